@@ -1,0 +1,46 @@
+package network
+
+import "net/netip"
+
+// Attachment is one interface of a machine as it was plumbed into the pod: what
+// the launcher must know to connect the guest to it.
+type Attachment struct {
+	// Name is the interface's name in the spec.
+	Name string `json:"name"`
+	// Tap is the tap device in the pod's network namespace. It belongs to the
+	// launcher's user and exists already.
+	Tap string `json:"tap"`
+	// MAC is the address of the guest's interface.
+	MAC string `json:"mac"`
+	// MTU of the guest's interface, in bytes. 0: the guest's default.
+	MTU int `json:"mtu,omitempty"`
+	// DHCP is what the launcher offers the guest. Nil: nothing is served.
+	DHCP *Offer `json:"dhcp,omitempty"`
+}
+
+// Offer is what one guest interface is told by DHCPv4.
+type Offer struct {
+	// Link is the link in the pod's namespace that the guest is heard on.
+	Link string `json:"link"`
+	// MAC is the only client that is answered.
+	MAC string `json:"mac"`
+	// Address is the guest's address with the length of its network.
+	Address netip.Prefix `json:"address"`
+	// Server is the address that the offer comes from.
+	Server netip.Addr `json:"server"`
+	// Router is the guest's default gateway. Invalid: none.
+	Router netip.Addr `json:"router,omitzero"`
+	// Routes are the routes of the pod, if they are more than the default one
+	// (RFC 3442).
+	Routes []Route `json:"routes,omitempty"`
+	// MTU of the network, in bytes. 0: not said.
+	MTU int `json:"mtu,omitempty"`
+	// Hostname of the guest.
+	Hostname string `json:"hostname,omitempty"`
+}
+
+// Route is a route of a guest.
+type Route struct {
+	Destination netip.Prefix `json:"destination"`
+	Gateway     netip.Addr   `json:"gateway,omitzero"`
+}

@@ -1,0 +1,36 @@
+package vmi
+
+// Labels, annotations, finalizers and resource names that clients rely on.
+const (
+	// AppLabel names the component that an object belongs to, for example
+	// [LauncherApp].
+	AppLabel = "kubevirt.io"
+	// LauncherApp is the AppLabel of every launcher pod.
+	LauncherApp = "virt-launcher"
+	// CreatedByLabel is the UID of the VirtualMachineInstance that a launcher
+	// pod belongs to.
+	CreatedByLabel = "kubevirt.io/created-by"
+	// VMNameLabel is the host name of a launcher pod's machine.
+	VMNameLabel = "vm.kubevirt.io/name"
+	// VMIIDLabel is the name of a launcher pod's machine, or a hash of it if the
+	// name is too long for a label.
+	VMIIDLabel = "vmi.kubevirt.io/id"
+	// DomainAnnotation is the name of a launcher pod's machine.
+	DomainAnnotation = "kubevirt.io/domain"
+	// SchedulableLabel is "true" on nodes whose handler is alive.
+	SchedulableLabel = "kubevirt.io/schedulable"
+	// HeartbeatAnnotation is the time of the last sign of life of a node's
+	// handler, in RFC 3339.
+	HeartbeatAnnotation = "kubevirt.io/heartbeat"
+	// Finalizer keeps a deleted VirtualMachineInstance until its guest is off.
+	Finalizer = "kubevirt.io/foregroundDeleteVirtualMachine"
+
+	// KVMResource, TunResource and VhostNetResource are the node's devices as
+	// resources of a pod.
+	KVMResource      = "devices.kubevirt.io/kvm"
+	TunResource      = "devices.kubevirt.io/tun"
+	VhostNetResource = "devices.kubevirt.io/vhost-net"
+)
+
+// User is the user and group ID that every launcher runs as.
+const User = 107

@@ -1,0 +1,32 @@
+package vmi
+
+import "path"
+
+// Where things are in a launcher pod. virt-controller renders the pod with
+// these names, virt-launcher and virt-handler find them there.
+const (
+	// ComputeContainer is the first container of the pod: virt-launcher, libvirt
+	// and QEMU.
+	ComputeContainer = "compute"
+
+	// SocketsVolume is the emptyDir with the launcher's sockets, mounted at
+	// SocketsDir. virt-handler finds it in the kubelet's folder of the pod.
+	SocketsVolume = "sockets"
+	SocketsDir    = "/var/run/kubevirt/sockets"
+	// LauncherSocket is the launcher's control socket in SocketsDir.
+	LauncherSocket = "launcher-sock"
+
+	// PrivateDir holds what belongs to the machine while it runs: libvirt's
+	// files and the machine's own sockets.
+	PrivateDir = "/var/run/kubevirt-private"
+	// EphemeralDisksDir holds the disks that are lost when the machine ends.
+	EphemeralDisksDir = "/var/run/kubevirt-ephemeral-disks"
+	// ContainerDisksDir holds one folder per container disk, named after its
+	// volume: the root of the container image.
+	ContainerDisksDir = "/var/run/kubevirt/container-disks"
+)
+
+// CloudInitImage is the path of a machine's NoCloud image in its launcher pod.
+func CloudInitImage(namespace, name string) string {
+	return path.Join(EphemeralDisksDir, "cloud-init-data", namespace, name, "noCloud.iso")
+}
