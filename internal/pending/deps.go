@@ -19,5 +19,6 @@ import (
 	_ "k8s.io/client-go/tools/leaderelection"
 	_ "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 	_ "libvirt.org/go/libvirtxml"
+	_ "gopkg.in/evanphx/json-patch.v4"
 	_ "sigs.k8s.io/yaml"
 )
