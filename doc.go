@@ -1,1 +1,43 @@
+// Package podvisor runs virtual machines as a native Kubernetes workload. This
+// page is the tour; the packages are the library.
+//
+// A user posts a VirtualMachineInstance. virt-controller makes a pod for it. In
+// the pod, virt-launcher runs a private libvirt daemon and QEMU. virt-handler,
+// one per node, connects the machine to the pod's network and reports how it
+// is. When the object is deleted, the guest is asked to power off, and nothing
+// is left.
+//
+// # The three kinds of package
+//
+// Every package is one of three kinds, and its place says which:
+//
+//   - Core computes. It reads values and returns values, asks no clock and no
+//     random source, and imports nothing that could touch the machine or the
+//     cluster: [github.com/podvisor/podvisor/vmi],
+//     [github.com/podvisor/podvisor/scheduler/pod],
+//     [github.com/podvisor/podvisor/launcher/domain],
+//     [github.com/podvisor/podvisor/network], [github.com/podvisor/podvisor/storage] and
+//     the packages named scheduler/instance, handler and launcher, which decide.
+//   - An edge touches one outside thing and is named after it: vmi/client (the
+//     API server), network/link (netlink), launcher/libvirt, storage/image.
+//   - A controller joins them to a loop: observe, decide, act. There is one per
+//     process: scheduler/controller, handler/controller, launcher/supervisor.
+//
+// The binaries in cmd/ are flags, a Config and a call of Run.
+//
+// # Embedding
+//
+// A machine becomes a pod without a cluster, and libvirt XML without libvirt:
+//
+//	p, err := pod.Render(instance, pod.Config{LauncherImage: "…"})
+//	d, err := domain.Build(instance, domain.Host{Arch: "x86_64", KVM: true})
+//
+// An operator that reads and writes machines imports vmi and vmi/client and
+// gets client-go, but nothing of libvirt, netlink or the controllers.
+//
+// # Traps
+//
+// Specs are stored as the user wrote them: apply
+// [github.com/podvisor/podvisor/vmi/defaults] before reading one. Objects in a
+// cache are shared: copy before changing. An empty cache proves nothing.
 package podvisor

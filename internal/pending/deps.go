@@ -14,11 +14,11 @@ import (
 	_ "github.com/stretchr/testify/require"
 	_ "github.com/vishvananda/netlink"
 	_ "golang.org/x/sys/unix"
+	_ "gopkg.in/evanphx/json-patch.v4"
 	_ "k8s.io/client-go/dynamic/fake"
 	_ "k8s.io/client-go/kubernetes/fake"
 	_ "k8s.io/client-go/tools/leaderelection"
 	_ "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 	_ "libvirt.org/go/libvirtxml"
-	_ "gopkg.in/evanphx/json-patch.v4"
 	_ "sigs.k8s.io/yaml"
 )

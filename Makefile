@@ -1,0 +1,56 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`.
+# Both install what is missing; there is no other set-up step.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+CLUSTER ?= dev
+CONTROLLER_GEN := go run sigs.k8s.io/controller-tools/cmd/controller-gen@v0.23.0
+LINT := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.5.0
+E2E := go -C e2e run
+
+# Version control is not needed to build, and not always there.
+export GOFLAGS := -buildvcs=false
+
+.PHONY: help
+help: ## Show what can be made
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: ## Start a local Kubernetes, boot a machine in it and show it working
+	@$(E2E) ./cmd/podvisor-demo up
+
+.PHONY: demo-down
+demo-down: ## Remove the demo and its cluster
+	@$(E2E) ./cmd/podvisor-demo down
+
+.PHONY: cluster-up
+cluster-up: ## Start a local Kubernetes with two nodes (CLUSTER=name)
+	@$(E2E) ./cmd/podvisor-cluster up --name $(CLUSTER)
+
+.PHONY: cluster-down
+cluster-down: ## Remove the local Kubernetes (CLUSTER=name)
+	@$(E2E) ./cmd/podvisor-cluster down --name $(CLUSTER)
+
+.PHONY: images
+images: ## Build all container images
+	@$(E2E) ./cmd/podvisor-images build
+
+.PHONY: test
+test: ## Install what is missing and run all tests
+	@./hack/test
+
+.PHONY: bench
+bench: ## Measure against a plain pod: start, deletion, API writes, memory
+	@$(E2E) ./cmd/podvisor-bench
+
+.PHONY: generate
+generate: ## Write the generated files anew
+	$(CONTROLLER_GEN) object paths=./vmi
+	$(CONTROLLER_GEN) crd paths=./vmi output:crd:dir=manifests/crds
+
+.PHONY: lint
+lint: ## Look for unformatted code and suspicious constructs
+	@test -z "$$(gofmt -l . | tee /dev/stderr)" || { echo 'not formatted: run gofmt -w on the files above' >&2; exit 1; }
+	go vet ./... && go -C e2e vet ./...
+	$(LINT) run ./... && cd e2e && $(LINT) run --config ../.golangci.yaml ./...

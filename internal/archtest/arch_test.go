@@ -1,0 +1,142 @@
+package archtest
+
+import (
+	"bytes"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const root = "../.."
+
+func files(t *testing.T) []File {
+	t.Helper()
+	f, err := Files(root)
+	require.NoError(t, err)
+	require.NotEmpty(t, f)
+	return f
+}
+
+func TestLayersImportWhatTheyMay(t *testing.T) {
+	for _, f := range files(t) {
+		for _, i := range f.Imports {
+			if why := forbidden(f, i); why != "" {
+				t.Errorf("%s (%s) imports %s: %s", f.Path, LayerOf(f), i, why)
+			}
+		}
+	}
+}
+
+func TestTheRulesCatchWhatTheyShould(t *testing.T) {
+	for name, tt := range map[string]struct {
+		file, imports string
+		wrong         bool
+	}{
+		"core may not open files":                    {"launcher/domain/disk.go", "os", true},
+		"core may not read the network":              {"network/plan.go", "net", true},
+		"core may use addresses as values":           {"network/plan.go", "net/netip", false},
+		"core may not import an edge":                {"launcher/decide.go", Module + "/launcher/libvirt", true},
+		"an edge may not import another":             {"storage/image/qcow2.go", Module + "/storage/probe", true},
+		"an edge may import core":                    {"storage/image/qcow2.go", Module + "/storage", false},
+		"a controller joins edges":                   {"launcher/supervisor/run.go", Module + "/launcher/libvirt", false},
+		"the handler does not know the scheduler":    {"handler/controller/loop.go", Module + "/scheduler/pod", true},
+		"the handler speaks the control protocol":    {"handler/controller/loop.go", Module + "/launcher/control", false},
+		"only the handler's controller speaks it":    {"handler/decide.go", Module + "/launcher/control", true},
+		"the model imports nothing of ours":          {"vmi/disk.go", Module + "/network", true},
+		"klog is for binaries":                       {"handler/controller/loop.go", "k8s.io/klog/v2", true},
+		"the edge file beside a core may open files": {"network/nft/apply.go", "os", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, tt.wrong, forbidden(File{Path: tt.file}, tt.imports) != "")
+		})
+	}
+}
+
+func TestCoreAsksNoClockAndNoDice(t *testing.T) {
+	for _, f := range files(t) {
+		if LayerOf(f) != Core {
+			continue
+		}
+		for _, c := range append(f.calls("time", "Now", "Since", "Until", "After", "Sleep", "NewTimer", "Tick"), f.calls("rand", "Int", "IntN", "Read", "Float64", "N", "New")...) {
+			t.Errorf("%s calls %s: time and chance come in as arguments", f.Path, c)
+		}
+	}
+}
+
+// onePlace says in which file alone a type's literals may stand.
+var onePlace = []struct{ pkg, name, file string }{
+	{"libvirtxml", "DomainDisk", "launcher/domain/disk.go"},
+	{"libvirtxml", "DomainInterface", "launcher/domain/iface.go"},
+	{"libvirtxml", "DomainRNG", "launcher/domain/rng.go"},
+	{"libvirtxml", "Domain", "launcher/domain/domain.go"},
+	{"corev1", "Pod", "scheduler/pod/pod.go"},
+}
+
+func TestAThingIsWrittenInOnePlace(t *testing.T) {
+	all := files(t)
+	for _, p := range onePlace {
+		for _, f := range all {
+			if f.Path != p.file && f.filled(p.pkg, p.name) > 0 {
+				t.Errorf("%s writes a %s.%s; only %s does", f.Path, p.pkg, p.name, p.file)
+			}
+		}
+	}
+}
+
+// badNames are names that say nothing of what is in a package or file.
+var badNames = []string{"util", "utils", "common", "helper", "helpers", "misc", "types", "consts", "base", "manager", "service", "api"}
+
+func TestNamesSayWhatIsInside(t *testing.T) {
+	for _, f := range files(t) {
+		stem := strings.TrimSuffix(path.Base(f.Path), ".go")
+		for _, bad := range badNames {
+			if stem == bad || path.Base(f.Package()) == bad {
+				t.Errorf("%s: %q says nothing", f.Path, bad)
+			}
+		}
+	}
+}
+
+func TestEveryPackageSaysWhatItIs(t *testing.T) {
+	said := map[string]bool{}
+	for _, f := range files(t) {
+		said[f.Package()] = said[f.Package()] || f.syntax.Doc != nil
+	}
+	for p, ok := range said {
+		require.True(t, ok, "package %s has no package comment", p)
+	}
+}
+
+func TestFilesStaySmall(t *testing.T) {
+	for _, f := range files(t) {
+		if strings.HasPrefix(path.Base(f.Path), "zz_generated") {
+			continue
+		}
+		b, err := os.ReadFile(filepath.Join(root, f.Path))
+		require.NoError(t, err)
+		if n := bytes.Count(b, []byte("\n")); n > 600 {
+			t.Errorf("%s has %d lines: split it by noun", f.Path, n)
+		}
+		if LayerOf(f) == Binary && strings.HasPrefix(f.Path, "cmd/") && bytes.Count(b, []byte("\n")) > 80 {
+			t.Errorf("%s has more than 80 lines: a binary is flags, a Config and Run", f.Path)
+		}
+	}
+}
+
+func TestTheModuleIsEasyToImport(t *testing.T) {
+	mod, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	require.NoError(t, err)
+	require.NotRegexp(t, `(?m)^\s*replace\b`, string(mod), "importers do not inherit a replace")
+}
+
+func TestErrorsAreNotReadAsText(t *testing.T) {
+	for _, f := range files(t) {
+		b, err := os.ReadFile(filepath.Join(root, f.Path))
+		require.NoError(t, err)
+		require.NotRegexp(t, `strings\.(Contains|HasPrefix|HasSuffix)\([a-zA-Z]*[eE]rr\.Error\(\)`, string(b), "%s decides by the text of an error", f.Path)
+	}
+}

@@ -1,0 +1,122 @@
+package archtest
+
+import "strings"
+
+// Layer is what a package may do.
+type Layer string
+
+// The layers.
+const (
+	// Core computes and touches nothing.
+	Core Layer = "core"
+	// Edge touches one outside thing.
+	Edge Layer = "edge"
+	// Controller joins cores and edges to a loop.
+	Controller Layer = "controller"
+	// Binary reads flags and runs a controller.
+	Binary Layer = "binary"
+	// Internal is plumbing without meaning in the domain of the module.
+	Internal Layer = "internal"
+)
+
+// core are the packages of the core. Edges inside a core package are files,
+// listed in edgeFiles.
+var core = map[string]bool{
+	".": true, "vmi": true, "vmi/defaults": true, "vmi/validate": true, "vmi/vmitest": true,
+	"scheduler": true, "scheduler/pod": true, "scheduler/instance": true, "scheduler/machine": true, "scheduler/replicaset": true,
+	"handler": true, "launcher": true, "launcher/domain": true,
+	"network": true, "network/nft": true, "network/cni": true,
+	"storage": true, "storage/cloudinit": true,
+}
+
+// controllers are the packages that join cores and edges.
+var controllers = map[string]bool{
+	"scheduler/controller": true, "handler/controller": true, "launcher/supervisor": true, "vmi/serve": true,
+}
+
+// edgeFiles are the files of core packages that are the edge beside their core.
+var edgeFiles = map[string]bool{
+	"network/nft/apply.go": true,
+}
+
+// LayerOf says which layer the file is in.
+func LayerOf(f File) Layer {
+	p := f.Package()
+	switch {
+	case edgeFiles[f.Path]:
+		return Edge
+	case core[p]:
+		return Core
+	case controllers[p]:
+		return Controller
+	case strings.HasPrefix(p, "cmd/"), strings.HasPrefix(p, "examples/"):
+		return Binary
+	case strings.HasPrefix(p, "internal/"):
+		return Internal
+	}
+	return Edge
+}
+
+// outside are imports that a core package must not have: they block, touch the
+// machine or the cluster, or log.
+var outside = []string{
+	"context", "os", "io/fs", "net", "syscall", "log",
+	"golang.org/x/sys", "k8s.io/client-go", "k8s.io/klog",
+	"github.com/vishvananda/netlink", "github.com/digitalocean/go-libvirt", "github.com/google/nftables",
+}
+
+// forbidden returns why a file must not have the import, or "".
+func forbidden(f File, imported string) string {
+	own, isOwn := strings.CutPrefix(imported, Module+"/")
+	p := f.Package()
+	switch layer := LayerOf(f); {
+	case layer == Core && !isOwn && matches(outside, imported):
+		return "core computes and touches nothing"
+	case layer == Core && isOwn && !core[own] && own != "internal/golden":
+		return "core imports only core"
+	case layer == Edge && isOwn && !core[own] && !strings.HasPrefix(own, "internal/"):
+		return "an edge imports core and one outside thing, never another edge or a controller"
+	case strings.HasPrefix(imported, "k8s.io/klog") && layer != Binary:
+		return "klog is named in cmd only"
+	case p == "vmi" && isOwn:
+		return "vmi imports nothing of this module"
+	case isOwn && strangers(p, own):
+		return "scheduler, handler and launcher do not know each other"
+	case isOwn && strings.HasPrefix(own, "cmd/"):
+		return "nothing imports a binary"
+	}
+	return ""
+}
+
+// strangers says that the packages belong to different processes. Only the
+// handler's controller speaks to the launcher, by its protocol.
+func strangers(p, own string) bool {
+	if p == "handler/controller" && own == "launcher/control" {
+		return false
+	}
+	return side(p) != "" && side(own) != "" && side(p) != side(own)
+}
+
+// side is the process that a package belongs to, or "" if it is of all.
+func side(p string) string {
+	first, _, _ := strings.Cut(p, "/")
+	switch first {
+	case "scheduler", "handler", "launcher":
+		return first
+	}
+	return ""
+}
+
+// matches says that the import is one of the list or below it. net/netip holds
+// values only and is free.
+func matches(list []string, imported string) bool {
+	if imported == "net/netip" || imported == "net/url" {
+		return false
+	}
+	for _, l := range list {
+		if imported == l || strings.HasPrefix(imported, l+"/") {
+			return true
+		}
+	}
+	return false
+}

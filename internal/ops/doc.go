@@ -1,0 +1,12 @@
+// Package ops is what every component has beside its work: a log, a health and
+// metrics endpoint, and a connection to the API server whose requests are
+// counted.
+//
+// [Serve] answers /healthz and /metrics over HTTPS with a certificate that is
+// made at start. [Kubernetes] is the configuration of an API client, and
+// [CountRequests] the counter that it wears: an API write is a scarce thing, and
+// what is not counted grows.
+//
+// The package touches the network and the API client's configuration. It
+// decides nothing.
+package ops

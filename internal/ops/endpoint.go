@@ -1,0 +1,129 @@
+package ops
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/big"
+	"net"
+	"net/http"
+	"path"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// Endpoint is the health and metrics endpoint of a component.
+type Endpoint struct {
+	// Addr is where it listens, for example ":8443". Required.
+	Addr string
+	// Metrics are served at /metrics. Nil: there are none.
+	Metrics prometheus.Gatherer
+	// Healthy says why the component does not work, if it does not. Nil: it
+	// works as long as it answers.
+	Healthy func() error
+	// Facts are served with the health, by name. Nil: none.
+	Facts func() map[string]string
+	// Logger takes what goes wrong in the server. Nil: nothing is logged.
+	Logger *slog.Logger
+}
+
+// Registry is a registry that has the metrics of the process and of the Go
+// runtime already.
+func Registry() *prometheus.Registry {
+	r := prometheus.NewRegistry()
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return r
+}
+
+// Serve answers at the endpoint until ctx ends. The certificate is made anew at
+// each start and signed by itself: who asks are the kubelet and the collector of
+// metrics, which do not verify it.
+func Serve(ctx context.Context, e Endpoint) error {
+	cert, err := selfSigned(time.Now())
+	if err != nil {
+		return fmt.Errorf("make a certificate: %w", err)
+	}
+	l, err := tls.Listen("tcp", e.Addr, &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{cert}})
+	if err != nil {
+		return fmt.Errorf("listen on %s: %w", e.Addr, err)
+	}
+	return serve(ctx, l, e)
+}
+
+func serve(ctx context.Context, l net.Listener, e Endpoint) error {
+	if e.Logger == nil {
+		e.Logger = slog.New(slog.DiscardHandler)
+	}
+	s := &http.Server{
+		Handler:           e.Handler(),
+		ReadHeaderTimeout: 10 * time.Second,
+		ErrorLog:          slog.NewLogLogger(e.Logger.Handler(), slog.LevelDebug),
+	}
+	stop := context.AfterFunc(ctx, func() { _ = s.Close() })
+	defer stop()
+	if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve %s: %w", l.Addr(), err)
+	}
+	return nil
+}
+
+// Handler answers /healthz and /metrics. Doubled slashes do not matter.
+func (e Endpoint) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/healthz", e.health)
+	if e.Metrics != nil {
+		mux.Handle("/metrics", promhttp.HandlerFor(e.Metrics, promhttp.HandlerOpts{}))
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.URL.Path = path.Clean(r.URL.Path)
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// health answers 200 with the facts as JSON, or 500 with the reason too.
+func (e Endpoint) health(w http.ResponseWriter, _ *http.Request) {
+	facts := map[string]string{}
+	if e.Facts != nil {
+		facts = e.Facts()
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if e.Healthy != nil {
+		if err := e.Healthy(); err != nil {
+			facts["error"] = err.Error()
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+	}
+	_ = json.NewEncoder(w).Encode(facts)
+}
+
+// selfSigned makes a certificate that is valid for ten years.
+func selfSigned(now time.Time) (tls.Certificate, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	t := &x509.Certificate{
+		SerialNumber: big.NewInt(now.UnixNano()),
+		Subject:      pkix.Name{CommonName: "podvisor"},
+		NotBefore:    now.Add(-time.Hour),
+		NotAfter:     now.AddDate(10, 0, 0),
+		KeyUsage:     x509.KeyUsageDigitalSignature,
+		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, t, t, key.Public(), key)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
+}

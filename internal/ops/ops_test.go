@@ -1,0 +1,131 @@
+package ops
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+)
+
+func TestHealth(t *testing.T) {
+	t.Parallel()
+	var fault error
+	h := Endpoint{
+		Metrics: Registry(),
+		Healthy: func() error { return fault },
+		Facts:   func() map[string]string { return map[string]string{"config-resource-version": "7"} },
+	}.Handler()
+	tests := []struct {
+		name, path string
+		fault      error
+		code       int
+		body       string
+	}{
+		{"a component that works says so, with its facts", "/healthz", nil, 200, `{"config-resource-version":"7"}`},
+		{"a doubled slash does not matter", "//healthz", nil, 200, `{"config-resource-version":"7"}`},
+		{"a component that does not work says why", "/healthz", errors.New("no leader"), 500, `{"config-resource-version":"7","error":"no leader"}`},
+		{"another path is not found", "/nosuch", nil, 404, "404 page not found"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			fault = tt.fault
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "https://pod"+tt.path, nil))
+			require.Equal(t, tt.code, w.Code)
+			require.Equal(t, tt.body, string(bytes.TrimSpace(w.Body.Bytes())))
+		})
+	}
+}
+
+func TestServeAnswersOverTLSUntilTheContextEnds(t *testing.T) {
+	t.Parallel()
+	cert, err := selfSigned(time.Now())
+	require.NoError(t, err)
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{cert}})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- serve(ctx, l, Endpoint{Metrics: Registry()}) }()
+
+	c := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	resp, err := c.Get("https://" + l.Addr().String() + "/metrics")
+	require.NoError(t, err)
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	require.Contains(t, string(body), "go_goroutines")
+
+	cancel()
+	require.NoError(t, <-done)
+}
+
+func TestServeSaysWhereItCannotListen(t *testing.T) {
+	t.Parallel()
+	require.ErrorContains(t, Serve(t.Context(), Endpoint{Addr: "nowhere:x"}), "listen on nowhere:x")
+}
+
+func TestRequestsAreCounted(t *testing.T) {
+	t.Parallel()
+	reg := prometheus.NewRegistry()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusConflict) }))
+	defer s.Close()
+	c := http.Client{Transport: CountRequests(reg)(http.DefaultTransport)}
+	req, err := http.NewRequest(http.MethodPatch, s.URL+"/apis/kubevirt.io/v1/namespaces/ns/virtualmachineinstances/vm/status", nil)
+	require.NoError(t, err)
+	resp, err := c.Do(req)
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+
+	all, err := reg.Gather()
+	require.NoError(t, err)
+	require.Len(t, all, 1)
+	require.Equal(t, requestsMetric, all[0].GetName())
+	labels := map[string]string{}
+	for _, l := range all[0].GetMetric()[0].GetLabel() {
+		labels[l.GetName()] = l.GetValue()
+	}
+	require.Equal(t, map[string]string{"method": "PATCH", "resource": "virtualmachineinstances", "subresource": "status", "code": "409"}, labels)
+}
+
+func TestResourceOf(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ name, path, resource, subresource string }{
+		{"a list in a namespace", "/api/v1/namespaces/ns/pods", "pods", ""},
+		{"one object", "/api/v1/namespaces/ns/pods/p", "pods", ""},
+		{"a subresource", "/api/v1/namespaces/ns/pods/p/status", "pods", "status"},
+		{"a node has no namespace", "/api/v1/nodes/n1", "nodes", ""},
+		{"a namespace itself", "/api/v1/namespaces/ns", "namespaces", ""},
+		{"the status of a namespace", "/api/v1/namespaces/ns/status", "namespaces", "status"},
+		{"a group", "/apis/kubevirt.io/v1/virtualmachineinstances", "virtualmachineinstances", ""},
+		{"discovery names nothing", "/apis/kubevirt.io/v1", "", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r, s := resourceOf(tt.path)
+			require.Equal(t, []string{tt.resource, tt.subresource}, []string{r, s})
+		})
+	}
+}
+
+func TestLogger(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	l, err := Logger(&b, "warn")
+	require.NoError(t, err)
+	l.Info("not this")
+	l.Warn("this", "vmi", "ns/vm")
+	var line map[string]any
+	require.NoError(t, json.Unmarshal(b.Bytes(), &line))
+	require.Equal(t, "ns/vm", line["vmi"])
+	_, err = Logger(&b, "loud")
+	require.Error(t, err)
+}
