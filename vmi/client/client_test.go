@@ -1,0 +1,115 @@
+package client_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/client"
+	"github.com/podvisor/podvisor/vmi/vmitest"
+)
+
+// serve makes a client of an API server that answers as handle does.
+func serve(t testing.TB, handle http.HandlerFunc) *client.Client {
+	t.Helper()
+	s := httptest.NewServer(handle)
+	t.Cleanup(s.Close)
+	c, err := client.New(&rest.Config{Host: s.URL})
+	require.NoError(t, err)
+	return c
+}
+
+func answer(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(v)
+}
+
+func Example() {
+	// In a cluster: rest.InClusterConfig(); elsewhere: clientcmd.
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer(w, &vmi.VirtualMachineInstanceList{Items: []vmi.VirtualMachineInstance{*vmitest.New()}})
+	}))
+	defer s.Close()
+
+	c, err := client.New(&rest.Config{Host: s.URL})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	all, err := c.VirtualMachineInstances(metav1.NamespaceAll).List(context.Background(), metav1.ListOptions{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, v := range all.Items {
+		fmt.Println(v.Namespace, v.Name)
+	}
+	// Output: default testvmi
+}
+
+func TestAStatusIsWrittenAsItsDifference(t *testing.T) {
+	var path, kind, body string
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		path, kind, body = r.URL.Path, r.Header.Get("Content-Type"), string(b)
+		answer(w, vmitest.New())
+	})
+	old := vmitest.New()
+	old.ResourceVersion = "7"
+	old.Status.Phase = vmi.Scheduled
+	old.Status.NodeName = "n1"
+	changed := old.DeepCopy()
+	changed.Status.Phase = vmi.Running
+	changed.Status.SetCondition(vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionTrue}, metav1.Time{})
+
+	_, err := client.WriteStatus(t.Context(), c.VirtualMachineInstances("default"), old, changed)
+	require.NoError(t, err)
+	require.Equal(t, "/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstances/testvmi/status", path)
+	require.Equal(t, "application/merge-patch+json", kind)
+	require.JSONEq(t, `{
+		"metadata": {"uid": "11111111-1111-4111-8111-111111111111", "resourceVersion": "7"},
+		"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True", "lastProbeTime": null, "lastTransitionTime": null}]}
+	}`, body)
+}
+
+func TestAStatusThatIsThereAlreadyIsNotWritten(t *testing.T) {
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) { t.Error("asked for " + r.URL.Path) })
+	old := vmitest.New()
+	_, err := client.WriteStatus(t.Context(), c.VirtualMachineInstances("default"), old, old.DeepCopy())
+	require.NoError(t, err)
+}
+
+func TestAnInformerAsksForItsSelectionOnly(t *testing.T) {
+	asked := make(chan string, 10)
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		asked <- r.URL.Path + "?" + r.URL.Query().Get("fieldSelector")
+		w.WriteHeader(http.StatusForbidden)
+	})
+	i := c.Informer(client.Selection{NodeName: "n1"})
+	ctx, cancel := context.WithCancel(t.Context())
+	go i.RunWithContext(ctx)
+	require.Equal(t, "/apis/kubevirt.io/v1/virtualmachineinstances?status.nodeName=n1", <-asked)
+	cancel()
+	require.Nil(t, client.NewLister(i).Get("default", "testvmi"))
+	require.Empty(t, client.NewLister(i).List())
+}
+
+func TestErrorsAreThoseOfTheAPI(t *testing.T) {
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusNotFound)
+		answer(w, apierrors.NewNotFound(vmi.Resource.GroupResource(), "testvmi").Status())
+	})
+	_, err := c.VirtualMachineInstances("default").Get(t.Context(), "testvmi", metav1.GetOptions{})
+	require.True(t, apierrors.IsNotFound(err), "%v", err)
+}

@@ -1,0 +1,57 @@
+package vmi_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podvisor/podvisor/vmi"
+)
+
+var (
+	monday  = metav1.NewTime(time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC))
+	tuesday = metav1.NewTime(time.Date(2026, 1, 6, 0, 0, 0, 0, time.UTC))
+)
+
+func TestAConditionKeepsItsTransitionTimeWhileItsStatusStays(t *testing.T) {
+	var s vmi.VirtualMachineInstanceStatus
+	s.SetCondition(vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionFalse, Reason: "A"}, monday)
+	s.SetCondition(vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionFalse, Reason: "B"}, tuesday)
+	require.Equal(t, []vmi.Condition{{Type: vmi.ConditionReady, Status: corev1.ConditionFalse, Reason: "B", LastTransitionTime: monday}}, s.Conditions)
+
+	s.SetCondition(vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionTrue}, tuesday)
+	require.Equal(t, tuesday, s.Condition(vmi.ConditionReady).LastTransitionTime)
+
+	s.RemoveCondition(vmi.ConditionReady)
+	require.Nil(t, s.Condition(vmi.ConditionReady))
+}
+
+func TestAPhaseIsNotedOnce(t *testing.T) {
+	var s vmi.VirtualMachineInstanceStatus
+	s.SetPhase(vmi.Scheduling, monday)
+	s.SetPhase(vmi.Scheduling, tuesday)
+	s.SetPhase(vmi.Running, tuesday)
+	require.Equal(t, []vmi.PhaseTransitionTimestamp{
+		{Phase: vmi.Scheduling, PhaseTransitionTimestamp: monday},
+		{Phase: vmi.Running, PhaseTransitionTimestamp: tuesday},
+	}, s.PhaseTransitionTimestamps)
+}
+
+func TestOnlyTheEndsAreFinal(t *testing.T) {
+	for p, final := range map[vmi.Phase]bool{
+		vmi.PhaseUnset: false, vmi.Pending: false, vmi.Scheduling: false, vmi.Scheduled: false, vmi.Running: false,
+		vmi.Unknown: false, vmi.Succeeded: true, vmi.Failed: true,
+	} {
+		require.Equal(t, final, p.Final(), "%q", p)
+	}
+}
+
+func TestProcessorsAreCountedOverTheWholeTopology(t *testing.T) {
+	var none *vmi.CPU
+	require.EqualValues(t, 1, none.VCPUs())
+	require.EqualValues(t, 1, (&vmi.CPU{}).VCPUs())
+	require.EqualValues(t, 12, (&vmi.CPU{Sockets: 2, Cores: 3, Threads: 2}).VCPUs())
+}

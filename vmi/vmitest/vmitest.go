@@ -1,0 +1,97 @@
+// Package vmitest builds machines for tests and examples: name what matters,
+// the rest is a small machine that is valid.
+//
+// It computes; it touches nothing.
+package vmitest
+
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// UID is the UID of every machine that New makes.
+const UID types.UID = "11111111-1111-4111-8111-111111111111"
+
+// Option changes a machine that is being built.
+type Option func(*vmi.VirtualMachineInstance)
+
+// New makes the machine default/testvmi with 128 MiB of memory, no disk and no
+// network, changed by the options in order.
+func New(options ...Option) *vmi.VirtualMachineInstance {
+	off := false
+	v := &vmi.VirtualMachineInstance{
+		TypeMeta:   metav1.TypeMeta{APIVersion: vmi.GroupVersion.String(), Kind: vmi.Kind.Kind},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "testvmi", UID: UID},
+	}
+	v.Spec.Domain.Devices.AutoattachPodInterface = &off
+	WithMemory("128Mi")(v)
+	for _, o := range options {
+		o(v)
+	}
+	return v
+}
+
+// WithName sets the machine's name.
+func WithName(name string) Option { return func(v *vmi.VirtualMachineInstance) { v.Name = name } }
+
+// WithMemory sets the guest's memory, as in "1Gi".
+func WithMemory(size string) Option {
+	q := resource.MustParse(size)
+	return func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Memory = &vmi.Memory{Guest: &q} }
+}
+
+// WithCores sets the number of cores.
+func WithCores(n uint32) Option {
+	return func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.CPU = &vmi.CPU{Cores: n} }
+}
+
+// WithGracePeriod sets the time that the guest has to power off, in seconds.
+func WithGracePeriod(seconds int64) Option {
+	return func(v *vmi.VirtualMachineInstance) { v.Spec.TerminationGracePeriodSeconds = &seconds }
+}
+
+// WithDisk adds a disk on the virtio bus and the volume behind it.
+func WithDisk(name string, source vmi.VolumeSource) Option {
+	return func(v *vmi.VirtualMachineInstance) {
+		d := &v.Spec.Domain.Devices
+		d.Disks = append(d.Disks, vmi.Disk{Name: name, Disk: &vmi.DiskTarget{Bus: vmi.DiskBusVirtio}})
+		v.Spec.Volumes = append(v.Spec.Volumes, vmi.Volume{Name: name, VolumeSource: source})
+	}
+}
+
+// WithContainerDisk adds a disk from a container image.
+func WithContainerDisk(name, image string) Option {
+	return WithDisk(name, vmi.VolumeSource{ContainerDisk: &vmi.ContainerDisk{Image: image}})
+}
+
+// WithCloudInit adds a NoCloud disk with this user data.
+func WithCloudInit(name, userData string) Option {
+	return WithDisk(name, vmi.VolumeSource{CloudInitNoCloud: &vmi.CloudInitNoCloud{UserData: userData}})
+}
+
+// WithEmptyDisk adds an empty disk of this size, as in "1Gi".
+func WithEmptyDisk(name, size string) Option {
+	return WithDisk(name, vmi.VolumeSource{EmptyDisk: &vmi.EmptyDisk{Capacity: resource.MustParse(size)}})
+}
+
+// WithMasquerade adds an interface to the pod network, bound by masquerade,
+// that forwards the ports, or all if there is none.
+func WithMasquerade(name string, ports ...vmi.Port) Option {
+	return withInterface(vmi.Interface{Name: name, Ports: ports, InterfaceBinding: vmi.InterfaceBinding{Masquerade: &vmi.InterfaceMasquerade{}}})
+}
+
+// WithBridge adds an interface to the pod network, bound by a bridge.
+func WithBridge(name string) Option {
+	return withInterface(vmi.Interface{Name: name, InterfaceBinding: vmi.InterfaceBinding{Bridge: &vmi.InterfaceBridge{}}})
+}
+
+func withInterface(i vmi.Interface) Option {
+	return func(v *vmi.VirtualMachineInstance) {
+		d := &v.Spec.Domain.Devices
+		d.Interfaces = append(d.Interfaces, i)
+		v.Spec.Networks = append(v.Spec.Networks, vmi.Network{Name: i.Name, NetworkSource: vmi.NetworkSource{Pod: &vmi.PodNetwork{}}})
+	}
+}
