@@ -1,0 +1,238 @@
+package socket
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/podvisor/podvisor/internal/testenv"
+	"github.com/podvisor/podvisor/vmi"
+)
+
+const uid = "0e3f8a52-9c1b-4b5e-8f6d-2a7c4d9e1f00"
+
+// pod is the folder of a pod as the kubelet makes it.
+type pod struct {
+	root, volumes, sockets, socket string
+}
+
+func newPod(t *testing.T) pod {
+	testenv.Root(t)
+	root, err := os.MkdirTemp("", "pods") // short: a unix socket's path is
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(root) })
+	require.NoError(t, os.Chmod(root, 0o755))
+	volumes := filepath.Join(root, uid, "volumes/kubernetes.io~empty-dir")
+	sockets := filepath.Join(volumes, vmi.SocketsVolume)
+	require.NoError(t, os.MkdirAll(sockets, 0o755))
+	require.NoError(t, os.Chmod(sockets, 0o777))
+	return pod{root, volumes, sockets, filepath.Join(sockets, vmi.LauncherSocket)}
+}
+
+// listen makes a socket that the user owns and this process, that is root,
+// listens on.
+func listen(t *testing.T, path string, owner int) {
+	l, err := bind(path)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	require.NoError(t, os.Chown(path, owner, owner))
+}
+
+// bind listens on a path that may be longer than a socket's address.
+func bind(path string) (net.Listener, error) {
+	dir, err := unix.Open(filepath.Dir(path), unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(dir)
+	l, err := net.Listen("unix", fmt.Sprintf("/proc/self/fd/%d/%s", dir, filepath.Base(path)))
+	if err == nil {
+		l.(*net.UnixListener).SetUnlinkOnClose(false) // the number may be another folder's by then
+	}
+	return l, err
+}
+
+// helperSocket names the socket that a helper process shall listen on.
+const helperSocket = "TEST_LISTEN_ON"
+
+func TestMain(m *testing.M) {
+	if path := os.Getenv(helperSocket); path != "" {
+		l, err := bind(path)
+		if err != nil {
+			panic(err)
+		}
+		if err := os.Chmod(path, 0o666); err != nil {
+			panic(err)
+		}
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = c.Write([]byte("hello"))
+			_ = c.Close()
+		}
+	}
+	os.Exit(m.Run())
+}
+
+// listenAs starts a process of the user that listens.
+func listenAs(t *testing.T, path string, user uint32) {
+	t.Helper()
+	exe := filepath.Join(t.TempDir(), "listen")
+	self, err := os.ReadFile("/proc/self/exe")
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(exe, self, 0o755))
+	for d := filepath.Dir(exe); d != os.TempDir() && d != "/"; d = filepath.Dir(d) {
+		require.NoError(t, os.Chmod(d, 0o755))
+	}
+	cmd := exec.Command(exe)
+	cmd.Env = []string{helperSocket + "=" + path}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}}
+	cmd.Stderr = os.Stderr
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	require.Eventually(t, func() bool {
+		st, err := os.Stat(path)
+		return err == nil && st.Mode().Perm() == 0o666
+	}, 10*time.Second, 5*time.Millisecond)
+}
+
+func dial(t *testing.T, p pod, uid string) error {
+	t.Helper()
+	pods, err := Open(p.root)
+	require.NoError(t, err)
+	defer pods.Close()
+	c, err := pods.Dial(t.Context(), uid)
+	if err == nil {
+		defer c.Close()
+		b := make([]byte, 5)
+		_, err = c.Read(b)
+		require.NoError(t, err)
+		require.Equal(t, "hello", string(b))
+	}
+	return err
+}
+
+func TestALauncherIsReached(t *testing.T) {
+	t.Parallel()
+	p := newPod(t)
+	listenAs(t, p.socket, vmi.User)
+	require.NoError(t, dial(t, p, uid))
+}
+
+func TestALauncherOnAVolumeInMemoryIsReached(t *testing.T) {
+	t.Parallel()
+	p := newPod(t)
+	require.NoError(t, unix.Mount("tmpfs", p.sockets, "tmpfs", 0, "mode=1777"))
+	t.Cleanup(func() { _ = unix.Unmount(p.sockets, unix.MNT_DETACH) })
+	listenAs(t, p.socket, vmi.User)
+	require.NoError(t, dial(t, p, uid))
+}
+
+func TestALauncherInAUserNamespaceIsReached(t *testing.T) {
+	t.Parallel()
+	p := newPod(t)
+	require.NoError(t, os.Chmod(p.sockets, 0o777))
+	listenAs(t, p.socket, 70*userNamespaceSize+vmi.User)
+	require.NoError(t, os.Chown(p.socket, vmi.User, vmi.User)) // as the mapped mount shows it
+	require.NoError(t, dial(t, p, uid))
+}
+
+func TestAMissingSocketIsNotThereYet(t *testing.T) {
+	t.Parallel()
+	p := newPod(t)
+	require.ErrorIs(t, dial(t, p, uid), os.ErrNotExist)
+	require.ErrorIs(t, dial(t, p, "11111111-2222-3333-4444-555555555555"), os.ErrNotExist)
+}
+
+func TestAttacksAreRefused(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name   string
+		uid    string
+		attack func(*testing.T, pod)
+	}{
+		{"a symbolic link in the place of the socket", uid, func(t *testing.T, p pod) {
+			target := filepath.Join(p.root, "host.sock")
+			listen(t, target, vmi.User)
+			require.NoError(t, os.Symlink(target, p.socket))
+		}},
+		{"a symbolic link to a socket beside it", uid, func(t *testing.T, p pod) {
+			listen(t, filepath.Join(p.sockets, "other"), vmi.User)
+			require.NoError(t, os.Symlink("other", p.socket))
+		}},
+		{"a symbolic link in the place of the volume", uid, func(t *testing.T, p pod) {
+			elsewhere := filepath.Join(p.root, "elsewhere")
+			require.NoError(t, os.Mkdir(elsewhere, 0o777))
+			listen(t, filepath.Join(elsewhere, vmi.LauncherSocket), vmi.User)
+			require.NoError(t, os.Remove(p.sockets))
+			require.NoError(t, os.Symlink(elsewhere, p.sockets))
+		}},
+		{"a dangling symbolic link", uid, func(t *testing.T, p pod) {
+			require.NoError(t, os.Symlink("/nosuch", p.socket))
+		}},
+		{"a link into /proc", uid, func(t *testing.T, p pod) {
+			require.NoError(t, os.Symlink("/proc/self/fd/0", p.socket))
+		}},
+		{"a file in the place of the volume", uid, func(t *testing.T, p pod) {
+			require.NoError(t, os.Remove(p.sockets))
+			require.NoError(t, os.WriteFile(p.sockets, nil, 0o666))
+		}},
+		{"a FIFO", uid, func(t *testing.T, p pod) { require.NoError(t, unix.Mkfifo(p.socket, 0o666)) }},
+		{"a regular file", uid, func(t *testing.T, p pod) { require.NoError(t, os.WriteFile(p.socket, nil, 0o666)) }},
+		{"a folder", uid, func(t *testing.T, p pod) { require.NoError(t, os.Mkdir(p.socket, 0o777)) }},
+		{"a device", uid, func(t *testing.T, p pod) {
+			require.NoError(t, unix.Mknod(p.socket, unix.S_IFCHR|0o666, int(unix.Mkdev(1, 3))))
+		}},
+		{"a hard link to a socket of the node", uid, func(t *testing.T, p pod) {
+			target := filepath.Join(p.root, "host.sock")
+			listen(t, target, vmi.User)
+			require.NoError(t, os.Link(target, p.socket))
+		}},
+		{"a socket of root", uid, func(t *testing.T, p pod) { listen(t, p.socket, 0) }},
+		{"a socket that another user listens on", uid, func(t *testing.T, p pod) { listen(t, p.socket, vmi.User) }},
+		{"a UID that leads upwards", "../" + uid, func(*testing.T, pod) {}},
+		{"a UID that leads downwards", uid + "/volumes", func(*testing.T, pod) {}},
+		{"the UID ..", "..", func(*testing.T, pod) {}},
+		{"an absolute UID", "/etc", func(*testing.T, pod) {}},
+		{"no UID", "", func(*testing.T, pod) {}},
+		{"a UID with a NUL", "a\x00b", func(*testing.T, pod) {}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			p := newPod(t)
+			tt.attack(t, p)
+			require.ErrorIs(t, dial(t, p, tt.uid), ErrUnsafe)
+		})
+	}
+}
+
+func TestSame(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name        string
+		peer, owner uint32
+		want        bool
+	}{
+		{"the owner listens", 107, 107, true},
+		{"the owner listens in a user namespace", 4137549931, 107, true},
+		{"root listens", 0, 107, false},
+		{"somebody else listens", 108, 107, false},
+		{"somebody else in a user namespace listens", 65536 + 108, 107, false},
+		{"root owns", 0, 0, false},
+		{"root in a user namespace is no owner either", 65536, 0, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) { require.Equal(t, tt.want, same(tt.peer, tt.owner)) })
+	}
+}
