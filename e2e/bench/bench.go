@@ -1,0 +1,271 @@
+// Package bench measures what a machine costs: time beside a plain pod, writes
+// to the API, memory beside the guest.
+//
+// The figures are medians over several runs on an idle cluster whose images are
+// on the nodes already.
+package bench
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/podvisor/podvisor/e2e/cluster"
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/client"
+)
+
+// Bench measures in one cluster.
+type Bench struct {
+	Cluster  *cluster.Cluster
+	Kube     kubernetes.Interface
+	Machines *client.Client
+	// Namespace is where pods and machines are made. Required.
+	Namespace string
+	// Guest makes a machine of the name. Required.
+	Guest func(name string) *vmi.VirtualMachineInstance
+	// PodImage is the small image of the plain pod. Required.
+	PodImage string
+	// Runs is how often each is measured. 0: 10.
+	Runs int
+	// Out is where the figures go. Required.
+	Out io.Writer
+}
+
+// sample is what one run measured.
+type sample struct {
+	podReady, running, gone   time.Duration
+	startWrites, deleteWrites int
+	startEvents, deleteEvents int
+	launcher, daemon, qemu    int64
+}
+
+// Run measures and prints.
+func (b *Bench) Run(ctx context.Context) error {
+	if b.Runs == 0 {
+		b.Runs = 10
+	}
+	var all []sample
+	for i := range b.Runs {
+		s, err := b.once(ctx, i)
+		if err != nil {
+			return fmt.Errorf("run %d: %w", i+1, err)
+		}
+		all = append(all, s)
+		_, _ = fmt.Fprintf(b.Out, "run %2d: pod Ready %.2f s, machine Running %.2f s, guest off to gone %.2f s, %d+%d writes, %d+%d events\n",
+			i+1, s.podReady.Seconds(), s.running.Seconds(), s.gone.Seconds(), s.startWrites, s.deleteWrites, s.startEvents, s.deleteEvents)
+	}
+	b.report(all)
+	return nil
+}
+
+func (b *Bench) report(all []sample) {
+	seconds := func(f func(sample) time.Duration) float64 {
+		return median(all, func(s sample) float64 { return f(s).Seconds() })
+	}
+	count := func(f func(sample) int) float64 { return median(all, func(s sample) float64 { return float64(f(s)) }) }
+	mib := func(f func(sample) int64) float64 {
+		return median(all, func(s sample) float64 { return float64(f(s)) / (1 << 20) })
+	}
+	pod := seconds(func(s sample) time.Duration { return s.podReady })
+	run := seconds(func(s sample) time.Duration { return s.running })
+	_, _ = fmt.Fprintf(b.Out, `
+medians over %d runs
+  plain pod, created to Ready        %6.2f s
+  machine, created to Running        %6.2f s  (%+.2f s beside the pod)
+  machine deleted, guest off to gone %6.2f s
+  API writes, created to Running     %6.0f    and %.0f events
+  API writes, deletion               %6.0f    and %.0f events
+  memory (PSS) of virt-launcher      %6.1f MiB
+  memory (PSS) of the libvirt daemon %6.1f MiB
+  memory (PSS) of QEMU               %6.1f MiB
+`, len(all), pod, run, run-pod, seconds(func(s sample) time.Duration { return s.gone }),
+		count(func(s sample) int { return s.startWrites }), count(func(s sample) int { return s.startEvents }),
+		count(func(s sample) int { return s.deleteWrites }), count(func(s sample) int { return s.deleteEvents }),
+		mib(func(s sample) int64 { return s.launcher }), mib(func(s sample) int64 { return s.daemon }), mib(func(s sample) int64 { return s.qemu }))
+}
+
+func (b *Bench) once(ctx context.Context, i int) (s sample, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
+	defer cancel()
+	if s.podReady, err = b.plainPod(ctx, fmt.Sprintf("plain-%d", i)); err != nil {
+		return s, fmt.Errorf("plain pod: %w", err)
+	}
+	v := b.Guest(fmt.Sprintf("bench-%d", i))
+	start := time.Now()
+	if v, err = b.Machines.VirtualMachineInstances(b.Namespace).Create(ctx, v, metav1.CreateOptions{}); err != nil {
+		return s, err
+	}
+	if v, err = b.await(ctx, v, func(v *vmi.VirtualMachineInstance) bool { return v.Status.Phase == vmi.Running }); err != nil {
+		return s, err
+	}
+	s.running = time.Since(start)
+	if err := b.awaitConsole(ctx, v, "serving HTTP"); err != nil {
+		return s, err
+	}
+	if err := b.memory(ctx, v, &s); err != nil {
+		return s, err
+	}
+	if s.startWrites, s.startEvents, err = b.writes(v); err != nil {
+		return s, err
+	}
+	if err := b.deletion(ctx, v, &s); err != nil {
+		return s, err
+	}
+	writes, events, err := b.writes(v)
+	s.deleteWrites, s.deleteEvents = writes-s.startWrites, events-s.startEvents
+	return s, err
+}
+
+// plainPod measures a pod of a small image from its creation to Ready.
+func (b *Bench) plainPod(ctx context.Context, name string) (time.Duration, error) {
+	pods := b.Kube.CoreV1().Pods(b.Namespace)
+	start := time.Now()
+	_, err := pods.Create(ctx, &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: corev1.PodSpec{
+			TerminationGracePeriodSeconds: new(int64),
+			Containers:                    []corev1.Container{{Name: "sleep", Image: b.PodImage, ImagePullPolicy: corev1.PullIfNotPresent, Command: []string{"sleep", "3600"}}},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return 0, err
+	}
+	w, err := pods.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
+	if err != nil {
+		return 0, err
+	}
+	defer w.Stop()
+	for e := range w.ResultChan() {
+		p, ok := e.Object.(*corev1.Pod)
+		if ok && slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+		}) {
+			took := time.Since(start)
+			return took, pods.Delete(ctx, name, metav1.DeleteOptions{})
+		}
+	}
+	return 0, fmt.Errorf("%s was not ready: %w", name, ctx.Err())
+}
+
+// await waits until the machine is as it should be.
+func (b *Bench) await(ctx context.Context, v *vmi.VirtualMachineInstance, is func(*vmi.VirtualMachineInstance) bool) (*vmi.VirtualMachineInstance, error) {
+	w, err := b.Machines.VirtualMachineInstances(b.Namespace).Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + v.Name})
+	if err != nil {
+		return nil, err
+	}
+	defer w.Stop()
+	for e := range w.ResultChan() {
+		if v, ok := e.Object.(*vmi.VirtualMachineInstance); ok && e.Type != watch.Deleted && is(v) {
+			return v, nil
+		}
+	}
+	return nil, fmt.Errorf("%s is not as expected: %w", v.Name, ctx.Err())
+}
+
+// deletion deletes the machine and measures from the guest's last line to the
+// end of the object.
+func (b *Bench) deletion(ctx context.Context, v *vmi.VirtualMachineInstance, s *sample) error {
+	off := make(chan error, 1)
+	var offAt time.Time
+	console, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		err := b.awaitConsole(console, v, "powering off")
+		offAt = time.Now()
+		off <- err
+	}()
+	w, err := b.Machines.VirtualMachineInstances(b.Namespace).Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + v.Name})
+	if err != nil {
+		return err
+	}
+	defer w.Stop()
+	if err := b.Machines.VirtualMachineInstances(b.Namespace).Delete(ctx, v.Name, metav1.DeleteOptions{}); err != nil {
+		return err
+	}
+	for e := range w.ResultChan() {
+		if e.Type != watch.Deleted {
+			continue
+		}
+		goneAt := time.Now()
+		if err := <-off; err != nil {
+			return err
+		}
+		s.gone = goneAt.Sub(offAt)
+		return b.podGone(ctx, v)
+	}
+	return fmt.Errorf("%s is still there: %w", v.Name, ctx.Err())
+}
+
+// podGone waits until the machine's pod is gone, so that it does not disturb
+// the next run.
+func (b *Bench) podGone(ctx context.Context, v *vmi.VirtualMachineInstance) error {
+	for {
+		l, err := b.Kube.CoreV1().Pods(b.Namespace).List(ctx, metav1.ListOptions{LabelSelector: vmi.CreatedByLabel + "=" + string(v.UID)})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+		if err == nil && len(l.Items) == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// awaitConsole follows the machine's console until it holds the text.
+func (b *Bench) awaitConsole(ctx context.Context, v *vmi.VirtualMachineInstance, text string) error {
+	l, err := b.Kube.CoreV1().Pods(b.Namespace).List(ctx, metav1.ListOptions{LabelSelector: vmi.CreatedByLabel + "=" + string(v.UID)})
+	if err != nil || len(l.Items) == 0 {
+		return fmt.Errorf("find the pod of %s: %d found: %w", v.Name, len(l.Items), err)
+	}
+	r, err := b.Kube.CoreV1().Pods(b.Namespace).GetLogs(l.Items[0].Name, &corev1.PodLogOptions{Container: vmi.ComputeContainer, Follow: true}).Stream(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = r.Close() }()
+	var seen strings.Builder
+	buf := make([]byte, 4096)
+	for !strings.Contains(seen.String(), text) {
+		n, err := r.Read(buf)
+		seen.Write(buf[:n])
+		if err != nil && !strings.Contains(seen.String(), text) {
+			return fmt.Errorf("the console of %s ended before %q: %w", v.Name, text, err)
+		}
+	}
+	return nil
+}
+
+// median is the median of f over all samples.
+func median(all []sample, f func(sample) float64) float64 {
+	x := make([]float64, len(all))
+	for i, s := range all {
+		x[i] = f(s)
+	}
+	slices.Sort(x)
+	return (x[(len(x)-1)/2] + x[len(x)/2]) / 2
+}
+
+// writes counts what the components of Podvisor wrote for the machine so far:
+// writes of objects, and events.
+func (b *Bench) writes(v *vmi.VirtualMachineInstance) (objects, events int, err error) {
+	f, err := os.Open(b.Cluster.AuditLog)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer func() { _ = f.Close() }()
+	return countWrites(f, b.Namespace, v.Name)
+}

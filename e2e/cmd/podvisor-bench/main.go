@@ -1,0 +1,104 @@
+// Command podvisor-bench measures what a machine costs beside a plain pod, in a
+// local cluster of its own. Run it by `make bench`.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/podvisor/podvisor/e2e/bench"
+	"github.com/podvisor/podvisor/e2e/cluster"
+	"github.com/podvisor/podvisor/e2e/images"
+	"github.com/podvisor/podvisor/e2e/install"
+	"github.com/podvisor/podvisor/e2e/kubectl"
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/client"
+	"github.com/podvisor/podvisor/vmi/vmitest"
+)
+
+func main() {
+	runs := flag.Int("runs", 10, "how often each thing is measured")
+	keep := flag.Bool("keep", false, "leave the cluster when done")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, *runs, *keep); err != nil {
+		fmt.Fprintln(os.Stderr, "podvisor-bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, runs int, keep bool) (err error) {
+	c, err := cluster.Up(ctx, cluster.Config{Name: "bench", Out: os.Stdout})
+	if err != nil {
+		return err
+	}
+	if !keep {
+		defer func() {
+			if downErr := c.Down(context.WithoutCancel(ctx)); err == nil {
+				err = downErr
+			}
+		}()
+	}
+	built, err := images.Build(ctx, images.Config{Out: os.Stdout})
+	if err != nil {
+		return err
+	}
+	if err := c.Load(ctx, images.Tars(built)...); err != nil {
+		return err
+	}
+	err = install.Install(ctx, install.Config{
+		Kubectl: kubectl.Kubectl{Path: c.Kubectl, Kubeconfig: c.Kubeconfig}, Manifests: "../manifests",
+		Images: images.Prefix, Tag: images.Tag, Content: images.Digest(built), Out: os.Stdout,
+	})
+	if err != nil {
+		return err
+	}
+	for _, i := range built {
+		fmt.Printf("image %-16s %6.1f MB\n", i.Name, float64(i.SizeBytes)/1e6)
+	}
+	return measure(ctx, c, runs)
+}
+
+func measure(ctx context.Context, c *cluster.Cluster, runs int) error {
+	cfg, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig)
+	if err != nil {
+		return err
+	}
+	kube, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return err
+	}
+	machines, err := client.New(cfg)
+	if err != nil {
+		return err
+	}
+	ns, err := kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "bench-"}}, metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	b := bench.Bench{
+		Cluster: c, Kube: kube, Machines: machines, Namespace: ns.Name, Runs: runs, Out: os.Stdout,
+		PodImage: images.Prefix + "/tools:" + images.Tag,
+		Guest: func(name string) *vmi.VirtualMachineInstance {
+			v := vmitest.New(vmitest.WithName(name), vmitest.WithMasquerade("default"),
+				vmitest.WithContainerDisk("root", images.Prefix+"/demo-guest:"+images.Tag),
+				vmitest.WithCloudInit("seed", "#cloud-config\nhostname: "+name+"\n"))
+			v.Namespace, v.UID = ns.Name, ""
+			return v
+		},
+	}
+	if err := b.Run(ctx); err != nil {
+		return err
+	}
+	return kube.CoreV1().Namespaces().Delete(ctx, ns.Name, metav1.DeleteOptions{})
+}

@@ -1,0 +1,98 @@
+// Command podvisor-demo shows Podvisor at work: `up` starts a local cluster (or
+// uses yours, with CLUSTER=existing and KUBECONFIG), installs Podvisor, boots a
+// machine and shows it; `down` removes the demo. Run it by `make demo`.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/podvisor/podvisor/e2e/cluster"
+	"github.com/podvisor/podvisor/e2e/demo"
+	"github.com/podvisor/podvisor/e2e/images"
+	"github.com/podvisor/podvisor/e2e/kubectl"
+)
+
+// clusterName is the demo's own cluster.
+const clusterName = "demo"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "\npodvisor-demo:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	existing := os.Getenv("CLUSTER") == "existing"
+	switch {
+	case len(args) == 1 && args[0] == "up" && existing:
+		return upExisting(ctx)
+	case len(args) == 1 && args[0] == "up":
+		return up(ctx)
+	case len(args) == 1 && args[0] == "down" && existing:
+		return errors.New("the demo does not remove an existing cluster; remove Podvisor with `kubectl delete vmi hello` and `kubectl delete -k manifests`")
+	case len(args) == 1 && args[0] == "down":
+		return cluster.Down(ctx, cluster.Config{Name: clusterName, Out: os.Stdout})
+	}
+	return errors.New("usage: podvisor-demo up|down")
+}
+
+// up shows the demo in a cluster of its own.
+func up(ctx context.Context) error {
+	start := time.Now()
+	title("Start a local Kubernetes with two nodes")
+	c, err := cluster.Up(ctx, cluster.Config{Name: clusterName, Out: os.Stdout})
+	if err != nil {
+		return fmt.Errorf("start the cluster: %w", err)
+	}
+	title("Build the images and put them on the nodes")
+	built, err := images.Build(ctx, images.Config{Out: os.Stdout})
+	if err != nil {
+		return fmt.Errorf("build the images: %w", err)
+	}
+	if err := c.Load(ctx, images.Tars(built)...); err != nil {
+		return fmt.Errorf("put the images on the nodes: %w", err)
+	}
+	d := demo.Demo{
+		Root: "..", Kubectl: kubectl.Kubectl{Path: c.Kubectl, Kubeconfig: c.Kubeconfig}, Out: os.Stdout,
+		Images: images.Prefix, Tag: images.Tag, Content: images.Digest(built),
+	}
+	if err := d.Run(ctx); err != nil {
+		return err
+	}
+	d.HowToGoOn(c.Kubeconfig, c.Kubectl)
+	fmt.Printf("\nThe whole demo took %.0f s.\n", time.Since(start).Seconds())
+	return nil
+}
+
+// upExisting shows the demo in the cluster of KUBECONFIG, whose nodes must be
+// able to get the images.
+func upExisting(ctx context.Context) error {
+	config := os.Getenv("KUBECONFIG")
+	if config == "" {
+		return errors.New("CLUSTER=existing needs KUBECONFIG to name the cluster")
+	}
+	prefix, tag := os.Getenv("IMAGES"), os.Getenv("TAG")
+	if prefix == "" {
+		return errors.New("CLUSTER=existing needs IMAGES, the prefix of the images in a registry that the cluster can reach (IMAGES=example.com/podvisor TAG=dev); build them with the Containerfiles in images/, or push the archives that `make images` names")
+	}
+	if tag == "" {
+		tag = images.Tag
+	}
+	d := demo.Demo{Root: "..", Kubectl: kubectl.Kubectl{Path: os.Getenv("KUBECTL"), Kubeconfig: config}, Out: os.Stdout, Images: prefix, Tag: tag}
+	if err := d.Run(ctx); err != nil {
+		return err
+	}
+	d.HowToGoOn(config, "kubectl")
+	return nil
+}
+
+func title(s string) { fmt.Printf("\n== %s\n", s) }
