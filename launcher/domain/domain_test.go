@@ -1,0 +1,214 @@
+package domain
+
+import (
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"libvirt.org/go/libvirtxml"
+
+	"github.com/podvisor/podvisor/internal/golden"
+	"github.com/podvisor/podvisor/internal/testenv"
+	"github.com/podvisor/podvisor/network"
+	"github.com/podvisor/podvisor/storage"
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// machine is a machine without any device that it need not have.
+func machine(change ...func(*vmi.VirtualMachineInstance)) *vmi.VirtualMachineInstance {
+	v := &vmi.VirtualMachineInstance{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "vm", UID: "6f1c2a3e-9a43-4f0e-8d2b-0c54a7b1e9d2"}}
+	v.Spec.Domain.Memory = &vmi.Memory{Guest: new(resource.MustParse("128Mi"))}
+	for _, c := range change {
+		c(v)
+	}
+	return v
+}
+
+func disksOn(buses ...vmi.DiskBus) func(*vmi.VirtualMachineInstance) {
+	return func(v *vmi.VirtualMachineInstance) {
+		for i, b := range buses {
+			name := "disk" + letters(i)
+			v.Spec.Domain.Devices.Disks = append(v.Spec.Domain.Devices.Disks, vmi.Disk{Name: name, Disk: &vmi.DiskTarget{Bus: b}})
+		}
+	}
+}
+
+func interfaces(all ...vmi.Interface) func(*vmi.VirtualMachineInstance) {
+	return func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Devices.Interfaces = all }
+}
+
+// host has KVM and, for every disk and interface of v, something to attach.
+func host(v *vmi.VirtualMachineInstance, change ...func(*Host)) Host {
+	h := Host{KVM: true, Disks: map[string]Disk{}}
+	for _, d := range v.Spec.Domain.Devices.Disks {
+		h.Disks[d.Name] = Disk{DirectIO: true, Attachment: storage.Attachment{Name: d.Name, Path: "/disks/" + d.Name + ".raw", Format: storage.Raw}}
+	}
+	for _, i := range v.Spec.Domain.Devices.Interfaces {
+		h.Interfaces = append(h.Interfaces, network.Attachment{Name: i.Name, Tap: "tap-" + i.Name, MAC: "02:00:00:00:00:01"})
+	}
+	for _, c := range change {
+		c(&h)
+	}
+	return h
+}
+
+func emulated(h *Host) { h.KVM, h.AllowEmulation = false, true }
+
+func overlay(h *Host) {
+	d := h.Disks["diska"]
+	d.Format, d.Path = storage.QCOW2, "/overlays/diska.qcow2"
+	d.Source = storage.Overlay{Base: storage.Image{Path: "/images/diska.qcow2", Format: storage.QCOW2}}
+	h.Disks["diska"] = d
+}
+
+var cases = map[string]struct {
+	vmi  *vmi.VirtualMachineInstance
+	host []func(*Host)
+}{
+	"minimal":     {vmi: machine()},
+	"emulation":   {machine(), []func(*Host){emulated}},
+	"cpu":         {vmi: machine(func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.CPU = &vmi.CPU{Sockets: 2, Cores: 3, Threads: 2} })},
+	"rng":         {vmi: machine(func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Devices.Rng = &vmi.Rng{} })},
+	"console-log": {machine(), []func(*Host){func(h *Host) { h.ConsoleLog = "/private/console" }}},
+	"buses":       {vmi: machine(disksOn(vmi.DiskBusVirtio, vmi.DiskBusSATA, vmi.DiskBusSCSI, vmi.DiskBusVirtio, vmi.DiskBusSCSI, ""))},
+	"overlay":     {machine(disksOn(vmi.DiskBusVirtio)), []func(*Host){overlay}},
+	"no-direct-io": {machine(disksOn(vmi.DiskBusVirtio)), []func(*Host){func(h *Host) {
+		d := h.Disks["diska"]
+		d.DirectIO = false
+		h.Disks["diska"] = d
+	}}},
+	"block-device": {machine(disksOn(vmi.DiskBusVirtio)), []func(*Host){func(h *Host) {
+		d := h.Disks["diska"]
+		d.Device, d.Path = true, "/dev/diska"
+		h.Disks["diska"] = d
+	}}},
+	"boot-order": {vmi: machine(disksOn(vmi.DiskBusVirtio, vmi.DiskBusVirtio), func(v *vmi.VirtualMachineInstance) {
+		v.Spec.Domain.Devices.Disks[1].BootOrder = new(uint(1))
+		v.Spec.Domain.Devices.Disks[1].Serial = "SN-1"
+	})},
+	"interface": {machine(interfaces(vmi.Interface{Name: "default"}, vmi.Interface{Name: "old", Model: "e1000"})), []func(*Host){func(h *Host) {
+		h.Interfaces[0].MTU = 1450
+	}}},
+	"everything": {machine(disksOn(vmi.DiskBusVirtio, vmi.DiskBusSATA, vmi.DiskBusSCSI), interfaces(vmi.Interface{Name: "default", Model: "virtio"}), func(v *vmi.VirtualMachineInstance) {
+		v.Spec.Domain.CPU = &vmi.CPU{Cores: 2}
+		v.Spec.Domain.Devices.Rng = &vmi.Rng{}
+		v.Spec.Domain.Devices.Disks[0].BootOrder = new(uint(1))
+	}), []func(*Host){emulated, overlay, func(h *Host) { h.ConsoleLog = "/private/console"; h.Interfaces[0].MTU = 1450 }}},
+}
+
+func TestADomainHasWhatTheSpecSays(t *testing.T) {
+	for name, tt := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d, err := Build(tt.vmi, host(tt.vmi, tt.host...))
+			require.NoError(t, err)
+			xml, err := d.Marshal()
+			require.NoError(t, err)
+			golden.Equal(t, filepath.Join("testdata", name+".xml"), []byte(xml+"\n"))
+		})
+	}
+}
+
+func TestADomainIsWhatLibvirtsSchemaAllows(t *testing.T) {
+	xmllint := testenv.Program(t, "xmllint")
+	schema := testenv.File(t, "/usr/share/libvirt/schemas/domain.rng")
+	files, err := filepath.Glob("testdata/*.xml")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	out, err := exec.Command(xmllint, append([]string{"--noout", "--relaxng", schema}, files...)...).CombinedOutput()
+	require.NoError(t, err, string(out))
+}
+
+func TestAMachineThatCannotBeBuiltSaysAllThatIsWrong(t *testing.T) {
+	for name, tt := range map[string]struct {
+		vmi   *vmi.VirtualMachineInstance
+		host  []func(*Host)
+		says  []string
+		final bool
+	}{
+		"no KVM and no emulation": {machine(), []func(*Host){func(h *Host) { h.KVM = false }}, []string{"/dev/kvm", "useEmulation"}, true},
+		"another architecture":    {machine(), []func(*Host){func(h *Host) { h.Arch = "s390x" }}, []string{"s390x"}, true},
+		"no memory":               {machine(func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Memory = nil }), nil, []string{"memory.guest"}, true},
+		"attached to nothing": {machine(disksOn(""), interfaces(vmi.Interface{Name: "default"})),
+			[]func(*Host){func(h *Host) { h.Disks, h.Interfaces = nil, nil }}, []string{"disk diska", "interface default"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Build(tt.vmi, host(tt.vmi, tt.host...))
+			for _, s := range tt.says {
+				require.ErrorContains(t, err, s)
+			}
+			if tt.final {
+				require.ErrorIs(t, err, vmi.ErrInvalid)
+			} else {
+				require.NotErrorIs(t, err, vmi.ErrInvalid)
+			}
+		})
+	}
+}
+
+func TestMemoryComesFromTheRequestIfTheGuestsIsNotNamed(t *testing.T) {
+	v := machine(func(v *vmi.VirtualMachineInstance) {
+		v.Spec.Domain.Memory = nil
+		v.Spec.Domain.Resources.Requests = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1024M")}
+	})
+	d, err := Build(v, host(v))
+	require.NoError(t, err)
+	require.Equal(t, &libvirtxml.DomainMemory{Value: 1024000000, Unit: "b"}, d.Memory)
+}
+
+func TestEveryMachineHasAUUIDOfItsOwnThatStays(t *testing.T) {
+	a, b := machine(), machine(func(v *vmi.VirtualMachineInstance) { v.UID = "another" })
+	require.Equal(t, uuid(a), uuid(machine()))
+	require.NotEqual(t, uuid(a), uuid(b))
+	require.Regexp(t, `^[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`, uuid(a))
+}
+
+func TestDisksAreNamedInOrder(t *testing.T) {
+	var specs []vmi.Disk
+	for range 28 {
+		specs = append(specs, vmi.Disk{Disk: &vmi.DiskTarget{Bus: vmi.DiskBusVirtio}})
+	}
+	got := Targets(append(specs, vmi.Disk{}))
+	require.Equal(t, []string{"vda", "vdb"}, got[:2])
+	require.Equal(t, []string{"vdz", "vdaa", "vdab", "sda"}, got[25:])
+}
+
+func TestSocketPathsFitIntoAnAddress(t *testing.T) {
+	v := machine(func(v *vmi.VirtualMachineInstance) {
+		v.Name, v.Namespace = strings.Repeat("n", 63), strings.Repeat("s", 63)
+	})
+	for _, p := range []string{SerialSocket(PrivateDir(v)), VNCSocket(PrivateDir(v)), AgentSocket(PrivateDir(v))} {
+		require.LessOrEqual(t, len(p), 107)
+	}
+}
+
+// FuzzBuild writes domains as XML and reads them again.
+func FuzzBuild(f *testing.F) {
+	f.Add("vm", "default", "uid", "root", "virtio", "SN-1", "/a/b", uint32(1), int64(128<<20), uint(1), true)
+	f.Add("<&>", "]]>", "", "\"", "sata", " ", "", uint32(7), int64(1<<40), uint(0), false)
+	f.Fuzz(func(t *testing.T, name, namespace, uid, disk, bus, serial, path string, cores uint32, memory int64, order uint, kvm bool) {
+		v := &vmi.VirtualMachineInstance{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, UID: types.UID(uid)}}
+		v.Spec.Domain.Memory = &vmi.Memory{Guest: resource.NewQuantity(memory, resource.BinarySI)}
+		v.Spec.Domain.CPU = &vmi.CPU{Cores: cores % 1024}
+		v.Spec.Domain.Devices.Disks = []vmi.Disk{{Name: disk, Serial: serial, BootOrder: &order, Disk: &vmi.DiskTarget{Bus: vmi.DiskBus(bus)}}}
+		v.Spec.Domain.Devices.Interfaces = []vmi.Interface{{Name: name, Model: bus}}
+		h := host(v, func(h *Host) { h.KVM, h.AllowEmulation, h.PrivateDir = kvm, true, path })
+		d, err := Build(v, h)
+		if err != nil {
+			return
+		}
+		once, err := d.Marshal()
+		require.NoError(t, err)
+		var read libvirtxml.Domain
+		require.NoError(t, read.Unmarshal(once))
+		twice, err := read.Marshal()
+		require.NoError(t, err)
+		require.Equal(t, once, twice)
+	})
+}

@@ -1,0 +1,64 @@
+package domain
+
+import (
+	"path"
+
+	"github.com/podvisor/podvisor/network"
+	"github.com/podvisor/podvisor/storage"
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// Host is what a machine's pod offers to its domain.
+type Host struct {
+	// Arch is the architecture in libvirt's words. Default: x86_64, the only one
+	// there is yet.
+	Arch string
+	// KVM says that the pod has a /dev/kvm that works.
+	KVM bool
+	// AllowEmulation lets the guest run without KVM, which is much slower.
+	AllowEmulation bool
+	// PrivateDir is the folder of the machine's own sockets. Default: the
+	// machine's in [vmi.PrivateDir].
+	PrivateDir string
+	// ConsoleLog is the file that QEMU appends what the guest writes to its
+	// serial console to. Empty: it is written nowhere.
+	ConsoleLog string
+	// Disks are the attachments of the machine's disks, by their name.
+	Disks map[string]Disk
+	// Interfaces are the machine's interfaces as they were plumbed.
+	Interfaces []network.Attachment
+}
+
+// Disk is an attachment with the facts of where it is.
+type Disk struct {
+	storage.Attachment
+	// Device says that the attachment is a block device, not a file.
+	Device bool
+	// DirectIO says that the attachment, and what it is an overlay of, can be
+	// opened past the page cache.
+	DirectIO bool
+}
+
+// Sockets of a machine in its private folder.
+const (
+	serialSocket = "virt-serial0"
+	vncSocket    = "virt-vnc"
+	agentSocket  = "virt-agent"
+)
+
+// PrivateDir is the folder of v's own sockets in its pod.
+func PrivateDir(v *vmi.VirtualMachineInstance) string {
+	return path.Join(vmi.PrivateDir, string(v.UID))
+}
+
+// SerialSocket is the socket of the serial console of the machine whose private
+// folder is dir.
+func SerialSocket(dir string) string { return path.Join(dir, serialSocket) }
+
+// VNCSocket is the socket of the screen of the machine whose private folder is
+// dir.
+func VNCSocket(dir string) string { return path.Join(dir, vncSocket) }
+
+// AgentSocket is the socket of the guest agent of the machine whose private
+// folder is dir.
+func AgentSocket(dir string) string { return path.Join(dir, agentSocket) }
