@@ -28,19 +28,25 @@ type Offer struct {
 	Address netip.Prefix `json:"address"`
 	// Server is the address that the offer comes from.
 	Server netip.Addr `json:"server"`
-	// Router is the guest's default gateway. Invalid: none.
+	// Router is the guest's default gateway. It may be outside the guest's
+	// network; Routes says then how it is reached. Invalid: none.
 	Router netip.Addr `json:"router,omitzero"`
-	// Routes are the routes of the pod, if they are more than the default one
-	// (RFC 3442).
+	// Routes are all routes of the guest beside the one to its own network, the
+	// default one included. Empty: the one through Router is all there is.
+	// (RFC 3442: a guest that is told routes does not look at the router.)
 	Routes []Route `json:"routes,omitempty"`
 	// MTU of the network, in bytes. 0: not said.
 	MTU int `json:"mtu,omitempty"`
 	// Hostname of the guest.
 	Hostname string `json:"hostname,omitempty"`
+	// Subdomain is put before the cluster's domain of the pod's namespace to
+	// make the guest's own domain. Empty: the guest's domain is that one.
+	Subdomain string `json:"subdomain,omitempty"`
 }
 
-// Route is a route of a guest.
+// Route is a route of a pod or a guest.
 type Route struct {
 	Destination netip.Prefix `json:"destination"`
-	Gateway     netip.Addr   `json:"gateway,omitzero"`
+	// Gateway is the next hop. Invalid: the destination is on the link.
+	Gateway netip.Addr `json:"gateway,omitzero"`
 }

@@ -1,0 +1,102 @@
+package network
+
+import (
+	"net/netip"
+
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// Config is a pod's network namespace as a machine needs it, and what others
+// must know of it. Whatever is not named in it is left as it is.
+type Config struct {
+	// Links are the links that shall be, in the order in which they are made.
+	Links []LinkConfig
+	// Sysctls are the settings of the namespace as a whole.
+	Sysctls []Sysctl
+	// NAT is the address translation. The zero value is none.
+	NAT NAT
+	// Attachments tell the launcher how to connect the guest, one for each
+	// interface in the order of the spec.
+	Attachments []Attachment
+	// Interfaces are the machine's interfaces for its status, in the order of
+	// the spec.
+	Interfaces []vmi.InterfaceStatus
+}
+
+// Kind is what a link in a [Config] is.
+type Kind string
+
+// The kinds of links.
+const (
+	// Bridge connects its ports with each other and with the pod.
+	Bridge Kind = "bridge"
+	// Tap is the pod's end of a guest's interface. It outlives the process that
+	// uses it.
+	Tap Kind = "tun"
+	// Dummy is a link that leads nowhere.
+	Dummy Kind = "dummy"
+	// Uplink is the interface that the pod was given: it exists and is found by
+	// its index.
+	Uplink Kind = "uplink"
+)
+
+// LinkConfig is a link as it shall be.
+type LinkConfig struct {
+	Name string
+	Kind Kind
+	// Index says which link is meant by an Uplink, whatever its name is now.
+	Index int
+	// MAC is the link's address. Empty: any.
+	MAC string
+	// MTU in bytes. 0: any.
+	MTU int
+	// Down says that the link is never set up: it only holds its addresses.
+	Down bool
+	// Master is the bridge that the link is a port of. Empty: none.
+	Master string
+	// NoLearning keeps the bridge from learning which addresses are behind this
+	// port.
+	NoLearning bool
+	// Owner is who may open a Tap.
+	Owner Owner
+	// Addresses are all addresses of the link; but an Uplink that is no port of
+	// a bridge keeps what it has.
+	Addresses []netip.Prefix
+	// Remember are routes that are kept in the table [RememberTable] on this
+	// link, where they route nothing.
+	Remember []Route
+	// Sysctls are the settings of the link. They are made before it is set up.
+	Sysctls []Sysctl
+}
+
+// Sysctl is a setting of the kernel: the path of its file in /proc/sys, and
+// what is to be read there.
+type Sysctl struct{ Key, Value string }
+
+// NAT is the address translation of the masquerade binding: the pod's addresses
+// stand for the guest's.
+type NAT struct {
+	// Link is the link that leads to the guest.
+	Link string
+	// Guests are the guest's addresses, at most one of each family.
+	Guests []Guest
+	// Ports are the ports that are the guest's, in order and each one once.
+	// Empty: everything that is sent to the pod is the guest's.
+	Ports []Port
+}
+
+// Guest is one address of a guest behind address translation.
+type Guest struct {
+	Address netip.Addr
+	// Gateway is the pod's address on the guest's link.
+	Gateway netip.Addr
+	// Pod are the addresses that stand for the guest's.
+	Pod []netip.Addr
+}
+
+// Port is a port of a guest.
+type Port struct {
+	// Protocol is TCP or UDP.
+	Protocol string
+	Number   uint16
+}

@@ -1,0 +1,168 @@
+package link
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/podvisor/podvisor/network"
+)
+
+// Apply makes the links and settings of a namespace what cfg says. It does what
+// is missing, in an order in which it may be interrupted anywhere, and stops at
+// the first thing that cannot be done. The address translation in cfg is not its
+// business.
+func Apply(ns *os.File, cfg network.Config) error {
+	return within(ns, func() error {
+		h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+		if err != nil {
+			return err
+		}
+		defer h.Close()
+		have, err := observe(h)
+		if err != nil {
+			return err
+		}
+		todo, err := steps(have, sysctls(cfg), cfg)
+		if err != nil {
+			return err
+		}
+		a := actor{h: h}
+		for _, s := range todo {
+			if err := a.act(s); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// actor takes steps in the namespace that its thread is in.
+type actor struct{ h *netlink.Handle }
+
+func (a *actor) act(s step) error {
+	var err error
+	switch s := s.(type) {
+	case create:
+		err = wrap(a.create(s), "create link %s", s.Name)
+	case remove:
+		err = a.on(s.Link, "remove", a.h.LinkDel)
+	case rename:
+		err = a.on(s.Link, "rename to "+s.Name, func(l netlink.Link) error { return a.h.LinkSetName(l, s.Name) })
+	case setDown:
+		err = a.on(s.Link, "set down", a.h.LinkSetDown)
+	case setUp:
+		err = a.on(s.Link, "set up", a.h.LinkSetUp)
+	case setMAC:
+		err = a.on(s.Link, "set MAC address "+s.MAC, func(l netlink.Link) error { return a.setMAC(l, s.MAC) })
+	case setMTU:
+		err = a.on(s.Link, "set MTU", func(l netlink.Link) error { return a.h.LinkSetMTU(l, s.MTU) })
+	case setMaster:
+		err = a.on(s.Link, "make it a port of "+s.Master, func(l netlink.Link) error { return a.setMaster(l, s.Master) })
+	case stopLearning:
+		err = a.on(s.Link, "stop learning", func(l netlink.Link) error { return a.h.LinkSetLearning(l, false) })
+	case addAddress:
+		err = a.on(s.Link, "add address "+s.Address.String(), func(l netlink.Link) error { return a.h.AddrReplace(l, address(s.Address)) })
+	case removeAddress:
+		err = a.on(s.Link, "remove address "+s.Address.String(), func(l netlink.Link) error { return a.removeAddress(l, address(s.Address)) })
+	case remember:
+		err = a.on(s.Link, "remember route "+s.Route.String(), func(l netlink.Link) error { return a.h.RouteReplace(remembered(l, s.Route)) })
+	case forget:
+		err = a.on(s.Link, "forget route "+s.Route.String(), func(l netlink.Link) error { return a.h.RouteDel(remembered(l, s.Route)) })
+	case setSysctl:
+		err = wrap(a.setSysctl(s.Sysctl), "set %s to %s", s.Key, s.Value)
+	}
+	return err
+}
+
+// on calls f with the link of that name.
+func (a *actor) on(name, what string, f func(netlink.Link) error) error {
+	l, err := a.h.LinkByName(name)
+	if err == nil {
+		err = f(l)
+	}
+	return wrap(err, "link %s: %s", name, what)
+}
+
+func wrap(err error, format string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), err)
+}
+
+func (a *actor) create(c create) error {
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name, attrs.MTU = c.Name, c.MTU
+	if c.MAC != "" {
+		mac, err := net.ParseMAC(c.MAC)
+		if err != nil {
+			return err
+		}
+		attrs.HardwareAddr = mac
+	}
+	switch c.Kind {
+	case network.Tap:
+		if err := createTap(c.Name, c.Owner); err != nil {
+			return err
+		}
+		return a.on(c.Name, "set MTU", func(l netlink.Link) error { return a.h.LinkSetMTU(l, c.MTU) })
+	case network.Dummy:
+		return a.h.LinkAdd(&netlink.Dummy{LinkAttrs: attrs})
+	case network.Bridge:
+		// Two or three ports need no snooping, and without somebody who asks for
+		// the groups it would lose what IPv6 finds its neighbours with.
+		return a.h.LinkAdd(&netlink.Bridge{LinkAttrs: attrs, MulticastSnooping: new(false)})
+	default:
+		return fmt.Errorf("the kind %q cannot be made", c.Kind)
+	}
+}
+
+func (a *actor) setMAC(l netlink.Link, mac string) error {
+	hw, err := net.ParseMAC(mac)
+	if err != nil {
+		return err
+	}
+	return a.h.LinkSetHardwareAddr(l, hw)
+}
+
+func (a *actor) setMaster(l netlink.Link, master string) error {
+	m, err := a.h.LinkByName(master)
+	if err != nil {
+		return err
+	}
+	return a.h.LinkSetMaster(l, m)
+}
+
+// removeAddress takes an address away. It may be gone: the kernel removes those
+// that depend on another, and those of IPv6 when a link is set down.
+func (a *actor) removeAddress(l netlink.Link, addr *netlink.Addr) error {
+	err := a.h.AddrDel(l, addr)
+	if errors.Is(err, unix.EADDRNOTAVAIL) {
+		return nil
+	}
+	return err
+}
+
+// address is an address without the wait until nobody else turns out to have it.
+func address(p netip.Prefix) *netlink.Addr {
+	a := &netlink.Addr{IPNet: ipnet(p)}
+	if p.Addr().Is6() {
+		a.Flags = unix.IFA_F_NODAD
+	}
+	return a
+}
+
+// remembered is a route that is only kept.
+func remembered(l netlink.Link, r network.Route) *netlink.Route {
+	out := &netlink.Route{LinkIndex: l.Attrs().Index, Table: network.RememberTable, Dst: ipnet(r.Destination), Scope: netlink.SCOPE_LINK}
+	if r.Gateway.IsValid() {
+		out.Gw, out.Scope, out.Flags = r.Gateway.AsSlice(), netlink.SCOPE_UNIVERSE, int(netlink.FLAG_ONLINK)
+	}
+	return out
+}

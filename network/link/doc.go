@@ -1,0 +1,19 @@
+// Package link observes the network links of a pod and makes them what a
+// machine needs.
+//
+// [Observe] reads a network namespace, [network.Plan] decides, and [Apply] does
+// what is missing: nothing, if it was done before. Everything that has to
+// survive is in the kernel, so the process may end anywhere and the next one
+// goes on. The namespace is given as an open file, as a launcher hands it over;
+// [Check] is to be asked before such a file is trusted.
+//
+// The address translation is not done here but by package nft.
+//
+// This is an edge: it touches the kernel's network configuration by netlink, and
+// by a private mount of procfs for the settings that netlink does not reach. The
+// capabilities SYS_ADMIN and NET_ADMIN are all it needs, besides /dev/net/tun.
+//
+// Traps: a tap device is opened by name in the namespace that it was made in. A
+// dummy link that is down keeps its addresses, but a link with a real device
+// loses those of IPv6 and all routes when it is set down.
+package link

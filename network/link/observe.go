@@ -1,0 +1,159 @@
+package link
+
+import (
+	"cmp"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/podvisor/podvisor/network"
+)
+
+// Observe reads the links of a namespace.
+func Observe(ns *os.File) (network.State, error) {
+	var s network.State
+	err := within(ns, func() error {
+		h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+		if err != nil {
+			return err
+		}
+		defer h.Close()
+		s, err = observe(h)
+		return err
+	})
+	return s, err
+}
+
+// observe reads the links of the namespace that the thread is in.
+func observe(h *netlink.Handle) (network.State, error) {
+	links, err := h.LinkList()
+	if err != nil {
+		return network.State{}, fmt.Errorf("list links: %w", err)
+	}
+	slices.SortFunc(links, func(a, b netlink.Link) int { return cmp.Compare(a.Attrs().Index, b.Attrs().Index) })
+	names := map[int]string{}
+	for _, l := range links {
+		names[l.Attrs().Index] = l.Attrs().Name
+	}
+	var s network.State
+	for _, l := range links {
+		got, err := observeLink(h, l, names)
+		if err != nil {
+			return network.State{}, err
+		}
+		s.Links = append(s.Links, got)
+	}
+	if err := observeAddresses(h, &s); err != nil {
+		return network.State{}, err
+	}
+	return s, observeRoutes(h, &s)
+}
+
+func observeLink(h *netlink.Handle, l netlink.Link, names map[int]string) (network.Link, error) {
+	a := l.Attrs()
+	got := network.Link{
+		Index: a.Index, Name: a.Name, Kind: l.Type(), MAC: a.HardwareAddr.String(), MTU: a.MTU,
+		Up: a.Flags&net.FlagUp != 0, Master: names[a.MasterIndex],
+	}
+	switch got.Kind {
+	case "device":
+		got.Kind = ""
+	case "tuntap":
+		got.Kind = string(network.Tap)
+	}
+	if t, ok := l.(*netlink.Tuntap); ok {
+		got.Owner = tapOwner(t)
+	}
+	if got.Master != "" {
+		p, err := h.LinkGetProtinfo(l)
+		if err != nil {
+			return got, fmt.Errorf("read the port %s of %s: %w", got.Name, got.Master, err)
+		}
+		got.Learning = p.Learning
+	}
+	v, _ := sysctl("net/ipv6/conf/" + got.Name + "/accept_ra")
+	got.AcceptsRA = v != "" && v != "0"
+	return got, nil
+}
+
+func observeAddresses(h *netlink.Handle, s *network.State) error {
+	addresses, err := h.AddrList(nil, netlink.FAMILY_ALL)
+	if err != nil {
+		return fmt.Errorf("list addresses: %w", err)
+	}
+	for _, a := range addresses {
+		p := prefix(a.IPNet)
+		if l := indexed(s, a.LinkIndex); l != nil && !(p.Addr().Is6() && p.Addr().IsLinkLocalUnicast()) {
+			l.Addresses = append(l.Addresses, p)
+		}
+	}
+	for i := range s.Links {
+		slices.SortStableFunc(s.Links[i].Addresses, compareAddresses)
+	}
+	return nil
+}
+
+// compareAddresses puts IPv4 first and leaves it in the kernel's order, which has
+// a meaning: the first address of a network is the one that is used. The order
+// of IPv6 addresses is that in which they came, reversed.
+func compareAddresses(a, b netip.Prefix) int {
+	if a.Addr().Is4() && b.Addr().Is4() {
+		return 0
+	}
+	return a.Addr().Compare(b.Addr())
+}
+
+func observeRoutes(h *netlink.Handle, s *network.State) error {
+	routes, err := h.RouteListFiltered(netlink.FAMILY_ALL, &netlink.Route{Table: unix.RT_TABLE_UNSPEC}, netlink.RT_FILTER_TABLE)
+	if err != nil {
+		return fmt.Errorf("list routes: %w", err)
+	}
+	slices.SortStableFunc(routes, func(a, b netlink.Route) int { return cmp.Compare(a.Priority, b.Priority) })
+	for _, r := range routes {
+		index, gateway := r.LinkIndex, r.Gw
+		if len(r.MultiPath) > 0 {
+			index, gateway = r.MultiPath[0].LinkIndex, r.MultiPath[0].Gw
+		}
+		l := indexed(s, index)
+		if l == nil || r.Type != unix.RTN_UNICAST || r.Dst == nil {
+			continue
+		}
+		got := network.Route{Destination: prefix(r.Dst)}
+		if a, ok := netip.AddrFromSlice(gateway); ok {
+			got.Gateway = a.Unmap()
+		}
+		switch r.Table {
+		case unix.RT_TABLE_MAIN:
+			if !got.Destination.Addr().IsLinkLocalUnicast() || got.Destination.Addr().Is4() {
+				l.Routes = append(l.Routes, got)
+			}
+		case network.RememberTable:
+			l.Remembered = append(l.Remembered, got)
+		}
+	}
+	return nil
+}
+
+func indexed(s *network.State, index int) *network.Link {
+	for i := range s.Links {
+		if s.Links[i].Index == index {
+			return &s.Links[i]
+		}
+	}
+	return nil
+}
+
+func prefix(n *net.IPNet) netip.Prefix {
+	a, _ := netip.AddrFromSlice(n.IP)
+	bits, _ := n.Mask.Size()
+	return netip.PrefixFrom(a.Unmap(), bits)
+}
+
+func ipnet(p netip.Prefix) *net.IPNet {
+	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
+}

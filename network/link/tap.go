@@ -1,0 +1,55 @@
+package link
+
+import (
+	"fmt"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/podvisor/podvisor/network"
+)
+
+// tapFlags are the flags that QEMU opens a tap device of one queue with.
+const tapFlags = unix.IFF_TAP | unix.IFF_NO_PI | unix.IFF_VNET_HDR
+
+// createTap makes a tap device in the namespace that the thread is in. It stays
+// when this process ends. It exists only if it is complete: what goes wrong
+// before the last call leaves nothing.
+func createTap(name string, owner network.Owner) error {
+	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("open /dev/net/tun: %w", err)
+	}
+	defer unix.Close(fd)
+	req, err := unix.NewIfreq(name)
+	if err != nil {
+		return err
+	}
+	req.SetUint16(tapFlags)
+	if err := unix.IoctlIfreq(fd, unix.TUNSETIFF, req); err != nil {
+		return fmt.Errorf("make tap device: %w", err)
+	}
+	for _, set := range []struct {
+		request uint
+		value   int
+	}{
+		{unix.TUNSETOWNER, int(owner.UID)},
+		{unix.TUNSETGROUP, int(owner.GID)},
+		{unix.TUNSETPERSIST, 1},
+	} {
+		if err := unix.IoctlSetInt(fd, set.request, set.value); err != nil {
+			return fmt.Errorf("give tap device its owner: %w", err)
+		}
+	}
+	return nil
+}
+
+// tapOwner is who may open a tap device, or nil if QEMU could not open it as we
+// want it.
+func tapOwner(t *netlink.Tuntap) *network.Owner {
+	const flags = netlink.TUNTAP_NO_PI | netlink.TUNTAP_VNET_HDR
+	if t.Mode != netlink.TUNTAP_MODE_TAP || t.Flags&^netlink.TUNTAP_ONE_QUEUE != flags || t.NonPersist {
+		return nil
+	}
+	return &network.Owner{UID: t.Owner, GID: t.Group}
+}
