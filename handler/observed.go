@@ -1,7 +1,6 @@
 package handler
 
 import (
-	"net/netip"
 	"time"
 
 	"github.com/podvisor/podvisor/vmi"
@@ -77,19 +76,8 @@ type Finding struct{ Reason, Message string }
 
 // Plumbing is a machine's network as it was made.
 type Plumbing struct {
-	Interfaces []Interface
-}
-
-// Interface is one interface of a machine's network.
-type Interface struct {
-	// Name is the interface's name in the spec.
-	Name string
-	// Link is the pod's interface behind it.
-	Link string
-	// MAC is the guest's address.
-	MAC string
-	// Addresses are those under which the guest is reached, the first one first.
-	Addresses []netip.Addr
+	// Interfaces are the machine's interfaces as its status shows them.
+	Interfaces []vmi.InterfaceStatus
 }
 
 // Wish is what a launcher is told.

@@ -38,7 +38,7 @@ func (p *Plan) running(o Observed, s *vmi.VirtualMachineInstanceStatus, now meta
 		p.Events = append(p.Events, Event{Reason: EventStarted, Message: "The guest was started"})
 	}
 	s.SetPhase(vmi.Running, now)
-	s.Interfaces = interfaces(o.Link.Plumbing)
+	s.Interfaces = o.Link.Plumbing.Interfaces
 	s.VolumeStatus = g.Disks
 	s.Memory = memory(&o.Instance.Spec.Domain, s.Memory)
 	s.CurrentCPUTopology = topology(o.Instance.Spec.Domain.CPU)
@@ -134,23 +134,6 @@ func fault(o Observed) (*Finding, time.Duration) {
 		return nil, wait
 	}
 	return f, 0
-}
-
-func interfaces(p *Plumbing) []vmi.InterfaceStatus {
-	var all []vmi.InterfaceStatus
-	for _, i := range p.Interfaces {
-		s := vmi.InterfaceStatus{
-			Name: i.Name, MAC: i.MAC, PodInterfaceName: i.Link, InfoSource: "domain", QueueCount: 1, LinkState: "up",
-		}
-		for _, a := range i.Addresses {
-			s.IPs = append(s.IPs, a.String())
-		}
-		if len(s.IPs) > 0 {
-			s.IP = s.IPs[0]
-		}
-		all = append(all, s)
-	}
-	return all
 }
 
 // memory is the guest's memory. What the pod is given beside it is

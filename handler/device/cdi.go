@@ -1,0 +1,86 @@
+package device
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/podvisor/podvisor/vmi"
+)
+
+const (
+	// cdiKind is the kind of all our CDI devices.
+	cdiKind = "devices.kubevirt.io/vm"
+	// cdiFile is the file of their specification.
+	cdiFile = "devices.kubevirt.io-vm.json"
+	// cdiVersion is the oldest version of CDI that knows all that is used.
+	cdiVersion = "0.6.0"
+)
+
+// cdiName is the name under which the container runtime knows a device.
+func (d Device) cdiName() string { return cdiKind + "=" + d.Name }
+
+// The part of a CDI specification that is used.
+type (
+	cdiSpec struct {
+		Version string      `json:"cdiVersion"`
+		Kind    string      `json:"kind"`
+		Devices []cdiDevice `json:"devices"`
+	}
+	cdiDevice struct {
+		Name  string   `json:"name"`
+		Edits cdiEdits `json:"containerEdits"`
+	}
+	cdiEdits struct {
+		Nodes []cdiNode `json:"deviceNodes"`
+	}
+	cdiNode struct {
+		Path        string      `json:"path"`
+		HostPath    string      `json:"hostPath"`
+		Type        string      `json:"type"`
+		Major       uint32      `json:"major"`
+		Minor       uint32      `json:"minor"`
+		FileMode    os.FileMode `json:"fileMode"`
+		Permissions string      `json:"permissions"`
+		UID         uint32      `json:"uid"`
+		GID         uint32      `json:"gid"`
+	}
+)
+
+// CDI is the specification that makes the devices those of the launcher's user.
+func CDI(devices []Device) ([]byte, error) {
+	s := cdiSpec{Version: cdiVersion, Kind: cdiKind}
+	for _, d := range devices {
+		s.Devices = append(s.Devices, cdiDevice{d.Name, cdiEdits{[]cdiNode{{
+			Path: d.Path, HostPath: d.Path, Type: "c", Major: d.Major, Minor: d.Minor,
+			FileMode: 0o660, Permissions: "rw", UID: vmi.User, GID: vmi.User,
+		}}}})
+	}
+	b, err := json.MarshalIndent(s, "", "  ")
+	return append(b, '\n'), err
+}
+
+// writeCDI writes the specification to the folder that the container runtime
+// reads, at once: the runtime may read at any time.
+func writeCDI(dir string, devices []Device) error {
+	b, err := CDI(devices)
+	if err != nil {
+		return fmt.Errorf("encode the CDI specification: %w", err)
+	}
+	// Not named .json, so that the runtime does not take it for one.
+	f, err := os.CreateTemp(dir, cdiFile+".*")
+	if err != nil {
+		return fmt.Errorf("write the CDI specification: %w", err)
+	}
+	_, err = f.Write(b)
+	err = errors.Join(err, f.Chmod(0o644), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), filepath.Join(dir, cdiFile))
+	}
+	if err != nil {
+		return fmt.Errorf("write the CDI specification: %w", errors.Join(err, os.Remove(f.Name())))
+	}
+	return nil
+}

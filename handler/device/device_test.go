@@ -1,0 +1,61 @@
+package device
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/podvisor/podvisor/internal/golden"
+	"github.com/podvisor/podvisor/vmi"
+)
+
+func sysfs(t *testing.T, devices map[string]string) string {
+	dir := t.TempDir()
+	for name, number := range devices {
+		d := filepath.Join(dir, "class/misc", name)
+		require.NoError(t, os.MkdirAll(d, 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(d, "dev"), []byte(number), 0o644))
+	}
+	return dir
+}
+
+func TestFind(t *testing.T) {
+	t.Parallel()
+	kvm := Device{Name: KVM, Resource: vmi.KVMResource, Path: "/dev/kvm", Major: 10, Minor: 232}
+	vhost := Device{Name: VhostNet, Resource: vmi.VhostNetResource, Path: "/dev/vhost-net", Major: 10, Minor: 238}
+	tests := []struct {
+		name  string
+		sysfs map[string]string
+		want  []Device
+	}{
+		{"a node with everything", map[string]string{"kvm": "10:232\n", "tun": "10:200\n", "vhost-net": "10:238\n", "fuse": "10:229\n"}, []Device{kvm, tun, vhost}},
+		{"a node without virtualization", map[string]string{"tun": "10:200\n"}, []Device{tun}},
+		{"a node with nothing", nil, nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := Find(sysfs(t, tt.sysfs))
+			require.NoError(t, err)
+			require.Equal(t, tt.want, got)
+		})
+	}
+	_, err := Find(sysfs(t, map[string]string{"tun": "nonsense"}))
+	require.ErrorContains(t, err, "read the number of device tun")
+}
+
+func TestTheCDISpecificationGivesTheDevicesToTheLauncher(t *testing.T) {
+	t.Parallel()
+	devices, err := Find(sysfs(t, map[string]string{"kvm": "10:232", "tun": "10:200", "vhost-net": "10:238"}))
+	require.NoError(t, err)
+	dir := t.TempDir()
+	require.NoError(t, writeCDI(dir, devices[:1]))
+	require.NoError(t, writeCDI(dir, devices), "a second handler replaces the file")
+	b, err := os.ReadFile(filepath.Join(dir, cdiFile))
+	require.NoError(t, err)
+	golden.Equal(t, "testdata/cdi.json", b)
+	all, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, all, 1, "nothing half written is left")
+}

@@ -1,0 +1,49 @@
+package device
+
+import (
+	"context"
+	"strconv"
+
+	api "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
+)
+
+// plugin answers the kubelet for one device.
+type plugin struct {
+	api.UnimplementedDevicePluginServer
+	device Device
+	count  int
+	// gone is closed when the plugin ends.
+	gone <-chan struct{}
+}
+
+func (p *plugin) GetDevicePluginOptions(context.Context, *api.Empty) (*api.DevicePluginOptions, error) {
+	return &api.DevicePluginOptions{}, nil
+}
+
+// ListAndWatch offers the device many times. That never changes while the
+// plugin runs.
+func (p *plugin) ListAndWatch(_ *api.Empty, s api.DevicePlugin_ListAndWatchServer) error {
+	list := &api.ListAndWatchResponse{}
+	for i := range p.count {
+		list.Devices = append(list.Devices, &api.Device{ID: p.device.Name + strconv.Itoa(i), Health: api.Healthy})
+	}
+	if err := s.Send(list); err != nil {
+		return err
+	}
+	select {
+	case <-s.Context().Done():
+	case <-p.gone:
+	}
+	return nil
+}
+
+// Allocate gives each container the same device, by its CDI name.
+func (p *plugin) Allocate(_ context.Context, r *api.AllocateRequest) (*api.AllocateResponse, error) {
+	answer := &api.AllocateResponse{}
+	for range r.ContainerRequests {
+		answer.ContainerResponses = append(answer.ContainerResponses, &api.ContainerAllocateResponse{
+			CdiDevices: []*api.CDIDevice{{Name: p.device.cdiName()}},
+		})
+	}
+	return answer, nil
+}

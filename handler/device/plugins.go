@@ -1,0 +1,199 @@
+package device
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	api "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
+)
+
+// defaultCount is how many pods of a node may share a device: more than a
+// kubelet runs.
+const defaultCount = 1000
+
+// registerTimeout is how long the kubelet may take to answer.
+const registerTimeout = 10 * time.Second
+
+// Delays between two tries to be registered.
+const (
+	firstDelay = 50 * time.Millisecond
+	lastDelay  = 5 * time.Second
+)
+
+// Config is what Plugins need.
+type Config struct {
+	// Devices are offered to pods. None: the node has none to offer.
+	Devices []Device
+	// PluginDir is the kubelet's folder of device plugins, usually
+	// /var/lib/kubelet/device-plugins. Required.
+	PluginDir string
+	// CDIDir is the container runtime's folder of CDI specifications, usually
+	// /var/run/cdi. Required.
+	CDIDir string
+	// Count is how many times each device is offered. 0: 1000.
+	Count int
+	// Changed is called after each change of what [Plugins.Registered] answers.
+	// Nil: nobody is.
+	Changed func()
+	// Logger takes a line for each registration and its loss. Nil: nothing is
+	// logged.
+	Logger *slog.Logger
+}
+
+// Plugins are the device plugins of the node.
+type Plugins struct {
+	config     Config
+	registered map[string]*atomic.Bool
+}
+
+// New makes Plugins. They start with Run.
+func New(c Config) *Plugins {
+	if c.Count == 0 {
+		c.Count = defaultCount
+	}
+	if c.Changed == nil {
+		c.Changed = func() {}
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	p := &Plugins{config: c, registered: map[string]*atomic.Bool{}}
+	for _, d := range c.Devices {
+		p.registered[d.Name] = &atomic.Bool{}
+	}
+	return p
+}
+
+// Registered says that the kubelet knows the device of this name and can give
+// it to pods.
+func (p *Plugins) Registered(name string) bool {
+	r := p.registered[name]
+	return r != nil && r.Load()
+}
+
+// Run offers the devices until ctx ends, through all restarts of the kubelet.
+// It returns an error only if it cannot begin.
+func (p *Plugins) Run(ctx context.Context) error {
+	if err := writeCDI(p.config.CDIDir, p.config.Devices); err != nil {
+		return err
+	}
+	var wg sync.WaitGroup
+	for _, d := range p.config.Devices {
+		wg.Go(func() { p.keep(ctx, d) })
+	}
+	<-ctx.Done()
+	wg.Wait()
+	return nil
+}
+
+// keep offers a device again and again.
+func (p *Plugins) keep(ctx context.Context, d Device) {
+	delay := firstDelay
+	for {
+		registered, err := p.offer(ctx, d)
+		if ctx.Err() != nil {
+			return
+		}
+		if registered {
+			delay = firstDelay
+			p.config.Logger.Info("the kubelet has started again, will register anew", "device", d.Name)
+		}
+		if err != nil {
+			p.config.Logger.Warn("cannot offer the device, will try again", "device", d.Name, "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(delay):
+			delay = min(2*delay, lastDelay)
+		}
+	}
+}
+
+// offer serves a device, registers it and returns when ctx ends or the kubelet
+// has forgotten it.
+func (p *Plugins) offer(ctx context.Context, d Device) (registered bool, err error) {
+	w, err := watch(p.config.PluginDir)
+	if err != nil {
+		return false, err
+	}
+	defer w.Close()
+	gone := make(chan struct{})
+	socket := filepath.Join(p.config.PluginDir, d.socket())
+	if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return false, err // what an earlier handler left
+	}
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		return false, err
+	}
+	s := grpc.NewServer()
+	api.RegisterDevicePluginServer(s, &plugin{device: d, count: p.config.Count, gone: gone})
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(l) }()
+	defer func() { // Stop closes the listener, which removes the socket
+		close(gone)
+		s.Stop()
+		err = errors.Join(err, <-served)
+	}()
+
+	kubelet, err := identify(p.kubelet())
+	if err != nil {
+		return false, err
+	}
+	ours, err := identify(socket)
+	if err != nil {
+		return false, err
+	}
+	if err := p.register(ctx, d); err != nil {
+		return false, err
+	}
+	p.set(d, true)
+	defer p.set(d, false)
+	p.config.Logger.Info("registered with the kubelet", "device", d.Name, "resource", d.Resource)
+	for ctx.Err() == nil && kubelet.still(p.kubelet()) && ours.still(socket) {
+		if err := w.Wait(ctx); err != nil {
+			return true, err
+		}
+	}
+	return true, nil
+}
+
+func (p *Plugins) set(d Device, registered bool) {
+	p.registered[d.Name].Store(registered)
+	p.config.Changed()
+}
+
+// kubelet is the socket at which the kubelet takes registrations.
+func (p *Plugins) kubelet() string {
+	return filepath.Join(p.config.PluginDir, filepath.Base(api.KubeletSocket))
+}
+
+func (d Device) socket() string { return "kubevirt-" + d.Name + ".sock" }
+
+func (p *Plugins) register(ctx context.Context, d Device) error {
+	c, err := grpc.NewClient("unix://"+p.kubelet(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return fmt.Errorf("connect to the kubelet: %w", err)
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(ctx, registerTimeout)
+	defer cancel()
+	_, err = api.NewRegistrationClient(c).Register(ctx, &api.RegisterRequest{
+		Version: api.Version, Endpoint: d.socket(), ResourceName: d.Resource, Options: &api.DevicePluginOptions{},
+	})
+	if err != nil {
+		return fmt.Errorf("register %s: %w", d.Resource, err)
+	}
+	return nil
+}

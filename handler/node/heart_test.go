@@ -1,0 +1,111 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/podvisor/podvisor/vmi"
+)
+
+func cluster() *fake.Clientset {
+	return fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{"zone": "a"}}})
+}
+
+func node(t *testing.T, c *fake.Clientset) *corev1.Node {
+	n, err := c.CoreV1().Nodes().Get(context.Background(), "n1", metav1.GetOptions{})
+	require.NoError(t, err)
+	return n
+}
+
+// patches is how often the node was written.
+func patches(c *fake.Clientset) int {
+	n := 0
+	for _, a := range c.Actions() {
+		if a.GetVerb() == "patch" {
+			n++
+		}
+	}
+	return n
+}
+
+func run(t *testing.T, c Config) (h *Heart, stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	h = New(c)
+	done := make(chan error, 1)
+	go func() { done <- h.Run(ctx) }()
+	return h, func() {
+		cancel()
+		require.NoError(t, <-done)
+	}
+}
+
+func eventually(t *testing.T, f func() bool) {
+	t.Helper()
+	require.Eventually(t, f, 10*time.Second, time.Millisecond)
+}
+
+func TestANodeIsSchedulableWhileItsHandlerIsReady(t *testing.T) {
+	t.Parallel()
+	c := cluster()
+	var ready atomic.Bool
+	h, stop := run(t, Config{Nodes: c.CoreV1().Nodes(), Name: "n1", Schedulable: ready.Load})
+	eventually(t, func() bool { return node(t, c).Labels[vmi.SchedulableLabel] == "false" })
+
+	ready.Store(true)
+	h.Changed()
+	eventually(t, func() bool { return node(t, c).Labels[vmi.SchedulableLabel] == "true" })
+	beat, err := time.Parse(time.RFC3339, node(t, c).Annotations[vmi.HeartbeatAnnotation])
+	require.NoError(t, err)
+	require.WithinDuration(t, time.Now(), beat, time.Minute)
+	require.Equal(t, "a", node(t, c).Labels["zone"])
+	require.Equal(t, 2, patches(c))
+
+	stop()
+	require.Equal(t, "false", node(t, c).Labels[vmi.SchedulableLabel])
+	require.Equal(t, 3, patches(c))
+}
+
+func TestAChangeThatIsNoneIsNotWritten(t *testing.T) {
+	t.Parallel()
+	c := cluster()
+	h, stop := run(t, Config{Nodes: c.CoreV1().Nodes(), Name: "n1", Schedulable: func() bool { return true }})
+	eventually(t, func() bool { return patches(c) == 1 })
+	for range 10 {
+		h.Changed()
+	}
+	stop()
+	require.Equal(t, 2, patches(c))
+}
+
+func TestTheHeartBeats(t *testing.T) {
+	t.Parallel()
+	c := cluster()
+	_, stop := run(t, Config{Nodes: c.CoreV1().Nodes(), Name: "n1", Schedulable: func() bool { return true }, Period: time.Millisecond})
+	eventually(t, func() bool { return patches(c) > 5 })
+	stop()
+}
+
+func TestABeatThatFailsIsRepeated(t *testing.T) {
+	t.Parallel()
+	c := cluster()
+	var failed atomic.Bool
+	c.PrependReactor("patch", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
+		if failed.CompareAndSwap(false, true) {
+			return true, nil, errors.New("the API server is away")
+		}
+		return false, nil, nil
+	})
+	_, stop := run(t, Config{Nodes: c.CoreV1().Nodes(), Name: "n1", Schedulable: func() bool { return true }})
+	eventually(t, func() bool { return node(t, c).Labels[vmi.SchedulableLabel] == "true" })
+	stop()
+}
