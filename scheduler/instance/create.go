@@ -1,0 +1,87 @@
+package instance
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podvisor/podvisor/scheduler"
+	"github.com/podvisor/podvisor/scheduler/pod"
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// Reasons why a machine has no pod.
+const (
+	// InvalidSpec: the machine cannot be made as it is written.
+	InvalidSpec = "InvalidSpec"
+	// FailedCreate: the API server does not accept the pod.
+	FailedCreate = "FailedCreate"
+	// PodNameTaken: a pod that is not the machine's has its name.
+	PodNameTaken = "PodNameTaken"
+)
+
+// Reasons of the condition Ready.
+const (
+	podNotExists    = "PodNotExists"
+	guestNotRunning = "GuestNotRunning"
+)
+
+// create makes the pod. The phase is written after it: a pod without the phase
+// is found again by its name, but a phase without a pod says that the pod is
+// gone.
+func create(o Observed) scheduler.Plan {
+	p, err := pod.Render(o.VMI, o.Config)
+	if err != nil {
+		return pending(o, scheduler.Finding{Reason: InvalidSpec, Message: err.Error()})
+	}
+	if o.Refusal != nil {
+		return pending(o, *o.Refusal)
+	}
+	var plan scheduler.Plan
+	if !slices.Contains(o.VMI.Finalizers, vmi.Finalizer) {
+		plan.Actions = append(plan.Actions, scheduler.AddFinalizer{})
+	}
+	plan.Actions = append(plan.Actions,
+		scheduler.CreatePod{Pod: p},
+		scheduler.Emit{Type: corev1.EventTypeNormal, Reason: "SuccessfulCreate", Message: "Created virtual machine pod " + p.Name})
+	plan.Actions = append(plan.Actions, scheduling(o, nil).Actions...)
+	return plan
+}
+
+// taken waits until the pod that took the name is gone.
+func taken(o Observed) scheduler.Plan {
+	p := pending(o, scheduler.Finding{
+		Reason:  PodNameTaken,
+		Message: fmt.Sprintf("a pod that does not belong to this machine has the name %s; delete it", o.Pod.Name),
+	})
+	p.Recheck = nameDelay
+	return p
+}
+
+// pending says why there is no pod, once.
+func pending(o Observed, f scheduler.Finding) scheduler.Plan {
+	return write(o, func(s *vmi.VirtualMachineInstanceStatus, now metav1.Time) {
+		s.SetPhase(vmi.Pending, now)
+		s.RemoveCondition(vmi.ConditionPodScheduled)
+		s.SetCondition(notSynchronized(f), now)
+		s.SetCondition(notReady(podNotExists, "the machine has no pod"), now)
+	}, transition(o, vmi.ConditionSynchronized, f)...)
+}
+
+func notSynchronized(f scheduler.Finding) vmi.Condition {
+	return vmi.Condition{Type: vmi.ConditionSynchronized, Status: corev1.ConditionFalse, Reason: f.Reason, Message: f.Message}
+}
+
+func notReady(reason, message string) vmi.Condition {
+	return vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionFalse, Reason: reason, Message: message}
+}
+
+// transition is the warning that goes with a condition, if its reason is news.
+func transition(o Observed, t vmi.ConditionType, f scheduler.Finding) []scheduler.Emit {
+	if c := o.VMI.Status.Condition(t); c != nil && c.Status == corev1.ConditionFalse && c.Reason == f.Reason {
+		return nil
+	}
+	return []scheduler.Emit{{Type: corev1.EventTypeWarning, Reason: f.Reason, Message: f.Message}}
+}

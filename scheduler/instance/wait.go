@@ -1,0 +1,159 @@
+package instance
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podvisor/podvisor/scheduler"
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// obstacle is what a pod waits for, and the condition that says so.
+type obstacle struct {
+	condition vmi.ConditionType
+	scheduler.Finding
+}
+
+// checks are the questions why a pod does not run yet. The first answer counts.
+var checks = []func(Observed) (obstacle, bool){
+	unschedulable,
+	containerStuck,
+}
+
+// wait is for a pod that does not run yet.
+func wait(o Observed) scheduler.Plan {
+	for _, check := range checks {
+		if f, ok := check(o); ok {
+			return scheduling(o, &f)
+		}
+	}
+	return scheduling(o, nil)
+}
+
+// scheduling is the status of a machine whose pod does not run yet, because of
+// the obstacle if there is one. A condition whose cause is gone goes with it.
+func scheduling(o Observed, b *obstacle) scheduler.Plan {
+	var events []scheduler.Emit
+	if b != nil {
+		events = transition(o, b.condition, b.Finding)
+	}
+	return write(o, func(s *vmi.VirtualMachineInstanceStatus, now metav1.Time) {
+		s.SetPhase(vmi.Scheduling, now)
+		s.RuntimeUser = vmi.User
+		s.SetCondition(notReady(guestNotRunning, "the machine's pod does not run yet"), now)
+		for _, t := range []vmi.ConditionType{vmi.ConditionPodScheduled, vmi.ConditionSynchronized} {
+			if b == nil || b.condition != t {
+				s.RemoveCondition(t)
+				continue
+			}
+			c := notSynchronized(b.Finding)
+			c.Type = t
+			s.SetCondition(c, now)
+		}
+	}, events...)
+}
+
+// handOver gives the machine to the handler of its node, in one write.
+func handOver(o Observed) scheduler.Plan {
+	return write(o, func(s *vmi.VirtualMachineInstanceStatus, now metav1.Time) {
+		s.SetPhase(vmi.Scheduled, now)
+		s.RuntimeUser = vmi.User
+		s.NodeName = o.Pod.Spec.NodeName
+		s.ActivePods = map[types.UID]string{o.Pod.UID: o.Pod.Spec.NodeName}
+		s.LauncherContainerImageVersion = o.Pod.Spec.Containers[0].Image
+		if c := o.Pod.Status.QOSClass; c != "" {
+			s.QOSClass = &c
+		}
+		s.RemoveCondition(vmi.ConditionPodScheduled)
+		s.RemoveCondition(vmi.ConditionSynchronized)
+		s.SetCondition(notReady(guestNotRunning, "the guest does not run yet"), now)
+	})
+}
+
+// unschedulable: no node fits, as the cluster's scheduler says.
+func unschedulable(o Observed) (obstacle, bool) {
+	for _, c := range o.Pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason != corev1.PodReasonSchedulingGated {
+			return obstacle{vmi.ConditionPodScheduled, scheduler.Finding{Reason: c.Reason, Message: c.Message}}, true
+		}
+	}
+	return obstacle{}, false
+}
+
+// Reasons of a container that waits for an image.
+const (
+	errImagePull     = "ErrImagePull"
+	imagePullBackOff = "ImagePullBackOff"
+)
+
+// containerStuck: a container cannot be started, most often because an image is
+// missing.
+func containerStuck(o Observed) (obstacle, bool) {
+	for _, c := range slices.Concat(o.Pod.Status.InitContainerStatuses, o.Pod.Status.ContainerStatuses) {
+		w := c.State.Waiting
+		if w == nil || w.Reason == "" || w.Reason == "ContainerCreating" || w.Reason == "PodInitializing" {
+			continue
+		}
+		f := scheduler.Finding{Reason: w.Reason, Message: strings.TrimSpace(whose(o, w.Message+" "+c.Image) + w.Message)}
+		// The kubelet goes to and fro between these two with every try. The first
+		// is news, the second is kept.
+		if old := o.VMI.Status.Condition(vmi.ConditionSynchronized); old != nil && w.Reason == errImagePull &&
+			(old.Reason == imagePullBackOff || old.Reason == errImagePull) {
+			f = scheduler.Finding{Reason: old.Reason, Message: old.Message}
+		}
+		return obstacle{vmi.ConditionSynchronized, f}, true
+	}
+	return obstacle{}, false
+}
+
+// whose names the volumes whose image the text speaks of, as the beginning of a
+// message, or the launcher if it is its image.
+func whose(o Observed, text string) string {
+	var names []string
+	for _, v := range o.VMI.Spec.Volumes {
+		if c := v.ContainerDisk; c != nil && mentions(text, c.Image) {
+			names = append(names, v.Name)
+		}
+	}
+	switch {
+	case len(names) == 1:
+		return fmt.Sprintf("volume %s: ", names[0])
+	case len(names) > 1:
+		return fmt.Sprintf("volumes %s: ", strings.Join(names, ", "))
+	case mentions(text, o.Config.Image):
+		return "virt-launcher image: "
+	}
+	return ""
+}
+
+// mentions says that the text names the image, and not only one whose name
+// begins or ends in the same way.
+func mentions(text, image string) bool {
+	for rest := text; image != ""; {
+		i := strings.Index(rest, image)
+		if i < 0 {
+			return false
+		}
+		end := i + len(image)
+		if (i == 0 || !partOfImage(rest[i-1])) && (end == len(rest) || !partOfImage(rest[end]) || ends(rest[end:])) {
+			return true
+		}
+		rest = rest[i+1:]
+	}
+	return false
+}
+
+// partOfImage says that the byte may be part of an image's reference.
+func partOfImage(b byte) bool {
+	return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || strings.IndexByte("-_./:@", b) >= 0
+}
+
+// ends says that the text goes on with punctuation and not with more of a name.
+func ends(text string) bool {
+	return strings.IndexByte(".:", text[0]) >= 0 && (len(text) == 1 || text[1] == ' ')
+}

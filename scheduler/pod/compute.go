@@ -1,0 +1,58 @@
+package pod
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// What is added to the guest's grace period. The launcher gets a little more
+// than the guest, so that it can switch the guest off itself; the pod gets more
+// than the launcher, so that the kubelet never kills a launcher that is at it.
+const (
+	launcherGrace = 15 * time.Second
+	podGrace      = 30 * time.Second
+)
+
+// launcherPath is the launcher's program in its image.
+const launcherPath = "/usr/bin/virt-launcher"
+
+// compute is the container that the machine runs in.
+func compute(v *vmi.VirtualMachineInstance, c Config, overhead resource.Quantity, disks []corev1.VolumeMount) corev1.Container {
+	args := []string{
+		"--name", v.Name,
+		"--namespace", v.Namespace,
+		"--uid", string(v.UID),
+		"--grace-period", (v.GracePeriod() + launcherGrace).String(),
+	}
+	if c.AllowEmulation {
+		args = append(args, "--allow-emulation")
+	}
+	return corev1.Container{
+		Name:                     vmi.ComputeContainer,
+		Image:                    c.Image,
+		ImagePullPolicy:          c.ImagePullPolicy,
+		Command:                  []string{launcherPath},
+		Args:                     args,
+		Ports:                    ports(v),
+		Resources:                resources(v, c, overhead),
+		VolumeMounts:             append(emptyDirMounts(), disks...),
+		SecurityContext:          computeSecurity(),
+		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+	}
+}
+
+// ports are the ports that the interfaces forward to the guest. They open
+// nothing; they let Services and probes name a port.
+func ports(v *vmi.VirtualMachineInstance) []corev1.ContainerPort {
+	var out []corev1.ContainerPort
+	for _, i := range v.Spec.Domain.Devices.Interfaces {
+		for _, p := range i.Ports {
+			out = append(out, corev1.ContainerPort{Name: p.Name, Protocol: corev1.Protocol(p.Protocol), ContainerPort: p.Port})
+		}
+	}
+	return out
+}

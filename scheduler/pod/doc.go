@@ -1,0 +1,15 @@
+// Package pod renders the pod that a virtual machine runs in.
+//
+// [Render] turns a machine and a [Config] into a launcher pod; [Overhead] is the
+// memory that such a pod needs beside its guest's; [Name] is the pod's name,
+// which follows from the machine, so that no machine can have two pods. The pod
+// is accepted by namespaces that enforce PodSecurity "restricted".
+//
+// The package does not create the pod and looks at no cluster. It computes; it
+// touches nothing.
+//
+// Traps: [Render] applies the defaults and validates, so its input may be as the
+// user wrote it, and its error, which wraps vmi.ErrInvalid, lists every fault. A
+// generated pod name (generateName) is set for those who read it only: the API
+// server uses the name.
+package pod

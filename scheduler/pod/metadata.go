@@ -1,0 +1,105 @@
+package pod
+
+import (
+	"crypto/sha256"
+	"encoding/base32"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// Annotations of a launcher pod.
+const (
+	defaultContainerAnnotation = "kubectl.kubernetes.io/default-container"
+	overheadAnnotation         = "kubevirt.io/memory-overhead-bytes"
+	// kubectlAnnotations belong to the object that kubectl applied.
+	kubectlAnnotations = "kubectl.kubernetes.io"
+)
+
+// maxLabel is the longest label value and the longest host name.
+const maxLabel = 63
+
+// maxInName is how much of a machine's name its pod's name shows.
+const maxInName = 200
+
+// Name is the name of the machine's pod: virt-launcher-<machine>-<five
+// characters that follow from the machine's UID>. It looks generated, but is
+// always the same for the same machine. So creating the pod twice is impossible,
+// whatever a cache says, and a machine of the same name that comes later gets
+// another pod.
+func Name(v *vmi.VirtualMachineInstance) string {
+	return generateName(v) + digest(string(v.UID), 5)
+}
+
+// generateName is the beginning of the pod's name. The name of an object has at
+// most 253 characters, the machine's like the pod's.
+func generateName(v *vmi.VirtualMachineInstance) string {
+	name := v.Name
+	if len(name) > maxInName {
+		name = strings.TrimRight(name[:maxInName], "-.")
+	}
+	return vmi.LauncherApp + "-" + name + "-"
+}
+
+// Owned says that the pod belongs to the machine.
+func Owned(p *corev1.Pod, v *vmi.VirtualMachineInstance) bool {
+	return metav1.IsControlledBy(p, v)
+}
+
+// Hostname is the host name of the machine's pod: the machine's, cut to what a
+// host name may be. A machine's name may have dots and be long, a host name not.
+func Hostname(v *vmi.VirtualMachineInstance) string {
+	h, _, _ := strings.Cut(v.Hostname(), ".")
+	if len(h) > maxLabel {
+		h = h[:maxLabel]
+	}
+	return strings.TrimRight(h, "-")
+}
+
+func owner(v *vmi.VirtualMachineInstance) metav1.OwnerReference {
+	return *metav1.NewControllerRef(v, vmi.Kind)
+}
+
+func labels(v *vmi.VirtualMachineInstance) map[string]string {
+	l := map[string]string{}
+	for k, val := range v.Labels {
+		l[k] = val
+	}
+	l[vmi.AppLabel] = vmi.LauncherApp
+	l[vmi.CreatedByLabel] = string(v.UID)
+	l[vmi.VMNameLabel] = Hostname(v)
+	l[vmi.VMIIDLabel] = id(v.Name)
+	return l
+}
+
+// id is the name if it fits a label, and otherwise its beginning with a hash.
+func id(name string) string {
+	if len(name) <= maxLabel {
+		return name
+	}
+	return name[:maxLabel-9] + "-" + digest(name, 8)
+}
+
+func annotations(v *vmi.VirtualMachineInstance, overhead resource.Quantity) map[string]string {
+	a := map[string]string{}
+	for k, val := range v.Annotations {
+		if !strings.HasPrefix(k, kubectlAnnotations) {
+			a[k] = val
+		}
+	}
+	a[vmi.DomainAnnotation] = v.Name
+	a[defaultContainerAnnotation] = vmi.ComputeContainer
+	a[overheadAnnotation] = strconv.FormatInt(overhead.Value(), 10)
+	return a
+}
+
+// digest is n characters of those that a name may have.
+func digest(s string, n int) string {
+	sum := sha256.Sum256([]byte(s))
+	return strings.ToLower(base32.HexEncoding.EncodeToString(sum[:]))[:n]
+}

@@ -1,0 +1,63 @@
+package pod
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/defaults"
+	"github.com/podvisor/podvisor/vmi/validate"
+)
+
+// Render returns the pod that the machine runs in. Defaults are applied, and a
+// machine that cannot be made as it is written gives an error that wraps
+// [vmi.ErrInvalid] and lists every fault. The input is not changed.
+func Render(v *vmi.VirtualMachineInstance, c Config) (*corev1.Pod, error) {
+	v = defaults.Apply(v)
+	if faults := validate.Spec(field.NewPath("spec"), &v.Spec); len(faults) > 0 {
+		return nil, fmt.Errorf("%w: %w", vmi.ErrInvalid, faults.ToAggregate())
+	}
+	disks := containerDisks(v, c)
+	memory := c.overhead(machine(v, c))
+	return &corev1.Pod{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name:            Name(v),
+			GenerateName:    generateName(v),
+			Namespace:       v.Namespace,
+			Labels:          labels(v),
+			Annotations:     annotations(v, memory),
+			OwnerReferences: []metav1.OwnerReference{owner(v)},
+		},
+		Spec: corev1.PodSpec{
+			InitContainers:                disks.init,
+			Containers:                    []corev1.Container{compute(v, c, memory, disks.mounts)},
+			Volumes:                       append(emptyDirs(), disks.volumes...),
+			ImagePullSecrets:              pullSecrets(v),
+			NodeSelector:                  nodeSelector(v, c),
+			Tolerations:                   v.Spec.Tolerations,
+			SchedulerName:                 v.Spec.SchedulerName,
+			Hostname:                      Hostname(v),
+			Subdomain:                     v.Spec.Subdomain,
+			SecurityContext:               podSecurity(),
+			RestartPolicy:                 corev1.RestartPolicyNever,
+			TerminationGracePeriodSeconds: new(int64((v.GracePeriod() + podGrace).Seconds())),
+			EnableServiceLinks:            new(false),
+			AutomountServiceAccountToken:  new(false),
+		},
+	}, nil
+}
+
+func nodeSelector(v *vmi.VirtualMachineInstance, c Config) map[string]string {
+	s := map[string]string{
+		vmi.SchedulableLabel:   "true",
+		corev1.LabelArchStable: c.architecture(),
+	}
+	for k, val := range v.Spec.NodeSelector {
+		s[k] = val
+	}
+	return s
+}
