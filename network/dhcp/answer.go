@@ -1,0 +1,142 @@
+package dhcp
+
+import (
+	"math"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/insomniacslk/dhcp/dhcpv4"
+	"github.com/insomniacslk/dhcp/rfc1035label"
+
+	"github.com/podvisor/podvisor/network"
+)
+
+// forever is the lease time that has no end (RFC 2131, 3.3).
+const forever = math.MaxUint32 * time.Second
+
+// answer returns what the client is told, or nil if it is told nothing.
+func answer(o network.Offer, r Resolver, m *dhcpv4.DHCPv4) *dhcpv4.DHCPv4 {
+	if m.OpCode != dhcpv4.OpcodeBootRequest || m.ClientHWAddr.String() != o.MAC || !unset(m.GatewayIPAddr) {
+		return nil
+	}
+	switch m.MessageType() {
+	case dhcpv4.MessageTypeDiscover:
+		return accept(o, r, m, dhcpv4.MessageTypeOffer)
+	case dhcpv4.MessageTypeRequest:
+		if s := m.ServerIdentifier(); s != nil && !is(s, o.Server) {
+			return nil // The client took the offer of another server.
+		}
+		if !is(requested(m), o.Address.Addr()) {
+			return refuse(o, m)
+		}
+		return accept(o, r, m, dhcpv4.MessageTypeAck)
+	case dhcpv4.MessageTypeInform:
+		return inform(o, r, m)
+	default:
+		// Nothing is remembered that a RELEASE could free; and after a DECLINE
+		// there is no other address to offer.
+		return nil
+	}
+}
+
+// requested is the address that the client wants to have or keep.
+func requested(m *dhcpv4.DHCPv4) net.IP {
+	if ip := m.RequestedIPAddress(); ip != nil {
+		return ip
+	}
+	return m.ClientIPAddr
+}
+
+// accept gives the client its address.
+func accept(o network.Offer, r Resolver, m *dhcpv4.DHCPv4, t dhcpv4.MessageType) *dhcpv4.DHCPv4 {
+	a := inform(o, r, m)
+	if a == nil {
+		return nil
+	}
+	a.UpdateOption(dhcpv4.OptMessageType(t))
+	a.UpdateOption(dhcpv4.OptIPAddressLeaseTime(forever))
+	a.YourIPAddr = o.Address.Addr().AsSlice()
+	return a
+}
+
+// refuse tells the client that it cannot have the address that it wants, so that
+// it starts anew.
+func refuse(o network.Offer, m *dhcpv4.DHCPv4) *dhcpv4.DHCPv4 {
+	return reply(m, dhcpv4.MessageTypeNak, dhcpv4.OptServerIdentifier(o.Server.AsSlice()))
+}
+
+// inform tells the client everything but an address.
+func inform(o network.Offer, r Resolver, m *dhcpv4.DHCPv4) *dhcpv4.DHCPv4 {
+	options := []dhcpv4.Option{
+		dhcpv4.OptServerIdentifier(o.Server.AsSlice()),
+		dhcpv4.OptSubnetMask(net.CIDRMask(o.Address.Bits(), 32)),
+	}
+	if o.Router.IsValid() {
+		options = append(options, dhcpv4.OptRouter(o.Router.AsSlice()))
+	}
+	if len(o.Routes) > 0 {
+		options = append(options, dhcpv4.OptClasslessStaticRoute(routes(o.Routes)...))
+	}
+	if o.MTU > 0 && o.MTU <= math.MaxUint16 {
+		options = append(options, dhcpv4.OptGeneric(dhcpv4.OptionInterfaceMTU, []byte{byte(o.MTU >> 8), byte(o.MTU)}))
+	}
+	if o.Hostname != "" {
+		options = append(options, dhcpv4.OptHostName(o.Hostname))
+	}
+	return reply(m, dhcpv4.MessageTypeAck, append(options, names(r.under(o.Subdomain))...)...)
+}
+
+// names are the options about the resolver.
+func names(r Resolver) []dhcpv4.Option {
+	var servers []net.IP
+	for _, a := range r.Nameservers {
+		if a.Is4() {
+			servers = append(servers, a.AsSlice())
+		}
+	}
+	var options []dhcpv4.Option
+	if len(servers) > 0 {
+		options = append(options, dhcpv4.OptDNS(servers...))
+	}
+	if len(r.Search) > 0 {
+		options = append(options,
+			dhcpv4.OptDomainName(r.Search[0]),
+			dhcpv4.OptDomainSearch(&rfc1035label.Labels{Labels: r.Search}))
+	}
+	return options
+}
+
+func routes(in []network.Route) []*dhcpv4.Route {
+	var out []*dhcpv4.Route
+	for _, r := range in {
+		to := &dhcpv4.Route{
+			Dest:   &net.IPNet{IP: r.Destination.Addr().AsSlice(), Mask: net.CIDRMask(r.Destination.Bits(), 32)},
+			Router: net.IPv4zero, // On the link (RFC 3442).
+		}
+		if r.Gateway.IsValid() {
+			to.Router = r.Gateway.AsSlice()
+		}
+		out = append(out, to)
+	}
+	return out
+}
+
+// reply is an answer with the options, or nil if the question allows none.
+func reply(m *dhcpv4.DHCPv4, t dhcpv4.MessageType, options ...dhcpv4.Option) *dhcpv4.DHCPv4 {
+	a, err := dhcpv4.NewReplyFromRequest(m, dhcpv4.WithMessageType(t))
+	if err != nil {
+		return nil
+	}
+	for _, o := range options {
+		a.UpdateOption(o)
+	}
+	return a
+}
+
+func unset(ip net.IP) bool { return ip == nil || ip.IsUnspecified() }
+
+func is(ip net.IP, a netip.Addr) bool {
+	got, ok := netip.AddrFromSlice(ip)
+	return ok && got.Unmap() == a
+}

@@ -1,0 +1,102 @@
+package dhcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"syscall"
+	"time"
+
+	"github.com/insomniacslk/dhcp/dhcpv4"
+	"github.com/insomniacslk/dhcp/dhcpv4/server4"
+
+	"github.com/podvisor/podvisor/network"
+)
+
+// retry is how long Serve waits before it tries again to listen. A guest asks
+// again after a few seconds at the earliest.
+const retry = 100 * time.Millisecond
+
+// Serve answers the guest of the offer until ctx ends, and returns nil then. A
+// link that is not there yet is waited for. Nothing is logged if logger is nil.
+// An error says that the offer is none that can be made.
+func Serve(ctx context.Context, offer network.Offer, resolver Resolver, logger *slog.Logger) error {
+	if offer.Link == "" || !offer.Address.Addr().Is4() || !offer.Server.Is4() {
+		return fmt.Errorf("serve DHCP on link %q: the offer of %s by %s is not complete", offer.Link, offer.Address, offer.Server)
+	}
+	if logger == nil {
+		logger = slog.New(slog.DiscardHandler)
+	}
+	logger = logger.With("link", offer.Link, "mac", offer.MAC)
+	tick := time.NewTicker(retry)
+	defer tick.Stop()
+	var last string
+	for {
+		err := serve(ctx, offer, resolver, logger)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err.Error() != last {
+			logger.Info("cannot serve DHCP yet", "err", err)
+			last = err.Error()
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// serve answers until ctx ends or the socket fails, and returns why.
+func serve(ctx context.Context, offer network.Offer, resolver Resolver, logger *slog.Logger) error {
+	conn, err := listen(offer.Link)
+	if err != nil {
+		return err
+	}
+	s, err := server4.NewServer(offer.Link, nil, handler(offer, resolver, logger), server4.WithConn(conn))
+	if err != nil {
+		return errors.Join(err, conn.Close())
+	}
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	defer stop()
+	logger.Info("serving DHCP", "address", offer.Address)
+	return s.Serve()
+}
+
+// listen opens a socket that hears only what comes in by the link.
+func listen(link string) (net.PacketConn, error) {
+	conn, err := server4.NewIPv4UDPConn(link, &net.UDPAddr{Port: dhcpv4.ServerPort})
+	if err != nil {
+		return nil, err
+	}
+	raw, err := conn.SyscallConn()
+	if err == nil {
+		var set error
+		err = raw.Control(func(fd uintptr) {
+			set = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_NO_CHECK, 1)
+		})
+		err = errors.Join(err, set)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("send without checksums: %w", err), conn.Close())
+	}
+	return conn, nil
+}
+
+func handler(offer network.Offer, resolver Resolver, logger *slog.Logger) server4.Handler {
+	return func(conn net.PacketConn, _ net.Addr, m *dhcpv4.DHCPv4) {
+		a := answer(offer, resolver, m)
+		if a == nil {
+			logger.Debug("a DHCP message is not answered", "type", m.MessageType(), "from", m.ClientHWAddr)
+			return
+		}
+		if _, err := conn.WriteTo(a.ToBytes(), &net.UDPAddr{IP: net.IPv4bcast, Port: dhcpv4.ClientPort}); err != nil {
+			logger.Warn("answer DHCP", "type", a.MessageType(), "err", err)
+			return
+		}
+		logger.Info("answered DHCP", "question", m.MessageType(), "answer", a.MessageType())
+	}
+}
