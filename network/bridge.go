@@ -13,19 +13,25 @@ var bridgeServer = netip.MustParseAddr("169.254.75.10")
 // bridge hands the pod's interface over to the guest, with its MAC and its
 // addresses:
 //
-//	eth0-nic ── k6t-eth0 ── tap0 ── guest        eth0 (dummy)
+//	eth0-nic ── k6t-eth0 ── tap0 ── guest        eth0 (stand-in)
 //
-// The dummy keeps the pod's MAC and addresses: for those who look into the pod,
-// for the network plugin that cleans up after it, and for the next plan.
+// The stand-in keeps the pod's MAC and addresses: for those who look into the
+// pod, for the network plugin that cleans up after it, and for the next plan. It
+// is a bridge without ports, which leads nowhere; not every kernel has dummy
+// links.
 func (b binding) bridge() (Config, error) {
 	mac := b.guestMAC(b.pod.mac)
-	own := MAC(b.Instance.UID, bridgeLink)
+	own := b.linkMAC(bridgeLink)
 	at := Attachment{Name: b.iface.Name, Tap: tapLink, MAC: mac, MTU: b.pod.mtu}
 	bridge := LinkConfig{
 		Name: bridgeLink, Kind: Bridge, MAC: own, MTU: b.pod.mtu, Remember: b.pod.routes,
-		// The pod still has the guest's address; without arp_ignore it would claim
-		// it here.
-		Sysctls: []Sysctl{noLinkLocal(bridgeLink), {"net/ipv4/conf/" + bridgeLink + "/arp_ignore", "1"}},
+		Sysctls: []Sysctl{
+			noLinkLocal(bridgeLink),
+			// The pod still has the guest's address. It shall neither claim it here
+			// nor take the guest, which asks for its lease, for an impostor.
+			{"net/ipv4/conf/" + bridgeLink + "/arp_ignore", "1"},
+			{"net/ipv4/conf/" + bridgeLink + "/accept_local", "1"},
+		},
 	}
 	if a, ok := first(b.pod.addresses, true); ok {
 		bridge.Addresses = []netip.Prefix{netip.PrefixFrom(bridgeServer, 32)}
@@ -33,12 +39,12 @@ func (b binding) bridge() (Config, error) {
 	}
 	return Config{
 		// The order is what makes it safe to stop anywhere: the routes are
-		// remembered and the dummy holds the rest before the interface loses
+		// remembered and the stand-in holds the rest before the interface loses
 		// anything.
 		Links: []LinkConfig{
 			bridge,
 			b.tap(),
-			{Name: podLink, Kind: Dummy, MAC: b.pod.mac, MTU: b.pod.mtu, Down: true, Addresses: b.pod.addresses},
+			{Name: podLink, Kind: Bridge, MAC: b.pod.mac, MTU: b.pod.mtu, Down: true, Addresses: b.pod.addresses},
 			{
 				Name: nicLink, Kind: Uplink, Index: b.pod.index, Master: bridgeLink, NoLearning: true,
 				// With the guest's MAC on this end of the bridge no frame would

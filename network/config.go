@@ -33,8 +33,6 @@ const (
 	// Tap is the pod's end of a guest's interface. It outlives the process that
 	// uses it.
 	Tap Kind = "tun"
-	// Dummy is a link that leads nowhere.
-	Dummy Kind = "dummy"
 	// Uplink is the interface that the pod was given: it exists and is found by
 	// its index.
 	Uplink Kind = "uplink"
@@ -50,7 +48,7 @@ type LinkConfig struct {
 	MAC string
 	// MTU in bytes. 0: any.
 	MTU int
-	// Down says that the link is never set up: it only holds its addresses.
+	// Down says that the link is not set up: it only holds its addresses.
 	Down bool
 	// Master is the bridge that the link is a port of. Empty: none.
 	Master string

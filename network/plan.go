@@ -153,10 +153,14 @@ func (b binding) guestMAC(otherwise string) string {
 // tap is the device that connects the guest to the bridge.
 func (b binding) tap() LinkConfig {
 	return LinkConfig{
-		Name: tapLink, Kind: Tap, MTU: b.pod.mtu, Master: bridgeLink, Owner: b.Owner,
+		Name: tapLink, Kind: Tap, MAC: b.linkMAC(tapLink), MTU: b.pod.mtu, Master: bridgeLink, Owner: b.Owner,
 		Sysctls: []Sysctl{noLinkLocal(tapLink)},
 	}
 }
+
+// linkMAC is the address of one of our links. No interface of a machine has a
+// slash in its name, so no guest has the same.
+func (b binding) linkMAC(link string) string { return MAC(b.Instance.UID, "link/"+link) }
 
 // status is the interface as the machine's status shows it: in every binding it
 // is the pod's addresses that the guest is reached under.

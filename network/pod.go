@@ -24,16 +24,16 @@ type pod struct {
 // already.
 //
 //	what is there                                 where the truth is
-//	eth0 is up and no dummy                       in eth0: nothing was taken from it yet
-//	eth0 is down, no dummy, a complete copy       in the copy: eth0 was about to be renamed
-//	eth0-nic, with or without eth0 as a dummy     in the copy
+//	eth0 is the pod's own and up      in eth0: nothing was taken from it yet
+//	eth0 is the pod's own and down    in the copy: eth0 was about to be renamed
+//	eth0-nic                          in the copy
 //
-// The copy is the dummy link, which is eth0 in the end, with the MAC and the
+// The copy is the stand-in, which is eth0 in the end, with the MAC and the
 // addresses, and the remembered routes of the bridge. It is complete before the
 // interface is set down, which is the first thing that takes something from it.
 func findPod(s State) (pod, error) {
 	nic := s.link(nicLink)
-	if e := s.link(podLink); nic == nil && e != nil && e.Kind != string(Dummy) {
+	if e := s.link(podLink); nic == nil && e != nil && e.Kind != string(Bridge) {
 		nic = e
 	}
 	if nic == nil {
@@ -79,11 +79,11 @@ func rank(r Route) int {
 	return 0
 }
 
-// standIn returns the dummy link that has, or is to get, the name of the pod's
-// interface.
+// standIn returns the link that has, or is to get, the name of the pod's
+// interface but is not that one.
 func (s State) standIn() *Link {
 	for _, name := range []string{podLink, Interim(podLink)} {
-		if l := s.link(name); l != nil && l.Kind == string(Dummy) {
+		if l := s.link(name); l != nil && l.Kind == string(Bridge) {
 			return l
 		}
 	}

@@ -16,7 +16,7 @@ type State struct {
 type Link struct {
 	Index int
 	Name  string
-	// Kind is the kernel's name of the kind of link: veth, bridge, dummy, tun.
+	// Kind is the kernel's name of the kind of link: veth, bridge, tun.
 	// Empty: a real device or the loopback.
 	Kind string
 	MAC  string

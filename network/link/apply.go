@@ -108,12 +108,7 @@ func (a *actor) create(c create) error {
 	}
 	switch c.Kind {
 	case network.Tap:
-		if err := createTap(c.Name, c.Owner); err != nil {
-			return err
-		}
-		return a.on(c.Name, "set MTU", func(l netlink.Link) error { return a.h.LinkSetMTU(l, c.MTU) })
-	case network.Dummy:
-		return a.h.LinkAdd(&netlink.Dummy{LinkAttrs: attrs})
+		return createTap(c.Name, c.Owner)
 	case network.Bridge:
 		// Two or three ports need no snooping, and without somebody who asks for
 		// the groups it would lose what IPv6 finds its neighbours with.

@@ -14,6 +14,5 @@
 // capabilities SYS_ADMIN and NET_ADMIN are all it needs, besides /dev/net/tun.
 //
 // Traps: a tap device is opened by name in the namespace that it was made in. A
-// dummy link that is down keeps its addresses, but a link with a real device
-// loses those of IPv6 and all routes when it is set down.
+// link that is set down loses its IPv6 addresses and all its routes.
 package link

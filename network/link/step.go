@@ -70,7 +70,7 @@ func (setSysctl) step()     {}
 // which they can be made. have is the namespace as it is, sysctls the settings
 // that are in force, by key.
 func steps(have network.State, sysctls map[string]string, cfg network.Config) ([]step, error) {
-	d := difference{links: slices.Clone(have.Links), sysctls: sysctls}
+	d := difference{links: slices.Clone(have.Links), sysctls: sysctls, wanted: cfg.Links}
 	var faults []error
 	for _, want := range cfg.Links {
 		if err := d.link(want); err != nil {
@@ -91,6 +91,7 @@ type difference struct {
 	// links are the links as they are after the steps, as far as names go.
 	links   []network.Link
 	sysctls map[string]string
+	wanted  []network.LinkConfig
 	steps   []step
 }
 
@@ -130,10 +131,9 @@ func (d *difference) existing(want network.LinkConfig) (network.Link, error) {
 		return d.uplink(want)
 	}
 	l := d.named(want.Name)
-	if l != nil && l.Kind != string(want.Kind) {
-		// The name is taken by a link that gives it up later.
-		l = d.named(network.Interim(want.Name))
-		want.Name = network.Interim(want.Name)
+	if n := d.named(network.Interim(want.Name)); n != nil || l != nil && d.isUplink(*l) {
+		// The name is, or was, that of a link which gives it up.
+		l, want.Name = n, network.Interim(want.Name)
 	}
 	if l != nil && l.Kind != string(want.Kind) {
 		return network.Link{}, fmt.Errorf("link %s: there is one already, of the kind %q and not %q", want.Name, l.Kind, want.Kind)
@@ -147,7 +147,10 @@ func (d *difference) existing(want network.LinkConfig) (network.Link, error) {
 		return *l, nil
 	}
 	d.add(create{Name: want.Name, Kind: want.Kind, MAC: want.MAC, MTU: want.MTU, Owner: want.Owner})
-	made := network.Link{Name: want.Name, Kind: string(want.Kind), MAC: want.MAC, MTU: want.MTU, Learning: true}
+	made := network.Link{Name: want.Name, Kind: string(want.Kind)}
+	if want.Kind != network.Tap {
+		made.MAC, made.MTU = want.MAC, want.MTU
+	}
 	d.links = append(d.links, made)
 	return made, nil
 }
@@ -169,6 +172,12 @@ func (d *difference) uplink(want network.LinkConfig) (network.Link, error) {
 		l.Name = want.Name
 	}
 	return *l, nil
+}
+
+func (d *difference) isUplink(l network.Link) bool {
+	return slices.ContainsFunc(d.wanted, func(w network.LinkConfig) bool {
+		return w.Kind == network.Uplink && w.Index == l.Index
+	})
 }
 
 func (d *difference) attributes(l network.Link, want network.LinkConfig) {

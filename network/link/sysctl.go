@@ -19,6 +19,7 @@ import (
 var ipv4 = map[string]uint16{
 	"forwarding":     1,
 	"arp_ignore":     19,
+	"accept_local":   23,
 	"route_localnet": 26,
 }
 
