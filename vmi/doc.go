@@ -15,4 +15,5 @@
 //
 // +kubebuilder:object:generate=true
 // +groupName=kubevirt.io
+// +versionName=v1
 package vmi
