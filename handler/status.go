@@ -19,14 +19,20 @@ func (p *Plan) report(o Observed) {
 	case g == nil:
 	case g.Phase == GuestEnded:
 		p.end(o, s, now)
-	case runs(g.Phase) && o.Link.Plumbing != nil:
+	case isRunning(o):
 		p.running(o, s, now)
 	}
 	p.synchronized(o, s, now)
 	p.Status = s
 }
 
-func runs(g GuestPhase) bool {
+// isRunning says that the guest runs and that its network is known, so that all
+// can be said about it at once.
+func isRunning(o Observed) bool {
+	if o.Link.Guest == nil || o.Link.Plumbing == nil {
+		return false
+	}
+	g := o.Link.Guest.Phase
 	return g == GuestRunning || g == GuestPaused || g == GuestStopping
 }
 
@@ -100,7 +106,7 @@ func (p *Plan) end(o Observed, s *vmi.VirtualMachineInstanceStatus, now metav1.T
 }
 
 // synchronized is the condition that says why the machine is not as its spec
-// wants it, as long as there is something to say.
+// wants it. What is over is taken back when the guest runs, in the same write.
 func (p *Plan) synchronized(o Observed, s *vmi.VirtualMachineInstanceStatus, now metav1.Time) {
 	if s.Phase.Final() {
 		s.RemoveCondition(vmi.ConditionSynchronized)
@@ -115,7 +121,7 @@ func (p *Plan) synchronized(o Observed, s *vmi.VirtualMachineInstanceStatus, now
 	case f != nil && (old == nil || old.Status != corev1.ConditionFalse || old.Reason != f.Reason || old.Message != f.Message):
 		s.SetCondition(vmi.Condition{Type: vmi.ConditionSynchronized, Status: corev1.ConditionFalse, Reason: f.Reason, Message: f.Message}, now)
 		p.Events = append(p.Events, Event{Warning: true, Reason: EventSyncFailed, Message: fmt.Sprintf("%s: %s", f.Reason, f.Message)})
-	case f == nil && o.Link.Guest != nil && old != nil:
+	case f == nil && isRunning(o):
 		s.RemoveCondition(vmi.ConditionSynchronized)
 	}
 }

@@ -129,3 +129,14 @@ func TestLogger(t *testing.T) {
 	_, err = Logger(&b, "loud")
 	require.Error(t, err)
 }
+
+func TestTogetherEndsAllWithTheFirst(t *testing.T) {
+	t.Parallel()
+	fault, late := errors.New("fault"), errors.New("late")
+	err := Together(t.Context(),
+		func(context.Context) error { return fault },
+		func(ctx context.Context) error { <-ctx.Done(); return late },
+		func(ctx context.Context) error { <-ctx.Done(); return nil })
+	require.ErrorIs(t, err, fault)
+	require.ErrorIs(t, err, late)
+}

@@ -1,0 +1,80 @@
+// Command virt-handler takes care of the machines of one node: see
+// handler/controller.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/podvisor/podvisor/handler/controller"
+	"github.com/podvisor/podvisor/handler/device"
+	"github.com/podvisor/podvisor/handler/node"
+	"github.com/podvisor/podvisor/handler/socket"
+	"github.com/podvisor/podvisor/internal/ops"
+	"github.com/podvisor/podvisor/vmi/client"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "virt-handler:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) error {
+	name := flag.String("node-name", os.Getenv("NODE_NAME"), "name of this node (NODE_NAME)")
+	kubeconfig := flag.String("kubeconfig", "", "kubeconfig file; default: the pod's service account")
+	pods := flag.String("kubelet-pods", "/var/lib/kubelet/pods", "the kubelet's folder of pods")
+	plugins := flag.String("device-plugins", "/var/lib/kubelet/device-plugins", "the kubelet's folder of device plugins")
+	cdi := flag.String("cdi", "/var/run/cdi", "the container runtime's folder of CDI specifications")
+	kvm := flag.String("kvm", string(device.Auto), "whether to offer KVM: auto (if guests can run on it), yes or no")
+	listen := flag.String("listen", ":8443", "address of the health and metrics endpoint")
+	level := flag.String("log-level", "info", "debug, info, warn or error")
+	flag.Parse()
+
+	log, err := ops.Logger(os.Stderr, *level)
+	if err != nil {
+		return err
+	}
+	klog.SetSlogLogger(log)
+	reg := ops.Registry()
+	cfg, err := ops.Kubernetes(*kubeconfig, "virt-handler", reg)
+	if err != nil {
+		return err
+	}
+	machines, err := client.New(cfg)
+	if err != nil {
+		return err
+	}
+	kube, err := corev1.NewForConfig(cfg)
+	if err != nil {
+		return err
+	}
+	launchers, err := socket.Open(*pods)
+	if err != nil {
+		return err
+	}
+	defer launchers.Close()
+	offer, err := device.Offer("/sys", device.Choice(*kvm), log)
+	if err != nil {
+		return err
+	}
+	c, err := controller.New(controller.Config{Node: *name, Client: machines, Events: kube, Dial: launchers.Dial, Logger: log})
+	if err != nil {
+		return err
+	}
+	var heart *node.Heart
+	p := device.New(device.Config{Devices: offer, PluginDir: *plugins, CDIDir: *cdi, Logger: log, Changed: func() { heart.Changed() }})
+	heart = node.New(node.Config{Nodes: kube.Nodes(), Name: *name, Schedulable: func() bool { return p.Registered(device.Tun) }, Logger: log})
+	e := ops.Endpoint{Addr: *listen, Metrics: reg, Healthy: c.Healthy, Logger: log}
+	return ops.Together(ctx, c.Run, p.Run, heart.Run, func(ctx context.Context) error { return ops.Serve(ctx, e) })
+}

@@ -1,0 +1,180 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/podvisor/podvisor/handler"
+	"github.com/podvisor/podvisor/internal/reconcile"
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/client"
+	"github.com/podvisor/podvisor/vmi/defaults"
+)
+
+// component is who an event comes from.
+const component = "virt-handler"
+
+// Config is what a Controller needs.
+type Config struct {
+	// Node is the name of the node. Required.
+	Node string
+	// Client reads and writes machines. Required.
+	Client *client.Client
+	// Events takes events. Required.
+	Events corev1client.EventsGetter
+	// Dial connects to the launcher of the pod with this UID. It must not follow
+	// a path that the pod can change; socket.Pods does not. Required.
+	Dial func(ctx context.Context, podUID string) (net.Conn, error)
+	// Plumb makes the network of a machine in its pod. Nil: [Plumb].
+	Plumb Plumber
+	// Workers is how many machines are handled at the same time. 0: 8.
+	Workers int
+	// Logger takes a line for each action. Nil: nothing is logged.
+	Logger *slog.Logger
+}
+
+// Controller handles the machines of one node.
+type Controller struct {
+	config   Config
+	log      *slog.Logger
+	informer cache.SharedIndexInformer
+	lister   client.Lister
+	loop     *reconcile.Loop
+	events   record.EventRecorder
+	sink     record.EventBroadcaster
+	synced   atomic.Bool
+
+	mu       sync.Mutex
+	sessions map[string]*session // by the key of the machine
+}
+
+// New makes a Controller.
+func New(c Config) (*Controller, error) {
+	if c.Node == "" || c.Client == nil || c.Events == nil || c.Dial == nil {
+		return nil, errors.New("a node's controller needs the node's name, a client, a recorder of events and a way to reach launchers")
+	}
+	if c.Plumb == nil {
+		c.Plumb = Plumb
+	}
+	if c.Workers == 0 {
+		c.Workers = 8
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	scheme := runtime.NewScheme()
+	if err := vmi.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	k := &Controller{config: c, log: c.Logger, sessions: map[string]*session{}, sink: record.NewBroadcaster()}
+	k.events = k.sink.NewRecorder(scheme, corev1.EventSource{Component: component, Host: c.Node})
+	k.informer = c.Client.Informer(client.Selection{NodeName: c.Node})
+	k.lister = client.NewLister(k.informer)
+	k.loop = reconcile.New(reconcile.Config{Name: "machines", Do: k.reconcile, Workers: c.Workers, Logger: c.Logger})
+	return k, nil
+}
+
+// Healthy says why the Controller does not work, if it does not.
+func (c *Controller) Healthy() error {
+	if !c.synced.Load() {
+		return errors.New("the machines of the node are not known yet")
+	}
+	return nil
+}
+
+// Run handles machines until ctx ends and everything that was begun has ended.
+func (c *Controller) Run(ctx context.Context) error {
+	queue := func(o any) {
+		if name, err := cache.DeletionHandlingObjectToName(o); err == nil {
+			c.loop.Add(name.String())
+		}
+	}
+	if _, err := c.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: queue, DeleteFunc: queue, UpdateFunc: func(_, o any) { queue(o) },
+	}); err != nil {
+		return fmt.Errorf("watch machines: %w", err)
+	}
+	c.sink.StartRecordingToSink(&corev1client.EventSinkImpl{Interface: c.config.Events.Events("")})
+	defer c.sink.Shutdown()
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() { c.informer.RunWithContext(ctx) })
+	if !cache.WaitForCacheSync(ctx.Done(), c.informer.HasSynced) {
+		return nil // ctx has ended
+	}
+	c.synced.Store(true)
+	c.loop.Run(ctx)
+	c.closeAll()
+	return nil
+}
+
+// reconcile does what is to be done for one machine.
+func (c *Controller) reconcile(ctx context.Context, key string) (time.Duration, error) {
+	s := c.session(key)
+	o := c.observe(key, s)
+	p := handler.Decide(o)
+	return p.Recheck, c.act(ctx, key, s, o, p)
+}
+
+func (c *Controller) observe(key string, s *session) handler.Observed {
+	o := handler.Observed{Now: time.Now()}
+	v := c.lister.Key(key)
+	if s != nil {
+		v = s.newest(v)
+		o.Link = s.observe()
+	}
+	if v != nil {
+		o.Instance = defaults.Apply(v)
+	}
+	return o
+}
+
+// session returns the session of a machine, or nil if there is none.
+func (c *Controller) session(key string) *session {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.sessions[key]
+}
+
+// connect begins a session.
+func (c *Controller) connect(ctx context.Context, key, podUID string) {
+	s := newSession(podUID, c.config.Dial, func() { c.loop.Add(key) })
+	c.mu.Lock()
+	c.sessions[key] = s
+	c.mu.Unlock()
+	// The session outlives this call, but not the Controller, which closes it.
+	s.start(context.WithoutCancel(ctx), c.log.With("vmi", key))
+}
+
+// disconnect ends a session, if there is one.
+func (c *Controller) disconnect(key string) {
+	c.mu.Lock()
+	s := c.sessions[key]
+	delete(c.sessions, key)
+	c.mu.Unlock()
+	if s != nil {
+		s.close()
+	}
+}
+
+func (c *Controller) closeAll() {
+	c.mu.Lock()
+	all := c.sessions
+	c.sessions = map[string]*session{}
+	c.mu.Unlock()
+	for _, s := range all {
+		s.close()
+	}
+}

@@ -1,0 +1,201 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/podvisor/podvisor/handler"
+	"github.com/podvisor/podvisor/handler/socket"
+	"github.com/podvisor/podvisor/launcher/control"
+	"github.com/podvisor/podvisor/network"
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// Delays between two tries to reach a launcher. The first ones are short: a
+// machine that was just handed over has a launcher that is just starting, and
+// every millisecond is one of the machine's own start.
+const (
+	firstDelay = 5 * time.Millisecond
+	lastDelay  = time.Second
+)
+
+// session is the connection to one launcher, which is made again whenever it
+// breaks, and what is known through it.
+type session struct {
+	podUID string
+	client *control.Client
+	queue  func()
+	cancel context.CancelFunc
+	done   chan struct{}
+
+	mu      sync.Mutex
+	guest   *handler.Guest
+	network *network.Config
+	put     *handler.Wish
+	fault   *handler.Finding
+	since   time.Time
+	base    string // the resourceVersion that written was made from
+	written *vmi.VirtualMachineInstance
+}
+
+func newSession(podUID string, dial func(context.Context, string) (net.Conn, error), queue func()) *session {
+	return &session{
+		podUID: podUID, queue: queue, done: make(chan struct{}),
+		client: control.NewClient(func(ctx context.Context) (net.Conn, error) { return dial(ctx, podUID) }),
+	}
+}
+
+// start connects until close is called or the machine has ended.
+func (s *session) start(ctx context.Context, log *slog.Logger) {
+	ctx, s.cancel = context.WithCancel(ctx)
+	go func() {
+		defer close(s.done)
+		s.run(ctx, log)
+	}()
+}
+
+// close ends the connection. The machine is not touched.
+func (s *session) close() {
+	s.cancel()
+	<-s.done
+}
+
+func (s *session) run(ctx context.Context, log *slog.Logger) {
+	delay := firstDelay
+	for {
+		heard, err := s.follow(ctx, log)
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		if heard {
+			log.Info("the launcher is gone, will look for it", "pod", s.podUID, "err", err)
+			delay = firstDelay
+		}
+		s.lost(err)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(delay):
+			delay = min(delay*3/2, lastDelay)
+		}
+	}
+}
+
+// follow takes the launcher's states until the machine has ended, or returns
+// why it cannot.
+func (s *session) follow(ctx context.Context, log *slog.Logger) (heard bool, err error) {
+	for state, err := range s.client.Watch(ctx) {
+		if err != nil {
+			return heard, err
+		}
+		if !heard {
+			log.Info("connected to the launcher", "pod", s.podUID, "state", state.Phase)
+		}
+		heard = true
+		s.heard(state)
+	}
+	return heard, nil
+}
+
+func (s *session) heard(state control.State) {
+	s.mu.Lock()
+	first := s.guest == nil
+	s.guest = guest(state)
+	if first {
+		s.fault = nil
+	}
+	s.mu.Unlock()
+	s.queue()
+}
+
+// lost forgets what went over a connection: the launcher may be another.
+func (s *session) lost(err error) {
+	s.mu.Lock()
+	was := s.guest != nil
+	s.guest, s.network, s.put = nil, nil, nil
+	begins := false
+	if errors.Is(err, socket.ErrUnsafe) {
+		begins = s.failed(handler.Finding{Reason: "LauncherUnsafe", Message: err.Error()}, time.Now())
+	}
+	s.mu.Unlock()
+	if was || begins {
+		s.queue()
+	}
+}
+
+// fail notes what went wrong. It counts from its first time.
+func (s *session) fail(f handler.Finding, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failed(f, now)
+}
+
+// failed does the same with the lock held, and says whether the fault is new.
+func (s *session) failed(f handler.Finding, now time.Time) bool {
+	begins := s.fault == nil
+	if begins {
+		s.since = now
+	}
+	s.fault = &f
+	return begins
+}
+
+// observe is the session as a decision sees it.
+func (s *session) observe() *handler.Link {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := &handler.Link{PodUID: s.podUID, Guest: s.guest, Put: s.put, Fault: s.fault, Since: s.since}
+	if s.network != nil {
+		l.Plumbing = &handler.Plumbing{Interfaces: s.network.Interfaces}
+	}
+	return l
+}
+
+// plumbed notes the network that was made.
+func (s *session) plumbed(n network.Config) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.network, s.fault = &n, nil
+}
+
+// attachments are what the launcher is told about the network.
+func (s *session) attachments() []network.Attachment {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.network == nil {
+		return nil
+	}
+	return s.network.Attachments
+}
+
+// told notes what the launcher was told.
+func (s *session) told(w handler.Wish) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.put, s.fault = &w, nil
+}
+
+// wrote notes the machine as a write of its status returned it, and the
+// resourceVersion of the one that the write was made from.
+func (s *session) wrote(base string, v *vmi.VirtualMachineInstance) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.base, s.written = base, v
+}
+
+// newest returns the cached machine, or what was last written as long as the
+// cache is behind that. It closes this race: the launcher says something new
+// before the cache has our own write, and we would write, in vain, from what is
+// there no more.
+func (s *session) newest(cached *vmi.VirtualMachineInstance) *vmi.VirtualMachineInstance {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.written == nil || cached == nil || cached.UID != s.written.UID || cached.ResourceVersion != s.base {
+		return cached
+	}
+	return s.written
+}

@@ -1,0 +1,103 @@
+package kvm
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+const device = "/dev/kvm"
+
+// say is a guest that says the answer and does nothing else.
+var say = []byte{
+	0xb8, 0x32, 0x4d, 0x56, 0x50, // mov $0x50564d32,%eax
+	0xba, 0x10, 0x00, 0x00, 0x00, // mov $0x10,%edx
+	0xef, // out %eax,(%dx)
+}
+
+func TestGuests(t *testing.T) {
+	if _, err := os.Stat(device); err != nil {
+		err := Probe(device)
+		require.ErrorIs(t, err, os.ErrNotExist, "a node without KVM says so")
+		require.NotErrorIs(t, err, ErrUnusable)
+		return
+	}
+	tests := []struct {
+		name  string
+		code  []byte
+		limit time.Duration
+		want  string
+	}{
+		{"a guest that says the answer is believed", say, timeLimit, ""},
+		{"a guest that stops is not", []byte{0xf4}, timeLimit, "computed wrongly"},
+		{"a guest that says something else is not", append([]byte{0xb8, 1, 0, 0, 0}, say[5:]...), timeLimit, "computed 0x1 instead of"},
+		{"a guest that never ends is stopped", []byte{0xeb, 0xfe}, 50 * time.Millisecond, "did not end in 50ms"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			err := probe(device, tt.code, tt.limit)
+			if tt.want == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorIs(t, err, ErrUnusable)
+			require.ErrorContains(t, err, tt.want)
+		})
+	}
+}
+
+func TestProbeIsNotBetterThanTheProcessors(t *testing.T) {
+	f, err := os.Open("/proc/cpuinfo")
+	require.NoError(t, err)
+	defer f.Close()
+	able, err := Virtualizes(f)
+	require.NoError(t, err)
+	if !able {
+		require.Error(t, Probe(device), "KVM may be there and make machines, but it interprets them and knows too little")
+	}
+}
+
+func TestUsable(t *testing.T) {
+	t.Parallel()
+	cpuinfo := filepath.Join(t.TempDir(), "cpuinfo")
+	tests := []struct {
+		name, flags string
+		want        bool
+		why         string
+	}{
+		{"a device that cannot be tried is believed to the processors", "flags : vmx\n", true, "the processors virtualize"},
+		{"a device that cannot be tried is of no use without them", "flags : fpu\n", false, "the processors do not virtualize"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			require.NoError(t, os.WriteFile(cpuinfo, []byte(tt.flags), 0o644))
+			got, why := Usable("/nosuch", cpuinfo)
+			require.Equal(t, tt.want, got)
+			require.Contains(t, why, tt.why)
+		})
+	}
+}
+
+func TestVirtualizes(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, text string
+		want       bool
+	}{
+		{"Intel", "processor\t: 0\nflags\t\t: fpu vmx sse\n", true},
+		{"AMD", "flags : fpu svm\n", true},
+		{"a virtual machine without nested virtualization", "flags : fpu hypervisor vmxoff\n", false},
+		{"nothing", "", false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := Virtualizes(strings.NewReader(tt.text))
+			require.NoError(t, err)
+			require.Equal(t, tt.want, got)
+		})
+	}
+}
