@@ -1,0 +1,2 @@
+// Package cluster runs real Kubernetes clusters on this machine.
+package cluster

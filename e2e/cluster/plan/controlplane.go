@@ -1,0 +1,142 @@
+package plan
+
+import (
+	"fmt"
+	"path"
+)
+
+// Server is the URL of kube-apiserver inside the cluster.
+var Server = fmt.Sprintf("https://%s:6443", ControlPlane.Addr())
+
+const etcdURL = "http://127.0.0.1:2379"
+
+// bootstrapped is the condition that the first objects exist.
+const bootstrapped = "done:bootstrap"
+
+func controlPlane(c Config) Machine {
+	m := Machine{
+		Name: "cp", Address: ControlPlane,
+		Programs: []Program{etcd(c), apiServer(c), bootstrap(c)},
+	}
+	if c.Extent == APIServer {
+		return m
+	}
+	m.Programs = append(m.Programs, controllerManager(c), kubeScheduler(c), coreDNS(c))
+	return m
+}
+
+func (c Config) program(name string, args ...string) Program {
+	return Program{Name: name, Args: append([]string{path.Join(c.Kubernetes, name)}, args...)}
+}
+
+func (c Config) cp(name string) string  { return path.Join(c.State, "cp", name) }
+func (c Config) pki(name string) string { return path.Join(c.State, "pki", name) }
+
+func etcd(c Config) Program {
+	// One member needs neither fsync, since the cluster does not outlive the
+	// machine's memory, nor the usual second of waiting for other candidates.
+	return c.program("etcd",
+		"--name=cp", "--data-dir="+c.cp("etcd"), "--unsafe-no-fsync=true",
+		"--heartbeat-interval=50", "--election-timeout=500",
+		"--listen-client-urls="+etcdURL, "--advertise-client-urls="+etcdURL,
+		"--listen-peer-urls=http://127.0.0.1:2380", "--initial-advertise-peer-urls=http://127.0.0.1:2380",
+		"--initial-cluster=cp=http://127.0.0.1:2380", "--log-level=warn")
+}
+
+func apiServer(c Config) Program {
+	p := c.program("kube-apiserver",
+		"--etcd-servers="+etcdURL,
+		"--bind-address=0.0.0.0", "--secure-port=6443", "--advertise-address="+ControlPlane.Addr().String(),
+		"--service-cluster-ip-range="+Services.String(),
+		"--tls-cert-file="+c.pki("apiserver.crt"), "--tls-private-key-file="+c.pki("apiserver.key"),
+		"--client-ca-file="+c.pki("ca.crt"),
+		"--service-account-issuer=https://kubernetes.default.svc."+Domain,
+		"--service-account-key-file="+c.pki("sa.pub"), "--service-account-signing-key-file="+c.pki("sa.key"),
+		"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction", "--allow-privileged=true",
+		"--kubelet-client-certificate="+c.pki("apiserver-kubelet-client.crt"),
+		"--kubelet-client-key="+c.pki("apiserver-kubelet-client.key"),
+		"--kubelet-certificate-authority="+c.pki("ca.crt"), "--kubelet-preferred-address-types=InternalIP",
+		// The aggregation layer. No kube-proxy runs here, so Services are
+		// reached through their endpoints.
+		"--requestheader-client-ca-file="+c.pki("front-proxy-ca.crt"),
+		"--requestheader-allowed-names=front-proxy-client",
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
+		"--requestheader-group-headers=X-Remote-Group", "--requestheader-username-headers=X-Remote-User",
+		"--proxy-client-cert-file="+c.pki("front-proxy-client.crt"),
+		"--proxy-client-key-file="+c.pki("front-proxy-client.key"), "--enable-aggregator-routing=true",
+		"--audit-policy-file="+c.cp("audit-policy.yaml"), "--audit-log-path="+c.cp("audit.log"),
+		"--audit-log-maxsize=200", "--audit-log-maxbackup=1",
+		"--profiling=false", "--v=1")
+	p.Ready = []string{ready(c.pki("ca.crt"))}
+	return p
+}
+
+// ready is the condition that the API server serves.
+func ready(ca string) string { return "https:" + ca + ":" + Server + "/readyz" }
+
+// bootstrap makes the first objects. The executable is the one that runs it.
+func bootstrap(c Config) Program {
+	return Program{
+		Name: "bootstrap", Once: true, After: []string{ready(c.pki("ca.crt"))},
+		Args: []string{"/proc/self/exe", "bootstrap", Server, c.pki("ca.crt"), c.pki("admin.crt"), c.pki("admin.key"),
+			c.cp("bootstrap.json")},
+	}
+}
+
+func controllerManager(c Config) Program {
+	p := c.program("kube-controller-manager",
+		"--kubeconfig="+c.cp("controller-manager.kubeconfig"),
+		"--authentication-kubeconfig="+c.cp("controller-manager.kubeconfig"),
+		"--authorization-kubeconfig="+c.cp("controller-manager.kubeconfig"),
+		"--bind-address=127.0.0.1", "--leader-elect=false",
+		"--use-service-account-credentials=true", "--service-account-private-key-file="+c.pki("sa.key"),
+		"--root-ca-file="+c.pki("ca.crt"),
+		"--cluster-signing-cert-file="+c.pki("ca.crt"), "--cluster-signing-key-file="+c.pki("ca.key"),
+		"--allocate-node-cidrs=false", "--service-cluster-ip-range="+Services.String(),
+		// With the usual 20 requests per second the start alone takes seconds.
+		"--kube-api-qps=1000", "--kube-api-burst=2000", "--profiling=false")
+	p.After = []string{bootstrapped}
+	return p
+}
+
+func kubeScheduler(c Config) Program {
+	p := c.program("kube-scheduler",
+		"--kubeconfig="+c.cp("scheduler.kubeconfig"),
+		"--authentication-kubeconfig="+c.cp("scheduler.kubeconfig"),
+		"--authorization-kubeconfig="+c.cp("scheduler.kubeconfig"),
+		"--bind-address=127.0.0.1", "--leader-elect=false",
+		"--kube-api-qps=1000", "--kube-api-burst=2000", "--profiling=false")
+	p.After = []string{bootstrapped}
+	return p
+}
+
+func coreDNS(c Config) Program {
+	p := c.program("coredns", "-conf", c.cp("Corefile"))
+	p.After = []string{bootstrapped}
+	p.Ready = []string{"http:" + dnsReady}
+	return p
+}
+
+func controlPlaneFiles(c Config) map[string]string {
+	files := map[string]string{
+		"cp/audit-policy.yaml": auditPolicy,
+		"cp/bootstrap.json":    "[]\n",
+	}
+	if c.Extent == APIServer {
+		return files
+	}
+	for _, user := range []string{"controller-manager", "scheduler", "coredns"} {
+		files["cp/"+user+".kubeconfig"] = kubeconfig(Server, c.pki("ca.crt"), c.pki(user+".crt"), c.pki(user+".key"))
+	}
+	files["cp/Corefile"] = corefile(c)
+	files["cp/bootstrap.json"] = dnsObjects()
+	return files
+}
+
+// auditPolicy writes one line per request, when it is done.
+const auditPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived, ResponseStarted]
+rules:
+- level: Metadata
+`

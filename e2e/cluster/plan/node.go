@@ -1,0 +1,157 @@
+package plan
+
+import (
+	"path"
+	"strings"
+)
+
+// containerdSocket is where containerd listens on a node.
+const containerdSocket = "/run/containerd/containerd.sock"
+
+func node(c Config, n int) Machine {
+	state := func(name string) string { return path.Join(NodeState, name) }
+	kubernetes := func(name string) string { return path.Join(NodeKubernetes, name) }
+	serves := ready(state("pki/ca.crt"))
+	name := NodeName(n)
+	return Machine{
+		Name: name, Address: NodeAddress(n), Pods: NodePods(n), Cgroup: path.Join(Cgroup(c.Name), name),
+		Programs: []Program{
+			{
+				Name:  "containerd",
+				Args:  []string{path.Join(NodeRuntime, "containerd"), "--config", state("containerd.toml")},
+				Ready: []string{"unix:" + containerdSocket},
+			}, {
+				Name: "pause-image", Once: true, After: []string{"unix:" + containerdSocket},
+				Args: []string{path.Join(NodeRuntime, "ctr"), "-n", "k8s.io", "images", "import", state("pause.tar")},
+			}, {
+				Name: "kubelet", After: []string{serves, "done:pause-image"},
+				Args: []string{kubernetes("kubelet"), "--config=" + state("kubelet.yaml"),
+					"--kubeconfig=" + state("kubelet.kubeconfig"), "--hostname-override=" + name,
+					"--node-ip=" + NodeAddress(n).Addr().String(), "--v=2"},
+				Ready: []string{"http:http://127.0.0.1:10248/healthz"},
+			}, {
+				Name: "kube-proxy", After: []string{serves},
+				Args:  []string{kubernetes("kube-proxy"), "--config=" + state("kube-proxy.yaml"), "--v=1"},
+				Ready: []string{"http:http://127.0.0.1:10256/healthz"},
+			},
+		},
+	}
+}
+
+func nodeFiles(c Config, n int) map[string]string {
+	pki := func(name string) string { return path.Join(NodeState, "pki", name) }
+	replace := strings.NewReplacer(
+		"$NAME", NodeName(n),
+		"$ADDRESS", NodeAddress(n).Addr().String(),
+		"$PODS", NodePods(n).String(),
+		"$ALLPODS", Pods.String(),
+		"$CGROUP", "/"+path.Join(Cgroup(c.Name), NodeName(n)),
+		"$DNS", DNSService.String(),
+		"$DOMAIN", Domain,
+		"$STATE", NodeState,
+		"$RUNTIME", NodeRuntime,
+		"$SOCKET", containerdSocket,
+		"$PAUSE", c.PauseImage,
+	)
+	return map[string]string{
+		"containerd.toml":                    replace.Replace(containerdConfig),
+		"etc/cni/net.d/10-podvisor.conflist": replace.Replace(cniConfig),
+		"kubelet.yaml":                       replace.Replace(kubeletConfig),
+		"kube-proxy.yaml":                    replace.Replace(proxyConfig),
+		"kubelet.kubeconfig":                 kubeconfig(Server, pki("ca.crt"), pki("kubelet.crt"), pki("kubelet.key")),
+		"kube-proxy.kubeconfig":              kubeconfig(Server, pki("ca.crt"), pki("kube-proxy.crt"), pki("kube-proxy.key")),
+	}
+}
+
+// containerdConfig: the devices' ownership is left to CDI, whose default folders
+// containerd reads without being told. The plugin "opt" would make a folder in
+// the machine's /opt. Without the capability SYS_RESOURCE, containerd must not
+// ask for a lower OOM score than its own.
+const containerdConfig = `version = 3
+root = "/var/lib/containerd"
+state = "/run/containerd"
+disabled_plugins = ["io.containerd.internal.v1.opt"]
+
+[grpc]
+  address = "$SOCKET"
+
+[plugins."io.containerd.cri.v1.images"]
+  snapshotter = "overlayfs"
+  [plugins."io.containerd.cri.v1.images".pinned_images]
+    sandbox = "$PAUSE"
+
+[plugins."io.containerd.cri.v1.runtime"]
+  restrict_oom_score_adj = true
+  disable_hugetlb_controller = true
+  tolerate_missing_hugetlb_controller = true
+  [plugins."io.containerd.cri.v1.runtime".cni]
+    bin_dirs = ["/opt/cni/bin"]
+    conf_dir = "/etc/cni/net.d"
+  [plugins."io.containerd.cri.v1.runtime".containerd]
+    default_runtime_name = "runc"
+    [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc]
+      runtime_type = "io.containerd.runc.v2"
+      [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc.options]
+        BinaryName = "$RUNTIME/runc"
+        SystemdCgroup = false
+`
+
+const cniConfig = `{
+  "cniVersion": "1.0.0",
+  "name": "podvisor",
+  "plugins": [
+    {
+      "type": "bridge", "bridge": "cni0", "isGateway": true, "hairpinMode": true,
+      "ipam": {
+        "type": "host-local",
+        "ranges": [[{"subnet": "$PODS"}]],
+        "routes": [{"dst": "0.0.0.0/0"}]
+      }
+    },
+    {"type": "portmap", "backend": "nftables", "capabilities": {"portMappings": true}}
+  ]
+}
+`
+
+const kubeletConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+address: 0.0.0.0
+authentication:
+  anonymous: {enabled: false}
+  webhook: {enabled: true}
+  x509: {clientCAFile: $STATE/pki/ca.crt}
+authorization: {mode: Webhook}
+tlsCertFile: $STATE/pki/kubelet.crt
+tlsPrivateKeyFile: $STATE/pki/kubelet.key
+cgroupDriver: cgroupfs
+cgroupRoot: $CGROUP
+failCgroupV1: false
+failSwapOn: false
+clusterDomain: $DOMAIN
+clusterDNS: [$DNS]
+containerRuntimeEndpoint: unix://$SOCKET
+# Pods without the cluster's DNS have none: the machine's servers are out of reach.
+resolvConf: /dev/null
+makeIPTablesUtilChains: false
+serializeImagePulls: false
+# Images are loaded by hand and cannot be pulled again, so they are never
+# collected, and pods are evicted only when the disk is all but full.
+imageGCHighThresholdPercent: 100
+evictionHard:
+  memory.available: 100Mi
+  nodefs.available: 1%
+  imagefs.available: 1%
+  nodefs.inodesFree: 1%
+  imagefs.inodesFree: 1%
+`
+
+const proxyConfig = `apiVersion: kubeproxy.config.k8s.io/v1alpha1
+kind: KubeProxyConfiguration
+mode: nftables
+bindAddress: $ADDRESS
+hostnameOverride: $NAME
+clusterCIDR: $ALLPODS
+clientConnection: {kubeconfig: $STATE/kube-proxy.kubeconfig}
+# The limits of connection tracking belong to the whole machine, not to a namespace.
+conntrack: {maxPerCore: 0, tcpEstablishedTimeout: 0s, tcpCloseWaitTimeout: 0s}
+`

@@ -1,0 +1,162 @@
+package plan
+
+import (
+	"fmt"
+	"net/netip"
+	"path"
+)
+
+// Extent says how much of a cluster is wanted.
+type Extent string
+
+const (
+	// Full is a cluster with nodes that run pods; the zero value.
+	Full Extent = ""
+	// APIServer is etcd and kube-apiserver alone: objects can be stored, watched
+	// and validated, and nothing acts on them.
+	APIServer Extent = "apiserver"
+)
+
+// Config says which cluster is wanted.
+type Config struct {
+	// Name of the cluster.
+	Name string
+	// Extent of the cluster.
+	Extent Extent
+	// Nodes is how many nodes a full cluster has.
+	Nodes int
+	// ID tells this start of the cluster from every other.
+	ID string
+	// State is the cluster's folder.
+	State string
+	// Kubernetes and Runtime are the folders with the programs, as package
+	// toolchain makes them.
+	Kubernetes, Runtime string
+	// PauseImage is the image that holds a pod's namespaces; the node finds it in
+	// the file pause.tar of its folder.
+	PauseImage string
+}
+
+// Plan is a whole cluster as data.
+type Plan struct {
+	Name       string `json:"name"`
+	ID         string `json:"id"`
+	Extent     Extent `json:"extent,omitempty"`
+	State      string `json:"state"`
+	Kubernetes string `json:"kubernetes"`
+	Runtime    string `json:"runtime"`
+
+	ControlPlane Machine   `json:"controlPlane"`
+	Nodes        []Machine `json:"nodes,omitempty"`
+	// Files are the configuration files: content by path below the cluster's folder.
+	Files map[string]string `json:"-"`
+}
+
+// Machine is a set of programs that share namespaces.
+type Machine struct {
+	Name string `json:"name"`
+	// Address is the machine's own address and the network that all machines are in.
+	Address netip.Prefix `json:"address"`
+	// Pods is the network of the pods on this machine; not valid means none.
+	Pods netip.Prefix `json:"pods,omitzero"`
+	// Cgroup is the parent of all containers, relative to the root of every
+	// hierarchy; empty means that the machine runs none.
+	Cgroup   string    `json:"cgroup,omitempty"`
+	Programs []Program `json:"programs"`
+}
+
+// Program is one process that is kept running.
+type Program struct {
+	// Name is also the name of the log.
+	Name string `json:"name"`
+	// Args begin with the path of the executable.
+	Args []string `json:"args"`
+	// Env is added to the environment.
+	Env []string `json:"env,omitempty"`
+	// After are the conditions that hold before it starts, see package machine.
+	After []string `json:"after,omitempty"`
+	// Ready are the conditions that hold once it does its work.
+	Ready []string `json:"ready,omitempty"`
+	// Once says that the program ends by itself, and well with status 0.
+	Once bool `json:"once,omitempty"`
+}
+
+// The addresses of every cluster.
+var (
+	// ControlPlane is where etcd, kube-apiserver and CoreDNS listen.
+	ControlPlane = netip.MustParsePrefix("10.200.0.1/24")
+	// Services is the network of the Services' addresses.
+	Services = netip.MustParsePrefix("10.96.0.0/16")
+	// APIService is the address of the Service default/kubernetes.
+	APIService = netip.MustParseAddr("10.96.0.1")
+	// DNSService is the address of the Service kube-system/kube-dns.
+	DNSService = netip.MustParseAddr("10.96.0.10")
+	// Pods is the network of all pods.
+	Pods = netip.MustParsePrefix("10.244.0.0/16")
+)
+
+// Domain is the domain of the names of Services and pods.
+const Domain = "cluster.local"
+
+// MaxNodes is how many nodes a cluster can have.
+const MaxNodes = 9
+
+// Where a node's programs see their things. A node has its own /run.
+const (
+	NodeState      = "/run/podvisor/node"
+	NodeKubernetes = "/run/podvisor/kubernetes"
+	NodeRuntime    = "/run/podvisor/runtime"
+)
+
+// NodeName is the name of the node with the given number, counted from 1.
+func NodeName(n int) string { return fmt.Sprintf("n%d", n) }
+
+// NodeAddress is the address of the node with the given number, counted from 1.
+func NodeAddress(n int) netip.Prefix {
+	return netip.MustParsePrefix(fmt.Sprintf("10.200.0.%d/24", 10+n))
+}
+
+// NodePods is the network of the pods of the node with the given number.
+func NodePods(n int) netip.Prefix {
+	return netip.MustParsePrefix(fmt.Sprintf("10.244.%d.0/24", n))
+}
+
+// Cgroup is the parent of all of a cluster's cgroups.
+func Cgroup(cluster string) string { return "podvisor-" + cluster }
+
+// New computes the plan of a cluster.
+func New(c Config) Plan {
+	p := Plan{
+		Name: c.Name, ID: c.ID, Extent: c.Extent,
+		State: c.State, Kubernetes: c.Kubernetes, Runtime: c.Runtime,
+		ControlPlane: controlPlane(c), Files: controlPlaneFiles(c),
+	}
+	if c.Extent == APIServer {
+		return p
+	}
+	for n := 1; n <= c.Nodes; n++ {
+		m := node(c, n)
+		p.Nodes = append(p.Nodes, m)
+		for name, content := range nodeFiles(c, n) {
+			p.Files[path.Join(m.Name, name)] = content
+		}
+	}
+	return p
+}
+
+// kubeconfig is a client configuration that names files.
+func kubeconfig(server, ca, cert, key string) string {
+	return fmt.Sprintf(`apiVersion: v1
+kind: Config
+clusters:
+- name: podvisor
+  cluster: {server: %q, certificate-authority: %q}
+users:
+- name: podvisor
+  user: {client-certificate: %q, client-key: %q}
+contexts:
+- name: podvisor
+  context: {cluster: podvisor, user: podvisor}
+current-context: podvisor
+`, server, ca, cert, key)
+}

@@ -1,0 +1,145 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/podvisor/podvisor/e2e/cluster/machine"
+	"github.com/podvisor/podvisor/e2e/cluster/plan"
+)
+
+const (
+	// startPatience is how long a new cluster may take to be well.
+	startPatience = 3 * time.Minute
+	// repairPatience is how long a running cluster may take to repair itself
+	// before it is started anew.
+	repairPatience = 45 * time.Second
+)
+
+// Up makes the cluster run and returns when it is well: its API serves, its
+// nodes take pods, and names resolve. If it is well already that takes a moment.
+// If a program of it was killed, Up waits until it has been started again; if
+// the cluster cannot repair itself, or process 1 is gone, Up removes it and
+// starts a new one under the same name, without the old one's objects.
+//
+// The cluster lives on when the caller ends or is killed; see [Cluster.Down].
+func Up(ctx context.Context, c Config) (*Cluster, error) {
+	c, err := c.complete()
+	if err != nil {
+		return nil, err
+	}
+	if os.Geteuid() != 0 {
+		return nil, errors.New("a local cluster needs root: it makes namespaces, mounts and control groups")
+	}
+	unlock, err := c.lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	s := newSteps(c.Out)
+	if cluster, err := c.reuse(ctx, s); cluster != nil || err != nil {
+		return cluster, err
+	}
+	if err := c.start(ctx, s); err != nil {
+		return nil, fmt.Errorf("start cluster %s: %w", c.Name, err)
+	}
+	cluster, err := Open(c)
+	if err != nil {
+		return nil, err
+	}
+	if err := cluster.await(ctx, s, startPatience); err != nil {
+		return nil, fmt.Errorf("start cluster %s: %w", c.Name, err)
+	}
+	s.print("cluster %s is ready", c.Name)
+	return cluster, nil
+}
+
+// reuse returns the cluster that runs already, if it is well or becomes so.
+func (c Config) reuse(ctx context.Context, s *steps) (*Cluster, error) {
+	pid, err := machine.Holder(c.lockFile())
+	if err != nil {
+		return nil, err
+	}
+	cluster, err := Open(c)
+	if errors.Is(err, ErrNotFound) {
+		return nil, nil
+	}
+	switch {
+	case pid == 0:
+		s.print("cluster %s has died: starting it anew", c.Name)
+		return nil, nil
+	case err != nil:
+		s.print("cluster %s cannot be understood (%v): starting it anew", c.Name, err)
+		return nil, nil
+	case cluster.plan.Extent != c.Extent || c.Extent == plan.Full && len(cluster.plan.Nodes) != c.Nodes:
+		s.print("cluster %s has another extent: starting it anew", c.Name)
+		return nil, nil
+	}
+	problems := cluster.Problems(ctx)
+	if len(problems) == 0 {
+		s.print("cluster %s is running", c.Name)
+		return cluster, nil
+	}
+	s.print("cluster %s is not well, waiting for it to repair itself:\n%s", c.Name, indent(problems))
+	err = cluster.await(ctx, s, repairPatience)
+	if err == nil {
+		s.print("cluster %s is running again", c.Name)
+		return cluster, nil
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	s.print("cluster %s does not repair itself: starting it anew\n%v", c.Name, err)
+	return nil, nil
+}
+
+// await waits until the cluster is well and prints what begins to work. Its
+// error says what does not, with the ends of the logs.
+func (c *Cluster) await(ctx context.Context, s *steps, patience time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	seen := map[string]bool{}
+	for {
+		for _, done := range c.working() {
+			if !seen[done] {
+				s.print("%s", done)
+				seen[done] = true
+			}
+		}
+		problems := c.Problems(ctx)
+		if len(problems) == 0 {
+			return nil
+		}
+		if pid, err := machine.Holder(c.config.lockFile()); err == nil && pid == 0 && time.Since(s.begin) > time.Second {
+			return c.failure(problems)
+		}
+		select {
+		case <-ctx.Done():
+			return c.failure(c.Problems(context.WithoutCancel(ctx)))
+		case <-tick.C:
+		}
+	}
+}
+
+// failure is the error that a person can act on.
+func (c *Cluster) failure(problems []Problem) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "cluster %s is not well:\n%s", c.Name, indent(problems))
+	shown := 0
+	for _, p := range problems {
+		if p.Log == "" || shown == 3 {
+			continue
+		}
+		if end := tail(p.Log, 20); end != "" {
+			fmt.Fprintf(&b, "\nthe end of %s:\n%s", p.Log, end)
+			shown++
+		}
+	}
+	return errors.New(b.String())
+}

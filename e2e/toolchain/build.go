@@ -1,0 +1,208 @@
+package toolchain
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podvisor/podvisor/e2e/debian"
+)
+
+// Config says where to build.
+type Config struct {
+	// Dir is the cache; empty means podvisor/toolchain in the user's cache folder.
+	Dir string
+	// Out is told how far a build is; nil means nowhere.
+	Out io.Writer
+}
+
+// Tools says where the programs are. Everything in it is read-only and may be
+// used by several clusters at once.
+type Tools struct {
+	// Version is the version of Kubernetes.
+	Version string
+	// Kubernetes is the folder with kube-apiserver, kubelet, kubectl, etcd, coredns, ….
+	Kubernetes string
+	// Runtime is the folder with containerd, ctr, runc and, in cni/, the CNI plugins.
+	Runtime string
+	// Pause is the archive with the image [PauseImage].
+	Pause string
+}
+
+// Build makes what is missing in the cache and returns where everything is.
+func Build(ctx context.Context, c Config) (Tools, error) {
+	if c.Out == nil {
+		c.Out = io.Discard
+	}
+	if c.Dir == "" {
+		cache, err := os.UserCacheDir()
+		if err != nil {
+			return Tools{}, fmt.Errorf("find a place for the toolchain: %w", err)
+		}
+		c.Dir = filepath.Join(cache, "podvisor", "toolchain")
+	}
+	source, err := Source()
+	if err != nil {
+		return Tools{}, err
+	}
+	var tools Tools
+	for _, make := range []struct {
+		part  func(string) (part, error)
+		store func(p part, dir string)
+	}{
+		{kubernetes, func(p part, dir string) { tools.Version, tools.Kubernetes = p.version, dir }},
+		{containers, func(_ part, dir string) { tools.Runtime = dir }},
+		{pause, func(_ part, dir string) { tools.Pause = filepath.Join(dir, "pause.tar") }},
+	} {
+		p, err := make.part(source)
+		if err != nil {
+			return Tools{}, err
+		}
+		dir, err := c.build(ctx, p)
+		if err != nil {
+			return Tools{}, fmt.Errorf("build %s %s: %w", p.name, p.version, err)
+		}
+		make.store(p, dir)
+	}
+	return tools, nil
+}
+
+// build returns the part's folder, and makes it if it is not there.
+func (c Config) build(ctx context.Context, p part) (string, error) {
+	key, err := p.key()
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(c.Dir, key)
+	if _, err := os.Stat(dir); err == nil {
+		return dir, nil
+	}
+	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
+		return "", err
+	}
+	unlock, err := c.lock(ctx, p.name)
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	if _, err := os.Stat(dir); err == nil {
+		return dir, nil // another process has built it meanwhile
+	}
+	if err := debian.Ensure(ctx, c.Out, p.packages...); err != nil {
+		return "", err
+	}
+	// Under the lock, a temporary folder can only be the remains of a killed build.
+	tmp := filepath.Join(c.Dir, p.name+".tmp")
+	if err := os.RemoveAll(tmp); err != nil {
+		return "", err
+	}
+	if err := c.buildIn(ctx, p, tmp); err != nil {
+		return "", err
+	}
+	return dir, os.Rename(tmp, dir)
+}
+
+// buildIn builds the part into the new folder tmp.
+func (c Config) buildIn(ctx context.Context, p part, tmp string) error {
+	if err := os.MkdirAll(tmp, 0o755); err != nil {
+		return err
+	}
+	progress := startProgress(c.Out, p.name+" "+p.version)
+	defer progress.stop()
+	total, err := count(ctx, p, progress)
+	if err != nil {
+		return err
+	}
+	progress.begin(total)
+	for _, program := range p.programs {
+		if err := run(ctx, p.dir, program, program.args(filepath.Join(tmp, program.output)), progress); err != nil {
+			return fmt.Errorf("%s: %w", program.output, err)
+		}
+	}
+	for name, target := range p.links {
+		if err := os.Symlink(target, filepath.Join(tmp, name)); err != nil {
+			return err
+		}
+	}
+	if p.finish != nil {
+		return p.finish(tmp)
+	}
+	return nil
+}
+
+// count returns how many packages the part has. It downloads the modules.
+func count(ctx context.Context, p part, progress *progress) (int, error) {
+	args := []string{"list", "-deps", "-f", "{{.ImportPath}}"}
+	pkgs := map[string]bool{}
+	for _, program := range p.programs {
+		pkgs[program.pkg] = true
+	}
+	for pkg := range pkgs {
+		args = append(args, pkg)
+	}
+	var list lineCounter
+	if err := command(ctx, p.dir, program{}, args, &list, progress); err != nil {
+		return 0, err
+	}
+	return list.lines, nil
+}
+
+// run runs go build and tells progress about every package.
+func run(ctx context.Context, dir string, p program, args []string, progress *progress) error {
+	return command(ctx, dir, p, args, progress, progress)
+}
+
+// command runs the go command. Its error carries what the command said.
+func command(ctx context.Context, dir string, p program, args []string, stdout io.Writer, progress *progress) error {
+	cgo := "CGO_ENABLED=0"
+	if p.cgo {
+		cgo = "CGO_ENABLED=1"
+	}
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly", "GOOS=", "GOARCH=", cgo)
+	cmd.Stdout, cmd.Stderr = stdout, progress
+	cmd.WaitDelay = 5 * time.Second
+	if err := cmd.Run(); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return fmt.Errorf("go %s: %w\n%s", args[0], err, strings.Join(progress.said(), "\n"))
+	}
+	return nil
+}
+
+// lock takes the part's lock, and says so when it has to wait for it.
+func (c Config) lock(ctx context.Context, name string) (func(), error) {
+	f, err := os.OpenFile(filepath.Join(c.Dir, name+".lock"), os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	for told := false; ; {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return func() { f.Close() }, nil
+		}
+		if err != unix.EWOULDBLOCK && err != unix.EINTR {
+			f.Close()
+			return nil, fmt.Errorf("lock %s: %w", f.Name(), err)
+		}
+		if !told {
+			fmt.Fprintf(c.Out, "  another process is building %s: waiting for it\n", name)
+			told = true
+		}
+		select {
+		case <-ctx.Done():
+			f.Close()
+			return nil, ctx.Err()
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}

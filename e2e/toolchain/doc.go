@@ -1,0 +1,24 @@
+// Package toolchain builds the programs of a local cluster from Go modules and
+// keeps them in a cache.
+//
+// [Build] makes what is missing and says where everything is: one combined
+// Kubernetes binary (API server, controller manager, scheduler, kubelet, proxy,
+// kubectl, etcd and CoreDNS, chosen by the name it is called with), containerd
+// with its shim and ctr, runc, the CNI plugins, and the image of the pause
+// container. Nothing is downloaded prebuilt. The first build takes about ten
+// minutes on two cores and says how far it is; a build that finds everything
+// takes milliseconds.
+//
+// Versions are those of the nested modules kubernetes/ and runtime/ beside this
+// file. Each of the three parts lies in the cache under a name made of its
+// version and a digest of the module's files and the build flags, so that a
+// change builds anew and two checkouts of one version share.
+//
+// It is an edge: it runs the go command. A part appears in the cache by one
+// rename, under a lock; a killed build leaves nothing that is mistaken for a
+// result.
+//
+// Traps: the packages of nested modules cannot be embedded, so the sources must
+// be there when something is built or looked up (see [Source]). runc needs cgo,
+// libseccomp and the build tag seccomp; without it every normal pod fails.
+package toolchain
