@@ -29,10 +29,8 @@ type Demo struct {
 	Root string
 	// Kubectl talks to the cluster. Required.
 	Kubectl kubectl.Kubectl
-	// Images is the prefix of the images' names. Required.
-	Images string
-	// Tag is the tag of the images. Required.
-	Tag string
+	// Reference names the image of a component, with its tag. Required.
+	Reference func(component string) string
 	// Content is a digest over the images.
 	Content string
 	// Out is where it is shown. Required.
@@ -52,7 +50,7 @@ func (d *Demo) Run(ctx context.Context) error {
 	d.title("Install Podvisor: kubectl apply -k manifests")
 	err := install.Install(ctx, install.Config{
 		Kubectl: d.Kubectl, Manifests: filepath.Join(d.Root, "manifests"),
-		Images: d.Images, Tag: d.Tag, Content: d.Content, Out: d.Out,
+		Reference: d.Reference, Emulation: true, Content: d.Content, Out: d.Out,
 	})
 	if err != nil {
 		return fmt.Errorf("install Podvisor: %w", err)
@@ -158,7 +156,7 @@ func (d *Demo) show(ctx context.Context) error {
 // fetch gets the guest's page through the Service from a pod of its own.
 func (d *Demo) fetch(ctx context.Context) (string, error) {
 	page, err := d.Kubectl.Run(ctx, "-n", namespace, "run", "visitor", "--rm", "--attach", "--quiet", "--restart=Never",
-		"--image="+d.Images+"/tools:"+d.Tag, "--image-pull-policy=IfNotPresent", "--", "wget", "-q", "-O", "-", "http://"+name)
+		"--image="+d.Reference("tools"), "--image-pull-policy=IfNotPresent", "--", "wget", "-q", "-O", "-", "http://"+name)
 	if err != nil {
 		return "", fmt.Errorf("fetch http://%s through the Service: %w", name, err)
 	}
@@ -195,7 +193,7 @@ func (d *Demo) clients() (kubernetes.Interface, *client.Client, error) {
 // manifest reads an example and lets its images be the ones of this demo.
 func (d *Demo) manifest(file string) (string, error) {
 	b, err := os.ReadFile(filepath.Join(d.Root, "examples", file))
-	return strings.ReplaceAll(string(b), "localhost/podvisor/demo-guest:dev", d.Images+"/demo-guest:"+d.Tag), err
+	return strings.ReplaceAll(string(b), "localhost/podvisor/demo-guest:dev", d.Reference("demo-guest")), err
 }
 
 // guestLines are the lines of the console that the guest's own init wrote.

@@ -4,6 +4,7 @@ package install
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -24,11 +25,11 @@ type Config struct {
 	Kubectl kubectl.Kubectl
 	// Manifests is the folder of the manifests. Required.
 	Manifests string
-	// Images is the prefix of the images' names, as in PREFIX/virt-handler.
-	// Required.
-	Images string
-	// Tag is the tag of the images. Required.
-	Tag string
+	// Reference names the image of a component, with its tag. Required.
+	Reference func(component string) string
+	// Emulation lets guests run in software where there is no hardware
+	// virtualization.
+	Emulation bool
 	// Content is a digest over the images. The components start anew when it
 	// changes, though their images' names do not.
 	Content string
@@ -86,22 +87,30 @@ var kustomization = template.Must(template.New("").Parse(`apiVersion: kustomize.
 kind: Kustomization
 resources: [{{.Base}}]
 images:
-{{- range .Names}}
-- {name: podvisor/{{.}}, newName: {{$.Images}}/{{.}}, newTag: {{$.Tag}}}
+{{- range .Components}}
+- {name: podvisor/{{.Name}}, newName: "{{.Image}}", newTag: "{{.Tag}}"}
 {{- end}}
+configMapGenerator:
+- name: podvisor
+  namespace: kubevirt
+  behavior: merge
+  literals: ["LAUNCHER_IMAGE={{.Launcher}}", "ALLOW_EMULATION={{.Emulation}}"]
 patches:
 - target: {kind: (Deployment|DaemonSet)}
   patch: |
     - {op: add, path: /spec/template/metadata/annotations/podvisor.io~1content, value: "{{.Content}}"}
 `))
 
+// component is an image of the manifests and what it is called in the cluster.
+type component struct{ Name, Image, Tag string }
+
 // overlay writes a kustomization with the images' names in a temporary folder.
 func overlay(c Config) (string, error) {
-	dir, err := os.MkdirTemp("", "podvisor-install-")
+	abs, err := filepath.Abs(c.Manifests)
 	if err != nil {
 		return "", err
 	}
-	abs, err := filepath.Abs(c.Manifests)
+	dir, err := os.MkdirTemp("", "podvisor-install-")
 	if err != nil {
 		return "", err
 	}
@@ -113,12 +122,26 @@ func overlay(c Config) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = f.Close() }()
-	return dir, kustomization.Execute(f, struct {
+	var named []component
+	for _, name := range []string{"virt-controller", "virt-handler"} {
+		image, tag := splitTag(c.Reference(name))
+		named = append(named, component{name, image, tag})
+	}
+	err = kustomization.Execute(f, struct {
 		Config
-		Base  string
-		Names []string
-	}{c, base, []string{"virt-controller", "virt-handler", "virt-launcher"}})
+		Base, Launcher string
+		Components     []component
+	}{c, base, c.Reference("virt-launcher"), named})
+	return dir, errors.Join(err, f.Close())
+}
+
+// splitTag splits an image's reference into name and tag.
+func splitTag(reference string) (name, tag string) {
+	i := strings.LastIndex(reference, ":")
+	if i <= strings.LastIndex(reference, "/") {
+		return reference, "latest"
+	}
+	return reference[:i], reference[i+1:]
 }
 
 // retry calls do until it succeeds or the time is over.

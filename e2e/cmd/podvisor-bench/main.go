@@ -58,7 +58,7 @@ func run(ctx context.Context, runs int, keep bool) (err error) {
 	}
 	err = install.Install(ctx, install.Config{
 		Kubectl: kubectl.Kubectl{Path: c.Kubectl, Kubeconfig: c.Kubeconfig}, Manifests: "../manifests",
-		Images: images.Prefix, Tag: images.Tag, Content: images.Digest(built), Out: os.Stdout,
+		Reference: images.Reference, Emulation: true, Content: images.Content(built), Out: os.Stdout,
 	})
 	if err != nil {
 		return err
@@ -88,10 +88,10 @@ func measure(ctx context.Context, c *cluster.Cluster, runs int) error {
 	}
 	b := bench.Bench{
 		Cluster: c, Kube: kube, Machines: machines, Namespace: ns.Name, Runs: runs, Out: os.Stdout,
-		PodImage: images.Prefix + "/tools:" + images.Tag,
+		PodImage: images.Reference("tools"),
 		Guest: func(name string) *vmi.VirtualMachineInstance {
 			v := vmitest.New(vmitest.WithName(name), vmitest.WithMasquerade("default"),
-				vmitest.WithContainerDisk("root", images.Prefix+"/demo-guest:"+images.Tag),
+				vmitest.WithContainerDisk("root", images.Reference("demo-guest")),
 				vmitest.WithCloudInit("seed", "#cloud-config\nhostname: "+name+"\n"))
 			v.Namespace, v.UID = ns.Name, ""
 			return v

@@ -63,7 +63,7 @@ func up(ctx context.Context) error {
 	}
 	d := demo.Demo{
 		Root: "..", Kubectl: kubectl.Kubectl{Path: c.Kubectl, Kubeconfig: c.Kubeconfig}, Out: os.Stdout,
-		Images: images.Prefix, Tag: images.Tag, Content: images.Digest(built),
+		Reference: images.Reference, Content: images.Content(built),
 	}
 	if err := d.Run(ctx); err != nil {
 		return err
@@ -85,9 +85,12 @@ func upExisting(ctx context.Context) error {
 		return errors.New("CLUSTER=existing needs IMAGES, the prefix of the images in a registry that the cluster can reach (IMAGES=example.com/podvisor TAG=dev); build them with the Containerfiles in images/, or push the archives that `make images` names")
 	}
 	if tag == "" {
-		tag = images.Tag
+		tag = "dev"
 	}
-	d := demo.Demo{Root: "..", Kubectl: kubectl.Kubectl{Path: os.Getenv("KUBECTL"), Kubeconfig: config}, Out: os.Stdout, Images: prefix, Tag: tag}
+	d := demo.Demo{
+		Root: "..", Kubectl: kubectl.Kubectl{Path: os.Getenv("KUBECTL"), Kubeconfig: config}, Out: os.Stdout,
+		Reference: func(component string) string { return prefix + "/" + component + ":" + tag },
+	}
 	if err := d.Run(ctx); err != nil {
 		return err
 	}

@@ -1,0 +1,294 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/podvisor/podvisor/e2e/cluster"
+	"github.com/podvisor/podvisor/e2e/images"
+	"github.com/podvisor/podvisor/e2e/install"
+	"github.com/podvisor/podvisor/e2e/kubectl"
+	"github.com/podvisor/podvisor/internal/testenv"
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/client"
+)
+
+// Times that a thing may take on a busy machine with two processors. They are
+// limits for what would otherwise wait forever, not claims about speed.
+const (
+	soon    = 30 * time.Second
+	patient = 2 * time.Minute
+)
+
+// world is the cluster with Podvisor in it that all tests share.
+var world struct {
+	cluster  *cluster.Cluster
+	kubectl  kubectl.Kubectl
+	kube     kubernetes.Interface
+	machines *client.Client
+	err      error
+}
+
+func TestMain(m *testing.M) {
+	if os.Geteuid() != 0 {
+		os.Exit(m.Run())
+	}
+	ctx := context.Background()
+	world.err = setUp(ctx)
+	code := m.Run()
+	if world.cluster != nil && os.Getenv("KEEP") == "" {
+		if err := world.cluster.Down(ctx); err != nil {
+			fmt.Fprintln(os.Stderr, "remove the cluster:", err)
+			code = max(code, 1)
+		}
+	}
+	os.Exit(code)
+}
+
+// setUp starts the cluster and installs Podvisor in it.
+func setUp(ctx context.Context) error {
+	c, err := cluster.Up(ctx, cluster.Config{Name: "test", Out: os.Stdout})
+	if err != nil {
+		return err
+	}
+	world.cluster = c
+	world.kubectl = kubectl.Kubectl{Path: c.Kubectl, Kubeconfig: c.Kubeconfig}
+	built, err := images.Build(ctx, images.Config{Out: os.Stdout})
+	if err != nil {
+		return err
+	}
+	if err := c.Load(ctx, images.Tars(built)...); err != nil {
+		return err
+	}
+	err = install.Install(ctx, install.Config{
+		Kubectl: world.kubectl, Manifests: "../manifests",
+		Reference: images.Reference, Emulation: true, Content: images.Content(built), Out: os.Stdout,
+	})
+	if err != nil {
+		return err
+	}
+	cfg, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig)
+	if err != nil {
+		return err
+	}
+	if world.kube, err = kubernetes.NewForConfig(cfg); err != nil {
+		return err
+	}
+	world.machines, err = client.New(cfg)
+	return err
+}
+
+// space is a namespace of one test, in which pods must be restricted.
+type space struct {
+	t    *testing.T
+	name string
+}
+
+// newSpace makes a namespace that is removed with all that is in it when the
+// test ends. If the test failed, it first shows what there is to see.
+func newSpace(t *testing.T) space {
+	t.Helper()
+	testenv.Root(t)
+	require.NoError(t, world.err, "set up the cluster")
+	ns, err := world.kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		GenerateName: "e2e-", Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
+	}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	s := space{t, ns.Name}
+	t.Cleanup(func() {
+		ctx := context.Background()
+		if t.Failed() {
+			s.explain(ctx)
+		}
+		require.NoError(t, world.kube.CoreV1().Namespaces().Delete(ctx, ns.Name, metav1.DeleteOptions{}))
+	})
+	return s
+}
+
+// explain writes down what is in the namespace and what the components say.
+func (s space) explain(ctx context.Context) {
+	for _, args := range [][]string{
+		{"-n", s.name, "get", "vmi,pods", "-o", "wide"},
+		{"-n", s.name, "get", "vmi", "-o", "yaml"},
+		{"-n", s.name, "get", "events", "--sort-by=.lastTimestamp"},
+		{"-n", s.name, "logs", "-l", "kubevirt.io=virt-launcher", "--tail=60"},
+		{"-n", install.Namespace, "get", "pods", "-o", "wide"},
+		{"-n", install.Namespace, "logs", "deploy/virt-controller", "--tail=30"},
+		{"-n", install.Namespace, "logs", "-l", "kubevirt.io=virt-handler", "--tail=30", "--prefix"},
+	} {
+		out, err := world.kubectl.Run(ctx, args...)
+		s.t.Logf("$ kubectl %s\n%s", strings.Join(args, " "), out)
+		if err != nil {
+			s.t.Log(err)
+		}
+	}
+}
+
+// kubectl runs kubectl in the namespace and returns what it printed.
+func (s space) kubectl(args ...string) string {
+	s.t.Helper()
+	out, err := world.kubectl.Run(s.t.Context(), append([]string{"-n", s.name}, args...)...)
+	require.NoError(s.t, err)
+	return out
+}
+
+// create posts a machine.
+func (s space) create(v *vmi.VirtualMachineInstance) *vmi.VirtualMachineInstance {
+	s.t.Helper()
+	v.Namespace = s.name
+	v, err := world.machines.VirtualMachineInstances(s.name).Create(s.t.Context(), v, metav1.CreateOptions{})
+	require.NoError(s.t, err)
+	return v
+}
+
+// get reads a machine.
+func (s space) get(name string) *vmi.VirtualMachineInstance {
+	s.t.Helper()
+	v, err := world.machines.VirtualMachineInstances(s.name).Get(s.t.Context(), name, metav1.GetOptions{})
+	require.NoError(s.t, err)
+	return v
+}
+
+// delete asks for the end of a machine.
+func (s space) delete(name string) {
+	s.t.Helper()
+	require.NoError(s.t, world.machines.VirtualMachineInstances(s.name).Delete(s.t.Context(), name, metav1.DeleteOptions{}))
+}
+
+// awaitPhase waits until the machine is in the phase.
+func (s space) awaitPhase(name string, want vmi.Phase) *vmi.VirtualMachineInstance {
+	s.t.Helper()
+	var v *vmi.VirtualMachineInstance
+	eventually(s.t, patient, func() error {
+		v = s.get(name)
+		if v.Status.Phase != want {
+			if v.Status.Phase.Final() {
+				s.t.Fatalf("%s is %s (%s) and not %s", name, v.Status.Phase, v.Status.Reason, want)
+			}
+			return fmt.Errorf("%s is %q (%s) and not %s: %+v", name, v.Status.Phase, v.Status.Reason, want, v.Status.Conditions)
+		}
+		return nil
+	})
+	return v
+}
+
+// awaitGone waits until the machine and its pods are gone from the API.
+func (s space) awaitGone(v *vmi.VirtualMachineInstance) {
+	s.t.Helper()
+	eventually(s.t, patient, func() error {
+		_, err := world.machines.VirtualMachineInstances(s.name).Get(s.t.Context(), v.Name, metav1.GetOptions{})
+		if !apierrors.IsNotFound(err) {
+			return fmt.Errorf("%s is still there: %v", v.Name, err)
+		}
+		if pods := s.pods(v); len(pods) != 0 {
+			return fmt.Errorf("pod %s is still there", pods[0].Name)
+		}
+		return nil
+	})
+}
+
+// pods are the machine's pods.
+func (s space) pods(v *vmi.VirtualMachineInstance) []corev1.Pod {
+	s.t.Helper()
+	l, err := world.kube.CoreV1().Pods(s.name).List(s.t.Context(), metav1.ListOptions{LabelSelector: vmi.CreatedByLabel + "=" + string(v.UID)})
+	require.NoError(s.t, err)
+	return l.Items
+}
+
+// pod is the machine's one pod.
+func (s space) pod(v *vmi.VirtualMachineInstance) corev1.Pod {
+	s.t.Helper()
+	pods := s.pods(v)
+	require.Len(s.t, pods, 1)
+	return pods[0]
+}
+
+// console is what the guest has written to its serial console so far.
+func (s space) console(v *vmi.VirtualMachineInstance) string {
+	s.t.Helper()
+	return s.kubectl("logs", s.pod(v).Name, "-c", vmi.ComputeContainer)
+}
+
+// follow reads the machine's console until its end, which the pod's log does
+// not outlive. The function that it returns waits for the end and returns all.
+func (s space) follow(v *vmi.VirtualMachineInstance) func() string {
+	s.t.Helper()
+	var out bytes.Buffer
+	c := world.kubectl.Command(s.t.Context(), "-n", s.name, "logs", "-f", s.pod(v).Name, "-c", vmi.ComputeContainer)
+	c.Stdout, c.Stderr = &out, &out
+	require.NoError(s.t, c.Start())
+	return func() string {
+		s.t.Helper()
+		_ = c.Wait()
+		return out.String()
+	}
+}
+
+// awaitConsole waits until the guest has written the text.
+func (s space) awaitConsole(v *vmi.VirtualMachineInstance, text string) string {
+	s.t.Helper()
+	var console string
+	eventually(s.t, patient, func() error {
+		console = s.console(v)
+		if !strings.Contains(console, text) {
+			return fmt.Errorf("the guest of %s did not write %q yet", v.Name, text)
+		}
+		return nil
+	})
+	return console
+}
+
+// awaitEvent waits until the machine has an event with the reason.
+func (s space) awaitEvent(v *vmi.VirtualMachineInstance, reason string) corev1.Event {
+	s.t.Helper()
+	var found corev1.Event
+	eventually(s.t, soon, func() error {
+		for _, e := range s.events(v) {
+			if e.Reason == reason {
+				found = e
+				return nil
+			}
+		}
+		return fmt.Errorf("%s has no event %s", v.Name, reason)
+	})
+	return found
+}
+
+// events are the events of the machine.
+func (s space) events(v *vmi.VirtualMachineInstance) []corev1.Event {
+	s.t.Helper()
+	l, err := world.kube.CoreV1().Events(s.name).List(s.t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.uid=" + string(v.UID)})
+	require.NoError(s.t, err)
+	return l.Items
+}
+
+// eventually calls do until it succeeds. The test fails with its last error
+// when the time is over.
+func eventually(t *testing.T, limit time.Duration, do func() error) {
+	t.Helper()
+	end := time.Now().Add(limit)
+	for {
+		err := do()
+		if err == nil {
+			return
+		}
+		require.False(t, time.Now().After(end), "after %s: %v", limit, err)
+		select {
+		case <-t.Context().Done():
+			t.Fatal(err)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}

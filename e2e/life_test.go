@@ -1,0 +1,125 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/vmitest"
+)
+
+// longName is the longest name that a machine may have.
+var longName = strings.Repeat("long-name-", 6) + "end"
+
+func TestAMachineBootsServesAndPowersOff(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	s.service("web")
+	seen := s.newVisitor()
+	v := s.create(guest("web", cloudConfig(
+		"hostname: web",
+		"write_files:",
+		"- path: /www/written",
+		"  content: from cloud-init",
+		"runcmd:",
+		"- nslookup kubernetes.default.svc.cluster.local > /www/names 2>&1",
+	)))
+	v = s.awaitPhase("web", vmi.Running)
+	require.Equal(t, corev1.ConditionTrue, v.Status.Condition(vmi.ConditionReady).Status)
+	require.Len(t, v.Status.Interfaces, 1)
+	require.Equal(t, s.pod(v).Status.PodIP, v.Status.Interfaces[0].IP)
+
+	require.Contains(t, seen.awaitPage("http://web"), "web", "the page holds the guest's host name")
+	require.Equal(t, "from cloud-init", strings.TrimSpace(seen.awaitPage("http://web/written")))
+	require.Contains(t, seen.awaitPage("http://web/names"), "10.96.0.1", "the guest resolves names of the cluster")
+	for _, e := range s.events(v) {
+		require.NotEqual(t, corev1.EventTypeWarning, e.Type, "a healthy start warns of nothing: %s: %s", e.Reason, e.Message)
+	}
+	onNode := s.traces(v)
+	require.NotEmpty(t, onNode.processes())
+
+	console := s.follow(v)
+	s.delete("web")
+	s.awaitGone(v)
+	require.Contains(t, console(), "powering off", "the guest powered off in order")
+	onNode.awaitNone()
+}
+
+func TestANameMayBeAsLongAsAllowed(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	require.Len(t, longName, 63)
+	v := s.create(guest(longName, cloudConfig("hostname: long")))
+	s.awaitPhase(longName, vmi.Running)
+	s.awaitConsole(v, ready)
+	s.delete(longName)
+	s.awaitGone(v)
+}
+
+func TestAGuestThatIgnoresThePowerButtonIsSwitchedOffAfterItsGracePeriod(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	v := s.create(guest("deaf", cloudConfig(
+		"write_files:",
+		"- path: /etc/podvisor-guest/ignore-power-button",
+		"  content: please",
+	), vmitest.WithGracePeriod(3)))
+	s.awaitPhase("deaf", vmi.Running)
+	s.awaitConsole(v, ready)
+	onNode := s.traces(v)
+	console := s.follow(v)
+	s.delete("deaf")
+	s.awaitGone(v)
+	require.NotContains(t, console(), "powering off")
+	onNode.awaitNone()
+}
+
+func TestAGuestThatPowersItselfOffSucceeds(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	v := s.create(guest("brief", cloudConfig("runcmd:", "- poweroff")))
+	v = s.awaitPhase("brief", vmi.Succeeded)
+	eventually(t, soon, func() error { return podIn(s.pod(v), corev1.PodSucceeded) })
+	require.Contains(t, s.console(v), "powering off", "the log is there after the end")
+	s.delete("brief")
+	s.awaitGone(v)
+}
+
+func TestAMachineWhoseQEMUIsKilledFails(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	v := s.create(guest("doomed", cloudConfig("hostname: doomed")))
+	v = s.awaitPhase("doomed", vmi.Running)
+	s.traces(v).kill("qemu-system")
+	v = s.awaitPhase("doomed", vmi.Failed)
+	require.NotEmpty(t, v.Status.Reason)
+	eventually(t, soon, func() error { return podIn(s.pod(v), corev1.PodFailed) })
+	s.delete("doomed")
+	s.awaitGone(v)
+}
+
+func TestAMachineIsDeletedBeforeItRuns(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	v := s.create(guest("regretted", cloudConfig("hostname: regretted")))
+	s.delete("regretted")
+	s.awaitGone(v)
+}
+
+func TestABridgedMachineHasTheAddressOfItsPod(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	seen := s.newVisitor()
+	v := guest("bridged", cloudConfig("hostname: bridged"))
+	v.Spec.Domain.Devices.Interfaces, v.Spec.Networks = nil, nil
+	vmitest.WithBridge("default")(v)
+	v = s.create(v)
+	v = s.awaitPhase("bridged", vmi.Running)
+	ip := s.pod(v).Status.PodIP
+	require.Equal(t, ip, v.Status.Interfaces[0].IP)
+	require.Contains(t, s.awaitConsole(v, ready), ip)
+	require.Contains(t, seen.awaitPage("http://"+ip), "bridged")
+}

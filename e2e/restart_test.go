@@ -1,0 +1,108 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podvisor/podvisor/e2e/install"
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// These tests kill what all machines depend on, so none runs beside another.
+
+func TestAGuestDoesNotNoticeThatTheControllerIsKilled(t *testing.T) {
+	undisturbed(t, "virt-controller")
+}
+
+func TestAGuestDoesNotNoticeThatTheHandlerIsKilled(t *testing.T) {
+	undisturbed(t, "virt-handler")
+}
+
+// undisturbed kills a component while a guest runs: the guest goes on, its
+// status stays right, and both go on to work when the component is back.
+func undisturbed(t *testing.T, component string) {
+	s := newSpace(t)
+	s.service("steady")
+	seen := s.newVisitor()
+	v := s.create(guest("steady", cloudConfig("hostname: steady")))
+	v = s.awaitPhase("steady", vmi.Running)
+	boot := seen.awaitPage("http://steady/boot-id")
+	require.NotEmpty(t, boot)
+
+	s.killComponent(component, v.Status.NodeName)
+	require.Equal(t, boot, seen.awaitPage("http://steady/boot-id"), "the guest did not boot anew")
+	after := s.get("steady")
+	require.Equal(t, v.Status, after.Status, "the status is what it was")
+
+	other := s.create(guest("another", cloudConfig("hostname: another")))
+	s.awaitPhase("another", vmi.Running)
+	s.delete("another")
+	s.awaitGone(other)
+	s.delete("steady")
+	s.awaitGone(v)
+}
+
+// killComponent kills the component's process on the node with SIGKILL and
+// waits until the kubelet has started it again.
+func (s space) killComponent(component, node string) {
+	s.t.Helper()
+	ctx := s.t.Context()
+	var victim corev1.Pod
+	l, err := world.kube.CoreV1().Pods(install.Namespace).List(ctx, metav1.ListOptions{LabelSelector: "kubevirt.io=" + component})
+	require.NoError(s.t, err)
+	for _, p := range l.Items {
+		if component == "virt-controller" || p.Spec.NodeName == node {
+			victim = p
+		}
+	}
+	require.NotEmpty(s.t, victim.Name, "%s does not run", component)
+	before := victim.Status.ContainerStatuses[0].RestartCount
+	n := traces{t: s.t, node: victim.Spec.NodeName, pod: string(victim.UID)}
+	n.kill(component)
+	eventually(s.t, patient, func() error {
+		p, err := world.kube.CoreV1().Pods(install.Namespace).Get(ctx, victim.Name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if c := p.Status.ContainerStatuses[0]; c.RestartCount == before || !c.Ready {
+			return fmt.Errorf("%s restarted %d times, ready: %t", victim.Name, c.RestartCount, c.Ready)
+		}
+		return nil
+	})
+}
+
+func TestContainerDisksAreCopiedWhereTheClusterHasNoImageVolumes(t *testing.T) {
+	s := newSpace(t)
+	s.configureController("CONTAINER_DISKS", "init-copy")
+	t.Cleanup(func() { s.configureController("CONTAINER_DISKS", "") })
+	v := s.create(guest("copied", cloudConfig("hostname: copied")))
+	s.awaitPhase("copied", vmi.Running)
+	p := s.pod(v)
+	require.NotEmpty(t, p.Spec.InitContainers)
+	for _, vol := range p.Spec.Volumes {
+		require.Nil(t, vol.Image, "no image volume is used")
+	}
+	s.awaitConsole(v, ready)
+	s.delete("copied")
+	s.awaitGone(v)
+}
+
+// configureController runs virt-controller with a setting, or with the one of
+// its manifest if the value is empty.
+func (s space) configureController(setting, value string) {
+	s.t.Helper()
+	ctx := context.Background()
+	change := setting + "=" + value
+	if value == "" {
+		change = setting + "-"
+	}
+	for _, args := range [][]string{{"set", "env", "deployment/virt-controller", change}, {"rollout", "status", "deployment/virt-controller", "--timeout=120s"}} {
+		_, err := world.kubectl.Run(ctx, append([]string{"-n", install.Namespace}, args...)...)
+		require.NoError(s.t, err)
+	}
+}
