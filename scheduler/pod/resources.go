@@ -42,7 +42,8 @@ func Overhead(m Machine) resource.Quantity {
 	if m.Emulated {
 		n += emulationMemory
 	}
-	return *resource.NewQuantity(n, resource.BinarySI)
+	// Whole MiB, which people can read.
+	return *resource.NewQuantity((n+mib-1)/mib*mib, resource.BinarySI)
 }
 
 func machine(v *vmi.VirtualMachineInstance, c Config) Machine {

@@ -1,0 +1,164 @@
+package pod_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/yaml"
+
+	"github.com/podvisor/podvisor/internal/golden"
+	"github.com/podvisor/podvisor/scheduler/pod"
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/vmitest"
+)
+
+var config = pod.Config{Image: "example/virt-launcher:v1"}
+
+// with changes the machine in a way that vmitest has no word for.
+func with(f func(*vmi.VirtualMachineInstance)) vmitest.Option { return f }
+
+func TestRender(t *testing.T) {
+	t.Parallel()
+	emulated, copied, everything := config, config, config
+	emulated.AllowEmulation = true
+	copied.ContainerDisks = pod.InitCopy
+	everything.ImagePullPolicy, everything.Architecture = corev1.PullAlways, "arm64"
+	tests := []struct {
+		name    string
+		config  pod.Config
+		machine *vmi.VirtualMachineInstance
+	}{
+		{"minimal", config, vmitest.New()},
+		{"container-disk", config, vmitest.New(vmitest.WithContainerDisk("root", "example/fedora:40"))},
+		{"container-disk-copied", copied, vmitest.New(
+			vmitest.WithContainerDisk("root", "example/fedora:40"),
+			vmitest.WithDisk("data", vmi.VolumeSource{ContainerDisk: &vmi.ContainerDisk{Image: "example/data", Path: "/images/data.qcow2"}}))},
+		{"masquerade-ports", config, vmitest.New(vmitest.WithMasquerade("default",
+			vmi.Port{Name: "http", Port: 80}, vmi.Port{Protocol: "UDP", Port: 53}))},
+		{"emulation", emulated, vmitest.New(vmitest.WithBridge("default"))},
+		{"requests-and-limits", config, vmitest.New(with(func(v *vmi.VirtualMachineInstance) {
+			v.Spec.Domain.Resources = vmi.ResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi"), "example.com/fpga": resource.MustParse("1")},
+				Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi"), corev1.ResourceCPU: resource.MustParse("2"), "example.com/fpga": resource.MustParse("1")},
+			}
+		}))},
+		{"everything", everything, vmitest.New(
+			vmitest.WithName("everything"), vmitest.WithMemory("1Gi"), vmitest.WithCores(4), vmitest.WithGracePeriod(0),
+			vmitest.WithContainerDisk("root", "example/fedora:40"), vmitest.WithCloudInit("cloudinit", "#!/bin/sh\n"), vmitest.WithEmptyDisk("scratch", "1Gi"),
+			vmitest.WithMasquerade("default", vmi.Port{Name: "http", Port: 80}),
+			with(func(v *vmi.VirtualMachineInstance) {
+				v.Labels = map[string]string{"app": "web", "kubevirt.io": "mine"}
+				v.Annotations = map[string]string{"example.com/note": "kept", "kubectl.kubernetes.io/last-applied-configuration": "{}"}
+				v.Spec.Volumes[0].ContainerDisk.ImagePullSecret = "registry"
+				v.Spec.Hostname, v.Spec.Subdomain = "web", "machines"
+				v.Spec.NodeSelector = map[string]string{"disk": "fast"}
+				v.Spec.Tolerations = []corev1.Toleration{{Key: "dedicated", Operator: corev1.TolerationOpExists}}
+				v.Spec.SchedulerName = "other"
+			}))},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			before := tt.machine.DeepCopy()
+			p, err := pod.Render(tt.machine, tt.config)
+			require.NoError(t, err)
+			require.Equal(t, before, tt.machine, "the input is not changed")
+			out, err := yaml.Marshal(p)
+			require.NoError(t, err)
+			golden.Equal(t, "testdata/"+tt.name+".yaml", out)
+		})
+	}
+}
+
+func TestRenderNamesEveryFault(t *testing.T) {
+	t.Parallel()
+	_, err := pod.Render(vmitest.New(with(func(v *vmi.VirtualMachineInstance) {
+		v.Spec.Domain.Memory = nil
+		v.Spec.Domain.Devices.Disks = []vmi.Disk{{Name: "nowhere"}}
+	})), config)
+	require.ErrorIs(t, err, vmi.ErrInvalid)
+	require.ErrorContains(t, err, "spec.domain.memory.guest")
+	require.ErrorContains(t, err, "spec.domain.devices.disks[0].name")
+}
+
+func TestNamesFitWhereTheyAreUsed(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ name, machine string }{
+		{"a short name", "a"},
+		{"the longest name of a label", strings.Repeat("a", 63)},
+		{"a name with dots", "a.b.c"},
+		{"a name whose 63rd character is a hyphen", strings.Repeat("a", 62) + "-" + strings.Repeat("b", 20)},
+		{"the longest name of an object", strings.Repeat("a", 199) + "." + strings.Repeat("b", 53)},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			p, err := pod.Render(vmitest.New(vmitest.WithName(tt.machine)), config)
+			require.NoError(t, err)
+			require.Empty(t, validation.IsDNS1123Subdomain(p.Name))
+			require.Empty(t, validation.IsDNS1123Label(p.Spec.Hostname))
+			for k, v := range p.Labels {
+				require.Empty(t, validation.IsValidLabelValue(v), k)
+			}
+		})
+	}
+}
+
+func TestNameBelongsToOneMachine(t *testing.T) {
+	t.Parallel()
+	a, b := vmitest.New(), vmitest.New()
+	require.Equal(t, pod.Name(a), pod.Name(b), "the same machine has the same pod")
+	b.UID = "22222222-2222-4222-8222-222222222222"
+	require.NotEqual(t, pod.Name(a), pod.Name(b), "a later machine of the same name has another")
+	p, err := pod.Render(a, config)
+	require.NoError(t, err)
+	require.True(t, pod.Owned(p, a))
+	require.False(t, pod.Owned(p, b))
+}
+
+func TestVolumesOfThePodAndOfTheMachineDoNotCollide(t *testing.T) {
+	t.Parallel()
+	for _, way := range []pod.ContainerDisks{pod.ImageVolume, pod.InitCopy} {
+		c := config
+		c.ContainerDisks = way
+		long := strings.Repeat("v", 63)
+		p, err := pod.Render(vmitest.New(vmitest.WithContainerDisk("sockets", "example/a:1"), vmitest.WithContainerDisk(long, "example/b:1")), c)
+		require.NoError(t, err)
+		seen := map[string]bool{}
+		for _, v := range p.Spec.Volumes {
+			require.False(t, seen[v.Name], v.Name)
+			require.Empty(t, validation.IsDNS1123Label(v.Name))
+			seen[v.Name] = true
+		}
+		for _, i := range p.Spec.InitContainers {
+			require.Empty(t, validation.IsDNS1123Label(i.Name))
+		}
+	}
+}
+
+func TestOverhead(t *testing.T) {
+	t.Parallel()
+	mib := func(m pod.Machine) int64 { o := pod.Overhead(m); return o.Value() >> 20 }
+	small := pod.Machine{GuestMemory: resource.MustParse("128Mi"), VCPUs: 1}
+	big := pod.Machine{GuestMemory: resource.MustParse("64Gi"), VCPUs: 1}
+	wide := pod.Machine{GuestMemory: resource.MustParse("128Mi"), VCPUs: 8}
+	emulated := pod.Machine{GuestMemory: resource.MustParse("128Mi"), VCPUs: 1, Emulated: true}
+	require.Equal(t, int64(109), mib(small))
+	require.Equal(t, int64(108+128), mib(big), "a 512th of the guest's memory maps it")
+	require.Equal(t, int64(109+7*4), mib(wide))
+	require.Equal(t, int64(109+40), mib(emulated))
+}
+
+func TestOverheadIsThePolicyOfWhoEmbeds(t *testing.T) {
+	t.Parallel()
+	c := config
+	c.Overhead = func(pod.Machine) resource.Quantity { return resource.MustParse("1Gi") }
+	p, err := pod.Render(vmitest.New(), c)
+	require.NoError(t, err)
+	memory := p.Spec.Containers[0].Resources.Requests[corev1.ResourceMemory]
+	require.Equal(t, "1152Mi", memory.String())
+}
