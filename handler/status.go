@@ -27,13 +27,19 @@ func (p *Plan) report(o Observed) {
 }
 
 // isRunning says that the guest runs and that its network is known, so that all
-// can be said about it at once.
+// can be said about it at once. A guest that is being stopped may never have run.
 func isRunning(o Observed) bool {
 	if o.Link.Guest == nil || o.Link.Plumbing == nil {
 		return false
 	}
-	g := o.Link.Guest.Phase
-	return g == GuestRunning || g == GuestPaused || g == GuestStopping
+	switch o.Link.Guest.Phase {
+	case GuestRunning, GuestPaused:
+		return true
+	case GuestStopping:
+		return o.Instance.Status.Phase == vmi.Running
+	default:
+		return false
+	}
 }
 
 // running is the status of a machine whose guest runs: everything about it at
