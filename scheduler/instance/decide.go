@@ -125,11 +125,11 @@ func ran(o Observed) bool {
 	return ok
 }
 
-// stray adds the deletion of the pod to the plan, if it is the machine's and
-// still does something.
+// stray puts the deletion of the pod before the plan, if the pod is the machine's
+// and still does something.
 func stray(o Observed, p scheduler.Plan) scheduler.Plan {
 	if pod.Owned(o.Pod, o.VMI) && !over(o.Pod) && o.Pod.DeletionTimestamp == nil {
-		p.Actions = append(p.Actions, scheduler.DeletePod{Name: o.Pod.Name, UID: o.Pod.UID})
+		p.Actions = append([]scheduler.Action{scheduler.DeletePod{Name: o.Pod.Name, UID: o.Pod.UID}}, p.Actions...)
 	}
 	return p
 }

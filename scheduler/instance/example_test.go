@@ -1,0 +1,34 @@
+package instance_test
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/podvisor/podvisor/scheduler"
+	"github.com/podvisor/podvisor/scheduler/instance"
+	"github.com/podvisor/podvisor/scheduler/pod"
+	"github.com/podvisor/podvisor/vmi/vmitest"
+)
+
+func ExampleDecide() {
+	plan := instance.Decide(instance.Observed{
+		VMI:    vmitest.New(vmitest.WithName("web")),
+		Config: pod.Config{Image: "example/virt-launcher:v1"},
+		Now:    time.Now(),
+	})
+	for _, a := range plan.Actions {
+		switch a := a.(type) {
+		case scheduler.CreatePod:
+			fmt.Println("create", a.Pod.Name)
+		case scheduler.WriteStatus:
+			fmt.Println("phase", a.Status.Phase)
+		default:
+			fmt.Printf("%T\n", a)
+		}
+	}
+	// Output:
+	// scheduler.AddFinalizer
+	// create virt-launcher-web-nlr65
+	// scheduler.Emit
+	// phase Scheduling
+}
