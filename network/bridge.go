@@ -29,8 +29,8 @@ func (b binding) bridge() (Config, error) {
 			noLinkLocal(bridgeLink),
 			// The pod still has the guest's address. It shall neither claim it here
 			// nor take the guest, which asks for its lease, for an impostor.
-			{"net/ipv4/conf/" + bridgeLink + "/arp_ignore", "1"},
-			{"net/ipv4/conf/" + bridgeLink + "/accept_local", "1"},
+			{Key: "net/ipv4/conf/" + bridgeLink + "/arp_ignore", Value: "1"},
+			{Key: "net/ipv4/conf/" + bridgeLink + "/accept_local", Value: "1"},
 		},
 	}
 	if a, ok := first(b.pod.addresses, true); ok {

@@ -69,7 +69,12 @@ type LinkConfig struct {
 
 // Sysctl is a setting of the kernel: the path of its file in /proc/sys, and
 // what is to be read there.
-type Sysctl struct{ Key, Value string }
+type Sysctl struct {
+	Key, Value string
+	// Optional says that a machine can do without: it is no error if the setting
+	// cannot be made.
+	Optional bool
+}
 
 // NAT is the address translation of the masquerade binding: the pod's addresses
 // stand for the guest's.

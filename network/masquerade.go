@@ -31,18 +31,18 @@ func (b binding) masquerade() (Config, error) {
 	bridge := LinkConfig{Name: bridgeLink, Kind: Bridge, MAC: gatewayMAC, MTU: b.pod.mtu}
 	uplink := LinkConfig{Name: podLink, Kind: Uplink, Index: b.pod.index}
 	at := Attachment{Name: b.iface.Name, Tap: tapLink, MAC: mac, MTU: b.pod.mtu}
-	var global []Sysctl
+	global := routedNotBridged()
 	for i, g := range guests {
 		gateway := netip.PrefixFrom(g.Gateway, lengths[i])
 		bridge.Addresses = append(bridge.Addresses, gateway)
 		if g.Address.Is6() {
-			global = forwarding6(b.pod)
+			global = append(global, forwarding6(b.pod)...)
 			continue
 		}
 		uplink.Sysctls = append(uplink.Sysctls, forwarding4(podLink))
 		// Connections within the pod to 127.0.0.1 are the guest's too, and the
 		// answers to them come from this link.
-		bridge.Sysctls = append(bridge.Sysctls, forwarding4(bridgeLink), Sysctl{"net/ipv4/conf/" + bridgeLink + "/route_localnet", "1"})
+		bridge.Sysctls = append(bridge.Sysctls, forwarding4(bridgeLink), Sysctl{Key: "net/ipv4/conf/" + bridgeLink + "/route_localnet", Value: "1"})
 		at.DHCP = &Offer{
 			Link: bridgeLink, MAC: mac, MTU: b.pod.mtu, Server: g.Gateway, Router: g.Gateway,
 			Address:  netip.PrefixFrom(g.Address, lengths[i]),
@@ -112,7 +112,7 @@ func ports(in []vmi.Port) []Port {
 }
 
 func forwarding4(link string) Sysctl {
-	return Sysctl{"net/ipv4/conf/" + link + "/forwarding", "1"}
+	return Sysctl{Key: "net/ipv4/conf/" + link + "/forwarding", Value: "1"}
 }
 
 // forwarding6 are the settings to forward IPv6, which is a matter of the whole
@@ -121,7 +121,17 @@ func forwarding4(link string) Sysctl {
 func forwarding6(p pod) []Sysctl {
 	var s []Sysctl
 	if p.acceptsRA {
-		s = append(s, Sysctl{"net/ipv6/conf/" + podLink + "/accept_ra", "2"})
+		s = append(s, Sysctl{Key: "net/ipv6/conf/" + podLink + "/accept_ra", Value: "2"})
 	}
-	return append(s, Sysctl{"net/ipv6/conf/all/forwarding", "1"})
+	return append(s, Sysctl{Key: "net/ipv6/conf/all/forwarding", Value: "1"})
+}
+
+// routedNotBridged keeps the kernel from taking what a guest sends to its pod's
+// address for traffic between ports of the bridge, where it would be lost. That
+// happens where br_netfilter is loaded, as most nodes have it.
+func routedNotBridged() []Sysctl {
+	return []Sysctl{
+		{Key: "net/bridge/bridge-nf-call-iptables", Value: "0", Optional: true},
+		{Key: "net/bridge/bridge-nf-call-ip6tables", Value: "0", Optional: true},
+	}
 }

@@ -181,7 +181,7 @@ func (b binding) status(mac string) vmi.InterfaceStatus {
 // noLinkLocal keeps a link that is no end of anything from giving itself IPv6
 // addresses.
 func noLinkLocal(link string) Sysctl {
-	return Sysctl{"net/ipv6/conf/" + link + "/addr_gen_mode", "1"}
+	return Sysctl{Key: "net/ipv6/conf/" + link + "/addr_gen_mode", Value: "1"}
 }
 
 // first returns the first address of the family of like.

@@ -75,7 +75,10 @@ func (a *actor) act(s step) error {
 	case forget:
 		err = a.on(s.Link, "forget route "+s.Route.String(), func(l netlink.Link) error { return a.h.RouteDel(remembered(l, s.Route)) })
 	case setSysctl:
-		err = wrap(a.setSysctl(s.Sysctl), "set %s to %s", s.Key, s.Value)
+		if err = a.setSysctl(s.Sysctl); s.Optional {
+			err = nil
+		}
+		err = wrap(err, "set %s to %s", s.Key, s.Value)
 	}
 	return err
 }

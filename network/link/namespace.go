@@ -27,8 +27,7 @@ func Check(ns *os.File) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrNamespace, err)
 	}
-	// Threads may be in the namespaces of pods, the process is in its own.
-	ours, err := os.Stat("/proc/self/ns/net")
+	ours, err := os.Stat(ownNamespace)
 	if err != nil {
 		return err
 	}
@@ -38,17 +37,34 @@ func Check(ns *os.File) error {
 	return nil
 }
 
-// within calls f on a thread that is in the namespace. The thread ends with the
-// call, so that nothing else can ever run there.
+// ownNamespace is the network namespace of the process. That of the thread is
+// asked for, since the first thread of a process, which /proc/self shows, may be
+// at work in another one.
+const ownNamespace = "/proc/thread-self/ns/net"
+
+// within calls f on a thread that is in the namespace.
 func within(ns *os.File, f func() error) error {
 	done := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread()
+		own, err := os.Open(ownNamespace)
+		if err != nil {
+			done <- fmt.Errorf("find the way back: %w", err)
+			return
+		}
+		defer own.Close()
 		if err := unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET); err != nil {
 			done <- fmt.Errorf("enter network namespace: %w", err)
 			return
 		}
-		done <- f()
+		err = f()
+		// A thread that cannot go back stays locked, so that nothing else ever
+		// runs on it. Most threads end then; but the first one of the process
+		// never does, and would keep the namespace.
+		if unix.Setns(int(own.Fd()), unix.CLONE_NEWNET) == nil {
+			runtime.UnlockOSThread()
+		}
+		done <- err
 	}()
 	return <-done
 }

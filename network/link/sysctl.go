@@ -31,24 +31,30 @@ func sysctl(key string) (value string, ok bool) {
 	return strings.TrimSpace(string(b)), err == nil
 }
 
-// sysctls reads the settings that cfg wants. What belongs to IPv6 counts as done
-// in a kernel without IPv6.
+// sysctls reads the settings that cfg wants. A setting of a part that the kernel
+// does not have counts as made.
 func sysctls(cfg network.Config) map[string]string {
 	wanted := append([]network.Sysctl(nil), cfg.Sysctls...)
 	for _, l := range cfg.Links {
 		wanted = append(wanted, l.Sysctls...)
 	}
-	_, err := os.Stat("/proc/sys/net/ipv6")
-	without6 := errors.Is(err, fs.ErrNotExist)
 	got := map[string]string{}
 	for _, w := range wanted {
 		if v, ok := sysctl(w.Key); ok {
 			got[w.Key] = v
-		} else if without6 && strings.HasPrefix(w.Key, "net/ipv6/") {
+		} else if lacks(w.Key) {
 			got[w.Key] = w.Value
 		}
 	}
 	return got
+}
+
+// lacks says that the kernel does not have what the key is about, for example
+// IPv6.
+func lacks(key string) bool {
+	part := strings.SplitN(key, "/", 3)
+	_, err := os.Stat("/proc/sys/" + part[0] + "/" + part[1])
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // setSysctl makes a setting of the namespace that the thread is in: by netlink

@@ -1,6 +1,7 @@
 package networktest
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"runtime"
@@ -18,21 +19,13 @@ import (
 func Namespace(t testing.TB) *os.File {
 	t.Helper()
 	testenv.Root(t)
-	made := make(chan *os.File, 1)
-	errs := make(chan error, 1)
-	go func() {
-		// The thread ends with the goroutine and is never used again.
-		runtime.LockOSThread()
-		err := unix.Unshare(unix.CLONE_NEWNET)
-		var f *os.File
-		if err == nil {
-			f, err = os.Open("/proc/thread-self/ns/net")
+	var ns *os.File
+	apart(t, func() (err error) {
+		if err = unix.Unshare(unix.CLONE_NEWNET); err == nil {
+			ns, err = os.Open(current)
 		}
-		errs <- err
-		made <- f
-	}()
-	require.NoError(t, <-errs)
-	ns := <-made
+		return err
+	})
 	t.Cleanup(func() { ns.Close() })
 	IP(t, ns, "link set lo up")
 	return ns
@@ -41,19 +34,35 @@ func Namespace(t testing.TB) *os.File {
 // In calls f on a thread that is in the namespace.
 func In(t testing.TB, ns *os.File, f func()) {
 	t.Helper()
-	entered := make(chan error)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		runtime.LockOSThread()
-		err := unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET)
-		entered <- err
-		if err == nil {
-			f()
+	apart(t, func() error {
+		if err := unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET); err != nil {
+			return err
 		}
+		f()
+		return nil
+	})
+}
+
+// current is the namespace of the thread.
+const current = "/proc/thread-self/ns/net"
+
+// apart calls f on a thread of its own, which then returns to its namespace.
+func apart(t testing.TB, f func() error) {
+	t.Helper()
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		own, err := os.Open(current)
+		if err == nil {
+			defer own.Close()
+			err = errors.Join(f(), unix.Setns(int(own.Fd()), unix.CLONE_NEWNET))
+		}
+		if err == nil {
+			runtime.UnlockOSThread()
+		}
+		done <- err
 	}()
-	require.NoError(t, <-entered)
-	<-done
+	require.NoError(t, <-done)
 }
 
 // IP runs the program ip in the namespace with the words of a line.

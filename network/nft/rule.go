@@ -56,27 +56,24 @@ const (
 	masquerade verdict = "masquerade"
 )
 
-// loopback are the addresses by which a pod speaks to itself.
-var loopback = map[bool]netip.Addr{
-	false: netip.AddrFrom4([4]byte{127, 0, 0, 1}),
-	true:  netip.IPv6Loopback(),
-}
+// loopback is the address by which a pod speaks to itself. The kernel can send
+// that of IPv4 elsewhere, if it is told to (route_localnet), but not that of
+// IPv6.
+var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 
 // tables are the tables for an address translation.
 func tables(n network.NAT) []table {
 	var out []table
 	for _, g := range n.Guests {
-		self := loopback[g.Address.Is6()]
+		fromOthers, fromPod := forwards(g, n.Ports, g.Pod), forwards(g, n.Ports, g.Pod)
+		leaving := []rule{{From: g.Address, Verdict: masquerade}}
+		if g.Address.Is4() {
+			fromPod = forwards(g, n.Ports, append([]netip.Addr{loopback}, g.Pod...))
+			// The guest would look for this sender within itself.
+			leaving = append(leaving, rule{Out: n.Link, From: loopback, Verdict: snat, Address: g.Gateway})
+		}
 		out = append(out, table{IPv6: g.Address.Is6(), Chains: []chain{
-			// What is sent to the pod, by others or by the guest itself.
-			{prerouting, forwards(g, n.Ports, g.Pod)},
-			// What the pod sends to itself.
-			{output, forwards(g, n.Ports, append([]netip.Addr{self}, g.Pod...))},
-			{postrouting, []rule{
-				{From: g.Address, Verdict: masquerade},
-				// The guest would look for this sender within itself.
-				{Out: n.Link, From: self, Verdict: snat, Address: g.Gateway},
-			}},
+			{prerouting, fromOthers}, {output, fromPod}, {postrouting, leaving},
 		}})
 	}
 	return out

@@ -1,0 +1,91 @@
+package networktest
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// patience is how long something may take that normally takes a moment.
+const patience = 3 * time.Second
+
+// Listen accepts connections in the namespace until the test ends. It says who
+// it is and whom it sees to everybody: "name saw 192.0.2.7". After that it sends
+// back what it is sent.
+func Listen(t testing.TB, ns *os.File, name, protocol, address string) {
+	t.Helper()
+	In(t, ns, func() {
+		if protocol == "udp" {
+			listenUDP(t, name, address)
+			return
+		}
+		l, err := net.Listen(protocol, address)
+		require.NoError(t, err)
+		t.Cleanup(func() { l.Close() })
+		go func() {
+			for {
+				c, err := l.Accept()
+				if err != nil {
+					return
+				}
+				go func() {
+					defer c.Close()
+					fmt.Fprintf(c, "%s saw %s\n", name, c.RemoteAddr().(*net.TCPAddr).IP)
+					_, _ = io.Copy(c, c)
+				}()
+			}
+		}()
+	})
+}
+
+func listenUDP(t testing.TB, name, address string) {
+	t.Helper()
+	c, err := net.ListenPacket("udp", address)
+	require.NoError(t, err)
+	t.Cleanup(func() { c.Close() })
+	go func() {
+		b := make([]byte, 100)
+		for {
+			_, from, err := c.ReadFrom(b)
+			if err != nil {
+				return
+			}
+			_, _ = c.WriteTo(fmt.Appendf(nil, "%s saw %s\n", name, from.(*net.UDPAddr).IP), from)
+		}
+	}()
+}
+
+// Dial connects from the namespace. The connection is closed after the test.
+func Dial(t testing.TB, ns *os.File, protocol, address string) (c net.Conn, err error) {
+	t.Helper()
+	In(t, ns, func() { c, err = net.DialTimeout(protocol, address, patience) })
+	if err != nil {
+		return nil, err
+	}
+	t.Cleanup(func() { c.Close() })
+	return c, c.SetDeadline(time.Now().Add(patience))
+}
+
+// Ask connects from the namespace to what [Listen] made and returns what it
+// says, without the end of the line.
+func Ask(t testing.TB, ns *os.File, protocol, address string) (string, error) {
+	t.Helper()
+	c, err := Dial(t, ns, protocol, address)
+	if err != nil {
+		return "", err
+	}
+	if protocol == "udp" {
+		if _, err := c.Write([]byte("?")); err != nil {
+			return "", err
+		}
+	}
+	line, err := bufio.NewReader(c).ReadString('\n')
+	return strings.TrimSuffix(line, "\n"), err
+}
