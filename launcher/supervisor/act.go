@@ -1,0 +1,99 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podvisor/podvisor/launcher"
+	"github.com/podvisor/podvisor/launcher/libvirt"
+)
+
+// callPatience is how long a call about a running domain may take. A QEMU that
+// does not answer must not keep the loop from its deadlines.
+const callPatience = 3 * time.Second
+
+// act does what the plan says. It starts what takes long and returns.
+func (s *Supervisor) act(ctx context.Context, p launcher.Plan) {
+	for _, action := range p.Actions {
+		switch action.(type) {
+		case launcher.Start:
+			s.actStart(ctx)
+		case launcher.CancelStart:
+			s.cancelStart()
+		case launcher.RequestShutdown:
+			s.actShutdown(ctx)
+		case launcher.Destroy:
+			s.actDestroy(ctx)
+		}
+	}
+}
+
+// actStart starts the domain in the background.
+func (s *Supervisor) actStart(ctx context.Context) {
+	ctx, s.cancelStart = context.WithCancel(ctx)
+	cancel := s.cancelStart
+	s.facts.mu.Lock()
+	s.facts.domain, s.facts.event, s.facts.status = launcher.Starting, "", nil
+	desired := *s.facts.desired
+	s.facts.mu.Unlock()
+	s.work.Go(func() {
+		defer cancel()
+		began := time.Now()
+		state, err := s.start(ctx, desired)
+		if err != nil {
+			s.config.Logger.Error("the domain does not start", "err", err)
+		} else {
+			s.config.Logger.Info("the domain runs", "seconds", time.Since(began).Seconds(), "machine", state.Machine, "emulated", state.Emulated)
+		}
+		s.facts.change(func(f *facts) {
+			f.fault = err
+			if err != nil {
+				f.domain, f.event, f.status = launcher.Absent, "", nil
+				f.faults++
+				f.retryAt = time.Now().Add(launcher.Backoff(f.faults))
+				return
+			}
+			f.domain, f.state = launcher.Running, state
+			s.gone(f) // it may have ended meanwhile
+		})
+	})
+}
+
+// actShutdown asks the guest to power off.
+func (s *Supervisor) actShutdown(ctx context.Context) {
+	s.facts.change(func(f *facts) { f.askedAt = time.Now() })
+	s.work.Go(func() {
+		err := s.call(ctx, func(ctx context.Context, c *libvirt.Connection) error { return c.Shutdown(ctx, s.domainName()) })
+		s.config.Logger.Info("asked the guest to power off", "err", err)
+	})
+}
+
+// actDestroy switches the machine off: through libvirt, and without it if it
+// does not do so.
+func (s *Supervisor) actDestroy(ctx context.Context) {
+	s.facts.change(func(f *facts) { f.killedAt = time.Now() })
+	s.work.Go(func() {
+		err := s.call(ctx, func(ctx context.Context, c *libvirt.Connection) error { return c.Destroy(ctx, s.domainName()) })
+		s.config.Logger.Info("switched the machine off", "err", err)
+		if err == nil || errors.Is(err, libvirt.ErrNotFound) {
+			return
+		}
+		if pid, err := s.qemu(s.domainName()); err == nil {
+			err = unix.Kill(pid, unix.SIGKILL)
+			s.config.Logger.Warn("killed QEMU without libvirt", "err", err)
+		}
+	})
+}
+
+func (s *Supervisor) call(ctx context.Context, do func(context.Context, *libvirt.Connection) error) error {
+	ctx, cancel := context.WithTimeout(ctx, callPatience)
+	defer cancel()
+	conn, err := s.session.connection(ctx)
+	if err != nil {
+		return err
+	}
+	return do(ctx, conn)
+}

@@ -1,0 +1,128 @@
+package supervisor
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/signal"
+	"strconv"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// reaper collects the children that nobody waits for: the daemon, QEMU, which
+// libvirt leaves to the first process, and orphans of any kind. libvirt believes
+// that a process lives until it is reaped, so this happens at once.
+//
+// Children of os/exec are left to it. They are told apart by their session: it
+// is that of the launcher, while the daemon is started in one of its own and
+// everything below it inherits that or makes another.
+type reaper struct {
+	self, session int
+
+	mu      sync.Mutex
+	status  map[int]unix.WaitStatus
+	order   []int // the keys of status, oldest first
+	waiting map[int]chan unix.WaitStatus
+}
+
+// remembered is the number of exit statuses that are kept for somebody who
+// asks later.
+const remembered = 64
+
+// newReaper makes the process the one that orphans fall to, if it is not the
+// first one anyway.
+func newReaper() (*reaper, error) {
+	session, err := unix.Getsid(0)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return nil, err
+	}
+	return &reaper{
+		self: os.Getpid(), session: session,
+		status: map[int]unix.WaitStatus{}, waiting: map[int]chan unix.WaitStatus{},
+	}, nil
+}
+
+// run reaps until ctx ends.
+func (r *reaper) run(ctx context.Context) {
+	died := make(chan os.Signal, 1)
+	signal.Notify(died, unix.SIGCHLD)
+	defer signal.Stop(died)
+	for {
+		r.reap()
+		select {
+		case <-died:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// exited delivers the exit status of pid, a child in another session, once.
+func (r *reaper) exited(pid int) <-chan unix.WaitStatus {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := make(chan unix.WaitStatus, 1)
+	if s, ok := r.status[pid]; ok {
+		c <- s
+		return c
+	}
+	r.waiting[pid] = c
+	return c
+}
+
+// reap collects every child that has ended.
+func (r *reaper) reap() {
+	proc, err := os.Open("/proc")
+	if err != nil {
+		return
+	}
+	defer proc.Close()
+	names, _ := proc.Readdirnames(-1) // what was read is looked at; the next signal tries again
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil || !r.left(pid) {
+			continue
+		}
+		var s unix.WaitStatus
+		if got, err := unix.Wait4(pid, &s, unix.WNOHANG, nil); err == nil && got == pid {
+			r.note(pid, s)
+		}
+	}
+}
+
+// left says that pid is a dead child of another session.
+func (r *reaper) left(pid int) bool {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return false
+	}
+	// pid (command) state parent group session …; the command may hold anything.
+	fields := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
+	if len(fields) < 4 || string(fields[0]) != "Z" {
+		return false
+	}
+	parent, _ := strconv.Atoi(string(fields[1]))
+	session, _ := strconv.Atoi(string(fields[3]))
+	return parent == r.self && session != r.session
+}
+
+func (r *reaper) note(pid int, s unix.WaitStatus) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c, ok := r.waiting[pid]; ok {
+		delete(r.waiting, pid)
+		c <- s
+		return
+	}
+	if len(r.order) == remembered {
+		delete(r.status, r.order[0])
+		r.order = r.order[1:]
+	}
+	r.status[pid] = s
+	r.order = append(r.order, pid)
+}

@@ -1,0 +1,196 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"libvirt.org/go/libvirtxml"
+
+	"github.com/podvisor/podvisor/launcher/control"
+	"github.com/podvisor/podvisor/launcher/domain"
+	"github.com/podvisor/podvisor/launcher/libvirt"
+	"github.com/podvisor/podvisor/storage"
+	"github.com/podvisor/podvisor/storage/image"
+	"github.com/podvisor/podvisor/storage/probe"
+	"github.com/podvisor/podvisor/vmi"
+)
+
+const (
+	// daemonPatience is how long a start waits for the daemon.
+	daemonPatience = 30 * time.Second
+	// createPatience is how long QEMU may take to start.
+	createPatience = time.Minute
+)
+
+// start makes everything that the domain needs and creates it. When ctx ends
+// before the domain is created, it is not.
+func (s *Supervisor) start(ctx context.Context, desired control.Desired) (control.State, error) {
+	host := domain.Host{
+		KVM:            hasKVM(),
+		AllowEmulation: s.config.AllowEmulation,
+		ConsoleLog:     s.consolePath(),
+		Interfaces:     desired.Interfaces,
+	}
+	attachments, err := makeDisks(ctx, desired.Instance)
+	if err != nil {
+		return control.State{}, err
+	}
+	if host.Disks, err = examine(attachments); err != nil {
+		return control.State{}, err
+	}
+	d, err := domain.Build(desired.Instance, host)
+	if err != nil {
+		return control.State{}, err
+	}
+	if err := s.serveAddresses(desired.Interfaces); err != nil {
+		return control.State{}, err
+	}
+	patient, cancel := context.WithTimeoutCause(ctx, daemonPatience, fmt.Errorf("it has not answered within %s and last said %q", daemonPatience, s.daemon.said()))
+	defer cancel()
+	conn, err := s.session.connection(patient)
+	if err != nil {
+		return control.State{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		return control.State{}, err
+	}
+	return s.create(context.WithoutCancel(ctx), conn, d, control.State{
+		Emulated: !host.KVM,
+		Machine:  d.OS.Type.Machine,
+		Disks:    disksOf(desired.Instance, host.Disks),
+	})
+}
+
+// create creates the domain. ctx does not end: what libvirt was told cannot be
+// taken back, and a domain that runs must be known.
+func (s *Supervisor) create(ctx context.Context, conn *libvirt.Connection, d *libvirtxml.Domain, state control.State) (control.State, error) {
+	ctx, cancel := context.WithTimeout(ctx, createPatience)
+	defer cancel()
+	if err := conn.Create(ctx, d); err != nil {
+		if t := tail(s.daemon.qemuLog(d.Name)); t != "" {
+			err = fmt.Errorf("%w; QEMU's last words: %s", err, t)
+		}
+		// A daemon that was slow or died over it may have left a QEMU, which
+		// would hold the disks of the next try.
+		_ = s.call(context.WithoutCancel(ctx), func(ctx context.Context, c *libvirt.Connection) error { return c.Destroy(ctx, d.Name) })
+		return control.State{}, err
+	}
+	if m, err := conn.Machine(ctx, d.Name); err == nil && m != "" {
+		state.Machine = m
+	}
+	s.watchQEMU(d.Name)
+	return state, nil
+}
+
+// watchQEMU notes the exit status of a domain's QEMU.
+func (s *Supervisor) watchQEMU(name string) {
+	pid, err := s.qemu(name)
+	if err != nil {
+		s.config.Logger.Warn("QEMU's process is not known", "err", err)
+		return
+	}
+	exited := s.reaper.exited(pid)
+	s.work.Go(func() {
+		select {
+		case status := <-exited:
+			s.ended(func(f *facts) { f.status = &status })
+		case <-s.over:
+		}
+	})
+}
+
+// qemu is the process of a domain's QEMU.
+func (s *Supervisor) qemu(name string) (int, error) {
+	b, err := os.ReadFile(s.daemon.pidFile(name))
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(strings.TrimSpace(string(b)))
+}
+
+// makeDisks finds the images of the container disks and makes what the spec
+// wants, all disks at once.
+func makeDisks(ctx context.Context, v *vmi.VirtualMachineInstance) ([]storage.Attachment, error) {
+	images := map[string]storage.Image{}
+	var faults []error
+	for _, volume := range v.Spec.Volumes {
+		c := volume.ContainerDisk
+		if c == nil {
+			continue
+		}
+		i, err := image.ContainerDisk(filepath.Join(vmi.ContainerDisksDir, volume.Name), c.Path)
+		if err != nil {
+			faults = append(faults, fmt.Errorf("volume %s, container disk %s: %w", volume.Name, c.Image, err))
+		}
+		images[volume.Name] = i
+	}
+	if err := errors.Join(faults...); err != nil {
+		return nil, err
+	}
+	attachments, err := storage.Resolve(v, storage.Place{Images: images})
+	if err != nil {
+		return nil, err
+	}
+	var all sync.WaitGroup
+	made := make([]error, len(attachments))
+	for i, a := range attachments {
+		all.Go(func() { made[i] = image.Make(ctx, a) })
+	}
+	all.Wait()
+	return attachments, errors.Join(made...)
+}
+
+// examine adds the facts of what was made.
+func examine(attachments []storage.Attachment) (map[string]domain.Disk, error) {
+	disks := map[string]domain.Disk{}
+	for _, a := range attachments {
+		facts, err := probe.Path(a.Path)
+		if err != nil {
+			return nil, err
+		}
+		direct := facts.DirectIO
+		if over, ok := a.Source.(storage.Overlay); ok {
+			base, err := probe.Path(over.Base.Path)
+			if err != nil {
+				return nil, err
+			}
+			direct = direct && base.DirectIO
+		}
+		if a.SizeBytes == 0 && a.Format == storage.Raw {
+			a.SizeBytes = facts.SizeBytes
+		}
+		disks[a.Name] = domain.Disk{Attachment: a, Device: facts.Device, DirectIO: direct}
+	}
+	return disks, nil
+}
+
+// disksOf is what the handler is told of the disks.
+func disksOf(v *vmi.VirtualMachineInstance, from map[string]domain.Disk) []control.Disk {
+	specs := v.Spec.Domain.Devices.Disks
+	targets := domain.Targets(specs)
+	var all []control.Disk
+	for i, d := range specs {
+		all = append(all, control.Disk{Name: d.Name, Target: targets[i], SizeBytes: from[d.Name].SizeBytes})
+	}
+	return all
+}
+
+// hasKVM says that the pod has a /dev/kvm that answers.
+func hasKVM() bool {
+	const getVersion, version = 0xAE00, 12 // KVM_GET_API_VERSION
+	f, err := os.OpenFile("/dev/kvm", os.O_RDWR, 0)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	v, err := unix.IoctlRetInt(int(f.Fd()), getVersion)
+	return err == nil && v == version
+}

@@ -1,0 +1,142 @@
+package image
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+	"unicode"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podvisor/podvisor/storage"
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// diskDir is the folder of a container disk that holds its one image.
+const diskDir = "disk"
+
+// ContainerDisk finds the image of the container disk whose root is the folder
+// root, and inspects it. file is the absolute path of the image within the
+// container disk; empty, it is the one file in /disk. What is wrong with the
+// container disk itself is an error that wraps [vmi.ErrInvalid].
+func ContainerDisk(root, file string) (storage.Image, error) {
+	f, name, err := find(root, file)
+	if err != nil {
+		return storage.Image{}, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return storage.Image{}, err
+	}
+	i, err := Inspect(f, info.Size())
+	if err != nil {
+		return storage.Image{}, fmt.Errorf("/%s: %w", name, err)
+	}
+	i.Path = path.Join(root, name)
+	return i, nil
+}
+
+// find opens the image of a container disk and returns its path beneath root.
+func find(root, file string) (*os.File, string, error) {
+	dir, err := os.OpenFile(root, unix.O_PATH|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return nil, "", err
+	}
+	defer dir.Close()
+	if file == "" {
+		return only(dir)
+	}
+	name := strings.TrimPrefix(path.Clean("/"+file), "/")
+	f, err := regular(dir, name)
+	if errors.Is(err, unix.ENOENT) {
+		// A copy of the container disk has nothing but the image, in /disk.
+		copied := path.Join(diskDir, path.Base(name))
+		if f, copyErr := regular(dir, copied); copyErr == nil {
+			return f, copied, nil
+		}
+	}
+	return f, name, err
+}
+
+// only opens the one file in /disk.
+func only(root *os.File) (*os.File, string, error) {
+	d, err := beneath(root, diskDir, unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		return nil, "", err
+	}
+	defer d.Close()
+	// One more than the message below lists.
+	entries, err := d.ReadDir(11)
+	if len(entries) == 0 {
+		return nil, "", fmt.Errorf("the folder /%s is empty and must hold exactly one file (%w): %w", diskDir, err, vmi.ErrInvalid)
+	}
+	if len(entries) > 1 {
+		return nil, "", fmt.Errorf("the folder /%s must hold exactly one file and holds %s: %w", diskDir, list(entries), vmi.ErrInvalid)
+	}
+	name := path.Join(diskDir, entries[0].Name())
+	f, err := regular(root, name)
+	return f, name, err
+}
+
+func list(entries []fs.DirEntry) string {
+	var names []string
+	for _, e := range entries[:min(len(entries), 10)] {
+		names = append(names, fmt.Sprintf("%q", e.Name()))
+	}
+	if len(entries) > 10 {
+		names = append(names, "more")
+	}
+	return strings.Join(names, ", ")
+}
+
+// regular opens a regular file beneath root for reading.
+func regular(root *os.File, name string) (*os.File, error) {
+	// The name goes into XML and into messages.
+	if strings.ContainsFunc(name, func(r rune) bool { return r == unicode.ReplacementChar || !unicode.IsPrint(r) }) {
+		return nil, fmt.Errorf("%q: the name has characters that cannot be printed: %w", "/"+name, vmi.ErrInvalid)
+	}
+	// Nobody waits for the other end of a pipe.
+	f, err := beneath(root, name, unix.O_RDONLY|unix.O_NONBLOCK)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("/%s is no regular file but %s: %w", name, info.Mode(), vmi.ErrInvalid)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// beneath opens name in the same file system beneath root, following no link.
+func beneath(root *os.File, name string, flags int) (*os.File, error) {
+	how := unix.OpenHow{
+		Flags:   uint64(flags | unix.O_CLOEXEC),
+		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS | unix.RESOLVE_NO_XDEV,
+	}
+	for tries := 0; ; tries++ {
+		fd, err := unix.Openat2(int(root.Fd()), name, &how)
+		switch {
+		case err == nil:
+			return os.NewFile(uintptr(fd), path.Join(root.Name(), name)), nil
+		case (errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR)) && tries < 10:
+			continue // the kernel lost a race with a rename
+		case errors.Is(err, unix.ELOOP):
+			return nil, fmt.Errorf("/%s is or passes a symbolic link, which is not followed (%w): %w", name, err, vmi.ErrInvalid)
+		case errors.Is(err, unix.EXDEV):
+			return nil, fmt.Errorf("/%s leads out of the container disk (%w): %w", name, err, vmi.ErrInvalid)
+		case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):
+			return nil, fmt.Errorf("/%s is not there (%w): %w", name, err, vmi.ErrInvalid)
+		case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
+			return nil, fmt.Errorf("/%s cannot be read by user %d; it should belong to user and group %d (%w): %w", name, os.Geteuid(), vmi.User, err, vmi.ErrInvalid)
+		default:
+			return nil, &os.PathError{Op: "open", Path: path.Join(root.Name(), name), Err: err}
+		}
+	}
+}
