@@ -1,0 +1,279 @@
+package images
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/podvisor/podvisor/e2e/debian"
+)
+
+// Config says what to build.
+type Config struct {
+	// Out gets one line per image and what is being waited for; nil for nothing.
+	Out io.Writer
+	// Names of the images; empty means all.
+	Names []string
+	// Root is the folder of the repository; empty means that of the working
+	// directory.
+	Root string
+	// Cache is the folder for what was built and downloaded; empty means
+	// podvisor/images in the user's cache directory.
+	Cache string
+}
+
+// Built is an image that is ready to be imported.
+type Built struct {
+	Name      string `json:"name"`
+	Reference string `json:"reference"`
+	// Tar is the file of the docker-archive.
+	Tar string `json:"tar"`
+	// SizeBytes is the size of the layers, which are not compressed.
+	SizeBytes int64 `json:"sizeBytes"`
+	// Digest of the image's manifest: equal digests are equal images.
+	Digest string `json:"digest"`
+	// Cached says that nothing had to be made.
+	Cached bool `json:"-"`
+	// Took is the time spent on this image, without that of building Go programs.
+	Took time.Duration `json:"-"`
+}
+
+// Build makes the images that are not up to date and returns all that were asked for,
+// in the order of their names in Config.
+func Build(ctx context.Context, conf Config) ([]Built, error) {
+	if conf.Out == nil {
+		conf.Out = io.Discard
+	}
+	if len(conf.Names) == 0 {
+		conf.Names = Names()
+	}
+	var err error
+	if conf.Root, err = repository(conf.Root); err != nil {
+		return nil, err
+	}
+	if conf.Cache == "" {
+		dir, err := os.UserCacheDir()
+		if err != nil {
+			return nil, err
+		}
+		conf.Cache = filepath.Join(dir, "podvisor", "images")
+	}
+	c, unlock, err := openCache(conf.Cache, conf.Out)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	return c.build(ctx, conf)
+}
+
+func (c *cache) build(ctx context.Context, conf Config) ([]Built, error) {
+	var lists []List
+	var packages []string
+	for _, name := range conf.Names {
+		l, err := ReadList(conf.Root, name)
+		if err != nil {
+			return nil, err
+		}
+		lists, packages = append(lists, l), append(packages, l.packages()...)
+	}
+	began := time.Now()
+	programs, err := c.buildPrograms(ctx, conf.Root, packages)
+	if err != nil {
+		return nil, err
+	}
+	if len(packages) > 0 {
+		c.say("built %d Go programs in %.1f s", len(programs), time.Since(began).Seconds())
+	}
+	var built []Built
+	for _, l := range lists {
+		began := time.Now()
+		b, err := c.image(ctx, l, programs)
+		if err != nil {
+			return built, fmt.Errorf("build image %s: %w", l.Name, err)
+		}
+		b.Took = time.Since(began)
+		c.say("%s", b)
+		built = append(built, b)
+	}
+	return built, nil
+}
+
+// String is the line that is printed for an image.
+func (b Built) String() string {
+	how := "built"
+	if b.Cached {
+		how = "unchanged"
+	}
+	return fmt.Sprintf("%-16s %6.1f MB  %s  %-9s %5.1f s  %s", b.Name, float64(b.SizeBytes)/1e6, b.Digest[:19], how, b.Took.Seconds(), b.Tar)
+}
+
+// image makes one image, or finds that it is there.
+func (c *cache) image(ctx context.Context, l List, programs map[string]string) (Built, error) {
+	base, err := c.baseKey(ctx, l)
+	if err != nil {
+		return Built{}, err
+	}
+	sums := []string{base}
+	for _, p := range l.packages() {
+		sum, err := hashFile(programs[p])
+		if err != nil {
+			return Built{}, err
+		}
+		sums = append(sums, sum)
+	}
+	id := key(append([]string{"image"}, sums...)...)
+	if b, ok := c.recorded(l.Name, id); ok {
+		return b, nil
+	}
+	layers, err := c.layers(ctx, l, base, programs)
+	if err != nil {
+		return Built{}, err
+	}
+	img, err := assemble(l, layers)
+	if err != nil {
+		return Built{}, err
+	}
+	digest, err := img.Digest()
+	if err != nil {
+		return Built{}, err
+	}
+	b := Built{Name: l.Name, Reference: Reference(l.Name), Tar: c.path(l.Name + ".tar"), Digest: digest.String()}
+	for _, layer := range layers {
+		info, err := os.Stat(layer)
+		if err != nil {
+			return Built{}, err
+		}
+		b.SizeBytes += info.Size()
+	}
+	if err := c.create(b.Tar, func(w io.Writer) error { return writeArchive(w, b.Reference, img) }); err != nil {
+		return Built{}, err
+	}
+	return b, c.record(id, b)
+}
+
+// record notes what an image's tar was made from.
+func (c *cache) record(id string, b Built) error {
+	text, err := json.Marshal(struct {
+		ID string `json:"id"`
+		Built
+	}{id, b})
+	if err != nil {
+		return err
+	}
+	return c.write(c.path(b.Name+".json"), text)
+}
+
+// recorded finds an image that was made from the same.
+func (c *cache) recorded(name, id string) (Built, bool) {
+	var r struct {
+		ID string `json:"id"`
+		Built
+	}
+	text, err := os.ReadFile(c.path(name + ".json"))
+	if err != nil || json.Unmarshal(text, &r) != nil || r.ID != id {
+		return Built{}, false
+	}
+	if _, err := os.Stat(r.Tar); err != nil {
+		return Built{}, false
+	}
+	r.Cached = true
+	return r.Built, true
+}
+
+// baseKey names all that an image depends on, besides its programs.
+func (c *cache) baseKey(ctx context.Context, l List) (string, error) {
+	text, err := json.Marshal(l)
+	if err != nil {
+		return "", err
+	}
+	parts := []string{"base", builder(), string(text)}
+	if l.Debian != nil {
+		packages, err := c.packages(ctx, *l.Debian)
+		if err != nil {
+			return "", err
+		}
+		parts = append(parts, packages...)
+	}
+	return key(parts...), nil
+}
+
+// packages resolves packages, on a fresh machine after getting apt's lists.
+func (c *cache) packages(ctx context.Context, d Debian) ([]string, error) {
+	packages, err := c.resolve(ctx, d)
+	if !errors.Is(err, errNoLists) || os.Geteuid() != 0 {
+		return packages, err
+	}
+	c.say("  getting apt's lists")
+	if _, err := run(ctx, "", "apt-get", "-q", "update"); err != nil {
+		return nil, err
+	}
+	return c.resolve(ctx, d)
+}
+
+// layers makes the layers of an image, the one that changes least at the bottom.
+func (c *cache) layers(ctx context.Context, l List, base string, programs map[string]string) ([]string, error) {
+	var layers []string
+	if l.Debian != nil || len(l.Files) > 0 {
+		build := func() (tree, error) { return c.root(ctx, l) }
+		if l.Disk != nil {
+			sum, err := hashFile(programs[l.Disk.Init])
+			if err != nil {
+				return nil, err
+			}
+			base = key("disk", base, sum)
+			build = func() (tree, error) { return c.disk(ctx, l, programs[l.Disk.Init]) }
+		}
+		layer, err := c.layer(l.Name+"-"+base, build)
+		if err != nil {
+			return nil, err
+		}
+		layers = append(layers, layer)
+	}
+	for _, p := range l.Programs {
+		content, err := os.ReadFile(programs[p.Package])
+		if err != nil {
+			return nil, err
+		}
+		layer := c.path("layers", l.Name+"-program.tar")
+		t := tree{}
+		t.add(p.Path, node{Mode: 0o755, Content: content})
+		if err := c.create(layer, t.writeTar); err != nil {
+			return nil, err
+		}
+		layers = append(layers, layer)
+	}
+	return layers, nil
+}
+
+// ensure installs the tools that a step needs.
+func (c *cache) ensure(ctx context.Context, packages ...string) error {
+	return debian.Ensure(ctx, c.out, packages...)
+}
+
+// repository returns the folder with the project's images: the given one, or the
+// one above the working directory.
+func repository(root string) (string, error) {
+	start := root
+	if start == "" {
+		dir, err := os.Getwd()
+		if err != nil {
+			return "", err
+		}
+		start = dir
+	}
+	for dir := start; ; dir = filepath.Dir(dir) {
+		b, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+		if err == nil && strings.HasPrefix(string(b), "module github.com/podvisor/podvisor\n") {
+			return dir, nil
+		}
+		if root != "" || dir == filepath.Dir(dir) {
+			return "", fmt.Errorf("%s is not in the repository of podvisor", start)
+		}
+	}
+}

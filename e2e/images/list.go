@@ -1,0 +1,161 @@
+package images
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"sigs.k8s.io/yaml"
+)
+
+// Names are the images of the project, in the order in which they are built.
+func Names() []string {
+	return []string{"virt-controller", "virt-handler", "virt-launcher", "demo-guest", "tools"}
+}
+
+// Reference is the name under which a cluster knows a locally built image.
+func Reference(name string) string {
+	return "localhost/podvisor/" + name + ":dev"
+}
+
+// List declares what is in an image: the content of image.yaml.
+type List struct {
+	// Name of the image; that of its folder.
+	Name string `json:"name"`
+	// Debian says which packages the image is made of; nil for none.
+	Debian *Debian `json:"debian"`
+	// Keep names files of the packages, as patterns. Programs and libraries bring
+	// the libraries that they are linked with.
+	Keep []string `json:"keep"`
+	// Hollow names libraries that are linked with but not used.
+	Hollow []Hollow `json:"hollow"`
+	// Capabilities is the folder for what libvirt found out about the image's QEMU;
+	// empty for none.
+	Capabilities string `json:"capabilities"`
+	// Busybox are the names of commands to link to /bin/busybox.
+	Busybox []string `json:"busybox"`
+	// Files are written as they are given.
+	Files []File `json:"files"`
+	// Programs of this repository, in a layer of their own.
+	Programs []Program `json:"programs"`
+	// Disk makes the image a container disk; nil if it is not one.
+	Disk *Disk `json:"disk"`
+
+	Entrypoint []string          `json:"entrypoint"`
+	User       string            `json:"user"`
+	Labels     map[string]string `json:"labels"`
+}
+
+// Debian names packages of a release.
+type Debian struct {
+	// Suite is the release's name, which must be that of the building machine.
+	Suite string `json:"suite"`
+	// Packages come with all they depend on, without what they recommend.
+	Packages []string `json:"packages"`
+	// Only limits what is unpacked to packages of these names, given as patterns.
+	// Empty means all.
+	Only []string `json:"only"`
+}
+
+// Hollow says what a library does in place of what it did.
+type Hollow struct {
+	// Library is the file's name, its soname.
+	Library string `json:"library"`
+	// Returns is what every function returns.
+	Returns int32 `json:"returns"`
+	// Data names the content of the library's only symbol, where it is data:
+	// "icu" for ICU's empty table of contents.
+	Data string `json:"data"`
+}
+
+// File is a file or folder of the image, owned by root.
+type File struct {
+	Path      string `json:"path"`
+	Content   string `json:"content"`
+	Directory bool   `json:"directory"`
+	// Mode in octal; empty means 0644, or 0755 for a folder.
+	Mode string `json:"mode"`
+}
+
+// Program is a main package of the repository, linked statically.
+type Program struct {
+	Package string `json:"package"`
+	Path    string `json:"path"`
+}
+
+// Disk declares a bootable disk with everything in its initial RAM disk.
+type Disk struct {
+	// Path of the disk in the image.
+	Path string `json:"path"`
+	// Init is the main package of process 1.
+	Init string `json:"init"`
+	// Modules of the kernel, without those that they need.
+	Modules []string `json:"modules"`
+	// CommandLine of the kernel.
+	CommandLine string `json:"commandLine"`
+}
+
+// ReadList reads the declaration of an image of the repository at root.
+func ReadList(root, name string) (List, error) {
+	if !slices.Contains(Names(), name) {
+		return List{}, fmt.Errorf("no image %q; there are %q", name, Names())
+	}
+	text, err := os.ReadFile(filepath.Join(root, "images", name, "image.yaml"))
+	if err != nil {
+		return List{}, err
+	}
+	l, err := parseList(text)
+	if err == nil && l.Name != name {
+		err = fmt.Errorf("is called %q", l.Name)
+	}
+	if err != nil {
+		return List{}, fmt.Errorf("list of image %s: %w", name, err)
+	}
+	return l, nil
+}
+
+func parseList(text []byte) (List, error) {
+	var l List
+	if err := yaml.UnmarshalStrict(text, &l); err != nil {
+		return List{}, err
+	}
+	var errs []error
+	for _, f := range l.Files {
+		_, err := f.mode()
+		errs = append(errs, err)
+	}
+	if (len(l.Keep) > 0 || l.Disk != nil) && l.Debian == nil {
+		errs = append(errs, errors.New("keeps files of packages and names no packages"))
+	}
+	return l, errors.Join(errs...)
+}
+
+// packages are those of Go that the image is built from.
+func (l List) packages() []string {
+	var pkgs []string
+	for _, p := range l.Programs {
+		pkgs = append(pkgs, p.Package)
+	}
+	if l.Disk != nil {
+		pkgs = append(pkgs, l.Disk.Init)
+	}
+	return pkgs
+}
+
+func (f File) mode() (fs.FileMode, error) {
+	switch {
+	case f.Mode == "" && f.Directory:
+		return 0o755, nil
+	case f.Mode == "":
+		return 0o644, nil
+	}
+	n, err := strconv.ParseUint(f.Mode, 8, 12)
+	if err != nil {
+		return 0, fmt.Errorf("mode of %s: %w", f.Path, err)
+	}
+	return fs.FileMode(n), nil
+}

@@ -1,0 +1,114 @@
+package images
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"path"
+)
+
+// root makes the file system of an image without its programs.
+func (c *cache) root(ctx context.Context, l List) (tree, error) {
+	image := tree{}
+	if l.Debian != nil {
+		packages, err := c.packages(ctx, *l.Debian)
+		if err != nil {
+			return nil, err
+		}
+		system, err := c.unpack(ctx, packages)
+		if err != nil {
+			return nil, err
+		}
+		if err := hollowOut(system, l.Hollow); err != nil {
+			return nil, err
+		}
+		if err := keep(image, system, l.Keep); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range l.Busybox {
+		image.add("/bin/"+name, node{Mode: 0o777, Link: "busybox"})
+	}
+	for _, f := range l.Files {
+		mode, err := f.mode()
+		if err != nil {
+			return nil, err
+		}
+		image.add(f.Path, node{Mode: int64(mode), Content: []byte(f.Content), Folder: f.Directory})
+	}
+	// The places where a runtime mounts things have to be there where the root is
+	// read-only.
+	for _, dir := range []string{"/dev", "/etc", "/proc", "/run", "/sys", "/var"} {
+		if _, ok := image[dir]; !ok {
+			image.add(dir, node{Mode: 0o755, Folder: true})
+		}
+	}
+	if _, ok := image["/var/run"]; !ok {
+		image.add("/var/run", node{Mode: 0o777, Link: "/run"})
+	}
+	if l.Capabilities == "" {
+		return image, nil
+	}
+	return image, c.addCapabilities(ctx, image, l.Capabilities)
+}
+
+// keep copies files of the packages into the image, and the libraries of those that
+// are linked dynamically.
+func keep(image, system tree, patterns []string) error {
+	for _, pattern := range patterns {
+		names := system.match(pattern)
+		if len(names) == 0 {
+			return fmt.Errorf("no file of the packages matches %s", pattern)
+		}
+		for _, name := range names {
+			if err := keepFile(image, system, name); err != nil {
+				return fmt.Errorf("keep %s: %w", name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// keepFile copies a file under the name it is asked for by, so that links to
+// versions of libraries are not needed.
+func keepFile(image, system tree, name string) error {
+	if _, ok := image[name]; ok {
+		return nil
+	}
+	real, ok := system.resolve(name)
+	if !ok {
+		return fmt.Errorf("is not in the packages")
+	}
+	n := system[real]
+	if n.Folder {
+		return fmt.Errorf("is a folder")
+	}
+	// Nothing in the image is setuid or belongs to another than root.
+	image.add(name, node{Mode: n.Mode & 0o755, Content: n.Content})
+	if !bytes.HasPrefix(n.Content, []byte("\x7fELF")) {
+		return nil
+	}
+	loader, libraries, err := linked(n.Content)
+	if err != nil {
+		return err
+	}
+	if loader != "" {
+		if err := keepFile(image, system, loader); err != nil {
+			return fmt.Errorf("loader %s: %w", loader, err)
+		}
+	}
+	for _, library := range libraries {
+		// Some libraries name the loader as one of theirs.
+		if path.Base(library) == "ld-linux-x86-64.so.2" {
+			continue
+		}
+		file, ok := findLibrary(system, library)
+		if !ok {
+			return fmt.Errorf("library %s is not in the packages", library)
+		}
+		if err := keepFile(image, system, file); err != nil {
+			return fmt.Errorf("library %s: %w", library, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,147 @@
+package images
+
+import (
+	"archive/tar"
+	"bytes"
+	"fmt"
+	"io"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"time"
+)
+
+// tree is a file system in memory, by absolute path.
+type tree map[string]node
+
+// node is a file, a folder (Content nil and Link empty) or a symbolic link.
+type node struct {
+	// Mode are the permission bits with setuid, setgid and sticky as in tar.
+	Mode     int64
+	UID, GID int
+	Link     string
+	Content  []byte
+	Folder   bool
+}
+
+// add puts a node into the tree, with the folders above it.
+func (t tree) add(name string, n node) {
+	for dir := path.Dir(name); dir != "/"; dir = path.Dir(dir) {
+		if _, ok := t[dir]; !ok {
+			t[dir] = node{Mode: 0o755, Folder: true}
+		}
+	}
+	t[name] = n
+}
+
+// resolve follows symbolic links and returns the path of what is there.
+func (t tree) resolve(name string) (string, bool) {
+	name = path.Clean(name)
+	for range 40 {
+		// A folder above may be a link, as /lib is on a merged system.
+		next := ""
+		for i := 1; i <= len(name); i++ {
+			if i < len(name) && name[i] != '/' {
+				continue
+			}
+			if n := t[name[:i]]; n.Link != "" {
+				next = path.Join(n.Link, name[i:])
+				if !path.IsAbs(n.Link) {
+					next = path.Join(path.Dir(name[:i]), n.Link, name[i:])
+				}
+				break
+			}
+		}
+		if next == "" {
+			_, ok := t[name]
+			return name, ok
+		}
+		name = next
+	}
+	return name, false
+}
+
+// match returns the paths that a pattern matches, sorted.
+func (t tree) match(pattern string) []string {
+	if _, ok := t.resolve(pattern); ok {
+		return []string{pattern}
+	}
+	var found []string
+	for name, n := range t {
+		if ok, _ := path.Match(pattern, name); ok && !n.Folder {
+			found = append(found, name)
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+// readTar adds the entries of a tar.
+func (t tree) readTar(r io.Reader) error {
+	for in := tar.NewReader(r); ; {
+		h, err := in.Next()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		name := path.Clean("/" + h.Name)
+		n := node{Mode: h.Mode & 0o7777, UID: h.Uid, GID: h.Gid}
+		switch h.Typeflag {
+		case tar.TypeDir:
+			n.Folder = true
+			if name == "/" || t[name].Link != "" {
+				continue
+			}
+		case tar.TypeSymlink:
+			n.Link = h.Linkname
+		case tar.TypeReg:
+			if n.Content, err = io.ReadAll(in); err != nil {
+				return err
+			}
+		case tar.TypeLink:
+			target, ok := t[path.Clean("/"+h.Linkname)]
+			if !ok {
+				return fmt.Errorf("%s is linked to %s, which is not there", name, h.Linkname)
+			}
+			n = target
+		default:
+			return fmt.Errorf("%s is of a kind that is not known: %q", name, h.Typeflag)
+		}
+		t.add(name, n)
+	}
+}
+
+// writeTar writes the tree as a layer: sorted, without times and names of users.
+func (t tree) writeTar(w io.Writer) error {
+	out := tar.NewWriter(w)
+	for _, name := range t.sorted() {
+		n := t[name]
+		h := &tar.Header{
+			Name: strings.TrimPrefix(name, "/"), Mode: n.Mode, Uid: n.UID, Gid: n.GID,
+			ModTime: time.Unix(0, 0), Format: tar.FormatUSTAR,
+		}
+		switch {
+		case n.Folder:
+			h.Typeflag, h.Name = tar.TypeDir, h.Name+"/"
+		case n.Link != "":
+			h.Typeflag, h.Linkname = tar.TypeSymlink, n.Link
+		default:
+			h.Typeflag, h.Size = tar.TypeReg, int64(len(n.Content))
+		}
+		if err := out.WriteHeader(h); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		if _, err := io.Copy(out, bytes.NewReader(n.Content)); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return out.Close()
+}
+
+// sorted returns all paths, folders before what is in them.
+func (t tree) sorted() []string {
+	return slices.Sorted(maps.Keys(t))
+}
