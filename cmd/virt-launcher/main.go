@@ -63,9 +63,8 @@ func launch(args []string) error {
 	f.StringVar((*string)(&c.UID), "uid", "", "the machine's UID")
 	f.DurationVar(&c.GracePeriod, "grace-period", vmi.DefaultGracePeriod, "how long the guest may take to power off after SIGTERM")
 	f.BoolVar(&c.AllowEmulation, "allow-emulation", false, "run the guest without KVM if there is none")
-	_ = f.Parse(args) // exits on errors
-	if f.NArg() > 0 {
-		return fmt.Errorf("%q is no argument of virt-launcher", f.Arg(0))
+	if _ = f.Parse(args); f.NArg() > 0 { // exits on errors
+		return fmt.Errorf("virt-launcher takes no argument %q", f.Arg(0))
 	}
 	s, err := supervisor.New(c)
 	if err != nil {
