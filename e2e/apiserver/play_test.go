@@ -1,0 +1,138 @@
+package apiserver
+
+import (
+	"fmt"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podvisor/podvisor/scheduler/pod"
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/client"
+	"github.com/podvisor/podvisor/vmi/vmitest"
+)
+
+// guest is a machine that can be made.
+func guest(name string) *vmi.VirtualMachineInstance {
+	v := vmitest.New(vmitest.WithName(name), vmitest.WithContainerDisk("root", "example/fedora:40"), vmitest.WithMasquerade("default", vmi.Port{Name: "http", Port: 80}))
+	v.UID, v.Namespace = "", ""
+	return v
+}
+
+func (s space) create(v *vmi.VirtualMachineInstance) *vmi.VirtualMachineInstance {
+	s.t.Helper()
+	v, err := s.vmis.Create(s.t.Context(), v, metav1.CreateOptions{})
+	require.NoError(s.t, err)
+	return v
+}
+
+func (s space) delete(name string) {
+	s.t.Helper()
+	require.NoError(s.t, s.vmis.Delete(s.t.Context(), name, metav1.DeleteOptions{}))
+}
+
+// pod waits for the machine's pod.
+func (s space) pod(v *vmi.VirtualMachineInstance) *corev1.Pod {
+	s.t.Helper()
+	var p *corev1.Pod
+	eventually(s.t, func() (err error) {
+		p, err = s.pods.Get(s.t.Context(), pod.Name(v), metav1.GetOptions{})
+		return err
+	})
+	return p
+}
+
+// bind is what the scheduler does.
+func (s space) bind(p *corev1.Pod, node string) {
+	s.t.Helper()
+	require.NoError(s.t, s.pods.Bind(s.t.Context(), &corev1.Binding{
+		ObjectMeta: metav1.ObjectMeta{Name: p.Name}, Target: corev1.ObjectReference{Kind: "Node", Name: node},
+	}, metav1.CreateOptions{}))
+}
+
+// status is what the kubelet and the scheduler say of the pod.
+func (s space) status(p *corev1.Pod, change func(*corev1.PodStatus)) {
+	s.t.Helper()
+	p, err := s.pods.Get(s.t.Context(), p.Name, metav1.GetOptions{})
+	require.NoError(s.t, err)
+	change(&p.Status)
+	_, err = s.pods.UpdateStatus(s.t.Context(), p, metav1.UpdateOptions{})
+	require.NoError(s.t, err)
+}
+
+func compute(phase corev1.PodPhase, state corev1.ContainerState) func(*corev1.PodStatus) {
+	return func(s *corev1.PodStatus) {
+		s.Phase = phase
+		s.ContainerStatuses = []corev1.ContainerStatus{{Name: vmi.ComputeContainer, Image: "example/virt-launcher:v1", State: state}}
+	}
+}
+
+var running = compute(corev1.PodRunning, corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}})
+
+func waiting(reason, message string) func(*corev1.PodStatus) {
+	return compute(corev1.PodPending, corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}})
+}
+
+func exited(code int32, at metav1.Time, message string) func(*corev1.PodStatus) {
+	phase := corev1.PodFailed
+	if code == 0 {
+		phase = corev1.PodSucceeded
+	}
+	return compute(phase, corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: "Error", Message: message, FinishedAt: at}})
+}
+
+// vanish removes the pod as the kubelet does when everything in it has ended.
+func (s space) vanish(p *corev1.Pod) {
+	s.t.Helper()
+	require.NoError(s.t, s.pods.Delete(s.t.Context(), p.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}))
+}
+
+// report is what the handler of the node writes.
+func (s space) report(v *vmi.VirtualMachineInstance, node string, change func(*vmi.VirtualMachineInstanceStatus)) error {
+	c, err := client.New(asHandler(node))
+	require.NoError(s.t, err)
+	changed := v.DeepCopy()
+	change(&changed.Status)
+	_, err = client.WriteStatus(s.t.Context(), c.VirtualMachineInstances(s.name), v, changed)
+	return err
+}
+
+func phase(p vmi.Phase) func(*vmi.VirtualMachineInstanceStatus) {
+	return func(s *vmi.VirtualMachineInstanceStatus) { s.SetPhase(p, metav1.Now()) }
+}
+
+// start brings a machine to Running on n1.
+func (s space) start(name string) *vmi.VirtualMachineInstance {
+	s.t.Helper()
+	v := s.create(guest(name))
+	p := s.pod(v)
+	s.bind(p, "n1")
+	s.status(p, running)
+	v = s.awaitPhase(name, vmi.Scheduled)
+	require.NoError(s.t, s.report(v, "n1", phase(vmi.Running)))
+	return s.awaitPhase(name, vmi.Running)
+}
+
+// events are the machine's events, as "Warning FailedCreate ×1".
+func (s space) events(v *vmi.VirtualMachineInstance) []string {
+	s.t.Helper()
+	l, err := world.kube.CoreV1().Events(s.name).List(s.t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.uid=" + string(v.UID)})
+	require.NoError(s.t, err)
+	var out []string
+	for _, e := range l.Items {
+		out = append(out, fmt.Sprintf("%s %s ×%d", e.Type, e.Reason, e.Count))
+	}
+	return out
+}
+
+// awaitEvents waits for exactly these events.
+func (s space) awaitEvents(v *vmi.VirtualMachineInstance, want ...string) {
+	s.t.Helper()
+	eventually(s.t, func() error {
+		if got := s.events(v); fmt.Sprint(got) != fmt.Sprint(want) {
+			return fmt.Errorf("events are %q, not %q", got, want)
+		}
+		return nil
+	})
+}

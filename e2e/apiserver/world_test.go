@@ -1,0 +1,256 @@
+package apiserver
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/podvisor/podvisor/e2e/cluster"
+	"github.com/podvisor/podvisor/e2e/cluster/plan"
+	"github.com/podvisor/podvisor/internal/testenv"
+	"github.com/podvisor/podvisor/scheduler/controller"
+	"github.com/podvisor/podvisor/scheduler/pod"
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/client"
+)
+
+// patience is how long a thing may take on a busy machine.
+const patience = 30 * time.Second
+
+// world is the API server that all tests share.
+var world struct {
+	config *rest.Config
+	kube   kubernetes.Interface
+	vmis   *client.Client
+	err    error
+}
+
+func TestMain(m *testing.M) {
+	if os.Geteuid() != 0 {
+		os.Exit(m.Run())
+	}
+	ctx := context.Background()
+	c, err := cluster.Up(ctx, cluster.Config{Name: "test-apiserver", Extent: plan.APIServer, Out: os.Stdout})
+	if err == nil {
+		err = setUp(ctx, c)
+	}
+	world.err = err
+	code := m.Run()
+	if c != nil {
+		if err := c.Down(ctx); err != nil {
+			fmt.Fprintln(os.Stderr, "remove the cluster:", err)
+			code = max(code, 1)
+		}
+	}
+	os.Exit(code)
+}
+
+// setUp applies the manifests, as a user does.
+func setUp(ctx context.Context, c *cluster.Cluster) error {
+	var err error
+	if world.config, err = clientcmd.BuildConfigFromFlags("", c.Kubeconfig); err != nil {
+		return err
+	}
+	world.config.QPS, world.config.Burst = 500, 1000
+	if world.kube, err = kubernetes.NewForConfig(world.config); err != nil {
+		return err
+	}
+	if world.vmis, err = client.New(world.config); err != nil {
+		return err
+	}
+	apply := exec.CommandContext(ctx, c.Kubectl, "--kubeconfig", c.Kubeconfig, "apply", "--server-side", "-k", "../../manifests")
+	if out, err := apply.CombinedOutput(); err != nil {
+		return fmt.Errorf("apply the manifests: %w: %s", err, out)
+	}
+	return settled(ctx)
+}
+
+// settled waits until the kind is served and the policies are in force, which is
+// a moment after they were applied.
+func settled(ctx context.Context) error {
+	i := world.vmis.VirtualMachineInstances("default")
+	end := time.Now().Add(patience)
+	for {
+		v := guest("probe")
+		v, err := i.Create(ctx, v, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		if err == nil && slices.Contains(v.Finalizers, vmi.Finalizer) {
+			return nil
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("wait for the kind and the policy that adds the finalizer: %v, %w", v, err)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// space is a namespace of one test.
+type space struct {
+	t    *testing.T
+	name string
+	vmis client.Instances
+	pods typedcorev1.PodInterface
+	// writes are the writes of the test's controllers.
+	writes *writes
+}
+
+// newSpace makes a namespace in which pods must be restricted and may be made.
+func newSpace(t *testing.T) space {
+	t.Helper()
+	s := bareSpace(t)
+	s.allowPods()
+	return s
+}
+
+// bareSpace makes a namespace that no pod can be made in, for want of a service
+// account.
+func bareSpace(t *testing.T) space {
+	t.Helper()
+	testenv.Root(t)
+	require.NoError(t, world.err)
+	ns, err := world.kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		GenerateName: "t-", Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
+	}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	return space{t: t, name: ns.Name, vmis: world.vmis.VirtualMachineInstances(ns.Name), pods: world.kube.CoreV1().Pods(ns.Name), writes: &writes{}}
+}
+
+func (s space) allowPods() {
+	s.t.Helper()
+	_, err := world.kube.CoreV1().ServiceAccounts(s.name).Create(s.t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{})
+	require.NoError(s.t, err)
+}
+
+// control runs a controller for the namespace until the test ends or stop is
+// called.
+func (s space) control() (stop func()) {
+	s.t.Helper()
+	cfg := rest.CopyConfig(world.config)
+	cfg.Impersonate.UserName = "system:serviceaccount:kubevirt:virt-controller"
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return counter{next, s.writes} })
+	vmis, err := client.New(cfg)
+	require.NoError(s.t, err)
+	kube, err := kubernetes.NewForConfig(cfg)
+	require.NoError(s.t, err)
+	c, err := controller.New(controller.Config{Client: vmis, Kube: kube, Namespace: s.name, Pods: pod.Config{Image: "example/virt-launcher:v1", AllowEmulation: true}})
+	require.NoError(s.t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = c.Run(ctx) })
+	stop = func() { cancel(); wg.Wait() }
+	s.t.Cleanup(stop)
+	return stop
+}
+
+// writes are requests that change something, as "PATCH
+// virtualmachineinstances/x/status 200".
+type writes struct {
+	mu   sync.Mutex
+	list []string
+}
+
+// all are the writes, but for events, in their order.
+func (w *writes) all() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.list)
+}
+
+type counter struct {
+	next http.RoundTripper
+	to   *writes
+}
+
+func (c counter) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := c.next.RoundTrip(r)
+	if r.Method != http.MethodGet && err == nil {
+		_, what, _ := strings.Cut(r.URL.Path, "/namespaces/")
+		_, what, _ = strings.Cut(what, "/")
+		if !strings.HasPrefix(what, "events") {
+			c.to.mu.Lock()
+			c.to.list = append(c.to.list, fmt.Sprintf("%s %s %d", r.Method, what, resp.StatusCode))
+			c.to.mu.Unlock()
+		}
+	}
+	return resp, err
+}
+
+// asHandler is the configuration of a client that is the handler of the node.
+func asHandler(node string) *rest.Config {
+	cfg := rest.CopyConfig(world.config)
+	cfg.Impersonate.UserName = "system:serviceaccount:kubevirt:virt-handler"
+	if node != "" {
+		cfg.Impersonate.Extra = map[string][]string{"authentication.kubernetes.io/node-name": {node}}
+	}
+	return cfg
+}
+
+// eventually waits until the function returns nil.
+func eventually(t *testing.T, f func() error) {
+	t.Helper()
+	end := time.Now().Add(patience)
+	for {
+		err := f()
+		if err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			require.NoError(t, err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// await waits until the machine is as it should be and returns it.
+func (s space) await(name string, ok func(*vmi.VirtualMachineInstance) bool) *vmi.VirtualMachineInstance {
+	s.t.Helper()
+	var v *vmi.VirtualMachineInstance
+	eventually(s.t, func() error {
+		var err error
+		if v, err = s.vmis.Get(s.t.Context(), name, metav1.GetOptions{}); err == nil && !ok(v) {
+			err = fmt.Errorf("the machine is not as it should be: %+v", v.Status)
+		}
+		return err
+	})
+	return v
+}
+
+func (s space) awaitPhase(name string, p vmi.Phase) *vmi.VirtualMachineInstance {
+	s.t.Helper()
+	return s.await(name, func(v *vmi.VirtualMachineInstance) bool { return v.Status.Phase == p })
+}
+
+func (s space) awaitReason(name string, t vmi.ConditionType, reason string) vmi.Condition {
+	s.t.Helper()
+	v := s.await(name, func(v *vmi.VirtualMachineInstance) bool {
+		c := v.Status.Condition(t)
+		return c != nil && c.Status == corev1.ConditionFalse && c.Reason == reason
+	})
+	return *v.Status.Condition(t)
+}
+
+func (s space) awaitGone(name string) {
+	s.t.Helper()
+	eventually(s.t, func() error {
+		_, err := s.vmis.Get(s.t.Context(), name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("%s is still there: %w", name, err)
+	})
+}
