@@ -1,6 +1,14 @@
 package network_test
 
 import (
+	"errors"
+	"net/netip"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podvisor/podvisor/network"
 	"github.com/podvisor/podvisor/vmi"
 )
 
@@ -9,10 +17,309 @@ func machine(b vmi.InterfaceBinding) *vmi.VirtualMachineInstance {
 	v := &vmi.VirtualMachineInstance{}
 	v.Name, v.UID = "hello", "9f2f3c1e-4f5a-4f7b-8a39-3c6ee7a8e001"
 	v.Spec.Domain.Devices.Interfaces = []vmi.Interface{{Name: "default", InterfaceBinding: b}}
-	v.Spec.Networks = []vmi.Network{{Name: "default", NetworkSource: vmi.NetworkSource{Pod: &vmi.PodNetwork{}}}}
+	v.Spec.Networks = []vmi.Network{podNetwork("default")}
 	return v
+}
+
+func podNetwork(name string) vmi.Network {
+	return vmi.Network{Name: name, NetworkSource: vmi.NetworkSource{Pod: &vmi.PodNetwork{}}}
 }
 
 func masquerade() vmi.InterfaceBinding {
 	return vmi.InterfaceBinding{Masquerade: &vmi.InterfaceMasquerade{}}
+}
+
+func bridge() vmi.InterfaceBinding {
+	return vmi.InterfaceBinding{Bridge: &vmi.InterfaceBridge{}}
+}
+
+func prefixes(s ...string) []netip.Prefix {
+	var out []netip.Prefix
+	for _, p := range s {
+		out = append(out, netip.MustParsePrefix(p))
+	}
+	return out
+}
+
+// route makes a route of a destination and a gateway, which may be empty.
+func route(to, via string) network.Route {
+	r := network.Route{Destination: netip.MustParsePrefix(to)}
+	if via != "" {
+		r.Gateway = netip.MustParseAddr(via)
+	}
+	return r
+}
+
+// fresh is a namespace as a network plugin leaves it.
+func fresh() network.State {
+	return network.State{Links: []network.Link{
+		{Index: 1, Name: "lo", MTU: 65536, Up: true, Addresses: prefixes("127.0.0.1/8")},
+		{
+			Index: 2, Name: "eth0", Kind: "veth", MAC: "0a:58:0a:f4:00:05", MTU: 1450, Up: true,
+			Addresses: prefixes("10.244.0.5/24", "fd00:244::5/64"),
+			Routes:    []network.Route{route("0.0.0.0/0", "10.244.0.1"), route("10.244.0.0/24", ""), route("::/0", "fd00:244::1")},
+		},
+	}}
+}
+
+func TestPlanOfMasquerade(t *testing.T) {
+	t.Parallel()
+	cfg, err := network.Plan(network.Input{Instance: machine(masquerade()), State: fresh(), Owner: network.Owner{UID: 107, GID: 108}})
+	require.NoError(t, err)
+	mac := network.MAC("9f2f3c1e-4f5a-4f7b-8a39-3c6ee7a8e001", "default")
+	require.Equal(t, []network.Attachment{{
+		Name: "default", Tap: "tap0", MAC: mac, MTU: 1450,
+		DHCP: &network.Offer{
+			Link: "k6t-eth0", MAC: mac, MTU: 1450, Hostname: "hello",
+			Address: netip.MustParsePrefix("10.0.2.2/24"), Server: netip.MustParseAddr("10.0.2.1"), Router: netip.MustParseAddr("10.0.2.1"),
+		},
+	}}, cfg.Attachments)
+	require.Equal(t, []vmi.InterfaceStatus{{
+		Name: "default", IP: "10.244.0.5", IPs: []string{"10.244.0.5", "fd00:244::5"}, MAC: mac,
+		PodInterfaceName: "eth0", InfoSource: "domain", QueueCount: 1, LinkState: "up",
+	}}, cfg.Interfaces)
+	require.Equal(t, network.NAT{Link: "k6t-eth0", Guests: []network.Guest{
+		{Address: netip.MustParseAddr("10.0.2.2"), Gateway: netip.MustParseAddr("10.0.2.1"), Pod: []netip.Addr{netip.MustParseAddr("10.244.0.5")}},
+		{Address: netip.MustParseAddr("fd10:0:2::2"), Gateway: netip.MustParseAddr("fd10:0:2::1"), Pod: []netip.Addr{netip.MustParseAddr("fd00:244::5")}},
+	}}, cfg.NAT)
+	require.Equal(t, network.Owner{UID: 107, GID: 108}, cfg.Links[1].Owner)
+	require.Equal(t, prefixes("10.0.2.1/24", "fd10:0:2::1/120"), cfg.Links[0].Addresses)
+}
+
+func TestPlanFollowsTheSpec(t *testing.T) {
+	t.Parallel()
+	v := machine(masquerade())
+	v.Spec.Networks[0].Pod = &vmi.PodNetwork{VMNetworkCIDR: "192.168.66.128/25", VMIPv6NetworkCIDR: "fd66::/64"}
+	i := &v.Spec.Domain.Devices.Interfaces[0]
+	i.MacAddress = "DE-AD-00-00-BE-EF"
+	i.Ports = []vmi.Port{{Port: 443}, {Port: 53, Protocol: "UDP"}, {Port: 80, Protocol: "TCP"}, {Port: 443, Protocol: "TCP"}}
+	v.Spec.Hostname, v.Spec.Subdomain = "web", "farm"
+	cfg, err := network.Plan(network.Input{Instance: v, State: fresh()})
+	require.NoError(t, err)
+	at := cfg.Attachments[0]
+	require.Equal(t, "de:ad:00:00:be:ef", at.MAC)
+	require.Equal(t, "de:ad:00:00:be:ef", at.DHCP.MAC)
+	require.Equal(t, netip.MustParsePrefix("192.168.66.130/25"), at.DHCP.Address)
+	require.Equal(t, netip.MustParseAddr("192.168.66.129"), at.DHCP.Router)
+	require.Equal(t, "web", at.DHCP.Hostname)
+	require.Equal(t, "farm", at.DHCP.Subdomain)
+	require.Equal(t, netip.MustParseAddr("fd66::2"), cfg.NAT.Guests[1].Address)
+	require.Equal(t, []network.Port{{Protocol: "TCP", Number: 80}, {Protocol: "TCP", Number: 443}, {Protocol: "UDP", Number: 53}}, cfg.NAT.Ports)
+}
+
+func TestPlanOfBridgeOffersTheRoutesOfThePod(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name      string
+		addresses []netip.Prefix
+		routes    []network.Route
+		want      *network.Offer
+	}{
+		{
+			name:      "a default route within the network needs no list of routes",
+			addresses: prefixes("10.244.0.5/24"),
+			routes:    []network.Route{route("0.0.0.0/0", "10.244.0.1"), route("10.244.0.0/24", "")},
+			want:      &network.Offer{Address: netip.MustParsePrefix("10.244.0.5/24"), Router: netip.MustParseAddr("10.244.0.1")},
+		},
+		{
+			name:      "a second route is listed with the default one",
+			addresses: prefixes("10.244.0.5/24"),
+			routes:    []network.Route{route("0.0.0.0/0", "10.244.0.1"), route("10.96.0.0/12", "10.244.0.2"), route("10.244.0.0/24", "")},
+			want: &network.Offer{
+				Address: netip.MustParsePrefix("10.244.0.5/24"), Router: netip.MustParseAddr("10.244.0.1"),
+				Routes: []network.Route{route("10.96.0.0/12", "10.244.0.2"), route("0.0.0.0/0", "10.244.0.1")},
+			},
+		},
+		{
+			name:      "a gateway outside of the network is reached first",
+			addresses: prefixes("10.244.0.5/32"),
+			routes:    []network.Route{route("0.0.0.0/0", "169.254.1.1"), route("169.254.1.1/32", "")},
+			want: &network.Offer{
+				Address: netip.MustParsePrefix("10.244.0.5/32"), Router: netip.MustParseAddr("169.254.1.1"),
+				Routes: []network.Route{route("169.254.1.1/32", ""), route("0.0.0.0/0", "169.254.1.1")},
+			},
+		},
+		{
+			name:      "a gateway that is on the link without a route gets one",
+			addresses: prefixes("10.244.0.5/32"),
+			routes:    []network.Route{route("0.0.0.0/0", "169.254.1.1")},
+			want: &network.Offer{
+				Address: netip.MustParsePrefix("10.244.0.5/32"), Router: netip.MustParseAddr("169.254.1.1"),
+				Routes: []network.Route{route("169.254.1.1/32", ""), route("0.0.0.0/0", "169.254.1.1")},
+			},
+		},
+		{
+			name:      "a network that is reached by a gateway is not on the link",
+			addresses: prefixes("10.244.0.5/24"),
+			routes:    []network.Route{route("10.244.0.1/32", ""), route("10.244.0.0/24", "10.244.0.1"), route("0.0.0.0/0", "10.244.0.1")},
+			want: &network.Offer{
+				Address: netip.MustParsePrefix("10.244.0.5/32"), Router: netip.MustParseAddr("10.244.0.1"),
+				Routes: []network.Route{route("10.244.0.1/32", ""), route("10.244.0.0/24", "10.244.0.1"), route("0.0.0.0/0", "10.244.0.1")},
+			},
+		},
+		{
+			name:      "of several routes to a destination the best one counts",
+			addresses: prefixes("10.244.0.5/24"),
+			routes:    []network.Route{route("0.0.0.0/0", "10.244.0.1"), route("0.0.0.0/0", "10.244.0.2"), route("10.244.0.0/24", "")},
+			want:      &network.Offer{Address: netip.MustParsePrefix("10.244.0.5/24"), Router: netip.MustParseAddr("10.244.0.1")},
+		},
+		{
+			name:      "a pod without IPv4 offers nothing",
+			addresses: prefixes("fd00:244::5/64"),
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := fresh()
+			s.Links[1].Addresses, s.Links[1].Routes = tt.addresses, tt.routes
+			cfg, err := network.Plan(network.Input{Instance: machine(bridge()), State: s})
+			require.NoError(t, err)
+			at := cfg.Attachments[0]
+			require.Equal(t, "0a:58:0a:f4:00:05", at.MAC)
+			if tt.want != nil {
+				tt.want.Link, tt.want.MAC, tt.want.MTU, tt.want.Hostname = "k6t-eth0", at.MAC, 1450, "hello"
+				tt.want.Server = netip.MustParseAddr("169.254.75.10")
+			}
+			require.Equal(t, tt.want, at.DHCP)
+		})
+	}
+}
+
+func TestPlanOfNothing(t *testing.T) {
+	t.Parallel()
+	cfg, err := network.Plan(network.Input{Instance: &vmi.VirtualMachineInstance{}})
+	require.NoError(t, err)
+	require.Equal(t, network.Config{}, cfg)
+}
+
+func TestPlanNamesEveryFault(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name    string
+		spec    func(*vmi.VirtualMachineInstanceSpec)
+		state   func(*network.State)
+		faults  []string
+		invalid bool
+	}{
+		{
+			name: "an interface without a binding and a network that nobody uses",
+			spec: func(s *vmi.VirtualMachineInstanceSpec) {
+				s.Domain.Devices.Interfaces[0].InterfaceBinding = vmi.InterfaceBinding{}
+				s.Networks = append(s.Networks, podNetwork("other"))
+			},
+			faults:  []string{"interface default: its binding is not known", "network other: there is no interface of that name"},
+			invalid: true,
+		},
+		{
+			name: "two interfaces on the pod network",
+			spec: func(s *vmi.VirtualMachineInstanceSpec) {
+				s.Domain.Devices.Interfaces = append(s.Domain.Devices.Interfaces, vmi.Interface{Name: "other", InterfaceBinding: masquerade()})
+				s.Networks = append(s.Networks, podNetwork("other"))
+			},
+			faults:  []string{"2 interfaces are connected to the pod network, which has one place"},
+			invalid: true,
+		},
+		{
+			name: "an interface without a network, twice",
+			spec: func(s *vmi.VirtualMachineInstanceSpec) {
+				i := vmi.Interface{Name: "lost", InterfaceBinding: masquerade()}
+				s.Domain.Devices.Interfaces = append(s.Domain.Devices.Interfaces, i, i)
+			},
+			faults:  []string{"interface lost: there is no network of that name", "interface lost: there are two of that name"},
+			invalid: true,
+		},
+		{
+			name: "a network of a kind that is not known, and two of a name",
+			spec: func(s *vmi.VirtualMachineInstanceSpec) {
+				s.Networks = []vmi.Network{{Name: "default"}, {Name: "default"}}
+			},
+			faults:  []string{"network default: its kind is not known", "network default: there are two of that name"},
+			invalid: true,
+		},
+		{
+			name: "bad addresses, ports and protocols",
+			spec: func(s *vmi.VirtualMachineInstanceSpec) {
+				i := &s.Domain.Devices.Interfaces[0]
+				i.Bridge = &vmi.InterfaceBridge{}
+				i.MacAddress = "01:00:5e:00:00:01"
+				i.Ports = []vmi.Port{{Port: 70000}, {Port: 1, Protocol: "SCTP"}}
+			},
+			faults: []string{
+				"interface default: it has two bindings", "MAC address 01:00:5e:00:00:01: it is one for groups",
+				"port 70000 is not within 1 and 65535", `port 1: protocol "SCTP" is neither TCP nor UDP`,
+			},
+			invalid: true,
+		},
+		{
+			name: "the gateway's MAC address",
+			spec: func(s *vmi.VirtualMachineInstanceSpec) {
+				s.Domain.Devices.Interfaces[0].MacAddress = "02:00:00:00:00:00"
+			},
+			faults:  []string{"MAC address 02:00:00:00:00:00 is the gateway's"},
+			invalid: true,
+		},
+		{
+			name: "guest networks that are none",
+			spec: func(s *vmi.VirtualMachineInstanceSpec) {
+				s.Networks[0].Pod = &vmi.PodNetwork{VMNetworkCIDR: "10.0.2.0/31", VMIPv6NetworkCIDR: "10.0.3.0/24"}
+			},
+			faults:  []string{"vmNetworkCIDR 10.0.2.0/31 is not a network with room for two hosts", "vmIPv6NetworkCIDR 10.0.3.0/24 is not"},
+			invalid: true,
+		},
+		{
+			name:    "a guest network that holds the pod",
+			spec:    func(s *vmi.VirtualMachineInstanceSpec) { s.Networks[0].Pod.VMNetworkCIDR = "10.244.0.0/16" },
+			faults:  []string{"vmNetworkCIDR 10.244.0.0/16 holds the pod's own address 10.244.0.5"},
+			invalid: true,
+		},
+		{
+			name:   "a pod without an interface",
+			state:  func(s *network.State) { s.Links = s.Links[:1] },
+			faults: []string{"the pod has no interface eth0"},
+		},
+		{
+			name:   "a pod whose interface is down",
+			state:  func(s *network.State) { s.Links[1].Up = false },
+			faults: []string{"the pod's interface eth0 is down"},
+		},
+		{
+			name:   "a pod without an address",
+			state:  func(s *network.State) { s.Links[1].Addresses = nil },
+			faults: []string{"the pod's interface eth0 has no address"},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			v, s := machine(masquerade()), fresh()
+			if tt.spec != nil {
+				tt.spec(&v.Spec)
+			}
+			if tt.state != nil {
+				tt.state(&s)
+			}
+			cfg, err := network.Plan(network.Input{Instance: v, State: s})
+			require.Error(t, err)
+			for _, f := range tt.faults {
+				require.ErrorContains(t, err, f)
+			}
+			require.Equal(t, tt.invalid, errors.Is(err, vmi.ErrInvalid))
+			require.Equal(t, network.Config{}, cfg)
+		})
+	}
+}
+
+func TestMACIsStableAndLocal(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, uid := range []string{"a", "b", "9f2f3c1e-4f5a-4f7b-8a39-3c6ee7a8e001"} {
+		for _, name := range []string{"default", "other", ""} {
+			m := network.MAC(types.UID(uid), name)
+			require.Regexp(t, "^02(:[0-9a-f]{2}){5}$", m)
+			require.NotEqual(t, "02:00:00:00:00:00", m)
+			require.False(t, seen[m])
+			seen[m] = true
+			require.Equal(t, m, network.MAC(types.UID(uid), name))
+		}
+	}
+	require.Equal(t, "02:29:ef:a9:cb:99", network.MAC("9f2f3c1e-4f5a-4f7b-8a39-3c6ee7a8e001", "default"), "it must never change")
 }

@@ -32,7 +32,7 @@ func answer(o network.Offer, r Resolver, m *dhcpv4.DHCPv4) *dhcpv4.DHCPv4 {
 		}
 		return accept(o, r, m, dhcpv4.MessageTypeAck)
 	case dhcpv4.MessageTypeInform:
-		return inform(o, r, m)
+		return tell(o, r, m, dhcpv4.MessageTypeAck)
 	default:
 		// Nothing is remembered that a RELEASE could free; and after a DECLINE
 		// there is no other address to offer.
@@ -50,11 +50,10 @@ func requested(m *dhcpv4.DHCPv4) net.IP {
 
 // accept gives the client its address.
 func accept(o network.Offer, r Resolver, m *dhcpv4.DHCPv4, t dhcpv4.MessageType) *dhcpv4.DHCPv4 {
-	a := inform(o, r, m)
+	a := tell(o, r, m, t)
 	if a == nil {
 		return nil
 	}
-	a.UpdateOption(dhcpv4.OptMessageType(t))
 	a.UpdateOption(dhcpv4.OptIPAddressLeaseTime(forever))
 	a.YourIPAddr = o.Address.Addr().AsSlice()
 	return a
@@ -66,8 +65,8 @@ func refuse(o network.Offer, m *dhcpv4.DHCPv4) *dhcpv4.DHCPv4 {
 	return reply(m, dhcpv4.MessageTypeNak, dhcpv4.OptServerIdentifier(o.Server.AsSlice()))
 }
 
-// inform tells the client everything but an address.
-func inform(o network.Offer, r Resolver, m *dhcpv4.DHCPv4) *dhcpv4.DHCPv4 {
+// tell tells the client everything but an address.
+func tell(o network.Offer, r Resolver, m *dhcpv4.DHCPv4, t dhcpv4.MessageType) *dhcpv4.DHCPv4 {
 	options := []dhcpv4.Option{
 		dhcpv4.OptServerIdentifier(o.Server.AsSlice()),
 		dhcpv4.OptSubnetMask(net.CIDRMask(o.Address.Bits(), 32)),
@@ -84,7 +83,7 @@ func inform(o network.Offer, r Resolver, m *dhcpv4.DHCPv4) *dhcpv4.DHCPv4 {
 	if o.Hostname != "" {
 		options = append(options, dhcpv4.OptHostName(o.Hostname))
 	}
-	return reply(m, dhcpv4.MessageTypeAck, append(options, names(r.under(o.Subdomain))...)...)
+	return reply(m, t, append(options, names(r.under(o.Subdomain))...)...)
 }
 
 // names are the options about the resolver.
@@ -127,6 +126,9 @@ func reply(m *dhcpv4.DHCPv4, t dhcpv4.MessageType, options ...dhcpv4.Option) *dh
 	a, err := dhcpv4.NewReplyFromRequest(m, dhcpv4.WithMessageType(t))
 	if err != nil {
 		return nil
+	}
+	if t == dhcpv4.MessageTypeAck {
+		a.ClientIPAddr = m.ClientIPAddr
 	}
 	for _, o := range options {
 		a.UpdateOption(o)

@@ -1,0 +1,43 @@
+package link_test
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/podvisor/podvisor/network"
+	"github.com/podvisor/podvisor/network/link"
+	"github.com/podvisor/podvisor/network/nft"
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// plumb connects a machine to the network of its pod, whose namespace a launcher
+// has sent.
+func plumb(ns *os.File, machine *vmi.VirtualMachineInstance, owner network.Owner) ([]network.Attachment, error) {
+	if err := link.Check(ns); err != nil {
+		return nil, err
+	}
+	state, err := link.Observe(ns)
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := network.Plan(network.Input{Instance: machine, State: state, Owner: owner})
+	if err != nil {
+		return nil, err
+	}
+	if err := link.Apply(ns, cfg); err != nil {
+		return nil, err
+	}
+	return cfg.Attachments, nft.Apply(ns, cfg.NAT)
+}
+
+func ExampleApply() {
+	own, err := os.Open("/proc/self/exe")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer own.Close()
+	_, err = plumb(own, &vmi.VirtualMachineInstance{}, network.Owner{UID: 107, GID: 107})
+	fmt.Println(err)
+	// Output: not the network namespace of another: ask for the kind of namespace: inappropriate ioctl for device
+}

@@ -1,0 +1,64 @@
+package link
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/podvisor/podvisor/network"
+	"github.com/podvisor/podvisor/network/networktest"
+)
+
+func TestCheckTakesNothingButTheNamespaceOfAnother(t *testing.T) {
+	require.NoError(t, Check(networktest.Namespace(t)))
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o644))
+	for _, path := range []string{"/proc/self/ns/mnt", "/proc/self/ns/user", "/proc/self", "/dev/null", file, ownNamespace} {
+		t.Run(path, func(t *testing.T) {
+			f, err := os.Open(path)
+			require.NoError(t, err)
+			defer f.Close()
+			require.ErrorIs(t, Check(f), ErrNamespace)
+		})
+	}
+}
+
+func TestNothingIsLeftInTheNamespace(t *testing.T) {
+	pod, _ := networktest.Pod(t)
+	for range 50 {
+		_, err := Observe(pod)
+		require.NoError(t, err)
+	}
+	theirs, err := pod.Stat()
+	require.NoError(t, err)
+	threads, err := filepath.Glob("/proc/self/task/*/ns/net")
+	require.NoError(t, err)
+	for _, path := range threads {
+		// Threads may end meanwhile.
+		if at, err := os.Stat(path); err == nil {
+			require.False(t, os.SameFile(at, theirs), "a thread stayed in the namespace")
+		}
+	}
+}
+
+func TestApplyInAPodThatIsNoneOfOurs(t *testing.T) {
+	pod := networktest.Namespace(t)
+	networktest.IP(t, pod, "link add tap0 type veth peer name other")
+	err := Apply(pod, network.Config{Links: []network.LinkConfig{
+		{Name: "tap0", Kind: network.Tap},
+		{Name: "eth0", Kind: network.Uplink, Index: 99},
+	}})
+	require.ErrorContains(t, err, `link tap0: there is one already, of the kind "veth" and not "tun"`)
+	require.ErrorContains(t, err, "link eth0: there is none with the index 99")
+}
+
+func TestATapDeviceOfAnotherOwnerIsReplaced(t *testing.T) {
+	pod, _ := networktest.Pod(t)
+	cfg := plan(t, pod, machine(bindings["masquerade"]))
+	require.NoError(t, Apply(pod, cfg))
+	cfg.Links[1].Owner = network.Owner{UID: 1275265131, GID: 1275265131}
+	require.NoError(t, Apply(pod, cfg))
+	require.Contains(t, string(text(t, pod, cfg)), "owner 1275265131:1275265131")
+}
