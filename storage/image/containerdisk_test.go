@@ -1,0 +1,121 @@
+package image
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/podvisor/podvisor/internal/testenv"
+	"github.com/podvisor/podvisor/storage"
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// tree makes files below a new folder. A name that ends in a slash is a folder,
+// a content that begins with -> is a link.
+func tree(t *testing.T, files map[string]string) string {
+	t.Helper()
+	root := t.TempDir()
+	for name, content := range files {
+		p := filepath.Join(root, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(p), 0o755))
+		switch {
+		case name[len(name)-1] == '/':
+			require.NoError(t, os.MkdirAll(p, 0o755))
+		case len(content) > 2 && content[:2] == "->":
+			require.NoError(t, os.Symlink(content[2:], p))
+		default:
+			require.NoError(t, os.WriteFile(p, []byte(content), 0o644))
+		}
+	}
+	return root
+}
+
+func TestTheImageOfAContainerDiskIsFound(t *testing.T) {
+	for name, tt := range map[string]struct {
+		files map[string]string
+		file  string
+		want  string
+	}{
+		"the one in /disk":          {map[string]string{"disk/a.img": "raw", "other": "x"}, "", "disk/a.img"},
+		"the one that is named":     {map[string]string{"disk/a.img": "raw", "b/c.img": "raw"}, "/b/c.img", "b/c.img"},
+		"one in /disk of several":   {map[string]string{"disk/a.img": "raw", "disk/b.img": "raw"}, "/disk/b.img", "disk/b.img"},
+		"the copy of the named one": {map[string]string{"disk/c.img": "raw"}, "/b/c.img", "disk/c.img"},
+		"whatever dots are in it":   {map[string]string{"b/c.img": "raw"}, "/x/../b//./c.img", "b/c.img"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := tree(t, tt.files)
+			got, err := ContainerDisk(root, tt.file)
+			require.NoError(t, err)
+			require.Equal(t, storage.Image{Path: filepath.Join(root, tt.want), Format: storage.Raw, SizeBytes: 3}, got)
+		})
+	}
+}
+
+func TestAContainerDiskThatIsNoneSaysWhatIsWrong(t *testing.T) {
+	outside := filepath.Join(t.TempDir(), "secret")
+	require.NoError(t, os.WriteFile(outside, []byte("secret"), 0o644))
+	for name, tt := range map[string]struct {
+		files map[string]string
+		file  string
+		says  string
+	}{
+		"no folder":            {map[string]string{"x": "y"}, "", "/disk is not there"},
+		"an empty folder":      {map[string]string{"disk/": ""}, "", "is empty"},
+		"two files":            {map[string]string{"disk/a": "x", "disk/b": "y"}, "", `holds "`},
+		"a folder in it":       {map[string]string{"disk/a/": ""}, "", "no regular file"},
+		"a link out":           {map[string]string{"disk/a": "->" + outside}, "", "symbolic link"},
+		"a link within":        {map[string]string{"disk/a": "->../b", "b": "x"}, "", "symbolic link"},
+		"a link as the folder": {map[string]string{"disk": "->/etc"}, "", "symbolic link"},
+		"a link on the way":    {map[string]string{"b": "->/etc"}, "/b/passwd", "symbolic link"},
+		"a name that leads up": {map[string]string{"disk/a": "x"}, "/../../../../etc/hostname", "is not there"},
+		"a missing file":       {map[string]string{"disk/a": "x"}, "/disk/b", "/disk/b is not there"},
+		"a name for terminals": {map[string]string{"disk/a\nb": "x"}, "", "cannot be printed"},
+		"an image with a base": {map[string]string{"disk/a": string(header(set64(8, 112)))}, "", "backing file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := ContainerDisk(tree(t, tt.files), tt.file)
+			require.ErrorIs(t, err, vmi.ErrInvalid)
+			require.ErrorContains(t, err, tt.says)
+		})
+	}
+}
+
+func TestAPipeInAContainerDiskBlocksNobody(t *testing.T) {
+	root := tree(t, map[string]string{"disk/": ""})
+	require.NoError(t, unix.Mkfifo(filepath.Join(root, "disk/pipe"), 0o644))
+	_, err := ContainerDisk(root, "")
+	require.ErrorIs(t, err, vmi.ErrInvalid)
+}
+
+func TestAMountInAContainerDiskIsOutside(t *testing.T) {
+	testenv.Root(t)
+	root := tree(t, map[string]string{"disk/": ""})
+	require.NoError(t, unix.Mount("none", filepath.Join(root, "disk"), "tmpfs", 0, ""))
+	t.Cleanup(func() { require.NoError(t, unix.Unmount(filepath.Join(root, "disk"), 0)) })
+	_, err := ContainerDisk(root, "")
+	require.ErrorIs(t, err, vmi.ErrInvalid)
+	require.ErrorContains(t, err, "leads out of the container disk")
+}
+
+func TestAContainerDiskThatIsNotMountedYetIsNotTheSpecsFault(t *testing.T) {
+	_, err := ContainerDisk(filepath.Join(t.TempDir(), "missing"), "")
+	require.ErrorIs(t, err, os.ErrNotExist)
+	require.NotErrorIs(t, err, vmi.ErrInvalid)
+}
+
+func FuzzContainerDisk(f *testing.F) {
+	f.Add("/disk/a")
+	f.Add("/../x")
+	f.Add("//proc/self/root/etc/passwd")
+	root := f.TempDir()
+	require.NoError(f, os.Mkdir(filepath.Join(root, "disk"), 0o755))
+	require.NoError(f, os.WriteFile(filepath.Join(root, "disk", "a"), []byte("raw"), 0o644))
+	f.Fuzz(func(t *testing.T, file string) {
+		if i, err := ContainerDisk(root, file); err == nil {
+			require.Equal(t, filepath.Join(root, "disk/a"), i.Path)
+		}
+	})
+}
