@@ -49,6 +49,9 @@ func (c Config) complete() (Config, error) {
 	if c.Nodes < 0 || c.Nodes > plan.MaxNodes {
 		return c, fmt.Errorf("invalid number of nodes %d: it must be 1 to %d", c.Nodes, plan.MaxNodes)
 	}
+	if c.Extent != plan.Full && c.Extent != plan.APIServer {
+		return c, fmt.Errorf("invalid extent %q: it must be %q or nothing", c.Extent, plan.APIServer)
+	}
 	if c.Out == nil {
 		c.Out = io.Discard
 	}

@@ -16,7 +16,7 @@ const mainPackage = "github.com/podvisor/podvisor/e2e/cmd/podvisor-cluster"
 
 // executable returns the program that is to be process 1: this one, if it can
 // be, else it is built, which takes a second when nothing has changed.
-func (c Config) executable(ctx context.Context) (string, error) {
+func (c Config) executable(ctx context.Context, s *steps) (string, error) {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Path == mainPackage {
 		return "/proc/self/exe", nil
 	}
@@ -24,6 +24,7 @@ func (c Config) executable(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	s.print("building %s", mainPackage)
 	bin := filepath.Join(c.Dir, "bin")
 	if err := os.MkdirAll(bin, 0o755); err != nil {
 		return "", err

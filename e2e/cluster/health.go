@@ -96,18 +96,17 @@ func (c *Cluster) logOf(name string) string {
 	return machine.LogPath(c.dir(c.plan.ControlPlane.Name), name)
 }
 
-// working says which programs work and which nodes have an address, as text.
+// working says which programs do what they should.
 func (c *Cluster) working() []string {
 	var done []string
-	for _, name := range c.machines() {
-		status, _ := machine.ReadStatus(c.dir(name))
+	for _, m := range append([]plan.Machine{c.plan.ControlPlane}, c.plan.Nodes...) {
+		status, _ := machine.ReadStatus(c.dir(m.Name))
 		for _, p := range status.Programs {
-			switch {
-			case slices.Contains(c.NodeNames(), p.Name):
-			case p.State == machine.Running:
-				done = append(done, fmt.Sprintf("%s: %s runs", name, p.Name))
+			switch program := m.Program(p.Name); {
 			case p.State == machine.Done:
-				done = append(done, fmt.Sprintf("%s: %s done", name, p.Name))
+				done = append(done, fmt.Sprintf("%s: %s done", m.Name, p.Name))
+			case p.State == machine.Running && program.Name != "" && !program.Once:
+				done = append(done, fmt.Sprintf("%s: %s runs", m.Name, p.Name))
 			}
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/podvisor/podvisor/e2e/cluster/machine"
 	"github.com/podvisor/podvisor/e2e/cluster/plan"
@@ -35,7 +36,7 @@ func (c Config) start(ctx context.Context, s *steps) error {
 		return err
 	}
 	s.print("programs: Kubernetes %s in %s", tools.Version, tools.Kubernetes)
-	executable, err := c.executable(ctx)
+	executable, err := c.executable(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -143,8 +144,28 @@ func (c Config) spawn(executable string, p plan.Plan, listener *net.TCPListener)
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start process 1: %w", err)
 	}
-	go func() { _ = cmd.Wait() }() // it ends when the cluster is removed; leave no zombie
-	return nil
+	ended := make(chan struct{})
+	go func() { // it ends when the cluster is removed; leave no zombie
+		_ = cmd.Wait()
+		close(ended)
+	}()
+	return c.awaitLock(ended)
+}
+
+// awaitLock waits until process 1 has taken its lock.
+func (c Config) awaitLock(ended <-chan struct{}) error {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if pid, err := machine.Holder(c.lockFile()); err != nil || pid != 0 {
+			return err
+		}
+		select {
+		case <-ended:
+			return fmt.Errorf("process 1 has ended; the end of %s:\n%s", c.initLog(), tail(c.initLog(), tailLines))
+		case <-tick.C:
+		}
+	}
 }
 
 func readPlan(dir string) (plan.Plan, error) {

@@ -84,7 +84,7 @@ func (c Config) reuse(ctx context.Context, s *steps) (*Cluster, error) {
 		s.print("cluster %s is running", c.Name)
 		return cluster, nil
 	}
-	s.print("cluster %s is not well, waiting for it to repair itself:\n%s", c.Name, indent(problems))
+	s.print("cluster %s is starting or repairing itself:\n%s", c.Name, indent(problems))
 	err = cluster.await(ctx, s, repairPatience)
 	if err == nil {
 		s.print("cluster %s is running again", c.Name)
@@ -100,8 +100,8 @@ func (c Config) reuse(ctx context.Context, s *steps) (*Cluster, error) {
 // await waits until the cluster is well and prints what begins to work. Its
 // error says what does not, with the ends of the logs.
 func (c *Cluster) await(ctx context.Context, s *steps, patience time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
+	enough := time.NewTimer(patience)
+	defer enough.Stop()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	seen := map[string]bool{}
@@ -116,29 +116,37 @@ func (c *Cluster) await(ctx context.Context, s *steps, patience time.Duration) e
 		if len(problems) == 0 {
 			return nil
 		}
-		if pid, err := machine.Holder(c.config.lockFile()); err == nil && pid == 0 && time.Since(s.begin) > time.Second {
-			return c.failure(problems)
+		if pid, err := machine.Holder(c.config.lockFile()); err == nil && pid == 0 {
+			return failure(problems)
 		}
 		select {
 		case <-ctx.Done():
-			return c.failure(c.Problems(context.WithoutCancel(ctx)))
+			return ctx.Err()
+		case <-enough.C:
+			return failure(problems)
 		case <-tick.C:
 		}
 	}
 }
 
-// failure is the error that a person can act on.
-func (c *Cluster) failure(problems []Problem) error {
+const (
+	// tailLines and tails bound what an error shows of the logs.
+	tailLines = 20
+	tails     = 3
+)
+
+// failure is an error that says what to look at, with the ends of the logs.
+func failure(problems []Problem) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "cluster %s is not well:\n%s", c.Name, indent(problems))
-	shown := 0
+	fmt.Fprintf(&b, "it is not well:\n%s", indent(problems))
+	shown := map[string]bool{}
 	for _, p := range problems {
-		if p.Log == "" || shown == 3 {
+		if p.Log == "" || shown[p.Log] || len(shown) == tails {
 			continue
 		}
-		if end := tail(p.Log, 20); end != "" {
+		shown[p.Log] = true
+		if end := tail(p.Log, tailLines); end != "" {
 			fmt.Fprintf(&b, "\nthe end of %s:\n%s", p.Log, end)
-			shown++
 		}
 	}
 	return errors.New(b.String())

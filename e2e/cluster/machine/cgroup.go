@@ -77,12 +77,12 @@ func (h hierarchy) adopt(parent, dir string) error {
 		if h.dir != "/sys/fs/cgroup" {
 			return nil
 		}
-		controllers, err := os.ReadFile(filepath.Join(parent, "cgroup.controllers"))
-		if err != nil {
-			return err
+		for _, controller := range []string{"cpu", "cpuset", "io", "memory", "pids"} {
+			if err := os.WriteFile(filepath.Join(parent, "cgroup.subtree_control"), []byte("+"+controller), 0o644); err != nil {
+				return fmt.Errorf("enable controller %s: %w", controller, err)
+			}
 		}
-		enable := "+" + strings.Join(strings.Fields(string(controllers)), " +")
-		return os.WriteFile(filepath.Join(parent, "cgroup.subtree_control"), []byte(enable), 0o644)
+		return nil
 	}
 	for _, name := range []string{"cpuset.cpus", "cpuset.mems"} {
 		value, err := os.ReadFile(filepath.Join(parent, name))

@@ -3,7 +3,9 @@ package machine
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"os"
@@ -33,7 +35,7 @@ const PlanFile = "plan.json"
 // given id, because then somebody has started the cluster anew meanwhile.
 func RunCluster(ctx context.Context, dir, id string, listener net.Listener, log *slog.Logger) error {
 	if os.Getpid() != 1 {
-		return fmt.Errorf("not process 1 of a namespace")
+		return errors.New("not process 1 of a namespace")
 	}
 	if err := Hold(filepath.Join(dir, LockFile)); err != nil {
 		return err
@@ -65,7 +67,7 @@ func RunCluster(ctx context.Context, dir, id string, listener net.Listener, log 
 	s.prepare = func(program plan.Program) (*syscall.SysProcAttr, func(int) error, error) {
 		for _, n := range p.Nodes {
 			if n.Name == program.Name {
-				return prepareNode(n)
+				return prepareNode(filepath.Join(dir, n.Name), n)
 			}
 		}
 		return &syscall.SysProcAttr{}, func(int) error { return nil }, nil
@@ -79,7 +81,10 @@ func RunCluster(ctx context.Context, dir, id string, listener net.Listener, log 
 func netAddress(m plan.Machine) string { return net.JoinHostPort(m.Address.Addr().String(), "6443") }
 
 // prepareNode removes what an earlier run of the node has left.
-func prepareNode(n plan.Machine) (*syscall.SysProcAttr, func(pid int) error, error) {
+func prepareNode(dir string, n plan.Machine) (*syscall.SysProcAttr, func(pid int) error, error) {
+	if err := os.Remove(filepath.Join(dir, statusFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, err
+	}
 	if err := RemoveCgroups(n.Cgroup); err != nil {
 		return nil, nil, err
 	}

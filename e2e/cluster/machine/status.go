@@ -46,13 +46,16 @@ type ProgramStatus struct {
 	Reason string `json:"reason,omitempty"`
 }
 
+// statusFile is the file in a machine's folder that says what runs.
+const statusFile = "status.json"
+
 // LogPath is the log of a program, given the folder of its machine.
 func LogPath(dir, program string) string { return filepath.Join(dir, "log", program+".log") }
 
 // ReadStatus reads what runs on the machine with the given folder. A machine
 // that has not started anything yet has an empty status.
 func ReadStatus(dir string) (Status, error) {
-	data, err := os.ReadFile(filepath.Join(dir, "status.json"))
+	data, err := os.ReadFile(filepath.Join(dir, statusFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return Status{}, nil
 	}
@@ -101,7 +104,7 @@ func (b *board) write() error {
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(b.dir, "status.json")
+	path := filepath.Join(b.dir, statusFile)
 	if err := os.WriteFile(path+".tmp", data, 0o644); err != nil {
 		return err
 	}

@@ -65,6 +65,16 @@ type Machine struct {
 	Programs []Program `json:"programs"`
 }
 
+// Program returns the program with the given name, or one without a name.
+func (m Machine) Program(name string) Program {
+	for _, p := range m.Programs {
+		if p.Name == name {
+			return p
+		}
+	}
+	return Program{}
+}
+
 // Program is one process that is kept running.
 type Program struct {
 	// Name is also the name of the log.

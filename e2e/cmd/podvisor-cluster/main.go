@@ -13,7 +13,7 @@ import (
 	"github.com/podvisor/podvisor/e2e/cluster"
 )
 
-const usage = `usage: podvisor-cluster COMMAND [--name NAME] [ARGUMENT...]
+const usage = `usage: podvisor-cluster COMMAND [FLAG...] [ARGUMENT...]
 
   up              start the cluster, or repair it, and wait until it is well
   down            remove the cluster and everything it has on this machine
@@ -22,7 +22,11 @@ const usage = `usage: podvisor-cluster COMMAND [--name NAME] [ARGUMENT...]
   kubectl ARG...  run kubectl in the cluster
   list            list the clusters
 
-The name is "dev" unless --name says otherwise. Root is needed.
+  --name NAME     the cluster's name; "dev" unless said
+  --nodes N       up: how many nodes it has; 2 unless said
+  --extent WHAT   up: "apiserver" starts etcd and kube-apiserver alone
+
+Flags come before arguments. Root is needed.
 `
 
 func main() {
@@ -47,7 +51,9 @@ func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet(args[0], flag.ExitOnError)
 	flags.Usage = func() { fmt.Fprint(os.Stderr, usage) }
 	c := cluster.Config{Out: os.Stdout}
-	flags.StringVar(&c.Name, "name", "", "name of the cluster")
+	flags.StringVar(&c.Name, "name", "", "")
+	flags.IntVar(&c.Nodes, "nodes", 0, "")
+	flags.StringVar((*string)(&c.Extent), "extent", "", "")
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
 	}

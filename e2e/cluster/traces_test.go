@@ -1,0 +1,89 @@
+package cluster_test
+
+import (
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/podvisor/podvisor/e2e/cluster"
+	"github.com/podvisor/podvisor/e2e/cluster/plan"
+)
+
+// traces are what a cluster could change on the machine that runs it.
+type traces struct {
+	links   []string
+	mounts  []string
+	sysctls map[string]string
+}
+
+// look sees the machine as it is.
+func look(t *testing.T) traces {
+	t.Helper()
+	l := traces{sysctls: map[string]string{}}
+	// Other tests may mount and link at the same time; look for the names that clusters use.
+	links, err := net.Interfaces()
+	require.NoError(t, err)
+	for _, link := range links {
+		if slices.Contains([]string{"br0", "n1", "n2", "cni0"}, link.Name) {
+			l.links = append(l.links, link.Name)
+		}
+	}
+	mounts, err := os.ReadFile("/proc/self/mounts")
+	require.NoError(t, err)
+	for line := range strings.Lines(string(mounts)) {
+		if strings.Contains(line, "podvisor") || strings.Contains(line, "kubelet") || strings.Contains(line, "containerd") {
+			l.mounts = append(l.mounts, line)
+		}
+	}
+	for _, name := range []string{"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops",
+		"kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes", "net/ipv4/ip_forward"} {
+		value, err := os.ReadFile(filepath.Join("/proc/sys", name))
+		require.NoError(t, err)
+		l.sysctls[name] = string(value)
+	}
+	return l
+}
+
+// requireGone checks that nothing is left of a cluster.
+func requireGone(t *testing.T, c cluster.Config, before traces) {
+	t.Helper()
+	require.Equal(t, before, look(t))
+	state := stateDir(t, c.Name)
+	require.NoDirExists(t, state)
+	require.NoFileExists(t, state+".lock")
+	require.Empty(t, processes(t, state, "/"+plan.Cgroup(c.Name)+"/"))
+	groups, err := filepath.Glob("/sys/fs/cgroup/*/" + plan.Cgroup(c.Name))
+	require.NoError(t, err)
+	require.Empty(t, groups)
+	require.NoDirExists(t, filepath.Join("/sys/fs/cgroup", plan.Cgroup(c.Name)))
+	for _, dir := range []string{"/var/lib/kubelet", "/etc/cni", "/opt/cni", "/run/cdi"} {
+		_, err := os.Stat(dir)
+		require.ErrorIs(t, err, fs.ErrNotExist, "a cluster makes no folder outside of its own")
+	}
+}
+
+// processes are the command lines that name the folder or belong to the group.
+func processes(t *testing.T, state, group string) []string {
+	t.Helper()
+	var found []string
+	all, err := filepath.Glob("/proc/[0-9]*")
+	require.NoError(t, err)
+	for _, p := range all {
+		args, err := os.ReadFile(p + "/cmdline")
+		if err != nil {
+			continue // it has ended
+		}
+		groups, _ := os.ReadFile(p + "/cgroup")
+		words := strings.Split(string(args), "\x00")
+		if strings.Contains(string(groups), group) || slices.ContainsFunc(words, func(w string) bool { return strings.Contains(w, state+"/") || w == state }) {
+			found = append(found, strings.Join(words, " "))
+		}
+	}
+	return found
+}
