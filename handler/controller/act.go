@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -51,7 +51,7 @@ func (c *Controller) do(ctx context.Context, key string, s *session, o handler.O
 	case handler.Put:
 		return c.put(ctx, key, s, o, a)
 	case handler.Tell:
-		c.tell(o.Instance, a.Event)
+		c.tell(ctx, o.Instance, a.Event)
 	default:
 		return fmt.Errorf("action %T is not known", a)
 	}
@@ -104,11 +104,18 @@ func essence(v *vmi.VirtualMachineInstance) *vmi.VirtualMachineInstance {
 	}
 }
 
+// writeTimeout is how long the API server may take to write a status.
+const writeTimeout = 10 * time.Second
+
 // report writes the status and, if that changed it, the events that go with it.
+// A write that was begun is completed even if the Controller ends: whether it
+// came about would not be known otherwise, and its event be lost.
 func (c *Controller) report(ctx context.Context, key string, s *session, o handler.Observed, p handler.Plan) error {
 	if p.Status == nil || equality.Semantic.DeepEqual(&o.Instance.Status, p.Status) {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
+	defer cancel()
 	changed := o.Instance.DeepCopy()
 	changed.Status = *p.Status
 	v, err := client.WriteStatus(ctx, c.config.Client.VirtualMachineInstances(o.Instance.Namespace), o.Instance, changed)
@@ -118,15 +125,7 @@ func (c *Controller) report(ctx context.Context, key string, s *session, o handl
 	s.wrote(o.Instance.ResourceVersion, v)
 	c.log.Info("wrote the status", "vmi", key, "phase", p.Status.Phase)
 	for _, e := range p.Events {
-		c.tell(o.Instance, e)
+		c.tell(ctx, o.Instance, e)
 	}
 	return nil
-}
-
-func (c *Controller) tell(v *vmi.VirtualMachineInstance, e handler.Event) {
-	kind := corev1.EventTypeNormal
-	if e.Warning {
-		kind = corev1.EventTypeWarning
-	}
-	c.events.Event(v, kind, e.Reason, e.Message)
 }

@@ -10,21 +10,14 @@ import (
 	"sync/atomic"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/record"
 
 	"github.com/podvisor/podvisor/handler"
 	"github.com/podvisor/podvisor/internal/reconcile"
-	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
 	"github.com/podvisor/podvisor/vmi/defaults"
 )
-
-// component is who an event comes from.
-const component = "virt-handler"
 
 // Config is what a Controller needs.
 type Config struct {
@@ -32,7 +25,7 @@ type Config struct {
 	Node string
 	// Client reads and writes machines. Required.
 	Client *client.Client
-	// Events takes events. Required.
+	// Events writes events. Required.
 	Events corev1client.EventsGetter
 	// Dial connects to the launcher of the pod with this UID. It must not follow
 	// a path that the pod can change; socket.Pods does not. Required.
@@ -52,8 +45,6 @@ type Controller struct {
 	informer cache.SharedIndexInformer
 	lister   client.Lister
 	loop     *reconcile.Loop
-	events   record.EventRecorder
-	sink     record.EventBroadcaster
 	synced   atomic.Bool
 
 	mu       sync.Mutex
@@ -63,7 +54,7 @@ type Controller struct {
 // New makes a Controller.
 func New(c Config) (*Controller, error) {
 	if c.Node == "" || c.Client == nil || c.Events == nil || c.Dial == nil {
-		return nil, errors.New("a node's controller needs the node's name, a client, a recorder of events and a way to reach launchers")
+		return nil, errors.New("a node's controller needs the node's name, a client, a writer of events and a way to reach launchers")
 	}
 	if c.Plumb == nil {
 		c.Plumb = Plumb
@@ -74,12 +65,7 @@ func New(c Config) (*Controller, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	scheme := runtime.NewScheme()
-	if err := vmi.AddToScheme(scheme); err != nil {
-		return nil, err
-	}
-	k := &Controller{config: c, log: c.Logger, sessions: map[string]*session{}, sink: record.NewBroadcaster()}
-	k.events = k.sink.NewRecorder(scheme, corev1.EventSource{Component: component, Host: c.Node})
+	k := &Controller{config: c, log: c.Logger, sessions: map[string]*session{}}
 	k.informer = c.Client.Informer(client.Selection{NodeName: c.Node})
 	k.lister = client.NewLister(k.informer)
 	k.loop = reconcile.New(reconcile.Config{Name: "machines", Do: k.reconcile, Workers: c.Workers, Logger: c.Logger})
@@ -106,8 +92,6 @@ func (c *Controller) Run(ctx context.Context) error {
 	}); err != nil {
 		return fmt.Errorf("watch machines: %w", err)
 	}
-	c.sink.StartRecordingToSink(&corev1client.EventSinkImpl{Interface: c.config.Events.Events("")})
-	defer c.sink.Shutdown()
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	wg.Go(func() { c.informer.RunWithContext(ctx) })

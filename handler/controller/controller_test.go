@@ -17,8 +17,7 @@ import (
 func TestAMachineRunsAndEnds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	var s *control.Server
-	s, _ = w.launch(control.State{Phase: control.Waiting}, obey(&s))
+	w.launch(control.State{Phase: control.Waiting}, obey)
 	c, _ := w.handle()
 	w.phase(vmi.Running)
 	v := w.machine()
@@ -53,8 +52,7 @@ func TestALauncherThatComesLateIsFound(t *testing.T) {
 	w := newWorld(t)
 	c, _ := w.handle()
 	w.eventually("looks for it", func() bool { return c.session(key) != nil })
-	var s *control.Server
-	s, _ = w.launch(control.State{Phase: control.Waiting}, obey(&s))
+	w.launch(control.State{Phase: control.Waiting}, obey)
 	w.phase(vmi.Running)
 	require.Equal(t, 1, w.patches())
 }
@@ -62,8 +60,7 @@ func TestALauncherThatComesLateIsFound(t *testing.T) {
 func TestARestartDisturbsNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	var s *control.Server
-	s, _ = w.launch(control.State{Phase: control.Waiting}, obey(&s))
+	s, _ := w.launch(control.State{Phase: control.Waiting}, obey)
 	_, stop := w.handle()
 	w.phase(vmi.Running)
 	for i := range 3 {
@@ -95,14 +92,13 @@ func TestAnEndThatNobodySawIsReported(t *testing.T) {
 func TestNothingIsConcludedFromALauncherThatIsGone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	var s *control.Server
-	s, kill := w.launch(control.State{Phase: control.Waiting}, obey(&s))
+	_, kill := w.launch(control.State{Phase: control.Waiting}, obey)
 	c, _ := w.handle()
 	w.phase(vmi.Running)
 	kill()
 	w.eventually("noticed", func() bool { return c.session(key).observe().Guest == nil })
 	require.Equal(t, vmi.Running, w.machine().Status.Phase)
-	s, _ = w.launch(running, obey(&s))
+	w.launch(running, obey)
 	w.eventually("connected again", func() bool { return len(w.puts()) == 2 })
 	require.Equal(t, 1, w.patches())
 }
@@ -110,8 +106,7 @@ func TestNothingIsConcludedFromALauncherThatIsGone(t *testing.T) {
 func TestAMachineThatVanishesIsLetGo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	var s *control.Server
-	s, _ = w.launch(control.State{Phase: control.Waiting}, obey(&s))
+	w.launch(control.State{Phase: control.Waiting}, obey)
 	c, _ := w.handle()
 	w.phase(vmi.Running)
 	w.api.mu.Lock()
@@ -125,8 +120,7 @@ func TestAConflictIsOvercome(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.api.conflicts = 2
-	var s *control.Server
-	s, _ = w.launch(control.State{Phase: control.Waiting}, obey(&s))
+	w.launch(control.State{Phase: control.Waiting}, obey)
 	w.handle()
 	w.phase(vmi.Running)
 	require.Equal(t, 3, w.patches())
@@ -137,8 +131,7 @@ func TestAFaultIsSaidOnceAndTakenBack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.plumbing = errors.New("no such link")
-	var s *control.Server
-	s, _ = w.launch(control.State{Phase: control.Waiting}, obey(&s))
+	w.launch(control.State{Phase: control.Waiting}, obey)
 	w.handle()
 	synchronized := func() *vmi.Condition { return w.machine().Status.Condition(vmi.ConditionSynchronized) }
 	w.eventually("said", func() bool { return synchronized() != nil })
@@ -161,7 +154,7 @@ func TestAFaultIsSaidOnceAndTakenBack(t *testing.T) {
 func TestARefusalIsSaid(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.launch(control.State{Phase: control.Waiting}, func(control.Desired) error {
+	w.launch(control.State{Phase: control.Waiting}, func(*control.Server, control.Desired) error {
 		return fmt.Errorf("%w: the disk has no bus", vmi.ErrInvalid)
 	})
 	w.handle()
@@ -175,7 +168,7 @@ func TestALauncherOfAnotherMachineIsNotObeyed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.change(func(v *vmi.VirtualMachineInstance) { v.UID = "another" })
-	w.launch(control.State{Phase: control.Waiting}, func(control.Desired) error { return nil })
+	w.launch(control.State{Phase: control.Waiting}, func(*control.Server, control.Desired) error { return nil })
 	w.handle()
 	w.eventually("said", func() bool { return w.machine().Status.Condition(vmi.ConditionSynchronized) != nil })
 	require.Empty(t, w.puts())

@@ -36,5 +36,5 @@ func Example() {
 	_ = run // needs a node
 	_, err := controller.New(controller.Config{})
 	fmt.Println(err)
-	// Output: a node's controller needs the node's name, a client, a recorder of events and a way to reach launchers
+	// Output: a node's controller needs the node's name, a client, a writer of events and a way to reach launchers
 }

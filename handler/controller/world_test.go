@@ -179,8 +179,6 @@ type world struct {
 
 	mu       sync.Mutex
 	desired  []control.Desired
-	server   *control.Server
-	onPut    func(control.Desired) error
 	plumbed  int
 	plumbing error
 }
@@ -224,7 +222,7 @@ func (w *world) plumb(context.Context, *control.Client, *vmi.VirtualMachineInsta
 
 // launch starts a launcher in the pod, which does as put says. It runs until the
 // returned function is called.
-func (w *world) launch(state control.State, put func(control.Desired) error) (server *control.Server, stop func()) {
+func (w *world) launch(state control.State, put func(*control.Server, control.Desired) error) (server *control.Server, stop func()) {
 	w.t.Helper()
 	l, err := net.Listen("unix", w.socket)
 	require.NoError(w.t, err)
@@ -234,7 +232,7 @@ func (w *world) launch(state control.State, put func(control.Desired) error) (se
 			w.mu.Lock()
 			w.desired = append(w.desired, d)
 			w.mu.Unlock()
-			return put(d)
+			return put(server, d)
 		},
 	})
 	server.Publish(state)
@@ -312,18 +310,15 @@ func (w *world) phase(p vmi.Phase) {
 
 var running = control.State{Phase: control.Running, Machine: "pc-q35-7.2", Disks: []control.Disk{{Name: "root", Target: "vda", SizeBytes: 5}}}
 
-// obey makes a launcher that starts when it is told to and ends when it is told
-// to.
-func obey(server **control.Server) func(control.Desired) error {
-	return func(d control.Desired) error {
-		if d.Stop != nil {
-			(*server).Publish(control.State{Phase: control.Stopping})
-			(*server).Publish(control.State{Phase: control.Ended, End: &control.End{Reason: control.Shutdown, Message: "the guest powered off"}})
-			return nil
-		}
-		(*server).Publish(running)
+// obey is a launcher that starts when it is told to and ends when it is told to.
+func obey(s *control.Server, d control.Desired) error {
+	if d.Stop != nil {
+		s.Publish(control.State{Phase: control.Stopping})
+		s.Publish(control.State{Phase: control.Ended, End: &control.End{Reason: control.Shutdown, Message: "the guest powered off"}})
 		return nil
 	}
+	s.Publish(running)
+	return nil
 }
 
 func ready(v *vmi.VirtualMachineInstance) corev1.ConditionStatus {
