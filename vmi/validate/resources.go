@@ -28,7 +28,11 @@ func memory(at *field.Path, d *vmi.DomainSpec) field.ErrorList {
 	if g.Cmp(minMemory) < 0 {
 		l = append(l, field.Invalid(guest, g.String(), "must be at least "+minMemory.String()))
 	}
-	if lim, ok := d.Resources.Limits[corev1.ResourceMemory]; ok && g.Cmp(lim) > 0 {
+	// Who asks for less than the limit has said that the guest will not use all
+	// that it sees.
+	lim, limited := d.Resources.Limits[corev1.ResourceMemory]
+	req, asked := d.Resources.Requests[corev1.ResourceMemory]
+	if limited && g.Cmp(lim) > 0 && (!asked || req.Cmp(lim) >= 0) {
 		l = append(l, field.Invalid(guest, g.String(), "must not be more than the memory limit, "+lim.String()))
 	}
 	return l

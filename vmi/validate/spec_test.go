@@ -67,6 +67,9 @@ func TestSpec(t *testing.T) {
 		{"too little memory", func(s *vmi.VirtualMachineInstanceSpec) { s.Domain.Memory.Guest = new(resource.MustParse("1k")) }, []string{dom + "memory.guest: FieldValueInvalid"}},
 		{"too little memory asked for", func(s *vmi.VirtualMachineInstanceSpec) { s.Domain.Resources.Requests = quantities("memory", "64") }, []string{dom + "resources.requests.memory: FieldValueInvalid"}},
 		{"a guest larger than its limit", func(s *vmi.VirtualMachineInstanceSpec) { s.Domain.Resources.Limits = quantities("memory", "64Mi") }, []string{dom + "memory.guest: FieldValueInvalid"}},
+		{"a guest larger than its limit that asks for less", func(s *vmi.VirtualMachineInstanceSpec) {
+			s.Domain.Resources = vmi.ResourceRequirements{Requests: quantities("memory", "8Mi"), Limits: quantities("memory", "64Mi")}
+		}, nil},
 		{"requests above their limits", func(s *vmi.VirtualMachineInstanceSpec) {
 			s.Domain.Resources = vmi.ResourceRequirements{Requests: quantities("memory", "2Gi", "cpu", "2"), Limits: quantities("memory", "1Gi", "cpu", "1")}
 		}, []string{dom + "resources.requests.memory: FieldValueInvalid", dom + "resources.requests.cpu: FieldValueInvalid"}},
