@@ -1,0 +1,164 @@
+package supervisor
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/podvisor/podvisor/launcher/control"
+)
+
+// It also gives the launchers of the tests that follow such a record.
+func TestALauncherMakesDoWithoutARecordOfWhatQEMUCanDo(t *testing.T) {
+	p := newPod(t, bootable())
+	p.run()
+	found, err := filepath.Glob(p.path("kubevirt-private/libvirt/cache/libvirt/qemu/cache/capabilities/*.xml"))
+	require.NoError(t, err)
+	require.NotEmpty(t, found)
+	for _, f := range found {
+		b, err := os.ReadFile(f)
+		require.NoError(t, err)
+		// As if it were from another machine.
+		b = setTime(setTime(b, "qemuctime", 1), "selfctime", 1)
+		require.NoError(t, os.WriteFile(filepath.Join(shared(), "share/podvisor/qemu-capabilities", filepath.Base(f)), b, 0o644))
+	}
+	p.tell("o")
+	p.ends(control.Shutdown, "the guest powered off")
+}
+
+func TestAGuestIsAskedToPowerOff(t *testing.T) {
+	p := newPod(t, bootable())
+	state, err := p.client.State(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, control.State{Phase: control.Waiting}, state)
+	p.run()
+	state, err = p.client.State(t.Context())
+	require.NoError(t, err)
+	require.True(t, state.Emulated)
+	require.Contains(t, state.Machine, "q35")
+	require.Equal(t, control.Disk{Name: "root", Target: "vda", SizeBytes: 1 << 20}, state.Disks[0])
+	require.Equal(t, control.Disk{Name: "empty", Target: "vdc", SizeBytes: 1 << 30}, state.Disks[2])
+
+	require.NoError(t, p.client.Put(t.Context(), control.Desired{Instance: machine(), Stop: &control.Stop{GracePeriodSeconds: 60}}))
+	p.says("power button pressed", 1)
+	p.ends(control.Shutdown, "the guest powered off")
+	require.Contains(t, p.console.String(), "powering off")
+}
+
+func TestTheEndOfAPodIsTheEndOfItsGuest(t *testing.T) {
+	p := newPod(t, bootable())
+	p.run()
+	p.kill(p.launcher, unix.SIGTERM)
+	p.says("power button pressed", 1)
+	p.ends(control.Shutdown, "the guest powered off")
+}
+
+func TestAGuestThatRebootsGoesOn(t *testing.T) {
+	p := newPod(t, bootable())
+	p.run()
+	qemu := p.process("qemu-system-x86_64")
+	p.tell("r")
+	p.says("test guest is up", 2)
+	p.phase(control.Running)
+	require.Equal(t, qemu, p.process("qemu-system-x86_64"))
+}
+
+func TestAGuestThatDoesNotListenIsSwitchedOff(t *testing.T) {
+	p := newPod(t, bootable())
+	p.run()
+	p.tell("d")
+	p.says("deaf now", 1)
+	require.NoError(t, p.client.Put(t.Context(), control.Desired{Instance: machine(), Stop: &control.Stop{GracePeriodSeconds: 1}}))
+	p.ends(control.Killed, "grace period")
+	require.NotContains(t, p.console.String(), "power button pressed")
+}
+
+func TestAShorterGracePeriodCounts(t *testing.T) {
+	p := newPod(t, bootable(), "GRACE=1h")
+	p.run()
+	p.tell("d")
+	p.says("deaf now", 1)
+	p.kill(p.launcher, unix.SIGTERM)
+	p.phase(control.Stopping)
+	require.NoError(t, p.client.Put(t.Context(), control.Desired{Instance: machine(), Stop: &control.Stop{}}))
+	p.ends(control.Killed, "grace period")
+}
+
+func TestAQEMUThatIsKilledHasCrashed(t *testing.T) {
+	p := newPod(t, bootable())
+	p.run()
+	p.kill(p.process("qemu-system-x86_64"), unix.SIGKILL)
+	p.ends(control.Crashed, "QEMU was killed by signal 9 (killed)")
+}
+
+func TestAGuestDoesNotNoticeTheDaemonsDeath(t *testing.T) {
+	p := newPod(t, bootable())
+	p.run()
+	qemu, libvirt := p.process("qemu-system-x86_64"), p.process("libvirtd")
+	p.kill(libvirt, unix.SIGKILL)
+	p.until("there is another daemon", func() bool { now := p.process("libvirtd"); return now != 0 && now != libvirt })
+	require.Equal(t, qemu, p.process("qemu-system-x86_64"))
+	p.phase(control.Running)
+
+	require.NoError(t, p.client.Put(t.Context(), control.Desired{Instance: machine(), Stop: &control.Stop{GracePeriodSeconds: 60}}))
+	p.says("power button pressed", 1)
+	p.ends(control.Shutdown, "the guest powered off")
+	require.Equal(t, 1, countOf(p.console.String(), "test guest is up"))
+}
+
+func TestAGuestMayPowerOffWhileTheDaemonIsAway(t *testing.T) {
+	p := newPod(t, bootable())
+	p.run()
+	p.kill(p.process("libvirtd"), unix.SIGKILL)
+	p.tell("o")
+	p.ends(control.Shutdown, "the guest powered off")
+}
+
+func TestAQEMUMayDieWhileTheDaemonIsAway(t *testing.T) {
+	p := newPod(t, bootable())
+	p.run()
+	qemu := p.process("qemu-system-x86_64")
+	p.kill(p.process("libvirtd"), unix.SIGKILL)
+	p.kill(qemu, unix.SIGABRT)
+	p.ends(control.Crashed, "QEMU was killed by signal 6")
+}
+
+func TestAMachineThatIsNeverWantedIsCancelled(t *testing.T) {
+	p := newPod(t, nil)
+	p.kill(p.launcher, unix.SIGTERM)
+	p.ends(control.Cancelled, "before the machine was started")
+}
+
+func TestAStopThatComesFirstCancels(t *testing.T) {
+	p := newPod(t, bootable())
+	require.NoError(t, p.client.Put(t.Context(), control.Desired{Instance: machine(), Stop: &control.Stop{GracePeriodSeconds: 60}}))
+	p.ends(control.Cancelled, "before the machine was started")
+}
+
+func TestAContainerDiskWithoutAnImageIsTheEnd(t *testing.T) {
+	p := newPod(t, nil)
+	require.NoError(t, p.client.Put(t.Context(), control.Desired{Instance: machine()}))
+	p.ends(control.NeverStarted, "volume root, container disk example/guest:1: the folder /disk is empty")
+}
+
+func TestWithoutKVMAMachineEndsUnlessEmulationIsAllowed(t *testing.T) {
+	p := newPod(t, bootable(), "EMULATION=")
+	require.NoError(t, p.client.Put(t.Context(), control.Desired{Instance: machine()}))
+	p.ends(control.NeverStarted, "/dev/kvm")
+}
+
+func TestNoProcessStaysDead(t *testing.T) {
+	p := newPod(t, bootable())
+	p.run()
+	p.until("every child lives", func() bool {
+		for _, pid := range children(p.launcher) {
+			if b, err := os.ReadFile(filepath.Join("/proc", itoa(pid), "stat")); err != nil || countOf(string(b), ") Z ") > 0 {
+				return false
+			}
+		}
+		return true
+	})
+}

@@ -1,0 +1,325 @@
+package supervisor
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podvisor/podvisor/internal/testenv"
+	"github.com/podvisor/podvisor/launcher/control"
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// guest is testdata/guest.s.
+const guest = "" +
+	"fa31c08ed88ed0bc007cfcfbba0206b80001efbe817ce85100f4bafd03ec" +
+	"a801741bbaf803ec3c6f74293c7274343c64750bc606807c01be937ce82d" +
+	"00803e807c0174d5ba0006edf6c40174ccbe9d7ce81700beb37ce81100ba" +
+	"0406b80020efebb7baf90cb006eeebafac08c0741050bafd03eca82074fb" +
+	"58baf803eeebebc300746573742067756573742069732075700a00646561" +
+	"66206e6f770a00706f77657220627574746f6e20707265737365640a0070" +
+	"6f776572696e67206f66660a00"
+
+// launch is set in the environment of a test binary that is to be a launcher.
+const launch = "PODVISOR_TEST_LAUNCHER"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(launch) == "" {
+		code := m.Run()
+		_ = os.RemoveAll(shared())
+		os.Exit(code)
+	}
+	grace, err := time.ParseDuration(os.Getenv("GRACE"))
+	if err != nil {
+		panic(err)
+	}
+	s, err := New(Config{
+		Namespace: "default", Name: "vm", UID: "6f1c2a3e-9a43-4f0e-8d2b-0c54a7b1e9d2",
+		GracePeriod: grace, AllowEmulation: os.Getenv("EMULATION") != "",
+		Console: os.Stdout, TerminationLog: "/run/termination-log",
+		Logger: slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	})
+	if err != nil {
+		panic(err)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	end, err := s.Run(ctx)
+	if err != nil || !end.Reason.Succeeded() {
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// sandbox turns a fresh set of namespaces into something like a launcher's pod
+// and becomes its first process.
+const sandbox = `
+set -e
+cd "$IMAGE"
+mount -t tmpfs -o mode=0755 tmpfs /run
+mkdir -p /run/kubevirt/sockets /run/kubevirt-private /run/kubevirt-ephemeral-disks /run/kubevirt/container-disks/root /run/drivers
+chown 107:107 /run/kubevirt/sockets /run/kubevirt-private /run/kubevirt-ephemeral-disks
+touch /run/termination-log && chmod 666 /run/termination-log
+mount --bind "$DISK" /run/kubevirt/container-disks/root
+mount --bind passwd /etc/passwd
+mount --bind group /etc/group
+mount -t overlay -o lowerdir=share:/usr/share overlay /usr/share
+ln -s /usr/lib/x86_64-linux-gnu/libvirt/connection-driver/libvirt_driver_qemu.so /run/drivers/
+export LIBVIRT_DRIVER_DIR=/run/drivers
+exec setpriv --reuid 107 --regid 107 --clear-groups --no-new-privs --bounding-set=-all --inh-caps=-all ./launcher
+`
+
+// shared is the folder with what the sandboxes of this test run share. It is not
+// in the folders of a test, which user 107 cannot enter.
+func shared() string {
+	return filepath.Join(os.TempDir(), fmt.Sprintf("podvisor-launcher-%d", os.Getpid()))
+}
+
+// prepared makes the image once: the launcher, the users, and libvirt's record
+// of what QEMU can do.
+var prepared = sync.OnceValue(func() error {
+	if err := os.MkdirAll(filepath.Join(shared(), "share", "podvisor", "qemu-capabilities"), 0o755); err != nil {
+		return err
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	if out, err := exec.Command("install", "-m", "0755", exe, filepath.Join(shared(), "launcher")).CombinedOutput(); err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	for name, line := range map[string]string{"passwd": "qemu:x:107:107::/:/bin/false\n", "group": "qemu:x:107:\n"} {
+		b, err := os.ReadFile("/etc/" + name)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(shared(), name), append(b, line...), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+})
+
+// pod is a launcher in a sandbox.
+type pod struct {
+	*testing.T
+	launcher int // its process
+	client   *control.Client
+	console  *text
+	log      *text
+	exited   chan int
+}
+
+// newPod starts a launcher whose container disk holds disk.
+func newPod(t *testing.T, disk map[string][]byte, env ...string) *pod {
+	t.Helper()
+	testenv.Root(t)
+	for _, name := range []string{"unshare", "setpriv", "qemu-img", daemonPath, qemuPath} {
+		testenv.Program(t, name)
+	}
+	require.NoError(t, prepared())
+	dir, err := os.MkdirTemp(shared(), "disk")
+	require.NoError(t, err)
+	require.NoError(t, os.Chmod(dir, 0o755))
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "disk"), 0o755))
+	for name, content := range disk {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "disk", name), content, 0o644))
+	}
+	p := &pod{T: t, console: &text{}, log: &text{}, exited: make(chan int, 1)}
+	cmd := exec.Command("unshare", "--mount", "--pid", "--net", "--ipc", "--fork", "--kill-child", "--mount-proc", "sh", "-c", sandbox)
+	cmd.Env = append(os.Environ(), append([]string{launch + "=1", "IMAGE=" + shared(), "DISK=" + dir, "GRACE=20s", "EMULATION=yes"}, env...)...)
+	cmd.Stdout, cmd.Stderr = p.console, p.log
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill() // its child, and with it everything in the sandbox, dies with it
+		if t.Failed() {
+			t.Logf("console:\n%s\nlog:\n%s", p.console, p.log)
+		}
+	})
+	go func() {
+		_ = cmd.Wait()
+		p.exited <- cmd.ProcessState.ExitCode()
+	}()
+	p.client = control.NewClient(func(ctx context.Context) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", p.path("kubevirt/sockets/launcher-sock"))
+	})
+	p.until("the launcher answers", func() bool {
+		if p.launcher = child(cmd.Process.Pid); p.launcher == 0 {
+			return false
+		}
+		_, err := p.client.State(t.Context())
+		return err == nil
+	})
+	return p
+}
+
+// path is a path in the launcher's /run.
+func (p *pod) path(name string) string { return fmt.Sprintf("/proc/%d/root/run/%s", p.launcher, name) }
+
+func (p *pod) until(what string, is func() bool) {
+	p.Helper()
+	for deadline := time.Now().Add(60 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			require.FailNow(p, "it never happened that "+what)
+		}
+	}
+}
+
+// says waits until the guest has written words n times.
+func (p *pod) says(words string, n int) {
+	p.Helper()
+	p.until("the guest says "+words, func() bool { return strings.Count(p.console.String(), words) >= n })
+}
+
+// tell writes to the guest's serial port.
+func (p *pod) tell(words string) {
+	p.Helper()
+	c, err := net.Dial("unix", p.path("kubevirt-private/6f1c2a3e-9a43-4f0e-8d2b-0c54a7b1e9d2/virt-serial0"))
+	require.NoError(p, err)
+	defer c.Close()
+	_, err = c.Write([]byte(words))
+	require.NoError(p, err)
+}
+
+// run puts the machine and waits until its guest is up.
+func (p *pod) run() {
+	p.Helper()
+	require.NoError(p, p.client.Put(p.Context(), control.Desired{Instance: machine()}))
+	p.phase(control.Running)
+	p.says("test guest is up", 1)
+}
+
+func (p *pod) phase(want control.Phase) {
+	p.Helper()
+	p.until("the phase is "+string(want), func() bool {
+		s, err := p.client.State(p.Context())
+		require.NoError(p, err)
+		require.True(p, s.Phase != control.Ended || want == control.Ended, "%+v", s.End)
+		return s.Phase == want
+	})
+}
+
+// ends waits for the end and checks it, and that the exit code and the
+// termination log say the same.
+func (p *pod) ends(want control.EndReason, message string) {
+	p.Helper()
+	log, err := os.Open(p.path("termination-log"))
+	require.NoError(p, err)
+	defer log.Close()
+	var last control.State
+	for s, err := range p.client.Watch(p.Context()) {
+		require.NoError(p, err)
+		last = s
+	}
+	require.NotNil(p, last.End)
+	require.Equal(p, want, last.End.Reason, last.End.Message)
+	require.Contains(p, last.End.Message, message)
+	code := <-p.exited
+	require.Equal(p, want.Succeeded(), code == 0, "exit code %d", code)
+	b := make([]byte, 4096)
+	n, _ := log.ReadAt(b, 0)
+	require.Equal(p, fmt.Sprintf("%s: %s\n", want, oneLine(last.End.Message)), string(b[:n]))
+}
+
+// process is the child of the launcher that runs the program, or 0.
+func (p *pod) process(program string) int {
+	for _, pid := range children(p.launcher) {
+		b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+		if strings.HasPrefix(program, strings.TrimSpace(string(b))) && len(bytes.TrimSpace(b)) > 0 {
+			return pid
+		}
+	}
+	return 0
+}
+
+func (p *pod) kill(pid int, s unix.Signal) {
+	p.Helper()
+	require.NotZero(p, pid)
+	require.NoError(p, unix.Kill(pid, s))
+}
+
+func child(parent int) int {
+	if c := children(parent); len(c) > 0 {
+		return c[0]
+	}
+	return 0
+}
+
+func children(parent int) []int {
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	var all []int
+	for _, path := range stats {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			continue
+		}
+		fields := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
+		if pp, _ := strconv.Atoi(string(fields[1])); pp == parent {
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+			all = append(all, pid)
+		}
+	}
+	return all
+}
+
+// machine has a boot disk, a seed and an empty disk.
+func machine() *vmi.VirtualMachineInstance {
+	v := &vmi.VirtualMachineInstance{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "vm", UID: "6f1c2a3e-9a43-4f0e-8d2b-0c54a7b1e9d2"}}
+	v.Spec.Domain.Memory = &vmi.Memory{Guest: new(resource.MustParse("32Mi"))}
+	virtio := &vmi.DiskTarget{Bus: vmi.DiskBusVirtio}
+	v.Spec.Domain.Devices.Disks = []vmi.Disk{{Name: "root", Disk: virtio}, {Name: "seed", Disk: virtio}, {Name: "empty", Disk: virtio}}
+	v.Spec.Volumes = []vmi.Volume{
+		{Name: "root", VolumeSource: vmi.VolumeSource{ContainerDisk: &vmi.ContainerDisk{Image: "example/guest:1"}}},
+		{Name: "seed", VolumeSource: vmi.VolumeSource{CloudInitNoCloud: &vmi.CloudInitNoCloud{UserData: "#!/bin/sh"}}},
+		{Name: "empty", VolumeSource: vmi.VolumeSource{EmptyDisk: &vmi.EmptyDisk{Capacity: resource.MustParse("1Gi")}}},
+	}
+	return v
+}
+
+// bootable is a disk with the guest in its boot sector.
+func bootable() map[string][]byte {
+	code, err := hex.DecodeString(guest)
+	if err != nil {
+		panic(err)
+	}
+	disk := make([]byte, 1<<20)
+	copy(disk, code)
+	disk[510], disk[511] = 0x55, 0xaa
+	return map[string][]byte{"guest.img": disk}
+}
+
+// text is a buffer that may be read while it is written.
+type text struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (t *text) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.b.Write(b)
+}
+
+func (t *text) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.b.String()
+}

@@ -1,0 +1,45 @@
+package supervisor
+
+import (
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/podvisor/podvisor/internal/testenv"
+)
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+func countOf(s, words string) int { return strings.Count(s, words) }
+
+func TestTheReaperTakesOrphansAndLeavesChildrenAlone(t *testing.T) {
+	testenv.Program(t, "setsid")
+	r, err := newReaper()
+	require.NoError(t, err)
+	go r.run(t.Context())
+
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for range 25 {
+				if err := exec.Command("true").Run(); err != nil {
+					t.Error("os/exec lost its child: ", err)
+				}
+			}
+		})
+	}
+	for range 10 {
+		// The shell leaves a process in a session of its own behind.
+		out, err := exec.Command("sh", "-c", "setsid sh -c 'exit 7' >/dev/null & echo $!").Output()
+		require.NoError(t, err)
+		pid, err := strconv.Atoi(strings.TrimSpace(string(out)))
+		require.NoError(t, err)
+		s := <-r.exited(pid)
+		require.Equal(t, 7, s.ExitStatus())
+	}
+	all.Wait()
+}
