@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/podvisor/podvisor/network"
 	"github.com/podvisor/podvisor/network/networktest"
@@ -61,4 +62,32 @@ func TestATapDeviceOfAnotherOwnerIsReplaced(t *testing.T) {
 	cfg.Links[1].Owner = network.Owner{UID: 1275265131, GID: 1275265131}
 	require.NoError(t, Apply(pod, cfg))
 	require.Contains(t, string(text(t, pod, cfg)), "owner 1275265131:1275265131")
+}
+
+func TestATapDeviceInUseIsLeftAlone(t *testing.T) {
+	for name, flags := range map[string]uint16{
+		"by a card that knows offloads": unix.IFF_TAP | unix.IFF_NO_PI | unix.IFF_VNET_HDR,
+		"by one that does not":          unix.IFF_TAP | unix.IFF_NO_PI,
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod, _ := networktest.Pod(t)
+			cfg := plan(t, pod, machine(bindings["masquerade"]))
+			require.NoError(t, Apply(pod, cfg))
+			before, err := Observe(pod)
+			require.NoError(t, err)
+			networktest.In(t, pod, func() {
+				fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC, 0)
+				require.NoError(t, err)
+				t.Cleanup(func() { unix.Close(fd) })
+				req, err := unix.NewIfreq("tap0")
+				require.NoError(t, err)
+				req.SetUint16(flags)
+				require.NoError(t, unix.IoctlIfreq(fd, unix.TUNSETIFF, req))
+			})
+			require.NoError(t, Apply(pod, cfg))
+			after, err := Observe(pod)
+			require.NoError(t, err)
+			require.Equal(t, before, after)
+		})
+	}
 }

@@ -88,7 +88,8 @@ func observeAddresses(h *netlink.Handle, s *network.State) error {
 	}
 	for _, a := range addresses {
 		p := prefix(a.IPNet)
-		if l := indexed(s, a.LinkIndex); l != nil && !(p.Addr().Is6() && p.Addr().IsLinkLocalUnicast()) {
+		linkLocal6 := p.Addr().Is6() && p.Addr().IsLinkLocalUnicast()
+		if l := indexed(s, a.LinkIndex); l != nil && !linkLocal6 {
 			l.Addresses = append(l.Addresses, p)
 		}
 	}
@@ -129,7 +130,8 @@ func observeRoutes(h *netlink.Handle, s *network.State) error {
 		}
 		switch r.Table {
 		case unix.RT_TABLE_MAIN:
-			if !got.Destination.Addr().IsLinkLocalUnicast() || got.Destination.Addr().Is4() {
+			// Every link has the one to the link-local addresses of IPv6.
+			if got.Destination.Addr().Is4() || !got.Destination.Addr().IsLinkLocalUnicast() {
 				l.Routes = append(l.Routes, got)
 			}
 		case network.RememberTable:

@@ -44,11 +44,11 @@ func createTap(name string, owner network.Owner) error {
 	return nil
 }
 
-// tapOwner is who may open a tap device, or nil if QEMU could not open it as we
-// want it.
+// tapOwner is who may open a tap device, or nil if QEMU cannot open it with one
+// queue. Whoever opens the device chooses its other flags anew, so those say
+// nothing.
 func tapOwner(t *netlink.Tuntap) *network.Owner {
-	const flags = netlink.TUNTAP_NO_PI | netlink.TUNTAP_VNET_HDR
-	if t.Mode != netlink.TUNTAP_MODE_TAP || t.Flags&^netlink.TUNTAP_ONE_QUEUE != flags || t.NonPersist {
+	if t.Mode != netlink.TUNTAP_MODE_TAP || t.Flags&netlink.TUNTAP_MULTI_QUEUE != 0 {
 		return nil
 	}
 	return &network.Owner{UID: t.Owner, GID: t.Group}

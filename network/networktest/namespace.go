@@ -51,16 +51,20 @@ func apart(t testing.TB, f func() error) {
 	t.Helper()
 	done := make(chan error)
 	go func() {
+		err := errors.New("the test failed in the namespace")
+		// A failed requirement ends the goroutine, not the test that waits for it.
+		defer func() { done <- err }()
 		runtime.LockOSThread()
-		own, err := os.Open(current)
-		if err == nil {
-			defer own.Close()
-			err = errors.Join(f(), unix.Setns(int(own.Fd()), unix.CLONE_NEWNET))
+		own, failed := os.Open(current)
+		if failed != nil {
+			err = failed
+			return
 		}
-		if err == nil {
+		defer own.Close()
+		failed = f()
+		if err = errors.Join(failed, unix.Setns(int(own.Fd()), unix.CLONE_NEWNET)); err == nil {
 			runtime.UnlockOSThread()
 		}
-		done <- err
 	}()
 	require.NoError(t, <-done)
 }

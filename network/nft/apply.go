@@ -20,11 +20,14 @@ func Apply(ns *os.File, n network.NAT) error {
 	if err != nil {
 		return fmt.Errorf("open nftables: %w", err)
 	}
-	for _, family := range []nftables.TableFamily{nftables.TableFamilyIPv4, nftables.TableFamilyIPv6} {
-		// What is not there cannot be deleted, so it is added first.
-		t := &nftables.Table{Name: tableName, Family: family}
-		c.AddTable(t)
-		c.DelTable(t)
+	have, err := c.ListTables()
+	if err != nil {
+		return fmt.Errorf("list the nftables tables: %w", err)
+	}
+	for _, t := range have {
+		if t.Name == tableName && (t.Family == nftables.TableFamilyIPv4 || t.Family == nftables.TableFamilyIPv6) {
+			c.DelTable(t)
+		}
 	}
 	for _, t := range tables(n) {
 		if err := t.add(c); err != nil {
