@@ -2,8 +2,10 @@ package libvirt
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
+	"sync"
 
 	golibvirt "github.com/digitalocean/go-libvirt"
 )
@@ -19,7 +21,7 @@ func Dial(ctx context.Context, socket string) (*Connection, error) {
 	c := &Connection{rpc: golibvirt.NewWithDialer(d)}
 	err := wait(ctx, func() error { return c.rpc.ConnectToURI(golibvirt.QEMUSession) })
 	if err != nil {
-		return nil, fmt.Errorf("connect to libvirt at %s: %w", socket, err)
+		return nil, errors.Join(fmt.Errorf("connect to libvirt at %s: %w", socket, err), d.close())
 	}
 	return c, nil
 }
@@ -28,14 +30,30 @@ func Dial(ctx context.Context, socket string) (*Connection, error) {
 type dialer struct {
 	ctx    context.Context
 	socket string
+
+	mu   sync.Mutex
+	conn net.Conn
+}
+
+// close ends a connection that came to nothing.
+func (d *dialer) close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.conn == nil {
+		return nil
+	}
+	return d.conn.Close()
 }
 
 // Dial implements the library's interface.
 func (d *dialer) Dial() (net.Conn, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	conn, err := (&net.Dialer{}).DialContext(d.ctx, "unix", d.socket)
 	if err != nil {
 		return nil, err
 	}
+	d.conn = conn
 	return conn, nil
 }
 

@@ -1,0 +1,94 @@
+package libvirt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	golibvirt "github.com/digitalocean/go-libvirt"
+	"github.com/stretchr/testify/require"
+
+	"github.com/podvisor/podvisor/vmi"
+)
+
+func TestErrorsHaveClasses(t *testing.T) {
+	for _, tt := range []struct {
+		code               golibvirt.ErrorNumber
+		notFound, terminal bool
+	}{
+		{golibvirt.ErrNoDomain, true, false},
+		{golibvirt.ErrXMLError, false, true},
+		{golibvirt.ErrConfigUnsupported, false, true},
+		{golibvirt.ErrInternalError, false, false},
+		{golibvirt.ErrOperationFailed, false, false},
+	} {
+		err := fmt.Errorf("again: %w", failure("create", "ns_vm", golibvirt.Error{Code: uint32(tt.code), Message: "why"}))
+		require.Equal(t, tt.notFound, errors.Is(err, ErrNotFound), tt.code)
+		require.Equal(t, tt.terminal, errors.Is(err, vmi.ErrInvalid), tt.code)
+		require.EqualError(t, err, "again: create domain ns_vm: why")
+	}
+	require.NoError(t, failure("create", "ns_vm", nil))
+	require.ErrorIs(t, failure("create", "ns_vm", context.DeadlineExceeded), context.DeadlineExceeded)
+}
+
+func TestEventsAreTranslated(t *testing.T) {
+	for _, tt := range []struct {
+		event  golibvirt.DomainEventType
+		detail int32
+		want   EventKind
+	}{
+		{golibvirt.DomainEventStarted, int32(golibvirt.DomainEventStartedBooted), Started},
+		{golibvirt.DomainEventSuspended, int32(golibvirt.DomainEventSuspendedIoerror), Suspended},
+		{golibvirt.DomainEventResumed, int32(golibvirt.DomainEventResumedUnpaused), Resumed},
+		{golibvirt.DomainEventStopped, int32(golibvirt.DomainEventStoppedShutdown), PoweredOff},
+		{golibvirt.DomainEventStopped, int32(golibvirt.DomainEventStoppedDestroyed), Destroyed},
+		{golibvirt.DomainEventStopped, int32(golibvirt.DomainEventStoppedFailed), Failed},
+		{golibvirt.DomainEventStopped, int32(golibvirt.DomainEventStoppedCrashed), Failed},
+		{golibvirt.DomainEventCrashed, 0, Failed},
+		{golibvirt.DomainEventShutdown, 0, ""},
+		{golibvirt.DomainEventDefined, 0, ""},
+	} {
+		require.Equal(t, tt.want, eventKind(tt.event, tt.detail), "%v %d", tt.event, tt.detail)
+	}
+}
+
+func TestWithoutADaemonNothingIsReached(t *testing.T) {
+	_, err := Dial(t.Context(), filepath.Join(t.TempDir(), "libvirt-sock"))
+	require.ErrorIs(t, err, syscall.ENOENT)
+}
+
+func TestADaemonThatDoesNotAnswerHoldsNobodyUp(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "libvirt-sock")
+	l, err := net.Listen("unix", socket)
+	require.NoError(t, err)
+	defer l.Close()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("it took too long")
+	go func() {
+		conn, err := l.Accept()
+		if err == nil {
+			defer conn.Close()
+		}
+		cancel(why)
+		<-t.Context().Done()
+	}()
+	_, err = Dial(ctx, socket)
+	require.ErrorIs(t, err, why)
+}
+
+func ExampleDial() {
+	ctx := context.Background()
+	c, err := Dial(ctx, "/run/user/107/libvirt/libvirt-sock")
+	if err != nil {
+		fmt.Println("no daemon")
+		return
+	}
+	defer c.Close()
+	state, err := c.State(ctx, "default_hello")
+	fmt.Println(state, err)
+	// Output: no daemon
+}
