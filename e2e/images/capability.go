@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"syscall"
 	"time"
 )
@@ -66,14 +65,7 @@ func probe(ctx context.Context, root string) (map[string][]byte, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	// Namespaces of its own: /proc is mounted for this alone, QEMU goes with the
-	// daemon, and neither reaches a network. The shell ends up being the daemon.
-	cmd := exec.CommandContext(ctx, "unshare", "--mount", "--pid", "--net", "--ipc", "--fork", "--kill-child", "sh", "-ec",
-		`mount -t proc proc "$0/proc"; exec setpriv --no-new-privs chroot --userspec="$1" "$0" /usr/sbin/libvirtd`,
-		root, fmt.Sprintf("%d:%[1]d", diskOwner))
-	cmd.Dir = "/"
-	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + home, "XDG_RUNTIME_DIR=" + home, "XDG_CONFIG_HOME=" + home,
-		"XDG_CACHE_HOME=" + home, "XDG_DATA_HOME=" + home, "XDG_STATE_HOME=" + home}
+	cmd := daemon(ctx, root, home)
 	said, err := os.Create(filepath.Join(root, "tmp", "log"))
 	if err != nil {
 		return nil, err
@@ -90,6 +82,22 @@ func probe(ctx context.Context, root string) (map[string][]byte, error) {
 		<-ended
 	}()
 	return awaitFiles(ctx, cacheDir, ended, said.Name())
+}
+
+// daemon is the command of libvirtd in a root that prepareProbe has prepared, as the
+// user that it is in a pod and without any capability.
+func daemon(ctx context.Context, root, home string) *exec.Cmd {
+	// Namespaces of its own: /proc and /sys are mounted for this alone, the daemon and QEMU go
+	// with the shell, and nothing reaches a network. The shell stays as process 1
+	// because QEMU, a daemon here, becomes its child: libvirt waits twenty seconds for
+	// a QEMU that has ended and that nobody reaps.
+	cmd := exec.CommandContext(ctx, "unshare", "--mount", "--pid", "--net", "--ipc", "--fork", "--kill-child", "sh", "-ec",
+		`mount -t proc proc "$0/proc"; mount -t sysfs -o ro sys "$0/sys"; setpriv --no-new-privs chroot --userspec="$1" "$0" /usr/sbin/libvirtd & wait $!`,
+		root, fmt.Sprintf("%d:%[1]d", diskOwner))
+	cmd.Dir = "/"
+	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + home, "XDG_RUNTIME_DIR=" + home, "XDG_CONFIG_HOME=" + home,
+		"XDG_CACHE_HOME=" + home, "XDG_DATA_HOME=" + home, "XDG_STATE_HOME=" + home}
+	return cmd
 }
 
 // awaitFiles waits for the daemon to write its cache, which it does in one rename.
@@ -155,26 +163,4 @@ func prepareProbe(root, home string) error {
 	return filepath.Walk(dir, func(name string, _ os.FileInfo, err error) error {
 		return errors.Join(err, os.Chown(name, diskOwner, diskOwner))
 	})
-}
-
-// writeDir writes the tree below a folder.
-func (t tree) writeDir(root string) error {
-	for _, name := range t.sorted() {
-		n, file := t[name], filepath.Join(root, name)
-		var err error
-		switch {
-		case n.Folder:
-			if err = os.MkdirAll(file, 0o755); err == nil {
-				err = os.Chmod(file, os.FileMode(n.Mode&0o777)|map[bool]os.FileMode{true: os.ModeSticky}[n.Mode&0o1000 != 0])
-			}
-		case n.Link != "":
-			err = os.Symlink(n.Link, file)
-		default:
-			err = os.WriteFile(file, n.Content, os.FileMode(n.Mode))
-		}
-		if err != nil {
-			return fmt.Errorf("write %s: %w", strconv.Quote(name), err)
-		}
-	}
-	return nil
 }

@@ -3,10 +3,14 @@ package images
 import (
 	"archive/tar"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
+	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -144,4 +148,31 @@ func (t tree) writeTar(w io.Writer) error {
 // sorted returns all paths, folders before what is in them.
 func (t tree) sorted() []string {
 	return slices.Sorted(maps.Keys(t))
+}
+
+// writeDir writes the tree below a folder.
+func (t tree) writeDir(root string) error {
+	for _, name := range t.sorted() {
+		n, file := t[name], filepath.Join(root, name)
+		var err error
+		switch {
+		case n.Folder:
+			mode := fs.FileMode(n.Mode & 0o777)
+			if n.Mode&0o1000 != 0 {
+				mode |= fs.ModeSticky
+			}
+			err = errors.Join(os.MkdirAll(file, 0o755), os.Chmod(file, mode))
+		case n.Link != "":
+			err = os.Symlink(n.Link, file)
+		default:
+			err = os.WriteFile(file, n.Content, fs.FileMode(n.Mode))
+		}
+		if err == nil {
+			err = os.Lchown(file, n.UID, n.GID)
+		}
+		if err != nil {
+			return fmt.Errorf("write %s: %w", name, err)
+		}
+	}
+	return nil
 }
