@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -54,13 +55,23 @@ func (k *Controller) do(ctx context.Context, o *instance.Observed, a scheduler.A
 		log.Info("delete the pod", "pod", a.Name)
 		return k.deletePod(ctx, o.VMI.Namespace, a)
 	case scheduler.WriteStatus:
-		log.Info("write the status", "phase", a.Status.Phase, "reason", a.Status.Reason, "node", a.Status.NodeName)
+		log.Info("write the status", "phase", a.Status.Phase, "node", a.Status.NodeName, "why", why(&a.Status))
 		return k.writeStatus(ctx, o, a.Status)
 	case scheduler.Emit:
 		k.events.Event(reference(o.VMI), a.Type, a.Reason, shorten(a.Message))
 		return nil
 	}
 	return fmt.Errorf("unknown action %T", a)
+}
+
+// why is the reason that the status gives for not being better.
+func why(s *vmi.VirtualMachineInstanceStatus) string {
+	for _, t := range []vmi.ConditionType{vmi.ConditionSynchronized, vmi.ConditionPodScheduled} {
+		if c := s.Condition(t); c != nil && c.Status == corev1.ConditionFalse {
+			return c.Reason
+		}
+	}
+	return s.Reason
 }
 
 // finalizers writes the machine's finalizers, unless it changed in between.
@@ -98,8 +109,12 @@ func (k *Controller) createPod(ctx context.Context, o *instance.Observed, p *cor
 	created, err := k.cfg.Kube.CoreV1().Pods(p.Namespace).Create(ctx, p, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
 		created, err = k.pod(ctx, types.NamespacedName{Namespace: p.Namespace, Name: p.Name})
-		if err == nil && created != nil && !pod.Owned(created, o.VMI) {
-			return &refusal{Finding: scheduler.Finding{Reason: instance.PodNameTaken, Message: fmt.Sprintf("a pod that does not belong to this machine has the name %s; delete it", p.Name)}}
+		switch {
+		case err != nil:
+		case created == nil:
+			err = errors.New("it was there and is gone")
+		case !pod.Owned(created, o.VMI):
+			return &refusal{Finding: instance.Taken(p.Name)}
 		}
 	}
 	switch {

@@ -52,12 +52,17 @@ func create(o Observed) scheduler.Plan {
 
 // taken waits until the pod that took the name is gone.
 func taken(o Observed) scheduler.Plan {
-	p := pending(o, scheduler.Finding{
-		Reason:  PodNameTaken,
-		Message: fmt.Sprintf("a pod that does not belong to this machine has the name %s; delete it", o.Pod.Name),
-	})
+	p := pending(o, Taken(o.Pod.Name))
 	p.Recheck = nameDelay
 	return p
+}
+
+// Taken is the finding that a pod which is not the machine's has the name.
+func Taken(name string) scheduler.Finding {
+	return scheduler.Finding{
+		Reason:  PodNameTaken,
+		Message: fmt.Sprintf("a pod that does not belong to this machine has the name %s; delete it", name),
+	}
 }
 
 // pending says why there is no pod, once.

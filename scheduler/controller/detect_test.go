@@ -1,0 +1,40 @@
+package controller
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/version"
+
+	"github.com/podvisor/podvisor/scheduler/pod"
+)
+
+type fixed version.Info
+
+func (f fixed) ServerVersion() (*version.Info, error) { v := version.Info(f); return &v, nil }
+
+func TestContainerDisks(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, wanted, major, minor string
+		want                       pod.ContainerDisks
+	}{
+		{"a cluster that has image volumes", "auto", "1", "35", pod.ImageVolume},
+		{"nothing said is auto", "", "1", "37", pod.ImageVolume},
+		{"a provider's sign behind the version", "auto", "1", "35+", pod.ImageVolume},
+		{"a cluster without image volumes", "auto", "1", "34", pod.InitCopy},
+		{"a version that nobody can read", "auto", "1", "next", pod.InitCopy},
+		{"image volumes by the will of the administrator", "image-volume", "1", "31", pod.ImageVolume},
+		{"copies by the will of the administrator", "init-copy", "1", "37", pod.InitCopy},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got, err := ContainerDisks(tt.wanted, fixed{Major: tt.major, Minor: tt.minor})
+			require.NoError(t, err)
+			require.Equal(t, tt.want, got)
+		})
+	}
+	_, err := ContainerDisks("floppy", fixed{})
+	require.ErrorContains(t, err, "must be auto, image-volume or init-copy")
+}
