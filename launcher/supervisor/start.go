@@ -43,6 +43,7 @@ func (s *Supervisor) start(ctx context.Context, desired control.Desired) (contro
 	if err != nil {
 		return control.State{}, err
 	}
+	s.config.Logger.Debug("the disks are made")
 	if host.Disks, err = examine(attachments); err != nil {
 		return control.State{}, err
 	}
@@ -62,6 +63,7 @@ func (s *Supervisor) start(ctx context.Context, desired control.Desired) (contro
 	if err := ctx.Err(); err != nil {
 		return control.State{}, err
 	}
+	s.config.Logger.Debug("the daemon is ready and the domain is built")
 	return s.create(context.WithoutCancel(ctx), conn, d, control.State{
 		Emulated: !host.KVM,
 		Machine:  d.OS.Type.Machine,
