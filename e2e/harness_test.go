@@ -1,9 +1,9 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"testing"
@@ -221,18 +221,22 @@ func (s space) console(v *vmi.VirtualMachineInstance) string {
 	return s.kubectl("logs", s.pod(v).Name, "-c", vmi.ComputeContainer)
 }
 
-// follow reads the machine's console until its end, which the pod's log does
-// not outlive. The function that it returns waits for the end and returns all.
-func (s space) follow(v *vmi.VirtualMachineInstance) func() string {
+// keepConsole opens the log file of the machine's console on its node. The
+// function that it returns reads all of it, also after the pod is gone: the API
+// would not give the last lines of a pod that is deleted as soon as it ends.
+func (s space) keepConsole(v *vmi.VirtualMachineInstance) func() string {
 	s.t.Helper()
-	var out bytes.Buffer
-	c := world.kubectl.Command(s.t.Context(), "-n", s.name, "logs", "-f", s.pod(v).Name, "-c", vmi.ComputeContainer)
-	c.Stdout, c.Stderr = &out, &out
-	require.NoError(s.t, c.Start())
+	p := s.pod(v)
+	pid, err := world.cluster.Node(p.Spec.NodeName).PID()
+	require.NoError(s.t, err)
+	f, err := os.Open(fmt.Sprintf("/proc/%d/root/var/log/pods/%s_%s_%s/%s/0.log", pid, s.name, p.Name, p.UID, vmi.ComputeContainer))
+	require.NoError(s.t, err)
+	s.t.Cleanup(func() { _ = f.Close() })
 	return func() string {
 		s.t.Helper()
-		_ = c.Wait()
-		return out.String()
+		b, err := io.ReadAll(f)
+		require.NoError(s.t, err)
+		return string(b)
 	}
 }
 

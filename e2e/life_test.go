@@ -41,7 +41,7 @@ func TestAMachineBootsServesAndPowersOff(t *testing.T) {
 	onNode := s.traces(v)
 	require.NotEmpty(t, onNode.processes())
 
-	console := s.follow(v)
+	console := s.keepConsole(v)
 	s.delete("web")
 	s.awaitGone(v)
 	require.Contains(t, console(), "powering off", "the guest powered off in order")
@@ -70,7 +70,7 @@ func TestAGuestThatIgnoresThePowerButtonIsSwitchedOffAfterItsGracePeriod(t *test
 	s.awaitPhase("deaf", vmi.Running)
 	s.awaitConsole(v, ready)
 	onNode := s.traces(v)
-	console := s.follow(v)
+	console := s.keepConsole(v)
 	s.delete("deaf")
 	s.awaitGone(v)
 	require.NotContains(t, console(), "powering off")

@@ -142,7 +142,10 @@ func Down(ctx context.Context, c Config) error {
 		return err
 	}
 	defer unlock()
-	return c.remove(ctx)
+	if err := c.remove(ctx); err != nil {
+		return fmt.Errorf("remove cluster %s: %w", c.Name, err)
+	}
+	return c.release()
 }
 
 // Down removes the cluster, see [Down].

@@ -90,7 +90,7 @@ func (n Node) load(ctx context.Context, a archive) (bool, error) {
 	for _, name := range a.names {
 		known[name] = a.digest
 	}
-	return true, writeMemo(memo, known)
+	return true, writeJSON(memo, known)
 }
 
 // archive is an image archive: a file with the names it gives its images.
@@ -182,12 +182,4 @@ func readMemo(path string) (map[string]string, error) {
 		return map[string]string{}, nil // half written; load again
 	}
 	return known, nil
-}
-
-func writeMemo(path string, known map[string]string) error {
-	data, err := json.Marshal(known)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(path, data, 0o644)
 }

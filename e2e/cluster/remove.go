@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -18,7 +20,7 @@ import (
 // remove kills the cluster, if it lives, and takes away what the kernel does
 // not: control groups and files.
 func (c Config) remove(ctx context.Context) error {
-	if err := kill(ctx, c.lockFile()); err != nil {
+	if err := c.kill(ctx); err != nil {
 		return err
 	}
 	if err := machine.RemoveCgroups(plan.Cgroup(c.Name)); err != nil {
@@ -27,27 +29,59 @@ func (c Config) remove(ctx context.Context) error {
 	return os.RemoveAll(c.state())
 }
 
-// kill kills process 1 of the cluster whose lock file is given, and with it
-// everything in its process namespace, and waits until all of it is gone.
-func kill(ctx context.Context, lock string) error {
-	pid, err := machine.Holder(lock)
-	if err != nil || pid == 0 {
+// kill kills process 1 of the cluster, and with it everything in its process
+// namespace, and waits until all of it is gone.
+func (c Config) kill(ctx context.Context) error {
+	all, err := c.processes()
+	if err != nil {
 		return err
 	}
+	for _, pid := range all {
+		if err := c.killOne(ctx, pid); err != nil {
+			return fmt.Errorf("kill process %d: %w", pid, err)
+		}
+	}
+	return nil
+}
+
+// processes are the processes that say by their arguments that they are process
+// 1 of the cluster. There is more than one if a starter was killed before its
+// process 1 had taken the lock, or if somebody has removed the lock's file.
+func (c Config) processes() ([]int, error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, err
+	}
+	var all []int
+	for _, e := range entries {
+		if pid, err := strconv.Atoi(e.Name()); err == nil && c.isProcess(pid) {
+			all = append(all, pid)
+		}
+	}
+	return all, nil
+}
+
+func (c Config) isProcess(pid int) bool {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	args := strings.Split(string(data), "\x00")
+	return err == nil && len(args) > 2 && args[1] == "init" && args[2] == c.state()
+}
+
+func (c Config) killOne(ctx context.Context, pid int) error {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err == unix.ESRCH {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("open process %d: %w", pid, err)
-	}
-	defer unix.Close(fd)
-	// If the lock is still held by that number, the descriptor is the holder.
-	if again, err := machine.Holder(lock); err != nil || again != pid {
 		return err
 	}
+	defer unix.Close(fd)
+	// The descriptor stays with one process; look whether it is still the right one.
+	if !c.isProcess(pid) {
+		return nil
+	}
 	if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil && err != unix.ESRCH {
-		return fmt.Errorf("kill process %d: %w", pid, err)
+		return err
 	}
 	for ctx.Err() == nil {
 		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 100)
@@ -55,7 +89,7 @@ func kill(ctx context.Context, lock string) error {
 			return nil
 		}
 		if err != nil && err != unix.EINTR {
-			return fmt.Errorf("wait for process %d: %w", pid, err)
+			return err
 		}
 	}
 	return ctx.Err()

@@ -44,6 +44,9 @@ func (c Config) start(ctx context.Context, s *steps) error {
 	if err := c.remove(ctx); err != nil {
 		return fmt.Errorf("remove what is left of the old one: %w", err)
 	}
+	if err := c.claim(); err != nil {
+		return err
+	}
 	listener, err := listen(strings.TrimSpace(string(oldPort)))
 	if err != nil {
 		return err
@@ -106,7 +109,7 @@ func (c Config) lay(tools toolchain.Tools, port int) (plan.Plan, error) {
 	if err := os.Symlink(filepath.Join(tools.Kubernetes, "kubectl"), filepath.Join(c.state(), "kubectl")); err != nil {
 		return p, err
 	}
-	return p, writePlan(c.state(), p)
+	return p, writeJSON(filepath.Join(c.state(), machine.PlanFile), p)
 }
 
 // mode keeps secrets from other users of the machine.
@@ -175,14 +178,6 @@ func readPlan(dir string) (plan.Plan, error) {
 		return p, err
 	}
 	return p, json.Unmarshal(data, &p)
-}
-
-func writePlan(dir string, p plan.Plan) error {
-	data, err := json.MarshalIndent(p, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(dir, machine.PlanFile), data, 0o644)
 }
 
 // The files in the cluster's folder that every part of this package knows.

@@ -156,7 +156,7 @@ func (d *Demo) show(ctx context.Context) error {
 // fetch gets the guest's page through the Service from a pod of its own.
 func (d *Demo) fetch(ctx context.Context) (string, error) {
 	page, err := d.Kubectl.Run(ctx, "-n", namespace, "run", "visitor", "--rm", "--attach", "--quiet", "--restart=Never",
-		"--image="+d.Reference("tools"), "--image-pull-policy=IfNotPresent", "--", "wget", "-q", "-O", "-", "http://"+name)
+		"--image="+d.Reference("tools"), "--image-pull-policy=IfNotPresent", "--command", "--", "wget", "-q", "-O", "-", "http://"+name)
 	if err != nil {
 		return "", fmt.Errorf("fetch http://%s through the Service: %w", name, err)
 	}

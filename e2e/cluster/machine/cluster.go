@@ -60,7 +60,7 @@ func RunCluster(ctx context.Context, dir, id string, listener net.Listener, log 
 	for _, n := range p.Nodes {
 		programs = append(programs, plan.Program{Name: n.Name, Args: []string{"/proc/self/exe", "node", dir, n.Name}})
 	}
-	s, err := newSupervisor(filepath.Join(dir, p.ControlPlane.Name), p.ControlPlane.Name, programs, log)
+	s, err := newSupervisor(filepath.Join(dir, p.ControlPlane.Name), p.ControlPlane.Name, programs, newChildren(), log)
 	if err != nil {
 		return err
 	}

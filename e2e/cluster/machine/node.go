@@ -45,7 +45,7 @@ func runNode(ctx context.Context, p plan.Plan, n plan.Machine, log *slog.Logger)
 	if err := connect(connecting, n, p); err != nil {
 		return err
 	}
-	s, err := newSupervisor(plan.NodeState, n.Name, n.Programs, log)
+	s, err := newSupervisor(plan.NodeState, n.Name, n.Programs, newChildren(), log)
 	if err != nil {
 		return err
 	}

@@ -34,12 +34,16 @@ const (
 	goodRun      = 10 * time.Second
 )
 
-func newSupervisor(dir, machine string, programs []plan.Program, log *slog.Logger) (*supervisor, error) {
+// lookAgain is how often a program that works is asked whether it still does.
+const lookAgain = 2 * time.Second
+
+// newSupervisor makes a supervisor. There is one children in a process.
+func newSupervisor(dir, machine string, programs []plan.Program, c *children, log *slog.Logger) (*supervisor, error) {
 	if err := os.MkdirAll(filepath.Join(dir, "log"), 0o755); err != nil {
 		return nil, err
 	}
 	s := &supervisor{
-		dir: dir, programs: programs, children: newChildren(), log: log, env: os.Environ(),
+		dir: dir, programs: programs, children: c, log: log, env: os.Environ(),
 		board: &board{dir: dir, status: Status{Machine: machine}},
 	}
 	for _, p := range programs {
@@ -116,18 +120,44 @@ func (s *supervisor) once(ctx context.Context, p plan.Program) (reason string, g
 	}
 }
 
-// observe marks a program as running when it does its work.
+// observe marks a program as running while it does its work.
 func (s *supervisor) observe(ctx context.Context, p plan.Program) {
-	for _, c := range p.Ready {
-		if err := s.await(ctx, condition(c)); err != nil {
-			if ctx.Err() == nil {
+	for ctx.Err() == nil {
+		for _, c := range p.Ready {
+			if err := s.await(ctx, condition(c)); err != nil && ctx.Err() == nil {
 				s.log.Error("condition", "program", p.Name, "err", err)
+				return
 			}
+		}
+		if ctx.Err() != nil {
 			return
 		}
+		s.set(p, func(st *ProgramStatus) { st.State, st.Reason = Running, "" })
+		missing := s.missing(ctx, p)
+		if missing == "" {
+			return
+		}
+		s.log.Warn("program does not work", "program", p.Name, "condition", missing)
+		s.set(p, func(st *ProgramStatus) { st.State, st.Reason = Starting, missing })
 	}
-	if ctx.Err() == nil {
-		s.set(p, func(st *ProgramStatus) { st.State = Running })
+}
+
+// missing watches a running program and returns the first condition that does
+// not hold any more, or nothing when ctx ends.
+func (s *supervisor) missing(ctx context.Context, p plan.Program) string {
+	tick := time.NewTicker(lookAgain)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ""
+		case <-tick.C:
+		}
+		for _, c := range p.Ready {
+			if holds, err := s.check(condition(c)); err != nil || !holds() {
+				return c
+			}
+		}
 	}
 }
 

@@ -152,6 +152,8 @@ bindAddress: $ADDRESS
 hostnameOverride: $NAME
 clusterCIDR: $ALLPODS
 clientConnection: {kubeconfig: $STATE/kube-proxy.kubeconfig}
+# The usual second between two updates spares machines with thousands of Services.
+nftables: {minSyncPeriod: 50ms}
 # The limits of connection tracking belong to the whole machine, not to a namespace.
 conntrack: {maxPerCore: 0, tcpEstablishedTimeout: 0s, tcpCloseWaitTimeout: 0s}
 `
