@@ -13,8 +13,8 @@ import (
 )
 
 var (
-	noon    = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	invalid = fmt.Errorf("disk root: %w", vmi.ErrInvalid)
+	noon       = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	errInvalid = fmt.Errorf("disk root: %w", vmi.ErrInvalid)
 )
 
 func TestDecide(t *testing.T) {
@@ -30,7 +30,7 @@ func TestDecide(t *testing.T) {
 			Plan{Phase: PhaseStarting, Recheck: 2 * time.Second}},
 		"a failed start is tried again": {Observed{Wanted: true, Fault: errors.New("busy"), RetryAt: noon},
 			Plan{Phase: PhaseStarting, Actions: []Action{Start{}}}},
-		"what cannot be made is the end": {Observed{Wanted: true, Fault: invalid},
+		"what cannot be made is the end": {Observed{Wanted: true, Fault: errInvalid},
 			Plan{Phase: PhaseEnded, Actions: []Action{Finish{ReasonNeverStarted, "disk root: invalid"}}}},
 		"a stop before the start cancels": {Observed{Wanted: true, StopBy: in(time.Minute)},
 			Plan{Phase: PhaseEnded, Actions: []Action{Finish{ReasonCancelled, "a stop was asked for before the machine was started"}}}},
@@ -84,7 +84,7 @@ func situation(r *rand.Rand) Observed {
 	return Observed{
 		Now: noon, Wanted: r.IntN(2) == 0, StopBy: moment(), RetryAt: moment(), AskedAt: moment(), KilledAt: moment(),
 		Domain: []Domain{Absent, Starting, Running, Paused, Gone}[r.IntN(5)],
-		Fault:  []error{nil, errors.New("busy"), invalid}[r.IntN(3)],
+		Fault:  []error{nil, errors.New("busy"), errInvalid}[r.IntN(3)],
 		Exit:   Exit{Cause: []Cause{PoweredOff, Destroyed, Crashed}[r.IntN(3)]},
 	}
 }

@@ -27,7 +27,7 @@ func Example() {
 		server.Publish(control.State{Phase: control.Ended, End: &control.End{Reason: control.Cancelled}})
 		return nil
 	}})
-	go server.Serve(ctx, l)
+	go func() { _ = server.Serve(ctx, l) }()
 
 	// The handler.
 	client := control.NewClient(func(ctx context.Context) (net.Conn, error) {

@@ -115,10 +115,7 @@ func receive(c *net.UnixConn) (*os.File, error) {
 		}
 		head = append(head, buf[:n]...)
 	}
-	resp, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(head)), nil)
-	if err == nil && resp.StatusCode != http.StatusSwitchingProtocols {
-		err = refusal(resp)
-	}
+	err := switched(head)
 	if err == nil && len(files) != 1 {
 		err = fmt.Errorf("the launcher sent %d descriptors, not one", len(files))
 	}
@@ -127,6 +124,19 @@ func receive(c *net.UnixConn) (*os.File, error) {
 		return nil, err
 	}
 	return files[0], nil
+}
+
+// switched says why a response is not the one that a descriptor comes with.
+func switched(response []byte) error {
+	resp, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(response)), nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusSwitchingProtocols {
+		return refusal(resp)
+	}
+	return nil
 }
 
 // rights are the descriptors in control messages.

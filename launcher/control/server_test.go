@@ -157,18 +157,18 @@ func TestAServerRefusesWithAReason(t *testing.T) {
 
 func TestAServerRefusesWhatItCannotRead(t *testing.T) {
 	_, c := serve(t, func(Desired) error { return errors.New("called") })
-	var refusal *Error
-	_, err := c.do(t.Context(), http.MethodPut, desiredPath, []byte("{"))
-	require.ErrorAs(t, err, &refusal)
-	require.Equal(t, ReasonMalformed, refusal.Reason)
-
-	_, err = c.do(t.Context(), http.MethodPut, desiredPath, bytes.Repeat([]byte(" "), maxBody+1))
-	require.ErrorAs(t, err, &refusal)
-	require.Equal(t, ReasonTooLarge, refusal.Reason)
-
-	_, err = c.do(t.Context(), http.MethodGet, "/v2/state", nil)
-	require.ErrorAs(t, err, &refusal)
-	require.Equal(t, http.StatusNotFound, refusal.Status)
+	refused := func(method, path string, body []byte) *Error {
+		resp, err := c.do(t.Context(), method, path, body)
+		if err == nil {
+			resp.Body.Close()
+		}
+		var refusal *Error
+		require.ErrorAs(t, err, &refusal)
+		return refusal
+	}
+	require.Equal(t, ReasonMalformed, refused(http.MethodPut, desiredPath, []byte("{")).Reason)
+	require.Equal(t, ReasonTooLarge, refused(http.MethodPut, desiredPath, bytes.Repeat([]byte(" "), maxBody+1)).Reason)
+	require.Equal(t, http.StatusNotFound, refused(http.MethodGet, "/v2/state", nil).Status)
 }
 
 func TestAClientGetsTheNetworkNamespaceOfTheServer(t *testing.T) {
