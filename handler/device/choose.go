@@ -29,11 +29,11 @@ func Offer(sysfs string, choice Choice, log *slog.Logger) ([]Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	return choose(found, choice, kvm.Usable, log)
+	return choose(found, choice, func(path string) (bool, string) { return kvm.Usable(path, "/proc", sysfs) }, log)
 }
 
 // choose leaves out KVM if it shall not be offered.
-func choose(found []Device, c Choice, try func(path, cpuinfo string) (bool, string), log *slog.Logger) ([]Device, error) {
+func choose(found []Device, c Choice, try func(path string) (bool, string), log *slog.Logger) ([]Device, error) {
 	if c != Auto && c != Yes && c != No {
 		return nil, fmt.Errorf("whether to offer KVM is %s, %s or %s, not %q", Auto, Yes, No, c)
 	}
@@ -44,7 +44,7 @@ func choose(found []Device, c Choice, try func(path, cpuinfo string) (bool, stri
 	case i < 0:
 		usable, why = false, "the kernel has no KVM"
 	case c == Auto:
-		usable, why = try(found[i].Path, "/proc/cpuinfo")
+		usable, why = try(found[i].Path)
 	}
 	log.Info("decided whether to offer KVM", "offer", usable, "why", why)
 	if usable {

@@ -12,8 +12,9 @@
 // the container runtime's folders.
 //
 // Traps: the kubelet removes all plugins' sockets when it starts, and a pod that
-// is bound before the plugin is back fails for good; so Run watches the folder
-// and does not poll. In a pod with a user namespace the container runtime binds
+// is bound before the plugin is back fails for good; so Run notices at once when
+// the kubelet drops its connection. It does so without inotify, of which a node
+// may have none left. In a pod with a user namespace the container runtime binds
 // the node's own device and passes over the owner: there the node's device must
 // be open to all.
 package device

@@ -12,8 +12,14 @@ type plugin struct {
 	api.UnimplementedDevicePluginServer
 	device Device
 	count  int
-	// gone is closed when the plugin ends.
-	gone <-chan struct{}
+	// gone is closed to end the plugin.
+	gone chan struct{}
+	// dropped gets something when the kubelet, that is its process, is gone.
+	dropped chan struct{}
+}
+
+func newPlugin(d Device, count int) *plugin {
+	return &plugin{device: d, count: count, gone: make(chan struct{}), dropped: make(chan struct{}, 1)}
 }
 
 func (p *plugin) GetDevicePluginOptions(context.Context, *api.Empty) (*api.DevicePluginOptions, error) {
@@ -21,7 +27,7 @@ func (p *plugin) GetDevicePluginOptions(context.Context, *api.Empty) (*api.Devic
 }
 
 // ListAndWatch offers the device many times. That never changes while the
-// plugin runs.
+// plugin runs; what the kubelet watches for tells us when the kubelet ends.
 func (p *plugin) ListAndWatch(_ *api.Empty, s api.DevicePlugin_ListAndWatchServer) error {
 	list := &api.ListAndWatchResponse{}
 	for i := range p.count {
@@ -32,6 +38,10 @@ func (p *plugin) ListAndWatch(_ *api.Empty, s api.DevicePlugin_ListAndWatchServe
 	}
 	select {
 	case <-s.Context().Done():
+		select {
+		case p.dropped <- struct{}{}:
+		default:
+		}
 	case <-p.gone:
 	}
 	return nil

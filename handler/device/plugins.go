@@ -27,8 +27,12 @@ const registerTimeout = 10 * time.Second
 // Delays between two tries to be registered.
 const (
 	firstDelay = 50 * time.Millisecond
-	lastDelay  = 5 * time.Second
+	lastDelay  = time.Second
 )
+
+// lookPeriod is the time between two looks at the sockets. They are for the case
+// that a kubelet forgets the plugin without dropping its connection.
+const lookPeriod = time.Second
 
 // Config is what Plugins need.
 type Config struct {
@@ -106,7 +110,7 @@ func (p *Plugins) keep(ctx context.Context, d Device) {
 		}
 		if registered {
 			delay = firstDelay
-			p.config.Logger.Info("the kubelet has started again, will register anew", "device", d.Name)
+			p.config.Logger.Info("the kubelet has forgotten the device, will register anew", "device", d.Name)
 		}
 		if err != nil {
 			p.config.Logger.Warn("cannot offer the device, will try again", "device", d.Name, "err", err)
@@ -123,12 +127,6 @@ func (p *Plugins) keep(ctx context.Context, d Device) {
 // offer serves a device, registers it and returns when ctx ends or the kubelet
 // has forgotten it.
 func (p *Plugins) offer(ctx context.Context, d Device) (registered bool, err error) {
-	w, err := watch(p.config.PluginDir)
-	if err != nil {
-		return false, err
-	}
-	defer w.Close()
-	gone := make(chan struct{})
 	socket := filepath.Join(p.config.PluginDir, d.socket())
 	if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return false, err // what an earlier handler left
@@ -137,12 +135,12 @@ func (p *Plugins) offer(ctx context.Context, d Device) (registered bool, err err
 	if err != nil {
 		return false, err
 	}
-	s := grpc.NewServer()
-	api.RegisterDevicePluginServer(s, &plugin{device: d, count: p.config.Count, gone: gone})
+	s, answers := grpc.NewServer(), newPlugin(d, p.config.Count)
+	api.RegisterDevicePluginServer(s, answers)
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l) }()
 	defer func() { // Stop closes the listener, which removes the socket
-		close(gone)
+		close(answers.gone)
 		s.Stop()
 		err = errors.Join(err, <-served)
 	}()
@@ -161,12 +159,20 @@ func (p *Plugins) offer(ctx context.Context, d Device) (registered bool, err err
 	p.set(d, true)
 	defer p.set(d, false)
 	p.config.Logger.Info("registered with the kubelet", "device", d.Name, "resource", d.Resource)
-	for ctx.Err() == nil && kubelet.still(p.kubelet()) && ours.still(socket) {
-		if err := w.Wait(ctx); err != nil {
-			return true, err
+	look := time.NewTicker(lookPeriod)
+	defer look.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return true, nil
+		case <-answers.dropped:
+			return true, nil
+		case <-look.C:
+			if !kubelet.still(p.kubelet()) || !ours.still(socket) {
+				return true, nil
+			}
 		}
 	}
-	return true, nil
 }
 
 func (p *Plugins) set(d Device, registered bool) {

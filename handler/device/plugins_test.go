@@ -23,6 +23,8 @@ type kubelet struct {
 	dir        string
 	registered chan *api.RegisterRequest
 	server     *grpc.Server
+	ctx        context.Context // ends with it
+	end        func()
 }
 
 // startKubelet removes whatever sockets there are and listens, as the kubelet
@@ -35,17 +37,32 @@ func startKubelet(t *testing.T, dir string) *kubelet {
 		require.NoError(t, os.RemoveAll(f))
 	}
 	k := &kubelet{t: t, dir: dir, registered: make(chan *api.RegisterRequest, 10), server: grpc.NewServer()}
+	k.ctx, k.end = context.WithCancel(context.Background())
 	api.RegisterRegistrationServer(k.server, k)
 	l, err := net.Listen("unix", filepath.Join(dir, "kubelet.sock"))
 	require.NoError(t, err)
+	l.(*net.UnixListener).SetUnlinkOnClose(false)
 	go func() { _ = k.server.Serve(l) }()
-	t.Cleanup(k.server.Stop)
+	t.Cleanup(k.die)
 	return k
 }
 
 func (k *kubelet) Register(_ context.Context, r *api.RegisterRequest) (*api.Empty, error) {
+	w, err := k.plugin(r).ListAndWatch(k.ctx, &api.Empty{})
+	if err == nil {
+		_, err = w.Recv()
+	}
+	if err != nil {
+		return nil, err
+	}
 	k.registered <- r
 	return &api.Empty{}, nil
+}
+
+// die is what a kubelet does that is killed: its sockets stay.
+func (k *kubelet) die() {
+	k.end()
+	k.server.Stop()
 }
 
 func (k *kubelet) next() *api.RegisterRequest {
@@ -133,15 +150,25 @@ func TestAKubeletThatStartsAgainIsToldAgain(t *testing.T) {
 	_, stop := start(t, Config{Devices: []Device{tun}, PluginDir: dir, CDIDir: t.TempDir()})
 	defer stop()
 	k.next()
-	k.server.Stop()
+	k.die()
 	for range 3 {
 		k = startKubelet(t, dir)
 		r := k.next()
 		o, err := k.plugin(r).GetDevicePluginOptions(t.Context(), &api.Empty{}, grpc.WaitForReady(true))
 		require.NoError(t, err)
 		require.False(t, o.PreStartRequired)
-		k.server.Stop()
+		k.die()
 	}
+}
+
+func TestASocketThatWasRemovedIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	dir := folder(t)
+	k := startKubelet(t, dir)
+	_, stop := start(t, Config{Devices: []Device{tun}, PluginDir: dir, CDIDir: t.TempDir()})
+	defer stop()
+	require.NoError(t, os.Remove(filepath.Join(dir, k.next().Endpoint)))
+	k.next()
 }
 
 func TestAKubeletThatIsNotThereYetIsWaitedFor(t *testing.T) {

@@ -20,6 +20,8 @@ const (
 	// defaultPeriod is the time between two beats, give or take a fifth, so that
 	// the nodes of a cluster that started at once do not beat at once.
 	defaultPeriod = time.Minute
+	// defaultPatience is longer than the kubelet takes to answer a plugin.
+	defaultPatience = 5 * time.Second
 	// retryPeriod is the time after a beat that failed.
 	retryPeriod = 2 * time.Second
 	// patchTimeout is how long the API server may take.
@@ -36,6 +38,9 @@ type Config struct {
 	Schedulable func() bool
 	// Period is the time between two beats. 0: a minute.
 	Period time.Duration
+	// Patience is how long the first beat waits for the node to become
+	// schedulable. 0: five seconds.
+	Patience time.Duration
 	// Logger takes a line for each change of the label and each beat that
 	// fails. Nil: nothing is logged.
 	Logger *slog.Logger
@@ -52,6 +57,9 @@ func New(c Config) *Heart {
 	if c.Period == 0 {
 		c.Period = defaultPeriod
 	}
+	if c.Patience == 0 {
+		c.Patience = defaultPatience
+	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -67,9 +75,14 @@ func (h *Heart) Changed() {
 	}
 }
 
-// Run beats until ctx ends, and then once more to take the node back.
+// Run beats until ctx ends, and then once more to take the node back. The first
+// beat is given a moment until the node is schedulable: a handler that starts
+// again is so at once, and the label shall not waver for that.
 func (h *Heart) Run(ctx context.Context) error {
-	told := ""
+	told := "false"
+	if !h.config.Schedulable() {
+		h.wait(ctx, h.config.Patience, told)
+	}
 	for {
 		now, wait := strconv.FormatBool(h.config.Schedulable()), h.next()
 		if err := h.beat(ctx, now); err != nil {

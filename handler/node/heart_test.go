@@ -58,7 +58,7 @@ func TestANodeIsSchedulableWhileItsHandlerIsReady(t *testing.T) {
 	t.Parallel()
 	c := cluster()
 	var ready atomic.Bool
-	h, stop := run(t, Config{Nodes: c.CoreV1().Nodes(), Name: "n1", Schedulable: ready.Load})
+	h, stop := run(t, Config{Nodes: c.CoreV1().Nodes(), Name: "n1", Schedulable: ready.Load, Patience: time.Millisecond})
 	eventually(t, func() bool { return node(t, c).Labels[vmi.SchedulableLabel] == "false" })
 
 	ready.Store(true)
@@ -73,6 +73,18 @@ func TestANodeIsSchedulableWhileItsHandlerIsReady(t *testing.T) {
 	stop()
 	require.Equal(t, "false", node(t, c).Labels[vmi.SchedulableLabel])
 	require.Equal(t, 3, patches(c))
+}
+
+func TestANodeThatIsReadyInAMomentIsNotDeniedFirst(t *testing.T) {
+	t.Parallel()
+	c := cluster()
+	var ready atomic.Bool
+	h, stop := run(t, Config{Nodes: c.CoreV1().Nodes(), Name: "n1", Schedulable: ready.Load, Patience: time.Hour})
+	ready.Store(true)
+	h.Changed()
+	eventually(t, func() bool { return node(t, c).Labels[vmi.SchedulableLabel] == "true" })
+	require.Equal(t, 1, patches(c))
+	stop()
 }
 
 func TestAChangeThatIsNoneIsNotWritten(t *testing.T) {

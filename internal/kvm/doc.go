@@ -6,8 +6,9 @@
 // runs a guest: a few instructions of 64-bit code with an interrupt, which a
 // kernel needs too, and looks at what they computed. It takes a few milliseconds.
 //
-// [Virtualizes] is the second best where the device may not be opened, as in a
-// container that was not given it: whether the processors say that they can.
+// [Usable] asks the Probe and, where the device may not be opened, as in a
+// container that was not given it, takes the second best: whether the processors
+// say that they can.
 //
 // Trap: the probe's guest is tiny. That it runs makes it likely that a kernel
 // does; that it does not run makes it certain that none does.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -24,29 +25,43 @@ func Probe(path string) error { return probe(path, code, timeLimit) }
 
 // Usable says whether guests can run on the device at path, and why: because a
 // guest ran on it or did not, or, where the device cannot be tried, because of
-// what the processors say in the file cpuinfo (usually /proc/cpuinfo).
-func Usable(path, cpuinfo string) (usable bool, why string) {
+// what the kernel says below proc and sysfs (usually /proc and /sys): that the
+// processors virtualize, and that the part of KVM that makes use of it is there,
+// which it is only if the firmware allows it.
+func Usable(path, proc, sysfs string) (usable bool, why string) {
 	switch err := Probe(path); {
 	case err == nil:
 		return true, "a guest ran on it"
 	case errors.Is(err, ErrUnusable):
 		return false, err.Error()
 	default:
-		why = "it cannot be tried (" + err.Error() + ")"
+		usable, why = evidence(proc, sysfs)
+		return usable, why + "; it could not be tried: " + err.Error()
 	}
-	f, err := os.Open(cpuinfo)
+}
+
+// drivers are the parts of KVM that run guests on the processors themselves.
+var drivers = []string{"kvm_intel", "kvm_amd"}
+
+func evidence(proc, sysfs string) (usable bool, why string) {
+	f, err := os.Open(filepath.Join(proc, "cpuinfo"))
 	if err != nil {
-		return false, why + ", and " + err.Error()
+		return false, err.Error()
 	}
 	defer f.Close()
-	switch able, err := Virtualizes(f); {
-	case err != nil:
-		return false, why + ", and " + err.Error()
-	case able:
-		return true, why + ", but the processors virtualize"
-	default:
-		return false, why + ", and the processors do not virtualize"
+	able, err := Virtualizes(f)
+	if err != nil {
+		return false, err.Error()
 	}
+	if !able {
+		return false, "the processors do not virtualize"
+	}
+	for _, d := range drivers {
+		if _, err := os.Stat(filepath.Join(sysfs, "module", d)); err == nil {
+			return true, "the processors virtualize and " + d + " uses them"
+		}
+	}
+	return false, "the processors virtualize, but no driver uses them"
 }
 
 // Virtualizes says whether the processors can run guests by themselves, by what

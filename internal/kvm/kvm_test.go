@@ -61,25 +61,30 @@ func TestProbeIsNotBetterThanTheProcessors(t *testing.T) {
 	}
 }
 
-func TestUsable(t *testing.T) {
+func TestADeviceThatCannotBeTriedIsJudgedByTheProcessors(t *testing.T) {
 	t.Parallel()
-	cpuinfo := filepath.Join(t.TempDir(), "cpuinfo")
 	tests := []struct {
-		name, flags string
-		want        bool
-		why         string
+		name, flags, module string
+		want                bool
+		why                 string
 	}{
-		{"a device that cannot be tried is believed to the processors", "flags : vmx\n", true, "the processors virtualize"},
-		{"a device that cannot be tried is of no use without them", "flags : fpu\n", false, "the processors do not virtualize"},
+		{"processors and driver", "vmx", "kvm_intel", true, "the processors virtualize and kvm_intel uses them"},
+		{"processors that the firmware keeps from it", "svm", "kvm", false, "but no driver uses them"},
+		{"no such processors", "fpu", "kvm_pvm", false, "the processors do not virtualize"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			require.NoError(t, os.WriteFile(cpuinfo, []byte(tt.flags), 0o644))
-			got, why := Usable("/nosuch", cpuinfo)
+			proc, sysfs := t.TempDir(), t.TempDir()
+			require.NoError(t, os.WriteFile(filepath.Join(proc, "cpuinfo"), []byte("flags : "+tt.flags+"\n"), 0o644))
+			require.NoError(t, os.MkdirAll(filepath.Join(sysfs, "module", tt.module), 0o755))
+			got, why := Usable("/nosuch", proc, sysfs)
 			require.Equal(t, tt.want, got)
 			require.Contains(t, why, tt.why)
+			require.Contains(t, why, "open /nosuch: no such file or directory")
 		})
 	}
+	_, why := Usable("/nosuch", "/nosuch", "/sys")
+	require.Contains(t, why, "open /nosuch/cpuinfo")
 }
 
 func TestVirtualizes(t *testing.T) {

@@ -20,7 +20,11 @@ const (
 // from the kubeconfig file at path, or from the pod's service account if path is
 // empty. Its requests are counted in reg.
 func Kubernetes(path, component string, reg prometheus.Registerer) (*rest.Config, error) {
-	cfg, err := clientcmd.BuildConfigFromFlags("", path)
+	load := rest.InClusterConfig
+	if path != "" {
+		load = func() (*rest.Config, error) { return clientcmd.BuildConfigFromFlags("", path) }
+	}
+	cfg, err := load()
 	if err != nil {
 		return nil, fmt.Errorf("configure the API client: %w", err)
 	}

@@ -1,0 +1,27 @@
+package device
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// identity is what tells a socket from another of the same name.
+type identity struct {
+	inode   uint64
+	changed unix.Timespec
+}
+
+func identify(path string) (identity, error) {
+	var st unix.Stat_t
+	if err := unix.Lstat(path, &st); err != nil {
+		return identity{}, &os.PathError{Op: "stat", Path: path, Err: err}
+	}
+	return identity{st.Ino, st.Ctim}, nil
+}
+
+// still says that the same socket is at the path.
+func (i identity) still(path string) bool {
+	now, err := identify(path)
+	return err == nil && now == i
+}
