@@ -18,6 +18,7 @@
 //	podvisor-guest: eth0 has address 10.0.2.2/24 from 10.0.2.1
 //	podvisor-guest: booted in 2.1 s
 //	podvisor-guest: ready, serving HTTP on port 80 as demo
+//	podvisor-guest: press Enter for a root shell
 //	podvisor-guest: user-data finished
 //	podvisor-guest: power button pressed, shutting down in order
 //	podvisor-guest: powering off

@@ -88,20 +88,28 @@ func (m *machine) runUserData() {
 	for _, c := range u.Commands {
 		m.command(c)
 	}
-	if m.seed.found {
+	if m.seed.found && !m.ending() {
 		say("user-data finished")
 	}
 }
 
 // command runs one command of the seed and says if it failed.
 func (m *machine) command(c command) {
+	if m.ending() {
+		return
+	}
+	if err := m.children.run(c[0], c[1:]...); err != nil && !m.ending() {
+		say("command %q: %v", strings.Join(c, " "), err)
+	}
+}
+
+// ending reports whether the guest has begun to power off.
+func (m *machine) ending() bool {
 	select {
 	case <-m.down:
-		return
+		return true
 	default:
-	}
-	if err := m.children.run(c[0], c[1:]...); err != nil {
-		say("command %q: %v", strings.Join(c, " "), err)
+		return false
 	}
 }
 
