@@ -27,6 +27,8 @@ type Config struct {
 	Dir string
 	// Out is told every step; nil means nowhere.
 	Out io.Writer
+
+	sysctls string // in tests another folder than /proc/sys
 }
 
 // ErrNotFound is in the error when there is no cluster of the name.
@@ -51,6 +53,9 @@ func (c Config) complete() (Config, error) {
 	}
 	if c.Extent != plan.Full && c.Extent != plan.APIServer {
 		return c, fmt.Errorf("invalid extent %q: it must be %q or nothing", c.Extent, plan.APIServer)
+	}
+	if c.sysctls == "" {
+		c.sysctls = "/proc/sys"
 	}
 	if c.Out == nil {
 		c.Out = io.Discard

@@ -35,6 +35,12 @@ func (c *Cluster) Problems(ctx context.Context) []Problem {
 		return []Problem{{What: "process 1 of the cluster is gone", Log: c.config.initLog()}}
 	}
 	problems := c.programProblems()
+	if !c.runs(c.plan.ControlPlane.Name, "kube-apiserver") {
+		if len(problems) == 0 { // it has just begun to run
+			problems = append(problems, Problem{What: "kube-apiserver did not run"})
+		}
+		return problems
+	}
 	if err := c.apiProblem(ctx); err != nil {
 		problems = append(problems, Problem{What: "the API server: " + err.Error(), Log: machine.LogPath(c.dir("cp"), "kube-apiserver")})
 		return problems
@@ -86,6 +92,14 @@ func (c *Cluster) programProblems() []Problem {
 		}
 	}
 	return problems
+}
+
+// runs says whether a program does what it should.
+func (c *Cluster) runs(name, program string) bool {
+	status, err := machine.ReadStatus(c.dir(name))
+	return err == nil && slices.ContainsFunc(status.Programs, func(p machine.ProgramStatus) bool {
+		return p.Name == program && slices.Contains(works, p.State)
+	})
 }
 
 // logOf is where process 1 of a machine writes.

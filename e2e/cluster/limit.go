@@ -40,7 +40,7 @@ func (c Config) claim() error {
 		return err
 	}
 	for name, need := range limits {
-		have, err := sysctl(name)
+		have, err := c.sysctl(name)
 		if err != nil {
 			return err
 		}
@@ -53,7 +53,7 @@ func (c Config) claim() error {
 		if err := writeJSON(c.savedLimits(), saved); err != nil {
 			return err
 		}
-		if err := setSysctl(name, need); err != nil {
+		if err := c.setSysctl(name, need); err != nil {
 			return fmt.Errorf("raise a limit: %w", err)
 		}
 	}
@@ -76,10 +76,10 @@ func (c Config) release() error {
 		return err
 	}
 	for name, was := range saved {
-		if have, err := sysctl(name); err != nil || have != limits[name] {
+		if have, err := c.sysctl(name); err != nil || have != limits[name] {
 			continue
 		}
-		if err := setSysctl(name, was); err != nil {
+		if err := c.setSysctl(name, was); err != nil {
 			return fmt.Errorf("put a limit back: %w", err)
 		}
 	}
@@ -134,14 +134,15 @@ func writeJSON(path string, v any) error {
 	return os.Rename(path+".tmp", path)
 }
 
-func sysctl(name string) (int, error) {
-	data, err := os.ReadFile(filepath.Join("/proc/sys", name))
+// sysctl reads a limit.
+func (c Config) sysctl(name string) (int, error) {
+	data, err := os.ReadFile(filepath.Join(c.sysctls, name))
 	if err != nil {
 		return 0, err
 	}
 	return strconv.Atoi(strings.TrimSpace(string(data)))
 }
 
-func setSysctl(name string, value int) error {
-	return os.WriteFile(filepath.Join("/proc/sys", name), []byte(strconv.Itoa(value)), 0o644)
+func (c Config) setSysctl(name string, value int) error {
+	return os.WriteFile(filepath.Join(c.sysctls, name), []byte(strconv.Itoa(value)), 0o644)
 }

@@ -31,6 +31,9 @@ func (c Config) start(ctx context.Context, s *steps) error {
 	if err := debian.Ensure(ctx, c.Out, packages...); err != nil {
 		return err
 	}
+	if err := bridgeFilter(ctx); err != nil {
+		return err
+	}
 	tools, err := toolchain.Build(ctx, toolchain.Config{Dir: filepath.Join(c.Dir, "toolchain"), Out: c.Out})
 	if err != nil {
 		return err
@@ -59,6 +62,20 @@ func (c Config) start(ctx context.Context, s *steps) error {
 	}
 	s.print("certificates and configuration in %s", c.state())
 	return c.spawn(executable, p, listener)
+}
+
+// bridgeFilter makes sure that packets between pods of one node pass the rules
+// of kube-proxy; without, a Service whose pod is on the client's node is dead.
+func bridgeFilter(ctx context.Context) error {
+	const sign = "/proc/sys/net/bridge"
+	if _, err := os.Stat(sign); err == nil {
+		return nil
+	}
+	out, err := exec.CommandContext(ctx, "modprobe", "br_netfilter").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("the kernel lacks bridge netfilter (%s): modprobe br_netfilter: %w: %s", sign, err, strings.TrimSpace(string(out)))
+	}
+	return nil
 }
 
 // listen opens the port that clients on this machine connect to: the one of the
