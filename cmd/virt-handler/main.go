@@ -75,6 +75,6 @@ func run(ctx context.Context) error {
 	var heart *node.Heart
 	p := device.New(device.Config{Devices: offer, PluginDir: *plugins, CDIDir: *cdi, Logger: log, Changed: func() { heart.Changed() }})
 	heart = node.New(node.Config{Nodes: kube.Nodes(), Name: *name, Schedulable: func() bool { return p.Registered(device.Tun) }, Logger: log})
-	e := ops.Endpoint{Addr: *listen, Metrics: reg, Healthy: c.Healthy, Logger: log}
+	e := ops.Endpoint{Addr: *listen, Metrics: reg, Ready: c.Ready, Logger: log}
 	return ops.Together(ctx, c.Run, p.Run, heart.Run, func(ctx context.Context) error { return ops.Serve(ctx, e) })
 }

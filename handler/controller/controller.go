@@ -72,8 +72,8 @@ func New(c Config) (*Controller, error) {
 	return k, nil
 }
 
-// Healthy says why the Controller does not work, if it does not.
-func (c *Controller) Healthy() error {
+// Ready says why the Controller does not work yet, if it does not.
+func (c *Controller) Ready() error {
 	if !c.synced.Load() {
 		return errors.New("the machines of the node are not known yet")
 	}

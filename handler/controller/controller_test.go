@@ -26,7 +26,7 @@ func TestAMachineRunsAndEnds(t *testing.T) {
 	require.Equal(t, []vmi.VolumeStatus{{Name: "root", Target: "vda", Size: 5}}, v.Status.VolumeStatus)
 	require.Equal(t, 1, w.patches(), "Running is one write")
 	w.eventually("event", func() bool { return slices.Equal(w.reasons(), []string{"N Started"}) })
-	require.NoError(t, c.Healthy())
+	require.NoError(t, c.Ready())
 
 	d := w.puts()
 	require.Len(t, d, 1)

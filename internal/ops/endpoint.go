@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/big"
 	"net"
 	"net/http"
@@ -29,9 +30,12 @@ type Endpoint struct {
 	Addr string
 	// Metrics are served at /metrics. Nil: there are none.
 	Metrics prometheus.Gatherer
-	// Healthy says why the component does not work, if it does not. Nil: it
-	// works as long as it answers.
+	// Healthy says why the component must be started again, if it must. Nil: it
+	// is healthy as long as it answers.
 	Healthy func() error
+	// Ready says why the component does not work yet, if it does not: starting
+	// it again would not help. Nil: it is ready when it is healthy.
+	Ready func() error
 	// Facts are served with the health, by name. Nil: none.
 	Facts func() map[string]string
 	// Logger takes what goes wrong in the server. Nil: nothing is logged.
@@ -78,10 +82,11 @@ func serve(ctx context.Context, l net.Listener, e Endpoint) error {
 	return nil
 }
 
-// Handler answers /healthz and /metrics. Doubled slashes do not matter.
+// Handler answers /healthz, /readyz and /metrics. Doubled slashes do not matter.
 func (e Endpoint) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("/healthz", e.health)
+	mux.HandleFunc("/healthz", e.answer(e.Healthy))
+	mux.HandleFunc("/readyz", e.answer(e.Healthy, e.Ready))
 	if e.Metrics != nil {
 		mux.Handle("/metrics", promhttp.HandlerFor(e.Metrics, promhttp.HandlerOpts{}))
 	}
@@ -91,20 +96,26 @@ func (e Endpoint) Handler() http.Handler {
 	})
 }
 
-// health answers 200 with the facts as JSON, or 500 with the reason too.
-func (e Endpoint) health(w http.ResponseWriter, _ *http.Request) {
-	facts := map[string]string{}
-	if e.Facts != nil {
-		facts = e.Facts()
-	}
-	w.Header().Set("Content-Type", "application/json")
-	if e.Healthy != nil {
-		if err := e.Healthy(); err != nil {
+// answer is 200 with the facts as JSON, or 500 with the reason too.
+func (e Endpoint) answer(checks ...func() error) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		facts := map[string]string{}
+		if e.Facts != nil {
+			maps.Copy(facts, e.Facts())
+		}
+		var faults []error
+		for _, check := range checks {
+			if check != nil {
+				faults = append(faults, check())
+			}
+		}
+		w.Header().Set("Content-Type", "application/json")
+		if err := errors.Join(faults...); err != nil {
 			facts["error"] = err.Error()
 			w.WriteHeader(http.StatusInternalServerError)
 		}
+		_ = json.NewEncoder(w).Encode(facts)
 	}
-	_ = json.NewEncoder(w).Encode(facts)
 }
 
 // selfSigned makes a certificate that is valid for ten years.

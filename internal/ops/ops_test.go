@@ -22,6 +22,7 @@ func TestHealth(t *testing.T) {
 	h := Endpoint{
 		Metrics: Registry(),
 		Healthy: func() error { return fault },
+		Ready:   func() error { return nil },
 		Facts:   func() map[string]string { return map[string]string{"config-resource-version": "7"} },
 	}.Handler()
 	tests := []struct {
@@ -33,6 +34,8 @@ func TestHealth(t *testing.T) {
 		{"a component that works says so, with its facts", "/healthz", nil, 200, `{"config-resource-version":"7"}`},
 		{"a doubled slash does not matter", "//healthz", nil, 200, `{"config-resource-version":"7"}`},
 		{"a component that does not work says why", "/healthz", errors.New("no leader"), 500, `{"config-resource-version":"7","error":"no leader"}`},
+		{"which is a reason not to be ready", "/readyz", errors.New("no leader"), 500, `{"config-resource-version":"7","error":"no leader"}`},
+		{"a component that works is ready", "/readyz", nil, 200, `{"config-resource-version":"7"}`},
 		{"another path is not found", "/nosuch", nil, 404, "404 page not found"},
 	}
 	for _, tt := range tests {
@@ -43,6 +46,16 @@ func TestHealth(t *testing.T) {
 			require.Equal(t, tt.code, w.Code)
 			require.Equal(t, tt.body, string(bytes.TrimSpace(w.Body.Bytes())))
 		})
+	}
+}
+
+func TestAComponentMayBeHealthyAndNotReady(t *testing.T) {
+	t.Parallel()
+	h := Endpoint{Ready: func() error { return errors.New("the cache is empty") }}.Handler()
+	for path, code := range map[string]int{"/healthz": 200, "/readyz": 500} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "https://pod"+path, nil))
+		require.Equal(t, code, w.Code, path)
 	}
 }
 
