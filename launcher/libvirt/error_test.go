@@ -49,7 +49,8 @@ func TestEventsAreTranslated(t *testing.T) {
 		{golibvirt.DomainEventStopped, int32(golibvirt.DomainEventStoppedFailed), Failed},
 		{golibvirt.DomainEventStopped, int32(golibvirt.DomainEventStoppedCrashed), Failed},
 		{golibvirt.DomainEventCrashed, 0, Failed},
-		{golibvirt.DomainEventShutdown, 0, ""},
+		{golibvirt.DomainEventShutdown, int32(golibvirt.DomainEventShutdownGuest), ""},
+		{golibvirt.DomainEventShutdown, int32(golibvirt.DomainEventShutdownHost), Interrupted},
 		{golibvirt.DomainEventDefined, 0, ""},
 	} {
 		require.Equal(t, tt.want, eventKind(tt.event, tt.detail), "%v %d", tt.event, tt.detail)

@@ -26,7 +26,10 @@ const (
 	Suspended EventKind = "suspended"
 	// Resumed: the guest goes on.
 	Resumed EventKind = "resumed"
-	// PoweredOff: QEMU ended because the guest switched the machine off.
+	// Interrupted: QEMU was told by a signal to end.
+	Interrupted EventKind = "interrupted"
+	// PoweredOff: QEMU ended after the machine was switched off, by the guest
+	// unless QEMU was interrupted before.
 	PoweredOff EventKind = "powered off"
 	// Destroyed: QEMU ended because somebody destroyed the domain.
 	Destroyed EventKind = "destroyed"
@@ -68,6 +71,11 @@ func eventKind(event golibvirt.DomainEventType, detail int32) EventKind {
 		return Suspended
 	case golibvirt.DomainEventResumed:
 		return Resumed
+	case golibvirt.DomainEventShutdown:
+		if golibvirt.DomainEventShutdownDetailType(detail) == golibvirt.DomainEventShutdownHost {
+			return Interrupted
+		}
+		return ""
 	case golibvirt.DomainEventStopped:
 		switch golibvirt.DomainEventStoppedDetailType(detail) {
 		case golibvirt.DomainEventStoppedShutdown:

@@ -36,7 +36,7 @@ func (s *Supervisor) actStart(ctx context.Context) {
 	ctx, s.cancelStart = context.WithCancel(ctx)
 	cancel := s.cancelStart
 	s.facts.mu.Lock()
-	s.facts.domain, s.facts.event, s.facts.status = launcher.Starting, "", nil
+	s.facts.domain, s.facts.event, s.facts.status, s.facts.interrupted = launcher.Starting, "", nil, false
 	desired := *s.facts.desired
 	s.facts.mu.Unlock()
 	s.work.Go(func() {

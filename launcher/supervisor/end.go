@@ -40,10 +40,14 @@ func (s *Supervisor) gone(f *facts) {
 		return
 	}
 	f.domain = launcher.Gone
-	f.exit = exit(f.event, f.status)
+	event := f.event
+	if event == libvirt.PoweredOff && f.interrupted {
+		event = libvirt.Destroyed
+	}
+	f.exit = exit(event, f.status)
 	if f.exit.Cause == launcher.Crashed {
-		if t := tail(s.daemon.qemuLog(s.domainName())); t != "" {
-			f.exit.Message += "; QEMU's last words: " + t
+		if said := lastWords(s.daemon.qemuLog(s.domainName())); said != "" {
+			f.exit.Message += "; QEMU's last words: " + said
 		}
 	}
 }
@@ -79,9 +83,10 @@ func ended(s unix.WaitStatus) string {
 	}
 }
 
-// tail is the last lines of a log, on one line.
-func tail(path string) string {
-	const most = 1 << 10
+// lastWords are the last lines that QEMU wrote to its log, on one line. What
+// libvirt writes there, QEMU's command line for one, is left out.
+func lastWords(path string) string {
+	const most, lines = 4 << 10, 4
 	f, err := os.Open(path)
 	if err != nil {
 		return ""
@@ -96,8 +101,18 @@ func tail(path string) string {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return ""
 	}
-	lines := strings.Split(strings.TrimSpace(string(b[:n])), "\n")
-	return oneLine(strings.Join(lines[max(0, len(lines)-4):], "\n"))
+	var words []string
+	for line := range strings.Lines(string(b[:n])) {
+		line = strings.TrimSpace(line)
+		if strings.HasSuffix(line, ` \`) || strings.HasSuffix(line, "-msg timestamp=on") {
+			words = nil // the command line goes on to here
+			continue
+		}
+		if line != "" && !strings.Contains(line, ": shutting down, reason=") {
+			words = append(words, line)
+		}
+	}
+	return strings.Join(words[max(0, len(words)-lines):], "; ")
 }
 
 // oneLine is a text without line breaks.

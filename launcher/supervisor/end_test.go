@@ -40,11 +40,17 @@ func TestHowADomainWentFollowsFromItsWitnesses(t *testing.T) {
 	}
 }
 
-func TestTheTailOfALogFitsOnOneLine(t *testing.T) {
+func TestQEMUsLastWordsAreItsOwn(t *testing.T) {
 	p := filepath.Join(t.TempDir(), "log")
-	require.NoError(t, os.WriteFile(p, []byte(strings.Repeat("old\n", 1000)+"a\nb\r\nc\nd\n"), 0o600))
-	require.Equal(t, "a; b; c; d", tail(p))
-	require.Empty(t, tail(p+"x"))
+	for log, want := range map[string]string{
+		"2026-11-20 18:02:39.950+0000: starting up libvirt version: 9.0.0\nLC_ALL=C \\\n/usr/bin/qemu \\\n-msg timestamp=on\n2026-11-20 18:02:39.950+0000: shutting down, reason=crashed\n": "",
+		"/usr/bin/qemu \\\n-msg timestamp=on\nqemu: it hurts\ndouble free\n2026: shutting down, reason=crashed\n":                                                                           "qemu: it hurts; double free",
+		strings.Repeat("old\n", 5000) + "a\nb\r\nc\nd": "a; b; c; d",
+	} {
+		require.NoError(t, os.WriteFile(p, []byte(log), 0o600))
+		require.Equal(t, want, lastWords(p))
+	}
+	require.Empty(t, lastWords(p+"x"))
 }
 
 func TestTheWordsOfTheLauncherAreThoseOfTheProtocol(t *testing.T) {

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"reflect"
 	"sync"
 	"time"
 
@@ -29,9 +30,10 @@ type facts struct {
 
 	state control.State // Emulated, Machine and Disks of the running domain
 
-	event  libvirt.EventKind // of the end
-	status *unix.WaitStatus  // of QEMU
-	exit   launcher.Exit
+	interrupted bool              // QEMU was told by a signal to end
+	event       libvirt.EventKind // of the end
+	status      *unix.WaitStatus  // of QEMU
+	exit        launcher.Exit
 }
 
 func newFacts() *facts { return &facts{wake: make(chan struct{}, 1)} }
@@ -61,6 +63,9 @@ func (f *facts) observe(now time.Time) launcher.Observed {
 // shorter of two grace periods counts.
 func (f *facts) want(d control.Desired, now time.Time) {
 	f.change(func(f *facts) {
+		if !reflect.DeepEqual(f.desired, &d) {
+			f.retryAt = time.Time{} // what failed before may be right now
+		}
 		f.desired = &d
 		if d.Stop != nil {
 			f.stop(now.Add(time.Duration(d.Stop.GracePeriodSeconds) * time.Second))

@@ -94,6 +94,13 @@ func TestAQEMUThatIsKilledHasCrashed(t *testing.T) {
 	p.ends(control.Crashed, "QEMU was killed by signal 9 (killed)")
 }
 
+func TestAQEMUThatIsAskedToEndWasNotPoweredOff(t *testing.T) {
+	p := newPod(t, bootable())
+	p.run()
+	p.kill(p.process("qemu-system-x86_64"), unix.SIGTERM)
+	p.ends(control.Crashed, "from outside")
+}
+
 func TestAGuestDoesNotNoticeTheDaemonsDeath(t *testing.T) {
 	p := newPod(t, bootable())
 	p.run()

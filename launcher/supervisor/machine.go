@@ -95,6 +95,8 @@ func (s *Supervisor) happened(e libvirt.Event) {
 		s.facts.change(func(f *facts) { f.turn(launcher.Running, launcher.Paused) })
 	case libvirt.Resumed:
 		s.facts.change(func(f *facts) { f.turn(launcher.Paused, launcher.Running) })
+	case libvirt.Interrupted:
+		s.facts.change(func(f *facts) { f.interrupted = true })
 	case libvirt.PoweredOff, libvirt.Destroyed, libvirt.Failed:
 		s.ended(func(f *facts) { f.event = e.Kind })
 	}

@@ -77,9 +77,6 @@ func (s *Supervisor) create(ctx context.Context, conn *libvirt.Connection, d *li
 	ctx, cancel := context.WithTimeout(ctx, createPatience)
 	defer cancel()
 	if err := conn.Create(ctx, d); err != nil {
-		if t := tail(s.daemon.qemuLog(d.Name)); t != "" {
-			err = fmt.Errorf("%w; QEMU's last words: %s", err, t)
-		}
 		// A daemon that was slow or died over it may have left a QEMU, which
 		// would hold the disks of the next try.
 		_ = s.call(context.WithoutCancel(ctx), func(ctx context.Context, c *libvirt.Connection) error { return c.Destroy(ctx, d.Name) })

@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// lastWords is how long the launcher waits for a handler to read the end.
-	lastWords = 2 * time.Second
+	// lastLook is how long the launcher waits for a handler to read the end.
+	lastLook = 2 * time.Second
 	// lastOutput is how long it waits for the console to be taken.
 	lastOutput = time.Second
 )
@@ -139,7 +139,7 @@ func (s *Supervisor) Run(ctx context.Context) (control.End, error) {
 	close(s.over)
 	written := c.close()
 	s.conclude(end)
-	within(s.server.Drained(), lastWords)
+	within(s.server.Drained(), lastLook)
 	within(written, lastOutput)
 	stopDaemon()
 	daemonDone.Wait()
