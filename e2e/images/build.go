@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -154,7 +156,18 @@ func (c *cache) image(ctx context.Context, l List, programs map[string]string) (
 	if err := c.create(b.Tar, func(w io.Writer) error { return writeArchive(w, b.Reference, img) }); err != nil {
 		return Built{}, err
 	}
+	c.forget(l.Name, layers)
 	return b, c.record(id, b)
+}
+
+// forget removes the layers of an image that it does not have any more.
+func (c *cache) forget(name string, layers []string) {
+	old, _ := filepath.Glob(c.path("layers", name+"-*.tar"))
+	for _, file := range old {
+		if !slices.Contains(layers, file) {
+			_ = os.Remove(file)
+		}
+	}
 }
 
 // record notes what an image's tar was made from.
@@ -240,7 +253,7 @@ func (c *cache) layers(ctx context.Context, l List, base string, programs map[st
 		if err != nil {
 			return nil, err
 		}
-		layer := c.path("layers", l.Name+"-program.tar")
+		layer := c.path("layers", l.Name+"-program-"+path.Base(p.Path)+".tar")
 		t := tree{}
 		t.add(p.Path, node{Mode: 0o755, Content: content})
 		if err := c.create(layer, t.writeTar); err != nil {

@@ -227,8 +227,8 @@ packages: [nginx]
 func TestTheDemoGuestTakesAStaticAddressAndCanBeDeafToThePowerButton(t *testing.T) {
 	t.Parallel()
 	d := start(t, map[string]string{
-		"meta-data": `{"instance-id": "i-2", "local-hostname": "deaf"}`,
-		"user-data": "#cloud-config\nwrite_files:\n- path: /etc/podvisor-guest/ignore-power-button\n",
+		"meta-data":      `{"instance-id": "i-2", "local-hostname": "deaf"}`,
+		"user-data":      "#cloud-config\nwrite_files:\n- path: /etc/podvisor-guest/ignore-power-button\n",
 		"network-config": "version: 2\nethernets:\n  eth0:\n    addresses: [10.0.2.77/24]\n    gateway4: 10.0.2.2\n",
 	})
 	d.await("podvisor-guest: ready, serving HTTP on port 80 as deaf")

@@ -75,7 +75,7 @@ func hollow(original, body []byte, code bool) ([]byte, error) {
 	if f.Machine != elf.EM_X86_64 || f.Type != elf.ET_DYN {
 		return nil, fmt.Errorf("is not a library for x86-64")
 	}
-	end, err := namesEnd(f)
+	end, err := namesEnd(f, len(original))
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ var nameSections = []struct {
 }
 
 // namesEnd returns where the sections with names end.
-func namesEnd(f *elf.File) (uint64, error) {
+func namesEnd(f *elf.File, size int) (uint64, error) {
 	var end uint64
 	for _, kept := range nameSections {
 		s := f.Section(kept.name)
@@ -128,6 +128,9 @@ func namesEnd(f *elf.File) (uint64, error) {
 		}
 		if s.Addr != s.Offset {
 			return 0, fmt.Errorf("section %s is not in the first segment", kept.name)
+		}
+		if s.Size > uint64(size) || s.Offset > uint64(size)-s.Size {
+			return 0, fmt.Errorf("section %s is beyond the end of the file", kept.name)
 		}
 		end = max(end, s.Offset+s.Size)
 	}
@@ -140,7 +143,7 @@ func namesEnd(f *elf.File) (uint64, error) {
 // moveSymbols lets all defined symbols be the body.
 func moveSymbols(out []byte, f *elf.File, at, size uint64) error {
 	table := f.Section(".dynsym")
-	for off := table.Offset; off < table.Offset+table.Size; off += elf.Sym64Size {
+	for off := table.Offset; off+elf.Sym64Size <= table.Offset+table.Size; off += elf.Sym64Size {
 		var s elf.Sym64
 		if _, err := binary.Decode(out[off:], binary.LittleEndian, &s); err != nil {
 			return err
@@ -201,6 +204,9 @@ func writeHeader(out []byte, progs []elf.Prog64) ([]byte, error) {
 	h.Shoff, h.Shnum, h.Shstrndx = 0, 0, 0
 	if _, err := binary.Encode(out, binary.LittleEndian, &h); err != nil {
 		return nil, err
+	}
+	if size := uint64(len(progs)) * uint64(h.Phentsize); h.Phoff > hollowPage || h.Phoff+size > uint64(len(out)) {
+		return nil, fmt.Errorf("has its program headers far from the beginning")
 	}
 	for i, p := range progs {
 		if _, err := binary.Encode(out[h.Phoff+uint64(i)*uint64(h.Phentsize):], binary.LittleEndian, &p); err != nil {

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/stretchr/testify/require"
 
 	"github.com/podvisor/podvisor/internal/testenv"
@@ -31,17 +30,8 @@ func built(t *testing.T, name string) Built {
 // files returns what is in an image.
 func files(t *testing.T, b Built) tree {
 	t.Helper()
-	img, err := tarball.ImageFromPath(b.Tar, nil)
+	all, _, err := read(b)
 	require.NoError(t, err)
-	layers, err := img.Layers()
-	require.NoError(t, err)
-	all := tree{}
-	for _, l := range layers {
-		r, err := l.Uncompressed()
-		require.NoError(t, err)
-		require.NoError(t, all.readTar(r))
-		require.NoError(t, r.Close())
-	}
 	return all
 }
 

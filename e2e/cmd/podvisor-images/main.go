@@ -2,6 +2,7 @@
 //
 //	podvisor-images build [NAME...]   make what is not up to date, print where it is
 //	podvisor-images sizes [NAME...]   the same, and what takes the space in each
+//	podvisor-images unpack NAME DIR   the same, and its files below a folder
 package main
 
 import (
@@ -24,8 +25,16 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) error {
-	if len(args) == 0 || args[0] != "build" && args[0] != "sizes" {
-		return fmt.Errorf("usage: podvisor-images build|sizes [%s]", strings.Join(images.Names(), "|"))
+	names := strings.Join(images.Names(), "|")
+	switch {
+	case len(args) == 3 && args[0] == "unpack":
+		built, err := images.Build(ctx, images.Config{Out: os.Stdout, Names: args[1:2]})
+		if err != nil {
+			return err
+		}
+		return images.Unpack(built[0], args[2])
+	case len(args) == 0 || args[0] != "build" && args[0] != "sizes":
+		return fmt.Errorf("usage: podvisor-images build|sizes [%s]..., or unpack %[1]s DIR", names)
 	}
 	built, err := images.Build(ctx, images.Config{Out: os.Stdout, Names: args[1:]})
 	if err != nil || args[0] == "build" {
