@@ -1,6 +1,8 @@
 package vmi
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -258,11 +260,12 @@ func (s *VirtualMachineInstanceStatus) RemoveCondition(t ConditionType) {
 }
 
 // SetPhase makes p the phase and notes when it began. It does nothing if p is
-// the phase already.
+// the phase already. Of a phase that begins again only the last time is kept.
 func (s *VirtualMachineInstanceStatus) SetPhase(p Phase, now metav1.Time) {
 	if s.Phase == p {
 		return
 	}
 	s.Phase = p
+	s.PhaseTransitionTimestamps = slices.DeleteFunc(s.PhaseTransitionTimestamps, func(t PhaseTransitionTimestamp) bool { return t.Phase == p })
 	s.PhaseTransitionTimestamps = append(s.PhaseTransitionTimestamps, PhaseTransitionTimestamp{Phase: p, PhaseTransitionTimestamp: now})
 }

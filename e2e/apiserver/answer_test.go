@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -100,4 +101,25 @@ func TestAMissingImageIsSaidWithItsVolume(t *testing.T) {
 	v = s.awaitPhase("vm", vmi.Scheduled)
 	require.Nil(t, v.Status.Condition(vmi.ConditionSynchronized))
 	s.awaitEvents(v, "Normal SuccessfulCreate ×1", "Warning ErrImageNeverPull ×1")
+}
+
+func TestAPodThatItsNodeRefusesIsReplaced(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	s.control()
+	v := s.create(guest("vm"))
+	first := s.pod(v)
+	s.bind(first, "n1")
+	s.status(first, func(st *corev1.PodStatus) {
+		st.Phase, st.Reason, st.Message = corev1.PodFailed, "UnexpectedAdmissionError", "Allocate failed due to no healthy devices present"
+	})
+	require.Contains(t, s.awaitReason("vm", vmi.ConditionSynchronized, "UnexpectedAdmissionError").Message, "no healthy devices")
+	eventually(t, func() error {
+		if p := s.pod(v); p.UID == first.UID {
+			return fmt.Errorf("the pod is still the first: %v", p.Status.Phase)
+		}
+		return nil
+	})
+	v = s.awaitPhase("vm", vmi.Scheduling)
+	require.Nil(t, v.Status.Condition(vmi.ConditionSynchronized))
 }

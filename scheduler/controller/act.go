@@ -115,6 +115,8 @@ func (k *Controller) createPod(ctx context.Context, o *instance.Observed, p *cor
 			err = errors.New("it was there and is gone")
 		case !pod.Owned(created, o.VMI):
 			return &refusal{Finding: instance.Taken(p.Name)}
+		case created.DeletionTimestamp != nil:
+			err = errors.New("the one before it has not gone yet")
 		}
 	}
 	switch {

@@ -34,6 +34,10 @@ const (
 	// stopDelay is how long after the guest's grace period a deleted machine's
 	// pod is left to a handler that does not answer.
 	stopDelay = 30 * time.Second
+	// leastRetry and mostRetry are the times between a pod that its node refuses
+	// and the next.
+	leastRetry = 5 * time.Second
+	mostRetry  = 5 * time.Minute
 	// nameDelay is when to look again whether a pod that took the name is gone.
 	nameDelay = 10 * time.Second
 )
@@ -52,6 +56,7 @@ const (
 //	Scheduling          none                      Failed: it was there
 //	new, Pending        none                      pod is made, Scheduling; or Pending with the reason
 //	before Scheduled    not the machine's         Pending, until it is gone
+//	before Scheduled    refused by its node       Pending with the reason; pod is deleted, to be made again
 //	before Scheduled    ended                     Failed
 //	before Scheduled    runs on a node            Scheduled: handed over
 //	before Scheduled    waits                     Scheduling, with the reason if there is one
@@ -72,6 +77,8 @@ func Decide(o Observed) scheduler.Plan {
 		return create(o)
 	case !pod.Owned(o.Pod, o.VMI):
 		return taken(o)
+	case rejected(o.Pod):
+		return again(o)
 	case over(o.Pod):
 		return fail(o, endOf(o.Pod).Finding)
 	case runs(o.Pod):

@@ -192,6 +192,14 @@ func TestDecide(t *testing.T) {
 			said{Do: []string{"write", "Warning PodGone"}, Phase: vmi.Failed, Reason: "PodGone", Because: notRunning}},
 		{"a pod that ended before it was handed over has failed the machine", machine(vmi.Scheduling), launcher(exited(0, 0, "")), nil,
 			said{Do: []string{"write", "Warning PodFailed"}, Phase: vmi.Failed, Reason: "PodFailed", Because: notRunning}},
+		{"a pod that its node refuses leaves the machine in Pending", machine(vmi.Scheduling), launcher(refused, old), nil,
+			said{Do: []string{"write", "Warning UnexpectedAdmissionError"}, Phase: vmi.Pending, Recheck: 5 * time.Second,
+				Because: because{vmi.ConditionSynchronized: "UnexpectedAdmissionError", vmi.ConditionReady: "PodNotExists"}}},
+		{"a refused pod stays for a moment", refusedBefore(), launcher(refused), nil, said{Recheck: 5 * time.Second}},
+		{"a refused pod goes after a moment", refusedBefore(), launcher(refused, old), nil, said{Do: []string{"delete pod pod-uid"}}},
+		{"a refused pod that goes is waited for", refusedBefore(), launcher(refused, old, leaving), nil, said{}},
+		{"a refused pod that is gone is made again", refusedBefore(), nil, nil,
+			said{Do: []string{"create pod", "Normal SuccessfulCreate", "write"}, Phase: vmi.Scheduling, Because: notRunning}},
 		{"a machine that runs is the handler's", machine(vmi.Running), launcher(running), nil, said{}},
 		{"a pod that has just ended is the handler's for 5 s", machine(vmi.Running), launcher(exited(1, time.Second, "")), nil, said{Recheck: 4 * time.Second}},
 		{"a handler that does not report is answered for", machine(vmi.Running), launcher(exited(1, time.Minute, "Crashed: QEMU was killed")), nil,
@@ -230,6 +238,21 @@ func TestDecide(t *testing.T) {
 			require.Equal(t, tt.want, tell(instance.Decide(o)))
 		})
 	}
+}
+
+// refused is a pod as the kubelet leaves it when a device is not offered.
+func refused(p *corev1.Pod) {
+	p.Spec.NodeName = node
+	p.CreationTimestamp = metav1.NewTime(now)
+	p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "UnexpectedAdmissionError", "no healthy devices present"
+}
+
+func old(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(now.Add(-time.Minute)) }
+
+// refusedBefore is a machine that has said that its pod was refused.
+func refusedBefore() *vmi.VirtualMachineInstance {
+	return machine(vmi.Pending, condition(vmi.ConditionSynchronized, "UnexpectedAdmissionError", "no healthy devices present"),
+		condition(vmi.ConditionReady, "PodNotExists", "the machine has no pod"))
 }
 
 func ranAs(v *vmi.VirtualMachineInstance) { v.Status.RuntimeUser = vmi.User }

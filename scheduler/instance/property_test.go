@@ -28,6 +28,7 @@ func situations() map[string]instance.Observed {
 		"none": nil, "new": launcher(), "bound": launcher(bound), "unschedulable": launcher(unschedulable), "running": launcher(running),
 		"leaving": launcher(running, leaving), "stuck": launcher(bound, waiting("ErrImagePull", "x")), "back": launcher(bound, waiting("ImagePullBackOff", "y")),
 		"succeeded": launcher(exited(0, time.Hour, "")), "failed": launcher(exited(1, time.Hour, "Crashed: x")), "just failed": launcher(exited(1, 0, "")),
+		"refused": launcher(refused), "refused long ago": launcher(refused, old), "refused, leaving": launcher(refused, old, leaving),
 		"strange": launcher(strange), "strange, running": launcher(strange, running), "other": launcher(other), "other, running": launcher(other, running),
 	}
 	refusals := map[string]*scheduler.Finding{"accepted": nil, "refused": {Reason: "FailedCreate", Message: "quota"}}
@@ -103,6 +104,9 @@ func TestAPlanThatWasCarriedOutLeavesNothingToDo(t *testing.T) {
 		if !apply(&o, instance.Decide(o)) {
 			continue
 		}
+		if o.Pod != nil && o.Pod.Status.Reason == "UnexpectedAdmissionError" {
+			continue // is replaced in more than one step: see below
+		}
 		again := instance.Decide(o)
 		require.Empty(t, again.Actions, name)
 	}
@@ -131,5 +135,25 @@ func TestADeletedMachineGoesEvenIfNoHandlerLives(t *testing.T) {
 			later(&o)
 		}
 		require.True(t, gone, name)
+	}
+}
+
+func TestARefusedPodIsReplacedUntilItIsTaken(t *testing.T) {
+	t.Parallel()
+	for name, o := range situations() {
+		if o.Pod == nil || o.Pod.Status.Reason != "UnexpectedAdmissionError" || o.VMI.DeletionTimestamp != nil || o.Refusal != nil {
+			continue
+		}
+		if p := o.VMI.Status.Phase; p != vmi.Pending && p != vmi.Scheduling && p != "" || o.VMI.Spec.Domain.Memory == nil {
+			continue
+		}
+		for range 4 {
+			apply(&o, instance.Decide(o))
+			later(&o)
+		}
+		require.NotNil(t, o.Pod, name)
+		require.Empty(t, o.Pod.Status.Phase, "%s: the pod is a new one", name)
+		require.Equal(t, vmi.Scheduling, o.VMI.Status.Phase, name)
+		require.Nil(t, o.VMI.Status.Condition(vmi.ConditionSynchronized), name)
 	}
 }

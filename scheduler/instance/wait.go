@@ -134,16 +134,16 @@ func whose(o Observed, text string) string {
 // mentions says that the text names the image, and not only one whose name
 // begins or ends in the same way.
 func mentions(text, image string) bool {
-	for rest := text; image != ""; {
-		i := strings.Index(rest, image)
+	for from := 0; image != ""; {
+		i := strings.Index(text[from:], image)
 		if i < 0 {
 			return false
 		}
-		end := i + len(image)
-		if (i == 0 || !partOfImage(rest[i-1])) && (end == len(rest) || !partOfImage(rest[end]) || ends(rest[end:])) {
+		begin, end := from+i, from+i+len(image)
+		if (begin == 0 || !partOfImage(text[begin-1])) && (end == len(text) || !partOfImage(text[end]) || ends(text[end:])) {
 			return true
 		}
-		rest = rest[i+1:]
+		from = end
 	}
 	return false
 }

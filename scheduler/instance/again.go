@@ -1,0 +1,50 @@
+package instance
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/podvisor/podvisor/scheduler"
+)
+
+// rejected says that the pod ended before anything in it was started: its node
+// refused it, because a device was not offered at the moment, or another pod was
+// faster, or the node was about to go. The machine has not run.
+func rejected(p *corev1.Pod) bool {
+	if p.Status.Phase != corev1.PodFailed {
+		return false
+	}
+	return !slices.ContainsFunc(slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses), func(s corev1.ContainerStatus) bool {
+		return s.State.Running != nil || s.State.Terminated != nil || s.LastTerminationState.Terminated != nil
+	})
+}
+
+// again makes room for another pod. The phase goes back to Pending first: there,
+// and only there, a pod that does not exist is made.
+func again(o Observed) scheduler.Plan {
+	f := endOf(o.Pod).Finding
+	if f.Message == "" {
+		f.Message = "the node " + o.Pod.Spec.NodeName + " refused the pod"
+	}
+	if p := pending(o, f); len(p.Actions) > 0 {
+		p.Recheck = leastRetry
+		return p
+	}
+	if o.Pod.DeletionTimestamp != nil {
+		return scheduler.Plan{}
+	}
+	if left := retryDue(o).Sub(o.Now); left > 0 {
+		return scheduler.Plan{Recheck: left}
+	}
+	return scheduler.Plan{Actions: []scheduler.Action{scheduler.DeletePod{Name: o.Pod.Name, UID: o.Pod.UID}}}
+}
+
+// retryDue is when the pod may be replaced: after a time that grows with the age
+// of the machine, so that nothing needs to be counted.
+func retryDue(o Observed) time.Time {
+	made := o.Pod.CreationTimestamp.Time
+	age := made.Sub(o.VMI.CreationTimestamp.Time)
+	return made.Add(min(max(age/2, leastRetry), mostRetry))
+}
