@@ -60,6 +60,7 @@ func (c Config) start(ctx context.Context, s *steps) error {
 	if err != nil {
 		return err
 	}
+	s.known(nil)
 	s.print("certificates and configuration in %s", c.state())
 	return c.spawn(executable, p, listener)
 }

@@ -13,9 +13,30 @@ import (
 type steps struct {
 	out   io.Writer
 	begin time.Time
+	told  map[string]bool
 }
 
-func newSteps(out io.Writer) *steps { return &steps{out: out, begin: time.Now()} }
+func newSteps(out io.Writer) *steps {
+	return &steps{out: out, begin: time.Now(), told: map[string]bool{}}
+}
+
+// known are lines that need not be told.
+func (s *steps) known(lines []string) {
+	s.told = map[string]bool{}
+	for _, line := range lines {
+		s.told[line] = true
+	}
+}
+
+// news tells the lines that have not been told.
+func (s *steps) news(lines []string) {
+	for _, line := range lines {
+		if !s.told[line] {
+			s.print("%s", line)
+			s.told[line] = true
+		}
+	}
+}
 
 func (s *steps) print(format string, args ...any) {
 	fmt.Fprintf(s.out, "%6.1fs  %s\n", time.Since(s.begin).Seconds(), fmt.Sprintf(format, args...))

@@ -84,6 +84,7 @@ func (c Config) reuse(ctx context.Context, s *steps) (*Cluster, error) {
 		s.print("cluster %s is running", c.Name)
 		return cluster, nil
 	}
+	s.known(cluster.working())
 	s.print("cluster %s is starting or repairing itself:\n%s", c.Name, indent(problems))
 	err = cluster.await(ctx, s, repairPatience)
 	if err == nil {
@@ -104,14 +105,8 @@ func (c *Cluster) await(ctx context.Context, s *steps, patience time.Duration) e
 	defer enough.Stop()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
-	seen := map[string]bool{}
 	for {
-		for _, done := range c.working() {
-			if !seen[done] {
-				s.print("%s", done)
-				seen[done] = true
-			}
-		}
+		s.news(c.working())
 		problems := c.Problems(ctx)
 		if len(problems) == 0 {
 			return nil

@@ -21,6 +21,7 @@ type supervisor struct {
 	board    *board
 	log      *slog.Logger
 	env      []string
+	hung     time.Duration
 	// prepare is called before every start of a program and returns how to start
 	// it and what to do right after; nil means in no special way.
 	prepare func(p plan.Program) (attr *syscall.SysProcAttr, started func(pid int) error, err error)
@@ -37,13 +38,16 @@ const (
 // lookAgain is how often a program that works is asked whether it still does.
 const lookAgain = 2 * time.Second
 
+// hungAfter is how long a program may not do its work any more.
+const hungAfter = 30 * time.Second
+
 // newSupervisor makes a supervisor. There is one children in a process.
 func newSupervisor(dir, machine string, programs []plan.Program, c *children, log *slog.Logger) (*supervisor, error) {
 	if err := os.MkdirAll(filepath.Join(dir, "log"), 0o755); err != nil {
 		return nil, err
 	}
 	s := &supervisor{
-		dir: dir, programs: programs, children: c, log: log, env: os.Environ(),
+		dir: dir, programs: programs, children: c, log: log, env: os.Environ(), hung: hungAfter,
 		board: &board{dir: dir, status: Status{Machine: machine}},
 	}
 	for _, p := range programs {
@@ -106,7 +110,7 @@ func (s *supervisor) once(ctx context.Context, p plan.Program) (reason string, g
 	running, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var watch sync.WaitGroup
-	watch.Go(func() { s.observe(running, p) })
+	watch.Go(func() { s.observe(running, p, pid) })
 	select {
 	case <-ctx.Done():
 		return "", false
@@ -120,18 +124,13 @@ func (s *supervisor) once(ctx context.Context, p plan.Program) (reason string, g
 	}
 }
 
-// observe marks a program as running while it does its work.
-func (s *supervisor) observe(ctx context.Context, p plan.Program) {
-	for ctx.Err() == nil {
-		for _, c := range p.Ready {
-			if err := s.await(ctx, condition(c)); err != nil && ctx.Err() == nil {
-				s.log.Error("condition", "program", p.Name, "err", err)
-				return
-			}
-		}
-		if ctx.Err() != nil {
-			return
-		}
+// observe marks a program as running while it does its work. One that has done
+// it and has not for long is hung, and is killed so that it is started again.
+func (s *supervisor) observe(ctx context.Context, p plan.Program, pid int) {
+	if !s.ready(ctx, p) {
+		return
+	}
+	for {
 		s.set(p, func(st *ProgramStatus) { st.State, st.Reason = Running, "" })
 		missing := s.missing(ctx, p)
 		if missing == "" {
@@ -139,7 +138,31 @@ func (s *supervisor) observe(ctx context.Context, p plan.Program) {
 		}
 		s.log.Warn("program does not work", "program", p.Name, "condition", missing)
 		s.set(p, func(st *ProgramStatus) { st.State, st.Reason = Starting, missing })
+		patient, cancel := context.WithTimeout(ctx, s.hung)
+		again := s.ready(patient, p)
+		cancel()
+		if again {
+			continue
+		}
+		if ctx.Err() == nil {
+			s.log.Warn("program is hung", "program", p.Name, "pid", pid)
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		return
 	}
+}
+
+// ready waits until the program does its work, and says whether it does.
+func (s *supervisor) ready(ctx context.Context, p plan.Program) bool {
+	for _, c := range p.Ready {
+		if err := s.await(ctx, condition(c)); err != nil {
+			if ctx.Err() == nil {
+				s.log.Error("condition", "program", p.Name, "err", err)
+			}
+			return false
+		}
+	}
+	return ctx.Err() == nil
 }
 
 // missing watches a running program and returns the first condition that does

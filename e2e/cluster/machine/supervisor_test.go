@@ -27,6 +27,7 @@ func supervise(t *testing.T, programs ...plan.Program) string {
 	dir := t.TempDir()
 	s, err := newSupervisor(dir, "m", programs, theChildren(), slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
+	s.hung = 3 * time.Second
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { s.run(ctx) })
@@ -116,6 +117,7 @@ func TestSupervisor(t *testing.T) {
 		require.NoError(t, l.Close())
 		hung := becomes(t, dir, "a", is(Starting))
 		require.Equal(t, "unix:"+socket, hung.Reason, "it runs, and does not work any more")
+		require.Equal(t, "killed by signal killed", becomes(t, dir, "a", is(Broken)).Reason, "for too long")
 	})
 	t.Run("a machine that has not started has an empty status", func(t *testing.T) {
 		status, err := ReadStatus(t.TempDir())
