@@ -3,8 +3,10 @@ package controller
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -172,6 +174,24 @@ func TestALauncherOfAnotherMachineIsNotObeyed(t *testing.T) {
 	w.handle()
 	w.eventually("said", func() bool { return w.machine().Status.Condition(vmi.ConditionSynchronized) != nil })
 	require.Empty(t, w.puts())
+}
+
+func TestALauncherThatChattersIsHeardSlowly(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s, _ := w.launch(control.State{Phase: control.Waiting}, obey)
+	w.handle()
+	w.phase(vmi.Running)
+	paused := running
+	paused.Phase = control.Paused
+	for end := time.Now().Add(time.Second); time.Now().Before(end); {
+		s.Publish(paused)
+		s.Publish(running)
+		runtime.Gosched()
+	}
+	require.LessOrEqual(t, w.patches(), statesAtOnce+2*statesPerSecond, "a write for each of its states would be hundreds")
+	s.Publish(control.State{Phase: control.Ended, End: &control.End{Reason: control.Shutdown}})
+	w.phase(vmi.Succeeded)
 }
 
 func TestNewNeedsWhatIsRequired(t *testing.T) {

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/podvisor/podvisor/handler"
 	"github.com/podvisor/podvisor/handler/socket"
 	"github.com/podvisor/podvisor/launcher/control"
@@ -23,17 +25,32 @@ const (
 	lastDelay  = time.Second
 )
 
+// steady is how long a connection must have held for its loss to be a new
+// matter, with short delays. A launcher that hangs up again and again is not
+// worth them.
+const steady = 10 * time.Second
+
+// A launcher is in the hands of a tenant, and each of its states may cost a
+// write: so many it may tell at once, and so many in a second. A machine's whole
+// life takes fewer than the first.
+const (
+	statesAtOnce    = 20
+	statesPerSecond = 2
+)
+
 // session is the connection to one launcher, which is made again whenever it
 // breaks, and what is known through it.
 type session struct {
 	podUID string
 	client *control.Client
+	states *rate.Limiter
 	queue  func()
 	cancel context.CancelFunc
 	done   chan struct{}
 
 	mu      sync.Mutex
 	guest   *handler.Guest
+	next    *handler.Guest // heard, but not to be observed yet
 	network *network.Config
 	put     *handler.Wish
 	fault   *handler.Finding
@@ -45,6 +62,7 @@ type session struct {
 func newSession(podUID string, dial func(context.Context, string) (net.Conn, error), queue func()) *session {
 	return &session{
 		podUID: podUID, queue: queue, done: make(chan struct{}),
+		states: rate.NewLimiter(statesPerSecond, statesAtOnce),
 		client: control.NewClient(func(ctx context.Context) (net.Conn, error) { return dial(ctx, podUID) }),
 	}
 }
@@ -67,12 +85,15 @@ func (s *session) close() {
 func (s *session) run(ctx context.Context, log *slog.Logger) {
 	delay := firstDelay
 	for {
+		began := time.Now()
 		heard, err := s.follow(ctx, log)
 		if err == nil || ctx.Err() != nil {
 			return
 		}
 		if heard {
 			log.Info("the launcher is gone, will look for it", "pod", s.podUID, "err", err)
+		}
+		if heard && time.Since(began) > steady {
 			delay = firstDelay
 		}
 		s.lost(err)
@@ -101,14 +122,41 @@ func (s *session) follow(ctx context.Context, log *slog.Logger) (heard bool, err
 	return heard, nil
 }
 
+// heard takes a state, now or, if there were too many, in a while, when it may
+// have been replaced by another. An end is never kept waiting.
 func (s *session) heard(state control.State) {
 	s.mu.Lock()
-	first := s.guest == nil
-	s.guest = guest(state)
-	if first {
+	defer s.mu.Unlock()
+	waits := s.next != nil
+	s.next = guest(state)
+	if s.guest == nil {
 		s.fault = nil
 	}
-	s.mu.Unlock()
+	if state.Phase == control.Ended {
+		s.deliver()
+		return
+	}
+	if waits {
+		return
+	}
+	if wait := s.states.Reserve().Delay(); wait > 0 {
+		time.AfterFunc(wait, func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.deliver()
+		})
+		return
+	}
+	s.deliver()
+}
+
+// deliver makes the last state that was heard the one that is observed. The lock
+// is held.
+func (s *session) deliver() {
+	if s.next == nil {
+		return
+	}
+	s.guest, s.next = s.next, nil
 	s.queue()
 }
 
@@ -116,7 +164,7 @@ func (s *session) heard(state control.State) {
 func (s *session) lost(err error) {
 	s.mu.Lock()
 	was := s.guest != nil
-	s.guest, s.network, s.put = nil, nil, nil
+	s.guest, s.next, s.network, s.put = nil, nil, nil, nil
 	begins := false
 	if errors.Is(err, socket.ErrUnsafe) {
 		begins = s.failed(handler.Finding{Reason: "LauncherUnsafe", Message: err.Error()}, time.Now())
