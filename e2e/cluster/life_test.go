@@ -28,83 +28,24 @@ func TestLife(t *testing.T) {
 	needs(t)
 	c := config(t, "life")
 	before := look(t)
-	started := up(t, c)
-	// Each step needs the one before.
-	step := func(name string, do func(t *testing.T, w world)) {
-		t.Helper()
-		if !t.Run(name, func(t *testing.T) { do(t, world{t: t, c: started}) }) {
-			t.FailNow()
-		}
-	}
-
-	step("a second up finds the cluster running and leaves it alone", func(t *testing.T, w world) {
+	l := life{t: t, config: c, cluster: up(t, c)}
+	l.step("a second up finds the cluster running and leaves it alone", func(t *testing.T, w world) {
 		id := w.id()
 		up(t, c)
 		require.Equal(t, id, w.id())
 	})
-	step("an image is loaded once", func(t *testing.T, w world) {
-		archive := busybox(t)
-		for _, want := range []string{"loaded to n1, n2", "on the nodes already"} {
-			var out bytes.Buffer
-			told := c
-			told.Out = &out
-			opened, err := cluster.Open(told)
-			require.NoError(t, err)
-			require.NoError(t, opened.Load(t.Context(), archive))
-			require.Contains(t, out.String(), want)
-		}
-	})
-	step("pods run on both nodes, with user namespaces too", func(t *testing.T, w world) {
-		w.apply(manifest)
-		w.kubectl("wait", "--for=condition=Ready", "pod", "--all", "--timeout=60s")
-	})
-	step("pods resolve and reach Services from any node", func(t *testing.T, w world) {
-		for _, pod := range []string{"client-n1", "client-n2"} {
-			require.Equal(t, "web\n", w.kubectl("exec", pod, "--", "wget", "-qO-", "http://web"), pod)
-			require.Contains(t, w.kubectl("exec", pod, "--", "nslookup", "kubernetes.default.svc.cluster.local"), plan.APIService.String())
-		}
-	})
-	step("a name outside of the cluster does not exist", func(t *testing.T, w world) {
-		out, err := w.try("exec", "client-n2", "--", "nslookup", "example.com")
-		require.Error(t, err)
-		require.Contains(t, out, "NXDOMAIN")
-	})
-	step("a node's /run/cdi is what pods see at /var/run/cdi", func(t *testing.T, w world) {
-		require.NoError(t, w.c.Node("n1").Command(t.Context(), "touch", "/run/cdi/seen").Run())
-		require.Equal(t, "seen\n", w.kubectl("exec", "web", "--", "ls", "/cdi"))
-	})
-	step("the audit log has every request", func(t *testing.T, w world) {
+	l.images()
+	l.pods()
+	l.step("the audit log has every request", func(t *testing.T, w world) {
 		log, err := os.ReadFile(w.c.AuditLog)
 		require.NoError(t, err)
 		require.Contains(t, string(log), `"requestURI":"/api/v1/namespaces/default/pods?`)
 	})
-	step("nothing of the whole machine is changed", func(t *testing.T, w world) {
+	l.step("nothing of the whole machine is changed", func(t *testing.T, w world) {
 		require.Equal(t, before, look(t))
 	})
-	for _, m := range []string{"cp", "n1"} {
-		for program := range (world{t: t, c: started}).programs(m) {
-			if slices.Contains(started.NodeNames(), program) {
-				continue // see below
-			}
-			step(program+" on "+m+" comes back when killed", func(t *testing.T, w world) {
-				id := w.id()
-				w.kill(m, program)
-				up(t, c)
-				require.Equal(t, id, w.id(), "the cluster was not started anew")
-			})
-		}
-	}
-	step("a node comes back when killed, and its pods with it", func(t *testing.T, w world) {
-		id := w.id()
-		w.kill("cp", "n1")
-		up(t, c)
-		require.Equal(t, id, w.id(), "the cluster was not started anew")
-		require.Eventually(t, func() bool {
-			out, err := w.try("exec", "client-n2", "--", "wget", "-qO-", "http://web")
-			return err == nil && out == "web\n"
-		}, patience, 200*time.Millisecond)
-	})
-	step("another cluster runs beside it", func(t *testing.T, w world) {
+	l.killed()
+	l.step("another cluster runs beside it", func(t *testing.T, w world) {
 		other := config(t, "life-beside")
 		other.Extent = plan.APIServer
 		beside := world{t: t, c: up(t, other)}
@@ -115,7 +56,95 @@ func TestLife(t *testing.T) {
 		require.NoError(t, beside.c.Down(t.Context()))
 		require.Empty(t, w.c.Problems(t.Context()))
 	})
-	step("a cluster that has died is started anew at the same address", func(t *testing.T, w world) {
+	l.died()
+	l.step("down leaves nothing", func(t *testing.T, w world) {
+		require.NoError(t, w.c.Down(t.Context()))
+		require.NoError(t, cluster.Down(t.Context(), c), "of what is not there")
+		requireGone(t, c, before)
+	})
+}
+
+// life is a test of one cluster in steps, each of which needs the one before.
+type life struct {
+	t       *testing.T
+	config  cluster.Config
+	cluster *cluster.Cluster
+}
+
+func (l life) step(name string, do func(t *testing.T, w world)) {
+	l.t.Helper()
+	if !l.t.Run(name, func(t *testing.T) { do(t, world{t: t, c: l.cluster}) }) {
+		l.t.FailNow()
+	}
+}
+
+func (l life) images() {
+	l.step("an image is loaded once", func(t *testing.T, w world) {
+		archive := busybox(t)
+		for _, want := range []string{"loaded to n1, n2", "on the nodes already"} {
+			var out bytes.Buffer
+			told := l.config
+			told.Out = &out
+			opened, err := cluster.Open(told)
+			require.NoError(t, err)
+			require.NoError(t, opened.Load(t.Context(), archive))
+			require.Contains(t, out.String(), want)
+		}
+	})
+}
+
+func (l life) pods() {
+	l.step("pods run on both nodes, with user namespaces too", func(t *testing.T, w world) {
+		w.apply(manifest)
+		w.kubectl("wait", "--for=condition=Ready", "pod", "--all", "--timeout=60s")
+	})
+	l.step("pods resolve and reach Services from any node", func(t *testing.T, w world) {
+		for _, pod := range []string{"client-n1", "client-n2"} {
+			require.Equal(t, "web\n", w.kubectl("exec", pod, "--", "wget", "-qO-", "http://web"), pod)
+			require.Contains(t, w.kubectl("exec", pod, "--", "nslookup", "kubernetes.default.svc.cluster.local"), plan.APIService.String())
+		}
+	})
+	l.step("a name outside of the cluster does not exist", func(t *testing.T, w world) {
+		out, err := w.try("exec", "client-n2", "--", "nslookup", "example.com")
+		require.Error(t, err)
+		require.Contains(t, out, "NXDOMAIN")
+	})
+	l.step("a node's /run/cdi is what pods see at /var/run/cdi", func(t *testing.T, w world) {
+		require.NoError(t, w.c.Node("n1").Command(t.Context(), "touch", "/run/cdi/seen").Run())
+		require.Equal(t, "seen\n", w.kubectl("exec", "web", "--", "ls", "/cdi"))
+	})
+}
+
+// killed kills every kind of program, and a whole node.
+func (l life) killed() {
+	for _, m := range []string{"cp", "n1"} {
+		for program := range (world{t: l.t, c: l.cluster}).programs(m) {
+			if slices.Contains(l.cluster.NodeNames(), program) {
+				continue // see below
+			}
+			l.step(program+" on "+m+" comes back when killed", func(t *testing.T, w world) {
+				id := w.id()
+				w.kill(m, program)
+				up(t, l.config)
+				require.Equal(t, id, w.id(), "the cluster was not started anew")
+			})
+		}
+	}
+	l.step("a node comes back when killed, and its pods with it", func(t *testing.T, w world) {
+		id := w.id()
+		w.kill("cp", "n1")
+		up(t, l.config)
+		require.Equal(t, id, w.id(), "the cluster was not started anew")
+		require.Eventually(t, func() bool {
+			out, err := w.try("exec", "client-n2", "--", "wget", "-qO-", "http://web")
+			return err == nil && out == "web\n"
+		}, patience, 200*time.Millisecond)
+	})
+}
+
+// died kills process 1.
+func (l life) died() {
+	l.step("a cluster that has died is started anew at the same address", func(t *testing.T, w world) {
 		id, address := w.id(), w.kubectl("config", "view", "-o", "jsonpath={.clusters[0].cluster.server}")
 		pid, err := w.c.Node("cp").PID()
 		require.NoError(t, err)
@@ -123,14 +152,9 @@ func TestLife(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, process.Kill())
 		require.Eventually(t, func() bool { return len(w.c.Problems(t.Context())) > 0 }, patience, time.Millisecond)
-		up(t, c)
+		up(t, l.config)
 		require.NotEqual(t, id, w.id())
 		require.Equal(t, address, w.kubectl("config", "view", "-o", "jsonpath={.clusters[0].cluster.server}"))
-	})
-	step("down leaves nothing", func(t *testing.T, w world) {
-		require.NoError(t, w.c.Down(t.Context()))
-		require.NoError(t, cluster.Down(t.Context(), c), "of what is not there")
-		requireGone(t, c, before)
 	})
 }
 

@@ -98,22 +98,39 @@ func (c Config) build(ctx context.Context, p part) (string, error) {
 	if err := debian.Ensure(ctx, c.Out, p.packages...); err != nil {
 		return "", err
 	}
-	// Under the lock, a temporary folder can only be the remains of a killed build.
-	tmp := filepath.Join(c.Dir, p.name+".tmp")
-	if err := os.RemoveAll(tmp); err != nil {
+	tmp, err := c.temporary(p)
+	if err != nil {
 		return "", err
 	}
+	defer os.RemoveAll(tmp)
 	if err := c.buildIn(ctx, p, tmp); err != nil {
 		return "", err
 	}
 	return dir, os.Rename(tmp, dir)
 }
 
-// buildIn builds the part into the new folder tmp.
-func (c Config) buildIn(ctx context.Context, p part, tmp string) error {
-	if err := os.MkdirAll(tmp, 0o755); err != nil {
-		return err
+// temporary makes the folder to build in and removes those of earlier builds,
+// which under the lock can only be the remains of killed ones. It is a new name
+// every time, because the go command of a killed build may still be writing.
+func (c Config) temporary(p part) (string, error) {
+	remains, err := filepath.Glob(filepath.Join(c.Dir, p.name+".tmp*"))
+	if err != nil {
+		return "", err
 	}
+	for _, dir := range remains {
+		if err := os.RemoveAll(dir); err != nil {
+			return "", err
+		}
+	}
+	tmp, err := os.MkdirTemp(c.Dir, p.name+".tmp")
+	if err != nil {
+		return "", err
+	}
+	return tmp, os.Chmod(tmp, 0o755)
+}
+
+// buildIn builds the part into the folder tmp.
+func (c Config) buildIn(ctx context.Context, p part, tmp string) error {
 	progress := startProgress(c.Out, p.name+" "+p.version)
 	defer progress.stop()
 	total, err := count(ctx, p, progress)

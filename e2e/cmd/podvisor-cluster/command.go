@@ -17,6 +17,7 @@ func up(ctx context.Context, c cluster.Config, _ []string) error {
 	}
 	fmt.Println()
 	fmt.Println(started.Usage())
+	fmt.Println("remove:  podvisor-cluster down --name", started.Name)
 	return nil
 }
 
