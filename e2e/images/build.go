@@ -96,6 +96,11 @@ func (c *cache) build(ctx context.Context, conf Config) ([]Built, error) {
 	for _, l := range lists {
 		began := time.Now()
 		b, err := c.image(ctx, l, programs)
+		if errors.Is(err, errStale) && os.Geteuid() == 0 {
+			if err = c.update(ctx); err == nil {
+				b, err = c.image(ctx, l, programs)
+			}
+		}
 		if err != nil {
 			return built, fmt.Errorf("build image %s: %w", l.Name, err)
 		}
@@ -222,11 +227,16 @@ func (c *cache) packages(ctx context.Context, d Debian) ([]string, error) {
 	if !errors.Is(err, errNoLists) || os.Geteuid() != 0 {
 		return packages, err
 	}
-	c.say("  getting apt's lists")
-	if _, err := run(ctx, "", "apt-get", "-q", "update"); err != nil {
+	if err := c.update(ctx); err != nil {
 		return nil, err
 	}
 	return c.resolve(ctx, d)
+}
+
+func (c *cache) update(ctx context.Context) error {
+	c.say("  getting apt's lists")
+	_, err := run(ctx, "", "apt-get", "-q", "update")
+	return err
 }
 
 // layers makes the layers of an image, the one that changes least at the bottom.

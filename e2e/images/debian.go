@@ -145,7 +145,7 @@ func (c *cache) download(ctx context.Context, packages []string) error {
 	}
 	defer os.RemoveAll(temp)
 	if _, err := run(ctx, temp, "apt-get", append([]string{"-q", "download"}, packages...)...); err != nil {
-		return fmt.Errorf("%w\nif the archive has newer versions already: apt-get update", err)
+		return fmt.Errorf("%w: %w", errStale, err)
 	}
 	if err := os.MkdirAll(c.path("debs"), 0o755); err != nil {
 		return err
@@ -186,7 +186,12 @@ func aptLists() (string, error) {
 	return fmt.Sprintf("%x", sum.Sum(nil)), nil
 }
 
-var errNoLists = errors.New("apt knows no packages: run apt-get update")
+var (
+	errNoLists = errors.New("apt knows no packages: run apt-get update")
+	// errStale is what fails also where the archive has newer versions than apt's
+	// lists.
+	errStale = errors.New("download Debian packages; perhaps apt-get update helps")
+)
 
 // checkSuite refuses to make an image of one release out of another's packages.
 func checkSuite(suite string) error {
