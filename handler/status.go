@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podvisor/podvisor/vmi"
@@ -151,15 +152,18 @@ func fault(o Observed) (*Finding, time.Duration) {
 // memory is the guest's memory. What the pod is given beside it is
 // virt-controller's to say and is kept.
 func memory(d *vmi.DomainSpec, old *vmi.MemoryStatus) *vmi.MemoryStatus {
-	guest := d.GuestMemory()
+	guest := func() *resource.Quantity {
+		q := d.GuestMemory().DeepCopy()
+		return &q
+	}
 	m := &vmi.MemoryStatus{}
 	if old != nil {
 		m = old
 	}
 	if m.GuestAtBoot == nil {
-		m.GuestAtBoot = new(guest.DeepCopy())
+		m.GuestAtBoot = guest()
 	}
-	m.GuestCurrent, m.GuestRequested = new(guest.DeepCopy()), new(guest.DeepCopy())
+	m.GuestCurrent, m.GuestRequested = guest(), guest()
 	return m
 }
 

@@ -87,7 +87,7 @@ func (c *Controller) put(ctx context.Context, key string, s *session, o handler.
 // cannot change, but its pod and its launcher may.
 func again(what string, err error) error {
 	if errors.Is(err, vmi.ErrInvalid) {
-		return fmt.Errorf("%s: %v", what, err)
+		return errors.New(what + ": " + err.Error())
 	}
 	return fmt.Errorf("%s: %w", what, err)
 }

@@ -58,7 +58,7 @@ func probe(path string, code []byte, limit time.Duration) error {
 	if err != nil {
 		return fmt.Errorf("get memory for the guest: %w", err)
 	}
-	defer unix.Munmap(mem)
+	defer func() { _ = unix.Munmap(mem) }()
 	load(mem, code)
 	region := struct {
 		slot, flags        uint32
@@ -83,7 +83,7 @@ func probe(path string, code []byte, limit time.Duration) error {
 	if err != nil {
 		return fmt.Errorf("share the processor's state: %w", err)
 	}
-	defer unix.Munmap(state)
+	defer func() { _ = unix.Munmap(state) }()
 	return execute(cpu, state, limit)
 }
 
