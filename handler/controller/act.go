@@ -26,6 +26,10 @@ const (
 	reasonLauncher = "LauncherRefuses"
 )
 
+// actionTimeout is how long an action may take. A launcher that does not answer
+// holds one worker for so long, and others' machines wait for workers.
+const actionTimeout = 5 * time.Second
+
 // act does what the plan says: the actions until one fails, then the status in
 // any case.
 func (c *Controller) act(ctx context.Context, key string, s *session, o handler.Observed, p handler.Plan) error {
@@ -40,6 +44,8 @@ func (c *Controller) act(ctx context.Context, key string, s *session, o handler.
 
 // do does one action.
 func (c *Controller) do(ctx context.Context, key string, s *session, o handler.Observed, a handler.Action) error {
+	ctx, cancel := context.WithTimeout(ctx, actionTimeout)
+	defer cancel()
 	switch a := a.(type) {
 	case handler.Connect:
 		c.connect(ctx, key, a.PodUID)

@@ -32,7 +32,7 @@ type Config struct {
 	Dial func(ctx context.Context, podUID string) (net.Conn, error)
 	// Plumb makes the network of a machine in its pod. Nil: [Plumb].
 	Plumb Plumber
-	// Workers is how many machines are handled at the same time. 0: 8.
+	// Workers is how many machines are handled at the same time. 0: 16.
 	Workers int
 	// Logger takes a line for each action. Nil: nothing is logged.
 	Logger *slog.Logger
@@ -60,7 +60,7 @@ func New(c Config) (*Controller, error) {
 		c.Plumb = Plumb
 	}
 	if c.Workers == 0 {
-		c.Workers = 8
+		c.Workers = 16
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

@@ -166,6 +166,20 @@ func TestARefusalIsSaid(t *testing.T) {
 	require.Contains(t, c.Message, "the disk has no bus")
 }
 
+func TestALauncherThatDoesNotAnswerHoldsUpNobodyForLong(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	hang := make(chan struct{})
+	w.launch(control.State{Phase: control.Waiting}, func(*control.Server, control.Desired) error {
+		<-hang
+		return nil
+	})
+	defer close(hang)
+	w.handle()
+	w.eventually("said", func() bool { return w.machine().Status.Condition(vmi.ConditionSynchronized) != nil })
+	require.Equal(t, "LauncherRefuses", w.machine().Status.Condition(vmi.ConditionSynchronized).Reason)
+}
+
 func TestALauncherOfAnotherMachineIsNotObeyed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

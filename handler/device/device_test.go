@@ -1,6 +1,7 @@
 package device
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
@@ -43,6 +44,39 @@ func TestFind(t *testing.T) {
 	}
 	_, err := Find(sysfs(t, map[string]string{"tun": "nonsense"}))
 	require.ErrorContains(t, err, "read the number of device tun")
+}
+
+func TestKVMIsOfferedWhereItIsOfUse(t *testing.T) {
+	t.Parallel()
+	with, without := []string{KVM, Tun}, []string{Tun}
+	tests := []struct {
+		name   string
+		sysfs  map[string]string
+		choice Choice
+		usable bool
+		want   []string
+	}{
+		{"where guests run on it", map[string]string{"kvm": "10:232", "tun": "10:200"}, Auto, true, with},
+		{"not where none does", map[string]string{"kvm": "10:232", "tun": "10:200"}, Auto, false, without},
+		{"untried, if that is wanted", map[string]string{"kvm": "10:232", "tun": "10:200"}, Yes, false, with},
+		{"not if that is wanted", map[string]string{"kvm": "10:232", "tun": "10:200"}, No, true, without},
+		{"not where there is none", map[string]string{"tun": "10:200"}, Yes, true, without},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			found, err := Find(sysfs(t, tt.sysfs))
+			require.NoError(t, err)
+			got, err := choose(found, tt.choice, func(string) (bool, string) { return tt.usable, "" }, slog.New(slog.DiscardHandler))
+			require.NoError(t, err)
+			var names []string
+			for _, d := range got {
+				names = append(names, d.Name)
+			}
+			require.Equal(t, tt.want, names)
+		})
+	}
+	_, err := Offer("/sys", "perhaps", slog.New(slog.DiscardHandler))
+	require.ErrorContains(t, err, `not "perhaps"`)
 }
 
 func TestTheCDISpecificationGivesTheDevicesToTheLauncher(t *testing.T) {
