@@ -5,7 +5,6 @@ go 1.26.0
 replace github.com/podvisor/podvisor => ../
 
 require (
-	github.com/containernetworking/plugins v1.9.1
 	github.com/google/go-containerregistry v0.20.7
 	github.com/podvisor/podvisor v0.0.0-00010101000000-000000000000
 	github.com/stretchr/testify v1.11.1
