@@ -14,9 +14,15 @@ import (
 	"github.com/podvisor/podvisor/launcher/libvirt"
 )
 
-// secondWitness is how long to wait, when QEMU's exit status or libvirt's event
-// is there, for the other one.
-const secondWitness = time.Second
+const (
+	// forStatus is how long to wait for QEMU's exit status when libvirt has said
+	// that it ended. It says more about a crash, but nothing depends on it.
+	forStatus = time.Second
+	// forEvent is how long to wait for libvirt's event when QEMU has ended. It
+	// alone tells a guest that powered off, and a daemon that runs sends it
+	// however busy the node is.
+	forEvent = 15 * time.Second
+)
 
 // ended notes one witness of the domain's end. The domain is gone when both are
 // there, or when the second is late.
@@ -29,7 +35,11 @@ func (s *Supervisor) ended(witness func(*facts)) {
 		case f.event != "" && f.status != nil:
 			s.gone(f)
 		case first:
-			time.AfterFunc(secondWitness, func() { s.facts.change(s.gone) })
+			wait := forEvent
+			if f.status == nil {
+				wait = forStatus
+			}
+			time.AfterFunc(wait, func() { s.facts.change(s.gone) })
 		}
 	})
 }

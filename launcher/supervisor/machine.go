@@ -73,11 +73,13 @@ func (s *Supervisor) connected(ctx context.Context, c *libvirt.Connection) {
 		case err == nil && state == libvirt.Paused:
 			f.domain = launcher.Paused
 		case errors.Is(err, libvirt.ErrNotFound):
-			time.AfterFunc(secondWitness, func() {
-				s.ended(func(f *facts) {
+			// No event will come any more.
+			time.AfterFunc(forStatus, func() {
+				s.facts.change(func(f *facts) {
 					if f.status == nil && f.event == "" {
 						f.event = libvirt.Failed
 					}
+					s.gone(f)
 				})
 			})
 		}

@@ -84,7 +84,7 @@ mount --bind group /etc/group
 mount -t overlay -o lowerdir=share:/usr/share overlay /usr/share
 ln -s /usr/lib/x86_64-linux-gnu/libvirt/connection-driver/libvirt_driver_qemu.so /run/drivers/
 export LIBVIRT_DRIVER_DIR=/run/drivers
-exec setpriv --reuid 107 --regid 107 --clear-groups --no-new-privs --bounding-set=-all --inh-caps=-all ./launcher
+exec setpriv --pdeathsig KILL --reuid 107 --regid 107 --clear-groups --no-new-privs --bounding-set=-all --inh-caps=-all ./launcher
 `
 
 // shared is the folder with what the sandboxes of this test run share. It is not
@@ -147,9 +147,13 @@ func newPod(t *testing.T, disk map[string][]byte, env ...string) *pod {
 	cmd := exec.Command("unshare", "--mount", "--pid", "--net", "--ipc", "--fork", "--kill-child", "--mount-proc", "sh", "-c", sandbox)
 	cmd.Env = append(os.Environ(), append([]string{launch + "=1", "IMAGE=" + shared(), "DISK=" + dir, "GRACE=20s", "EMULATION=yes"}, env...)...)
 	cmd.Stdout, cmd.Stderr = p.console, p.log
+	// The sandbox shall not outlive the tests, however they end.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	require.NoError(t, cmd.Start())
+	done := make(chan struct{})
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // its child, and with it everything in the sandbox, dies with it
+		_ = cmd.Process.Kill() // its child dies with it, and with that everything in the sandbox
+		<-done
 		if t.Failed() {
 			t.Logf("console:\n%s\nlog:\n%s", p.console, p.log)
 		}
@@ -157,6 +161,7 @@ func newPod(t *testing.T, disk map[string][]byte, env ...string) *pod {
 	go func() {
 		_ = cmd.Wait()
 		p.exited <- cmd.ProcessState.ExitCode()
+		close(done)
 	}()
 	p.client = control.NewClient(func(ctx context.Context) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", p.path("kubevirt/sockets/launcher-sock"))

@@ -1,6 +1,8 @@
 package supervisor
 
 import (
+	"errors"
+	"os"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -33,9 +35,14 @@ func TestTheReaperTakesOrphansAndLeavesChildrenAlone(t *testing.T) {
 		})
 	}
 	for range 10 {
-		// The shell leaves a process in a session of its own behind.
-		out, err := exec.Command("sh", "-c", "setsid sh -c 'exit 7' >/dev/null & echo $!").Output()
+		// The shell leaves a process in a session of its own behind, which ends
+		// when nobody holds its input any more.
+		input, hold, err := os.Pipe()
 		require.NoError(t, err)
+		cmd := exec.Command("sh", "-c", "setsid sh -c 'read x; exit 7' <&3 >/dev/null 2>&1 & echo $!")
+		cmd.ExtraFiles = []*os.File{input}
+		out, err := cmd.Output()
+		require.NoError(t, errors.Join(err, input.Close(), hold.Close()))
 		pid, err := strconv.Atoi(strings.TrimSpace(string(out)))
 		require.NoError(t, err)
 		s := <-r.exited(pid)
