@@ -58,7 +58,10 @@ func Install(ctx context.Context, c Config) error {
 			return err
 		}
 	}
-	return c.schedulable(ctx)
+	if err := c.schedulable(ctx); err != nil {
+		return err
+	}
+	return c.accepts(ctx)
 }
 
 func (c Config) rollout(ctx context.Context, what string) error {
@@ -79,6 +82,16 @@ func (c Config) schedulable(ctx context.Context) error {
 		if err == nil && strings.TrimSpace(nodes) == "" {
 			err = fmt.Errorf("no node has the label kubevirt.io/schedulable=true: see `kubectl -n %s logs daemonset/virt-handler`", Namespace)
 		}
+		return err
+	})
+}
+
+// accepts waits until the API server takes machines. It learns a new kind for its
+// policies only every five seconds and refuses its objects until then.
+func (c Config) accepts(ctx context.Context) error {
+	const probe = `{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "metadata": {"name": "probe"}, "spec": {"domain": {"devices": {}}}}`
+	return retry(ctx, 30*time.Second, func() error {
+		_, err := c.Kubectl.RunInput(ctx, strings.NewReader(probe), "create", "--dry-run=server", "-f", "-")
 		return err
 	})
 }

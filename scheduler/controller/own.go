@@ -41,11 +41,17 @@ func (w *ownWrites) latest(key string, cached *vmi.VirtualMachineInstance) *vmi.
 	if own == nil {
 		return cached
 	}
-	if cached == nil || cached.UID != own.UID || !older(cached, own) {
+	if cached == nil || cached.UID != own.UID || !left(own) && !older(cached, own) {
 		delete(w.objs, key)
 		return cached
 	}
 	return own
+}
+
+// left says that the machine went with the last write, of which the answer may
+// carry the resourceVersion from before.
+func left(v *vmi.VirtualMachineInstance) bool {
+	return v.DeletionTimestamp != nil && len(v.Finalizers) == 0
 }
 
 // older says that a is known to be an earlier state than b.
