@@ -47,7 +47,7 @@ bench: ## Measure against a plain pod: start, deletion, API writes, memory
 .PHONY: generate
 generate: ## Write the generated files anew
 	$(CONTROLLER_GEN) object paths=./vmi
-	$(CONTROLLER_GEN) crd paths=./vmi output:crd:dir=manifests/crds
+	go run ./internal/apigen -controller-gen '$(CONTROLLER_GEN)'
 
 .PHONY: lint
 lint: ## Look for unformatted code and suspicious constructs

@@ -1,46 +1,235 @@
 package vmi
 
 // Disk is a disk of a machine. It shows the volume of the same name.
+//
+// +podvisor:atMostOne:of=disk;cdrom;lun,message="a disk is at most one of"
 type Disk struct {
-	// Name is the name of the volume that this disk shows.
+	// Name is the name of the volume that this disk shows. No volume of that
+	// name: the machine is refused.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
 
-	// Disk is a read-write disk. Default, if no other kind is named.
+	// Disk is a disk as guests know it. Default, if no other kind is named.
 	// +optional
 	Disk *DiskTarget `json:"disk,omitempty"`
 
-	// Serial is the serial number that the guest sees.
+	// CDRom is a CD-ROM drive with the volume in it.
+	// +optional
+	// +podvisor:unserved=the domain has no CD-ROM drives
+	CDRom *CDRomTarget `json:"cdrom,omitempty"`
+
+	// LUN is a SCSI device whose commands reach the node's device: the guest can
+	// send more than reads and writes. Its volume must be a claim in block mode.
+	// +optional
+	// +podvisor:unserved=no SCSI command is passed through
+	LUN *LunTarget `json:"lun,omitempty"`
+
+	// BootOrder is the position in which the firmware tries this disk, counted
+	// from 1, over all disks and interfaces. Disks without one are tried in the
+	// order of the list if no device has one, and not at all otherwise. Two
+	// devices with the same number are refused.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	BootOrder *uint `json:"bootOrder,omitempty"`
+
+	// Serial is the serial number that the guest sees, by which it finds the
+	// disk below /dev/disk/by-id.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_.+-]+$`
 	Serial string `json:"serial,omitempty"`
 
-	// BootOrder is the position in which the firmware tries this disk, counted
-	// from 1. Disks without one are tried in the order of the list if no device
-	// has one, and not at all otherwise.
+	// Cache says what the node's page cache does: none goes around it,
+	// writethrough reads from it and writes to the disk at once, writeback
+	// writes to it and to the disk when the guest flushes. Default: none where
+	// the volume can do without a cache, otherwise writethrough.
 	// +optional
-	// +kubebuilder:validation:Minimum=1
-	BootOrder *uint `json:"bootOrder,omitempty"`
+	// +podvisor:unserved=the cache follows from what the volume can do
+	Cache DiskCache `json:"cache,omitempty"`
+
+	// IO is how the node reads and writes: native, with the kernel's
+	// asynchronous I/O, or threads. Default: native where the volume can do it.
+	// +optional
+	// +podvisor:unserved=the way of I/O follows from what the volume can do
+	IO DiskIO `json:"io,omitempty"`
+
+	// DedicatedIOThread gives the disk an I/O thread that no other disk uses. It
+	// needs the bus virtio. Default: false.
+	// +optional
+	// +podvisor:unserved=the domain has no I/O threads
+	DedicatedIOThread *bool `json:"dedicatedIOThread,omitempty"`
+
+	// ErrorPolicy says what happens when the volume fails: stop pauses the
+	// machine, report tells the guest, ignore tells nobody, enospace pauses if
+	// the volume is full and tells the guest otherwise. Default: stop.
+	// +optional
+	// +podvisor:unserved=a machine always stops at an error
+	ErrorPolicy DiskErrorPolicy `json:"errorPolicy,omitempty"`
+
+	// BlockSize is the size of the blocks that the guest sees. Default: 512
+	// bytes.
+	// +optional
+	// +podvisor:unserved=all disks have blocks of 512 bytes
+	BlockSize *BlockSize `json:"blockSize,omitempty"`
+
+	// Shareable lets other machines write to the volume at the same time. The
+	// guests must know how to do that, for example by a cluster file system.
+	// Default: false.
+	// +optional
+	// +podvisor:unserved=a volume has one writer
+	Shareable *bool `json:"shareable,omitempty"`
+
+	// Tag is handed to the guest with the disk's address, by cloud-init's
+	// configuration drive.
+	// +optional
+	// +podvisor:unserved=the guest is told nothing about its devices' addresses
+	Tag string `json:"tag,omitempty"`
 }
 
 // DiskBus is the bus that a disk is attached to.
 //
-// +kubebuilder:validation:Enum=virtio;sata;scsi
+// +podvisor:enum
 type DiskBus string
 
-// The buses of a disk. The zero value stands for the default, SATA.
+// The buses of a disk. The zero value stands for the default: SATA on amd64,
+// virtio on other architectures.
 const (
 	DiskBusVirtio DiskBus = "virtio"
 	DiskBusSATA   DiskBus = "sata"
 	DiskBusSCSI   DiskBus = "scsi"
+	// +podvisor:unserved=the domain has no USB controller
+	DiskBusUSB DiskBus = "usb"
 )
 
-// DiskTarget is a read-write disk as the guest sees it.
+// DiskTarget is a disk as the guest sees it.
 type DiskTarget struct {
-	// Bus is the bus that the disk is attached to: virtio (the fastest), sata or
-	// scsi. Default: sata.
+	// Bus is the bus that the disk is attached to. virtio is the fastest and needs
+	// a driver in the guest. Default: sata on amd64, virtio elsewhere.
 	// +optional
 	Bus DiskBus `json:"bus,omitempty"`
+
+	// ReadOnly stops the guest from writing. Disks on the bus sata cannot be
+	// read-only. Default: false.
+	// +optional
+	// +podvisor:unserved=all disks can be written
+	ReadOnly bool `json:"readonly,omitempty"`
+
+	// PciAddress is the disk's address on the guest's PCI bus, for example
+	// 0000:81:01.0. It needs the bus virtio. Default: the next that is free.
+	// +optional
+	// +podvisor:unserved=libvirt deals out all addresses
+	PciAddress string `json:"pciAddress,omitempty"`
+}
+
+// CDRomTarget is a CD-ROM drive as the guest sees it.
+type CDRomTarget struct {
+	// Bus is the bus that the drive is attached to: sata, scsi or usb; virtio has
+	// no drives. Default: sata on amd64, scsi elsewhere.
+	// +optional
+	Bus DiskBus `json:"bus,omitempty"`
+
+	// ReadOnly stops the guest from writing. Default: true.
+	// +optional
+	ReadOnly *bool `json:"readonly,omitempty"`
+
+	// Tray is the drive's tray when the guest starts: open or closed. Default:
+	// closed.
+	// +optional
+	Tray TrayState `json:"tray,omitempty"`
+}
+
+// TrayState is the tray of a CD-ROM drive.
+//
+// +podvisor:enum
+type TrayState string
+
+// The states of a tray. The zero value stands for closed.
+const (
+	TrayOpen   TrayState = "open"
+	TrayClosed TrayState = "closed"
+)
+
+// LunTarget is a SCSI device as the guest sees it.
+type LunTarget struct {
+	// Bus is the bus that the device is attached to: scsi. Default: scsi.
+	// +optional
+	Bus DiskBus `json:"bus,omitempty"`
+
+	// ReadOnly stops the guest from writing. Default: false.
+	// +optional
+	ReadOnly bool `json:"readonly,omitempty"`
+
+	// Reservation passes SCSI persistent reservations on, by which guests of a
+	// cluster fence each other. Default: false.
+	// +optional
+	// +podvisor:unserved=no helper for persistent reservations runs on the node
+	Reservation bool `json:"reservation,omitempty"`
+}
+
+// DiskCache is what the node's page cache does for a disk.
+//
+// +podvisor:enum
+type DiskCache string
+
+// The cache modes. The zero value stands for the best that the volume can do.
+const (
+	DiskCacheNone         DiskCache = "none"
+	DiskCacheWriteThrough DiskCache = "writethrough"
+	DiskCacheWriteBack    DiskCache = "writeback"
+)
+
+// DiskIO is how the node reads and writes a disk.
+//
+// +podvisor:enum
+type DiskIO string
+
+// The ways of I/O. The zero value stands for the best that the volume can do.
+const (
+	DiskIONative  DiskIO = "native"
+	DiskIOThreads DiskIO = "threads"
+)
+
+// DiskErrorPolicy says what happens when a volume fails.
+//
+// +podvisor:enum
+type DiskErrorPolicy string
+
+// The error policies. The zero value stands for stop.
+const (
+	DiskErrorPolicyStop     DiskErrorPolicy = "stop"
+	DiskErrorPolicyIgnore   DiskErrorPolicy = "ignore"
+	DiskErrorPolicyReport   DiskErrorPolicy = "report"
+	DiskErrorPolicyENOSPACE DiskErrorPolicy = "enospace"
+)
+
+// BlockSize is the size of a disk's blocks: at most one field is set.
+//
+// +podvisor:atMostOne:of=custom;matchVolume,message="a block size is one of"
+type BlockSize struct {
+	// Custom names the sizes.
+	// +optional
+	Custom *CustomBlockSize `json:"custom,omitempty"`
+
+	// MatchVolume takes the sizes of the volume's own blocks.
+	// +optional
+	MatchVolume *FeatureState `json:"matchVolume,omitempty"`
+}
+
+// CustomBlockSize names the sizes of a disk's blocks, in bytes: powers of two
+// from 512 to 2097152.
+type CustomBlockSize struct {
+	// Logical is the smallest piece that the guest reads or writes. It must be
+	// 512 on the bus sata.
+	// +optional
+	Logical uint `json:"logical,omitempty"`
+
+	// Physical is the piece that the disk writes at once, at least logical.
+	// +optional
+	Physical uint `json:"physical,omitempty"`
+
+	// DiscardGranularity is the smallest piece that the guest can give back, a
+	// multiple of logical. Default: the volume's.
+	// +optional
+	DiscardGranularity *uint `json:"discardGranularity,omitempty"`
 }

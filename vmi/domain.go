@@ -7,10 +7,12 @@ import (
 
 // DomainSpec is the hardware of a virtual machine.
 type DomainSpec struct {
-	// Devices are the machine's devices.
+	// Devices are the machine's devices: disks, network interfaces and the
+	// rest.
 	Devices Devices `json:"devices"`
 
-	// CPU is the machine's processor. Default: one core.
+	// CPU is the machine's processor. Default: one core of the cluster's default
+	// model.
 	// +optional
 	CPU *CPU `json:"cpu,omitempty"`
 
@@ -21,39 +23,121 @@ type DomainSpec struct {
 	// Resources are what the machine's pod asks the node for.
 	// +optional
 	Resources ResourceRequirements `json:"resources,omitempty"`
+
+	// Machine is the machine type, that is the board which QEMU emulates.
+	// Default: the cluster's default for the machine's architecture.
+	// +optional
+	// +podvisor:unserved=the board follows from the node; the domain does not read the wish yet
+	Machine *Machine `json:"machine,omitempty"`
+
+	// Firmware is what runs before the guest's operating system, and the
+	// identity that it tells the guest.
+	// +optional
+	// +podvisor:unserved=the domain always starts the built-in BIOS
+	Firmware *Firmware `json:"firmware,omitempty"`
+
+	// Clock says what the guest's clock shows at start, and which timers the
+	// guest has.
+	// +optional
+	// +podvisor:unserved=the domain always has a clock in UTC
+	Clock *Clock `json:"clock,omitempty"`
+
+	// Features switches parts of the board and of the hypervisor on and off.
+	// +optional
+	// +podvisor:unserved=the domain has a fixed set of features
+	Features *Features `json:"features,omitempty"`
+
+	// Chassis is what the guest reads about its case in the SMBIOS tables.
+	// +optional
+	// +podvisor:unserved=the domain writes no SMBIOS chassis
+	Chassis *Chassis `json:"chassis,omitempty"`
+
+	// IOThreadsPolicy gives the disks on the virtio bus threads of their own, so
+	// that they do not wait for the processors: shared, auto or
+	// supplementalPool. Default: QEMU's main thread serves all disks, except
+	// those that ask for a dedicatedIOThread.
+	// +optional
+	// +podvisor:unserved=the domain has no I/O threads
+	IOThreadsPolicy IOThreadsPolicy `json:"ioThreadsPolicy,omitempty"`
+
+	// IOThreads sizes the pool of the policy supplementalPool.
+	// +optional
+	// +podvisor:unserved=the domain has no I/O threads
+	IOThreads *IOThreads `json:"ioThreads,omitempty"`
+
+	// RebootPolicy says what happens when the guest reboots: Reboot restarts it
+	// inside the same pod, Terminate ends the machine as if it had powered off.
+	// Default: Reboot.
+	// +optional
+	// +podvisor:unserved=the launcher always lets the guest reboot
+	RebootPolicy RebootPolicy `json:"rebootPolicy,omitempty"`
 }
 
-// CPU is the processor topology. The guest sees Sockets × Cores × Threads
-// processors.
-type CPU struct {
-	// Cores per socket. Default: 1.
+// Machine is a machine type.
+type Machine struct {
+	// Type is the machine type as QEMU names it, for example q35 or
+	// pc-q35-8.2. An alias such as q35 means the newest version that the
+	// launcher's QEMU has. A type that no node offers leaves the machine
+	// without a node to run on.
 	// +optional
-	Cores uint32 `json:"cores,omitempty"`
-
-	// Sockets is the number of processor sockets. Default: 1.
-	// +optional
-	Sockets uint32 `json:"sockets,omitempty"`
-
-	// Threads per core. Default: 1.
-	// +optional
-	Threads uint32 `json:"threads,omitempty"`
+	Type string `json:"type,omitempty"`
 }
 
-// VCPUs is the number of processors that the guest sees, at least 1. A nil CPU
-// has one.
-func (c *CPU) VCPUs() uint32 {
-	if c == nil {
-		return 1
-	}
-	return max(c.Cores, 1) * max(c.Sockets, 1) * max(c.Threads, 1)
+// IOThreadsPolicy says how disks share I/O threads.
+//
+// +podvisor:enum
+type IOThreadsPolicy string
+
+// The policies of I/O threads. The zero value stands for none.
+const (
+	// IOThreadsShared: one thread for all disks.
+	IOThreadsShared IOThreadsPolicy = "shared"
+	// IOThreadsAuto: up to twice as many threads as processors, dealt out in
+	// turn.
+	IOThreadsAuto IOThreadsPolicy = "auto"
+	// IOThreadsSupplementalPool: every disk uses all threads of one pool.
+	IOThreadsSupplementalPool IOThreadsPolicy = "supplementalPool"
+)
+
+// IOThreads is a pool of I/O threads.
+type IOThreads struct {
+	// SupplementalPoolThreadCount is the number of threads in the pool. It must
+	// be set, and more than 0, if ioThreadsPolicy is supplementalPool, and means
+	// nothing otherwise.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	SupplementalPoolThreadCount *uint32 `json:"supplementalPoolThreadCount,omitempty"`
 }
 
-// Memory is the memory of a machine.
-type Memory struct {
-	// Guest is the amount of memory that the guest sees, for example 512Mi.
-	// Default: the memory request of the resources.
+// RebootPolicy says what happens when the guest reboots.
+//
+// +podvisor:enum
+type RebootPolicy string
+
+// The reboot policies. The zero value stands for Reboot.
+const (
+	RebootPolicyReboot    RebootPolicy = "Reboot"
+	RebootPolicyTerminate RebootPolicy = "Terminate"
+)
+
+// Chassis is what the SMBIOS tables say about the machine's case. A field that
+// is left out is not in the tables.
+type Chassis struct {
+	// Manufacturer of the case.
 	// +optional
-	Guest *resource.Quantity `json:"guest,omitempty"`
+	Manufacturer string `json:"manufacturer,omitempty"`
+	// Version of the case.
+	// +optional
+	Version string `json:"version,omitempty"`
+	// Serial number of the case.
+	// +optional
+	Serial string `json:"serial,omitempty"`
+	// Asset tag of the case.
+	// +optional
+	Asset string `json:"asset,omitempty"`
+	// Sku is the stock-keeping unit of the case.
+	// +optional
+	Sku string `json:"sku,omitempty"`
 }
 
 // ResourceRequirements are what the machine's pod asks the node for.
@@ -61,13 +145,22 @@ type ResourceRequirements struct {
 	// Requests are the resources that the node must have free. Memory is the
 	// guest's share: the overhead of running a machine is added to it. Default
 	// for memory: the guest's memory; for cpu: a tenth of a CPU per processor.
+	// A request above its limit is refused.
 	// +optional
 	Requests corev1.ResourceList `json:"requests,omitempty"`
 
 	// Limits are the resources that the pod may not exceed. The overhead of
-	// running a machine is added to a memory limit.
+	// running a machine is added to a memory limit. Default: no limit.
 	// +optional
 	Limits corev1.ResourceList `json:"limits,omitempty"`
+
+	// OvercommitGuestOverhead leaves the overhead of running a machine out of
+	// the memory request, so that more machines fit on a node; they are killed
+	// when they all use what they were promised. A memory limit still includes
+	// it. Default: false.
+	// +optional
+	// +podvisor:unserved=the pod always asks for the overhead
+	OvercommitGuestOverhead bool `json:"overcommitGuestOverhead,omitempty"`
 }
 
 // GuestMemory is the amount of memory that the guest sees: memory.guest, or
@@ -81,33 +174,3 @@ func (d *DomainSpec) GuestMemory() resource.Quantity {
 	}
 	return d.Resources.Limits[corev1.ResourceMemory]
 }
-
-// Devices are the devices of a machine.
-type Devices struct {
-	// Disks are the machine's disks. Each shows the volume of the same name.
-	// +optional
-	// +listType=map
-	// +listMapKey=name
-	// +kubebuilder:validation:MaxItems=256
-	Disks []Disk `json:"disks,omitempty"`
-
-	// Interfaces are the machine's network interfaces. Each is connected to the
-	// network of the same name. Default: one interface on the pod network.
-	// +optional
-	// +listType=map
-	// +listMapKey=name
-	// +kubebuilder:validation:MaxItems=256
-	Interfaces []Interface `json:"interfaces,omitempty"`
-
-	// AutoattachPodInterface adds an interface on the pod network to a machine
-	// that lists neither interfaces nor networks. Default: true.
-	// +optional
-	AutoattachPodInterface *bool `json:"autoattachPodInterface,omitempty"`
-
-	// Rng gives the guest a source of random numbers, fed by the node's.
-	// +optional
-	Rng *Rng `json:"rng,omitempty"`
-}
-
-// Rng is a virtio random number generator.
-type Rng struct{}

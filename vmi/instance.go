@@ -46,12 +46,15 @@ type VirtualMachineInstanceList struct {
 // VirtualMachineInstanceSpec describes a virtual machine: its hardware in
 // Domain, what its disks and interfaces are connected to in Volumes and
 // Networks, and where it may run.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.dnsPolicy) || self.dnsPolicy != 'None' || has(self.dnsConfig)",message="dnsPolicy None needs dnsConfig with at least one name server: set dnsConfig, or choose another dnsPolicy"
+// +kubebuilder:validation:XValidation:rule="!has(self.startStrategy) || !has(self.livenessProbe)",message="startStrategy Paused excludes livenessProbe, which would end a machine that waits: leave one of them out"
 type VirtualMachineInstanceSpec struct {
 	// Domain is the machine's hardware.
 	Domain DomainSpec `json:"domain"`
 
-	// Volumes are the sources of the machine's disks. Each is used by the disk
-	// of the same name.
+	// Volumes are the sources of the machine's disks and file systems. Each is
+	// used by the disk or file system of the same name.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -66,12 +69,45 @@ type VirtualMachineInstanceSpec struct {
 	// +kubebuilder:validation:MaxItems=256
 	Networks []Network `json:"networks,omitempty"`
 
+	// Architecture is the processor architecture of machine and node: amd64,
+	// arm64 or s390x. Default: the cluster's.
+	// +optional
+	// +kubebuilder:validation:Enum=amd64;arm64;s390x
+	// +podvisor:unserved=the architecture follows from the node
+	Architecture string `json:"architecture,omitempty"`
+
 	// TerminationGracePeriodSeconds is how long the guest may take to power off
 	// after it was asked to, in seconds. When the time is over, or at once if it
 	// is 0, the machine is switched off. Default: 30.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	TerminationGracePeriodSeconds *int64 `json:"terminationGracePeriodSeconds,omitempty"`
+
+	// EvictionStrategy says what happens when the machine's pod is to be evicted
+	// from its node: None ends the machine, LiveMigrate migrates it and blocks
+	// the eviction if that cannot be done, LiveMigrateIfPossible migrates it or
+	// else ends it, External leaves it to another controller. Default: the
+	// cluster's, or None.
+	// +optional
+	// +podvisor:unserved=an eviction always ends the machine
+	EvictionStrategy *EvictionStrategy `json:"evictionStrategy,omitempty"`
+
+	// StartStrategy Paused starts the machine with its processors stopped, until
+	// it is unpaused. Default: it runs at once.
+	// +optional
+	// +podvisor:unserved=a machine cannot be unpaused yet
+	StartStrategy *StartStrategy `json:"startStrategy,omitempty"`
+
+	// LivenessProbe ends the machine if the guest does not answer. Default: none.
+	// +optional
+	// +podvisor:unserved=pods have no probes
+	LivenessProbe *Probe `json:"livenessProbe,omitempty"`
+
+	// ReadinessProbe keeps the machine out of the condition Ready, and so out of
+	// Services, while the guest does not answer. Default: none.
+	// +optional
+	// +podvisor:unserved=pods have no probes
+	ReadinessProbe *Probe `json:"readinessProbe,omitempty"`
 
 	// Hostname is the host name of the pod and the one that the guest is offered
 	// by DHCP and cloud-init. Default: the machine's name.
@@ -83,10 +119,46 @@ type VirtualMachineInstanceSpec struct {
 	// +optional
 	Subdomain string `json:"subdomain,omitempty"`
 
+	// DNSPolicy says which name servers the machine uses: ClusterFirst, Default
+	// (the node's), ClusterFirstWithHostNet or None (only those of dnsConfig).
+	// Default: ClusterFirst.
+	// +optional
+	// +kubebuilder:validation:Enum=ClusterFirst;ClusterFirstWithHostNet;Default;None
+	// +podvisor:unserved=pods use the cluster's name servers
+	DNSPolicy corev1.DNSPolicy `json:"dnsPolicy,omitempty"`
+
+	// DNSConfig adds name servers, search domains and options to those that
+	// follow from dnsPolicy.
+	// +optional
+	// +podvisor:unserved=pods use the cluster's name servers
+	DNSConfig *corev1.PodDNSConfig `json:"dnsConfig,omitempty"`
+
+	// AccessCredentials are keys and passwords that are put into the guest.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=256
+	// +podvisor:unserved=nothing is put into guests
+	AccessCredentials []AccessCredential `json:"accessCredentials,omitempty"`
+
 	// NodeSelector limits the nodes that the machine may run on to those with
 	// all of these labels.
 	// +optional
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+
+	// Affinity says near which pods and on which nodes the machine should run,
+	// or should not.
+	// +optional
+	// +podvisor:unserved=pods have no affinity
+	Affinity *corev1.Affinity `json:"affinity,omitempty"`
+
+	// TopologySpreadConstraints say how evenly machines are spread over zones or
+	// nodes.
+	// +optional
+	// +listType=map
+	// +listMapKey=topologyKey
+	// +listMapKey=whenUnsatisfiable
+	// +podvisor:unserved=pods have no such constraints
+	TopologySpreadConstraints []corev1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
 
 	// Tolerations let the machine run on nodes with matching taints.
 	// +optional
@@ -97,7 +169,42 @@ type VirtualMachineInstanceSpec struct {
 	// cluster's default scheduler.
 	// +optional
 	SchedulerName string `json:"schedulerName,omitempty"`
+
+	// PriorityClassName is the priority of the machine's pod: a higher one may
+	// push others off a full node. A class that does not exist keeps the pod
+	// from being made. Default: the cluster's default.
+	// +optional
+	// +podvisor:unserved=pods have no priority class
+	PriorityClassName string `json:"priorityClassName,omitempty"`
+
+	// ServiceAccountName is the service account that the machine's pod runs as.
+	// It must be the one of the serviceAccount volume, if there is one. Default:
+	// the account of that volume, or the namespace's default without its token.
+	// +optional
+	// +podvisor:unserved=pods run as the namespace's default account
+	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 }
+
+// EvictionStrategy says what happens when a machine's pod is to be evicted.
+//
+// +podvisor:enum
+type EvictionStrategy string
+
+// The eviction strategies.
+const (
+	EvictionNone                  EvictionStrategy = "None"
+	EvictionLiveMigrate           EvictionStrategy = "LiveMigrate"
+	EvictionLiveMigrateIfPossible EvictionStrategy = "LiveMigrateIfPossible"
+	EvictionExternal              EvictionStrategy = "External"
+)
+
+// StartStrategy says how a machine starts.
+//
+// +podvisor:enum
+type StartStrategy string
+
+// StartPaused starts a machine with its processors stopped.
+const StartPaused StartStrategy = "Paused"
 
 // DefaultGracePeriod is the time that a guest has to power off when its spec
 // does not say.

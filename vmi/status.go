@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -22,7 +21,7 @@ type VirtualMachineInstanceStatus struct {
 	PhaseTransitionTimestamps []PhaseTransitionTimestamp `json:"phaseTransitionTimestamps,omitempty"`
 
 	// Reason says in one word why the machine is in its phase, if that needs a
-	// reason.
+	// reason, for example NodeUnresponsive.
 	// +optional
 	Reason string `json:"reason,omitempty"`
 
@@ -30,7 +29,8 @@ type VirtualMachineInstanceStatus struct {
 	// +optional
 	NodeName string `json:"nodeName,omitempty"`
 
-	// ActivePods maps the UIDs of the machine's live pods to their nodes.
+	// ActivePods maps the UIDs of the machine's live pods to their nodes. There
+	// are two while it migrates.
 	// +optional
 	ActivePods map[types.UID]string `json:"activePods,omitempty"`
 
@@ -49,6 +49,12 @@ type VirtualMachineInstanceStatus struct {
 	// +optional
 	// +listType=atomic
 	VolumeStatus []VolumeStatus `json:"volumeStatus,omitempty"`
+
+	// KernelBootStatus tells what the machine was started with by
+	// firmware.kernelBoot.
+	// +optional
+	// +podvisor:unserved=no machine is started by kernelBoot
+	KernelBootStatus *KernelBootStatus `json:"kernelBootStatus,omitempty"`
 
 	// Memory is the machine's memory.
 	// +optional
@@ -73,190 +79,113 @@ type VirtualMachineInstanceStatus struct {
 	// RuntimeUser is the user ID that the machine runs as.
 	// +optional
 	RuntimeUser uint64 `json:"runtimeUser,omitempty"`
-}
 
-// Phase is where a machine is in its life.
-type Phase string
+	// SELinuxContext is the SELinux context that the machine runs in.
+	// +optional
+	// +podvisor:unserved=nobody reads the pod's context
+	SELinuxContext string `json:"selinuxContext,omitempty"`
 
-// The phases, in order. Succeeded and Failed are final.
-const (
-	// PhaseUnset is the phase of a machine that no controller has seen yet.
-	PhaseUnset Phase = ""
-	// Pending: the machine has no pod yet.
-	Pending Phase = "Pending"
-	// Scheduling: the pod exists and waits for a node or for its start.
-	Scheduling Phase = "Scheduling"
-	// Scheduled: the pod runs on its node and the node's handler takes over.
-	Scheduled Phase = "Scheduled"
-	// Running: the guest runs, or is paused.
-	Running Phase = "Running"
-	// Succeeded: the guest powered off.
-	Succeeded Phase = "Succeeded"
-	// Failed: the machine could not start, crashed or was switched off because
-	// the guest did not power off in time.
-	Failed Phase = "Failed"
-	// Unknown: the machine's node does not answer.
-	Unknown Phase = "Unknown"
-)
+	// GuestOSInfo is what the guest's agent says about its operating system.
+	// +optional
+	// +podvisor:unserved=nobody asks the guest's agent
+	GuestOSInfo GuestOSInfo `json:"guestOSInfo,omitzero"`
 
-// Final says that the phase is the machine's last.
-func (p Phase) Final() bool { return p == Succeeded || p == Failed }
+	// FSFreezeStatus is "frozen" while the guest's file systems are frozen.
+	// +optional
+	// +podvisor:unserved=nobody asks the guest's agent
+	FSFreezeStatus string `json:"fsFreezeStatus,omitempty"`
 
-// PhaseTransitionTimestamp says when a phase began.
-type PhaseTransitionTimestamp struct {
+	// EvacuationNodeName is the node that the machine has to leave, from an
+	// eviction until its migration has ended.
 	// +optional
-	Phase Phase `json:"phase,omitempty"`
-	// +optional
-	PhaseTransitionTimestamp metav1.Time `json:"phaseTransitionTimestamp,omitempty"`
-}
+	// +podvisor:unserved=machines do not migrate
+	EvacuationNodeName string `json:"evacuationNodeName,omitempty"`
 
-// ConditionType is the name of a condition.
-type ConditionType string
+	// MigrationState is the machine's current or last migration.
+	// +optional
+	// +podvisor:unserved=machines do not migrate
+	MigrationState *MigrationState `json:"migrationState,omitempty"`
 
-// The conditions.
-const (
-	// ConditionReady is True while the pod is ready and the guest runs.
-	ConditionReady ConditionType = "Ready"
-	// ConditionSynchronized is False if the machine cannot be made as its spec
-	// says; reason and message say why.
-	ConditionSynchronized ConditionType = "Synchronized"
-	// ConditionPodScheduled is False while no node fits the machine's pod.
-	ConditionPodScheduled ConditionType = "PodScheduled"
-	// ConditionSoftwareEmulation is True if the guest runs without hardware
-	// virtualization, which is much slower.
-	ConditionSoftwareEmulation ConditionType = "SoftwareEmulation"
-	// ConditionPaused is True while the guest is paused.
-	ConditionPaused ConditionType = "Paused"
-)
+	// MigrationMethod says how the machine would migrate: LiveMigration, if its
+	// volumes are shared, or BlockMigration, which copies them.
+	// +optional
+	// +podvisor:unserved=machines do not migrate
+	MigrationMethod MigrationMethod `json:"migrationMethod,omitempty"`
 
-// Condition is a fact about a machine.
-type Condition struct {
-	Type   ConditionType          `json:"type"`
-	Status corev1.ConditionStatus `json:"status"`
+	// MigrationTransport is Unix if the data of a migration go through sockets
+	// in the pod.
 	// +optional
-	// +nullable
-	LastProbeTime metav1.Time `json:"lastProbeTime,omitempty"`
-	// +optional
-	// +nullable
-	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty"`
-	// Reason is one word, for programs.
-	// +optional
-	Reason string `json:"reason,omitempty"`
-	// Message is a sentence, for people.
-	// +optional
-	Message string `json:"message,omitempty"`
-}
+	// +podvisor:unserved=machines do not migrate
+	MigrationTransport MigrationTransport `json:"migrationTransport,omitempty"`
 
-// InterfaceStatus is a network interface as it is.
-type InterfaceStatus struct {
-	// Name is the name of the interface in the spec.
-	// +optional
-	Name string `json:"name,omitempty"`
-	// IP is the address under which the guest is reached.
-	// +optional
-	IP string `json:"ipAddress,omitempty"`
-	// IPs are all addresses under which the guest is reached.
+	// MigratedVolumes are volumes that a migration copies to other claims.
 	// +optional
 	// +listType=atomic
-	IPs []string `json:"ipAddresses,omitempty"`
-	// MAC is the interface's MAC address.
+	// +podvisor:unserved=machines do not migrate
+	MigratedVolumes []MigratedVolume `json:"migratedVolumes,omitempty"`
+
+	// TopologyHints limit the nodes that the machine can migrate to.
 	// +optional
-	MAC string `json:"mac,omitempty"`
-	// InterfaceName is the interface's name in the guest, if an agent told it.
+	// +podvisor:unserved=machines do not migrate
+	TopologyHints *TopologyHints `json:"topologyHints,omitempty"`
+
+	// VirtualMachineRevisionName is the ControllerRevision of the
+	// VirtualMachine's spec that this machine was started from.
 	// +optional
-	InterfaceName string `json:"interfaceName,omitempty"`
-	// PodInterfaceName is the pod's interface behind it.
-	// +optional
-	PodInterfaceName string `json:"podInterfaceName,omitempty"`
-	// InfoSource says who told what is here: domain, guest-agent or both.
-	// +optional
-	InfoSource string `json:"infoSource,omitempty"`
-	// QueueCount is the number of queues.
-	// +optional
-	QueueCount int32 `json:"queueCount,omitempty"`
-	// LinkState is up or down.
-	// +optional
-	LinkState string `json:"linkState,omitempty"`
+	// +podvisor:unserved=there are no VirtualMachines yet
+	VirtualMachineRevisionName string `json:"virtualMachineRevisionName,omitempty"`
 }
 
-// VolumeStatus is a volume as it is.
-type VolumeStatus struct {
-	// Name is the volume's name in the spec.
-	Name string `json:"name"`
-	// Target is the disk's name on its bus, for example vda.
-	Target string `json:"target"`
-	// Size is the disk's size in bytes.
+// TopologyHints limit the nodes that a machine can migrate to.
+type TopologyHints struct {
+	// TSCFrequency is the rate of the time stamp counter that the guest relies
+	// on, in hertz.
 	// +optional
-	Size int64 `json:"size,omitempty"`
+	TSCFrequency *int64 `json:"tscFrequency,omitempty"`
 }
 
-// MemoryStatus is the memory of a machine.
-type MemoryStatus struct {
-	// GuestAtBoot is the memory that the guest started with.
+// GuestOSInfo is what a guest's agent says about its operating system.
+type GuestOSInfo struct {
+	// Name of the operating system, for example Fedora Linux.
 	// +optional
-	GuestAtBoot *resource.Quantity `json:"guestAtBoot,omitempty"`
-	// GuestCurrent is the memory that the guest has now.
+	Name string `json:"name,omitempty"`
+	// KernelRelease is the kernel's release, for example 6.11.4-301.fc41.x86_64.
 	// +optional
-	GuestCurrent *resource.Quantity `json:"guestCurrent,omitempty"`
-	// GuestRequested is the memory that the spec asks for.
+	KernelRelease string `json:"kernelRelease,omitempty"`
+	// Version of the operating system, for people.
 	// +optional
-	GuestRequested *resource.Quantity `json:"guestRequested,omitempty"`
-	// MemoryOverhead is what the pod is given beside the guest's memory.
+	Version string `json:"version,omitempty"`
+	// PrettyName is name and version, for people.
 	// +optional
-	MemoryOverhead *resource.Quantity `json:"memoryOverhead,omitempty"`
-}
-
-// Machine is a machine type.
-type Machine struct {
-	// Type is the machine type, for example q35.
+	PrettyName string `json:"prettyName,omitempty"`
+	// VersionID is the version of the operating system, for programs.
 	// +optional
-	Type string `json:"type,omitempty"`
-}
-
-// CPUTopology is a processor topology.
-type CPUTopology struct {
+	VersionID string `json:"versionId,omitempty"`
+	// KernelVersion is the kernel's version and build.
 	// +optional
-	Cores uint32 `json:"cores,omitempty"`
+	KernelVersion string `json:"kernelVersion,omitempty"`
+	// Machine is the architecture, as the guest names it.
 	// +optional
-	Sockets uint32 `json:"sockets,omitempty"`
+	Machine string `json:"machine,omitempty"`
+	// ID is the operating system's name, for programs, for example fedora.
 	// +optional
-	Threads uint32 `json:"threads,omitempty"`
+	ID string `json:"id,omitempty"`
 }
 
 // Condition returns the condition of type t, or nil if the machine has none.
 func (s *VirtualMachineInstanceStatus) Condition(t ConditionType) *Condition {
-	for i := range s.Conditions {
-		if s.Conditions[i].Type == t {
-			return &s.Conditions[i]
-		}
-	}
-	return nil
+	return findCondition(s.Conditions, t)
 }
 
 // SetCondition sets the condition of c's type to c. The transition time is
 // kept if the status does not change and is now otherwise.
 func (s *VirtualMachineInstanceStatus) SetCondition(c Condition, now metav1.Time) {
-	old := s.Condition(c.Type)
-	if old == nil {
-		c.LastTransitionTime = now
-		s.Conditions = append(s.Conditions, c)
-		return
-	}
-	c.LastProbeTime, c.LastTransitionTime = old.LastProbeTime, old.LastTransitionTime
-	if old.Status != c.Status {
-		c.LastTransitionTime = now
-	}
-	*old = c
+	s.Conditions = setCondition(s.Conditions, c, now)
 }
 
 // RemoveCondition removes the condition of type t, if there is one.
 func (s *VirtualMachineInstanceStatus) RemoveCondition(t ConditionType) {
-	for i := range s.Conditions {
-		if s.Conditions[i].Type == t {
-			s.Conditions = append(s.Conditions[:i], s.Conditions[i+1:]...)
-			return
-		}
-	}
+	s.Conditions = removeCondition(s.Conditions, t)
 }
 
 // SetPhase makes p the phase and notes when it began. It does nothing if p is

@@ -5,11 +5,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Volume is the source of a disk: exactly one of its kinds is set.
+// Volume is the source of a disk or of a file system: exactly one of its kinds
+// is set.
 //
-// +kubebuilder:validation:XValidation:rule="(has(self.containerDisk)?1:0)+(has(self.cloudInitNoCloud)?1:0)+(has(self.emptyDisk)?1:0)==1",message="a volume has exactly one source: containerDisk, cloudInitNoCloud or emptyDisk"
+// +podvisor:exactlyOne:of=containerDisk;persistentVolumeClaim;dataVolume;cloudInitNoCloud;cloudInitConfigDrive;emptyDisk;ephemeral;hostDisk;configMap;secret;downwardAPI;serviceAccount;sysprep,message="a volume has exactly one source"
 type Volume struct {
-	// Name is the volume's name. The disk of the same name shows it.
+	// Name is the volume's name. The disk or file system of the same name shows
+	// it.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
@@ -25,24 +27,85 @@ type VolumeSource struct {
 	// +optional
 	ContainerDisk *ContainerDisk `json:"containerDisk,omitempty"`
 
+	// PersistentVolumeClaim is a claim of the machine's namespace. In block mode
+	// the disk is the device; in file system mode it is the file disk.img, which
+	// is made as large as the claim if it is missing. What the guest writes
+	// stays. A claim that does not exist keeps the machine waiting.
+	// +optional
+	// +podvisor:unserved=pods mount no claims
+	PersistentVolumeClaim *PersistentVolumeClaimVolume `json:"persistentVolumeClaim,omitempty"`
+
+	// DataVolume is the claim that a DataVolume of the same name fills. The
+	// machine waits until it is filled.
+	// +optional
+	// +podvisor:unserved=pods mount no claims
+	DataVolume *DataVolumeVolume `json:"dataVolume,omitempty"`
+
 	// CloudInitNoCloud is a disk with cloud-init's NoCloud data source.
 	// +optional
 	CloudInitNoCloud *CloudInitNoCloud `json:"cloudInitNoCloud,omitempty"`
 
+	// CloudInitConfigDrive is a disk with cloud-init's ConfigDrive data source.
+	// A machine has at most one cloud-init volume.
+	// +optional
+	// +podvisor:unserved=the launcher makes NoCloud images only
+	CloudInitConfigDrive *CloudInitConfigDrive `json:"cloudInitConfigDrive,omitempty"`
+
 	// EmptyDisk is an empty disk that is lost when the machine ends.
 	// +optional
 	EmptyDisk *EmptyDisk `json:"emptyDisk,omitempty"`
+
+	// Ephemeral is a claim whose content is only read: what the guest writes
+	// goes to the node and is lost when the machine ends.
+	// +optional
+	// +podvisor:unserved=pods mount no claims
+	Ephemeral *EphemeralVolume `json:"ephemeral,omitempty"`
+
+	// HostDisk is a disk image in a file of the node. It is off unless the
+	// cluster's configuration allows it, since it lets whoever may create a
+	// machine use the node's disk.
+	// +optional
+	// +podvisor:unserved=no path of the node is mounted
+	HostDisk *HostDisk `json:"hostDisk,omitempty"`
+
+	// ConfigMap shows the keys of a ConfigMap as files.
+	// +optional
+	// +podvisor:unserved=no image of files is made
+	ConfigMap *ConfigMapVolume `json:"configMap,omitempty"`
+
+	// Secret shows the keys of a Secret as files.
+	// +optional
+	// +podvisor:unserved=no image of files is made
+	Secret *SecretVolume `json:"secret,omitempty"`
+
+	// DownwardAPI shows facts about the pod as files.
+	// +optional
+	// +podvisor:unserved=no image of files is made
+	DownwardAPI *DownwardAPIVolume `json:"downwardAPI,omitempty"`
+
+	// ServiceAccount shows the token of a service account as a file. A machine
+	// has at most one.
+	// +optional
+	// +podvisor:unserved=no image of files is made
+	ServiceAccount *ServiceAccountVolume `json:"serviceAccount,omitempty"`
+
+	// Sysprep is a CD-ROM with the answer files of Windows' setup.
+	// +optional
+	// +podvisor:unserved=no image of files is made
+	Sysprep *Sysprep `json:"sysprep,omitempty"`
 }
 
 // ContainerDisk is a disk image in a container image: the one file in its
 // folder /disk, or the file at Path.
 type ContainerDisk struct {
-	// Image is the reference of the container image.
+	// Image is the reference of the container image. One that cannot be pulled
+	// keeps the machine waiting.
 	// +kubebuilder:validation:MinLength=1
 	Image string `json:"image"`
 
-	// ImagePullPolicy says when the image is pulled. Default: Always if the
-	// image has the tag latest or none, otherwise IfNotPresent.
+	// ImagePullPolicy says when the image is pulled: Always, IfNotPresent or
+	// Never. Default: Always if the image has the tag latest or none, otherwise
+	// IfNotPresent.
 	// +optional
 	// +kubebuilder:validation:Enum=Always;IfNotPresent;Never
 	ImagePullPolicy corev1.PullPolicy `json:"imagePullPolicy,omitempty"`
@@ -58,38 +121,149 @@ type ContainerDisk struct {
 	Path string `json:"path,omitempty"`
 }
 
-// CloudInitNoCloud is the data of cloud-init's NoCloud data source, which the
-// guest finds on a disk labelled cidata.
-//
-// +kubebuilder:validation:XValidation:rule="has(self.userData) || has(self.userDataBase64) || has(self.networkData) || has(self.networkDataBase64)",message="cloudInitNoCloud needs userData or networkData (or one of them in base64)"
-// +kubebuilder:validation:XValidation:rule="!(has(self.userData) && has(self.userDataBase64))",message="userData and userDataBase64 exclude each other"
-// +kubebuilder:validation:XValidation:rule="!(has(self.networkData) && has(self.networkDataBase64))",message="networkData and networkDataBase64 exclude each other"
-type CloudInitNoCloud struct {
-	// UserData is the user data: a script that begins with #!, or YAML that
-	// begins with #cloud-config. At most 2048 bytes.
-	// +optional
-	// +kubebuilder:validation:MaxLength=2048
-	UserData string `json:"userData,omitempty"`
+// ClaimReference is a claim of the machine's namespace.
+type ClaimReference struct {
+	// ClaimName is the name of the claim.
+	ClaimName string `json:"claimName"`
 
-	// UserDataBase64 is the user data in base64.
+	// ReadOnly mounts the claim so that it cannot be written. Default: false.
 	// +optional
-	// +kubebuilder:validation:MaxLength=2732
-	UserDataBase64 string `json:"userDataBase64,omitempty"`
+	ReadOnly bool `json:"readOnly,omitempty"`
+}
 
-	// NetworkData is the network configuration, version 1 or 2. At most 2048
-	// bytes.
-	// +optional
-	// +kubebuilder:validation:MaxLength=2048
-	NetworkData string `json:"networkData,omitempty"`
+// PersistentVolumeClaimVolume is a volume in a claim.
+type PersistentVolumeClaimVolume struct {
+	ClaimReference `json:",inline"`
 
-	// NetworkDataBase64 is the network configuration in base64.
+	// Hotpluggable says that the volume was added to the running machine and can
+	// be removed from it. Default: false.
 	// +optional
-	// +kubebuilder:validation:MaxLength=2732
-	NetworkDataBase64 string `json:"networkDataBase64,omitempty"`
+	// +podvisor:unserved=nothing can be added to a running machine yet
+	Hotpluggable bool `json:"hotpluggable,omitempty"`
+}
+
+// DataVolumeVolume is a volume in the claim of a DataVolume.
+type DataVolumeVolume struct {
+	// Name is the name of the DataVolume and of its claim.
+	Name string `json:"name"`
+
+	// Hotpluggable says that the volume was added to the running machine and can
+	// be removed from it. Default: false.
+	// +optional
+	// +podvisor:unserved=nothing can be added to a running machine yet
+	Hotpluggable bool `json:"hotpluggable,omitempty"`
+}
+
+// EphemeralVolume is a claim that is only read, below a layer that is lost.
+type EphemeralVolume struct {
+	// PersistentVolumeClaim is the claim. It must be set.
+	// +optional
+	PersistentVolumeClaim *ClaimReference `json:"persistentVolumeClaim,omitempty"`
 }
 
 // EmptyDisk is an empty disk.
 type EmptyDisk struct {
 	// Capacity is the size of the disk, for example 2Gi.
 	Capacity resource.Quantity `json:"capacity"`
+}
+
+// HostDisk is a disk image in a file of the node.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.capacity) || self.type == 'DiskOrCreate'",message="capacity is only for type DiskOrCreate: an existing disk has its size"
+type HostDisk struct {
+	// Path is the absolute path of the file on the node.
+	Path string `json:"path"`
+
+	// Type is Disk, for a file that must be there, or DiskOrCreate, for one that
+	// is made if it is not.
+	Type HostDiskType `json:"type"`
+
+	// Capacity is the size of a file that is made, for example 10Gi. Type
+	// DiskOrCreate needs it.
+	// +optional
+	Capacity *resource.Quantity `json:"capacity,omitempty"`
+
+	// Shared says that the path is the same on all nodes, so that the machine can
+	// be migrated. Default: false.
+	// +optional
+	Shared *bool `json:"shared,omitempty"`
+}
+
+// HostDiskType says whether a file of the node is made if it is missing.
+//
+// +podvisor:enum
+type HostDiskType string
+
+// The types of a host disk.
+const (
+	HostDiskExists         HostDiskType = "Disk"
+	HostDiskExistsOrCreate HostDiskType = "DiskOrCreate"
+)
+
+// ConfigMapVolume shows the keys of a ConfigMap as files.
+type ConfigMapVolume struct {
+	corev1.LocalObjectReference `json:",inline"`
+
+	// Optional lets the machine start without the ConfigMap. Default: false, so
+	// the machine waits for it.
+	// +optional
+	Optional *bool `json:"optional,omitempty"`
+
+	// VolumeLabel is the label of the disk, by which the guest finds it.
+	// Default: cfgdata.
+	// +optional
+	VolumeLabel string `json:"volumeLabel,omitempty"`
+}
+
+// SecretVolume shows the keys of a Secret as files.
+type SecretVolume struct {
+	// SecretName is the name of the Secret in the machine's namespace.
+	// +optional
+	SecretName string `json:"secretName,omitempty"`
+
+	// Optional lets the machine start without the Secret. Default: false, so the
+	// machine waits for it.
+	// +optional
+	Optional *bool `json:"optional,omitempty"`
+
+	// VolumeLabel is the label of the disk, by which the guest finds it.
+	// Default: cfgdata.
+	// +optional
+	VolumeLabel string `json:"volumeLabel,omitempty"`
+}
+
+// DownwardAPIVolume shows facts about the pod as files.
+type DownwardAPIVolume struct {
+	// Fields are the files and the facts in them.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=1024
+	Fields []corev1.DownwardAPIVolumeFile `json:"fields,omitempty"`
+
+	// VolumeLabel is the label of the disk, by which the guest finds it.
+	// Default: cfgdata.
+	// +optional
+	VolumeLabel string `json:"volumeLabel,omitempty"`
+}
+
+// ServiceAccountVolume shows the token of a service account as a file.
+type ServiceAccountVolume struct {
+	// ServiceAccountName is the name of the service account in the machine's
+	// namespace. The pod runs as it.
+	// +optional
+	ServiceAccountName string `json:"serviceAccountName,omitempty"`
+}
+
+// Sysprep is a CD-ROM with the answer files of Windows' setup: exactly one
+// source is set.
+//
+// +podvisor:exactlyOne:of=secret;configMap,message="sysprep has exactly one source"
+type Sysprep struct {
+	// Secret holds the files Autounattend.xml and Unattend.xml.
+	// +optional
+	Secret *corev1.LocalObjectReference `json:"secret,omitempty"`
+
+	// ConfigMap holds the files Autounattend.xml and Unattend.xml.
+	// +optional
+	ConfigMap *corev1.LocalObjectReference `json:"configMap,omitempty"`
 }

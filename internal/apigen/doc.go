@@ -1,0 +1,24 @@
+// Command apigen writes what follows from the types of package vmi:
+// the served schema (manifests/crds) and the table of fields (docs/fields.md).
+//
+// controller-gen makes a schema of all fields. apigen reads the same source for
+// markers of its own, and keeps of the schema what is built:
+//
+//	+podvisor:unserved=REASON   on a field, kind or constant: typed, but not in the
+//	                            schema, because its effect is not built yet
+//	+podvisor:refused=REASON    on a field: typed so that validation can say what to
+//	                            use instead; it never enters the schema
+//	+podvisor:enum              on a string type: its constants are its values
+//	+podvisor:exactlyOne:of=a;b,message="…"
+//	+podvisor:atMostOne:of=a;b,message="…"
+//	+podvisor:atLeastOne:of=a;b,message="…"
+//	                            on a struct: a rule over those of the fields that are
+//	                            served; the message ends with their names
+//
+// A field below an unserved one needs no marker, until the one above is served.
+// A validation rule that names an unserved field is left out as well. To serve a
+// field, remove its marker and run make generate.
+//
+// Fields of KubeVirt's that have no type are listed with their reasons in
+// refused.go.
+package main

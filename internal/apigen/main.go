@@ -1,0 +1,98 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+const (
+	source = "vmi"
+	crds   = "manifests/crds"
+	table  = "docs/fields.md"
+)
+
+func main() {
+	gen := flag.String("controller-gen", "go run sigs.k8s.io/controller-tools/cmd/controller-gen@v0.23.0", "the `command` that makes schemas of all fields")
+	flag.Parse()
+	if err := run(strings.Fields(*gen)); err != nil {
+		fmt.Fprintln(os.Stderr, "apigen:", err)
+		os.Exit(1)
+	}
+}
+
+// run writes all files anew, in the folder of the module.
+func run(controllerGen []string) error {
+	m, err := readModel(source)
+	if err != nil {
+		return err
+	}
+	all, err := wholeSchemas(controllerGen)
+	if err != nil {
+		return err
+	}
+	text := renderTable(m, all)
+	if err := os.MkdirAll(filepath.Dir(table), 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(table, []byte(text), 0o644); err != nil {
+		return err
+	}
+	return writeServed(m, all)
+}
+
+// wholeSchemas has controller-gen make the schemas of all fields of all kinds.
+func wholeSchemas(controllerGen []string) ([]*definition, error) {
+	dir, err := os.MkdirTemp("", "apigen")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	args := append(controllerGen[1:len(controllerGen):len(controllerGen)],
+		"crd:allowDangerousTypes=true", "paths=./"+source, "output:crd:dir="+dir)
+	if out, err := exec.Command(controllerGen[0], args...).CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("make schemas: %w\n%s", err, out)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
+	if err != nil {
+		return nil, err
+	}
+	var all []*definition
+	for _, f := range files {
+		d, err := readDefinition(f)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, d)
+	}
+	return all, nil
+}
+
+// writeServed writes the schemas of the served kinds and removes all others.
+func writeServed(m *model, all []*definition) error {
+	var faults []error
+	for _, d := range all {
+		file := filepath.Join(crds, d.file)
+		if m.types[d.kind()].unserved != "" {
+			if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
+				faults = append(faults, err)
+			}
+			continue
+		}
+		p := pruner{model: m}
+		p.definition(d)
+		faults = append(faults, p.faults...)
+		text, err := d.yaml()
+		if err == nil {
+			err = os.WriteFile(file, text, 0o644)
+		}
+		if err != nil {
+			faults = append(faults, err)
+		}
+	}
+	return errors.Join(faults...)
+}

@@ -1,0 +1,264 @@
+package main
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// model is what the source says about the types beyond their schema.
+type model struct {
+	types map[string]*goType
+}
+
+// goType is a type of the package.
+type goType struct {
+	name     string
+	unserved string
+	// fields are those of a struct by their JSON names, inlined ones included.
+	fields map[string]*goField
+	unions []union
+	// enum says that the constants are the values; values are those that are
+	// served, in order.
+	enum   bool
+	values []string
+
+	inline []string
+}
+
+// goField is a field of a struct.
+type goField struct {
+	// elem is the type of the field, or of its elements. It is "" for a type of
+	// another package or of the language; foreign is then its name.
+	elem, foreign     string
+	unserved, refused string
+}
+
+// hidden says that the field is not served, and why.
+func (f *goField) hidden() string { return f.unserved + f.refused }
+
+// union is a rule about how many of some fields are set.
+type union struct {
+	rule    string
+	members []string
+	message string
+}
+
+// readModel reads the Go files of a folder.
+func readModel(dir string) (*model, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		return nil, err
+	}
+	m := &model{types: map[string]*goType{}}
+	var parsed []*ast.File
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") || strings.HasPrefix(filepath.Base(name), "zz_") {
+			continue
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), name, text, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			return nil, err
+		}
+		parsed = append(parsed, f)
+	}
+	for _, f := range parsed {
+		if err := m.declareTypes(f); err != nil {
+			return nil, err
+		}
+	}
+	for _, f := range parsed {
+		m.declareConstants(f)
+	}
+	for _, t := range m.types {
+		m.flatten(t)
+	}
+	return m, nil
+}
+
+func (m *model) declareTypes(f *ast.File) error {
+	for _, d := range f.Decls {
+		g, ok := d.(*ast.GenDecl)
+		if !ok || g.Tok != token.TYPE {
+			continue
+		}
+		for _, s := range g.Specs {
+			spec := s.(*ast.TypeSpec)
+			doc := spec.Doc
+			if doc == nil {
+				doc = g.Doc
+			}
+			t, err := readType(spec, readMarkers(doc))
+			if err != nil {
+				return err
+			}
+			m.types[t.name] = t
+		}
+	}
+	return nil
+}
+
+func readType(spec *ast.TypeSpec, marks []marker) (*goType, error) {
+	t := &goType{name: spec.Name.Name, fields: map[string]*goField{}}
+	for _, k := range marks {
+		switch k.name {
+		case "unserved":
+			t.unserved = k.value
+		case "enum":
+			t.enum = true
+		case "exactlyOne:of", "atMostOne:of", "atLeastOne:of":
+			u, err := readUnion(k)
+			if err != nil {
+				return nil, fmt.Errorf("type %s: %w", t.name, err)
+			}
+			t.unions = append(t.unions, u)
+		default:
+			return nil, fmt.Errorf("type %s: unknown marker %s", t.name, k.name)
+		}
+	}
+	s, ok := spec.Type.(*ast.StructType)
+	if !ok {
+		return t, nil
+	}
+	for _, f := range s.Fields.List {
+		if err := t.readField(f); err != nil {
+			return nil, err
+		}
+	}
+	return t, nil
+}
+
+func (t *goType) readField(f *ast.Field) error {
+	if f.Tag == nil {
+		return nil
+	}
+	tag, err := strconv.Unquote(f.Tag.Value)
+	if err != nil {
+		return err
+	}
+	name, options, _ := strings.Cut(reflect.StructTag(tag).Get("json"), ",")
+	elem, foreign := element(f.Type)
+	if name == "" && strings.Contains(options, "inline") {
+		if elem != "" {
+			t.inline = append(t.inline, elem)
+		}
+		return nil
+	}
+	out := &goField{elem: elem, foreign: foreign}
+	for _, k := range readMarkers(f.Doc) {
+		switch k.name {
+		case "unserved":
+			out.unserved = k.value
+		case "refused":
+			out.refused = k.value
+		default:
+			return fmt.Errorf("field %s of %s: unknown marker %s", name, t.name, k.name)
+		}
+	}
+	t.fields[name] = out
+	return nil
+}
+
+// element is the type behind pointers, lists and maps: its name if it is of the
+// package, otherwise the name with its package.
+func element(e ast.Expr) (local, foreign string) {
+	switch e := e.(type) {
+	case *ast.StarExpr:
+		return element(e.X)
+	case *ast.ArrayType:
+		return element(e.Elt)
+	case *ast.MapType:
+		return element(e.Value)
+	case *ast.SelectorExpr:
+		return "", e.X.(*ast.Ident).Name + "." + e.Sel.Name
+	case *ast.Ident:
+		if ast.IsExported(e.Name) {
+			return e.Name, ""
+		}
+		return "", e.Name
+	}
+	return "", ""
+}
+
+// flatten adds the fields of inlined structs to t.
+func (m *model) flatten(t *goType) {
+	for _, name := range t.inline {
+		in := m.types[name]
+		m.flatten(in)
+		for n, f := range in.fields {
+			t.fields[n] = f
+		}
+		t.unions = append(t.unions, in.unions...)
+	}
+	t.inline = nil
+}
+
+// declareConstants collects the values of the enumerations.
+func (m *model) declareConstants(f *ast.File) {
+	for _, d := range f.Decls {
+		g, ok := d.(*ast.GenDecl)
+		if !ok || g.Tok != token.CONST {
+			continue
+		}
+		for _, s := range g.Specs {
+			spec := s.(*ast.ValueSpec)
+			id, ok := spec.Type.(*ast.Ident)
+			if !ok || len(spec.Values) != 1 || m.types[id.Name] == nil || !m.types[id.Name].enum {
+				continue
+			}
+			marks := readMarkers(spec.Doc)
+			if slices.ContainsFunc(marks, func(k marker) bool { return k.name == "unserved" }) {
+				continue
+			}
+			lit, ok := spec.Values[0].(*ast.BasicLit)
+			if !ok {
+				continue
+			}
+			if v, err := strconv.Unquote(lit.Value); err == nil {
+				m.types[id.Name].values = append(m.types[id.Name].values, v)
+			}
+		}
+	}
+}
+
+// marker is a line of a comment that begins with +podvisor:.
+type marker struct{ name, value string }
+
+func readMarkers(doc *ast.CommentGroup) []marker {
+	if doc == nil {
+		return nil
+	}
+	var out []marker
+	for _, c := range doc.List {
+		text, ok := strings.CutPrefix(strings.TrimSpace(strings.TrimPrefix(c.Text, "//")), "+podvisor:")
+		if !ok {
+			continue
+		}
+		name, value, _ := strings.Cut(text, "=")
+		out = append(out, marker{name: name, value: value})
+	}
+	return out
+}
+
+func readUnion(k marker) (union, error) {
+	list, rest, ok := strings.Cut(k.value, ",message=")
+	if !ok {
+		return union{}, fmt.Errorf("marker %s has no message", k.name)
+	}
+	message, err := strconv.Unquote(rest)
+	if err != nil {
+		return union{}, fmt.Errorf("marker %s: message %s: %w", k.name, rest, err)
+	}
+	return union{rule: strings.TrimSuffix(k.name, ":of"), members: strings.Split(list, ";"), message: message}, nil
+}

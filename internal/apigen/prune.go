@@ -1,0 +1,214 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// pruner takes out of a schema what is not served.
+type pruner struct {
+	model  *model
+	faults []error
+}
+
+func (p *pruner) fault(format string, args ...any) {
+	p.faults = append(p.faults, fmt.Errorf(format, args...))
+}
+
+func (p *pruner) definition(d *definition) {
+	s := d.schema()
+	p.schema(d.kind(), s, p.model.types[d.kind()])
+}
+
+// schema prunes the schema of a type.
+func (p *pruner) schema(at string, s node, t *goType) {
+	if t.enum {
+		if len(t.values) == 0 {
+			p.fault("%s: type %s has no values", at, t.name)
+		}
+		s["enum"] = anyList(t.values)
+	}
+	p.rules(at, s, t)
+	properties := s.child("properties")
+	for name, v := range properties {
+		f := t.fields[name]
+		if f == nil {
+			p.foreign(object(v))
+			continue
+		}
+		if f.hidden() != "" {
+			delete(properties, name)
+			unrequire(s, name)
+			continue
+		}
+		p.field(at+"."+name, object(v), p.model.types[f.elem])
+	}
+}
+
+// field prunes the schema of one field of a type of the package.
+func (p *pruner) field(at string, s node, t *goType) {
+	elem, suffix := s.element()
+	if t != nil {
+		p.schema(at+suffix, elem, t)
+		return
+	}
+	own := s["description"]
+	p.foreign(s)
+	if own != nil {
+		s["description"] = own
+	}
+}
+
+// foreign shortens the descriptions of types of other packages to their first
+// sentence: they are documented where they are from.
+func (p *pruner) foreign(s node) {
+	if d, ok := s["description"].(string); ok {
+		s["description"] = firstSentence(d)
+	}
+	for _, v := range s.child("properties") {
+		p.foreign(object(v))
+	}
+	if e, suffix := s.element(); suffix != "" {
+		p.foreign(e)
+	}
+}
+
+func firstSentence(s string) string {
+	s, _, _ = strings.Cut(s, "\n\n")
+	s = strings.Join(strings.Fields(s), " ")
+	for i := 0; ; {
+		j := strings.Index(s[i:], ". ")
+		if j < 0 {
+			return s
+		}
+		i += j + 2
+		if abbreviation := s[:i-1]; !strings.HasSuffix(abbreviation, "e.g.") && !strings.HasSuffix(abbreviation, "i.e.") {
+			return s[:i-1]
+		}
+	}
+}
+
+func unrequire(s node, name string) {
+	list, _ := s["required"].([]any)
+	list = slices.DeleteFunc(list, func(v any) bool { return v == name })
+	if len(list) == 0 {
+		delete(s, "required")
+		return
+	}
+	s["required"] = list
+}
+
+const validations = "x-kubernetes-validations"
+
+// rules leaves out rules about unserved fields and adds those of the unions.
+func (p *pruner) rules(at string, s node, t *goType) {
+	var keep []any
+	list, _ := s[validations].([]any)
+	for _, r := range list {
+		if p.aboutServed(at, object(r)["rule"].(string), t) {
+			keep = append(keep, r)
+		}
+	}
+	for _, u := range t.unions {
+		if r := p.union(at, s, t, u); r != nil {
+			keep = append(keep, map[string]any(r))
+		}
+	}
+	if len(keep) == 0 {
+		delete(s, validations)
+		return
+	}
+	s[validations] = keep
+}
+
+var selection = regexp.MustCompile(`\bself((?:\.[A-Za-z_][A-Za-z0-9_]*)+)(\()?`)
+
+// aboutServed says whether all fields that a rule names are served.
+func (p *pruner) aboutServed(at, rule string, t *goType) bool {
+	for _, m := range selection.FindAllStringSubmatch(rule, -1) {
+		path := strings.Split(m[1][1:], ".")
+		if m[2] != "" {
+			path = path[:len(path)-1]
+		}
+		for here := t; here != nil && len(path) > 0; path = path[1:] {
+			f := here.fields[path[0]]
+			if f == nil {
+				p.fault("%s: the rule %q names the unknown field %s", at, rule, path[0])
+				return false
+			}
+			if f.hidden() != "" {
+				return false
+			}
+			here = p.model.types[f.elem]
+		}
+	}
+	return true
+}
+
+// union is the rule over those members that are served, nil if there is nothing
+// to say.
+func (p *pruner) union(at string, s node, t *goType, u union) node {
+	var names, set []string
+	for _, name := range u.members {
+		f := t.fields[name]
+		if f == nil {
+			p.fault("%s: %s names the unknown field %s", at, u.rule, name)
+			continue
+		}
+		if f.hidden() != "" {
+			continue
+		}
+		names = append(names, name)
+		has := "has(self." + name + ")"
+		if s.child("properties").child(name)["type"] == "string" {
+			has = "(" + has + " && self." + name + " != '')"
+		}
+		set = append(set, has)
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	rule := unionRule(u.rule, set)
+	if rule == "" {
+		return nil
+	}
+	return node{"rule": rule, "message": u.message + ": " + enumerate(names)}
+}
+
+func unionRule(rule string, set []string) string {
+	count := "[" + strings.Join(set, ", ") + "].filter(x, x).size()"
+	switch {
+	case rule == "atMostOne" && len(set) == 1:
+		return ""
+	case rule == "atMostOne" && len(set) == 2:
+		return "!(" + set[0] + " && " + set[1] + ")"
+	case rule == "atMostOne":
+		return count + " <= 1"
+	case rule == "atLeastOne":
+		return strings.Join(set, " || ")
+	case len(set) == 1:
+		return set[0]
+	case len(set) == 2:
+		return set[0] + " != " + set[1]
+	}
+	return count + " == 1"
+}
+
+// enumerate writes "a, b or c".
+func enumerate(names []string) string {
+	last := len(names) - 1
+	if last == 0 {
+		return names[0]
+	}
+	return strings.Join(names[:last], ", ") + " or " + names[last]
+}
+
+func anyList(list []string) []any {
+	out := make([]any, len(list))
+	for i, v := range list {
+		out[i] = v
+	}
+	return out
+}

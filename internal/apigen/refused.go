@@ -1,0 +1,152 @@
+package main
+
+// refusal is a field of KubeVirt's that has no type here, with all fields below
+// it.
+type refusal struct{ path, reason string }
+
+const (
+	niche       = "few machines need it; it enters when it is built"
+	claims      = "devices by dynamic resource allocation enter when they are built"
+	incremental = "incremental backups enter when they are built"
+	memoryDump  = "memory dumps enter when they are built"
+	vsock       = "sockets between node and guest enter when they are built"
+	metrics     = "metrics of the node for the guest enter when they are built"
+	clusters    = "migration between clusters enters when it is built"
+	experiments = "an experiment of KubeVirt's"
+	installer   = "Podvisor is installed from manifests, not by an operator"
+	gates       = "there are no feature gates: a feature is in the schema or it is not there"
+	component   = "Podvisor has no such component"
+	deprecated  = "deprecated there already"
+	nodeDevices = "devices of the node enter when they are passed through"
+)
+
+// refused are the fields without a type, by kind.
+var refused = map[string][]refusal{
+	"VirtualMachineInstance": {
+		{"spec.domain.cpu.realtime", niche},
+		{"spec.domain.devices.autoattachVSOCK", vsock},
+		{"spec.domain.devices.clientPassthrough", niche},
+		{"spec.domain.devices.disks[].changedBlockTracking", incremental},
+		{"spec.domain.devices.downwardMetrics", metrics},
+		{"spec.domain.devices.gpus[].claimName", claims},
+		{"spec.domain.devices.gpus[].requestName", claims},
+		{"spec.domain.devices.hostDevices[].claimName", claims},
+		{"spec.domain.devices.hostDevices[].requestName", claims},
+		{"spec.domain.devices.panicDevices[]", niche},
+		{"spec.domain.devices.sound", niche},
+		{"spec.domain.features.hypervPassthrough", niche},
+		{"spec.domain.features.kvm", niche},
+		{"spec.domain.features.pvspinlock", niche},
+		{"spec.domain.firmware.acpi", niche},
+		{"spec.domain.launchSecurity", "confidential machines enter when they are built"},
+		{"spec.domain.memory.reservedOverhead", niche},
+		{"spec.networks[].resourceClaim", claims},
+		{"spec.resourceClaims[]", claims},
+		{"spec.utilityVolumes[]", niche},
+		{"spec.volumes[].containerPath", niche},
+		{"spec.volumes[].downwardMetrics", metrics},
+		{"spec.volumes[].memoryDump", memoryDump},
+		{"status.VSOCKCID", vsock},
+		{"status.changedBlockTracking", incremental},
+		{"status.migrationState.migrationConfiguration.experimental", experiments},
+		{"status.migrationState.migrationConfiguration.utilityVolumesTimeout", niche},
+		{"status.migrationState.sourceState", clusters},
+		{"status.migrationState.targetState", clusters},
+		{"status.volumeStatus[].memoryDumpVolume", memoryDump},
+	},
+	"VirtualMachine": {
+		{"spec.dataVolumeTemplates[].status", "a template has no status"},
+		{"status.changedBlockTracking", incremental},
+		{"status.memoryDumpRequest", memoryDump},
+		{"status.volumeRequests[].addVolumeOptions.disk.changedBlockTracking", incremental},
+	},
+	"VirtualMachineInstanceReplicaSet": nil,
+	"VirtualMachineInstanceMigration": {
+		{"spec.receive", clusters},
+		{"spec.sendTo", clusters},
+		{"status.migrationState.migrationConfiguration.experimental", experiments},
+		{"status.migrationState.migrationConfiguration.utilityVolumesTimeout", niche},
+		{"status.migrationState.sourceState", clusters},
+		{"status.migrationState.targetState", clusters},
+		{"status.synchronizationAddresses[]", clusters},
+	},
+	"KubeVirt": {
+		{"spec.certificateRotateStrategy", "certificates renew themselves"},
+		{"spec.configuration.apiConfiguration", component},
+		{"spec.configuration.architectureConfiguration.amd64.ovmfPath", "the firmware is in the launcher's image"},
+		{"spec.configuration.architectureConfiguration.arm64.ovmfPath", "the firmware is in the launcher's image"},
+		{"spec.configuration.architectureConfiguration.ppc64le", "Podvisor does not run on ppc64le"},
+		{"spec.configuration.architectureConfiguration.s390x.ovmfPath", "the firmware is in the launcher's image"},
+		{"spec.configuration.autoCPULimitNamespaceLabelSelector", "limits of a namespace are a LimitRange's"},
+		{"spec.configuration.changedBlockTrackingLabelSelectors", incremental},
+		{"spec.configuration.commonInstancetypesDeployment", installer},
+		{"spec.configuration.confidentialCompute", "confidential machines enter when they are built"},
+		{"spec.configuration.defaultRuntimeClass", niche},
+		{"spec.configuration.developerConfiguration.clusterProfiler", component},
+		{"spec.configuration.developerConfiguration.disabledFeatureGates[]", gates},
+		{"spec.configuration.developerConfiguration.featureGates[]", gates},
+		{"spec.configuration.developerConfiguration.logVerbosity.virtAPI", component},
+		{"spec.configuration.developerConfiguration.logVerbosity.virtOperator", component},
+		{"spec.configuration.developerConfiguration.logVerbosity.virtSynchronizationController", component},
+		{"spec.configuration.developerConfiguration.minimumClusterTSCFrequency", niche},
+		{"spec.configuration.hypervisors[]", "the hypervisor is KVM, or QEMU alone where emulation is allowed"},
+		{"spec.configuration.instancetype", "enters with the instance types"},
+		{"spec.configuration.ksmConfiguration", "merging equal memory of the node is the node's own matter"},
+		{"spec.configuration.mediatedDevicesConfiguration", nodeDevices},
+		{"spec.configuration.migrations.utilityVolumesTimeout", niche},
+		{"spec.configuration.minCPUModel", "nodes say which models they have"},
+		{"spec.configuration.network.binding", "enters with the binding plugins"},
+		{"spec.configuration.network.permitSlirpInterface", deprecated},
+		{"spec.configuration.obsoleteCPUModels", "nodes say which models they have"},
+		{"spec.configuration.ovmfPath", deprecated},
+		{"spec.configuration.permittedHostDevices", nodeDevices},
+		{"spec.configuration.persistentReservationConfiguration", niche},
+		{"spec.configuration.roleAggregationStrategy", installer},
+		{"spec.configuration.seccompConfiguration", "the profile is RuntimeDefault; another one is a flag of virt-controller"},
+		{"spec.configuration.selinuxLauncherType", "the type is the container runtime's"},
+		{"spec.configuration.supportContainerResources[]", "the launcher pod has no containers beside compute"},
+		{"spec.configuration.tlsConfiguration", "connections use TLS 1.3"},
+		{"spec.configuration.virtTemplateDeployment", installer},
+		{"spec.configuration.virtualMachineInstancesPerNode", "how many pods a node runs is the kubelet's"},
+		{"spec.configuration.virtualMachineOptions", niche},
+		{"spec.configuration.vmStateStorageClass", "enters with persistent machine state"},
+		{"spec.configuration.webhookConfiguration", component},
+		{"spec.customizeComponents", installer},
+		{"spec.imagePullPolicy", installer},
+		{"spec.imagePullSecrets[]", installer},
+		{"spec.imageRegistry", installer},
+		{"spec.imageTag", installer},
+		{"spec.infra", installer},
+		{"spec.monitorAccount", installer},
+		{"spec.monitorNamespace", installer},
+		{"spec.productComponent", installer},
+		{"spec.productName", installer},
+		{"spec.productVersion", installer},
+		{"spec.serviceMonitorNamespace", installer},
+		{"spec.synchronizationPort", clusters},
+		{"spec.uninstallStrategy", installer},
+		{"spec.workloadUpdateStrategy", "a launcher is never replaced while its machine runs"},
+		{"spec.workloads", installer},
+		{"status.generations[]", installer},
+		{"status.observedDeploymentConfig", installer},
+		{"status.observedDeploymentID", installer},
+		{"status.observedKubeVirtRegistry", installer},
+		{"status.outdatedVirtualMachineInstanceWorkloads", installer},
+		{"status.synchronizationAddresses[]", clusters},
+		{"status.targetDeploymentConfig", installer},
+		{"status.targetDeploymentID", installer},
+		{"status.targetKubeVirtRegistry", installer},
+	},
+}
+
+// refusedKinds are the kinds without a type.
+var refusedKinds = []refusal{
+	{"VirtualMachineInstancePreset", deprecated},
+	{"VirtualMachinePool", "enters when a controller makes the machines"},
+	{"VirtualMachineInstancetype, VirtualMachineClusterInstancetype", "enter when machines can be sized by them"},
+	{"VirtualMachinePreference, VirtualMachineClusterPreference", "enter when machines can take defaults from them"},
+	{"MigrationPolicy", "enters with migration"},
+	{"VirtualMachineSnapshot, VirtualMachineSnapshotContent, VirtualMachineRestore", "enter when snapshots are taken"},
+	{"VirtualMachineClone", "enters with snapshots"},
+	{"VirtualMachineExport", niche},
+}

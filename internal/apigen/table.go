@@ -1,0 +1,151 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// The states of a field.
+const (
+	stateServed  = "served"
+	stateTyped   = "typed"
+	stateRefused = "refused"
+)
+
+// row is a field in the table.
+type row struct {
+	path, kind, state, reason string
+}
+
+// instanceKind is the kind whose spec the templates of others repeat.
+const instanceKind = "VirtualMachineInstance"
+
+// templateSpec is the field that repeats it.
+const templateSpec = "spec.template.spec"
+
+// rows lists the fields of a kind: those of its schema and those that are
+// refused.
+func rows(m *model, d *definition) []row {
+	kind := d.kind()
+	t := m.types[kind]
+	var out []row
+	w := walker{model: m, add: func(r row) { out = append(out, r) }}
+	for _, top := range []string{"spec", "status"} {
+		s := d.schema().child("properties").child(top)
+		w.field(top, s, t.fields[top], row{state: stateServed}.under(t.unserved, ""))
+	}
+	for _, r := range refused[kind] {
+		out = append(out, row{path: r.path, state: stateRefused, reason: r.reason})
+	}
+	slices.SortFunc(out, func(a, b row) int { return strings.Compare(a.path, b.path) })
+	return out
+}
+
+// under is the state of a field below one in the state of r that carries these
+// markers itself.
+func (r row) under(unserved, refused string) row {
+	if refused != "" {
+		return row{state: stateRefused, reason: refused}
+	}
+	if r.state == stateServed && unserved != "" {
+		return row{state: stateTyped, reason: unserved}
+	}
+	return r
+}
+
+type walker struct {
+	model *model
+	add   func(row)
+}
+
+// opaque are types of Kubernetes' own that the table names without their
+// fields.
+var opaque = []string{"corev1.Affinity", "corev1.Toleration", "corev1.TopologySpreadConstraint", "corev1.PodDNSConfig"}
+
+// field adds a field and those below it. f is nil below a type of another
+// package.
+func (w walker) field(path string, s node, f *goField, r row) {
+	elem, suffix := s.element()
+	if f != nil {
+		r = r.under(f.unserved, f.refused)
+	}
+	if suffix == "{}" {
+		w.put(path, "map", r)
+	}
+	w.put(path+suffix, describe(elem), r)
+	if path == templateSpec || f != nil && slices.Contains(opaque, f.foreign) {
+		return
+	}
+	var t *goType
+	if f != nil {
+		t = w.model.types[f.elem]
+	}
+	properties := elem.child("properties")
+	for _, name := range slices.Sorted(maps.Keys(properties)) {
+		var below *goField
+		if t != nil {
+			below = t.fields[name]
+		}
+		w.field(path+suffix+"."+name, properties.child(name), below, r)
+	}
+}
+
+func (w walker) put(path, kind string, r row) {
+	r.path, r.kind = path, kind
+	w.add(r)
+}
+
+// describe is the type of a field in words.
+func describe(s node) string {
+	if s["x-kubernetes-int-or-string"] == true {
+		return "int-or-string"
+	}
+	t, _ := s["type"].(string)
+	if f, ok := s["format"].(string); ok {
+		t += " " + f
+	}
+	return t
+}
+
+const tableHead = `# The fields of the API
+
+Written by ` + "`make generate`" + ` from the types in package vmi; do not edit.
+
+- **served**: in the schema, and it has the effect that its description says.
+- **typed**: in the Go types, with defaults and validation, but not in the schema until what the last column says is built; the API server
+  refuses a manifest that sets it.
+- **refused**: not offered, for the reason in the last column. A line stands for all fields below it too.
+
+` + "`[]`" + ` marks the elements of a list, ` + "`{}`" + ` the values of a map. Types of Kubernetes' own are named without their fields.
+`
+
+// renderTable writes the table of all kinds.
+func renderTable(m *model, all []*definition) string {
+	var b strings.Builder
+	b.WriteString(tableHead)
+	b.WriteString("\n| kind | served | typed | refused |\n|---|---|---|---|\n")
+	for _, d := range all {
+		n := map[string]int{}
+		for _, r := range rows(m, d) {
+			n[r.state]++
+		}
+		fmt.Fprintf(&b, "| %s | %d | %d | %d |\n", d.kind(), n[stateServed], n[stateTyped], n[stateRefused])
+	}
+	for _, d := range all {
+		fmt.Fprintf(&b, "\n## %s\n\n", d.kind())
+		if d.kind() != instanceKind && slices.ContainsFunc(rows(m, d), func(r row) bool { return r.path == templateSpec }) {
+			fmt.Fprintf(&b, "`%s` has the fields of the spec of a %s.\n\n", templateSpec, instanceKind)
+		}
+		b.WriteString("| field | type | state | why |\n|---|---|---|---|\n")
+		for _, r := range rows(m, d) {
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", r.path, r.kind, r.state, r.reason)
+		}
+	}
+	b.WriteString("\n## Other kinds\n\n| kind | why it is not there |\n|---|---|\n")
+	for _, r := range refusedKinds {
+		fmt.Fprintf(&b, "| %s | %s |\n", r.path, r.reason)
+	}
+	return b.String()
+}

@@ -1,0 +1,191 @@
+package vmi
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ConditionType is the name of a condition.
+type ConditionType string
+
+// The conditions of a machine.
+const (
+	// ConditionReady is True while the pod is ready and the guest runs. False
+	// has one of the reasons PodNotExists, PodTerminating, GuestNotRunning,
+	// PodConditionMissing, or the reason of the pod's own condition.
+	ConditionReady ConditionType = "Ready"
+	// ConditionSynchronized is False if the machine cannot be made as its spec
+	// says; reason and message say why.
+	ConditionSynchronized ConditionType = "Synchronized"
+	// ConditionPodScheduled is False while no node fits the machine's pod.
+	ConditionPodScheduled ConditionType = "PodScheduled"
+	// ConditionSoftwareEmulation is True if the guest runs without hardware
+	// virtualization, which is much slower.
+	ConditionSoftwareEmulation ConditionType = "SoftwareEmulation"
+	// ConditionPaused is True while the guest is paused. The reason is
+	// PausedByUser, PausedIOError or PausedByMigrationMonitor.
+	ConditionPaused ConditionType = "Paused"
+	// ConditionProvisioning is True while claims that the machine needs are not
+	// there or not bound.
+	ConditionProvisioning ConditionType = "Provisioning"
+	// ConditionDataVolumesReady is True when all DataVolumes of the machine are
+	// filled.
+	ConditionDataVolumesReady ConditionType = "DataVolumesReady"
+	// ConditionAgentConnected is True while an agent in the guest answers.
+	ConditionAgentConnected ConditionType = "AgentConnected"
+	// ConditionAgentVersionNotSupported is True if the guest's agent is too old
+	// or lacks commands that are needed.
+	ConditionAgentVersionNotSupported ConditionType = "AgentVersionNotSupported"
+	// ConditionAccessCredentialsSynchronized is False if keys or passwords could
+	// not be put into the guest.
+	ConditionAccessCredentialsSynchronized ConditionType = "AccessCredentialsSynchronized"
+	// ConditionLiveMigratable is True if the machine can move to another node
+	// while it runs. False has a reason that ends in NotLiveMigratable.
+	ConditionLiveMigratable ConditionType = "LiveMigratable"
+	// ConditionStorageLiveMigratable is True if the machine's volumes can move to
+	// other claims while it runs.
+	ConditionStorageLiveMigratable ConditionType = "StorageLiveMigratable"
+	// ConditionMigrationRequired is True if the machine must migrate for a change
+	// to take effect.
+	ConditionMigrationRequired ConditionType = "MigrationRequired"
+	// ConditionEvictionRequested is True if somebody outside must move the
+	// machine off its node.
+	ConditionEvictionRequested ConditionType = "EvictionRequested"
+	// ConditionHotVCPUChange is True while processors are being added.
+	ConditionHotVCPUChange ConditionType = "HotVCPUChange"
+	// ConditionHotMemoryChange is True while memory is being added.
+	ConditionHotMemoryChange ConditionType = "HotMemoryChange"
+	// ConditionVolumesChange is True while volumes are being replaced.
+	ConditionVolumesChange ConditionType = "VolumesChange"
+)
+
+// The conditions of a VirtualMachine beside those of its machine, which it
+// repeats.
+const (
+	// ConditionFailure is True if the machine could not be made or deleted.
+	ConditionFailure ConditionType = "Failure"
+	// ConditionRestartRequired is True if the template has changed in a way that
+	// takes effect only at the next start.
+	ConditionRestartRequired ConditionType = "RestartRequired"
+	// ConditionManualRecoveryRequired is True if a failed change of volumes must
+	// be put right by hand.
+	ConditionManualRecoveryRequired ConditionType = "ManualRecoveryRequired"
+)
+
+// The conditions of a VirtualMachineInstanceReplicaSet.
+const (
+	// ConditionReplicaFailure is True if a machine could not be made or deleted.
+	ConditionReplicaFailure ConditionType = "ReplicaFailure"
+	// ConditionReplicaPaused is True while the set does nothing because
+	// spec.paused is true.
+	ConditionReplicaPaused ConditionType = "ReplicaPaused"
+)
+
+// The conditions of a VirtualMachineInstanceMigration.
+const (
+	// ConditionAbortRequested is True if the migration was deleted before it
+	// ended.
+	ConditionAbortRequested ConditionType = "migrationAbortRequested"
+	// ConditionRejectedByResourceQuota is True if a quota of the namespace leaves
+	// no room for the second pod.
+	ConditionRejectedByResourceQuota ConditionType = "migrationRejectedByResourceQuota"
+)
+
+// The conditions of a KubeVirt.
+const (
+	// ConditionAvailable is True while the components work.
+	ConditionAvailable ConditionType = "Available"
+	// ConditionProgressing is True while the components take over a change of
+	// the configuration.
+	ConditionProgressing ConditionType = "Progressing"
+	// ConditionDegraded is True if the configuration could not be used; the last
+	// good one stays in force and the message says what is wrong.
+	ConditionDegraded ConditionType = "Degraded"
+	// ConditionCreated is True when everything that the components need is there.
+	ConditionCreated ConditionType = "Created"
+)
+
+// Reasons of [ConditionReady], when False.
+const (
+	ReasonPodNotExists        = "PodNotExists"
+	ReasonPodTerminating      = "PodTerminating"
+	ReasonGuestNotRunning     = "GuestNotRunning"
+	ReasonPodConditionMissing = "PodConditionMissing"
+)
+
+// Reasons of [ConditionPaused].
+const (
+	// ReasonPausedByUser: somebody asked for it, or the machine starts paused.
+	ReasonPausedByUser = "PausedByUser"
+	// ReasonPausedIOError: a volume failed or is full.
+	ReasonPausedIOError = "PausedIOError"
+	// ReasonPausedByMigrationMonitor: a migration would not end otherwise.
+	ReasonPausedByMigrationMonitor = "PausedByMigrationMonitor"
+)
+
+// Reasons of [ConditionLiveMigratable], when False: what holds the machine on
+// its node.
+const (
+	ReasonDisksNotLiveMigratable                 = "DisksNotLiveMigratable"
+	ReasonInterfaceNotLiveMigratable             = "InterfaceNotLiveMigratable"
+	ReasonHotplugNotLiveMigratable               = "HotplugNotLiveMigratable"
+	ReasonCPUModeNotLiveMigratable               = "CPUModeLiveMigratable"
+	ReasonVirtIOFSNotLiveMigratable              = "VirtIOFSNotLiveMigratable"
+	ReasonHostDeviceNotLiveMigratable            = "HostDeviceNotLiveMigratable"
+	ReasonNoTSCFrequencyNotLiveMigratable        = "NoTSCFrequencyNotLiveMigratable"
+	ReasonPersistentReservationNotLiveMigratable = "PersistentReservationNotLiveMigratable"
+)
+
+// Condition is a fact about an object.
+type Condition struct {
+	// Type is the name of the fact.
+	Type ConditionType `json:"type"`
+	// Status is True, False or Unknown.
+	Status corev1.ConditionStatus `json:"status"`
+	// LastProbeTime is when the fact was looked at last, if that is noted.
+	// +optional
+	// +nullable
+	LastProbeTime metav1.Time `json:"lastProbeTime,omitempty"`
+	// LastTransitionTime is when status changed last.
+	// +optional
+	// +nullable
+	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty"`
+	// Reason is one word, for programs.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+	// Message is a sentence, for people.
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+func findCondition(list []Condition, t ConditionType) *Condition {
+	for i := range list {
+		if list[i].Type == t {
+			return &list[i]
+		}
+	}
+	return nil
+}
+
+func setCondition(list []Condition, c Condition, now metav1.Time) []Condition {
+	old := findCondition(list, c.Type)
+	if old == nil {
+		c.LastTransitionTime = now
+		return append(list, c)
+	}
+	c.LastProbeTime, c.LastTransitionTime = old.LastProbeTime, old.LastTransitionTime
+	if old.Status != c.Status {
+		c.LastTransitionTime = now
+	}
+	*old = c
+	return list
+}
+
+func removeCondition(list []Condition, t ConditionType) []Condition {
+	for i := range list {
+		if list[i].Type == t {
+			return append(list[:i], list[i+1:]...)
+		}
+	}
+	return list
+}

@@ -1,0 +1,294 @@
+package vmi
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// KubeVirtConfiguration holds the settings of a cluster.
+type KubeVirtConfiguration struct {
+	// CPUModel is the processor model of machines that name none. Default:
+	// host-model.
+	// +optional
+	CPUModel string `json:"cpuModel,omitempty"`
+
+	// CPURequest is what a machine's pod asks for, for each processor, if the
+	// machine names no request. Default: as cpuAllocationRatio says.
+	// +optional
+	CPURequest *resource.Quantity `json:"cpuRequest,omitempty"`
+
+	// DeprecatedMachineType is the old place of
+	// architectureConfiguration.amd64.machineType, which wins over it.
+	// +optional
+	DeprecatedMachineType string `json:"machineType,omitempty"`
+
+	// DeprecatedEmulatedMachines is the old place of
+	// architectureConfiguration.amd64.emulatedMachines, which wins over it.
+	// +optional
+	// +listType=atomic
+	DeprecatedEmulatedMachines []string `json:"emulatedMachines,omitempty"`
+
+	// ArchitectureConfiguration are settings of each architecture.
+	// +optional
+	ArchitectureConfiguration *ArchitectureConfiguration `json:"architectureConfiguration,omitempty"`
+
+	// Network are settings of the network.
+	// +optional
+	Network *NetworkConfiguration `json:"network,omitempty"`
+
+	// ImagePullPolicy says when container disks that name no policy are pulled:
+	// Always, IfNotPresent or Never. Default: Always if the image has the tag
+	// latest or none, otherwise IfNotPresent.
+	// +optional
+	// +kubebuilder:validation:Enum=Always;IfNotPresent;Never
+	ImagePullPolicy corev1.PullPolicy `json:"imagePullPolicy,omitempty"`
+
+	// EvictionStrategy is the strategy of machines that name none. Default: None.
+	// +optional
+	EvictionStrategy *EvictionStrategy `json:"evictionStrategy,omitempty"`
+
+	// AdditionalGuestMemoryOverheadRatio multiplies the memory that a pod is
+	// given beside the guest's, as a decimal number, for example "1.2". Default:
+	// 1.
+	// +optional
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]*)?|\.[0-9]+)$`
+	AdditionalGuestMemoryOverheadRatio *string `json:"additionalGuestMemoryOverheadRatio,omitempty"`
+
+	// SupportedGuestAgentVersions are the versions of the guest's agent that are
+	// not complained about, as patterns such as 5.*. Default: 2.* to 5.*, and
+	// later ones.
+	// +optional
+	// +listType=atomic
+	SupportedGuestAgentVersions []string `json:"supportedGuestAgentVersions,omitempty"`
+
+	// SMBIOS is what the guest reads about its maker in the SMBIOS tables.
+	// +optional
+	SMBIOS *SMBIOSConfiguration `json:"smbios,omitempty"`
+
+	// MemBalloonStatsPeriod is the time between two measurements of the guest's
+	// memory, in seconds; 0 measures nothing. Default: 10.
+	// +optional
+	MemBalloonStatsPeriod *uint32 `json:"memBalloonStatsPeriod,omitempty"`
+
+	// MigrationConfiguration are the settings of migrations.
+	// +optional
+	// +podvisor:unserved=machines do not migrate
+	MigrationConfiguration *MigrationConfiguration `json:"migrations,omitempty"`
+
+	// LiveUpdateConfiguration limits what can be added to a running machine.
+	// +optional
+	// +podvisor:unserved=nothing can be added to a running machine yet
+	LiveUpdateConfiguration *LiveUpdateConfiguration `json:"liveUpdateConfiguration,omitempty"`
+
+	// VMRolloutStrategy says when a change of a VirtualMachine takes effect: Stage
+	// waits for its next start, LiveUpdate gives the running machine what it can
+	// take. Default: LiveUpdate.
+	// +optional
+	// +podvisor:unserved=nothing can be added to a running machine yet
+	VMRolloutStrategy *VMRolloutStrategy `json:"vmRolloutStrategy,omitempty"`
+
+	// ControllerConfiguration are settings of virt-controller.
+	// +optional
+	ControllerConfiguration *ComponentConfiguration `json:"controllerConfiguration,omitempty"`
+
+	// HandlerConfiguration are settings of virt-handler.
+	// +optional
+	HandlerConfiguration *ComponentConfiguration `json:"handlerConfiguration,omitempty"`
+
+	// DeveloperConfiguration are settings that most clusters leave alone.
+	// +optional
+	DeveloperConfiguration *DeveloperConfiguration `json:"developerConfiguration,omitempty"`
+}
+
+// ArchitectureConfiguration are settings of each architecture.
+type ArchitectureConfiguration struct {
+	// DefaultArchitecture is the architecture of machines that name none.
+	// Default: that of the cluster's control plane.
+	// +optional
+	// +kubebuilder:validation:Enum=amd64;arm64;s390x
+	DefaultArchitecture string `json:"defaultArchitecture,omitempty"`
+
+	// AMD64 are the settings of amd64.
+	// +optional
+	AMD64 *ArchitectureSettings `json:"amd64,omitempty"`
+
+	// ARM64 are the settings of arm64.
+	// +optional
+	ARM64 *ArchitectureSettings `json:"arm64,omitempty"`
+
+	// S390X are the settings of s390x.
+	// +optional
+	S390X *ArchitectureSettings `json:"s390x,omitempty"`
+}
+
+// ArchitectureSettings are settings of one architecture.
+type ArchitectureSettings struct {
+	// MachineType is the type of machines that name none. Default: q35 on amd64,
+	// virt on arm64, s390-ccw-virtio on s390x.
+	// +optional
+	MachineType string `json:"machineType,omitempty"`
+
+	// EmulatedMachines are the types that machines may name, as patterns.
+	// Default: q35* and pc-q35* on amd64, virt* on arm64, s390-ccw-virtio* on
+	// s390x.
+	// +optional
+	// +listType=atomic
+	EmulatedMachines []string `json:"emulatedMachines,omitempty"`
+}
+
+// NetworkConfiguration are settings of the network.
+type NetworkConfiguration struct {
+	// DefaultNetworkInterface is the binding of interfaces that name none:
+	// bridge or masquerade. Default: bridge.
+	// +optional
+	// +kubebuilder:validation:Enum=bridge;masquerade
+	DefaultNetworkInterface string `json:"defaultNetworkInterface,omitempty"`
+
+	// PermitBridgeInterfaceOnPodNetwork allows the binding bridge on the pod
+	// network, which keeps a machine from migrating. Default: true.
+	// +optional
+	PermitBridgeInterfaceOnPodNetwork *bool `json:"permitBridgeInterfaceOnPodNetwork,omitempty"`
+}
+
+// SMBIOSConfiguration is what a guest reads about its maker. A field that is
+// left out is as Podvisor has it.
+type SMBIOSConfiguration struct {
+	// Manufacturer of the machine.
+	// +optional
+	Manufacturer string `json:"manufacturer,omitempty"`
+	// Product is the machine's name.
+	// +optional
+	Product string `json:"product,omitempty"`
+	// Version of the machine.
+	// +optional
+	Version string `json:"version,omitempty"`
+	// Sku is the stock-keeping unit of the machine.
+	// +optional
+	Sku string `json:"sku,omitempty"`
+	// Family of the machine.
+	// +optional
+	Family string `json:"family,omitempty"`
+}
+
+// LiveUpdateConfiguration limits what can be added to a running machine.
+type LiveUpdateConfiguration struct {
+	// MaxHotplugRatio is how many times its own size a machine can grow to, if
+	// it does not say itself. Default: 4.
+	// +optional
+	MaxHotplugRatio uint32 `json:"maxHotplugRatio,omitempty"`
+
+	// MaxCPUSockets is the number of sockets that a machine can grow to.
+	// +optional
+	MaxCPUSockets *uint32 `json:"maxCpuSockets,omitempty"`
+
+	// MaxGuest is the memory that a machine can grow to.
+	// +optional
+	MaxGuest *resource.Quantity `json:"maxGuest,omitempty"`
+}
+
+// VMRolloutStrategy says when a change of a VirtualMachine takes effect.
+//
+// +podvisor:enum
+type VMRolloutStrategy string
+
+// The rollout strategies. The zero value stands for LiveUpdate.
+const (
+	RolloutStage      VMRolloutStrategy = "Stage"
+	RolloutLiveUpdate VMRolloutStrategy = "LiveUpdate"
+)
+
+// ComponentConfiguration are settings of a component.
+type ComponentConfiguration struct {
+	// RestClient are settings of its connection to the API server.
+	// +optional
+	RestClient *RestClientConfiguration `json:"restClient,omitempty"`
+}
+
+// RestClientConfiguration are settings of a connection to the API server.
+type RestClientConfiguration struct {
+	// RateLimiter limits the requests.
+	// +optional
+	RateLimiter *RateLimiter `json:"rateLimiter,omitempty"`
+}
+
+// RateLimiter limits requests.
+type RateLimiter struct {
+	// TokenBucketRateLimiter lets through a number at once, and then so many per
+	// second.
+	// +optional
+	TokenBucketRateLimiter *TokenBucketRateLimiter `json:"tokenBucketRateLimiter,omitempty"`
+}
+
+// TokenBucketRateLimiter lets through a number at once, and then so many per
+// second.
+type TokenBucketRateLimiter struct {
+	// QPS is the number of requests per second.
+	QPS float32 `json:"qps"`
+
+	// Burst is the number of requests at once.
+	Burst int `json:"burst"`
+}
+
+// DeveloperConfiguration are settings that most clusters leave alone.
+type DeveloperConfiguration struct {
+	// UseEmulation runs machines without hardware virtualization on nodes that
+	// have none, which is much slower. Default: false.
+	// +optional
+	UseEmulation bool `json:"useEmulation,omitempty"`
+
+	// CPUAllocationRatio is how many processors of guests share one CPU of a
+	// node, where machines name no CPU request. Default: 10.
+	// +optional
+	CPUAllocationRatio int `json:"cpuAllocationRatio,omitempty"`
+
+	// MemoryOvercommit is how much memory guests see for each 100 that their pods
+	// ask for, where machines name no memory request. Default: 100.
+	// +optional
+	// +kubebuilder:validation:Minimum=10
+	MemoryOvercommit int `json:"memoryOvercommit,omitempty"`
+
+	// NodeSelectors are labels that a node must have to run machines.
+	// +optional
+	NodeSelectors map[string]string `json:"nodeSelectors,omitempty"`
+
+	// LessPVCSpaceToleration is by how many per cent a claim may be smaller than
+	// the disk in it. Default: 10.
+	// +optional
+	LessPVCSpaceToleration int `json:"pvcTolerateLessSpaceUpToPercent,omitempty"`
+
+	// MinimumReservePVCBytes is the space of a claim, in bytes, that a new disk
+	// leaves free. Default: 131072.
+	// +optional
+	MinimumReservePVCBytes uint64 `json:"minimumReservePVCBytes,omitempty"`
+
+	// DiskVerification are settings of the check of disk images.
+	// +optional
+	DiskVerification *DiskVerification `json:"diskVerification,omitempty"`
+
+	// LogVerbosity says how much the components log.
+	// +optional
+	LogVerbosity *LogVerbosity `json:"logVerbosity,omitempty"`
+}
+
+// DiskVerification are settings of the check of disk images.
+type DiskVerification struct {
+	// MemoryLimit is the memory that the check may use. Default: 2000Mi.
+	MemoryLimit *resource.Quantity `json:"memoryLimit"`
+}
+
+// LogVerbosity says how much the components log: 0 to 2 the usual, more also
+// what did not change anything and why.
+type LogVerbosity struct {
+	// VirtController is for virt-controller. Default: 2.
+	// +optional
+	VirtController uint `json:"virtController,omitempty"`
+	// VirtHandler is for virt-handler. Default: 2.
+	// +optional
+	VirtHandler uint `json:"virtHandler,omitempty"`
+	// VirtLauncher is for virt-launcher. Default: 2.
+	// +optional
+	VirtLauncher uint `json:"virtLauncher,omitempty"`
+	// NodeVerbosity is for virt-handler on single nodes, by their names.
+	// +optional
+	NodeVerbosity map[string]uint `json:"nodeVerbosity,omitempty"`
+}

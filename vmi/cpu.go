@@ -1,0 +1,135 @@
+package vmi
+
+// CPU is the processor of a machine. The guest sees Sockets × Cores × Threads
+// processors.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.isolateEmulatorThread) || !self.isolateEmulatorThread || (has(self.dedicatedCpuPlacement) && self.dedicatedCpuPlacement)",message="isolateEmulatorThread needs dedicatedCpuPlacement: set dedicatedCpuPlacement to true, or leave isolateEmulatorThread out"
+// +kubebuilder:validation:XValidation:rule="!has(self.numa) || !has(self.numa.guestMappingPassthrough) || (has(self.dedicatedCpuPlacement) && self.dedicatedCpuPlacement)",message="numa.guestMappingPassthrough needs dedicatedCpuPlacement: set dedicatedCpuPlacement to true, or leave numa out"
+// +kubebuilder:validation:XValidation:rule="!has(self.maxSockets) || self.maxSockets == 0 || (has(self.sockets) ? self.sockets : 1) <= self.maxSockets",message="sockets is more than maxSockets: raise maxSockets, or ask for fewer sockets"
+type CPU struct {
+	// Cores per socket. Default: 1.
+	// +optional
+	Cores uint32 `json:"cores,omitempty"`
+
+	// Sockets is the number of processor sockets. Default: as many as the CPU
+	// limit or else the CPU request of the resources needs, at least 1.
+	// +optional
+	Sockets uint32 `json:"sockets,omitempty"`
+
+	// MaxSockets is the number of sockets that can be had without a restart, by
+	// adding processors to the running machine. Default: four times sockets, as
+	// long as the guest would see at most 512 processors. A value below sockets
+	// is refused.
+	// +optional
+	// +podvisor:unserved=processors cannot be added to a running machine yet
+	MaxSockets uint32 `json:"maxSockets,omitempty"`
+
+	// Threads per core. Default: 1. Machines of the architecture arm64 have
+	// exactly one.
+	// +optional
+	Threads uint32 `json:"threads,omitempty"`
+
+	// Model is the processor that the guest sees: a model that libvirt knows,
+	// such as Haswell; host-model, the closest to the node's that can be named;
+	// or host-passthrough, the node's own. A named model limits the nodes to
+	// those that have it. Default: the cluster's, or host-model.
+	// +optional
+	// +podvisor:unserved=the domain takes the model from the node
+	Model string `json:"model,omitempty"`
+
+	// Features adds features to the model or takes them away.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=256
+	// +podvisor:unserved=the domain takes the features from the node
+	Features []CPUFeature `json:"features,omitempty"`
+
+	// DedicatedCPUPlacement gives every processor of the guest a CPU of the node
+	// for itself. It needs a node whose kubelet runs the static CPU manager, and
+	// makes CPU requests and limits equal. Default: false.
+	// +optional
+	// +podvisor:unserved=pods do not ask for whole CPUs, domains do not pin
+	DedicatedCPUPlacement bool `json:"dedicatedCpuPlacement,omitempty"`
+
+	// IsolateEmulatorThread gives QEMU's own work one more CPU, so that it never
+	// takes time from the guest's. It needs dedicatedCpuPlacement. Default:
+	// false.
+	// +optional
+	// +podvisor:unserved=pods do not ask for whole CPUs, domains do not pin
+	IsolateEmulatorThread bool `json:"isolateEmulatorThread,omitempty"`
+
+	// NUMA tells the guest about the node's memory topology. It needs
+	// dedicatedCpuPlacement and hugepages.
+	// +optional
+	// +podvisor:unserved=the domain has one memory node
+	NUMA *NUMA `json:"numa,omitempty"`
+}
+
+// CPUFeature is a feature of a processor, for example vmx or pcid.
+type CPUFeature struct {
+	// Name is the feature as libvirt names it.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+
+	// Policy says what to do about it: force shows it even if the node lacks
+	// it; require shows it and limits the nodes to those that have it; optional
+	// shows it if the node has it; disable hides it; forbid hides it and limits
+	// the nodes to those that lack it. Default: require.
+	// +optional
+	Policy CPUFeaturePolicy `json:"policy,omitempty"`
+}
+
+// CPUFeaturePolicy says what to do about a feature of a processor.
+//
+// +podvisor:enum
+type CPUFeaturePolicy string
+
+// The policies of a processor's feature. The zero value stands for require.
+const (
+	CPUFeatureUnset    CPUFeaturePolicy = ""
+	CPUFeatureForce    CPUFeaturePolicy = "force"
+	CPUFeatureRequire  CPUFeaturePolicy = "require"
+	CPUFeatureOptional CPUFeaturePolicy = "optional"
+	CPUFeatureDisable  CPUFeaturePolicy = "disable"
+	CPUFeatureForbid   CPUFeaturePolicy = "forbid"
+)
+
+// Processor models that are not names of processors.
+const (
+	CPUModelHost        = "host-model"
+	CPUModelPassthrough = "host-passthrough"
+)
+
+// NUMA is the memory topology that the guest sees.
+type NUMA struct {
+	// GuestMappingPassthrough shows the guest the topology of the CPUs and
+	// hugepages that its pod was given.
+	// +optional
+	GuestMappingPassthrough *NUMAGuestMappingPassthrough `json:"guestMappingPassthrough,omitempty"`
+}
+
+// NUMAGuestMappingPassthrough has no settings.
+type NUMAGuestMappingPassthrough struct{}
+
+// VCPUs is the number of processors that the guest sees, at least 1. A nil CPU
+// has one.
+func (c *CPU) VCPUs() uint32 {
+	if c == nil {
+		return 1
+	}
+	return max(c.Cores, 1) * max(c.Sockets, 1) * max(c.Threads, 1)
+}
+
+// CPUTopology is the processor topology that a guest sees.
+type CPUTopology struct {
+	// Cores per socket.
+	// +optional
+	Cores uint32 `json:"cores,omitempty"`
+	// Sockets is the number of sockets.
+	// +optional
+	Sockets uint32 `json:"sockets,omitempty"`
+	// Threads per core.
+	// +optional
+	Threads uint32 `json:"threads,omitempty"`
+}

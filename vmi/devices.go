@@ -1,0 +1,317 @@
+package vmi
+
+// Devices are the devices of a machine.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.video) || !has(self.autoattachGraphicsDevice) || self.autoattachGraphicsDevice",message="video needs a graphics device: set autoattachGraphicsDevice to true, or leave video out"
+type Devices struct {
+	// Disks are the machine's disks. Each shows the volume of the same name. A
+	// disk without a volume is refused; a volume that neither a disk nor a file
+	// system shows gets a disk.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=256
+	Disks []Disk `json:"disks,omitempty"`
+
+	// Interfaces are the machine's network interfaces. Each is connected to the
+	// network of the same name. Default: one interface on the pod network.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=256
+	Interfaces []Interface `json:"interfaces,omitempty"`
+
+	// Filesystems are volumes that the guest mounts as file systems. Each shows
+	// the volume of the same name.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=256
+	// +podvisor:unserved=no file system server runs in the pod
+	Filesystems []Filesystem `json:"filesystems,omitempty"`
+
+	// Inputs are the machine's pointing devices.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=256
+	// +podvisor:unserved=the domain has no input devices beside the board's
+	Inputs []Input `json:"inputs,omitempty"`
+
+	// GPUs are graphics processors of the node that the guest has for itself.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=256
+	// +podvisor:unserved=no device of the node is passed through
+	GPUs []GPU `json:"gpus,omitempty"`
+
+	// HostDevices are other devices of the node that the guest has for itself.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=256
+	// +podvisor:unserved=no device of the node is passed through
+	HostDevices []HostDevice `json:"hostDevices,omitempty"`
+
+	// Rng gives the guest a source of random numbers, fed by the node's.
+	// Default: none.
+	// +optional
+	Rng *Rng `json:"rng,omitempty"`
+
+	// Watchdog acts when the guest stops feeding it.
+	// +optional
+	// +podvisor:unserved=the domain has no watchdog
+	Watchdog *Watchdog `json:"watchdog,omitempty"`
+
+	// TPM is a trusted platform module, which keeps keys from the guest's own
+	// software. Windows 11 needs one.
+	// +optional
+	// +podvisor:unserved=no TPM emulator runs in the pod
+	TPM *TPM `json:"tpm,omitempty"`
+
+	// Video chooses the graphics card. Default: vga on amd64 with BIOS, bochs
+	// with UEFI, virtio on other architectures.
+	// +optional
+	// +podvisor:unserved=the graphics card follows from the architecture
+	Video *Video `json:"video,omitempty"`
+
+	// AutoattachPodInterface adds an interface on the pod network to a machine
+	// that lists neither interfaces nor networks. Default: true.
+	// +optional
+	AutoattachPodInterface *bool `json:"autoattachPodInterface,omitempty"`
+
+	// AutoattachGraphicsDevice gives the machine a graphics card and a VNC
+	// screen. Default: true.
+	// +optional
+	// +podvisor:unserved=every domain has a graphics card
+	AutoattachGraphicsDevice *bool `json:"autoattachGraphicsDevice,omitempty"`
+
+	// AutoattachSerialConsole gives the machine a serial console, which virtctl
+	// console connects to. Default: true.
+	// +optional
+	// +podvisor:unserved=every domain has a serial console
+	AutoattachSerialConsole *bool `json:"autoattachSerialConsole,omitempty"`
+
+	// LogSerialConsole writes what the guest prints on its serial console to the
+	// log of the pod. Default: the cluster's, or true.
+	// +optional
+	// +podvisor:unserved=the console is logged as the cluster says
+	LogSerialConsole *bool `json:"logSerialConsole,omitempty"`
+
+	// AutoattachMemBalloon gives the machine a balloon, by which the guest's
+	// memory is measured and can be taken back. Default: true.
+	// +optional
+	// +podvisor:unserved=every domain has a balloon
+	AutoattachMemBalloon *bool `json:"autoattachMemBalloon,omitempty"`
+
+	// AutoattachInputDevice gives the machine a tablet, so that the pointer on
+	// the VNC screen is where the guest thinks it is. Default: false.
+	// +optional
+	// +podvisor:unserved=the domain has no input devices beside the board's
+	AutoattachInputDevice *bool `json:"autoattachInputDevice,omitempty"`
+
+	// BlockMultiQueue gives each disk on the virtio bus as many queues as there
+	// are processors. Default: false.
+	// +optional
+	// +podvisor:unserved=every disk has one queue
+	BlockMultiQueue *bool `json:"blockMultiQueue,omitempty"`
+
+	// NetworkInterfaceMultiQueue gives each virtio interface as many queues as
+	// there are processors. Default: false.
+	// +optional
+	// +podvisor:unserved=every interface has one queue
+	NetworkInterfaceMultiQueue *bool `json:"networkInterfaceMultiqueue,omitempty"`
+
+	// UseVirtioTransitional makes virtio devices speak the old protocol as well,
+	// for guests that know only that, such as CentOS 6. Default: false.
+	// +optional
+	// +podvisor:unserved=all virtio devices are modern
+	UseVirtioTransitional *bool `json:"useVirtioTransitional,omitempty"`
+
+	// DisableHotplug forbids to add disks while the machine runs. Default: false.
+	// +optional
+	// +podvisor:unserved=nothing can be added to a running machine yet
+	DisableHotplug bool `json:"disableHotplug,omitempty"`
+}
+
+// Rng is a virtio random number generator.
+type Rng struct{}
+
+// Filesystem is a volume that the guest mounts as a file system.
+type Filesystem struct {
+	// Name is the name of the volume, and the tag by which the guest mounts it:
+	// mount -t virtiofs NAME /somewhere.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+
+	// Virtiofs shares the volume by virtio-fs.
+	Virtiofs *FilesystemVirtiofs `json:"virtiofs"`
+}
+
+// FilesystemVirtiofs has no settings.
+type FilesystemVirtiofs struct{}
+
+// Input is a pointing device.
+type Input struct {
+	// Name tells the device from others of the machine.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+
+	// Type is what the device is: tablet.
+	Type InputType `json:"type"`
+
+	// Bus is the bus that the device is attached to: virtio or usb. Default: usb.
+	// +optional
+	Bus InputBus `json:"bus,omitempty"`
+}
+
+// InputType is what an input device is.
+//
+// +podvisor:enum
+type InputType string
+
+// InputTablet is a pointing device that tells absolute positions.
+const InputTablet InputType = "tablet"
+
+// InputBus is the bus that an input device is attached to.
+//
+// +podvisor:enum
+type InputBus string
+
+// The buses of an input device. The zero value stands for usb.
+const (
+	InputBusUSB    InputBus = "usb"
+	InputBusVirtio InputBus = "virtio"
+)
+
+// GPU is a graphics processor of the node.
+type GPU struct {
+	// Name tells the device from others of the machine.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+
+	// DeviceName is the resource that the node offers the device as, for example
+	// nvidia.com/GP102GL_Tesla_P40. It must be permitted by the cluster's
+	// configuration. No node that offers it: the machine waits.
+	// +optional
+	DeviceName string `json:"deviceName,omitempty"`
+
+	// VirtualGPUOptions are settings of a mediated device.
+	// +optional
+	VirtualGPUOptions *VGPUOptions `json:"virtualGPUOptions,omitempty"`
+
+	// Tag is handed to the guest with the device's address, by cloud-init's
+	// configuration drive.
+	// +optional
+	Tag string `json:"tag,omitempty"`
+}
+
+// VGPUOptions are settings of a mediated graphics device.
+type VGPUOptions struct {
+	// Display shows what the device draws on the VNC screen.
+	// +optional
+	Display *VGPUDisplayOptions `json:"display,omitempty"`
+}
+
+// VGPUDisplayOptions says how a mediated device draws.
+type VGPUDisplayOptions struct {
+	// Enabled connects the device to the VNC screen. Default: true.
+	// +optional
+	Enabled *bool `json:"enabled,omitempty"`
+
+	// RamFB gives the guest a simple screen before its driver is there.
+	// Default: enabled, if the display is.
+	// +optional
+	RamFB *FeatureState `json:"ramFB,omitempty"`
+}
+
+// HostDevice is a device of the node.
+type HostDevice struct {
+	// Name tells the device from others of the machine.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+
+	// DeviceName is the resource that the node offers the device as. It must be
+	// permitted by the cluster's configuration. No node that offers it: the
+	// machine waits.
+	// +optional
+	DeviceName string `json:"deviceName,omitempty"`
+
+	// Tag is handed to the guest with the device's address, by cloud-init's
+	// configuration drive.
+	// +optional
+	Tag string `json:"tag,omitempty"`
+}
+
+// Watchdog acts when the guest stops feeding it: exactly one model is set.
+//
+// +podvisor:exactlyOne:of=i6300esb;diag288,message="a watchdog has exactly one model"
+type Watchdog struct {
+	// Name tells the device from others of the machine.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+
+	WatchdogDevice `json:",inline"`
+}
+
+// WatchdogDevice is the model of a watchdog.
+type WatchdogDevice struct {
+	// I6300ESB is the model of amd64.
+	// +optional
+	I6300ESB *I6300ESBWatchdog `json:"i6300esb,omitempty"`
+
+	// Diag288 is the model of s390x.
+	// +optional
+	Diag288 *Diag288Watchdog `json:"diag288,omitempty"`
+}
+
+// I6300ESBWatchdog is a watchdog on the PCI bus.
+type I6300ESBWatchdog struct {
+	// Action is what happens to a guest that stopped: poweroff ends the machine,
+	// reset restarts the guest, shutdown asks it to power off. Default: reset.
+	// +optional
+	Action WatchdogAction `json:"action,omitempty"`
+}
+
+// Diag288Watchdog is the watchdog of s390x.
+type Diag288Watchdog struct {
+	// Action is what happens to a guest that stopped: poweroff ends the machine,
+	// reset restarts the guest, shutdown asks it to power off. Default: reset.
+	// +optional
+	Action WatchdogAction `json:"action,omitempty"`
+}
+
+// WatchdogAction is what happens to a guest that stopped.
+//
+// +podvisor:enum
+type WatchdogAction string
+
+// The actions of a watchdog. The zero value stands for reset.
+const (
+	WatchdogPoweroff WatchdogAction = "poweroff"
+	WatchdogReset    WatchdogAction = "reset"
+	WatchdogShutdown WatchdogAction = "shutdown"
+)
+
+// TPM is a trusted platform module of version 2.
+type TPM struct {
+	// Enabled says whether the machine has the module. Default, if tpm is named:
+	// true.
+	// +optional
+	Enabled *bool `json:"enabled,omitempty"`
+
+	// Persistent keeps what the module stores on a volume of its own, so that it
+	// survives the machine. Default: false.
+	// +optional
+	Persistent *bool `json:"persistent,omitempty"`
+}
+
+// Video is a graphics card.
+type Video struct {
+	// Type is the card: vga, cirrus, virtio, bochs or ramfb, as far as the
+	// machine's architecture has it.
+	// +optional
+	Type string `json:"type,omitempty"`
+}

@@ -1,0 +1,45 @@
+package vmi
+
+// Features switches parts of the board and of the hypervisor on and off. A
+// feature that is named without enabled is on; one that is left out is as its
+// comment says.
+type Features struct {
+	// ACPI lets the guest find its devices and power itself off. Default: on.
+	// Without it a guest cannot be asked to power off, only be switched off.
+	// +optional
+	ACPI FeatureState `json:"acpi,omitzero"`
+
+	// APIC is the interrupt controller of each processor. Default: on.
+	// +optional
+	APIC *FeatureAPIC `json:"apic,omitempty"`
+
+	// Hyperv shows the guest interfaces of Hyper-V, with which Windows runs
+	// much faster. Default: none.
+	// +optional
+	Hyperv *FeatureHyperv `json:"hyperv,omitempty"`
+
+	// SMM is the system management mode, in which firmware keeps its variables
+	// from the operating system. efi.secureBoot needs it. Default: off.
+	// +optional
+	SMM *FeatureState `json:"smm,omitempty"`
+}
+
+// FeatureState switches one feature.
+type FeatureState struct {
+	// Enabled says whether the guest has the feature. Default, if the feature
+	// is named: true.
+	// +optional
+	Enabled *bool `json:"enabled,omitempty"`
+}
+
+// FeatureAPIC is the interrupt controller of each processor.
+type FeatureAPIC struct {
+	// Enabled says whether the guest has the feature. Default: true.
+	// +optional
+	Enabled *bool `json:"enabled,omitempty"`
+
+	// EndOfInterrupt lets the guest end an interrupt without leaving guest mode.
+	// Default: false, which leaves the choice to the hypervisor.
+	// +optional
+	EndOfInterrupt bool `json:"endOfInterrupt,omitempty"`
+}

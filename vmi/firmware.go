@@ -1,0 +1,130 @@
+package vmi
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Firmware is what runs before the guest's operating system, and the identity
+// that it tells the guest.
+type Firmware struct {
+	// UUID is the machine's UUID in the SMBIOS tables, by which an operating
+	// system or its licence recognises the machine. Default: a random one for
+	// each VirtualMachineInstance, and a lasting one for each VirtualMachine.
+	// +optional
+	UUID types.UID `json:"uuid,omitempty"`
+
+	// Serial is the machine's serial number in the SMBIOS tables. Default: none
+	// for a VirtualMachineInstance, a random one that lasts for a
+	// VirtualMachine.
+	// +optional
+	Serial string `json:"serial,omitempty"`
+
+	// Bootloader chooses between BIOS and UEFI. Default: BIOS on amd64, UEFI on
+	// arm64.
+	// +optional
+	Bootloader *Bootloader `json:"bootloader,omitempty"`
+
+	// KernelBoot starts a kernel from a container image instead of a boot loader
+	// from a disk.
+	// +optional
+	// +podvisor:unserved=the pod fetches no kernel and the domain starts none
+	KernelBoot *KernelBoot `json:"kernelBoot,omitempty"`
+}
+
+// Bootloader is the firmware that starts the guest: at most one field is set.
+//
+// +podvisor:atMostOne:of=bios;efi,message="a boot loader is one of"
+type Bootloader struct {
+	// BIOS starts the guest with SeaBIOS.
+	// +optional
+	BIOS *BIOS `json:"bios,omitempty"`
+
+	// EFI starts the guest with UEFI firmware (OVMF or AAVMF).
+	// +optional
+	EFI *EFI `json:"efi,omitempty"`
+}
+
+// BIOS is the classic firmware.
+type BIOS struct {
+	// UseSerial prints what the BIOS says on the serial console. Default: false.
+	// +optional
+	UseSerial *bool `json:"useSerial,omitempty"`
+}
+
+// EFI is the UEFI firmware.
+type EFI struct {
+	// SecureBoot starts only what is signed with a key that the firmware trusts.
+	// It needs features.smm. Default: true; on arm64, where there is none, set
+	// it to false.
+	// +optional
+	SecureBoot *bool `json:"secureBoot,omitempty"`
+
+	// Persistent keeps the firmware's variables (boot entries, keys) on a volume
+	// of their own, so that they survive the machine. Default: false.
+	// +optional
+	// +podvisor:unserved=there is no volume for the machine's own state
+	Persistent *bool `json:"persistent,omitempty"`
+}
+
+// KernelBoot starts a kernel from a container image.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.kernelArgs) || self.kernelArgs == ” || has(self.container)",message="kernelArgs needs a kernel to give them to: set container, or leave kernelArgs out"
+type KernelBoot struct {
+	// KernelArgs is the kernel's command line. It needs a kernel in container.
+	// +optional
+	KernelArgs string `json:"kernelArgs,omitempty"`
+
+	// Container is the image with the kernel and its first root file system.
+	// +optional
+	Container *KernelBootContainer `json:"container,omitempty"`
+}
+
+// KernelBootContainer is a container image with a kernel.
+type KernelBootContainer struct {
+	// Image is the reference of the container image.
+	// +kubebuilder:validation:MinLength=1
+	Image string `json:"image"`
+
+	// ImagePullSecret is the name of the Secret with which the image is pulled.
+	// +optional
+	ImagePullSecret string `json:"imagePullSecret,omitempty"`
+
+	// ImagePullPolicy says when the image is pulled: Always, IfNotPresent or
+	// Never. Default: Always if the image has the tag latest or none, otherwise
+	// IfNotPresent.
+	// +optional
+	// +kubebuilder:validation:Enum=Always;IfNotPresent;Never
+	ImagePullPolicy corev1.PullPolicy `json:"imagePullPolicy,omitempty"`
+
+	// KernelPath is the absolute path of the kernel in the image. One of
+	// kernelPath and initrdPath must be set.
+	// +optional
+	KernelPath string `json:"kernelPath,omitempty"`
+
+	// InitrdPath is the absolute path of the first root file system in the
+	// image.
+	// +optional
+	InitrdPath string `json:"initrdPath,omitempty"`
+}
+
+// KernelBootStatus tells what the machine was started with by firmware.kernelBoot.
+type KernelBootStatus struct {
+	// KernelInfo is the kernel.
+	// +optional
+	KernelInfo *BootFileInfo `json:"kernelInfo,omitempty"`
+	// InitrdInfo is the first root file system.
+	// +optional
+	InitrdInfo *BootFileInfo `json:"initrdInfo,omitempty"`
+}
+
+// BootFileInfo identifies the content of a file.
+type BootFileInfo struct {
+	// Checksum is the CRC-32 of the file.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=4294967295
+	// +kubebuilder:validation:Type=integer
+	// +kubebuilder:validation:Format=int64
+	Checksum uint32 `json:"checksum,omitempty"`
+}

@@ -1,0 +1,93 @@
+package vmi
+
+import corev1 "k8s.io/api/core/v1"
+
+// InstancetypeMatcher names an instance type.
+type InstancetypeMatcher struct {
+	// Name is the name of the instance type. It or inferFromVolume must be set.
+	// +optional
+	Name string `json:"name,omitempty"`
+
+	// Kind is VirtualMachineInstancetype, one of the machine's namespace, or
+	// VirtualMachineClusterInstancetype. Default: the latter.
+	// +optional
+	Kind string `json:"kind,omitempty"`
+
+	// RevisionName is the ControllerRevision that holds the instance type as it
+	// was when the machine first used it. Empty it to take the newest.
+	// +optional
+	RevisionName string `json:"revisionName,omitempty"`
+
+	// InferFromVolume takes the name from labels of the claim behind this
+	// volume.
+	// +optional
+	InferFromVolume string `json:"inferFromVolume,omitempty"`
+
+	// InferFromVolumeFailurePolicy says what happens if those labels are not
+	// there: Reject refuses the machine, Ignore goes without. Default: Reject.
+	// +optional
+	InferFromVolumeFailurePolicy *InferFromVolumeFailurePolicy `json:"inferFromVolumeFailurePolicy,omitempty"`
+}
+
+// PreferenceMatcher names a preference.
+type PreferenceMatcher struct {
+	// Name is the name of the preference. It or inferFromVolume must be set.
+	// +optional
+	Name string `json:"name,omitempty"`
+
+	// Kind is VirtualMachinePreference, one of the machine's namespace, or
+	// VirtualMachineClusterPreference. Default: the latter.
+	// +optional
+	Kind string `json:"kind,omitempty"`
+
+	// RevisionName is the ControllerRevision that holds the preference as it was
+	// when the machine first used it. Empty it to take the newest.
+	// +optional
+	RevisionName string `json:"revisionName,omitempty"`
+
+	// InferFromVolume takes the name from labels of the claim behind this
+	// volume.
+	// +optional
+	InferFromVolume string `json:"inferFromVolume,omitempty"`
+
+	// InferFromVolumeFailurePolicy says what happens if those labels are not
+	// there: Reject refuses the machine, Ignore goes without. Default: Reject.
+	// +optional
+	InferFromVolumeFailurePolicy *InferFromVolumeFailurePolicy `json:"inferFromVolumeFailurePolicy,omitempty"`
+}
+
+// InferFromVolumeFailurePolicy says what happens if a claim has no labels to
+// take a name from.
+//
+// +podvisor:enum
+type InferFromVolumeFailurePolicy string
+
+// The policies for claims without labels. The zero value stands for Reject.
+const (
+	InferFromVolumeReject InferFromVolumeFailurePolicy = "Reject"
+	InferFromVolumeIgnore InferFromVolumeFailurePolicy = "Ignore"
+)
+
+// InstancetypeStatusRef is an instance type or a preference that is in use.
+type InstancetypeStatusRef struct {
+	// Name is its name.
+	// +optional
+	Name string `json:"name,omitempty"`
+
+	// Kind is its kind.
+	// +optional
+	Kind string `json:"kind,omitempty"`
+
+	// InferFromVolume is the volume that its name was taken from.
+	// +optional
+	InferFromVolume string `json:"inferFromVolume,omitempty"`
+
+	// InferFromVolumeFailurePolicy says what would have happened without a name.
+	// +optional
+	InferFromVolumeFailurePolicy *InferFromVolumeFailurePolicy `json:"inferFromVolumeFailurePolicy,omitempty"`
+
+	// ControllerRevisionRef names the ControllerRevision that holds it as it was
+	// when the machine first used it.
+	// +optional
+	ControllerRevisionRef *corev1.LocalObjectReference `json:"controllerRevisionRef,omitempty"`
+}

@@ -1,0 +1,277 @@
+package vmi
+
+// Interface is a network interface of a machine. It is connected to the
+// network of the same name by at most one binding. Default: the binding that
+// the cluster's configuration names, or bridge.
+//
+// +podvisor:atMostOne:of=bridge;masquerade;sriov;passtBinding;binding,message="an interface has at most one binding"
+// +kubebuilder:validation:XValidation:rule="!has(self.ports) || !has(self.portRanges) || self.ports.size() == 0 || self.portRanges.size() == 0",message="ports and portRanges exclude each other: write single ports as ranges of one, or leave portRanges out"
+type Interface struct {
+	// Name is the name of the network that this interface is connected to. No
+	// network of that name: the machine is refused.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_-]+$`
+	Name string `json:"name"`
+
+	InterfaceBinding `json:",inline"`
+
+	// Binding connects the guest by a binding plugin.
+	// +optional
+	// +podvisor:unserved=there are no binding plugins
+	Binding *PluginBinding `json:"binding,omitempty"`
+
+	// Model is the network card that the guest sees: virtio (the fastest),
+	// e1000, e1000e, igb, ne2k_pci, pcnet or rtl8139. Default: virtio.
+	// +optional
+	// +kubebuilder:validation:Enum=e1000;e1000e;igb;ne2k_pci;pcnet;rtl8139;virtio
+	Model string `json:"model,omitempty"`
+
+	// MacAddress is the interface's MAC address, for example 02:00:00:12:34:56.
+	// Default with the bridge binding: the pod's; otherwise one that follows
+	// from the machine's UID.
+	// +optional
+	// +kubebuilder:validation:Pattern=`^([0-9A-Fa-f]{2}[:-]){5}[0-9A-Fa-f]{2}$`
+	MacAddress string `json:"macAddress,omitempty"`
+
+	// Ports are the ports that the masquerade binding forwards to the guest.
+	// Default: all.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=1024
+	Ports []Port `json:"ports,omitempty"`
+
+	// PortRanges are ranges of ports that the masquerade binding forwards to the
+	// guest. They exclude ports.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=10
+	// +podvisor:unserved=ports are forwarded one by one
+	PortRanges []PortRange `json:"portRanges,omitempty"`
+
+	// BootOrder is the position in which the firmware tries to boot from this
+	// interface, counted from 1, over all disks and interfaces. Default: the
+	// guest does not boot from it. Two devices with the same number are refused.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +podvisor:unserved=no guest boots from the network
+	BootOrder *uint `json:"bootOrder,omitempty"`
+
+	// DHCPOptions are told to the guest with its address.
+	// +optional
+	// +podvisor:unserved=the DHCP server tells address, routes and names only
+	DHCPOptions *DHCPOptions `json:"dhcpOptions,omitempty"`
+
+	// PciAddress is the interface's address on the guest's PCI bus, for example
+	// 0000:81:01.0. Default: the next that is free.
+	// +optional
+	// +podvisor:unserved=libvirt deals out all addresses
+	PciAddress string `json:"pciAddress,omitempty"`
+
+	// ACPIIndex is the interface's number for the guest, from which Linux makes
+	// the name (eno3 from 3). Two interfaces with the same number are refused.
+	// Default: none.
+	// +optional
+	// +podvisor:unserved=the guest names its interfaces by their addresses
+	ACPIIndex int `json:"acpiIndex,omitempty"`
+
+	// Tag is handed to the guest with the interface's address, by cloud-init's
+	// configuration drive.
+	// +optional
+	// +podvisor:unserved=the guest is told nothing about its devices' addresses
+	Tag string `json:"tag,omitempty"`
+
+	// State is the cable: up, down (the guest sees a cable that is not plugged
+	// in) or absent (the interface is taken out of the running machine; bridge
+	// binding only, and not the pod network). Default: up.
+	// +optional
+	// +podvisor:unserved=every cable is plugged in
+	State InterfaceState `json:"state,omitempty"`
+}
+
+// InterfaceBinding is how an interface is connected to its network. At most one
+// field is set.
+type InterfaceBinding struct {
+	// Bridge connects the guest to the pod's interface by a bridge: the guest
+	// takes over the pod's MAC and IP addresses.
+	// +optional
+	Bridge *InterfaceBridge `json:"bridge,omitempty"`
+
+	// Masquerade connects the guest by network address translation: the guest
+	// has a private address, and the pod's address stands for it.
+	// +optional
+	Masquerade *InterfaceMasquerade `json:"masquerade,omitempty"`
+
+	// SRIOV gives the guest a virtual function of the node's network card for
+	// itself.
+	// +optional
+	// +podvisor:unserved=no device of the node is passed through
+	SRIOV *InterfaceSRIOV `json:"sriov,omitempty"`
+
+	// PasstBinding connects the guest by passt, a program that speaks for it
+	// without any privilege: guest and pod share the pod's address.
+	// +optional
+	// +podvisor:unserved=no passt runs in the pod
+	PasstBinding *InterfacePasst `json:"passtBinding,omitempty"`
+
+	// DeprecatedSlirp was a binding once.
+	// +optional
+	// +podvisor:refused=the binding is discontinued: use masquerade or passtBinding
+	DeprecatedSlirp *DeprecatedBinding `json:"slirp,omitempty"`
+
+	// DeprecatedMacvtap was a binding once.
+	// +optional
+	// +podvisor:refused=the binding is discontinued: use bridge or sriov
+	DeprecatedMacvtap *DeprecatedBinding `json:"macvtap,omitempty"`
+
+	// DeprecatedPasst was a binding once.
+	// +optional
+	// +podvisor:refused=the binding is discontinued: use passtBinding
+	DeprecatedPasst *DeprecatedBinding `json:"passt,omitempty"`
+}
+
+// InterfaceBridge is the bridge binding. It has no settings.
+type InterfaceBridge struct{}
+
+// InterfaceMasquerade is the masquerade binding. It has no settings.
+type InterfaceMasquerade struct{}
+
+// InterfaceSRIOV is the SR-IOV binding. It has no settings.
+type InterfaceSRIOV struct{}
+
+// InterfacePasst is the passt binding. It has no settings.
+type InterfacePasst struct{}
+
+// DeprecatedBinding is a binding that no longer exists. It is known so that
+// validation can say what to use instead.
+type DeprecatedBinding struct{}
+
+// PluginBinding is a binding that a plugin makes.
+type PluginBinding struct {
+	// Name is the plugin as the cluster's configuration names it.
+	// +kubebuilder:validation:MinLength=1
+	Name string `json:"name"`
+}
+
+// Protocols of a port.
+const (
+	ProtocolTCP = "TCP"
+	ProtocolUDP = "UDP"
+)
+
+// Port is a port of the guest.
+type Port struct {
+	// Name is the port's name, which a Service may use as its target. Two ports
+	// of a machine cannot have the same name.
+	// +optional
+	Name string `json:"name,omitempty"`
+
+	// Protocol is TCP or UDP. Default: TCP.
+	// +optional
+	// +kubebuilder:validation:Enum=TCP;UDP
+	Protocol string `json:"protocol,omitempty"`
+
+	// Port is the port number.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	Port int32 `json:"port"`
+}
+
+// PortRange is a range of ports of the guest.
+//
+// +kubebuilder:validation:XValidation:rule="self.start <= self.end",message="start is more than end: a range begins at start and includes end"
+type PortRange struct {
+	// Protocol is TCP or UDP.
+	// +kubebuilder:validation:Enum=TCP;UDP
+	Protocol string `json:"protocol"`
+
+	// Start is the first port.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	Start int32 `json:"start"`
+
+	// End is the last port.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	End int32 `json:"end"`
+}
+
+// InterfaceState is the cable of an interface.
+//
+// +podvisor:enum
+type InterfaceState string
+
+// The states of an interface's cable. The zero value stands for up.
+const (
+	InterfaceUp     InterfaceState = "up"
+	InterfaceDown   InterfaceState = "down"
+	InterfaceAbsent InterfaceState = "absent"
+)
+
+// DHCPOptions are told to the guest with its address.
+type DHCPOptions struct {
+	// BootFileName is the file that a guest which boots from the network loads
+	// (option 67).
+	// +optional
+	BootFileName string `json:"bootFileName,omitempty"`
+
+	// TFTPServerName is the server that it loads it from (option 66).
+	// +optional
+	TFTPServerName string `json:"tftpServerName,omitempty"`
+
+	// NTPServers are the IPv4 addresses of time servers (option 42).
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	NTPServers []string `json:"ntpServers,omitempty"`
+
+	// PrivateOptions are options of the user's own.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=31
+	PrivateOptions []DHCPPrivateOption `json:"privateOptions,omitempty"`
+}
+
+// DHCPPrivateOption is an option of the user's own.
+type DHCPPrivateOption struct {
+	// Option is the option's number, 224 to 254.
+	// +kubebuilder:validation:Minimum=224
+	// +kubebuilder:validation:Maximum=254
+	Option int `json:"option"`
+
+	// Value is the option's text.
+	Value string `json:"value"`
+}
+
+// InterfaceStatus is a network interface as it is.
+type InterfaceStatus struct {
+	// Name is the name of the interface in the spec.
+	// +optional
+	Name string `json:"name,omitempty"`
+	// IP is the address under which the guest is reached.
+	// +optional
+	IP string `json:"ipAddress,omitempty"`
+	// IPs are all addresses under which the guest is reached.
+	// +optional
+	// +listType=atomic
+	IPs []string `json:"ipAddresses,omitempty"`
+	// MAC is the interface's MAC address.
+	// +optional
+	MAC string `json:"mac,omitempty"`
+	// InterfaceName is the interface's name in the guest, if an agent told it.
+	// +optional
+	InterfaceName string `json:"interfaceName,omitempty"`
+	// PodInterfaceName is the pod's interface behind it.
+	// +optional
+	PodInterfaceName string `json:"podInterfaceName,omitempty"`
+	// InfoSource says who told what is here: domain, guest-agent,
+	// multus-status, or several of them with commas between.
+	// +optional
+	InfoSource string `json:"infoSource,omitempty"`
+	// QueueCount is the number of queues.
+	// +optional
+	QueueCount int32 `json:"queueCount,omitempty"`
+	// LinkState is up or down.
+	// +optional
+	LinkState string `json:"linkState,omitempty"`
+}

@@ -1,0 +1,96 @@
+package vmi
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// KubeVirt is the configuration of Podvisor in a cluster. There is at most one,
+// in the namespace that Podvisor is installed in. Changes take effect at once;
+// without the object, the defaults apply.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=kubevirts,shortName=kv;kvs,categories=all
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
+// +podvisor:unserved=the components take their configuration from flags
+type KubeVirt struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is the configuration that is wanted.
+	Spec KubeVirtSpec `json:"spec"`
+
+	// Status says which configuration is in force. Only Podvisor writes it.
+	// +optional
+	Status KubeVirtStatus `json:"status,omitempty"`
+}
+
+// KubeVirtList is a list of KubeVirts.
+//
+// +kubebuilder:object:root=true
+type KubeVirtList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []KubeVirt `json:"items"`
+}
+
+// KubeVirtSpec is the configuration that is wanted.
+type KubeVirtSpec struct {
+	// Configuration holds the settings. Each that is left out has its default.
+	// +optional
+	Configuration KubeVirtConfiguration `json:"configuration,omitzero"`
+}
+
+// KubeVirtStatus says which configuration is in force.
+type KubeVirtStatus struct {
+	// Phase is Deployed while the components work, Deploying before.
+	// +optional
+	Phase KubeVirtPhase `json:"phase,omitempty"`
+
+	// Conditions are facts about the components: Available, Progressing, Degraded
+	// and Created, all of them always present.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []Condition `json:"conditions,omitempty"`
+
+	// ObservedGeneration is the generation of the spec that is in force, or that
+	// was found unusable.
+	// +optional
+	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
+
+	// DefaultArchitecture is the architecture of machines that name none.
+	// +optional
+	DefaultArchitecture string `json:"defaultArchitecture,omitempty"`
+
+	// OperatorVersion is the version of the components.
+	// +optional
+	OperatorVersion string `json:"operatorVersion,omitempty"`
+
+	// ObservedKubeVirtVersion is the version of the components.
+	// +optional
+	ObservedKubeVirtVersion string `json:"observedKubeVirtVersion,omitempty"`
+
+	// TargetKubeVirtVersion is the version of the components.
+	// +optional
+	TargetKubeVirtVersion string `json:"targetKubeVirtVersion,omitempty"`
+}
+
+// KubeVirtPhase says whether the components work.
+type KubeVirtPhase string
+
+// The phases of a KubeVirt.
+const (
+	KubeVirtDeploying KubeVirtPhase = "Deploying"
+	KubeVirtDeployed  KubeVirtPhase = "Deployed"
+)
+
+// Condition returns the condition of type t, or nil if there is none.
+func (s *KubeVirtStatus) Condition(t ConditionType) *Condition {
+	return findCondition(s.Conditions, t)
+}
+
+// SetCondition sets the condition of c's type to c. The transition time is
+// kept if the status does not change and is now otherwise.
+func (s *KubeVirtStatus) SetCondition(c Condition, now metav1.Time) {
+	s.Conditions = setCondition(s.Conditions, c, now)
+}

@@ -1,0 +1,49 @@
+package vmi
+
+import "k8s.io/apimachinery/pkg/api/resource"
+
+// Memory is the memory of a machine.
+type Memory struct {
+	// Guest is the amount of memory that the guest sees, for example 512Mi.
+	// Default: the memory request of the resources, or else the limit, or else
+	// the size of one huge page. A machine that names none of them is refused.
+	// +optional
+	Guest *resource.Quantity `json:"guest,omitempty"`
+
+	// MaxGuest is the amount of memory that can be had without a restart, by
+	// adding memory to the running machine. Default: four times guest, except on
+	// arm64, where memory cannot be added. A value below guest is refused.
+	// +optional
+	// +podvisor:unserved=memory cannot be added to a running machine yet
+	MaxGuest *resource.Quantity `json:"maxGuest,omitempty"`
+
+	// Hugepages backs the guest's memory with huge pages of the node. The pod
+	// asks for them, so a node without enough of them is not chosen.
+	// +optional
+	// +podvisor:unserved=pods ask for no huge pages
+	Hugepages *Hugepages `json:"hugepages,omitempty"`
+}
+
+// Hugepages backs a guest's memory with huge pages.
+type Hugepages struct {
+	// PageSize is the size of a page, for example 2Mi or 1Gi: one that the nodes
+	// have reserved. The guest's memory must be a multiple of it.
+	// +optional
+	PageSize string `json:"pageSize,omitempty"`
+}
+
+// MemoryStatus is the memory of a machine as it is.
+type MemoryStatus struct {
+	// GuestAtBoot is the memory that the guest started with.
+	// +optional
+	GuestAtBoot *resource.Quantity `json:"guestAtBoot,omitempty"`
+	// GuestCurrent is the memory that the guest has now.
+	// +optional
+	GuestCurrent *resource.Quantity `json:"guestCurrent,omitempty"`
+	// GuestRequested is the memory that the spec asks for.
+	// +optional
+	GuestRequested *resource.Quantity `json:"guestRequested,omitempty"`
+	// MemoryOverhead is what the pod is given beside the guest's memory.
+	// +optional
+	MemoryOverhead *resource.Quantity `json:"memoryOverhead,omitempty"`
+}

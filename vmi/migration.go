@@ -1,0 +1,125 @@
+package vmi
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// VirtualMachineInstanceMigration moves a running machine to another node. It
+// runs once; deleting it before it has ended aborts it.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:shortName=vmim;vmims,categories=all
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
+// +kubebuilder:printcolumn:name="VMI",type=string,JSONPath=`.spec.vmiName`
+// +podvisor:unserved=machines do not migrate
+type VirtualMachineInstanceMigration struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is the migration that is wanted. It cannot be changed after creation.
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the spec of a VirtualMachineInstanceMigration cannot be changed; delete it and create another"
+	Spec VirtualMachineInstanceMigrationSpec `json:"spec"`
+
+	// Status is the migration as it is. Only Podvisor writes it.
+	// +optional
+	Status VirtualMachineInstanceMigrationStatus `json:"status,omitempty"`
+}
+
+// VirtualMachineInstanceMigrationList is a list of
+// VirtualMachineInstanceMigrations.
+//
+// +kubebuilder:object:root=true
+type VirtualMachineInstanceMigrationList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []VirtualMachineInstanceMigration `json:"items"`
+}
+
+// VirtualMachineInstanceMigrationSpec says which machine moves, and where to.
+type VirtualMachineInstanceMigrationSpec struct {
+	// VMIName is the machine, in the same namespace. It must run and be
+	// LiveMigratable, and no other migration of it may be under way.
+	// +optional
+	VMIName string `json:"vmiName,omitempty"`
+
+	// AddedNodeSelector limits the nodes that the machine may move to, beside
+	// what its own spec says.
+	// +optional
+	AddedNodeSelector map[string]string `json:"addedNodeSelector,omitempty"`
+
+	// Priority is the migration's place in the queue, if more are wanted than may
+	// run at once: system-critical, user-triggered or system-maintenance. Only
+	// Podvisor itself sets it. Default: user-triggered.
+	// +optional
+	Priority *MigrationPriority `json:"priority,omitempty"`
+}
+
+// MigrationPriority is a migration's place in the queue.
+//
+// +podvisor:enum
+type MigrationPriority string
+
+// The priorities of a migration, highest first.
+const (
+	MigrationSystemCritical    MigrationPriority = "system-critical"
+	MigrationUserTriggered     MigrationPriority = "user-triggered"
+	MigrationSystemMaintenance MigrationPriority = "system-maintenance"
+)
+
+// VirtualMachineInstanceMigrationStatus is a migration as it is.
+type VirtualMachineInstanceMigrationStatus struct {
+	// Phase is how far the migration is.
+	// +optional
+	Phase MigrationPhase `json:"phase,omitempty"`
+
+	// PhaseTransitionTimestamps say when each phase began.
+	// +optional
+	// +listType=atomic
+	PhaseTransitionTimestamps []MigrationPhaseTimestamp `json:"phaseTransitionTimestamps,omitempty"`
+
+	// Conditions are facts about the migration.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []Condition `json:"conditions,omitempty"`
+
+	// MigrationState is what the nodes say about it: a copy of the machine's.
+	// +optional
+	MigrationState *MigrationState `json:"migrationState,omitempty"`
+}
+
+// MigrationPhase is how far a migration is.
+type MigrationPhase string
+
+// The phases of a migration, in order. The last two are final.
+const (
+	MigrationPhaseUnset MigrationPhase = ""
+	// MigrationPending: the migration waits in the queue.
+	MigrationPending MigrationPhase = "Pending"
+	// MigrationScheduling: the second pod exists and waits for a node.
+	MigrationScheduling MigrationPhase = "Scheduling"
+	// MigrationScheduled: the second pod runs.
+	MigrationScheduled MigrationPhase = "Scheduled"
+	// MigrationPreparingTarget: the second node makes network and disks ready.
+	MigrationPreparingTarget MigrationPhase = "PreparingTarget"
+	// MigrationTargetReady: the second node waits for the machine.
+	MigrationTargetReady MigrationPhase = "TargetReady"
+	// MigrationRunning: the guest's memory is being copied.
+	MigrationRunning MigrationPhase = "Running"
+	// MigrationSucceeded: the machine runs on the second node.
+	MigrationSucceeded MigrationPhase = "Succeeded"
+	// MigrationFailed: the machine runs where it ran before.
+	MigrationFailed MigrationPhase = "Failed"
+)
+
+// Final says that the phase is the migration's last.
+func (p MigrationPhase) Final() bool { return p == MigrationSucceeded || p == MigrationFailed }
+
+// MigrationPhaseTimestamp says when a phase of a migration began.
+type MigrationPhaseTimestamp struct {
+	// Phase is the phase.
+	// +optional
+	Phase MigrationPhase `json:"phase,omitempty"`
+	// PhaseTransitionTimestamp is when it began.
+	// +optional
+	PhaseTransitionTimestamp metav1.Time `json:"phaseTransitionTimestamp,omitempty"`
+}

@@ -1,0 +1,89 @@
+package vmi
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// VirtualMachineInstanceReplicaSet keeps a number of equal machines running. It
+// replaces those that end; they keep no state.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:shortName=vmirs;vmirss,categories=all
+// +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.labelSelector
+// +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=`.spec.replicas`
+// +kubebuilder:printcolumn:name="Current",type=integer,JSONPath=`.status.replicas`
+// +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.readyReplicas`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +podvisor:unserved=no controller makes the machines yet
+type VirtualMachineInstanceReplicaSet struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is the set that is wanted.
+	Spec VirtualMachineInstanceReplicaSetSpec `json:"spec"`
+
+	// Status is the set as it is. Only Podvisor writes it.
+	// +optional
+	Status VirtualMachineInstanceReplicaSetStatus `json:"status,omitempty"`
+}
+
+// VirtualMachineInstanceReplicaSetList is a list of
+// VirtualMachineInstanceReplicaSets.
+//
+// +kubebuilder:object:root=true
+type VirtualMachineInstanceReplicaSetList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []VirtualMachineInstanceReplicaSet `json:"items"`
+}
+
+// VirtualMachineInstanceReplicaSetSpec says how many machines there are, and
+// what they are made from.
+type VirtualMachineInstanceReplicaSetSpec struct {
+	// Replicas is the number of machines. Default: 1.
+	// +optional
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=0
+	Replicas *int32 `json:"replicas,omitempty"`
+
+	// Selector chooses the machines that belong to the set. It must match the
+	// labels of the template; machines that match and belong to nobody are
+	// adopted.
+	Selector *metav1.LabelSelector `json:"selector"`
+
+	// Template is what the machines are made from. A change is for machines made
+	// later; those that run stay as they are.
+	Template *VirtualMachineInstanceTemplate `json:"template"`
+
+	// Paused stops the set from making and deleting machines. Default: false.
+	// +optional
+	Paused bool `json:"paused,omitempty"`
+}
+
+// VirtualMachineInstanceReplicaSetStatus is a set as it is.
+type VirtualMachineInstanceReplicaSetStatus struct {
+	// Replicas is the number of machines that have not ended.
+	// +optional
+	Replicas int32 `json:"replicas,omitempty"`
+
+	// ReadyReplicas is the number of machines that are ready.
+	// +optional
+	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
+
+	// LabelSelector is the selector as text, for the scale subresource.
+	// +optional
+	LabelSelector string `json:"labelSelector,omitempty"`
+
+	// Conditions are facts about the set.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []Condition `json:"conditions,omitempty"`
+}
+
+// Wanted is the number of machines that the set asks for.
+func (s *VirtualMachineInstanceReplicaSetSpec) Wanted() int32 {
+	if s.Replicas == nil {
+		return 1
+	}
+	return *s.Replicas
+}

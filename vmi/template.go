@@ -1,0 +1,17 @@
+package vmi
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// VirtualMachineInstanceTemplate is what the machines of a VirtualMachine or of
+// a VirtualMachineInstanceReplicaSet are made from.
+type VirtualMachineInstanceTemplate struct {
+	// ObjectMeta holds the labels and annotations of the machines. Anything else
+	// in it has no effect.
+	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
+	ObjectMeta metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is the machines' spec.
+	// +optional
+	Spec VirtualMachineInstanceSpec `json:"spec,omitempty"`
+}

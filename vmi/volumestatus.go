@@ -1,0 +1,114 @@
+package vmi
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// VolumeStatus is a volume as it is.
+type VolumeStatus struct {
+	// Name is the volume's name in the spec.
+	Name string `json:"name"`
+	// Target is the disk's name on its bus, for example vda.
+	Target string `json:"target"`
+	// Size is the disk's size in bytes.
+	// +optional
+	Size int64 `json:"size,omitempty"`
+
+	// Phase is how far a volume is that is added to the running machine or
+	// removed from it.
+	// +optional
+	// +podvisor:unserved=nothing can be added to a running machine yet
+	Phase VolumePhase `json:"phase,omitempty"`
+	// Reason says in one word why the volume is in its phase.
+	// +optional
+	// +podvisor:unserved=nothing can be added to a running machine yet
+	Reason string `json:"reason,omitempty"`
+	// Message says in a sentence why the volume is in its phase.
+	// +optional
+	// +podvisor:unserved=nothing can be added to a running machine yet
+	Message string `json:"message,omitempty"`
+	// PersistentVolumeClaimInfo tells about the claim behind the volume.
+	// +optional
+	// +podvisor:unserved=pods mount no claims
+	PersistentVolumeClaimInfo *PersistentVolumeClaimInfo `json:"persistentVolumeClaimInfo,omitempty"`
+	// HotplugVolume is set for a volume that was added to the running machine.
+	// +optional
+	// +podvisor:unserved=nothing can be added to a running machine yet
+	HotplugVolume *HotplugVolumeStatus `json:"hotplugVolume,omitempty"`
+	// ContainerDiskVolume tells about the container disk behind the volume.
+	// +optional
+	// +podvisor:unserved=container disks are not compared
+	ContainerDiskVolume *BootFileInfo `json:"containerDiskVolume,omitempty"`
+}
+
+// VolumePhase is how far a volume is that is added or removed.
+type VolumePhase string
+
+// The phases of a volume, in order.
+const (
+	// VolumePending: the volume is not attached to the node.
+	VolumePending VolumePhase = "Pending"
+	// VolumeBound: the claim is bound.
+	VolumeBound VolumePhase = "Bound"
+	// VolumeAttachedToNode: the volume is attached to the machine's node.
+	VolumeAttachedToNode VolumePhase = "AttachedToNode"
+	// VolumeMounted: the volume is in the machine's pod.
+	VolumeMounted VolumePhase = "MountedToPod"
+	// VolumeReady: the guest has the volume.
+	VolumeReady VolumePhase = "Ready"
+	// VolumeDetaching: the volume is being removed.
+	VolumeDetaching VolumePhase = "Detaching"
+	// VolumeUnmounted: the volume is out of the machine's pod.
+	VolumeUnmounted VolumePhase = "UnMountedFromPod"
+)
+
+// HotplugVolumeStatus tells about a volume that was added to a running machine.
+type HotplugVolumeStatus struct {
+	// AttachPodName is the pod that holds the volume on the node.
+	// +optional
+	AttachPodName string `json:"attachPodName,omitempty"`
+	// AttachPodUID is the UID of that pod.
+	// +optional
+	AttachPodUID types.UID `json:"attachPodUID,omitempty"`
+}
+
+// PersistentVolumeClaimInfo tells about a claim.
+type PersistentVolumeClaimInfo struct {
+	// ClaimName is the name of the claim.
+	// +optional
+	ClaimName string `json:"claimName,omitempty"`
+	// AccessModes are the ways in which the claim can be mounted.
+	// +optional
+	// +listType=atomic
+	AccessModes []corev1.PersistentVolumeAccessMode `json:"accessModes,omitempty"`
+	// VolumeMode is Filesystem or Block.
+	// +optional
+	VolumeMode *corev1.PersistentVolumeMode `json:"volumeMode,omitempty"`
+	// Capacity is the size that the claim has.
+	// +optional
+	Capacity corev1.ResourceList `json:"capacity,omitempty"`
+	// Requests is the size that the claim asks for.
+	// +optional
+	Requests corev1.ResourceList `json:"requests,omitempty"`
+	// Preallocated says that all space of the disk is taken already.
+	// +optional
+	Preallocated bool `json:"preallocated,omitempty"`
+	// FilesystemOverhead is the share of the claim that a file system needs for
+	// itself, from 0 to 1.
+	// +optional
+	// +kubebuilder:validation:Pattern=`^(0(?:\.\d{1,3})?|1)$`
+	FilesystemOverhead *string `json:"filesystemOverhead,omitempty"`
+}
+
+// MigratedVolume is a volume that moves from one claim to another.
+type MigratedVolume struct {
+	// VolumeName is the volume's name in the spec.
+	VolumeName string `json:"volumeName"`
+	// SourcePVCInfo tells about the claim that the volume leaves.
+	// +optional
+	SourcePVCInfo *PersistentVolumeClaimInfo `json:"sourcePVCInfo,omitempty"`
+	// DestinationPVCInfo tells about the claim that the volume goes to.
+	// +optional
+	DestinationPVCInfo *PersistentVolumeClaimInfo `json:"destinationPVCInfo,omitempty"`
+}
