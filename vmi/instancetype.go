@@ -1,7 +1,5 @@
 package vmi
 
-import corev1 "k8s.io/api/core/v1"
-
 // InstancetypeMatcher names an instance type.
 type InstancetypeMatcher struct {
 	// Name is the name of the instance type. It or inferFromVolume must be set.
@@ -89,5 +87,12 @@ type InstancetypeStatusRef struct {
 	// ControllerRevisionRef names the ControllerRevision that holds it as it was
 	// when the machine first used it.
 	// +optional
-	ControllerRevisionRef *corev1.LocalObjectReference `json:"controllerRevisionRef,omitempty"`
+	ControllerRevisionRef *ControllerRevisionRef `json:"controllerRevisionRef,omitempty"`
+}
+
+// ControllerRevisionRef names a ControllerRevision of the machine's namespace.
+type ControllerRevisionRef struct {
+	// Name of the ControllerRevision.
+	// +optional
+	Name string `json:"name,omitempty"`
 }

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+)
+
+const whole = `
+description: Thing is a kind.
+properties:
+  a: {$ref: part}
+  b: {type: string}
+  c: {$ref: part}
+  d: {$ref: part}
+  size: {type: string}
+  parts:
+    type: array
+    items: &part
+      properties:
+        name: {type: string, description: "Name. It is a name."}
+        later: {type: string}
+        alien:
+          description: A field of another package. It is documented there.
+          type: string
+      required: [name, later]
+      x-kubernetes-validations:
+      - {rule: "self.name != self.later", message: two names}
+      - {rule: "self.name.size() < 5", message: long}
+`
+
+func read(t *testing.T, text string) node {
+	t.Helper()
+	var n node
+	require.NoError(t, yaml.Unmarshal([]byte(text), &n))
+	return n
+}
+
+func TestOnlyWhatIsServedStaysInTheSchema(t *testing.T) {
+	m, err := readModel("testdata/sample")
+	require.NoError(t, err)
+	s := read(t, whole)
+	p := pruner{model: m}
+	p.schema("thing", s, m.types["Thing"])
+	require.Empty(t, p.faults)
+
+	require.Equal(t, read(t, `
+description: Thing is a kind.
+properties:
+  a: {$ref: part}
+  b: {type: string}
+  size: {type: string, enum: [small, large]}
+  parts:
+    type: array
+    items:
+      properties:
+        name: {type: string, description: "Name. It is a name."}
+        alien: {type: string, description: A field of another package.}
+      required: [name]
+      x-kubernetes-validations:
+      - {rule: "self.name.size() < 5", message: long}
+x-kubernetes-validations:
+- rule: has(self.a) != (has(self.b) && self.b != '')
+  message: "a thing has exactly one of: a or b"
+`), clean(t, s))
+}
+
+// clean brings a schema into the form of one that was read.
+func clean(t *testing.T, s node) node {
+	t.Helper()
+	b, err := yaml.Marshal(s)
+	require.NoError(t, err)
+	return read(t, string(b))
+}
+
+func TestARuleAboutAnUnknownFieldIsAFault(t *testing.T) {
+	m, err := readModel("testdata/sample")
+	require.NoError(t, err)
+	p := pruner{model: m}
+	s := read(t, `{x-kubernetes-validations: [{rule: "self.nmae != ''", message: m}]}`)
+	p.schema("part", s, m.types["Part"])
+	require.Len(t, p.faults, 1)
+	require.ErrorContains(t, p.faults[0], "unknown field nmae")
+}
+
+func TestAUnionIsARuleOverItsServedMembers(t *testing.T) {
+	for _, tt := range []struct {
+		rule string
+		set  []string
+		want string
+	}{
+		{"exactlyOne", []string{"a"}, "a"},
+		{"exactlyOne", []string{"a", "b"}, "a != b"},
+		{"exactlyOne", []string{"a", "b", "c"}, "[a, b, c].filter(x, x).size() == 1"},
+		{"atMostOne", []string{"a"}, ""},
+		{"atMostOne", []string{"a", "b"}, "!(a && b)"},
+		{"atMostOne", []string{"a", "b", "c"}, "[a, b, c].filter(x, x).size() <= 1"},
+		{"atLeastOne", []string{"a"}, "a"},
+		{"atLeastOne", []string{"a", "b"}, "a || b"},
+	} {
+		require.Equal(t, tt.want, unionRule(tt.rule, tt.set))
+	}
+}
+
+func TestTheFirstSentenceEndsAtItsPeriod(t *testing.T) {
+	for in, want := range map[string]string{
+		"One.":                       "One.",
+		"One\nand a half. Two.":      "One and a half.",
+		"Some, e.g. this. Not that.": "Some, e.g. this.",
+		"No period\n\nnext":          "No period",
+	} {
+		require.Equal(t, want, firstSentence(in))
+	}
+}

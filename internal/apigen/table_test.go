@@ -1,0 +1,158 @@
+package main
+
+import (
+	"bufio"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+)
+
+// fieldLists is where the lists of KubeVirt's fields are, if they are here.
+const fieldLists = "../../../shared/conformance/fields"
+
+// line is a field in a list: its path, and what is said about it.
+type line struct {
+	path  string
+	words []string
+}
+
+// list is the list of the fields of a kind.
+type list struct {
+	head  []string
+	lines []line
+}
+
+func readList(t *testing.T, plural string) list {
+	t.Helper()
+	f, err := os.Open(filepath.Join(fieldLists, plural+".kubevirt.io.txt"))
+	require.NoError(t, err)
+	defer f.Close()
+	var l list
+	for s := bufio.NewScanner(f); s.Scan(); {
+		if text, ok := strings.CutPrefix(s.Text(), "# "); ok {
+			l.head = append(l.head, text)
+			continue
+		}
+		words := strings.Fields(s.Text())
+		l.lines = append(l.lines, line{path: words[0], words: words[1:]})
+	}
+	return l
+}
+
+// generate reads the source and has controller-gen make the schemas of all
+// fields.
+func generate(t *testing.T) (*model, []*definition) {
+	t.Helper()
+	if _, err := os.Stat(fieldLists); err != nil {
+		t.Skip("the conformance data are not here")
+	}
+	t.Chdir("../..")
+	m, err := readModel(source)
+	require.NoError(t, err)
+	made, err := schemas()
+	require.NoError(t, err)
+	t.Chdir("internal/apigen")
+	var all []*definition
+	for _, d := range made {
+		text, err := d.yaml()
+		require.NoError(t, err)
+		own := &definition{file: d.file}
+		require.NoError(t, yaml.Unmarshal(text, &own.root))
+		all = append(all, own)
+	}
+	return m, all
+}
+
+// schemas makes them once for all tests, each of which takes a copy.
+var schemas = sync.OnceValues(func() ([]*definition, error) {
+	return wholeSchemas(strings.Fields("go run sigs.k8s.io/controller-tools/cmd/controller-gen@v0.23.0"))
+})
+
+func (d *definition) plural() string {
+	return d.root.child("spec").child("names")["plural"].(string)
+}
+
+// ofTemplate says that a field is one of a template's machine, which the list of
+// VirtualMachineInstance accounts for.
+func ofTemplate(path string) bool { return strings.HasPrefix(path, templateSpec+".") }
+
+func below(path, field string) bool {
+	return path == field || strings.HasPrefix(path, field+".") || strings.HasPrefix(path, field+"{}")
+}
+
+func TestEveryFieldOfKubeVirtsIsAccountedFor(t *testing.T) {
+	m, all := generate(t)
+	require.Len(t, all, len(refused))
+	for _, d := range all {
+		t.Run(d.kind(), func(t *testing.T) {
+			ours := rows(m, d)
+			for i := range ours[1:] {
+				require.NotEqual(t, ours[i].path, ours[i+1].path, "it is there twice")
+			}
+			n := map[string]int{}
+			for _, theirs := range readList(t, d.plural()).lines {
+				if ofTemplate(theirs.path) {
+					continue
+				}
+				i := slices.IndexFunc(ours, func(r row) bool {
+					return r.path == theirs.path || r.state == stateRefused && below(theirs.path, r.path)
+				})
+				if i < 0 {
+					t.Errorf("%s has no type and no reason in refused.go", theirs.path)
+					continue
+				}
+				n[ours[i].state]++
+			}
+			t.Logf("of the listed fields: %d served, %d typed, %d refused", n[stateServed], n[stateTyped], n[stateRefused])
+		})
+	}
+}
+
+// foreignFields are types of Kubernetes' own that have got more fields since, or
+// that the lists do not describe.
+var foreignFields = []string{
+	"spec.livenessProbe", "spec.readinessProbe", "spec.volumes[].downwardAPI.fields[]",
+}
+
+func TestNoFieldIsInvented(t *testing.T) {
+	m, all := generate(t)
+	for _, d := range all {
+		listed := map[string]bool{}
+		for _, theirs := range readList(t, d.plural()).lines {
+			listed[theirs.path] = true
+		}
+		for _, r := range rows(m, d) {
+			if !slices.ContainsFunc(foreignFields, func(f string) bool { return below(r.path, f) }) {
+				require.True(t, listed[r.path], "%s: KubeVirt has no field %s", d.kind(), r.path)
+			}
+		}
+	}
+}
+
+func TestTheGeneratedFilesAreUpToDate(t *testing.T) {
+	m, all := generate(t)
+	text, err := os.ReadFile("../../" + table)
+	require.NoError(t, err)
+	require.Equal(t, string(text), renderTable(m, all), "run make generate")
+	for _, d := range all {
+		file := filepath.Join("../..", crds, d.file)
+		if m.types[d.kind()].unserved != "" {
+			require.NoFileExists(t, file)
+			continue
+		}
+		p := pruner{model: m}
+		p.definition(d)
+		require.Empty(t, p.faults)
+		want, err := d.yaml()
+		require.NoError(t, err)
+		got, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.Equal(t, string(want), string(got), "run make generate")
+	}
+}
