@@ -18,15 +18,17 @@ const (
 
 func main() {
 	gen := flag.String("controller-gen", "go run sigs.k8s.io/controller-tools/cmd/controller-gen@v0.23.0", "the `command` that makes schemas of all fields")
+	whole := flag.String("whole", "", "write only the schemas of all typed fields, served or not, to this `folder`")
 	flag.Parse()
-	if err := run(strings.Fields(*gen)); err != nil {
+	if err := run(strings.Fields(*gen), *whole); err != nil {
 		fmt.Fprintln(os.Stderr, "apigen:", err)
 		os.Exit(1)
 	}
 }
 
-// run writes all files anew, in the folder of the module.
-func run(controllerGen []string) error {
+// run writes all files anew, in the folder of the module; or what would be if
+// everything was served, if whole is a folder.
+func run(controllerGen []string, whole string) error {
 	m, err := readModel(source)
 	if err != nil {
 		return err
@@ -35,6 +37,10 @@ func run(controllerGen []string) error {
 	if err != nil {
 		return err
 	}
+	if whole != "" {
+		m.serveAll()
+		return writeServed(m, all, whole)
+	}
 	text := renderTable(m, all)
 	if err := os.MkdirAll(filepath.Dir(table), 0o755); err != nil {
 		return err
@@ -42,7 +48,7 @@ func run(controllerGen []string) error {
 	if err := os.WriteFile(table, []byte(text), 0o644); err != nil {
 		return err
 	}
-	return writeServed(m, all)
+	return writeServed(m, all, crds)
 }
 
 // wholeSchemas has controller-gen make the schemas of all fields of all kinds.
@@ -72,11 +78,12 @@ func wholeSchemas(controllerGen []string) ([]*definition, error) {
 	return all, nil
 }
 
-// writeServed writes the schemas of the served kinds and removes all others.
-func writeServed(m *model, all []*definition) error {
+// writeServed writes the schemas of the served kinds to a folder and removes all
+// others from it.
+func writeServed(m *model, all []*definition, dir string) error {
 	var faults []error
 	for _, d := range all {
-		file := filepath.Join(crds, d.file)
+		file := filepath.Join(dir, d.file)
 		if m.types[d.kind()].unserved != "" {
 			if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
 				faults = append(faults, err)

@@ -25,10 +25,10 @@ type goType struct {
 	// fields are those of a struct by their JSON names, inlined ones included.
 	fields map[string]*goField
 	unions []union
-	// enum says that the constants are the values; values are those that are
-	// served, in order.
-	enum   bool
-	values []string
+	// enum says that the constants are the values, which are served or not, in
+	// order.
+	enum            bool
+	values, unbuilt []string
 
 	inline []string
 }
@@ -85,6 +85,17 @@ func readModel(dir string) (*model, error) {
 		m.flatten(t)
 	}
 	return m, nil
+}
+
+// serveAll takes all fields, kinds and constants that are not served for served.
+func (m *model) serveAll() {
+	for _, t := range m.types {
+		t.unserved = ""
+		t.values, t.unbuilt = append(t.values, t.unbuilt...), nil
+		for _, f := range t.fields {
+			f.unserved = ""
+		}
+	}
 }
 
 func (m *model) declareTypes(f *ast.File) error {
@@ -217,17 +228,19 @@ func (m *model) declareConstants(f *ast.File) {
 			if !ok || len(spec.Values) != 1 || m.types[id.Name] == nil || !m.types[id.Name].enum {
 				continue
 			}
-			marks := readMarkers(spec.Doc)
-			if slices.ContainsFunc(marks, func(k marker) bool { return k.name == "unserved" }) {
-				continue
-			}
 			lit, ok := spec.Values[0].(*ast.BasicLit)
 			if !ok {
 				continue
 			}
-			if v, err := strconv.Unquote(lit.Value); err == nil {
-				m.types[id.Name].values = append(m.types[id.Name].values, v)
+			v, err := strconv.Unquote(lit.Value)
+			if err != nil {
+				continue
 			}
+			to := &m.types[id.Name].values
+			if slices.ContainsFunc(readMarkers(spec.Doc), func(k marker) bool { return k.name == "unserved" }) {
+				to = &m.types[id.Name].unbuilt
+			}
+			*to = append(*to, v)
 		}
 	}
 }
