@@ -189,6 +189,7 @@ type VirtualMachineStatus struct {
 	// VolumeRequests are volumes to add or remove that have not been yet.
 	// +optional
 	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=256
 	// +podvisor:unserved=nothing can be added to a running machine yet
 	VolumeRequests []VolumeRequest `json:"volumeRequests,omitempty"`
 

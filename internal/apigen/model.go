@@ -37,7 +37,9 @@ type goType struct {
 type goField struct {
 	// elem is the type of the field, or of its elements. It is "" for a type of
 	// another package or of the language; foreign is then its name.
-	elem, foreign     string
+	elem, foreign string
+	// name is the field's name in Go.
+	name              string
 	unserved, refused string
 }
 
@@ -166,7 +168,7 @@ func (t *goType) readField(f *ast.Field) error {
 		}
 		return nil
 	}
-	out := &goField{elem: elem, foreign: foreign}
+	out := &goField{elem: elem, foreign: foreign, name: goName(f)}
 	for _, k := range readMarkers(f.Doc) {
 		switch k.name {
 		case "unserved":
@@ -179,6 +181,13 @@ func (t *goType) readField(f *ast.Field) error {
 	}
 	t.fields[name] = out
 	return nil
+}
+
+func goName(f *ast.Field) string {
+	if len(f.Names) == 0 {
+		return ""
+	}
+	return f.Names[0].Name
 }
 
 // element is the type behind pointers, lists and maps: its name if it is of the

@@ -43,8 +43,20 @@ func (p *pruner) schema(at string, s node, t *goType) {
 			unrequire(s, name)
 			continue
 		}
+		rename(object(v), f.name, name)
 		p.field(at+"."+name, object(v), p.model.types[f.elem])
 	}
+}
+
+// rename makes a description whose subject is the field begin with its name as
+// users write it.
+func rename(s node, goName, name string) {
+	d, _ := s["description"].(string)
+	rest, ok := strings.CutPrefix(d, goName+" ")
+	if !ok || strings.HasPrefix(rest, "of ") || strings.HasPrefix(rest, "per ") {
+		return
+	}
+	s["description"] = name + " " + rest
 }
 
 // field prunes the schema of one field of a type of the package.

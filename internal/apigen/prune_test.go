@@ -11,7 +11,7 @@ const whole = `
 description: Thing is a kind.
 properties:
   a: {$ref: part}
-  b: {type: string}
+  b: {type: string, description: "B is a text."}
   c: {$ref: part}
   d: {$ref: part}
   size: {type: string}
@@ -49,7 +49,7 @@ func TestOnlyWhatIsServedStaysInTheSchema(t *testing.T) {
 description: Thing is a kind.
 properties:
   a: {$ref: part}
-  b: {type: string}
+  b: {type: string, description: "b is a text."}
   size: {type: string, enum: [small, large]}
   parts:
     type: array

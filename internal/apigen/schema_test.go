@@ -115,6 +115,36 @@ func value(v any) string {
 	return fmt.Sprint(v)
 }
 
+func TestEveryFieldIsDescribed(t *testing.T) {
+	m, all := generate(t)
+	m.serveAll()
+	for _, d := range all {
+		p := pruner{model: m}
+		p.definition(d)
+		require.Empty(t, p.faults)
+		described(t, d.kind(), d.schema(), m, m.types[d.kind()])
+	}
+}
+
+// described fails if a field of a type of the package has no description.
+func described(t *testing.T, path string, s node, m *model, of *goType) {
+	t.Helper()
+	for name, v := range s.child("properties") {
+		f := of.fields[name]
+		if f == nil {
+			continue
+		}
+		field := object(v)
+		if name != "metadata" {
+			require.NotEmpty(t, field["description"], "%s.%s", path, name)
+		}
+		if below := m.types[f.elem]; below != nil {
+			elem, suffix := field.element()
+			described(t, path+"."+name+suffix, elem, m, below)
+		}
+	}
+}
+
 func TestHeadsAreKubeVirts(t *testing.T) {
 	_, all := generate(t)
 	for _, d := range all {
