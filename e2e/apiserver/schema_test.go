@@ -1,0 +1,124 @@
+package apiserver
+
+import (
+	"fmt"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/podvisor/podvisor/e2e/cluster"
+	"github.com/podvisor/podvisor/internal/testenv"
+)
+
+// kubectl runs kubectl with a manifest as its input, and returns what it says.
+func kubectl(t *testing.T, manifest string, args ...string) (string, error) {
+	t.Helper()
+	testenv.Root(t)
+	require.NoError(t, world.err)
+	c, err := cluster.Open(cluster.Config{Name: "test-apiserver"})
+	require.NoError(t, err)
+	cmd := exec.CommandContext(t.Context(), c.Kubectl, append([]string{"--kubeconfig", c.Kubeconfig}, args...)...)
+	cmd.Stdin = strings.NewReader(manifest)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// The schemas of all typed fields, served or not: a field that is served
+// tomorrow must not be the one that breaks the budget of the rules.
+func TestTheSchemaOfEveryKindIsAccepted(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	gen := exec.CommandContext(t.Context(), "go", "run", "./internal/apigen", "-whole", dir)
+	gen.Dir = "../.."
+	out, err := gen.CombinedOutput()
+	require.NoError(t, err, string(out))
+	said, err := kubectl(t, "", "apply", "--server-side", "--force-conflicts", "--dry-run=server", "-f", dir)
+	require.NoError(t, err, said)
+	require.Equal(t, 5, strings.Count(said, "serverside-applied"), said)
+}
+
+func TestAFieldIsExplained(t *testing.T) {
+	t.Parallel()
+	said, err := kubectl(t, "", "explain", "vmi.spec.domain.devices.disks")
+	require.NoError(t, err, said)
+	for _, want := range []string{"FIELD: disks <[]Object>", "Each shows the volume of the same name", "bootOrder\t<integer>", "name\t<string> -required-"} {
+		require.Contains(t, said, want)
+	}
+	said, err = kubectl(t, "", "explain", "vmi.spec.domain.devices.disks.disk.bus")
+	require.NoError(t, err, said)
+	require.Contains(t, said, "virtio is the fastest")
+}
+
+// machine is a manifest of a machine with these disks, interfaces, networks and
+// volumes.
+func machine(namespace string, lines ...string) string {
+	return fmt.Sprintf(`
+apiVersion: kubevirt.io/v1
+kind: VirtualMachineInstance
+metadata: {name: vm, namespace: %s}
+spec:
+  domain:
+    memory: {guest: 64Mi}
+    devices:
+      disks: [%s]
+      interfaces: [%s]
+  networks: [%s]
+  volumes: [%s]
+`, namespace, lines[0], lines[1], lines[2], lines[3])
+}
+
+func TestAnApplierThatKnowsOneDiskLeavesTheOthersAlone(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	apply := func(by, manifest string) string {
+		said, err := kubectl(t, manifest, "apply", "--server-side", "--field-manager", by, "-f", "-")
+		require.NoError(t, err, said)
+		return said
+	}
+	apply("first", machine(s.name,
+		"{name: a, disk: {bus: virtio}}, {name: b, disk: {bus: sata}}",
+		"{name: net, masquerade: {}}", "{name: net, pod: {}}",
+		"{name: a, emptyDisk: {capacity: 1Gi}}, {name: b, emptyDisk: {capacity: 1Gi}}"))
+	// A list that is replaced as a whole would be a changed spec, which is
+	// refused.
+	apply("second", machine(s.name, "{name: b, disk: {bus: sata}}", "", "", "{name: b, emptyDisk: {capacity: 1Gi}}"))
+
+	said, err := kubectl(t, "", "-n", s.name, "get", "vmi", "vm", "-o", "jsonpath={.spec.domain.devices.disks[*].name} {.spec.volumes[*].name} {.spec.domain.devices.interfaces[*].name}")
+	require.NoError(t, err)
+	require.Equal(t, "a b a b net", said)
+}
+
+func TestARefusalNamesTheFieldAndTheWayOut(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	for name, tt := range map[string]struct{ manifest, want string }{
+		"a volume with two sources": {
+			machine(s.name, "", "", "", "{name: a, emptyDisk: {capacity: 1Gi}, containerDisk: {image: x}}"),
+			"spec.volumes[0]: Invalid value: a volume has exactly one source: containerDisk, ",
+		},
+		"an interface with two bindings": {
+			machine(s.name, "", "{name: net, bridge: {}, masquerade: {}}", "{name: net, pod: {}}", ""),
+			"spec.domain.devices.interfaces[0]: Invalid value: an interface has at most one binding: bridge or masquerade",
+		},
+		"two disks of one name": {
+			machine(s.name, "{name: a}, {name: a}", "", "", "{name: a, emptyDisk: {capacity: 1Gi}}"),
+			`spec.domain.devices.disks[1]: Duplicate value: {"name":"a"}`,
+		},
+		"a bus that does not exist": {
+			machine(s.name, "{name: a, disk: {bus: ide}}", "", "", "{name: a, emptyDisk: {capacity: 1Gi}}"),
+			`spec.domain.devices.disks[0].disk.bus: Unsupported value: "ide": supported values: "virtio", "sata", "scsi"`,
+		},
+		"a field that is not built": {
+			machine(s.name, "{name: a, shareable: true}", "", "", "{name: a, emptyDisk: {capacity: 1Gi}}"),
+			`unknown field "spec.domain.devices.disks[0].shareable"`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			said, err := kubectl(t, tt.manifest, "create", "--dry-run=server", "-f", "-")
+			require.Error(t, err)
+			require.Contains(t, said, tt.want)
+		})
+	}
+}
