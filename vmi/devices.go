@@ -90,9 +90,9 @@ type Devices struct {
 	AutoattachSerialConsole *bool `json:"autoattachSerialConsole,omitempty"`
 
 	// LogSerialConsole writes what the guest prints on its serial console to the
-	// log of the pod. Default: the cluster's, or true.
+	// log of the pod. Default: true.
 	// +optional
-	// +podvisor:unserved=the console is logged as the cluster says
+	// +podvisor:unserved=the launcher alone decides whether the console is logged
 	LogSerialConsole *bool `json:"logSerialConsole,omitempty"`
 
 	// AutoattachMemBalloon gives the machine a balloon, by which the guest's
@@ -181,118 +181,6 @@ type InputBus string
 const (
 	InputBusUSB    InputBus = "usb"
 	InputBusVirtio InputBus = "virtio"
-)
-
-// GPU is a graphics processor of the node.
-type GPU struct {
-	// Name tells the device from others of the machine.
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=63
-	Name string `json:"name"`
-
-	// DeviceName is the resource that the node offers the device as, for example
-	// nvidia.com/GP102GL_Tesla_P40. It must be permitted by the cluster's
-	// configuration. No node that offers it: the machine waits.
-	// +optional
-	DeviceName string `json:"deviceName,omitempty"`
-
-	// VirtualGPUOptions are settings of a mediated device.
-	// +optional
-	VirtualGPUOptions *VGPUOptions `json:"virtualGPUOptions,omitempty"`
-
-	// Tag is handed to the guest with the device's address, by cloud-init's
-	// configuration drive.
-	// +optional
-	Tag string `json:"tag,omitempty"`
-}
-
-// VGPUOptions are settings of a mediated graphics device.
-type VGPUOptions struct {
-	// Display shows what the device draws on the VNC screen.
-	// +optional
-	Display *VGPUDisplayOptions `json:"display,omitempty"`
-}
-
-// VGPUDisplayOptions says how a mediated device draws.
-type VGPUDisplayOptions struct {
-	// Enabled connects the device to the VNC screen. Default: true.
-	// +optional
-	Enabled *bool `json:"enabled,omitempty"`
-
-	// RamFB gives the guest a simple screen before its driver is there.
-	// Default: enabled, if the display is.
-	// +optional
-	RamFB *FeatureState `json:"ramFB,omitempty"`
-}
-
-// HostDevice is a device of the node.
-type HostDevice struct {
-	// Name tells the device from others of the machine.
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=63
-	Name string `json:"name"`
-
-	// DeviceName is the resource that the node offers the device as. It must be
-	// permitted by the cluster's configuration. No node that offers it: the
-	// machine waits.
-	// +optional
-	DeviceName string `json:"deviceName,omitempty"`
-
-	// Tag is handed to the guest with the device's address, by cloud-init's
-	// configuration drive.
-	// +optional
-	Tag string `json:"tag,omitempty"`
-}
-
-// Watchdog acts when the guest stops feeding it: exactly one model is set.
-//
-// +podvisor:exactlyOne:of=i6300esb;diag288,message="a watchdog has exactly one model"
-type Watchdog struct {
-	// Name tells the device from others of the machine.
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=63
-	Name string `json:"name"`
-
-	WatchdogDevice `json:",inline"`
-}
-
-// WatchdogDevice is the model of a watchdog.
-type WatchdogDevice struct {
-	// I6300ESB is the model of amd64.
-	// +optional
-	I6300ESB *I6300ESBWatchdog `json:"i6300esb,omitempty"`
-
-	// Diag288 is the model of s390x.
-	// +optional
-	Diag288 *Diag288Watchdog `json:"diag288,omitempty"`
-}
-
-// I6300ESBWatchdog is a watchdog on the PCI bus.
-type I6300ESBWatchdog struct {
-	// Action is what happens to a guest that stopped: poweroff ends the machine,
-	// reset restarts the guest, shutdown asks it to power off. Default: reset.
-	// +optional
-	Action WatchdogAction `json:"action,omitempty"`
-}
-
-// Diag288Watchdog is the watchdog of s390x.
-type Diag288Watchdog struct {
-	// Action is what happens to a guest that stopped: poweroff ends the machine,
-	// reset restarts the guest, shutdown asks it to power off. Default: reset.
-	// +optional
-	Action WatchdogAction `json:"action,omitempty"`
-}
-
-// WatchdogAction is what happens to a guest that stopped.
-//
-// +podvisor:enum
-type WatchdogAction string
-
-// The actions of a watchdog. The zero value stands for reset.
-const (
-	WatchdogPoweroff WatchdogAction = "poweroff"
-	WatchdogReset    WatchdogAction = "reset"
-	WatchdogShutdown WatchdogAction = "shutdown"
 )
 
 // TPM is a trusted platform module of version 2.

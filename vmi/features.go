@@ -43,3 +43,6 @@ type FeatureAPIC struct {
 	// +optional
 	EndOfInterrupt bool `json:"endOfInterrupt,omitempty"`
 }
+
+// On says whether the feature is asked for: it is named, and not disabled.
+func (f *FeatureState) On() bool { return f != nil && (f.Enabled == nil || *f.Enabled) }

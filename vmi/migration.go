@@ -123,3 +123,24 @@ type MigrationPhaseTimestamp struct {
 	// +optional
 	PhaseTransitionTimestamp metav1.Time `json:"phaseTransitionTimestamp,omitempty"`
 }
+
+// SetPhase makes p the phase and notes when it began. It does nothing if p is
+// the phase already.
+func (s *VirtualMachineInstanceMigrationStatus) SetPhase(p MigrationPhase, now metav1.Time) {
+	if s.Phase == p {
+		return
+	}
+	s.Phase = p
+	s.PhaseTransitionTimestamps = append(s.PhaseTransitionTimestamps, MigrationPhaseTimestamp{Phase: p, PhaseTransitionTimestamp: now})
+}
+
+// Condition returns the condition of type t, or nil if the migration has none.
+func (s *VirtualMachineInstanceMigrationStatus) Condition(t ConditionType) *Condition {
+	return findCondition(s.Conditions, t)
+}
+
+// SetCondition sets the condition of c's type to c. The transition time is
+// kept if the status does not change and is now otherwise.
+func (s *VirtualMachineInstanceMigrationStatus) SetCondition(c Condition, now metav1.Time) {
+	s.Conditions = setCondition(s.Conditions, c, now)
+}

@@ -95,6 +95,19 @@ type VolumeSource struct {
 	Sysprep *Sysprep `json:"sysprep,omitempty"`
 }
 
+// Claim is the name of the claim that the volume is in, or "" if it is in none.
+func (s *VolumeSource) Claim() string {
+	switch {
+	case s.PersistentVolumeClaim != nil:
+		return s.PersistentVolumeClaim.ClaimName
+	case s.DataVolume != nil:
+		return s.DataVolume.Name
+	case s.Ephemeral != nil && s.Ephemeral.PersistentVolumeClaim != nil:
+		return s.Ephemeral.PersistentVolumeClaim.ClaimName
+	}
+	return ""
+}
+
 // ContainerDisk is a disk image in a container image: the one file in its
 // folder /disk, or the file at Path.
 type ContainerDisk struct {

@@ -53,6 +53,21 @@ func WithGracePeriod(seconds int64) Option {
 	return func(v *vmi.VirtualMachineInstance) { v.Spec.TerminationGracePeriodSeconds = &seconds }
 }
 
+// WithLabel adds a label to the machine.
+func WithLabel(key, value string) Option {
+	return func(v *vmi.VirtualMachineInstance) {
+		if v.Labels == nil {
+			v.Labels = map[string]string{}
+		}
+		v.Labels[key] = value
+	}
+}
+
+// WithPhase sets the phase of the machine's status.
+func WithPhase(p vmi.Phase) Option {
+	return func(v *vmi.VirtualMachineInstance) { v.Status.Phase = p }
+}
+
 // WithDisk adds a disk on the virtio bus and the volume behind it.
 func WithDisk(name string, source vmi.VolumeSource) Option {
 	return func(v *vmi.VirtualMachineInstance) {
@@ -77,6 +92,13 @@ func WithEmptyDisk(name, size string) Option {
 	return WithDisk(name, vmi.VolumeSource{EmptyDisk: &vmi.EmptyDisk{Capacity: resource.MustParse(size)}})
 }
 
+// WithClaim adds a disk from a claim.
+func WithClaim(name, claim string) Option {
+	return WithDisk(name, vmi.VolumeSource{PersistentVolumeClaim: &vmi.PersistentVolumeClaimVolume{
+		ClaimReference: vmi.ClaimReference{ClaimName: claim},
+	}})
+}
+
 // WithMasquerade adds an interface to the pod network, bound by masquerade,
 // that forwards the ports, or all if there is none.
 func WithMasquerade(name string, ports ...vmi.Port) Option {
@@ -88,10 +110,21 @@ func WithBridge(name string) Option {
 	return withInterface(vmi.Interface{Name: name, InterfaceBinding: vmi.InterfaceBinding{Bridge: &vmi.InterfaceBridge{}}})
 }
 
-func withInterface(i vmi.Interface) Option {
+// WithMultus adds an interface to a network of Multus, bound by a bridge.
+func WithMultus(name, network string) Option {
+	i := vmi.Interface{Name: name, InterfaceBinding: vmi.InterfaceBinding{Bridge: &vmi.InterfaceBridge{}}}
+	return WithInterface(i, vmi.NetworkSource{Multus: &vmi.MultusNetwork{NetworkName: network}})
+}
+
+// WithInterface adds an interface and the network of its name.
+func WithInterface(i vmi.Interface, source vmi.NetworkSource) Option {
 	return func(v *vmi.VirtualMachineInstance) {
 		d := &v.Spec.Domain.Devices
 		d.Interfaces = append(d.Interfaces, i)
-		v.Spec.Networks = append(v.Spec.Networks, vmi.Network{Name: i.Name, NetworkSource: vmi.NetworkSource{Pod: &vmi.PodNetwork{}}})
+		v.Spec.Networks = append(v.Spec.Networks, vmi.Network{Name: i.Name, NetworkSource: source})
 	}
+}
+
+func withInterface(i vmi.Interface) Option {
+	return WithInterface(i, vmi.NetworkSource{Pod: &vmi.PodNetwork{}})
 }

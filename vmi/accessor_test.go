@@ -1,0 +1,54 @@
+package vmi_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/podvisor/podvisor/vmi"
+)
+
+func TestTheRunStrategyIsReadFromEitherField(t *testing.T) {
+	require.Equal(t, vmi.RunStrategy(""), (&vmi.VirtualMachineSpec{}).Strategy())
+	require.Equal(t, vmi.RunAlways, (&vmi.VirtualMachineSpec{Running: new(true)}).Strategy())
+	require.Equal(t, vmi.RunHalted, (&vmi.VirtualMachineSpec{Running: new(false)}).Strategy())
+	require.Equal(t, vmi.RunOnce, (&vmi.VirtualMachineSpec{RunStrategy: new(vmi.RunOnce)}).Strategy())
+}
+
+func TestAReplicaSetWantsOneMachineUnlessItSays(t *testing.T) {
+	require.EqualValues(t, 1, (&vmi.VirtualMachineInstanceReplicaSetSpec{}).Wanted())
+	require.EqualValues(t, 0, (&vmi.VirtualMachineInstanceReplicaSetSpec{Replicas: new(int32(0))}).Wanted())
+}
+
+func TestAFeatureIsOnWhenItIsNamedAndNotDisabled(t *testing.T) {
+	var none *vmi.FeatureState
+	require.False(t, none.On())
+	require.True(t, (&vmi.FeatureState{}).On())
+	require.True(t, (&vmi.FeatureState{Enabled: new(true)}).On())
+	require.False(t, (&vmi.FeatureState{Enabled: new(false)}).On())
+}
+
+func TestAVolumeKnowsItsClaim(t *testing.T) {
+	claim := vmi.ClaimReference{ClaimName: "c"}
+	for name, s := range map[string]vmi.VolumeSource{
+		"a claim":           {PersistentVolumeClaim: &vmi.PersistentVolumeClaimVolume{ClaimReference: claim}},
+		"a data volume":     {DataVolume: &vmi.DataVolumeVolume{Name: "c"}},
+		"an ephemeral disk": {Ephemeral: &vmi.EphemeralVolume{PersistentVolumeClaim: &claim}},
+	} {
+		require.Equal(t, "c", s.Claim(), name)
+	}
+	require.Empty(t, (&vmi.VolumeSource{EmptyDisk: &vmi.EmptyDisk{}}).Claim())
+}
+
+func TestAMigrationNotesEachPhaseOnce(t *testing.T) {
+	var s vmi.VirtualMachineInstanceMigrationStatus
+	s.SetPhase(vmi.MigrationPending, monday)
+	s.SetPhase(vmi.MigrationPending, tuesday)
+	s.SetPhase(vmi.MigrationFailed, tuesday)
+	require.Equal(t, []vmi.MigrationPhaseTimestamp{
+		{Phase: vmi.MigrationPending, PhaseTransitionTimestamp: monday},
+		{Phase: vmi.MigrationFailed, PhaseTransitionTimestamp: tuesday},
+	}, s.PhaseTransitionTimestamps)
+	require.True(t, s.Phase.Final())
+	require.False(t, vmi.MigrationRunning.Final())
+}

@@ -1,0 +1,62 @@
+package vmi
+
+// GPU is a graphics processor of the node.
+type GPU struct {
+	// Name tells the device from others of the machine.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+
+	// DeviceName is the resource that the node offers the device as, for example
+	// nvidia.com/GP102GL_Tesla_P40. It must be permitted by the cluster's
+	// configuration. No node that offers it: the machine waits.
+	// +optional
+	DeviceName string `json:"deviceName,omitempty"`
+
+	// VirtualGPUOptions are settings of a mediated device.
+	// +optional
+	VirtualGPUOptions *VGPUOptions `json:"virtualGPUOptions,omitempty"`
+
+	// Tag is handed to the guest with the device's address, by cloud-init's
+	// configuration drive.
+	// +optional
+	Tag string `json:"tag,omitempty"`
+}
+
+// VGPUOptions are settings of a mediated graphics device.
+type VGPUOptions struct {
+	// Display shows what the device draws on the VNC screen.
+	// +optional
+	Display *VGPUDisplayOptions `json:"display,omitempty"`
+}
+
+// VGPUDisplayOptions says how a mediated device draws.
+type VGPUDisplayOptions struct {
+	// Enabled connects the device to the VNC screen. Default: true.
+	// +optional
+	Enabled *bool `json:"enabled,omitempty"`
+
+	// RamFB gives the guest a simple screen before its driver is there.
+	// Default: enabled, if the display is.
+	// +optional
+	RamFB *FeatureState `json:"ramFB,omitempty"`
+}
+
+// HostDevice is a device of the node.
+type HostDevice struct {
+	// Name tells the device from others of the machine.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+
+	// DeviceName is the resource that the node offers the device as. It must be
+	// permitted by the cluster's configuration. No node that offers it: the
+	// machine waits.
+	// +optional
+	DeviceName string `json:"deviceName,omitempty"`
+
+	// Tag is handed to the guest with the device's address, by cloud-init's
+	// configuration drive.
+	// +optional
+	Tag string `json:"tag,omitempty"`
+}
