@@ -1,10 +1,17 @@
 // Package vmi is the model: the kinds of the API group kubevirt.io, version v1,
 // as Go types.
 //
-// [VirtualMachineInstance] is one running virtual machine. Its JSON is that of
-// KubeVirt: names, types and list semantics are the same, so manifests and
-// clients written for KubeVirt work with it. A field that is in these types and
-// in the served schema has an effect; a field without effect is in neither.
+// [VirtualMachineInstance] is one running virtual machine; [VirtualMachine] is
+// one that lasts, [VirtualMachineInstanceReplicaSet] a number of equal ones;
+// [VirtualMachineInstanceMigration] moves one to another node, and [KubeVirt] is
+// the cluster's configuration. Their JSON is that of KubeVirt: names, types and
+// list semantics are the same, so manifests and clients written for KubeVirt work
+// with it.
+//
+// Not every field that has a type is served. A comment line that begins with
+// +podvisor:unserved= keeps a field, a value or a kind out of the schema, and so
+// out of the API server, until its effect is built; docs/fields.md lists them
+// all. Defaults and validation cover served and unserved fields alike.
 //
 // The package holds data and the functions that read it. It calls no API and
 // imports nothing else of this module; clients are in vmi/client.

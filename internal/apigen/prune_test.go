@@ -78,10 +78,10 @@ func TestARuleAboutAnUnknownFieldIsAFault(t *testing.T) {
 	m, err := readModel("testdata/sample")
 	require.NoError(t, err)
 	p := pruner{model: m}
-	s := read(t, `{x-kubernetes-validations: [{rule: "self.nmae != ''", message: m}]}`)
+	s := read(t, `{x-kubernetes-validations: [{rule: "self.nick != ''", message: m}]}`)
 	p.schema("part", s, m.types["Part"])
 	require.Len(t, p.faults, 1)
-	require.ErrorContains(t, p.faults[0], "unknown field nmae")
+	require.ErrorContains(t, p.faults[0], "unknown field nick")
 }
 
 func TestAUnionIsARuleOverItsServedMembers(t *testing.T) {
