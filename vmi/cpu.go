@@ -3,9 +3,9 @@ package vmi
 // CPU is the processor of a machine. The guest sees Sockets × Cores × Threads
 // processors.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.isolateEmulatorThread) || !self.isolateEmulatorThread || (has(self.dedicatedCpuPlacement) && self.dedicatedCpuPlacement)",message="isolateEmulatorThread needs dedicatedCpuPlacement: set dedicatedCpuPlacement to true, or leave isolateEmulatorThread out"
-// +kubebuilder:validation:XValidation:rule="!has(self.numa) || !has(self.numa.guestMappingPassthrough) || (has(self.dedicatedCpuPlacement) && self.dedicatedCpuPlacement)",message="numa.guestMappingPassthrough needs dedicatedCpuPlacement: set dedicatedCpuPlacement to true, or leave numa out"
-// +kubebuilder:validation:XValidation:rule="!has(self.maxSockets) || self.maxSockets == 0 || (has(self.sockets) ? self.sockets : 1) <= self.maxSockets",message="sockets is more than maxSockets: raise maxSockets, or ask for fewer sockets"
+// +kubebuilder:validation:XValidation:rule="!has(self.isolateEmulatorThread) || !self.isolateEmulatorThread || (has(self.dedicatedCpuPlacement) && self.dedicatedCpuPlacement)",message="isolateEmulatorThread needs dedicatedCpuPlacement: set dedicatedCpuPlacement to true, or leave isolateEmulatorThread out",fieldPath=".isolateEmulatorThread"
+// +kubebuilder:validation:XValidation:rule="!has(self.numa) || !has(self.numa.guestMappingPassthrough) || (has(self.dedicatedCpuPlacement) && self.dedicatedCpuPlacement)",message="numa.guestMappingPassthrough needs dedicatedCpuPlacement: set dedicatedCpuPlacement to true, or leave numa out",fieldPath=".numa.guestMappingPassthrough"
+// +kubebuilder:validation:XValidation:rule="!has(self.maxSockets) || self.maxSockets == 0 || (has(self.sockets) ? self.sockets : 1) <= self.maxSockets",message="sockets is more than maxSockets: raise maxSockets, or ask for fewer sockets",fieldPath=".sockets"
 type CPU struct {
 	// Cores per socket. Default: 1.
 	// +optional

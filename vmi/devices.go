@@ -2,7 +2,7 @@ package vmi
 
 // Devices are the devices of a machine.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.video) || !has(self.autoattachGraphicsDevice) || self.autoattachGraphicsDevice",message="video needs a graphics device: set autoattachGraphicsDevice to true, or leave video out"
+// +kubebuilder:validation:XValidation:rule="!has(self.video) || !has(self.autoattachGraphicsDevice) || self.autoattachGraphicsDevice",message="video needs a graphics device: set autoattachGraphicsDevice to true, or leave video out",fieldPath=".video"
 type Devices struct {
 	// Disks are the machine's disks. Each shows the volume of the same name. A
 	// disk without a volume is refused; a volume that neither a disk nor a file

@@ -69,7 +69,7 @@ type EFI struct {
 
 // KernelBoot starts a kernel from a container image.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.kernelArgs) || self.kernelArgs.size() == 0 || has(self.container)",message="kernelArgs needs a kernel to give them to: set container, or leave kernelArgs out"
+// +kubebuilder:validation:XValidation:rule="!has(self.kernelArgs) || self.kernelArgs.size() == 0 || has(self.container)",message="kernelArgs needs a kernel to give them to: set container, or leave kernelArgs out",fieldPath=".kernelArgs"
 type KernelBoot struct {
 	// KernelArgs is the kernel's command line. It needs a kernel in container.
 	// +optional

@@ -47,8 +47,8 @@ type VirtualMachineInstanceList struct {
 // Domain, what its disks and interfaces are connected to in Volumes and
 // Networks, and where it may run.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.dnsPolicy) || self.dnsPolicy != 'None' || has(self.dnsConfig)",message="dnsPolicy None needs dnsConfig with at least one name server: set dnsConfig, or choose another dnsPolicy"
-// +kubebuilder:validation:XValidation:rule="!has(self.startStrategy) || !has(self.livenessProbe)",message="startStrategy Paused excludes livenessProbe, which would end a machine that waits: leave one of them out"
+// +kubebuilder:validation:XValidation:rule="!has(self.dnsPolicy) || self.dnsPolicy != 'None' || has(self.dnsConfig)",message="dnsPolicy None needs dnsConfig with at least one name server: set dnsConfig, or choose another dnsPolicy",fieldPath=".dnsConfig"
+// +kubebuilder:validation:XValidation:rule="!has(self.startStrategy) || !has(self.livenessProbe)",message="startStrategy Paused excludes livenessProbe, which would end a machine that waits: leave one of them out",fieldPath=".startStrategy"
 type VirtualMachineInstanceSpec struct {
 	// Domain is the machine's hardware.
 	Domain DomainSpec `json:"domain"`

@@ -5,7 +5,7 @@ package vmi
 // the cluster's configuration names, or bridge.
 //
 // +podvisor:atMostOne:of=bridge;masquerade;sriov;passtBinding;binding,message="an interface has at most one binding"
-// +kubebuilder:validation:XValidation:rule="!has(self.ports) || !has(self.portRanges) || self.ports.size() == 0 || self.portRanges.size() == 0",message="ports and portRanges exclude each other: write single ports as ranges of one, or leave portRanges out"
+// +kubebuilder:validation:XValidation:rule="!has(self.ports) || !has(self.portRanges) || self.ports.size() == 0 || self.portRanges.size() == 0",message="ports and portRanges exclude each other: write single ports as ranges of one, or leave portRanges out",fieldPath=".portRanges"
 type Interface struct {
 	// Name is the name of the network that this interface is connected to. No
 	// network of that name: the machine is refused.
@@ -179,7 +179,7 @@ type Port struct {
 
 // PortRange is a range of ports of the guest.
 //
-// +kubebuilder:validation:XValidation:rule="self.start <= self.end",message="start is more than end: a range begins at start and includes end"
+// +kubebuilder:validation:XValidation:rule="self.start <= self.end",message="start is more than end: a range begins at start and includes end",fieldPath=".end"
 type PortRange struct {
 	// Protocol is TCP or UDP.
 	// +kubebuilder:validation:Enum=TCP;UDP

@@ -182,7 +182,7 @@ type EmptyDisk struct {
 
 // HostDisk is a disk image in a file of the node.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.capacity) || self.type == 'DiskOrCreate'",message="capacity is only for type DiskOrCreate: an existing disk has its size"
+// +kubebuilder:validation:XValidation:rule="!has(self.capacity) || self.type == 'DiskOrCreate'",message="capacity is only for type DiskOrCreate: an existing disk has its size",fieldPath=".capacity"
 type HostDisk struct {
 	// Path is the absolute path of the file on the node.
 	Path string `json:"path"`
