@@ -9,7 +9,7 @@ import (
 
 // AskAgain is how long a guest is given to react before it is asked once more
 // to power off: some miss a request that comes before their drivers are up.
-const AskAgain = 5 * time.Second
+const AskAgain = 2 * time.Second
 
 // Decide says what to do about a domain. The table in the package's
 // documentation shows the situations.

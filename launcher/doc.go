@@ -13,7 +13,7 @@
 //	absent     no         no                wait
 //	starting   any        yes               cancel the start
 //	starting   any        no                wait
-//	running    any        yes               ask the guest to power off, every 5 s;
+//	running    any        yes               ask the guest to power off, every 2 s;
 //	                                        after the grace period destroy the domain
 //	running    any        no                wait
 //

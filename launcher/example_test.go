@@ -17,6 +17,6 @@ func ExampleDecide() {
 	p = launcher.Decide(o)
 	fmt.Printf("%s %T\n", p.Phase, p.Actions[0])
 	// Output:
-	// Stopping launcher.RequestShutdown, again in 5s
+	// Stopping launcher.RequestShutdown, again in 2s
 	// Stopping launcher.Destroy
 }

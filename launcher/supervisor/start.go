@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -11,9 +13,9 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
 	"libvirt.org/go/libvirtxml"
 
+	"github.com/podvisor/podvisor/internal/kvm"
 	"github.com/podvisor/podvisor/launcher/control"
 	"github.com/podvisor/podvisor/launcher/domain"
 	"github.com/podvisor/podvisor/launcher/libvirt"
@@ -34,7 +36,7 @@ const (
 // before the domain is created, it is not.
 func (s *Supervisor) start(ctx context.Context, desired control.Desired) (control.State, error) {
 	host := domain.Host{
-		KVM:            hasKVM(),
+		KVM:            hasKVM(s.config.Logger),
 		AllowEmulation: s.config.AllowEmulation,
 		ConsoleLog:     s.consolePath(),
 		Interfaces:     desired.Interfaces,
@@ -182,14 +184,13 @@ func disksOf(v *vmi.VirtualMachineInstance, from map[string]domain.Disk) []contr
 	return all
 }
 
-// hasKVM says that the pod has a /dev/kvm that answers.
-func hasKVM() bool {
-	const getVersion, version = 0xAE00, 12 // KVM_GET_API_VERSION
-	f, err := os.OpenFile("/dev/kvm", os.O_RDWR, 0)
-	if err != nil {
-		return false
+// hasKVM says that the pod has a /dev/kvm and that a guest runs on it: there are
+// nodes where the device opens and no guest boots.
+func hasKVM(log *slog.Logger) bool {
+	const device = "/dev/kvm"
+	err := kvm.Probe(device)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		log.Warn("KVM is not used", "err", err)
 	}
-	defer f.Close()
-	v, err := unix.IoctlRetInt(int(f.Fd()), getVersion)
-	return err == nil && v == version
+	return err == nil
 }
