@@ -18,6 +18,7 @@ help: ## Show what can be made
 
 .PHONY: demo
 demo: ## Start a local Kubernetes, boot a machine in it and show it working
+	@echo '== Build the demo (the first time this takes a minute or two)'
 	@$(E2E) ./cmd/podvisor-demo up
 
 .PHONY: demo-down
@@ -26,6 +27,7 @@ demo-down: ## Remove the demo and its cluster
 
 .PHONY: cluster-up
 cluster-up: ## Start a local Kubernetes with two nodes (CLUSTER=name)
+	@echo '== Build the cluster program (the first time this takes a minute or two)'
 	@$(E2E) ./cmd/podvisor-cluster up --name $(CLUSTER)
 
 .PHONY: cluster-down
