@@ -189,8 +189,11 @@ func (s space) awaitGone(v *vmi.VirtualMachineInstance) {
 	s.t.Helper()
 	eventually(s.t, patient, func() error {
 		_, err := world.machines.VirtualMachineInstances(s.name).Get(s.t.Context(), v.Name, metav1.GetOptions{})
+		if err == nil {
+			return fmt.Errorf("%s is still there", v.Name)
+		}
 		if !apierrors.IsNotFound(err) {
-			return fmt.Errorf("%s is still there: %v", v.Name, err)
+			return err
 		}
 		if pods := s.pods(v); len(pods) != 0 {
 			return fmt.Errorf("pod %s is still there", pods[0].Name)

@@ -19,7 +19,7 @@ func TestAMachineBootsServesAndPowersOff(t *testing.T) {
 	s := newSpace(t)
 	s.service("web")
 	seen := s.newVisitor()
-	v := s.create(guest("web", cloudConfig(
+	s.create(guest("web", cloudConfig(
 		"hostname: web",
 		"write_files:",
 		"- path: /www/written",
@@ -27,7 +27,7 @@ func TestAMachineBootsServesAndPowersOff(t *testing.T) {
 		"runcmd:",
 		"- nslookup kubernetes.default.svc.cluster.local > /www/names 2>&1",
 	)))
-	v = s.awaitPhase("web", vmi.Running)
+	v := s.awaitPhase("web", vmi.Running)
 	require.Equal(t, corev1.ConditionTrue, v.Status.Condition(vmi.ConditionReady).Status)
 	require.Len(t, v.Status.Interfaces, 1)
 	require.Equal(t, s.pod(v).Status.PodIP, v.Status.Interfaces[0].IP)
@@ -80,8 +80,8 @@ func TestAGuestThatIgnoresThePowerButtonIsSwitchedOffAfterItsGracePeriod(t *test
 func TestAGuestThatPowersItselfOffSucceeds(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
-	v := s.create(guest("brief", cloudConfig("runcmd:", "- poweroff")))
-	v = s.awaitPhase("brief", vmi.Succeeded)
+	s.create(guest("brief", cloudConfig("runcmd:", "- poweroff")))
+	v := s.awaitPhase("brief", vmi.Succeeded)
 	eventually(t, soon, func() error { return podIn(s.pod(v), corev1.PodSucceeded) })
 	require.Contains(t, s.console(v), "powering off", "the log is there after the end")
 	s.delete("brief")
@@ -91,8 +91,8 @@ func TestAGuestThatPowersItselfOffSucceeds(t *testing.T) {
 func TestAMachineWhoseQEMUIsKilledFails(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
-	v := s.create(guest("doomed", cloudConfig("hostname: doomed")))
-	v = s.awaitPhase("doomed", vmi.Running)
+	s.create(guest("doomed", cloudConfig("hostname: doomed")))
+	v := s.awaitPhase("doomed", vmi.Running)
 	s.traces(v).kill("qemu-system")
 	v = s.awaitPhase("doomed", vmi.Failed)
 	require.NotEmpty(t, v.Status.Reason)
@@ -116,7 +116,7 @@ func TestABridgedMachineHasTheAddressOfItsPod(t *testing.T) {
 	v := guest("bridged", cloudConfig("hostname: bridged"))
 	v.Spec.Domain.Devices.Interfaces, v.Spec.Networks = nil, nil
 	vmitest.WithBridge("default")(v)
-	v = s.create(v)
+	s.create(v)
 	v = s.awaitPhase("bridged", vmi.Running)
 	ip := s.pod(v).Status.PodIP
 	require.Equal(t, ip, v.Status.Interfaces[0].IP)

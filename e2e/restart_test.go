@@ -29,8 +29,8 @@ func undisturbed(t *testing.T, component string) {
 	s := newSpace(t)
 	s.service("steady")
 	seen := s.newVisitor()
-	v := s.create(guest("steady", cloudConfig("hostname: steady")))
-	v = s.awaitPhase("steady", vmi.Running)
+	s.create(guest("steady", cloudConfig("hostname: steady")))
+	v := s.awaitPhase("steady", vmi.Running)
 	boot := seen.awaitPage("http://steady/boot-id")
 	require.NotEmpty(t, boot)
 

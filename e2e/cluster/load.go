@@ -170,16 +170,16 @@ func imageNames(r io.Reader) ([]string, error) {
 // readMemo reads what was loaded to a node: the digest of the archive by the
 // name of the image.
 func readMemo(path string) (map[string]string, error) {
-	known := map[string]string{}
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return known, nil
+		return map[string]string{}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	if err := json.Unmarshal(data, &known); err != nil {
-		return map[string]string{}, nil // half written; load again
+	var known map[string]string
+	if ok := json.Unmarshal(data, &known) == nil; !ok || known == nil {
+		known = map[string]string{} // half written; load again
 	}
 	return known, nil
 }

@@ -112,7 +112,7 @@ func (c Config) lock(ctx context.Context) (func(), error) {
 			return func() { c.unlock(f, path) }, nil
 		}
 		f.Close()
-		if err != nil && err != unix.EWOULDBLOCK && err != unix.EINTR {
+		if err != nil && !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
 			return nil, fmt.Errorf("lock %s: %w", path, err)
 		}
 		if err != nil && !told {

@@ -45,7 +45,7 @@ func (l *layerFile) MediaType() (types.MediaType, error)  { return types.DockerU
 
 // assemble makes an image of layers.
 func assemble(l List, layers []string) (v1.Image, error) {
-	img := v1.Image(empty.Image)
+	img := empty.Image
 	for _, path := range layers {
 		layer, err := openLayer(path)
 		if err != nil {

@@ -121,7 +121,7 @@ func awaitFiles(ctx context.Context, dir string, ended chan error, log string) (
 		case err := <-ended:
 			ended <- err
 			text, _ := os.ReadFile(log)
-			return nil, fmt.Errorf("libvirtd of the image ended: %v\n%s", err, text)
+			return nil, errors.Join(fmt.Errorf("libvirtd of the image ended:\n%s", text), err)
 		case <-ctx.Done():
 			text, _ := os.ReadFile(log)
 			return nil, fmt.Errorf("libvirtd of the image wrote no capabilities: %w\n%s", ctx.Err(), text)

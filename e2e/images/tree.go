@@ -85,7 +85,7 @@ func (t tree) match(pattern string) []string {
 func (t tree) readTar(r io.Reader) error {
 	for in := tar.NewReader(r); ; {
 		h, err := in.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {

@@ -46,7 +46,7 @@ func (c *children) reap() {
 			<-c.notify
 			continue
 		}
-		if err != nil || !(status.Exited() || status.Signaled()) {
+		if err != nil || !status.Exited() && !status.Signaled() {
 			continue
 		}
 		c.mu.Lock()
