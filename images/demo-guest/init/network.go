@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -177,7 +176,7 @@ func setAddress(name string, prefix netip.Prefix) error {
 			return err
 		}
 		if err := unix.IoctlIfreq(fd, set.op, req); err != nil {
-			return os.NewSyscallError("ioctl", syscall.Errno(err.(unix.Errno)))
+			return os.NewSyscallError("ioctl", err)
 		}
 	}
 	return nil

@@ -65,7 +65,7 @@ func readSeed(m *modules) (seed, error) {
 	if err := unix.Mount(device, dir, map[string]string{"isofs": "iso9660", "vfat": "vfat"}[kind], unix.MS_RDONLY, data); err != nil {
 		return seed{}, fmt.Errorf("mount %s: %w", device, err)
 	}
-	defer unix.Unmount(dir, 0)
+	defer func() { _ = unix.Unmount(dir, 0) }()
 	s, err := parseSeed(os.DirFS(dir))
 	if err == nil {
 		say("cloud-init data of instance %q on %s", s.meta.InstanceID, device)

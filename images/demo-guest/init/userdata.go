@@ -37,7 +37,7 @@ func parseUserData(b []byte) (userData, error) {
 	case strings.HasPrefix(line, "#!"):
 		return userData{Script: b}, nil
 	case line != "#cloud-config":
-		return userData{}, fmt.Errorf("begins with %q, not with #cloud-config or #!", line)
+		return userData{}, fmt.Errorf("begins with %q instead of #cloud-config or a #! line", line)
 	}
 	var u userData
 	if err := yaml.Unmarshal(b, &u); err != nil {
