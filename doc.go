@@ -29,8 +29,8 @@
 //
 // A machine becomes a pod without a cluster, and libvirt XML without libvirt:
 //
-//	p, err := pod.Render(instance, pod.Config{LauncherImage: "…"})
-//	d, err := domain.Build(instance, domain.Host{Arch: "x86_64", KVM: true})
+//	p, err := pod.Render(instance, pod.Config{Image: "…"})
+//	d, err := domain.Build(instance, domain.Host{KVM: true})
 //
 // An operator that reads and writes machines imports vmi and vmi/client and
 // gets client-go, but nothing of libvirt, netlink or the controllers.
