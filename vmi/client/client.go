@@ -1,14 +1,12 @@
 package client
 
 import (
-	"context"
 	"fmt"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/gentype"
 	"k8s.io/client-go/rest"
 
@@ -22,26 +20,15 @@ type Client struct {
 	codec runtime.ParameterCodec
 }
 
-// Instances reads and writes VirtualMachineInstances in one namespace, or lists
-// and watches them in all.
-type Instances interface {
-	Create(ctx context.Context, v *vmi.VirtualMachineInstance, opts metav1.CreateOptions) (*vmi.VirtualMachineInstance, error)
-	Update(ctx context.Context, v *vmi.VirtualMachineInstance, opts metav1.UpdateOptions) (*vmi.VirtualMachineInstance, error)
-	UpdateStatus(ctx context.Context, v *vmi.VirtualMachineInstance, opts metav1.UpdateOptions) (*vmi.VirtualMachineInstance, error)
-	Delete(ctx context.Context, name string, opts metav1.DeleteOptions) error
-	Get(ctx context.Context, name string, opts metav1.GetOptions) (*vmi.VirtualMachineInstance, error)
-	List(ctx context.Context, opts metav1.ListOptions) (*vmi.VirtualMachineInstanceList, error)
-	Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error)
-	Patch(ctx context.Context, name string, pt types.PatchType, data []byte, opts metav1.PatchOptions, subresources ...string) (*vmi.VirtualMachineInstance, error)
-}
-
 // New makes a Client that talks to the API server of cfg. The configuration is
 // copied; its content type is set to JSON, the only one that custom resources
 // speak in every version of Kubernetes.
 func New(cfg *rest.Config) (*Client, error) {
 	s := runtime.NewScheme()
-	if err := vmi.AddToScheme(s); err != nil {
-		return nil, err
+	for _, add := range []func(*runtime.Scheme) error{vmi.AddToScheme, autoscalingv1.AddToScheme} {
+		if err := add(s); err != nil {
+			return nil, err
+		}
 	}
 	cfg = rest.CopyConfig(cfg)
 	cfg.APIPath = "/apis"
@@ -59,7 +46,39 @@ func New(cfg *rest.Config) (*Client, error) {
 // VirtualMachineInstances reads and writes machines in the namespace, or in all
 // of them if it is empty.
 func (c *Client) VirtualMachineInstances(namespace string) Instances {
-	return gentype.NewClientWithList(vmi.Resource.Resource, c.rest, c.codec, namespace,
-		func() *vmi.VirtualMachineInstance { return &vmi.VirtualMachineInstance{} },
+	return at[*vmi.VirtualMachineInstance](c, vmi.Kind, vmi.Resource, namespace,
 		func() *vmi.VirtualMachineInstanceList { return &vmi.VirtualMachineInstanceList{} })
+}
+
+// VirtualMachines reads and writes VirtualMachines in the namespace, or in all
+// of them if it is empty.
+func (c *Client) VirtualMachines(namespace string) VirtualMachines {
+	return at[*vmi.VirtualMachine](c, vmi.VirtualMachineKind, vmi.VirtualMachineResource, namespace,
+		func() *vmi.VirtualMachineList { return &vmi.VirtualMachineList{} })
+}
+
+// VirtualMachineInstanceReplicaSets reads and writes replica sets in the
+// namespace, or in all of them if it is empty.
+func (c *Client) VirtualMachineInstanceReplicaSets(namespace string) ReplicaSets {
+	return replicaSets{at[*vmi.VirtualMachineInstanceReplicaSet](c, vmi.ReplicaSetKind, vmi.ReplicaSetResource, namespace,
+		func() *vmi.VirtualMachineInstanceReplicaSetList { return &vmi.VirtualMachineInstanceReplicaSetList{} }), c.codec}
+}
+
+// VirtualMachineInstanceMigrations reads and writes migrations in the
+// namespace, or in all of them if it is empty.
+func (c *Client) VirtualMachineInstanceMigrations(namespace string) Migrations {
+	return at[*vmi.VirtualMachineInstanceMigration](c, vmi.MigrationKind, vmi.MigrationResource, namespace,
+		func() *vmi.VirtualMachineInstanceMigrationList { return &vmi.VirtualMachineInstanceMigrationList{} })
+}
+
+// KubeVirts reads and writes the configuration of Podvisor in the namespace, or
+// in all of them if it is empty.
+func (c *Client) KubeVirts(namespace string) KubeVirts {
+	return at[*vmi.KubeVirt](c, vmi.KubeVirtKind, vmi.KubeVirtResource, namespace,
+		func() *vmi.KubeVirtList { return &vmi.KubeVirtList{} })
+}
+
+// at makes the client of one kind in one namespace.
+func at[T Object, L runtime.Object](c *Client, kind schema.GroupVersionKind, r schema.GroupVersionResource, namespace string, list func() L) objects[T, L] {
+	return objects[T, L]{gentype.NewClientWithList(r.Resource, c.rest, c.codec, namespace, example[T], list), kind}
 }

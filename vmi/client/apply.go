@@ -1,0 +1,108 @@
+package client
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// Configuration is the JSON that Apply sends for o: apiVersion, kind, what names
+// the object, and what is set in it. The status and what only the API server
+// writes (the creation time, the generation, the managed fields and so on) are
+// left out.
+//
+// A field is set if it is not the zero value of its type. So a pointer that is
+// not nil is set, whatever it points to: a *bool may be applied as false, and
+// &vmi.InterfaceMasquerade{} as {}. A false, 0 or "" that is no pointer, and an
+// empty list or map, cannot be told from one that nobody mentioned and is not
+// sent; to apply such a value, send JSON by Patch with types.ApplyPatchType.
+//
+// Build the object from nothing. One that was read from the API server has all
+// fields set, and the applier comes to own them all; its resourceVersion, if it
+// is set, makes the write fail with a conflict after any other.
+func Configuration[T Object](o T) ([]byte, error) { return configuration(kindOf(o), o) }
+
+func configuration[T Object](kind schema.GroupVersionKind, o T) ([]byte, error) {
+	if o == nil || o.GetName() == "" {
+		return nil, fmt.Errorf("apply a %s: it needs a name", kind.Kind)
+	}
+	raw, err := json.Marshal(o)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s %s/%s: %w", kind.Kind, o.GetNamespace(), o.GetName(), err)
+	}
+	var out map[string]any
+	if err := json.Unmarshal(raw, &out); err != nil {
+		return nil, fmt.Errorf("decode %s %s/%s: %w", kind.Kind, o.GetNamespace(), o.GetName(), err)
+	}
+	prune(reflect.ValueOf(o).Elem(), out)
+	delete(out, "status")
+	if m, ok := out["metadata"].(map[string]any); ok {
+		for _, f := range []string{"creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generateName", "generation", "managedFields", "selfLink"} {
+			delete(m, f)
+		}
+	}
+	out["apiVersion"], out["kind"] = kind.GroupVersion().String(), kind.Kind
+	return json.Marshal(out)
+}
+
+// kindOf is the kind of the object, which need not say it.
+func kindOf[T Object](o T) schema.GroupVersionKind {
+	switch any(o).(type) {
+	case *vmi.VirtualMachine:
+		return vmi.VirtualMachineKind
+	case *vmi.VirtualMachineInstanceReplicaSet:
+		return vmi.ReplicaSetKind
+	case *vmi.VirtualMachineInstanceMigration:
+		return vmi.MigrationKind
+	case *vmi.KubeVirt:
+		return vmi.KubeVirtKind
+	default:
+		return vmi.Kind
+	}
+}
+
+// prune removes from the encoding out of v what is not set in v. The encoder
+// leaves most of that out already, but not a struct that is no pointer and not
+// fields that are required.
+func prune(v reflect.Value, out any) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			prune(v.Elem(), out)
+		}
+	case reflect.Slice:
+		l, _ := out.([]any)
+		for i := range l {
+			prune(v.Index(i), l[i])
+		}
+	case reflect.Struct:
+		m, _ := out.(map[string]any)
+		for i := range v.NumField() {
+			if m != nil && v.Type().Field(i).IsExported() {
+				pruneField(v.Field(i), v.Type().Field(i), m)
+			}
+		}
+	}
+}
+
+func pruneField(v reflect.Value, f reflect.StructField, out map[string]any) {
+	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	switch _, there := out[name]; {
+	case name == "" && f.Anonymous:
+		prune(v, out)
+	case !there:
+	case v.IsZero(), isEmpty(v):
+		delete(out, name)
+	default:
+		prune(v, out[name])
+	}
+}
+
+func isEmpty(v reflect.Value) bool {
+	return (v.Kind() == reflect.Slice || v.Kind() == reflect.Map) && v.Len() == 0
+}

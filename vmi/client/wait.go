@@ -1,0 +1,167 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// WaitFor waits until done says so of the object, and returns it. It asks done
+// about the object as it is now and after each change, and with nil while there
+// is no such object, which is how to wait for a deletion. The object may change
+// twice before done sees it once.
+//
+// An error of done ends the wait. So does an answer of the API server that will
+// not change by itself, such as Forbidden; lost connections, expired watches
+// and an API server that is away do not. Then the object as it was last seen is
+// returned beside the error, or nil if there was none. Without a deadline in
+// the context, the wait has none.
+func WaitFor[T Object, L runtime.Object](ctx context.Context, o Objects[T, L], name string, done func(T) (bool, error)) (T, error) {
+	w := waiter[T, L]{objects: o, name: name, done: done}
+	pause := retries
+	for {
+		w.news = false
+		err := w.follow(ctx)
+		switch {
+		case w.met:
+			return w.now, nil
+		case errors.As(err, &stop{}):
+			return w.last, errors.Unwrap(err)
+		case w.news:
+			pause = retries
+		}
+		t := time.NewTimer(pause.Step())
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			return w.last, cause(ctx, err)
+		case <-t.C:
+		}
+	}
+}
+
+// retries are the pauses before the next list, until there is news again: 20 ms
+// and then longer, up to 5 s.
+var retries = wait.Backoff{Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 9}
+
+// waiter follows one object.
+type waiter[T Object, L runtime.Object] struct {
+	objects Objects[T, L]
+	name    string
+	done    func(T) (bool, error)
+	// now is the object as it is, and last as it last was; now is nil while there
+	// is none.
+	now, last T
+	// met says that done was true of now.
+	met bool
+	// news says that done was asked since news was last set to false.
+	news bool
+}
+
+// stop is an error that ends the wait.
+type stop struct{ error }
+
+func (s stop) Unwrap() error { return s.error }
+
+// follow lists the object and watches it from there, until the wait ends or the
+// watch does.
+func (w *waiter[T, L]) follow(ctx context.Context) error {
+	which := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, w.name).String()}
+	version, err := w.list(ctx, which)
+	if err != nil || w.met {
+		return err
+	}
+	which.ResourceVersion = version
+	i, err := w.objects.Watch(ctx, which)
+	if err != nil {
+		return hopeless(err)
+	}
+	defer i.Stop()
+	for e := range i.ResultChan() {
+		switch o, _ := e.Object.(T); e.Type {
+		case watch.Added, watch.Modified:
+			err = w.see(o)
+		case watch.Deleted:
+			err = w.see(nil)
+		case watch.Error:
+			// Most often the version is too old. A new list is the way out of all
+			// of them.
+			return apierrors.FromObject(e.Object)
+		}
+		if err != nil || w.met {
+			return err
+		}
+	}
+	return nil
+}
+
+// list sees the object as it is now and returns the version of that.
+func (w *waiter[T, L]) list(ctx context.Context, which metav1.ListOptions) (string, error) {
+	l, err := w.objects.List(ctx, which)
+	if err != nil {
+		return "", hopeless(err)
+	}
+	m, err := meta.ListAccessor(l)
+	if err != nil {
+		return "", stop{err}
+	}
+	var o T
+	err = meta.EachListItem(l, func(i runtime.Object) error {
+		o, _ = i.(T)
+		return nil
+	})
+	if err != nil {
+		return "", stop{err}
+	}
+	return m.GetResourceVersion(), w.see(o)
+}
+
+// see asks done about the object.
+func (w *waiter[T, L]) see(o T) error {
+	w.now, w.news = o, true
+	if o != nil {
+		w.last = o
+	}
+	var err error
+	if w.met, err = w.done(o); err != nil {
+		w.met = false
+		return stop{err}
+	}
+	return nil
+}
+
+// hopeless makes the error one that ends the wait if the same request will
+// always be answered so.
+func hopeless(err error) error {
+	var s apierrors.APIStatus
+	if !errors.As(err, &s) {
+		return err
+	}
+	switch code := s.Status().Code; code {
+	case http.StatusRequestTimeout, http.StatusConflict, http.StatusGone, http.StatusTooManyRequests:
+		return err
+	default:
+		if code >= 400 && code < 500 {
+			return stop{err}
+		}
+		return err
+	}
+}
+
+// cause is why the context ended, with what went wrong before.
+func cause(ctx context.Context, err error) error {
+	if err == nil || errors.Is(err, ctx.Err()) {
+		return context.Cause(ctx)
+	}
+	return fmt.Errorf("%w; before that: %w", context.Cause(ctx), err)
+}
