@@ -10,12 +10,15 @@ import (
 	"sync/atomic"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/podvisor/podvisor/handler"
 	"github.com/podvisor/podvisor/internal/reconcile"
+	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
+	"github.com/podvisor/podvisor/vmi/client/informer"
 	"github.com/podvisor/podvisor/vmi/defaults"
 )
 
@@ -42,8 +45,7 @@ type Config struct {
 type Controller struct {
 	config   Config
 	log      *slog.Logger
-	informer cache.SharedIndexInformer
-	lister   client.Lister
+	machines informer.Informer[*vmi.VirtualMachineInstance]
 	loop     *reconcile.Loop
 	synced   atomic.Bool
 
@@ -66,8 +68,7 @@ func New(c Config) (*Controller, error) {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	k := &Controller{config: c, log: c.Logger, sessions: map[string]*session{}}
-	k.informer = c.Client.Informer(client.Selection{NodeName: c.Node})
-	k.lister = client.NewLister(k.informer)
+	k.machines = informer.New(c.Client.VirtualMachineInstances(metav1.NamespaceAll), informer.Selection{NodeName: c.Node})
 	k.loop = reconcile.New(reconcile.Config{Name: "machines", Do: k.reconcile, Workers: c.Workers, Logger: c.Logger})
 	return k, nil
 }
@@ -87,15 +88,15 @@ func (c *Controller) Run(ctx context.Context) error {
 			c.loop.Add(name.String())
 		}
 	}
-	if _, err := c.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	if _, err := c.machines.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: queue, DeleteFunc: queue, UpdateFunc: func(_, o any) { queue(o) },
 	}); err != nil {
 		return fmt.Errorf("watch machines: %w", err)
 	}
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	wg.Go(func() { c.informer.RunWithContext(ctx) })
-	if !cache.WaitForCacheSync(ctx.Done(), c.informer.HasSynced) {
+	wg.Go(func() { c.machines.RunWithContext(ctx) })
+	if !cache.WaitForCacheSync(ctx.Done(), c.machines.HasSynced) {
 		return nil // ctx has ended
 	}
 	c.synced.Store(true)
@@ -114,7 +115,7 @@ func (c *Controller) reconcile(ctx context.Context, key string) (time.Duration, 
 
 func (c *Controller) observe(key string, s *session) handler.Observed {
 	o := handler.Observed{Now: time.Now()}
-	v := c.lister.Key(key)
+	v := c.machines.Key(key)
 	if s != nil {
 		v = s.newest(v)
 		o.Link = s.observe()

@@ -24,13 +24,12 @@ import (
 	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
+	"github.com/podvisor/podvisor/vmi/client/informer"
 )
 
-// Machines are the clients and the cache of virtual machine instances.
-// *client.Client is one.
+// Machines are the clients of virtual machine instances. *client.Client is one.
 type Machines interface {
 	VirtualMachineInstances(namespace string) client.Instances
-	Informer(client.Selection) cache.SharedIndexInformer
 }
 
 // Config is the configuration of a Controller.
@@ -55,9 +54,8 @@ type Config struct {
 type Controller struct {
 	cfg      Config
 	log      *slog.Logger
-	machines cache.SharedIndexInformer
+	machines informer.Informer[*vmi.VirtualMachineInstance]
 	pods     cache.SharedIndexInformer
-	lister   client.Lister
 	loop     *reconcile.Loop
 	events   record.EventRecorder
 	sink     record.EventBroadcaster
@@ -82,8 +80,7 @@ func New(c Config) (*Controller, error) {
 	if err := vmi.AddToScheme(scheme); err != nil {
 		return nil, err
 	}
-	k := &Controller{cfg: c, log: c.Logger, machines: c.Client.Informer(client.Selection{Namespace: c.Namespace})}
-	k.lister = client.NewLister(k.machines)
+	k := &Controller{cfg: c, log: c.Logger, machines: informer.New(c.Client.VirtualMachineInstances(c.Namespace), informer.Selection{})}
 	k.pods = coreinformers.NewFilteredPodInformer(c.Kube, c.Namespace, 0, cache.Indexers{},
 		func(o *metav1.ListOptions) { o.LabelSelector = vmi.AppLabel + "=" + vmi.LauncherApp })
 	k.loop = reconcile.New(reconcile.Config{Name: "instance", Do: k.reconcile, Workers: c.Workers, Logger: c.Logger})
@@ -147,7 +144,7 @@ func (k *Controller) Run(ctx context.Context) error {
 	if !cache.WaitForCacheSync(ctx.Done(), k.machines.HasSynced, k.pods.HasSynced) {
 		return nil
 	}
-	k.log.Info("watching", "machines", len(k.lister.List()))
+	k.log.Info("watching", "machines", len(k.machines.List()))
 	k.loop.Run(ctx)
 	return nil
 }
@@ -171,7 +168,7 @@ func (k *Controller) reconcile(ctx context.Context, key string) (time.Duration, 
 
 // observe reads the machine and its pod. It returns nil if there is no machine.
 func (k *Controller) observe(ctx context.Context, key string) (*instance.Observed, error) {
-	v := k.own.latest(key, k.lister.Key(key))
+	v := k.own.latest(key, k.machines.Key(key))
 	if v == nil {
 		return nil, nil
 	}

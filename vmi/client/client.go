@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
-	"k8s.io/client-go/gentype"
 	"k8s.io/client-go/rest"
 
 	"github.com/podvisor/podvisor/vmi"
@@ -61,7 +60,7 @@ func (c *Client) VirtualMachines(namespace string) VirtualMachines {
 // namespace, or in all of them if it is empty.
 func (c *Client) VirtualMachineInstanceReplicaSets(namespace string) ReplicaSets {
 	return replicaSets{at[*vmi.VirtualMachineInstanceReplicaSet](c, vmi.ReplicaSetKind, vmi.ReplicaSetResource, namespace,
-		func() *vmi.VirtualMachineInstanceReplicaSetList { return &vmi.VirtualMachineInstanceReplicaSetList{} }), c.codec}
+		func() *vmi.VirtualMachineInstanceReplicaSetList { return &vmi.VirtualMachineInstanceReplicaSetList{} })}
 }
 
 // VirtualMachineInstanceMigrations reads and writes migrations in the
@@ -80,5 +79,5 @@ func (c *Client) KubeVirts(namespace string) KubeVirts {
 
 // at makes the client of one kind in one namespace.
 func at[T Object, L runtime.Object](c *Client, kind schema.GroupVersionKind, r schema.GroupVersionResource, namespace string, list func() L) objects[T, L] {
-	return objects[T, L]{gentype.NewClientWithList(r.Resource, c.rest, c.codec, namespace, example[T], list), kind}
+	return objects[T, L]{rest: c.rest, codec: c.codec, kind: kind, resource: r.Resource, namespace: namespace, list: list}
 }

@@ -90,21 +90,6 @@ func TestAStatusThatIsThereAlreadyIsNotWritten(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestAnInformerAsksForItsSelectionOnly(t *testing.T) {
-	asked := make(chan string, 10)
-	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		asked <- r.URL.Path + "?" + r.URL.Query().Get("fieldSelector")
-		w.WriteHeader(http.StatusForbidden)
-	})
-	i := c.Informer(client.Selection{NodeName: "n1"})
-	ctx, cancel := context.WithCancel(t.Context())
-	go i.RunWithContext(ctx)
-	require.Equal(t, "/apis/kubevirt.io/v1/virtualmachineinstances?status.nodeName=n1", <-asked)
-	cancel()
-	require.Nil(t, client.NewLister(i).Get("default", "testvmi"))
-	require.Empty(t, client.NewLister(i).List())
-}
-
 func TestErrorsAreThoseOfTheAPI(t *testing.T) {
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNotFound)

@@ -2,15 +2,23 @@
 // Kubernetes API.
 //
 // [New] makes a [Client] from the configuration that every client-go program
-// has; [Client.VirtualMachineInstances] reads and writes machines in one
-// namespace, and [Client.Informer] keeps a cache of many. Both are client-go's
-// own generic machinery at our types: errors are those of
-// k8s.io/apimachinery/pkg/api/errors, caches those of k8s.io/client-go/tools/cache.
+// has; [Client.VirtualMachineInstances] and its siblings read and write the
+// objects of one kind in one namespace, all by the same methods ([Objects]).
+// Errors are those of k8s.io/apimachinery/pkg/api/errors.
+//
+// There are three ways to change an object. Update replaces it, and fails with
+// a conflict if somebody else wrote in between. Patch changes what the patch
+// names. Apply makes what is set in an object so and leaves the rest to others;
+// [Configuration] says what counts as set. [WriteStatus] is for those who write
+// the status.
+//
+// [WaitForPhase] waits for a machine, [WaitFor] for anything else. Package
+// informer keeps caches, package fake is an API server for tests.
 //
 // The package is an edge: it touches the API server and nothing else. It does
 // not decide, default or validate.
 //
-// Traps: objects from an informer's cache are shared; copy them (DeepCopy)
-// before changing them. A cache is empty until it has synced; never conclude
-// from an empty cache that something does not exist.
+// Traps: an object that Update writes must hold all that was read; a client that
+// is older than the API server drops the fields that it does not know. Use Patch
+// or Apply where both may meet.
 package client

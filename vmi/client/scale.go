@@ -5,7 +5,6 @@ import (
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/podvisor/podvisor/vmi"
 )
@@ -22,21 +21,14 @@ type ReplicaSets interface {
 
 type replicaSets struct {
 	objects[*vmi.VirtualMachineInstanceReplicaSet, *vmi.VirtualMachineInstanceReplicaSetList]
-	codec runtime.ParameterCodec
 }
 
-// GetScale reads the scale of the set.
 func (c replicaSets) GetScale(ctx context.Context, name string, opts metav1.GetOptions) (*autoscalingv1.Scale, error) {
 	s := &autoscalingv1.Scale{}
-	err := c.GetClient().Get().Namespace(c.GetNamespace()).Resource(vmi.ReplicaSetResource.Resource).Name(name).SubResource("scale").
-		VersionedParams(&opts, c.codec).Do(ctx).Into(s)
-	return s, err
+	return s, c.on(c.rest.Get(), &opts, name, "scale").Do(ctx).Into(s)
 }
 
-// UpdateScale writes the scale of the set.
 func (c replicaSets) UpdateScale(ctx context.Context, name string, s *autoscalingv1.Scale, opts metav1.UpdateOptions) (*autoscalingv1.Scale, error) {
 	out := &autoscalingv1.Scale{}
-	err := c.GetClient().Put().Namespace(c.GetNamespace()).Resource(vmi.ReplicaSetResource.Resource).Name(name).SubResource("scale").
-		VersionedParams(&opts, c.codec).Body(s).Do(ctx).Into(out)
-	return out, err
+	return out, c.on(c.rest.Put(), &opts, name, "scale").Body(s).Do(ctx).Into(out)
 }

@@ -10,8 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 )
 
 // WriteStatus makes the status of the object old what it is in changed, by one
@@ -35,25 +33,51 @@ func status[T Object](o T) any { return reflect.ValueOf(o).Elem().FieldByName("S
 
 // statusPatch is the merge patch from one status to the other.
 func statusPatch(from, to any, uid types.UID, version string) ([]byte, error) {
-	type object struct {
-		Status any `json:"status"`
-	}
-	a, err := json.Marshal(object{from})
+	a, err := encoded(from)
 	if err != nil {
 		return nil, err
 	}
-	b, err := json.Marshal(object{to})
+	b, err := encoded(to)
 	if err != nil {
 		return nil, err
 	}
-	diff, err := jsonpatch.CreateMergePatch(a, b)
+	return json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": uid, "resourceVersion": version},
+		"status":   difference(a, b),
+	})
+}
+
+// encoded is v as JSON has it.
+func encoded(v any) (map[string]any, error) {
+	raw, err := json.Marshal(v)
 	if err != nil {
 		return nil, err
 	}
-	var patch map[string]any
-	if err := json.Unmarshal(diff, &patch); err != nil {
-		return nil, err
+	out := map[string]any{}
+	return out, json.Unmarshal(raw, &out)
+}
+
+// difference is the merge patch from a to b: null is what b has not, and a list
+// is replaced as a whole.
+func difference(a, b map[string]any) map[string]any {
+	out := map[string]any{}
+	for k := range a {
+		if _, ok := b[k]; !ok {
+			out[k] = nil
+		}
 	}
-	patch["metadata"] = map[string]any{"uid": uid, "resourceVersion": version}
-	return json.Marshal(patch)
+	for k, to := range b {
+		from, ok := a[k]
+		x, isMap := from.(map[string]any)
+		y, isMapToo := to.(map[string]any)
+		switch {
+		case isMap && isMapToo:
+			if d := difference(x, y); len(d) > 0 {
+				out[k] = d
+			}
+		case !ok || !reflect.DeepEqual(from, to):
+			out[k] = to
+		}
+	}
+	return out
 }

@@ -28,7 +28,7 @@ import (
 // the context, the wait has none.
 func WaitFor[T Object, L runtime.Object](ctx context.Context, o Objects[T, L], name string, done func(T) (bool, error)) (T, error) {
 	w := waiter[T, L]{objects: o, name: name, done: done}
-	pause := retries
+	pause := retries()
 	for {
 		w.news = false
 		err := w.follow(ctx)
@@ -38,7 +38,7 @@ func WaitFor[T Object, L runtime.Object](ctx context.Context, o Objects[T, L], n
 		case errors.As(err, &stop{}):
 			return w.last, errors.Unwrap(err)
 		case w.news:
-			pause = retries
+			pause = retries()
 		}
 		t := time.NewTimer(pause.Step())
 		select {
@@ -52,7 +52,9 @@ func WaitFor[T Object, L runtime.Object](ctx context.Context, o Objects[T, L], n
 
 // retries are the pauses before the next list, until there is news again: 20 ms
 // and then longer, up to 5 s.
-var retries = wait.Backoff{Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 9}
+func retries() wait.Backoff {
+	return wait.Backoff{Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 9}
+}
 
 // waiter follows one object.
 type waiter[T Object, L runtime.Object] struct {
