@@ -1,0 +1,143 @@
+package fake
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// shown is the object as its subresource shows it.
+func (s *Server) shown(q request) (any, error) {
+	live, err := s.get(q.key)
+	if err != nil {
+		return nil, err
+	}
+	return view(q, live)
+}
+
+// view is the object as the subresource of the request shows it.
+func view(q request, o *unstructured.Unstructured) (any, error) {
+	if q.subresource != "scale" {
+		return o.Object, nil
+	}
+	var set vmi.VirtualMachineInstanceReplicaSet
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &set); err != nil {
+		return nil, err
+	}
+	return autoscalingv1.Scale{
+		TypeMeta: metav1.TypeMeta{APIVersion: autoscalingv1.SchemeGroupVersion.String(), Kind: "Scale"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: set.Namespace, Name: set.Name, UID: set.UID, ResourceVersion: set.ResourceVersion, CreationTimestamp: set.CreationTimestamp,
+		},
+		Spec:   autoscalingv1.ScaleSpec{Replicas: set.Spec.Wanted()},
+		Status: autoscalingv1.ScaleStatus{Replicas: set.Status.Replicas, Selector: set.Status.LabelSelector},
+	}, nil
+}
+
+// update replaces the object, or what its subresource shows.
+func (s *Server) update(q request) (any, error) {
+	live, err := s.get(q.key)
+	if err != nil {
+		return nil, err
+	}
+	o, err := q.object()
+	if err != nil {
+		return nil, err
+	}
+	if o.GetName() != q.name {
+		return nil, apierrors.NewBadRequest("the name of the object is not that of the request")
+	}
+	return s.write(q, live, o)
+}
+
+// patch changes what the patch names. Strategic merge patches are not for custom
+// resources.
+func (s *Server) patch(q request) (any, error) {
+	live, err := s.get(q.key)
+	if err != nil {
+		return nil, err
+	}
+	now, err := view(q, live)
+	if err != nil {
+		return nil, err
+	}
+	from, err := json.Marshal(now)
+	if err != nil {
+		return nil, err
+	}
+	to, err := patched(from, q)
+	if err != nil {
+		return nil, err
+	}
+	o := &unstructured.Unstructured{}
+	if err := o.UnmarshalJSON(to); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	return s.write(q, live, o)
+}
+
+func patched(from []byte, q request) ([]byte, error) {
+	var to []byte
+	var err error
+	switch t := types.PatchType(q.Header.Get("Content-Type")); t {
+	case types.MergePatchType:
+		to, err = jsonpatch.MergePatch(from, q.body)
+	case types.JSONPatchType:
+		var p jsonpatch.Patch
+		if p, err = jsonpatch.DecodePatch(q.body); err == nil {
+			to, err = p.Apply(from)
+		}
+	default:
+		return nil, &apierrors.StatusError{ErrStatus: metav1.Status{
+			Status: metav1.StatusFailure, Code: http.StatusUnsupportedMediaType, Reason: metav1.StatusReasonUnsupportedMediaType,
+			Message: "the body of the request was in an unknown format: " + string(t),
+		}}
+	}
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	return to, nil
+}
+
+// write makes the object what it is in changed, as the subresource shows it.
+func (s *Server) write(q request, live, changed *unstructured.Unstructured) (any, error) {
+	if q.subresource == "scale" {
+		o, err := scaled(live, changed)
+		if err != nil {
+			return nil, err
+		}
+		changed = o
+	}
+	changed, err := s.managers.update(q, live, changed)
+	if err != nil {
+		return nil, err
+	}
+	o, err := s.replace(q.key, q.subresource, live, changed, q.dryRun())
+	if err != nil {
+		return nil, err
+	}
+	return view(q, o)
+}
+
+// scaled is the set with the number of machines that the scale asks for.
+func scaled(live, scale *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	n, _, err := unstructured.NestedInt64(scale.Object, "spec", "replicas")
+	if err != nil || n < 0 {
+		return nil, apierrors.NewBadRequest("spec.replicas must be a number from 0, and is " + strconv.FormatInt(n, 10))
+	}
+	o := live.DeepCopy()
+	o.SetUID(scale.GetUID())
+	o.SetResourceVersion(scale.GetResourceVersion())
+	return o, unstructured.SetNestedField(o.Object, n, "spec", "replicas")
+}

@@ -1,0 +1,274 @@
+package fake
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// request is a request for an object, or for all if it has no name.
+type request struct {
+	*http.Request
+	key
+	subresource string
+	body        []byte
+}
+
+// parse reads a request for one of the served resources.
+func parse(r *http.Request) (request, error) {
+	notFound := &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
+		Message: "the server could not find the requested resource",
+	}}
+	rest, ok := strings.CutPrefix(r.URL.Path, "/apis/"+vmi.GroupVersion.String()+"/")
+	if !ok {
+		return request{}, notFound
+	}
+	q := request{Request: r}
+	parts := strings.Split(strings.TrimSuffix(rest, "/"), "/")
+	if len(parts) > 2 && parts[0] == "namespaces" {
+		q.namespace, parts = parts[1], parts[2:]
+	}
+	parts = append(parts, "", "")
+	q.resource, q.name, q.subresource = parts[0], parts[1], parts[2]
+	served := q.subresource == "" || q.subresource == "status" || q.subresource == "scale" && q.resource == vmi.ReplicaSetResource.Resource
+	if _, ok := kinds[q.resource]; !ok || !served || len(parts) > 5 || q.name != "" && q.namespace == "" {
+		return request{}, notFound
+	}
+	var err error
+	if q.body, err = io.ReadAll(r.Body); err != nil {
+		return request{}, apierrors.NewBadRequest(err.Error())
+	}
+	return q, nil
+}
+
+// dryRun says that nothing is to be stored.
+func (q request) dryRun() bool {
+	return slices.Contains(q.URL.Query()["dryRun"], metav1.DryRunAll)
+}
+
+// manager is who owns the fields that the request writes.
+func (q request) manager() string {
+	if m := q.URL.Query().Get("fieldManager"); m != "" {
+		return m
+	}
+	m, _, _ := strings.Cut(q.UserAgent(), "/")
+	return m
+}
+
+// object decodes the body.
+func (q request) object() (*unstructured.Unstructured, error) {
+	u := &unstructured.Unstructured{}
+	if err := u.UnmarshalJSON(q.body); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	if want := kinds[q.resource]; q.subresource != "scale" && u.GroupVersionKind() != want {
+		return nil, apierrors.NewBadRequest("the object is a " + u.GroupVersionKind().String() + " and not a " + want.String())
+	}
+	if u.GetNamespace() == "" {
+		u.SetNamespace(q.namespace)
+	}
+	if u.GetNamespace() != q.namespace {
+		return nil, apierrors.NewBadRequest("the namespace of the object is not that of the request")
+	}
+	return u, nil
+}
+
+// selector says which objects of the resource the request is for.
+func (q request) selector() (func(*unstructured.Unstructured) bool, error) {
+	l, err := labels.Parse(q.URL.Query().Get("labelSelector"))
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	f, err := fields.ParseSelector(q.URL.Query().Get("fieldSelector"))
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	for _, r := range f.Requirements() {
+		own := q.resource == vmi.Resource.Resource && (r.Field == "status.nodeName" || r.Field == "status.phase")
+		if !own && r.Field != "metadata.name" && r.Field != "metadata.namespace" {
+			return nil, apierrors.NewBadRequest("field label not supported: " + r.Field)
+		}
+	}
+	return func(o *unstructured.Unstructured) bool {
+		node, _, _ := unstructured.NestedString(o.Object, "status", "nodeName")
+		phase, _, _ := unstructured.NestedString(o.Object, "status", "phase")
+		return (q.namespace == "" || q.namespace == o.GetNamespace()) && l.Matches(labels.Set(o.GetLabels())) && f.Matches(fields.Set{
+			"metadata.name": o.GetName(), "metadata.namespace": o.GetNamespace(), "status.nodeName": node, "status.phase": phase,
+		})
+	}, nil
+}
+
+// ServeHTTP answers requests for /apis/kubevirt.io/v1.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	q, err := parse(r)
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	if watch, _ := strconv.ParseBool(r.URL.Query().Get("watch")); watch && r.Method == http.MethodGet && q.name == "" {
+		s.watch(w, q)
+		return
+	}
+	out, code, err := s.do(q)
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	respond(w, code, out)
+}
+
+// do does what the request asks for, alone.
+func (s *Server) do(q request) (any, int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	code := http.StatusOK
+	var out any
+	var err error
+	switch verb := q.Method; {
+	case verb == http.MethodGet && q.name == "":
+		out, err = s.all(q)
+	case verb == http.MethodPost && q.name == "":
+		code = http.StatusCreated
+		out, err = s.post(q)
+	case verb == http.MethodDelete && q.name == "":
+		out, err = s.deleteAll(q)
+	case verb == http.MethodGet:
+		out, err = s.shown(q)
+	case verb == http.MethodPut:
+		out, err = s.update(q)
+	case verb == http.MethodPatch && q.Header.Get("Content-Type") == string(types.ApplyPatchType):
+		out, code, err = s.apply(q)
+	case verb == http.MethodPatch:
+		out, err = s.patch(q)
+	case verb == http.MethodDelete && q.subresource == "":
+		out, err = s.deleteOne(q)
+	default:
+		err = apierrors.NewMethodNotSupported(group(q.resource), strings.ToLower(verb))
+	}
+	return out, code, err
+}
+
+// all lists the objects that are asked for.
+func (s *Server) all(q request) (any, error) {
+	ok, err := q.selector()
+	if err != nil {
+		return nil, err
+	}
+	items := []any{}
+	for _, o := range s.list(q.resource, q.namespace) {
+		if ok(o) {
+			items = append(items, o.Object)
+		}
+	}
+	k := kinds[q.resource]
+	return map[string]any{
+		"apiVersion": k.GroupVersion().String(), "kind": k.Kind + "List", "items": items,
+		"metadata": map[string]any{"resourceVersion": strconv.FormatInt(s.version, 10)},
+	}, nil
+}
+
+// post creates an object. Its status is for those who write the status.
+func (s *Server) post(q request) (any, error) {
+	o, err := q.object()
+	if err != nil {
+		return nil, err
+	}
+	if o.GetResourceVersion() != "" {
+		return nil, apierrors.NewBadRequest("resourceVersion should not be set on objects to be created")
+	}
+	return s.add(q, o)
+}
+
+// add creates the object.
+func (s *Server) add(q request, o *unstructured.Unstructured) (any, error) {
+	delete(o.Object, "status")
+	o.SetUID("")
+	o.SetGeneration(0)
+	o.SetCreationTimestamp(metav1.Time{})
+	o.SetDeletionTimestamp(nil)
+	if q.dryRun() {
+		scratch := newStore()
+		if live := s.objects[keyOf(q.resource, o)]; live != nil {
+			scratch.objects[keyOf(q.resource, o)] = live
+		}
+		err := scratch.create(q.resource, o)
+		return o.Object, err
+	}
+	err := s.create(q.resource, o)
+	return o.Object, err
+}
+
+func (s *Server) deleteOne(q request) (any, error) {
+	live, err := s.get(q.key)
+	if err != nil {
+		return nil, err
+	}
+	var opts metav1.DeleteOptions
+	if err := q.options(&opts); err != nil {
+		return nil, err
+	}
+	return metav1.Status{Status: metav1.StatusSuccess}, s.remove(q.key, live, opts)
+}
+
+func (s *Server) deleteAll(q request) (any, error) {
+	ok, err := q.selector()
+	if err != nil {
+		return nil, err
+	}
+	var opts metav1.DeleteOptions
+	if err := q.options(&opts); err != nil {
+		return nil, err
+	}
+	for _, o := range s.list(q.resource, q.namespace) {
+		if ok(o) {
+			err = errors.Join(err, s.remove(keyOf(q.resource, o), o, opts))
+		}
+	}
+	return metav1.Status{Status: metav1.StatusSuccess}, err
+}
+
+// options decodes the body of a deletion, which may be empty.
+func (q request) options(opts *metav1.DeleteOptions) error {
+	if q.dryRun() {
+		opts.DryRun = []string{metav1.DryRunAll}
+	}
+	if len(q.body) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(q.body, opts); err != nil {
+		return apierrors.NewBadRequest(err.Error())
+	}
+	return nil
+}
+
+func respond(w http.ResponseWriter, code int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	// An error means that nobody reads any more.
+	_ = json.NewEncoder(w).Encode(v)
+}
+
+// fail answers with the error as a Status.
+func fail(w http.ResponseWriter, err error) {
+	var known apierrors.APIStatus
+	if !errors.As(err, &known) {
+		known = apierrors.NewInternalError(err)
+	}
+	status := known.Status()
+	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
+	respond(w, int(status.Code), status)
+}

@@ -1,0 +1,70 @@
+package fake
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"sync"
+)
+
+// roundTrip lets the handler answer the request without a network: the body of
+// the answer is read while it is written. cancel ends the request's context.
+func roundTrip(r *http.Request, cancel context.CancelFunc, h http.Handler) (*http.Response, error) {
+	out, in := io.Pipe()
+	w := &answer{header: http.Header{}, body: in, begun: make(chan struct{})}
+	stop := context.AfterFunc(r.Context(), func() { _ = in.CloseWithError(r.Context().Err()) })
+	go func() {
+		defer cancel()
+		defer stop()
+		if r.Body == nil {
+			r.Body = http.NoBody
+		}
+		h.ServeHTTP(w, r)
+		w.WriteHeader(http.StatusOK)
+		_ = in.Close()
+		_ = r.Body.Close()
+	}()
+	select {
+	case <-w.begun:
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
+	}
+	return &http.Response{
+		Status: http.StatusText(w.code), StatusCode: w.code, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: w.header, Body: body{out, cancel}, ContentLength: -1, Request: r,
+	}, nil
+}
+
+// answer writes an answer into a pipe.
+type answer struct {
+	header http.Header
+	body   *io.PipeWriter
+	once   sync.Once
+	code   int
+	begun  chan struct{}
+}
+
+func (a *answer) Header() http.Header { return a.header }
+
+func (a *answer) WriteHeader(code int) {
+	a.once.Do(func() {
+		a.code = code
+		close(a.begun)
+	})
+}
+
+func (a *answer) Write(p []byte) (int, error) {
+	a.WriteHeader(http.StatusOK)
+	return a.body.Write(p)
+}
+
+// body is the body of an answer, whose handler ends when it is closed.
+type body struct {
+	*io.PipeReader
+	cancel context.CancelFunc
+}
+
+func (b body) Close() error {
+	b.cancel()
+	return b.PipeReader.Close()
+}
