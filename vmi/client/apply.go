@@ -100,6 +100,9 @@ func pruneField(v reflect.Value, f reflect.StructField, out map[string]any) {
 		delete(out, name)
 	default:
 		prune(v, out[name])
+		if m, ok := out[name].(map[string]any); ok && len(m) == 0 && v.Kind() == reflect.Struct {
+			delete(out, name)
+		}
 	}
 }
 

@@ -1,9 +1,7 @@
 package client_test
 
 import (
-	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -33,29 +31,6 @@ func serve(t testing.TB, handle http.HandlerFunc) *client.Client {
 func answer(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(v)
-}
-
-func Example() {
-	// In a cluster: rest.InClusterConfig(); elsewhere: clientcmd.
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		answer(w, &vmi.VirtualMachineInstanceList{Items: []vmi.VirtualMachineInstance{*vmitest.New()}})
-	}))
-	defer s.Close()
-
-	c, err := client.New(&rest.Config{Host: s.URL})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	all, err := c.VirtualMachineInstances(metav1.NamespaceAll).List(context.Background(), metav1.ListOptions{})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	for _, v := range all.Items {
-		fmt.Println(v.Namespace, v.Name)
-	}
-	// Output: default testvmi
 }
 
 func TestAStatusIsWrittenAsItsDifference(t *testing.T) {

@@ -1,0 +1,156 @@
+package client_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/client"
+	"github.com/podvisor/podvisor/vmi/client/fake"
+	"github.com/podvisor/podvisor/vmi/vmitest"
+)
+
+// connect makes a client. In a cluster, its configuration is that of
+// rest.InClusterConfig, elsewhere that of clientcmd; here it is that of a server
+// in memory that holds the objects.
+func connect(objects ...fake.Object) *client.Client {
+	c, err := client.New(fake.New(objects...).Config())
+	if err != nil {
+		panic(err)
+	}
+	return c
+}
+
+func Example() {
+	c := connect(vmitest.New(vmitest.WithName("web")), vmitest.New(vmitest.WithName("db")))
+
+	all, err := c.VirtualMachineInstances(metav1.NamespaceAll).List(context.Background(), metav1.ListOptions{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, v := range all.Items {
+		fmt.Println(v.Namespace, v.Name)
+	}
+	// Output:
+	// default db
+	// default web
+}
+
+func Example_create() {
+	machines := connect().VirtualMachineInstances("default")
+
+	v, err := machines.Create(context.Background(), &vmi.VirtualMachineInstance{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "web-"},
+		Spec: vmi.VirtualMachineInstanceSpec{
+			Domain:  vmi.DomainSpec{CPU: &vmi.CPU{Cores: 2}},
+			Volumes: []vmi.Volume{{Name: "root", VolumeSource: vmi.VolumeSource{ContainerDisk: &vmi.ContainerDisk{Image: "example/web:1"}}}},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(len(v.Name), v.Spec.Volumes[0].ContainerDisk.Image)
+	// Output: 9 example/web:1
+}
+
+func Example_watch() {
+	machines := connect(vmitest.New()).VirtualMachineInstances("default")
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+
+	// From the version of a list on, nothing is missed. A watch ends now and
+	// then; package informer goes on by itself.
+	all, err := machines.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	w, err := machines.Watch(ctx, metav1.ListOptions{ResourceVersion: all.ResourceVersion})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer w.Stop()
+	if err := machines.Delete(ctx, "testvmi", metav1.DeleteOptions{}); err != nil {
+		fmt.Println(err)
+		return
+	}
+	e := <-w.ResultChan()
+	if v, ok := e.Object.(*vmi.VirtualMachineInstance); ok {
+		fmt.Println(e.Type, v.Name)
+	}
+	// Output: DELETED testvmi
+}
+
+func Example_patch() {
+	machines := connect(vmitest.NewMachine(vmi.RunHalted)).VirtualMachines("default")
+
+	m, err := machines.Patch(context.Background(), "testvmi", types.MergePatchType,
+		[]byte(`{"spec": {"runStrategy": "Always"}}`), metav1.PatchOptions{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(m.Spec.Strategy())
+	// Output: Always
+}
+
+func Example_apply() {
+	machines := connect(vmitest.NewMachine(vmi.RunHalted, vmitest.WithClaim("root", "web"))).VirtualMachines("default")
+
+	// One more volume. Those of others stay, and so does all else.
+	wish := &vmi.VirtualMachine{
+		ObjectMeta: metav1.ObjectMeta{Name: "testvmi"},
+		Spec:       vmi.VirtualMachineSpec{Template: &vmi.VirtualMachineInstanceTemplate{}},
+	}
+	wish.Spec.Template.Spec.Volumes = []vmi.Volume{{Name: "logs", VolumeSource: vmi.VolumeSource{EmptyDisk: &vmi.EmptyDisk{}}}}
+	m, err := machines.Apply(context.Background(), wish, metav1.ApplyOptions{FieldManager: "log-operator"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, v := range m.Spec.Template.Spec.Volumes {
+		fmt.Println(v.Name)
+	}
+	// Output:
+	// root
+	// logs
+}
+
+func Example_scale() {
+	sets := connect(vmitest.NewReplicaSet(2, vmitest.WithName("web"))).VirtualMachineInstanceReplicaSets("default")
+	ctx := context.Background()
+
+	s, err := sets.GetScale(ctx, "web", metav1.GetOptions{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	s.Spec.Replicas++
+	if s, err = sets.UpdateScale(ctx, "web", s, metav1.UpdateOptions{}); err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(s.Spec.Replicas)
+	// Output: 3
+}
+
+func ExampleWaitForPhase() {
+	machines := connect(vmitest.New(vmitest.WithPhase(vmi.Running))).VirtualMachineInstances("default")
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+
+	v, err := client.WaitForPhase(ctx, machines, "testvmi", vmi.Running)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(v.Name, v.Status.Phase)
+	// Output: testvmi Running
+}

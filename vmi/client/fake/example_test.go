@@ -1,0 +1,33 @@
+package fake_test
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/client"
+	"github.com/podvisor/podvisor/vmi/client/fake"
+	"github.com/podvisor/podvisor/vmi/vmitest"
+)
+
+func Example() {
+	c, err := client.New(fake.New(vmitest.New()).Config())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	// The test plays the controller that the code under test waits for.
+	machines := c.VirtualMachineInstances("default")
+	old, err := machines.Get(context.Background(), "testvmi", metav1.GetOptions{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	running := old.DeepCopy()
+	running.Status.SetPhase(vmi.Running, metav1.Now())
+	v, err := client.WriteStatus(context.Background(), machines, old, running)
+	fmt.Println(v.Status.Phase, err)
+	// Output: Running <nil>
+}

@@ -1,0 +1,236 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/client"
+	"github.com/podvisor/podvisor/vmi/client/fake"
+	"github.com/podvisor/podvisor/vmi/vmitest"
+)
+
+// play is a server in memory and a client of it.
+func play(t *testing.T, objects ...fake.Object) (*fake.Server, *client.Client) {
+	t.Helper()
+	s := fake.New(objects...)
+	c, err := client.New(s.Config())
+	require.NoError(t, err)
+	return s, c
+}
+
+// setPhase writes the phase, as a controller does.
+func setPhase(t *testing.T, i client.Instances, name string, p vmi.Phase) {
+	t.Helper()
+	v, err := i.Get(t.Context(), name, metav1.GetOptions{})
+	require.NoError(t, err)
+	changed := v.DeepCopy()
+	changed.Status.SetPhase(p, metav1.Now())
+	_, err = client.WriteStatus(t.Context(), i, v, changed)
+	require.NoError(t, err)
+}
+
+// waiting starts the wait for the phase, lets it come to rest and returns how to
+// see its end.
+func waiting(t *testing.T, ctx context.Context, i client.Instances, phases ...vmi.Phase) func() (*vmi.VirtualMachineInstance, error) {
+	var v *vmi.VirtualMachineInstance
+	err := errors.New("the wait has not ended")
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		v, err = client.WaitForPhase(ctx, i, "testvmi", phases...)
+	}()
+	synctest.Wait()
+	return func() (*vmi.VirtualMachineInstance, error) {
+		<-done
+		return v, err
+	}
+}
+
+func TestAPhaseIsWaitedFor(t *testing.T) {
+	nothing := func(*testing.T, *fake.Server, client.Instances) {}
+	for name, tt := range map[string]struct {
+		before, during func(*testing.T, *fake.Server, client.Instances)
+	}{
+		"that comes":                {nothing, nothing},
+		"across a watch that ended": {nothing, func(_ *testing.T, s *fake.Server, _ client.Instances) { s.Disconnect() }},
+		"across a version that expired": {nothing, func(t *testing.T, s *fake.Server, i client.Instances) {
+			_, err := i.Create(t.Context(), vmitest.New(vmitest.WithName("other")), metav1.CreateOptions{})
+			require.NoError(t, err)
+			s.Expire()
+		}},
+		"of a machine that is not there yet": {
+			func(t *testing.T, _ *fake.Server, i client.Instances) {
+				require.NoError(t, i.Delete(t.Context(), "testvmi", metav1.DeleteOptions{}))
+			},
+			func(t *testing.T, _ *fake.Server, i client.Instances) {
+				_, err := i.Create(t.Context(), vmitest.New(), metav1.CreateOptions{})
+				require.NoError(t, err)
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, c := play(t, vmitest.New())
+				i := c.VirtualMachineInstances("default")
+				tt.before(t, s, i)
+				end := waiting(t, t.Context(), i, vmi.Running)
+				tt.during(t, s, i)
+				setPhase(t, i, "testvmi", vmi.Scheduling)
+				synctest.Wait()
+				setPhase(t, i, "testvmi", vmi.Running)
+				v, err := end()
+				require.NoError(t, err)
+				require.Equal(t, vmi.Running, v.Status.Phase)
+			})
+		})
+	}
+}
+
+func TestAPhaseThatIsThereIsNotWaitedFor(t *testing.T) {
+	_, c := play(t, vmitest.New(vmitest.WithPhase(vmi.Succeeded)))
+	v, err := client.WaitForPhase(t.Context(), c.VirtualMachineInstances("default"), "testvmi", vmi.Running, vmi.Succeeded)
+	require.NoError(t, err)
+	require.Equal(t, vmi.Succeeded, v.Status.Phase)
+}
+
+func TestAWaitThatCannotEndWellEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, c := play(t, vmitest.New(vmitest.WithPhase(vmi.Scheduling)))
+		i := c.VirtualMachineInstances("default")
+		end := waiting(t, t.Context(), i, vmi.Running)
+		setPhase(t, i, "testvmi", vmi.Failed)
+		v, err := end()
+		require.ErrorIs(t, err, client.ErrEnded)
+		require.EqualError(t, err, "wait for machine testvmi to be Running: the machine has ended: it was last Failed")
+		require.Equal(t, vmi.Failed, v.Status.Phase)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		_, c := play(t, vmitest.New(vmitest.WithPhase(vmi.Scheduling)))
+		i := c.VirtualMachineInstances("default")
+		end := waiting(t, t.Context(), i, vmi.Scheduled, vmi.Running)
+		require.NoError(t, i.Delete(t.Context(), "testvmi", metav1.DeleteOptions{}))
+		v, err := end()
+		require.ErrorIs(t, err, client.ErrEnded)
+		require.EqualError(t, err, "wait for machine testvmi to be Scheduled or Running: the machine has ended: it was last Scheduling, and was deleted")
+		require.Equal(t, "testvmi", v.Name)
+	})
+}
+
+func TestAWaitThatTakesTooLongSaysWhatItWaitedFor(t *testing.T) {
+	stuck := vmitest.New(vmitest.WithPhase(vmi.Scheduling))
+	stuck.Status.SetCondition(vmi.Condition{Type: vmi.ConditionPodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/3 nodes are available"}, metav1.Now())
+	for name, tt := range map[string]struct {
+		objects []fake.Object
+		want    string
+	}{
+		"a machine that no node takes": {[]fake.Object{stuck},
+			"wait for machine testvmi to be Running: context deadline exceeded: it was last Scheduling (Unschedulable: 0/3 nodes are available)"},
+		"a machine that nobody has seen": {[]fake.Object{vmitest.New()},
+			"wait for machine testvmi to be Running: context deadline exceeded: it was last in no phase yet"},
+		"no machine": {nil, "wait for machine testvmi to be Running: context deadline exceeded: it does not exist"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				_, c := play(t, tt.objects...)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				v, err := client.WaitForPhase(ctx, c.VirtualMachineInstances("default"), "testvmi", vmi.Running)
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				require.EqualError(t, err, tt.want)
+				require.Equal(t, len(tt.objects) == 0, v == nil)
+			})
+		})
+	}
+}
+
+func TestADeletionIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := vmitest.NewMachine(vmi.RunHalted)
+		m.Finalizers = []string{"example.com/a"}
+		_, c := play(t, m)
+		machines := c.VirtualMachines("default")
+		require.NoError(t, machines.Delete(t.Context(), m.Name, metav1.DeleteOptions{}))
+		go func() {
+			time.Sleep(time.Hour)
+			if m, err := machines.Get(t.Context(), m.Name, metav1.GetOptions{}); err == nil {
+				m.Finalizers = nil
+				_, _ = machines.Update(t.Context(), m, metav1.UpdateOptions{})
+			}
+		}()
+		gone, err := client.WaitFor(t.Context(), machines, m.Name, func(m *vmi.VirtualMachine) (bool, error) { return m == nil, nil })
+		require.NoError(t, err)
+		require.Nil(t, gone)
+	})
+}
+
+func TestAWaitEndsByItsOwnError(t *testing.T) {
+	_, c := play(t, vmitest.New())
+	sad := errors.New("sad")
+	v, err := client.WaitFor(t.Context(), c.VirtualMachineInstances("default"), "testvmi", func(*vmi.VirtualMachineInstance) (bool, error) { return true, sad })
+	require.Equal(t, sad, err)
+	require.NotNil(t, v)
+}
+
+// faulty fails requests before they reach the server.
+type faulty struct {
+	next  http.RoundTripper
+	fault func(*http.Request) error
+}
+
+func (f faulty) RoundTrip(r *http.Request) (*http.Response, error) {
+	if err := f.fault(r); err != nil {
+		return nil, err
+	}
+	return f.next.RoundTrip(r)
+}
+
+func TestAWaitOutlivesAnAPIServerThatIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := fake.New(vmitest.New(vmitest.WithPhase(vmi.Running))).Config()
+		var asked atomic.Int32
+		away := errors.New("connection refused")
+		begun := time.Now()
+		cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return faulty{next, func(*http.Request) error {
+				asked.Add(1)
+				if time.Since(begun) < 10*time.Minute {
+					return away
+				}
+				return nil
+			}}
+		})
+		c, err := client.New(cfg)
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err = client.WaitForPhase(ctx, c.VirtualMachineInstances("default"), "testvmi", vmi.Running)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, err, away)
+
+		v, err := client.WaitForPhase(t.Context(), c.VirtualMachineInstances("default"), "testvmi", vmi.Running)
+		require.NoError(t, err)
+		require.NotNil(t, v)
+		require.Less(t, asked.Load(), int32(200), "it asks no more often than it has to")
+	})
+}
+
+func TestAWaitEndsWhenItIsForbidden(t *testing.T) {
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusForbidden)
+		answer(w, apierrors.NewForbidden(vmi.Resource.GroupResource(), "", errors.New("no")).Status())
+	})
+	v, err := client.WaitForPhase(t.Context(), c.VirtualMachineInstances("default"), "testvmi", vmi.Running)
+	require.True(t, apierrors.IsForbidden(err), "%v", err)
+	require.Nil(t, v)
+}
