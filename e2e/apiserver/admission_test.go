@@ -12,6 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/defaults"
@@ -107,7 +109,7 @@ func TestAMachineThatNobodyCompletedIsNotCompletedLater(t *testing.T) {
 	require.NoError(t, err, "what was said before in other words")
 	again, err := w.vmis.Get(t.Context(), "vm", metav1.GetOptions{})
 	require.NoError(t, err)
-	require.Equal(t, first, again)
+	require.Equal(t, first.Spec, again.Spec)
 	_, err = w.vmis.Patch(t.Context(), "vm", types.MergePatchType, []byte(`{"spec":{"terminationGracePeriodSeconds":31}}`), metav1.PatchOptions{})
 	require.ErrorContains(t, err, "cannot be changed")
 }
@@ -236,4 +238,56 @@ func TestAnAuthorityThatIsLostIsWrittenAgain(t *testing.T) {
 	require.NoError(t, kube.MutatingWebhookConfigurations().Delete(t.Context(), w.config.Webhooks, metav1.DeleteOptions{}))
 	w.register()
 	eventually(t, w.inForce)
+}
+
+// virt-controller itself, under the names of the manifests and with its own
+// rights.
+func TestVirtControllerMayKeepItsCertificatesAndNoMore(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	cfg := rest.CopyConfig(world.config)
+	cfg.Impersonate.UserName = "system:serviceaccount:kubevirt:virt-controller"
+	kube, err := kubernetes.NewForConfig(cfg)
+	require.NoError(t, err)
+	w := &webhooks{space: s, config: serve.CertificatesConfig{Kube: kube, Namespace: "kubevirt"}}
+	eventually(t, w.certificates().Ready)
+	const name, secret = "virt-controller.kubevirt.io", "virt-controller-certificates"
+	ctx, get := t.Context(), metav1.GetOptions{}
+	stored, err := world.kube.CoreV1().Secrets("kubevirt").Get(ctx, secret, get)
+	require.NoError(t, err)
+	eventually(t, func() error {
+		m, err := world.kube.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(ctx, name, get)
+		require.NoError(t, err)
+		v, err := world.kube.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, name, get)
+		require.NoError(t, err)
+		for _, ca := range [][]byte{m.Webhooks[0].ClientConfig.CABundle, v.Webhooks[0].ClientConfig.CABundle} {
+			if !slices.Equal(ca, stored.Data["ca.crt"]) {
+				return errors.New("the authority is not written yet")
+			}
+		}
+		return nil
+	})
+	// Who installs again changes nothing of it.
+	said, err := kubectl(t, "", "apply", "--server-side", "--force-conflicts", "-k", "../../manifests")
+	require.NoError(t, err, said)
+	again, err := world.kube.CoreV1().Secrets("kubevirt").Get(ctx, secret, get)
+	require.NoError(t, err)
+	require.Equal(t, stored.Data, again.Data)
+
+	patch := []byte(`{"metadata":{"labels":{"x":"y"}}}`)
+	for what, try := range map[string]func() error{
+		"another Secret": func() error { _, err := kube.CoreV1().Secrets("kubevirt").Get(ctx, "other", get); return err },
+		"all Secrets":    func() error { _, err := kube.CoreV1().Secrets("kubevirt").List(ctx, metav1.ListOptions{}); return err },
+		"a new Secret": func() error {
+			_, err := kube.CoreV1().Secrets("kubevirt").Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "new"}}, metav1.CreateOptions{})
+			return err
+		},
+		"its Secret elsewhere": func() error { _, err := kube.CoreV1().Secrets(s.name).Get(ctx, secret, get); return err },
+		"another webhook": func() error {
+			_, err := kube.AdmissionregistrationV1().MutatingWebhookConfigurations().Patch(ctx, "other", types.MergePatchType, patch, metav1.PatchOptions{})
+			return err
+		},
+	} {
+		require.True(t, apierrors.IsForbidden(try()), what)
+	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"os"
@@ -107,7 +109,8 @@ func (w *webhooks) serve() (stop func()) {
 	l := listenInCluster(w.t)
 	w.route(l.Addr().(*net.TCPAddr).Port)
 	certificates := w.certificates()
-	s := &http.Server{Handler: w}
+	eventually(w.t, certificates.Ready)
+	s := &http.Server{Handler: w, ErrorLog: log.New(io.Discard, "", 0)}
 	s.SetKeepAlivesEnabled(!w.fresh)
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = s.Serve(tls.NewListener(l, &tls.Config{GetCertificate: certificates.Certificate})) })

@@ -92,7 +92,9 @@ func NewCertificates(c CertificatesConfig) (*Certificates, error) {
 	}}
 	k.loop = reconcile.New(reconcile.Config{Name: "certificates", Do: k.reconcile, Workers: 1, Logger: c.Logger})
 	named := func(name string) func(*metav1.ListOptions) {
-		return func(o *metav1.ListOptions) { o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String() }
+		return func(o *metav1.ListOptions) {
+			o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
+		}
 	}
 	k.secrets = coreinformers.NewFilteredSecretInformer(c.Kube, c.Namespace, 0, cache.Indexers{}, named(c.Secret))
 	k.mutating = admissioninformers.NewFilteredMutatingWebhookConfigurationInformer(c.Kube, 0, cache.Indexers{}, named(c.Webhooks))
