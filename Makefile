@@ -43,7 +43,7 @@ test: ## Install what is missing and run all tests
 	@./hack/test
 
 .PHONY: bench
-bench: ## Measure against a plain pod: start, deletion, API writes, memory
+bench: ## Measure against a plain pod: start, deletion, API writes, memory, admission
 	@$(E2E) ./cmd/podvisor-bench
 
 .PHONY: generate

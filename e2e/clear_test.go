@@ -31,22 +31,6 @@ spec:
 	require.ErrorContains(t, err, `unknown field "spec.domain.memory.geust"`)
 }
 
-func TestAMachineThatCannotBeMadeSaysEverythingThatIsWrong(t *testing.T) {
-	t.Parallel()
-	s := newSpace(t)
-	v := guest("wrong", cloudConfig("hostname: wrong"))
-	v.Spec.Domain.Memory = nil
-	v.Spec.Domain.Devices.Disks = append(v.Spec.Domain.Devices.Disks, vmi.Disk{Name: "nowhere"})
-	v = s.create(v)
-	c := s.awaitFalse(v, vmi.ConditionSynchronized)
-	require.Contains(t, c.Message, "nowhere")
-	require.Contains(t, c.Message, "memory")
-	require.Equal(t, vmi.Pending, s.get("wrong").Status.Phase)
-	require.Empty(t, s.pods(v))
-	s.delete("wrong")
-	s.awaitGone(v)
-}
-
 func TestAMissingImageIsNamedAndTheMachineStartsWhenItIsThere(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)

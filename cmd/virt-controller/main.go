@@ -10,7 +10,6 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 
@@ -18,6 +17,7 @@ import (
 	"github.com/podvisor/podvisor/scheduler/controller"
 	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/vmi/client"
+	"github.com/podvisor/podvisor/vmi/serve"
 )
 
 func main() {
@@ -34,8 +34,8 @@ func run(ctx context.Context) error {
 	image := flag.String("launcher-image", os.Getenv("LAUNCHER_IMAGE"), "image of the launcher pods (LAUNCHER_IMAGE)")
 	emulate := flag.Bool("allow-emulation", os.Getenv("ALLOW_EMULATION") == "true", "run guests without hardware virtualization (ALLOW_EMULATION)")
 	disks := flag.String("container-disks", os.Getenv("CONTAINER_DISKS"), "auto, image-volume or init-copy (CONTAINER_DISKS)")
-	namespace := flag.String("namespace", cmp.Or(os.Getenv("POD_NAMESPACE"), "kubevirt"), "namespace of the lease (POD_NAMESPACE)")
-	listen := flag.String("listen", ":8443", "address of the health and metrics endpoint")
+	namespace := flag.String("namespace", cmp.Or(os.Getenv("POD_NAMESPACE"), "kubevirt"), "namespace of the lease and the certificates (POD_NAMESPACE)")
+	listen := flag.String("listen", ":8443", "address of the webhooks, health and metrics")
 	level := flag.String("log-level", "info", "debug, info, warn or error")
 	flag.Parse()
 
@@ -45,8 +45,6 @@ func run(ctx context.Context) error {
 	}
 	klog.SetSlogLogger(log)
 	reg := ops.Registry()
-	leading := prometheus.NewGauge(prometheus.GaugeOpts{Name: "kubevirt_virt_controller_leading_status", Help: "1 if this process is the one that works."})
-	reg.MustRegister(leading)
 	cfg, err := ops.Kubernetes(*kubeconfig, "virt-controller", reg)
 	if err != nil {
 		return err
@@ -68,13 +66,15 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	go func() {
-		if err := ops.Serve(ctx, ops.Endpoint{Addr: *listen, Metrics: reg, Logger: log}); err != nil {
-			log.Error("serve health and metrics", "err", err)
-		}
-	}()
+	certificates, err := serve.NewCertificates(serve.CertificatesConfig{Kube: kube, Namespace: *namespace, Logger: log})
+	if err != nil {
+		return err
+	}
+	e := ops.Endpoint{Addr: *listen, Metrics: reg, Ready: certificates.Ready, Logger: log,
+		Handlers: serve.Admission{Logger: log}.Handlers(), Certificate: certificates.Certificate}
 	host, _ := os.Hostname()
-	lease := controller.Lease{Kube: kube, Namespace: *namespace, Name: "virt-controller", Identity: host,
-		OnChange: func(leads bool) { leading.Set(map[bool]float64{true: 1}[leads]) }}
-	return controller.Lead(ctx, lease, c.Run)
+	lease := controller.Lease{Kube: kube, Namespace: *namespace, Name: "virt-controller", Identity: host, OnChange: ops.Leading(reg)}
+	return ops.Together(ctx, certificates.Run,
+		func(ctx context.Context) error { return ops.Serve(ctx, e) },
+		func(ctx context.Context) error { return controller.Lead(ctx, lease, c.Run) })
 }

@@ -1,16 +1,20 @@
 package apiserver
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/client"
 )
 
 func TestAHandlerWritesMachinesOfItsNodeOnly(t *testing.T) {
@@ -26,6 +30,10 @@ func TestAHandlerWritesMachinesOfItsNodeOnly(t *testing.T) {
 		{"another node's handler", "n2", phase(vmi.Failed), "may not change a machine of another node"},
 		{"a handler whose token names no node", "", phase(vmi.Failed), "does not say which node"},
 		{"a handler that gives its machine away", "n1", func(s *vmi.VirtualMachineInstanceStatus) { s.NodeName = "n2" }, "may not change a machine of another node"},
+		{"a handler that lets its machine go", "n1", func(s *vmi.VirtualMachineInstanceStatus) { s.NodeName = "" }, "may not change a machine of another node"},
+		{"a handler that takes another's machine", "n2", func(s *vmi.VirtualMachineInstanceStatus) { s.NodeName = "n2" }, "may not change a machine of another node"},
+		{"a handler that points to another pod", "n1", func(s *vmi.VirtualMachineInstanceStatus) { s.ActivePods = map[types.UID]string{"x": "n1"} }, "may not change the pods of a machine"},
+		{"a handler that forgets the pod", "n1", func(s *vmi.VirtualMachineInstanceStatus) { s.ActivePods = nil }, "may not change the pods of a machine"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -35,6 +43,144 @@ func TestAHandlerWritesMachinesOfItsNodeOnly(t *testing.T) {
 		})
 	}
 	require.NoError(t, s.report(v, "n1", phase(vmi.Succeeded)))
+}
+
+func TestAHandlerTakesNoMachineThatHasNoNodeYet(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	unseen := s.create(guest("unseen"))
+	claim := func(st *vmi.VirtualMachineInstanceStatus) { st.NodeName, st.Phase = "n1", vmi.Scheduled }
+	err := s.report(unseen, "n1", claim)
+	require.True(t, apierrors.IsForbidden(err), "%v", err)
+	s.control()
+	waiting := s.awaitPhase("unseen", vmi.Scheduling)
+	err = s.report(waiting, "n1", claim)
+	require.True(t, apierrors.IsForbidden(err), "%v", err)
+}
+
+func TestAHandlerWritesNothingOfAMachineButItsStatus(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	s.control()
+	v := s.start("vm")
+	c, err := client.New(asHandler("n1"))
+	require.NoError(t, err)
+	vmis, ctx := c.VirtualMachineInstances(s.name), t.Context()
+	patch := func(data string, sub ...string) error {
+		_, err := vmis.Patch(ctx, "vm", types.MergePatchType, []byte(data), metav1.PatchOptions{}, sub...)
+		return err
+	}
+	for name, try := range map[string]func() error{
+		"the spec":            func() error { return patch(`{"spec":{"terminationGracePeriodSeconds":0}}`) },
+		"a label":             func() error { return patch(`{"metadata":{"labels":{"a":"b"}}}`) },
+		"the finalizer":       func() error { return patch(`{"metadata":{"finalizers":null}}`) },
+		"the whole object":    func() error { _, err := vmis.Update(ctx, v, metav1.UpdateOptions{}); return err },
+		"the status as whole": func() error { _, err := vmis.UpdateStatus(ctx, v, metav1.UpdateOptions{}); return err },
+		"another machine":     func() error { _, err := vmis.Create(ctx, guest("new"), metav1.CreateOptions{}); return err },
+		"its end":             func() error { return vmis.Delete(ctx, "vm", metav1.DeleteOptions{}) },
+		"another one, applied": func() error {
+			_, err := vmis.Patch(ctx, "new", types.ApplyPatchType, []byte(`{"apiVersion":"kubevirt.io/v1","kind":"VirtualMachineInstance","metadata":{"name":"new"},"spec":{"domain":{"devices":{}}}}`), metav1.PatchOptions{FieldManager: "x", Force: new(true)}, "status")
+			return err
+		},
+	} {
+		err := try()
+		require.True(t, apierrors.IsForbidden(err) || apierrors.IsNotFound(err), "%s: %v", name, err)
+	}
+	require.NoError(t, patch(`{"metadata":{"labels":{"a":"b"},"finalizers":[]},"spec":{"terminationGracePeriodSeconds":0}}`, "status"))
+	after := s.awaitPhase("vm", vmi.Running)
+	require.Equal(t, v.Labels, after.Labels)
+	require.Equal(t, v.Finalizers, after.Finalizers)
+	require.Equal(t, v.Spec, after.Spec)
+}
+
+// The other tests say who they are; this one has a token from the API server, as
+// a pod gets it.
+func TestTheTokenOfAHandlersPodNamesItsNode(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	s.control()
+	v := s.start("vm")
+	const ns, account = "kubevirt", "virt-handler"
+	with := func(bound *authenticationv1.BoundObjectReference) error {
+		r, err := world.kube.CoreV1().ServiceAccounts(ns).CreateToken(t.Context(), account, &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{BoundObjectRef: bound}}, metav1.CreateOptions{})
+		require.NoError(t, err)
+		cfg := rest.AnonymousClientConfig(world.config)
+		cfg.BearerToken = r.Status.Token
+		c, err := client.New(cfg)
+		require.NoError(t, err)
+		changed := v.DeepCopy()
+		changed.Status.Reason = "Tested"
+		_, err = client.WriteStatus(t.Context(), c.VirtualMachineInstances(s.name), v, changed)
+		return err
+	}
+	on := func(node string) error {
+		p, err := world.kube.CoreV1().Pods(ns).Create(t.Context(), &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{GenerateName: "handler-"},
+			Spec:       corev1.PodSpec{NodeName: node, ServiceAccountName: account, Containers: []corev1.Container{{Name: "c", Image: "example/c"}}},
+		}, metav1.CreateOptions{})
+		require.NoError(t, err)
+		t.Cleanup(func() {
+			_ = world.kube.CoreV1().Pods(ns).Delete(context.Background(), p.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64)})
+		})
+		return with(&authenticationv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: p.Name, UID: p.UID})
+	}
+	require.ErrorContains(t, with(nil), "does not say which node")
+	require.ErrorContains(t, on("n2"), "may not change a machine of another node")
+	require.NoError(t, on("n1"))
+}
+
+func TestOnlyPodvisorWritesTheStatus(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	with := guest("vm")
+	with.Status.Phase, with.Status.NodeName = vmi.Running, "n1"
+	v := s.create(with)
+	require.Equal(t, vmi.VirtualMachineInstanceStatus{}, v.Status)
+	changed := v.DeepCopy()
+	changed.Status.Phase = vmi.Running
+	_, err := client.WriteStatus(t.Context(), s.vmis, v, changed)
+	require.True(t, apierrors.IsForbidden(err), "%v", err)
+	require.ErrorContains(t, err, "written by Podvisor only")
+	_, err = s.vmis.UpdateStatus(t.Context(), changed, metav1.UpdateOptions{})
+	require.True(t, apierrors.IsForbidden(err), "%v", err)
+	v, err = s.vmis.Update(t.Context(), changed, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	require.Equal(t, vmi.VirtualMachineInstanceStatus{}, v.Status)
+}
+
+func TestReservedLabelsAreNotTheUsers(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	reserved := []string{vmi.CreatedByLabel, "kubevirt.io/nodeName", "kubevirt.io/migrationTargetNodeName", "kubevirt.io/migrationJobUID", vmi.SchedulableLabel, "kubevirt.io/install-strategy"}
+	for _, label := range reserved {
+		v := guest("vm")
+		v.Labels = map[string]string{label: "x"}
+		_, err := s.vmis.Create(t.Context(), v, metav1.CreateOptions{})
+		require.True(t, apierrors.IsInvalid(err), "%s: %v", label, err)
+		require.ErrorContains(t, err, label)
+	}
+	both := guest("vm")
+	both.Labels = map[string]string{reserved[0]: "x", reserved[1]: "y"}
+	_, err := s.vmis.Create(t.Context(), both, metav1.CreateOptions{})
+	require.ErrorContains(t, err, reserved[0]+", "+reserved[1], "all at once")
+
+	own := guest("vm")
+	own.Labels = map[string]string{"kubevirt.io/size": "small", "kubevirt.io/vm": "x", "app": "web"}
+	v := s.create(own)
+	label := func(vmis client.Instances, data string) error {
+		_, err := vmis.Patch(t.Context(), v.Name, types.MergePatchType, []byte(`{"metadata":{"labels":`+data+`}}`), metav1.PatchOptions{})
+		return err
+	}
+	require.NoError(t, label(s.vmis, `{"kubevirt.io/size":"large"}`))
+	require.True(t, apierrors.IsInvalid(label(s.vmis, `{"kubevirt.io/nodeName":"n1"}`)))
+	cfg := rest.CopyConfig(world.config)
+	cfg.Impersonate.UserName = "system:serviceaccount:kubevirt:virt-controller"
+	controller, err := client.New(cfg)
+	require.NoError(t, err)
+	require.NoError(t, label(controller.VirtualMachineInstances(s.name), `{"kubevirt.io/nodeName":"n1"}`))
+	require.NoError(t, label(s.vmis, `{"app":"api"}`), "a label that is there already disturbs nobody")
+	require.True(t, apierrors.IsInvalid(label(s.vmis, `{"kubevirt.io/nodeName":"n2"}`)))
+	require.True(t, apierrors.IsInvalid(label(s.vmis, `{"kubevirt.io/nodeName":null}`)))
 }
 
 func TestAHandlerMarksItsNodeOnly(t *testing.T) {
@@ -54,6 +200,9 @@ func TestAHandlerMarksItsNodeOnly(t *testing.T) {
 		{"the removal of somebody else's label", node, `{"metadata":{"labels":{"zone":null}}}`, "labels of kubevirt.io only"},
 		{"a label that only looks like ours", node, `{"metadata":{"labels":{"kubevirt.io.example.com/x":"b"}}}`, "labels of kubevirt.io only"},
 		{"the spec", node, `{"spec":{"unschedulable":true}}`, "may not change the spec"},
+		{"somebody else's annotation", node, `{"metadata":{"annotations":{"csi.volume.kubernetes.io/nodeid":"x"}}}`, "annotations of kubevirt.io only"},
+		{"an owner", node, `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"x","uid":"x"}]}}`, "owners or the finalizers"},
+		{"a finalizer", node, `{"metadata":{"finalizers":["kubevirt.io/x"]}}`, "owners or the finalizers"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

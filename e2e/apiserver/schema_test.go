@@ -17,7 +17,7 @@ func kubectl(t *testing.T, manifest string, args ...string) (string, error) {
 	t.Helper()
 	testenv.Root(t)
 	require.NoError(t, world.err)
-	c, err := cluster.Open(cluster.Config{Name: "test-apiserver"})
+	c, err := cluster.Open(cluster.Config{Name: clusterName})
 	require.NoError(t, err)
 	cmd := exec.CommandContext(t.Context(), c.Kubectl, append([]string{"--kubeconfig", c.Kubeconfig}, args...)...)
 	cmd.Stdin = strings.NewReader(manifest)

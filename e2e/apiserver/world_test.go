@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -30,6 +31,10 @@ import (
 	"github.com/podvisor/podvisor/vmi/client"
 )
 
+// clusterName is the cluster of these tests, which CLUSTER names when another
+// checkout runs them at the same time.
+var clusterName = cmp.Or(os.Getenv("CLUSTER"), "test-apiserver")
+
 // patience is how long a thing may take on a busy machine.
 const patience = 30 * time.Second
 
@@ -46,7 +51,7 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	}
 	ctx := context.Background()
-	c, err := cluster.Up(ctx, cluster.Config{Name: "test-apiserver", Extent: plan.APIServer, Out: os.Stdout})
+	c, err := cluster.Up(ctx, cluster.Config{Name: clusterName, Extent: plan.APIServer, Out: os.Stdout})
 	if err == nil {
 		err = setUp(ctx, c)
 	}
@@ -85,15 +90,18 @@ func setUp(ctx context.Context, c *cluster.Cluster) error {
 // a moment after they were applied.
 func settled(ctx context.Context) error {
 	i := world.vmis.VirtualMachineInstances("default")
+	dryRun := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 	end := time.Now().Add(patience)
 	for {
-		v := guest("probe")
-		v, err := i.Create(ctx, v, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		if err == nil && slices.Contains(v.Finalizers, vmi.Finalizer) {
+		v, err := i.Create(ctx, guest("probe"), dryRun)
+		labelled := guest("probe")
+		labelled.Labels = map[string]string{vmi.CreatedByLabel: "x"}
+		_, refusal := i.Create(ctx, labelled, dryRun)
+		if err == nil && slices.Contains(v.Finalizers, vmi.Finalizer) && apierrors.IsInvalid(refusal) {
 			return nil
 		}
 		if time.Now().After(end) {
-			return fmt.Errorf("wait for the kind and the policy that adds the finalizer: %v, %w", v, err)
+			return fmt.Errorf("wait for the kind and its policies: %v, %v, %w", v, refusal, err)
 		}
 		time.Sleep(100 * time.Millisecond)
 	}

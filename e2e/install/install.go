@@ -89,7 +89,7 @@ func (c Config) schedulable(ctx context.Context) error {
 // accepts waits until the API server takes machines. It learns a new kind for its
 // policies only every five seconds and refuses its objects until then.
 func (c Config) accepts(ctx context.Context) error {
-	const probe = `{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "metadata": {"name": "probe"}, "spec": {"domain": {"devices": {}}}}`
+	const probe = `{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "metadata": {"name": "probe"}, "spec": {"domain": {"memory": {"guest": "64Mi"}}}}`
 	return retry(ctx, 30*time.Second, func() error {
 		_, err := c.Kubectl.RunInput(ctx, strings.NewReader(probe), "create", "--dry-run=server", "-f", "-")
 		return err

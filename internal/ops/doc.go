@@ -2,8 +2,8 @@
 // metrics endpoint, and a connection to the API server whose requests are
 // counted.
 //
-// [Serve] answers /healthz, /readyz and /metrics over HTTPS with a certificate that is
-// made at start. [Kubernetes] is the configuration of an API client, and
+// [Serve] answers /healthz, /readyz and /metrics over HTTPS, and what else a
+// component serves. [Kubernetes] is the configuration of an API client, and
 // [CountRequests] the counter that it wears: an API write is a scarce thing, and
 // what is not counted grows.
 //

@@ -38,6 +38,11 @@ type Endpoint struct {
 	Ready func() error
 	// Facts are served with the health, by name. Nil: none.
 	Facts func() map[string]string
+	// Handlers answer at other paths. Nil: there are none.
+	Handlers map[string]http.Handler
+	// Certificate is the certificate to serve with, or nil while there is none:
+	// then, and if the function is nil, it is one that is made at start.
+	Certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 	// Logger takes what goes wrong in the server. Nil: nothing is logged.
 	Logger *slog.Logger
 }
@@ -50,15 +55,15 @@ func Registry() *prometheus.Registry {
 	return r
 }
 
-// Serve answers at the endpoint until ctx ends. The certificate is made anew at
-// each start and signed by itself: who asks are the kubelet and the collector of
-// metrics, which do not verify it.
+// Serve answers at the endpoint until ctx ends. Without a certificate from
+// elsewhere it makes one at each start, signed by itself: the kubelet and the
+// collector of metrics do not verify it.
 func Serve(ctx context.Context, e Endpoint) error {
 	cert, err := selfSigned(time.Now())
 	if err != nil {
 		return fmt.Errorf("make a certificate: %w", err)
 	}
-	l, err := tls.Listen("tcp", e.Addr, &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{cert}})
+	l, err := tls.Listen("tcp", e.Addr, &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{cert}, GetCertificate: e.Certificate})
 	if err != nil {
 		return fmt.Errorf("listen on %s: %w", e.Addr, err)
 	}
@@ -74,13 +79,26 @@ func serve(ctx context.Context, l net.Listener, e Endpoint) error {
 		ReadHeaderTimeout: 10 * time.Second,
 		ErrorLog:          slog.NewLogLogger(e.Logger.Handler(), slog.LevelDebug),
 	}
-	stop := context.AfterFunc(ctx, func() { _ = s.Close() })
-	defer stop()
-	if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+	done := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(done)
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastAnswers)
+		defer cancel()
+		_ = errors.Join(s.Shutdown(last), s.Close())
+	})
+	err := s.Serve(l)
+	if !stop() {
+		<-done
+	}
+	if !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve %s: %w", l.Addr(), err)
 	}
 	return nil
 }
+
+// lastAnswers is how long requests that have begun may take when the endpoint
+// ends.
+const lastAnswers = 2 * time.Second
 
 // Handler answers /healthz, /readyz and /metrics. Doubled slashes do not matter.
 func (e Endpoint) Handler() http.Handler {
@@ -89,6 +107,9 @@ func (e Endpoint) Handler() http.Handler {
 	mux.HandleFunc("/readyz", e.answer(e.Healthy, e.Ready))
 	if e.Metrics != nil {
 		mux.Handle("/metrics", promhttp.HandlerFor(e.Metrics, promhttp.HandlerOpts{}))
+	}
+	for at, h := range e.Handlers {
+		mux.Handle(at, h)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.URL.Path = path.Clean(r.URL.Path)

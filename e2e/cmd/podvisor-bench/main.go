@@ -74,6 +74,7 @@ func measure(ctx context.Context, c *cluster.Cluster, runs int) error {
 	if err != nil {
 		return err
 	}
+	cfg.QPS = -1 // what is measured is not the client's patience
 	kube, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
 		return err
@@ -98,6 +99,9 @@ func measure(ctx context.Context, c *cluster.Cluster, runs int) error {
 		},
 	}
 	if err := b.Run(ctx); err != nil {
+		return err
+	}
+	if err := b.Admission(ctx); err != nil {
 		return err
 	}
 	return kube.CoreV1().Namespaces().Delete(ctx, ns.Name, metav1.DeleteOptions{})

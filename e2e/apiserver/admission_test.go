@@ -1,0 +1,293 @@
+package apiserver
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/defaults"
+	"github.com/podvisor/podvisor/vmi/serve"
+)
+
+// sparse is a manifest that leaves out what it can, in lists too, and that writes
+// a quantity as no program would.
+func sparse(namespace string) string {
+	return `
+apiVersion: kubevirt.io/v1
+kind: VirtualMachineInstance
+metadata: {name: vm, namespace: ` + namespace + `, labels: {app: web}}
+spec:
+  domain:
+    memory: {guest: 1024Mi}
+    devices:
+      disks:
+      - {name: a}
+      - {name: b, disk: {bus: virtio}}
+      interfaces:
+      - {name: net, masquerade: {}, ports: [{port: 80}, {name: dns, port: 53, protocol: UDP}]}
+  networks: [{name: net, pod: {}}]
+  nodeSelector: {zone: a}
+  tolerations: [{key: x, operator: Exists}]
+  volumes:
+  - {name: a, containerDisk: {image: example/a}}
+  - {name: b, emptyDisk: {capacity: 1Gi}}
+  - {name: c, cloudInitNoCloud: {userData: "#cloud-config"}}
+`
+}
+
+func TestWhatIsLeftOutIsFilledInAndWhatIsWrittenStays(t *testing.T) {
+	t.Parallel()
+	w := newWebhooks(t, nil)
+	w.serve()
+	said, err := kubectl(t, sparse(w.name), "create", "-f", "-")
+	require.NoError(t, err, said)
+	said, err = kubectl(t, "", "-n", w.name, "get", "vmi", "vm", "-o", "jsonpath={.spec.domain.memory.guest} {.spec.domain.devices.disks[*].name} {.spec.domain.devices.disks[*].disk.bus} {.spec.domain.devices.interfaces[0].ports[*].protocol} {.spec.volumes[0].containerDisk.imagePullPolicy} {.metadata.finalizers}")
+	require.NoError(t, err)
+	require.Equal(t, `1024Mi a b c sata virtio sata TCP UDP Always ["`+vmi.Finalizer+`"]`, said)
+
+	v, err := w.vmis.Get(t.Context(), "vm", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Equal(t, v.Spec, defaults.Apply(v).Spec, "nothing is left out any more")
+}
+
+func TestTheSameManifestTwiceIsNoChange(t *testing.T) {
+	t.Parallel()
+	for name, args := range map[string][]string{
+		"client-side apply": {"apply", "-f", "-"},
+		"server-side apply": {"apply", "--server-side", "-f", "-"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWebhooks(t, nil)
+			stop := w.serve()
+			manifest := sparse(w.name)
+			said, err := kubectl(t, manifest, args...)
+			require.NoError(t, err, said)
+			first, err := w.vmis.Get(t.Context(), "vm", metav1.GetOptions{})
+			require.NoError(t, err)
+			unchanged := func() {
+				t.Helper()
+				said, err := kubectl(t, manifest, args...)
+				require.NoError(t, err, said)
+				again, err := w.vmis.Get(t.Context(), "vm", metav1.GetOptions{})
+				require.NoError(t, err)
+				require.Equal(t, first, again)
+			}
+			unchanged()
+			said, err = kubectl(t, manifest, append([]string{"diff"}, args[1:]...)...)
+			require.NoError(t, err, "diff finds: %s", said)
+			stop()
+			said, err = kubectl(t, manifest, args...)
+			t.Logf("while nobody completes it: %v %s", err, said)
+		})
+	}
+}
+
+func TestAMachineThatNobodyCompletedIsNotCompletedLater(t *testing.T) {
+	t.Parallel()
+	w := newWebhooks(t, nil)
+	said, err := kubectl(t, sparse(w.name), "apply", "-f", "-")
+	require.NoError(t, err, said)
+	first, err := w.vmis.Get(t.Context(), "vm", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Nil(t, first.Spec.TerminationGracePeriodSeconds)
+	w.serve()
+	said, err = kubectl(t, sparse(w.name), "apply", "-f", "-")
+	require.NoError(t, err, said)
+	_, err = w.vmis.Patch(t.Context(), "vm", types.MergePatchType, []byte(`{"spec":{"terminationGracePeriodSeconds":30,"domain":{"memory":{"guest":"1Gi"}}}}`), metav1.PatchOptions{})
+	require.NoError(t, err, "what was said before in other words")
+	again, err := w.vmis.Get(t.Context(), "vm", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Equal(t, first.Spec, again.Spec)
+	_, err = w.vmis.Patch(t.Context(), "vm", types.MergePatchType, []byte(`{"spec":{"terminationGracePeriodSeconds":31}}`), metav1.PatchOptions{})
+	require.ErrorContains(t, err, "cannot be changed")
+}
+
+func TestAllFaultsAreSaidAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWebhooks(t, nil)
+	w.serve()
+	_, err := w.vmis.Create(t.Context(), impossible("vm"), metav1.CreateOptions{})
+	require.True(t, apierrors.IsInvalid(err), "%v", err)
+	var status apierrors.APIStatus
+	require.True(t, errors.As(err, &status))
+	d := status.Status().Details
+	require.Equal(t, []string{"vm", vmi.GroupName, vmi.Kind.Kind}, []string{d.Name, d.Group, d.Kind})
+	var fields []string
+	for _, c := range d.Causes {
+		require.NotEmpty(t, c.Type)
+		require.NotEmpty(t, c.Message)
+		fields = append(fields, c.Field)
+	}
+	require.Equal(t, []string{"spec.domain.memory.guest", "spec.domain.devices.disks[1].name"}, fields)
+
+	generated := impossible("")
+	generated.GenerateName = "web-"
+	_, err = w.vmis.Create(t.Context(), generated, metav1.CreateOptions{})
+	require.ErrorContains(t, err, `"web-`)
+}
+
+func TestOnlyAChangedSpecIsReviewed(t *testing.T) {
+	t.Parallel()
+	w := newWebhooks(t, nil)
+	w.serve()
+	v := w.create(guest("vm"))
+	before := w.asked.Load()
+	_, err := w.vmis.Patch(t.Context(), "vm", types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"},"finalizers":null}}`), metav1.PatchOptions{})
+	require.NoError(t, err)
+	w.delete(v.Name)
+	require.Equal(t, before, w.asked.Load())
+}
+
+// Whatever the webhooks do, users are served.
+func TestAnOutageStopsNobody(t *testing.T) {
+	t.Parallel()
+	w := newWebhooks(t, nil)
+	w.create(guest("before-anybody-serves"))
+	stop := w.serve()
+	for name, h := range map[string]http.HandlerFunc{
+		"a-fault":    func(out http.ResponseWriter, _ *http.Request) { http.Error(out, "no", http.StatusInternalServerError) },
+		"nonsense":   func(out http.ResponseWriter, _ *http.Request) { _, _ = out.Write([]byte("{}")) },
+		"a-panic":    func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+		"no-answer":  func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
+		"no-webhook": http.NotFound,
+	} {
+		w.answer(h)
+		began := time.Now()
+		v := w.create(guest(name))
+		t.Logf("%s: created in %s", name, time.Since(began).Round(time.Millisecond))
+		require.Nil(t, v.Spec.TerminationGracePeriodSeconds)
+		require.Contains(t, v.Finalizers, vmi.Finalizer, "the policy needs nobody")
+	}
+	stop()
+	w.create(impossible("nobody-listens"))
+	w.answer(serve.Admission{})
+	w.serve()
+	w.control()
+	// What was let through is found out by who acts on it.
+	w.awaitReason("nobody-listens", vmi.ConditionSynchronized, "InvalidSpec")
+	w.awaitPhase("no-answer", vmi.Scheduling)
+}
+
+func TestCertificatesFollowEachOtherWithoutAGap(t *testing.T) {
+	t.Parallel()
+	w := newWebhooks(t, func(w *webhooks) {
+		w.config.AuthorityLife, w.config.Life, w.config.Spread = 18*time.Second, 8*time.Second, 3*time.Second
+		w.fresh = true
+	})
+	w.serve()
+	secret := func() *corev1.Secret {
+		s, err := world.kube.CoreV1().Secrets(w.name).Get(t.Context(), w.config.Secret, metav1.GetOptions{})
+		require.NoError(t, err)
+		return s
+	}
+	var authorities, certificates []string
+	note := func(list *[]string, data []byte) {
+		if !slices.Contains(*list, string(data)) {
+			*list = append(*list, string(data))
+		}
+	}
+	n := 0
+	end := time.Now().Add(2 * patience)
+	for len(authorities) < 2 || len(certificates) < 5 {
+		require.False(t, time.Now().After(end), "%d authorities and %d certificates", len(authorities), len(certificates))
+		require.NoError(t, w.inForce())
+		n += 3
+		s := secret()
+		note(&authorities, s.Data["ca.key"])
+		note(&certificates, s.Data["tls.crt"])
+	}
+	t.Logf("%d reviews with %d authorities and %d certificates", n, len(authorities), len(certificates))
+}
+
+func TestReplicasShareOneCertificate(t *testing.T) {
+	t.Parallel()
+	w := newWebhooks(t, nil)
+	a, b := w.certificates(), w.certificates()
+	eventually(t, a.Ready)
+	eventually(t, b.Ready)
+	eventually(t, func() error {
+		one, _ := a.Certificate(nil)
+		two, _ := b.Certificate(nil)
+		if !slices.Equal(one.Certificate[0], two.Certificate[0]) {
+			return errors.New("they serve with different certificates")
+		}
+		return nil
+	})
+}
+
+func TestAnAuthorityThatIsLostIsWrittenAgain(t *testing.T) {
+	t.Parallel()
+	w := newWebhooks(t, nil)
+	w.serve()
+	kube := world.kube.AdmissionregistrationV1()
+	_, err := kube.MutatingWebhookConfigurations().Patch(t.Context(), w.config.Webhooks, types.JSONPatchType, []byte(`[{"op":"remove","path":"/webhooks/0/clientConfig/caBundle"}]`), metav1.PatchOptions{})
+	require.NoError(t, err)
+	require.NoError(t, kube.ValidatingWebhookConfigurations().Delete(t.Context(), w.config.Webhooks, metav1.DeleteOptions{}))
+	require.NoError(t, kube.MutatingWebhookConfigurations().Delete(t.Context(), w.config.Webhooks, metav1.DeleteOptions{}))
+	w.register()
+	eventually(t, w.inForce)
+}
+
+// virt-controller itself, under the names of the manifests and with its own
+// rights.
+func TestVirtControllerMayKeepItsCertificatesAndNoMore(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	cfg := rest.CopyConfig(world.config)
+	cfg.Impersonate.UserName = "system:serviceaccount:kubevirt:virt-controller"
+	kube, err := kubernetes.NewForConfig(cfg)
+	require.NoError(t, err)
+	w := &webhooks{space: s, config: serve.CertificatesConfig{Kube: kube, Namespace: "kubevirt"}}
+	eventually(t, w.certificates().Ready)
+	const name, secret = "virt-controller.kubevirt.io", "virt-controller-certificates"
+	ctx, get := t.Context(), metav1.GetOptions{}
+	stored, err := world.kube.CoreV1().Secrets("kubevirt").Get(ctx, secret, get)
+	require.NoError(t, err)
+	eventually(t, func() error {
+		m, err := world.kube.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(ctx, name, get)
+		require.NoError(t, err)
+		v, err := world.kube.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, name, get)
+		require.NoError(t, err)
+		for _, ca := range [][]byte{m.Webhooks[0].ClientConfig.CABundle, v.Webhooks[0].ClientConfig.CABundle} {
+			if !slices.Equal(ca, stored.Data["ca.crt"]) {
+				return errors.New("the authority is not written yet")
+			}
+		}
+		return nil
+	})
+	// Who installs again changes nothing of it.
+	said, err := kubectl(t, "", "apply", "--server-side", "--force-conflicts", "-k", "../../manifests")
+	require.NoError(t, err, said)
+	again, err := world.kube.CoreV1().Secrets("kubevirt").Get(ctx, secret, get)
+	require.NoError(t, err)
+	require.Equal(t, stored.Data, again.Data)
+
+	patch := []byte(`{"metadata":{"labels":{"x":"y"}}}`)
+	for what, try := range map[string]func() error{
+		"another Secret": func() error { _, err := kube.CoreV1().Secrets("kubevirt").Get(ctx, "other", get); return err },
+		"all Secrets":    func() error { _, err := kube.CoreV1().Secrets("kubevirt").List(ctx, metav1.ListOptions{}); return err },
+		"a new Secret": func() error {
+			_, err := kube.CoreV1().Secrets("kubevirt").Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "new"}}, metav1.CreateOptions{})
+			return err
+		},
+		"its Secret elsewhere": func() error { _, err := kube.CoreV1().Secrets(s.name).Get(ctx, secret, get); return err },
+		"another webhook": func() error {
+			_, err := kube.AdmissionregistrationV1().MutatingWebhookConfigurations().Patch(ctx, "other", types.MergePatchType, patch, metav1.PatchOptions{})
+			return err
+		},
+	} {
+		require.True(t, apierrors.IsForbidden(try()), what)
+	}
+}

@@ -1,0 +1,214 @@
+package apiserver
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/podvisor/podvisor/e2e/cluster"
+	"github.com/podvisor/podvisor/e2e/cluster/plan"
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/serve"
+)
+
+// webhooks are the webhooks of the manifests, for the machines of one namespace
+// and served by the test.
+type webhooks struct {
+	space
+	config serve.CertificatesConfig
+	// handler answers; a test may put another in its place.
+	handler atomic.Pointer[http.Handler]
+	// asked is how many reviews came.
+	asked atomic.Int64
+	// fresh makes each review use a new connection.
+	fresh bool
+}
+
+// newWebhooks registers the webhooks and makes all that they need. Nobody serves
+// them yet.
+func newWebhooks(t *testing.T, change func(*webhooks)) *webhooks {
+	t.Helper()
+	w := &webhooks{space: newSpace(t)}
+	w.config = serve.CertificatesConfig{Kube: world.kube, Namespace: w.name, Service: "webhooks", Secret: "certificates", Webhooks: w.name + ".example.com"}
+	w.answer(serve.Admission{})
+	if change != nil {
+		change(w)
+	}
+	_, err := world.kube.CoreV1().Secrets(w.name).Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: w.config.Secret}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	w.register()
+	return w
+}
+
+func (w *webhooks) answer(h http.Handler) { w.handler.Store(&h) }
+
+func (w *webhooks) ServeHTTP(out http.ResponseWriter, r *http.Request) {
+	w.asked.Add(1)
+	(*w.handler.Load()).ServeHTTP(out, r)
+}
+
+// register creates the configurations of the manifests under other names, for
+// this namespace only.
+func (w *webhooks) register() {
+	w.t.Helper()
+	data, err := os.ReadFile("../../manifests/webhooks.yaml")
+	require.NoError(w.t, err)
+	only := &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": w.name}}
+	kube := world.kube.AdmissionregistrationV1()
+	var mutating admissionregistrationv1.MutatingWebhookConfiguration
+	var validating admissionregistrationv1.ValidatingWebhookConfiguration
+	for doc := range strings.SplitSeq(string(data), "\n---\n") {
+		switch {
+		case strings.Contains(doc, "kind: MutatingWebhookConfiguration"):
+			require.NoError(w.t, yaml.UnmarshalStrict([]byte(doc), &mutating))
+		case strings.Contains(doc, "kind: ValidatingWebhookConfiguration"):
+			require.NoError(w.t, yaml.UnmarshalStrict([]byte(doc), &validating))
+		}
+	}
+	mutating.Name, validating.Name = w.config.Webhooks, w.config.Webhooks
+	for i := range mutating.Webhooks {
+		mutating.Webhooks[i].NamespaceSelector = only
+		mutating.Webhooks[i].ClientConfig.Service.Namespace, mutating.Webhooks[i].ClientConfig.Service.Name = w.name, w.config.Service
+	}
+	for i := range validating.Webhooks {
+		validating.Webhooks[i].NamespaceSelector = only
+		validating.Webhooks[i].ClientConfig.Service.Namespace, validating.Webhooks[i].ClientConfig.Service.Name = w.name, w.config.Service
+	}
+	_, err = kube.MutatingWebhookConfigurations().Create(w.t.Context(), &mutating, metav1.CreateOptions{})
+	require.NoError(w.t, err)
+	_, err = kube.ValidatingWebhookConfigurations().Create(w.t.Context(), &validating, metav1.CreateOptions{})
+	require.NoError(w.t, err)
+	w.t.Cleanup(func() {
+		_ = kube.MutatingWebhookConfigurations().Delete(context.Background(), mutating.Name, metav1.DeleteOptions{})
+		_ = kube.ValidatingWebhookConfigurations().Delete(context.Background(), validating.Name, metav1.DeleteOptions{})
+	})
+}
+
+// serve answers until the test ends or stop is called, and returns when the
+// webhooks are in force.
+func (w *webhooks) serve() (stop func()) {
+	w.t.Helper()
+	l := listenInCluster(w.t)
+	w.route(l.Addr().(*net.TCPAddr).Port)
+	certificates := w.certificates()
+	eventually(w.t, certificates.Ready)
+	s := &http.Server{Handler: w, ErrorLog: log.New(io.Discard, "", 0)}
+	s.SetKeepAlivesEnabled(!w.fresh)
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = s.Serve(tls.NewListener(l, &tls.Config{GetCertificate: certificates.Certificate})) })
+	stop = func() { _ = s.Close(); wg.Wait() }
+	w.t.Cleanup(stop)
+	eventually(w.t, w.inForce)
+	return stop
+}
+
+// certificates runs Certificates until the test ends.
+func (w *webhooks) certificates() *serve.Certificates {
+	w.t.Helper()
+	c, err := serve.NewCertificates(w.config)
+	require.NoError(w.t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = c.Run(ctx) })
+	w.t.Cleanup(func() { cancel(); wg.Wait() })
+	return c
+}
+
+// inForce says why machines are not completed or not validated, if so.
+func (w *webhooks) inForce() error {
+	dryRun := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
+	v, err := w.vmis.Create(w.t.Context(), guest("probe"), dryRun)
+	if err != nil {
+		return err
+	}
+	if v.Spec.TerminationGracePeriodSeconds == nil {
+		return fmt.Errorf("the machine was not completed")
+	}
+	if _, err := w.vmis.Create(w.t.Context(), impossible("probe"), dryRun); err == nil {
+		return fmt.Errorf("the machine was not validated")
+	}
+	return nil
+}
+
+// impossible is a machine that passes the schema and cannot work.
+func impossible(name string) *vmi.VirtualMachineInstance {
+	bad := guest(name)
+	bad.Spec.Domain.Memory = nil
+	bad.Spec.Domain.Devices.Disks = append(bad.Spec.Domain.Devices.Disks, vmi.Disk{Name: "nowhere"})
+	return bad
+}
+
+// route makes or changes the Service so that it leads to the port.
+func (w *webhooks) route(port int) {
+	w.t.Helper()
+	const name = "https"
+	services, slices := world.kube.CoreV1().Services(w.name), world.kube.DiscoveryV1().EndpointSlices(w.name)
+	_ = services.Delete(w.t.Context(), w.config.Service, metav1.DeleteOptions{})
+	_ = slices.Delete(w.t.Context(), w.config.Service, metav1.DeleteOptions{})
+	_, err := services.Create(w.t.Context(), &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: w.config.Service},
+		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: name, Port: 443}}},
+	}, metav1.CreateOptions{})
+	require.NoError(w.t, err)
+	_, err = slices.Create(w.t.Context(), &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Name: w.config.Service, Labels: map[string]string{discoveryv1.LabelServiceName: w.config.Service}},
+		AddressType: discoveryv1.AddressTypeIPv4,
+		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{plan.ControlPlane.Addr().String()}}},
+		Ports:       []discoveryv1.EndpointPort{{Name: new(name), Port: new(int32(port))}},
+	}, metav1.CreateOptions{})
+	require.NoError(w.t, err)
+}
+
+// listenInCluster listens where the API server is, which has a network namespace
+// of its own.
+func listenInCluster(t *testing.T) net.Listener {
+	t.Helper()
+	c, err := cluster.Open(cluster.Config{Name: clusterName})
+	require.NoError(t, err)
+	pid, err := c.Node("cp").PID()
+	require.NoError(t, err)
+	type result struct {
+		l   net.Listener
+		err error
+	}
+	done := make(chan result)
+	go func() {
+		// The thread stays in the namespace, and ends with this function.
+		runtime.LockOSThread()
+		l, err := listenIn(fmt.Sprintf("/proc/%d/ns/net", pid))
+		done <- result{l, err}
+	}()
+	r := <-done
+	require.NoError(t, r.err)
+	return r.l
+}
+
+func listenIn(namespace string) (net.Listener, error) {
+	f, err := os.Open(namespace)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	if err := unix.Setns(int(f.Fd()), unix.CLONE_NEWNET); err != nil {
+		return nil, err
+	}
+	return net.Listen("tcp", net.JoinHostPort(plan.ControlPlane.Addr().String(), "0"))
+}

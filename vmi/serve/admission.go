@@ -1,0 +1,173 @@
+package serve
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"reflect"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// The paths of the webhooks.
+const (
+	// DefaultsPath is the mutating webhook.
+	DefaultsPath = "/admission/defaults"
+	// ValidationPath is the validating webhook.
+	ValidationPath = "/admission/validation"
+)
+
+// maxReview is the size of the largest review that is read: the object before
+// and after, each of which the API server limits to 3 MiB, and room for the rest.
+const maxReview = 8 << 20
+
+// Admission answers admission reviews at [DefaultsPath] and [ValidationPath]. The
+// zero value is ready to use.
+type Admission struct {
+	// Logger takes a line for each object that is refused or cannot be read. Nil:
+	// nothing is logged.
+	Logger *slog.Logger
+}
+
+// webhook is what is answered at one path.
+type webhook struct {
+	// answer is what is said of a request for an object of the kind.
+	answer func(kind, *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error)
+	// unreadable is what is said of an object that cannot be read.
+	unreadable func(*admissionv1.AdmissionRequest, error) *admissionv1.AdmissionResponse
+}
+
+// webhooks are by path. An object that cannot be completed is let through: the
+// schema, which is asked next, says better what is wrong with it. What passes the
+// schema and still cannot be read must not be stored: every reader would fail.
+var webhooks = map[string]webhook{
+	DefaultsPath: {complete, func(*admissionv1.AdmissionRequest, error) *admissionv1.AdmissionResponse { return allowed() }},
+	ValidationPath: {check, func(req *admissionv1.AdmissionRequest, err error) *admissionv1.AdmissionResponse {
+		return refused(apierrors.NewBadRequest(fmt.Sprintf("%s %s cannot be read: %v", req.Kind.Kind, nameOf(req), err)))
+	}},
+}
+
+// ServeHTTP answers one review.
+func (a Admission) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	hook, ok := webhooks[r.URL.Path]
+	if !ok {
+		http.NotFound(w, r)
+		return
+	}
+	var review admissionv1.AdmissionReview
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxReview)).Decode(&review); err != nil {
+		http.Error(w, fmt.Sprintf("read the review: %v", err), http.StatusBadRequest)
+		return
+	}
+	req := review.Request
+	if req == nil {
+		http.Error(w, "the review has no request", http.StatusBadRequest)
+		return
+	}
+	review.Response, review.Request = a.respond(hook, req), nil
+	review.Response.UID = req.UID
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(review)
+}
+
+func (a Admission) respond(hook webhook, req *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+	k, ok := kinds[schema.GroupKind{Group: req.Kind.Group, Kind: req.Kind.Kind}]
+	if !ok {
+		return allowed()
+	}
+	response, err := hook.answer(k, req)
+	if err != nil {
+		response = hook.unreadable(req, err)
+	}
+	if !response.Allowed && a.Logger != nil {
+		a.Logger.Debug("refused", "kind", req.Kind.Kind, "object", req.Namespace+"/"+nameOf(req), "user", req.UserInfo.Username, "why", response.Result.Message)
+	}
+	return response
+}
+
+func allowed() *admissionv1.AdmissionResponse { return &admissionv1.AdmissionResponse{Allowed: true} }
+
+func refused(err *apierrors.StatusError) *admissionv1.AdmissionResponse {
+	return &admissionv1.AdmissionResponse{Result: &err.ErrStatus}
+}
+
+// complete answers with a patch.
+func complete(k kind, req *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
+	done, err := k.complete(req.Object.Raw, req.OldObject.Raw)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := tree(req.Object.Raw)
+	if err != nil {
+		return nil, err
+	}
+	changes := difference(raw, done)
+	if len(changes) == 0 {
+		return allowed(), nil
+	}
+	patch, err := json.Marshal(changes)
+	if err != nil {
+		return nil, err
+	}
+	kind := admissionv1.PatchTypeJSONPatch
+	return &admissionv1.AdmissionResponse{Allowed: true, Patch: patch, PatchType: &kind}, nil
+}
+
+// operation is one of a JSON patch.
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value"`
+}
+
+// difference is the patch that makes the second object of the first. It replaces
+// the spec and each part of the metadata as a whole; nothing else changes.
+func difference(from, to map[string]any) []operation {
+	var out []operation
+	if !reflect.DeepEqual(from["spec"], to["spec"]) {
+		out = append(out, operation{"add", "/spec", to["spec"]})
+	}
+	was, _ := from["metadata"].(map[string]any)
+	is, _ := to["metadata"].(map[string]any)
+	for _, part := range []string{"annotations", "finalizers", "labels"} {
+		if !reflect.DeepEqual(was[part], is[part]) {
+			out = append(out, operation{"add", "/metadata/" + part, is[part]})
+		}
+	}
+	return out
+}
+
+// check answers with all that is wrong, in the form that the API server gives
+// to the faults of its own kinds.
+func check(k kind, req *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
+	faults, err := k.check(req.Object.Raw, req.OldObject.Raw)
+	if err != nil {
+		return nil, err
+	}
+	if len(faults) == 0 {
+		return allowed(), nil
+	}
+	return refused(apierrors.NewInvalid(schema.GroupKind{Group: req.Kind.Group, Kind: req.Kind.Kind}, nameOf(req), faults)), nil
+}
+
+// nameOf is the object's name, or what its name will begin with.
+func nameOf(req *admissionv1.AdmissionRequest) string {
+	if req.Name != "" {
+		return req.Name
+	}
+	var o metav1.PartialObjectMetadata
+	if json.Unmarshal(req.Object.Raw, &o) != nil {
+		return ""
+	}
+	return cmp.Or(o.Name, o.GenerateName)
+}
+
+// Handlers are the webhooks by their paths.
+func (a Admission) Handlers() map[string]http.Handler {
+	return map[string]http.Handler{DefaultsPath: a, ValidationPath: a}
+}

@@ -1,0 +1,232 @@
+package serve
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/defaults"
+)
+
+// machine is a machine with this spec, as a user writes it.
+func machine(spec string) string {
+	return `{"apiVersion":"kubevirt.io/v1","kind":"VirtualMachineInstance","metadata":{"name":"vm","namespace":"ns"},"spec":` + spec + `}`
+}
+
+// ask sends a review of the object, and of the one before if there was one.
+func ask(t testing.TB, path, object, before string) *admissionv1.AdmissionResponse {
+	t.Helper()
+	req := &admissionv1.AdmissionRequest{
+		UID: "7", Name: "vm", Namespace: "ns", Operation: admissionv1.Create,
+		Kind:   metav1.GroupVersionKind{Group: vmi.GroupName, Version: "v1", Kind: vmi.Kind.Kind},
+		Object: runtime.RawExtension{Raw: []byte(object)},
+	}
+	if before != "" {
+		req.Operation, req.OldObject.Raw = admissionv1.Update, []byte(before)
+	}
+	return post(t, path, &admissionv1.AdmissionReview{Request: req})
+}
+
+func post(t testing.TB, path string, review *admissionv1.AdmissionReview) *admissionv1.AdmissionResponse {
+	t.Helper()
+	body, err := json.Marshal(review)
+	require.NoError(t, err)
+	w := httptest.NewRecorder()
+	Admission{}.ServeHTTP(w, httptest.NewRequest(http.MethodPost, path, bytes.NewReader(body)))
+	require.Equal(t, http.StatusOK, w.Code, w.Body.String())
+	var answer admissionv1.AdmissionReview
+	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &answer))
+	require.Equal(t, review.Request.UID, answer.Response.UID)
+	return answer.Response
+}
+
+// patched is the object after the answer's patch.
+func patched(t testing.TB, object string, r *admissionv1.AdmissionResponse) string {
+	t.Helper()
+	require.True(t, r.Allowed, "%v", r.Result)
+	if r.Patch == nil {
+		return object
+	}
+	p, err := jsonpatch.DecodePatch(r.Patch)
+	require.NoError(t, err)
+	out, err := p.Apply([]byte(object))
+	require.NoError(t, err)
+	return string(out)
+}
+
+func TestACreatedMachineIsCompleted(t *testing.T) {
+	t.Parallel()
+	for name, spec := range map[string]string{
+		"nothing at all":          `{"domain":{}}`,
+		"empty lists":             `{"domain":{"devices":{"disks":[],"interfaces":[]}},"networks":[],"volumes":[]}`,
+		"a disk without a target": `{"domain":{"devices":{"disks":[{"name":"a"}]}},"volumes":[{"name":"a","emptyDisk":{"capacity":"1Gi"}}]}`,
+		"a volume without a disk": `{"domain":{"devices":{"disks":[{"name":"a","disk":{"bus":"virtio"}}]}},"volumes":[{"name":"a","emptyDisk":{"capacity":"1Gi"}},{"name":"b","containerDisk":{"image":"x"}}]}`,
+		"nulls":                   `{"domain":{"devices":{"disks":null}},"volumes":null}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := machine(spec)
+			out := patched(t, object, ask(t, DefaultsPath, object, ""))
+			var was, is vmi.VirtualMachineInstance
+			require.NoError(t, json.Unmarshal([]byte(object), &was))
+			require.NoError(t, json.Unmarshal([]byte(out), &is))
+			require.Equal(t, []string{vmi.Finalizer}, is.Finalizers)
+			require.True(t, equality.Semantic.DeepEqual(defaults.Apply(&was).Spec, is.Spec), out)
+			require.Nil(t, ask(t, DefaultsPath, out, "").Patch, "what is complete stays as it is")
+		})
+	}
+}
+
+func TestWhatWasWrittenStaysAsItWasWritten(t *testing.T) {
+	t.Parallel()
+	object := machine(`{"domain":{"memory":{"guest":"1024Mi"},"resources":{"requests":{"cpu":"1000m"}},"devices":{"disks":[{"name":"a","serial":"7"}]}},` +
+		`"volumes":[{"name":"a","emptyDisk":{"capacity":"1024Mi"}}],"unknown":{"number":1.50,"large":12345678901234567890}}`)
+	out := patched(t, object, ask(t, DefaultsPath, object, ""))
+	for _, want := range []string{`"guest":"1024Mi"`, `"cpu":"1000m"`, `"capacity":"1024Mi"`, `"number":1.50`, `"large":12345678901234567890`, `"serial":"7"`} {
+		require.Contains(t, out, want)
+	}
+	require.NotContains(t, out, "creationTimestamp")
+	require.NotContains(t, out, `"status"`)
+}
+
+func TestFinalizersOfOthersStay(t *testing.T) {
+	t.Parallel()
+	object := strings.Replace(machine(`{"domain":{}}`), `"name":"vm"`, `"name":"vm","finalizers":["example.com/mine"]`, 1)
+	require.Contains(t, patched(t, object, ask(t, DefaultsPath, object, "")), `["example.com/mine","`+vmi.Finalizer+`"]`)
+}
+
+func TestAnUpdateThatMeansTheSameIsNone(t *testing.T) {
+	t.Parallel()
+	const (
+		sparse = `{"domain":{"memory":{"guest":"1024Mi"},"devices":{"disks":[{"name":"a"}]}},"volumes":[{"name":"a","emptyDisk":{"capacity":"1Gi"}}]}`
+		reword = `{"domain":{"memory":{"guest":"1Gi"},"devices":{"disks":[{"name":"a","disk":{"bus":"sata"}}]}},"volumes":[{"name":"a","emptyDisk":{"capacity":"1Gi"}}]}`
+		other  = `{"domain":{"memory":{"guest":"2Gi"},"devices":{"disks":[{"name":"a"}]}},"volumes":[{"name":"a","emptyDisk":{"capacity":"1Gi"}}]}`
+	)
+	created := patched(t, machine(sparse), ask(t, DefaultsPath, machine(sparse), ""))
+	for name, tt := range map[string]struct {
+		now, before, want string
+	}{
+		"a completed machine, as it was sent":  {machine(sparse), created, created},
+		"a completed machine, in other words":  {machine(reword), created, created},
+		"an incomplete machine, completed":     {created, machine(sparse), machine(sparse)},
+		"another machine, left for the schema": {machine(other), created, machine(other)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec := func(object string) (s struct{ Spec json.RawMessage }) {
+				require.NoError(t, json.Unmarshal([]byte(object), &s))
+				return s
+			}
+			out := patched(t, tt.now, ask(t, DefaultsPath, tt.now, tt.before))
+			require.JSONEq(t, string(spec(tt.want).Spec), string(spec(out).Spec))
+		})
+	}
+}
+
+func TestAllFaultsAreCauses(t *testing.T) {
+	t.Parallel()
+	r := ask(t, ValidationPath, machine(`{"domain":{"devices":{"disks":[{"name":"nowhere"}]}}}`), "")
+	require.False(t, r.Allowed)
+	require.EqualValues(t, http.StatusUnprocessableEntity, r.Result.Code)
+	require.Equal(t, metav1.StatusReasonInvalid, r.Result.Reason)
+	require.Equal(t, vmi.Kind.Kind, r.Result.Details.Kind)
+	var fields []string
+	for _, c := range r.Result.Details.Causes {
+		fields = append(fields, string(c.Type)+" "+c.Field)
+		require.Contains(t, r.Result.Message, c.Message, "the message names everything")
+		require.Contains(t, r.Result.Message, c.Field)
+	}
+	require.Equal(t, []string{"FieldValueRequired spec.domain.memory.guest", "FieldValueInvalid spec.domain.devices.disks[0].name"}, fields)
+}
+
+func TestWhatIsRightIsAllowed(t *testing.T) {
+	t.Parallel()
+	good := machine(`{"domain":{"memory":{"guest":"64Mi"}}}`)
+	require.True(t, ask(t, ValidationPath, good, "").Allowed, "it need not be completed")
+	require.True(t, ask(t, ValidationPath, good, good).Allowed)
+}
+
+func TestWhatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	for name, object := range map[string]string{
+		"a field of another type":      machine(`{"domain":[]}`),
+		"a quantity that is none":      machine(`{"domain":{"memory":{"guest":"much"}}}`),
+		"an object that is a list":     `[]`,
+		"an object that is not there":  `null`,
+		"a manifest with another spec": machine(`7`),
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := ask(t, DefaultsPath, object, "")
+			require.True(t, r.Allowed, "the schema says it better")
+			require.Nil(t, r.Patch)
+			if object == "null" {
+				return
+			}
+			r = ask(t, ValidationPath, object, "")
+			require.False(t, r.Allowed, "nobody could read it")
+			require.EqualValues(t, http.StatusBadRequest, r.Result.Code)
+			require.Contains(t, r.Result.Message, "VirtualMachineInstance vm cannot be read")
+		})
+	}
+}
+
+func TestOtherKindsPass(t *testing.T) {
+	t.Parallel()
+	review := &admissionv1.AdmissionReview{Request: &admissionv1.AdmissionRequest{UID: "1", Kind: metav1.GroupVersionKind{Group: "example.com", Kind: "Other"}, Object: runtime.RawExtension{Raw: []byte(`{}`)}}}
+	for _, path := range []string{DefaultsPath, ValidationPath} {
+		require.Equal(t, &admissionv1.AdmissionResponse{UID: "1", Allowed: true}, post(t, path, review))
+	}
+}
+
+func TestWhatIsNoReviewIsAnError(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		path, body string
+		code       int
+	}{
+		"another path":   {"/admission", "{}", http.StatusNotFound},
+		"no JSON":        {DefaultsPath, "x", http.StatusBadRequest},
+		"no request":     {ValidationPath, "{}", http.StatusBadRequest},
+		"much too large": {DefaultsPath, `{"request":{"uid":"` + strings.Repeat("x", maxReview) + `"}}`, http.StatusBadRequest},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := httptest.NewRecorder()
+			Admission{}.ServeHTTP(w, httptest.NewRequest(http.MethodPost, tt.path, strings.NewReader(tt.body)))
+			require.Equal(t, tt.code, w.Code)
+		})
+	}
+}
+
+// Whatever was sent, its completion is what the library makes of it, and is
+// complete.
+func FuzzComplete(f *testing.F) {
+	f.Add(`{"domain":{"devices":{"disks":[{"name":"a"},{"name":"a"}]}},"volumes":[{"name":"b"}]}`)
+	f.Add(`{"domain":{"devices":{"interfaces":[{"name":"n","ports":[{"port":1}]},null]}},"terminationGracePeriodSeconds":1}`)
+	f.Add(`{"Domain":{"Devices":{"DISKS":[{}]}},"volumes":[{"containerDisk":{}}]}`)
+	f.Fuzz(func(t *testing.T, spec string) {
+		object := machine(spec)
+		var v vmi.VirtualMachineInstance
+		if json.Unmarshal([]byte(object), &v) != nil || strings.ContainsAny(spec, "ABCDEFGHIJKLMNOPQRSTUVWXYZ\\") {
+			return // encoding/json reads keys in any case; the API server does not
+		}
+		if _, err := tree([]byte(object)); err != nil {
+			return
+		}
+		out := patched(t, object, ask(t, DefaultsPath, object, ""))
+		var done vmi.VirtualMachineInstance
+		require.NoError(t, json.Unmarshal([]byte(out), &done))
+		require.True(t, equality.Semantic.DeepEqual(defaults.Apply(&v).Spec, done.Spec), out)
+		ask(t, ValidationPath, out, "")
+		again := patched(t, out, ask(t, DefaultsPath, object, out))
+		require.JSONEq(t, out, again)
+	})
+}

@@ -1,0 +1,229 @@
+package serve
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	admissioninformers "k8s.io/client-go/informers/admissionregistration/v1"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/podvisor/podvisor/internal/certificate"
+	"github.com/podvisor/podvisor/internal/reconcile"
+)
+
+// CertificatesConfig is the configuration of Certificates.
+type CertificatesConfig struct {
+	// Kube holds the Secret and the webhook configurations. Required.
+	Kube kubernetes.Interface
+	// Namespace is where the Secret and the Service are. Required.
+	Namespace string
+	// Service is the Service that the API server asks. Empty: virt-controller.
+	Service string
+	// Secret holds the certificate and its authority. It must exist, and may be
+	// empty. Empty: virt-controller-certificates.
+	Secret string
+	// Webhooks is the name of the MutatingWebhookConfiguration and of the
+	// ValidatingWebhookConfiguration. Neither must exist. Empty:
+	// virt-controller.kubevirt.io.
+	Webhooks string
+	// AuthorityLife is how long an authority is trusted. 0: 7 days.
+	AuthorityLife time.Duration
+	// Life is how long a certificate is valid, at most half of AuthorityLife. 0: a
+	// day.
+	Life time.Duration
+	// Spread is how long the API server and other processes may take to learn of
+	// a new authority before it is used. 0: a minute.
+	Spread time.Duration
+	// Logger takes a line for each thing done. Nil: nothing is logged.
+	Logger *slog.Logger
+	// Now is the clock. Nil: time.Now.
+	Now func() time.Time
+}
+
+// Certificates keeps the certificate of the webhooks in a Secret that several
+// processes share, renews it before it expires, and writes the authority that
+// signed it into the webhook configurations. It is made by NewCertificates and
+// run once.
+type Certificates struct {
+	cfg    CertificatesConfig
+	policy certificate.Policy
+	log    *slog.Logger
+	loop   *reconcile.Loop
+
+	secrets, mutating, validating cache.SharedIndexInformer
+
+	pair   atomic.Pointer[tls.Certificate]
+	absent atomic.Bool // there is no Secret for us
+}
+
+// theKey is the one key of the loop.
+const theKey = "certificates"
+
+// NewCertificates makes Certificates. It touches nothing until it runs.
+func NewCertificates(c CertificatesConfig) (*Certificates, error) {
+	if c.Kube == nil || c.Namespace == "" {
+		return nil, errors.New("configure the certificates: kube and the namespace are required")
+	}
+	c.Service = cmp.Or(c.Service, "virt-controller")
+	c.Secret = cmp.Or(c.Secret, "virt-controller-certificates")
+	c.Webhooks = cmp.Or(c.Webhooks, "virt-controller.kubevirt.io")
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	k := &Certificates{cfg: c, log: c.Logger, policy: certificate.Policy{
+		Name: c.Service + "." + c.Namespace, Hosts: []string{c.Service + "." + c.Namespace + ".svc"},
+		AuthorityLife: c.AuthorityLife, Life: c.Life, Spread: c.Spread,
+	}}
+	k.loop = reconcile.New(reconcile.Config{Name: "certificates", Do: k.reconcile, Workers: 1, Logger: c.Logger})
+	named := func(name string) func(*metav1.ListOptions) {
+		return func(o *metav1.ListOptions) {
+			o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
+		}
+	}
+	k.secrets = coreinformers.NewFilteredSecretInformer(c.Kube, c.Namespace, 0, cache.Indexers{}, named(c.Secret))
+	k.mutating = admissioninformers.NewFilteredMutatingWebhookConfigurationInformer(c.Kube, 0, cache.Indexers{}, named(c.Webhooks))
+	k.validating = admissioninformers.NewFilteredValidatingWebhookConfigurationInformer(c.Kube, 0, cache.Indexers{}, named(c.Webhooks))
+	return k, k.watch()
+}
+
+func (k *Certificates) watch() error {
+	again := func(any) { k.loop.Add(theKey) }
+	var errs []error
+	for _, i := range k.informers() {
+		_, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: again, UpdateFunc: func(_, o any) { again(o) }, DeleteFunc: again})
+		errs = append(errs, err)
+	}
+	errs = append(errs, k.secrets.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
+		// Who may not read the Secret serves no webhooks, and all the rest.
+		if apierrors.IsForbidden(err) {
+			k.without(err)
+		}
+		cache.DefaultWatchErrorHandler(ctx, r, err)
+	}))
+	return errors.Join(errs...)
+}
+
+func (k *Certificates) informers() []cache.SharedIndexInformer {
+	return []cache.SharedIndexInformer{k.secrets, k.mutating, k.validating}
+}
+
+// Run keeps the certificate until ctx ends.
+func (k *Certificates) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	for _, i := range k.informers() {
+		wg.Go(func() { i.RunWithContext(ctx) })
+	}
+	// The configurations may come later, or never.
+	if !cache.WaitForCacheSync(ctx.Done(), k.secrets.HasSynced) {
+		return nil
+	}
+	k.loop.Add(theKey)
+	k.loop.Run(ctx)
+	return nil
+}
+
+// Certificate is the certificate to serve with, for a tls.Config. It is nil as
+// long as there is none.
+func (k *Certificates) Certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	return k.pair.Load(), nil
+}
+
+// Ready says why the webhooks cannot be asked yet. Where they are not installed
+// there is nothing to wait for.
+func (k *Certificates) Ready() error {
+	if k.pair.Load() == nil && !k.absent.Load() {
+		return errors.New("there is no certificate for the webhooks yet")
+	}
+	return nil
+}
+
+// without goes on without webhooks, until there is a Secret.
+func (k *Certificates) without(why error) {
+	if !k.absent.Swap(true) {
+		k.log.Warn("no webhooks are served", "err", why)
+	}
+}
+
+// reconcile renews what is due, serves with it, and has it trusted.
+func (k *Certificates) reconcile(ctx context.Context, _ string) (time.Duration, error) {
+	s, err := k.secret()
+	if err != nil {
+		return 0, err
+	}
+	if s == nil {
+		k.without(fmt.Errorf("there is no Secret %s/%s", k.cfg.Namespace, k.cfg.Secret))
+		return 0, nil
+	}
+	have := bundleOf(s)
+	want, after, err := k.policy.Renew(have, k.cfg.Now())
+	if err != nil {
+		return 0, err
+	}
+	if !want.Equal(have) {
+		if err := k.store(ctx, s, want); err != nil {
+			return 0, err
+		}
+	}
+	pair, err := want.KeyPair()
+	if err != nil {
+		return 0, err
+	}
+	k.pair.Store(pair)
+	return after, k.trust(ctx, want.Authorities)
+}
+
+// secret is the cached Secret, or nil if there is none.
+func (k *Certificates) secret() (*corev1.Secret, error) {
+	o, ok, err := k.secrets.GetStore().GetByKey(k.cfg.Namespace + "/" + k.cfg.Secret)
+	if err != nil || !ok {
+		return nil, err
+	}
+	return o.(*corev1.Secret), nil
+}
+
+// The keys of the Secret.
+const (
+	authoritiesKey  = "ca.crt"
+	authorityKeyKey = "ca.key"
+)
+
+func bundleOf(s *corev1.Secret) certificate.Bundle {
+	return certificate.Bundle{
+		Authorities: s.Data[authoritiesKey], AuthorityKey: s.Data[authorityKeyKey],
+		Certificate: s.Data[corev1.TLSCertKey], Key: s.Data[corev1.TLSPrivateKeyKey],
+	}
+}
+
+// store writes the bundle. Of several processes that do it at the same time, one
+// succeeds; the others get a conflict, and then what that one wrote.
+func (k *Certificates) store(ctx context.Context, s *corev1.Secret, b certificate.Bundle) error {
+	s = s.DeepCopy()
+	s.Data = map[string][]byte{
+		authoritiesKey: b.Authorities, authorityKeyKey: b.AuthorityKey,
+		corev1.TLSCertKey: b.Certificate, corev1.TLSPrivateKeyKey: b.Key,
+	}
+	if _, err := k.cfg.Kube.CoreV1().Secrets(s.Namespace).Update(ctx, s, metav1.UpdateOptions{}); err != nil {
+		return fmt.Errorf("write the certificate to Secret %s/%s: %w", s.Namespace, s.Name, err)
+	}
+	k.log.Info("renewed the certificate", "secret", s.Namespace+"/"+s.Name)
+	return nil
+}

@@ -1,0 +1,23 @@
+// Package serve answers the API server when an object of package vmi is written:
+// it completes the object and says what is wrong with it.
+//
+// [Admission] is an HTTP handler with two webhooks. [DefaultsPath] adds what the
+// user left out, so that everybody reads the same; [ValidationPath] refuses an
+// object that cannot work, with all of its faults. [Certificates] keeps the
+// certificate that the API server trusts, and tells the API server which to
+// trust; several processes share it in a Secret.
+//
+// Nothing depends on the webhooks: while nobody answers, objects are stored as
+// they were written, and virt-controller completes and validates them before it
+// acts. So the API server is told to go on without an answer (failurePolicy
+// Ignore), and not to wait long.
+//
+// What is right and what is left out are decided by vmi/defaults and
+// vmi/validate; the file of each kind, for example instance.go, is where they are
+// called. The package is a controller: it joins these with the API's clients.
+//
+// Traps: an object is completed as it was written, not as it would be written by
+// this module: 1024Mi stays 1024Mi. Who sends the same manifest twice sends the
+// same object, even if lists in it were completed before, because an update of a
+// spec that means the same is made to be no update.
+package serve

@@ -1,0 +1,89 @@
+package serve
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+)
+
+// client is what a webhook configuration says of one webhook: where it is, and
+// who has signed its certificate.
+type client struct {
+	name   string
+	config admissionregistrationv1.WebhookClientConfig
+}
+
+// trust writes the authorities into our webhooks, where they are not there yet.
+func (k *Certificates) trust(ctx context.Context, authorities []byte) error {
+	registration := k.cfg.Kube.AdmissionregistrationV1()
+	var mutating, validating []client
+	if c, ok := cached[*admissionregistrationv1.MutatingWebhookConfiguration](k.mutating, k.cfg.Webhooks); ok {
+		for _, w := range c.Webhooks {
+			mutating = append(mutating, client{w.Name, w.ClientConfig})
+		}
+	}
+	if c, ok := cached[*admissionregistrationv1.ValidatingWebhookConfiguration](k.validating, k.cfg.Webhooks); ok {
+		for _, w := range c.Webhooks {
+			validating = append(validating, client{w.Name, w.ClientConfig})
+		}
+	}
+	return errors.Join(
+		k.teach(mutating, authorities, func(patch []byte) error {
+			_, err := registration.MutatingWebhookConfigurations().Patch(ctx, k.cfg.Webhooks, types.JSONPatchType, patch, metav1.PatchOptions{})
+			return err
+		}),
+		k.teach(validating, authorities, func(patch []byte) error {
+			_, err := registration.ValidatingWebhookConfigurations().Patch(ctx, k.cfg.Webhooks, types.JSONPatchType, patch, metav1.PatchOptions{})
+			return err
+		}))
+}
+
+// cached is the configuration of the name in the informer's cache, if there is
+// one.
+func cached[T any](i cache.SharedIndexInformer, name string) (t T, ok bool) {
+	o, found, err := i.GetStore().GetByKey(name)
+	if err != nil || !found {
+		return t, false
+	}
+	t, ok = o.(T)
+	return t, ok
+}
+
+// teach writes the patch of a configuration, if there is something to change.
+func (k *Certificates) teach(all []client, authorities []byte, write func(patch []byte) error) error {
+	changes := k.changes(all, authorities)
+	if len(changes) == 0 {
+		return nil
+	}
+	patch, err := json.Marshal(changes)
+	if err != nil {
+		return err
+	}
+	if err := write(patch); err != nil {
+		return fmt.Errorf("write the authority into the webhooks of %s: %w", k.cfg.Webhooks, err)
+	}
+	k.log.Info("wrote the authority into the webhooks", "name", k.cfg.Webhooks)
+	return nil
+}
+
+// changes are the operations that give our webhooks the authorities. Each tests
+// first that it finds the webhook where it was.
+func (k *Certificates) changes(all []client, authorities []byte) []operation {
+	var out []operation
+	for i, c := range all {
+		s := c.config.Service
+		if s == nil || s.Namespace != k.cfg.Namespace || s.Name != k.cfg.Service || bytes.Equal(c.config.CABundle, authorities) {
+			continue
+		}
+		at := fmt.Sprintf("/webhooks/%d", i)
+		out = append(out, operation{"test", at + "/name", c.name}, operation{"add", at + "/clientConfig/caBundle", authorities})
+	}
+	return out
+}
