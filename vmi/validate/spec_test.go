@@ -24,10 +24,10 @@ func faults(change spec) []string {
 	v := vmitest.New(
 		vmitest.WithContainerDisk("root", "example/fedora:40"), vmitest.WithCloudInit("cloudinit", "#!/bin/sh\n"), vmitest.WithEmptyDisk("scratch", "1Gi"),
 		vmitest.WithMasquerade("default", vmi.Port{Name: "http", Port: 80}))
-	v = defaults.Apply(v)
+	v = defaults.Apply(v, defaults.Profile{})
 	change(&v.Spec)
 	var out []string
-	for _, e := range validate.Spec(field.NewPath("spec"), &v.Spec) {
+	for _, e := range validate.Spec(field.NewPath("spec"), &v.Spec, validate.Limits{}) {
 		out = append(out, e.Field+": "+string(e.Type))
 	}
 	return out
@@ -159,7 +159,7 @@ func ExampleSpec() {
 	v := vmitest.New()
 	v.Spec.Domain.Memory = nil
 	v.Spec.Domain.Devices.Disks = []vmi.Disk{{Name: "root"}}
-	for _, fault := range validate.Spec(field.NewPath("spec"), &v.Spec) {
+	for _, fault := range validate.Spec(field.NewPath("spec"), &v.Spec, validate.Limits{}) {
 		fmt.Println(fault)
 	}
 	// Output:
