@@ -1,6 +1,10 @@
 package defaults
 
-import "github.com/podvisor/podvisor/vmi"
+import (
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/podvisor/podvisor/vmi"
+)
 
 // disks gives every volume that nothing shows a disk, and every disk a bus.
 func disks(s *vmi.VirtualMachineInstanceSpec) {
@@ -13,7 +17,8 @@ func disks(s *vmi.VirtualMachineInstanceSpec) {
 		shown[f.Name] = true
 	}
 	for _, v := range s.Volumes {
-		if !shown[v.Name] {
+		// A name that is none is refused where it was written.
+		if !shown[v.Name] && len(validation.IsDNS1123Label(v.Name)) == 0 {
 			d.Disks = append(d.Disks, vmi.Disk{Name: v.Name})
 			shown[v.Name] = true
 		}

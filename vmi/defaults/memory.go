@@ -15,11 +15,11 @@ func resources(d *vmi.DomainSpec, p Profile) {
 	if q := r.Requests[corev1.ResourceCPU]; !q.IsZero() {
 		return
 	}
-	q := r.Limits[corev1.ResourceCPU]
+	q := r.Limits[corev1.ResourceCPU].DeepCopy()
 	if q.IsZero() && p.CPURequest != nil && (d.CPU == nil || !d.CPU.DedicatedCPUPlacement) {
 		q = p.CPURequest.DeepCopy()
 	}
-	if q.IsZero() {
+	if q.Sign() <= 0 {
 		return
 	}
 	if r.Requests == nil {
@@ -38,10 +38,10 @@ func memory(d *vmi.DomainSpec) {
 		guest = d.Resources.Limits[corev1.ResourceMemory]
 	}
 	if guest.IsZero() && d.Memory != nil && d.Memory.Hugepages != nil {
-		// What is no size is the validation's to say.
 		guest, _ = resource.ParseQuantity(d.Memory.Hugepages.PageSize)
 	}
-	if guest.IsZero() {
+	// What makes no sense is the validation's to refuse, where it was written.
+	if guest.Sign() <= 0 {
 		return
 	}
 	if d.Memory == nil {

@@ -89,7 +89,8 @@ func dedicated(at *field.Path, d *vmi.DomainSpec) field.ErrorList {
 	var l field.ErrorList
 	here, res := at.Child("cpu", "dedicatedCpuPlacement"), at.Child("resources")
 	limit, request := d.Resources.Limits[corev1.ResourceCPU], d.Resources.Requests[corev1.ResourceCPU]
-	if request.MilliValue()%1000 != 0 {
+	// A request that is the limit follows from it, or is mended with it.
+	if request.MilliValue()%1000 != 0 && request.Cmp(limit) != 0 {
 		l = append(l, field.Invalid(res.Child("requests", "cpu"), request.String(), "must be a whole number with dedicatedCpuPlacement"))
 	}
 	if limit.MilliValue()%1000 != 0 {

@@ -105,7 +105,8 @@ func binding(at *field.Path, n *vmi.Interface, net *vmi.Network, lim Limits) fie
 		l = append(l, field.Invalid(at, plural(methods, "binding"), "must have exactly one of bridge, masquerade, sriov, passtBinding and binding"))
 	}
 	onPod := net != nil && net.Pod != nil
-	if n.Masquerade != nil && net != nil && !onPod {
+	onOther := net != nil && net.Multus != nil
+	if n.Masquerade != nil && onOther {
 		misfit("masquerade", "is for the pod network only: use bridge here")
 	}
 	if n.Bridge != nil && onPod && lim.NoBridgeOnPodNetwork {
@@ -113,7 +114,7 @@ func binding(at *field.Path, n *vmi.Interface, net *vmi.Network, lim Limits) fie
 	}
 	if n.PasstBinding != nil && !lim.Features.Passt {
 		misfit("passtBinding", "is switched off in this cluster's configuration: use masquerade")
-	} else if n.PasstBinding != nil && net != nil && !onPod {
+	} else if n.PasstBinding != nil && onOther {
 		misfit("passtBinding", "is for the pod network only: use bridge here")
 	}
 	return l

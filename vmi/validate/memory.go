@@ -29,10 +29,8 @@ func guestMemory(at *field.Path, d *vmi.DomainSpec, lim Limits) field.ErrorList 
 	}
 	var l field.ErrorList
 	guest, g := at.Child("memory", "guest"), *d.Memory.Guest
-	// What is asked of the node is checked already, and the guest's memory
-	// follows from it if nothing else is said.
-	if r, ok := d.Resources.Requests[corev1.ResourceMemory]; g.Cmp(minMemory) < 0 && !(ok && r.Cmp(g) == 0) {
-		l = append(l, field.Invalid(guest, g.String(), "must be at least "+minMemory.String()))
+	if g.Cmp(minMemory) < 0 {
+		l = append(l, tooLittle(at, d, g)...)
 	}
 	limit, limited := d.Resources.Limits[corev1.ResourceMemory]
 	request, asked := d.Resources.Requests[corev1.ResourceMemory]
@@ -43,6 +41,27 @@ func guestMemory(at *field.Path, d *vmi.DomainSpec, lim Limits) field.ErrorList 
 		l = append(l, field.Invalid(guest, g.String(), "must not be more than the memory limit, "+limit.String()))
 	}
 	return l
+}
+
+// tooLittle reports a guest's memory where it was said: it follows from the
+// request, the limit or the huge pages if nothing else is.
+func tooLittle(at *field.Path, d *vmi.DomainSpec, guest resource.Quantity) field.ErrorList {
+	here := at.Child("memory", "guest")
+	request, limit := d.Resources.Requests[corev1.ResourceMemory], d.Resources.Limits[corev1.ResourceMemory]
+	var page resource.Quantity
+	if h := d.Memory.Hugepages; h != nil {
+		page, _ = resource.ParseQuantity(h.PageSize)
+	}
+	switch {
+	case !request.IsZero() && request.Cmp(guest) == 0:
+		// The request is refused already.
+		return nil
+	case !limit.IsZero() && limit.Cmp(guest) == 0:
+		here = at.Child("resources", "limits", "memory")
+	case !page.IsZero() && page.Cmp(guest) == 0:
+		here = at.Child("memory", "hugepages", "pageSize")
+	}
+	return field.ErrorList{field.Invalid(here, guest.String(), "a guest needs at least "+minMemory.String())}
 }
 
 // hugepages checks that the memory fills whole pages. The fault is reported at

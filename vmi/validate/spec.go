@@ -32,7 +32,7 @@ func Spec(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) field.E
 		ioThreads(dom, &s.Domain),
 		rebootPolicy(dom, &s.Domain, lim),
 
-		volumes(at.Child("volumes"), s.Volumes, lim),
+		volumes(at.Child("volumes"), s, lim),
 		serviceAccount(at, s),
 		disks(dev.Child("disks"), s, lim),
 		filesystems(dev.Child("filesystems"), s, lim),

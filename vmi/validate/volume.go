@@ -13,16 +13,23 @@ import (
 // maxVolumes is how many volumes a machine has at most.
 const maxVolumes = 256
 
-// volumes checks each volume by itself and that no two have the same name.
-func volumes(at *field.Path, vols []vmi.Volume, lim Limits) field.ErrorList {
+// volumes checks each volume by itself and that no two have the same name. The
+// name of one that a disk shows is checked there.
+func volumes(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) field.ErrorList {
 	var l field.ErrorList
+	vols, disks := s.Volumes, map[string]bool{}
+	for _, d := range s.Domain.Devices.Disks {
+		disks[d.Name] = true
+	}
 	if len(vols) > maxVolumes {
 		l = append(l, field.Invalid(at, plural(len(vols), "volume"), fmt.Sprintf("must be at most %d", maxVolumes)))
 	}
 	seen, accounts := map[string]int{}, 0
 	for i := range vols {
 		v, here := &vols[i], at.Index(i)
-		l = append(l, invalid(here.Child("name"), v.Name, validation.IsDNS1123Label(v.Name))...)
+		if !disks[v.Name] {
+			l = append(l, invalid(here.Child("name"), v.Name, validation.IsDNS1123Label(v.Name))...)
+		}
 		if first, ok := seen[v.Name]; ok {
 			l = append(l, field.Invalid(here.Child("name"), v.Name, fmt.Sprintf("is the name of %s too", at.Index(first))))
 		} else {
