@@ -72,7 +72,7 @@ func hypervNeeds(d *vmi.DomainSpec, h *vmi.FeatureHyperv) {
 		need(&h.VAPIC)
 		needVMX(d.CPU)
 	}
-	if h.SyNICTimer != nil && *h.SyNICTimer.Enabled {
+	if h.SyNICTimer != nil && *h.SyNICTimer.Enabled && (h.VPIndex == nil || *h.VPIndex.Enabled) {
 		need(&h.SyNIC)
 	}
 	if wanted(h.IPI) || wanted(h.SyNIC) || h.TLBFlush != nil && *h.TLBFlush.Enabled {
@@ -89,8 +89,11 @@ func need(f **vmi.FeatureState) {
 }
 
 func needVMX(c *vmi.CPU) {
-	if !slices.ContainsFunc(c.Features, func(f vmi.CPUFeature) bool { return f.Name == vmx }) {
+	i := slices.IndexFunc(c.Features, func(f vmi.CPUFeature) bool { return f.Name == vmx })
+	if i < 0 {
 		c.Features = append(c.Features, vmi.CPUFeature{Name: vmx, Policy: vmi.CPUFeatureRequire})
+	} else if c.Features[i].Policy == vmi.CPUFeatureUnset {
+		c.Features[i].Policy = vmi.CPUFeatureRequire
 	}
 }
 

@@ -21,10 +21,10 @@ func cpu(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) field.Er
 	// In 64 bits, so that a product of three large numbers is not a small one.
 	n, most := uint64(max(c.Cores, 1))*uint64(max(c.Sockets, 1)), lim.maxVCPUs()
 	if n > most || n*uint64(max(c.Threads, 1)) > most {
-		l = append(l, field.Invalid(here, fmt.Sprintf("%d sockets × %d cores × %d threads", c.Sockets, c.Cores, c.Threads), fmt.Sprintf("must not be more than %d processors", most)))
+		l = append(l, field.Invalid(topologyOrigin(dom, d), fmt.Sprintf("%d sockets × %d cores × %d threads", c.Sockets, c.Cores, c.Threads), fmt.Sprintf("must not be more than %d processors", most)))
 	}
 	if c.MaxSockets > 0 && c.Sockets > c.MaxSockets {
-		l = append(l, field.Invalid(here.Child("sockets"), c.Sockets, fmt.Sprintf("must not be more than maxSockets, %d", c.MaxSockets)))
+		l = append(l, tooManySockets(dom, d))
 	}
 	for i, f := range c.Features {
 		l = append(l, cpuFeature(here.Child("features").Index(i), f)...)
@@ -40,6 +40,29 @@ func cpu(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) field.Er
 		l = append(l, dedicated(dom, d)...)
 	}
 	return l
+}
+
+// topologyOrigin is where the number of processors was said: it follows from the
+// limit or the request if nothing else is.
+func topologyOrigin(at *field.Path, d *vmi.DomainSpec) *field.Path {
+	if c := d.CPU; c.Cores == 1 && c.Threads == 1 {
+		if q, ok := d.Resources.Limits[corev1.ResourceCPU]; ok && q.Value() == int64(c.Sockets) {
+			return at.Child("resources", "limits", "cpu")
+		}
+		if q, ok := d.Resources.Requests[corev1.ResourceCPU]; ok && q.Value() == int64(c.Sockets) {
+			return at.Child("resources", "requests", "cpu")
+		}
+	}
+	return at.Child("cpu")
+}
+
+func tooManySockets(at *field.Path, d *vmi.DomainSpec) *field.Error {
+	c, sockets, origin := d.CPU, at.Child("cpu", "sockets"), topologyOrigin(at, d)
+	message := fmt.Sprintf("must not be more than cpu.maxSockets, %d", c.MaxSockets)
+	if origin.String() == at.Child("cpu").String() {
+		return field.Invalid(sockets, c.Sockets, message)
+	}
+	return as(sockets.String(), field.Invalid(origin, c.Sockets, message))
 }
 
 func cpuFeature(at *field.Path, f vmi.CPUFeature) field.ErrorList {
