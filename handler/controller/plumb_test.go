@@ -76,7 +76,7 @@ func TestANamespaceThatIsNotAPodsIsRefused(t *testing.T) {
 		"a folder that looks like nothing": os.TempDir(),
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := Plumb(t.Context(), launcherIn(t, file), defaults.Apply(vmitest.New(vmitest.WithMasquerade("default")), defaults.Profile{})))
+			_, err := Plumb(t.Context(), launcherIn(t, file), defaults.Apply(vmitest.New(vmitest.WithMasquerade("default")), defaults.Profile{}))
 			require.Error(t, err)
 		})
 	}

@@ -1,8 +1,6 @@
 package pod
 
 import (
-	"fmt"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -16,8 +14,8 @@ import (
 // [vmi.ErrInvalid] and lists every fault. The input is not changed.
 func Render(v *vmi.VirtualMachineInstance, c Config) (*corev1.Pod, error) {
 	v = defaults.Apply(v, c.profile())
-	if faults := validate.Instance(v, validate.User{Kind: validate.Controller}, c.limits()); len(faults) > 0 {
-		return nil, fmt.Errorf("%w: %w", vmi.ErrInvalid, faults.ToAggregate())
+	if err := validate.Error(validate.Instance(v, validate.User{Kind: validate.Controller}, c.limits())); err != nil {
+		return nil, err
 	}
 	disks := containerDisks(v, c)
 	memory := c.overhead(machine(v, c))

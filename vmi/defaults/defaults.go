@@ -61,13 +61,27 @@ func ReplicaSet(r *vmi.VirtualMachineInstanceReplicaSet, p Profile) *vmi.Virtual
 	return r
 }
 
+// Migration returns a copy of m with the label by which the migrations of a
+// machine are found.
+func Migration(m *vmi.VirtualMachineInstanceMigration) *vmi.VirtualMachineInstanceMigration {
+	m = m.DeepCopy()
+	if m.Spec.VMIName == "" {
+		return m
+	}
+	if m.Labels == nil {
+		m.Labels = map[string]string{}
+	}
+	m.Labels[vmi.MigrationSelectorLabel] = m.Spec.VMIName
+	return m
+}
+
 // spec decides in an order in which each step finds what it builds on.
 func spec(s *vmi.VirtualMachineInstanceSpec, p Profile) {
 	board(s, p)
 	resources(&s.Domain, p)
 	memory(&s.Domain)
 	topology(&s.Domain)
-	images(s)
+	images(s, p)
 	if s.EvictionStrategy == nil {
 		s.EvictionStrategy = new(p.evictionStrategy())
 	}

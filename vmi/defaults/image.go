@@ -9,9 +9,14 @@ import (
 )
 
 // images decides when container images are pulled.
-func images(s *vmi.VirtualMachineInstanceSpec) {
+func images(s *vmi.VirtualMachineInstanceSpec, p Profile) {
 	for i := range s.Volumes {
-		if c := s.Volumes[i].ContainerDisk; c != nil && c.ImagePullPolicy == "" {
+		c := s.Volumes[i].ContainerDisk
+		switch {
+		case c == nil || c.ImagePullPolicy != "":
+		case p.ImagePullPolicy != "":
+			c.ImagePullPolicy = p.ImagePullPolicy
+		default:
 			c.ImagePullPolicy = pullPolicy(c.Image)
 		}
 	}

@@ -1,6 +1,7 @@
 package defaults
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -41,6 +42,9 @@ type Profile struct {
 	CPURequest *resource.Quantity
 	// EvictionStrategy of machines that name none. Empty: None.
 	EvictionStrategy vmi.EvictionStrategy
+	// ImagePullPolicy of container disks that name none. Empty: Always if the image
+	// has the tag latest or none, otherwise IfNotPresent.
+	ImagePullPolicy corev1.PullPolicy
 	// Binding of interfaces that name none. Empty: bridge. A cluster that forbids
 	// the bridge on the pod network wants masquerade here.
 	Binding Binding

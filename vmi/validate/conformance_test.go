@@ -79,12 +79,8 @@ func into(object, target any) error {
 }
 
 func limits(gates []string) validate.Limits {
-	has := func(g string) bool { return slices.Contains(gates, g) }
-	return validate.Limits{Features: validate.Features{
-		HostDisk: has("HostDisk"), HostDevices: has("HostDevices"), PersistentReservation: has("PersistentReservation"), EmptyCDRom: has("DeclarativeHotplugVolumes"),
-		RebootPolicy: has("RebootPolicy"), Passt: has("PasstBinding"), VirtiofsStorage: has("EnableVirtioFsStorageVolumes"), VirtiofsConfig: has("EnableVirtioFsConfigVolumes"),
-		HookSidecars: has("Sidecar"), Ignition: has("ExperimentalIgnitionSupport"),
-	}}
+	f, _ := validate.FeatureGates(gates...)
+	return validate.Limits{Features: f}
 }
 
 // judge returns the faults of a record's object as it is and, for kinds that

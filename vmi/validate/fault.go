@@ -6,6 +6,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/podvisor/podvisor/vmi"
 )
 
 // Causes are the faults as an API server reports them.
@@ -15,6 +17,21 @@ func Causes(l field.ErrorList) []metav1.StatusCause {
 		out = append(out, metav1.StatusCause{Type: metav1.CauseType(e.Type), Message: e.ErrorBody(), Field: e.Field})
 	}
 	return out
+}
+
+// Error is one error with all faults that wraps [vmi.ErrInvalid], or nil if there
+// is no fault.
+func Error(l field.ErrorList) error {
+	if len(l) == 0 {
+		return nil
+	}
+	texts := make([]string, len(l))
+	for i, e := range l {
+		if texts[i] = e.Error(); e.Field == "" {
+			texts[i] = e.ErrorBody()
+		}
+	}
+	return fmt.Errorf("%w: %s", vmi.ErrInvalid, strings.Join(texts, "; "))
 }
 
 // as reports a fault under the name that KubeVirt gives the field, and begins

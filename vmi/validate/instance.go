@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/podvisor/podvisor/vmi"
@@ -17,7 +16,6 @@ func Instance(v *vmi.VirtualMachineInstance, by User, lim Limits) field.ErrorLis
 	l := Spec(field.NewPath("spec"), &v.Spec, lim)
 	l = append(l, shown(field.NewPath("spec"), &v.Spec)...)
 	l = append(l, memoryRequested(field.NewPath("spec"), &v.Spec.Domain)...)
-	l = append(l, machineName(v.Name)...)
 	return append(l, metadata(field.NewPath("metadata"), &v.ObjectMeta, by, lim)...)
 }
 
@@ -53,14 +51,6 @@ func memoryRequested(at *field.Path, d *vmi.DomainSpec) field.ErrorList {
 	dom := at.Child("domain")
 	return field.ErrorList{whole(field.ErrorTypeRequired, "say how much memory the guest sees: in "+dom.Child("memory", "guest").String()+
 		", or in "+dom.Child("resources", "requests", "memory").String()+", or have one huge page by "+dom.Child("memory", "hugepages", "pageSize").String())}
-}
-
-// machineName checks that the name fits into labels and into the paths of sockets.
-func machineName(name string) field.ErrorList {
-	if len(name) > validation.DNS1123LabelMaxLength {
-		return field.ErrorList{field.TooLong(field.NewPath("metadata", "name"), name, validation.DNS1123LabelMaxLength)}
-	}
-	return nil
 }
 
 // reserved are the labels that only Podvisor writes.

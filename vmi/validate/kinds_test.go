@@ -51,7 +51,6 @@ func TestInstance(t *testing.T) {
 		{"annotations that are switched off", func(v *vmi.VirtualMachineInstance) {
 			v.Annotations = map[string]string{vmi.HookSidecarsAnnotation: "[]", vmi.IgnitionAnnotation: "{}"}
 		}, controller, []string{"metadata.annotations: FieldValueInvalid", "metadata.annotations: FieldValueInvalid"}},
-		{"a name that fits into no label", vmitest.WithName("a234567890123456789012345678901234567890123456789012345678901234"), validate.User{}, []string{"metadata.name: FieldValueTooLong"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			require.Equal(t, tt.want, fields(validate.Instance(vmitest.New(tt.change), tt.by, validate.Limits{})))

@@ -15,8 +15,7 @@ func VirtualMachine(v *vmi.VirtualMachine, by User, lim Limits) field.ErrorList 
 		return nil
 	}
 	at := field.NewPath("spec")
-	l := machineName(v.Name)
-	l = append(l, strategy(at, &v.Spec)...)
+	l := strategy(at, &v.Spec)
 	if u := v.Spec.UpdateVolumesStrategy; u != nil {
 		l = append(l, exactlyOneOf(at.Child("updateVolumesStrategy"), *u, vmi.UpdateVolumesMigration, vmi.UpdateVolumesReplacement)...)
 	}
