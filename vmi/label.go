@@ -25,6 +25,28 @@ const (
 	// Finalizer keeps a deleted VirtualMachineInstance until its guest is off.
 	Finalizer = "kubevirt.io/foregroundDeleteVirtualMachine"
 
+	// NodeNameLabel is the node that a machine runs on.
+	NodeNameLabel = "kubevirt.io/nodeName"
+	// MigrationJobLabel is the UID of the migration that a launcher pod was made
+	// for.
+	MigrationJobLabel = "kubevirt.io/migrationJobUID"
+	// MigrationTargetNodeLabel is the node that a machine moves to.
+	MigrationTargetNodeLabel = "kubevirt.io/migrationTargetNodeName"
+	// InstallStrategyLabel marks what an installer keeps for itself.
+	InstallStrategyLabel = "kubevirt.io/install-strategy"
+	// MigrationSelectorLabel is the name of the machine that a migration moves.
+	MigrationSelectorLabel = "kubevirt.io/vmi-name"
+
+	// PCITopologyAnnotation is the layout of a machine's PCI bus, which stays the
+	// same as long as the machine exists.
+	PCITopologyAnnotation = "kubevirt.io/pci-topology-version"
+	// PCITopology is the layout of the machines that are made now.
+	PCITopology = "v3"
+	// HookSidecarsAnnotation lists containers that change a machine's domain.
+	HookSidecarsAnnotation = "hooks.kubevirt.io/hookSidecars"
+	// IgnitionAnnotation is the configuration of a guest that reads Ignition.
+	IgnitionAnnotation = "kubevirt.io/ignitiondata"
+
 	// KVMResource, TunResource and VhostNetResource are the node's devices as
 	// resources of a pod.
 	KVMResource      = "devices.kubevirt.io/kvm"

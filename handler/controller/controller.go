@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -121,7 +122,7 @@ func (c *Controller) observe(key string, s *session) handler.Observed {
 		o.Link = s.observe()
 	}
 	if v != nil {
-		o.Instance = defaults.Apply(v)
+		o.Instance = defaults.Apply(v, defaults.Profile{Architecture: runtime.GOARCH})
 	}
 	return o
 }

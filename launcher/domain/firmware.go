@@ -1,12 +1,10 @@
 package domain
 
 import (
-	"crypto/sha1"
-	"fmt"
-
 	"libvirt.org/go/libvirtxml"
 
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/defaults"
 )
 
 func firmware(h Host) *libvirtxml.DomainOS {
@@ -29,14 +27,6 @@ func sysinfo(id string) []libvirtxml.DomainSysInfo {
 	}}}
 }
 
-// space is the namespace of the UUIDs that follow from the UIDs of machines.
-var space = [16]byte{0x8f, 0x2b, 0x6a, 0x0e, 0x5d, 0x33, 0x4c, 0x61, 0x9a, 0x4e, 0x17, 0xd0, 0x52, 0xc8, 0x7b, 0xf9}
-
 // uuid is the UUID that the guest sees: the same for every start of a machine
-// and different for each machine (RFC 9562, version 5).
-func uuid(v *vmi.VirtualMachineInstance) string {
-	u := sha1.Sum(append(space[:], v.UID...))
-	u[6] = u[6]&0x0f | 0x50
-	u[8] = u[8]&0x3f | 0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", u[0:4], u[4:6], u[6:8], u[8:10], u[10:16])
-}
+// and different for each machine.
+func uuid(v *vmi.VirtualMachineInstance) string { return string(defaults.UUID(v.UID)) }

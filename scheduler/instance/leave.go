@@ -9,7 +9,6 @@ import (
 	"github.com/podvisor/podvisor/scheduler"
 	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/vmi"
-	"github.com/podvisor/podvisor/vmi/defaults"
 )
 
 // leave brings a deleted machine to its end. No finalizer waits for a process
@@ -37,7 +36,7 @@ func leave(o Observed) scheduler.Plan {
 // stopDue is when the handler of a deleted machine has had all the time that it
 // may need.
 func stopDue(v *vmi.VirtualMachineInstance) time.Time {
-	return v.DeletionTimestamp.Add(defaults.Apply(v).GracePeriod() + stopDelay)
+	return v.DeletionTimestamp.Add(v.GracePeriod() + stopDelay)
 }
 
 func deletePod(o Observed) scheduler.Plan {

@@ -1,6 +1,7 @@
 package pod
 
 import (
+	"cmp"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -51,7 +52,7 @@ func ports(v *vmi.VirtualMachineInstance) []corev1.ContainerPort {
 	var out []corev1.ContainerPort
 	for _, i := range v.Spec.Domain.Devices.Interfaces {
 		for _, p := range i.Ports {
-			out = append(out, corev1.ContainerPort{Name: p.Name, Protocol: corev1.Protocol(p.Protocol), ContainerPort: p.Port})
+			out = append(out, corev1.ContainerPort{Name: p.Name, Protocol: corev1.Protocol(cmp.Or(p.Protocol, vmi.ProtocolTCP)), ContainerPort: p.Port})
 		}
 	}
 	return out

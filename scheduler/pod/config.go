@@ -3,6 +3,9 @@ package pod
 import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/podvisor/podvisor/vmi/defaults"
+	"github.com/podvisor/podvisor/vmi/validate"
 )
 
 // Config is what a launcher pod depends on beside its machine.
@@ -22,6 +25,11 @@ type Config struct {
 	// Architecture is the processor architecture of the guests, as in GOARCH.
 	// Empty: amd64.
 	Architecture string
+	// Defaults are what the cluster decides for machines that leave it open. Zero:
+	// KubeVirt's. Architecture above is the one that counts.
+	Defaults defaults.Profile
+	// Limits are what the cluster allows. Zero: what KubeVirt does.
+	Limits validate.Limits
 	// Overhead is the memory that a pod needs beside its guest's. Nil: the
 	// function [Overhead].
 	Overhead func(Machine) resource.Quantity
@@ -51,4 +59,16 @@ func (c Config) architecture() string {
 		return c.Architecture
 	}
 	return "amd64"
+}
+
+func (c Config) profile() defaults.Profile {
+	p := c.Defaults
+	p.Architecture = c.architecture()
+	return p
+}
+
+func (c Config) limits() validate.Limits {
+	l := c.Limits
+	l.Architecture = c.architecture()
+	return l
 }

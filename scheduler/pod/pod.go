@@ -1,11 +1,8 @@
 package pod
 
 import (
-	"fmt"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/defaults"
@@ -16,9 +13,9 @@ import (
 // machine that cannot be made as it is written gives an error that wraps
 // [vmi.ErrInvalid] and lists every fault. The input is not changed.
 func Render(v *vmi.VirtualMachineInstance, c Config) (*corev1.Pod, error) {
-	v = defaults.Apply(v)
-	if faults := validate.Spec(field.NewPath("spec"), &v.Spec); len(faults) > 0 {
-		return nil, fmt.Errorf("%w: %w", vmi.ErrInvalid, faults.ToAggregate())
+	v = defaults.Apply(v, c.profile())
+	if err := validate.Error(validate.Instance(v, validate.User{Kind: validate.Controller}, c.limits())); err != nil {
+		return nil, err
 	}
 	disks := containerDisks(v, c)
 	memory := c.overhead(machine(v, c))

@@ -122,7 +122,7 @@ func devices(d *vmi.DomainSpec, c Config) []corev1.ResourceName {
 		out = append(out, vmi.TunResource)
 	}
 	for _, i := range d.Devices.Interfaces {
-		if i.Model == "virtio" && !c.AllowEmulation {
+		if (i.Model == "" || i.Model == "virtio") && !c.AllowEmulation {
 			return append(out, vmi.VhostNetResource)
 		}
 	}

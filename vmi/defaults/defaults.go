@@ -1,98 +1,100 @@
-// Package defaults completes what a user left out of a machine's spec.
-//
-// [Apply] is the only place where a default is decided. It computes; it touches
-// nothing, and it never changes its input. Every component applies it to what it
-// reads, so a machine that was stored without defaults is treated in the same
-// way everywhere.
 package defaults
 
 import (
-	"strings"
-
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// Apply returns a copy of v in which everything that the spec leaves open is
-// decided. Applying it twice changes nothing more.
-func Apply(v *vmi.VirtualMachineInstance) *vmi.VirtualMachineInstance {
+// Apply returns a copy of v in which everything that it leaves open is decided.
+// Applying it twice changes nothing more.
+func Apply(v *vmi.VirtualMachineInstance, p Profile) *vmi.VirtualMachineInstance {
 	v = v.DeepCopy()
-	networks(&v.Spec)
-	disks(&v.Spec)
-	images(&v.Spec)
-	if v.Spec.TerminationGracePeriodSeconds == nil {
-		v.Spec.TerminationGracePeriodSeconds = new(int64(vmi.DefaultGracePeriod.Seconds()))
+	spec(&v.Spec, p)
+	uuid := p.UUID
+	if uuid == "" && v.UID != "" {
+		uuid = UUID(v.UID)
+	}
+	firmware(&v.Spec.Domain, uuid, "")
+	if v.Status.Phase == vmi.PhaseUnset {
+		metadata(&v.ObjectMeta)
+		status(v, p)
 	}
 	return v
 }
 
-// defaultName is the name of the interface and the network that a machine gets
-// when it lists none.
-const defaultName = "default"
-
-func networks(s *vmi.VirtualMachineInstanceSpec) {
-	d := &s.Domain.Devices
-	auto := d.AutoattachPodInterface == nil || *d.AutoattachPodInterface
-	if auto && len(d.Interfaces) == 0 && len(s.Networks) == 0 {
-		d.Interfaces = []vmi.Interface{{Name: defaultName}}
-		s.Networks = []vmi.Network{{Name: defaultName, NetworkSource: vmi.NetworkSource{Pod: &vmi.PodNetwork{}}}}
-	}
-	for i := range d.Interfaces {
-		n := &d.Interfaces[i]
-		if n.Bridge == nil && n.Masquerade == nil {
-			n.Bridge = &vmi.InterfaceBridge{}
-		}
-		if n.Model == "" {
-			n.Model = "virtio"
-		}
-		for p := range n.Ports {
-			if n.Ports[p].Protocol == "" {
-				n.Ports[p].Protocol = "TCP"
-			}
-		}
-	}
+// Spec returns a copy of s in which everything that it leaves open is decided,
+// but for the firmware's UUID, which belongs to one machine.
+func Spec(s *vmi.VirtualMachineInstanceSpec, p Profile) *vmi.VirtualMachineInstanceSpec {
+	s = s.DeepCopy()
+	spec(s, p)
+	return s
 }
 
-// disks gives every volume a disk and every disk a bus.
-func disks(s *vmi.VirtualMachineInstanceSpec) {
-	have := map[string]bool{}
-	for _, d := range s.Domain.Devices.Disks {
-		have[d.Name] = true
+// VirtualMachine returns a copy of v with what must stay the same for each
+// machine that is made of it: architecture, board, and the identity that the
+// guest sees. The rest is decided when a machine is made, so that a cluster's new
+// defaults take effect at the next start.
+func VirtualMachine(v *vmi.VirtualMachine, p Profile) *vmi.VirtualMachine {
+	v = v.DeepCopy()
+	if v.Spec.Template == nil {
+		return v
 	}
-	for _, v := range s.Volumes {
-		if !have[v.Name] {
-			s.Domain.Devices.Disks = append(s.Domain.Devices.Disks, vmi.Disk{Name: v.Name})
-		}
+	s := &v.Spec.Template.Spec
+	board(s, p)
+	uuid := p.UUID
+	if uuid == "" && v.UID != "" {
+		uuid = UUID(v.UID)
 	}
-	for i := range s.Domain.Devices.Disks {
-		d := &s.Domain.Devices.Disks[i]
-		if d.Disk == nil {
-			d.Disk = &vmi.DiskTarget{}
-		}
-		if d.Disk.Bus == "" {
-			d.Disk.Bus = vmi.DiskBusSATA
-		}
-	}
+	firmware(&s.Domain, uuid, p.Serial)
+	return v
 }
 
-func images(s *vmi.VirtualMachineInstanceSpec) {
-	for i := range s.Volumes {
-		if c := s.Volumes[i].ContainerDisk; c != nil && c.ImagePullPolicy == "" {
-			c.ImagePullPolicy = pullPolicy(c.Image)
-		}
+// ReplicaSet returns a copy of r with the number of machines and their
+// architecture and board. The rest is decided when a machine is made.
+func ReplicaSet(r *vmi.VirtualMachineInstanceReplicaSet, p Profile) *vmi.VirtualMachineInstanceReplicaSet {
+	r = r.DeepCopy()
+	if r.Spec.Replicas == nil {
+		r.Spec.Replicas = new(int32(1))
 	}
+	if r.Spec.Template != nil {
+		board(&r.Spec.Template.Spec, p)
+	}
+	return r
 }
 
-// pullPolicy is Always for an image whose reference may mean another image
-// tomorrow: one with the tag latest or none.
-func pullPolicy(image string) corev1.PullPolicy {
-	name := image[strings.LastIndex(image, "/")+1:]
-	if strings.Contains(name, "@") {
-		return corev1.PullIfNotPresent
+// Migration returns a copy of m with the label by which the migrations of a
+// machine are found.
+func Migration(m *vmi.VirtualMachineInstanceMigration) *vmi.VirtualMachineInstanceMigration {
+	m = m.DeepCopy()
+	if m.Spec.VMIName == "" {
+		return m
 	}
-	if _, tag, ok := strings.Cut(name, ":"); !ok || tag == "latest" {
-		return corev1.PullAlways
+	if m.Labels == nil {
+		m.Labels = map[string]string{}
 	}
-	return corev1.PullIfNotPresent
+	m.Labels[vmi.MigrationSelectorLabel] = m.Spec.VMIName
+	return m
+}
+
+// spec decides in an order in which each step finds what it builds on.
+func spec(s *vmi.VirtualMachineInstanceSpec, p Profile) {
+	board(s, p)
+	resources(&s.Domain, p)
+	memory(&s.Domain)
+	topology(&s.Domain)
+	images(s, p)
+	if s.EvictionStrategy == nil {
+		s.EvictionStrategy = new(p.evictionStrategy())
+	}
+	networks(s, p)
+	disks(s)
+	inputs(s.Domain.Devices.Inputs)
+	watchdog(s.Domain.Devices.Watchdog)
+	gpus(s.Domain.Devices.GPUs)
+	probe(s.LivenessProbe)
+	probe(s.ReadinessProbe)
+	timers(s.Domain.Clock)
+	features(&s.Domain)
+	bootloader(s)
+	model(s, p)
+	hotplug(s, p)
 }

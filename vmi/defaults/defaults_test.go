@@ -3,9 +3,13 @@ package defaults_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/defaults"
@@ -13,54 +17,93 @@ import (
 )
 
 func Example() {
-	v := defaults.Apply(&vmi.VirtualMachineInstance{})
-	fmt.Println(v.Spec.Domain.Devices.Interfaces[0].Name, *v.Spec.TerminationGracePeriodSeconds)
-	// Output: default 30
+	v := defaults.Apply(&vmi.VirtualMachineInstance{}, defaults.Profile{Architecture: defaults.ARM64})
+	fmt.Println(v.Spec.Domain.Machine.Type, v.Spec.Domain.CPU.Model, v.Spec.Domain.Devices.Interfaces[0].Name)
+	// Output: virt host-passthrough default
 }
 
-func TestApplyDecidesWhatIsLeftOpen(t *testing.T) {
-	for name, tt := range map[string]struct {
-		in    *vmi.VirtualMachineInstance
-		check func(t *testing.T, s vmi.VirtualMachineInstanceSpec)
+// TestDefaults compares the part of the spec that a case is about.
+func TestDefaults(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		in      string
+		profile defaults.Profile
+		part    func(s *vmi.VirtualMachineInstanceSpec) any
+		want    string
 	}{
-		"a machine without interfaces gets one on the pod network": {
-			&vmi.VirtualMachineInstance{},
-			func(t *testing.T, s vmi.VirtualMachineInstanceSpec) {
-				require.Equal(t, []vmi.Interface{{Name: "default", Model: "virtio", InterfaceBinding: vmi.InterfaceBinding{Bridge: &vmi.InterfaceBridge{}}}}, s.Domain.Devices.Interfaces)
-				require.Equal(t, []vmi.Network{{Name: "default", NetworkSource: vmi.NetworkSource{Pod: &vmi.PodNetwork{}}}}, s.Networks)
-			},
-		},
-		"a machine that wants no interface gets none": {
-			vmitest.New(),
-			func(t *testing.T, s vmi.VirtualMachineInstanceSpec) {
-				require.Empty(t, s.Domain.Devices.Interfaces)
-				require.Empty(t, s.Networks)
-			},
-		},
-		"a port is a TCP port": {
-			vmitest.New(vmitest.WithMasquerade("a", vmi.Port{Port: 80})),
-			func(t *testing.T, s vmi.VirtualMachineInstanceSpec) {
-				require.Equal(t, "TCP", s.Domain.Devices.Interfaces[0].Ports[0].Protocol)
-			},
-		},
-		"a volume without a disk gets one on the SATA bus": {
-			&vmi.VirtualMachineInstance{Spec: vmi.VirtualMachineInstanceSpec{Volumes: []vmi.Volume{{Name: "a"}}}},
-			func(t *testing.T, s vmi.VirtualMachineInstanceSpec) {
-				require.Equal(t, []vmi.Disk{{Name: "a", Disk: &vmi.DiskTarget{Bus: vmi.DiskBusSATA}}}, s.Domain.Devices.Disks)
-			},
-		},
-		"a bus that is named stays": {
-			vmitest.New(vmitest.WithEmptyDisk("a", "1Gi")),
-			func(t *testing.T, s vmi.VirtualMachineInstanceSpec) {
-				require.Equal(t, vmi.DiskBusVirtio, s.Domain.Devices.Disks[0].Disk.Bus)
-			},
-		},
+		{"a machine without interfaces gets one on the pod network", `{}`, defaults.Profile{}, interfaces, `[{name: default, bridge: {}}]`},
+		{"the cluster decides the binding", `{}`, defaults.Profile{Binding: defaults.Masquerade}, interfaces, `[{name: default, masquerade: {}}]`},
+		{"an interface beside the pod network gets a bridge", `{domain: {devices: {interfaces: [{name: a}]}}, networks: [{name: a, multus: {networkName: b}}]}`, defaults.Profile{Binding: defaults.Masquerade}, interfaces, `[{name: a, bridge: {}}]`},
+		{"a machine that wants no interface gets none", `{domain: {devices: {autoattachPodInterface: false}}}`, defaults.Profile{}, interfaces, `null`},
+		{"a binding of old is not hidden", `{domain: {devices: {interfaces: [{name: a, slirp: {}}]}}}`, defaults.Profile{}, interfaces, `[{name: a, slirp: {}}]`},
+
+		{"a volume without a disk gets one on the SATA bus", `{volumes: [{name: a}]}`, defaults.Profile{}, disks, `[{name: a, disk: {bus: sata}}]`},
+		{"a volume that a file system shows gets none", `{domain: {devices: {filesystems: [{name: a, virtiofs: {}}]}}, volumes: [{name: a}]}`, defaults.Profile{}, disks, `null`},
+		{"other architectures have virtio", `{architecture: arm64, domain: {devices: {disks: [{name: a}, {name: b, cdrom: {}}]}}}`, defaults.Profile{}, disks, `[{name: a, disk: {bus: virtio}}, {name: b, cdrom: {bus: scsi, readonly: true, tray: closed}}]`},
+		{"a drive is closed", `{domain: {devices: {disks: [{name: b, cdrom: {}}]}}}`, defaults.Profile{}, disks, `[{name: b, cdrom: {bus: sata, readonly: true, tray: closed}}]`},
+		{"a disk gets the bus that it needs", `{domain: {devices: {disks: [{name: a, disk: {readonly: true}}, {name: b, dedicatedIOThread: true}, {name: c, lun: {reservation: true}}, {name: d, lun: {}}]}}}`, defaults.Profile{}, disks,
+			`[{name: a, disk: {bus: virtio, readonly: true}}, {name: b, dedicatedIOThread: true, disk: {bus: virtio}}, {name: c, lun: {bus: scsi, reservation: true}}, {name: d, lun: {bus: sata}}]`},
+		{"a bus that is named stays", `{domain: {devices: {disks: [{name: a, disk: {bus: scsi}}]}}}`, defaults.Profile{}, disks, `[{name: a, disk: {bus: scsi}}]`},
+		{"blocks that are named match", `{domain: {devices: {disks: [{name: a, disk: {bus: scsi}, blockSize: {matchVolume: {}}}]}}}`, defaults.Profile{}, disks, `[{name: a, disk: {bus: scsi}, blockSize: {matchVolume: {enabled: true}}}]`},
+
+		{"CPUs that are asked for are sockets", `{domain: {resources: {requests: {cpu: 2500m}}}}`, defaults.Profile{}, cpu, `{cores: 1, sockets: 3, threads: 1, maxSockets: 12, model: host-model}`},
+		{"the limit counts more than the request", `{domain: {resources: {requests: {cpu: 1}, limits: {cpu: 2}}}}`, defaults.Profile{}, cpu, `{cores: 1, sockets: 2, threads: 1, maxSockets: 8, model: host-model}`},
+		{"a machine does not grow beyond 512 processors", `{domain: {cpu: {sockets: 64, cores: 4, threads: 1}}}`, defaults.Profile{}, cpu, `{cores: 4, sockets: 64, threads: 1, maxSockets: 128, model: host-model}`},
+		{"a machine that is larger stays", `{domain: {cpu: {sockets: 600, cores: 1, threads: 1}}}`, defaults.Profile{}, cpu, `{cores: 1, sockets: 600, threads: 1, maxSockets: 600, model: host-model}`},
+		{"the cluster decides the model and the growth", `{domain: {cpu: {sockets: 2, cores: 1, threads: 1}}}`, defaults.Profile{CPUModel: "Haswell", MaxSockets: 16}, cpu, `{cores: 1, sockets: 2, threads: 1, maxSockets: 16, model: Haswell}`},
+		{"nothing grows where nothing is added", `{}`, defaults.Profile{NoLiveUpdate: true}, cpu, `{cores: 1, sockets: 1, threads: 1, model: host-model}`},
+		{"nothing grows on arm64", `{architecture: arm64}`, defaults.Profile{CPUModel: "Haswell"}, cpu, `{cores: 1, sockets: 1, threads: 1, model: host-passthrough}`},
+		{"a limit asks for as much", `{domain: {resources: {limits: {cpu: 2, memory: 1Gi}}}}`, defaults.Profile{}, resources, `{limits: {cpu: "2", memory: 1Gi}, requests: {cpu: "2"}}`},
+		{"the cluster decides what is asked for", `{}`, defaults.Profile{CPURequest: new(resource.MustParse("300m"))}, resources, `{requests: {cpu: 300m}}`},
+
+		{"the guest sees what is asked for", `{domain: {resources: {requests: {memory: 64Mi}, limits: {memory: 1Gi}}}}`, defaults.Profile{}, memory, `{guest: 64Mi}`},
+		{"the guest sees its limit", `{domain: {resources: {limits: {memory: 128Mi}}}}`, defaults.Profile{}, memory, `{guest: 128Mi}`},
+		{"the guest sees one huge page", `{domain: {memory: {hugepages: {pageSize: 2Mi}}}}`, defaults.Profile{}, memory, `{guest: 2Mi, hugepages: {pageSize: 2Mi}}`},
+		{"large guests can grow", `{domain: {memory: {guest: 2Gi}}}`, defaults.Profile{}, memory, `{guest: 2Gi, maxGuest: 8Gi}`},
+		{"guests of odd sizes cannot grow", `{domain: {memory: {guest: 1025Mi}}}`, defaults.Profile{}, memory, `{guest: 1025Mi}`},
+		{"guests of large pages grow by pages", `{domain: {memory: {guest: 1536Mi, hugepages: {pageSize: 1Gi}}}}`, defaults.Profile{}, memory, `{guest: 1536Mi, hugepages: {pageSize: 1Gi}}`},
+		{"the cluster decides how far guests grow", `{domain: {memory: {guest: 2Gi}}}`, defaults.Profile{MaxGuest: new(resource.MustParse("3Gi"))}, memory, `{guest: 2Gi, maxGuest: 3Gi}`},
+		{"no guest grows on s390x", `{architecture: s390x, domain: {memory: {guest: 2Gi}}}`, defaults.Profile{}, memory, `{guest: 2Gi}`},
+
+		{"ACPI is on", `{}`, defaults.Profile{}, features, `{acpi: {enabled: true}}`},
+		{"ACPI that is off stays", `{domain: {features: {acpi: {enabled: false}}}}`, defaults.Profile{}, features, `{acpi: {enabled: false}}`},
+		{"what is named is on", `{domain: {features: {smm: {}, apic: {}, hyperv: {relaxed: {}, vendorid: {vendorid: a}, spinlocks: {}}}}}`, defaults.Profile{}, features,
+			`{acpi: {enabled: true}, smm: {enabled: true}, apic: {enabled: true}, hyperv: {relaxed: {enabled: true}, vendorid: {vendorid: a, enabled: true}, spinlocks: {enabled: true, spinlocks: 4096}}}`},
+		{"what Windows' features build on is on", `{domain: {features: {hyperv: {synictimer: {direct: {}}, tlbflush: {extended: {}}}}}}`, defaults.Profile{}, features,
+			`{acpi: {enabled: true}, hyperv: {synictimer: {enabled: true, direct: {enabled: true}}, synic: {enabled: true}, vpindex: {enabled: true}, tlbflush: {enabled: true, extended: {enabled: true}}}}`},
+
+		{"arm64 starts with UEFI", `{architecture: arm64}`, defaults.Profile{}, firmware, `{bootloader: {efi: {secureBoot: false}}}`},
+		{"amd64 starts as it is", `{}`, defaults.Profile{}, firmware, `null`},
+		{"the cluster decides the board", `{}`, defaults.Profile{Architecture: defaults.S390X, MachineTypes: map[string]string{defaults.S390X: "s390-ccw-virtio-9.2"}}, func(s *vmi.VirtualMachineInstanceSpec) any { return s.Domain.Machine }, `{type: s390-ccw-virtio-9.2}`},
+		{"the cluster decides the eviction", `{}`, defaults.Profile{EvictionStrategy: vmi.EvictionLiveMigrate}, func(s *vmi.VirtualMachineInstanceSpec) any { return s.EvictionStrategy }, `LiveMigrate`},
+		{"probes are asked every ten seconds", `{livenessProbe: {httpGet: {port: 80}, failureThreshold: 5}}`, defaults.Profile{}, func(s *vmi.VirtualMachineInstanceSpec) any { return s.LivenessProbe },
+			`{httpGet: {port: 80, scheme: HTTP}, timeoutSeconds: 1, periodSeconds: 10, successThreshold: 1, failureThreshold: 5}`},
+		{"a watchdog resets", `{domain: {devices: {watchdog: {name: a, i6300esb: {}}}}}`, defaults.Profile{}, func(s *vmi.VirtualMachineInstanceSpec) any { return s.Domain.Devices.Watchdog }, `{name: a, i6300esb: {action: reset}}`},
+		{"an input is a tablet on USB", `{domain: {devices: {inputs: [{name: a}]}}}`, defaults.Profile{}, func(s *vmi.VirtualMachineInstanceSpec) any { return s.Domain.Devices.Inputs }, `[{name: a, type: tablet, bus: usb}]`},
+		{"timers that are named are there", `{domain: {clock: {timer: {hpet: {present: false}, kvm: {}, pit: {}, rtc: {}, hyperv: {}}}}}`, defaults.Profile{}, func(s *vmi.VirtualMachineInstanceSpec) any { return s.Domain.Clock.Timer },
+			`{hpet: {present: false}, kvm: {present: true}, pit: {present: true}, rtc: {present: true}, hyperv: {present: true}}`},
 	} {
-		t.Run(name, func(t *testing.T) {
-			tt.check(t, defaults.Apply(tt.in).Spec)
+		t.Run(tt.name, func(t *testing.T) {
+			var in vmi.VirtualMachineInstanceSpec
+			require.NoError(t, yaml.UnmarshalStrict([]byte(tt.in), &in))
+			before := in.DeepCopy()
+			out := defaults.Spec(&in, tt.profile)
+			require.Equal(t, before, &in, "the input is changed")
+			require.Equal(t, out, defaults.Spec(out, tt.profile), "applied twice")
+			got, err := yaml.Marshal(tt.part(out))
+			require.NoError(t, err)
+			require.YAMLEq(t, tt.want, string(got))
 		})
 	}
 }
+
+func interfaces(s *vmi.VirtualMachineInstanceSpec) any { return s.Domain.Devices.Interfaces }
+func disks(s *vmi.VirtualMachineInstanceSpec) any      { return s.Domain.Devices.Disks }
+func cpu(s *vmi.VirtualMachineInstanceSpec) any        { return s.Domain.CPU }
+func memory(s *vmi.VirtualMachineInstanceSpec) any     { return s.Domain.Memory }
+func resources(s *vmi.VirtualMachineInstanceSpec) any  { return s.Domain.Resources }
+func features(s *vmi.VirtualMachineInstanceSpec) any   { return s.Domain.Features }
+func firmware(s *vmi.VirtualMachineInstanceSpec) any   { return s.Domain.Firmware }
 
 func TestImagesAreAlwaysPulledIfTheirReferenceMayChangeItsMeaning(t *testing.T) {
 	for image, want := range map[string]corev1.PullPolicy{
@@ -72,16 +115,48 @@ func TestImagesAreAlwaysPulledIfTheirReferenceMayChangeItsMeaning(t *testing.T) 
 		"disk@sha256:0123":         corev1.PullIfNotPresent,
 		"host:5000/disk@sha256:01": corev1.PullIfNotPresent,
 	} {
-		v := defaults.Apply(vmitest.New(vmitest.WithContainerDisk("a", image)))
+		v := defaults.Apply(vmitest.New(vmitest.WithContainerDisk("a", image)), defaults.Profile{})
 		require.Equal(t, want, v.Spec.Volumes[0].ContainerDisk.ImagePullPolicy, image)
 	}
 }
 
-func TestApplyChangesNeitherItsInputNorItsOwnResult(t *testing.T) {
-	in := vmitest.New(vmitest.WithContainerDisk("a", "disk"), vmitest.WithMasquerade("b", vmi.Port{Port: 80}))
-	in.Spec.Domain.Devices.Disks = nil
-	before := in.DeepCopy()
-	once := defaults.Apply(in)
-	require.Equal(t, before, in)
-	require.Equal(t, once, defaults.Apply(once))
+func TestANewMachineIsPending(t *testing.T) {
+	now := metav1.NewTime(time.Unix(1, 0))
+	v := defaults.Apply(vmitest.New(), defaults.Profile{Now: now})
+	require.Equal(t, []string{vmi.Finalizer}, v.Finalizers)
+	require.Equal(t, map[string]string{vmi.PCITopologyAnnotation: "v3"}, v.Annotations)
+	require.Equal(t, vmi.Pending, v.Status.Phase)
+	require.Equal(t, []vmi.PhaseTransitionTimestamp{{Phase: vmi.Pending, PhaseTransitionTimestamp: now}}, v.Status.PhaseTransitionTimestamps)
+	require.Equal(t, defaults.UUID(v.UID), v.Spec.Domain.Firmware.UUID)
+	require.Equal(t, v, defaults.Apply(v, defaults.Profile{Now: metav1.Now()}))
+}
+
+func TestTheStatusOfAMachineThatRunsStays(t *testing.T) {
+	v := vmitest.New()
+	v.Status = vmi.VirtualMachineInstanceStatus{Phase: vmi.Running}
+	out := defaults.Apply(v, defaults.Profile{Now: metav1.Now()})
+	require.Equal(t, v.Status, out.Status)
+	require.Equal(t, v.ObjectMeta, out.ObjectMeta)
+}
+
+func TestATemplateKeepsWhatTheGuestMustNotSeeChange(t *testing.T) {
+	v := &vmi.VirtualMachine{}
+	p := defaults.Profile{UUID: "u", Serial: "s"}
+	require.Equal(t, v, defaults.VirtualMachine(v, p), "a machine without a template is the validation's to refuse")
+	v.Spec.Template = &vmi.VirtualMachineInstanceTemplate{}
+	out := defaults.VirtualMachine(v, p)
+	require.Equal(t, vmi.VirtualMachineInstanceSpec{
+		Architecture: "amd64",
+		Domain:       vmi.DomainSpec{Machine: &vmi.Machine{Type: "q35"}, Firmware: &vmi.Firmware{UUID: "u", Serial: "s"}},
+	}, out.Spec.Template.Spec)
+	require.Equal(t, out, defaults.VirtualMachine(out, defaults.Profile{UUID: "other", Serial: "other"}))
+	require.Nil(t, v.Spec.Template.Spec.Domain.Machine)
+}
+
+func TestASetHasOneMachine(t *testing.T) {
+	r := &vmi.VirtualMachineInstanceReplicaSet{Spec: vmi.VirtualMachineInstanceReplicaSetSpec{Template: &vmi.VirtualMachineInstanceTemplate{}}}
+	out := defaults.ReplicaSet(r, defaults.Profile{})
+	require.Equal(t, int32(1), *out.Spec.Replicas)
+	require.Equal(t, "q35", out.Spec.Template.Spec.Domain.Machine.Type)
+	require.Equal(t, out, defaults.ReplicaSet(out, defaults.Profile{}))
 }

@@ -1,63 +1,152 @@
 package validate
 
 import (
+	"fmt"
 	"regexp"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/defaults"
 )
 
-var serial = regexp.MustCompile(`^[A-Za-z0-9_.+-]*$`)
+// doubled is the path that KubeVirt gives some faults of a disk: it appends the
+// path of the list to itself.
+func doubled(list *field.Path, i int, names ...string) string {
+	p := list.Child("domain", "devices", "disks").Index(i)
+	for _, n := range names {
+		p = p.Child(n)
+	}
+	return p.String()
+}
 
-const maxSerial = 256
-
-// disks checks the disks, and that each belongs to a volume and back.
-func disks(at *field.Path, s *vmi.VirtualMachineInstanceSpec) field.ErrorList {
+// disks checks the disks, and that each shows a volume.
+func disks(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) field.ErrorList {
 	var l field.ErrorList
-	list := at.Child("domain", "devices", "disks")
-	vols, seen, orders := map[string]bool{}, map[string]bool{}, map[uint]bool{}
-	for _, v := range s.Volumes {
-		vols[v.Name] = true
+	vols, seen := map[string]*vmi.Volume{}, map[string]int{}
+	for i := range s.Volumes {
+		vols[s.Volumes[i].Name] = &s.Volumes[i]
 	}
 	for i := range s.Domain.Devices.Disks {
-		d, here := &s.Domain.Devices.Disks[i], list.Index(i)
-		if seen[d.Name] {
-			l = append(l, field.Duplicate(here.Child("name"), d.Name))
+		d, here := &s.Domain.Devices.Disks[i], at.Index(i)
+		if first, ok := seen[d.Name]; ok {
+			l = append(l, field.Invalid(here.Child("name"), d.Name, fmt.Sprintf("is the name of %s too", at.Index(first))))
+		} else {
+			seen[d.Name] = i
 		}
-		seen[d.Name] = true
-		if !vols[d.Name] {
-			l = append(l, field.Invalid(here.Child("name"), d.Name, "there is no volume of this name"))
+		for _, e := range invalid(here.Child("name"), d.Name, validation.IsDNS1123Label(d.Name)) {
+			l = append(l, as(doubled(at, i, "name"), e))
 		}
-		l = append(l, disk(here, d)...)
-		if o := d.BootOrder; o != nil && *o > 0 && orders[*o] {
-			l = append(l, field.Duplicate(here.Child("bootOrder"), *o))
-		} else if o != nil {
-			orders[*o] = true
-		}
-	}
-	for i, v := range s.Volumes {
-		if !seen[v.Name] {
-			l = append(l, field.Invalid(at.Child("volumes").Index(i).Child("name"), v.Name, "no disk shows this volume"))
+		l = append(l, shows(here, d, vols[d.Name], lim)...)
+		l = append(l, target(at, i, d, lim.architecture(s.Architecture))...)
+		l = append(l, tuning(at, i, d)...)
+		if d.LUN != nil && d.LUN.Reservation {
+			l = append(l, reservation(at, here, d.LUN, lim)...)
 		}
 	}
 	return l
 }
 
-func disk(at *field.Path, d *vmi.Disk) field.ErrorList {
+// shows checks that a disk has a volume that it can show.
+func shows(at *field.Path, d *vmi.Disk, v *vmi.Volume, lim Limits) field.ErrorList {
+	switch {
+	case v == nil && d.CDRom == nil:
+		return field.ErrorList{field.Invalid(at.Child("name"), d.Name, "there is no volume of this name")}
+	case v == nil && !lim.Features.EmptyCDRom:
+		return field.ErrorList{field.Invalid(at.Child("name"), d.Name, "there is no volume of this name, and empty drives are switched off in this cluster's configuration")}
+	case v != nil && d.LUN != nil && v.PersistentVolumeClaim == nil && v.DataVolume == nil:
+		return field.ErrorList{field.Invalid(at.Child("lun"), d.Name, "needs a volume of the kind persistentVolumeClaim or dataVolume")}
+	}
+	return nil
+}
+
+func reservation(list, at *field.Path, t *vmi.LunTarget, lim Limits) field.ErrorList {
 	var l field.ErrorList
-	if d.Disk != nil {
-		switch d.Disk.Bus {
-		case "", vmi.DiskBusVirtio, vmi.DiskBusSATA, vmi.DiskBusSCSI:
-		default:
-			l = append(l, field.NotSupported(at.Child("disk", "bus"), d.Disk.Bus, []vmi.DiskBus{vmi.DiskBusVirtio, vmi.DiskBusSATA, vmi.DiskBusSCSI}))
-		}
+	if !lim.Features.PersistentReservation {
+		l = append(l, as(list.Child("luns", "reservation").String(), field.Invalid(at.Child("lun", "reservation"), true, "reservations are switched off in this cluster's configuration")))
 	}
-	if len(d.Serial) > maxSerial || !serial.MatchString(d.Serial) {
-		l = append(l, field.Invalid(at.Child("serial"), d.Serial, "must have at most 256 of the characters A-Z a-z 0-9 _ . + -"))
+	if t.Bus != "" && t.Bus != vmi.DiskBusSCSI {
+		l = append(l, field.Invalid(at.Child("lun", "bus"), t.Bus, "must be scsi for a reservation"))
 	}
-	if o := d.BootOrder; o != nil && *o == 0 {
-		l = append(l, field.Invalid(at.Child("bootOrder"), *o, "must be more than 0"))
+	return l
+}
+
+// target checks what a disk is to the guest.
+func target(list *field.Path, i int, d *vmi.Disk, arch string) field.ErrorList {
+	var l field.ErrorList
+	at := list.Index(i)
+	if n := count(d.Disk != nil, d.CDRom != nil, d.LUN != nil); n > 1 {
+		l = append(l, field.Invalid(at, d.Name, "must be one of disk, cdrom and lun"))
+	}
+	name, b := busOf(d)
+	l = append(l, bus(at.Child(name, "bus"), d, name, b, arch)...)
+	if t := d.DedicatedIOThread; t != nil && *t && b != "" && b != vmi.DiskBusVirtio {
+		l = append(l, as(doubled(list, i), field.NotSupported(at.Child(name, "bus"), b, []vmi.DiskBus{vmi.DiskBusVirtio})))
+	}
+	if d.Disk == nil || d.Disk.PciAddress == "" {
+		return l
+	}
+	pci := at.Child("disk", "pciAddress")
+	name = list.Child("domain", "devices", "disks", "disk").Index(i).Child("pciAddress").String()
+	if b != vmi.DiskBusVirtio {
+		l = append(l, as(name, field.Invalid(pci, d.Disk.PciAddress, "needs the bus virtio: other disks are not on the PCI bus themselves")))
+	}
+	if !pciAddress.MatchString(d.Disk.PciAddress) {
+		l = append(l, as(name, field.Invalid(pci, d.Disk.PciAddress, pciForm)))
+	}
+	return l
+}
+
+var pciAddress = regexp.MustCompile(`^[0-9a-fA-F]{4}:[0-9a-fA-F]{2}:[0-1][0-9a-fA-F]\.[0-7]$`)
+
+const pciForm = "must be a PCI address, such as 0000:81:01.0"
+
+func busOf(d *vmi.Disk) (string, vmi.DiskBus) {
+	switch {
+	case d.Disk != nil:
+		return "disk", d.Disk.Bus
+	case d.LUN != nil:
+		return "lun", d.LUN.Bus
+	case d.CDRom != nil:
+		return "cdrom", d.CDRom.Bus
+	}
+	return "disk", ""
+}
+
+func bus(at *field.Path, d *vmi.Disk, target string, b vmi.DiskBus, arch string) field.ErrorList {
+	if b == "" {
+		return nil
+	}
+	l := oneOf(at, b, vmi.DiskBusVirtio, vmi.DiskBusSATA, vmi.DiskBusSCSI, vmi.DiskBusUSB)
+	if b == vmi.DiskBusVirtio && target == "cdrom" {
+		l = append(l, field.Invalid(at, b, "must be sata, scsi or usb: there are no CD-ROM drives on the virtio bus"))
+	}
+	if b == vmi.DiskBusSATA && d.Disk != nil && d.Disk.ReadOnly {
+		l = append(l, field.Invalid(at, b, "must be virtio, scsi or usb for a disk that is read only"))
+	}
+	if arch == defaults.ARM64 && b != vmi.DiskBusVirtio && b != vmi.DiskBusSCSI {
+		l = append(l, field.NotSupported(at, b, []vmi.DiskBus{vmi.DiskBusVirtio, vmi.DiskBusSCSI}))
+	}
+	return l
+}
+
+// tuning checks how a disk reads and writes.
+func tuning(list *field.Path, i int, d *vmi.Disk) field.ErrorList {
+	at := list.Index(i)
+	l := serialNumber(at.Child("serial"), d.Serial)
+	l = append(l, oneOf(at.Child("cache"), d.Cache, vmi.DiskCacheNone, vmi.DiskCacheWriteThrough, vmi.DiskCacheWriteBack)...)
+	modes := []vmi.DiskIO{vmi.DiskIONative, vmi.DiskIOThreads}
+	if len(oneOf(at, d.IO, modes...)) > 0 {
+		l = append(l, as(doubled(list, i, "io"), field.NotSupported(at.Child("io"), d.IO, modes)))
+	}
+	l = append(l, oneOf(at.Child("errorPolicy"), d.ErrorPolicy, vmi.DiskErrorPolicyStop, vmi.DiskErrorPolicyIgnore, vmi.DiskErrorPolicyReport, vmi.DiskErrorPolicyENOSPACE)...)
+	if d.CDRom != nil {
+		l = append(l, oneOf(at.Child("cdrom", "tray"), d.CDRom.Tray, vmi.TrayOpen, vmi.TrayClosed)...)
+	}
+	if b := d.BlockSize; b != nil && b.Custom != nil {
+		_, on := busOf(d)
+		l = append(l, blockSize(at.Child("blockSize"), b, on)...)
 	}
 	return l
 }

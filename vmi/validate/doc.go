@@ -1,11 +1,16 @@
-// Package validate says what is wrong with a machine's spec.
+// Package validate says what is wrong with an object.
 //
-// [Spec] returns every fault at once, each with the path of the field. It is the
-// only validation: admission, virt-controller and anybody else call the same
-// function. Defaults are expected to be applied (package vmi/defaults).
+// It is the only validation: admission, virt-controller and anybody else call the
+// same functions. [Instance], [VirtualMachine], [ReplicaSet] and [Migration] check
+// an object that is made, the functions that end in Update what becomes of it, and
+// [Spec] what a machine shall be. Each returns every fault at once, with the path
+// of the field; [Causes] makes of them what an API server answers. Defaults are
+// expected to be applied (package vmi/defaults).
 //
-// The served schema has checked types, enumerations and lengths before; what it
-// cannot express, above all what concerns two fields at once, is checked here,
-// and so is what would make a machine that cannot work. The package computes; it
-// touches nothing.
+// What a cluster allows is a [Limits], and who asks is a [User]: there is no
+// client and no global state. The package computes; it touches nothing.
+//
+// Field names and kinds of fault are those of KubeVirt, since clients show them
+// beside the field. Where KubeVirt's name of a field is not its path, the message
+// begins with the path. A fault that no single field can mend has no field.
 package validate

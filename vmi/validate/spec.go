@@ -1,23 +1,52 @@
 package validate
 
 import (
+	"strconv"
+
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// Spec returns what is wrong with the spec at the path, or nothing. Defaults
-// must have been applied to it.
-func Spec(at *field.Path, s *vmi.VirtualMachineInstanceSpec) field.ErrorList {
+// Spec returns what is wrong with what a machine shall be, or nothing. That a
+// machine says how much memory it has is checked by [Instance]: a template may
+// leave it to an instance type.
+func Spec(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) field.ErrorList {
+	dom, dev := at.Child("domain"), at.Child("domain", "devices")
 	var l field.ErrorList
-	l = append(l, placement(at, s)...)
-	l = append(l, memory(at.Child("domain"), &s.Domain)...)
-	l = append(l, cpu(at.Child("domain"), &s.Domain)...)
-	l = append(l, volumes(at.Child("volumes"), s.Volumes)...)
-	l = append(l, disks(at, s)...)
-	l = append(l, networks(at.Child("networks"), s)...)
-	l = append(l, interfaces(at.Child("domain", "devices", "interfaces"), s)...)
+	for _, part := range []field.ErrorList{
+		placement(at, s),
+		affinity(at, s.Affinity),
+		topologySpread(at.Child("topologySpreadConstraints"), s.TopologySpreadConstraints),
+		dns(at, s),
+		lifecycle(at, s),
+		probes(at, s),
+		accessCredentials(at.Child("accessCredentials"), s),
+
+		memory(dom, &s.Domain, lim),
+		cpu(at, s, lim),
+		machine(at, s, lim),
+		firmware(dom, &s.Domain),
+		hyperv(at, &s.Domain),
+		ioThreads(dom, &s.Domain),
+		rebootPolicy(dom, &s.Domain, lim),
+
+		volumes(at.Child("volumes"), s, lim),
+		serviceAccount(at, s),
+		disks(dev.Child("disks"), s, lim),
+		filesystems(dev.Child("filesystems"), s, lim),
+		networks(at, s),
+		interfaces(dev.Child("interfaces"), s, lim),
+		bootOrders(dev, &s.Domain.Devices),
+		inputs(dev.Child("inputs"), s.Domain.Devices.Inputs),
+		gpus(at, dev.Child("gpus"), s.Domain.Devices.GPUs),
+		hostDevices(at, dev.Child("hostDevices"), s.Domain.Devices.HostDevices, lim),
+		watchdog(dev.Child("watchdog"), s, lim),
+		video(at, dev.Child("video"), s, lim),
+	} {
+		l = append(l, part...)
+	}
 	return l
 }
 
@@ -28,10 +57,13 @@ func placement(at *field.Path, s *vmi.VirtualMachineInstanceSpec) field.ErrorLis
 		l = append(l, invalid(at.Child("hostname"), s.Hostname, validation.IsDNS1123Label(s.Hostname))...)
 	}
 	if s.Subdomain != "" {
-		l = append(l, invalid(at.Child("subdomain"), s.Subdomain, validation.IsDNS1123Label(s.Subdomain))...)
+		l = append(l, invalid(at.Child("subdomain"), s.Subdomain, validation.IsDNS1123Subdomain(s.Subdomain))...)
 	}
-	if t := s.TerminationGracePeriodSeconds; t != nil && *t < 0 {
-		l = append(l, field.Invalid(at.Child("terminationGracePeriodSeconds"), *t, "must not be negative"))
+	if n := s.PriorityClassName; n != "" {
+		l = append(l, invalid(at.Child("priorityClassName"), n, validation.IsDNS1123Subdomain(n))...)
+	}
+	if n := s.SchedulerName; n != "" {
+		l = append(l, invalid(at.Child("schedulerName"), n, validation.IsDNS1123Subdomain(n))...)
 	}
 	for k, v := range s.NodeSelector {
 		key := at.Child("nodeSelector").Key(k)
@@ -41,11 +73,36 @@ func placement(at *field.Path, s *vmi.VirtualMachineInstanceSpec) field.ErrorLis
 	return l
 }
 
-// invalid makes one fault of each message.
-func invalid(at *field.Path, value string, messages []string) field.ErrorList {
+// lifecycle checks how a machine starts and ends.
+func lifecycle(at *field.Path, s *vmi.VirtualMachineInstanceSpec) field.ErrorList {
 	var l field.ErrorList
-	for _, m := range messages {
-		l = append(l, field.Invalid(at, value, m))
+	if t := s.TerminationGracePeriodSeconds; t != nil && *t < 0 {
+		l = append(l, field.Invalid(at.Child("terminationGracePeriodSeconds"), *t, "must not be negative"))
+	}
+	if e := s.EvictionStrategy; e != nil {
+		l = append(l, exactlyOneOf(at.Child("evictionStrategy"), *e, vmi.EvictionNone, vmi.EvictionLiveMigrate, vmi.EvictionLiveMigrateIfPossible, vmi.EvictionExternal)...)
+	}
+	if st := s.StartStrategy; st != nil {
+		l = append(l, exactlyOneOf(at.Child("startStrategy"), *st, vmi.StartPaused)...)
+		if *st == vmi.StartPaused && s.LivenessProbe != nil {
+			l = append(l, field.Invalid(at.Child("startStrategy"), *st, "excludes livenessProbe: a paused guest answers no probe and would be ended"))
+		}
 	}
 	return l
 }
+
+// rebootPolicy checks what a guest's reboot does.
+func rebootPolicy(at *field.Path, d *vmi.DomainSpec, lim Limits) field.ErrorList {
+	if d.RebootPolicy == "" {
+		return nil
+	}
+	here := at.Child("rebootPolicy")
+	l := oneOf(here, d.RebootPolicy, vmi.RebootPolicyReboot, vmi.RebootPolicyTerminate)
+	if !lim.Features.RebootPolicy {
+		l = append(l, field.Invalid(here, d.RebootPolicy, "reboot policies are switched off in this cluster's configuration"))
+	}
+	return l
+}
+
+// quote puts a value into a message.
+func quote(s string) string { return strconv.Quote(s) }

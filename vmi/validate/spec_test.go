@@ -24,10 +24,10 @@ func faults(change spec) []string {
 	v := vmitest.New(
 		vmitest.WithContainerDisk("root", "example/fedora:40"), vmitest.WithCloudInit("cloudinit", "#!/bin/sh\n"), vmitest.WithEmptyDisk("scratch", "1Gi"),
 		vmitest.WithMasquerade("default", vmi.Port{Name: "http", Port: 80}))
-	v = defaults.Apply(v)
+	v = defaults.Apply(v, defaults.Profile{})
 	change(&v.Spec)
 	var out []string
-	for _, e := range validate.Spec(field.NewPath("spec"), &v.Spec) {
+	for _, e := range validate.Spec(field.NewPath("spec"), &v.Spec, validate.Limits{}) {
 		out = append(out, e.Field+": "+string(e.Type))
 	}
 	return out
@@ -60,7 +60,6 @@ func TestSpec(t *testing.T) {
 		{"a negative grace period", func(s *vmi.VirtualMachineInstanceSpec) { s.TerminationGracePeriodSeconds = new(int64(-1)) }, []string{"spec.terminationGracePeriodSeconds: FieldValueInvalid"}},
 		{"a node selector that is none", func(s *vmi.VirtualMachineInstanceSpec) { s.NodeSelector = map[string]string{"a": "b c"} }, []string{"spec.nodeSelector[a]: FieldValueInvalid"}},
 
-		{"no memory", func(s *vmi.VirtualMachineInstanceSpec) { s.Domain.Memory = nil }, []string{dom + "memory.guest: FieldValueRequired"}},
 		{"memory by the request alone", func(s *vmi.VirtualMachineInstanceSpec) {
 			s.Domain.Memory, s.Domain.Resources.Requests = nil, quantities("memory", "64Mi")
 		}, nil},
@@ -81,50 +80,50 @@ func TestSpec(t *testing.T) {
 		}, []string{dom + "cpu: FieldValueInvalid"}},
 
 		{"two volumes of one name", func(s *vmi.VirtualMachineInstanceSpec) { s.Volumes[1].Name = "root" },
-			[]string{"spec.volumes[1].name: FieldValueDuplicate", disk + "[1].name: FieldValueInvalid"}},
+			[]string{"spec.volumes[1].name: FieldValueInvalid", disk + "[1].name: FieldValueInvalid"}},
 		{"a volume without a source", func(s *vmi.VirtualMachineInstanceSpec) { s.Volumes[0].ContainerDisk = nil }, []string{"spec.volumes[0]: FieldValueInvalid"}},
 		{"a volume with two sources", func(s *vmi.VirtualMachineInstanceSpec) { s.Volumes[0].EmptyDisk = s.Volumes[2].EmptyDisk }, []string{"spec.volumes[0]: FieldValueInvalid"}},
-		{"a volume that no disk shows", func(s *vmi.VirtualMachineInstanceSpec) { s.Domain.Devices.Disks = disks(s)[1:] }, []string{"spec.volumes[0].name: FieldValueInvalid"}},
-		{"a volume name that is none", func(s *vmi.VirtualMachineInstanceSpec) { s.Volumes[0].Name, disks(s)[0].Name = "A", "A" }, []string{"spec.volumes[0].name: FieldValueInvalid"}},
+		{"a volume name that is none", func(s *vmi.VirtualMachineInstanceSpec) { s.Volumes[0].Name, disks(s)[0].Name = "A", "A" }, []string{disk + ".domain.devices.disks[0].name: FieldValueInvalid"}},
+		{"a name that is none of a volume that no disk shows", func(s *vmi.VirtualMachineInstanceSpec) { s.Volumes[0].Name, s.Domain.Devices.Disks = "A", disks(s)[1:] }, []string{"spec.volumes[0].name: FieldValueInvalid"}},
 		{"no image", func(s *vmi.VirtualMachineInstanceSpec) { s.Volumes[0].ContainerDisk.Image = "" }, []string{"spec.volumes[0].containerDisk.image: FieldValueRequired"}},
 		{"an image with a space", func(s *vmi.VirtualMachineInstanceSpec) { s.Volumes[0].ContainerDisk.Image = " a" }, []string{"spec.volumes[0].containerDisk.image: FieldValueInvalid"}},
-		{"a relative path", func(s *vmi.VirtualMachineInstanceSpec) { s.Volumes[0].ContainerDisk.Path = "disk/x" }, []string{"spec.volumes[0].containerDisk.path: FieldValueInvalid"}},
-		{"a path that leads out", func(s *vmi.VirtualMachineInstanceSpec) { s.Volumes[0].ContainerDisk.Path = "/disk/../../etc" }, []string{"spec.volumes[0].containerDisk.path: FieldValueInvalid"}},
-		{"a path that is the root", func(s *vmi.VirtualMachineInstanceSpec) { s.Volumes[0].ContainerDisk.Path = "//" }, []string{"spec.volumes[0].containerDisk.path: FieldValueInvalid"}},
+		{"a relative path", func(s *vmi.VirtualMachineInstanceSpec) { s.Volumes[0].ContainerDisk.Path = "disk/x" }, []string{"spec.volumes[0].containerDisk: FieldValueInvalid"}},
+		{"a path that leads out", func(s *vmi.VirtualMachineInstanceSpec) { s.Volumes[0].ContainerDisk.Path = "/disk/../../etc" }, []string{"spec.volumes[0].containerDisk: FieldValueInvalid"}},
+		{"a path that is the root", func(s *vmi.VirtualMachineInstanceSpec) { s.Volumes[0].ContainerDisk.Path = "//" }, []string{"spec.volumes[0].containerDisk: FieldValueInvalid"}},
 		{"a file whose name has dots", func(s *vmi.VirtualMachineInstanceSpec) { s.Volumes[0].ContainerDisk.Path = "/disk/a..qcow2" }, nil},
 		{"a secret name that is none", func(s *vmi.VirtualMachineInstanceSpec) { s.Volumes[0].ContainerDisk.ImagePullSecret = "A" }, []string{"spec.volumes[0].containerDisk.imagePullSecret: FieldValueInvalid"}},
-		{"cloud-init without data", func(s *vmi.VirtualMachineInstanceSpec) { s.Volumes[1].CloudInitNoCloud = &vmi.CloudInitNoCloud{} }, []string{"spec.volumes[1].cloudInitNoCloud: FieldValueRequired"}},
-		{"user data in two forms", func(s *vmi.VirtualMachineInstanceSpec) { s.Volumes[1].CloudInitNoCloud.UserDataBase64 = "YQ==" }, []string{"spec.volumes[1].cloudInitNoCloud.userDataBase64: FieldValueInvalid"}},
+		{"cloud-init without data", func(s *vmi.VirtualMachineInstanceSpec) { s.Volumes[1].CloudInitNoCloud = &vmi.CloudInitNoCloud{} }, []string{"spec.volumes[1].cloudInitNoCloud: FieldValueInvalid"}},
+		{"user data in two forms", func(s *vmi.VirtualMachineInstanceSpec) { s.Volumes[1].CloudInitNoCloud.UserDataBase64 = "YQ==" }, []string{"spec.volumes[1].cloudInitNoCloud: FieldValueInvalid"}},
 		{"data that is not base64", func(s *vmi.VirtualMachineInstanceSpec) { s.Volumes[1].CloudInitNoCloud.NetworkDataBase64 = "%" }, []string{"spec.volumes[1].cloudInitNoCloud.networkDataBase64: FieldValueInvalid"}},
 		{"too much data", func(s *vmi.VirtualMachineInstanceSpec) {
 			s.Volumes[1].CloudInitNoCloud = &vmi.CloudInitNoCloud{UserData: strings.Repeat("a", 2049), NetworkDataBase64: strings.Repeat("aaaa", 700)}
-		}, []string{"spec.volumes[1].cloudInitNoCloud.userData: FieldValueTooLong", "spec.volumes[1].cloudInitNoCloud.networkDataBase64: FieldValueTooLong"}},
+		}, []string{"spec.volumes[1].cloudInitNoCloud: FieldValueInvalid", "spec.volumes[1].cloudInitNoCloud: FieldValueInvalid"}},
 		{"an empty disk without a size", func(s *vmi.VirtualMachineInstanceSpec) { s.Volumes[2].EmptyDisk.Capacity = resource.Quantity{} }, []string{"spec.volumes[2].emptyDisk.capacity: FieldValueInvalid"}},
 
-		{"two disks of one name", func(s *vmi.VirtualMachineInstanceSpec) { s.Domain.Devices.Disks = append(disks(s), disks(s)[0]) }, []string{disk + "[3].name: FieldValueDuplicate"}},
+		{"two disks of one name", func(s *vmi.VirtualMachineInstanceSpec) { s.Domain.Devices.Disks = append(disks(s), disks(s)[0]) }, []string{disk + "[3].name: FieldValueInvalid"}},
 		{"a disk without a volume", func(s *vmi.VirtualMachineInstanceSpec) {
 			s.Domain.Devices.Disks = append(disks(s), vmi.Disk{Name: "nowhere"})
 		}, []string{disk + "[3].name: FieldValueInvalid"}},
-		{"a bus that is none", func(s *vmi.VirtualMachineInstanceSpec) { disks(s)[0].Disk.Bus = "ide" }, []string{disk + "[0].disk.bus: FieldValueNotSupported"}},
+		{"a bus that is none", func(s *vmi.VirtualMachineInstanceSpec) { disks(s)[0].Disk.Bus = "ide" }, []string{disk + "[0].disk.bus: FieldValueInvalid"}},
 		{"a serial number that is none", func(s *vmi.VirtualMachineInstanceSpec) { disks(s)[0].Serial = "a b" }, []string{disk + "[0].serial: FieldValueInvalid"}},
 		{"one boot order for two disks", func(s *vmi.VirtualMachineInstanceSpec) {
 			disks(s)[0].BootOrder, disks(s)[1].BootOrder, disks(s)[2].BootOrder = new(uint(1)), new(uint(1)), new(uint(2))
-		}, []string{disk + "[1].bootOrder: FieldValueDuplicate"}},
+		}, []string{disk + "[1].bootOrder: FieldValueInvalid"}},
 		{"boot order 0", func(s *vmi.VirtualMachineInstanceSpec) { disks(s)[0].BootOrder = new(uint(0)) }, []string{disk + "[0].bootOrder: FieldValueInvalid"}},
 
 		{"an interface without a network", func(s *vmi.VirtualMachineInstanceSpec) { s.Networks = nil }, []string{ifc + "[0].name: FieldValueInvalid"}},
-		{"a network without an interface", func(s *vmi.VirtualMachineInstanceSpec) { s.Domain.Devices.Interfaces = nil }, []string{"spec.networks[0].name: FieldValueInvalid"}},
+		{"a network without an interface", func(s *vmi.VirtualMachineInstanceSpec) { s.Domain.Devices.Interfaces = nil }, []string{"spec.networks[0].name: FieldValueRequired"}},
 		{"two pod networks", func(s *vmi.VirtualMachineInstanceSpec) {
 			second := *nic(s)
 			second.Name, second.Ports = "second", nil
 			s.Domain.Devices.Interfaces = append(s.Domain.Devices.Interfaces, second)
 			s.Networks = append(s.Networks, vmi.Network{Name: "second", NetworkSource: s.Networks[0].NetworkSource})
-		}, []string{"spec.networks[1].pod: FieldValueInvalid"}},
+		}, []string{"spec.interfaces: FieldValueDuplicate"}},
 		{"the same network and interface twice", func(s *vmi.VirtualMachineInstanceSpec) {
 			s.Networks = append(s.Networks, s.Networks[0])
 			s.Domain.Devices.Interfaces = append(s.Domain.Devices.Interfaces, *nic(s))
 			nic(s).Ports = nil
-		}, []string{"spec.networks[1].name: FieldValueDuplicate", "spec.networks[1].pod: FieldValueInvalid", ifc + "[1].name: FieldValueDuplicate"}},
+		}, []string{"spec.networks[1].name: FieldValueDuplicate", "spec.interfaces: FieldValueDuplicate", ifc + "[1].name: FieldValueDuplicate"}},
 		{"a network without a source", func(s *vmi.VirtualMachineInstanceSpec) { s.Networks[0].Pod = nil }, []string{"spec.networks[0]: FieldValueRequired"}},
 		{"networks that are none", func(s *vmi.VirtualMachineInstanceSpec) {
 			s.Networks[0].Pod = &vmi.PodNetwork{VMNetworkCIDR: "fd00::/64", VMIPv6NetworkCIDR: "x"}
@@ -142,7 +141,7 @@ func TestSpec(t *testing.T) {
 		{"a MAC address that is right", func(s *vmi.VirtualMachineInstanceSpec) { nic(s).MacAddress = "02:00:00:00:00:01" }, nil},
 		{"ports that are none", func(s *vmi.VirtualMachineInstanceSpec) {
 			nic(s).Ports = []vmi.Port{{Port: 0}, {Port: 80, Protocol: "SCTP"}, {Port: 81, Name: "A name"}}
-		}, []string{ifc + "[0].ports[0].port: FieldValueInvalid", ifc + "[0].ports[1].protocol: FieldValueNotSupported", ifc + "[0].ports[2].name: FieldValueInvalid"}},
+		}, []string{ifc + "[0].ports[0].port: FieldValueRequired", ifc + "[0].ports[1].protocol: FieldValueInvalid", ifc + "[0].ports[2].name: FieldValueInvalid"}},
 		{"one name for two ports", func(s *vmi.VirtualMachineInstanceSpec) {
 			nic(s).Ports = []vmi.Port{{Name: "http", Port: 80}, {Name: "http", Port: 81}}
 		}, []string{ifc + "[0].ports[1].name: FieldValueDuplicate"}},
@@ -157,12 +156,12 @@ func TestSpec(t *testing.T) {
 
 func ExampleSpec() {
 	v := vmitest.New()
-	v.Spec.Domain.Memory = nil
+	v.Spec.EvictionStrategy = new(vmi.EvictionStrategy("Never"))
 	v.Spec.Domain.Devices.Disks = []vmi.Disk{{Name: "root"}}
-	for _, fault := range validate.Spec(field.NewPath("spec"), &v.Spec) {
+	for _, fault := range validate.Spec(field.NewPath("spec"), &v.Spec, validate.Limits{}) {
 		fmt.Println(fault)
 	}
 	// Output:
-	// spec.domain.memory.guest: Required value: say how much memory the guest sees, here or in resources.requests.memory
+	// spec.evictionStrategy: Invalid value: "Never": must be None, LiveMigrate, LiveMigrateIfPossible or External
 	// spec.domain.devices.disks[0].name: Invalid value: "root": there is no volume of this name
 }

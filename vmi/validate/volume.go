@@ -1,10 +1,7 @@
 package validate
 
 import (
-	"encoding/base64"
 	"fmt"
-	"path"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -13,42 +10,92 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// volumes checks each volume by itself and that no two have the same name.
-func volumes(at *field.Path, vols []vmi.Volume) field.ErrorList {
+// maxVolumes is how many volumes a machine has at most.
+const maxVolumes = 256
+
+// volumes checks each volume by itself and that no two have the same name. The
+// name of one that a disk shows is checked there.
+func volumes(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) field.ErrorList {
 	var l field.ErrorList
-	seen := map[string]bool{}
+	vols, disks := s.Volumes, map[string]bool{}
+	for _, d := range s.Domain.Devices.Disks {
+		disks[d.Name] = true
+	}
+	if len(vols) > maxVolumes {
+		l = append(l, field.Invalid(at, plural(len(vols), "volume"), fmt.Sprintf("must be at most %d", maxVolumes)))
+	}
+	seen, accounts := map[string]int{}, 0
 	for i := range vols {
 		v, here := &vols[i], at.Index(i)
-		l = append(l, invalid(here.Child("name"), v.Name, validation.IsDNS1123Label(v.Name))...)
-		if seen[v.Name] {
-			l = append(l, field.Duplicate(here.Child("name"), v.Name))
+		if !disks[v.Name] {
+			l = append(l, invalid(here.Child("name"), v.Name, validation.IsDNS1123Label(v.Name))...)
 		}
-		seen[v.Name] = true
-		l = append(l, source(here, v)...)
+		if first, ok := seen[v.Name]; ok {
+			l = append(l, field.Invalid(here.Child("name"), v.Name, fmt.Sprintf("is the name of %s too", at.Index(first))))
+		} else {
+			seen[v.Name] = i
+		}
+		if v.ServiceAccount != nil {
+			accounts++
+		}
+		l = append(l, source(here, v, lim)...)
+	}
+	if accounts > 1 {
+		l = append(l, field.Invalid(at, plural(accounts, "serviceAccount volume"), "a machine has at most one"))
 	}
 	return l
 }
 
 // source checks that a volume has exactly one source, and that source.
-func source(at *field.Path, v *vmi.Volume) field.ErrorList {
+func source(at *field.Path, v *vmi.Volume, lim Limits) field.ErrorList {
+	n := count(v.ContainerDisk != nil, v.PersistentVolumeClaim != nil, v.DataVolume != nil, v.CloudInitNoCloud != nil, v.CloudInitConfigDrive != nil,
+		v.EmptyDisk != nil, v.Ephemeral != nil, v.HostDisk != nil, v.ConfigMap != nil, v.Secret != nil, v.DownwardAPI != nil, v.ServiceAccount != nil, v.Sysprep != nil)
 	var l field.ErrorList
-	n := 0
+	if n != 1 {
+		l = append(l, field.Invalid(at, v.Name, fmt.Sprintf("must have exactly one source, has %d", n)))
+	}
 	if c := v.ContainerDisk; c != nil {
-		n++
 		l = append(l, containerDisk(at.Child("containerDisk"), c)...)
 	}
 	if c := v.CloudInitNoCloud; c != nil {
-		n++
-		l = append(l, noCloud(at.Child("cloudInitNoCloud"), c)...)
+		l = append(l, cloudInit(at.Child("cloudInitNoCloud"), c)...)
 	}
-	if e := v.EmptyDisk; e != nil {
-		n++
-		if e.Capacity.Sign() <= 0 {
-			l = append(l, field.Invalid(at.Child("emptyDisk", "capacity"), e.Capacity.String(), "must be more than 0"))
+	if c := v.CloudInitConfigDrive; c != nil {
+		same := vmi.CloudInitNoCloud(*c)
+		l = append(l, cloudInit(at.Child("cloudInitConfigDrive"), &same)...)
+	}
+	if d := v.DataVolume; d != nil && d.Name == "" {
+		l = append(l, as(at.Child("name").String(), field.Required(at.Child("dataVolume", "name"), "name the DataVolume")))
+	}
+	if e := v.EmptyDisk; e != nil && e.Capacity.Sign() <= 0 {
+		l = append(l, field.Invalid(at.Child("emptyDisk", "capacity"), e.Capacity.String(), "must be more than 0"))
+	}
+	if h := v.HostDisk; h != nil {
+		l = append(l, hostDisk(at, h, lim)...)
+	}
+	return append(l, named(at, v)...)
+}
+
+// named checks the sources that only name an object.
+func named(at *field.Path, v *vmi.Volume) field.ErrorList {
+	var l field.ErrorList
+	missing := func(here *field.Path, kind string) { l = append(l, field.Invalid(here, "", "must name the "+kind)) }
+	if c := v.ConfigMap; c != nil && c.Name == "" {
+		missing(at.Child("configMap", "name"), "ConfigMap")
+	}
+	if s := v.Secret; s != nil && s.SecretName == "" {
+		missing(at.Child("secret", "secretName"), "Secret")
+	}
+	if s := v.ServiceAccount; s != nil && s.ServiceAccountName == "" {
+		missing(at.Child("serviceAccount", "serviceAccountName"), "service account")
+	}
+	if e := v.Ephemeral; e != nil && e.PersistentVolumeClaim == nil {
+		l = append(l, field.Required(at.Child("ephemeral", "persistentVolumeClaim"), "name the claim that is read"))
+	}
+	if s := v.Sysprep; s != nil {
+		if n := count(s.Secret != nil, s.ConfigMap != nil); n != 1 {
+			l = append(l, field.Invalid(at.Child("sysprep"), plural(n, "source"), "must be exactly one of secret and configMap"))
 		}
-	}
-	if n != 1 {
-		l = append(l, field.Invalid(at, v.Name, fmt.Sprintf("must have exactly one source, has %d", n)))
 	}
 	return l
 }
@@ -64,62 +111,40 @@ func containerDisk(at *field.Path, c *vmi.ContainerDisk) field.ErrorList {
 	if c.ImagePullSecret != "" {
 		l = append(l, invalid(at.Child("imagePullSecret"), c.ImagePullSecret, validation.IsDNS1123Subdomain(c.ImagePullSecret))...)
 	}
-	if c.Path != "" {
-		l = append(l, imagePath(at.Child("path"), c.Path)...)
+	for _, e := range imagePath(at.Child("path"), c.Path) {
+		l = append(l, as(at.String(), e))
 	}
 	return l
 }
 
-// imagePath checks a path in an image that somebody else made: it must not lead
-// out of the image by its own words.
-func imagePath(at *field.Path, p string) field.ErrorList {
-	switch {
-	case !strings.HasPrefix(p, "/"):
-		return field.ErrorList{field.Invalid(at, p, "must be absolute")}
-	case slices.Contains(strings.Split(p, "/"), ".."):
-		return field.ErrorList{field.Invalid(at, p, "must not contain ..")}
-	case path.Clean(p) == "/":
-		return field.ErrorList{field.Invalid(at, p, "must not be the root")}
-	}
-	return nil
-}
-
-// maxCloudInit is the largest user data or network data, in bytes.
-const maxCloudInit = 2048
-
-// noCloud checks cloud-init's data: one form of each kind, and at least one.
-func noCloud(at *field.Path, c *vmi.CloudInitNoCloud) field.ErrorList {
-	l := oneForm(at, "userData", c.UserData, c.UserDataBase64)
-	l = append(l, oneForm(at, "networkData", c.NetworkData, c.NetworkDataBase64)...)
-	if c.UserData+c.UserDataBase64+c.NetworkData+c.NetworkDataBase64 == "" {
-		l = append(l, field.Required(at, "needs userData or networkData, or one of them in base64"))
-	}
-	return l
-}
-
-// oneForm checks data that is either plain or in base64.
-func oneForm(at *field.Path, name, plain, encoded string) field.ErrorList {
+func hostDisk(at *field.Path, h *vmi.HostDisk, lim Limits) field.ErrorList {
 	var l field.ErrorList
-	if plain != "" && encoded != "" {
-		l = append(l, field.Invalid(at.Child(name+"Base64"), name, "excludes "+name))
+	here := at.Child("hostDisk")
+	if !lim.Features.HostDisk {
+		l = append(l, as(at.String(), field.Invalid(here, h.Path, "disks in files of the node are switched off in this cluster's configuration")))
 	}
-	if len(plain) > maxCloudInit {
-		l = append(l, field.TooLong(at.Child(name), "", maxCloudInit))
+	if h.Path == "" {
+		l = append(l, &field.Error{Type: field.ErrorTypeNotFound, Field: here.Child("path").String(), BadValue: "", Detail: "name the file on the node"})
 	}
-	data, err := base64.StdEncoding.DecodeString(encoded)
-	switch {
-	case err != nil:
-		l = append(l, field.Invalid(at.Child(name+"Base64"), shorten(encoded), "must be base64"))
-	case len(data) > maxCloudInit:
-		l = append(l, field.TooLong(at.Child(name+"Base64"), "", maxCloudInit))
+	l = append(l, exactlyOneOf(here.Child("type"), h.Type, vmi.HostDiskExists, vmi.HostDiskExistsOrCreate)...)
+	if h.Type == vmi.HostDiskExists && h.Capacity != nil && !h.Capacity.IsZero() {
+		l = append(l, field.Invalid(here.Child("capacity"), h.Capacity.String(), "needs type DiskOrCreate: a disk that exists has its size"))
 	}
 	return l
 }
 
-// shorten keeps messages readable, and what a user may think private short.
-func shorten(s string) string {
-	if len(s) > 16 {
-		return s[:16] + "…"
+// serviceAccount checks the account that the pod runs as. A volume with an
+// account's token makes the pod run as that account.
+func serviceAccount(at *field.Path, s *vmi.VirtualMachineInstanceSpec) field.ErrorList {
+	name, here := s.ServiceAccountName, at.Child("serviceAccountName")
+	if name == "" {
+		return nil
 	}
-	return s
+	l := invalid(here, name, validation.IsDNS1123Subdomain(name))
+	for _, v := range s.Volumes {
+		if a := v.ServiceAccount; a != nil && a.ServiceAccountName != name {
+			l = append(l, field.Invalid(here, name, "must be the account of the volume "+v.Name+", "+quote(a.ServiceAccountName)+": a pod runs as one account"))
+		}
+	}
+	return l
 }

@@ -1,0 +1,97 @@
+// Command check-manifest says what is wrong with manifests before they reach a
+// cluster.
+//
+//	check-manifest [-o defaulted] [-config FILE] [-feature-gates NAME,…] FILE…
+//
+// It decodes each document of Podvisor's kinds strictly, applies defaults and
+// validates, as a cluster does, and prints one line for each fault:
+//
+//	file: kind/name: field: cause type: message
+//
+// A fault that no single field can mend has no field. Documents of other kinds
+// are passed over with a note on standard error. The file - is standard input.
+//
+// With -o defaulted it prints the objects with defaults applied as YAML, and the
+// faults on standard error. UUIDs, which a cluster derives from the object's UID
+// or chooses, are derived from namespace and name here.
+//
+// The exit status is 1 if there is a fault, and 2 if a file cannot be read.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/defaults"
+	"github.com/podvisor/podvisor/vmi/validate"
+)
+
+func main() {
+	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr, metav1.Now().Rfc3339Copy()))
+}
+
+// run is the program. It returns the exit status.
+func run(args []string, in io.Reader, out, notes io.Writer, now metav1.Time) int {
+	flags := flag.NewFlagSet("check-manifest", flag.ContinueOnError)
+	flags.SetOutput(notes)
+	output := flags.String("o", "", "what to print: the faults, or with defaulted the objects as YAML")
+	config := flags.String("config", "", "a `file` with the KubeVirt object whose configuration applies")
+	gates := flags.String("feature-gates", "", "the KubeVirt feature gates that are on, separated by commas")
+	if err := flags.Parse(args); err != nil {
+		return 2
+	}
+	if *output != "" && *output != "defaulted" || flags.NArg() == 0 {
+		fmt.Fprintln(notes, "usage: check-manifest [-o defaulted] [-config FILE] [-feature-gates NAME,…] FILE…")
+		return 2
+	}
+	c := &checker{in: in, out: out, faults: out, notes: notes, print: *output == "defaulted"}
+	if c.print {
+		c.faults = notes
+	}
+	if err := c.configure(*config, *gates, now); err != nil {
+		fmt.Fprintln(notes, err)
+		return 2
+	}
+	status := 0
+	for _, name := range flags.Args() {
+		if err := c.file(name); err != nil {
+			fmt.Fprintln(notes, err)
+			status = 2
+		}
+	}
+	if status == 0 && c.count > 0 {
+		return 1
+	}
+	return status
+}
+
+// configure takes over what a cluster decides and allows.
+func (c *checker) configure(file, gates string, now metav1.Time) error {
+	k := &vmi.KubeVirt{}
+	if file != "" {
+		data, err := c.read(file)
+		if err != nil {
+			return err
+		}
+		if faults, _ := decode(data, k); len(faults) > 0 {
+			return fmt.Errorf("%s: %s", file, faults[0].Message)
+		}
+	}
+	c.profile = defaults.Configured(&k.Spec.Configuration)
+	c.limits = validate.Configured(&k.Spec.Configuration)
+	c.profile.Now = metav1.NewTime(now.UTC().Truncate(time.Second))
+	if gates != "" {
+		var unknown []string
+		if c.limits.Features, unknown = validate.FeatureGates(strings.Split(gates, ",")...); len(unknown) > 0 {
+			fmt.Fprintln(c.notes, "feature gates that switch nothing on here:", strings.Join(unknown, ", "))
+		}
+	}
+	return nil
+}

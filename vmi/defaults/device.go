@@ -1,0 +1,56 @@
+package defaults
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/podvisor/podvisor/vmi"
+)
+
+func inputs(all []vmi.Input) {
+	for i := range all {
+		if all[i].Bus == "" {
+			all[i].Bus = vmi.InputBusUSB
+		}
+		if all[i].Type == "" {
+			all[i].Type = vmi.InputTablet
+		}
+	}
+}
+
+func watchdog(w *vmi.Watchdog) {
+	if w == nil {
+		return
+	}
+	if w.I6300ESB != nil && w.I6300ESB.Action == "" {
+		w.I6300ESB.Action = vmi.WatchdogReset
+	}
+	if w.Diag288 != nil && w.Diag288.Action == "" {
+		w.Diag288.Action = vmi.WatchdogReset
+	}
+}
+
+func gpus(all []vmi.GPU) {
+	for i := range all {
+		if o := all[i].VirtualGPUOptions; o != nil && o.Display != nil {
+			enable(o.Display.RamFB)
+		}
+	}
+}
+
+// probe decides how often is asked and how many answers count.
+func probe(p *vmi.Probe) {
+	if p == nil {
+		return
+	}
+	for _, n := range []struct {
+		field *int32
+		value int32
+	}{{&p.TimeoutSeconds, 1}, {&p.PeriodSeconds, 10}, {&p.SuccessThreshold, 1}, {&p.FailureThreshold, 3}} {
+		if *n.field == 0 {
+			*n.field = n.value
+		}
+	}
+	if h := p.HTTPGet; h != nil && h.Scheme == "" {
+		h.Scheme = corev1.URISchemeHTTP
+	}
+}

@@ -1,0 +1,83 @@
+package defaults
+
+import (
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// disks gives every volume that nothing shows a disk, and every disk a bus.
+func disks(s *vmi.VirtualMachineInstanceSpec) {
+	d := &s.Domain.Devices
+	shown := map[string]bool{}
+	for _, k := range d.Disks {
+		shown[k.Name] = true
+	}
+	for _, f := range d.Filesystems {
+		shown[f.Name] = true
+	}
+	for _, v := range s.Volumes {
+		// A name that is none is refused where it was written.
+		if !shown[v.Name] && len(validation.IsDNS1123Label(v.Name)) == 0 {
+			d.Disks = append(d.Disks, vmi.Disk{Name: v.Name})
+			shown[v.Name] = true
+		}
+	}
+	for i := range d.Disks {
+		disk(&d.Disks[i], s.Architecture)
+	}
+}
+
+func disk(d *vmi.Disk, arch string) {
+	if d.Disk == nil && d.CDRom == nil && d.LUN == nil {
+		d.Disk = &vmi.DiskTarget{}
+	}
+	if b := d.BlockSize; b != nil {
+		enable(b.MatchVolume)
+	}
+	if t := d.Disk; t != nil && t.Bus == "" {
+		t.Bus = diskBus(d, arch)
+	}
+	if t := d.LUN; t != nil && t.Bus == "" {
+		t.Bus = lunBus(d, arch)
+	}
+	if t := d.CDRom; t != nil {
+		cdrom(t, arch)
+	}
+}
+
+// diskBus is the bus that every guest has a driver for, unless the disk shall
+// have what only virtio can do.
+func diskBus(d *vmi.Disk, arch string) vmi.DiskBus {
+	thread := d.DedicatedIOThread != nil && *d.DedicatedIOThread
+	if arch != AMD64 || thread || d.Disk.PciAddress != "" || d.Disk.ReadOnly {
+		return vmi.DiskBusVirtio
+	}
+	return vmi.DiskBusSATA
+}
+
+// lunBus is SCSI for a device that is reserved: a reservation is a SCSI command.
+func lunBus(d *vmi.Disk, arch string) vmi.DiskBus {
+	switch thread := d.DedicatedIOThread != nil && *d.DedicatedIOThread; {
+	case d.LUN.Reservation:
+		return vmi.DiskBusSCSI
+	case arch != AMD64 || thread:
+		return vmi.DiskBusVirtio
+	}
+	return vmi.DiskBusSATA
+}
+
+// cdrom closes the drive. There is none on the virtio bus.
+func cdrom(t *vmi.CDRomTarget, arch string) {
+	if t.Bus == "" && arch == AMD64 {
+		t.Bus = vmi.DiskBusSATA
+	} else if t.Bus == "" {
+		t.Bus = vmi.DiskBusSCSI
+	}
+	if t.ReadOnly == nil {
+		t.ReadOnly = new(true)
+	}
+	if t.Tray == "" {
+		t.Tray = vmi.TrayClosed
+	}
+}

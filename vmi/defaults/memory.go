@@ -1,0 +1,88 @@
+package defaults
+
+import (
+	"math"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// resources asks for the CPUs that the machine is limited to.
+func resources(d *vmi.DomainSpec, p Profile) {
+	r := &d.Resources
+	if q := r.Requests[corev1.ResourceCPU]; !q.IsZero() {
+		return
+	}
+	q := r.Limits[corev1.ResourceCPU].DeepCopy()
+	if q.IsZero() && p.CPURequest != nil && (d.CPU == nil || !d.CPU.DedicatedCPUPlacement) {
+		q = p.CPURequest.DeepCopy()
+	}
+	if q.Sign() <= 0 {
+		return
+	}
+	if r.Requests == nil {
+		r.Requests = corev1.ResourceList{}
+	}
+	r.Requests[corev1.ResourceCPU] = q
+}
+
+// memory lets the guest see what is asked of the node for it.
+func memory(d *vmi.DomainSpec) {
+	if d.Memory != nil && d.Memory.Guest != nil {
+		return
+	}
+	guest := d.Resources.Requests[corev1.ResourceMemory]
+	if guest.IsZero() {
+		guest = d.Resources.Limits[corev1.ResourceMemory]
+	}
+	if guest.IsZero() && d.Memory != nil && d.Memory.Hugepages != nil {
+		guest, _ = resource.ParseQuantity(d.Memory.Hugepages.PageSize)
+	}
+	// What makes no sense is the validation's to refuse, where it was written.
+	if guest.Sign() <= 0 {
+		return
+	}
+	if d.Memory == nil {
+		d.Memory = &vmi.Memory{}
+	}
+	guest = guest.DeepCopy()
+	d.Memory.Guest = &guest
+}
+
+// The sizes in which memory is added to a running machine, and the memory that
+// one must have for it.
+const (
+	memoryBlock   = 2 << 20
+	memoryMinimum = 1 << 30
+)
+
+// maxGuest leaves room for memory if the machine can be given more at all.
+func maxGuest(s *vmi.VirtualMachineInstanceSpec, p Profile) {
+	m := s.Domain.Memory
+	if s.Architecture != AMD64 || m == nil || m.Guest == nil || m.MaxGuest != nil {
+		return
+	}
+	block := int64(memoryBlock)
+	if m.Hugepages != nil {
+		q, err := resource.ParseQuantity(m.Hugepages.PageSize)
+		if err != nil || q.Value() <= 0 {
+			return
+		}
+		block = max(block, q.Value())
+	}
+	guest := m.Guest.Value()
+	ratio := int64(p.hotplugRatio())
+	if guest < memoryMinimum || guest%block != 0 || guest > math.MaxInt64/ratio {
+		return
+	}
+	most := resource.NewQuantity(guest*ratio, resource.BinarySI)
+	if p.MaxGuest != nil {
+		most = new(p.MaxGuest.DeepCopy())
+	}
+	if most.Value() < guest || most.Value()%block != 0 {
+		return
+	}
+	m.MaxGuest = most
+}

@@ -1,0 +1,48 @@
+package validate
+
+import (
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/defaults"
+)
+
+// Configured are the limits of a cluster with this configuration, with all
+// features off.
+func Configured(c *vmi.KubeVirtConfiguration) Limits {
+	l := Limits{MachineTypes: map[string][]string{}}
+	if n := c.Network; n != nil && n.PermitBridgeInterfaceOnPodNetwork != nil {
+		l.NoBridgeOnPodNetwork = !*n.PermitBridgeInterfaceOnPodNetwork
+	}
+	if t := c.DeprecatedEmulatedMachines; len(t) > 0 {
+		l.MachineTypes[defaults.AMD64] = t
+	}
+	if a := c.ArchitectureConfiguration; a != nil {
+		l.Architecture = a.DefaultArchitecture
+		for arch, s := range map[string]*vmi.ArchitectureSettings{defaults.AMD64: a.AMD64, defaults.ARM64: a.ARM64, defaults.S390X: a.S390X} {
+			if s != nil && len(s.EmulatedMachines) > 0 {
+				l.MachineTypes[arch] = s.EmulatedMachines
+			}
+		}
+	}
+	l.NoLiveUpdate = c.VMRolloutStrategy != nil && *c.VMRolloutStrategy == vmi.RolloutStage
+	return l
+}
+
+// FeatureGates are the features that KubeVirt's feature gates of these names
+// switch on, and the names that switch nothing on here.
+func FeatureGates(names ...string) (Features, []string) {
+	var f Features
+	var unknown []string
+	gates := map[string]*bool{
+		"HostDisk": &f.HostDisk, "HostDevices": &f.HostDevices, "PersistentReservation": &f.PersistentReservation, "DeclarativeHotplugVolumes": &f.EmptyCDRom,
+		"RebootPolicy": &f.RebootPolicy, "PasstBinding": &f.Passt, "Sidecar": &f.HookSidecars, "ExperimentalIgnitionSupport": &f.Ignition,
+		"EnableVirtioFsStorageVolumes": &f.VirtiofsStorage, "EnableVirtioFsConfigVolumes": &f.VirtiofsConfig,
+	}
+	for _, n := range names {
+		if on, ok := gates[n]; ok {
+			*on = true
+		} else {
+			unknown = append(unknown, n)
+		}
+	}
+	return f, unknown
+}

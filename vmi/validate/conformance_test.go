@@ -1,0 +1,228 @@
+package validate_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
+
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/defaults"
+	"github.com/podvisor/podvisor/vmi/validate"
+)
+
+// conformance is where the records of KubeVirt's answers are, if they are here.
+const conformance = "../../../shared/conformance"
+
+// record is an object or a change and what KubeVirt answers.
+type record struct {
+	FeatureGates []string `json:"featureGates"`
+	Expect       struct {
+		Causes []cause `json:"causes"`
+	} `json:"expect"`
+	Object any `json:"object"`
+}
+
+// cause is a fault as the records have it.
+type cause struct {
+	Field string           `json:"field"`
+	Type  metav1.CauseType `json:"type"`
+}
+
+// change is a record's object if it is an update.
+type change struct {
+	Old, New any
+	User     string
+}
+
+// elsewhere are records that cannot be judged by what is in them.
+var elsewhere = map[string]string{
+	"vmi-spec/003":          "whether a GPU is one of NVIDIA Grace follows from the cluster's list of permitted devices",
+	"VMsAdmitter/009":       "the machine that runs has a volume that is not in the record; the subresource that adds volumes to machines checks it",
+	"VMsAdmitter/026":       "the names of feature gates that KubeVirt has given up mean nothing here",
+	"VMICreateAdmitter/022": "the schema refuses null for a list, before any validation: an empty list is refused too",
+}
+
+func files(t *testing.T, pattern string) []string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(conformance, pattern))
+	require.NoError(t, err)
+	if len(found) == 0 {
+		t.Skip("the conformance data are not here")
+	}
+	return found
+}
+
+func load(t *testing.T, file string) record {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	require.NoError(t, err)
+	var r record
+	require.NoError(t, yaml.Unmarshal(data, &r))
+	return r
+}
+
+// into reads an object strictly. A field that we do not have is an error.
+func into(object, target any) error {
+	data, err := yaml.Marshal(object)
+	if err != nil {
+		return err
+	}
+	return yaml.UnmarshalStrict(data, target)
+}
+
+func limits(gates []string) validate.Limits {
+	f, _ := validate.FeatureGates(gates...)
+	return validate.Limits{Features: f}
+}
+
+// judge returns the faults of a record's object as it is and, for kinds that
+// have some, with defaults.
+func judge(kind string, r record) (plain, defaulted field.ErrorList, err error) {
+	lim := limits(r.FeatureGates)
+	switch kind {
+	case "VMICreateAdmitter", "vmi-spec", "vmi-net":
+		var v vmi.VirtualMachineInstance
+		if err := into(r.Object, &v); err != nil {
+			return nil, nil, err
+		}
+		whole := defaults.Apply(&v, defaults.Profile{})
+		if kind == "VMICreateAdmitter" {
+			return validate.Instance(&v, validate.User{}, lim), validate.Instance(whole, validate.User{}, lim), nil
+		}
+		at := field.NewPath("spec")
+		return validate.Spec(at, &v.Spec, lim), validate.Spec(at, &whole.Spec, lim), nil
+	case "VMsAdmitter":
+		var v vmi.VirtualMachine
+		if err := into(r.Object, &v); err != nil {
+			return nil, nil, err
+		}
+		return validate.VirtualMachine(&v, validate.User{}, lim), validate.VirtualMachine(defaults.VirtualMachine(&v, defaults.Profile{}), validate.User{}, lim), nil
+	case "VMIRSAdmitter":
+		var v vmi.VirtualMachineInstanceReplicaSet
+		err := into(r.Object, &v)
+		return validate.ReplicaSet(&v, validate.User{}, lim), nil, err
+	case "MigrationCreateAdmitter":
+		var v vmi.VirtualMachineInstanceMigration
+		err := into(r.Object, &v)
+		return validate.Migration(&v, validate.User{}), nil, err
+	}
+	return update(kind, r, lim)
+}
+
+func update(kind string, r record, lim validate.Limits) (field.ErrorList, field.ErrorList, error) {
+	var c change
+	data, err := yaml.Marshal(r.Object)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := yaml.Unmarshal(data, &c); err != nil {
+		return nil, nil, err
+	}
+	if kind == "MigrationUpdateAdmitter" {
+		var o, n vmi.VirtualMachineInstanceMigration
+		if err := into(c.Old, &o); err != nil {
+			return nil, nil, err
+		}
+		return validate.MigrationUpdate(&o, &n), nil, into(c.New, &n)
+	}
+	by := validate.User{}
+	switch {
+	case strings.HasSuffix(c.User, "-controller"), strings.HasSuffix(c.User, "-api"), strings.HasSuffix(c.User, "-apiserver"):
+		by.Kind = validate.Controller
+	case strings.HasSuffix(c.User, "-handler"):
+		by.Kind = validate.Handler
+	}
+	var o, n vmi.VirtualMachineInstance
+	if err := into(c.Old, &o); err != nil {
+		return nil, nil, err
+	}
+	if err := into(c.New, &n); err != nil {
+		return nil, nil, err
+	}
+	return validate.InstanceUpdate(&o, &n, by, lim), nil, nil
+}
+
+// signatures are the fields and kinds of faults, each once.
+func signatures(causes []cause) []string {
+	var out []string
+	for _, c := range causes {
+		out = append(out, fmt.Sprintf("%q %s", c.Field, c.Type))
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func found(l field.ErrorList) []string {
+	var out []cause
+	for _, c := range validate.Causes(l) {
+		out = append(out, cause{c.Field, c.Type})
+	}
+	return signatures(out)
+}
+
+func TestWhatKubeVirtRefusesIsRefusedForTheSameFieldsAndKinds(t *testing.T) {
+	refused, skipped := 0, 0
+	all := files(t, "invalid/*/*.yaml")
+	for _, file := range all {
+		kind := filepath.Base(filepath.Dir(file))
+		name := kind + "/" + filepath.Base(file)
+		r := load(t, file)
+		if why := elsewhere[kind+"/"+filepath.Base(file)[:3]]; why != "" {
+			t.Logf("skipped  %s: %s", name, why)
+			skipped++
+			continue
+		}
+		plain, defaulted, err := judge(kind, r)
+		if err != nil {
+			// A field that is not typed is refused by the schema.
+			t.Logf("skipped  %s: %s", name, strings.ReplaceAll(err.Error(), "\n", " "))
+			skipped++
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			want := signatures(r.Expect.Causes)
+			require.Equal(t, want, found(plain), "%v", plain)
+			if defaulted != nil {
+				require.Equal(t, want, found(defaulted), "with defaults: %v", defaulted)
+			}
+		})
+		refused++
+	}
+	t.Logf("refused for the same fields and kinds: %d of %d, skipped: %d", refused, len(all), skipped)
+}
+
+// allowing are features that KubeVirt had on when it accepted these specs,
+// although the records do not say so: it refuses each of them with the feature off.
+var allowing = map[string]string{"0a3d8a4b8f": "PersistentReservation", "24e99e0e07": "RebootPolicy"}
+
+func TestWhatKubeVirtAcceptsIsAccepted(t *testing.T) {
+	accepted, skipped := 0, 0
+	all := files(t, "accepted/*.yaml")
+	for _, file := range all {
+		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
+		r := load(t, file)
+		if f := allowing[name]; f != "" {
+			r.FeatureGates = append(r.FeatureGates, f)
+		}
+		plain, defaulted, err := judge("vmi-spec", r)
+		if err != nil {
+			t.Logf("skipped  %s: %s", name, strings.ReplaceAll(err.Error(), "\n", " "))
+			skipped++
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			require.Empty(t, plain)
+			require.Empty(t, defaulted, "with defaults")
+		})
+		accepted++
+	}
+	t.Logf("accepted: %d of %d, skipped: %d", accepted, len(all), skipped)
+}

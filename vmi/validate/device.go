@@ -1,0 +1,152 @@
+package validate
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/defaults"
+)
+
+// bootOrders checks that no two devices are tried at the same place.
+func bootOrders(at *field.Path, d *vmi.Devices) field.ErrorList {
+	var l field.ErrorList
+	taken := map[uint]*field.Path{}
+	order := func(here *field.Path, o *uint) {
+		switch {
+		case o == nil:
+		case *o == 0:
+			l = append(l, field.Invalid(here, *o, "must be more than 0"))
+		case taken[*o] != nil:
+			l = append(l, field.Invalid(here, *o, "must be different from "+taken[*o].String()))
+		default:
+			taken[*o] = here
+		}
+	}
+	for i := range d.Disks {
+		order(at.Child("disks").Index(i).Child("bootOrder"), d.Disks[i].BootOrder)
+	}
+	for i := range d.Interfaces {
+		order(at.Child("interfaces").Index(i).Child("bootOrder"), d.Interfaces[i].BootOrder)
+	}
+	return l
+}
+
+func ioThreads(at *field.Path, d *vmi.DomainSpec) field.ErrorList {
+	l := oneOf(at.Child("ioThreadsPolicy"), d.IOThreadsPolicy, vmi.IOThreadsShared, vmi.IOThreadsAuto, vmi.IOThreadsSupplementalPool)
+	if d.IOThreadsPolicy != vmi.IOThreadsSupplementalPool {
+		return l
+	}
+	if t := d.IOThreads; t == nil || t.SupplementalPoolThreadCount == nil || *t.SupplementalPoolThreadCount == 0 {
+		pool := at.Child("ioThreads")
+		l = append(l, as(pool.Child("count").String(), field.Invalid(pool.Child("supplementalPoolThreadCount"), 0, "must be at least 1 with ioThreadsPolicy supplementalPool")))
+	}
+	return l
+}
+
+func inputs(at *field.Path, all []vmi.Input) field.ErrorList {
+	var l field.ErrorList
+	for i := range all {
+		l = append(l, oneOf(at.Index(i).Child("bus"), all[i].Bus, vmi.InputBusUSB, vmi.InputBusVirtio)...)
+		l = append(l, exactlyOneOf(at.Index(i).Child("type"), all[i].Type, vmi.InputTablet)...)
+	}
+	return l
+}
+
+// filesystems checks what the guest sees as directories.
+func filesystems(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) field.ErrorList {
+	var l field.ErrorList
+	for i, f := range s.Domain.Devices.Filesystems {
+		here := at.Index(i)
+		if f.Virtiofs == nil {
+			l = append(l, field.Required(here.Child("virtiofs"), "is the only kind of file system there is"))
+		}
+		k := slices.IndexFunc(s.Volumes, func(v vmi.Volume) bool { return v.Name == f.Name })
+		if k < 0 {
+			l = append(l, field.Invalid(here.Child("name"), f.Name, "there is no volume of this name"))
+			continue
+		}
+		v := &s.Volumes[k]
+		config := v.ConfigMap != nil || v.Secret != nil || v.DownwardAPI != nil || v.ServiceAccount != nil
+		storage := v.PersistentVolumeClaim != nil || v.DataVolume != nil
+		if config && !lim.Features.VirtiofsConfig || storage && !lim.Features.VirtiofsStorage {
+			l = append(l, as(at.String(), field.Invalid(here.Child("virtiofs"), f.Name, "is switched off for this kind of volume in this cluster's configuration")))
+		}
+	}
+	return l
+}
+
+// gpus checks the GPUs that are passed through.
+func gpus(spec, at *field.Path, all []vmi.GPU) field.ErrorList {
+	var l field.ErrorList
+	consoles := 0
+	for i, g := range all {
+		if g.DeviceName == "" {
+			l = append(l, as(at.String(), field.Required(at.Index(i).Child("deviceName"), "name the resource of the device plugin, such as nvidia.com/TU104GL_Tesla_T4")))
+		}
+		if o := g.VirtualGPUOptions; o != nil && o.Display != nil && enabled(o.Display.Enabled) && (o.Display.RamFB == nil || on(o.Display.RamFB)) {
+			consoles++
+		}
+	}
+	if consoles > 1 {
+		l = append(l, as(spec.Child("GPUs").String(), field.Invalid(at, plural(consoles, "display"), "at most one GPU shows the boot console: switch virtualGPUOptions.display.ramFB off for the others")))
+	}
+	return l
+}
+
+func hostDevices(spec, at *field.Path, all []vmi.HostDevice, lim Limits) field.ErrorList {
+	var l field.ErrorList
+	if len(all) > 0 && !lim.Features.HostDevices {
+		l = append(l, as(spec.Child("HostDevices").String(), field.Invalid(at, plural(len(all), "device"), "devices of the node are switched off in this cluster's configuration")))
+	}
+	for i, d := range all {
+		if d.DeviceName == "" {
+			l = append(l, as(at.String(), field.Required(at.Index(i).Child("deviceName"), "name the resource of the device plugin")))
+		}
+	}
+	return l
+}
+
+func watchdog(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) field.ErrorList {
+	w := s.Domain.Devices.Watchdog
+	if w == nil {
+		return nil
+	}
+	var l field.ErrorList
+	actions := []vmi.WatchdogAction{vmi.WatchdogPoweroff, vmi.WatchdogReset, vmi.WatchdogShutdown}
+	if d := w.I6300ESB; d != nil {
+		l = append(l, oneOf(at.Child("i6300esb", "action"), d.Action, actions...)...)
+	}
+	if d := w.Diag288; d != nil {
+		l = append(l, oneOf(at.Child("diag288", "action"), d.Action, actions...)...)
+	}
+	switch a := lim.architecture(s.Architecture); {
+	case a == defaults.ARM64:
+		l = append(l, field.NotSupported[string](at, "watchdog on arm64", nil))
+	case a == defaults.AMD64 && (w.I6300ESB == nil || w.Diag288 != nil):
+		l = append(l, field.NotSupported(at, w.Name, []string{"i6300esb"}))
+	case a == defaults.S390X && (w.Diag288 == nil || w.I6300ESB != nil):
+		l = append(l, field.NotSupported(at, w.Name, []string{"diag288"}))
+	}
+	return l
+}
+
+// video checks the graphics card.
+func video(spec, at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) field.ErrorList {
+	v := s.Domain.Devices.Video
+	if v == nil {
+		return nil
+	}
+	var l field.ErrorList
+	if !enabled(s.Domain.Devices.AutoattachGraphicsDevice) {
+		l = append(l, as(spec.Child("video").String(), field.Invalid(at, v.Type, "excludes autoattachGraphicsDevice: false")))
+	}
+	types := map[string][]string{
+		defaults.AMD64: {"vga", "cirrus", "virtio", "ramfb", "bochs"}, defaults.ARM64: {"virtio", "ramfb"}, defaults.S390X: {"virtio"},
+	}[lim.architecture(s.Architecture)]
+	if types != nil && !slices.Contains(types, v.Type) {
+		l = append(l, field.NotSupported(at.Child("type"), v.Type, types))
+	}
+	return l
+}

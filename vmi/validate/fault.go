@@ -1,0 +1,106 @@
+package validate
+
+import (
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// Causes are the faults as an API server reports them.
+func Causes(l field.ErrorList) []metav1.StatusCause {
+	var out []metav1.StatusCause
+	for _, e := range l {
+		out = append(out, metav1.StatusCause{Type: metav1.CauseType(e.Type), Message: e.ErrorBody(), Field: e.Field})
+	}
+	return out
+}
+
+// Error is one error with all faults that wraps [vmi.ErrInvalid], or nil if there
+// is no fault.
+func Error(l field.ErrorList) error {
+	if len(l) == 0 {
+		return nil
+	}
+	texts := make([]string, len(l))
+	for i, e := range l {
+		if texts[i] = e.Error(); e.Field == "" {
+			texts[i] = e.ErrorBody()
+		}
+	}
+	return fmt.Errorf("%w: %s", vmi.ErrInvalid, strings.Join(texts, "; "))
+}
+
+// as reports a fault under the name that KubeVirt gives the field, and begins
+// the message with the field's path, which is not the same.
+func as(name string, e *field.Error) *field.Error {
+	e.Detail = strings.TrimSuffix(e.Field+": "+e.Detail, ": ")
+	e.Field = name
+	return e
+}
+
+// whole reports a fault that no single field can mend.
+func whole(kind field.ErrorType, message string) *field.Error {
+	return &field.Error{Type: kind, BadValue: field.OmitValueType{}, Detail: message}
+}
+
+// invalid makes one fault of each message.
+func invalid(at *field.Path, value string, messages []string) field.ErrorList {
+	var l field.ErrorList
+	for _, m := range messages {
+		l = append(l, field.Invalid(at, value, m))
+	}
+	return l
+}
+
+// oneOf refuses a value that is not empty and not among those allowed.
+func oneOf[T ~string](at *field.Path, value T, allowed ...T) field.ErrorList {
+	if value == "" {
+		return nil
+	}
+	return exactlyOneOf(at, value, allowed...)
+}
+
+// exactlyOneOf refuses a value that is not among those allowed.
+func exactlyOneOf[T ~string](at *field.Path, value T, allowed ...T) field.ErrorList {
+	names := make([]string, len(allowed))
+	for i, a := range allowed {
+		if value == a {
+			return nil
+		}
+		names[i] = string(a)
+	}
+	return field.ErrorList{field.Invalid(at, value, "must be "+alternatives(names))}
+}
+
+// alternatives reads as in: a, b or c.
+func alternatives(names []string) string {
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
+}
+
+// count says how many of the conditions hold.
+func count(conditions ...bool) int {
+	n := 0
+	for _, c := range conditions {
+		if c {
+			n++
+		}
+	}
+	return n
+}
+
+// enabled says whether a switch is on that is on unless it is switched off.
+func enabled(b *bool) bool { return b == nil || *b }
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return fmt.Sprintf("%d %s", n, noun)
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

@@ -1,0 +1,126 @@
+package validate
+
+import (
+	"path"
+	"regexp"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/defaults"
+)
+
+// machine checks the architecture, the board and what starts on it.
+func machine(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) field.ErrorList {
+	var l field.ErrorList
+	arch := lim.architecture(s.Architecture)
+	allowed := lim.machineTypes(arch)
+	if len(allowed) == 0 {
+		return append(l, field.Invalid(at.Child("architecture"), arch, "must be amd64, arm64 or s390x"))
+	}
+	if m := s.Domain.Machine; m != nil && m.Type != "" && !matches(allowed, m.Type) {
+		l = append(l, field.Invalid(at.Child("domain", "machine", "type"), m.Type, "must match "+alternatives(allowed)))
+	}
+	if f := s.Domain.Firmware; arch == defaults.ARM64 && f != nil && f.Bootloader != nil {
+		l = append(l, armBootloader(at.Child("domain", "firmware", "bootloader"), f.Bootloader)...)
+	}
+	return l
+}
+
+func matches(patterns []string, s string) bool {
+	for _, p := range patterns {
+		if ok, _ := path.Match(p, s); ok {
+			return true
+		}
+	}
+	return false
+}
+
+func armBootloader(at *field.Path, b *vmi.Bootloader) field.ErrorList {
+	var l field.ErrorList
+	if b.BIOS != nil {
+		l = append(l, field.NotSupported(at.Child("bios"), "bios", []string{"efi"}))
+	}
+	if b.EFI != nil && enabled(b.EFI.SecureBoot) {
+		// KubeVirt writes the field without its capital letter.
+		l = append(l, as(at.Child("efi", "secureboot").String(), field.NotSupported(at.Child("efi", "secureBoot"), true, []string{"false"})))
+	}
+	return l
+}
+
+var (
+	serial = regexp.MustCompile(`^[A-Za-z0-9_.+-]*$`)
+	uuid   = regexp.MustCompile(`^[0-9a-fA-F]{8}(-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}$`)
+)
+
+const maxSerial = 256
+
+func firmware(at *field.Path, d *vmi.DomainSpec) field.ErrorList {
+	f := d.Firmware
+	if f == nil {
+		return nil
+	}
+	here := at.Child("firmware")
+	l := serialNumber(here.Child("serial"), f.Serial)
+	if f.UUID != "" && !uuid.MatchString(string(f.UUID)) {
+		l = append(l, field.Invalid(here.Child("uuid"), f.UUID, "must be a UUID, such as 5d307ca9-b3ef-428c-8861-06e72d69f223"))
+	}
+	if b := f.Bootloader; b != nil {
+		if b.BIOS != nil && b.EFI != nil {
+			l = append(l, field.Invalid(here.Child("bootloader"), "bios and efi", "must be one of them"))
+		}
+		if b.EFI != nil && enabled(b.EFI.SecureBoot) && !smm(d.Features) {
+			l = append(l, field.Invalid(at, "efi", "secure boot, which is on unless firmware.bootloader.efi.secureBoot is false, needs features.smm.enabled: true"))
+		}
+	}
+	if k := f.KernelBoot; k != nil {
+		l = append(l, kernelBoot(here.Child("kernelBoot"), k)...)
+	}
+	return l
+}
+
+func smm(f *vmi.Features) bool { return f != nil && f.SMM != nil && enabled(f.SMM.Enabled) }
+
+func serialNumber(at *field.Path, s string) field.ErrorList {
+	if len(s) > maxSerial || !serial.MatchString(s) {
+		return field.ErrorList{field.Invalid(at, s, "must have at most 256 of the characters A-Z a-z 0-9 _ . + -")}
+	}
+	return nil
+}
+
+func kernelBoot(at *field.Path, k *vmi.KernelBoot) field.ErrorList {
+	var l field.ErrorList
+	c, here := k.Container, at.Child("container")
+	if c == nil {
+		if k.KernelArgs != "" {
+			l = append(l, field.Invalid(at.Child("kernelArgs"), k.KernelArgs, "needs a kernel in container"))
+		}
+		return l
+	}
+	if c.Image == "" {
+		l = append(l, field.Required(here.Child("image"), "name the container image with the kernel"))
+	}
+	if c.KernelPath == "" && c.InitrdPath == "" {
+		l = append(l, field.Required(here, "must have kernelPath, initrdPath or both"))
+	}
+	if c.KernelPath == "" && c.InitrdPath != "" && k.KernelArgs != "" {
+		l = append(l, field.Invalid(at.Child("kernelArgs"), k.KernelArgs, "needs container.kernelPath"))
+	}
+	l = append(l, imagePath(here.Child("kernelPath"), c.KernelPath)...)
+	return append(l, imagePath(here.Child("initrdPath"), c.InitrdPath)...)
+}
+
+// imagePath checks a path in an image that somebody else made: it must not lead
+// out of the image by its own words.
+func imagePath(at *field.Path, p string) field.ErrorList {
+	switch {
+	case p == "":
+		return nil
+	case path.Clean(p) == "/":
+		return field.ErrorList{field.Invalid(at, p, "must be a file, not the root")}
+	case path.Join("/", p) != strings.TrimSuffix(p, "/"):
+		return field.ErrorList{field.Invalid(at, p, "must be absolute, without .., . and double slashes")}
+	}
+	return nil
+}

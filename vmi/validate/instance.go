@@ -1,0 +1,95 @@
+package validate
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// Instance returns what is wrong with a machine that the user makes, or nothing.
+func Instance(v *vmi.VirtualMachineInstance, by User, lim Limits) field.ErrorList {
+	l := Spec(field.NewPath("spec"), &v.Spec, lim)
+	l = append(l, shown(field.NewPath("spec"), &v.Spec)...)
+	l = append(l, memoryRequested(field.NewPath("spec"), &v.Spec.Domain)...)
+	return append(l, metadata(field.NewPath("metadata"), &v.ObjectMeta, by, lim)...)
+}
+
+// shown checks that each volume has something that shows it. Defaults take care
+// of it; what is stored without them must not lose a volume.
+func shown(at *field.Path, s *vmi.VirtualMachineInstanceSpec) field.ErrorList {
+	var l field.ErrorList
+	names := map[string]bool{}
+	for _, d := range s.Domain.Devices.Disks {
+		names[d.Name] = true
+	}
+	for _, f := range s.Domain.Devices.Filesystems {
+		names[f.Name] = true
+	}
+	for i, v := range s.Volumes {
+		if !names[v.Name] {
+			name := at.Child("domain", "volumes").Index(i).Child("name").String()
+			l = append(l, as(name, field.Invalid(at.Child("volumes").Index(i).Child("name"), v.Name, "no disk and no file system shows this volume")))
+		}
+	}
+	return l
+}
+
+// memoryRequested checks that a machine says how much memory it has. Three
+// fields can, so none of them is at fault.
+func memoryRequested(at *field.Path, d *vmi.DomainSpec) field.ErrorList {
+	if r := d.Resources.Requests[corev1.ResourceMemory]; !r.IsZero() {
+		return nil
+	}
+	if m := d.Memory; m != nil && (m.Guest != nil || m.Hugepages != nil) {
+		return nil
+	}
+	dom := at.Child("domain")
+	return field.ErrorList{whole(field.ErrorTypeRequired, "say how much memory the guest sees: in "+dom.Child("memory", "guest").String()+
+		", or in "+dom.Child("resources", "requests", "memory").String()+", or have one huge page by "+dom.Child("memory", "hugepages", "pageSize").String())}
+}
+
+// reserved are the labels that only Podvisor writes.
+var reserved = []string{
+	vmi.CreatedByLabel, vmi.MigrationJobLabel, vmi.NodeNameLabel, vmi.MigrationTargetNodeLabel, vmi.SchedulableLabel, vmi.InstallStrategyLabel,
+}
+
+// metadata checks labels and annotations that mean something to Podvisor.
+func metadata(at *field.Path, m *metav1.ObjectMeta, by User, lim Limits) field.ErrorList {
+	var l field.ErrorList
+	if taken := reservedLabels(m.Labels); len(taken) > 0 && !by.ours() {
+		l = append(l, notYours(at.Child("labels"), taken))
+	}
+	for _, a := range []struct {
+		key     string
+		allowed bool
+	}{{vmi.IgnitionAnnotation, lim.Features.Ignition}, {vmi.HookSidecarsAnnotation, lim.Features.HookSidecars}} {
+		if m.Annotations[a.key] != "" && !a.allowed {
+			l = append(l, field.Invalid(at.Child("annotations"), a.key, "this annotation's feature is switched off in this cluster's configuration: remove it"))
+		}
+	}
+	return l
+}
+
+// reservedLabels are the keys that the labels have and users may not write.
+func reservedLabels(labels map[string]string) []string {
+	var out []string
+	for _, k := range reserved {
+		if _, ok := labels[k]; ok {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+func notYours(at *field.Path, keys []string) *field.Error {
+	e := whole(field.ErrorTypeNotSupported, "the labels "+strings.Join(slices.Sorted(slices.Values(keys)), ", ")+" are written by Podvisor only: remove them")
+	if at != nil {
+		e.Field = at.String()
+	}
+	return e
+}

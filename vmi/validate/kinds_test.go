@@ -1,0 +1,163 @@
+package validate_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
+
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/validate"
+	"github.com/podvisor/podvisor/vmi/vmitest"
+)
+
+func fields(l field.ErrorList) []string {
+	var out []string
+	for _, e := range l {
+		out = append(out, e.Field+": "+string(e.Type))
+	}
+	return out
+}
+
+func read[T any](t *testing.T, text string) *T {
+	t.Helper()
+	var out T
+	require.NoError(t, yaml.UnmarshalStrict([]byte(text), &out))
+	return &out
+}
+
+var (
+	controller = validate.User{Kind: validate.Controller}
+	handler    = validate.User{Kind: validate.Handler, Node: "a"}
+)
+
+func TestInstance(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		change vmitest.Option
+		by     validate.User
+		want   []string
+	}{
+		{"a machine that is right", func(*vmi.VirtualMachineInstance) {}, validate.User{}, nil},
+		{"a machine without memory", func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Memory = nil }, validate.User{}, []string{": FieldValueRequired"}},
+		{"a volume that nothing shows", func(v *vmi.VirtualMachineInstance) {
+			vmitest.WithEmptyDisk("a", "1Gi")(v)
+			v.Spec.Domain.Devices.Disks = nil
+		}, validate.User{}, []string{"spec.domain.volumes[0].name: FieldValueInvalid"}},
+		{"a user's reserved label", func(v *vmi.VirtualMachineInstance) { v.Labels = map[string]string{vmi.NodeNameLabel: "a", "mine": "b"} }, validate.User{}, []string{"metadata.labels: FieldValueNotSupported"}},
+		{"our reserved label", func(v *vmi.VirtualMachineInstance) { v.Labels = map[string]string{vmi.NodeNameLabel: "a"} }, controller, nil},
+		{"annotations that are switched off", func(v *vmi.VirtualMachineInstance) {
+			v.Annotations = map[string]string{vmi.HookSidecarsAnnotation: "[]", vmi.IgnitionAnnotation: "{}"}
+		}, controller, []string{"metadata.annotations: FieldValueInvalid", "metadata.annotations: FieldValueInvalid"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			require.Equal(t, tt.want, fields(validate.Instance(vmitest.New(tt.change), tt.by, validate.Limits{})))
+		})
+	}
+}
+
+func TestVirtualMachine(t *testing.T) {
+	const right = `template: {spec: {domain: {memory: {guest: 1Gi}}}}`
+	for _, tt := range []struct {
+		name, text string
+		want       []string
+	}{
+		{"a machine that is right", `{spec: {runStrategy: Always, ` + right + `}}`, nil},
+		{"no template", `{spec: {runStrategy: Always, template: null}}`, []string{"spec.template: FieldValueRequired"}},
+		{"a machine that runs in two ways", `{spec: {running: true, runStrategy: Always, ` + right + `}}`, []string{"spec.running: FieldValueInvalid"}},
+		{"a machine that does not say when it runs", `{spec: {` + right + `}}`, []string{"spec.running: FieldValueInvalid"}},
+		{"volumes that are replaced in no known way", `{spec: {runStrategy: Always, updateVolumesStrategy: x, ` + right + `}}`, []string{"spec.updateVolumesStrategy: FieldValueInvalid"}},
+		{"a DataVolume that nobody uses", `{spec: {runStrategy: Always, dataVolumeTemplates: [{metadata: {name: a}, spec: {}}], ` + right + `}}`, []string{"spec.dataVolumeTemplate[0]: FieldValueRequired"}},
+		{"a template with a reserved label", `{spec: {runStrategy: Always, template: {metadata: {labels: {kubevirt.io/nodeName: a}}, spec: {domain: {memory: {guest: 1Gi}}}}}}`, []string{"spec.template.metadata.labels: FieldValueNotSupported"}},
+		{"a machine that may grow to less than it has", `{spec: {runStrategy: Always, template: {spec: {domain: {memory: {guest: 2Gi, maxGuest: 1Gi}}}}}}`, []string{"spec.template.spec.domain.memory.guest: FieldValueInvalid"}},
+		{"a request that is two", `{spec: {runStrategy: Always, ` + right + `}, status: {volumeRequests: [{addVolumeOptions: {name: a, disk: null, volumeSource: {}}, removeVolumeOptions: {name: a}}]}}`, []string{"Status.volumeRequests: FieldValueInvalid"}},
+		{"a request for nothing", `{spec: {runStrategy: Always, ` + right + `}, status: {volumeRequests: [{addVolumeOptions: {name: a, disk: null, volumeSource: {}}}]}}`, []string{"Status.volumeRequests: FieldValueInvalid", "Status.volumeRequests: FieldValueInvalid"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			require.Equal(t, tt.want, fields(validate.VirtualMachine(read[vmi.VirtualMachine](t, tt.text), validate.User{}, validate.Limits{})))
+		})
+	}
+	gone := read[vmi.VirtualMachine](t, `{spec: {template: null}}`)
+	gone.DeletionTimestamp = new(metav1.Now())
+	require.Empty(t, validate.VirtualMachine(gone, validate.User{}, validate.Limits{}), "a machine that is deleted can no more be mended")
+}
+
+func TestReplicaSet(t *testing.T) {
+	const right = `template: {metadata: {labels: {a: b}}, spec: {domain: {memory: {guest: 1Gi}}}}`
+	for _, tt := range []struct {
+		name, text string
+		want       []string
+	}{
+		{"a set that is right", `{spec: {selector: {matchLabels: {a: b}}, ` + right + `}}`, nil},
+		{"a set of nothing", `{spec: {replicas: -1, selector: null, template: null}}`, []string{"spec.replicas: FieldValueInvalid", "spec.template: FieldValueRequired", "spec.selector: FieldValueRequired"}},
+		{"a set that does not find its machines", `{spec: {selector: {matchLabels: {a: c}}, ` + right + `}}`, []string{"spec.selector: FieldValueInvalid"}},
+		{"a set that takes all machines", `{spec: {selector: {}, ` + right + `}}`, []string{"spec.selector: FieldValueInvalid"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			require.Equal(t, tt.want, fields(validate.ReplicaSet(read[vmi.VirtualMachineInstanceReplicaSet](t, tt.text), validate.User{}, validate.Limits{})))
+		})
+	}
+	old := read[vmi.VirtualMachineInstanceReplicaSet](t, `{spec: {selector: {matchLabels: {c: d}}, `+right+`}}`)
+	r := read[vmi.VirtualMachineInstanceReplicaSet](t, `{spec: {selector: {matchLabels: {a: b}}, `+right+`}}`)
+	require.Equal(t, []string{"spec.selector: FieldValueInvalid"}, fields(validate.ReplicaSetUpdate(old, r, validate.User{}, validate.Limits{})))
+}
+
+func TestMigration(t *testing.T) {
+	m := read[vmi.VirtualMachineInstanceMigration](t, `{metadata: {labels: {kubevirt.io/vmi-name: a}}, spec: {vmiName: a, priority: system-critical, addedNodeSelector: {"a b": c}}}`)
+	require.Equal(t, []string{"spec.addedNodeSelector[a b]: FieldValueInvalid", "spec.priority: FieldValueForbidden"}, fields(validate.Migration(m, validate.User{})))
+	require.Equal(t, []string{"spec.addedNodeSelector[a b]: FieldValueInvalid"}, fields(validate.Migration(m, controller)))
+	other := m.DeepCopy()
+	other.Spec.VMIName, other.Labels = "b", nil
+	require.Equal(t, []string{": FieldValueNotSupported", ": FieldValueNotSupported"}, fields(validate.MigrationUpdate(m, other)))
+}
+
+func TestInstanceUpdate(t *testing.T) {
+	machine := func(options ...vmitest.Option) *vmi.VirtualMachineInstance {
+		return vmitest.New(append([]vmitest.Option{vmitest.WithEmptyDisk("root", "1Gi"), func(v *vmi.VirtualMachineInstance) { v.Status.NodeName = "a" }}, options...)...)
+	}
+	claim := func(bus vmi.DiskBus) vmitest.Option {
+		return func(v *vmi.VirtualMachineInstance) {
+			vmitest.WithDisk("more", vmi.VolumeSource{PersistentVolumeClaim: &vmi.PersistentVolumeClaimVolume{}})(v)
+			v.Spec.Domain.Devices.Disks[1].Disk.Bus = bus
+		}
+	}
+	for _, tt := range []struct {
+		name string
+		old  *vmi.VirtualMachineInstance
+		is   *vmi.VirtualMachineInstance
+		by   validate.User
+		want []string
+	}{
+		{"nothing changes", machine(), machine(), validate.User{}, nil},
+		{"a user changes the spec", machine(), machine(vmitest.WithMemory("2Gi")), validate.User{}, []string{": FieldValueNotSupported"}},
+		{"a user changes a reserved label", machine(), machine(func(v *vmi.VirtualMachineInstance) { v.Labels = map[string]string{vmi.NodeNameLabel: "b"} }), validate.User{}, []string{": FieldValueNotSupported"}},
+		{"a user changes another label", machine(), machine(func(v *vmi.VirtualMachineInstance) { v.Labels = map[string]string{"x": "b"} }), validate.User{}, nil},
+		{"memory is added", machine(), machine(vmitest.WithMemory("2Gi")), controller, nil},
+		{"a disk is added", machine(), machine(claim("scsi")), controller, nil},
+		{"a disk is added where none can be", machine(), machine(claim("sata")), controller, []string{": FieldValueInvalid"}},
+		{"a disk is added that is not a claim", machine(), machine(vmitest.WithEmptyDisk("b", "1Gi")), controller, []string{": FieldValueInvalid"}},
+		{"a disk is removed that was there from the start", machine(vmitest.WithEmptyDisk("b", "1Gi")), machine(), controller, []string{": FieldValueInvalid"}},
+		{"a disk changes", machine(), machine(func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Devices.Disks[0].Serial = "x" }), controller, []string{": FieldValueInvalid"}},
+		{"a disk is removed that was added", machine(claim("scsi"), func(v *vmi.VirtualMachineInstance) {
+			v.Status.VolumeStatus = []vmi.VolumeStatus{{Name: "more", HotplugVolume: &vmi.HotplugVolumeStatus{}}}
+		}), machine(), controller, nil},
+		{"a handler writes to its machine", machine(), machine(), handler, nil},
+		{"a handler writes to a machine of another node", machine(), machine(), validate.User{Kind: validate.Handler, Node: "b"}, []string{": FieldValueInvalid"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			require.Equal(t, tt.want, fields(validate.InstanceUpdate(tt.old, tt.is, tt.by, validate.Limits{})))
+		})
+	}
+}
+
+func TestAMachineOfWhichASnapshotIsMadeKeepsItsVolumes(t *testing.T) {
+	old := read[vmi.VirtualMachine](t, `{spec: {runStrategy: Always, template: {spec: {domain: {memory: {guest: 1Gi}}}}}}`)
+	v := read[vmi.VirtualMachine](t, `{spec: {runStrategy: Halted, template: {spec: {domain: {memory: {guest: 1Gi}}, volumes: [{name: a, emptyDisk: {capacity: 1Gi}}]}}}, status: {snapshotInProgress: a}}`)
+	require.Equal(t, []string{"spec: FieldValueNotSupported", "spec: FieldValueNotSupported"}, fields(validate.VirtualMachineUpdate(old, v, validate.User{}, validate.Limits{})))
+	v.Status = vmi.VirtualMachineStatus{RestoreInProgress: new("a")}
+	require.Empty(t, validate.VirtualMachineUpdate(old, v, validate.User{}, validate.Limits{}))
+	v.Spec.RunStrategy = new(vmi.RunAlways)
+	require.Equal(t, []string{"spec: FieldValueNotSupported"}, fields(validate.VirtualMachineUpdate(old, v, validate.User{}, validate.Limits{})))
+}

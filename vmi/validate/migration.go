@@ -1,0 +1,46 @@
+package validate
+
+import (
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// Migration returns what is wrong with a migration that the user makes, or
+// nothing. Whether the machine can move is asked when the migration begins.
+func Migration(m *vmi.VirtualMachineInstanceMigration, by User) field.ErrorList {
+	at := field.NewPath("spec")
+	var l field.ErrorList
+	if m.Spec.VMIName == "" {
+		l = append(l, field.Required(at.Child("vmiName"), "name the machine that shall move"))
+	}
+	for k, v := range m.Spec.AddedNodeSelector {
+		key := at.Child("addedNodeSelector").Key(k)
+		l = append(l, invalid(key, k, validation.IsQualifiedName(k))...)
+		l = append(l, invalid(key, v, validation.IsValidLabelValue(v))...)
+	}
+	if p := m.Spec.Priority; p != nil {
+		here := at.Child("priority")
+		l = append(l, exactlyOneOf(here, *p, vmi.MigrationSystemCritical, vmi.MigrationUserTriggered, vmi.MigrationSystemMaintenance)...)
+		if !by.ours() {
+			l = append(l, field.Forbidden(here, "is set by Podvisor only: leave it out"))
+		}
+	}
+	return l
+}
+
+// MigrationUpdate returns why the user may not change a migration so.
+func MigrationUpdate(old, m *vmi.VirtualMachineInstanceMigration) field.ErrorList {
+	var l field.ErrorList
+	if !equal(old.Spec, m.Spec) {
+		l = append(l, whole(field.ErrorTypeNotSupported, "the spec of a migration must not change: make another migration"))
+	}
+	// The label is how the migrations of a machine are found.
+	was, had := old.Labels[vmi.MigrationSelectorLabel]
+	is, has := m.Labels[vmi.MigrationSelectorLabel]
+	if had && (!has || was != is) && !m.Status.Phase.Final() {
+		l = append(l, whole(field.ErrorTypeNotSupported, "the label "+vmi.MigrationSelectorLabel+" must stay "+quote(was)+" until the migration has ended"))
+	}
+	return l
+}

@@ -1,0 +1,48 @@
+package validate
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/podvisor/podvisor/vmi"
+)
+
+func probes(at *field.Path, s *vmi.VirtualMachineInstanceSpec) field.ErrorList {
+	pod := slices.ContainsFunc(s.Networks, func(n vmi.Network) bool { return n.Pod != nil })
+	return append(probe(at.Child("readinessProbe"), s.ReadinessProbe, pod), probe(at.Child("livenessProbe"), s.LivenessProbe, pod)...)
+}
+
+const needsPodNetwork = "needs an interface on the pod network: probes reach the guest by the pod's address"
+
+// probe checks that there is one question, and that it can reach the guest.
+func probe(at *field.Path, p *vmi.Probe, podNetwork bool) field.ErrorList {
+	if p == nil {
+		return nil
+	}
+	var l field.ErrorList
+	switch n := count(p.Exec != nil, p.GuestAgentPing != nil, p.HTTPGet != nil, p.TCPSocket != nil); {
+	case n == 0:
+		l = append(l, field.Required(at, "must have exactly one of exec, guestAgentPing, httpGet and tcpSocket"))
+	case n > 1:
+		l = append(l, field.Invalid(at, plural(n, "handler"), "must have exactly one of exec, guestAgentPing, httpGet and tcpSocket"))
+	}
+	if p.HTTPGet != nil && !podNetwork {
+		l = append(l, field.Invalid(at.Child("httpGet"), field.OmitValueType{}, needsPodNetwork))
+	}
+	if p.TCPSocket != nil && !podNetwork {
+		l = append(l, field.Invalid(at.Child("tcpSocket"), field.OmitValueType{}, needsPodNetwork))
+	}
+	for _, t := range []struct {
+		name  string
+		value int32
+	}{
+		{"initialDelaySeconds", p.InitialDelaySeconds}, {"timeoutSeconds", p.TimeoutSeconds}, {"periodSeconds", p.PeriodSeconds},
+		{"successThreshold", p.SuccessThreshold}, {"failureThreshold", p.FailureThreshold},
+	} {
+		if t.value < 0 {
+			l = append(l, field.Invalid(at.Child(t.name), t.value, "must not be negative"))
+		}
+	}
+	return l
+}

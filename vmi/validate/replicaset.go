@@ -1,0 +1,56 @@
+package validate
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// ReplicaSet returns what is wrong with a VirtualMachineInstanceReplicaSet that
+// the user makes or changes, or nothing.
+func ReplicaSet(r *vmi.VirtualMachineInstanceReplicaSet, by User, lim Limits) field.ErrorList {
+	at, s := field.NewPath("spec"), &r.Spec
+	var l field.ErrorList
+	if s.Replicas != nil && *s.Replicas < 0 {
+		l = append(l, field.Invalid(at.Child("replicas"), *s.Replicas, "must not be negative"))
+	}
+	if s.Template == nil {
+		l = append(l, field.Required(at.Child("template"), "describe the machines"))
+	} else {
+		l = append(l, metadata(at.Child("template", "metadata"), &s.Template.ObjectMeta, by, lim)...)
+		l = append(l, Spec(at.Child("template", "spec"), templateSpec(s.Template, lim), lim)...)
+	}
+	return append(l, selector(at.Child("selector"), s)...)
+}
+
+// selector checks that the set finds the machines that it makes.
+func selector(at *field.Path, s *vmi.VirtualMachineInstanceReplicaSetSpec) field.ErrorList {
+	if s.Selector == nil {
+		return field.ErrorList{field.Required(at, "must select the machines by labels of the template")}
+	}
+	if l := metav1validation.ValidateLabelSelector(s.Selector, metav1validation.LabelSelectorValidationOptions{}, at); len(l) > 0 {
+		return l
+	}
+	sel, err := metav1.LabelSelectorAsSelector(s.Selector)
+	switch {
+	case err != nil:
+		return field.ErrorList{field.Invalid(at, field.OmitValueType{}, err.Error())}
+	case sel.Empty():
+		return field.ErrorList{field.Invalid(at, "{}", "must not be empty: it would select all machines of the namespace")}
+	case s.Template != nil && !sel.Matches(labels.Set(s.Template.ObjectMeta.Labels)):
+		return field.ErrorList{field.Invalid(at, sel.String(), "must select the labels of the template's metadata")}
+	}
+	return nil
+}
+
+// ReplicaSetUpdate returns why the user may not change a ReplicaSet so.
+func ReplicaSetUpdate(old, r *vmi.VirtualMachineInstanceReplicaSet, by User, lim Limits) field.ErrorList {
+	l := ReplicaSet(r, by, lim)
+	if !equal(old.Spec.Selector, r.Spec.Selector) {
+		l = append(l, field.Invalid(field.NewPath("spec", "selector"), metav1.FormatLabelSelector(r.Spec.Selector), "must not change: machines would be left behind. Make another set"))
+	}
+	return l
+}

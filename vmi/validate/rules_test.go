@@ -1,0 +1,159 @@
+package validate_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
+
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/defaults"
+	"github.com/podvisor/podvisor/vmi/validate"
+)
+
+// rule is a machine as a user writes it, and the faults with defaults applied.
+type rule struct {
+	name   string
+	spec   string
+	limits validate.Limits
+	want   []string
+}
+
+func TestRules(t *testing.T) {
+	t.Parallel()
+	for _, tables := range [][]rule{processorRules, firmwareRules, storageRules, networkRules, deviceRules, podRules} {
+		for _, tt := range tables {
+			t.Run(tt.name, func(t *testing.T) {
+				t.Parallel()
+				var s vmi.VirtualMachineInstanceSpec
+				require.NoError(t, yaml.UnmarshalStrict([]byte(tt.spec), &s))
+				var got []string
+				for _, e := range validate.Spec(field.NewPath("spec"), defaults.Spec(&s, defaults.Profile{}), tt.limits) {
+					got = append(got, e.Field+": "+string(e.Type))
+				}
+				require.Equal(t, tt.want, got)
+			})
+		}
+	}
+}
+
+var everything = validate.Limits{Features: validate.Features{
+	HostDisk: true, HostDevices: true, PersistentReservation: true, EmptyCDRom: true, RebootPolicy: true, Passt: true,
+	VirtiofsStorage: true, VirtiofsConfig: true, HookSidecars: true, Ignition: true,
+}}
+
+var processorRules = []rule{
+	{"three threads of a whole CPU", `domain: {cpu: {dedicatedCpuPlacement: true, cores: 1, sockets: 1, threads: 3}}`, validate.Limits{}, []string{"spec.domain.cpu.dedicatedCpuPlacement: FieldValueInvalid"}},
+	{"a thread for the emulator of a machine without whole CPUs", `domain: {cpu: {isolateEmulatorThread: true}}`, validate.Limits{}, []string{"spec.domain.cpu.isolateEmulatorThread: FieldValueInvalid"}},
+	{"whole CPUs that agree with the processors", `domain: {cpu: {dedicatedCpuPlacement: true, cores: 4}, resources: {limits: {cpu: "4"}}}`, validate.Limits{}, nil},
+	{"memory nodes without huge pages", `domain: {cpu: {dedicatedCpuPlacement: true, numa: {guestMappingPassthrough: {}}}}`, validate.Limits{}, []string{"spec.domain.cpu.numa.guestMappingPassthrough: FieldValueInvalid"}},
+	{"a policy that is none", `domain: {cpu: {features: [{name: vmx, policy: maybe}]}}`, validate.Limits{}, []string{"spec.domain.cpu.features[0].policy: FieldValueNotSupported"}},
+	{"threads on arm64", `{architecture: arm64, domain: {cpu: {threads: 2, cores: 1, sockets: 1}}}`, validate.Limits{}, []string{"spec.architecture: FieldValueInvalid"}},
+	{"a model on arm64", `{architecture: arm64, domain: {cpu: {model: host-model}}}`, validate.Limits{}, []string{"spec.domain.cpu.model: FieldValueNotSupported"}},
+	{"processors beyond the cluster's limit", `domain: {cpu: {cores: 9}}`, validate.Limits{MaxVCPUs: 8}, []string{"spec.domain.cpu: FieldValueInvalid"}},
+	{"an architecture that is none", `architecture: vax`, validate.Limits{}, []string{"spec.architecture: FieldValueInvalid"}},
+	{"huge pages without a size", `domain: {memory: {guest: 64Mi, hugepages: {pageSize: "0"}}}`, validate.Limits{}, []string{"spec.domain.memory.hugepages.pageSize: FieldValueInvalid"}},
+	{"a guest of one huge page that is too small", `domain: {memory: {hugepages: {pageSize: 1k}}}`, validate.Limits{}, []string{"spec.domain.memory.hugepages.pageSize: FieldValueInvalid"}},
+	{"a guest whose limit is too small", `domain: {resources: {limits: {memory: 1k}}}`, validate.Limits{}, []string{"spec.domain.resources.limits.memory: FieldValueInvalid"}},
+	{"a guest above its limit where memory is never added", `domain: {memory: {guest: 2Gi}, resources: {requests: {memory: 8Mi}, limits: {memory: 1Gi}}}`, validate.Limits{NoLiveUpdate: true}, []string{"spec.domain.memory.guest: FieldValueInvalid"}},
+}
+
+var firmwareRules = []rule{
+	{"BIOS on arm64", `{architecture: arm64, domain: {firmware: {bootloader: {bios: {}}}}}`, validate.Limits{}, []string{"spec.domain.firmware.bootloader.bios: FieldValueNotSupported"}},
+	{"secure boot on arm64", `{architecture: arm64, domain: {features: {smm: {}}, firmware: {bootloader: {efi: {secureBoot: true}}}}}`, validate.Limits{}, []string{"spec.domain.firmware.bootloader.efi.secureboot: FieldValueNotSupported"}},
+	{"a serial number and a UUID that are none", `domain: {firmware: {serial: a b, uuid: x}}`, validate.Limits{}, []string{"spec.domain.firmware.serial: FieldValueInvalid", "spec.domain.firmware.uuid: FieldValueInvalid"}},
+	{"arguments without a kernel", `domain: {firmware: {kernelBoot: {kernelArgs: quiet}}}`, validate.Limits{}, []string{"spec.domain.firmware.kernelBoot.kernelArgs: FieldValueInvalid"}},
+	{"a kernel that is nowhere", `domain: {firmware: {kernelBoot: {container: {image: ""}}}}`, validate.Limits{}, []string{"spec.domain.firmware.kernelBoot.container.image: FieldValueRequired", "spec.domain.firmware.kernelBoot.container: FieldValueRequired"}},
+	{"paths that lead out of the image", `domain: {firmware: {kernelBoot: {container: {image: a, kernelPath: /boot/../../etc, initrdPath: boot/initrd}}}}`, validate.Limits{},
+		[]string{"spec.domain.firmware.kernelBoot.container.kernelPath: FieldValueInvalid", "spec.domain.firmware.kernelBoot.container.initrdPath: FieldValueInvalid"}},
+	{"a board that the cluster does not allow", `domain: {machine: {type: q35}}`, validate.Limits{MachineTypes: map[string][]string{"amd64": {"pc-q35-9.*"}}}, []string{"spec.domain.machine.type: FieldValueInvalid"}},
+	{"features of Windows bring what they build on", `domain: {features: {hyperv: {synictimer: {}, evmcs: {}}}}`, validate.Limits{}, nil},
+	{"features of Windows without what they build on", `domain: {features: {hyperv: {synictimer: {}, synic: {enabled: false}, ipi: {}, vpindex: {enabled: false}}}}`, validate.Limits{},
+		[]string{"spec.domain.features.hyperv.ipi: FieldValueInvalid", "spec.domain.features.hyperv.synictimer: FieldValueInvalid"}},
+	{"guests of guests that cannot be", `domain: {cpu: {features: [{name: vmx, policy: forbid}]}, features: {hyperv: {evmcs: {}}}}`, validate.Limits{}, []string{"spec.domain.cpu.features[0].policy: FieldValueInvalid"}},
+}
+
+const pvc = `, volumes: [{name: a, persistentVolumeClaim: {claimName: a}}]}`
+
+var storageRules = []rule{
+	{"the bus of old", `{domain: {devices: {disks: [{name: a, disk: {bus: ide}}]}}` + pvc, validate.Limits{}, []string{"spec.domain.devices.disks[0].disk.bus: FieldValueInvalid"}},
+	{"a drive on virtio", `{domain: {devices: {disks: [{name: a, cdrom: {bus: virtio}}]}}` + pvc, validate.Limits{}, []string{"spec.domain.devices.disks[0].cdrom.bus: FieldValueInvalid"}},
+	{"a disk on SATA that is read only", `{domain: {devices: {disks: [{name: a, disk: {bus: sata, readonly: true}}]}}` + pvc, validate.Limits{}, []string{"spec.domain.devices.disks[0].disk.bus: FieldValueInvalid"}},
+	{"a disk without a bus that is read only", `{domain: {devices: {disks: [{name: a, disk: {readonly: true}}]}}` + pvc, validate.Limits{}, nil},
+	{"an address off the PCI bus", `{domain: {devices: {disks: [{name: a, disk: {bus: scsi, pciAddress: "0000:81:01.0"}}]}}` + pvc, validate.Limits{}, []string{"spec.domain.devices.disks.domain.devices.disks.disk[0].pciAddress: FieldValueInvalid"}},
+	{"an address without a bus", `{domain: {devices: {disks: [{name: a, disk: {pciAddress: "0000:81:01.0"}}]}}` + pvc, validate.Limits{}, nil},
+	{"a thread off virtio", `{domain: {devices: {disks: [{name: a, dedicatedIOThread: true, disk: {bus: sata}}]}}` + pvc, validate.Limits{}, []string{"spec.domain.devices.disks.domain.devices.disks[0]: FieldValueNotSupported"}},
+	{"words that are none", `{domain: {devices: {disks: [{name: a, cache: x, io: x, errorPolicy: x, serial: "x x"}]}}` + pvc, validate.Limits{}, []string{
+		"spec.domain.devices.disks[0].serial: FieldValueInvalid", "spec.domain.devices.disks[0].cache: FieldValueInvalid",
+		"spec.domain.devices.disks.domain.devices.disks[0].io: FieldValueNotSupported", "spec.domain.devices.disks[0].errorPolicy: FieldValueInvalid"}},
+	{"blocks in two ways", `{domain: {devices: {disks: [{name: a, blockSize: {custom: {logical: 512, physical: 512}, matchVolume: {}}}]}}` + pvc, validate.Limits{}, []string{"spec.domain.devices.disks[0].blockSize: FieldValueInvalid"}},
+	{"blocks in the wrong order", `{domain: {devices: {disks: [{name: a, blockSize: {custom: {logical: 4096, physical: 512}}}]}}` + pvc, validate.Limits{}, []string{"spec.domain.devices.disks[0].blockSize.custom.logical: FieldValueInvalid"}},
+	{"large blocks on SATA", `{domain: {devices: {disks: [{name: a, blockSize: {custom: {logical: 4096, physical: 4096}}}]}}` + pvc, validate.Limits{}, []string{"spec.domain.devices.disks[0].blockSize.custom.logical: FieldValueInvalid"}},
+	{"blocks of odd sizes", `{domain: {devices: {disks: [{name: a, disk: {bus: virtio}, blockSize: {custom: {logical: 513, physical: 4194304}}}]}}` + pvc, validate.Limits{},
+		[]string{"spec.domain.devices.disks[0].blockSize.custom.logical: FieldValueInvalid", "spec.domain.devices.disks[0].blockSize.custom.physical: FieldValueInvalid"}},
+	{"pieces that are no blocks", `{domain: {devices: {disks: [{name: a, blockSize: {custom: {logical: 512, physical: 512, discardGranularity: 700}}}]}}` + pvc, validate.Limits{}, []string{"spec.domain.devices.disks[0].blockSize.custom.discardGranularity: FieldValueInvalid"}},
+	{"a reservation has the bus that it needs", `{domain: {devices: {disks: [{name: a, lun: {reservation: true}}]}}` + pvc, everything, nil},
+	{"a reservation on virtio", `{domain: {devices: {disks: [{name: a, lun: {bus: virtio, reservation: true}}]}}` + pvc, everything, []string{"spec.domain.devices.disks[0].lun.bus: FieldValueInvalid"}},
+	{"SATA on arm64", `{architecture: arm64, domain: {devices: {disks: [{name: a, disk: {bus: sata}}]}}` + pvc, validate.Limits{}, []string{"spec.domain.devices.disks[0].disk.bus: FieldValueNotSupported"}},
+	{"all kinds of disks on arm64", `{architecture: arm64, domain: {devices: {disks: [{name: a, cdrom: {}}]}}` + pvc, validate.Limits{}, nil},
+	{"a host disk that is switched off", `volumes: [{name: a, hostDisk: {path: /a, type: Disk}}]`, validate.Limits{}, []string{"spec.volumes[0]: FieldValueInvalid"}},
+	{"a host disk that is wrong", `volumes: [{name: a, hostDisk: {path: "", type: Disk, capacity: 1Gi}}, {name: b, hostDisk: {path: /a, type: x}}]`, everything,
+		[]string{"spec.volumes[0].hostDisk.path: FieldValueNotFound", "spec.volumes[0].hostDisk.capacity: FieldValueInvalid", "spec.volumes[1].hostDisk.type: FieldValueInvalid"}},
+	{"volumes that name nothing", `volumes: [{name: a, configMap: {}}, {name: b, secret: {}}, {name: c, serviceAccount: {}}, {name: d, dataVolume: {name: ""}}, {name: e, ephemeral: {}}, {name: f, sysprep: {}}]`, validate.Limits{}, []string{
+		"spec.volumes[0].configMap.name: FieldValueInvalid", "spec.volumes[1].secret.secretName: FieldValueInvalid", "spec.volumes[2].serviceAccount.serviceAccountName: FieldValueInvalid",
+		"spec.volumes[3].name: FieldValueRequired", "spec.volumes[4].ephemeral.persistentVolumeClaim: FieldValueRequired", "spec.volumes[5].sysprep: FieldValueInvalid"}},
+	{"two accounts", `volumes: [{name: a, serviceAccount: {serviceAccountName: a}}, {name: b, serviceAccount: {serviceAccountName: b}}]`, validate.Limits{}, []string{"spec.volumes: FieldValueInvalid"}},
+	{"a file system of a claim that is switched off", `{domain: {devices: {filesystems: [{name: a, virtiofs: {}}]}}` + pvc, validate.Limits{}, []string{"spec.domain.devices.filesystems: FieldValueInvalid"}},
+	{"a file system of nothing", `domain: {devices: {filesystems: [{name: a, virtiofs: {}}]}}`, everything, []string{"spec.domain.devices.filesystems[0].name: FieldValueInvalid"}},
+}
+
+const onPod = `, networks: [{name: a, pod: {}}]}`
+
+var networkRules = []rule{
+	{"a bridge that is switched off", `{domain: {devices: {interfaces: [{name: a, bridge: {}}]}}` + onPod, validate.Limits{NoBridgeOnPodNetwork: true}, []string{"spec.domain.devices.interfaces[0].name: FieldValueInvalid"}},
+	{"masquerade off the pod network", `{domain: {devices: {interfaces: [{name: a, masquerade: {}}]}}, networks: [{name: a, multus: {networkName: b}}]}`, validate.Limits{}, []string{"spec.domain.devices.interfaces[0].name: FieldValueInvalid"}},
+	{"a plugin beside a binding", `{domain: {devices: {interfaces: [{name: a, bridge: {}, binding: {name: x}}]}}` + onPod, validate.Limits{}, []string{"spec.domain.devices.interfaces[0].binding: FieldValueInvalid"}},
+	{"bindings of old", `{domain: {devices: {interfaces: [{name: a, slirp: {}}]}}` + onPod, validate.Limits{}, []string{"spec.domain.devices.interfaces[0].slirp: FieldValueInvalid"}},
+	{"a network without a name", `{domain: {devices: {interfaces: [{name: a, bridge: {}}]}}, networks: [{name: a, multus: {networkName: ""}}]}`, validate.Limits{}, []string{"spec.networks[0]: FieldValueRequired"}},
+	{"the default network taken away", `{domain: {devices: {interfaces: [{name: a, bridge: {}, state: absent}]}}` + onPod, validate.Limits{}, []string{"spec.domain.devices.interfaces[0].state: FieldValueInvalid"}},
+	{"a state that is none", `{domain: {devices: {interfaces: [{name: a, bridge: {}, state: x}]}}` + onPod, validate.Limits{}, []string{"spec.domain.devices.interfaces[0].state: FieldValueInvalid"}},
+	{"ports in two ways", `{domain: {devices: {interfaces: [{name: a, masquerade: {}, ports: [{port: 1}], portRanges: [{protocol: TCP, start: 1, end: 2}]}]}}` + onPod, validate.Limits{}, []string{"spec.domain.devices.interfaces[0].name: FieldValueInvalid"}},
+	{"ranges of one port each that meet in no protocol", `{domain: {devices: {interfaces: [{name: a, masquerade: {}, portRanges: [{protocol: TCP, start: 1, end: 1}, {protocol: UDP, start: 1, end: 1}]}]}}` + onPod, validate.Limits{}, nil},
+	{"a range that ends before it starts", `{domain: {devices: {interfaces: [{name: a, masquerade: {}, portRanges: [{protocol: TCP, start: 2, end: 1}]}]}}` + onPod, validate.Limits{}, []string{"spec.domain.devices.interfaces[0].portRanges[0]: FieldValueInvalid"}},
+	{"private options that are none", `{domain: {devices: {interfaces: [{name: a, masquerade: {}, dhcpOptions: {privateOptions: [{option: 1, value: a}, {option: 240, value: a}, {option: 240, value: b}]}}]}}` + onPod, validate.Limits{},
+		[]string{"spec: FieldValueInvalid", "spec: FieldValueInvalid"}},
+	{"one order for a disk and an interface", `{domain: {devices: {disks: [{name: a, bootOrder: 1}], interfaces: [{name: a, bridge: {}, bootOrder: 1}]}}, networks: [{name: a, pod: {}}]` + pvc, validate.Limits{}, []string{"spec.domain.devices.interfaces[0].bootOrder: FieldValueInvalid"}},
+	{"an address that is none", `{domain: {devices: {interfaces: [{name: a, bridge: {}, pciAddress: "1:2", acpiIndex: -1}]}}` + onPod, validate.Limits{},
+		[]string{"spec.domain.devices.interfaces[0].pciAddress: FieldValueInvalid", "spec.domain.devices.interfaces[0].acpiIndex: FieldValueInvalid"}},
+}
+
+var deviceRules = []rule{
+	{"a watchdog of another architecture", `domain: {devices: {watchdog: {name: a, diag288: {}}}}`, validate.Limits{}, []string{"spec.domain.devices.watchdog: FieldValueNotSupported"}},
+	{"a watchdog on arm64", `{architecture: arm64, domain: {devices: {watchdog: {name: a, i6300esb: {}}}}}`, validate.Limits{}, []string{"spec.domain.devices.watchdog: FieldValueNotSupported"}},
+	{"a watchdog that does nothing known", `domain: {devices: {watchdog: {name: a, i6300esb: {action: x}}}}`, validate.Limits{}, []string{"spec.domain.devices.watchdog.i6300esb.action: FieldValueInvalid"}},
+	{"a graphics card of another architecture", `{architecture: s390x, domain: {devices: {video: {type: vga}}}}`, validate.Limits{}, []string{"spec.domain.devices.video.type: FieldValueNotSupported"}},
+	{"a device without a name", `domain: {devices: {hostDevices: [{name: a}]}}`, everything, []string{"spec.domain.devices.hostDevices: FieldValueRequired"}},
+	{"threads for nothing known", `domain: {ioThreadsPolicy: x}`, validate.Limits{}, []string{"spec.domain.ioThreadsPolicy: FieldValueInvalid"}},
+	{"a reboot that does nothing known", `domain: {rebootPolicy: x}`, everything, []string{"spec.domain.rebootPolicy: FieldValueInvalid"}},
+}
+
+var podRules = []rule{
+	{"a paused machine that is asked whether it lives", `{startStrategy: Paused, livenessProbe: {guestAgentPing: {}}}`, validate.Limits{}, []string{"spec.startStrategy: FieldValueInvalid"}},
+	{"a start that is none", `startStrategy: Later`, validate.Limits{}, []string{"spec.startStrategy: FieldValueInvalid"}},
+	{"a DNS policy that is none", `dnsPolicy: Mine`, validate.Limits{}, []string{"spec.dnsPolicy: FieldValueNotSupported"}},
+	{"name servers that are none", `dnsConfig: {nameservers: [a, 1.1.1.1, 1.1.1.1, 1.1.1.1]}`, validate.Limits{}, []string{"nameservers: FieldValueInvalid", "nameservers: FieldValueInvalid"}},
+	{"a domain to search that is none", `dnsConfig: {searches: [a_b, ok.]}`, validate.Limits{}, []string{"searchDomains: FieldValueInvalid"}},
+	{"keys for nobody", `accessCredentials: [{sshPublicKey: {source: {secret: {secretName: a}}, propagationMethod: {qemuGuestAgent: {users: []}}}}, {}]`, validate.Limits{},
+		[]string{"spec.accessCredentials[0].sshPublicKey.propagationMethod.qemuGuestAgent.users: FieldValueInvalid", "spec.accessCredentials[1]: FieldValueInvalid"}},
+	{"keys on a drive that is not there", `accessCredentials: [{sshPublicKey: {source: {secret: {secretName: a}}, propagationMethod: {configDrive: {}}}}]`, validate.Limits{}, []string{"spec.accessCredentials[0].sshPublicKey.propagationMethod: FieldValueInvalid"}},
+	{"no node that could be", `affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: []}}}`, validate.Limits{}, []string{"spec.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms: FieldValueInvalid"}},
+	{"nodes that are asked for wrongly", `affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 0, preference: {matchExpressions: [{key: a, operator: Exists, values: [b]}, {key: a, operator: Gt}, {key: "", operator: x}]}}]}}`, validate.Limits{}, []string{
+		"spec.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight: FieldValueInvalid",
+		"spec.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].preference.matchExpressions[0].values: FieldValueInvalid",
+		"spec.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].preference.matchExpressions[1].values: FieldValueInvalid",
+		"spec.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].preference.matchExpressions[2].operator: FieldValueInvalid",
+		"spec.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].preference.matchExpressions[2].key: FieldValueInvalid",
+		"spec.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].preference.matchExpressions[2].key: FieldValueInvalid"}},
+	{"the same constraint twice", `topologySpreadConstraints: [{maxSkew: 1, topologyKey: a, whenUnsatisfiable: DoNotSchedule}, {maxSkew: 1, topologyKey: a, whenUnsatisfiable: DoNotSchedule}]`, validate.Limits{}, []string{"spec.topologySpreadConstraints[1]: FieldValueInvalid"}},
+}
