@@ -18,6 +18,7 @@ import (
 	"github.com/podvisor/podvisor/scheduler/controller"
 	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/vmi/client"
+	"github.com/podvisor/podvisor/vmi/config"
 )
 
 func main() {
@@ -39,23 +40,23 @@ func run(ctx context.Context) error {
 	level := flag.String("log-level", "info", "debug, info, warn or error")
 	flag.Parse()
 
-	log, err := ops.Logger(os.Stderr, *level)
+	s, err := ops.Begin(ops.Flags{Component: "virt-controller", Kubeconfig: *kubeconfig, LogLevel: *level, Alone: true,
+		Pick: func(c config.Config) config.Component { return c.Controller }})
 	if err != nil {
 		return err
 	}
-	klog.SetSlogLogger(log)
-	reg := ops.Registry()
+	klog.SetSlogLogger(s.Log)
 	leading := prometheus.NewGauge(prometheus.GaugeOpts{Name: "kubevirt_virt_controller_leading_status", Help: "1 if this process is the one that works."})
-	reg.MustRegister(leading)
-	cfg, err := ops.Kubernetes(*kubeconfig, "virt-controller", reg)
+	s.Metrics.MustRegister(leading)
+	machines, err := client.New(s.Kubernetes)
 	if err != nil {
 		return err
 	}
-	machines, err := client.New(cfg)
+	kube, err := kubernetes.NewForConfig(s.Kubernetes)
 	if err != nil {
 		return err
 	}
-	kube, err := kubernetes.NewForConfig(cfg)
+	urgent, err := kubernetes.NewForConfig(s.Urgent)
 	if err != nil {
 		return err
 	}
@@ -63,18 +64,16 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c, err := controller.New(controller.Config{Client: machines, Kube: kube, Logger: log,
+	c, err := controller.New(controller.Config{Client: machines, Kube: kube, Logger: s.Log, Settings: s.Settings, Home: *namespace,
 		Pods: pod.Config{Image: *image, AllowEmulation: *emulate, ContainerDisks: way}})
 	if err != nil {
 		return err
 	}
-	go func() {
-		if err := ops.Serve(ctx, ops.Endpoint{Addr: *listen, Metrics: reg, Logger: log}); err != nil {
-			log.Error("serve health and metrics", "err", err)
-		}
-	}()
 	host, _ := os.Hostname()
-	lease := controller.Lease{Kube: kube, Namespace: *namespace, Name: "virt-controller", Identity: host,
+	lease := controller.Lease{Kube: urgent, Namespace: *namespace, Name: "virt-controller", Identity: host,
 		OnChange: func(leads bool) { leading.Set(map[bool]float64{true: 1}[leads]) }}
-	return controller.Lead(ctx, lease, c.Run)
+	e := ops.Endpoint{Addr: *listen, Metrics: s.Metrics, Ready: c.Ready, Facts: s.Settings.Facts, Logger: s.Log}
+	return ops.Together(ctx, s.Settings.Run,
+		func(ctx context.Context) error { return ops.Serve(ctx, e) },
+		func(ctx context.Context) error { return controller.Lead(ctx, lease, c.Run) })
 }

@@ -45,7 +45,7 @@ func TestAPodIsPlumbedOnceAndForAll(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pod, _ := networktest.Pod(t)
 			launcher := launcherIn(t, fmt.Sprintf("/proc/self/fd/%d", pod.Fd()))
-			v := defaults.Apply(vmitest.New(binding))
+			v := defaults.Apply(vmitest.New(binding), defaults.Profile{})
 			began := time.Now()
 			first, err := Plumb(t.Context(), launcher, v)
 			require.NoError(t, err)
@@ -76,7 +76,7 @@ func TestANamespaceThatIsNotAPodsIsRefused(t *testing.T) {
 		"a folder that looks like nothing": os.TempDir(),
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := Plumb(t.Context(), launcherIn(t, file), defaults.Apply(vmitest.New(vmitest.WithMasquerade("default"))))
+			_, err := Plumb(t.Context(), launcherIn(t, file), defaults.Apply(vmitest.New(vmitest.WithMasquerade("default")), defaults.Profile{}))
 			require.Error(t, err)
 		})
 	}

@@ -37,7 +37,7 @@ func leave(o Observed) scheduler.Plan {
 // stopDue is when the handler of a deleted machine has had all the time that it
 // may need.
 func stopDue(v *vmi.VirtualMachineInstance) time.Time {
-	return v.DeletionTimestamp.Add(defaults.Apply(v).GracePeriod() + stopDelay)
+	return v.DeletionTimestamp.Add(defaults.Apply(v, defaults.Profile{}).GracePeriod() + stopDelay)
 }
 
 func deletePod(o Observed) scheduler.Plan {

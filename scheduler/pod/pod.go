@@ -2,6 +2,7 @@ package pod
 
 import (
 	"fmt"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,8 +17,9 @@ import (
 // machine that cannot be made as it is written gives an error that wraps
 // [vmi.ErrInvalid] and lists every fault. The input is not changed.
 func Render(v *vmi.VirtualMachineInstance, c Config) (*corev1.Pod, error) {
-	v = defaults.Apply(v)
-	if faults := validate.Spec(field.NewPath("spec"), &v.Spec); len(faults) > 0 {
+	v = defaults.Apply(v, c.Cluster.Defaults)
+	at := field.NewPath("spec")
+	if faults := append(validate.Spec(at, &v.Spec), c.Cluster.Rules.Spec(at, &v.Spec)...); len(faults) > 0 {
 		return nil, fmt.Errorf("%w: %w", vmi.ErrInvalid, faults.ToAggregate())
 	}
 	disks := containerDisks(v, c)
@@ -56,8 +58,7 @@ func nodeSelector(v *vmi.VirtualMachineInstance, c Config) map[string]string {
 		vmi.SchedulableLabel:   "true",
 		corev1.LabelArchStable: c.architecture(),
 	}
-	for k, val := range v.Spec.NodeSelector {
-		s[k] = val
-	}
+	maps.Copy(s, c.Cluster.Pods.NodeSelector)
+	maps.Copy(s, v.Spec.NodeSelector)
 	return s
 }

@@ -15,10 +15,11 @@ import (
 )
 
 // Apply returns a copy of v in which everything that the spec leaves open is
-// decided. Applying it twice changes nothing more.
-func Apply(v *vmi.VirtualMachineInstance) *vmi.VirtualMachineInstance {
+// decided as the profile says. Applying it twice changes nothing more.
+func Apply(v *vmi.VirtualMachineInstance, p Profile) *vmi.VirtualMachineInstance {
 	v = v.DeepCopy()
-	networks(&v.Spec)
+	resources(&v.Spec.Domain, p)
+	networks(&v.Spec, p)
 	disks(&v.Spec)
 	images(&v.Spec)
 	if v.Spec.TerminationGracePeriodSeconds == nil {
@@ -31,7 +32,7 @@ func Apply(v *vmi.VirtualMachineInstance) *vmi.VirtualMachineInstance {
 // when it lists none.
 const defaultName = "default"
 
-func networks(s *vmi.VirtualMachineInstanceSpec) {
+func networks(s *vmi.VirtualMachineInstanceSpec, p Profile) {
 	d := &s.Domain.Devices
 	auto := d.AutoattachPodInterface == nil || *d.AutoattachPodInterface
 	if auto && len(d.Interfaces) == 0 && len(s.Networks) == 0 {
@@ -41,7 +42,7 @@ func networks(s *vmi.VirtualMachineInstanceSpec) {
 	for i := range d.Interfaces {
 		n := &d.Interfaces[i]
 		if n.Bridge == nil && n.Masquerade == nil {
-			n.Bridge = &vmi.InterfaceBridge{}
+			n.InterfaceBinding = p.binding()
 		}
 		if n.Model == "" {
 			n.Model = "virtio"

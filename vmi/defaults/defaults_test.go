@@ -13,7 +13,7 @@ import (
 )
 
 func Example() {
-	v := defaults.Apply(&vmi.VirtualMachineInstance{})
+	v := defaults.Apply(&vmi.VirtualMachineInstance{}, defaults.Profile{})
 	fmt.Println(v.Spec.Domain.Devices.Interfaces[0].Name, *v.Spec.TerminationGracePeriodSeconds)
 	// Output: default 30
 }
@@ -57,7 +57,7 @@ func TestApplyDecidesWhatIsLeftOpen(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tt.check(t, defaults.Apply(tt.in).Spec)
+			tt.check(t, defaults.Apply(tt.in, defaults.Profile{}).Spec)
 		})
 	}
 }
@@ -72,7 +72,7 @@ func TestImagesAreAlwaysPulledIfTheirReferenceMayChangeItsMeaning(t *testing.T) 
 		"disk@sha256:0123":         corev1.PullIfNotPresent,
 		"host:5000/disk@sha256:01": corev1.PullIfNotPresent,
 	} {
-		v := defaults.Apply(vmitest.New(vmitest.WithContainerDisk("a", image)))
+		v := defaults.Apply(vmitest.New(vmitest.WithContainerDisk("a", image)), defaults.Profile{})
 		require.Equal(t, want, v.Spec.Volumes[0].ContainerDisk.ImagePullPolicy, image)
 	}
 }
@@ -81,7 +81,7 @@ func TestApplyChangesNeitherItsInputNorItsOwnResult(t *testing.T) {
 	in := vmitest.New(vmitest.WithContainerDisk("a", "disk"), vmitest.WithMasquerade("b", vmi.Port{Port: 80}))
 	in.Spec.Domain.Devices.Disks = nil
 	before := in.DeepCopy()
-	once := defaults.Apply(in)
+	once := defaults.Apply(in, defaults.Profile{})
 	require.Equal(t, before, in)
-	require.Equal(t, once, defaults.Apply(once))
+	require.Equal(t, once, defaults.Apply(once, defaults.Profile{}))
 }
