@@ -26,8 +26,9 @@ type State struct {
 	Faults field.ErrorList
 }
 
-// Counts says which of the objects is the cluster's configuration: the oldest.
-// It is nil if there is none.
+// Counts says which of the objects is the cluster's configuration: the oldest,
+// and of those of the same second the one that was it before. It is nil if there
+// is none.
 func Counts(all []*vmi.KubeVirt) *vmi.KubeVirt {
 	if len(all) == 0 {
 		return nil
@@ -38,10 +39,15 @@ func Counts(all []*vmi.KubeVirt) *vmi.KubeVirt {
 			return -1
 		case b.CreationTimestamp.Before(&a.CreationTimestamp):
 			return 1
+		case counted(a) != counted(b):
+			return map[bool]int{true: -1, false: 1}[counted(a)]
 		}
 		return slices.Compare([]string{a.Namespace, a.Name}, []string{b.Namespace, b.Name})
 	})
 }
+
+// counted says that the object's status is that of the one that counts.
+func counted(k *vmi.KubeVirt) bool { return k.Status.Phase != "" }
 
 // Next is which configuration is in force after the last one, given all the
 // objects that there are now. One that cannot be used leaves in force what was:

@@ -87,6 +87,9 @@ func TestTheOldestCounts(t *testing.T) {
 	require.Nil(t, config.Counts(nil))
 	require.Equal(t, "b", config.Counts([]*vmi.KubeVirt{at("a", 2), at("b", 1), at("c", 3)}).Name)
 	require.Equal(t, "a", config.Counts([]*vmi.KubeVirt{at("b", 1), at("a", 1)}).Name, "of the same second the first by name")
+	before := at("b", 1)
+	before.Status.Phase = vmi.KubeVirtDeployed
+	require.Equal(t, "b", config.Counts([]*vmi.KubeVirt{at("a", 1), before}).Name, "unless another was it before")
 }
 
 var noon = metav1.NewTime(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC))
