@@ -52,7 +52,8 @@ func (s *source) prepare() error {
 
 // failed takes an error of the list or the watch, which is tried again.
 func (s *source) failed(_ context.Context, _ *cache.Reflector, err error) {
-	if !apierrors.IsNotFound(err) && !(s.optional && apierrors.IsForbidden(err)) {
+	goesWithout := apierrors.IsNotFound(err) || s.optional && apierrors.IsForbidden(err)
+	if !goesWithout {
 		s.log.Warn("read the configuration", "err", err)
 		return
 	}
