@@ -33,7 +33,7 @@ func Example() {
 
 	// What virt-launcher starts. No libvirt is needed: what it found out about
 	// disks and network comes in as data.
-	d, err := domain.Build(defaults.Apply(&v), domain.Host{
+	d, err := domain.Build(defaults.Apply(&v, defaults.Profile{}), domain.Host{
 		KVM: true,
 		Disks: map[string]domain.Disk{
 			"root":      {Attachment: storage.Attachment{Path: "/disks/root.qcow2", Format: storage.QCOW2}, DirectIO: true},
