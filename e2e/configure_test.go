@@ -57,8 +57,8 @@ func TestTheConfigurationReachesGuestsAndComponents(t *testing.T) {
 	g := guest("web", cloudConfig("runcmd:", "- cat /sys/class/dmi/id/sys_vendor > /www/vendor"))
 	g.Spec.Domain.Devices.Interfaces, g.Spec.Networks = nil, nil
 	g.Spec.Domain.Devices.AutoattachPodInterface = nil
-	v := s.create(g)
-	v = s.awaitPhase("web", vmi.Running)
+	s.create(g)
+	v := s.awaitPhase("web", vmi.Running)
 	require.Equal(t, "Acme", strings.TrimSpace(seen.awaitPage("http://web/vendor")))
 	log, err := world.kube.CoreV1().Pods(s.name).GetLogs(s.pod(v).Name, &corev1.PodLogOptions{Container: vmi.ComputeContainer}).DoRaw(t.Context())
 	require.NoError(t, err)
