@@ -23,7 +23,8 @@ const faultPatience = time.Second
 //	                                       virt-controller, which sees the pod
 //	handed over        ended               report the end
 //	being deleted      alive               put the stop; no network is needed for that
-//	handed over        alive               plumb, put the machine, report what it does
+//	handed over        alive               plumb, put the machine, and again when the
+//	                                       cluster's settings change; report what it does
 //
 // Where the status is reported it is the whole of it, in one write; where it is
 // the same as before nothing is written.
@@ -85,7 +86,7 @@ func ended(o Observed) Plan {
 
 func stop(o Observed) Plan {
 	p := Plan{}
-	w := Wish{Stop: true, Grace: o.Instance.GracePeriod()}
+	w := Wish{Stop: true, Grace: o.Instance.GracePeriod(), Settings: o.Settings}
 	if o.Link.Put == nil || *o.Link.Put != w {
 		p.Actions = append(p.Actions, Put{w})
 		if o.Link.Guest.Phase != GuestStopping {
@@ -101,8 +102,8 @@ func run(o Observed) Plan {
 	if o.Link.Plumbing == nil {
 		p.Actions = append(p.Actions, Plumb{})
 	}
-	if o.Link.Put == nil {
-		p.Actions = append(p.Actions, Put{})
+	if w := (Wish{Settings: o.Settings}); o.Link.Put == nil || *o.Link.Put != w {
+		p.Actions = append(p.Actions, Put{w})
 	}
 	p.report(o)
 	return p

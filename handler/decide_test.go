@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/config"
 	"github.com/podvisor/podvisor/vmi/vmitest"
 )
 
@@ -32,6 +33,17 @@ func deleted(v *vmi.VirtualMachineInstance) { v.DeletionTimestamp = new(metav1.N
 var plumbing = &Plumbing{Interfaces: []vmi.InterfaceStatus{{Name: "default", IP: "10.244.1.7", IPs: []string{"10.244.1.7"}}}}
 
 func guestIn(phase GuestPhase) *Guest { return &Guest{Phase: phase, Machine: "pc-q35-7.2"} }
+
+func TestALauncherIsToldOfNewSettings(t *testing.T) {
+	t.Parallel()
+	loud := config.Launcher{Verbosity: 4}
+	link := &Link{PodUID: pod, Guest: guestIn(GuestRunning), Plumbing: plumbing, Put: &Wish{}}
+	require.Empty(t, Decide(Observed{Instance: machine(vmi.Running), Link: link, Now: now}).Actions)
+	require.Equal(t, []Action{Put{Wish{Settings: loud}}}, Decide(Observed{Instance: machine(vmi.Running), Link: link, Settings: loud, Now: now}).Actions)
+	stopping := &Link{PodUID: pod, Guest: guestIn(GuestStopping), Plumbing: plumbing, Put: &Wish{Stop: true, Grace: 5 * time.Second}}
+	require.Equal(t, []Action{Put{Wish{Stop: true, Grace: 5 * time.Second, Settings: loud}}},
+		Decide(Observed{Instance: machine(vmi.Running, deleted), Link: stopping, Settings: loud, Now: now}).Actions, "it still stops")
+}
 
 func TestActions(t *testing.T) {
 	t.Parallel()

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/config"
 )
 
 // Observed is everything that a decision rests on.
@@ -14,6 +15,8 @@ type Observed struct {
 	// Link is what connects this handler to the machine's launcher. Nil: this
 	// handler has not begun to connect.
 	Link *Link
+	// Settings are the cluster's for launchers.
+	Settings config.Launcher
 	// Now is the time.
 	Now time.Time
 }
@@ -86,4 +89,6 @@ type Wish struct {
 	Stop bool
 	// Grace is the time that the guest has for it.
 	Grace time.Duration
+	// Settings are the cluster's for launchers.
+	Settings config.Launcher
 }

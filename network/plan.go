@@ -38,7 +38,8 @@ type Input struct {
 // as it must be.
 //
 // The plan for a namespace that an earlier plan was applied to, even in part, is
-// that plan.
+// that plan: also if the instance has another binding now, because a default
+// changed meanwhile. A guest may be using what is there.
 func Plan(in Input) (Config, error) {
 	pairs, err := pair(in.Instance)
 	if err != nil || len(pairs) == 0 {
@@ -50,8 +51,9 @@ func Plan(in Input) (Config, error) {
 		return Config{}, err
 	}
 	b := binding{Input: in, iface: p.iface, network: p.network, pod: pod}
+	was := in.State.bound()
 	switch {
-	case p.iface.Masquerade != nil:
+	case was == boundByMasquerade, was == boundByNothing && p.iface.Masquerade != nil:
 		return b.masquerade()
 	default:
 		return b.bridge()

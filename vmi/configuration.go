@@ -10,46 +10,52 @@ type KubeVirtConfiguration struct {
 	// CPUModel is the processor model of machines that name none. Default:
 	// host-model.
 	// +optional
+	// +podvisor:unserved=the domain takes the model from the node
 	CPUModel string `json:"cpuModel,omitempty"`
 
-	// CPURequest is what a machine's pod asks for, for each processor, if the
-	// machine names no request. Default: as cpuAllocationRatio says.
+	// CPURequest is what a machine's pod asks for if the machine names neither a
+	// CPU request nor a limit. Default: as cpuAllocationRatio says.
 	// +optional
 	CPURequest *resource.Quantity `json:"cpuRequest,omitempty"`
 
 	// DeprecatedMachineType is the old place of
 	// architectureConfiguration.amd64.machineType, which wins over it.
 	// +optional
+	// +podvisor:unserved=the board follows from the node; the domain does not read the wish yet
 	DeprecatedMachineType string `json:"machineType,omitempty"`
 
 	// DeprecatedEmulatedMachines is the old place of
 	// architectureConfiguration.amd64.emulatedMachines, which wins over it.
 	// +optional
 	// +listType=atomic
+	// +podvisor:unserved=the board follows from the node; the domain does not read the wish yet
 	DeprecatedEmulatedMachines []string `json:"emulatedMachines,omitempty"`
 
 	// ArchitectureConfiguration are settings of each architecture.
 	// +optional
+	// +podvisor:unserved=guests have the architecture and the board that the launcher has built in
 	ArchitectureConfiguration *ArchitectureConfiguration `json:"architectureConfiguration,omitempty"`
 
 	// Network are settings of the network.
 	// +optional
 	Network *NetworkConfiguration `json:"network,omitempty"`
 
-	// ImagePullPolicy says when container disks that name no policy are pulled:
-	// Always, IfNotPresent or Never. Default: Always if the image has the tag
-	// latest or none, otherwise IfNotPresent.
+	// ImagePullPolicy says when a node pulls the image of virt-launcher: Always,
+	// IfNotPresent or Never. Container disks have their own. Default: Always if
+	// the image has the tag latest or none, otherwise IfNotPresent.
 	// +optional
 	// +kubebuilder:validation:Enum=Always;IfNotPresent;Never
 	ImagePullPolicy corev1.PullPolicy `json:"imagePullPolicy,omitempty"`
 
 	// EvictionStrategy is the strategy of machines that name none. Default: None.
 	// +optional
+	// +podvisor:unserved=an eviction always ends the machine
 	EvictionStrategy *EvictionStrategy `json:"evictionStrategy,omitempty"`
 
 	// AdditionalGuestMemoryOverheadRatio multiplies the memory that a pod is
-	// given beside the guest's, as a decimal number, for example "1.2". Default:
-	// 1.
+	// given beside the guest's, as a decimal number of more than 0 and at most
+	// 100, for example "1.2". Below 1 machines may be killed for want of memory.
+	// Default: 1.
 	// +optional
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]*)?|\.[0-9]+)$`
 	AdditionalGuestMemoryOverheadRatio *string `json:"additionalGuestMemoryOverheadRatio,omitempty"`
@@ -59,14 +65,17 @@ type KubeVirtConfiguration struct {
 	// later ones.
 	// +optional
 	// +listType=atomic
+	// +podvisor:unserved=the guest's agent is not asked yet
 	SupportedGuestAgentVersions []string `json:"supportedGuestAgentVersions,omitempty"`
 
 	// SMBIOS is what the guest reads about its maker in the SMBIOS tables.
+	// Machines that run keep theirs.
 	// +optional
 	SMBIOS *SMBIOSConfiguration `json:"smbios,omitempty"`
 
 	// MemBalloonStatsPeriod is the time between two measurements of the guest's
-	// memory, in seconds; 0 measures nothing. Default: 10.
+	// memory, in seconds; 0 measures nothing. Machines that run keep theirs.
+	// Default: 10.
 	// +optional
 	MemBalloonStatsPeriod *uint32 `json:"memBalloonStatsPeriod,omitempty"`
 
@@ -139,13 +148,15 @@ type ArchitectureSettings struct {
 // NetworkConfiguration are settings of the network.
 type NetworkConfiguration struct {
 	// DefaultNetworkInterface is the binding of interfaces that name none:
-	// bridge or masquerade. Default: bridge.
+	// bridge or masquerade. Default: bridge, or masquerade where bridge is not
+	// permitted.
 	// +optional
 	// +kubebuilder:validation:Enum=bridge;masquerade
 	DefaultNetworkInterface string `json:"defaultNetworkInterface,omitempty"`
 
 	// PermitBridgeInterfaceOnPodNetwork allows the binding bridge on the pod
-	// network, which keeps a machine from migrating. Default: true.
+	// network, which keeps a machine from migrating. Machines that have a pod
+	// already keep it. Default: true.
 	// +optional
 	PermitBridgeInterfaceOnPodNetwork *bool `json:"permitBridgeInterfaceOnPodNetwork,omitempty"`
 }
@@ -211,7 +222,7 @@ type RestClientConfiguration struct {
 	RateLimiter *RateLimiter `json:"rateLimiter,omitempty"`
 }
 
-// RateLimiter limits requests.
+// RateLimiter limits requests. Default: 200 per second, and 400 at once.
 type RateLimiter struct {
 	// TokenBucketRateLimiter lets through a number at once, and then so many per
 	// second.
@@ -222,47 +233,56 @@ type RateLimiter struct {
 // TokenBucketRateLimiter lets through a number at once, and then so many per
 // second.
 type TokenBucketRateLimiter struct {
-	// QPS is the number of requests per second.
+	// QPS is the number of requests per second, at least 1.
+	// +kubebuilder:validation:Minimum=1
 	QPS float32 `json:"qps"`
 
-	// Burst is the number of requests at once.
+	// Burst is the number of requests at once, at least 1.
+	// +kubebuilder:validation:Minimum=1
 	Burst int `json:"burst"`
 }
 
 // DeveloperConfiguration are settings that most clusters leave alone.
 type DeveloperConfiguration struct {
-	// UseEmulation runs machines without hardware virtualization on nodes that
-	// have none, which is much slower. Default: false.
+	// UseEmulation lets machines run on any node, without hardware
+	// virtualization, which is much slower. Machines that have a pod already keep
+	// it. Default: what the flag -allow-emulation of virt-controller says.
 	// +optional
-	UseEmulation bool `json:"useEmulation,omitempty"`
+	UseEmulation *bool `json:"useEmulation,omitempty"`
 
 	// CPUAllocationRatio is how many processors of guests share one CPU of a
-	// node, where machines name no CPU request. Default: 10.
+	// node, where machines name neither a CPU request nor a limit. Default: 10.
 	// +optional
+	// +kubebuilder:validation:Minimum=1
 	CPUAllocationRatio int `json:"cpuAllocationRatio,omitempty"`
 
 	// MemoryOvercommit is how much memory guests see for each 100 that their pods
-	// ask for, where machines name no memory request. Default: 100.
+	// ask for, where machines name neither a memory request nor a limit. Default:
+	// 100.
 	// +optional
 	// +kubebuilder:validation:Minimum=10
 	MemoryOvercommit int `json:"memoryOvercommit,omitempty"`
 
-	// NodeSelectors are labels that a node must have to run machines.
+	// NodeSelectors are labels that a node must have to run machines. A machine's
+	// own nodeSelector wins where both name a label.
 	// +optional
 	NodeSelectors map[string]string `json:"nodeSelectors,omitempty"`
 
 	// LessPVCSpaceToleration is by how many per cent a claim may be smaller than
 	// the disk in it. Default: 10.
 	// +optional
+	// +podvisor:unserved=machines have no claims as disks yet
 	LessPVCSpaceToleration int `json:"pvcTolerateLessSpaceUpToPercent,omitempty"`
 
 	// MinimumReservePVCBytes is the space of a claim, in bytes, that a new disk
 	// leaves free. Default: 131072.
 	// +optional
+	// +podvisor:unserved=machines have no claims as disks yet
 	MinimumReservePVCBytes uint64 `json:"minimumReservePVCBytes,omitempty"`
 
 	// DiskVerification are settings of the check of disk images.
 	// +optional
+	// +podvisor:unserved=disk images are read by their header, which takes no memory to speak of
 	DiskVerification *DiskVerification `json:"diskVerification,omitempty"`
 
 	// LogVerbosity says how much the components log.
@@ -276,19 +296,22 @@ type DiskVerification struct {
 	MemoryLimit *resource.Quantity `json:"memoryLimit"`
 }
 
-// LogVerbosity says how much the components log: 0 to 2 the usual, more also
-// what did not change anything and why.
+// LogVerbosity says how much the components log: 1 and 2 the usual, more also
+// what did not change anything and why; 0 is the default.
 type LogVerbosity struct {
-	// VirtController is for virt-controller. Default: 2.
+	// VirtController is for virt-controller. Default: what its flag
+	// -log-level says.
 	// +optional
 	VirtController uint `json:"virtController,omitempty"`
-	// VirtHandler is for virt-handler. Default: 2.
+	// VirtHandler is for virt-handler. Default: what its flag
+	// -log-level says.
 	// +optional
 	VirtHandler uint `json:"virtHandler,omitempty"`
 	// VirtLauncher is for virt-launcher. Default: 2.
 	// +optional
 	VirtLauncher uint `json:"virtLauncher,omitempty"`
-	// NodeVerbosity is for virt-handler on single nodes, by their names.
+	// NodeVerbosity is for virt-handler on single nodes, by their names. It wins
+	// over virtHandler.
 	// +optional
 	NodeVerbosity map[string]uint `json:"nodeVerbosity,omitempty"`
 }

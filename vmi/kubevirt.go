@@ -3,15 +3,15 @@ package vmi
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // KubeVirt is the configuration of Podvisor in a cluster. There is at most one,
-// in the namespace that Podvisor is installed in. Changes take effect at once;
-// without the object, the defaults apply.
+// in any namespace, usually that which Podvisor is installed in; of several the
+// oldest counts. Changes take effect at once; without the object, the defaults
+// apply.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=kubevirts,shortName=kv;kvs,categories=all
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
-// +podvisor:unserved=the components take their configuration from flags
 type KubeVirt struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -42,7 +42,8 @@ type KubeVirtSpec struct {
 
 // KubeVirtStatus says which configuration is in force.
 type KubeVirtStatus struct {
-	// Phase is Deployed while the components work, Deploying before.
+	// Phase is Deployed while the components work, Deploying before. It is empty
+	// if another KubeVirt is the one that counts.
 	// +optional
 	Phase KubeVirtPhase `json:"phase,omitempty"`
 
@@ -62,16 +63,24 @@ type KubeVirtStatus struct {
 	// +optional
 	DefaultArchitecture string `json:"defaultArchitecture,omitempty"`
 
+	// ObservedDeploymentConfig is the configuration that is in force, as JSON. It
+	// stays so if a later one cannot be used.
+	// +optional
+	ObservedDeploymentConfig string `json:"observedDeploymentConfig,omitempty"`
+
 	// OperatorVersion is the version of the components.
 	// +optional
+	// +podvisor:unserved=the components do not know their version
 	OperatorVersion string `json:"operatorVersion,omitempty"`
 
 	// ObservedKubeVirtVersion is the version of the components.
 	// +optional
+	// +podvisor:unserved=the components do not know their version
 	ObservedKubeVirtVersion string `json:"observedKubeVirtVersion,omitempty"`
 
 	// TargetKubeVirtVersion is the version of the components.
 	// +optional
+	// +podvisor:unserved=the components do not know their version
 	TargetKubeVirtVersion string `json:"targetKubeVirtVersion,omitempty"`
 }
 

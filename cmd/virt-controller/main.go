@@ -17,6 +17,7 @@ import (
 	"github.com/podvisor/podvisor/scheduler/controller"
 	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/vmi/client"
+	"github.com/podvisor/podvisor/vmi/config"
 	"github.com/podvisor/podvisor/vmi/serve"
 )
 
@@ -39,21 +40,20 @@ func run(ctx context.Context) error {
 	level := flag.String("log-level", "info", "debug, info, warn or error")
 	flag.Parse()
 
-	log, err := ops.Logger(os.Stderr, *level)
+	s, err := ops.Begin(ops.Flags{Component: "virt-controller", Kubeconfig: *kubeconfig, LogLevel: *level, Alone: true, Pick: func(c config.Config) config.Component { return c.Controller }})
 	if err != nil {
 		return err
 	}
-	klog.SetSlogLogger(log)
-	reg := ops.Registry()
-	cfg, err := ops.Kubernetes(*kubeconfig, "virt-controller", reg)
+	klog.SetSlogLogger(s.Log)
+	machines, err := client.New(s.Kubernetes)
 	if err != nil {
 		return err
 	}
-	machines, err := client.New(cfg)
+	kube, err := kubernetes.NewForConfig(s.Kubernetes)
 	if err != nil {
 		return err
 	}
-	kube, err := kubernetes.NewForConfig(cfg)
+	urgent, err := kubernetes.NewForConfig(s.Urgent)
 	if err != nil {
 		return err
 	}
@@ -61,20 +61,20 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c, err := controller.New(controller.Config{Client: machines, Kube: kube, Logger: log,
+	c, err := controller.New(controller.Config{Client: machines, Kube: kube, Logger: s.Log, Settings: s.Settings, Home: *namespace,
 		Pods: pod.Config{Image: *image, AllowEmulation: *emulate, ContainerDisks: way}})
 	if err != nil {
 		return err
 	}
-	certificates, err := serve.NewCertificates(serve.CertificatesConfig{Kube: kube, Namespace: *namespace, Logger: log})
+	certificates, err := serve.NewCertificates(serve.CertificatesConfig{Kube: urgent, Namespace: *namespace, Logger: s.Log})
 	if err != nil {
 		return err
 	}
-	e := ops.Endpoint{Addr: *listen, Metrics: reg, Ready: certificates.Ready, Logger: log,
-		Handlers: serve.Admission{Logger: log}.Handlers(), Certificate: certificates.Certificate}
+	e := ops.Endpoint{Addr: *listen, Metrics: s.Metrics, Ready: ops.All(c.Ready, certificates.Ready), Facts: s.Settings.Facts, Logger: s.Log,
+		Handlers: serve.Admission{Settings: s.Settings.Config, Logger: s.Log}.Handlers(), Certificate: certificates.Certificate}
 	host, _ := os.Hostname()
-	lease := controller.Lease{Kube: kube, Namespace: *namespace, Name: "virt-controller", Identity: host, OnChange: ops.Leading(reg)}
-	return ops.Together(ctx, certificates.Run,
+	lease := controller.Lease{Kube: urgent, Namespace: *namespace, Name: "virt-controller", Identity: host, OnChange: ops.Leading(s.Metrics)}
+	return ops.Together(ctx, s.Settings.Run, certificates.Run,
 		func(ctx context.Context) error { return ops.Serve(ctx, e) },
 		func(ctx context.Context) error { return controller.Lead(ctx, lease, c.Run) })
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/podvisor/podvisor/handler/socket"
 	"github.com/podvisor/podvisor/internal/ops"
 	"github.com/podvisor/podvisor/vmi/client"
+	"github.com/podvisor/podvisor/vmi/config"
 )
 
 func main() {
@@ -41,21 +42,18 @@ func run(ctx context.Context) error {
 	level := flag.String("log-level", "info", "debug, info, warn or error")
 	flag.Parse()
 
-	log, err := ops.Logger(os.Stderr, *level)
+	s, err := ops.Begin(ops.Flags{Component: "virt-handler", Kubeconfig: *kubeconfig, LogLevel: *level,
+		Pick: func(c config.Config) config.Component { return c.OnNode(*name) }})
 	if err != nil {
 		return err
 	}
+	log := s.Log
 	klog.SetSlogLogger(log)
-	reg := ops.Registry()
-	cfg, err := ops.Kubernetes(*kubeconfig, "virt-handler", reg)
+	machines, err := client.New(s.Kubernetes)
 	if err != nil {
 		return err
 	}
-	machines, err := client.New(cfg)
-	if err != nil {
-		return err
-	}
-	kube, err := corev1.NewForConfig(cfg)
+	kube, err := corev1.NewForConfig(s.Kubernetes)
 	if err != nil {
 		return err
 	}
@@ -68,13 +66,13 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c, err := controller.New(controller.Config{Node: *name, Client: machines, Events: kube, Dial: launchers.Dial, Logger: log})
+	c, err := controller.New(controller.Config{Node: *name, Client: machines, Events: kube, Dial: launchers.Dial, Settings: s.Settings, Logger: log})
 	if err != nil {
 		return err
 	}
 	var heart *node.Heart
 	p := device.New(device.Config{Devices: offer, PluginDir: *plugins, CDIDir: *cdi, Logger: log, Changed: func() { heart.Changed() }})
 	heart = node.New(node.Config{Nodes: kube.Nodes(), Name: *name, Schedulable: func() bool { return p.Registered(device.Tun) }, Logger: log})
-	e := ops.Endpoint{Addr: *listen, Metrics: reg, Ready: c.Ready, Logger: log}
-	return ops.Together(ctx, c.Run, p.Run, heart.Run, func(ctx context.Context) error { return ops.Serve(ctx, e) })
+	e := ops.Endpoint{Addr: *listen, Metrics: s.Metrics, Ready: c.Ready, Facts: s.Settings.Facts, Logger: log}
+	return ops.Together(ctx, s.Settings.Run, c.Run, p.Run, heart.Run, func(ctx context.Context) error { return ops.Serve(ctx, e) })
 }

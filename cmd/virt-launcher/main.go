@@ -52,10 +52,9 @@ func copyDisk(args []string) error {
 }
 
 func launch(args []string) error {
-	c := supervisor.Config{
-		Console:        os.Stdout,
-		TerminationLog: "/dev/termination-log",
-		Logger:         slog.New(slog.NewJSONHandler(os.Stderr, nil)),
+	level := &slog.LevelVar{}
+	c := supervisor.Config{Console: os.Stdout, TerminationLog: "/dev/termination-log", LogLevel: level,
+		Logger: slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level})),
 	}
 	f := flag.NewFlagSet("virt-launcher", flag.ExitOnError)
 	f.StringVar(&c.Namespace, "namespace", "", "the machine's namespace")

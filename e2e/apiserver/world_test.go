@@ -144,18 +144,28 @@ func (s space) allowPods() {
 	require.NoError(s.t, err)
 }
 
-// control runs a controller for the namespace until the test ends or stop is
-// called.
-func (s space) control() (stop func()) {
-	s.t.Helper()
+// asController is the configuration of a client that is virt-controller.
+func asController() *rest.Config {
 	cfg := rest.CopyConfig(world.config)
 	cfg.Impersonate.UserName = "system:serviceaccount:kubevirt:virt-controller"
+	return cfg
+}
+
+// control runs a controller for the namespace until the test ends or stop is
+// called.
+func (s space) control(change ...func(*controller.Config)) (stop func()) {
+	s.t.Helper()
+	cfg := asController()
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return counter{next, s.writes} })
 	vmis, err := client.New(cfg)
 	require.NoError(s.t, err)
 	kube, err := kubernetes.NewForConfig(cfg)
 	require.NoError(s.t, err)
-	c, err := controller.New(controller.Config{Client: vmis, Kube: kube, Namespace: s.name, Pods: pod.Config{Image: "example/virt-launcher:v1", AllowEmulation: true}})
+	config := controller.Config{Client: vmis, Kube: kube, Namespace: s.name, Pods: pod.Config{Image: "example/virt-launcher:v1", AllowEmulation: true}}
+	for _, f := range change {
+		f(&config)
+	}
+	c, err := controller.New(config)
 	require.NoError(s.t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup

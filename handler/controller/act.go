@@ -76,7 +76,7 @@ func (c *Controller) plumb(ctx context.Context, key string, s *session, o handle
 }
 
 func (c *Controller) put(ctx context.Context, key string, s *session, o handler.Observed, p handler.Put) error {
-	d := control.Desired{Instance: essence(o.Instance), Interfaces: s.attachments()}
+	d := control.Desired{Instance: essence(o.Instance), Interfaces: s.attachments(), Settings: p.Settings}
 	if p.Stop {
 		d.Stop = &control.Stop{GracePeriodSeconds: int64(p.Grace.Seconds())}
 	}

@@ -20,6 +20,8 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
 	"github.com/podvisor/podvisor/vmi/client/informer"
+	"github.com/podvisor/podvisor/vmi/config"
+	"github.com/podvisor/podvisor/vmi/config/live"
 	"github.com/podvisor/podvisor/vmi/defaults"
 )
 
@@ -36,6 +38,9 @@ type Config struct {
 	Dial func(ctx context.Context, podUID string) (net.Conn, error)
 	// Plumb makes the network of a machine in its pod. Nil: [Plumb].
 	Plumb Plumber
+	// Settings is the cluster's configuration, which somebody runs. Nil: the
+	// default one for ever.
+	Settings *live.Watcher
 	// Workers is how many machines are handled at the same time. 0: 16.
 	Workers int
 	// Logger takes a line for each action. Nil: nothing is logged.
@@ -96,6 +101,12 @@ func (c *Controller) Run(ctx context.Context) error {
 	}
 	var wg sync.WaitGroup
 	defer wg.Wait()
+	if s := c.config.Settings; s != nil {
+		s.OnChange(c.reconfigured)
+		if !s.Wait(ctx) {
+			return nil // ctx has ended
+		}
+	}
 	wg.Go(func() { c.machines.RunWithContext(ctx) })
 	if !cache.WaitForCacheSync(ctx.Done(), c.machines.HasSynced) {
 		return nil // ctx has ended
@@ -104,6 +115,21 @@ func (c *Controller) Run(ctx context.Context) error {
 	c.loop.Run(ctx)
 	c.closeAll()
 	return nil
+}
+
+// reconfigured looks at every machine again.
+func (c *Controller) reconfigured() {
+	for _, key := range c.machines.GetIndexer().ListKeys() {
+		c.loop.Add(key)
+	}
+}
+
+// settings is the configuration now.
+func (c *Controller) settings() config.Config {
+	if c.config.Settings == nil {
+		return config.Config{}
+	}
+	return c.config.Settings.Config()
 }
 
 // reconcile does what is to be done for one machine.
@@ -115,14 +141,17 @@ func (c *Controller) reconcile(ctx context.Context, key string) (time.Duration, 
 }
 
 func (c *Controller) observe(key string, s *session) handler.Observed {
-	o := handler.Observed{Now: time.Now()}
+	cluster := c.settings()
+	o := handler.Observed{Now: time.Now(), Settings: cluster.Launcher}
 	v := c.machines.Key(key)
 	if s != nil {
 		v = s.newest(v)
 		o.Link = s.observe()
 	}
 	if v != nil {
-		o.Instance = defaults.Apply(v, defaults.Profile{Architecture: runtime.GOARCH})
+		p := cluster.Defaults
+		p.Architecture = runtime.GOARCH
+		o.Instance = defaults.Apply(v, p)
 	}
 	return o
 }

@@ -128,7 +128,6 @@ var refused = map[string][]refusal{
 		{"spec.workloadUpdateStrategy", "a launcher is never replaced while its machine runs"},
 		{"spec.workloads", installer},
 		{"status.generations[]", installer},
-		{"status.observedDeploymentConfig", installer},
 		{"status.observedDeploymentID", installer},
 		{"status.observedKubeVirtRegistry", installer},
 		{"status.outdatedVirtualMachineInstanceWorkloads", installer},

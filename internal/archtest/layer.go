@@ -22,7 +22,7 @@ const (
 // core are the packages of the core. Edges inside a core package are files,
 // listed in edgeFiles.
 var core = map[string]bool{
-	".": true, "vmi": true, "vmi/defaults": true, "vmi/validate": true, "vmi/vmitest": true,
+	".": true, "vmi": true, "vmi/defaults": true, "vmi/validate": true, "vmi/vmitest": true, "vmi/config": true,
 	"scheduler": true, "scheduler/pod": true, "scheduler/instance": true, "scheduler/machine": true, "scheduler/replicaset": true,
 	"handler": true, "launcher": true, "launcher/domain": true,
 	"network": true, "network/nft": true, "network/cni": true,
@@ -31,7 +31,7 @@ var core = map[string]bool{
 
 // controllers are the packages that join cores and edges.
 var controllers = map[string]bool{
-	"scheduler/controller": true, "handler/controller": true, "launcher/supervisor": true, "vmi/serve": true,
+	"scheduler/controller": true, "handler/controller": true, "launcher/supervisor": true, "vmi/serve": true, "vmi/config/live": true,
 }
 
 // edgeFiles are the files of core packages that are the edge beside their core.

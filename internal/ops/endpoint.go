@@ -124,14 +124,8 @@ func (e Endpoint) answer(checks ...func() error) http.HandlerFunc {
 		if e.Facts != nil {
 			maps.Copy(facts, e.Facts())
 		}
-		var faults []error
-		for _, check := range checks {
-			if check != nil {
-				faults = append(faults, check())
-			}
-		}
 		w.Header().Set("Content-Type", "application/json")
-		if err := errors.Join(faults...); err != nil {
+		if err := All(checks...)(); err != nil {
 			facts["error"] = err.Error()
 			w.WriteHeader(http.StatusInternalServerError)
 		}

@@ -132,14 +132,14 @@ func TestResourceOf(t *testing.T) {
 func TestLogger(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
-	l, err := Logger(&b, "warn")
+	l, _, err := Logger(&b, "warn")
 	require.NoError(t, err)
 	l.Info("not this")
 	l.Warn("this", "vmi", "ns/vm")
 	var line map[string]any
 	require.NoError(t, json.Unmarshal(b.Bytes(), &line))
 	require.Equal(t, "ns/vm", line["vmi"])
-	_, err = Logger(&b, "loud")
+	_, _, err = Logger(&b, "loud")
 	require.Error(t, err)
 }
 

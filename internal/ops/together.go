@@ -6,6 +6,19 @@ import (
 	"sync"
 )
 
+// All says why one of the checks fails, if one does.
+func All(checks ...func() error) func() error {
+	return func() error {
+		var faults []error
+		for _, check := range checks {
+			if check != nil {
+				faults = append(faults, check())
+			}
+		}
+		return errors.Join(faults...)
+	}
+}
+
 // Together runs all of them at the same time. When one returns, for whatever
 // reason, the context of the others ends; Together returns when all have, with
 // all their errors.

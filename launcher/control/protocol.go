@@ -3,6 +3,7 @@ package control
 import (
 	"github.com/podvisor/podvisor/network"
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/config"
 )
 
 // Desired is everything that the handler wants of a launcher. It is put as a
@@ -14,6 +15,9 @@ type Desired struct {
 	// Interfaces are the machine's interfaces as they were plumbed into the
 	// pod, one for each interface in the spec.
 	Interfaces []network.Attachment `json:"interfaces,omitempty"`
+	// Settings are the cluster's for every launcher. What they say about the
+	// machine counts when it is started.
+	Settings config.Launcher `json:"settings,omitzero"`
 	// Stop asks for the end of the machine. Nil: it shall run.
 	Stop *Stop `json:"stop,omitempty"`
 }

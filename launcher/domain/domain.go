@@ -43,7 +43,7 @@ func Build(v *vmi.VirtualMachineInstance, h Host) (*libvirtxml.Domain, error) {
 		VCPU:       vcpu(spec.CPU),
 		CPU:        cpu(spec.CPU, h),
 		OS:         firmware(h),
-		SysInfo:    sysinfo(id),
+		SysInfo:    sysinfo(id, h.Settings.SMBIOS),
 		Features:   features(h),
 		OnPoweroff: "destroy",
 		OnReboot:   "restart",
@@ -57,7 +57,7 @@ func Build(v *vmi.VirtualMachineInstance, h Host) (*libvirtxml.Domain, error) {
 			Channels:    channels(h),
 			Graphics:    graphics(h),
 			Videos:      videos(),
-			MemBalloon:  memballoon(),
+			MemBalloon:  memballoon(h.Settings.StatsPeriod),
 			RNGs:        rngs(spec.Devices.Rng),
 		},
 	}, nil

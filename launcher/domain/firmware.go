@@ -1,6 +1,8 @@
 package domain
 
 import (
+	"cmp"
+
 	"libvirt.org/go/libvirtxml"
 
 	"github.com/podvisor/podvisor/vmi"
@@ -14,16 +16,25 @@ func firmware(h Host) *libvirtxml.DomainOS {
 	}
 }
 
-// sysinfo is what the guest finds in its SMBIOS tables. Guests recognise what
-// they run on by the manufacturer, so it is the one that they know.
-func sysinfo(id string) []libvirtxml.DomainSysInfo {
+// sysinfo is what the guest finds in its SMBIOS tables, as the cluster has it.
+// Guests recognise what they run on by the manufacturer, so by default it is the
+// one that they know.
+func sysinfo(id string, c vmi.SMBIOSConfiguration) []libvirtxml.DomainSysInfo {
+	var entries []libvirtxml.DomainSysInfoEntry
+	for _, e := range []libvirtxml.DomainSysInfoEntry{
+		{Name: "manufacturer", Value: cmp.Or(c.Manufacturer, "KubeVirt")},
+		{Name: "product", Value: cmp.Or(c.Product, "None")},
+		{Name: "version", Value: c.Version},
+		{Name: "uuid", Value: id},
+		{Name: "sku", Value: c.Sku},
+		{Name: "family", Value: cmp.Or(c.Family, "KubeVirt")},
+	} {
+		if e.Value != "" {
+			entries = append(entries, e)
+		}
+	}
 	return []libvirtxml.DomainSysInfo{{SMBIOS: &libvirtxml.DomainSysInfoSMBIOS{
-		System: &libvirtxml.DomainSysInfoSystem{Entry: []libvirtxml.DomainSysInfoEntry{
-			{Name: "manufacturer", Value: "KubeVirt"},
-			{Name: "product", Value: "None"},
-			{Name: "uuid", Value: id},
-			{Name: "family", Value: "KubeVirt"},
-		}},
+		System: &libvirtxml.DomainSysInfoSystem{Entry: entries},
 	}}}
 }
 

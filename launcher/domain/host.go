@@ -6,6 +6,7 @@ import (
 	"github.com/podvisor/podvisor/network"
 	"github.com/podvisor/podvisor/storage"
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/config"
 )
 
 // Host is what a machine's pod offers to its domain.
@@ -27,6 +28,8 @@ type Host struct {
 	Disks map[string]Disk
 	// Interfaces are the machine's interfaces as they were plumbed.
 	Interfaces []network.Attachment
+	// Settings are the cluster's. The zero value is the default.
+	Settings config.Launcher
 }
 
 // Disk is an attachment with the facts of where it is.

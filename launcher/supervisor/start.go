@@ -40,6 +40,7 @@ func (s *Supervisor) start(ctx context.Context, desired control.Desired) (contro
 		AllowEmulation: s.config.AllowEmulation,
 		ConsoleLog:     s.consolePath(),
 		Interfaces:     desired.Interfaces,
+		Settings:       desired.Settings,
 	}
 	attachments, err := makeDisks(ctx, desired.Instance)
 	if err != nil {

@@ -50,6 +50,10 @@ type Config struct {
 
 	// Logger takes what the launcher does. Nil: nothing is logged.
 	Logger *slog.Logger
+
+	// LogLevel is that of the Logger, and becomes what the cluster says. Nil: it
+	// cannot be changed.
+	LogLevel *slog.LevelVar
 }
 
 // Supervisor is the first process of a machine's pod. There is one in a
@@ -81,6 +85,9 @@ func New(c Config) (*Supervisor, error) {
 	if c.Console == nil {
 		c.Console = io.Discard
 	}
+	if c.LogLevel == nil {
+		c.LogLevel = &slog.LevelVar{}
+	}
 	r, err := newReaper()
 	if err != nil {
 		return nil, fmt.Errorf("become the reaper: %w", err)
@@ -90,9 +97,20 @@ func New(c Config) (*Supervisor, error) {
 	s.session = &session{socket: s.daemon.socket(), logger: c.Logger, up: s.connected, event: s.happened, ready: make(chan struct{})}
 	s.server = control.NewServer(control.ServerConfig{
 		Namespace: c.Namespace, Name: c.Name, UID: c.UID, Logger: c.Logger,
-		Put: func(d control.Desired) error { s.facts.want(d, time.Now()); return nil },
+		Put: s.want,
 	})
 	return s, nil
+}
+
+// want takes what the handler wants.
+func (s *Supervisor) want(d control.Desired) error {
+	level := slog.LevelInfo
+	if d.Settings.Verbosity.Debug() {
+		level = slog.LevelDebug
+	}
+	s.config.LogLevel.Set(level)
+	s.facts.want(d, time.Now())
+	return nil
 }
 
 // Run runs the machine from the handler's wish to its end and says how it

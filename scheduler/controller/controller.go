@@ -25,11 +25,14 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
 	"github.com/podvisor/podvisor/vmi/client/informer"
+	"github.com/podvisor/podvisor/vmi/config/live"
 )
 
-// Machines are the clients of virtual machine instances. *client.Client is one.
+// Machines are the clients of virtual machine instances, and of the objects that
+// configure the cluster. *client.Client is one.
 type Machines interface {
 	VirtualMachineInstances(namespace string) client.Instances
+	KubeVirts(namespace string) client.KubeVirts
 }
 
 // Config is the configuration of a Controller.
@@ -38,8 +41,16 @@ type Config struct {
 	Client Machines
 	// Kube reads and writes everything else. Required.
 	Kube kubernetes.Interface
-	// Pods is how launcher pods are rendered. Its Image is required.
+	// Pods is how launcher pods are rendered. Its Image is required, and its
+	// Cluster is what Settings say, if there are any.
 	Pods pod.Config
+	// Settings is the cluster's configuration, which somebody runs. Its status is
+	// written by the Controller, and the Controller does nothing while KubeVirt
+	// itself is installed. Nil: the configuration is Pods.Cluster for ever.
+	Settings *live.Watcher
+	// Home is the namespace that virt-handler is installed in, whose progress is
+	// a part of that status. Empty: kubevirt.
+	Home string
 	// Namespace limits the controller to one namespace. Empty: all.
 	Namespace string
 	// Workers is how many machines are handled at the same time. 0: 8.
@@ -60,6 +71,7 @@ type Controller struct {
 	events   record.EventRecorder
 	sink     record.EventBroadcaster
 	own      ownWrites
+	report   *reporter // nil: there are no Settings
 }
 
 // New makes a Controller. It touches nothing until it runs.
@@ -86,7 +98,19 @@ func New(c Config) (*Controller, error) {
 	k.loop = reconcile.New(reconcile.Config{Name: "instance", Do: k.reconcile, Workers: c.Workers, Logger: c.Logger})
 	k.sink = record.NewBroadcaster()
 	k.events = k.sink.NewRecorder(scheme, corev1.EventSource{Component: "virtualmachine-controller"})
-	return k, errors.Join(k.watch())
+	if c.Settings != nil {
+		k.report = newReporter(c, k.events)
+		c.Settings.OnChange(k.reconfigured)
+	}
+	return k, k.watch()
+}
+
+// reconfigured looks at every machine again: what could not be done may be
+// possible now.
+func (k *Controller) reconfigured() {
+	for _, v := range k.machines.GetIndexer().ListKeys() {
+		k.loop.Add(v)
+	}
 }
 
 // watch lets every change of a machine or its pod queue the machine.
@@ -131,6 +155,19 @@ func trim(o any) (any, error) {
 	return o, nil
 }
 
+// Ready says why the Controller does not do its work, if it does not: the
+// configuration is not known yet, or KubeVirt itself is installed. Starting it
+// again would not help.
+func (k *Controller) Ready() error {
+	if k.cfg.Settings == nil {
+		return nil
+	}
+	if why := k.cfg.Settings.Foreign(); why != "" {
+		return errors.New(why)
+	}
+	return k.cfg.Settings.Ready()
+}
+
 // Run works until ctx ends and everything that was begun is done.
 func (k *Controller) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
@@ -141,6 +178,12 @@ func (k *Controller) Run(ctx context.Context) error {
 	defer k.sink.Shutdown()
 	wg.Go(func() { k.machines.RunWithContext(ctx) })
 	wg.Go(func() { k.pods.RunWithContext(ctx) })
+	if k.report != nil {
+		wg.Go(func() { k.report.run(ctx) })
+		if !k.cfg.Settings.Wait(ctx) {
+			return nil
+		}
+	}
 	if !cache.WaitForCacheSync(ctx.Done(), k.machines.HasSynced, k.pods.HasSynced) {
 		return nil
 	}
@@ -152,6 +195,9 @@ func (k *Controller) Run(ctx context.Context) error {
 // reconcile observes, decides and acts. A pod that is refused is observed as
 // such, so that the reason is written before the next try.
 func (k *Controller) reconcile(ctx context.Context, key string) (time.Duration, error) {
+	if k.cfg.Settings != nil && k.cfg.Settings.Foreign() != "" {
+		return 0, nil
+	}
 	o, err := k.observe(ctx, key)
 	if o == nil || err != nil {
 		return 0, err
@@ -166,13 +212,22 @@ func (k *Controller) reconcile(ctx context.Context, key string) (time.Duration, 
 	return plan.Recheck, err
 }
 
+// rendering is how pods are rendered now.
+func (k *Controller) rendering() pod.Config {
+	c := k.cfg.Pods
+	if k.cfg.Settings != nil {
+		c.Cluster = k.cfg.Settings.Config()
+	}
+	return c
+}
+
 // observe reads the machine and its pod. It returns nil if there is no machine.
 func (k *Controller) observe(ctx context.Context, key string) (*instance.Observed, error) {
 	v := k.own.latest(key, k.machines.Key(key))
 	if v == nil {
 		return nil, nil
 	}
-	o := &instance.Observed{VMI: v, Config: k.cfg.Pods, Now: k.cfg.Now()}
+	o := &instance.Observed{VMI: v, Config: k.rendering(), Now: k.cfg.Now()}
 	p, err := corelisters.NewPodLister(k.pods.GetIndexer()).Pods(v.Namespace).Get(pod.Name(v))
 	if err == nil {
 		o.Pod = p

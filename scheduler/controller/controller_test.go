@@ -76,13 +76,13 @@ func newRig(t *testing.T, v *vmi.VirtualMachineInstance, pods ...runtime.Object)
 	machines, err := client.New(&rest.Config{Host: h.URL})
 	require.NoError(t, err)
 	kube := fake.NewClientset(pods...)
-	c, err := New(Config{Client: machines, Kube: kube, Pods: config})
+	c, err := New(Config{Client: machines, Kube: kube, Pods: rendering})
 	require.NoError(t, err)
 	require.NoError(t, c.machines.GetIndexer().Add(v.DeepCopy()))
 	return rig{c, s, kube}
 }
 
-var config = pod.Config{Image: "example/virt-launcher:v1"}
+var rendering = pod.Config{Image: "example/virt-launcher:v1"}
 
 func machine(p vmi.Phase) *vmi.VirtualMachineInstance {
 	v := vmitest.New()
@@ -93,7 +93,7 @@ func machine(p vmi.Phase) *vmi.VirtualMachineInstance {
 
 func launcher(t *testing.T) *corev1.Pod {
 	t.Helper()
-	p, err := pod.Render(machine(""), config)
+	p, err := pod.Render(machine(""), rendering)
 	require.NoError(t, err)
 	p.UID = "pod-uid"
 	return p

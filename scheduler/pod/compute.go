@@ -29,13 +29,13 @@ func compute(v *vmi.VirtualMachineInstance, c Config, overhead resource.Quantity
 		"--uid", string(v.UID),
 		"--grace-period", (v.GracePeriod() + launcherGrace).String(),
 	}
-	if c.AllowEmulation {
+	if c.emulation() {
 		args = append(args, "--allow-emulation")
 	}
 	return corev1.Container{
 		Name:                     vmi.ComputeContainer,
 		Image:                    c.Image,
-		ImagePullPolicy:          c.ImagePullPolicy,
+		ImagePullPolicy:          c.pullPolicy(),
 		Command:                  []string{launcherPath},
 		Args:                     args,
 		Ports:                    ports(v),

@@ -1,38 +1,41 @@
 package pod
 
 import (
+	"cmp"
+	"math"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/podvisor/podvisor/vmi/config"
 	"github.com/podvisor/podvisor/vmi/defaults"
 	"github.com/podvisor/podvisor/vmi/validate"
 )
 
-// Config is what a launcher pod depends on beside its machine.
+// Config is what a launcher pod depends on beside its machine: how Podvisor is
+// installed, and in Cluster how the cluster is configured.
 type Config struct {
 	// Image is the reference of the virt-launcher image. Required.
 	Image string
-	// ImagePullPolicy says when the launcher image is pulled. Empty: Kubernetes'
-	// default for the reference.
+	// ImagePullPolicy says when the launcher image is pulled, if Cluster does not.
+	// Empty: Kubernetes' default for the reference.
 	ImagePullPolicy corev1.PullPolicy
 	// AllowEmulation renders pods whose guests run without hardware
-	// virtualization, which any node can do. Otherwise they run on nodes with KVM
-	// only.
+	// virtualization, which any node can do, if Cluster does not say. Otherwise
+	// they run on nodes with KVM only.
 	AllowEmulation bool
 	// ContainerDisks is the way in which disks in container images reach the
 	// machine. Empty: ImageVolume.
 	ContainerDisks ContainerDisks
 	// Architecture is the processor architecture of the guests, as in GOARCH.
-	// Empty: amd64.
+	// Empty: that of Cluster, or else amd64.
 	Architecture string
-	// Defaults are what the cluster decides for machines that leave it open. Zero:
-	// KubeVirt's. Architecture above is the one that counts.
-	Defaults defaults.Profile
-	// Limits are what the cluster allows. Zero: what KubeVirt does.
-	Limits validate.Limits
 	// Overhead is the memory that a pod needs beside its guest's. Nil: the
 	// function [Overhead].
 	Overhead func(Machine) resource.Quantity
+	// Cluster is the configuration of the cluster. The zero value is the default
+	// one.
+	Cluster config.Config
 }
 
 // ContainerDisks is a way in which disks in container images reach the machine.
@@ -47,28 +50,44 @@ const (
 	InitCopy ContainerDisks = "InitCopy"
 )
 
+// overhead is the memory beside the guest's, in whole MiB, which people can read.
 func (c Config) overhead(m Machine) resource.Quantity {
-	if c.Overhead != nil {
-		return c.Overhead(m)
+	f := c.Overhead
+	if f == nil {
+		f = Overhead
 	}
-	return Overhead(m)
+	q := f(m)
+	if r := c.Cluster.Pods.OverheadRatio; r != 0 {
+		q = *resource.NewQuantity(int64(math.Ceil(float64(q.Value())*r/mib))*mib, resource.BinarySI)
+	}
+	return q
+}
+
+// emulation says that guests run without hardware virtualization.
+func (c Config) emulation() bool {
+	if e := c.Cluster.Pods.Emulation; e != nil {
+		return *e
+	}
+	return c.AllowEmulation
+}
+
+// pullPolicy says when the launcher image is pulled.
+func (c Config) pullPolicy() corev1.PullPolicy {
+	return cmp.Or(c.Cluster.Pods.ImagePullPolicy, c.ImagePullPolicy)
 }
 
 func (c Config) architecture() string {
-	if c.Architecture != "" {
-		return c.Architecture
-	}
-	return "amd64"
+	return cmp.Or(c.Architecture, c.Cluster.Defaults.Architecture, defaults.AMD64)
 }
 
 func (c Config) profile() defaults.Profile {
-	p := c.Defaults
+	p := c.Cluster.Defaults
 	p.Architecture = c.architecture()
 	return p
 }
 
 func (c Config) limits() validate.Limits {
-	l := c.Limits
+	l := c.Cluster.Limits
 	l.Architecture = c.architecture()
 	return l
 }

@@ -1,6 +1,8 @@
 package pod
 
 import (
+	"maps"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -53,8 +55,7 @@ func nodeSelector(v *vmi.VirtualMachineInstance, c Config) map[string]string {
 		vmi.SchedulableLabel:   "true",
 		corev1.LabelArchStable: c.architecture(),
 	}
-	for k, val := range v.Spec.NodeSelector {
-		s[k] = val
-	}
+	maps.Copy(s, c.Cluster.Pods.NodeSelector)
+	maps.Copy(s, v.Spec.NodeSelector)
 	return s
 }

@@ -1,10 +1,13 @@
 package pod
 
 import (
+	"cmp"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/config"
 )
 
 // Machine is what the memory that a pod needs beside its guest's depends on.
@@ -48,13 +51,13 @@ func Overhead(m Machine) resource.Quantity {
 
 func machine(v *vmi.VirtualMachineInstance, c Config) Machine {
 	d := &v.Spec.Domain
-	return Machine{GuestMemory: d.GuestMemory(), VCPUs: d.CPU.VCPUs(), Emulated: c.AllowEmulation}
+	return Machine{GuestMemory: d.GuestMemory(), VCPUs: d.CPU.VCPUs(), Emulated: c.emulation()}
 }
 
 // What a processor and a pod ask for if the user does not say.
 const (
-	milliPerVCPU     = 100
-	ephemeralStorage = "50M"
+	cpuAllocationRatio = 10
+	ephemeralStorage   = "50M"
 )
 
 // resources are what the compute container asks for: what the user asks for,
@@ -70,7 +73,7 @@ func resources(v *vmi.VirtualMachineInstance, c Config, overhead resource.Quanti
 	}
 	memory, ok := req[corev1.ResourceMemory]
 	if !ok {
-		memory = memoryRequest(d)
+		memory = memoryRequest(d, c.Cluster.Pods)
 	}
 	memory.Add(overhead)
 	req[corev1.ResourceMemory] = memory
@@ -79,7 +82,7 @@ func resources(v *vmi.VirtualMachineInstance, c Config, overhead resource.Quanti
 		lim[corev1.ResourceMemory] = m
 	}
 	if _, ok := req[corev1.ResourceCPU]; !ok {
-		req[corev1.ResourceCPU] = cpuRequest(d)
+		req[corev1.ResourceCPU] = cpuRequest(d, c.Cluster.Pods)
 	}
 	if _, ok := req[corev1.ResourceEphemeralStorage]; !ok {
 		req[corev1.ResourceEphemeralStorage] = resource.MustParse(ephemeralStorage)
@@ -94,35 +97,40 @@ func resources(v *vmi.VirtualMachineInstance, c Config, overhead resource.Quanti
 }
 
 // memoryRequest is the memory that is asked for where the user named no
-// request: the limit, or what the guest sees.
-func memoryRequest(d *vmi.DomainSpec) resource.Quantity {
+// request: the limit, or what the guest sees, less what is overcommitted.
+func memoryRequest(d *vmi.DomainSpec, p config.Pods) resource.Quantity {
 	if m, ok := d.Resources.Limits[corev1.ResourceMemory]; ok {
 		return m.DeepCopy()
 	}
 	m := d.GuestMemory()
+	if p.MemoryOvercommit != 0 && p.MemoryOvercommit != 100 {
+		return *resource.NewQuantity(int64(float64(m.Value())*100/float64(p.MemoryOvercommit)), m.Format)
+	}
 	return m.DeepCopy()
 }
 
 // cpuRequest is the processor time that is asked for where the user named no
-// request: the limit, or a tenth of a processor for each that the guest sees.
-func cpuRequest(d *vmi.DomainSpec) resource.Quantity {
+// request: the limit, or a share of a processor for each that the guest sees.
+func cpuRequest(d *vmi.DomainSpec, p config.Pods) resource.Quantity {
 	if cpu, ok := d.Resources.Limits[corev1.ResourceCPU]; ok {
 		return cpu.DeepCopy()
 	}
-	return *resource.NewMilliQuantity(int64(d.CPU.VCPUs())*milliPerVCPU, resource.DecimalSI)
+	ratio := int64(cmp.Or(p.CPUAllocationRatio, cpuAllocationRatio))
+	// Rounded up: a pod that asks for nothing gets nothing on a busy node.
+	return *resource.NewMilliQuantity((int64(d.CPU.VCPUs())*1000+ratio-1)/ratio, resource.DecimalSI)
 }
 
 // devices are the node's devices that the machine needs.
 func devices(d *vmi.DomainSpec, c Config) []corev1.ResourceName {
 	var out []corev1.ResourceName
-	if !c.AllowEmulation {
+	if !c.emulation() {
 		out = append(out, vmi.KVMResource)
 	}
 	if len(d.Devices.Interfaces) > 0 {
 		out = append(out, vmi.TunResource)
 	}
 	for _, i := range d.Devices.Interfaces {
-		if (i.Model == "" || i.Model == "virtio") && !c.AllowEmulation {
+		if (i.Model == "" || i.Model == "virtio") && !c.emulation() {
 			return append(out, vmi.VhostNetResource)
 		}
 	}

@@ -92,7 +92,7 @@ func copied(vols []vmi.Volume, c Config) disks {
 	copies := corev1.VolumeMount{Name: copiesVolume, MountPath: vmi.ContainerDisksDir}
 	d := disks{
 		volumes: []corev1.Volume{emptyDir(binVolume), emptyDir(copiesVolume)},
-		init: []corev1.Container{initContainer("install", c.Image, c.ImagePullPolicy,
+		init: []corev1.Container{initContainer("install", c.Image, c.pullPolicy(),
 			[]string{launcherPath, "install", binDir}, bin)},
 	}
 	bin.ReadOnly = true

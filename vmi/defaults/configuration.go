@@ -2,25 +2,30 @@ package defaults
 
 import "github.com/podvisor/podvisor/vmi"
 
-// Configured is the profile of a cluster with this configuration.
+// Configured is the profile of a cluster with this configuration. Its
+// imagePullPolicy is for launchers; container disks have their own.
 func Configured(c *vmi.KubeVirtConfiguration) Profile {
-	p := Profile{CPUModel: c.CPUModel, CPURequest: c.CPURequest, ImagePullPolicy: c.ImagePullPolicy, MachineTypes: map[string]string{}}
+	p := Profile{CPUModel: c.CPUModel, CPURequest: c.CPURequest}
 	if c.EvictionStrategy != nil {
 		p.EvictionStrategy = *c.EvictionStrategy
 	}
 	if c.Network != nil {
-		p.Binding = Binding(c.Network.DefaultNetworkInterface)
+		p.Binding = binding(c.Network)
 	}
+	types := map[string]string{}
 	if t := c.DeprecatedMachineType; t != "" {
-		p.MachineTypes[AMD64] = t
+		types[AMD64] = t
 	}
 	if a := c.ArchitectureConfiguration; a != nil {
 		p.Architecture = a.DefaultArchitecture
 		for arch, s := range map[string]*vmi.ArchitectureSettings{AMD64: a.AMD64, ARM64: a.ARM64, S390X: a.S390X} {
 			if s != nil && s.MachineType != "" {
-				p.MachineTypes[arch] = s.MachineType
+				types[arch] = s.MachineType
 			}
 		}
+	}
+	if len(types) > 0 {
+		p.MachineTypes = types
 	}
 	p.NoLiveUpdate = c.VMRolloutStrategy != nil && *c.VMRolloutStrategy == vmi.RolloutStage
 	if l := c.LiveUpdateConfiguration; l != nil {
@@ -30,4 +35,13 @@ func Configured(c *vmi.KubeVirtConfiguration) Profile {
 		}
 	}
 	return p
+}
+
+// binding is the default of a network. Where the bridge is not permitted, it is
+// not the default either.
+func binding(n *vmi.NetworkConfiguration) Binding {
+	if p := n.PermitBridgeInterfaceOnPodNetwork; p != nil && !*p && n.DefaultNetworkInterface == "" {
+		return Masquerade
+	}
+	return Binding(n.DefaultNetworkInterface)
 }

@@ -12,6 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/podvisor/podvisor/vmi/config"
 )
 
 // The paths of the webhooks.
@@ -29,6 +31,9 @@ const maxReview = 8 << 20
 // Admission answers admission reviews at [DefaultsPath] and [ValidationPath]. The
 // zero value is ready to use.
 type Admission struct {
+	// Settings returns the configuration of the cluster that is in force. Nil: the
+	// default one for ever.
+	Settings func() config.Config
 	// Logger takes a line for each object that is refused or cannot be read. Nil:
 	// nothing is logged.
 	Logger *slog.Logger
@@ -37,7 +42,7 @@ type Admission struct {
 // webhook is what is answered at one path.
 type webhook struct {
 	// answer is what is said of a request for an object of the kind.
-	answer func(kind, *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error)
+	answer func(kind, config.Config, *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error)
 	// unreadable is what is said of an object that cannot be read.
 	unreadable func(*admissionv1.AdmissionRequest, error) *admissionv1.AdmissionResponse
 }
@@ -80,7 +85,11 @@ func (a Admission) respond(hook webhook, req *admissionv1.AdmissionRequest) *adm
 	if !ok {
 		return allowed()
 	}
-	response, err := hook.answer(k, req)
+	var c config.Config
+	if a.Settings != nil {
+		c = a.Settings()
+	}
+	response, err := hook.answer(k, c, req)
 	if err != nil {
 		response = hook.unreadable(req, err)
 	}
@@ -97,8 +106,8 @@ func refused(err *apierrors.StatusError) *admissionv1.AdmissionResponse {
 }
 
 // complete answers with a patch.
-func complete(k kind, req *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
-	done, err := k.complete(req.Object.Raw, req.OldObject.Raw)
+func complete(k kind, c config.Config, req *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
+	done, err := k.complete(c, req.Object.Raw, req.OldObject.Raw)
 	if err != nil {
 		return nil, err
 	}
@@ -144,8 +153,8 @@ func difference(from, to map[string]any) []operation {
 
 // check answers with all that is wrong, in the form that the API server gives
 // to the faults of its own kinds.
-func check(k kind, req *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
-	faults, err := k.check(req.Object.Raw, req.OldObject.Raw)
+func check(k kind, c config.Config, req *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
+	faults, err := k.check(c, req.Object.Raw, req.OldObject.Raw)
 	if err != nil {
 		return nil, err
 	}

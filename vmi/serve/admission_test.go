@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/config"
 	"github.com/podvisor/podvisor/vmi/defaults"
 )
 
@@ -27,6 +28,11 @@ func machine(spec string) string {
 // ask sends a review of the object, and of the one before if there was one.
 func ask(t testing.TB, path, object, before string) *admissionv1.AdmissionResponse {
 	t.Helper()
+	return askOf(t, Admission{}, path, object, before)
+}
+
+func askOf(t testing.TB, a Admission, path, object, before string) *admissionv1.AdmissionResponse {
+	t.Helper()
 	req := &admissionv1.AdmissionRequest{
 		UID: "7", Name: "vm", Namespace: "ns", Operation: admissionv1.Create,
 		Kind:   metav1.GroupVersionKind{Group: vmi.GroupName, Version: "v1", Kind: vmi.Kind.Kind},
@@ -35,15 +41,15 @@ func ask(t testing.TB, path, object, before string) *admissionv1.AdmissionRespon
 	if before != "" {
 		req.Operation, req.OldObject.Raw = admissionv1.Update, []byte(before)
 	}
-	return post(t, path, &admissionv1.AdmissionReview{Request: req})
+	return post(t, a, path, &admissionv1.AdmissionReview{Request: req})
 }
 
-func post(t testing.TB, path string, review *admissionv1.AdmissionReview) *admissionv1.AdmissionResponse {
+func post(t testing.TB, a Admission, path string, review *admissionv1.AdmissionReview) *admissionv1.AdmissionResponse {
 	t.Helper()
 	body, err := json.Marshal(review)
 	require.NoError(t, err)
 	w := httptest.NewRecorder()
-	Admission{}.ServeHTTP(w, httptest.NewRequest(http.MethodPost, path, bytes.NewReader(body)))
+	a.ServeHTTP(w, httptest.NewRequest(http.MethodPost, path, bytes.NewReader(body)))
 	require.Equal(t, http.StatusOK, w.Code, w.Body.String())
 	var answer admissionv1.AdmissionReview
 	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &answer))
@@ -183,7 +189,7 @@ func TestOtherKindsPass(t *testing.T) {
 	t.Parallel()
 	review := &admissionv1.AdmissionReview{Request: &admissionv1.AdmissionRequest{UID: "1", Kind: metav1.GroupVersionKind{Group: "example.com", Kind: "Other"}, Object: runtime.RawExtension{Raw: []byte(`{}`)}}}
 	for _, path := range []string{DefaultsPath, ValidationPath} {
-		require.Equal(t, &admissionv1.AdmissionResponse{UID: "1", Allowed: true}, post(t, path, review))
+		require.Equal(t, &admissionv1.AdmissionResponse{UID: "1", Allowed: true}, post(t, Admission{}, path, review))
 	}
 }
 
@@ -204,6 +210,27 @@ func TestWhatIsNoReviewIsAnError(t *testing.T) {
 			require.Equal(t, tt.code, w.Code)
 		})
 	}
+}
+
+func TestTheClusterDecidesWhatIsAdmitted(t *testing.T) {
+	t.Parallel()
+	k := &vmi.KubeVirt{}
+	k.Spec.Configuration.Network = &vmi.NetworkConfiguration{PermitBridgeInterfaceOnPodNetwork: new(false)}
+	c, faults := config.Resolve(k)
+	require.Empty(t, faults)
+	a := Admission{Settings: func() config.Config { return c }}
+
+	plain := machine(`{"domain":{"memory":{"guest":"64Mi"}}}`)
+	done := patched(t, plain, askOf(t, a, DefaultsPath, plain, ""))
+	require.Contains(t, done, `"masquerade":{}`)
+	require.True(t, askOf(t, a, ValidationPath, done, "").Allowed)
+
+	bridged := machine(`{"domain":{"memory":{"guest":"64Mi"},"devices":{"interfaces":[{"name":"n","bridge":{}}]}},"networks":[{"name":"n","pod":{}}]}`)
+	answer := askOf(t, a, ValidationPath, bridged, "")
+	require.False(t, answer.Allowed)
+	require.Contains(t, answer.Result.Message, "use masquerade")
+	require.True(t, ask(t, ValidationPath, bridged, "").Allowed)
+	require.True(t, askOf(t, a, ValidationPath, bridged, bridged).Allowed, "a machine that is there stays as it is")
 }
 
 // Whatever was sent, its completion is what the library makes of it, and is

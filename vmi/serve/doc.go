@@ -13,7 +13,7 @@
 // Ignore), and not to wait long.
 //
 // What is right and what is left out are decided by vmi/defaults and
-// vmi/validate; the file of each kind, for example instance.go, is where they are
+// vmi/validate, as the cluster is configured; the file of each kind, for example instance.go, is where they are
 // called. The package is a controller: it joins these with the API's clients.
 //
 // Traps: an object is completed as it was written, not as it would be written by

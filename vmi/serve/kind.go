@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/config"
 )
 
 // kinds are what admission does for the objects of each kind. Others pass.
@@ -22,20 +23,20 @@ var kinds = map[schema.GroupKind]kind{
 type kind struct {
 	// complete returns the object with what was left out, or what cannot be read
 	// in it.
-	complete func(object, before []byte) (map[string]any, error)
+	complete func(c config.Config, object, before []byte) (map[string]any, error)
 	// check returns what is wrong with the object, or what cannot be read in it.
-	check func(object, before []byte) (field.ErrorList, error)
+	check func(c config.Config, object, before []byte) (field.ErrorList, error)
 }
 
-// of makes a kind of functions over its type. The old object is nil when an
-// object is created.
+// of makes a kind of functions over its type, given the configuration of the
+// cluster. The old object is nil when an object is created.
 //
 // complete returns a completed copy. same says that the specs of two objects mean
 // the same; it is nil for kinds whose spec may be changed. check returns what is
 // wrong with an object that was completed.
-func of[T any](complete func(*T) *T, same func(a, b *T) bool, check func(v, old *T) field.ErrorList) kind {
+func of[T any](complete func(config.Config, *T) *T, same func(c config.Config, a, b *T) bool, check func(c config.Config, v, old *T) field.ErrorList) kind {
 	return kind{
-		complete: func(object, before []byte) (map[string]any, error) {
+		complete: func(c config.Config, object, before []byte) (map[string]any, error) {
 			v, old, err := decode[T](object, before)
 			if err != nil {
 				return nil, err
@@ -45,18 +46,18 @@ func of[T any](complete func(*T) *T, same func(a, b *T) bool, check func(v, old 
 				return nil, err
 			}
 			if same == nil || old == nil {
-				err = completed(raw, v, complete(v))
-			} else if same(v, old) {
+				err = completed(raw, v, complete(c, v))
+			} else if same(c, v, old) {
 				err = restore(raw, before)
 			}
 			return raw, err
 		},
-		check: func(object, before []byte) (field.ErrorList, error) {
+		check: func(c config.Config, object, before []byte) (field.ErrorList, error) {
 			v, old, err := decode[T](object, before)
 			if err != nil {
 				return nil, err
 			}
-			return check(complete(v), old), nil
+			return check(c, complete(c, v), old), nil
 		},
 	}
 }

@@ -8,20 +8,24 @@ import (
 // Configured are the limits of a cluster with this configuration, with all
 // features off.
 func Configured(c *vmi.KubeVirtConfiguration) Limits {
-	l := Limits{MachineTypes: map[string][]string{}}
+	var l Limits
+	types := map[string][]string{}
 	if n := c.Network; n != nil && n.PermitBridgeInterfaceOnPodNetwork != nil {
 		l.NoBridgeOnPodNetwork = !*n.PermitBridgeInterfaceOnPodNetwork
 	}
 	if t := c.DeprecatedEmulatedMachines; len(t) > 0 {
-		l.MachineTypes[defaults.AMD64] = t
+		types[defaults.AMD64] = t
 	}
 	if a := c.ArchitectureConfiguration; a != nil {
 		l.Architecture = a.DefaultArchitecture
 		for arch, s := range map[string]*vmi.ArchitectureSettings{defaults.AMD64: a.AMD64, defaults.ARM64: a.ARM64, defaults.S390X: a.S390X} {
 			if s != nil && len(s.EmulatedMachines) > 0 {
-				l.MachineTypes[arch] = s.EmulatedMachines
+				types[arch] = s.EmulatedMachines
 			}
 		}
+	}
+	if len(types) > 0 {
+		l.MachineTypes = types
 	}
 	l.NoLiveUpdate = c.VMRolloutStrategy != nil && *c.VMRolloutStrategy == vmi.RolloutStage
 	return l

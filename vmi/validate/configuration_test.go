@@ -23,7 +23,7 @@ vmRolloutStrategy: Stage
 liveUpdateConfiguration: {maxHotplugRatio: 8, maxCpuSockets: 16}
 `)
 	require.Equal(t, defaults.Profile{
-		Architecture: "arm64", MachineTypes: map[string]string{"amd64": "pc-q35-8", "arm64": "virt-9"}, CPUModel: "Haswell", ImagePullPolicy: "Never",
+		Architecture: "arm64", MachineTypes: map[string]string{"amd64": "pc-q35-8", "arm64": "virt-9"}, CPUModel: "Haswell",
 		EvictionStrategy: vmi.EvictionLiveMigrate, Binding: defaults.Masquerade, NoLiveUpdate: true, HotplugRatio: 8, MaxSockets: 16,
 	}, defaults.Configured(c))
 	require.Equal(t, validate.Limits{

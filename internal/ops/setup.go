@@ -1,0 +1,81 @@
+package ops
+
+import (
+	"log/slog"
+	"os"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+
+	"github.com/podvisor/podvisor/vmi/client"
+	"github.com/podvisor/podvisor/vmi/config"
+	"github.com/podvisor/podvisor/vmi/config/live"
+)
+
+// Flags are what every component is told at its start.
+type Flags struct {
+	// Component is its name. Required.
+	Component string
+	// Kubeconfig is the file that says how the API server is reached. Empty: the
+	// pod's service account.
+	Kubeconfig string
+	// LogLevel is debug, info, warn or error. Required.
+	LogLevel string
+	// Pick chooses the component's own settings. Required.
+	Pick func(config.Config) config.Component
+	// Alone says that the component must not work beside KubeVirt itself, and so
+	// looks for it.
+	Alone bool
+}
+
+// Setup is what every component begins with.
+type Setup struct {
+	// Log is written to the standard error.
+	Log *slog.Logger
+	// Metrics are the component's.
+	Metrics *prometheus.Registry
+	// Kubernetes is how the API server is reached for the component's work, as
+	// often as the cluster allows.
+	Kubernetes *rest.Config
+	// Urgent is how it is reached for what must not wait behind the work.
+	Urgent *rest.Config
+	// Settings is the cluster's configuration. The component's own log and
+	// requests follow it. It must be run.
+	Settings *live.Watcher
+}
+
+// Begin sets a component up.
+func Begin(f Flags) (*Setup, error) {
+	s := &Setup{Metrics: Registry()}
+	var level *Level
+	var err error
+	if s.Log, level, err = Logger(os.Stderr, f.LogLevel); err != nil {
+		return nil, err
+	}
+	if s.Urgent, err = Kubernetes(f.Kubeconfig, f.Component, s.Metrics); err != nil {
+		return nil, err
+	}
+	limiter := NewLimiter()
+	s.Kubernetes = rest.CopyConfig(s.Urgent)
+	s.Kubernetes.RateLimiter = limiter
+	c, err := client.New(s.Urgent)
+	if err != nil {
+		return nil, err
+	}
+	l := live.Config{KubeVirts: c.KubeVirts(""), Logger: s.Log}
+	if f.Alone {
+		if l.Metadata, err = metadata.NewForConfig(s.Urgent); err != nil {
+			return nil, err
+		}
+	}
+	if s.Settings, err = live.New(l); err != nil {
+		return nil, err
+	}
+	s.Settings.OnChange(func() {
+		own := f.Pick(s.Settings.State().Config)
+		limiter.Set(own.QPS, own.Burst)
+		level.Follow(own.Verbosity)
+	})
+	return s, nil
+}

@@ -1,0 +1,44 @@
+package ops
+
+import (
+	"bytes"
+	"log/slog"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestTheLogFollowsTheVerbosity(t *testing.T) {
+	var b bytes.Buffer
+	log, level, err := Logger(&b, "warn")
+	require.NoError(t, err)
+	said := func() bool {
+		b.Reset()
+		log.Info("x")
+		return b.Len() > 0
+	}
+	require.False(t, said())
+	level.Follow(1)
+	require.True(t, said())
+	level.Follow(3)
+	require.True(t, log.Enabled(t.Context(), slog.LevelDebug))
+	level.Follow(0)
+	require.False(t, said(), "as the flag says")
+}
+
+func TestTheLimiterTakesNewLimits(t *testing.T) {
+	l := NewLimiter()
+	require.Equal(t, float32(requestsPerSecond), l.QPS())
+	l.Set(1, 2)
+	require.Equal(t, float32(1), l.QPS())
+	for l.TryAccept() {
+	}
+	require.False(t, l.TryAccept())
+	l.Set(1e6, 10)
+	l.Accept()
+	require.Equal(t, 10, l.Burst())
+	l.Set(0, 0)
+	require.Equal(t, float32(requestsPerSecond), l.QPS())
+	require.Equal(t, requestsBurst, l.Burst())
+	l.Stop()
+}

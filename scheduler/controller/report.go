@@ -1,0 +1,149 @@
+package controller
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	appsinformers "k8s.io/client-go/informers/apps/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/podvisor/podvisor/internal/reconcile"
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/config"
+	"github.com/podvisor/podvisor/vmi/config/live"
+)
+
+// handlerApp is the name of the DaemonSet of the handlers, and its label.
+const handlerApp = "virt-handler"
+
+// reasonStandsAside is the reason of the event that says that KubeVirt itself is
+// installed.
+const reasonStandsAside = "KubeVirtInstalled"
+
+// reporter writes the status of every KubeVirt.
+type reporter struct {
+	cfg      Config
+	log      *slog.Logger
+	settings *live.Watcher
+	handlers cache.SharedIndexInformer
+	events   record.EventRecorder
+	loop     *reconcile.Loop
+
+	mu    sync.Mutex
+	aside string // what was said last of an installation of KubeVirt
+}
+
+func newReporter(c Config, events record.EventRecorder) *reporter {
+	r := &reporter{cfg: c, log: c.Logger, settings: c.Settings, events: events}
+	r.handlers = appsinformers.NewFilteredDaemonSetInformer(c.Kube, cmp.Or(c.Home, "kubevirt"), 0, cache.Indexers{},
+		func(o *metav1.ListOptions) { o.LabelSelector = vmi.AppLabel + "=" + handlerApp })
+	// One worker: there is one status to write.
+	r.loop = reconcile.New(reconcile.Config{Name: "kubevirt", Do: r.reconcile, Workers: 1, Logger: c.Logger})
+	c.Settings.OnChange(r.queue)
+	return r
+}
+
+// queue looks at all KubeVirts again.
+func (r *reporter) queue() { r.loop.Add("all") }
+
+// run reports until ctx ends.
+func (r *reporter) run(ctx context.Context) {
+	if _, err := r.handlers.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(any) { r.queue() }, UpdateFunc: func(any, any) { r.queue() }, DeleteFunc: func(any) { r.queue() },
+	}); err != nil {
+		r.log.Error("watch the handlers", "err", err)
+		return
+	}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() { r.handlers.RunWithContext(ctx) })
+	if !r.settings.Wait(ctx) || !cache.WaitForCacheSync(ctx.Done(), r.handlers.HasSynced) {
+		return
+	}
+	r.queue()
+	r.loop.Run(ctx)
+}
+
+// reconcile writes what has changed. Where KubeVirt itself is installed, the
+// status is its operator's.
+func (r *reporter) reconcile(ctx context.Context, _ string) (time.Duration, error) {
+	why := r.settings.Foreign()
+	r.standAside(why)
+	if why != "" {
+		return 0, nil
+	}
+	s, c := r.settings.State(), r.components()
+	for _, k := range r.settings.KubeVirts() {
+		status := config.Report(s, k, c, metav1.NewTime(r.cfg.Now()))
+		if equality.Semantic.DeepEqual(status, k.Status) {
+			continue
+		}
+		changed := k.DeepCopy()
+		changed.Status = status
+		if _, err := r.cfg.Client.KubeVirts(k.Namespace).UpdateStatus(ctx, changed, metav1.UpdateOptions{}); err != nil {
+			return 0, fmt.Errorf("write the status of kubevirt %s/%s: %w", k.Namespace, k.Name, err)
+		}
+		r.warn(k, &status)
+	}
+	return 0, nil
+}
+
+// warn emits an event when the configuration begins to be of no use.
+func (r *reporter) warn(k *vmi.KubeVirt, s *vmi.KubeVirtStatus) {
+	was, is := k.Status.Condition(vmi.ConditionDegraded), s.Condition(vmi.ConditionDegraded)
+	if is.Status != corev1.ConditionTrue || was != nil && was.Status == is.Status && was.Reason == is.Reason && was.Message == is.Message {
+		return
+	}
+	r.events.Event(kubevirtReference(k), corev1.EventTypeWarning, is.Reason, shorten(is.Message))
+}
+
+// standAside says once that KubeVirt itself is installed, on every KubeVirt.
+func (r *reporter) standAside(why string) {
+	r.mu.Lock()
+	said := r.aside == why
+	r.aside = why
+	r.mu.Unlock()
+	if said || why == "" {
+		return
+	}
+	for _, k := range r.settings.KubeVirts() {
+		r.events.Event(kubevirtReference(k), corev1.EventTypeWarning, reasonStandsAside, why)
+	}
+}
+
+func kubevirtReference(k *vmi.KubeVirt) *corev1.ObjectReference {
+	gvk := vmi.KubeVirtKind
+	return &corev1.ObjectReference{
+		APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind,
+		Namespace: k.Namespace, Name: k.Name, UID: k.UID, ResourceVersion: k.ResourceVersion,
+	}
+}
+
+// components says how far the handlers are.
+func (r *reporter) components() config.Components {
+	list := r.handlers.GetStore().List()
+	if len(list) == 0 {
+		return config.Components{Waiting: "virt-handler is not installed."}
+	}
+	var c config.Components
+	for _, o := range list {
+		d := o.(*appsv1.DaemonSet)
+		s := d.Status
+		if s.ObservedGeneration != d.Generation || s.UpdatedNumberScheduled < s.DesiredNumberScheduled {
+			c.Updating = "virt-handler is being replaced."
+		}
+		if s.ObservedGeneration == 0 || s.NumberReady < s.DesiredNumberScheduled {
+			c.Waiting = "virt-handler is not ready on all of its nodes."
+		}
+	}
+	return c
+}

@@ -1,0 +1,135 @@
+package config
+
+import (
+	"cmp"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/defaults"
+	"github.com/podvisor/podvisor/vmi/validate"
+)
+
+// Config is what a cluster's configuration means for the components. The zero
+// value is the default configuration.
+type Config struct {
+	// Defaults complete the machines.
+	Defaults defaults.Profile
+	// Limits are what the machines may have.
+	Limits validate.Limits
+	// Pods is how their pods are rendered.
+	Pods Pods
+	// Launcher is what their launchers are told.
+	Launcher Launcher
+	// Controller are the settings of virt-controller.
+	Controller Component
+	// Handler are the settings of virt-handler.
+	Handler Component
+	// NodeVerbosity is the verbosity of virt-handler on single nodes.
+	NodeVerbosity map[string]uint
+}
+
+// Pods is how the pods of machines are rendered.
+type Pods struct {
+	// ImagePullPolicy says when the launcher image is pulled. Empty: as the
+	// installation has it.
+	ImagePullPolicy corev1.PullPolicy
+	// Emulation lets guests run without hardware virtualization, on any node. Nil:
+	// as the installation has it.
+	Emulation *bool
+	// CPUAllocationRatio is how many processors of guests share a CPU. 0: 10.
+	CPUAllocationRatio int
+	// MemoryOvercommit is how much memory guests see for each 100 that their
+	// pods ask for. 0: 100.
+	MemoryOvercommit int
+	// OverheadRatio multiplies the memory that a pod needs beside its guest's.
+	// 0: 1.
+	OverheadRatio float64
+	// NodeSelector are labels that every node with machines has.
+	NodeSelector map[string]string
+}
+
+// Launcher is what a launcher is told beside its machine.
+type Launcher struct {
+	// SMBIOS is what the guest reads about its maker. An empty field: as the
+	// launcher has it.
+	SMBIOS vmi.SMBIOSConfiguration `json:"smbios,omitzero"`
+	// StatsPeriod is the time between two measurements of the guest's memory, in
+	// seconds. 0: 10. Negative: it is not measured.
+	StatsPeriod int `json:"statsPeriod,omitempty"`
+	// Verbosity is how much it logs. 0: 2.
+	Verbosity Verbosity `json:"verbosity,omitempty"`
+}
+
+// Verbosity is how much a component logs: 1 and 2 the usual, more also what
+// changes nothing. 0 is the component's default.
+type Verbosity uint
+
+// Debug says that what changes nothing is logged too.
+func (v Verbosity) Debug() bool { return v > 2 }
+
+// Component are the settings of a component itself.
+type Component struct {
+	// QPS is the number of requests to the API server per second, and Burst that
+	// of requests at once. 0: as the component has it.
+	QPS   float32
+	Burst int
+	// Verbosity is how much it logs. 0: as its flag says.
+	Verbosity Verbosity
+}
+
+// OnNode are the settings of virt-handler on this node.
+func (c Config) OnNode(name string) Component {
+	h := c.Handler
+	if v := c.NodeVerbosity[name]; v != 0 {
+		h.Verbosity = Verbosity(v)
+	}
+	return h
+}
+
+// Resolve is the configuration that k says, or everything that is wrong with it.
+func Resolve(k *vmi.KubeVirt) (Config, field.ErrorList) {
+	if faults := validate.KubeVirt(k); len(faults) > 0 {
+		return Config{}, faults
+	}
+	in := &k.Spec.Configuration
+	d := in.DeveloperConfiguration
+	if d == nil {
+		d = &vmi.DeveloperConfiguration{}
+	}
+	v := d.LogVerbosity
+	if v == nil {
+		v = &vmi.LogVerbosity{}
+	}
+	return Config{
+		Defaults:      defaults.Configured(in),
+		Limits:        validate.Configured(in),
+		Pods:          pods(in, d),
+		Launcher:      launcher(in, v),
+		Controller:    component(in.ControllerConfiguration, v.VirtController),
+		Handler:       component(in.HandlerConfiguration, v.VirtHandler),
+		NodeVerbosity: v.NodeVerbosity,
+	}, nil
+}
+
+func launcher(in *vmi.KubeVirtConfiguration, v *vmi.LogVerbosity) Launcher {
+	l := Launcher{Verbosity: Verbosity(v.VirtLauncher)}
+	if in.SMBIOS != nil {
+		l.SMBIOS = *in.SMBIOS
+	}
+	if p := in.MemBalloonStatsPeriod; p != nil {
+		l.StatsPeriod = cmp.Or(int(*p), -1)
+	}
+	return l
+}
+
+func component(in *vmi.ComponentConfiguration, verbosity uint) Component {
+	c := Component{Verbosity: Verbosity(verbosity)}
+	if in == nil || in.RestClient == nil || in.RestClient.RateLimiter == nil || in.RestClient.RateLimiter.TokenBucketRateLimiter == nil {
+		return c
+	}
+	b := in.RestClient.RateLimiter.TokenBucketRateLimiter
+	c.QPS, c.Burst = b.QPS, b.Burst
+	return c
+}

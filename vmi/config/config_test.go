@@ -1,0 +1,94 @@
+package config_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/config"
+	"github.com/podvisor/podvisor/vmi/defaults"
+	"github.com/podvisor/podvisor/vmi/validate"
+)
+
+// kubevirt is a KubeVirt with this configuration.
+func kubevirt(c vmi.KubeVirtConfiguration) *vmi.KubeVirt {
+	k := &vmi.KubeVirt{Spec: vmi.KubeVirtSpec{Configuration: c}}
+	k.Namespace, k.Name, k.UID, k.Generation = "kubevirt", "kubevirt", "1", 1
+	return k
+}
+
+func limits(qps float32, burst int) *vmi.ComponentConfiguration {
+	return &vmi.ComponentConfiguration{RestClient: &vmi.RestClientConfiguration{RateLimiter: &vmi.RateLimiter{
+		TokenBucketRateLimiter: &vmi.TokenBucketRateLimiter{QPS: qps, Burst: burst},
+	}}}
+}
+
+func TestResolve(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		in   vmi.KubeVirtConfiguration
+		want config.Config
+	}{
+		"nothing is the default": {},
+		"empty parts are the default": {
+			in: vmi.KubeVirtConfiguration{Network: &vmi.NetworkConfiguration{}, ControllerConfiguration: &vmi.ComponentConfiguration{}, DeveloperConfiguration: &vmi.DeveloperConfiguration{}},
+		},
+		"what machines get that do not say": {
+			in:   vmi.KubeVirtConfiguration{CPURequest: new(resource.MustParse("1")), Network: &vmi.NetworkConfiguration{DefaultNetworkInterface: "masquerade"}},
+			want: config.Config{Defaults: defaults.Profile{CPURequest: new(resource.MustParse("1")), Binding: defaults.Masquerade}},
+		},
+		"a bridge that is not permitted is not the default": {
+			in:   vmi.KubeVirtConfiguration{Network: &vmi.NetworkConfiguration{PermitBridgeInterfaceOnPodNetwork: new(false)}},
+			want: config.Config{Defaults: defaults.Profile{Binding: defaults.Masquerade}, Limits: validate.Limits{NoBridgeOnPodNetwork: true}},
+		},
+		"pods": {
+			in: vmi.KubeVirtConfiguration{
+				ImagePullPolicy: corev1.PullNever, AdditionalGuestMemoryOverheadRatio: new("1.5"),
+				DeveloperConfiguration: &vmi.DeveloperConfiguration{UseEmulation: new(false), CPUAllocationRatio: 3, MemoryOvercommit: 150, NodeSelectors: map[string]string{"a": "b"}},
+			},
+			want: config.Config{Pods: config.Pods{
+				ImagePullPolicy: corev1.PullNever, Emulation: new(false), CPUAllocationRatio: 3, MemoryOvercommit: 150,
+				OverheadRatio: 1.5, NodeSelector: map[string]string{"a": "b"},
+			}},
+		},
+		"launchers": {
+			in: vmi.KubeVirtConfiguration{
+				SMBIOS: &vmi.SMBIOSConfiguration{Sku: "7"}, MemBalloonStatsPeriod: new(uint32(5)),
+				DeveloperConfiguration: &vmi.DeveloperConfiguration{LogVerbosity: &vmi.LogVerbosity{VirtLauncher: 4}},
+			},
+			want: config.Config{Launcher: config.Launcher{SMBIOS: vmi.SMBIOSConfiguration{Sku: "7"}, StatsPeriod: 5, Verbosity: 4}},
+		},
+		"a period of 0 measures nothing": {
+			in:   vmi.KubeVirtConfiguration{MemBalloonStatsPeriod: new(uint32(0))},
+			want: config.Config{Launcher: config.Launcher{StatsPeriod: -1}},
+		},
+		"components": {
+			in: vmi.KubeVirtConfiguration{
+				ControllerConfiguration: limits(10, 20), HandlerConfiguration: limits(1.5, 2),
+				DeveloperConfiguration: &vmi.DeveloperConfiguration{LogVerbosity: &vmi.LogVerbosity{VirtController: 1, VirtHandler: 2, NodeVerbosity: map[string]uint{"n": 9}}},
+			},
+			want: config.Config{
+				Controller: config.Component{QPS: 10, Burst: 20, Verbosity: 1}, Handler: config.Component{QPS: 1.5, Burst: 2, Verbosity: 2},
+				NodeVerbosity: map[string]uint{"n": 9},
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, faults := config.Resolve(kubevirt(tt.in))
+			require.Empty(t, faults)
+			require.Equal(t, tt.want, got)
+		})
+	}
+}
+
+func TestTheVerbosityOfANodeWins(t *testing.T) {
+	t.Parallel()
+	c := config.Config{Handler: config.Component{QPS: 7, Verbosity: 1}, NodeVerbosity: map[string]uint{"n": 9}}
+	require.Equal(t, config.Component{QPS: 7, Verbosity: 9}, c.OnNode("n"))
+	require.Equal(t, config.Component{QPS: 7, Verbosity: 1}, c.OnNode("m"))
+	require.False(t, config.Verbosity(2).Debug())
+	require.True(t, config.Verbosity(3).Debug())
+}

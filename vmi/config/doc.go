@@ -1,0 +1,16 @@
+// Package config says what a cluster's configuration means for the components.
+//
+// [Resolve] turns a KubeVirt into a [Config], which has a part for each thing
+// that depends on it: how machines are completed and judged, how their pods are
+// rendered, what launchers are told, and how much each component may ask and
+// log. [Next] says which configuration is in force, given the objects that there
+// are: a KubeVirt that cannot be used leaves the last good one in force. [Report]
+// is the status that says so. [Foreign] recognises an installation of KubeVirt
+// itself.
+//
+// The package computes; it touches nothing. Package vmi/config/live keeps it up to
+// date in a process.
+//
+// Traps: the zero [Config] is the default one, so every field's zero value means
+// a default, not nothing.
+package config

@@ -1,0 +1,13 @@
+// Package live keeps a cluster's configuration up to date in a process.
+//
+// [New] makes a [Watcher]; while its Run runs, [Watcher.State] is which
+// configuration is in force, as package vmi/config decides, and whoever asked by
+// [Watcher.OnChange] is called when it changes. Nothing needs a restart.
+//
+// The package is a controller: it joins the core vmi/config with an informer of
+// KubeVirts and, where that is wanted, of the definitions by which an
+// installation of KubeVirt itself is recognised. It writes nothing.
+//
+// Traps: before [Watcher.Known] is true the state is not known, and not the
+// default one.
+package live

@@ -1,0 +1,192 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/client/informer"
+	"github.com/podvisor/podvisor/vmi/config"
+)
+
+// KubeVirts reads the KubeVirts of a cluster. What client.Client.KubeVirts returns
+// is one.
+type KubeVirts = informer.Source[*vmi.KubeVirt, *vmi.KubeVirtList]
+
+// Config is what a Watcher needs.
+type Config struct {
+	// KubeVirts are those of all namespaces. Required.
+	KubeVirts KubeVirts
+	// Metadata reads the definitions of kinds, to recognise an installation of
+	// KubeVirt itself. Nil, or without the permission: it is not looked for.
+	Metadata metadata.Interface
+	// Logger takes a line for each change. Nil: nothing is logged.
+	Logger *slog.Logger
+}
+
+// Watcher knows the configuration of a cluster. It is made by New and run once;
+// its other methods may be called at any time and from any goroutine.
+type Watcher struct {
+	log       *slog.Logger
+	kubevirts informer.Informer[*vmi.KubeVirt]
+	sources   []*source
+
+	mu      sync.Mutex
+	state   config.State
+	foreign string
+	tell    []func()
+}
+
+// New makes a Watcher. It touches nothing until it runs.
+func New(c Config) (*Watcher, error) {
+	if c.KubeVirts == nil {
+		return nil, errors.New("a watcher of the configuration needs a client of KubeVirts")
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	w := &Watcher{log: c.Logger, kubevirts: informer.New(c.KubeVirts, informer.Selection{})}
+	err := w.add(&source{informer: w.kubevirts})
+	if c.Metadata != nil {
+		for _, name := range config.Definitions() {
+			err = errors.Join(err, w.add(&source{informer: definition(c.Metadata, name), optional: true}))
+		}
+	}
+	return w, err
+}
+
+// add makes the source one of those that the state follows from.
+func (w *Watcher) add(s *source) error {
+	s.log, s.changed = w.log, w.update
+	w.sources = append(w.sources, s)
+	return s.prepare()
+}
+
+// Run keeps the configuration up to date until ctx ends.
+func (w *Watcher) Run(ctx context.Context) error {
+	var wg sync.WaitGroup
+	for _, s := range w.sources {
+		wg.Go(func() { s.informer.RunWithContext(ctx) })
+		wg.Go(func() {
+			if cache.WaitForCacheSync(ctx.Done(), s.known) {
+				w.update()
+			}
+		})
+	}
+	wg.Wait()
+	return nil
+}
+
+// update decides anew which configuration is in force, and tells that it may be
+// another.
+func (w *Watcher) update() {
+	if !w.Known() {
+		return
+	}
+	w.mu.Lock()
+	next, foreign := config.Next(w.state, w.KubeVirts()), w.lookForeign()
+	if foreign != w.foreign && foreign != "" {
+		w.log.Warn("stand aside", "why", foreign)
+	}
+	if name(next) != name(w.state) || generation(next) != generation(w.state) {
+		w.log.Info("configured", "kubevirt", name(next), "generation", generation(next), "inForce", next.Generation, "err", next.Faults.ToAggregate())
+	}
+	w.state, w.foreign = next, foreign
+	tell := w.tell
+	w.mu.Unlock()
+	for _, f := range tell {
+		f()
+	}
+}
+
+func name(s config.State) string {
+	if s.KubeVirt == nil {
+		return ""
+	}
+	return cache.MetaObjectToName(s.KubeVirt).String()
+}
+
+func version(s config.State) string {
+	if s.KubeVirt == nil {
+		return ""
+	}
+	return s.KubeVirt.ResourceVersion
+}
+
+func generation(s config.State) int64 {
+	if s.KubeVirt == nil {
+		return 0
+	}
+	return s.KubeVirt.Generation
+}
+
+// Known says that the configuration is known, even if it is that there is none.
+func (w *Watcher) Known() bool {
+	for _, s := range w.sources {
+		if !s.known() {
+			return false
+		}
+	}
+	return true
+}
+
+// Wait waits until the configuration is known. It returns false if ctx ends
+// before.
+func (w *Watcher) Wait(ctx context.Context) bool {
+	if !cache.WaitForCacheSync(ctx.Done(), w.Known) {
+		return false
+	}
+	w.update()
+	return true
+}
+
+// State is which configuration is in force.
+func (w *Watcher) State() config.State {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.state
+}
+
+// Config is the configuration in force.
+func (w *Watcher) Config() config.Config { return w.State().Config }
+
+// Ready says that the configuration is not known yet, if it is not.
+func (w *Watcher) Ready() error {
+	if !w.Known() {
+		return errors.New("the configuration of the cluster is not known yet")
+	}
+	return nil
+}
+
+// Foreign says that KubeVirt itself is installed, in a sentence, or is "".
+func (w *Watcher) Foreign() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.foreign
+}
+
+// KubeVirts are all KubeVirts of the cluster. They are shared: do not change
+// them.
+func (w *Watcher) KubeVirts() []*vmi.KubeVirt { return w.kubevirts.List() }
+
+// OnChange has f called whenever the state, or what Foreign says, may be
+// another, by the goroutine that found out: it must not block.
+func (w *Watcher) OnChange(f func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.tell = append(w.tell, f)
+}
+
+// Facts are what a component's health says of the configuration.
+func (w *Watcher) Facts() map[string]string {
+	f := map[string]string{"config-resource-version": version(w.State())}
+	if why := w.Foreign(); why != "" {
+		f["stands-aside"] = why
+	}
+	return f
+}

@@ -1,0 +1,158 @@
+package live_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/metadata/fake"
+
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/config/live"
+)
+
+// cluster holds KubeVirts and answers as an API server does.
+type cluster struct {
+	mu     sync.Mutex
+	items  []vmi.KubeVirt
+	err    error
+	events *watch.FakeWatcher
+}
+
+func newCluster(items ...vmi.KubeVirt) *cluster {
+	return &cluster{items: items, events: watch.NewFakeWithChanSize(10, false)}
+}
+
+func (c *cluster) Get(context.Context, string, metav1.GetOptions) (*vmi.KubeVirt, error) {
+	return nil, apierrors.NewMethodNotSupported(vmi.KubeVirtResource.GroupResource(), "get") // nobody gets a single one
+}
+
+func (c *cluster) List(context.Context, metav1.ListOptions) (*vmi.KubeVirtList, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return &vmi.KubeVirtList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}, Items: c.items}, c.err
+}
+
+func (c *cluster) Watch(_ context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	if o.SendInitialEvents != nil {
+		return nil, apierrors.NewInvalid(vmi.KubeVirtKind.GroupKind(), "", nil) // list first
+	}
+	return c.events, nil
+}
+
+// kubevirt has a state that its resourceVersion names.
+func kubevirt(version string, r string) vmi.KubeVirt {
+	k := vmi.KubeVirt{ObjectMeta: metav1.ObjectMeta{Namespace: "kubevirt", Name: "kubevirt", UID: "1", ResourceVersion: version, Generation: 1}}
+	k.Spec.Configuration.AdditionalGuestMemoryOverheadRatio = &r
+	return k
+}
+
+// start runs a watcher until the test ends.
+func start(t *testing.T, c live.Config) *live.Watcher {
+	t.Helper()
+	w, err := live.New(c)
+	require.NoError(t, err)
+	done := make(chan error, 1)
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() { done <- w.Run(ctx) }()
+	t.Cleanup(func() { cancel(); require.NoError(t, <-done) })
+	return w
+}
+
+func Example() {
+	w, err := live.New(live.Config{KubeVirts: newCluster(kubevirt("1", "1.5"))})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() { _ = w.Run(ctx) }()
+	if w.Wait(ctx) {
+		fmt.Println(w.State().Config.Pods.OverheadRatio)
+	}
+	// Output: 1.5
+}
+
+func TestAChangeIsTold(t *testing.T) {
+	t.Parallel()
+	c := newCluster(kubevirt("1", "2"))
+	w := start(t, live.Config{KubeVirts: c})
+	told := make(chan struct{}, 10)
+	w.OnChange(func() { told <- struct{}{} })
+	require.True(t, w.Wait(t.Context()))
+	require.Equal(t, "1", w.Facts()["config-resource-version"])
+
+	next := kubevirt("2", "3")
+	c.events.Modify(&next)
+	require.Eventually(t, func() bool { <-told; return w.State().Config.Pods.OverheadRatio == 3 }, 10*time.Second, time.Millisecond)
+	require.Equal(t, "2", w.Facts()["config-resource-version"])
+
+	broken := kubevirt("3", "x")
+	c.events.Modify(&broken)
+	require.Eventually(t, func() bool { <-told; return len(w.State().Faults) == 1 }, 10*time.Second, time.Millisecond)
+	require.Equal(t, 3.0, w.State().Config.Pods.OverheadRatio)
+
+	c.events.Delete(&broken)
+	require.Eventually(t, func() bool { <-told; return w.State().KubeVirt == nil }, 10*time.Second, time.Millisecond)
+	require.Equal(t, map[string]string{"config-resource-version": ""}, w.Facts())
+}
+
+func TestAClusterWithoutTheKindHasTheDefaults(t *testing.T) {
+	t.Parallel()
+	c := newCluster()
+	c.err = apierrors.NewNotFound(vmi.KubeVirtResource.GroupResource(), "")
+	w := start(t, live.Config{KubeVirts: c})
+	require.True(t, w.Wait(t.Context()))
+	require.Zero(t, w.State().Config)
+}
+
+func TestAnAPIServerThatFailsLeavesTheConfigurationUnknown(t *testing.T) {
+	t.Parallel()
+	c := newCluster()
+	c.err = apierrors.NewInternalError(fmt.Errorf("etcd"))
+	w := start(t, live.Config{KubeVirts: c})
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	require.False(t, w.Wait(ctx))
+	require.False(t, w.Known())
+}
+
+// definition is a definition of a kind with these labels.
+func definition(labels map[string]string) *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"},
+		ObjectMeta: metav1.ObjectMeta{Name: "virtualmachineinstances.kubevirt.io", Labels: labels},
+	}
+}
+
+func TestAnInstallationOfKubeVirtIsSeenWhenItComes(t *testing.T) {
+	t.Parallel()
+	s := runtime.NewScheme()
+	require.NoError(t, metav1.AddMetaToScheme(s))
+	f := fake.NewSimpleMetadataClient(s, definition(nil))
+	w := start(t, live.Config{KubeVirts: newCluster(), Metadata: f})
+	told := make(chan struct{}, 10)
+	w.OnChange(func() { told <- struct{}{} })
+	require.True(t, w.Wait(t.Context()))
+	require.Empty(t, w.Foreign())
+
+	gvr := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	require.NoError(t, f.Tracker().Update(gvr, definition(map[string]string{"app.kubernetes.io/managed-by": "virt-operator"}), ""))
+	require.Eventually(t, func() bool { <-told; return w.Foreign() != "" }, 10*time.Second, time.Millisecond)
+	require.Contains(t, w.Facts()["stands-aside"], "KubeVirt is installed")
+}
+
+func TestNewNeedsAClient(t *testing.T) {
+	t.Parallel()
+	_, err := live.New(live.Config{})
+	require.ErrorContains(t, err, "needs a client")
+}

@@ -1,0 +1,22 @@
+package config
+
+import (
+	"strconv"
+
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// pods is how the pods of machines are rendered. The configuration is valid.
+func pods(in *vmi.KubeVirtConfiguration, d *vmi.DeveloperConfiguration) Pods {
+	p := Pods{
+		ImagePullPolicy:    in.ImagePullPolicy,
+		Emulation:          d.UseEmulation,
+		CPUAllocationRatio: d.CPUAllocationRatio,
+		MemoryOvercommit:   d.MemoryOvercommit,
+		NodeSelector:       d.NodeSelectors,
+	}
+	if r := in.AdditionalGuestMemoryOverheadRatio; r != nil {
+		p.OverheadRatio, _ = strconv.ParseFloat(*r, 64) // validated
+	}
+	return p
+}

@@ -1,0 +1,111 @@
+package config
+
+import (
+	"cmp"
+	"encoding/json"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/defaults"
+)
+
+// Components is how far the components are. Virt-controller, which reports it,
+// is there.
+type Components struct {
+	// Waiting is what is not there yet, in a sentence. Empty: everything is.
+	Waiting string
+	// Updating is what is being replaced, in a sentence. Empty: nothing.
+	Updating string
+}
+
+// Reasons of the conditions of a KubeVirt.
+const (
+	// ReasonAllComponentsReady: everything is as it should be.
+	ReasonAllComponentsReady = "AllComponentsReady"
+	// ReasonAllResourcesCreated: everything that the components need is there.
+	ReasonAllResourcesCreated = "AllResourcesCreated"
+	// ReasonComponentsNotReady: some of the components are not there yet.
+	ReasonComponentsNotReady = "ComponentsNotReady"
+	// ReasonUpdating: some of the components are being replaced.
+	ReasonUpdating = "UpdateInProgress"
+	// ReasonInvalidConfiguration: the configuration cannot be used, and the last
+	// good one is in force.
+	ReasonInvalidConfiguration = "InvalidConfiguration"
+	// ReasonExistingDeployment: another KubeVirt is the cluster's configuration.
+	ReasonExistingDeployment = "ExistingDeployment"
+)
+
+// Report is the status of the object k, given which configuration is in force.
+// It is k's own status if nothing changed.
+func Report(s State, k *vmi.KubeVirt, c Components, now metav1.Time) vmi.KubeVirtStatus {
+	out := *k.Status.DeepCopy()
+	out.ObservedGeneration = new(k.Generation)
+	if s.KubeVirt == nil || s.KubeVirt.UID != k.UID {
+		other := "another KubeVirt"
+		if s.KubeVirt != nil {
+			other = "the KubeVirt " + s.KubeVirt.Namespace + "/" + s.KubeVirt.Name
+		}
+		why := other + " is older and is the configuration of the cluster; this one has no effect: delete one of them"
+		out.Phase, out.DefaultArchitecture, out.ObservedDeploymentConfig = "", "", ""
+		for _, t := range []vmi.ConditionType{vmi.ConditionAvailable, vmi.ConditionProgressing, vmi.ConditionCreated} {
+			out.SetCondition(condition(t, false, ReasonExistingDeployment, why), now)
+		}
+		out.SetCondition(condition(vmi.ConditionDegraded, true, ReasonExistingDeployment, why), now)
+		return out
+	}
+	out.DefaultArchitecture = cmp.Or(s.Config.Defaults.Architecture, defaults.AMD64)
+	out.ObservedDeploymentConfig = text(s.InForce)
+	out.Phase = vmi.KubeVirtDeployed
+	available := condition(vmi.ConditionAvailable, true, ReasonAllComponentsReady, "All components are ready.")
+	if c.Waiting != "" {
+		available = condition(vmi.ConditionAvailable, false, ReasonComponentsNotReady, c.Waiting)
+		if first := k.Status.Phase; first != vmi.KubeVirtDeployed {
+			out.Phase = vmi.KubeVirtDeploying
+		}
+	}
+	progressing := condition(vmi.ConditionProgressing, false, ReasonAllComponentsReady, "All components are as they should be.")
+	if c.Updating != "" {
+		progressing = condition(vmi.ConditionProgressing, true, ReasonUpdating, c.Updating)
+	}
+	degraded := condition(vmi.ConditionDegraded, false, ReasonAllComponentsReady, "The configuration is in force.")
+	if len(s.Faults) > 0 {
+		degraded = condition(vmi.ConditionDegraded, true, ReasonInvalidConfiguration, because(s))
+	}
+	for _, one := range []vmi.Condition{available, progressing, degraded,
+		condition(vmi.ConditionCreated, true, ReasonAllResourcesCreated, "All that the components need is there.")} {
+		out.SetCondition(one, now)
+	}
+	return out
+}
+
+// because says what is wrong with the configuration and what is in force
+// instead.
+func because(s State) string {
+	instead := "the last good configuration stays in force: "
+	if s.InForce == nil {
+		instead = "the default configuration is in force: "
+	}
+	return instead + s.Faults.ToAggregate().Error()
+}
+
+// text is the configuration as JSON, or "" for the default one.
+func text(c *vmi.KubeVirtConfiguration) string {
+	if c == nil {
+		return ""
+	}
+	b, err := json.Marshal(c)
+	if err != nil {
+		return "" // it came from JSON
+	}
+	return string(b)
+}
+
+func condition(t vmi.ConditionType, is bool, reason, message string) vmi.Condition {
+	c := vmi.Condition{Type: t, Status: corev1.ConditionFalse, Reason: reason, Message: message}
+	if is {
+		c.Status = corev1.ConditionTrue
+	}
+	return c
+}

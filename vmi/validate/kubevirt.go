@@ -1,0 +1,124 @@
+package validate
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// KubeVirt returns what is wrong with a cluster's configuration, or nothing.
+func KubeVirt(k *vmi.KubeVirt) field.ErrorList {
+	return configuration(field.NewPath("spec", "configuration"), &k.Spec.Configuration)
+}
+
+// OnlyKubeVirt returns why k cannot be created beside those that exist, or nil:
+// a cluster has one configuration.
+func OnlyKubeVirt(k *vmi.KubeVirt, existing []*vmi.KubeVirt) *field.Error {
+	for _, e := range existing {
+		if e.Namespace != k.Namespace || e.Name != k.Name {
+			return field.Forbidden(field.NewPath("metadata", "name"), fmt.Sprintf(
+				"a cluster has one KubeVirt, and %s/%s is there already: change that one, or delete it first", e.Namespace, e.Name))
+		}
+	}
+	return nil
+}
+
+func configuration(at *field.Path, c *vmi.KubeVirtConfiguration) field.ErrorList {
+	var l field.ErrorList
+	if q := c.CPURequest; q != nil && q.Sign() <= 0 {
+		l = append(l, field.Invalid(at.Child("cpuRequest"), q.String(), "must be more than 0"))
+	}
+	if r := c.AdditionalGuestMemoryOverheadRatio; r != nil {
+		l = append(l, overheadRatio(at.Child("additionalGuestMemoryOverheadRatio"), *r)...)
+	}
+	l = append(l, oneOf(at.Child("imagePullPolicy"), c.ImagePullPolicy, corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever)...)
+	if n := c.Network; n != nil {
+		l = append(l, networkConfiguration(at.Child("network"), n)...)
+	}
+	if b := c.SMBIOS; b != nil {
+		l = append(l, smbios(at.Child("smbios"), b)...)
+	}
+	l = append(l, component(at.Child("controllerConfiguration"), c.ControllerConfiguration)...)
+	l = append(l, component(at.Child("handlerConfiguration"), c.HandlerConfiguration)...)
+	if d := c.DeveloperConfiguration; d != nil {
+		l = append(l, developer(at.Child("developerConfiguration"), d)...)
+	}
+	return l
+}
+
+// mostOverhead is the largest ratio of the overhead: beyond it, it is a slip.
+const mostOverhead = 100
+
+func overheadRatio(at *field.Path, s string) field.ErrorList {
+	if r, err := strconv.ParseFloat(s, 64); err != nil || !(r > 0 && r <= mostOverhead) {
+		return field.ErrorList{field.Invalid(at, s, fmt.Sprintf("must be a decimal number of more than 0 and at most %d, such as 1.2", mostOverhead))}
+	}
+	return nil
+}
+
+func networkConfiguration(at *field.Path, n *vmi.NetworkConfiguration) field.ErrorList {
+	here := at.Child("defaultNetworkInterface")
+	l := oneOf(here, n.DefaultNetworkInterface, "bridge", "masquerade")
+	if p := n.PermitBridgeInterfaceOnPodNetwork; p != nil && !*p && n.DefaultNetworkInterface == "bridge" {
+		l = append(l, field.Invalid(here, n.DefaultNetworkInterface,
+			"must not be bridge while permitBridgeInterfaceOnPodNetwork is false: choose masquerade, or permit bridge"))
+	}
+	return l
+}
+
+// maxSMBIOS is the longest string of an SMBIOS table that guests are sure to
+// read.
+const maxSMBIOS = 64
+
+func smbios(at *field.Path, b *vmi.SMBIOSConfiguration) field.ErrorList {
+	var l field.ErrorList
+	for _, f := range []struct{ name, value string }{
+		{"manufacturer", b.Manufacturer}, {"product", b.Product}, {"version", b.Version}, {"sku", b.Sku}, {"family", b.Family},
+	} {
+		odd := strings.ContainsFunc(f.value, func(r rune) bool { return r < ' ' || r > '~' })
+		if odd || len(f.value) > maxSMBIOS {
+			l = append(l, field.Invalid(at.Child(f.name), f.value, fmt.Sprintf("must be at most %d printable ASCII characters", maxSMBIOS)))
+		}
+	}
+	return l
+}
+
+func component(at *field.Path, c *vmi.ComponentConfiguration) field.ErrorList {
+	if c == nil || c.RestClient == nil || c.RestClient.RateLimiter == nil || c.RestClient.RateLimiter.TokenBucketRateLimiter == nil {
+		return nil
+	}
+	b := c.RestClient.RateLimiter.TokenBucketRateLimiter
+	at = at.Child("restClient", "rateLimiter", "tokenBucketRateLimiter")
+	var l field.ErrorList
+	if !(b.QPS >= 1) {
+		l = append(l, field.Invalid(at.Child("qps"), b.QPS, "must be at least 1: with less nothing would get done"))
+	}
+	if b.Burst < 1 {
+		l = append(l, field.Invalid(at.Child("burst"), b.Burst, "must be at least 1: with less no request would be sent"))
+	}
+	return l
+}
+
+func developer(at *field.Path, d *vmi.DeveloperConfiguration) field.ErrorList {
+	var l field.ErrorList
+	if d.CPUAllocationRatio < 0 {
+		l = append(l, field.Invalid(at.Child("cpuAllocationRatio"), d.CPUAllocationRatio, "must be at least 1"))
+	}
+	if m := d.MemoryOvercommit; m != 0 && m < 10 {
+		l = append(l, field.Invalid(at.Child("memoryOvercommit"), m, "must be at least 10"))
+	}
+	for _, k := range slices.Sorted(maps.Keys(d.NodeSelectors)) {
+		v, key := d.NodeSelectors[k], at.Child("nodeSelectors").Key(k)
+		l = append(l, invalid(key, k, validation.IsQualifiedName(k))...)
+		l = append(l, invalid(key, v, validation.IsValidLabelValue(v))...)
+	}
+	return l
+}
