@@ -163,18 +163,18 @@ func (d *Demo) fetch(ctx context.Context) (string, error) {
 	return page, nil
 }
 
-// HowToGoOn says what a user may try next.
-func (d *Demo) HowToGoOn(kubeconfig string, kubectlPath string) {
+// HowToGoOn says what a user may try next, after the lines that lead to the
+// cluster, and how everything is removed.
+func (d *Demo) HowToGoOn(toCluster, remove string) {
 	d.title("How to go on")
-	d.text(fmt.Sprintf(`export KUBECONFIG=%s
-alias kubectl=%s
+	d.text(fmt.Sprintf(`%s
 kubectl get vmi                          # the machine
 kubectl describe vmi hello               # its conditions and events
 kubectl logs -f -l kubevirt.io=virt-launcher   # its console
 kubectl -n kubevirt logs deploy/virt-controller
 kubectl -n kubevirt logs ds/virt-handler
 kubectl delete vmi hello                 # power it off
-make demo-down                           # remove everything`, kubeconfig, kubectlPath))
+%-40s # remove everything`, toCluster, remove))
 }
 
 func (d *Demo) clients() (kubernetes.Interface, *client.Client, error) {

@@ -14,8 +14,22 @@ import (
 
 // completeInstance applies the defaults and adds the finalizer, which costs a
 // write later if it is not there now.
+//
+// Only fields of the served schema are completed. The API server would store
+// others too and drop them whenever the machine is read, so that the next write
+// of what was read would be a change.
 func completeInstance(c config.Config, v *vmi.VirtualMachineInstance) *vmi.VirtualMachineInstance {
-	v = defaults.Apply(v, c.Defaults)
+	done := defaults.Apply(v, c.Defaults)
+	v = v.DeepCopy()
+	v.Spec.Volumes, v.Spec.Networks = done.Spec.Volumes, done.Spec.Networks
+	v.Spec.Domain.Devices.Disks = done.Spec.Domain.Devices.Disks
+	v.Spec.Domain.Devices.Interfaces = done.Spec.Domain.Devices.Interfaces
+	if n := done.Spec.Domain.CPU; n != nil {
+		v.Spec.Domain.CPU = &vmi.CPU{Cores: n.Cores, Sockets: n.Sockets, Threads: n.Threads}
+	}
+	if m := done.Spec.Domain.Memory; m != nil {
+		v.Spec.Domain.Memory = &vmi.Memory{Guest: m.Guest}
+	}
 	if !slices.Contains(v.Finalizers, vmi.Finalizer) && v.DeletionTimestamp == nil {
 		v.Finalizers = append(v.Finalizers, vmi.Finalizer)
 	}

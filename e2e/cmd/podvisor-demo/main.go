@@ -68,7 +68,7 @@ func up(ctx context.Context) error {
 	if err := d.Run(ctx); err != nil {
 		return err
 	}
-	d.HowToGoOn(c.Kubeconfig, c.Kubectl)
+	d.HowToGoOn("export KUBECONFIG="+c.Kubeconfig+"\nalias kubectl="+c.Kubectl, "make demo-down")
 	fmt.Printf("\nThe whole demo took %.0f s.\n", time.Since(start).Seconds())
 	return nil
 }
@@ -94,7 +94,7 @@ func upExisting(ctx context.Context) error {
 	if err := d.Run(ctx); err != nil {
 		return err
 	}
-	d.HowToGoOn(config, "kubectl")
+	d.HowToGoOn("export KUBECONFIG="+config, "kubectl delete vmi hello; kubectl delete -k manifests")
 	return nil
 }
 
