@@ -3,6 +3,7 @@ package apiserver
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -101,7 +102,7 @@ func settled(ctx context.Context) error {
 			return nil
 		}
 		if time.Now().After(end) {
-			return fmt.Errorf("wait for the kind and its policies: %v, %v, %w", v, refusal, err)
+			return errors.Join(fmt.Errorf("wait for the kind and its policies: %v", v), refusal, err)
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
