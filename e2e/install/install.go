@@ -75,14 +75,25 @@ func (c Config) rollout(ctx context.Context, what string) error {
 	return fmt.Errorf("%w\n%s\n%s\n%s", err, pods, tail(events, 15), logs)
 }
 
-// schedulable waits until a node takes machines.
+// schedulable waits until nodes take machines: until their handlers say so, and
+// their kubelets have told the scheduler of the devices, which they do every ten
+// seconds.
 func (c Config) schedulable(ctx context.Context) error {
 	return retry(ctx, time.Minute, func() error {
-		nodes, err := c.Kubectl.Run(ctx, "get", "nodes", "-l", "kubevirt.io/schedulable=true", "-o", "name")
-		if err == nil && strings.TrimSpace(nodes) == "" {
-			err = fmt.Errorf("no node has the label kubevirt.io/schedulable=true: see `kubectl -n %s logs daemonset/virt-handler`", Namespace)
+		nodes, err := c.Kubectl.Run(ctx, "get", "nodes", "-l", "kubevirt.io/schedulable=true",
+			"-o", `jsonpath={range .items[*]}{.metadata.name}={.status.allocatable.devices\.kubevirt\.io/tun}{"\n"}{end}`)
+		if err != nil {
+			return err
 		}
-		return err
+		if strings.TrimSpace(nodes) == "" {
+			return fmt.Errorf("no node has the label kubevirt.io/schedulable=true: see `kubectl -n %s logs daemonset/virt-handler`", Namespace)
+		}
+		for node := range strings.Lines(nodes) {
+			if name, devices, _ := strings.Cut(strings.TrimSpace(node), "="); devices == "" || devices == "0" {
+				return fmt.Errorf("node %s has no devices.kubevirt.io/tun yet: see `kubectl describe node %[1]s`", name)
+			}
+		}
+		return nil
 	})
 }
 
