@@ -179,12 +179,18 @@ func (s space) control(change ...func(*controller.Config)) (stop func()) {
 // writes are requests that change something, as "PATCH
 // virtualmachineinstances/x/status 200".
 type writes struct {
-	mu   sync.Mutex
+	// open is held for reading by every write until it is in the list: what a
+	// write did can be seen before its answer is.
+	open sync.RWMutex
+	mu   sync.Mutex // protects list
 	list []string
 }
 
-// all are the writes, but for events, in their order.
+// all are the writes that were begun, but for events, in the order of their
+// answers.
 func (w *writes) all() []string {
+	w.open.Lock()
+	defer w.open.Unlock()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.list)
@@ -196,8 +202,13 @@ type counter struct {
 }
 
 func (c counter) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method == http.MethodGet {
+		return c.next.RoundTrip(r)
+	}
+	c.to.open.RLock()
+	defer c.to.open.RUnlock()
 	resp, err := c.next.RoundTrip(r)
-	if r.Method != http.MethodGet && err == nil {
+	if err == nil {
 		_, what, _ := strings.Cut(r.URL.Path, "/namespaces/")
 		_, what, _ = strings.Cut(what, "/")
 		if !strings.HasPrefix(what, "events") {

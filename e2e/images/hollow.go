@@ -43,7 +43,7 @@ func (h Hollow) body() ([]byte, error) {
 }
 
 // emptyICUData is a table of contents of ICU's common data format, version 1, with
-// no entries, as ICU's own library of stub data has it.
+// no entries, as ICU's own library without data has it.
 func emptyICUData() []byte {
 	b := []byte{
 		32, 0, // size of the header
