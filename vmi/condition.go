@@ -1,7 +1,6 @@
 package vmi
 
 import (
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -141,7 +140,7 @@ type Condition struct {
 	// Type is the name of the fact.
 	Type ConditionType `json:"type"`
 	// Status is True, False or Unknown.
-	Status corev1.ConditionStatus `json:"status"`
+	Status metav1.ConditionStatus `json:"status"`
 	// LastProbeTime is when the fact was looked at last, if that is noted.
 	// +optional
 	// +nullable

@@ -1,7 +1,6 @@
 package vmi
 
 import (
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -36,7 +35,7 @@ type DataVolumeSpec struct {
 
 	// PVC is the claim as it is to be made.
 	// +optional
-	PVC *corev1.PersistentVolumeClaimSpec `json:"pvc,omitempty"`
+	PVC *PersistentVolumeClaimSpec `json:"pvc,omitempty"`
 
 	// Storage is the claim with what follows from its storage class left out.
 	// +optional
@@ -254,13 +253,13 @@ type DataVolumeStorage struct {
 	// the storage class is best at.
 	// +optional
 	// +listType=atomic
-	AccessModes []corev1.PersistentVolumeAccessMode `json:"accessModes,omitempty"`
+	AccessModes []PersistentVolumeAccessMode `json:"accessModes,omitempty"`
 	// Selector chooses among existing volumes.
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
 	// Resources is the size that the disk needs.
 	// +optional
-	Resources corev1.VolumeResourceRequirements `json:"resources,omitzero"`
+	Resources VolumeResourceRequirements `json:"resources,omitzero"`
 	// VolumeName is the volume that the claim is bound to.
 	// +optional
 	VolumeName string `json:"volumeName,omitempty"`
@@ -270,11 +269,11 @@ type DataVolumeStorage struct {
 	// VolumeMode is Filesystem or Block. Default: what the storage class is best
 	// at.
 	// +optional
-	VolumeMode *corev1.PersistentVolumeMode `json:"volumeMode,omitempty"`
+	VolumeMode *PersistentVolumeMode `json:"volumeMode,omitempty"`
 	// DataSource is what the claim is made from.
 	// +optional
-	DataSource *corev1.TypedLocalObjectReference `json:"dataSource,omitempty"`
+	DataSource *TypedLocalObjectReference `json:"dataSource,omitempty"`
 	// DataSourceRef is what the claim is made from, in any namespace.
 	// +optional
-	DataSourceRef *corev1.TypedObjectReference `json:"dataSourceRef,omitempty"`
+	DataSourceRef *TypedObjectReference `json:"dataSourceRef,omitempty"`
 }

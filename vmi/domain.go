@@ -1,7 +1,6 @@
 package vmi
 
 import (
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
@@ -147,12 +146,12 @@ type ResourceRequirements struct {
 	// for memory: the guest's memory; for cpu: a tenth of a CPU per processor.
 	// A request above its limit is refused.
 	// +optional
-	Requests corev1.ResourceList `json:"requests,omitempty"`
+	Requests ResourceList `json:"requests,omitempty"`
 
 	// Limits are the resources that the pod may not exceed. The overhead of
 	// running a machine is added to a memory limit. Default: no limit.
 	// +optional
-	Limits corev1.ResourceList `json:"limits,omitempty"`
+	Limits ResourceList `json:"limits,omitempty"`
 
 	// OvercommitGuestOverhead leaves the overhead of running a machine out of
 	// the memory request, so that more machines fit on a node; they are killed
@@ -169,8 +168,8 @@ func (d *DomainSpec) GuestMemory() resource.Quantity {
 	if d.Memory != nil && d.Memory.Guest != nil {
 		return *d.Memory.Guest
 	}
-	if q, ok := d.Resources.Requests[corev1.ResourceMemory]; ok {
+	if q, ok := d.Resources.Requests[ResourceMemory]; ok {
 		return q
 	}
-	return d.Resources.Limits[corev1.ResourceMemory]
+	return d.Resources.Limits[ResourceMemory]
 }

@@ -1,7 +1,6 @@
 package vmi
 
 import (
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -95,7 +94,7 @@ type KernelBootContainer struct {
 	// IfNotPresent.
 	// +optional
 	// +kubebuilder:validation:Enum=Always;IfNotPresent;Never
-	ImagePullPolicy corev1.PullPolicy `json:"imagePullPolicy,omitempty"`
+	ImagePullPolicy PullPolicy `json:"imagePullPolicy,omitempty"`
 
 	// KernelPath is the absolute path of the kernel in the image. One of
 	// kernelPath and initrdPath must be set.

@@ -3,7 +3,6 @@ package vmi
 import (
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -125,13 +124,13 @@ type VirtualMachineInstanceSpec struct {
 	// +optional
 	// +kubebuilder:validation:Enum=ClusterFirst;ClusterFirstWithHostNet;Default;None
 	// +podvisor:unserved=pods use the cluster's name servers
-	DNSPolicy corev1.DNSPolicy `json:"dnsPolicy,omitempty"`
+	DNSPolicy DNSPolicy `json:"dnsPolicy,omitempty"`
 
 	// DNSConfig adds name servers, search domains and options to those that
 	// follow from dnsPolicy.
 	// +optional
 	// +podvisor:unserved=pods use the cluster's name servers
-	DNSConfig *corev1.PodDNSConfig `json:"dnsConfig,omitempty"`
+	DNSConfig *DNSConfig `json:"dnsConfig,omitempty"`
 
 	// AccessCredentials are keys and passwords that are put into the guest.
 	// +optional
@@ -149,7 +148,7 @@ type VirtualMachineInstanceSpec struct {
 	// or should not.
 	// +optional
 	// +podvisor:unserved=pods have no affinity
-	Affinity *corev1.Affinity `json:"affinity,omitempty"`
+	Affinity *Affinity `json:"affinity,omitempty"`
 
 	// TopologySpreadConstraints say how evenly machines are spread over zones or
 	// nodes.
@@ -158,12 +157,12 @@ type VirtualMachineInstanceSpec struct {
 	// +listMapKey=topologyKey
 	// +listMapKey=whenUnsatisfiable
 	// +podvisor:unserved=pods have no such constraints
-	TopologySpreadConstraints []corev1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
+	TopologySpreadConstraints []TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
 
 	// Tolerations let the machine run on nodes with matching taints.
 	// +optional
 	// +listType=atomic
-	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
+	Tolerations []Toleration `json:"tolerations,omitempty"`
 
 	// SchedulerName is the scheduler that places the machine's pod. Default: the
 	// cluster's default scheduler.

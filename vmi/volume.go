@@ -1,7 +1,6 @@
 package vmi
 
 import (
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
@@ -121,7 +120,7 @@ type ContainerDisk struct {
 	// IfNotPresent.
 	// +optional
 	// +kubebuilder:validation:Enum=Always;IfNotPresent;Never
-	ImagePullPolicy corev1.PullPolicy `json:"imagePullPolicy,omitempty"`
+	ImagePullPolicy PullPolicy `json:"imagePullPolicy,omitempty"`
 
 	// ImagePullSecret is the name of the Secret with which the image is pulled.
 	// +optional
@@ -215,7 +214,7 @@ const (
 
 // ConfigMapVolume shows the keys of a ConfigMap as files.
 type ConfigMapVolume struct {
-	corev1.LocalObjectReference `json:",inline"`
+	LocalObjectReference `json:",inline"`
 
 	// Optional lets the machine start without the ConfigMap. Default: false, so
 	// the machine waits for it.
@@ -251,7 +250,7 @@ type DownwardAPIVolume struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1024
-	Fields []corev1.DownwardAPIVolumeFile `json:"fields,omitempty"`
+	Fields []DownwardAPIVolumeFile `json:"fields,omitempty"`
 
 	// VolumeLabel is the label of the disk, by which the guest finds it.
 	// Default: cfgdata.
@@ -274,9 +273,9 @@ type ServiceAccountVolume struct {
 type Sysprep struct {
 	// Secret holds the files Autounattend.xml and Unattend.xml.
 	// +optional
-	Secret *corev1.LocalObjectReference `json:"secret,omitempty"`
+	Secret *LocalObjectReference `json:"secret,omitempty"`
 
 	// ConfigMap holds the files Autounattend.xml and Unattend.xml.
 	// +optional
-	ConfigMap *corev1.LocalObjectReference `json:"configMap,omitempty"`
+	ConfigMap *LocalObjectReference `json:"configMap,omitempty"`
 }

@@ -1,7 +1,6 @@
 package vmi
 
 import (
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -81,16 +80,16 @@ type PersistentVolumeClaimInfo struct {
 	// AccessModes are the ways in which the claim can be mounted.
 	// +optional
 	// +listType=atomic
-	AccessModes []corev1.PersistentVolumeAccessMode `json:"accessModes,omitempty"`
+	AccessModes []PersistentVolumeAccessMode `json:"accessModes,omitempty"`
 	// VolumeMode is Filesystem or Block.
 	// +optional
-	VolumeMode *corev1.PersistentVolumeMode `json:"volumeMode,omitempty"`
+	VolumeMode *PersistentVolumeMode `json:"volumeMode,omitempty"`
 	// Capacity is the size that the claim has.
 	// +optional
-	Capacity corev1.ResourceList `json:"capacity,omitempty"`
+	Capacity ResourceList `json:"capacity,omitempty"`
 	// Requests is the size that the claim asks for.
 	// +optional
-	Requests corev1.ResourceList `json:"requests,omitempty"`
+	Requests ResourceList `json:"requests,omitempty"`
 	// Preallocated says that all space of the disk is taken already.
 	// +optional
 	Preallocated bool `json:"preallocated,omitempty"`

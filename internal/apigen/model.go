@@ -36,8 +36,8 @@ type goType struct {
 // goField is a field of a struct.
 type goField struct {
 	// elem is the type of the field, or of its elements. It is "" for a type of
-	// another package or of the language; foreign is then its name.
-	elem, foreign string
+	// another package or of the language.
+	elem string
 	// name is the field's name in Go.
 	name              string
 	unserved, refused string
@@ -161,14 +161,14 @@ func (t *goType) readField(f *ast.Field) error {
 		return err
 	}
 	name, options, _ := strings.Cut(reflect.StructTag(tag).Get("json"), ",")
-	elem, foreign := element(f.Type)
+	elem := element(f.Type)
 	if name == "" && strings.Contains(options, "inline") {
 		if elem != "" {
 			t.inline = append(t.inline, elem)
 		}
 		return nil
 	}
-	out := &goField{elem: elem, foreign: foreign, name: goName(f)}
+	out := &goField{elem: elem, name: goName(f)}
 	for _, k := range readMarkers(f.Doc) {
 		switch k.name {
 		case "unserved":
@@ -191,8 +191,8 @@ func goName(f *ast.Field) string {
 }
 
 // element is the type behind pointers, lists and maps: its name if it is of the
-// package, otherwise the name with its package.
-func element(e ast.Expr) (local, foreign string) {
+// package, otherwise "".
+func element(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.StarExpr:
 		return element(e.X)
@@ -200,15 +200,12 @@ func element(e ast.Expr) (local, foreign string) {
 		return element(e.Elt)
 	case *ast.MapType:
 		return element(e.Value)
-	case *ast.SelectorExpr:
-		return "", e.X.(*ast.Ident).Name + "." + e.Sel.Name
 	case *ast.Ident:
 		if ast.IsExported(e.Name) {
-			return e.Name, ""
+			return e.Name
 		}
-		return "", e.Name
 	}
-	return "", ""
+	return ""
 }
 
 // flatten adds the fields of inlined structs to t.

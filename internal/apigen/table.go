@@ -60,9 +60,9 @@ type walker struct {
 	add   func(row)
 }
 
-// opaque are types of Kubernetes' own that the table names without their
-// fields.
-var opaque = []string{"corev1.Affinity", "corev1.Toleration", "corev1.TopologySpreadConstraint", "corev1.PodDNSConfig"}
+// opaque are types that mirror ones of Kubernetes' own. The table names them
+// without their fields.
+var opaque = []string{"Affinity", "Toleration", "TopologySpreadConstraint", "DNSConfig"}
 
 // field adds a field and those below it. f is nil below a type of another
 // package.
@@ -75,7 +75,7 @@ func (w walker) field(path string, s node, f *goField, r row) {
 		w.put(path, "map", r)
 	}
 	w.put(path+suffix, describe(elem), r)
-	if path == templateSpec || f != nil && slices.Contains(opaque, f.foreign) {
+	if path == templateSpec || f != nil && slices.Contains(opaque, f.elem) {
 		return
 	}
 	var t *goType

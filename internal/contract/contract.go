@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	autoscalingv1 "k8s.io/api/autoscaling/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -168,7 +166,7 @@ func (s suite) status(t *testing.T) {
 
 	changed = m.DeepCopy()
 	changed.Status.Created = false
-	changed.Status.SetCondition(vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionTrue}, metav1.Time{})
+	changed.Status.SetCondition(vmi.Condition{Type: vmi.ConditionReady, Status: metav1.ConditionTrue}, metav1.Time{})
 	m, err = client.WriteStatus(ctx, s.machines(), m, changed)
 	require.NoError(t, err)
 	require.False(t, m.Status.Created)
@@ -392,13 +390,13 @@ func (s suite) scale(t *testing.T) {
 	v, err := sets.GetScale(ctx, "scale", metav1.GetOptions{})
 	require.NoError(t, err)
 	require.EqualValues(t, 2, v.Spec.Replicas)
-	require.Equal(t, autoscalingv1.ScaleStatus{Replicas: 1, Selector: "set=scale"}, v.Status)
-	old := v.DeepCopy()
+	require.Equal(t, client.ScaleStatus{Replicas: 1, Selector: "set=scale"}, v.Status)
+	old := *v
 	v.Spec.Replicas = 5
 	v, err = sets.UpdateScale(ctx, "scale", v, metav1.UpdateOptions{})
 	require.NoError(t, err)
 	require.EqualValues(t, 5, v.Spec.Replicas)
-	_, err = sets.UpdateScale(ctx, "scale", old, metav1.UpdateOptions{})
+	_, err = sets.UpdateScale(ctx, "scale", &old, metav1.UpdateOptions{})
 	require.True(t, apierrors.IsConflict(err), "%v", err)
 	set, err = sets.Get(ctx, "scale", metav1.GetOptions{})
 	require.NoError(t, err)

@@ -50,7 +50,7 @@ func invalid(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Memory = nil }
 
 func condition(t vmi.ConditionType, reason, message string) vmitest.Option {
 	return func(v *vmi.VirtualMachineInstance) {
-		v.Status.SetCondition(vmi.Condition{Type: t, Status: corev1.ConditionFalse, Reason: reason, Message: message}, metav1.NewTime(now))
+		v.Status.SetCondition(vmi.Condition{Type: t, Status: metav1.ConditionFalse, Reason: reason, Message: message}, metav1.NewTime(now))
 	}
 }
 
@@ -264,7 +264,7 @@ func TestHandOverSaysEverythingAtOnce(t *testing.T) {
 	plan := instance.Decide(instance.Observed{VMI: v, Pod: launcher(running), Config: config, Now: now})
 	require.Len(t, plan.Actions, 1)
 	s := plan.Actions[0].(scheduler.WriteStatus).Status
-	burstable := corev1.PodQOSBurstable
+	burstable := vmi.QOSBurstable
 	require.Equal(t, vmi.VirtualMachineInstanceStatus{
 		Phase: vmi.Scheduled, NodeName: node, ActivePods: map[types.UID]string{podUID: node}, RuntimeUser: 107,
 		LauncherContainerImageVersion: config.Image, QOSClass: &burstable,
@@ -272,7 +272,7 @@ func TestHandOverSaysEverythingAtOnce(t *testing.T) {
 			{Phase: vmi.Scheduling, PhaseTransitionTimestamp: metav1.NewTime(now)},
 			{Phase: vmi.Scheduled, PhaseTransitionTimestamp: metav1.NewTime(now)},
 		},
-		Conditions: []vmi.Condition{{Type: vmi.ConditionReady, Status: corev1.ConditionFalse, Reason: "GuestNotRunning", Message: "the guest does not run yet", LastTransitionTime: metav1.NewTime(now)}},
+		Conditions: []vmi.Condition{{Type: vmi.ConditionReady, Status: metav1.ConditionFalse, Reason: "GuestNotRunning", Message: "the guest does not run yet", LastTransitionTime: metav1.NewTime(now)}},
 	}, s)
 }
 

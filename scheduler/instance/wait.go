@@ -67,7 +67,7 @@ func handOver(o Observed) scheduler.Plan {
 		s.ActivePods = map[types.UID]string{o.Pod.UID: o.Pod.Spec.NodeName}
 		s.LauncherContainerImageVersion = o.Pod.Spec.Containers[0].Image
 		if c := o.Pod.Status.QOSClass; c != "" {
-			s.QOSClass = &c
+			s.QOSClass = new(vmi.QOSClass(c))
 		}
 		s.RemoveCondition(vmi.ConditionPodScheduled)
 		s.RemoveCondition(vmi.ConditionSynchronized)

@@ -73,7 +73,7 @@ func (c Config) emulation() bool {
 
 // pullPolicy says when the launcher image is pulled.
 func (c Config) pullPolicy() corev1.PullPolicy {
-	return cmp.Or(c.Cluster.Pods.ImagePullPolicy, c.ImagePullPolicy)
+	return cmp.Or(corev1.PullPolicy(c.Cluster.Pods.ImagePullPolicy), c.ImagePullPolicy)
 }
 
 func (c Config) architecture() string {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/defaults"
+	"github.com/podvisor/podvisor/vmi/kube"
 	"github.com/podvisor/podvisor/vmi/validate"
 )
 
@@ -37,7 +38,7 @@ func Render(v *vmi.VirtualMachineInstance, c Config) (*corev1.Pod, error) {
 			Volumes:                       append(emptyDirs(), disks.volumes...),
 			ImagePullSecrets:              pullSecrets(v),
 			NodeSelector:                  nodeSelector(v, c),
-			Tolerations:                   v.Spec.Tolerations,
+			Tolerations:                   kube.Tolerations(v.Spec.Tolerations),
 			SchedulerName:                 v.Spec.SchedulerName,
 			Hostname:                      Hostname(v),
 			Subdomain:                     v.Spec.Subdomain,

@@ -42,8 +42,8 @@ func TestRender(t *testing.T) {
 		{"emulation", emulated, vmitest.New(vmitest.WithBridge("default"))},
 		{"requests-and-limits", config, vmitest.New(with(func(v *vmi.VirtualMachineInstance) {
 			v.Spec.Domain.Resources = vmi.ResourceRequirements{
-				Requests: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi"), "example.com/fpga": resource.MustParse("1")},
-				Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi"), corev1.ResourceCPU: resource.MustParse("2"), "example.com/fpga": resource.MustParse("1")},
+				Requests: vmi.ResourceList{vmi.ResourceMemory: resource.MustParse("64Mi"), "example.com/fpga": resource.MustParse("1")},
+				Limits:   vmi.ResourceList{vmi.ResourceMemory: resource.MustParse("256Mi"), vmi.ResourceCPU: resource.MustParse("2"), "example.com/fpga": resource.MustParse("1")},
 			}
 		}))},
 		{"everything", everything, vmitest.New(
@@ -56,7 +56,7 @@ func TestRender(t *testing.T) {
 				v.Spec.Volumes[0].ContainerDisk.ImagePullSecret = "registry"
 				v.Spec.Hostname, v.Spec.Subdomain = "web", "machines"
 				v.Spec.NodeSelector = map[string]string{"disk": "fast"}
-				v.Spec.Tolerations = []corev1.Toleration{{Key: "dedicated", Operator: corev1.TolerationOpExists}}
+				v.Spec.Tolerations = []vmi.Toleration{{Key: "dedicated", Operator: vmi.TolerationExists}}
 				v.Spec.SchedulerName = "other"
 			}))},
 	}

@@ -77,7 +77,7 @@ func mounted(vols []vmi.Volume) disks {
 	for _, vol := range vols {
 		name := volumeName(vol.Name)
 		d.volumes = append(d.volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
-			Image: &corev1.ImageVolumeSource{Reference: vol.ContainerDisk.Image, PullPolicy: vol.ContainerDisk.ImagePullPolicy},
+			Image: &corev1.ImageVolumeSource{Reference: vol.ContainerDisk.Image, PullPolicy: corev1.PullPolicy(vol.ContainerDisk.ImagePullPolicy)},
 		}})
 		d.mounts = append(d.mounts, corev1.VolumeMount{Name: name, MountPath: path.Join(vmi.ContainerDisksDir, vol.Name), ReadOnly: true})
 	}
@@ -102,7 +102,7 @@ func copied(vols []vmi.Volume, c Config) disks {
 			cmd = append(cmd, "--path", vol.ContainerDisk.Path)
 		}
 		cmd = append(cmd, "--to", path.Join(vmi.ContainerDisksDir, vol.Name))
-		d.init = append(d.init, initContainer(initName(vol.Name), vol.ContainerDisk.Image, vol.ContainerDisk.ImagePullPolicy, cmd, bin, copies))
+		d.init = append(d.init, initContainer(initName(vol.Name), vol.ContainerDisk.Image, corev1.PullPolicy(vol.ContainerDisk.ImagePullPolicy), cmd, bin, copies))
 	}
 	copies.ReadOnly = true
 	d.mounts = []corev1.VolumeMount{copies}

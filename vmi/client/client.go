@@ -3,7 +3,6 @@ package client
 import (
 	"fmt"
 
-	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -24,10 +23,8 @@ type Client struct {
 // speak in every version of Kubernetes.
 func New(cfg *rest.Config) (*Client, error) {
 	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{vmi.AddToScheme, autoscalingv1.AddToScheme} {
-		if err := add(s); err != nil {
-			return nil, err
-		}
+	if err := vmi.AddToScheme(s); err != nil {
+		return nil, err
 	}
 	cfg = rest.CopyConfig(cfg)
 	cfg.APIPath = "/apis"

@@ -1,8 +1,6 @@
 package defaults
 
 import (
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/podvisor/podvisor/vmi"
 )
 
@@ -51,6 +49,6 @@ func probe(p *vmi.Probe) {
 		}
 	}
 	if h := p.HTTPGet; h != nil && h.Scheme == "" {
-		h.Scheme = corev1.URISchemeHTTP
+		h.Scheme = vmi.URISchemeHTTP
 	}
 }

@@ -3,8 +3,6 @@ package defaults
 import (
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/podvisor/podvisor/vmi"
 )
 
@@ -24,13 +22,13 @@ func images(s *vmi.VirtualMachineInstanceSpec, p Profile) {
 
 // pullPolicy is Always for an image whose reference may mean another image
 // tomorrow: one with the tag latest or none.
-func pullPolicy(image string) corev1.PullPolicy {
+func pullPolicy(image string) vmi.PullPolicy {
 	name := image[strings.LastIndex(image, "/")+1:]
 	if strings.Contains(name, "@") {
-		return corev1.PullIfNotPresent
+		return vmi.PullIfNotPresent
 	}
 	if _, tag, ok := strings.Cut(name, ":"); !ok || tag == "latest" {
-		return corev1.PullAlways
+		return vmi.PullAlways
 	}
-	return corev1.PullIfNotPresent
+	return vmi.PullIfNotPresent
 }

@@ -1,7 +1,6 @@
 package defaults
 
 import (
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -44,7 +43,7 @@ type Profile struct {
 	EvictionStrategy vmi.EvictionStrategy
 	// ImagePullPolicy of container disks that name none. Empty: Always if the image
 	// has the tag latest or none, otherwise IfNotPresent.
-	ImagePullPolicy corev1.PullPolicy
+	ImagePullPolicy vmi.PullPolicy
 	// Binding of interfaces that name none. Empty: bridge. A cluster that forbids
 	// the bridge on the pod network wants masquerade here.
 	Binding Binding

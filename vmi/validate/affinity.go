@@ -1,7 +1,7 @@
 package validate
 
 import (
-	corev1 "k8s.io/api/core/v1"
+	"github.com/podvisor/podvisor/vmi"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -9,7 +9,7 @@ import (
 
 // affinity checks what the pod's affinity would be refused for. KubeVirt leaves
 // affinity out of the fields' paths and calls every fault invalid.
-func affinity(at *field.Path, a *corev1.Affinity) field.ErrorList {
+func affinity(at *field.Path, a *vmi.Affinity) field.ErrorList {
 	if a == nil {
 		return nil
 	}
@@ -42,7 +42,7 @@ const (
 	preferredTerms = "preferredDuringSchedulingIgnoredDuringExecution"
 )
 
-func nodeAffinity(at *field.Path, n *corev1.NodeAffinity) field.ErrorList {
+func nodeAffinity(at *field.Path, n *vmi.NodeAffinity) field.ErrorList {
 	var l field.ErrorList
 	if r := n.RequiredDuringSchedulingIgnoredDuringExecution; r != nil {
 		terms := at.Child(requiredTerms, "nodeSelectorTerms")
@@ -68,7 +68,7 @@ func weight(at *field.Path, w int32) field.ErrorList {
 	return nil
 }
 
-func nodeTerm(at *field.Path, t *corev1.NodeSelectorTerm) field.ErrorList {
+func nodeTerm(at *field.Path, t *vmi.NodeSelectorTerm) field.ErrorList {
 	var l field.ErrorList
 	for i := range t.MatchExpressions {
 		r, here := &t.MatchExpressions[i], at.Child("matchExpressions").Index(i)
@@ -81,18 +81,18 @@ func nodeTerm(at *field.Path, t *corev1.NodeSelectorTerm) field.ErrorList {
 	return l
 }
 
-func nodeRequirement(at *field.Path, r *corev1.NodeSelectorRequirement) field.ErrorList {
+func nodeRequirement(at *field.Path, r *vmi.NodeSelectorRequirement) field.ErrorList {
 	n := len(r.Values)
 	switch r.Operator {
-	case corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn:
+	case vmi.NodeSelectorIn, vmi.NodeSelectorNotIn:
 		if n == 0 {
 			return field.ErrorList{field.Required(at.Child("values"), "the operators In and NotIn need values")}
 		}
-	case corev1.NodeSelectorOpExists, corev1.NodeSelectorOpDoesNotExist:
+	case vmi.NodeSelectorExists, vmi.NodeSelectorDoesNotExist:
 		if n > 0 {
 			return field.ErrorList{field.Forbidden(at.Child("values"), "the operators Exists and DoesNotExist have no values")}
 		}
-	case corev1.NodeSelectorOpGt, corev1.NodeSelectorOpLt:
+	case vmi.NodeSelectorGreater, vmi.NodeSelectorLess:
 		if n != 1 {
 			return field.ErrorList{field.Required(at.Child("values"), "the operators Gt and Lt need exactly one value")}
 		}
@@ -105,9 +105,9 @@ func nodeRequirement(at *field.Path, r *corev1.NodeSelectorRequirement) field.Er
 // nodeName is the only field of a node that can be matched.
 const nodeName = "metadata.name"
 
-func nodeField(at *field.Path, r *corev1.NodeSelectorRequirement) field.ErrorList {
+func nodeField(at *field.Path, r *vmi.NodeSelectorRequirement) field.ErrorList {
 	var l field.ErrorList
-	if r.Operator != corev1.NodeSelectorOpIn && r.Operator != corev1.NodeSelectorOpNotIn {
+	if r.Operator != vmi.NodeSelectorIn && r.Operator != vmi.NodeSelectorNotIn {
 		l = append(l, field.Invalid(at.Child("operator"), r.Operator, "must be In or NotIn"))
 	} else if len(r.Values) != 1 {
 		l = append(l, field.Required(at.Child("values"), "must have exactly one value"))
@@ -121,7 +121,7 @@ func nodeField(at *field.Path, r *corev1.NodeSelectorRequirement) field.ErrorLis
 	return l
 }
 
-func podTerms(at *field.Path, required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm) field.ErrorList {
+func podTerms(at *field.Path, required []vmi.PodAffinityTerm, preferred []vmi.WeightedPodAffinityTerm) field.ErrorList {
 	var l field.ErrorList
 	for i := range required {
 		l = append(l, podTerm(at.Child(requiredTerms).Index(i), &required[i])...)
@@ -134,7 +134,7 @@ func podTerms(at *field.Path, required []corev1.PodAffinityTerm, preferred []cor
 	return l
 }
 
-func podTerm(at *field.Path, t *corev1.PodAffinityTerm) field.ErrorList {
+func podTerm(at *field.Path, t *vmi.PodAffinityTerm) field.ErrorList {
 	options := metav1validation.LabelSelectorValidationOptions{}
 	l := metav1validation.ValidateLabelSelector(t.LabelSelector, options, at.Child("labelSelector"))
 	l = append(l, metav1validation.ValidateLabelSelector(t.NamespaceSelector, options, at.Child("namespaceSelector"))...)
@@ -146,13 +146,13 @@ func podTerm(at *field.Path, t *corev1.PodAffinityTerm) field.ErrorList {
 
 func topologyKey(at *field.Path, key string) field.ErrorList {
 	if key == "" {
-		return field.ErrorList{field.Required(at.Child("topologyKey"), "name a label of nodes, such as "+corev1.LabelHostname)}
+		return field.ErrorList{field.Required(at.Child("topologyKey"), "name a label of nodes, such as kubernetes.io/hostname")}
 	}
 	return metav1validation.ValidateLabelName(key, at.Child("topologyKey"))
 }
 
 // topologySpread checks what the pod's constraints would be refused for.
-func topologySpread(at *field.Path, all []corev1.TopologySpreadConstraint) field.ErrorList {
+func topologySpread(at *field.Path, all []vmi.TopologySpreadConstraint) field.ErrorList {
 	var l field.ErrorList
 	type constraint struct{ key, when string }
 	seen := map[constraint]bool{}
@@ -162,7 +162,7 @@ func topologySpread(at *field.Path, all []corev1.TopologySpreadConstraint) field
 			l = append(l, field.Invalid(here.Child("maxSkew"), c.MaxSkew, "must be more than 0"))
 		}
 		l = append(l, topologyKey(here, c.TopologyKey)...)
-		l = append(l, exactlyOneOf(here.Child("whenUnsatisfiable"), c.WhenUnsatisfiable, corev1.DoNotSchedule, corev1.ScheduleAnyway)...)
+		l = append(l, exactlyOneOf(here.Child("whenUnsatisfiable"), c.WhenUnsatisfiable, vmi.DoNotSchedule, vmi.ScheduleAnyway)...)
 		key := constraint{c.TopologyKey, string(c.WhenUnsatisfiable)}
 		if seen[key] {
 			l = append(l, field.Duplicate(here, "{"+key.key+", "+key.when+"}"))

@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/podvisor/podvisor/vmi"
@@ -28,7 +27,7 @@ func cloudInit(at *field.Path, c *vmi.CloudInitNoCloud) field.ErrorList {
 type form struct {
 	plainName, encodedName, secretName string
 	plain, encoded                     string
-	secret                             *corev1.LocalObjectReference
+	secret                             *vmi.LocalObjectReference
 }
 
 // oneForm checks data and says in how many forms it is there.

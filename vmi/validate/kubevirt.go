@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -39,7 +38,7 @@ func configuration(at *field.Path, c *vmi.KubeVirtConfiguration) field.ErrorList
 	if r := c.AdditionalGuestMemoryOverheadRatio; r != nil {
 		l = append(l, overheadRatio(at.Child("additionalGuestMemoryOverheadRatio"), *r)...)
 	}
-	l = append(l, oneOf(at.Child("imagePullPolicy"), c.ImagePullPolicy, corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever)...)
+	l = append(l, oneOf(at.Child("imagePullPolicy"), c.ImagePullPolicy, vmi.PullAlways, vmi.PullIfNotPresent, vmi.PullNever)...)
 	if n := c.Network; n != nil {
 		l = append(l, networkConfiguration(at.Child("network"), n)...)
 	}

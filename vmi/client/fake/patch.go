@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"strconv"
 
-	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -35,13 +34,14 @@ func view(q request, o *unstructured.Unstructured) (any, error) {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &set); err != nil {
 		return nil, err
 	}
-	return autoscalingv1.Scale{
-		TypeMeta: metav1.TypeMeta{APIVersion: autoscalingv1.SchemeGroupVersion.String(), Kind: "Scale"},
-		ObjectMeta: metav1.ObjectMeta{
+	return map[string]any{
+		"apiVersion": "autoscaling/v1",
+		"kind":       "Scale",
+		"metadata": metav1.ObjectMeta{
 			Namespace: set.Namespace, Name: set.Name, UID: set.UID, ResourceVersion: set.ResourceVersion, CreationTimestamp: set.CreationTimestamp,
 		},
-		Spec:   autoscalingv1.ScaleSpec{Replicas: set.Spec.Wanted()},
-		Status: autoscalingv1.ScaleStatus{Replicas: set.Status.Replicas, Selector: set.Status.LabelSelector},
+		"spec":   map[string]any{"replicas": set.Spec.Wanted()},
+		"status": map[string]any{"replicas": set.Status.Replicas, "selector": set.Status.LabelSelector},
 	}, nil
 }
 

@@ -1,0 +1,44 @@
+package vmi
+
+// DNSPolicy says which name servers a machine uses. It means what the field of
+// the same name means in a pod.
+type DNSPolicy string
+
+// The name servers of a machine. The zero value stands for ClusterFirst.
+const (
+	DNSClusterFirst            DNSPolicy = "ClusterFirst"
+	DNSClusterFirstWithHostNet DNSPolicy = "ClusterFirstWithHostNet"
+	DNSDefault                 DNSPolicy = "Default"
+	DNSNone                    DNSPolicy = "None"
+)
+
+// DNSConfig is added to the name servers, search domains and options that follow
+// from a DNSPolicy. KubeVirt and Kubernetes call the type PodDNSConfig.
+type DNSConfig struct {
+	// Nameservers are addresses of name servers, at most three.
+	// +optional
+	// +listType=atomic
+	Nameservers []string `json:"nameservers,omitempty"`
+
+	// Searches are domains that are tried after a name that is not complete, in
+	// this order.
+	// +optional
+	// +listType=atomic
+	Searches []string `json:"searches,omitempty"`
+
+	// Options are options of the resolver. One of the same name replaces the
+	// one that follows from the policy.
+	// +optional
+	// +listType=atomic
+	Options []DNSConfigOption `json:"options,omitempty"`
+}
+
+// DNSConfigOption is an option of the resolver, as in resolv.conf.
+type DNSConfigOption struct {
+	// Name is the option, for example ndots.
+	Name string `json:"name,omitempty"`
+
+	// Value is the option's value, if it has one.
+	// +optional
+	Value *string `json:"value,omitempty"`
+}
