@@ -123,13 +123,11 @@ type VirtualMachineInstanceSpec struct {
 	// Default: ClusterFirst.
 	// +optional
 	// +kubebuilder:validation:Enum=ClusterFirst;ClusterFirstWithHostNet;Default;None
-	// +podvisor:unserved=pods use the cluster's name servers
 	DNSPolicy DNSPolicy `json:"dnsPolicy,omitempty"`
 
 	// DNSConfig adds name servers, search domains and options to those that
 	// follow from dnsPolicy.
 	// +optional
-	// +podvisor:unserved=pods use the cluster's name servers
 	DNSConfig *DNSConfig `json:"dnsConfig,omitempty"`
 
 	// AccessCredentials are keys and passwords that are put into the guest.
@@ -147,7 +145,6 @@ type VirtualMachineInstanceSpec struct {
 	// Affinity says near which pods and on which nodes the machine should run,
 	// or should not.
 	// +optional
-	// +podvisor:unserved=pods have no affinity
 	Affinity *Affinity `json:"affinity,omitempty"`
 
 	// TopologySpreadConstraints say how evenly machines are spread over zones or
@@ -156,7 +153,6 @@ type VirtualMachineInstanceSpec struct {
 	// +listType=map
 	// +listMapKey=topologyKey
 	// +listMapKey=whenUnsatisfiable
-	// +podvisor:unserved=pods have no such constraints
 	TopologySpreadConstraints []TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
 
 	// Tolerations let the machine run on nodes with matching taints.
@@ -173,7 +169,6 @@ type VirtualMachineInstanceSpec struct {
 	// push others off a full node. A class that does not exist keeps the pod
 	// from being made. Default: the cluster's default.
 	// +optional
-	// +podvisor:unserved=pods have no priority class
 	PriorityClassName string `json:"priorityClassName,omitempty"`
 
 	// ServiceAccountName is the service account that the machine's pod runs as.

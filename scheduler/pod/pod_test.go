@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
@@ -57,7 +58,17 @@ func TestRender(t *testing.T) {
 				v.Spec.Hostname, v.Spec.Subdomain = "web", "machines"
 				v.Spec.NodeSelector = map[string]string{"disk": "fast"}
 				v.Spec.Tolerations = []vmi.Toleration{{Key: "dedicated", Operator: vmi.TolerationExists}}
-				v.Spec.SchedulerName = "other"
+				v.Spec.Affinity = &vmi.Affinity{PodAntiAffinity: &vmi.PodAntiAffinity{
+					RequiredDuringSchedulingIgnoredDuringExecution: []vmi.PodAffinityTerm{{
+						LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}, TopologyKey: "kubernetes.io/hostname",
+					}},
+				}}
+				v.Spec.TopologySpreadConstraints = []vmi.TopologySpreadConstraint{{
+					MaxSkew: 1, TopologyKey: "topology.kubernetes.io/zone", WhenUnsatisfiable: vmi.ScheduleAnyway,
+				}}
+				v.Spec.SchedulerName, v.Spec.PriorityClassName = "other", "important"
+				v.Spec.DNSPolicy = vmi.DNSNone
+				v.Spec.DNSConfig = &vmi.DNSConfig{Nameservers: []string{"192.0.2.53"}, Options: []vmi.DNSConfigOption{{Name: "ndots", Value: new("2")}}}
 			}))},
 	}
 	for _, tt := range tests {
