@@ -54,6 +54,19 @@ func TestAMissingImageIsNamedAndTheMachineStartsWhenItIsThere(t *testing.T) {
 	s.awaitGone(v)
 }
 
+func TestABoardThatQEMUDoesNotHaveIsNamedWithThoseThatItHas(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	v := guest("future", cloudConfig("hostname: future"))
+	v.Spec.Domain.Machine = &vmi.Machine{Type: "pc-q35-99.9"}
+	s.create(v)
+	v = s.awaitPhase("future", vmi.Failed)
+	require.Equal(t, "CannotStart", v.Status.Reason)
+	const says = "QEMU has no machine type pc-q35-99.9: set machine.type to one of q35, pc-q35-"
+	require.Contains(t, v.Status.Condition(vmi.ConditionReady).Message, says)
+	require.Contains(t, s.awaitEvent(v, "Stopped").Message, says)
+}
+
 func TestAMachineThatNoNodeHasRoomForSaysSo(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)

@@ -24,6 +24,8 @@ func TestTheConfigurationReachesGuestsAndComponents(t *testing.T) {
 	k := &vmi.KubeVirt{ObjectMeta: metav1.ObjectMeta{Name: "kubevirt"}}
 	k.Spec.Configuration.SMBIOS = &vmi.SMBIOSConfiguration{Manufacturer: "Acme"}
 	k.Spec.Configuration.DeveloperConfiguration = &vmi.DeveloperConfiguration{UseEmulation: new(true), LogVerbosity: &vmi.LogVerbosity{VirtLauncher: 4}}
+	k.Spec.Configuration.ArchitectureConfiguration = &vmi.ArchitectureConfiguration{AMD64: &vmi.ArchitectureSettings{MachineType: "pc-q35-6.2"}}
+	k.Spec.Configuration.CPUModel = vmi.CPUModelPassthrough
 	k.Spec.Configuration.Network = &vmi.NetworkConfiguration{DefaultNetworkInterface: "masquerade"}
 	_, err := all.Create(t.Context(), k, metav1.CreateOptions{})
 	require.NoError(t, err)
@@ -59,6 +61,7 @@ func TestTheConfigurationReachesGuestsAndComponents(t *testing.T) {
 	g.Spec.Domain.Devices.AutoattachPodInterface = nil
 	s.create(g)
 	v := s.awaitPhase("web", vmi.Running)
+	require.Equal(t, "pc-q35-6.2", v.Status.Machine.Type)
 	require.Equal(t, "Acme", strings.TrimSpace(seen.awaitPage("http://web/vendor")))
 	log, err := world.kube.CoreV1().Pods(s.name).GetLogs(s.pod(v).Name, &corev1.PodLogOptions{Container: vmi.ComputeContainer}).DoRaw(t.Context())
 	require.NoError(t, err)

@@ -6,10 +6,10 @@ import (
 
 // KubeVirtConfiguration holds the settings of a cluster.
 type KubeVirtConfiguration struct {
-	// CPUModel is the processor model of machines that name none. Default:
-	// host-model.
+	// CPUModel is the processor model of machines that name none: host-model or
+	// host-passthrough. Default: host-model.
 	// +optional
-	// +podvisor:unserved=the domain takes the model from the node
+	// +kubebuilder:validation:XValidation:rule="self in ['', 'host-model', 'host-passthrough']",message="no node tells yet which models it has, so none can be asked for by its name: set cpuModel to host-model or host-passthrough, or leave it out"
 	CPUModel string `json:"cpuModel,omitempty"`
 
 	// CPURequest is what a machine's pod asks for if the machine names neither a
@@ -20,19 +20,16 @@ type KubeVirtConfiguration struct {
 	// DeprecatedMachineType is the old place of
 	// architectureConfiguration.amd64.machineType, which wins over it.
 	// +optional
-	// +podvisor:unserved=the board follows from the node; the domain does not read the wish yet
 	DeprecatedMachineType string `json:"machineType,omitempty"`
 
 	// DeprecatedEmulatedMachines is the old place of
 	// architectureConfiguration.amd64.emulatedMachines, which wins over it.
 	// +optional
 	// +listType=atomic
-	// +podvisor:unserved=the board follows from the node; the domain does not read the wish yet
 	DeprecatedEmulatedMachines []string `json:"emulatedMachines,omitempty"`
 
 	// ArchitectureConfiguration are settings of each architecture.
 	// +optional
-	// +podvisor:unserved=guests have the architecture and the board that the launcher has built in
 	ArchitectureConfiguration *ArchitectureConfiguration `json:"architectureConfiguration,omitempty"`
 
 	// Network are settings of the network.
@@ -110,10 +107,10 @@ type KubeVirtConfiguration struct {
 
 // ArchitectureConfiguration are settings of each architecture.
 type ArchitectureConfiguration struct {
-	// DefaultArchitecture is the architecture of machines that name none.
-	// Default: that of the cluster's control plane.
+	// DefaultArchitecture is the architecture of machines that name none. Only
+	// amd64 works yet. Default: amd64.
 	// +optional
-	// +kubebuilder:validation:Enum=amd64;arm64;s390x
+	// +kubebuilder:validation:XValidation:rule="self in ['', 'amd64']",message="machines of this architecture do not run yet: set defaultArchitecture to amd64, or leave it out"
 	DefaultArchitecture string `json:"defaultArchitecture,omitempty"`
 
 	// AMD64 are the settings of amd64.
@@ -122,23 +119,27 @@ type ArchitectureConfiguration struct {
 
 	// ARM64 are the settings of arm64.
 	// +optional
+	// +podvisor:unserved=machines of this architecture do not run yet
 	ARM64 *ArchitectureSettings `json:"arm64,omitempty"`
 
 	// S390X are the settings of s390x.
 	// +optional
+	// +podvisor:unserved=machines of this architecture do not run yet
 	S390X *ArchitectureSettings `json:"s390x,omitempty"`
 }
 
 // ArchitectureSettings are settings of one architecture.
 type ArchitectureSettings struct {
-	// MachineType is the type of machines that name none. Default: q35 on amd64,
-	// virt on arm64, s390-ccw-virtio on s390x.
+	// MachineType is the type of machines that name none. It must be one of
+	// emulatedMachines. Machines that have a pod already keep theirs. Default: q35
+	// on amd64, virt on arm64, s390-ccw-virtio on s390x.
 	// +optional
 	MachineType string `json:"machineType,omitempty"`
 
-	// EmulatedMachines are the types that machines may name, as patterns.
-	// Default: q35* and pc-q35* on amd64, virt* on arm64, s390-ccw-virtio* on
-	// s390x.
+	// EmulatedMachines are the types that machines may name, as patterns: a *
+	// stands for any text, a ? for any character and [a-c] for one of a few.
+	// Machines that have a pod already keep their type. Default: q35* and pc-q35*
+	// on amd64, virt* on arm64, s390-ccw-virtio* on s390x.
 	// +optional
 	// +listType=atomic
 	EmulatedMachines []string `json:"emulatedMachines,omitempty"`

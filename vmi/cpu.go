@@ -29,12 +29,13 @@ type CPU struct {
 	// +optional
 	Threads uint32 `json:"threads,omitempty"`
 
-	// Model is the processor that the guest sees: a model that libvirt knows,
-	// such as Haswell; host-model, the closest to the node's that can be named;
-	// or host-passthrough, the node's own. A named model limits the nodes to
-	// those that have it. Default: the cluster's, or host-model.
+	// Model is the processor that the guest sees: host-model, the closest to the
+	// node's that has a name, or host-passthrough, the node's own, down to what
+	// has none. A guest that is emulated sees all that can be emulated, with
+	// either. A model by its name, such as Haswell, is refused: that needs nodes
+	// that tell which they have. Default: the cluster's, or host-model.
 	// +optional
-	// +podvisor:unserved=the domain takes the model from the node
+	// +kubebuilder:validation:XValidation:rule="self in ['', 'host-model', 'host-passthrough']",message="no node tells yet which models it has, so none can be asked for by its name: set model to host-model or host-passthrough, or leave it out"
 	Model string `json:"model,omitempty"`
 
 	// Features adds features to the model or takes them away.

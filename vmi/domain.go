@@ -26,7 +26,6 @@ type DomainSpec struct {
 	// Machine is the machine type, that is the board which QEMU emulates.
 	// Default: the cluster's default for the machine's architecture.
 	// +optional
-	// +podvisor:unserved=the board follows from the node; the domain does not read the wish yet
 	Machine *Machine `json:"machine,omitempty"`
 
 	// Firmware is what runs before the guest's operating system, and the
@@ -74,10 +73,12 @@ type DomainSpec struct {
 
 // Machine is a machine type.
 type Machine struct {
-	// Type is the machine type as QEMU names it, for example q35 or
-	// pc-q35-8.2. An alias such as q35 means the newest version that the
-	// launcher's QEMU has. A type that no node offers leaves the machine
-	// without a node to run on.
+	// Type is the machine type as QEMU names it: q35, or a version of it such as
+	// pc-q35-7.2. The alias q35 means the newest version that the launcher's
+	// QEMU has; status.machine.type says which. The cluster may allow others, or
+	// fewer. QEMU comes with the launcher's image, so every node has the same
+	// types, needs no label for them, and the pod asks for none; a machine whose
+	// type is not among them fails and says so.
 	// +optional
 	Type string `json:"type,omitempty"`
 }

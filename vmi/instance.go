@@ -68,11 +68,12 @@ type VirtualMachineInstanceSpec struct {
 	// +kubebuilder:validation:MaxItems=256
 	Networks []Network `json:"networks,omitempty"`
 
-	// Architecture is the processor architecture of machine and node: amd64,
-	// arm64 or s390x. Default: the cluster's.
+	// Architecture is the processor architecture of the guest, and of the nodes
+	// that it can run on. Only amd64 works yet; another one is refused. A
+	// nodeSelector that asks for another one is refused, too. Default: the
+	// cluster's.
 	// +optional
-	// +kubebuilder:validation:Enum=amd64;arm64;s390x
-	// +podvisor:unserved=the architecture follows from the node
+	// +kubebuilder:validation:XValidation:rule="self in ['', 'amd64']",message="machines of this architecture do not run yet: set architecture to amd64, or leave it out"
 	Architecture string `json:"architecture,omitempty"`
 
 	// TerminationGracePeriodSeconds is how long the guest may take to power off

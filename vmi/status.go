@@ -59,7 +59,8 @@ type VirtualMachineInstanceStatus struct {
 	// +optional
 	Memory *MemoryStatus `json:"memory,omitempty"`
 
-	// Machine is the machine type that the guest runs on.
+	// Machine is the machine type that the guest runs on, in full: never an alias
+	// such as q35, but the version that it stood for when the guest was started.
 	// +optional
 	Machine *Machine `json:"machine,omitempty"`
 

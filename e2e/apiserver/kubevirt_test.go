@@ -163,6 +163,47 @@ func TestAChangedConfigurationNeedsNoRestart(t *testing.T) {
 	require.Equal(t, 4, kubevirtWrites, "one write for each change, none for what stays: %v", s.writes.all())
 }
 
+func TestTheClusterDecidesOnBoardAndProcessor(t *testing.T) {
+	s := newSpace(t)
+	settings := watchSettings(t, asController(), true)
+	s.control(func(c *controller.Config) { c.Settings = settings })
+	_, err := s.configure("kubevirt", vmi.KubeVirtConfiguration{
+		CPUModel: vmi.CPUModelPassthrough,
+		ArchitectureConfiguration: &vmi.ArchitectureConfiguration{DefaultArchitecture: "amd64", AMD64: &vmi.ArchitectureSettings{
+			MachineType: "pc-q35-7.2", EmulatedMachines: []string{"pc-q35-7.*"},
+		}},
+	})
+	require.NoError(t, err)
+	k := s.awaitKubeVirt("kubevirt", vmi.ConditionDegraded, "AllComponentsReady")
+	require.Equal(t, "amd64", k.Status.DefaultArchitecture)
+	require.Equal(t, vmi.CPUModelPassthrough, settings.State().Config.Defaults.CPUModel)
+
+	s.create(guest("plain"))
+	require.Equal(t, "amd64", s.podOf("plain").Spec.NodeSelector[corev1.LabelArchStable])
+	old := guest("old")
+	old.Spec.Architecture, old.Spec.Domain.Machine = "amd64", &vmi.Machine{Type: "pc-q35-2.4"}
+	s.create(old)
+	require.Contains(t, s.awaitReason("old", vmi.ConditionSynchronized, "InvalidSpec").Message, `"pc-q35-2.4": must match pc-q35-7.*`)
+
+	// A list that its own default does not match leaves the last good one.
+	s.patch("kubevirt", `{"spec":{"configuration":{"architectureConfiguration":{"amd64":{"emulatedMachines":["q35"]}}}}}`)
+	k = s.awaitKubeVirt("kubevirt", vmi.ConditionDegraded, "InvalidConfiguration")
+	require.Contains(t, k.Status.Condition(vmi.ConditionDegraded).Message, "spec.configuration.architectureConfiguration.amd64.machineType")
+	require.Equal(t, map[string][]string{"amd64": {"pc-q35-7.*"}}, settings.State().Config.Limits.MachineTypes)
+
+	for patch, says := range map[string]string{
+		`{"spec":{"configuration":{"cpuModel":"Haswell"}}}`:                                        "set cpuModel to host-model or host-passthrough",
+		`{"spec":{"configuration":{"architectureConfiguration":{"defaultArchitecture":"arm64"}}}}`: "set defaultArchitecture to amd64",
+	} {
+		_, err := world.vmis.KubeVirts(s.name).Patch(t.Context(), "kubevirt", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+		require.True(t, apierrors.IsInvalid(err), "%v", err)
+		require.ErrorContains(t, err, says)
+	}
+
+	s.patch("kubevirt", `{"spec":{"configuration":{"architectureConfiguration":{"amd64":{"emulatedMachines":["pc-q35-*"]}}}}}`)
+	s.podOf("old") // what was not allowed is made as soon as it is
+}
+
 func TestTheStatusFollowsTheHandlers(t *testing.T) {
 	s := newSpace(t)
 	settings := watchSettings(t, asController(), true)

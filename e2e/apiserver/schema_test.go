@@ -110,6 +110,14 @@ func TestARefusalNamesTheFieldAndTheWayOut(t *testing.T) {
 			machine(s.name, "{name: a, disk: {bus: ide}}", "", "", "{name: a, emptyDisk: {capacity: 1Gi}}"),
 			`spec.domain.devices.disks[0].disk.bus: Unsupported value: "ide": supported values: "virtio", "sata", "scsi"`,
 		},
+		"an architecture that does not run": {
+			strings.Replace(machine(s.name, "", "", "", ""), "spec:\n", "spec:\n  architecture: arm64\n", 1),
+			"machines of this architecture do not run yet: set architecture to amd64, or leave it out",
+		},
+		"a processor by its name": {
+			strings.Replace(machine(s.name, "", "", "", ""), "domain:\n", "domain:\n    cpu: {model: Haswell}\n", 1),
+			"set model to host-model or host-passthrough, or leave it out",
+		},
 		"a field that is not built": {
 			machine(s.name, "{name: a, shareable: true}", "", "", "{name: a, emptyDisk: {capacity: 1Gi}}"),
 			`unknown field "spec.domain.devices.disks[0].shareable"`,

@@ -5,8 +5,9 @@
 // new kind is a new file and one line in [Build].
 //
 // The package neither looks at the host nor speaks to libvirt, and it decides no
-// defaults: a field of the spec that is empty here is left to QEMU. It computes;
-// it touches nothing.
+// defaults: a field of the spec that is empty here is left to QEMU, except for the
+// machine type, which is then q35, as the devices are made for. It computes; it
+// touches nothing.
 //
 // Traps: libvirt refuses a domain whose UUID differs from the one in its SMBIOS
 // data. Unix socket paths end at 107 bytes, so those of the machine are given in

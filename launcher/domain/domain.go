@@ -27,7 +27,7 @@ func Build(v *vmi.VirtualMachineInstance, h Host) (*libvirtxml.Domain, error) {
 	}
 	spec := &v.Spec.Domain
 	id := uuid(v)
-	faults := []error{accelerable(h), fits(spec)}
+	faults := []error{native(v.Spec.Architecture), accelerable(h), fits(spec), modelled(spec.CPU)}
 	disks, err := disks(spec.Devices.Disks, h)
 	faults = append(faults, err)
 	ifaces, err := ifaces(spec.Devices.Interfaces, h)
@@ -42,7 +42,7 @@ func Build(v *vmi.VirtualMachineInstance, h Host) (*libvirtxml.Domain, error) {
 		Memory:     memory(spec),
 		VCPU:       vcpu(spec.CPU),
 		CPU:        cpu(spec.CPU, h),
-		OS:         firmware(h),
+		OS:         firmware(spec, h),
 		SysInfo:    sysinfo(id, h.Settings.SMBIOS),
 		Features:   features(h),
 		OnPoweroff: "destroy",

@@ -42,6 +42,10 @@ func interfaces(all ...vmi.Interface) func(*vmi.VirtualMachineInstance) {
 	return func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Devices.Interfaces = all }
 }
 
+func processor(model string) func(*vmi.VirtualMachineInstance) {
+	return func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.CPU = &vmi.CPU{Model: model} }
+}
+
 // host has KVM and, for every disk and interface of v, something to attach.
 func host(v *vmi.VirtualMachineInstance, change ...func(*Host)) Host {
 	h := Host{KVM: true, Disks: map[string]Disk{}}
@@ -73,6 +77,10 @@ var cases = map[string]struct {
 	"minimal":     {vmi: machine()},
 	"emulation":   {machine(), []func(*Host){emulated}},
 	"cpu":         {vmi: machine(func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.CPU = &vmi.CPU{Sockets: 2, Cores: 3, Threads: 2} })},
+	"passthrough": {vmi: machine(processor(vmi.CPUModelPassthrough))},
+	"board": {vmi: machine(func(v *vmi.VirtualMachineInstance) {
+		v.Spec.Architecture, v.Spec.Domain.Machine = "amd64", &vmi.Machine{Type: "pc-q35-7.1"}
+	})},
 	"rng":         {vmi: machine(func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Devices.Rng = &vmi.Rng{} })},
 	"console-log": {machine(), []func(*Host){func(h *Host) { h.ConsoleLog = "/private/console" }}},
 	"buses":       {vmi: machine(disksOn(vmi.DiskBusVirtio, vmi.DiskBusSATA, vmi.DiskBusSCSI, vmi.DiskBusVirtio, vmi.DiskBusSCSI, ""))},
@@ -133,7 +141,9 @@ func TestAMachineThatCannotBeBuiltSaysAllThatIsWrong(t *testing.T) {
 	}{
 		"no KVM and no emulation": {machine(), []func(*Host){func(h *Host) { h.KVM = false }}, []string{"/dev/kvm", "useEmulation"}, true},
 		"another architecture":    {machine(), []func(*Host){func(h *Host) { h.Arch = "s390x" }}, []string{"s390x"}, true},
-		"no memory":               {machine(func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Memory = nil }), nil, []string{"memory.guest"}, true},
+		"another architecture, and a model by its name": {machine(processor("Haswell"), func(v *vmi.VirtualMachineInstance) { v.Spec.Architecture = "arm64" }),
+			nil, []string{"architecture is arm64; only amd64 works", "model Haswell", "host-passthrough"}, true},
+		"no memory": {machine(func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Memory = nil }), nil, []string{"memory.guest"}, true},
 		"attached to nothing": {machine(disksOn(""), interfaces(vmi.Interface{Name: "default"})),
 			[]func(*Host){func(h *Host) { h.Disks, h.Interfaces = nil, nil }}, []string{"disk diska", "interface default"}, false},
 	} {

@@ -9,9 +9,9 @@ import (
 	"github.com/podvisor/podvisor/vmi/defaults"
 )
 
-func firmware(h Host) *libvirtxml.DomainOS {
+func firmware(d *vmi.DomainSpec, h Host) *libvirtxml.DomainOS {
 	return &libvirtxml.DomainOS{
-		Type:   &libvirtxml.DomainOSType{Arch: h.Arch, Machine: "q35", Type: "hvm"},
+		Type:   &libvirtxml.DomainOSType{Arch: h.Arch, Machine: board(d.Machine), Type: "hvm"},
 		SMBios: &libvirtxml.DomainSMBios{Mode: "sysinfo"},
 	}
 }

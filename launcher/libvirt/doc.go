@@ -1,8 +1,8 @@
 // Package libvirt holds the calls to a libvirt daemon that a launcher needs.
 //
 // [Dial] connects to the private daemon of one launcher. A [Connection] creates,
-// looks up, shuts down and destroys a domain, and [Connection.Events] tells what
-// becomes of it; events need a connection of their own, because the library
+// looks up, shuts down and destroys a domain, and says which machine types there
+// are; [Connection.Events] tells what becomes of a domain. Events need a connection of their own, because the library
 // reads nothing else while an event is not taken.
 //
 // The package decides nothing and keeps no state of domains. It is an edge: it

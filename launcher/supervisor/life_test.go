@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podvisor/podvisor/launcher/control"
+	"github.com/podvisor/podvisor/vmi"
 )
 
 // It also gives the launchers of the tests that follow such a record.
@@ -38,7 +39,7 @@ func TestAGuestIsAskedToPowerOff(t *testing.T) {
 	state, err = p.client.State(t.Context())
 	require.NoError(t, err)
 	require.True(t, state.Emulated)
-	require.Contains(t, state.Machine, "q35")
+	require.Regexp(t, `^pc-q35-\d`, state.Machine, "an alias is reported as what it stands for")
 	require.Equal(t, control.Disk{Name: "root", Target: "vda", SizeBytes: 1 << 20}, state.Disks[0])
 	require.Equal(t, control.Disk{Name: "empty", Target: "vdc", SizeBytes: 1 << 30}, state.Disks[2])
 
@@ -149,6 +150,33 @@ func TestAContainerDiskWithoutAnImageIsTheEnd(t *testing.T) {
 	p := newPod(t, nil)
 	require.NoError(t, p.client.Put(t.Context(), control.Desired{Instance: machine()}))
 	p.ends(control.NeverStarted, "volume root, container disk example/guest:1: the folder /disk is empty")
+}
+
+func TestAMachineRunsOnTheBoardThatItNames(t *testing.T) {
+	p := newPod(t, bootable())
+	v := machine()
+	v.Spec.Domain.Machine = &vmi.Machine{Type: "pc-q35-6.2"}
+	v.Spec.Domain.CPU = &vmi.CPU{Model: vmi.CPUModelPassthrough}
+	require.NoError(t, p.client.Put(t.Context(), control.Desired{Instance: v}))
+	p.phase(control.Running)
+	p.says("test guest is up", 1)
+	state, err := p.client.State(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "pc-q35-6.2", state.Machine)
+}
+
+func TestABoardThatQEMUDoesNotHaveIsTheEnd(t *testing.T) {
+	// libvirt says of the first that QEMU does not have it, and complains about
+	// the devices of the second.
+	for _, board := range []string{"pc-q35-99.9", "q35-next"} {
+		t.Run(board, func(t *testing.T) {
+			p := newPod(t, bootable())
+			v := machine()
+			v.Spec.Domain.Machine = &vmi.Machine{Type: board}
+			require.NoError(t, p.client.Put(t.Context(), control.Desired{Instance: v}))
+			p.ends(control.NeverStarted, "QEMU has no machine type "+board+": set machine.type to one of q35, pc-q35-")
+		})
+	}
 }
 
 func TestWithoutKVMAMachineEndsUnlessEmulationIsAllowed(t *testing.T) {

@@ -83,13 +83,31 @@ func (s *Supervisor) create(ctx context.Context, conn *libvirt.Connection, d *li
 		// A daemon that was slow or died over it may have left a QEMU, which
 		// would hold the disks of the next try.
 		_ = s.call(context.WithoutCancel(ctx), func(ctx context.Context, c *libvirt.Connection) error { return c.Destroy(ctx, d.Name) })
-		return control.State{}, err
+		return control.State{}, s.explained(ctx, conn, d, err)
 	}
 	if m, err := conn.Machine(ctx, d.Name); err == nil && m != "" {
 		state.Machine = m
 	}
 	s.watchQEMU(d.Name)
 	return state, nil
+}
+
+// explained is the error of a domain that cannot be made, in the words of the
+// spec if its machine type is to blame: libvirt does not name those that there
+// are, and of some only says what they lack.
+func (s *Supervisor) explained(ctx context.Context, conn *libvirt.Connection, d *libvirtxml.Domain, err error) error {
+	if !errors.Is(err, vmi.ErrInvalid) {
+		return err
+	}
+	have, unknown := conn.Machines(ctx, d.OS.Type.Arch)
+	if unknown != nil {
+		s.config.Logger.Warn("the machine types of QEMU are not known", "err", unknown)
+		return err
+	}
+	if fault := domain.MachineFault(d.OS.Type.Machine, have); fault != nil {
+		return fault
+	}
+	return err
 }
 
 // watchQEMU notes the exit status of a domain's QEMU.

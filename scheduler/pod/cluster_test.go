@@ -64,6 +64,30 @@ func TestThePodIsAsTheClusterIsConfigured(t *testing.T) {
 				require.Equal(t, "2", p.Spec.NodeSelector["b"])
 			},
 		},
+		"nodes are of the machine's architecture": {
+			cluster: cluster.Config{Pods: cluster.Pods{NodeSelector: map[string]string{corev1.LabelArchStable: "arm64"}}},
+			machine: vmitest.New(with(func(v *vmi.VirtualMachineInstance) {
+				v.Spec.NodeSelector = map[string]string{corev1.LabelArchStable: "amd64"}
+			})),
+			check: func(t *testing.T, p *corev1.Pod) {
+				require.Equal(t, map[string]string{vmi.SchedulableLabel: "true", corev1.LabelArchStable: "amd64"}, p.Spec.NodeSelector)
+			},
+		},
+		"a machine's architecture counts more than the cluster's": {
+			cluster: cluster.Config{Defaults: defaults.Profile{Architecture: "s390x"}, Pods: cluster.Pods{NodeSelector: map[string]string{corev1.LabelArchStable: "s390x"}}},
+			machine: vmitest.New(with(func(v *vmi.VirtualMachineInstance) { v.Spec.Architecture = "arm64" })),
+			check: func(t *testing.T, p *corev1.Pod) {
+				require.Equal(t, "arm64", p.Spec.NodeSelector[corev1.LabelArchStable])
+			},
+		},
+		"board and processor need no node of their own": {
+			cluster: cluster.Config{Defaults: defaults.Profile{CPUModel: vmi.CPUModelPassthrough, MachineTypes: map[string]string{"amd64": "pc-q35-7.2"}}},
+			machine: vmitest.New(),
+			check: func(t *testing.T, p *corev1.Pod) {
+				require.Equal(t, map[string]string{vmi.SchedulableLabel: "true", corev1.LabelArchStable: "amd64"}, p.Spec.NodeSelector)
+				require.Nil(t, p.Spec.Affinity)
+			},
+		},
 		"when the image is pulled": {cluster: cluster.Config{Pods: cluster.Pods{ImagePullPolicy: vmi.PullNever}}, machine: vmitest.New(), check: func(t *testing.T, p *corev1.Pod) {
 			require.Equal(t, corev1.PullNever, p.Spec.Containers[0].ImagePullPolicy)
 		}},
@@ -89,4 +113,9 @@ func TestAMachineThatTheClusterForbidsHasNoPod(t *testing.T) {
 	_, err := pod.Render(vmitest.New(vmitest.WithBridge("net")), pod.Config{Image: "x", Cluster: cluster.Config{Limits: validate.Limits{NoBridgeOnPodNetwork: true}}})
 	require.ErrorIs(t, err, vmi.ErrInvalid)
 	require.ErrorContains(t, err, "use masquerade")
+
+	old := vmitest.New(with(func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Machine = &vmi.Machine{Type: "pc-q35-2.4"} }))
+	_, err = pod.Render(old, pod.Config{Image: "x", Cluster: cluster.Config{Limits: validate.Limits{MachineTypes: map[string][]string{"amd64": {"q35", "pc-q35-7.*"}}}}})
+	require.ErrorIs(t, err, vmi.ErrInvalid)
+	require.ErrorContains(t, err, `spec.domain.machine.type: Invalid value: "pc-q35-2.4": must match q35 or pc-q35-7.*`)
 }

@@ -27,8 +27,8 @@ type Config struct {
 	// ContainerDisks is the way in which disks in container images reach the
 	// machine. Empty: ImageVolume.
 	ContainerDisks ContainerDisks
-	// Architecture is the processor architecture of the guests, as in GOARCH.
-	// Empty: that of Cluster, or else amd64.
+	// Architecture is the processor architecture of guests that name none, as in
+	// GOARCH. Empty: that of Cluster, or else amd64.
 	Architecture string
 	// Overhead is the memory that a pod needs beside its guest's. Nil: the
 	// function [Overhead].

@@ -56,12 +56,15 @@ func Render(v *vmi.VirtualMachineInstance, c Config) (*corev1.Pod, error) {
 	}, nil
 }
 
+// nodeSelector are the labels of the nodes that the machine can run on. There is
+// none for the machine type: QEMU is in the launcher's image, not on the node. Nor
+// is there one for the processor, since both models that a machine can have are
+// made of what the node has.
 func nodeSelector(v *vmi.VirtualMachineInstance, c Config) map[string]string {
-	s := map[string]string{
-		vmi.SchedulableLabel:   "true",
-		corev1.LabelArchStable: c.architecture(),
-	}
+	s := map[string]string{vmi.SchedulableLabel: "true"}
 	maps.Copy(s, c.Cluster.Pods.NodeSelector)
 	maps.Copy(s, v.Spec.NodeSelector)
+	// Last, since no label makes the guest run on another processor.
+	s[corev1.LabelArchStable] = v.Spec.Architecture
 	return s
 }

@@ -43,6 +43,22 @@ func TestResolve(t *testing.T) {
 			in:   vmi.KubeVirtConfiguration{Network: &vmi.NetworkConfiguration{PermitBridgeInterfaceOnPodNetwork: new(false)}},
 			want: config.Config{Defaults: defaults.Profile{Binding: defaults.Masquerade}, Limits: validate.Limits{NoBridgeOnPodNetwork: true}},
 		},
+		"architecture, board and processor": {
+			in: vmi.KubeVirtConfiguration{CPUModel: "host-passthrough", ArchitectureConfiguration: &vmi.ArchitectureConfiguration{
+				DefaultArchitecture: "amd64", AMD64: &vmi.ArchitectureSettings{MachineType: "pc-q35-7.2", EmulatedMachines: []string{"pc-q35-7.*"}},
+			}},
+			want: config.Config{
+				Defaults: defaults.Profile{Architecture: "amd64", CPUModel: "host-passthrough", MachineTypes: map[string]string{"amd64": "pc-q35-7.2"}},
+				Limits:   validate.Limits{Architecture: "amd64", MachineTypes: map[string][]string{"amd64": {"pc-q35-7.*"}}},
+			},
+		},
+		"the old places of the board": {
+			in: vmi.KubeVirtConfiguration{DeprecatedMachineType: "pc", DeprecatedEmulatedMachines: []string{"pc"}},
+			want: config.Config{
+				Defaults: defaults.Profile{MachineTypes: map[string]string{"amd64": "pc"}},
+				Limits:   validate.Limits{MachineTypes: map[string][]string{"amd64": {"pc"}}},
+			},
+		},
 		"pods": {
 			in: vmi.KubeVirtConfiguration{
 				ImagePullPolicy: vmi.PullNever, AdditionalGuestMemoryOverheadRatio: new("1.5"),

@@ -233,6 +233,24 @@ func TestTheClusterDecidesWhatIsAdmitted(t *testing.T) {
 	require.True(t, askOf(t, a, ValidationPath, bridged, bridged).Allowed, "a machine that is there stays as it is")
 }
 
+func TestTheClusterDecidesOnBoards(t *testing.T) {
+	t.Parallel()
+	k := &vmi.KubeVirt{}
+	k.Spec.Configuration.ArchitectureConfiguration = &vmi.ArchitectureConfiguration{AMD64: &vmi.ArchitectureSettings{
+		MachineType: "pc-q35-7.2", EmulatedMachines: []string{"pc-q35-7.*"},
+	}}
+	c, faults := config.Resolve(k)
+	require.Empty(t, faults)
+	a := Admission{Settings: func() config.Config { return c }}
+
+	require.True(t, askOf(t, a, ValidationPath, machine(`{"domain":{"memory":{"guest":"64Mi"}}}`), "").Allowed, "it gets one that is allowed")
+	q35 := machine(`{"domain":{"memory":{"guest":"64Mi"},"machine":{"type":"q35"}}}`)
+	answer := askOf(t, a, ValidationPath, q35, "")
+	require.False(t, answer.Allowed)
+	require.Contains(t, answer.Result.Message, `spec.domain.machine.type: Invalid value: "q35": must match pc-q35-7.*`)
+	require.True(t, ask(t, ValidationPath, q35, "").Allowed)
+}
+
 // Whatever was sent, its completion is what the library makes of it, and is
 // complete.
 func FuzzComplete(f *testing.F) {

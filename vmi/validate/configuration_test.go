@@ -31,6 +31,46 @@ liveUpdateConfiguration: {maxHotplugRatio: 8, maxCpuSockets: 16}
 	}, validate.Configured(c))
 }
 
+func TestTheBoardsOfAConfigurationFitTogether(t *testing.T) {
+	const at, amd64 = "spec.configuration.", "spec.configuration.architectureConfiguration.amd64."
+	for name, tt := range map[string]struct {
+		in   string
+		want []string
+	}{
+		"nothing":                       {`{}`, nil},
+		"a type among the usual":        {`machineType: pc-q35-7.2`, nil},
+		"a type and a pattern for it":   {`{machineType: pc-q35-7.2, emulatedMachines: ["pc-q35-[67].*"]}`, nil},
+		"another place for the pattern": {`{machineType: pc, architectureConfiguration: {amd64: {emulatedMachines: [pc, q35]}}}`, nil},
+		"the newer place counts":        {`{machineType: pc, architectureConfiguration: {amd64: {machineType: q35}}}`, nil},
+		"patterns that are none":        {`{emulatedMachines: [q35, "pc-["], architectureConfiguration: {amd64: {emulatedMachines: ["", "q35*"]}}}`, []string{amd64 + "emulatedMachines[0]", at + "emulatedMachines[1]"}},
+		"a type without a pattern":      {`machineType: pc`, []string{at + "machineType"}},
+		"another in the newer place":    {`architectureConfiguration: {amd64: {machineType: virt}}`, []string{amd64 + "machineType"}},
+		"a list without the usual type": {`architectureConfiguration: {amd64: {emulatedMachines: [pc-q35-7.2]}}`, []string{amd64 + "emulatedMachines"}},
+		"an old one":                    {`emulatedMachines: [pc-q35-7.2]`, []string{at + "emulatedMachines"}},
+		"each architecture has its own": {`architectureConfiguration: {amd64: {machineType: virt}, arm64: {machineType: virt}, s390x: {machineType: q35}}`, []string{amd64 + "machineType", at + "architectureConfiguration.s390x.machineType"}},
+		"an architecture":               {`architectureConfiguration: {defaultArchitecture: sparc}`, []string{at + "architectureConfiguration.defaultArchitecture"}},
+		"the node's own processor":      {`cpuModel: host-passthrough`, nil},
+		"a processor by its name":       {`cpuModel: Haswell`, []string{at + "cpuModel"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := &vmi.KubeVirt{Spec: vmi.KubeVirtSpec{Configuration: *read[vmi.KubeVirtConfiguration](t, tt.in)}}
+			var fields []string
+			for _, f := range validate.KubeVirt(k) {
+				fields = append(fields, f.Field)
+			}
+			require.Equal(t, tt.want, fields)
+		})
+	}
+}
+
+func TestAConfigurationSaysWhatItAllows(t *testing.T) {
+	k := &vmi.KubeVirt{}
+	k.Spec.Configuration.DeprecatedEmulatedMachines = []string{"pc-q35-7.2"}
+	require.ErrorContains(t, validate.KubeVirt(k).ToAggregate(), `"pc-q35-7.2": must allow q35, which machines have that name no type: add a pattern for it, or set machineType`)
+	k.Spec.Configuration.DeprecatedMachineType = "q35"
+	require.ErrorContains(t, validate.KubeVirt(k).ToAggregate(), `"q35": must match pc-q35-7.2, which are the types that machines may have`)
+}
+
 func TestFeatureGatesGoByKubeVirtsNames(t *testing.T) {
 	f, unknown := validate.FeatureGates("HostDisk", "LiveMigration")
 	require.Equal(t, validate.Features{HostDisk: true}, f)

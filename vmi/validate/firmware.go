@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/podvisor/podvisor/vmi"
@@ -18,6 +19,9 @@ func machine(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) fiel
 	allowed := lim.machineTypes(arch)
 	if len(allowed) == 0 {
 		return append(l, field.Invalid(at.Child("architecture"), arch, "must be amd64, arm64 or s390x"))
+	}
+	if a, ok := s.NodeSelector[corev1.LabelArchStable]; ok && a != arch {
+		l = append(l, field.Invalid(at.Child("nodeSelector").Key(corev1.LabelArchStable), a, "must be the machine's architecture, "+arch+", or left out"))
 	}
 	if m := s.Domain.Machine; m != nil && m.Type != "" && !matches(allowed, m.Type) {
 		l = append(l, field.Invalid(at.Child("domain", "machine", "type"), m.Type, "must match "+alternatives(allowed)))

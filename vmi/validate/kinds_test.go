@@ -84,6 +84,14 @@ func TestVirtualMachine(t *testing.T) {
 	require.Empty(t, validate.VirtualMachine(gone, validate.User{}, validate.Limits{}), "a machine that is deleted can no more be mended")
 }
 
+func TestATemplateMayLeaveTheBoardToTheCluster(t *testing.T) {
+	narrow := validate.Limits{MachineTypes: map[string][]string{"amd64": {"pc-q35-7.2"}}}
+	v := vmitest.NewMachine(vmi.RunHalted)
+	require.Empty(t, validate.VirtualMachine(v, controller, narrow))
+	v.Spec.Template.Spec.Domain.Machine = &vmi.Machine{Type: "q35"}
+	require.Equal(t, []string{"spec.template.spec.domain.machine.type: FieldValueInvalid"}, fields(validate.VirtualMachine(v, controller, narrow)))
+}
+
 func TestReplicaSet(t *testing.T) {
 	const right = `template: {metadata: {labels: {a: b}}, spec: {domain: {memory: {guest: 1Gi}}}}`
 	for _, tt := range []struct {

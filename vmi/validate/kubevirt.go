@@ -32,12 +32,16 @@ func OnlyKubeVirt(k *vmi.KubeVirt, existing []*vmi.KubeVirt) *field.Error {
 
 func configuration(at *field.Path, c *vmi.KubeVirtConfiguration) field.ErrorList {
 	var l field.ErrorList
+	if m := c.CPUModel; m != "" && m != vmi.CPUModelHost && m != vmi.CPUModelPassthrough {
+		l = append(l, field.Invalid(at.Child("cpuModel"), m, "must be host-model or host-passthrough: no node tells yet which models it has, so none can be asked for by its name"))
+	}
 	if q := c.CPURequest; q != nil && q.Sign() <= 0 {
 		l = append(l, field.Invalid(at.Child("cpuRequest"), q.String(), "must be more than 0"))
 	}
 	if r := c.AdditionalGuestMemoryOverheadRatio; r != nil {
 		l = append(l, overheadRatio(at.Child("additionalGuestMemoryOverheadRatio"), *r)...)
 	}
+	l = append(l, architectures(at, c)...)
 	l = append(l, oneOf(at.Child("imagePullPolicy"), c.ImagePullPolicy, vmi.PullAlways, vmi.PullIfNotPresent, vmi.PullNever)...)
 	if n := c.Network; n != nil {
 		l = append(l, networkConfiguration(at.Child("network"), n)...)

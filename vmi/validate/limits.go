@@ -46,6 +46,16 @@ type Features struct {
 	Ignition bool
 }
 
+// Existing are the limits of a machine that is there already. What a cluster
+// allows changes, and the machine stays as it is: it must be possible to label it
+// and to remove its finalizer.
+func (l Limits) Existing() Limits {
+	l.NoBridgeOnPodNetwork = false
+	all := []string{"*"}
+	l.MachineTypes = map[string][]string{defaults.AMD64: all, defaults.ARM64: all, defaults.S390X: all}
+	return l
+}
+
 func (l Limits) architecture(s string) string {
 	switch {
 	case s != "":

@@ -35,9 +35,15 @@ func template(at *field.Path, t *vmi.VirtualMachineInstanceTemplate, by User, li
 	return append(l, memoryHotplug(at.Child("spec"), s, lim)...)
 }
 
-// templateSpec is the spec of a machine that the template makes.
+// templateSpec is the spec of a machine that the template makes, without the
+// machine type if the template names none: which one a cluster gives it is not
+// known here, only that it is allowed (see [KubeVirt]).
 func templateSpec(t *vmi.VirtualMachineInstanceTemplate, lim Limits) *vmi.VirtualMachineInstanceSpec {
-	return defaults.Spec(&t.Spec, lim.profile())
+	s := defaults.Spec(&t.Spec, lim.profile())
+	if m := t.Spec.Domain.Machine; m == nil || m.Type == "" {
+		s.Domain.Machine = m
+	}
+	return s
 }
 
 // profile gives templates the defaults that any cluster with these limits gives

@@ -1,0 +1,68 @@
+package domain
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/version"
+
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/defaults"
+)
+
+// q35 is the newest version of the board that the other devices are made for.
+const q35 = "q35"
+
+// native says why the machine is of an architecture that there is no launcher
+// for.
+func native(arch string) error {
+	if arch == "" || arch == defaults.AMD64 {
+		return nil
+	}
+	return fmt.Errorf("the machine's architecture is %s; only %s works yet: %w", arch, defaults.AMD64, vmi.ErrInvalid)
+}
+
+// board is the machine type that the spec names.
+func board(m *vmi.Machine) string {
+	if m == nil || m.Type == "" {
+		return q35
+	}
+	return m.Type
+}
+
+// MachineFault says why a machine type cannot be had from a QEMU that has those
+// of have, or is nil if it is one of them. It wraps [vmi.ErrInvalid].
+func MachineFault(wanted string, have []string) error {
+	if slices.Contains(have, wanted) {
+		return nil
+	}
+	return fmt.Errorf("QEMU has no machine type %s: set machine.type to one of %s: %w", wanted, strings.Join(boards(have), ", "), vmi.ErrInvalid)
+}
+
+// boards are the versions of q35 among the machine types, the newest first.
+func boards(have []string) []string {
+	all := slices.DeleteFunc(slices.Clone(have), func(t string) bool { return !strings.Contains(t, q35) })
+	slices.SortFunc(all, func(a, b string) int {
+		x, y := release(a), release(b)
+		switch {
+		case x == nil || y == nil:
+			return strings.Compare(b, a) // the alias, which has none, comes first
+		case x.LessThan(y):
+			return 1
+		case y.LessThan(x):
+			return -1
+		}
+		return 0
+	})
+	return all
+}
+
+// release is the version at the end of a machine type, or nil.
+func release(machine string) *version.Version {
+	v, err := version.ParseGeneric(machine[strings.LastIndexByte(machine, '-')+1:])
+	if err != nil {
+		return nil
+	}
+	return v
+}

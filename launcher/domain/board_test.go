@@ -1,0 +1,32 @@
+package domain
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/podvisor/podvisor/vmi"
+)
+
+func TestAMachineTypeThatQEMUDoesNotHave(t *testing.T) {
+	t.Parallel()
+	have := []string{"pc-q35-2.9", "pc", "pc-q35-rhel9.2.0", "pc-i440fx-7.2", "pc-q35-7.2", "microvm", "q35", "pc-q35-4.0.1", "pc-q35-2.10", "pc-q35-4.0"}
+	for _, there := range []string{"q35", "pc-q35-4.0.1", "pc-i440fx-7.2"} {
+		require.NoError(t, MachineFault(there, have))
+	}
+	err := MachineFault("pc-q35-99.9", have)
+	require.ErrorIs(t, err, vmi.ErrInvalid)
+	require.EqualError(t, err, "QEMU has no machine type pc-q35-99.9: set machine.type to one of "+
+		"q35, pc-q35-rhel9.2.0, pc-q35-7.2, pc-q35-4.0.1, pc-q35-4.0, pc-q35-2.10, pc-q35-2.9: invalid")
+}
+
+func TestAProcessorThatIsEmulatedIsNotTheNodes(t *testing.T) {
+	t.Parallel()
+	for _, model := range []string{"", vmi.CPUModelHost, vmi.CPUModelPassthrough} {
+		v := machine(processor(model))
+		d, err := Build(v, host(v, emulated))
+		require.NoError(t, err)
+		require.Equal(t, "maximum", d.CPU.Mode, model)
+		require.Empty(t, d.CPU.Check+d.CPU.Migratable, model)
+	}
+}
