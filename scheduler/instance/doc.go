@@ -6,6 +6,8 @@
 // change, remembers nothing, and has nothing to do when everything is as it
 // should be: a plan that was carried out, observed again, gives the empty plan.
 //
+// [Eviction] says whether the pod of a machine may be evicted.
+//
 // The node's side, from Scheduled to the end, is package handler. This package
 // computes; it touches nothing.
 //

@@ -7,6 +7,8 @@ import (
 	"github.com/podvisor/podvisor/scheduler"
 	"github.com/podvisor/podvisor/scheduler/instance"
 	"github.com/podvisor/podvisor/scheduler/pod"
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/defaults"
 	"github.com/podvisor/podvisor/vmi/vmitest"
 )
 
@@ -31,4 +33,18 @@ func ExampleDecide() {
 	// create virt-launcher-web-nlr65
 	// scheduler.Emit
 	// phase Scheduling
+}
+
+func ExampleEviction() {
+	v := vmitest.New(vmitest.WithName("web"))
+	p, err := pod.Render(v, pod.Config{Image: "example/virt-launcher:v1"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Printf("%q\n", instance.Eviction(v, p, defaults.Profile{}).Refusal)
+	fmt.Println(instance.Eviction(v, p, defaults.Profile{EvictionStrategy: vmi.EvictionLiveMigrate}).Refusal != "")
+	// Output:
+	// ""
+	// true
 }
