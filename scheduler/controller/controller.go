@@ -221,6 +221,22 @@ func (k *Controller) rendering() pod.Config {
 	return c
 }
 
+// Cached returns the launcher pod of this name and the machine that it names as
+// its controller, as they were a moment ago. Nil: there is none, or the Controller
+// does not know of it, as while it does not run. They are shared: copy them before
+// changing them.
+func (k *Controller) Cached(namespace, name string) (*corev1.Pod, *vmi.VirtualMachineInstance) {
+	p, err := corelisters.NewPodLister(k.pods.GetIndexer()).Pods(namespace).Get(name)
+	if err != nil {
+		return nil, nil
+	}
+	key, ok := machineOf(p)
+	if !ok {
+		return p, nil
+	}
+	return p, k.own.latest(key, k.machines.Key(key))
+}
+
 // observe reads the machine and its pod. It returns nil if there is no machine.
 func (k *Controller) observe(ctx context.Context, key string) (*instance.Observed, error) {
 	v := k.own.latest(key, k.machines.Key(key))

@@ -243,3 +243,26 @@ func TestMachineOf(t *testing.T) {
 	_, ok = machineOf(p)
 	require.False(t, ok)
 }
+
+func TestWhatIsCachedOfAPod(t *testing.T) {
+	t.Parallel()
+	p := launcher(t)
+	r := newRig(t, machine(vmi.Running), p)
+	none, v := r.Cached(p.Namespace, p.Name)
+	require.Nil(t, none, "it was not seen yet")
+	require.Nil(t, v)
+	require.NoError(t, r.Controller.pods.GetIndexer().Add(p))
+	got, v := r.Cached(p.Namespace, p.Name)
+	require.Equal(t, p, got)
+	require.Equal(t, "testvmi", v.Name)
+	require.NoError(t, r.machines.GetIndexer().Delete(v))
+	got, v = r.Cached(p.Namespace, p.Name)
+	require.Equal(t, p, got)
+	require.Nil(t, v)
+	stray := p.DeepCopy()
+	stray.Name, stray.OwnerReferences = "stray", nil
+	require.NoError(t, r.Controller.pods.GetIndexer().Add(stray))
+	got, v = r.Cached(p.Namespace, "stray")
+	require.Equal(t, stray, got)
+	require.Nil(t, v)
+}
