@@ -43,9 +43,9 @@ type KubeVirtConfiguration struct {
 	// +kubebuilder:validation:Enum=Always;IfNotPresent;Never
 	ImagePullPolicy PullPolicy `json:"imagePullPolicy,omitempty"`
 
-	// EvictionStrategy is the strategy of machines that name none. Default: None.
+	// EvictionStrategy is the strategy of machines that name none when they are
+	// created. Default: None.
 	// +optional
-	// +podvisor:unserved=an eviction always ends the machine
 	EvictionStrategy *EvictionStrategy `json:"evictionStrategy,omitempty"`
 
 	// AdditionalGuestMemoryOverheadRatio multiplies the memory that a pod is

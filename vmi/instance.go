@@ -84,12 +84,14 @@ type VirtualMachineInstanceSpec struct {
 	TerminationGracePeriodSeconds *int64 `json:"terminationGracePeriodSeconds,omitempty"`
 
 	// EvictionStrategy says what happens when the machine's pod is to be evicted
-	// from its node: None ends the machine, LiveMigrate migrates it and blocks
-	// the eviction if that cannot be done, LiveMigrateIfPossible migrates it or
-	// else ends it, External leaves it to another controller. Default: the
+	// from its node, as kubectl drain does: None asks the guest to power off and
+	// ends the machine, LiveMigrate migrates it and refuses the eviction while
+	// that cannot be done, LiveMigrateIfPossible migrates it or else ends it,
+	// External refuses and leaves it to another controller, which
+	// status.evacuationNodeName tells. Machines cannot be migrated yet: for now
+	// LiveMigrate always refuses, and LiveMigrateIfPossible is None. Default: the
 	// cluster's, or None.
 	// +optional
-	// +podvisor:unserved=an eviction always ends the machine
 	EvictionStrategy *EvictionStrategy `json:"evictionStrategy,omitempty"`
 
 	// StartStrategy Paused starts the machine with its processors stopped, until

@@ -95,10 +95,11 @@ type VirtualMachineInstanceStatus struct {
 	// +podvisor:unserved=nobody asks the guest's agent
 	FSFreezeStatus string `json:"fsFreezeStatus,omitempty"`
 
-	// EvacuationNodeName is the node that the machine has to leave, from an
-	// eviction until its migration has ended.
+	// EvacuationNodeName is the node that the machine has to leave, since an
+	// eviction was refused because of evictionStrategy External. The controller
+	// that is to act on it lives outside of Podvisor and deletes the machine or
+	// replaces it: the field stays as long as the machine.
 	// +optional
-	// +podvisor:unserved=machines do not migrate
 	EvacuationNodeName string `json:"evacuationNodeName,omitempty"`
 
 	// MigrationState is the machine's current or last migration.

@@ -4,6 +4,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -46,15 +47,10 @@ func run(ctx context.Context) error {
 	}
 	klog.SetSlogLogger(s.Log)
 	machines, err := client.New(s.Kubernetes)
-	if err != nil {
-		return err
-	}
-	kube, err := kubernetes.NewForConfig(s.Kubernetes)
-	if err != nil {
-		return err
-	}
-	urgent, err := kubernetes.NewForConfig(s.Urgent)
-	if err != nil {
+	urgentMachines, err2 := client.New(s.Urgent)
+	kube, err3 := kubernetes.NewForConfig(s.Kubernetes)
+	urgent, err4 := kubernetes.NewForConfig(s.Urgent)
+	if err := errors.Join(err, err2, err3, err4); err != nil {
 		return err
 	}
 	way, err := controller.ContainerDisks(*disks, kube.Discovery())
@@ -70,8 +66,10 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	webhooks := serve.Admission{Settings: s.Settings.Config, Logger: s.Log}.Handlers()
+	webhooks[serve.EvictionPath] = serve.Evictions{Kube: urgent, Machines: urgentMachines, Cached: c.Cached, Settings: s.Settings.Config, Logger: s.Log}
 	e := ops.Endpoint{Addr: *listen, Metrics: s.Metrics, Ready: ops.All(c.Ready, certificates.Ready), Facts: s.Settings.Facts, Logger: s.Log,
-		Handlers: serve.Admission{Settings: s.Settings.Config, Logger: s.Log}.Handlers(), Certificate: certificates.Certificate}
+		Handlers: webhooks, Certificate: certificates.Certificate}
 	host, _ := os.Hostname()
 	lease := controller.Lease{Kube: urgent, Namespace: *namespace, Name: "virt-controller", Identity: host, OnChange: ops.Leading(s.Metrics)}
 	return ops.Together(ctx, s.Settings.Run, certificates.Run,

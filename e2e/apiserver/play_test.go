@@ -103,9 +103,13 @@ func phase(p vmi.Phase) func(*vmi.VirtualMachineInstanceStatus) {
 }
 
 // start brings a machine to Running on n1.
-func (s space) start(name string) *vmi.VirtualMachineInstance {
+func (s space) start(name string, change ...vmitest.Option) *vmi.VirtualMachineInstance {
 	s.t.Helper()
-	v := s.create(guest(name))
+	v := guest(name)
+	for _, f := range change {
+		f(v)
+	}
+	v = s.create(v)
 	p := s.pod(v)
 	s.bind(p, "n1")
 	s.status(p, running)

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -64,6 +65,16 @@ func (a Admission) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
+	answer(w, r, a.Logger, func(_ context.Context, req *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+		return a.respond(hook, req)
+	})
+}
+
+// responder says something of a request.
+type responder func(context.Context, *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse
+
+// answer reads the review of the request and writes what respond says of it.
+func answer(w http.ResponseWriter, r *http.Request, log *slog.Logger, respond responder) {
 	var review admissionv1.AdmissionReview
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxReview)).Decode(&review); err != nil {
 		http.Error(w, fmt.Sprintf("read the review: %v", err), http.StatusBadRequest)
@@ -74,8 +85,12 @@ func (a Admission) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the review has no request", http.StatusBadRequest)
 		return
 	}
-	review.Response, review.Request = a.respond(hook, req), nil
-	review.Response.UID = req.UID
+	response := respond(r.Context(), req)
+	if !response.Allowed && log != nil {
+		log.Debug("refused", "kind", req.Kind.Kind, "object", req.Namespace+"/"+nameOf(req), "user", req.UserInfo.Username, "why", response.Result.Message)
+	}
+	response.UID = req.UID
+	review.Response, review.Request = response, nil
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(review)
 }
@@ -85,18 +100,19 @@ func (a Admission) respond(hook webhook, req *admissionv1.AdmissionRequest) *adm
 	if !ok {
 		return allowed()
 	}
-	var c config.Config
-	if a.Settings != nil {
-		c = a.Settings()
-	}
-	response, err := hook.answer(k, c, req)
+	response, err := hook.answer(k, inForce(a.Settings), req)
 	if err != nil {
-		response = hook.unreadable(req, err)
-	}
-	if !response.Allowed && a.Logger != nil {
-		a.Logger.Debug("refused", "kind", req.Kind.Kind, "object", req.Namespace+"/"+nameOf(req), "user", req.UserInfo.Username, "why", response.Result.Message)
+		return hook.unreadable(req, err)
 	}
 	return response
+}
+
+// inForce is the configuration that settings returns, or the default one.
+func inForce(settings func() config.Config) config.Config {
+	if settings == nil {
+		return config.Config{}
+	}
+	return settings()
 }
 
 func allowed() *admissionv1.AdmissionResponse { return &admissionv1.AdmissionResponse{Allowed: true} }

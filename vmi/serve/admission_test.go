@@ -216,6 +216,7 @@ func TestTheClusterDecidesWhatIsAdmitted(t *testing.T) {
 	t.Parallel()
 	k := &vmi.KubeVirt{}
 	k.Spec.Configuration.Network = &vmi.NetworkConfiguration{PermitBridgeInterfaceOnPodNetwork: new(false)}
+	k.Spec.Configuration.EvictionStrategy = new(vmi.EvictionLiveMigrate)
 	c, faults := config.Resolve(k)
 	require.Empty(t, faults)
 	a := Admission{Settings: func() config.Config { return c }}
@@ -223,6 +224,7 @@ func TestTheClusterDecidesWhatIsAdmitted(t *testing.T) {
 	plain := machine(`{"domain":{"memory":{"guest":"64Mi"}}}`)
 	done := patched(t, plain, askOf(t, a, DefaultsPath, plain, ""))
 	require.Contains(t, done, `"masquerade":{}`)
+	require.Contains(t, done, `"evictionStrategy":"LiveMigrate"`)
 	require.True(t, askOf(t, a, ValidationPath, done, "").Allowed)
 
 	bridged := machine(`{"domain":{"memory":{"guest":"64Mi"},"devices":{"interfaces":[{"name":"n","bridge":{}}]}},"networks":[{"name":"n","pod":{}}]}`)

@@ -3,18 +3,21 @@
 //
 // [Admission] is an HTTP handler with two webhooks. [DefaultsPath] adds what the
 // user left out, so that everybody reads the same; [ValidationPath] refuses an
-// object that cannot work, with all of its faults. [Certificates] keeps the
-// certificate that the API server trusts, and tells the API server which to
-// trust; several processes share it in a Secret.
+// object that cannot work, with all of its faults. [Evictions] is a third, which
+// refuses the eviction of a pod whose machine must not end by it. [Certificates]
+// keeps the certificate that the API server trusts, and tells the API server which
+// to trust; several processes share it in a Secret.
 //
 // Nothing depends on the webhooks: while nobody answers, objects are stored as
 // they were written, and virt-controller completes and validates them before it
-// acts. So the API server is told to go on without an answer (failurePolicy
-// Ignore), and not to wait long.
+// acts; evictions go on. So the API server is told to go on without an answer
+// (failurePolicy Ignore), and not to wait long.
 //
 // What is right and what is left out are decided by vmi/defaults and
-// vmi/validate, as the cluster is configured; the file of each kind, for example instance.go, is where they are
-// called. The package is a controller: it joins these with the API's clients.
+// vmi/validate, as the cluster is configured; the file of each kind, for example
+// instance.go, is where they are called. What may be evicted is decided by
+// scheduler/instance. The package is a controller: it joins these with the API's
+// clients.
 //
 // Traps: an object is completed as it was written, not as it would be written by
 // this module: 1024Mi stays 1024Mi. Who sends the same manifest twice sends the

@@ -22,6 +22,7 @@ func completeInstance(c config.Config, v *vmi.VirtualMachineInstance) *vmi.Virtu
 	done := defaults.Apply(v, c.Defaults)
 	v = v.DeepCopy()
 	v.Spec.Volumes, v.Spec.Networks = done.Spec.Volumes, done.Spec.Networks
+	v.Spec.EvictionStrategy = done.Spec.EvictionStrategy
 	v.Spec.Domain.Devices.Disks = done.Spec.Domain.Devices.Disks
 	v.Spec.Domain.Devices.Interfaces = done.Spec.Domain.Devices.Interfaces
 	if n := done.Spec.Domain.CPU; n != nil {

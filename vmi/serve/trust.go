@@ -13,9 +13,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// client is what a webhook configuration says of one webhook: where it is, and
-// who has signed its certificate.
-type client struct {
+// registered is what a webhook configuration says of one webhook: where it is,
+// and who has signed its certificate.
+type registered struct {
 	name   string
 	config admissionregistrationv1.WebhookClientConfig
 }
@@ -23,15 +23,15 @@ type client struct {
 // trust writes the authorities into our webhooks, where they are not there yet.
 func (k *Certificates) trust(ctx context.Context, authorities []byte) error {
 	registration := k.cfg.Kube.AdmissionregistrationV1()
-	var mutating, validating []client
+	var mutating, validating []registered
 	if c, ok := cached[*admissionregistrationv1.MutatingWebhookConfiguration](k.mutating, k.cfg.Webhooks); ok {
 		for _, w := range c.Webhooks {
-			mutating = append(mutating, client{w.Name, w.ClientConfig})
+			mutating = append(mutating, registered{w.Name, w.ClientConfig})
 		}
 	}
 	if c, ok := cached[*admissionregistrationv1.ValidatingWebhookConfiguration](k.validating, k.cfg.Webhooks); ok {
 		for _, w := range c.Webhooks {
-			validating = append(validating, client{w.Name, w.ClientConfig})
+			validating = append(validating, registered{w.Name, w.ClientConfig})
 		}
 	}
 	return errors.Join(
@@ -57,7 +57,7 @@ func cached[T any](i cache.SharedIndexInformer, name string) (t T, ok bool) {
 }
 
 // teach writes the patch of a configuration, if there is something to change.
-func (k *Certificates) teach(all []client, authorities []byte, write func(patch []byte) error) error {
+func (k *Certificates) teach(all []registered, authorities []byte, write func(patch []byte) error) error {
 	changes := k.changes(all, authorities)
 	if len(changes) == 0 {
 		return nil
@@ -75,7 +75,7 @@ func (k *Certificates) teach(all []client, authorities []byte, write func(patch 
 
 // changes are the operations that give our webhooks the authorities. Each tests
 // first that it finds the webhook where it was.
-func (k *Certificates) changes(all []client, authorities []byte) []operation {
+func (k *Certificates) changes(all []registered, authorities []byte) []operation {
 	var out []operation
 	for i, c := range all {
 		s := c.config.Service

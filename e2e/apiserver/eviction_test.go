@@ -1,0 +1,160 @@
+package apiserver
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/client"
+	"github.com/podvisor/podvisor/vmi/serve"
+	"github.com/podvisor/podvisor/vmi/vmitest"
+)
+
+// judges makes the webhooks judge evictions too, with the rights of
+// virt-controller.
+func judges(t *testing.T) func(*webhooks) {
+	t.Helper()
+	return func(w *webhooks) {
+		cfg := asController()
+		kube, err := kubernetes.NewForConfig(cfg)
+		require.NoError(t, err)
+		vmis, err := client.New(cfg)
+		require.NoError(t, err)
+		mux := http.NewServeMux()
+		for at, h := range (serve.Admission{}).Handlers() {
+			mux.Handle(at, h)
+		}
+		mux.Handle(serve.EvictionPath, serve.Evictions{Kube: kube, Machines: vmis})
+		w.answer(mux)
+	}
+}
+
+func strategy(s vmi.EvictionStrategy) vmitest.Option {
+	return func(v *vmi.VirtualMachineInstance) { v.Spec.EvictionStrategy = &s }
+}
+
+// evict asks for the eviction of the pod, as kubectl drain does.
+func (s space) evict(p *corev1.Pod, dryRun ...string) error {
+	s.t.Helper()
+	return s.pods.EvictV1(s.t.Context(), &policyv1.Eviction{
+		ObjectMeta:    metav1.ObjectMeta{Name: p.Name},
+		DeleteOptions: &metav1.DeleteOptions{DryRun: dryRun},
+	})
+}
+
+// stays says that the pod is not asked to end.
+func (s space) stays(p *corev1.Pod) {
+	s.t.Helper()
+	now, err := s.pods.Get(s.t.Context(), p.Name, metav1.GetOptions{})
+	require.NoError(s.t, err)
+	require.Equal(s.t, p.UID, now.UID)
+	require.Nil(s.t, now.DeletionTimestamp)
+}
+
+// goes says that the pod is asked to end.
+func (s space) goes(p *corev1.Pod) {
+	s.t.Helper()
+	now, err := s.pods.Get(s.t.Context(), p.Name, metav1.GetOptions{})
+	require.NoError(s.t, err)
+	require.NotNil(s.t, now.DeletionTimestamp)
+}
+
+func TestAnEvictionFollowsTheStrategyOfTheMachine(t *testing.T) {
+	t.Parallel()
+	w := newWebhooks(t, judges(t))
+	stop := w.serve()
+	w.control()
+	for name, s := range map[string]vmi.EvictionStrategy{"none": vmi.EvictionNone, "if-possible": vmi.EvictionLiveMigrateIfPossible} {
+		p := w.pod(w.start(name, strategy(s)))
+		require.NoError(t, w.evict(p))
+		w.goes(p)
+	}
+
+	v := w.start("stays", strategy(vmi.EvictionLiveMigrate))
+	p := w.pod(v)
+	err := w.evict(p)
+	require.True(t, apierrors.IsTooManyRequests(err), "%v", err)
+	require.ErrorContains(t, err, `VMI "`+w.name+`/stays" has evictionStrategy LiveMigrate and cannot be migrated`)
+	w.stays(p)
+	require.Empty(t, w.await("stays", func(*vmi.VirtualMachineInstance) bool { return true }).Status.EvacuationNodeName)
+
+	w.delete("stays")
+	require.NoError(t, w.evict(p), "a machine that is deleted keeps nobody from emptying the node")
+	w.goes(p)
+
+	p = w.pod(w.start("outage", strategy(vmi.EvictionLiveMigrate)))
+	require.Error(t, w.evict(p))
+	stop()
+	require.NoError(t, w.evict(p), "while nobody answers, evictions go on")
+	w.goes(p)
+}
+
+func TestAnEvictionTellsAnotherController(t *testing.T) {
+	t.Parallel()
+	w := newWebhooks(t, judges(t))
+	w.serve()
+	w.control()
+	before := w.start("moves", strategy(vmi.EvictionExternal))
+	p := w.pod(before)
+
+	err := w.evict(p, metav1.DryRunAll)
+	require.True(t, apierrors.IsTooManyRequests(err), "%v", err)
+	// kubectl names the dry run in the eviction, others in the request.
+	err = world.kube.CoreV1().RESTClient().Post().Namespace(w.name).Resource("pods").Name(p.Name).SubResource("eviction").Param("dryRun", "All").
+		Body(&policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: p.Name}}).Do(t.Context()).Error()
+	require.True(t, apierrors.IsTooManyRequests(err), "%v", err)
+	now := w.awaitPhase("moves", vmi.Running)
+	require.Equal(t, before.ResourceVersion, now.ResourceVersion, "a dry run writes nothing")
+
+	for range 2 {
+		err = w.evict(p)
+		require.True(t, apierrors.IsTooManyRequests(err), "%v", err)
+		require.ErrorContains(t, err, `Eviction triggered evacuation of VMI "`+w.name+`/moves"`)
+	}
+	w.stays(p)
+	now = w.awaitPhase("moves", vmi.Running)
+	require.Equal(t, "n1", now.Status.EvacuationNodeName)
+	require.NoError(t, w.report(now, "n1", phase(vmi.Succeeded)))
+	now = w.awaitPhase("moves", vmi.Succeeded)
+	require.Equal(t, "n1", now.Status.EvacuationNodeName, "nobody takes it away")
+	require.NoError(t, w.evict(p), "what has ended is evicted")
+}
+
+func TestOnlyMachinesPodsAreReviewed(t *testing.T) {
+	t.Parallel()
+	w := newWebhooks(t, judges(t))
+	w.serve()
+	w.control()
+	v := w.start("vm", strategy(vmi.EvictionExternal))
+	mine := w.pod(v)
+
+	other := mine.DeepCopy()
+	other.ObjectMeta = metav1.ObjectMeta{Name: "other", Labels: mine.Labels, OwnerReferences: mine.OwnerReferences}
+	other.Spec.NodeName = "n2"
+	add := func(p *corev1.Pod) *corev1.Pod {
+		p, err := w.pods.Create(t.Context(), p, metav1.CreateOptions{})
+		require.NoError(t, err)
+		w.status(p, running)
+		return p
+	}
+	before := w.asked.Load()
+	p := add(other)
+	require.NoError(t, w.evict(p))
+	w.goes(p)
+	require.Equal(t, before, w.asked.Load(), "a pod of another name costs nothing")
+
+	// Who may make pods makes one that says to be the machine's, on any node.
+	other.Name = mine.Name + "x"
+	p = add(other)
+	require.NoError(t, w.evict(p))
+	w.goes(p)
+	require.Equal(t, before+1, w.asked.Load())
+	require.Empty(t, w.awaitPhase("vm", vmi.Running).Status.EvacuationNodeName)
+}

@@ -1,0 +1,137 @@
+package serve
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/podvisor/podvisor/scheduler/instance"
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/client"
+	"github.com/podvisor/podvisor/vmi/config"
+)
+
+// EvictionPath is the validating webhook for the evictions of pods.
+const EvictionPath = "/admission/eviction"
+
+// Evictions answers admission reviews at [EvictionPath]: it refuses the eviction
+// of a pod whose machine must not end by it, and writes which machine has to leave
+// its node.
+type Evictions struct {
+	// Kube reads the pods. Required.
+	Kube kubernetes.Interface
+	// Machines reads and marks the machines. Required.
+	Machines Machines
+	// Cached returns the pod of this name and its machine as they were a moment
+	// ago, or nil for what is not known. It spares the API server the question of
+	// who tries the same again every few seconds. Nil: nothing is known.
+	Cached func(namespace, pod string) (*corev1.Pod, *vmi.VirtualMachineInstance)
+	// Settings returns the configuration of the cluster that is in force. Nil: the
+	// default one for ever.
+	Settings func() config.Config
+	// Logger takes a line for each eviction that is refused. Nil: nothing is
+	// logged.
+	Logger *slog.Logger
+}
+
+// Machines are the clients of virtual machine instances. *client.Client is one.
+type Machines interface {
+	VirtualMachineInstances(namespace string) client.Instances
+}
+
+// ServeHTTP answers one review. An eviction is refused as a disruption budget
+// does it, so that who asked waits and tries again.
+func (e Evictions) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	answer(w, r, e.Logger, func(ctx context.Context, req *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+		if why := e.refusal(ctx, req); why != "" {
+			return refused(apierrors.NewTooManyRequests(why, 0))
+		}
+		return allowed()
+	})
+}
+
+// refusal says why the pod must not be evicted, or nothing. What is cached is
+// enough to refuse: who tries again is judged by what is then. It is not enough to
+// let go: a pod that has ended may have made room for another of the same name.
+func (e Evictions) refusal(ctx context.Context, req *admissionv1.AdmissionRequest) string {
+	profile := inForce(e.Settings).Defaults
+	if e.Cached != nil {
+		if pod, v := e.Cached(req.Namespace, req.Name); pod != nil && v != nil {
+			if d := instance.Eviction(v, pod, profile); d.Refusal != "" && d.Leave == "" {
+				return d.Refusal
+			}
+		}
+	}
+	pod, v, err := e.read(ctx, req.Namespace, req.Name)
+	switch {
+	case err != nil:
+		return fmt.Sprintf("whether pod %s/%s may be evicted is not known: %v; try again", req.Namespace, req.Name, err)
+	case v == nil:
+		return ""
+	}
+	d := instance.Eviction(v, pod, profile)
+	if d.Leave == "" || isDryRun(req) {
+		return d.Refusal
+	}
+	if err := e.mark(ctx, v, d.Leave); err != nil {
+		return fmt.Sprintf("VMI %q has evictionStrategy External, and status.evacuationNodeName, by which its controller is to learn of the eviction, was not written: %v; try again",
+			v.Namespace+"/"+v.Name, err)
+	}
+	return d.Refusal
+}
+
+// read asks the API server for the pod and the machine that it names as its
+// controller. The machine is nil if there is none, or no such pod.
+func (e Evictions) read(ctx context.Context, namespace, name string) (*corev1.Pod, *vmi.VirtualMachineInstance, error) {
+	pod, err := e.Kube.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, nil, ignoreNotFound(err)
+	}
+	owner := metav1.GetControllerOfNoCopy(pod)
+	if owner == nil || owner.Kind != vmi.Kind.Kind || schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).Group != vmi.GroupName {
+		return pod, nil, nil
+	}
+	v, err := e.Machines.VirtualMachineInstances(namespace).Get(ctx, owner.Name, metav1.GetOptions{})
+	if err != nil {
+		return pod, nil, ignoreNotFound(err)
+	}
+	return pod, v, nil
+}
+
+func ignoreNotFound(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// mark writes the node that the machine has to leave.
+func (e Evictions) mark(ctx context.Context, v *vmi.VirtualMachineInstance, node string) error {
+	changed := v.DeepCopy()
+	changed.Status.EvacuationNodeName = node
+	_, err := client.WriteStatus(ctx, e.Machines.VirtualMachineInstances(v.Namespace), v, changed)
+	return err
+}
+
+// isDryRun says that nothing may be written. An eviction says so in its options
+// too, of which the API server tells a webhook by the object only.
+func isDryRun(req *admissionv1.AdmissionRequest) bool {
+	if req.DryRun != nil && *req.DryRun {
+		return true
+	}
+	var e policyv1.Eviction
+	if err := json.Unmarshal(req.Object.Raw, &e); err != nil {
+		return true
+	}
+	return e.DeleteOptions != nil && len(e.DeleteOptions.DryRun) > 0
+}
