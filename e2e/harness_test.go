@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -32,6 +33,10 @@ const (
 	patient = 2 * time.Minute
 )
 
+// clusterName is the cluster of these tests, which CLUSTER names when another
+// checkout runs them at the same time.
+var clusterName = cmp.Or(os.Getenv("CLUSTER"), "test")
+
 // world is the cluster with Podvisor in it that all tests share.
 var world struct {
 	cluster  *cluster.Cluster
@@ -59,7 +64,7 @@ func TestMain(m *testing.M) {
 
 // setUp starts the cluster and installs Podvisor in it.
 func setUp(ctx context.Context) error {
-	c, err := cluster.Up(ctx, cluster.Config{Name: "test", Out: os.Stdout})
+	c, err := cluster.Up(ctx, cluster.Config{Name: clusterName, Out: os.Stdout})
 	if err != nil {
 		return err
 	}

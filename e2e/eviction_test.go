@@ -1,0 +1,67 @@
+package e2e
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/vmitest"
+)
+
+func strategy(s vmi.EvictionStrategy) vmitest.Option {
+	return func(v *vmi.VirtualMachineInstance) { v.Spec.EvictionStrategy = &s }
+}
+
+// evict asks for the eviction of the machine's pod, as kubectl drain does.
+func (s space) evict(v *vmi.VirtualMachineInstance) error {
+	s.t.Helper()
+	return world.kube.CoreV1().Pods(s.name).EvictV1(s.t.Context(), &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: s.pod(v).Name}})
+}
+
+func TestAnEvictedGuestPowersOffInOrder(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	s.create(guest("leaves", cloudConfig("hostname: leaves")))
+	v := s.awaitPhase("leaves", vmi.Running)
+	require.Equal(t, vmi.EvictionNone, *v.Spec.EvictionStrategy, "the default is written down")
+	s.awaitConsole(v, ready)
+	console := s.keepConsole(v)
+	onNode := s.traces(v)
+	require.NoError(t, s.evict(v))
+	s.awaitPhase("leaves", vmi.Succeeded)
+	require.Contains(t, console(), "powering off")
+	eventually(t, patient, func() error {
+		if pods := s.pods(v); len(pods) != 0 {
+			return fmt.Errorf("pod %s is still there", pods[0].Name)
+		}
+		return nil
+	})
+	onNode.awaitNone()
+	s.delete("leaves")
+	s.awaitGone(v)
+}
+
+func TestAGuestThatMayOnlyMigrateDoesNotNoticeAnEviction(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	s.service("stays")
+	seen := s.newVisitor()
+	s.create(guest("stays", cloudConfig("hostname: stays"), strategy(vmi.EvictionLiveMigrate)))
+	v := s.awaitPhase("stays", vmi.Running)
+	boot := seen.awaitPage("http://stays/boot-id")
+	for range 3 {
+		err := s.evict(v)
+		require.True(t, apierrors.IsTooManyRequests(err), "%v", err)
+		require.ErrorContains(t, err, `VMI "`+s.name+`/stays" has evictionStrategy LiveMigrate and cannot be migrated`)
+	}
+	require.Equal(t, boot, seen.awaitPage("http://stays/boot-id"), "the guest did not boot anew")
+	require.Equal(t, v.Status, s.get("stays").Status, "the status is what it was")
+	require.Nil(t, s.pod(v).DeletionTimestamp)
+	s.delete("stays")
+	s.awaitGone(v)
+}
