@@ -63,6 +63,11 @@ func maxGuest(s *vmi.VirtualMachineInstanceSpec, p Profile) {
 	if s.Architecture != AMD64 || m == nil || m.Guest == nil || m.MaxGuest != nil {
 		return
 	}
+	// The guest's memory nodes are those of the node, of which nothing can be
+	// added.
+	if c := s.Domain.CPU; c != nil && c.NUMA != nil && c.NUMA.GuestMappingPassthrough != nil {
+		return
+	}
 	block := int64(memoryBlock)
 	if m.Hugepages != nil {
 		q, err := resource.ParseQuantity(m.Hugepages.PageSize)

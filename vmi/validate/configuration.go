@@ -40,6 +40,7 @@ func FeatureGates(names ...string) (Features, []string) {
 		"HostDisk": &f.HostDisk, "HostDevices": &f.HostDevices, "PersistentReservation": &f.PersistentReservation, "DeclarativeHotplugVolumes": &f.EmptyCDRom,
 		"RebootPolicy": &f.RebootPolicy, "PasstBinding": &f.Passt, "Sidecar": &f.HookSidecars, "ExperimentalIgnitionSupport": &f.Ignition,
 		"EnableVirtioFsStorageVolumes": &f.VirtiofsStorage, "EnableVirtioFsConfigVolumes": &f.VirtiofsConfig,
+		"DecentralizedLiveMigration": &f.DecentralizedMigration,
 	}
 	for _, n := range names {
 		if on, ok := gates[n]; ok {

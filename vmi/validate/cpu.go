@@ -122,10 +122,13 @@ func dedicated(at *field.Path, d *vmi.DomainSpec) field.ErrorList {
 	if memLimit.Sign() > 0 && memRequest.Sign() > 0 && memLimit.Cmp(memRequest) != 0 {
 		l = append(l, field.Invalid(res.Child("requests", "memory"), memRequest.String(), "must equal the limit with dedicatedCpuPlacement, "+memLimit.String()))
 	}
-	if limit.Sign() > 0 && request.Sign() > 0 && limit.Cmp(request) != 0 {
+	if limit.Sign() > 0 && request.Sign() > 0 && limit.Value() != request.Value() {
 		l = append(l, field.Invalid(here, true, fmt.Sprintf("needs resources.requests.cpu %s to equal resources.limits.cpu %s", request.String(), limit.String())))
 	}
 	n, asked := vcpus(d.CPU), max(limit.Value(), request.Value())
+	if asked == 0 && n == 0 {
+		l = append(l, field.Invalid(here, true, "needs the number of CPUs: in cpu.cores, cpu.sockets and cpu.threads, or in resources.limits.cpu"))
+	}
 	if asked > 0 && n > 0 && request.Value() != n && limit.Value() != n {
 		l = append(l, field.Invalid(here, true, fmt.Sprintf("the machine has %d processors but asks for %d CPUs in resources: leave one out or make them equal", n, asked)))
 	}

@@ -10,25 +10,28 @@ import (
 )
 
 // bootOrders checks that no two devices are tried at the same place.
-func bootOrders(at *field.Path, d *vmi.Devices) field.ErrorList {
+// KubeVirt reports an interface's 0 at an index of the spec.
+func bootOrders(spec *field.Path, d *vmi.Devices) field.ErrorList {
 	var l field.ErrorList
 	taken := map[uint]*field.Path{}
-	order := func(here *field.Path, o *uint) {
+	at := spec.Child("domain", "devices")
+	order := func(here *field.Path, o *uint, zero string) {
 		switch {
 		case o == nil:
 		case *o == 0:
-			l = append(l, field.Invalid(here, *o, "must be more than 0"))
+			l = append(l, as(zero, field.Invalid(here, *o, "must be more than 0: the device with the lowest is tried first")))
 		case taken[*o] != nil:
-			l = append(l, field.Invalid(here, *o, "must be different from "+taken[*o].String()))
+			l = append(l, field.Invalid(here, *o, "must be different from "+taken[*o].String()+", which comes first"))
 		default:
 			taken[*o] = here
 		}
 	}
 	for i := range d.Disks {
-		order(at.Child("disks").Index(i).Child("bootOrder"), d.Disks[i].BootOrder)
+		here := at.Child("disks").Index(i).Child("bootOrder")
+		order(here, d.Disks[i].BootOrder, here.String())
 	}
 	for i := range d.Interfaces {
-		order(at.Child("interfaces").Index(i).Child("bootOrder"), d.Interfaces[i].BootOrder)
+		order(at.Child("interfaces").Index(i).Child("bootOrder"), d.Interfaces[i].BootOrder, spec.Index(i).Child("bootOrder").String())
 	}
 	return l
 }

@@ -35,8 +35,11 @@ func Error(l field.ErrorList) error {
 }
 
 // as reports a fault under the name that KubeVirt gives the field, and begins
-// the message with the field's path, which is not the same.
+// the message with the field's path if that is not the same.
 func as(name string, e *field.Error) *field.Error {
+	if e.Field == name {
+		return e
+	}
 	e.Detail = strings.TrimSuffix(e.Field+": "+e.Detail, ": ")
 	e.Field = name
 	return e

@@ -21,7 +21,7 @@ var (
 // interfaces checks the interfaces, and that each has a network.
 func interfaces(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) field.ErrorList {
 	var l field.ErrorList
-	nets, seen, names := map[string]*vmi.Network{}, map[string]bool{}, map[string]bool{}
+	nets, seen := map[string]*vmi.Network{}, map[string]bool{}
 	for i := range s.Networks {
 		if n := &s.Networks[i]; nets[n.Name] == nil {
 			nets[n.Name] = n
@@ -40,7 +40,9 @@ func interfaces(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) f
 		l = append(l, nic(here, n)...)
 		l = append(l, binding(here, n, net, lim)...)
 		l = append(l, state(here.Child("state"), n, net)...)
-		l = append(l, ports(here, n, names)...)
+		if net != nil && net.Pod != nil {
+			l = append(l, ports(here, n)...)
+		}
 		if o := n.DHCPOptions; o != nil {
 			l = append(l, dhcp(here.Child("dhcpOptions"), o)...)
 		}
@@ -88,7 +90,8 @@ func multicast(mac string) bool {
 }
 
 // binding checks how an interface is bound to its network. KubeVirt reports a
-// binding that does not fit at the interface's name.
+// binding that does not fit at the interface's name. An interface that names no
+// binding gets one by default.
 func binding(at *field.Path, n *vmi.Interface, net *vmi.Network, lim Limits) field.ErrorList {
 	if l := discontinued(at, n); len(l) > 0 {
 		return l
@@ -100,22 +103,21 @@ func binding(at *field.Path, n *vmi.Interface, net *vmi.Network, lim Limits) fie
 	methods := count(n.Bridge != nil, n.Masquerade != nil, n.SRIOV != nil, n.PasstBinding != nil)
 	switch {
 	case methods > 0 && n.Binding != nil:
-		l = append(l, field.Invalid(at.Child("binding"), n.Binding.Name, "excludes the bindings bridge, masquerade, sriov and passtBinding"))
-	case methods != 1 && n.Binding == nil:
-		l = append(l, field.Invalid(at, plural(methods, "binding"), "must have exactly one of bridge, masquerade, sriov, passtBinding and binding"))
+		l = append(l, field.Invalid(at.Child("binding"), n.Binding.Name, "a plugin excludes bridge, masquerade, sriov and passtBinding: leave one out"))
+	case methods > 1:
+		l = append(l, field.Invalid(at, plural(methods, "binding"), "must have one of bridge, masquerade, sriov, passtBinding and binding: leave the others out"))
 	}
-	onPod := net != nil && net.Pod != nil
-	onOther := net != nil && net.Multus != nil
-	if n.Masquerade != nil && onOther {
-		misfit("masquerade", "is for the pod network only: use bridge here")
+	onPod, offPod := net != nil && net.Pod != nil, net != nil && net.Pod == nil
+	if n.Masquerade != nil && offPod {
+		misfit("masquerade", "is for the pod network only: use bridge for others")
 	}
 	if n.Bridge != nil && onPod && lim.NoBridgeOnPodNetwork {
 		misfit("bridge", "is switched off for the pod network in this cluster's configuration: use masquerade")
 	}
 	if n.PasstBinding != nil && !lim.Features.Passt {
 		misfit("passtBinding", "is switched off in this cluster's configuration: use masquerade")
-	} else if n.PasstBinding != nil && onOther {
-		misfit("passtBinding", "is for the pod network only: use bridge here")
+	} else if n.PasstBinding != nil && offPod {
+		misfit("passtBinding", "is for the pod network only: use bridge for others")
 	}
 	return l
 }

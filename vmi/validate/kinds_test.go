@@ -67,9 +67,12 @@ func TestVirtualMachine(t *testing.T) {
 		{"a machine that is right", `{spec: {runStrategy: Always, ` + right + `}}`, nil},
 		{"no template", `{spec: {runStrategy: Always, template: null}}`, []string{"spec.template: FieldValueRequired"}},
 		{"a machine that runs in two ways", `{spec: {running: true, runStrategy: Always, ` + right + `}}`, []string{"spec.running: FieldValueInvalid"}},
+		{"a machine that runs in two ways, of which one is none", `{spec: {running: true, runStrategy: x, ` + right + `}}`, []string{"spec.running: FieldValueInvalid", "spec.runStrategy: FieldValueInvalid"}},
+		{"a machine that waits for another cluster", `{spec: {runStrategy: WaitAsReceiver, ` + right + `}}`, []string{"spec.runStrategy: FieldValueInvalid"}},
+		{"a machine that may grow, with the memory nodes of its node", `{spec: {runStrategy: Always, template: {spec: {domain: {cpu: {cores: 2, dedicatedCpuPlacement: true, numa: {guestMappingPassthrough: {}}}, memory: {guest: 2Gi, maxGuest: 4Gi, hugepages: {pageSize: 2Mi}}}}}}}`, []string{"spec.template.spec.domain.memory.guest: FieldValueInvalid"}},
+		{"a machine with the memory nodes of its node", `{spec: {runStrategy: Always, template: {spec: {domain: {cpu: {cores: 2, dedicatedCpuPlacement: true, numa: {guestMappingPassthrough: {}}}, memory: {guest: 2Gi, hugepages: {pageSize: 2Mi}}}}}}}`, nil},
 		{"a machine that does not say when it runs", `{spec: {` + right + `}}`, []string{"spec.running: FieldValueInvalid"}},
 		{"volumes that are replaced in no known way", `{spec: {runStrategy: Always, updateVolumesStrategy: x, ` + right + `}}`, []string{"spec.updateVolumesStrategy: FieldValueInvalid"}},
-		{"a DataVolume that nobody uses", `{spec: {runStrategy: Always, dataVolumeTemplates: [{metadata: {name: a}, spec: {}}], ` + right + `}}`, []string{"spec.dataVolumeTemplate[0]: FieldValueRequired"}},
 		{"a template with a reserved label", `{spec: {runStrategy: Always, template: {metadata: {labels: {kubevirt.io/nodeName: a}}, spec: {domain: {memory: {guest: 1Gi}}}}}}`, []string{"spec.template.metadata.labels: FieldValueNotSupported"}},
 		{"a machine that may grow to less than it has", `{spec: {runStrategy: Always, template: {spec: {domain: {memory: {guest: 2Gi, maxGuest: 1Gi}}}}}}`, []string{"spec.template.spec.domain.memory.guest: FieldValueInvalid"}},
 		{"a request that is two", `{spec: {runStrategy: Always, ` + right + `}, status: {volumeRequests: [{addVolumeOptions: {name: a, disk: null, volumeSource: {}}, removeVolumeOptions: {name: a}}]}}`, []string{"Status.volumeRequests: FieldValueInvalid"}},
@@ -90,6 +93,39 @@ func TestATemplateMayLeaveTheBoardToTheCluster(t *testing.T) {
 	require.Empty(t, validate.VirtualMachine(v, controller, narrow))
 	v.Spec.Template.Spec.Domain.Machine = &vmi.Machine{Type: "q35"}
 	require.Equal(t, []string{"spec.template.spec.domain.machine.type: FieldValueInvalid"}, fields(validate.VirtualMachine(v, controller, narrow)))
+}
+
+func TestAMachineMayWaitForAnotherClusterIfItIsAllowed(t *testing.T) {
+	v := read[vmi.VirtualMachine](t, `{spec: {runStrategy: WaitAsReceiver, template: {spec: {domain: {memory: {guest: 1Gi}}}}}}`)
+	require.Empty(t, validate.VirtualMachine(v, validate.User{}, validate.Limits{Features: validate.Features{DecentralizedMigration: true}}))
+}
+
+func TestDataVolumeTemplates(t *testing.T) {
+	const one = "spec.dataVolumeTemplate[0]"
+	for _, tt := range []struct {
+		name, templates string
+		want            []string
+	}{
+		{"one that is right", `[{metadata: {name: a, namespace: n}, spec: {storage: {}, source: {blank: {}}}}]`, nil},
+		{"a claim that is filled by itself", `[{metadata: {name: a}, spec: {pvc: {dataSource: {kind: PersistentVolumeClaim, name: b}}}}]`, nil},
+		{"a source elsewhere", `[{metadata: {name: a}, spec: {storage: {}, sourceRef: {kind: DataSource, name: b}}}]`, nil},
+		{"no name, which hides that nobody uses it", `[{spec: {storage: {}, source: {blank: {}}}}]`, []string{one + ".name: FieldValueRequired"}},
+		{"no claim", `[{metadata: {name: a}, spec: {source: {blank: {}}}}]`, []string{one + ".PVC.Storage: FieldValueInvalid"}},
+		{"two claims", `[{metadata: {name: a}, spec: {pvc: {}, storage: {}, source: {blank: {}}}}]`, []string{one + ".PVC.Storage: FieldValueInvalid"}},
+		{"no source", `[{metadata: {name: a}, spec: {storage: {}}}]`, []string{one + ".source.sourceRef: FieldValueInvalid"}},
+		{"a source that is none", `[{metadata: {name: a}, spec: {storage: {}, source: {}}}]`, []string{one + ".source: FieldValueInvalid"}},
+		{"two sources", `[{metadata: {name: a}, spec: {storage: {}, source: {blank: {}, upload: {}}}}]`, []string{one + ".source: FieldValueInvalid"}},
+		{"two sources in two fields", `[{metadata: {name: a}, spec: {storage: {}, source: {blank: {}}, sourceRef: {kind: DataSource, name: b}}}]`, []string{one + ".source: FieldValueInvalid"}},
+		{"a claim that is filled twice", `[{metadata: {name: a}, spec: {storage: {dataSourceRef: {kind: VolumeSnapshot, name: b}}, source: {blank: {}}}}]`, []string{one + ".source: FieldValueInvalid"}},
+		{"another namespace", `[{metadata: {name: a, namespace: m}, spec: {storage: {}, source: {blank: {}}}}]`, []string{"spec.dataVolumeTemplates[0]: FieldValueInvalid"}},
+		{"one that nobody uses, and one that is", `[{metadata: {name: b}, spec: {storage: {}, source: {blank: {}}}}, {metadata: {name: a}, spec: {storage: {}, source: {blank: {}}}}]`, []string{one + ": FieldValueRequired"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			v := read[vmi.VirtualMachine](t, `{metadata: {name: v, namespace: n}, spec: {runStrategy: Always, dataVolumeTemplates: `+tt.templates+`,
+				template: {spec: {domain: {memory: {guest: 1Gi}}, volumes: [{name: a, dataVolume: {name: a}}]}}}}`)
+			require.Equal(t, tt.want, fields(validate.VirtualMachine(v, validate.User{}, validate.Limits{})))
+		})
+	}
 }
 
 func TestReplicaSet(t *testing.T) {

@@ -40,6 +40,8 @@ type Features struct {
 	// VirtiofsStorage allows file systems in claims, and VirtiofsConfig those of
 	// ConfigMaps, Secrets and the like.
 	VirtiofsStorage, VirtiofsConfig bool
+	// DecentralizedMigration allows machines that wait for one of another cluster.
+	DecentralizedMigration bool
 	// HookSidecars allows containers that change a machine's domain.
 	HookSidecars bool
 	// Ignition allows Ignition's configuration in an annotation.

@@ -64,7 +64,7 @@ func tooLittle(at *field.Path, d *vmi.DomainSpec, guest resource.Quantity) field
 }
 
 // hugepages checks that the memory fills whole pages. The fault is reported at
-// the request, whatever the memory follows from.
+// the request even if there is none and the memory follows from the guest's.
 func hugepages(at *field.Path, d *vmi.DomainSpec) field.ErrorList {
 	if d.Memory == nil || d.Memory.Hugepages == nil {
 		return nil
@@ -77,13 +77,24 @@ func hugepages(at *field.Path, d *vmi.DomainSpec) field.ErrorList {
 	if page.Sign() <= 0 {
 		return field.ErrorList{field.Invalid(size, text, "must be more than 0")}
 	}
-	request, have := at.Child("resources", "requests", "memory"), d.GuestMemory()
+	request, guest := d.Resources.Requests[vmi.ResourceMemory], d.GuestMemory()
+	if request.IsZero() {
+		request = guest
+	}
+	l := wholePages(at.Child("resources", "requests", "memory"), request, page, text)
+	if guest.Cmp(request) != 0 {
+		l = append(l, wholePages(at.Child("memory", "guest"), guest, page, text)...)
+	}
+	return l
+}
+
+func wholePages(at *field.Path, have, page resource.Quantity, text string) field.ErrorList {
 	switch {
 	case have.IsZero():
 	case have.Cmp(page) < 0:
-		return field.ErrorList{field.Invalid(request, have.String(), "the memory must be at least one huge page of "+text)}
+		return field.ErrorList{field.Invalid(at, have.String(), "the memory must be at least one huge page of "+text)}
 	case have.Value()%page.Value() != 0:
-		return field.ErrorList{field.Invalid(request, have.String(), "the memory must be a multiple of the huge pages' size, "+text)}
+		return field.ErrorList{field.Invalid(at, have.String(), "the memory must be a multiple of the huge pages' size, "+text)}
 	}
 	return nil
 }
@@ -123,6 +134,9 @@ func memoryHotplug(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits
 	fault := func(v any, message string) *field.Error { return field.Invalid(guest, v, message) }
 	if a := lim.architecture(s.Architecture); a != defaults.AMD64 {
 		return field.ErrorList{fault(field.OmitValueType{}, "memory.maxGuest is for amd64 machines only, this one is "+a)}
+	}
+	if c := s.Domain.CPU; c != nil && c.NUMA != nil && c.NUMA.GuestMappingPassthrough != nil {
+		return field.ErrorList{fault(field.OmitValueType{}, "memory cannot be added to a machine with cpu.numa.guestMappingPassthrough: leave memory.maxGuest out")}
 	}
 	if m.Guest == nil {
 		return field.ErrorList{fault(field.OmitValueType{}, "must be set if memory.maxGuest is")}

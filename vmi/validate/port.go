@@ -21,11 +21,11 @@ const maxPort = 65535
 
 const portForm = "must be from 1 to 65535"
 
-// ports checks the ports that are forwarded. Names in seen are taken, by any
-// interface: they are ports of one pod.
-func ports(at *field.Path, n *vmi.Interface, seen map[string]bool) field.ErrorList {
+// ports checks the ports that are forwarded from the pod network. On others all
+// ports reach the guest, and these are only read.
+func ports(at *field.Path, n *vmi.Interface) field.ErrorList {
 	var l field.ErrorList
-	name := at.Child("name").String()
+	name, seen := at.Child("name").String(), map[string]bool{}
 	for i := range n.Ports {
 		l = append(l, port(at.Child("ports").Index(i), &n.Ports[i], seen)...)
 	}
@@ -81,7 +81,7 @@ func portRanges(at *field.Path, all []vmi.PortRange) field.ErrorList {
 			l = append(l, field.Invalid(here.Child("end"), r.End, portForm))
 		}
 		if !badStart && !badEnd && r.Start > r.End {
-			l = append(l, field.Invalid(here, fmt.Sprintf("%d-%d", r.Start, r.End), "start must not be more than end"))
+			l = append(l, field.Invalid(here.Child("start"), r.Start, fmt.Sprintf("must not be more than end, %d", r.End)))
 		}
 		for k := range i {
 			if o := &all[k]; protocol(o) == protocol(r) && r.Start <= o.End && o.Start <= r.End {

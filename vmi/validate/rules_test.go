@@ -40,7 +40,7 @@ func TestRules(t *testing.T) {
 
 var everything = validate.Limits{Features: validate.Features{
 	HostDisk: true, HostDevices: true, PersistentReservation: true, EmptyCDRom: true, RebootPolicy: true, Passt: true,
-	VirtiofsStorage: true, VirtiofsConfig: true, HookSidecars: true, Ignition: true,
+	VirtiofsStorage: true, VirtiofsConfig: true, DecentralizedMigration: true, HookSidecars: true, Ignition: true,
 }}
 
 var processorRules = []rule{
@@ -48,6 +48,9 @@ var processorRules = []rule{
 	{"a thread for the emulator of a machine without whole CPUs", `domain: {cpu: {isolateEmulatorThread: true}}`, validate.Limits{}, []string{"spec.domain.cpu.isolateEmulatorThread: FieldValueInvalid"}},
 	{"whole CPUs that agree with the processors", `domain: {cpu: {dedicatedCpuPlacement: true, cores: 4}, resources: {limits: {cpu: "4"}}}`, validate.Limits{}, nil},
 	{"memory nodes without huge pages", `domain: {cpu: {dedicatedCpuPlacement: true, numa: {guestMappingPassthrough: {}}}}`, validate.Limits{}, []string{"spec.domain.cpu.numa.guestMappingPassthrough: FieldValueInvalid"}},
+	{"a request that rounds up to the limit", `domain: {cpu: {dedicatedCpuPlacement: true}, resources: {requests: {cpu: 1500m}, limits: {cpu: "2"}}}`, validate.Limits{}, []string{"spec.domain.resources.requests.cpu: FieldValueInvalid"}},
+	{"a request that does not fill its pages", `domain: {memory: {guest: 64Mi, hugepages: {pageSize: 2Mi}}, resources: {requests: {memory: 63Mi}}}`, validate.Limits{}, []string{"spec.domain.resources.requests.memory: FieldValueInvalid"}},
+	{"a guest that does not fill its pages", `domain: {memory: {guest: 63Mi, hugepages: {pageSize: 2Mi}}, resources: {requests: {memory: 64Mi}}}`, validate.Limits{}, []string{"spec.domain.memory.guest: FieldValueInvalid"}},
 	{"a policy that is none", `domain: {cpu: {features: [{name: vmx, policy: maybe}]}}`, validate.Limits{}, []string{"spec.domain.cpu.features[0].policy: FieldValueNotSupported"}},
 	{"threads on arm64", `{architecture: arm64, domain: {cpu: {threads: 2, cores: 1, sockets: 1}}}`, validate.Limits{}, []string{"spec.architecture: FieldValueInvalid"}},
 	{"a model on arm64", `{architecture: arm64, domain: {cpu: {model: host-model}}}`, validate.Limits{}, []string{"spec.domain.cpu.model: FieldValueNotSupported"}},
@@ -123,7 +126,13 @@ var networkRules = []rule{
 	{"a state that is none", `{domain: {devices: {interfaces: [{name: a, bridge: {}, state: x}]}}` + onPod, validate.Limits{}, []string{"spec.domain.devices.interfaces[0].state: FieldValueInvalid"}},
 	{"ports in two ways", `{domain: {devices: {interfaces: [{name: a, masquerade: {}, ports: [{port: 1}], portRanges: [{protocol: TCP, start: 1, end: 2}]}]}}` + onPod, validate.Limits{}, []string{"spec.domain.devices.interfaces[0].name: FieldValueInvalid"}},
 	{"ranges of one port each that meet in no protocol", `{domain: {devices: {interfaces: [{name: a, masquerade: {}, portRanges: [{protocol: TCP, start: 1, end: 1}, {protocol: UDP, start: 1, end: 1}]}]}}` + onPod, validate.Limits{}, nil},
-	{"a range that ends before it starts", `{domain: {devices: {interfaces: [{name: a, masquerade: {}, portRanges: [{protocol: TCP, start: 2, end: 1}]}]}}` + onPod, validate.Limits{}, []string{"spec.domain.devices.interfaces[0].portRanges[0]: FieldValueInvalid"}},
+	{"a range that ends before it starts", `{domain: {devices: {interfaces: [{name: a, masquerade: {}, portRanges: [{protocol: TCP, start: 2, end: 1}]}]}}` + onPod, validate.Limits{}, []string{"spec.domain.devices.interfaces[0].portRanges[0].start: FieldValueInvalid"}},
+	{"ports off the pod network, which are only read", `{domain: {devices: {interfaces: [{name: a, bridge: {}, ports: [{name: test}]}]}}, networks: [{name: a, multus: {networkName: b}}]}`, validate.Limits{}, nil},
+	{"ports of a masquerade off the pod network", `{domain: {devices: {interfaces: [{name: a, masquerade: {}, ports: [{name: test}]}]}}, networks: [{name: a, multus: {networkName: b}}]}`, validate.Limits{}, []string{"spec.domain.devices.interfaces[0].name: FieldValueInvalid"}},
+	{"passt off the pod network", `{domain: {devices: {interfaces: [{name: a, passtBinding: {}}]}}, networks: [{name: a, multus: {networkName: b}}]}`, everything, []string{"spec.domain.devices.interfaces[0].name: FieldValueInvalid"}},
+	{"masquerade on a network without a source", `{domain: {devices: {interfaces: [{name: a, masquerade: {}}]}}, networks: [{name: a}]}`, validate.Limits{}, []string{"spec.networks[0]: FieldValueRequired", "spec.domain.devices.interfaces[0].name: FieldValueInvalid"}},
+	{"no order of an interface", `{domain: {devices: {interfaces: [{name: a, bridge: {}}, {name: b, bridge: {}, bootOrder: 0}]}}, networks: [{name: a, pod: {}}, {name: b, multus: {networkName: b}}]}`, validate.Limits{}, []string{"spec[1].bootOrder: FieldValueInvalid"}},
+	{"no order of a disk", `{domain: {devices: {disks: [{name: a, bootOrder: 0}]}}` + pvc, validate.Limits{}, []string{"spec.domain.devices.disks[0].bootOrder: FieldValueInvalid"}},
 	{"private options that are none", `{domain: {devices: {interfaces: [{name: a, masquerade: {}, dhcpOptions: {privateOptions: [{option: 1, value: a}, {option: 240, value: a}, {option: 240, value: b}]}}]}}` + onPod, validate.Limits{},
 		[]string{"spec: FieldValueInvalid", "spec: FieldValueInvalid"}},
 	{"one order for a disk and an interface", `{domain: {devices: {disks: [{name: a, bootOrder: 1}], interfaces: [{name: a, bridge: {}, bootOrder: 1}]}}, networks: [{name: a, pod: {}}]` + pvc, validate.Limits{}, []string{"spec.domain.devices.interfaces[0].bootOrder: FieldValueInvalid"}},

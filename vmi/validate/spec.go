@@ -38,7 +38,7 @@ func Spec(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) field.E
 		filesystems(dev.Child("filesystems"), s, lim),
 		networks(at, s),
 		interfaces(dev.Child("interfaces"), s, lim),
-		bootOrders(dev, &s.Domain.Devices),
+		bootOrders(at, &s.Domain.Devices),
 		inputs(dev.Child("inputs"), s.Domain.Devices.Inputs),
 		gpus(at, dev.Child("gpus"), s.Domain.Devices.GPUs),
 		hostDevices(at, dev.Child("hostDevices"), s.Domain.Devices.HostDevices, lim),

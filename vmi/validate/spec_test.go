@@ -123,15 +123,17 @@ func TestSpec(t *testing.T) {
 			s.Domain.Devices.Interfaces = append(s.Domain.Devices.Interfaces, *nic(s))
 			nic(s).Ports = nil
 		}, []string{"spec.networks[1].name: FieldValueDuplicate", "spec.interfaces: FieldValueDuplicate", ifc + "[1].name: FieldValueDuplicate"}},
-		{"a network without a source", func(s *vmi.VirtualMachineInstanceSpec) { s.Networks[0].Pod = nil }, []string{"spec.networks[0]: FieldValueRequired"}},
+		{"a network without a source", func(s *vmi.VirtualMachineInstanceSpec) { s.Networks[0].Pod = nil }, []string{"spec.networks[0]: FieldValueRequired", ifc + "[0].name: FieldValueInvalid"}},
 		{"networks that are none", func(s *vmi.VirtualMachineInstanceSpec) {
 			s.Networks[0].Pod = &vmi.PodNetwork{VMNetworkCIDR: "fd00::/64", VMIPv6NetworkCIDR: "x"}
 		}, []string{"spec.networks[0].pod.vmNetworkCIDR: FieldValueInvalid", "spec.networks[0].pod.vmIPv6NetworkCIDR: FieldValueInvalid"}},
+		{"whole CPUs, but how many", func(s *vmi.VirtualMachineInstanceSpec) { s.Domain.CPU = &vmi.CPU{DedicatedCPUPlacement: true} }, []string{"spec.domain.cpu.dedicatedCpuPlacement: FieldValueInvalid"}},
 		{"networks without room", func(s *vmi.VirtualMachineInstanceSpec) {
 			s.Networks[0].Pod = &vmi.PodNetwork{VMNetworkCIDR: "10.0.0.0/31", VMIPv6NetworkCIDR: "fd00::/127"}
 		}, []string{"spec.networks[0].pod.vmNetworkCIDR: FieldValueInvalid", "spec.networks[0].pod.vmIPv6NetworkCIDR: FieldValueInvalid"}},
 		{"two bindings", func(s *vmi.VirtualMachineInstanceSpec) { nic(s).Bridge = &vmi.InterfaceBridge{} }, []string{ifc + "[0]: FieldValueInvalid"}},
-		{"no binding", func(s *vmi.VirtualMachineInstanceSpec) { nic(s).Masquerade = nil }, []string{ifc + "[0]: FieldValueInvalid"}},
+		{"a binding that is left to defaults", func(s *vmi.VirtualMachineInstanceSpec) { nic(s).Masquerade = nil }, nil},
+		{"a plugin and a binding", func(s *vmi.VirtualMachineInstanceSpec) { nic(s).Binding = &vmi.PluginBinding{Name: "x"} }, []string{ifc + "[0].binding: FieldValueInvalid"}},
 		{"a model that is none", func(s *vmi.VirtualMachineInstanceSpec) { nic(s).Model = "ne2000" }, []string{ifc + "[0].model: FieldValueNotSupported"}},
 		{"a MAC address that is none", func(s *vmi.VirtualMachineInstanceSpec) { nic(s).MacAddress = "02:00" }, []string{ifc + "[0].macAddress: FieldValueInvalid"}},
 		{"a MAC address of many", func(s *vmi.VirtualMachineInstanceSpec) { nic(s).MacAddress = "01-00-5E-00-00-01" }, []string{ifc + "[0].macAddress: FieldValueInvalid"}},

@@ -15,7 +15,7 @@ func VirtualMachine(v *vmi.VirtualMachine, by User, lim Limits) field.ErrorList 
 		return nil
 	}
 	at := field.NewPath("spec")
-	l := strategy(at, &v.Spec)
+	l := strategy(at, &v.Spec, lim)
 	if u := v.Spec.UpdateVolumesStrategy; u != nil {
 		l = append(l, exactlyOneOf(at.Child("updateVolumesStrategy"), *u, vmi.UpdateVolumesMigration, vmi.UpdateVolumesReplacement)...)
 	}
@@ -23,7 +23,7 @@ func VirtualMachine(v *vmi.VirtualMachine, by User, lim Limits) field.ErrorList 
 		return append(l, field.Required(at.Child("template"), "describe the machine"))
 	}
 	l = append(l, template(at.Child("template"), v.Spec.Template, by, lim)...)
-	l = append(l, dataVolumeTemplates(at, &v.Spec)...)
+	l = append(l, dataVolumeTemplates(at, v)...)
 	return append(l, volumeRequests(v)...)
 }
 
@@ -57,39 +57,20 @@ func (l Limits) profile() defaults.Profile {
 }
 
 // strategy checks when the machine runs.
-func strategy(at *field.Path, s *vmi.VirtualMachineSpec) field.ErrorList {
-	switch {
-	case s.Running != nil && s.RunStrategy != nil:
-		return field.ErrorList{field.Invalid(at.Child("running"), *s.Running, "excludes runStrategy: leave running out, it is the older way")}
-	case s.Running == nil && s.RunStrategy == nil:
-		return field.ErrorList{field.Invalid(at.Child("running"), "unset", "set runStrategy, to Always for a machine that shall run")}
-	case s.RunStrategy != nil:
-		return exactlyOneOf(at.Child("runStrategy"), *s.RunStrategy, vmi.RunAlways, vmi.RunRerunOnFailure, vmi.RunManual, vmi.RunHalted, vmi.RunOnce, vmi.RunWaitAsReceiver)
+func strategy(at *field.Path, s *vmi.VirtualMachineSpec, lim Limits) field.ErrorList {
+	if s.RunStrategy == nil {
+		if s.Running == nil {
+			return field.ErrorList{field.Invalid(at.Child("running"), field.OmitValueType{}, "there is neither running nor runStrategy: set runStrategy, to Always for a machine that shall run")}
+		}
+		return nil
 	}
-	return nil
-}
-
-// dataVolumeTemplates checks that each is used. KubeVirt reports them without
-// the plural.
-func dataVolumeTemplates(at *field.Path, s *vmi.VirtualMachineSpec) field.ErrorList {
 	var l field.ErrorList
-	used := map[string]bool{}
-	for _, v := range s.Template.Spec.Volumes {
-		if v.DataVolume != nil {
-			used[v.DataVolume.Name] = true
-		}
-		if v.PersistentVolumeClaim != nil {
-			used[v.PersistentVolumeClaim.ClaimName] = true
-		}
+	if s.Running != nil {
+		l = append(l, field.Invalid(at.Child("running"), *s.Running, "excludes runStrategy: leave running out, it is the older way"))
 	}
-	for i, d := range s.DataVolumeTemplates {
-		here, name := at.Child("dataVolumeTemplates").Index(i), at.Child("dataVolumeTemplate").Index(i)
-		if d.ObjectMeta.Name == "" {
-			l = append(l, as(name.Child("name").String(), field.Required(here.Child("metadata", "name"), "name the DataVolume")))
-		}
-		if !used[d.ObjectMeta.Name] {
-			l = append(l, as(name.String(), field.Required(here, "must be used by a volume of the template, as dataVolume.name")))
-		}
+	allowed := []vmi.RunStrategy{vmi.RunAlways, vmi.RunRerunOnFailure, vmi.RunManual, vmi.RunHalted, vmi.RunOnce}
+	if lim.Features.DecentralizedMigration {
+		allowed = append(allowed, vmi.RunWaitAsReceiver)
 	}
-	return l
+	return append(l, exactlyOneOf(at.Child("runStrategy"), *s.RunStrategy, allowed...)...)
 }
