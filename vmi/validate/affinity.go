@@ -1,7 +1,10 @@
 package validate
 
 import (
+	"slices"
+
 	"github.com/podvisor/podvisor/vmi"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -139,8 +142,12 @@ func podTerm(at *field.Path, t *vmi.PodAffinityTerm) field.ErrorList {
 	l := metav1validation.ValidateLabelSelector(t.LabelSelector, options, at.Child("labelSelector"))
 	l = append(l, metav1validation.ValidateLabelSelector(t.NamespaceSelector, options, at.Child("namespaceSelector"))...)
 	for i, n := range t.Namespaces {
-		l = append(l, invalid(at.Child("namespaces").Index(i), n, validation.IsDNS1123Label(n))...)
+		for _, e := range invalid(at.Child("namespaces").Index(i), n, validation.IsDNS1123Label(n)) {
+			l = append(l, as(at.Child("namespace").String(), e))
+		}
 	}
+	l = append(l, matchedKeys(at.Child("matchLabelKeys"), t.MatchLabelKeys, t.LabelSelector)...)
+	l = append(l, matchedKeys(at.Child("mismatchLabelKeys"), t.MismatchLabelKeys, t.LabelSelector)...)
 	return append(l, topologyKey(at, t.TopologyKey)...)
 }
 
@@ -151,27 +158,21 @@ func topologyKey(at *field.Path, key string) field.ErrorList {
 	return metav1validation.ValidateLabelName(key, at.Child("topologyKey"))
 }
 
-// topologySpread checks what the pod's constraints would be refused for.
-func topologySpread(at *field.Path, all []vmi.TopologySpreadConstraint) field.ErrorList {
-	var l field.ErrorList
-	type constraint struct{ key, when string }
-	seen := map[constraint]bool{}
-	for i := range all {
-		c, here := &all[i], at.Index(i)
-		if c.MaxSkew <= 0 {
-			l = append(l, field.Invalid(here.Child("maxSkew"), c.MaxSkew, "must be more than 0"))
-		}
-		l = append(l, topologyKey(here, c.TopologyKey)...)
-		l = append(l, exactlyOneOf(here.Child("whenUnsatisfiable"), c.WhenUnsatisfiable, vmi.DoNotSchedule, vmi.ScheduleAnyway)...)
-		key := constraint{c.TopologyKey, string(c.WhenUnsatisfiable)}
-		if seen[key] {
-			l = append(l, field.Duplicate(here, "{"+key.key+", "+key.when+"}"))
-		}
-		seen[key] = true
-		if m := c.MinDomains; m != nil && *m <= 0 {
-			l = append(l, field.Invalid(here.Child("minDomains"), *m, "must be more than 0"))
-		}
-		l = append(l, metav1validation.ValidateLabelSelector(c.LabelSelector, metav1validation.LabelSelectorValidationOptions{}, here.Child("labelSelector"))...)
+// matchedKeys checks labels whose values the machine's pod says.
+func matchedKeys(at *field.Path, keys []string, s *metav1.LabelSelector) field.ErrorList {
+	if len(keys) == 0 {
+		return nil
 	}
-	return allInvalid(l)
+	if s == nil {
+		return field.ErrorList{field.Invalid(at, keys, "needs labelSelector, to which these labels are added")}
+	}
+	var l field.ErrorList
+	for i, k := range keys {
+		l = append(l, metav1validation.ValidateLabelName(k, at.Index(i))...)
+		named := slices.ContainsFunc(s.MatchExpressions, func(r metav1.LabelSelectorRequirement) bool { return r.Key == k })
+		if _, ok := s.MatchLabels[k]; ok || named {
+			l = append(l, field.Invalid(at.Index(i), k, "must not be a label of labelSelector: leave one out"))
+		}
+	}
+	return l
 }

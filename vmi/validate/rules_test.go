@@ -167,5 +167,17 @@ var podRules = []rule{
 		"spec.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].preference.matchExpressions[2].operator: FieldValueInvalid",
 		"spec.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].preference.matchExpressions[2].key: FieldValueInvalid",
 		"spec.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].preference.matchExpressions[2].key: FieldValueInvalid"}},
-	{"the same constraint twice", `topologySpreadConstraints: [{maxSkew: 1, topologyKey: a, whenUnsatisfiable: DoNotSchedule}, {maxSkew: 1, topologyKey: a, whenUnsatisfiable: DoNotSchedule}]`, validate.Limits{}, []string{"spec.topologySpreadConstraints[1]: FieldValueInvalid"}},
+	{"the same constraint twice", `topologySpreadConstraints: [{maxSkew: 1, topologyKey: a, whenUnsatisfiable: DoNotSchedule}, {maxSkew: 1, topologyKey: b, whenUnsatisfiable: DoNotSchedule}, {maxSkew: 1, topologyKey: a, whenUnsatisfiable: DoNotSchedule}]`, validate.Limits{}, []string{"spec.topologySpreadConstraints[0].{topologyKey, whenUnsatisfiable}: FieldValueInvalid"}},
+	{"a constraint that is wrong", `topologySpreadConstraints: [{maxSkew: 0, topologyKey: "", whenUnsatisfiable: x, minDomains: 0, nodeAffinityPolicy: x, nodeTaintsPolicy: x, matchLabelKeys: [a]}]`, validate.Limits{}, []string{
+		"spec.topologySpreadConstraints[0].maxSkew: FieldValueInvalid", "spec.topologySpreadConstraints[0].topologyKey: FieldValueInvalid", "spec.topologySpreadConstraints[0].whenUnsatisfiable: FieldValueInvalid",
+		"spec.topologySpreadConstraints[0].minDomains: FieldValueInvalid", "spec.topologySpreadConstraints[0].minDomains: FieldValueInvalid",
+		"spec.topologySpreadConstraints[0].nodeAffinityPolicy: FieldValueInvalid", "spec.topologySpreadConstraints[0].nodeTaintsPolicy: FieldValueInvalid", "spec.topologySpreadConstraints[0].matchLabelKeys: FieldValueInvalid"}},
+	{"a constraint whose pods are chosen wrongly", `topologySpreadConstraints: [{maxSkew: 1, topologyKey: a, whenUnsatisfiable: DoNotSchedule, matchLabelKeys: [b], labelSelector: {matchLabels: {b: c}, matchExpressions: [{key: "a b", operator: In}]}}]`, validate.Limits{}, []string{
+		"spec.topologySpreadConstraints[0].matchLabelKeys[0]: FieldValueInvalid", "spec.topologySpreadConstraints.labelSelector.matchExpressions[0].values: FieldValueInvalid", "spec.topologySpreadConstraints.labelSelector.matchExpressions[0].key: FieldValueInvalid"}},
+	{"pods of namespaces that are none", `affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: "", namespaces: [a, b_c]}]}}`, validate.Limits{}, []string{
+		"spec.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].namespace: FieldValueInvalid", "spec.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].topologyKey: FieldValueInvalid"}},
+	{"taints that are tolerated", `tolerations: [{operator: Exists}, {key: a, value: b, effect: NoSchedule}, {key: a, operator: Exists, effect: NoExecute, tolerationSeconds: 5}]`, validate.Limits{}, nil},
+	{"taints that are none", `tolerations: [{}, {key: a, operator: x, effect: x}, {key: "a b", operator: Exists, value: c}, {key: a, value: "b c", tolerationSeconds: 5}]`, validate.Limits{}, []string{
+		"spec.tolerations[0].operator: FieldValueInvalid", "spec.tolerations[1].operator: FieldValueInvalid", "spec.tolerations[1].effect: FieldValueInvalid", "spec.tolerations[2].key: FieldValueInvalid",
+		"spec.tolerations[2].value: FieldValueInvalid", "spec.tolerations[3].value: FieldValueInvalid", "spec.tolerations[3].effect: FieldValueInvalid"}},
 }

@@ -19,6 +19,7 @@ func Spec(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) field.E
 		placement(at, s),
 		affinity(at, s.Affinity),
 		topologySpread(at.Child("topologySpreadConstraints"), s.TopologySpreadConstraints),
+		tolerations(at.Child("tolerations"), s.Tolerations),
 		dns(at, s),
 		lifecycle(at, s),
 		probes(at, s),
