@@ -14,22 +14,24 @@ const (
 	maxBlock = 2 << 20
 )
 
-// blockSize checks the sizes that a disk tells the guest. The first fault hides
-// those that follow from it.
+// blockSize checks the sizes that a disk tells the guest.
 func blockSize(at *field.Path, b *vmi.BlockSize, bus vmi.DiskBus) field.ErrorList {
 	if on(b.MatchVolume) {
-		return field.ErrorList{field.Invalid(at, "custom and matchVolume", "must be one of them")}
+		return field.ErrorList{field.Invalid(at, "custom and matchVolume", "must be one of them: leave the other out")}
 	}
 	c, custom := b.Custom, at.Child("custom")
-	switch {
-	case c.Logical > c.Physical:
+	if c.Logical > c.Physical {
+		// Neither is known to be right.
 		return field.ErrorList{field.Invalid(custom.Child("logical"), c.Logical, fmt.Sprintf("must not be more than physical, %d", c.Physical))}
-	case bus == vmi.DiskBusSATA && c.Logical != minBlock:
-		return field.ErrorList{field.Invalid(custom.Child("logical"), c.Logical, "must be 512 on the bus sata: use virtio or scsi for larger blocks")}
-	case c.DiscardGranularity != nil && c.Logical != 0 && *c.DiscardGranularity%c.Logical != 0:
-		return field.ErrorList{field.Invalid(custom.Child("discardGranularity"), *c.DiscardGranularity, fmt.Sprintf("must be a multiple of logical, %d", c.Logical))}
 	}
-	return append(blockPower(custom.Child("logical"), c.Logical), blockPower(custom.Child("physical"), c.Physical)...)
+	l := append(blockPower(custom.Child("logical"), c.Logical), blockPower(custom.Child("physical"), c.Physical)...)
+	if bus == vmi.DiskBusSATA && c.Logical != minBlock {
+		l = append(l, field.Invalid(custom.Child("logical"), c.Logical, "must be 512 on the bus sata: use virtio or scsi for larger blocks"))
+	}
+	if g := c.DiscardGranularity; g != nil && c.Logical != 0 && *g%c.Logical != 0 {
+		l = append(l, field.Invalid(custom.Child("discardGranularity"), *g, fmt.Sprintf("must be a multiple of logical, %d", c.Logical)))
+	}
+	return l
 }
 
 func blockPower(at *field.Path, n uint) field.ErrorList {

@@ -20,7 +20,7 @@ func cpu(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) field.Er
 	// In 64 bits, so that a product of three large numbers is not a small one.
 	n, most := uint64(max(c.Cores, 1))*uint64(max(c.Sockets, 1)), lim.maxVCPUs()
 	if n > most || n*uint64(max(c.Threads, 1)) > most {
-		l = append(l, field.Invalid(topologyOrigin(dom, d), fmt.Sprintf("%d sockets × %d cores × %d threads", c.Sockets, c.Cores, c.Threads), fmt.Sprintf("must not be more than %d processors", most)))
+		l = append(l, field.Invalid(topologyOrigin(dom, d), fmt.Sprintf("%d sockets × %d cores × %d threads", max(c.Sockets, 1), max(c.Cores, 1), max(c.Threads, 1)), fmt.Sprintf("must not be more than %d processors", most)))
 	}
 	if c.MaxSockets > 0 && c.Sockets > c.MaxSockets {
 		l = append(l, tooManySockets(dom, d))

@@ -63,8 +63,8 @@ func nameservers(at *field.Path, all []string) field.ErrorList {
 		l = append(l, as(nameserversName, field.Invalid(at, all, fmt.Sprintf("must be at most %d", maxNameservers))))
 	}
 	for i, s := range all {
-		if _, err := netip.ParseAddr(s); err != nil {
-			l = append(l, as(nameserversName, field.Invalid(at.Index(i), s, "must be an IP address")))
+		if a, err := netip.ParseAddr(s); err != nil || a.Zone() != "" {
+			l = append(l, as(nameserversName, field.Invalid(at.Index(i), s, "must be an IP address, such as 10.96.0.10 or fd00::10")))
 		}
 	}
 	return l

@@ -3,9 +3,10 @@
 // It is the only validation: admission, virt-controller and anybody else call the
 // same functions. [Instance], [VirtualMachine], [ReplicaSet] and [Migration] check
 // an object that is made, the functions that end in Update what becomes of it, and
-// [Spec] what a machine shall be. Each returns every fault at once, with the path
-// of the field; [Causes] makes of them what an API server answers. Defaults are
-// expected to be applied (package vmi/defaults).
+// [Spec] what a machine shall be. [MigrationOf] and [VolumeRequests] check what
+// other objects decide, and get them as arguments. Each returns every fault at
+// once, with the path of the field; [Causes] makes of them what an API server
+// answers. Defaults are expected to be applied (package vmi/defaults).
 //
 // What a cluster allows is a [Limits], and who asks is a [User]: there is no
 // client and no global state. The package computes; it touches nothing.

@@ -1,7 +1,7 @@
 package validate
 
 import (
-	"reflect"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -16,10 +16,7 @@ const requestsName = "Status.volumeRequests"
 func volumeRequests(v *vmi.VirtualMachine) field.ErrorList {
 	var l field.ErrorList
 	at := field.NewPath("status", "volumeRequests")
-	have := map[string]vmi.Volume{}
-	for _, k := range v.Spec.Template.Spec.Volumes {
-		have[k.Name] = k
-	}
+	have := volumesByName(v.Spec.Template.Spec.Volumes)
 	added, removed := map[string]bool{}, map[string]bool{}
 	fault := func(here *field.Path, value, message string) {
 		l = append(l, as(requestsName, field.Invalid(here, value, message)))
@@ -46,18 +43,116 @@ func volumeRequests(v *vmi.VirtualMachine) field.ErrorList {
 	return l
 }
 
+// requested are the faults that the template would have with the volumes that
+// are asked for.
+func requested(v *vmi.VirtualMachine, lim Limits) field.ErrorList {
+	if len(v.Status.VolumeRequests) == 0 {
+		return nil
+	}
+	return after(templateSpec(v.Spec.Template, lim), v.Status.VolumeRequests, lim)
+}
+
+// after are the faults of a spec that is changed as is asked for. KubeVirt
+// reports those of a running machine in the template too.
+func after(s *vmi.VirtualMachineInstanceSpec, all []vmi.VolumeRequest, lim Limits) field.ErrorList {
+	request(s, all)
+	l := Spec(field.NewPath("spec", "template", "spec"), s, lim)
+	for _, e := range l {
+		e.Detail = "with the volumes of status.volumeRequests: " + e.Detail
+	}
+	return l
+}
+
+// VolumeRequests returns why the machine that runs cannot have the volumes added
+// and removed that its VirtualMachine asks for, or nothing. [VirtualMachine]
+// checks the requests by themselves and with the template. The running machine
+// may be nil: there is none.
+func VolumeRequests(v *vmi.VirtualMachine, running *vmi.VirtualMachineInstance, lim Limits) field.ErrorList {
+	if len(v.Status.VolumeRequests) == 0 || running == nil || running.DeletionTimestamp != nil {
+		return nil
+	}
+	var l field.ErrorList
+	have := volumesByName(running.Spec.Volumes)
+	for i, r := range v.Status.VolumeRequests {
+		if r.AddVolumeOptions == nil {
+			continue
+		}
+		if k, ok := have[r.AddVolumeOptions.Name]; ok && !sameVolume(k, volumeOf(r.AddVolumeOptions)) {
+			here := field.NewPath("status", "volumeRequests").Index(i)
+			l = append(l, as(requestsName, field.Invalid(here, k.Name, "the running machine has another volume of this name: choose another name, or remove that volume first")))
+		}
+	}
+	if m := running.Status.MigrationState; m != nil && !m.Completed && m.EndTimestamp == nil {
+		l = append(l, later(field.NewPath("spec"), "volumes cannot be added or removed before the migration of the running machine has ended"))
+	}
+	if len(l) > 0 {
+		return l
+	}
+	return after(running.Spec.DeepCopy(), v.Status.VolumeRequests, lim)
+}
+
+// request changes a spec as is asked for. A volume that is there already is.
+func request(s *vmi.VirtualMachineInstanceSpec, all []vmi.VolumeRequest) {
+	for i := range all {
+		add, remove := all[i].AddVolumeOptions, all[i].RemoveVolumeOptions
+		switch {
+		case remove != nil:
+			s.Volumes = slices.DeleteFunc(s.Volumes, func(v vmi.Volume) bool { return v.Name == remove.Name })
+			s.Domain.Devices.Disks = slices.DeleteFunc(s.Domain.Devices.Disks, func(d vmi.Disk) bool { return d.Name == remove.Name })
+		case add != nil && !slices.ContainsFunc(s.Volumes, func(v vmi.Volume) bool { return v.Name == add.Name }):
+			s.Volumes = append(s.Volumes, volumeOf(add))
+			if add.Disk != nil {
+				d := add.Disk.DeepCopy()
+				d.Name = add.Name
+				s.Domain.Devices.Disks = append(s.Domain.Devices.Disks, *d)
+			}
+		}
+	}
+}
+
+// volumeOf is the volume that shall be added.
+func volumeOf(add *vmi.AddVolumeOptions) vmi.Volume {
+	v := vmi.Volume{Name: add.Name}
+	if s := add.VolumeSource; s != nil {
+		v.PersistentVolumeClaim, v.DataVolume = s.PersistentVolumeClaim, s.DataVolume
+	}
+	return v
+}
+
+// sameVolume compares what volumes hold. That a volume was added later is no
+// difference: it becomes true of a request when it is met.
+func sameVolume(a, b vmi.Volume) bool {
+	return equal(madeWith(a), madeWith(b))
+}
+
+func madeWith(v vmi.Volume) *vmi.Volume {
+	c := v.DeepCopy()
+	if c.PersistentVolumeClaim != nil {
+		c.PersistentVolumeClaim.Hotpluggable = false
+	}
+	if c.DataVolume != nil {
+		c.DataVolume.Hotpluggable = false
+	}
+	return c
+}
+
+func volumesByName(all []vmi.Volume) map[string]vmi.Volume {
+	out := map[string]vmi.Volume{}
+	for _, v := range all {
+		out[v.Name] = v
+	}
+	return out
+}
+
 // addition says what is wrong with a volume that shall be added.
 func addition(add *vmi.AddVolumeOptions, have map[string]vmi.Volume) []string {
 	out := hotplugDisk(add.Disk)
-	source := vmi.VolumeSource{}
-	if s := add.VolumeSource; s != nil {
-		source.PersistentVolumeClaim, source.DataVolume = s.PersistentVolumeClaim, s.DataVolume
-	}
-	if count(source.PersistentVolumeClaim != nil, source.DataVolume != nil) != 1 {
+	v := volumeOf(add)
+	if count(v.PersistentVolumeClaim != nil, v.DataVolume != nil) != 1 {
 		out = append(out, "volumeSource must be exactly one of persistentVolumeClaim and dataVolume")
 	}
-	if old, ok := have[add.Name]; ok && !reflect.DeepEqual(old, vmi.Volume{Name: add.Name, VolumeSource: source}) {
-		out = append(out, "the template has another volume of this name")
+	if old, ok := have[add.Name]; ok && !sameVolume(old, v) {
+		out = append(out, "the template has another volume of this name: choose another name")
 	}
 	return out
 }

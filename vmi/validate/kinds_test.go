@@ -128,6 +128,59 @@ func TestDataVolumeTemplates(t *testing.T) {
 	}
 }
 
+const claimRequest = `{addVolumeOptions: {name: b, disk: {disk: {bus: scsi}}, volumeSource: {persistentVolumeClaim: {claimName: b}}}}`
+
+func TestVolumeRequests(t *testing.T) {
+	machine := func(requests string) *vmi.VirtualMachine {
+		return read[vmi.VirtualMachine](t, `{spec: {runStrategy: Always, template: {spec: {domain: {memory: {guest: 1Gi}, devices: {disks: [{name: a, bootOrder: 1}]}}, volumes: [{name: a, persistentVolumeClaim: {claimName: a}}]}}},
+			status: {volumeRequests: `+requests+`}}`)
+	}
+	const ordered = `[{addVolumeOptions: {name: b, disk: {bootOrder: 1, disk: {bus: scsi}}, volumeSource: {persistentVolumeClaim: {claimName: b}}}}]`
+	for _, tt := range []struct {
+		name, requests string
+		want           []string
+	}{
+		{"a volume more", `[` + claimRequest + `]`, nil},
+		{"a volume more with the boot order of another", ordered, []string{"spec.template.spec.domain.devices.disks[1].bootOrder: FieldValueInvalid"}},
+		{"a volume less", `[{removeVolumeOptions: {name: a}}]`, nil},
+		{"a volume in the place of another", `[{removeVolumeOptions: {name: a}}, ` + ordered[1:], nil},
+		{"a volume that is there already", `[{addVolumeOptions: {name: a, disk: {disk: {bus: scsi}}, volumeSource: {persistentVolumeClaim: {claimName: a, hotpluggable: true}}}}]`, nil},
+		{"another volume of the same name", `[{addVolumeOptions: {name: a, disk: {disk: {bus: scsi}}, volumeSource: {persistentVolumeClaim: {claimName: b}}}}]`, []string{"Status.volumeRequests: FieldValueInvalid"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			v := machine(tt.requests)
+			before := v.DeepCopy()
+			require.Equal(t, tt.want, fields(validate.VirtualMachine(v, validate.User{}, validate.Limits{})))
+			require.Equal(t, before, v, "validation changes nothing")
+		})
+	}
+	v := machine(`[` + claimRequest + `]`)
+	running := func(change vmitest.Option) *vmi.VirtualMachineInstance {
+		return vmitest.New(vmitest.WithEmptyDisk("root", "1Gi"), change)
+	}
+	for _, tt := range []struct {
+		name string
+		is   *vmi.VirtualMachineInstance
+		want []string
+	}{
+		{"nothing runs", nil, nil},
+		{"a machine without the volume", running(func(*vmi.VirtualMachineInstance) {}), nil},
+		{"a machine with the volume", running(vmitest.WithDisk("b", vmi.VolumeSource{PersistentVolumeClaim: &vmi.PersistentVolumeClaimVolume{ClaimReference: vmi.ClaimReference{ClaimName: "b"}, Hotpluggable: true}})), nil},
+		{"a machine with another volume of its name", running(vmitest.WithEmptyDisk("b", "1Gi")), []string{"Status.volumeRequests: FieldValueInvalid"}},
+		{"a machine with another volume that goes away", running(func(v *vmi.VirtualMachineInstance) {
+			vmitest.WithEmptyDisk("b", "1Gi")(v)
+			v.DeletionTimestamp = new(metav1.Now())
+		}), nil},
+		{"a machine that moves", running(func(v *vmi.VirtualMachineInstance) { v.Status.MigrationState = &vmi.MigrationState{} }), []string{"spec: FieldValueNotSupported"}},
+		{"a machine that has moved", running(func(v *vmi.VirtualMachineInstance) { v.Status.MigrationState = &vmi.MigrationState{Completed: true} }), nil},
+		{"a machine that is wrong", running(func(v *vmi.VirtualMachineInstance) { v.Spec.Hostname = "a.b" }), []string{"spec.template.spec.hostname: FieldValueInvalid"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			require.Equal(t, tt.want, fields(validate.VolumeRequests(v, tt.is, validate.Limits{})))
+		})
+	}
+}
+
 func TestReplicaSet(t *testing.T) {
 	const right = `template: {metadata: {labels: {a: b}}, spec: {domain: {memory: {guest: 1Gi}}}}`
 	for _, tt := range []struct {
@@ -157,6 +210,46 @@ func TestMigration(t *testing.T) {
 	require.Equal(t, []string{": FieldValueNotSupported", ": FieldValueNotSupported"}, fields(validate.MigrationUpdate(m, other)))
 }
 
+func TestMigrationOf(t *testing.T) {
+	m := read[vmi.VirtualMachineInstanceMigration](t, `{metadata: {name: m, namespace: n}, spec: {vmiName: a}}`)
+	other := func(name, machine string, p vmi.MigrationPhase) vmi.VirtualMachineInstanceMigration {
+		o := m.DeepCopy()
+		o.Name, o.Spec.VMIName, o.Status.Phase = name, machine, p
+		return *o
+	}
+	machine := func(change vmitest.Option) *vmi.VirtualMachineInstance {
+		return vmitest.New(func(v *vmi.VirtualMachineInstance) { v.Status.Phase = vmi.Running }, change)
+	}
+	same := func(*vmi.VirtualMachineInstance) {}
+	migratable := func(s metav1.ConditionStatus) vmitest.Option {
+		return func(v *vmi.VirtualMachineInstance) {
+			v.Status.SetCondition(vmi.Condition{Type: vmi.ConditionLiveMigratable, Status: s, Reason: vmi.ReasonDisksNotLiveMigratable}, metav1.Now())
+		}
+	}
+	const fault = "spec.vmiName: FieldValueInvalid"
+	for _, tt := range []struct {
+		name    string
+		machine *vmi.VirtualMachineInstance
+		others  []vmi.VirtualMachineInstanceMigration
+		want    []string
+	}{
+		{"a machine that runs", machine(same), nil, nil},
+		{"a machine that is known to be able to move", machine(migratable(metav1.ConditionTrue)), nil, nil},
+		{"no machine", nil, nil, []string{fault}},
+		{"a machine that has ended", machine(func(v *vmi.VirtualMachineInstance) { v.Status.Phase = vmi.Failed }), nil, []string{fault}},
+		{"a machine that is being deleted", machine(func(v *vmi.VirtualMachineInstance) { v.DeletionTimestamp = new(metav1.Now()) }), nil, []string{fault}},
+		{"a machine that cannot move", machine(migratable(metav1.ConditionFalse)), nil, []string{fault}},
+		{"a machine that moves already", machine(same), []vmi.VirtualMachineInstanceMigration{other("o", "a", vmi.MigrationPending)}, []string{fault}},
+		{"a machine that has moved, and others that move", machine(same), []vmi.VirtualMachineInstanceMigration{
+			other("o", "a", vmi.MigrationSucceeded), other("p", "b", vmi.MigrationRunning), other("m", "a", vmi.MigrationPending)}, nil},
+		{"a machine that cannot move and moves already", machine(migratable(metav1.ConditionFalse)), []vmi.VirtualMachineInstanceMigration{other("o", "a", vmi.MigrationPhaseUnset)}, []string{fault, fault}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			require.Equal(t, tt.want, fields(validate.MigrationOf(m, tt.machine, tt.others...)))
+		})
+	}
+}
+
 func TestInstanceUpdate(t *testing.T) {
 	machine := func(options ...vmitest.Option) *vmi.VirtualMachineInstance {
 		return vmitest.New(append([]vmitest.Option{vmitest.WithEmptyDisk("root", "1Gi"), func(v *vmi.VirtualMachineInstance) { v.Status.NodeName = "a" }}, options...)...)
@@ -166,6 +259,9 @@ func TestInstanceUpdate(t *testing.T) {
 			vmitest.WithDisk("more", vmi.VolumeSource{PersistentVolumeClaim: &vmi.PersistentVolumeClaimVolume{}})(v)
 			v.Spec.Domain.Devices.Disks[1].Disk.Bus = bus
 		}
+	}
+	drive := func(v *vmi.VirtualMachineInstance) {
+		v.Spec.Domain.Devices.Disks = append(v.Spec.Domain.Devices.Disks, vmi.Disk{Name: "drive", CDRom: &vmi.CDRomTarget{Bus: vmi.DiskBusSATA}})
 	}
 	for _, tt := range []struct {
 		name string
@@ -187,11 +283,25 @@ func TestInstanceUpdate(t *testing.T) {
 		{"a disk is removed that was added", machine(claim("scsi"), func(v *vmi.VirtualMachineInstance) {
 			v.Status.VolumeStatus = []vmi.VolumeStatus{{Name: "more", HotplugVolume: &vmi.HotplugVolumeStatus{}}}
 		}), machine(), controller, nil},
+		{"a drive gets a volume", machine(drive), machine(drive, func(v *vmi.VirtualMachineInstance) {
+			v.Spec.Volumes = append(v.Spec.Volumes, vmi.Volume{Name: "drive", VolumeSource: vmi.VolumeSource{DataVolume: &vmi.DataVolumeVolume{Name: "a"}}})
+		}), controller, nil},
+		{"a volume moves to another claim", machine(claim("scsi")), machine(claim("scsi"), func(v *vmi.VirtualMachineInstance) {
+			v.Spec.Volumes[1].PersistentVolumeClaim.ClaimName = "other"
+			v.Status.MigratedVolumes = []vmi.MigratedVolume{{VolumeName: "more"}}
+		}), controller, nil},
+		{"a volume becomes another claim", machine(claim("scsi")), machine(claim("scsi"), func(v *vmi.VirtualMachineInstance) {
+			v.Spec.Volumes[1].PersistentVolumeClaim.ClaimName = "other"
+		}), controller, []string{": FieldValueInvalid"}},
+		{"room for processors appears", machine(func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.CPU = nil }), machine(func(v *vmi.VirtualMachineInstance) {
+			v.Spec.Domain.CPU = &vmi.CPU{Sockets: 1, MaxSockets: 4}
+		}), controller, []string{": FieldValueInvalid"}},
 		{"a handler writes to its machine", machine(), machine(), handler, nil},
+		{"a handler that does not say its node", machine(), machine(), validate.User{Kind: validate.Handler}, []string{": FieldValueInvalid"}},
 		{"a handler writes to a machine of another node", machine(), machine(), validate.User{Kind: validate.Handler, Node: "b"}, []string{": FieldValueInvalid"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			require.Equal(t, tt.want, fields(validate.InstanceUpdate(tt.old, tt.is, tt.by, validate.Limits{})))
+			require.Equal(t, tt.want, fields(validate.InstanceUpdate(tt.old, tt.is, tt.by, validate.Limits{Features: validate.Features{EmptyCDRom: true}})))
 		})
 	}
 }

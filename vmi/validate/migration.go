@@ -1,6 +1,7 @@
 package validate
 
 import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -8,7 +9,7 @@ import (
 )
 
 // Migration returns what is wrong with a migration that the user makes, or
-// nothing. Whether the machine can move is asked when the migration begins.
+// nothing. Whether the machine can move is asked of [MigrationOf].
 func Migration(m *vmi.VirtualMachineInstanceMigration, by User) field.ErrorList {
 	at := field.NewPath("spec")
 	var l field.ErrorList
@@ -25,6 +26,30 @@ func Migration(m *vmi.VirtualMachineInstanceMigration, by User) field.ErrorList 
 		l = append(l, exactlyOneOf(here, *p, vmi.MigrationSystemCritical, vmi.MigrationUserTriggered, vmi.MigrationSystemMaintenance)...)
 		if !by.ours() {
 			l = append(l, field.Forbidden(here, "is set by Podvisor only: leave it out"))
+		}
+	}
+	return l
+}
+
+// MigrationOf returns why the machine cannot move as the migration asks, or
+// nothing: nil is a machine that is not there, and others are migrations of the
+// namespace, this one among them or not.
+func MigrationOf(m *vmi.VirtualMachineInstanceMigration, machine *vmi.VirtualMachineInstance, others ...vmi.VirtualMachineInstanceMigration) field.ErrorList {
+	at, name := field.NewPath("spec", "vmiName"), m.Spec.VMIName
+	if machine == nil {
+		return field.ErrorList{field.Invalid(at, name, "there is no machine of this name in the namespace "+quote(m.Namespace))}
+	}
+	var l field.ErrorList
+	if p := machine.Status.Phase; p.Final() || machine.DeletionTimestamp != nil {
+		l = append(l, field.Invalid(at, name, "the machine has ended or is being deleted (phase "+quote(string(p))+"): only one that runs can move"))
+	}
+	if c := machine.Status.Condition(vmi.ConditionLiveMigratable); c != nil && c.Status == metav1.ConditionFalse {
+		l = append(l, field.Invalid(at, name, "the machine's condition LiveMigratable is False, "+c.Reason+": "+c.Message))
+	}
+	for i := range others {
+		o := &others[i]
+		if o.Spec.VMIName == name && o.Namespace == m.Namespace && o.Name != m.Name && !o.Status.Phase.Final() {
+			l = append(l, field.Invalid(at, name, "the migration "+quote(o.Name)+" of this machine has not ended: wait for it, or delete it to cancel it"))
 		}
 	}
 	return l

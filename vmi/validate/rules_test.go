@@ -99,6 +99,9 @@ var storageRules = []rule{
 	{"blocks of odd sizes", `{domain: {devices: {disks: [{name: a, disk: {bus: virtio}, blockSize: {custom: {logical: 513, physical: 4194304}}}]}}` + pvc, validate.Limits{},
 		[]string{"spec.domain.devices.disks[0].blockSize.custom.logical: FieldValueInvalid", "spec.domain.devices.disks[0].blockSize.custom.physical: FieldValueInvalid"}},
 	{"pieces that are no blocks", `{domain: {devices: {disks: [{name: a, blockSize: {custom: {logical: 512, physical: 512, discardGranularity: 700}}}]}}` + pvc, validate.Limits{}, []string{"spec.domain.devices.disks[0].blockSize.custom.discardGranularity: FieldValueInvalid"}},
+	{"blocks that are wrong in all ways", `{domain: {devices: {disks: [{name: a, disk: {bus: sata}, blockSize: {custom: {logical: 700, physical: 900, discardGranularity: 701}}}]}}` + pvc, validate.Limits{}, []string{
+		"spec.domain.devices.disks[0].blockSize.custom.logical: FieldValueInvalid", "spec.domain.devices.disks[0].blockSize.custom.physical: FieldValueInvalid",
+		"spec.domain.devices.disks[0].blockSize.custom.logical: FieldValueInvalid", "spec.domain.devices.disks[0].blockSize.custom.discardGranularity: FieldValueInvalid"}},
 	{"a reservation has the bus that it needs", `{domain: {devices: {disks: [{name: a, lun: {reservation: true}}]}}` + pvc, everything, nil},
 	{"a reservation on virtio", `{domain: {devices: {disks: [{name: a, lun: {bus: virtio, reservation: true}}]}}` + pvc, everything, []string{"spec.domain.devices.disks[0].lun.bus: FieldValueInvalid"}},
 	{"SATA on arm64", `{architecture: arm64, domain: {devices: {disks: [{name: a, disk: {bus: sata}}]}}` + pvc, validate.Limits{}, []string{"spec.domain.devices.disks[0].disk.bus: FieldValueNotSupported"}},
@@ -154,6 +157,7 @@ var podRules = []rule{
 	{"a paused machine that is asked whether it lives", `{startStrategy: Paused, livenessProbe: {guestAgentPing: {}}}`, validate.Limits{}, []string{"spec.startStrategy: FieldValueInvalid"}},
 	{"a start that is none", `startStrategy: Later`, validate.Limits{}, []string{"spec.startStrategy: FieldValueInvalid"}},
 	{"a DNS policy that is none", `dnsPolicy: Mine`, validate.Limits{}, []string{"spec.dnsPolicy: FieldValueNotSupported"}},
+	{"a name server of one link", `dnsConfig: {nameservers: ["fe80::1%eth0"]}`, validate.Limits{}, []string{"nameservers: FieldValueInvalid"}},
 	{"name servers that are none", `dnsConfig: {nameservers: [a, 1.1.1.1, 1.1.1.1, 1.1.1.1]}`, validate.Limits{}, []string{"nameservers: FieldValueInvalid", "nameservers: FieldValueInvalid"}},
 	{"a domain to search that is none", `dnsConfig: {searches: [a_b, ok.]}`, validate.Limits{}, []string{"searchDomains: FieldValueInvalid"}},
 	{"keys for nobody", `accessCredentials: [{sshPublicKey: {source: {secret: {secretName: a}}, propagationMethod: {qemuGuestAgent: {users: []}}}}, {}]`, validate.Limits{},

@@ -35,7 +35,10 @@ func InstanceUpdate(old, v *vmi.VirtualMachineInstance, by User, lim Limits) fie
 func ownNode(old, v *vmi.VirtualMachineInstance, by User) field.ErrorList {
 	var l field.ErrorList
 	target := targetNode(old)
-	if by.Node != "" && by.Node != old.Status.NodeName && by.Node != target {
+	switch {
+	case by.Node == "":
+		l = append(l, whole(field.ErrorTypeInvalid, "the handler does not say of which node it is: its token must be bound to its pod"))
+	case by.Node != old.Status.NodeName && by.Node != target:
 		l = append(l, whole(field.ErrorTypeInvalid, "the handler of "+quote(by.Node)+" may not change a machine of "+quote(old.Status.NodeName)))
 	}
 	if targetNode(v) != target {
@@ -54,7 +57,7 @@ func targetNode(v *vmi.VirtualMachineInstance) string {
 // liveUpdate checks what becomes of a running machine.
 func liveUpdate(old, v *vmi.VirtualMachineInstance, lim Limits) field.ErrorList {
 	var l field.ErrorList
-	if o, n := old.Spec.Domain.CPU, v.Spec.Domain.CPU; o != nil && n != nil && o.MaxSockets != n.MaxSockets {
+	if maxSockets(old) != maxSockets(v) {
 		l = append(l, whole(field.ErrorTypeInvalid, "spec.domain.cpu.maxSockets must not change while the machine runs"))
 	}
 	if o, n := old.Spec.Domain.Memory, v.Spec.Domain.Memory; o != nil && n != nil && o.MaxGuest != nil && n.MaxGuest != nil && !o.MaxGuest.Equal(*n.MaxGuest) {
@@ -64,8 +67,16 @@ func liveUpdate(old, v *vmi.VirtualMachineInstance, lim Limits) field.ErrorList 
 	return append(l, Spec(field.NewPath("spec"), &v.Spec, lim)...)
 }
 
+func maxSockets(v *vmi.VirtualMachineInstance) uint32 {
+	if c := v.Spec.Domain.CPU; c != nil {
+		return c.MaxSockets
+	}
+	return 0
+}
+
 // storageKept checks that the volumes that the machine was made with are still
-// there, and that new ones are of a kind that can be added.
+// there, and that new ones are of a kind that can be added. A volume that moves
+// to another claim changes, and a drive that was empty may get a volume.
 func storageKept(old, v *vmi.VirtualMachineInstance) field.ErrorList {
 	var l field.ErrorList
 	fault := func(message string) { l = append(l, whole(field.ErrorTypeInvalid, message)) }
@@ -74,10 +85,17 @@ func storageKept(old, v *vmi.VirtualMachineInstance) field.ErrorList {
 	for _, s := range old.Status.VolumeStatus {
 		added[s.Name] = s.HotplugVolume != nil
 	}
+	moves, drives := map[string]bool{}, map[string]bool{}
+	for _, m := range v.Status.MigratedVolumes {
+		moves[m.VolumeName] = true
+	}
+	for _, d := range old.Spec.Domain.Devices.Disks {
+		drives[d.Name] = true
+	}
 	for _, k := range old.Spec.Volumes {
 		n, ok := is[k.Name]
 		switch {
-		case !ok && added[k.Name]:
+		case !ok && added[k.Name], ok && moves[k.Name]:
 		case !ok:
 			fault("the volume " + k.Name + " must not be removed: the machine was made with it")
 		case !equal(was[k.Name].volume, n.volume) || !equal(was[k.Name].disk, n.disk):
@@ -90,6 +108,9 @@ func storageKept(old, v *vmi.VirtualMachineInstance) field.ErrorList {
 		}
 		if k.PersistentVolumeClaim == nil && k.DataVolume == nil {
 			fault("the volume " + k.Name + " must be a persistentVolumeClaim or a dataVolume to be added")
+		}
+		if drives[k.Name] {
+			continue
 		}
 		for _, m := range hotplugDisk(is[k.Name].disk) {
 			fault("the volume " + k.Name + " cannot be added: " + m)

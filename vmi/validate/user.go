@@ -4,7 +4,7 @@ package validate
 type User struct {
 	// Kind is what the user is to Podvisor.
 	Kind UserKind
-	// Node is where a handler runs.
+	// Node is where a handler runs. One that does not say may change no machine.
 	Node string
 }
 

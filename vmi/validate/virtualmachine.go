@@ -23,8 +23,11 @@ func VirtualMachine(v *vmi.VirtualMachine, by User, lim Limits) field.ErrorList 
 		return append(l, field.Required(at.Child("template"), "describe the machine"))
 	}
 	l = append(l, template(at.Child("template"), v.Spec.Template, by, lim)...)
-	l = append(l, dataVolumeTemplates(at, v)...)
-	return append(l, volumeRequests(v)...)
+	l = append(l, volumeRequests(v)...)
+	if len(l) == 0 {
+		l = requested(v, lim)
+	}
+	return append(l, dataVolumeTemplates(at, v)...)
 }
 
 // template checks what machines are made of, as they will be: with defaults.
