@@ -61,10 +61,13 @@ func TestDefaults(t *testing.T) {
 		{"large guests can grow", `{domain: {memory: {guest: 2Gi}}}`, defaults.Profile{}, memory, `{guest: 2Gi, maxGuest: 8Gi}`},
 		{"guests of odd sizes cannot grow", `{domain: {memory: {guest: 1025Mi}}}`, defaults.Profile{}, memory, `{guest: 1025Mi}`},
 		{"guests of large pages grow by pages", `{domain: {memory: {guest: 1536Mi, hugepages: {pageSize: 1Gi}}}}`, defaults.Profile{}, memory, `{guest: 1536Mi, hugepages: {pageSize: 1Gi}}`},
+		{"guests with the memory nodes of their node do not grow", `{domain: {cpu: {numa: {guestMappingPassthrough: {}}}, memory: {guest: 2Gi}}}`, defaults.Profile{}, memory, `{guest: 2Gi}`},
 		{"the cluster decides how far guests grow", `{domain: {memory: {guest: 2Gi}}}`, defaults.Profile{MaxGuest: new(resource.MustParse("3Gi"))}, memory, `{guest: 2Gi, maxGuest: 3Gi}`},
 		{"no guest grows on s390x", `{architecture: s390x, domain: {memory: {guest: 2Gi}}}`, defaults.Profile{}, memory, `{guest: 2Gi}`},
 
 		{"ACPI is on", `{}`, defaults.Profile{}, features, `{acpi: {enabled: true}}`},
+		{"there is no ACPI on s390x", `{architecture: s390x}`, defaults.Profile{}, features, `{acpi: {enabled: false}}`},
+		{"ACPI that is on stays", `{architecture: s390x, domain: {features: {acpi: {enabled: true}}}}`, defaults.Profile{}, features, `{acpi: {enabled: true}}`},
 		{"ACPI that is off stays", `{domain: {features: {acpi: {enabled: false}}}}`, defaults.Profile{}, features, `{acpi: {enabled: false}}`},
 		{"what is named is on", `{domain: {features: {smm: {}, apic: {}, hyperv: {relaxed: {}, vendorid: {vendorid: a}, spinlocks: {}}}}}`, defaults.Profile{}, features,
 			`{acpi: {enabled: true}, smm: {enabled: true}, apic: {enabled: true}, hyperv: {relaxed: {enabled: true}, vendorid: {vendorid: a, enabled: true}, spinlocks: {enabled: true, spinlocks: 4096}}}`},
@@ -77,7 +80,10 @@ func TestDefaults(t *testing.T) {
 		{"the cluster decides the eviction", `{}`, defaults.Profile{EvictionStrategy: vmi.EvictionLiveMigrate}, func(s *vmi.VirtualMachineInstanceSpec) any { return s.EvictionStrategy }, `LiveMigrate`},
 		{"probes are asked every ten seconds", `{livenessProbe: {httpGet: {port: 80}, failureThreshold: 5}}`, defaults.Profile{}, func(s *vmi.VirtualMachineInstanceSpec) any { return s.LivenessProbe },
 			`{httpGet: {port: 80, scheme: HTTP}, timeoutSeconds: 1, periodSeconds: 10, successThreshold: 1, failureThreshold: 5}`},
-		{"a watchdog resets", `{domain: {devices: {watchdog: {name: a, i6300esb: {}}}}}`, defaults.Profile{}, func(s *vmi.VirtualMachineInstanceSpec) any { return s.Domain.Devices.Watchdog }, `{name: a, i6300esb: {action: reset}}`},
+		{"a watchdog is that of amd64", `{domain: {devices: {watchdog: {name: a}}}}`, defaults.Profile{}, watchdog, `{name: a, i6300esb: {action: reset}}`},
+		{"a watchdog is that of s390x", `{architecture: s390x, domain: {devices: {watchdog: {name: a}}}}`, defaults.Profile{}, watchdog, `{name: a, diag288: {action: reset}}`},
+		{"a watchdog of another architecture stays", `{domain: {devices: {watchdog: {name: a, diag288: {}}}}}`, defaults.Profile{}, watchdog, `{name: a, diag288: {action: reset}}`},
+		{"a watchdog resets", `{domain: {devices: {watchdog: {name: a, i6300esb: {}}}}}`, defaults.Profile{}, watchdog, `{name: a, i6300esb: {action: reset}}`},
 		{"an input is a tablet on USB", `{domain: {devices: {inputs: [{name: a}]}}}`, defaults.Profile{}, func(s *vmi.VirtualMachineInstanceSpec) any { return s.Domain.Devices.Inputs }, `[{name: a, type: tablet, bus: usb}]`},
 		{"timers that are named are there", `{domain: {clock: {timer: {hpet: {present: false}, kvm: {}, pit: {}, rtc: {}, hyperv: {}}}}}`, defaults.Profile{}, func(s *vmi.VirtualMachineInstanceSpec) any { return s.Domain.Clock.Timer },
 			`{hpet: {present: false}, kvm: {present: true}, pit: {present: true}, rtc: {present: true}, hyperv: {present: true}}`},
@@ -102,6 +108,7 @@ func cpu(s *vmi.VirtualMachineInstanceSpec) any        { return s.Domain.CPU }
 func memory(s *vmi.VirtualMachineInstanceSpec) any     { return s.Domain.Memory }
 func resources(s *vmi.VirtualMachineInstanceSpec) any  { return s.Domain.Resources }
 func features(s *vmi.VirtualMachineInstanceSpec) any   { return s.Domain.Features }
+func watchdog(s *vmi.VirtualMachineInstanceSpec) any   { return s.Domain.Devices.Watchdog }
 func firmware(s *vmi.VirtualMachineInstanceSpec) any   { return s.Domain.Firmware }
 
 func TestImagesAreAlwaysPulledIfTheirReferenceMayChangeItsMeaning(t *testing.T) {

@@ -15,9 +15,16 @@ func inputs(all []vmi.Input) {
 	}
 }
 
-func watchdog(w *vmi.Watchdog) {
-	if w == nil {
+// watchdog is the device of the architecture, if the machine names none.
+func watchdog(w *vmi.Watchdog, arch string) {
+	switch {
+	case w == nil:
 		return
+	case w.I6300ESB != nil || w.Diag288 != nil:
+	case arch == AMD64:
+		w.I6300ESB = &vmi.I6300ESBWatchdog{}
+	case arch == S390X:
+		w.Diag288 = &vmi.Diag288Watchdog{}
 	}
 	if w.I6300ESB != nil && w.I6300ESB.Action == "" {
 		w.I6300ESB.Action = vmi.WatchdogReset

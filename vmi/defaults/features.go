@@ -25,12 +25,15 @@ func on(enabled **bool) {
 	}
 }
 
-func features(d *vmi.DomainSpec) {
+func features(d *vmi.DomainSpec, arch string) {
 	if d.Features == nil {
 		d.Features = &vmi.Features{}
 	}
 	f := d.Features
-	on(&f.ACPI.Enabled)
+	// There is no ACPI on s390x.
+	if f.ACPI.Enabled == nil {
+		f.ACPI.Enabled = new(arch != S390X)
+	}
 	enable(f.SMM)
 	if f.APIC != nil {
 		on(&f.APIC.Enabled)
