@@ -31,7 +31,7 @@ func accessCredentials(at *field.Path, s *vmi.VirtualMachineInstanceSpec) field.
 
 func secretSource(at *field.Path, s *vmi.CredentialSecret) field.ErrorList {
 	if s == nil {
-		return field.ErrorList{field.Invalid(at, "none", "must name a Secret")}
+		return field.ErrorList{field.Invalid(at, "none", "must name a Secret, in secret.secretName")}
 	}
 	return nil
 }
@@ -43,10 +43,10 @@ func sshKey(at *field.Path, k *vmi.SSHPublicKeyCredential, volumes []vmi.Volume)
 		l = append(l, field.Invalid(way, plural(n, "method"), "must be exactly one of configDrive, noCloud and qemuGuestAgent"))
 	}
 	if m.NoCloud != nil && !slices.ContainsFunc(volumes, func(v vmi.Volume) bool { return v.CloudInitNoCloud != nil }) {
-		l = append(l, field.Invalid(way, "noCloud", "needs a cloudInitNoCloud volume to put the keys into"))
+		l = append(l, field.Invalid(way, "noCloud", "needs a cloudInitNoCloud volume to put the keys into: add one"))
 	}
 	if m.ConfigDrive != nil && !slices.ContainsFunc(volumes, func(v vmi.Volume) bool { return v.CloudInitConfigDrive != nil }) {
-		l = append(l, field.Invalid(way, "configDrive", "needs a cloudInitConfigDrive volume to put the keys into"))
+		l = append(l, field.Invalid(way, "configDrive", "needs a cloudInitConfigDrive volume to put the keys into: add one"))
 	}
 	if a := m.QemuGuestAgent; a != nil && len(a.Users) == 0 {
 		l = append(l, field.Invalid(way.Child("qemuGuestAgent", "users"), "none", "must name at least one user of the guest"))

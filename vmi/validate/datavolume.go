@@ -43,7 +43,7 @@ func dataVolume(at, name *field.Path, d *vmi.DataVolumeTemplate) *field.Error {
 	case d.ObjectMeta.Name == "":
 		return as(name.Child("name").String(), field.Required(at.Child("metadata", "name"), "name the DataVolume, as a volume of the template does in dataVolume.name"))
 	case (s.PVC == nil) == (s.Storage == nil):
-		return as(name.Child("PVC", "Storage").String(), field.Invalid(spec, plural(count(s.PVC != nil, s.Storage != nil), "claim"), "must have exactly one of pvc and storage"))
+		return as(name.Child("PVC", "Storage").String(), field.Invalid(spec, plural(count(s.PVC != nil, s.Storage != nil), "claim"), "must have exactly one of pvc and storage, which say how large the disk is"))
 	case claimed && refilled:
 		return as(source, field.Invalid(spec, field.OmitValueType{}, "the dataSource or dataSourceRef of the claim excludes source and sourceRef: leave one out"))
 	case claimed:

@@ -63,18 +63,18 @@ func filesystems(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) 
 	for i, f := range s.Domain.Devices.Filesystems {
 		here := at.Index(i)
 		if f.Virtiofs == nil {
-			l = append(l, field.Required(here.Child("virtiofs"), "is the only kind of file system there is"))
+			l = append(l, field.Required(here.Child("virtiofs"), "must be set, to {}: it is the only kind of file system"))
 		}
 		k := slices.IndexFunc(s.Volumes, func(v vmi.Volume) bool { return v.Name == f.Name })
 		if k < 0 {
-			l = append(l, field.Invalid(here.Child("name"), f.Name, "there is no volume of this name"))
+			l = append(l, field.Invalid(here.Child("name"), f.Name, "there is no volume of this name: add one to volumes, or remove the file system"))
 			continue
 		}
 		v := &s.Volumes[k]
 		config := v.ConfigMap != nil || v.Secret != nil || v.DownwardAPI != nil || v.ServiceAccount != nil
 		storage := v.PersistentVolumeClaim != nil || v.DataVolume != nil
 		if config && !lim.Features.VirtiofsConfig || storage && !lim.Features.VirtiofsStorage {
-			l = append(l, as(at.String(), field.Invalid(here.Child("virtiofs"), f.Name, "is switched off for this kind of volume in this cluster's configuration")))
+			l = append(l, as(at.String(), field.Invalid(here.Child("virtiofs"), f.Name, "is switched off for this kind of volume in this cluster's configuration: show the volume as a disk")))
 		}
 	}
 	return l
@@ -101,11 +101,11 @@ func gpus(spec, at *field.Path, all []vmi.GPU) field.ErrorList {
 func hostDevices(spec, at *field.Path, all []vmi.HostDevice, lim Limits) field.ErrorList {
 	var l field.ErrorList
 	if len(all) > 0 && !lim.Features.HostDevices {
-		l = append(l, as(spec.Child("HostDevices").String(), field.Invalid(at, plural(len(all), "device"), "devices of the node are switched off in this cluster's configuration")))
+		l = append(l, as(spec.Child("HostDevices").String(), field.Invalid(at, plural(len(all), "device"), "devices of the node are switched off in this cluster's configuration: leave them out")))
 	}
 	for i, d := range all {
 		if d.DeviceName == "" {
-			l = append(l, as(at.String(), field.Required(at.Index(i).Child("deviceName"), "name the resource of the device plugin")))
+			l = append(l, as(at.String(), field.Required(at.Index(i).Child("deviceName"), "name the resource of the device plugin, such as intel.com/qat")))
 		}
 	}
 	return l
@@ -143,7 +143,7 @@ func video(spec, at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) 
 	}
 	var l field.ErrorList
 	if !enabled(s.Domain.Devices.AutoattachGraphicsDevice) {
-		l = append(l, as(spec.Child("video").String(), field.Invalid(at, v.Type, "excludes autoattachGraphicsDevice: false")))
+		l = append(l, as(spec.Child("video").String(), field.Invalid(at, v.Type, "a machine with autoattachGraphicsDevice: false has no graphics card: leave one of the two out")))
 	}
 	types := map[string][]string{
 		defaults.AMD64: {"vga", "cirrus", "virtio", "ramfb", "bochs"}, defaults.ARM64: {"virtio", "ramfb"}, defaults.S390X: {"virtio"},

@@ -31,7 +31,7 @@ func disks(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) field.
 	for i := range s.Domain.Devices.Disks {
 		d, here := &s.Domain.Devices.Disks[i], at.Index(i)
 		if first, ok := seen[d.Name]; ok {
-			l = append(l, field.Invalid(here.Child("name"), d.Name, fmt.Sprintf("is the name of %s too", at.Index(first))))
+			l = append(l, field.Invalid(here.Child("name"), d.Name, fmt.Sprintf("is the name of %s too: choose another", at.Index(first))))
 		} else {
 			seen[d.Name] = i
 		}
@@ -52,9 +52,9 @@ func disks(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) field.
 func shows(at *field.Path, d *vmi.Disk, v *vmi.Volume, lim Limits) field.ErrorList {
 	switch {
 	case v == nil && d.CDRom == nil:
-		return field.ErrorList{field.Invalid(at.Child("name"), d.Name, "there is no volume of this name")}
+		return field.ErrorList{field.Invalid(at.Child("name"), d.Name, "there is no volume of this name: add one to volumes, or remove the disk")}
 	case v == nil && !lim.Features.EmptyCDRom:
-		return field.ErrorList{field.Invalid(at.Child("name"), d.Name, "there is no volume of this name, and empty drives are switched off in this cluster's configuration")}
+		return field.ErrorList{field.Invalid(at.Child("name"), d.Name, "there is no volume of this name, and empty drives are switched off in this cluster's configuration: add one to volumes")}
 	case v != nil && d.LUN != nil && v.PersistentVolumeClaim == nil && v.DataVolume == nil:
 		return field.ErrorList{field.Invalid(at.Child("lun"), d.Name, "needs a volume of the kind persistentVolumeClaim or dataVolume")}
 	}
@@ -64,7 +64,7 @@ func shows(at *field.Path, d *vmi.Disk, v *vmi.Volume, lim Limits) field.ErrorLi
 func reservation(list, at *field.Path, t *vmi.LunTarget, lim Limits) field.ErrorList {
 	var l field.ErrorList
 	if !lim.Features.PersistentReservation {
-		l = append(l, as(list.Child("luns", "reservation").String(), field.Invalid(at.Child("lun", "reservation"), true, "reservations are switched off in this cluster's configuration")))
+		l = append(l, as(list.Child("luns", "reservation").String(), field.Invalid(at.Child("lun", "reservation"), true, "reservations are switched off in this cluster's configuration: leave it out")))
 	}
 	if t.Bus != "" && t.Bus != vmi.DiskBusSCSI {
 		l = append(l, field.Invalid(at.Child("lun", "bus"), t.Bus, "must be scsi for a reservation"))
@@ -77,7 +77,7 @@ func target(list *field.Path, i int, d *vmi.Disk, arch string) field.ErrorList {
 	var l field.ErrorList
 	at := list.Index(i)
 	if n := count(d.Disk != nil, d.CDRom != nil, d.LUN != nil); n > 1 {
-		l = append(l, field.Invalid(at, d.Name, "must be one of disk, cdrom and lun"))
+		l = append(l, field.Invalid(at, d.Name, "must be one of disk, cdrom and lun: leave the others out"))
 	}
 	name, b := busOf(d)
 	l = append(l, bus(at.Child(name, "bus"), d, name, b, arch)...)

@@ -43,7 +43,7 @@ func dns(at *field.Path, s *vmi.VirtualMachineInstanceSpec) field.ErrorList {
 	l = append(l, searches(conf.Child("searches"), c.Searches)...)
 	for i, o := range c.Options {
 		if o.Name == "" {
-			l = append(l, as(optionsName, field.Invalid(conf.Child("options").Index(i).Child("name"), o.Name, "must not be empty")))
+			l = append(l, as(optionsName, field.Invalid(conf.Child("options").Index(i).Child("name"), o.Name, "name the option, such as ndots")))
 		}
 	}
 	return l
@@ -60,7 +60,7 @@ func dnsPolicy(at *field.Path, p vmi.DNSPolicy) field.ErrorList {
 func nameservers(at *field.Path, all []string) field.ErrorList {
 	var l field.ErrorList
 	if len(all) > maxNameservers {
-		l = append(l, as(nameserversName, field.Invalid(at, all, fmt.Sprintf("must be at most %d", maxNameservers))))
+		l = append(l, as(nameserversName, field.Invalid(at, all, fmt.Sprintf("must be at most %d name servers", maxNameservers))))
 	}
 	for i, s := range all {
 		if a, err := netip.ParseAddr(s); err != nil || a.Zone() != "" {
@@ -73,7 +73,7 @@ func nameservers(at *field.Path, all []string) field.ErrorList {
 func searches(at *field.Path, all []string) field.ErrorList {
 	var l field.ErrorList
 	if len(all) > maxSearches {
-		l = append(l, as(searchesName, field.Invalid(at, all, fmt.Sprintf("must be at most %d", maxSearches))))
+		l = append(l, as(searchesName, field.Invalid(at, all, fmt.Sprintf("must be at most %d domains", maxSearches))))
 	}
 	if n := len(strings.Join(all, " ")); n > maxSearchesLength {
 		l = append(l, as(searchesName, field.Invalid(at, n, fmt.Sprintf("must have at most %d characters together, with a space between each", maxSearchesLength))))

@@ -45,6 +45,13 @@ func as(name string, e *field.Error) *field.Error {
 	return e
 }
 
+// repeated reports a name that another has already.
+func repeated(at *field.Path, name, what string) *field.Error {
+	e := field.Duplicate(at, name)
+	e.Detail = "another " + what + " has this name: choose one of its own"
+	return e
+}
+
 // whole reports a fault that no single field can mend.
 func whole(kind field.ErrorType, message string) *field.Error {
 	return &field.Error{Type: kind, BadValue: field.OmitValueType{}, Detail: message}

@@ -72,7 +72,7 @@ func firmware(at *field.Path, d *vmi.DomainSpec) field.ErrorList {
 	}
 	if b := f.Bootloader; b != nil {
 		if b.BIOS != nil && b.EFI != nil {
-			l = append(l, field.Invalid(here.Child("bootloader"), "bios and efi", "must be one of them"))
+			l = append(l, field.Invalid(here.Child("bootloader"), "bios and efi", "must be one of them: leave the other out"))
 		}
 		if b.EFI != nil && enabled(b.EFI.SecureBoot) && !smm(d.Features) {
 			l = append(l, field.Invalid(at, "efi", "secure boot, which is on unless firmware.bootloader.efi.secureBoot is false, needs features.smm.enabled: true"))
@@ -98,7 +98,7 @@ func kernelBoot(at *field.Path, k *vmi.KernelBoot) field.ErrorList {
 	c, here := k.Container, at.Child("container")
 	if c == nil {
 		if k.KernelArgs != "" {
-			l = append(l, field.Invalid(at.Child("kernelArgs"), k.KernelArgs, "needs a kernel in container"))
+			l = append(l, field.Invalid(at.Child("kernelArgs"), k.KernelArgs, "needs a kernel, in container.kernelPath"))
 		}
 		return l
 	}
@@ -122,7 +122,7 @@ func imagePath(at *field.Path, p string) field.ErrorList {
 	case p == "":
 		return nil
 	case path.Clean(p) == "/":
-		return field.ErrorList{field.Invalid(at, p, "must be a file, not the root")}
+		return field.ErrorList{field.Invalid(at, p, "must be a file of the image, not its root")}
 	case path.Join("/", p) != strings.TrimSuffix(p, "/"):
 		return field.ErrorList{field.Invalid(at, p, "must be absolute, without .., . and double slashes")}
 	}

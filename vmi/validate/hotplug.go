@@ -26,11 +26,11 @@ func volumeRequests(v *vmi.VirtualMachine) field.ErrorList {
 		add, remove := r.AddVolumeOptions, r.RemoveVolumeOptions
 		switch {
 		case (add == nil) == (remove == nil):
-			fault(here, "", "must be exactly one of addVolumeOptions and removeVolumeOptions")
+			fault(here, plural(count(add != nil, remove != nil), "option"), "must be exactly one of addVolumeOptions and removeVolumeOptions")
 		case add != nil && added[add.Name]:
-			fault(here, add.Name, "is to be added already")
+			fault(here, add.Name, "is to be added already: ask for it once")
 		case remove != nil && removed[remove.Name]:
-			fault(here, remove.Name, "is to be removed already")
+			fault(here, remove.Name, "is to be removed already: ask for it once")
 		case remove != nil:
 			removed[remove.Name] = true
 		default:
@@ -160,7 +160,7 @@ func addition(add *vmi.AddVolumeOptions, have map[string]vmi.Volume) []string {
 // hotplugDisk says why a disk cannot be added to a running machine.
 func hotplugDisk(d *vmi.Disk) []string {
 	if d == nil {
-		return []string{"disk must be set"}
+		return []string{"disk must say how the guest sees the volume, such as disk: {bus: scsi}"}
 	}
 	thread := d.DedicatedIOThread != nil && *d.DedicatedIOThread
 	switch _, bus := busOf(d); {

@@ -31,11 +31,11 @@ func interfaces(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) f
 		n, here := &s.Domain.Devices.Interfaces[i], at.Index(i)
 		net := nets[n.Name]
 		if seen[n.Name] {
-			l = append(l, field.Duplicate(here.Child("name"), n.Name))
+			l = append(l, repeated(here.Child("name"), n.Name, "interface"))
 		}
 		seen[n.Name] = true
 		if net == nil {
-			l = append(l, field.Invalid(here.Child("name"), n.Name, "there is no network of this name: add one to networks"))
+			l = append(l, field.Invalid(here.Child("name"), n.Name, "there is no network of this name: add one to networks, or remove the interface"))
 		}
 		l = append(l, nic(here, n)...)
 		l = append(l, binding(here, n, net, lim)...)
@@ -70,7 +70,7 @@ func nic(at *field.Path, n *vmi.Interface) field.ErrorList {
 		case !mac.MatchString(m):
 			l = append(l, field.Invalid(here, m, "must be a MAC address, such as 02:00:00:12:34:56"))
 		case noMAC.MatchString(m):
-			l = append(l, field.Invalid(here, m, "must not be zero"))
+			l = append(l, field.Invalid(here, m, "must not be zero: choose another, or leave it out to get one"))
 		case n.Masquerade != nil && gatewayMAC.MatchString(m):
 			l = append(l, field.Invalid(here, m, "is the gateway's with the masquerade binding: choose another"))
 		case multicast(m):
@@ -145,9 +145,9 @@ func state(at *field.Path, n *vmi.Interface, net *vmi.Network) field.ErrorList {
 	case n.SRIOV != nil && (n.State == vmi.InterfaceUp || n.State == vmi.InterfaceDown):
 		l = append(l, field.Invalid(at, n.State, "a device of the node has no link that could be switched: leave it out"))
 	case n.State == vmi.InterfaceAbsent && n.Bridge == nil:
-		l = append(l, field.Invalid(at, n.State, "needs the binding bridge: others cannot be removed from a running machine"))
+		l = append(l, field.Invalid(at, n.State, "needs the binding bridge: interfaces with others cannot be removed from a running machine"))
 	case n.State == vmi.InterfaceAbsent && net != nil && (net.Pod != nil || net.Multus != nil && net.Multus.Default):
-		l = append(l, field.Invalid(at, n.State, "must not be the machine's default network"))
+		l = append(l, field.Invalid(at, n.State, "the machine's default network cannot be removed: leave state out"))
 	}
 	return l
 }
@@ -164,10 +164,10 @@ func dhcp(at *field.Path, o *vmi.DHCPOptions) field.ErrorList {
 	for i, p := range o.PrivateOptions {
 		here := at.Child("privateOptions").Index(i).Child("option")
 		if p.Option < firstPrivateOption || p.Option > lastPrivateOption {
-			l = append(l, as(specOf(at), field.Invalid(here, p.Option, "must be from 224 to 254")))
+			l = append(l, as(specOf(at), field.Invalid(here, p.Option, "must be from 224 to 254, which are the numbers of private options")))
 		}
 		if seen[p.Option] {
-			l = append(l, as(specOf(at), field.Invalid(here, p.Option, "is there twice")))
+			l = append(l, as(specOf(at), field.Invalid(here, p.Option, "is there twice: leave one out")))
 		}
 		seen[p.Option] = true
 	}

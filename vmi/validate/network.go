@@ -21,7 +21,7 @@ func networks(spec *field.Path, s *vmi.VirtualMachineInstanceSpec) field.ErrorLi
 	for i := range s.Networks {
 		n, here := &s.Networks[i], at.Index(i)
 		if seen[n.Name] {
-			l = append(l, field.Duplicate(here.Child("name"), n.Name))
+			l = append(l, repeated(here.Child("name"), n.Name, "network"))
 		}
 		seen[n.Name] = true
 		if !used[n.Name] {
@@ -36,10 +36,10 @@ func networks(spec *field.Path, s *vmi.VirtualMachineInstanceSpec) field.ErrorLi
 		l = append(l, network(here, n)...)
 	}
 	if pods > 1 {
-		l = append(l, as(spec.Child("interfaces").String(), &field.Error{Type: field.ErrorTypeDuplicate, Field: at.String(), BadValue: "pod", Detail: "a machine has at most one pod network"}))
+		l = append(l, as(spec.Child("interfaces").String(), &field.Error{Type: field.ErrorTypeDuplicate, Field: at.String(), BadValue: "pod", Detail: "a machine has at most one pod network: leave the others out"}))
 	}
 	if defaultNetworks > 1 {
-		l = append(l, field.Invalid(at, plural(defaultNetworks, "default network"), "at most one network has multus.default: true"))
+		l = append(l, field.Invalid(at, plural(defaultNetworks, "default network"), "at most one network has multus.default: true: set it to false for the others"))
 	}
 	if pods > 0 && defaultNetworks > 0 {
 		l = append(l, field.Invalid(at, "pod and multus.default", "a multus network with default: true takes the place of the pod network: leave one out"))

@@ -37,7 +37,7 @@ func ports(at *field.Path, n *vmi.Interface) field.ErrorList {
 		l = append(l, as(name, field.Invalid(list, n.Name, "excludes ports: write each port as a range of one")))
 	}
 	if n.Masquerade == nil {
-		l = append(l, as(name, field.Invalid(list, n.Name, "needs the binding masquerade: with others all ports reach the guest")))
+		l = append(l, as(name, field.Invalid(list, n.Name, "needs the binding masquerade: with others all ports reach the guest, leave it out")))
 	}
 	return append(l, portRanges(list, n.PortRanges)...)
 }
@@ -56,7 +56,7 @@ func port(at *field.Path, p *vmi.Port, seen map[string]bool) field.ErrorList {
 	}
 	l = append(l, invalid(at.Child("name"), p.Name, validation.IsValidPortName(p.Name))...)
 	if seen[p.Name] {
-		l = append(l, field.Duplicate(at.Child("name"), p.Name))
+		l = append(l, repeated(at.Child("name"), p.Name, "port of the interface"))
 	}
 	seen[p.Name] = true
 	return l
@@ -68,7 +68,7 @@ const maxPortRanges = 10
 func portRanges(at *field.Path, all []vmi.PortRange) field.ErrorList {
 	var l field.ErrorList
 	if len(all) > maxPortRanges {
-		l = append(l, field.Invalid(at, plural(len(all), "range"), fmt.Sprintf("must be at most %d", maxPortRanges)))
+		l = append(l, field.Invalid(at, plural(len(all), "range"), fmt.Sprintf("must be at most %d: join some of them", maxPortRanges)))
 	}
 	for i := range all {
 		r, here := &all[i], at.Index(i)
@@ -85,7 +85,7 @@ func portRanges(at *field.Path, all []vmi.PortRange) field.ErrorList {
 		}
 		for k := range i {
 			if o := &all[k]; protocol(o) == protocol(r) && r.Start <= o.End && o.Start <= r.End {
-				l = append(l, field.Invalid(at, fmt.Sprintf("%s %d-%d and %d-%d", protocol(r), o.Start, o.End, r.Start, r.End), "must not overlap"))
+				l = append(l, field.Invalid(at, fmt.Sprintf("%s %d-%d and %d-%d", protocol(r), o.Start, o.End, r.Start, r.End), "must not overlap: make one range of them"))
 			}
 		}
 	}

@@ -86,7 +86,7 @@ func lifecycle(at *field.Path, s *vmi.VirtualMachineInstanceSpec) field.ErrorLis
 	if st := s.StartStrategy; st != nil {
 		l = append(l, exactlyOneOf(at.Child("startStrategy"), *st, vmi.StartPaused)...)
 		if *st == vmi.StartPaused && s.LivenessProbe != nil {
-			l = append(l, field.Invalid(at.Child("startStrategy"), *st, "excludes livenessProbe: a paused guest answers no probe and would be ended"))
+			l = append(l, field.Invalid(at.Child("startStrategy"), *st, "excludes livenessProbe: a paused guest answers no probe and would be ended. Leave one out"))
 		}
 	}
 	return l
@@ -100,7 +100,7 @@ func rebootPolicy(at *field.Path, d *vmi.DomainSpec, lim Limits) field.ErrorList
 	here := at.Child("rebootPolicy")
 	l := oneOf(here, d.RebootPolicy, vmi.RebootPolicyReboot, vmi.RebootPolicyTerminate)
 	if !lim.Features.RebootPolicy {
-		l = append(l, field.Invalid(here, d.RebootPolicy, "reboot policies are switched off in this cluster's configuration"))
+		l = append(l, field.Invalid(here, d.RebootPolicy, "reboot policies are switched off in this cluster's configuration: leave it out"))
 	}
 	return l
 }

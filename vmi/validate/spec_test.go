@@ -164,5 +164,5 @@ func ExampleSpec() {
 	}
 	// Output:
 	// spec.evictionStrategy: Invalid value: "Never": must be None, LiveMigrate, LiveMigrateIfPossible or External
-	// spec.domain.devices.disks[0].name: Invalid value: "root": there is no volume of this name
+	// spec.domain.devices.disks[0].name: Invalid value: "root": there is no volume of this name: add one to volumes, or remove the disk
 }

@@ -22,7 +22,7 @@ func volumes(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) fiel
 		disks[d.Name] = true
 	}
 	if len(vols) > maxVolumes {
-		l = append(l, field.Invalid(at, plural(len(vols), "volume"), fmt.Sprintf("must be at most %d", maxVolumes)))
+		l = append(l, field.Invalid(at, plural(len(vols), "volume"), fmt.Sprintf("must be at most %d, which is how many a machine can have", maxVolumes)))
 	}
 	seen, accounts := map[string]int{}, 0
 	for i := range vols {
@@ -31,7 +31,7 @@ func volumes(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) fiel
 			l = append(l, invalid(here.Child("name"), v.Name, validation.IsDNS1123Label(v.Name))...)
 		}
 		if first, ok := seen[v.Name]; ok {
-			l = append(l, field.Invalid(here.Child("name"), v.Name, fmt.Sprintf("is the name of %s too", at.Index(first))))
+			l = append(l, field.Invalid(here.Child("name"), v.Name, fmt.Sprintf("is the name of %s too: choose another", at.Index(first))))
 		} else {
 			seen[v.Name] = i
 		}
@@ -41,7 +41,7 @@ func volumes(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) fiel
 		l = append(l, source(here, v, lim)...)
 	}
 	if accounts > 1 {
-		l = append(l, field.Invalid(at, plural(accounts, "serviceAccount volume"), "a machine has at most one"))
+		l = append(l, field.Invalid(at, plural(accounts, "serviceAccount volume"), "a machine has at most one: its pod runs as one account"))
 	}
 	return l
 }
@@ -52,7 +52,7 @@ func source(at *field.Path, v *vmi.Volume, lim Limits) field.ErrorList {
 		v.EmptyDisk != nil, v.Ephemeral != nil, v.HostDisk != nil, v.ConfigMap != nil, v.Secret != nil, v.DownwardAPI != nil, v.ServiceAccount != nil, v.Sysprep != nil)
 	var l field.ErrorList
 	if n != 1 {
-		l = append(l, field.Invalid(at, v.Name, fmt.Sprintf("must have exactly one source, has %d", n)))
+		l = append(l, field.Invalid(at, v.Name, fmt.Sprintf("must have exactly one source, such as containerDisk or persistentVolumeClaim, not %d", n)))
 	}
 	if c := v.ContainerDisk; c != nil {
 		l = append(l, containerDisk(at.Child("containerDisk"), c)...)
@@ -121,7 +121,7 @@ func hostDisk(at *field.Path, h *vmi.HostDisk, lim Limits) field.ErrorList {
 	var l field.ErrorList
 	here := at.Child("hostDisk")
 	if !lim.Features.HostDisk {
-		l = append(l, as(at.String(), field.Invalid(here, h.Path, "disks in files of the node are switched off in this cluster's configuration")))
+		l = append(l, as(at.String(), field.Invalid(here, h.Path, "disks in files of the node are switched off in this cluster's configuration: use a persistentVolumeClaim")))
 	}
 	if h.Path == "" {
 		l = append(l, &field.Error{Type: field.ErrorTypeNotFound, Field: here.Child("path").String(), BadValue: "", Detail: "name the file on the node"})
