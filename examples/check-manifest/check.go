@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -81,7 +82,7 @@ func (c *checker) object(file string, d document) error {
 	}
 	object := kinds[d.Kind]()
 	lost, ok := decode(d.data, object)
-	c.report(file, d, lost)
+	c.report(file, d, append(named(d), lost...))
 	if !ok {
 		return nil
 	}
@@ -121,19 +122,46 @@ func (c *checker) check(object runtime.Object, d document) (runtime.Object, []fa
 	case *vmi.VirtualMachineInstanceMigration:
 		o = defaults.Migration(o)
 		object, l = o, validate.Migration(o, validate.User{})
+	case *vmi.KubeVirt:
+		l = validate.KubeVirt(o)
 	}
+	return object, listed(l)
+}
+
+// named checks the name, which an API server does before anything else.
+func named(d document) []fault {
+	at := field.NewPath("metadata", "name")
+	if d.unnamed {
+		return listed(field.ErrorList{field.Required(at, "name the object, or let the cluster choose a name that begins with metadata.generateName")})
+	}
+	if d.Name == "" {
+		return nil
+	}
+	var l field.ErrorList
+	// What follows generateName is a letter or a digit.
+	for _, m := range apivalidation.NameIsDNSSubdomain(d.Name, d.generated) {
+		l = append(l, field.Invalid(at, d.Name, m))
+	}
+	return listed(l)
+}
+
+func listed(l field.ErrorList) []fault {
 	var faults []fault
 	for _, e := range l {
 		faults = append(faults, fault{Field: e.Field, Type: e.Type, Message: e.ErrorBody()})
 	}
-	return object, faults
+	return faults
 }
 
 func (c *checker) report(file string, d document, faults []fault) {
 	for _, f := range faults {
-		fmt.Fprintf(c.faults, "%s: %s: %s: %s: %s\n", file, d, f.Field, string(f.Type), oneLine(f.Message))
+		fmt.Fprintln(c.faults, f.line(file, d))
 	}
 	c.count += len(faults)
+}
+
+func (f fault) line(file string, d document) string {
+	return fmt.Sprintf("%s: %s: %s: %s: %s", file, d, f.Field, string(f.Type), oneLine(f.Message))
 }
 
 func oneLine(s string) string { return string(bytes.Join(bytes.Fields([]byte(s)), []byte(" "))) }

@@ -24,6 +24,10 @@ type document struct {
 	APIVersion, Kind, Namespace, Name string
 
 	data []byte
+	// generated says that the name is only the beginning of one.
+	generated bool
+	// unnamed says that there is no name, not even one of a wrong type.
+	unnamed bool
 	// fault is why it is no object at all.
 	fault string
 }
@@ -77,29 +81,27 @@ func values(part []byte) []document {
 
 // header reads what an object says of itself. Nothing but comments is no object.
 func header(data []byte) []document {
-	var h struct {
-		APIVersion string `json:"apiVersion"`
-		Kind       string `json:"kind"`
-		Metadata   struct {
-			Namespace    string `json:"namespace"`
-			Name         string `json:"name"`
-			GenerateName string `json:"generateName"`
-		} `json:"metadata"`
-	}
-	text, err := yaml.YAMLToJSON(data)
-	if err == nil && string(text) == "null" {
-		return nil
-	}
-	if err == nil {
-		err = json.Unmarshal(text, &h)
-	}
-	if err != nil {
+	var object any
+	if err := yaml.Unmarshal(data, &object); err != nil {
 		return []document{{fault: err.Error()}}
 	}
-	d := document{APIVersion: h.APIVersion, Kind: h.Kind, Namespace: h.Metadata.Namespace, Name: h.Metadata.Name, data: data}
-	if d.Name == "" {
-		d.Name = h.Metadata.GenerateName
+	if object == nil {
+		return nil
 	}
+	fields, ok := object.(map[string]any)
+	if !ok {
+		return []document{{fault: "must be an object with apiVersion and kind"}}
+	}
+	// What has a wrong type is a fault of the object, once its kind is known.
+	text := func(m map[string]any, key string) string { s, _ := m[key].(string); return s }
+	meta, _ := fields["metadata"].(map[string]any)
+	d := document{APIVersion: text(fields, "apiVersion"), Kind: text(fields, "kind"), Namespace: text(meta, "namespace"), Name: text(meta, "name"), data: data}
+	if d.Name == "" {
+		d.Name = text(meta, "generateName")
+		d.generated = d.Name != ""
+	}
+	name := meta["name"]
+	d.unnamed = d.Name == "" && (name == nil || name == "")
 	if d.Kind == "" || d.APIVersion == "" {
 		d.fault = "apiVersion and kind must be set"
 	}
@@ -159,15 +161,8 @@ type fault struct {
 // one that is there twice.
 var unknownField = regexp.MustCompile(`^(unknown|duplicate) field "(.*)"$`)
 
-// wrongTypeText is how the decoder reports a value of a wrong type.
-var wrongTypeText = regexp.MustCompile(`cannot unmarshal (\S+)(?: \S+)? into Go struct field [^.]*\.(\S+) of type (\S+)`)
-
-func wrongType(err error) fault {
-	if m := wrongTypeText.FindStringSubmatch(err.Error()); m != nil {
-		return fault{m[2], field.ErrorTypeTypeInvalid, "must be a " + m[3] + ", not a " + m[1]}
-	}
-	return fault{Type: field.ErrorTypeTypeInvalid, Message: err.Error()}
-}
+// repeatedKey is how the YAML decoder reports a field that is there twice.
+var repeatedKey = regexp.MustCompile(`line (\d+): key "(.*)" already set in map`)
 
 // decode reads an object strictly. Every field that there is not is a fault, and
 // the rest of the object can be used nevertheless.
@@ -183,15 +178,18 @@ func decode(data []byte, into runtime.Object) (faults []fault, usable bool) {
 	case err == nil:
 		return nil, true
 	case !ok:
-		return []fault{wrongType(err)}, false
+		return wrongTypes(data, into, err), false
 	}
 	for _, e := range strict.Errors() {
 		m := unknownField.FindStringSubmatch(e.Error())
+		twice := repeatedKey.FindStringSubmatch(e.Error())
 		switch {
+		case twice != nil:
+			faults = append(faults, fault{Type: field.ErrorTypeDuplicate, Message: fmt.Sprintf("line %s of the document has a field %q that is there before: leave one out", twice[1], twice[2])})
 		case m == nil:
 			faults = append(faults, fault{Type: field.ErrorTypeInvalid, Message: e.Error()})
 		case m[1] == "duplicate":
-			faults = append(faults, fault{m[2], field.ErrorTypeDuplicate, "the field is there twice"})
+			faults = append(faults, fault{m[2], field.ErrorTypeDuplicate, "the field is there twice: leave one out"})
 		default:
 			faults = append(faults, fault{m[2], field.ErrorTypeInvalid, fmt.Sprintf("there is no field %q in this API: remove it, or look for its right name with kubectl explain", m[2])})
 		}

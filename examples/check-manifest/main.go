@@ -4,7 +4,8 @@
 //	check-manifest [-o defaulted] [-config FILE] [-feature-gates NAME,…] FILE…
 //
 // It decodes each document of Podvisor's kinds strictly, applies defaults and
-// validates, as a cluster does, and prints one line for each fault:
+// validates, as a cluster does, and prints one line for each fault. A cluster
+// stops at the first value of a wrong type; here all are found:
 //
 //	file: kind/name: field: cause type: message
 //
@@ -19,10 +20,12 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -76,12 +79,9 @@ func run(args []string, in io.Reader, out, notes io.Writer, now metav1.Time) int
 func (c *checker) configure(file, gates string, now metav1.Time) error {
 	k := &vmi.KubeVirt{}
 	if file != "" {
-		data, err := c.read(file)
-		if err != nil {
+		var err error
+		if k, err = c.cluster(file); err != nil {
 			return err
-		}
-		if faults, _ := decode(data, k); len(faults) > 0 {
-			return fmt.Errorf("%s: %s", file, faults[0].Message)
 		}
 	}
 	c.profile = defaults.Configured(&k.Spec.Configuration)
@@ -89,9 +89,38 @@ func (c *checker) configure(file, gates string, now metav1.Time) error {
 	c.profile.Now = metav1.NewTime(now.UTC().Truncate(time.Second))
 	if gates != "" {
 		var unknown []string
-		if c.limits.Features, unknown = validate.FeatureGates(strings.Split(gates, ",")...); len(unknown) > 0 {
+		if c.limits.Features, unknown = validate.FeatureGates(strings.FieldsFunc(gates, func(r rune) bool { return r == ',' || r == ' ' })...); len(unknown) > 0 {
 			fmt.Fprintln(c.notes, "feature gates that switch nothing on here:", strings.Join(unknown, ", "))
 		}
 	}
 	return nil
+}
+
+// cluster is the KubeVirt object of a file, which may have others beside it.
+func (c *checker) cluster(file string) (*vmi.KubeVirt, error) {
+	data, err := c.read(file)
+	if err != nil {
+		return nil, err
+	}
+	docs, err := documents(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	docs = slices.DeleteFunc(docs, func(d document) bool { return !d.ours() || d.Kind != vmi.KubeVirtKind.Kind })
+	if len(docs) != 1 {
+		return nil, fmt.Errorf("%s: must have one object of the kind KubeVirt, has %d", file, len(docs))
+	}
+	k := &vmi.KubeVirt{}
+	faults, usable := decode(docs[0].data, k)
+	if usable {
+		faults = append(faults, listed(validate.KubeVirt(k))...)
+	}
+	if len(faults) == 0 {
+		return k, nil
+	}
+	lines := make([]string, len(faults))
+	for i, f := range faults {
+		lines[i] = f.line(file, docs[0])
+	}
+	return nil, errors.New(strings.Join(lines, "\n"))
 }

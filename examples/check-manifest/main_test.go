@@ -29,6 +29,7 @@ func TestManifests(t *testing.T) {
 	}{
 		"faults":    {[]string{"testdata/faults.yaml"}, 1},
 		"unknown":   {[]string{"testdata/unknown.yaml"}, 1},
+		"types":     {[]string{"testdata/types.yaml"}, 1},
 		"lists":     {[]string{"testdata/lists.yaml", "testdata/two.json"}, 1},
 		"others":    {[]string{"testdata/others.yaml", "../service-hello.yaml"}, 1},
 		"defaulted": {[]string{"-o", "defaulted", "../vmi-hello.yaml", "testdata/machine.yaml"}, 0},
@@ -54,6 +55,8 @@ func TestWhatCannotBeReadIsNoFault(t *testing.T) {
 	for name, args := range map[string][]string{
 		"no file":          {"testdata/nowhere.yaml"},
 		"no configuration": {"-config", "testdata/nowhere.yaml", "-"},
+		"no KubeVirt":      {"-config", "testdata/machine.yaml", "../vmi-hello.yaml"},
+		"a wrong KubeVirt": {"-config", "testdata/configuration.yaml", "../vmi-hello.yaml"},
 		"no argument":      {},
 		"no such output":   {"-o", "json", "-"},
 		"no such flag":     {"-x"},
@@ -65,6 +68,15 @@ func TestWhatCannotBeReadIsNoFault(t *testing.T) {
 			require.NotEmpty(t, notes)
 		})
 	}
+}
+
+func TestAConfigurationIsCheckedToo(t *testing.T) {
+	const fault = "testdata/configuration.yaml: KubeVirt/kubevirt: spec.configuration.network.defaultNetworkInterface: FieldValueInvalid: Invalid value: \"slirp\": must be bridge or masquerade\n"
+	status, out, _ := check("", "testdata/configuration.yaml")
+	require.Equal(t, 1, status)
+	require.Equal(t, fault, out)
+	_, _, notes := check("", "-config", "testdata/configuration.yaml", "../vmi-hello.yaml")
+	require.Equal(t, fault, notes)
 }
 
 func TestTextThatIsNoObjectIsAFault(t *testing.T) {
