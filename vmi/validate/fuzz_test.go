@@ -23,6 +23,7 @@ import (
 // FuzzNothingPanics gives every function whatever can be decoded.
 func FuzzNothingPanics(f *testing.F) {
 	f.Add([]byte(`{"spec":{"domain":{}}}`))
+	f.Add([]byte(`{"spec":{"template":{"spec":{}}},"status":{"volumeRequests":[` + claimRequest + `,{"removeVolumeOptions":{"name":"b"}},{}]}}`))
 	for _, tables := range [][]rule{processorRules, firmwareRules, storageRules, networkRules, deviceRules, podRules} {
 		for _, tt := range tables {
 			if spec, err := yaml.YAMLToJSON([]byte(tt.spec)); err == nil {
@@ -46,6 +47,7 @@ func FuzzNothingPanics(f *testing.F) {
 			d := defaults.VirtualMachine(&m, defaults.Profile{})
 			validate.VirtualMachine(&m, by, lim)
 			validate.VirtualMachineUpdate(&m, d, by, lim)
+			validate.VolumeRequests(&m, &v, lim)
 		}
 		var r vmi.VirtualMachineInstanceReplicaSet
 		if json.Unmarshal(data, &r) == nil {
@@ -54,6 +56,7 @@ func FuzzNothingPanics(f *testing.F) {
 		var g vmi.VirtualMachineInstanceMigration
 		if json.Unmarshal(data, &g) == nil {
 			validate.Migration(&g, by)
+			validate.MigrationOf(&g, &v, g)
 			validate.MigrationUpdate(&g, &vmi.VirtualMachineInstanceMigration{})
 		}
 	})

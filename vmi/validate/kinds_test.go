@@ -128,7 +128,7 @@ func TestDataVolumeTemplates(t *testing.T) {
 	}
 }
 
-const claimRequest = `{addVolumeOptions: {name: b, disk: {disk: {bus: scsi}}, volumeSource: {persistentVolumeClaim: {claimName: b}}}}`
+const claimRequest = `{"addVolumeOptions":{"name":"b","disk":{"disk":{"bus":"scsi"}},"volumeSource":{"persistentVolumeClaim":{"claimName":"b"}}}}`
 
 func TestVolumeRequests(t *testing.T) {
 	machine := func(requests string) *vmi.VirtualMachine {
