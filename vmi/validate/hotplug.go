@@ -49,14 +49,16 @@ func requested(v *vmi.VirtualMachine, lim Limits) field.ErrorList {
 	if len(v.Status.VolumeRequests) == 0 {
 		return nil
 	}
-	return after(templateSpec(v.Spec.Template, lim), v.Status.VolumeRequests, lim)
+	return after(field.NewPath("spec", "template", "spec"), templateSpec(v.Spec.Template, lim), v.Status.VolumeRequests, lim)
 }
 
-// after are the faults of a spec that is changed as is asked for. KubeVirt
-// reports those of a running machine in the template too.
-func after(s *vmi.VirtualMachineInstanceSpec, all []vmi.VolumeRequest, lim Limits) field.ErrorList {
+// after are the faults that the disks of a spec have once it is changed as is
+// asked for.
+func after(at *field.Path, s *vmi.VirtualMachineInstanceSpec, all []vmi.VolumeRequest, lim Limits) field.ErrorList {
 	request(s, all)
-	l := Spec(field.NewPath("spec", "template", "spec"), s, lim)
+	l := volumes(at.Child("volumes"), s, lim)
+	l = append(l, disks(at.Child("domain", "devices", "disks"), s, lim)...)
+	l = append(l, bootOrders(at, &s.Domain.Devices)...)
 	for _, e := range l {
 		e.Detail = "with the volumes of status.volumeRequests: " + e.Detail
 	}
@@ -66,7 +68,7 @@ func after(s *vmi.VirtualMachineInstanceSpec, all []vmi.VolumeRequest, lim Limit
 // VolumeRequests returns why the machine that runs cannot have the volumes added
 // and removed that its VirtualMachine asks for, or nothing. [VirtualMachine]
 // checks the requests by themselves and with the template. The running machine
-// may be nil: there is none.
+// may be nil: there is none. Faults in its spec are fields of the machine.
 func VolumeRequests(v *vmi.VirtualMachine, running *vmi.VirtualMachineInstance, lim Limits) field.ErrorList {
 	if len(v.Status.VolumeRequests) == 0 || running == nil || running.DeletionTimestamp != nil {
 		return nil
@@ -88,7 +90,7 @@ func VolumeRequests(v *vmi.VirtualMachine, running *vmi.VirtualMachineInstance, 
 	if len(l) > 0 {
 		return l
 	}
-	return after(running.Spec.DeepCopy(), v.Status.VolumeRequests, lim)
+	return after(field.NewPath("spec"), running.Spec.DeepCopy(), v.Status.VolumeRequests, lim)
 }
 
 // request changes a spec as is asked for. A volume that is there already is.

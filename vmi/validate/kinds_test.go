@@ -1,6 +1,7 @@
 package validate_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -173,7 +174,11 @@ func TestVolumeRequests(t *testing.T) {
 		}), nil},
 		{"a machine that moves", running(func(v *vmi.VirtualMachineInstance) { v.Status.MigrationState = &vmi.MigrationState{} }), []string{"spec: FieldValueNotSupported"}},
 		{"a machine that has moved", running(func(v *vmi.VirtualMachineInstance) { v.Status.MigrationState = &vmi.MigrationState{Completed: true} }), nil},
-		{"a machine that is wrong", running(func(v *vmi.VirtualMachineInstance) { v.Spec.Hostname = "a.b" }), []string{"spec.template.spec.hostname: FieldValueInvalid"}},
+		{"a machine with too many volumes", running(func(v *vmi.VirtualMachineInstance) {
+			for i := range 255 {
+				vmitest.WithEmptyDisk(fmt.Sprintf("v%d", i), "1Gi")(v)
+			}
+		}), []string{"spec.volumes: FieldValueInvalid"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			require.Equal(t, tt.want, fields(validate.VolumeRequests(v, tt.is, validate.Limits{})))
@@ -311,7 +316,7 @@ func TestAMachineOfWhichASnapshotIsMadeKeepsItsVolumes(t *testing.T) {
 	v := read[vmi.VirtualMachine](t, `{spec: {runStrategy: Halted, template: {spec: {domain: {memory: {guest: 1Gi}}, volumes: [{name: a, emptyDisk: {capacity: 1Gi}}]}}}, status: {snapshotInProgress: a}}`)
 	require.Equal(t, []string{"spec: FieldValueNotSupported", "spec: FieldValueNotSupported"}, fields(validate.VirtualMachineUpdate(old, v, validate.User{}, validate.Limits{})))
 	v.Status = vmi.VirtualMachineStatus{RestoreInProgress: new("a")}
-	require.Empty(t, validate.VirtualMachineUpdate(old, v, validate.User{}, validate.Limits{}))
-	v.Spec.RunStrategy = new(vmi.RunAlways)
 	require.Equal(t, []string{"spec: FieldValueNotSupported"}, fields(validate.VirtualMachineUpdate(old, v, validate.User{}, validate.Limits{})))
+	v.Spec.RunStrategy = new(vmi.RunAlways)
+	require.Empty(t, validate.VirtualMachineUpdate(old, v, validate.User{}, validate.Limits{}), "the rest may change")
 }

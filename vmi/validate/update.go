@@ -168,8 +168,8 @@ func VirtualMachineUpdate(old, v *vmi.VirtualMachine, by User, lim Limits) field
 			l = append(l, later(at, "running and runStrategy must not change before the snapshot "+quote(*name)+" is complete"))
 		}
 	}
-	if name := v.Status.RestoreInProgress; name != nil && !equal(old.Spec, v.Spec) && v.Spec.Strategy() != vmi.RunHalted {
-		l = append(l, later(at, "the machine must not start before "+quote(*name)+" is restored"))
+	if name := v.Status.RestoreInProgress; name != nil && old.Spec.Strategy() != v.Spec.Strategy() {
+		l = append(l, later(at, "running and runStrategy must not change before "+quote(*name)+" is restored"))
 	}
 	return l
 }
