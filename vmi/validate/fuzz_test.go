@@ -80,6 +80,8 @@ var pieces = []string{
 	`{"domain":{"devices":{"disks":[{"name":"a","dedicatedIOThread":true},{"name":"b","blockSize":{"custom":{"logical":4096,"physical":4096}}}]}}}`,
 	`{"domain":{"devices":{"disks":[{"name":"a","disk":{"pciAddress":"0000:00:01.0"}},{"name":"a","bootOrder":0}]}}}`, `{"domain":{"devices":{"filesystems":[{"name":"b","virtiofs":{}}]}}}`,
 	`{"volumes":[{"name":"a","containerDisk":{"image":"x"}},{"name":"b","persistentVolumeClaim":{"claimName":"c"}}]}`, `{"volumes":[{"name":"A","emptyDisk":{"capacity":"0"}},{"name":"A"}]}`,
+	`{"domain":{"devices":{"watchdog":{"name":"a"}}}}`, `{"domain":{"devices":{"watchdog":{"name":"a","diag288":{}}}}}`, `{"tolerations":[{"key":"a"},{"key":"b","operator":"x"}]}`,
+	`{"domain":{"devices":{"interfaces":[{"name":"a"},{"name":"b","bootOrder":0}]}}}`, `{"domain":{"memory":{"hugepages":{"pageSize":"3Mi"}}}}`,
 	`{"networks":[{"name":"a","pod":{}}]}`, `{"networks":[{"name":"a","multus":{"networkName":"x","default":true}},{"name":"b","pod":{}}]}`,
 	`{"domain":{"devices":{"interfaces":[{"name":"a"},{"name":"b","masquerade":{}}]}}}`, `{"domain":{"devices":{"interfaces":[{"name":"a","state":"absent","ports":[{"port":0}]}]}}}`,
 }
