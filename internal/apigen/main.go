@@ -11,9 +11,10 @@ import (
 )
 
 const (
-	source = "vmi"
-	crds   = "manifests/crds"
-	table  = "docs/fields.md"
+	source   = "vmi"
+	crds     = "manifests/crds"
+	table    = "docs/fields.md"
+	unserved = "vmi/serve/zz_generated.unserved.go"
 )
 
 func main() {
@@ -39,7 +40,8 @@ func run(controllerGen []string, whole string) error {
 	}
 	if whole != "" {
 		m.serveAll()
-		return writeServed(m, all, whole)
+		_, err := writeServed(m, all, whole)
+		return err
 	}
 	text := renderTable(m, all)
 	if err := os.MkdirAll(filepath.Dir(table), 0o755); err != nil {
@@ -48,7 +50,11 @@ func run(controllerGen []string, whole string) error {
 	if err := os.WriteFile(table, []byte(text), 0o644); err != nil {
 		return err
 	}
-	return writeServed(m, all, crds)
+	pruned, err := writeServed(m, all, crds)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(unserved, renderUnserved(pruned), 0o644)
 }
 
 // wholeSchemas has controller-gen make the schemas of all fields of all kinds.
@@ -79,8 +85,9 @@ func wholeSchemas(controllerGen []string) ([]*definition, error) {
 }
 
 // writeServed writes the schemas of the served kinds to a folder and removes all
-// others from it.
-func writeServed(m *model, all []*definition, dir string) error {
+// others from it. It returns the paths of what is not in them, by kind.
+func writeServed(m *model, all []*definition, dir string) (map[string][]string, error) {
+	pruned := map[string][]string{}
 	var faults []error
 	for _, d := range all {
 		file := filepath.Join(dir, d.file)
@@ -93,6 +100,7 @@ func writeServed(m *model, all []*definition, dir string) error {
 		p := pruner{model: m}
 		p.definition(d)
 		faults = append(faults, p.faults...)
+		pruned[d.kind()] = p.pruned
 		text, err := d.yaml()
 		if err == nil {
 			err = os.WriteFile(file, text, 0o644)
@@ -101,5 +109,5 @@ func writeServed(m *model, all []*definition, dir string) error {
 			faults = append(faults, err)
 		}
 	}
-	return errors.Join(faults...)
+	return pruned, errors.Join(faults...)
 }

@@ -9,7 +9,9 @@ import (
 
 // pruner takes out of a schema what is not served.
 type pruner struct {
-	model  *model
+	model *model
+	// pruned are the paths of what was taken out, below the kind.
+	pruned []string
 	faults []error
 }
 
@@ -41,6 +43,7 @@ func (p *pruner) schema(at string, s node, t *goType) {
 		if f.hidden() != "" {
 			delete(properties, name)
 			unrequire(s, name)
+			p.pruned = append(p.pruned, at+"."+name)
 			continue
 		}
 		rename(object(v), f.name, name)

@@ -44,6 +44,7 @@ func TestOnlyWhatIsServedStaysInTheSchema(t *testing.T) {
 	p := pruner{model: m}
 	p.schema("thing", s, m.types["Thing"])
 	require.Empty(t, p.faults)
+	require.ElementsMatch(t, []string{"thing.c", "thing.d", "thing.parts[].later"}, p.pruned)
 
 	require.Equal(t, read(t, `
 description: Thing is a kind.
@@ -112,4 +113,9 @@ func TestTheFirstSentenceEndsAtItsPeriod(t *testing.T) {
 	} {
 		require.Equal(t, want, firstSentence(in))
 	}
+}
+
+func TestWhatIsNotServedIsATable(t *testing.T) {
+	require.Equal(t, unservedHead+"\t\"A\": {\n\t\t\"spec.b[].c\",\n\t\t\"spec.d\",\n\t},\n\t\"E\": {\n\t},\n}\n",
+		string(renderUnserved(map[string][]string{"E": nil, "A": {"A.spec.d", "A.spec.b[].c"}})))
 }
