@@ -1,8 +1,6 @@
 package serve
 
 import (
-	"slices"
-
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -12,29 +10,12 @@ import (
 	"github.com/podvisor/podvisor/vmi/validate"
 )
 
-// completeInstance applies the defaults and adds the finalizer, which costs a
-// write later if it is not there now.
-//
-// Only fields of the served schema are completed. The API server would store
-// others too and drop them whenever the machine is read, so that the next write
-// of what was read would be a change.
+// completeInstance applies the defaults, with the finalizer, which would cost a
+// write later. The status that a user sends is not stored.
 func completeInstance(c config.Config, v *vmi.VirtualMachineInstance) *vmi.VirtualMachineInstance {
-	done := defaults.Apply(v, c.Defaults)
 	v = v.DeepCopy()
-	v.Spec.Volumes, v.Spec.Networks = done.Spec.Volumes, done.Spec.Networks
-	v.Spec.EvictionStrategy = done.Spec.EvictionStrategy
-	v.Spec.Domain.Devices.Disks = done.Spec.Domain.Devices.Disks
-	v.Spec.Domain.Devices.Interfaces = done.Spec.Domain.Devices.Interfaces
-	if n := done.Spec.Domain.CPU; n != nil {
-		v.Spec.Domain.CPU = &vmi.CPU{Cores: n.Cores, Sockets: n.Sockets, Threads: n.Threads}
-	}
-	if m := done.Spec.Domain.Memory; m != nil {
-		v.Spec.Domain.Memory = &vmi.Memory{Guest: m.Guest}
-	}
-	if !slices.Contains(v.Finalizers, vmi.Finalizer) && v.DeletionTimestamp == nil {
-		v.Finalizers = append(v.Finalizers, vmi.Finalizer)
-	}
-	return v
+	v.Status = vmi.VirtualMachineInstanceStatus{}
+	return defaults.Apply(v, c.Defaults)
 }
 
 func sameInstance(c config.Config, a, b *vmi.VirtualMachineInstance) bool {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"reflect"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -15,7 +14,7 @@ import (
 
 // kinds are what admission does for the objects of each kind. Others pass.
 var kinds = map[schema.GroupKind]kind{
-	vmi.Kind.GroupKind(): of(completeInstance, sameInstance, checkInstance),
+	vmi.Kind.GroupKind(): of(unserved[vmi.Kind.Kind], completeInstance, sameInstance, checkInstance),
 }
 
 // kind is what admission does for the objects of one kind, as JSON. The object
@@ -29,12 +28,13 @@ type kind struct {
 }
 
 // of makes a kind of functions over its type, given the configuration of the
-// cluster. The old object is nil when an object is created.
+// cluster, and of the paths of the fields that are not served. The old object is
+// nil when an object is created.
 //
 // complete returns a completed copy. same says that the specs of two objects mean
 // the same; it is nil for kinds whose spec may be changed. check returns what is
 // wrong with an object that was completed.
-func of[T any](complete func(config.Config, *T) *T, same func(c config.Config, a, b *T) bool, check func(c config.Config, v, old *T) field.ErrorList) kind {
+func of[T any](unserved []string, complete func(config.Config, *T) *T, same func(c config.Config, a, b *T) bool, check func(c config.Config, v, old *T) field.ErrorList) kind {
 	return kind{
 		complete: func(c config.Config, object, before []byte) (map[string]any, error) {
 			v, old, err := decode[T](object, before)
@@ -45,10 +45,20 @@ func of[T any](complete func(config.Config, *T) *T, same func(c config.Config, a
 			if err != nil {
 				return nil, err
 			}
-			if same == nil || old == nil {
-				err = completed(raw, v, complete(c, v))
-			} else if same(c, v, old) {
-				err = restore(raw, before)
+			if same != nil && old != nil {
+				if same(c, v, old) {
+					err = restore(raw, before)
+				}
+				return raw, err
+			}
+			if err := fill(raw, v, complete(c, v), unserved); err != nil || same == nil {
+				return raw, err
+			}
+			// What was written may stand in the way of a part, and the rest then mean
+			// something else: a network without the interface that belongs to it.
+			filled, err := valueOf[T](raw)
+			if err == nil && !same(c, v, filled) {
+				err = restore(raw, object)
 			}
 			return raw, err
 		},
@@ -72,20 +82,6 @@ func decode[T any](object, before []byte) (v, old *T, err error) {
 	return v, old, err
 }
 
-// completed puts what is in done, and not in v, into the raw object.
-func completed(raw map[string]any, v, done any) error {
-	from, err := treeOf(v)
-	if err != nil {
-		return err
-	}
-	to, err := treeOf(done)
-	if err != nil {
-		return err
-	}
-	merge(raw, from, to)
-	return nil
-}
-
 // restore makes the raw object's spec the one that it was before.
 func restore(raw map[string]any, before []byte) error {
 	old, err := tree(before)
@@ -96,48 +92,13 @@ func restore(raw map[string]any, before []byte) error {
 	return nil
 }
 
-// merge puts what changed between from and to into raw, and leaves everything
-// else in it as it is, down to the spelling of quantities.
-func merge(raw, from, to map[string]any) {
-	for k := range from {
-		if _, ok := to[k]; !ok {
-			delete(raw, k)
-		}
+// valueOf is the object that was decoded, as a value of its type.
+func valueOf[T any](object map[string]any) (v *T, err error) {
+	data, err := json.Marshal(object)
+	if err == nil {
+		err = json.Unmarshal(data, &v)
 	}
-	for k, after := range to {
-		if before, ok := from[k]; !ok || !reflect.DeepEqual(before, after) {
-			raw[k] = merged(raw[k], from[k], after)
-		}
-	}
-}
-
-// merged is raw with what changed between from and to.
-func merged(raw, from, to any) any {
-	switch to := to.(type) {
-	case map[string]any:
-		r, ok := raw.(map[string]any)
-		f, _ := from.(map[string]any)
-		if !ok {
-			return to
-		}
-		merge(r, f, to)
-		return r
-	case []any:
-		r, _ := raw.([]any)
-		f, _ := from.([]any)
-		if len(r) != len(f) || len(f) > len(to) {
-			return to
-		}
-		out := append([]any{}, to...)
-		for i := range f {
-			out[i] = r[i]
-			if !reflect.DeepEqual(f[i], to[i]) {
-				out[i] = merged(r[i], f[i], to[i])
-			}
-		}
-		return out
-	}
-	return to
+	return v, err
 }
 
 // treeOf is the value as JSON, decoded.

@@ -1,0 +1,271 @@
+package serve
+
+import (
+	"encoding/json"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
+
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/config"
+	"github.com/podvisor/podvisor/vmi/defaults"
+)
+
+// part has a default for each of its fields.
+type part struct {
+	Name  string          `json:"name,omitempty"`
+	Now   string          `json:"now,omitempty"`
+	Later string          `json:"later,omitempty"`
+	Part  *part           `json:"part,omitempty"`
+	Parts []part          `json:"parts,omitempty"`
+	Named map[string]part `json:"named,omitempty"`
+}
+
+func (p part) done() part {
+	p.Now, p.Later = "now", "later"
+	return p
+}
+
+// A field with a default is completed as soon as it is served: nothing but the
+// table says which are.
+func TestTheTableDecidesWhatIsCompleted(t *testing.T) {
+	t.Parallel()
+	complete := func(_ config.Config, v *part) *part {
+		d := v.done()
+		if d.Part == nil {
+			d.Part = &part{}
+		}
+		d.Part = new(d.Part.done())
+		if d.Parts == nil {
+			d.Parts = []part{{Name: "a"}}
+		}
+		d.Parts = slices.Clone(d.Parts)
+		for i := range d.Parts {
+			d.Parts[i] = d.Parts[i].done()
+		}
+		d.Named = map[string]part{"k": part{}.done()}
+		return &d
+	}
+	for name, tt := range map[string]struct {
+		unserved  []string
+		raw, want string
+	}{
+		"all is served": {
+			raw:  `{}`,
+			want: `{"now":"now","later":"later","part":{"now":"now","later":"later"},"parts":[{"name":"a","now":"now","later":"later"}],"named":{"k":{"now":"now","later":"later"}}}`,
+		},
+		"fields on every level are not": {
+			unserved: []string{"later", "part.later", "parts[].later", "named{}.later"},
+			raw:      `{}`,
+			want:     `{"now":"now","part":{"now":"now"},"parts":[{"name":"a","now":"now"}],"named":{"k":{"now":"now"}}}`,
+		},
+		"a path stands for all below it": {
+			unserved: []string{"later", "now", "part", "parts", "named"},
+			raw:      `{}`,
+			want:     `{}`,
+		},
+		"an object with nothing served in it is not added": {
+			unserved: []string{"later", "part.now", "part.later", "part.name", "parts", "named"},
+			raw:      `{}`,
+			want:     `{"now":"now"}`,
+		},
+		"what was written stays, served or not, and so does a list": {
+			unserved: []string{"part.later", "parts[].later", "named"},
+			raw:      `{"later":"never","part":{"later":"never","name":""},"parts":[{"name":"b"}]}`,
+			want:     `{"now":"now","later":"never","part":{"now":"now","later":"never","name":""},"parts":[{"name":"b"}]}`,
+		},
+		"a list without elements is a list, and null is nothing": {
+			unserved: []string{"part", "named", "later"},
+			raw:      `{"parts":[],"now":null}`,
+			want:     `{"parts":[],"now":"now"}`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := of(tt.unserved, complete, nil, func(config.Config, *part, *part) field.ErrorList { return nil })
+			got, err := k.complete(config.Config{}, []byte(tt.raw), nil)
+			require.NoError(t, err)
+			b, err := json.Marshal(got)
+			require.NoError(t, err)
+			require.JSONEq(t, tt.want, string(b))
+		})
+	}
+}
+
+// sparse are machines that leave out much, each something else.
+var sparse = map[string]string{
+	"all":                  `{"domain":{}}`,
+	"sizes":                `{"domain":{"resources":{"limits":{"cpu":"2","memory":"2Gi"}}}}`,
+	"the shape of the CPU": `{"domain":{"cpu":{"threads":2}}}`,
+	"an empty CPU":         `{"domain":{"cpu":{}}}`,
+	"disks":                `{"domain":{"memory":{"guest":"1024Mi"}},"volumes":[{"name":"a","containerDisk":{"image":"x"}},{"name":"b","emptyDisk":{"capacity":"1Gi"}}]}`,
+	"some disks":           `{"domain":{"devices":{"disks":[{"name":"b"}]}},"volumes":[{"name":"a","containerDisk":{"image":"x"}},{"name":"b","emptyDisk":{"capacity":"1Gi"}}]}`,
+	"a binding":            `{"domain":{"devices":{"interfaces":[{"name":"n","ports":[{"port":80}]}]}},"networks":[{"name":"n","pod":{}}]}`,
+	"what nobody serves":   `{"domain":{"features":{"hyperv":{"synictimer":{}}},"devices":{"watchdog":{"name":"w","i6300esb":{}},"inputs":[{"name":"i"}]}},"livenessProbe":{"tcpSocket":{"port":1}}}`,
+	"empty lists":          `{"domain":{"devices":{"disks":[],"interfaces":[]}},"networks":[],"volumes":[]}`,
+}
+
+// trees are a machine as it was written, as it was read, completed by the
+// library, and completed by us.
+func trees(t *testing.T, object string, p defaults.Profile) (raw, read, whole, ours map[string]any) {
+	t.Helper()
+	var v vmi.VirtualMachineInstance
+	require.NoError(t, json.Unmarshal([]byte(object), &v))
+	out := patched(t, object, askOf(t, Admission{Settings: func() config.Config { return config.Config{Defaults: p} }}, DefaultsPath, object, ""))
+	var err error
+	for to, from := range map[*map[string]any]any{&raw: json.RawMessage(object), &read: &v, &whole: defaults.Apply(&v, p), &ours: json.RawMessage(out)} {
+		*to, err = treeOf(from)
+		require.NoError(t, err)
+		delete(*to, "status") // a write of the machine does not write it
+	}
+	return raw, read, whole, ours
+}
+
+// account requires that everything that a default set is in our answer, in the
+// table or in a list that was written.
+func account(t *testing.T, at string, raw, read, whole, ours any) {
+	t.Helper()
+	if list, ok := whole.([]any); ok {
+		if _, written := raw.([]any); written {
+			return
+		}
+		require.Len(t, ours, len(list), at)
+		for i, e := range list {
+			account(t, at+"[]", nil, nil, e, ours.([]any)[i])
+		}
+		return
+	}
+	m, ok := whole.(map[string]any)
+	if !ok {
+		require.Equal(t, whole, ours, at)
+		return
+	}
+	r, _ := raw.(map[string]any)
+	before, _ := read.(map[string]any)
+	o, _ := ours.(map[string]any)
+	for k, after := range m {
+		path := strings.TrimPrefix(at+"."+k, ".")
+		if (before == nil || !jsonEqual(t, before[k], after)) && !slices.Contains(unserved[vmi.Kind.Kind], path) {
+			account(t, path, r[k], before[k], after, o[k])
+		}
+	}
+}
+
+func jsonEqual(t *testing.T, a, b any) bool {
+	t.Helper()
+	x, err := json.Marshal(a)
+	require.NoError(t, err)
+	y, err := json.Marshal(b)
+	require.NoError(t, err)
+	return string(x) == string(y)
+}
+
+func TestEveryDefaultIsStoredUnlessItIsNotServed(t *testing.T) {
+	t.Parallel()
+	for name, spec := range sparse {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			raw, read, whole, ours := trees(t, machine(spec), defaults.Profile{Binding: defaults.Masquerade})
+			account(t, "", raw, read, whole, ours)
+		})
+	}
+}
+
+// A network whose interface could not be added beside it would be another machine.
+func TestWhatWouldMeanSomethingElseIsNotCompleted(t *testing.T) {
+	t.Parallel()
+	for _, spec := range []string{`{"domain":{"devices":{"interfaces":[]}}}`, `{"domain":{"cpu":{"sockets":0},"resources":{"limits":{"cpu":"4"}}}}`} {
+		raw, _, _, ours := trees(t, machine(spec), defaults.Profile{})
+		require.Equal(t, raw["spec"], ours["spec"])
+		require.Equal(t, []any{vmi.Finalizer}, ours["metadata"].(map[string]any)["finalizers"])
+	}
+}
+
+// Then a merge patch of the manifest changes nothing, whoever computes it.
+func TestWhatWasWrittenIsStoredAsItIs(t *testing.T) {
+	t.Parallel()
+	for name, spec := range sparse {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			raw, _, _, ours := trees(t, machine(spec), defaults.Profile{})
+			requireWithin(t, "", raw, ours)
+		})
+	}
+}
+
+func requireWithin(t *testing.T, at string, written, stored any) {
+	t.Helper()
+	m, ok := written.(map[string]any)
+	if !ok {
+		require.Equal(t, written, stored, at)
+		return
+	}
+	require.IsType(t, m, stored, at)
+	for k, v := range m {
+		requireWithin(t, at+"."+k, v, stored.(map[string]any)[k])
+	}
+}
+
+// The API server has nothing to drop of what we add.
+func TestWhatIsAddedIsInTheSchema(t *testing.T) {
+	t.Parallel()
+	b, err := os.ReadFile("../../manifests/crds/kubevirt.io_virtualmachineinstances.yaml")
+	require.NoError(t, err)
+	var crd struct {
+		Spec struct {
+			Versions []struct {
+				Schema struct {
+					OpenAPIV3Schema structure `json:"openAPIV3Schema"`
+				} `json:"schema"`
+			} `json:"versions"`
+		} `json:"spec"`
+	}
+	require.NoError(t, yaml.Unmarshal(b, &crd))
+	machines := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
+	for name, spec := range sparse {
+		if name == "what nobody serves" {
+			continue // the API server drops that before it asks us
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, _, _, ours := trees(t, machine(spec), defaults.Profile{})
+			machines.requireHas(t, "spec", ours["spec"])
+		})
+	}
+}
+
+// structure is what a schema says about which fields there are.
+type structure struct {
+	Properties           map[string]structure `json:"properties"`
+	AdditionalProperties *structure           `json:"additionalProperties"`
+	Items                *structure           `json:"items"`
+	Enum                 []any                `json:"enum"`
+}
+
+func (s structure) requireHas(t *testing.T, at string, v any) {
+	t.Helper()
+	switch v := v.(type) {
+	case map[string]any:
+		for k, below := range v {
+			p, ok := s.Properties[k]
+			if !ok && s.AdditionalProperties != nil {
+				p, ok = *s.AdditionalProperties, true
+			}
+			require.True(t, ok, "%s.%s is not in the schema", at, k)
+			p.requireHas(t, at+"."+k, below)
+		}
+	case []any:
+		require.NotNil(t, s.Items, at)
+		for _, below := range v {
+			s.Items.requireHas(t, at+"[]", below)
+		}
+	case string:
+		if len(s.Enum) > 0 {
+			require.Contains(t, s.Enum, v, at)
+		}
+	}
+}
