@@ -147,9 +147,9 @@ type ArchitectureSettings struct {
 
 // NetworkConfiguration are settings of the network.
 type NetworkConfiguration struct {
-	// DefaultNetworkInterface is the binding of interfaces that name none:
-	// bridge or masquerade. Default: bridge, or masquerade where bridge is not
-	// permitted.
+	// DefaultNetworkInterface is the binding of the interface of machines that
+	// list none: bridge or masquerade. Default: bridge, or masquerade where bridge
+	// is not permitted.
 	// +optional
 	// +kubebuilder:validation:Enum=bridge;masquerade
 	DefaultNetworkInterface string `json:"defaultNetworkInterface,omitempty"`

@@ -1,8 +1,9 @@
 package vmi
 
 // Interface is a network interface of a machine. It is connected to the
-// network of the same name by at most one binding. Default: the binding that
-// the cluster's configuration names, or bridge.
+// network of the same name by at most one binding. Default: bridge. A machine
+// that lists no interface and no network gets one interface, with the binding
+// that the cluster's configuration names.
 //
 // +podvisor:atMostOne:of=bridge;masquerade;sriov;passtBinding;binding,message="an interface has at most one binding"
 // +kubebuilder:validation:XValidation:rule="!has(self.ports) || !has(self.portRanges) || self.ports.size() == 0 || self.portRanges.size() == 0",message="ports and portRanges exclude each other: write single ports as ranges of one, or leave portRanges out",fieldPath=".portRanges"
@@ -168,6 +169,7 @@ type Port struct {
 
 	// Protocol is TCP or UDP. Default: TCP.
 	// +optional
+	// +kubebuilder:default=TCP
 	// +kubebuilder:validation:Enum=TCP;UDP
 	Protocol string `json:"protocol,omitempty"`
 

@@ -329,5 +329,5 @@ func TestTheExampleIsAConfiguration(t *testing.T) {
 	require.NoError(t, err, said)
 	said, err = kubectl(t, "", "explain", "kubevirt.spec.configuration.network.defaultNetworkInterface")
 	require.NoError(t, err, said)
-	require.Contains(t, said, "binding of interfaces that name none")
+	require.Contains(t, said, "binding of the interface of machines")
 }

@@ -15,6 +15,7 @@ var differences = map[string]string{
 	"spec":              "KubeVirt's list leaves out what it says about it",
 	"spec.domain.clock": "KubeVirt's lets unknown fields pass",
 	"spec.replicas":     "one replica is the default there too, but only in the code",
+	"spec.domain.devices.interfaces[].ports[].protocol": "TCP is the default there too, but only in the code",
 }
 
 // What KubeVirt's schema says, ours says too. Ours may say more, since KubeVirt

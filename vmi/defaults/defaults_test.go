@@ -32,7 +32,7 @@ func TestDefaults(t *testing.T) {
 	}{
 		{"a machine without interfaces gets one on the pod network", `{}`, defaults.Profile{}, interfaces, `[{name: default, bridge: {}}]`},
 		{"the cluster decides the binding", `{}`, defaults.Profile{Binding: defaults.Masquerade}, interfaces, `[{name: default, masquerade: {}}]`},
-		{"an interface beside the pod network gets a bridge", `{domain: {devices: {interfaces: [{name: a}]}}, networks: [{name: a, multus: {networkName: b}}]}`, defaults.Profile{Binding: defaults.Masquerade}, interfaces, `[{name: a, bridge: {}}]`},
+		{"an interface that is listed gets a bridge", `{domain: {devices: {interfaces: [{name: a}, {name: c}]}}, networks: [{name: a, multus: {networkName: b}}, {name: c, pod: {}}]}`, defaults.Profile{Binding: defaults.Masquerade}, interfaces, `[{name: a, bridge: {}}, {name: c, bridge: {}}]`},
 		{"a machine that wants no interface gets none", `{domain: {devices: {autoattachPodInterface: false}}}`, defaults.Profile{}, interfaces, `null`},
 		{"a binding of old is not hidden", `{domain: {devices: {interfaces: [{name: a, slirp: {}}]}}}`, defaults.Profile{}, interfaces, `[{name: a, slirp: {}}]`},
 

@@ -6,35 +6,20 @@ import "github.com/podvisor/podvisor/vmi"
 // when it lists none.
 const defaultName = "default"
 
-// networks connects a machine to the pod network if it says nothing about it.
+// networks connects a machine that lists no networks to the pod network, as the
+// cluster prefers. An interface that is listed without a binding gets a bridge
+// whatever the cluster prefers: it is stored as it was written, and must not
+// become another one while its machine runs.
 func networks(s *vmi.VirtualMachineInstanceSpec, p Profile) {
 	d := &s.Domain.Devices
 	auto := d.AutoattachPodInterface == nil || *d.AutoattachPodInterface
 	if auto && len(d.Interfaces) == 0 && len(s.Networks) == 0 {
-		d.Interfaces = []vmi.Interface{{Name: defaultName}}
+		d.Interfaces = []vmi.Interface{{Name: defaultName, InterfaceBinding: p.binding()}}
 		s.Networks = []vmi.Network{{Name: defaultName, NetworkSource: vmi.NetworkSource{Pod: &vmi.PodNetwork{}}}}
 	}
 	for i := range d.Interfaces {
 		if n := &d.Interfaces[i]; n.Binding == nil && n.InterfaceBinding == (vmi.InterfaceBinding{}) {
-			n.InterfaceBinding = p.bindingTo(network(s, n.Name))
+			n.Bridge = &vmi.InterfaceBridge{}
 		}
 	}
-}
-
-func network(s *vmi.VirtualMachineInstanceSpec, name string) *vmi.Network {
-	for i := range s.Networks {
-		if s.Networks[i].Name == name {
-			return &s.Networks[i]
-		}
-	}
-	return nil
-}
-
-// bindingTo is a bridge for networks that the machine has beside the pod's:
-// there is nothing behind which it could hide.
-func (p Profile) bindingTo(n *vmi.Network) vmi.InterfaceBinding {
-	if n == nil || n.Pod == nil {
-		return vmi.InterfaceBinding{Bridge: &vmi.InterfaceBridge{}}
-	}
-	return p.binding()
 }

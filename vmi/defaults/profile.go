@@ -15,8 +15,8 @@ const (
 	S390X = "s390x"
 )
 
-// Binding is the way in which an interface that names none is bound to the pod
-// network.
+// Binding is the way in which the interface of a machine that lists none is bound
+// to the pod network.
 type Binding string
 
 // The default bindings. The zero value stands for Bridge.
@@ -44,8 +44,8 @@ type Profile struct {
 	// ImagePullPolicy of container disks that name none. Empty: Always if the image
 	// has the tag latest or none, otherwise IfNotPresent.
 	ImagePullPolicy vmi.PullPolicy
-	// Binding of interfaces that name none. Empty: bridge. A cluster that forbids
-	// the bridge on the pod network wants masquerade here.
+	// Binding of the interface of machines that list none. Empty: bridge. A
+	// cluster that forbids the bridge on the pod network wants masquerade here.
 	Binding Binding
 
 	// NoLiveUpdate says that processors and memory are not added to running
