@@ -16,7 +16,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/podvisor/podvisor/vmi"
-	"github.com/podvisor/podvisor/vmi/defaults"
 	"github.com/podvisor/podvisor/vmi/serve"
 )
 
@@ -46,54 +45,83 @@ spec:
 `
 }
 
-func TestWhatIsLeftOutIsFilledInAndWhatIsWrittenStays(t *testing.T) {
-	t.Parallel()
-	w := newWebhooks(t, nil)
-	w.serve()
-	said, err := kubectl(t, sparse(w.name), "create", "-f", "-")
-	require.NoError(t, err, said)
-	said, err = kubectl(t, "", "-n", w.name, "get", "vmi", "vm", "-o", "jsonpath={.spec.domain.memory.guest} {.spec.domain.devices.disks[*].name} {.spec.domain.devices.disks[*].disk.bus} {.spec.domain.devices.interfaces[0].ports[*].protocol} {.spec.volumes[0].containerDisk.imagePullPolicy} {.metadata.finalizers}")
-	require.NoError(t, err)
-	require.Equal(t, `1024Mi a b c sata virtio sata UDP Always ["`+vmi.Finalizer+`"]`, said)
-
-	v, err := w.vmis.Get(t.Context(), "vm", metav1.GetOptions{})
-	require.NoError(t, err)
-	done := defaults.Apply(v, defaults.Profile{}).Spec
-	require.Equal(t, done.Volumes, v.Spec.Volumes, "nothing is left out any more")
-	require.Equal(t, done.Domain.Devices.Disks, v.Spec.Domain.Devices.Disks)
-	require.Equal(t, done.Domain.Devices.Interfaces, v.Spec.Domain.Devices.Interfaces)
+// bare is a manifest that lists its volumes only.
+func bare(namespace string) string {
+	return `
+apiVersion: kubevirt.io/v1
+kind: VirtualMachineInstance
+metadata: {name: vm, namespace: ` + namespace + `}
+spec:
+  domain:
+    resources: {limits: {cpu: 2, memory: 1024Mi}}
+  volumes:
+  - {name: a, containerDisk: {image: example/a}}
+  - {name: b, emptyDisk: {capacity: 1Gi}}
+`
 }
 
-func TestTheSameManifestTwiceIsNoChange(t *testing.T) {
+func TestWhatIsLeftOutIsFilledInAndWhatIsWrittenStays(t *testing.T) {
 	t.Parallel()
-	for name, args := range map[string][]string{
-		"client-side apply": {"apply", "-f", "-"},
-		"server-side apply": {"apply", "--server-side", "-f", "-"},
+	for name, tt := range map[string]struct {
+		manifest   func(string) string
+		path, want string
+	}{
+		"lists stay as they were written, but for what is constant": {
+			sparse, "{.spec.domain.memory.guest} {.spec.domain.cpu.sockets} {.spec.domain.devices.disks[*].name} {.spec.domain.devices.disks[*].disk.bus} {.spec.domain.devices.interfaces[0].ports[*].protocol} {.spec.volumes[0].containerDisk.imagePullPolicy}",
+			"1024Mi 1 a b virtio TCP UDP ",
+		},
+		"lists that are missing are there": {
+			bare, "{.spec.domain.memory.guest} {.spec.domain.resources.requests.cpu} {.spec.domain.cpu.sockets} {.spec.domain.devices.disks[*].name} {.spec.domain.devices.disks[*].disk.bus} {.spec.domain.devices.interfaces} {.spec.networks}",
+			`1Gi 2 2 a b sata sata [{"bridge":{},"name":"default"}] [{"name":"default","pod":{}}]`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWebhooks(t, nil)
-			stop := w.serve()
-			manifest := sparse(w.name)
-			said, err := kubectl(t, manifest, args...)
+			w.serve()
+			said, err := kubectl(t, tt.manifest(w.name), "create", "-f", "-")
 			require.NoError(t, err, said)
-			first, err := w.vmis.Get(t.Context(), "vm", metav1.GetOptions{})
+			said, err = kubectl(t, "", "-n", w.name, "get", "vmi", "vm", "-o", "jsonpath="+tt.path+" {.metadata.finalizers}")
 			require.NoError(t, err)
-			unchanged := func() {
-				t.Helper()
+			require.Equal(t, tt.want+` ["`+vmi.Finalizer+`"]`, said)
+		})
+	}
+}
+
+// Whoever answers the second time, or nobody: the same manifest is no change.
+func TestTheSameManifestTwiceIsNoChange(t *testing.T) {
+	t.Parallel()
+	for name, manifest := range map[string]func(string) string{"lists": sparse, "no lists": bare} {
+		for way, args := range map[string][]string{
+			"client-side apply": {"apply", "-f", "-"},
+			"server-side apply": {"apply", "--server-side", "-f", "-"},
+		} {
+			t.Run(name+", "+way, func(t *testing.T) {
+				t.Parallel()
+				w := newWebhooks(t, nil)
+				stop := w.serve()
+				manifest := manifest(w.name)
 				said, err := kubectl(t, manifest, args...)
 				require.NoError(t, err, said)
-				again, err := w.vmis.Get(t.Context(), "vm", metav1.GetOptions{})
+				first, err := w.vmis.Get(t.Context(), "vm", metav1.GetOptions{})
 				require.NoError(t, err)
-				require.Equal(t, first, again)
-			}
-			unchanged()
-			said, err = kubectl(t, manifest, append([]string{"diff"}, args[1:]...)...)
-			require.NoError(t, err, "diff finds: %s", said)
-			stop()
-			said, err = kubectl(t, manifest, args...)
-			t.Logf("while nobody completes it: %v %s", err, said)
-		})
+				require.NotNil(t, first.Spec.Domain.CPU, "it was completed")
+				unchanged := func() {
+					t.Helper()
+					said, err := kubectl(t, manifest, args...)
+					require.NoError(t, err, said)
+					t.Log(said)
+					again, err := w.vmis.Get(t.Context(), "vm", metav1.GetOptions{})
+					require.NoError(t, err)
+					require.Equal(t, first, again)
+					said, err = kubectl(t, manifest, append([]string{"diff"}, args[1:]...)...)
+					require.NoError(t, err, "diff finds: %s", said)
+				}
+				unchanged()
+				stop()
+				unchanged()
+			})
+		}
 	}
 }
 
@@ -104,7 +132,7 @@ func TestAMachineThatNobodyCompletedIsNotCompletedLater(t *testing.T) {
 	require.NoError(t, err, said)
 	first, err := w.vmis.Get(t.Context(), "vm", metav1.GetOptions{})
 	require.NoError(t, err)
-	require.Empty(t, first.Spec.Volumes[0].ContainerDisk.ImagePullPolicy)
+	require.Nil(t, first.Spec.Domain.CPU)
 	w.serve()
 	said, err = kubectl(t, sparse(w.name), "apply", "-f", "-")
 	require.NoError(t, err, said)
@@ -170,7 +198,7 @@ func TestAnOutageStopsNobody(t *testing.T) {
 		began := time.Now()
 		v := w.create(guest(name))
 		t.Logf("%s: created in %s", name, time.Since(began).Round(time.Millisecond))
-		require.Empty(t, v.Spec.Volumes[0].ContainerDisk.ImagePullPolicy)
+		require.Nil(t, v.Spec.Domain.CPU)
 		require.Contains(t, v.Finalizers, vmi.Finalizer, "the policy needs nobody")
 	}
 	stop()

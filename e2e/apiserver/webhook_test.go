@@ -139,7 +139,7 @@ func (w *webhooks) inForce() error {
 	if err != nil {
 		return err
 	}
-	if v.Spec.Volumes[0].ContainerDisk.ImagePullPolicy == "" {
+	if v.Spec.Domain.CPU == nil {
 		return fmt.Errorf("the machine was not completed")
 	}
 	if _, err := w.vmis.Create(w.t.Context(), impossible("probe"), dryRun); err == nil {

@@ -87,7 +87,7 @@ func (b *Bench) settled(ctx context.Context, namespace string, want bool) error 
 	defer cancel()
 	for {
 		v, err := b.try(ctx, namespace, "probe")
-		if err == nil && (v.Spec.Volumes[0].ContainerDisk.ImagePullPolicy != "") == want {
+		if err == nil && (v.Spec.Domain.CPU != nil) == want {
 			return nil
 		}
 		select {
