@@ -46,7 +46,7 @@ func Report(s State, k *vmi.KubeVirt, c Components, now metav1.Time) vmi.KubeVir
 		if s.KubeVirt != nil {
 			other = "the KubeVirt " + s.KubeVirt.Namespace + "/" + s.KubeVirt.Name
 		}
-		why := other + " is older and is the configuration of the cluster; this one has no effect: delete one of them"
+		why := other + " is older, or as old and first by name, and is the configuration of the cluster; this one has no effect: delete one of them"
 		out.Phase, out.DefaultArchitecture, out.ObservedDeploymentConfig = "", "", ""
 		for _, t := range []vmi.ConditionType{vmi.ConditionAvailable, vmi.ConditionProgressing, vmi.ConditionCreated} {
 			out.SetCondition(condition(t, false, ReasonExistingDeployment, why), now)

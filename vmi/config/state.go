@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 
@@ -27,27 +28,18 @@ type State struct {
 }
 
 // Counts says which of the objects is the cluster's configuration: the oldest,
-// and of those of the same second the one that was it before. It is nil if there
-// is none.
+// and of those of the same second the first by namespace and name. So all
+// processes that see the same objects take the same one. It is nil if there is
+// none.
 func Counts(all []*vmi.KubeVirt) *vmi.KubeVirt {
 	if len(all) == 0 {
 		return nil
 	}
 	return slices.MinFunc(all, func(a, b *vmi.KubeVirt) int {
-		switch {
-		case a.CreationTimestamp.Before(&b.CreationTimestamp):
-			return -1
-		case b.CreationTimestamp.Before(&a.CreationTimestamp):
-			return 1
-		case counted(a) != counted(b):
-			return map[bool]int{true: -1, false: 1}[counted(a)]
-		}
-		return slices.Compare([]string{a.Namespace, a.Name}, []string{b.Namespace, b.Name})
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
+			cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 }
-
-// counted says that the object's status is that of the one that counts.
-func counted(k *vmi.KubeVirt) bool { return k.Status.Phase != "" }
 
 // Next is which configuration is in force after the last one, given all the
 // objects that there are now. One that cannot be used leaves in force what was:

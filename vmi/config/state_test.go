@@ -86,9 +86,31 @@ func TestTheOldestCounts(t *testing.T) {
 	require.Nil(t, config.Counts(nil))
 	require.Equal(t, "b", config.Counts([]*vmi.KubeVirt{at("a", 2), at("b", 1), at("c", 3)}).Name)
 	require.Equal(t, "a", config.Counts([]*vmi.KubeVirt{at("b", 1), at("a", 1)}).Name, "of the same second the first by name")
-	before := at("b", 1)
-	before.Status.Phase = vmi.KubeVirtDeployed
-	require.Equal(t, "b", config.Counts([]*vmi.KubeVirt{at("a", 1), before}).Name, "unless another was it before")
+}
+
+// Whoever saw what first, and whatever was reported then: each replica, and one
+// that begins later, takes the same one, and one report is the last.
+func TestAllProcessesTakeTheSameOne(t *testing.T) {
+	t.Parallel()
+	for _, ages := range [][2]int64{{1, 2}, {2, 1}, {1, 1}} {
+		a, b := at("a", ages[0]), at("b", ages[1])
+		sawA := config.Next(config.State{}, []*vmi.KubeVirt{a})
+		sawB := config.Next(config.State{}, []*vmi.KubeVirt{b})
+		a.Status, b.Status = config.Report(sawA, a, config.Components{}, noon), config.Report(sawB, b, config.Components{}, noon)
+		want := map[bool]string{true: "a", false: "b"}[ages[0] <= ages[1]]
+		for _, last := range []config.State{{}, sawA, sawB} {
+			for _, all := range [][]*vmi.KubeVirt{{a, b}, {b, a}} {
+				s := config.Next(last, all)
+				require.Equal(t, want, s.KubeVirt.Name)
+				for _, k := range all {
+					again := k.DeepCopy()
+					again.Status = config.Report(s, k, config.Components{}, noon)
+					require.Equal(t, k.Name == want, again.Status.Phase != "")
+					require.Equal(t, again.Status, config.Report(s, again, config.Components{}, metav1.Now()))
+				}
+			}
+		}
+	}
 }
 
 var noon = metav1.NewTime(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC))
