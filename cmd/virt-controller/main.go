@@ -41,7 +41,7 @@ func run(ctx context.Context) error {
 	level := flag.String("log-level", "info", "debug, info, warn or error")
 	flag.Parse()
 
-	s, err := ops.Begin(ops.Flags{Component: "virt-controller", Kubeconfig: *kubeconfig, LogLevel: *level, Alone: true, Pick: func(c config.Config) config.Component { return c.Controller }})
+	s, err := ops.Begin(ops.Flags{Component: "virt-controller", Kubeconfig: *kubeconfig, LogLevel: *level, Pick: func(c config.Config) config.Component { return c.Controller }})
 	if err != nil {
 		return err
 	}
@@ -66,10 +66,10 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	webhooks := serve.Admission{Settings: s.Settings.Config, Logger: s.Log}.Handlers()
+	webhooks := serve.Admission{Settings: s.Settings.Config, KubeVirts: s.Settings.KubeVirts, Logger: s.Log}.Handlers()
 	webhooks[serve.EvictionPath] = serve.Evictions{Kube: urgent, Machines: urgentMachines, Cached: c.Cached, Settings: s.Settings.Config, Logger: s.Log}
 	e := ops.Endpoint{Addr: *listen, Metrics: s.Metrics, Ready: ops.All(c.Ready, certificates.Ready), Facts: s.Settings.Facts, Logger: s.Log,
-		Handlers: webhooks, Certificate: certificates.Certificate}
+		Handlers: serve.Aside(s.Settings.Foreign, webhooks), Certificate: certificates.Certificate}
 	host, _ := os.Hostname()
 	lease := controller.Lease{Kube: urgent, Namespace: *namespace, Name: "virt-controller", Identity: host, OnChange: ops.Leading(s.Metrics)}
 	return ops.Together(ctx, s.Settings.Run, certificates.Run,

@@ -24,9 +24,6 @@ type Flags struct {
 	LogLevel string
 	// Pick chooses the component's own settings. Required.
 	Pick func(config.Config) config.Component
-	// Alone says that the component must not work beside KubeVirt itself, and so
-	// looks for it.
-	Alone bool
 }
 
 // Setup is what every component begins with.
@@ -63,13 +60,11 @@ func Begin(f Flags) (*Setup, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := live.Config{KubeVirts: c.KubeVirts(""), Logger: s.Log}
-	if f.Alone {
-		if l.Metadata, err = metadata.NewForConfig(s.Urgent); err != nil {
-			return nil, err
-		}
+	definitions, err := metadata.NewForConfig(s.Urgent)
+	if err != nil {
+		return nil, err
 	}
-	if s.Settings, err = live.New(l); err != nil {
+	if s.Settings, err = live.New(live.Config{KubeVirts: c.KubeVirts(""), Metadata: definitions, Logger: s.Log}); err != nil {
 		return nil, err
 	}
 	s.Settings.OnChange(func() {

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/config"
 )
 
@@ -35,6 +36,9 @@ type Admission struct {
 	// Settings returns the configuration of the cluster that is in force. Nil: the
 	// default one for ever.
 	Settings func() config.Config
+	// KubeVirts returns all KubeVirts of the cluster, or none while they are not
+	// known. Nil: they never are, and a second one is not refused.
+	KubeVirts func() []*vmi.KubeVirt
 	// Logger takes a line for each object that is refused or cannot be read. Nil:
 	// nothing is logged.
 	Logger *slog.Logger
@@ -43,7 +47,7 @@ type Admission struct {
 // webhook is what is answered at one path.
 type webhook struct {
 	// answer is what is said of a request for an object of the kind.
-	answer func(kind, config.Config, *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error)
+	answer func(kind, cluster, *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error)
 	// unreadable is what is said of an object that cannot be read.
 	unreadable func(*admissionv1.AdmissionRequest, error) *admissionv1.AdmissionResponse
 }
@@ -100,7 +104,11 @@ func (a Admission) respond(hook webhook, req *admissionv1.AdmissionRequest) *adm
 	if !ok {
 		return allowed()
 	}
-	response, err := hook.answer(k, inForce(a.Settings), req)
+	c := cluster{Config: inForce(a.Settings)}
+	if a.KubeVirts != nil {
+		c.kubevirts = a.KubeVirts()
+	}
+	response, err := hook.answer(k, c, req)
 	if err != nil {
 		return hook.unreadable(req, err)
 	}
@@ -122,7 +130,7 @@ func refused(err *apierrors.StatusError) *admissionv1.AdmissionResponse {
 }
 
 // complete answers with a patch.
-func complete(k kind, c config.Config, req *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
+func complete(k kind, c cluster, req *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
 	done, err := k.complete(c, req.Object.Raw, req.OldObject.Raw)
 	if err != nil {
 		return nil, err
@@ -169,7 +177,7 @@ func difference(from, to map[string]any) []operation {
 
 // check answers with all that is wrong, in the form that the API server gives
 // to the faults of its own kinds.
-func check(k kind, c config.Config, req *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
+func check(k kind, c cluster, req *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
 	faults, err := k.check(c, req.Object.Raw, req.OldObject.Raw)
 	if err != nil {
 		return nil, err

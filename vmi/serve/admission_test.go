@@ -44,7 +44,7 @@ func askOf(t testing.TB, a Admission, path, object, before string) *admissionv1.
 	return post(t, a, path, &admissionv1.AdmissionReview{Request: req})
 }
 
-func post(t testing.TB, a Admission, path string, review *admissionv1.AdmissionReview) *admissionv1.AdmissionResponse {
+func post(t testing.TB, a http.Handler, path string, review *admissionv1.AdmissionReview) *admissionv1.AdmissionResponse {
 	t.Helper()
 	body, err := json.Marshal(review)
 	require.NoError(t, err)

@@ -15,12 +15,13 @@
 //
 // What is right and what is left out are decided by vmi/defaults and
 // vmi/validate, as the cluster is configured; the file of each kind, for example
-// instance.go, is where they are called. What may be evicted is decided by
-// scheduler/instance. The package is a controller: it joins these with the API's
-// clients.
+// instance.go, is where they are called. Which defaults are stored is the
+// schema's to say, by a table that is generated with it. What may be evicted is
+// decided by scheduler/instance. The package is a controller: it joins these with
+// the API's clients.
 //
-// Traps: an object is completed as it was written, not as it would be written by
-// this module: 1024Mi stays 1024Mi. Who sends the same manifest twice sends the
-// same object, even if lists in it were completed before, because an update of a
-// spec that means the same is made to be no update.
+// Traps: what was written is stored as it was written: 1024Mi stays 1024Mi, and a
+// list gets no more elements and no more fields in them. So a manifest can be
+// applied again while nobody answers, and who reads a machine must complete it.
+// An update of a spec that means the same is made to be no update.
 package serve

@@ -35,7 +35,7 @@ func (p part) done() part {
 // table says which are.
 func TestTheTableDecidesWhatIsCompleted(t *testing.T) {
 	t.Parallel()
-	complete := func(_ config.Config, v *part) *part {
+	complete := func(_ cluster, v *part) *part {
 		d := v.done()
 		if d.Part == nil {
 			d.Part = &part{}
@@ -86,8 +86,8 @@ func TestTheTableDecidesWhatIsCompleted(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			k := of(tt.unserved, complete, nil, func(config.Config, *part, *part) field.ErrorList { return nil })
-			got, err := k.complete(config.Config{}, []byte(tt.raw), nil)
+			k := of(tt.unserved, complete, nil, func(cluster, *part, *part) field.ErrorList { return nil })
+			got, err := k.complete(cluster{}, []byte(tt.raw), nil)
 			require.NoError(t, err)
 			b, err := json.Marshal(got)
 			require.NoError(t, err)

@@ -5,20 +5,19 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/podvisor/podvisor/vmi"
-	"github.com/podvisor/podvisor/vmi/config"
 	"github.com/podvisor/podvisor/vmi/defaults"
 	"github.com/podvisor/podvisor/vmi/validate"
 )
 
 // completeInstance applies the defaults, with the finalizer, which would cost a
 // write later. The status that a user sends is not stored.
-func completeInstance(c config.Config, v *vmi.VirtualMachineInstance) *vmi.VirtualMachineInstance {
+func completeInstance(c cluster, v *vmi.VirtualMachineInstance) *vmi.VirtualMachineInstance {
 	v = v.DeepCopy()
 	v.Status = vmi.VirtualMachineInstanceStatus{}
 	return defaults.Apply(v, c.Defaults)
 }
 
-func sameInstance(c config.Config, a, b *vmi.VirtualMachineInstance) bool {
+func sameInstance(c cluster, a, b *vmi.VirtualMachineInstance) bool {
 	return equality.Semantic.DeepEqual(defaults.Apply(a, c.Defaults).Spec, defaults.Apply(b, c.Defaults).Spec)
 }
 
@@ -27,7 +26,7 @@ func sameInstance(c config.Config, a, b *vmi.VirtualMachineInstance) bool {
 // not changed is a rule of the schema. So a machine that is there already keeps
 // what the cluster allowed when it was made: it must stay possible to label it
 // and to remove its finalizer.
-func checkInstance(c config.Config, v, before *vmi.VirtualMachineInstance) field.ErrorList {
+func checkInstance(c cluster, v, before *vmi.VirtualMachineInstance) field.ErrorList {
 	limits := c.Limits
 	if before != nil {
 		limits.NoBridgeOnPodNetwork = false

@@ -14,7 +14,15 @@ import (
 
 // kinds are what admission does for the objects of each kind. Others pass.
 var kinds = map[schema.GroupKind]kind{
-	vmi.Kind.GroupKind(): of(unserved[vmi.Kind.Kind], completeInstance, sameInstance, checkInstance),
+	vmi.Kind.GroupKind():         of(unserved[vmi.Kind.Kind], completeInstance, sameInstance, checkInstance),
+	vmi.KubeVirtKind.GroupKind(): of(nil, completeKubeVirt, nil, checkKubeVirt),
+}
+
+// cluster is what is known of the cluster that an object is for.
+type cluster struct {
+	config.Config
+	// kubevirts are all KubeVirts, or none while they are not known.
+	kubevirts []*vmi.KubeVirt
 }
 
 // kind is what admission does for the objects of one kind, as JSON. The object
@@ -22,21 +30,21 @@ var kinds = map[schema.GroupKind]kind{
 type kind struct {
 	// complete returns the object with what was left out, or what cannot be read
 	// in it.
-	complete func(c config.Config, object, before []byte) (map[string]any, error)
+	complete func(c cluster, object, before []byte) (map[string]any, error)
 	// check returns what is wrong with the object, or what cannot be read in it.
-	check func(c config.Config, object, before []byte) (field.ErrorList, error)
+	check func(c cluster, object, before []byte) (field.ErrorList, error)
 }
 
-// of makes a kind of functions over its type, given the configuration of the
+// of makes a kind of functions over its type, given what is known of the
 // cluster, and of the paths of the fields that are not served. The old object is
 // nil when an object is created.
 //
 // complete returns a completed copy. same says that the specs of two objects mean
 // the same; it is nil for kinds whose spec may be changed. check returns what is
 // wrong with an object that was completed.
-func of[T any](unserved []string, complete func(config.Config, *T) *T, same func(c config.Config, a, b *T) bool, check func(c config.Config, v, old *T) field.ErrorList) kind {
+func of[T any](unserved []string, complete func(cluster, *T) *T, same func(c cluster, a, b *T) bool, check func(c cluster, v, old *T) field.ErrorList) kind {
 	return kind{
-		complete: func(c config.Config, object, before []byte) (map[string]any, error) {
+		complete: func(c cluster, object, before []byte) (map[string]any, error) {
 			v, old, err := decode[T](object, before)
 			if err != nil {
 				return nil, err
@@ -62,7 +70,7 @@ func of[T any](unserved []string, complete func(config.Config, *T) *T, same func
 			}
 			return raw, err
 		},
-		check: func(c config.Config, object, before []byte) (field.ErrorList, error) {
+		check: func(c cluster, object, before []byte) (field.ErrorList, error) {
 			v, old, err := decode[T](object, before)
 			if err != nil {
 				return nil, err

@@ -90,8 +90,12 @@ func (w *Watcher) update() {
 	}
 	w.mu.Lock()
 	next, foreign := config.Next(w.state, w.KubeVirts()), w.lookForeign()
-	if foreign != w.foreign && foreign != "" {
+	switch {
+	case foreign == w.foreign:
+	case foreign != "":
 		w.log.Warn("stand aside", "why", foreign)
+	default:
+		w.log.Info("go on", "why", "KubeVirt itself is not installed any more")
 	}
 	if name(next) != name(w.state) || generation(next) != generation(w.state) {
 		w.log.Info("configured", "kubevirt", name(next), "generation", generation(next), "inForce", next.Generation, "err", next.Faults.ToAggregate())
@@ -155,10 +159,15 @@ func (w *Watcher) State() config.State {
 // Config is the configuration in force.
 func (w *Watcher) Config() config.Config { return w.State().Config }
 
-// Ready says that the configuration is not known yet, if it is not.
+// Ready says why nothing can be done in the cluster, if nothing can: its
+// configuration is not known yet, or KubeVirt itself is installed. Starting the
+// process again would not help.
 func (w *Watcher) Ready() error {
 	if !w.Known() {
 		return errors.New("the configuration of the cluster is not known yet")
+	}
+	if why := w.Foreign(); why != "" {
+		return errors.New(why)
 	}
 	return nil
 }
@@ -170,9 +179,14 @@ func (w *Watcher) Foreign() string {
 	return w.foreign
 }
 
-// KubeVirts are all KubeVirts of the cluster. They are shared: do not change
-// them.
-func (w *Watcher) KubeVirts() []*vmi.KubeVirt { return w.kubevirts.List() }
+// KubeVirts are all KubeVirts of the cluster, or none while they are not known.
+// They are shared: do not change them.
+func (w *Watcher) KubeVirts() []*vmi.KubeVirt {
+	if !w.Known() {
+		return nil
+	}
+	return w.kubevirts.List()
+}
 
 // OnChange has f called whenever the state, or what Foreign says, may be
 // another, by the goroutine that found out: it must not block.
