@@ -1,0 +1,33 @@
+package validate
+
+import (
+	"os"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+)
+
+// The policy speaks for the API server what is said here for everybody else.
+func TestThePolicyReservesTheSameLabels(t *testing.T) {
+	t.Parallel()
+	b, err := os.ReadFile("../../manifests/policies/labels.yaml")
+	require.NoError(t, err)
+	var policy struct {
+		Spec struct {
+			Variables []struct{ Name, Expression string } `json:"variables"`
+		} `json:"spec"`
+	}
+	first := regexp.MustCompile(`(?m)^---$`).Split(string(b), 2)[0]
+	require.NoError(t, yaml.Unmarshal([]byte(first), &policy))
+	var labels []string
+	for _, v := range policy.Spec.Variables {
+		if v.Name == "reserved" {
+			for _, m := range regexp.MustCompile(`"([^"]*)"`).FindAllStringSubmatch(v.Expression, -1) {
+				labels = append(labels, m[1])
+			}
+		}
+	}
+	require.ElementsMatch(t, reserved, labels)
+}
