@@ -74,5 +74,5 @@ func run(ctx context.Context) error {
 	p := device.New(device.Config{Devices: offer, PluginDir: *plugins, CDIDir: *cdi, Logger: log, Changed: func() { heart.Changed() }})
 	heart = node.New(node.Config{Nodes: kube.Nodes(), Name: *name, Schedulable: func() bool { return p.Registered(device.Tun) }, Logger: log})
 	e := ops.Endpoint{Addr: *listen, Metrics: s.Metrics, Ready: c.Ready, Facts: s.Settings.Facts, Logger: log}
-	return ops.Together(ctx, s.Settings.Run, c.Run, p.Run, heart.Run, func(ctx context.Context) error { return ops.Serve(ctx, e) })
+	return ops.Together(ctx, s.Settings.Run, c.Run, s.Settings.Alone(p.Run), s.Settings.Alone(heart.Run), func(ctx context.Context) error { return ops.Serve(ctx, e) })
 }

@@ -21,19 +21,17 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
 	"github.com/podvisor/podvisor/vmi/config/live"
+	"github.com/podvisor/podvisor/vmi/serve"
 )
 
 // watchSettings runs a watcher of the cluster's configuration, as this user.
-func watchSettings(t *testing.T, cfg *rest.Config, alone bool) *live.Watcher {
+func watchSettings(t *testing.T, cfg *rest.Config) *live.Watcher {
 	t.Helper()
 	c, err := client.New(cfg)
 	require.NoError(t, err)
-	l := live.Config{KubeVirts: c.KubeVirts("")}
-	if alone {
-		l.Metadata, err = metadata.NewForConfig(cfg)
-		require.NoError(t, err)
-	}
-	w, err := live.New(l)
+	definitions, err := metadata.NewForConfig(cfg)
+	require.NoError(t, err)
+	w, err := live.New(live.Config{KubeVirts: c.KubeVirts(""), Metadata: definitions})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
@@ -104,8 +102,8 @@ func cpu(p corev1.Pod) string {
 
 func TestAChangedConfigurationNeedsNoRestart(t *testing.T) {
 	s := newSpace(t)
-	settings := watchSettings(t, asController(), true)
-	handler := watchSettings(t, asHandler("n1"), false)
+	settings := watchSettings(t, asController())
+	handler := watchSettings(t, asHandler("n1"))
 	s.control(func(c *controller.Config) { c.Settings = settings })
 
 	s.create(guest("before"))
@@ -140,7 +138,7 @@ func TestAChangedConfigurationNeedsNoRestart(t *testing.T) {
 	require.Contains(t, k.Status.ObservedDeploymentConfig, "300m")
 	s.create(guest("still"))
 	require.Equal(t, "300m", cpu(s.podOf("still")))
-	fresh := watchSettings(t, asHandler("n1"), false)
+	fresh := watchSettings(t, asHandler("n1"))
 	require.True(t, fresh.Wait(t.Context()))
 	require.Equal(t, "300m", fresh.State().Config.Defaults.CPURequest.String(), "also for a process that begins now")
 
@@ -165,7 +163,7 @@ func TestAChangedConfigurationNeedsNoRestart(t *testing.T) {
 
 func TestTheClusterDecidesOnBoardAndProcessor(t *testing.T) {
 	s := newSpace(t)
-	settings := watchSettings(t, asController(), true)
+	settings := watchSettings(t, asController())
 	s.control(func(c *controller.Config) { c.Settings = settings })
 	_, err := s.configure("kubevirt", vmi.KubeVirtConfiguration{
 		CPUModel: vmi.CPUModelPassthrough,
@@ -206,7 +204,7 @@ func TestTheClusterDecidesOnBoardAndProcessor(t *testing.T) {
 
 func TestTheStatusFollowsTheHandlers(t *testing.T) {
 	s := newSpace(t)
-	settings := watchSettings(t, asController(), true)
+	settings := watchSettings(t, asController())
 	s.control(func(c *controller.Config) { c.Settings = settings })
 	_, err := s.configure("kubevirt", vmi.KubeVirtConfiguration{})
 	require.NoError(t, err)
@@ -234,8 +232,8 @@ func TestTheStatusFollowsTheHandlers(t *testing.T) {
 }
 
 func TestASecondKubeVirtIsRefused(t *testing.T) {
-	s, other := newSpace(t), newSpace(t)
-	settings := watchSettings(t, asController(), true)
+	s, other := newSpace(t), newWebhooks(t, nil)
+	settings := watchSettings(t, asController())
 	s.control(func(c *controller.Config) { c.Settings = settings })
 	_, err := s.configure("kubevirt", vmi.KubeVirtConfiguration{})
 	require.NoError(t, err)
@@ -258,12 +256,26 @@ func TestASecondKubeVirtIsRefused(t *testing.T) {
 	require.NoError(t, err, "the first can be applied again: %s", said)
 
 	// In another namespace no policy sees it, but virt-controller does.
+	other.answer(serve.Admission{KubeVirts: settings.KubeVirts})
+	stop := other.serve()
+	_, err = other.configure("kubevirt", vmi.KubeVirtConfiguration{})
+	require.True(t, apierrors.IsInvalid(err), "%v", err)
+	require.ErrorContains(t, err, s.name+"/kubevirt is there already: change that one, or delete it first")
+	stop() // while nobody answers, one may come in, and has no effect
 	_, err = other.configure("kubevirt", vmi.KubeVirtConfiguration{CPURequest: new(resource.MustParse("2"))})
 	require.NoError(t, err)
 	k := other.awaitKubeVirt("kubevirt", vmi.ConditionDegraded, "ExistingDeployment")
 	require.Contains(t, k.Status.Condition(vmi.ConditionAvailable).Message, s.name+"/kubevirt is older")
 	s.awaitKubeVirt("kubevirt", vmi.ConditionDegraded, "AllComponentsReady")
+	for _, cfg := range []*rest.Config{asController(), asHandler("n1")} {
+		fresh := watchSettings(t, cfg)
+		require.True(t, fresh.Wait(t.Context()))
+		require.Equal(t, s.name, fresh.State().KubeVirt.Namespace, "who begins now takes the same one")
+	}
 	require.Equal(t, s.name, settings.State().KubeVirt.Namespace)
+
+	require.NoError(t, world.vmis.KubeVirts(s.name).Delete(t.Context(), "kubevirt", metav1.DeleteOptions{}))
+	other.awaitKubeVirt("kubevirt", vmi.ConditionDegraded, "AllComponentsReady")
 }
 
 func TestNoKubeVirtBesideOneInTheUsualNamespace(t *testing.T) {
@@ -297,9 +309,14 @@ func TestWhereKubeVirtIsInstalledNothingIsDone(t *testing.T) {
 	}
 	label(`"virt-operator"`)
 	t.Cleanup(func() { label("null") })
-	settings := watchSettings(t, asController(), true)
+	settings := watchSettings(t, asController())
 	require.True(t, settings.Wait(t.Context()))
-	require.Contains(t, settings.Foreign(), "the CustomResourceDefinition virtualmachineinstances.kubevirt.io has the label")
+	handler := watchSettings(t, asHandler("n1"))
+	require.True(t, handler.Wait(t.Context()))
+	for _, w := range []*live.Watcher{settings, handler} {
+		require.Contains(t, w.Foreign(), "the CustomResourceDefinition virtualmachineinstances.kubevirt.io has the label")
+		require.ErrorContains(t, w.Ready(), "KubeVirt is installed")
+	}
 	s.control(func(c *controller.Config) { c.Settings = settings })
 
 	s.create(guest("vm"))
@@ -321,6 +338,7 @@ func TestWhereKubeVirtIsInstalledNothingIsDone(t *testing.T) {
 
 	label("null")
 	s.podOf("vm") // it goes on as soon as it may
+	eventually(t, handler.Ready)
 	s.awaitKubeVirt("kubevirt", vmi.ConditionCreated, "AllResourcesCreated")
 }
 

@@ -38,8 +38,9 @@ type Config struct {
 	Dial func(ctx context.Context, podUID string) (net.Conn, error)
 	// Plumb makes the network of a machine in its pod. Nil: [Plumb].
 	Plumb Plumber
-	// Settings is the cluster's configuration, which somebody runs. Nil: the
-	// default one for ever.
+	// Settings is the cluster's configuration, which somebody runs. The Controller
+	// does nothing while KubeVirt itself is installed. Nil: the configuration is
+	// the default one for ever.
 	Settings *live.Watcher
 	// Workers is how many machines are handled at the same time. 0: 16.
 	Workers int
@@ -79,8 +80,14 @@ func New(c Config) (*Controller, error) {
 	return k, nil
 }
 
-// Ready says why the Controller does not work yet, if it does not.
+// Ready says why the Controller does not do its work, if it does not. Starting it
+// again would not help.
 func (c *Controller) Ready() error {
+	if s := c.config.Settings; s != nil {
+		if err := s.Ready(); err != nil {
+			return err
+		}
+	}
 	if !c.synced.Load() {
 		return errors.New("the machines of the node are not known yet")
 	}
@@ -117,9 +124,15 @@ func (c *Controller) Run(ctx context.Context) error {
 	return nil
 }
 
-// reconfigured looks at every machine again.
+// reconfigured looks at every machine again, and at those that went while
+// nothing was done for any.
 func (c *Controller) reconfigured() {
 	for _, key := range c.machines.GetIndexer().ListKeys() {
+		c.loop.Add(key)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for key := range c.sessions {
 		c.loop.Add(key)
 	}
 }
@@ -132,8 +145,13 @@ func (c *Controller) settings() config.Config {
 	return c.config.Settings.Config()
 }
 
-// reconcile does what is to be done for one machine.
+// reconcile does what is to be done for one machine. While KubeVirt itself is
+// installed that is nothing: the machines are its own, and those that were ours
+// run on as they are.
 func (c *Controller) reconcile(ctx context.Context, key string) (time.Duration, error) {
+	if c.config.Settings != nil && c.config.Settings.Foreign() != "" {
+		return 0, nil
+	}
 	s := c.session(key)
 	o := c.observe(key, s)
 	p := handler.Decide(o)

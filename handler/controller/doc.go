@@ -10,6 +10,8 @@
 // It is a controller: it joins the API, the control protocol and the network
 // edges, and decides nothing.
 //
+// While KubeVirt itself is installed in the cluster, nothing is done.
+//
 // Traps: nothing is concluded before the cache has been filled, and nothing at
 // all from a launcher that does not answer. When a Controller ends, it leaves the
 // machines as they are; the next one finds them by their launchers' states.

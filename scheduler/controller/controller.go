@@ -162,9 +162,6 @@ func (k *Controller) Ready() error {
 	if k.cfg.Settings == nil {
 		return nil
 	}
-	if why := k.cfg.Settings.Foreign(); why != "" {
-		return errors.New(why)
-	}
 	return k.cfg.Settings.Ready()
 }
 

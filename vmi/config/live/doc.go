@@ -4,6 +4,10 @@
 // configuration is in force, as package vmi/config decides, and whoever asked by
 // [Watcher.OnChange] is called when it changes. Nothing needs a restart.
 //
+// A component must not work beside an installation of KubeVirt itself.
+// [Watcher.Foreign] says that there is one, and [Watcher.Alone] runs what must
+// not run then.
+//
 // The package is a controller: it joins the core vmi/config with an informer of
 // KubeVirts and, where that is wanted, of the definitions by which an
 // installation of KubeVirt itself is recognised. It writes nothing.

@@ -156,3 +156,67 @@ func TestNewNeedsAClient(t *testing.T) {
 	_, err := live.New(live.Config{})
 	require.ErrorContains(t, err, "needs a client")
 }
+
+// foreign labels the definition as KubeVirt's own, or takes the label away.
+func foreign(t *testing.T, f *fake.FakeMetadataClient, is bool) {
+	t.Helper()
+	gvr := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	labels := map[bool]map[string]string{true: {"app.kubernetes.io/managed-by": "virt-operator"}}[is]
+	require.NoError(t, f.Tracker().Update(gvr, definition(labels), ""))
+}
+
+func TestWhatMustBeAloneStopsAndGoesOn(t *testing.T) {
+	t.Parallel()
+	s := runtime.NewScheme()
+	require.NoError(t, metav1.AddMetaToScheme(s))
+	f := fake.NewSimpleMetadataClient(s, definition(map[string]string{"operator.kubevirt.io": ""}))
+	w, err := live.New(live.Config{KubeVirts: newCluster(), Metadata: f})
+	require.NoError(t, err)
+	runs := make(chan bool, 10) // true: begins, false: has ended
+	alone := w.Alone(func(ctx context.Context) error {
+		runs <- true
+		<-ctx.Done()
+		runs <- false
+		return nil
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = w.Run(ctx) })
+	done := make(chan error, 1)
+	go func() { done <- alone(ctx) }()
+	require.True(t, w.Wait(ctx))
+	require.ErrorContains(t, w.Ready(), "KubeVirt is installed")
+	for _, is := range []bool{false, true, false} {
+		require.Empty(t, runs)
+		foreign(t, f, is)
+		require.Equal(t, !is, <-runs)
+	}
+	require.NoError(t, w.Ready())
+	cancel()
+	require.False(t, <-runs)
+	require.NoError(t, <-done)
+	wg.Wait()
+}
+
+func TestWhatEndsByItselfIsNotRunAgain(t *testing.T) {
+	t.Parallel()
+	w := start(t, live.Config{KubeVirts: newCluster()})
+	n := 0
+	err := w.Alone(func(context.Context) error { n++; return fmt.Errorf("broken") })(t.Context())
+	require.EqualError(t, err, "broken")
+	require.Equal(t, 1, n)
+}
+
+func TestWhatIsNotKnownIsNone(t *testing.T) {
+	t.Parallel()
+	c := newCluster(kubevirt("1", "1"))
+	w, err := live.New(live.Config{KubeVirts: c})
+	require.NoError(t, err)
+	require.Empty(t, w.KubeVirts())
+	require.ErrorContains(t, w.Ready(), "not known")
+	require.Len(t, func() []*vmi.KubeVirt {
+		w := start(t, live.Config{KubeVirts: c})
+		w.Wait(t.Context())
+		return w.KubeVirts()
+	}(), 1)
+}
