@@ -13,7 +13,8 @@ type KubeVirtConfiguration struct {
 	CPUModel string `json:"cpuModel,omitempty"`
 
 	// CPURequest is what a machine's pod asks for if the machine names neither a
-	// CPU request nor a limit. Default: as cpuAllocationRatio says.
+	// CPU request nor a limit. Default, and also what 100m stands for: as
+	// cpuAllocationRatio says.
 	// +optional
 	CPURequest *resource.Quantity `json:"cpuRequest,omitempty"`
 

@@ -39,6 +39,9 @@ func TestResolve(t *testing.T) {
 			in:   vmi.KubeVirtConfiguration{CPURequest: new(resource.MustParse("1")), Network: &vmi.NetworkConfiguration{DefaultNetworkInterface: "masquerade"}},
 			want: config.Config{Defaults: defaults.Profile{CPURequest: new(resource.MustParse("1")), Binding: defaults.Masquerade}},
 		},
+		"100m stands for a share of each CPU": {
+			in: vmi.KubeVirtConfiguration{CPURequest: new(resource.MustParse("0.1"))},
+		},
 		"a bridge that is not permitted is not the default": {
 			in:   vmi.KubeVirtConfiguration{Network: &vmi.NetworkConfiguration{PermitBridgeInterfaceOnPodNetwork: new(false)}},
 			want: config.Config{Defaults: defaults.Profile{Binding: defaults.Masquerade}, Limits: validate.Limits{NoBridgeOnPodNetwork: true}},

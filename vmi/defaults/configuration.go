@@ -1,11 +1,22 @@
 package defaults
 
-import "github.com/podvisor/podvisor/vmi"
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// shareOfEach is the cpuRequest that KubeVirt takes for none, since it is the
+// default: the pod asks for a share of each CPU.
+var shareOfEach = resource.MustParse("100m")
 
 // Configured is the profile of a cluster with this configuration. Its
 // imagePullPolicy is for launchers; container disks have their own.
 func Configured(c *vmi.KubeVirtConfiguration) Profile {
-	p := Profile{CPUModel: c.CPUModel, CPURequest: c.CPURequest}
+	p := Profile{CPUModel: c.CPUModel}
+	if q := c.CPURequest; q != nil && !q.Equal(shareOfEach) {
+		p.CPURequest = q
+	}
 	if c.EvictionStrategy != nil {
 		p.EvictionStrategy = *c.EvictionStrategy
 	}
