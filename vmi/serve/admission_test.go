@@ -251,6 +251,7 @@ func TestTheClusterDecidesOnBoards(t *testing.T) {
 	require.False(t, answer.Allowed)
 	require.Contains(t, answer.Result.Message, `spec.domain.machine.type: Invalid value: "q35": must match pc-q35-7.*`)
 	require.True(t, ask(t, ValidationPath, q35, "").Allowed)
+	require.True(t, askOf(t, a, ValidationPath, q35, q35).Allowed, "a machine that is there stays as it is")
 }
 
 // Whatever was sent, its completion is what the library makes of it, and is

@@ -27,10 +27,8 @@ func sameInstance(c cluster, a, b *vmi.VirtualMachineInstance) bool {
 // what the cluster allowed when it was made: it must stay possible to label it
 // and to remove its finalizer.
 func checkInstance(c cluster, v, before *vmi.VirtualMachineInstance) field.ErrorList {
-	limits := c.Limits
 	if before != nil {
-		limits.NoBridgeOnPodNetwork = false
-		return validate.Spec(field.NewPath("spec"), &v.Spec, limits)
+		return validate.Spec(field.NewPath("spec"), &v.Spec, c.Limits.Existing())
 	}
-	return validate.Instance(v, validate.User{Kind: validate.Controller}, limits)
+	return validate.Instance(v, validate.User{Kind: validate.Controller}, c.Limits)
 }
