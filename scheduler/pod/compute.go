@@ -2,6 +2,7 @@ package pod
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -46,11 +47,14 @@ func compute(v *vmi.VirtualMachineInstance, c Config, overhead resource.Quantity
 	}
 }
 
-// ports are the ports that the interfaces forward to the guest. They open
-// nothing; they let Services and probes name a port.
+// ports are the ports that the interface on the pod network forwards to the
+// guest. They open nothing; they let Services and probes name a port.
 func ports(v *vmi.VirtualMachineInstance) []corev1.ContainerPort {
 	var out []corev1.ContainerPort
 	for _, i := range v.Spec.Domain.Devices.Interfaces {
+		if !slices.ContainsFunc(v.Spec.Networks, func(n vmi.Network) bool { return n.Name == i.Name && n.Pod != nil }) {
+			continue
+		}
 		for _, p := range i.Ports {
 			out = append(out, corev1.ContainerPort{Name: p.Name, Protocol: corev1.Protocol(cmp.Or(p.Protocol, vmi.ProtocolTCP)), ContainerPort: p.Port})
 		}
