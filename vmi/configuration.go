@@ -38,8 +38,8 @@ type KubeVirtConfiguration struct {
 	Network *NetworkConfiguration `json:"network,omitempty"`
 
 	// ImagePullPolicy says when a node pulls the image of virt-launcher: Always,
-	// IfNotPresent or Never. Container disks have their own. Default: Always if
-	// the image has the tag latest or none, otherwise IfNotPresent.
+	// IfNotPresent or Never. Container disks have their own. Default:
+	// IfNotPresent, whatever the tag.
 	// +optional
 	// +kubebuilder:validation:Enum=Always;IfNotPresent;Never
 	ImagePullPolicy PullPolicy `json:"imagePullPolicy,omitempty"`

@@ -33,7 +33,7 @@ func TestThePodIsAsTheClusterIsConfigured(t *testing.T) {
 		"as it is": {machine: vmitest.New(), check: func(t *testing.T, p *corev1.Pod) {
 			request(t, p, corev1.ResourceCPU, "100m")
 			request(t, p, corev1.ResourceMemory, "237Mi")
-			require.Empty(t, p.Spec.Containers[0].ImagePullPolicy)
+			require.Equal(t, corev1.PullIfNotPresent, p.Spec.Containers[0].ImagePullPolicy)
 			require.Contains(t, p.Spec.Containers[0].Resources.Limits, corev1.ResourceName(vmi.KVMResource))
 		}},
 		"emulation": {cluster: cluster.Config{Pods: cluster.Pods{Emulation: new(true)}}, machine: vmitest.New(), check: func(t *testing.T, p *corev1.Pod) {

@@ -18,7 +18,7 @@ type Config struct {
 	// Image is the reference of the virt-launcher image. Required.
 	Image string
 	// ImagePullPolicy says when the launcher image is pulled, if Cluster does not.
-	// Empty: Kubernetes' default for the reference.
+	// Empty: IfNotPresent, as in KubeVirt, whatever the tag.
 	ImagePullPolicy corev1.PullPolicy
 	// AllowEmulation renders pods whose guests run without hardware
 	// virtualization, which any node can do, if Cluster does not say. Otherwise
@@ -73,7 +73,7 @@ func (c Config) emulation() bool {
 
 // pullPolicy says when the launcher image is pulled.
 func (c Config) pullPolicy() corev1.PullPolicy {
-	return cmp.Or(corev1.PullPolicy(c.Cluster.Pods.ImagePullPolicy), c.ImagePullPolicy)
+	return cmp.Or(corev1.PullPolicy(c.Cluster.Pods.ImagePullPolicy), c.ImagePullPolicy, corev1.PullIfNotPresent)
 }
 
 func (c Config) architecture() string {
