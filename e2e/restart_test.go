@@ -47,16 +47,17 @@ func undisturbed(t *testing.T, component string) {
 	s.awaitGone(v)
 }
 
-// killComponent kills the component's process on the node with SIGKILL and
-// waits until the kubelet has started it again.
+// killComponent kills the virt-controller that works, or the virt-handler of the
+// node, with SIGKILL and waits until the kubelet has started it again.
 func (s space) killComponent(component, node string) {
 	s.t.Helper()
 	ctx := s.t.Context()
 	var victim corev1.Pod
+	leader := s.leader()
 	l, err := world.kube.CoreV1().Pods(install.Namespace).List(ctx, metav1.ListOptions{LabelSelector: "kubevirt.io=" + component})
 	require.NoError(s.t, err)
 	for _, p := range l.Items {
-		if component == "virt-controller" || p.Spec.NodeName == node {
+		if p.Name == leader || component == "virt-handler" && p.Spec.NodeName == node {
 			victim = p
 		}
 	}
@@ -74,6 +75,15 @@ func (s space) killComponent(component, node string) {
 		}
 		return nil
 	})
+}
+
+// leader is the virt-controller that works.
+func (s space) leader() string {
+	s.t.Helper()
+	lease, err := world.kube.CoordinationV1().Leases(install.Namespace).Get(s.t.Context(), "virt-controller", metav1.GetOptions{})
+	require.NoError(s.t, err)
+	require.NotNil(s.t, lease.Spec.HolderIdentity)
+	return *lease.Spec.HolderIdentity
 }
 
 func TestContainerDisksAreCopiedWhereTheClusterHasNoImageVolumes(t *testing.T) {
