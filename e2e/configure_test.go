@@ -41,7 +41,7 @@ func TestTheConfigurationReachesGuestsAndComponents(t *testing.T) {
 	})
 	pods, err := world.kube.CoreV1().Pods("kubevirt").List(t.Context(), metav1.ListOptions{LabelSelector: "kubevirt.io in (virt-controller, virt-handler)"})
 	require.NoError(t, err)
-	require.Len(t, pods.Items, 3)
+	require.Len(t, pods.Items, 4)
 	for _, p := range pods.Items {
 		eventually(t, soon, func() error {
 			raw, err := world.kube.CoreV1().Pods("kubevirt").ProxyGet("https", p.Name, "8443", "//healthz", nil).DoRaw(t.Context())
