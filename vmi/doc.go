@@ -11,7 +11,8 @@
 // Not every field that has a type is served. A comment line that begins with
 // +podvisor:unserved= keeps a field, a value or a kind out of the schema, and so
 // out of the API server, until its effect is built; docs/fields.md lists them
-// all. Defaults and validation cover served and unserved fields alike.
+// all, and package vmi/served finds them in an object. Defaults and validation
+// cover served and unserved fields alike.
 //
 // The package holds data and the functions that read it. It calls no API and
 // imports nothing else of this module; clients are in vmi/client.

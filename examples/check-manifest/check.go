@@ -14,6 +14,7 @@ import (
 
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/defaults"
+	"github.com/podvisor/podvisor/vmi/served"
 	"github.com/podvisor/podvisor/vmi/validate"
 )
 
@@ -80,6 +81,7 @@ func (c *checker) object(file string, d document) error {
 		c.report(file, d, []fault{{"apiVersion", field.ErrorTypeNotSupported, d.APIVersion + " is not served: write " + v}})
 		return nil
 	}
+	c.unserved(file, d)
 	object := kinds[d.Kind]()
 	lost, ok := decode(d.data, object)
 	c.report(file, d, append(named(d), lost...))
@@ -92,6 +94,16 @@ func (c *checker) object(file string, d document) error {
 		return nil
 	}
 	return c.write(object)
+}
+
+// unserved notes what the document itself sets and the API server does not know
+// yet. What will never be served is a fault.
+func (c *checker) unserved(file string, d document) {
+	for _, f := range served.Unserved(d.Kind).In(d.fields) {
+		if !f.Refused {
+			fmt.Fprintf(c.notes, "%s: %s: %s\n", file, d, f)
+		}
+	}
 }
 
 // kinds are empty objects of all kinds that are checked.

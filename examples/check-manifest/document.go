@@ -24,6 +24,8 @@ type document struct {
 	APIVersion, Kind, Namespace, Name string
 
 	data []byte
+	// fields is the object as data says it, with what has a wrong type.
+	fields map[string]any
 	// generated says that the name is only the beginning of one.
 	generated bool
 	// unnamed says that there is no name, not even one of a wrong type.
@@ -95,7 +97,7 @@ func header(data []byte) []document {
 	// What has a wrong type is a fault of the object, once its kind is known.
 	text := func(m map[string]any, key string) string { s, _ := m[key].(string); return s }
 	meta, _ := fields["metadata"].(map[string]any)
-	d := document{APIVersion: text(fields, "apiVersion"), Kind: text(fields, "kind"), Namespace: text(meta, "namespace"), Name: text(meta, "name"), data: data}
+	d := document{APIVersion: text(fields, "apiVersion"), Kind: text(fields, "kind"), Namespace: text(meta, "namespace"), Name: text(meta, "name"), data: data, fields: fields}
 	if d.Name == "" {
 		d.Name = text(meta, "generateName")
 		d.generated = d.Name != ""

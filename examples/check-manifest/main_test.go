@@ -33,6 +33,8 @@ func TestManifests(t *testing.T) {
 		"lists":     {[]string{"testdata/lists.yaml", "testdata/two.json"}, 1},
 		"others":    {[]string{"testdata/others.yaml", "../service-hello.yaml"}, 1},
 		"defaulted": {[]string{"-o", "defaulted", "../vmi-hello.yaml", "testdata/machine.yaml"}, 0},
+		"unserved":  {[]string{"testdata/unserved.yaml"}, 0},
+		"refused":   {[]string{"testdata/refused.yaml"}, 1},
 		"cluster":   {[]string{"-config", "testdata/cluster.yaml", "-feature-gates", "HostDisk,LiveMigration", "testdata/machine.yaml"}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,6 +1,6 @@
 // Command apigen writes what follows from the types of package vmi:
 // the served schema (manifests/crds), the table of fields (docs/fields.md), and
-// what admission must leave out (vmi/serve/zz_generated.unserved.go).
+// what is not served, with the reasons, in Go (vmi/served/zz_generated.unserved.go).
 //
 // controller-gen makes a schema of all fields. apigen reads the same source for
 // markers of its own, and keeps of the schema what is built:

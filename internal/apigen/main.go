@@ -14,7 +14,7 @@ const (
 	source   = "vmi"
 	crds     = "manifests/crds"
 	table    = "docs/fields.md"
-	unserved = "vmi/serve/zz_generated.unserved.go"
+	unserved = "vmi/served/zz_generated.unserved.go"
 )
 
 func main() {
@@ -85,13 +85,14 @@ func wholeSchemas(controllerGen []string) ([]*definition, error) {
 }
 
 // writeServed writes the schemas of the served kinds to a folder and removes all
-// others from it. It returns the paths of what is not in them, by kind.
-func writeServed(m *model, all []*definition, dir string) (map[string][]string, error) {
-	pruned := map[string][]string{}
+// others from it. It returns what is not in them, by kind.
+func writeServed(m *model, all []*definition, dir string) (map[string][]gap, error) {
+	pruned := map[string][]gap{}
 	var faults []error
 	for _, d := range all {
 		file := filepath.Join(dir, d.file)
-		if m.types[d.kind()].unserved != "" {
+		if why := m.types[d.kind()].unserved; why != "" {
+			pruned[d.kind()] = []gap{{why: why}}
 			if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
 				faults = append(faults, err)
 			}

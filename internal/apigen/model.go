@@ -27,11 +27,15 @@ type goType struct {
 	unions []union
 	// enum says that the constants are the values, which are served or not, in
 	// order.
-	enum            bool
-	values, unbuilt []string
+	enum    bool
+	values  []string
+	unbuilt []unbuilt
 
 	inline []string
 }
+
+// unbuilt is a value of an enumeration that is not served.
+type unbuilt struct{ value, why string }
 
 // goField is a field of a struct.
 type goField struct {
@@ -93,7 +97,10 @@ func readModel(dir string) (*model, error) {
 func (m *model) serveAll() {
 	for _, t := range m.types {
 		t.unserved = ""
-		t.values, t.unbuilt = append(t.values, t.unbuilt...), nil
+		for _, u := range t.unbuilt {
+			t.values = append(t.values, u.value)
+		}
+		t.unbuilt = nil
 		for _, f := range t.fields {
 			f.unserved = ""
 		}
@@ -242,11 +249,12 @@ func (m *model) declareConstants(f *ast.File) {
 			if err != nil {
 				continue
 			}
-			to := &m.types[id.Name].values
-			if slices.ContainsFunc(readMarkers(spec.Doc), func(k marker) bool { return k.name == "unserved" }) {
-				to = &m.types[id.Name].unbuilt
+			t, marks := m.types[id.Name], readMarkers(spec.Doc)
+			if i := slices.IndexFunc(marks, func(k marker) bool { return k.name == "unserved" }); i >= 0 {
+				t.unbuilt = append(t.unbuilt, unbuilt{v, marks[i].value})
+				continue
 			}
-			*to = append(*to, v)
+			t.values = append(t.values, v)
 		}
 	}
 }

@@ -10,8 +10,8 @@ import (
 // pruner takes out of a schema what is not served.
 type pruner struct {
 	model *model
-	// pruned are the paths of what was taken out, below the kind.
-	pruned []string
+	// pruned is what was taken out, with paths that begin with the kind.
+	pruned []gap
 	faults []error
 }
 
@@ -31,6 +31,9 @@ func (p *pruner) schema(at string, s node, t *goType) {
 			p.fault("%s: type %s has no values", at, t.name)
 		}
 		s["enum"] = anyList(t.values)
+		for _, u := range t.unbuilt {
+			p.pruned = append(p.pruned, gap{path: at, value: u.value, why: u.why})
+		}
 	}
 	p.rules(at, s, t)
 	properties := s.child("properties")
@@ -43,7 +46,7 @@ func (p *pruner) schema(at string, s node, t *goType) {
 		if f.hidden() != "" {
 			delete(properties, name)
 			unrequire(s, name)
-			p.pruned = append(p.pruned, at+"."+name)
+			p.pruned = append(p.pruned, gap{path: at + "." + name, why: f.hidden(), refused: f.refused != ""})
 			continue
 		}
 		rename(object(v), f.name, name)

@@ -44,7 +44,12 @@ func TestOnlyWhatIsServedStaysInTheSchema(t *testing.T) {
 	p := pruner{model: m}
 	p.schema("thing", s, m.types["Thing"])
 	require.Empty(t, p.faults)
-	require.ElementsMatch(t, []string{"thing.c", "thing.d", "thing.parts[].later"}, p.pruned)
+	require.ElementsMatch(t, []gap{
+		{path: "thing.c", why: "nobody made it"},
+		{path: "thing.d", why: "take a", refused: true},
+		{path: "thing.parts[].later", why: "nobody made it"},
+		{path: "thing.size", value: "huge", why: "nothing is so large"},
+	}, p.pruned)
 
 	require.Equal(t, read(t, `
 description: Thing is a kind.
@@ -116,6 +121,26 @@ func TestTheFirstSentenceEndsAtItsPeriod(t *testing.T) {
 }
 
 func TestWhatIsNotServedIsATable(t *testing.T) {
-	require.Equal(t, unservedHead+"\t\"A\": {\n\t\t\"spec.b[].c\",\n\t\t\"spec.d\",\n\t},\n\t\"E\": {\n\t},\n}\n",
-		string(renderUnserved(map[string][]string{"E": nil, "A": {"A.spec.d", "A.spec.b[].c"}})))
+	require.Equal(t, unservedHead+`	"A": {
+		{Path: "spec.b[].c", Why: "no \"c\""},
+		{Path: "spec.d", Value: "x", Why: "no x"},
+		{Path: "spec.d", Value: "y", Why: "no y"},
+		{Path: "spec.e", Why: "take d", Refused: true},
+	},
+	"B": {
+		{Why: "no kind"},
+	},
+	"E": {
+	},
+}
+`, string(renderUnserved(map[string][]gap{
+		"E": nil,
+		"B": {{why: "no kind"}},
+		"A": {
+			{path: "A.spec.e", why: "take d", refused: true},
+			{path: "A.spec.d", value: "y", why: "no y"},
+			{path: "A.spec.d", value: "x", why: "no x"},
+			{path: "A.spec.b[].c", why: `no "c"`},
+		},
+	})))
 }

@@ -138,10 +138,11 @@ func TestTheGeneratedFilesAreUpToDate(t *testing.T) {
 	text, err := os.ReadFile("../../" + table)
 	require.NoError(t, err)
 	require.Equal(t, string(text), renderTable(m, all), "run make generate")
-	pruned := map[string][]string{}
+	pruned := map[string][]gap{}
 	for _, d := range all {
 		file := filepath.Join("../..", crds, d.file)
-		if m.types[d.kind()].unserved != "" {
+		if why := m.types[d.kind()].unserved; why != "" {
+			pruned[d.kind()] = []gap{{why: why}}
 			require.NoFileExists(t, file)
 			continue
 		}

@@ -16,8 +16,8 @@
 // What is right and what is left out are decided by vmi/defaults and
 // vmi/validate, as the cluster is configured; the file of each kind, for example
 // instance.go, is where they are called. Which defaults are stored is the
-// schema's to say, by a table that is generated with it. What may be evicted is
-// decided by scheduler/instance. The package is a controller: it joins these with
+// schema's to say, by the table of vmi/served. What may be evicted is decided by
+// scheduler/instance. The package is a controller: it joins these with
 // the API's clients.
 //
 // Traps: what was written is stored as it was written: 1024Mi stays 1024Mi, and a

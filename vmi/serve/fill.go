@@ -2,7 +2,8 @@ package serve
 
 import (
 	"reflect"
-	"strings"
+
+	"github.com/podvisor/podvisor/vmi/served"
 )
 
 // fill adds to the raw object what is in done and not in v, but for the fields
@@ -13,7 +14,7 @@ import (
 // That goes for lists as a whole: who applies the same manifest again replaces
 // every list that is in it, and what was added to one would be gone. Nobody could
 // put it back while nobody answers here, and the change would be refused.
-func fill(raw map[string]any, v, done any, unserved []string) error {
+func fill(raw map[string]any, v, done any, unserved served.Fields) error {
 	from, err := treeOf(v)
 	if err != nil {
 		return err
@@ -22,10 +23,8 @@ func fill(raw map[string]any, v, done any, unserved []string) error {
 	if err != nil {
 		return err
 	}
-	for _, path := range unserved {
-		drop(from, strings.Split(path, "."))
-		drop(to, strings.Split(path, "."))
-	}
+	unserved.Prune(from)
+	unserved.Prune(to)
 	add(raw, from, to)
 	// Finalizers are a set: one more changes none of the others.
 	is, _ := raw["metadata"].(map[string]any)
@@ -50,39 +49,6 @@ func add(raw, from, to map[string]any) {
 			if t, ok := after.(map[string]any); ok {
 				add(written, f, t)
 			}
-		}
-	}
-}
-
-// drop takes the field at the path out of the value, in each element of a list
-// and each value of a map on the way, and with it every object that has nothing
-// else.
-func drop(v any, path []string) {
-	m, ok := v.(map[string]any)
-	if !ok {
-		return
-	}
-	name, values := strings.CutSuffix(strings.TrimSuffix(path[0], "[]"), "{}")
-	if len(path) == 1 {
-		delete(m, name)
-		return
-	}
-	switch below := m[name].(type) {
-	case []any:
-		for _, e := range below {
-			drop(e, path[1:])
-		}
-	case map[string]any:
-		if values {
-			for _, e := range below {
-				drop(e, path[1:])
-			}
-			return
-		}
-		before := len(below)
-		drop(below, path[1:])
-		if before > 0 && len(below) == 0 {
-			delete(m, name)
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/config"
 	"github.com/podvisor/podvisor/vmi/defaults"
+	"github.com/podvisor/podvisor/vmi/served"
 )
 
 // part has a default for each of its fields.
@@ -52,7 +53,7 @@ func TestTheTableDecidesWhatIsCompleted(t *testing.T) {
 		return &d
 	}
 	for name, tt := range map[string]struct {
-		unserved  []string
+		unserved  served.Fields
 		raw, want string
 	}{
 		"all is served": {
@@ -60,27 +61,32 @@ func TestTheTableDecidesWhatIsCompleted(t *testing.T) {
 			want: `{"now":"now","later":"later","part":{"now":"now","later":"later"},"parts":[{"name":"a","now":"now","later":"later"}],"named":{"k":{"now":"now","later":"later"}}}`,
 		},
 		"fields on every level are not": {
-			unserved: []string{"later", "part.later", "parts[].later", "named{}.later"},
+			unserved: served.Fields{{Path: "later"}, {Path: "part.later"}, {Path: "parts[].later"}, {Path: "named{}.later"}},
 			raw:      `{}`,
 			want:     `{"now":"now","part":{"now":"now"},"parts":[{"name":"a","now":"now"}],"named":{"k":{"now":"now"}}}`,
 		},
 		"a path stands for all below it": {
-			unserved: []string{"later", "now", "part", "parts", "named"},
+			unserved: served.Fields{{Path: "later"}, {Path: "now"}, {Path: "part"}, {Path: "parts"}, {Path: "named"}},
 			raw:      `{}`,
 			want:     `{}`,
 		},
 		"an object with nothing served in it is not added": {
-			unserved: []string{"later", "part.now", "part.later", "part.name", "parts", "named"},
+			unserved: served.Fields{{Path: "later"}, {Path: "part.now"}, {Path: "part.later"}, {Path: "part.name"}, {Path: "parts"}, {Path: "named"}},
 			raw:      `{}`,
 			want:     `{"now":"now"}`,
 		},
+		"a value that is not served is not added, others are": {
+			unserved: served.Fields{{Path: "now", Value: "now"}, {Path: "later", Value: "now"}, {Path: "part"}, {Path: "parts"}, {Path: "named"}},
+			raw:      `{}`,
+			want:     `{"later":"later"}`,
+		},
 		"what was written stays, served or not, and so does a list": {
-			unserved: []string{"part.later", "parts[].later", "named"},
+			unserved: served.Fields{{Path: "part.later"}, {Path: "parts[].later"}, {Path: "named"}},
 			raw:      `{"later":"never","part":{"later":"never","name":""},"parts":[{"name":"b"}]}`,
 			want:     `{"now":"now","later":"never","part":{"now":"now","later":"never","name":""},"parts":[{"name":"b"}]}`,
 		},
 		"a list without elements is a list, and null is nothing": {
-			unserved: []string{"part", "named", "later"},
+			unserved: served.Fields{{Path: "part"}, {Path: "named"}, {Path: "later"}},
 			raw:      `{"parts":[],"now":null}`,
 			want:     `{"parts":[],"now":"now"}`,
 		},
@@ -149,10 +155,14 @@ func account(t *testing.T, at string, raw, read, whole, ours any) {
 	o, _ := ours.(map[string]any)
 	for k, after := range m {
 		path := strings.TrimPrefix(at+"."+k, ".")
-		if (before == nil || !jsonEqual(t, before[k], after)) && !slices.Contains(unserved[vmi.Kind.Kind], path) {
+		if (before == nil || !jsonEqual(t, before[k], after)) && !isUnserved(path) {
 			account(t, path, r[k], before[k], after, o[k])
 		}
 	}
+}
+
+func isUnserved(path string) bool {
+	return slices.ContainsFunc(served.Unserved(vmi.Kind.Kind), func(f served.Field) bool { return f.Path == path && f.Value == "" })
 }
 
 func jsonEqual(t *testing.T, a, b any) bool {

@@ -10,11 +10,12 @@ import (
 
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/config"
+	"github.com/podvisor/podvisor/vmi/served"
 )
 
 // kinds are what admission does for the objects of each kind. Others pass.
 var kinds = map[schema.GroupKind]kind{
-	vmi.Kind.GroupKind():         of(unserved[vmi.Kind.Kind], completeInstance, sameInstance, checkInstance),
+	vmi.Kind.GroupKind():         of(served.Unserved(vmi.Kind.Kind), completeInstance, sameInstance, checkInstance),
 	vmi.KubeVirtKind.GroupKind(): of(nil, completeKubeVirt, nil, checkKubeVirt),
 }
 
@@ -36,13 +37,13 @@ type kind struct {
 }
 
 // of makes a kind of functions over its type, given what is known of the
-// cluster, and of the paths of the fields that are not served. The old object is
-// nil when an object is created.
+// cluster, and of the fields that are not served. The old object is nil when an
+// object is created.
 //
 // complete returns a completed copy. same says that the specs of two objects mean
 // the same; it is nil for kinds whose spec may be changed. check returns what is
 // wrong with an object that was completed.
-func of[T any](unserved []string, complete func(cluster, *T) *T, same func(c cluster, a, b *T) bool, check func(c cluster, v, old *T) field.ErrorList) kind {
+func of[T any](unserved served.Fields, complete func(cluster, *T) *T, same func(c cluster, a, b *T) bool, check func(c cluster, v, old *T) field.ErrorList) kind {
 	return kind{
 		complete: func(c cluster, object, before []byte) (map[string]any, error) {
 			v, old, err := decode[T](object, before)

@@ -1,0 +1,22 @@
+// Package served says what of the model is not served: which fields, values and
+// kinds have a type in package vmi and are not in the schema that the API server
+// knows, and why.
+//
+// The API server does not take them: it refuses kubectl, and a client that does
+// not ask for strict validation loses the field with no more than a warning.
+// [Unserved] lists them beforehand, and [Fields.In] finds them in an object:
+//
+//	for _, f := range served.Unserved("VirtualMachineInstance").In(object) {
+//		fmt.Println(f)
+//	}
+//
+// The table is generated from the markers +podvisor:unserved and
+// +podvisor:refused of package vmi, together with the schema; docs/fields.md lists
+// the served fields too. The package computes; it touches nothing.
+//
+// Traps: objects are trees, as JSON and YAML decode to, because a typed object
+// leaves out what is false, zero or empty, which the API server would still
+// refuse. Look before package defaults has completed the object: defaults set
+// fields that are not served. Kinds are of the group kubevirt.io; which group an
+// object is of is not looked at.
+package served
