@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podvisor/podvisor/vmi"
@@ -200,6 +201,28 @@ func TestAClientRefusesADescriptorThatIsNoNetworkNamespace(t *testing.T) {
 		cancel()
 		require.NoError(t, <-done)
 	}
+}
+
+func TestAClientTakesNoMoreDescriptorsThanItAskedFor(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", path)
+	require.NoError(t, err)
+	defer l.Close()
+	go func() {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		many := unix.UnixRights(0, 0, 0, 0)
+		for t.Context().Err() == nil {
+			if _, _, err := conn.(*net.UnixConn).WriteMsgUnix([]byte("H"), many, nil); err != nil {
+				return
+			}
+		}
+	}()
+	_, err = NewClient(dialTo(path)).Namespace(t.Context())
+	require.ErrorContains(t, err, "the launcher sent 4 descriptors, not one")
 }
 
 func TestAClientSurvivesAPeerThatSpeaksSomethingElse(t *testing.T) {
