@@ -188,6 +188,7 @@ func (s *session) failed(f handler.Finding, now time.Time) bool {
 	if begins {
 		s.since = now
 	}
+	f.Message = shorten(f.Message) // a launcher's own words, when it refuses
 	s.fault = &f
 	return begins
 }
