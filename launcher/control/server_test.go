@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
@@ -223,6 +224,28 @@ func TestAClientTakesNoMoreDescriptorsThanItAskedFor(t *testing.T) {
 	}()
 	_, err = NewClient(dialTo(path)).Namespace(t.Context())
 	require.ErrorContains(t, err, "the launcher sent 4 descriptors, not one")
+}
+
+func TestAClientHearsAPeerThatDoesNotStopAtItsOwnPace(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", path)
+	require.NoError(t, err)
+	h := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for line := []byte(strings.Repeat(`{"phase":"Running"}`+"\n", 1000)); r.Context().Err() == nil; {
+			_, _ = w.Write(line)
+		}
+	})}
+	go func() { _ = h.Serve(l) }()
+	defer h.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	heard := 0
+	for _, err := range NewClient(dialTo(path)).Watch(ctx) {
+		if err == nil {
+			heard += len(`{"phase":"Running"}` + "\n")
+		}
+	}
+	require.LessOrEqual(t, heard, maxState+2*statesPerSecond)
 }
 
 func TestAClientSurvivesAPeerThatSpeaksSomethingElse(t *testing.T) {
