@@ -3,7 +3,9 @@ package supervisor
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
@@ -196,4 +198,33 @@ func TestNoProcessStaysDead(t *testing.T) {
 		}
 		return true
 	})
+}
+
+func TestADaemonThatDiesOverAStartLeavesNothingThatHindersTheNext(t *testing.T) {
+	p := newPod(t, bootable())
+	require.NoError(t, p.client.Put(t.Context(), control.Desired{Instance: machine()}))
+	daemon := 0
+	p.until("there is a daemon", func() bool { daemon = p.process("libvirtd"); return daemon != 0 })
+	status := p.path("kubevirt-private/libvirt/run/libvirt/qemu/run/default_vm.xml")
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
+		// The guest runs, and the launcher has not been told.
+		if b, _ := os.ReadFile(status); strings.Contains(string(b), "<domstatus state='running'") {
+			p.kill(daemon, unix.SIGKILL)
+			break
+		}
+	}
+	// The next daemon comes when the launcher has lost its patience.
+	for end := time.Now().Add(2 * callPatience); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if pid := p.process("libvirtd"); pid != 0 {
+			p.kill(pid, unix.SIGKILL)
+		}
+	}
+	p.phase(control.Running)
+	p.says("test guest is up", 1)
+	qemu := p.process("qemu-system-x86_64")
+	time.Sleep(2 * forStatus) // what is said late of the first is not about the second
+	p.phase(control.Running)
+	require.Equal(t, qemu, p.process("qemu-system-x86_64"))
+	p.tell("o")
+	p.ends(control.Shutdown, "the guest powered off")
 }
