@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/podvisor/podvisor/launcher/control"
 	"github.com/podvisor/podvisor/vmi"
@@ -227,4 +229,25 @@ func TestADaemonThatDiesOverAStartLeavesNothingThatHindersTheNext(t *testing.T) 
 	require.Equal(t, qemu, p.process("qemu-system-x86_64"))
 	p.tell("o")
 	p.ends(control.Shutdown, "the guest powered off")
+}
+
+func TestAProblemThatStaysIsToldOnce(t *testing.T) {
+	p := newPod(t, bootable())
+	v := machine()
+	v.Spec.Domain.Memory.Guest = new(resource.MustParse("8Ti"))
+	require.NoError(t, p.client.Put(t.Context(), control.Desired{Instance: v}))
+	told := map[string]int{}
+	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Second) // three tries or more
+	defer cancel()
+	for state := range p.client.Watch(ctx) {
+		if state.Problem != nil {
+			told[state.Problem.Message]++
+		}
+	}
+	require.Len(t, told, 1)
+	for message := range told {
+		require.Contains(t, message, "qemu-system-x86_64: cannot set up guest memory")
+	}
+	p.kill(p.launcher, unix.SIGTERM)
+	p.ends(control.Cancelled, "before the machine was started")
 }
