@@ -1,7 +1,9 @@
 package vmi_test
 
 import (
+	"math"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -51,4 +53,12 @@ func TestAMigrationNotesEachPhaseOnce(t *testing.T) {
 	}, s.PhaseTransitionTimestamps)
 	require.True(t, s.Phase.Final())
 	require.False(t, vmi.MigrationRunning.Final())
+}
+
+func TestAGracePeriodWithoutAnEndIsLong(t *testing.T) {
+	const year = 365 * 24 * time.Hour
+	for seconds, want := range map[int64]time.Duration{0: 0, 3600: time.Hour, 1 << 34: 100 * year, math.MaxInt64: 100 * year} {
+		v := &vmi.VirtualMachineInstance{Spec: vmi.VirtualMachineInstanceSpec{TerminationGracePeriodSeconds: &seconds}}
+		require.Equal(t, want, v.GracePeriod(), "%d", seconds)
+	}
 }

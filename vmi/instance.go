@@ -207,11 +207,15 @@ const StartPaused StartStrategy = "Paused"
 // does not say.
 const DefaultGracePeriod = 30 * time.Second
 
+// mostGracePeriod stands for everything longer: a [time.Duration] has an end, and
+// others add to it.
+const mostGracePeriod = 100 * 365 * 24 * time.Hour
+
 // GracePeriod is the time that the guest has to power off after it was asked
 // to: the spec's, or [DefaultGracePeriod].
 func (v *VirtualMachineInstance) GracePeriod() time.Duration {
 	if s := v.Spec.TerminationGracePeriodSeconds; s != nil {
-		return time.Duration(*s) * time.Second
+		return time.Duration(min(*s, int64(mostGracePeriod/time.Second))) * time.Second
 	}
 	return DefaultGracePeriod
 }

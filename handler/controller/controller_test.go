@@ -212,3 +212,14 @@ func TestNewNeedsWhatIsRequired(t *testing.T) {
 	_, err := New(Config{Node: nodeName})
 	require.Error(t, err)
 }
+
+func TestAStartThatNobodySawIsReported(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	// The handler that told the launcher died before the guest ran.
+	w.launch(running, func(*control.Server, control.Desired) error { return nil })
+	w.handle()
+	w.phase(vmi.Running)
+	require.Equal(t, 1, w.patches())
+	w.eventually("event", func() bool { return slices.Equal(w.reasons(), []string{"N Started"}) })
+}

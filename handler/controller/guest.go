@@ -1,6 +1,9 @@
 package controller
 
 import (
+	"regexp"
+	"strings"
+
 	"github.com/podvisor/podvisor/handler"
 	"github.com/podvisor/podvisor/launcher/control"
 	"github.com/podvisor/podvisor/vmi"
@@ -15,24 +18,62 @@ var phases = map[control.Phase]handler.GuestPhase{
 	control.Ended:    handler.GuestEnded,
 }
 
+// A launcher is in the hands of a tenant, and what it says goes into a status
+// and into events, which the whole cluster pays for: so much of it is taken.
+const (
+	maxMessage = 1024
+	maxWord    = 63
+	maxDisks   = 512
+)
+
+// unknownReason stands for a reason that is none.
+const unknownReason = "Unknown"
+
+// oneWord matches what can be a reason.
+var oneWord = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*$`)
+
 // guest is a launcher's state in the handler's words. A phase of a newer
 // launcher that is not known is taken for a guest that is not there yet.
 func guest(s control.State) *handler.Guest {
-	g := &handler.Guest{Phase: handler.GuestStarting, Emulated: s.Emulated, Machine: s.Machine}
+	g := &handler.Guest{Phase: handler.GuestStarting, Emulated: s.Emulated}
+	if len(s.Machine) <= maxWord {
+		g.Machine = s.Machine
+	}
 	if p, ok := phases[s.Phase]; ok {
 		g.Phase = p
 	}
 	if s.Problem != nil {
-		g.Problem = &handler.Finding{Reason: s.Problem.Reason, Message: s.Problem.Message}
+		f := finding(s.Problem.Reason, s.Problem.Message)
+		g.Problem = &f
 	}
 	if s.End != nil {
 		g.End = &handler.End{
-			Finding:   handler.Finding{Reason: string(s.End.Reason), Message: s.End.Message},
+			Finding:   finding(string(s.End.Reason), s.End.Message),
 			Succeeded: s.End.Reason.Succeeded(),
 		}
 	}
 	for _, d := range s.Disks {
+		if len(d.Name) > maxWord || len(d.Target) > maxWord || len(g.Disks) == maxDisks {
+			continue
+		}
 		g.Disks = append(g.Disks, vmi.VolumeStatus{Name: d.Name, Target: d.Target, Size: d.SizeBytes})
 	}
 	return g
+}
+
+// finding is what a launcher says, as far as it fits.
+func finding(reason, message string) handler.Finding {
+	if len(reason) > maxWord || !oneWord.MatchString(reason) {
+		reason = unknownReason
+	}
+	return handler.Finding{Reason: reason, Message: shorten(message)}
+}
+
+// shorten cuts off what of a message is too much.
+func shorten(s string) string {
+	const more = "…"
+	if len(s) <= maxMessage {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxMessage-len(more)], "") + more
 }

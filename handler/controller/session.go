@@ -188,6 +188,7 @@ func (s *session) failed(f handler.Finding, now time.Time) bool {
 	if begins {
 		s.since = now
 	}
+	f.Message = shorten(f.Message) // a launcher's own words, when it refuses
 	s.fault = &f
 	return begins
 }
@@ -203,11 +204,13 @@ func (s *session) observe() *handler.Link {
 	return l
 }
 
-// plumbed notes the network that was made.
+// plumbed notes the network that was made. It is to be observed: of a guest that
+// runs already, because an earlier handler saw to that, nothing else is heard.
 func (s *session) plumbed(n network.Config) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.network, s.fault = &n, nil
+	s.mu.Unlock()
+	s.queue()
 }
 
 // attachments are what the launcher is told about the network.
@@ -220,11 +223,16 @@ func (s *session) attachments() []network.Attachment {
 	return s.network.Attachments
 }
 
-// told notes what the launcher was told.
+// told notes what the launcher was told. If it was not to be told before, that
+// is over.
 func (s *session) told(w handler.Wish) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	over := s.fault != nil
 	s.put, s.fault = &w, nil
+	s.mu.Unlock()
+	if over {
+		s.queue()
+	}
 }
 
 // wrote notes the machine as a write of its status returned it, and the

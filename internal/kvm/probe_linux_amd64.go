@@ -87,13 +87,19 @@ func probe(path string, code []byte, limit time.Duration) error {
 	return execute(cpu, state, limit)
 }
 
-// ask makes a request of KVM that only a KVM that is of no use refuses.
+// ask makes a request of KVM that only a KVM that is of no use refuses. The kernel
+// gives up some of them while a signal waits for the thread.
 func ask(fd int, request, argument uintptr, what string) (int, error) {
-	r, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), request, argument)
-	if e != 0 {
-		return 0, fmt.Errorf("%w: %s: %w", ErrUnusable, what, e)
+	for {
+		r, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), request, argument)
+		switch {
+		case errors.Is(e, unix.EINTR):
+			continue
+		case e != 0:
+			return 0, fmt.Errorf("%w: %s: %w", ErrUnusable, what, e)
+		}
+		return int(r), nil
 	}
-	return int(r), nil
 }
 
 // segment and table are a processor's view of memory, as in linux/kvm.h.

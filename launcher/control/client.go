@@ -3,6 +3,7 @@ package control
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -11,6 +12,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
 // The paths of the protocol. A change that an older peer would misread gets
@@ -25,6 +28,11 @@ const (
 // maxState is the longest state that a client reads: the launcher belongs to a
 // tenant and may send anything.
 const maxState = 1 << 20
+
+// statesPerSecond is how many bytes of states a client reads in a second, beyond
+// the first maxState ones. A machine's whole life takes fewer than those; a
+// launcher that never stops waits, instead of having a processor of the node.
+const statesPerSecond = 256 << 10
 
 // Client speaks to one launcher. Its methods may be called from any goroutine.
 // It keeps no connection open between calls, so it needs no closing.
@@ -67,7 +75,8 @@ func (c *Client) State(ctx context.Context) (State, error) {
 
 // Watch reads the launcher's state as it changes, the present one first. The
 // sequence ends after the Ended state; it ends with an error, beside a zero
-// State, if the stream breaks before.
+// State, if the stream breaks before. A launcher that says too much is heard
+// slowly.
 func (c *Client) Watch(ctx context.Context) iter.Seq2[State, error] {
 	return func(yield func(State, error) bool) {
 		resp, err := c.do(ctx, http.MethodGet, watchPath, nil)
@@ -78,6 +87,7 @@ func (c *Client) Watch(ctx context.Context) iter.Seq2[State, error] {
 		defer resp.Body.Close()
 		lines := bufio.NewScanner(resp.Body)
 		lines.Buffer(nil, maxState)
+		pace := rate.NewLimiter(statesPerSecond, maxState)
 		for lines.Scan() {
 			var s State
 			if err := json.Unmarshal(lines.Bytes(), &s); err != nil {
@@ -87,11 +97,11 @@ func (c *Client) Watch(ctx context.Context) iter.Seq2[State, error] {
 			if !yield(s, nil) || s.Phase == Ended {
 				return
 			}
+			if pace.WaitN(ctx, len(lines.Bytes())+1) != nil {
+				break // ctx ends before
+			}
 		}
-		err = lines.Err()
-		if err == nil {
-			err = io.ErrUnexpectedEOF
-		}
+		err = cmp.Or(lines.Err(), ctx.Err(), io.ErrUnexpectedEOF)
 		yield(State{}, fmt.Errorf("watch the launcher's state: %w", err))
 	}
 }

@@ -106,7 +106,12 @@ func receive(c *net.UnixConn) (*os.File, error) {
 		n, oobn, _, _, err := c.ReadMsgUnix(buf, oob)
 		got, rightsErr := rights(oob[:oobn])
 		files = append(files, got...)
-		if err := errors.Join(err, rightsErr); err != nil {
+		err = errors.Join(err, rightsErr)
+		if err == nil && len(files) > 1 {
+			// More may come with every byte, until there is no room for any.
+			err = fmt.Errorf("the launcher sent %d descriptors, not one", len(files))
+		}
+		if err != nil {
 			drop()
 			return nil, err
 		}
@@ -116,8 +121,8 @@ func receive(c *net.UnixConn) (*os.File, error) {
 		head = append(head, buf[:n]...)
 	}
 	err := switched(head)
-	if err == nil && len(files) != 1 {
-		err = fmt.Errorf("the launcher sent %d descriptors, not one", len(files))
+	if err == nil && len(files) == 0 {
+		err = errors.New("the launcher sent no descriptor")
 	}
 	if err != nil {
 		drop()

@@ -13,8 +13,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podvisor/podvisor/vmi"
@@ -200,6 +202,50 @@ func TestAClientRefusesADescriptorThatIsNoNetworkNamespace(t *testing.T) {
 		cancel()
 		require.NoError(t, <-done)
 	}
+}
+
+func TestAClientTakesNoMoreDescriptorsThanItAskedFor(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", path)
+	require.NoError(t, err)
+	defer l.Close()
+	go func() {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		many := unix.UnixRights(0, 0, 0, 0)
+		for t.Context().Err() == nil {
+			if _, _, err := conn.(*net.UnixConn).WriteMsgUnix([]byte("H"), many, nil); err != nil {
+				return
+			}
+		}
+	}()
+	_, err = NewClient(dialTo(path)).Namespace(t.Context())
+	require.ErrorContains(t, err, "the launcher sent 4 descriptors, not one")
+}
+
+func TestAClientHearsAPeerThatDoesNotStopAtItsOwnPace(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", path)
+	require.NoError(t, err)
+	h := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for line := []byte(strings.Repeat(`{"phase":"Running"}`+"\n", 1000)); r.Context().Err() == nil; {
+			_, _ = w.Write(line)
+		}
+	})}
+	go func() { _ = h.Serve(l) }()
+	defer h.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	heard := 0
+	for _, err := range NewClient(dialTo(path)).Watch(ctx) {
+		if err == nil {
+			heard += len(`{"phase":"Running"}` + "\n")
+		}
+	}
+	require.LessOrEqual(t, heard, maxState+2*statesPerSecond)
 }
 
 func TestAClientSurvivesAPeerThatSpeaksSomethingElse(t *testing.T) {

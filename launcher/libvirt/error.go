@@ -3,6 +3,7 @@ package libvirt
 import (
 	"errors"
 	"fmt"
+	"regexp"
 
 	golibvirt "github.com/digitalocean/go-libvirt"
 
@@ -36,8 +37,20 @@ func failure(op, domain string, err error) error {
 	return e
 }
 
-// Error says what failed and why.
-func (e *Error) Error() string { return fmt.Sprintf("%s domain %s: %v", e.Op, e.Domain, e.Err) }
+var (
+	// qemuTime is the time before each line of QEMU's, which libvirt quotes.
+	qemuTime = regexp.MustCompile(`\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z `)
+	// qemuEnded is how libvirt says that QEMU ended before it was ready, depending
+	// on what it noticed first.
+	qemuEnded = regexp.MustCompile(`internal error: (process exited while connecting to monitor|qemu unexpectedly closed the monitor): `)
+)
+
+// Error says what failed and why. It is the same whenever the same fails, so that
+// nobody takes it for news.
+func (e *Error) Error() string {
+	why := qemuEnded.ReplaceAllString(qemuTime.ReplaceAllString(e.Err.Error(), ""), "QEMU ended: ")
+	return fmt.Sprintf("%s domain %s: %s", e.Op, e.Domain, why)
+}
 
 // Unwrap is the cause.
 func (e *Error) Unwrap() error { return e.Err }

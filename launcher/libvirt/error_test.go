@@ -35,6 +35,14 @@ func TestErrorsHaveClasses(t *testing.T) {
 	require.ErrorIs(t, failure("create", "ns_vm", context.DeadlineExceeded), context.DeadlineExceeded)
 }
 
+func TestAnErrorSaysTheSameEachTime(t *testing.T) {
+	const line = "2026-11-21T20:13:36.652713Z qemu-system-x86_64: no memory\n2026-11-21T20:13:36.7Z qemu-system-x86_64: bye"
+	for _, said := range []string{"process exited while connecting to monitor", "qemu unexpectedly closed the monitor"} {
+		err := failure("create", "ns_vm", golibvirt.Error{Message: "internal error: " + said + ": " + line})
+		require.EqualError(t, err, "create domain ns_vm: QEMU ended: qemu-system-x86_64: no memory\nqemu-system-x86_64: bye")
+	}
+}
+
 func TestEventsAreTranslated(t *testing.T) {
 	for _, tt := range []struct {
 		event  golibvirt.DomainEventType

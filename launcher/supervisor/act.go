@@ -36,7 +36,8 @@ func (s *Supervisor) actStart(ctx context.Context) {
 	ctx, s.cancelStart = context.WithCancel(ctx)
 	cancel := s.cancelStart
 	s.facts.mu.Lock()
-	s.facts.domain, s.facts.event, s.facts.status, s.facts.interrupted = launcher.Starting, "", nil, false
+	s.facts.domain = launcher.Starting
+	s.facts.forget()
 	desired := *s.facts.desired
 	s.facts.mu.Unlock()
 	s.work.Go(func() {
@@ -51,15 +52,24 @@ func (s *Supervisor) actStart(ctx context.Context) {
 		s.facts.change(func(f *facts) {
 			f.fault = err
 			if err != nil {
-				f.domain, f.event, f.status = launcher.Absent, "", nil
+				f.domain = launcher.Absent
 				f.faults++
 				f.retryAt = time.Now().Add(launcher.Backoff(f.faults))
 				return
 			}
-			f.domain, f.state = launcher.Running, state
-			s.gone(f) // it may have ended meanwhile
+			f.state = state
+			s.started(f)
 		})
 	})
+}
+
+// started makes the domain what the daemon said of it meanwhile.
+func (s *Supervisor) started(f *facts) {
+	f.domain = launcher.Running
+	if f.paused {
+		f.domain = launcher.Paused
+	}
+	s.gone(f)
 }
 
 // actShutdown asks the guest to power off.
@@ -71,21 +81,27 @@ func (s *Supervisor) actShutdown(ctx context.Context) {
 	})
 }
 
-// actDestroy switches the machine off: through libvirt, and without it if it
-// does not do so.
+// actDestroy switches the machine off.
 func (s *Supervisor) actDestroy(ctx context.Context) {
 	s.facts.change(func(f *facts) { f.killedAt = time.Now() })
 	s.work.Go(func() {
-		err := s.call(ctx, func(ctx context.Context, c *libvirt.Connection) error { return c.Destroy(ctx, s.domainName()) })
+		err := s.destroy(ctx)
 		s.config.Logger.Info("switched the machine off", "err", err)
-		if err == nil || errors.Is(err, libvirt.ErrNotFound) {
-			return
-		}
-		if pid, err := s.qemu(s.domainName()); err == nil {
-			err = unix.Kill(pid, unix.SIGKILL)
-			s.config.Logger.Warn("killed QEMU without libvirt", "err", err)
-		}
 	})
+}
+
+// destroy ends the domain: through libvirt, and without it if it does not do so.
+// A domain that is not there is no error.
+func (s *Supervisor) destroy(ctx context.Context) error {
+	err := s.call(ctx, func(ctx context.Context, c *libvirt.Connection) error { return c.Destroy(ctx, s.domainName()) })
+	if err == nil || errors.Is(err, libvirt.ErrNotFound) {
+		return nil
+	}
+	if pid, err := s.qemu(s.domainName()); err == nil {
+		err = unix.Kill(pid, unix.SIGKILL)
+		s.config.Logger.Warn("killed QEMU without libvirt", "err", err)
+	}
+	return err
 }
 
 func (s *Supervisor) call(ctx context.Context, do func(context.Context, *libvirt.Connection) error) error {

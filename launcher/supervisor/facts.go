@@ -30,6 +30,7 @@ type facts struct {
 
 	state control.State // Emulated, Machine and Disks of the running domain
 
+	paused      bool              // libvirt said so last
 	interrupted bool              // QEMU was told by a signal to end
 	event       libvirt.EventKind // of the end
 	status      *unix.WaitStatus  // of QEMU
@@ -97,9 +98,17 @@ func (f *facts) published(p launcher.Plan) control.State {
 	return s
 }
 
-// turn moves the domain on if it is where it is moved from.
-func (f *facts) turn(from, to launcher.Domain) {
-	if f.domain == from {
-		f.domain = to
+// turn notes that the guest stands still or goes on. Before the start is over it
+// only notes it.
+func (f *facts) turn(paused bool) {
+	f.paused = paused
+	switch {
+	case paused && f.domain == launcher.Running:
+		f.domain = launcher.Paused
+	case !paused && f.domain == launcher.Paused:
+		f.domain = launcher.Running
 	}
 }
+
+// forget drops what libvirt said of a domain that is not the one that is started.
+func (f *facts) forget() { f.paused, f.interrupted, f.event = false, false, "" }

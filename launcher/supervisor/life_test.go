@@ -1,12 +1,16 @@
 package supervisor
 
 import (
+	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/podvisor/podvisor/launcher/control"
 	"github.com/podvisor/podvisor/vmi"
@@ -196,4 +200,54 @@ func TestNoProcessStaysDead(t *testing.T) {
 		}
 		return true
 	})
+}
+
+func TestADaemonThatDiesOverAStartLeavesNothingThatHindersTheNext(t *testing.T) {
+	p := newPod(t, bootable())
+	require.NoError(t, p.client.Put(t.Context(), control.Desired{Instance: machine()}))
+	daemon := 0
+	p.until("there is a daemon", func() bool { daemon = p.process("libvirtd"); return daemon != 0 })
+	status := p.path("kubevirt-private/libvirt/run/libvirt/qemu/run/default_vm.xml")
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
+		// The guest runs, and the launcher has not been told.
+		if b, _ := os.ReadFile(status); strings.Contains(string(b), "<domstatus state='running'") {
+			p.kill(daemon, unix.SIGKILL)
+			break
+		}
+	}
+	// The next daemon comes when the launcher has lost its patience.
+	for end := time.Now().Add(2 * callPatience); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if pid := p.process("libvirtd"); pid != 0 {
+			p.kill(pid, unix.SIGKILL)
+		}
+	}
+	p.phase(control.Running)
+	p.says("test guest is up", 1)
+	qemu := p.process("qemu-system-x86_64")
+	time.Sleep(2 * forStatus) // what is said late of the first is not about the second
+	p.phase(control.Running)
+	require.Equal(t, qemu, p.process("qemu-system-x86_64"))
+	p.tell("o")
+	p.ends(control.Shutdown, "the guest powered off")
+}
+
+func TestAProblemThatStaysIsToldOnce(t *testing.T) {
+	p := newPod(t, bootable())
+	v := machine()
+	v.Spec.Domain.Memory.Guest = new(resource.MustParse("8Ti"))
+	require.NoError(t, p.client.Put(t.Context(), control.Desired{Instance: v}))
+	told := map[string]int{}
+	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Second) // three tries or more
+	defer cancel()
+	for state := range p.client.Watch(ctx) {
+		if state.Problem != nil {
+			told[state.Problem.Message]++
+		}
+	}
+	require.Len(t, told, 1)
+	for message := range told {
+		require.Contains(t, message, "qemu-system-x86_64: cannot set up guest memory")
+	}
+	p.kill(p.launcher, unix.SIGTERM)
+	p.ends(control.Cancelled, "before the machine was started")
 }

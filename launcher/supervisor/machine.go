@@ -93,10 +93,16 @@ func (s *Supervisor) happened(e libvirt.Event) {
 	}
 	s.config.Logger.Debug("libvirt says", "event", e.Kind)
 	switch e.Kind {
+	case libvirt.Started:
+		s.facts.change(func(f *facts) {
+			if f.domain == launcher.Starting {
+				f.forget() // events come in order: those before were about another
+			}
+		})
 	case libvirt.Suspended:
-		s.facts.change(func(f *facts) { f.turn(launcher.Running, launcher.Paused) })
+		s.facts.change(func(f *facts) { f.turn(true) })
 	case libvirt.Resumed:
-		s.facts.change(func(f *facts) { f.turn(launcher.Paused, launcher.Running) })
+		s.facts.change(func(f *facts) { f.turn(false) })
 	case libvirt.Interrupted:
 		s.facts.change(func(f *facts) { f.interrupted = true })
 	case libvirt.PoweredOff, libvirt.Destroyed, libvirt.Failed:

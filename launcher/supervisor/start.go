@@ -42,6 +42,9 @@ func (s *Supervisor) start(ctx context.Context, desired control.Desired) (contro
 		Interfaces:     desired.Interfaces,
 		Settings:       desired.Settings,
 	}
+	if err := s.clear(ctx); err != nil {
+		return control.State{}, err
+	}
 	attachments, err := makeDisks(ctx, desired.Instance)
 	if err != nil {
 		return control.State{}, err
@@ -57,9 +60,7 @@ func (s *Supervisor) start(ctx context.Context, desired control.Desired) (contro
 	if err := s.serveAddresses(desired.Interfaces); err != nil {
 		return control.State{}, err
 	}
-	patient, cancel := context.WithTimeoutCause(ctx, daemonPatience, fmt.Errorf("it has not answered within %s and last said %q", daemonPatience, s.daemon.said()))
-	defer cancel()
-	conn, err := s.session.connection(patient)
+	conn, err := s.patiently(ctx)
 	if err != nil {
 		return control.State{}, err
 	}
@@ -74,15 +75,42 @@ func (s *Supervisor) start(ctx context.Context, desired control.Desired) (contro
 	})
 }
 
+// patiently waits for the daemon, for as long as a start may.
+func (s *Supervisor) patiently(ctx context.Context) (*libvirt.Connection, error) {
+	ctx, cancel := context.WithTimeout(ctx, daemonPatience)
+	defer cancel()
+	conn, err := s.session.connection(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("%w; it last said %q", err, s.daemon.said())
+	}
+	return conn, nil
+}
+
+// clear ends what the start before left, if there was one: a daemon that was
+// slow or died over it may have made a domain and told nobody, which would hold
+// the disks for ever.
+func (s *Supervisor) clear(ctx context.Context) error {
+	if !s.tried {
+		return nil
+	}
+	if _, err := s.patiently(ctx); err != nil {
+		return err
+	}
+	if err := s.destroy(ctx); err != nil {
+		return fmt.Errorf("end what the start before left: %w", err)
+	}
+	s.facts.change((*facts).forget)
+	return nil
+}
+
 // create creates the domain. ctx does not end: what libvirt was told cannot be
 // taken back, and a domain that runs must be known.
 func (s *Supervisor) create(ctx context.Context, conn *libvirt.Connection, d *libvirtxml.Domain, state control.State) (control.State, error) {
 	ctx, cancel := context.WithTimeout(ctx, createPatience)
 	defer cancel()
+	s.tried = true
 	if err := conn.Create(ctx, d); err != nil {
-		// A daemon that was slow or died over it may have left a QEMU, which
-		// would hold the disks of the next try.
-		_ = s.call(context.WithoutCancel(ctx), func(ctx context.Context, c *libvirt.Connection) error { return c.Destroy(ctx, d.Name) })
+		_ = s.destroy(context.WithoutCancel(ctx)) // the next try does it again
 		return control.State{}, s.explained(ctx, conn, d, err)
 	}
 	if m, err := conn.Machine(ctx, d.Name); err == nil && m != "" {

@@ -67,6 +67,7 @@ type Supervisor struct {
 	server  *control.Server
 
 	cancelStart context.CancelFunc
+	tried       bool            // the daemon was told to create the domain
 	addresses   map[string]bool // interfaces whose guests are offered addresses
 	work        sync.WaitGroup
 	over        chan struct{}   // closed when the end is told

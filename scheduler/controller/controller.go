@@ -242,13 +242,13 @@ func (k *Controller) observe(ctx context.Context, key string) (*instance.Observe
 	}
 	o := &instance.Observed{VMI: v, Config: k.rendering(), Now: k.cfg.Now()}
 	p, err := corelisters.NewPodLister(k.pods.GetIndexer()).Pods(v.Namespace).Get(pod.Name(v))
-	if err == nil {
+	if err == nil && !otherPod(v, p) {
 		o.Pod = p
 		return o, nil
 	}
-	// The cache of pods may be behind. That is harmless where the answer to a
-	// missing pod is to make it, because a pod cannot be made twice. Everywhere
-	// else the API server has the word.
+	// The cache of pods may be behind, and hold no pod or the one before. That is
+	// harmless where the answer to a missing pod is to make it, because a pod
+	// cannot be made twice. Everywhere else the API server has the word.
 	fresh := v.DeletionTimestamp == nil && (v.Status.Phase == vmi.PhaseUnset || v.Status.Phase == vmi.Pending)
 	if fresh || v.Status.Phase.Final() {
 		return o, nil
@@ -258,4 +258,10 @@ func (k *Controller) observe(ctx context.Context, key string) (*instance.Observe
 		return nil, fmt.Errorf("read the pod of %s: %w", key, err)
 	}
 	return o, nil
+}
+
+// otherPod says that the machine was handed over with another pod than p.
+func otherPod(v *vmi.VirtualMachineInstance, p *corev1.Pod) bool {
+	_, same := v.Status.ActivePods[p.UID]
+	return len(v.Status.ActivePods) > 0 && !same && !v.Status.Phase.Final()
 }

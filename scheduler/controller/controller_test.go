@@ -17,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
 	ktesting "k8s.io/client-go/testing"
@@ -200,6 +201,25 @@ func TestTheAPIServerHasTheWordWhetherAPodIsGone(t *testing.T) {
 	require.Equal(t, vmi.Scheduling, r.server.machine.Status.Phase, "the cache of pods is empty, but the pod exists")
 
 	r = newRig(t, machine(vmi.Scheduling))
+	_, err = r.reconcile(t.Context(), key)
+	require.NoError(t, err)
+	require.Equal(t, vmi.Failed, r.server.machine.Status.Phase)
+}
+
+func TestTheAPIServerHasTheWordWhetherAPodWasReplaced(t *testing.T) {
+	t.Parallel()
+	v := machine(vmi.Running)
+	v.Status.NodeName = "n1"
+	v.Status.ActivePods = map[types.UID]string{"pod-uid": "n1"}
+	r := newRig(t, v, launcher(t))
+	refused := launcher(t) // by its node, before the machine got the one that runs
+	refused.UID, refused.Status.Phase = "refused", corev1.PodFailed
+	require.NoError(t, r.Controller.pods.GetIndexer().Add(refused))
+	_, err := r.reconcile(t.Context(), key)
+	require.NoError(t, err)
+	require.Equal(t, vmi.Running, r.server.machine.Status.Phase, "the cache of pods is behind")
+
+	require.NoError(t, r.kube.CoreV1().Pods("default").Delete(t.Context(), refused.Name, metav1.DeleteOptions{}))
 	_, err = r.reconcile(t.Context(), key)
 	require.NoError(t, err)
 	require.Equal(t, vmi.Failed, r.server.machine.Status.Phase)

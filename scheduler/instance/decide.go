@@ -80,7 +80,7 @@ func Decide(o Observed) scheduler.Plan {
 	case rejected(o.Pod):
 		return again(o)
 	case over(o.Pod):
-		return fail(o, endOf(o.Pod).Finding)
+		return fail(o, tooEarly(o.Pod))
 	case runs(o.Pod):
 		return handOver(o)
 	}

@@ -349,3 +349,19 @@ func TestACopyThatFailedIsTheReason(t *testing.T) {
 	s := plan.Actions[0].(scheduler.WriteStatus).Status
 	require.Equal(t, "container volumeroot ended with exit code 1 (Error): no disk in /disk", s.Condition(vmi.ConditionReady).Message)
 }
+
+func TestAnEndSaysWhyAndNothingThatIsOver(t *testing.T) {
+	t.Parallel()
+	over := launcher(bound, exited(0, time.Hour, ""))
+	plan := instance.Decide(instance.Observed{VMI: machine(vmi.Scheduling), Pod: over, Config: config, Now: now})
+	s := plan.Actions[0].(scheduler.WriteStatus).Status
+	require.Equal(t, vmi.Failed, s.Phase)
+	require.Equal(t, "the machine's pod ended before the machine was started", s.Condition(vmi.ConditionReady).Message)
+
+	v := machine(vmi.Running, condition(vmi.ConditionSynchronized, "NetworkFailed", "no netlink"))
+	v.Status.SetCondition(vmi.Condition{Type: vmi.ConditionPaused, Status: metav1.ConditionTrue, Reason: "Paused"}, metav1.NewTime(now))
+	s = instance.Decide(instance.Observed{VMI: v, Config: config, Now: now}).Actions[0].(scheduler.WriteStatus).Status
+	require.Equal(t, vmi.Failed, s.Phase)
+	require.Nil(t, s.Condition(vmi.ConditionPaused), "as the handler does it")
+	require.Nil(t, s.Condition(vmi.ConditionSynchronized))
+}

@@ -88,6 +88,15 @@ func endOf(p *corev1.Pod) end {
 	return e
 }
 
+// tooEarly is why a machine failed whose pod ended before its time, however well.
+func tooEarly(p *corev1.Pod) scheduler.Finding {
+	f := endOf(p).Finding
+	if f.Message == "" {
+		f.Message = "the machine's pod ended before the machine was started"
+	}
+	return f
+}
+
 // nodeLost says that the pod was given up because of its node.
 func nodeLost(p *corev1.Pod) bool {
 	if p.Status.Reason == "NodeLost" {
@@ -135,7 +144,9 @@ func finish(o Observed, p vmi.Phase, f scheduler.Finding, events ...scheduler.Em
 		if p == vmi.Failed {
 			s.Reason = f.Reason
 		}
-		s.RemoveCondition(vmi.ConditionPodScheduled)
+		for _, t := range []vmi.ConditionType{vmi.ConditionPodScheduled, vmi.ConditionSynchronized, vmi.ConditionPaused} {
+			s.RemoveCondition(t) // they are about a machine that may still run
+		}
 		s.SetCondition(notReady(guestNotRunning, f.Message), now)
 	}, events...)
 }

@@ -1,0 +1,35 @@
+package kvm
+
+import (
+	"os"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// The launcher is told of the end of each of its processes by a signal, and the
+// kernel does not make a machine while one is pending.
+func TestASignalIsNoReasonNotToUseKVM(t *testing.T) {
+	if _, err := os.Stat(device); err != nil {
+		t.Skip("this node has no KVM")
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	thread, done := unix.Gettid(), make(chan struct{})
+	go func() {
+		for {
+			select {
+			case <-done:
+				return
+			default:
+				_ = unix.Tgkill(unix.Getpid(), thread, unix.SIGURG)
+			}
+		}
+	}()
+	defer close(done)
+	for range 50 {
+		require.NoError(t, probe(device, say, timeLimit))
+	}
+}
