@@ -115,7 +115,7 @@ func (s *session) follow(ctx context.Context, log *slog.Logger) (heard bool, err
 			return heard, err
 		}
 		if !heard {
-			log.Info("connected to the launcher", "pod", s.podUID, "state", state.Phase)
+			log.Info("connected to the launcher", "pod", s.podUID, "guest", guest(state).Phase)
 		}
 		heard = true
 		s.heard(state)
