@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -55,8 +56,8 @@ type session struct {
 	put     *handler.Wish
 	fault   *handler.Finding
 	since   time.Time
-	base    string // the resourceVersion that written was made from
 	written *vmi.VirtualMachineInstance
+	bases   []string // the resourceVersions that written was made from, one on top of the other
 }
 
 func newSession(podUID string, dial func(context.Context, string) (net.Conn, error), queue func()) *session {
@@ -114,7 +115,7 @@ func (s *session) follow(ctx context.Context, log *slog.Logger) (heard bool, err
 			return heard, err
 		}
 		if !heard {
-			log.Info("connected to the launcher", "pod", s.podUID, "state", state.Phase)
+			log.Info("connected to the launcher", "pod", s.podUID, "guest", guest(state).Phase)
 		}
 		heard = true
 		s.heard(state)
@@ -240,7 +241,7 @@ func (s *session) told(w handler.Wish) {
 func (s *session) wrote(base string, v *vmi.VirtualMachineInstance) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.base, s.written = base, v
+	s.bases, s.written = append(s.bases, base), v
 }
 
 // newest returns the cached machine, or what was last written as long as the
@@ -250,7 +251,8 @@ func (s *session) wrote(base string, v *vmi.VirtualMachineInstance) {
 func (s *session) newest(cached *vmi.VirtualMachineInstance) *vmi.VirtualMachineInstance {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.written == nil || cached == nil || cached.UID != s.written.UID || cached.ResourceVersion != s.base {
+	if s.written == nil || cached == nil || cached.UID != s.written.UID || !slices.Contains(s.bases, cached.ResourceVersion) {
+		s.written, s.bases = nil, nil // the cache has caught up
 		return cached
 	}
 	return s.written

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -174,7 +175,8 @@ func execute(cpu int, state []byte, limit time.Duration) error {
 	defer runtime.UnlockOSThread()
 	thread, done := unix.Gettid(), make(chan struct{})
 	var late atomic.Bool
-	go func() {
+	var watch sync.WaitGroup
+	watch.Go(func() {
 		after := time.NewTimer(limit)
 		defer after.Stop()
 		select {
@@ -186,8 +188,9 @@ func execute(cpu int, state []byte, limit time.Duration) error {
 		state[immediateExit] = 1
 		// The runtime's own signal for waking a thread: it is harmless.
 		_ = unix.Tgkill(unix.Getpid(), thread, unix.SIGURG)
-	}()
-	defer func() { close(done) }()
+	})
+	defer watch.Wait() // state is unmapped after this
+	defer close(done)
 	for {
 		_, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(cpu), run, 0)
 		switch {

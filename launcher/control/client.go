@@ -6,11 +6,13 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -91,7 +93,8 @@ func (c *Client) Watch(ctx context.Context) iter.Seq2[State, error] {
 		for lines.Scan() {
 			var s State
 			if err := json.Unmarshal(lines.Bytes(), &s); err != nil {
-				yield(State{}, fmt.Errorf("read the launcher's state: %w", err))
+				// The error quotes what cannot be read.
+				yield(State{}, errors.New("read the launcher's state: "+words(err.Error())))
 				return
 			}
 			if !yield(s, nil) || s.Phase == Ended {
@@ -141,5 +144,10 @@ func (c *Client) do(ctx context.Context, method, path string, body []byte) (*htt
 func refusal(resp *http.Response) *Error {
 	var p Problem
 	_ = json.NewDecoder(io.LimitReader(resp.Body, 64<<10)).Decode(&p) // without a problem the status says enough
-	return &Error{Status: resp.StatusCode, Reason: p.Reason, Message: p.Message}
+	return &Error{Status: resp.StatusCode, Reason: words(p.Reason), Message: words(p.Message)}
 }
+
+// maxWords is how many bytes of a launcher's own words get into an error.
+const maxWords = 4 << 10
+
+func words(s string) string { return strings.ToValidUTF8(s[:min(len(s), maxWords)], "") }

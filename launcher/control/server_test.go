@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
@@ -246,6 +247,31 @@ func TestAClientHearsAPeerThatDoesNotStopAtItsOwnPace(t *testing.T) {
 		}
 	}
 	require.LessOrEqual(t, heard, maxState+2*statesPerSecond)
+}
+
+func TestAnErrorHoldsLittleOfWhatAPeerSays(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", path)
+	require.NoError(t, err)
+	h := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPut {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			_ = json.NewEncoder(w).Encode(Problem{Message: strings.Repeat("ä", 30<<10)})
+			return
+		}
+		_, _ = w.Write([]byte(`{"disks":[{"sizeBytes":` + strings.Repeat("1", maxState/2) + "}]}\n"))
+	})}
+	go func() { _ = h.Serve(l) }()
+	defer h.Close()
+	c := NewClient(dialTo(path))
+	err = c.Put(t.Context(), Desired{Instance: own()})
+	require.ErrorContains(t, err, "ää")
+	require.LessOrEqual(t, len(err.Error()), maxWords)
+	require.True(t, utf8.ValidString(err.Error()))
+	for _, err := range c.Watch(t.Context()) {
+		require.ErrorContains(t, err, "read the launcher's state: json: cannot unmarshal number 111")
+		require.LessOrEqual(t, len(err.Error()), maxWords+100)
+	}
 }
 
 func TestAClientSurvivesAPeerThatSpeaksSomethingElse(t *testing.T) {

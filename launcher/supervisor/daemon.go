@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"regexp"
 	"sync"
 	"time"
 
@@ -158,13 +159,17 @@ func (d *daemon) environment() []string {
 	return env
 }
 
+// daemonTime is the time and the thread before each line of the daemon's. With
+// them the same message would be another each time.
+var daemonTime = regexp.MustCompile(`^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+\+\d{4}: \d+: `)
+
 // listen passes on what the daemon says. Much of it is about what a pod does
 // not have, so it is for those who look closer.
 func (d *daemon) listen(r io.Reader) {
 	lines := bufio.NewScanner(r)
 	for lines.Scan() {
 		d.mu.Lock()
-		d.last = lines.Text()
+		d.last = daemonTime.ReplaceAllString(lines.Text(), "")
 		d.mu.Unlock()
 		d.logger.Debug("libvirt", "line", lines.Text())
 	}

@@ -129,6 +129,14 @@ func TestAGuestMayPowerOffWhileTheDaemonIsAway(t *testing.T) {
 	p.ends(control.Shutdown, "the guest powered off")
 }
 
+func TestADaemonThatHangsHoldsUpNoEnd(t *testing.T) {
+	p := newPod(t, bootable())
+	p.run()
+	p.kill(p.process("libvirtd"), unix.SIGSTOP)
+	require.NoError(t, p.client.Put(t.Context(), control.Desired{Instance: machine(), Stop: &control.Stop{GracePeriodSeconds: 1}}))
+	p.ends(control.Killed, "grace period")
+}
+
 func TestAQEMUMayDieWhileTheDaemonIsAway(t *testing.T) {
 	p := newPod(t, bootable())
 	p.run()

@@ -60,7 +60,7 @@ func (s *Supervisor) start(ctx context.Context, desired control.Desired) (contro
 	if err := s.serveAddresses(desired.Interfaces); err != nil {
 		return control.State{}, err
 	}
-	conn, err := s.patiently(ctx)
+	conn, err := s.patiently(ctx, daemonPatience)
 	if err != nil {
 		return control.State{}, err
 	}
@@ -75,15 +75,15 @@ func (s *Supervisor) start(ctx context.Context, desired control.Desired) (contro
 	})
 }
 
-// patiently waits for the daemon, for as long as a start may.
-func (s *Supervisor) patiently(ctx context.Context) (*libvirt.Connection, error) {
-	ctx, cancel := context.WithTimeout(ctx, daemonPatience)
+// patiently waits for the daemon, for as long as most.
+func (s *Supervisor) patiently(ctx context.Context, most time.Duration) (*libvirt.Connection, error) {
+	patient, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
-	conn, err := s.session.connection(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("%w; it last said %q", err, s.daemon.said())
+	conn, err := s.session.connection(patient)
+	if err != nil && ctx.Err() == nil {
+		return nil, fmt.Errorf("wait for the libvirt daemon: it has not answered within %s and last said %q", most, s.daemon.said())
 	}
-	return conn, nil
+	return conn, err
 }
 
 // clear ends what the start before left, if there was one: a daemon that was
@@ -93,7 +93,7 @@ func (s *Supervisor) clear(ctx context.Context) error {
 	if !s.tried {
 		return nil
 	}
-	if _, err := s.patiently(ctx); err != nil {
+	if _, err := s.patiently(ctx, daemonPatience); err != nil {
 		return err
 	}
 	if err := s.destroy(ctx); err != nil {

@@ -152,3 +152,23 @@ func TestInstallCopiesTheProgram(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, own.Size(), got.Size())
 }
+
+func TestASeedThatCannotBeMadeSaysTheSameEachTime(t *testing.T) {
+	a := storage.Attachment{Name: "seed", Path: filepath.Join(t.TempDir(), "seed.iso"), Source: storage.Seed{
+		Label: "cidata", Files: []cloudinit.File{{Name: "no/such/folder"}},
+	}}
+	first := Make(t.Context(), a)
+	require.Error(t, first)
+	require.EqualError(t, Make(t.Context(), a), first.Error())
+	left, err := os.ReadDir(filepath.Dir(a.Path))
+	require.NoError(t, err)
+	require.Empty(t, left)
+
+	// What a try that was killed left is in nobody's way.
+	require.NoError(t, os.MkdirAll(a.Path+".new/tree/old", 0o755))
+	a.Source = seed
+	require.NoError(t, Make(t.Context(), a))
+	left, err = os.ReadDir(filepath.Dir(a.Path))
+	require.NoError(t, err)
+	require.Len(t, left, 1)
+}
