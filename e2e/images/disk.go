@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -81,17 +83,22 @@ func initialRAMDisk(ctx context.Context, system tree, d Disk, init string) ([]by
 	for name, n := range modules.files {
 		root[name] = n
 	}
-	var b bytes.Buffer
 	// Unpacking gzip takes the guest less time than reading the files as they are
 	// would take its boot loader.
+	return compressed(root.writeCPIO)
+}
+
+// compressed is what write writes, through gzip.
+func compressed(write func(io.Writer) error) ([]byte, error) {
+	var b bytes.Buffer
 	z, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
 	if err != nil {
 		return nil, err
 	}
-	if err := root.writeCPIO(z); err != nil {
+	if err := errors.Join(write(z), z.Close()); err != nil {
 		return nil, err
 	}
-	return b.Bytes(), z.Close()
+	return b.Bytes(), nil
 }
 
 // addBusybox adds busybox with all its commands. Linking them here saves the guest
