@@ -90,6 +90,7 @@ func (s *Supervisor) lookAtAgent(ctx context.Context) (known, again bool) {
 		s.config.Logger.Debug("the agent is not known", "err", err)
 		return before != nil, !errors.Is(err, libvirt.ErrNotFound)
 	}
+	s.config.Logger.Debug("looked for the agent", "connected", connected)
 	if !connected {
 		s.setAgent(before, nil)
 		return false, false

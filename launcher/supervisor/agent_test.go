@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/podvisor/podvisor/launcher"
+	"github.com/podvisor/podvisor/launcher/libvirt"
 )
 
 // followed follows an agent while do runs, and returns when it was looked at.
@@ -54,6 +57,18 @@ func TestAnAgentThatDoesNotAnswerIsAskedAgain(t *testing.T) {
 		time.Sleep(time.Hour)
 	})
 	require.Equal(t, []time.Duration{0, lookEvery + agentSettles, 2 * (lookEvery + agentSettles)}, looks)
+}
+
+// libvirt may have told of a change while it was not listened to.
+func TestAnAgentIsLookedAtWhenTheDaemonWasStartedAgain(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // so that nobody is asked
+	for domain, want := range map[launcher.Domain]int{launcher.Running: 1, launcher.Paused: 1, launcher.Absent: 0, launcher.Gone: 0} {
+		s := &Supervisor{facts: newFacts(), agent: &agent{changed: make(chan struct{}, 1)}}
+		s.facts.domain = domain
+		s.connected(ctx, &libvirt.Connection{})
+		require.Len(t, s.agent.changed, want, domain)
+	}
 }
 
 func TestAGuestThatOpensAndClosesTheChannelCausesFewLooks(t *testing.T) {
