@@ -17,6 +17,8 @@ type Observed struct {
 	Link *Link
 	// Settings are the cluster's for launchers.
 	Settings config.Launcher
+	// Agents are the versions of the guest's agent that the cluster supports.
+	Agents config.AgentVersions
 	// Now is the time.
 	Now time.Time
 }
@@ -53,6 +55,14 @@ type Guest struct {
 	Machine string
 	// Disks are its disks.
 	Disks []vmi.VolumeStatus
+	// Agent is the agent in it. Nil: there is none, or it is not known.
+	Agent *Agent
+}
+
+// Agent is the agent in a guest.
+type Agent struct {
+	// Version is its version. Empty: it did not say.
+	Version string
 }
 
 // GuestPhase is where a guest is in its life.

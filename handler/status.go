@@ -67,6 +67,9 @@ func (p *Plan) running(o Observed, s *vmi.VirtualMachineInstanceStatus, now meta
 		s.RemoveCondition(vmi.ConditionSoftwareEmulation)
 	}
 	readiness(g.Phase, s, now)
+	if g.Phase != GuestStopping { // its agent goes first, and the end says it all
+		agent(o, s, now)
+	}
 }
 
 // readiness is Ready, and Paused while that is the reason for not being so.
@@ -98,6 +101,7 @@ func (p *Plan) end(o Observed, s *vmi.VirtualMachineInstanceStatus, now metav1.T
 	s.SetPhase(phase, now)
 	s.Reason = e.Reason
 	s.RemoveCondition(vmi.ConditionPaused)
+	noAgent(s)
 	message := e.Message
 	if message == "" {
 		message = "The guest has ended: " + e.Reason

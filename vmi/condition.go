@@ -30,10 +30,12 @@ const (
 	// ConditionDataVolumesReady is True when all DataVolumes of the machine are
 	// filled.
 	ConditionDataVolumesReady ConditionType = "DataVolumesReady"
-	// ConditionAgentConnected is True while an agent in the guest answers.
+	// ConditionAgentConnected is True while QEMU's agent is connected in the
+	// guest, and missing otherwise.
 	ConditionAgentConnected ConditionType = "AgentConnected"
-	// ConditionAgentVersionNotSupported is True if the guest's agent is too old
-	// or lacks commands that are needed.
+	// ConditionAgentVersionNotSupported is True while the version of the guest's
+	// agent is none that the cluster's configuration supports, and missing
+	// otherwise.
 	ConditionAgentVersionNotSupported ConditionType = "AgentVersionNotSupported"
 	// ConditionAccessCredentialsSynchronized is False if keys or passwords could
 	// not be put into the guest.

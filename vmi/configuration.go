@@ -57,12 +57,16 @@ type KubeVirtConfiguration struct {
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]*)?|\.[0-9]+)$`
 	AdditionalGuestMemoryOverheadRatio *string `json:"additionalGuestMemoryOverheadRatio,omitempty"`
 
-	// SupportedGuestAgentVersions are the versions of the guest's agent that are
-	// not complained about, as patterns such as 5.*. Default: 2.* to 5.*, and
-	// later ones.
+	// SupportedGuestAgentVersions are the versions of the guest's agent that a
+	// machine's condition AgentVersionNotSupported does not complain about, as
+	// patterns such as 5.*: * stands for any characters, ? for one and [45] for
+	// one of these, and the whole version must match. They are no regular
+	// expressions. An agent that does not tell its version is not complained
+	// about. Default: 2.* and all later ones, such as 7.2.22 or 107.0.1.
 	// +optional
 	// +listType=atomic
-	// +podvisor:unserved=the guest's agent is not asked yet
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=63
 	SupportedGuestAgentVersions []string `json:"supportedGuestAgentVersions,omitempty"`
 
 	// SMBIOS is what the guest reads about its maker in the SMBIOS tables.

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -30,6 +32,13 @@ func (c *cache) disk(ctx context.Context, l List, init string) (tree, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := hollowOut(system, l.Hollow); err != nil {
+		return nil, err
+	}
+	later, err := laterFiles(system, l.Disk.Later)
+	if err != nil {
+		return nil, err
+	}
 	kernels := system.match("/boot/vmlinuz-*")
 	if len(kernels) != 1 {
 		return nil, fmt.Errorf("want one kernel in the packages, found %q", kernels)
@@ -42,6 +51,7 @@ func (c *cache) disk(ctx context.Context, l List, init string) (tree, error) {
 	boot := bootDisk{dir: temp, files: map[string][]byte{
 		"vmlinuz":  system[kernels[0]].Content,
 		"initrd":   ramdisk,
+		laterName:  later,
 		"syslinux": system["/usr/bin/syslinux"].Content,
 		"syslinux.cfg": fmt.Appendf(nil, "DEFAULT linux\nPROMPT 0\nTIMEOUT 0\nLABEL linux\n KERNEL vmlinuz\n INITRD initrd\n APPEND %s\n",
 			l.Disk.CommandLine),
@@ -53,6 +63,19 @@ func (c *cache) disk(ctx context.Context, l List, init string) (tree, error) {
 	image := tree{filepath.Dir(l.Disk.Path): node{Mode: 0o555, UID: diskOwner, GID: diskOwner, Folder: true}}
 	image.add(l.Disk.Path, node{Mode: 0o440, UID: diskOwner, GID: diskOwner, Content: content})
 	return image, nil
+}
+
+// laterName is the name by which process 1 knows the archive of the files that it
+// boots without.
+const laterName = "later.tgz"
+
+// laterFiles is the archive of files that the machine boots without.
+func laterFiles(system tree, patterns []string) ([]byte, error) {
+	files := tree{}
+	if err := keep(files, system, patterns); err != nil {
+		return nil, err
+	}
+	return compressed(files.writeTar)
 }
 
 // initialRAMDisk is the guest's root file system, compressed.
@@ -81,17 +104,22 @@ func initialRAMDisk(ctx context.Context, system tree, d Disk, init string) ([]by
 	for name, n := range modules.files {
 		root[name] = n
 	}
-	var b bytes.Buffer
 	// Unpacking gzip takes the guest less time than reading the files as they are
 	// would take its boot loader.
+	return compressed(root.writeCPIO)
+}
+
+// compressed is what write writes, through gzip.
+func compressed(write func(io.Writer) error) ([]byte, error) {
+	var b bytes.Buffer
 	z, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
 	if err != nil {
 		return nil, err
 	}
-	if err := root.writeCPIO(z); err != nil {
+	if err := errors.Join(write(z), z.Close()); err != nil {
 		return nil, err
 	}
-	return b.Bytes(), z.Close()
+	return b.Bytes(), nil
 }
 
 // addBusybox adds busybox with all its commands. Linking them here saves the guest
@@ -151,7 +179,7 @@ func (b bootDisk) make(ctx context.Context) ([]byte, error) {
 	}
 	for _, step := range [][]string{
 		{"/usr/sbin/mkfs.vfat", "-F", "16", "--invariant", "-n", "BOOT", raw},
-		{"mcopy", "-i", raw, "syslinux.cfg", "vmlinuz", "initrd", "::"},
+		{"mcopy", "-i", raw, "syslinux.cfg", "vmlinuz", "initrd", laterName, "::"},
 		{filepath.Join(b.dir, "syslinux"), "--install", raw},
 		// Compressing it would save 3 MB and cost each boot half a second.
 		{"qemu-img", "convert", "-O", "qcow2", raw, "disk.qcow2"},

@@ -260,3 +260,24 @@ func TestTheDemoGuestHasAShellOnItsConsole(t *testing.T) {
 	d.off()
 	require.Contains(t, d.console(), "podvisor-guest: powering off")
 }
+
+func TestTheDemoGuestHasAnAgent(t *testing.T) {
+	t.Parallel()
+	socket := filepath.Join(t.TempDir(), "agent")
+	d := start(t, map[string]string{"meta-data": "instance-id: i-5\n"},
+		"-device", "virtio-serial", "-chardev", "socket,id=agent,server=on,wait=off,path="+socket,
+		"-device", "virtserialport,chardev=agent,name=org.qemu.guest_agent.0")
+	d.await("podvisor-guest: ready")
+	conn, err := net.Dial("unix", socket)
+	require.NoError(t, err)
+	defer conn.Close()
+	require.NoError(t, conn.SetDeadline(time.Now().Add(bootTimeout)))
+	_, err = io.WriteString(conn, `{"execute":"guest-info"}`)
+	require.NoError(t, err)
+	var answer struct{ Return struct{ Version string } }
+	require.NoError(t, json.NewDecoder(conn).Decode(&answer))
+	require.Regexp(t, `^7\.2\.\d+$`, answer.Return.Version)
+	d.press()
+	d.off()
+	require.Contains(t, d.console(), "podvisor-guest: powering off")
+}

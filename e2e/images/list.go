@@ -97,6 +97,9 @@ type Disk struct {
 	Modules []string `json:"modules"`
 	// CommandLine of the kernel.
 	CommandLine string `json:"commandLine"`
+	// Later names files of the packages, as patterns, that the machine reads when it
+	// has booted. They bring their libraries, as those of Keep do.
+	Later []string `json:"later"`
 }
 
 // ReadList reads the declaration of an image of the repository at root.

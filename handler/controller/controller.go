@@ -160,7 +160,7 @@ func (c *Controller) reconcile(ctx context.Context, key string) (time.Duration, 
 
 func (c *Controller) observe(key string, s *session) handler.Observed {
 	cluster := c.settings()
-	o := handler.Observed{Now: time.Now(), Settings: cluster.Launcher}
+	o := handler.Observed{Now: time.Now(), Settings: cluster.Launcher, Agents: cluster.Agents}
 	v := c.machines.Key(key)
 	if s != nil {
 		v = s.newest(v)

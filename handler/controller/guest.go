@@ -29,8 +29,12 @@ const (
 // unknownReason stands for a reason that is none.
 const unknownReason = "Unknown"
 
-// oneWord matches what can be a reason.
-var oneWord = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*$`)
+var (
+	// oneWord matches what can be a reason.
+	oneWord = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*$`)
+	// oneVersion matches what can be a version.
+	oneVersion = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z.+~_-]*$`)
+)
 
 // guest is a launcher's state in the handler's words. A phase of a newer
 // launcher that is not known is taken for a guest that is not there yet.
@@ -38,6 +42,12 @@ func guest(s control.State) *handler.Guest {
 	g := &handler.Guest{Phase: handler.GuestStarting, Emulated: s.Emulated}
 	if len(s.Machine) <= maxWord {
 		g.Machine = s.Machine
+	}
+	if s.Agent != nil {
+		g.Agent = &handler.Agent{}
+		if v := s.Agent.Version; len(v) <= maxWord && oneVersion.MatchString(v) {
+			g.Agent.Version = v
+		}
 	}
 	if p, ok := phases[s.Phase]; ok {
 		g.Phase = p

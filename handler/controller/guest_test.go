@@ -20,9 +20,11 @@ func TestALauncherSaysNoMoreThanAStatusHolds(t *testing.T) {
 	g := guest(control.State{
 		Phase: control.Ended, Machine: long, Disks: append([]control.Disk{{Name: long}, {Name: "root", Target: long}}, disks...),
 		Problem: &control.Problem{Reason: "No Word", Message: long},
+		Agent:   &control.Agent{Version: long},
 		End:     &control.End{Reason: control.EndReason(long), Message: long},
 	})
 	require.Empty(t, g.Machine)
+	require.Equal(t, &handler.Agent{}, g.Agent)
 	require.Len(t, g.Disks, maxDisks)
 	require.Equal(t, "root", g.Disks[0].Name)
 	require.Equal(t, "vda", g.Disks[0].Target)
@@ -35,4 +37,12 @@ func TestALauncherSaysNoMoreThanAStatusHolds(t *testing.T) {
 
 	g = guest(control.State{Phase: control.Ended, End: &control.End{Reason: control.Shutdown, Message: "the guest powered off"}})
 	require.Equal(t, &handler.End{Finding: handler.Finding{Reason: "Shutdown", Message: "the guest powered off"}, Succeeded: true}, g.End)
+}
+
+func TestAnAgentsVersionIsTakenIfItIsOne(t *testing.T) {
+	t.Parallel()
+	require.Nil(t, guest(control.State{Phase: control.Running}).Agent)
+	for said, want := range map[string]string{"": "", "7.2.22": "7.2.22", "107.0.1": "107.0.1", "7 2": "", "7.2\n": "", strings.Repeat("7", 64): ""} {
+		require.Equal(t, &handler.Agent{Version: want}, guest(control.State{Phase: control.Running, Agent: &control.Agent{Version: said}}).Agent, "%q", said)
+	}
 }

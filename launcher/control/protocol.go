@@ -62,6 +62,14 @@ type State struct {
 	Machine string `json:"machine,omitempty"`
 	// Disks are the machine's disks.
 	Disks []Disk `json:"disks,omitempty"`
+	// Agent is the agent in the guest. Nil: there is none, or it is not known.
+	Agent *Agent `json:"agent,omitempty"`
+}
+
+// Agent is QEMU's agent in a guest, which has opened its channel.
+type Agent struct {
+	// Version is what it says it is, one short word. Empty: it did not say.
+	Version string `json:"version,omitempty"`
 }
 
 // Problem is a reason in one word and a message for people.

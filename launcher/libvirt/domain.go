@@ -61,22 +61,28 @@ func (c *Connection) State(ctx context.Context, name string) (State, error) {
 
 // Machine is the machine type of the domain of this name, in full.
 func (c *Connection) Machine(ctx context.Context, name string) (string, error) {
+	d, err := c.describe(ctx, name)
+	if err != nil || d.OS == nil || d.OS.Type == nil {
+		return "", err
+	}
+	return d.OS.Type.Machine, nil
+}
+
+// describe is the domain of this name as it is now.
+func (c *Connection) describe(ctx context.Context, name string) (*libvirtxml.Domain, error) {
 	var xml string
 	err := c.with(ctx, "describe", name, func(d golibvirt.Domain) (err error) {
 		xml, err = c.rpc.DomainGetXMLDesc(d, 0)
 		return err
 	})
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	var d libvirtxml.Domain
+	d := &libvirtxml.Domain{}
 	if err := d.Unmarshal(xml); err != nil {
-		return "", fmt.Errorf("read the XML of domain %s: %w", name, err)
+		return nil, fmt.Errorf("read the XML of domain %s: %w", name, err)
 	}
-	if d.OS == nil || d.OS.Type == nil {
-		return "", nil
-	}
-	return d.OS.Type.Machine, nil
+	return d, nil
 }
 
 // Shutdown presses the power button of the domain of this name. Whether the

@@ -3,6 +3,7 @@ package libvirt
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	golibvirt "github.com/digitalocean/go-libvirt"
 )
@@ -35,31 +36,63 @@ const (
 	Destroyed EventKind = "destroyed"
 	// Failed: QEMU ended by itself.
 	Failed EventKind = "failed"
+	// AgentChanged: an agent in the guest opened its channel, or closed it.
+	AgentChanged EventKind = "agent changed"
 )
 
 // Events returns what happens to domains from now on. The channel is closed
 // when ctx ends or the connection is lost; until then it must be read from, and
 // the connection is good for nothing else.
 func (c *Connection) Events(ctx context.Context) (<-chan Event, error) {
+	ctx, cancel := context.WithCancel(ctx)
 	raw, err := c.rpc.LifecycleEvents(ctx)
 	if err != nil {
+		cancel()
 		return nil, fmt.Errorf("subscribe to the events of domains: %w", err)
 	}
+	agents, err := c.rpc.SubscribeEvents(ctx, golibvirt.DomainEventIDAgentLifecycle, nil)
+	if err != nil {
+		cancel()
+		return nil, fmt.Errorf("subscribe to the events of agents: %w", err)
+	}
 	out := make(chan Event)
-	go func() {
-		defer close(out)
+	tell := func(domain string, kind EventKind) {
+		if kind == "" {
+			return
+		}
+		select {
+		case out <- Event{Domain: domain, Kind: kind}:
+		case <-ctx.Done(): // the library's goroutine still wants to be read from
+		}
+	}
+	var both sync.WaitGroup
+	both.Go(func() {
 		for m := range raw {
-			kind := eventKind(golibvirt.DomainEventType(m.Event), m.Detail)
-			if kind == "" {
-				continue
-			}
-			select {
-			case out <- Event{Domain: m.Dom.Name, Kind: kind}:
-			case <-ctx.Done(): // the library's goroutine still wants to be read from
+			tell(m.Dom.Name, eventKind(golibvirt.DomainEventType(m.Event), m.Detail))
+		}
+	})
+	both.Go(func() {
+		for m := range agents {
+			if m, ok := m.(*golibvirt.DomainEventCallbackAgentLifecycleMsg); ok {
+				tell(m.Dom.Name, agentEvent(golibvirt.ConnectDomainEventAgentLifecycleReason(m.Reason)))
 			}
 		}
+	})
+	go func() {
+		both.Wait()
+		cancel()
+		close(out)
 	}()
 	return out, nil
+}
+
+// agentEvent translates libvirt's reason. Empty: of no interest, such as that a
+// domain which was just started has no agent.
+func agentEvent(reason golibvirt.ConnectDomainEventAgentLifecycleReason) EventKind {
+	if reason == golibvirt.ConnectDomainEventAgentLifecycleReasonChannel {
+		return AgentChanged
+	}
+	return ""
 }
 
 // eventKind translates libvirt's pair of numbers. Empty: of no interest.

@@ -28,7 +28,8 @@ type facts struct {
 
 	askedAt, killedAt time.Time
 
-	state control.State // Emulated, Machine and Disks of the running domain
+	state control.State  // Emulated, Machine and Disks of the running domain
+	agent *control.Agent // in the guest; never changed, only replaced
 
 	paused      bool              // libvirt said so last
 	interrupted bool              // QEMU was told by a signal to end
@@ -86,6 +87,7 @@ func (f *facts) published(p launcher.Plan) control.State {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s := f.state
+	s.Agent = f.agent
 	s.Phase = control.Phase(p.Phase)
 	if p.Phase == launcher.PhaseStarting && f.fault != nil {
 		s.Problem = &control.Problem{Reason: "StartFailed", Message: f.fault.Error()}
@@ -111,4 +113,11 @@ func (f *facts) turn(paused bool) {
 }
 
 // forget drops what libvirt said of a domain that is not the one that is started.
-func (f *facts) forget() { f.paused, f.interrupted, f.event = false, false, "" }
+func (f *facts) forget() { f.paused, f.interrupted, f.event, f.agent = false, false, "", nil }
+
+// agentNow is what is known of the agent in the guest.
+func (f *facts) agentNow() *control.Agent {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.agent
+}

@@ -114,6 +114,7 @@ func TestAGuestDoesNotNoticeTheDaemonsDeath(t *testing.T) {
 	p.until("there is another daemon", func() bool { now := p.process("libvirtd"); return now != 0 && now != libvirt })
 	require.Equal(t, qemu, p.process("qemu-system-x86_64"))
 	p.phase(control.Running)
+	p.until("the agent is looked for, which may have come or gone", func() bool { return strings.Contains(p.log.String(), "looked for the agent") })
 
 	require.NoError(t, p.client.Put(t.Context(), control.Desired{Instance: machine(), Stop: &control.Stop{GracePeriodSeconds: 60}}))
 	p.says("power button pressed", 1)

@@ -67,6 +67,7 @@ func (s *Supervisor) connected(ctx context.Context, c *libvirt.Connection) {
 		if f.domain != launcher.Running && f.domain != launcher.Paused {
 			return
 		}
+		s.agent.notice()
 		switch {
 		case err == nil && state == libvirt.Running:
 			f.domain = launcher.Running
@@ -107,6 +108,8 @@ func (s *Supervisor) happened(e libvirt.Event) {
 		s.facts.change(func(f *facts) { f.interrupted = true })
 	case libvirt.PoweredOff, libvirt.Destroyed, libvirt.Failed:
 		s.ended(func(f *facts) { f.event = e.Kind })
+	case libvirt.AgentChanged:
+		s.agent.notice()
 	}
 }
 

@@ -64,6 +64,7 @@ type Supervisor struct {
 	reaper  *reaper
 	daemon  *daemon
 	session *session
+	agent   *agent
 	server  *control.Server
 
 	cancelStart context.CancelFunc
@@ -96,6 +97,7 @@ func New(c Config) (*Supervisor, error) {
 	s := &Supervisor{config: c, facts: newFacts(), reaper: r, cancelStart: func() {}, addresses: map[string]bool{}, over: make(chan struct{})}
 	s.daemon = &daemon{dir: filepath.Join(vmi.PrivateDir, "libvirt"), reaper: r, logger: c.Logger}
 	s.session = &session{socket: s.daemon.socket(), logger: c.Logger, up: s.connected, event: s.happened, ready: make(chan struct{})}
+	s.agent = &agent{look: s.lookAtAgent, changed: make(chan struct{}, 1)}
 	s.server = control.NewServer(control.ServerConfig{
 		Namespace: c.Namespace, Name: c.Name, UID: c.UID, Logger: c.Logger,
 		Put: s.want,
@@ -143,6 +145,7 @@ func (s *Supervisor) Run(ctx context.Context) (control.End, error) {
 	var daemonDone sync.WaitGroup
 	daemonDone.Go(func() { s.daemon.run(daemonContext) })
 	background.Go(func() { s.session.run(inner) })
+	background.Go(func() { s.agent.run(inner) })
 
 	c, err := openConsole(s.consolePath(), s.config.Console)
 	if err != nil {

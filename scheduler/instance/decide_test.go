@@ -360,8 +360,12 @@ func TestAnEndSaysWhyAndNothingThatIsOver(t *testing.T) {
 
 	v := machine(vmi.Running, condition(vmi.ConditionSynchronized, "NetworkFailed", "no netlink"))
 	v.Status.SetCondition(vmi.Condition{Type: vmi.ConditionPaused, Status: metav1.ConditionTrue, Reason: "Paused"}, metav1.NewTime(now))
+	v.Status.SetCondition(vmi.Condition{Type: vmi.ConditionAgentConnected, Status: metav1.ConditionTrue}, metav1.NewTime(now))
+	v.Status.SetCondition(vmi.Condition{Type: vmi.ConditionAgentVersionNotSupported, Status: metav1.ConditionTrue}, metav1.NewTime(now))
 	s = instance.Decide(instance.Observed{VMI: v, Config: config, Now: now}).Actions[0].(scheduler.WriteStatus).Status
 	require.Equal(t, vmi.Failed, s.Phase)
 	require.Nil(t, s.Condition(vmi.ConditionPaused), "as the handler does it")
+	require.Nil(t, s.Condition(vmi.ConditionAgentConnected))
+	require.Nil(t, s.Condition(vmi.ConditionAgentVersionNotSupported))
 	require.Nil(t, s.Condition(vmi.ConditionSynchronized))
 }

@@ -144,7 +144,9 @@ func finish(o Observed, p vmi.Phase, f scheduler.Finding, events ...scheduler.Em
 		if p == vmi.Failed {
 			s.Reason = f.Reason
 		}
-		for _, t := range []vmi.ConditionType{vmi.ConditionPodScheduled, vmi.ConditionSynchronized, vmi.ConditionPaused} {
+		for _, t := range []vmi.ConditionType{
+			vmi.ConditionPodScheduled, vmi.ConditionSynchronized, vmi.ConditionPaused, vmi.ConditionAgentConnected, vmi.ConditionAgentVersionNotSupported,
+		} {
 			s.RemoveCondition(t) // they are about a machine that may still run
 		}
 		s.SetCondition(notReady(guestNotRunning, f.Message), now)

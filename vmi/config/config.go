@@ -21,6 +21,8 @@ type Config struct {
 	Pods Pods
 	// Launcher is what their launchers are told.
 	Launcher Launcher
+	// Agents are the versions of their guests' agents that are supported.
+	Agents AgentVersions
 	// Controller are the settings of virt-controller.
 	Controller Component
 	// Handler are the settings of virt-handler.
@@ -106,6 +108,7 @@ func Resolve(k *vmi.KubeVirt) (Config, field.ErrorList) {
 		Limits:        validate.Configured(in),
 		Pods:          pods(in, d),
 		Launcher:      launcher(in, v),
+		Agents:        in.SupportedGuestAgentVersions,
 		Controller:    component(in.ControllerConfiguration, v.VirtController),
 		Handler:       component(in.HandlerConfiguration, v.VirtHandler),
 		NodeVerbosity: v.NodeVerbosity,

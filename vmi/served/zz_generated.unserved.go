@@ -12,7 +12,6 @@ var unserved = map[string]Fields{
 		{Path: "spec.configuration.developerConfiguration.pvcTolerateLessSpaceUpToPercent", Why: "machines have no claims as disks yet"},
 		{Path: "spec.configuration.liveUpdateConfiguration", Why: "nothing can be added to a running machine yet"},
 		{Path: "spec.configuration.migrations", Why: "machines do not migrate"},
-		{Path: "spec.configuration.supportedGuestAgentVersions", Why: "the guest's agent is not asked yet"},
 		{Path: "spec.configuration.vmRolloutStrategy", Why: "nothing can be added to a running machine yet"},
 		{Path: "status.observedKubeVirtVersion", Why: "the components do not know their version"},
 		{Path: "status.operatorVersion", Why: "the components do not know their version"},

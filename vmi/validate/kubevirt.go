@@ -41,6 +41,7 @@ func configuration(at *field.Path, c *vmi.KubeVirtConfiguration) field.ErrorList
 	if r := c.AdditionalGuestMemoryOverheadRatio; r != nil {
 		l = append(l, overheadRatio(at.Child("additionalGuestMemoryOverheadRatio"), *r)...)
 	}
+	l = append(l, agentVersions(at.Child("supportedGuestAgentVersions"), c.SupportedGuestAgentVersions)...)
 	l = append(l, architectures(at, c)...)
 	l = append(l, oneOf(at.Child("imagePullPolicy"), c.ImagePullPolicy, vmi.PullAlways, vmi.PullIfNotPresent, vmi.PullNever)...)
 	if n := c.Network; n != nil {

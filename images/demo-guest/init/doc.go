@@ -6,8 +6,9 @@
 // drivers the machine has devices for, reads a NoCloud seed (a disk labelled
 // cidata), configures the network by DHCP or as the seed says, serves a page with
 // its host name on port 80, runs the seed's commands, gives a root shell on the
-// serial console, and powers off in order when the power button is pressed.
-// Busybox does what it does well: DHCP, HTTP, the shell.
+// serial console, starts QEMU's agent where the machine has a channel for it, and
+// powers off in order when the power button is pressed. Busybox does what it does
+// well: DHCP, HTTP, the shell.
 //
 // It is no cloud-init: of #cloud-config it reads what the tests and the demo
 // use (see [userData]) and ignores the rest with a line on the console.

@@ -64,6 +64,7 @@ func (m *machine) boot() {
 	say("booted in %.1f s", uptime())
 	say("ready, serving HTTP on port 80 as %s", hostname())
 	go m.shell()
+	go m.agent()
 	m.runUserData()
 }
 

@@ -1,13 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"strings"
 
 	"golang.org/x/sys/unix"
 	"sigs.k8s.io/yaml"
@@ -43,27 +40,13 @@ func (s seed) hostname() string {
 // readSeed finds the disk, mounts it for the time of reading, and parses it.
 // What could be read is returned also with an error.
 func readSeed(m *modules) (seed, error) {
-	device, kind := findSeed()
+	device, kind := findVolume(seedLabel)
 	if device == "" {
 		return seed{}, nil
 	}
-	if err := m.load(kind); err != nil {
-		return seed{}, err
-	}
-	data := ""
-	if kind == "vfat" {
-		// The default of the kernel asks for a charset module of its own.
-		data = "iocharset=ascii"
-		if err := errors.Join(m.load("nls_cp437"), m.load("nls_ascii")); err != nil {
-			return seed{}, err
-		}
-	}
 	const dir = "/run/seed"
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := mountVolume(m, device, kind, dir); err != nil {
 		return seed{}, err
-	}
-	if err := unix.Mount(device, dir, map[string]string{"isofs": "iso9660", "vfat": "vfat"}[kind], unix.MS_RDONLY, data); err != nil {
-		return seed{}, fmt.Errorf("mount %s: %w", device, err)
 	}
 	defer func() { _ = unix.Unmount(dir, 0) }()
 	s, err := parseSeed(os.DirFS(dir))
@@ -92,47 +75,4 @@ func parseSeed(disk fs.FS) (seed, error) {
 		errs = append(errs, fmt.Errorf("network-config: %w", err))
 	}
 	return s, errors.Join(errs...)
-}
-
-// findSeed returns the block device with the seed and the module of its file
-// system.
-func findSeed() (device, kind string) {
-	devices, _ := filepath.Glob("/sys/class/block/*")
-	for _, d := range devices {
-		name := filepath.Base(d)
-		if strings.HasPrefix(name, "ram") || strings.HasPrefix(name, "loop") {
-			continue
-		}
-		f, err := os.Open("/dev/" + name)
-		if err != nil {
-			continue
-		}
-		head := make([]byte, 32768+2048)
-		n, _ := f.ReadAt(head, 0)
-		f.Close()
-		if label, kind := volumeLabel(head[:n]); strings.EqualFold(label, seedLabel) {
-			return "/dev/" + name, kind
-		}
-	}
-	return "", ""
-}
-
-// volumeLabel reads the label out of the beginning of an ISO 9660 or FAT file
-// system.
-func volumeLabel(head []byte) (label, kind string) {
-	field := func(off, n int) string {
-		if len(head) < off+n {
-			return ""
-		}
-		return string(bytes.TrimRight(head[off:off+n], " \x00"))
-	}
-	switch {
-	case field(32769, 5) == "CD001":
-		return field(32808, 32), "isofs"
-	case field(82, 5) == "FAT32":
-		return field(71, 11), "vfat"
-	case strings.HasPrefix(field(54, 5), "FAT"):
-		return field(43, 11), "vfat"
-	}
-	return "", ""
 }

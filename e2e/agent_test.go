@@ -1,0 +1,71 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// TestTheStatusTellsOfTheGuestsAgent does not run beside the others: what it
+// configures is every machine's.
+func TestTheStatusTellsOfTheGuestsAgent(t *testing.T) {
+	s := newSpace(t)
+	s.service("agent")
+	seen := s.newVisitor()
+	s.create(guest("agent", cloudConfig(
+		"write_files:",
+		"- path: /www/cgi-bin/stop",
+		"  permissions: '0755'",
+		`  content: "#!/bin/sh\nprintf 'Content-Type: text/plain\\r\\n\\r\\n'\nkillall qemu-ga\n"`,
+		"- path: /www/cgi-bin/start",
+		"  permissions: '0755'",
+		`  content: "#!/bin/sh\nprintf 'Content-Type: text/plain\\r\\n\\r\\n'\n/usr/sbin/qemu-ga -m virtio-serial -p /dev/vport*p1 -t /run >/dev/null 2>&1 &\n"`,
+	)))
+	s.awaitPhase("agent", vmi.Running)
+	await := func(what string, is func(connected, unsupported *vmi.Condition) bool) {
+		t.Helper()
+		eventually(t, patient, func() error {
+			v := s.get("agent")
+			if !is(v.Status.Condition(vmi.ConditionAgentConnected), v.Status.Condition(vmi.ConditionAgentVersionNotSupported)) {
+				return fmt.Errorf("not yet: %s: %+v", what, v.Status.Conditions)
+			}
+			return nil
+		})
+	}
+	holds := func(c *vmi.Condition) bool { return c != nil && c.Status == metav1.ConditionTrue }
+	await("an agent of a supported version", func(connected, unsupported *vmi.Condition) bool { return holds(connected) && unsupported == nil })
+
+	k := &vmi.KubeVirt{ObjectMeta: metav1.ObjectMeta{Name: "kubevirt"}}
+	k.Spec.Configuration.SupportedGuestAgentVersions = []string{"1.*"}
+	all := world.machines.KubeVirts("kubevirt")
+	_, err := all.Create(t.Context(), k, metav1.CreateOptions{})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = all.Delete(context.Background(), k.Name, metav1.DeleteOptions{}) })
+	await("an agent of a version that is not supported", func(connected, unsupported *vmi.Condition) bool {
+		return holds(connected) && holds(unsupported) && strings.Contains(unsupported.Message, "has version 7.2.") && strings.HasSuffix(unsupported.Message, "supported are 1.*")
+	})
+	require.NoError(t, all.Delete(t.Context(), k.Name, metav1.DeleteOptions{}))
+	await("an agent that is supported again", func(connected, unsupported *vmi.Condition) bool { return holds(connected) && unsupported == nil })
+
+	seen.awaitPage("http://agent/cgi-bin/stop")
+	await("no agent", func(connected, unsupported *vmi.Condition) bool { return connected == nil && unsupported == nil })
+	seen.awaitPage("http://agent/cgi-bin/start")
+	await("an agent again", func(connected, unsupported *vmi.Condition) bool { return holds(connected) && unsupported == nil })
+
+	// It goes while the launcher cannot be told.
+	v := s.get("agent")
+	onNode := s.traces(v)
+	daemon, _, _ := strings.Cut(onNode.process("libvirtd"), " ")
+	onNode.run("kill -STOP " + daemon)
+	seen.awaitPage("http://agent/cgi-bin/stop")
+	onNode.run("kill -KILL " + daemon)
+	await("no agent after the daemon's death", func(connected, unsupported *vmi.Condition) bool { return connected == nil && unsupported == nil })
+	s.delete("agent")
+	s.awaitGone(v)
+}

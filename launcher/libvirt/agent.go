@@ -1,0 +1,88 @@
+package libvirt
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+
+	golibvirt "github.com/digitalocean/go-libvirt"
+	"libvirt.org/go/libvirtxml"
+)
+
+// agentChannel is the name of the channel that an agent opens in the guest.
+const agentChannel = "org.qemu.guest_agent.0"
+
+// AgentConnected says whether the guest of the domain of this name has opened the
+// agent's channel.
+func (c *Connection) AgentConnected(ctx context.Context, name string) (bool, error) {
+	d, err := c.describe(ctx, name)
+	return err == nil && agentConnected(d), err
+}
+
+// agentConnected says whether the agent's channel of the domain is open.
+func agentConnected(d *libvirtxml.Domain) bool {
+	if d.Devices == nil {
+		return false
+	}
+	for _, ch := range d.Devices.Channels {
+		if t := ch.Target; t != nil && t.VirtIO != nil && t.VirtIO.Name == agentChannel {
+			return t.VirtIO.State == "connected"
+		}
+	}
+	return false
+}
+
+// agentPatience is how long libvirt waits for an agent, in seconds: once for its
+// sign of life and once for its answer.
+const agentPatience = 5
+
+// AgentVersion asks the agent in the guest of the domain of this name for its
+// version. It takes up to ten seconds if the agent does not answer.
+func (c *Connection) AgentVersion(ctx context.Context, name string) (string, error) {
+	var answer golibvirt.OptString
+	err := c.with(ctx, "ask the agent in", name, func(d golibvirt.Domain) (err error) {
+		answer, err = c.rpc.QEMUDomainAgentCommand(d, `{"execute":"guest-info"}`, agentPatience, 0)
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	if len(answer) == 0 {
+		return "", failure("ask the agent in", name, errors.New("it gave no answer"))
+	}
+	version, err := agentVersion(answer[0])
+	return version, failure("ask the agent in", name, err)
+}
+
+const (
+	// maxAnswer is the longest answer of an agent that is read. An agent's is a few
+	// KiB, most of it the names of its commands.
+	maxAnswer = 64 << 10
+	// maxVersion is the longest version.
+	maxVersion = 63
+)
+
+// oneVersion matches what can be a version.
+var oneVersion = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z.+~_-]*$`)
+
+// agentVersion reads the version in the answer to guest-info. The guest writes
+// what it likes: no error repeats it.
+func agentVersion(answer string) (string, error) {
+	if len(answer) > maxAnswer {
+		return "", fmt.Errorf("its answer has %d bytes, and at most %d are read", len(answer), maxAnswer)
+	}
+	var info struct {
+		Return struct {
+			Version string `json:"version"`
+		} `json:"return"`
+	}
+	if json.Unmarshal([]byte(answer), &info) != nil {
+		return "", errors.New("its answer is not what guest-info answers")
+	}
+	if v := info.Return.Version; len(v) <= maxVersion && oneVersion.MatchString(v) {
+		return v, nil
+	}
+	return "", errors.New("its version is none")
+}
