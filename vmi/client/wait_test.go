@@ -260,6 +260,29 @@ func TestAWaitIsForOneMachine(t *testing.T) {
 	})
 }
 
+func TestAWaitThatCannotWatchDoesNotListAllTheTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := fake.New(vmitest.New(vmitest.WithPhase(vmi.Scheduling))).Config()
+		var asked atomic.Int32
+		cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return faulty{next, func(r *http.Request) error {
+				asked.Add(1)
+				if r.URL.Query().Has("watch") {
+					return errors.New("connection refused")
+				}
+				return nil
+			}}
+		})
+		c, err := client.New(cfg)
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err = client.WaitForPhase(ctx, c.VirtualMachineInstances("default"), "testvmi", vmi.Running)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Less(t, asked.Load(), int32(100))
+	})
+}
+
 func TestAWaitEndsWhenItIsForbidden(t *testing.T) {
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusForbidden)
