@@ -67,7 +67,7 @@ func run(ctx context.Context) error {
 		return err
 	}
 	webhooks := serve.Admission{Settings: s.Settings.Config, KubeVirts: s.Settings.KubeVirts, Logger: s.Log}.Handlers()
-	webhooks[serve.EvictionPath] = serve.Evictions{Kube: urgent, Machines: urgentMachines, Cached: c.Cached, Settings: s.Settings.Config, Logger: s.Log}
+	webhooks[serve.EvictionPath] = serve.Evictions{Kube: urgent, Machines: urgentMachines, Cached: c.Cached, Path: certificates.EvictionPath, Settings: s.Settings.Config, Logger: s.Log}
 	e := ops.Endpoint{Addr: *listen, Metrics: s.Metrics, Ready: ops.All(c.Ready, certificates.Ready), Facts: s.Settings.Facts, Logger: s.Log,
 		Handlers: serve.Aside(s.Settings.Foreign, webhooks), Certificate: certificates.Certificate}
 	host, _ := os.Hostname()

@@ -3,10 +3,12 @@ package serve
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -66,7 +68,8 @@ type Certificates struct {
 	secrets, mutating, validating cache.SharedIndexInformer
 
 	pair   atomic.Pointer[tls.Certificate]
-	absent atomic.Bool // there is no Secret for us
+	way    atomic.Pointer[string] // nil as long as pair is
+	absent atomic.Bool            // there is no Secret for us
 }
 
 // theKey is the one key of the loop.
@@ -147,6 +150,18 @@ func (k *Certificates) Certificate(*tls.ClientHelloInfo) (*tls.Certificate, erro
 	return k.pair.Load(), nil
 }
 
+// EvictionPath is the path below [EvictionPath] at which the API server asks
+// about evictions, which is written into the webhooks whose names begin with
+// "evictions.". It is as good as a password: the Secret holds it, and only who may
+// read the cluster's webhook configurations learns it. It is empty as long as
+// there is no certificate.
+func (k *Certificates) EvictionPath() string {
+	if way := k.way.Load(); way != nil {
+		return EvictionPath + *way
+	}
+	return ""
+}
+
 // Ready says why the webhooks cannot be asked yet. Where they are not installed
 // there is nothing to wait for.
 func (k *Certificates) Ready() error {
@@ -178,8 +193,11 @@ func (k *Certificates) reconcile(ctx context.Context, _ string) (time.Duration, 
 	if err != nil {
 		return 0, err
 	}
-	if !want.Equal(have) {
-		if err := k.store(ctx, s, want); err != nil {
+	way := string(s.Data[wayKey])
+	if !want.Equal(have) || way == "" {
+		// The API server allows small letters and digits only.
+		way = cmp.Or(way, strings.ToLower(rand.Text()))
+		if err := k.store(ctx, s, want, way); err != nil {
 			return 0, err
 		}
 	}
@@ -187,6 +205,7 @@ func (k *Certificates) reconcile(ctx context.Context, _ string) (time.Duration, 
 	if err != nil {
 		return 0, err
 	}
+	k.way.Store(&way)
 	k.pair.Store(pair)
 	return after, k.trust(ctx, want.Authorities)
 }
@@ -204,6 +223,7 @@ func (k *Certificates) secret() (*corev1.Secret, error) {
 const (
 	authoritiesKey  = "ca.crt"
 	authorityKeyKey = "ca.key"
+	wayKey          = "evictions"
 )
 
 func bundleOf(s *corev1.Secret) certificate.Bundle {
@@ -213,13 +233,14 @@ func bundleOf(s *corev1.Secret) certificate.Bundle {
 	}
 }
 
-// store writes the bundle. Of several processes that do it at the same time, one
+// store writes the bundle and the way to the evictions. Of several processes that do it at the same time, one
 // succeeds; the others get a conflict, and then what that one wrote.
-func (k *Certificates) store(ctx context.Context, s *corev1.Secret, b certificate.Bundle) error {
+func (k *Certificates) store(ctx context.Context, s *corev1.Secret, b certificate.Bundle, way string) error {
 	s = s.DeepCopy()
 	s.Data = map[string][]byte{
 		authoritiesKey: b.Authorities, authorityKeyKey: b.AuthorityKey,
 		corev1.TLSCertKey: b.Certificate, corev1.TLSPrivateKeyKey: b.Key,
+		wayKey: []byte(way),
 	}
 	if _, err := k.cfg.Kube.CoreV1().Secrets(s.Namespace).Update(ctx, s, metav1.UpdateOptions{}); err != nil {
 		return fmt.Errorf("write the certificate to Secret %s/%s: %w", s.Namespace, s.Name, err)

@@ -73,6 +73,35 @@ func TestOnlyOurWebhooksAreTouched(t *testing.T) {
 	require.Equal(t, []string{"virt-controller.kubevirt.svc"}, pair.Leaf.DNSNames)
 }
 
+func TestOnlyTheAPIServerLearnsTheWayToTheEvictions(t *testing.T) {
+	t.Parallel()
+	evictions := webhookOf("virt-controller")
+	evictions.Name = "evictions.virt-controller.kubevirt.io"
+	kube := fake.NewClientset(emptySecret(), &admissionregistrationv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: "virt-controller.kubevirt.io"},
+		Webhooks:   []admissionregistrationv1.ValidatingWebhook{webhookOf("virt-controller"), evictions},
+	})
+	way := ""
+	for range 2 { // the next process goes the same way
+		k := run(t, kube)
+		eventually(t, k.Ready)
+		require.Regexp(t, `^/admission/eviction/[0-9a-z]{26,}$`, k.EvictionPath())
+		eventually(t, func() error {
+			c, err := kube.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(t.Context(), "virt-controller.kubevirt.io", metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			require.Nil(t, c.Webhooks[0].ClientConfig.Service.Path)
+			if p := c.Webhooks[1].ClientConfig.Service.Path; p == nil || *p != k.EvictionPath() {
+				return errors.New("the way is not written yet")
+			}
+			return nil
+		})
+		require.Contains(t, []string{"", k.EvictionPath()}, way)
+		way = k.EvictionPath()
+	}
+}
+
 func TestWhereNothingIsInstalledThereIsNothingToWaitFor(t *testing.T) {
 	t.Parallel()
 	kube := fake.NewClientset()

@@ -6,12 +6,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 )
+
+// evictionsPrefix is what the names of webhooks for evictions begin with.
+const evictionsPrefix = "evictions."
 
 // registered is what a webhook configuration says of one webhook: where it is,
 // and who has signed its certificate.
@@ -20,7 +24,8 @@ type registered struct {
 	config admissionregistrationv1.WebhookClientConfig
 }
 
-// trust writes the authorities into our webhooks, where they are not there yet.
+// trust writes the authorities and the way to the evictions into our webhooks,
+// where they are not there yet.
 func (k *Certificates) trust(ctx context.Context, authorities []byte) error {
 	registration := k.cfg.Kube.AdmissionregistrationV1()
 	var mutating, validating []registered
@@ -67,23 +72,29 @@ func (k *Certificates) teach(all []registered, authorities []byte, write func(pa
 		return err
 	}
 	if err := write(patch); err != nil {
-		return fmt.Errorf("write the authority into the webhooks of %s: %w", k.cfg.Webhooks, err)
+		return fmt.Errorf("write the authority and the path into the webhooks of %s: %w", k.cfg.Webhooks, err)
 	}
-	k.log.Info("wrote the authority into the webhooks", "name", k.cfg.Webhooks)
+	k.log.Info("wrote into the webhooks how we are asked", "name", k.cfg.Webhooks)
 	return nil
 }
 
-// changes are the operations that give our webhooks the authorities. Each tests
-// first that it finds the webhook where it was.
+// changes are the operations that give our webhooks the authorities, and that for
+// evictions its path. Each tests first that it finds the webhook where it was.
 func (k *Certificates) changes(all []registered, authorities []byte) []operation {
 	var out []operation
 	for i, c := range all {
 		s := c.config.Service
-		if s == nil || s.Namespace != k.cfg.Namespace || s.Name != k.cfg.Service || bytes.Equal(c.config.CABundle, authorities) {
+		if s == nil || s.Namespace != k.cfg.Namespace || s.Name != k.cfg.Service {
 			continue
 		}
 		at := fmt.Sprintf("/webhooks/%d", i)
-		out = append(out, operation{"test", at + "/name", c.name}, operation{"add", at + "/clientConfig/caBundle", authorities})
+		same := operation{"test", at + "/name", c.name}
+		if !bytes.Equal(c.config.CABundle, authorities) {
+			out = append(out, same, operation{"add", at + "/clientConfig/caBundle", authorities})
+		}
+		if path := k.EvictionPath(); strings.HasPrefix(c.name, evictionsPrefix) && (s.Path == nil || *s.Path != path) {
+			out = append(out, same, operation{"add", at + "/clientConfig/service/path", path})
+		}
 	}
 	return out
 }
