@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -68,7 +69,7 @@ type Certificates struct {
 	secrets, mutating, validating cache.SharedIndexInformer
 
 	pair   atomic.Pointer[tls.Certificate]
-	way    atomic.Pointer[string] // nil as long as pair is
+	way    atomic.Pointer[string] // the last part of EvictionPath
 	absent atomic.Bool            // there is no Secret for us
 }
 
@@ -154,7 +155,7 @@ func (k *Certificates) Certificate(*tls.ClientHelloInfo) (*tls.Certificate, erro
 // about evictions, which is written into the webhooks whose names begin with
 // "evictions.". It is as good as a password: the Secret holds it, and only who may
 // read the cluster's webhook configurations learns it. It is empty as long as
-// there is no certificate.
+// there is none.
 func (k *Certificates) EvictionPath() string {
 	if way := k.way.Load(); way != nil {
 		return EvictionPath + *way
@@ -194,6 +195,12 @@ func (k *Certificates) reconcile(ctx context.Context, _ string) (time.Duration, 
 		return 0, err
 	}
 	way := string(s.Data[wayKey])
+	if way != "" {
+		k.way.Store(&way)
+	}
+	if k.mustTellFirst(have, want) {
+		want, after = have, time.Second
+	}
 	if !want.Equal(have) || way == "" {
 		// The API server allows small letters and digits only.
 		way = cmp.Or(way, strings.ToLower(rand.Text()))
@@ -208,6 +215,18 @@ func (k *Certificates) reconcile(ctx context.Context, _ string) (time.Duration, 
 	k.way.Store(&way)
 	k.pair.Store(pair)
 	return after, k.trust(ctx, want.Authorities)
+}
+
+// mustTellFirst says that the next authority would sign what is served, while, as
+// far as is known here, the API server was told only of the one before: then what
+// is served stays, for as long as it is valid.
+func (k *Certificates) mustTellFirst(have, want certificate.Bundle) bool {
+	if !bytes.Equal(have.Authorities, want.Authorities) || bytes.Equal(have.Certificate, want.Certificate) || k.told(have.Authorities) {
+		return false
+	}
+	is, err := have.KeyPair()
+	next, err2 := want.KeyPair()
+	return err == nil && err2 == nil && k.cfg.Now().Before(is.Leaf.NotAfter) && !bytes.Equal(is.Leaf.AuthorityKeyId, next.Leaf.AuthorityKeyId)
 }
 
 // secret is the cached Secret, or nil if there is none.

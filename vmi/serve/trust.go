@@ -28,7 +28,29 @@ type registered struct {
 // where they are not there yet.
 func (k *Certificates) trust(ctx context.Context, authorities []byte) error {
 	registration := k.cfg.Kube.AdmissionregistrationV1()
-	var mutating, validating []registered
+	mutating, validating := k.registered()
+	return errors.Join(
+		k.teach(mutating, authorities, func(patch []byte) error {
+			_, err := registration.MutatingWebhookConfigurations().Patch(ctx, k.cfg.Webhooks, types.JSONPatchType, patch, metav1.PatchOptions{})
+			return err
+		}),
+		k.teach(validating, authorities, func(patch []byte) error {
+			_, err := registration.ValidatingWebhookConfigurations().Patch(ctx, k.cfg.Webhooks, types.JSONPatchType, patch, metav1.PatchOptions{})
+			return err
+		}))
+}
+
+// told says that our webhooks are known to have the authorities.
+func (k *Certificates) told(authorities []byte) bool {
+	if !k.mutating.HasSynced() || !k.validating.HasSynced() {
+		return false
+	}
+	mutating, validating := k.registered()
+	return len(k.changes(mutating, authorities)) == 0 && len(k.changes(validating, authorities)) == 0
+}
+
+// registered are the webhooks of both configurations, as they were a moment ago.
+func (k *Certificates) registered() (mutating, validating []registered) {
 	if c, ok := cached[*admissionregistrationv1.MutatingWebhookConfiguration](k.mutating, k.cfg.Webhooks); ok {
 		for _, w := range c.Webhooks {
 			mutating = append(mutating, registered{w.Name, w.ClientConfig})
@@ -39,15 +61,7 @@ func (k *Certificates) trust(ctx context.Context, authorities []byte) error {
 			validating = append(validating, registered{w.Name, w.ClientConfig})
 		}
 	}
-	return errors.Join(
-		k.teach(mutating, authorities, func(patch []byte) error {
-			_, err := registration.MutatingWebhookConfigurations().Patch(ctx, k.cfg.Webhooks, types.JSONPatchType, patch, metav1.PatchOptions{})
-			return err
-		}),
-		k.teach(validating, authorities, func(patch []byte) error {
-			_, err := registration.ValidatingWebhookConfigurations().Patch(ctx, k.cfg.Webhooks, types.JSONPatchType, patch, metav1.PatchOptions{})
-			return err
-		}))
+	return mutating, validating
 }
 
 // cached is the configuration of the name in the informer's cache, if there is
@@ -92,7 +106,7 @@ func (k *Certificates) changes(all []registered, authorities []byte) []operation
 		if !bytes.Equal(c.config.CABundle, authorities) {
 			out = append(out, same, operation{"add", at + "/clientConfig/caBundle", authorities})
 		}
-		if path := k.EvictionPath(); strings.HasPrefix(c.name, evictionsPrefix) && (s.Path == nil || *s.Path != path) {
+		if path := k.EvictionPath(); path != "" && strings.HasPrefix(c.name, evictionsPrefix) && (s.Path == nil || *s.Path != path) {
 			out = append(out, same, operation{"add", at + "/clientConfig/service/path", path})
 		}
 	}
