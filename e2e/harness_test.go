@@ -88,6 +88,7 @@ func setUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	cfg.QPS = -1 // tests wait for the cluster, not for their own client
 	if world.kube, err = kubernetes.NewForConfig(cfg); err != nil {
 		return err
 	}

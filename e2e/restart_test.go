@@ -4,9 +4,12 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podvisor/podvisor/e2e/install"
@@ -115,4 +118,66 @@ func (s space) configureController(setting, value string) {
 		_, err := world.kubectl.Run(ctx, append([]string{"-n", install.Namespace}, args...)...)
 		require.NoError(s.t, err)
 	}
+}
+
+// Who drains a node moves virt-controller and machines at the same time.
+func TestAnEvictionIsAnsweredWhileTheControllersMove(t *testing.T) {
+	s := newSpace(t)
+	s.create(guest("stays", cloudConfig("hostname: stays"), strategy(vmi.EvictionLiveMigrate)))
+	v := s.awaitPhase("stays", vmi.Running)
+	pods := world.kube.CoreV1().Pods(install.Namespace)
+	list := func() []corev1.Pod {
+		l, err := pods.List(t.Context(), metav1.ListOptions{LabelSelector: "kubevirt.io=virt-controller"})
+		require.NoError(t, err)
+		return l.Items
+	}
+	tried, granted := s.tryEvictions(v, func() {
+		for _, p := range list() {
+			eventually(t, patient, func() error {
+				return pods.EvictV1(t.Context(), &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: p.Name}})
+			})
+			eventually(t, patient, func() error {
+				if _, err := pods.Get(t.Context(), p.Name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+					return fmt.Errorf("%s is still there: %w", p.Name, err)
+				}
+				return nil
+			})
+		}
+		s.kubectl("-n", install.Namespace, "rollout", "status", "deployment/virt-controller", "--timeout=120s")
+	})
+	t.Logf("%d tries", tried)
+	require.Greater(t, tried, 100)
+	require.Zero(t, granted, "of %d", tried)
+	s.delete("stays")
+	s.awaitGone(v)
+}
+
+// tryEvictions tries again and again whether the machine's pod may be evicted, as
+// long as the function takes.
+func (s space) tryEvictions(v *vmi.VirtualMachineInstance, meanwhile func()) (tried, granted int) {
+	s.t.Helper()
+	name := s.pod(v).Name
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(5 * time.Millisecond):
+			}
+			tried++
+			err := world.kube.CoreV1().Pods(s.name).EvictV1(context.Background(), &policyv1.Eviction{
+				ObjectMeta: metav1.ObjectMeta{Name: name}, DeleteOptions: &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}},
+			})
+			if !apierrors.IsTooManyRequests(err) {
+				s.t.Logf("%s: try %d: %v", time.Now().Format(time.TimeOnly), tried, err)
+				granted++
+			}
+		}
+	}()
+	meanwhile()
+	close(stop)
+	<-done
+	return tried, granted
 }

@@ -50,7 +50,8 @@ func run(ctx context.Context) error {
 	urgentMachines, err2 := client.New(s.Urgent)
 	kube, err3 := kubernetes.NewForConfig(s.Kubernetes)
 	urgent, err4 := kubernetes.NewForConfig(s.Urgent)
-	if err := errors.Join(err, err2, err3, err4); err != nil {
+	vital, err5 := kubernetes.NewForConfig(s.Urgent) // each has a limit of requests of its own
+	if err := errors.Join(err, err2, err3, err4, err5); err != nil {
 		return err
 	}
 	way, err := controller.ContainerDisks(*disks, kube.Discovery())
@@ -67,11 +68,11 @@ func run(ctx context.Context) error {
 		return err
 	}
 	webhooks := serve.Admission{Settings: s.Settings.Config, KubeVirts: s.Settings.KubeVirts, Logger: s.Log}.Handlers()
-	webhooks[serve.EvictionPath] = serve.Evictions{Kube: urgent, Machines: urgentMachines, Cached: c.Cached, Settings: s.Settings.Config, Logger: s.Log}
+	webhooks[serve.EvictionPath] = serve.Evictions{Kube: urgent, Machines: urgentMachines, Cached: c.Cached, Path: certificates.EvictionPath, Settings: s.Settings.Config, Logger: s.Log}
 	e := ops.Endpoint{Addr: *listen, Metrics: s.Metrics, Ready: ops.All(c.Ready, certificates.Ready), Facts: s.Settings.Facts, Logger: s.Log,
 		Handlers: serve.Aside(s.Settings.Foreign, webhooks), Certificate: certificates.Certificate}
 	host, _ := os.Hostname()
-	lease := controller.Lease{Kube: urgent, Namespace: *namespace, Name: "virt-controller", Identity: host, OnChange: ops.Leading(s.Metrics)}
+	lease := controller.Lease{Kube: vital, Namespace: *namespace, Name: "virt-controller", Identity: host, OnChange: ops.Leading(s.Metrics)}
 	return ops.Together(ctx, s.Settings.Run, certificates.Run,
 		func(ctx context.Context) error { return ops.Serve(ctx, e) },
 		func(ctx context.Context) error { return controller.Lead(ctx, lease, c.Run) })

@@ -31,7 +31,7 @@ func judges(t *testing.T) func(*webhooks) {
 		for at, h := range (serve.Admission{}).Handlers() {
 			mux.Handle(at, h)
 		}
-		mux.Handle(serve.EvictionPath, serve.Evictions{Kube: kube, Machines: vmis})
+		mux.Handle(serve.EvictionPath, serve.Evictions{Kube: kube, Machines: vmis, Path: func() string { return w.issued.EvictionPath() }})
 		w.answer(mux)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -235,7 +236,7 @@ func TestASecondKubeVirtIsRefused(t *testing.T) {
 	s, other := newSpace(t), newWebhooks(t, nil)
 	settings := watchSettings(t, asController())
 	s.control(func(c *controller.Config) { c.Settings = settings })
-	_, err := s.configure("kubevirt", vmi.KubeVirtConfiguration{})
+	first, err := s.configure("kubevirt", vmi.KubeVirtConfiguration{})
 	require.NoError(t, err)
 	s.awaitKubeVirt("kubevirt", vmi.ConditionDegraded, "AllComponentsReady")
 	// The policy sees the first one a moment later.
@@ -262,6 +263,8 @@ func TestASecondKubeVirtIsRefused(t *testing.T) {
 	require.True(t, apierrors.IsInvalid(err), "%v", err)
 	require.ErrorContains(t, err, s.name+"/kubevirt is there already: change that one, or delete it first")
 	stop() // while nobody answers, one may come in, and has no effect
+	// Of two of the same second the first by name would count.
+	time.Sleep(time.Until(first.CreationTimestamp.Add(time.Second)))
 	_, err = other.configure("kubevirt", vmi.KubeVirtConfiguration{CPURequest: new(resource.MustParse("2"))})
 	require.NoError(t, err)
 	k := other.awaitKubeVirt("kubevirt", vmi.ConditionDegraded, "ExistingDeployment")

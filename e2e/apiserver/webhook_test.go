@@ -36,6 +36,8 @@ type webhooks struct {
 	config serve.CertificatesConfig
 	// handler answers; a test may put another in its place.
 	handler atomic.Pointer[http.Handler]
+	// issued are the certificates that are served with.
+	issued *serve.Certificates
 	// asked is how many reviews came.
 	asked atomic.Int64
 	// fresh makes each review use a new connection.
@@ -109,6 +111,7 @@ func (w *webhooks) serve() (stop func()) {
 	l := listenInCluster(w.t)
 	w.route(l.Addr().(*net.TCPAddr).Port)
 	certificates := w.certificates()
+	w.issued = certificates
 	eventually(w.t, certificates.Ready)
 	s := &http.Server{Handler: w, ErrorLog: log.New(io.Discard, "", 0)}
 	s.SetKeepAlivesEnabled(!w.fresh)

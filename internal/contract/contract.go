@@ -42,6 +42,7 @@ func Run(t *testing.T, c *client.Client, namespace string) {
 	t.Run("what an applier leaves out is removed", s.applyRemoves)
 	t.Run("a set is scaled", s.scale)
 	t.Run("a collection is deleted by its labels", s.collection)
+	t.Run("a write that cannot be is refused", s.refusal)
 }
 
 type suite struct {

@@ -76,7 +76,10 @@ func serve(ctx context.Context, l net.Listener, e Endpoint) error {
 	}
 	s := &http.Server{
 		Handler:           e.Handler(),
-		ReadHeaderTimeout: 10 * time.Second,
+		ReadHeaderTimeout: mostToRead,
+		ReadTimeout:       mostToRead,
+		WriteTimeout:      mostToWrite,
+		IdleTimeout:       mostIdle,
 		ErrorLog:          slog.NewLogLogger(e.Logger.Handler(), slog.LevelDebug),
 	}
 	done := make(chan struct{})
@@ -95,6 +98,15 @@ func serve(ctx context.Context, l net.Listener, e Endpoint) error {
 	}
 	return nil
 }
+
+// Everybody in the cluster can connect. How long a request may take to be read,
+// and to be read and answered; and how long a connection may wait for the next:
+// longer than the API server does, so that it is the one who closes.
+const (
+	mostToRead  = 10 * time.Second
+	mostToWrite = 30 * time.Second
+	mostIdle    = 2 * time.Minute
+)
 
 // lastAnswers is how long requests that have begun may take when the endpoint
 // ends.

@@ -7,9 +7,14 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -152,4 +157,81 @@ func TestTogetherEndsAllWithTheFirst(t *testing.T) {
 		func(ctx context.Context) error { <-ctx.Done(); return nil })
 	require.ErrorIs(t, err, fault)
 	require.ErrorIs(t, err, late)
+}
+
+// pipes is a listener whose connections come from a channel, which it closes.
+type pipes struct {
+	conns chan net.Conn
+	close func()
+}
+
+func newPipes() pipes {
+	c := make(chan net.Conn)
+	return pipes{c, sync.OnceFunc(func() { close(c) })}
+}
+
+func (p pipes) Accept() (net.Conn, error) {
+	if c, ok := <-p.conns; ok {
+		return c, nil
+	}
+	return nil, net.ErrClosed
+}
+
+func (p pipes) Close() error {
+	p.close()
+	return nil
+}
+
+func (p pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe"} }
+
+// Anybody in the cluster can connect, and must not be able to keep what a
+// connection costs.
+func TestWhoIsSlowIsDisconnected(t *testing.T) {
+	const body = "POST /slow HTTP/1.1\r\nHost: pod\r\nContent-Length: 100\r\n\r\n"
+	for name, says := range map[string]string{
+		"nothing at all":                  "",
+		"a part of a request":             "POST /slow HTTP/1.1\r\nHost",
+		"a request, and then no body":     body,
+		"a request, and no one after it":  "GET /healthz HTTP/1.1\r\nHost: pod\r\n\r\n",
+		"a request, and reads no answer!": "GET /long HTTP/1.1\r\nHost: pod\r\n\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				l := newPipes()
+				var open atomic.Int32
+				done := make(chan error, 1)
+				go func() {
+					done <- serve(ctx, l, Endpoint{Handlers: map[string]http.Handler{
+						"/slow": http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+							open.Add(1)
+							defer open.Add(-1)
+							_, _ = io.ReadAll(r.Body)
+						}),
+						"/long": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+							open.Add(1)
+							defer open.Add(-1)
+							_, _ = w.Write(make([]byte, 1<<20))
+						}),
+					}})
+				}()
+				theirs, ours := net.Pipe()
+				l.conns <- ours
+				_, err := io.WriteString(theirs, says)
+				require.NoError(t, err)
+				if !strings.HasSuffix(name, "!") {
+					go func() { _, _ = io.Copy(io.Discard, theirs) }()
+				}
+				time.Sleep(5 * time.Minute)
+				busy := open.Load()
+				_ = theirs.SetWriteDeadline(time.Now().Add(time.Second)) // fails if it is disconnected
+				_, err = theirs.Write([]byte("x"))
+				require.NoError(t, theirs.Close())
+				cancel()
+				require.NoError(t, <-done)
+				require.ErrorIs(t, err, io.ErrClosedPipe, "it is disconnected")
+				require.Zero(t, busy, "the handler has ended")
+			})
+		})
+	}
 }

@@ -35,7 +35,8 @@ type Setup struct {
 	// Kubernetes is how the API server is reached for the component's work, as
 	// often as the cluster allows.
 	Kubernetes *rest.Config
-	// Urgent is how it is reached for what must not wait behind the work.
+	// Urgent is how it is reached for what must not wait behind the work. Each
+	// client that is made of it has its own limit of requests.
 	Urgent *rest.Config
 	// Settings is the cluster's configuration. The component's own log and
 	// requests follow it. It must be run.

@@ -18,16 +18,18 @@ import (
 var ErrEnded = errors.New("the machine has ended")
 
 // WaitForPhase waits until the machine is in one of the phases, and returns it.
-// A machine that does not exist is waited for; one that is deleted before or
-// ends in another phase is an error that wraps [ErrEnded]. The error says the
+// A machine that does not exist is waited for; one that is deleted before, even
+// if there is another of its name by now, or ends in another phase is an error
+// that wraps [ErrEnded]. The error says the
 // last phase and its reason; beside it, the machine as it was last seen is
 // returned, or nil if it was never there. See [WaitFor] for what else ends the
 // wait.
 func WaitForPhase(ctx context.Context, i Instances, name string, phases ...vmi.Phase) (*vmi.VirtualMachineInstance, error) {
-	seen, gone := false, false
+	var seen *vmi.VirtualMachineInstance
+	gone := false
 	v, err := WaitFor(ctx, i, name, func(v *vmi.VirtualMachineInstance) (bool, error) {
 		switch {
-		case v == nil && seen:
+		case seen != nil && (v == nil || v.UID != seen.UID):
 			gone = true
 			return false, ErrEnded
 		case v == nil:
@@ -37,11 +39,14 @@ func WaitForPhase(ctx context.Context, i Instances, name string, phases ...vmi.P
 		case v.Status.Phase.Final():
 			return false, ErrEnded
 		}
-		seen = true
+		seen = v
 		return false, nil
 	})
 	if err == nil {
 		return v, nil
+	}
+	if gone {
+		v = seen
 	}
 	state := describe(v)
 	if gone {

@@ -31,13 +31,14 @@ func WaitFor[T Object, L runtime.Object](ctx context.Context, o Objects[T, L], n
 	pause := retries()
 	for {
 		w.news = false
+		begun := time.Now()
 		err := w.follow(ctx)
 		switch {
 		case w.met:
 			return w.now, nil
 		case errors.As(err, &stop{}):
 			return w.last, errors.Unwrap(err)
-		case w.news:
+		case w.news, time.Since(begun) > longWatch:
 			pause = retries()
 		}
 		t := time.NewTimer(pause.Step())
@@ -50,10 +51,13 @@ func WaitFor[T Object, L runtime.Object](ctx context.Context, o Objects[T, L], n
 	}
 }
 
+// longWatch is how long a watch lasts at least whose end is no sign of trouble.
+const longWatch = time.Minute
+
 // retries are the pauses before the next list, until there is news again: 20 ms
 // and then longer, up to 5 s.
 func retries() wait.Backoff {
-	return wait.Backoff{Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 9}
+	return wait.Backoff{Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 8}
 }
 
 // waiter follows one object.
@@ -66,7 +70,7 @@ type waiter[T Object, L runtime.Object] struct {
 	now, last T
 	// met says that done was true of now.
 	met bool
-	// news says that done was asked since news was last set to false.
+	// news says that the object has changed since news was last set to false.
 	news bool
 }
 
@@ -130,7 +134,12 @@ func (w *waiter[T, L]) list(ctx context.Context, which metav1.ListOptions) (stri
 
 // see asks done about the object.
 func (w *waiter[T, L]) see(o T) error {
-	w.now, w.news = o, true
+	// A list that finds what the last one found is no news: if no watch comes to
+	// be, it would be the next list at once.
+	if (o == nil) != (w.now == nil) || o != nil && o.GetResourceVersion() != w.now.GetResourceVersion() {
+		w.news = true
+	}
+	w.now = o
 	if o != nil {
 		w.last = o
 	}

@@ -224,6 +224,65 @@ func TestAWaitOutlivesAnAPIServerThatIsAway(t *testing.T) {
 	})
 }
 
+// While nobody watches, a machine may be deleted and another one made of the same
+// name: it is not the one that was waited for.
+func TestAWaitIsForOneMachine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := fake.New(vmitest.New(vmitest.WithPhase(vmi.Scheduling)))
+		cfg := s.Config()
+		var away atomic.Bool
+		cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return faulty{next, func(*http.Request) error {
+				if away.Load() {
+					return errors.New("connection refused")
+				}
+				return nil
+			}}
+		})
+		c, err := client.New(cfg)
+		require.NoError(t, err)
+		other, err := client.New(s.Config())
+		require.NoError(t, err)
+		i := other.VirtualMachineInstances("default")
+		end := waiting(t, t.Context(), c.VirtualMachineInstances("default"), vmi.Running)
+		away.Store(true)
+		s.Disconnect()
+		require.NoError(t, i.Delete(t.Context(), "testvmi", metav1.DeleteOptions{}))
+		_, err = i.Create(t.Context(), vmitest.New(), metav1.CreateOptions{})
+		require.NoError(t, err)
+		setPhase(t, i, "testvmi", vmi.Running)
+		time.Sleep(time.Minute)
+		away.Store(false)
+		v, err := end()
+		require.ErrorIs(t, err, client.ErrEnded)
+		require.EqualError(t, err, "wait for machine testvmi to be Running: the machine has ended: it was last Scheduling, and was deleted")
+		require.Equal(t, vmi.Scheduling, v.Status.Phase)
+	})
+}
+
+func TestAWaitThatCannotWatchDoesNotListAllTheTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := fake.New(vmitest.New(vmitest.WithPhase(vmi.Scheduling))).Config()
+		var asked atomic.Int32
+		cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return faulty{next, func(r *http.Request) error {
+				asked.Add(1)
+				if r.URL.Query().Has("watch") {
+					return errors.New("connection refused")
+				}
+				return nil
+			}}
+		})
+		c, err := client.New(cfg)
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err = client.WaitForPhase(ctx, c.VirtualMachineInstances("default"), "testvmi", vmi.Running)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Less(t, asked.Load(), int32(100))
+	})
+}
+
 func TestAWaitEndsWhenItIsForbidden(t *testing.T) {
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusForbidden)

@@ -1,12 +1,15 @@
 package serve
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -66,7 +69,8 @@ type Certificates struct {
 	secrets, mutating, validating cache.SharedIndexInformer
 
 	pair   atomic.Pointer[tls.Certificate]
-	absent atomic.Bool // there is no Secret for us
+	way    atomic.Pointer[string] // the last part of EvictionPath
+	absent atomic.Bool            // there is no Secret for us
 }
 
 // theKey is the one key of the loop.
@@ -147,6 +151,18 @@ func (k *Certificates) Certificate(*tls.ClientHelloInfo) (*tls.Certificate, erro
 	return k.pair.Load(), nil
 }
 
+// EvictionPath is the path below [EvictionPath] at which the API server asks
+// about evictions, which is written into the webhooks whose names begin with
+// "evictions.". It is as good as a password: the Secret holds it, and only who may
+// read the cluster's webhook configurations learns it. It is empty as long as
+// there is none.
+func (k *Certificates) EvictionPath() string {
+	if way := k.way.Load(); way != nil {
+		return EvictionPath + *way
+	}
+	return ""
+}
+
 // Ready says why the webhooks cannot be asked yet. Where they are not installed
 // there is nothing to wait for.
 func (k *Certificates) Ready() error {
@@ -178,8 +194,17 @@ func (k *Certificates) reconcile(ctx context.Context, _ string) (time.Duration, 
 	if err != nil {
 		return 0, err
 	}
-	if !want.Equal(have) {
-		if err := k.store(ctx, s, want); err != nil {
+	way := string(s.Data[wayKey])
+	if way != "" {
+		k.way.Store(&way)
+	}
+	if k.mustTellFirst(have, want) {
+		want, after = have, time.Second
+	}
+	if !want.Equal(have) || way == "" {
+		// The API server allows small letters and digits only.
+		way = cmp.Or(way, strings.ToLower(rand.Text()))
+		if err := k.store(ctx, s, want, way); err != nil {
 			return 0, err
 		}
 	}
@@ -187,8 +212,21 @@ func (k *Certificates) reconcile(ctx context.Context, _ string) (time.Duration, 
 	if err != nil {
 		return 0, err
 	}
+	k.way.Store(&way)
 	k.pair.Store(pair)
 	return after, k.trust(ctx, want.Authorities)
+}
+
+// mustTellFirst says that the next authority would sign what is served, while, as
+// far as is known here, the API server was told only of the one before: then what
+// is served stays, for as long as it is valid.
+func (k *Certificates) mustTellFirst(have, want certificate.Bundle) bool {
+	if !bytes.Equal(have.Authorities, want.Authorities) || bytes.Equal(have.Certificate, want.Certificate) || k.told(have.Authorities) {
+		return false
+	}
+	is, err := have.KeyPair()
+	next, err2 := want.KeyPair()
+	return err == nil && err2 == nil && k.cfg.Now().Before(is.Leaf.NotAfter) && !bytes.Equal(is.Leaf.AuthorityKeyId, next.Leaf.AuthorityKeyId)
 }
 
 // secret is the cached Secret, or nil if there is none.
@@ -204,6 +242,7 @@ func (k *Certificates) secret() (*corev1.Secret, error) {
 const (
 	authoritiesKey  = "ca.crt"
 	authorityKeyKey = "ca.key"
+	wayKey          = "evictions"
 )
 
 func bundleOf(s *corev1.Secret) certificate.Bundle {
@@ -213,13 +252,14 @@ func bundleOf(s *corev1.Secret) certificate.Bundle {
 	}
 }
 
-// store writes the bundle. Of several processes that do it at the same time, one
+// store writes the bundle and the way to the evictions. Of several processes that do it at the same time, one
 // succeeds; the others get a conflict, and then what that one wrote.
-func (k *Certificates) store(ctx context.Context, s *corev1.Secret, b certificate.Bundle) error {
+func (k *Certificates) store(ctx context.Context, s *corev1.Secret, b certificate.Bundle, way string) error {
 	s = s.DeepCopy()
 	s.Data = map[string][]byte{
 		authoritiesKey: b.Authorities, authorityKeyKey: b.AuthorityKey,
 		corev1.TLSCertKey: b.Certificate, corev1.TLSPrivateKeyKey: b.Key,
+		wayKey: []byte(way),
 	}
 	if _, err := k.cfg.Kube.CoreV1().Secrets(s.Namespace).Update(ctx, s, metav1.UpdateOptions{}); err != nil {
 		return fmt.Errorf("write the certificate to Secret %s/%s: %w", s.Namespace, s.Name, err)

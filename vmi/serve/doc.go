@@ -6,7 +6,8 @@
 // object that cannot work, with all of its faults. [Evictions] is a third, which
 // refuses the eviction of a pod whose machine must not end by it. [Certificates]
 // keeps the certificate that the API server trusts, and tells the API server which
-// to trust; several processes share it in a Secret.
+// to trust and at which secret path evictions are asked about; several processes
+// share both in a Secret.
 //
 // Nothing depends on the webhooks: while nobody answers, objects are stored as
 // they were written, and virt-controller completes and validates them before it

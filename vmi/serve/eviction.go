@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"crypto/subtle"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -21,10 +22,11 @@ import (
 	"github.com/podvisor/podvisor/vmi/config"
 )
 
-// EvictionPath is the validating webhook for the evictions of pods.
-const EvictionPath = "/admission/eviction"
+// EvictionPath is where the validating webhook for the evictions of pods is. The
+// API server asks below it: see [Certificates.EvictionPath].
+const EvictionPath = "/admission/eviction/"
 
-// Evictions answers admission reviews at [EvictionPath]: it refuses the eviction
+// Evictions answers admission reviews below [EvictionPath]: it refuses the eviction
 // of a pod whose machine must not end by it, and writes which machine has to leave
 // its node.
 type Evictions struct {
@@ -36,6 +38,11 @@ type Evictions struct {
 	// ago, or nil for what is not known. It spares the API server the question of
 	// who tries the same again every few seconds. Nil: nothing is known.
 	Cached func(namespace, pod string) (*corev1.Pod, *vmi.VirtualMachineInstance)
+	// Path returns the path that the API server asks, which nobody else knows: to
+	// ask has effects, and everybody in the cluster's network can. Who asks
+	// elsewhere gets no answer; all do while it is empty. Nil: everybody is answered
+	// everywhere.
+	Path func() string
 	// Settings returns the configuration of the cluster that is in force. Nil: the
 	// default one for ever.
 	Settings func() config.Config
@@ -52,6 +59,10 @@ type Machines interface {
 // ServeHTTP answers one review. An eviction is refused as a disruption budget
 // does it, so that who asked waits and tries again.
 func (e Evictions) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if e.Path != nil && subtle.ConstantTimeCompare([]byte(r.URL.Path), []byte(e.Path())) != 1 {
+		http.NotFound(w, r)
+		return
+	}
 	answer(w, r, e.Logger, func(ctx context.Context, req *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
 		if why := e.refusal(ctx, req); why != "" {
 			return refused(apierrors.NewTooManyRequests(why, 0))

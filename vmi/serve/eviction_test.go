@@ -187,6 +187,35 @@ func TestAnEvictionMarksTheMachineOnce(t *testing.T) {
 	require.Equal(t, marked, w.machine(t), "what is there is not written again")
 }
 
+// Everybody in the cluster's network can ask, and must not have a machine marked,
+// nor learn anything, nor keep us busy.
+func TestWhoDoesNotKnowTheWayGetsNoAnswer(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		way, asked string
+		code       int
+	}{
+		"the API server":             {"/admission/eviction/secret", "/admission/eviction/secret", http.StatusOK},
+		"who has read the manifests": {"/admission/eviction/secret", "/admission/eviction/", http.StatusNotFound},
+		"who guesses":                {"/admission/eviction/secret", "/admission/eviction/secrea", http.StatusNotFound},
+		"who comes too early":        {"", "/admission/eviction/", http.StatusNotFound},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, vmi.EvictionExternal)
+			w.Path = func() string { return tt.way }
+			body, err := json.Marshal(w.review())
+			require.NoError(t, err)
+			out := httptest.NewRecorder()
+			w.ServeHTTP(out, httptest.NewRequest(http.MethodPost, tt.asked, bytes.NewReader(body)))
+			require.Equal(t, tt.code, out.Code)
+			known := tt.code == http.StatusOK
+			require.Equal(t, known, w.machine(t).Status.EvacuationNodeName != "")
+			require.Equal(t, known, len(w.kube.Actions()) > 0, "the API server is asked")
+		})
+	}
+}
+
 func TestAMachineThatCannotBeMarkedStays(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, vmi.EvictionExternal)

@@ -6,12 +6,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 )
+
+// evictionsPrefix is what the names of webhooks for evictions begin with.
+const evictionsPrefix = "evictions."
 
 // registered is what a webhook configuration says of one webhook: where it is,
 // and who has signed its certificate.
@@ -20,10 +24,33 @@ type registered struct {
 	config admissionregistrationv1.WebhookClientConfig
 }
 
-// trust writes the authorities into our webhooks, where they are not there yet.
+// trust writes the authorities and the way to the evictions into our webhooks,
+// where they are not there yet.
 func (k *Certificates) trust(ctx context.Context, authorities []byte) error {
 	registration := k.cfg.Kube.AdmissionregistrationV1()
-	var mutating, validating []registered
+	mutating, validating := k.registered()
+	return errors.Join(
+		k.teach(mutating, authorities, func(patch []byte) error {
+			_, err := registration.MutatingWebhookConfigurations().Patch(ctx, k.cfg.Webhooks, types.JSONPatchType, patch, metav1.PatchOptions{})
+			return err
+		}),
+		k.teach(validating, authorities, func(patch []byte) error {
+			_, err := registration.ValidatingWebhookConfigurations().Patch(ctx, k.cfg.Webhooks, types.JSONPatchType, patch, metav1.PatchOptions{})
+			return err
+		}))
+}
+
+// told says that our webhooks are known to have the authorities.
+func (k *Certificates) told(authorities []byte) bool {
+	if !k.mutating.HasSynced() || !k.validating.HasSynced() {
+		return false
+	}
+	mutating, validating := k.registered()
+	return len(k.changes(mutating, authorities)) == 0 && len(k.changes(validating, authorities)) == 0
+}
+
+// registered are the webhooks of both configurations, as they were a moment ago.
+func (k *Certificates) registered() (mutating, validating []registered) {
 	if c, ok := cached[*admissionregistrationv1.MutatingWebhookConfiguration](k.mutating, k.cfg.Webhooks); ok {
 		for _, w := range c.Webhooks {
 			mutating = append(mutating, registered{w.Name, w.ClientConfig})
@@ -34,15 +61,7 @@ func (k *Certificates) trust(ctx context.Context, authorities []byte) error {
 			validating = append(validating, registered{w.Name, w.ClientConfig})
 		}
 	}
-	return errors.Join(
-		k.teach(mutating, authorities, func(patch []byte) error {
-			_, err := registration.MutatingWebhookConfigurations().Patch(ctx, k.cfg.Webhooks, types.JSONPatchType, patch, metav1.PatchOptions{})
-			return err
-		}),
-		k.teach(validating, authorities, func(patch []byte) error {
-			_, err := registration.ValidatingWebhookConfigurations().Patch(ctx, k.cfg.Webhooks, types.JSONPatchType, patch, metav1.PatchOptions{})
-			return err
-		}))
+	return mutating, validating
 }
 
 // cached is the configuration of the name in the informer's cache, if there is
@@ -67,23 +86,29 @@ func (k *Certificates) teach(all []registered, authorities []byte, write func(pa
 		return err
 	}
 	if err := write(patch); err != nil {
-		return fmt.Errorf("write the authority into the webhooks of %s: %w", k.cfg.Webhooks, err)
+		return fmt.Errorf("write the authority and the path into the webhooks of %s: %w", k.cfg.Webhooks, err)
 	}
-	k.log.Info("wrote the authority into the webhooks", "name", k.cfg.Webhooks)
+	k.log.Info("wrote into the webhooks how we are asked", "name", k.cfg.Webhooks)
 	return nil
 }
 
-// changes are the operations that give our webhooks the authorities. Each tests
-// first that it finds the webhook where it was.
+// changes are the operations that give our webhooks the authorities, and that for
+// evictions its path. Each tests first that it finds the webhook where it was.
 func (k *Certificates) changes(all []registered, authorities []byte) []operation {
 	var out []operation
 	for i, c := range all {
 		s := c.config.Service
-		if s == nil || s.Namespace != k.cfg.Namespace || s.Name != k.cfg.Service || bytes.Equal(c.config.CABundle, authorities) {
+		if s == nil || s.Namespace != k.cfg.Namespace || s.Name != k.cfg.Service {
 			continue
 		}
 		at := fmt.Sprintf("/webhooks/%d", i)
-		out = append(out, operation{"test", at + "/name", c.name}, operation{"add", at + "/clientConfig/caBundle", authorities})
+		same := operation{"test", at + "/name", c.name}
+		if !bytes.Equal(c.config.CABundle, authorities) {
+			out = append(out, same, operation{"add", at + "/clientConfig/caBundle", authorities})
+		}
+		if path := k.EvictionPath(); path != "" && strings.HasPrefix(c.name, evictionsPrefix) && (s.Path == nil || *s.Path != path) {
+			out = append(out, same, operation{"add", at + "/clientConfig/service/path", path})
+		}
 	}
 	return out
 }

@@ -31,8 +31,12 @@ func (s *Server) apply(q request) (any, int, error) {
 	if o.GroupVersionKind() != kinds[q.resource] || len(o.GetManagedFields()) > 0 || q.subresource == "scale" {
 		return nil, 0, apierrors.NewBadRequest("the configuration must have the apiVersion and kind of the resource and no managedFields")
 	}
-	o.SetNamespace(q.namespace)
-	o.SetName(q.name)
+	if o.GetNamespace() == "" {
+		o.SetNamespace(q.namespace)
+	}
+	if err := q.names(o); err != nil {
+		return nil, 0, err
+	}
 	live, err := s.get(q.key)
 	if err != nil && q.subresource != "" {
 		return nil, 0, err

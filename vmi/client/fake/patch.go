@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 
@@ -55,8 +56,8 @@ func (s *Server) update(q request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.GetName() != q.name {
-		return nil, apierrors.NewBadRequest("the name of the object is not that of the request")
+	if err := q.names(o); err != nil {
+		return nil, err
 	}
 	return s.write(q, live, o)
 }
@@ -84,6 +85,12 @@ func (s *Server) patch(q request) (any, error) {
 	if err := o.UnmarshalJSON(to); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
+	if err := q.names(o); err != nil {
+		return nil, err
+	}
+	if err := sameUID(q.key, live, o); err != nil {
+		return nil, err
+	}
 	return s.write(q, live, o)
 }
 
@@ -96,7 +103,9 @@ func patched(from []byte, q request) ([]byte, error) {
 	case types.JSONPatchType:
 		var p jsonpatch.Patch
 		if p, err = jsonpatch.DecodePatch(q.body); err == nil {
-			to, err = p.Apply(from)
+			if to, err = p.Apply(from); err != nil {
+				return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "patch", group(q.resource), q.name, err.Error(), 0, false)
+			}
 		}
 	default:
 		return nil, &apierrors.StatusError{ErrStatus: metav1.Status{
@@ -118,6 +127,8 @@ func (s *Server) write(q request, live, changed *unstructured.Unstructured) (any
 			return nil, err
 		}
 		changed = o
+	} else if changed.GetResourceVersion() == "" {
+		return nil, invalid(q.key, field.Invalid(field.NewPath("metadata", "resourceVersion"), 0, "must be specified for an update"))
 	}
 	changed, err := s.managers.update(q, live, changed)
 	if err != nil {

@@ -82,9 +82,22 @@ func (q request) object() (*unstructured.Unstructured, error) {
 		u.SetNamespace(q.namespace)
 	}
 	if u.GetNamespace() != q.namespace {
-		return nil, apierrors.NewBadRequest("the namespace of the object is not that of the request")
+		return nil, errNamespace
 	}
 	return u, nil
+}
+
+var errNamespace = apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
+
+// names says that the object is not the one that the request names, if it is not.
+func (q request) names(o *unstructured.Unstructured) error {
+	switch {
+	case o.GetName() != q.name:
+		return apierrors.NewBadRequest("the name of the object (" + o.GetName() + ") does not match the name on the URL (" + q.name + ")")
+	case o.GetNamespace() != q.namespace:
+		return errNamespace
+	}
+	return nil
 }
 
 // selector says which objects of the resource the request is for.

@@ -2,12 +2,15 @@ package fake
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // Why a write is a conflict.
@@ -23,6 +26,10 @@ func (s *store) replace(k key, subresource string, live, changed *unstructured.U
 		return nil, err
 	}
 	o := permitted(subresource, live, changed)
+	if more := added(live.GetFinalizers(), o.GetFinalizers()); live.GetDeletionTimestamp() != nil && len(more) > 0 {
+		return nil, invalid(k, field.Forbidden(field.NewPath("metadata", "finalizers"),
+			fmt.Sprintf("no new finalizers can be added if the object is being deleted, found new finalizers %q", more)))
+	}
 	if equality.Semantic.DeepEqual(live.Object, o.Object) {
 		return live, nil
 	}
@@ -49,6 +56,25 @@ func precondition(k key, live *unstructured.Unstructured, uid, version string) e
 		return apierrors.NewConflict(group(k.resource), k.name, errModified)
 	}
 	return nil
+}
+
+// added are the elements that were not there before.
+func added(before, after []string) []string {
+	return slices.DeleteFunc(slices.Clone(after), func(s string) bool { return slices.Contains(before, s) })
+}
+
+// sameUID refuses another UID from a writer who names no other version, which
+// would be a conflict first.
+func sameUID(k key, live, changed *unstructured.Unstructured) error {
+	if u := changed.GetUID(); u == live.GetUID() || changed.GetResourceVersion() != live.GetResourceVersion() {
+		return nil
+	}
+	return invalid(k, field.Invalid(field.NewPath("metadata", "uid"), changed.GetUID(), "field is immutable"))
+}
+
+// invalid is the error of an object with this fault.
+func invalid(k key, fault *field.Error) error {
+	return apierrors.NewInvalid(kinds[k.resource].GroupKind(), k.name, field.ErrorList{fault})
 }
 
 // permitted is live with what a write to the subresource may change.
