@@ -11,13 +11,10 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// What is added to the guest's grace period. The launcher gets a little more
-// than the guest, so that it can switch the guest off itself; the pod gets more
-// than the launcher, so that the kubelet never kills a launcher that is at it.
-const (
-	launcherGrace = 15 * time.Second
-	podGrace      = 30 * time.Second
-)
+// podGrace is what the pod gets beside the guest's grace period. When that one is
+// over, the launcher switches the guest off; the kubelet never kills a launcher
+// that is at it.
+const podGrace = 30 * time.Second
 
 // launcherPath is the launcher's program in its image.
 const launcherPath = "/usr/bin/virt-launcher"
@@ -28,7 +25,7 @@ func compute(v *vmi.VirtualMachineInstance, c Config, overhead resource.Quantity
 		"--name", v.Name,
 		"--namespace", v.Namespace,
 		"--uid", string(v.UID),
-		"--grace-period", (v.GracePeriod() + launcherGrace).String(),
+		"--grace-period", v.GracePeriod().String(),
 	}
 	if c.emulation() {
 		args = append(args, "--allow-emulation")
