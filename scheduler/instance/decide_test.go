@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -268,6 +269,7 @@ func TestHandOverSaysEverythingAtOnce(t *testing.T) {
 	require.Equal(t, vmi.VirtualMachineInstanceStatus{
 		Phase: vmi.Scheduled, NodeName: node, ActivePods: map[types.UID]string{podUID: node}, RuntimeUser: 107,
 		LauncherContainerImageVersion: config.Image, QOSClass: &burstable,
+		Memory: &vmi.MemoryStatus{MemoryOverhead: resource.NewQuantity(109<<20, resource.BinarySI)},
 		PhaseTransitionTimestamps: []vmi.PhaseTransitionTimestamp{
 			{Phase: vmi.Scheduling, PhaseTransitionTimestamp: metav1.NewTime(now)},
 			{Phase: vmi.Scheduled, PhaseTransitionTimestamp: metav1.NewTime(now)},

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podvisor/podvisor/scheduler"
+	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/vmi"
 )
 
@@ -68,6 +69,12 @@ func handOver(o Observed) scheduler.Plan {
 		s.LauncherContainerImageVersion = o.Pod.Spec.Containers[0].Image
 		if c := o.Pod.Status.QOSClass; c != "" {
 			s.QOSClass = new(vmi.QOSClass(c))
+		}
+		if m := pod.MemoryOverhead(o.Pod); m != nil {
+			if s.Memory == nil {
+				s.Memory = &vmi.MemoryStatus{}
+			}
+			s.Memory.MemoryOverhead = m
 		}
 		s.RemoveCondition(vmi.ConditionPodScheduled)
 		s.RemoveCondition(vmi.ConditionSynchronized)

@@ -98,6 +98,16 @@ func annotations(v *vmi.VirtualMachineInstance, overhead resource.Quantity) map[
 	return a
 }
 
+// MemoryOverhead is what a launcher pod asks for beside its guest's memory, or nil
+// if the pod does not say: the configuration may be another one now.
+func MemoryOverhead(p *corev1.Pod) *resource.Quantity {
+	n, err := strconv.ParseInt(p.Annotations[overheadAnnotation], 10, 64)
+	if err != nil || n < 0 {
+		return nil
+	}
+	return resource.NewQuantity(n, resource.BinarySI)
+}
+
 // digest is n characters of those that a name may have.
 func digest(s string, n int) string {
 	sum := sha256.Sum256([]byte(s))

@@ -164,6 +164,17 @@ func TestOverhead(t *testing.T) {
 	require.Equal(t, int64(109+40), mib(emulated))
 }
 
+func TestAPodSaysItsOverhead(t *testing.T) {
+	t.Parallel()
+	p, err := pod.Render(vmitest.New(), config)
+	require.NoError(t, err)
+	require.Equal(t, "109Mi", pod.MemoryOverhead(p).String())
+	for _, odd := range []string{"", "much", "-1"} {
+		p.Annotations["kubevirt.io/memory-overhead-bytes"] = odd
+		require.Nil(t, pod.MemoryOverhead(p), odd)
+	}
+}
+
 func TestOverheadIsThePolicyOfWhoEmbeds(t *testing.T) {
 	t.Parallel()
 	c := config
