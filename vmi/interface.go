@@ -23,10 +23,9 @@ type Interface struct {
 	Binding *PluginBinding `json:"binding,omitempty"`
 
 	// Model is the network card that the guest sees: virtio (the fastest),
-	// e1000, e1000e, igb, ne2k_pci, pcnet or rtl8139. Default: virtio.
+	// e1000, e1000e, ne2k_pci, pcnet or rtl8139. Default: virtio.
 	// +optional
-	// +kubebuilder:validation:Enum=e1000;e1000e;igb;ne2k_pci;pcnet;rtl8139;virtio
-	Model string `json:"model,omitempty"`
+	Model InterfaceModel `json:"model,omitempty"`
 
 	// MacAddress is the interface's MAC address, for example 02:00:00:12:34:56.
 	// Default with the bridge binding: the pod's; otherwise one that follows
@@ -89,6 +88,23 @@ type Interface struct {
 	// +podvisor:unserved=every cable is plugged in
 	State InterfaceState `json:"state,omitempty"`
 }
+
+// InterfaceModel is the network card that a guest sees.
+//
+// +podvisor:enum
+type InterfaceModel string
+
+// The network cards. The zero value stands for virtio.
+const (
+	InterfaceModelVirtio  InterfaceModel = "virtio"
+	InterfaceModelE1000   InterfaceModel = "e1000"
+	InterfaceModelE1000e  InterfaceModel = "e1000e"
+	InterfaceModelNE2kPCI InterfaceModel = "ne2k_pci"
+	InterfaceModelPCnet   InterfaceModel = "pcnet"
+	InterfaceModelRTL8139 InterfaceModel = "rtl8139"
+	// +podvisor:unserved=the launcher's QEMU is older than this card
+	InterfaceModelIGB InterfaceModel = "igb"
+)
 
 // InterfaceBinding is how an interface is connected to its network. At most one
 // field is set.

@@ -102,6 +102,8 @@ var cases = map[string]struct {
 	"interface": {machine(interfaces(vmi.Interface{Name: "default"}, vmi.Interface{Name: "old", Model: "e1000"})), []func(*Host){func(h *Host) {
 		h.Interfaces[0].MTU = 1450
 	}}},
+	"models": {vmi: machine(interfaces(vmi.Interface{Name: "a", Model: "virtio"}, vmi.Interface{Name: "b", Model: "e1000"}, vmi.Interface{Name: "c", Model: "e1000e"},
+		vmi.Interface{Name: "d", Model: "ne2k_pci"}, vmi.Interface{Name: "e", Model: "pcnet"}, vmi.Interface{Name: "f", Model: "rtl8139"}))},
 	"everything": {machine(disksOn(vmi.DiskBusVirtio, vmi.DiskBusSATA, vmi.DiskBusSCSI), interfaces(vmi.Interface{Name: "default", Model: "virtio"}), func(v *vmi.VirtualMachineInstance) {
 		v.Spec.Domain.CPU = &vmi.CPU{Cores: 2}
 		v.Spec.Domain.Devices.Rng = &vmi.Rng{}
@@ -206,7 +208,7 @@ func FuzzBuild(f *testing.F) {
 		v.Spec.Domain.Memory = &vmi.Memory{Guest: resource.NewQuantity(memory, resource.BinarySI)}
 		v.Spec.Domain.CPU = &vmi.CPU{Cores: cores % 1024}
 		v.Spec.Domain.Devices.Disks = []vmi.Disk{{Name: disk, Serial: serial, BootOrder: &order, Disk: &vmi.DiskTarget{Bus: vmi.DiskBus(bus)}}}
-		v.Spec.Domain.Devices.Interfaces = []vmi.Interface{{Name: name, Model: bus}}
+		v.Spec.Domain.Devices.Interfaces = []vmi.Interface{{Name: name, Model: vmi.InterfaceModel(bus)}}
 		h := host(v, func(h *Host) { h.KVM, h.AllowEmulation, h.PrivateDir = kvm, true, path })
 		d, err := Build(v, h)
 		if err != nil {

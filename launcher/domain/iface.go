@@ -49,8 +49,8 @@ func iface(i vmi.Interface, a network.Attachment) libvirtxml.DomainInterface {
 }
 
 func model(i vmi.Interface) string {
-	if i.Model == "" || i.Model == "virtio" {
+	if i.Model == "" || i.Model == vmi.InterfaceModelVirtio {
 		return nonTransitional
 	}
-	return i.Model
+	return string(i.Model)
 }

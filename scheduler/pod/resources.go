@@ -131,7 +131,7 @@ func devices(d *vmi.DomainSpec, c Config) []corev1.ResourceName {
 		out = append(out, vmi.TunResource)
 	}
 	for _, i := range d.Devices.Interfaces {
-		if (i.Model == "" || i.Model == "virtio") && !c.emulation() {
+		if (i.Model == "" || i.Model == vmi.InterfaceModelVirtio) && !c.emulation() {
 			return append(out, vmi.VhostNetResource)
 		}
 	}

@@ -56,6 +56,7 @@ var unserved = map[string]Fields{
 		{Path: "spec.domain.devices.interfaces[].bootOrder", Why: "no guest boots from the network"},
 		{Path: "spec.domain.devices.interfaces[].dhcpOptions", Why: "the DHCP server tells address, routes and names only"},
 		{Path: "spec.domain.devices.interfaces[].macvtap", Why: "the binding is discontinued: use bridge or sriov", Refused: true},
+		{Path: "spec.domain.devices.interfaces[].model", Value: "igb", Why: "the launcher's QEMU is older than this card"},
 		{Path: "spec.domain.devices.interfaces[].passt", Why: "the binding is discontinued: use passtBinding", Refused: true},
 		{Path: "spec.domain.devices.interfaces[].passtBinding", Why: "no passt runs in the pod"},
 		{Path: "spec.domain.devices.interfaces[].pciAddress", Why: "libvirt deals out all addresses"},

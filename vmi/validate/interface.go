@@ -15,7 +15,10 @@ var (
 	mac           = regexp.MustCompile(`^([0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}$|^([0-9A-Fa-f]{2}-){5}[0-9A-Fa-f]{2}$`)
 	noMAC         = regexp.MustCompile(`^(00[:-]){5}00$`)
 	gatewayMAC    = regexp.MustCompile(`^02([:-]00){5}$`)
-	models        = []string{"e1000", "e1000e", "igb", "ne2k_pci", "pcnet", "rtl8139", "virtio"}
+	models        = []vmi.InterfaceModel{
+		vmi.InterfaceModelE1000, vmi.InterfaceModelE1000e, vmi.InterfaceModelIGB, vmi.InterfaceModelNE2kPCI, vmi.InterfaceModelPCnet,
+		vmi.InterfaceModelRTL8139, vmi.InterfaceModelVirtio,
+	}
 )
 
 // interfaces checks the interfaces, and that each has a network.
