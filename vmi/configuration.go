@@ -13,8 +13,9 @@ type KubeVirtConfiguration struct {
 	CPUModel string `json:"cpuModel,omitempty"`
 
 	// CPURequest is what a machine's pod asks for if the machine names neither a
-	// CPU request nor a limit. Default, and also what 100m stands for: as
-	// cpuAllocationRatio says.
+	// CPU request nor a limit. If it does not say what its processor looks like
+	// either, the guest sees as many, rounded up. Default, and also what 100m
+	// stands for: as cpuAllocationRatio says, and one processor.
 	// +optional
 	CPURequest *resource.Quantity `json:"cpuRequest,omitempty"`
 

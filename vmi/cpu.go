@@ -1,7 +1,7 @@
 package vmi
 
 // CPU is the processor of a machine. The guest sees Sockets × Cores × Threads
-// processors.
+// processors, at most 255.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.isolateEmulatorThread) || !self.isolateEmulatorThread || (has(self.dedicatedCpuPlacement) && self.dedicatedCpuPlacement)",message="isolateEmulatorThread needs dedicatedCpuPlacement: set dedicatedCpuPlacement to true, or leave isolateEmulatorThread out",fieldPath=".isolateEmulatorThread"
 // +kubebuilder:validation:XValidation:rule="!has(self.numa) || !has(self.numa.guestMappingPassthrough) || (has(self.dedicatedCpuPlacement) && self.dedicatedCpuPlacement)",message="numa.guestMappingPassthrough needs dedicatedCpuPlacement: set dedicatedCpuPlacement to true, or leave numa out",fieldPath=".numa.guestMappingPassthrough"
@@ -11,8 +11,9 @@ type CPU struct {
 	// +optional
 	Cores uint32 `json:"cores,omitempty"`
 
-	// Sockets is the number of processor sockets. Default: as many as the CPU
-	// limit or else the CPU request of the resources needs, at least 1.
+	// Sockets is the number of processor sockets. Default: 1; if cores and
+	// threads are left out too, as many as the CPU limit or else the CPU request
+	// of the resources needs, or else the cluster's cpuRequest.
 	// +optional
 	Sockets uint32 `json:"sockets,omitempty"`
 

@@ -47,6 +47,8 @@ func TestDefaults(t *testing.T) {
 
 		{"CPUs that are asked for are sockets", `{domain: {resources: {requests: {cpu: 2500m}}}}`, defaults.Profile{}, cpu, `{cores: 1, sockets: 3, threads: 1, maxSockets: 12, model: host-model}`},
 		{"the limit counts more than the request", `{domain: {resources: {requests: {cpu: 1}, limits: {cpu: 2}}}}`, defaults.Profile{}, cpu, `{cores: 1, sockets: 2, threads: 1, maxSockets: 8, model: host-model}`},
+		{"CPUs that the cluster asks for are sockets too", `{}`, defaults.Profile{CPURequest: new(resource.MustParse("1500m"))}, cpu, `{cores: 1, sockets: 2, threads: 1, maxSockets: 8, model: host-model}`},
+		{"no sockets follow where cores are named", `{domain: {cpu: {cores: 2}, resources: {limits: {cpu: 4}}}}`, defaults.Profile{NoLiveUpdate: true}, func(s *vmi.VirtualMachineInstanceSpec) any { return s.Domain.CPU.VCPUs() }, `2`},
 		{"a machine does not grow beyond 512 processors", `{domain: {cpu: {sockets: 64, cores: 4, threads: 1}}}`, defaults.Profile{}, cpu, `{cores: 4, sockets: 64, threads: 1, maxSockets: 128, model: host-model}`},
 		{"a machine that is larger stays", `{domain: {cpu: {sockets: 600, cores: 1, threads: 1}}}`, defaults.Profile{}, cpu, `{cores: 1, sockets: 600, threads: 1, maxSockets: 600, model: host-model}`},
 		{"the cluster decides the model and the growth", `{domain: {cpu: {sockets: 2, cores: 1, threads: 1}}}`, defaults.Profile{CPUModel: "Haswell", MaxSockets: 16}, cpu, `{cores: 1, sockets: 2, threads: 1, maxSockets: 16, model: Haswell}`},

@@ -19,7 +19,7 @@ func ExampleInstance() {
 	}
 	// Output:
 	// spec.domain.memory.guest: Invalid value: "512Ki": a guest needs at least 1M
-	// spec.domain.cpu: Invalid value: "1 sockets × 500 cores × 1 threads": must not be more than 288 processors
+	// spec.domain.cpu: Invalid value: "1 sockets × 500 cores × 1 threads": must not be more than 255 processors
 }
 
 // A webhook asks with what it has read from its cache, a controller asks again

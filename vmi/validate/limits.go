@@ -15,8 +15,8 @@ type Limits struct {
 	MachineTypes map[string][]string
 	// NoBridgeOnPodNetwork refuses machines that take over their pod's address.
 	NoBridgeOnPodNetwork bool
-	// MaxVCPUs is the largest number of processors of a machine. 0: 288, which is
-	// what a q35 board has.
+	// MaxVCPUs is the largest number of processors of a machine. 0: 255. Beyond
+	// it a guest needs interrupts that are remapped, which no machine has.
 	MaxVCPUs uint32
 	// NoLiveUpdate says that memory is not added to running machines, so a guest
 	// never needs more than its limit: one that sees more than that is refused.
@@ -79,7 +79,7 @@ func (l Limits) machineTypes(arch string) []string {
 
 func (l Limits) maxVCPUs() uint64 {
 	if l.MaxVCPUs == 0 {
-		return 288
+		return 255
 	}
 	return uint64(l.MaxVCPUs)
 }

@@ -54,6 +54,8 @@ var processorRules = []rule{
 	{"a policy that is none", `domain: {cpu: {features: [{name: vmx, policy: maybe}]}}`, validate.Limits{}, []string{"spec.domain.cpu.features[0].policy: FieldValueNotSupported"}},
 	{"threads on arm64", `{architecture: arm64, domain: {cpu: {threads: 2, cores: 1, sockets: 1}}}`, validate.Limits{}, []string{"spec.architecture: FieldValueInvalid"}},
 	{"a model on arm64", `{architecture: arm64, domain: {cpu: {model: host-model}}}`, validate.Limits{}, []string{"spec.domain.cpu.model: FieldValueNotSupported"}},
+	{"as many processors as an interrupt controller can tell apart", `domain: {cpu: {cores: 255}}`, validate.Limits{}, nil},
+	{"one processor more", `domain: {cpu: {sockets: 128, threads: 2}}`, validate.Limits{}, []string{"spec.domain.cpu: FieldValueInvalid"}},
 	{"processors beyond the cluster's limit", `domain: {cpu: {cores: 9}}`, validate.Limits{MaxVCPUs: 8}, []string{"spec.domain.cpu: FieldValueInvalid"}},
 	{"an architecture that is none", `architecture: vax`, validate.Limits{}, []string{"spec.architecture: FieldValueInvalid"}},
 	{"huge pages without a size", `domain: {memory: {guest: 64Mi, hugepages: {pageSize: "0"}}}`, validate.Limits{}, []string{"spec.domain.memory.hugepages.pageSize: FieldValueInvalid"}},
