@@ -1,7 +1,8 @@
 package vmi
 
 // CloudInitNoCloud is the data of cloud-init's NoCloud data source, which the
-// guest finds on a disk labelled cidata.
+// guest finds on a disk labelled cidata. The guest is told its host name there,
+// too.
 //
 // +podvisor:atLeastOne:of=userData;userDataBase64;secretRef;networkData;networkDataBase64;networkDataSecretRef,message="cloudInitNoCloud needs at least one of"
 // +podvisor:atMostOne:of=userData;userDataBase64;secretRef,message="cloudInitNoCloud has at most one source of user data"
@@ -19,7 +20,8 @@ type CloudInitNoCloud struct {
 	// +kubebuilder:validation:MaxLength=2048
 	UserData string `json:"userData,omitempty"`
 
-	// UserDataBase64 is the user data in base64.
+	// UserDataBase64 is the user data in base64, at most 2048 bytes when it is
+	// decoded. What is not base64 is refused.
 	// +optional
 	// +kubebuilder:validation:MaxLength=2732
 	UserDataBase64 string `json:"userDataBase64,omitempty"`
@@ -36,7 +38,8 @@ type CloudInitNoCloud struct {
 	// +kubebuilder:validation:MaxLength=2048
 	NetworkData string `json:"networkData,omitempty"`
 
-	// NetworkDataBase64 is the network configuration in base64.
+	// NetworkDataBase64 is the network configuration in base64, at most 2048
+	// bytes when it is decoded. What is not base64 is refused.
 	// +optional
 	// +kubebuilder:validation:MaxLength=2732
 	NetworkDataBase64 string `json:"networkDataBase64,omitempty"`

@@ -40,12 +40,13 @@ type VolumeSource struct {
 	// +podvisor:unserved=pods mount no claims
 	DataVolume *DataVolumeVolume `json:"dataVolume,omitempty"`
 
-	// CloudInitNoCloud is a disk with cloud-init's NoCloud data source.
+	// CloudInitNoCloud is a disk with cloud-init's NoCloud data source. A machine
+	// has at most one cloud-init volume; a second is refused.
 	// +optional
 	CloudInitNoCloud *CloudInitNoCloud `json:"cloudInitNoCloud,omitempty"`
 
-	// CloudInitConfigDrive is a disk with cloud-init's ConfigDrive data source.
-	// A machine has at most one cloud-init volume.
+	// CloudInitConfigDrive is a disk with cloud-init's ConfigDrive data source. A
+	// machine has at most one cloud-init volume; a second is refused.
 	// +optional
 	// +podvisor:unserved=the launcher makes NoCloud images only
 	CloudInitConfigDrive *CloudInitConfigDrive `json:"cloudInitConfigDrive,omitempty"`
@@ -122,12 +123,15 @@ type ContainerDisk struct {
 	// +kubebuilder:validation:Enum=Always;IfNotPresent;Never
 	ImagePullPolicy PullPolicy `json:"imagePullPolicy,omitempty"`
 
-	// ImagePullSecret is the name of the Secret with which the image is pulled.
+	// ImagePullSecret is the name of the Secret of the machine's namespace with
+	// which the image is pulled. One that does not exist is passed over: then the
+	// image is pulled without it, or cannot be.
 	// +optional
 	ImagePullSecret string `json:"imagePullSecret,omitempty"`
 
-	// Path is the absolute path of the disk image in the container image.
-	// Default: the one file in /disk.
+	// Path is the absolute path of the disk image in the container image; no
+	// link on it is followed. Default: the one file in /disk. An image without
+	// it, or with several files in /disk, fails the machine.
 	// +optional
 	// +kubebuilder:validation:Pattern=`^/`
 	Path string `json:"path,omitempty"`
@@ -175,7 +179,9 @@ type EphemeralVolume struct {
 
 // EmptyDisk is an empty disk.
 type EmptyDisk struct {
-	// Capacity is the size of the disk, for example 2Gi.
+	// Capacity is the size of the disk, for example 2Gi: more than 0, and rounded
+	// up to whole sectors of 512 bytes. The node's space is taken as the guest
+	// writes.
 	Capacity resource.Quantity `json:"capacity"`
 }
 

@@ -91,6 +91,9 @@ func TestSpec(t *testing.T) {
 		{"a path that is the root", func(s *vmi.VirtualMachineInstanceSpec) { s.Volumes[0].ContainerDisk.Path = "//" }, []string{"spec.volumes[0].containerDisk: FieldValueInvalid"}},
 		{"a file whose name has dots", func(s *vmi.VirtualMachineInstanceSpec) { s.Volumes[0].ContainerDisk.Path = "/disk/a..qcow2" }, nil},
 		{"a secret name that is none", func(s *vmi.VirtualMachineInstanceSpec) { s.Volumes[0].ContainerDisk.ImagePullSecret = "A" }, []string{"spec.volumes[0].containerDisk.imagePullSecret: FieldValueInvalid"}},
+		{"two cloud-init volumes", func(s *vmi.VirtualMachineInstanceSpec) {
+			s.Volumes[2].VolumeSource = vmi.VolumeSource{CloudInitConfigDrive: &vmi.CloudInitConfigDrive{UserData: "a"}}
+		}, []string{"spec.volumes: FieldValueInvalid"}},
 		{"cloud-init without data", func(s *vmi.VirtualMachineInstanceSpec) { s.Volumes[1].CloudInitNoCloud = &vmi.CloudInitNoCloud{} }, []string{"spec.volumes[1].cloudInitNoCloud: FieldValueInvalid"}},
 		{"user data in two forms", func(s *vmi.VirtualMachineInstanceSpec) { s.Volumes[1].CloudInitNoCloud.UserDataBase64 = "YQ==" }, []string{"spec.volumes[1].cloudInitNoCloud: FieldValueInvalid"}},
 		{"data that is not base64", func(s *vmi.VirtualMachineInstanceSpec) { s.Volumes[1].CloudInitNoCloud.NetworkDataBase64 = "%" }, []string{"spec.volumes[1].cloudInitNoCloud.networkDataBase64: FieldValueInvalid"}},

@@ -24,7 +24,7 @@ func volumes(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) fiel
 	if len(vols) > maxVolumes {
 		l = append(l, field.Invalid(at, plural(len(vols), "volume"), fmt.Sprintf("must be at most %d, which is how many a machine can have", maxVolumes)))
 	}
-	seen, accounts := map[string]int{}, 0
+	seen, accounts, seeds := map[string]int{}, 0, 0
 	for i := range vols {
 		v, here := &vols[i], at.Index(i)
 		if !disks[v.Name] {
@@ -38,10 +38,16 @@ func volumes(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) fiel
 		if v.ServiceAccount != nil {
 			accounts++
 		}
+		if v.CloudInitNoCloud != nil || v.CloudInitConfigDrive != nil {
+			seeds++
+		}
 		l = append(l, source(here, v, lim)...)
 	}
 	if accounts > 1 {
 		l = append(l, field.Invalid(at, plural(accounts, "serviceAccount volume"), "a machine has at most one: its pod runs as one account"))
+	}
+	if seeds > 1 {
+		l = append(l, field.Invalid(at, plural(seeds, "cloud-init volume"), "a machine has at most one: cloud-init reads the first that it finds. Put everything into one"))
 	}
 	return l
 }
