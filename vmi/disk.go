@@ -25,16 +25,17 @@ type Disk struct {
 	// +podvisor:unserved=no SCSI command is passed through
 	LUN *LunTarget `json:"lun,omitempty"`
 
-	// BootOrder is the position in which the firmware tries this disk, counted
-	// from 1, over all disks and interfaces. Disks without one are tried in the
-	// order of the list if no device has one, and not at all otherwise. Two
-	// devices with the same number are refused.
+	// BootOrder says which disk the guest is started from: the one with the
+	// lowest number, counted from 1. If no disk has one, it is the first of the
+	// list. The BIOS tries no other: from a disk that cannot be started from it
+	// does not go on to the next. Two disks with the same number are refused.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	BootOrder *uint `json:"bootOrder,omitempty"`
 
 	// Serial is the serial number that the guest sees, by which it finds the
-	// disk below /dev/disk/by-id.
+	// disk below /dev/disk/by-id. On virtio and sata it sees the first 20
+	// characters only. Default: none, and QEMU's own on sata.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_.+-]+$`

@@ -95,9 +95,12 @@ var cases = map[string]struct {
 		d.Device, d.Path = true, "/dev/diska"
 		h.Disks["diska"] = d
 	}}},
-	"boot-order": {vmi: machine(disksOn(vmi.DiskBusVirtio, vmi.DiskBusVirtio), func(v *vmi.VirtualMachineInstance) {
+	"boot-order": {vmi: machine(disksOn(vmi.DiskBusVirtio, vmi.DiskBusSATA, vmi.DiskBusSCSI), func(v *vmi.VirtualMachineInstance) {
+		for i, s := range []string{"SN-v", "SN-a", "SN-s"} {
+			v.Spec.Domain.Devices.Disks[i].Serial = s
+		}
 		v.Spec.Domain.Devices.Disks[1].BootOrder = new(uint(1))
-		v.Spec.Domain.Devices.Disks[1].Serial = "SN-1"
+		v.Spec.Domain.Devices.Disks[0].BootOrder = new(uint(2))
 	})},
 	"interface": {machine(interfaces(vmi.Interface{Name: "default"}, vmi.Interface{Name: "old", Model: "e1000"})), []func(*Host){func(h *Host) {
 		h.Interfaces[0].MTU = 1450
