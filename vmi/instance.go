@@ -117,19 +117,22 @@ type VirtualMachineInstanceSpec struct {
 	Hostname string `json:"hostname,omitempty"`
 
 	// Subdomain makes the machine reachable as hostname.subdomain.namespace.svc
-	// when a headless Service of that name selects it.
+	// when a headless Service of that name selects it. The guest is told by DHCP
+	// that it is in that domain.
 	// +optional
 	Subdomain string `json:"subdomain,omitempty"`
 
 	// DNSPolicy says which name servers the machine uses: ClusterFirst, Default
-	// (the node's), ClusterFirstWithHostNet or None (only those of dnsConfig).
-	// Default: ClusterFirst.
+	// (the node's), ClusterFirstWithHostNet or None (only those of dnsConfig,
+	// which must name one). The guest is told by DHCP those that its pod has, as
+	// far as they are of IPv4 and not on the loopback. Default: ClusterFirst.
 	// +optional
 	// +kubebuilder:validation:Enum=ClusterFirst;ClusterFirstWithHostNet;Default;None
 	DNSPolicy DNSPolicy `json:"dnsPolicy,omitempty"`
 
 	// DNSConfig adds name servers, search domains and options to those that
-	// follow from dnsPolicy.
+	// follow from dnsPolicy. The guest is told name servers of IPv4 and search
+	// domains by DHCP; the options are the pod's own.
 	// +optional
 	DNSConfig *DNSConfig `json:"dnsConfig,omitempty"`
 
@@ -163,8 +166,9 @@ type VirtualMachineInstanceSpec struct {
 	// +listType=atomic
 	Tolerations []Toleration `json:"tolerations,omitempty"`
 
-	// SchedulerName is the scheduler that places the machine's pod. Default: the
-	// cluster's default scheduler.
+	// SchedulerName is the scheduler that places the machine's pod. One that does
+	// not exist leaves the machine waiting. Default: the cluster's default
+	// scheduler.
 	// +optional
 	SchedulerName string `json:"schedulerName,omitempty"`
 

@@ -28,14 +28,16 @@ type Interface struct {
 	Model InterfaceModel `json:"model,omitempty"`
 
 	// MacAddress is the interface's MAC address, for example 02:00:00:12:34:56.
-	// Default with the bridge binding: the pod's; otherwise one that follows
-	// from the machine's UID.
+	// One that is zero or for groups is refused, and with the masquerade binding
+	// 02:00:00:00:00:00, which is the gateway's. Default with the bridge binding:
+	// the pod's; otherwise one that follows from the machine's UID.
 	// +optional
 	// +kubebuilder:validation:Pattern=`^([0-9A-Fa-f]{2}[:-]){5}[0-9A-Fa-f]{2}$`
 	MacAddress string `json:"macAddress,omitempty"`
 
-	// Ports are the ports that the masquerade binding forwards to the guest.
-	// Default: all.
+	// Ports are the ports that the masquerade binding forwards to the guest; with
+	// the bridge binding all reach it. The pod lists them, so that Services can
+	// name them. Default: all.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1024
@@ -110,12 +112,15 @@ const (
 // field is set.
 type InterfaceBinding struct {
 	// Bridge connects the guest to the pod's interface by a bridge: the guest
-	// takes over the pod's MAC and IP addresses.
+	// takes over the pod's MAC and IP addresses. It is told the IPv4 address by
+	// DHCP; that of IPv6 is for the guest to find out or to be told, for example
+	// by cloud-init's network data.
 	// +optional
 	Bridge *InterfaceBridge `json:"bridge,omitempty"`
 
 	// Masquerade connects the guest by network address translation: the guest
-	// has a private address, and the pod's address stands for it.
+	// has a private address, and the pod's address stands for it. It is told the
+	// IPv4 address by DHCP; that of IPv6 it must be told otherwise.
 	// +optional
 	Masquerade *InterfaceMasquerade `json:"masquerade,omitempty"`
 
@@ -266,10 +271,11 @@ type InterfaceStatus struct {
 	// Name is the name of the interface in the spec.
 	// +optional
 	Name string `json:"name,omitempty"`
-	// IP is the address under which the guest is reached.
+	// IP is the address under which the guest is reached: the pod's.
 	// +optional
 	IP string `json:"ipAddress,omitempty"`
-	// IPs are all addresses under which the guest is reached.
+	// IPs are all addresses under which the guest is reached: the pod's. Whether
+	// the guest has set up its IPv6 address is not known.
 	// +optional
 	// +listType=atomic
 	IPs []string `json:"ipAddresses,omitempty"`
@@ -278,6 +284,7 @@ type InterfaceStatus struct {
 	MAC string `json:"mac,omitempty"`
 	// InterfaceName is the interface's name in the guest, if an agent told it.
 	// +optional
+	// +podvisor:unserved=the guest's agent is not asked for the guest's interfaces
 	InterfaceName string `json:"interfaceName,omitempty"`
 	// PodInterfaceName is the pod's interface behind it.
 	// +optional
@@ -286,10 +293,11 @@ type InterfaceStatus struct {
 	// multus-status, or several of them with commas between.
 	// +optional
 	InfoSource string `json:"infoSource,omitempty"`
-	// QueueCount is the number of queues.
+	// QueueCount is the number of queues. For now there is one.
 	// +optional
 	QueueCount int32 `json:"queueCount,omitempty"`
-	// LinkState is up or down.
+	// LinkState is up or down, as a cable that is plugged in or not. For now it
+	// is always plugged in.
 	// +optional
 	LinkState string `json:"linkState,omitempty"`
 }

@@ -31,11 +31,17 @@ type NetworkSource struct {
 type PodNetwork struct {
 	// VMNetworkCIDR is the IPv4 network between the guest and the pod when the
 	// binding is masquerade: the first host address is the gateway's, the second
-	// the guest's. Default: 10.0.2.0/24.
+	// the guest's. It has at most 30 bits; one that holds the pod's own address
+	// keeps the machine from starting. It means nothing to other bindings.
+	// Default: 10.0.2.0/24.
 	// +optional
 	VMNetworkCIDR string `json:"vmNetworkCIDR,omitempty"`
 
-	// VMIPv6NetworkCIDR is the same for IPv6. Default: fd10:0:2::/120.
+	// VMIPv6NetworkCIDR is the same for IPv6, with at most 126 bits, where the pod
+	// has an IPv6 address. Nobody tells the guest of it yet: it takes the second
+	// address if it is told to, for example by cloud-init's network data, with
+	// the first as its gateway. Default: fd10:0:2::/120, so fd10:0:2::2 and
+	// fd10:0:2::1.
 	// +optional
 	VMIPv6NetworkCIDR string `json:"vmIPv6NetworkCIDR,omitempty"`
 }

@@ -98,6 +98,7 @@ var unserved = map[string]Fields{
 		{Path: "spec.volumes[].sysprep", Why: "no image of files is made"},
 		{Path: "status.fsFreezeStatus", Why: "nobody asks the guest's agent"},
 		{Path: "status.guestOSInfo", Why: "nobody asks the guest's agent"},
+		{Path: "status.interfaces[].interfaceName", Why: "the guest's agent is not asked for the guest's interfaces"},
 		{Path: "status.kernelBootStatus", Why: "no machine is started by kernelBoot"},
 		{Path: "status.migratedVolumes", Why: "machines do not migrate"},
 		{Path: "status.migrationMethod", Why: "machines do not migrate"},
