@@ -44,7 +44,10 @@ func TestRender(t *testing.T) {
 		{"requests-and-limits", config, vmitest.New(with(func(v *vmi.VirtualMachineInstance) {
 			v.Spec.Domain.Resources = vmi.ResourceRequirements{
 				Requests: vmi.ResourceList{vmi.ResourceMemory: resource.MustParse("64Mi"), "example.com/fpga": resource.MustParse("1")},
-				Limits:   vmi.ResourceList{vmi.ResourceMemory: resource.MustParse("256Mi"), vmi.ResourceCPU: resource.MustParse("2"), "example.com/fpga": resource.MustParse("1")},
+				Limits: vmi.ResourceList{
+					vmi.ResourceMemory: resource.MustParse("256Mi"), vmi.ResourceCPU: resource.MustParse("2"),
+					"example.com/fpga": resource.MustParse("1"), "hugepages-2Mi": resource.MustParse("4Mi"), "ephemeral-storage": resource.MustParse("20M"),
+				},
 			}
 		}))},
 		{"everything", everything, vmitest.New(
@@ -149,6 +152,17 @@ func TestVolumesOfThePodAndOfTheMachineDoNotCollide(t *testing.T) {
 			require.Empty(t, validation.IsDNS1123Label(i.Name))
 		}
 	}
+}
+
+func TestEveryPullSecretIsNamedOnce(t *testing.T) {
+	t.Parallel()
+	p, err := pod.Render(vmitest.New(
+		vmitest.WithDisk("a", vmi.VolumeSource{ContainerDisk: &vmi.ContainerDisk{Image: "a", ImagePullSecret: "one"}}),
+		vmitest.WithDisk("b", vmi.VolumeSource{ContainerDisk: &vmi.ContainerDisk{Image: "b", ImagePullSecret: "two"}}),
+		vmitest.WithDisk("c", vmi.VolumeSource{ContainerDisk: &vmi.ContainerDisk{Image: "c", ImagePullSecret: "one"}}),
+		vmitest.WithContainerDisk("d", "d")), config)
+	require.NoError(t, err)
+	require.Equal(t, []corev1.LocalObjectReference{{Name: "one"}, {Name: "two"}}, p.Spec.ImagePullSecrets)
 }
 
 func TestOverhead(t *testing.T) {

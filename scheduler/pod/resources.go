@@ -86,7 +86,7 @@ func resources(v *vmi.VirtualMachineInstance, c Config, overhead resource.Quanti
 		req[corev1.ResourceCPU] = cpuRequest(d, c.Cluster.Pods)
 	}
 	if _, ok := req[corev1.ResourceEphemeralStorage]; !ok {
-		req[corev1.ResourceEphemeralStorage] = resource.MustParse(ephemeralStorage)
+		req[corev1.ResourceEphemeralStorage] = storageRequest(lim)
 	}
 	for _, name := range devices(d, c) {
 		lim[name] = resource.MustParse("1")
@@ -119,6 +119,16 @@ func cpuRequest(d *vmi.DomainSpec, p config.Pods) resource.Quantity {
 	ratio := int64(cmp.Or(p.CPUAllocationRatio, cpuAllocationRatio))
 	// Rounded up: a pod that asks for nothing gets nothing on a busy node.
 	return *resource.NewMilliQuantity((int64(d.CPU.VCPUs())*1000+ratio-1)/ratio, resource.DecimalSI)
+}
+
+// storageRequest is the space of the node that is asked for where the user named
+// no request. It is never above the limit, which the API server would refuse.
+func storageRequest(limits corev1.ResourceList) resource.Quantity {
+	usual := resource.MustParse(ephemeralStorage)
+	if l, ok := limits[corev1.ResourceEphemeralStorage]; ok && l.Cmp(usual) < 0 {
+		return l.DeepCopy()
+	}
+	return usual
 }
 
 // devices are the node's devices that the machine needs.
