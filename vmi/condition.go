@@ -143,7 +143,8 @@ type Condition struct {
 	Type ConditionType `json:"type"`
 	// Status is True, False or Unknown.
 	Status metav1.ConditionStatus `json:"status"`
-	// LastProbeTime is when the fact was looked at last, if that is noted.
+	// LastProbeTime is when the fact was looked at last. It is never noted, since
+	// each look would be a write, and is null.
 	// +optional
 	// +nullable
 	LastProbeTime metav1.Time `json:"lastProbeTime,omitempty"`

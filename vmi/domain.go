@@ -142,15 +142,21 @@ type Chassis struct {
 
 // ResourceRequirements are what the machine's pod asks the node for.
 type ResourceRequirements struct {
-	// Requests are the resources that the node must have free. Memory is the
-	// guest's share: the overhead of running a machine is added to it. Default
-	// for memory: the guest's memory; for cpu: a tenth of a CPU per processor.
-	// A request above its limit is refused.
+	// Requests are the resources that the node must have free: cpu, memory,
+	// ephemeral-storage, and what device plugins offer, of which requests and
+	// limits must be equal. Memory is the guest's share: the overhead of running
+	// a machine is added to it. Default for memory: its limit, or else the guest's
+	// memory, less what the cluster overcommits; for cpu: its limit, or else as
+	// the cluster's configuration says, usually a tenth of a CPU per processor;
+	// for ephemeral-storage: 50M. Huge pages are taken from the node, but the
+	// guest's memory is not made of them. A request above its limit is refused.
 	// +optional
 	Requests ResourceList `json:"requests,omitempty"`
 
 	// Limits are the resources that the pod may not exceed. The overhead of
-	// running a machine is added to a memory limit. Default: no limit.
+	// running a machine is added to a memory limit. What the guest writes to
+	// disks that are lost with it counts as ephemeral-storage; a machine that
+	// exceeds that limit is evicted. Default: no limit.
 	// +optional
 	Limits ResourceList `json:"limits,omitempty"`
 

@@ -4,9 +4,10 @@ import "k8s.io/apimachinery/pkg/api/resource"
 
 // Memory is the memory of a machine.
 type Memory struct {
-	// Guest is the amount of memory that the guest sees, for example 512Mi.
-	// Default: the memory request of the resources, or else the limit, or else
-	// the size of one huge page. A machine that names none of them is refused.
+	// Guest is the amount of memory that the guest sees, for example 512Mi. Less
+	// than 1Mi, or more than the memory limit without a request below that limit,
+	// is refused. Default: the memory request of the resources, or else the
+	// limit. A machine that names none of them is refused.
 	// +optional
 	Guest *resource.Quantity `json:"guest,omitempty"`
 
@@ -37,7 +38,8 @@ type MemoryStatus struct {
 	// GuestAtBoot is the memory that the guest started with.
 	// +optional
 	GuestAtBoot *resource.Quantity `json:"guestAtBoot,omitempty"`
-	// GuestCurrent is the memory that the guest has now.
+	// GuestCurrent is the memory that the guest has now: for now, what it started
+	// with.
 	// +optional
 	GuestCurrent *resource.Quantity `json:"guestCurrent,omitempty"`
 	// GuestRequested is the memory that the spec asks for.
