@@ -76,8 +76,8 @@ type KubeVirtConfiguration struct {
 	SMBIOS *SMBIOSConfiguration `json:"smbios,omitempty"`
 
 	// MemBalloonStatsPeriod is the time between two measurements of the guest's
-	// memory, in seconds; 0 measures nothing. Machines that run keep theirs.
-	// Default: 10.
+	// memory, in seconds; 0 measures nothing. QEMU takes them and libvirt, in the
+	// launcher, shows them. Machines that run keep theirs. Default: 10.
 	// +optional
 	MemBalloonStatsPeriod *uint32 `json:"memBalloonStatsPeriod,omitempty"`
 
@@ -167,22 +167,23 @@ type NetworkConfiguration struct {
 	PermitBridgeInterfaceOnPodNetwork *bool `json:"permitBridgeInterfaceOnPodNetwork,omitempty"`
 }
 
-// SMBIOSConfiguration is what a guest reads about its maker. A field that is
-// left out is as Podvisor has it.
+// SMBIOSConfiguration is what a guest reads about its maker, each field at most
+// 64 printable ASCII characters.
 type SMBIOSConfiguration struct {
-	// Manufacturer of the machine.
+	// Manufacturer of the machine, by which guests recognise what they run on.
+	// Default: KubeVirt.
 	// +optional
 	Manufacturer string `json:"manufacturer,omitempty"`
-	// Product is the machine's name.
+	// Product is the machine's name. Default: None.
 	// +optional
 	Product string `json:"product,omitempty"`
-	// Version of the machine.
+	// Version of the machine. Default: that of the board, as QEMU has it.
 	// +optional
 	Version string `json:"version,omitempty"`
-	// Sku is the stock-keeping unit of the machine.
+	// Sku is the stock-keeping unit of the machine. Default: none.
 	// +optional
 	Sku string `json:"sku,omitempty"`
-	// Family of the machine.
+	// Family of the machine. Default: KubeVirt.
 	// +optional
 	Family string `json:"family,omitempty"`
 }
@@ -228,7 +229,8 @@ type RestClientConfiguration struct {
 	RateLimiter *RateLimiter `json:"rateLimiter,omitempty"`
 }
 
-// RateLimiter limits requests. Default: 200 per second, and 400 at once.
+// RateLimiter limits requests, except those that must not wait behind the work,
+// such as the one for the lead. Default: 200 per second, and 400 at once.
 type RateLimiter struct {
 	// TokenBucketRateLimiter lets through a number at once, and then so many per
 	// second.
@@ -250,9 +252,10 @@ type TokenBucketRateLimiter struct {
 
 // DeveloperConfiguration are settings that most clusters leave alone.
 type DeveloperConfiguration struct {
-	// UseEmulation lets machines run on any node, without hardware
-	// virtualization, which is much slower. Machines that have a pod already keep
-	// it. Default: what the flag -allow-emulation of virt-controller says.
+	// UseEmulation runs machines on any node and without hardware virtualization,
+	// also where a node has it, which is much slower. Machines that have a pod
+	// already keep it. Default: what the flag -allow-emulation of virt-controller
+	// says.
 	// +optional
 	UseEmulation *bool `json:"useEmulation,omitempty"`
 
@@ -270,7 +273,8 @@ type DeveloperConfiguration struct {
 	MemoryOvercommit int `json:"memoryOvercommit,omitempty"`
 
 	// NodeSelectors are labels that a node must have to run machines. A machine's
-	// own nodeSelector wins where both name a label.
+	// own nodeSelector wins where both name a label, and its architecture wins
+	// over kubernetes.io/arch. Machines that have a pod already keep their nodes.
 	// +optional
 	NodeSelectors map[string]string `json:"nodeSelectors,omitempty"`
 
@@ -313,7 +317,7 @@ type LogVerbosity struct {
 	// -log-level says.
 	// +optional
 	VirtHandler uint `json:"virtHandler,omitempty"`
-	// VirtLauncher is for virt-launcher. Default: 2.
+	// VirtLauncher is for virt-launcher, also of machines that run. Default: 2.
 	// +optional
 	VirtLauncher uint `json:"virtLauncher,omitempty"`
 	// NodeVerbosity is for virt-handler on single nodes, by their names. It wins
