@@ -2,8 +2,10 @@ package supervisor
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -176,6 +178,22 @@ func TestAMachineRunsOnTheBoardThatItNames(t *testing.T) {
 	state, err := p.client.State(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, "pc-q35-6.2", state.Machine)
+}
+
+func TestAMachineHasDisksOnEveryBusAndStartsFromTheOneInOrder(t *testing.T) {
+	p := newPod(t, bootable())
+	v := machine()
+	v.Spec.Domain.Devices.Disks, v.Spec.Volumes = nil, v.Spec.Volumes[:1]
+	// More SATA disks than a controller has ports.
+	for i, b := range slices.Concat(slices.Repeat([]vmi.DiskBus{vmi.DiskBusSATA}, 7), slices.Repeat([]vmi.DiskBus{vmi.DiskBusSCSI, vmi.DiskBusVirtio}, 2)) {
+		name := fmt.Sprintf("empty%d", i)
+		v.Spec.Volumes = append(v.Spec.Volumes, vmi.Volume{Name: name, VolumeSource: vmi.VolumeSource{EmptyDisk: &vmi.EmptyDisk{Capacity: resource.MustParse("1Mi")}}})
+		v.Spec.Domain.Devices.Disks = append(v.Spec.Domain.Devices.Disks, vmi.Disk{Name: name, Disk: &vmi.DiskTarget{Bus: b}, Serial: "SN-" + name})
+	}
+	v.Spec.Domain.Devices.Disks = append(v.Spec.Domain.Devices.Disks, vmi.Disk{Name: "root", Disk: &vmi.DiskTarget{Bus: vmi.DiskBusSCSI}, BootOrder: new(uint(2))})
+	require.NoError(t, p.client.Put(t.Context(), control.Desired{Instance: v}))
+	p.phase(control.Running)
+	p.says("test guest is up", 1)
 }
 
 func TestABoardThatQEMUDoesNotHaveIsTheEnd(t *testing.T) {
