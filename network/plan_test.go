@@ -107,6 +107,22 @@ func TestPlanFollowsTheSpec(t *testing.T) {
 	require.Equal(t, []network.Port{{Protocol: "TCP", Number: 80}, {Protocol: "TCP", Number: 443}, {Protocol: "UDP", Number: 53}}, cfg.NAT.Ports)
 }
 
+func TestABridgedGuestMayHaveAnAddressOfItsOwn(t *testing.T) {
+	t.Parallel()
+	v := machine(bridge())
+	v.Spec.Hostname, v.Spec.Subdomain = "web", "farm"
+	v.Spec.Domain.Devices.Interfaces[0].MacAddress = "DE-AD-00-00-BE-EF"
+	cfg, err := network.Plan(network.Input{Instance: v, State: fresh()})
+	require.NoError(t, err)
+	at := cfg.Attachments[0]
+	require.Equal(t, []string{"de:ad:00:00:be:ef", "de:ad:00:00:be:ef", "de:ad:00:00:be:ef"}, []string{at.MAC, at.DHCP.MAC, cfg.Interfaces[0].MAC})
+	require.Equal(t, []string{"web", "farm"}, []string{at.DHCP.Hostname, at.DHCP.Subdomain})
+	require.Equal(t, network.NAT{}, cfg.NAT, "all ports reach the guest")
+	for _, l := range cfg.Links {
+		require.NotEqual(t, at.MAC, l.MAC, "%s: no frame would reach the guest", l.Name)
+	}
+}
+
 func TestPlanOfBridgeOffersTheRoutesOfThePod(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

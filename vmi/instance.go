@@ -112,7 +112,8 @@ type VirtualMachineInstanceSpec struct {
 	ReadinessProbe *Probe `json:"readinessProbe,omitempty"`
 
 	// Hostname is the host name of the pod and the one that the guest is offered
-	// by DHCP and cloud-init. Default: the machine's name.
+	// by DHCP and cloud-init, without any dot. Default: the machine's name, of
+	// which the pod takes what comes before the first dot.
 	// +optional
 	Hostname string `json:"hostname,omitempty"`
 
