@@ -52,7 +52,7 @@ func TestAGuestThatMayOnlyMigrateDoesNotNoticeAnEviction(t *testing.T) {
 	s.service("stays")
 	seen := s.newVisitor()
 	s.create(guest("stays", cloudConfig("hostname: stays"), strategy(vmi.EvictionLiveMigrate)))
-	v := s.awaitPhase("stays", vmi.Running)
+	v := s.awaitSteady("stays")
 	boot := seen.awaitPage("http://stays/boot-id")
 	for range 3 {
 		err := s.evict(v)

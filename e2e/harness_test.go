@@ -190,6 +190,20 @@ func (s space) awaitPhase(name string, want vmi.Phase) *vmi.VirtualMachineInstan
 	return v
 }
 
+// awaitSteady waits until the guest of the machine has booted, and its agent is
+// connected: the last that its status tells of it until something happens to it.
+func (s space) awaitSteady(name string) *vmi.VirtualMachineInstance {
+	s.t.Helper()
+	v := s.awaitPhase(name, vmi.Running)
+	eventually(s.t, patient, func() error {
+		if v = s.get(name); v.Status.Condition(vmi.ConditionAgentConnected) == nil {
+			return fmt.Errorf("%s has no agent: %+v", name, v.Status.Conditions)
+		}
+		return nil
+	})
+	return v
+}
+
 // awaitGone waits until the machine and its pods are gone from the API.
 func (s space) awaitGone(v *vmi.VirtualMachineInstance) {
 	s.t.Helper()

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -33,7 +34,7 @@ func undisturbed(t *testing.T, component string) {
 	s.service("steady")
 	seen := s.newVisitor()
 	s.create(guest("steady", cloudConfig("hostname: steady")))
-	v := s.awaitPhase("steady", vmi.Running)
+	v := s.awaitSteady("steady")
 	boot := seen.awaitPage("http://steady/boot-id")
 	require.NotEmpty(t, boot)
 
@@ -56,7 +57,7 @@ func (s space) killComponent(component, node string) {
 	s.t.Helper()
 	ctx := s.t.Context()
 	var victim corev1.Pod
-	leader := s.leader()
+	leader, _ := s.controllers()
 	l, err := world.kube.CoreV1().Pods(install.Namespace).List(ctx, metav1.ListOptions{LabelSelector: "kubevirt.io=" + component})
 	require.NoError(s.t, err)
 	for _, p := range l.Items {
@@ -80,19 +81,41 @@ func (s space) killComponent(component, node string) {
 	})
 }
 
-// leader is the virt-controller that works.
-func (s space) leader() string {
+// controllers waits until nothing moves among the virt-controllers, and returns
+// the one that works and all of them.
+func (s space) controllers() (leader string, all []string) {
 	s.t.Helper()
-	lease, err := world.kube.CoordinationV1().Leases(install.Namespace).Get(s.t.Context(), "virt-controller", metav1.GetOptions{})
-	require.NoError(s.t, err)
-	require.NotNil(s.t, lease.Spec.HolderIdentity)
-	return *lease.Spec.HolderIdentity
+	ctx := context.Background()
+	eventually(s.t, patient, func() error {
+		l, err := world.kube.CoreV1().Pods(install.Namespace).List(ctx, metav1.ListOptions{LabelSelector: "kubevirt.io=virt-controller"})
+		if err != nil {
+			return err
+		}
+		all = nil
+		for _, p := range l.Items {
+			if p.DeletionTimestamp != nil {
+				return fmt.Errorf("%s is still there", p.Name)
+			}
+			all = append(all, p.Name)
+		}
+		lease, err := world.kube.CoordinationV1().Leases(install.Namespace).Get(ctx, "virt-controller", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if h := lease.Spec.HolderIdentity; h == nil || !slices.Contains(all, *h) {
+			return fmt.Errorf("none of %v leads: %+v", all, lease.Spec)
+		}
+		leader = *lease.Spec.HolderIdentity
+		return nil
+	})
+	return leader, all
 }
 
 func TestContainerDisksAreCopiedWhereTheClusterHasNoImageVolumes(t *testing.T) {
 	s := newSpace(t)
 	s.configureController("CONTAINER_DISKS", "init-copy")
 	t.Cleanup(func() { s.configureController("CONTAINER_DISKS", "") })
+	s.controllers()
 	v := s.create(guest("copied", cloudConfig("hostname: copied")))
 	s.awaitPhase("copied", vmi.Running)
 	p := s.pod(v)
@@ -126,19 +149,15 @@ func TestAnEvictionIsAnsweredWhileTheControllersMove(t *testing.T) {
 	s.create(guest("stays", cloudConfig("hostname: stays"), strategy(vmi.EvictionLiveMigrate)))
 	v := s.awaitPhase("stays", vmi.Running)
 	pods := world.kube.CoreV1().Pods(install.Namespace)
-	list := func() []corev1.Pod {
-		l, err := pods.List(t.Context(), metav1.ListOptions{LabelSelector: "kubevirt.io=virt-controller"})
-		require.NoError(t, err)
-		return l.Items
-	}
+	_, controllers := s.controllers()
 	tried, granted := s.tryEvictions(v, func() {
-		for _, p := range list() {
+		for _, name := range controllers {
 			eventually(t, patient, func() error {
-				return pods.EvictV1(t.Context(), &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: p.Name}})
+				return pods.EvictV1(t.Context(), &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: name}})
 			})
 			eventually(t, patient, func() error {
-				if _, err := pods.Get(t.Context(), p.Name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-					return fmt.Errorf("%s is still there: %w", p.Name, err)
+				if _, err := pods.Get(t.Context(), name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+					return fmt.Errorf("%s is still there: %w", name, err)
 				}
 				return nil
 			})
