@@ -62,7 +62,8 @@ type Reason string
 
 // The reasons.
 const (
-	// ReasonShutdown: the guest powered off.
+	// ReasonShutdown: the guest powered off, or was switched off without a grace
+	// period to power off in.
 	ReasonShutdown Reason = "Shutdown"
 	// ReasonKilled: the grace period was over before the guest had powered off.
 	ReasonKilled Reason = "GracePeriodExceeded"

@@ -91,7 +91,8 @@ type EndReason string
 
 // The ends of a domain.
 const (
-	// Shutdown: the guest powered off.
+	// Shutdown: the guest powered off, or was switched off without a grace period
+	// to power off in.
 	Shutdown EndReason = "Shutdown"
 	// Killed: the grace period was over before the guest had powered off.
 	Killed EndReason = "GracePeriodExceeded"
