@@ -81,7 +81,7 @@ func readiness(g GuestPhase, s *vmi.VirtualMachineInstanceStatus, now metav1.Tim
 	}
 	const message = "The guest is paused"
 	s.SetCondition(vmi.Condition{Type: vmi.ConditionReady, Status: metav1.ConditionFalse, Reason: notRunning, Message: message}, now)
-	s.SetCondition(vmi.Condition{Type: vmi.ConditionPaused, Status: metav1.ConditionTrue, Reason: "Paused", Message: message}, now)
+	s.SetCondition(vmi.Condition{Type: vmi.ConditionPaused, Status: metav1.ConditionTrue, Reason: vmi.ReasonPaused, Message: message}, now)
 }
 
 // notRunning is the reason of a Ready condition that is False for the guest's

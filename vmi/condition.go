@@ -22,7 +22,8 @@ const (
 	// virtualization, which is much slower.
 	ConditionSoftwareEmulation ConditionType = "SoftwareEmulation"
 	// ConditionPaused is True while the guest is paused. The reason is
-	// PausedByUser, PausedIOError or PausedByMigrationMonitor.
+	// PausedByUser, PausedIOError or PausedByMigrationMonitor, or Paused if it is
+	// not known.
 	ConditionPaused ConditionType = "Paused"
 	// ConditionProvisioning is True while claims that the machine needs are not
 	// there or not bound.
@@ -116,6 +117,8 @@ const (
 
 // Reasons of [ConditionPaused].
 const (
+	// ReasonPaused: why is not known.
+	ReasonPaused = "Paused"
 	// ReasonPausedByUser: somebody asked for it, or the machine starts paused.
 	ReasonPausedByUser = "PausedByUser"
 	// ReasonPausedIOError: a volume failed or is full.
