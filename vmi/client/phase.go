@@ -20,10 +20,9 @@ var ErrEnded = errors.New("the machine has ended")
 // WaitForPhase waits until the machine is in one of the phases, and returns it.
 // A machine that does not exist is waited for; one that is deleted before, even
 // if there is another of its name by now, or ends in another phase is an error
-// that wraps [ErrEnded]. The error says the
-// last phase and its reason; beside it, the machine as it was last seen is
-// returned, or nil if it was never there. See [WaitFor] for what else ends the
-// wait.
+// that wraps [ErrEnded]. The error says the last phase and its reason; beside it,
+// the machine as it was last seen is returned, or nil if it was never there. See
+// [WaitFor] for what else ends the wait.
 func WaitForPhase(ctx context.Context, i Instances, name string, phases ...vmi.Phase) (*vmi.VirtualMachineInstance, error) {
 	var seen *vmi.VirtualMachineInstance
 	gone := false
