@@ -91,15 +91,15 @@ func (s *Supervisor) actDestroy(ctx context.Context) {
 }
 
 // destroy ends the domain: through libvirt, and without it if it does not do so.
-// A domain that is not there is no error.
+// A domain that is not there is no error. One that was killed is: that it is gone
+// is for the next try to see.
 func (s *Supervisor) destroy(ctx context.Context) error {
 	err := s.call(ctx, func(ctx context.Context, c *libvirt.Connection) error { return c.Destroy(ctx, s.domainName()) })
 	if err == nil || errors.Is(err, libvirt.ErrNotFound) {
 		return nil
 	}
-	if pid, err := s.qemu(s.domainName()); err == nil {
-		err = unix.Kill(pid, unix.SIGKILL)
-		s.config.Logger.Warn("killed QEMU without libvirt", "err", err)
+	if pid, unknown := s.qemu(s.domainName()); unknown == nil {
+		s.config.Logger.Warn("killed QEMU without libvirt", "err", unix.Kill(pid, unix.SIGKILL))
 	}
 	return err
 }
