@@ -4,20 +4,17 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
 
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 
 	"github.com/podvisor/podvisor/internal/ops"
 	"github.com/podvisor/podvisor/scheduler/controller"
 	"github.com/podvisor/podvisor/scheduler/pod"
-	"github.com/podvisor/podvisor/vmi/client"
 	"github.com/podvisor/podvisor/vmi/config"
 	"github.com/podvisor/podvisor/vmi/serve"
 )
@@ -46,33 +43,29 @@ func run(ctx context.Context) error {
 		return err
 	}
 	klog.SetSlogLogger(s.Log)
-	machines, err := client.New(s.Kubernetes)
-	urgentMachines, err2 := client.New(s.Urgent)
-	kube, err3 := kubernetes.NewForConfig(s.Kubernetes)
-	urgent, err4 := kubernetes.NewForConfig(s.Urgent)
-	vital, err5 := kubernetes.NewForConfig(s.Urgent) // each has a limit of requests of its own
-	if err := errors.Join(err, err2, err3, err4, err5); err != nil {
-		return err
-	}
-	way, err := controller.ContainerDisks(*disks, kube.Discovery())
+	api, err := newClients(s)
 	if err != nil {
 		return err
 	}
-	c, err := controller.New(controller.Config{Client: machines, Kube: kube, Logger: s.Log, Settings: s.Settings, Home: *namespace,
+	way, err := controller.ContainerDisks(*disks, api.kube.Discovery())
+	if err != nil {
+		return err
+	}
+	c, err := controller.New(controller.Config{Client: api.machines, Kube: api.kube, Logger: s.Log, Settings: s.Settings, Home: *namespace,
 		Pods: pod.Config{Image: *image, AllowEmulation: *emulate, ContainerDisks: way}})
 	if err != nil {
 		return err
 	}
-	certificates, err := serve.NewCertificates(serve.CertificatesConfig{Kube: urgent, Namespace: *namespace, Logger: s.Log})
+	certificates, err := serve.NewCertificates(serve.CertificatesConfig{Kube: api.answerKube, Namespace: *namespace, Logger: s.Log})
 	if err != nil {
 		return err
 	}
 	webhooks := serve.Admission{Settings: s.Settings.Config, KubeVirts: s.Settings.KubeVirts, Logger: s.Log}.Handlers()
-	webhooks[serve.EvictionPath] = serve.Evictions{Kube: urgent, Machines: urgentMachines, Cached: c.Cached, Path: certificates.EvictionPath, Settings: s.Settings.Config, Logger: s.Log}
+	webhooks[serve.EvictionPath] = serve.Evictions{Kube: api.answerKube, Machines: api.answerMachines, Cached: c.Cached, Path: certificates.EvictionPath, Settings: s.Settings.Config, Logger: s.Log}
 	e := ops.Endpoint{Addr: *listen, Metrics: s.Metrics, Ready: ops.All(c.Ready, certificates.Ready), Facts: s.Settings.Facts, Logger: s.Log,
 		Handlers: serve.Aside(s.Settings.Foreign, webhooks), Certificate: certificates.Certificate}
 	host, _ := os.Hostname()
-	lease := controller.Lease{Kube: vital, Namespace: *namespace, Name: "virt-controller", Identity: host, OnChange: ops.Leading(s.Metrics)}
+	lease := controller.Lease{Kube: api.lease, Namespace: *namespace, Name: "virt-controller", Identity: host, OnChange: ops.Leading(s.Metrics)}
 	return ops.Together(ctx, s.Settings.Run, certificates.Run,
 		func(ctx context.Context) error { return ops.Serve(ctx, e) },
 		func(ctx context.Context) error { return controller.Lead(ctx, lease, c.Run) })
