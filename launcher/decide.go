@@ -45,7 +45,7 @@ func gone(o Observed) Plan {
 	case o.Exit.Cause == PoweredOff:
 		return finish(ReasonShutdown, o.Exit.Message)
 	case !o.KilledAt.IsZero() && o.AskedAt.IsZero():
-		return finish(ReasonShutdown, "the guest was switched off at once, for it has no grace period")
+		return finish(ReasonShutdown, "the guest was switched off, with no time left to power off in")
 	case !o.KilledAt.IsZero():
 		return finish(ReasonKilled, "the guest had not powered off when its grace period was over")
 	default:

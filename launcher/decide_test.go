@@ -59,7 +59,7 @@ func TestDecide(t *testing.T) {
 		"a guest powered off just when it was switched off": {Observed{Domain: Gone, KilledAt: noon, Exit: Exit{PoweredOff, "off"}},
 			Plan{Phase: PhaseEnded, Actions: []Action{Finish{ReasonShutdown, "off"}}}},
 		"a guest without a grace period was switched off": {Observed{Domain: Gone, KilledAt: noon, Exit: Exit{Destroyed, "gone"}},
-			Plan{Phase: PhaseEnded, Actions: []Action{Finish{ReasonShutdown, "the guest was switched off at once, for it has no grace period"}}}},
+			Plan{Phase: PhaseEnded, Actions: []Action{Finish{ReasonShutdown, "the guest was switched off, with no time left to power off in"}}}},
 		"a guest was switched off for being late": {Observed{Domain: Gone, AskedAt: ago(time.Minute), KilledAt: noon, Exit: Exit{Destroyed, "gone"}},
 			Plan{Phase: PhaseEnded, Actions: []Action{Finish{ReasonKilled, "the guest had not powered off when its grace period was over"}}}},
 		"QEMU crashed": {Observed{Domain: Gone, StopBy: in(time.Minute), Exit: Exit{Crashed, "signal 11"}},
