@@ -1,0 +1,20 @@
+// Package protocol is what virt-handler and virt-launcher say to each other about
+// one VMI, as types.
+//
+// It has three planes. State is level-triggered: the handler puts a [Desired] as
+// a whole and reads a [State] as a whole, as often as it likes. Calls ([Call]) are
+// commands that are acknowledged and safe to repeat. Streams ([Stream]) are
+// connections into the pod, by name and never by path.
+//
+// Handler and launcher may be one release apart, in either direction: a field that
+// the receiver does not know is ignored, a field that the sender does not know is
+// zero, and the zero value of each field means what the release before did. JSON
+// names are never changed or reused.
+//
+// The transport is package launcher/control. This package computes; it touches
+// nothing.
+//
+// Trap: a launcher is in the hands of a tenant. What it sends is data to be
+// limited in size and checked by the handler, never a path, an address to dial or
+// a number to allocate by.
+package protocol

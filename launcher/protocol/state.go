@@ -1,0 +1,124 @@
+package protocol
+
+import "github.com/podvisor/podvisor/vmi"
+
+// State is everything that a launcher reports of its domain.
+type State struct {
+	// Generation is that of the Desired in force. 0: nothing was put yet, or by a
+	// handler that does not count, or the launcher does not count.
+	Generation int64 `json:"generation,omitempty"`
+	// Phase is where the guest is in its life.
+	Phase Phase `json:"phase"`
+	// Finding is why the domain is not as it is desired, if that is being tried
+	// again. Nil: it is.
+	Finding *vmi.Finding `json:"problem,omitempty"`
+	// Pause says why the guest is paused. Nil unless Phase is Paused; then it may
+	// still be nil, if the launcher does not know.
+	Pause *Pause `json:"pause,omitempty"`
+	// End says how the domain ended. Nil unless Phase is Ended.
+	End *End `json:"end,omitempty"`
+	// Emulated says that the guest runs without hardware virtualization.
+	Emulated bool `json:"emulated,omitempty"`
+	// Machine is the machine type that the guest runs on.
+	Machine string `json:"machine,omitempty"`
+	// Disks are the domain's disks.
+	Disks []Disk `json:"disks,omitempty"`
+	// Agent is the agent in the guest. Nil: there is none, or it is not known.
+	Agent *Agent `json:"agent,omitempty"`
+}
+
+// Phase is where a guest is in its life.
+type Phase string
+
+// The phases of a guest, in order.
+const (
+	// Waiting: nothing is desired yet.
+	Waiting Phase = "Waiting"
+	// Starting: the domain is being prepared.
+	Starting Phase = "Starting"
+	// Running: the guest runs.
+	Running Phase = "Running"
+	// Paused: the domain exists and the guest does not run.
+	Paused Phase = "Paused"
+	// Stopping: the guest was asked to power off.
+	Stopping Phase = "Stopping"
+	// Ended: the domain is gone and is not started again.
+	Ended Phase = "Ended"
+)
+
+// Pause says why a guest is paused.
+type Pause struct {
+	// Cause is the kind of cause.
+	Cause PauseCause `json:"cause"`
+	// Volume is the volume of the spec that the cause is about. Empty: none, or
+	// not known.
+	Volume string `json:"volume,omitempty"`
+	// Message says more, for people.
+	Message string `json:"message,omitempty"`
+}
+
+// PauseCause is the kind of cause of a pause.
+type PauseCause string
+
+// The causes of a pause.
+const (
+	// PausedByUser: somebody called [CallPause], or the VMI was started paused.
+	PausedByUser PauseCause = "User"
+	// PausedByIOError: a disk could not be read or written. The launcher resumes
+	// the guest when the cause may be gone.
+	PausedByIOError PauseCause = "IOError"
+	// PausedByWatchdog: the guest's watchdog fired.
+	PausedByWatchdog PauseCause = "Watchdog"
+	// PausedByMigration: the guest moves to another launcher.
+	PausedByMigration PauseCause = "Migration"
+	// PausedByPanic: the guest's kernel crashed and the domain is kept.
+	PausedByPanic PauseCause = "Panic"
+	// PausedByUnknown: libvirt gives no cause, or one that is not listed here.
+	PausedByUnknown PauseCause = "Unknown"
+)
+
+// End says how a domain ended.
+type End struct {
+	// Reason is the kind of end.
+	Reason EndReason `json:"reason"`
+	// Message says more, for people.
+	Message string `json:"message,omitempty"`
+}
+
+// EndReason is the kind of a domain's end.
+type EndReason string
+
+// The ends of a domain.
+const (
+	// Shutdown: the guest powered off, or was switched off without a grace period
+	// to power off in.
+	Shutdown EndReason = "Shutdown"
+	// Killed: the grace period was over before the guest had powered off.
+	Killed EndReason = "GracePeriodExceeded"
+	// Crashed: QEMU or the guest crashed.
+	Crashed EndReason = "Crashed"
+	// CannotStart: the domain cannot be created as the spec says.
+	CannotStart EndReason = "CannotStart"
+	// Cancelled: a stop was asked for before the domain was created.
+	Cancelled EndReason = "Cancelled"
+)
+
+// Succeeded says that the domain ended as it was asked to, or by the guest's own
+// power-off.
+func (e EndReason) Succeeded() bool { return e == Shutdown || e == Cancelled }
+
+// Disk is a disk of a running domain.
+type Disk struct {
+	// Name is the volume's name in the spec.
+	Name string `json:"name"`
+	// Target is the disk's name on its bus, for example vda.
+	Target string `json:"target"`
+	// SizeBytes is the size that the guest sees.
+	SizeBytes int64 `json:"sizeBytes,omitempty"`
+}
+
+// Agent is QEMU's agent in a guest, which has opened its channel.
+type Agent struct {
+	// Version is what it says it is, one short word. Empty: it did not say.
+	Version string `json:"version,omitempty"`
+}

@@ -1,0 +1,15 @@
+package protocol
+
+// Stream is a connection into a launcher's pod, by name.
+type Stream string
+
+// The streams.
+const (
+	// StreamNetworkNamespace carries nothing but the descriptor of the pod's
+	// network namespace, as SCM_RIGHTS of the first byte of the answer.
+	StreamNetworkNamespace Stream = "network-namespace"
+	// StreamConsole is the guest's serial console, raw bytes in both directions.
+	StreamConsole Stream = "console"
+	// StreamScreen is the guest's screen, in the RFB protocol.
+	StreamScreen Stream = "screen"
+)
