@@ -24,7 +24,7 @@ const (
 var core = map[string]bool{
 	".": true, "vmi": true, "vmi/defaults": true, "vmi/validate": true, "vmi/kube": true, "vmi/vmitest": true, "vmi/config": true, "vmi/served": true,
 	"scheduler": true, "scheduler/pod": true, "scheduler/instance": true, "scheduler/machine": true, "scheduler/replicaset": true,
-	"handler": true, "launcher": true, "launcher/domain": true,
+	"handler": true, "launcher": true, "launcher/domain": true, "launcher/protocol": true,
 	"network": true, "network/nft": true, "network/cni": true,
 	"storage": true, "storage/cloudinit": true,
 }
@@ -88,10 +88,11 @@ func forbidden(f File, imported string) string {
 	return ""
 }
 
-// strangers says that the packages belong to different processes. Only the
-// handler's controller speaks to the launcher, by its protocol.
+// strangers says that the packages belong to different processes. Handler and
+// launcher share launcher/protocol, and the handler's controller uses its
+// transport.
 func strangers(p, own string) bool {
-	if p == "handler/controller" && own == "launcher/control" {
+	if own == "launcher/protocol" || p == "handler/controller" && own == "launcher/control" {
 		return false
 	}
 	return side(p) != "" && side(own) != "" && side(p) != side(own)
