@@ -76,12 +76,12 @@ func (e elsewhere) kubeAs(namespace, account, node string) kubernetes.Interface 
 	return k
 }
 
-// writeStatus writes a status that says something, as the account.
+// writeStatus writes a status of a VMI on node n1, as the account.
 func (e elsewhere) writeStatus(v *vmi.VirtualMachineInstance, cfg *rest.Config) error {
 	c, err := client.New(cfg)
 	require.NoError(e.t, err)
 	_, err = c.VirtualMachineInstances(v.Namespace).Patch(e.t.Context(), v.Name, types.MergePatchType,
-		[]byte(`{"status":{"reason":"Tested"}}`), metav1.PatchOptions{}, "status")
+		[]byte(`{"status":{"nodeName":"n1","reason":"Tested"}}`), metav1.PatchOptions{}, "status")
 	return err
 }
 
@@ -107,6 +107,8 @@ func TestThePoliciesHoldInAnotherNamespace(t *testing.T) {
 		require.True(c, apierrors.IsInvalid(err), "%v", err)
 		v = created
 	}, patience, 100*time.Millisecond)
+	_, err = e.kube.CoreV1().ServiceAccounts("default").Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{})
+	require.NoError(t, err)
 	for _, name := range []string{"n1", "n2"} {
 		_, err := e.kube.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 		require.NoError(t, err)
@@ -128,7 +130,8 @@ func TestThePoliciesHoldInAnotherNamespace(t *testing.T) {
 	// And no more than that.
 	forbidden(patchNode("virt-handler", "n2", `{"metadata":{"labels":{"kubevirt.io/schedulable":"true"}}}`), "may not change another node")
 	forbidden(patchNode("virt-handler", "n1", `{"metadata":{"labels":{"a":"b"}}}`), "labels of kubevirt.io only")
-	forbidden(e.writeStatus(v, e.as(otherNamespace, "virt-handler", "n1")), "the handler of node n1 may not change")
+	require.NoError(t, e.writeStatus(v, e.as(otherNamespace, "virt-handler", "n1")))
+	forbidden(e.writeStatus(v, e.as(otherNamespace, "virt-handler", "n2")), "the handler of node n2 may not change")
 	_, err = e.kubeAs(otherNamespace, "virt-controller", "").CoreV1().Pods("default").Create(t.Context(), &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "any"},
 		Spec:       corev1.PodSpec{AutomountServiceAccountToken: new(false), Containers: []corev1.Container{{Name: "c", Image: "example/c"}}},
