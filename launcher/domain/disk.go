@@ -42,7 +42,7 @@ func disk(d vmi.Disk, from Disk, target string, unit uint) libvirtxml.DomainDisk
 		BackingStore: backing(from),
 		Target:       &libvirtxml.DomainDiskTarget{Dev: target, Bus: string(bus(d))},
 		Serial:       d.Serial,
-		Alias:        &libvirtxml.DomainAlias{Name: "ua-" + d.Name},
+		Alias:        &libvirtxml.DomainAlias{Name: DiskAlias(d.Name)},
 	}
 	if d.BootOrder != nil {
 		out.Boot = &libvirtxml.DomainDeviceBoot{Order: *d.BootOrder}

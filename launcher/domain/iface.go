@@ -37,7 +37,7 @@ func iface(i vmi.Interface, a network.Attachment) libvirtxml.DomainInterface {
 		Model:  &libvirtxml.DomainInterfaceModel{Type: model(i)},
 		// Nothing boots from the network, and its boot ROM takes a second.
 		ROM:   &libvirtxml.DomainROM{Enabled: "no"},
-		Alias: &libvirtxml.DomainAlias{Name: "ua-" + i.Name},
+		Alias: &libvirtxml.DomainAlias{Name: InterfaceAlias(i.Name)},
 	}
 	if a.MAC != "" {
 		out.MAC = &libvirtxml.DomainInterfaceMAC{Address: a.MAC}

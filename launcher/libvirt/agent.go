@@ -17,7 +17,7 @@ const agentChannel = "org.qemu.guest_agent.0"
 // AgentConnected says whether the guest of the domain of this name has opened the
 // agent's channel.
 func (c *Connection) AgentConnected(ctx context.Context, name string) (bool, error) {
-	d, err := c.describe(ctx, name)
+	d, err := c.Describe(ctx, name)
 	return err == nil && agentConnected(d), err
 }
 
