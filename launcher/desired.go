@@ -6,7 +6,7 @@ import (
 	"github.com/podvisor/podvisor/launcher/protocol"
 )
 
-// Desired is what is wanted of the domain. The zero value: nothing yet.
+// Desired is what is desired of the domain. The zero value: nothing yet.
 type Desired struct {
 	// Generation is that of the protocol.Desired in force.
 	Generation int64

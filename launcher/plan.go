@@ -31,7 +31,7 @@ type CancelStart struct{}
 // Suspend pauses the guest.
 type Suspend struct{}
 
-// Resume lets a paused guest run.
+// Resume resumes a paused guest.
 type Resume struct {
 	// Attempt counts the launcher's own attempts since the guest ran without an
 	// I/O error for long, from 1. 0: it was asked for by a call.

@@ -167,8 +167,8 @@ func TestAServerSendsTheNetworkNamespaceToAHandlerOfTheReleaseBefore(t *testing.
 	requireOwn(t, files[0])
 }
 
-// olderServer is a launcher of the release before, which answers what it is told
-// in answers and 404 to everything else, as that release did.
+// olderServer is a launcher of the release before, which answers requests as answers
+// says and 404 to everything else, as that release did.
 func olderServer(t *testing.T, answers map[string]string) *Client {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "s")

@@ -17,7 +17,8 @@ func (c *Connection) Suspend(ctx context.Context, name string) error {
 	return c.with(ctx, "suspend", name, func(d golibvirt.Domain) error { return c.rpc.DomainSuspend(d) })
 }
 
-// Resume lets the guest of the domain of this name run.
+// Resume resumes the guest of the domain of this name. It is an error if the guest
+// runs.
 func (c *Connection) Resume(ctx context.Context, name string) error {
 	return c.with(ctx, "resume", name, func(d golibvirt.Domain) error { return c.rpc.DomainResume(d) })
 }

@@ -78,7 +78,7 @@ func (a *agent) run(ctx context.Context) {
 }
 
 // lookAtAgent notes whether there is an agent in the guest, and its version. A
-// version that is known stays until the agent goes or tells another.
+// version that is known stays until the agent goes or gives another.
 func (s *Supervisor) lookAtAgent(ctx context.Context) (known, again bool) {
 	before := s.facts.agentNow()
 	connected, version := false, ""
@@ -102,7 +102,7 @@ func (s *Supervisor) lookAtAgent(ctx context.Context) (known, again bool) {
 		version, err = conn.AgentVersion(ctx, s.domainName())
 	}
 	if err != nil {
-		s.config.Logger.Debug("the agent does not tell its version", "err", err)
+		s.config.Logger.Debug("the version of the agent is not known", "err", err)
 		if before != nil {
 			version = before.Version
 		}

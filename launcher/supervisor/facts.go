@@ -112,7 +112,7 @@ func same(before, after *protocol.Desired) bool {
 	return reflect.DeepEqual(before, &counted)
 }
 
-// stop lets the guest run no longer than until by.
+// stop sets the end of the grace period, unless it is sooner already.
 func (f *facts) stop(by time.Time) {
 	if f.stopBy.IsZero() || by.Before(f.stopBy) {
 		f.stopBy = by

@@ -88,7 +88,7 @@ func (s *Supervisor) actSuspend(ctx context.Context) {
 	s.turn(ctx, "suspend the guest", (*libvirt.Connection).Suspend, protocol.CallPause)
 }
 
-// actResume lets the guest run.
+// actResume resumes the guest.
 func (s *Supervisor) actResume(ctx context.Context, r launcher.Resume) {
 	if r.Attempt > 0 {
 		s.facts.change(func(f *facts) { f.resumes, f.resumedAt = r.Attempt, time.Now() })
