@@ -6,17 +6,16 @@ import (
 )
 
 // Firmware is what runs before the guest's operating system, and the identity
-// that it tells the guest.
+// that it shows the guest.
 type Firmware struct {
-	// UUID is the machine's UUID in the SMBIOS tables, by which an operating
-	// system or its licence recognises the machine. Default: a random one for
-	// each VirtualMachineInstance, and a lasting one for each VirtualMachine.
+	// UUID is the UUID in the SMBIOS tables, by which an operating system or its
+	// licence recognises its hardware. Default: a random one for each
+	// VirtualMachineInstance, and a lasting one for each VirtualMachine.
 	// +optional
 	UUID types.UID `json:"uuid,omitempty"`
 
-	// Serial is the machine's serial number in the SMBIOS tables. Default: none
-	// for a VirtualMachineInstance, a random one that lasts for a
-	// VirtualMachine.
+	// Serial is the serial number in the SMBIOS tables. Default: none for a
+	// VirtualMachineInstance, a random one that lasts for a VirtualMachine.
 	// +optional
 	Serial string `json:"serial,omitempty"`
 
@@ -47,7 +46,8 @@ type Bootloader struct {
 
 // BIOS is the classic firmware.
 type BIOS struct {
-	// UseSerial prints what the BIOS says on the serial console. Default: false.
+	// UseSerial prints the messages of the BIOS on the serial console. Default:
+	// false.
 	// +optional
 	UseSerial *bool `json:"useSerial,omitempty"`
 }
@@ -61,9 +61,9 @@ type EFI struct {
 	SecureBoot *bool `json:"secureBoot,omitempty"`
 
 	// Persistent keeps the firmware's variables (boot entries, keys) on a volume
-	// of their own, so that they survive the machine. Default: false.
+	// of their own, so that they outlast the VMI. Default: false.
 	// +optional
-	// +podvisor:unserved=there is no volume for the machine's own state
+	// +podvisor:unserved=there is no volume for the state of the firmware
 	Persistent *bool `json:"persistent,omitempty"`
 }
 
@@ -108,7 +108,8 @@ type KernelBootContainer struct {
 	InitrdPath string `json:"initrdPath,omitempty"`
 }
 
-// KernelBootStatus tells what the machine was started with by firmware.kernelBoot.
+// KernelBootStatus identifies what the guest was started with by
+// firmware.kernelBoot.
 type KernelBootStatus struct {
 	// KernelInfo is the kernel.
 	// +optional

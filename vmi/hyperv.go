@@ -15,11 +15,11 @@ type FeatureHyperv struct {
 	// +optional
 	Spinlocks *FeatureSpinlocks `json:"spinlocks,omitempty"`
 
-	// VPIndex tells each processor its number.
+	// VPIndex shows each processor its number.
 	// +optional
 	VPIndex *FeatureState `json:"vpindex,omitempty"`
 
-	// Runtime tells the guest how long each processor ran.
+	// Runtime shows the guest how long each processor ran.
 	// +optional
 	Runtime *FeatureState `json:"runtime,omitempty"`
 
@@ -39,11 +39,11 @@ type FeatureHyperv struct {
 	// +optional
 	VendorID *FeatureVendorID `json:"vendorid,omitempty"`
 
-	// Frequencies tells the guest the rates of its clocks.
+	// Frequencies shows the guest the rates of its clocks.
 	// +optional
 	Frequencies *FeatureState `json:"frequencies,omitempty"`
 
-	// Reenlightenment tells the guest when the rate of its clock has changed
+	// Reenlightenment notifies the guest when the rate of its clock has changed
 	// after a migration.
 	// +optional
 	Reenlightenment *FeatureState `json:"reenlightenment,omitempty"`
