@@ -60,8 +60,9 @@ func (k *Controller) do(ctx context.Context, o *instance.Observed, a scheduler.A
 	case scheduler.Emit:
 		k.events.Event(reference(o.VMI), a.Type, a.Reason, shorten(a.Message))
 		return nil
+	default:
+		return fmt.Errorf("unknown action %T", a)
 	}
-	return fmt.Errorf("unknown action %T", a)
 }
 
 // why is the reason that the status gives for not being better.
