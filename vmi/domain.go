@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// DomainSpec is the hardware of a virtual machine.
+// DomainSpec is the hardware of a guest.
 type DomainSpec struct {
 	// Devices are the VMI's devices: disks, network interfaces and the rest.
 	Devices Devices `json:"devices"`

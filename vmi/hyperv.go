@@ -58,7 +58,7 @@ type FeatureHyperv struct {
 	// +optional
 	IPI *FeatureState `json:"ipi,omitempty"`
 
-	// EVMCS makes virtual machines inside the guest faster. It needs vapic and
+	// EVMCS makes nested guests faster. It needs vapic and
 	// the processor feature vmx, thus a node with an Intel processor.
 	// +optional
 	EVMCS *FeatureState `json:"evmcs,omitempty"`
@@ -97,7 +97,7 @@ type FeatureTLBFlush struct {
 	// +optional
 	Enabled *bool `json:"enabled,omitempty"`
 
-	// Direct lets a virtual machine inside the guest use the feature. Default:
+	// Direct lets a nested guest use the feature. Default:
 	// off.
 	// +optional
 	Direct *FeatureState `json:"direct,omitempty"`

@@ -43,7 +43,7 @@ type VirtualMachineInstanceList struct {
 	Items           []VirtualMachineInstance `json:"items"`
 }
 
-// VirtualMachineInstanceSpec describes a virtual machine: its hardware in
+// VirtualMachineInstanceSpec describes a VMI: its hardware in
 // Domain, what its disks and interfaces are attached to in Volumes and
 // Networks, and where it may run.
 //
