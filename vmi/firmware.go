@@ -11,7 +11,6 @@ type Firmware struct {
 	// or its licence recognises the computer. Default: one that follows from the
 	// UID of the VirtualMachineInstance, or of its VirtualMachine.
 	// +optional
-	// +kubebuilder:validation:Pattern=`^[0-9a-fA-F]{8}(-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}$`
 	UUID types.UID `json:"uuid,omitempty"`
 
 	// Serial is the system's serial number in the SMBIOS tables. Default: none for
