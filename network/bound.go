@@ -20,7 +20,7 @@ func (s State) bound() bound {
 	if s.link(nicLink) != nil || s.standIn() != nil {
 		return boundByBridge
 	}
-	b := s.link(bridgeLink)
+	b := s.link(PodBridge)
 	switch {
 	case b == nil:
 		return boundByNothing

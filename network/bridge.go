@@ -21,16 +21,16 @@ var bridgeServer = netip.MustParseAddr("169.254.75.10")
 // links.
 func (b binding) bridge() (Config, error) {
 	mac := b.guestMAC(b.pod.mac)
-	own := b.linkMAC(bridgeLink)
+	own := b.linkMAC(PodBridge)
 	at := Attachment{Name: b.iface.Name, Tap: tapLink, MAC: mac, MTU: b.pod.mtu}
 	bridge := LinkConfig{
-		Name: bridgeLink, Kind: Bridge, MAC: own, MTU: b.pod.mtu, Remember: b.pod.routes,
+		Name: PodBridge, Kind: Bridge, MAC: own, MTU: b.pod.mtu, Remember: b.pod.routes,
 		Sysctls: []Sysctl{
-			noLinkLocal(bridgeLink),
+			noLinkLocal(PodBridge),
 			// The pod still has the guest's address. It shall neither claim it here
 			// nor take the guest, which asks for its lease, for an impostor.
-			{Key: "net/ipv4/conf/" + bridgeLink + "/arp_ignore", Value: "1"},
-			{Key: "net/ipv4/conf/" + bridgeLink + "/accept_local", Value: "1"},
+			{Key: "net/ipv4/conf/" + PodBridge + "/arp_ignore", Value: "1"},
+			{Key: "net/ipv4/conf/" + PodBridge + "/accept_local", Value: "1"},
 		},
 	}
 	if a, ok := first(b.pod.addresses, true); ok {
@@ -46,7 +46,7 @@ func (b binding) bridge() (Config, error) {
 			b.tap(),
 			{Name: podLink, Kind: Bridge, MAC: b.pod.mac, MTU: b.pod.mtu, Down: true, Addresses: b.pod.addresses},
 			{
-				Name: nicLink, Kind: Uplink, Index: b.pod.index, Master: bridgeLink, NoLearning: true,
+				Name: nicLink, Kind: Uplink, Index: b.pod.index, Master: PodBridge, NoLearning: true,
 				// With the guest's MAC on this end of the bridge no frame would
 				// reach the guest.
 				MAC: own, Sysctls: []Sysctl{noLinkLocal(nicLink)},
@@ -60,7 +60,7 @@ func (b binding) bridge() (Config, error) {
 // podOffer offers the guest the pod's address a and its routes.
 func (b binding) podOffer(a netip.Prefix, mac string) *Offer {
 	o := &Offer{
-		Link: bridgeLink, MAC: mac, MTU: b.pod.mtu, Server: bridgeServer,
+		Link: PodBridge, MAC: mac, MTU: b.pod.mtu, Server: bridgeServer,
 		Address:  netip.PrefixFrom(a.Addr(), 32),
 		Hostname: b.Instance.Hostname(), Subdomain: b.Instance.Spec.Subdomain,
 	}

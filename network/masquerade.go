@@ -28,7 +28,7 @@ func (b binding) masquerade() (Config, error) {
 	if mac == gatewayMAC {
 		return Config{}, invalid("interface %s: MAC address %s is the gateway's", b.iface.Name, mac)
 	}
-	bridge := LinkConfig{Name: bridgeLink, Kind: Bridge, MAC: gatewayMAC, MTU: b.pod.mtu}
+	bridge := LinkConfig{Name: PodBridge, Kind: Bridge, MAC: gatewayMAC, MTU: b.pod.mtu}
 	uplink := LinkConfig{Name: podLink, Kind: Uplink, Index: b.pod.index}
 	at := Attachment{Name: b.iface.Name, Tap: tapLink, MAC: mac, MTU: b.pod.mtu}
 	global := routedNotBridged()
@@ -42,9 +42,9 @@ func (b binding) masquerade() (Config, error) {
 		uplink.Sysctls = append(uplink.Sysctls, forwarding4(podLink))
 		// Connections within the pod to 127.0.0.1 are the guest's too, and the
 		// answers to them come from this link.
-		bridge.Sysctls = append(bridge.Sysctls, forwarding4(bridgeLink), Sysctl{Key: "net/ipv4/conf/" + bridgeLink + "/route_localnet", Value: "1"})
+		bridge.Sysctls = append(bridge.Sysctls, forwarding4(PodBridge), Sysctl{Key: "net/ipv4/conf/" + PodBridge + "/route_localnet", Value: "1"})
 		at.DHCP = &Offer{
-			Link: bridgeLink, MAC: mac, MTU: b.pod.mtu, Server: g.Gateway, Router: g.Gateway,
+			Link: PodBridge, MAC: mac, MTU: b.pod.mtu, Server: g.Gateway, Router: g.Gateway,
 			Address:  netip.PrefixFrom(g.Address, lengths[i]),
 			Hostname: b.Instance.Hostname(), Subdomain: b.Instance.Spec.Subdomain,
 		}
@@ -52,7 +52,7 @@ func (b binding) masquerade() (Config, error) {
 	return Config{
 		Links:       []LinkConfig{bridge, b.tap(), uplink},
 		Sysctls:     global,
-		NAT:         NAT{Link: bridgeLink, Guests: guests, Ports: ports(b.iface.Ports)},
+		NAT:         NAT{Link: PodBridge, Guests: guests, Ports: ports(b.iface.Ports)},
 		Attachments: []Attachment{at},
 		Interfaces:  []vmi.InterfaceStatus{b.status(mac)},
 	}, nil

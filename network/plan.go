@@ -8,14 +8,17 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
+// PodBridge is the name of the bridge between the pod network's interface and
+// the guest. Service meshes take the guest's traffic from it.
+const PodBridge = "k6t-eth0"
+
 const (
 	// podLink is the name of a pod's interface, which is a part of what
 	// Kubernetes promises.
 	podLink = "eth0"
 	// nicLink is the pod's interface after another link took its name.
-	nicLink    = "eth0-nic"
-	bridgeLink = "k6t-eth0"
-	tapLink    = "tap0"
+	nicLink = "eth0-nic"
+	tapLink = "tap0"
 
 	// RememberTable is the routing table that remembers the routes of a pod's
 	// interface while that one cannot have any. No rule leads to it.
@@ -155,7 +158,7 @@ func (b binding) guestMAC(otherwise string) string {
 // tap is the device that connects the guest to the bridge.
 func (b binding) tap() LinkConfig {
 	return LinkConfig{
-		Name: tapLink, Kind: Tap, MAC: b.linkMAC(tapLink), MTU: b.pod.mtu, Master: bridgeLink, Owner: b.Owner,
+		Name: tapLink, Kind: Tap, MAC: b.linkMAC(tapLink), MTU: b.pod.mtu, Master: PodBridge, Owner: b.Owner,
 		Sysctls: []Sysctl{noLinkLocal(tapLink)},
 	}
 }

@@ -43,7 +43,7 @@ func findPod(s State) (pod, error) {
 	if nic.Name == podLink && nic.Up {
 		return p, nil
 	}
-	copied, bridge := s.standIn(), s.link(bridgeLink)
+	copied, bridge := s.standIn(), s.link(PodBridge)
 	if copied == nil || bridge == nil {
 		return pod{}, fmt.Errorf("the pod's interface %s is down", nic.Name)
 	}
