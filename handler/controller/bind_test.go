@@ -12,8 +12,10 @@ import (
 
 	"github.com/podvisor/podvisor/internal/testenv"
 	"github.com/podvisor/podvisor/launcher/control"
+	"github.com/podvisor/podvisor/network"
 	"github.com/podvisor/podvisor/network/link"
 	"github.com/podvisor/podvisor/network/networktest"
+	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/defaults"
 	"github.com/podvisor/podvisor/vmi/vmitest"
 )
@@ -66,6 +68,33 @@ func TestBindingTwiceChangesNothing(t *testing.T) {
 			require.Equal(t, made, same, "and changes no link")
 		})
 	}
+}
+
+// direct is a binding that attaches the guest to the pod's link itself.
+type direct struct{}
+
+func (direct) Serves(spec vmi.Interface) bool { return spec.Binding != nil }
+func (direct) Bound(network.Interface) bool   { return false }
+func (direct) Plan(i network.Interface) (network.Config, error) {
+	pod, err := i.Pod()
+	return network.Config{Attachments: []network.Attachment{{Name: i.Spec.Name, Tap: i.Names.Pod, MAC: pod.MAC}}}, err
+}
+
+func TestAControllerBindsByTheBindingsOfItsConfig(t *testing.T) {
+	testenv.Root(t)
+	pod, _ := networktest.Pod(t)
+	w := newWorld(t)
+	w.config.Plumb, w.config.Bindings = nil, []network.Binding{direct{}}
+	c, err := New(w.config)
+	require.NoError(t, err)
+	v := networktest.Instance(vmi.InterfaceBinding{})
+	v.Spec.Domain.Devices.Interfaces[0].Binding = &vmi.PluginBinding{Name: "direct"}
+	n, err := c.config.Plumb(t.Context(), launcherIn(t, fmt.Sprintf("/proc/self/fd/%d", pod.Fd())), v)
+	require.NoError(t, err)
+	require.Equal(t, []network.Attachment{{Name: "default", Tap: "eth0", MAC: networktest.PodMAC}}, n.Attachments)
+
+	_, err = c.config.Plumb(t.Context(), launcherIn(t, fmt.Sprintf("/proc/self/fd/%d", pod.Fd())), networktest.Instance(networktest.Bridge))
+	require.ErrorIs(t, err, vmi.ErrInvalid, "the built-in bindings are not in the list")
 }
 
 func TestBindingRefusesWhatIsNotThePodsNamespace(t *testing.T) {
