@@ -80,7 +80,7 @@ func (a *actor) act(s step) error {
 		}
 		err = wrap(err, "set %s to %s", s.Key, s.Value)
 	default:
-		err = fmt.Errorf("step %T is not known", s)
+		err = fmt.Errorf("unknown step %T", s)
 	}
 	return err
 }

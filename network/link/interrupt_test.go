@@ -93,5 +93,5 @@ func (unknown) step() {}
 
 func TestAnUnknownStepIsAnError(t *testing.T) {
 	t.Parallel()
-	require.EqualError(t, (&actor{}).act(unknown{}), "step link.unknown is not known")
+	require.EqualError(t, (&actor{}).act(unknown{}), "unknown step link.unknown")
 }
