@@ -66,7 +66,7 @@ type Disk struct {
 	// pauses if the volume is full and reports otherwise. Default: stop.
 	// +optional
 	// +podvisor:unserved=a guest always pauses at an error
-	ErrorPolicy DiskErrorPolicy `json:"errorPolicy,omitempty"`
+	ErrorPolicy *DiskErrorPolicy `json:"errorPolicy,omitempty"`
 
 	// BlockSize is the size of the blocks that the guest sees. Default: 512
 	// bytes.

@@ -31,7 +31,6 @@ type DomainSpec struct {
 	// Firmware is what runs before the guest's operating system, and the identity
 	// that it shows the guest.
 	// +optional
-	// +podvisor:unserved=the domain always starts the built-in BIOS
 	Firmware *Firmware `json:"firmware,omitempty"`
 
 	// Clock says what the guest's clock shows at start, and which timers the
