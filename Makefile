@@ -1,4 +1,4 @@
-# Two commands do everything on a fresh machine: `make demo` and `make test`.
+# Two commands do everything on a fresh host: `make demo` and `make test`.
 # Both install what is missing; there is no other set-up step.
 
 SHELL := /bin/bash
@@ -21,7 +21,7 @@ help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: ## Start a local Kubernetes, boot a machine in it and show it working
+demo: ## Start a local Kubernetes, boot a VMI in it and show it working
 	@echo '== Build the demo (the first time this takes a minute or two)'
 	@$(E2E) ./cmd/podvisor-demo up
 

@@ -32,7 +32,6 @@ type DomainSpec struct {
 	// Firmware is what runs before the guest's operating system, and the
 	// identity that it tells the guest.
 	// +optional
-	// +podvisor:unserved=the domain always starts the built-in BIOS
 	Firmware *Firmware `json:"firmware,omitempty"`
 
 	// Clock says what the guest's clock shows at start, and which timers the

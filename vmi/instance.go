@@ -145,6 +145,14 @@ type VirtualMachineInstanceSpec struct {
 	// +podvisor:unserved=nothing is put into guests
 	AccessCredentials []AccessCredential `json:"accessCredentials,omitempty"`
 
+	// ResourceClaims are the claims of dynamic resource allocation that the pod
+	// has. Devices refer to them by their names.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +podvisor:unserved=no device of the node is passed through
+	ResourceClaims []corev1.PodResourceClaim `json:"resourceClaims,omitempty"`
+
 	// NodeSelector limits the nodes that the machine may run on to those with
 	// all of these labels.
 	// +optional

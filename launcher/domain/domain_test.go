@@ -82,6 +82,9 @@ var cases = map[string]struct {
 	"board": {vmi: machine(func(v *vmi.VirtualMachineInstance) {
 		v.Spec.Architecture, v.Spec.Domain.Machine = "amd64", &vmi.Machine{Type: "pc-q35-7.1"}
 	})},
+	"firmware": {vmi: machine(func(v *vmi.VirtualMachineInstance) {
+		v.Spec.Domain.Firmware = &vmi.Firmware{UUID: "5D307CA9B3EF428C886106E72D69F223", Serial: "SN-0042"}
+	})},
 	"rng":         {vmi: machine(func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Devices.Rng = &vmi.Rng{} })},
 	"console-log": {machine(), []func(*Host){func(h *Host) { h.ConsoleLog = "/private/console" }}},
 	"buses":       {vmi: machine(disksOn(vmi.DiskBusVirtio, vmi.DiskBusSATA, vmi.DiskBusSCSI, vmi.DiskBusVirtio, vmi.DiskBusSCSI, ""))},

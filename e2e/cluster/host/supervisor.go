@@ -1,4 +1,4 @@
-package machine
+package host
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"github.com/podvisor/podvisor/e2e/cluster/plan"
 )
 
-// supervisor keeps the programs of one machine running.
+// supervisor keeps the programs of one host running.
 type supervisor struct {
 	dir      string
 	programs []plan.Program
@@ -42,13 +42,13 @@ const lookAgain = 2 * time.Second
 const hungAfter = 30 * time.Second
 
 // newSupervisor makes a supervisor. There is one children in a process.
-func newSupervisor(dir, machine string, programs []plan.Program, c *children, log *slog.Logger) (*supervisor, error) {
+func newSupervisor(dir, host string, programs []plan.Program, c *children, log *slog.Logger) (*supervisor, error) {
 	if err := os.MkdirAll(filepath.Join(dir, "log"), 0o755); err != nil {
 		return nil, err
 	}
 	s := &supervisor{
 		dir: dir, programs: programs, children: c, log: log, env: os.Environ(), hung: hungAfter,
-		board: &board{dir: dir, status: Status{Machine: machine}},
+		board: &board{dir: dir, status: Status{Host: host}},
 	}
 	for _, p := range programs {
 		s.board.status.Programs = append(s.board.status.Programs, ProgramStatus{Name: p.Name, State: Waiting, Since: time.Now()})

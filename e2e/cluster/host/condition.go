@@ -1,4 +1,4 @@
-package machine
+package host
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 // A condition is a string that says what must hold before a program starts, or
 // when it does its work:
 //
-//	done:NAME       the program NAME of this machine has ended well
+//	done:NAME       the program NAME of this host has ended well
 //	unix:PATH       somebody listens on the socket
 //	http:URL        the URL answers 200
 //	https:CA:URL    the URL answers 200 with a certificate that the file CA signed

@@ -1,4 +1,4 @@
-package machine
+package host
 
 import (
 	"context"
@@ -33,7 +33,7 @@ func RunNode(ctx context.Context, dir, name string, log *slog.Logger) error {
 	return fmt.Errorf("the plan of the cluster has no node %s", name)
 }
 
-func runNode(ctx context.Context, p plan.Plan, n plan.Machine, log *slog.Logger) error {
+func runNode(ctx context.Context, p plan.Plan, n plan.Host, log *slog.Logger) error {
 	if err := unix.Sethostname([]byte(n.Name)); err != nil {
 		return fmt.Errorf("set the host name: %w", err)
 	}
@@ -68,9 +68,9 @@ func nodeEnv(env []string) []string {
 // NodePath is the PATH of a node.
 const NodePath = plan.NodeRuntime + ":" + plan.NodeKubernetes + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// mountNode makes the file system of a node: the machine's own, with everything
+// mountNode makes the file system of a node: the host's own, with everything
 // that belongs to one node covered by the node's.
-func mountNode(p plan.Plan, n plan.Machine) error {
+func mountNode(p plan.Plan, n plan.Host) error {
 	if err := privateProc(); err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func mountNode(p plan.Plan, n plan.Machine) error {
 	return mount("", "/", "", unix.MS_REC|unix.MS_SHARED, "")
 }
 
-// privateProc cuts the mounts off from the machine's and shows this namespace's
+// privateProc cuts the mounts off from the host's and shows this namespace's
 // processes in /proc.
 func privateProc() error {
 	if err := mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
@@ -159,7 +159,7 @@ func mountFolders() error {
 	return overlay(filepath.Join(plan.NodeRuntime, "cni"), in("cni-bin"), in("cni-work"), "/opt/cni/bin")
 }
 
-// sysctls are what the kubelet sets although they belong to the whole machine.
+// sysctls are what the kubelet sets although they belong to the whole host.
 var sysctls = map[string]string{
 	"vm/overcommit_memory":      "1",
 	"vm/panic_on_oom":           "0",

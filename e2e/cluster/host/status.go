@@ -1,4 +1,4 @@
-package machine
+package host
 
 import (
 	"encoding/json"
@@ -26,9 +26,9 @@ const (
 	Broken State = "broken"
 )
 
-// Status is what runs on a machine.
+// Status is what runs on a host.
 type Status struct {
-	Machine  string          `json:"machine"`
+	Host     string          `json:"host"`
 	Programs []ProgramStatus `json:"programs"`
 }
 
@@ -36,7 +36,7 @@ type Status struct {
 type ProgramStatus struct {
 	Name  string `json:"name"`
 	State State  `json:"state"`
-	// PID is the process id inside the machine's namespace, if it runs.
+	// PID is the process id inside the host's namespace, if it runs.
 	PID int `json:"pid,omitempty"`
 	// Since is when the state was entered.
 	Since time.Time `json:"since"`
@@ -46,13 +46,13 @@ type ProgramStatus struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// statusFile is the file in a machine's folder that says what runs.
+// statusFile is the file in a host's folder that says what runs.
 const statusFile = "status.json"
 
-// LogPath is the log of a program, given the folder of its machine.
+// LogPath is the log of a program, given the folder of its host.
 func LogPath(dir, program string) string { return filepath.Join(dir, "log", program+".log") }
 
-// ReadStatus reads what runs on the machine with the given folder. A machine
+// ReadStatus reads what runs on the host with the given folder. A host
 // that has not started anything yet has an empty status.
 func ReadStatus(dir string) (Status, error) {
 	data, err := os.ReadFile(filepath.Join(dir, statusFile))

@@ -1,4 +1,4 @@
-// Package machine is the first process of a local cluster and of each of its nodes.
+// Package host is the first process of a local cluster and of each of its nodes.
 //
 // [RunCluster] is process 1 of a cluster. It lives in process, mount, network and
 // other namespaces of its own, keeps the programs of the control plane running,
@@ -14,13 +14,13 @@
 // lives as long as its lock is held, see [Holder].
 //
 // A program that ends is started again. What runs is written to status.json in
-// the machine's folder, see [ReadStatus]; what the programs say to log/.
+// the host's folder, see [ReadStatus]; what the programs say to log/.
 //
 // It is an edge: the kernel's namespaces, mounts and links. It starts no tools.
 //
 // Traps: process 1 inherits every orphan, so one loop waits for all children and
 // os/exec, which waits on its own, is not used. The kubelet sets sysctls of the
-// whole machine (kernel.panic, vm.overcommit_memory, …); on a node these files
+// whole host (kernel.panic, vm.overcommit_memory, …); on a node these files
 // are covered by copies, so that nothing has to be put back. User namespaces can
 // mount a new /proc only if an uncovered one is in sight, so there is a second.
-package machine
+package host

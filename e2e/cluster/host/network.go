@@ -1,4 +1,4 @@
-package machine
+package host
 
 import (
 	"context"
@@ -38,7 +38,7 @@ func makeSwitch(address netip.Prefix) error {
 }
 
 // plug connects the node whose process 1 is pid.
-func plug(n plan.Machine, pid int) error {
+func plug(n plan.Host, pid int) error {
 	bridge, err := netlink.LinkByName(bridgeLink)
 	if err != nil {
 		return err
@@ -56,7 +56,7 @@ func plug(n plan.Machine, pid int) error {
 
 // unplug removes the node's link, if there is one. When a node dies, its end
 // goes some time later by itself.
-func unplug(n plan.Machine) error {
+func unplug(n plan.Host) error {
 	link, err := netlink.LinkByName(n.Name)
 	if errors.As(err, &netlink.LinkNotFoundError{}) {
 		return nil
@@ -71,7 +71,7 @@ func unplug(n plan.Machine) error {
 }
 
 // connect sets up the network of a node, from inside, as soon as it is plugged in.
-func connect(ctx context.Context, n plan.Machine, p plan.Plan) error {
+func connect(ctx context.Context, n plan.Host, p plan.Plan) error {
 	if err := up("lo"); err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package machine
+package host
 
 import (
 	"context"
@@ -78,10 +78,10 @@ func RunCluster(ctx context.Context, dir, id string, listener net.Listener, log 
 }
 
 // netAddress is where the API server listens.
-func netAddress(m plan.Machine) string { return net.JoinHostPort(m.Address.Addr().String(), "6443") }
+func netAddress(m plan.Host) string { return net.JoinHostPort(m.Address.Addr().String(), "6443") }
 
 // prepareNode removes what an earlier run of the node has left.
-func prepareNode(dir string, n plan.Machine) (*syscall.SysProcAttr, func(pid int) error, error) {
+func prepareNode(dir string, n plan.Host) (*syscall.SysProcAttr, func(pid int) error, error) {
 	if err := os.Remove(filepath.Join(dir, statusFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, err
 	}

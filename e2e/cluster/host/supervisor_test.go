@@ -1,4 +1,4 @@
-package machine
+package host
 
 import (
 	"context"
@@ -21,7 +21,7 @@ import (
 // theChildren are those of the test process: two loops would steal from each other.
 var theChildren = sync.OnceValue(newChildren)
 
-// supervise runs the programs until the test ends and returns the machine's folder.
+// supervise runs the programs until the test ends and returns the host's folder.
 func supervise(t *testing.T, programs ...plan.Program) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -119,7 +119,7 @@ func TestSupervisor(t *testing.T) {
 		require.Equal(t, "unix:"+socket, hung.Reason, "it runs, and does not work any more")
 		require.Equal(t, "killed by signal killed", becomes(t, dir, "a", is(Broken)).Reason, "for too long")
 	})
-	t.Run("a machine that has not started has an empty status", func(t *testing.T) {
+	t.Run("a host that has not started has an empty status", func(t *testing.T) {
 		status, err := ReadStatus(t.TempDir())
 		require.NoError(t, err)
 		require.Empty(t, status)
