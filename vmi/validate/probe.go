@@ -3,6 +3,7 @@ package validate
 import (
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/podvisor/podvisor/vmi"
@@ -31,7 +32,7 @@ func probe(at *field.Path, p *vmi.Probe, podNetwork bool) field.ErrorList {
 		if !podNetwork {
 			l = append(l, field.Invalid(at.Child("httpGet"), field.OmitValueType{}, needsPodNetwork))
 		}
-		l = append(l, oneOf(at.Child("httpGet", "scheme"), h.Scheme, vmi.URISchemeHTTP, vmi.URISchemeHTTPS)...)
+		l = append(l, oneOf(at.Child("httpGet", "scheme"), h.Scheme, corev1.URISchemeHTTP, corev1.URISchemeHTTPS)...)
 	}
 	if p.TCPSocket != nil && !podNetwork {
 		l = append(l, field.Invalid(at.Child("tcpSocket"), field.OmitValueType{}, needsPodNetwork))
