@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/podvisor/podvisor/vmi"
 )
@@ -17,7 +18,7 @@ func TestTheRunStrategyIsReadFromEitherField(t *testing.T) {
 	require.Equal(t, vmi.RunOnce, (&vmi.VirtualMachineSpec{RunStrategy: new(vmi.RunOnce)}).Strategy())
 }
 
-func TestAReplicaSetWantsOneMachineUnlessItSays(t *testing.T) {
+func TestAReplicaSetHasOneReplicaByDefault(t *testing.T) {
 	require.EqualValues(t, 1, (&vmi.VirtualMachineInstanceReplicaSetSpec{}).Wanted())
 	require.EqualValues(t, 0, (&vmi.VirtualMachineInstanceReplicaSetSpec{Replicas: new(int32(0))}).Wanted())
 }
@@ -31,9 +32,9 @@ func TestAFeatureIsOnWhenItIsNamedAndNotDisabled(t *testing.T) {
 }
 
 func TestAVolumeKnowsItsClaim(t *testing.T) {
-	claim := vmi.ClaimReference{ClaimName: "c"}
+	claim := corev1.PersistentVolumeClaimVolumeSource{ClaimName: "c"}
 	for name, s := range map[string]vmi.VolumeSource{
-		"a claim":           {PersistentVolumeClaim: &vmi.PersistentVolumeClaimVolume{ClaimReference: claim}},
+		"a claim":           {PersistentVolumeClaim: &vmi.PersistentVolumeClaimVolume{PersistentVolumeClaimVolumeSource: claim}},
 		"a data volume":     {DataVolume: &vmi.DataVolumeVolume{Name: "c"}},
 		"an ephemeral disk": {Ephemeral: &vmi.EphemeralVolume{PersistentVolumeClaim: &claim}},
 	} {

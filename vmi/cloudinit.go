@@ -1,18 +1,21 @@
 package vmi
 
+import (
+	corev1 "k8s.io/api/core/v1"
+)
+
 // CloudInitNoCloud is the data of cloud-init's NoCloud data source, which the
-// guest finds on a disk labelled cidata. The guest is told its host name there,
-// too.
+// guest finds on a disk labelled cidata. It also holds the host name.
 //
 // +podvisor:atLeastOne:of=userData;userDataBase64;secretRef;networkData;networkDataBase64;networkDataSecretRef,message="cloudInitNoCloud needs at least one of"
 // +podvisor:atMostOne:of=userData;userDataBase64;secretRef,message="cloudInitNoCloud has at most one source of user data"
 // +podvisor:atMostOne:of=networkData;networkDataBase64;networkDataSecretRef,message="cloudInitNoCloud has at most one source of network data"
 type CloudInitNoCloud struct {
-	// UserDataSecretRef names a Secret of the machine's namespace whose key
-	// userdata (or userData) holds the user data.
+	// UserDataSecretRef names a Secret of the VMI's namespace whose key userdata
+	// (or userData) holds the user data.
 	// +optional
 	// +podvisor:unserved=the pod mounts no Secret for cloud-init
-	UserDataSecretRef *LocalObjectReference `json:"secretRef,omitempty"`
+	UserDataSecretRef *corev1.LocalObjectReference `json:"secretRef,omitempty"`
 
 	// UserData is the user data: a script that begins with #!, or YAML that
 	// begins with #cloud-config. At most 2048 bytes; more belongs in a Secret.
@@ -26,11 +29,11 @@ type CloudInitNoCloud struct {
 	// +kubebuilder:validation:MaxLength=2732
 	UserDataBase64 string `json:"userDataBase64,omitempty"`
 
-	// NetworkDataSecretRef names a Secret of the machine's namespace whose key
+	// NetworkDataSecretRef names a Secret of the VMI's namespace whose key
 	// networkdata (or networkData) holds the network configuration.
 	// +optional
 	// +podvisor:unserved=the pod mounts no Secret for cloud-init
-	NetworkDataSecretRef *LocalObjectReference `json:"networkDataSecretRef,omitempty"`
+	NetworkDataSecretRef *corev1.LocalObjectReference `json:"networkDataSecretRef,omitempty"`
 
 	// NetworkData is the network configuration, version 1 or 2. At most 2048
 	// bytes.
@@ -52,10 +55,10 @@ type CloudInitNoCloud struct {
 // +podvisor:atMostOne:of=userData;userDataBase64;secretRef,message="cloudInitConfigDrive has at most one source of user data"
 // +podvisor:atMostOne:of=networkData;networkDataBase64;networkDataSecretRef,message="cloudInitConfigDrive has at most one source of network data"
 type CloudInitConfigDrive struct {
-	// UserDataSecretRef names a Secret of the machine's namespace whose key
-	// userdata (or userData) holds the user data.
+	// UserDataSecretRef names a Secret of the VMI's namespace whose key userdata
+	// (or userData) holds the user data.
 	// +optional
-	UserDataSecretRef *LocalObjectReference `json:"secretRef,omitempty"`
+	UserDataSecretRef *corev1.LocalObjectReference `json:"secretRef,omitempty"`
 
 	// UserData is the user data, at most 2048 bytes; more belongs in a Secret.
 	// +optional
@@ -67,10 +70,10 @@ type CloudInitConfigDrive struct {
 	// +kubebuilder:validation:MaxLength=2732
 	UserDataBase64 string `json:"userDataBase64,omitempty"`
 
-	// NetworkDataSecretRef names a Secret of the machine's namespace whose key
+	// NetworkDataSecretRef names a Secret of the VMI's namespace whose key
 	// networkdata (or networkData) holds the network configuration.
 	// +optional
-	NetworkDataSecretRef *LocalObjectReference `json:"networkDataSecretRef,omitempty"`
+	NetworkDataSecretRef *corev1.LocalObjectReference `json:"networkDataSecretRef,omitempty"`
 
 	// NetworkData is the network configuration as OpenStack writes it, at most
 	// 2048 bytes.

@@ -1,6 +1,7 @@
 package vmi
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -29,13 +30,13 @@ type DataVolumeSpec struct {
 	// +optional
 	Source *DataVolumeSource `json:"source,omitempty"`
 
-	// SourceRef names a DataSource, which knows what the claim is filled with.
+	// SourceRef names a DataSource, which holds what the claim is filled with.
 	// +optional
 	SourceRef *DataVolumeSourceRef `json:"sourceRef,omitempty"`
 
 	// PVC is the claim as it is to be made.
 	// +optional
-	PVC *PersistentVolumeClaimSpec `json:"pvc,omitempty"`
+	PVC *corev1.PersistentVolumeClaimSpec `json:"pvc,omitempty"`
 
 	// Storage is the claim with what follows from its storage class left out.
 	// +optional
@@ -84,7 +85,7 @@ type DataVolumeSource struct {
 	// Snapshot is a VolumeSnapshot.
 	// +optional
 	Snapshot *DataVolumeSourceObject `json:"snapshot,omitempty"`
-	// Upload waits for somebody to send an image.
+	// Upload waits for a client to send an image.
 	// +optional
 	Upload *DataVolumeSourceUpload `json:"upload,omitempty"`
 	// S3 is an object in an S3 store.
@@ -143,7 +144,7 @@ type DataVolumeSourceRegistry struct {
 	// ImageStream is an image stream of OpenShift.
 	// +optional
 	ImageStream *string `json:"imageStream,omitempty"`
-	// PullMethod is pod or node: who fetches the image. Default: pod.
+	// PullMethod is pod or node: where the image is fetched. Default: pod.
 	// +optional
 	PullMethod *string `json:"pullMethod,omitempty"`
 	// SecretRef is the Secret with user name and password.
@@ -207,7 +208,7 @@ type DataVolumeSourceVDDK struct {
 	// URL of the vCenter or ESXi.
 	// +optional
 	URL string `json:"url,omitempty"`
-	// UUID of the machine that the disk is from.
+	// UUID of vSphere's VM that the disk is from.
 	// +optional
 	UUID string `json:"uuid,omitempty"`
 	// BackingFile is the path of the disk.
@@ -233,7 +234,7 @@ type DataVolumeSourceRef struct {
 	Kind string `json:"kind"`
 	// Name of the DataSource.
 	Name string `json:"name"`
-	// Namespace of the DataSource. Default: the machine's.
+	// Namespace of the DataSource. Default: the VM's.
 	// +optional
 	Namespace *string `json:"namespace,omitempty"`
 }
@@ -253,13 +254,13 @@ type DataVolumeStorage struct {
 	// the storage class is best at.
 	// +optional
 	// +listType=atomic
-	AccessModes []PersistentVolumeAccessMode `json:"accessModes,omitempty"`
+	AccessModes []corev1.PersistentVolumeAccessMode `json:"accessModes,omitempty"`
 	// Selector chooses among existing volumes.
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
 	// Resources is the size that the disk needs.
 	// +optional
-	Resources VolumeResourceRequirements `json:"resources,omitzero"`
+	Resources corev1.VolumeResourceRequirements `json:"resources,omitzero"`
 	// VolumeName is the volume that the claim is bound to.
 	// +optional
 	VolumeName string `json:"volumeName,omitempty"`
@@ -269,11 +270,11 @@ type DataVolumeStorage struct {
 	// VolumeMode is Filesystem or Block. Default: what the storage class is best
 	// at.
 	// +optional
-	VolumeMode *PersistentVolumeMode `json:"volumeMode,omitempty"`
+	VolumeMode *corev1.PersistentVolumeMode `json:"volumeMode,omitempty"`
 	// DataSource is what the claim is made from.
 	// +optional
-	DataSource *TypedLocalObjectReference `json:"dataSource,omitempty"`
+	DataSource *corev1.TypedLocalObjectReference `json:"dataSource,omitempty"`
 	// DataSourceRef is what the claim is made from, in any namespace.
 	// +optional
-	DataSourceRef *TypedObjectReference `json:"dataSourceRef,omitempty"`
+	DataSourceRef *corev1.TypedObjectReference `json:"dataSourceRef,omitempty"`
 }

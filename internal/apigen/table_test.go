@@ -78,7 +78,7 @@ func (d *definition) plural() string {
 	return d.root.child("spec").child("names")["plural"].(string)
 }
 
-// ofTemplate says that a field is one of a template's machine, which the list of
+// ofTemplate says that a field is one of a template's VMI, which the list of
 // VirtualMachineInstance accounts for.
 func ofTemplate(path string) bool { return strings.HasPrefix(path, templateSpec+".") }
 
@@ -126,6 +126,9 @@ func TestNoFieldIsInvented(t *testing.T) {
 			listed[theirs.path] = true
 		}
 		for _, r := range rows(m, d) {
+			if r.state == stateRefused {
+				continue // and so not offered
+			}
 			if !slices.ContainsFunc(foreignFields, func(f string) bool { return below(r.path, f) }) {
 				require.True(t, listed[r.path], "%s: KubeVirt has no field %s", d.kind(), r.path)
 			}

@@ -68,7 +68,7 @@ func (k *Controller) do(ctx context.Context, o *instance.Observed, a scheduler.A
 // why is the reason that the status gives for not being better.
 func why(s *vmi.VirtualMachineInstanceStatus) string {
 	for _, t := range []vmi.ConditionType{vmi.ConditionSynchronized, vmi.ConditionPodScheduled} {
-		if c := s.Condition(t); c != nil && c.Status == metav1.ConditionFalse {
+		if c := s.Condition(t); c != nil && c.Status == corev1.ConditionFalse {
 			return c.Reason
 		}
 	}
