@@ -22,6 +22,8 @@ func (s *Supervisor) connected(ctx context.Context, c *libvirt.Connection) {
 	if !exists {
 		return
 	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
 	s.agent.notice()
 	if d, err := c.Describe(ctx, s.domainName()); err == nil {
 		s.facts.change(func(f *facts) { f.running.devices = actualDevices(d, f.running.devices, f.running.disks) })
