@@ -25,13 +25,24 @@ const Unknown Layer = ""
 // core are the packages of the core. Edges inside a core package are files,
 // listed in edgeFiles.
 var core = map[string]bool{
-	".":   true,
-	"vmi": true, "vmi/defaults": true, "vmi/validate": true, "vmi/kube": true, "vmi/vmitest": true, "vmi/config": true, "vmi/served": true,
-	"scheduler": true, "scheduler/pod": true, "scheduler/instance": true,
-	"handler":  true,
-	"launcher": true, "launcher/protocol": true, "launcher/domain": true,
-	"network": true, "network/nft": true,
-	"storage": true, "storage/cloudinit": true,
+	".":                  true,
+	"handler":            true,
+	"launcher":           true,
+	"launcher/domain":    true,
+	"launcher/protocol":  true,
+	"network":            true,
+	"network/nft":        true,
+	"scheduler":          true,
+	"scheduler/instance": true,
+	"scheduler/pod":      true,
+	"storage":            true,
+	"storage/cloudinit":  true,
+	"vmi":                true,
+	"vmi/config":         true,
+	"vmi/defaults":       true,
+	"vmi/served":         true,
+	"vmi/validate":       true,
+	"vmi/vmitest":        true,
 }
 
 // edges are the packages that touch one outside thing.

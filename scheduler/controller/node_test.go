@@ -50,7 +50,7 @@ func runs(t *testing.T, name string) (*vmi.VirtualMachineInstance, *corev1.Pod) 
 	}
 	v.Status.SetPhase(vmi.Running, metav1.Now())
 	v.Status.NodeName, v.Status.ActivePods = "n1", map[types.UID]string{p.UID: "n1"}
-	v.Status.SetCondition(vmi.Condition{Type: vmi.ConditionReady, Status: metav1.ConditionTrue}, metav1.Now())
+	v.Status.SetCondition(vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionTrue}, metav1.Now())
 	return v, p
 }
 
@@ -119,7 +119,7 @@ func (c *cluster) waitReason(name, reason string) {
 	c.t.Helper()
 	c.wait(name, func(v *vmi.VirtualMachineInstance) bool {
 		r := v.Status.Condition(vmi.ConditionReady)
-		return reason == "" && r.Status == metav1.ConditionTrue || r.Status == metav1.ConditionFalse && r.Reason == reason
+		return reason == "" && r.Status == corev1.ConditionTrue || r.Status == corev1.ConditionFalse && r.Reason == reason
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	appsinformers "k8s.io/client-go/informers/apps/v1"
@@ -91,7 +92,7 @@ func (r *reporter) reconcile(ctx context.Context, _ string) (time.Duration, erro
 // warn emits an event when the configuration cannot be used any more.
 func (r *reporter) warn(ctx context.Context, k *vmi.KubeVirt, s *vmi.KubeVirtStatus) {
 	was, is := k.Status.Condition(vmi.ConditionDegraded), s.Condition(vmi.ConditionDegraded)
-	if is.Status != metav1.ConditionTrue || was != nil && was.Status == is.Status && was.Reason == is.Reason && was.Message == is.Message {
+	if is.Status != corev1.ConditionTrue || was != nil && was.Status == is.Status && was.Reason == is.Reason && was.Message == is.Message {
 		return
 	}
 	r.events.Emit(ctx, k, reconcile.Event{Warning: true, Finding: vmi.Finding{Reason: is.Reason, Message: is.Message}})

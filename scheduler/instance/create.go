@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podvisor/podvisor/scheduler"
@@ -71,16 +72,16 @@ func pending(o Observed, f vmi.Finding) scheduler.Plan {
 }
 
 func notSynchronized(f vmi.Finding) vmi.Condition {
-	return vmi.Condition{Type: vmi.ConditionSynchronized, Status: metav1.ConditionFalse, Reason: f.Reason, Message: f.Message}
+	return vmi.Condition{Type: vmi.ConditionSynchronized, Status: corev1.ConditionFalse, Reason: f.Reason, Message: f.Message}
 }
 
 func notReady(reason, message string) vmi.Condition {
-	return vmi.Condition{Type: vmi.ConditionReady, Status: metav1.ConditionFalse, Reason: reason, Message: message}
+	return vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionFalse, Reason: reason, Message: message}
 }
 
 // transition is the warning that goes with a condition, if its reason is new.
 func transition(o Observed, t vmi.ConditionType, f vmi.Finding) []scheduler.Emit {
-	if c := o.VMI.Status.Condition(t); c != nil && c.Status == metav1.ConditionFalse && c.Reason == f.Reason {
+	if c := o.VMI.Status.Condition(t); c != nil && c.Status == corev1.ConditionFalse && c.Reason == f.Reason {
 		return nil
 	}
 	return []scheduler.Emit{{Warning: true, Finding: f}}

@@ -91,15 +91,15 @@ func guestReady(s *vmi.VirtualMachineInstanceStatus) vmi.Condition {
 	switch {
 	case s.Phase != vmi.Running:
 		return notReady(vmi.ReasonGuestNotRunning, "the guest does not run yet")
-	case paused != nil && paused.Status == metav1.ConditionTrue:
+	case paused != nil && paused.Status == corev1.ConditionTrue:
 		return notReady(vmi.ReasonGuestNotRunning, cmp.Or(paused.Message, "the guest is paused"))
 	}
-	return vmi.Condition{Type: vmi.ConditionReady, Status: metav1.ConditionTrue}
+	return vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionTrue}
 }
 
 // reasonOfReady is the reason of the condition Ready if it is False, or "".
 func reasonOfReady(o Observed) string {
-	if c := o.VMI.Status.Condition(vmi.ConditionReady); c != nil && c.Status == metav1.ConditionFalse {
+	if c := o.VMI.Status.Condition(vmi.ConditionReady); c != nil && c.Status == corev1.ConditionFalse {
 		return c.Reason
 	}
 	return ""

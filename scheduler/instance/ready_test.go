@@ -22,12 +22,12 @@ func noConditions(p *corev1.Pod) { p.Status.Conditions = nil }
 
 // ready is a VMI with the condition Ready as virt-handler writes it.
 func ready(v *vmi.VirtualMachineInstance) {
-	v.Status.SetCondition(vmi.Condition{Type: vmi.ConditionReady, Status: metav1.ConditionTrue}, metav1.NewTime(now))
+	v.Status.SetCondition(vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionTrue}, metav1.NewTime(now))
 }
 
 func paused(v *vmi.VirtualMachineInstance) {
-	v.Status.SetCondition(vmi.Condition{Type: vmi.ConditionPaused, Status: metav1.ConditionTrue, Reason: vmi.ReasonPausedIOError, Message: "volume root is full"}, metav1.NewTime(now))
-	v.Status.SetCondition(vmi.Condition{Type: vmi.ConditionReady, Status: metav1.ConditionFalse, Reason: vmi.ReasonGuestNotRunning, Message: "volume root is full"}, metav1.NewTime(now))
+	v.Status.SetCondition(vmi.Condition{Type: vmi.ConditionPaused, Status: corev1.ConditionTrue, Reason: vmi.ReasonPausedIOError, Message: "volume root is full"}, metav1.NewTime(now))
+	v.Status.SetCondition(vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionFalse, Reason: vmi.ReasonGuestNotRunning, Message: "volume root is full"}, metav1.NewTime(now))
 }
 
 func because(reason string) vmitest.Option { return condition(vmi.ConditionReady, reason, "x") }
@@ -97,7 +97,7 @@ func TestReadyIsThePodsReadinessAndTheGuests(t *testing.T) {
 				do = append(do, "write")
 				s := statusOf(t, plan)
 				c := s.Condition(vmi.ConditionReady)
-				require.Equal(t, tt.ready == isTrue, c.Status == metav1.ConditionTrue)
+				require.Equal(t, tt.ready == isTrue, c.Status == corev1.ConditionTrue)
 				if tt.ready != isTrue {
 					require.Equal(t, tt.ready, c.Reason)
 					require.NotEmpty(t, c.Message)
@@ -297,7 +297,7 @@ func TestAnOutageOfANodeIsOneWriteAndOneEvent(t *testing.T) {
 		func() { handlerDown = time.Time{} },
 		pass(time.Hour),
 	))
-	require.Equal(t, metav1.ConditionTrue, v.Status.Condition(vmi.ConditionReady).Status)
+	require.Equal(t, corev1.ConditionTrue, v.Status.Condition(vmi.ConditionReady).Status)
 	require.Empty(t, steps(
 		func() { handlerDown = clock }, // the DaemonSet is updated
 		pass(5*time.Second),
