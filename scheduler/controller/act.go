@@ -36,6 +36,8 @@ type executor[T client.Object, L runtime.Object] struct {
 	events *reconcile.Events
 	writer *reconcile.Writer[T, L]
 	log    *slog.Logger
+	// describe is what the log has of a status: keys and values.
+	describe func(T) []any
 }
 
 // act does the plan's actions in order. It returns the object as it is after
@@ -65,7 +67,7 @@ func (e *executor[T, L]) do(ctx context.Context, o T, a scheduler.Action) (T, er
 		log.Info("delete pod", "pod", a.Name)
 		return o, e.deletePod(ctx, o.GetNamespace(), a)
 	case scheduler.WriteStatus[T]:
-		log.Info("write status")
+		log.Info("write status", e.describe(a.Object)...)
 		return e.writer.Status(ctx, o, a.Object)
 	case scheduler.Emit:
 		log.Info("emit event", "reason", a.Reason, "message", a.Message)

@@ -24,6 +24,7 @@ func (c *Controller) registerInstances() error {
 	var err error
 	c.instances, err = register(c, registration[*vmi.VirtualMachineInstance, *vmi.VirtualMachineInstanceList]{
 		name: "virt-controller-vmi", cached: c.caches.instances, in: c.cfg.Client.VirtualMachineInstances, observe: c.observeInstance,
+		describe: describeInstance,
 	})
 	l := c.instances.loop
 	err = errors.Join(err,
@@ -37,6 +38,17 @@ func (c *Controller) registerInstances() error {
 		}, podChanged))
 	}
 	return err
+}
+
+// describeInstance is the phase of a VMI, and why it is not ready.
+func describeInstance(v *vmi.VirtualMachineInstance) []any {
+	s, reason := &v.Status, v.Status.Reason
+	for _, t := range []vmi.ConditionType{vmi.ConditionSynchronized, vmi.ConditionPodScheduled, vmi.ConditionReady} {
+		if c := s.Condition(t); c != nil && c.Status == corev1.ConditionFalse && reason == "" {
+			reason = c.Reason
+		}
+	}
+	return []any{"phase", s.Phase, "node", s.NodeName, "reason", reason}
 }
 
 // observeInstance reads what a decision about the VMI depends on. What is missing

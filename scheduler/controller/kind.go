@@ -28,6 +28,8 @@ type registration[T client.Object, L runtime.Object] struct {
 	in func(namespace string) client.Objects[T, L]
 	// observe reads what a decision about the object depends on.
 	observe func(ctx context.Context, o T) (decide[T], error)
+	// describe is what the log has of a status that is written: keys and values.
+	describe func(o T) []any
 }
 
 // kind is the loop of one kind.
@@ -52,8 +54,10 @@ type looper interface {
 func register[T client.Object, L runtime.Object](c *Controller, r registration[T, L]) (*kind[T, L], error) {
 	k := &kind[T, L]{
 		registration: r,
-		executor:     executor[T, L]{kube: c.cfg.Kube, events: c.events, writer: reconcile.NewWriter(r.in), log: c.log.With("loop", r.name)},
-		suspended:    c.suspended,
+		executor: executor[T, L]{
+			kube: c.cfg.Kube, events: c.events, writer: reconcile.NewWriter(r.in), log: c.log.With("loop", r.name), describe: r.describe,
+		},
+		suspended: c.suspended,
 	}
 	k.loop = reconcile.New(reconcile.Config{Name: r.name, Do: k.reconcile, Workers: c.cfg.Workers, Metrics: c.cfg.Metrics, Logger: c.log})
 	c.kinds = append(c.kinds, k)

@@ -14,7 +14,7 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// obstacle is what a pod waits for, and the condition that says so.
+// obstacle is what a pod waits for, and the condition that has it.
 type obstacle struct {
 	condition vmi.ConditionType
 	vmi.Finding
