@@ -26,7 +26,7 @@ var core = map[string]bool{
 	"scheduler": true, "scheduler/pod": true, "scheduler/instance": true, "scheduler/machine": true, "scheduler/replicaset": true,
 	"handler": true, "launcher": true, "launcher/domain": true,
 	"network": true, "network/nft": true, "network/cni": true,
-	"storage": true, "storage/cloudinit": true,
+	"storage": true, "storage/cloudinit": true, "storage/volume": true,
 }
 
 // controllers are the packages that join cores and edges.
