@@ -147,10 +147,10 @@ func TestAMachineThatCannotBeBuiltSaysAllThatIsWrong(t *testing.T) {
 		"no KVM and no emulation": {machine(), []func(*Host){func(h *Host) { h.KVM = false }}, []string{"/dev/kvm", "useEmulation"}, true},
 		"another architecture":    {machine(), []func(*Host){func(h *Host) { h.Arch = "s390x" }}, []string{"s390x"}, true},
 		"another architecture, and a model by its name": {machine(processor("Haswell"), func(v *vmi.VirtualMachineInstance) { v.Spec.Architecture = "arm64" }),
-			nil, []string{"architecture is arm64; only amd64 works", "model Haswell", "host-passthrough"}, true},
-		"no memory": {machine(func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Memory = nil }), nil, []string{"memory.guest"}, true},
+			nil, []string{"spec.architecture: architecture arm64 is not served: only amd64 is", "spec.domain.cpu.model: model Haswell is not served", "host-passthrough"}, true},
+		"no memory": {machine(func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Memory = nil }), nil, []string{"spec.domain.memory.guest: the guest has 0 of memory"}, true},
 		"attached to nothing": {machine(disksOn(""), interfaces(vmi.Interface{Name: "default"})),
-			[]func(*Host){func(h *Host) { h.Disks, h.Interfaces = nil, nil }}, []string{"disk diska", "interface default"}, false},
+			[]func(*Host){func(h *Host) { h.Disks, h.Interfaces = nil, nil }}, []string{"spec.domain.devices.disks[0]: disk diska has no attachment", "spec.domain.devices.interfaces[0]: interface default is not bound"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Build(tt.vmi, host(tt.vmi, tt.host...))
@@ -181,16 +181,6 @@ func TestEveryMachineHasAUUIDOfItsOwnThatStays(t *testing.T) {
 	require.Equal(t, uuid(a), uuid(machine()))
 	require.NotEqual(t, uuid(a), uuid(b))
 	require.Regexp(t, `^[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`, uuid(a))
-}
-
-func TestDisksAreNamedInOrder(t *testing.T) {
-	var specs []vmi.Disk
-	for range 28 {
-		specs = append(specs, vmi.Disk{Disk: &vmi.DiskTarget{Bus: vmi.DiskBusVirtio}})
-	}
-	got := Targets(append(specs, vmi.Disk{}))
-	require.Equal(t, []string{"vda", "vdb"}, got[:2])
-	require.Equal(t, []string{"vdz", "vdaa", "vdab", "sda"}, got[25:])
 }
 
 func TestSocketPathsFitIntoAnAddress(t *testing.T) {
