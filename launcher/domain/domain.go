@@ -55,7 +55,7 @@ func Build(v *vmi.VirtualMachineInstance, h Host) (*libvirtxml.Domain, error) {
 		Name:       Name(v),
 		UUID:       id,
 		OS:         firmware(spec, h),
-		SysInfo:    sysinfo(id, h.Settings.SMBIOS),
+		SysInfo:    sysinfo(id, spec.Firmware, h.Settings.SMBIOS),
 		OnPoweroff: "destroy",
 		OnReboot:   "restart",
 		OnCrash:    "destroy",

@@ -51,7 +51,7 @@ func TestNamesOfTheVolumesNeverCollideInThePod(t *testing.T) {
 func TestAVolumeThatIsNotServedIsRefused(t *testing.T) {
 	t.Parallel()
 	_, err := pod.Render(vmitest.New(vmitest.WithDisk("data", vmi.VolumeSource{
-		PersistentVolumeClaim: &vmi.PersistentVolumeClaimVolume{ClaimReference: vmi.ClaimReference{ClaimName: "data"}},
+		PersistentVolumeClaim: &vmi.PersistentVolumeClaimVolume{PersistentVolumeClaimVolumeSource: corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}},
 	})), config)
 	require.ErrorIs(t, err, vmi.ErrInvalid)
 	require.ErrorContains(t, err, "data")

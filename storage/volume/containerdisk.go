@@ -65,7 +65,7 @@ var containerDisk = kind{
 func mounted(v vmi.Volume, n names) Part {
 	return Part{
 		Volumes: []corev1.Volume{{Name: n.volume, VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{
-			Reference: v.ContainerDisk.Image, PullPolicy: corev1.PullPolicy(v.ContainerDisk.ImagePullPolicy),
+			Reference: v.ContainerDisk.Image, PullPolicy: v.ContainerDisk.ImagePullPolicy,
 		}}}},
 		Mounts: []corev1.VolumeMount{{Name: n.volume, MountPath: containerDiskDir("", v.Name), ReadOnly: true}},
 	}
@@ -86,7 +86,7 @@ func copied(v vmi.Volume, n names) Part {
 	take := Init{
 		Name:       n.container,
 		Image:      v.ContainerDisk.Image,
-		PullPolicy: corev1.PullPolicy(v.ContainerDisk.ImagePullPolicy),
+		PullPolicy: v.ContainerDisk.ImagePullPolicy,
 		Program:    programPath(),
 		Args:       append(args, "--to", containerDiskDir("", v.Name)),
 		Mounts:     []corev1.VolumeMount{program, copies},

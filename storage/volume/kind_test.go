@@ -46,7 +46,7 @@ var claim = kind{
 
 func claims() vmi.VolumeSource {
 	s := aClaim
-	s.PersistentVolumeClaim = &vmi.PersistentVolumeClaimVolume{ClaimReference: vmi.ClaimReference{ClaimName: "data"}}
+	s.PersistentVolumeClaim = &vmi.PersistentVolumeClaimVolume{PersistentVolumeClaimVolumeSource: corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}
 	return s
 }
 
