@@ -27,11 +27,11 @@ func TestNoCloudHasTheFilesOfTheDataSource(t *testing.T) {
 		source vmi.CloudInitNoCloud
 		want   []cloudinit.File
 	}{
-		"user data":                      {vmi.CloudInitNoCloud{UserData: string(user.Content)}, []cloudinit.File{meta, user}},
-		"user data in base64":            {vmi.CloudInitNoCloud{UserDataBase64: encode(user)}, []cloudinit.File{meta, user}},
-		"both":                           {vmi.CloudInitNoCloud{UserData: string(user.Content), NetworkDataBase64: encode(network)}, []cloudinit.File{meta, user, network}},
+		"user data":           {vmi.CloudInitNoCloud{UserData: string(user.Content)}, []cloudinit.File{meta, user}},
+		"user data in base64": {vmi.CloudInitNoCloud{UserDataBase64: encode(user)}, []cloudinit.File{meta, user}},
+		"both":                {vmi.CloudInitNoCloud{UserData: string(user.Content), NetworkDataBase64: encode(network)}, []cloudinit.File{meta, user, network}},
 		"network data alone, with an empty user-data": {vmi.CloudInitNoCloud{NetworkData: string(network.Content)}, []cloudinit.File{meta, {Name: "user-data"}, network}},
-		"user data of the largest size":  {vmi.CloudInitNoCloud{UserData: strings.Repeat("x", 2048)}, []cloudinit.File{meta, {Name: "user-data", Content: []byte(strings.Repeat("x", 2048))}}},
+		"user data of the largest size":               {vmi.CloudInitNoCloud{UserData: strings.Repeat("x", 2048)}, []cloudinit.File{meta, {Name: "user-data", Content: []byte(strings.Repeat("x", 2048))}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := cloudinit.NoCloud(named("vm"), &tt.source)

@@ -73,7 +73,7 @@ func TestAWrongVolumeIsInvalid(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		vmi  *vmi.VirtualMachineInstance
-		says string
+		want string
 	}{
 		"no volume":             {func() *vmi.VirtualMachineInstance { v := instance(oneGi); v.Spec.Volumes = nil; return v }(), "volume a: not in spec.volumes"},
 		"no source":             {instance(vmi.VolumeSource{}), "volume a: has 0 sources"},
@@ -87,7 +87,7 @@ func TestAWrongVolumeIsInvalid(t *testing.T) {
 			t.Parallel()
 			_, err := Resolve(tt.vmi, Node{})
 			require.ErrorIs(t, err, vmi.ErrInvalid)
-			require.ErrorContains(t, err, tt.says)
+			require.ErrorContains(t, err, tt.want)
 		})
 	}
 }
