@@ -7,6 +7,8 @@ import (
 	"libvirt.org/go/libvirtxml"
 
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/served"
+	"github.com/podvisor/podvisor/vmi/validate"
 )
 
 // nonTransitional is the model of every virtio device: one without the legacy
@@ -40,7 +42,8 @@ type build struct {
 func Name(v *vmi.VirtualMachineInstance) string { return v.Namespace + "_" + v.Name }
 
 // Build returns the domain of v on host h. Its error joins all faults; those of
-// the spec wrap [vmi.ErrInvalid].
+// the spec, which may ask for what this build does not serve, wrap
+// [vmi.ErrInvalid].
 func Build(v *vmi.VirtualMachineInstance, h Host) (*libvirtxml.Domain, error) {
 	if h.Arch == "" {
 		h.Arch = "x86_64"
@@ -61,7 +64,7 @@ func Build(v *vmi.VirtualMachineInstance, h Host) (*libvirtxml.Domain, error) {
 		OnCrash:    "destroy",
 		Devices:    &libvirtxml.DomainDeviceList{},
 	}}
-	faults := []error{native(v.Spec.Architecture), accelerable(h)}
+	faults := []error{native(v.Spec.Architecture), accelerable(h), validate.Error(served.Faults(v, h.Defaults))}
 	for _, part := range parts {
 		faults = append(faults, part(b))
 	}

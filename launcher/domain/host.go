@@ -7,6 +7,7 @@ import (
 	"github.com/podvisor/podvisor/storage"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/config"
+	"github.com/podvisor/podvisor/vmi/defaults"
 )
 
 // Host is what a pod offers to the domain in it.
@@ -28,6 +29,9 @@ type Host struct {
 	Disks map[string]Disk
 	// Interfaces are the VMI's interfaces as they are bound in the pod.
 	Interfaces []network.Attachment
+	// Defaults are those that the VMI was completed with. The zero value is that
+	// of a cluster that configures nothing.
+	Defaults defaults.Profile
 	// Places are the places of devices that are known from before, by the alias of
 	// the device. Nil: the order of the spec decides.
 	Places map[string]Place

@@ -131,7 +131,7 @@ func TestPlacesStayThroughAnyChanges(t *testing.T) {
 
 func TestADomainThatIsBuiltAgainKeepsTheAddressesOfLibvirt(t *testing.T) {
 	t.Parallel()
-	v := machine(disksOn(vmi.DiskBusVirtio, vmi.DiskBusSCSI, vmi.DiskBusVirtio, vmi.DiskBusSCSI), interfaces(vmi.Interface{Name: "default"}))
+	v := instance(disksOn(vmi.DiskBusVirtio, vmi.DiskBusSCSI, vmi.DiskBusVirtio, vmi.DiskBusSCSI), interfaces(vmi.Interface{Name: "default"}))
 	d, err := Build(v, host(v))
 	require.NoError(t, err)
 	// libvirt gives the PCI addresses.
@@ -168,7 +168,7 @@ func reread(t *testing.T, d *libvirtxml.Domain) *libvirtxml.Domain {
 
 func TestStatusPlacesAreTheTargetsOfTheStatus(t *testing.T) {
 	t.Parallel()
-	v := machine(disksOn(vmi.DiskBusVirtio, vmi.DiskBusVirtio))
+	v := instance(disksOn(vmi.DiskBusVirtio, vmi.DiskBusVirtio))
 	v.Status.VolumeStatus = []vmi.VolumeStatus{{Name: "diskb", Target: "vda"}, {Name: "cloudinit"}}
 	require.Equal(t, map[string]Place{"ua-diskb": {Target: "vda"}, "ua-cloudinit": {}}, StatusPlaces(v))
 	d, err := Build(v, host(v, func(h *Host) { h.Places = StatusPlaces(v) }))
@@ -179,7 +179,7 @@ func TestStatusPlacesAreTheTargetsOfTheStatus(t *testing.T) {
 
 func TestADiskAndAnInterfaceMayHaveOneName(t *testing.T) {
 	t.Parallel()
-	v := machine(disksOn(vmi.DiskBusVirtio), interfaces(vmi.Interface{Name: "diska"}))
+	v := instance(disksOn(vmi.DiskBusVirtio), interfaces(vmi.Interface{Name: "diska"}))
 	d, err := Build(v, host(v))
 	require.NoError(t, err)
 	require.NotEqual(t, d.Devices.Disks[0].Alias, d.Devices.Interfaces[0].Alias, "libvirt refuses two devices with one alias")

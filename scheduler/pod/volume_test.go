@@ -54,8 +54,7 @@ func TestAVolumeThatIsNotServedIsRefused(t *testing.T) {
 		PersistentVolumeClaim: &vmi.PersistentVolumeClaimVolume{PersistentVolumeClaimVolumeSource: corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}},
 	})), config)
 	require.ErrorIs(t, err, vmi.ErrInvalid)
-	require.ErrorContains(t, err, "data")
-	require.ErrorContains(t, err, "persistentVolumeClaim")
+	require.ErrorContains(t, err, "spec.volumes[0].persistentVolumeClaim")
 }
 
 func TestEveryPullSecretIsNamedOnce(t *testing.T) {
