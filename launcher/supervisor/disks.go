@@ -36,30 +36,30 @@ func makeDisks(ctx context.Context, v *vmi.VirtualMachineInstance, root string) 
 // observeVolumes observes what attachments of the volumes depend on.
 func observeVolumes(volumes []vmi.Volume, root string) (volume.Node, error) {
 	node := volume.Node{Root: root, Images: map[string]storage.Image{}, Paths: map[string]storage.Facts{}}
-	looks, err := volume.Looks(volumes, node)
+	observations, err := volume.Observations(volumes, node)
 	if err != nil {
 		return volume.Node{}, err
 	}
 	var faults []error
-	for _, l := range looks {
-		faults = append(faults, observe(l, node))
+	for _, o := range observations {
+		faults = append(faults, observe(o, node))
 	}
 	return node, errors.Join(faults...)
 }
 
-// observe adds what a look asks for to the facts of the node.
-func observe(l volume.Look, node volume.Node) error {
-	if c := l.Image; c != nil {
+// observe makes an observation and adds it to the facts of the node.
+func observe(o volume.Observation, node volume.Node) error {
+	if c := o.Image; c != nil {
 		i, err := image.ContainerDisk(c.Dir, c.File)
 		if err != nil {
-			return fmt.Errorf("observe volume %s, container disk %s: %w", l.Volume, c.Reference, err)
+			return fmt.Errorf("observe volume %s, container disk %s: %w", o.Volume, c.Reference, err)
 		}
-		node.Images[l.Volume] = i
+		node.Images[o.Volume] = i
 	}
-	for _, path := range l.Paths {
+	for _, path := range o.Paths {
 		facts, err := probe.Path(path)
 		if err != nil {
-			return fmt.Errorf("observe volume %s: %w", l.Volume, err)
+			return fmt.Errorf("observe volume %s: %w", o.Volume, err)
 		}
 		node.Paths[path] = facts
 	}

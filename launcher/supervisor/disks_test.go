@@ -107,14 +107,14 @@ func TestWhatIsAtAPathIsObserved(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, make([]byte, 4096), 0o600))
 	missing := filepath.Join(dir, "missing")
 	node := volume.Node{Paths: map[string]storage.Facts{}}
-	require.NoError(t, observe(volume.Look{Volume: "data", Paths: []string{dir, file, missing}}, node))
+	require.NoError(t, observe(volume.Observation{Volume: "data", Paths: []string{dir, file, missing}}, node))
 	require.Equal(t, storage.Directory, node.Paths[dir].Kind)
 	require.Positive(t, node.Paths[dir].FreeBytes)
 	require.EqualValues(t, 4096, node.Paths[file].SizeBytes)
 	require.Equal(t, storage.Facts{}, node.Paths[missing])
 	require.Contains(t, node.Paths, missing)
 
-	err := observe(volume.Look{Volume: "data", Paths: []string{"/dev/null"}}, node)
+	err := observe(volume.Observation{Volume: "data", Paths: []string{"/dev/null"}}, node)
 	require.ErrorContains(t, err, "observe volume data: /dev/null is neither")
 }
 

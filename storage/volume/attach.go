@@ -25,9 +25,9 @@ type Node struct {
 	Paths map[string]storage.Facts
 }
 
-// Look is what has to be observed before a volume is attached. The zero value is
-// nothing.
-type Look struct {
+// Observation is what has to be observed before a volume is attached. The zero
+// value is nothing.
+type Observation struct {
 	// Volume is the name of the volume.
 	Volume string
 	// Image is the container disk whose image goes into [Node].Images. Nil: none.
@@ -47,13 +47,15 @@ type ContainerImage struct {
 	File string
 }
 
-// Looks returns what has to be observed before the volumes are attached, of n
-// only Root. Its error joins the faults of all volumes, which wrap
+// Observations returns what has to be observed before the volumes are attached. Of
+// n only Root is used. Its error joins the faults of all volumes, which wrap
 // [vmi.ErrInvalid].
-func Looks(volumes []vmi.Volume, n Node) ([]Look, error) { return served.looks(volumes, n) }
+func Observations(volumes []vmi.Volume, n Node) ([]Observation, error) {
+	return served.observations(volumes, n)
+}
 
-func (all kinds) looks(volumes []vmi.Volume, n Node) ([]Look, error) {
-	var out []Look
+func (all kinds) observations(volumes []vmi.Volume, n Node) ([]Observation, error) {
+	var out []Observation
 	var faults []error
 	for _, v := range volumes {
 		k, err := all.of(v)
@@ -61,10 +63,10 @@ func (all kinds) looks(volumes []vmi.Volume, n Node) ([]Look, error) {
 			faults = append(faults, err)
 			continue
 		}
-		if k.look != nil {
-			l := k.look(v, n)
-			l.Volume = v.Name
-			out = append(out, l)
+		if k.observe != nil {
+			o := k.observe(v, n)
+			o.Volume = v.Name
+			out = append(out, o)
 		}
 	}
 	return out, errors.Join(faults...)

@@ -60,11 +60,11 @@ func TestTheDisksDecideOrderAndNumberOfAttachments(t *testing.T) {
 	require.Equal(t, "a", got[1].Name)
 }
 
-func TestOnlyContainerDisksHaveToBeObserved(t *testing.T) {
+func TestContainerDisksHaveToBeObservedBeforeTheyAreAttached(t *testing.T) {
 	t.Parallel()
-	got, err := Looks(instance(demoDisk, noCloud, oneGi).Spec.Volumes, Node{Root: "/pod"})
+	got, err := Observations(instance(demoDisk, noCloud, oneGi).Spec.Volumes, Node{Root: "/pod"})
 	require.NoError(t, err)
-	require.Equal(t, []Look{{Volume: "a", Image: &ContainerImage{
+	require.Equal(t, []Observation{{Volume: "a", Image: &ContainerImage{
 		Reference: "demo", Dir: "/pod/var/run/kubevirt/container-disks/a", File: "/images/demo.img",
 	}}}, got)
 }
@@ -75,13 +75,13 @@ func TestAWrongVolumeIsInvalid(t *testing.T) {
 		vmi  *vmi.VirtualMachineInstance
 		want string
 	}{
-		"no volume":             {func() *vmi.VirtualMachineInstance { v := instance(oneGi); v.Spec.Volumes = nil; return v }(), "volume a: not in spec.volumes"},
-		"no source":             {instance(vmi.VolumeSource{}), "volume a: has 0 sources"},
-		"two sources":           {instance(vmi.VolumeSource{ContainerDisk: demoDisk.ContainerDisk, EmptyDisk: oneGi.EmptyDisk}), "volume a: has 2 sources (containerDisk, emptyDisk)"},
-		"a kind without a file": {instance(aClaim), "volume a: kind persistentVolumeClaim is not served"},
-		"no capacity":           {instance(vmi.VolumeSource{EmptyDisk: &vmi.EmptyDisk{}}), "volume a: capacity 0 is not above 0"},
-		"two cloud-inits":       {instance(noCloud, noCloud), "volume b: /var/run/kubevirt-ephemeral-disks/cloud-init-data/ns/vm/noCloud.iso is the file of volume a"},
-		"too much data":         {instance(vmi.VolumeSource{CloudInitNoCloud: &vmi.CloudInitNoCloud{UserData: strings.Repeat("x", 2049)}}), "volume a: user data has 2049 bytes"},
+		"no volume":                 {func() *vmi.VirtualMachineInstance { v := instance(oneGi); v.Spec.Volumes = nil; return v }(), "volume a: not in spec.volumes"},
+		"no source":                 {instance(vmi.VolumeSource{}), "volume a: no source is set"},
+		"two sources":               {instance(vmi.VolumeSource{ContainerDisk: demoDisk.ContainerDisk, EmptyDisk: oneGi.EmptyDisk}), "volume a: 2 sources are set (containerDisk, emptyDisk), not one"},
+		"a kind that is not served": {instance(aClaim), "volume a: kind persistentVolumeClaim is not served"},
+		"no capacity":               {instance(vmi.VolumeSource{EmptyDisk: &vmi.EmptyDisk{}}), "volume a: capacity 0 is not above 0"},
+		"two cloud-inits":           {instance(noCloud, noCloud), "volume b: /var/run/kubevirt-ephemeral-disks/cloud-init-data/ns/vm/noCloud.iso is the file of volume a"},
+		"too much data":             {instance(vmi.VolumeSource{CloudInitNoCloud: &vmi.CloudInitNoCloud{UserData: strings.Repeat("x", 2049)}}), "volume a: user data has 2049 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -96,9 +96,9 @@ func TestAllFaultsAreReturnedAtOnce(t *testing.T) {
 	t.Parallel()
 	v := instance(vmi.VolumeSource{}, aClaim)
 	_, resolve := Resolve(v, Node{})
-	_, looks := Looks(v.Spec.Volumes, Node{})
+	_, observations := Observations(v.Spec.Volumes, Node{})
 	_, pod := Pod(v.Spec.Volumes, Cluster{})
-	for _, err := range []error{resolve, looks, pod} {
+	for _, err := range []error{resolve, observations, pod} {
 		require.ErrorIs(t, err, vmi.ErrInvalid)
 		require.ErrorContains(t, err, "volume a: ")
 		require.ErrorContains(t, err, "volume b: kind persistentVolumeClaim is not served")

@@ -42,8 +42,8 @@ var containerDisk = kind{
 		}
 		return part
 	},
-	look: func(v vmi.Volume, n Node) Look {
-		return Look{Image: &ContainerImage{
+	observe: func(v vmi.Volume, n Node) Observation {
+		return Observation{Image: &ContainerImage{
 			Reference: v.ContainerDisk.Image, Dir: containerDiskDir(n.Root, v.Name), File: v.ContainerDisk.Path,
 		}}
 	},

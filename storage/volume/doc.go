@@ -4,9 +4,9 @@
 // A kind of volume has two halves in one file: what the pod needs, which [Pod]
 // joins for all volumes, and what QEMU opens, which [Resolve] returns for all
 // disks. Both are computed from facts that were observed before: [Cluster] on the
-// side of the cluster, [Node] in the pod. [Looks] says what has to be observed in
-// the pod. A new kind is a new file, a line in the list of kinds, and the lines in
-// path.go that say where its volumes are.
+// side of the cluster, [Node] in the pod. [Observations] says what has to be
+// observed in the pod. A new kind is a new file, a line in the list of kinds, and
+// the lines in path.go that say where its volumes are.
 //
 // The package observes and makes nothing; storage/probe and storage/image do. It
 // computes; it touches nothing.

@@ -27,8 +27,9 @@ type kind struct {
 	shared Names
 	// pod returns what the pod needs for a volume. Nil: nothing.
 	pod func(vmi.Volume, names, Cluster) Part
-	// look says what has to be observed before a volume is attached. Nil: nothing.
-	look func(vmi.Volume, Node) Look
+	// observe returns what has to be observed before a volume is attached. Nil:
+	// nothing.
+	observe func(vmi.Volume, Node) Observation
 	// attach returns the attachment of a volume's disk.
 	attach func(*vmi.VirtualMachineInstance, vmi.Volume, Node) (storage.Attachment, error)
 }
@@ -37,8 +38,11 @@ type kind struct {
 // that is not among the kinds, is an error that wraps [vmi.ErrInvalid].
 func (all kinds) of(v vmi.Volume) (kind, error) {
 	set := sources(v.VolumeSource)
-	if len(set) != 1 {
-		return kind{}, fmt.Errorf("volume %s: has %d sources (%s), not one: %w", v.Name, len(set), strings.Join(set, ", "), vmi.ErrInvalid)
+	if len(set) == 0 {
+		return kind{}, fmt.Errorf("volume %s: no source is set: %w", v.Name, vmi.ErrInvalid)
+	}
+	if len(set) > 1 {
+		return kind{}, fmt.Errorf("volume %s: %d sources are set (%s), not one: %w", v.Name, len(set), strings.Join(set, ", "), vmi.ErrInvalid)
 	}
 	for _, k := range all {
 		if k.name == set[0] {

@@ -28,8 +28,8 @@ var claim = kind{
 		}
 		return part
 	},
-	look: func(v vmi.Volume, n Node) Look {
-		return Look{Paths: []string{path.Join(n.Root, "/dev", v.Name), path.Join(n.Root, "/claims", v.Name), path.Join(n.Root, "/claims", v.Name, "disk.img")}}
+	observe: func(v vmi.Volume, n Node) Observation {
+		return Observation{Paths: []string{path.Join(n.Root, "/dev", v.Name), path.Join(n.Root, "/claims", v.Name), path.Join(n.Root, "/claims", v.Name, "disk.img")}}
 	},
 	attach: func(_ *vmi.VirtualMachineInstance, v vmi.Volume, n Node) (storage.Attachment, error) {
 		device, dir := path.Join(n.Root, "/dev", v.Name), path.Join(n.Root, "/claims", v.Name)
@@ -65,9 +65,9 @@ func TestAKindIsALineInTheListForBothHalves(t *testing.T) {
 		require.Equal(t, want, Part{Mounts: got.Mounts, Devices: got.Devices})
 	}
 
-	looks, err := all.looks(v.Spec.Volumes, Node{})
+	observations, err := all.observations(v.Spec.Volumes, Node{})
 	require.NoError(t, err)
-	require.Equal(t, []Look{{Volume: "a", Paths: []string{"/dev/a", "/claims/a", "/claims/a/disk.img"}}}, looks)
+	require.Equal(t, []Observation{{Volume: "a", Paths: []string{"/dev/a", "/claims/a", "/claims/a/disk.img"}}}, observations)
 
 	for name, tt := range map[string]struct {
 		paths map[string]storage.Facts

@@ -9,7 +9,7 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-func TestAnImageIsMountedWhereItsDiskIsLookedFor(t *testing.T) {
+func TestAnImageIsMountedWhereItsDiskIsObserved(t *testing.T) {
 	t.Parallel()
 	v := instance(demoDisk, oneGi, noCloud)
 	v.Spec.Volumes[0].Name = "private" // a name that the pod has already
@@ -19,12 +19,12 @@ func TestAnImageIsMountedWhereItsDiskIsLookedFor(t *testing.T) {
 		Volumes: []corev1.Volume{{Name: "volume-private", VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{Reference: "demo"}}}},
 		Mounts:  []corev1.VolumeMount{{Name: "volume-private", MountPath: "/var/run/kubevirt/container-disks/private", ReadOnly: true}},
 	}, got)
-	looks, err := Looks(v.Spec.Volumes, Node{})
+	observations, err := Observations(v.Spec.Volumes, Node{})
 	require.NoError(t, err)
-	require.Equal(t, got.Mounts[0].MountPath, looks[0].Image.Dir)
+	require.Equal(t, got.Mounts[0].MountPath, observations[0].Image.Dir)
 }
 
-func TestADiskIsCopiedToWhereItIsLookedFor(t *testing.T) {
+func TestADiskIsCopiedToWhereItIsObserved(t *testing.T) {
 	t.Parallel()
 	v := instance(demoDisk, vmi.VolumeSource{ContainerDisk: &vmi.ContainerDisk{Image: "other", ImagePullPolicy: "Never"}})
 	got, err := Pod(v.Spec.Volumes, Cluster{ContainerDisks: InitCopy, Reserved: own})
@@ -46,11 +46,11 @@ func TestADiskIsCopiedToWhereItIsLookedFor(t *testing.T) {
 				Args: []string{"copy-disk", "--to", "/var/run/kubevirt/container-disks/b"}, Mounts: []corev1.VolumeMount{programRO, copies}},
 		},
 	}, got)
-	looks, err := Looks(v.Spec.Volumes, Node{})
+	observations, err := Observations(v.Spec.Volumes, Node{})
 	require.NoError(t, err)
-	for i, l := range looks {
+	for i, o := range observations {
 		args := got.Init[i+1].Args
-		require.Equal(t, args[len(args)-1], l.Image.Dir)
+		require.Equal(t, args[len(args)-1], o.Image.Dir)
 	}
 }
 
