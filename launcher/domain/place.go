@@ -25,16 +25,6 @@ type Place struct {
 // PCIAddress is the address of a PCI device.
 type PCIAddress struct{ Domain, Bus, Slot, Function uint }
 
-// aliasPrefix begins the aliases that libvirt takes from a user.
-const aliasPrefix = "ua-"
-
-// DiskAlias is the alias in libvirt of the disk of this name.
-func DiskAlias(name string) string { return aliasPrefix + name }
-
-// InterfaceAlias is the alias in libvirt of the interface of this name. No disk
-// has it: the name of a disk has no underscore.
-func InterfaceAlias(name string) string { return aliasPrefix + "net_" + name }
-
 // StatusPlaces are the places that v's status records, by the alias of the device.
 func StatusPlaces(v *vmi.VirtualMachineInstance) map[string]Place {
 	known := map[string]Place{}
