@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/podvisor/podvisor/storage/volume"
 	"github.com/podvisor/podvisor/vmi/config"
 	"github.com/podvisor/podvisor/vmi/defaults"
 	"github.com/podvisor/podvisor/vmi/validate"
@@ -48,16 +49,16 @@ type Facts struct {
 	Claims map[string]*corev1.PersistentVolumeClaim
 }
 
-// ContainerDisks is a way in which disks in container images reach the VMI.
-type ContainerDisks string
+// ContainerDisks is a way in which disks in container images reach the pod.
+type ContainerDisks = volume.ContainerDisks
 
 const (
 	// ImageVolume mounts the container image as a volume of the pod. It needs
 	// Kubernetes 1.35 or newer, or the feature gate ImageVolume.
-	ImageVolume ContainerDisks = "ImageVolume"
-	// InitCopy copies the disk into the pod before the VMI starts. It works
-	// everywhere and needs time and space for the copy.
-	InitCopy ContainerDisks = "InitCopy"
+	ImageVolume = volume.ImageVolume
+	// InitCopy copies the disk into the pod before the compute container starts. It
+	// works everywhere and needs time and space for the copy.
+	InitCopy = volume.InitCopy
 )
 
 // overhead is the memory beside the guest's, in whole MiB, which people can read.

@@ -134,37 +134,6 @@ func TestNameBelongsToOneVMI(t *testing.T) {
 	require.False(t, pod.Owned(p, b))
 }
 
-func TestVolumesOfThePodAndOfTheVMIDoNotCollide(t *testing.T) {
-	t.Parallel()
-	for _, way := range []pod.ContainerDisks{pod.ImageVolume, pod.InitCopy} {
-		c := config
-		c.ContainerDisks = way
-		long := strings.Repeat("v", 63)
-		p, err := pod.Render(vmitest.New(vmitest.WithContainerDisk("sockets", "example/a:1"), vmitest.WithContainerDisk(long, "example/b:1")), c)
-		require.NoError(t, err)
-		seen := map[string]bool{}
-		for _, v := range p.Spec.Volumes {
-			require.False(t, seen[v.Name], v.Name)
-			require.Empty(t, validation.IsDNS1123Label(v.Name))
-			seen[v.Name] = true
-		}
-		for _, i := range p.Spec.InitContainers {
-			require.Empty(t, validation.IsDNS1123Label(i.Name))
-		}
-	}
-}
-
-func TestEveryPullSecretIsNamedOnce(t *testing.T) {
-	t.Parallel()
-	p, err := pod.Render(vmitest.New(
-		vmitest.WithDisk("a", vmi.VolumeSource{ContainerDisk: &vmi.ContainerDisk{Image: "a", ImagePullSecret: "one"}}),
-		vmitest.WithDisk("b", vmi.VolumeSource{ContainerDisk: &vmi.ContainerDisk{Image: "b", ImagePullSecret: "two"}}),
-		vmitest.WithDisk("c", vmi.VolumeSource{ContainerDisk: &vmi.ContainerDisk{Image: "c", ImagePullSecret: "one"}}),
-		vmitest.WithContainerDisk("d", "d")), config)
-	require.NoError(t, err)
-	require.Equal(t, []corev1.LocalObjectReference{{Name: "one"}, {Name: "two"}}, p.Spec.ImagePullSecrets)
-}
-
 func TestOverhead(t *testing.T) {
 	t.Parallel()
 	mib := func(m pod.Guest) int64 { o := pod.Overhead(m); return o.Value() >> 20 }
