@@ -4,104 +4,156 @@ import (
 	"errors"
 	"time"
 
+	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// AskAgain is how long a guest is given to react before it is asked once more
-// to power off: some miss a request that comes before their drivers are up.
-const AskAgain = 2 * time.Second
-
 // Decide says what to do about a domain. The table in the package's
 // documentation shows the situations.
-func Decide(o Observed) Plan {
-	stop := !o.StopBy.IsZero()
-	switch {
-	case o.Domain == Gone:
-		return gone(o)
-	case o.Domain == Absent && stop:
-		return finish(ReasonCancelled, "a stop was asked for before the machine was started")
-	case o.Domain == Absent && errors.Is(o.Fault, vmi.ErrInvalid):
-		return finish(ReasonNeverStarted, o.Fault.Error())
-	case o.Domain == Absent && o.Wanted:
-		return start(o)
-	case o.Domain == Absent:
-		return Plan{Phase: PhaseWaiting}
-	case o.Domain == Starting && stop:
-		return Plan{Phase: PhaseStopping, Actions: []Action{CancelStart{}}}
-	case o.Domain == Starting:
-		return Plan{Phase: PhaseStarting}
-	case stop:
-		return shutdown(o)
-	case o.Domain == Paused:
-		return Plan{Phase: PhasePaused}
-	default:
-		return Plan{Phase: PhaseRunning}
-	}
-}
-
-// gone ends the launcher in the way that the domain went.
-func gone(o Observed) Plan {
-	switch {
-	case o.Exit.Cause == PoweredOff:
-		return finish(ReasonShutdown, o.Exit.Message)
-	case !o.KilledAt.IsZero() && o.AskedAt.IsZero():
-		return finish(ReasonShutdown, "the guest was switched off, with no time left to power off in")
-	case !o.KilledAt.IsZero():
-		return finish(ReasonKilled, "the guest had not powered off when its grace period was over")
-	default:
-		return finish(ReasonCrashed, o.Exit.Message)
-	}
-}
-
-func finish(r Reason, message string) Plan {
-	return Plan{Phase: PhaseEnded, Actions: []Action{Finish{Reason: r, Message: message}}}
-}
-
-func start(o Observed) Plan {
-	if wait := o.RetryAt.Sub(o.Now); wait > 0 {
-		return Plan{Phase: PhaseStarting, Recheck: wait}
-	}
-	return Plan{Phase: PhaseStarting, Actions: []Action{Start{}}}
-}
-
-// shutdown asks the guest until its time is over. Destroying is repeated, too:
-// QEMU may not answer.
-func shutdown(o Observed) Plan {
-	left := o.StopBy.Sub(o.Now)
-	p := Plan{Phase: PhaseStopping}
-	if left <= 0 {
-		wait := due(o.Now, o.KilledAt)
-		if wait == 0 {
-			p.Actions, wait = []Action{Destroy{}}, AskAgain
-		}
-		p.Recheck = wait
-		return p
-	}
-	wait := due(o.Now, o.AskedAt)
-	if wait == 0 {
-		p.Actions, wait = []Action{RequestShutdown{}}, AskAgain
-	}
-	p.Recheck = min(left, wait)
+func Decide(d Desired, a Actual) Plan {
+	p := decide(d, a)
+	p.State.Generation = d.Generation
+	p.find(d, a)
 	return p
 }
 
-// due is how long to wait before something that was done at last is done
-// again.
-func due(now, last time.Time) time.Duration {
-	if last.IsZero() {
-		return 0
+func decide(d Desired, a Actual) Plan {
+	switch {
+	case a.Domain == Gone:
+		return finish(end(d, a))
+	case a.Domain == Absent && d.stops():
+		return finish(protocol.Cancelled, "a stop was asked for before the domain was created")
+	case a.Domain == Absent && errors.Is(a.Fault, vmi.ErrInvalid):
+		return finish(protocol.CannotStart, a.Fault.Error())
+	case a.Domain == Absent && d.Run:
+		return start(a)
+	case a.Domain == Absent:
+		return plan(protocol.Waiting)
+	case a.Domain == Starting && d.stops():
+		return plan(protocol.Stopping, CancelStart{})
+	case a.Domain == Starting:
+		return plan(protocol.Starting)
+	case d.stops():
+		return shutdown(d, a)
+	case a.Domain == Paused:
+		return paused(d, a)
+	default:
+		return running(d, a)
 	}
-	return max(0, last.Add(AskAgain).Sub(now))
 }
 
-// Backoff is how long to wait after the given number of failed starts.
-func Backoff(failures int) time.Duration {
-	const most = 30 * time.Second
-	wait := time.Second
-	for range failures - 1 {
-		if wait *= 2; wait >= most {
-			return most
-		}
+func plan(phase protocol.Phase, actions ...Action) Plan {
+	return Plan{State: protocol.State{Phase: phase}, Actions: actions}
+}
+
+func finish(r protocol.EndReason, message string) Plan {
+	p := plan(protocol.Ended, Finish{})
+	p.State.End = &protocol.End{Reason: r, Message: message}
+	return p
+}
+
+// end is how a domain that is gone ended.
+func end(d Desired, a Actual) (protocol.EndReason, string) {
+	switch {
+	case a.Exit.Cause == PoweredOff:
+		return protocol.Shutdown, a.Exit.Message
+	case !a.KilledAt.IsZero() && a.KilledAt.Before(d.StopBy):
+		return protocol.Shutdown, "the guest was paused and was switched off"
+	case !a.KilledAt.IsZero() && a.AskedAt.IsZero():
+		return protocol.Shutdown, "the guest was switched off, with no time left to power off in"
+	case !a.KilledAt.IsZero():
+		return protocol.Killed, "the guest had not powered off when its grace period was over"
+	default:
+		return protocol.Crashed, a.Exit.Message
 	}
-	return wait
+}
+
+func start(a Actual) Plan {
+	p := plan(protocol.Starting)
+	if wait := a.RetryAt.Sub(a.Now); wait > 0 {
+		p.recheck(wait)
+		return p
+	}
+	p.Actions = []Action{Start{}}
+	return p
+}
+
+// shutdown asks the guest to power off until its time is over. Destroying is
+// repeated, too: QEMU may not answer.
+func shutdown(d Desired, a Actual) Plan {
+	left := d.StopBy.Sub(a.Now)
+	if a.Domain == Paused && a.Pause.Cause != protocol.PausedByMigration {
+		left = 0
+	}
+	if left <= 0 {
+		return repeat(a.Now, a.KilledAt, Destroy{})
+	}
+	p := repeat(a.Now, a.AskedAt, RequestShutdown{})
+	p.recheck(left)
+	return p
+}
+
+// repeat executes an action of a stop every [AskAgain].
+func repeat(now, last time.Time, action Action) Plan {
+	p := plan(protocol.Stopping)
+	if wait := last.Add(AskAgain).Sub(now); !last.IsZero() && wait > 0 {
+		p.recheck(wait)
+		return p
+	}
+	p.Actions = []Action{action}
+	p.recheck(AskAgain)
+	return p
+}
+
+// running is the plan for a guest that runs.
+func running(d Desired, a Actual) Plan {
+	if d.Call == protocol.CallPause && !a.Turning {
+		return plan(protocol.Running, Suspend{})
+	}
+	if trial := a.ResumedAt.Add(Trial).Sub(a.Now); !a.ResumedAt.IsZero() && trial > 0 {
+		p := pausedBy(a.Pause)
+		p.recheck(trial)
+		return p
+	}
+	return plan(protocol.Running)
+}
+
+// paused is the plan for a guest that is paused and shall not stop.
+func paused(d Desired, a Actual) Plan {
+	switch {
+	case d.Call == protocol.CallPause:
+		return pausedBy(protocol.Pause{Cause: protocol.PausedByUser})
+	case a.Turning:
+		return pausedBy(a.Pause)
+	case d.Call == protocol.CallUnpause:
+		return pausedBy(a.Pause, Resume{})
+	case a.Pause.Cause == protocol.PausedByIOError:
+		return retried(a)
+	default:
+		return pausedBy(a.Pause)
+	}
+}
+
+func pausedBy(pause protocol.Pause, actions ...Action) Plan {
+	p := plan(protocol.Paused, actions...)
+	p.State.Pause = &pause
+	return p
+}
+
+// retried is the plan for a guest that an I/O error paused: the cause may be gone.
+func retried(a Actual) Plan {
+	attempt := a.Resumes + 1
+	if a.PausedAt.Sub(a.ResumedAt) > ResumeLatest {
+		attempt = 1
+	}
+	last := a.PausedAt
+	if a.ResumedAt.After(last) {
+		last = a.ResumedAt // the attempt itself failed
+	}
+	if wait := last.Add(ResumeBackoff(attempt)).Sub(a.Now); wait > 0 {
+		p := pausedBy(a.Pause)
+		p.recheck(wait)
+		return p
+	}
+	return pausedBy(a.Pause, Resume{Attempt: attempt})
 }

@@ -3,164 +3,161 @@ package launcher
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
 )
 
 var (
 	noon       = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	errInvalid = fmt.Errorf("disk root: %w", vmi.ErrInvalid)
+	errBusy    = errors.New("busy")
+	ioError    = protocol.Pause{Cause: protocol.PausedByIOError, Volume: "data", Message: "volume data: no space left"}
+	byUser     = protocol.Pause{Cause: protocol.PausedByUser}
 )
 
+func ago(d time.Duration) time.Time { return noon.Add(-d) }
+func in(d time.Duration) time.Time  { return noon.Add(d) }
+
+// waits is a plan that decides again.
+func waits(p Plan, recheck time.Duration) Plan {
+	p.Recheck = recheck
+	return p
+}
+
+// found is a plan whose state has a finding.
+func found(p Plan, reason, message string) Plan {
+	p.State.Finding = &vmi.Finding{Reason: reason, Message: message}
+	return p
+}
+
 func TestDecide(t *testing.T) {
-	ago, in := func(d time.Duration) time.Time { return noon.Add(-d) }, func(d time.Duration) time.Time { return noon.Add(d) }
+	run := Desired{Run: true}
+	stop := func(by time.Time) Desired { return Desired{Run: true, StopBy: by} }
+	call := func(c protocol.Call) Desired { return Desired{Run: true, Call: c} }
+	off := Exit{PoweredOff, "off"}
 	for name, tt := range map[string]struct {
-		seen Observed
-		want Plan
+		desired Desired
+		actual  Actual
+		want    Plan
 	}{
-		"nothing is wanted": {Observed{}, Plan{Phase: PhaseWaiting}},
-		"a machine that is wanted is started": {Observed{Wanted: true},
-			Plan{Phase: PhaseStarting, Actions: []Action{Start{}}}},
-		"a failed start is tried again later": {Observed{Wanted: true, Fault: errors.New("busy"), RetryAt: in(2 * time.Second)},
-			Plan{Phase: PhaseStarting, Recheck: 2 * time.Second}},
-		"a failed start is tried again": {Observed{Wanted: true, Fault: errors.New("busy"), RetryAt: noon},
-			Plan{Phase: PhaseStarting, Actions: []Action{Start{}}}},
-		"what cannot be made is the end": {Observed{Wanted: true, Fault: errInvalid},
-			Plan{Phase: PhaseEnded, Actions: []Action{Finish{ReasonNeverStarted, "disk root: invalid"}}}},
-		"a stop before the start cancels": {Observed{Wanted: true, StopBy: in(time.Minute)},
-			Plan{Phase: PhaseEnded, Actions: []Action{Finish{ReasonCancelled, "a stop was asked for before the machine was started"}}}},
-		"a stop with nothing wanted cancels": {Observed{StopBy: ago(time.Minute)},
-			Plan{Phase: PhaseEnded, Actions: []Action{Finish{ReasonCancelled, "a stop was asked for before the machine was started"}}}},
-		"a start takes its time":    {Observed{Wanted: true, Domain: Starting}, Plan{Phase: PhaseStarting}},
-		"a stop breaks off a start": {Observed{Wanted: true, Domain: Starting, StopBy: in(time.Minute)}, Plan{Phase: PhaseStopping, Actions: []Action{CancelStart{}}}},
-		"a guest runs":              {Observed{Wanted: true, Domain: Running}, Plan{Phase: PhaseRunning}},
-		"a guest is paused":         {Observed{Wanted: true, Domain: Paused}, Plan{Phase: PhasePaused}},
-		"a stop asks the guest": {Observed{Domain: Running, StopBy: in(time.Minute)},
-			Plan{Phase: PhaseStopping, Actions: []Action{RequestShutdown{}}, Recheck: AskAgain}},
-		"a guest is not asked twice at once": {Observed{Domain: Running, StopBy: in(time.Minute), AskedAt: ago(AskAgain - time.Second)},
-			Plan{Phase: PhaseStopping, Recheck: time.Second}},
-		"a guest that missed it is asked again": {Observed{Domain: Running, StopBy: in(time.Minute), AskedAt: ago(AskAgain)},
-			Plan{Phase: PhaseStopping, Actions: []Action{RequestShutdown{}}, Recheck: AskAgain}},
-		"the deadline is looked at in time": {Observed{Domain: Running, StopBy: in(time.Second), AskedAt: ago(time.Second)},
-			Plan{Phase: PhaseStopping, Recheck: time.Second}},
-		"a guest that is late is switched off": {Observed{Domain: Paused, StopBy: noon, AskedAt: ago(time.Minute)},
-			Plan{Phase: PhaseStopping, Actions: []Action{Destroy{}}, Recheck: AskAgain}},
-		"a guest without grace is not asked": {Observed{Domain: Running, StopBy: noon},
-			Plan{Phase: PhaseStopping, Actions: []Action{Destroy{}}, Recheck: AskAgain}},
-		"switching off is given time": {Observed{Domain: Running, StopBy: ago(time.Minute), KilledAt: ago(time.Second)},
-			Plan{Phase: PhaseStopping, Recheck: AskAgain - time.Second}},
-		"a guest powered off": {Observed{Domain: Gone, Exit: Exit{PoweredOff, "off"}},
-			Plan{Phase: PhaseEnded, Actions: []Action{Finish{ReasonShutdown, "off"}}}},
-		"a guest powered off just when it was switched off": {Observed{Domain: Gone, KilledAt: noon, Exit: Exit{PoweredOff, "off"}},
-			Plan{Phase: PhaseEnded, Actions: []Action{Finish{ReasonShutdown, "off"}}}},
-		"a guest without a grace period was switched off": {Observed{Domain: Gone, KilledAt: noon, Exit: Exit{Destroyed, "gone"}},
-			Plan{Phase: PhaseEnded, Actions: []Action{Finish{ReasonShutdown, "the guest was switched off, with no time left to power off in"}}}},
-		"a guest was switched off for being late": {Observed{Domain: Gone, AskedAt: ago(time.Minute), KilledAt: noon, Exit: Exit{Destroyed, "gone"}},
-			Plan{Phase: PhaseEnded, Actions: []Action{Finish{ReasonKilled, "the guest had not powered off when its grace period was over"}}}},
-		"QEMU crashed": {Observed{Domain: Gone, StopBy: in(time.Minute), Exit: Exit{Crashed, "signal 11"}},
-			Plan{Phase: PhaseEnded, Actions: []Action{Finish{ReasonCrashed, "signal 11"}}}},
-		"somebody else destroyed the domain": {Observed{Domain: Gone, Exit: Exit{Destroyed, "gone"}},
-			Plan{Phase: PhaseEnded, Actions: []Action{Finish{ReasonCrashed, "gone"}}}},
+		"nothing is desired":  {Desired{}, Actual{}, plan(protocol.Waiting)},
+		"a domain is started": {run, Actual{}, plan(protocol.Starting, Start{})},
+		"a start that failed is done again later": {run, Actual{Fault: errBusy, RetryAt: in(2 * time.Second)},
+			found(waits(plan(protocol.Starting), 2*time.Second), ReasonStartFailed, "busy")},
+		"a start that failed is done again": {run, Actual{Fault: errBusy, RetryAt: noon},
+			found(plan(protocol.Starting, Start{}), ReasonStartFailed, "busy")},
+		"a finding stays while the start is done again": {run, Actual{Domain: Starting, Fault: errBusy},
+			found(plan(protocol.Starting), ReasonStartFailed, "busy")},
+		"a spec that is not possible is the end": {run, Actual{Fault: errInvalid}, finish(protocol.CannotStart, "disk root: invalid")},
+		"a stop before the start cancels": {stop(in(time.Minute)), Actual{},
+			finish(protocol.Cancelled, "a stop was asked for before the domain was created")},
+		"a stop with nothing desired cancels": {Desired{StopBy: ago(time.Minute)}, Actual{},
+			finish(protocol.Cancelled, "a stop was asked for before the domain was created")},
+		"a start takes its time": {run, Actual{Domain: Starting}, plan(protocol.Starting)},
+		"a stop cancels a start": {stop(in(time.Minute)), Actual{Domain: Starting}, plan(protocol.Stopping, CancelStart{})},
+		"a guest runs":           {run, Actual{Domain: Running}, plan(protocol.Running)},
+
+		"a stop asks the guest": {stop(in(time.Minute)), Actual{Domain: Running},
+			waits(plan(protocol.Stopping, RequestShutdown{}), AskAgain)},
+		"a guest is not asked twice at once": {stop(in(time.Minute)), Actual{Domain: Running, AskedAt: ago(AskAgain - time.Second)},
+			waits(plan(protocol.Stopping), time.Second)},
+		"a guest that did not react is asked again": {stop(in(time.Minute)), Actual{Domain: Running, AskedAt: ago(AskAgain)},
+			waits(plan(protocol.Stopping, RequestShutdown{}), AskAgain)},
+		"the end of the grace period is in time": {stop(in(time.Second)), Actual{Domain: Running, AskedAt: ago(time.Second)},
+			waits(plan(protocol.Stopping), time.Second)},
+		"a guest that is late is switched off": {stop(noon), Actual{Domain: Running, AskedAt: ago(time.Minute)},
+			waits(plan(protocol.Stopping, Destroy{}), AskAgain)},
+		"a guest without a grace period is not asked": {stop(noon), Actual{Domain: Running},
+			waits(plan(protocol.Stopping, Destroy{}), AskAgain)},
+		"destroying is given time": {stop(ago(time.Minute)), Actual{Domain: Running, KilledAt: ago(time.Second)},
+			waits(plan(protocol.Stopping), AskAgain-time.Second)},
+		"a guest that was paused by its user is switched off at once": {stop(in(time.Minute)), Actual{Domain: Paused, Pause: byUser},
+			waits(plan(protocol.Stopping, Destroy{}), AskAgain)},
+		"a guest that an I/O error paused is switched off at once": {stop(in(time.Minute)), Actual{Domain: Paused, Pause: ioError, AskedAt: ago(time.Second)},
+			waits(plan(protocol.Stopping, Destroy{}), AskAgain)},
+		"a guest that moves has its grace period": {stop(in(time.Minute)), Actual{Domain: Paused, Pause: protocol.Pause{Cause: protocol.PausedByMigration}},
+			waits(plan(protocol.Stopping, RequestShutdown{}), AskAgain)},
+
+		"a call pauses a guest":               {call(protocol.CallPause), Actual{Domain: Running}, plan(protocol.Running, Suspend{})},
+		"a guest is not paused twice at once": {call(protocol.CallPause), Actual{Domain: Running, Turning: true}, plan(protocol.Running)},
+		"a guest stays paused":                {call(protocol.CallPause), Actual{Domain: Paused, Pause: byUser}, pausedBy(byUser)},
+		"a pause by a call is above an I/O error": {call(protocol.CallPause), Actual{Domain: Paused, Pause: ioError, PausedAt: ago(time.Hour)},
+			pausedBy(byUser)},
+		"a call unpauses a guest":                 {call(protocol.CallUnpause), Actual{Domain: Paused, Pause: byUser}, pausedBy(byUser, Resume{})},
+		"a call unpauses a failing guest at once": {call(protocol.CallUnpause), Actual{Domain: Paused, Pause: ioError, PausedAt: noon}, pausedBy(ioError, Resume{})},
+		"a guest is not resumed twice at once":    {call(protocol.CallUnpause), Actual{Domain: Paused, Pause: byUser, Turning: true}, pausedBy(byUser)},
+
+		"a guest paused by its user is not resumed": {run, Actual{Domain: Paused, Pause: byUser, PausedAt: ago(time.Hour)}, pausedBy(byUser)},
+		"a guest whose watchdog fired is not resumed": {run, Actual{Domain: Paused, Pause: protocol.Pause{Cause: protocol.PausedByWatchdog}, PausedAt: ago(time.Hour)},
+			pausedBy(protocol.Pause{Cause: protocol.PausedByWatchdog})},
+		"a guest paused for an unknown cause is not resumed": {run, Actual{Domain: Paused, Pause: protocol.Pause{Cause: protocol.PausedByUnknown}, PausedAt: ago(time.Hour)},
+			pausedBy(protocol.Pause{Cause: protocol.PausedByUnknown})},
+		"an I/O error is given time": {run, Actual{Domain: Paused, Pause: ioError, PausedAt: ago(4 * time.Second)},
+			waits(pausedBy(ioError), 6*time.Second)},
+		"a guest is resumed after an I/O error": {run, Actual{Domain: Paused, Pause: ioError, PausedAt: ago(10 * time.Second)},
+			pausedBy(ioError, Resume{Attempt: 1})},
+		"a second attempt waits for longer": {run, Actual{Domain: Paused, Pause: ioError, ResumedAt: ago(10 * time.Second), PausedAt: ago(10 * time.Second), Resumes: 1},
+			waits(pausedBy(ioError), 10*time.Second)},
+		"a second attempt follows": {run, Actual{Domain: Paused, Pause: ioError, ResumedAt: ago(21 * time.Second), PausedAt: ago(20 * time.Second), Resumes: 1},
+			pausedBy(ioError, Resume{Attempt: 2})},
+		"an attempt that failed itself is given time, too": {run, Actual{Domain: Paused, Pause: ioError, PausedAt: ago(time.Minute), ResumedAt: ago(time.Second), Resumes: 1},
+			waits(pausedBy(ioError), 19*time.Second)},
+		"an I/O error after a long run is a new one": {run, Actual{Domain: Paused, Pause: ioError, ResumedAt: ago(time.Hour), PausedAt: ago(10 * time.Second), Resumes: 9},
+			pausedBy(ioError, Resume{Attempt: 1})},
+		"a guest that was resumed is paused until it has run for a while": {run, Actual{Domain: Running, Pause: ioError, ResumedAt: ago(300 * time.Millisecond), Resumes: 1},
+			waits(pausedBy(ioError), Trial-300*time.Millisecond)},
+		"a guest that was resumed runs": {run, Actual{Domain: Running, Pause: ioError, ResumedAt: ago(Trial), Resumes: 1}, plan(protocol.Running)},
+
+		"a daemon that is silent is given time": {run, Actual{Domain: Starting, Session: Session{LostAt: ago(time.Second)}},
+			waits(plan(protocol.Starting), SessionDelay-time.Second)},
+		"a daemon that stays silent is a finding": {run, Actual{Domain: Starting, Session: Session{ago(SessionDelay), "exit code 1"}},
+			found(plan(protocol.Starting), ReasonLibvirtUnavailable, "the libvirt daemon does not answer: exit code 1")},
+		"so is one that ended while the guest runs": {run, Actual{Domain: Running, Session: Session{LostAt: ago(time.Minute)}},
+			found(plan(protocol.Running), ReasonLibvirtUnavailable, "the libvirt daemon does not answer")},
+		"a failed start says more than a silent daemon": {run, Actual{Fault: errBusy, RetryAt: in(time.Second), Session: Session{LostAt: ago(time.Minute)}},
+			found(waits(plan(protocol.Starting), time.Second), ReasonStartFailed, "busy")},
+		"a daemon is not needed while nothing is desired": {Desired{}, Actual{Session: Session{LostAt: ago(time.Minute)}}, plan(protocol.Waiting)},
+		"a stop has no finding": {stop(in(time.Minute)), Actual{Domain: Running, AskedAt: noon, Session: Session{LostAt: ago(time.Minute)}},
+			waits(plan(protocol.Stopping), AskAgain)},
+		"devices that are desired later are a finding": {
+			Desired{Run: true, Devices: []Device{{Alias: "ua-root", Name: "disk root"}, {Alias: "ua-data", Name: "disk data"}}},
+			Actual{Domain: Running, Devices: []Device{{Alias: "ua-root", Name: "disk root"}}},
+			found(plan(protocol.Running), ReasonDevicesDiffer, "disk data is not attached: the devices of a domain that runs are not changed")},
+		"devices of a domain that does not run yet are no finding": {
+			Desired{Run: true, Devices: []Device{{Alias: "ua-root"}}}, Actual{Domain: Starting}, plan(protocol.Starting)},
+
+		"a guest powered off":                               {run, Actual{Domain: Gone, Exit: off}, finish(protocol.Shutdown, "off")},
+		"a guest powered off just when it was switched off": {stop(noon), Actual{Domain: Gone, KilledAt: noon, Exit: off}, finish(protocol.Shutdown, "off")},
+		"a guest without a grace period was switched off": {stop(noon), Actual{Domain: Gone, KilledAt: noon, Exit: Exit{Destroyed, "gone"}},
+			finish(protocol.Shutdown, "the guest was switched off, with no time left to power off in")},
+		"a guest was switched off for being late": {stop(noon), Actual{Domain: Gone, AskedAt: ago(time.Minute), KilledAt: noon, Exit: Exit{Destroyed, "gone"}},
+			finish(protocol.Killed, "the guest had not powered off when its grace period was over")},
+		"a paused guest was switched off": {stop(in(time.Minute)), Actual{Domain: Gone, AskedAt: ago(time.Minute), KilledAt: noon, Exit: Exit{Destroyed, "gone"}},
+			finish(protocol.Shutdown, "the guest was paused and was switched off")},
+		"QEMU crashed":                          {stop(in(time.Minute)), Actual{Domain: Gone, Exit: Exit{Crashed, "signal 11"}}, finish(protocol.Crashed, "signal 11")},
+		"the domain was destroyed from outside": {run, Actual{Domain: Gone, Exit: Exit{Destroyed, "gone"}}, finish(protocol.Crashed, "gone")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tt.seen.Now = noon
-			require.Equal(t, tt.want, Decide(tt.seen))
+			tt.actual.Now, tt.desired.Generation = noon, 7
+			tt.want.State.Generation = 7
+			require.Equal(t, tt.want, Decide(tt.desired, tt.actual))
 		})
 	}
 }
 
-// situation is one of all situations there are.
-func situation(r *rand.Rand) Observed {
-	moment := func() time.Time {
-		if r.IntN(3) == 0 {
-			return time.Time{}
-		}
-		return noon.Add(time.Duration(r.IntN(120)-60) * time.Second)
-	}
-	return Observed{
-		Now: noon, Wanted: r.IntN(2) == 0, StopBy: moment(), RetryAt: moment(), AskedAt: moment(), KilledAt: moment(),
-		Domain: []Domain{Absent, Starting, Running, Paused, Gone}[r.IntN(5)],
-		Fault:  []error{nil, errors.New("busy"), errInvalid}[r.IntN(3)],
-		Exit:   Exit{Cause: []Cause{PoweredOff, Destroyed, Crashed}[r.IntN(3)]},
-	}
-}
-
-func TestNoPlanContradictsItself(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2))
-	for range 20000 {
-		o := situation(r)
-		p := Decide(o)
-		require.NotEmpty(t, p.Phase, "%+v", o)
-		require.LessOrEqual(t, len(p.Actions), 1, "%+v", o)
-		require.GreaterOrEqual(t, p.Recheck, time.Duration(0), "%+v", o)
-		for _, a := range p.Actions {
-			switch a.(type) {
-			case Start:
-				require.True(t, o.Wanted && o.StopBy.IsZero() && o.Domain == Absent, "%+v", o)
-			case RequestShutdown, Destroy:
-				require.True(t, !o.StopBy.IsZero() && (o.Domain == Running || o.Domain == Paused), "%+v", o)
-			case Finish:
-				require.True(t, o.Domain == Gone || o.Domain == Absent, "%+v", o)
-				require.Equal(t, PhaseEnded, p.Phase)
-			}
-		}
-		if p.Phase == PhaseStopping && o.Domain != Starting {
-			require.Positive(t, p.Recheck, "a stop must be looked after: %+v", o)
-		}
-	}
-}
-
-// TestAStopConverges plays a guest that reacts or does not, and follows the
-// plans until the end.
-func TestAStopConverges(t *testing.T) {
-	r := rand.New(rand.NewPCG(3, 4))
-	for range 2000 {
-		grace := time.Duration(r.IntN(40)) * time.Second
-		hears, deaf, slow := r.IntN(4), r.IntN(2) == 0, time.Duration(r.IntN(20))*time.Second
-		o := Observed{Now: noon, Wanted: true, Domain: Running, StopBy: noon.Add(grace)}
-		var off time.Time
-		asked := 0
-		for step := 0; ; step++ {
-			require.Less(t, step, 100)
-			p := Decide(o)
-			if len(p.Actions) > 0 {
-				switch a := p.Actions[0].(type) {
-				case RequestShutdown:
-					asked, o.AskedAt = asked+1, o.Now
-					if asked > hears && !deaf && off.IsZero() {
-						off = o.Now.Add(slow)
-					}
-				case Destroy:
-					o.KilledAt, o.Domain, o.Exit = o.Now, Gone, Exit{Cause: Destroyed}
-					continue
-				case Finish:
-					require.LessOrEqual(t, o.Now.Sub(noon), grace, "never later than the grace period")
-					require.Equal(t, o.KilledAt.IsZero() || grace == 0, a.Reason == ReasonShutdown)
-					goto next
-				}
-			}
-			if !off.IsZero() && !off.After(o.Now.Add(p.Recheck)) {
-				o.Now, o.Domain, o.Exit = off, Gone, Exit{Cause: PoweredOff}
-				continue
-			}
-			o.Now = o.Now.Add(p.Recheck)
-		}
-	next:
-	}
-}
-
-func TestBackoffGrowsToALimit(t *testing.T) {
-	var got []time.Duration
+func TestDelaysGrowToALimit(t *testing.T) {
+	var starts, resumes []time.Duration
 	for n := range 8 {
-		got = append(got, Backoff(n))
+		starts, resumes = append(starts, Backoff(n)), append(resumes, ResumeBackoff(n))
 	}
 	s := time.Second
-	require.Equal(t, []time.Duration{s, s, 2 * s, 4 * s, 8 * s, 16 * s, 30 * s, 30 * s}, got)
+	require.Equal(t, []time.Duration{s, s, 2 * s, 4 * s, 8 * s, 16 * s, 30 * s, 30 * s}, starts)
+	require.Equal(t, []time.Duration{10 * s, 10 * s, 20 * s, 40 * s, 80 * s, 160 * s, 180 * s, 180 * s}, resumes)
 	require.Equal(t, 30*s, Backoff(1000))
 }

@@ -1,22 +1,42 @@
-// Package launcher decides the life of one domain, from the wish for it to its
-// end.
+// Package launcher decides the life of one domain, from the first Desired to the
+// end of the domain.
 //
-// [Decide] takes everything that is known at one moment and returns what to do
-// now, what to tell the handler, and when to look again:
+// [Decide] compares what is desired with what is and returns what to do now, the
+// state that the handler reads, and when to decide again:
 //
-//	domain     wanted     stop asked for    plan
-//	gone       any        any               exit with the end
-//	absent     any        yes               exit, cancelled
-//	absent     fault is   no                exit, cannot start
-//	           terminal
-//	absent     yes        no                start, or wait until the next try
-//	absent     no         no                wait
-//	starting   any        yes               cancel the start
-//	starting   any        no                wait
-//	running    any        yes               ask the guest to power off, every 2 s;
-//	                                        after the grace period destroy the domain
-//	running    any        no                wait
+//	domain      desired       plan
+//	gone        anything      finish with the end of the domain
+//	absent      stop          finish: cancelled
+//	absent      run           finish: cannot start, if the fault is in the spec;
+//	                          else start, now or when the back-off is over
+//	absent      nothing       wait
+//	starting    stop          cancel the start
+//	starting    run           wait
+//	running     stop          request a shutdown every 2 s; destroy the domain when
+//	                          the grace period is over
+//	running     call pause    suspend
+//	running     run           wait
+//	paused      stop          destroy the domain at once; one that is paused for a
+//	                          migration is handled as if it were running
+//	paused      call pause    wait
+//	paused      call unpause  resume
+//	paused      run           resume when the back-off is over, if an I/O error
+//	                          paused the guest; else wait
 //
-// A domain is started once: what is gone does not come back. Who observes and
-// acts is launcher/supervisor. The package computes; it touches nothing.
+// A paused guest is not resumed to power off. It cannot react to a request before
+// it runs, and whether it would react then cannot be known: its disk fails, its
+// kernel crashed, or its user stopped it so that it does not run on. Waiting for
+// the end of the grace period would gain nothing. What its page cache holds is
+// lost, as with a power cut; who needs it unpauses the VMI before deleting it.
+//
+// A guest that an I/O error paused is resumed after 10 s, and if it is paused
+// again after twice the time each, up to 3 minutes. It is reported as running
+// when it has run for a second: QEMU repeats the request that failed at once.
+//
+// While a domain runs, its devices are compared with the desired ones ([Compare]).
+// This build attaches, detaches and resizes nothing in a domain that runs; a
+// difference is a finding in the state.
+//
+// A domain is created once: one that is gone is not created again. Observing and
+// acting is launcher/supervisor's. The package computes; it touches nothing.
 package launcher

@@ -1,5 +1,5 @@
-// Command virt-launcher is the first process of a machine's pod: it runs one
-// virtual machine from its start to its end.
+// Command virt-launcher is the first process of a VMI's pod: it runs one
+// domain from its start to its end.
 //
 //	virt-launcher --namespace NS --name NAME --uid UID [--grace-period 30s] [--allow-emulation]
 //	virt-launcher install DIR              copy this program to DIR
@@ -57,9 +57,9 @@ func launch(args []string) error {
 		Logger: slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level})),
 	}
 	f := flag.NewFlagSet("virt-launcher", flag.ExitOnError)
-	f.StringVar(&c.Namespace, "namespace", "", "the machine's namespace")
-	f.StringVar(&c.Name, "name", "", "the machine's name")
-	f.StringVar((*string)(&c.UID), "uid", "", "the machine's UID")
+	f.StringVar(&c.Namespace, "namespace", "", "the VMI's namespace")
+	f.StringVar(&c.Name, "name", "", "the VMI's name")
+	f.StringVar((*string)(&c.UID), "uid", "", "the VMI's UID")
 	f.DurationVar(&c.GracePeriod, "grace-period", vmi.DefaultGracePeriod, "how long the guest may take to power off after SIGTERM")
 	f.BoolVar(&c.AllowEmulation, "allow-emulation", false, "run the guest without KVM if there is none")
 	if _ = f.Parse(args); f.NArg() > 0 { // exits on errors

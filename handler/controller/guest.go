@@ -52,8 +52,8 @@ func guest(s control.State) *handler.Guest {
 	if p, ok := phases[s.Phase]; ok {
 		g.Phase = p
 	}
-	if s.Problem != nil {
-		f := finding(s.Problem.Reason, s.Problem.Message)
+	if s.Finding != nil {
+		f := finding(s.Finding.Reason, s.Finding.Message)
 		g.Problem = &f
 	}
 	if s.End != nil {

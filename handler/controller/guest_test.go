@@ -19,7 +19,7 @@ func TestALauncherSaysNoMoreThanAStatusHolds(t *testing.T) {
 	}
 	g := guest(control.State{
 		Phase: control.Ended, Machine: long, Disks: append([]control.Disk{{Name: long}, {Name: "root", Target: long}}, disks...),
-		Problem: &control.Problem{Reason: "No Word", Message: long},
+		Finding: &control.Problem{Reason: "No Word", Message: long},
 		Agent:   &control.Agent{Version: long},
 		End:     &control.End{Reason: control.EndReason(long), Message: long},
 	})

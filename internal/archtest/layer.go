@@ -50,7 +50,7 @@ var core = map[string]bool{
 var edges = map[string]bool{
 	"vmi/client": true, "vmi/client/informer": true, "vmi/client/fake": true,
 	"handler/socket": true, "handler/device": true, "handler/node": true,
-	"launcher/control": true, "launcher/libvirt": true,
+	"launcher/console": true, "launcher/control": true, "launcher/libvirt": true, "launcher/process": true,
 	"network/link": true, "network/dhcp": true, "network/networktest": true,
 	"storage/image": true, "storage/probe": true,
 }

@@ -17,7 +17,7 @@ const agentChannel = "org.qemu.guest_agent.0"
 // AgentConnected says whether the guest of the domain of this name has opened the
 // agent's channel.
 func (c *Connection) AgentConnected(ctx context.Context, name string) (bool, error) {
-	d, err := c.describe(ctx, name)
+	d, err := c.Describe(ctx, name)
 	return err == nil && agentConnected(d), err
 }
 
@@ -34,16 +34,16 @@ func agentConnected(d *libvirtxml.Domain) bool {
 	return false
 }
 
-// agentPatience is how long libvirt waits for an agent, in seconds: once for its
+// agentTimeout is how long libvirt waits for an agent, in seconds: once for its
 // sign of life and once for its answer.
-const agentPatience = 5
+const agentTimeout = 5
 
 // AgentVersion asks the agent in the guest of the domain of this name for its
 // version. It takes up to ten seconds if the agent does not answer.
 func (c *Connection) AgentVersion(ctx context.Context, name string) (string, error) {
 	var answer golibvirt.OptString
 	err := c.with(ctx, "ask the agent in", name, func(d golibvirt.Domain) (err error) {
-		answer, err = c.rpc.QEMUDomainAgentCommand(d, `{"execute":"guest-info"}`, agentPatience, 0)
+		answer, err = c.rpc.QEMUDomainAgentCommand(d, `{"execute":"guest-info"}`, agentTimeout, 0)
 		return err
 	})
 	if err != nil {

@@ -35,7 +35,7 @@ type dialer struct {
 	conn net.Conn
 }
 
-// close ends a connection that came to nothing.
+// close closes a connection that did not become a session.
 func (d *dialer) close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -57,7 +57,7 @@ func (d *dialer) Dial() (net.Conn, error) {
 	return conn, nil
 }
 
-// Close ends the connection. What it was asked for goes on in the daemon.
+// Close ends the connection. The daemon continues with the calls that it got.
 func (c *Connection) Close() error { return c.rpc.Disconnect() }
 
 // Lost is closed when the daemon is gone or the connection was closed.

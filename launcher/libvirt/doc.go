@@ -1,17 +1,17 @@
 // Package libvirt holds the calls to a libvirt daemon that a launcher needs.
 //
 // [Dial] connects to the private daemon of one launcher. A [Connection] creates,
-// looks up, shuts down and destroys a domain, asks the agent in its guest for its
-// version, and says which machine types there are; [Connection.Events] tells what
-// becomes of a domain. Events need a connection of their own, because the library
-// reads nothing else while an event is not taken.
+// describes, suspends, resumes, shuts down and destroys a domain, asks the agent in
+// its guest for its version, and lists the machine types; [Connection.Events]
+// returns what happens to a domain. Events need a connection of their own, because
+// the library reads nothing else while an event is not taken.
 //
 // The package decides nothing and keeps no state of domains. It is an edge: it
 // touches the daemon's socket.
 //
 // Traps: a call to libvirt cannot be taken back. When its context ends the
-// method returns, and the daemon may still do what it was asked. A transient
-// domain is unknown to the daemon as soon as it has ended: how it ended is in
-// the event alone. What an agent says are the guest's words: whatever it likes, and
-// as often as it likes.
+// method returns, and the daemon may still execute it. A transient domain is
+// unknown to the daemon as soon as it has ended: how it ended is in the event
+// alone. What an agent answers is the guest's text: anything, and as often as the
+// guest likes.
 package libvirt

@@ -6,6 +6,8 @@ import (
 
 	golibvirt "github.com/digitalocean/go-libvirt"
 	"libvirt.org/go/libvirtxml"
+
+	"github.com/podvisor/podvisor/launcher/protocol"
 )
 
 // State is what a domain does.
@@ -17,7 +19,7 @@ const (
 	Running State = "running"
 	// Paused: QEMU runs and the guest does not.
 	Paused State = "paused"
-	// Stopping: QEMU is on its way out.
+	// Stopping: QEMU ends.
 	Stopping State = "stopping"
 	// Stopped: there is no QEMU.
 	Stopped State = "stopped"
@@ -46,30 +48,41 @@ func (c *Connection) Create(ctx context.Context, d *libvirtxml.Domain) error {
 	}))
 }
 
-// State is what the domain of this name does, or an [ErrNotFound].
-func (c *Connection) State(ctx context.Context, name string) (State, error) {
-	var s int32
-	err := c.with(ctx, "look at", name, func(d golibvirt.Domain) (err error) {
-		s, _, err = c.rpc.DomainGetState(d, 0)
+// Status is what a domain does, and why if it is paused.
+type Status struct {
+	State State
+	// Pause is the cause of a pause. Empty unless State is Paused.
+	Pause protocol.PauseCause
+}
+
+// Status is what the domain of this name does, or an [ErrNotFound].
+func (c *Connection) Status(ctx context.Context, name string) (Status, error) {
+	var state, reason int32
+	err := c.with(ctx, "get the state of", name, func(d golibvirt.Domain) (err error) {
+		state, reason, err = c.rpc.DomainGetState(d, 0)
 		return err
 	})
 	if err != nil {
-		return "", err
+		return Status{}, err
 	}
-	return states[golibvirt.DomainState(s)], nil
+	return status(golibvirt.DomainState(state), reason), nil
 }
 
-// Machine is the machine type of the domain of this name, in full.
-func (c *Connection) Machine(ctx context.Context, name string) (string, error) {
-	d, err := c.describe(ctx, name)
-	if err != nil || d.OS == nil || d.OS.Type == nil {
-		return "", err
+// status translates libvirt's pair of numbers.
+func status(state golibvirt.DomainState, reason int32) Status {
+	s := Status{State: states[state]}
+	if s.State != Paused {
+		return s
 	}
-	return d.OS.Type.Machine, nil
+	s.Pause = protocol.PausedByUnknown
+	if state == golibvirt.DomainPaused { // the reasons of other states are other numbers
+		s.Pause = pauseCause(pauseReasons, golibvirt.DomainPausedReason(reason))
+	}
+	return s
 }
 
-// describe is the domain of this name as it is now.
-func (c *Connection) describe(ctx context.Context, name string) (*libvirtxml.Domain, error) {
+// Describe is the domain of this name as it is now.
+func (c *Connection) Describe(ctx context.Context, name string) (*libvirtxml.Domain, error) {
 	var xml string
 	err := c.with(ctx, "describe", name, func(d golibvirt.Domain) (err error) {
 		xml, err = c.rpc.DomainGetXMLDesc(d, 0)
@@ -85,8 +98,8 @@ func (c *Connection) describe(ctx context.Context, name string) (*libvirtxml.Dom
 	return d, nil
 }
 
-// Shutdown presses the power button of the domain of this name. Whether the
-// guest does something about it is the guest's affair.
+// Shutdown presses the power button of the domain of this name. The guest may or
+// may not power off.
 func (c *Connection) Shutdown(ctx context.Context, name string) error {
 	return c.with(ctx, "shut down", name, func(d golibvirt.Domain) error {
 		return c.rpc.DomainShutdownFlags(d, golibvirt.DomainShutdownAcpiPowerBtn)
@@ -100,7 +113,7 @@ func (c *Connection) Destroy(ctx context.Context, name string) error {
 	})
 }
 
-// with does something to the domain of this name.
+// with calls do with the domain of this name.
 func (c *Connection) with(ctx context.Context, op, name string, do func(golibvirt.Domain) error) error {
 	return failure(op, name, wait(ctx, func() error {
 		d, err := c.rpc.DomainLookupByName(name)

@@ -40,13 +40,13 @@ func failure(op, domain string, err error) error {
 var (
 	// qemuTime is the time before each line of QEMU's, which libvirt quotes.
 	qemuTime = regexp.MustCompile(`\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z `)
-	// qemuEnded is how libvirt says that QEMU ended before it was ready, depending
-	// on what it noticed first.
+	// qemuEnded matches libvirt's two messages about a QEMU that ended before it
+	// was ready.
 	qemuEnded = regexp.MustCompile(`internal error: (process exited while connecting to monitor|qemu unexpectedly closed the monitor): `)
 )
 
 // Error says what failed and why. It is the same whenever the same fails, so that
-// nobody takes it for news.
+// a repeated failure is no change of a state.
 func (e *Error) Error() string {
 	why := qemuEnded.ReplaceAllString(qemuTime.ReplaceAllString(e.Err.Error(), ""), "QEMU ended: ")
 	return fmt.Sprintf("%s domain %s: %s", e.Op, e.Domain, why)
@@ -55,8 +55,8 @@ func (e *Error) Error() string {
 // Unwrap is the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Is tells the classes of errors: [ErrNotFound], and [vmi.ErrInvalid] for a
-// domain that this libvirt and QEMU cannot make at all.
+// Is knows the classes of errors: [ErrNotFound], and [vmi.ErrInvalid] for a
+// domain that this libvirt and QEMU cannot create at all.
 func (e *Error) Is(target error) bool {
 	switch e.Code {
 	case golibvirt.ErrNoDomain:

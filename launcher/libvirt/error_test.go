@@ -12,6 +12,7 @@ import (
 	golibvirt "github.com/digitalocean/go-libvirt"
 	"github.com/stretchr/testify/require"
 
+	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
 )
 
@@ -61,8 +62,36 @@ func TestEventsAreTranslated(t *testing.T) {
 		{golibvirt.DomainEventShutdown, int32(golibvirt.DomainEventShutdownHost), Interrupted},
 		{golibvirt.DomainEventDefined, 0, ""},
 	} {
-		require.Equal(t, tt.want, eventKind(tt.event, tt.detail), "%v %d", tt.event, tt.detail)
+		require.Equal(t, tt.want, lifecycle(tt.event, tt.detail).Kind, "%v %d", tt.event, tt.detail)
 	}
+}
+
+func TestThePauseOfAnEventHasACause(t *testing.T) {
+	for detail, want := range map[golibvirt.DomainEventSuspendedDetailType]protocol.PauseCause{
+		golibvirt.DomainEventSuspendedPaused:   protocol.PausedByUser,
+		golibvirt.DomainEventSuspendedIoerror:  protocol.PausedByIOError,
+		golibvirt.DomainEventSuspendedWatchdog: protocol.PausedByWatchdog,
+		golibvirt.DomainEventSuspendedMigrated: protocol.PausedByMigration,
+		golibvirt.DomainEventSuspendedAPIError: protocol.PausedByUnknown,
+	} {
+		require.Equal(t, Event{Kind: Suspended, Pause: want}, lifecycle(golibvirt.DomainEventSuspended, int32(detail)), detail)
+	}
+	require.Empty(t, lifecycle(golibvirt.DomainEventResumed, int32(golibvirt.DomainEventSuspendedIoerror)).Pause)
+}
+
+func TestThePauseOfAStatusHasACause(t *testing.T) {
+	for reason, want := range map[golibvirt.DomainPausedReason]protocol.PauseCause{
+		golibvirt.DomainPausedUser:       protocol.PausedByUser,
+		golibvirt.DomainPausedIoerror:    protocol.PausedByIOError,
+		golibvirt.DomainPausedWatchdog:   protocol.PausedByWatchdog,
+		golibvirt.DomainPausedMigration:  protocol.PausedByMigration,
+		golibvirt.DomainPausedCrashed:    protocol.PausedByPanic,
+		golibvirt.DomainPausedStartingUp: protocol.PausedByUnknown,
+	} {
+		require.Equal(t, Status{Paused, want}, status(golibvirt.DomainPaused, int32(reason)), reason)
+	}
+	require.Equal(t, Status{State: Running}, status(golibvirt.DomainRunning, int32(golibvirt.DomainPausedIoerror)))
+	require.Equal(t, Status{Paused, protocol.PausedByUnknown}, status(golibvirt.DomainPmsuspended, 1))
 }
 
 func TestWithoutADaemonNothingIsReached(t *testing.T) {
@@ -70,7 +99,7 @@ func TestWithoutADaemonNothingIsReached(t *testing.T) {
 	require.ErrorIs(t, err, syscall.ENOENT)
 }
 
-func TestADaemonThatDoesNotAnswerHoldsNobodyUp(t *testing.T) {
+func TestADaemonThatDoesNotAnswerIsGivenUp(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "libvirt-sock")
 	l, err := net.Listen("unix", socket)
 	require.NoError(t, err)
@@ -97,7 +126,7 @@ func ExampleDial() {
 		return
 	}
 	defer c.Close()
-	state, err := c.State(ctx, "default_hello")
-	fmt.Println(state, err)
+	status, err := c.Status(ctx, "default_hello")
+	fmt.Println(status.State, err)
 	// Output: no daemon
 }

@@ -6,6 +6,8 @@ import (
 	"sync"
 
 	golibvirt "github.com/digitalocean/go-libvirt"
+
+	"github.com/podvisor/podvisor/launcher/protocol"
 )
 
 // Event is something that happened to a domain.
@@ -14,6 +16,8 @@ type Event struct {
 	Domain string
 	// Kind is what happened.
 	Kind EventKind
+	// Pause is the cause of a pause. Empty unless Kind is Suspended.
+	Pause protocol.PauseCause
 }
 
 // EventKind is what happened to a domain.
@@ -25,14 +29,14 @@ const (
 	Started EventKind = "started"
 	// Suspended: the guest was paused.
 	Suspended EventKind = "suspended"
-	// Resumed: the guest goes on.
+	// Resumed: the guest runs again.
 	Resumed EventKind = "resumed"
-	// Interrupted: QEMU was told by a signal to end.
+	// Interrupted: QEMU got a signal to end.
 	Interrupted EventKind = "interrupted"
-	// PoweredOff: QEMU ended after the machine was switched off, by the guest
-	// unless QEMU was interrupted before.
+	// PoweredOff: QEMU ended after the guest powered off, or after it was
+	// interrupted.
 	PoweredOff EventKind = "powered off"
-	// Destroyed: QEMU ended because somebody destroyed the domain.
+	// Destroyed: QEMU ended because the domain was destroyed.
 	Destroyed EventKind = "destroyed"
 	// Failed: QEMU ended by itself.
 	Failed EventKind = "failed"
@@ -56,25 +60,27 @@ func (c *Connection) Events(ctx context.Context) (<-chan Event, error) {
 		return nil, fmt.Errorf("subscribe to the events of agents: %w", err)
 	}
 	out := make(chan Event)
-	tell := func(domain string, kind EventKind) {
-		if kind == "" {
+	send := func(e Event) {
+		if e.Kind == "" {
 			return
 		}
 		select {
-		case out <- Event{Domain: domain, Kind: kind}:
-		case <-ctx.Done(): // the library's goroutine still wants to be read from
+		case out <- e:
+		case <-ctx.Done(): // the library's goroutine blocks until its channel is read
 		}
 	}
 	var both sync.WaitGroup
 	both.Go(func() {
 		for m := range raw {
-			tell(m.Dom.Name, eventKind(golibvirt.DomainEventType(m.Event), m.Detail))
+			e := lifecycle(golibvirt.DomainEventType(m.Event), m.Detail)
+			e.Domain = m.Dom.Name
+			send(e)
 		}
 	})
 	both.Go(func() {
 		for m := range agents {
 			if m, ok := m.(*golibvirt.DomainEventCallbackAgentLifecycleMsg); ok {
-				tell(m.Dom.Name, agentEvent(golibvirt.ConnectDomainEventAgentLifecycleReason(m.Reason)))
+				send(Event{Domain: m.Dom.Name, Kind: agentEvent(golibvirt.ConnectDomainEventAgentLifecycleReason(m.Reason))})
 			}
 		}
 	})
@@ -95,7 +101,15 @@ func agentEvent(reason golibvirt.ConnectDomainEventAgentLifecycleReason) EventKi
 	return ""
 }
 
-// eventKind translates libvirt's pair of numbers. Empty: of no interest.
+// lifecycle translates libvirt's pair of numbers. Without a Kind: of no interest.
+func lifecycle(event golibvirt.DomainEventType, detail int32) Event {
+	e := Event{Kind: eventKind(event, detail)}
+	if e.Kind == Suspended {
+		e.Pause = pauseCause(suspendDetails, golibvirt.DomainEventSuspendedDetailType(detail))
+	}
+	return e
+}
+
 func eventKind(event golibvirt.DomainEventType, detail int32) EventKind {
 	switch event {
 	case golibvirt.DomainEventStarted:

@@ -8,7 +8,7 @@ type Call string
 const (
 	// CallPause pauses the guest until [CallUnpause].
 	CallPause Call = "pause"
-	// CallUnpause lets a paused guest run, whatever paused it.
+	// CallUnpause resumes a paused guest, whatever paused it.
 	CallUnpause Call = "unpause"
 )
 

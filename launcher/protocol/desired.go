@@ -6,7 +6,7 @@ import (
 	"github.com/podvisor/podvisor/vmi/config"
 )
 
-// Desired is everything that the handler wants of a launcher. It is put as a
+// Desired is everything that the handler desires of a launcher. It is put as a
 // whole, any number of times; putting what is in force already changes nothing.
 type Desired struct {
 	// Generation counts what was put: each Desired that differs from the one

@@ -9,11 +9,11 @@ type State struct {
 	Generation int64 `json:"generation,omitempty"`
 	// Phase is where the guest is in its life.
 	Phase Phase `json:"phase"`
-	// Finding is why the domain is not as it is desired, if that is being tried
-	// again. Nil: it is.
+	// Finding is why the domain is not as it is desired. The launcher goes on
+	// trying. Nil: the domain is as desired, or nothing prevents that.
 	Finding *vmi.Finding `json:"problem,omitempty"`
 	// Pause says why the guest is paused. Nil unless Phase is Paused; then it may
-	// still be nil, if the launcher does not know.
+	// still be nil, from a launcher of the release before.
 	Pause *Pause `json:"pause,omitempty"`
 	// End says how the domain ended. Nil unless Phase is Ended.
 	End *End `json:"end,omitempty"`
@@ -62,14 +62,14 @@ type PauseCause string
 
 // The causes of a pause.
 const (
-	// PausedByUser: somebody called [CallPause], or the VMI was started paused.
+	// PausedByUser: by [CallPause]. The launcher does not resume the guest by itself.
 	PausedByUser PauseCause = "User"
 	// PausedByIOError: a disk could not be read or written. The launcher resumes
 	// the guest when the cause may be gone.
 	PausedByIOError PauseCause = "IOError"
 	// PausedByWatchdog: the guest's watchdog fired.
 	PausedByWatchdog PauseCause = "Watchdog"
-	// PausedByMigration: the guest moves to another launcher.
+	// PausedByMigration: the guest migrates to another launcher.
 	PausedByMigration PauseCause = "Migration"
 	// PausedByPanic: the guest's kernel crashed and the domain is kept.
 	PausedByPanic PauseCause = "Panic"
@@ -90,8 +90,8 @@ type EndReason string
 
 // The ends of a domain.
 const (
-	// Shutdown: the guest powered off, or was switched off without a grace period
-	// to power off in.
+	// Shutdown: the guest powered off, or was switched off without having been
+	// given time to power off: it had no grace period, or it was paused.
 	Shutdown EndReason = "Shutdown"
 	// Killed: the grace period was over before the guest had powered off.
 	Killed EndReason = "GracePeriodExceeded"

@@ -12,27 +12,33 @@ import (
 	"github.com/podvisor/podvisor/launcher/libvirt"
 )
 
-// callPatience is how long a call about a running domain may take. A QEMU that
+// callTimeout is how long a call about a running domain may take. A QEMU that
 // does not answer must not keep the loop from its deadlines.
-const callPatience = 3 * time.Second
+const callTimeout = 3 * time.Second
 
-// act does what the plan says. It starts what takes long and returns.
-func (s *Supervisor) act(ctx context.Context, p launcher.Plan) {
+// act executes the actions of a plan. It starts what takes long and returns.
+func (s *Supervisor) act(ctx context.Context, p launcher.Plan) error {
 	for _, action := range p.Actions {
-		switch action.(type) {
+		switch action := action.(type) {
 		case launcher.Start:
 			s.actStart(ctx)
 		case launcher.CancelStart:
 			s.cancelStart()
+		case launcher.Suspend:
+			s.actSuspend(ctx)
+		case launcher.Resume:
+			s.actResume(ctx, action)
 		case launcher.RequestShutdown:
 			s.actShutdown(ctx)
 		case launcher.Destroy:
 			s.actDestroy(ctx)
-		case launcher.Finish: // the loop ends with it
+		case launcher.Finish:
+			close(s.over)
 		default:
-			s.config.Logger.Error("act", "err", fmt.Errorf("unknown action %T", action))
+			return fmt.Errorf("execute %T: no such action", action)
 		}
 	}
+	return nil
 }
 
 // actStart starts the domain in the background.
@@ -47,11 +53,11 @@ func (s *Supervisor) actStart(ctx context.Context) {
 	s.work.Go(func() {
 		defer cancel()
 		began := time.Now()
-		state, err := s.start(ctx, desired)
+		created, err := s.start(ctx, desired)
 		if err != nil {
-			s.config.Logger.Error("the domain does not start", "err", err)
+			s.config.Logger.Error("start the domain", "err", err)
 		} else {
-			s.config.Logger.Info("the domain runs", "seconds", time.Since(began).Seconds(), "machine", state.Machine, "emulated", state.Emulated)
+			s.config.Logger.Info("the domain runs", "seconds", time.Since(began).Seconds(), "machine", created.machine, "emulated", created.emulated)
 		}
 		s.facts.change(func(f *facts) {
 			f.fault = err
@@ -61,16 +67,16 @@ func (s *Supervisor) actStart(ctx context.Context) {
 				f.retryAt = time.Now().Add(launcher.Backoff(f.faults))
 				return
 			}
-			f.state = state
+			f.running = created
 			s.started(f)
 		})
 	})
 }
 
-// started makes the domain what the daemon said of it meanwhile.
+// started makes the domain what the events of its start say.
 func (s *Supervisor) started(f *facts) {
 	f.domain = launcher.Running
-	if f.paused {
+	if f.pause.Cause != "" {
 		f.domain = launcher.Paused
 	}
 	s.gone(f)
@@ -81,35 +87,35 @@ func (s *Supervisor) actShutdown(ctx context.Context) {
 	s.facts.change(func(f *facts) { f.askedAt = time.Now() })
 	s.work.Go(func() {
 		err := s.call(ctx, func(ctx context.Context, c *libvirt.Connection) error { return c.Shutdown(ctx, s.domainName()) })
-		s.config.Logger.Info("asked the guest to power off", "err", err)
+		s.config.Logger.Info("ask the guest to power off", "err", err)
 	})
 }
 
-// actDestroy switches the machine off.
+// actDestroy ends QEMU.
 func (s *Supervisor) actDestroy(ctx context.Context) {
 	s.facts.change(func(f *facts) { f.killedAt = time.Now() })
 	s.work.Go(func() {
 		err := s.destroy(ctx)
-		s.config.Logger.Info("switched the machine off", "err", err)
+		s.config.Logger.Info("destroy the domain", "err", err)
 	})
 }
 
-// destroy ends the domain: through libvirt, and without it if it does not do so.
-// A domain that is not there is no error. One that was killed is: that it is gone
-// is for the next try to see.
+// destroy ends the domain: through libvirt, and without it if libvirt does not do
+// so. A domain that is not there is no error. One that was killed without libvirt
+// is: that it is gone is seen by the next attempt.
 func (s *Supervisor) destroy(ctx context.Context) error {
 	err := s.call(ctx, func(ctx context.Context, c *libvirt.Connection) error { return c.Destroy(ctx, s.domainName()) })
 	if err == nil || errors.Is(err, libvirt.ErrNotFound) {
 		return nil
 	}
-	if pid, unknown := s.qemu(s.domainName()); unknown == nil {
+	if pid, unknown := s.daemon.QEMU(s.domainName()); unknown == nil {
 		s.config.Logger.Warn("killed QEMU without libvirt", "err", unix.Kill(pid, unix.SIGKILL))
 	}
 	return err
 }
 
 func (s *Supervisor) call(ctx context.Context, do func(context.Context, *libvirt.Connection) error) error {
-	ctx, cancel := context.WithTimeout(ctx, callPatience)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	conn, err := s.session.connection(ctx)
 	if err != nil {

@@ -7,22 +7,22 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"github.com/podvisor/podvisor/launcher/control"
 	"github.com/podvisor/podvisor/launcher/libvirt"
+	"github.com/podvisor/podvisor/launcher/protocol"
 )
 
 const (
 	// agentSettles is how long an agent that is known is left alone after its
-	// channel was closed or opened. That an agent or a guest starts again, or a
-	// guest powers off, is no news of it.
+	// channel was closed or opened: an agent or a guest that starts again, or a
+	// guest that powers off, changes nothing that is reported.
 	agentSettles = 5 * time.Second
 	// A guest opens and closes the channel as often as it likes, and each look
 	// costs questions and may cost a write of the status: so many at once, and one
 	// in that time.
 	looksAtOnce = 4
 	lookEvery   = time.Minute
-	// answerPatience is longer than libvirt waits for an agent.
-	answerPatience = 12 * time.Second
+	// answerTimeout is longer than libvirt waits for an agent.
+	answerTimeout = 12 * time.Second
 )
 
 // agent follows the agent in the guest.
@@ -78,7 +78,7 @@ func (a *agent) run(ctx context.Context) {
 }
 
 // lookAtAgent notes whether there is an agent in the guest, and its version. A
-// version that is known stays until the agent goes or tells another.
+// version that is known stays until the agent goes or gives another.
 func (s *Supervisor) lookAtAgent(ctx context.Context) (known, again bool) {
 	before := s.facts.agentNow()
 	connected, version := false, ""
@@ -95,25 +95,25 @@ func (s *Supervisor) lookAtAgent(ctx context.Context) (known, again bool) {
 		s.setAgent(before, nil)
 		return false, false
 	}
-	ctx, cancel := context.WithTimeout(ctx, answerPatience)
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	conn, err := s.session.connection(ctx)
 	if err == nil {
 		version, err = conn.AgentVersion(ctx, s.domainName())
 	}
 	if err != nil {
-		s.config.Logger.Debug("the agent does not tell its version", "err", err)
+		s.config.Logger.Debug("the version of the agent is not known", "err", err)
 		if before != nil {
 			version = before.Version
 		}
 	}
-	s.setAgent(before, &control.Agent{Version: version})
+	s.setAgent(before, &protocol.Agent{Version: version})
 	return true, version == ""
 }
 
 // setAgent notes what is known of the agent. The loop sleeps on if that was known
 // before.
-func (s *Supervisor) setAgent(before, now *control.Agent) {
+func (s *Supervisor) setAgent(before, now *protocol.Agent) {
 	if before == now || before != nil && now != nil && *before == *now {
 		return
 	}

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,7 +13,7 @@ import (
 	"github.com/podvisor/podvisor/launcher/libvirt"
 )
 
-// followed follows an agent while do runs, and returns when it was looked at.
+// followed follows an agent while do runs, and returns the times of the looks.
 func followed(t *testing.T, a *agent, look func(n int) (known, again bool), do func()) []time.Duration {
 	t.Helper()
 	var looks []time.Duration
@@ -59,12 +60,12 @@ func TestAnAgentThatDoesNotAnswerIsAskedAgain(t *testing.T) {
 	require.Equal(t, []time.Duration{0, lookEvery + agentSettles, 2 * (lookEvery + agentSettles)}, looks)
 }
 
-// libvirt may have told of a change while it was not listened to.
-func TestAnAgentIsLookedAtWhenTheDaemonWasStartedAgain(t *testing.T) {
+// The agent may have changed while there was no session.
+func TestAnAgentIsLookedAtWhenThereIsASessionAgain(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	cancel() // so that nobody is asked
+	cancel() // so that no call is made
 	for domain, want := range map[launcher.Domain]int{launcher.Running: 1, launcher.Paused: 1, launcher.Absent: 0, launcher.Gone: 0} {
-		s := &Supervisor{facts: newFacts(), agent: &agent{changed: make(chan struct{}, 1)}}
+		s := &Supervisor{config: Config{Logger: slog.New(slog.DiscardHandler)}, facts: newFacts(), agent: &agent{changed: make(chan struct{}, 1)}}
 		s.facts.domain = domain
 		s.connected(ctx, &libvirt.Connection{})
 		require.Len(t, s.agent.changed, want, domain)
@@ -75,7 +76,7 @@ func TestAGuestThatOpensAndClosesTheChannelCausesFewLooks(t *testing.T) {
 	for name, known := range map[string]func(n int) (bool, bool){
 		"and is seen open":   func(int) (bool, bool) { return true, true },
 		"and is seen closed": func(int) (bool, bool) { return false, false },
-		"in step":            func(n int) (bool, bool) { return n%2 == 1, true },
+		"in turns":           func(n int) (bool, bool) { return n%2 == 1, true },
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := &agent{}

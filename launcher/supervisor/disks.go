@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/podvisor/podvisor/launcher/control"
 	"github.com/podvisor/podvisor/launcher/domain"
+	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/storage"
 	"github.com/podvisor/podvisor/storage/image"
 	"github.com/podvisor/podvisor/storage/probe"
@@ -129,12 +129,12 @@ func content(path string) (storage.Facts, error) {
 }
 
 // disksOf is what the launcher reports of the disks of v on host.
-func disksOf(v *vmi.VirtualMachineInstance, host domain.Host) []control.Disk {
+func disksOf(v *vmi.VirtualMachineInstance, host domain.Host) []protocol.Disk {
 	specs := v.Spec.Domain.Devices.Disks
 	places := domain.DiskPlaces(specs, host.Places)
-	var all []control.Disk
+	var all []protocol.Disk
 	for _, d := range specs {
-		all = append(all, control.Disk{Name: d.Name, Target: places[domain.DiskAlias(d.Name)].Target, SizeBytes: host.Disks[d.Name].SizeBytes})
+		all = append(all, protocol.Disk{Name: d.Name, Target: places[domain.DiskAlias(d.Name)].Target, SizeBytes: host.Disks[d.Name].SizeBytes})
 	}
 	return all
 }

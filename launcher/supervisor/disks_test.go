@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/podvisor/podvisor/internal/testenv"
-	"github.com/podvisor/podvisor/launcher/control"
 	"github.com/podvisor/podvisor/launcher/domain"
+	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/storage"
 	"github.com/podvisor/podvisor/storage/volume"
 	"github.com/podvisor/podvisor/vmi"
@@ -32,7 +32,7 @@ func podRoot(t *testing.T, files map[string][]byte) string {
 func TestTheDisksOfTheSpecAreMadeAndExamined(t *testing.T) {
 	testenv.Program(t, "qemu-img")
 	root := podRoot(t, bootable())
-	v := machine()
+	v := instance()
 	got, err := makeDisks(t.Context(), v, root)
 	require.NoError(t, err)
 	require.Len(t, got, 3)
@@ -50,7 +50,7 @@ func TestTheDisksOfTheSpecAreMadeAndExamined(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, got, again)
 
-	require.Equal(t, []control.Disk{
+	require.Equal(t, []protocol.Disk{
 		{Name: "root", Target: "vda", SizeBytes: 1 << 20},
 		{Name: "seed", Target: "vdb", SizeBytes: seed.Size()},
 		{Name: "empty", Target: "vdc", SizeBytes: 1 << 30},
@@ -83,7 +83,7 @@ func TestADiskThatCannotBeMadeNamesItsVolumeAndKeepsItsClass(t *testing.T) {
 		}, says: "make disk of volume root at "},
 	} {
 		t.Run(name, func(t *testing.T) {
-			root, v := podRoot(t, tt.files), machine()
+			root, v := podRoot(t, tt.files), instance()
 			if tt.change != nil {
 				tt.change(root, v)
 			}

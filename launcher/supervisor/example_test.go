@@ -26,5 +26,5 @@ func ExampleSupervisor_Run() {
 	if err != nil || !end.Reason.Succeeded() {
 		os.Exit(1)
 	}
-	// Output: a launcher needs the namespace, name and UID of its machine
+	// Output: a launcher needs the namespace, name and UID of its VMI
 }

@@ -8,115 +8,133 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podvisor/podvisor/launcher"
-	"github.com/podvisor/podvisor/launcher/control"
 	"github.com/podvisor/podvisor/launcher/libvirt"
+	"github.com/podvisor/podvisor/launcher/protocol"
 )
 
-// facts are what is known of the machine. Whoever learns something writes it
-// here and wakes the loop.
+// facts are what is desired and what is known of the domain. Whatever is learned
+// is written here and wakes the loop.
 type facts struct {
 	mu   sync.Mutex
 	wake chan struct{}
 
-	desired *control.Desired
-	domain  launcher.Domain
+	desired *protocol.Desired
+	devices []launcher.Device // of desired
 	stopBy  time.Time
+
+	call    protocol.Call // about pausing, in force
+	callers []chan<- error
+
+	domain  launcher.Domain
+	session launcher.Session
 
 	fault   error
 	faults  int
 	retryAt time.Time
 
+	pause               protocol.Pause
+	pausedAt, resumedAt time.Time
+	resumes             int
+	turning             bool
+	events              int // about the guest being paused or running
+
 	askedAt, killedAt time.Time
 
-	state control.State  // Emulated, Machine and Disks of the running domain
-	agent *control.Agent // in the guest; never changed, only replaced
+	running running         // what is known of the domain
+	agent   *protocol.Agent // in the guest; never changed, only replaced
 
-	paused      bool              // libvirt said so last
-	interrupted bool              // QEMU was told by a signal to end
+	interrupted bool              // QEMU got a signal to end
 	event       libvirt.EventKind // of the end
 	status      *unix.WaitStatus  // of QEMU
 	exit        launcher.Exit
 }
 
-func newFacts() *facts { return &facts{wake: make(chan struct{}, 1)} }
+// running are the facts of a domain that was created.
+type running struct {
+	emulated bool
+	machine  string
+	disks    []protocol.Disk
+	devices  []launcher.Device
+}
+
+func newFacts() *facts {
+	return &facts{wake: make(chan struct{}, 1), session: launcher.Session{LostAt: time.Now()}}
+}
 
 // change changes the facts and wakes the loop.
 func (f *facts) change(change func(*facts)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	change(f)
+	f.settle()
 	select {
 	case f.wake <- struct{}{}:
 	default: // it is awake already
 	}
 }
 
-// observe returns the facts as launcher.Decide wants them.
-func (f *facts) observe(now time.Time) launcher.Observed {
+// observe returns the facts as launcher.Decide takes them.
+func (f *facts) observe(now time.Time) (launcher.Desired, launcher.Actual) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return launcher.Observed{
-		Now: now, Wanted: f.desired != nil, StopBy: f.stopBy, Domain: f.domain,
+	d := launcher.Desired{Run: f.desired != nil, StopBy: f.stopBy, Devices: f.devices, Call: f.call}
+	if f.desired != nil {
+		d.Generation = f.desired.Generation
+	}
+	return d, launcher.Actual{
+		Now: now, Domain: f.domain, Devices: f.running.devices, Session: f.session,
+		Pause: f.pause, PausedAt: f.pausedAt, ResumedAt: f.resumedAt, Resumes: f.resumes, Turning: f.turning,
 		Fault: f.fault, RetryAt: f.retryAt, AskedAt: f.askedAt, KilledAt: f.killedAt, Exit: f.exit,
 	}
 }
 
-// want takes what the handler wants. What was wanted to stop stays so, and the
-// shorter of two grace periods counts.
-func (f *facts) want(d control.Desired, now time.Time) {
+// put makes d the Desired in force. A stop stays in force, and the shorter of two
+// grace periods counts.
+func (f *facts) put(d protocol.Desired, now time.Time) {
 	f.change(func(f *facts) {
-		if !reflect.DeepEqual(f.desired, &d) {
-			f.retryAt = time.Time{} // what failed before may be right now
+		if !same(f.desired, &d) {
+			f.retryAt = time.Time{} // a start that failed may succeed now
 		}
-		f.desired = &d
+		f.desired, f.devices = &d, desiredDevices(d.Instance)
 		if d.Stop != nil {
 			f.stop(now.Add(time.Duration(d.Stop.GracePeriodSeconds) * time.Second))
 		}
 	})
 }
 
-// stop lets the guest run no longer than until by.
+// same says that two Desired differ in nothing but their generation.
+func same(before, after *protocol.Desired) bool {
+	if before == nil {
+		return false
+	}
+	counted := *after
+	counted.Generation = before.Generation
+	return reflect.DeepEqual(before, &counted)
+}
+
+// stop sets the end of the grace period, unless it is sooner already.
 func (f *facts) stop(by time.Time) {
 	if f.stopBy.IsZero() || by.Before(f.stopBy) {
 		f.stopBy = by
 	}
 }
 
-// published is what the handler is told of a plan.
-func (f *facts) published(p launcher.Plan) control.State {
+// complete adds the facts of the domain to the state of a plan.
+func (f *facts) complete(s protocol.State) protocol.State {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	s := f.state
-	s.Agent = f.agent
-	s.Phase = control.Phase(p.Phase)
-	if p.Phase == launcher.PhaseStarting && f.fault != nil {
-		s.Problem = &control.Problem{Reason: "StartFailed", Message: f.fault.Error()}
-	}
-	for _, a := range p.Actions {
-		if e, ok := a.(launcher.Finish); ok {
-			s.End = &control.End{Reason: control.EndReason(e.Reason), Message: e.Message}
-		}
-	}
+	s.Emulated, s.Machine, s.Disks, s.Agent = f.running.emulated, f.running.machine, f.running.disks, f.agent
 	return s
 }
 
-// turn notes that the guest stands still or goes on. Before the start is over it
-// only notes it.
-func (f *facts) turn(paused bool) {
-	f.paused = paused
-	switch {
-	case paused && f.domain == launcher.Running:
-		f.domain = launcher.Paused
-	case !paused && f.domain == launcher.Paused:
-		f.domain = launcher.Running
-	}
+// forget drops what libvirt reported about a domain that is not the one that is
+// started.
+func (f *facts) forget() {
+	f.pause, f.interrupted, f.event, f.agent = protocol.Pause{}, false, "", nil
 }
 
-// forget drops what libvirt said of a domain that is not the one that is started.
-func (f *facts) forget() { f.paused, f.interrupted, f.event, f.agent = false, false, "", nil }
-
 // agentNow is what is known of the agent in the guest.
-func (f *facts) agentNow() *control.Agent {
+func (f *facts) agentNow() *protocol.Agent {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.agent

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -14,12 +16,15 @@ import (
 	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/podvisor/podvisor/launcher/control"
+	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
 )
 
+// times are the times in libvirt's record of what QEMU can do.
+var times = regexp.MustCompile("<(qemuctime|selfctime)>[0-9]+<")
+
 // It also gives the launchers of the tests that follow such a record.
-func TestALauncherMakesDoWithoutARecordOfWhatQEMUCanDo(t *testing.T) {
+func TestALauncherNeedsNoRecordOfWhatQEMUCanDo(t *testing.T) {
 	p := newPod(t, bootable())
 	p.run()
 	found, err := filepath.Glob(p.path("kubevirt-private/libvirt/cache/libvirt/qemu/cache/capabilities/*.xml"))
@@ -28,30 +33,30 @@ func TestALauncherMakesDoWithoutARecordOfWhatQEMUCanDo(t *testing.T) {
 	for _, f := range found {
 		b, err := os.ReadFile(f)
 		require.NoError(t, err)
-		// As if it were from another machine.
-		b = setTime(setTime(b, "qemuctime", 1), "selfctime", 1)
+		// As if it were from another image.
+		b = times.ReplaceAll(b, []byte("<${1}>1<"))
 		require.NoError(t, os.WriteFile(filepath.Join(shared(), "share/podvisor/qemu-capabilities", filepath.Base(f)), b, 0o644))
 	}
-	p.tell("o")
-	p.ends(control.Shutdown, "the guest powered off")
+	p.write("o")
+	p.ends(protocol.Shutdown, "the guest powered off")
 }
 
 func TestAGuestIsAskedToPowerOff(t *testing.T) {
 	p := newPod(t, bootable())
 	state, err := p.client.State(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, control.State{Phase: control.Waiting}, state)
+	require.Equal(t, protocol.State{Phase: protocol.Waiting}, state)
 	p.run()
 	state, err = p.client.State(t.Context())
 	require.NoError(t, err)
 	require.True(t, state.Emulated)
 	require.Regexp(t, `^pc-q35-\d`, state.Machine, "an alias is reported as what it stands for")
-	require.Equal(t, control.Disk{Name: "root", Target: "vda", SizeBytes: 1 << 20}, state.Disks[0])
-	require.Equal(t, control.Disk{Name: "empty", Target: "vdc", SizeBytes: 1 << 30}, state.Disks[2])
+	require.Equal(t, protocol.Disk{Name: "root", Target: "vda", SizeBytes: 1 << 20}, state.Disks[0])
+	require.Equal(t, protocol.Disk{Name: "empty", Target: "vdc", SizeBytes: 1 << 30}, state.Disks[2])
 
-	require.NoError(t, p.client.Put(t.Context(), control.Desired{Instance: machine(), Stop: &control.Stop{GracePeriodSeconds: 60}}))
+	require.NoError(t, p.client.Put(t.Context(), protocol.Desired{Instance: instance(), Stop: &protocol.Stop{GracePeriodSeconds: 60}}))
 	p.says("power button pressed", 1)
-	p.ends(control.Shutdown, "the guest powered off")
+	p.ends(protocol.Shutdown, "the guest powered off")
 	require.Contains(t, p.console.String(), "powering off")
 }
 
@@ -60,129 +65,129 @@ func TestTheEndOfAPodIsTheEndOfItsGuest(t *testing.T) {
 	p.run()
 	p.kill(p.launcher, unix.SIGTERM)
 	p.says("power button pressed", 1)
-	p.ends(control.Shutdown, "the guest powered off")
+	p.ends(protocol.Shutdown, "the guest powered off")
 }
 
-func TestAGuestThatRebootsGoesOn(t *testing.T) {
+func TestAGuestThatRebootsRunsOn(t *testing.T) {
 	p := newPod(t, bootable())
 	p.run()
 	qemu := p.process("qemu-system-x86_64")
-	p.tell("r")
+	p.write("r")
 	p.says("test guest is up", 2)
-	p.phase(control.Running)
+	p.phase(protocol.Running)
 	require.Equal(t, qemu, p.process("qemu-system-x86_64"))
 }
 
-func TestAGuestThatDoesNotListenIsSwitchedOff(t *testing.T) {
+func TestAGuestThatDoesNotReactIsSwitchedOff(t *testing.T) {
 	p := newPod(t, bootable())
 	p.run()
-	p.tell("d")
-	p.says("deaf now", 1)
-	require.NoError(t, p.client.Put(t.Context(), control.Desired{Instance: machine(), Stop: &control.Stop{GracePeriodSeconds: 1}}))
-	p.ends(control.Killed, "grace period")
+	p.write("d")
+	p.says("power button ignored", 1)
+	require.NoError(t, p.client.Put(t.Context(), protocol.Desired{Instance: instance(), Stop: &protocol.Stop{GracePeriodSeconds: 1}}))
+	p.ends(protocol.Killed, "grace period")
 	require.NotContains(t, p.console.String(), "power button pressed")
 }
 
 func TestAShorterGracePeriodCounts(t *testing.T) {
 	p := newPod(t, bootable(), "GRACE=1h")
 	p.run()
-	p.tell("d")
-	p.says("deaf now", 1)
+	p.write("d")
+	p.says("power button ignored", 1)
 	p.kill(p.launcher, unix.SIGTERM)
-	p.phase(control.Stopping)
-	require.NoError(t, p.client.Put(t.Context(), control.Desired{Instance: machine(), Stop: &control.Stop{}}))
-	p.ends(control.Killed, "grace period")
+	p.phase(protocol.Stopping)
+	require.NoError(t, p.client.Put(t.Context(), protocol.Desired{Instance: instance(), Stop: &protocol.Stop{}}))
+	p.ends(protocol.Killed, "grace period")
 }
 
 func TestAQEMUThatIsKilledHasCrashed(t *testing.T) {
 	p := newPod(t, bootable())
 	p.run()
 	p.kill(p.process("qemu-system-x86_64"), unix.SIGKILL)
-	p.ends(control.Crashed, "QEMU was killed by signal 9 (killed)")
+	p.ends(protocol.Crashed, "QEMU was killed by signal 9 (killed)")
 }
 
-func TestAQEMUThatIsAskedToEndWasNotPoweredOff(t *testing.T) {
+func TestAQEMUThatGotASignalToEndWasNotPoweredOff(t *testing.T) {
 	p := newPod(t, bootable())
 	p.run()
 	p.kill(p.process("qemu-system-x86_64"), unix.SIGTERM)
-	p.ends(control.Crashed, "from outside")
+	p.ends(protocol.Crashed, "from outside")
 }
 
-func TestAGuestDoesNotNoticeTheDaemonsDeath(t *testing.T) {
+func TestAGuestRunsOnWithoutTheDaemon(t *testing.T) {
 	p := newPod(t, bootable())
 	p.run()
 	qemu, libvirt := p.process("qemu-system-x86_64"), p.process("libvirtd")
 	p.kill(libvirt, unix.SIGKILL)
 	p.until("there is another daemon", func() bool { now := p.process("libvirtd"); return now != 0 && now != libvirt })
 	require.Equal(t, qemu, p.process("qemu-system-x86_64"))
-	p.phase(control.Running)
+	p.phase(protocol.Running)
 	p.until("the agent is looked for, which may have come or gone", func() bool { return strings.Contains(p.log.String(), "looked for the agent") })
 
-	require.NoError(t, p.client.Put(t.Context(), control.Desired{Instance: machine(), Stop: &control.Stop{GracePeriodSeconds: 60}}))
+	require.NoError(t, p.client.Put(t.Context(), protocol.Desired{Instance: instance(), Stop: &protocol.Stop{GracePeriodSeconds: 60}}))
 	p.says("power button pressed", 1)
-	p.ends(control.Shutdown, "the guest powered off")
-	require.Equal(t, 1, countOf(p.console.String(), "test guest is up"))
+	p.ends(protocol.Shutdown, "the guest powered off")
+	require.Equal(t, 1, strings.Count(p.console.String(), "test guest is up"))
 }
 
 func TestAGuestMayPowerOffWhileTheDaemonIsAway(t *testing.T) {
 	p := newPod(t, bootable())
 	p.run()
 	p.kill(p.process("libvirtd"), unix.SIGKILL)
-	p.tell("o")
-	p.ends(control.Shutdown, "the guest powered off")
+	p.write("o")
+	p.ends(protocol.Shutdown, "the guest powered off")
 }
 
-func TestADaemonThatHangsHoldsUpNoEnd(t *testing.T) {
+func TestADaemonThatHangsDelaysNoEnd(t *testing.T) {
 	p := newPod(t, bootable())
 	p.run()
 	p.kill(p.process("libvirtd"), unix.SIGSTOP)
-	require.NoError(t, p.client.Put(t.Context(), control.Desired{Instance: machine(), Stop: &control.Stop{GracePeriodSeconds: 1}}))
-	p.ends(control.Killed, "grace period")
+	require.NoError(t, p.client.Put(t.Context(), protocol.Desired{Instance: instance(), Stop: &protocol.Stop{GracePeriodSeconds: 1}}))
+	p.ends(protocol.Killed, "grace period")
 }
 
-func TestAQEMUMayDieWhileTheDaemonIsAway(t *testing.T) {
+func TestAQEMUMayEndWhileTheDaemonIsAway(t *testing.T) {
 	p := newPod(t, bootable())
 	p.run()
 	qemu := p.process("qemu-system-x86_64")
 	p.kill(p.process("libvirtd"), unix.SIGKILL)
 	p.kill(qemu, unix.SIGABRT)
-	p.ends(control.Crashed, "QEMU was killed by signal 6")
+	p.ends(protocol.Crashed, "QEMU was killed by signal 6")
 }
 
-func TestAMachineThatIsNeverWantedIsCancelled(t *testing.T) {
+func TestALauncherWithoutADesiredIsCancelled(t *testing.T) {
 	p := newPod(t, nil)
 	p.kill(p.launcher, unix.SIGTERM)
-	p.ends(control.Cancelled, "before the machine was started")
+	p.ends(protocol.Cancelled, "before the domain was created")
 }
 
 func TestAStopThatComesFirstCancels(t *testing.T) {
 	p := newPod(t, bootable())
-	require.NoError(t, p.client.Put(t.Context(), control.Desired{Instance: machine(), Stop: &control.Stop{GracePeriodSeconds: 60}}))
-	p.ends(control.Cancelled, "before the machine was started")
+	require.NoError(t, p.client.Put(t.Context(), protocol.Desired{Instance: instance(), Stop: &protocol.Stop{GracePeriodSeconds: 60}}))
+	p.ends(protocol.Cancelled, "before the domain was created")
 }
 
 func TestAContainerDiskWithoutAnImageIsTheEnd(t *testing.T) {
 	p := newPod(t, nil)
-	require.NoError(t, p.client.Put(t.Context(), control.Desired{Instance: machine()}))
-	p.ends(control.NeverStarted, "volume root, container disk example/guest:1: the folder /disk is empty")
+	require.NoError(t, p.client.Put(t.Context(), protocol.Desired{Instance: instance()}))
+	p.ends(protocol.CannotStart, "volume root, container disk example/guest:1: the folder /disk is empty")
 }
 
-func TestAMachineRunsOnTheBoardThatItNames(t *testing.T) {
+func TestADomainHasTheMachineTypeOfItsSpec(t *testing.T) {
 	p := newPod(t, bootable())
-	v := machine()
+	v := instance()
 	v.Spec.Domain.Machine = &vmi.Machine{Type: "pc-q35-6.2"}
 	v.Spec.Domain.CPU = &vmi.CPU{Model: vmi.CPUModelPassthrough}
-	require.NoError(t, p.client.Put(t.Context(), control.Desired{Instance: v}))
-	p.phase(control.Running)
+	require.NoError(t, p.client.Put(t.Context(), protocol.Desired{Instance: v}))
+	p.phase(protocol.Running)
 	p.says("test guest is up", 1)
 	state, err := p.client.State(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, "pc-q35-6.2", state.Machine)
 }
 
-func TestAMachineHasDisksOnEveryBusAndStartsFromTheOneInOrder(t *testing.T) {
+func TestADomainHasDisksOnEveryBusAndBootsFromTheOneWithABootOrder(t *testing.T) {
 	p := newPod(t, bootable())
-	v := machine()
+	v := instance()
 	v.Spec.Domain.Devices.Disks, v.Spec.Volumes = nil, v.Spec.Volumes[:1]
 	// More SATA disks than a controller has ports.
 	for i, b := range slices.Concat(slices.Repeat([]vmi.DiskBus{vmi.DiskBusSATA}, 7), slices.Repeat([]vmi.DiskBus{vmi.DiskBusSCSI, vmi.DiskBusVirtio}, 2)) {
@@ -191,37 +196,37 @@ func TestAMachineHasDisksOnEveryBusAndStartsFromTheOneInOrder(t *testing.T) {
 		v.Spec.Domain.Devices.Disks = append(v.Spec.Domain.Devices.Disks, vmi.Disk{Name: name, Disk: &vmi.DiskTarget{Bus: b}, Serial: "SN-" + name})
 	}
 	v.Spec.Domain.Devices.Disks = append(v.Spec.Domain.Devices.Disks, vmi.Disk{Name: "root", Disk: &vmi.DiskTarget{Bus: vmi.DiskBusSCSI}, BootOrder: new(uint(2))})
-	require.NoError(t, p.client.Put(t.Context(), control.Desired{Instance: v}))
-	p.phase(control.Running)
+	require.NoError(t, p.client.Put(t.Context(), protocol.Desired{Instance: v}))
+	p.phase(protocol.Running)
 	p.says("test guest is up", 1)
 }
 
-func TestABoardThatQEMUDoesNotHaveIsTheEnd(t *testing.T) {
+func TestAMachineTypeThatQEMUDoesNotHaveIsTheEnd(t *testing.T) {
 	// libvirt says of the first that QEMU does not have it, and complains about
 	// the devices of the second.
 	for _, board := range []string{"pc-q35-99.9", "q35-next"} {
 		t.Run(board, func(t *testing.T) {
 			p := newPod(t, bootable())
-			v := machine()
+			v := instance()
 			v.Spec.Domain.Machine = &vmi.Machine{Type: board}
-			require.NoError(t, p.client.Put(t.Context(), control.Desired{Instance: v}))
-			p.ends(control.NeverStarted, "QEMU has no machine type "+board+": set machine.type to one of q35, pc-q35-")
+			require.NoError(t, p.client.Put(t.Context(), protocol.Desired{Instance: v}))
+			p.ends(protocol.CannotStart, "QEMU has no machine type "+board+": set machine.type to one of q35, pc-q35-")
 		})
 	}
 }
 
-func TestWithoutKVMAMachineEndsUnlessEmulationIsAllowed(t *testing.T) {
+func TestWithoutKVMADomainIsNotStartedUnlessEmulationIsAllowed(t *testing.T) {
 	p := newPod(t, bootable(), "EMULATION=")
-	require.NoError(t, p.client.Put(t.Context(), control.Desired{Instance: machine()}))
-	p.ends(control.NeverStarted, "/dev/kvm")
+	require.NoError(t, p.client.Put(t.Context(), protocol.Desired{Instance: instance()}))
+	p.ends(protocol.CannotStart, "/dev/kvm")
 }
 
-func TestNoProcessStaysDead(t *testing.T) {
+func TestEveryProcessIsReaped(t *testing.T) {
 	p := newPod(t, bootable())
 	p.run()
 	p.until("every child lives", func() bool {
 		for _, pid := range children(p.launcher) {
-			if b, err := os.ReadFile(filepath.Join("/proc", itoa(pid), "stat")); err != nil || countOf(string(b), ") Z ") > 0 {
+			if b, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat")); err != nil || strings.Count(string(b), ") Z ") > 0 {
 				return false
 			}
 		}
@@ -229,52 +234,52 @@ func TestNoProcessStaysDead(t *testing.T) {
 	})
 }
 
-func TestADaemonThatDiesOverAStartLeavesNothingThatHindersTheNext(t *testing.T) {
+func TestADaemonThatEndsDuringAStartLeavesNothingThatPreventsTheNext(t *testing.T) {
 	p := newPod(t, bootable())
-	require.NoError(t, p.client.Put(t.Context(), control.Desired{Instance: machine()}))
+	require.NoError(t, p.client.Put(t.Context(), protocol.Desired{Instance: instance()}))
 	daemon := 0
 	p.until("there is a daemon", func() bool { daemon = p.process("libvirtd"); return daemon != 0 })
 	status := p.path("kubevirt-private/libvirt/run/libvirt/qemu/run/default_vm.xml")
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
-		// The guest runs, and the launcher has not been told.
+		// The guest runs, and the launcher does not know it.
 		if b, _ := os.ReadFile(status); strings.Contains(string(b), "<domstatus state='running'") {
 			p.kill(daemon, unix.SIGKILL)
 			break
 		}
 	}
-	// The next daemon comes when the launcher has lost its patience.
-	for end := time.Now().Add(2 * callPatience); time.Now().Before(end); time.Sleep(time.Millisecond) {
+	// The next daemon answers when the call of the launcher has ended.
+	for end := time.Now().Add(2 * callTimeout); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		if pid := p.process("libvirtd"); pid != 0 {
 			p.kill(pid, unix.SIGKILL)
 		}
 	}
-	p.phase(control.Running)
+	p.phase(protocol.Running)
 	p.says("test guest is up", 1)
 	qemu := p.process("qemu-system-x86_64")
-	time.Sleep(2 * forStatus) // what is said late of the first is not about the second
-	p.phase(control.Running)
+	time.Sleep(2 * forStatus) // a late report of the first is not about the second
+	p.phase(protocol.Running)
 	require.Equal(t, qemu, p.process("qemu-system-x86_64"))
-	p.tell("o")
-	p.ends(control.Shutdown, "the guest powered off")
+	p.write("o")
+	p.ends(protocol.Shutdown, "the guest powered off")
 }
 
-func TestAProblemThatStaysIsToldOnce(t *testing.T) {
+func TestAFindingThatStaysIsPublishedOnce(t *testing.T) {
 	p := newPod(t, bootable())
-	v := machine()
+	v := instance()
 	v.Spec.Domain.Memory.Guest = new(resource.MustParse("8Ti"))
-	require.NoError(t, p.client.Put(t.Context(), control.Desired{Instance: v}))
-	told := map[string]int{}
+	require.NoError(t, p.client.Put(t.Context(), protocol.Desired{Instance: v}))
+	messages := map[string]int{}
 	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Second) // three tries or more
 	defer cancel()
 	for state := range p.client.Watch(ctx) {
-		if state.Problem != nil {
-			told[state.Problem.Message]++
+		if state.Finding != nil {
+			messages[state.Finding.Message]++
 		}
 	}
-	require.Len(t, told, 1)
-	for message := range told {
+	require.Len(t, messages, 1)
+	for message := range messages {
 		require.Contains(t, message, "qemu-system-x86_64: cannot set up guest memory")
 	}
 	p.kill(p.launcher, unix.SIGTERM)
-	p.ends(control.Cancelled, "before the machine was started")
+	p.ends(protocol.Cancelled, "before the domain was created")
 }

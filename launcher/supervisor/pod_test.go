@@ -25,18 +25,23 @@ import (
 
 	"github.com/podvisor/podvisor/internal/testenv"
 	"github.com/podvisor/podvisor/launcher/control"
+	"github.com/podvisor/podvisor/launcher/process"
+	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
 )
 
 // guest is testdata/guest.s.
 const guest = "" +
-	"fa31c08ed88ed0bc007cfcfbba0206b80001efbe817ce85100f4bafd03ec" +
-	"a801741bbaf803ec3c6f74293c7274343c64750bc606807c01be937ce82d" +
-	"00803e807c0174d5ba0006edf6c40174ccbe9d7ce81700beb37ce81100ba" +
-	"0406b80020efebb7baf90cb006eeebafac08c0741050bafd03eca82074fb" +
-	"58baf803eeebebc300746573742067756573742069732075700a00646561" +
-	"66206e6f770a00706f77657220627574746f6e20707265737365640a0070" +
-	"6f776572696e67206f66660a00"
+	"fa31c08ed88ed0bc007cfcfbba0206b80001efbebe7ce87e00f4bafd03ec" +
+	"a801741fbaf803ec3c6f742d3c7274383c77743c3c64750bc606ad7c01be" +
+	"d07ce85600803ead7c0174d1ba0006edf6c40174c8bee67ce84000befc7c" +
+	"e83a00ba0406b80020efebb3baf90cb006eeebabb9000151beae7cb80043" +
+	"b281cd13597210668306b67c40e2eabe0a7de80a00eb8abe187de80200eb" +
+	"82ac08c0741050bafd03eca82074fb58baf803eeebebc300100040000080" +
+	"00000000000000000000746573742067756573742069732075700a00706f" +
+	"77657220627574746f6e2069676e6f7265640a00706f7765722062757474" +
+	"6f6e20707265737365640a00706f776572696e67206f66660a006469736b" +
+	"207772697474656e0a006469736b206661696c65640a00"
 
 // launch is set in the environment of a test binary that is to be a launcher.
 const launch = "PODVISOR_TEST_LAUNCHER"
@@ -78,6 +83,8 @@ mount -t tmpfs -o mode=0755 tmpfs /run
 mkdir -p /run/kubevirt/sockets /run/kubevirt-private /run/kubevirt-ephemeral-disks /run/kubevirt/container-disks/root /run/drivers
 chown 107:107 /run/kubevirt/sockets /run/kubevirt-private /run/kubevirt-ephemeral-disks
 touch /run/termination-log && chmod 666 /run/termination-log
+if [ -n "$SPACE" ]; then mount -t tmpfs -o mode=0777,size=$SPACE tmpfs /run/kubevirt-ephemeral-disks; fi
+if [ -n "$DAEMON" ]; then mount --bind "$DAEMON" /usr/sbin/libvirtd; fi
 mount --bind "$DISK" /run/kubevirt/container-disks/root
 mount --bind passwd /etc/passwd
 mount --bind group /etc/group
@@ -132,7 +139,7 @@ type pod struct {
 func newPod(t *testing.T, disk map[string][]byte, env ...string) *pod {
 	t.Helper()
 	testenv.Root(t)
-	for _, name := range []string{"unshare", "setpriv", "qemu-img", daemonPath, qemuPath} {
+	for _, name := range []string{"unshare", "setpriv", "qemu-img", process.DaemonPath, process.QEMUPath} {
 		testenv.Program(t, name)
 	}
 	require.NoError(t, prepared())
@@ -183,7 +190,7 @@ func (p *pod) until(what string, is func() bool) {
 	p.Helper()
 	for deadline := time.Now().Add(60 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			require.FailNow(p, "it never happened that "+what)
+			require.FailNow(p, "timeout: "+what)
 		}
 	}
 }
@@ -194,8 +201,8 @@ func (p *pod) says(words string, n int) {
 	p.until("the guest says "+words, func() bool { return strings.Count(p.console.String(), words) >= n })
 }
 
-// tell writes to the guest's serial port.
-func (p *pod) tell(words string) {
+// write writes to the guest's serial port.
+func (p *pod) write(words string) {
 	p.Helper()
 	c, err := net.Dial("unix", p.path("kubevirt-private/6f1c2a3e-9a43-4f0e-8d2b-0c54a7b1e9d2/virt-serial0"))
 	require.NoError(p, err)
@@ -204,32 +211,32 @@ func (p *pod) tell(words string) {
 	require.NoError(p, err)
 }
 
-// run puts the machine and waits until its guest is up.
+// run puts the VMI and waits until its guest is up.
 func (p *pod) run() {
 	p.Helper()
-	require.NoError(p, p.client.Put(p.Context(), control.Desired{Instance: machine()}))
-	p.phase(control.Running)
+	require.NoError(p, p.client.Put(p.Context(), protocol.Desired{Instance: instance()}))
+	p.phase(protocol.Running)
 	p.says("test guest is up", 1)
 }
 
-func (p *pod) phase(want control.Phase) {
+func (p *pod) phase(want protocol.Phase) {
 	p.Helper()
 	p.until("the phase is "+string(want), func() bool {
 		s, err := p.client.State(p.Context())
 		require.NoError(p, err)
-		require.True(p, s.Phase != control.Ended || want == control.Ended, "%+v", s.End)
+		require.True(p, s.Phase != protocol.Ended || want == protocol.Ended, "%+v", s.End)
 		return s.Phase == want
 	})
 }
 
 // ends waits for the end and checks it, and that the exit code and the
 // termination log say the same.
-func (p *pod) ends(want control.EndReason, message string) {
+func (p *pod) ends(want protocol.EndReason, message string) {
 	p.Helper()
 	log, err := os.Open(p.path("termination-log"))
 	require.NoError(p, err)
 	defer log.Close()
-	var last control.State
+	var last protocol.State
 	for s, err := range p.client.Watch(p.Context()) {
 		require.NoError(p, err)
 		last = s
@@ -285,8 +292,8 @@ func children(parent int) []int {
 	return all
 }
 
-// machine has a boot disk, a seed and an empty disk.
-func machine() *vmi.VirtualMachineInstance {
+// instance has a boot disk, a seed and an empty disk.
+func instance() *vmi.VirtualMachineInstance {
 	v := &vmi.VirtualMachineInstance{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "vm", UID: "6f1c2a3e-9a43-4f0e-8d2b-0c54a7b1e9d2"}}
 	v.Spec.Domain.Memory = &vmi.Memory{Guest: new(resource.MustParse("32Mi"))}
 	virtio := &vmi.DiskTarget{Bus: vmi.DiskBusVirtio}

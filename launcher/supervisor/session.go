@@ -12,12 +12,14 @@ import (
 )
 
 // session keeps two connections to the daemon, one for calls and one for
-// events, and makes them anew when the daemon was started again.
+// events, and makes them anew when they are lost.
 type session struct {
 	socket string
 	logger *slog.Logger
-	// up is called when there are new connections, before anybody uses them.
+	// up is called when there are new connections, before they are used.
 	up func(context.Context, *libvirt.Connection)
+	// down is called when they are lost.
+	down func()
 	// event is called for every event, in order.
 	event func(libvirt.Event)
 
@@ -26,19 +28,34 @@ type session struct {
 	ready chan struct{}       // closed when conn is set
 }
 
+// steady is how long a session must last for its loss to be a new outage.
+const steady = 10 * time.Second
+
 // run connects until ctx ends.
 func (s *session) run(ctx context.Context) {
+	outage := time.Now()
 	for ctx.Err() == nil {
+		began := time.Now()
 		if err := s.once(ctx); err != nil && ctx.Err() == nil {
-			s.logger.Debug("no connection to the libvirt daemon", "err", err)
+			s.logger.Debug("no session with the libvirt daemon", "err", err)
 		}
-		// The daemon says in no way that its socket is there, and an attempt
-		// costs next to nothing.
+		if time.Since(began) > steady {
+			outage = time.Now()
+		}
 		select {
-		case <-time.After(2 * time.Millisecond):
+		case <-time.After(dialDelay(time.Since(outage))):
 		case <-ctx.Done():
 		}
 	}
+}
+
+// dialDelay is how long to wait before dialling again in an outage that has lasted
+// as long as given. The daemon does not signal that its socket is there, and an
+// attempt costs next to nothing, so the first ones follow each other at once: they
+// are part of the guest's start. Later the delay stays a small part of the outage.
+func dialDelay(outage time.Duration) time.Duration {
+	const shortest, longest, part = 2 * time.Millisecond, time.Second, 32
+	return min(max(outage/part, shortest), longest)
 }
 
 // once connects and passes events on until a connection is lost.
@@ -88,8 +105,9 @@ func (s *session) set(c *libvirt.Connection) {
 
 func (s *session) unset() {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.conn, s.ready = nil, make(chan struct{})
+	s.mu.Unlock()
+	s.down()
 }
 
 // connection returns the connection for calls, and waits for one while ctx

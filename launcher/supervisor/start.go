@@ -6,30 +6,27 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"os"
-	"strconv"
-	"strings"
 	"time"
 
 	"libvirt.org/go/libvirtxml"
 
 	"github.com/podvisor/podvisor/internal/kvm"
-	"github.com/podvisor/podvisor/launcher/control"
 	"github.com/podvisor/podvisor/launcher/domain"
 	"github.com/podvisor/podvisor/launcher/libvirt"
+	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
 )
 
 const (
-	// daemonPatience is how long a start waits for the daemon.
-	daemonPatience = 30 * time.Second
-	// createPatience is how long QEMU may take to start.
-	createPatience = time.Minute
+	// daemonTimeout is how long a start waits for the daemon.
+	daemonTimeout = 30 * time.Second
+	// createTimeout is how long QEMU may take to start.
+	createTimeout = time.Minute
 )
 
 // start makes everything that the domain needs and creates it. When ctx ends
 // before the domain is created, it is not.
-func (s *Supervisor) start(ctx context.Context, desired control.Desired) (control.State, error) {
+func (s *Supervisor) start(ctx context.Context, desired protocol.Desired) (running, error) {
 	host := domain.Host{
 		KVM:            hasKVM(s.config.Logger),
 		AllowEmulation: s.config.AllowEmulation,
@@ -39,55 +36,53 @@ func (s *Supervisor) start(ctx context.Context, desired control.Desired) (contro
 		Places:         domain.StatusPlaces(desired.Instance),
 	}
 	if err := s.clear(ctx); err != nil {
-		return control.State{}, err
+		return running{}, err
 	}
 	disks, err := makeDisks(ctx, desired.Instance, "")
 	if err != nil {
-		return control.State{}, err
+		return running{}, err
 	}
 	host.Disks = disks
 	s.config.Logger.Debug("the disks are made")
 	d, err := domain.Build(desired.Instance, host)
 	if err != nil {
-		return control.State{}, err
+		return running{}, err
 	}
 	if err := s.serveAddresses(desired.Interfaces); err != nil {
-		return control.State{}, err
+		return running{}, err
 	}
-	conn, err := s.patiently(ctx, daemonPatience)
+	conn, err := s.connection(ctx, daemonTimeout)
 	if err != nil {
-		return control.State{}, err
+		return running{}, err
 	}
 	if err := ctx.Err(); err != nil {
-		return control.State{}, err
+		return running{}, err
 	}
 	s.config.Logger.Debug("the daemon is ready and the domain is built")
-	return s.create(context.WithoutCancel(ctx), conn, d, control.State{
-		Emulated: !host.KVM,
-		Machine:  d.OS.Type.Machine,
-		Disks:    disksOf(desired.Instance, host),
-	})
+	created := running{emulated: !host.KVM, machine: d.OS.Type.Machine, disks: disksOf(desired.Instance, host)}
+	created.devices = actualDevices(d, desiredDevices(desired.Instance), created.disks)
+	return s.create(context.WithoutCancel(ctx), conn, d, created)
 }
 
-// patiently waits for the daemon, for as long as most.
-func (s *Supervisor) patiently(ctx context.Context, most time.Duration) (*libvirt.Connection, error) {
-	patient, cancel := context.WithTimeout(ctx, most)
+// connection waits for the daemon, for as long as most.
+func (s *Supervisor) connection(ctx context.Context, most time.Duration) (*libvirt.Connection, error) {
+	limited, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
-	conn, err := s.session.connection(patient)
+	conn, err := s.session.connection(limited)
 	if err != nil && ctx.Err() == nil {
-		return nil, fmt.Errorf("wait for the libvirt daemon: it has not answered within %s and last said %q", most, s.daemon.said())
+		return nil, fmt.Errorf("wait for the libvirt daemon: no answer within %s, its last output is %q: %w", most, s.daemon.Output(), context.DeadlineExceeded)
 	}
 	return conn, err
 }
 
 // clear ends what the start before left, if there was one: a daemon that was
-// slow or died over it may have made a domain and told nobody, which would hold
-// the disks for ever.
+// slow or ended during it may have created a domain of which the launcher knows
+// nothing, and which would hold the disks for ever.
 func (s *Supervisor) clear(ctx context.Context) error {
 	if !s.tried {
 		return nil
 	}
-	if _, err := s.patiently(ctx, daemonPatience); err != nil {
+	if _, err := s.connection(ctx, daemonTimeout); err != nil {
 		return err
 	}
 	if err := s.destroy(ctx); err != nil {
@@ -97,27 +92,30 @@ func (s *Supervisor) clear(ctx context.Context) error {
 	return nil
 }
 
-// create creates the domain. ctx does not end: what libvirt was told cannot be
-// taken back, and a domain that runs must be known.
-func (s *Supervisor) create(ctx context.Context, conn *libvirt.Connection, d *libvirtxml.Domain, state control.State) (control.State, error) {
-	ctx, cancel := context.WithTimeout(ctx, createPatience)
+// create creates the domain. ctx does not end: a call to libvirt cannot be taken
+// back, and a domain that runs must be known.
+func (s *Supervisor) create(ctx context.Context, conn *libvirt.Connection, d *libvirtxml.Domain, created running) (running, error) {
+	ctx, cancel := context.WithTimeout(ctx, createTimeout)
 	defer cancel()
 	s.tried = true
 	if err := conn.Create(ctx, d); err != nil {
-		_ = s.destroy(context.WithoutCancel(ctx)) // the next try does it again
-		return control.State{}, s.explained(ctx, conn, d, err)
+		_ = s.destroy(context.WithoutCancel(ctx)) // the next attempt does it again
+		return running{}, s.inSpec(ctx, conn, d, err)
 	}
-	if m, err := conn.Machine(ctx, d.Name); err == nil && m != "" {
-		state.Machine = m
+	if now, err := conn.Describe(ctx, d.Name); err == nil {
+		if now.OS != nil && now.OS.Type != nil {
+			created.machine = now.OS.Type.Machine
+		}
+		created.devices = actualDevices(now, created.devices, created.disks)
 	}
 	s.watchQEMU(d.Name)
-	return state, nil
+	return created, nil
 }
 
-// explained is the error of a domain that cannot be made, in the words of the
-// spec if its machine type is to blame: libvirt does not name those that there
-// are, and of some only says what they lack.
-func (s *Supervisor) explained(ctx context.Context, conn *libvirt.Connection, d *libvirtxml.Domain, err error) error {
+// inSpec is the error of a domain that cannot be created, in the words of the spec
+// if its machine type is to blame: libvirt does not name those that there are, and
+// of some only says what they lack.
+func (s *Supervisor) inSpec(ctx context.Context, conn *libvirt.Connection, d *libvirtxml.Domain, err error) error {
 	if !errors.Is(err, vmi.ErrInvalid) {
 		return err
 	}
@@ -134,12 +132,12 @@ func (s *Supervisor) explained(ctx context.Context, conn *libvirt.Connection, d 
 
 // watchQEMU notes the exit status of a domain's QEMU.
 func (s *Supervisor) watchQEMU(name string) {
-	pid, err := s.qemu(name)
+	pid, err := s.daemon.QEMU(name)
 	if err != nil {
 		s.config.Logger.Warn("QEMU's process is not known", "err", err)
 		return
 	}
-	exited := s.reaper.exited(pid)
+	exited := s.reaper.Exited(pid)
 	s.work.Go(func() {
 		select {
 		case status := <-exited:
@@ -147,15 +145,6 @@ func (s *Supervisor) watchQEMU(name string) {
 		case <-s.over:
 		}
 	})
-}
-
-// qemu is the process of a domain's QEMU.
-func (s *Supervisor) qemu(name string) (int, error) {
-	b, err := os.ReadFile(s.daemon.pidFile(name))
-	if err != nil {
-		return 0, err
-	}
-	return strconv.Atoi(strings.TrimSpace(string(b)))
 }
 
 // hasKVM says that the pod has a /dev/kvm and that a guest runs on it: there are

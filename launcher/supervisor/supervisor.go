@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"sync"
@@ -14,23 +15,24 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podvisor/podvisor/launcher"
+	"github.com/podvisor/podvisor/launcher/console"
 	"github.com/podvisor/podvisor/launcher/control"
+	"github.com/podvisor/podvisor/launcher/domain"
+	"github.com/podvisor/podvisor/launcher/process"
+	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
 )
 
 const (
-	// lastLook is how long the launcher waits for a handler to read the end.
-	lastLook = 2 * time.Second
-	// lastOutput is how long it waits for the console to be taken.
-	lastOutput = time.Second
+	// endTimeout is how long the launcher waits for a handler to read the end.
+	endTimeout = 2 * time.Second
+	// outputTimeout is how long it waits for the console to be written.
+	outputTimeout = time.Second
 )
-
-// unixEpoch is a deadline that is over.
-var unixEpoch = time.Unix(0, 0)
 
 // Config is what a [Supervisor] needs.
 type Config struct {
-	// Namespace, Name and UID are those of the machine. Required.
+	// Namespace, Name and UID are those of the VMI. Required.
 	Namespace, Name string
 	UID             types.UID
 
@@ -41,45 +43,47 @@ type Config struct {
 	// AllowEmulation lets the guest run without KVM.
 	AllowEmulation bool
 
-	// Console takes what the guest writes to its serial port. Nil: nobody does.
+	// Console is written what the guest writes to its serial port. Nil: it is
+	// dropped.
 	Console io.Writer
 
-	// TerminationLog is the file that takes the reason of the end, for the
+	// TerminationLog is the file that gets the reason of the end, for the
 	// kubelet. Empty: none does.
 	TerminationLog string
 
-	// Logger takes what the launcher does. Nil: nothing is logged.
+	// Logger logs what the launcher does. Nil: nothing is logged.
 	Logger *slog.Logger
 
-	// LogLevel is that of the Logger, and becomes what the cluster says. Nil: it
+	// LogLevel is that of the Logger, and becomes what the cluster sets. Nil: it
 	// cannot be changed.
 	LogLevel *slog.LevelVar
 }
 
-// Supervisor is the first process of a machine's pod. There is one in a
-// process, and it runs once.
+// Supervisor is the first process of a VMI's pod. There is one in a process, and
+// it runs once.
 type Supervisor struct {
 	config  Config
 	facts   *facts
-	reaper  *reaper
-	daemon  *daemon
+	reaper  *process.Reaper
+	daemon  *process.Daemon
 	session *session
 	agent   *agent
+	serial  *console.Serial
 	server  *control.Server
 
 	cancelStart context.CancelFunc
-	tried       bool            // the daemon was told to create the domain
+	tried       bool            // the daemon was asked to create the domain
 	addresses   map[string]bool // interfaces whose guests are offered addresses
 	work        sync.WaitGroup
-	over        chan struct{}   // closed when the end is told
+	over        chan struct{}   // closed when the domain has ended
 	inner       context.Context // that of Run, without its end
-	told        control.State
+	published   protocol.State
 }
 
 // New returns a supervisor.
 func New(c Config) (*Supervisor, error) {
 	if c.Namespace == "" || c.Name == "" || c.UID == "" {
-		return nil, errors.New("a launcher needs the namespace, name and UID of its machine")
+		return nil, errors.New("a launcher needs the namespace, name and UID of its VMI")
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -90,94 +94,108 @@ func New(c Config) (*Supervisor, error) {
 	if c.LogLevel == nil {
 		c.LogLevel = &slog.LevelVar{}
 	}
-	r, err := newReaper()
+	r, err := process.NewReaper()
 	if err != nil {
 		return nil, fmt.Errorf("become the reaper: %w", err)
 	}
 	s := &Supervisor{config: c, facts: newFacts(), reaper: r, cancelStart: func() {}, addresses: map[string]bool{}, over: make(chan struct{})}
-	s.daemon = &daemon{dir: filepath.Join(vmi.PrivateDir, "libvirt"), reaper: r, logger: c.Logger}
-	s.session = &session{socket: s.daemon.socket(), logger: c.Logger, up: s.connected, event: s.happened, ready: make(chan struct{})}
+	s.daemon = process.NewDaemon(process.Config{Dir: filepath.Join(vmi.PrivateDir, "libvirt"), Reaper: r, Logger: c.Logger})
+	s.session = &session{
+		socket: s.daemon.Socket(), logger: c.Logger, ready: make(chan struct{}),
+		up: s.connected, down: s.disconnected, event: s.happened,
+	}
 	s.agent = &agent{look: s.lookAtAgent, changed: make(chan struct{}, 1)}
+	s.serial = &console.Serial{Socket: domain.SerialSocket(s.privateDir())}
 	s.server = control.NewServer(control.ServerConfig{
 		Namespace: c.Namespace, Name: c.Name, UID: c.UID, Logger: c.Logger,
-		Put: s.want,
+		Put: s.put,
+		Calls: map[protocol.Call]func(context.Context) error{
+			protocol.CallPause:   s.calling(protocol.CallPause),
+			protocol.CallUnpause: s.calling(protocol.CallUnpause),
+		},
+		Streams: map[protocol.Stream]func(context.Context) (net.Conn, error){
+			protocol.StreamConsole: s.serial.Open,
+			protocol.StreamScreen:  s.openScreen,
+		},
 	})
 	return s, nil
 }
 
-// want takes what the handler wants.
-func (s *Supervisor) want(d control.Desired) error {
+// put makes d the Desired in force.
+func (s *Supervisor) put(d protocol.Desired) error {
 	level := slog.LevelInfo
 	if d.Settings.Verbosity.Debug() {
 		level = slog.LevelDebug
 	}
 	s.config.LogLevel.Set(level)
-	s.facts.want(d, time.Now())
+	s.facts.put(d, time.Now())
 	return nil
 }
 
-// Run runs the machine from the handler's wish to its end and says how it
-// ended. When ctx ends, the guest is asked to power off and has the grace
-// period to do so. An error means that there could be no machine.
-func (s *Supervisor) Run(ctx context.Context) (control.End, error) {
+// Run runs the domain from the first Desired to its end and returns how it ended.
+// When ctx ends, the guest is asked to power off and has the grace period to do so.
+// An error means that there could be no domain.
+func (s *Supervisor) Run(ctx context.Context) (protocol.End, error) {
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.inner = inner
 	var background sync.WaitGroup
 	defer background.Wait()
 	defer s.work.Wait()
 	defer cancel()
-	background.Go(func() { s.reaper.run(inner) })
+	background.Go(func() { s.reaper.Run(inner) })
 
 	l, err := listen()
 	if err != nil {
-		return control.End{}, fmt.Errorf("listen for the handler: %w", err)
+		return protocol.End{}, fmt.Errorf("listen for the handler: %w", err)
 	}
 	background.Go(func() {
 		if err := s.server.Serve(inner, l); err != nil {
-			s.config.Logger.Error("the control socket is lost", "err", err)
+			s.config.Logger.Error("serve the handler", "err", err)
 		}
 	})
-	if err := errors.Join(os.MkdirAll(filepath.Dir(s.consolePath()), 0o700), s.daemon.prepare()); err != nil {
-		return control.End{}, fmt.Errorf("prepare the folders of the machine: %w", err)
+	if err := errors.Join(os.MkdirAll(s.privateDir(), 0o700), s.daemon.Prepare()); err != nil {
+		return protocol.End{}, fmt.Errorf("prepare the folders of the VMI: %w", err)
 	}
 	daemonContext, stopDaemon := context.WithCancel(inner)
 	defer stopDaemon()
 	var daemonDone sync.WaitGroup
-	daemonDone.Go(func() { s.daemon.run(daemonContext) })
+	daemonDone.Go(func() { s.daemon.Run(daemonContext) })
 	background.Go(func() { s.session.run(inner) })
 	background.Go(func() { s.agent.run(inner) })
 
-	c, err := openConsole(s.consolePath(), s.config.Console)
+	c, err := console.OpenLog(s.consolePath(), s.config.Console)
 	if err != nil {
-		return control.End{}, fmt.Errorf("open the console: %w", err)
+		return protocol.End{}, fmt.Errorf("open the log of the console: %w", err)
 	}
 	defer context.AfterFunc(ctx, func() {
-		s.config.Logger.Info("asked to end", "grace", s.config.GracePeriod)
+		s.config.Logger.Info("the end is asked for", "grace", s.config.GracePeriod)
 		s.facts.change(func(f *facts) { f.stop(time.Now().Add(s.config.GracePeriod)) })
 	})()
 
 	end := s.loop(inner)
-	s.config.Logger.Info("the machine ended", "reason", end.Reason, "message", end.Message)
-	close(s.over)
-	written := c.close()
+	s.config.Logger.Info("the domain ended", "reason", end.Reason, "message", end.Message)
+	written := c.Close()
 	s.conclude(end)
-	within(s.server.Drained(), lastLook)
-	within(written, lastOutput)
+	within(s.server.Drained(), endTimeout)
+	within(written, outputTimeout)
 	stopDaemon()
 	daemonDone.Wait()
 	return end, nil
 }
 
 // loop observes, decides and acts until the end.
-func (s *Supervisor) loop(ctx context.Context) control.End {
+func (s *Supervisor) loop(ctx context.Context) protocol.End {
 	for {
-		plan := launcher.Decide(s.facts.observe(time.Now()))
-		state := s.facts.published(plan)
-		s.publish(state)
-		if state.End != nil {
-			return *state.End
+		desired, actual := s.facts.observe(time.Now())
+		actual.Session.Message = s.daemon.Failure()
+		plan := launcher.Decide(desired, actual)
+		s.publish(s.facts.complete(plan.State))
+		if err := s.act(ctx, plan); err != nil {
+			s.config.Logger.Error("act", "err", err)
 		}
-		s.act(ctx, plan)
+		if plan.State.End != nil {
+			return *plan.State.End
+		}
 		var again <-chan time.Time
 		if plan.Recheck > 0 {
 			again = time.After(plan.Recheck)

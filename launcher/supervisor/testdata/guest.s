@@ -1,6 +1,7 @@
 # The guest of the tests: a boot sector. It says on the first serial port what it
 # does, powers off on the power button, and obeys single letters from the port:
-# o powers off, r reboots, d makes it deaf to the power button.
+# o powers off, r reboots, d makes it ignore the power button, w writes 8 MiB to the
+# second disk.
 #
 # as --32 -o guest.o guest.s && ld -m elf_i386 -Ttext 0x7c00 --oformat binary -o guest.bin guest.o && xxd -p guest.bin
 .code16
@@ -30,13 +31,15 @@ again:
   je off
   cmpb $'r',%al
   je reboot
+  cmpb $'w',%al
+  je fill
   cmpb $'d',%al
   jne button
-  movb $1,deaf
-  movw $isdeaf,%si
+  movb $1,ignores
+  movw $ignoring,%si
   call print
 button:
-  cmpb $1,deaf
+  cmpb $1,ignores
   je again
   movw $0x600,%dx
   inw %dx,%ax
@@ -56,6 +59,25 @@ reboot:
   movb $6,%al
   outb %al,%dx
   jmp again
+fill:
+  movw $256,%cx
+more:
+  pushw %cx
+  movw $packet,%si
+  movw $0x4300,%ax
+  movb $0x81,%dl
+  int $0x13
+  popw %cx
+  jc fails
+  addl $64,packet+8
+  loop more
+  movw $written,%si
+  call print
+  jmp again
+fails:
+  movw $failed,%si
+  call print
+  jmp again
 print:
   lodsb
   orb %al,%al
@@ -71,8 +93,13 @@ full:
   outb %al,%dx
   jmp print
 done: ret
-deaf: .byte 0
+ignores: .byte 0
+packet: .byte 16,0
+.word 64,0x8000,0
+.quad 0
 hello: .asciz "test guest is up\n"
-isdeaf: .asciz "deaf now\n"
+ignoring: .asciz "power button ignored\n"
 pressed: .asciz "power button pressed\n"
 bye: .asciz "powering off\n"
+written: .asciz "disk written\n"
+failed: .asciz "disk failed\n"

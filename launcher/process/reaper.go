@@ -1,4 +1,4 @@
-package supervisor
+package process
 
 import (
 	"bytes"
@@ -11,14 +11,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reaper collects the children that nobody waits for: the daemon, QEMU, which
-// libvirt leaves to the first process, and orphans of any kind. libvirt believes
-// that a process lives until it is reaped, so this happens at once.
+// Reaper collects the children that no other part of the process waits for: the
+// daemon, QEMU, which libvirt leaves to the first process, and orphans of any kind.
+// libvirt takes a process for running until it is reaped, so this happens at once.
 //
-// Children of os/exec are left to it. They are told apart by their session: it
-// is that of the launcher, while the daemon is started in one of its own and
+// Children of os/exec are left to it. They are recognised by their session: it is
+// that of the launcher, while the daemon is started in one of its own and
 // everything below it inherits that or makes another.
-type reaper struct {
+//
+// There is one Reaper in a process. Its methods may be called from any goroutine.
+type Reaper struct {
 	self, session int
 
 	mu      sync.Mutex
@@ -27,13 +29,13 @@ type reaper struct {
 	waiting map[int]chan unix.WaitStatus
 }
 
-// remembered is the number of exit statuses that are kept for somebody who
-// asks later.
+// remembered is the number of exit statuses that are kept for a later
+// [Reaper.Exited].
 const remembered = 64
 
-// newReaper makes the process the one that orphans fall to, if it is not the
-// first one anyway.
-func newReaper() (*reaper, error) {
+// NewReaper makes the process the parent of orphans, which the first process of a
+// PID namespace is anyway.
+func NewReaper() (*Reaper, error) {
 	session, err := unix.Getsid(0)
 	if err != nil {
 		return nil, err
@@ -41,14 +43,14 @@ func newReaper() (*reaper, error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, err
 	}
-	return &reaper{
+	return &Reaper{
 		self: os.Getpid(), session: session,
 		status: map[int]unix.WaitStatus{}, waiting: map[int]chan unix.WaitStatus{},
 	}, nil
 }
 
-// run reaps until ctx ends.
-func (r *reaper) run(ctx context.Context) {
+// Run reaps until ctx ends.
+func (r *Reaper) Run(ctx context.Context) {
 	died := make(chan os.Signal, 1)
 	signal.Notify(died, unix.SIGCHLD)
 	defer signal.Stop(died)
@@ -62,8 +64,8 @@ func (r *reaper) run(ctx context.Context) {
 	}
 }
 
-// exited delivers the exit status of pid, a child in another session, once.
-func (r *reaper) exited(pid int) <-chan unix.WaitStatus {
+// Exited delivers the exit status of pid, a child in another session, once.
+func (r *Reaper) Exited(pid int) <-chan unix.WaitStatus {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c := make(chan unix.WaitStatus, 1)
@@ -76,13 +78,13 @@ func (r *reaper) exited(pid int) <-chan unix.WaitStatus {
 }
 
 // reap collects every child that has ended.
-func (r *reaper) reap() {
+func (r *Reaper) reap() {
 	proc, err := os.Open("/proc")
 	if err != nil {
 		return
 	}
 	defer proc.Close()
-	names, _ := proc.Readdirnames(-1) // what was read is looked at; the next signal tries again
+	names, _ := proc.Readdirnames(-1) // what was read is reaped; the next signal tries again
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
 		if err != nil || !r.left(pid) {
@@ -96,7 +98,7 @@ func (r *reaper) reap() {
 }
 
 // left says that pid is a dead child of another session.
-func (r *reaper) left(pid int) bool {
+func (r *Reaper) left(pid int) bool {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return false
@@ -111,7 +113,7 @@ func (r *reaper) left(pid int) bool {
 	return parent == r.self && session != r.session
 }
 
-func (r *reaper) note(pid int, s unix.WaitStatus) {
+func (r *Reaper) note(pid int, s unix.WaitStatus) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if c, ok := r.waiting[pid]; ok {

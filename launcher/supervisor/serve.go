@@ -8,32 +8,31 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/podvisor/podvisor/launcher"
-	"github.com/podvisor/podvisor/launcher/control"
 	"github.com/podvisor/podvisor/launcher/domain"
-	"github.com/podvisor/podvisor/launcher/libvirt"
+	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/network"
 	"github.com/podvisor/podvisor/network/dhcp"
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// instance is the machine as far as a launcher knows it from its start.
+// instance is the VMI as far as a launcher knows it from its start.
 func (s *Supervisor) instance() *vmi.VirtualMachineInstance {
 	return &vmi.VirtualMachineInstance{ObjectMeta: metav1.ObjectMeta{Namespace: s.config.Namespace, Name: s.config.Name, UID: s.config.UID}}
 }
 
 func (s *Supervisor) domainName() string { return domain.Name(s.instance()) }
 
-// consolePath is the pipe that QEMU writes the serial console to.
-func (s *Supervisor) consolePath() string {
-	return filepath.Join(domain.PrivateDir(s.instance()), "virt-serial0-log")
-}
+func (s *Supervisor) privateDir() string { return domain.PrivateDir(s.instance()) }
 
-// listen opens the control socket. Everybody may connect who can reach it: the
+// consolePath is the pipe that QEMU writes the serial console to.
+func (s *Supervisor) consolePath() string { return filepath.Join(s.privateDir(), "virt-serial0-log") }
+
+// listen opens the control socket. Everyone may connect who can reach it: the
 // handler has no capability to pass a mode, and the folder is private to it and
 // the pod.
 func listen() (net.Listener, error) {
@@ -51,66 +50,21 @@ func listen() (net.Listener, error) {
 	return l, nil
 }
 
-// publish tells the handler a state that is new.
-func (s *Supervisor) publish(state control.State) {
-	if !reflect.DeepEqual(state, s.told) {
-		s.told = state
+// publish publishes a state that differs from the one before.
+func (s *Supervisor) publish(state protocol.State) {
+	if !reflect.DeepEqual(state, s.published) {
+		s.published = state
 		s.server.Publish(state)
 	}
 }
 
-// connected looks at the domain after the daemon was started again: what
-// happened in between was told to nobody.
-func (s *Supervisor) connected(ctx context.Context, c *libvirt.Connection) {
-	state, err := c.State(ctx, s.domainName())
-	s.facts.change(func(f *facts) {
-		if f.domain != launcher.Running && f.domain != launcher.Paused {
-			return
-		}
-		s.agent.notice()
-		switch {
-		case err == nil && state == libvirt.Running:
-			f.domain = launcher.Running
-		case err == nil && state == libvirt.Paused:
-			f.domain = launcher.Paused
-		case errors.Is(err, libvirt.ErrNotFound):
-			// No event will come any more.
-			time.AfterFunc(forStatus, func() {
-				s.facts.change(func(f *facts) {
-					if f.status == nil && f.event == "" {
-						f.event = libvirt.Failed
-					}
-					s.gone(f)
-				})
-			})
-		}
-	})
-}
-
-// happened takes an event of the daemon.
-func (s *Supervisor) happened(e libvirt.Event) {
-	if e.Domain != s.domainName() {
-		return
+// openScreen connects to the guest's screen.
+func (s *Supervisor) openScreen(ctx context.Context) (net.Conn, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", domain.VNCSocket(s.privateDir()))
+	if err != nil {
+		return nil, fmt.Errorf("open the screen: %w", err)
 	}
-	s.config.Logger.Debug("libvirt says", "event", e.Kind)
-	switch e.Kind {
-	case libvirt.Started:
-		s.facts.change(func(f *facts) {
-			if f.domain == launcher.Starting {
-				f.forget() // events come in order: those before were about another
-			}
-		})
-	case libvirt.Suspended:
-		s.facts.change(func(f *facts) { f.turn(true) })
-	case libvirt.Resumed:
-		s.facts.change(func(f *facts) { f.turn(false) })
-	case libvirt.Interrupted:
-		s.facts.change(func(f *facts) { f.interrupted = true })
-	case libvirt.PoweredOff, libvirt.Destroyed, libvirt.Failed:
-		s.ended(func(f *facts) { f.event = e.Kind })
-	case libvirt.AgentChanged:
-		s.agent.notice()
-	}
+	return conn, nil
 }
 
 // serveAddresses offers the guest its addresses until the launcher ends. An
@@ -136,8 +90,9 @@ func (s *Supervisor) serveAddresses(interfaces []network.Attachment) error {
 	return nil
 }
 
-// conclude leaves the end where the kubelet finds it.
-func (s *Supervisor) conclude(end control.End) {
+// conclude writes the end where the kubelet reads it. virt-controller relies on the
+// form.
+func (s *Supervisor) conclude(end protocol.End) {
 	if s.config.TerminationLog == "" {
 		return
 	}
@@ -146,6 +101,11 @@ func (s *Supervisor) conclude(end control.End) {
 		s.config.Logger.Debug("no termination log", "err", err)
 	}
 }
+
+// oneLine is a text without line breaks.
+func oneLine(s string) string { return strings.Join(strings.FieldsFunc(s, isBreak), "; ") }
+
+func isBreak(r rune) bool { return r == '\n' || r == '\r' }
 
 // within waits for done, but no longer than most.
 func within(done <-chan struct{}, most time.Duration) {

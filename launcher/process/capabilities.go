@@ -1,4 +1,4 @@
-package supervisor
+package process
 
 import (
 	"errors"
@@ -15,20 +15,20 @@ import (
 // can do. Making it takes from a third of a second to several.
 const capabilitiesDir = "/usr/share/podvisor/qemu-capabilities"
 
-// warm gives the daemon the image's record of what QEMU can do. libvirt believes
-// it only if the change times in it are those of the installed files, which they
-// are nowhere but where the image was made, so they are put right. Without a
-// record, or with one that is not believed, libvirt makes its own.
-func (d *daemon) warm() error {
+// warm copies the image's record of what QEMU can do to where the daemon reads it.
+// libvirt uses it only if the change times in it are those of the installed files,
+// which they are nowhere but where the image was made, so they are replaced.
+// Without a record, or with one that it does not use, libvirt makes its own.
+func (d *Daemon) warm() error {
 	records, err := filepath.Glob(filepath.Join(capabilitiesDir, "*.xml"))
 	if err != nil || len(records) == 0 {
 		return err
 	}
-	qemu, err := changed(qemuPath)
+	qemu, err := changed(QEMUPath)
 	if err != nil {
 		return err
 	}
-	self, err := changed(daemonPath, filepath.Join(driverDir, "libvirt_driver_qemu.so"))
+	self, err := changed(DaemonPath, filepath.Join(driverDir, "libvirt_driver_qemu.so"))
 	if err != nil {
 		return err
 	}
@@ -49,8 +49,8 @@ func (d *daemon) warm() error {
 	return nil
 }
 
-// changed is the latest change time of files, in seconds. A file that is not
-// there counts for nothing.
+// changed is the latest change time of files, in seconds. A file that does
+// not exist is left out.
 func changed(paths ...string) (int64, error) {
 	var latest int64
 	for _, p := range paths {

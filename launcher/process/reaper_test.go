@@ -1,4 +1,4 @@
-package supervisor
+package process
 
 import (
 	"errors"
@@ -14,15 +14,11 @@ import (
 	"github.com/podvisor/podvisor/internal/testenv"
 )
 
-func itoa(n int) string { return strconv.Itoa(n) }
-
-func countOf(s, words string) int { return strings.Count(s, words) }
-
 func TestTheReaperTakesOrphansAndLeavesChildrenAlone(t *testing.T) {
 	testenv.Program(t, "setsid")
-	r, err := newReaper()
+	r, err := NewReaper()
 	require.NoError(t, err)
-	go r.run(t.Context())
+	go r.Run(t.Context())
 
 	var all sync.WaitGroup
 	for range 4 {
@@ -36,7 +32,7 @@ func TestTheReaperTakesOrphansAndLeavesChildrenAlone(t *testing.T) {
 	}
 	for range 10 {
 		// The shell leaves a process in a session of its own behind, which ends
-		// when nobody holds its input any more.
+		// when its input is closed.
 		input, hold, err := os.Pipe()
 		require.NoError(t, err)
 		cmd := exec.Command("sh", "-c", "setsid sh -c 'read x; exit 7' <&3 >/dev/null 2>&1 & echo $!")
@@ -45,7 +41,7 @@ func TestTheReaperTakesOrphansAndLeavesChildrenAlone(t *testing.T) {
 		require.NoError(t, errors.Join(err, input.Close(), hold.Close()))
 		pid, err := strconv.Atoi(strings.TrimSpace(string(out)))
 		require.NoError(t, err)
-		s := <-r.exited(pid)
+		s := <-r.Exited(pid)
 		require.Equal(t, 7, s.ExitStatus())
 	}
 	all.Wait()

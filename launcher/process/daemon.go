@@ -1,4 +1,4 @@
-package supervisor
+package process
 
 import (
 	"bufio"
@@ -18,46 +18,63 @@ import (
 
 // The programs of the launcher's image.
 const (
-	daemonPath = "/usr/sbin/libvirtd"
-	qemuPath   = "/usr/bin/qemu-system-x86_64"
+	DaemonPath = "/usr/sbin/libvirtd"
+	QEMUPath   = "/usr/bin/qemu-system-x86_64"
 	driverDir  = "/usr/lib/x86_64-linux-gnu/libvirt/connection-driver"
 )
 
-// daemon is the private libvirt daemon and its folders below dir. The sockets
-// of QEMU's monitors are deep in them, so their names are short.
-type daemon struct {
-	dir    string
-	reaper *reaper
-	logger *slog.Logger
-
-	mu   sync.Mutex
-	last string // the last line that it wrote
+// Config is what a [Daemon] needs.
+type Config struct {
+	// Dir is the folder of everything that the daemon writes. The sockets of QEMU's
+	// monitors are deep in it, so its path must be short. Required.
+	Dir string
+	// Reaper reaps the daemon. It must run. Required.
+	Reaper *Reaper
+	// Logger logs the daemon's ends, and its output at debug level. Nil: nothing is
+	// logged.
+	Logger *slog.Logger
 }
 
-func (d *daemon) folder(name string) string { return filepath.Join(d.dir, name) }
+// Daemon is the private libvirt daemon of a launcher. Its methods may be called
+// from any goroutine.
+type Daemon struct {
+	config Config
 
-// socket is what the daemon listens on.
-func (d *daemon) socket() string { return d.folder("run/libvirt/libvirt-sock") }
-
-// pidFile is where libvirt writes the process ID of a domain's QEMU.
-func (d *daemon) pidFile(domain string) string {
-	return d.folder("run/libvirt/qemu/run/" + domain + ".pid")
+	mu      sync.Mutex
+	output  string // the last line that it wrote
+	failure string // how it ended last
 }
 
-// qemuLog is where a domain's QEMU writes its messages.
-func (d *daemon) qemuLog(domain string) string {
-	return d.folder("cache/libvirt/qemu/log/" + domain + ".log")
+// NewDaemon returns a daemon that does not run yet.
+func NewDaemon(c Config) *Daemon {
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Daemon{config: c}
 }
 
-// said is the last line that the daemon wrote.
-func (d *daemon) said() string {
+func (d *Daemon) folder(name string) string { return filepath.Join(d.config.Dir, name) }
+
+// Socket is what the daemon listens on.
+func (d *Daemon) Socket() string { return d.folder("run/libvirt/libvirt-sock") }
+
+// Output is the last line that the daemon wrote.
+func (d *Daemon) Output() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.last
+	return d.output
 }
 
-// prepare writes the daemon's configuration and its cache of what QEMU can do.
-func (d *daemon) prepare() error {
+// Failure says how the daemon ended last. It is the same when the same happens
+// again. Empty: it did not end yet.
+func (d *Daemon) Failure() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.failure
+}
+
+// Prepare writes the daemon's configuration and its record of what QEMU can do.
+func (d *Daemon) Prepare() error {
 	for _, name := range []string{"home", "run", "conf/libvirt", "cache/libvirt", "data", "state"} {
 		if err := os.MkdirAll(d.folder(name), 0o700); err != nil {
 			return err
@@ -80,9 +97,10 @@ func (d *daemon) prepare() error {
 	return d.warm()
 }
 
-// run keeps the daemon running until ctx ends. Guests do not notice its death:
-// the next one takes them over.
-func (d *daemon) run(ctx context.Context) {
+// Run keeps the daemon running until ctx ends, with a back-off while it ends soon
+// after each start. Guests go on without it: the next one takes their domains
+// over.
+func (d *Daemon) Run(ctx context.Context) {
 	const soonest, latest, healthy = 50 * time.Millisecond, 5 * time.Second, 10 * time.Second
 	wait := soonest
 	for ctx.Err() == nil {
@@ -91,10 +109,11 @@ func (d *daemon) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
+		d.ended(err)
 		if time.Since(began) > healthy {
 			wait = soonest
 		}
-		d.logger.Warn("the libvirt daemon ended and is started again", "err", err, "said", d.said(), "wait", wait)
+		d.config.Logger.Warn("the libvirt daemon ended and is started again", "cause", d.Failure(), "wait", wait)
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
@@ -103,20 +122,34 @@ func (d *daemon) run(ctx context.Context) {
 	}
 }
 
+// ended notes how the daemon ended.
+func (d *Daemon) ended(err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.failure = err.Error()
+	if d.output != "" {
+		d.failure += fmt.Sprintf("; its last output is %q", d.output)
+	}
+}
+
+// drain is how long the output of a daemon that has ended is waited for: a process
+// that it started may still hold the pipe.
+const drain = 100 * time.Millisecond
+
 // once runs the daemon from its start to its end, and kills it when ctx ends:
 // it keeps nothing in memory that is needed again.
-func (d *daemon) once(ctx context.Context) error {
-	said, write, err := os.Pipe()
+func (d *Daemon) once(ctx context.Context) error {
+	output, write, err := os.Pipe()
 	if err != nil {
 		return err
 	}
-	defer said.Close()
+	defer output.Close()
 	null, err := os.Open(os.DevNull)
 	if err != nil {
 		return err
 	}
 	defer null.Close()
-	p, err := os.StartProcess(daemonPath, []string{daemonPath}, &os.ProcAttr{
+	p, err := os.StartProcess(DaemonPath, []string{DaemonPath}, &os.ProcAttr{
 		Env:   d.environment(),
 		Files: []*os.File{null, write, write},
 		Sys:   &unix.SysProcAttr{Setsid: true},
@@ -129,11 +162,19 @@ func (d *daemon) once(ctx context.Context) error {
 	if err := p.Release(); err != nil { // the reaper waits for it
 		return err
 	}
-	go d.listen(said)
-	exited := d.reaper.exited(pid)
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		d.log(output)
+	}()
+	exited := d.config.Reaper.Exited(pid)
 	select {
 	case s := <-exited:
-		return fmt.Errorf("%s %s", daemonPath, ended(s))
+		select {
+		case <-read:
+		case <-time.After(drain):
+		}
+		return fmt.Errorf("%s %s", DaemonPath, Ended(s))
 	case <-ctx.Done():
 		_ = unix.Kill(pid, unix.SIGKILL) // fails if it is dead already
 		<-exited
@@ -141,7 +182,7 @@ func (d *daemon) once(ctx context.Context) error {
 	}
 }
 
-func (d *daemon) environment() []string {
+func (d *Daemon) environment() []string {
 	env := []string{
 		"PATH=/usr/sbin:/usr/bin:/sbin:/bin",
 		"HOME=" + d.folder("home"),
@@ -163,15 +204,15 @@ func (d *daemon) environment() []string {
 // them the same message would be another each time.
 var daemonTime = regexp.MustCompile(`^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+\+\d{4}: \d+: `)
 
-// listen passes on what the daemon says. Much of it is about what a pod does
-// not have, so it is for those who look closer.
-func (d *daemon) listen(r io.Reader) {
+// log logs the daemon's output to its end. Much of it is about what a pod does not
+// have, so it is logged at debug level.
+func (d *Daemon) log(r io.Reader) {
 	lines := bufio.NewScanner(r)
 	for lines.Scan() {
 		d.mu.Lock()
-		d.last = daemonTime.ReplaceAllString(lines.Text(), "")
+		d.output = daemonTime.ReplaceAllString(lines.Text(), "")
 		d.mu.Unlock()
-		d.logger.Debug("libvirt", "line", lines.Text())
+		d.config.Logger.Debug("libvirt", "line", lines.Text())
 	}
 	_, _ = io.Copy(io.Discard, r) // a line too long must not stop the daemon
 }

@@ -1,0 +1,90 @@
+package launcher
+
+import (
+	"time"
+
+	"github.com/podvisor/podvisor/launcher/protocol"
+)
+
+// Actual is everything that is known of a domain at one moment.
+type Actual struct {
+	// Now is the moment.
+	Now time.Time
+	// Domain is where the domain is in its life.
+	Domain Domain
+	// Pause is why the guest is paused, or was before it was resumed for a trial.
+	Pause protocol.Pause
+	// PausedAt is when the guest was paused last.
+	PausedAt time.Time
+	// ResumedAt is when the launcher resumed the guest last by itself. Zero: it
+	// did not, or the guest was unpaused by a call since.
+	ResumedAt time.Time
+	// Resumes is the [Resume.Attempt] of that.
+	Resumes int
+	// Turning says that a Suspend or Resume is being executed.
+	Turning bool
+	// Devices are those of the domain.
+	Devices []Device
+	// Session is the session with the libvirt daemon.
+	Session Session
+	// Fault is why the last start failed. Nil: none has.
+	Fault error
+	// RetryAt is when the next start may be tried.
+	RetryAt time.Time
+	// AskedAt is when the guest was last asked to power off. Zero: never.
+	AskedAt time.Time
+	// KilledAt is when the domain was last destroyed by the launcher. Zero: never.
+	KilledAt time.Time
+	// Exit is how the domain ended, if it is gone.
+	Exit Exit
+}
+
+// Domain is where a domain is in its life.
+type Domain string
+
+// The places of a domain.
+const (
+	// Absent: it was not started, or the start failed and left nothing.
+	Absent Domain = ""
+	// Starting: it is being prepared and created.
+	Starting Domain = "starting"
+	// Running: the guest runs.
+	Running Domain = "running"
+	// Paused: QEMU runs and the guest does not.
+	Paused Domain = "paused"
+	// Gone: it ran and has ended.
+	Gone Domain = "gone"
+)
+
+// exists says that there is a domain with a QEMU.
+func (d Domain) exists() bool { return d == Running || d == Paused }
+
+// Session is the session with the libvirt daemon.
+type Session struct {
+	// LostAt is since when there is none. Zero: there is one.
+	LostAt time.Time
+	// Message is what is known of the cause, for people. It is the same as long as
+	// the cause is.
+	Message string
+}
+
+// Exit is how a domain ended.
+type Exit struct {
+	// Cause is what ended it.
+	Cause Cause
+	// Message says more, for people.
+	Message string
+}
+
+// Cause is what ended a domain.
+type Cause string
+
+// The causes.
+const (
+	// PoweredOff: the guest powered off.
+	PoweredOff Cause = "powered off"
+	// Destroyed: the domain was destroyed from outside.
+	Destroyed Cause = "destroyed"
+	// Crashed: QEMU or the guest crashed.
+	Crashed Cause = "crashed"
+)

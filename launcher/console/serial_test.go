@@ -1,0 +1,68 @@
+package console
+
+import (
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// port serves one connection after another, as QEMU does, and returns what it is
+// sent.
+func port(t *testing.T) (socket string) {
+	t.Helper()
+	socket = filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", socket)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = io.Copy(conn, conn)
+			_ = conn.Close()
+		}
+	}()
+	return socket
+}
+
+func exchange(t *testing.T, conn net.Conn) {
+	t.Helper()
+	_, err := conn.Write([]byte("x"))
+	require.NoError(t, err)
+	_, err = io.ReadFull(conn, make([]byte, 1))
+	require.NoError(t, err)
+}
+
+func TestANewConsoleEndsTheOneBefore(t *testing.T) {
+	s := &Serial{Socket: port(t)}
+	first, err := s.Open(t.Context())
+	require.NoError(t, err)
+	exchange(t, first)
+	second, err := s.Open(t.Context())
+	require.NoError(t, err)
+	defer second.Close()
+	exchange(t, second)
+	_, err = first.Read(make([]byte, 1))
+	require.ErrorIs(t, err, net.ErrClosed)
+}
+
+func TestAConsoleThatWasClosedIsFollowedByAnother(t *testing.T) {
+	s := &Serial{Socket: port(t)}
+	for range 3 {
+		conn, err := s.Open(t.Context())
+		require.NoError(t, err)
+		exchange(t, conn)
+		require.NoError(t, conn.Close())
+	}
+}
+
+func TestAPortThatIsNotThereIsAnError(t *testing.T) {
+	_, err := (&Serial{Socket: filepath.Join(t.TempDir(), "nothing")}).Open(t.Context())
+	require.ErrorIs(t, err, os.ErrNotExist)
+}

@@ -1,0 +1,75 @@
+package launcher
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Device is a device of a domain that may come and go while the domain runs.
+type Device struct {
+	// Alias identifies it within the domain.
+	Alias string
+	// Name is what the spec calls it, with its kind, for people: "disk data".
+	Name string
+	// SizeBytes is the size of a disk. 0: it has none, or it is not known.
+	SizeBytes int64
+}
+
+// Difference is what makes the devices of a domain those that are desired.
+type Difference struct {
+	// Attach are desired and not there.
+	Attach []Device
+	// Detach are there and not desired.
+	Detach []Device
+	// Resize are there with another size than the desired one, which they have
+	// here.
+	Resize []Device
+}
+
+// Compare returns the difference between the devices that are desired and those
+// that are there. Devices are compared by their aliases; the order has no meaning.
+// A size that is not known differs from none.
+func Compare(desired, actual []Device) Difference {
+	var d Difference
+	for _, want := range desired {
+		have, ok := find(actual, want.Alias)
+		switch {
+		case !ok:
+			d.Attach = append(d.Attach, want)
+		case want.SizeBytes != 0 && have.SizeBytes != 0 && want.SizeBytes != have.SizeBytes:
+			d.Resize = append(d.Resize, want)
+		}
+	}
+	for _, have := range actual {
+		if _, ok := find(desired, have.Alias); !ok {
+			d.Detach = append(d.Detach, have)
+		}
+	}
+	return d
+}
+
+func find(all []Device, alias string) (Device, bool) {
+	i := slices.IndexFunc(all, func(d Device) bool { return d.Alias == alias })
+	if i < 0 {
+		return Device{}, false
+	}
+	return all[i], true
+}
+
+// Empty says that there is no difference.
+func (d Difference) Empty() bool { return len(d.Attach)+len(d.Detach)+len(d.Resize) == 0 }
+
+// String lists the differences for people.
+func (d Difference) String() string {
+	var parts []string
+	for _, p := range []struct {
+		verb    string
+		devices []Device
+	}{{"not attached", d.Attach}, {"not detached", d.Detach}, {"not resized", d.Resize}} {
+		for _, device := range p.devices {
+			parts = append(parts, fmt.Sprintf("%s is %s", device.Name, p.verb))
+		}
+	}
+	return strings.Join(parts, ", ")
+}

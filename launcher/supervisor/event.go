@@ -1,0 +1,92 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/podvisor/podvisor/launcher"
+	"github.com/podvisor/podvisor/launcher/libvirt"
+	"github.com/podvisor/podvisor/launcher/protocol"
+)
+
+// connected reads the state of the domain when there is a session: what happened
+// without one is in no event.
+func (s *Supervisor) connected(ctx context.Context, c *libvirt.Connection) {
+	var exists bool
+	var events int
+	s.facts.change(func(f *facts) {
+		f.session = launcher.Session{}
+		exists, events = f.domain == launcher.Running || f.domain == launcher.Paused, f.events
+	})
+	if !exists {
+		return
+	}
+	s.agent.notice()
+	if d, err := c.Describe(ctx, s.domainName()); err == nil {
+		s.facts.change(func(f *facts) { f.running.devices = actualDevices(d, f.running.devices, f.running.disks) })
+	}
+	switch err := s.read(ctx, c, events); {
+	case errors.Is(err, libvirt.ErrNotFound):
+		// No event will come any more.
+		time.AfterFunc(forStatus, func() {
+			s.facts.change(func(f *facts) {
+				if f.status == nil && f.event == "" {
+					f.event = libvirt.Failed
+				}
+				s.gone(f)
+			})
+		})
+	case err != nil:
+		s.config.Logger.Warn("the state of the domain is not known", "err", err)
+	}
+}
+
+// disconnected notes that there is no session.
+func (s *Supervisor) disconnected() {
+	s.facts.change(func(f *facts) { f.session = launcher.Session{LostAt: time.Now()} })
+}
+
+// happened takes an event of the daemon.
+func (s *Supervisor) happened(e libvirt.Event) {
+	if e.Domain != s.domainName() {
+		return
+	}
+	s.config.Logger.Debug("libvirt event", "event", e.Kind, "pause", e.Pause)
+	switch e.Kind {
+	case libvirt.Started:
+		s.facts.change(func(f *facts) {
+			if f.domain == launcher.Starting {
+				f.forget() // events come in order: those before were about another
+			}
+		})
+	case libvirt.Suspended:
+		s.suspended(e)
+	case libvirt.Resumed:
+		s.facts.change(func(f *facts) {
+			f.events++
+			f.runs()
+		})
+	case libvirt.Interrupted:
+		s.facts.change(func(f *facts) { f.interrupted = true })
+	case libvirt.PoweredOff, libvirt.Destroyed, libvirt.Failed:
+		s.ended(func(f *facts) { f.event = e.Kind })
+	case libvirt.AgentChanged:
+		s.agent.notice()
+	}
+}
+
+// suspended notes that the guest was paused, with what can be found out about the
+// cause. Events that follow wait for that.
+func (s *Supervisor) suspended(e libvirt.Event) {
+	s.facts.change(func(f *facts) { f.events++ })
+	pause := protocol.Pause{Cause: e.Pause}
+	err := s.call(s.inner, func(ctx context.Context, c *libvirt.Connection) error {
+		pause = s.explained(ctx, c, e.Pause)
+		return nil
+	})
+	if err != nil {
+		s.config.Logger.Warn("the cause of a pause is not known", "err", err)
+	}
+	s.facts.change(func(f *facts) { f.pauses(pause, time.Now()) })
+}

@@ -1,0 +1,206 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/podvisor/podvisor/launcher"
+	"github.com/podvisor/podvisor/launcher/domain"
+	"github.com/podvisor/podvisor/launcher/libvirt"
+	"github.com/podvisor/podvisor/launcher/protocol"
+)
+
+var (
+	errNotRunning = errors.New("the guest does not run")
+	errStopping   = errors.New("the guest is being stopped")
+	errReplaced   = errors.New("the opposite was called for meanwhile")
+)
+
+// calling returns what makes a call about pausing and returns when it is done.
+func (s *Supervisor) calling(call protocol.Call) func(context.Context) error {
+	return func(ctx context.Context) error {
+		done := make(chan error, 1)
+		s.facts.change(func(f *facts) { f.ask(call, done) })
+		select {
+		case err := <-done:
+			return err
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// ask puts a call in force. done gets its outcome.
+func (f *facts) ask(call protocol.Call, done chan<- error) {
+	switch {
+	case f.domain != launcher.Running && f.domain != launcher.Paused:
+		done <- errNotRunning
+		return
+	case !f.stopBy.IsZero():
+		done <- errStopping
+		return
+	}
+	if f.call != call {
+		f.answer(errReplaced)
+	}
+	f.call, f.callers = call, append(f.callers, done)
+}
+
+// answer sends the outcome of the call in force to its callers.
+func (f *facts) answer(err error) {
+	for _, c := range f.callers {
+		c <- err
+	}
+	f.callers = nil
+}
+
+// settle ends a call that is done or cannot be done any more.
+func (f *facts) settle() {
+	switch {
+	case f.call == "":
+	case f.domain != launcher.Running && f.domain != launcher.Paused:
+		f.call = ""
+		f.answer(errNotRunning)
+	case !f.stopBy.IsZero():
+		f.answer(errStopping)
+	case f.turning:
+	case f.call == protocol.CallPause && f.domain == launcher.Paused:
+		f.answer(nil)
+	case f.call == protocol.CallUnpause && f.domain == launcher.Running:
+		f.call, f.resumedAt = "", time.Time{}
+		f.answer(nil)
+	}
+}
+
+// failed ends a call that libvirt refuses. It is not in force any more.
+func (f *facts) failed(call protocol.Call, err error) {
+	if f.call == call {
+		f.call = ""
+		f.answer(err)
+	}
+}
+
+// actSuspend pauses the guest.
+func (s *Supervisor) actSuspend(ctx context.Context) {
+	s.turn(ctx, "suspend the guest", (*libvirt.Connection).Suspend, protocol.CallPause)
+}
+
+// actResume resumes the guest.
+func (s *Supervisor) actResume(ctx context.Context, r launcher.Resume) {
+	if r.Attempt > 0 {
+		s.facts.change(func(f *facts) { f.resumes, f.resumedAt = r.Attempt, time.Now() })
+	}
+	s.turn(ctx, "resume the guest", (*libvirt.Connection).Resume, protocol.CallUnpause)
+}
+
+// turn suspends or resumes the guest in the background.
+func (s *Supervisor) turn(ctx context.Context, what string, do func(*libvirt.Connection, context.Context, string) error, call protocol.Call) {
+	s.facts.change(func(f *facts) { f.turning = true })
+	s.work.Go(func() {
+		err := s.call(ctx, func(ctx context.Context, c *libvirt.Connection) error {
+			before := s.facts.eventsNow()
+			if err := do(c, ctx, s.domainName()); err != nil {
+				return err
+			}
+			return s.read(ctx, c, before)
+		})
+		s.config.Logger.Info(what, "err", err)
+		s.facts.change(func(f *facts) {
+			f.turning = false
+			if err != nil {
+				f.failed(call, err)
+			}
+		})
+	})
+}
+
+// eventsNow is the number of events so far.
+func (f *facts) eventsNow() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.events
+}
+
+// read reads whether the guest is paused, and why. What it reads is dropped if
+// there were events since the given number: they are newer, or newer ones follow.
+func (s *Supervisor) read(ctx context.Context, c *libvirt.Connection, events int) error {
+	status, err := c.Status(ctx, s.domainName())
+	if err != nil {
+		return err
+	}
+	var pause protocol.Pause
+	if status.State == libvirt.Paused {
+		pause = s.explained(ctx, c, status.Pause)
+	}
+	s.facts.change(func(f *facts) {
+		switch {
+		case f.events != events:
+		case status.State == libvirt.Paused:
+			f.pauses(pause, time.Now())
+		case status.State == libvirt.Running:
+			f.runs()
+		}
+	})
+	return nil
+}
+
+// pauses notes that the guest is paused. Before the start is over the place of the
+// domain in its life stays.
+func (f *facts) pauses(pause protocol.Pause, now time.Time) {
+	if f.domain == launcher.Paused && f.pause == pause {
+		return
+	}
+	f.pause, f.pausedAt = pause, now
+	if f.domain == launcher.Running {
+		f.domain = launcher.Paused
+	}
+}
+
+// runs notes that the guest runs. The cause of its pause stays known while a
+// resume after an I/O error is on trial.
+func (f *facts) runs() {
+	switch f.domain {
+	case launcher.Paused:
+		f.domain = launcher.Running
+	case launcher.Starting:
+		f.pause = protocol.Pause{}
+	}
+}
+
+// explained is a pause with what is known of its cause.
+func (s *Supervisor) explained(ctx context.Context, c *libvirt.Connection, cause protocol.PauseCause) protocol.Pause {
+	p := protocol.Pause{Cause: cause}
+	if cause != protocol.PausedByIOError {
+		return p
+	}
+	disks, err := c.DiskErrors(ctx, s.domainName())
+	if err != nil || len(disks) == 0 {
+		s.config.Logger.Warn("the disk of an I/O error is not known", "err", err)
+		return p
+	}
+	p.Volume = s.facts.volume(disks[0].Alias)
+	what := "I/O error"
+	if disks[0].NoSpace {
+		what = "no space left"
+	}
+	if p.Volume == "" {
+		p.Message = fmt.Sprintf("device %s: %s", disks[0].Alias, what)
+	} else {
+		p.Message = fmt.Sprintf("volume %s: %s", p.Volume, what)
+	}
+	return p
+}
+
+// volume is the volume of the disk that has the alias. Empty: not known.
+func (f *facts) volume(alias string) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	i := slices.IndexFunc(f.running.disks, func(d protocol.Disk) bool { return domain.DiskAlias(d.Name) == alias })
+	if i < 0 {
+		return ""
+	}
+	return f.running.disks[i].Name
+}

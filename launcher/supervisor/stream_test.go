@@ -1,0 +1,108 @@
+package supervisor
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/podvisor/podvisor/launcher/control"
+	"github.com/podvisor/podvisor/launcher/protocol"
+)
+
+func TestTheConsoleOfAGuestIsAStream(t *testing.T) {
+	p := newPod(t, bootable())
+	p.run()
+	first, err := p.client.Stream(t.Context(), protocol.StreamConsole)
+	require.NoError(t, err)
+	defer first.Close()
+	_, err = first.Write([]byte("d"))
+	require.NoError(t, err)
+	line, err := bufio.NewReader(first).ReadString('\n')
+	require.NoError(t, err)
+	require.Equal(t, "power button ignored\n", line)
+
+	second, err := p.client.Stream(t.Context(), protocol.StreamConsole)
+	require.NoError(t, err)
+	defer second.Close()
+	_, err = io.ReadAll(first)
+	require.NoError(t, err, "a new console ends the one before")
+	_, err = second.Write([]byte("o"))
+	require.NoError(t, err)
+	line, err = bufio.NewReader(second).ReadString('\n')
+	require.NoError(t, err)
+	require.Equal(t, "powering off\n", line)
+	p.ends(protocol.Shutdown, "the guest powered off")
+	require.Contains(t, p.console.String(), "power button ignored", "the log has all of it, too")
+}
+
+func TestTheScreenOfAGuestIsAStream(t *testing.T) {
+	p := newPod(t, bootable())
+	_, err := p.client.Stream(t.Context(), protocol.StreamScreen)
+	var refusal *control.Error
+	require.ErrorAs(t, err, &refusal)
+	require.Equal(t, protocol.ReasonUnavailable, refusal.Reason, "there is no domain yet")
+	p.run()
+	for range 2 {
+		screen, err := p.client.Stream(t.Context(), protocol.StreamScreen)
+		require.NoError(t, err)
+		defer screen.Close()
+		greeting := make([]byte, 12)
+		_, err = io.ReadFull(screen, greeting)
+		require.NoError(t, err)
+		require.Equal(t, "RFB 003.008\n", string(greeting))
+	}
+	_, err = p.client.Namespace(t.Context())
+	require.NoError(t, err)
+}
+
+func TestADaemonThatDoesNotStartIsAFinding(t *testing.T) {
+	p := newPod(t, bootable(), "DAEMON=/bin/false")
+	require.NoError(t, p.client.Put(t.Context(), protocol.Desired{Generation: 1, Instance: instance()}))
+	ctx, cancel := context.WithTimeout(t.Context(), 25*time.Second)
+	defer cancel()
+	for state, err := range p.client.Watch(ctx) {
+		require.NoError(t, err)
+		if state.Finding != nil {
+			require.Equal(t, "LibvirtUnavailable", state.Finding.Reason)
+			require.Contains(t, state.Finding.Message, "libvirtd ended with exit code 1")
+			require.Equal(t, protocol.Starting, state.Phase)
+			break
+		}
+	}
+	dials := strings.Count(p.log.String(), "no session with the libvirt daemon")
+	require.Greater(t, dials, 20, "the first ones are quick")
+	require.Less(t, dials, 400)
+}
+
+func TestADeviceThatIsDesiredLaterIsAFinding(t *testing.T) {
+	p := newPod(t, bootable())
+	require.NoError(t, p.client.Put(t.Context(), protocol.Desired{Generation: 1, Instance: withoutSeed()}))
+	p.phase(protocol.Running)
+	require.NoError(t, p.client.Put(t.Context(), protocol.Desired{Generation: 2, Instance: instance()}))
+	p.until("the state is about the second generation", func() bool {
+		state, err := p.client.State(t.Context())
+		require.NoError(t, err)
+		if state.Generation < 2 {
+			require.Nil(t, state.Finding)
+			return false
+		}
+		require.Equal(t, "DevicesDiffer", state.Finding.Reason)
+		require.Equal(t, "disk seed is not attached: the devices of a domain that runs are not changed", state.Finding.Message)
+		return true
+	})
+	require.NoError(t, p.client.Put(t.Context(), protocol.Desired{Generation: 3, Instance: withoutSeed()}))
+	p.until("there is no finding any more", func() bool {
+		state, err := p.client.State(t.Context())
+		require.NoError(t, err)
+		return state.Generation == 3 && state.Finding == nil
+	})
+	err := p.client.Put(t.Context(), protocol.Desired{Generation: 2, Instance: instance()})
+	var refusal *control.Error
+	require.ErrorAs(t, err, &refusal)
+	require.Equal(t, protocol.ReasonStale, refusal.Reason)
+}
