@@ -18,15 +18,15 @@ const component = "virt-handler"
 // eventTimeout is how long the API server may take to store an event.
 const eventTimeout = 5 * time.Second
 
-// tell emits an event. It is not left to a recorder in the background: there is
-// one event per change at most, so nothing is to be gathered, and one that waits
-// would be lost when the process ends. An event that cannot be stored is lost,
-// as events are.
-func (c *Controller) tell(ctx context.Context, v *vmi.VirtualMachineInstance, e handler.Event) {
+// emit emits an event. It is not left to a recorder in the background: there is
+// one event per change at most, so nothing is to be aggregated, and one that waits
+// would be lost when the process ends. An event that cannot be stored is lost, as
+// events are.
+func (c *Controller) emit(ctx context.Context, v *vmi.VirtualMachineInstance, e handler.Event) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), eventTimeout)
 	defer cancel()
 	if _, err := c.config.Events.Events(v.Namespace).Create(ctx, c.event(v, e, time.Now()), metav1.CreateOptions{}); err != nil {
-		c.log.Warn("cannot store the event", "vmi", v.Namespace+"/"+v.Name, "reason", e.Reason, "err", err)
+		c.log.Warn("store an event", "vmi", v.Namespace+"/"+v.Name, "reason", e.Reason, "err", err)
 	}
 }
 

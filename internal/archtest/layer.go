@@ -24,7 +24,7 @@ const (
 var core = map[string]bool{
 	".": true, "vmi": true, "vmi/defaults": true, "vmi/validate": true, "vmi/kube": true, "vmi/vmitest": true, "vmi/config": true, "vmi/served": true,
 	"scheduler": true, "scheduler/pod": true, "scheduler/instance": true, "scheduler/machine": true, "scheduler/replicaset": true,
-	"handler": true, "launcher": true, "launcher/domain": true,
+	"handler": true, "launcher": true, "launcher/domain": true, "launcher/protocol": true,
 	"network": true, "network/nft": true, "network/cni": true,
 	"storage": true, "storage/cloudinit": true,
 }
