@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
 )
@@ -77,6 +79,9 @@ func giveUp(o Observed) Plan {
 	f, _ := obstacle(o)
 	if f == nil {
 		f = o.Session.Finding
+	}
+	if c := o.Instance.Status.Condition(vmi.ConditionSynchronized); f == nil && c != nil && c.Status == metav1.ConditionFalse {
+		f = &vmi.Finding{Reason: c.Reason, Message: c.Message} // of before the connection was made again
 	}
 	if f == nil {
 		f = &vmi.Finding{Reason: ReasonStartTimeout, Message: fmt.Sprintf("the launcher reports phase %s and no cause", o.Session.State.Phase)}

@@ -7,8 +7,9 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// Plan is what is to be done: the actions in their order, then the status, also
-// if an action fails, then, if the status was written, the events.
+// Plan is what is to be done: the status, then, if it was written, the events,
+// then the actions in their order until one fails. The status does not depend on
+// the actions: it is about what is observed.
 type Plan struct {
 	Actions []Action
 	// Status is what the VMI's status shall be. Nil: it is not written.

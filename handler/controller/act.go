@@ -24,16 +24,16 @@ type Binder func(ctx context.Context, launcher *control.Client, v *vmi.VirtualMa
 // holds a worker for so long, and other VMIs wait for workers.
 const actionTimeout = handler.AnswerTimeout
 
-// act does what the plan says: the actions until one fails, then the status in
-// any case.
+// act does what the plan says: the status first, which a launcher cannot delay,
+// and the actions until one fails, also if the status could not be written.
 func (c *Controller) act(ctx context.Context, key string, s *session, o handler.Observed, p handler.Plan) error {
-	var err error
+	err := c.report(ctx, key, s, o, p)
 	for _, a := range p.Actions {
-		if err = c.do(ctx, key, s, o, a); err != nil {
-			break
+		if failed := c.do(ctx, key, s, o, a); failed != nil {
+			return errors.Join(err, failed)
 		}
 	}
-	return errors.Join(err, c.report(ctx, key, s, o, p))
+	return err
 }
 
 // do does one action.
@@ -59,9 +59,10 @@ func (c *Controller) do(ctx context.Context, key string, s *session, o handler.O
 }
 
 func (c *Controller) bind(ctx context.Context, key string, s *session, o handler.Observed) error {
+	began := c.timing.now()
 	n, err := c.config.Bind(ctx, s.client, o.Instance)
 	if err != nil {
-		s.fail(vmi.Finding{Reason: handler.ReasonNetworkFailed, Message: err.Error()})
+		s.fail(began, vmi.Finding{Reason: handler.ReasonNetworkFailed, Message: err.Error()})
 		return retriable("bind the network", err)
 	}
 	s.bound(n)
@@ -70,6 +71,7 @@ func (c *Controller) bind(ctx context.Context, key string, s *session, o handler
 }
 
 func (c *Controller) put(ctx context.Context, key string, s *session, d protocol.Desired) error {
+	began := c.timing.now()
 	s.putting(d.Generation)
 	err := s.client.Put(ctx, d)
 	if err == nil {
@@ -87,7 +89,7 @@ func (c *Controller) put(ctx context.Context, key string, s *session, d protocol
 	case errors.Is(err, context.DeadlineExceeded):
 		f.Message = s.noAnswer().Error()
 	}
-	s.fail(f)
+	s.fail(began, f)
 	return retriable("put the VMI to the launcher", err)
 }
 

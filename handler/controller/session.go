@@ -218,8 +218,9 @@ func (s *session) lost(err error) {
 	}
 }
 
-// fail notes why the network or a Put failed. It counts from the first time.
-func (s *session) fail(f vmi.Finding) {
+// fail notes why the network or a Put failed, and when that attempt began. Of
+// several the first one's beginning is kept.
+func (s *session) fail(began time.Time, f vmi.Finding) {
 	f = handler.SanitizeFinding(f)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -227,7 +228,7 @@ func (s *session) fail(f vmi.Finding) {
 		return // the connection broke, which says more
 	}
 	if s.finding == nil {
-		s.since = s.timing.now()
+		s.since = began
 	}
 	s.finding = &f
 }
