@@ -7,13 +7,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podvisor/podvisor/vmi"
 )
 
 // TestTheStatusTellsOfTheGuestsAgent does not run beside the others: what it
-// configures is every machine's.
+// configures is every VMI's.
 func TestTheStatusTellsOfTheGuestsAgent(t *testing.T) {
 	s := newSpace(t)
 	s.service("agent")
@@ -38,12 +39,12 @@ func TestTheStatusTellsOfTheGuestsAgent(t *testing.T) {
 			return nil
 		})
 	}
-	holds := func(c *vmi.Condition) bool { return c != nil && c.Status == metav1.ConditionTrue }
+	holds := func(c *vmi.Condition) bool { return c != nil && c.Status == corev1.ConditionTrue }
 	await("an agent of a supported version", func(connected, unsupported *vmi.Condition) bool { return holds(connected) && unsupported == nil })
 
 	k := &vmi.KubeVirt{ObjectMeta: metav1.ObjectMeta{Name: "kubevirt"}}
 	k.Spec.Configuration.SupportedGuestAgentVersions = []string{"1.*"}
-	all := world.machines.KubeVirts("kubevirt")
+	all := world.vmis.KubeVirts("kubevirt")
 	_, err := all.Create(t.Context(), k, metav1.CreateOptions{})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = all.Delete(context.Background(), k.Name, metav1.DeleteOptions{}) })

@@ -15,12 +15,12 @@ import (
 )
 
 // TestTheConfigurationReachesGuestsAndComponents does not run beside the others:
-// what it configures is every machine's.
+// what it configures is every VMI's.
 func TestTheConfigurationReachesGuestsAndComponents(t *testing.T) {
 	s := newSpace(t)
 	s.service("web")
 	seen := s.newVisitor()
-	all := world.machines.KubeVirts("kubevirt")
+	all := world.vmis.KubeVirts("kubevirt")
 	k := &vmi.KubeVirt{ObjectMeta: metav1.ObjectMeta{Name: "kubevirt"}}
 	k.Spec.Configuration.SMBIOS = &vmi.SMBIOSConfiguration{Manufacturer: "Acme"}
 	k.Spec.Configuration.DeveloperConfiguration = &vmi.DeveloperConfiguration{UseEmulation: new(true), LogVerbosity: &vmi.LogVerbosity{VirtLauncher: 4}}
@@ -34,7 +34,7 @@ func TestTheConfigurationReachesGuestsAndComponents(t *testing.T) {
 		if k, err = all.Get(t.Context(), k.Name, metav1.GetOptions{}); err != nil {
 			return err
 		}
-		if c := k.Status.Condition(vmi.ConditionAvailable); c == nil || c.Status != metav1.ConditionTrue || k.Status.Phase != vmi.KubeVirtDeployed {
+		if c := k.Status.Condition(vmi.ConditionAvailable); c == nil || c.Status != corev1.ConditionTrue || k.Status.Phase != vmi.KubeVirtDeployed {
 			return fmt.Errorf("status %+v", k.Status)
 		}
 		return nil

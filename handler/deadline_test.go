@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podvisor/podvisor/launcher/protocol"
@@ -54,7 +55,7 @@ func TestAGuestThatDoesNotStartFailsAtTheDeadline(t *testing.T) {
 		{"a launcher that only starts", instance(vmi.Scheduled, old), state(protocol.Starting), nil,
 			ReasonStartTimeout, "The guest did not start within 3m0s: the launcher reports phase Starting and no cause", stop},
 		{"a finding of before the connection was made again", instance(vmi.Scheduled, old, withCondition(vmi.Condition{
-			Type: vmi.ConditionSynchronized, Status: metav1.ConditionFalse, Reason: ReasonNetworkFailed, Message: "no such link",
+			Type: vmi.ConditionSynchronized, Status: corev1.ConditionFalse, Reason: ReasonNetworkFailed, Message: "no such link",
 		})), state(protocol.Waiting), nil, ReasonNetworkFailed, "The guest did not start within 3m0s: no such link", stop},
 		{"a launcher that only starts, before the deadline", instance(vmi.Scheduled, since(2*time.Minute)), state(protocol.Starting), nil, "", "", nil},
 		{"a guest that is stopping has the deadline of its stop", instance(vmi.Scheduled, old), state(protocol.Stopping), nil, "", "", nil},

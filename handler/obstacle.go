@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
@@ -80,7 +80,7 @@ func giveUp(o Observed) Plan {
 	if f == nil {
 		f = o.Session.Finding
 	}
-	if c := o.Instance.Status.Condition(vmi.ConditionSynchronized); f == nil && c != nil && c.Status == metav1.ConditionFalse {
+	if c := o.Instance.Status.Condition(vmi.ConditionSynchronized); f == nil && c != nil && c.Status == corev1.ConditionFalse {
 		f = &vmi.Finding{Reason: c.Reason, Message: c.Message} // of before the connection was made again
 	}
 	if f == nil {

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podvisor/podvisor/launcher/protocol"
@@ -48,7 +48,7 @@ func everything(f func(Observed)) {
 						v.Status.NodeName, v.Status.ActivePods = active, map[types.UID]string{pod: node, "pod-2": active}
 					}
 					if ready != "" {
-						withCondition(vmi.Condition{Type: vmi.ConditionReady, Status: metav1.ConditionFalse, Reason: ready})(v)
+						withCondition(vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionFalse, Reason: ready})(v)
 					}
 					if !handedOver(v) {
 						f(observed(v, session(v, state(protocol.Running))))

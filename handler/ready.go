@@ -3,6 +3,7 @@ package handler
 import (
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podvisor/podvisor/launcher/protocol"
@@ -17,11 +18,11 @@ var ownReasons = []string{vmi.ReasonGuestNotRunning, ReasonLauncherUnresponsive,
 // stays until virt-controller takes it back.
 func foreign(s *vmi.VirtualMachineInstanceStatus) bool {
 	c := s.Condition(vmi.ConditionReady)
-	return c != nil && c.Status == metav1.ConditionFalse && !slices.Contains(ownReasons, c.Reason)
+	return c != nil && c.Status == corev1.ConditionFalse && !slices.Contains(ownReasons, c.Reason)
 }
 
 func notReady(reason, message string) vmi.Condition {
-	return vmi.Condition{Type: vmi.ConditionReady, Status: metav1.ConditionFalse, Reason: reason, Message: message}
+	return vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionFalse, Reason: reason, Message: message}
 }
 
 // silent makes a VMI not ready whose launcher does not answer: whether its guest
@@ -42,7 +43,7 @@ func (p *Plan) paused(o Observed, s *vmi.VirtualMachineInstanceStatus, now metav
 		}
 		s.RemoveCondition(vmi.ConditionPaused)
 		if !foreign(s) {
-			s.SetCondition(vmi.Condition{Type: vmi.ConditionReady, Status: metav1.ConditionTrue}, now)
+			s.SetCondition(vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionTrue}, now)
 		}
 		return
 	}
@@ -88,5 +89,5 @@ func pause(o Observed) vmi.Condition {
 			f.Message += ": " + why.Message
 		}
 	}
-	return vmi.Condition{Type: vmi.ConditionPaused, Status: metav1.ConditionTrue, Reason: f.Reason, Message: f.Message}
+	return vmi.Condition{Type: vmi.ConditionPaused, Status: corev1.ConditionTrue, Reason: f.Reason, Message: f.Message}
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
@@ -34,18 +34,18 @@ func TestReadyIsTakenBackOnlyByWhoeverWroteIt(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			v := instance(vmi.Running, withCondition(vmi.Condition{Type: vmi.ConditionReady, Status: metav1.ConditionFalse, Reason: tt.before}))
+			v := instance(vmi.Running, withCondition(vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionFalse, Reason: tt.before}))
 			s := session(v, tt.state)
 			if tt.state == nil {
 				s.Finding, s.Since = &silence, now.Add(-SilenceDelay)
 			}
 			c := Decide(observed(v, s)).Status.Condition(vmi.ConditionReady)
 			if tt.want == "True" {
-				require.Equal(t, metav1.ConditionTrue, c.Status)
+				require.Equal(t, corev1.ConditionTrue, c.Status)
 				require.Empty(t, c.Reason)
 				return
 			}
-			require.Equal(t, metav1.ConditionFalse, c.Status)
+			require.Equal(t, corev1.ConditionFalse, c.Status)
 			require.Equal(t, tt.want, c.Reason)
 		})
 	}
@@ -57,7 +57,7 @@ func TestAPausedGuestHasTheCauseAndTheVolume(t *testing.T) {
 	full := &protocol.Pause{Cause: protocol.PausedByIOError, Volume: "root", Message: "No space left on device"}
 	said := "The guest was paused by an I/O error on volume root: No space left on device"
 	before := func(reason string) *vmi.Condition {
-		return &vmi.Condition{Type: vmi.ConditionPaused, Status: metav1.ConditionTrue, Reason: reason, Message: said}
+		return &vmi.Condition{Type: vmi.ConditionPaused, Status: corev1.ConditionTrue, Reason: reason, Message: said}
 	}
 	failed, resumed := []Event{{true, "IOerror", said}}, []Event{{false, "Resumed", "The guest was resumed"}}
 	tests := []struct {
@@ -92,7 +92,7 @@ func TestAPausedGuestHasTheCauseAndTheVolume(t *testing.T) {
 			p := Decide(observed(v, session(v, tt.state)))
 			var got *vmi.Finding
 			if c := p.Status.Condition(vmi.ConditionPaused); c != nil {
-				require.Equal(t, metav1.ConditionTrue, c.Status)
+				require.Equal(t, corev1.ConditionTrue, c.Status)
 				got = &vmi.Finding{Reason: c.Reason, Message: c.Message}
 				ready := p.Status.Condition(vmi.ConditionReady)
 				require.Equal(t, vmi.ReasonGuestNotRunning, ready.Reason)

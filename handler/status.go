@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -64,7 +65,7 @@ func (p *Plan) running(o Observed, s *vmi.VirtualMachineInstanceStatus, now meta
 	}
 	if state.Emulated {
 		s.SetCondition(vmi.Condition{
-			Type: vmi.ConditionSoftwareEmulation, Status: metav1.ConditionTrue, Reason: "NoHardwareVirtualization",
+			Type: vmi.ConditionSoftwareEmulation, Status: corev1.ConditionTrue, Reason: "NoHardwareVirtualization",
 			Message: "The node has no usable hardware virtualization; the guest is emulated, which is much slower",
 		}, now)
 	} else {
@@ -144,7 +145,7 @@ func (p *Plan) obstacle(o Observed, s *vmi.VirtualMachineInstanceStatus, now met
 }
 
 func (p *Plan) notSynchronized(f vmi.Finding, s *vmi.VirtualMachineInstanceStatus, now metav1.Time) {
-	c := vmi.Condition{Type: vmi.ConditionSynchronized, Status: metav1.ConditionFalse, Reason: f.Reason, Message: f.Message}
+	c := vmi.Condition{Type: vmi.ConditionSynchronized, Status: corev1.ConditionFalse, Reason: f.Reason, Message: f.Message}
 	if old := s.Condition(c.Type); old != nil && old.Status == c.Status && old.Reason == c.Reason && old.Message == c.Message {
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,8 +19,8 @@ func TestRunningIsOneWrite(t *testing.T) {
 	t.Parallel()
 	v := instance(vmi.Scheduled, vmitest.WithCores(2), vmitest.WithMemory("256Mi"))
 	v.Status.Conditions = []vmi.Condition{
-		{Type: vmi.ConditionReady, Status: metav1.ConditionFalse, Reason: vmi.ReasonGuestNotRunning},
-		{Type: vmi.ConditionSynchronized, Status: metav1.ConditionFalse, Reason: "Earlier"},
+		{Type: vmi.ConditionReady, Status: corev1.ConditionFalse, Reason: vmi.ReasonGuestNotRunning},
+		{Type: vmi.ConditionSynchronized, Status: corev1.ConditionFalse, Reason: "Earlier"},
 	}
 	overhead := resource.MustParse("90Mi")
 	v.Status.Memory = &vmi.MemoryStatus{MemoryOverhead: &overhead}
@@ -36,9 +37,9 @@ func TestRunningIsOneWrite(t *testing.T) {
 		NodeName:                  node,
 		ActivePods:                map[types.UID]string{pod: node},
 		Conditions: []vmi.Condition{
-			{Type: vmi.ConditionReady, Status: metav1.ConditionTrue, LastTransitionTime: at},
+			{Type: vmi.ConditionReady, Status: corev1.ConditionTrue, LastTransitionTime: at},
 			{
-				Type: vmi.ConditionSoftwareEmulation, Status: metav1.ConditionTrue, Reason: "NoHardwareVirtualization", LastTransitionTime: at,
+				Type: vmi.ConditionSoftwareEmulation, Status: corev1.ConditionTrue, Reason: "NoHardwareVirtualization", LastTransitionTime: at,
 				Message: "The node has no usable hardware virtualization; the guest is emulated, which is much slower",
 			},
 		},
@@ -69,19 +70,19 @@ func TestPhases(t *testing.T) {
 		state  *protocol.State
 		phase  vmi.Phase
 		reason string
-		ready  metav1.ConditionStatus
+		ready  corev1.ConditionStatus
 		event  *Event
 	}{
 		{"a guest that starts does not run", instance(vmi.Scheduled), state(protocol.Starting), vmi.Scheduled, "", "", nil},
-		{"a guest that is paused runs and is not ready", instance(vmi.Running), state(protocol.Paused), vmi.Running, "", metav1.ConditionFalse, nil},
-		{"a guest that is stopping runs", instance(vmi.Running, deleted), state(protocol.Stopping), vmi.Running, "", metav1.ConditionTrue, nil},
+		{"a guest that is paused runs and is not ready", instance(vmi.Running), state(protocol.Paused), vmi.Running, "", corev1.ConditionFalse, nil},
+		{"a guest that is stopping runs", instance(vmi.Running, deleted), state(protocol.Stopping), vmi.Running, "", corev1.ConditionTrue, nil},
 		{"a guest that is stopped before it started never ran", instance(vmi.Scheduled, deleted), state(protocol.Stopping), vmi.Scheduled, "", "", nil},
-		{"a guest that powered off has succeeded", instance(vmi.Running), end(protocol.Shutdown), vmi.Succeeded, "Shutdown", metav1.ConditionFalse, stopped(false)},
-		{"a guest that crashed has failed, with a warning", instance(vmi.Running), end(protocol.Crashed), vmi.Failed, "Crashed", metav1.ConditionFalse, stopped(true)},
+		{"a guest that powered off has succeeded", instance(vmi.Running), end(protocol.Shutdown), vmi.Succeeded, "Shutdown", corev1.ConditionFalse, stopped(false)},
+		{"a guest that crashed has failed, with a warning", instance(vmi.Running), end(protocol.Crashed), vmi.Failed, "Crashed", corev1.ConditionFalse, stopped(true)},
 		{"a guest that was killed after its deletion has failed, without a warning", instance(vmi.Running, deleted), end(protocol.Killed),
-			vmi.Failed, "GracePeriodExceeded", metav1.ConditionFalse, &Event{false, EventDeleted, "the guest is off"}},
-		{"a domain that cannot be created has failed", instance(vmi.Scheduled), end(protocol.CannotStart), vmi.Failed, "CannotStart", metav1.ConditionFalse, stopped(true)},
-		{"an end without a reason is a failure", instance(vmi.Running), state(protocol.Ended), vmi.Failed, "Unknown", metav1.ConditionFalse,
+			vmi.Failed, "GracePeriodExceeded", corev1.ConditionFalse, &Event{false, EventDeleted, "the guest is off"}},
+		{"a domain that cannot be created has failed", instance(vmi.Scheduled), end(protocol.CannotStart), vmi.Failed, "CannotStart", corev1.ConditionFalse, stopped(true)},
+		{"an end without a reason is a failure", instance(vmi.Running), state(protocol.Ended), vmi.Failed, "Unknown", corev1.ConditionFalse,
 			&Event{true, EventStopped, "The launcher did not report how the guest ended"}},
 		{"a launcher that does not answer does not end a running VMI", instance(vmi.Running), nil, vmi.Running, "", "", nil},
 	}
@@ -91,7 +92,7 @@ func TestPhases(t *testing.T) {
 			p := Decide(observed(tt.v, session(tt.v, tt.state)))
 			require.Equal(t, tt.phase, p.Status.Phase)
 			require.Equal(t, tt.reason, p.Status.Reason)
-			ready := metav1.ConditionStatus("")
+			ready := corev1.ConditionStatus("")
 			if c := p.Status.Condition(vmi.ConditionReady); c != nil {
 				ready = c.Status
 			}
@@ -110,7 +111,7 @@ func TestWhatFailsIsACondition(t *testing.T) {
 	t.Parallel()
 	missing, link := &vmi.Finding{Reason: "NoDisk", Message: "the image is missing"}, &vmi.Finding{Reason: "NetworkFailed", Message: "no such link"}
 	synced := func(f *vmi.Finding) vmitest.Option {
-		return withCondition(vmi.Condition{Type: vmi.ConditionSynchronized, Status: metav1.ConditionFalse, Reason: f.Reason, Message: f.Message})
+		return withCondition(vmi.Condition{Type: vmi.ConditionSynchronized, Status: corev1.ConditionFalse, Reason: f.Reason, Message: f.Message})
 	}
 	starting := func(f *vmi.Finding) *protocol.State {
 		return &protocol.State{Phase: protocol.Starting, Finding: f}
@@ -148,7 +149,7 @@ func TestWhatFailsIsACondition(t *testing.T) {
 			p := Decide(observed(tt.v, s))
 			var got *vmi.Finding
 			if c := p.Status.Condition(vmi.ConditionSynchronized); c != nil {
-				require.Equal(t, metav1.ConditionFalse, c.Status)
+				require.Equal(t, corev1.ConditionFalse, c.Status)
 				got = &vmi.Finding{Reason: c.Reason, Message: c.Message}
 			}
 			require.Equal(t, tt.want, got)

@@ -66,7 +66,7 @@ type Disk struct {
 	// the volume is full and tells the guest otherwise. Default: stop.
 	// +optional
 	// +podvisor:unserved=a machine always stops at an error
-	ErrorPolicy DiskErrorPolicy `json:"errorPolicy,omitempty"`
+	ErrorPolicy *DiskErrorPolicy `json:"errorPolicy,omitempty"`
 
 	// BlockSize is the size of the blocks that the guest sees. Default: 512
 	// bytes.

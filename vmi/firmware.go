@@ -1,27 +1,30 @@
 package vmi
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
 // Firmware is what runs before the guest's operating system, and the identity
 // that it tells the guest.
 type Firmware struct {
-	// UUID is the machine's UUID in the SMBIOS tables, by which an operating
-	// system or its licence recognises the machine. Default: a random one for
-	// each VirtualMachineInstance, and a lasting one for each VirtualMachine.
+	// UUID is the system's UUID in the SMBIOS tables, by which an operating system
+	// or its licence recognises the computer. Default: one that follows from the
+	// UID of the VirtualMachineInstance, or of its VirtualMachine.
 	// +optional
 	UUID types.UID `json:"uuid,omitempty"`
 
-	// Serial is the machine's serial number in the SMBIOS tables. Default: none
-	// for a VirtualMachineInstance, a random one that lasts for a
-	// VirtualMachine.
+	// Serial is the system's serial number in the SMBIOS tables. Default: none for
+	// a VirtualMachineInstance, a random one that stays for a VirtualMachine.
 	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_.+-]+$`
 	Serial string `json:"serial,omitempty"`
 
 	// Bootloader chooses between BIOS and UEFI. Default: BIOS on amd64, UEFI on
 	// arm64.
 	// +optional
+	// +podvisor:unserved=the domain always starts the built-in BIOS
 	Bootloader *Bootloader `json:"bootloader,omitempty"`
 
 	// KernelBoot starts a kernel from a container image instead of a boot loader
@@ -54,8 +57,7 @@ type BIOS struct {
 // EFI is the UEFI firmware.
 type EFI struct {
 	// SecureBoot starts only what is signed with a key that the firmware trusts.
-	// It needs features.smm. Default: true; on arm64, where there is none, set
-	// it to false.
+	// It needs features.smm, except on arm64. Default: true; false on arm64.
 	// +optional
 	SecureBoot *bool `json:"secureBoot,omitempty"`
 
@@ -94,7 +96,7 @@ type KernelBootContainer struct {
 	// IfNotPresent.
 	// +optional
 	// +kubebuilder:validation:Enum=Always;IfNotPresent;Never
-	ImagePullPolicy PullPolicy `json:"imagePullPolicy,omitempty"`
+	ImagePullPolicy corev1.PullPolicy `json:"imagePullPolicy,omitempty"`
 
 	// KernelPath is the absolute path of the kernel in the image. One of
 	// kernelPath and initrdPath must be set.

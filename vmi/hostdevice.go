@@ -13,6 +13,10 @@ type GPU struct {
 	// +optional
 	DeviceName string `json:"deviceName,omitempty"`
 
+	// ClaimRequest is the request of a resource claim that the device comes from,
+	// instead of deviceName.
+	*ClaimRequest `json:",inline"`
+
 	// VirtualGPUOptions are settings of a mediated device.
 	// +optional
 	VirtualGPUOptions *VGPUOptions `json:"virtualGPUOptions,omitempty"`
@@ -55,8 +59,24 @@ type HostDevice struct {
 	// +optional
 	DeviceName string `json:"deviceName,omitempty"`
 
+	// ClaimRequest is the request of a resource claim that the device comes from,
+	// instead of deviceName.
+	*ClaimRequest `json:",inline"`
+
 	// Tag is handed to the guest with the device's address, by cloud-init's
 	// configuration drive.
 	// +optional
 	Tag string `json:"tag,omitempty"`
+}
+
+// ClaimRequest names what dynamic resource allocation gives to the pod.
+type ClaimRequest struct {
+	// ClaimName is the name of one of resourceClaims. Required, with requestName.
+	// +optional
+	ClaimName *string `json:"claimName,omitempty"`
+
+	// RequestName is the name of the request in the claim that the device is
+	// allocated for. Required, with claimName.
+	// +optional
+	RequestName *string `json:"requestName,omitempty"`
 }

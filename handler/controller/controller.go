@@ -17,6 +17,7 @@ import (
 
 	"github.com/podvisor/podvisor/handler"
 	"github.com/podvisor/podvisor/internal/reconcile"
+	"github.com/podvisor/podvisor/network"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
 	"github.com/podvisor/podvisor/vmi/client/informer"
@@ -36,8 +37,11 @@ type Config struct {
 	// Dial connects to the launcher of the pod with this UID. It must not follow
 	// a path that the pod can change; socket.Pods does not. Required.
 	Dial func(ctx context.Context, podUID string) (net.Conn, error)
-	// Bind binds the network of a VMI in its pod. Nil: [Plumb].
+	// Bind binds the network of a VMI in its pod. Nil: [BindNetwork] with Bindings.
 	Bind Binder
+	// Bindings are how interfaces may be bound to the networks of their pod. Nil:
+	// [network.Bindings].
+	Bindings []network.Binding
 	// Settings is the cluster's configuration; the caller runs it. The Controller
 	// does nothing while KubeVirt itself is installed. Nil: the default
 	// configuration.
@@ -67,7 +71,7 @@ func New(c Config) (*Controller, error) {
 		return nil, errors.New("the handler's controller needs Node, Client, Events and Dial")
 	}
 	if c.Bind == nil {
-		c.Bind = Plumb
+		c.Bind = BindNetwork(c.Bindings)
 	}
 	if c.Workers == 0 {
 		c.Workers = 16

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podvisor/podvisor/launcher/control"
@@ -22,7 +23,7 @@ func TestAVMIRunsAndEnds(t *testing.T) {
 	c, _ := w.handle()
 	w.phase(vmi.Running)
 	v := w.instance()
-	require.Equal(t, metav1.ConditionTrue, ready(v))
+	require.Equal(t, corev1.ConditionTrue, ready(v))
 	require.Equal(t, "10.244.1.7", v.Status.Interfaces[0].IP)
 	require.Equal(t, []vmi.VolumeStatus{{Name: "root", Target: "vda", Size: 5}}, v.Status.VolumeStatus)
 	require.Equal(t, 1, w.patches(), "Running is one write")
@@ -70,7 +71,7 @@ func TestARestartWritesNothing(t *testing.T) {
 		w.eventually("the VMI is put again", func() bool { return len(w.puts()) == 2+i })
 	}
 	s.Publish(protocol.State{Phase: protocol.Paused, Machine: running.Machine, Disks: running.Disks})
-	w.eventually("the new handler reports", func() bool { return ready(w.instance()) == metav1.ConditionFalse })
+	w.eventually("the new handler reports", func() bool { return ready(w.instance()) == corev1.ConditionFalse })
 	require.Equal(t, 2, w.patches(), "a restart writes nothing")
 	for i, d := range w.puts() {
 		require.Equal(t, int64(i+1), d.Generation, "each handler continues from the generation in force")

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podvisor/podvisor/handler"
@@ -184,9 +185,9 @@ func TestALauncherThatHangsAfterItsStartIsNotReadyUntilItAnswers(t *testing.T) {
 	w.phase(vmi.Running)
 	w.frozen.Store(true)
 	w.eventually("detected", func() bool { return c.session(key).observe().State == nil })
-	require.Equal(t, metav1.ConditionTrue, ready(w.instance()), "not in the first seconds")
+	require.Equal(t, corev1.ConditionTrue, ready(w.instance()), "not in the first seconds")
 	w.elapse(handler.SilenceDelay)
-	w.eventually("not ready", func() bool { return ready(w.instance()) == metav1.ConditionFalse })
+	w.eventually("not ready", func() bool { return ready(w.instance()) == corev1.ConditionFalse })
 	for _, condition := range []vmi.ConditionType{vmi.ConditionReady, vmi.ConditionSynchronized} {
 		require.Equal(t, "LauncherUnresponsive", w.condition(condition).Reason)
 		require.Equal(t, "the launcher does not answer within 1s", w.condition(condition).Message)
@@ -197,7 +198,7 @@ func TestALauncherThatHangsAfterItsStartIsNotReadyUntilItAnswers(t *testing.T) {
 	require.Equal(t, 2, w.written())
 
 	w.frozen.Store(false)
-	w.eventually("ready", func() bool { return ready(w.instance()) == metav1.ConditionTrue })
+	w.eventually("ready", func() bool { return ready(w.instance()) == corev1.ConditionTrue })
 	require.Empty(t, w.condition(vmi.ConditionSynchronized))
 	require.Equal(t, 3, w.written())
 }

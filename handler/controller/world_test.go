@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
@@ -243,7 +244,7 @@ func obey(s *control.Server, d protocol.Desired) error {
 	return nil
 }
 
-func ready(v *vmi.VirtualMachineInstance) metav1.ConditionStatus {
+func ready(v *vmi.VirtualMachineInstance) corev1.ConditionStatus {
 	if c := v.Status.Condition(vmi.ConditionReady); c != nil {
 		return c.Status
 	}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -167,7 +169,7 @@ func (s suite) status(t *testing.T) {
 
 	changed = m.DeepCopy()
 	changed.Status.Created = false
-	changed.Status.SetCondition(vmi.Condition{Type: vmi.ConditionReady, Status: metav1.ConditionTrue}, metav1.Time{})
+	changed.Status.SetCondition(vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionTrue}, metav1.Time{})
 	m, err = client.WriteStatus(ctx, s.machines(), m, changed)
 	require.NoError(t, err)
 	require.False(t, m.Status.Created)
@@ -391,7 +393,7 @@ func (s suite) scale(t *testing.T) {
 	v, err := sets.GetScale(ctx, "scale", metav1.GetOptions{})
 	require.NoError(t, err)
 	require.EqualValues(t, 2, v.Spec.Replicas)
-	require.Equal(t, client.ScaleStatus{Replicas: 1, Selector: "set=scale"}, v.Status)
+	require.Equal(t, autoscalingv1.ScaleStatus{Replicas: 1, Selector: "set=scale"}, v.Status)
 	old := *v
 	v.Spec.Replicas = 5
 	v, err = sets.UpdateScale(ctx, "scale", v, metav1.UpdateOptions{})

@@ -43,7 +43,7 @@ func Build(v *vmi.VirtualMachineInstance, h Host) (*libvirtxml.Domain, error) {
 		VCPU:       vcpu(spec.CPU),
 		CPU:        cpu(spec.CPU, h),
 		OS:         firmware(spec, h),
-		SysInfo:    sysinfo(id, h.Settings.SMBIOS),
+		SysInfo:    sysinfo(id, spec.Firmware, h.Settings.SMBIOS),
 		Features:   features(h),
 		OnPoweroff: "destroy",
 		OnReboot:   "restart",

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -80,6 +81,9 @@ var cases = map[string]struct {
 	"passthrough": {vmi: machine(processor(vmi.CPUModelPassthrough))},
 	"board": {vmi: machine(func(v *vmi.VirtualMachineInstance) {
 		v.Spec.Architecture, v.Spec.Domain.Machine = "amd64", &vmi.Machine{Type: "pc-q35-7.1"}
+	})},
+	"firmware": {vmi: machine(func(v *vmi.VirtualMachineInstance) {
+		v.Spec.Domain.Firmware = &vmi.Firmware{UUID: "5D307CA9B3EF428C886106E72D69F223", Serial: "SN-0042"}
 	})},
 	"rng":         {vmi: machine(func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Devices.Rng = &vmi.Rng{} })},
 	"console-log": {machine(), []func(*Host){func(h *Host) { h.ConsoleLog = "/private/console" }}},
@@ -169,7 +173,7 @@ func TestAMachineThatCannotBeBuiltSaysAllThatIsWrong(t *testing.T) {
 func TestMemoryComesFromTheRequestIfTheGuestsIsNotNamed(t *testing.T) {
 	v := machine(func(v *vmi.VirtualMachineInstance) {
 		v.Spec.Domain.Memory = nil
-		v.Spec.Domain.Resources.Requests = vmi.ResourceList{vmi.ResourceMemory: resource.MustParse("1024M")}
+		v.Spec.Domain.Resources.Requests = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1024M")}
 	})
 	d, err := Build(v, host(v))
 	require.NoError(t, err)

@@ -55,7 +55,4 @@ func probe(p *vmi.Probe) {
 			*n.field = n.value
 		}
 	}
-	if h := p.HTTPGet; h != nil && h.Scheme == "" {
-		h.Scheme = vmi.URISchemeHTTP
-	}
 }

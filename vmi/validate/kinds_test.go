@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
@@ -69,7 +70,6 @@ func TestVirtualMachine(t *testing.T) {
 		{"no template", `{spec: {runStrategy: Always, template: null}}`, []string{"spec.template: FieldValueRequired"}},
 		{"a machine that runs in two ways", `{spec: {running: true, runStrategy: Always, ` + right + `}}`, []string{"spec.running: FieldValueInvalid"}},
 		{"a machine that runs in two ways, of which one is none", `{spec: {running: true, runStrategy: x, ` + right + `}}`, []string{"spec.running: FieldValueInvalid", "spec.runStrategy: FieldValueInvalid"}},
-		{"a machine that waits for another cluster", `{spec: {runStrategy: WaitAsReceiver, ` + right + `}}`, []string{"spec.runStrategy: FieldValueInvalid"}},
 		{"a machine that may grow, with the memory nodes of its node", `{spec: {runStrategy: Always, template: {spec: {domain: {cpu: {cores: 2, dedicatedCpuPlacement: true, numa: {guestMappingPassthrough: {}}}, memory: {guest: 2Gi, maxGuest: 4Gi, hugepages: {pageSize: 2Mi}}}}}}}`, []string{"spec.template.spec.domain.memory.guest: FieldValueInvalid"}},
 		{"a machine with the memory nodes of its node", `{spec: {runStrategy: Always, template: {spec: {domain: {cpu: {cores: 2, dedicatedCpuPlacement: true, numa: {guestMappingPassthrough: {}}}, memory: {guest: 2Gi, hugepages: {pageSize: 2Mi}}}}}}}`, nil},
 		{"a machine that does not say when it runs", `{spec: {` + right + `}}`, []string{"spec.running: FieldValueInvalid"}},
@@ -96,9 +96,10 @@ func TestATemplateMayLeaveTheBoardToTheCluster(t *testing.T) {
 	require.Equal(t, []string{"spec.template.spec.domain.machine.type: FieldValueInvalid"}, fields(validate.VirtualMachine(v, controller, narrow)))
 }
 
-func TestAMachineMayWaitForAnotherClusterIfItIsAllowed(t *testing.T) {
+func TestAVMMayWaitForAnotherClusterUnlessThatIsSwitchedOff(t *testing.T) {
 	v := read[vmi.VirtualMachine](t, `{spec: {runStrategy: WaitAsReceiver, template: {spec: {domain: {memory: {guest: 1Gi}}}}}}`)
-	require.Empty(t, validate.VirtualMachine(v, validate.User{}, validate.Limits{Features: validate.Features{DecentralizedMigration: true}}))
+	require.Empty(t, validate.VirtualMachine(v, validate.User{}, validate.Limits{}))
+	require.Equal(t, []string{"spec.runStrategy: FieldValueInvalid"}, fields(validate.VirtualMachine(v, validate.User{}, nothing)))
 }
 
 func TestDataVolumeTemplates(t *testing.T) {
@@ -166,7 +167,7 @@ func TestVolumeRequests(t *testing.T) {
 	}{
 		{"nothing runs", nil, nil},
 		{"a machine without the volume", running(func(*vmi.VirtualMachineInstance) {}), nil},
-		{"a machine with the volume", running(vmitest.WithDisk("b", vmi.VolumeSource{PersistentVolumeClaim: &vmi.PersistentVolumeClaimVolume{ClaimReference: vmi.ClaimReference{ClaimName: "b"}, Hotpluggable: true}})), nil},
+		{"a machine with the volume", running(vmitest.WithDisk("b", vmi.VolumeSource{PersistentVolumeClaim: &vmi.PersistentVolumeClaimVolume{PersistentVolumeClaimVolumeSource: corev1.PersistentVolumeClaimVolumeSource{ClaimName: "b"}, Hotpluggable: true}})), nil},
 		{"a machine with another volume of its name", running(vmitest.WithEmptyDisk("b", "1Gi")), []string{"Status.volumeRequests: FieldValueInvalid"}},
 		{"a machine with another volume that goes away", running(func(v *vmi.VirtualMachineInstance) {
 			vmitest.WithEmptyDisk("b", "1Gi")(v)
@@ -226,7 +227,7 @@ func TestMigrationOf(t *testing.T) {
 		return vmitest.New(func(v *vmi.VirtualMachineInstance) { v.Status.Phase = vmi.Running }, change)
 	}
 	same := func(*vmi.VirtualMachineInstance) {}
-	migratable := func(s metav1.ConditionStatus) vmitest.Option {
+	migratable := func(s corev1.ConditionStatus) vmitest.Option {
 		return func(v *vmi.VirtualMachineInstance) {
 			v.Status.SetCondition(vmi.Condition{Type: vmi.ConditionLiveMigratable, Status: s, Reason: vmi.ReasonDisksNotLiveMigratable}, metav1.Now())
 		}
@@ -239,15 +240,15 @@ func TestMigrationOf(t *testing.T) {
 		want    []string
 	}{
 		{"a machine that runs", machine(same), nil, nil},
-		{"a machine that is known to be able to move", machine(migratable(metav1.ConditionTrue)), nil, nil},
+		{"a machine that is known to be able to move", machine(migratable(corev1.ConditionTrue)), nil, nil},
 		{"no machine", nil, nil, []string{fault}},
 		{"a machine that has ended", machine(func(v *vmi.VirtualMachineInstance) { v.Status.Phase = vmi.Failed }), nil, []string{fault}},
 		{"a machine that is being deleted", machine(func(v *vmi.VirtualMachineInstance) { v.DeletionTimestamp = new(metav1.Now()) }), nil, []string{fault}},
-		{"a machine that cannot move", machine(migratable(metav1.ConditionFalse)), nil, []string{fault}},
+		{"a machine that cannot move", machine(migratable(corev1.ConditionFalse)), nil, []string{fault}},
 		{"a machine that moves already", machine(same), []vmi.VirtualMachineInstanceMigration{other("o", "a", vmi.MigrationPending)}, []string{fault}},
 		{"a machine that has moved, and others that move", machine(same), []vmi.VirtualMachineInstanceMigration{
 			other("o", "a", vmi.MigrationSucceeded), other("p", "b", vmi.MigrationRunning), other("m", "a", vmi.MigrationPending)}, nil},
-		{"a machine that cannot move and moves already", machine(migratable(metav1.ConditionFalse)), []vmi.VirtualMachineInstanceMigration{other("o", "a", vmi.MigrationPhaseUnset)}, []string{fault, fault}},
+		{"a machine that cannot move and moves already", machine(migratable(corev1.ConditionFalse)), []vmi.VirtualMachineInstanceMigration{other("o", "a", vmi.MigrationPhaseUnset)}, []string{fault, fault}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			require.Equal(t, tt.want, fields(validate.MigrationOf(m, tt.machine, tt.others...)))
@@ -306,7 +307,7 @@ func TestInstanceUpdate(t *testing.T) {
 		{"a handler writes to a machine of another node", machine(), machine(), validate.User{Kind: validate.Handler, Node: "b"}, []string{": FieldValueInvalid"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			require.Equal(t, tt.want, fields(validate.InstanceUpdate(tt.old, tt.is, tt.by, validate.Limits{Features: validate.Features{EmptyCDRom: true}})))
+			require.Equal(t, tt.want, fields(validate.InstanceUpdate(tt.old, tt.is, tt.by, validate.Limits{})))
 		})
 	}
 }

@@ -22,6 +22,7 @@ var merged = map[string][]string{
 	"Devices.Interfaces":                                   {"name"},
 	"VirtualMachineInstanceSpec.Networks":                  {"name"},
 	"VirtualMachineInstanceSpec.Volumes":                   {"name"},
+	"VirtualMachineInstanceSpec.ResourceClaims":            {"name"},
 	"VirtualMachineInstanceSpec.TopologySpreadConstraints": {"topologyKey", "whenUnsatisfiable"},
 	"VirtualMachineInstanceStatus.Conditions":              {"type"},
 	"VirtualMachineStatus.Conditions":                      {"type"},
