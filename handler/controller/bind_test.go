@@ -12,6 +12,7 @@ import (
 
 	"github.com/podvisor/podvisor/internal/testenv"
 	"github.com/podvisor/podvisor/launcher/control"
+	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/network"
 	"github.com/podvisor/podvisor/network/link"
 	"github.com/podvisor/podvisor/network/networktest"
@@ -29,7 +30,7 @@ func launcherIn(t *testing.T, file string) *control.Client {
 	require.NoError(t, err)
 	s := control.NewServer(control.ServerConfig{
 		Namespace: "default", Name: "testvmi", UID: vmitest.UID, NetworkNamespace: file,
-		Put: func(control.Desired) error { return nil },
+		Put: func(protocol.Desired) error { return nil },
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)

@@ -6,25 +6,27 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"iter"
 	"net"
 	"net/http"
-	"strings"
+	"net/url"
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"github.com/podvisor/podvisor/launcher/protocol"
 )
 
 // The paths of the protocol. A change that an older peer would misread gets
 // another version.
 const (
-	statePath     = "/v1/state"
-	watchPath     = "/v1/watch"
-	desiredPath   = "/v1/desired"
-	namespacePath = "/v1/network-namespace"
+	statePath   = "/v1/state"
+	watchPath   = "/v1/watch"
+	desiredPath = "/v1/desired"
+	callPath    = "/v1/calls/"
+	streamPath  = "/v1/streams/"
 )
 
 // maxState is the longest state that a client reads: the launcher belongs to a
@@ -32,15 +34,21 @@ const (
 const maxState = 1 << 20
 
 // statesPerSecond is how many bytes of states a client reads in a second, beyond
-// the first maxState ones. A machine's whole life takes fewer than those; a
-// launcher that never stops waits, instead of having a processor of the node.
+// the first maxState ones. The whole life of a VMI takes fewer than those; a
+// launcher that never stops waits, instead of using a processor of the node.
 const statesPerSecond = 256 << 10
 
-// Client speaks to one launcher. Its methods may be called from any goroutine.
-// It keeps no connection open between calls, so it needs no closing.
+// answerTimeout is how long a launcher may take for an answer. A call is answered
+// when it is done, so it may take as long as its context lasts.
+const answerTimeout = 10 * time.Second
+
+// Client is the handler's side of one launcher's socket. Its methods may be called
+// from any goroutine. It keeps no connection open between requests, so it needs no
+// closing.
 type Client struct {
-	dial func(context.Context) (net.Conn, error)
-	http *http.Client
+	dial  func(context.Context) (net.Conn, error)
+	http  *http.Client
+	calls *http.Client
 }
 
 // NewClient returns a client of the launcher that dial connects to. Namespace
@@ -49,41 +57,49 @@ type Client struct {
 // The launcher is in the hands of a tenant: dial must not follow a path that
 // the pod can change.
 func NewClient(dial func(context.Context) (net.Conn, error)) *Client {
-	return &Client{dial: dial, http: &http.Client{
-		Transport: &http.Transport{
-			DialContext:            func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
-			DisableKeepAlives:      true,
-			DisableCompression:     true,
-			MaxResponseHeaderBytes: 16 << 10,
-			ResponseHeaderTimeout:  10 * time.Second,
-		},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}
+	client := func(timeout time.Duration) *http.Client {
+		return &http.Client{
+			Transport: &http.Transport{
+				DialContext:            func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
+				DisableKeepAlives:      true,
+				DisableCompression:     true,
+				MaxResponseHeaderBytes: 16 << 10,
+				ResponseHeaderTimeout:  timeout,
+			},
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		}
+	}
+	return &Client{dial: dial, http: client(answerTimeout), calls: client(0)}
 }
 
 // State reads the launcher's present state.
-func (c *Client) State(ctx context.Context) (State, error) {
-	resp, err := c.do(ctx, http.MethodGet, statePath, nil)
+func (c *Client) State(ctx context.Context) (protocol.State, error) {
+	resp, err := do(ctx, c.http, http.MethodGet, statePath, nil)
 	if err != nil {
-		return State{}, err
+		return protocol.State{}, err
 	}
 	defer resp.Body.Close()
-	var s State
+	var s protocol.State
 	if err := json.NewDecoder(io.LimitReader(resp.Body, maxState)).Decode(&s); err != nil {
-		return State{}, fmt.Errorf("read the launcher's state: %w", err)
+		return protocol.State{}, unreadable(err)
 	}
 	return s, nil
 }
 
+// unreadable is the error of a state that cannot be read.
+func unreadable(err error) error {
+	return fmt.Errorf("read the launcher's state: %w", limited{err})
+}
+
 // Watch reads the launcher's state as it changes, the present one first. The
 // sequence ends after the Ended state; it ends with an error, beside a zero
-// State, if the stream breaks before. A launcher that says too much is heard
+// State, if the connection breaks before. A launcher that sends too much is read
 // slowly.
-func (c *Client) Watch(ctx context.Context) iter.Seq2[State, error] {
-	return func(yield func(State, error) bool) {
-		resp, err := c.do(ctx, http.MethodGet, watchPath, nil)
+func (c *Client) Watch(ctx context.Context) iter.Seq2[protocol.State, error] {
+	return func(yield func(protocol.State, error) bool) {
+		resp, err := do(ctx, c.http, http.MethodGet, watchPath, nil)
 		if err != nil {
-			yield(State{}, err)
+			yield(protocol.State{}, err)
 			return
 		}
 		defer resp.Body.Close()
@@ -91,13 +107,12 @@ func (c *Client) Watch(ctx context.Context) iter.Seq2[State, error] {
 		lines.Buffer(nil, maxState)
 		pace := rate.NewLimiter(statesPerSecond, maxState)
 		for lines.Scan() {
-			var s State
+			var s protocol.State
 			if err := json.Unmarshal(lines.Bytes(), &s); err != nil {
-				// The error quotes what cannot be read.
-				yield(State{}, errors.New("read the launcher's state: "+words(err.Error())))
+				yield(protocol.State{}, unreadable(err))
 				return
 			}
-			if !yield(s, nil) || s.Phase == Ended {
+			if !yield(s, nil) || s.Phase == protocol.Ended {
 				return
 			}
 			if pace.WaitN(ctx, len(lines.Bytes())+1) != nil {
@@ -105,33 +120,44 @@ func (c *Client) Watch(ctx context.Context) iter.Seq2[State, error] {
 			}
 		}
 		err = cmp.Or(lines.Err(), ctx.Err(), io.ErrUnexpectedEOF)
-		yield(State{}, fmt.Errorf("watch the launcher's state: %w", err))
+		yield(protocol.State{}, fmt.Errorf("watch the launcher's state: %w", err))
 	}
 }
 
-// Put tells the launcher what is wanted. A refusal is an [*Error].
-func (c *Client) Put(ctx context.Context, d Desired) error {
+// Put makes d the launcher's Desired. A refusal is an [*Error].
+func (c *Client) Put(ctx context.Context, d protocol.Desired) error {
 	body, err := json.Marshal(d)
 	if err != nil {
 		return fmt.Errorf("encode the desired state: %w", err)
 	}
-	resp, err := c.do(ctx, http.MethodPut, desiredPath, body)
+	resp, err := do(ctx, c.http, http.MethodPut, desiredPath, body)
 	if err != nil {
 		return err
 	}
 	return resp.Body.Close()
 }
 
+// Call makes a call and returns when it is done. A refusal is an [*Error]; its
+// reason is [protocol.ReasonUnknown] for a call that the launcher does not know.
+// How long a call takes is bounded by ctx alone.
+func (c *Client) Call(ctx context.Context, call protocol.Call) error {
+	resp, err := do(ctx, c.calls, http.MethodPost, callPath+url.PathEscape(string(call)), nil)
+	if err != nil {
+		return unknown(err, "call "+string(call))
+	}
+	return resp.Body.Close()
+}
+
 // do sends a request and returns the response of a success, whose body the
 // caller closes.
-func (c *Client) do(ctx context.Context, method, path string, body []byte) (*http.Response, error) {
+func do(ctx context.Context, c *http.Client, method, path string, body []byte) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, "http://launcher"+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
-	resp, err := c.http.Do(req)
+	resp, err := c.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("ask the launcher: %w", err)
+		return nil, fmt.Errorf("ask the launcher: %w", limited{err})
 	}
 	if resp.StatusCode < 300 {
 		return resp, nil
@@ -139,15 +165,3 @@ func (c *Client) do(ctx context.Context, method, path string, body []byte) (*htt
 	defer resp.Body.Close()
 	return nil, refusal(resp)
 }
-
-// refusal is the error that a response stands for.
-func refusal(resp *http.Response) *Error {
-	var p Problem
-	_ = json.NewDecoder(io.LimitReader(resp.Body, 64<<10)).Decode(&p) // without a problem the status says enough
-	return &Error{Status: resp.StatusCode, Reason: words(p.Reason), Message: words(p.Message)}
-}
-
-// maxWords is how many bytes of a launcher's own words get into an error.
-const maxWords = 4 << 10
-
-func words(s string) string { return strings.ToValidUTF8(s[:min(len(s), maxWords)], "") }

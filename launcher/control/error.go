@@ -1,39 +1,29 @@
 package control
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"strings"
 
+	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// The reasons of an [Error].
-const (
-	// ReasonMalformed: the request is not what the protocol says.
-	ReasonMalformed = "Malformed"
-	// ReasonTooLarge: the request is larger than any machine needs.
-	ReasonTooLarge = "TooLarge"
-	// ReasonOtherMachine: the request is about a machine that is not the
-	// launcher's.
-	ReasonOtherMachine = "OtherMachine"
-	// ReasonInvalid: the machine cannot be made as it is wanted.
-	ReasonInvalid = "Invalid"
-	// ReasonUnavailable: the launcher cannot do it now.
-	ReasonUnavailable = "Unavailable"
-)
-
-// Error is a launcher's refusal of a request. It is [vmi.ErrInvalid] if the
-// same request will be refused again.
+// Error is a launcher's refusal of a request. It is [vmi.ErrInvalid] if the same
+// request will be refused again whatever happens, which a stale Desired is not: it
+// is in order with another generation.
 type Error struct {
 	// Status is the code of the HTTP response.
 	Status int
-	// Reason is one word, for programs. Empty: the answer had none.
-	Reason string
-	// Message is a sentence, for people.
-	Message string
+	// Finding is why. Its Reason is one of launcher/protocol, or empty if the
+	// answer has none.
+	vmi.Finding
 }
 
-// Error is the launcher's own message.
+// Error is the launcher's message.
 func (e *Error) Error() string {
 	if e.Message == "" {
 		return fmt.Sprintf("the launcher answers %d %s", e.Status, http.StatusText(e.Status))
@@ -43,5 +33,35 @@ func (e *Error) Error() string {
 
 // Is makes a refusal that is final a [vmi.ErrInvalid].
 func (e *Error) Is(target error) bool {
-	return target == vmi.ErrInvalid && e.Status >= 400 && e.Status < 500
+	return target == vmi.ErrInvalid && e.Status >= 400 && e.Status < 500 && e.Reason != protocol.ReasonStale
+}
+
+// maxText is how many bytes of a launcher's text get into an error.
+const maxText = 4 << 10
+
+func text(s string) string { return strings.ToValidUTF8(s[:min(len(s), maxText)], "") }
+
+// limited is an error whose text a launcher may have chosen: JSON errors quote what
+// cannot be read.
+type limited struct{ error }
+
+func (l limited) Error() string { return text(l.error.Error()) }
+func (l limited) Unwrap() error { return l.error }
+
+// refusal is the error that a response stands for.
+func refusal(resp *http.Response) *Error {
+	e := &Error{Status: resp.StatusCode}
+	// Without a finding the status says enough.
+	_ = json.NewDecoder(io.LimitReader(resp.Body, 64<<10)).Decode(&e.Finding)
+	e.Reason, e.Message = text(e.Reason), text(e.Message)
+	return e
+}
+
+// unknown gives an error for a path that a launcher does not have the reason that
+// a launcher which has the path gives for a name that it does not know.
+func unknown(err error, what string) error {
+	if e := (*Error)(nil); errors.As(err, &e) && e.Status == http.StatusNotFound && e.Reason == "" {
+		e.Finding = vmi.Finding{Reason: protocol.ReasonUnknown, Message: "the launcher does not know the " + what + ": it is of an older release"}
+	}
+	return err
 }

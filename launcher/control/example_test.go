@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podvisor/podvisor/launcher/control"
+	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
 )
 
@@ -23,8 +24,8 @@ func Example() {
 	// The launcher.
 	l, _ := net.Listen("unix", socket)
 	var server *control.Server
-	server = control.NewServer(control.ServerConfig{Namespace: "default", Name: "hello", UID: "1", Put: func(control.Desired) error {
-		server.Publish(control.State{Phase: control.Ended, End: &control.End{Reason: control.Cancelled}})
+	server = control.NewServer(control.ServerConfig{Namespace: "default", Name: "hello", UID: "1", Put: func(protocol.Desired) error {
+		server.Publish(protocol.State{Phase: protocol.Ended, End: &protocol.End{Reason: protocol.Cancelled}})
 		return nil
 	}})
 	go func() { _ = server.Serve(ctx, l) }()
@@ -40,8 +41,8 @@ func Example() {
 			return
 		}
 		fmt.Println(state.Phase)
-		if state.Phase == control.Waiting {
-			_ = client.Put(ctx, control.Desired{Instance: instance, Stop: &control.Stop{}})
+		if state.Phase == protocol.Waiting {
+			_ = client.Put(ctx, protocol.Desired{Instance: instance, Stop: &protocol.Stop{}})
 		}
 	}
 	// Output:

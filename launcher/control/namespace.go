@@ -9,44 +9,45 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/podvisor/podvisor/launcher/protocol"
 )
 
-// upgrade names what a connection becomes when the namespace is asked for.
-const upgrade = "network-namespace"
+// The path and the upgrade of the namespace in the release before.
+const (
+	olderNamespacePath  = "/v1/network-namespace"
+	olderNamespaceToken = "network-namespace"
+)
 
-// switching is the head of the response that the descriptor travels with. It
-// goes out in one message: the kernel hands the descriptor to whoever reads the
-// first byte, and a reader that does not ask for it loses it.
-const switching = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: " + upgrade + "\r\n\r\n"
-
-// Namespace is the network namespace of a launcher's pod. Whoever has it
-// closes it.
+// Namespace is the network namespace of a launcher's pod. Its owner closes it.
 type Namespace struct {
 	// File is the open namespace.
 	File *os.File
-	// UID and GID are those of the launcher as the kernel tells them: in the
+	// UID and GID are those of the launcher as the kernel gives them: in the
 	// user namespace of the process that asked.
 	UID, GID uint32
 }
 
-// Close gives up the namespace.
+// Close closes the namespace.
 func (n *Namespace) Close() error { return n.File.Close() }
 
 // Namespace asks for the network namespace of the launcher's pod. What comes is
 // a network namespace for certain; that the launcher may name no other than its
 // own follows from its having no other to open.
 func (c *Client) Namespace(ctx context.Context) (*Namespace, error) {
-	n, err := c.namespace(ctx)
+	n, err := c.namespace(ctx, streamPath+string(protocol.StreamNetworkNamespace), streamToken)
+	if refusal := (*Error)(nil); errors.As(err, &refusal) && refusal.Status == http.StatusNotFound {
+		n, err = c.namespace(ctx, olderNamespacePath, olderNamespaceToken)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("get the launcher's network namespace: %w", err)
 	}
 	return n, nil
 }
 
-func (c *Client) namespace(ctx context.Context) (*Namespace, error) {
+func (c *Client) namespace(ctx context.Context, path, token string) (*Namespace, error) {
 	conn, err := c.dial(ctx)
 	if err != nil {
 		return nil, err
@@ -56,15 +57,13 @@ func (c *Client) namespace(ctx context.Context) (*Namespace, error) {
 	if !ok {
 		return nil, fmt.Errorf("a %T passes no descriptors", conn)
 	}
-	_ = uc.SetDeadline(time.Now().Add(10 * time.Second)) // fails on closed connections only, and so does what follows
-	defer context.AfterFunc(ctx, func() { _ = uc.SetDeadline(time.Unix(1, 0)) })()
+	defer bound(ctx, uc)()
 
 	peer, err := peerOf(uc)
 	if err != nil {
 		return nil, err
 	}
-	request := "GET " + namespacePath + " HTTP/1.1\r\nHost: launcher\r\nConnection: Upgrade\r\nUpgrade: " + upgrade + "\r\n\r\n"
-	if _, err := uc.Write([]byte(request)); err != nil {
+	if _, err := uc.Write(upgradeRequest(path, token)); err != nil {
 		return nil, err
 	}
 	f, err := receive(uc)
@@ -102,7 +101,7 @@ func receive(c *net.UnixConn) (*os.File, error) {
 		}
 	}
 	buf, oob := make([]byte, 4096), make([]byte, unix.CmsgSpace(4*4))
-	for !bytes.Contains(head, []byte("\r\n\r\n")) && len(head) < 64<<10 {
+	for !bytes.Contains(head, []byte("\r\n\r\n")) && len(head) < maxHead {
 		n, oobn, _, _, err := c.ReadMsgUnix(buf, oob)
 		got, rightsErr := rights(oob[:oobn])
 		files = append(files, got...)
@@ -135,7 +134,7 @@ func receive(c *net.UnixConn) (*os.File, error) {
 func switched(response []byte) error {
 	resp, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(response)), nil)
 	if err != nil {
-		return err
+		return limited{err}
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusSwitchingProtocols {
@@ -163,21 +162,28 @@ func rights(oob []byte) ([]*os.File, error) {
 	return files, nil
 }
 
-// getNamespace hands out the descriptor of the network namespace.
-func (s *Server) getNamespace(w http.ResponseWriter, r *http.Request) {
-	if r.Header.Get("Upgrade") != upgrade {
-		s.refuse(w, http.StatusUpgradeRequired, ReasonMalformed, errors.New("ask for the upgrade "+upgrade))
+// getOlderNamespace answers a handler of the release before.
+func (s *Server) getOlderNamespace(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get("Upgrade") != olderNamespaceToken {
+		s.refuse(w, http.StatusUpgradeRequired, protocol.ReasonMalformed, errors.New("ask for the upgrade "+olderNamespaceToken))
 		return
 	}
+	s.sendNamespace(w, olderNamespaceToken)
+}
+
+// sendNamespace grants the upgrade and sends the descriptor of the network
+// namespace with it. Both go in one message: the kernel gives the descriptor to
+// the reader of the first byte, and a reader that does not ask for it loses it.
+func (s *Server) sendNamespace(w http.ResponseWriter, token string) {
 	f, err := os.Open(s.config.NetworkNamespace)
 	if err != nil {
-		s.refuse(w, http.StatusServiceUnavailable, ReasonUnavailable, err)
+		s.refuse(w, http.StatusServiceUnavailable, protocol.ReasonUnavailable, err)
 		return
 	}
 	defer f.Close()
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
-		s.refuse(w, http.StatusServiceUnavailable, ReasonUnavailable, err)
+		s.refuse(w, http.StatusServiceUnavailable, protocol.ReasonUnavailable, err)
 		return
 	}
 	defer conn.Close()
@@ -185,7 +191,7 @@ func (s *Server) getNamespace(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	if _, _, err := uc.WriteMsgUnix([]byte(switching), unix.UnixRights(int(f.Fd())), nil); err != nil {
-		s.config.Logger.Debug("cannot hand out the network namespace", "err", err)
+	if _, _, err := uc.WriteMsgUnix(upgradeResponse(token), unix.UnixRights(int(f.Fd())), nil); err != nil {
+		s.config.Logger.Debug("cannot send the network namespace", "err", err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
 )
 
@@ -23,35 +24,49 @@ const maxBody = 4 << 20
 
 // ServerConfig is what a [Server] needs.
 type ServerConfig struct {
-	// Namespace, Name and UID are those of the launcher's machine. A Desired of
-	// any other machine is refused. Required.
+	// Namespace, Name and UID are those of the launcher's VMI. A Desired of any
+	// other VMI is refused. Required.
 	Namespace, Name string
 	UID             types.UID
 
-	// Put takes what the handler wants. It must not block for long; what it
-	// returns is told to the handler, and is terminal if it wraps
-	// [vmi.ErrInvalid]. Required.
-	Put func(Desired) error
+	// Put makes a Desired the one in force. It must not block for long. Its error
+	// is sent to the handler and is terminal if it wraps [vmi.ErrInvalid]; then the
+	// Desired that was in force before stays so. It is called for one Desired at a
+	// time. Required.
+	Put func(protocol.Desired) error
 
-	// NetworkNamespace is the file of the namespace that is handed to the
-	// handler. Default: that of the process.
+	// Calls are what the launcher does for each call that it knows. They return
+	// when it is done, and are safe to repeat. An error is sent to the handler and
+	// is terminal if it wraps [vmi.ErrInvalid]. Nil: none is known.
+	Calls map[protocol.Call]func(context.Context) error
+
+	// Streams open the inner end of each stream that the launcher knows, beside
+	// [protocol.StreamNetworkNamespace], which every server has. Nil: none.
+	Streams map[protocol.Stream]func(context.Context) (net.Conn, error)
+
+	// NetworkNamespace is the file of the namespace that is sent to the handler.
+	// Default: that of the process.
 	NetworkNamespace string
 
-	// Logger takes what the server says. Nil: nothing is logged.
+	// Logger logs what the server does. Nil: nothing is logged.
 	Logger *slog.Logger
 }
 
 // Server serves one launcher's state. Its methods may be called at any time
 // and from any goroutine.
 type Server struct {
-	config ServerConfig
+	config  ServerConfig
+	streams sync.WaitGroup
+
+	putting    sync.Mutex
+	generation int64 // of the Desired in force; guarded by putting
 
 	mu       sync.Mutex
-	state    State
+	state    protocol.State
 	changed  chan struct{} // closed when state changes
 	watchers int
-	told     bool          // somebody was sent the Ended state
-	drained  chan struct{} // closed when told and no watcher is left
+	sent     bool          // a client was sent the Ended state
+	drained  chan struct{} // closed when sent and no watcher is left
 }
 
 // NewServer returns a server whose state is Waiting.
@@ -64,15 +79,15 @@ func NewServer(config ServerConfig) *Server {
 	}
 	return &Server{
 		config:  config,
-		state:   State{Phase: Waiting},
+		state:   protocol.State{Phase: protocol.Waiting},
 		changed: make(chan struct{}),
 		drained: make(chan struct{}),
 	}
 }
 
-// Publish makes s the state that clients see. Watchers that are slow miss
+// Publish makes state the one that clients see. Watchers that are slow miss
 // states in between, never the last one.
-func (s *Server) Publish(state State) {
+func (s *Server) Publish(state protocol.State) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.state = state
@@ -84,8 +99,8 @@ func (s *Server) Publish(state State) {
 // watcher has.
 func (s *Server) Drained() <-chan struct{} { return s.drained }
 
-// Serve answers on l until ctx ends, closes l and returns nil then. Watches end
-// with it.
+// Serve answers on l until ctx ends, closes l and returns nil then. Watches and
+// streams end with it.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -108,6 +123,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	err := h.Serve(l)
 	cancel()
 	<-stopped
+	s.streams.Wait()
 	if !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve control socket: %w", err)
 	}
@@ -119,7 +135,9 @@ func (s *Server) handler() http.Handler {
 	m.HandleFunc("GET "+statePath, s.getState)
 	m.HandleFunc("GET "+watchPath, s.watch)
 	m.HandleFunc("PUT "+desiredPath, s.putDesired)
-	m.HandleFunc("GET "+namespacePath, s.getNamespace)
+	m.HandleFunc("POST "+callPath+"{name}", s.call)
+	m.HandleFunc("GET "+streamPath+"{name}", s.getStream)
+	m.HandleFunc("GET "+olderNamespacePath, s.getOlderNamespace)
 	return m
 }
 
@@ -128,19 +146,19 @@ func (s *Server) getState(w http.ResponseWriter, _ *http.Request) {
 	state := s.state
 	s.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
-	if err := json.NewEncoder(w).Encode(state); err == nil && state.Phase == Ended {
+	if err := json.NewEncoder(w).Encode(state); err == nil && state.Phase == protocol.Ended {
 		s.left(0, true)
 	}
 }
 
-// watch sends the state now and whenever it changes, until the machine or the
+// watch sends the state now and whenever it changes, until the domain or the
 // client ends.
 func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.watchers++
 	s.mu.Unlock()
-	told := false
-	defer func() { s.left(1, told) }()
+	sent := false
+	defer func() { s.left(1, sent) }()
 
 	w.Header().Set("Content-Type", "application/jsonl")
 	out, e := http.NewResponseController(w), json.NewEncoder(w)
@@ -151,8 +169,8 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 		if e.Encode(state) != nil || out.Flush() != nil {
 			return
 		}
-		if state.Phase == Ended {
-			told = true
+		if state.Phase == protocol.Ended {
+			sent = true
 			return
 		}
 		select {
@@ -165,12 +183,12 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 
 // left notes that n watchers are gone, and whether the one that calls was sent
 // the Ended state.
-func (s *Server) left(n int, told bool) {
+func (s *Server) left(n int, sent bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.watchers -= n
-	s.told = s.told || told
-	if !s.told || s.watchers > 0 {
+	s.sent = s.sent || sent
+	if !s.sent || s.watchers > 0 {
 		return
 	}
 	select {
@@ -181,36 +199,63 @@ func (s *Server) left(n int, told bool) {
 }
 
 func (s *Server) putDesired(w http.ResponseWriter, r *http.Request) {
-	var d Desired
+	var d protocol.Desired
 	// A field that this launcher does not know is of a newer handler and is
-	// passed over.
+	// ignored.
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err == nil {
 		err = json.Unmarshal(body, &d)
 	}
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-		s.refuse(w, http.StatusRequestEntityTooLarge, ReasonTooLarge, err)
+		s.refuse(w, http.StatusRequestEntityTooLarge, protocol.ReasonTooLarge, err)
 		return
 	}
 	if err != nil {
-		s.refuse(w, http.StatusBadRequest, ReasonMalformed, err)
+		s.refuse(w, http.StatusBadRequest, protocol.ReasonMalformed, err)
 		return
 	}
 	if err := s.own(d.Instance); err != nil {
-		s.refuse(w, http.StatusConflict, ReasonOtherMachine, err)
+		s.refuse(w, http.StatusConflict, protocol.ReasonOtherInstance, err)
 		return
 	}
-	switch err := s.config.Put(d); {
+	s.putting.Lock()
+	defer s.putting.Unlock()
+	if d.Generation != 0 && d.Generation < s.generation {
+		s.refuse(w, http.StatusConflict, protocol.ReasonStale,
+			fmt.Errorf("generation %d is older than generation %d, which is in force", d.Generation, s.generation))
+		return
+	}
+	err = s.config.Put(d)
+	if err == nil {
+		s.generation = d.Generation
+	}
+	s.answer(w, err)
+}
+
+// call makes a call and answers when it is done.
+func (s *Server) call(w http.ResponseWriter, r *http.Request) {
+	name := protocol.Call(r.PathValue("name"))
+	do := s.config.Calls[name]
+	if do == nil {
+		s.refuse(w, http.StatusNotFound, protocol.ReasonUnknown, fmt.Errorf("this launcher has no call %q", name))
+		return
+	}
+	s.answer(w, do(r.Context()))
+}
+
+// answer answers a request that has nothing to return.
+func (s *Server) answer(w http.ResponseWriter, err error) {
+	switch {
 	case errors.Is(err, vmi.ErrInvalid):
-		s.refuse(w, http.StatusUnprocessableEntity, ReasonInvalid, err)
+		s.refuse(w, http.StatusUnprocessableEntity, protocol.ReasonInvalid, err)
 	case err != nil:
-		s.refuse(w, http.StatusServiceUnavailable, ReasonUnavailable, err)
+		s.refuse(w, http.StatusServiceUnavailable, protocol.ReasonUnavailable, err)
 	default:
 		w.WriteHeader(http.StatusNoContent)
 	}
 }
 
-// own says why v is not the launcher's machine.
+// own says why v is not the launcher's VMI.
 func (s *Server) own(v *vmi.VirtualMachineInstance) error {
 	if v == nil {
 		return errors.New("the desired state names no instance")
@@ -227,5 +272,5 @@ func (s *Server) refuse(w http.ResponseWriter, status int, reason string, err er
 	s.config.Logger.Debug("refused a request", "reason", reason, "err", err)
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(Problem{Reason: reason, Message: err.Error()}) // the client may be gone
+	_ = json.NewEncoder(w).Encode(vmi.Finding{Reason: reason, Message: err.Error()}) // the client may be gone
 }

@@ -8,25 +8,22 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
-	"strings"
-	"syscall"
 	"testing"
-	"time"
-	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// serve runs a server until the test ends and returns it with a client.
-func serve(t *testing.T, put func(Desired) error) (*Server, *Client) {
+// serve runs a server of the VMI of [own] until the test ends and returns it with
+// a client.
+func serve(t *testing.T, c ServerConfig) (*Server, *Client) {
 	t.Helper()
-	s := NewServer(ServerConfig{Namespace: "ns", Name: "vm", UID: "u1", Put: put})
+	c.Namespace, c.Name, c.UID = "ns", "vm", "u1"
+	s := NewServer(c)
 	path := filepath.Join(t.TempDir(), "s")
 	l, err := net.Listen("unix", path)
 	require.NoError(t, err)
@@ -51,43 +48,46 @@ func own() *vmi.VirtualMachineInstance {
 	return &vmi.VirtualMachineInstance{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "vm", UID: "u1"}}
 }
 
-func TestAServerShowsTheLastStateThatWasPublished(t *testing.T) {
-	s, c := serve(t, nil)
+// accept is a Put that takes everything.
+func accept(protocol.Desired) error { return nil }
+
+func TestAServerReturnsTheLastStateThatWasPublished(t *testing.T) {
+	s, c := serve(t, ServerConfig{})
 	got, err := c.State(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, State{Phase: Waiting}, got)
+	require.Equal(t, protocol.State{Phase: protocol.Waiting}, got)
 
-	want := State{Phase: Running, Machine: "pc-q35-7.2", Disks: []Disk{{Name: "root", Target: "vda", SizeBytes: 4096}}}
+	want := protocol.State{Phase: protocol.Running, Machine: "pc-q35-7.2", Disks: []protocol.Disk{{Name: "root", Target: "vda", SizeBytes: 4096}}}
 	s.Publish(want)
 	got, err = c.State(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, want, got)
 }
 
-func TestAWatchShowsThePresentStateFirstAndEndsWithTheMachine(t *testing.T) {
-	s, c := serve(t, nil)
-	s.Publish(State{Phase: Starting})
-	var phases []Phase
+func TestAWatchReturnsThePresentStateFirstAndEndsAfterTheEndedState(t *testing.T) {
+	s, c := serve(t, ServerConfig{})
+	s.Publish(protocol.State{Phase: protocol.Starting})
+	var phases []protocol.Phase
 	for state, err := range c.Watch(t.Context()) {
 		require.NoError(t, err)
 		phases = append(phases, state.Phase)
 		switch state.Phase {
-		case Starting:
-			s.Publish(State{Phase: Running})
-		case Running:
-			s.Publish(State{Phase: Ended, End: &End{Reason: Shutdown}})
+		case protocol.Starting:
+			s.Publish(protocol.State{Phase: protocol.Running})
+		case protocol.Running:
+			s.Publish(protocol.State{Phase: protocol.Ended, End: &protocol.End{Reason: protocol.Shutdown}})
 		}
 	}
-	require.Equal(t, []Phase{Starting, Running, Ended}, phases)
+	require.Equal(t, []protocol.Phase{protocol.Starting, protocol.Running, protocol.Ended}, phases)
 	<-s.Drained()
 }
 
-func TestAServerIsDrainedWhenEveryWatcherHasSeenTheEnd(t *testing.T) {
-	s, c := serve(t, nil)
-	s.Publish(State{Phase: Ended})
+func TestAServerIsDrainedWhenEveryWatcherWasSentTheEndedState(t *testing.T) {
+	s, c := serve(t, ServerConfig{})
+	s.Publish(protocol.State{Phase: protocol.Ended})
 	select {
 	case <-s.Drained():
-		t.Fatal("nobody has seen the end")
+		t.Fatal("no client was sent the Ended state")
 	default:
 	}
 	_, err := c.State(t.Context())
@@ -95,58 +95,69 @@ func TestAServerIsDrainedWhenEveryWatcherHasSeenTheEnd(t *testing.T) {
 	<-s.Drained()
 }
 
-func TestAWatchThatBreaksSaysSo(t *testing.T) {
-	_, c := serve(t, nil)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	var last error
-	for _, err := range c.Watch(ctx) {
-		cancel()
-		last = err
-	}
-	require.ErrorIs(t, last, context.Canceled)
-
-	gone := NewClient(dialTo(filepath.Join(t.TempDir(), "nothing")))
-	for _, err := range gone.Watch(t.Context()) {
-		require.ErrorIs(t, err, syscall.ENOENT)
-	}
-}
-
-func TestAServerTakesWhatIsWantedOfItsOwnMachine(t *testing.T) {
-	var got []Desired
-	_, c := serve(t, func(d Desired) error { got = append(got, d); return nil })
-	want := Desired{Instance: own(), Stop: &Stop{GracePeriodSeconds: 7}}
+func TestAServerPutsTheDesiredOfItsOwnInstance(t *testing.T) {
+	var got []protocol.Desired
+	_, c := serve(t, ServerConfig{Put: func(d protocol.Desired) error { got = append(got, d); return nil }})
+	want := protocol.Desired{Generation: 3, Instance: own(), Stop: &protocol.Stop{GracePeriodSeconds: 7}}
 	require.NoError(t, c.Put(t.Context(), want))
-	require.Equal(t, []Desired{want}, got)
+	require.Equal(t, []protocol.Desired{want}, got)
 }
 
-func TestAServerPassesOverFieldsThatItDoesNotKnow(t *testing.T) {
-	var got Desired
-	_, c := serve(t, func(d Desired) error { got = d; return nil })
+func TestAServerIgnoresFieldsThatItDoesNotKnow(t *testing.T) {
+	var got protocol.Desired
+	_, c := serve(t, ServerConfig{Put: func(d protocol.Desired) error { got = d; return nil }})
 	body := `{"instance":{"metadata":{"namespace":"ns","name":"vm","uid":"u1"},"spec":{"fromTheFuture":1}},"andThis":{}}`
-	resp, err := c.do(t.Context(), http.MethodPut, desiredPath, []byte(body))
+	resp, err := do(t.Context(), c.http, http.MethodPut, desiredPath, []byte(body))
 	require.NoError(t, err)
 	require.NoError(t, resp.Body.Close())
-	require.Equal(t, Desired{Instance: own()}, got)
+	require.Equal(t, protocol.Desired{Instance: own()}, got)
+}
+
+func TestAServerRefusesADesiredThatIsOlderThanTheOneInForce(t *testing.T) {
+	var got []int64
+	full := errors.New("busy")
+	var fails error
+	_, c := serve(t, ServerConfig{Put: func(d protocol.Desired) error { got = append(got, d.Generation); return fails }})
+	put := func(generation int64) error {
+		return c.Put(t.Context(), protocol.Desired{Generation: generation, Instance: own()})
+	}
+	require.NoError(t, put(4))
+	require.NoError(t, put(4), "the same again changes nothing")
+	require.NoError(t, put(6))
+
+	err := put(5)
+	var refusal *Error
+	require.ErrorAs(t, err, &refusal)
+	require.Equal(t, 409, refusal.Status)
+	require.Equal(t, vmi.Finding{Reason: protocol.ReasonStale, Message: "generation 5 is older than generation 6, which is in force"}, refusal.Finding)
+	require.NotErrorIs(t, err, vmi.ErrInvalid, "it is in order with another generation")
+
+	fails = full
+	require.Error(t, put(9))
+	fails = nil
+	require.NoError(t, put(7), "what was refused is not in force")
+	require.NoError(t, put(0), "a handler that does not count is never refused for age")
+	require.NoError(t, put(1))
+	require.Equal(t, []int64{4, 4, 6, 9, 7, 0, 1}, got)
 }
 
 func TestAServerRefusesWithAReason(t *testing.T) {
 	other := own()
 	other.UID = "u2"
 	for name, tt := range map[string]struct {
-		desired  Desired
+		desired  protocol.Desired
 		put      error
 		status   int
 		reason   string
 		terminal bool
 	}{
-		"no instance":           {Desired{}, nil, 409, ReasonOtherMachine, true},
-		"a machine of its name": {Desired{Instance: other}, nil, 409, ReasonOtherMachine, true},
-		"what is not possible":  {Desired{Instance: own()}, fmt.Errorf("disk: %w", vmi.ErrInvalid), 422, ReasonInvalid, true},
-		"what fails today":      {Desired{Instance: own()}, errors.New("busy"), 503, ReasonUnavailable, false},
+		"no instance":                 {protocol.Desired{}, nil, 409, protocol.ReasonOtherInstance, true},
+		"another VMI of the name":     {protocol.Desired{Instance: other}, nil, 409, protocol.ReasonOtherInstance, true},
+		"a spec that is not possible": {protocol.Desired{Instance: own()}, fmt.Errorf("disk: %w", vmi.ErrInvalid), 422, protocol.ReasonInvalid, true},
+		"a failure that may pass":     {protocol.Desired{Instance: own()}, errors.New("busy"), 503, protocol.ReasonUnavailable, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, c := serve(t, func(Desired) error { return tt.put })
+			_, c := serve(t, ServerConfig{Put: func(protocol.Desired) error { return tt.put }})
 			err := c.Put(t.Context(), tt.desired)
 			var refusal *Error
 			require.ErrorAs(t, err, &refusal)
@@ -159,9 +170,9 @@ func TestAServerRefusesWithAReason(t *testing.T) {
 }
 
 func TestAServerRefusesWhatItCannotRead(t *testing.T) {
-	_, c := serve(t, func(Desired) error { return errors.New("called") })
+	_, c := serve(t, ServerConfig{Put: func(protocol.Desired) error { return errors.New("called") }})
 	refused := func(method, path string, body []byte) *Error {
-		resp, err := c.do(t.Context(), method, path, body)
+		resp, err := do(t.Context(), c.http, method, path, body)
 		if err == nil {
 			resp.Body.Close()
 		}
@@ -169,153 +180,56 @@ func TestAServerRefusesWhatItCannotRead(t *testing.T) {
 		require.ErrorAs(t, err, &refusal)
 		return refusal
 	}
-	require.Equal(t, ReasonMalformed, refused(http.MethodPut, desiredPath, []byte("{")).Reason)
-	require.Equal(t, ReasonTooLarge, refused(http.MethodPut, desiredPath, bytes.Repeat([]byte(" "), maxBody+1)).Reason)
+	require.Equal(t, protocol.ReasonMalformed, refused(http.MethodPut, desiredPath, []byte("{")).Reason)
+	require.Equal(t, protocol.ReasonTooLarge, refused(http.MethodPut, desiredPath, bytes.Repeat([]byte(" "), maxBody+1)).Reason)
+	require.Equal(t, protocol.ReasonMalformed, refused(http.MethodGet, streamPath+"console", nil).Reason, "the upgrade is missing")
 	require.Equal(t, http.StatusNotFound, refused(http.MethodGet, "/v2/state", nil).Status)
 }
 
-func TestAClientGetsTheNetworkNamespaceOfTheServer(t *testing.T) {
-	_, c := serve(t, nil)
-	n, err := c.Namespace(t.Context())
-	require.NoError(t, err)
-	defer n.Close()
-	require.EqualValues(t, os.Getuid(), n.UID)
-	require.EqualValues(t, os.Getgid(), n.GID)
-
-	got, err := n.File.Stat()
-	require.NoError(t, err)
-	want, err := os.Stat("/proc/self/ns/net")
-	require.NoError(t, err)
-	require.True(t, os.SameFile(want, got))
-}
-
-func TestAClientRefusesADescriptorThatIsNoNetworkNamespace(t *testing.T) {
-	for _, file := range []string{"/proc/self/ns/uts", "/dev/null"} {
-		path := filepath.Join(t.TempDir(), "s")
-		l, err := net.Listen("unix", path)
-		require.NoError(t, err)
-		s := NewServer(ServerConfig{NetworkNamespace: file})
-		ctx, cancel := context.WithCancel(context.Background())
-		done := make(chan error, 1)
-		go func() { done <- s.Serve(ctx, l) }()
-		_, err = NewClient(dialTo(path)).Namespace(t.Context())
-		require.ErrorContains(t, err, "no network namespace")
-		cancel()
-		require.NoError(t, <-done)
+func TestACallIsAnsweredWhenItIsDone(t *testing.T) {
+	began, done := make(chan struct{}), make(chan struct{})
+	_, c := serve(t, ServerConfig{Calls: map[protocol.Call]func(context.Context) error{
+		protocol.CallPause: func(context.Context) error { close(began); <-done; return nil },
+	}})
+	answered := make(chan error, 1)
+	go func() { answered <- c.Call(t.Context(), protocol.CallPause) }()
+	<-began
+	select {
+	case <-answered:
+		t.Fatal("the call is not done")
+	default:
 	}
+	close(done)
+	require.NoError(t, <-answered)
 }
 
-func TestAClientTakesNoMoreDescriptorsThanItAskedFor(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "s")
-	l, err := net.Listen("unix", path)
-	require.NoError(t, err)
-	defer l.Close()
-	go func() {
-		conn, err := l.Accept()
-		if err != nil {
-			return
-		}
-		defer conn.Close()
-		many := unix.UnixRights(0, 0, 0, 0)
-		for t.Context().Err() == nil {
-			if _, _, err := conn.(*net.UnixConn).WriteMsgUnix([]byte("H"), many, nil); err != nil {
-				return
-			}
-		}
-	}()
-	_, err = NewClient(dialTo(path)).Namespace(t.Context())
-	require.ErrorContains(t, err, "the launcher sent 4 descriptors, not one")
-}
-
-func TestAClientHearsAPeerThatDoesNotStopAtItsOwnPace(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "s")
-	l, err := net.Listen("unix", path)
-	require.NoError(t, err)
-	h := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		for line := []byte(strings.Repeat(`{"phase":"Running"}`+"\n", 1000)); r.Context().Err() == nil; {
-			_, _ = w.Write(line)
-		}
-	})}
-	go func() { _ = h.Serve(l) }()
-	defer h.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	heard := 0
-	for _, err := range NewClient(dialTo(path)).Watch(ctx) {
-		if err == nil {
-			heard += len(`{"phase":"Running"}` + "\n")
-		}
-	}
-	require.LessOrEqual(t, heard, maxState+2*statesPerSecond)
-}
-
-func TestAnErrorHoldsLittleOfWhatAPeerSays(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "s")
-	l, err := net.Listen("unix", path)
-	require.NoError(t, err)
-	h := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodPut {
-			w.WriteHeader(http.StatusServiceUnavailable)
-			_ = json.NewEncoder(w).Encode(Problem{Message: strings.Repeat("ä", 30<<10)})
-			return
-		}
-		_, _ = w.Write([]byte(`{"disks":[{"sizeBytes":` + strings.Repeat("1", maxState/2) + "}]}\n"))
-	})}
-	go func() { _ = h.Serve(l) }()
-	defer h.Close()
-	c := NewClient(dialTo(path))
-	err = c.Put(t.Context(), Desired{Instance: own()})
-	require.ErrorContains(t, err, "ää")
-	require.LessOrEqual(t, len(err.Error()), maxWords)
-	require.True(t, utf8.ValidString(err.Error()))
-	for _, err := range c.Watch(t.Context()) {
-		require.ErrorContains(t, err, "read the launcher's state: json: cannot unmarshal number 111")
-		require.LessOrEqual(t, len(err.Error()), maxWords+100)
-	}
-}
-
-func TestAClientSurvivesAPeerThatSpeaksSomethingElse(t *testing.T) {
-	for name, answer := range map[string]string{
-		"silence":           "",
-		"noise":             strings.Repeat("noise\r\n", 20000),
-		"no descriptor":     switching,
-		"a refusal":         "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 25\r\n\r\n{\"reason\":\"Unavailable\"}\r\n",
-		"a state that long": "HTTP/1.1 200 OK\r\n\r\n" + strings.Repeat("x", 2*maxState),
+func TestACallThatIsRefusedHasAReason(t *testing.T) {
+	_, c := serve(t, ServerConfig{Calls: map[protocol.Call]func(context.Context) error{
+		protocol.CallPause:   func(context.Context) error { return fmt.Errorf("no guest: %w", vmi.ErrInvalid) },
+		protocol.CallUnpause: func(context.Context) error { return errors.New("busy") },
+	}})
+	for call, want := range map[protocol.Call]struct {
+		Error
+		terminal bool
+	}{
+		protocol.CallPause:   {Error{422, vmi.Finding{Reason: protocol.ReasonInvalid, Message: "no guest: invalid"}}, true},
+		protocol.CallUnpause: {Error{503, vmi.Finding{Reason: protocol.ReasonUnavailable, Message: "busy"}}, false},
+		"../state":           {Error{404, vmi.Finding{Reason: protocol.ReasonUnknown, Message: `this launcher has no call "../state"`}}, true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "s")
-			l, err := net.Listen("unix", path)
-			require.NoError(t, err)
-			defer l.Close()
-			go func() {
-				for {
-					conn, err := l.Accept()
-					if err != nil {
-						return
-					}
-					_, _ = conn.Read(make([]byte, 4096))
-					_, _ = conn.Write([]byte(answer))
-					_ = conn.Close()
-				}
-			}()
-			c := NewClient(dialTo(path))
-			_, err = c.Namespace(t.Context())
-			require.Error(t, err)
-			_, err = c.State(t.Context())
-			require.Error(t, err)
-			for _, err = range c.Watch(t.Context()) {
-				require.Error(t, err)
-			}
-		})
+		err := c.Call(t.Context(), call)
+		var refusal *Error
+		require.ErrorAs(t, err, &refusal)
+		require.Equal(t, want.Error, *refusal)
+		require.Equal(t, want.terminal, errors.Is(err, vmi.ErrInvalid))
 	}
 }
 
 func FuzzDesired(f *testing.F) {
-	good, _ := json.Marshal(Desired{Instance: own(), Stop: &Stop{}})
+	good, _ := json.Marshal(protocol.Desired{Generation: 2, Instance: own(), Stop: &protocol.Stop{}})
 	f.Add(good)
 	f.Add([]byte(`{"instance":null}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		s := NewServer(ServerConfig{Namespace: "ns", Name: "vm", UID: "u1", Put: func(d Desired) error {
+		s := NewServer(ServerConfig{Namespace: "ns", Name: "vm", UID: "u1", Put: func(d protocol.Desired) error {
 			require.Equal(t, "vm", d.Instance.Name)
 			return nil
 		}})

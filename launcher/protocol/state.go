@@ -62,7 +62,7 @@ type PauseCause string
 
 // The causes of a pause.
 const (
-	// PausedByUser: somebody called [CallPause], or the VMI was started paused.
+	// PausedByUser: by [CallPause]. The launcher does not resume the guest by itself.
 	PausedByUser PauseCause = "User"
 	// PausedByIOError: a disk could not be read or written. The launcher resumes
 	// the guest when the cause may be gone.

@@ -90,7 +90,7 @@ func (f *facts) published(p launcher.Plan) control.State {
 	s.Agent = f.agent
 	s.Phase = control.Phase(p.Phase)
 	if p.Phase == launcher.PhaseStarting && f.fault != nil {
-		s.Problem = &control.Problem{Reason: "StartFailed", Message: f.fault.Error()}
+		s.Finding = &control.Problem{Reason: "StartFailed", Message: f.fault.Error()}
 	}
 	for _, a := range p.Actions {
 		if e, ok := a.(launcher.Finish); ok {

@@ -267,8 +267,8 @@ func TestAProblemThatStaysIsToldOnce(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Second) // three tries or more
 	defer cancel()
 	for state := range p.client.Watch(ctx) {
-		if state.Problem != nil {
-			told[state.Problem.Message]++
+		if state.Finding != nil {
+			told[state.Finding.Message]++
 		}
 	}
 	require.Len(t, told, 1)

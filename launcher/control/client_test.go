@@ -1,0 +1,186 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/podvisor/podvisor/launcher/protocol"
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// answering returns a client of a peer that answers every request with the same
+// bytes and closes.
+func answering(t testing.TB, answer []byte) *Client {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", path)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = conn.Read(make([]byte, 4096))
+			_, _ = conn.Write(answer)
+			_ = conn.Close()
+		}
+	}()
+	return NewClient(dialTo(path))
+}
+
+// handling returns a client of a peer with a handler of HTTP requests.
+func handling(t *testing.T, h http.Handler) *Client {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", path)
+	require.NoError(t, err)
+	server := &http.Server{Handler: h}
+	go func() { _ = server.Serve(l) }()
+	t.Cleanup(func() { _ = server.Close() })
+	return NewClient(dialTo(path))
+}
+
+func TestAWatchThatBreaksReturnsAnError(t *testing.T) {
+	_, c := serve(t, ServerConfig{})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var last error
+	for _, err := range c.Watch(ctx) {
+		cancel()
+		last = err
+	}
+	require.ErrorIs(t, last, context.Canceled)
+
+	gone := NewClient(dialTo(filepath.Join(t.TempDir(), "nothing")))
+	for _, err := range gone.Watch(t.Context()) {
+		require.ErrorIs(t, err, syscall.ENOENT)
+	}
+	_, err := answering(t, []byte("HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\n{\"phase\":")).State(t.Context())
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+}
+
+func TestAClientReadsAPeerThatDoesNotStopAtALimitedRate(t *testing.T) {
+	c := handling(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for line := []byte(strings.Repeat(`{"phase":"Running"}`+"\n", 1000)); r.Context().Err() == nil; {
+			_, _ = w.Write(line)
+		}
+	}))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	read := 0
+	for _, err := range c.Watch(ctx) {
+		if err == nil {
+			read += len(`{"phase":"Running"}` + "\n")
+		}
+	}
+	require.LessOrEqual(t, read, maxState+2*statesPerSecond)
+}
+
+func TestAnErrorHoldsLittleOfWhatAPeerSends(t *testing.T) {
+	c := handling(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPut {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			_ = json.NewEncoder(w).Encode(vmi.Finding{Message: strings.Repeat("ä", 30<<10)})
+			return
+		}
+		_, _ = w.Write([]byte(`{"disks":[{"sizeBytes":` + strings.Repeat("1", maxState/2) + "}]}\n"))
+	}))
+	err := c.Put(t.Context(), protocol.Desired{Instance: own()})
+	require.ErrorContains(t, err, "ää")
+	require.LessOrEqual(t, len(err.Error()), maxText)
+	require.True(t, utf8.ValidString(err.Error()))
+	_, err = c.State(t.Context())
+	for _, watched := range c.Watch(t.Context()) {
+		for _, err := range []error{err, watched} {
+			require.ErrorContains(t, err, "read the launcher's state: json: cannot unmarshal number 111")
+			require.LessOrEqual(t, len(err.Error()), maxText+100)
+		}
+	}
+}
+
+func TestAClientSurvivesAPeerThatSpeaksAnotherProtocol(t *testing.T) {
+	for name, answer := range map[string]string{
+		"silence":           "",
+		"noise":             strings.Repeat("noise\r\n", 20000),
+		"no descriptor":     string(upgradeResponse(olderNamespaceToken)),
+		"a refusal":         "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 25\r\n\r\n{\"reason\":\"Unavailable\"}\r\n",
+		"a state that long": "HTTP/1.1 200 OK\r\n\r\n" + strings.Repeat("x", 2*maxState),
+		"an endless head":   "HTTP/1.1 101 Switching Protocols\r\n" + strings.Repeat("X: y\r\n", maxHead),
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := answering(t, []byte(answer))
+			requireErrors(t, c, name == "no descriptor")
+		})
+	}
+}
+
+// requireErrors makes every kind of request and requires that each fails, but for
+// the opening of a stream where that is granted.
+func requireErrors(t *testing.T, c *Client, opens bool) {
+	t.Helper()
+	_, err := c.Namespace(t.Context())
+	require.Error(t, err)
+	_, err = c.State(t.Context())
+	require.Error(t, err)
+	for _, err = range c.Watch(t.Context()) {
+		require.Error(t, err)
+	}
+	conn, err := c.Stream(t.Context(), protocol.StreamConsole)
+	require.Equal(t, opens, err == nil, "%v", err)
+	if err == nil {
+		require.NoError(t, conn.Close())
+	}
+}
+
+// FuzzClient lets a launcher answer anything.
+func FuzzClient(f *testing.F) {
+	for _, answer := range []string{
+		"HTTP/1.1 200 OK\r\nContent-Length: 19\r\n\r\n{\"phase\":\"Running\"}",
+		"HTTP/1.1 200 OK\r\n\r\n{\"phase\":\"Running\"}\n{\"phase\":\"Ended\",\"end\":{}}\n",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{\"pha\r\n0\r\n\r\n",
+		"HTTP/1.1 409 Conflict\r\nContent-Length: 18\r\n\r\n{\"reason\":\"Stale\"}",
+		string(upgradeResponse(streamToken)) + "login: ",
+		"HTTP/1.1 404 Not Found\r\n\r\n404 page not found",
+	} {
+		f.Add([]byte(answer))
+	}
+	f.Fuzz(func(t *testing.T, answer []byte) {
+		c := answering(t, answer)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		limit := func(err error) {
+			if err != nil {
+				require.LessOrEqual(t, len(err.Error()), 2*maxText+200)
+			}
+		}
+		_, err := c.State(ctx)
+		limit(err)
+		for _, err := range c.Watch(ctx) {
+			limit(err)
+		}
+		limit(c.Put(ctx, protocol.Desired{Instance: own()}))
+		limit(c.Call(ctx, protocol.CallPause))
+		_, err = c.Namespace(ctx)
+		require.Error(t, err, "there is no descriptor")
+		limit(err)
+		if conn, err := c.Stream(ctx, protocol.StreamConsole); err == nil {
+			_, _ = io.Copy(io.Discard, conn)
+			require.NoError(t, conn.Close())
+		} else {
+			limit(err)
+		}
+	})
+}

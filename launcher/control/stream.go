@@ -1,0 +1,163 @@
+package control
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/podvisor/podvisor/launcher/protocol"
+)
+
+// streamToken is what the connection of a stream is upgraded to.
+const streamToken = "podvisor-stream"
+
+// maxHead is the longest head of a response that is read, in bytes.
+const maxHead = 64 << 10
+
+// upgradeRequest asks for the upgrade to token on path.
+func upgradeRequest(path, token string) []byte {
+	return fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: launcher\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n", path, token)
+}
+
+// upgradeResponse is the head of the response that grants the upgrade.
+func upgradeResponse(token string) []byte {
+	return fmt.Appendf(nil, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n", token)
+}
+
+// Stream opens a stream. ctx bounds the opening and not the stream, which the
+// caller closes. A refusal is an [*Error]; its reason is [protocol.ReasonUnknown]
+// for a stream that the launcher does not know, and [protocol.ReasonUnavailable]
+// for one that is not there now. Use [Client.Namespace] for
+// [protocol.StreamNetworkNamespace].
+//
+// What arrives is a tenant's: raw bytes, at any rate, until either side ends.
+func (c *Client) Stream(ctx context.Context, name protocol.Stream) (net.Conn, error) {
+	conn, err := c.stream(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("open the stream %s: %w", name, unknown(err, "stream "+string(name)))
+	}
+	return conn, nil
+}
+
+func (c *Client) stream(ctx context.Context, name protocol.Stream) (_ net.Conn, err error) {
+	conn, err := c.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, context.Cause(ctx), conn.Close())
+		}
+	}()
+	stop := bound(ctx, conn)
+	defer stop()
+	if _, err := conn.Write(upgradeRequest(streamPath+url.PathEscape(string(name)), streamToken)); err != nil {
+		return nil, err
+	}
+	head := &io.LimitedReader{R: conn, N: maxHead}
+	r := bufio.NewReader(head)
+	resp, err := http.ReadResponse(r, nil)
+	if err != nil {
+		return nil, limited{err}
+	}
+	if resp.StatusCode != http.StatusSwitchingProtocols {
+		return nil, refusal(resp)
+	}
+	if !stop() {
+		return nil, context.Cause(ctx)
+	}
+	if err := conn.SetDeadline(time.Time{}); err != nil {
+		return nil, err
+	}
+	early, err := r.Peek(r.Buffered())
+	return &stream{Conn: conn, early: early}, err
+}
+
+// bound ends what conn waits for when ctx ends, or when a launcher is due to have
+// answered. The function that it returns stops that, and says whether it was in
+// time.
+func bound(ctx context.Context, conn net.Conn) (stop func() bool) {
+	// Deadlines cannot be set on closed connections only, and then nothing waits.
+	_ = conn.SetDeadline(time.Now().Add(answerTimeout))
+	return context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+}
+
+// stream is a connection of which some bytes were read already.
+type stream struct {
+	net.Conn
+	early []byte
+}
+
+// Read reads what came with the head of the response before all else.
+func (s *stream) Read(b []byte) (int, error) {
+	if len(s.early) > 0 {
+		n := copy(b, s.early)
+		s.early = s.early[n:]
+		return n, nil
+	}
+	return s.Conn.Read(b)
+}
+
+// getStream opens a stream and carries it until either side ends.
+func (s *Server) getStream(w http.ResponseWriter, r *http.Request) {
+	s.streams.Add(1)
+	defer s.streams.Done()
+	name := protocol.Stream(r.PathValue("name"))
+	if r.Header.Get("Upgrade") != streamToken {
+		s.refuse(w, http.StatusUpgradeRequired, protocol.ReasonMalformed, errors.New("ask for the upgrade "+streamToken))
+		return
+	}
+	if name == protocol.StreamNetworkNamespace {
+		s.sendNamespace(w, streamToken)
+		return
+	}
+	open := s.config.Streams[name]
+	if open == nil {
+		s.refuse(w, http.StatusNotFound, protocol.ReasonUnknown, fmt.Errorf("this launcher has no stream %q", name))
+		return
+	}
+	inner, err := open(r.Context())
+	if err != nil {
+		s.refuse(w, http.StatusServiceUnavailable, protocol.ReasonUnavailable, err)
+		return
+	}
+	defer inner.Close()
+	conn, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		s.refuse(w, http.StatusServiceUnavailable, protocol.ReasonUnavailable, err)
+		return
+	}
+	defer conn.Close()
+	early, err := buffered.Reader.Peek(buffered.Reader.Buffered())
+	if err != nil {
+		return
+	}
+	if _, err := conn.Write(upgradeResponse(streamToken)); err != nil {
+		return
+	}
+	s.config.Logger.Info("a stream begins", "stream", name)
+	carry(r.Context(), &stream{Conn: conn, early: early}, inner)
+	s.config.Logger.Info("a stream ended", "stream", name)
+}
+
+// carry copies in both directions until one of them is at its end or ctx is, and
+// closes both connections.
+func carry(ctx context.Context, a, b net.Conn) {
+	end := sync.OnceFunc(func() { _, _ = a.Close(), b.Close() })
+	defer context.AfterFunc(ctx, end)()
+	var both sync.WaitGroup
+	for _, pair := range [][2]net.Conn{{a, b}, {b, a}} {
+		both.Go(func() {
+			defer end()
+			_, _ = io.Copy(pair[0], pair[1]) // how a stream ends is of no interest: it has
+		})
+	}
+	both.Wait()
+}

@@ -1,0 +1,121 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/podvisor/podvisor/launcher/protocol"
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// streaming returns a client of a server whose console is the other end of each
+// connection that inner takes.
+func streaming(t *testing.T, inner func(net.Conn)) *Client {
+	t.Helper()
+	_, c := serve(t, ServerConfig{Streams: map[protocol.Stream]func(context.Context) (net.Conn, error){
+		protocol.StreamConsole: func(context.Context) (net.Conn, error) {
+			near, far := net.Pipe()
+			go inner(far)
+			return near, nil
+		},
+		protocol.StreamScreen: func(context.Context) (net.Conn, error) { return nil, errors.New("no screen yet") },
+	}})
+	return c
+}
+
+func TestAStreamCarriesBytesInBothDirectionsUntilItsInnerEndCloses(t *testing.T) {
+	c := streaming(t, func(far net.Conn) {
+		_, _ = far.Write([]byte("login: "))
+		b := make([]byte, 5)
+		_, _ = io.ReadFull(far, b)
+		_, _ = far.Write(append([]byte("hello "), b...))
+		_ = far.Close()
+	})
+	conn, err := c.Stream(t.Context(), protocol.StreamConsole)
+	require.NoError(t, err)
+	defer conn.Close()
+	_, err = conn.Write([]byte("guest"))
+	require.NoError(t, err)
+	all, err := io.ReadAll(conn)
+	require.NoError(t, err)
+	require.Equal(t, "login: hello guest", string(all))
+}
+
+func TestAStreamEndsAtItsInnerEndWhenTheClientCloses(t *testing.T) {
+	ended := make(chan struct{})
+	c := streaming(t, func(far net.Conn) {
+		_, _ = io.Copy(io.Discard, far)
+		close(ended)
+	})
+	conn, err := c.Stream(t.Context(), protocol.StreamConsole)
+	require.NoError(t, err)
+	require.NoError(t, conn.Close())
+	<-ended
+}
+
+func TestAStreamOutlivesTheContextOfItsOpening(t *testing.T) {
+	c := streaming(t, func(far net.Conn) { _, _ = io.Copy(far, far) })
+	ctx, cancel := context.WithCancel(t.Context())
+	conn, err := c.Stream(ctx, protocol.StreamConsole)
+	require.NoError(t, err)
+	defer conn.Close()
+	cancel()
+	_, err = conn.Write([]byte("x"))
+	require.NoError(t, err)
+	_, err = io.ReadFull(conn, make([]byte, 1))
+	require.NoError(t, err)
+}
+
+func TestAStreamEndsWithItsServer(t *testing.T) {
+	s := NewServer(ServerConfig{Streams: map[protocol.Stream]func(context.Context) (net.Conn, error){
+		protocol.StreamConsole: func(context.Context) (net.Conn, error) {
+			near, far := net.Pipe()
+			go func() { _, _ = io.Copy(io.Discard, far) }()
+			return near, nil
+		},
+	}})
+	path := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", path)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(ctx, l) }()
+	conn, err := NewClient(dialTo(path)).Stream(t.Context(), protocol.StreamConsole)
+	require.NoError(t, err)
+	defer conn.Close()
+	cancel()
+	require.NoError(t, <-done)
+	_, err = conn.Read(make([]byte, 1))
+	require.Error(t, err)
+}
+
+func TestAStreamThatIsRefusedHasAReason(t *testing.T) {
+	c := streaming(t, nil)
+	for name, want := range map[protocol.Stream]Error{
+		protocol.StreamScreen: {503, vmi.Finding{Reason: protocol.ReasonUnavailable, Message: "no screen yet"}},
+		"of/the future":       {404, vmi.Finding{Reason: protocol.ReasonUnknown, Message: `this launcher has no stream "of/the future"`}},
+	} {
+		_, err := c.Stream(t.Context(), name)
+		var refusal *Error
+		require.ErrorAs(t, err, &refusal)
+		require.Equal(t, want, *refusal)
+	}
+}
+
+func TestAStreamIsNotWaitedForBeyondItsContext(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", path) // and no answer
+	require.NoError(t, err)
+	defer l.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err = NewClient(dialTo(path)).Stream(ctx, protocol.StreamConsole)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+}

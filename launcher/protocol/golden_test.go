@@ -1,0 +1,92 @@
+package protocol
+
+import (
+	"encoding/json"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podvisor/podvisor/internal/golden"
+	"github.com/podvisor/podvisor/network"
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/config"
+)
+
+var (
+	instance = &vmi.VirtualMachineInstance{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "hello", UID: "6f1c2a3e-9a43-4f0e-8d2b-0c54a7b1e9d2"}}
+	disks    = []Disk{{Name: "root", Target: "vda", SizeBytes: 1 << 20}, {Name: "data", Target: "vdb"}}
+)
+
+// The files are the wire format. A change to one that is there is a change that
+// the release before cannot read; a new field is a new file.
+func TestWhatIsSentHasItsForm(t *testing.T) {
+	for name, value := range map[string]any{
+		"desired": Desired{Generation: 4, Instance: instance, Settings: config.Launcher{Verbosity: 4}, Interfaces: []network.Attachment{{
+			Name: "default", Tap: "tap0", MAC: "02:00:00:00:00:01", MTU: 1450, DHCP: &network.Offer{
+				Link: "k6t-eth0", MAC: "02:00:00:00:00:01", Address: netip.MustParsePrefix("10.0.2.2/24"),
+				Server: netip.MustParseAddr("10.0.2.1"), Router: netip.MustParseAddr("10.0.2.1"), MTU: 1450, Hostname: "hello",
+			},
+		}}},
+		"desired-stop":     Desired{Generation: 5, Instance: instance, Stop: &Stop{GracePeriodSeconds: 30}},
+		"desired-older":    Desired{Instance: instance},
+		"state-waiting":    State{Phase: Waiting},
+		"state-starting":   State{Generation: 1, Phase: Starting, Finding: &vmi.Finding{Reason: "StartFailed", Message: "create domain default_hello: busy"}},
+		"state-running":    State{Generation: 4, Phase: Running, Emulated: true, Machine: "pc-q35-7.2", Disks: disks, Agent: &Agent{Version: "7.2.0"}},
+		"state-paused":     State{Generation: 4, Phase: Paused, Pause: &Pause{Cause: PausedByUser}, Machine: "pc-q35-7.2", Disks: disks, Agent: &Agent{}},
+		"state-io-error":   State{Generation: 4, Phase: Paused, Pause: &Pause{Cause: PausedByIOError, Volume: "data", Message: "volume data: no space left"}, Machine: "pc-q35-7.2", Disks: disks},
+		"state-stopping":   State{Generation: 5, Phase: Stopping, Machine: "pc-q35-7.2", Disks: disks},
+		"state-ended":      State{Generation: 5, Phase: Ended, End: &End{Reason: Killed, Message: "the grace period was over"}, Machine: "pc-q35-7.2", Disks: disks},
+		"refusal-stale":    vmi.Finding{Reason: ReasonStale, Message: "generation 3 is older than generation 4, which is in force"},
+		"refusal-instance": vmi.Finding{Reason: ReasonOtherInstance, Message: "this launcher runs another VMI"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, err := json.MarshalIndent(value, "", "  ")
+			require.NoError(t, err)
+			golden.Equal(t, filepath.Join("testdata", name+".json"), append(b, '\n'))
+		})
+	}
+}
+
+func TestTheWordsOnTheWireAreThoseOfTheReleaseBefore(t *testing.T) {
+	for word, want := range map[string]string{
+		string(Waiting): "Waiting", string(Starting): "Starting", string(Running): "Running",
+		string(Paused): "Paused", string(Stopping): "Stopping", string(Ended): "Ended",
+		string(Shutdown): "Shutdown", string(Killed): "GracePeriodExceeded", string(Crashed): "Crashed",
+		string(CannotStart): "CannotStart", string(Cancelled): "Cancelled",
+		ReasonMalformed: "Malformed", ReasonTooLarge: "TooLarge", ReasonOtherInstance: "OtherMachine",
+		ReasonInvalid: "Invalid", ReasonUnavailable: "Unavailable",
+	} {
+		require.Equal(t, want, word)
+	}
+}
+
+func TestAnEndIsASuccessIfItWasAskedForOrTheGuestsOwn(t *testing.T) {
+	for reason, want := range map[EndReason]bool{Shutdown: true, Cancelled: true, Killed: false, Crashed: false, CannotStart: false, "": false} {
+		require.Equal(t, want, reason.Succeeded(), reason)
+	}
+}
+
+// FuzzState reads what a launcher may send and writes it again.
+func FuzzState(f *testing.F) {
+	for _, name := range []string{"state-running", "state-io-error", "state-ended", "desired"} {
+		b, err := os.ReadFile(filepath.Join("testdata", name+".json"))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var s, again State
+		if json.Unmarshal(b, &s) != nil {
+			return
+		}
+		out, err := json.Marshal(s)
+		require.NoError(t, err)
+		require.NoError(t, json.Unmarshal(out, &again))
+		require.Equal(t, s, again)
+	})
+}
