@@ -89,7 +89,7 @@ func TestAGuestThatDoesNotStartFailsAtTheDeadline(t *testing.T) {
 			ready := p.Status.Condition(vmi.ConditionReady)
 			require.Equal(t, vmi.ReasonGuestNotRunning, ready.Reason)
 			require.Equal(t, tt.message, ready.Message)
-			require.Equal(t, []Event{{Warning: true, Reason: EventStopped, Message: tt.message}}, p.Events)
+			require.Equal(t, []Event{warning(EventStopped, tt.message)}, p.Events)
 			var want []Action
 			if tt.actions != nil {
 				want = tt.actions(tt.v)

@@ -93,7 +93,7 @@ func stop(o Observed) Plan {
 	s := o.Session
 	asked := s.State.Phase == protocol.Stopping || s.Put != nil && s.Put.Stop != nil
 	if p.put(o, &protocol.Stop{GracePeriodSeconds: int64(o.Instance.GracePeriod().Seconds())}) && !asked {
-		p.Actions = append(p.Actions, Emit{Event{Reason: EventShuttingDown, Message: "The guest is asked to power off"}})
+		p.Actions = append(p.Actions, Emit{normal(EventShuttingDown, "The guest is asked to power off")})
 	}
 	p.report(o)
 	return p

@@ -66,7 +66,7 @@ func observed(v *vmi.VirtualMachineInstance, s *Session) Observed {
 func TestActions(t *testing.T) {
 	t.Parallel()
 	grace := &protocol.Stop{GracePeriodSeconds: 5}
-	shuttingDown := Emit{Event{Reason: EventShuttingDown, Message: "The guest is asked to power off"}}
+	shuttingDown := Emit{normal(EventShuttingDown, "The guest is asked to power off")}
 	in := func(s *protocol.State, n *Network, put *protocol.Desired) *Session {
 		return &Session{PodUID: pod, Began: now, State: s, Network: n, Put: put, Generation: 7}
 	}

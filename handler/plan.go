@@ -50,8 +50,16 @@ func (Emit) action()        {}
 // Event is an event of a VMI.
 type Event struct {
 	// Warning makes the event's type Warning. The zero value is Normal.
-	Warning         bool
-	Reason, Message string
+	Warning bool
+	vmi.Finding
+}
+
+func normal(reason, message string) Event {
+	return Event{Finding: vmi.Finding{Reason: reason, Message: message}}
+}
+
+func warning(reason, message string) Event {
+	return Event{Warning: true, Finding: vmi.Finding{Reason: reason, Message: message}}
 }
 
 // The reasons of events.

@@ -1,8 +1,6 @@
 package handler
 
 import (
-	"slices"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -10,26 +8,24 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// ownReasons are the reasons of a Ready condition that this handler wrote, and
-// takes back. virt-controller writes the others, about the pod and the node.
-var ownReasons = []string{vmi.ReasonGuestNotRunning, ReasonLauncherUnresponsive, ReasonLauncherUnsafe}
-
-// foreign says that Ready is False for a reason that virt-controller wrote. It
-// stays until virt-controller takes it back.
+// foreign says that Ready is False for another reason than this handler's. It was
+// written by virt-controller, about the pod or the node, and stays until
+// virt-controller takes it back.
 func foreign(s *vmi.VirtualMachineInstanceStatus) bool {
 	c := s.Condition(vmi.ConditionReady)
-	return c != nil && c.Status == corev1.ConditionFalse && !slices.Contains(ownReasons, c.Reason)
+	return c != nil && c.Status == corev1.ConditionFalse && c.Reason != vmi.ReasonGuestNotRunning
 }
 
-func notReady(reason, message string) vmi.Condition {
-	return vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionFalse, Reason: reason, Message: message}
+// notReady is Ready for a guest that does not run, the one reason of this handler.
+func notReady(message string) vmi.Condition {
+	return vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionFalse, Reason: vmi.ReasonGuestNotRunning, Message: message}
 }
 
 // silent makes a VMI not ready whose launcher does not answer: whether its guest
 // runs is not known. One whose guest has not started is not ready anyway.
 func silent(f vmi.Finding, s *vmi.VirtualMachineInstanceStatus, now metav1.Time) {
 	if s.Phase == vmi.Running && !foreign(s) {
-		s.SetCondition(notReady(f.Reason, f.Message), now)
+		s.SetCondition(notReady("It is not known whether the guest runs: "+f.Message), now)
 	}
 }
 
@@ -39,7 +35,7 @@ func (p *Plan) paused(o Observed, s *vmi.VirtualMachineInstanceStatus, now metav
 	old := s.Condition(vmi.ConditionPaused)
 	if o.Session.State.Phase != protocol.Paused {
 		if old != nil && o.Session.State.Phase == protocol.Running {
-			p.Events = append(p.Events, Event{Reason: EventResumed, Message: "The guest was resumed"})
+			p.Events = append(p.Events, normal(EventResumed, "The guest was resumed"))
 		}
 		s.RemoveCondition(vmi.ConditionPaused)
 		if !foreign(s) {
@@ -49,11 +45,11 @@ func (p *Plan) paused(o Observed, s *vmi.VirtualMachineInstanceStatus, now metav
 	}
 	c := pause(o)
 	if c.Reason == vmi.ReasonPausedIOError && (old == nil || old.Status != c.Status || old.Reason != c.Reason) {
-		p.Events = append(p.Events, Event{Warning: true, Reason: EventIOError, Message: c.Message})
+		p.Events = append(p.Events, warning(EventIOError, c.Message))
 	}
 	s.SetCondition(c, now)
 	if !foreign(s) {
-		s.SetCondition(notReady(vmi.ReasonGuestNotRunning, c.Message), now)
+		s.SetCondition(notReady(c.Message), now)
 	}
 }
 

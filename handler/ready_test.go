@@ -16,18 +16,16 @@ func TestReadyIsTakenBackOnlyByWhoeverWroteIt(t *testing.T) {
 	silence := vmi.Finding{Reason: ReasonLauncherUnresponsive, Message: "no answer"}
 	tests := []struct {
 		name   string
-		before string // the reason of a Ready that is False
+		before string // the reason of a Ready that is False; empty: it is True
 		state  *protocol.State
 		want   string // the reason of a Ready that is False, or True
 	}{
 		{"a guest that runs", "GuestNotRunning", state(protocol.Running), "True"},
 		{"a guest that runs in a pod that is not ready", "ContainersNotReady", state(protocol.Running), "ContainersNotReady"},
 		{"a guest that runs on a node that does not answer", "NodeUnresponsive", state(protocol.Running), "NodeUnresponsive"},
-		{"a guest whose launcher answers again", ReasonLauncherUnresponsive, state(protocol.Running), "True"},
-		{"a guest whose launcher's socket is safe again", ReasonLauncherUnsafe, state(protocol.Running), "True"},
 		{"a guest that is paused", "GuestNotRunning", state(protocol.Paused), "GuestNotRunning"},
 		{"a guest that is paused in a pod that is not ready", "PodTerminating", state(protocol.Paused), "PodTerminating"},
-		{"a launcher that does not answer", "GuestNotRunning", nil, ReasonLauncherUnresponsive},
+		{"a launcher that does not answer", "", nil, "GuestNotRunning"},
 		{"a launcher that does not answer in a pod that is not ready", "PodTerminating", nil, "PodTerminating"},
 		{"a guest that has ended in a pod that is not ready", "PodTerminating", state(protocol.Ended), "GuestNotRunning"},
 	}
@@ -35,6 +33,9 @@ func TestReadyIsTakenBackOnlyByWhoeverWroteIt(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			v := instance(vmi.Running, withCondition(vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionFalse, Reason: tt.before}))
+			if tt.before == "" {
+				v.Status.Conditions[0].Status = corev1.ConditionTrue
+			}
 			s := session(v, tt.state)
 			if tt.state == nil {
 				s.Finding, s.Since = &silence, now.Add(-SilenceDelay)
@@ -59,7 +60,7 @@ func TestAPausedGuestHasTheCauseAndTheVolume(t *testing.T) {
 	before := func(reason string) *vmi.Condition {
 		return &vmi.Condition{Type: vmi.ConditionPaused, Status: corev1.ConditionTrue, Reason: reason, Message: said}
 	}
-	failed, resumed := []Event{{true, "IOerror", said}}, []Event{{false, "Resumed", "The guest was resumed"}}
+	failed, resumed := []Event{warning("IOerror", said)}, []Event{normal("Resumed", "The guest was resumed")}
 	tests := []struct {
 		name   string
 		before *vmi.Condition
@@ -77,7 +78,7 @@ func TestAPausedGuestHasTheCauseAndTheVolume(t *testing.T) {
 		{"an I/O error that lasts", before("PausedIOError"), paused(full), &vmi.Finding{Reason: "PausedIOError", Message: said}, nil},
 		{"an I/O error after another cause", before("PausedByUser"), paused(full), &vmi.Finding{Reason: "PausedIOError", Message: said}, failed},
 		{"an I/O error on a volume that is not in the spec", nil, paused(&protocol.Pause{Cause: protocol.PausedByIOError, Volume: "other"}),
-			&vmi.Finding{Reason: "PausedIOError", Message: "The guest was paused by an I/O error"}, []Event{{true, "IOerror", "The guest was paused by an I/O error"}}},
+			&vmi.Finding{Reason: "PausedIOError", Message: "The guest was paused by an I/O error"}, []Event{warning("IOerror", "The guest was paused by an I/O error")}},
 		{"a guest that is resumed", before("PausedIOError"), state(protocol.Running), nil, resumed},
 		{"a guest that was not paused", nil, state(protocol.Running), nil, nil},
 		{"a guest that is stopped while it is paused", before("PausedIOError"), state(protocol.Stopping), nil, nil},

@@ -52,7 +52,7 @@ func runs(o Observed) bool {
 func (p *Plan) running(o Observed, s *vmi.VirtualMachineInstanceStatus, now metav1.Time) {
 	state := o.Session.State
 	if s.Phase != vmi.Running {
-		p.Events = append(p.Events, Event{Reason: EventStarted, Message: "The guest was started"})
+		p.Events = append(p.Events, normal(EventStarted, "The guest was started"))
 	}
 	s.SetPhase(vmi.Running, now)
 	s.Interfaces = o.Session.Network.Interfaces
@@ -117,14 +117,17 @@ func (p *Plan) finish(o Observed, phase vmi.Phase, f vmi.Finding) {
 	if f.Message == "" {
 		f.Message = "The guest has ended: " + f.Reason
 	}
-	s.SetCondition(notReady(vmi.ReasonGuestNotRunning, f.Message), now)
+	s.SetCondition(notReady(f.Message), now)
 	p.Status = s
-	event := Event{Warning: phase == vmi.Failed, Reason: EventStopped, Message: f.Message}
-	if o.Instance.DeletionTimestamp != nil {
+	switch {
+	case o.Instance.DeletionTimestamp != nil:
 		// The user asked for the end; the way it came is not worth a warning.
-		event = Event{Reason: EventDeleted, Message: f.Message}
+		p.Events = append(p.Events, normal(EventDeleted, f.Message))
+	case phase == vmi.Failed:
+		p.Events = append(p.Events, warning(EventStopped, f.Message))
+	default:
+		p.Events = append(p.Events, normal(EventStopped, f.Message))
 	}
-	p.Events = append(p.Events, event)
 }
 
 // obstacle is the condition that says why the VMI is not as it is desired. It is
@@ -150,7 +153,7 @@ func (p *Plan) notSynchronized(f vmi.Finding, s *vmi.VirtualMachineInstanceStatu
 		return
 	}
 	s.SetCondition(c, now)
-	p.Events = append(p.Events, Event{Warning: true, Reason: EventSyncFailed, Message: fmt.Sprintf("%s: %s", f.Reason, f.Message)})
+	p.Events = append(p.Events, warning(EventSyncFailed, fmt.Sprintf("%s: %s", f.Reason, f.Message)))
 }
 
 // memory is the guest's memory. The overhead is virt-controller's and is kept.

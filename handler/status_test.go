@@ -50,7 +50,7 @@ func TestRunningIsOneWrite(t *testing.T) {
 		CurrentCPUTopology: &vmi.CPUTopology{Cores: 2, Sockets: 1, Threads: 1},
 		RuntimeUser:        107,
 	}, p.Status)
-	require.Equal(t, []Event{{Reason: EventStarted, Message: "The guest was started"}}, p.Events)
+	require.Equal(t, []Event{normal(EventStarted, "The guest was started")}, p.Events)
 
 	v.Status = *p.Status
 	o := observed(v, session(v, s))
@@ -60,10 +60,10 @@ func TestRunningIsOneWrite(t *testing.T) {
 
 func TestPhases(t *testing.T) {
 	t.Parallel()
+	const off = "the guest is off"
 	end := func(reason protocol.EndReason) *protocol.State {
-		return &protocol.State{Phase: protocol.Ended, End: &protocol.End{Reason: reason, Message: "the guest is off"}}
+		return &protocol.State{Phase: protocol.Ended, End: &protocol.End{Reason: reason, Message: off}}
 	}
-	stopped := func(warning bool) *Event { return &Event{warning, EventStopped, "the guest is off"} }
 	tests := []struct {
 		name   string
 		v      *vmi.VirtualMachineInstance
@@ -77,13 +77,13 @@ func TestPhases(t *testing.T) {
 		{"a guest that is paused runs and is not ready", instance(vmi.Running), state(protocol.Paused), vmi.Running, "", corev1.ConditionFalse, nil},
 		{"a guest that is stopping runs", instance(vmi.Running, deleted), state(protocol.Stopping), vmi.Running, "", corev1.ConditionTrue, nil},
 		{"a guest that is stopped before it started never ran", instance(vmi.Scheduled, deleted), state(protocol.Stopping), vmi.Scheduled, "", "", nil},
-		{"a guest that powered off has succeeded", instance(vmi.Running), end(protocol.Shutdown), vmi.Succeeded, "Shutdown", corev1.ConditionFalse, stopped(false)},
-		{"a guest that crashed has failed, with a warning", instance(vmi.Running), end(protocol.Crashed), vmi.Failed, "Crashed", corev1.ConditionFalse, stopped(true)},
+		{"a guest that powered off has succeeded", instance(vmi.Running), end(protocol.Shutdown), vmi.Succeeded, "Shutdown", corev1.ConditionFalse, new(normal(EventStopped, off))},
+		{"a guest that crashed has failed, with a warning", instance(vmi.Running), end(protocol.Crashed), vmi.Failed, "Crashed", corev1.ConditionFalse, new(warning(EventStopped, off))},
 		{"a guest that was killed after its deletion has failed, without a warning", instance(vmi.Running, deleted), end(protocol.Killed),
-			vmi.Failed, "GracePeriodExceeded", corev1.ConditionFalse, &Event{false, EventDeleted, "the guest is off"}},
-		{"a domain that cannot be created has failed", instance(vmi.Scheduled), end(protocol.CannotStart), vmi.Failed, "CannotStart", corev1.ConditionFalse, stopped(true)},
+			vmi.Failed, "GracePeriodExceeded", corev1.ConditionFalse, new(normal(EventDeleted, off))},
+		{"a domain that cannot be created has failed", instance(vmi.Scheduled), end(protocol.CannotStart), vmi.Failed, "CannotStart", corev1.ConditionFalse, new(warning(EventStopped, off))},
 		{"an end without a reason is a failure", instance(vmi.Running), state(protocol.Ended), vmi.Failed, "Unknown", corev1.ConditionFalse,
-			&Event{true, EventStopped, "The launcher did not report how the guest ended"}},
+			new(warning(EventStopped, "The launcher did not report how the guest ended"))},
 		{"a launcher that does not answer does not end a running VMI", instance(vmi.Running), nil, vmi.Running, "", "", nil},
 	}
 	for _, tt := range tests {

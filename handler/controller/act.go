@@ -4,16 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/podvisor/podvisor/handler"
+	"github.com/podvisor/podvisor/internal/reconcile"
 	"github.com/podvisor/podvisor/launcher/control"
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/network"
 	"github.com/podvisor/podvisor/vmi"
-	"github.com/podvisor/podvisor/vmi/client"
 )
 
 // Binder binds the network of a VMI in the pod that the launcher is in. Binding
@@ -27,7 +26,7 @@ const actionTimeout = handler.AnswerTimeout
 // act does what the plan says: the status first, which a launcher cannot delay,
 // and the actions until one fails, also if the status could not be written.
 func (c *Controller) act(ctx context.Context, key string, s *session, o handler.Observed, p handler.Plan) error {
-	err := c.report(ctx, key, s, o, p)
+	err := c.report(ctx, key, o, p)
 	for _, a := range p.Actions {
 		if failed := c.do(ctx, key, s, o, a); failed != nil {
 			return errors.Join(err, failed)
@@ -51,7 +50,7 @@ func (c *Controller) do(ctx context.Context, key string, s *session, o handler.O
 	case handler.Put:
 		return c.put(ctx, key, s, a.Desired)
 	case handler.Emit:
-		c.emit(ctx, o.Instance, a.Event)
+		c.events.Emit(ctx, o.Instance, reconcile.Event(a.Event))
 	default:
 		return fmt.Errorf("unknown action %T", a)
 	}
@@ -112,28 +111,20 @@ func retriable(operation string, err error) error {
 	return fmt.Errorf("%s: %w", operation, err)
 }
 
-// writeTimeout is how long the API server may take to write a status.
-const writeTimeout = 10 * time.Second
-
-// report writes the status and, if that changed it, the events that belong to the
-// change. A write that was begun is completed even if the Controller ends: whether
-// it was done would not be known otherwise, and its events would be lost.
-func (c *Controller) report(ctx context.Context, key string, s *session, o handler.Observed, p handler.Plan) error {
+// report writes the status and, if that changed it, emits the events that belong
+// to the change.
+func (c *Controller) report(ctx context.Context, key string, o handler.Observed, p handler.Plan) error {
 	if p.Status == nil || equality.Semantic.DeepEqual(&o.Instance.Status, p.Status) {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
-	defer cancel()
 	changed := o.Instance.DeepCopy()
 	changed.Status = *p.Status
-	v, err := client.WriteStatus(ctx, c.config.Client.VirtualMachineInstances(o.Instance.Namespace), o.Instance, changed)
-	if err != nil {
-		return fmt.Errorf("write the status: %w", err)
+	if _, err := c.writer.Status(ctx, o.Instance, changed); err != nil {
+		return err
 	}
-	s.wrote(o.Instance.ResourceVersion, v)
 	c.log.Info("wrote the status", "vmi", key, "phase", p.Status.Phase)
 	for _, e := range p.Events {
-		c.emit(ctx, o.Instance, e)
+		c.events.Emit(ctx, o.Instance, reconcile.Event(e))
 	}
 	return nil
 }

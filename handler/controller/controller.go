@@ -3,7 +3,6 @@ package controller
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"runtime"
@@ -13,7 +12,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
-	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
 
 	"github.com/podvisor/podvisor/handler"
 	"github.com/podvisor/podvisor/internal/reconcile"
@@ -25,6 +24,9 @@ import (
 	"github.com/podvisor/podvisor/vmi/config/live"
 	"github.com/podvisor/podvisor/vmi/defaults"
 )
+
+// component is what the events come from.
+const component = "virt-handler"
 
 // Config is what a Controller needs.
 type Config struct {
@@ -48,6 +50,8 @@ type Config struct {
 	Settings *live.Watcher
 	// Workers is how many VMIs are handled at the same time. 0: 16.
 	Workers int
+	// Metrics takes the metrics of the work queue. Nil: there are none.
+	Metrics workqueue.MetricsProvider
 	// Logger takes a line for each action. Nil: nothing is logged.
 	Logger *slog.Logger
 }
@@ -56,7 +60,10 @@ type Config struct {
 type Controller struct {
 	config    Config
 	log       *slog.Logger
+	caches    reconcile.Caches
 	instances informer.Informer[*vmi.VirtualMachineInstance]
+	writer    *reconcile.Writer[*vmi.VirtualMachineInstance, *vmi.VirtualMachineInstanceList]
+	events    *reconcile.Events
 	loop      *reconcile.Loop
 	synced    atomic.Bool
 	timing    timing
@@ -84,7 +91,17 @@ func New(c Config) (*Controller, error) {
 		timing: timing{heartbeat: handler.HeartbeatPeriod, answer: handler.AnswerTimeout, now: time.Now},
 	}
 	k.instances = informer.New(c.Client.VirtualMachineInstances(metav1.NamespaceAll), informer.Selection{NodeName: c.Node})
-	k.loop = reconcile.New(reconcile.Config{Name: "instances", Do: k.reconcile, Workers: c.Workers, Logger: c.Logger})
+	k.writer = reconcile.NewWriter(c.Client.VirtualMachineInstances)
+	// KubeVirt names the work queue so.
+	k.loop = reconcile.New(reconcile.Config{Name: "virt-handler-vm", Do: k.reconcile, Workers: c.Workers, Metrics: c.Metrics, Logger: c.Logger})
+	var err error
+	k.events, err = reconcile.NewEvents(reconcile.EventsConfig{Client: c.Events, Component: component, Node: c.Node, Logger: c.Logger})
+	err = errors.Join(err,
+		reconcile.Cache(&k.caches, k.instances, reconcile.Cached[*vmi.VirtualMachineInstance]{}),
+		reconcile.Watch(k.instances, k.loop, reconcile.Itself[*vmi.VirtualMachineInstance], nil))
+	if err != nil {
+		return nil, err
+	}
 	return k, nil
 }
 
@@ -104,16 +121,6 @@ func (c *Controller) Ready() error {
 
 // Run handles VMIs until ctx ends and everything that was begun has ended.
 func (c *Controller) Run(ctx context.Context) error {
-	queue := func(o any) {
-		if name, err := cache.DeletionHandlingObjectToName(o); err == nil {
-			c.loop.Add(name.String())
-		}
-	}
-	if _, err := c.instances.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: queue, DeleteFunc: queue, UpdateFunc: func(_, o any) { queue(o) },
-	}); err != nil {
-		return fmt.Errorf("watch VMIs: %w", err)
-	}
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	if s := c.config.Settings; s != nil {
@@ -122,8 +129,8 @@ func (c *Controller) Run(ctx context.Context) error {
 			return nil // ctx has ended
 		}
 	}
-	wg.Go(func() { c.instances.RunWithContext(ctx) })
-	if !cache.WaitForCacheSync(ctx.Done(), c.instances.HasSynced) {
+	wg.Go(func() { c.caches.Run(ctx) })
+	if !c.caches.Wait(ctx) {
 		return nil // ctx has ended
 	}
 	c.synced.Store(true)
@@ -168,12 +175,10 @@ func (c *Controller) reconcile(ctx context.Context, key string) (time.Duration, 
 func (c *Controller) observe(key string, s *session) handler.Observed {
 	cluster := c.settings()
 	o := handler.Observed{Node: c.config.Node, Now: c.timing.now(), Settings: cluster.Launcher, Agents: cluster.Agents}
-	v := c.instances.Key(key)
 	if s != nil {
-		v = s.newest(v)
 		o.Session = s.observe()
 	}
-	if v != nil {
+	if v := c.writer.Latest(key, c.instances.Key(key)); v != nil {
 		p := cluster.Defaults
 		p.Architecture = runtime.GOARCH
 		o.Instance = defaults.Apply(v, p)

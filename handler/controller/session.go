@@ -75,9 +75,6 @@ type session struct {
 	finding *vmi.Finding
 	since   time.Time // when it began
 	set     time.Time // when it was replaced last
-
-	written *vmi.VirtualMachineInstance
-	bases   []string // the resourceVersions that written was made from, one after the other
 }
 
 func newSession(podUID string, dial func(context.Context, string) (net.Conn, error), t timing, queue func()) *session {

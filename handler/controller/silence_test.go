@@ -188,10 +188,10 @@ func TestALauncherThatHangsAfterItsStartIsNotReadyUntilItAnswers(t *testing.T) {
 	require.Equal(t, corev1.ConditionTrue, ready(w.instance()), "not in the first seconds")
 	w.elapse(handler.SilenceDelay)
 	w.eventually("not ready", func() bool { return ready(w.instance()) == corev1.ConditionFalse })
-	for _, condition := range []vmi.ConditionType{vmi.ConditionReady, vmi.ConditionSynchronized} {
-		require.Equal(t, "LauncherUnresponsive", w.condition(condition).Reason)
-		require.Equal(t, "the launcher does not answer within 1s", w.condition(condition).Message)
-	}
+	require.Equal(t, "LauncherUnresponsive", w.condition(vmi.ConditionSynchronized).Reason)
+	require.Equal(t, "the launcher does not answer within 1s", w.condition(vmi.ConditionSynchronized).Message)
+	require.Equal(t, "GuestNotRunning", w.condition(vmi.ConditionReady).Reason)
+	require.Equal(t, "It is not known whether the guest runs: the launcher does not answer within 1s", w.condition(vmi.ConditionReady).Message)
 	w.elapse(time.Hour)
 	time.Sleep(short)
 	require.Equal(t, vmi.Running, w.instance().Status.Phase, "its guest may run as long as its pod does")
