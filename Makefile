@@ -11,7 +11,7 @@ E2E := go -C e2e run
 
 # Nested modules that are not part of the test of the cluster: what they need is
 # not to be every importer's burden.
-MODULES := examples/list-machines images/demo-guest/init
+MODULES := examples/list-vmis images/demo-guest/init
 
 # Version control is not needed to build, and not always there.
 export GOFLAGS := -buildvcs=false

@@ -41,7 +41,9 @@ const (
 
 // LinkConfig is a link as it must be.
 type LinkConfig struct {
-	Name string
+	// Interface is the name of the interface that the link is for; [Plan] sets it.
+	Interface string
+	Name      string
 	// Interim is the link's name as long as an Uplink of the config has Name and
 	// has yet to be renamed. Empty: no Uplink gives up that name.
 	Interim string

@@ -38,6 +38,15 @@ func TestPlanNamesEveryFault(t *testing.T) {
 			invalid: true,
 		},
 		{
+			name: "a secondary network, for which the pod has no link",
+			spec: func(s *vmi.VirtualMachineInstanceSpec) {
+				s.Domain.Devices.Interfaces = append(s.Domain.Devices.Interfaces, vmi.Interface{Name: "blue", InterfaceBinding: bridge})
+				s.Networks = append(s.Networks, vmi.Network{Name: "blue", NetworkSource: vmi.NetworkSource{Multus: &vmi.MultusNetwork{NetworkName: "blue"}}})
+			},
+			faults:  []string{"spec.networks[1]: network blue: it is not the pod network, and the pod has no link for it"},
+			invalid: true,
+		},
+		{
 			name: "an interface without a network, twice",
 			spec: func(s *vmi.VirtualMachineInstanceSpec) {
 				i := vmi.Interface{Name: "lost", InterfaceBinding: masquerade}

@@ -10,8 +10,6 @@ import (
 // merger joins the configs of the interfaces of a VMI.
 type merger struct {
 	config Config
-	// owners are the interfaces that the links belong to, by the link's name.
-	owners map[string]string
 }
 
 // add adds the config of one interface, if it agrees with those before.
@@ -19,7 +17,10 @@ func (m *merger) add(i Interface, part Config) error {
 	if err := errors.Join(m.links(i, part.Links), m.sysctls(i, part.Sysctls)); err != nil {
 		return err
 	}
-	m.config.Links = append(m.config.Links, part.Links...)
+	for _, l := range part.Links {
+		l.Interface = i.Spec.Name
+		m.config.Links = append(m.config.Links, l)
+	}
 	for _, s := range part.Sysctls {
 		if !slices.Contains(m.config.Sysctls, s) {
 			m.config.Sysctls = append(m.config.Sysctls, s)
@@ -35,18 +36,14 @@ func (m *merger) add(i Interface, part Config) error {
 // networks are.
 func (m *merger) links(i Interface, links []LinkConfig) error {
 	var faults []error
-	if m.owners == nil {
-		m.owners = map[string]string{}
-	}
 	for _, l := range links {
-		if other := m.owners[l.Name]; other != "" && other != i.Spec.Name {
-			faults = append(faults, fmt.Errorf("bind interface %s: the link %s is one of interface %s", i.Spec.Name, l.Name, other))
-		}
-		m.owners[l.Name] = i.Spec.Name
 		for _, other := range m.config.Links {
+			if l.Name == other.Name {
+				faults = append(faults, fmt.Errorf("bind interface %s: the link %s is one of interface %s", i.Spec.Name, l.Name, other.Interface))
+			}
 			if a, b, ok := overlap(l, other); ok {
 				faults = append(faults, invalid(i.Path, "interface %s: its guest's network %s overlaps %s of interface %s",
-					i.Spec.Name, a.Masked(), b.Masked(), m.owners[other.Name]))
+					i.Spec.Name, a.Masked(), b.Masked(), other.Interface))
 			}
 		}
 	}

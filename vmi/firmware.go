@@ -6,7 +6,7 @@ import (
 )
 
 // Firmware is what runs before the guest's operating system, and the identity
-// that it tells the guest.
+// that it shows the guest.
 type Firmware struct {
 	// UUID is the system's UUID in the SMBIOS tables, by which an operating system
 	// or its licence recognises the computer. Default: one that follows from the
@@ -49,7 +49,8 @@ type Bootloader struct {
 
 // BIOS is the classic firmware.
 type BIOS struct {
-	// UseSerial prints what the BIOS says on the serial console. Default: false.
+	// UseSerial prints the messages of the BIOS on the serial console. Default:
+	// false.
 	// +optional
 	UseSerial *bool `json:"useSerial,omitempty"`
 }
@@ -62,9 +63,9 @@ type EFI struct {
 	SecureBoot *bool `json:"secureBoot,omitempty"`
 
 	// Persistent keeps the firmware's variables (boot entries, keys) on a volume
-	// of their own, so that they survive the machine. Default: false.
+	// of their own, so that they outlast the VMI. Default: false.
 	// +optional
-	// +podvisor:unserved=there is no volume for the machine's own state
+	// +podvisor:unserved=there is no volume for the state of the firmware
 	Persistent *bool `json:"persistent,omitempty"`
 }
 
@@ -109,7 +110,8 @@ type KernelBootContainer struct {
 	InitrdPath string `json:"initrdPath,omitempty"`
 }
 
-// KernelBootStatus tells what the machine was started with by firmware.kernelBoot.
+// KernelBootStatus identifies what the guest was started with by
+// firmware.kernelBoot.
 type KernelBootStatus struct {
 	// KernelInfo is the kernel.
 	// +optional

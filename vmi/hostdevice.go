@@ -2,14 +2,14 @@ package vmi
 
 // GPU is a graphics processor of the node.
 type GPU struct {
-	// Name tells the device from others of the machine.
+	// Name is the device's name, unique in the VMI.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
 
 	// DeviceName is the resource that the node offers the device as, for example
 	// nvidia.com/GP102GL_Tesla_P40. It must be permitted by the cluster's
-	// configuration. No node that offers it: the machine waits.
+	// configuration. The VMI waits until a node offers it.
 	// +optional
 	DeviceName string `json:"deviceName,omitempty"`
 
@@ -21,7 +21,7 @@ type GPU struct {
 	// +optional
 	VirtualGPUOptions *VGPUOptions `json:"virtualGPUOptions,omitempty"`
 
-	// Tag is handed to the guest with the device's address, by cloud-init's
+	// Tag reaches the guest with the device's address, in cloud-init's
 	// configuration drive.
 	// +optional
 	Tag string `json:"tag,omitempty"`
@@ -36,7 +36,7 @@ type VGPUOptions struct {
 
 // VGPUDisplayOptions says how a mediated device draws.
 type VGPUDisplayOptions struct {
-	// Enabled connects the device to the VNC screen. Default: true.
+	// Enabled shows the device on the VNC screen. Default: true.
 	// +optional
 	Enabled *bool `json:"enabled,omitempty"`
 
@@ -48,14 +48,14 @@ type VGPUDisplayOptions struct {
 
 // HostDevice is a device of the node.
 type HostDevice struct {
-	// Name tells the device from others of the machine.
+	// Name is the device's name, unique in the VMI.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
 
 	// DeviceName is the resource that the node offers the device as. It must be
-	// permitted by the cluster's configuration. No node that offers it: the
-	// machine waits.
+	// permitted by the cluster's configuration. The VMI waits until a node offers
+	// it.
 	// +optional
 	DeviceName string `json:"deviceName,omitempty"`
 
@@ -63,7 +63,7 @@ type HostDevice struct {
 	// instead of deviceName.
 	*ClaimRequest `json:",inline"`
 
-	// Tag is handed to the guest with the device's address, by cloud-init's
+	// Tag reaches the guest with the device's address, in cloud-init's
 	// configuration drive.
 	// +optional
 	Tag string `json:"tag,omitempty"`

@@ -32,7 +32,7 @@ func Apply(ns *os.File, cfg network.Config) error {
 		if err != nil {
 			return err
 		}
-		a := actor{h: h}
+		a := actor{h: h, interfaces: interfaces(cfg)}
 		for _, s := range todo {
 			if err := a.act(s); err != nil {
 				return err
@@ -43,13 +43,28 @@ func Apply(ns *os.File, cfg network.Config) error {
 }
 
 // actor takes steps in the namespace that its thread is in.
-type actor struct{ h *netlink.Handle }
+type actor struct {
+	h *netlink.Handle
+	// interfaces are the interfaces of the VMI by the names of their links.
+	interfaces map[string]string
+}
+
+func interfaces(cfg network.Config) map[string]string {
+	all := map[string]string{}
+	for _, l := range cfg.Links {
+		all[l.Name] = l.Interface
+		if l.Interim != "" {
+			all[l.Interim] = l.Interface
+		}
+	}
+	return all
+}
 
 func (a *actor) act(s step) error {
 	var err error
 	switch s := s.(type) {
 	case create:
-		err = wrap(a.create(s), "create link %s", s.Name)
+		err = wrap(a.create(s), "%s: create", about(a.interfaces[s.Name], s.Name))
 	case remove:
 		err = a.on(s.Link, "remove", a.h.LinkDel)
 	case rename:
@@ -91,7 +106,15 @@ func (a *actor) on(name, what string, f func(netlink.Link) error) error {
 	if err == nil {
 		err = f(l)
 	}
-	return wrap(err, "link %s: %s", name, what)
+	return wrap(err, "%s: %s", about(a.interfaces[name], name), what)
+}
+
+// about names a link in an error, with the interface that it is for.
+func about(iface, link string) string {
+	if iface == "" {
+		return "link " + link
+	}
+	return "bind interface " + iface + ": link " + link
 }
 
 func wrap(err error, format string, args ...any) error {

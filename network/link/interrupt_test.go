@@ -86,6 +86,20 @@ func TestRoutesThatAnEarlierReleaseRememberedAreKept(t *testing.T) {
 	require.NotContains(t, string(text(t, pod, cfg)), "remembered route")
 }
 
+func TestAFailedStepNamesTheInterface(t *testing.T) {
+	v := networktest.Instance(networktest.Masquerade, networktest.Bridge)
+	pod := podOf(t, v, networktest.Pod)
+	cfg := plan(t, pod, v)
+	for n, l := range cfg.Links {
+		if l.Interface == "lan1" && l.Kind == network.Tap {
+			cfg.Links[n].MTU = 7
+		}
+	}
+	err := Apply(pod, cfg)
+	require.ErrorIs(t, err, unix.EINVAL)
+	require.ErrorContains(t, err, "bind interface lan1: link tapdbbba150db6: set MTU: ")
+}
+
 // unknown is a step that no actor takes.
 type unknown struct{}
 

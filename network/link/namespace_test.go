@@ -48,10 +48,10 @@ func TestApplyInAPodWithOtherLinksIsAnError(t *testing.T) {
 	pod := networktest.Namespace(t)
 	networktest.IP(t, pod, "link add tap0 type veth peer name other")
 	err := Apply(pod, network.Config{Links: []network.LinkConfig{
-		{Name: "tap0", Kind: network.Tap},
+		{Interface: "default", Name: "tap0", Kind: network.Tap},
 		{Name: "eth0", Kind: network.Uplink, Index: 99},
 	}})
-	require.ErrorContains(t, err, `link tap0: there is one already, of the kind "veth" and not "tun"`)
+	require.ErrorContains(t, err, `bind interface default: link tap0: there is one already, of the kind "veth" and not "tun"`)
 	require.ErrorContains(t, err, "link eth0: there is none with the index 99")
 }
 

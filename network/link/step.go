@@ -136,7 +136,7 @@ func (d *difference) existing(want network.LinkConfig) (network.Link, error) {
 		l, want.Name = n, want.Interim
 	}
 	if l != nil && l.Kind != string(want.Kind) {
-		return network.Link{}, fmt.Errorf("link %s: there is one already, of the kind %q and not %q", want.Name, l.Kind, want.Kind)
+		return network.Link{}, fmt.Errorf("%s: there is one already, of the kind %q and not %q", about(want.Interface, want.Name), l.Kind, want.Kind)
 	}
 	if l != nil && want.Kind == network.Tap && (l.Owner == nil || *l.Owner != want.Owner) {
 		d.add(remove{l.Name})
@@ -160,7 +160,7 @@ func (d *difference) existing(want network.LinkConfig) (network.Link, error) {
 func (d *difference) uplink(want network.LinkConfig) (network.Link, error) {
 	i := slices.IndexFunc(d.links, func(l network.Link) bool { return l.Index == want.Index })
 	if i < 0 {
-		return network.Link{}, fmt.Errorf("link %s: there is none with the index %d", want.Name, want.Index)
+		return network.Link{}, fmt.Errorf("%s: there is none with the index %d", about(want.Interface, want.Name), want.Index)
 	}
 	l := &d.links[i]
 	if l.Up && (l.Name != want.Name || want.MAC != "" && l.MAC != want.MAC) {
