@@ -36,6 +36,16 @@ type Config struct {
 	// Cluster is the configuration of the cluster. The zero value is the default
 	// one.
 	Cluster config.Config
+	// Facts are what was observed for this instance. The zero value is right for an
+	// instance whose volumes name no claim.
+	Facts Facts
+}
+
+// Facts are what was observed in the cluster for one instance.
+type Facts struct {
+	// Claims are the claims of the instance's namespace that its volumes name, by
+	// their names. A nil value: the claim does not exist.
+	Claims map[string]*corev1.PersistentVolumeClaim
 }
 
 // ContainerDisks is a way in which disks in container images reach the machine.
