@@ -35,7 +35,7 @@ func TestAGuestThatDoesNotStartFailsAtTheDeadline(t *testing.T) {
 		actions func(*vmi.VirtualMachineInstance) []Action
 	}{
 		{"a launcher that does not answer", instance(vmi.Scheduled, old), nil, nil,
-			ReasonLauncherUnresponsive, "The guest did not start within 3m0s: the launcher does not answer", nil},
+			vmi.ReasonLauncherUnresponsive, "The guest did not start within 3m0s: the launcher does not answer", nil},
 		{"a launcher that did answer until a moment ago", instance(vmi.Scheduled, old), nil, func(s *Session) { s.Since = now.Add(-time.Second) }, "", "", nil},
 		{"a launcher that does not answer, before the deadline", instance(vmi.Scheduled, since(2*time.Minute)), nil, nil, "", "", nil},
 		{"a network that cannot be bound", instance(vmi.Scheduled, old), state(protocol.Waiting), func(s *Session) {

@@ -62,18 +62,13 @@ type Network struct {
 	Attachments []network.Attachment
 }
 
-// The reasons of a [Session]'s Finding, and of a VMI that failed without one.
+// The reasons of a [Session]'s Finding, beside vmi.ReasonLauncherUnresponsive and
+// vmi.ReasonLauncherUnsafe, and of a VMI that failed without one.
 const (
 	// ReasonNetworkFailed: the network cannot be bound in the pod.
 	ReasonNetworkFailed = "NetworkFailed"
 	// ReasonLauncherRefuses: the launcher refuses the Desired.
 	ReasonLauncherRefuses = "LauncherRefuses"
-	// ReasonLauncherUnresponsive: the launcher cannot be reached, does not answer,
-	// or answers what cannot be read.
-	ReasonLauncherUnresponsive = "LauncherUnresponsive"
-	// ReasonLauncherUnsafe: what is in the place of the launcher's socket must not
-	// be connected to.
-	ReasonLauncherUnsafe = "LauncherUnsafe"
 	// ReasonStartTimeout: the launcher accepted the Desired and reports neither a
 	// guest that runs nor a finding.
 	ReasonStartTimeout = "StartTimeout"

@@ -20,7 +20,7 @@ func obstacle(o Observed) (f *vmi.Finding, wait time.Duration) {
 	case s.State == nil:
 		delay = SilenceDelay
 		if f == nil {
-			f = &vmi.Finding{Reason: ReasonLauncherUnresponsive, Message: "the launcher does not answer"}
+			f = &vmi.Finding{Reason: vmi.ReasonLauncherUnresponsive, Message: "the launcher does not answer"}
 		}
 	case s.State.Finding != nil:
 		return s.State.Finding, 0

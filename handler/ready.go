@@ -1,6 +1,8 @@
 package handler
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -8,24 +10,27 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// foreign says that Ready is False for another reason than this handler's. It was
-// written by virt-controller, about the pod or the node, and stays until
-// virt-controller takes it back.
+// ownReasons are the reasons of a Ready that is False which this handler writes and
+// takes back.
+var ownReasons = []string{vmi.ReasonGuestNotRunning, vmi.ReasonLauncherUnresponsive, vmi.ReasonLauncherUnsafe}
+
+// foreign says that Ready is False for another reason. It was written by
+// virt-controller, about the pod or the node, and stays until virt-controller takes
+// it back.
 func foreign(s *vmi.VirtualMachineInstanceStatus) bool {
 	c := s.Condition(vmi.ConditionReady)
-	return c != nil && c.Status == corev1.ConditionFalse && c.Reason != vmi.ReasonGuestNotRunning
+	return c != nil && c.Status == corev1.ConditionFalse && !slices.Contains(ownReasons, c.Reason)
 }
 
-// notReady is Ready for a guest that does not run, the one reason of this handler.
-func notReady(message string) vmi.Condition {
-	return vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionFalse, Reason: vmi.ReasonGuestNotRunning, Message: message}
+func notReady(reason, message string) vmi.Condition {
+	return vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionFalse, Reason: reason, Message: message}
 }
 
 // silent makes a VMI not ready whose launcher does not answer: whether its guest
 // runs is not known. One whose guest has not started is not ready anyway.
 func silent(f vmi.Finding, s *vmi.VirtualMachineInstanceStatus, now metav1.Time) {
 	if s.Phase == vmi.Running && !foreign(s) {
-		s.SetCondition(notReady("It is not known whether the guest runs: "+f.Message), now)
+		s.SetCondition(notReady(f.Reason, "It is not known whether the guest runs: "+f.Message), now)
 	}
 }
 
@@ -49,25 +54,17 @@ func (p *Plan) paused(o Observed, s *vmi.VirtualMachineInstanceStatus, now metav
 	}
 	s.SetCondition(c, now)
 	if !foreign(s) {
-		s.SetCondition(notReady(c.Message), now)
+		s.SetCondition(notReady(vmi.ReasonGuestNotRunning, c.Message), now)
 	}
 }
-
-// The reasons of a Paused condition beside those of package vmi.
-const (
-	// ReasonPausedWatchdog: the guest's watchdog fired.
-	ReasonPausedWatchdog = "PausedWatchdog"
-	// ReasonPausedPanic: the guest's kernel crashed.
-	ReasonPausedPanic = "PausedPanic"
-)
 
 // causes are the reason and the message of each cause of a pause.
 var causes = map[protocol.PauseCause]vmi.Finding{
 	protocol.PausedByUser:      {Reason: vmi.ReasonPausedByUser, Message: "The guest was paused by a request"},
 	protocol.PausedByIOError:   {Reason: vmi.ReasonPausedIOError, Message: "The guest was paused by an I/O error"},
-	protocol.PausedByWatchdog:  {Reason: ReasonPausedWatchdog, Message: "The guest was paused by its watchdog"},
+	protocol.PausedByWatchdog:  {Reason: vmi.ReasonPausedWatchdog, Message: "The guest was paused by its watchdog"},
 	protocol.PausedByMigration: {Reason: vmi.ReasonPausedByMigrationMonitor, Message: "The guest was paused by its migration"},
-	protocol.PausedByPanic:     {Reason: ReasonPausedPanic, Message: "The guest was paused because its kernel crashed"},
+	protocol.PausedByPanic:     {Reason: vmi.ReasonPausedPanic, Message: "The guest was paused because its kernel crashed"},
 }
 
 // pause is the Paused condition of a guest that is paused. A volume is named if

@@ -13,7 +13,7 @@ import (
 
 func TestReadyIsTakenBackOnlyByWhoeverWroteIt(t *testing.T) {
 	t.Parallel()
-	silence := vmi.Finding{Reason: ReasonLauncherUnresponsive, Message: "no answer"}
+	silence := vmi.Finding{Reason: vmi.ReasonLauncherUnresponsive, Message: "no answer"}
 	tests := []struct {
 		name   string
 		before string // the reason of a Ready that is False; empty: it is True
@@ -25,7 +25,10 @@ func TestReadyIsTakenBackOnlyByWhoeverWroteIt(t *testing.T) {
 		{"a guest that runs on a node that does not answer", "NodeUnresponsive", state(protocol.Running), "NodeUnresponsive"},
 		{"a guest that is paused", "GuestNotRunning", state(protocol.Paused), "GuestNotRunning"},
 		{"a guest that is paused in a pod that is not ready", "PodTerminating", state(protocol.Paused), "PodTerminating"},
-		{"a launcher that does not answer", "", nil, "GuestNotRunning"},
+		{"a launcher that does not answer", "", nil, "LauncherUnresponsive"},
+		{"a launcher that does not answer after a pause", "GuestNotRunning", nil, "LauncherUnresponsive"},
+		{"a guest whose launcher answers again", "LauncherUnresponsive", state(protocol.Running), "True"},
+		{"a guest whose launcher's socket is safe again", "LauncherUnsafe", state(protocol.Running), "True"},
 		{"a launcher that does not answer in a pod that is not ready", "PodTerminating", nil, "PodTerminating"},
 		{"a guest that has ended in a pod that is not ready", "PodTerminating", state(protocol.Ended), "GuestNotRunning"},
 	}

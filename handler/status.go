@@ -117,7 +117,7 @@ func (p *Plan) finish(o Observed, phase vmi.Phase, f vmi.Finding) {
 	if f.Message == "" {
 		f.Message = "The guest has ended: " + f.Reason
 	}
-	s.SetCondition(notReady(f.Message), now)
+	s.SetCondition(notReady(vmi.ReasonGuestNotRunning, f.Message), now)
 	p.Status = s
 	switch {
 	case o.Instance.DeletionTimestamp != nil:

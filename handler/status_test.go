@@ -137,7 +137,7 @@ func TestWhatFailsIsACondition(t *testing.T) {
 		{"a launcher that has not answered in the first seconds", instance(vmi.Scheduled), Session{Finding: link, Since: ago(time.Second)}, nil, false, 5 * time.Second},
 		{"a launcher that does not answer", instance(vmi.Scheduled), Session{Finding: link, Since: ago(6 * time.Second)}, link, true, StartDeadline},
 		{"a launcher that does not answer and gives no error", instance(vmi.Scheduled), Session{Since: ago(6 * time.Second)},
-			&vmi.Finding{Reason: ReasonLauncherUnresponsive, Message: "the launcher does not answer"}, true, StartDeadline},
+			&vmi.Finding{Reason: vmi.ReasonLauncherUnresponsive, Message: "the launcher does not answer"}, true, StartDeadline},
 		{"a launcher that does not answer for a guest that ran", instance(vmi.Running), Session{Finding: link, Since: ago(6 * time.Second)}, link, true, 0},
 		{"a VMI that has ended has no finding", instance(vmi.Running, synced(missing)), Session{State: state(protocol.Ended), Finding: link}, nil, true, 0},
 	}

@@ -78,7 +78,7 @@ func (c *Controller) put(ctx context.Context, key string, s *session, d protocol
 		c.log.Info("put the VMI to the launcher", "vmi", key, "generation", d.Generation, "stop", d.Stop != nil)
 		return nil
 	}
-	f := vmi.Finding{Reason: handler.ReasonLauncherUnresponsive, Message: err.Error()}
+	f := vmi.Finding{Reason: vmi.ReasonLauncherUnresponsive, Message: err.Error()}
 	switch refusal := (*control.Error)(nil); {
 	case errors.As(err, &refusal):
 		f.Reason = handler.ReasonLauncherRefuses

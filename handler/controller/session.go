@@ -194,9 +194,9 @@ func (s *session) alive(generation int64) {
 
 // lost forgets what belongs to a connection, and notes why it broke.
 func (s *session) lost(err error) {
-	f := handler.SanitizeFinding(vmi.Finding{Reason: handler.ReasonLauncherUnresponsive, Message: err.Error()})
+	f := handler.SanitizeFinding(vmi.Finding{Reason: vmi.ReasonLauncherUnresponsive, Message: err.Error()})
 	if errors.Is(err, socket.ErrUnsafe) {
-		f.Reason = handler.ReasonLauncherUnsafe
+		f.Reason = vmi.ReasonLauncherUnsafe
 	}
 	now := s.timing.now()
 	s.mu.Lock()

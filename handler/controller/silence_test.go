@@ -190,7 +190,7 @@ func TestALauncherThatHangsAfterItsStartIsNotReadyUntilItAnswers(t *testing.T) {
 	w.eventually("not ready", func() bool { return ready(w.instance()) == corev1.ConditionFalse })
 	require.Equal(t, "LauncherUnresponsive", w.condition(vmi.ConditionSynchronized).Reason)
 	require.Equal(t, "the launcher does not answer within 1s", w.condition(vmi.ConditionSynchronized).Message)
-	require.Equal(t, "GuestNotRunning", w.condition(vmi.ConditionReady).Reason)
+	require.Equal(t, "LauncherUnresponsive", w.condition(vmi.ConditionReady).Reason)
 	require.Equal(t, "It is not known whether the guest runs: the launcher does not answer within 1s", w.condition(vmi.ConditionReady).Message)
 	w.elapse(time.Hour)
 	time.Sleep(short)
