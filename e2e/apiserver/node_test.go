@@ -3,7 +3,9 @@ package apiserver
 import (
 	"context"
 	"fmt"
+	"testing"
 
+	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,4 +45,42 @@ func makeNode(ctx context.Context) error {
 		return fmt.Errorf("make pod virt-handler-n1 ready: %w", err)
 	}
 	return nil
+}
+
+func TestANodeWithoutAHandlerAndThenAwayEndsAVMIOnlyWhenItsPodIsGone(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	nodes := world.kube.CoreV1().Nodes()
+	n, err := nodes.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.name}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = nodes.Delete(context.Background(), s.name, metav1.DeleteOptions{}) })
+	become := func(status corev1.ConditionStatus) {
+		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status, LastTransitionTime: metav1.Now()}}
+		n, err = nodes.UpdateStatus(t.Context(), n, metav1.UpdateOptions{})
+		require.NoError(t, err)
+	}
+	become(corev1.ConditionTrue)
+	s.control()
+	v := s.create(guest("vm"))
+	p := s.pod(v)
+	s.bind(p, s.name)
+	s.status(p, running)
+	s.awaitPhase("vm", vmi.Scheduled)
+	require.Contains(t, s.awaitReason("vm", vmi.ConditionReady, "HandlerNotReady").Message, "node "+s.name+" has no pod of virt-handler")
+	become(corev1.ConditionUnknown)
+	s.awaitReason("vm", vmi.ConditionReady, "NodeNotReady")
+	require.NoError(t, s.pods.Delete(t.Context(), p.Name, metav1.DeleteOptions{}))
+	eventually(t, func() error {
+		p, err := s.pods.Get(t.Context(), p.Name, metav1.GetOptions{})
+		if err == nil && p.DeletionTimestamp == nil {
+			err = fmt.Errorf("pod %s is not being deleted", p.Name)
+		}
+		return err
+	})
+	require.Equal(t, vmi.Scheduled, s.awaitPhase("vm", vmi.Scheduled).Status.Phase)
+	s.vanish(p)
+	require.Equal(t, "NodeUnresponsive", s.awaitPhase("vm", vmi.Failed).Status.Reason)
+	s.awaitEvents(v, "Normal SuccessfulCreate ×1", "Warning HandlerNotReady ×1", "Warning NodeNotReady ×1", "Warning NodeUnresponsive ×1")
+	const status = "PATCH virtualmachineinstances/vm/status 200"
+	require.Equal(t, []string{"POST pods 201", status, status, status, status, status}, s.writes.all())
 }

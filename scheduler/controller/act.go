@@ -59,7 +59,7 @@ func (e *executor[T, L]) do(ctx context.Context, o T, a scheduler.Action) (T, er
 		return e.writer.Finalizers(ctx, o, append(slices.Clone(o.GetFinalizers()), vmi.Finalizer))
 	case scheduler.RemoveFinalizer:
 		log.Info("remove finalizer")
-		return e.writer.Finalizers(ctx, o, slices.DeleteFunc(slices.Clone(o.GetFinalizers()), func(f string) bool { return f == vmi.Finalizer }))
+		return e.removeFinalizer(ctx, o)
 	case scheduler.CreatePod:
 		log.Info("create pod", "pod", a.Pod.Name)
 		return o, e.createPod(ctx, o, a.Pod)
@@ -76,6 +76,16 @@ func (e *executor[T, L]) do(ctx context.Context, o T, a scheduler.Action) (T, er
 	default:
 		return o, fmt.Errorf("unknown action %T", a)
 	}
+}
+
+// removeFinalizer removes our finalizer. An object that is gone has none.
+func (e *executor[T, L]) removeFinalizer(ctx context.Context, o T) (T, error) {
+	without := slices.DeleteFunc(slices.Clone(o.GetFinalizers()), func(f string) bool { return f == vmi.Finalizer })
+	now, err := e.writer.Finalizers(ctx, o, without)
+	if apierrors.IsNotFound(err) {
+		return o, nil
+	}
+	return now, err
 }
 
 // createPod creates the pod. A pod of that name that the object controls is the

@@ -34,6 +34,7 @@ type server struct {
 	mu      sync.Mutex
 	vmi     *vmi.VirtualMachineInstance
 	patches []string
+	gone    bool // the VMI does not exist any more
 }
 
 // ServeHTTP answers a merge patch, and refuses one for another state.
@@ -44,6 +45,11 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var p struct{ Metadata metav1.ObjectMeta }
 	_ = json.Unmarshal(body, &p)
 	w.Header().Set("Content-Type", "application/json")
+	if s.gone {
+		w.WriteHeader(http.StatusNotFound)
+		_ = json.NewEncoder(w).Encode(apierrors.NewNotFound(vmi.Resource.GroupResource(), s.vmi.Name).Status())
+		return
+	}
 	if r.Method != http.MethodPatch || p.Metadata.ResourceVersion != s.vmi.ResourceVersion {
 		e := apierrors.NewConflict(vmi.Resource.GroupResource(), s.vmi.Name, errors.New("it changed"))
 		w.WriteHeader(http.StatusConflict)
@@ -249,6 +255,21 @@ func TestADeletedVMILosesItsPodAndThenItsFinalizer(t *testing.T) {
 	_, err = r.reconcile(t.Context(), key)
 	require.NoError(t, err)
 	require.Empty(t, r.server.vmi.Finalizers)
+}
+
+func TestAVMIThatVanishesIsAnErrorUnlessItIsToVanish(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, stored(""))
+	r.server.gone = true
+	_, err := r.reconcile(t.Context(), key)
+	require.True(t, apierrors.IsNotFound(err), "%v", err)
+
+	v := stored("")
+	v.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+	r = newRig(t, v)
+	r.server.gone = true
+	_, err = r.reconcile(t.Context(), key)
+	require.NoError(t, err)
 }
 
 func TestAVMIThatIsGoneIsNoError(t *testing.T) {

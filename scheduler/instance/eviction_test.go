@@ -60,7 +60,7 @@ func TestEviction(t *testing.T) {
 		"a pod without an owner goes":                                {vmi: stored(vmi.Running, live), pod: launcher(running, strange)},
 		"a pod of a VMI that had the name before goes":               {vmi: stored(vmi.Running, live, func(v *vmi.VirtualMachineInstance) { v.UID = "another" }), pod: launcher(running)},
 		"a pod that only names the VMI as its owner goes":            {vmi: stored(vmi.Running, external), pod: launcher(running, other)},
-		"so it does before the guest runs":                         {vmi: stored(vmi.Scheduling, external), pod: launcher(bound, func(p *corev1.Pod) { p.Name = "virt-launcher-mine" })},
+		"so it does before the guest runs":                           {vmi: stored(vmi.Scheduling, external), pod: launcher(bound, func(p *corev1.Pod) { p.Name = "virt-launcher-mine" })},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -19,7 +19,7 @@ const podGrace = 30 * time.Second
 // launcherPath is the launcher's program in its image.
 const launcherPath = "/usr/bin/virt-launcher"
 
-// compute is the container that the machine runs in.
+// compute is the container that the VMI runs in.
 func compute(v *vmi.VirtualMachineInstance, c Config, overhead resource.Quantity, disks []corev1.VolumeMount) corev1.Container {
 	args := []string{
 		"--name", v.Name,

@@ -25,7 +25,7 @@ func Render(v *vmi.VirtualMachineInstance, c Config) (*corev1.Pod, error) {
 		return nil, err
 	}
 	disks := containerDisks(v, c)
-	memory := c.overhead(machine(v, c))
+	memory := c.overhead(guest(v, c))
 	return &corev1.Pod{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: metav1.ObjectMeta{
