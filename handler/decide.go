@@ -48,7 +48,7 @@ func Decide(o Observed) Plan {
 	case o.Session.State != nil && o.Session.State.Phase == protocol.Ended:
 		return report(o)
 	case overdue(o):
-		return giveUp(o)
+		return failStart(o)
 	case o.Session.State == nil:
 		return report(o)
 	case v.DeletionTimestamp != nil:

@@ -14,7 +14,7 @@ import (
 // put adds a Put of what is desired now, unless that is in force. It says whether
 // it did.
 func (p *Plan) put(o Observed, stop *protocol.Stop) bool {
-	d := protocol.Desired{Instance: essence(o.Instance), Interfaces: attachments(o.Session.Network), Settings: o.Settings, Stop: stop}
+	d := protocol.Desired{Instance: forLauncher(o.Instance), Interfaces: attachments(o.Session.Network), Settings: o.Settings, Stop: stop}
 	if last := o.Session.Put; last != nil {
 		d.Generation = last.Generation
 		if same(*last, d) {
@@ -33,9 +33,9 @@ func same(a, b protocol.Desired) bool {
 	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 
-// essence is the part of a VMI that a launcher needs. It does not change with the
+// forLauncher is the part of a VMI that a launcher needs. It does not change with the
 // status.
-func essence(v *vmi.VirtualMachineInstance) *vmi.VirtualMachineInstance {
+func forLauncher(v *vmi.VirtualMachineInstance) *vmi.VirtualMachineInstance {
 	return &vmi.VirtualMachineInstance{
 		TypeMeta: metav1.TypeMeta{APIVersion: vmi.GroupVersion.String(), Kind: vmi.Kind.Kind},
 		ObjectMeta: metav1.ObjectMeta{

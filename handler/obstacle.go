@@ -71,10 +71,10 @@ func overdue(o Observed) bool {
 	return o.Session.State.Phase != protocol.Stopping
 }
 
-// giveUp makes a VMI fail whose guest has not started. A launcher that answers
+// failStart makes a VMI fail whose guest has not started. A launcher that answers
 // is stopped, so that its pod completes; the pod of any other is deleted by
 // virt-controller.
-func giveUp(o Observed) Plan {
+func failStart(o Observed) Plan {
 	p := Plan{}
 	f, _ := obstacle(o)
 	if f == nil {

@@ -26,9 +26,9 @@ func notReady(reason, message string) vmi.Condition {
 	return vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionFalse, Reason: reason, Message: message}
 }
 
-// silent makes a VMI not ready whose launcher does not answer: whether its guest
+// unresponsive makes a VMI not ready whose launcher does not answer: whether its guest
 // runs is not known. One whose guest has not started is not ready anyway.
-func silent(f vmi.Finding, s *vmi.VirtualMachineInstanceStatus, now metav1.Time) {
+func unresponsive(f vmi.Finding, s *vmi.VirtualMachineInstanceStatus, now metav1.Time) {
 	if s.Phase == vmi.Running && !foreign(s) {
 		s.SetCondition(notReady(f.Reason, "It is not known whether the guest runs: "+f.Message), now)
 	}

@@ -140,7 +140,7 @@ func (p *Plan) obstacle(o Observed, s *vmi.VirtualMachineInstanceStatus, now met
 	case f != nil:
 		p.notSynchronized(*f, s, now)
 		if o.Session.State == nil {
-			silent(*f, s, now)
+			unresponsive(*f, s, now)
 		}
 	case runs(o):
 		s.RemoveCondition(vmi.ConditionSynchronized)
