@@ -22,6 +22,8 @@ const (
 	// and the next.
 	leastRetry = 5 * time.Second
 	mostRetry  = 5 * time.Minute
+	// endDelay is how long after the end of a VMI its launcher may run.
+	endDelay = 30 * time.Second
 	// nameDelay is when to check again whether a pod that has the name is gone.
 	nameDelay = 10 * time.Second
 )
@@ -33,7 +35,8 @@ const (
 //	deleted             none, ended, or fenced    finalizer is removed
 //	deleted, Scheduling alive                     pod is deleted
 //	deleted, Scheduled+ alive                     the handler's turn; after its time the pod is deleted
-//	ended               any                       stray pods are deleted
+//	ended               ended, or none            stray pods are deleted
+//	ended               alive                     the same; after 30 s the active pod is deleted
 //	Scheduled+          none                      Failed; stray pods are deleted
 //	Scheduled+          ended                     the handler's turn, for 5 s; then Succeeded or Failed
 //	Scheduled+          alive, but fenced         Failed: NodeUnresponsive
@@ -55,7 +58,7 @@ func Decide(o Observed) scheduler.Plan {
 	case o.VMI.DeletionTimestamp != nil:
 		return leave(o)
 	case phase.Final():
-		return deleteStray(o, scheduler.Plan{})
+		return deleteStray(o, ended(o))
 	case handedOver(o.VMI):
 		return watch(o)
 	case active == nil && phase == vmi.Scheduling:
@@ -96,6 +99,30 @@ func watch(o Observed) scheduler.Plan {
 		return succeed(o)
 	}
 	return fail(o, e.Finding)
+}
+
+// ended deletes the active pod of a VMI that has ended if its launcher runs on, as
+// one does that hung when virt-handler gave the VMI up: nothing else ends its guest.
+// A pod that has ended stays for its log.
+func ended(o Observed) scheduler.Plan {
+	active := o.Pods.Active
+	if active == nil || !pod.Owned(active, o.VMI) || over(active) || active.DeletionTimestamp != nil || fenced(o.Node) {
+		return scheduler.Plan{}
+	}
+	if left := endedAt(o.VMI).Add(endDelay).Sub(o.Now); left > 0 {
+		return scheduler.Plan{Recheck: left}
+	}
+	return scheduler.Plan{Actions: deletion(active)}
+}
+
+// endedAt is when the VMI's phase became its last. Zero: it is not known.
+func endedAt(v *vmi.VirtualMachineInstance) time.Time {
+	for _, t := range v.Status.PhaseTransitionTimestamps {
+		if t.Phase == v.Status.Phase {
+			return t.PhaseTransitionTimestamp.Time
+		}
+	}
+	return time.Time{}
 }
 
 // deleteStray puts the deletion of stray pods before the plan, if they are the

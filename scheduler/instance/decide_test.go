@@ -46,6 +46,13 @@ func stored(p vmi.Phase, options ...vmitest.Option) *vmi.VirtualMachineInstance 
 	return v
 }
 
+// endedBefore makes the time of the phase earlier.
+func endedBefore(d time.Duration) vmitest.Option {
+	return func(v *vmi.VirtualMachineInstance) {
+		v.Status.PhaseTransitionTimestamps[0].PhaseTransitionTimestamp = metav1.NewTime(now.Add(-d))
+	}
+}
+
 func deleted(v *vmi.VirtualMachineInstance) { v.DeletionTimestamp = &metav1.Time{Time: now} }
 func bare(v *vmi.VirtualMachineInstance)    { v.Finalizers = nil }
 func invalid(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Memory = nil }
@@ -257,6 +264,10 @@ func TestDecide(t *testing.T) {
 		{"another pod than the active one is stray", stored(vmi.Running), launcher(other, running), nil,
 			summary{Do: []string{"delete pod other-uid", "write", "Warning PodGone"}, Phase: vmi.Failed, Reason: "PodGone", Because: noPod}},
 		{"the pod of a VMI that ended stays for its log", stored(vmi.Succeeded), launcher(exited(0, time.Hour, "")), nil, summary{}},
+		{"the launcher of a VMI that ended has 30 s to end", stored(vmi.Failed), launcher(running), nil, summary{Recheck: 30 * time.Second}},
+		{"a launcher that runs on after the end loses its pod", stored(vmi.Failed, endedBefore(time.Minute)), launcher(running), nil,
+			summary{Do: []string{"delete pod pod-uid", "Normal SuccessfulDelete"}}},
+		{"a pod that is being deleted after the end is waited for", stored(vmi.Failed, endedBefore(time.Minute)), launcher(running, leaving), nil, summary{}},
 		{"a pod that was created after the end is deleted", stored(vmi.Failed), launcher(other), nil, summary{Do: []string{"delete pod other-uid"}}},
 		{"a VMI that was deleted before it had a pod is released at once", stored("", deleted), nil, nil, summary{Do: []string{"remove finalizer"}}},
 		{"a deleted VMI without our finalizer is left alone", stored("", deleted, bare), launcher(), nil, summary{}},

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/podvisor/podvisor/scheduler"
 	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/vmi"
@@ -43,10 +45,14 @@ func stopDue(v *vmi.VirtualMachineInstance) time.Time {
 
 // deletePod deletes the active pod, and writes why it may not end.
 func deletePod(o Observed) scheduler.Plan {
-	p, plan := o.Pods.Active, nodeReadiness(o)
-	plan.Actions = append([]scheduler.Action{
+	plan := nodeReadiness(o)
+	plan.Actions = append(deletion(o.Pods.Active), plan.Actions...)
+	return plan
+}
+
+func deletion(p *corev1.Pod) []scheduler.Action {
+	return []scheduler.Action{
 		scheduler.DeletePod{Name: p.Name, UID: p.UID},
 		scheduler.Emit{Finding: vmi.Finding{Reason: "SuccessfulDelete", Message: "Deleted virtual machine pod " + p.Name}},
-	}, plan.Actions...)
-	return plan
+	}
 }

@@ -28,6 +28,10 @@ func firstOf(o Observed, checks ...func(Observed) (vmi.Finding, bool)) (vmi.Find
 	return vmi.Finding{}, false
 }
 
+// handlerReasons are the reasons of Ready that virt-handler takes back, and no
+// reason.
+var handlerReasons = []string{"", vmi.ReasonGuestNotRunning, vmi.ReasonLauncherUnresponsive, vmi.ReasonLauncherUnsafe}
+
 // readiness writes why a VMI that was handed over is not ready, as far as
 // virt-handler cannot know, and takes it back when it is over. What virt-handler
 // wrote stays, but for a better reason.
@@ -43,7 +47,7 @@ func readiness(o Observed) scheduler.Plan {
 	switch {
 	case ok:
 		p = writeNotReady(o, f)
-	case !slices.Contains([]string{"", vmi.ReasonGuestNotRunning}, reasonOfReady(o)):
+	case !slices.Contains(handlerReasons, reasonOfReady(o)):
 		p = write(o, func(s *vmi.VirtualMachineInstanceStatus, now metav1.Time) { s.SetCondition(guestReady(s), now) })
 	}
 	p.Recheck = settles(o)

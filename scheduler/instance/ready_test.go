@@ -57,6 +57,8 @@ func TestReadyIsThePodsReadinessAndTheGuests(t *testing.T) {
 		recheck time.Duration
 	}{
 		{"a VMI that is ready costs nothing", stored(vmi.Running, ready), launcher(running), nil, none, none, 0},
+		{"a launcher that does not answer is virt-handler's reason", stored(vmi.Running, because("LauncherUnresponsive")), launcher(running), nil, none, none, 0},
+		{"a launcher whose socket is unsafe is virt-handler's reason", stored(vmi.Running, because("LauncherUnsafe")), launcher(running), nil, none, none, 0},
 		{"a guest that does not run yet costs nothing", stored(vmi.Scheduled, because("GuestNotRunning")), launcher(running), nil, none, none, 0},
 		{"a pod that is not ready gives its reason", stored(vmi.Running, ready), launcher(running, notReady), nil, "ContainersNotReady", none, 0},
 		{"a pod without the condition is a reason", stored(vmi.Running, ready), launcher(running, noConditions), nil, "PodConditionMissing", none, 0},
