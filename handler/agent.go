@@ -9,11 +9,11 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// agent is what is known of the guest's agent: that it is there, and whether the
-// cluster complains about its version. One that does not tell its version is not
-// complained about.
+// agent makes the agent's conditions what is known of it: that it is connected,
+// and whether the cluster supports its version. A version that is not known
+// counts as supported.
 func agent(o Observed, s *vmi.VirtualMachineInstanceStatus, now metav1.Time) {
-	a := o.Link.Guest.Agent
+	a := o.Session.State.Agent
 	if a == nil {
 		noAgent(s)
 		return
@@ -29,7 +29,7 @@ func agent(o Observed, s *vmi.VirtualMachineInstanceStatus, now metav1.Time) {
 	}, now)
 }
 
-// noAgent takes back what was said of an agent.
+// noAgent removes the agent's conditions.
 func noAgent(s *vmi.VirtualMachineInstanceStatus) {
 	s.RemoveCondition(vmi.ConditionAgentConnected)
 	s.RemoveCondition(vmi.ConditionAgentVersionNotSupported)

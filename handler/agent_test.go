@@ -7,11 +7,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/config"
 )
 
-func TestTheStatusTellsOfTheGuestsAgent(t *testing.T) {
+func TestTheAgentHasConditions(t *testing.T) {
 	t.Parallel()
 	at := metav1.NewTime(now)
 	connected := vmi.Condition{Type: vmi.ConditionAgentConnected, Status: corev1.ConditionTrue, LastTransitionTime: at}
@@ -24,34 +25,35 @@ func TestTheStatusTellsOfTheGuestsAgent(t *testing.T) {
 	only := config.AgentVersions{"1.*", "9.0.?"}
 	tests := []struct {
 		name   string
-		phase  GuestPhase
-		agent  *Agent
+		phase  protocol.Phase
+		agent  *protocol.Agent
 		agents config.AgentVersions
 		before []vmi.Condition
 		want   []vmi.Condition
 	}{
-		{"no agent is not worth a word", GuestRunning, nil, nil, nil, nil},
-		{"an agent that comes", GuestRunning, &Agent{Version: "7.2.22"}, nil, nil, []vmi.Condition{connected}},
-		{"an agent of no supported version", GuestRunning, &Agent{Version: "7.2.22"}, only, nil, []vmi.Condition{connected, complaint}},
-		{"an agent that is too old", GuestRunning, &Agent{Version: "1.7"}, nil, nil,
+		{"no agent", protocol.Running, nil, nil, nil, nil},
+		{"an agent that connects", protocol.Running, &protocol.Agent{Version: "7.2.22"}, nil, nil, []vmi.Condition{connected}},
+		{"an agent of no supported version", protocol.Running, &protocol.Agent{Version: "7.2.22"}, only, nil, []vmi.Condition{connected, complaint}},
+		{"an agent that is too old", protocol.Running, &protocol.Agent{Version: "1.7"}, nil, nil,
 			[]vmi.Condition{connected, unsupported("The guest's agent has version 1.7; supported are 2.* and later")}},
-		{"an agent without a version is not complained about", GuestRunning, &Agent{}, only, nil, []vmi.Condition{connected}},
-		{"a version that was allowed meanwhile", GuestRunning, &Agent{Version: "9.0.1"}, only, []vmi.Condition{connected, complaint}, []vmi.Condition{connected}},
-		{"another version", GuestRunning, &Agent{Version: "8.0"}, only, []vmi.Condition{connected, complaint},
+		{"an agent without a version counts as supported", protocol.Running, &protocol.Agent{}, only, nil, []vmi.Condition{connected}},
+		{"a version that is supported now", protocol.Running, &protocol.Agent{Version: "9.0.1"}, only, []vmi.Condition{connected, complaint}, []vmi.Condition{connected}},
+		{"another version", protocol.Running, &protocol.Agent{Version: "8.0"}, only, []vmi.Condition{connected, complaint},
 			[]vmi.Condition{connected, unsupported("The guest's agent has version 8.0; supported are 1.*, 9.0.?")}},
-		{"an agent that goes", GuestRunning, nil, only, []vmi.Condition{connected, complaint}, nil},
-		{"an agent in a guest that is paused", GuestPaused, &Agent{Version: "7.2.22"}, only, nil, []vmi.Condition{connected, complaint}},
-		{"an agent that goes before its guest", GuestStopping, nil, only, []vmi.Condition{connected, complaint}, []vmi.Condition{connected, complaint}},
-		{"an agent whose guest has ended", GuestEnded, &Agent{Version: "7.2.22"}, only, []vmi.Condition{connected, complaint}, nil},
+		{"an agent that disconnects", protocol.Running, nil, only, []vmi.Condition{connected, complaint}, nil},
+		{"an agent in a guest that is paused", protocol.Paused, &protocol.Agent{Version: "7.2.22"}, only, nil, []vmi.Condition{connected, complaint}},
+		{"an agent that disconnects before its guest ends", protocol.Stopping, nil, only, []vmi.Condition{connected, complaint}, []vmi.Condition{connected, complaint}},
+		{"an agent whose guest has ended", protocol.Ended, &protocol.Agent{Version: "7.2.22"}, only, []vmi.Condition{connected, complaint}, nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			v := machine(vmi.Running)
+			v := instance(vmi.Running)
 			v.Status.Conditions = append(v.Status.Conditions, tt.before...)
-			g := guestIn(tt.phase)
-			g.Agent = tt.agent
-			o := Observed{Instance: v, Link: &Link{PodUID: pod, Guest: g, Plumbing: plumbing, Put: &Wish{}}, Agents: tt.agents, Now: now}
+			st := state(tt.phase)
+			st.Agent = tt.agent
+			o := observed(v, session(v, st))
+			o.Agents = tt.agents
 			p := Decide(o)
 			var got []vmi.Condition
 			for _, c := range p.Status.Conditions {
@@ -60,10 +62,10 @@ func TestTheStatusTellsOfTheGuestsAgent(t *testing.T) {
 				}
 			}
 			require.Equal(t, tt.want, got)
-			if tt.phase != GuestEnded {
+			if tt.phase != protocol.Ended {
 				require.Empty(t, p.Actions)
 				v.Status = *p.Status
-				require.Equal(t, p.Status, Decide(o).Status, "it is said once")
+				require.Equal(t, p.Status, Decide(o).Status, "nothing changes the second time")
 			}
 		})
 	}

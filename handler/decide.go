@@ -1,64 +1,74 @@
 package handler
 
 import (
-	"time"
-
+	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// faultPatience is how long something may go wrong before the user is told. A
-// fault that is over by the next try is not worth a write and an event.
-const faultPatience = time.Second
-
-// Decide says what to do for a machine. The situations, most urgent first:
+// Decide says what to do for a VMI. The situations, most urgent first:
 //
-//	machine            launcher            what to do
-//	gone               -                   disconnect; its pod goes with it
+//	VMI                launcher            what to do
+//	gone               -                   disconnect; its pod is deleted with it
 //	not handed over    -                   disconnect; virt-controller has it
-//	final              -                   disconnect; all is said
-//	handed over        none                connect
-//	handed over        other pod           disconnect, then connect
-//	handed over        silent              nothing: the connection keeps trying. A pod that
-//	                                       is gone, or whose launcher is, is judged by
-//	                                       virt-controller, which sees the pod
+//	no pod here        -                   disconnect; another handler has it
+//	final              -                   disconnect; everything is reported
+//	handed over        no session          connect
+//	handed over        of another pod      disconnect, then connect
+//	active elsewhere   any                 nothing: the handler of status.nodeName
+//	                                       reports, and only its pod starts a domain
+//	handed over        does not answer     report that; the session keeps trying
 //	handed over        ended               report the end
-//	being deleted      alive               put the stop; no network is needed for that
-//	handed over        alive               plumb, put the machine, and again when the
-//	                                       cluster's settings change; report what it does
+//	being deleted      any other           put the stop; that needs no network
+//	handed over        not running         bind the network, then put the VMI; report
+//	                                       what fails
+//	handed over        running             the same, and report what the guest does
+//	Scheduled          not running at      Failed; put a stop if the launcher answers
+//	                   StartDeadline
 //
-// Where the status is reported it is the whole of it, in one write; where it is
-// the same as before nothing is written.
+// What is put is put again whenever it changes, each time with a higher
+// generation. The status is reported as a whole, in one write; if it is the same
+// as before nothing is written.
 func Decide(o Observed) Plan {
 	v := o.Instance
+	pod := ""
+	if v != nil && handedOver(v) {
+		pod = podOn(v, o.Node)
+	}
 	switch {
-	case v == nil, !handedOver(v):
+	case pod == "":
 		return leave(o)
-	case o.Link == nil:
-		return Plan{Actions: []Action{Connect{podOf(v)}}}
-	case o.Link.PodUID != podOf(v):
-		return Plan{Actions: []Action{Disconnect{}, Connect{podOf(v)}}}
-	case o.Link.Guest == nil:
-		return silent(o)
-	case o.Link.Guest.Phase == GuestEnded:
-		return ended(o)
+	case o.Session == nil:
+		return connect(pod)
+	case o.Session.PodUID != pod:
+		p := connect(pod)
+		p.Actions = append([]Action{Disconnect{}}, p.Actions...)
+		return p
+	case v.Status.NodeName != o.Node:
+		return Plan{}
+	case o.Session.State != nil && o.Session.State.Phase == protocol.Ended:
+		return report(o)
+	case overdue(o):
+		return failStart(o)
+	case o.Session.State == nil:
+		return report(o)
 	case v.DeletionTimestamp != nil:
 		return stop(o)
 	}
 	return run(o)
 }
 
-// handedOver says that the machine is this handler's: virt-controller has
-// named its pod, and it has not ended.
+// handedOver says that virt-controller has given the VMI to the handlers, and
+// that it has not ended.
 func handedOver(v *vmi.VirtualMachineInstance) bool {
-	return (v.Status.Phase == vmi.Scheduled || v.Status.Phase == vmi.Running) && podOf(v) != ""
+	return v.Status.Phase == vmi.Scheduled || v.Status.Phase == vmi.Running
 }
 
-// podOf is the UID of the machine's pod on its node.
-func podOf(v *vmi.VirtualMachineInstance) string {
+// podOn is the UID of the VMI's pod on the node. Empty: it has none there. Of
+// several it is always the same.
+func podOn(v *vmi.VirtualMachineInstance, node string) string {
 	found := ""
-	for uid, node := range v.Status.ActivePods {
-		// There is one; of several any will do, but always the same.
-		if node == v.Status.NodeName && (found == "" || string(uid) < found) {
+	for uid, n := range v.Status.ActivePods {
+		if n == node && (found == "" || string(uid) < found) {
 			found = string(uid)
 		}
 	}
@@ -66,32 +76,24 @@ func podOf(v *vmi.VirtualMachineInstance) string {
 }
 
 func leave(o Observed) Plan {
-	if o.Link == nil {
+	if o.Session == nil {
 		return Plan{}
 	}
 	return Plan{Actions: []Action{Disconnect{}}}
 }
 
-func silent(o Observed) Plan {
-	p := Plan{}
-	p.report(o)
-	return p
-}
-
-func ended(o Observed) Plan {
-	p := Plan{}
-	p.report(o)
-	return p
+// connect connects, and asks for a decision when a launcher that has not answered
+// is to be reported: nothing else may happen until then.
+func connect(pod string) Plan {
+	return Plan{Actions: []Action{Connect{pod}}, Recheck: SilenceDelay}
 }
 
 func stop(o Observed) Plan {
 	p := Plan{}
-	w := Wish{Stop: true, Grace: o.Instance.GracePeriod(), Settings: o.Settings}
-	if o.Link.Put == nil || *o.Link.Put != w {
-		p.Actions = append(p.Actions, Put{w})
-		if o.Link.Guest.Phase != GuestStopping {
-			p.Actions = append(p.Actions, Tell{Event{Reason: EventShuttingDown, Message: "The guest is asked to power off"}})
-		}
+	s := o.Session
+	asked := s.State.Phase == protocol.Stopping || s.Put != nil && s.Put.Stop != nil
+	if p.put(o, &protocol.Stop{GracePeriodSeconds: int64(o.Instance.GracePeriod().Seconds())}) && !asked {
+		p.Actions = append(p.Actions, Emit{normal(EventShuttingDown, "The guest is asked to power off")})
 	}
 	p.report(o)
 	return p
@@ -99,12 +101,18 @@ func stop(o Observed) Plan {
 
 func run(o Observed) Plan {
 	p := Plan{}
-	if o.Link.Plumbing == nil {
-		p.Actions = append(p.Actions, Plumb{})
+	if o.Session.Network == nil {
+		p.Actions = append(p.Actions, BindNetwork{}) // what it makes is part of the Desired
+	} else {
+		p.put(o, nil)
 	}
-	if w := (Wish{Settings: o.Settings}); o.Link.Put == nil || *o.Link.Put != w {
-		p.Actions = append(p.Actions, Put{w})
-	}
+	p.report(o)
+	return p
+}
+
+// report only reports.
+func report(o Observed) Plan {
+	p := Plan{}
 	p.report(o)
 	return p
 }

@@ -5,216 +5,166 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podvisor/podvisor/launcher/protocol"
+	"github.com/podvisor/podvisor/network"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/config"
 	"github.com/podvisor/podvisor/vmi/vmitest"
 )
 
-const pod = "pod-1"
+const (
+	pod  = "pod-1"
+	node = "n1"
+)
 
 var now = time.Date(2026, 11, 20, 17, 0, 0, 0, time.UTC)
 
-// machine is a machine in a phase, handed over to this node.
-func machine(phase vmi.Phase, options ...vmitest.Option) *vmi.VirtualMachineInstance {
-	v := vmitest.New(append([]vmitest.Option{vmitest.WithGracePeriod(5)}, options...)...)
+// instance is a VMI in a phase, handed over to this node.
+func instance(phase vmi.Phase, options ...vmitest.Option) *vmi.VirtualMachineInstance {
+	v := vmitest.New(vmitest.WithGracePeriod(5), vmitest.WithEmptyDisk("root", "1Gi"))
 	v.Status.Phase = phase
-	v.Status.NodeName = "n1"
-	v.Status.ActivePods = map[types.UID]string{pod: "n1"}
+	v.Status.NodeName = node
+	v.Status.ActivePods = map[types.UID]string{pod: node}
+	for _, option := range options {
+		option(v)
+	}
 	return v
 }
 
 func deleted(v *vmi.VirtualMachineInstance) { v.DeletionTimestamp = new(metav1.NewTime(now)) }
 
-var plumbing = &Plumbing{Interfaces: []vmi.InterfaceStatus{{Name: "default", IP: "10.244.1.7", IPs: []string{"10.244.1.7"}}}}
+func withCondition(c vmi.Condition) vmitest.Option {
+	return func(v *vmi.VirtualMachineInstance) { v.Status.Conditions = append(v.Status.Conditions, c) }
+}
 
-func guestIn(phase GuestPhase) *Guest { return &Guest{Phase: phase, Machine: "pc-q35-7.2"} }
+var bound = &Network{
+	Interfaces:  []vmi.InterfaceStatus{{Name: "default", IP: "10.244.1.7", IPs: []string{"10.244.1.7"}}},
+	Attachments: []network.Attachment{{Name: "default", Tap: "tap0"}},
+}
 
-func TestALauncherIsToldOfNewSettings(t *testing.T) {
-	t.Parallel()
-	loud := config.Launcher{Verbosity: 4}
-	link := &Link{PodUID: pod, Guest: guestIn(GuestRunning), Plumbing: plumbing, Put: &Wish{}}
-	require.Empty(t, Decide(Observed{Instance: machine(vmi.Running), Link: link, Now: now}).Actions)
-	require.Equal(t, []Action{Put{Wish{Settings: loud}}}, Decide(Observed{Instance: machine(vmi.Running), Link: link, Settings: loud, Now: now}).Actions)
-	stopping := &Link{PodUID: pod, Guest: guestIn(GuestStopping), Plumbing: plumbing, Put: &Wish{Stop: true, Grace: 5 * time.Second}}
-	require.Equal(t, []Action{Put{Wish{Stop: true, Grace: 5 * time.Second, Settings: loud}}},
-		Decide(Observed{Instance: machine(vmi.Running, deleted), Link: stopping, Settings: loud, Now: now}).Actions, "it still stops")
+func state(phase protocol.Phase) *protocol.State {
+	return &protocol.State{Phase: phase, Machine: "pc-q35-7.2"}
+}
+
+// desired is what is put for the VMI with this generation.
+func desired(v *vmi.VirtualMachineInstance, generation int64, stop *protocol.Stop) *protocol.Desired {
+	return &protocol.Desired{Generation: generation, Instance: forLauncher(v), Interfaces: bound.Attachments, Stop: stop}
+}
+
+// session is a session that is complete: the network is bound and the VMI put.
+func session(v *vmi.VirtualMachineInstance, s *protocol.State) *Session {
+	return &Session{PodUID: pod, Began: now, State: s, Network: bound, Put: desired(v, 1, nil), Generation: 1, Since: now}
+}
+
+func observed(v *vmi.VirtualMachineInstance, s *Session) Observed {
+	return Observed{Instance: v, Node: node, Session: s, Now: now}
 }
 
 func TestActions(t *testing.T) {
 	t.Parallel()
-	wish, stopWish := &Wish{}, &Wish{Stop: true, Grace: 5 * time.Second}
-	shuttingDown := Tell{Event{Reason: EventShuttingDown, Message: "The guest is asked to power off"}}
-	tests := []struct {
-		name string
-		v    *vmi.VirtualMachineInstance
-		link *Link
-		want []Action
-	}{
-		{"a machine that is gone is let go", nil, &Link{PodUID: pod}, []Action{Disconnect{}}},
-		{"a machine that is gone and was never known needs nothing", nil, nil, nil},
-		{"a machine that is not handed over is virt-controller's", machine(vmi.Scheduling), nil, nil},
-		{"a machine without a pod is virt-controller's", func() *vmi.VirtualMachineInstance {
-			v := machine(vmi.Scheduled)
-			v.Status.ActivePods = nil
-			return v
-		}(), nil, nil},
-		{"a machine that was handed over is connected to", machine(vmi.Scheduled), nil, []Action{Connect{pod}}},
-		{"a running machine is connected to after a restart", machine(vmi.Running), nil, []Action{Connect{pod}}},
-		{"a machine that ended is not looked for", machine(vmi.Succeeded), nil, nil},
-		{"a machine that ended is let go", machine(vmi.Failed), &Link{PodUID: pod}, []Action{Disconnect{}}},
-		{"a machine in another pod is another machine", machine(vmi.Scheduled), &Link{PodUID: "other", Guest: guestIn(GuestRunning)}, []Action{Disconnect{}, Connect{pod}}},
-		{"a silent launcher is waited for", machine(vmi.Scheduled), &Link{PodUID: pod}, nil},
-		{"a launcher that answers is given a network and the machine", machine(vmi.Scheduled), &Link{PodUID: pod, Guest: guestIn(GuestStarting)}, []Action{Plumb{}, Put{}}},
-		{"a network that exists is not made again", machine(vmi.Scheduled), &Link{PodUID: pod, Guest: guestIn(GuestStarting), Plumbing: plumbing}, []Action{Put{}}},
-		{"a machine that starts is left alone", machine(vmi.Scheduled), &Link{PodUID: pod, Guest: guestIn(GuestStarting), Plumbing: plumbing, Put: wish}, nil},
-		{"a running machine is left alone", machine(vmi.Running), &Link{PodUID: pod, Guest: guestIn(GuestRunning), Plumbing: plumbing, Put: wish}, nil},
-		{"a running machine is told again after a restart", machine(vmi.Running), &Link{PodUID: pod, Guest: guestIn(GuestRunning)}, []Action{Plumb{}, Put{}}},
-		{"a deleted machine is asked to stop", machine(vmi.Running, deleted), &Link{PodUID: pod, Guest: guestIn(GuestRunning), Plumbing: plumbing, Put: wish}, []Action{Put{*stopWish}, shuttingDown}},
-		{"a deleted machine is asked once", machine(vmi.Running, deleted), &Link{PodUID: pod, Guest: guestIn(GuestStopping), Plumbing: plumbing, Put: stopWish}, nil},
-		{"a stop after a restart is asked for in silence", machine(vmi.Running, deleted), &Link{PodUID: pod, Guest: guestIn(GuestStopping)}, []Action{Put{*stopWish}}},
-		{"a machine that is deleted before it started needs no network", machine(vmi.Scheduled, deleted), &Link{PodUID: pod, Guest: guestIn(GuestStarting)}, []Action{Put{*stopWish}, shuttingDown}},
-		{"an end is reported and nothing else", machine(vmi.Running, deleted), &Link{PodUID: pod, Guest: guestIn(GuestEnded)}, nil},
+	grace := &protocol.Stop{GracePeriodSeconds: 5}
+	shuttingDown := Emit{normal(EventShuttingDown, "The guest is asked to power off")}
+	in := func(s *protocol.State, n *Network, put *protocol.Desired) *Session {
+		return &Session{PodUID: pod, Began: now, State: s, Network: n, Put: put, Generation: 7}
 	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			require.Equal(t, tt.want, Decide(Observed{Instance: tt.v, Link: tt.link, Now: now}).Actions)
-		})
+	put := func(d *protocol.Desired) Put {
+		d.Generation = 8
+		return Put{*d}
 	}
-}
-
-func TestRunningIsSaidInOneWrite(t *testing.T) {
-	t.Parallel()
-	v := machine(vmi.Scheduled, vmitest.WithCores(2), vmitest.WithMemory("256Mi"))
-	v.Status.Conditions = []vmi.Condition{
-		{Type: vmi.ConditionReady, Status: corev1.ConditionFalse, Reason: notRunning},
-		{Type: vmi.ConditionSynchronized, Status: corev1.ConditionFalse, Reason: "Earlier"},
+	unbound := func(d *protocol.Desired) *protocol.Desired {
+		d.Interfaces = nil
+		return d
 	}
-	overhead := resource.MustParse("90Mi")
-	v.Status.Memory = &vmi.MemoryStatus{MemoryOverhead: &overhead}
-	g := &Guest{Phase: GuestRunning, Emulated: true, Machine: "pc-q35-7.2", Disks: []vmi.VolumeStatus{{Name: "root", Target: "vda", Size: 1 << 30}}}
-	p := Decide(Observed{Instance: v, Link: &Link{PodUID: pod, Guest: g, Plumbing: plumbing, Put: &Wish{}}, Now: now})
-
-	memory, at := resource.MustParse("256Mi"), metav1.NewTime(now)
-	require.Equal(t, &vmi.VirtualMachineInstanceStatus{
-		Phase:                     vmi.Running,
-		PhaseTransitionTimestamps: []vmi.PhaseTransitionTimestamp{{Phase: vmi.Running, PhaseTransitionTimestamp: at}},
-		NodeName:                  "n1",
-		ActivePods:                map[types.UID]string{pod: "n1"},
-		Conditions: []vmi.Condition{
-			{Type: vmi.ConditionReady, Status: corev1.ConditionTrue, LastTransitionTime: at},
-			{
-				Type: vmi.ConditionSoftwareEmulation, Status: corev1.ConditionTrue, Reason: "NoHardwareVirtualization", LastTransitionTime: at,
-				Message: "The node has no usable hardware virtualization; the guest is emulated, which is much slower",
-			},
-		},
-		Interfaces:         plumbing.Interfaces,
-		VolumeStatus:       g.Disks,
-		Memory:             &vmi.MemoryStatus{GuestAtBoot: &memory, GuestCurrent: &memory, GuestRequested: &memory, MemoryOverhead: &overhead},
-		Machine:            &vmi.Machine{Type: "pc-q35-7.2"},
-		CurrentCPUTopology: &vmi.CPUTopology{Cores: 2, Sockets: 1, Threads: 1},
-		RuntimeUser:        107,
-	}, p.Status)
-	require.Equal(t, []Event{{Reason: EventStarted, Message: "The guest was started"}}, p.Events)
-
-	v.Status = *p.Status
-	again := Decide(Observed{Instance: v, Link: &Link{PodUID: pod, Guest: g, Plumbing: plumbing, Put: &Wish{}}, Now: now.Add(time.Hour)})
-	require.Equal(t, Plan{Status: p.Status}, again, "a steady machine costs nothing")
-}
-
-func TestPhases(t *testing.T) {
-	t.Parallel()
-	end := func(reason string, ok bool) *Guest {
-		return &Guest{Phase: GuestEnded, End: &End{Finding: Finding{reason, "the guest is off"}, Succeeded: ok}}
+	elsewhere := func(v *vmi.VirtualMachineInstance) {
+		v.Status.NodeName = "n2"
+		v.Status.ActivePods["pod-2"] = "n2"
 	}
-	tests := []struct {
-		name   string
-		v      *vmi.VirtualMachineInstance
-		guest  *Guest
-		phase  vmi.Phase
-		reason string
-		ready  corev1.ConditionStatus
-		event  *Event
-	}{
-		{"a guest that starts does not run", machine(vmi.Scheduled), guestIn(GuestStarting), vmi.Scheduled, "", "", nil},
-		{"a guest that is paused runs, but is not ready", machine(vmi.Running), guestIn(GuestPaused), vmi.Running, "", corev1.ConditionFalse, nil},
-		{"a guest that is stopping still runs", machine(vmi.Running, deleted), guestIn(GuestStopping), vmi.Running, "", corev1.ConditionTrue, nil},
-		{"a guest that is stopped before it started never ran", machine(vmi.Scheduled, deleted), guestIn(GuestStopping), vmi.Scheduled, "", "", nil},
-		{"a guest that powered off has succeeded", machine(vmi.Running), end("Shutdown", true), vmi.Succeeded, "Shutdown", corev1.ConditionFalse, &Event{false, EventStopped, "the guest is off"}},
-		{"a guest that crashed has failed, with a warning", machine(vmi.Running), end("Crashed", false), vmi.Failed, "Crashed", corev1.ConditionFalse, &Event{true, EventStopped, "the guest is off"}},
-		{"a guest that had to be switched off has failed, as its user wished", machine(vmi.Running, deleted), end("GracePeriodExceeded", false), vmi.Failed, "GracePeriodExceeded", corev1.ConditionFalse, &Event{false, EventDeleted, "the guest is off"}},
-		{"a machine that cannot be made has failed", machine(vmi.Scheduled), end("CannotStart", false), vmi.Failed, "CannotStart", corev1.ConditionFalse, &Event{true, EventStopped, "the guest is off"}},
-		{"an end that is not explained is a failure", machine(vmi.Running), guestIn(GuestEnded), vmi.Failed, "Unknown", corev1.ConditionFalse, &Event{true, EventStopped, "The launcher did not say how the guest ended"}},
-		{"nothing is concluded from silence", machine(vmi.Running), nil, vmi.Running, "", "", nil},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			p := Decide(Observed{Instance: tt.v, Link: &Link{PodUID: pod, Guest: tt.guest, Plumbing: plumbing, Put: &Wish{}}, Now: now})
-			require.Equal(t, tt.phase, p.Status.Phase)
-			require.Equal(t, tt.reason, p.Status.Reason)
-			ready := corev1.ConditionStatus("")
-			if c := p.Status.Condition(vmi.ConditionReady); c != nil {
-				ready = c.Status
-			}
-			require.Equal(t, tt.ready, ready)
-			require.Equal(t, tt.guest != nil && tt.guest.Phase == GuestPaused, p.Status.Condition(vmi.ConditionPaused) != nil)
-			var want []Event
-			if tt.event != nil {
-				want = []Event{*tt.event}
-			}
-			require.Equal(t, want, p.Events)
-		})
-	}
-}
-
-func TestProblems(t *testing.T) {
-	t.Parallel()
-	problem, other := &Finding{"NoDisk", "the image is missing"}, &Finding{"NetworkFailed", "no such link"}
-	synced := func(f *Finding) vmitest.Option {
-		return func(v *vmi.VirtualMachineInstance) {
-			v.Status.Conditions = append(v.Status.Conditions, vmi.Condition{
-				Type: vmi.ConditionSynchronized, Status: corev1.ConditionFalse, Reason: f.Reason, Message: f.Message,
-			})
-		}
-	}
-	starting := func(p *Finding) *Guest { return &Guest{Phase: GuestStarting, Problem: p} }
+	scheduled, runs, ends := instance(vmi.Scheduled), instance(vmi.Running), instance(vmi.Running, deleted)
 	tests := []struct {
 		name    string
 		v       *vmi.VirtualMachineInstance
-		link    Link
-		want    *Finding
-		event   bool
-		recheck time.Duration
+		session *Session
+		want    []Action
 	}{
-		{"the launcher's problem is said", machine(vmi.Scheduled), Link{Guest: starting(problem)}, problem, true, 0},
-		{"and not said twice", machine(vmi.Scheduled, synced(problem)), Link{Guest: starting(problem)}, problem, false, 0},
-		{"and said anew when it is another", machine(vmi.Scheduled, synced(problem)), Link{Guest: starting(other)}, other, true, 0},
-		{"it stays until the guest runs", machine(vmi.Scheduled, synced(problem)), Link{Guest: starting(nil)}, problem, false, 0},
-		{"and is taken back then", machine(vmi.Running, synced(problem)), Link{Guest: guestIn(GuestRunning)}, nil, false, 0},
-		{"a fault here is given a second", machine(vmi.Scheduled), Link{Guest: starting(nil), Fault: other, Since: now.Add(-300 * time.Millisecond)}, nil, false, 700 * time.Millisecond},
-		{"and then said", machine(vmi.Scheduled), Link{Guest: starting(nil), Fault: other, Since: now.Add(-time.Second)}, other, true, 0},
-		{"also of a launcher that cannot be reached", machine(vmi.Scheduled), Link{Fault: other, Since: now.Add(-time.Minute)}, other, true, 0},
-		{"a machine that has ended has none", machine(vmi.Running, synced(problem)), Link{Guest: guestIn(GuestEnded), Fault: other}, nil, true, 0},
+		{"the session of a VMI that is gone is ended", nil, &Session{PodUID: pod}, []Action{Disconnect{}}},
+		{"a VMI that is gone and has no session needs nothing", nil, nil, nil},
+		{"a VMI that is not handed over is virt-controller's", instance(vmi.Scheduling), nil, nil},
+		{"a VMI without a pod is virt-controller's", instance(vmi.Scheduled, func(v *vmi.VirtualMachineInstance) { v.Status.ActivePods = nil }), nil, nil},
+		{"a VMI that was handed over is connected to", scheduled, nil, []Action{Connect{pod}}},
+		{"a running VMI is connected to after a restart", runs, nil, []Action{Connect{pod}}},
+		{"a VMI that ended is not connected to", instance(vmi.Succeeded), nil, nil},
+		{"the session of a VMI that ended is ended", instance(vmi.Failed), &Session{PodUID: pod}, []Action{Disconnect{}}},
+		{"another pod means another session", scheduled, &Session{PodUID: "other", State: state(protocol.Running)}, []Action{Disconnect{}, Connect{pod}}},
+		{"a VMI whose pods are on other nodes is not connected to", instance(vmi.Running, func(v *vmi.VirtualMachineInstance) {
+			v.Status.NodeName, v.Status.ActivePods = "n2", map[types.UID]string{"pod-2": "n2"}
+		}), nil, nil},
+		{"the pod on this node is connected to, whatever other pods there are", instance(vmi.Running, elsewhere), nil, []Action{Connect{pod}}},
+		{"a pod that is not the active one does not start a domain", instance(vmi.Running, elsewhere), in(state(protocol.Waiting), nil, nil), nil},
+		{"a launcher that does not answer is waited for", scheduled, in(nil, nil, nil), nil},
+		{"the network is bound before the VMI is put", scheduled, in(state(protocol.Waiting), nil, nil), []Action{BindNetwork{}}},
+		{"the VMI is put when the network is bound", scheduled, in(state(protocol.Waiting), bound, nil), []Action{put(desired(scheduled, 0, nil))}},
+		{"a VMI that starts needs nothing", scheduled, in(state(protocol.Starting), bound, desired(scheduled, 7, nil)), nil},
+		{"a running VMI needs nothing", runs, in(state(protocol.Running), bound, desired(runs, 7, nil)), nil},
+		{"a running VMI gets its network after a restart", runs, in(state(protocol.Running), nil, nil), []Action{BindNetwork{}}},
+		{"a deleted VMI is stopped", ends, in(state(protocol.Running), bound, desired(ends, 7, nil)), []Action{put(desired(ends, 0, grace)), shuttingDown}},
+		{"a deleted VMI is stopped once", ends, in(state(protocol.Stopping), bound, desired(ends, 7, grace)), nil},
+		{"a stop after a restart has no event", ends, in(state(protocol.Stopping), nil, nil), []Action{put(unbound(desired(ends, 0, grace)))}},
+		{"a VMI that is deleted before it started needs no network", instance(vmi.Scheduled, deleted), in(state(protocol.Starting), nil, nil),
+			[]Action{put(unbound(desired(instance(vmi.Scheduled, deleted), 0, grace))), shuttingDown}},
+		{"an end is only reported", ends, in(state(protocol.Ended), nil, nil), nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			tt.link.PodUID, tt.link.Plumbing, tt.link.Put = pod, plumbing, &Wish{}
-			p := Decide(Observed{Instance: tt.v, Link: &tt.link, Now: now})
-			var got *Finding
-			if c := p.Status.Condition(vmi.ConditionSynchronized); c != nil {
-				require.Equal(t, corev1.ConditionFalse, c.Status)
-				got = &Finding{c.Reason, c.Message}
-			}
-			require.Equal(t, tt.want, got)
-			require.Equal(t, tt.event, len(p.Events) > 0)
-			require.Equal(t, tt.recheck, p.Recheck)
+			require.Equal(t, tt.want, Decide(observed(tt.v, tt.session)).Actions)
 		})
 	}
+}
+
+func TestWhatIsDesiredIsPutAgainWhenItChanges(t *testing.T) {
+	t.Parallel()
+	v := instance(vmi.Running)
+	debug := config.Launcher{Verbosity: 4}
+	tests := []struct {
+		name   string
+		change func(*Observed)
+		want   func(*protocol.Desired)
+	}{
+		{"nothing", func(*Observed) {}, nil},
+		{"the status", func(o *Observed) { o.Instance.Status.Reason = "Other" }, nil},
+		{"the resource version", func(o *Observed) { o.Instance.ResourceVersion = "9" }, nil},
+		{"the settings", func(o *Observed) { o.Settings = debug }, func(d *protocol.Desired) { d.Settings = debug }},
+		{"the spec", func(o *Observed) { o.Instance.Spec.Hostname = "other" }, func(d *protocol.Desired) { d.Instance.Spec.Hostname = "other" }},
+		{"the network", func(o *Observed) { o.Session.Network = &Network{} }, func(d *protocol.Desired) { d.Interfaces = nil }},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			o := observed(v.DeepCopy(), session(v, state(protocol.Running)))
+			o.Session.Generation = 4 // an attempt of which the outcome is not known
+			tt.change(&o)
+			var want []Action
+			if tt.want != nil {
+				d := desired(v.DeepCopy(), 5, nil)
+				tt.want(d)
+				want = []Action{Put{*d}}
+			}
+			require.Equal(t, want, Decide(o).Actions)
+		})
+	}
+}
+
+func TestAStopWithNewSettingsIsPutWithoutAnotherEvent(t *testing.T) {
+	t.Parallel()
+	v, grace := instance(vmi.Running, deleted), &protocol.Stop{GracePeriodSeconds: 5}
+	s := session(v, state(protocol.Running))
+	s.Put.Stop = grace
+	o := observed(v, s)
+	o.Settings.Verbosity = 4
+	want := desired(v, 2, grace)
+	want.Settings.Verbosity = 4
+	require.Equal(t, []Action{Put{*want}}, Decide(o).Actions)
 }

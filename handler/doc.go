@@ -1,17 +1,28 @@
-// Package handler decides what a node does for one of its machines.
+// Package handler decides what a node does for one VirtualMachineInstance (VMI).
 //
-// [Decide] is the whole of it: it is given a machine as the API has it, what
-// the machine's launcher tells and what this handler has done for it so far, and
-// it answers with a [Plan]: the actions to take, the status that the machine
-// shall have, and the events that go with it.
+// [Decide] is the main function. It is given the VMI as the API has it and the
+// [Session] with the launcher in the VMI's pod on this node, and returns a
+// [Plan]: the actions to take, the status that the VMI shall have, and the events
+// that go with it. [Sanitize] limits what a launcher reports before it is
+// observed.
 //
-// What it does not do: make pods, judge a pod or a launcher that is gone
-// (virt-controller sees the pod and does), start a guest (the launcher does).
+// It does not create or delete pods, judge a pod that is gone (virt-controller
+// observes the pod and does), or start a guest (the launcher does).
+//
+// A launcher that does not answer is reported after [SilenceDelay]. What follows
+// depends on what is certain. If the phase is still Scheduled, no guest was ever
+// reported to run, and the VMI fails at [StartDeadline]; virt-controller ends the
+// pod of a failed VMI, so that the guest does not run afterwards whatever the
+// launcher did. If the phase is Running, the guest may run on as long as the
+// pod's container does, whose process 1 the launcher is: the VMI stays Running
+// with Ready False, and it fails when virt-controller observes that the pod has
+// ended. KubeVirt fails such a VMI after three minutes; that would end a guest
+// that works.
 //
 // It computes; it touches nothing. handler/controller observes and acts.
 //
 // Trap: nothing is remembered between two decisions but what [Observed] holds,
-// and all of that is read again after a restart. A handler that dies at any
-// instruction and comes back puts what is wanted once more, to the same effect,
-// and writes nothing that is there already.
+// and all of that is read again after a restart. A handler that is killed at any
+// instruction and started again puts the same Desired once more, to the same
+// effect, and writes no status that is there already.
 package handler

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podvisor/podvisor/handler"
+	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/vmitest"
 )
@@ -15,20 +16,21 @@ func ExampleDecide() {
 	v := vmitest.New()
 	v.Status.Phase, v.Status.NodeName = vmi.Scheduled, "n1"
 	v.Status.ActivePods = map[types.UID]string{"0e3f8a52": "n1"}
-	o := handler.Observed{Instance: v, Now: time.Now()}
+	o := handler.Observed{Instance: v, Node: "n1", Now: time.Now()}
 	fmt.Printf("%T\n", handler.Decide(o).Actions[0])
 
-	o.Link = &handler.Link{PodUID: "0e3f8a52", Guest: &handler.Guest{Phase: handler.GuestStarting}}
-	for _, a := range handler.Decide(o).Actions {
-		fmt.Printf("%T\n", a)
-	}
+	o.Session = &handler.Session{PodUID: "0e3f8a52", Began: o.Now, State: &protocol.State{Phase: protocol.Waiting}}
+	fmt.Printf("%T\n", handler.Decide(o).Actions[0])
 
-	o.Link.Plumbing, o.Link.Put = &handler.Plumbing{}, &handler.Wish{}
-	o.Link.Guest.Phase = handler.GuestRunning
+	o.Session.Network = &handler.Network{}
+	put := handler.Decide(o).Actions[0].(handler.Put)
+	fmt.Printf("%T %d\n", put, put.Generation)
+
+	o.Session.Put, o.Session.State.Phase = &put.Desired, protocol.Running
 	fmt.Println(handler.Decide(o).Status.Phase)
 	// Output:
 	// handler.Connect
-	// handler.Plumb
-	// handler.Put
+	// handler.BindNetwork
+	// handler.Put 1
 	// Running
 }

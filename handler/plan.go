@@ -3,54 +3,63 @@ package handler
 import (
 	"time"
 
+	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// Plan is what is to be done: the actions in their order, then the status,
-// then, if the status was written, the events.
+// Plan is what is to be done: the status, then, if it was written, the events,
+// then the actions in their order until one fails. The status does not depend on
+// the actions: it is about what is observed.
 type Plan struct {
 	Actions []Action
-	// Status is what the machine's status shall be. Nil: nobody's business, or
-	// not ours.
+	// Status is what the VMI's status shall be. Nil: it is not written.
 	Status *vmi.VirtualMachineInstanceStatus
-	// Events belong to the change of the status. Where it does not change there
-	// are none.
+	// Events belong to the change of the status. If it does not change they are
+	// not emitted.
 	Events []Event
-	// Recheck asks for another decision after this time, whether or not
-	// something happens. 0: not needed.
+	// Recheck asks for another decision after this time. 0: not before something
+	// changes.
 	Recheck time.Duration
 }
 
 // Action is one thing to do.
 type Action interface{ action() }
 
-// Connect looks for the launcher in the pod and keeps a connection to it.
+// Connect starts a session with the launcher in the pod.
 type Connect struct{ PodUID string }
 
-// Disconnect gives up what Connect made.
+// Disconnect ends the session. The launcher is not affected.
 type Disconnect struct{}
 
-// Plumb makes the machine's network in the pod.
-type Plumb struct{}
+// BindNetwork binds the VMI's network in the pod.
+type BindNetwork struct{}
 
-// Put tells the launcher what is wanted.
-type Put struct{ Wish }
+// Put puts the Desired to the launcher.
+type Put struct{ protocol.Desired }
 
-// Tell emits an event that goes with an action, not with a change of the
-// status. It follows its action and is not reached if that fails.
-type Tell struct{ Event }
+// Emit emits an event that belongs to an action, not to a change of the status.
+// It follows its action and is not reached if that fails.
+type Emit struct{ Event }
 
-func (Connect) action()    {}
-func (Disconnect) action() {}
-func (Plumb) action()      {}
-func (Put) action()        {}
-func (Tell) action()       {}
+func (Connect) action()     {}
+func (Disconnect) action()  {}
+func (BindNetwork) action() {}
+func (Put) action()         {}
+func (Emit) action()        {}
 
-// Event is a line for the people who watch a machine.
+// Event is an event of a VMI.
 type Event struct {
-	// Warning says that something went wrong.
-	Warning         bool
-	Reason, Message string
+	// Warning makes the event's type Warning. The zero value is Normal.
+	Warning bool
+	vmi.Finding
+}
+
+func normal(reason, message string) Event {
+	return Event{Finding: vmi.Finding{Reason: reason, Message: message}}
+}
+
+func warning(reason, message string) Event {
+	return Event{Warning: true, Finding: vmi.Finding{Reason: reason, Message: message}}
 }
 
 // The reasons of events.
@@ -60,4 +69,13 @@ const (
 	EventStopped      = "Stopped"
 	EventDeleted      = "Deleted"
 	EventSyncFailed   = "SyncFailed"
+	EventIOError      = "IOerror"
+	EventResumed      = "Resumed"
 )
+
+// recheck asks for another decision after d, or earlier if that was asked for.
+func (p *Plan) recheck(d time.Duration) {
+	if d > 0 && (p.Recheck == 0 || d < p.Recheck) {
+		p.Recheck = d
+	}
+}

@@ -1,37 +1,32 @@
 package handler
 
 import (
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// everything calls f with every combination of what can be observed.
-func everything(f func(Observed)) {
-	guests := []*Guest{nil}
-	for _, p := range []GuestPhase{GuestStarting, GuestRunning, GuestPaused, GuestStopping, GuestEnded} {
-		guests = append(guests, &Guest{Phase: p}, &Guest{Phase: p, Emulated: true, Problem: &Finding{"Problem", "text"}},
-			&Guest{Phase: p, End: &End{Finding: Finding{"Shutdown", ""}, Succeeded: true}})
+// everySession calls f with every combination of what a session can be.
+func everySession(v *vmi.VirtualMachineInstance, f func(*Session)) {
+	finding := &vmi.Finding{Reason: "Finding", Message: "text"}
+	states := []*protocol.State{nil}
+	for _, p := range phases {
+		states = append(states, &protocol.State{Phase: p}, &protocol.State{Phase: p, Emulated: true, Generation: 3, Finding: finding},
+			&protocol.State{Phase: p, End: &protocol.End{Reason: protocol.Shutdown}, Pause: &protocol.Pause{Cause: protocol.PausedByIOError, Volume: "root"}})
 	}
-	phases := []vmi.Phase{vmi.PhaseUnset, vmi.Pending, vmi.Scheduling, vmi.Scheduled, vmi.Running, vmi.Succeeded, vmi.Failed, vmi.Unknown}
-	for _, phase := range phases {
-		for _, gone := range []bool{false, true} {
-			for _, uid := range []string{pod, "other"} {
-				for _, g := range guests {
-					for _, made := range []*Plumbing{nil, plumbing} {
-						for _, put := range []*Wish{nil, {}, {Stop: true, Grace: 5 * time.Second}} {
-							for _, fault := range []*Finding{nil, {"Fault", "text"}} {
-								v := machine(phase)
-								if gone {
-									deleted(v)
-								}
-								f(Observed{Instance: v, Now: now, Link: &Link{PodUID: uid, Guest: g, Plumbing: made, Put: put, Fault: fault, Since: now.Add(-time.Hour)}})
-							}
-						}
+	for _, state := range states {
+		f(&Session{PodUID: "other", Began: now, State: state, Since: now})
+		for _, n := range []*Network{nil, bound} {
+			for _, put := range []*protocol.Desired{nil, desired(v, 3, nil), desired(v, 3, &protocol.Stop{GracePeriodSeconds: 5})} {
+				for _, fault := range []*vmi.Finding{nil, finding} {
+					for _, since := range []time.Time{now, now.Add(-time.Hour)} {
+						f(&Session{PodUID: pod, Began: since, State: state, Network: n, Put: put, Generation: 3, Finding: fault, Since: since})
 					}
 				}
 			}
@@ -39,37 +34,91 @@ func everything(f func(Observed)) {
 	}
 }
 
+// everything calls f with every combination of what can be observed.
+func everything(f func(Observed)) {
+	for _, phase := range []vmi.Phase{vmi.PhaseUnset, vmi.Pending, vmi.Scheduling, vmi.Scheduled, vmi.Running, vmi.Succeeded, vmi.Failed, vmi.Unknown} {
+		for _, gone := range []bool{false, true} {
+			for _, active := range []string{node, "n2"} {
+				for _, ready := range []string{"", "GuestNotRunning", "PodTerminating"} {
+					v := instance(phase)
+					if gone {
+						deleted(v)
+					}
+					if active != node {
+						v.Status.NodeName, v.Status.ActivePods = active, map[types.UID]string{pod: node, "pod-2": active}
+					}
+					if ready != "" {
+						withCondition(vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionFalse, Reason: ready})(v)
+					}
+					if !handedOver(v) {
+						f(observed(v, session(v, state(protocol.Running))))
+						continue
+					}
+					everySession(v, func(s *Session) { f(observed(v, s)) })
+				}
+			}
+		}
+	}
+}
+
+// kinds are the actions of a plan by their type.
+func kinds(p Plan) (connects, disconnects, binds int, puts []protocol.Desired) {
+	for _, a := range p.Actions {
+		switch a := a.(type) {
+		case Connect:
+			connects++
+		case Disconnect:
+			disconnects++
+		case BindNetwork:
+			binds++
+		case Put:
+			puts = append(puts, a.Desired)
+		case Emit:
+		}
+	}
+	return connects, disconnects, binds, puts
+}
+
 func TestEveryPlanIsSound(t *testing.T) {
 	t.Parallel()
 	everything(func(o Observed) {
-		before := o.Instance.DeepCopy()
+		before, session := o.Instance.DeepCopy(), *o.Session
 		p := Decide(o)
-		require.Equal(t, before, o.Instance, "nothing that is observed is changed")
-		has := func(a Action) bool { return slices.Contains(p.Actions, a) }
-		if has(Disconnect{}) || has(Connect{pod}) {
-			require.Nil(t, p.Status, "who cannot ask the launcher says nothing of it: %+v", o)
+		require.Equal(t, before, o.Instance, "what is observed is not changed")
+		require.Equal(t, session, *o.Session, "what is observed is not changed")
+		connects, disconnects, binds, puts := kinds(p)
+		if connects+disconnects > 0 {
+			require.Nil(t, p.Status, "without a session nothing is reported: %+v", o)
 		}
-		if before.Status.Phase != vmi.Scheduled && before.Status.Phase != vmi.Running {
-			require.Equal(t, Plan{Actions: []Action{Disconnect{}}}, p, "what is not ours is left alone")
+		if !handedOver(before) {
+			require.Equal(t, Plan{Actions: []Action{Disconnect{}}}, p, "a VMI that is not handed over is not handled")
+			return
 		}
-		if o.Link.Guest == nil && p.Status != nil {
-			require.Equal(t, before.Status.Phase, p.Status.Phase, "nothing is concluded from silence")
+		if before.Status.NodeName != node {
+			require.Nil(t, p.Status, "only the handler of the active pod reports")
+			require.Zero(t, len(puts)+binds, "only the active pod starts a domain")
 		}
-		for _, a := range p.Actions {
-			if put, ok := a.(Put); ok {
-				require.Equal(t, before.DeletionTimestamp != nil, put.Stop, "a machine is stopped if, and only if, it is deleted")
-			}
-			require.False(t, before.DeletionTimestamp != nil && a == Action(Plumb{}), "nothing is made for a deleted machine")
+		if p.Status != nil && o.Session.State == nil && before.Status.Phase == vmi.Running {
+			require.Equal(t, vmi.Running, p.Status.Phase, "a guest that ran does not fail because its launcher does not answer")
 		}
+		if p.Status != nil && foreign(&before.Status) && !p.Status.Phase.Final() {
+			require.Equal(t, before.Status.Condition(vmi.ConditionReady), p.Status.Condition(vmi.ConditionReady), "a foreign reason is kept")
+		}
+		for _, d := range puts {
+			stopped := before.DeletionTimestamp != nil || p.Status.Phase == vmi.Failed
+			require.Equal(t, stopped, d.Stop != nil, "a VMI is stopped if, and only if, it is deleted or has failed")
+			require.Greater(t, d.Generation, o.Session.Generation)
+		}
+		require.False(t, before.DeletionTimestamp != nil && binds > 0, "nothing is bound for a deleted VMI")
 	})
 }
 
-func TestEveryPlanIsDoneOnce(t *testing.T) {
+func TestEveryPlanConverges(t *testing.T) {
 	t.Parallel()
 	everything(func(o Observed) {
-		for range 3 { // what a plan does may be the reason of one more
-			p := Decide(o)
-			o = done(o, p)
+		for range 6 { // until after StartDeadline
+			o = done(o, Decide(o))
+			o.Now = o.Now.Add(time.Minute)
 		}
 		p := Decide(o)
 		require.Empty(t, p.Actions, "%+v", o)
@@ -77,34 +126,36 @@ func TestEveryPlanIsDoneOnce(t *testing.T) {
 		if p.Status != nil {
 			require.Equal(t, &o.Instance.Status, p.Status)
 		}
-		if o.Link != nil && o.Link.Guest != nil {
-			require.NotEqual(t, GuestEnded, o.Link.Guest.Phase, "who has ended was reported and let go")
+		if o.Session != nil && o.Session.State != nil && o.Instance.Status.NodeName == node {
+			require.NotEqual(t, protocol.Ended, o.Session.State.Phase, "the session of a VMI that has ended is ended")
 		}
 	})
 }
 
-// done is the world after a plan was carried out and nothing else happened.
+// done is what is observed after a plan was carried out and nothing else
+// happened.
 func done(o Observed, p Plan) Observed {
+	s := Session{}
+	if o.Session != nil {
+		s = *o.Session
+		o.Session = &s
+	}
 	for _, a := range p.Actions {
 		switch a := a.(type) {
 		case Connect:
-			o.Link = &Link{PodUID: a.PodUID}
+			s = Session{PodUID: a.PodUID, Began: o.Now, Since: o.Now}
+			o.Session = &s
 		case Disconnect:
-			o.Link = nil
-		case Plumb:
-			l := *o.Link
-			l.Plumbing = plumbing
-			o.Link = &l
+			o.Session = nil
+		case BindNetwork:
+			s.Network = bound
 		case Put:
-			l := *o.Link
-			l.Put = &a.Wish
-			o.Link = &l
+			s.Put, s.Generation = &a.Desired, a.Generation
 		}
 	}
 	if p.Status != nil {
 		o.Instance = o.Instance.DeepCopy()
 		o.Instance.Status = *p.Status
 	}
-	o.Now = o.Now.Add(time.Minute)
 	return o
 }

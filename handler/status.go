@@ -2,64 +2,68 @@ package handler
 
 import (
 	"fmt"
-	"time"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
 )
 
 // report completes the plan with the status that follows from what is
 // observed, and with the events of its changes.
 func (p *Plan) report(o Observed) {
+	if state := o.Session.State; state != nil && state.Phase == protocol.Ended {
+		p.ended(o, state.End)
+		return
+	}
 	now := metav1.NewTime(o.Now)
 	s := o.Instance.Status.DeepCopy()
-	switch g := o.Link.Guest; {
-	case g == nil:
-	case g.Phase == GuestEnded:
-		p.end(o, s, now)
-	case isRunning(o):
+	if runs(o) {
 		p.running(o, s, now)
 	}
-	p.synchronized(o, s, now)
+	p.obstacle(o, s, now)
+	if starts(o) {
+		p.recheck(deadline(o).Sub(o.Now))
+	}
 	p.Status = s
 }
 
-// isRunning says that the guest runs and that its network is known, so that all
-// can be said about it at once. A guest that is being stopped may never have run.
-func isRunning(o Observed) bool {
-	if o.Link.Guest == nil || o.Link.Plumbing == nil {
+// runs says that the guest runs and that its network is known, so that
+// everything can be reported at once. A guest that is being stopped may never
+// have run.
+func runs(o Observed) bool {
+	if o.Session.State == nil || o.Session.Network == nil {
 		return false
 	}
-	switch o.Link.Guest.Phase {
-	case GuestRunning, GuestPaused:
+	switch o.Session.State.Phase {
+	case protocol.Running, protocol.Paused:
 		return true
-	case GuestStopping:
+	case protocol.Stopping:
 		return o.Instance.Status.Phase == vmi.Running
 	default:
 		return false
 	}
 }
 
-// running is the status of a machine whose guest runs: everything about it at
-// once.
+// running is the status of a VMI whose guest runs.
 func (p *Plan) running(o Observed, s *vmi.VirtualMachineInstanceStatus, now metav1.Time) {
-	g := o.Link.Guest
+	state := o.Session.State
 	if s.Phase != vmi.Running {
-		p.Events = append(p.Events, Event{Reason: EventStarted, Message: "The guest was started"})
+		p.Events = append(p.Events, normal(EventStarted, "The guest was started"))
 	}
 	s.SetPhase(vmi.Running, now)
-	s.Interfaces = o.Link.Plumbing.Interfaces
-	s.VolumeStatus = g.Disks
+	s.Interfaces = o.Session.Network.Interfaces
+	s.VolumeStatus = volumes(o.Instance, state.Disks)
 	s.Memory = memory(&o.Instance.Spec.Domain, s.Memory)
 	s.CurrentCPUTopology = topology(o.Instance.Spec.Domain.CPU)
 	s.RuntimeUser = vmi.User
-	if g.Machine != "" {
-		s.Machine = &vmi.Machine{Type: g.Machine}
+	if state.Machine != "" {
+		s.Machine = &vmi.Machine{Type: state.Machine}
 	}
-	if g.Emulated {
+	if state.Emulated {
 		s.SetCondition(vmi.Condition{
 			Type: vmi.ConditionSoftwareEmulation, Status: corev1.ConditionTrue, Reason: "NoHardwareVirtualization",
 			Message: "The node has no usable hardware virtualization; the guest is emulated, which is much slower",
@@ -67,94 +71,92 @@ func (p *Plan) running(o Observed, s *vmi.VirtualMachineInstanceStatus, now meta
 	} else {
 		s.RemoveCondition(vmi.ConditionSoftwareEmulation)
 	}
-	readiness(g.Phase, s, now)
-	if g.Phase != GuestStopping { // its agent goes first, and the end says it all
+	p.paused(o, s, now)
+	if state.Phase != protocol.Stopping { // the agent ends before the guest, and the end removes its conditions
 		agent(o, s, now)
 	}
 }
 
-// readiness is Ready, and Paused while that is the reason for not being so.
-func readiness(g GuestPhase, s *vmi.VirtualMachineInstanceStatus, now metav1.Time) {
-	if g != GuestPaused {
-		s.SetCondition(vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionTrue}, now)
-		s.RemoveCondition(vmi.ConditionPaused)
-		return
+// volumes are the status of the disks that are in the spec, each once.
+func volumes(v *vmi.VirtualMachineInstance, disks []protocol.Disk) []vmi.VolumeStatus {
+	var all []vmi.VolumeStatus
+	for _, d := range disks {
+		listed := slices.ContainsFunc(all, func(s vmi.VolumeStatus) bool { return s.Name == d.Name })
+		if hasVolume(v, d.Name) && !listed {
+			all = append(all, vmi.VolumeStatus{Name: d.Name, Target: d.Target, Size: d.SizeBytes})
+		}
 	}
-	const message = "The guest is paused"
-	s.SetCondition(vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionFalse, Reason: notRunning, Message: message}, now)
-	s.SetCondition(vmi.Condition{Type: vmi.ConditionPaused, Status: corev1.ConditionTrue, Reason: vmi.ReasonPaused, Message: message}, now)
+	return all
 }
 
-// notRunning is the reason of a Ready condition that is False for the guest's
-// sake.
-const notRunning = "GuestNotRunning"
+func hasVolume(v *vmi.VirtualMachineInstance, name string) bool {
+	return slices.ContainsFunc(v.Spec.Volumes, func(volume vmi.Volume) bool { return volume.Name == name })
+}
 
-// end is the status of a machine that has ended.
-func (p *Plan) end(o Observed, s *vmi.VirtualMachineInstanceStatus, now metav1.Time) {
-	e := End{Finding: Finding{Reason: "Unknown", Message: "The launcher did not say how the guest ended"}}
-	if o.Link.Guest.End != nil {
-		e = *o.Link.Guest.End
+// ended is the end that the launcher reports.
+func (p *Plan) ended(o Observed, e *protocol.End) {
+	if e == nil {
+		e = &protocol.End{Reason: unknownReason, Message: "The launcher did not report how the guest ended"}
 	}
 	phase := vmi.Failed
-	if e.Succeeded {
+	if e.Reason.Succeeded() {
 		phase = vmi.Succeeded
 	}
+	p.finish(o, phase, vmi.Finding{Reason: string(e.Reason), Message: e.Message})
+}
+
+// finish is the status and the event of a VMI that has ended.
+func (p *Plan) finish(o Observed, phase vmi.Phase, f vmi.Finding) {
+	now := metav1.NewTime(o.Now)
+	s := o.Instance.Status.DeepCopy()
 	s.SetPhase(phase, now)
-	s.Reason = e.Reason
+	s.Reason = f.Reason
 	s.RemoveCondition(vmi.ConditionPaused)
+	s.RemoveCondition(vmi.ConditionSynchronized)
 	noAgent(s)
-	message := e.Message
-	if message == "" {
-		message = "The guest has ended: " + e.Reason
+	if f.Message == "" {
+		f.Message = "The guest has ended: " + f.Reason
 	}
-	s.SetCondition(vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionFalse, Reason: notRunning, Message: message}, now)
-	event := Event{Warning: phase == vmi.Failed, Reason: EventStopped, Message: message}
-	if o.Instance.DeletionTimestamp != nil {
-		// The user wanted the end; how it came is no warning.
-		event = Event{Reason: EventDeleted, Message: message}
+	s.SetCondition(notReady(vmi.ReasonGuestNotRunning, f.Message), now)
+	p.Status = s
+	switch {
+	case o.Instance.DeletionTimestamp != nil:
+		// The user asked for the end; the way it came is not worth a warning.
+		p.Events = append(p.Events, normal(EventDeleted, f.Message))
+	case phase == vmi.Failed:
+		p.Events = append(p.Events, warning(EventStopped, f.Message))
+	default:
+		p.Events = append(p.Events, normal(EventStopped, f.Message))
 	}
-	p.Events = append(p.Events, event)
 }
 
-// synchronized is the condition that says why the machine is not as its spec
-// wants it. What is over is taken back when the guest runs, in the same write.
-func (p *Plan) synchronized(o Observed, s *vmi.VirtualMachineInstanceStatus, now metav1.Time) {
-	if s.Phase.Final() {
+// obstacle is the condition that says why the VMI is not as it is desired. It is
+// removed when the guest runs, in the write that reports that.
+func (p *Plan) obstacle(o Observed, s *vmi.VirtualMachineInstanceStatus, now metav1.Time) {
+	f, wait := obstacle(o)
+	switch {
+	case wait > 0:
+		p.recheck(wait)
+	case f != nil:
+		p.notSynchronized(*f, s, now)
+		if o.Session.State == nil {
+			unresponsive(*f, s, now)
+		}
+	case runs(o):
 		s.RemoveCondition(vmi.ConditionSynchronized)
+	}
+}
+
+func (p *Plan) notSynchronized(f vmi.Finding, s *vmi.VirtualMachineInstanceStatus, now metav1.Time) {
+	c := vmi.Condition{Type: vmi.ConditionSynchronized, Status: corev1.ConditionFalse, Reason: f.Reason, Message: f.Message}
+	if old := s.Condition(c.Type); old != nil && old.Status == c.Status && old.Reason == c.Reason && old.Message == c.Message {
 		return
 	}
-	f, wait := fault(o)
-	if wait > 0 {
-		p.Recheck = wait
-		return
-	}
-	switch old := s.Condition(vmi.ConditionSynchronized); {
-	case f != nil && (old == nil || old.Status != corev1.ConditionFalse || old.Reason != f.Reason || old.Message != f.Message):
-		s.SetCondition(vmi.Condition{Type: vmi.ConditionSynchronized, Status: corev1.ConditionFalse, Reason: f.Reason, Message: f.Message}, now)
-		p.Events = append(p.Events, Event{Warning: true, Reason: EventSyncFailed, Message: fmt.Sprintf("%s: %s", f.Reason, f.Message)})
-	case f == nil && isRunning(o):
-		s.RemoveCondition(vmi.ConditionSynchronized)
-	}
+	s.SetCondition(c, now)
+	p.Events = append(p.Events, warning(EventSyncFailed, fmt.Sprintf("%s: %s", f.Reason, f.Message)))
 }
 
-// fault is what goes wrong: the launcher's own problem, or one of this handler
-// that has lasted. It returns how long to wait for the patience to end.
-func fault(o Observed) (*Finding, time.Duration) {
-	if g := o.Link.Guest; g != nil && g.Problem != nil {
-		return g.Problem, 0
-	}
-	f := o.Link.Fault
-	if f == nil {
-		return nil, 0
-	}
-	if wait := faultPatience - o.Now.Sub(o.Link.Since); wait > 0 {
-		return nil, wait
-	}
-	return f, 0
-}
-
-// memory is the guest's memory. What the pod is given beside it is
-// virt-controller's to say and is kept.
+// memory is the guest's memory. The overhead is virt-controller's and is kept.
 func memory(d *vmi.DomainSpec, old *vmi.MemoryStatus) *vmi.MemoryStatus {
 	guest := func() *resource.Quantity {
 		q := d.GuestMemory().DeepCopy()

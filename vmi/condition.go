@@ -113,6 +113,12 @@ const (
 	ReasonPodTerminating      = "PodTerminating"
 	ReasonGuestNotRunning     = "GuestNotRunning"
 	ReasonPodConditionMissing = "PodConditionMissing"
+	// ReasonLauncherUnresponsive: the launcher does not answer its node's handler,
+	// so it is not known whether the guest runs.
+	ReasonLauncherUnresponsive = "LauncherUnresponsive"
+	// ReasonLauncherUnsafe: what is in the place of the launcher's socket is not
+	// one, so it is not known whether the guest runs.
+	ReasonLauncherUnsafe = "LauncherUnsafe"
 )
 
 // Reasons of [ConditionPaused].
@@ -123,6 +129,10 @@ const (
 	ReasonPausedByUser = "PausedByUser"
 	// ReasonPausedIOError: a volume failed or is full.
 	ReasonPausedIOError = "PausedIOError"
+	// ReasonPausedWatchdog: the guest's watchdog fired.
+	ReasonPausedWatchdog = "PausedWatchdog"
+	// ReasonPausedPanic: the guest's kernel crashed.
+	ReasonPausedPanic = "PausedPanic"
 	// ReasonPausedByMigrationMonitor: a migration does not converge otherwise.
 	ReasonPausedByMigrationMonitor = "PausedByMigrationMonitor"
 )

@@ -1,5 +1,4 @@
-// Command virt-handler takes care of the machines of one node: see
-// handler/controller.
+// Command virt-handler handles the VMIs of one node: see handler/controller.
 package main
 
 import (
@@ -49,7 +48,7 @@ func run(ctx context.Context) error {
 	}
 	log := s.Log
 	klog.SetSlogLogger(log)
-	machines, err := client.New(s.Kubernetes)
+	instances, err := client.New(s.Kubernetes)
 	if err != nil {
 		return err
 	}
@@ -66,13 +65,13 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c, err := controller.New(controller.Config{Node: *name, Client: machines, Events: kube, Dial: launchers.Dial, Settings: s.Settings, Logger: log})
+	c, err := controller.New(controller.Config{Node: *name, Client: instances, Events: kube, Dial: launchers.Dial, Settings: s.Settings, Metrics: s.Queues, Logger: log})
 	if err != nil {
 		return err
 	}
-	var heart *node.Heart
-	p := device.New(device.Config{Devices: offer, PluginDir: *plugins, CDIDir: *cdi, Logger: log, Changed: func() { heart.Changed() }})
-	heart = node.New(node.Config{Nodes: kube.Nodes(), Name: *name, Schedulable: func() bool { return p.Registered(device.Tun) }, Logger: log})
+	var heartbeat *node.Heartbeat
+	p := device.New(device.Config{Devices: offer, PluginDir: *plugins, CDIDir: *cdi, Logger: log, Changed: func() { heartbeat.Changed() }})
+	heartbeat = node.New(node.Config{Nodes: kube.Nodes(), Name: *name, Schedulable: func() bool { return p.Registered(device.Tun) }, Logger: log})
 	e := ops.Endpoint{Addr: *listen, Metrics: s.Metrics, Ready: c.Ready, Facts: s.Settings.Facts, Logger: log}
-	return ops.Together(ctx, s.Settings.Run, c.Run, s.Settings.Alone(p.Run), s.Settings.Alone(heart.Run), func(ctx context.Context) error { return ops.Serve(ctx, e) })
+	return ops.Together(ctx, s.Settings.Run, c.Run, s.Settings.Alone(p.Run), s.Settings.Alone(heartbeat.Run), func(ctx context.Context) error { return ops.Serve(ctx, e) })
 }

@@ -4,42 +4,35 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podvisor/podvisor/handler"
+	"github.com/podvisor/podvisor/internal/reconcile"
 	"github.com/podvisor/podvisor/launcher/control"
+	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/network"
 	"github.com/podvisor/podvisor/vmi"
-	"github.com/podvisor/podvisor/vmi/client"
 )
 
-// Plumber makes the network of a machine in the pod that the launcher is in.
-// What it makes again is what is there.
-type Plumber func(ctx context.Context, launcher *control.Client, v *vmi.VirtualMachineInstance) (network.Config, error)
-
-// The reasons of what can go wrong here.
-const (
-	reasonNetwork  = "NetworkFailed"
-	reasonLauncher = "LauncherRefuses"
-)
+// Binder binds the network of a VMI in the pod that the launcher is in. Binding
+// again what is bound changes nothing.
+type Binder func(ctx context.Context, launcher *control.Client, v *vmi.VirtualMachineInstance) (network.Config, error)
 
 // actionTimeout is how long an action may take. A launcher that does not answer
-// holds one worker for so long, and others' machines wait for workers.
-const actionTimeout = 5 * time.Second
+// holds a worker for so long, and other VMIs wait for workers.
+const actionTimeout = handler.AnswerTimeout
 
-// act does what the plan says: the actions until one fails, then the status in
-// any case.
+// act does what the plan says: the status first, which a launcher cannot delay,
+// and the actions until one fails, also if the status could not be written.
 func (c *Controller) act(ctx context.Context, key string, s *session, o handler.Observed, p handler.Plan) error {
-	var err error
+	err := c.report(ctx, key, o, p)
 	for _, a := range p.Actions {
-		if err = c.do(ctx, key, s, o, a); err != nil {
-			break
+		if failed := c.do(ctx, key, s, o, a); failed != nil {
+			return errors.Join(err, failed)
 		}
 	}
-	return errors.Join(err, c.report(ctx, key, s, o, p))
+	return err
 }
 
 // do does one action.
@@ -51,87 +44,87 @@ func (c *Controller) do(ctx context.Context, key string, s *session, o handler.O
 		c.connect(ctx, key, a.PodUID)
 	case handler.Disconnect:
 		c.disconnect(key)
-		c.log.Info("gave up the launcher", "vmi", key)
-	case handler.Plumb:
-		return c.plumb(ctx, key, s, o)
+		c.log.Info("ended the session with the launcher", "vmi", key)
+	case handler.BindNetwork:
+		return c.bind(ctx, key, s, o)
 	case handler.Put:
-		return c.put(ctx, key, s, o, a)
-	case handler.Tell:
-		c.tell(ctx, o.Instance, a.Event)
+		return c.put(ctx, key, s, a.Desired)
+	case handler.Emit:
+		c.events.Emit(ctx, o.Instance, reconcile.Event(a.Event))
 	default:
-		return fmt.Errorf("action %T is not known", a)
+		return fmt.Errorf("unknown action %T", a)
 	}
 	return nil
 }
 
-func (c *Controller) plumb(ctx context.Context, key string, s *session, o handler.Observed) error {
-	n, err := c.config.Plumb(ctx, s.client, o.Instance)
+func (c *Controller) bind(ctx context.Context, key string, s *session, o handler.Observed) error {
+	began := c.timing.now()
+	n, err := c.config.Bind(ctx, s.client, o.Instance)
 	if err != nil {
-		s.fail(handler.Finding{Reason: reasonNetwork, Message: err.Error()}, o.Now)
-		return again("make the network", err)
+		s.fail(began, vmi.Finding{Reason: handler.ReasonNetworkFailed, Message: err.Error()})
+		return retriable("bind the network", err)
 	}
-	s.plumbed(n)
-	c.log.Info("made the network", "vmi", key, "interfaces", len(n.Attachments))
+	s.bound(n)
+	c.log.Info("bound the network", "vmi", key, "interfaces", len(n.Attachments))
 	return nil
 }
 
-func (c *Controller) put(ctx context.Context, key string, s *session, o handler.Observed, p handler.Put) error {
-	d := control.Desired{Instance: essence(o.Instance), Interfaces: s.attachments(), Settings: p.Settings}
-	if p.Stop {
-		d.Stop = &control.Stop{GracePeriodSeconds: int64(p.Grace.Seconds())}
+func (c *Controller) put(ctx context.Context, key string, s *session, d protocol.Desired) error {
+	began := c.timing.now()
+	s.putting(d.Generation)
+	err := s.client.Put(ctx, d)
+	if err == nil {
+		s.accepted(d)
+		c.log.Info("put the VMI to the launcher", "vmi", key, "generation", d.Generation, "stop", d.Stop != nil)
+		return nil
 	}
-	if err := s.client.Put(ctx, d); err != nil {
-		s.fail(handler.Finding{Reason: reasonLauncher, Message: err.Error()}, o.Now)
-		return again("tell the launcher", err)
+	f := vmi.Finding{Reason: vmi.ReasonLauncherUnresponsive, Message: err.Error()}
+	switch refusal := (*control.Error)(nil); {
+	case errors.As(err, &refusal):
+		f.Reason = handler.ReasonLauncherRefuses
+		if refusal.Reason == protocol.ReasonStale {
+			err = errors.Join(err, s.refresh(ctx))
+		}
+	case errors.Is(err, context.DeadlineExceeded):
+		f.Message = s.noAnswer().Error()
 	}
-	s.told(p.Wish)
-	c.log.Info("told the launcher what is wanted", "vmi", key, "stop", p.Stop)
+	s.fail(began, f)
+	return retriable("put the VMI to the launcher", err)
+}
+
+// refresh reads the generation in force, which the next Put exceeds.
+func (s *session) refresh(ctx context.Context) error {
+	state, err := s.client.State(ctx)
+	if err != nil {
+		return fmt.Errorf("read the generation in force: %w", err)
+	}
+	s.alive(handler.Sanitize(state).Generation)
 	return nil
 }
 
-// again is an error that is tried again, whatever it is: the machine's spec
-// cannot change, but its pod and its launcher may.
-func again(what string, err error) error {
+// retriable is an error that the loop retries, also if it is a [vmi.ErrInvalid]:
+// the launcher and the pod may change although the VMI does not.
+func retriable(operation string, err error) error {
 	if errors.Is(err, vmi.ErrInvalid) {
-		return errors.New(what + ": " + err.Error())
+		return errors.New(operation + ": " + err.Error())
 	}
-	return fmt.Errorf("%s: %w", what, err)
+	return fmt.Errorf("%s: %w", operation, err)
 }
 
-// essence is the part of a machine that a launcher needs: it is the same as long
-// as the machine is the same, whatever is written about it.
-func essence(v *vmi.VirtualMachineInstance) *vmi.VirtualMachineInstance {
-	return &vmi.VirtualMachineInstance{
-		TypeMeta: metav1.TypeMeta{APIVersion: vmi.GroupVersion.String(), Kind: "VirtualMachineInstance"},
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: v.Namespace, Name: v.Name, UID: v.UID, Labels: v.Labels, Annotations: v.Annotations,
-		},
-		Spec: v.Spec,
-	}
-}
-
-// writeTimeout is how long the API server may take to write a status.
-const writeTimeout = 10 * time.Second
-
-// report writes the status and, if that changed it, the events that go with it.
-// A write that was begun is completed even if the Controller ends: whether it
-// came about would not be known otherwise, and its event be lost.
-func (c *Controller) report(ctx context.Context, key string, s *session, o handler.Observed, p handler.Plan) error {
+// report writes the status and, if that changed it, emits the events that belong
+// to the change.
+func (c *Controller) report(ctx context.Context, key string, o handler.Observed, p handler.Plan) error {
 	if p.Status == nil || equality.Semantic.DeepEqual(&o.Instance.Status, p.Status) {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
-	defer cancel()
 	changed := o.Instance.DeepCopy()
 	changed.Status = *p.Status
-	v, err := client.WriteStatus(ctx, c.config.Client.VirtualMachineInstances(o.Instance.Namespace), o.Instance, changed)
-	if err != nil {
-		return fmt.Errorf("write the status: %w", err)
+	if _, err := c.writer.Status(ctx, o.Instance, changed); err != nil {
+		return err
 	}
-	s.wrote(o.Instance.ResourceVersion, v)
 	c.log.Info("wrote the status", "vmi", key, "phase", p.Status.Phase)
 	for _, e := range p.Events {
-		c.tell(ctx, o.Instance, e)
+		c.events.Emit(ctx, o.Instance, reconcile.Event(e))
 	}
 	return nil
 }

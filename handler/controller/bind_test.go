@@ -12,6 +12,7 @@ import (
 
 	"github.com/podvisor/podvisor/internal/testenv"
 	"github.com/podvisor/podvisor/launcher/control"
+	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/network"
 	"github.com/podvisor/podvisor/network/link"
 	"github.com/podvisor/podvisor/network/networktest"
@@ -29,7 +30,7 @@ func launcherIn(t *testing.T, file string) *control.Client {
 	require.NoError(t, err)
 	s := control.NewServer(control.ServerConfig{
 		Namespace: "default", Name: "testvmi", UID: vmitest.UID, NetworkNamespace: file,
-		Put: func(control.Desired) error { return nil },
+		Put: func(protocol.Desired) error { return nil },
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -84,16 +85,16 @@ func TestAControllerBindsByTheBindingsOfItsConfig(t *testing.T) {
 	testenv.Root(t)
 	pod, _ := networktest.Pod(t)
 	w := newWorld(t)
-	w.config.Plumb, w.config.Bindings = nil, []network.Binding{direct{}}
+	w.config.Bind, w.config.Bindings = nil, []network.Binding{direct{}}
 	c, err := New(w.config)
 	require.NoError(t, err)
 	v := networktest.Instance(vmi.InterfaceBinding{})
 	v.Spec.Domain.Devices.Interfaces[0].Binding = &vmi.PluginBinding{Name: "direct"}
-	n, err := c.config.Plumb(t.Context(), launcherIn(t, fmt.Sprintf("/proc/self/fd/%d", pod.Fd())), v)
+	n, err := c.config.Bind(t.Context(), launcherIn(t, fmt.Sprintf("/proc/self/fd/%d", pod.Fd())), v)
 	require.NoError(t, err)
 	require.Equal(t, []network.Attachment{{Name: "default", Tap: "eth0", MAC: networktest.PodMAC}}, n.Attachments)
 
-	_, err = c.config.Plumb(t.Context(), launcherIn(t, fmt.Sprintf("/proc/self/fd/%d", pod.Fd())), networktest.Instance(networktest.Bridge))
+	_, err = c.config.Bind(t.Context(), launcherIn(t, fmt.Sprintf("/proc/self/fd/%d", pod.Fd())), networktest.Instance(networktest.Bridge))
 	require.ErrorIs(t, err, vmi.ErrInvalid, "the built-in bindings are not in the list")
 }
 

@@ -3,7 +3,6 @@ package controller
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"runtime"
@@ -13,7 +12,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
-	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
 
 	"github.com/podvisor/podvisor/handler"
 	"github.com/podvisor/podvisor/internal/reconcile"
@@ -26,52 +25,60 @@ import (
 	"github.com/podvisor/podvisor/vmi/defaults"
 )
 
+// component is what the events come from.
+const component = "virt-handler"
+
 // Config is what a Controller needs.
 type Config struct {
 	// Node is the name of the node. Required.
 	Node string
-	// Client reads and writes machines. Required.
+	// Client reads and writes VMIs. Required.
 	Client *client.Client
 	// Events writes events. Required.
 	Events corev1client.EventsGetter
 	// Dial connects to the launcher of the pod with this UID. It must not follow
 	// a path that the pod can change; socket.Pods does not. Required.
 	Dial func(ctx context.Context, podUID string) (net.Conn, error)
-	// Plumb makes the network of a machine in its pod. Nil: [BindNetwork] with
-	// Bindings.
-	Plumb Plumber
+	// Bind binds the network of a VMI in its pod. Nil: [BindNetwork] with Bindings.
+	Bind Binder
 	// Bindings are how interfaces may be bound to the networks of their pod. Nil:
 	// [network.Bindings].
 	Bindings []network.Binding
-	// Settings is the cluster's configuration, which somebody runs. The Controller
-	// does nothing while KubeVirt itself is installed. Nil: the configuration is
-	// the default one for ever.
+	// Settings is the cluster's configuration; the caller runs it. The Controller
+	// does nothing while KubeVirt itself is installed. Nil: the default
+	// configuration.
 	Settings *live.Watcher
-	// Workers is how many machines are handled at the same time. 0: 16.
+	// Workers is how many VMIs are handled at the same time. 0: 16.
 	Workers int
+	// Metrics takes the metrics of the work queue. Nil: there are none.
+	Metrics workqueue.MetricsProvider
 	// Logger takes a line for each action. Nil: nothing is logged.
 	Logger *slog.Logger
 }
 
-// Controller handles the machines of one node.
+// Controller handles the VMIs of one node.
 type Controller struct {
-	config   Config
-	log      *slog.Logger
-	machines informer.Informer[*vmi.VirtualMachineInstance]
-	loop     *reconcile.Loop
-	synced   atomic.Bool
+	config    Config
+	log       *slog.Logger
+	caches    reconcile.Caches
+	instances informer.Informer[*vmi.VirtualMachineInstance]
+	writer    *reconcile.Writer[*vmi.VirtualMachineInstance, *vmi.VirtualMachineInstanceList]
+	events    *reconcile.Events
+	loop      *reconcile.Loop
+	synced    atomic.Bool
+	timing    timing
 
 	mu       sync.Mutex
-	sessions map[string]*session // by the key of the machine
+	sessions map[string]*session // by the key of the VMI
 }
 
 // New makes a Controller.
 func New(c Config) (*Controller, error) {
 	if c.Node == "" || c.Client == nil || c.Events == nil || c.Dial == nil {
-		return nil, errors.New("a node's controller needs the node's name, a client, a writer of events and a way to reach launchers")
+		return nil, errors.New("the handler's controller needs Node, Client, Events and Dial")
 	}
-	if c.Plumb == nil {
-		c.Plumb = BindNetwork(c.Bindings)
+	if c.Bind == nil {
+		c.Bind = BindNetwork(c.Bindings)
 	}
 	if c.Workers == 0 {
 		c.Workers = 16
@@ -79,14 +86,27 @@ func New(c Config) (*Controller, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	k := &Controller{config: c, log: c.Logger, sessions: map[string]*session{}}
-	k.machines = informer.New(c.Client.VirtualMachineInstances(metav1.NamespaceAll), informer.Selection{NodeName: c.Node})
-	k.loop = reconcile.New(reconcile.Config{Name: "machines", Do: k.reconcile, Workers: c.Workers, Logger: c.Logger})
+	k := &Controller{
+		config: c, log: c.Logger, sessions: map[string]*session{},
+		timing: timing{heartbeat: handler.HeartbeatPeriod, answer: handler.AnswerTimeout, now: time.Now},
+	}
+	k.instances = informer.New(c.Client.VirtualMachineInstances(metav1.NamespaceAll), informer.Selection{NodeName: c.Node})
+	k.writer = reconcile.NewWriter(c.Client.VirtualMachineInstances)
+	// KubeVirt names the work queue so.
+	k.loop = reconcile.New(reconcile.Config{Name: "virt-handler-vm", Do: k.reconcile, Workers: c.Workers, Metrics: c.Metrics, Logger: c.Logger})
+	var err error
+	k.events, err = reconcile.NewEvents(reconcile.EventsConfig{Client: c.Events, Component: component, Node: c.Node, Logger: c.Logger})
+	err = errors.Join(err,
+		reconcile.Cache(&k.caches, k.instances, reconcile.Cached[*vmi.VirtualMachineInstance]{}),
+		reconcile.Watch(k.instances, k.loop, reconcile.Itself[*vmi.VirtualMachineInstance], nil))
+	if err != nil {
+		return nil, err
+	}
 	return k, nil
 }
 
-// Ready says why the Controller does not do its work, if it does not. Starting it
-// again would not help.
+// Ready returns why the Controller does not do its work, or nil. Restarting it does
+// not help.
 func (c *Controller) Ready() error {
 	if s := c.config.Settings; s != nil {
 		if err := s.Ready(); err != nil {
@@ -94,23 +114,13 @@ func (c *Controller) Ready() error {
 		}
 	}
 	if !c.synced.Load() {
-		return errors.New("the machines of the node are not known yet")
+		return errors.New("the VMIs of the node are not listed yet")
 	}
 	return nil
 }
 
-// Run handles machines until ctx ends and everything that was begun has ended.
+// Run handles VMIs until ctx ends and everything that was begun has ended.
 func (c *Controller) Run(ctx context.Context) error {
-	queue := func(o any) {
-		if name, err := cache.DeletionHandlingObjectToName(o); err == nil {
-			c.loop.Add(name.String())
-		}
-	}
-	if _, err := c.machines.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: queue, DeleteFunc: queue, UpdateFunc: func(_, o any) { queue(o) },
-	}); err != nil {
-		return fmt.Errorf("watch machines: %w", err)
-	}
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	if s := c.config.Settings; s != nil {
@@ -119,8 +129,8 @@ func (c *Controller) Run(ctx context.Context) error {
 			return nil // ctx has ended
 		}
 	}
-	wg.Go(func() { c.machines.RunWithContext(ctx) })
-	if !cache.WaitForCacheSync(ctx.Done(), c.machines.HasSynced) {
+	wg.Go(func() { c.caches.Run(ctx) })
+	if !c.caches.Wait(ctx) {
 		return nil // ctx has ended
 	}
 	c.synced.Store(true)
@@ -129,10 +139,10 @@ func (c *Controller) Run(ctx context.Context) error {
 	return nil
 }
 
-// reconfigured looks at every machine again, and at those that went while
-// nothing was done for any.
+// reconfigured queues every VMI, and those that were deleted while KubeVirt was
+// installed.
 func (c *Controller) reconfigured() {
-	for _, key := range c.machines.GetIndexer().ListKeys() {
+	for _, key := range c.instances.GetIndexer().ListKeys() {
 		c.loop.Add(key)
 	}
 	c.mu.Lock()
@@ -150,9 +160,8 @@ func (c *Controller) settings() config.Config {
 	return c.config.Settings.Config()
 }
 
-// reconcile does what is to be done for one machine. While KubeVirt itself is
-// installed that is nothing: the machines are its own, and those that were ours
-// run on as they are.
+// reconcile does what is to be done for one VMI. While KubeVirt itself is installed
+// that is nothing: the VMIs are KubeVirt's, and guests that run are not affected.
 func (c *Controller) reconcile(ctx context.Context, key string) (time.Duration, error) {
 	if c.config.Settings != nil && c.config.Settings.Foreign() != "" {
 		return 0, nil
@@ -165,13 +174,11 @@ func (c *Controller) reconcile(ctx context.Context, key string) (time.Duration, 
 
 func (c *Controller) observe(key string, s *session) handler.Observed {
 	cluster := c.settings()
-	o := handler.Observed{Now: time.Now(), Settings: cluster.Launcher, Agents: cluster.Agents}
-	v := c.machines.Key(key)
+	o := handler.Observed{Node: c.config.Node, Now: c.timing.now(), Settings: cluster.Launcher, Agents: cluster.Agents}
 	if s != nil {
-		v = s.newest(v)
-		o.Link = s.observe()
+		o.Session = s.observe()
 	}
-	if v != nil {
+	if v := c.writer.Latest(key, c.instances.Key(key)); v != nil {
 		p := cluster.Defaults
 		p.Architecture = runtime.GOARCH
 		o.Instance = defaults.Apply(v, p)
@@ -179,16 +186,16 @@ func (c *Controller) observe(key string, s *session) handler.Observed {
 	return o
 }
 
-// session returns the session of a machine, or nil if there is none.
+// session returns the session of a VMI, or nil if there is none.
 func (c *Controller) session(key string) *session {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.sessions[key]
 }
 
-// connect begins a session.
+// connect starts a session.
 func (c *Controller) connect(ctx context.Context, key, podUID string) {
-	s := newSession(podUID, c.config.Dial, func() { c.loop.Add(key) })
+	s := newSession(podUID, c.config.Dial, c.timing, func() { c.loop.Add(key) })
 	c.mu.Lock()
 	c.sessions[key] = s
 	c.mu.Unlock()

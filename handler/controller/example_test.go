@@ -14,7 +14,7 @@ import (
 
 func Example() {
 	run := func(ctx context.Context, cfg *rest.Config) error {
-		machines, err := client.New(cfg)
+		instances, err := client.New(cfg)
 		if err != nil {
 			return err
 		}
@@ -27,7 +27,7 @@ func Example() {
 			return err
 		}
 		defer pods.Close()
-		c, err := controller.New(controller.Config{Node: "n1", Client: machines, Events: kube, Dial: pods.Dial})
+		c, err := controller.New(controller.Config{Node: "n1", Client: instances, Events: kube, Dial: pods.Dial})
 		if err != nil {
 			return err
 		}
@@ -36,5 +36,5 @@ func Example() {
 	_ = run // needs a node
 	_, err := controller.New(controller.Config{})
 	fmt.Println(err)
-	// Output: a node's controller needs the node's name, a client, a writer of events and a way to reach launchers
+	// Output: the handler's controller needs Node, Client, Events and Dial
 }

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
-	"slices"
+	"reflect"
 	"sync"
 	"time"
 
@@ -14,30 +14,41 @@ import (
 	"github.com/podvisor/podvisor/handler"
 	"github.com/podvisor/podvisor/handler/socket"
 	"github.com/podvisor/podvisor/launcher/control"
+	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/network"
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// Delays between two tries to reach a launcher. The first ones are short: a
-// machine that was just handed over has a launcher that is just starting, and
-// every millisecond is one of the machine's own start.
+// Delays between two attempts to connect. The first ones are short: a VMI that
+// was just handed over has a launcher that is just starting, and every
+// millisecond is one of the VMI's own start.
 const (
 	firstDelay = 5 * time.Millisecond
 	lastDelay  = time.Second
 )
 
-// steady is how long a connection must have held for its loss to be a new
-// matter, with short delays. A launcher that hangs up again and again is not
-// worth them.
+// steady is how long a connection must have lasted for the delays to start again
+// with the first.
 const steady = 10 * time.Second
 
 // A launcher is in the hands of a tenant, and each of its states may cost a
-// write: so many it may tell at once, and so many in a second. A machine's whole
-// life takes fewer than the first.
+// write: so many are taken at once, and so many per second. A VMI's whole life
+// takes fewer than the first.
 const (
 	statesAtOnce    = 20
 	statesPerSecond = 2
 )
+
+// refreshPeriod is the time after which the finding of a launcher that does not
+// answer is replaced by another. A launcher can choose its failures, and each may
+// cost a write.
+const refreshPeriod = time.Minute
+
+// timing are the times of a session.
+type timing struct {
+	heartbeat, answer time.Duration
+	now               func() time.Time
+}
 
 // session is the connection to one launcher, which is made again whenever it
 // breaks, and what is known through it.
@@ -45,30 +56,36 @@ type session struct {
 	podUID string
 	client *control.Client
 	states *rate.Limiter
+	timing timing
 	queue  func()
 	cancel context.CancelFunc
 	done   chan struct{}
 
-	mu      sync.Mutex
-	guest   *handler.Guest
-	next    *handler.Guest // heard, but not to be observed yet
-	network *network.Config
-	put     *handler.Wish
-	fault   *handler.Finding
-	since   time.Time
-	written *vmi.VirtualMachineInstance
-	bases   []string // the resourceVersions that written was made from, one on top of the other
+	mu       sync.Mutex
+	began    time.Time
+	answered time.Time       // when the launcher answered last; zero: never
+	received int             // how many states were received
+	state    *protocol.State // what is observed
+	next     *protocol.State // received, and not to be observed yet
+
+	network    *handler.Network
+	put        *protocol.Desired
+	generation int64
+
+	finding *vmi.Finding
+	since   time.Time // when it began
+	set     time.Time // when it was replaced last
 }
 
-func newSession(podUID string, dial func(context.Context, string) (net.Conn, error), queue func()) *session {
+func newSession(podUID string, dial func(context.Context, string) (net.Conn, error), t timing, queue func()) *session {
 	return &session{
-		podUID: podUID, queue: queue, done: make(chan struct{}),
+		podUID: podUID, queue: queue, timing: t, began: t.now(), done: make(chan struct{}),
 		states: rate.NewLimiter(statesPerSecond, statesAtOnce),
 		client: control.NewClient(func(ctx context.Context) (net.Conn, error) { return dial(ctx, podUID) }),
 	}
 }
 
-// start connects until close is called or the machine has ended.
+// start connects until close is called or the domain has ended.
 func (s *session) start(ctx context.Context, log *slog.Logger) {
 	ctx, s.cancel = context.WithCancel(ctx)
 	go func() {
@@ -77,7 +94,7 @@ func (s *session) start(ctx context.Context, log *slog.Logger) {
 	}()
 }
 
-// close ends the connection. The machine is not touched.
+// close ends the session. The launcher is not affected.
 func (s *session) close() {
 	s.cancel()
 	<-s.done
@@ -87,14 +104,14 @@ func (s *session) run(ctx context.Context, log *slog.Logger) {
 	delay := firstDelay
 	for {
 		began := time.Now()
-		heard, err := s.follow(ctx, log)
+		answered, err := s.follow(ctx, log)
 		if err == nil || ctx.Err() != nil {
 			return
 		}
-		if heard {
-			log.Info("the launcher is gone, will look for it", "pod", s.podUID, "err", err)
+		if answered {
+			log.Info("lost the connection to the launcher", "pod", s.podUID, "err", err)
 		}
-		if heard && time.Since(began) > steady {
+		if answered && time.Since(began) > steady {
 			delay = firstDelay
 		}
 		s.lost(err)
@@ -107,33 +124,18 @@ func (s *session) run(ctx context.Context, log *slog.Logger) {
 	}
 }
 
-// follow takes the launcher's states until the machine has ended, or returns
-// why it cannot.
-func (s *session) follow(ctx context.Context, log *slog.Logger) (heard bool, err error) {
-	for state, err := range s.client.Watch(ctx) {
-		if err != nil {
-			return heard, err
-		}
-		if !heard {
-			log.Info("connected to the launcher", "pod", s.podUID, "guest", guest(state).Phase)
-		}
-		heard = true
-		s.heard(state)
-	}
-	return heard, nil
-}
-
-// heard takes a state, now or, if there were too many, in a while, when it may
-// have been replaced by another. An end is never kept waiting.
-func (s *session) heard(state control.State) {
+// receive takes a state, now or, if there were too many, later, when it may have
+// been replaced by another. An end is never delayed.
+func (s *session) receive(state protocol.State) {
+	state = handler.Sanitize(state)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.answered = s.timing.now()
+	s.received++
+	s.generation = max(s.generation, state.Generation)
 	waits := s.next != nil
-	s.next = guest(state)
-	if s.guest == nil {
-		s.fault = nil
-	}
-	if state.Phase == control.Ended {
+	s.next = &state
+	if state.Phase == protocol.Ended {
 		s.deliver()
 		return
 	}
@@ -151,109 +153,124 @@ func (s *session) heard(state control.State) {
 	s.deliver()
 }
 
-// deliver makes the last state that was heard the one that is observed. The lock
-// is held.
+// deliver makes the last state that was received the one that is observed. The
+// lock is held.
 func (s *session) deliver() {
 	if s.next == nil {
 		return
 	}
-	s.guest, s.next = s.next, nil
+	if s.state == nil {
+		s.finding = nil // it was about the connection
+	}
+	s.state, s.next = s.next, nil
 	s.queue()
 }
 
-// lost forgets what went over a connection: the launcher may be another.
-func (s *session) lost(err error) {
+// count is how many states were received.
+func (s *session) count() int {
 	s.mu.Lock()
-	was := s.guest != nil
-	s.guest, s.next, s.network, s.put = nil, nil, nil, nil
-	begins := false
+	defer s.mu.Unlock()
+	return s.received
+}
+
+// isLatest says that state is the last one that was received.
+func (s *session) isLatest(state protocol.State) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last := s.state
+	if s.next != nil {
+		last = s.next
+	}
+	return last != nil && reflect.DeepEqual(*last, state)
+}
+
+// alive notes that the launcher has answered.
+func (s *session) alive(generation int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answered = s.timing.now()
+	s.generation = max(s.generation, generation)
+}
+
+// lost forgets what belongs to a connection, and notes why it broke.
+func (s *session) lost(err error) {
+	f := handler.SanitizeFinding(vmi.Finding{Reason: vmi.ReasonLauncherUnresponsive, Message: err.Error()})
 	if errors.Is(err, socket.ErrUnsafe) {
-		begins = s.failed(handler.Finding{Reason: "LauncherUnsafe", Message: err.Error()}, time.Now())
+		f.Reason = vmi.ReasonLauncherUnsafe
+	}
+	now := s.timing.now()
+	s.mu.Lock()
+	connected := s.state != nil
+	s.state, s.next, s.network, s.put = nil, nil, nil, nil
+	if connected {
+		s.finding = nil // it was about the network or a Put
+	}
+	changed := s.finding == nil || *s.finding != f && now.Sub(s.set) >= refreshPeriod
+	if changed {
+		s.finding, s.set = &f, now
 	}
 	s.mu.Unlock()
-	if was || begins {
+	if changed {
 		s.queue()
 	}
 }
 
-// fail notes what went wrong. It counts from its first time.
-func (s *session) fail(f handler.Finding, now time.Time) {
+// fail notes why the network or a Put failed, and when that attempt began. Of
+// several the first one's beginning is kept.
+func (s *session) fail(began time.Time, f vmi.Finding) {
+	f = handler.SanitizeFinding(f)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.failed(f, now)
-}
-
-// failed does the same with the lock held, and says whether the fault is new.
-func (s *session) failed(f handler.Finding, now time.Time) bool {
-	begins := s.fault == nil
-	if begins {
-		s.since = now
+	if s.state == nil {
+		return // the connection broke, which says more
 	}
-	f.Message = shorten(f.Message) // a launcher's own words, when it refuses
-	s.fault = &f
-	return begins
+	if s.finding == nil {
+		s.since = began
+	}
+	s.finding = &f
 }
 
 // observe is the session as a decision sees it.
-func (s *session) observe() *handler.Link {
+func (s *session) observe() *handler.Session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l := &handler.Link{PodUID: s.podUID, Guest: s.guest, Put: s.put, Fault: s.fault, Since: s.since}
-	if s.network != nil {
-		l.Plumbing = &handler.Plumbing{Interfaces: s.network.Interfaces}
+	o := &handler.Session{
+		PodUID: s.podUID, Began: s.began, State: s.state, Network: s.network, Put: s.put,
+		Generation: s.generation, Finding: s.finding, Since: s.since,
 	}
-	return l
+	if s.state == nil {
+		o.Since = s.began
+		if !s.answered.IsZero() {
+			o.Since = s.answered
+		}
+	}
+	return o
 }
 
-// plumbed notes the network that was made. It is to be observed: of a guest that
-// runs already, because an earlier handler saw to that, nothing else is heard.
-func (s *session) plumbed(n network.Config) {
+// bound notes the network that was bound.
+func (s *session) bound(n network.Config) {
 	s.mu.Lock()
-	s.network, s.fault = &n, nil
+	s.network, s.finding = &handler.Network{Interfaces: n.Interfaces, Attachments: n.Attachments}, nil
 	s.mu.Unlock()
 	s.queue()
 }
 
-// attachments are what the launcher is told about the network.
-func (s *session) attachments() []network.Attachment {
+// putting notes that a Desired with this generation is sent. Whether it comes
+// into force is not known until it is accepted.
+func (s *session) putting(generation int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.network == nil {
-		return nil
-	}
-	return s.network.Attachments
+	s.generation = max(s.generation, generation)
 }
 
-// told notes what the launcher was told. If it was not to be told before, that
-// is over.
-func (s *session) told(w handler.Wish) {
+// accepted notes the Desired that the launcher accepted. If it refused one before,
+// that is over.
+func (s *session) accepted(d protocol.Desired) {
 	s.mu.Lock()
-	over := s.fault != nil
-	s.put, s.fault = &w, nil
+	over := s.finding != nil
+	s.put, s.finding = &d, nil
 	s.mu.Unlock()
 	if over {
 		s.queue()
 	}
-}
-
-// wrote notes the machine as a write of its status returned it, and the
-// resourceVersion of the one that the write was made from.
-func (s *session) wrote(base string, v *vmi.VirtualMachineInstance) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.bases, s.written = append(s.bases, base), v
-}
-
-// newest returns the cached machine, or what was last written as long as the
-// cache is behind that. It closes this race: the launcher says something new
-// before the cache has our own write, and we would write, in vain, from what is
-// there no more.
-func (s *session) newest(cached *vmi.VirtualMachineInstance) *vmi.VirtualMachineInstance {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.written == nil || cached == nil || cached.UID != s.written.UID || !slices.Contains(s.bases, cached.ResourceVersion) {
-		s.written, s.bases = nil, nil // the cache has caught up
-		return cached
-	}
-	return s.written
 }

@@ -1,4 +1,4 @@
-// Package device gives the node's devices to launcher pods: it is a device
+// Package device gives the node's devices to launcher pods. It is a device
 // plugin of the kubelet for devices.kubevirt.io/kvm, tun and vhost-net.
 //
 // [Find] says which of them the node has, [Plugins.Run] serves them. What a pod

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// identity is what tells a socket from another of the same name.
+// identity distinguishes a socket from a later one of the same name.
 type identity struct {
 	inode   uint64
 	changed unix.Timespec

@@ -27,7 +27,7 @@ func (p *plugin) GetDevicePluginOptions(context.Context, *api.Empty) (*api.Devic
 }
 
 // ListAndWatch offers the device many times. That never changes while the
-// plugin runs; what the kubelet watches for tells us when the kubelet ends.
+// plugin runs; the end of the call means that the kubelet has ended.
 func (p *plugin) ListAndWatch(_ *api.Empty, s api.DevicePlugin_ListAndWatchServer) error {
 	list := &api.ListAndWatchResponse{}
 	for i := range p.count {

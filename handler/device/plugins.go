@@ -24,15 +24,15 @@ const defaultCount = 1000
 // registerTimeout is how long the kubelet may take to answer.
 const registerTimeout = 10 * time.Second
 
-// Delays between two tries to be registered.
+// Delays between two attempts to register.
 const (
 	firstDelay = 50 * time.Millisecond
 	lastDelay  = time.Second
 )
 
-// lookPeriod is the time between two looks at the sockets. They are for the case
-// that a kubelet forgets the plugin without dropping its connection.
-const lookPeriod = time.Second
+// checkPeriod is the time between two checks of the sockets. They are for a kubelet
+// that drops the plugin without closing its connection.
+const checkPeriod = time.Second
 
 // Config is what Plugins need.
 type Config struct {
@@ -47,7 +47,7 @@ type Config struct {
 	// Count is how many times each device is offered. 0: 1000.
 	Count int
 	// Changed is called after each change of what [Plugins.Registered] answers.
-	// Nil: nobody is.
+	// Nil: nothing is.
 	Changed func()
 	// Logger takes a line for each registration and its loss. Nil: nothing is
 	// logged.
@@ -78,8 +78,8 @@ func New(c Config) *Plugins {
 	return p
 }
 
-// Registered says that the kubelet knows the device of this name and can give
-// it to pods.
+// Registered reports whether the device of this name is registered with the
+// kubelet, which can then give it to pods.
 func (p *Plugins) Registered(name string) bool {
 	r := p.registered[name]
 	return r != nil && r.Load()
@@ -100,7 +100,7 @@ func (p *Plugins) Run(ctx context.Context) error {
 	return nil
 }
 
-// keep offers a device again and again.
+// keep offers a device until ctx ends, and again whenever that fails.
 func (p *Plugins) keep(ctx context.Context, d Device) {
 	delay := firstDelay
 	for {
@@ -110,10 +110,10 @@ func (p *Plugins) keep(ctx context.Context, d Device) {
 		}
 		if registered {
 			delay = firstDelay
-			p.config.Logger.Info("the kubelet has forgotten the device, will register anew", "device", d.Name)
+			p.config.Logger.Info("the kubelet dropped the device, will register again", "device", d.Name)
 		}
 		if err != nil {
-			p.config.Logger.Warn("cannot offer the device, will try again", "device", d.Name, "err", err)
+			p.config.Logger.Warn("offer the device, will retry", "device", d.Name, "err", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -124,8 +124,8 @@ func (p *Plugins) keep(ctx context.Context, d Device) {
 	}
 }
 
-// offer serves a device, registers it and returns when ctx ends or the kubelet
-// has forgotten it.
+// offer serves a device, registers it and returns when ctx ends or the kubelet has
+// dropped it.
 func (p *Plugins) offer(ctx context.Context, d Device) (registered bool, err error) {
 	socket := filepath.Join(p.config.PluginDir, d.socket())
 	if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -159,15 +159,15 @@ func (p *Plugins) offer(ctx context.Context, d Device) (registered bool, err err
 	p.set(d, true)
 	defer p.set(d, false)
 	p.config.Logger.Info("registered with the kubelet", "device", d.Name, "resource", d.Resource)
-	look := time.NewTicker(lookPeriod)
-	defer look.Stop()
+	check := time.NewTicker(checkPeriod)
+	defer check.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return true, nil
 		case <-answers.dropped:
 			return true, nil
-		case <-look.C:
+		case <-check.C:
 			if !kubelet.still(p.kubelet()) || !ours.still(socket) {
 				return true, nil
 			}

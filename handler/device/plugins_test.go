@@ -27,7 +27,7 @@ type kubelet struct {
 	end        func()
 }
 
-// startKubelet removes whatever sockets there are and listens, as the kubelet
+// startKubelet removes all sockets and listens, as the kubelet
 // does when it starts.
 func startKubelet(t *testing.T, dir string) *kubelet {
 	t.Helper()
@@ -59,7 +59,7 @@ func (k *kubelet) Register(_ context.Context, r *api.RegisterRequest) (*api.Empt
 	return &api.Empty{}, nil
 }
 
-// die is what a kubelet does that is killed: its sockets stay.
+// die ends the kubelet as a kill does: its sockets stay.
 func (k *kubelet) die() {
 	k.end()
 	k.server.Stop()
@@ -71,7 +71,7 @@ func (k *kubelet) next() *api.RegisterRequest {
 	case r := <-k.registered:
 		return r
 	case <-time.After(20 * time.Second):
-		require.Fail(k.t, "nobody registers")
+		require.Fail(k.t, "nothing was registered")
 		return nil
 	}
 }
@@ -106,7 +106,7 @@ func start(t *testing.T, c Config) (*Plugins, func()) {
 	}
 }
 
-func TestTheKubeletIsOfferedADeviceAndGivesItToAPod(t *testing.T) {
+func TestTheKubeletGivesADeviceToAPod(t *testing.T) {
 	t.Parallel()
 	dir, cdi := folder(t), t.TempDir()
 	k := startKubelet(t, dir)
@@ -143,7 +143,7 @@ func TestTheKubeletIsOfferedADeviceAndGivesItToAPod(t *testing.T) {
 	require.NoFileExists(t, filepath.Join(dir, r.Endpoint), "the socket goes with the plugin")
 }
 
-func TestAKubeletThatStartsAgainIsToldAgain(t *testing.T) {
+func TestAKubeletThatRestartsGetsARegistration(t *testing.T) {
 	t.Parallel()
 	dir := folder(t)
 	k := startKubelet(t, dir)
@@ -171,7 +171,7 @@ func TestASocketThatWasRemovedIsMadeAgain(t *testing.T) {
 	k.next()
 }
 
-func TestAKubeletThatIsNotThereYetIsWaitedFor(t *testing.T) {
+func TestRegistrationWaitsForTheKubelet(t *testing.T) {
 	t.Parallel()
 	dir := folder(t)
 	p, stop := start(t, Config{Devices: []Device{tun}, PluginDir: dir, CDIDir: t.TempDir()})
@@ -180,7 +180,7 @@ func TestAKubeletThatIsNotThereYetIsWaitedFor(t *testing.T) {
 	startKubelet(t, dir).next()
 }
 
-func TestWhatADeadHandlerLeftIsReplaced(t *testing.T) {
+func TestTheSocketOfAHandlerThatWasKilledIsReplaced(t *testing.T) {
 	t.Parallel()
 	dir := folder(t)
 	k := startKubelet(t, dir)
@@ -194,7 +194,7 @@ func TestWhatADeadHandlerLeftIsReplaced(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestAMissingCDIFolderIsSaid(t *testing.T) {
+func TestAMissingCDIFolderIsAnError(t *testing.T) {
 	t.Parallel()
 	err := New(Config{PluginDir: t.TempDir(), CDIDir: "/nosuch"}).Run(t.Context())
 	require.ErrorContains(t, err, "write the CDI specification")

@@ -14,8 +14,8 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// ErrUnsafe is wrapped by errors that say that what is in the place of a
-// launcher's socket is not one. Trying again helps only if the pod changes it.
+// ErrUnsafe is wrapped by errors about something in the place of a launcher's
+// socket that is not one. A retry helps only if the pod changes it.
 var ErrUnsafe = errors.New("not a launcher's socket")
 
 // Pods is the kubelet's folder of pods. It is safe for concurrent use.
@@ -30,12 +30,12 @@ func Open(dir string) (*Pods, error) {
 	return &Pods{os.NewFile(uintptr(fd), dir)}, nil
 }
 
-// Close gives up the folder. Connections stay.
+// Close closes the folder. Connections stay open.
 func (p *Pods) Close() error { return p.dir.Close() }
 
 // Dial connects to the launcher of the pod with this UID. The error wraps
 // [os.ErrNotExist] if the pod has no socket yet or is gone, and [ErrUnsafe] if
-// what is there must not be spoken to.
+// what is there must not be connected to.
 func (p *Pods) Dial(ctx context.Context, podUID string) (net.Conn, error) {
 	c, err := p.dial(ctx, podUID)
 	if err != nil {
@@ -50,7 +50,7 @@ func (p *Pods) dial(ctx context.Context, podUID string) (net.Conn, error) {
 		return nil, err
 	}
 	defer s.Close()
-	// The link in /proc leads to the very object that was checked.
+	// The path in /proc leads to the object that was checked.
 	c, err := (&net.Dialer{}).DialContext(ctx, "unix", "/proc/self/fd/"+strconv.Itoa(int(s.Fd())))
 	if err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func (p *Pods) dial(ctx context.Context, podUID string) (net.Conn, error) {
 	return c, nil
 }
 
-// open resolves the pod's socket and says who owns it.
+// open resolves the pod's socket and returns its owner.
 func (p *Pods) open(podUID string) (s *os.File, owner uint32, err error) {
 	if !plainUID(podUID) {
 		return nil, 0, fmt.Errorf("%w: %q is not the UID of a pod", ErrUnsafe, podUID)
@@ -88,20 +88,21 @@ func (p *Pods) open(podUID string) (s *os.File, owner uint32, err error) {
 	return f, st.Uid, nil
 }
 
-// check says why a file cannot be a launcher's socket.
+// check returns why a file cannot be a launcher's socket.
 func check(st *unix.Stat_t) error {
 	switch {
 	case st.Mode&unix.S_IFMT != unix.S_IFSOCK:
 		return errors.New("is no socket")
 	case st.Nlink != 1:
-		return errors.New("has another name elsewhere")
+		return errors.New("has another hard link")
 	case st.Uid == 0:
 		return errors.New("belongs to root")
 	}
 	return nil
 }
 
-// plainUID says that a UID is one word that means nothing to the file system.
+// plainUID reports whether a UID is a single name, without a meaning to the file
+// system.
 func plainUID(uid string) bool {
 	if uid == "" || len(uid) > 64 {
 		return false
@@ -114,7 +115,7 @@ func plainUID(uid string) bool {
 	return true
 }
 
-// checkPeer says why who listens is not who owns the socket.
+// checkPeer returns why the process that listens is not the socket's owner.
 func checkPeer(c *net.UnixConn, owner uint32) error {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -126,7 +127,7 @@ func checkPeer(c *net.UnixConn, owner uint32) error {
 		peer, credErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
 	})
 	if err := errors.Join(err, credErr); err != nil {
-		return fmt.Errorf("ask who listens: %w", err)
+		return fmt.Errorf("read the credentials of the listener: %w", err)
 	}
 	if !same(peer.Uid, owner) {
 		return fmt.Errorf("%w: user %d listens on a socket of user %d", ErrUnsafe, peer.Uid, owner)
@@ -138,10 +139,9 @@ func checkPeer(c *net.UnixConn, owner uint32) error {
 // namespace of its own: a range that begins at a multiple of it.
 const userNamespaceSize = 1 << 16
 
-// same says that the user who listens is the one who owns the file. In a pod
-// with a user namespace of its own the file shows the ID within the namespace,
-// because the volume is mounted with mapped IDs, and the process shows the
-// node's.
+// same reports whether the user of the process is the owner of the file. In a pod
+// with a user namespace of its own the file has the ID within the namespace,
+// because the volume is mounted with mapped IDs, and the process has the node's.
 func same(peer, owner uint32) bool {
 	return owner != 0 && (peer == owner || peer >= userNamespaceSize && peer%userNamespaceSize == owner)
 }

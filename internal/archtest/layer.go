@@ -15,7 +15,7 @@ const (
 	Controller Layer = "controller"
 	// Binary reads flags and runs a controller.
 	Binary Layer = "binary"
-	// Internal is plumbing without meaning in the domain of the module.
+	// Internal is code without meaning in the domain of the module.
 	Internal Layer = "internal"
 )
 
@@ -37,6 +37,7 @@ var core = map[string]bool{
 	"scheduler/pod":      true,
 	"storage":            true,
 	"storage/cloudinit":  true,
+	"storage/volume":     true,
 	"vmi":                true,
 	"vmi/config":         true,
 	"vmi/defaults":       true,
@@ -85,7 +86,7 @@ func LayerOf(f File) Layer {
 }
 
 // outside are imports that a core package must not have: they block, touch the
-// machine or the cluster, or log.
+// node or the cluster, or log.
 var outside = []string{
 	"context", "os", "io/fs", "net", "syscall", "log",
 	"golang.org/x/sys", "k8s.io/client-go", "k8s.io/klog",
@@ -107,18 +108,18 @@ func forbidden(f File, imported string) string {
 		return "klog is named in cmd only"
 	case p == "vmi" && isOwn:
 		return "vmi imports nothing of this module"
-	case isOwn && strangers(p, own):
-		return "scheduler, handler and launcher do not know each other"
+	case isOwn && apart(p, own):
+		return "scheduler, handler and launcher do not import each other"
 	case isOwn && strings.HasPrefix(own, "cmd/"):
 		return "nothing imports a binary"
 	}
 	return ""
 }
 
-// strangers reports whether the packages belong to different processes. Handler
+// apart reports whether the packages belong to different processes. Handler
 // and launcher share the launcher's protocol, and only the handler's controller
 // uses its transport.
-func strangers(p, own string) bool {
+func apart(p, own string) bool {
 	if side(p) == "handler" && own == "launcher/protocol" || p == "handler/controller" && own == "launcher/control" {
 		return false
 	}

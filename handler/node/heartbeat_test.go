@@ -38,7 +38,7 @@ func patches(c *fake.Clientset) int {
 	return n
 }
 
-func run(t *testing.T, c Config) (h *Heart, stop func()) {
+func run(t *testing.T, c Config) (h *Heartbeat, stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	h = New(c)
 	done := make(chan error, 1)
@@ -54,11 +54,11 @@ func eventually(t *testing.T, f func() bool) {
 	require.Eventually(t, f, 10*time.Second, time.Millisecond)
 }
 
-func TestANodeIsSchedulableWhileItsHandlerIsReady(t *testing.T) {
+func TestANodeIsSchedulableWhileSchedulableSaysSo(t *testing.T) {
 	t.Parallel()
 	c := cluster()
 	var ready atomic.Bool
-	h, stop := run(t, Config{Nodes: c.CoreV1().Nodes(), Name: "n1", Schedulable: ready.Load, Patience: time.Millisecond})
+	h, stop := run(t, Config{Nodes: c.CoreV1().Nodes(), Name: "n1", Schedulable: ready.Load, StartDelay: time.Millisecond})
 	eventually(t, func() bool { return node(t, c).Labels[vmi.SchedulableLabel] == "false" })
 
 	ready.Store(true)
@@ -75,11 +75,11 @@ func TestANodeIsSchedulableWhileItsHandlerIsReady(t *testing.T) {
 	require.Equal(t, 3, patches(c))
 }
 
-func TestANodeThatIsReadyInAMomentIsNotDeniedFirst(t *testing.T) {
+func TestANodeThatIsSchedulableWithinTheStartDelayIsWrittenOnce(t *testing.T) {
 	t.Parallel()
 	c := cluster()
 	var ready atomic.Bool
-	h, stop := run(t, Config{Nodes: c.CoreV1().Nodes(), Name: "n1", Schedulable: ready.Load, Patience: time.Hour})
+	h, stop := run(t, Config{Nodes: c.CoreV1().Nodes(), Name: "n1", Schedulable: ready.Load, StartDelay: time.Hour})
 	ready.Store(true)
 	h.Changed()
 	eventually(t, func() bool { return node(t, c).Labels[vmi.SchedulableLabel] == "true" })
@@ -87,7 +87,7 @@ func TestANodeThatIsReadyInAMomentIsNotDeniedFirst(t *testing.T) {
 	stop()
 }
 
-func TestAChangeThatIsNoneIsNotWritten(t *testing.T) {
+func TestAChangeWithoutANewResultIsNotWritten(t *testing.T) {
 	t.Parallel()
 	c := cluster()
 	h, stop := run(t, Config{Nodes: c.CoreV1().Nodes(), Name: "n1", Schedulable: func() bool { return true }})
@@ -99,7 +99,7 @@ func TestAChangeThatIsNoneIsNotWritten(t *testing.T) {
 	require.Equal(t, 2, patches(c))
 }
 
-func TestTheHeartBeats(t *testing.T) {
+func TestTheAnnotationIsWrittenEachPeriod(t *testing.T) {
 	t.Parallel()
 	c := cluster()
 	_, stop := run(t, Config{Nodes: c.CoreV1().Nodes(), Name: "n1", Schedulable: func() bool { return true }, Period: time.Millisecond})
@@ -107,13 +107,13 @@ func TestTheHeartBeats(t *testing.T) {
 	stop()
 }
 
-func TestABeatThatFailsIsRepeated(t *testing.T) {
+func TestAPatchThatFailsIsRetried(t *testing.T) {
 	t.Parallel()
 	c := cluster()
 	var failed atomic.Bool
 	c.PrependReactor("patch", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
 		if failed.CompareAndSwap(false, true) {
-			return true, nil, errors.New("the API server is away")
+			return true, nil, errors.New("connection refused")
 		}
 		return false, nil, nil
 	})

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata/fake"
 
-	"github.com/podvisor/podvisor/launcher/control"
+	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
 	objects "github.com/podvisor/podvisor/vmi/client/fake"
@@ -54,14 +54,14 @@ func settings(t *testing.T) (*live.Watcher, definitions) {
 	return w, d
 }
 
-func TestWhereKubeVirtIsInstalledMachinesAreLeftAlone(t *testing.T) {
+func TestWhereKubeVirtIsInstalledNothingIsDone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	watcher, d := settings(t)
 	w.config.Settings = watcher
-	w.launch(control.State{Phase: control.Waiting}, obey)
+	w.launch(protocol.State{Phase: protocol.Waiting}, obey)
 	c, _ := w.handle()
-	w.eventually("knows the machine", func() bool { return c.synced.Load() })
+	w.eventually("synced", func() bool { return c.synced.Load() })
 	require.ErrorContains(t, c.Ready(), "KubeVirt is installed")
 	for range 3 {
 		_, err := c.reconcile(t.Context(), key)
@@ -75,14 +75,14 @@ func TestWhereKubeVirtIsInstalledMachinesAreLeftAlone(t *testing.T) {
 	require.NoError(t, c.Ready())
 
 	d.label(map[string]string{"app.kubernetes.io/managed-by": "virt-operator"})
-	w.eventually("stands aside", func() bool { return c.Ready() != nil })
-	before, told := w.patches(), len(w.puts())
+	w.eventually("not ready", func() bool { return c.Ready() != nil })
+	before, puts := w.patches(), len(w.puts())
 	w.change(func(v *vmi.VirtualMachineInstance) { v.DeletionTimestamp = new(metav1.Now()) })
-	w.eventually("sees the end", func() bool { return c.machines.Key(key).DeletionTimestamp != nil })
+	w.eventually("deletion observed", func() bool { return c.instances.Key(key).DeletionTimestamp != nil })
 	_, err := c.reconcile(t.Context(), key)
 	require.NoError(t, err)
 	require.Equal(t, before, w.patches())
-	require.Len(t, w.puts(), told, "the machine runs on")
+	require.Len(t, w.puts(), puts, "the guest runs on")
 
 	d.label(nil)
 	w.phase(vmi.Succeeded)

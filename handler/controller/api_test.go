@@ -1,0 +1,149 @@
+package controller
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// api is an API server with one VMI and nothing else.
+type api struct {
+	t *testing.T
+
+	mu       sync.Mutex
+	version  int
+	instance *vmi.VirtualMachineInstance
+	watchers []chan metav1.WatchEvent
+	patches  int // attempts to write
+	written  int // those that changed the VMI
+	// conflicts is how many writes meet a VMI that was written in between.
+	conflicts int
+}
+
+func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	switch {
+	case r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/status"):
+		a.patch(w, r)
+	case r.Method == http.MethodGet && r.URL.Query().Get("watch") != "":
+		a.watch(w, r)
+	case r.Method == http.MethodGet:
+		a.list(w, r)
+	default:
+		a.t.Errorf("unexpected %s %s", r.Method, r.URL)
+	}
+}
+
+func (a *api) list(w http.ResponseWriter, r *http.Request) {
+	if got := r.URL.Query().Get("fieldSelector"); got != "status.nodeName="+nodeName {
+		a.t.Errorf("a handler must list the VMIs of its node only, not %q", got)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	l := vmi.VirtualMachineInstanceList{TypeMeta: metav1.TypeMeta{APIVersion: vmi.GroupVersion.String(), Kind: vmi.Kind.Kind + "List"}}
+	l.ResourceVersion = strconv.Itoa(a.version)
+	if a.instance != nil {
+		l.Items = append(l.Items, *a.instance)
+	}
+	_ = json.NewEncoder(w).Encode(l)
+}
+
+func (a *api) watch(w http.ResponseWriter, r *http.Request) {
+	events := make(chan metav1.WatchEvent, 100)
+	a.mu.Lock()
+	a.watchers = append(a.watchers, events)
+	if a.instance != nil && r.URL.Query().Get("sendInitialEvents") == "true" {
+		events <- event("ADDED", a.instance)
+	}
+	if r.URL.Query().Get("sendInitialEvents") == "true" {
+		end := &vmi.VirtualMachineInstance{TypeMeta: metav1.TypeMeta{APIVersion: vmi.GroupVersion.String(), Kind: vmi.Kind.Kind}}
+		end.ResourceVersion = strconv.Itoa(a.version)
+		end.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
+		events <- event("BOOKMARK", end)
+	}
+	a.mu.Unlock()
+	for {
+		_ = http.NewResponseController(w).Flush()
+		select {
+		case e := <-events:
+			_ = json.NewEncoder(w).Encode(e)
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+func event(kind string, v *vmi.VirtualMachineInstance) metav1.WatchEvent {
+	raw, _ := json.Marshal(v)
+	e := metav1.WatchEvent{Type: kind}
+	e.Object.Raw = raw
+	return e
+}
+
+func (a *api) patch(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.patches++
+	var head struct {
+		Metadata struct{ ResourceVersion string } `json:"metadata"`
+	}
+	_ = json.Unmarshal(body, &head)
+	if a.conflicts > 0 {
+		a.conflicts--
+		a.change("MODIFIED", func(v *vmi.VirtualMachineInstance) {
+			v.Labels = map[string]string{"changed": strconv.Itoa(a.conflicts)}
+		})
+	}
+	switch {
+	case a.instance == nil:
+		fail(w, http.StatusNotFound, metav1.StatusReasonNotFound)
+		return
+	case head.Metadata.ResourceVersion != a.instance.ResourceVersion:
+		fail(w, http.StatusConflict, metav1.StatusReasonConflict)
+		return
+	}
+	old, _ := json.Marshal(a.instance)
+	patched, err := jsonpatch.MergePatch(old, body)
+	if err != nil {
+		a.t.Errorf("patch: %v", err)
+	}
+	a.written++
+	a.change("MODIFIED", func(v *vmi.VirtualMachineInstance) {
+		*v = vmi.VirtualMachineInstance{}
+		_ = json.Unmarshal(patched, v)
+	})
+	_ = json.NewEncoder(w).Encode(a.instance)
+}
+
+func fail(w http.ResponseWriter, code int, reason metav1.StatusReason) {
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(metav1.Status{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: "Failure", Code: int32(code), Reason: reason,
+	})
+}
+
+// change changes the VMI and sends it to the watchers. The lock is held.
+func (a *api) change(kind string, f func(*vmi.VirtualMachineInstance)) {
+	v := a.instance.DeepCopy()
+	f(v)
+	a.version++
+	v.ResourceVersion = strconv.Itoa(a.version)
+	a.instance = v
+	for _, w := range a.watchers {
+		w <- event(kind, v)
+	}
+	if kind == "DELETED" {
+		a.instance = nil
+	}
+}

@@ -1,0 +1,330 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podvisor/podvisor/handler"
+	"github.com/podvisor/podvisor/handler/socket"
+	"github.com/podvisor/podvisor/launcher/control"
+	"github.com/podvisor/podvisor/launcher/protocol"
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// short is a heartbeat for tests, and answer the timeout beside it.
+const (
+	short  = 200 * time.Millisecond
+	answer = time.Second
+)
+
+// listen accepts connections in the launcher's place until the test ends.
+func (w *world) listen(serve func(net.Conn)) {
+	w.t.Helper()
+	l, err := net.Listen("unix", w.socket)
+	require.NoError(w.t, err)
+	w.t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go serve(c)
+		}
+	}()
+}
+
+// serve answers requests in the launcher's place until the test ends.
+func (w *world) serve(h http.Handler) {
+	w.t.Helper()
+	l, err := net.Listen("unix", w.socket)
+	require.NoError(w.t, err)
+	s := &http.Server{Handler: h}
+	go func() { _ = s.Serve(l) }()
+	w.t.Cleanup(func() { _ = s.Close() })
+}
+
+func (w *world) condition(t vmi.ConditionType) vmi.Condition {
+	if c := w.instance().Status.Condition(t); c != nil {
+		return *c
+	}
+	return vmi.Condition{}
+}
+
+func accept(*control.Server, protocol.Desired) error { return nil }
+
+// launchers are launchers that do not start their guest, each in its way.
+var launchers = map[string]struct {
+	launch  func(*world)
+	reason  string
+	message string
+	stopped bool // the launcher takes a Stop in the end
+}{
+	"there is no socket": {launch: func(*world) {}, reason: "LauncherUnresponsive", message: "no such file or directory"},
+	"nothing listens on the socket": {launch: func(w *world) {
+		l, err := net.Listen("unix", w.socket)
+		require.NoError(w.t, err)
+		l.(*net.UnixListener).SetUnlinkOnClose(false)
+		require.NoError(w.t, l.Close())
+	}, reason: "LauncherUnresponsive", message: "connection refused"},
+	"it is not a launcher's socket": {launch: func(w *world) {
+		w.config.Dial = func(context.Context, string) (net.Conn, error) {
+			return nil, fmt.Errorf("%w: it is a FIFO", socket.ErrUnsafe)
+		}
+	}, reason: "LauncherUnsafe", message: "it is a FIFO"},
+	"it accepts connections and answers nothing": {
+		launch: func(w *world) { w.listen(func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }) },
+		reason: "LauncherUnresponsive", message: "the launcher does not answer within 1s",
+	},
+	"it closes connections": {
+		launch: func(w *world) { w.listen(func(c net.Conn) { _ = c.Close() }) },
+		reason: "LauncherUnresponsive", message: "launcher",
+	},
+	"it answers what is not HTTP": {launch: func(w *world) {
+		w.listen(func(c net.Conn) {
+			_, _ = c.Read(make([]byte, 4096))
+			_, _ = c.Write([]byte("220 mail.example.com ESMTP\r\n"))
+			_ = c.Close()
+		})
+	}, reason: "LauncherUnresponsive", message: "malformed HTTP"},
+	"it answers what is not a state": {launch: func(w *world) {
+		w.serve(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { _, _ = rw.Write([]byte("[1]\n")) }))
+	}, reason: "LauncherUnresponsive", message: "cannot unmarshal"},
+	"it fails each request": {launch: func(w *world) {
+		w.serve(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusInternalServerError) }))
+	}, reason: "LauncherUnresponsive", message: "500"},
+	"it refuses the VMI for good": {launch: func(w *world) {
+		w.launch(protocol.State{Phase: protocol.Waiting}, func(*control.Server, protocol.Desired) error {
+			return fmt.Errorf("%w: the disk has no bus", vmi.ErrInvalid)
+		})
+	}, reason: "LauncherRefuses", message: "the disk has no bus", stopped: true},
+	"it refuses the VMI for now": {launch: func(w *world) {
+		w.launch(protocol.State{Phase: protocol.Waiting}, func(*control.Server, protocol.Desired) error { return errors.New("busy") })
+	}, reason: "LauncherRefuses", message: "busy", stopped: true},
+	"it refuses the namespace": {launch: func(w *world) {
+		w.binding = errors.New("the launcher sent no descriptor")
+		w.launch(protocol.State{Phase: protocol.Waiting}, accept)
+	}, reason: "NetworkFailed", message: "the launcher sent no descriptor", stopped: true},
+	"its start fails again and again": {launch: func(w *world) {
+		w.launch(protocol.State{Phase: protocol.Starting, Finding: &vmi.Finding{Reason: "NoDisk", Message: "the image is missing"}}, accept)
+	}, reason: "NoDisk", message: "the image is missing", stopped: true},
+}
+
+func TestALauncherThatDoesNotStartItsGuestIsAConditionAndThenTheEnd(t *testing.T) {
+	t.Parallel()
+	for name, tt := range launchers {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.heartbeat = short
+			scheduled := metav1.Now()
+			w.change(func(v *vmi.VirtualMachineInstance) {
+				v.Status.PhaseTransitionTimestamps = []vmi.PhaseTransitionTimestamp{{Phase: vmi.Scheduled, PhaseTransitionTimestamp: scheduled}}
+			})
+			tt.launch(w)
+			c, _ := w.handle()
+			w.eventually("session", func() bool { return c.session(key) != nil })
+			w.eventually("cause", func() bool {
+				o := c.session(key).observe()
+				return o.Finding != nil || o.State != nil && (o.State.Finding != nil)
+			})
+			w.elapse(10 * time.Second)
+			w.eventually("condition", func() bool { return w.condition(vmi.ConditionSynchronized).Reason == tt.reason })
+			require.Contains(t, w.condition(vmi.ConditionSynchronized).Message, tt.message)
+			require.Equal(t, vmi.Scheduled, w.instance().Status.Phase)
+			w.elapse(handler.StartDeadline)
+			w.phase(vmi.Failed)
+			require.Equal(t, tt.reason, w.instance().Status.Reason)
+			require.Contains(t, w.condition(vmi.ConditionReady).Message, "The guest did not start within 3m0s: ")
+			require.Contains(t, w.condition(vmi.ConditionReady).Message, tt.message)
+			require.Equal(t, 2, w.written(), "one write for the condition, one for the end")
+			w.eventually("the session is ended", func() bool { return c.session(key) == nil })
+			if tt.stopped {
+				puts := w.puts() // the session ends after the Put
+				require.Equal(t, &protocol.Stop{}, puts[len(puts)-1].Stop)
+			}
+		})
+	}
+}
+
+func TestALauncherThatOnlyWaitsFailsWithAReason(t *testing.T) {
+	t.Parallel()
+	for _, phase := range []protocol.Phase{protocol.Waiting, protocol.Starting} {
+		w := newWorld(t)
+		w.launch(protocol.State{Phase: phase}, accept)
+		w.handle()
+		w.eventually("put", func() bool { return len(w.puts()) == 1 })
+		w.elapse(handler.StartDeadline)
+		w.phase(vmi.Failed)
+		require.Equal(t, "StartTimeout", w.instance().Status.Reason)
+		w.eventually("stop", func() bool { return len(w.puts()) == 2 && w.puts()[1].Stop != nil })
+		require.Equal(t, 1, w.written())
+	}
+}
+
+func TestALauncherThatHangsAfterItsStartIsNotReadyUntilItAnswers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.heartbeat = short
+	w.hangs()
+	w.launch(protocol.State{Phase: protocol.Waiting}, obey)
+	c, _ := w.handle()
+	w.phase(vmi.Running)
+	w.frozen.Store(true)
+	w.eventually("detected", func() bool { return c.session(key).observe().State == nil })
+	require.Equal(t, corev1.ConditionTrue, ready(w.instance()), "not in the first seconds")
+	w.elapse(handler.SilenceDelay)
+	w.eventually("not ready", func() bool { return ready(w.instance()) == corev1.ConditionFalse })
+	require.Equal(t, "LauncherUnresponsive", w.condition(vmi.ConditionSynchronized).Reason)
+	require.Equal(t, "the launcher does not answer within 1s", w.condition(vmi.ConditionSynchronized).Message)
+	require.Equal(t, "LauncherUnresponsive", w.condition(vmi.ConditionReady).Reason)
+	require.Equal(t, "It is not known whether the guest runs: the launcher does not answer within 1s", w.condition(vmi.ConditionReady).Message)
+	w.elapse(time.Hour)
+	time.Sleep(short)
+	require.Equal(t, vmi.Running, w.instance().Status.Phase, "its guest may run as long as its pod does")
+	require.Equal(t, 2, w.written())
+
+	w.frozen.Store(false)
+	w.eventually("ready", func() bool { return ready(w.instance()) == corev1.ConditionTrue })
+	require.Empty(t, w.condition(vmi.ConditionSynchronized))
+	require.Equal(t, 3, w.written())
+}
+
+// stalled is a launcher whose stream brings the first state only, until it is
+// watched again.
+type stalled struct {
+	state   atomic.Pointer[protocol.State]
+	watches atomic.Int64
+}
+
+func (s *stalled) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch r.URL.Path {
+	case "/v1/watch":
+		s.watches.Add(1)
+		_ = json.NewEncoder(w).Encode(s.state.Load())
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	case "/v1/state":
+		_ = json.NewEncoder(w).Encode(s.state.Load())
+	default:
+		w.WriteHeader(http.StatusNoContent)
+	}
+}
+
+func TestAStreamThatStopsIsOpenedAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.heartbeat = short
+	s := &stalled{}
+	s.state.Store(&running)
+	w.serve(s)
+	w.handle()
+	w.phase(vmi.Running)
+	time.Sleep(answer + 5*short)
+	require.EqualValues(t, 1, s.watches.Load(), "a stream without changes is in order")
+	s.state.Store(&protocol.State{Phase: protocol.Paused, Machine: running.Machine, Disks: running.Disks,
+		Pause: &protocol.Pause{Cause: protocol.PausedByIOError, Volume: "root", Message: "No space left on device"}})
+	w.eventually("paused", func() bool { return w.condition(vmi.ConditionPaused).Reason == "PausedIOError" })
+	require.Equal(t, "The guest was paused by an I/O error on volume root: No space left on device", w.condition(vmi.ConditionPaused).Message)
+	require.EqualValues(t, 2, s.watches.Load())
+	w.eventually("event", func() bool { return w.reasons()[len(w.reasons())-1] == "W IOerror" })
+}
+
+func TestAPutThatIsNotAnsweredHoldsAWorkerForAMoment(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	hang := make(chan struct{})
+	w.launch(protocol.State{Phase: protocol.Waiting}, func(*control.Server, protocol.Desired) error {
+		<-hang
+		return nil
+	})
+	defer close(hang)
+	began := time.Now()
+	w.handle()
+	w.eventually("condition", func() bool { return w.condition(vmi.ConditionSynchronized).Reason == "LauncherUnresponsive" })
+	require.Less(t, time.Since(began), actionTimeout+5*time.Second)
+}
+
+func TestALauncherThatCannotBeReachedIsDialledWithBackOff(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.handle()
+	time.Sleep(2 * time.Second)
+	// 5 ms growing by half up to a second: 14 attempts in the first 2 s.
+	require.Less(t, w.dials.Load(), int64(25))
+	require.Zero(t, w.written(), "2 s are not worth a write")
+}
+
+func TestAStaleDesiredIsPutAgainWithAHigherGeneration(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var inForce atomic.Int64
+	w.serve(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/v1/watch": // the state of before the Put of another handler
+			state := protocol.State{Phase: protocol.Waiting}
+			if inForce.Load() > 41 {
+				state = running
+			}
+			_ = json.NewEncoder(rw).Encode(state)
+			_ = http.NewResponseController(rw).Flush()
+			for inForce.Load() <= 41 && r.Context().Err() == nil {
+				time.Sleep(time.Millisecond)
+			}
+			_ = json.NewEncoder(rw).Encode(running)
+			_ = http.NewResponseController(rw).Flush()
+			<-r.Context().Done()
+		case "/v1/state":
+			_ = json.NewEncoder(rw).Encode(protocol.State{Phase: protocol.Waiting, Generation: 41})
+		case "/v1/desired":
+			var d protocol.Desired
+			_ = json.NewDecoder(r.Body).Decode(&d)
+			if d.Generation < 41 {
+				rw.WriteHeader(http.StatusConflict)
+				_ = json.NewEncoder(rw).Encode(vmi.Finding{Reason: protocol.ReasonStale, Message: "41 is in force"})
+				return
+			}
+			inForce.Store(d.Generation)
+			rw.WriteHeader(http.StatusNoContent)
+		}
+	}))
+	w.handle()
+	w.phase(vmi.Running)
+	require.EqualValues(t, 42, inForce.Load())
+	require.Equal(t, 1, w.written())
+}
+
+func TestALauncherThatVariesItsFailuresCausesFewWrites(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var n atomic.Int64
+	w.config.Dial = func(context.Context, string) (net.Conn, error) {
+		err := fmt.Errorf("failure %d: %w", n.Add(1), os.ErrNotExist)
+		if n.Load()%2 == 0 {
+			err = fmt.Errorf("failure %d: %w", n.Load(), socket.ErrUnsafe)
+		}
+		return nil, err
+	}
+	w.handle()
+	w.eventually("attempts", func() bool { return n.Load() > 2 })
+	w.elapse(handler.SilenceDelay)
+	w.eventually("condition", func() bool { return w.condition(vmi.ConditionSynchronized).Reason != "" })
+	before := n.Load()
+	w.eventually("attempts", func() bool { return n.Load() > before+4 })
+	require.Equal(t, 1, w.written())
+	w.elapse(refreshPeriod)
+	w.eventually("a later cause", func() bool { return w.written() == 2 })
+}

@@ -1,0 +1,53 @@
+package handler
+
+import (
+	"bytes"
+	"encoding/json"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podvisor/podvisor/launcher/protocol"
+	"github.com/podvisor/podvisor/network"
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// put adds a Put of what is desired now, unless that is in force. It says whether
+// it did.
+func (p *Plan) put(o Observed, stop *protocol.Stop) bool {
+	d := protocol.Desired{Instance: forLauncher(o.Instance), Interfaces: attachments(o.Session.Network), Settings: o.Settings, Stop: stop}
+	if last := o.Session.Put; last != nil {
+		d.Generation = last.Generation
+		if same(*last, d) {
+			return false
+		}
+	}
+	d.Generation = o.Session.Generation + 1
+	p.Actions = append(p.Actions, Put{d})
+	return true
+}
+
+// same says that two Desired are the same for a launcher, which sees their JSON.
+func same(a, b protocol.Desired) bool {
+	x, errX := json.Marshal(a)
+	y, errY := json.Marshal(b)
+	return errX == nil && errY == nil && bytes.Equal(x, y)
+}
+
+// forLauncher is the part of a VMI that a launcher needs. It does not change with the
+// status.
+func forLauncher(v *vmi.VirtualMachineInstance) *vmi.VirtualMachineInstance {
+	return &vmi.VirtualMachineInstance{
+		TypeMeta: metav1.TypeMeta{APIVersion: vmi.GroupVersion.String(), Kind: vmi.Kind.Kind},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: v.Namespace, Name: v.Name, UID: v.UID, Labels: v.Labels, Annotations: v.Annotations,
+		},
+		Spec: v.Spec,
+	}
+}
+
+func attachments(n *Network) []network.Attachment {
+	if n == nil {
+		return nil
+	}
+	return n.Attachments
+}

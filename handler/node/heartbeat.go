@@ -1,0 +1,143 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/podvisor/podvisor/vmi"
+)
+
+const (
+	// defaultPeriod is the time between two patches, give or take a fifth, so that
+	// the nodes of a cluster that started at once do not write at once.
+	defaultPeriod = time.Minute
+	// defaultStartDelay is longer than the kubelet takes to register a plugin.
+	defaultStartDelay = 5 * time.Second
+	// retryPeriod is the time after a patch that failed.
+	retryPeriod = 2 * time.Second
+	// patchTimeout is how long the API server may take.
+	patchTimeout = 5 * time.Second
+)
+
+// Config is the configuration of a Heartbeat.
+type Config struct {
+	// Nodes writes node objects. Required.
+	Nodes corev1.NodeInterface
+	// Name is the node's name. Required.
+	Name string
+	// Schedulable returns whether VMIs can run here now. Required.
+	Schedulable func() bool
+	// Period is the time between two patches. 0: a minute.
+	Period time.Duration
+	// StartDelay is how long the first patch waits for the node to become
+	// schedulable. 0: five seconds.
+	StartDelay time.Duration
+	// Logger takes a line for each change of the label and each patch that fails.
+	// Nil: nothing is logged.
+	Logger *slog.Logger
+}
+
+// Heartbeat keeps the label and the annotation of its node.
+type Heartbeat struct {
+	config  Config
+	changed chan struct{}
+}
+
+// New makes a Heartbeat. It writes nothing until it runs.
+func New(c Config) *Heartbeat {
+	if c.Period == 0 {
+		c.Period = defaultPeriod
+	}
+	if c.StartDelay == 0 {
+		c.StartDelay = defaultStartDelay
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Heartbeat{config: c, changed: make(chan struct{}, 1)}
+}
+
+// Changed notes that the result of Schedulable may have changed. It does not block
+// and may be called at any time.
+func (h *Heartbeat) Changed() {
+	select {
+	case h.changed <- struct{}{}:
+	default: // one that is not yet received means the same
+	}
+}
+
+// Run writes until ctx ends, and then the label false. The first patch waits for
+// StartDelay if the node is not schedulable: after a restart of the handler it is
+// within a moment, and the label is not changed for that.
+func (h *Heartbeat) Run(ctx context.Context) error {
+	written := "false"
+	if !h.config.Schedulable() {
+		h.wait(ctx, h.config.StartDelay, written)
+	}
+	for {
+		now, wait := strconv.FormatBool(h.config.Schedulable()), h.next()
+		if err := h.patch(ctx, now); err != nil {
+			if ctx.Err() == nil {
+				h.config.Logger.Warn("patch the node, will retry", "node", h.config.Name, "err", err)
+			}
+			wait = retryPeriod
+		} else if now != written {
+			h.config.Logger.Info("wrote whether VMIs can run here", "node", h.config.Name, "schedulable", now)
+			written = now
+		}
+		if !h.wait(ctx, wait, written) {
+			break
+		}
+	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), patchTimeout)
+	defer cancel()
+	return h.patch(last, "false")
+}
+
+// next is the time until the next patch.
+func (h *Heartbeat) next() time.Duration {
+	return time.Duration(float64(h.config.Period) * (0.8 + 0.4*rand.Float64()))
+}
+
+// wait returns true when the next patch is due, or false when ctx ends.
+func (h *Heartbeat) wait(ctx context.Context, d time.Duration, written string) bool {
+	due := time.NewTimer(d)
+	defer due.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-due.C:
+			return true
+		case <-h.changed:
+			if strconv.FormatBool(h.config.Schedulable()) != written {
+				return true
+			}
+		}
+	}
+}
+
+func (h *Heartbeat) patch(ctx context.Context, schedulable string) error {
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"labels":      map[string]string{vmi.SchedulableLabel: schedulable},
+		"annotations": map[string]string{vmi.HeartbeatAnnotation: time.Now().UTC().Format(time.RFC3339)},
+	}})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, patchTimeout)
+	defer cancel()
+	if _, err := h.config.Nodes.Patch(ctx, h.config.Name, types.MergePatchType, body, metav1.PatchOptions{}); err != nil {
+		return fmt.Errorf("patch node %s: %w", h.config.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,87 @@
+package handler
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/podvisor/podvisor/launcher/protocol"
+	"github.com/podvisor/podvisor/vmi"
+)
+
+func TestALauncherReportsNoMoreThanAStatusHolds(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("ä", 1<<18)
+	disks := make([]protocol.Disk, 1<<14)
+	for i := range disks {
+		disks[i] = protocol.Disk{Name: "root", Target: "vda", SizeBytes: -1}
+	}
+	s := Sanitize(protocol.State{
+		Generation: 1<<63 - 1, Phase: protocol.Ended, Machine: long,
+		Disks:   append([]protocol.Disk{{Name: long}, {Name: "root", Target: long}, {Name: "root"}, {Name: "a b", Target: "vda"}}, disks...),
+		Finding: &vmi.Finding{Reason: "No Word", Message: long},
+		Agent:   &protocol.Agent{Version: long},
+		End:     &protocol.End{Reason: protocol.EndReason(long), Message: long},
+	})
+	require.Equal(t, int64(maxGeneration), s.Generation)
+	require.Empty(t, s.Machine)
+	require.Equal(t, &protocol.Agent{}, s.Agent)
+	require.Len(t, s.Disks, maxDisks)
+	require.Equal(t, protocol.Disk{Name: "root", Target: "vda"}, s.Disks[0])
+	require.Equal(t, unknownReason, s.Finding.Reason)
+	require.Equal(t, protocol.EndReason(unknownReason), s.End.Reason)
+	p := Sanitize(protocol.State{Phase: protocol.Paused, Pause: &protocol.Pause{Cause: "No Word", Volume: long, Message: long}})
+	require.Equal(t, protocol.PauseCause(unknownReason), p.Pause.Cause)
+	require.Empty(t, p.Pause.Volume)
+	for _, m := range []string{s.Finding.Message, s.End.Message, p.Pause.Message} {
+		require.LessOrEqual(t, len(m), maxMessage)
+		require.True(t, strings.HasPrefix(m, "ää") && strings.HasSuffix(m, "ä…"), m)
+	}
+}
+
+func TestAStateThatFitsIsKept(t *testing.T) {
+	t.Parallel()
+	for name, s := range map[string]protocol.State{
+		"a guest that runs": {
+			Generation: 3, Phase: protocol.Running, Emulated: true, Machine: "pc-q35-7.2", Agent: &protocol.Agent{Version: "7.2.22"},
+			Finding: &vmi.Finding{Reason: "AttachFailed", Message: "no such file"},
+			Disks:   []protocol.Disk{{Name: "root.disk-1", Target: "vda", SizeBytes: 5}},
+		},
+		"a guest that is paused": {Phase: protocol.Paused, Pause: &protocol.Pause{Cause: protocol.PausedByIOError, Volume: "root", Message: "full"}},
+		"a guest that has ended": {Phase: protocol.Ended, End: &protocol.End{Reason: protocol.Shutdown, Message: "the guest powered off"}},
+		"nothing":                {Phase: protocol.Waiting},
+	} {
+		require.Equal(t, s, Sanitize(s), name)
+	}
+}
+
+func TestWhatDoesNotBelongToAPhaseIsDropped(t *testing.T) {
+	t.Parallel()
+	s := protocol.State{Phase: "Sleeping", Generation: -1, Pause: &protocol.Pause{Cause: protocol.PausedByUser}, End: &protocol.End{Reason: protocol.Shutdown}}
+	require.Equal(t, protocol.State{Phase: protocol.Starting}, Sanitize(s), "an unknown phase is a guest that does not run yet")
+}
+
+func TestAVersionIsOneWord(t *testing.T) {
+	t.Parallel()
+	for reported, want := range map[string]string{"": "", "7.2.22": "7.2.22", "107.0.1": "107.0.1", "7 2": "", "7.2\n": "", strings.Repeat("7", 64): ""} {
+		s := Sanitize(protocol.State{Phase: protocol.Running, Agent: &protocol.Agent{Version: reported}})
+		require.Equal(t, &protocol.Agent{Version: want}, s.Agent, "%q", reported)
+	}
+}
+
+func FuzzSanitize(f *testing.F) {
+	f.Add("Paused", "IOError", "root", "full")
+	f.Add("Ended", "\x00", "../..", "\xff\xfe")
+	f.Fuzz(func(t *testing.T, phase, reason, name, message string) {
+		s := Sanitize(protocol.State{
+			Phase: protocol.Phase(phase), Machine: name, Finding: &vmi.Finding{Reason: reason, Message: message},
+			Pause: &protocol.Pause{Cause: protocol.PauseCause(reason), Volume: name, Message: message},
+			End:   &protocol.End{Reason: protocol.EndReason(reason), Message: message},
+			Disks: []protocol.Disk{{Name: name, Target: reason}}, Agent: &protocol.Agent{Version: name},
+		})
+		require.Equal(t, s, Sanitize(s), "it is stable")
+		require.LessOrEqual(t, len(s.Finding.Message), maxMessage)
+		require.NotContains(t, s.Machine, "/")
+	})
+}

@@ -1,0 +1,160 @@
+package handler
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podvisor/podvisor/launcher/protocol"
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/vmitest"
+)
+
+func TestRunningIsOneWrite(t *testing.T) {
+	t.Parallel()
+	v := instance(vmi.Scheduled, vmitest.WithCores(2), vmitest.WithMemory("256Mi"))
+	v.Status.Conditions = []vmi.Condition{
+		{Type: vmi.ConditionReady, Status: corev1.ConditionFalse, Reason: vmi.ReasonGuestNotRunning},
+		{Type: vmi.ConditionSynchronized, Status: corev1.ConditionFalse, Reason: "Earlier"},
+	}
+	overhead := resource.MustParse("90Mi")
+	v.Status.Memory = &vmi.MemoryStatus{MemoryOverhead: &overhead}
+	s := &protocol.State{Phase: protocol.Running, Emulated: true, Machine: "pc-q35-7.2", Disks: []protocol.Disk{
+		{Name: "root", Target: "vda", SizeBytes: 1 << 30},
+		{Name: "root", Target: "vdb"}, {Name: "nosuch", Target: "vdc"},
+	}}
+	p := Decide(observed(v, session(v, s)))
+
+	memory, at := resource.MustParse("256Mi"), metav1.NewTime(now)
+	require.Equal(t, &vmi.VirtualMachineInstanceStatus{
+		Phase:                     vmi.Running,
+		PhaseTransitionTimestamps: []vmi.PhaseTransitionTimestamp{{Phase: vmi.Running, PhaseTransitionTimestamp: at}},
+		NodeName:                  node,
+		ActivePods:                map[types.UID]string{pod: node},
+		Conditions: []vmi.Condition{
+			{Type: vmi.ConditionReady, Status: corev1.ConditionTrue, LastTransitionTime: at},
+			{
+				Type: vmi.ConditionSoftwareEmulation, Status: corev1.ConditionTrue, Reason: "NoHardwareVirtualization", LastTransitionTime: at,
+				Message: "The node has no usable hardware virtualization; the guest is emulated, which is much slower",
+			},
+		},
+		Interfaces:         bound.Interfaces,
+		VolumeStatus:       []vmi.VolumeStatus{{Name: "root", Target: "vda", Size: 1 << 30}},
+		Memory:             &vmi.MemoryStatus{GuestAtBoot: &memory, GuestCurrent: &memory, GuestRequested: &memory, MemoryOverhead: &overhead},
+		Machine:            &vmi.Machine{Type: "pc-q35-7.2"},
+		CurrentCPUTopology: &vmi.CPUTopology{Cores: 2, Sockets: 1, Threads: 1},
+		RuntimeUser:        107,
+	}, p.Status)
+	require.Equal(t, []Event{normal(EventStarted, "The guest was started")}, p.Events)
+
+	v.Status = *p.Status
+	o := observed(v, session(v, s))
+	o.Now = now.Add(time.Hour)
+	require.Equal(t, Plan{Status: p.Status}, Decide(o), "a VMI that runs causes no writes and no rechecks")
+}
+
+func TestPhases(t *testing.T) {
+	t.Parallel()
+	const off = "the guest is off"
+	end := func(reason protocol.EndReason) *protocol.State {
+		return &protocol.State{Phase: protocol.Ended, End: &protocol.End{Reason: reason, Message: off}}
+	}
+	tests := []struct {
+		name   string
+		v      *vmi.VirtualMachineInstance
+		state  *protocol.State
+		phase  vmi.Phase
+		reason string
+		ready  corev1.ConditionStatus
+		event  *Event
+	}{
+		{"a guest that starts does not run", instance(vmi.Scheduled), state(protocol.Starting), vmi.Scheduled, "", "", nil},
+		{"a guest that is paused runs and is not ready", instance(vmi.Running), state(protocol.Paused), vmi.Running, "", corev1.ConditionFalse, nil},
+		{"a guest that is stopping runs", instance(vmi.Running, deleted), state(protocol.Stopping), vmi.Running, "", corev1.ConditionTrue, nil},
+		{"a guest that is stopped before it started never ran", instance(vmi.Scheduled, deleted), state(protocol.Stopping), vmi.Scheduled, "", "", nil},
+		{"a guest that powered off has succeeded", instance(vmi.Running), end(protocol.Shutdown), vmi.Succeeded, "Shutdown", corev1.ConditionFalse, new(normal(EventStopped, off))},
+		{"a guest that crashed has failed, with a warning", instance(vmi.Running), end(protocol.Crashed), vmi.Failed, "Crashed", corev1.ConditionFalse, new(warning(EventStopped, off))},
+		{"a guest that was killed after its deletion has failed, without a warning", instance(vmi.Running, deleted), end(protocol.Killed),
+			vmi.Failed, "GracePeriodExceeded", corev1.ConditionFalse, new(normal(EventDeleted, off))},
+		{"a domain that cannot be created has failed", instance(vmi.Scheduled), end(protocol.CannotStart), vmi.Failed, "CannotStart", corev1.ConditionFalse, new(warning(EventStopped, off))},
+		{"an end without a reason is a failure", instance(vmi.Running), state(protocol.Ended), vmi.Failed, "Unknown", corev1.ConditionFalse,
+			new(warning(EventStopped, "The launcher did not report how the guest ended"))},
+		{"a launcher that does not answer does not end a running VMI", instance(vmi.Running), nil, vmi.Running, "", "", nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			p := Decide(observed(tt.v, session(tt.v, tt.state)))
+			require.Equal(t, tt.phase, p.Status.Phase)
+			require.Equal(t, tt.reason, p.Status.Reason)
+			ready := corev1.ConditionStatus("")
+			if c := p.Status.Condition(vmi.ConditionReady); c != nil {
+				ready = c.Status
+			}
+			require.Equal(t, tt.ready, ready)
+			require.Equal(t, tt.state != nil && tt.state.Phase == protocol.Paused, p.Status.Condition(vmi.ConditionPaused) != nil)
+			var want []Event
+			if tt.event != nil {
+				want = []Event{*tt.event}
+			}
+			require.Equal(t, want, p.Events)
+		})
+	}
+}
+
+func TestWhatFailsIsACondition(t *testing.T) {
+	t.Parallel()
+	missing, link := &vmi.Finding{Reason: "NoDisk", Message: "the image is missing"}, &vmi.Finding{Reason: "NetworkFailed", Message: "no such link"}
+	synced := func(f *vmi.Finding) vmitest.Option {
+		return withCondition(vmi.Condition{Type: vmi.ConditionSynchronized, Status: corev1.ConditionFalse, Reason: f.Reason, Message: f.Message})
+	}
+	starting := func(f *vmi.Finding) *protocol.State {
+		return &protocol.State{Phase: protocol.Starting, Finding: f}
+	}
+	ago := func(d time.Duration) time.Time { return now.Add(-d) }
+	tests := []struct {
+		name    string
+		v       *vmi.VirtualMachineInstance
+		session Session
+		want    *vmi.Finding
+		event   bool
+		recheck time.Duration
+	}{
+		{"the launcher's finding", instance(vmi.Scheduled), Session{State: starting(missing)}, missing, true, StartDeadline},
+		{"the same finding again", instance(vmi.Scheduled, synced(missing)), Session{State: starting(missing)}, missing, false, StartDeadline},
+		{"another finding", instance(vmi.Scheduled, synced(missing)), Session{State: starting(link)}, link, true, StartDeadline},
+		{"the launcher's finding before the handler's", instance(vmi.Scheduled), Session{State: starting(missing), Finding: link}, missing, true, StartDeadline},
+		{"a finding stays until the guest runs", instance(vmi.Scheduled, synced(missing)), Session{State: starting(nil)}, missing, false, StartDeadline},
+		{"a finding is removed when the guest runs", instance(vmi.Running, synced(missing)), Session{State: state(protocol.Running)}, nil, false, 0},
+		{"a finding about a guest that runs", instance(vmi.Running), Session{State: &protocol.State{Phase: protocol.Running, Finding: missing}}, missing, true, 0},
+		{"the handler's finding in the first second", instance(vmi.Scheduled), Session{State: starting(nil), Finding: link, Since: ago(300 * time.Millisecond)}, nil, false, 700 * time.Millisecond},
+		{"the handler's finding after a second", instance(vmi.Scheduled), Session{State: starting(nil), Finding: link, Since: ago(time.Second)}, link, true, StartDeadline},
+		{"a launcher that has not answered in the first seconds", instance(vmi.Scheduled), Session{Finding: link, Since: ago(time.Second)}, nil, false, 5 * time.Second},
+		{"a launcher that does not answer", instance(vmi.Scheduled), Session{Finding: link, Since: ago(6 * time.Second)}, link, true, StartDeadline},
+		{"a launcher that does not answer and gives no error", instance(vmi.Scheduled), Session{Since: ago(6 * time.Second)},
+			&vmi.Finding{Reason: vmi.ReasonLauncherUnresponsive, Message: "the launcher does not answer"}, true, StartDeadline},
+		{"a launcher that does not answer for a guest that ran", instance(vmi.Running), Session{Finding: link, Since: ago(6 * time.Second)}, link, true, 0},
+		{"a VMI that has ended has no finding", instance(vmi.Running, synced(missing)), Session{State: state(protocol.Ended), Finding: link}, nil, true, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := session(tt.v, tt.session.State)
+			s.Finding, s.Since = tt.session.Finding, tt.session.Since
+			p := Decide(observed(tt.v, s))
+			var got *vmi.Finding
+			if c := p.Status.Condition(vmi.ConditionSynchronized); c != nil {
+				require.Equal(t, corev1.ConditionFalse, c.Status)
+				got = &vmi.Finding{Reason: c.Reason, Message: c.Message}
+			}
+			require.Equal(t, tt.want, got)
+			require.Equal(t, tt.event, len(p.Events) > 0)
+			require.Equal(t, tt.recheck, p.Recheck)
+		})
+	}
+}

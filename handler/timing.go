@@ -1,0 +1,26 @@
+package handler
+
+import "time"
+
+// The times of a session with a launcher.
+const (
+	// HeartbeatPeriod is the time between two checks of a launcher whose stream of
+	// states is open.
+	HeartbeatPeriod = 10 * time.Second
+	// AnswerTimeout is how long a launcher may take to answer a request.
+	AnswerTimeout = 5 * time.Second
+	// SilenceDelay is how long a launcher may not answer before the VMI's
+	// conditions say so. It is longer than AnswerTimeout, so that the cause is
+	// known then.
+	SilenceDelay = AnswerTimeout + time.Second
+	// FindingDelay is how long another fault must last before the VMI's conditions
+	// say so. One that is over by the next attempt is not worth a write and an
+	// event.
+	FindingDelay = time.Second
+	// StartDeadline is how long after the phase became Scheduled a VMI fails if
+	// its guest was never reported to run.
+	StartDeadline = 3 * time.Minute
+	// LeastTrial is how long a handler serves a pod before the VMI can fail by
+	// StartDeadline, which may be over when the handler starts.
+	LeastTrial = 30 * time.Second
+)
