@@ -108,11 +108,11 @@ func (c *checker) unserved(file string, d document) {
 
 // kinds are empty objects of all kinds that are checked.
 var kinds = map[string]func() runtime.Object{
-	vmi.Kind.Kind:               func() runtime.Object { return &vmi.VirtualMachineInstance{} },
-	vmi.VirtualMachineKind.Kind: func() runtime.Object { return &vmi.VirtualMachine{} },
-	vmi.ReplicaSetKind.Kind:     func() runtime.Object { return &vmi.VirtualMachineInstanceReplicaSet{} },
-	vmi.MigrationKind.Kind:      func() runtime.Object { return &vmi.VirtualMachineInstanceMigration{} },
-	vmi.KubeVirtKind.Kind:       func() runtime.Object { return &vmi.KubeVirt{} },
+	vmi.Kind.Kind:                              func() runtime.Object { return &vmi.VirtualMachineInstance{} },
+	vmi.VirtualMachines.Kind:                   func() runtime.Object { return &vmi.VirtualMachine{} },
+	vmi.VirtualMachineInstanceReplicaSets.Kind: func() runtime.Object { return &vmi.VirtualMachineInstanceReplicaSet{} },
+	vmi.VirtualMachineInstanceMigrations.Kind:  func() runtime.Object { return &vmi.VirtualMachineInstanceMigration{} },
+	vmi.KubeVirts.Kind:                         func() runtime.Object { return &vmi.KubeVirt{} },
 }
 
 // check returns the object with defaults and what is wrong with it.

@@ -112,7 +112,7 @@ func (c *checker) cluster(file string) (*vmi.KubeVirt, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	docs = slices.DeleteFunc(docs, func(d document) bool { return !d.ours() || d.Kind != vmi.KubeVirtKind.Kind })
+	docs = slices.DeleteFunc(docs, func(d document) bool { return !d.ours() || d.Kind != vmi.KubeVirts.Kind })
 	if len(docs) != 1 {
 		return nil, fmt.Errorf("%s: must have one object of the kind KubeVirt, has %d", file, len(docs))
 	}

@@ -22,7 +22,7 @@ const (
 // core are the packages of the core. Edges inside a core package are files,
 // listed in edgeFiles.
 var core = map[string]bool{
-	".": true, "vmi": true, "vmi/defaults": true, "vmi/validate": true, "vmi/kube": true, "vmi/vmitest": true, "vmi/config": true, "vmi/served": true,
+	".": true, "vmi": true, "vmi/defaults": true, "vmi/validate": true, "vmi/kube": true, "vmi/vmitest": true, "vmi/config": true, "vmi/served": true, "vmi/kinds": true,
 	"scheduler": true, "scheduler/pod": true, "scheduler/instance": true, "scheduler/machine": true, "scheduler/replicaset": true,
 	"handler": true, "launcher": true, "launcher/domain": true,
 	"network": true, "network/nft": true, "network/cni": true,

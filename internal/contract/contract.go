@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -391,7 +392,7 @@ func (s suite) scale(t *testing.T) {
 	v, err := sets.GetScale(ctx, "scale", metav1.GetOptions{})
 	require.NoError(t, err)
 	require.EqualValues(t, 2, v.Spec.Replicas)
-	require.Equal(t, client.ScaleStatus{Replicas: 1, Selector: "set=scale"}, v.Status)
+	require.Equal(t, autoscalingv1.ScaleStatus{Replicas: 1, Selector: "set=scale"}, v.Status)
 	old := *v
 	v.Spec.Replicas = 5
 	v, err = sets.UpdateScale(ctx, "scale", v, metav1.UpdateOptions{})

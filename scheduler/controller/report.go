@@ -121,7 +121,7 @@ func (r *reporter) standAside(why string) {
 }
 
 func kubevirtReference(k *vmi.KubeVirt) *corev1.ObjectReference {
-	gvk := vmi.KubeVirtKind
+	gvk := vmi.KubeVirts.GroupVersionKind
 	return &corev1.ObjectReference{
 		APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind,
 		Namespace: k.Namespace, Name: k.Name, UID: k.UID, ResourceVersion: k.ResourceVersion,

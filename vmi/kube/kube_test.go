@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,7 +14,6 @@ import (
 	"sigs.k8s.io/randfill"
 
 	"github.com/podvisor/podvisor/vmi"
-	"github.com/podvisor/podvisor/vmi/client"
 )
 
 // Every type of package vmi that stands for one of Kubernetes' own has the same
@@ -36,7 +34,6 @@ func TestTheTypesAreThoseOfKubernetes(t *testing.T) {
 		"exec":            {ours: vmi.ExecAction{}, theirs: corev1.ExecAction{}},
 		"downward API":    {ours: vmi.DownwardAPIVolumeFile{}, theirs: corev1.DownwardAPIVolumeFile{}, without: []string{"user"}},
 		"local reference": {ours: vmi.LocalObjectReference{}, theirs: corev1.LocalObjectReference{}},
-		"scale":           {ours: client.Scale{}, theirs: autoscalingv1.Scale{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Empty(t, differences("", reflect.TypeOf(tt.ours), reflect.TypeOf(tt.theirs), tt.without))

@@ -16,7 +16,7 @@ import (
 // kinds are what admission does for the objects of each kind. Others pass.
 var kinds = map[schema.GroupKind]kind{
 	vmi.Kind.GroupKind():         of(served.Unserved(vmi.Kind.Kind), completeInstance, sameInstance, checkInstance),
-	vmi.KubeVirtKind.GroupKind(): of(nil, completeKubeVirt, nil, checkKubeVirt),
+	vmi.KubeVirts.GroupKind(): of(nil, completeKubeVirt, nil, checkKubeVirt),
 }
 
 // cluster is what is known of the cluster that an object is for.

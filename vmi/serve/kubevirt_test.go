@@ -30,7 +30,7 @@ func TestASecondKubeVirtIsRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			review := &admissionv1.AdmissionReview{Request: &admissionv1.AdmissionRequest{
-				UID: "1", Name: "kubevirt", Namespace: "b", Kind: metav1.GroupVersionKind(vmi.KubeVirtKind), Object: object, OldObject: tt.before,
+				UID: "1", Name: "kubevirt", Namespace: "b", Kind: metav1.GroupVersionKind(vmi.KubeVirts.GroupVersionKind), Object: object, OldObject: tt.before,
 			}}
 			require.Equal(t, &admissionv1.AdmissionResponse{UID: "1", Allowed: true}, post(t, tt.admission, DefaultsPath, review))
 			r := post(t, tt.admission, ValidationPath, review)

@@ -20,7 +20,7 @@ func template(options []Option) (*vmi.VirtualMachineInstance, *vmi.VirtualMachin
 func NewMachine(strategy vmi.RunStrategy, options ...Option) *vmi.VirtualMachine {
 	v, t := template(options)
 	return &vmi.VirtualMachine{
-		TypeMeta:   metav1.TypeMeta{APIVersion: vmi.GroupVersion.String(), Kind: vmi.VirtualMachineKind.Kind},
+		TypeMeta:   metav1.TypeMeta{APIVersion: vmi.GroupVersion.String(), Kind: vmi.VirtualMachines.Kind},
 		ObjectMeta: metav1.ObjectMeta{Namespace: v.Namespace, Name: v.Name, UID: UID, Generation: 1},
 		Spec:       vmi.VirtualMachineSpec{RunStrategy: &strategy, Template: t},
 	}
@@ -37,7 +37,7 @@ func NewReplicaSet(n int32, options ...Option) *vmi.VirtualMachineInstanceReplic
 	}
 	t.ObjectMeta.Labels = labels
 	return &vmi.VirtualMachineInstanceReplicaSet{
-		TypeMeta:   metav1.TypeMeta{APIVersion: vmi.GroupVersion.String(), Kind: vmi.ReplicaSetKind.Kind},
+		TypeMeta:   metav1.TypeMeta{APIVersion: vmi.GroupVersion.String(), Kind: vmi.VirtualMachineInstanceReplicaSets.Kind},
 		ObjectMeta: metav1.ObjectMeta{Namespace: v.Namespace, Name: v.Name, UID: UID, Generation: 1},
 		Spec: vmi.VirtualMachineInstanceReplicaSetSpec{
 			Replicas: &n, Template: t,
@@ -49,7 +49,7 @@ func NewReplicaSet(n int32, options ...Option) *vmi.VirtualMachineInstanceReplic
 // NewMigration makes a migration of the machine, in its namespace.
 func NewMigration(v *vmi.VirtualMachineInstance) *vmi.VirtualMachineInstanceMigration {
 	return &vmi.VirtualMachineInstanceMigration{
-		TypeMeta:   metav1.TypeMeta{APIVersion: vmi.GroupVersion.String(), Kind: vmi.MigrationKind.Kind},
+		TypeMeta:   metav1.TypeMeta{APIVersion: vmi.GroupVersion.String(), Kind: vmi.VirtualMachineInstanceMigrations.Kind},
 		ObjectMeta: metav1.ObjectMeta{Namespace: v.Namespace, Name: v.Name + "-migration", UID: UID},
 		Spec:       vmi.VirtualMachineInstanceMigrationSpec{VMIName: v.Name},
 	}
