@@ -31,7 +31,7 @@ var core = map[string]bool{
 
 // controllers are the packages that join cores and edges.
 var controllers = map[string]bool{
-	"scheduler/controller": true, "handler/controller": true, "launcher/supervisor": true, "vmi/serve": true, "vmi/config/live": true,
+	"scheduler/controller": true, "handler/controller": true, "launcher/supervisor": true, "scheduler/admission": true, "vmi/config/live": true,
 }
 
 // edgeFiles are the files of core packages that are the edge beside their core.

@@ -1,4 +1,4 @@
-package serve
+package admission
 
 import (
 	"bytes"
@@ -18,20 +18,21 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/config"
 	"github.com/podvisor/podvisor/vmi/defaults"
+	"github.com/podvisor/podvisor/vmi/kinds"
 )
 
-// machine is a machine with this spec, as a user writes it.
-func machine(spec string) string {
+// written is a VMI with this spec, as a user writes it.
+func written(spec string) string {
 	return `{"apiVersion":"kubevirt.io/v1","kind":"VirtualMachineInstance","metadata":{"name":"vm","namespace":"ns"},"spec":` + spec + `}`
 }
 
 // ask sends a review of the object, and of the one before if there was one.
 func ask(t testing.TB, path, object, before string) *admissionv1.AdmissionResponse {
 	t.Helper()
-	return askOf(t, Admission{}, path, object, before)
+	return askOf(t, Webhooks{}, path, object, before)
 }
 
-func askOf(t testing.TB, a Admission, path, object, before string) *admissionv1.AdmissionResponse {
+func askOf(t testing.TB, h http.Handler, path, object, before string) *admissionv1.AdmissionResponse {
 	t.Helper()
 	req := &admissionv1.AdmissionRequest{
 		UID: "7", Name: "vm", Namespace: "ns", Operation: admissionv1.Create,
@@ -41,7 +42,7 @@ func askOf(t testing.TB, a Admission, path, object, before string) *admissionv1.
 	if before != "" {
 		req.Operation, req.OldObject.Raw = admissionv1.Update, []byte(before)
 	}
-	return post(t, a, path, &admissionv1.AdmissionReview{Request: req})
+	return post(t, h, path, &admissionv1.AdmissionReview{Request: req})
 }
 
 func post(t testing.TB, a http.Handler, path string, review *admissionv1.AdmissionReview) *admissionv1.AdmissionResponse {
@@ -71,7 +72,7 @@ func patched(t testing.TB, object string, r *admissionv1.AdmissionResponse) stri
 	return string(out)
 }
 
-func TestACreatedMachineIsCompleted(t *testing.T) {
+func TestACreatedVMIIsCompleted(t *testing.T) {
 	t.Parallel()
 	for name, spec := range map[string]string{
 		"nothing at all":          `{"domain":{}}`,
@@ -81,7 +82,7 @@ func TestACreatedMachineIsCompleted(t *testing.T) {
 		"nulls":                   `{"domain":{"devices":{"disks":null}},"volumes":null}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			object := machine(spec)
+			object := written(spec)
 			out := patched(t, object, ask(t, DefaultsPath, object, ""))
 			var was, is vmi.VirtualMachineInstance
 			require.NoError(t, json.Unmarshal([]byte(object), &was))
@@ -95,7 +96,7 @@ func TestACreatedMachineIsCompleted(t *testing.T) {
 
 func TestWhatWasWrittenStaysAsItWasWritten(t *testing.T) {
 	t.Parallel()
-	object := machine(`{"domain":{"memory":{"guest":"1024Mi"},"resources":{"requests":{"cpu":"1000m"}},"devices":{"disks":[{"name":"a","serial":"7"}]}},` +
+	object := written(`{"domain":{"memory":{"guest":"1024Mi"},"resources":{"requests":{"cpu":"1000m"}},"devices":{"disks":[{"name":"a","serial":"7"}]}},` +
 		`"volumes":[{"name":"a","emptyDisk":{"capacity":"1024Mi"}}],"unknown":{"number":1.50,"large":12345678901234567890}}`)
 	out := patched(t, object, ask(t, DefaultsPath, object, ""))
 	for _, want := range []string{`"guest":"1024Mi"`, `"cpu":"1000m"`, `"capacity":"1024Mi"`, `"number":1.50`, `"large":12345678901234567890`, `"serial":"7"`} {
@@ -107,7 +108,7 @@ func TestWhatWasWrittenStaysAsItWasWritten(t *testing.T) {
 
 func TestFinalizersOfOthersStay(t *testing.T) {
 	t.Parallel()
-	object := strings.Replace(machine(`{"domain":{}}`), `"name":"vm"`, `"name":"vm","finalizers":["example.com/mine"]`, 1)
+	object := strings.Replace(written(`{"domain":{}}`), `"name":"vm"`, `"name":"vm","finalizers":["example.com/mine"]`, 1)
 	require.Contains(t, patched(t, object, ask(t, DefaultsPath, object, "")), `["example.com/mine","`+vmi.Finalizer+`"]`)
 }
 
@@ -118,14 +119,14 @@ func TestAnUpdateThatMeansTheSameIsNone(t *testing.T) {
 		reword = `{"domain":{"memory":{"guest":"1Gi"},"devices":{"disks":[{"name":"a","disk":{"bus":"sata"}}]}},"volumes":[{"name":"a","emptyDisk":{"capacity":"1Gi"}}]}`
 		other  = `{"domain":{"memory":{"guest":"2Gi"},"devices":{"disks":[{"name":"a"}]}},"volumes":[{"name":"a","emptyDisk":{"capacity":"1Gi"}}]}`
 	)
-	created := patched(t, machine(sparse), ask(t, DefaultsPath, machine(sparse), ""))
+	created := patched(t, written(sparse), ask(t, DefaultsPath, written(sparse), ""))
 	for name, tt := range map[string]struct {
 		now, before, want string
 	}{
-		"a completed machine, as it was sent":  {machine(sparse), created, created},
-		"a completed machine, in other words":  {machine(reword), created, created},
-		"an incomplete machine, completed":     {created, machine(sparse), machine(sparse)},
-		"another machine, left for the schema": {machine(other), created, machine(other)},
+		"a completed VMI, as it was sent":   {written(sparse), created, created},
+		"a completed VMI, in other words":   {written(reword), created, created},
+		"an incomplete VMI, completed":      {created, written(sparse), written(sparse)},
+		"another spec, left for the schema": {written(other), created, written(other)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec := func(object string) (s struct{ Spec json.RawMessage }) {
@@ -140,7 +141,7 @@ func TestAnUpdateThatMeansTheSameIsNone(t *testing.T) {
 
 func TestAllFaultsAreCauses(t *testing.T) {
 	t.Parallel()
-	r := ask(t, ValidationPath, machine(`{"domain":{"devices":{"disks":[{"name":"nowhere"}]}}}`), "")
+	r := ask(t, ValidationPath, written(`{"domain":{"devices":{"disks":[{"name":"nowhere"}]}}}`), "")
 	require.False(t, r.Allowed)
 	require.EqualValues(t, http.StatusUnprocessableEntity, r.Result.Code)
 	require.Equal(t, metav1.StatusReasonInvalid, r.Result.Reason)
@@ -156,40 +157,61 @@ func TestAllFaultsAreCauses(t *testing.T) {
 
 func TestWhatIsRightIsAllowed(t *testing.T) {
 	t.Parallel()
-	good := machine(`{"domain":{"memory":{"guest":"64Mi"}}}`)
+	good := written(`{"domain":{"memory":{"guest":"64Mi"}}}`)
 	require.True(t, ask(t, ValidationPath, good, "").Allowed, "it need not be completed")
 	require.True(t, ask(t, ValidationPath, good, good).Allowed)
 }
 
-func TestWhatCannotBeRead(t *testing.T) {
+func TestAnObjectThatCannotBeDecodedIsRefusedByValidationOnly(t *testing.T) {
 	t.Parallel()
 	for name, object := range map[string]string{
-		"a field of another type":      machine(`{"domain":[]}`),
-		"a quantity that is none":      machine(`{"domain":{"memory":{"guest":"much"}}}`),
+		"a field of another type":      written(`{"domain":[]}`),
+		"a quantity that is none":      written(`{"domain":{"memory":{"guest":"much"}}}`),
 		"an object that is a list":     `[]`,
 		"an object that is not there":  `null`,
-		"a manifest with another spec": machine(`7`),
+		"a manifest with another spec": written(`7`),
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := ask(t, DefaultsPath, object, "")
-			require.True(t, r.Allowed, "the schema says it better")
+			require.True(t, r.Allowed, "the schema reports it")
 			require.Nil(t, r.Patch)
 			if object == "null" {
 				return
 			}
 			r = ask(t, ValidationPath, object, "")
-			require.False(t, r.Allowed, "nobody could read it")
+			require.False(t, r.Allowed, "no reader could decode it")
 			require.EqualValues(t, http.StatusBadRequest, r.Result.Code)
-			require.Contains(t, r.Result.Message, "VirtualMachineInstance vm cannot be read")
+			require.Contains(t, r.Result.Message, "decode VirtualMachineInstance vm: ")
 		})
 	}
 }
 
-func TestOtherKindsPass(t *testing.T) {
+// reviewOf is a review of the creation of an object of the kind.
+func reviewOf(k kinds.Kind, object string) *admissionv1.AdmissionReview {
+	return &admissionv1.AdmissionReview{Request: &admissionv1.AdmissionRequest{
+		UID: "1", Name: "a", Operation: admissionv1.Create, Kind: metav1.GroupVersionKind(k.GroupVersionKind), Object: runtime.RawExtension{Raw: []byte(object)},
+	}}
+}
+
+func TestEveryKindOfTheTableIsReviewed(t *testing.T) {
+	t.Parallel()
+	for _, k := range kinds.All() {
+		object := `{"metadata":{"name":"a"},"spec":7}`
+		require.Equal(t, &admissionv1.AdmissionResponse{UID: "1", Allowed: true}, post(t, Webhooks{}, DefaultsPath, reviewOf(k, object)), k.Kind)
+		r := post(t, Webhooks{}, ValidationPath, reviewOf(k, object))
+		require.False(t, r.Allowed, k.Kind)
+		require.Contains(t, r.Result.Message, "decode "+k.Kind+" a: ")
+		object = `{"metadata":{"name":"a"},"spec":{}}`
+		want := k.Create(k.Complete(k.New(), kinds.Cluster{}), kinds.Cluster{})
+		require.Equal(t, len(want) == 0, post(t, Webhooks{}, ValidationPath, reviewOf(k, object)).Allowed, k.Kind)
+	}
+}
+
+func TestOtherKindsAreAllowed(t *testing.T) {
 	t.Parallel()
 	review := &admissionv1.AdmissionReview{Request: &admissionv1.AdmissionRequest{UID: "1", Kind: metav1.GroupVersionKind{Group: "example.com", Kind: "Other"}, Object: runtime.RawExtension{Raw: []byte(`{}`)}}}
 	for _, path := range []string{DefaultsPath, ValidationPath} {
-		require.Equal(t, &admissionv1.AdmissionResponse{UID: "1", Allowed: true}, post(t, Admission{}, path, review))
+		require.Equal(t, &admissionv1.AdmissionResponse{UID: "1", Allowed: true}, post(t, Webhooks{}, path, review))
 	}
 }
 
@@ -206,7 +228,7 @@ func TestWhatIsNoReviewIsAnError(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := httptest.NewRecorder()
-			Admission{}.ServeHTTP(w, httptest.NewRequest(http.MethodPost, tt.path, strings.NewReader(tt.body)))
+			Webhooks{}.ServeHTTP(w, httptest.NewRequest(http.MethodPost, tt.path, strings.NewReader(tt.body)))
 			require.Equal(t, tt.code, w.Code)
 		})
 	}
@@ -219,20 +241,20 @@ func TestTheClusterDecidesWhatIsAdmitted(t *testing.T) {
 	k.Spec.Configuration.EvictionStrategy = new(vmi.EvictionLiveMigrate)
 	c, faults := config.Resolve(k)
 	require.Empty(t, faults)
-	a := Admission{Settings: func() config.Config { return c }}
+	a := Webhooks{Settings: func() config.Config { return c }}
 
-	plain := machine(`{"domain":{"memory":{"guest":"64Mi"}}}`)
+	plain := written(`{"domain":{"memory":{"guest":"64Mi"}}}`)
 	done := patched(t, plain, askOf(t, a, DefaultsPath, plain, ""))
 	require.Contains(t, done, `"masquerade":{}`)
 	require.Contains(t, done, `"evictionStrategy":"LiveMigrate"`)
 	require.True(t, askOf(t, a, ValidationPath, done, "").Allowed)
 
-	bridged := machine(`{"domain":{"memory":{"guest":"64Mi"},"devices":{"interfaces":[{"name":"n","bridge":{}}]}},"networks":[{"name":"n","pod":{}}]}`)
+	bridged := written(`{"domain":{"memory":{"guest":"64Mi"},"devices":{"interfaces":[{"name":"n","bridge":{}}]}},"networks":[{"name":"n","pod":{}}]}`)
 	answer := askOf(t, a, ValidationPath, bridged, "")
 	require.False(t, answer.Allowed)
 	require.Contains(t, answer.Result.Message, "use masquerade")
 	require.True(t, ask(t, ValidationPath, bridged, "").Allowed)
-	require.True(t, askOf(t, a, ValidationPath, bridged, bridged).Allowed, "a machine that is there stays as it is")
+	require.True(t, askOf(t, a, ValidationPath, bridged, bridged).Allowed, "a VMI that exists stays as it is")
 }
 
 func TestTheClusterDecidesOnBoards(t *testing.T) {
@@ -243,15 +265,15 @@ func TestTheClusterDecidesOnBoards(t *testing.T) {
 	}}
 	c, faults := config.Resolve(k)
 	require.Empty(t, faults)
-	a := Admission{Settings: func() config.Config { return c }}
+	a := Webhooks{Settings: func() config.Config { return c }}
 
-	require.True(t, askOf(t, a, ValidationPath, machine(`{"domain":{"memory":{"guest":"64Mi"}}}`), "").Allowed, "it gets one that is allowed")
-	q35 := machine(`{"domain":{"memory":{"guest":"64Mi"},"machine":{"type":"q35"}}}`)
+	require.True(t, askOf(t, a, ValidationPath, written(`{"domain":{"memory":{"guest":"64Mi"}}}`), "").Allowed, "its default is allowed")
+	q35 := written(`{"domain":{"memory":{"guest":"64Mi"},"machine":{"type":"q35"}}}`)
 	answer := askOf(t, a, ValidationPath, q35, "")
 	require.False(t, answer.Allowed)
 	require.Contains(t, answer.Result.Message, `spec.domain.machine.type: Invalid value: "q35": must match pc-q35-7.*`)
 	require.True(t, ask(t, ValidationPath, q35, "").Allowed)
-	require.True(t, askOf(t, a, ValidationPath, q35, q35).Allowed, "a machine that is there stays as it is")
+	require.True(t, askOf(t, a, ValidationPath, q35, q35).Allowed, "a VMI that exists stays as it is")
 }
 
 // Whatever was sent, its completion is what the library makes of it, and is
@@ -261,7 +283,7 @@ func FuzzComplete(f *testing.F) {
 	f.Add(`{"domain":{"devices":{"interfaces":[{"name":"n","ports":[{"port":1}]},null]}},"terminationGracePeriodSeconds":1}`)
 	f.Add(`{"Domain":{"Devices":{"DISKS":[{}]}},"volumes":[{"containerDisk":{}}]}`)
 	f.Fuzz(func(t *testing.T, spec string) {
-		object := machine(spec)
+		object := written(spec)
 		var v vmi.VirtualMachineInstance
 		if json.Unmarshal([]byte(object), &v) != nil || strings.ContainsAny(spec, "ABCDEFGHIJKLMNOPQRSTUVWXYZ\\") {
 			return // encoding/json reads keys in any case; the API server does not

@@ -1,4 +1,4 @@
-package serve
+package admission
 
 import (
 	"bytes"
@@ -17,31 +17,31 @@ import (
 // evictionsPrefix is what the names of webhooks for evictions begin with.
 const evictionsPrefix = "evictions."
 
-// registered is what a webhook configuration says of one webhook: where it is,
-// and who has signed its certificate.
+// registered is what a webhook configuration holds of one webhook: where it is,
+// and which authorities sign its certificate.
 type registered struct {
 	name   string
 	config admissionregistrationv1.WebhookClientConfig
 }
 
-// trust writes the authorities and the way to the evictions into our webhooks,
-// where they are not there yet.
+// trust writes the authorities and the eviction path into our webhooks, where they
+// are missing.
 func (k *Certificates) trust(ctx context.Context, authorities []byte) error {
 	registration := k.cfg.Kube.AdmissionregistrationV1()
 	mutating, validating := k.registered()
 	return errors.Join(
-		k.teach(mutating, authorities, func(patch []byte) error {
+		k.write(mutating, authorities, func(patch []byte) error {
 			_, err := registration.MutatingWebhookConfigurations().Patch(ctx, k.cfg.Webhooks, types.JSONPatchType, patch, metav1.PatchOptions{})
 			return err
 		}),
-		k.teach(validating, authorities, func(patch []byte) error {
+		k.write(validating, authorities, func(patch []byte) error {
 			_, err := registration.ValidatingWebhookConfigurations().Patch(ctx, k.cfg.Webhooks, types.JSONPatchType, patch, metav1.PatchOptions{})
 			return err
 		}))
 }
 
-// told says that our webhooks are known to have the authorities.
-func (k *Certificates) told(authorities []byte) bool {
+// trusted says that the cached webhook configurations have the authorities.
+func (k *Certificates) trusted(authorities []byte) bool {
 	if !k.mutating.HasSynced() || !k.validating.HasSynced() {
 		return false
 	}
@@ -49,7 +49,7 @@ func (k *Certificates) told(authorities []byte) bool {
 	return len(k.changes(mutating, authorities)) == 0 && len(k.changes(validating, authorities)) == 0
 }
 
-// registered are the webhooks of both configurations, as they were a moment ago.
+// registered are the cached webhooks of both configurations.
 func (k *Certificates) registered() (mutating, validating []registered) {
 	if c, ok := cached[*admissionregistrationv1.MutatingWebhookConfiguration](k.mutating, k.cfg.Webhooks); ok {
 		for _, w := range c.Webhooks {
@@ -75,8 +75,8 @@ func cached[T any](i cache.SharedIndexInformer, name string) (t T, ok bool) {
 	return t, ok
 }
 
-// teach writes the patch of a configuration, if there is something to change.
-func (k *Certificates) teach(all []registered, authorities []byte, write func(patch []byte) error) error {
+// write sends the patch of a configuration, if there is something to change.
+func (k *Certificates) write(all []registered, authorities []byte, send func(patch []byte) error) error {
 	changes := k.changes(all, authorities)
 	if len(changes) == 0 {
 		return nil
@@ -85,15 +85,16 @@ func (k *Certificates) teach(all []registered, authorities []byte, write func(pa
 	if err != nil {
 		return err
 	}
-	if err := write(patch); err != nil {
-		return fmt.Errorf("write the authority and the path into the webhooks of %s: %w", k.cfg.Webhooks, err)
+	if err := send(patch); err != nil {
+		return fmt.Errorf("patch the webhook configurations %s: %w", k.cfg.Webhooks, err)
 	}
-	k.log.Info("wrote into the webhooks how we are asked", "name", k.cfg.Webhooks)
+	k.log.Info("wrote authority and path into the webhook configuration", "name", k.cfg.Webhooks)
 	return nil
 }
 
-// changes are the operations that give our webhooks the authorities, and that for
-// evictions its path. Each tests first that it finds the webhook where it was.
+// changes are the operations that give our webhooks the authorities, and the one
+// for evictions its path. Each tests first that the webhook has not moved in the
+// list.
 func (k *Certificates) changes(all []registered, authorities []byte) []operation {
 	var out []operation
 	for i, c := range all {

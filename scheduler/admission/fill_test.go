@@ -1,4 +1,4 @@
-package serve
+package admission
 
 import (
 	"encoding/json"
@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/config"
@@ -34,7 +33,7 @@ func (p part) done() part {
 // table says which are.
 func TestTheTableDecidesWhatIsCompleted(t *testing.T) {
 	t.Parallel()
-	complete := func(_ cluster, v *part) *part {
+	complete := func(v *part) *part {
 		d := v.done()
 		if d.Part == nil {
 			d.Part = &part{}
@@ -90,9 +89,11 @@ func TestTheTableDecidesWhatIsCompleted(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			k := of(tt.unserved, complete, nil, func(cluster, *part, *part) field.ErrorList { return nil })
-			got, err := k.complete(cluster{}, []byte(tt.raw), nil)
+			var v part
+			require.NoError(t, json.Unmarshal([]byte(tt.raw), &v))
+			got, err := tree([]byte(tt.raw))
 			require.NoError(t, err)
+			require.NoError(t, fill(got, v, complete(&v), tt.unserved))
 			b, err := json.Marshal(got)
 			require.NoError(t, err)
 			require.JSONEq(t, tt.want, string(b))
@@ -100,37 +101,37 @@ func TestTheTableDecidesWhatIsCompleted(t *testing.T) {
 	}
 }
 
-// sparse are machines that leave out much, each something else.
+// sparse are specs of VMIs that leave out much, each something else.
 var sparse = map[string]string{
-	"all":                  `{"domain":{}}`,
-	"sizes":                `{"domain":{"resources":{"limits":{"cpu":"2","memory":"2Gi"}}}}`,
-	"the shape of the CPU": `{"domain":{"cpu":{"threads":2}}}`,
-	"an empty CPU":         `{"domain":{"cpu":{}}}`,
-	"disks":                `{"domain":{"memory":{"guest":"1024Mi"}},"volumes":[{"name":"a","containerDisk":{"image":"x"}},{"name":"b","emptyDisk":{"capacity":"1Gi"}}]}`,
-	"some disks":           `{"domain":{"devices":{"disks":[{"name":"b"}]}},"volumes":[{"name":"a","containerDisk":{"image":"x"}},{"name":"b","emptyDisk":{"capacity":"1Gi"}}]}`,
-	"a binding":            `{"domain":{"devices":{"interfaces":[{"name":"n","ports":[{"port":80}]}]}},"networks":[{"name":"n","pod":{}}]}`,
-	"what nobody serves":   `{"domain":{"features":{"hyperv":{"synictimer":{}}},"devices":{"watchdog":{"name":"w","i6300esb":{}},"inputs":[{"name":"i"}]}},"livenessProbe":{"tcpSocket":{"port":1}}}`,
-	"empty lists":          `{"domain":{"devices":{"disks":[],"interfaces":[]}},"networks":[],"volumes":[]}`,
+	"all":                        `{"domain":{}}`,
+	"sizes":                      `{"domain":{"resources":{"limits":{"cpu":"2","memory":"2Gi"}}}}`,
+	"the shape of the CPU":       `{"domain":{"cpu":{"threads":2}}}`,
+	"an empty CPU":               `{"domain":{"cpu":{}}}`,
+	"disks":                      `{"domain":{"memory":{"guest":"1024Mi"}},"volumes":[{"name":"a","containerDisk":{"image":"x"}},{"name":"b","emptyDisk":{"capacity":"1Gi"}}]}`,
+	"some disks":                 `{"domain":{"devices":{"disks":[{"name":"b"}]}},"volumes":[{"name":"a","containerDisk":{"image":"x"}},{"name":"b","emptyDisk":{"capacity":"1Gi"}}]}`,
+	"a binding":                  `{"domain":{"devices":{"interfaces":[{"name":"n","ports":[{"port":80}]}]}},"networks":[{"name":"n","pod":{}}]}`,
+	"fields that are not served": `{"domain":{"features":{"hyperv":{"synictimer":{}}},"devices":{"watchdog":{"name":"w","i6300esb":{}},"inputs":[{"name":"i"}]}},"livenessProbe":{"tcpSocket":{"port":1}}}`,
+	"empty lists":                `{"domain":{"devices":{"disks":[],"interfaces":[]}},"networks":[],"volumes":[]}`,
 }
 
-// trees are a machine as it was written, as it was read, completed by the
-// library, and completed by us.
+// trees are a VMI as it was written, as it was decoded, completed by the library,
+// and completed by the webhook.
 func trees(t *testing.T, object string, p defaults.Profile) (raw, read, whole, ours map[string]any) {
 	t.Helper()
 	var v vmi.VirtualMachineInstance
 	require.NoError(t, json.Unmarshal([]byte(object), &v))
-	out := patched(t, object, askOf(t, Admission{Settings: func() config.Config { return config.Config{Defaults: p} }}, DefaultsPath, object, ""))
+	out := patched(t, object, askOf(t, Webhooks{Settings: func() config.Config { return config.Config{Defaults: p} }}, DefaultsPath, object, ""))
 	var err error
 	for to, from := range map[*map[string]any]any{&raw: json.RawMessage(object), &read: &v, &whole: defaults.Apply(&v, p), &ours: json.RawMessage(out)} {
 		*to, err = treeOf(from)
 		require.NoError(t, err)
-		delete(*to, "status") // a write of the machine does not write it
+		delete(*to, "status") // a write of the VMI does not write it
 	}
 	return raw, read, whole, ours
 }
 
-// account requires that everything that a default set is in our answer, in the
-// table or in a list that was written.
+// account requires that everything that a default set is in the answer, in the
+// table of served or in a list that was written.
 func account(t *testing.T, at string, raw, read, whole, ours any) {
 	t.Helper()
 	if list, ok := whole.([]any); ok {
@@ -177,29 +178,29 @@ func TestEveryDefaultIsStoredUnlessItIsNotServed(t *testing.T) {
 	for name, spec := range sparse {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			raw, read, whole, ours := trees(t, machine(spec), defaults.Profile{Binding: defaults.Masquerade})
+			raw, read, whole, ours := trees(t, written(spec), defaults.Profile{Binding: defaults.Masquerade})
 			account(t, "", raw, read, whole, ours)
 		})
 	}
 }
 
-// A network whose interface could not be added beside it would be another machine.
+// A network whose interface could not be added beside it would change the VMI.
 func TestWhatWouldMeanSomethingElseIsNotCompleted(t *testing.T) {
 	t.Parallel()
 	for _, spec := range []string{`{"domain":{"devices":{"interfaces":[]}}}`, `{"domain":{"cpu":{"sockets":0},"resources":{"limits":{"cpu":"4"}}}}`} {
-		raw, _, _, ours := trees(t, machine(spec), defaults.Profile{})
+		raw, _, _, ours := trees(t, written(spec), defaults.Profile{})
 		require.Equal(t, raw["spec"], ours["spec"])
 		require.Equal(t, []any{vmi.Finalizer}, ours["metadata"].(map[string]any)["finalizers"])
 	}
 }
 
-// Then a merge patch of the manifest changes nothing, whoever computes it.
+// Then a merge patch of the manifest changes nothing.
 func TestWhatWasWrittenIsStoredAsItIs(t *testing.T) {
 	t.Parallel()
 	for name, spec := range sparse {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			raw, _, _, ours := trees(t, machine(spec), defaults.Profile{})
+			raw, _, _, ours := trees(t, written(spec), defaults.Profile{})
 			requireWithin(t, "", raw, ours)
 		})
 	}
@@ -218,17 +219,17 @@ func requireWithin(t *testing.T, at string, written, stored any) {
 	}
 }
 
-// The API server has nothing to drop of what we add: package served holds its
-// table to the schema.
+// The API server drops nothing of what is added: package served tests its table
+// against the schema.
 func TestWhatIsAddedIsServed(t *testing.T) {
 	t.Parallel()
 	for name, spec := range sparse {
-		if name == "what nobody serves" {
-			continue // the API server drops that before it asks us
+		if name == "fields that are not served" {
+			continue // the API server drops them before it calls the webhook
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, _, _, ours := trees(t, machine(spec), defaults.Profile{})
+			_, _, _, ours := trees(t, written(spec), defaults.Profile{})
 			require.Empty(t, served.Unserved(vmi.Kind.Kind).In(ours))
 		})
 	}

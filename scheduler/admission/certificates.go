@@ -1,4 +1,4 @@
-package serve
+package admission
 
 import (
 	"bytes"
@@ -33,13 +33,13 @@ type CertificatesConfig struct {
 	Kube kubernetes.Interface
 	// Namespace is where the Secret and the Service are. Required.
 	Namespace string
-	// Service is the Service that the API server asks. Empty: virt-controller.
+	// Service is the Service that the API server calls. Empty: virt-controller.
 	Service string
 	// Secret holds the certificate and its authority. It must exist, and may be
 	// empty. Empty: virt-controller-certificates.
 	Secret string
 	// Webhooks is the name of the MutatingWebhookConfiguration and of the
-	// ValidatingWebhookConfiguration. Neither must exist. Empty:
+	// ValidatingWebhookConfiguration. Neither has to exist. Empty:
 	// virt-controller.kubevirt.io.
 	Webhooks string
 	// AuthorityLife is how long an authority is trusted. 0: 7 days.
@@ -47,19 +47,18 @@ type CertificatesConfig struct {
 	// Life is how long a certificate is valid, at most half of AuthorityLife. 0: a
 	// day.
 	Life time.Duration
-	// Spread is how long the API server and other processes may take to learn of
-	// a new authority before it is used. 0: a minute.
+	// Spread is how long the API server and other replicas have to read a new
+	// authority before it signs. 0: a minute.
 	Spread time.Duration
-	// Logger takes a line for each thing done. Nil: nothing is logged.
+	// Logger logs each write. Nil: nothing is logged.
 	Logger *slog.Logger
 	// Now is the clock. Nil: time.Now.
 	Now func() time.Time
 }
 
-// Certificates keeps the certificate of the webhooks in a Secret that several
-// processes share, renews it before it expires, and writes the authority that
-// signed it into the webhook configurations. It is made by NewCertificates and
-// run once.
+// Certificates keeps the certificate of the webhooks in a Secret that all replicas
+// share, renews it before it expires, and writes the authority that signed it into
+// the webhook configurations. It is made by NewCertificates and run once.
 type Certificates struct {
 	cfg    CertificatesConfig
 	policy certificate.Policy
@@ -69,8 +68,8 @@ type Certificates struct {
 	secrets, mutating, validating cache.SharedIndexInformer
 
 	pair   atomic.Pointer[tls.Certificate]
-	way    atomic.Pointer[string] // the last part of EvictionPath
-	absent atomic.Bool            // there is no Secret for us
+	token  atomic.Pointer[string] // the last part of EvictionPath
+	absent atomic.Bool            // there is no Secret, or it may not be read
 }
 
 // theKey is the one key of the loop.
@@ -114,7 +113,7 @@ func (k *Certificates) watch() error {
 		errs = append(errs, err)
 	}
 	errs = append(errs, k.secrets.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
-		// Who may not read the Secret serves no webhooks, and all the rest.
+		// Without the right to read the Secret, all but the webhooks is served.
 		if apierrors.IsForbidden(err) {
 			k.without(err)
 		}
@@ -136,7 +135,7 @@ func (k *Certificates) Run(ctx context.Context) error {
 	for _, i := range k.informers() {
 		wg.Go(func() { i.RunWithContext(ctx) })
 	}
-	// The configurations may come later, or never.
+	// The configurations may be created later, or not at all.
 	if !cache.WaitForCacheSync(ctx.Done(), k.secrets.HasSynced) {
 		return nil
 	}
@@ -145,48 +144,48 @@ func (k *Certificates) Run(ctx context.Context) error {
 	return nil
 }
 
-// Certificate is the certificate to serve with, for a tls.Config. It is nil as
-// long as there is none.
+// Certificate is the certificate of the webhooks, for a tls.Config. It is nil while
+// there is none.
 func (k *Certificates) Certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return k.pair.Load(), nil
 }
 
-// EvictionPath is the path below [EvictionPath] at which the API server asks
-// about evictions, which is written into the webhooks whose names begin with
-// "evictions.". It is as good as a password: the Secret holds it, and only who may
-// read the cluster's webhook configurations learns it. It is empty as long as
+// EvictionPath is the path below [EvictionPath] at which the API server has
+// evictions reviewed, which is written into the webhooks whose names begin with
+// "evictions.". It is as good as a password: the Secret holds it, and reading it
+// takes the right to read the cluster's webhook configurations. It is empty while
 // there is none.
 func (k *Certificates) EvictionPath() string {
-	if way := k.way.Load(); way != nil {
-		return EvictionPath + *way
+	if token := k.token.Load(); token != nil {
+		return EvictionPath + *token
 	}
 	return ""
 }
 
-// Ready says why the webhooks cannot be asked yet. Where they are not installed
+// Ready says why the webhooks cannot be served yet. Where they are not installed
 // there is nothing to wait for.
 func (k *Certificates) Ready() error {
 	if k.pair.Load() == nil && !k.absent.Load() {
-		return errors.New("there is no certificate for the webhooks yet")
+		return errors.New("the webhooks have no certificate yet")
 	}
 	return nil
 }
 
 // without goes on without webhooks, until there is a Secret.
-func (k *Certificates) without(why error) {
+func (k *Certificates) without(err error) {
 	if !k.absent.Swap(true) {
-		k.log.Warn("no webhooks are served", "err", why)
+		k.log.Warn("serve no webhooks", "err", err)
 	}
 }
 
-// reconcile renews what is due, serves with it, and has it trusted.
+// reconcile renews what is due, serves it, and has it trusted.
 func (k *Certificates) reconcile(ctx context.Context, _ string) (time.Duration, error) {
 	s, err := k.secret()
 	if err != nil {
 		return 0, err
 	}
 	if s == nil {
-		k.without(fmt.Errorf("there is no Secret %s/%s", k.cfg.Namespace, k.cfg.Secret))
+		k.without(fmt.Errorf("read Secret %s/%s: it does not exist", k.cfg.Namespace, k.cfg.Secret))
 		return 0, nil
 	}
 	have := bundleOf(s)
@@ -194,17 +193,17 @@ func (k *Certificates) reconcile(ctx context.Context, _ string) (time.Duration, 
 	if err != nil {
 		return 0, err
 	}
-	way := string(s.Data[wayKey])
-	if way != "" {
-		k.way.Store(&way)
+	token := string(s.Data[tokenKey])
+	if token != "" {
+		k.token.Store(&token)
 	}
-	if k.mustTellFirst(have, want) {
+	if k.mustWait(have, want) {
 		want, after = have, time.Second
 	}
-	if !want.Equal(have) || way == "" {
+	if !want.Equal(have) || token == "" {
 		// The API server allows small letters and digits only.
-		way = cmp.Or(way, strings.ToLower(rand.Text()))
-		if err := k.store(ctx, s, want, way); err != nil {
+		token = cmp.Or(token, strings.ToLower(rand.Text()))
+		if err := k.store(ctx, s, want, token); err != nil {
 			return 0, err
 		}
 	}
@@ -212,16 +211,16 @@ func (k *Certificates) reconcile(ctx context.Context, _ string) (time.Duration, 
 	if err != nil {
 		return 0, err
 	}
-	k.way.Store(&way)
+	k.token.Store(&token)
 	k.pair.Store(pair)
 	return after, k.trust(ctx, want.Authorities)
 }
 
-// mustTellFirst says that the next authority would sign what is served, while, as
-// far as is known here, the API server was told only of the one before: then what
-// is served stays, for as long as it is valid.
-func (k *Certificates) mustTellFirst(have, want certificate.Bundle) bool {
-	if !bytes.Equal(have.Authorities, want.Authorities) || bytes.Equal(have.Certificate, want.Certificate) || k.told(have.Authorities) {
+// mustWait says that the next authority would sign what is served, while the
+// cached webhook configurations have only the one before: then what is served
+// stays, as long as it is valid.
+func (k *Certificates) mustWait(have, want certificate.Bundle) bool {
+	if !bytes.Equal(have.Authorities, want.Authorities) || bytes.Equal(have.Certificate, want.Certificate) || k.trusted(have.Authorities) {
 		return false
 	}
 	is, err := have.KeyPair()
@@ -242,7 +241,7 @@ func (k *Certificates) secret() (*corev1.Secret, error) {
 const (
 	authoritiesKey  = "ca.crt"
 	authorityKeyKey = "ca.key"
-	wayKey          = "evictions"
+	tokenKey        = "evictions"
 )
 
 func bundleOf(s *corev1.Secret) certificate.Bundle {
@@ -252,14 +251,15 @@ func bundleOf(s *corev1.Secret) certificate.Bundle {
 	}
 }
 
-// store writes the bundle and the way to the evictions. Of several processes that do it at the same time, one
-// succeeds; the others get a conflict, and then what that one wrote.
-func (k *Certificates) store(ctx context.Context, s *corev1.Secret, b certificate.Bundle, way string) error {
+// store writes the bundle and the token of the eviction path. Of several replicas
+// that do so at the same time one succeeds; the others get a conflict, and then read
+// what that one wrote.
+func (k *Certificates) store(ctx context.Context, s *corev1.Secret, b certificate.Bundle, token string) error {
 	s = s.DeepCopy()
 	s.Data = map[string][]byte{
 		authoritiesKey: b.Authorities, authorityKeyKey: b.AuthorityKey,
 		corev1.TLSCertKey: b.Certificate, corev1.TLSPrivateKeyKey: b.Key,
-		wayKey: []byte(way),
+		tokenKey: []byte(token),
 	}
 	if _, err := k.cfg.Kube.CoreV1().Secrets(s.Namespace).Update(ctx, s, metav1.UpdateOptions{}); err != nil {
 		return fmt.Errorf("write the certificate to Secret %s/%s: %w", s.Namespace, s.Name, err)

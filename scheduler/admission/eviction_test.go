@@ -1,4 +1,4 @@
-package serve_test
+package admission_test
 
 import (
 	"bytes"
@@ -20,19 +20,19 @@ import (
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	ktesting "k8s.io/client-go/testing"
 
+	"github.com/podvisor/podvisor/scheduler/admission"
 	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
 	"github.com/podvisor/podvisor/vmi/client/fake"
 	"github.com/podvisor/podvisor/vmi/config"
 	"github.com/podvisor/podvisor/vmi/defaults"
-	"github.com/podvisor/podvisor/vmi/serve"
 	"github.com/podvisor/podvisor/vmi/vmitest"
 )
 
 const node = "node1"
 
-// running is a machine that runs, and the pod that it lives in.
+// running is a VMI that runs, and its launcher pod.
 func running(t *testing.T, s vmi.EvictionStrategy) (*vmi.VirtualMachineInstance, *corev1.Pod) {
 	t.Helper()
 	v := vmitest.New(vmitest.WithPhase(vmi.Running))
@@ -46,13 +46,13 @@ func running(t *testing.T, s vmi.EvictionStrategy) (*vmi.VirtualMachineInstance,
 	return v, p
 }
 
-// world is an API server with a machine and its pod, and who asks it.
+// world is an API server with a VMI and its pod, and the webhook.
 type world struct {
-	serve.Evictions
-	machines client.Instances
-	pod      *corev1.Pod
-	kube     *kubefake.Clientset
-	// on is called for each request for machines that the webhook sends.
+	admission.Evictions
+	vmis client.Instances
+	pod  *corev1.Pod
+	kube *kubefake.Clientset
+	// on is called for each request for VMIs that the webhook sends.
 	on func(*http.Request)
 }
 
@@ -63,7 +63,7 @@ func newWorld(t *testing.T, s vmi.EvictionStrategy) *world {
 	server := fake.New(v)
 	mine, err := client.New(server.Config())
 	require.NoError(t, err)
-	w.machines = mine.VirtualMachineInstances(v.Namespace)
+	w.vmis = mine.VirtualMachineInstances(v.Namespace)
 	cfg := server.Config()
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
@@ -73,7 +73,7 @@ func newWorld(t *testing.T, s vmi.EvictionStrategy) *world {
 	})
 	theirs, err := client.New(cfg)
 	require.NoError(t, err)
-	w.Evictions = serve.Evictions{Kube: w.kube, Machines: theirs}
+	w.Evictions = admission.Evictions{Kube: w.kube, VMIs: theirs}
 	return w
 }
 
@@ -81,7 +81,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// review is what the API server asks before the pod is evicted.
+// review is what the API server sends before the pod is evicted.
 func (w *world) review(change ...func(*admissionv1.AdmissionRequest, *policyv1.Eviction)) *admissionv1.AdmissionReview {
 	e := &policyv1.Eviction{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "policy/v1", Kind: "Eviction"},
@@ -106,7 +106,7 @@ func (w *world) ask(t *testing.T, change ...func(*admissionv1.AdmissionRequest, 
 	body, err := json.Marshal(w.review(change...))
 	require.NoError(t, err)
 	out := httptest.NewRecorder()
-	w.ServeHTTP(out, httptest.NewRequest(http.MethodPost, serve.EvictionPath, bytes.NewReader(body)))
+	w.ServeHTTP(out, httptest.NewRequest(http.MethodPost, admission.EvictionPath, bytes.NewReader(body)))
 	require.Equal(t, http.StatusOK, out.Code, out.Body.String())
 	var answer admissionv1.AdmissionReview
 	require.NoError(t, json.Unmarshal(out.Body.Bytes(), &answer))
@@ -115,15 +115,15 @@ func (w *world) ask(t *testing.T, change ...func(*admissionv1.AdmissionRequest, 
 	return answer.Response
 }
 
-// machine is the machine as the API server holds it.
-func (w *world) machine(t *testing.T) *vmi.VirtualMachineInstance {
+// instance is the VMI as the API server holds it.
+func (w *world) instance(t *testing.T) *vmi.VirtualMachineInstance {
 	t.Helper()
-	v, err := w.machines.Get(t.Context(), "testvmi", metav1.GetOptions{})
+	v, err := w.vmis.Get(t.Context(), "testvmi", metav1.GetOptions{})
 	require.NoError(t, err)
 	return v
 }
 
-// refused says that who asked is to wait and try again.
+// refused requires an answer after which the client waits and tries again.
 func refused(t *testing.T, r *admissionv1.AdmissionResponse, why string) {
 	t.Helper()
 	require.False(t, r.Allowed)
@@ -144,13 +144,13 @@ func TestTheStrategyDecidesOnAnEviction(t *testing.T) {
 		"":                                "",
 		vmi.EvictionNone:                  "",
 		vmi.EvictionLiveMigrateIfPossible: "",
-		vmi.EvictionLiveMigrate:           `VMI "default/testvmi" has evictionStrategy LiveMigrate and cannot be migrated: stop or delete the machine`,
+		vmi.EvictionLiveMigrate:           `VMI "default/testvmi" has evictionStrategy LiveMigrate and cannot be migrated`,
 		vmi.EvictionExternal:              `Eviction triggered evacuation of VMI "default/testvmi"`,
 	} {
 		t.Run(string(s), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, s)
-			before := w.machine(t)
+			before := w.instance(t)
 			r := w.ask(t)
 			if why == "" {
 				require.Equal(t, &admissionv1.AdmissionResponse{UID: "7", Allowed: true}, r)
@@ -158,81 +158,81 @@ func TestTheStrategyDecidesOnAnEviction(t *testing.T) {
 				refused(t, r, why)
 			}
 			if s != vmi.EvictionExternal {
-				require.Equal(t, before, w.machine(t), "nothing is written")
+				require.Equal(t, before, w.instance(t), "nothing is written")
 			}
 		})
 	}
 }
 
-func TestAnEvictionMarksTheMachineOnce(t *testing.T) {
+func TestAnEvictionMarksTheVMIOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, vmi.EvictionExternal)
-	before := w.machine(t)
+	before := w.instance(t)
 	for name, how := range map[string]func(*admissionv1.AdmissionRequest, *policyv1.Eviction){
 		"a dry run":                              dryRun,
 		"a dry run of which the eviction speaks": dryRunInside,
 	} {
 		refused(t, w.ask(t, how), "Eviction triggered")
-		require.Equal(t, before, w.machine(t), "%s writes nothing", name)
+		require.Equal(t, before, w.instance(t), "%s writes nothing", name)
 	}
 
 	refused(t, w.ask(t), "Eviction triggered")
-	marked := w.machine(t)
+	marked := w.instance(t)
 	require.Equal(t, node, marked.Status.EvacuationNodeName)
 	want := before.DeepCopy()
 	want.Status.EvacuationNodeName, want.ResourceVersion = node, marked.ResourceVersion
 	require.Equal(t, want, marked, "nothing else is written")
 
 	refused(t, w.ask(t), "Eviction triggered")
-	require.Equal(t, marked, w.machine(t), "what is there is not written again")
+	require.Equal(t, marked, w.instance(t), "what is there is not written again")
 }
 
-// Everybody in the cluster's network can ask, and must not have a machine marked,
-// nor learn anything, nor keep us busy.
-func TestWhoDoesNotKnowTheWayGetsNoAnswer(t *testing.T) {
+// Every pod in the cluster's network can send a review, which must not mark a VMI,
+// return anything, or cause requests.
+func TestAReviewAtAnotherPathIsNotAnswered(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		way, asked string
-		code       int
+		path, asked string
+		code        int
 	}{
-		"the API server":             {"/admission/eviction/secret", "/admission/eviction/secret", http.StatusOK},
-		"who has read the manifests": {"/admission/eviction/secret", "/admission/eviction/", http.StatusNotFound},
-		"who guesses":                {"/admission/eviction/secret", "/admission/eviction/secrea", http.StatusNotFound},
-		"who comes too early":        {"", "/admission/eviction/", http.StatusNotFound},
+		"the API server":            {"/admission/eviction/secret", "/admission/eviction/secret", http.StatusOK},
+		"the path of the manifests": {"/admission/eviction/secret", "/admission/eviction/", http.StatusNotFound},
+		"a guess":                   {"/admission/eviction/secret", "/admission/eviction/secrea", http.StatusNotFound},
+		"before there is a path":    {"", "/admission/eviction/", http.StatusNotFound},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, vmi.EvictionExternal)
-			w.Path = func() string { return tt.way }
+			w.Path = func() string { return tt.path }
 			body, err := json.Marshal(w.review())
 			require.NoError(t, err)
 			out := httptest.NewRecorder()
 			w.ServeHTTP(out, httptest.NewRequest(http.MethodPost, tt.asked, bytes.NewReader(body)))
 			require.Equal(t, tt.code, out.Code)
 			known := tt.code == http.StatusOK
-			require.Equal(t, known, w.machine(t).Status.EvacuationNodeName != "")
+			require.Equal(t, known, w.instance(t).Status.EvacuationNodeName != "")
 			require.Equal(t, known, len(w.kube.Actions()) > 0, "the API server is asked")
 		})
 	}
 }
 
-func TestAMachineThatCannotBeMarkedStays(t *testing.T) {
+func TestAVMIThatCannotBeMarkedIsNotEvicted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, vmi.EvictionExternal)
-	w.on = func(r *http.Request) { // somebody is faster
+	w.on = func(r *http.Request) { // another write comes first
 		if r.Method == http.MethodPatch {
-			_, err := w.machines.Patch(t.Context(), "testvmi", types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{})
+			_, err := w.vmis.Patch(t.Context(), "testvmi", types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{})
 			require.NoError(t, err)
 		}
 	}
-	refused(t, w.ask(t), `VMI "default/testvmi" has evictionStrategy External, and status.evacuationNodeName, by which its controller is to learn of the eviction, was not written: `)
-	require.Empty(t, w.machine(t).Status.EvacuationNodeName)
+	refused(t, w.ask(t), `VMI "default/testvmi" has evictionStrategy External, and status.evacuationNodeName, which its controller watches, was not written: `)
+	require.Empty(t, w.instance(t).Status.EvacuationNodeName)
 	w.on = func(*http.Request) {}
 	refused(t, w.ask(t), "Eviction triggered")
-	require.Equal(t, node, w.machine(t).Status.EvacuationNodeName)
+	require.Equal(t, node, w.instance(t).Status.EvacuationNodeName)
 }
 
-func TestTheClusterDecidesOnAnEvictionWhereTheMachineDoesNot(t *testing.T) {
+func TestTheClusterDecidesOnAnEvictionWhereTheVMIDoesNot(t *testing.T) {
 	t.Parallel()
 	for s, stays := range map[vmi.EvictionStrategy]bool{"": true, vmi.EvictionNone: false} {
 		w := newWorld(t, s)
@@ -243,7 +243,7 @@ func TestTheClusterDecidesOnAnEvictionWhereTheMachineDoesNot(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoMachinesPodIsEvicted(t *testing.T) {
+func TestAPodWithoutAVMIIsEvicted(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*testing.T, *world){
 		"a pod that is not there": func(t *testing.T, w *world) {
@@ -256,14 +256,14 @@ func TestWhatIsNoMachinesPodIsEvicted(t *testing.T) {
 		"a pod of another group's object of this name": func(t *testing.T, w *world) {
 			w.change(t, func(p *corev1.Pod) { p.OwnerReferences[0].APIVersion = "example.com/v1" })
 		},
-		"a pod that the machine only owns": func(t *testing.T, w *world) {
+		"a pod that the VMI owns but does not control": func(t *testing.T, w *world) {
 			w.change(t, func(p *corev1.Pod) { p.OwnerReferences[0].Controller = nil })
 		},
-		"a pod of the machine that had this name before": func(t *testing.T, w *world) {
+		"a pod of the VMI that had this name before": func(t *testing.T, w *world) {
 			w.change(t, func(p *corev1.Pod) { p.OwnerReferences[0].UID = "another" })
 		},
-		"a pod whose machine is gone": func(t *testing.T, w *world) {
-			require.NoError(t, w.machines.Delete(t.Context(), "testvmi", metav1.DeleteOptions{}))
+		"a pod whose VMI is gone": func(t *testing.T, w *world) {
+			require.NoError(t, w.vmis.Delete(t.Context(), "testvmi", metav1.DeleteOptions{}))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -283,13 +283,13 @@ func (w *world) change(t *testing.T, f func(*corev1.Pod)) {
 	require.NoError(t, w.kube.Tracker().Update(corev1.SchemeGroupVersion.WithResource("pods"), w.pod, w.pod.Namespace))
 }
 
-func TestWhatIsNotKnownIsNotEvicted(t *testing.T) {
+func TestAPodThatCannotBeReadIsNotEvicted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, vmi.EvictionNone)
 	w.kube.PrependReactor("get", "pods", func(ktesting.Action) (bool, runtime.Object, error) {
 		return true, nil, errors.New("the API server is busy")
 	})
-	refused(t, w.ask(t), "whether pod default/"+w.pod.Name+" may be evicted is not known: the API server is busy; try again")
+	refused(t, w.ask(t), "read pod default/"+w.pod.Name+" and its VMI to judge the eviction: the API server is busy; try again")
 
 	w = newWorld(t, vmi.EvictionNone)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -297,11 +297,11 @@ func TestWhatIsNotKnownIsNotEvicted(t *testing.T) {
 	body, err := json.Marshal(w.review())
 	require.NoError(t, err)
 	out := httptest.NewRecorder()
-	w.ServeHTTP(out, httptest.NewRequest(http.MethodPost, serve.EvictionPath, bytes.NewReader(body)).WithContext(ctx))
-	require.Contains(t, out.Body.String(), "context canceled", "nobody waits for the answer any more")
+	w.ServeHTTP(out, httptest.NewRequest(http.MethodPost, admission.EvictionPath, bytes.NewReader(body)).WithContext(ctx))
+	require.Contains(t, out.Body.String(), "context canceled", "the client is gone")
 }
 
-func TestWhatIsCachedMayRefuseAndNeverLetGo(t *testing.T) {
+func TestTheCacheMayRefuseAnEvictionAndNeverAllowsIt(t *testing.T) {
 	t.Parallel()
 	v, p := running(t, vmi.EvictionLiveMigrate)
 	ended := p.DeepCopy()
@@ -315,12 +315,12 @@ func TestWhatIsCachedMayRefuseAndNeverLetGo(t *testing.T) {
 		vmi      *vmi.VirtualMachineInstance
 		asked    bool
 	}{
-		"a machine that stays":             {vmi.EvictionLiveMigrate, p, v, false},
-		"a machine that is marked":         {vmi.EvictionExternal, p, marked, false},
-		"a machine that is to be marked":   {vmi.EvictionExternal, p, unmarked, true},
+		"a VMI that stays":                 {vmi.EvictionLiveMigrate, p, v, false},
+		"a VMI that is marked":             {vmi.EvictionExternal, p, marked, false},
+		"a VMI that is to be marked":       {vmi.EvictionExternal, p, unmarked, true},
 		"a pod that ended, and is another": {vmi.EvictionLiveMigrate, ended, v, true},
-		"a machine that is not known":      {vmi.EvictionLiveMigrate, p, nil, true},
-		"a pod that is not known":          {vmi.EvictionLiveMigrate, nil, nil, true},
+		"a VMI that is not cached":         {vmi.EvictionLiveMigrate, p, nil, true},
+		"a pod that is not cached":         {vmi.EvictionLiveMigrate, nil, nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -1,4 +1,4 @@
-package serve_test
+package admission_test
 
 import (
 	"bytes"
@@ -11,26 +11,26 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/podvisor/podvisor/scheduler/admission"
 	"github.com/podvisor/podvisor/vmi"
-	"github.com/podvisor/podvisor/vmi/serve"
 )
 
 func Example() {
 	mux := http.NewServeMux()
-	for path, h := range (serve.Admission{}).Handlers() {
+	for path, h := range (admission.Webhooks{}).Handlers() {
 		mux.Handle(path, h)
 	}
 	s := httptest.NewServer(mux) // in a cluster: over TLS, with Certificates
 	defer s.Close()
 
-	// What the API server asks when a user creates a machine.
+	// What the API server sends when a user creates a VMI.
 	body, _ := json.Marshal(admissionv1.AdmissionReview{Request: &admissionv1.AdmissionRequest{
 		Kind:      metav1.GroupVersionKind(vmi.Kind),
 		Name:      "vm",
 		Operation: admissionv1.Create,
 		Object:    runtime.RawExtension{Raw: []byte(`{"spec": {"domain": {"devices": {"disks": [{"name": "root"}]}}}}`)},
 	}})
-	resp, err := http.Post(s.URL+serve.ValidationPath, "application/json", bytes.NewReader(body))
+	resp, err := http.Post(s.URL+admission.ValidationPath, "application/json", bytes.NewReader(body))
 	if err != nil {
 		fmt.Println(err)
 		return

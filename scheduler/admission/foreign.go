@@ -1,4 +1,4 @@
-package serve
+package admission
 
 import (
 	"context"
@@ -7,10 +7,10 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 )
 
-// Aside are the webhooks, by their paths, but for the time in which foreign says
-// that KubeVirt itself is installed: then the objects are KubeVirt's, and all are
-// let through.
-func Aside(foreign func() string, webhooks map[string]http.Handler) map[string]http.Handler {
+// AllowWhile are the webhooks, by their paths, except that they allow everything
+// while foreign reports an installation of KubeVirt itself: then the objects are
+// KubeVirt's.
+func AllowWhile(foreign func() string, webhooks map[string]http.Handler) map[string]http.Handler {
 	out := map[string]http.Handler{}
 	for at, h := range webhooks {
 		out[at] = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

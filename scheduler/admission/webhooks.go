@@ -1,4 +1,4 @@
-package serve
+package admission
 
 import (
 	"cmp"
@@ -16,6 +16,8 @@ import (
 
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/config"
+	"github.com/podvisor/podvisor/vmi/kinds"
+	"github.com/podvisor/podvisor/vmi/validate"
 )
 
 // The paths of the webhooks.
@@ -30,68 +32,69 @@ const (
 // and after, each of which the API server limits to 3 MiB, and room for the rest.
 const maxReview = 8 << 20
 
-// Admission answers admission reviews at [DefaultsPath] and [ValidationPath]. The
-// zero value is ready to use.
-type Admission struct {
+// Webhooks answers admission reviews at [DefaultsPath] and [ValidationPath], for
+// the kinds of the table in vmi/kinds. Objects of other kinds are allowed. The zero
+// value is ready to use.
+type Webhooks struct {
 	// Settings returns the configuration of the cluster that is in force. Nil: the
-	// default one for ever.
+	// default configuration.
 	Settings func() config.Config
 	// KubeVirts returns all KubeVirts of the cluster, or none while they are not
-	// known. Nil: they never are, and a second one is not refused.
+	// known. Nil: none, and a second KubeVirt is not refused.
 	KubeVirts func() []*vmi.KubeVirt
-	// Logger takes a line for each object that is refused or cannot be read. Nil:
-	// nothing is logged.
+	// Logger logs each object that is refused or cannot be decoded. Nil: nothing is
+	// logged.
 	Logger *slog.Logger
 }
 
 // webhook is what is answered at one path.
 type webhook struct {
-	// answer is what is said of a request for an object of the kind.
-	answer func(kind, cluster, *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error)
-	// unreadable is what is said of an object that cannot be read.
+	// answer is the answer to a request for an object of the kind.
+	answer func(kinds.Kind, kinds.Cluster, *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error)
+	// unreadable is the answer to a request with an object that cannot be decoded.
 	unreadable func(*admissionv1.AdmissionRequest, error) *admissionv1.AdmissionResponse
 }
 
-// webhooks are by path. An object that cannot be completed is let through: the
-// schema, which is asked next, says better what is wrong with it. What passes the
-// schema and still cannot be read must not be stored: every reader would fail.
+// webhooks are by path. An object that cannot be completed is allowed: the schema,
+// which the API server checks next, reports what is wrong with it. What passes the
+// schema and still cannot be decoded must not be stored: every reader would fail.
 var webhooks = map[string]webhook{
-	DefaultsPath: {complete, func(*admissionv1.AdmissionRequest, error) *admissionv1.AdmissionResponse { return allowed() }},
-	ValidationPath: {check, func(req *admissionv1.AdmissionRequest, err error) *admissionv1.AdmissionResponse {
-		return refused(apierrors.NewBadRequest(fmt.Sprintf("%s %s cannot be read: %v", req.Kind.Kind, nameOf(req), err)))
+	DefaultsPath: {answerDefaults, func(*admissionv1.AdmissionRequest, error) *admissionv1.AdmissionResponse { return allowed() }},
+	ValidationPath: {answerValidation, func(req *admissionv1.AdmissionRequest, err error) *admissionv1.AdmissionResponse {
+		return refused(apierrors.NewBadRequest(fmt.Sprintf("decode %s %s: %v", req.Kind.Kind, nameOf(req), err)))
 	}},
 }
 
 // ServeHTTP answers one review.
-func (a Admission) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (h Webhooks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	hook, ok := webhooks[r.URL.Path]
 	if !ok {
 		http.NotFound(w, r)
 		return
 	}
-	answer(w, r, a.Logger, func(_ context.Context, req *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
-		return a.respond(hook, req)
+	answer(w, r, h.Logger, func(_ context.Context, req *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+		return h.respond(hook, req)
 	})
 }
 
-// responder says something of a request.
+// responder answers a request.
 type responder func(context.Context, *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse
 
-// answer reads the review of the request and writes what respond says of it.
+// answer reads the review of the request and writes the answer of respond.
 func answer(w http.ResponseWriter, r *http.Request, log *slog.Logger, respond responder) {
 	var review admissionv1.AdmissionReview
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxReview)).Decode(&review); err != nil {
-		http.Error(w, fmt.Sprintf("read the review: %v", err), http.StatusBadRequest)
+		http.Error(w, fmt.Sprintf("decode the admission review: %v", err), http.StatusBadRequest)
 		return
 	}
 	req := review.Request
 	if req == nil {
-		http.Error(w, "the review has no request", http.StatusBadRequest)
+		http.Error(w, "decode the admission review: it has no request", http.StatusBadRequest)
 		return
 	}
 	response := respond(r.Context(), req)
 	if !response.Allowed && log != nil {
-		log.Debug("refused", "kind", req.Kind.Kind, "object", req.Namespace+"/"+nameOf(req), "user", req.UserInfo.Username, "why", response.Result.Message)
+		log.Debug("refused an object", "kind", req.Kind.Kind, "object", req.Namespace+"/"+nameOf(req), "user", req.UserInfo.Username, "message", response.Result.Message)
 	}
 	response.UID = req.UID
 	review.Response, review.Request = response, nil
@@ -99,14 +102,16 @@ func answer(w http.ResponseWriter, r *http.Request, log *slog.Logger, respond re
 	_ = json.NewEncoder(w).Encode(review)
 }
 
-func (a Admission) respond(hook webhook, req *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
-	k, ok := kinds[schema.GroupKind{Group: req.Kind.Group, Kind: req.Kind.Kind}]
+func (h Webhooks) respond(hook webhook, req *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+	k, ok := kinds.Find(schema.GroupKind{Group: req.Kind.Group, Kind: req.Kind.Kind})
 	if !ok {
 		return allowed()
 	}
-	c := cluster{Config: inForce(a.Settings)}
-	if a.KubeVirts != nil {
-		c.kubevirts = a.KubeVirts()
+	in := inForce(h.Settings)
+	// Labels that are reserved are refused by a policy, which knows the user's token.
+	c := kinds.Cluster{Defaults: in.Defaults, Limits: in.Limits, By: validate.User{Kind: validate.Controller}}
+	if h.KubeVirts != nil {
+		c.KubeVirts = h.KubeVirts()
 	}
 	response, err := hook.answer(k, c, req)
 	if err != nil {
@@ -115,7 +120,7 @@ func (a Admission) respond(hook webhook, req *admissionv1.AdmissionRequest) *adm
 	return response
 }
 
-// inForce is the configuration that settings returns, or the default one.
+// inForce is the configuration that settings returns, or the default.
 func inForce(settings func() config.Config) config.Config {
 	if settings == nil {
 		return config.Config{}
@@ -129,9 +134,9 @@ func refused(err *apierrors.StatusError) *admissionv1.AdmissionResponse {
 	return &admissionv1.AdmissionResponse{Result: &err.ErrStatus}
 }
 
-// complete answers with a patch.
-func complete(k kind, c cluster, req *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
-	done, err := k.complete(c, req.Object.Raw, req.OldObject.Raw)
+// answerDefaults answers with a patch.
+func answerDefaults(k kinds.Kind, c kinds.Cluster, req *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
+	done, err := complete(k, c, req.Object.Raw, req.OldObject.Raw)
 	if err != nil {
 		return nil, err
 	}
@@ -175,17 +180,17 @@ func difference(from, to map[string]any) []operation {
 	return out
 }
 
-// check answers with all that is wrong, in the form that the API server gives
-// to the faults of its own kinds.
-func check(k kind, c cluster, req *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
-	faults, err := k.check(c, req.Object.Raw, req.OldObject.Raw)
+// answerValidation answers with all faults, in the form that the API server gives
+// to those of its own kinds.
+func answerValidation(k kinds.Kind, c kinds.Cluster, req *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
+	faults, err := check(k, c, req.Object.Raw, req.OldObject.Raw)
 	if err != nil {
 		return nil, err
 	}
 	if len(faults) == 0 {
 		return allowed(), nil
 	}
-	return refused(apierrors.NewInvalid(schema.GroupKind{Group: req.Kind.Group, Kind: req.Kind.Kind}, nameOf(req), faults)), nil
+	return refused(apierrors.NewInvalid(k.GroupKind(), nameOf(req), faults)), nil
 }
 
 // nameOf is the object's name, or what its name will begin with.
@@ -201,6 +206,6 @@ func nameOf(req *admissionv1.AdmissionRequest) string {
 }
 
 // Handlers are the webhooks by their paths.
-func (a Admission) Handlers() map[string]http.Handler {
-	return map[string]http.Handler{DefaultsPath: a, ValidationPath: a}
+func (h Webhooks) Handlers() map[string]http.Handler {
+	return map[string]http.Handler{DefaultsPath: h, ValidationPath: h}
 }

@@ -1,4 +1,4 @@
-package serve
+package admission
 
 import (
 	"context"
@@ -23,41 +23,39 @@ import (
 )
 
 // EvictionPath is where the validating webhook for the evictions of pods is. The
-// API server asks below it: see [Certificates.EvictionPath].
+// API server calls it below this path: see [Certificates.EvictionPath].
 const EvictionPath = "/admission/eviction/"
 
 // Evictions answers admission reviews below [EvictionPath]: it refuses the eviction
-// of a pod whose machine must not end by it, and writes which machine has to leave
-// its node.
+// of a pod whose VMI must not end by it, and marks the VMIs that have to leave their
+// node.
 type Evictions struct {
 	// Kube reads the pods. Required.
 	Kube kubernetes.Interface
-	// Machines reads and marks the machines. Required.
-	Machines Machines
-	// Cached returns the pod of this name and its machine as they were a moment
-	// ago, or nil for what is not known. It spares the API server the question of
-	// who tries the same again every few seconds. Nil: nothing is known.
+	// VMIs reads and marks the VMIs. Required.
+	VMIs VMIs
+	// Cached returns the cached pod of this name and its VMI, or nil for what is not
+	// in the cache. It saves requests when an eviction is repeated every few seconds.
+	// Nil: nothing is cached.
 	Cached func(namespace, pod string) (*corev1.Pod, *vmi.VirtualMachineInstance)
-	// Path returns the path that the API server asks, which nobody else knows: to
-	// ask has effects, and everybody in the cluster's network can. Who asks
-	// elsewhere gets no answer; all do while it is empty. Nil: everybody is answered
-	// everywhere.
+	// Path returns the path that only the API server knows: a review has effects,
+	// and every pod in the cluster's network can send one. Requests for other paths
+	// are not found; all are while it is empty. Nil: every path is answered.
 	Path func() string
 	// Settings returns the configuration of the cluster that is in force. Nil: the
-	// default one for ever.
+	// default configuration.
 	Settings func() config.Config
-	// Logger takes a line for each eviction that is refused. Nil: nothing is
-	// logged.
+	// Logger logs each eviction that is refused. Nil: nothing is logged.
 	Logger *slog.Logger
 }
 
-// Machines are the clients of virtual machine instances. *client.Client is one.
-type Machines interface {
+// VMIs are the clients of VMIs. *client.Client is one.
+type VMIs interface {
 	VirtualMachineInstances(namespace string) client.Instances
 }
 
-// ServeHTTP answers one review. An eviction is refused as a disruption budget
-// does it, so that who asked waits and tries again.
+// ServeHTTP answers one review. An eviction is refused as by a disruption budget,
+// so that its client waits and tries again.
 func (e Evictions) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if e.Path != nil && subtle.ConstantTimeCompare([]byte(r.URL.Path), []byte(e.Path())) != 1 {
 		http.NotFound(w, r)
@@ -71,9 +69,9 @@ func (e Evictions) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// refusal says why the pod must not be evicted, or nothing. What is cached is
-// enough to refuse: who tries again is judged by what is then. It is not enough to
-// let go: a pod that has ended may have made room for another of the same name.
+// refusal says why the pod must not be evicted, or nothing. The cache is enough to
+// refuse: the next attempt is judged anew. It is not enough to allow: a pod that has
+// ended may have been replaced by another of the same name.
 func (e Evictions) refusal(ctx context.Context, req *admissionv1.AdmissionRequest) string {
 	profile := inForce(e.Settings).Defaults
 	if e.Cached != nil {
@@ -86,7 +84,7 @@ func (e Evictions) refusal(ctx context.Context, req *admissionv1.AdmissionReques
 	pod, v, err := e.read(ctx, req.Namespace, req.Name)
 	switch {
 	case err != nil:
-		return fmt.Sprintf("whether pod %s/%s may be evicted is not known: %v; try again", req.Namespace, req.Name, err)
+		return fmt.Sprintf("read pod %s/%s and its VMI to judge the eviction: %v; try again", req.Namespace, req.Name, err)
 	case v == nil:
 		return ""
 	}
@@ -95,14 +93,14 @@ func (e Evictions) refusal(ctx context.Context, req *admissionv1.AdmissionReques
 		return d.Refusal
 	}
 	if err := e.mark(ctx, v, d.Leave); err != nil {
-		return fmt.Sprintf("VMI %q has evictionStrategy External, and status.evacuationNodeName, by which its controller is to learn of the eviction, was not written: %v; try again",
+		return fmt.Sprintf("VMI %q has evictionStrategy External, and status.evacuationNodeName, which its controller watches, was not written: %v; try again",
 			v.Namespace+"/"+v.Name, err)
 	}
 	return d.Refusal
 }
 
-// read asks the API server for the pod and the machine that it names as its
-// controller. The machine is nil if there is none, or no such pod.
+// read gets the pod and the VMI that it names as its controller from the API
+// server. The VMI is nil if there is none, or no such pod.
 func (e Evictions) read(ctx context.Context, namespace, name string) (*corev1.Pod, *vmi.VirtualMachineInstance, error) {
 	pod, err := e.Kube.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -112,7 +110,7 @@ func (e Evictions) read(ctx context.Context, namespace, name string) (*corev1.Po
 	if owner == nil || owner.Kind != vmi.Kind.Kind || schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).Group != vmi.GroupName {
 		return pod, nil, nil
 	}
-	v, err := e.Machines.VirtualMachineInstances(namespace).Get(ctx, owner.Name, metav1.GetOptions{})
+	v, err := e.VMIs.VirtualMachineInstances(namespace).Get(ctx, owner.Name, metav1.GetOptions{})
 	if err != nil {
 		return pod, nil, ignoreNotFound(err)
 	}
@@ -126,16 +124,16 @@ func ignoreNotFound(err error) error {
 	return err
 }
 
-// mark writes the node that the machine has to leave.
+// mark writes the node that the VMI has to leave.
 func (e Evictions) mark(ctx context.Context, v *vmi.VirtualMachineInstance, node string) error {
 	changed := v.DeepCopy()
 	changed.Status.EvacuationNodeName = node
-	_, err := client.WriteStatus(ctx, e.Machines.VirtualMachineInstances(v.Namespace), v, changed)
+	_, err := client.WriteStatus(ctx, e.VMIs.VirtualMachineInstances(v.Namespace), v, changed)
 	return err
 }
 
-// isDryRun says that nothing may be written. An eviction says so in its options
-// too, of which the API server tells a webhook by the object only.
+// isDryRun says that nothing may be written. An eviction can say so in its options
+// too, which reach a webhook in the object only.
 func isDryRun(req *admissionv1.AdmissionRequest) bool {
 	if req.DryRun != nil && *req.DryRun {
 		return true

@@ -1,4 +1,4 @@
-package serve
+package admission
 
 import (
 	"net/http"
@@ -18,13 +18,13 @@ func TestASecondKubeVirtIsRefused(t *testing.T) {
 	object := runtime.RawExtension{Raw: []byte(`{"metadata":{"namespace":"b","name":"kubevirt"},"spec":{"configuration":{"cpuRequest":"-1"}}}`)}
 	known := func() []*vmi.KubeVirt { return []*vmi.KubeVirt{first} }
 	for name, tt := range map[string]struct {
-		admission Admission
-		before    runtime.RawExtension
-		refused   bool
+		webhooks Webhooks
+		before   runtime.RawExtension
+		refused  bool
 	}{
-		"beside one in another namespace": {admission: Admission{KubeVirts: known}, refused: true},
-		"but not changed":                 {admission: Admission{KubeVirts: known}, before: object},
-		"and not while nothing is known":  {admission: Admission{KubeVirts: func() []*vmi.KubeVirt { return nil }}},
+		"beside one in another namespace": {webhooks: Webhooks{KubeVirts: known}, refused: true},
+		"but not changed":                 {webhooks: Webhooks{KubeVirts: known}, before: object},
+		"and not while nothing is known":  {webhooks: Webhooks{KubeVirts: func() []*vmi.KubeVirt { return nil }}},
 		"and not by who does not ask":     {},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -32,8 +32,8 @@ func TestASecondKubeVirtIsRefused(t *testing.T) {
 			review := &admissionv1.AdmissionReview{Request: &admissionv1.AdmissionRequest{
 				UID: "1", Name: "kubevirt", Namespace: "b", Kind: metav1.GroupVersionKind(vmi.KubeVirts.GroupVersionKind), Object: object, OldObject: tt.before,
 			}}
-			require.Equal(t, &admissionv1.AdmissionResponse{UID: "1", Allowed: true}, post(t, tt.admission, DefaultsPath, review))
-			r := post(t, tt.admission, ValidationPath, review)
+			require.Equal(t, &admissionv1.AdmissionResponse{UID: "1", Allowed: true}, post(t, tt.webhooks, DefaultsPath, review))
+			r := post(t, tt.webhooks, ValidationPath, review)
 			require.Equal(t, !tt.refused, r.Allowed)
 			if tt.refused {
 				require.EqualValues(t, http.StatusUnprocessableEntity, r.Result.Code)
@@ -43,12 +43,12 @@ func TestASecondKubeVirtIsRefused(t *testing.T) {
 	}
 }
 
-func TestWhereKubeVirtIsInstalledEverythingPasses(t *testing.T) {
+func TestEverythingIsAllowedWhileKubeVirtIsInstalled(t *testing.T) {
 	t.Parallel()
 	why := "it is there"
-	all := Aside(func() string { return why }, Admission{}.Handlers())
+	all := AllowWhile(func() string { return why }, Webhooks{}.Handlers())
 	review := &admissionv1.AdmissionReview{Request: &admissionv1.AdmissionRequest{
-		UID: "7", Kind: metav1.GroupVersionKind(vmi.Kind), Object: runtime.RawExtension{Raw: []byte(machine(`{"domain":{}}`))},
+		UID: "7", Kind: metav1.GroupVersionKind(vmi.Kind), Object: runtime.RawExtension{Raw: []byte(written(`{"domain":{}}`))},
 	}}
 	for _, path := range []string{DefaultsPath, ValidationPath} {
 		require.Equal(t, &admissionv1.AdmissionResponse{UID: "7", Allowed: true}, post(t, all[path], path, review))

@@ -1,4 +1,4 @@
-package serve
+package admission
 
 import (
 	"reflect"
@@ -6,14 +6,15 @@ import (
 	"github.com/podvisor/podvisor/vmi/served"
 )
 
-// fill adds to the raw object what is in done and not in v, but for the fields
+// fill adds to the raw object what is in done and not in v, except for the fields
 // that are not served: the API server would store them and drop them whenever the
 // object is read, so that the next write of what was read would be a change.
 //
 // What was written stays as it was written, down to the spelling of quantities.
-// That goes for lists as a whole: who applies the same manifest again replaces
-// every list that is in it, and what was added to one would be gone. Nobody could
-// put it back while nobody answers here, and the change would be refused.
+// That includes lists as a whole: an applier that applies the same manifest again
+// replaces every list that is in it, and elements that were added would be lost.
+// They could not be added again while no webhook answers, and the change would be
+// refused.
 func fill(raw map[string]any, v, done any, unserved served.Fields) error {
 	from, err := treeOf(v)
 	if err != nil {

@@ -1,4 +1,4 @@
-package serve
+package admission
 
 import (
 	"bytes"
@@ -84,7 +84,7 @@ func TestOnlyOurWebhooksAreTouched(t *testing.T) {
 	require.Equal(t, []string{"virt-controller.kubevirt.svc"}, pair.Leaf.DNSNames)
 }
 
-func TestOnlyTheAPIServerLearnsTheWayToTheEvictions(t *testing.T) {
+func TestTheEvictionPathIsWrittenIntoItsWebhookOnly(t *testing.T) {
 	t.Parallel()
 	evictions := webhookOf("virt-controller")
 	evictions.Name = "evictions.virt-controller.kubevirt.io"
@@ -101,15 +101,15 @@ func TestOnlyTheAPIServerLearnsTheWayToTheEvictions(t *testing.T) {
 		require.Nil(t, c.Webhooks[0].ClientConfig.Service.Path)
 		p := c.Webhooks[1].ClientConfig.Service.Path
 		if p == nil || *p != one.EvictionPath() || *p != other.EvictionPath() {
-			return fmt.Errorf("the way is not the same for all yet: %q and %q", one.EvictionPath(), other.EvictionPath())
+			return fmt.Errorf("the path is not the same in all places yet: %q and %q", one.EvictionPath(), other.EvictionPath())
 		}
 		require.Regexp(t, `^/admission/eviction/[0-9a-z]{26,}$`, *p)
 		return nil
 	})
 }
 
-// The next authority is made, and for an hour nobody can be told of it.
-func TestNothingIsServedThatTheAPIServerWasNotToldToTrust(t *testing.T) {
+// The next authority is made, and for an hour it cannot be written.
+func TestAnAuthorityThatIsNotTrustedYetSignsNothing(t *testing.T) {
 	t.Parallel()
 	const config, secret = "virt-controller.kubevirt.io", "virt-controller-certificates"
 	ctx, get := t.Context(), metav1.GetOptions{}
@@ -181,7 +181,7 @@ func TestNothingIsServedThatTheAPIServerWasNotToldToTrust(t *testing.T) {
 	})
 }
 
-func TestWhereNothingIsInstalledThereIsNothingToWaitFor(t *testing.T) {
+func TestWithoutASecretTheWebhooksAreReady(t *testing.T) {
 	t.Parallel()
 	kube := fake.NewClientset()
 	k := run(t, kube)
@@ -200,7 +200,7 @@ func TestWhereNothingIsInstalledThereIsNothingToWaitFor(t *testing.T) {
 	})
 }
 
-func TestWhoMayNotReadTheSecretIsReadyAllTheSame(t *testing.T) {
+func TestWithoutTheRightToReadTheSecretTheWebhooksAreReady(t *testing.T) {
 	t.Parallel()
 	kube := fake.NewClientset(emptySecret())
 	kube.PrependReactor("list", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {
