@@ -9,6 +9,10 @@ CONTROLLER_GEN := go run sigs.k8s.io/controller-tools/cmd/controller-gen@v0.23.0
 LINT := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.5.0
 E2E := go -C e2e run
 
+# Nested modules that are not part of the test of the cluster: what they need is
+# not to be every importer's burden.
+MODULES := examples/list-machines images/demo-guest/init
+
 # Version control is not needed to build, and not always there.
 export GOFLAGS := -buildvcs=false
 
@@ -56,3 +60,8 @@ lint: ## Look for unformatted code and suspicious constructs
 	@test -z "$$(gofmt -l . | tee /dev/stderr)" || { echo 'not formatted: run gofmt -w on the files above' >&2; exit 1; }
 	go vet ./... && go -C e2e vet ./...
 	$(LINT) run ./... && cd e2e && $(LINT) run --config ../.golangci.yaml ./...
+	@for m in $(MODULES); do echo "lint $$m"; go -C $$m vet ./... && (cd $$m && $(LINT) run --config $(CURDIR)/.golangci.yaml ./...) || exit 1; done
+
+.PHONY: modules
+modules:
+	@echo $(MODULES)

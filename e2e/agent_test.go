@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podvisor/podvisor/vmi"
@@ -38,7 +39,7 @@ func TestTheStatusTellsOfTheGuestsAgent(t *testing.T) {
 			return nil
 		})
 	}
-	holds := func(c *vmi.Condition) bool { return c != nil && c.Status == metav1.ConditionTrue }
+	holds := func(c *vmi.Condition) bool { return c != nil && c.Status == corev1.ConditionTrue }
 	await("an agent of a supported version", func(connected, unsupported *vmi.Condition) bool { return holds(connected) && unsupported == nil })
 
 	k := &vmi.KubeVirt{ObjectMeta: metav1.ObjectMeta{Name: "kubevirt"}}

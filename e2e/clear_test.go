@@ -133,7 +133,7 @@ func (s space) awaitFalse(v *vmi.VirtualMachineInstance, which vmi.ConditionType
 	var found vmi.Condition
 	eventually(s.t, patient, func() error {
 		c := s.get(v.Name).Status.Condition(which)
-		if c == nil || c.Status != metav1.ConditionFalse {
+		if c == nil || c.Status != corev1.ConditionFalse {
 			return fmt.Errorf("%s has no condition %s that is False: %v", v.Name, which, c)
 		}
 		found = *c

@@ -34,7 +34,7 @@ func TestTheConfigurationReachesGuestsAndComponents(t *testing.T) {
 		if k, err = all.Get(t.Context(), k.Name, metav1.GetOptions{}); err != nil {
 			return err
 		}
-		if c := k.Status.Condition(vmi.ConditionAvailable); c == nil || c.Status != metav1.ConditionTrue || k.Status.Phase != vmi.KubeVirtDeployed {
+		if c := k.Status.Condition(vmi.ConditionAvailable); c == nil || c.Status != corev1.ConditionTrue || k.Status.Phase != vmi.KubeVirtDeployed {
 			return fmt.Errorf("status %+v", k.Status)
 		}
 		return nil

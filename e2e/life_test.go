@@ -6,7 +6,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/vmitest"
@@ -29,7 +28,7 @@ func TestAMachineBootsServesAndPowersOff(t *testing.T) {
 		"- nslookup kubernetes.default.svc.cluster.local > /www/names 2>&1",
 	)))
 	v := s.awaitPhase("web", vmi.Running)
-	require.Equal(t, metav1.ConditionTrue, v.Status.Condition(vmi.ConditionReady).Status)
+	require.Equal(t, corev1.ConditionTrue, v.Status.Condition(vmi.ConditionReady).Status)
 	require.Len(t, v.Status.Interfaces, 1)
 	require.Equal(t, s.pod(v).Status.PodIP, v.Status.Interfaces[0].IP)
 

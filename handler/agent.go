@@ -3,6 +3,7 @@ package handler
 import (
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podvisor/podvisor/vmi"
@@ -17,13 +18,13 @@ func agent(o Observed, s *vmi.VirtualMachineInstanceStatus, now metav1.Time) {
 		noAgent(s)
 		return
 	}
-	s.SetCondition(vmi.Condition{Type: vmi.ConditionAgentConnected, Status: metav1.ConditionTrue}, now)
+	s.SetCondition(vmi.Condition{Type: vmi.ConditionAgentConnected, Status: corev1.ConditionTrue}, now)
 	if a.Version == "" || o.Agents.Support(a.Version) {
 		s.RemoveCondition(vmi.ConditionAgentVersionNotSupported)
 		return
 	}
 	s.SetCondition(vmi.Condition{
-		Type: vmi.ConditionAgentVersionNotSupported, Status: metav1.ConditionTrue, Reason: "VersionNotSupported",
+		Type: vmi.ConditionAgentVersionNotSupported, Status: corev1.ConditionTrue, Reason: "VersionNotSupported",
 		Message: fmt.Sprintf("The guest's agent has version %s; supported are %s", a.Version, o.Agents),
 	}, now)
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podvisor/podvisor/vmi"
@@ -13,10 +14,10 @@ import (
 func TestTheStatusTellsOfTheGuestsAgent(t *testing.T) {
 	t.Parallel()
 	at := metav1.NewTime(now)
-	connected := vmi.Condition{Type: vmi.ConditionAgentConnected, Status: metav1.ConditionTrue, LastTransitionTime: at}
+	connected := vmi.Condition{Type: vmi.ConditionAgentConnected, Status: corev1.ConditionTrue, LastTransitionTime: at}
 	unsupported := func(message string) vmi.Condition {
 		return vmi.Condition{
-			Type: vmi.ConditionAgentVersionNotSupported, Status: metav1.ConditionTrue, Reason: "VersionNotSupported", Message: message, LastTransitionTime: at,
+			Type: vmi.ConditionAgentVersionNotSupported, Status: corev1.ConditionTrue, Reason: "VersionNotSupported", Message: message, LastTransitionTime: at,
 		}
 	}
 	complaint := unsupported("The guest's agent has version 7.2.22; supported are 1.*, 9.0.?")

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -91,8 +92,8 @@ func TestRunningIsSaidInOneWrite(t *testing.T) {
 	t.Parallel()
 	v := machine(vmi.Scheduled, vmitest.WithCores(2), vmitest.WithMemory("256Mi"))
 	v.Status.Conditions = []vmi.Condition{
-		{Type: vmi.ConditionReady, Status: metav1.ConditionFalse, Reason: notRunning},
-		{Type: vmi.ConditionSynchronized, Status: metav1.ConditionFalse, Reason: "Earlier"},
+		{Type: vmi.ConditionReady, Status: corev1.ConditionFalse, Reason: notRunning},
+		{Type: vmi.ConditionSynchronized, Status: corev1.ConditionFalse, Reason: "Earlier"},
 	}
 	overhead := resource.MustParse("90Mi")
 	v.Status.Memory = &vmi.MemoryStatus{MemoryOverhead: &overhead}
@@ -106,9 +107,9 @@ func TestRunningIsSaidInOneWrite(t *testing.T) {
 		NodeName:                  "n1",
 		ActivePods:                map[types.UID]string{pod: "n1"},
 		Conditions: []vmi.Condition{
-			{Type: vmi.ConditionReady, Status: metav1.ConditionTrue, LastTransitionTime: at},
+			{Type: vmi.ConditionReady, Status: corev1.ConditionTrue, LastTransitionTime: at},
 			{
-				Type: vmi.ConditionSoftwareEmulation, Status: metav1.ConditionTrue, Reason: "NoHardwareVirtualization", LastTransitionTime: at,
+				Type: vmi.ConditionSoftwareEmulation, Status: corev1.ConditionTrue, Reason: "NoHardwareVirtualization", LastTransitionTime: at,
 				Message: "The node has no usable hardware virtualization; the guest is emulated, which is much slower",
 			},
 		},
@@ -137,18 +138,18 @@ func TestPhases(t *testing.T) {
 		guest  *Guest
 		phase  vmi.Phase
 		reason string
-		ready  metav1.ConditionStatus
+		ready  corev1.ConditionStatus
 		event  *Event
 	}{
 		{"a guest that starts does not run", machine(vmi.Scheduled), guestIn(GuestStarting), vmi.Scheduled, "", "", nil},
-		{"a guest that is paused runs, but is not ready", machine(vmi.Running), guestIn(GuestPaused), vmi.Running, "", metav1.ConditionFalse, nil},
-		{"a guest that is stopping still runs", machine(vmi.Running, deleted), guestIn(GuestStopping), vmi.Running, "", metav1.ConditionTrue, nil},
+		{"a guest that is paused runs, but is not ready", machine(vmi.Running), guestIn(GuestPaused), vmi.Running, "", corev1.ConditionFalse, nil},
+		{"a guest that is stopping still runs", machine(vmi.Running, deleted), guestIn(GuestStopping), vmi.Running, "", corev1.ConditionTrue, nil},
 		{"a guest that is stopped before it started never ran", machine(vmi.Scheduled, deleted), guestIn(GuestStopping), vmi.Scheduled, "", "", nil},
-		{"a guest that powered off has succeeded", machine(vmi.Running), end("Shutdown", true), vmi.Succeeded, "Shutdown", metav1.ConditionFalse, &Event{false, EventStopped, "the guest is off"}},
-		{"a guest that crashed has failed, with a warning", machine(vmi.Running), end("Crashed", false), vmi.Failed, "Crashed", metav1.ConditionFalse, &Event{true, EventStopped, "the guest is off"}},
-		{"a guest that had to be switched off has failed, as its user wished", machine(vmi.Running, deleted), end("GracePeriodExceeded", false), vmi.Failed, "GracePeriodExceeded", metav1.ConditionFalse, &Event{false, EventDeleted, "the guest is off"}},
-		{"a machine that cannot be made has failed", machine(vmi.Scheduled), end("CannotStart", false), vmi.Failed, "CannotStart", metav1.ConditionFalse, &Event{true, EventStopped, "the guest is off"}},
-		{"an end that is not explained is a failure", machine(vmi.Running), guestIn(GuestEnded), vmi.Failed, "Unknown", metav1.ConditionFalse, &Event{true, EventStopped, "The launcher did not say how the guest ended"}},
+		{"a guest that powered off has succeeded", machine(vmi.Running), end("Shutdown", true), vmi.Succeeded, "Shutdown", corev1.ConditionFalse, &Event{false, EventStopped, "the guest is off"}},
+		{"a guest that crashed has failed, with a warning", machine(vmi.Running), end("Crashed", false), vmi.Failed, "Crashed", corev1.ConditionFalse, &Event{true, EventStopped, "the guest is off"}},
+		{"a guest that had to be switched off has failed, as its user wished", machine(vmi.Running, deleted), end("GracePeriodExceeded", false), vmi.Failed, "GracePeriodExceeded", corev1.ConditionFalse, &Event{false, EventDeleted, "the guest is off"}},
+		{"a machine that cannot be made has failed", machine(vmi.Scheduled), end("CannotStart", false), vmi.Failed, "CannotStart", corev1.ConditionFalse, &Event{true, EventStopped, "the guest is off"}},
+		{"an end that is not explained is a failure", machine(vmi.Running), guestIn(GuestEnded), vmi.Failed, "Unknown", corev1.ConditionFalse, &Event{true, EventStopped, "The launcher did not say how the guest ended"}},
 		{"nothing is concluded from silence", machine(vmi.Running), nil, vmi.Running, "", "", nil},
 	}
 	for _, tt := range tests {
@@ -157,7 +158,7 @@ func TestPhases(t *testing.T) {
 			p := Decide(Observed{Instance: tt.v, Link: &Link{PodUID: pod, Guest: tt.guest, Plumbing: plumbing, Put: &Wish{}}, Now: now})
 			require.Equal(t, tt.phase, p.Status.Phase)
 			require.Equal(t, tt.reason, p.Status.Reason)
-			ready := metav1.ConditionStatus("")
+			ready := corev1.ConditionStatus("")
 			if c := p.Status.Condition(vmi.ConditionReady); c != nil {
 				ready = c.Status
 			}
@@ -178,7 +179,7 @@ func TestProblems(t *testing.T) {
 	synced := func(f *Finding) vmitest.Option {
 		return func(v *vmi.VirtualMachineInstance) {
 			v.Status.Conditions = append(v.Status.Conditions, vmi.Condition{
-				Type: vmi.ConditionSynchronized, Status: metav1.ConditionFalse, Reason: f.Reason, Message: f.Message,
+				Type: vmi.ConditionSynchronized, Status: corev1.ConditionFalse, Reason: f.Reason, Message: f.Message,
 			})
 		}
 	}
@@ -208,7 +209,7 @@ func TestProblems(t *testing.T) {
 			p := Decide(Observed{Instance: tt.v, Link: &tt.link, Now: now})
 			var got *Finding
 			if c := p.Status.Condition(vmi.ConditionSynchronized); c != nil {
-				require.Equal(t, metav1.ConditionFalse, c.Status)
+				require.Equal(t, corev1.ConditionFalse, c.Status)
 				got = &Finding{c.Reason, c.Message}
 			}
 			require.Equal(t, tt.want, got)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -60,7 +61,7 @@ func (p *Plan) running(o Observed, s *vmi.VirtualMachineInstanceStatus, now meta
 	}
 	if g.Emulated {
 		s.SetCondition(vmi.Condition{
-			Type: vmi.ConditionSoftwareEmulation, Status: metav1.ConditionTrue, Reason: "NoHardwareVirtualization",
+			Type: vmi.ConditionSoftwareEmulation, Status: corev1.ConditionTrue, Reason: "NoHardwareVirtualization",
 			Message: "The node has no usable hardware virtualization; the guest is emulated, which is much slower",
 		}, now)
 	} else {
@@ -75,13 +76,13 @@ func (p *Plan) running(o Observed, s *vmi.VirtualMachineInstanceStatus, now meta
 // readiness is Ready, and Paused while that is the reason for not being so.
 func readiness(g GuestPhase, s *vmi.VirtualMachineInstanceStatus, now metav1.Time) {
 	if g != GuestPaused {
-		s.SetCondition(vmi.Condition{Type: vmi.ConditionReady, Status: metav1.ConditionTrue}, now)
+		s.SetCondition(vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionTrue}, now)
 		s.RemoveCondition(vmi.ConditionPaused)
 		return
 	}
 	const message = "The guest is paused"
-	s.SetCondition(vmi.Condition{Type: vmi.ConditionReady, Status: metav1.ConditionFalse, Reason: notRunning, Message: message}, now)
-	s.SetCondition(vmi.Condition{Type: vmi.ConditionPaused, Status: metav1.ConditionTrue, Reason: vmi.ReasonPaused, Message: message}, now)
+	s.SetCondition(vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionFalse, Reason: notRunning, Message: message}, now)
+	s.SetCondition(vmi.Condition{Type: vmi.ConditionPaused, Status: corev1.ConditionTrue, Reason: vmi.ReasonPaused, Message: message}, now)
 }
 
 // notRunning is the reason of a Ready condition that is False for the guest's
@@ -106,7 +107,7 @@ func (p *Plan) end(o Observed, s *vmi.VirtualMachineInstanceStatus, now metav1.T
 	if message == "" {
 		message = "The guest has ended: " + e.Reason
 	}
-	s.SetCondition(vmi.Condition{Type: vmi.ConditionReady, Status: metav1.ConditionFalse, Reason: notRunning, Message: message}, now)
+	s.SetCondition(vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionFalse, Reason: notRunning, Message: message}, now)
 	event := Event{Warning: phase == vmi.Failed, Reason: EventStopped, Message: message}
 	if o.Instance.DeletionTimestamp != nil {
 		// The user wanted the end; how it came is no warning.
@@ -128,8 +129,8 @@ func (p *Plan) synchronized(o Observed, s *vmi.VirtualMachineInstanceStatus, now
 		return
 	}
 	switch old := s.Condition(vmi.ConditionSynchronized); {
-	case f != nil && (old == nil || old.Status != metav1.ConditionFalse || old.Reason != f.Reason || old.Message != f.Message):
-		s.SetCondition(vmi.Condition{Type: vmi.ConditionSynchronized, Status: metav1.ConditionFalse, Reason: f.Reason, Message: f.Message}, now)
+	case f != nil && (old == nil || old.Status != corev1.ConditionFalse || old.Reason != f.Reason || old.Message != f.Message):
+		s.SetCondition(vmi.Condition{Type: vmi.ConditionSynchronized, Status: corev1.ConditionFalse, Reason: f.Reason, Message: f.Message}, now)
 		p.Events = append(p.Events, Event{Warning: true, Reason: EventSyncFailed, Message: fmt.Sprintf("%s: %s", f.Reason, f.Message)})
 	case f == nil && isRunning(o):
 		s.RemoveCondition(vmi.ConditionSynchronized)

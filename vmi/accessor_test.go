@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/podvisor/podvisor/vmi"
 )
@@ -31,9 +32,9 @@ func TestAFeatureIsOnWhenItIsNamedAndNotDisabled(t *testing.T) {
 }
 
 func TestAVolumeKnowsItsClaim(t *testing.T) {
-	claim := vmi.ClaimReference{ClaimName: "c"}
+	claim := corev1.PersistentVolumeClaimVolumeSource{ClaimName: "c"}
 	for name, s := range map[string]vmi.VolumeSource{
-		"a claim":           {PersistentVolumeClaim: &vmi.PersistentVolumeClaimVolume{ClaimReference: claim}},
+		"a claim":           {PersistentVolumeClaim: &vmi.PersistentVolumeClaimVolume{PersistentVolumeClaimVolumeSource: claim}},
 		"a data volume":     {DataVolume: &vmi.DataVolumeVolume{Name: "c"}},
 		"an ephemeral disk": {Ephemeral: &vmi.EphemeralVolume{PersistentVolumeClaim: &claim}},
 	} {

@@ -1,5 +1,9 @@
 package vmi
 
+import (
+	corev1 "k8s.io/api/core/v1"
+)
+
 // CloudInitNoCloud is the data of cloud-init's NoCloud data source, which the
 // guest finds on a disk labelled cidata. The guest is told its host name there,
 // too.
@@ -12,7 +16,7 @@ type CloudInitNoCloud struct {
 	// userdata (or userData) holds the user data.
 	// +optional
 	// +podvisor:unserved=the pod mounts no Secret for cloud-init
-	UserDataSecretRef *LocalObjectReference `json:"secretRef,omitempty"`
+	UserDataSecretRef *corev1.LocalObjectReference `json:"secretRef,omitempty"`
 
 	// UserData is the user data: a script that begins with #!, or YAML that
 	// begins with #cloud-config. At most 2048 bytes; more belongs in a Secret.
@@ -30,7 +34,7 @@ type CloudInitNoCloud struct {
 	// networkdata (or networkData) holds the network configuration.
 	// +optional
 	// +podvisor:unserved=the pod mounts no Secret for cloud-init
-	NetworkDataSecretRef *LocalObjectReference `json:"networkDataSecretRef,omitempty"`
+	NetworkDataSecretRef *corev1.LocalObjectReference `json:"networkDataSecretRef,omitempty"`
 
 	// NetworkData is the network configuration, version 1 or 2. At most 2048
 	// bytes.
@@ -55,7 +59,7 @@ type CloudInitConfigDrive struct {
 	// UserDataSecretRef names a Secret of the machine's namespace whose key
 	// userdata (or userData) holds the user data.
 	// +optional
-	UserDataSecretRef *LocalObjectReference `json:"secretRef,omitempty"`
+	UserDataSecretRef *corev1.LocalObjectReference `json:"secretRef,omitempty"`
 
 	// UserData is the user data, at most 2048 bytes; more belongs in a Secret.
 	// +optional
@@ -70,7 +74,7 @@ type CloudInitConfigDrive struct {
 	// NetworkDataSecretRef names a Secret of the machine's namespace whose key
 	// networkdata (or networkData) holds the network configuration.
 	// +optional
-	NetworkDataSecretRef *LocalObjectReference `json:"networkDataSecretRef,omitempty"`
+	NetworkDataSecretRef *corev1.LocalObjectReference `json:"networkDataSecretRef,omitempty"`
 
 	// NetworkData is the network configuration as OpenStack writes it, at most
 	// 2048 bytes.

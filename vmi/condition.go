@@ -1,6 +1,7 @@
 package vmi
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -145,7 +146,7 @@ type Condition struct {
 	// Type is the name of the fact.
 	Type ConditionType `json:"type"`
 	// Status is True, False or Unknown.
-	Status metav1.ConditionStatus `json:"status"`
+	Status corev1.ConditionStatus `json:"status"`
 	// LastProbeTime is when the fact was looked at last. It is never noted, since
 	// each look would be a write, and is null.
 	// +optional

@@ -1,6 +1,7 @@
 package vmi
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
@@ -43,7 +44,7 @@ type KubeVirtConfiguration struct {
 	// IfNotPresent, whatever the tag.
 	// +optional
 	// +kubebuilder:validation:Enum=Always;IfNotPresent;Never
-	ImagePullPolicy PullPolicy `json:"imagePullPolicy,omitempty"`
+	ImagePullPolicy corev1.PullPolicy `json:"imagePullPolicy,omitempty"`
 
 	// EvictionStrategy is the strategy of machines that name none when they are
 	// created. Default: None.

@@ -1,6 +1,7 @@
 package vmi
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -35,7 +36,7 @@ type DataVolumeSpec struct {
 
 	// PVC is the claim as it is to be made.
 	// +optional
-	PVC *PersistentVolumeClaimSpec `json:"pvc,omitempty"`
+	PVC *corev1.PersistentVolumeClaimSpec `json:"pvc,omitempty"`
 
 	// Storage is the claim with what follows from its storage class left out.
 	// +optional
@@ -253,13 +254,13 @@ type DataVolumeStorage struct {
 	// the storage class is best at.
 	// +optional
 	// +listType=atomic
-	AccessModes []PersistentVolumeAccessMode `json:"accessModes,omitempty"`
+	AccessModes []corev1.PersistentVolumeAccessMode `json:"accessModes,omitempty"`
 	// Selector chooses among existing volumes.
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
 	// Resources is the size that the disk needs.
 	// +optional
-	Resources VolumeResourceRequirements `json:"resources,omitzero"`
+	Resources corev1.VolumeResourceRequirements `json:"resources,omitzero"`
 	// VolumeName is the volume that the claim is bound to.
 	// +optional
 	VolumeName string `json:"volumeName,omitempty"`
@@ -269,11 +270,11 @@ type DataVolumeStorage struct {
 	// VolumeMode is Filesystem or Block. Default: what the storage class is best
 	// at.
 	// +optional
-	VolumeMode *PersistentVolumeMode `json:"volumeMode,omitempty"`
+	VolumeMode *corev1.PersistentVolumeMode `json:"volumeMode,omitempty"`
 	// DataSource is what the claim is made from.
 	// +optional
-	DataSource *TypedLocalObjectReference `json:"dataSource,omitempty"`
+	DataSource *corev1.TypedLocalObjectReference `json:"dataSource,omitempty"`
 	// DataSourceRef is what the claim is made from, in any namespace.
 	// +optional
-	DataSourceRef *TypedObjectReference `json:"dataSourceRef,omitempty"`
+	DataSourceRef *corev1.TypedObjectReference `json:"dataSourceRef,omitempty"`
 }

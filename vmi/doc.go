@@ -6,7 +6,9 @@
 // [VirtualMachineInstanceMigration] moves one to another node, and [KubeVirt] is
 // the cluster's configuration. Their JSON is that of KubeVirt: names, types and
 // list semantics are the same, so manifests and clients written for KubeVirt work
-// with it.
+// with it. What pods and claims are made of (affinity, tolerations, DNS, probes,
+// resources, references) has the types of k8s.io/api/core/v1, as in KubeVirt's own
+// API.
 //
 // Not every field that has a type is served. A comment line that begins with
 // +podvisor:unserved= keeps a field, a value or a kind out of the schema, and so

@@ -1,6 +1,7 @@
 package vmi
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
@@ -151,14 +152,14 @@ type ResourceRequirements struct {
 	// for ephemeral-storage: 50M. Huge pages are taken from the node, but the
 	// guest's memory is not made of them. A request above its limit is refused.
 	// +optional
-	Requests ResourceList `json:"requests,omitempty"`
+	Requests corev1.ResourceList `json:"requests,omitempty"`
 
 	// Limits are the resources that the pod may not exceed. The overhead of
 	// running a machine is added to a memory limit. What the guest writes to
 	// disks that are lost with it counts as ephemeral-storage; a machine that
 	// exceeds that limit is evicted. Default: no limit.
 	// +optional
-	Limits ResourceList `json:"limits,omitempty"`
+	Limits corev1.ResourceList `json:"limits,omitempty"`
 
 	// OvercommitGuestOverhead leaves the overhead of running a machine out of
 	// the memory request, so that more machines fit on a node; they are killed
@@ -175,8 +176,8 @@ func (d *DomainSpec) GuestMemory() resource.Quantity {
 	if d.Memory != nil && d.Memory.Guest != nil {
 		return *d.Memory.Guest
 	}
-	if q, ok := d.Resources.Requests[ResourceMemory]; ok {
+	if q, ok := d.Resources.Requests[corev1.ResourceMemory]; ok {
 		return q
 	}
-	return d.Resources.Limits[ResourceMemory]
+	return d.Resources.Limits[corev1.ResourceMemory]
 }

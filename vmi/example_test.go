@@ -3,6 +3,7 @@ package vmi_test
 import (
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
@@ -33,7 +34,7 @@ spec:
 func ExampleVirtualMachineInstanceStatus_SetCondition() {
 	var s vmi.VirtualMachineInstanceStatus
 	s.SetPhase(vmi.Running, metav1.Now())
-	s.SetCondition(vmi.Condition{Type: vmi.ConditionReady, Status: metav1.ConditionTrue}, metav1.Now())
+	s.SetCondition(vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionTrue}, metav1.Now())
 	fmt.Println(s.Phase, s.Condition(vmi.ConditionReady).Status)
 	// Output: Running True
 }

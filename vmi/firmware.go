@@ -1,6 +1,7 @@
 package vmi
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -94,7 +95,7 @@ type KernelBootContainer struct {
 	// IfNotPresent.
 	// +optional
 	// +kubebuilder:validation:Enum=Always;IfNotPresent;Never
-	ImagePullPolicy PullPolicy `json:"imagePullPolicy,omitempty"`
+	ImagePullPolicy corev1.PullPolicy `json:"imagePullPolicy,omitempty"`
 
 	// KernelPath is the absolute path of the kernel in the image. One of
 	// kernelPath and initrdPath must be set.

@@ -3,6 +3,7 @@ package vmi
 import (
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -129,13 +130,13 @@ type VirtualMachineInstanceSpec struct {
 	// far as they are of IPv4 and not on the loopback. Default: ClusterFirst.
 	// +optional
 	// +kubebuilder:validation:Enum=ClusterFirst;ClusterFirstWithHostNet;Default;None
-	DNSPolicy DNSPolicy `json:"dnsPolicy,omitempty"`
+	DNSPolicy corev1.DNSPolicy `json:"dnsPolicy,omitempty"`
 
 	// DNSConfig adds name servers, search domains and options to those that
 	// follow from dnsPolicy. The guest is told name servers of IPv4 and search
 	// domains by DHCP; the options are the pod's own.
 	// +optional
-	DNSConfig *DNSConfig `json:"dnsConfig,omitempty"`
+	DNSConfig *corev1.PodDNSConfig `json:"dnsConfig,omitempty"`
 
 	// AccessCredentials are keys and passwords that are put into the guest.
 	// +optional
@@ -152,7 +153,7 @@ type VirtualMachineInstanceSpec struct {
 	// Affinity says near which pods and on which nodes the machine should run,
 	// or should not.
 	// +optional
-	Affinity *Affinity `json:"affinity,omitempty"`
+	Affinity *corev1.Affinity `json:"affinity,omitempty"`
 
 	// TopologySpreadConstraints say how evenly machines are spread over zones or
 	// nodes.
@@ -160,12 +161,12 @@ type VirtualMachineInstanceSpec struct {
 	// +listType=map
 	// +listMapKey=topologyKey
 	// +listMapKey=whenUnsatisfiable
-	TopologySpreadConstraints []TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
+	TopologySpreadConstraints []corev1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
 
 	// Tolerations let the machine run on nodes with matching taints.
 	// +optional
 	// +listType=atomic
-	Tolerations []Toleration `json:"tolerations,omitempty"`
+	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
 
 	// SchedulerName is the scheduler that places the machine's pod. One that does
 	// not exist leaves the machine waiting. Default: the cluster's default

@@ -3,6 +3,7 @@ package vmi
 import (
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -70,7 +71,7 @@ type VirtualMachineInstanceStatus struct {
 
 	// QOSClass is the quality-of-service class of the machine's pod.
 	// +optional
-	QOSClass *QOSClass `json:"qosClass,omitempty"`
+	QOSClass *corev1.PodQOSClass `json:"qosClass,omitempty"`
 
 	// LauncherContainerImageVersion is the image of the machine's pod.
 	// +optional

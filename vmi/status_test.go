@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podvisor/podvisor/vmi"
@@ -17,11 +18,11 @@ var (
 
 func TestAConditionKeepsItsTransitionTimeWhileItsStatusStays(t *testing.T) {
 	var s vmi.VirtualMachineInstanceStatus
-	s.SetCondition(vmi.Condition{Type: vmi.ConditionReady, Status: metav1.ConditionFalse, Reason: "A"}, monday)
-	s.SetCondition(vmi.Condition{Type: vmi.ConditionReady, Status: metav1.ConditionFalse, Reason: "B"}, tuesday)
-	require.Equal(t, []vmi.Condition{{Type: vmi.ConditionReady, Status: metav1.ConditionFalse, Reason: "B", LastTransitionTime: monday}}, s.Conditions)
+	s.SetCondition(vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionFalse, Reason: "A"}, monday)
+	s.SetCondition(vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionFalse, Reason: "B"}, tuesday)
+	require.Equal(t, []vmi.Condition{{Type: vmi.ConditionReady, Status: corev1.ConditionFalse, Reason: "B", LastTransitionTime: monday}}, s.Conditions)
 
-	s.SetCondition(vmi.Condition{Type: vmi.ConditionReady, Status: metav1.ConditionTrue}, tuesday)
+	s.SetCondition(vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionTrue}, tuesday)
 	require.Equal(t, tuesday, s.Condition(vmi.ConditionReady).LastTransitionTime)
 
 	s.RemoveCondition(vmi.ConditionReady)

@@ -1,6 +1,7 @@
 package vmi
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
@@ -121,7 +122,7 @@ type ContainerDisk struct {
 	// IfNotPresent.
 	// +optional
 	// +kubebuilder:validation:Enum=Always;IfNotPresent;Never
-	ImagePullPolicy PullPolicy `json:"imagePullPolicy,omitempty"`
+	ImagePullPolicy corev1.PullPolicy `json:"imagePullPolicy,omitempty"`
 
 	// ImagePullSecret is the name of the Secret of the machine's namespace with
 	// which the image is pulled. One that does not exist is passed over: then the
@@ -137,19 +138,9 @@ type ContainerDisk struct {
 	Path string `json:"path,omitempty"`
 }
 
-// ClaimReference is a claim of the machine's namespace.
-type ClaimReference struct {
-	// ClaimName is the name of the claim.
-	ClaimName string `json:"claimName"`
-
-	// ReadOnly mounts the claim so that it cannot be written. Default: false.
-	// +optional
-	ReadOnly bool `json:"readOnly,omitempty"`
-}
-
 // PersistentVolumeClaimVolume is a volume in a claim.
 type PersistentVolumeClaimVolume struct {
-	ClaimReference `json:",inline"`
+	corev1.PersistentVolumeClaimVolumeSource `json:",inline"`
 
 	// Hotpluggable says that the volume was added to the running machine and can
 	// be removed from it. Default: false.
@@ -174,7 +165,7 @@ type DataVolumeVolume struct {
 type EphemeralVolume struct {
 	// PersistentVolumeClaim is the claim. It must be set.
 	// +optional
-	PersistentVolumeClaim *ClaimReference `json:"persistentVolumeClaim,omitempty"`
+	PersistentVolumeClaim *corev1.PersistentVolumeClaimVolumeSource `json:"persistentVolumeClaim,omitempty"`
 }
 
 // EmptyDisk is an empty disk.
@@ -220,7 +211,7 @@ const (
 
 // ConfigMapVolume shows the keys of a ConfigMap as files.
 type ConfigMapVolume struct {
-	LocalObjectReference `json:",inline"`
+	corev1.LocalObjectReference `json:",inline"`
 
 	// Optional lets the machine start without the ConfigMap. Default: false, so
 	// the machine waits for it.
@@ -256,7 +247,8 @@ type DownwardAPIVolume struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1024
-	Fields []DownwardAPIVolumeFile `json:"fields,omitempty"`
+	// +podvisor:refused:user=KubeVirt's API does not have the field
+	Fields []corev1.DownwardAPIVolumeFile `json:"fields,omitempty"`
 
 	// VolumeLabel is the label of the disk, by which the guest finds it.
 	// Default: cfgdata.
@@ -279,9 +271,9 @@ type ServiceAccountVolume struct {
 type Sysprep struct {
 	// Secret holds the files Autounattend.xml and Unattend.xml.
 	// +optional
-	Secret *LocalObjectReference `json:"secret,omitempty"`
+	Secret *corev1.LocalObjectReference `json:"secret,omitempty"`
 
 	// ConfigMap holds the files Autounattend.xml and Unattend.xml.
 	// +optional
-	ConfigMap *LocalObjectReference `json:"configMap,omitempty"`
+	ConfigMap *corev1.LocalObjectReference `json:"configMap,omitempty"`
 }

@@ -1,6 +1,7 @@
 package vmi
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -80,16 +81,16 @@ type PersistentVolumeClaimInfo struct {
 	// AccessModes are the ways in which the claim can be mounted.
 	// +optional
 	// +listType=atomic
-	AccessModes []PersistentVolumeAccessMode `json:"accessModes,omitempty"`
+	AccessModes []corev1.PersistentVolumeAccessMode `json:"accessModes,omitempty"`
 	// VolumeMode is Filesystem or Block.
 	// +optional
-	VolumeMode *PersistentVolumeMode `json:"volumeMode,omitempty"`
+	VolumeMode *corev1.PersistentVolumeMode `json:"volumeMode,omitempty"`
 	// Capacity is the size that the claim has.
 	// +optional
-	Capacity ResourceList `json:"capacity,omitempty"`
+	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 	// Requests is the size that the claim asks for.
 	// +optional
-	Requests ResourceList `json:"requests,omitempty"`
+	Requests corev1.ResourceList `json:"requests,omitempty"`
 	// Preallocated says that all space of the disk is taken already.
 	// +optional
 	Preallocated bool `json:"preallocated,omitempty"`

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -143,7 +144,7 @@ func TestAPodThatEndedWithoutAHandlerIsAnsweredFor(t *testing.T) {
 	crashed, off = s.awaitPhase("crashed", vmi.Failed), s.awaitPhase("off", vmi.Succeeded)
 	require.Equal(t, "Crashed", crashed.Status.Reason)
 	require.Equal(t, "QEMU was killed", crashed.Status.Condition(vmi.ConditionReady).Message)
-	require.Equal(t, metav1.ConditionFalse, off.Status.Condition(vmi.ConditionReady).Status)
+	require.Equal(t, corev1.ConditionFalse, off.Status.Condition(vmi.ConditionReady).Status)
 }
 
 func TestTheSpecCannotBeChanged(t *testing.T) {

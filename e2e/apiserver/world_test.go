@@ -269,7 +269,7 @@ func (s space) awaitReason(name string, t vmi.ConditionType, reason string) vmi.
 	s.t.Helper()
 	v := s.await(name, func(v *vmi.VirtualMachineInstance) bool {
 		c := v.Status.Condition(t)
-		return c != nil && c.Status == metav1.ConditionFalse && c.Reason == reason
+		return c != nil && c.Status == corev1.ConditionFalse && c.Reason == reason
 	})
 	return *v.Status.Condition(t)
 }

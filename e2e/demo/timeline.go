@@ -91,7 +91,7 @@ func (t *Timeline) awaitRunning(ctx context.Context, c *client.Client, v *vmi.Vi
 			t.Note("phase %s", v.Status.Phase)
 		}
 		for _, c := range v.Status.Conditions {
-			if c.Status == metav1.ConditionFalse && c.Type != vmi.ConditionReady {
+			if c.Status == corev1.ConditionFalse && c.Type != vmi.ConditionReady {
 				t.Note("%s is False: %s: %s", c.Type, c.Reason, c.Message)
 			}
 		}

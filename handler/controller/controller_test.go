@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podvisor/podvisor/launcher/control"
@@ -22,7 +23,7 @@ func TestAMachineRunsAndEnds(t *testing.T) {
 	c, _ := w.handle()
 	w.phase(vmi.Running)
 	v := w.machine()
-	require.Equal(t, metav1.ConditionTrue, ready(v))
+	require.Equal(t, corev1.ConditionTrue, ready(v))
 	require.Equal(t, "10.244.1.7", v.Status.Interfaces[0].IP)
 	require.Equal(t, []vmi.VolumeStatus{{Name: "root", Target: "vda", Size: 5}}, v.Status.VolumeStatus)
 	require.Equal(t, 1, w.patches(), "Running is one write")
@@ -70,7 +71,7 @@ func TestARestartDisturbsNothing(t *testing.T) {
 		w.eventually("the launcher is told again", func() bool { return len(w.puts()) == 2+i })
 	}
 	s.Publish(control.State{Phase: control.Paused, Machine: running.Machine, Disks: running.Disks})
-	w.eventually("the new handler follows", func() bool { return ready(w.machine()) == metav1.ConditionFalse })
+	w.eventually("the new handler follows", func() bool { return ready(w.machine()) == corev1.ConditionFalse })
 	require.Equal(t, 2, w.patches(), "a restart writes nothing")
 	for _, d := range w.puts() {
 		require.Equal(t, w.puts()[0], d, "what is wanted is the same as before")

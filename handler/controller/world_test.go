@@ -19,6 +19,7 @@ import (
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
@@ -320,7 +321,7 @@ func obey(s *control.Server, d control.Desired) error {
 	return nil
 }
 
-func ready(v *vmi.VirtualMachineInstance) metav1.ConditionStatus {
+func ready(v *vmi.VirtualMachineInstance) corev1.ConditionStatus {
 	if c := v.Status.Condition(vmi.ConditionReady); c != nil {
 		return c.Status
 	}

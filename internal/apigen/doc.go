@@ -11,6 +11,11 @@
 //	                            schema, because its effect is not built yet
 //	+podvisor:refused=REASON    on a field: typed so that validation can say what to
 //	                            use instead; it never enters the schema
+//	+podvisor:unserved:PATH=REASON
+//	+podvisor:refused:PATH=REASON
+//	                            on a field whose type is of another package: the same
+//	                            for the field at PATH of that type, JSON names with
+//	                            dots between
 //	+podvisor:enum              on a string type: its constants are its values
 //	+podvisor:exactlyOne:of=a;b,message="…"
 //	+podvisor:atMostOne:of=a;b,message="…"

@@ -39,16 +39,50 @@ type unbuilt struct{ value, why string }
 
 // goField is a field of a struct.
 type goField struct {
-	// elem is the type of the field, or of its elements. It is "" for a type of
-	// another package or of the language.
+	// elem is the type of the field, or of its elements. It is qualified for a
+	// type of another package, and "" for one of the language.
 	elem string
 	// name is the field's name in Go.
 	name              string
+	unserved, refused string
+	// inner are markers of fields below, if elem is of another package.
+	inner []innerMark
+}
+
+// innerMark is a marker of a field of a type of another package, whose source
+// has no markers.
+type innerMark struct {
+	// path are the JSON names that lead to the field.
+	path              []string
 	unserved, refused string
 }
 
 // hidden says that the field is not served, and why.
 func (f *goField) hidden() string { return f.unserved + f.refused }
+
+// below is the field of that JSON name in a type of another package, as far as
+// markers of f say something about it: nil if they do not.
+func (f *goField) below(name string) *goField {
+	if f == nil {
+		return nil
+	}
+	var out *goField
+	for _, m := range f.inner {
+		if m.path[0] != name {
+			continue
+		}
+		if out == nil {
+			out = &goField{}
+		}
+		if len(m.path) == 1 {
+			out.unserved, out.refused = m.unserved, m.refused
+			continue
+		}
+		m.path = m.path[1:]
+		out.inner = append(out.inner, m)
+	}
+	return out
+}
 
 // union is a rule about how many of some fields are set.
 type union struct {
@@ -103,6 +137,9 @@ func (m *model) serveAll() {
 		t.unbuilt = nil
 		for _, f := range t.fields {
 			f.unserved = ""
+			for i := range f.inner {
+				f.inner[i].unserved = ""
+			}
 		}
 	}
 }
@@ -177,13 +214,20 @@ func (t *goType) readField(f *ast.Field) error {
 	}
 	out := &goField{elem: elem, name: goName(f)}
 	for _, k := range readMarkers(f.Doc) {
-		switch k.name {
+		what, path, isInner := strings.Cut(k.name, ":")
+		m := innerMark{path: strings.Split(path, ".")}
+		switch what {
 		case "unserved":
-			out.unserved = k.value
+			m.unserved = k.value
 		case "refused":
-			out.refused = k.value
+			m.refused = k.value
 		default:
 			return fmt.Errorf("field %s of %s: unknown marker %s", name, t.name, k.name)
+		}
+		if isInner {
+			out.inner = append(out.inner, m)
+		} else {
+			out.unserved, out.refused = m.unserved, m.refused
 		}
 	}
 	t.fields[name] = out
@@ -197,8 +241,8 @@ func goName(f *ast.Field) string {
 	return f.Names[0].Name
 }
 
-// element is the type behind pointers, lists and maps: its name if it is of the
-// package, otherwise "".
+// element is the type behind pointers, lists and maps: its name, with that of its
+// package if it is of another one, or "" if it is of the language.
 func element(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.StarExpr:
@@ -207,6 +251,10 @@ func element(e ast.Expr) string {
 		return element(e.Elt)
 	case *ast.MapType:
 		return element(e.Value)
+	case *ast.SelectorExpr:
+		if pkg, ok := e.X.(*ast.Ident); ok {
+			return pkg.Name + "." + e.Sel.Name
+		}
 	case *ast.Ident:
 		if ast.IsExported(e.Name) {
 			return e.Name
@@ -215,10 +263,14 @@ func element(e ast.Expr) string {
 	return ""
 }
 
-// flatten adds the fields of inlined structs to t.
+// flatten adds the fields of inlined structs to t, except of those of other
+// packages: nothing is known of their fields.
 func (m *model) flatten(t *goType) {
 	for _, name := range t.inline {
 		in := m.types[name]
+		if in == nil {
+			continue
+		}
 		m.flatten(in)
 		for n, f := range in.fields {
 			t.fields[n] = f

@@ -39,19 +39,28 @@ func (p *pruner) schema(at string, s node, t *goType) {
 	properties := s.child("properties")
 	for name, v := range properties {
 		f := t.fields[name]
-		if f == nil {
-			p.foreign(object(v))
+		if p.hide(at, s, name, f) {
 			continue
 		}
-		if f.hidden() != "" {
-			delete(properties, name)
-			unrequire(s, name)
-			p.pruned = append(p.pruned, gap{path: at + "." + name, why: f.hidden(), refused: f.refused != ""})
+		if f == nil {
+			p.foreign(at+"."+name, object(v), nil)
 			continue
 		}
 		rename(object(v), f.name, name)
-		p.field(at+"."+name, object(v), p.model.types[f.elem])
+		p.field(at+"."+name, object(v), f)
 	}
+}
+
+// hide takes a property out of the schema of its struct if the field is not
+// served, and says whether it did.
+func (p *pruner) hide(at string, s node, name string, f *goField) bool {
+	if f == nil || f.hidden() == "" {
+		return false
+	}
+	delete(s.child("properties"), name)
+	unrequire(s, name)
+	p.pruned = append(p.pruned, gap{path: at + "." + name, why: f.hidden(), refused: f.refused != ""})
+	return true
 }
 
 // rename makes a description whose subject is the field begin with its name as
@@ -66,30 +75,41 @@ func rename(s node, goName, name string) {
 }
 
 // field prunes the schema of one field of a type of the package.
-func (p *pruner) field(at string, s node, t *goType) {
+func (p *pruner) field(at string, s node, f *goField) {
 	elem, suffix := s.element()
-	if t != nil {
+	if t := p.model.types[f.elem]; t != nil {
+		if len(f.inner) > 0 {
+			p.fault("%s: type %s is of the package: the markers belong to its fields", at, f.elem)
+		}
 		p.schema(at+suffix, elem, t)
 		return
 	}
+	for _, m := range f.inner {
+		if !elem.has(m.path) {
+			p.fault("%s: a marker names the unknown field %s of %s", at, strings.Join(m.path, "."), f.elem)
+		}
+	}
 	own := s["description"]
-	p.foreign(s)
+	p.foreign(at, s, f)
 	if own != nil {
 		s["description"] = own
 	}
 }
 
-// foreign shortens the descriptions of types of other packages to their first
-// sentence: they are documented where they are from.
-func (p *pruner) foreign(s node) {
+// foreign prunes the schema of a type of another package and shortens its
+// descriptions to their first sentence: it is documented where it is from. The
+// field that has the type, or nil, knows what is not served.
+func (p *pruner) foreign(at string, s node, f *goField) {
 	if d, ok := s["description"].(string); ok {
 		s["description"] = firstSentence(d)
 	}
-	for _, v := range s.child("properties") {
-		p.foreign(object(v))
+	for name, v := range s.child("properties") {
+		if below := f.below(name); !p.hide(at, s, name, below) {
+			p.foreign(at+"."+name, object(v), below)
+		}
 	}
 	if e, suffix := s.element(); suffix != "" {
-		p.foreign(e)
+		p.foreign(at+suffix, e, f)
 	}
 }
 
@@ -150,17 +170,30 @@ func (p *pruner) aboutServed(at, rule string, t *goType) bool {
 		if m[2] != "" {
 			path = path[:len(path)-1]
 		}
-		for here := t; here != nil && len(path) > 0; path = path[1:] {
-			f := here.fields[path[0]]
-			if f == nil {
-				p.fault("%s: the rule %q names the unknown field %s", at, rule, path[0])
-				return false
-			}
-			if f.hidden() != "" {
-				return false
-			}
-			here = p.model.types[f.elem]
+		if !p.servedPath(at, rule, path, t) {
+			return false
 		}
+	}
+	return true
+}
+
+// servedPath says whether the fields on a path from a type are served.
+func (p *pruner) servedPath(at, rule string, path []string, t *goType) bool {
+	var f *goField
+	for ; len(path) > 0; path = path[1:] {
+		if t == nil {
+			f = f.below(path[0])
+		} else if f = t.fields[path[0]]; f == nil {
+			p.fault("%s: the rule %q names the unknown field %s", at, rule, path[0])
+			return false
+		}
+		if f == nil {
+			return true
+		}
+		if f.hidden() != "" {
+			return false
+		}
+		t = p.model.types[f.elem]
 	}
 	return true
 }

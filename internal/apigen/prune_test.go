@@ -24,10 +24,22 @@ properties:
         alien:
           description: A field of another package. It is documented there.
           type: string
+        port:
+          description: Port is of another package. It has two sentences.
+          properties:
+            node: {type: string}
+            number: {type: integer, description: A number. Of the port.}
+            target:
+              properties:
+                name: {type: string}
+                key: {type: string}
+              required: [name, key]
       required: [name, later]
       x-kubernetes-validations:
       - {rule: "self.name != self.later", message: two names}
       - {rule: "self.name.size() < 5", message: long}
+      - {rule: "self.port.target.name != self.port.target.key", message: two keys}
+      - {rule: "self.port.number != 0", message: zero}
 `
 
 func read(t *testing.T, text string) node {
@@ -45,9 +57,11 @@ func TestOnlyWhatIsServedStaysInTheSchema(t *testing.T) {
 	p.schema("thing", s, m.types["Thing"])
 	require.Empty(t, p.faults)
 	require.ElementsMatch(t, []gap{
-		{path: "thing.c", why: "nobody made it"},
+		{path: "thing.c", why: "no code makes it"},
 		{path: "thing.d", why: "take a", refused: true},
-		{path: "thing.parts[].later", why: "nobody made it"},
+		{path: "thing.parts[].later", why: "no code makes it"},
+		{path: "thing.parts[].port.node", why: "take target", refused: true},
+		{path: "thing.parts[].port.target.name", why: "no code reads it"},
 		{path: "thing.size", value: "huge", why: "nothing is so large"},
 	}, p.pruned)
 
@@ -63,9 +77,18 @@ properties:
       properties:
         name: {type: string, description: "Name. It is a name."}
         alien: {type: string, description: A field of another package.}
+        port:
+          description: port is of another package. It has two sentences.
+          properties:
+            number: {type: integer, description: A number.}
+            target:
+              properties:
+                key: {type: string}
+              required: [key]
       required: [name]
       x-kubernetes-validations:
       - {rule: "self.name.size() < 5", message: long}
+      - {rule: "self.port.number != 0", message: zero}
 x-kubernetes-validations:
 - rule: has(self.a) != (has(self.b) && self.b != '')
   message: "a thing has exactly one of: a or b"
@@ -88,6 +111,15 @@ func TestARuleAboutAnUnknownFieldIsAFault(t *testing.T) {
 	p.schema("part", s, m.types["Part"])
 	require.Len(t, p.faults, 1)
 	require.ErrorContains(t, p.faults[0], "unknown field nick")
+}
+
+func TestAMarkerOfAnUnknownFieldOfAnotherPackageIsAFault(t *testing.T) {
+	m, err := readModel("testdata/sample")
+	require.NoError(t, err)
+	p := pruner{model: m}
+	p.schema("part", read(t, `{properties: {port: {properties: {node: {type: string}}}}}`), m.types["Part"])
+	require.Len(t, p.faults, 1)
+	require.ErrorContains(t, p.faults[0], "unknown field target.name of other.Port")
 }
 
 func TestAUnionIsARuleOverItsServedMembers(t *testing.T) {

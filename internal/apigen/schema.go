@@ -61,6 +61,17 @@ func object(v any) node {
 
 func (n node) child(name string) node { return object(n[name]) }
 
+// has says whether the schema has a field at the path, through lists and maps.
+func (n node) has(path []string) bool {
+	for _, name := range path {
+		n, _ = n.element()
+		if n = n.child("properties").child(name); n == nil {
+			return false
+		}
+	}
+	return true
+}
+
 // element is the schema below lists and maps, and what is to be written behind
 // the name of a field to mean it.
 func (n node) element() (node, string) {

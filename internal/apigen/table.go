@@ -60,12 +60,12 @@ type walker struct {
 	add   func(row)
 }
 
-// opaque are types that mirror ones of Kubernetes' own. The table names them
-// without their fields.
-var opaque = []string{"Affinity", "Toleration", "TopologySpreadConstraint", "DNSConfig"}
+// opaque are types of Kubernetes' own that KubeVirt's lists name without their
+// fields, and so does the table.
+var opaque = []string{"corev1.Affinity", "corev1.Toleration", "corev1.TopologySpreadConstraint", "corev1.PodDNSConfig"}
 
-// field adds a field and those below it. f is nil below a type of another
-// package.
+// field adds a field and those below it. f is nil below a type of another package,
+// unless a marker says something about the field.
 func (w walker) field(path string, s node, f *goField, r row) {
 	elem, suffix := s.element()
 	if f != nil {
@@ -84,7 +84,7 @@ func (w walker) field(path string, s node, f *goField, r row) {
 	}
 	properties := elem.child("properties")
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
-		var below *goField
+		below := f.below(name)
 		if t != nil {
 			below = t.fields[name]
 		}

@@ -19,14 +19,40 @@ const (
 	Internal Layer = "internal"
 )
 
+// Unknown is the layer of a package that is in no list. It is a fault.
+const Unknown Layer = ""
+
 // core are the packages of the core. Edges inside a core package are files,
 // listed in edgeFiles.
 var core = map[string]bool{
-	".": true, "vmi": true, "vmi/defaults": true, "vmi/validate": true, "vmi/kube": true, "vmi/vmitest": true, "vmi/config": true, "vmi/served": true, "vmi/kinds": true,
-	"scheduler": true, "scheduler/pod": true, "scheduler/instance": true, "scheduler/machine": true, "scheduler/replicaset": true,
-	"handler": true, "launcher": true, "launcher/domain": true,
-	"network": true, "network/nft": true, "network/cni": true,
-	"storage": true, "storage/cloudinit": true,
+	".":                  true,
+	"handler":            true,
+	"launcher":           true,
+	"launcher/domain":    true,
+	"launcher/protocol":  true,
+	"network":            true,
+	"network/nft":        true,
+	"scheduler":          true,
+	"scheduler/instance": true,
+	"scheduler/pod":      true,
+	"storage":            true,
+	"storage/cloudinit":  true,
+	"vmi":                true,
+	"vmi/config":         true,
+	"vmi/defaults":       true,
+	"vmi/kinds":          true,
+	"vmi/served":         true,
+	"vmi/validate":       true,
+	"vmi/vmitest":        true,
+}
+
+// edges are the packages that touch one outside thing.
+var edges = map[string]bool{
+	"vmi/client": true, "vmi/client/informer": true, "vmi/client/fake": true,
+	"handler/socket": true, "handler/device": true, "handler/node": true,
+	"launcher/control": true, "launcher/libvirt": true,
+	"network/link": true, "network/dhcp": true, "network/networktest": true,
+	"storage/image": true, "storage/probe": true,
 }
 
 // controllers are the packages that join cores and edges.
@@ -47,14 +73,16 @@ func LayerOf(f File) Layer {
 		return Edge
 	case core[p]:
 		return Core
+	case edges[p]:
+		return Edge
 	case controllers[p]:
 		return Controller
-	case strings.HasPrefix(p, "cmd/"), strings.HasPrefix(p, "examples/"):
+	case strings.HasPrefix(p, "cmd/"), strings.HasPrefix(p, "examples/"), strings.HasPrefix(p, "images/"):
 		return Binary
 	case strings.HasPrefix(p, "internal/"):
 		return Internal
 	}
-	return Edge
+	return Unknown
 }
 
 // outside are imports that a core package must not have: they block, touch the
@@ -80,6 +108,10 @@ func forbidden(f File, imported string) string {
 		return "klog is named in cmd only"
 	case p == "vmi" && isOwn:
 		return "vmi imports nothing of this module"
+	case isOwn && tree(p) == "vmi" && tree(own) != "vmi" && tree(own) != "internal":
+		return "nothing under vmi imports another tree"
+	case isOwn && (p == "vmi/client" || p == "vmi/client/informer") && own != "vmi":
+		return "a program that reads and writes objects links neither defaults nor validation"
 	case isOwn && strangers(p, own):
 		return "scheduler, handler and launcher do not know each other"
 	case isOwn && strings.HasPrefix(own, "cmd/"):
@@ -88,10 +120,11 @@ func forbidden(f File, imported string) string {
 	return ""
 }
 
-// strangers says that the packages belong to different processes. Only the
-// handler's controller speaks to the launcher, by its protocol.
+// strangers reports whether the packages belong to different processes. Handler
+// and launcher share the launcher's protocol, and only the handler's controller
+// uses its transport.
 func strangers(p, own string) bool {
-	if p == "handler/controller" && own == "launcher/control" {
+	if side(p) == "handler" && own == "launcher/protocol" || p == "handler/controller" && own == "launcher/control" {
 		return false
 	}
 	return side(p) != "" && side(own) != "" && side(p) != side(own)
@@ -99,12 +132,17 @@ func strangers(p, own string) bool {
 
 // side is the process that a package belongs to, or "" if it is of all.
 func side(p string) string {
-	first, _, _ := strings.Cut(p, "/")
-	switch first {
+	switch t := tree(p); t {
 	case "scheduler", "handler", "launcher":
-		return first
+		return t
 	}
 	return ""
+}
+
+// tree is the top-level folder of a package.
+func tree(p string) string {
+	first, _, _ := strings.Cut(p, "/")
+	return first
 }
 
 // matches says that the import is one of the list or below it. net/netip holds

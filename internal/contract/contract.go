@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -168,7 +169,7 @@ func (s suite) status(t *testing.T) {
 
 	changed = m.DeepCopy()
 	changed.Status.Created = false
-	changed.Status.SetCondition(vmi.Condition{Type: vmi.ConditionReady, Status: metav1.ConditionTrue}, metav1.Time{})
+	changed.Status.SetCondition(vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionTrue}, metav1.Time{})
 	m, err = client.WriteStatus(ctx, s.machines(), m, changed)
 	require.NoError(t, err)
 	require.False(t, m.Status.Created)

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/workqueue"
 
 	"github.com/podvisor/podvisor/vmi/client"
 	"github.com/podvisor/podvisor/vmi/config"
@@ -32,6 +33,8 @@ type Setup struct {
 	Log *slog.Logger
 	// Metrics are the component's.
 	Metrics *prometheus.Registry
+	// Queues are the metrics of work queues, among Metrics.
+	Queues workqueue.MetricsProvider
 	// Kubernetes is how the API server is reached for the component's work, as
 	// often as the cluster allows.
 	Kubernetes *rest.Config
@@ -46,6 +49,7 @@ type Setup struct {
 // Begin sets a component up.
 func Begin(f Flags) (*Setup, error) {
 	s := &Setup{Metrics: Registry()}
+	s.Queues = WorkQueues(s.Metrics)
 	var level *Level
 	var err error
 	if s.Log, level, err = Logger(os.Stderr, f.LogLevel); err != nil {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -169,7 +170,7 @@ func TestAMachineThatCannotBeBuiltSaysAllThatIsWrong(t *testing.T) {
 func TestMemoryComesFromTheRequestIfTheGuestsIsNotNamed(t *testing.T) {
 	v := machine(func(v *vmi.VirtualMachineInstance) {
 		v.Spec.Domain.Memory = nil
-		v.Spec.Domain.Resources.Requests = vmi.ResourceList{vmi.ResourceMemory: resource.MustParse("1024M")}
+		v.Spec.Domain.Resources.Requests = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1024M")}
 	})
 	d, err := Build(v, host(v))
 	require.NoError(t, err)

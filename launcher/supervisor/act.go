@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -27,6 +28,9 @@ func (s *Supervisor) act(ctx context.Context, p launcher.Plan) {
 			s.actShutdown(ctx)
 		case launcher.Destroy:
 			s.actDestroy(ctx)
+		case launcher.Finish: // the loop ends with it
+		default:
+			s.config.Logger.Error("act", "err", fmt.Errorf("unknown action %T", action))
 		}
 	}
 }

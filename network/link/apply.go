@@ -79,6 +79,8 @@ func (a *actor) act(s step) error {
 			err = nil
 		}
 		err = wrap(err, "set %s to %s", s.Key, s.Value)
+	default:
+		err = fmt.Errorf("unknown step %T", s)
 	}
 	return err
 }

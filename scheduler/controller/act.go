@@ -60,14 +60,15 @@ func (k *Controller) do(ctx context.Context, o *instance.Observed, a scheduler.A
 	case scheduler.Emit:
 		k.events.Event(reference(o.VMI), a.Type, a.Reason, shorten(a.Message))
 		return nil
+	default:
+		return fmt.Errorf("unknown action %T", a)
 	}
-	return fmt.Errorf("unknown action %T", a)
 }
 
 // why is the reason that the status gives for not being better.
 func why(s *vmi.VirtualMachineInstanceStatus) string {
 	for _, t := range []vmi.ConditionType{vmi.ConditionSynchronized, vmi.ConditionPodScheduled} {
-		if c := s.Condition(t); c != nil && c.Status == metav1.ConditionFalse {
+		if c := s.Condition(t); c != nil && c.Status == corev1.ConditionFalse {
 			return c.Reason
 		}
 	}

@@ -100,7 +100,7 @@ func (r *reporter) reconcile(ctx context.Context, _ string) (time.Duration, erro
 // warn emits an event when the configuration begins to be of no use.
 func (r *reporter) warn(k *vmi.KubeVirt, s *vmi.KubeVirtStatus) {
 	was, is := k.Status.Condition(vmi.ConditionDegraded), s.Condition(vmi.ConditionDegraded)
-	if is.Status != metav1.ConditionTrue || was != nil && was.Status == is.Status && was.Reason == is.Reason && was.Message == is.Message {
+	if is.Status != corev1.ConditionTrue || was != nil && was.Status == is.Status && was.Reason == is.Reason && was.Message == is.Message {
 		return
 	}
 	r.events.Event(kubevirtReference(k), corev1.EventTypeWarning, is.Reason, shorten(is.Message))

@@ -76,16 +76,16 @@ func pending(o Observed, f scheduler.Finding) scheduler.Plan {
 }
 
 func notSynchronized(f scheduler.Finding) vmi.Condition {
-	return vmi.Condition{Type: vmi.ConditionSynchronized, Status: metav1.ConditionFalse, Reason: f.Reason, Message: f.Message}
+	return vmi.Condition{Type: vmi.ConditionSynchronized, Status: corev1.ConditionFalse, Reason: f.Reason, Message: f.Message}
 }
 
 func notReady(reason, message string) vmi.Condition {
-	return vmi.Condition{Type: vmi.ConditionReady, Status: metav1.ConditionFalse, Reason: reason, Message: message}
+	return vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionFalse, Reason: reason, Message: message}
 }
 
 // transition is the warning that goes with a condition, if its reason is news.
 func transition(o Observed, t vmi.ConditionType, f scheduler.Finding) []scheduler.Emit {
-	if c := o.VMI.Status.Condition(t); c != nil && c.Status == metav1.ConditionFalse && c.Reason == f.Reason {
+	if c := o.VMI.Status.Condition(t); c != nil && c.Status == corev1.ConditionFalse && c.Reason == f.Reason {
 		return nil
 	}
 	return []scheduler.Emit{{Type: corev1.EventTypeWarning, Reason: f.Reason, Message: f.Message}}

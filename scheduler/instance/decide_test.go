@@ -51,7 +51,7 @@ func invalid(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Memory = nil }
 
 func condition(t vmi.ConditionType, reason, message string) vmitest.Option {
 	return func(v *vmi.VirtualMachineInstance) {
-		v.Status.SetCondition(vmi.Condition{Type: t, Status: metav1.ConditionFalse, Reason: reason, Message: message}, metav1.NewTime(now))
+		v.Status.SetCondition(vmi.Condition{Type: t, Status: corev1.ConditionFalse, Reason: reason, Message: message}, metav1.NewTime(now))
 	}
 }
 
@@ -265,7 +265,7 @@ func TestHandOverSaysEverythingAtOnce(t *testing.T) {
 	plan := instance.Decide(instance.Observed{VMI: v, Pod: launcher(running), Config: config, Now: now})
 	require.Len(t, plan.Actions, 1)
 	s := plan.Actions[0].(scheduler.WriteStatus).Status
-	burstable := vmi.QOSBurstable
+	burstable := corev1.PodQOSBurstable
 	require.Equal(t, vmi.VirtualMachineInstanceStatus{
 		Phase: vmi.Scheduled, NodeName: node, ActivePods: map[types.UID]string{podUID: node}, RuntimeUser: 107,
 		LauncherContainerImageVersion: config.Image, QOSClass: &burstable,
@@ -274,7 +274,7 @@ func TestHandOverSaysEverythingAtOnce(t *testing.T) {
 			{Phase: vmi.Scheduling, PhaseTransitionTimestamp: metav1.NewTime(now)},
 			{Phase: vmi.Scheduled, PhaseTransitionTimestamp: metav1.NewTime(now)},
 		},
-		Conditions: []vmi.Condition{{Type: vmi.ConditionReady, Status: metav1.ConditionFalse, Reason: "GuestNotRunning", Message: "the guest does not run yet", LastTransitionTime: metav1.NewTime(now)}},
+		Conditions: []vmi.Condition{{Type: vmi.ConditionReady, Status: corev1.ConditionFalse, Reason: "GuestNotRunning", Message: "the guest does not run yet", LastTransitionTime: metav1.NewTime(now)}},
 	}, s)
 }
 
@@ -361,9 +361,9 @@ func TestAnEndSaysWhyAndNothingThatIsOver(t *testing.T) {
 	require.Equal(t, "the machine's pod ended before the machine was started", s.Condition(vmi.ConditionReady).Message)
 
 	v := machine(vmi.Running, condition(vmi.ConditionSynchronized, "NetworkFailed", "no netlink"))
-	v.Status.SetCondition(vmi.Condition{Type: vmi.ConditionPaused, Status: metav1.ConditionTrue, Reason: "Paused"}, metav1.NewTime(now))
-	v.Status.SetCondition(vmi.Condition{Type: vmi.ConditionAgentConnected, Status: metav1.ConditionTrue}, metav1.NewTime(now))
-	v.Status.SetCondition(vmi.Condition{Type: vmi.ConditionAgentVersionNotSupported, Status: metav1.ConditionTrue}, metav1.NewTime(now))
+	v.Status.SetCondition(vmi.Condition{Type: vmi.ConditionPaused, Status: corev1.ConditionTrue, Reason: "Paused"}, metav1.NewTime(now))
+	v.Status.SetCondition(vmi.Condition{Type: vmi.ConditionAgentConnected, Status: corev1.ConditionTrue}, metav1.NewTime(now))
+	v.Status.SetCondition(vmi.Condition{Type: vmi.ConditionAgentVersionNotSupported, Status: corev1.ConditionTrue}, metav1.NewTime(now))
 	s = instance.Decide(instance.Observed{VMI: v, Config: config, Now: now}).Actions[0].(scheduler.WriteStatus).Status
 	require.Equal(t, vmi.Failed, s.Phase)
 	require.Nil(t, s.Condition(vmi.ConditionPaused), "as the handler does it")

@@ -68,7 +68,7 @@ func handOver(o Observed) scheduler.Plan {
 		s.ActivePods = map[types.UID]string{o.Pod.UID: o.Pod.Spec.NodeName}
 		s.LauncherContainerImageVersion = o.Pod.Spec.Containers[0].Image
 		if c := o.Pod.Status.QOSClass; c != "" {
-			s.QOSClass = new(vmi.QOSClass(c))
+			s.QOSClass = new(corev1.PodQOSClass(c))
 		}
 		if m := pod.MemoryOverhead(o.Pod); m != nil {
 			if s.Memory == nil {

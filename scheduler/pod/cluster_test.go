@@ -18,7 +18,7 @@ import (
 func TestThePodIsAsTheClusterIsConfigured(t *testing.T) {
 	t.Parallel()
 	limited := with(func(v *vmi.VirtualMachineInstance) {
-		v.Spec.Domain.Resources.Limits = vmi.ResourceList{vmi.ResourceCPU: resource.MustParse("3"), vmi.ResourceMemory: resource.MustParse("1Gi")}
+		v.Spec.Domain.Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("3"), corev1.ResourceMemory: resource.MustParse("1Gi")}
 	})
 	request := func(t *testing.T, p *corev1.Pod, r corev1.ResourceName, want string) {
 		t.Helper()
@@ -88,7 +88,7 @@ func TestThePodIsAsTheClusterIsConfigured(t *testing.T) {
 				require.Nil(t, p.Spec.Affinity)
 			},
 		},
-		"when the image is pulled": {cluster: cluster.Config{Pods: cluster.Pods{ImagePullPolicy: vmi.PullNever}}, machine: vmitest.New(), check: func(t *testing.T, p *corev1.Pod) {
+		"when the image is pulled": {cluster: cluster.Config{Pods: cluster.Pods{ImagePullPolicy: corev1.PullNever}}, machine: vmitest.New(), check: func(t *testing.T, p *corev1.Pod) {
 			require.Equal(t, corev1.PullNever, p.Spec.Containers[0].ImagePullPolicy)
 		}},
 	} {

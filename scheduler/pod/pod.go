@@ -8,7 +8,6 @@ import (
 
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/defaults"
-	"github.com/podvisor/podvisor/vmi/kube"
 	"github.com/podvisor/podvisor/vmi/validate"
 )
 
@@ -16,7 +15,7 @@ import (
 // machine that cannot be made as it is written gives an error that wraps
 // [vmi.ErrInvalid] and lists every fault. The input is not changed.
 func Render(v *vmi.VirtualMachineInstance, c Config) (*corev1.Pod, error) {
-	v = defaults.Apply(v, c.profile())
+	v = defaults.Apply(v, c.profile()) // a copy: the pod may hold parts of it
 	if err := validate.Error(validate.Instance(v, validate.User{Kind: validate.Controller}, c.limits())); err != nil {
 		return nil, err
 	}
@@ -38,15 +37,15 @@ func Render(v *vmi.VirtualMachineInstance, c Config) (*corev1.Pod, error) {
 			Volumes:                       append(emptyDirs(), disks.volumes...),
 			ImagePullSecrets:              pullSecrets(v),
 			NodeSelector:                  nodeSelector(v, c),
-			Affinity:                      kube.Affinity(v.Spec.Affinity),
-			Tolerations:                   kube.Tolerations(v.Spec.Tolerations),
-			TopologySpreadConstraints:     kube.TopologySpreadConstraints(v.Spec.TopologySpreadConstraints),
+			Affinity:                      v.Spec.Affinity,
+			Tolerations:                   v.Spec.Tolerations,
+			TopologySpreadConstraints:     v.Spec.TopologySpreadConstraints,
 			PriorityClassName:             v.Spec.PriorityClassName,
 			SchedulerName:                 v.Spec.SchedulerName,
 			Hostname:                      Hostname(v),
 			Subdomain:                     v.Spec.Subdomain,
-			DNSPolicy:                     corev1.DNSPolicy(v.Spec.DNSPolicy),
-			DNSConfig:                     kube.DNSConfig(v.Spec.DNSConfig),
+			DNSPolicy:                     v.Spec.DNSPolicy,
+			DNSConfig:                     v.Spec.DNSConfig,
 			SecurityContext:               podSecurity(),
 			RestartPolicy:                 corev1.RestartPolicyNever,
 			TerminationGracePeriodSeconds: new(int64((v.GracePeriod() + podGrace).Seconds())),

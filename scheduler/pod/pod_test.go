@@ -43,9 +43,9 @@ func TestRender(t *testing.T) {
 		{"emulation", emulated, vmitest.New(vmitest.WithBridge("default"))},
 		{"requests-and-limits", config, vmitest.New(with(func(v *vmi.VirtualMachineInstance) {
 			v.Spec.Domain.Resources = vmi.ResourceRequirements{
-				Requests: vmi.ResourceList{vmi.ResourceMemory: resource.MustParse("64Mi"), "example.com/fpga": resource.MustParse("1")},
-				Limits: vmi.ResourceList{
-					vmi.ResourceMemory: resource.MustParse("256Mi"), vmi.ResourceCPU: resource.MustParse("2"),
+				Requests: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi"), "example.com/fpga": resource.MustParse("1")},
+				Limits: corev1.ResourceList{
+					corev1.ResourceMemory: resource.MustParse("256Mi"), corev1.ResourceCPU: resource.MustParse("2"),
 					"example.com/fpga": resource.MustParse("1"), "hugepages-2Mi": resource.MustParse("4Mi"), "ephemeral-storage": resource.MustParse("20M"),
 				},
 			}
@@ -60,18 +60,18 @@ func TestRender(t *testing.T) {
 				v.Spec.Volumes[0].ContainerDisk.ImagePullSecret = "registry"
 				v.Spec.Hostname, v.Spec.Subdomain = "web", "machines"
 				v.Spec.NodeSelector = map[string]string{"disk": "fast"}
-				v.Spec.Tolerations = []vmi.Toleration{{Key: "dedicated", Operator: vmi.TolerationExists}}
-				v.Spec.Affinity = &vmi.Affinity{PodAntiAffinity: &vmi.PodAntiAffinity{
-					RequiredDuringSchedulingIgnoredDuringExecution: []vmi.PodAffinityTerm{{
+				v.Spec.Tolerations = []corev1.Toleration{{Key: "dedicated", Operator: corev1.TolerationOpExists}}
+				v.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+					RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
 						LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}, TopologyKey: "kubernetes.io/hostname",
 					}},
 				}}
-				v.Spec.TopologySpreadConstraints = []vmi.TopologySpreadConstraint{{
-					MaxSkew: 1, TopologyKey: "topology.kubernetes.io/zone", WhenUnsatisfiable: vmi.ScheduleAnyway,
+				v.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
+					MaxSkew: 1, TopologyKey: "topology.kubernetes.io/zone", WhenUnsatisfiable: corev1.ScheduleAnyway,
 				}}
 				v.Spec.SchedulerName, v.Spec.PriorityClassName = "other", "important"
-				v.Spec.DNSPolicy = vmi.DNSNone
-				v.Spec.DNSConfig = &vmi.DNSConfig{Nameservers: []string{"192.0.2.53"}, Options: []vmi.DNSConfigOption{{Name: "ndots", Value: new("2")}}}
+				v.Spec.DNSPolicy = corev1.DNSNone
+				v.Spec.DNSConfig = &corev1.PodDNSConfig{Nameservers: []string{"192.0.2.53"}, Options: []corev1.PodDNSConfigOption{{Name: "ndots", Value: new("2")}}}
 			}))},
 	}
 	for _, tt := range tests {

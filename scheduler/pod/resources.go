@@ -8,7 +8,6 @@ import (
 
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/config"
-	"github.com/podvisor/podvisor/vmi/kube"
 )
 
 // Machine is what the memory that a pod needs beside its guest's depends on.
@@ -65,7 +64,7 @@ const (
 // with the overhead added to memory, and the devices that the machine needs.
 func resources(v *vmi.VirtualMachineInstance, c Config, overhead resource.Quantity) corev1.ResourceRequirements {
 	d := &v.Spec.Domain
-	req, lim := kube.ResourceList(d.Resources.Requests), kube.ResourceList(d.Resources.Limits)
+	req, lim := d.Resources.Requests.DeepCopy(), d.Resources.Limits.DeepCopy()
 	if req == nil {
 		req = corev1.ResourceList{}
 	}
@@ -100,7 +99,7 @@ func resources(v *vmi.VirtualMachineInstance, c Config, overhead resource.Quanti
 // memoryRequest is the memory that is asked for where the user named no
 // request: the limit, or what the guest sees, less what is overcommitted.
 func memoryRequest(d *vmi.DomainSpec, p config.Pods) resource.Quantity {
-	if m, ok := d.Resources.Limits[vmi.ResourceMemory]; ok {
+	if m, ok := d.Resources.Limits[corev1.ResourceMemory]; ok {
 		return m.DeepCopy()
 	}
 	m := d.GuestMemory()
@@ -113,7 +112,7 @@ func memoryRequest(d *vmi.DomainSpec, p config.Pods) resource.Quantity {
 // cpuRequest is the processor time that is asked for where the user named no
 // request: the limit, or a share of a processor for each that the guest sees.
 func cpuRequest(d *vmi.DomainSpec, p config.Pods) resource.Quantity {
-	if cpu, ok := d.Resources.Limits[vmi.ResourceCPU]; ok {
+	if cpu, ok := d.Resources.Limits[corev1.ResourceCPU]; ok {
 		return cpu.DeepCopy()
 	}
 	ratio := int64(cmp.Or(p.CPUAllocationRatio, cpuAllocationRatio))

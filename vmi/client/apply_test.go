@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -39,7 +40,7 @@ func TestOnlyWhatIsSetIsApplied(t *testing.T) {
 			v.Spec.Volumes = []vmi.Volume{{Name: "e", VolumeSource: vmi.VolumeSource{EmptyDisk: &vmi.EmptyDisk{}}}}
 		}, `{"spec": {"domain": {"memory": {"guest": "1Gi"}}, "volumes": [{"name": "e", "emptyDisk": {}}]}}`},
 		"an empty list": {func(v *vmi.VirtualMachineInstance) {
-			v.Spec.Tolerations = []vmi.Toleration{}
+			v.Spec.Tolerations = []corev1.Toleration{}
 		}, `{}`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -45,7 +46,7 @@ func TestAStatusIsWrittenAsItsDifference(t *testing.T) {
 	old.Status.NodeName = "n1"
 	changed := old.DeepCopy()
 	changed.Status.Phase = vmi.Running
-	changed.Status.SetCondition(vmi.Condition{Type: vmi.ConditionReady, Status: metav1.ConditionTrue}, metav1.Time{})
+	changed.Status.SetCondition(vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionTrue}, metav1.Time{})
 
 	_, err := client.WriteStatus(t.Context(), c.VirtualMachineInstances("default"), old, changed)
 	require.NoError(t, err)

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/podvisor/podvisor/vmi"
 )
@@ -86,7 +86,7 @@ func reason(s *vmi.VirtualMachineInstanceStatus) string {
 	}
 	for _, t := range []vmi.ConditionType{vmi.ConditionSynchronized, vmi.ConditionPodScheduled, vmi.ConditionReady} {
 		c := s.Condition(t)
-		if c == nil || c.Status != metav1.ConditionFalse || c.Reason == "" {
+		if c == nil || c.Status != corev1.ConditionFalse || c.Reason == "" {
 			continue
 		}
 		if c.Message == "" {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -128,7 +129,7 @@ func TestAWaitThatCannotEndWellEnds(t *testing.T) {
 
 func TestAWaitThatTakesTooLongSaysWhatItWaitedFor(t *testing.T) {
 	stuck := vmitest.New(vmitest.WithPhase(vmi.Scheduling))
-	stuck.Status.SetCondition(vmi.Condition{Type: vmi.ConditionPodScheduled, Status: metav1.ConditionFalse, Reason: "Unschedulable", Message: "0/3 nodes are available"}, metav1.Now())
+	stuck.Status.SetCondition(vmi.Condition{Type: vmi.ConditionPodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/3 nodes are available"}, metav1.Now())
 	for name, tt := range map[string]struct {
 		objects []fake.Object
 		want    string

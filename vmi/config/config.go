@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/podvisor/podvisor/vmi"
@@ -35,7 +36,7 @@ type Config struct {
 type Pods struct {
 	// ImagePullPolicy says when the launcher image is pulled. Empty: as the
 	// installation has it.
-	ImagePullPolicy vmi.PullPolicy
+	ImagePullPolicy corev1.PullPolicy
 	// Emulation lets guests run without hardware virtualization, on any node. Nil:
 	// as the installation has it.
 	Emulation *bool

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/podvisor/podvisor/vmi"
@@ -64,11 +65,11 @@ func TestResolve(t *testing.T) {
 		},
 		"pods": {
 			in: vmi.KubeVirtConfiguration{
-				ImagePullPolicy: vmi.PullNever, AdditionalGuestMemoryOverheadRatio: new("1.5"),
+				ImagePullPolicy: corev1.PullNever, AdditionalGuestMemoryOverheadRatio: new("1.5"),
 				DeveloperConfiguration: &vmi.DeveloperConfiguration{UseEmulation: new(false), CPUAllocationRatio: 3, MemoryOvercommit: 150, NodeSelectors: map[string]string{"a": "b"}},
 			},
 			want: config.Config{Pods: config.Pods{
-				ImagePullPolicy: vmi.PullNever, Emulation: new(false), CPUAllocationRatio: 3, MemoryOvercommit: 150,
+				ImagePullPolicy: corev1.PullNever, Emulation: new(false), CPUAllocationRatio: 3, MemoryOvercommit: 150,
 				OverheadRatio: 1.5, NodeSelector: map[string]string{"a": "b"},
 			}},
 		},

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podvisor/podvisor/vmi"
@@ -102,9 +103,9 @@ func text(c *vmi.KubeVirtConfiguration) string {
 }
 
 func condition(t vmi.ConditionType, is bool, reason, message string) vmi.Condition {
-	c := vmi.Condition{Type: t, Status: metav1.ConditionFalse, Reason: reason, Message: message}
+	c := vmi.Condition{Type: t, Status: corev1.ConditionFalse, Reason: reason, Message: message}
 	if is {
-		c.Status = metav1.ConditionTrue
+		c.Status = corev1.ConditionTrue
 	}
 	return c
 }

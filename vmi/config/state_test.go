@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -183,7 +184,7 @@ func TestASecondKubeVirtIsToldThatItHasNoEffect(t *testing.T) {
 	require.Equal(t, []string{"Available=False ExistingDeployment", "Progressing=False ExistingDeployment", "Created=False ExistingDeployment", "Degraded=True ExistingDeployment"}, facts(got))
 	require.Contains(t, got.Condition(vmi.ConditionDegraded).Message, "kubevirt/first")
 	require.Empty(t, got.Phase)
-	require.Equal(t, metav1.ConditionTrue, reported(s, first).Condition(vmi.ConditionAvailable).Status)
+	require.Equal(t, corev1.ConditionTrue, reported(s, first).Condition(vmi.ConditionAvailable).Status)
 }
 
 func reported(s config.State, k *vmi.KubeVirt) *vmi.KubeVirtStatus {

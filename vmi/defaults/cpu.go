@@ -3,6 +3,8 @@ package defaults
 import (
 	"math"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/podvisor/podvisor/vmi"
 )
 
@@ -16,9 +18,9 @@ func topology(d *vmi.DomainSpec) {
 	if c.Cores != 0 || c.Sockets != 0 || c.Threads != 0 {
 		return
 	}
-	q, ok := d.Resources.Limits[vmi.ResourceCPU]
+	q, ok := d.Resources.Limits[corev1.ResourceCPU]
 	if !ok {
-		q = d.Resources.Requests[vmi.ResourceCPU]
+		q = d.Resources.Requests[corev1.ResourceCPU]
 	}
 	c.Cores, c.Threads = 1, 1
 	c.Sockets = uint32(min(max(q.Value(), 1), math.MaxUint32))

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
@@ -114,14 +115,14 @@ func watchdog(s *vmi.VirtualMachineInstanceSpec) any   { return s.Domain.Devices
 func firmware(s *vmi.VirtualMachineInstanceSpec) any   { return s.Domain.Firmware }
 
 func TestImagesAreAlwaysPulledIfTheirReferenceMayChangeItsMeaning(t *testing.T) {
-	for image, want := range map[string]vmi.PullPolicy{
-		"disk":                     vmi.PullAlways,
-		"disk:latest":              vmi.PullAlways,
-		"disk:1":                   vmi.PullIfNotPresent,
-		"host:5000/disk":           vmi.PullAlways,
-		"host:5000/disk:1":         vmi.PullIfNotPresent,
-		"disk@sha256:0123":         vmi.PullIfNotPresent,
-		"host:5000/disk@sha256:01": vmi.PullIfNotPresent,
+	for image, want := range map[string]corev1.PullPolicy{
+		"disk":                     corev1.PullAlways,
+		"disk:latest":              corev1.PullAlways,
+		"disk:1":                   corev1.PullIfNotPresent,
+		"host:5000/disk":           corev1.PullAlways,
+		"host:5000/disk:1":         corev1.PullIfNotPresent,
+		"disk@sha256:0123":         corev1.PullIfNotPresent,
+		"host:5000/disk@sha256:01": corev1.PullIfNotPresent,
 	} {
 		v := defaults.Apply(vmitest.New(vmitest.WithContainerDisk("a", image)), defaults.Profile{})
 		require.Equal(t, want, v.Spec.Volumes[0].ContainerDisk.ImagePullPolicy, image)

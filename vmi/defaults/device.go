@@ -1,6 +1,8 @@
 package defaults
 
 import (
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/podvisor/podvisor/vmi"
 )
 
@@ -56,6 +58,6 @@ func probe(p *vmi.Probe) {
 		}
 	}
 	if h := p.HTTPGet; h != nil && h.Scheme == "" {
-		h.Scheme = vmi.URISchemeHTTP
+		h.Scheme = corev1.URISchemeHTTP
 	}
 }

@@ -3,6 +3,8 @@ package defaults
 import (
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/podvisor/podvisor/vmi"
 )
 
@@ -22,13 +24,13 @@ func images(s *vmi.VirtualMachineInstanceSpec, p Profile) {
 
 // pullPolicy is Always for an image whose reference may mean another image
 // tomorrow: one with the tag latest or none.
-func pullPolicy(image string) vmi.PullPolicy {
+func pullPolicy(image string) corev1.PullPolicy {
 	name := image[strings.LastIndex(image, "/")+1:]
 	if strings.Contains(name, "@") {
-		return vmi.PullIfNotPresent
+		return corev1.PullIfNotPresent
 	}
 	if _, tag, ok := strings.Cut(name, ":"); !ok || tag == "latest" {
-		return vmi.PullAlways
+		return corev1.PullAlways
 	}
-	return vmi.PullIfNotPresent
+	return corev1.PullIfNotPresent
 }

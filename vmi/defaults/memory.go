@@ -3,6 +3,7 @@ package defaults
 import (
 	"math"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/podvisor/podvisor/vmi"
@@ -11,10 +12,10 @@ import (
 // resources asks for the CPUs that the machine is limited to.
 func resources(d *vmi.DomainSpec, p Profile) {
 	r := &d.Resources
-	if q := r.Requests[vmi.ResourceCPU]; !q.IsZero() {
+	if q := r.Requests[corev1.ResourceCPU]; !q.IsZero() {
 		return
 	}
-	q := r.Limits[vmi.ResourceCPU].DeepCopy()
+	q := r.Limits[corev1.ResourceCPU].DeepCopy()
 	if q.IsZero() && p.CPURequest != nil && (d.CPU == nil || !d.CPU.DedicatedCPUPlacement) {
 		q = p.CPURequest.DeepCopy()
 	}
@@ -22,9 +23,9 @@ func resources(d *vmi.DomainSpec, p Profile) {
 		return
 	}
 	if r.Requests == nil {
-		r.Requests = vmi.ResourceList{}
+		r.Requests = corev1.ResourceList{}
 	}
-	r.Requests[vmi.ResourceCPU] = q
+	r.Requests[corev1.ResourceCPU] = q
 }
 
 // memory lets the guest see what is asked of the node for it.
@@ -32,9 +33,9 @@ func memory(d *vmi.DomainSpec) {
 	if d.Memory != nil && d.Memory.Guest != nil {
 		return
 	}
-	guest := d.Resources.Requests[vmi.ResourceMemory]
+	guest := d.Resources.Requests[corev1.ResourceMemory]
 	if guest.IsZero() {
-		guest = d.Resources.Limits[vmi.ResourceMemory]
+		guest = d.Resources.Limits[corev1.ResourceMemory]
 	}
 	if guest.IsZero() && d.Memory != nil && d.Memory.Hugepages != nil {
 		guest, _ = resource.ParseQuantity(d.Memory.Hugepages.PageSize)

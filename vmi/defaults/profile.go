@@ -1,6 +1,7 @@
 package defaults
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -43,7 +44,7 @@ type Profile struct {
 	EvictionStrategy vmi.EvictionStrategy
 	// ImagePullPolicy of container disks that name none. Empty: Always if the image
 	// has the tag latest or none, otherwise IfNotPresent.
-	ImagePullPolicy vmi.PullPolicy
+	ImagePullPolicy corev1.PullPolicy
 	// Binding of the interface of machines that list none. Empty: bridge. A
 	// cluster that forbids the bridge on the pod network wants masquerade here.
 	Binding Binding

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/podvisor/podvisor/vmi"
@@ -16,11 +17,11 @@ func TestTheProfileDecides(t *testing.T) {
 	p := defaults.Profile{Binding: defaults.Masquerade, CPURequest: new(resource.MustParse("2"))}
 	s := defaults.Apply(&vmi.VirtualMachineInstance{}, p).Spec
 	require.NotNil(t, s.Domain.Devices.Interfaces[0].Masquerade)
-	require.Equal(t, resource.MustParse("2"), s.Domain.Resources.Requests[vmi.ResourceCPU])
+	require.Equal(t, resource.MustParse("2"), s.Domain.Resources.Requests[corev1.ResourceCPU])
 
 	named := vmitest.New(vmitest.WithBridge("net"))
-	named.Spec.Domain.Resources.Limits = vmi.ResourceList{vmi.ResourceCPU: resource.MustParse("1")}
+	named.Spec.Domain.Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
 	s = defaults.Apply(named, p).Spec
 	require.NotNil(t, s.Domain.Devices.Interfaces[0].Bridge)
-	require.Equal(t, resource.MustParse("1"), s.Domain.Resources.Requests[vmi.ResourceCPU], "a limit asks for as much")
+	require.Equal(t, resource.MustParse("1"), s.Domain.Resources.Requests[corev1.ResourceCPU], "a limit asks for as much")
 }

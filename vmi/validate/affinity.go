@@ -3,7 +3,7 @@ package validate
 import (
 	"slices"
 
-	"github.com/podvisor/podvisor/vmi"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -12,7 +12,7 @@ import (
 
 // affinity checks what the pod's affinity would be refused for. KubeVirt leaves
 // affinity out of the fields' paths and calls every fault invalid.
-func affinity(at *field.Path, a *vmi.Affinity) field.ErrorList {
+func affinity(at *field.Path, a *corev1.Affinity) field.ErrorList {
 	if a == nil {
 		return nil
 	}
@@ -45,7 +45,7 @@ const (
 	preferredTerms = "preferredDuringSchedulingIgnoredDuringExecution"
 )
 
-func nodeAffinity(at *field.Path, n *vmi.NodeAffinity) field.ErrorList {
+func nodeAffinity(at *field.Path, n *corev1.NodeAffinity) field.ErrorList {
 	var l field.ErrorList
 	if r := n.RequiredDuringSchedulingIgnoredDuringExecution; r != nil {
 		terms := at.Child(requiredTerms, "nodeSelectorTerms")
@@ -71,7 +71,7 @@ func weight(at *field.Path, w int32) field.ErrorList {
 	return nil
 }
 
-func nodeTerm(at *field.Path, t *vmi.NodeSelectorTerm) field.ErrorList {
+func nodeTerm(at *field.Path, t *corev1.NodeSelectorTerm) field.ErrorList {
 	var l field.ErrorList
 	for i := range t.MatchExpressions {
 		r, here := &t.MatchExpressions[i], at.Child("matchExpressions").Index(i)
@@ -84,18 +84,18 @@ func nodeTerm(at *field.Path, t *vmi.NodeSelectorTerm) field.ErrorList {
 	return l
 }
 
-func nodeRequirement(at *field.Path, r *vmi.NodeSelectorRequirement) field.ErrorList {
+func nodeRequirement(at *field.Path, r *corev1.NodeSelectorRequirement) field.ErrorList {
 	n := len(r.Values)
 	switch r.Operator {
-	case vmi.NodeSelectorIn, vmi.NodeSelectorNotIn:
+	case corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn:
 		if n == 0 {
 			return field.ErrorList{field.Required(at.Child("values"), "the operators In and NotIn need values")}
 		}
-	case vmi.NodeSelectorExists, vmi.NodeSelectorDoesNotExist:
+	case corev1.NodeSelectorOpExists, corev1.NodeSelectorOpDoesNotExist:
 		if n > 0 {
 			return field.ErrorList{field.Forbidden(at.Child("values"), "the operators Exists and DoesNotExist have no values")}
 		}
-	case vmi.NodeSelectorGreater, vmi.NodeSelectorLess:
+	case corev1.NodeSelectorOpGt, corev1.NodeSelectorOpLt:
 		if n != 1 {
 			return field.ErrorList{field.Required(at.Child("values"), "the operators Gt and Lt need exactly one value")}
 		}
@@ -108,9 +108,9 @@ func nodeRequirement(at *field.Path, r *vmi.NodeSelectorRequirement) field.Error
 // nodeName is the only field of a node that can be matched.
 const nodeName = "metadata.name"
 
-func nodeField(at *field.Path, r *vmi.NodeSelectorRequirement) field.ErrorList {
+func nodeField(at *field.Path, r *corev1.NodeSelectorRequirement) field.ErrorList {
 	var l field.ErrorList
-	if r.Operator != vmi.NodeSelectorIn && r.Operator != vmi.NodeSelectorNotIn {
+	if r.Operator != corev1.NodeSelectorOpIn && r.Operator != corev1.NodeSelectorOpNotIn {
 		l = append(l, field.Invalid(at.Child("operator"), r.Operator, "must be In or NotIn"))
 	} else if len(r.Values) != 1 {
 		l = append(l, field.Required(at.Child("values"), "must have exactly one value"))
@@ -124,7 +124,7 @@ func nodeField(at *field.Path, r *vmi.NodeSelectorRequirement) field.ErrorList {
 	return l
 }
 
-func podTerms(at *field.Path, required []vmi.PodAffinityTerm, preferred []vmi.WeightedPodAffinityTerm) field.ErrorList {
+func podTerms(at *field.Path, required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm) field.ErrorList {
 	var l field.ErrorList
 	for i := range required {
 		l = append(l, podTerm(at.Child(requiredTerms).Index(i), &required[i])...)
@@ -137,7 +137,7 @@ func podTerms(at *field.Path, required []vmi.PodAffinityTerm, preferred []vmi.We
 	return l
 }
 
-func podTerm(at *field.Path, t *vmi.PodAffinityTerm) field.ErrorList {
+func podTerm(at *field.Path, t *corev1.PodAffinityTerm) field.ErrorList {
 	options := metav1validation.LabelSelectorValidationOptions{}
 	l := metav1validation.ValidateLabelSelector(t.LabelSelector, options, at.Child("labelSelector"))
 	l = append(l, metav1validation.ValidateLabelSelector(t.NamespaceSelector, options, at.Child("namespaceSelector"))...)

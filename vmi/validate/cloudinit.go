@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/podvisor/podvisor/vmi"
@@ -27,7 +28,7 @@ func cloudInit(at *field.Path, c *vmi.CloudInitNoCloud) field.ErrorList {
 type form struct {
 	plainName, encodedName, secretName string
 	plain, encoded                     string
-	secret                             *vmi.LocalObjectReference
+	secret                             *corev1.LocalObjectReference
 }
 
 // oneForm checks data and says in how many forms it is there.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
@@ -131,7 +132,7 @@ func runs(v *vmi.VirtualMachine, volume string) *vmi.VirtualMachineInstance {
 		return nil
 	}
 	m := &vmi.VirtualMachineInstance{Spec: v.Spec.Template.DeepCopy().Spec}
-	vmitest.WithDisk(volume, vmi.VolumeSource{PersistentVolumeClaim: &vmi.PersistentVolumeClaimVolume{ClaimReference: vmi.ClaimReference{ClaimName: volume}}})(m)
+	vmitest.WithDisk(volume, vmi.VolumeSource{PersistentVolumeClaim: &vmi.PersistentVolumeClaimVolume{PersistentVolumeClaimVolumeSource: corev1.PersistentVolumeClaimVolumeSource{ClaimName: volume}}})(m)
 	return m
 }
 

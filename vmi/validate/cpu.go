@@ -3,6 +3,7 @@ package validate
 import (
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/podvisor/podvisor/vmi"
@@ -12,7 +13,7 @@ import (
 // cpu checks the processors and what is asked of the node for them.
 func cpu(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) field.ErrorList {
 	dom, d := at.Child("domain"), &s.Domain
-	l := amounts(dom.Child("resources"), d, vmi.ResourceCPU)
+	l := amounts(dom.Child("resources"), d, corev1.ResourceCPU)
 	c, here := d.CPU, dom.Child("cpu")
 	if c == nil {
 		return l
@@ -45,10 +46,10 @@ func cpu(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) field.Er
 // limit or the request if nothing else is.
 func topologyOrigin(at *field.Path, d *vmi.DomainSpec) *field.Path {
 	if c := d.CPU; c.Cores == 1 && c.Threads == 1 {
-		if q, ok := d.Resources.Limits[vmi.ResourceCPU]; ok && q.Value() == int64(c.Sockets) {
+		if q, ok := d.Resources.Limits[corev1.ResourceCPU]; ok && q.Value() == int64(c.Sockets) {
 			return at.Child("resources", "limits", "cpu")
 		}
-		if q, ok := d.Resources.Requests[vmi.ResourceCPU]; ok && q.Value() == int64(c.Sockets) {
+		if q, ok := d.Resources.Requests[corev1.ResourceCPU]; ok && q.Value() == int64(c.Sockets) {
 			return at.Child("resources", "requests", "cpu")
 		}
 	}
@@ -110,7 +111,7 @@ const maxDedicatedThreads = 2
 func dedicated(at *field.Path, d *vmi.DomainSpec) field.ErrorList {
 	var l field.ErrorList
 	here, res := at.Child("cpu", "dedicatedCpuPlacement"), at.Child("resources")
-	limit, request := d.Resources.Limits[vmi.ResourceCPU], d.Resources.Requests[vmi.ResourceCPU]
+	limit, request := d.Resources.Limits[corev1.ResourceCPU], d.Resources.Requests[corev1.ResourceCPU]
 	// A request that is the limit follows from it, or is mended with it.
 	if request.MilliValue()%1000 != 0 && request.Cmp(limit) != 0 {
 		l = append(l, field.Invalid(res.Child("requests", "cpu"), request.String(), "must be a whole number with dedicatedCpuPlacement"))
@@ -118,7 +119,7 @@ func dedicated(at *field.Path, d *vmi.DomainSpec) field.ErrorList {
 	if limit.MilliValue()%1000 != 0 {
 		l = append(l, field.Invalid(res.Child("limits", "cpu"), limit.String(), "must be a whole number with dedicatedCpuPlacement"))
 	}
-	memLimit, memRequest := d.Resources.Limits[vmi.ResourceMemory], d.Resources.Requests[vmi.ResourceMemory]
+	memLimit, memRequest := d.Resources.Limits[corev1.ResourceMemory], d.Resources.Requests[corev1.ResourceMemory]
 	if memLimit.Sign() > 0 && memRequest.Sign() > 0 && memLimit.Cmp(memRequest) != 0 {
 		l = append(l, field.Invalid(res.Child("requests", "memory"), memRequest.String(), "must equal the limit with dedicatedCpuPlacement, "+memLimit.String()))
 	}

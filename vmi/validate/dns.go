@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -28,7 +29,7 @@ const (
 func dns(at *field.Path, s *vmi.VirtualMachineInstanceSpec) field.ErrorList {
 	l := dnsPolicy(at.Child("dnsPolicy"), s.DNSPolicy)
 	conf, c := at.Child("dnsConfig"), s.DNSConfig
-	if s.DNSPolicy == vmi.DNSNone {
+	if s.DNSPolicy == corev1.DNSNone {
 		switch {
 		case c == nil:
 			return append(l, field.Required(conf, "dnsPolicy None takes name servers from here"))
@@ -49,12 +50,12 @@ func dns(at *field.Path, s *vmi.VirtualMachineInstanceSpec) field.ErrorList {
 	return l
 }
 
-func dnsPolicy(at *field.Path, p vmi.DNSPolicy) field.ErrorList {
+func dnsPolicy(at *field.Path, p corev1.DNSPolicy) field.ErrorList {
 	switch p {
-	case "", vmi.DNSClusterFirst, vmi.DNSClusterFirstWithHostNet, vmi.DNSDefault, vmi.DNSNone:
+	case "", corev1.DNSClusterFirst, corev1.DNSClusterFirstWithHostNet, corev1.DNSDefault, corev1.DNSNone:
 		return nil
 	}
-	return field.ErrorList{field.NotSupported(at, p, []vmi.DNSPolicy{vmi.DNSClusterFirst, vmi.DNSClusterFirstWithHostNet, vmi.DNSDefault, vmi.DNSNone})}
+	return field.ErrorList{field.NotSupported(at, p, []corev1.DNSPolicy{corev1.DNSClusterFirst, corev1.DNSClusterFirstWithHostNet, corev1.DNSDefault, corev1.DNSNone})}
 }
 
 func nameservers(at *field.Path, all []string) field.ErrorList {

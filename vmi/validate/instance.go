@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -41,7 +42,7 @@ func shown(at *field.Path, s *vmi.VirtualMachineInstanceSpec) field.ErrorList {
 // memoryRequested checks that a machine says how much memory it has. Three
 // fields can, so none of them is at fault.
 func memoryRequested(at *field.Path, d *vmi.DomainSpec) field.ErrorList {
-	if r := d.Resources.Requests[vmi.ResourceMemory]; !r.IsZero() {
+	if r := d.Resources.Requests[corev1.ResourceMemory]; !r.IsZero() {
 		return nil
 	}
 	if m := d.Memory; m != nil && (m.Guest != nil || m.Hugepages != nil) {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
@@ -166,7 +167,7 @@ func TestVolumeRequests(t *testing.T) {
 	}{
 		{"nothing runs", nil, nil},
 		{"a machine without the volume", running(func(*vmi.VirtualMachineInstance) {}), nil},
-		{"a machine with the volume", running(vmitest.WithDisk("b", vmi.VolumeSource{PersistentVolumeClaim: &vmi.PersistentVolumeClaimVolume{ClaimReference: vmi.ClaimReference{ClaimName: "b"}, Hotpluggable: true}})), nil},
+		{"a machine with the volume", running(vmitest.WithDisk("b", vmi.VolumeSource{PersistentVolumeClaim: &vmi.PersistentVolumeClaimVolume{PersistentVolumeClaimVolumeSource: corev1.PersistentVolumeClaimVolumeSource{ClaimName: "b"}, Hotpluggable: true}})), nil},
 		{"a machine with another volume of its name", running(vmitest.WithEmptyDisk("b", "1Gi")), []string{"Status.volumeRequests: FieldValueInvalid"}},
 		{"a machine with another volume that goes away", running(func(v *vmi.VirtualMachineInstance) {
 			vmitest.WithEmptyDisk("b", "1Gi")(v)
@@ -226,7 +227,7 @@ func TestMigrationOf(t *testing.T) {
 		return vmitest.New(func(v *vmi.VirtualMachineInstance) { v.Status.Phase = vmi.Running }, change)
 	}
 	same := func(*vmi.VirtualMachineInstance) {}
-	migratable := func(s metav1.ConditionStatus) vmitest.Option {
+	migratable := func(s corev1.ConditionStatus) vmitest.Option {
 		return func(v *vmi.VirtualMachineInstance) {
 			v.Status.SetCondition(vmi.Condition{Type: vmi.ConditionLiveMigratable, Status: s, Reason: vmi.ReasonDisksNotLiveMigratable}, metav1.Now())
 		}
@@ -239,15 +240,15 @@ func TestMigrationOf(t *testing.T) {
 		want    []string
 	}{
 		{"a machine that runs", machine(same), nil, nil},
-		{"a machine that is known to be able to move", machine(migratable(metav1.ConditionTrue)), nil, nil},
+		{"a machine that is known to be able to move", machine(migratable(corev1.ConditionTrue)), nil, nil},
 		{"no machine", nil, nil, []string{fault}},
 		{"a machine that has ended", machine(func(v *vmi.VirtualMachineInstance) { v.Status.Phase = vmi.Failed }), nil, []string{fault}},
 		{"a machine that is being deleted", machine(func(v *vmi.VirtualMachineInstance) { v.DeletionTimestamp = new(metav1.Now()) }), nil, []string{fault}},
-		{"a machine that cannot move", machine(migratable(metav1.ConditionFalse)), nil, []string{fault}},
+		{"a machine that cannot move", machine(migratable(corev1.ConditionFalse)), nil, []string{fault}},
 		{"a machine that moves already", machine(same), []vmi.VirtualMachineInstanceMigration{other("o", "a", vmi.MigrationPending)}, []string{fault}},
 		{"a machine that has moved, and others that move", machine(same), []vmi.VirtualMachineInstanceMigration{
 			other("o", "a", vmi.MigrationSucceeded), other("p", "b", vmi.MigrationRunning), other("m", "a", vmi.MigrationPending)}, nil},
-		{"a machine that cannot move and moves already", machine(migratable(metav1.ConditionFalse)), []vmi.VirtualMachineInstanceMigration{other("o", "a", vmi.MigrationPhaseUnset)}, []string{fault, fault}},
+		{"a machine that cannot move and moves already", machine(migratable(corev1.ConditionFalse)), []vmi.VirtualMachineInstanceMigration{other("o", "a", vmi.MigrationPhaseUnset)}, []string{fault, fault}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			require.Equal(t, tt.want, fields(validate.MigrationOf(m, tt.machine, tt.others...)))

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -43,7 +44,7 @@ func configuration(at *field.Path, c *vmi.KubeVirtConfiguration) field.ErrorList
 	}
 	l = append(l, agentVersions(at.Child("supportedGuestAgentVersions"), c.SupportedGuestAgentVersions)...)
 	l = append(l, architectures(at, c)...)
-	l = append(l, oneOf(at.Child("imagePullPolicy"), c.ImagePullPolicy, vmi.PullAlways, vmi.PullIfNotPresent, vmi.PullNever)...)
+	l = append(l, oneOf(at.Child("imagePullPolicy"), c.ImagePullPolicy, corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever)...)
 	if n := c.Network; n != nil {
 		l = append(l, networkConfiguration(at.Child("network"), n)...)
 	}

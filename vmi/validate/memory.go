@@ -1,6 +1,7 @@
 package validate
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -14,8 +15,8 @@ var minMemory = resource.MustParse("1M")
 // memory checks the guest's memory and what is asked of the node for it.
 func memory(at *field.Path, d *vmi.DomainSpec, lim Limits) field.ErrorList {
 	res := at.Child("resources")
-	l := amounts(res, d, vmi.ResourceMemory)
-	if r, ok := d.Resources.Requests[vmi.ResourceMemory]; ok && r.Sign() > 0 && r.Cmp(minMemory) < 0 {
+	l := amounts(res, d, corev1.ResourceMemory)
+	if r, ok := d.Resources.Requests[corev1.ResourceMemory]; ok && r.Sign() > 0 && r.Cmp(minMemory) < 0 {
 		l = append(l, field.Invalid(res.Child("requests", "memory"), r.String(), "must be at least "+minMemory.String()))
 	}
 	l = append(l, hugepages(at, d)...)
@@ -31,8 +32,8 @@ func guestMemory(at *field.Path, d *vmi.DomainSpec, lim Limits) field.ErrorList 
 	if g.Cmp(minMemory) < 0 {
 		l = append(l, tooLittle(at, d, g)...)
 	}
-	limit, limited := d.Resources.Limits[vmi.ResourceMemory]
-	request, asked := d.Resources.Requests[vmi.ResourceMemory]
+	limit, limited := d.Resources.Limits[corev1.ResourceMemory]
+	request, asked := d.Resources.Requests[corev1.ResourceMemory]
 	// Who asks for less than the limit has said that the guest will not use all
 	// that it sees.
 	overcommitted := asked && request.Cmp(limit) < 0 && !lim.NoLiveUpdate
@@ -46,7 +47,7 @@ func guestMemory(at *field.Path, d *vmi.DomainSpec, lim Limits) field.ErrorList 
 // request, the limit or the huge pages if nothing else is.
 func tooLittle(at *field.Path, d *vmi.DomainSpec, guest resource.Quantity) field.ErrorList {
 	here := at.Child("memory", "guest")
-	request, limit := d.Resources.Requests[vmi.ResourceMemory], d.Resources.Limits[vmi.ResourceMemory]
+	request, limit := d.Resources.Requests[corev1.ResourceMemory], d.Resources.Limits[corev1.ResourceMemory]
 	var page resource.Quantity
 	if h := d.Memory.Hugepages; h != nil {
 		page, _ = resource.ParseQuantity(h.PageSize)
@@ -77,7 +78,7 @@ func hugepages(at *field.Path, d *vmi.DomainSpec) field.ErrorList {
 	if page.Sign() <= 0 {
 		return field.ErrorList{field.Invalid(size, text, "must be more than 0")}
 	}
-	request, guest := d.Resources.Requests[vmi.ResourceMemory], d.GuestMemory()
+	request, guest := d.Resources.Requests[corev1.ResourceMemory], d.GuestMemory()
 	if request.IsZero() {
 		request = guest
 	}
@@ -101,7 +102,7 @@ func wholePages(at *field.Path, have, page resource.Quantity, text string) field
 
 // amounts checks that neither request nor limit of a resource is negative and
 // that the request is not above the limit.
-func amounts(at *field.Path, d *vmi.DomainSpec, name vmi.ResourceName) field.ErrorList {
+func amounts(at *field.Path, d *vmi.DomainSpec, name corev1.ResourceName) field.ErrorList {
 	var l field.ErrorList
 	req, hasReq := d.Resources.Requests[name]
 	lim, hasLim := d.Resources.Limits[name]

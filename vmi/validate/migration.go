@@ -1,7 +1,7 @@
 package validate
 
 import (
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -43,7 +43,7 @@ func MigrationOf(m *vmi.VirtualMachineInstanceMigration, machine *vmi.VirtualMac
 	if p := machine.Status.Phase; p.Final() || machine.DeletionTimestamp != nil {
 		l = append(l, field.Invalid(at, name, "the machine has ended or is being deleted (phase "+quote(string(p))+"): only one that runs can move"))
 	}
-	if c := machine.Status.Condition(vmi.ConditionLiveMigratable); c != nil && c.Status == metav1.ConditionFalse {
+	if c := machine.Status.Condition(vmi.ConditionLiveMigratable); c != nil && c.Status == corev1.ConditionFalse {
 		l = append(l, field.Invalid(at, name, "the machine's condition LiveMigratable is False, "+c.Reason+": "+c.Message))
 	}
 	for i := range others {

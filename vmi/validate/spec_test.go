@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -36,10 +37,10 @@ func TestSpec(t *testing.T) {
 	t.Parallel()
 	disks := func(s *vmi.VirtualMachineInstanceSpec) []vmi.Disk { return s.Domain.Devices.Disks }
 	nic := func(s *vmi.VirtualMachineInstanceSpec) *vmi.Interface { return &s.Domain.Devices.Interfaces[0] }
-	quantities := func(pairs ...string) vmi.ResourceList {
-		l := vmi.ResourceList{}
+	quantities := func(pairs ...string) corev1.ResourceList {
+		l := corev1.ResourceList{}
 		for i := 0; i < len(pairs); i += 2 {
-			l[vmi.ResourceName(pairs[i])] = resource.MustParse(pairs[i+1])
+			l[corev1.ResourceName(pairs[i])] = resource.MustParse(pairs[i+1])
 		}
 		return l
 	}

@@ -5,6 +5,7 @@
 package vmitest
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -95,7 +96,7 @@ func WithEmptyDisk(name, size string) Option {
 // WithClaim adds a disk from a claim.
 func WithClaim(name, claim string) Option {
 	return WithDisk(name, vmi.VolumeSource{PersistentVolumeClaim: &vmi.PersistentVolumeClaimVolume{
-		ClaimReference: vmi.ClaimReference{ClaimName: claim},
+		PersistentVolumeClaimVolumeSource: corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim},
 	}})
 }
 

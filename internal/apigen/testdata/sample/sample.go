@@ -1,6 +1,8 @@
 // Package sample has one of everything that apigen reads.
 package sample
 
+import other "example.com/other"
+
 // Thing is a kind.
 //
 // +podvisor:exactlyOne:of=a;b;c,message="a thing has exactly one of"
@@ -19,7 +21,7 @@ type Thing struct {
 type Source struct {
 	A *Part  `json:"a,omitempty"`
 	B string `json:"b,omitempty"`
-	// +podvisor:unserved=nobody made it
+	// +podvisor:unserved=no code makes it
 	C *Part `json:"c,omitempty"`
 	// +podvisor:refused=take a
 	D *Part `json:"d,omitempty"`
@@ -28,8 +30,14 @@ type Source struct {
 // Part is a struct.
 type Part struct {
 	Name string `json:"name"`
-	// +podvisor:unserved=nobody made it
+	// +podvisor:unserved=no code makes it
 	Later string `json:"later"`
+
+	// Port is of another package.
+	//
+	// +podvisor:unserved:target.name=no code reads it
+	// +podvisor:refused:node=take target
+	Port *other.Port `json:"port,omitempty"`
 }
 
 // Size is an enumeration.

@@ -1,5 +1,5 @@
-// List-machines prints the machines of a cluster: namespace, name, phase and
-// node. It is a module of its own, as an operator would be.
+// List-vmis prints the VMIs of a cluster: namespace, name, phase and node. It is a
+// module of its own, as an operator would be.
 //
 //	go run . -namespace default
 //
@@ -23,7 +23,7 @@ import (
 )
 
 func main() {
-	namespace := flag.String("namespace", metav1.NamespaceAll, "list the machines of this namespace, or of all")
+	namespace := flag.String("namespace", metav1.NamespaceAll, "list the VMIs of this namespace, or of all")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -32,12 +32,12 @@ func main() {
 		err = list(ctx, os.Stdout, cfg, *namespace)
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "list-machines:", err)
+		fmt.Fprintln(os.Stderr, "list-vmis:", err)
 		os.Exit(1)
 	}
 }
 
-// list writes a line for each machine in the namespace.
+// list writes a line for each VMI in the namespace.
 func list(ctx context.Context, out io.Writer, cfg *rest.Config, namespace string) error {
 	c, err := client.New(cfg)
 	if err != nil {
@@ -45,7 +45,7 @@ func list(ctx context.Context, out io.Writer, cfg *rest.Config, namespace string
 	}
 	all, err := c.VirtualMachineInstances(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return fmt.Errorf("list machines: %w", err)
+		return fmt.Errorf("list VMIs: %w", err)
 	}
 	for _, v := range all.Items {
 		if _, err := fmt.Fprintf(out, "%s/%s %s %s\n", v.Namespace, v.Name, v.Status.Phase, v.Status.NodeName); err != nil {

@@ -1,17 +1,12 @@
-// Package reconcile is the one work queue loop of all controllers: it takes a
-// key, does what is to be done for it, and comes back when it is told to.
-//
-// An error is tried again with growing delays, except one that wraps
-// vmi.ErrInvalid: there the wish is wrong, and only a change of the object,
-// which queues the key anew, helps. A conflict or a vanished object is no error
-// worth a line in the log: the cache was behind, and the key comes back with
-// the next event.
 package reconcile
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,8 +16,8 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// Func does what is to be done for one key. It is called again after the
-// returned time, if that is not zero.
+// Func reconciles the object with one key. It is called again after the returned
+// time, if that is not zero and there is no error.
 type Func func(ctx context.Context, key string) (after time.Duration, err error)
 
 // Loop calls a Func for queued keys. A key is never handled twice at the same
@@ -37,12 +32,15 @@ type Loop struct {
 
 // Config is the configuration of a Loop.
 type Config struct {
-	// Name names the loop in the log. Required.
+	// Name names the loop in the log and in the metrics of its queue, as in
+	// virt-controller-vmi. Required.
 	Name string
 	// Do is called for each key. Required.
 	Do Func
 	// Workers is how many keys are handled at the same time. 0: 4.
 	Workers int
+	// Metrics takes the metrics of the queue. Nil: there are none.
+	Metrics workqueue.MetricsProvider
 	// Logger takes a line for each failure. Nil: nothing is logged.
 	Logger *slog.Logger
 }
@@ -65,7 +63,7 @@ func New(c Config) *Loop {
 		name: c.Name, do: c.Do, workers: c.Workers, log: c.Logger,
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstDelay, lastDelay),
-			workqueue.TypedRateLimitingQueueConfig[string]{Name: c.Name}),
+			workqueue.TypedRateLimitingQueueConfig[string]{Name: c.Name, MetricsProvider: c.Metrics}),
 	}
 }
 
@@ -92,26 +90,47 @@ func (l *Loop) next(ctx context.Context) bool {
 		return false
 	}
 	defer l.queue.Done(key)
-	after, err := l.do(ctx, key)
+	after, err := l.call(ctx, key)
+	log := l.log.With("loop", l.name, "key", key)
 	switch {
 	case err == nil:
 		l.queue.Forget(key)
+		if after > 0 {
+			l.queue.AddAfter(key, after)
+		}
 	case ctx.Err() != nil:
-		return true
-	case apierrors.IsConflict(err) || apierrors.IsNotFound(err):
+	case isConflict(err):
+		log.Debug("reconcile: the object changed, retry", "err", err)
 		l.queue.AddRateLimited(key)
-		return true
 	case errors.Is(err, vmi.ErrInvalid):
+		log.Warn("reconcile: invalid, wait for a change of the object", "err", err)
 		l.queue.Forget(key)
-		l.log.Warn("cannot be done as it is written", "loop", l.name, "key", key, "err", err)
-		return true
 	default:
-		l.log.Error("tried in vain, will try again", "loop", l.name, "key", key, "err", err)
+		log.Error("reconcile: retry", "err", err)
 		l.queue.AddRateLimited(key)
-		return true
-	}
-	if after > 0 {
-		l.queue.AddAfter(key, after)
 	}
 	return true
+}
+
+// call calls the Func. A panic is an error with the stack: one object that
+// breaks the code does not end the work on all others.
+func (l *Loop) call(ctx context.Context, key string) (after time.Duration, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			after, err = 0, fmt.Errorf("panic: %v\n%s", r, debug.Stack())
+		}
+	}()
+	return l.do(ctx, key)
+}
+
+// isConflict reports whether the error is a conflict and, if several errors are
+// joined, nothing else.
+func isConflict(err error) bool {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return !slices.ContainsFunc(joined.Unwrap(), func(e error) bool { return !isConflict(e) })
+	}
+	if cause := errors.Unwrap(err); cause != nil {
+		return isConflict(cause)
+	}
+	return apierrors.IsConflict(err)
 }

@@ -1,0 +1,332 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podvisor/podvisor/e2e/images"
+	"github.com/podvisor/podvisor/e2e/install"
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/vmitest"
+)
+
+// aMinute is within which a VMI must say that nothing takes care of it any more,
+// and some seconds for a busy machine.
+const aMinute = 75 * time.Second
+
+// awaitReady waits until the VMI's Ready condition has the status and the reason.
+func (s space) awaitReady(name string, limit time.Duration, status metav1.ConditionStatus, reason string) vmi.Condition {
+	s.t.Helper()
+	return s.awaitCondition(name, limit, vmi.ConditionReady, status, reason)
+}
+
+// awaitCondition waits until the VMI has the condition, with the status and the
+// reason.
+func (s space) awaitCondition(name string, limit time.Duration, t vmi.ConditionType, status metav1.ConditionStatus, reason string) vmi.Condition {
+	s.t.Helper()
+	var found vmi.Condition
+	eventually(s.t, limit, func() error {
+		v := s.get(name)
+		c := v.Status.Condition(t)
+		if c == nil || string(c.Status) != string(status) || c.Reason != reason {
+			return fmt.Errorf("%s is %s; condition %s is not %s with reason %q: %+v", name, v.Status.Phase, t, status, reason, v.Status.Conditions)
+		}
+		found = *c
+		return nil
+	})
+	return found
+}
+
+// freezeLauncher stops the launcher of the VMI with this name as soon as it runs on
+// the node, and returns its process there.
+func (n traces) freezeLauncher(name string) string {
+	n.t.Helper()
+	return strings.TrimSpace(n.run(`for i in $(seq 6000); do
+		if p=$(pgrep -o -f "^/usr/bin/virt-launcher --name ` + name + ` "); then kill -STOP $p && echo $p && exit 0; fi
+		sleep 0.01
+	done; exit 1`))
+}
+
+func onNode(name string) vmitest.Option {
+	return func(v *vmi.VirtualMachineInstance) {
+		v.Spec.NodeSelector = map[string]string{corev1.LabelHostname: name}
+	}
+}
+
+func TestALauncherThatHangsBeforeItsGuestRunsIsSaidAndEndsFailed(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	v := s.create(guest("hung", cloudConfig("hostname: hung"), onNode("n1")))
+	n := traces{t: t, node: "n1"}
+	n.freezeLauncher("hung")
+	s.awaitCondition("hung", soon, vmi.ConditionSynchronized, metav1.ConditionFalse, "LauncherUnresponsive")
+	require.NotEqual(t, vmi.Running, s.get("hung").Status.Phase)
+	eventually(t, 4*time.Minute, func() error {
+		v = s.get("hung")
+		if v.Status.Phase != vmi.Failed {
+			return fmt.Errorf("hung is %s: %+v", v.Status.Phase, v.Status.Conditions)
+		}
+		return nil
+	})
+	require.Equal(t, "LauncherUnresponsive", v.Status.Reason)
+	s.delete("hung")
+	s.awaitGone(v)
+}
+
+func TestALauncherThatHangsWhileItsGuestRunsIsSaidAndTakenBack(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	s.create(guest("stuck", cloudConfig("hostname: stuck")))
+	v := s.awaitSteady("stuck")
+	n := s.traces(v)
+	pid, _, _ := strings.Cut(n.process("/usr/bin/virt-launcher --name stuck"), " ")
+	n.run("kill -STOP " + pid)
+	s.awaitReady("stuck", soon, metav1.ConditionFalse, "LauncherUnresponsive")
+	require.Equal(t, vmi.Running, s.get("stuck").Status.Phase)
+	n.run("kill -CONT " + pid)
+	s.awaitReady("stuck", soon, metav1.ConditionTrue, "")
+	require.Nil(t, s.get("stuck").Status.Condition(vmi.ConditionSynchronized))
+	s.delete("stuck")
+	s.awaitGone(v)
+}
+
+// fullDisk starts a VMI whose guest writes more to its empty disk than there is
+// room for, and returns the launcher's process on the node.
+func (s space) fullDisk(name string) (v *vmi.VirtualMachineInstance, n traces, launcher string) {
+	s.t.Helper()
+	v = s.create(guest(name, cloudConfig(
+		"hostname: "+name,
+		"runcmd:",
+		"- dd if=/dev/zero of=/dev/disk/by-id/virtio-scratch bs=1M count=48 || dd if=/dev/zero of=/dev/vdc bs=1M count=48",
+		"- sync",
+		"- echo wrote all of it > /dev/console",
+	), vmitest.WithEmptyDisk("scratch", "64Mi"), onNode("n2")))
+	n = traces{t: s.t, node: "n2"}
+	launcher = n.freezeLauncher(name)
+	n.run("mount -N " + launcher + " -t tmpfs -o size=16m,uid=107,gid=107,mode=0755 tmpfs " + vmi.EphemeralDisksDir)
+	n.run("kill -CONT " + launcher)
+	return v, n, launcher
+}
+
+func TestAGuestPausedByAFullDiskSaysSoAndGoesOnWhenThereIsRoom(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	v, n, launcher := s.fullDisk("full")
+	c := s.awaitCondition("full", patient, vmi.ConditionPaused, metav1.ConditionTrue, "PausedIOError")
+	require.Contains(t, c.Message, "scratch", "the volume is named")
+	s.awaitReady("full", soon, metav1.ConditionFalse, "GuestNotRunning")
+	require.Contains(t, s.awaitEvent(v, "IOerror").Message, "scratch")
+	require.Equal(t, vmi.Running, s.get("full").Status.Phase)
+	n.run("mount -N " + launcher + " -o remount,size=128m " + vmi.EphemeralDisksDir)
+	s.awaitConsole(v, "wrote all of it")
+	s.awaitReady("full", soon, metav1.ConditionTrue, "")
+	require.Nil(t, s.get("full").Status.Condition(vmi.ConditionPaused))
+	s.delete("full")
+	s.awaitGone(v)
+}
+
+func TestAPausedGuestIsSwitchedOffAtOnceWhenItsVMIIsDeleted(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	v, _, _ := s.fullDisk("paused")
+	s.awaitCondition("paused", patient, vmi.ConditionPaused, metav1.ConditionTrue, "PausedIOError")
+	require.Greater(t, v.GracePeriod(), 20*time.Second)
+	s.delete("paused")
+	eventually(t, 15*time.Second, func() error {
+		if pods := s.pods(v); len(pods) != 0 {
+			return fmt.Errorf("pod %s is still there", pods[0].Name)
+		}
+		return nil
+	})
+	s.awaitGone(v)
+}
+
+func TestVolumesMayHaveTheNamesThatThePodUsesItself(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	v := s.create(guest("names", cloudConfig("hostname: names"),
+		vmitest.WithEmptyDisk("private", "1Mi"), vmitest.WithEmptyDisk("volume-private", "1Mi"),
+		vmitest.WithContainerDisk("sockets", images.Reference("demo-guest")), vmitest.WithContainerDisk("volume-sockets", images.Reference("demo-guest")), vmitest.WithContainerDisk("tmp", images.Reference("demo-guest"))))
+	v = s.awaitPhase("names", vmi.Running)
+	require.Len(t, v.Status.VolumeStatus, 7)
+	s.awaitConsole(v, ready)
+	s.delete("names")
+	s.awaitGone(v)
+}
+
+// injector is a policy that puts a container before all others of the pods with the
+// label e2e-inject, as a service mesh's webhook may.
+const injector = `apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicy
+metadata: {name: NAME}
+spec:
+  failurePolicy: Fail
+  reinvocationPolicy: Never
+  matchConstraints:
+    resourceRules:
+    - {apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}
+  matchConditions:
+  - {name: is-labelled, expression: 'object.metadata.?labels["e2e-inject"].orValue("") == "NAME"'}
+  mutations:
+  - patchType: JSONPatch
+    jsonPatch:
+      expression: >-
+        [JSONPatch{op: "add", path: "/spec/containers/0", value: Object.spec.containers{
+        name: "injected", image: "IMAGE", imagePullPolicy: "IfNotPresent", command: ["sleep", "3600"],
+        securityContext: Object.spec.containers.securityContext{allowPrivilegeEscalation: false,
+        capabilities: Object.spec.containers.securityContext.capabilities{drop: ["ALL"]}}}}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicyBinding
+metadata: {name: NAME}
+spec: {policyName: NAME}
+`
+
+// inject puts a container before the launcher's in the pods labelled
+// e2e-inject=<the namespace>, until the test ends.
+func (s space) inject() {
+	s.t.Helper()
+	text := strings.NewReplacer("NAME", s.name, "IMAGE", images.Reference("tools")).Replace(injector)
+	_, err := world.kubectl.RunInput(s.t.Context(), strings.NewReader(text), "apply", "-f", "-")
+	require.NoError(s.t, err)
+	s.t.Cleanup(func() {
+		_, err := world.kubectl.RunInput(context.Background(), strings.NewReader(text), "delete", "-f", "-")
+		require.NoError(s.t, err)
+	})
+	probe := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "probe", Labels: map[string]string{"e2e-inject": s.name}},
+		Spec: corev1.PodSpec{
+			SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: new(true), RunAsUser: new(int64(1000)), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
+			Containers: []corev1.Container{{
+				Name: "c", Image: images.Reference("tools"),
+				SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: new(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}},
+			}},
+		},
+	}
+	// A policy is in force some seconds after it was written.
+	eventually(s.t, soon, func() error {
+		p, err := world.kube.CoreV1().Pods(s.name).Create(s.t.Context(), probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		if err == nil && len(p.Spec.Containers) != 2 {
+			err = fmt.Errorf("the policy is not in force: %d containers", len(p.Spec.Containers))
+		}
+		return err
+	})
+}
+
+func TestAContainerThatIsPutBeforeTheLaunchersChangesNothing(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	s.inject()
+	v := s.create(guest("injected", cloudConfig("hostname: injected"), vmitest.WithLabel("e2e-inject", s.name)))
+	v = s.awaitPhase("injected", vmi.Running)
+	p := s.pod(v)
+	require.Equal(t, "injected", p.Spec.Containers[0].Name)
+	require.Equal(t, vmi.ComputeContainer, p.Spec.Containers[1].Name)
+	require.Equal(t, p.Spec.Containers[1].Image, v.Status.LauncherContainerImageVersion)
+	s.awaitReady("injected", patient, metav1.ConditionTrue, "")
+	s.delete("injected")
+	s.awaitGone(v)
+}
+
+// The tests below take a component from all VMIs of a node, so none runs beside
+// another test.
+
+func TestAVMIWhoseNodeHasNoHandlerSaysSo(t *testing.T) {
+	s := newSpace(t)
+	s.create(guest("old", cloudConfig("hostname: old"), onNode("n2")))
+	v := s.awaitSteady("old")
+	back := s.removeHandler("n2")
+	s.create(guest("new", cloudConfig("hostname: new"), onNode("n2")))
+
+	c := s.awaitReady("old", aMinute, metav1.ConditionFalse, "HandlerNotReady")
+	require.Contains(t, c.Message, "n2")
+	require.Equal(t, vmi.Running, s.get("old").Status.Phase, "the guest still runs")
+	s.awaitReady("new", aMinute, metav1.ConditionFalse, "HandlerNotReady")
+	require.Equal(t, vmi.Scheduled, s.get("new").Status.Phase)
+
+	back()
+	s.awaitReady("old", patient, metav1.ConditionTrue, "")
+	s.awaitPhase("new", vmi.Running)
+	s.awaitReady("new", patient, metav1.ConditionTrue, "")
+	s.delete("new")
+	s.delete("old")
+	s.awaitGone(v)
+}
+
+// removeHandler removes the handler of a node, and keeps it away until the
+// function that it returns is called.
+func (s space) removeHandler(node string) (back func()) {
+	s.t.Helper()
+	ctx := context.Background()
+	patch := func(kind, data string) {
+		s.t.Helper()
+		_, err := world.kubectl.Run(ctx, "-n", install.Namespace, "patch", "daemonset/virt-handler", "--type="+kind, "-p", data)
+		require.NoError(s.t, err)
+	}
+	// The handlers of other nodes stay as they are.
+	patch("merge", `{"spec":{"updateStrategy":{"type":"OnDelete","rollingUpdate":null}}}`)
+	patch("merge", `{"spec":{"template":{"spec":{"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[
+		{"matchExpressions":[{"key":"kubernetes.io/hostname","operator":"NotIn","values":["`+node+`"]}]}]}}}}}}}`)
+	done := false
+	back = func() {
+		if done {
+			return
+		}
+		done = true
+		patch("merge", `{"spec":{"template":{"spec":{"affinity":null}}}}`)
+		patch("merge", `{"spec":{"updateStrategy":{"type":"RollingUpdate","rollingUpdate":{"maxUnavailable":"10%"}}}}`)
+		_, err := world.kubectl.Run(ctx, "-n", install.Namespace, "rollout", "status", "daemonset/virt-handler", "--timeout=120s")
+		require.NoError(s.t, err)
+	}
+	s.t.Cleanup(back)
+	eventually(s.t, patient, func() error {
+		l, err := world.kube.CoreV1().Pods(install.Namespace).List(ctx, metav1.ListOptions{LabelSelector: "kubevirt.io=virt-handler", FieldSelector: "spec.nodeName=" + node})
+		if err == nil && len(l.Items) != 0 {
+			err = fmt.Errorf("%s is still there", l.Items[0].Name)
+		}
+		return err
+	})
+	return back
+}
+
+func TestAVMIWhoseKubeletIsGoneSaysSoAndEndsWhenTheNodeIsFenced(t *testing.T) {
+	s := newSpace(t)
+	s.create(guest("stays", cloudConfig("hostname: stays"), onNode("n2")))
+	s.create(guest("fenced", cloudConfig("hostname: fenced"), onNode("n2")))
+	v := s.awaitSteady("fenced")
+	stays := s.awaitSteady("stays")
+	n := s.traces(v)
+	n.run("pkill -STOP -x kubelet")
+	t.Cleanup(func() { traces{t: t, node: "n2"}.run("pkill -CONT -x kubelet || true") })
+
+	// Kubernetes takes 40 s to find it out.
+	c := s.awaitReady("fenced", 40*time.Second+aMinute, metav1.ConditionFalse, "NodeNotReady")
+	require.Contains(t, c.Message, "n2")
+	require.Equal(t, vmi.Running, s.get("fenced").Status.Phase, "its guest may still run")
+
+	// The administrator says that the pod is certainly gone.
+	s.kubectl("delete", "pod", s.pod(v).Name, "--force", "--grace-period=0")
+	eventually(t, soon, func() error {
+		if v = s.get("fenced"); v.Status.Phase != vmi.Failed {
+			return fmt.Errorf("fenced is %s: %+v", v.Status.Phase, v.Status.Conditions)
+		}
+		return nil
+	})
+	require.Equal(t, vmi.ReasonNodeUnresponsive, v.Status.Reason)
+	require.Equal(t, vmi.Running, s.get("stays").Status.Phase, "nothing is certain of the other one")
+
+	n.run("pkill -CONT -x kubelet")
+	s.awaitReady("stays", patient, metav1.ConditionTrue, "")
+	s.delete("fenced")
+	s.awaitGone(v)
+	n.awaitNone()
+	s.delete("stays")
+	s.awaitGone(stays)
+}

@@ -1,0 +1,67 @@
+package reconcile
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/podvisor/podvisor/vmi/client"
+)
+
+// writeTimeout is how long one write may take.
+const writeTimeout = 10 * time.Second
+
+// Writer writes objects T of one kind, and keeps the answers (see [Own]). It is
+// safe for concurrent use.
+//
+// A write that has begun is completed even if its context ends: otherwise the
+// caller would not know whether it was done, and its event would be lost.
+type Writer[T client.Object, L runtime.Object] struct {
+	Own[T]
+	in func(namespace string) client.Objects[T, L]
+}
+
+// NewWriter makes a Writer that writes with the clients that in returns.
+func NewWriter[T client.Object, L runtime.Object](in func(namespace string) client.Objects[T, L]) *Writer[T, L] {
+	return &Writer[T, L]{in: in}
+}
+
+// Status makes the status of the object old that of changed, and returns the
+// object as it is stored now. Nothing is written, and old is returned, if the
+// two are equal. A change of the object in between is a conflict.
+func (w *Writer[T, L]) Status(ctx context.Context, old, changed T) (T, error) {
+	return w.write(ctx, "status", old, func(ctx context.Context, c client.Objects[T, L]) (T, error) {
+		return client.WriteStatus(ctx, c, old, changed)
+	})
+}
+
+// Finalizers makes the finalizers of the object old these, and returns the object
+// as it is stored now. A change of the object in between is a conflict.
+func (w *Writer[T, L]) Finalizers(ctx context.Context, old T, finalizers []string) (T, error) {
+	return w.write(ctx, "finalizers", old, func(ctx context.Context, c client.Objects[T, L]) (T, error) {
+		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+			"finalizers": finalizers, "uid": old.GetUID(), "resourceVersion": old.GetResourceVersion(),
+		}})
+		if err != nil {
+			return old, err
+		}
+		return c.Patch(ctx, old.GetName(), types.MergePatchType, patch, metav1.PatchOptions{})
+	})
+}
+
+func (w *Writer[T, L]) write(ctx context.Context, what string, old T, do func(context.Context, client.Objects[T, L]) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
+	defer cancel()
+	o, err := do(ctx, w.in(old.GetNamespace()))
+	if err != nil {
+		return old, fmt.Errorf("write %s of %s: %w", what, cache.MetaObjectToName(old), err)
+	}
+	w.Wrote(o)
+	return o, nil
+}
