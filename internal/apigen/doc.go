@@ -1,7 +1,7 @@
 // Command apigen writes what follows from the types of package vmi:
 // the served schema (manifests/crds), the table of fields (docs/fields.md), what
-// is not served, with the reasons, in Go (vmi/served/zz_generated.unserved.go), and
-// the definitions of the kinds, by which they are served and cached
+// is not served or has no type, with the reasons, in Go (vmi/served), and the
+// definitions of the kinds, by which they are served and cached
 // (vmi/zz_generated.definitions.go).
 //
 // controller-gen makes a schema of all fields. apigen reads the same source for

@@ -16,6 +16,7 @@ const (
 	crds     = "manifests/crds"
 	table    = "docs/fields.md"
 	unserved = "vmi/served/zz_generated.unserved.go"
+	untyped  = "vmi/served/zz_generated.untyped.go"
 	rowsFile = source + "/zz_generated.definitions.go"
 )
 
@@ -46,6 +47,9 @@ func run(controllerGen []string, whole string) error {
 		return err
 	}
 	if err := writeGo(rowsFile, renderDefinitions(source, all)); err != nil {
+		return err
+	}
+	if err := writeGo(untyped, renderUntyped(m, all)); err != nil {
 		return err
 	}
 	text := renderTable(m, all)

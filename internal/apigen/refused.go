@@ -5,7 +5,7 @@ package main
 type refusal struct{ path, reason string }
 
 const (
-	niche       = "few machines need it; it enters when it is built"
+	niche       = "few VMIs need it; it enters when it is built"
 	claims      = "devices by dynamic resource allocation enter when they are built"
 	incremental = "incremental backups enter when they are built"
 	memoryDump  = "memory dumps enter when they are built"
@@ -16,7 +16,7 @@ const (
 	installer   = "Podvisor is installed from manifests, not by an operator"
 	gates       = "there are no feature gates: a feature is in the schema or it is not there"
 	component   = "Podvisor has no such component"
-	deprecated  = "deprecated there already"
+	deprecated  = "KubeVirt has deprecated it"
 	nodeDevices = "devices of the node enter when they are passed through"
 )
 
@@ -38,7 +38,7 @@ var refused = map[string][]refusal{
 		{"spec.domain.features.kvm", niche},
 		{"spec.domain.features.pvspinlock", niche},
 		{"spec.domain.firmware.acpi", niche},
-		{"spec.domain.launchSecurity", "confidential machines enter when they are built"},
+		{"spec.domain.launchSecurity", "confidential VMIs enter when they are built"},
 		{"spec.domain.memory.reservedOverhead", niche},
 		{"spec.networks[].resourceClaim", claims},
 		{"spec.resourceClaims[]", claims},
@@ -80,7 +80,7 @@ var refused = map[string][]refusal{
 		{"spec.configuration.autoCPULimitNamespaceLabelSelector", "limits of a namespace are a LimitRange's"},
 		{"spec.configuration.changedBlockTrackingLabelSelectors", incremental},
 		{"spec.configuration.commonInstancetypesDeployment", installer},
-		{"spec.configuration.confidentialCompute", "confidential machines enter when they are built"},
+		{"spec.configuration.confidentialCompute", "confidential VMIs enter when they are built"},
 		{"spec.configuration.defaultRuntimeClass", niche},
 		{"spec.configuration.developerConfiguration.clusterProfiler", component},
 		{"spec.configuration.developerConfiguration.disabledFeatureGates[]", gates},
@@ -91,7 +91,7 @@ var refused = map[string][]refusal{
 		{"spec.configuration.developerConfiguration.minimumClusterTSCFrequency", niche},
 		{"spec.configuration.hypervisors[]", "the hypervisor is KVM, or QEMU alone where emulation is allowed"},
 		{"spec.configuration.instancetype", "enters with the instance types"},
-		{"spec.configuration.ksmConfiguration", "merging equal memory of the node is the node's own matter"},
+		{"spec.configuration.ksmConfiguration", "merging equal memory is configured on the node"},
 		{"spec.configuration.mediatedDevicesConfiguration", nodeDevices},
 		{"spec.configuration.migrations.utilityVolumesTimeout", niche},
 		{"spec.configuration.minCPUModel", "nodes say which models they have"},
@@ -109,7 +109,7 @@ var refused = map[string][]refusal{
 		{"spec.configuration.virtTemplateDeployment", installer},
 		{"spec.configuration.virtualMachineInstancesPerNode", "how many pods a node runs is the kubelet's"},
 		{"spec.configuration.virtualMachineOptions", niche},
-		{"spec.configuration.vmStateStorageClass", "enters with persistent machine state"},
+		{"spec.configuration.vmStateStorageClass", "enters with persistent guest state"},
 		{"spec.configuration.webhookConfiguration", component},
 		{"spec.customizeComponents", installer},
 		{"spec.imagePullPolicy", installer},
@@ -125,7 +125,7 @@ var refused = map[string][]refusal{
 		{"spec.serviceMonitorNamespace", installer},
 		{"spec.synchronizationPort", clusters},
 		{"spec.uninstallStrategy", installer},
-		{"spec.workloadUpdateStrategy", "a launcher is never replaced while its machine runs"},
+		{"spec.workloadUpdateStrategy", "a launcher is never replaced while its guest runs"},
 		{"spec.workloads", installer},
 		{"status.generations[]", installer},
 		{"status.observedDeploymentID", installer},
@@ -141,9 +141,9 @@ var refused = map[string][]refusal{
 // refusedKinds are the kinds without a type.
 var refusedKinds = []refusal{
 	{"VirtualMachineInstancePreset", deprecated},
-	{"VirtualMachinePool", "enters when a controller makes the machines"},
-	{"VirtualMachineInstancetype, VirtualMachineClusterInstancetype", "enter when machines can be sized by them"},
-	{"VirtualMachinePreference, VirtualMachineClusterPreference", "enter when machines can take defaults from them"},
+	{"VirtualMachinePool", "enters when a controller creates the VMs"},
+	{"VirtualMachineInstancetype, VirtualMachineClusterInstancetype", "enter when VMs can be sized by them"},
+	{"VirtualMachinePreference, VirtualMachineClusterPreference", "enter when VMs can take defaults from them"},
 	{"MigrationPolicy", "enters with migration"},
 	{"VirtualMachineSnapshot, VirtualMachineSnapshotContent, VirtualMachineRestore", "enter when snapshots are taken"},
 	{"VirtualMachineClone", "enters with snapshots"},

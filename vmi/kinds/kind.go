@@ -45,6 +45,11 @@ type Cluster struct {
 	KubeVirts []*vmi.KubeVirt
 }
 
+// Configured is a cluster with this configuration.
+func Configured(c *vmi.KubeVirtConfiguration) Cluster {
+	return Cluster{Defaults: defaults.Configured(c), Limits: validate.Configured(c)}
+}
+
 // Definitions are the definitions of all kinds of the table.
 func Definitions() []vmi.Definition {
 	var out []vmi.Definition
