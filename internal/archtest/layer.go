@@ -41,6 +41,7 @@ var core = map[string]bool{
 	"vmi/config":         true,
 	"vmi/defaults":       true,
 	"vmi/kinds":          true,
+	"vmi/manifest":       true,
 	"vmi/served":         true,
 	"vmi/validate":       true,
 	"vmi/vmitest":        true,

@@ -1,4 +1,4 @@
-package main
+package manifest
 
 import (
 	"encoding/json"
@@ -14,15 +14,15 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// wrongTypes are the values of an object that have a wrong type. The decoder
-// stops at the first and does not always say where it is, so each value is
-// decoded alone, in an object that has no other.
-func wrongTypes(data []byte, into runtime.Object, whole error) []fault {
+// wrongTypes are the values of an object that have a wrong type. The decoder stops
+// at the first and does not always report its path, so each value is decoded alone,
+// in an object that has no other.
+func wrongTypes(data []byte, into runtime.Object, whole error) []Fault {
 	var object any
 	if err := yaml.Unmarshal(data, &object); err != nil {
-		return []fault{{Type: field.ErrorTypeTypeInvalid, Message: err.Error()}}
+		return []Fault{{Type: field.ErrorTypeTypeInvalid, Message: err.Error()}}
 	}
-	var faults []fault
+	var faults []Fault
 	kind := reflect.TypeOf(into).Elem()
 	leaves(nil, object, func(v any) any { return v }, func(at *field.Path, v, alone any) {
 		text, err := json.Marshal(alone)
@@ -37,7 +37,7 @@ func wrongTypes(data []byte, into runtime.Object, whole error) []fault {
 		}
 	})
 	if len(faults) == 0 {
-		return []fault{{Type: field.ErrorTypeTypeInvalid, Message: whole.Error()}}
+		return []Fault{{Type: field.ErrorTypeTypeInvalid, Message: whole.Error()}}
 	}
 	return faults
 }
@@ -66,8 +66,8 @@ func leaves(at *field.Path, v any, around func(any) any, visit func(at *field.Pa
 	}
 }
 
-// wrongType says what should be at the path instead of v.
-func wrongType(at *field.Path, v any, err error) fault {
+// wrongType is the fault of the value v at the path, with what it must be instead.
+func wrongType(at *field.Path, v any, err error) Fault {
 	name := at.String()
 	var e *json.UnmarshalTypeError
 	if !errors.As(err, &e) {
@@ -75,12 +75,12 @@ func wrongType(at *field.Path, v any, err error) fault {
 		if strings.Contains(message, "quantit") {
 			message = "must be a quantity, such as 2, 500m or 512Mi, not " + shown(v)
 		}
-		return fault{name, field.ErrorTypeTypeInvalid, message}
+		return Fault{name, field.ErrorTypeTypeInvalid, message}
 	}
 	message := "must be " + word(e.Type) + ", not " + shown(v)
 	list, object := e.Value == "array", e.Value == "object"
 	switch i := strings.LastIndexAny(name, ".["); {
-	// What is around the value may be what is wrong.
+	// The list or object around the value may have the wrong type.
 	case list && i >= 0 && shown(v) != "a list":
 		name, message = name[:i], "must be "+word(e.Type)+", not a list"
 	case object && i >= 0 && shown(v) != "an object":
@@ -88,7 +88,7 @@ func wrongType(at *field.Path, v any, err error) fault {
 	case e.Type.Kind() == reflect.String && !list && !object:
 		message += ": put it in quotes"
 	}
-	return fault{name, field.ErrorTypeTypeInvalid, message}
+	return Fault{name, field.ErrorTypeTypeInvalid, message}
 }
 
 // word is what a user calls a type.
