@@ -62,7 +62,7 @@ func faulty() map[string]vmi.Object {
 	k.Spec.Configuration.CPUModel = "Haswell"
 	return map[string]vmi.Object{
 		"KubeVirt":                         k,
-		"VirtualMachine":                   vmitest.NewMachine("Sometimes"),
+		"VirtualMachine":                   vmitest.NewVM("Sometimes"),
 		"VirtualMachineInstance":           vmitest.New(func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Memory = nil }),
 		"VirtualMachineInstanceMigration":  &vmi.VirtualMachineInstanceMigration{},
 		"VirtualMachineInstanceReplicaSet": vmitest.NewReplicaSet(-1),

@@ -15,9 +15,9 @@ func template(options []Option) (*vmi.VirtualMachineInstance, *vmi.VirtualMachin
 	}
 }
 
-// NewMachine makes a VirtualMachine that runs as strategy says. Its template
-// is the machine that New makes of the options; it has that one's name.
-func NewMachine(strategy vmi.RunStrategy, options ...Option) *vmi.VirtualMachine {
+// NewVM makes a VirtualMachine that runs as strategy says. Its template
+// is of the VMI that New makes of the options; it has that one's name.
+func NewVM(strategy vmi.RunStrategy, options ...Option) *vmi.VirtualMachine {
 	v, t := template(options)
 	return &vmi.VirtualMachine{
 		TypeMeta:   metav1.TypeMeta{APIVersion: vmi.GroupVersion.String(), Kind: vmi.VirtualMachines.Kind},
@@ -26,8 +26,8 @@ func NewMachine(strategy vmi.RunStrategy, options ...Option) *vmi.VirtualMachine
 	}
 }
 
-// NewReplicaSet makes a VirtualMachineInstanceReplicaSet of n machines. Its
-// template is the machine that New makes of the options, with the label set=NAME
+// NewReplicaSet makes a VirtualMachineInstanceReplicaSet of n VMIs. Its
+// template is of the VMI that New makes of the options, with the label set=NAME
 // that its selector asks for.
 func NewReplicaSet(n int32, options ...Option) *vmi.VirtualMachineInstanceReplicaSet {
 	v, t := template(options)
@@ -46,7 +46,7 @@ func NewReplicaSet(n int32, options ...Option) *vmi.VirtualMachineInstanceReplic
 	}
 }
 
-// NewMigration makes a migration of the machine, in its namespace.
+// NewMigration makes a migration of the VMI, in its namespace.
 func NewMigration(v *vmi.VirtualMachineInstance) *vmi.VirtualMachineInstanceMigration {
 	return &vmi.VirtualMachineInstanceMigration{
 		TypeMeta:   metav1.TypeMeta{APIVersion: vmi.GroupVersion.String(), Kind: vmi.VirtualMachineInstanceMigrations.Kind},

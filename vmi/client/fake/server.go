@@ -80,8 +80,8 @@ func (s *Server) Disconnect() {
 	s.disconnect()
 }
 
-// Expire ends all watches and forgets what changed before: a client that wants
-// to watch from where it was is told that the version has expired, and must list.
+// Expire ends all watches and drops all events: a watch from the version that a
+// client has is answered with Expired, and the client must list.
 func (s *Server) Expire() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
