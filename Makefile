@@ -1,4 +1,4 @@
-# Two commands do everything on a fresh machine: `make demo` and `make test`.
+# Two commands do everything on a fresh host: `make demo` and `make test`.
 # Both install what is missing; there is no other set-up step.
 
 SHELL := /bin/bash
@@ -11,7 +11,7 @@ E2E := go -C e2e run
 
 # Nested modules that are not part of the test of the cluster: what they need is
 # not to be every importer's burden.
-MODULES := examples/list-machines images/demo-guest/init
+MODULES := examples/list-vmis images/demo-guest/init
 
 # Version control is not needed to build, and not always there.
 export GOFLAGS := -buildvcs=false
@@ -21,7 +21,7 @@ help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: ## Start a local Kubernetes, boot a machine in it and show it working
+demo: ## Start a local Kubernetes, boot a VMI in it and show it working
 	@echo '== Build the demo (the first time this takes a minute or two)'
 	@$(E2E) ./cmd/podvisor-demo up
 

@@ -22,7 +22,7 @@ func TestAnInvalidMachineIsRefusedAtOnceWithAllItsFaults(t *testing.T) {
 	bad.Spec.Domain.Memory = nil
 	bad.Spec.Domain.Devices.Disks = append(bad.Spec.Domain.Devices.Disks, vmi.Disk{Name: "nowhere"})
 	s.awaitAdmission()
-	_, err := world.machines.VirtualMachineInstances(s.name).Create(t.Context(), bad, metav1.CreateOptions{})
+	_, err := world.vmis.VirtualMachineInstances(s.name).Create(t.Context(), bad, metav1.CreateOptions{})
 	require.True(t, apierrors.IsInvalid(err), "%v", err)
 	var refusal apierrors.APIStatus
 	require.True(t, errors.As(err, &refusal))
@@ -48,9 +48,9 @@ func (s space) awaitAdmission() {
 	v.Namespace = s.name
 	v.Spec.Domain.Devices.Disks = nil
 	eventually(s.t, soon, func() error {
-		v, err := world.machines.VirtualMachineInstances(s.name).Create(s.t.Context(), v, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		v, err := world.vmis.VirtualMachineInstances(s.name).Create(s.t.Context(), v, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		if err == nil && len(v.Spec.Domain.Devices.Disks) == 0 {
-			err = errors.New("the machine was not completed")
+			err = errors.New("the VMI was not completed")
 		}
 		return err
 	})

@@ -14,7 +14,7 @@ import (
 )
 
 // TestTheStatusTellsOfTheGuestsAgent does not run beside the others: what it
-// configures is every machine's.
+// configures is every VMI's.
 func TestTheStatusTellsOfTheGuestsAgent(t *testing.T) {
 	s := newSpace(t)
 	s.service("agent")
@@ -44,7 +44,7 @@ func TestTheStatusTellsOfTheGuestsAgent(t *testing.T) {
 
 	k := &vmi.KubeVirt{ObjectMeta: metav1.ObjectMeta{Name: "kubevirt"}}
 	k.Spec.Configuration.SupportedGuestAgentVersions = []string{"1.*"}
-	all := world.machines.KubeVirts("kubevirt")
+	all := world.vmis.KubeVirts("kubevirt")
 	_, err := all.Create(t.Context(), k, metav1.CreateOptions{})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = all.Delete(context.Background(), k.Name, metav1.DeleteOptions{}) })

@@ -80,7 +80,7 @@ func TestAMachineThatNoNodeHasRoomForSaysSo(t *testing.T) {
 
 func TestAMachineStartsWhenThereIsRoomAgain(t *testing.T) {
 	s := newSpace(t)
-	// One pod for each node takes a resource that only one machine's pod can
+	// One pod for each node takes a resource that only one VMI's pod can
 	// have: all memory but 100 MiB.
 	for _, n := range world.cluster.NodeNames() {
 		s.occupy(n)
@@ -127,7 +127,7 @@ func (s space) occupy(node string) {
 	s.kubectl("wait", "--for=condition=Ready", "pod/"+p.Name, "--timeout=60s")
 }
 
-// awaitFalse waits until the machine has the condition and it is False.
+// awaitFalse waits until the VMI has the condition and it is False.
 func (s space) awaitFalse(v *vmi.VirtualMachineInstance, which vmi.ConditionType) vmi.Condition {
 	s.t.Helper()
 	var found vmi.Condition

@@ -15,12 +15,12 @@ import (
 )
 
 // TestTheConfigurationReachesGuestsAndComponents does not run beside the others:
-// what it configures is every machine's.
+// what it configures is every VMI's.
 func TestTheConfigurationReachesGuestsAndComponents(t *testing.T) {
 	s := newSpace(t)
 	s.service("web")
 	seen := s.newVisitor()
-	all := world.machines.KubeVirts("kubevirt")
+	all := world.vmis.KubeVirts("kubevirt")
 	k := &vmi.KubeVirt{ObjectMeta: metav1.ObjectMeta{Name: "kubevirt"}}
 	k.Spec.Configuration.SMBIOS = &vmi.SMBIOSConfiguration{Manufacturer: "Acme"}
 	k.Spec.Configuration.DeveloperConfiguration = &vmi.DeveloperConfiguration{UseEmulation: new(true), LogVerbosity: &vmi.LogVerbosity{VirtLauncher: 4}}

@@ -17,7 +17,7 @@ func strategy(s vmi.EvictionStrategy) vmitest.Option {
 	return func(v *vmi.VirtualMachineInstance) { v.Spec.EvictionStrategy = &s }
 }
 
-// evict asks for the eviction of the machine's pod, as kubectl drain does.
+// evict asks for the eviction of the VMI's pod, as kubectl drain does.
 func (s space) evict(v *vmi.VirtualMachineInstance) error {
 	s.t.Helper()
 	return world.kube.CoreV1().Pods(s.name).EvictV1(s.t.Context(), &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: s.pod(v).Name}})

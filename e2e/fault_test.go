@@ -18,7 +18,7 @@ import (
 )
 
 // aMinute is within which a VMI must say that nothing takes care of it any more,
-// and some seconds for a busy machine.
+// and some seconds for a busy host.
 const aMinute = 75 * time.Second
 
 // awaitReady waits until the VMI's Ready condition has the status and the reason.

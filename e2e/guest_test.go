@@ -16,7 +16,7 @@ import (
 // ready is what the demo guest writes when it has booted.
 const ready = "serving HTTP on port 80"
 
-// guest makes a machine with the demo guest, the user data and a masqueraded
+// guest makes a VMI with the demo guest, the user data and a masqueraded
 // interface.
 func guest(name, userData string, options ...vmitest.Option) *vmi.VirtualMachineInstance {
 	v := vmitest.New(append([]vmitest.Option{

@@ -26,7 +26,7 @@ import (
 	"github.com/podvisor/podvisor/vmi/client"
 )
 
-// Times that a thing may take on a busy machine with two processors. They are
+// Times that a thing may take on a busy host with two processors. They are
 // limits for what would otherwise wait forever, not claims about speed.
 const (
 	soon    = 30 * time.Second
@@ -39,11 +39,11 @@ var clusterName = cmp.Or(os.Getenv("CLUSTER"), "test")
 
 // world is the cluster with Podvisor in it that all tests share.
 var world struct {
-	cluster  *cluster.Cluster
-	kubectl  kubectl.Kubectl
-	kube     kubernetes.Interface
-	machines *client.Client
-	err      error
+	cluster *cluster.Cluster
+	kubectl kubectl.Kubectl
+	kube    kubernetes.Interface
+	vmis    *client.Client
+	err     error
 }
 
 func TestMain(m *testing.M) {
@@ -92,7 +92,7 @@ func setUp(ctx context.Context) error {
 	if world.kube, err = kubernetes.NewForConfig(cfg); err != nil {
 		return err
 	}
-	world.machines, err = client.New(cfg)
+	world.vmis, err = client.New(cfg)
 	return err
 }
 
@@ -150,30 +150,30 @@ func (s space) kubectl(args ...string) string {
 	return out
 }
 
-// create posts a machine.
+// create posts a VMI.
 func (s space) create(v *vmi.VirtualMachineInstance) *vmi.VirtualMachineInstance {
 	s.t.Helper()
 	v.Namespace = s.name
-	v, err := world.machines.VirtualMachineInstances(s.name).Create(s.t.Context(), v, metav1.CreateOptions{})
+	v, err := world.vmis.VirtualMachineInstances(s.name).Create(s.t.Context(), v, metav1.CreateOptions{})
 	require.NoError(s.t, err)
 	return v
 }
 
-// get reads a machine.
+// get reads a VMI.
 func (s space) get(name string) *vmi.VirtualMachineInstance {
 	s.t.Helper()
-	v, err := world.machines.VirtualMachineInstances(s.name).Get(s.t.Context(), name, metav1.GetOptions{})
+	v, err := world.vmis.VirtualMachineInstances(s.name).Get(s.t.Context(), name, metav1.GetOptions{})
 	require.NoError(s.t, err)
 	return v
 }
 
-// delete asks for the end of a machine.
+// delete asks for the end of a VMI.
 func (s space) delete(name string) {
 	s.t.Helper()
-	require.NoError(s.t, world.machines.VirtualMachineInstances(s.name).Delete(s.t.Context(), name, metav1.DeleteOptions{}))
+	require.NoError(s.t, world.vmis.VirtualMachineInstances(s.name).Delete(s.t.Context(), name, metav1.DeleteOptions{}))
 }
 
-// awaitPhase waits until the machine is in the phase.
+// awaitPhase waits until the VMI is in the phase.
 func (s space) awaitPhase(name string, want vmi.Phase) *vmi.VirtualMachineInstance {
 	s.t.Helper()
 	var v *vmi.VirtualMachineInstance
@@ -190,7 +190,7 @@ func (s space) awaitPhase(name string, want vmi.Phase) *vmi.VirtualMachineInstan
 	return v
 }
 
-// awaitSteady waits until the guest of the machine has booted, and its agent is
+// awaitSteady waits until the guest of the VMI has booted, and its agent is
 // connected: the last that its status tells of it until something happens to it.
 func (s space) awaitSteady(name string) *vmi.VirtualMachineInstance {
 	s.t.Helper()
@@ -204,11 +204,11 @@ func (s space) awaitSteady(name string) *vmi.VirtualMachineInstance {
 	return v
 }
 
-// awaitGone waits until the machine and its pods are gone from the API.
+// awaitGone waits until the VMI and its pods are gone from the API.
 func (s space) awaitGone(v *vmi.VirtualMachineInstance) {
 	s.t.Helper()
 	eventually(s.t, patient, func() error {
-		_, err := world.machines.VirtualMachineInstances(s.name).Get(s.t.Context(), v.Name, metav1.GetOptions{})
+		_, err := world.vmis.VirtualMachineInstances(s.name).Get(s.t.Context(), v.Name, metav1.GetOptions{})
 		if err == nil {
 			return fmt.Errorf("%s is still there", v.Name)
 		}
@@ -222,7 +222,7 @@ func (s space) awaitGone(v *vmi.VirtualMachineInstance) {
 	})
 }
 
-// pods are the machine's pods.
+// pods are the VMI's pods.
 func (s space) pods(v *vmi.VirtualMachineInstance) []corev1.Pod {
 	s.t.Helper()
 	l, err := world.kube.CoreV1().Pods(s.name).List(s.t.Context(), metav1.ListOptions{LabelSelector: vmi.CreatedByLabel + "=" + string(v.UID)})
@@ -230,7 +230,7 @@ func (s space) pods(v *vmi.VirtualMachineInstance) []corev1.Pod {
 	return l.Items
 }
 
-// pod is the machine's one pod.
+// pod is the VMI's one pod.
 func (s space) pod(v *vmi.VirtualMachineInstance) corev1.Pod {
 	s.t.Helper()
 	pods := s.pods(v)
@@ -244,7 +244,7 @@ func (s space) console(v *vmi.VirtualMachineInstance) string {
 	return s.kubectl("logs", s.pod(v).Name, "-c", vmi.ComputeContainer)
 }
 
-// keepConsole opens the log file of the machine's console on its node. The
+// keepConsole opens the log file of the VMI's console on its node. The
 // function that it returns reads all of it, also after the pod is gone: the API
 // would not give the last lines of a pod that is deleted as soon as it ends.
 func (s space) keepConsole(v *vmi.VirtualMachineInstance) func() string {
@@ -277,7 +277,7 @@ func (s space) awaitConsole(v *vmi.VirtualMachineInstance, text string) string {
 	return console
 }
 
-// awaitEvent waits until the machine has an event with the reason.
+// awaitEvent waits until the VMI has an event with the reason.
 func (s space) awaitEvent(v *vmi.VirtualMachineInstance, reason string) corev1.Event {
 	s.t.Helper()
 	var found corev1.Event
@@ -293,7 +293,7 @@ func (s space) awaitEvent(v *vmi.VirtualMachineInstance, reason string) corev1.E
 	return found
 }
 
-// events are the events of the machine.
+// events are the events of the VMI.
 func (s space) events(v *vmi.VirtualMachineInstance) []corev1.Event {
 	s.t.Helper()
 	l, err := world.kube.CoreV1().Events(s.name).List(s.t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.uid=" + string(v.UID)})

@@ -11,7 +11,7 @@ import (
 	"github.com/podvisor/podvisor/vmi/vmitest"
 )
 
-// longName is the longest name that a machine may have.
+// longName is the longest name that a VMI may have.
 var longName = strings.Repeat("long-name-", 6) + "end"
 
 func TestAMachineBootsServesAndPowersOff(t *testing.T) {

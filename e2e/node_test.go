@@ -12,7 +12,7 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// traces are what a machine leaves on its node while it lives: processes, files
+// traces are what a VMI leaves on its node while it lives: processes, files
 // and network devices of its pod.
 type traces struct {
 	t         *testing.T
@@ -21,7 +21,7 @@ type traces struct {
 	netns string
 }
 
-// traces looks for the machine on its node.
+// traces looks for the VMI on its node.
 func (s space) traces(v *vmi.VirtualMachineInstance) traces {
 	s.t.Helper()
 	p := s.pod(v)
@@ -79,7 +79,7 @@ func (n traces) kill(text string) {
 	n.run("kill -9 " + pid)
 }
 
-// awaitNone waits until nothing of the machine is left on the node: no process,
+// awaitNone waits until nothing of the VMI is left on the node: no process,
 // no file and, with the network namespace, no tap.
 func (n traces) awaitNone() {
 	n.t.Helper()

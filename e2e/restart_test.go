@@ -17,7 +17,7 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// These tests kill what all machines depend on, so none runs beside another.
+// These tests kill what all VMIs depend on, so none runs beside another.
 
 func TestAGuestDoesNotNoticeThatTheControllerIsKilled(t *testing.T) {
 	undisturbed(t, "virt-controller")
@@ -143,7 +143,7 @@ func (s space) configureController(setting, value string) {
 	}
 }
 
-// Who drains a node moves virt-controller and machines at the same time.
+// Who drains a node moves virt-controller and VMIs at the same time.
 func TestAnEvictionIsAnsweredWhileTheControllersMove(t *testing.T) {
 	s := newSpace(t)
 	s.create(guest("stays", cloudConfig("hostname: stays"), strategy(vmi.EvictionLiveMigrate)))
@@ -171,7 +171,7 @@ func TestAnEvictionIsAnsweredWhileTheControllersMove(t *testing.T) {
 	s.awaitGone(v)
 }
 
-// tryEvictions tries again and again whether the machine's pod may be evicted, as
+// tryEvictions tries again and again whether the VMI's pod may be evicted, as
 // long as the function takes.
 func (s space) tryEvictions(v *vmi.VirtualMachineInstance, meanwhile func()) (tried, granted int) {
 	s.t.Helper()

@@ -2,8 +2,9 @@ package network
 
 import "net/netip"
 
-// Attachment is one interface of a machine as it was plumbed into the pod: what
-// the launcher must know to connect the guest to it.
+// Attachment is one interface of a VMI as it is bound in the pod: what the
+// launcher must know to attach the guest to it. The handler sends it to the
+// launcher as JSON.
 type Attachment struct {
 	// Name is the interface's name in the spec.
 	Name string `json:"name"`
@@ -18,9 +19,10 @@ type Attachment struct {
 	DHCP *Offer `json:"dhcp,omitempty"`
 }
 
-// Offer is what one guest interface is told by DHCPv4.
+// Offer is what DHCPv4 offers one guest interface.
 type Offer struct {
-	// Link is the link in the pod's namespace that the guest is heard on.
+	// Link is the link in the pod's namespace that the guest's requests come in
+	// by.
 	Link string `json:"link"`
 	// MAC is the only client that is answered.
 	MAC string `json:"mac"`
@@ -33,9 +35,9 @@ type Offer struct {
 	Router netip.Addr `json:"router,omitzero"`
 	// Routes are all routes of the guest beside the one to its own network, the
 	// default one included. Empty: the one through Router is all there is.
-	// (RFC 3442: a guest that is told routes does not look at the router.)
+	// (RFC 3442: a client that gets routes ignores the router.)
 	Routes []Route `json:"routes,omitempty"`
-	// MTU of the network, in bytes. 0: not said.
+	// MTU of the network, in bytes. 0: not offered.
 	MTU int `json:"mtu,omitempty"`
 	// Hostname of the guest.
 	Hostname string `json:"hostname,omitempty"`

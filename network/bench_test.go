@@ -1,6 +1,8 @@
 package network_test
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -9,19 +11,38 @@ import (
 	"github.com/podvisor/podvisor/network/link"
 	"github.com/podvisor/podvisor/network/networktest"
 	"github.com/podvisor/podvisor/network/nft"
+	"github.com/podvisor/podvisor/vmi"
 )
 
-// BenchmarkPlumb is what a start of a machine costs in its pod's namespace.
-func BenchmarkPlumb(b *testing.B) {
+// BenchmarkBind is what binding the interfaces of a VMI adds to its start.
+func BenchmarkBind(b *testing.B) {
+	for name, binding := range map[string]vmi.InterfaceBinding{"masquerade": masquerade, "bridge": bridge} {
+		for _, n := range []int{1, 2, 8} {
+			b.Run(fmt.Sprintf("%s-%d", name, n), func(b *testing.B) {
+				v := instance(slices.Repeat([]vmi.InterfaceBinding{binding}, n)...)
+				for b.Loop() {
+					b.StopTimer()
+					pod, _ := networktest.DualPod(b)
+					networktest.AttachAll(b, pod, v)
+					b.StartTimer()
+					s, err := link.Observe(pod)
+					require.NoError(b, err)
+					cfg, err := network.Plan(network.Input{Instance: v, State: s, Owner: network.Owner{UID: 107, GID: 107}, Links: networktest.Links(v)})
+					require.NoError(b, err)
+					require.NoError(b, link.Apply(pod, cfg))
+					require.NoError(b, nft.Apply(pod, cfg.NAT))
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkPlan is the part of it that computes.
+func BenchmarkPlan(b *testing.B) {
+	v := instance(slices.Repeat([]vmi.InterfaceBinding{bridge}, 8)...)
+	in := network.Input{Instance: v, State: fresh("lan1", "lan2", "lan3", "lan4", "lan5", "lan6", "lan7"), Links: networktest.Links(v)}
 	for b.Loop() {
-		b.StopTimer()
-		pod, _ := networktest.DualPod(b)
-		b.StartTimer()
-		s, err := link.Observe(pod)
+		_, err := network.Plan(in)
 		require.NoError(b, err)
-		cfg, err := network.Plan(network.Input{Instance: machine(masquerade()), State: s, Owner: network.Owner{UID: 107, GID: 107}})
-		require.NoError(b, err)
-		require.NoError(b, link.Apply(pod, cfg))
-		require.NoError(b, nft.Apply(pod, cfg.NAT))
 	}
 }

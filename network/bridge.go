@@ -2,70 +2,110 @@ package network
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// bridgeServer is the address that the guest's DHCP offer comes from when the
-// guest has the pod's own address.
-var bridgeServer = netip.MustParseAddr("169.254.75.10")
+// servers has the addresses that DHCP offers come from when the guest has the
+// pod's own address: that of the first interface of a VMI ends with firstServer.
+var servers = netip.MustParsePrefix("169.254.75.0/24")
 
-// bridge hands the pod's interface over to the guest, with its MAC and its
-// addresses:
+const firstServer = 10
+
+// BridgeBinding hands the pod's link over to the guest, with its MAC and its
+// addresses. On the pod network:
 //
 //	eth0-nic ── k6t-eth0 ── tap0 ── guest        eth0 (stand-in)
 //
-// The stand-in keeps the pod's MAC and addresses: for those who look into the
+// The stand-in keeps the pod's MAC and addresses: for programs that inspect the
 // pod, for the network plugin that cleans up after it, and for the next plan. It
 // is a bridge without ports, which leads nowhere; not every kernel has dummy
 // links.
-func (b binding) bridge() (Config, error) {
-	mac := b.guestMAC(b.pod.mac)
-	own := b.linkMAC(bridgeLink)
-	at := Attachment{Name: b.iface.Name, Tap: tapLink, MAC: mac, MTU: b.pod.mtu}
+type BridgeBinding struct{}
+
+// Serves says that the interface has the bridge binding.
+func (BridgeBinding) Serves(spec vmi.Interface) bool { return spec.Bridge != nil }
+
+// Bound says that the pod's link has a stand-in, or that the bridge has what
+// only this binding puts there.
+func (BridgeBinding) Bound(i Interface) bool {
+	if i.State.Link(i.Names.NIC) != nil || i.standIn() != nil {
+		return true
+	}
+	b := i.State.Link(i.Names.Bridge)
+	return b != nil && (len(b.Remembered) > 0 || slices.ContainsFunc(b.Addresses, isServer))
+}
+
+// Plan returns the config for the interface.
+func (BridgeBinding) Plan(i Interface) (Config, error) {
+	pod, err := i.Pod()
+	if err != nil {
+		return Config{}, err
+	}
+	mac := i.MAC(pod.MAC)
+	own := i.LinkMAC(i.Names.Bridge)
+	at := Attachment{Name: i.Spec.Name, Tap: i.Names.Tap, MAC: mac, MTU: pod.MTU}
 	bridge := LinkConfig{
-		Name: bridgeLink, Kind: Bridge, MAC: own, MTU: b.pod.mtu, Remember: b.pod.routes,
+		Name: i.Names.Bridge, Kind: Bridge, MAC: own, MTU: pod.MTU, Remember: pod.Routes,
 		Sysctls: []Sysctl{
-			noLinkLocal(bridgeLink),
-			// The pod still has the guest's address. It shall neither claim it here
-			// nor take the guest, which asks for its lease, for an impostor.
-			{Key: "net/ipv4/conf/" + bridgeLink + "/arp_ignore", Value: "1"},
-			{Key: "net/ipv4/conf/" + bridgeLink + "/accept_local", Value: "1"},
+			noLinkLocal(i.Names.Bridge),
+			// The pod still has the guest's address. It must neither answer for it
+			// on this link nor drop the DHCP requests that the guest sends from it.
+			{Key: "net/ipv4/conf/" + i.Names.Bridge + "/arp_ignore", Value: "1"},
+			{Key: "net/ipv4/conf/" + i.Names.Bridge + "/accept_local", Value: "1"},
 		},
 	}
-	if a, ok := first(b.pod.addresses, true); ok {
-		bridge.Addresses = []netip.Prefix{netip.PrefixFrom(bridgeServer, 32)}
-		at.DHCP = b.podOffer(a, mac)
+	if a, ok := first4(pod.Addresses); ok {
+		server := i.server()
+		bridge.Addresses = []netip.Prefix{server}
+		at.DHCP = i.podOffer(pod, a, mac, server.Addr())
 	}
 	return Config{
 		// The order is what makes it safe to stop anywhere: the routes are
-		// remembered and the stand-in holds the rest before the interface loses
+		// remembered and the stand-in holds the rest before the pod's link loses
 		// anything.
 		Links: []LinkConfig{
 			bridge,
-			b.tap(),
-			{Name: podLink, Kind: Bridge, MAC: b.pod.mac, MTU: b.pod.mtu, Down: true, Addresses: b.pod.addresses},
+			i.Tap(pod.MTU),
+			{Name: i.Names.Pod, Interim: i.Names.Interim, Kind: Bridge, MAC: pod.MAC, MTU: pod.MTU, Down: true, Addresses: pod.Addresses},
 			{
-				Name: nicLink, Kind: Uplink, Index: b.pod.index, Master: bridgeLink, NoLearning: true,
+				Name: i.Names.NIC, Kind: Uplink, Index: pod.Index, Master: i.Names.Bridge, NoLearning: true,
 				// With the guest's MAC on this end of the bridge no frame would
 				// reach the guest.
-				MAC: own, Sysctls: []Sysctl{noLinkLocal(nicLink)},
+				MAC: own, Sysctls: []Sysctl{noLinkLocal(i.Names.NIC)},
 			},
 		},
 		Attachments: []Attachment{at},
-		Interfaces:  []vmi.InterfaceStatus{b.status(mac)},
+		Interfaces:  []vmi.InterfaceStatus{i.Status(mac, pod.Addresses)},
 	}, nil
 }
 
+// server is the address that the interface's DHCP offers come from: the one that
+// its bridge has, since the number of an interface changes when one before it is
+// detached, or else the one of its number.
+func (i Interface) server() netip.Prefix {
+	if b := i.State.Link(i.Names.Bridge); b != nil {
+		if n := slices.IndexFunc(b.Addresses, isServer); n >= 0 {
+			return b.Addresses[n]
+		}
+	}
+	a := servers.Addr().As4()
+	a[3] = firstServer + byte(i.Index)
+	return netip.PrefixFrom(netip.AddrFrom4(a), 32)
+}
+
+func isServer(p netip.Prefix) bool { return p.IsSingleIP() && servers.Contains(p.Addr()) }
+
 // podOffer offers the guest the pod's address a and its routes.
-func (b binding) podOffer(a netip.Prefix, mac string) *Offer {
+func (i Interface) podOffer(pod PodLink, a netip.Prefix, mac string, server netip.Addr) *Offer {
 	o := &Offer{
-		Link: bridgeLink, MAC: mac, MTU: b.pod.mtu, Server: bridgeServer,
+		Link: i.Names.Bridge, MAC: mac, MTU: pod.MTU, Server: server,
 		Address:  netip.PrefixFrom(a.Addr(), 32),
-		Hostname: b.Instance.Hostname(), Subdomain: b.Instance.Spec.Subdomain,
+		Hostname: i.Instance.Hostname(), Subdomain: i.Instance.Spec.Subdomain,
 	}
 	var routes []Route
-	for _, r := range b.pod.routes {
+	for _, r := range pod.Routes {
 		switch {
 		case r.Destination == a.Masked() && !r.Gateway.IsValid():
 			// The pod's network is on the link, which not every pod's is.
@@ -103,19 +143,15 @@ func reachable(own netip.Prefix, routes []Route) []Route {
 
 // onLink says that a is reached by one of the routes without a gateway.
 func onLink(routes []Route, a netip.Addr) bool {
-	for _, r := range routes {
-		if !r.Gateway.IsValid() && r.Destination.Contains(a) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(routes, func(r Route) bool { return !r.Gateway.IsValid() && r.Destination.Contains(a) })
 }
 
-func has(routes []Route, d netip.Prefix) bool {
-	for _, r := range routes {
-		if r.Destination == d {
-			return true
+// first4 returns the first IPv4 address.
+func first4(addresses []netip.Prefix) (netip.Prefix, bool) {
+	for _, a := range addresses {
+		if a.Addr().Is4() {
+			return a, true
 		}
 	}
-	return false
+	return netip.Prefix{}, false
 }

@@ -6,20 +6,21 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// Config is a pod's network namespace as a machine needs it, and what others
-// must know of it. Whatever is not named in it is left as it is.
+// Config is a pod's network namespace as a VMI needs it, and what launcher and
+// status need of it. Links and settings that are not named in it stay as they
+// are.
 type Config struct {
-	// Links are the links that shall be, in the order in which they are made.
+	// Links are the links of all interfaces, in the order in which they are made.
 	Links []LinkConfig
 	// Sysctls are the settings of the namespace as a whole.
 	Sysctls []Sysctl
-	// NAT is the address translation. The zero value is none.
-	NAT NAT
-	// Attachments tell the launcher how to connect the guest, one for each
+	// NAT is the address translation, at most one for each interface. Nil: none.
+	NAT []NAT
+	// Attachments are what the launcher needs to attach the guest, one for each
 	// interface in the order of the spec.
 	Attachments []Attachment
-	// Interfaces are the machine's interfaces for its status, in the order of
-	// the spec.
+	// Interfaces are the VMI's interfaces for its status, in the order of the
+	// spec.
 	Interfaces []vmi.InterfaceStatus
 }
 
@@ -28,20 +29,25 @@ type Kind string
 
 // The kinds of links.
 const (
-	// Bridge connects its ports with each other and with the pod.
+	// Bridge joins its ports with each other and with the pod.
 	Bridge Kind = "bridge"
 	// Tap is the pod's end of a guest's interface. It outlives the process that
 	// uses it.
 	Tap Kind = "tun"
-	// Uplink is the interface that the pod was given: it exists and is found by
-	// its index.
+	// Uplink is a link that a network plugin gave the pod: it exists and is found
+	// by its index.
 	Uplink Kind = "uplink"
 )
 
-// LinkConfig is a link as it shall be.
+// LinkConfig is a link as it must be.
 type LinkConfig struct {
-	Name string
-	Kind Kind
+	// Interface is the name of the interface that the link is for; [Plan] sets it.
+	Interface string
+	Name      string
+	// Interim is the link's name as long as an Uplink of the config has Name and
+	// has yet to be renamed. Empty: no Uplink gives up that name.
+	Interim string
+	Kind    Kind
 	// Index says which link is meant by an Uplink, whatever its name is now.
 	Index int
 	// MAC is the link's address. Empty: any.
@@ -71,13 +77,13 @@ type LinkConfig struct {
 // what is to be read there.
 type Sysctl struct {
 	Key, Value string
-	// Optional says that a machine can do without: it is no error if the setting
-	// cannot be made.
+	// Optional says that an interface works without: it is no error if the
+	// setting cannot be made.
 	Optional bool
 }
 
-// NAT is the address translation of the masquerade binding: the pod's addresses
-// stand for the guest's.
+// NAT is the address translation of one interface: the pod's addresses stand for
+// the guest's.
 type NAT struct {
 	// Link is the link that leads to the guest.
 	Link string
@@ -86,6 +92,9 @@ type NAT struct {
 	// Ports are the ports that are the guest's, in order and each one once.
 	// Empty: everything that is sent to the pod is the guest's.
 	Ports []Port
+	// Loopback says that connections within the pod to 127.0.0.1 are the guest's
+	// too. At most one interface of a pod has it.
+	Loopback bool
 }
 
 // Guest is one address of a guest behind address translation.

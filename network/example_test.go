@@ -7,10 +7,10 @@ import (
 	"github.com/podvisor/podvisor/network/nft"
 )
 
-// A plan needs no cluster and no privilege: it is made from what was observed.
+// A plan needs no cluster and no privilege: it is made of what was observed.
 func ExamplePlan() {
 	cfg, err := network.Plan(network.Input{
-		Instance: machine(masquerade()),
+		Instance: instance(masquerade),
 		State: network.State{Links: []network.Link{{
 			Index: 2, Name: "eth0", Kind: "veth", MTU: 1450, Up: true, Addresses: prefixes("10.244.0.5/24"),
 		}}},

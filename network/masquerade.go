@@ -3,6 +3,7 @@ package network
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"net/netip"
 	"slices"
 
@@ -15,88 +16,127 @@ const (
 	guestNetwork6 = "fd10:0:2::/120"
 )
 
-// masquerade gives the guest a network of its own with the pod as its gateway,
-// and lets the pod's addresses stand for the guest's:
+// MasqueradeBinding gives the guest a network of its own with the pod as its
+// gateway, and translates between the guest's addresses and the pod's. On the pod
+// network:
 //
 //	eth0 ── NAT ── k6t-eth0 (gateway) ── tap0 ── guest
-func (b binding) masquerade() (Config, error) {
-	guests, lengths, err := b.guests()
+type MasqueradeBinding struct{}
+
+// Serves says that the interface has the masquerade binding.
+func (MasqueradeBinding) Serves(spec vmi.Interface) bool { return spec.Masquerade != nil }
+
+// Bound says that the bridge has a gateway's address.
+func (MasqueradeBinding) Bound(i Interface) bool {
+	b := i.State.Link(i.Names.Bridge)
+	return b != nil && slices.ContainsFunc(b.Addresses, func(a netip.Prefix) bool { return !isServer(a) })
+}
+
+// Plan returns the config for the interface.
+func (MasqueradeBinding) Plan(i Interface) (Config, error) {
+	pod, err := i.Pod()
 	if err != nil {
 		return Config{}, err
 	}
-	mac := b.guestMAC(MAC(b.Instance.UID, b.iface.Name))
-	if mac == gatewayMAC {
-		return Config{}, invalid("interface %s: MAC address %s is the gateway's", b.iface.Name, mac)
+	guests, lengths, err := i.guests(pod)
+	if err != nil {
+		return Config{}, err
 	}
-	bridge := LinkConfig{Name: bridgeLink, Kind: Bridge, MAC: gatewayMAC, MTU: b.pod.mtu}
-	uplink := LinkConfig{Name: podLink, Kind: Uplink, Index: b.pod.index}
-	at := Attachment{Name: b.iface.Name, Tap: tapLink, MAC: mac, MTU: b.pod.mtu}
+	mac := i.MAC(MAC(i.Instance.UID, i.Spec.Name))
+	if mac == gatewayMAC {
+		return Config{}, invalid(i.Path.Child("macAddress"), "MAC address %s is the gateway's", mac)
+	}
+	bridge := LinkConfig{Name: i.Names.Bridge, Kind: Bridge, MAC: gatewayMAC, MTU: pod.MTU}
+	uplink := LinkConfig{Name: i.Names.Pod, Kind: Uplink, Index: pod.Index}
+	at := Attachment{Name: i.Spec.Name, Tap: i.Names.Tap, MAC: mac, MTU: pod.MTU}
+	nat := NAT{Link: i.Names.Bridge, Guests: guests, Ports: ports(i.Spec.Ports), Loopback: i.Names.Pod == podLink}
 	global := routedNotBridged()
-	for i, g := range guests {
-		gateway := netip.PrefixFrom(g.Gateway, lengths[i])
-		bridge.Addresses = append(bridge.Addresses, gateway)
+	for n, g := range guests {
+		bridge.Addresses = append(bridge.Addresses, netip.PrefixFrom(g.Gateway, lengths[n]))
 		if g.Address.Is6() {
-			global = append(global, forwarding6(b.pod)...)
+			global = append(global, i.forwarding6(pod)...)
 			continue
 		}
-		uplink.Sysctls = append(uplink.Sysctls, forwarding4(podLink))
-		// Connections within the pod to 127.0.0.1 are the guest's too, and the
-		// answers to them come from this link.
-		bridge.Sysctls = append(bridge.Sysctls, forwarding4(bridgeLink), Sysctl{Key: "net/ipv4/conf/" + bridgeLink + "/route_localnet", Value: "1"})
+		uplink.Sysctls = append(uplink.Sysctls, forwarding4(i.Names.Pod))
+		bridge.Sysctls = append(bridge.Sysctls, forwarding4(i.Names.Bridge))
+		if nat.Loopback {
+			// The answers to connections within the pod to 127.0.0.1 come from
+			// this link.
+			bridge.Sysctls = append(bridge.Sysctls, Sysctl{Key: "net/ipv4/conf/" + i.Names.Bridge + "/route_localnet", Value: "1"})
+		}
 		at.DHCP = &Offer{
-			Link: bridgeLink, MAC: mac, MTU: b.pod.mtu, Server: g.Gateway, Router: g.Gateway,
-			Address:  netip.PrefixFrom(g.Address, lengths[i]),
-			Hostname: b.Instance.Hostname(), Subdomain: b.Instance.Spec.Subdomain,
+			Link: i.Names.Bridge, MAC: mac, MTU: pod.MTU, Server: g.Gateway, Router: g.Gateway,
+			Address:  netip.PrefixFrom(g.Address, lengths[n]),
+			Hostname: i.Instance.Hostname(), Subdomain: i.Instance.Spec.Subdomain,
 		}
 	}
 	return Config{
-		Links:       []LinkConfig{bridge, b.tap(), uplink},
+		Links:       []LinkConfig{bridge, i.Tap(pod.MTU), uplink},
 		Sysctls:     global,
-		NAT:         NAT{Link: bridgeLink, Guests: guests, Ports: ports(b.iface.Ports)},
+		NAT:         []NAT{nat},
 		Attachments: []Attachment{at},
-		Interfaces:  []vmi.InterfaceStatus{b.status(mac)},
+		Interfaces:  []vmi.InterfaceStatus{i.Status(mac, pod.Addresses)},
 	}, nil
 }
 
-// guests returns the guest's addresses, one for each family that the pod has,
-// and the lengths of their networks.
-func (b binding) guests() ([]Guest, []int, error) {
+// guests returns the guest's addresses, one for each family that the pod's link
+// has, and the lengths of their networks.
+func (i Interface) guests(pod PodLink) ([]Guest, []int, error) {
 	var (
 		guests  []Guest
 		lengths []int
 		faults  []error
+		spec    vmi.PodNetwork
 	)
+	if p := i.Network.Pod; p != nil {
+		spec = *p
+	}
 	for _, f := range []struct {
 		field, cidr string
 		is4         bool
 		bits        int
 	}{
-		{"vmNetworkCIDR", cmp.Or(b.network.VMNetworkCIDR, guestNetwork4), true, 30},
-		{"vmIPv6NetworkCIDR", cmp.Or(b.network.VMIPv6NetworkCIDR, guestNetwork6), false, 126},
+		{"vmNetworkCIDR", cmp.Or(spec.VMNetworkCIDR, guestNetwork4), true, 30},
+		{"vmIPv6NetworkCIDR", cmp.Or(spec.VMIPv6NetworkCIDR, guestNetwork6), false, 126},
 	} {
+		at := i.NetworkPath.Child("pod", f.field)
 		n, err := netip.ParsePrefix(f.cidr)
 		if err != nil || n.Addr().Is4() != f.is4 || n.Addr().Is4In6() || n.Bits() > f.bits {
-			faults = append(faults, invalid("network %s: %s %s is not a network with room for two hosts", b.iface.Name, f.field, f.cidr))
+			faults = append(faults, invalid(at, "network %s: %s %s is not a network with room for two hosts", i.Network.Name, f.field, f.cidr))
 			continue
 		}
 		g := Guest{Gateway: n.Masked().Addr().Next()}
 		g.Address = g.Gateway.Next()
-		for _, a := range b.pod.addresses {
-			if n.Contains(a.Addr()) {
-				faults = append(faults, invalid("network %s: %s %s holds the pod's own address %s", b.iface.Name, f.field, f.cidr, a.Addr()))
-			}
+		for _, a := range pod.Addresses {
 			if a.Addr().Is4() == f.is4 {
 				g.Pod = append(g.Pod, a.Addr())
 			}
 		}
-		if len(g.Pod) > 0 {
-			guests, lengths = append(guests, g), append(lengths, n.Bits())
+		if len(g.Pod) == 0 {
+			continue
+		}
+		guests, lengths = append(guests, g), append(lengths, n.Bits())
+		if link, a, ok := i.inUse(n); ok {
+			faults = append(faults, invalid(at, "network %s: %s %s holds the address %s of the pod's link %s", i.Network.Name, f.field, f.cidr, a, link))
 		}
 	}
 	if len(faults) == 0 && len(guests) == 0 {
-		faults = append(faults, errors.New("the pod's interface "+podLink+" has no address"))
+		faults = append(faults, fmt.Errorf("the pod's link %s for network %s has no address", i.Names.Pod, i.Network.Name))
 	}
 	return guests, lengths, errors.Join(faults...)
+}
+
+// inUse returns an address in the network n that another link of the pod has
+// than the bridge of this interface, and the name of that link.
+func (i Interface) inUse(n netip.Prefix) (string, netip.Addr, bool) {
+	for _, l := range i.State.Links {
+		for _, a := range l.Addresses {
+			if l.Name != i.Names.Bridge && n.Contains(a.Addr()) {
+				return l.Name, a.Addr(), true
+			}
+		}
+	}
+	return "", netip.Addr{}, false
 }
 
 // ports returns the ports of a spec in order, each one once.
@@ -116,12 +156,12 @@ func forwarding4(link string) Sysctl {
 }
 
 // forwarding6 are the settings to forward IPv6, which is a matter of the whole
-// namespace. A host that forwards does not listen to router advertisements
-// unless it is told twice.
-func forwarding6(p pod) []Sysctl {
+// namespace. A link of a host that forwards ignores router advertisements unless
+// accept_ra is 2.
+func (i Interface) forwarding6(pod PodLink) []Sysctl {
 	var s []Sysctl
-	if p.acceptsRA {
-		s = append(s, Sysctl{Key: "net/ipv6/conf/" + podLink + "/accept_ra", Value: "2"})
+	if pod.AcceptsRA {
+		s = append(s, Sysctl{Key: "net/ipv6/conf/" + i.Names.Pod + "/accept_ra", Value: "2"})
 	}
 	return append(s, Sysctl{Key: "net/ipv6/conf/all/forwarding", Value: "1"})
 }

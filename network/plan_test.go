@@ -1,36 +1,28 @@
 package network_test
 
 import (
-	"errors"
+	"fmt"
 	"net/netip"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podvisor/podvisor/internal/golden"
 	"github.com/podvisor/podvisor/network"
+	"github.com/podvisor/podvisor/network/networktest"
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// machine is a machine with one interface on the pod network.
-func machine(b vmi.InterfaceBinding) *vmi.VirtualMachineInstance {
-	v := &vmi.VirtualMachineInstance{}
-	v.Name, v.UID = "hello", "9f2f3c1e-4f5a-4f7b-8a39-3c6ee7a8e001"
-	v.Spec.Domain.Devices.Interfaces = []vmi.Interface{{Name: "default", InterfaceBinding: b}}
-	v.Spec.Networks = []vmi.Network{podNetwork("default")}
-	return v
-}
+// Short names for the VMIs and bindings of tests.
+var (
+	instance   = networktest.Instance
+	bridge     = networktest.Bridge
+	masquerade = networktest.Masquerade
+)
 
 func podNetwork(name string) vmi.Network {
 	return vmi.Network{Name: name, NetworkSource: vmi.NetworkSource{Pod: &vmi.PodNetwork{}}}
-}
-
-func masquerade() vmi.InterfaceBinding {
-	return vmi.InterfaceBinding{Masquerade: &vmi.InterfaceMasquerade{}}
-}
-
-func bridge() vmi.InterfaceBinding {
-	return vmi.InterfaceBinding{Bridge: &vmi.InterfaceBridge{}}
 }
 
 func prefixes(s ...string) []netip.Prefix {
@@ -50,9 +42,10 @@ func route(to, via string) network.Route {
 	return r
 }
 
-// fresh is a namespace as a network plugin leaves it.
-func fresh() network.State {
-	return network.State{Links: []network.Link{
+// fresh is a namespace as network plugins leave it: with eth0, and with the links
+// of these secondary networks.
+func fresh(secondary ...string) network.State {
+	s := network.State{Links: []network.Link{
 		{Index: 1, Name: "lo", MTU: 65536, Up: true, Addresses: prefixes("127.0.0.1/8")},
 		{
 			Index: 2, Name: "eth0", Kind: "veth", MAC: "0a:58:0a:f4:00:05", MTU: 1450, Up: true,
@@ -60,11 +53,19 @@ func fresh() network.State {
 			Routes:    []network.Route{route("0.0.0.0/0", "10.244.0.1"), route("10.244.0.0/24", ""), route("::/0", "fd00:244::1")},
 		},
 	}}
+	for n, name := range secondary {
+		s.Links = append(s.Links, network.Link{
+			Index: 3 + n, Name: network.PodLinkName(vmi.Network{Name: name}), Kind: "veth", MAC: networktest.SecondaryMAC(n + 1), MTU: 1450, Up: true,
+			Addresses: prefixes(networktest.SecondaryAddress(n+1) + "/24"),
+			Routes:    []network.Route{route(fmt.Sprintf("10.100.%d.0/24", n+1), ""), route("0.0.0.0/0", networktest.SecondaryGateway(n+1))},
+		})
+	}
+	return s
 }
 
 func TestPlanOfMasquerade(t *testing.T) {
 	t.Parallel()
-	cfg, err := network.Plan(network.Input{Instance: machine(masquerade()), State: fresh(), Owner: network.Owner{UID: 107, GID: 108}})
+	cfg, err := network.Plan(network.Input{Instance: instance(masquerade), State: fresh(), Owner: network.Owner{UID: 107, GID: 108}})
 	require.NoError(t, err)
 	mac := network.MAC("9f2f3c1e-4f5a-4f7b-8a39-3c6ee7a8e001", "default")
 	require.Equal(t, []network.Attachment{{
@@ -78,17 +79,17 @@ func TestPlanOfMasquerade(t *testing.T) {
 		Name: "default", IP: "10.244.0.5", IPs: []string{"10.244.0.5", "fd00:244::5"}, MAC: mac,
 		PodInterfaceName: "eth0", InfoSource: "domain", QueueCount: 1, LinkState: "up",
 	}}, cfg.Interfaces)
-	require.Equal(t, network.NAT{Link: "k6t-eth0", Guests: []network.Guest{
+	require.Equal(t, []network.NAT{{Link: "k6t-eth0", Loopback: true, Guests: []network.Guest{
 		{Address: netip.MustParseAddr("10.0.2.2"), Gateway: netip.MustParseAddr("10.0.2.1"), Pod: []netip.Addr{netip.MustParseAddr("10.244.0.5")}},
 		{Address: netip.MustParseAddr("fd10:0:2::2"), Gateway: netip.MustParseAddr("fd10:0:2::1"), Pod: []netip.Addr{netip.MustParseAddr("fd00:244::5")}},
-	}}, cfg.NAT)
+	}}}, cfg.NAT)
 	require.Equal(t, network.Owner{UID: 107, GID: 108}, cfg.Links[1].Owner)
 	require.Equal(t, prefixes("10.0.2.1/24", "fd10:0:2::1/120"), cfg.Links[0].Addresses)
 }
 
 func TestPlanFollowsTheSpec(t *testing.T) {
 	t.Parallel()
-	v := machine(masquerade())
+	v := instance(masquerade)
 	v.Spec.Networks[0].Pod = &vmi.PodNetwork{VMNetworkCIDR: "192.168.66.128/25", VMIPv6NetworkCIDR: "fd66::/64"}
 	i := &v.Spec.Domain.Devices.Interfaces[0]
 	i.MacAddress = "DE-AD-00-00-BE-EF"
@@ -103,13 +104,13 @@ func TestPlanFollowsTheSpec(t *testing.T) {
 	require.Equal(t, netip.MustParseAddr("192.168.66.129"), at.DHCP.Router)
 	require.Equal(t, "web", at.DHCP.Hostname)
 	require.Equal(t, "farm", at.DHCP.Subdomain)
-	require.Equal(t, netip.MustParseAddr("fd66::2"), cfg.NAT.Guests[1].Address)
-	require.Equal(t, []network.Port{{Protocol: "TCP", Number: 80}, {Protocol: "TCP", Number: 443}, {Protocol: "UDP", Number: 53}}, cfg.NAT.Ports)
+	require.Equal(t, netip.MustParseAddr("fd66::2"), cfg.NAT[0].Guests[1].Address)
+	require.Equal(t, []network.Port{{Protocol: "TCP", Number: 80}, {Protocol: "TCP", Number: 443}, {Protocol: "UDP", Number: 53}}, cfg.NAT[0].Ports)
 }
 
 func TestABridgedGuestMayHaveAnAddressOfItsOwn(t *testing.T) {
 	t.Parallel()
-	v := machine(bridge())
+	v := instance(bridge)
 	v.Spec.Hostname, v.Spec.Subdomain = "web", "farm"
 	v.Spec.Domain.Devices.Interfaces[0].MacAddress = "DE-AD-00-00-BE-EF"
 	cfg, err := network.Plan(network.Input{Instance: v, State: fresh()})
@@ -117,7 +118,7 @@ func TestABridgedGuestMayHaveAnAddressOfItsOwn(t *testing.T) {
 	at := cfg.Attachments[0]
 	require.Equal(t, []string{"de:ad:00:00:be:ef", "de:ad:00:00:be:ef", "de:ad:00:00:be:ef"}, []string{at.MAC, at.DHCP.MAC, cfg.Interfaces[0].MAC})
 	require.Equal(t, []string{"web", "farm"}, []string{at.DHCP.Hostname, at.DHCP.Subdomain})
-	require.Equal(t, network.NAT{}, cfg.NAT, "all ports reach the guest")
+	require.Nil(t, cfg.NAT, "all ports reach the guest")
 	for _, l := range cfg.Links {
 		require.NotEqual(t, at.MAC, l.MAC, "%s: no frame would reach the guest", l.Name)
 	}
@@ -188,7 +189,7 @@ func TestPlanOfBridgeOffersTheRoutesOfThePod(t *testing.T) {
 			t.Parallel()
 			s := fresh()
 			s.Links[1].Addresses, s.Links[1].Routes = tt.addresses, tt.routes
-			cfg, err := network.Plan(network.Input{Instance: machine(bridge()), State: s})
+			cfg, err := network.Plan(network.Input{Instance: instance(bridge), State: s})
 			require.NoError(t, err)
 			at := cfg.Attachments[0]
 			require.Equal(t, "0a:58:0a:f4:00:05", at.MAC)
@@ -201,127 +202,62 @@ func TestPlanOfBridgeOffersTheRoutesOfThePod(t *testing.T) {
 	}
 }
 
+func TestPlan(t *testing.T) {
+	t.Parallel()
+	for name, bindings := range map[string][]vmi.InterfaceBinding{
+		"bridge":                {bridge},
+		"masquerade":            {masquerade},
+		"bridge-bridge":         {bridge, bridge},
+		"masquerade-bridge":     {masquerade, bridge},
+		"masquerade-masquerade": {masquerade, masquerade},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := instance(bindings...)
+			v.Spec.Subdomain = "farm"
+			if len(bindings) == 2 {
+				v.Spec.Domain.Devices.Interfaces[1].Ports = []vmi.Port{{Port: 443}, {Port: 53, Protocol: "UDP"}}
+			}
+			in := network.Input{Instance: v, State: fresh("lan1"), Owner: network.Owner{UID: 107, GID: 108}, Links: networktest.Links(v)}
+			before := v.DeepCopy()
+			cfg, err := network.Plan(in)
+			require.NoError(t, err)
+			golden.Equal(t, "testdata/"+name+".txt", []byte(cfg.String()))
+			require.Equal(t, before, v, "the instance is not changed")
+		})
+	}
+}
+
+func TestThePlanOfAnInterfaceDoesNotDependOnItsNeighbours(t *testing.T) {
+	t.Parallel()
+	both, single := instance(bridge, masquerade), instance(bridge)
+	s := fresh("lan1")
+	two, err := network.Plan(network.Input{Instance: both, State: s, Links: networktest.Links(both)})
+	require.NoError(t, err)
+	one, err := network.Plan(network.Input{Instance: single, State: s})
+	require.NoError(t, err)
+	require.Equal(t, one.Links, two.Links[:len(one.Links)])
+	require.Equal(t, one.Attachments[0], two.Attachments[0])
+	require.Equal(t, one.Interfaces[0], two.Interfaces[0])
+}
+
+func TestAnInterfaceWithoutIPAMIsNotServedDHCP(t *testing.T) {
+	t.Parallel()
+	v, s := instance(masquerade, bridge), fresh("lan1")
+	s.Links[2].Addresses, s.Links[2].Routes = nil, nil
+	cfg, err := network.Plan(network.Input{Instance: v, State: s, Links: networktest.Links(v)})
+	require.NoError(t, err)
+	require.NotNil(t, cfg.Attachments[0].DHCP)
+	require.Nil(t, cfg.Attachments[1].DHCP)
+	require.Equal(t, networktest.SecondaryMAC(1), cfg.Attachments[1].MAC)
+	require.Empty(t, cfg.Interfaces[1].IP)
+}
+
 func TestPlanOfNothing(t *testing.T) {
 	t.Parallel()
 	cfg, err := network.Plan(network.Input{Instance: &vmi.VirtualMachineInstance{}})
 	require.NoError(t, err)
 	require.Equal(t, network.Config{}, cfg)
-}
-
-func TestPlanNamesEveryFault(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		name    string
-		spec    func(*vmi.VirtualMachineInstanceSpec)
-		state   func(*network.State)
-		faults  []string
-		invalid bool
-	}{
-		{
-			name: "an interface without a binding and a network that nobody uses",
-			spec: func(s *vmi.VirtualMachineInstanceSpec) {
-				s.Domain.Devices.Interfaces[0].InterfaceBinding = vmi.InterfaceBinding{}
-				s.Networks = append(s.Networks, podNetwork("other"))
-			},
-			faults:  []string{"interface default: its binding is not known", "network other: there is no interface of that name"},
-			invalid: true,
-		},
-		{
-			name: "two interfaces on the pod network",
-			spec: func(s *vmi.VirtualMachineInstanceSpec) {
-				s.Domain.Devices.Interfaces = append(s.Domain.Devices.Interfaces, vmi.Interface{Name: "other", InterfaceBinding: masquerade()})
-				s.Networks = append(s.Networks, podNetwork("other"))
-			},
-			faults:  []string{"2 interfaces are connected to the pod network, which has one place"},
-			invalid: true,
-		},
-		{
-			name: "an interface without a network, twice",
-			spec: func(s *vmi.VirtualMachineInstanceSpec) {
-				i := vmi.Interface{Name: "lost", InterfaceBinding: masquerade()}
-				s.Domain.Devices.Interfaces = append(s.Domain.Devices.Interfaces, i, i)
-			},
-			faults:  []string{"interface lost: there is no network of that name", "interface lost: there are two of that name"},
-			invalid: true,
-		},
-		{
-			name: "a network of a kind that is not known, and two of a name",
-			spec: func(s *vmi.VirtualMachineInstanceSpec) {
-				s.Networks = []vmi.Network{{Name: "default"}, {Name: "default"}}
-			},
-			faults:  []string{"network default: its kind is not known", "network default: there are two of that name"},
-			invalid: true,
-		},
-		{
-			name: "bad addresses, ports and protocols",
-			spec: func(s *vmi.VirtualMachineInstanceSpec) {
-				i := &s.Domain.Devices.Interfaces[0]
-				i.Bridge = &vmi.InterfaceBridge{}
-				i.MacAddress = "01:00:5e:00:00:01"
-				i.Ports = []vmi.Port{{Port: 70000}, {Port: 1, Protocol: "SCTP"}}
-			},
-			faults: []string{
-				"interface default: it has two bindings", "MAC address 01:00:5e:00:00:01: it is one for groups",
-				"port 70000 is not within 1 and 65535", `port 1: protocol "SCTP" is neither TCP nor UDP`,
-			},
-			invalid: true,
-		},
-		{
-			name: "the gateway's MAC address",
-			spec: func(s *vmi.VirtualMachineInstanceSpec) {
-				s.Domain.Devices.Interfaces[0].MacAddress = "02:00:00:00:00:00"
-			},
-			faults:  []string{"MAC address 02:00:00:00:00:00 is the gateway's"},
-			invalid: true,
-		},
-		{
-			name: "guest networks that are none",
-			spec: func(s *vmi.VirtualMachineInstanceSpec) {
-				s.Networks[0].Pod = &vmi.PodNetwork{VMNetworkCIDR: "10.0.2.0/31", VMIPv6NetworkCIDR: "10.0.3.0/24"}
-			},
-			faults:  []string{"vmNetworkCIDR 10.0.2.0/31 is not a network with room for two hosts", "vmIPv6NetworkCIDR 10.0.3.0/24 is not"},
-			invalid: true,
-		},
-		{
-			name:    "a guest network that holds the pod",
-			spec:    func(s *vmi.VirtualMachineInstanceSpec) { s.Networks[0].Pod.VMNetworkCIDR = "10.244.0.0/16" },
-			faults:  []string{"vmNetworkCIDR 10.244.0.0/16 holds the pod's own address 10.244.0.5"},
-			invalid: true,
-		},
-		{
-			name:   "a pod without an interface",
-			state:  func(s *network.State) { s.Links = s.Links[:1] },
-			faults: []string{"the pod has no interface eth0"},
-		},
-		{
-			name:   "a pod whose interface is down",
-			state:  func(s *network.State) { s.Links[1].Up = false },
-			faults: []string{"the pod's interface eth0 is down"},
-		},
-		{
-			name:   "a pod without an address",
-			state:  func(s *network.State) { s.Links[1].Addresses = nil },
-			faults: []string{"the pod's interface eth0 has no address"},
-		},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			v, s := machine(masquerade()), fresh()
-			if tt.spec != nil {
-				tt.spec(&v.Spec)
-			}
-			if tt.state != nil {
-				tt.state(&s)
-			}
-			cfg, err := network.Plan(network.Input{Instance: v, State: s})
-			require.Error(t, err)
-			for _, f := range tt.faults {
-				require.ErrorContains(t, err, f)
-			}
-			require.Equal(t, tt.invalid, errors.Is(err, vmi.ErrInvalid))
-			require.Equal(t, network.Config{}, cfg)
-		})
-	}
 }
 
 func TestMACIsStableAndLocal(t *testing.T) {

@@ -28,8 +28,8 @@ type Link struct {
 	// Learning says that the link is a port of a bridge, which learns from it
 	// which addresses are behind it.
 	Learning bool
-	// Owner is who may open a tap device. Nil if the link is none that a machine
-	// can use.
+	// Owner is who may open a tap device. Nil if the link is no tap device that
+	// QEMU can open.
 	Owner *Owner
 	// Addresses are the link's addresses, IPv4 first, without the link-local
 	// ones of IPv6.
@@ -90,7 +90,7 @@ func (l Link) write(b *strings.Builder) {
 	}
 }
 
-// String is the route as ip-route would say it.
+// String is the route as the program ip shows it.
 func (r Route) String() string {
 	if !r.Gateway.IsValid() {
 		return r.Destination.String()
@@ -98,8 +98,8 @@ func (r Route) String() string {
 	return r.Destination.String() + " via " + r.Gateway.String()
 }
 
-// link returns the link with that name, or nil.
-func (s State) link(name string) *Link {
+// Link returns the link with that name, or nil. It must not be changed.
+func (s State) Link(name string) *Link {
 	for i := range s.Links {
 		if s.Links[i].Name == name {
 			return &s.Links[i]

@@ -30,9 +30,9 @@ type SSHPublicKeySource struct {
 	Secret *CredentialSecret `json:"secret,omitempty"`
 }
 
-// CredentialSecret is a Secret of the machine's namespace.
+// CredentialSecret is a Secret of the VMI's namespace.
 type CredentialSecret struct {
-	// SecretName is the name of the Secret. The machine waits for it.
+	// SecretName is the name of the Secret. The VMI does not start until it exists.
 	SecretName string `json:"secretName"`
 }
 
@@ -41,13 +41,13 @@ type CredentialSecret struct {
 //
 // +podvisor:exactlyOne:of=configDrive;noCloud;qemuGuestAgent,message="a propagation method is exactly one of"
 type SSHPublicKeyPropagationMethod struct {
-	// ConfigDrive puts the keys into the machine's cloudInitConfigDrive volume,
-	// once, at the first start.
+	// ConfigDrive puts the keys into the VMI's cloudInitConfigDrive volume, once,
+	// at the first start.
 	// +optional
 	ConfigDrive *CloudInitPropagation `json:"configDrive,omitempty"`
 
-	// NoCloud puts the keys into the machine's cloudInitNoCloud volume, once, at
-	// the first start.
+	// NoCloud puts the keys into the VMI's cloudInitNoCloud volume, once, at the
+	// first start.
 	// +optional
 	NoCloud *CloudInitPropagation `json:"noCloud,omitempty"`
 

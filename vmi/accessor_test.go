@@ -18,7 +18,7 @@ func TestTheRunStrategyIsReadFromEitherField(t *testing.T) {
 	require.Equal(t, vmi.RunOnce, (&vmi.VirtualMachineSpec{RunStrategy: new(vmi.RunOnce)}).Strategy())
 }
 
-func TestAReplicaSetWantsOneMachineUnlessItSays(t *testing.T) {
+func TestAReplicaSetHasOneReplicaByDefault(t *testing.T) {
 	require.EqualValues(t, 1, (&vmi.VirtualMachineInstanceReplicaSetSpec{}).Wanted())
 	require.EqualValues(t, 0, (&vmi.VirtualMachineInstanceReplicaSetSpec{Replicas: new(int32(0))}).Wanted())
 }

@@ -26,13 +26,13 @@ type ClockOffset struct {
 // ClockUTC is a clock that follows UTC.
 type ClockUTC struct {
 	// OffsetSeconds is added to UTC, in seconds. If it is set, the guest's own
-	// changes to its clock are lost when the machine ends. Default: 0.
+	// changes to its clock are lost when the VMI ends. Default: 0.
 	// +optional
 	OffsetSeconds *int `json:"offsetSeconds,omitempty"`
 }
 
-// Timer is the set of a guest's timers. One that is left out is as the board
-// has it.
+// Timer is the set of a guest's timers. One that is left out is as the machine
+// type has it.
 type Timer struct {
 	// HPET is the high precision event timer.
 	// +optional
@@ -55,8 +55,8 @@ type Timer struct {
 	Hyperv *HypervTimer `json:"hyperv,omitempty"`
 }
 
-// TickPolicy says what becomes of ticks that a guest missed, because it did not
-// get to run.
+// TickPolicy says what becomes of ticks that a guest missed while it did not
+// run.
 //
 // +podvisor:enum
 type TickPolicy string
@@ -129,8 +129,8 @@ type RTCTimer struct {
 	// +optional
 	Enabled *bool `json:"present,omitempty"`
 
-	// Track is the clock that the timer follows: guest, which stands still while
-	// the guest does, or wall, the node's. Default: guest.
+	// Track is the clock that the timer follows: guest, which stops while the
+	// guest is paused, or wall, the node's. Default: guest.
 	// +optional
 	Track RTCTrack `json:"track,omitempty"`
 }

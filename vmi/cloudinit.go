@@ -5,15 +5,14 @@ import (
 )
 
 // CloudInitNoCloud is the data of cloud-init's NoCloud data source, which the
-// guest finds on a disk labelled cidata. The guest is told its host name there,
-// too.
+// guest finds on a disk labelled cidata. It also holds the host name.
 //
 // +podvisor:atLeastOne:of=userData;userDataBase64;secretRef;networkData;networkDataBase64;networkDataSecretRef,message="cloudInitNoCloud needs at least one of"
 // +podvisor:atMostOne:of=userData;userDataBase64;secretRef,message="cloudInitNoCloud has at most one source of user data"
 // +podvisor:atMostOne:of=networkData;networkDataBase64;networkDataSecretRef,message="cloudInitNoCloud has at most one source of network data"
 type CloudInitNoCloud struct {
-	// UserDataSecretRef names a Secret of the machine's namespace whose key
-	// userdata (or userData) holds the user data.
+	// UserDataSecretRef names a Secret of the VMI's namespace whose key userdata
+	// (or userData) holds the user data.
 	// +optional
 	// +podvisor:unserved=the pod mounts no Secret for cloud-init
 	UserDataSecretRef *corev1.LocalObjectReference `json:"secretRef,omitempty"`
@@ -30,7 +29,7 @@ type CloudInitNoCloud struct {
 	// +kubebuilder:validation:MaxLength=2732
 	UserDataBase64 string `json:"userDataBase64,omitempty"`
 
-	// NetworkDataSecretRef names a Secret of the machine's namespace whose key
+	// NetworkDataSecretRef names a Secret of the VMI's namespace whose key
 	// networkdata (or networkData) holds the network configuration.
 	// +optional
 	// +podvisor:unserved=the pod mounts no Secret for cloud-init
@@ -56,8 +55,8 @@ type CloudInitNoCloud struct {
 // +podvisor:atMostOne:of=userData;userDataBase64;secretRef,message="cloudInitConfigDrive has at most one source of user data"
 // +podvisor:atMostOne:of=networkData;networkDataBase64;networkDataSecretRef,message="cloudInitConfigDrive has at most one source of network data"
 type CloudInitConfigDrive struct {
-	// UserDataSecretRef names a Secret of the machine's namespace whose key
-	// userdata (or userData) holds the user data.
+	// UserDataSecretRef names a Secret of the VMI's namespace whose key userdata
+	// (or userData) holds the user data.
 	// +optional
 	UserDataSecretRef *corev1.LocalObjectReference `json:"secretRef,omitempty"`
 
@@ -71,7 +70,7 @@ type CloudInitConfigDrive struct {
 	// +kubebuilder:validation:MaxLength=2732
 	UserDataBase64 string `json:"userDataBase64,omitempty"`
 
-	// NetworkDataSecretRef names a Secret of the machine's namespace whose key
+	// NetworkDataSecretRef names a Secret of the VMI's namespace whose key
 	// networkdata (or networkData) holds the network configuration.
 	// +optional
 	NetworkDataSecretRef *corev1.LocalObjectReference `json:"networkDataSecretRef,omitempty"`

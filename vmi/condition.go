@@ -8,16 +8,16 @@ import (
 // ConditionType is the name of a condition.
 type ConditionType string
 
-// The conditions of a machine.
+// The conditions of a VMI.
 const (
 	// ConditionReady is True while the pod is ready and the guest runs. False
 	// has one of the reasons PodNotExists, PodTerminating, GuestNotRunning,
 	// PodConditionMissing, or the reason of the pod's own condition.
 	ConditionReady ConditionType = "Ready"
-	// ConditionSynchronized is False if the machine cannot be made as its spec
-	// says; reason and message say why.
+	// ConditionSynchronized is False if the VMI cannot be made as its spec says;
+	// reason and message hold the cause.
 	ConditionSynchronized ConditionType = "Synchronized"
-	// ConditionPodScheduled is False while no node fits the machine's pod.
+	// ConditionPodScheduled is False while no node fits the VMI's pod.
 	ConditionPodScheduled ConditionType = "PodScheduled"
 	// ConditionSoftwareEmulation is True if the guest runs without hardware
 	// virtualization, which is much slower.
@@ -26,10 +26,10 @@ const (
 	// PausedByUser, PausedIOError or PausedByMigrationMonitor, or Paused if it is
 	// not known.
 	ConditionPaused ConditionType = "Paused"
-	// ConditionProvisioning is True while claims that the machine needs are not
-	// there or not bound.
+	// ConditionProvisioning is True while claims that the VMI needs are not there
+	// or not bound.
 	ConditionProvisioning ConditionType = "Provisioning"
-	// ConditionDataVolumesReady is True when all DataVolumes of the machine are
+	// ConditionDataVolumesReady is True when all DataVolumes of the VMI are
 	// filled.
 	ConditionDataVolumesReady ConditionType = "DataVolumesReady"
 	// ConditionAgentConnected is True while QEMU's agent is connected in the
@@ -42,17 +42,17 @@ const (
 	// ConditionAccessCredentialsSynchronized is False if keys or passwords could
 	// not be put into the guest.
 	ConditionAccessCredentialsSynchronized ConditionType = "AccessCredentialsSynchronized"
-	// ConditionLiveMigratable is True if the machine can move to another node
-	// while it runs. False has a reason that ends in NotLiveMigratable.
+	// ConditionLiveMigratable is True if the VMI can move to another node while it
+	// runs. False has a reason that ends in NotLiveMigratable.
 	ConditionLiveMigratable ConditionType = "LiveMigratable"
-	// ConditionStorageLiveMigratable is True if the machine's volumes can move to
+	// ConditionStorageLiveMigratable is True if the VMI's volumes can move to
 	// other claims while it runs.
 	ConditionStorageLiveMigratable ConditionType = "StorageLiveMigratable"
-	// ConditionMigrationRequired is True if the machine must migrate for a change
-	// to take effect.
+	// ConditionMigrationRequired is True if the VMI must migrate for a change to
+	// take effect.
 	ConditionMigrationRequired ConditionType = "MigrationRequired"
-	// ConditionEvictionRequested is True if somebody outside must move the
-	// machine off its node.
+	// ConditionEvictionRequested is True if a controller outside of Podvisor must
+	// move the VMI off its node.
 	ConditionEvictionRequested ConditionType = "EvictionRequested"
 	// ConditionHotVCPUChange is True while processors are being added.
 	ConditionHotVCPUChange ConditionType = "HotVCPUChange"
@@ -62,10 +62,9 @@ const (
 	ConditionVolumesChange ConditionType = "VolumesChange"
 )
 
-// The conditions of a VirtualMachine beside those of its machine, which it
-// repeats.
+// The conditions of a VirtualMachine beside those of its VMI, which it copies.
 const (
-	// ConditionFailure is True if the machine could not be made or deleted.
+	// ConditionFailure is True if the VMI could not be made or deleted.
 	ConditionFailure ConditionType = "Failure"
 	// ConditionRestartRequired is True if the template has changed in a way that
 	// takes effect only at the next start.
@@ -77,7 +76,7 @@ const (
 
 // The conditions of a VirtualMachineInstanceReplicaSet.
 const (
-	// ConditionReplicaFailure is True if a machine could not be made or deleted.
+	// ConditionReplicaFailure is True if a VMI could not be made or deleted.
 	ConditionReplicaFailure ConditionType = "ReplicaFailure"
 	// ConditionReplicaPaused is True while the set does nothing because
 	// spec.paused is true.
@@ -120,16 +119,16 @@ const (
 const (
 	// ReasonPaused: why is not known.
 	ReasonPaused = "Paused"
-	// ReasonPausedByUser: somebody asked for it, or the machine starts paused.
+	// ReasonPausedByUser: a user paused the guest, or the VMI starts paused.
 	ReasonPausedByUser = "PausedByUser"
 	// ReasonPausedIOError: a volume failed or is full.
 	ReasonPausedIOError = "PausedIOError"
-	// ReasonPausedByMigrationMonitor: a migration would not end otherwise.
+	// ReasonPausedByMigrationMonitor: a migration does not converge otherwise.
 	ReasonPausedByMigrationMonitor = "PausedByMigrationMonitor"
 )
 
-// Reasons of [ConditionLiveMigratable], when False: what holds the machine on
-// its node.
+// Reasons of [ConditionLiveMigratable], when False: what prevents the
+// migration.
 const (
 	ReasonDisksNotLiveMigratable                 = "DisksNotLiveMigratable"
 	ReasonInterfaceNotLiveMigratable             = "InterfaceNotLiveMigratable"
@@ -147,8 +146,7 @@ type Condition struct {
 	Type ConditionType `json:"type"`
 	// Status is True, False or Unknown.
 	Status corev1.ConditionStatus `json:"status"`
-	// LastProbeTime is when the fact was looked at last. It is never noted, since
-	// each look would be a write, and is null.
+	// LastProbeTime is always null: to record each check would be a write.
 	// +optional
 	// +nullable
 	LastProbeTime metav1.Time `json:"lastProbeTime,omitempty"`

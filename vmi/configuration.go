@@ -7,14 +7,14 @@ import (
 
 // KubeVirtConfiguration holds the settings of a cluster.
 type KubeVirtConfiguration struct {
-	// CPUModel is the processor model of machines that name none: host-model or
+	// CPUModel is the processor model of VMIs that name none: host-model or
 	// host-passthrough. Default: host-model.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="self in ['', 'host-model', 'host-passthrough']",message="no node tells yet which models it has, so none can be asked for by its name: set cpuModel to host-model or host-passthrough, or leave it out"
+	// +kubebuilder:validation:XValidation:rule="self in ['', 'host-model', 'host-passthrough']",message="nodes do not report their CPU models yet, so a model cannot be requested by its name: set cpuModel to host-model or host-passthrough, or leave it out"
 	CPUModel string `json:"cpuModel,omitempty"`
 
-	// CPURequest is what a machine's pod asks for if the machine names neither a
-	// CPU request nor a limit. If it does not say what its processor looks like
+	// CPURequest is what a VMI's pod asks for if the VMI names neither a CPU
+	// request nor a limit. If it does not say what its processor looks like
 	// either, the guest sees as many, rounded up. Default, and also what 100m
 	// stands for: as cpuAllocationRatio says, and one processor.
 	// +optional
@@ -46,57 +46,57 @@ type KubeVirtConfiguration struct {
 	// +kubebuilder:validation:Enum=Always;IfNotPresent;Never
 	ImagePullPolicy corev1.PullPolicy `json:"imagePullPolicy,omitempty"`
 
-	// EvictionStrategy is the strategy of machines that name none when they are
+	// EvictionStrategy is the strategy of VMIs that name none when they are
 	// created. Default: None.
 	// +optional
 	EvictionStrategy *EvictionStrategy `json:"evictionStrategy,omitempty"`
 
-	// AdditionalGuestMemoryOverheadRatio multiplies the memory that a pod is
-	// given beside the guest's, as a decimal number of more than 0 and at most
-	// 100, for example "1.2". Below 1 machines may be killed for want of memory.
-	// Default: 1.
+	// AdditionalGuestMemoryOverheadRatio multiplies the memory that a pod is given
+	// beside the guest's, as a decimal number of more than 0 and at most 100, for
+	// example "1.2". Below 1 the kernel may kill VMIs that use all of their
+	// memory. Default: 1.
 	// +optional
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]*)?|\.[0-9]+)$`
 	AdditionalGuestMemoryOverheadRatio *string `json:"additionalGuestMemoryOverheadRatio,omitempty"`
 
-	// SupportedGuestAgentVersions are the versions of the guest's agent that a
-	// machine's condition AgentVersionNotSupported does not complain about, as
-	// patterns such as 5.*: * stands for any characters, ? for one and [45] for
-	// one of these, and the whole version must match. They are no regular
-	// expressions. An agent that does not tell its version is not complained
-	// about. Default: 2.* and all later ones, such as 7.2.22 or 107.0.1.
+	// SupportedGuestAgentVersions are the versions of the guest's agent for which
+	// a VMI does not get the condition AgentVersionNotSupported, as patterns such
+	// as 5.*: * stands for any characters, ? for one and [45] for one of these,
+	// and the whole version must match. They are no regular expressions. An agent
+	// that does not report its version counts as supported. Default: 2.* and all
+	// later ones, such as 7.2.22 or 107.0.1.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MaxLength=63
 	SupportedGuestAgentVersions []string `json:"supportedGuestAgentVersions,omitempty"`
 
-	// SMBIOS is what the guest reads about its maker in the SMBIOS tables.
-	// Machines that run keep theirs.
+	// SMBIOS is what the guest reads about its hardware in the SMBIOS tables. VMIs
+	// that run keep theirs.
 	// +optional
 	SMBIOS *SMBIOSConfiguration `json:"smbios,omitempty"`
 
 	// MemBalloonStatsPeriod is the time between two measurements of the guest's
 	// memory, in seconds; 0 measures nothing. QEMU takes them and libvirt, in the
-	// launcher, shows them. Machines that run keep theirs. Default: 10.
+	// launcher, shows them. VMIs that run keep theirs. Default: 10.
 	// +optional
 	MemBalloonStatsPeriod *uint32 `json:"memBalloonStatsPeriod,omitempty"`
 
 	// MigrationConfiguration are the settings of migrations.
 	// +optional
-	// +podvisor:unserved=machines do not migrate
+	// +podvisor:unserved=VMIs do not migrate
 	MigrationConfiguration *MigrationConfiguration `json:"migrations,omitempty"`
 
-	// LiveUpdateConfiguration limits what can be added to a running machine.
+	// LiveUpdateConfiguration limits what can be added to a running guest.
 	// +optional
-	// +podvisor:unserved=nothing can be added to a running machine yet
+	// +podvisor:unserved=nothing can be added to a running VMI yet
 	LiveUpdateConfiguration *LiveUpdateConfiguration `json:"liveUpdateConfiguration,omitempty"`
 
 	// VMRolloutStrategy says when a change of a VirtualMachine takes effect: Stage
-	// waits for its next start, LiveUpdate gives the running machine what it can
-	// take. Default: LiveUpdate.
+	// waits for its next start, LiveUpdate gives the running VMI what it can take.
+	// Default: LiveUpdate.
 	// +optional
-	// +podvisor:unserved=nothing can be added to a running machine yet
+	// +podvisor:unserved=nothing can be added to a running VMI yet
 	VMRolloutStrategy *VMRolloutStrategy `json:"vmRolloutStrategy,omitempty"`
 
 	// ControllerConfiguration are settings of virt-controller.
@@ -107,17 +107,18 @@ type KubeVirtConfiguration struct {
 	// +optional
 	HandlerConfiguration *ComponentConfiguration `json:"handlerConfiguration,omitempty"`
 
-	// DeveloperConfiguration are settings that most clusters leave alone.
+	// DeveloperConfiguration are settings that most clusters leave at their
+	// defaults.
 	// +optional
 	DeveloperConfiguration *DeveloperConfiguration `json:"developerConfiguration,omitempty"`
 }
 
 // ArchitectureConfiguration are settings of each architecture.
 type ArchitectureConfiguration struct {
-	// DefaultArchitecture is the architecture of machines that name none. Only
-	// amd64 works yet. Default: amd64.
+	// DefaultArchitecture is the architecture of VMIs that name none. Only amd64
+	// works yet. Default: amd64.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="self in ['', 'amd64']",message="machines of this architecture do not run yet: set defaultArchitecture to amd64, or leave it out"
+	// +kubebuilder:validation:XValidation:rule="self in ['', 'amd64']",message="VMIs of this architecture do not run yet: set defaultArchitecture to amd64, or leave it out"
 	DefaultArchitecture string `json:"defaultArchitecture,omitempty"`
 
 	// AMD64 are the settings of amd64.
@@ -126,27 +127,27 @@ type ArchitectureConfiguration struct {
 
 	// ARM64 are the settings of arm64.
 	// +optional
-	// +podvisor:unserved=machines of this architecture do not run yet
+	// +podvisor:unserved=VMIs of this architecture do not run yet
 	ARM64 *ArchitectureSettings `json:"arm64,omitempty"`
 
 	// S390X are the settings of s390x.
 	// +optional
-	// +podvisor:unserved=machines of this architecture do not run yet
+	// +podvisor:unserved=VMIs of this architecture do not run yet
 	S390X *ArchitectureSettings `json:"s390x,omitempty"`
 }
 
 // ArchitectureSettings are settings of one architecture.
 type ArchitectureSettings struct {
-	// MachineType is the type of machines that name none. It must be one of
-	// emulatedMachines. Machines that have a pod already keep theirs. Default: q35
-	// on amd64, virt on arm64, s390-ccw-virtio on s390x.
+	// MachineType is the machine type of VMIs that name none. It must be one of
+	// emulatedMachines. VMIs that have a pod already keep theirs. Default: q35 on
+	// amd64, virt on arm64, s390-ccw-virtio on s390x.
 	// +optional
 	MachineType string `json:"machineType,omitempty"`
 
-	// EmulatedMachines are the types that machines may name, as patterns: a *
-	// stands for any text, a ? for any character and [a-c] for one of a few.
-	// Machines that have a pod already keep their type. Default: q35* and pc-q35*
-	// on amd64, virt* on arm64, s390-ccw-virtio* on s390x.
+	// EmulatedMachines are the machine types that VMIs may name, as patterns: a *
+	// stands for any text, a ? for any character and [a-c] for one of a few. VMIs
+	// that have a pod already keep their type. Default: q35* and pc-q35* on amd64,
+	// virt* on arm64, s390-ccw-virtio* on s390x.
 	// +optional
 	// +listType=atomic
 	EmulatedMachines []string `json:"emulatedMachines,omitempty"`
@@ -154,53 +155,53 @@ type ArchitectureSettings struct {
 
 // NetworkConfiguration are settings of the network.
 type NetworkConfiguration struct {
-	// DefaultNetworkInterface is the binding of the interface of machines that
-	// list none: bridge or masquerade. Default: bridge, or masquerade where bridge
-	// is not permitted.
+	// DefaultNetworkInterface is the binding of the interface of VMIs that list
+	// none: bridge or masquerade. Default: bridge, or masquerade where bridge is
+	// not permitted.
 	// +optional
 	// +kubebuilder:validation:Enum=bridge;masquerade
 	DefaultNetworkInterface string `json:"defaultNetworkInterface,omitempty"`
 
 	// PermitBridgeInterfaceOnPodNetwork allows the binding bridge on the pod
-	// network, which keeps a machine from migrating. Machines that have a pod
-	// already keep it. Default: true.
+	// network, which keeps a VMI from migrating. VMIs that have a pod already keep
+	// it. Default: true.
 	// +optional
 	PermitBridgeInterfaceOnPodNetwork *bool `json:"permitBridgeInterfaceOnPodNetwork,omitempty"`
 }
 
-// SMBIOSConfiguration is what a guest reads about its maker, each field at most
-// 64 printable ASCII characters.
+// SMBIOSConfiguration is what a guest reads about its hardware, each field at
+// most 64 printable ASCII characters.
 type SMBIOSConfiguration struct {
-	// Manufacturer of the machine, by which guests recognise what they run on.
+	// Manufacturer of the hardware, by which guests recognise what they run on.
 	// Default: KubeVirt.
 	// +optional
 	Manufacturer string `json:"manufacturer,omitempty"`
-	// Product is the machine's name. Default: None.
+	// Product is the hardware's name. Default: None.
 	// +optional
 	Product string `json:"product,omitempty"`
-	// Version of the machine. Default: that of the board, as QEMU has it.
+	// Version of the hardware. Default: that of the machine type, as QEMU has it.
 	// +optional
 	Version string `json:"version,omitempty"`
-	// Sku is the stock-keeping unit of the machine. Default: none.
+	// Sku is the stock-keeping unit of the hardware. Default: none.
 	// +optional
 	Sku string `json:"sku,omitempty"`
-	// Family of the machine. Default: KubeVirt.
+	// Family of the hardware. Default: KubeVirt.
 	// +optional
 	Family string `json:"family,omitempty"`
 }
 
-// LiveUpdateConfiguration limits what can be added to a running machine.
+// LiveUpdateConfiguration limits what can be added to a running guest.
 type LiveUpdateConfiguration struct {
-	// MaxHotplugRatio is how many times its own size a machine can grow to, if
-	// it does not say itself. Default: 4.
+	// MaxHotplugRatio is how many times its own size a VMI can grow to, if it does
+	// not say itself. Default: 4.
 	// +optional
 	MaxHotplugRatio uint32 `json:"maxHotplugRatio,omitempty"`
 
-	// MaxCPUSockets is the number of sockets that a machine can grow to.
+	// MaxCPUSockets is the number of sockets that a VMI can grow to.
 	// +optional
 	MaxCPUSockets *uint32 `json:"maxCpuSockets,omitempty"`
 
-	// MaxGuest is the memory that a machine can grow to.
+	// MaxGuest is the memory that a VMI can grow to.
 	// +optional
 	MaxGuest *resource.Quantity `json:"maxGuest,omitempty"`
 }
@@ -230,16 +231,16 @@ type RestClientConfiguration struct {
 	RateLimiter *RateLimiter `json:"rateLimiter,omitempty"`
 }
 
-// RateLimiter limits requests, except those that must not wait behind the work,
-// such as the one for the lead. Default: 200 per second, and 400 at once.
+// RateLimiter limits requests, except those that must not be delayed, such as
+// leader election's. Default: 200 per second, and 400 at once.
 type RateLimiter struct {
-	// TokenBucketRateLimiter lets through a number at once, and then so many per
+	// TokenBucketRateLimiter allows a burst of requests, and then a number per
 	// second.
 	// +optional
 	TokenBucketRateLimiter *TokenBucketRateLimiter `json:"tokenBucketRateLimiter,omitempty"`
 }
 
-// TokenBucketRateLimiter lets through a number at once, and then so many per
+// TokenBucketRateLimiter allows a burst of requests, and then a number per
 // second.
 type TokenBucketRateLimiter struct {
 	// QPS is the number of requests per second, at least 1.
@@ -251,49 +252,48 @@ type TokenBucketRateLimiter struct {
 	Burst int `json:"burst"`
 }
 
-// DeveloperConfiguration are settings that most clusters leave alone.
+// DeveloperConfiguration are settings that most clusters leave at their
+// defaults.
 type DeveloperConfiguration struct {
-	// UseEmulation runs machines on any node and without hardware virtualization,
-	// also where a node has it, which is much slower. Machines that have a pod
-	// already keep it. Default: what the flag -allow-emulation of virt-controller
-	// says.
+	// UseEmulation runs VMIs on any node and without hardware virtualization, also
+	// where a node has it, which is much slower. VMIs that have a pod already keep
+	// it. Default: what the flag -allow-emulation of virt-controller says.
 	// +optional
 	UseEmulation *bool `json:"useEmulation,omitempty"`
 
-	// CPUAllocationRatio is how many processors of guests share one CPU of a
-	// node, where machines name neither a CPU request nor a limit. Default: 10.
+	// CPUAllocationRatio is how many processors of guests share one CPU of a node,
+	// where VMIs name neither a CPU request nor a limit. Default: 10.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	CPUAllocationRatio int `json:"cpuAllocationRatio,omitempty"`
 
 	// MemoryOvercommit is how much memory guests see for each 100 that their pods
-	// ask for, where machines name neither a memory request nor a limit. Default:
-	// 100.
+	// ask for, where VMIs name neither a memory request nor a limit. Default: 100.
 	// +optional
 	// +kubebuilder:validation:Minimum=10
 	MemoryOvercommit int `json:"memoryOvercommit,omitempty"`
 
-	// NodeSelectors are labels that a node must have to run machines. A machine's
-	// own nodeSelector wins where both name a label, and its architecture wins
-	// over kubernetes.io/arch. Machines that have a pod already keep their nodes.
+	// NodeSelectors are labels that a node must have to run VMIs. A VMI's own
+	// nodeSelector wins where both name a label, and its architecture wins over
+	// kubernetes.io/arch. VMIs that have a pod already keep their nodes.
 	// +optional
 	NodeSelectors map[string]string `json:"nodeSelectors,omitempty"`
 
 	// LessPVCSpaceToleration is by how many per cent a claim may be smaller than
 	// the disk in it. Default: 10.
 	// +optional
-	// +podvisor:unserved=machines have no claims as disks yet
+	// +podvisor:unserved=VMIs have no claims as disks yet
 	LessPVCSpaceToleration int `json:"pvcTolerateLessSpaceUpToPercent,omitempty"`
 
 	// MinimumReservePVCBytes is the space of a claim, in bytes, that a new disk
 	// leaves free. Default: 131072.
 	// +optional
-	// +podvisor:unserved=machines have no claims as disks yet
+	// +podvisor:unserved=VMIs have no claims as disks yet
 	MinimumReservePVCBytes uint64 `json:"minimumReservePVCBytes,omitempty"`
 
 	// DiskVerification are settings of the check of disk images.
 	// +optional
-	// +podvisor:unserved=disk images are read by their header, which takes no memory to speak of
+	// +podvisor:unserved=only the header of a disk image is read, which takes little memory
 	DiskVerification *DiskVerification `json:"diskVerification,omitempty"`
 
 	// LogVerbosity says how much the components log.
@@ -307,8 +307,8 @@ type DiskVerification struct {
 	MemoryLimit *resource.Quantity `json:"memoryLimit"`
 }
 
-// LogVerbosity says how much the components log: 1 and 2 the usual, more also
-// what did not change anything and why; 0 is the default.
+// LogVerbosity says how much the components log: 1 and 2 log changes, more also
+// what did not change and why; 0 is the default.
 type LogVerbosity struct {
 	// VirtController is for virt-controller. Default: what its flag
 	// -log-level says.
@@ -318,7 +318,7 @@ type LogVerbosity struct {
 	// -log-level says.
 	// +optional
 	VirtHandler uint `json:"virtHandler,omitempty"`
-	// VirtLauncher is for virt-launcher, also of machines that run. Default: 2.
+	// VirtLauncher is for virt-launcher, also of VMIs that run. Default: 2.
 	// +optional
 	VirtLauncher uint `json:"virtLauncher,omitempty"`
 	// NodeVerbosity is for virt-handler on single nodes, by their names. It wins

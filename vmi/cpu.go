@@ -1,6 +1,6 @@
 package vmi
 
-// CPU is the processor of a machine. The guest sees Sockets × Cores × Threads
+// CPU is the processor of a guest. The guest sees Sockets × Cores × Threads
 // processors, at most 255.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.isolateEmulatorThread) || !self.isolateEmulatorThread || (has(self.dedicatedCpuPlacement) && self.dedicatedCpuPlacement)",message="isolateEmulatorThread needs dedicatedCpuPlacement: set dedicatedCpuPlacement to true, or leave isolateEmulatorThread out",fieldPath=".isolateEmulatorThread"
@@ -18,25 +18,25 @@ type CPU struct {
 	Sockets uint32 `json:"sockets,omitempty"`
 
 	// MaxSockets is the number of sockets that can be had without a restart, by
-	// adding processors to the running machine. Default: four times sockets, as
-	// long as the guest would see at most 512 processors. A value below sockets
-	// is refused.
+	// adding processors to the running guest. Default: four times sockets, as long
+	// as the guest would see at most 512 processors. A value below sockets is
+	// refused.
 	// +optional
-	// +podvisor:unserved=processors cannot be added to a running machine yet
+	// +podvisor:unserved=processors cannot be added to a running guest yet
 	MaxSockets uint32 `json:"maxSockets,omitempty"`
 
-	// Threads per core. Default: 1. Machines of the architecture arm64 have
-	// exactly one.
+	// Threads per core. Default: 1. VMIs of the architecture arm64 have exactly
+	// one.
 	// +optional
 	Threads uint32 `json:"threads,omitempty"`
 
 	// Model is the processor that the guest sees: host-model, the closest to the
 	// node's that has a name, or host-passthrough, the node's own, down to what
 	// has none. A guest that is emulated sees all that can be emulated, with
-	// either. A model by its name, such as Haswell, is refused: that needs nodes
-	// that tell which they have. Default: the cluster's, or host-model.
+	// either. A model by its name, such as Haswell, is refused: nodes do not
+	// report which models they have. Default: the cluster's, or host-model.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="self in ['', 'host-model', 'host-passthrough']",message="no node tells yet which models it has, so none can be asked for by its name: set model to host-model or host-passthrough, or leave it out"
+	// +kubebuilder:validation:XValidation:rule="self in ['', 'host-model', 'host-passthrough']",message="nodes do not report their CPU models yet, so a model cannot be requested by its name: set model to host-model or host-passthrough, or leave it out"
 	Model string `json:"model,omitempty"`
 
 	// Features adds features to the model or takes them away.
@@ -60,7 +60,7 @@ type CPU struct {
 	// +podvisor:unserved=pods do not ask for whole CPUs, domains do not pin
 	IsolateEmulatorThread bool `json:"isolateEmulatorThread,omitempty"`
 
-	// NUMA tells the guest about the node's memory topology. It needs
+	// NUMA shows the guest the node's memory topology. It needs
 	// dedicatedCpuPlacement and hugepages.
 	// +optional
 	// +podvisor:unserved=the domain has one memory node

@@ -30,7 +30,7 @@ type DataVolumeSpec struct {
 	// +optional
 	Source *DataVolumeSource `json:"source,omitempty"`
 
-	// SourceRef names a DataSource, which knows what the claim is filled with.
+	// SourceRef names a DataSource, which holds what the claim is filled with.
 	// +optional
 	SourceRef *DataVolumeSourceRef `json:"sourceRef,omitempty"`
 
@@ -85,7 +85,7 @@ type DataVolumeSource struct {
 	// Snapshot is a VolumeSnapshot.
 	// +optional
 	Snapshot *DataVolumeSourceObject `json:"snapshot,omitempty"`
-	// Upload waits for somebody to send an image.
+	// Upload waits for a client to send an image.
 	// +optional
 	Upload *DataVolumeSourceUpload `json:"upload,omitempty"`
 	// S3 is an object in an S3 store.
@@ -144,7 +144,7 @@ type DataVolumeSourceRegistry struct {
 	// ImageStream is an image stream of OpenShift.
 	// +optional
 	ImageStream *string `json:"imageStream,omitempty"`
-	// PullMethod is pod or node: who fetches the image. Default: pod.
+	// PullMethod is pod or node: where the image is fetched. Default: pod.
 	// +optional
 	PullMethod *string `json:"pullMethod,omitempty"`
 	// SecretRef is the Secret with user name and password.
@@ -208,7 +208,7 @@ type DataVolumeSourceVDDK struct {
 	// URL of the vCenter or ESXi.
 	// +optional
 	URL string `json:"url,omitempty"`
-	// UUID of the machine that the disk is from.
+	// UUID of vSphere's VM that the disk is from.
 	// +optional
 	UUID string `json:"uuid,omitempty"`
 	// BackingFile is the path of the disk.
@@ -234,7 +234,7 @@ type DataVolumeSourceRef struct {
 	Kind string `json:"kind"`
 	// Name of the DataSource.
 	Name string `json:"name"`
-	// Namespace of the DataSource. Default: the machine's.
+	// Namespace of the DataSource. Default: the VM's.
 	// +optional
 	Namespace *string `json:"namespace,omitempty"`
 }

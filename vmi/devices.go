@@ -1,19 +1,19 @@
 package vmi
 
-// Devices are the devices of a machine.
+// Devices are the devices of a domain.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.video) || !has(self.autoattachGraphicsDevice) || self.autoattachGraphicsDevice",message="video needs a graphics device: set autoattachGraphicsDevice to true, or leave video out",fieldPath=".video"
 type Devices struct {
-	// Disks are the machine's disks. Each shows the volume of the same name. A
-	// disk without a volume is refused; a volume that neither a disk nor a file
-	// system shows gets a disk.
+	// Disks are the VMI's disks. Each shows the volume of the same name. A disk
+	// without a volume is refused; a volume that neither a disk nor a file system
+	// shows gets a disk.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=256
 	Disks []Disk `json:"disks,omitempty"`
 
-	// Interfaces are the machine's network interfaces. Each is connected to the
+	// Interfaces are the VMI's network interfaces. Each is attached to the
 	// network of the same name. Default: one interface on the pod network.
 	// +optional
 	// +listType=map
@@ -29,7 +29,7 @@ type Devices struct {
 	// +podvisor:unserved=no file system server runs in the pod
 	Filesystems []Filesystem `json:"filesystems,omitempty"`
 
-	// Inputs are the machine's pointing devices.
+	// Inputs are the VMI's pointing devices.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
@@ -55,7 +55,7 @@ type Devices struct {
 	// +optional
 	Rng *Rng `json:"rng,omitempty"`
 
-	// Watchdog acts when the guest stops feeding it.
+	// Watchdog acts when the guest stops resetting its timer.
 	// +optional
 	// +podvisor:unserved=the domain has no watchdog
 	Watchdog *Watchdog `json:"watchdog,omitempty"`
@@ -72,18 +72,18 @@ type Devices struct {
 	// +podvisor:unserved=the graphics card follows from the architecture
 	Video *Video `json:"video,omitempty"`
 
-	// AutoattachPodInterface adds an interface on the pod network to a machine
-	// that lists neither interfaces nor networks. Default: true.
+	// AutoattachPodInterface adds an interface on the pod network to a VMI that
+	// lists neither interfaces nor networks. Default: true.
 	// +optional
 	AutoattachPodInterface *bool `json:"autoattachPodInterface,omitempty"`
 
-	// AutoattachGraphicsDevice gives the machine a graphics card and a VNC
-	// screen. Default: true.
+	// AutoattachGraphicsDevice gives the VMI a graphics card and a VNC screen.
+	// Default: true.
 	// +optional
 	// +podvisor:unserved=every domain has a graphics card
 	AutoattachGraphicsDevice *bool `json:"autoattachGraphicsDevice,omitempty"`
 
-	// AutoattachSerialConsole gives the machine a serial console, which virtctl
+	// AutoattachSerialConsole gives the VMI a serial console, which virtctl
 	// console connects to. Default: true.
 	// +optional
 	// +podvisor:unserved=every domain has a serial console
@@ -95,14 +95,14 @@ type Devices struct {
 	// +podvisor:unserved=the launcher alone decides whether the console is logged
 	LogSerialConsole *bool `json:"logSerialConsole,omitempty"`
 
-	// AutoattachMemBalloon gives the machine a balloon, by which the guest's
-	// memory is measured and can be taken back. Default: true.
+	// AutoattachMemBalloon gives the domain a balloon, by which the guest's memory
+	// is measured and can be reclaimed. Default: true.
 	// +optional
 	// +podvisor:unserved=every domain has a balloon
 	AutoattachMemBalloon *bool `json:"autoattachMemBalloon,omitempty"`
 
-	// AutoattachInputDevice gives the machine a tablet, so that the pointer on
-	// the VNC screen is where the guest thinks it is. Default: false.
+	// AutoattachInputDevice gives the VMI a tablet, so that the pointers of
+	// the VNC client and of the guest are at the same place. Default: false.
 	// +optional
 	// +podvisor:unserved=the domain has no input devices beside the board's
 	AutoattachInputDevice *bool `json:"autoattachInputDevice,omitempty"`
@@ -119,15 +119,15 @@ type Devices struct {
 	// +podvisor:unserved=every interface has one queue
 	NetworkInterfaceMultiQueue *bool `json:"networkInterfaceMultiqueue,omitempty"`
 
-	// UseVirtioTransitional makes virtio devices speak the old protocol as well,
-	// for guests that know only that, such as CentOS 6. Default: false.
+	// UseVirtioTransitional makes virtio devices support the legacy protocol as
+	// well, for guests without the modern one, such as CentOS 6. Default: false.
 	// +optional
 	// +podvisor:unserved=all virtio devices are modern
 	UseVirtioTransitional *bool `json:"useVirtioTransitional,omitempty"`
 
-	// DisableHotplug forbids to add disks while the machine runs. Default: false.
+	// DisableHotplug forbids to attach disks while the guest runs. Default: false.
 	// +optional
-	// +podvisor:unserved=nothing can be added to a running machine yet
+	// +podvisor:unserved=nothing can be added to a running VMI yet
 	DisableHotplug bool `json:"disableHotplug,omitempty"`
 }
 
@@ -151,7 +151,7 @@ type FilesystemVirtiofs struct{}
 
 // Input is a pointing device.
 type Input struct {
-	// Name tells the device from others of the machine.
+	// Name is the device's name, unique in the VMI.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
@@ -169,7 +169,7 @@ type Input struct {
 // +podvisor:enum
 type InputType string
 
-// InputTablet is a pointing device that tells absolute positions.
+// InputTablet is a pointing device with absolute positions.
 const InputTablet InputType = "tablet"
 
 // InputBus is the bus that an input device is attached to.
@@ -185,21 +185,20 @@ const (
 
 // TPM is a trusted platform module of version 2.
 type TPM struct {
-	// Enabled says whether the machine has the module. Default, if tpm is named:
-	// true.
+	// Enabled says whether the VMI has the module. Default, if tpm is named: true.
 	// +optional
 	Enabled *bool `json:"enabled,omitempty"`
 
 	// Persistent keeps what the module stores on a volume of its own, so that it
-	// survives the machine. Default: false.
+	// outlasts the VMI. Default: false.
 	// +optional
 	Persistent *bool `json:"persistent,omitempty"`
 }
 
 // Video is a graphics card.
 type Video struct {
-	// Type is the card: vga, cirrus, virtio, bochs or ramfb, as far as the
-	// machine's architecture has it.
+	// Type is the card: vga, cirrus, virtio, bochs or ramfb, as far as the VMI's
+	// architecture has it.
 	// +optional
 	Type string `json:"type,omitempty"`
 }

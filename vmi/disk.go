@@ -1,11 +1,11 @@
 package vmi
 
-// Disk is a disk of a machine. It shows the volume of the same name.
+// Disk is a disk of a VMI. It shows the volume of the same name.
 //
 // +podvisor:atMostOne:of=disk;cdrom;lun,message="a disk is at most one of"
 type Disk struct {
-	// Name is the name of the volume that this disk shows. No volume of that
-	// name: the machine is refused.
+	// Name is the name of the volume that this disk shows. A VMI without a volume
+	// of that name is refused.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
@@ -61,12 +61,12 @@ type Disk struct {
 	// +podvisor:unserved=the domain has no I/O threads
 	DedicatedIOThread *bool `json:"dedicatedIOThread,omitempty"`
 
-	// ErrorPolicy says what happens when the volume fails: stop pauses the
-	// machine, report tells the guest, ignore tells nobody, enospace pauses if
-	// the volume is full and tells the guest otherwise. Default: stop.
+	// ErrorPolicy says what happens when the volume fails: stop pauses the guest,
+	// report returns the error to the guest, ignore returns success, enospace
+	// pauses if the volume is full and reports otherwise. Default: stop.
 	// +optional
-	// +podvisor:unserved=a machine always stops at an error
-	ErrorPolicy DiskErrorPolicy `json:"errorPolicy,omitempty"`
+	// +podvisor:unserved=a guest always pauses at an error
+	ErrorPolicy *DiskErrorPolicy `json:"errorPolicy,omitempty"`
 
 	// BlockSize is the size of the blocks that the guest sees. Default: 512
 	// bytes.
@@ -74,17 +74,17 @@ type Disk struct {
 	// +podvisor:unserved=all disks have blocks of 512 bytes
 	BlockSize *BlockSize `json:"blockSize,omitempty"`
 
-	// Shareable lets other machines write to the volume at the same time. The
-	// guests must know how to do that, for example by a cluster file system.
-	// Default: false.
+	// Shareable lets other VMIs write to the volume at the same time. The guests
+	// must know how to do that, for example by a cluster file system. Default:
+	// false.
 	// +optional
 	// +podvisor:unserved=a volume has one writer
 	Shareable *bool `json:"shareable,omitempty"`
 
-	// Tag is handed to the guest with the disk's address, by cloud-init's
-	// configuration drive.
+	// Tag reaches the guest with the disk's address, in cloud-init's configuration
+	// drive.
 	// +optional
-	// +podvisor:unserved=the guest is told nothing about its devices' addresses
+	// +podvisor:unserved=cloud-init's data do not hold the addresses of devices
 	Tag string `json:"tag,omitempty"`
 }
 
@@ -119,7 +119,7 @@ type DiskTarget struct {
 	// PciAddress is the disk's address on the guest's PCI bus, for example
 	// 0000:81:01.0. It needs the bus virtio. Default: the next that is free.
 	// +optional
-	// +podvisor:unserved=libvirt deals out all addresses
+	// +podvisor:unserved=libvirt assigns all addresses
 	PciAddress string `json:"pciAddress,omitempty"`
 }
 

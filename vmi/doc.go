@@ -1,14 +1,15 @@
 // Package vmi is the model: the kinds of the API group kubevirt.io, version v1,
 // as Go types.
 //
-// [VirtualMachineInstance] is one running virtual machine; [VirtualMachine] is
-// one that lasts, [VirtualMachineInstanceReplicaSet] a number of equal ones;
-// [VirtualMachineInstanceMigration] moves one to another node, and [KubeVirt] is
-// the cluster's configuration. Their JSON is that of KubeVirt: names, types and
-// list semantics are the same, so manifests and clients written for KubeVirt work
-// with it. What pods and claims are made of (affinity, tolerations, DNS, probes,
-// resources, references) has the types of k8s.io/api/core/v1, as in KubeVirt's own
-// API.
+// [VirtualMachineInstance] (VMI) is one running virtual machine;
+// [VirtualMachine] (VM) is one that can be started and stopped,
+// [VirtualMachineInstanceReplicaSet] a number of equal VMIs;
+// [VirtualMachineInstanceMigration] moves a VMI to another node, and [KubeVirt]
+// is the cluster's configuration. Their JSON is that of KubeVirt: names, types
+// and list semantics are the same, so manifests and clients written for
+// KubeVirt work with it. What pods and claims are made of (affinity,
+// tolerations, DNS, probes, resources, references) has the types of
+// k8s.io/api/core/v1, as in KubeVirt's own API.
 //
 // Not every field that has a type is served. A comment line that begins with
 // +podvisor:unserved= keeps a field, a value or a kind out of the schema, and so

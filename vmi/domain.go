@@ -5,34 +5,32 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// DomainSpec is the hardware of a virtual machine.
+// DomainSpec is the hardware of a guest.
 type DomainSpec struct {
-	// Devices are the machine's devices: disks, network interfaces and the
-	// rest.
+	// Devices are the VMI's devices: disks, network interfaces and the rest.
 	Devices Devices `json:"devices"`
 
-	// CPU is the machine's processor. Default: one core of the cluster's default
+	// CPU is the VMI's processor. Default: one core of the cluster's default
 	// model.
 	// +optional
 	CPU *CPU `json:"cpu,omitempty"`
 
-	// Memory is the machine's memory.
+	// Memory is the VMI's memory.
 	// +optional
 	Memory *Memory `json:"memory,omitempty"`
 
-	// Resources are what the machine's pod asks the node for.
+	// Resources are what the VMI's pod asks the node for.
 	// +optional
 	Resources ResourceRequirements `json:"resources,omitempty"`
 
-	// Machine is the machine type, that is the board which QEMU emulates.
-	// Default: the cluster's default for the machine's architecture.
+	// Machine is the machine type, that is the board which QEMU emulates. Default:
+	// the cluster's default for the VMI's architecture.
 	// +optional
 	Machine *Machine `json:"machine,omitempty"`
 
-	// Firmware is what runs before the guest's operating system, and the
-	// identity that it tells the guest.
+	// Firmware is what runs before the guest's operating system, and the identity
+	// that it shows the guest.
 	// +optional
-	// +podvisor:unserved=the domain always starts the built-in BIOS
 	Firmware *Firmware `json:"firmware,omitempty"`
 
 	// Clock says what the guest's clock shows at start, and which timers the
@@ -64,22 +62,22 @@ type DomainSpec struct {
 	// +podvisor:unserved=the domain has no I/O threads
 	IOThreads *IOThreads `json:"ioThreads,omitempty"`
 
-	// RebootPolicy says what happens when the guest reboots: Reboot restarts it
-	// inside the same pod, Terminate ends the machine as if it had powered off.
+	// RebootPolicy says what happens when the guest reboots: Reboot restarts it in
+	// the same pod, Terminate ends the VMI as if the guest had powered off.
 	// Default: Reboot.
 	// +optional
-	// +podvisor:unserved=the launcher always lets the guest reboot
+	// +podvisor:unserved=the guest always reboots in its pod
 	RebootPolicy RebootPolicy `json:"rebootPolicy,omitempty"`
 }
 
 // Machine is a machine type.
 type Machine struct {
 	// Type is the machine type as QEMU names it: q35, or a version of it such as
-	// pc-q35-7.2. The alias q35 means the newest version that the launcher's
-	// QEMU has; status.machine.type says which. The cluster may allow others, or
-	// fewer. QEMU comes with the launcher's image, so every node has the same
-	// types, needs no label for them, and the pod asks for none; a machine whose
-	// type is not among them fails and says so.
+	// pc-q35-7.2. The alias q35 means the newest version that the launcher's QEMU
+	// has; status.machine.type says which. The cluster may allow others, or fewer.
+	// QEMU comes with the launcher's image, so every node has the same machine
+	// types, needs no label for them, and the pod selects none; a VMI whose
+	// machine type is not among them fails with the reason in its status.
 	// +optional
 	Type string `json:"type,omitempty"`
 }
@@ -93,8 +91,8 @@ type IOThreadsPolicy string
 const (
 	// IOThreadsShared: one thread for all disks.
 	IOThreadsShared IOThreadsPolicy = "shared"
-	// IOThreadsAuto: up to twice as many threads as processors, dealt out in
-	// turn.
+	// IOThreadsAuto: up to twice as many threads as processors, assigned to the
+	// disks in turn.
 	IOThreadsAuto IOThreadsPolicy = "auto"
 	// IOThreadsSupplementalPool: every disk uses all threads of one pool.
 	IOThreadsSupplementalPool IOThreadsPolicy = "supplementalPool"
@@ -121,8 +119,8 @@ const (
 	RebootPolicyTerminate RebootPolicy = "Terminate"
 )
 
-// Chassis is what the SMBIOS tables say about the machine's case. A field that
-// is left out is not in the tables.
+// Chassis is what the SMBIOS tables say about the guest's case. A field that is
+// left out is not in the tables.
 type Chassis struct {
 	// Manufacturer of the case.
 	// +optional
@@ -141,12 +139,12 @@ type Chassis struct {
 	Sku string `json:"sku,omitempty"`
 }
 
-// ResourceRequirements are what the machine's pod asks the node for.
+// ResourceRequirements are what the VMI's pod asks the node for.
 type ResourceRequirements struct {
 	// Requests are the resources that the node must have free: cpu, memory,
 	// ephemeral-storage, and what device plugins offer, of which requests and
-	// limits must be equal. Memory is the guest's share: the overhead of running
-	// a machine is added to it. Default for memory: its limit, or else the guest's
+	// limits must be equal. Memory is the guest's share: the overhead of running a
+	// VMI is added to it. Default for memory: its limit, or else the guest's
 	// memory, less what the cluster overcommits; for cpu: its limit, or else as
 	// the cluster's configuration says, usually a tenth of a CPU per processor;
 	// for ephemeral-storage: 50M. Huge pages are taken from the node, but the
@@ -155,16 +153,16 @@ type ResourceRequirements struct {
 	Requests corev1.ResourceList `json:"requests,omitempty"`
 
 	// Limits are the resources that the pod may not exceed. The overhead of
-	// running a machine is added to a memory limit. What the guest writes to
-	// disks that are lost with it counts as ephemeral-storage; a machine that
-	// exceeds that limit is evicted. Default: no limit.
+	// running a VMI is added to a memory limit. What the guest writes to disks
+	// that are lost with it counts as ephemeral-storage; a VMI that exceeds that
+	// limit is evicted. Default: no limit.
 	// +optional
 	Limits corev1.ResourceList `json:"limits,omitempty"`
 
-	// OvercommitGuestOverhead leaves the overhead of running a machine out of
-	// the memory request, so that more machines fit on a node; they are killed
-	// when they all use what they were promised. A memory limit still includes
-	// it. Default: false.
+	// OvercommitGuestOverhead leaves the overhead of running a VMI out of the
+	// memory request, so that more VMIs fit on a node; some are killed when all of
+	// them use their memory in full. A memory limit still includes it. Default:
+	// false.
 	// +optional
 	// +podvisor:unserved=the pod always asks for the overhead
 	OvercommitGuestOverhead bool `json:"overcommitGuestOverhead,omitempty"`

@@ -2,6 +2,6 @@ package vmi
 
 import "errors"
 
-// ErrInvalid is wrapped by errors that say that a wish cannot be fulfilled as
-// it is written: trying again does not help, changing the object does.
+// ErrInvalid is wrapped by errors about an object that cannot be realised as it
+// is written: a retry does not help, a change of the object does.
 var ErrInvalid = errors.New("invalid")

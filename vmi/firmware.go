@@ -6,23 +6,25 @@ import (
 )
 
 // Firmware is what runs before the guest's operating system, and the identity
-// that it tells the guest.
+// that it shows the guest.
 type Firmware struct {
-	// UUID is the machine's UUID in the SMBIOS tables, by which an operating
-	// system or its licence recognises the machine. Default: a random one for
-	// each VirtualMachineInstance, and a lasting one for each VirtualMachine.
+	// UUID is the system's UUID in the SMBIOS tables, by which an operating system
+	// or its licence recognises the computer. Default: one that follows from the
+	// UID of the VirtualMachineInstance, or of its VirtualMachine.
 	// +optional
 	UUID types.UID `json:"uuid,omitempty"`
 
-	// Serial is the machine's serial number in the SMBIOS tables. Default: none
-	// for a VirtualMachineInstance, a random one that lasts for a
-	// VirtualMachine.
+	// Serial is the system's serial number in the SMBIOS tables. Default: none for
+	// a VirtualMachineInstance, a random one that stays for a VirtualMachine.
 	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_.+-]+$`
 	Serial string `json:"serial,omitempty"`
 
 	// Bootloader chooses between BIOS and UEFI. Default: BIOS on amd64, UEFI on
 	// arm64.
 	// +optional
+	// +podvisor:unserved=the domain always starts the built-in BIOS
 	Bootloader *Bootloader `json:"bootloader,omitempty"`
 
 	// KernelBoot starts a kernel from a container image instead of a boot loader
@@ -47,7 +49,8 @@ type Bootloader struct {
 
 // BIOS is the classic firmware.
 type BIOS struct {
-	// UseSerial prints what the BIOS says on the serial console. Default: false.
+	// UseSerial prints the messages of the BIOS on the serial console. Default:
+	// false.
 	// +optional
 	UseSerial *bool `json:"useSerial,omitempty"`
 }
@@ -55,15 +58,14 @@ type BIOS struct {
 // EFI is the UEFI firmware.
 type EFI struct {
 	// SecureBoot starts only what is signed with a key that the firmware trusts.
-	// It needs features.smm. Default: true; on arm64, where there is none, set
-	// it to false.
+	// It needs features.smm, except on arm64. Default: true; false on arm64.
 	// +optional
 	SecureBoot *bool `json:"secureBoot,omitempty"`
 
 	// Persistent keeps the firmware's variables (boot entries, keys) on a volume
-	// of their own, so that they survive the machine. Default: false.
+	// of their own, so that they outlast the VMI. Default: false.
 	// +optional
-	// +podvisor:unserved=there is no volume for the machine's own state
+	// +podvisor:unserved=there is no volume for the state of the firmware
 	Persistent *bool `json:"persistent,omitempty"`
 }
 
@@ -108,7 +110,8 @@ type KernelBootContainer struct {
 	InitrdPath string `json:"initrdPath,omitempty"`
 }
 
-// KernelBootStatus tells what the machine was started with by firmware.kernelBoot.
+// KernelBootStatus identifies what the guest was started with by
+// firmware.kernelBoot.
 type KernelBootStatus struct {
 	// KernelInfo is the kernel.
 	// +optional

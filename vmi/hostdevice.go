@@ -2,22 +2,26 @@ package vmi
 
 // GPU is a graphics processor of the node.
 type GPU struct {
-	// Name tells the device from others of the machine.
+	// Name is the device's name, unique in the VMI.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
 
 	// DeviceName is the resource that the node offers the device as, for example
 	// nvidia.com/GP102GL_Tesla_P40. It must be permitted by the cluster's
-	// configuration. No node that offers it: the machine waits.
+	// configuration. The VMI waits until a node offers it.
 	// +optional
 	DeviceName string `json:"deviceName,omitempty"`
+
+	// ClaimRequest is the request of a resource claim that the device comes from,
+	// instead of deviceName.
+	*ClaimRequest `json:",inline"`
 
 	// VirtualGPUOptions are settings of a mediated device.
 	// +optional
 	VirtualGPUOptions *VGPUOptions `json:"virtualGPUOptions,omitempty"`
 
-	// Tag is handed to the guest with the device's address, by cloud-init's
+	// Tag reaches the guest with the device's address, in cloud-init's
 	// configuration drive.
 	// +optional
 	Tag string `json:"tag,omitempty"`
@@ -32,7 +36,7 @@ type VGPUOptions struct {
 
 // VGPUDisplayOptions says how a mediated device draws.
 type VGPUDisplayOptions struct {
-	// Enabled connects the device to the VNC screen. Default: true.
+	// Enabled shows the device on the VNC screen. Default: true.
 	// +optional
 	Enabled *bool `json:"enabled,omitempty"`
 
@@ -44,19 +48,35 @@ type VGPUDisplayOptions struct {
 
 // HostDevice is a device of the node.
 type HostDevice struct {
-	// Name tells the device from others of the machine.
+	// Name is the device's name, unique in the VMI.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
 
 	// DeviceName is the resource that the node offers the device as. It must be
-	// permitted by the cluster's configuration. No node that offers it: the
-	// machine waits.
+	// permitted by the cluster's configuration. The VMI waits until a node offers
+	// it.
 	// +optional
 	DeviceName string `json:"deviceName,omitempty"`
 
-	// Tag is handed to the guest with the device's address, by cloud-init's
+	// ClaimRequest is the request of a resource claim that the device comes from,
+	// instead of deviceName.
+	*ClaimRequest `json:",inline"`
+
+	// Tag reaches the guest with the device's address, in cloud-init's
 	// configuration drive.
 	// +optional
 	Tag string `json:"tag,omitempty"`
+}
+
+// ClaimRequest names what dynamic resource allocation gives to the pod.
+type ClaimRequest struct {
+	// ClaimName is the name of one of resourceClaims. Required, with requestName.
+	// +optional
+	ClaimName *string `json:"claimName,omitempty"`
+
+	// RequestName is the name of the request in the claim that the device is
+	// allocated for. Required, with claimName.
+	// +optional
+	RequestName *string `json:"requestName,omitempty"`
 }

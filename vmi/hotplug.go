@@ -10,7 +10,7 @@ type VolumeRequest struct {
 	RemoveVolumeOptions *RemoveVolumeOptions `json:"removeVolumeOptions,omitempty"`
 }
 
-// AddVolumeOptions is a volume to be added to a running machine.
+// AddVolumeOptions is a volume to be added to a running VMI.
 type AddVolumeOptions struct {
 	// Name is the name of the disk and of the volume.
 	Name string `json:"name"`
@@ -24,7 +24,7 @@ type AddVolumeOptions struct {
 	DryRun []string `json:"dryRun,omitempty"`
 }
 
-// RemoveVolumeOptions is a volume to be removed from a running machine.
+// RemoveVolumeOptions is a volume to be removed from a running VMI.
 type RemoveVolumeOptions struct {
 	// Name is the name of the volume.
 	Name string `json:"name"`
@@ -34,10 +34,10 @@ type RemoveVolumeOptions struct {
 	DryRun []string `json:"dryRun,omitempty"`
 }
 
-// HotplugVolumeSource is a volume that can be added to a running machine:
-// exactly one field is set.
+// HotplugVolumeSource is a volume that can be added to a running VMI: exactly
+// one field is set.
 type HotplugVolumeSource struct {
-	// PersistentVolumeClaim is a claim of the machine's namespace.
+	// PersistentVolumeClaim is a claim of the VMI's namespace.
 	// +optional
 	PersistentVolumeClaim *PersistentVolumeClaimVolume `json:"persistentVolumeClaim,omitempty"`
 	// DataVolume is the claim of a DataVolume.

@@ -15,11 +15,11 @@ type FeatureHyperv struct {
 	// +optional
 	Spinlocks *FeatureSpinlocks `json:"spinlocks,omitempty"`
 
-	// VPIndex tells each processor its number.
+	// VPIndex shows each processor its number.
 	// +optional
 	VPIndex *FeatureState `json:"vpindex,omitempty"`
 
-	// Runtime tells the guest how long each processor ran.
+	// Runtime shows the guest how long each processor ran.
 	// +optional
 	Runtime *FeatureState `json:"runtime,omitempty"`
 
@@ -39,11 +39,11 @@ type FeatureHyperv struct {
 	// +optional
 	VendorID *FeatureVendorID `json:"vendorid,omitempty"`
 
-	// Frequencies tells the guest the rates of its clocks.
+	// Frequencies shows the guest the rates of its clocks.
 	// +optional
 	Frequencies *FeatureState `json:"frequencies,omitempty"`
 
-	// Reenlightenment tells the guest when the rate of its clock has changed
+	// Reenlightenment notifies the guest when the rate of its clock has changed
 	// after a migration.
 	// +optional
 	Reenlightenment *FeatureState `json:"reenlightenment,omitempty"`
@@ -58,7 +58,7 @@ type FeatureHyperv struct {
 	// +optional
 	IPI *FeatureState `json:"ipi,omitempty"`
 
-	// EVMCS makes virtual machines inside the guest faster. It needs vapic and
+	// EVMCS makes nested guests faster. It needs vapic and
 	// the processor feature vmx, thus a node with an Intel processor.
 	// +optional
 	EVMCS *FeatureState `json:"evmcs,omitempty"`
@@ -97,7 +97,7 @@ type FeatureTLBFlush struct {
 	// +optional
 	Enabled *bool `json:"enabled,omitempty"`
 
-	// Direct lets a virtual machine inside the guest use the feature. Default:
+	// Direct lets a nested guest use the feature. Default:
 	// off.
 	// +optional
 	Direct *FeatureState `json:"direct,omitempty"`

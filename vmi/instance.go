@@ -25,11 +25,11 @@ type VirtualMachineInstance struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is the machine that is wanted. It cannot be changed after creation.
+	// Spec is the desired VMI. It cannot be changed after creation.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the spec of a VirtualMachineInstance cannot be changed; delete it and create another"
 	Spec VirtualMachineInstanceSpec `json:"spec"`
 
-	// Status is the machine as it is. Only Podvisor writes it.
+	// Status is the observed VMI. Only Podvisor writes it.
 	// +optional
 	Status VirtualMachineInstanceStatus `json:"status,omitempty"`
 }
@@ -43,26 +43,26 @@ type VirtualMachineInstanceList struct {
 	Items           []VirtualMachineInstance `json:"items"`
 }
 
-// VirtualMachineInstanceSpec describes a virtual machine: its hardware in
-// Domain, what its disks and interfaces are connected to in Volumes and
+// VirtualMachineInstanceSpec describes a VMI: its hardware in
+// Domain, what its disks and interfaces are attached to in Volumes and
 // Networks, and where it may run.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.dnsPolicy) || self.dnsPolicy != 'None' || has(self.dnsConfig)",message="dnsPolicy None needs dnsConfig with at least one name server: set dnsConfig, or choose another dnsPolicy",fieldPath=".dnsConfig"
-// +kubebuilder:validation:XValidation:rule="!has(self.startStrategy) || !has(self.livenessProbe)",message="startStrategy Paused excludes livenessProbe, which would end a machine that waits: leave one of them out",fieldPath=".startStrategy"
+// +kubebuilder:validation:XValidation:rule="!has(self.startStrategy) || !has(self.livenessProbe)",message="startStrategy Paused excludes livenessProbe, which would end a paused VMI: leave one of them out",fieldPath=".startStrategy"
 type VirtualMachineInstanceSpec struct {
-	// Domain is the machine's hardware.
+	// Domain is the guest's hardware.
 	Domain DomainSpec `json:"domain"`
 
-	// Volumes are the sources of the machine's disks and file systems. Each is
-	// used by the disk or file system of the same name.
+	// Volumes are the sources of the VMI's disks and file systems. Each is used by
+	// the disk or file system of the same name.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=256
 	Volumes []Volume `json:"volumes,omitempty"`
 
-	// Networks are what the machine's interfaces are connected to. Each is used
-	// by the interface of the same name.
+	// Networks are what the VMI's interfaces are attached to. Each is used by the
+	// interface of the same name.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -74,67 +74,68 @@ type VirtualMachineInstanceSpec struct {
 	// nodeSelector that asks for another one is refused, too. Default: the
 	// cluster's.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="self in ['', 'amd64']",message="machines of this architecture do not run yet: set architecture to amd64, or leave it out"
+	// +kubebuilder:validation:XValidation:rule="self in ['', 'amd64']",message="VMIs of this architecture do not run yet: set architecture to amd64, or leave it out"
 	Architecture string `json:"architecture,omitempty"`
 
 	// TerminationGracePeriodSeconds is how long the guest may take to power off
 	// after it was asked to, in seconds. When the time is over, or at once if it
-	// is 0, the machine is switched off. Default: 30.
+	// is 0, the guest is switched off. Default: 30.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	TerminationGracePeriodSeconds *int64 `json:"terminationGracePeriodSeconds,omitempty"`
 
-	// EvictionStrategy says what happens when the machine's pod is to be evicted
-	// from its node, as kubectl drain does: None asks the guest to power off and
-	// ends the machine, LiveMigrate migrates it and refuses the eviction while
-	// that cannot be done, LiveMigrateIfPossible migrates it or else ends it,
-	// External refuses and leaves it to another controller, which
-	// status.evacuationNodeName tells. Machines cannot be migrated yet: for now
-	// LiveMigrate always refuses, and LiveMigrateIfPossible is None. Default: the
-	// cluster's, or None.
+	// EvictionStrategy says what happens when the VMI's pod is to be evicted from
+	// its node, as kubectl drain does: None asks the guest to power off and ends
+	// the VMI, LiveMigrate migrates it and refuses the eviction while that cannot
+	// be done, LiveMigrateIfPossible migrates it or else ends it, External refuses
+	// the eviction and leaves it to another controller, by setting
+	// status.evacuationNodeName. VMIs cannot be migrated yet: for now LiveMigrate
+	// always refuses, and LiveMigrateIfPossible is None. Default: the cluster's,
+	// or None.
 	// +optional
 	EvictionStrategy *EvictionStrategy `json:"evictionStrategy,omitempty"`
 
-	// StartStrategy Paused starts the machine with its processors stopped, until
-	// it is unpaused. Default: it runs at once.
+	// StartStrategy Paused starts the guest with its processors stopped, until the
+	// VMI is unpaused. Default: it runs at once.
 	// +optional
-	// +podvisor:unserved=a machine cannot be unpaused yet
+	// +podvisor:unserved=a VMI cannot be unpaused yet
 	StartStrategy *StartStrategy `json:"startStrategy,omitempty"`
 
-	// LivenessProbe ends the machine if the guest does not answer. Default: none.
+	// LivenessProbe ends the VMI if the guest does not answer. Default: none.
 	// +optional
 	// +podvisor:unserved=pods have no probes
 	LivenessProbe *Probe `json:"livenessProbe,omitempty"`
 
-	// ReadinessProbe keeps the machine out of the condition Ready, and so out of
+	// ReadinessProbe makes the condition Ready False, which takes the VMI out of
 	// Services, while the guest does not answer. Default: none.
 	// +optional
 	// +podvisor:unserved=pods have no probes
 	ReadinessProbe *Probe `json:"readinessProbe,omitempty"`
 
 	// Hostname is the host name of the pod and the one that the guest is offered
-	// by DHCP and cloud-init, without any dot. Default: the machine's name, of
-	// which the pod takes what comes before the first dot.
+	// by DHCP and cloud-init, without any dot. Default: the VMI's name, of which
+	// the pod takes what comes before the first dot.
 	// +optional
 	Hostname string `json:"hostname,omitempty"`
 
-	// Subdomain makes the machine reachable as hostname.subdomain.namespace.svc
-	// when a headless Service of that name selects it. The guest is told by DHCP
-	// that it is in that domain.
+	// Subdomain makes the VMI reachable as hostname.subdomain.namespace.svc when a
+	// headless Service of that name selects it. The guest gets that domain by
+	// DHCP.
 	// +optional
 	Subdomain string `json:"subdomain,omitempty"`
 
-	// DNSPolicy says which name servers the machine uses: ClusterFirst, Default
-	// (the node's), ClusterFirstWithHostNet or None (only those of dnsConfig,
-	// which must name one). The guest is told by DHCP those that its pod has, as
-	// far as they are of IPv4 and not on the loopback. Default: ClusterFirst.
+	// DNSPolicy says which name servers the VMI uses: ClusterFirst, Default (the
+	// node's), ClusterFirstWithHostNet or None (only those of dnsConfig, which
+	// must name one). The guest gets those of its pod by DHCP, as far as they are
+	// of IPv4 and not on the loopback. Default: ClusterFirst.
 	// +optional
 	// +kubebuilder:validation:Enum=ClusterFirst;ClusterFirstWithHostNet;Default;None
 	DNSPolicy corev1.DNSPolicy `json:"dnsPolicy,omitempty"`
 
-	// DNSConfig adds name servers, search domains and options to those that
-	// follow from dnsPolicy. The guest is told name servers of IPv4 and search
-	// domains by DHCP; the options are the pod's own.
+	// DNSConfig adds name servers, search domains and options to those that follow
+	// from dnsPolicy. The guest gets name servers of IPv4 and search domains by
+	// DHCP, the first of which is its own domain; the options are for the pod
+	// only.
 	// +optional
 	DNSConfig *corev1.PodDNSConfig `json:"dnsConfig,omitempty"`
 
@@ -142,20 +143,28 @@ type VirtualMachineInstanceSpec struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
-	// +podvisor:unserved=nothing is put into guests
+	// +podvisor:unserved=keys and passwords are not put into guests
 	AccessCredentials []AccessCredential `json:"accessCredentials,omitempty"`
 
-	// NodeSelector limits the nodes that the machine may run on to those with
-	// all of these labels.
+	// ResourceClaims are the claims of dynamic resource allocation that the pod
+	// has. Devices refer to them by their names.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +podvisor:unserved=no device of the node is passed through
+	ResourceClaims []corev1.PodResourceClaim `json:"resourceClaims,omitempty"`
+
+	// NodeSelector limits the nodes that the VMI may run on to those with all of
+	// these labels.
 	// +optional
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
 
-	// Affinity says near which pods and on which nodes the machine should run,
-	// or should not.
+	// Affinity says near which pods and on which nodes the VMI should run, or
+	// should not.
 	// +optional
 	Affinity *corev1.Affinity `json:"affinity,omitempty"`
 
-	// TopologySpreadConstraints say how evenly machines are spread over zones or
+	// TopologySpreadConstraints say how evenly VMIs are spread over zones or
 	// nodes.
 	// +optional
 	// +listType=map
@@ -163,32 +172,32 @@ type VirtualMachineInstanceSpec struct {
 	// +listMapKey=whenUnsatisfiable
 	TopologySpreadConstraints []corev1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
 
-	// Tolerations let the machine run on nodes with matching taints.
+	// Tolerations let the VMI run on nodes with matching taints.
 	// +optional
 	// +listType=atomic
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
 
-	// SchedulerName is the scheduler that places the machine's pod. One that does
-	// not exist leaves the machine waiting. Default: the cluster's default
+	// SchedulerName is the scheduler that places the VMI's pod. One that does not
+	// exist leaves the VMI in Scheduling. Default: the cluster's default
 	// scheduler.
 	// +optional
 	SchedulerName string `json:"schedulerName,omitempty"`
 
-	// PriorityClassName is the priority of the machine's pod: a higher one may
-	// push others off a full node. A class that does not exist keeps the pod
-	// from being made. Default: the cluster's default.
+	// PriorityClassName is the priority of the VMI's pod: a higher one may preempt
+	// others on a full node. A class that does not exist keeps the pod from being
+	// made. Default: the cluster's default.
 	// +optional
 	PriorityClassName string `json:"priorityClassName,omitempty"`
 
-	// ServiceAccountName is the service account that the machine's pod runs as.
-	// It must be the one of the serviceAccount volume, if there is one. Default:
-	// the account of that volume, or the namespace's default without its token.
+	// ServiceAccountName is the service account that the VMI's pod runs as. It
+	// must be the one of the serviceAccount volume, if there is one. Default: the
+	// account of that volume, or the namespace's default without its token.
 	// +optional
 	// +podvisor:unserved=pods run as the namespace's default account
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 }
 
-// EvictionStrategy says what happens when a machine's pod is to be evicted.
+// EvictionStrategy says what happens when a VMI's pod is to be evicted.
 //
 // +podvisor:enum
 type EvictionStrategy string
@@ -201,20 +210,20 @@ const (
 	EvictionExternal              EvictionStrategy = "External"
 )
 
-// StartStrategy says how a machine starts.
+// StartStrategy says how a VMI starts.
 //
 // +podvisor:enum
 type StartStrategy string
 
-// StartPaused starts a machine with its processors stopped.
+// StartPaused starts a guest with its processors stopped.
 const StartPaused StartStrategy = "Paused"
 
 // DefaultGracePeriod is the time that a guest has to power off when its spec
 // does not say.
 const DefaultGracePeriod = 30 * time.Second
 
-// mostGracePeriod stands for everything longer: a [time.Duration] has an end, and
-// others add to it.
+// mostGracePeriod replaces everything longer: a [time.Duration] is limited, and
+// callers add to it.
 const mostGracePeriod = 100 * 365 * 24 * time.Hour
 
 // GracePeriod is the time that the guest has to power off after it was asked
@@ -226,7 +235,7 @@ func (v *VirtualMachineInstance) GracePeriod() time.Duration {
 	return DefaultGracePeriod
 }
 
-// Hostname is the host name of the machine: the spec's, or the machine's name.
+// Hostname is the host name of the guest: the spec's, or the VMI's name.
 func (v *VirtualMachineInstance) Hostname() string {
 	if v.Spec.Hostname != "" {
 		return v.Spec.Hostname

@@ -6,13 +6,13 @@ type InstancetypeMatcher struct {
 	// +optional
 	Name string `json:"name,omitempty"`
 
-	// Kind is VirtualMachineInstancetype, one of the machine's namespace, or
+	// Kind is VirtualMachineInstancetype, one of the VM's namespace, or
 	// VirtualMachineClusterInstancetype. Default: the latter.
 	// +optional
 	Kind string `json:"kind,omitempty"`
 
 	// RevisionName is the ControllerRevision that holds the instance type as it
-	// was when the machine first used it. Empty it to take the newest.
+	// was when the VM first used it. Empty it to take the newest.
 	// +optional
 	RevisionName string `json:"revisionName,omitempty"`
 
@@ -22,7 +22,7 @@ type InstancetypeMatcher struct {
 	InferFromVolume string `json:"inferFromVolume,omitempty"`
 
 	// InferFromVolumeFailurePolicy says what happens if those labels are not
-	// there: Reject refuses the machine, Ignore goes without. Default: Reject.
+	// there: Reject refuses the VM, Ignore uses none. Default: Reject.
 	// +optional
 	InferFromVolumeFailurePolicy *InferFromVolumeFailurePolicy `json:"inferFromVolumeFailurePolicy,omitempty"`
 }
@@ -33,13 +33,13 @@ type PreferenceMatcher struct {
 	// +optional
 	Name string `json:"name,omitempty"`
 
-	// Kind is VirtualMachinePreference, one of the machine's namespace, or
+	// Kind is VirtualMachinePreference, one of the VM's namespace, or
 	// VirtualMachineClusterPreference. Default: the latter.
 	// +optional
 	Kind string `json:"kind,omitempty"`
 
 	// RevisionName is the ControllerRevision that holds the preference as it was
-	// when the machine first used it. Empty it to take the newest.
+	// when the VM first used it. Empty it to take the newest.
 	// +optional
 	RevisionName string `json:"revisionName,omitempty"`
 
@@ -49,7 +49,7 @@ type PreferenceMatcher struct {
 	InferFromVolume string `json:"inferFromVolume,omitempty"`
 
 	// InferFromVolumeFailurePolicy says what happens if those labels are not
-	// there: Reject refuses the machine, Ignore goes without. Default: Reject.
+	// there: Reject refuses the VM, Ignore uses none. Default: Reject.
 	// +optional
 	InferFromVolumeFailurePolicy *InferFromVolumeFailurePolicy `json:"inferFromVolumeFailurePolicy,omitempty"`
 }
@@ -85,12 +85,12 @@ type InstancetypeStatusRef struct {
 	InferFromVolumeFailurePolicy *InferFromVolumeFailurePolicy `json:"inferFromVolumeFailurePolicy,omitempty"`
 
 	// ControllerRevisionRef names the ControllerRevision that holds it as it was
-	// when the machine first used it.
+	// when the VM first used it.
 	// +optional
 	ControllerRevisionRef *ControllerRevisionRef `json:"controllerRevisionRef,omitempty"`
 }
 
-// ControllerRevisionRef names a ControllerRevision of the machine's namespace.
+// ControllerRevisionRef names a ControllerRevision of the VM's namespace.
 type ControllerRevisionRef struct {
 	// Name of the ControllerRevision.
 	// +optional

@@ -1,15 +1,15 @@
 package vmi
 
-// Interface is a network interface of a machine. It is connected to the
-// network of the same name by at most one binding. Default: bridge. A machine
-// that lists no interface and no network gets one interface, with the binding
-// that the cluster's configuration names.
+// Interface is a network interface of a VMI. It is attached to the network of
+// the same name by at most one binding. Default: bridge. A VMI that lists no
+// interface and no network gets one interface, with the binding that the
+// cluster's configuration names.
 //
 // +podvisor:atMostOne:of=bridge;masquerade;sriov;passtBinding;binding,message="an interface has at most one binding"
 // +kubebuilder:validation:XValidation:rule="!has(self.ports) || !has(self.portRanges) || self.ports.size() == 0 || self.portRanges.size() == 0",message="ports and portRanges exclude each other: write single ports as ranges of one, or leave portRanges out",fieldPath=".portRanges"
 type Interface struct {
-	// Name is the name of the network that this interface is connected to. No
-	// network of that name: the machine is refused.
+	// Name is the name of the network that this interface is attached to. A VMI
+	// without a network of that name is refused.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_-]+$`
@@ -17,7 +17,7 @@ type Interface struct {
 
 	InterfaceBinding `json:",inline"`
 
-	// Binding connects the guest by a binding plugin.
+	// Binding attaches the guest by a binding plugin.
 	// +optional
 	// +podvisor:unserved=there are no binding plugins
 	Binding *PluginBinding `json:"binding,omitempty"`
@@ -30,7 +30,7 @@ type Interface struct {
 	// MacAddress is the interface's MAC address, for example 02:00:00:12:34:56.
 	// One that is zero or for groups is refused, and with the masquerade binding
 	// 02:00:00:00:00:00, which is the gateway's. Default with the bridge binding:
-	// the pod's; otherwise one that follows from the machine's UID.
+	// the pod's; otherwise one that follows from the VMI's UID.
 	// +optional
 	// +kubebuilder:validation:Pattern=`^([0-9A-Fa-f]{2}[:-]){5}[0-9A-Fa-f]{2}$`
 	MacAddress string `json:"macAddress,omitempty"`
@@ -59,15 +59,15 @@ type Interface struct {
 	// +podvisor:unserved=no guest boots from the network
 	BootOrder *uint `json:"bootOrder,omitempty"`
 
-	// DHCPOptions are told to the guest with its address.
+	// DHCPOptions are sent to the guest with its address.
 	// +optional
-	// +podvisor:unserved=the DHCP server tells address, routes and names only
+	// +podvisor:unserved=the DHCP server sends address, routes and names only
 	DHCPOptions *DHCPOptions `json:"dhcpOptions,omitempty"`
 
 	// PciAddress is the interface's address on the guest's PCI bus, for example
 	// 0000:81:01.0. Default: the next that is free.
 	// +optional
-	// +podvisor:unserved=libvirt deals out all addresses
+	// +podvisor:unserved=libvirt assigns all addresses
 	PciAddress string `json:"pciAddress,omitempty"`
 
 	// ACPIIndex is the interface's number for the guest, from which Linux makes
@@ -77,17 +77,17 @@ type Interface struct {
 	// +podvisor:unserved=the guest names its interfaces by their addresses
 	ACPIIndex int `json:"acpiIndex,omitempty"`
 
-	// Tag is handed to the guest with the interface's address, by cloud-init's
+	// Tag reaches the guest with the interface's address, in cloud-init's
 	// configuration drive.
 	// +optional
-	// +podvisor:unserved=the guest is told nothing about its devices' addresses
+	// +podvisor:unserved=cloud-init's data do not hold the addresses of devices
 	Tag string `json:"tag,omitempty"`
 
-	// State is the cable: up, down (the guest sees a cable that is not plugged
-	// in) or absent (the interface is taken out of the running machine; bridge
-	// binding only, and not the pod network). Default: up.
+	// State is the cable: up, down (the guest sees a cable that is not plugged in)
+	// or absent (the interface is detached from the running guest; bridge binding
+	// only, and not the pod network). Default: up.
 	// +optional
-	// +podvisor:unserved=every cable is plugged in
+	// +podvisor:unserved=the link of every interface is up
 	State InterfaceState `json:"state,omitempty"`
 }
 
@@ -108,19 +108,19 @@ const (
 	InterfaceModelIGB InterfaceModel = "igb"
 )
 
-// InterfaceBinding is how an interface is connected to its network. At most one
+// InterfaceBinding is how an interface is attached to its network. At most one
 // field is set.
 type InterfaceBinding struct {
-	// Bridge connects the guest to the pod's interface by a bridge: the guest
-	// takes over the pod's MAC and IP addresses. It is told the IPv4 address by
-	// DHCP; that of IPv6 is for the guest to find out or to be told, for example
-	// by cloud-init's network data.
+	// Bridge attaches the guest to the pod's interface by a bridge: the guest
+	// takes over the pod's MAC and IP addresses. It gets the IPv4 address by DHCP;
+	// that of IPv6 it must be configured with, for example by cloud-init's network
+	// data.
 	// +optional
 	Bridge *InterfaceBridge `json:"bridge,omitempty"`
 
-	// Masquerade connects the guest by network address translation: the guest
-	// has a private address, and the pod's address stands for it. It is told the
-	// IPv4 address by DHCP; that of IPv6 it must be told otherwise.
+	// Masquerade attaches the guest by network address translation: the guest has
+	// a private address, which is translated to the pod's. It gets the IPv4
+	// address by DHCP; that of IPv6 it must be configured with.
 	// +optional
 	Masquerade *InterfaceMasquerade `json:"masquerade,omitempty"`
 
@@ -130,23 +130,23 @@ type InterfaceBinding struct {
 	// +podvisor:unserved=no device of the node is passed through
 	SRIOV *InterfaceSRIOV `json:"sriov,omitempty"`
 
-	// PasstBinding connects the guest by passt, a program that speaks for it
-	// without any privilege: guest and pod share the pod's address.
+	// PasstBinding attaches the guest by passt, an unprivileged program that opens
+	// the guest's connections from the pod: guest and pod share the pod's address.
 	// +optional
 	// +podvisor:unserved=no passt runs in the pod
 	PasstBinding *InterfacePasst `json:"passtBinding,omitempty"`
 
-	// DeprecatedSlirp was a binding once.
+	// DeprecatedSlirp is a binding that KubeVirt has removed.
 	// +optional
 	// +podvisor:refused=the binding is discontinued: use masquerade or passtBinding
 	DeprecatedSlirp *DeprecatedBinding `json:"slirp,omitempty"`
 
-	// DeprecatedMacvtap was a binding once.
+	// DeprecatedMacvtap is a binding that KubeVirt has removed.
 	// +optional
 	// +podvisor:refused=the binding is discontinued: use bridge or sriov
 	DeprecatedMacvtap *DeprecatedBinding `json:"macvtap,omitempty"`
 
-	// DeprecatedPasst was a binding once.
+	// DeprecatedPasst is a binding that KubeVirt has removed.
 	// +optional
 	// +podvisor:refused=the binding is discontinued: use passtBinding
 	DeprecatedPasst *DeprecatedBinding `json:"passt,omitempty"`
@@ -164,8 +164,8 @@ type InterfaceSRIOV struct{}
 // InterfacePasst is the passt binding. It has no settings.
 type InterfacePasst struct{}
 
-// DeprecatedBinding is a binding that no longer exists. It is known so that
-// validation can say what to use instead.
+// DeprecatedBinding is a binding that no longer exists. It has a type so that
+// validation can name what to use instead.
 type DeprecatedBinding struct{}
 
 // PluginBinding is a binding that a plugin makes.
@@ -183,8 +183,8 @@ const (
 
 // Port is a port of the guest.
 type Port struct {
-	// Name is the port's name, which a Service may use as its target. Two ports
-	// of a machine cannot have the same name.
+	// Name is the port's name, which a Service may use as its target. Two ports of
+	// a VMI cannot have the same name.
 	// +optional
 	Name string `json:"name,omitempty"`
 
@@ -231,7 +231,7 @@ const (
 	InterfaceAbsent InterfaceState = "absent"
 )
 
-// DHCPOptions are told to the guest with its address.
+// DHCPOptions are sent to the guest with its address.
 type DHCPOptions struct {
 	// BootFileName is the file that a guest which boots from the network loads
 	// (option 67).
@@ -266,7 +266,7 @@ type DHCPPrivateOption struct {
 	Value string `json:"value"`
 }
 
-// InterfaceStatus is a network interface as it is.
+// InterfaceStatus is an observed network interface.
 type InterfaceStatus struct {
 	// Name is the name of the interface in the spec.
 	// +optional
@@ -282,22 +282,23 @@ type InterfaceStatus struct {
 	// MAC is the interface's MAC address.
 	// +optional
 	MAC string `json:"mac,omitempty"`
-	// InterfaceName is the interface's name in the guest, if an agent told it.
+	// InterfaceName is the interface's name in the guest, if the guest's agent
+	// reported it.
 	// +optional
 	// +podvisor:unserved=the guest's agent is not asked for the guest's interfaces
 	InterfaceName string `json:"interfaceName,omitempty"`
 	// PodInterfaceName is the pod's interface behind it.
 	// +optional
 	PodInterfaceName string `json:"podInterfaceName,omitempty"`
-	// InfoSource says who told what is here: domain, guest-agent,
+	// InfoSource is where this information is from: domain, guest-agent,
 	// multus-status, or several of them with commas between.
 	// +optional
 	InfoSource string `json:"infoSource,omitempty"`
 	// QueueCount is the number of queues. For now there is one.
 	// +optional
 	QueueCount int32 `json:"queueCount,omitempty"`
-	// LinkState is up or down, as a cable that is plugged in or not. For now it
-	// is always plugged in.
+	// LinkState is up or down, as a cable that is plugged in or not. For now it is
+	// always up.
 	// +optional
 	LinkState string `json:"linkState,omitempty"`
 }

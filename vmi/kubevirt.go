@@ -3,9 +3,9 @@ package vmi
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // KubeVirt is the configuration of Podvisor in a cluster. There is at most one,
-// in any namespace, usually that which Podvisor is installed in; of several the
-// oldest counts. Changes take effect at once; without the object, the defaults
-// apply.
+// in any namespace, usually the one that Podvisor is installed in; of several
+// the oldest is used. Changes take effect at once; without the object, the
+// defaults apply.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=kubevirts,shortName=kv;kvs,categories=all
@@ -16,7 +16,7 @@ type KubeVirt struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is the configuration that is wanted.
+	// Spec is the desired configuration.
 	Spec KubeVirtSpec `json:"spec"`
 
 	// Status says which configuration is in force. Only Podvisor writes it.
@@ -33,7 +33,7 @@ type KubeVirtList struct {
 	Items           []KubeVirt `json:"items"`
 }
 
-// KubeVirtSpec is the configuration that is wanted.
+// KubeVirtSpec is the desired configuration.
 type KubeVirtSpec struct {
 	// Configuration holds the settings. Each that is left out has its default.
 	// +optional
@@ -43,7 +43,7 @@ type KubeVirtSpec struct {
 // KubeVirtStatus says which configuration is in force.
 type KubeVirtStatus struct {
 	// Phase is Deployed while the components work, Deploying before. It is empty
-	// if another KubeVirt is the one that counts.
+	// if another KubeVirt is in use.
 	// +optional
 	Phase KubeVirtPhase `json:"phase,omitempty"`
 
@@ -59,7 +59,7 @@ type KubeVirtStatus struct {
 	// +optional
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 
-	// DefaultArchitecture is the architecture of machines that name none.
+	// DefaultArchitecture is the architecture of VMIs that name none.
 	// +optional
 	DefaultArchitecture string `json:"defaultArchitecture,omitempty"`
 

@@ -10,39 +10,39 @@ const (
 	// CreatedByLabel is the UID of the VirtualMachineInstance that a launcher
 	// pod belongs to.
 	CreatedByLabel = "kubevirt.io/created-by"
-	// VMNameLabel is the host name of a launcher pod's machine.
+	// VMNameLabel is the host name of a launcher pod's guest.
 	VMNameLabel = "vm.kubevirt.io/name"
-	// VMIIDLabel is the name of a launcher pod's machine, or a hash of it if the
-	// name is too long for a label.
+	// VMIIDLabel is the name of a launcher pod's VMI, or a hash of it if the name
+	// is too long for a label.
 	VMIIDLabel = "vmi.kubevirt.io/id"
-	// DomainAnnotation is the name of a launcher pod's machine.
+	// DomainAnnotation is the name of a launcher pod's VMI.
 	DomainAnnotation = "kubevirt.io/domain"
-	// SchedulableLabel is "true" on nodes whose handler is alive.
+	// SchedulableLabel is "true" on nodes whose handler runs.
 	SchedulableLabel = "kubevirt.io/schedulable"
-	// HeartbeatAnnotation is the time of the last sign of life of a node's
-	// handler, in RFC 3339.
+	// HeartbeatAnnotation is the time of the last heartbeat of a node's handler,
+	// in RFC 3339.
 	HeartbeatAnnotation = "kubevirt.io/heartbeat"
 	// Finalizer keeps a deleted VirtualMachineInstance until its guest is off.
 	Finalizer = "kubevirt.io/foregroundDeleteVirtualMachine"
 
-	// NodeNameLabel is the node that a machine runs on.
+	// NodeNameLabel is the node that a VMI runs on.
 	NodeNameLabel = "kubevirt.io/nodeName"
 	// MigrationJobLabel is the UID of the migration that a launcher pod was made
 	// for.
 	MigrationJobLabel = "kubevirt.io/migrationJobUID"
-	// MigrationTargetNodeLabel is the node that a machine moves to.
+	// MigrationTargetNodeLabel is the node that a VMI moves to.
 	MigrationTargetNodeLabel = "kubevirt.io/migrationTargetNodeName"
-	// InstallStrategyLabel marks what an installer keeps for itself.
+	// InstallStrategyLabel marks objects that belong to an installer.
 	InstallStrategyLabel = "kubevirt.io/install-strategy"
-	// MigrationSelectorLabel is the name of the machine that a migration moves.
+	// MigrationSelectorLabel is the name of the VMI that a migration moves.
 	MigrationSelectorLabel = "kubevirt.io/vmi-name"
 
-	// PCITopologyAnnotation is the layout of a machine's PCI bus, which stays the
-	// same as long as the machine exists.
+	// PCITopologyAnnotation is the layout of a guest's PCI bus, which stays the
+	// same as long as the VM exists.
 	PCITopologyAnnotation = "kubevirt.io/pci-topology-version"
-	// PCITopology is the layout of the machines that are made now.
+	// PCITopology is the layout of VMIs that are created now.
 	PCITopology = "v3"
-	// HookSidecarsAnnotation lists containers that change a machine's domain.
+	// HookSidecarsAnnotation lists containers that change a VMI's domain.
 	HookSidecarsAnnotation = "hooks.kubevirt.io/hookSidecars"
 	// IgnitionAnnotation is the configuration of a guest that reads Ignition.
 	IgnitionAnnotation = "kubevirt.io/ignitiondata"

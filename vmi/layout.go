@@ -16,17 +16,16 @@ const (
 	// LauncherSocket is the launcher's control socket in SocketsDir.
 	LauncherSocket = "launcher-sock"
 
-	// PrivateDir holds what belongs to the machine while it runs: libvirt's
-	// files and the machine's own sockets.
+	// PrivateDir holds the files of libvirt and the guest's sockets.
 	PrivateDir = "/var/run/kubevirt-private"
-	// EphemeralDisksDir holds the disks that are lost when the machine ends.
+	// EphemeralDisksDir holds the disks that are lost when the VMI ends.
 	EphemeralDisksDir = "/var/run/kubevirt-ephemeral-disks"
 	// ContainerDisksDir holds one folder per container disk, named after its
 	// volume: the root of the container image.
 	ContainerDisksDir = "/var/run/kubevirt/container-disks"
 )
 
-// CloudInitImage is the path of a machine's NoCloud image in its launcher pod.
+// CloudInitImage is the path of a VMI's NoCloud image in its launcher pod.
 func CloudInitImage(namespace, name string) string {
 	return path.Join(EphemeralDisksDir, "cloud-init-data", namespace, name, "noCloud.iso")
 }

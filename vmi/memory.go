@@ -2,20 +2,20 @@ package vmi
 
 import "k8s.io/apimachinery/pkg/api/resource"
 
-// Memory is the memory of a machine.
+// Memory is the memory of a guest.
 type Memory struct {
 	// Guest is the amount of memory that the guest sees, for example 512Mi. Less
 	// than 1Mi, or more than the memory limit without a request below that limit,
-	// is refused. Default: the memory request of the resources, or else the
-	// limit. A machine that names none of them is refused.
+	// is refused. Default: the memory request of the resources, or else the limit.
+	// A VMI that names none of them is refused.
 	// +optional
 	Guest *resource.Quantity `json:"guest,omitempty"`
 
 	// MaxGuest is the amount of memory that can be had without a restart, by
-	// adding memory to the running machine. Default: four times guest, except on
+	// adding memory to the running guest. Default: four times guest, except on
 	// arm64, where memory cannot be added. A value below guest is refused.
 	// +optional
-	// +podvisor:unserved=memory cannot be added to a running machine yet
+	// +podvisor:unserved=memory cannot be added to a running guest yet
 	MaxGuest *resource.Quantity `json:"maxGuest,omitempty"`
 
 	// Hugepages backs the guest's memory with huge pages of the node. The pod
@@ -33,7 +33,7 @@ type Hugepages struct {
 	PageSize string `json:"pageSize,omitempty"`
 }
 
-// MemoryStatus is the memory of a machine as it is.
+// MemoryStatus is the observed memory of a VMI.
 type MemoryStatus struct {
 	// GuestAtBoot is the memory that the guest started with.
 	// +optional

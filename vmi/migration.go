@@ -2,24 +2,24 @@ package vmi
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// VirtualMachineInstanceMigration moves a running machine to another node. It
-// runs once; deleting it before it has ended aborts it.
+// VirtualMachineInstanceMigration moves a running VMI to another node. It runs
+// once; deleting it before it has ended aborts it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:shortName=vmim;vmims,categories=all
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
 // +kubebuilder:printcolumn:name="VMI",type=string,JSONPath=`.spec.vmiName`
-// +podvisor:unserved=machines do not migrate
+// +podvisor:unserved=VMIs do not migrate
 type VirtualMachineInstanceMigration struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is the migration that is wanted. It cannot be changed after creation.
+	// Spec is the desired migration. It cannot be changed after creation.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the spec of a VirtualMachineInstanceMigration cannot be changed; delete it and create another"
 	Spec VirtualMachineInstanceMigrationSpec `json:"spec"`
 
-	// Status is the migration as it is. Only Podvisor writes it.
+	// Status is the observed migration. Only Podvisor writes it.
 	// +optional
 	Status VirtualMachineInstanceMigrationStatus `json:"status,omitempty"`
 }
@@ -34,19 +34,19 @@ type VirtualMachineInstanceMigrationList struct {
 	Items           []VirtualMachineInstanceMigration `json:"items"`
 }
 
-// VirtualMachineInstanceMigrationSpec says which machine moves, and where to.
+// VirtualMachineInstanceMigrationSpec says which VMI migrates, and where to.
 type VirtualMachineInstanceMigrationSpec struct {
-	// VMIName is the machine, in the same namespace. It must run and be
-	// LiveMigratable, and no other migration of it may be under way.
+	// VMIName is the VMI, in the same namespace. It must run and be
+	// LiveMigratable, and no other migration of it may be active.
 	// +optional
 	VMIName string `json:"vmiName,omitempty"`
 
-	// AddedNodeSelector limits the nodes that the machine may move to, beside
-	// what its own spec says.
+	// AddedNodeSelector limits the nodes that the VMI may move to, beside what its
+	// own spec says.
 	// +optional
 	AddedNodeSelector map[string]string `json:"addedNodeSelector,omitempty"`
 
-	// Priority is the migration's place in the queue, if more are wanted than may
+	// Priority is the migration's place in the queue, if more are pending than may
 	// run at once: system-critical, user-triggered or system-maintenance. Only
 	// Podvisor itself sets it. Default: user-triggered.
 	// +optional
@@ -65,7 +65,7 @@ const (
 	MigrationSystemMaintenance MigrationPriority = "system-maintenance"
 )
 
-// VirtualMachineInstanceMigrationStatus is a migration as it is.
+// VirtualMachineInstanceMigrationStatus is an observed migration.
 type VirtualMachineInstanceMigrationStatus struct {
 	// Phase is how far the migration is.
 	// +optional
@@ -82,7 +82,7 @@ type VirtualMachineInstanceMigrationStatus struct {
 	// +listMapKey=type
 	Conditions []Condition `json:"conditions,omitempty"`
 
-	// MigrationState is what the nodes say about it: a copy of the machine's.
+	// MigrationState is what the nodes report about it: a copy of the VMI's.
 	// +optional
 	MigrationState *MigrationState `json:"migrationState,omitempty"`
 }
@@ -99,15 +99,15 @@ const (
 	MigrationScheduling MigrationPhase = "Scheduling"
 	// MigrationScheduled: the second pod runs.
 	MigrationScheduled MigrationPhase = "Scheduled"
-	// MigrationPreparingTarget: the second node makes network and disks ready.
+	// MigrationPreparingTarget: the second node prepares network and disks.
 	MigrationPreparingTarget MigrationPhase = "PreparingTarget"
-	// MigrationTargetReady: the second node waits for the machine.
+	// MigrationTargetReady: the second node waits for the VMI.
 	MigrationTargetReady MigrationPhase = "TargetReady"
 	// MigrationRunning: the guest's memory is being copied.
 	MigrationRunning MigrationPhase = "Running"
-	// MigrationSucceeded: the machine runs on the second node.
+	// MigrationSucceeded: the VMI runs on the second node.
 	MigrationSucceeded MigrationPhase = "Succeeded"
-	// MigrationFailed: the machine runs where it ran before.
+	// MigrationFailed: the VMI still runs on the first node.
 	MigrationFailed MigrationPhase = "Failed"
 )
 
@@ -124,7 +124,7 @@ type MigrationPhaseTimestamp struct {
 	PhaseTransitionTimestamp metav1.Time `json:"phaseTransitionTimestamp,omitempty"`
 }
 
-// SetPhase makes p the phase and notes when it began. It does nothing if p is
+// SetPhase makes p the phase and records when it began. It does nothing if p is
 // the phase already.
 func (s *VirtualMachineInstanceMigrationStatus) SetPhase(p MigrationPhase, now metav1.Time) {
 	if s.Phase == p {

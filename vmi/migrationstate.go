@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// MigrationState is what the nodes say about a migration.
+// MigrationState is what the nodes report about a migration.
 type MigrationState struct {
 	// StartTimestamp is when the copy began.
 	// +optional
@@ -16,19 +16,19 @@ type MigrationState struct {
 	// +optional
 	// +nullable
 	EndTimestamp *metav1.Time `json:"endTimestamp,omitempty"`
-	// Completed says that the migration has ended, one way or the other.
+	// Completed says that the migration has ended, with success or without.
 	// +optional
 	Completed bool `json:"completed,omitempty"`
 	// Failed says that it ended without success.
 	// +optional
 	Failed bool `json:"failed,omitempty"`
-	// FailureReason says in a sentence why.
+	// FailureReason is a sentence with the cause.
 	// +optional
 	FailureReason string `json:"failureReason,omitempty"`
 	// AbortRequested says that the migration is to stop.
 	// +optional
 	AbortRequested bool `json:"abortRequested,omitempty"`
-	// AbortStatus says how far the stop is.
+	// AbortStatus is the progress of the abort.
 	// +optional
 	AbortStatus MigrationAbortStatus `json:"abortStatus,omitempty"`
 	// MigrationUID is the UID of the VirtualMachineInstanceMigration.
@@ -48,49 +48,49 @@ type MigrationState struct {
 	// +optional
 	MigrationNetworkType MigrationNetworkType `json:"migrationNetworkType,omitempty"`
 
-	// SourceNode is the node that the machine leaves.
+	// SourceNode is the node that the VMI leaves.
 	// +optional
 	SourceNode string `json:"sourceNode,omitempty"`
-	// SourcePod is the pod that the machine leaves.
+	// SourcePod is the pod that the VMI leaves.
 	// +optional
 	SourcePod string `json:"sourcePod,omitempty"`
-	// SourcePersistentStatePVCName is the claim with the machine's own state that
-	// it leaves.
+	// SourcePersistentStatePVCName is the claim with the VMI's own state that it
+	// leaves.
 	// +optional
 	SourcePersistentStatePVCName string `json:"sourcePersistentStatePVCName,omitempty"`
 
-	// TargetNode is the node that the machine goes to.
+	// TargetNode is the node that the VMI goes to.
 	// +optional
 	TargetNode string `json:"targetNode,omitempty"`
-	// TargetPod is the pod that the machine goes to.
+	// TargetPod is the pod that the VMI goes to.
 	// +optional
 	TargetPod string `json:"targetPod,omitempty"`
-	// TargetNodeAddress is where the second node waits for the machine.
+	// TargetNodeAddress is where the second node listens for the VMI.
 	// +optional
 	TargetNodeAddress string `json:"targetNodeAddress,omitempty"`
-	// TargetDirectMigrationNodePorts maps the ports that the second node waits
-	// at to what they are for.
+	// TargetDirectMigrationNodePorts maps the ports that the second node listens
+	// on to their purpose.
 	// +optional
 	TargetDirectMigrationNodePorts map[string]int `json:"targetDirectMigrationNodePorts,omitempty"`
-	// TargetNodeDomainDetected says that the machine was seen on the second node.
+	// TargetNodeDomainDetected says that the domain was found on the second node.
 	// +optional
 	TargetNodeDomainDetected bool `json:"targetNodeDomainDetected,omitempty"`
-	// TargetNodeDomainReadyTimestamp is when it ran there.
+	// TargetNodeDomainReadyTimestamp is when the domain ran there.
 	// +optional
 	// +nullable
 	TargetNodeDomainReadyTimestamp *metav1.Time `json:"targetNodeDomainReadyTimestamp,omitempty"`
 	// TargetAttachmentPodUID is the pod that holds hotplugged volumes there.
 	// +optional
 	TargetAttachmentPodUID types.UID `json:"targetAttachmentPodUID,omitempty"`
-	// TargetCPUSet are the CPUs that a machine with dedicated ones has there.
+	// TargetCPUSet are the CPUs that a VMI with dedicated ones has there.
 	// +optional
 	// +listType=atomic
 	TargetCPUSet []int `json:"targetCPUSet,omitempty"`
 	// TargetNodeTopology is the second node's topology, as JSON.
 	// +optional
 	TargetNodeTopology string `json:"targetNodeTopology,omitempty"`
-	// TargetPersistentStatePVCName is the claim with the machine's own state that
-	// it goes to.
+	// TargetPersistentStatePVCName is the claim with the VMI's own state that it
+	// goes to.
 	// +optional
 	TargetPersistentStatePVCName string `json:"targetPersistentStatePVCName,omitempty"`
 	// TargetMemoryOverhead is what the second pod is given beside the guest's
@@ -99,10 +99,10 @@ type MigrationState struct {
 	TargetMemoryOverhead *resource.Quantity `json:"targetMemoryOverhead,omitempty"`
 }
 
-// MigrationAbortStatus says how far the stop of a migration is.
+// MigrationAbortStatus is the progress of the abort of a migration.
 type MigrationAbortStatus string
 
-// The states of a stop.
+// The states of an abort.
 const (
 	MigrationAbortInProgress MigrationAbortStatus = "Aborting"
 	MigrationAbortSucceeded  MigrationAbortStatus = "Succeeded"
@@ -118,13 +118,13 @@ const (
 	// is copied.
 	MigrationPreCopy MigrationMode = "PreCopy"
 	// MigrationPostCopy: the guest runs on the second node and fetches memory as
-	// it needs it. A failure now ends the machine.
+	// it needs it. A failure now ends the VMI.
 	MigrationPostCopy MigrationMode = "PostCopy"
-	// MigrationPaused: the guest stands still until all memory is copied.
+	// MigrationPaused: the guest is paused until all memory is copied.
 	MigrationPaused MigrationMode = "Paused"
 )
 
-// MigrationMethod says how a machine migrates.
+// MigrationMethod says how a VMI migrates.
 type MigrationMethod string
 
 // The methods of a migration.
@@ -152,23 +152,22 @@ const (
 
 // MigrationConfiguration are the settings of migrations.
 type MigrationConfiguration struct {
-	// NodeDrainTaintKey is the taint that makes machines leave a node. Default:
+	// NodeDrainTaintKey is the taint that makes VMIs leave a node. Default:
 	// kubevirt.io/drain.
 	// +optional
 	NodeDrainTaintKey *string `json:"nodeDrainTaintKey,omitempty"`
-	// ParallelOutboundMigrationsPerNode is how many machines may leave a node at
-	// once. Default: 2.
+	// ParallelOutboundMigrationsPerNode is how many VMIs may leave a node at once.
+	// Default: 2.
 	// +optional
 	ParallelOutboundMigrationsPerNode *uint32 `json:"parallelOutboundMigrationsPerNode,omitempty"`
-	// ParallelMigrationsPerCluster is how many machines may move at once.
-	// Default: 5.
+	// ParallelMigrationsPerCluster is how many VMIs may move at once. Default: 5.
 	// +optional
 	ParallelMigrationsPerCluster *uint32 `json:"parallelMigrationsPerCluster,omitempty"`
 	// AllowAutoConverge slows a guest down whose memory changes faster than it
 	// can be copied. Default: false.
 	// +optional
 	AllowAutoConverge *bool `json:"allowAutoConverge,omitempty"`
-	// AllowPostCopy lets a guest go on at the second node before all memory is
+	// AllowPostCopy lets a guest run on the second node before all memory is
 	// there. It needs a seccomp profile that permits it. Default: false.
 	// +optional
 	AllowPostCopy *bool `json:"allowPostCopy,omitempty"`
@@ -188,13 +187,13 @@ type MigrationConfiguration struct {
 	// stopped. Default: 150.
 	// +optional
 	ProgressTimeout *int64 `json:"progressTimeout,omitempty"`
-	// MaxDowntimeMs is how long the guest may stand still at the end, in
+	// MaxDowntimeMs is how long the guest may be paused at the end, in
 	// milliseconds. Default: 900.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=2000000
 	MaxDowntimeMs *uint64 `json:"maxDowntimeMs,omitempty"`
-	// UnsafeMigrationOverride migrates even where libvirt thinks that data could
+	// UnsafeMigrationOverride migrates even where libvirt reports that data could
 	// be lost. Default: false.
 	// +optional
 	UnsafeMigrationOverride *bool `json:"unsafeMigrationOverride,omitempty"`

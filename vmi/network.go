@@ -1,12 +1,12 @@
 package vmi
 
-// Network is what an interface is connected to: exactly one of its kinds is
+// Network is what an interface is attached to: exactly one of its kinds is
 // set.
 //
 // +podvisor:exactlyOne:of=pod;multus,message="a network has exactly one source"
 type Network struct {
-	// Name is the network's name. The interface of the same name is connected
-	// to it. No interface of that name: the machine is refused.
+	// Name is the network's name. The interface of the same name is attached to
+	// it. A VMI without an interface of that name is refused.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
@@ -16,8 +16,8 @@ type Network struct {
 
 // NetworkSource is what a network is. Exactly one field is set.
 type NetworkSource struct {
-	// Pod is the network of the pod, as every pod has it. A machine has at most
-	// one interface on it.
+	// Pod is the network of the pod, as every pod has it. A VMI has at most one
+	// interface on it.
 	// +optional
 	Pod *PodNetwork `json:"pod,omitempty"`
 
@@ -32,15 +32,14 @@ type PodNetwork struct {
 	// VMNetworkCIDR is the IPv4 network between the guest and the pod when the
 	// binding is masquerade: the first host address is the gateway's, the second
 	// the guest's. It has at most 30 bits; one that holds the pod's own address
-	// keeps the machine from starting. It means nothing to other bindings.
-	// Default: 10.0.2.0/24.
+	// keeps the VMI from starting. Other bindings ignore it. Default: 10.0.2.0/24.
 	// +optional
 	VMNetworkCIDR string `json:"vmNetworkCIDR,omitempty"`
 
 	// VMIPv6NetworkCIDR is the same for IPv6, with at most 126 bits, where the pod
-	// has an IPv6 address. Nobody tells the guest of it yet: it takes the second
-	// address if it is told to, for example by cloud-init's network data, with
-	// the first as its gateway. Default: fd10:0:2::/120, so fd10:0:2::2 and
+	// has an IPv6 address. The guest does not get it by DHCP yet: configure it
+	// with the second address, for example by cloud-init's network data, and the
+	// first as its gateway. Default: fd10:0:2::/120, so fd10:0:2::2 and
 	// fd10:0:2::1.
 	// +optional
 	VMIPv6NetworkCIDR string `json:"vmIPv6NetworkCIDR,omitempty"`

@@ -2,35 +2,35 @@ package vmi
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Phase is where a machine is in its life.
+// Phase is where a VMI is in its life cycle.
 type Phase string
 
 // The phases, in order. Succeeded and Failed are final.
 const (
-	// PhaseUnset is the phase of a machine that no controller has seen yet.
+	// PhaseUnset is the phase of a VMI that no controller has processed yet.
 	PhaseUnset Phase = ""
-	// Pending: the machine has no pod yet.
+	// Pending: the VMI has no pod yet.
 	Pending Phase = "Pending"
 	// Scheduling: the pod exists and waits for a node or for its start.
 	Scheduling Phase = "Scheduling"
-	// Scheduled: the pod runs on its node and the node's handler takes over.
+	// Scheduled: the pod runs on its node and the node's handler is responsible.
 	Scheduled Phase = "Scheduled"
 	// Running: the guest runs, or is paused.
 	Running Phase = "Running"
 	// Succeeded: the guest powered off.
 	Succeeded Phase = "Succeeded"
-	// Failed: the machine could not start, crashed or was switched off because
-	// the guest did not power off in time.
+	// Failed: the VMI could not start, crashed or was switched off because the
+	// guest did not power off in time.
 	Failed Phase = "Failed"
-	// Unknown: the machine's node does not answer.
+	// Unknown: the VMI's node does not answer.
 	Unknown Phase = "Unknown"
 )
 
-// ReasonNodeUnresponsive is the status reason of a machine that failed because
-// its node does not answer.
+// ReasonNodeUnresponsive is the status reason of a VMI that failed because its
+// node does not answer.
 const ReasonNodeUnresponsive = "NodeUnresponsive"
 
-// Final says that the phase is the machine's last.
+// Final says that the phase is the VMI's last.
 func (p Phase) Final() bool { return p == Succeeded || p == Failed }
 
 // PhaseTransitionTimestamp says when a phase began.

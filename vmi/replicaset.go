@@ -2,7 +2,7 @@ package vmi
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// VirtualMachineInstanceReplicaSet keeps a number of equal machines running. It
+// VirtualMachineInstanceReplicaSet keeps a number of equal VMIs running. It
 // replaces those that end; they keep no state.
 //
 // +kubebuilder:object:root=true
@@ -13,15 +13,15 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="Current",type=integer,JSONPath=`.status.replicas`
 // +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.readyReplicas`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +podvisor:unserved=no controller makes the machines yet
+// +podvisor:unserved=no controller makes the VMIs yet
 type VirtualMachineInstanceReplicaSet struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is the set that is wanted.
+	// Spec is the desired set.
 	Spec VirtualMachineInstanceReplicaSetSpec `json:"spec"`
 
-	// Status is the set as it is. Only Podvisor writes it.
+	// Status is the observed set. Only Podvisor writes it.
 	// +optional
 	Status VirtualMachineInstanceReplicaSetStatus `json:"status,omitempty"`
 }
@@ -36,36 +36,35 @@ type VirtualMachineInstanceReplicaSetList struct {
 	Items           []VirtualMachineInstanceReplicaSet `json:"items"`
 }
 
-// VirtualMachineInstanceReplicaSetSpec says how many machines there are, and
-// what they are made from.
+// VirtualMachineInstanceReplicaSetSpec says how many VMIs there are, and what
+// they are made from.
 type VirtualMachineInstanceReplicaSetSpec struct {
-	// Replicas is the number of machines. Default: 1.
+	// Replicas is the number of VMIs. Default: 1.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// Selector chooses the machines that belong to the set. It must match the
-	// labels of the template; machines that match and belong to nobody are
-	// adopted.
+	// Selector chooses the VMIs that belong to the set. It must match the labels
+	// of the template; VMIs that match and have no controller are adopted.
 	Selector *metav1.LabelSelector `json:"selector"`
 
-	// Template is what the machines are made from. A change is for machines made
-	// later; those that run stay as they are.
+	// Template is what the VMIs are made from. A change affects VMIs made later;
+	// those that run are not changed.
 	Template *VirtualMachineInstanceTemplate `json:"template"`
 
-	// Paused stops the set from making and deleting machines. Default: false.
+	// Paused stops the set from making and deleting VMIs. Default: false.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 }
 
-// VirtualMachineInstanceReplicaSetStatus is a set as it is.
+// VirtualMachineInstanceReplicaSetStatus is an observed set.
 type VirtualMachineInstanceReplicaSetStatus struct {
-	// Replicas is the number of machines that have not ended.
+	// Replicas is the number of VMIs that have not ended.
 	// +optional
 	Replicas int32 `json:"replicas,omitempty"`
 
-	// ReadyReplicas is the number of machines that are ready.
+	// ReadyReplicas is the number of VMIs that are ready.
 	// +optional
 	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
 
@@ -80,7 +79,7 @@ type VirtualMachineInstanceReplicaSetStatus struct {
 	Conditions []Condition `json:"conditions,omitempty"`
 }
 
-// Wanted is the number of machines that the set asks for.
+// Wanted is the desired number of VMIs.
 func (s *VirtualMachineInstanceReplicaSetSpec) Wanted() int32 {
 	if s.Replicas == nil {
 		return 1

@@ -8,10 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// VirtualMachineInstanceStatus is a machine as it is. virt-controller writes it
+// VirtualMachineInstanceStatus is an observed VMI. virt-controller writes it
 // until the phase is Scheduled, virt-handler from then on.
 type VirtualMachineInstanceStatus struct {
-	// Phase is where the machine is in its life.
+	// Phase is where the VMI is in its life cycle.
 	// +optional
 	Phase Phase `json:"phase,omitempty"`
 
@@ -20,27 +20,27 @@ type VirtualMachineInstanceStatus struct {
 	// +listType=atomic
 	PhaseTransitionTimestamps []PhaseTransitionTimestamp `json:"phaseTransitionTimestamps,omitempty"`
 
-	// Reason says in one word why the machine is in its phase, if that needs a
-	// reason, for example NodeUnresponsive.
+	// Reason is why the VMI is in its phase, in one word, for example
+	// NodeUnresponsive. It is empty for most phases.
 	// +optional
 	Reason string `json:"reason,omitempty"`
 
-	// NodeName is the node that the machine runs on.
+	// NodeName is the node that the VMI runs on.
 	// +optional
 	NodeName string `json:"nodeName,omitempty"`
 
-	// ActivePods maps the UIDs of the machine's live pods to their nodes. There
-	// are two while it migrates.
+	// ActivePods maps the UIDs of the VMI's active pods to their nodes. There are
+	// two while it migrates.
 	// +optional
 	ActivePods map[types.UID]string `json:"activePods,omitempty"`
 
-	// Conditions are facts about the machine.
+	// Conditions are facts about the VMI.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []Condition `json:"conditions,omitempty"`
 
-	// Interfaces are the machine's network interfaces.
+	// Interfaces are the guest's network interfaces.
 	// +optional
 	// +listType=atomic
 	Interfaces []InterfaceStatus `json:"interfaces,omitempty"`
@@ -50,13 +50,13 @@ type VirtualMachineInstanceStatus struct {
 	// +listType=atomic
 	VolumeStatus []VolumeStatus `json:"volumeStatus,omitempty"`
 
-	// KernelBootStatus tells what the machine was started with by
+	// KernelBootStatus identifies what the guest was started with by
 	// firmware.kernelBoot.
 	// +optional
-	// +podvisor:unserved=no machine is started by kernelBoot
+	// +podvisor:unserved=no guest is started by kernelBoot
 	KernelBootStatus *KernelBootStatus `json:"kernelBootStatus,omitempty"`
 
-	// Memory is the machine's memory.
+	// Memory is the VMI's memory.
 	// +optional
 	Memory *MemoryStatus `json:"memory,omitempty"`
 
@@ -69,76 +69,76 @@ type VirtualMachineInstanceStatus struct {
 	// +optional
 	CurrentCPUTopology *CPUTopology `json:"currentCPUTopology,omitempty"`
 
-	// QOSClass is the quality-of-service class of the machine's pod.
+	// QOSClass is the quality-of-service class of the VMI's pod.
 	// +optional
 	QOSClass *corev1.PodQOSClass `json:"qosClass,omitempty"`
 
-	// LauncherContainerImageVersion is the image of the machine's pod.
+	// LauncherContainerImageVersion is the image of the VMI's pod.
 	// +optional
 	LauncherContainerImageVersion string `json:"launcherContainerImageVersion,omitempty"`
 
-	// RuntimeUser is the user ID that the machine runs as.
+	// RuntimeUser is the user ID that QEMU runs as.
 	// +optional
 	RuntimeUser uint64 `json:"runtimeUser,omitempty"`
 
-	// SELinuxContext is the SELinux context that the machine runs in.
+	// SELinuxContext is the SELinux context that QEMU runs in.
 	// +optional
-	// +podvisor:unserved=nobody reads the pod's context
+	// +podvisor:unserved=the pod's context is not read
 	SELinuxContext string `json:"selinuxContext,omitempty"`
 
-	// GuestOSInfo is what the guest's agent says about its operating system.
+	// GuestOSInfo is what the guest's agent reports about its operating system.
 	// +optional
-	// +podvisor:unserved=nobody asks the guest's agent
+	// +podvisor:unserved=the guest's agent is not queried for it
 	GuestOSInfo GuestOSInfo `json:"guestOSInfo,omitzero"`
 
 	// FSFreezeStatus is "frozen" while the guest's file systems are frozen.
 	// +optional
-	// +podvisor:unserved=nobody asks the guest's agent
+	// +podvisor:unserved=the guest's agent is not queried for it
 	FSFreezeStatus string `json:"fsFreezeStatus,omitempty"`
 
-	// EvacuationNodeName is the node that the machine has to leave, since an
-	// eviction was refused because of evictionStrategy External. The controller
-	// that is to act on it lives outside of Podvisor and deletes the machine or
-	// replaces it: the field stays as long as the machine.
+	// EvacuationNodeName is the node that the VMI has to leave, since an eviction
+	// was refused because of evictionStrategy External. A controller outside of
+	// Podvisor acts on it, by deleting the VMI or replacing it: the field is not
+	// cleared.
 	// +optional
 	EvacuationNodeName string `json:"evacuationNodeName,omitempty"`
 
-	// MigrationState is the machine's current or last migration.
+	// MigrationState is the VMI's current or last migration.
 	// +optional
-	// +podvisor:unserved=machines do not migrate
+	// +podvisor:unserved=VMIs do not migrate
 	MigrationState *MigrationState `json:"migrationState,omitempty"`
 
-	// MigrationMethod says how the machine would migrate: LiveMigration, if its
+	// MigrationMethod says how the VMI would migrate: LiveMigration, if its
 	// volumes are shared, or BlockMigration, which copies them.
 	// +optional
-	// +podvisor:unserved=machines do not migrate
+	// +podvisor:unserved=VMIs do not migrate
 	MigrationMethod MigrationMethod `json:"migrationMethod,omitempty"`
 
 	// MigrationTransport is Unix if the data of a migration go through sockets
 	// in the pod.
 	// +optional
-	// +podvisor:unserved=machines do not migrate
+	// +podvisor:unserved=VMIs do not migrate
 	MigrationTransport MigrationTransport `json:"migrationTransport,omitempty"`
 
 	// MigratedVolumes are volumes that a migration copies to other claims.
 	// +optional
 	// +listType=atomic
-	// +podvisor:unserved=machines do not migrate
+	// +podvisor:unserved=VMIs do not migrate
 	MigratedVolumes []MigratedVolume `json:"migratedVolumes,omitempty"`
 
-	// TopologyHints limit the nodes that the machine can migrate to.
+	// TopologyHints limit the nodes that the VMI can migrate to.
 	// +optional
-	// +podvisor:unserved=machines do not migrate
+	// +podvisor:unserved=VMIs do not migrate
 	TopologyHints *TopologyHints `json:"topologyHints,omitempty"`
 
-	// VirtualMachineRevisionName is the ControllerRevision of the
-	// VirtualMachine's spec that this machine was started from.
+	// VirtualMachineRevisionName is the ControllerRevision of the VirtualMachine's
+	// spec that this VMI was started from.
 	// +optional
 	// +podvisor:unserved=there are no VirtualMachines yet
 	VirtualMachineRevisionName string `json:"virtualMachineRevisionName,omitempty"`
 }
 
-// TopologyHints limit the nodes that a machine can migrate to.
+// TopologyHints limit the nodes that a VMI can migrate to.
 type TopologyHints struct {
 	// TSCFrequency is the rate of the time stamp counter that the guest relies
 	// on, in hertz.
@@ -146,7 +146,7 @@ type TopologyHints struct {
 	TSCFrequency *int64 `json:"tscFrequency,omitempty"`
 }
 
-// GuestOSInfo is what a guest's agent says about its operating system.
+// GuestOSInfo is what a guest's agent reports about its operating system.
 type GuestOSInfo struct {
 	// Name of the operating system, for example Fedora Linux.
 	// +optional
@@ -174,7 +174,7 @@ type GuestOSInfo struct {
 	ID string `json:"id,omitempty"`
 }
 
-// Condition returns the condition of type t, or nil if the machine has none.
+// Condition returns the condition of type t, or nil if the VMI has none.
 func (s *VirtualMachineInstanceStatus) Condition(t ConditionType) *Condition {
 	return findCondition(s.Conditions, t)
 }
@@ -190,7 +190,7 @@ func (s *VirtualMachineInstanceStatus) RemoveCondition(t ConditionType) {
 	s.Conditions = removeCondition(s.Conditions, t)
 }
 
-// SetPhase makes p the phase and notes when it began. It does nothing if p is
+// SetPhase makes p the phase and records when it began. It does nothing if p is
 // the phase already. Of a phase that begins again only the last time is kept.
 func (s *VirtualMachineInstanceStatus) SetPhase(p Phase, now metav1.Time) {
 	if s.Phase == p {

@@ -2,8 +2,8 @@ package vmi
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// VirtualMachine is a virtual machine that lasts: it can be started and stopped,
-// and each time it runs as a VirtualMachineInstance of the same name.
+// VirtualMachine is a virtual machine that can be started and stopped: each
+// time it runs as a VirtualMachineInstance of the same name.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:shortName=vm;vms,categories=all
@@ -11,15 +11,15 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.printableStatus`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=='Ready')].status`
-// +podvisor:unserved=no controller starts and stops machines yet
+// +podvisor:unserved=no controller starts and stops VMs yet
 type VirtualMachine struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is the machine that is wanted.
+	// Spec is the desired VM.
 	Spec VirtualMachineSpec `json:"spec"`
 
-	// Status is the machine as it is. Only Podvisor writes it.
+	// Status is the observed VM. Only Podvisor writes it.
 	// +optional
 	Status VirtualMachineStatus `json:"status,omitempty"`
 }
@@ -33,13 +33,13 @@ type VirtualMachineList struct {
 	Items           []VirtualMachine `json:"items"`
 }
 
-// VirtualMachineSpec says what a machine is made from and when it runs.
+// VirtualMachineSpec says what a VM is made from and when it runs.
 //
 // +podvisor:exactlyOne:of=runStrategy;running,message="a VirtualMachine has exactly one of"
 type VirtualMachineSpec struct {
-	// RunStrategy says when the machine runs: Always restarts it whenever it
-	// ends, RerunOnFailure when it fails, Once starts it once, Manual waits for
-	// the calls start, stop and restart, Halted keeps it off.
+	// RunStrategy says when the VM runs: Always restarts it whenever it ends,
+	// RerunOnFailure when it fails, Once starts it once, Manual waits for the
+	// calls start, stop and restart, Halted keeps it off.
 	// +optional
 	RunStrategy *RunStrategy `json:"runStrategy,omitempty"`
 
@@ -47,8 +47,8 @@ type VirtualMachineSpec struct {
 	// +optional
 	Running *bool `json:"running,omitempty"`
 
-	// Template is what the machine is made from. A change takes effect at the
-	// next start, unless it is one that a running machine can take.
+	// Template is what the VM is made from. A change takes effect at the next
+	// start, unless it is one that a running VM can take.
 	Template *VirtualMachineInstanceTemplate `json:"template"`
 
 	// Instancetype names a set of sizes (processors, memory, …) that the template
@@ -62,47 +62,46 @@ type VirtualMachineSpec struct {
 	// +podvisor:unserved=there are no preferences
 	Preference *PreferenceMatcher `json:"preference,omitempty"`
 
-	// DataVolumeTemplates are DataVolumes that are made for the machine and
-	// deleted with it. Each must be used by a volume of the template.
+	// DataVolumeTemplates are DataVolumes that are made for the VM and deleted
+	// with it. Each must be used by a volume of the template.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
-	// +podvisor:unserved=nobody makes DataVolumes
+	// +podvisor:unserved=no controller makes DataVolumes
 	DataVolumeTemplates []DataVolumeTemplate `json:"dataVolumeTemplates,omitempty"`
 
-	// UpdateVolumesStrategy says what to do if the running machine's volumes are
+	// UpdateVolumesStrategy says what to do if the running VM's volumes are
 	// changed here: Replacement changes them at the next start, Migration copies
-	// them while the machine runs. Default: Replacement.
+	// them while the VM runs. Default: Replacement.
 	// +optional
-	// +podvisor:unserved=machines do not migrate
+	// +podvisor:unserved=VMs do not migrate
 	UpdateVolumesStrategy *UpdateVolumesStrategy `json:"updateVolumesStrategy,omitempty"`
 }
 
-// RunStrategy says when a machine runs.
+// RunStrategy says when a VM runs.
 //
 // +podvisor:enum
 type RunStrategy string
 
 // The run strategies. The zero value stands for none, which is refused.
 const (
-	// RunAlways: the machine runs; when it ends, it starts again.
+	// RunAlways: the VM runs; when its VMI ends, another is started.
 	RunAlways RunStrategy = "Always"
-	// RunRerunOnFailure: the machine runs until its guest powers off; when it
-	// fails, it starts again.
+	// RunRerunOnFailure: the VM runs until its guest powers off; when it fails, it
+	// starts again.
 	RunRerunOnFailure RunStrategy = "RerunOnFailure"
-	// RunManual: the machine starts and stops by the calls start and stop only.
+	// RunManual: the VM starts and stops by the calls start and stop only.
 	RunManual RunStrategy = "Manual"
-	// RunHalted: the machine is off.
+	// RunHalted: the VM is off.
 	RunHalted RunStrategy = "Halted"
-	// RunOnce: the machine runs once, to whichever end.
+	// RunOnce: the VM runs once, whether it succeeds or fails.
 	RunOnce RunStrategy = "Once"
-	// RunWaitAsReceiver: the machine waits for one that migrates from another
-	// cluster.
-	// +podvisor:unserved=machines do not migrate between clusters
+	// RunWaitAsReceiver: the VM waits for one that migrates from another cluster.
+	// +podvisor:unserved=VMs do not migrate between clusters
 	RunWaitAsReceiver RunStrategy = "WaitAsReceiver"
 )
 
-// UpdateVolumesStrategy says what to do if a running machine's volumes change.
+// UpdateVolumesStrategy says what to do if a running VM's volumes change.
 //
 // +podvisor:enum
 type UpdateVolumesStrategy string
@@ -113,7 +112,7 @@ const (
 	UpdateVolumesReplacement UpdateVolumesStrategy = "Replacement"
 )
 
-// Strategy is the run strategy that is asked for, by whichever field. It is ""
+// Strategy is the desired run strategy, from whichever field is set. It is ""
 // if neither is set.
 func (s *VirtualMachineSpec) Strategy() RunStrategy {
 	switch {

@@ -5,17 +5,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// VirtualMachineStatus is a VirtualMachine as it is.
+// VirtualMachineStatus is an observed VirtualMachine.
 type VirtualMachineStatus struct {
-	// Created says that the machine's VirtualMachineInstance exists.
+	// Created says that the VM's VirtualMachineInstance exists.
 	// +optional
 	Created bool `json:"created,omitempty"`
 
-	// Ready says that the machine runs and its guest is ready.
+	// Ready says that the VM runs and its guest is ready.
 	// +optional
 	Ready bool `json:"ready,omitempty"`
 
-	// PrintableStatus is the machine's state in one word, for people.
+	// PrintableStatus is the VM's state in one word, for people.
 	// +optional
 	// +kubebuilder:default=Stopped
 	PrintableStatus PrintableStatus `json:"printableStatus,omitempty"`
@@ -24,15 +24,15 @@ type VirtualMachineStatus struct {
 	// +optional
 	RunStrategy RunStrategy `json:"runStrategy,omitempty"`
 
-	// Conditions are facts about the machine, among them all of its
+	// Conditions are facts about the VM, among them all of its
 	// VirtualMachineInstance.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []Condition `json:"conditions,omitempty"`
 
-	// StateChangeRequests are the calls start, stop and restart that have not
-	// been fulfilled yet, in order.
+	// StateChangeRequests are the calls start, stop and restart that are still
+	// pending, in order.
 	// +optional
 	// +listType=atomic
 	StateChangeRequests []StateChangeRequest `json:"stateChangeRequests,omitempty"`
@@ -42,8 +42,8 @@ type VirtualMachineStatus struct {
 	// +nullable
 	StartFailure *StartFailure `json:"startFailure,omitempty"`
 
-	// ObservedGeneration is the generation of the spec that the running machine
-	// was started from.
+	// ObservedGeneration is the generation of the spec that the running VMI was
+	// started from.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
@@ -61,16 +61,16 @@ type VirtualMachineStatus struct {
 	// +podvisor:unserved=there are no preferences
 	PreferenceRef *InstancetypeStatusRef `json:"preferenceRef,omitempty"`
 
-	// VolumeRequests are volumes to add or remove that have not been yet.
+	// VolumeRequests are volumes that are still to be added or removed.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
-	// +podvisor:unserved=nothing can be added to a running machine yet
+	// +podvisor:unserved=nothing can be added to a running VM yet
 	VolumeRequests []VolumeRequest `json:"volumeRequests,omitempty"`
 
-	// VolumeUpdateState is how far a change of volumes is.
+	// VolumeUpdateState is the progress of a change of volumes.
 	// +optional
-	// +podvisor:unserved=machines do not migrate
+	// +podvisor:unserved=VMs do not migrate
 	VolumeUpdateState *VolumeUpdateState `json:"volumeUpdateState,omitempty"`
 
 	// SnapshotInProgress is the VirtualMachineSnapshot that is being taken. The
@@ -79,8 +79,8 @@ type VirtualMachineStatus struct {
 	// +podvisor:unserved=there are no snapshots
 	SnapshotInProgress *string `json:"snapshotInProgress,omitempty"`
 
-	// RestoreInProgress is the VirtualMachineRestore that is under way. The
-	// machine cannot start meanwhile.
+	// RestoreInProgress is the VirtualMachineRestore that is active. The VM cannot
+	// start meanwhile.
 	// +optional
 	// +podvisor:unserved=there are no snapshots
 	RestoreInProgress *string `json:"restoreInProgress,omitempty"`
@@ -92,7 +92,7 @@ type VirtualMachineStatus struct {
 	VolumeSnapshotStatuses []VolumeSnapshotStatus `json:"volumeSnapshotStatuses,omitempty"`
 }
 
-// PrintableStatus is a machine's state in one word.
+// PrintableStatus is a VM's state in one word.
 type PrintableStatus string
 
 // The states of a VirtualMachine. Where several fit, the first in this list is
@@ -169,14 +169,14 @@ type VolumeSnapshotStatus struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// VolumeUpdateState is how far a change of volumes is.
+// VolumeUpdateState is the progress of a change of volumes.
 type VolumeUpdateState struct {
 	// VolumeMigrationState is set while volumes move to other claims.
 	// +optional
 	VolumeMigrationState *VolumeMigrationState `json:"volumeMigrationState,omitempty"`
 }
 
-// VolumeMigrationState tells which volumes move.
+// VolumeMigrationState lists the volumes that move.
 type VolumeMigrationState struct {
 	// MigratedVolumes are the volumes that move.
 	// +optional
@@ -184,7 +184,7 @@ type VolumeMigrationState struct {
 	MigratedVolumes []MigratedVolume `json:"migratedVolumes,omitempty"`
 }
 
-// Condition returns the condition of type t, or nil if the machine has none.
+// Condition returns the condition of type t, or nil if the VM has none.
 func (s *VirtualMachineStatus) Condition(t ConditionType) *Condition {
 	return findCondition(s.Conditions, t)
 }

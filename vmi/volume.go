@@ -22,49 +22,49 @@ type Volume struct {
 
 // VolumeSource is what a volume is made of. Exactly one field is set.
 type VolumeSource struct {
-	// ContainerDisk is a disk image in a container image. What the guest writes
-	// is lost when the machine ends.
+	// ContainerDisk is a disk image in a container image. What the guest writes is
+	// lost when the VMI ends.
 	// +optional
 	ContainerDisk *ContainerDisk `json:"containerDisk,omitempty"`
 
-	// PersistentVolumeClaim is a claim of the machine's namespace. In block mode
-	// the disk is the device; in file system mode it is the file disk.img, which
-	// is made as large as the claim if it is missing. What the guest writes
-	// stays. A claim that does not exist keeps the machine waiting.
+	// PersistentVolumeClaim is a claim of the VMI's namespace. In block mode the
+	// disk is the device; in file system mode it is the file disk.img, which is
+	// made as large as the claim if it is missing. What the guest writes stays. A
+	// claim that does not exist keeps the VMI from starting.
 	// +optional
 	// +podvisor:unserved=pods mount no claims
 	PersistentVolumeClaim *PersistentVolumeClaimVolume `json:"persistentVolumeClaim,omitempty"`
 
-	// DataVolume is the claim that a DataVolume of the same name fills. The
-	// machine waits until it is filled.
+	// DataVolume is the claim that a DataVolume of the same name fills. The VMI
+	// waits until it is filled.
 	// +optional
 	// +podvisor:unserved=pods mount no claims
 	DataVolume *DataVolumeVolume `json:"dataVolume,omitempty"`
 
-	// CloudInitNoCloud is a disk with cloud-init's NoCloud data source. A machine
-	// has at most one cloud-init volume; a second is refused.
+	// CloudInitNoCloud is a disk with cloud-init's NoCloud data source. A VMI has
+	// at most one cloud-init volume; a second is refused.
 	// +optional
 	CloudInitNoCloud *CloudInitNoCloud `json:"cloudInitNoCloud,omitempty"`
 
 	// CloudInitConfigDrive is a disk with cloud-init's ConfigDrive data source. A
-	// machine has at most one cloud-init volume; a second is refused.
+	// VMI has at most one cloud-init volume; a second is refused.
 	// +optional
 	// +podvisor:unserved=the launcher makes NoCloud images only
 	CloudInitConfigDrive *CloudInitConfigDrive `json:"cloudInitConfigDrive,omitempty"`
 
-	// EmptyDisk is an empty disk that is lost when the machine ends.
+	// EmptyDisk is an empty disk that is lost when the VMI ends.
 	// +optional
 	EmptyDisk *EmptyDisk `json:"emptyDisk,omitempty"`
 
-	// Ephemeral is a claim whose content is only read: what the guest writes
-	// goes to the node and is lost when the machine ends.
+	// Ephemeral is a claim whose content is only read: what the guest writes goes
+	// to the node and is lost when the VMI ends.
 	// +optional
 	// +podvisor:unserved=pods mount no claims
 	Ephemeral *EphemeralVolume `json:"ephemeral,omitempty"`
 
 	// HostDisk is a disk image in a file of the node. It is off unless the
-	// cluster's configuration allows it, since it lets whoever may create a
-	// machine use the node's disk.
+	// cluster's configuration allows it, since it gives every user who may create
+	// a VMI the node's disk.
 	// +optional
 	// +podvisor:unserved=no path of the node is mounted
 	HostDisk *HostDisk `json:"hostDisk,omitempty"`
@@ -84,8 +84,8 @@ type VolumeSource struct {
 	// +podvisor:unserved=no image of files is made
 	DownwardAPI *DownwardAPIVolume `json:"downwardAPI,omitempty"`
 
-	// ServiceAccount shows the token of a service account as a file. A machine
-	// has at most one.
+	// ServiceAccount shows the token of a service account as a file. A VMI has at
+	// most one.
 	// +optional
 	// +podvisor:unserved=no image of files is made
 	ServiceAccount *ServiceAccountVolume `json:"serviceAccount,omitempty"`
@@ -113,7 +113,7 @@ func (s *VolumeSource) Claim() string {
 // folder /disk, or the file at Path.
 type ContainerDisk struct {
 	// Image is the reference of the container image. One that cannot be pulled
-	// keeps the machine waiting.
+	// keeps the VMI from starting.
 	// +kubebuilder:validation:MinLength=1
 	Image string `json:"image"`
 
@@ -124,15 +124,15 @@ type ContainerDisk struct {
 	// +kubebuilder:validation:Enum=Always;IfNotPresent;Never
 	ImagePullPolicy corev1.PullPolicy `json:"imagePullPolicy,omitempty"`
 
-	// ImagePullSecret is the name of the Secret of the machine's namespace with
-	// which the image is pulled. One that does not exist is passed over: then the
-	// image is pulled without it, or cannot be.
+	// ImagePullSecret is the name of the Secret of the VMI's namespace with which
+	// the image is pulled. One that does not exist is ignored: the image is pulled
+	// without it, if it can be.
 	// +optional
 	ImagePullSecret string `json:"imagePullSecret,omitempty"`
 
-	// Path is the absolute path of the disk image in the container image; no
-	// link on it is followed. Default: the one file in /disk. An image without
-	// it, or with several files in /disk, fails the machine.
+	// Path is the absolute path of the disk image in the container image; symbolic
+	// links are not followed. Default: the one file in /disk. An image without it,
+	// or with several files in /disk, fails the VMI.
 	// +optional
 	// +kubebuilder:validation:Pattern=`^/`
 	Path string `json:"path,omitempty"`
@@ -142,10 +142,10 @@ type ContainerDisk struct {
 type PersistentVolumeClaimVolume struct {
 	corev1.PersistentVolumeClaimVolumeSource `json:",inline"`
 
-	// Hotpluggable says that the volume was added to the running machine and can
-	// be removed from it. Default: false.
+	// Hotpluggable says that the volume was added to the running VMI and can be
+	// removed from it. Default: false.
 	// +optional
-	// +podvisor:unserved=nothing can be added to a running machine yet
+	// +podvisor:unserved=nothing can be added to a running VMI yet
 	Hotpluggable bool `json:"hotpluggable,omitempty"`
 }
 
@@ -154,10 +154,10 @@ type DataVolumeVolume struct {
 	// Name is the name of the DataVolume and of its claim.
 	Name string `json:"name"`
 
-	// Hotpluggable says that the volume was added to the running machine and can
-	// be removed from it. Default: false.
+	// Hotpluggable says that the volume was added to the running VMI and can be
+	// removed from it. Default: false.
 	// +optional
-	// +podvisor:unserved=nothing can be added to a running machine yet
+	// +podvisor:unserved=nothing can be added to a running VMI yet
 	Hotpluggable bool `json:"hotpluggable,omitempty"`
 }
 
@@ -171,7 +171,7 @@ type EphemeralVolume struct {
 // EmptyDisk is an empty disk.
 type EmptyDisk struct {
 	// Capacity is the size of the disk, for example 2Gi: more than 0, and rounded
-	// up to whole sectors of 512 bytes. The node's space is taken as the guest
+	// up to whole sectors of 512 bytes. It takes the node's space as the guest
 	// writes.
 	Capacity resource.Quantity `json:"capacity"`
 }
@@ -192,8 +192,8 @@ type HostDisk struct {
 	// +optional
 	Capacity *resource.Quantity `json:"capacity,omitempty"`
 
-	// Shared says that the path is the same on all nodes, so that the machine can
-	// be migrated. Default: false.
+	// Shared says that the path is the same on all nodes, so that the VMI can be
+	// migrated. Default: false.
 	// +optional
 	Shared *bool `json:"shared,omitempty"`
 }
@@ -213,8 +213,8 @@ const (
 type ConfigMapVolume struct {
 	corev1.LocalObjectReference `json:",inline"`
 
-	// Optional lets the machine start without the ConfigMap. Default: false, so
-	// the machine waits for it.
+	// Optional lets the VMI start without the ConfigMap. Default: false, so the
+	// VMI waits for it.
 	// +optional
 	Optional *bool `json:"optional,omitempty"`
 
@@ -226,12 +226,12 @@ type ConfigMapVolume struct {
 
 // SecretVolume shows the keys of a Secret as files.
 type SecretVolume struct {
-	// SecretName is the name of the Secret in the machine's namespace.
+	// SecretName is the name of the Secret in the VMI's namespace.
 	// +optional
 	SecretName string `json:"secretName,omitempty"`
 
-	// Optional lets the machine start without the Secret. Default: false, so the
-	// machine waits for it.
+	// Optional lets the VMI start without the Secret. Default: false, so the VMI
+	// waits for it.
 	// +optional
 	Optional *bool `json:"optional,omitempty"`
 
@@ -258,7 +258,7 @@ type DownwardAPIVolume struct {
 
 // ServiceAccountVolume shows the token of a service account as a file.
 type ServiceAccountVolume struct {
-	// ServiceAccountName is the name of the service account in the machine's
+	// ServiceAccountName is the name of the service account in the VMI's
 	// namespace. The pod runs as it.
 	// +optional
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`

@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// VolumeStatus is a volume as it is.
+// VolumeStatus is an observed volume.
 type VolumeStatus struct {
 	// Name is the volume's name in the spec.
 	Name string `json:"name"`
@@ -15,34 +15,34 @@ type VolumeStatus struct {
 	// +optional
 	Size int64 `json:"size,omitempty"`
 
-	// Phase is how far a volume is that is added to the running machine or
-	// removed from it.
+	// Phase is the progress of attaching the volume to the running guest or
+	// detaching it.
 	// +optional
-	// +podvisor:unserved=nothing can be added to a running machine yet
+	// +podvisor:unserved=nothing can be added to a running VMI yet
 	Phase VolumePhase `json:"phase,omitempty"`
-	// Reason says in one word why the volume is in its phase.
+	// Reason is why the volume is in its phase, in one word.
 	// +optional
-	// +podvisor:unserved=nothing can be added to a running machine yet
+	// +podvisor:unserved=nothing can be added to a running VMI yet
 	Reason string `json:"reason,omitempty"`
-	// Message says in a sentence why the volume is in its phase.
+	// Message is why the volume is in its phase, in a sentence.
 	// +optional
-	// +podvisor:unserved=nothing can be added to a running machine yet
+	// +podvisor:unserved=nothing can be added to a running VMI yet
 	Message string `json:"message,omitempty"`
-	// PersistentVolumeClaimInfo tells about the claim behind the volume.
+	// PersistentVolumeClaimInfo describes the claim behind the volume.
 	// +optional
 	// +podvisor:unserved=pods mount no claims
 	PersistentVolumeClaimInfo *PersistentVolumeClaimInfo `json:"persistentVolumeClaimInfo,omitempty"`
-	// HotplugVolume is set for a volume that was added to the running machine.
+	// HotplugVolume is set for a volume that was added to the running VMI.
 	// +optional
-	// +podvisor:unserved=nothing can be added to a running machine yet
+	// +podvisor:unserved=nothing can be added to a running VMI yet
 	HotplugVolume *HotplugVolumeStatus `json:"hotplugVolume,omitempty"`
-	// ContainerDiskVolume tells about the container disk behind the volume.
+	// ContainerDiskVolume identifies the container disk behind the volume.
 	// +optional
 	// +podvisor:unserved=container disks are not compared
 	ContainerDiskVolume *BootFileInfo `json:"containerDiskVolume,omitempty"`
 }
 
-// VolumePhase is how far a volume is that is added or removed.
+// VolumePhase is the progress of attaching or detaching a volume.
 type VolumePhase string
 
 // The phases of a volume, in order.
@@ -51,19 +51,19 @@ const (
 	VolumePending VolumePhase = "Pending"
 	// VolumeBound: the claim is bound.
 	VolumeBound VolumePhase = "Bound"
-	// VolumeAttachedToNode: the volume is attached to the machine's node.
+	// VolumeAttachedToNode: the volume is attached to the VMI's node.
 	VolumeAttachedToNode VolumePhase = "AttachedToNode"
-	// VolumeMounted: the volume is in the machine's pod.
+	// VolumeMounted: the volume is in the VMI's pod.
 	VolumeMounted VolumePhase = "MountedToPod"
 	// VolumeReady: the guest has the volume.
 	VolumeReady VolumePhase = "Ready"
 	// VolumeDetaching: the volume is being removed.
 	VolumeDetaching VolumePhase = "Detaching"
-	// VolumeUnmounted: the volume is out of the machine's pod.
+	// VolumeUnmounted: the volume is out of the VMI's pod.
 	VolumeUnmounted VolumePhase = "UnMountedFromPod"
 )
 
-// HotplugVolumeStatus tells about a volume that was added to a running machine.
+// HotplugVolumeStatus describes a volume that was added to a running VMI.
 type HotplugVolumeStatus struct {
 	// AttachPodName is the pod that holds the volume on the node.
 	// +optional
@@ -73,7 +73,7 @@ type HotplugVolumeStatus struct {
 	AttachPodUID types.UID `json:"attachPodUID,omitempty"`
 }
 
-// PersistentVolumeClaimInfo tells about a claim.
+// PersistentVolumeClaimInfo describes a claim.
 type PersistentVolumeClaimInfo struct {
 	// ClaimName is the name of the claim.
 	// +optional
@@ -105,10 +105,10 @@ type PersistentVolumeClaimInfo struct {
 type MigratedVolume struct {
 	// VolumeName is the volume's name in the spec.
 	VolumeName string `json:"volumeName"`
-	// SourcePVCInfo tells about the claim that the volume leaves.
+	// SourcePVCInfo describes the claim that the volume leaves.
 	// +optional
 	SourcePVCInfo *PersistentVolumeClaimInfo `json:"sourcePVCInfo,omitempty"`
-	// DestinationPVCInfo tells about the claim that the volume goes to.
+	// DestinationPVCInfo describes the claim that the volume goes to.
 	// +optional
 	DestinationPVCInfo *PersistentVolumeClaimInfo `json:"destinationPVCInfo,omitempty"`
 }

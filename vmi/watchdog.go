@@ -1,10 +1,11 @@
 package vmi
 
-// Watchdog acts when the guest stops feeding it: exactly one model is set.
+// Watchdog acts when the guest stops resetting its timer: exactly one model is
+// set.
 //
 // +podvisor:exactlyOne:of=i6300esb;diag288,message="a watchdog has exactly one model"
 type Watchdog struct {
-	// Name tells the device from others of the machine.
+	// Name is the device's name, unique in the VMI.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
@@ -25,21 +26,21 @@ type WatchdogDevice struct {
 
 // I6300ESBWatchdog is a watchdog on the PCI bus.
 type I6300ESBWatchdog struct {
-	// Action is what happens to a guest that stopped: poweroff ends the machine,
-	// reset restarts the guest, shutdown asks it to power off. Default: reset.
+	// Action is what happens when the timer expires: poweroff ends the VMI, reset
+	// restarts the guest, shutdown asks it to power off. Default: reset.
 	// +optional
 	Action WatchdogAction `json:"action,omitempty"`
 }
 
 // Diag288Watchdog is the watchdog of s390x.
 type Diag288Watchdog struct {
-	// Action is what happens to a guest that stopped: poweroff ends the machine,
-	// reset restarts the guest, shutdown asks it to power off. Default: reset.
+	// Action is what happens when the timer expires: poweroff ends the VMI, reset
+	// restarts the guest, shutdown asks it to power off. Default: reset.
 	// +optional
 	Action WatchdogAction `json:"action,omitempty"`
 }
 
-// WatchdogAction is what happens to a guest that stopped.
+// WatchdogAction is what happens when a watchdog's timer expires.
 //
 // +podvisor:enum
 type WatchdogAction string

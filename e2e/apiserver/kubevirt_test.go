@@ -350,5 +350,5 @@ func TestTheExampleIsAConfiguration(t *testing.T) {
 	require.NoError(t, err, said)
 	said, err = kubectl(t, "", "explain", "kubevirt.spec.configuration.network.defaultNetworkInterface")
 	require.NoError(t, err, said)
-	require.Contains(t, said, "binding of the interface of machines")
+	require.Contains(t, said, "binding of the interface of VMIs")
 }

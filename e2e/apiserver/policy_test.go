@@ -28,13 +28,13 @@ func TestAHandlerWritesMachinesOfItsNodeOnly(t *testing.T) {
 		change     func(*vmi.VirtualMachineInstanceStatus)
 		message    string
 	}{
-		{"another node's handler", "n2", phase(vmi.Failed), "may not change a machine of another node"},
+		{"another node's handler", "n2", phase(vmi.Failed), "may not change a VMI of another node"},
 		{"a handler whose token names no node", "", phase(vmi.Failed), "does not say which node"},
-		{"a handler that gives its machine away", "n1", func(s *vmi.VirtualMachineInstanceStatus) { s.NodeName = "n2" }, "may not change a machine of another node"},
-		{"a handler that lets its machine go", "n1", func(s *vmi.VirtualMachineInstanceStatus) { s.NodeName = "" }, "may not change a machine of another node"},
-		{"a handler that takes another's machine", "n2", func(s *vmi.VirtualMachineInstanceStatus) { s.NodeName = "n2" }, "may not change a machine of another node"},
-		{"a handler that points to another pod", "n1", func(s *vmi.VirtualMachineInstanceStatus) { s.ActivePods = map[types.UID]string{"x": "n1"} }, "may not change the pods of a machine"},
-		{"a handler that forgets the pod", "n1", func(s *vmi.VirtualMachineInstanceStatus) { s.ActivePods = nil }, "may not change the pods of a machine"},
+		{"a handler that gives its machine away", "n1", func(s *vmi.VirtualMachineInstanceStatus) { s.NodeName = "n2" }, "may not change a VMI of another node"},
+		{"a handler that lets its machine go", "n1", func(s *vmi.VirtualMachineInstanceStatus) { s.NodeName = "" }, "may not change a VMI of another node"},
+		{"a handler that takes another's machine", "n2", func(s *vmi.VirtualMachineInstanceStatus) { s.NodeName = "n2" }, "may not change a VMI of another node"},
+		{"a handler that points to another pod", "n1", func(s *vmi.VirtualMachineInstanceStatus) { s.ActivePods = map[types.UID]string{"x": "n1"} }, "may not change the pods of a VMI"},
+		{"a handler that forgets the pod", "n1", func(s *vmi.VirtualMachineInstanceStatus) { s.ActivePods = nil }, "may not change the pods of a VMI"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -126,7 +126,7 @@ func TestTheTokenOfAHandlersPodNamesItsNode(t *testing.T) {
 		return with(&authenticationv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: p.Name, UID: p.UID})
 	}
 	require.ErrorContains(t, with(nil), "does not say which node")
-	require.ErrorContains(t, on("n2"), "may not change a machine of another node")
+	require.ErrorContains(t, on("n2"), "may not change a VMI of another node")
 	require.NoError(t, on("n1"))
 }
 

@@ -113,7 +113,7 @@ func TestARefusalNamesTheFieldAndTheWayOut(t *testing.T) {
 		},
 		"an architecture that does not run": {
 			strings.Replace(machine(s.name, "", "", "", ""), "spec:\n", "spec:\n  architecture: arm64\n", 1),
-			"machines of this architecture do not run yet: set architecture to amd64, or leave it out",
+			"VMIs of this architecture do not run yet: set architecture to amd64, or leave it out",
 		},
 		"a processor by its name": {
 			strings.Replace(machine(s.name, "", "", "", ""), "domain:\n", "domain:\n    cpu: {model: Haswell}\n", 1),

@@ -19,10 +19,10 @@ import (
 // webhooks is the name of Podvisor's webhook configurations.
 const webhooks = "virt-controller.kubevirt.io"
 
-// creations is how many machines are created for each figure.
+// creations is how many VMIs are created for each figure.
 const creations = 1000
 
-// Admission measures what the webhooks add to the creation of a machine, and
+// Admission measures what the webhooks add to the creation of a VMI, and
 // prints it. Machines are created in two namespaces, of which one is excepted
 // from the webhooks for as long, and only as a trial: nothing is stored, so the
 // rest of a creation is as short as it can be.
@@ -42,7 +42,7 @@ func (b *Bench) Admission(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	_, _ = fmt.Fprintf(b.Out, "\ncreation of a machine, %d each          median      p99\n", creations)
+	_, _ = fmt.Fprintf(b.Out, "\ncreation of a VMI, %d each          median      p99\n", creations)
 	for _, parallel := range []int{1, 20} {
 		without, err := b.create(ctx, bare.Name, parallel)
 		if err != nil {
@@ -80,7 +80,7 @@ func (b *Bench) except(ctx context.Context, namespaces []string) error {
 	return errors.Join(err, err2)
 }
 
-// settled waits until machines in the namespace are completed by the webhook, or
+// settled waits until VMIs in the namespace are completed by the webhook, or
 // are not.
 func (b *Bench) settled(ctx context.Context, namespace string, want bool) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
@@ -98,14 +98,14 @@ func (b *Bench) settled(ctx context.Context, namespace string, want bool) error 
 	}
 }
 
-// try creates a machine without storing it.
+// try creates a VMI without storing it.
 func (b *Bench) try(ctx context.Context, namespace, name string) (*vmi.VirtualMachineInstance, error) {
 	v := b.Guest(name)
 	v.Namespace = namespace
-	return b.Machines.VirtualMachineInstances(namespace).Create(ctx, v, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	return b.Instances.VirtualMachineInstances(namespace).Create(ctx, v, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 }
 
-// create tries to create machines, so many at a time, and returns how long each
+// create tries to create VMIs, so many at a time, and returns how long each
 // took.
 func (b *Bench) create(ctx context.Context, namespace string, parallel int) ([]time.Duration, error) {
 	names := make(chan string)
@@ -126,7 +126,7 @@ func (b *Bench) create(ctx context.Context, namespace string, parallel int) ([]t
 		})
 	}
 	for i := range creations {
-		names <- fmt.Sprintf("machine-%d", i)
+		names <- fmt.Sprintf("vmi-%d", i)
 	}
 	close(names)
 	wg.Wait()

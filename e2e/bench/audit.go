@@ -24,7 +24,7 @@ type entry struct {
 	} `json:"responseStatus"`
 }
 
-// countWrites counts the writes by Podvisor's components for the machine of
+// countWrites counts the writes by Podvisor's components for the VMI of
 // this name in an audit log: those of objects, also the ones that were refused,
 // and those of events.
 func countWrites(log io.Reader, namespace, name string) (objects, events int, err error) {

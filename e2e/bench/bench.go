@@ -1,4 +1,4 @@
-// Package bench measures what a machine costs: time beside a plain pod, writes
+// Package bench measures what a VMI costs: time beside a plain pod, writes
 // to the API, memory beside the guest.
 //
 // The figures are medians over several runs on an idle cluster whose images are
@@ -27,12 +27,12 @@ import (
 
 // Bench measures in one cluster.
 type Bench struct {
-	Cluster  *cluster.Cluster
-	Kube     kubernetes.Interface
-	Machines *client.Client
-	// Namespace is where pods and machines are made. Required.
+	Cluster   *cluster.Cluster
+	Kube      kubernetes.Interface
+	Instances *client.Client
+	// Namespace is where pods and VMIs are made. Required.
 	Namespace string
-	// Guest makes a machine of the name. Required.
+	// Guest makes a VMI of the name. Required.
 	Guest func(name string) *vmi.VirtualMachineInstance
 	// PodImage is the small image of the plain pod. Required.
 	PodImage string
@@ -62,7 +62,7 @@ func (b *Bench) Run(ctx context.Context) error {
 			return fmt.Errorf("run %d: %w", i+1, err)
 		}
 		all = append(all, s)
-		_, _ = fmt.Fprintf(b.Out, "run %2d: pod Ready %.2f s, machine Running %.2f s, guest off to gone %.2f s, %d+%d writes, %d+%d events\n",
+		_, _ = fmt.Fprintf(b.Out, "run %2d: pod Ready %.2f s, VMI Running %.2f s, guest off to gone %.2f s, %d+%d writes, %d+%d events\n",
 			i+1, s.podReady.Seconds(), s.running.Seconds(), s.gone.Seconds(), s.startWrites, s.deleteWrites, s.startEvents, s.deleteEvents)
 	}
 	b.report(all)
@@ -82,8 +82,8 @@ func (b *Bench) report(all []sample) {
 	_, _ = fmt.Fprintf(b.Out, `
 medians over %d runs
   plain pod, created to Ready        %6.2f s
-  machine, created to Running        %6.2f s  (%+.2f s beside the pod)
-  machine deleted, guest off to gone %6.2f s
+  VMI, created to Running        %6.2f s  (%+.2f s beside the pod)
+  VMI deleted, guest off to gone %6.2f s
   API writes, created to Running     %6.0f    and %.0f events
   API writes, deletion               %6.0f    and %.0f events
   memory (PSS) of virt-launcher      %6.1f MiB
@@ -103,7 +103,7 @@ func (b *Bench) once(ctx context.Context, i int) (s sample, err error) {
 	}
 	v := b.Guest(fmt.Sprintf("bench-%d", i))
 	start := time.Now()
-	if v, err = b.Machines.VirtualMachineInstances(b.Namespace).Create(ctx, v, metav1.CreateOptions{}); err != nil {
+	if v, err = b.Instances.VirtualMachineInstances(b.Namespace).Create(ctx, v, metav1.CreateOptions{}); err != nil {
 		return s, err
 	}
 	if v, err = b.await(ctx, v, func(v *vmi.VirtualMachineInstance) bool { return v.Status.Phase == vmi.Running }); err != nil {
@@ -158,9 +158,9 @@ func (b *Bench) plainPod(ctx context.Context, name string) (time.Duration, error
 	return 0, fmt.Errorf("%s was not ready: %w", name, ctx.Err())
 }
 
-// await waits until the machine is as it should be.
+// await waits until the VMI is as it should be.
 func (b *Bench) await(ctx context.Context, v *vmi.VirtualMachineInstance, is func(*vmi.VirtualMachineInstance) bool) (*vmi.VirtualMachineInstance, error) {
-	w, err := b.Machines.VirtualMachineInstances(b.Namespace).Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + v.Name})
+	w, err := b.Instances.VirtualMachineInstances(b.Namespace).Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + v.Name})
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +173,7 @@ func (b *Bench) await(ctx context.Context, v *vmi.VirtualMachineInstance, is fun
 	return nil, fmt.Errorf("%s is not as expected: %w", v.Name, ctx.Err())
 }
 
-// deletion deletes the machine and measures from the guest's last line to the
+// deletion deletes the VMI and measures from the guest's last line to the
 // end of the object.
 func (b *Bench) deletion(ctx context.Context, v *vmi.VirtualMachineInstance, s *sample) error {
 	off := make(chan error, 1)
@@ -185,12 +185,12 @@ func (b *Bench) deletion(ctx context.Context, v *vmi.VirtualMachineInstance, s *
 		offAt = time.Now()
 		off <- err
 	}()
-	w, err := b.Machines.VirtualMachineInstances(b.Namespace).Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + v.Name})
+	w, err := b.Instances.VirtualMachineInstances(b.Namespace).Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + v.Name})
 	if err != nil {
 		return err
 	}
 	defer w.Stop()
-	if err := b.Machines.VirtualMachineInstances(b.Namespace).Delete(ctx, v.Name, metav1.DeleteOptions{}); err != nil {
+	if err := b.Instances.VirtualMachineInstances(b.Namespace).Delete(ctx, v.Name, metav1.DeleteOptions{}); err != nil {
 		return err
 	}
 	for e := range w.ResultChan() {
@@ -207,7 +207,7 @@ func (b *Bench) deletion(ctx context.Context, v *vmi.VirtualMachineInstance, s *
 	return fmt.Errorf("%s is still there: %w", v.Name, ctx.Err())
 }
 
-// podGone waits until the machine's pod is gone, so that it does not disturb
+// podGone waits until the VMI's pod is gone, so that it does not disturb
 // the next run.
 func (b *Bench) podGone(ctx context.Context, v *vmi.VirtualMachineInstance) error {
 	for {
@@ -226,7 +226,7 @@ func (b *Bench) podGone(ctx context.Context, v *vmi.VirtualMachineInstance) erro
 	}
 }
 
-// awaitConsole follows the machine's console until it holds the text.
+// awaitConsole follows the VMI's console until it holds the text.
 func (b *Bench) awaitConsole(ctx context.Context, v *vmi.VirtualMachineInstance, text string) error {
 	l, err := b.Kube.CoreV1().Pods(b.Namespace).List(ctx, metav1.ListOptions{LabelSelector: vmi.CreatedByLabel + "=" + string(v.UID)})
 	if err != nil || len(l.Items) == 0 {
@@ -259,7 +259,7 @@ func median(all []sample, f func(sample) float64) float64 {
 	return (x[(len(x)-1)/2] + x[len(x)/2]) / 2
 }
 
-// writes counts what the components of Podvisor wrote for the machine so far:
+// writes counts what the components of Podvisor wrote for the VMI so far:
 // writes of objects, and events.
 func (b *Bench) writes(v *vmi.VirtualMachineInstance) (objects, events int, err error) {
 	f, err := os.Open(b.Cluster.AuditLog)

@@ -11,7 +11,7 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// memory measures what the processes of the machine's pod use, in bytes of PSS:
+// memory measures what the processes of the VMI's pod use, in bytes of PSS:
 // pages that several processes share count in part for each.
 func (b *Bench) memory(ctx context.Context, v *vmi.VirtualMachineInstance, s *sample) error {
 	l, err := b.Kube.CoreV1().Pods(b.Namespace).List(ctx, metav1.ListOptions{LabelSelector: vmi.CreatedByLabel + "=" + string(v.UID)})

@@ -78,7 +78,7 @@ type Cluster struct {
 	// Name of the cluster.
 	Name string
 	// Kubeconfig is the client configuration of an administrator. It works for
-	// every program on this machine and needs no other file.
+	// every program on this host and needs no other file.
 	Kubeconfig string
 	// Kubectl is a kubectl of the cluster's version.
 	Kubectl string
@@ -135,7 +135,7 @@ func List(c Config) ([]string, error) {
 	return names, nil
 }
 
-// Down removes the cluster with all that it has on this machine. It is no error
+// Down removes the cluster with all that it has on this host. It is no error
 // if there is none.
 func Down(ctx context.Context, c Config) error {
 	c, err := c.complete()

@@ -47,7 +47,7 @@ func TestKeys(t *testing.T) {
 	require.NoError(t, err)
 
 	t.Run("every file that the plan names is made", func(t *testing.T) {
-		for _, m := range append([]plan.Machine{p.ControlPlane}, p.Nodes...) {
+		for _, m := range append([]plan.Host{p.ControlPlane}, p.Nodes...) {
 			for _, program := range m.Programs {
 				for _, arg := range program.Args {
 					_, path, _ := strings.Cut(arg, "=")

@@ -1,18 +1,18 @@
-// Package cluster runs real Kubernetes clusters on this machine: etcd,
+// Package cluster runs real Kubernetes clusters on this host: etcd,
 // kube-apiserver, controller manager, scheduler, CoreDNS and two nodes with
 // kubelet, containerd and kube-proxy, from nothing but Go modules and Debian
 // packages.
 //
 // [Up] makes a cluster run and returns when it is well, [Down] removes it with
-// everything it has on the machine, [Open] finds one that was started before.
+// everything it has on the host, [Open] finds one that was started before.
 // Clusters have names and run side by side. On two idle cores a new cluster is
 // well in five seconds, one that runs already is recognised in 30 milliseconds,
-// and removing one takes a fifth of a second; the first Up on a machine builds
+// and removing one takes a fifth of a second; the first Up on a host builds
 // the programs, which takes about ten minutes and says how far it is (package
 // toolchain).
 //
 // Everything of a cluster lives in namespaces of its own, under one process 1
-// (package machine) that survives the program that called Up. Nothing is put in
+// (package host) that survives the program that called Up. Nothing is put in
 // the root network namespace but one listener on 127.0.0.1, to which the
 // kubeconfig points. A program that dies is started again by process 1; if
 // process 1 dies, everything dies with it, and the next Up starts anew.
@@ -20,13 +20,13 @@
 // A cluster's folder is podvisor/clusters/NAME in the user's cache folder:
 //
 //	kubeconfig         for clients; kubectl is beside it
-//	plan.json          the machines and their programs (package plan)
+//	plan.json          the hosts and their programs (package plan)
 //	init.log           what process 1 says
-//	cp/, n1/, n2/      a folder per machine: status.json, log/, configuration
+//	cp/, n1/, n2/      a folder per host: status.json, log/, configuration
 //	cp/audit.log       every API request
 //	n1/lib/kubelet     /var/lib/kubelet of the node
 //
-// A node shares the machine's files but has its own /etc (changes only), /opt,
+// A node shares the host's files but has its own /etc (changes only), /opt,
 // /run, /var/lib and /var/log. Images come by [Cluster.Load]; there is no way to
 // a registry, nor to any other place outside, and names that are not the
 // cluster's do not exist, at once.
@@ -34,11 +34,11 @@
 // For tests of API clients alone, Config.Extent = plan.APIServer starts etcd and
 // kube-apiserver without anything that acts on objects, in about three seconds.
 //
-// It is a controller over the edges machine, toolchain and debian.
+// It is a controller over the edges host, toolchain and debian.
 //
 // Traps: it needs root. Bridged pods need the kernel's bridge netfilter, which
 // may be a module (br_netfilter). Control groups of version 2 alone are provided
 // for but have not been run; there, the root group must not hold processes, as it
 // does in many containers. Reserved resources are not modelled: every node
-// believes that it has the whole machine.
+// believes that it has the whole host.
 package cluster

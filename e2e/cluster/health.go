@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/podvisor/podvisor/e2e/cluster/machine"
+	"github.com/podvisor/podvisor/e2e/cluster/host"
 	"github.com/podvisor/podvisor/e2e/cluster/plan"
 )
 
@@ -30,7 +30,7 @@ func (p Problem) String() string {
 
 // Problems returns what does not work; nothing means that the cluster is well.
 func (c *Cluster) Problems(ctx context.Context) []Problem {
-	pid, err := machine.Holder(c.config.lockFile())
+	pid, err := host.Holder(c.config.lockFile())
 	if err != nil || pid == 0 {
 		return []Problem{{What: "process 1 of the cluster is gone", Log: c.config.initLog()}}
 	}
@@ -42,7 +42,7 @@ func (c *Cluster) Problems(ctx context.Context) []Problem {
 		return problems
 	}
 	if err := c.apiProblem(ctx); err != nil {
-		problems = append(problems, Problem{What: "the API server: " + err.Error(), Log: machine.LogPath(c.dir("cp"), "kube-apiserver")})
+		problems = append(problems, Problem{What: "the API server: " + err.Error(), Log: host.LogPath(c.dir("cp"), "kube-apiserver")})
 		return problems
 	}
 	if c.plan.Extent != plan.Full {
@@ -51,22 +51,22 @@ func (c *Cluster) Problems(ctx context.Context) []Problem {
 	return append(problems, c.nodeProblems(ctx)...)
 }
 
-// machines are the names of all machines of the cluster.
-func (c *Cluster) machines() []string {
+// hosts are the names of all hosts of the cluster.
+func (c *Cluster) hosts() []string {
 	return append([]string{c.plan.ControlPlane.Name}, c.NodeNames()...)
 }
 
-// dir is the folder of a machine.
-func (c *Cluster) dir(machine string) string { return filepath.Join(c.config.state(), machine) }
+// dir is the folder of a host.
+func (c *Cluster) dir(host string) string { return filepath.Join(c.config.state(), host) }
 
 // works are the states in which a program does what it should.
-var works = []machine.State{machine.Running, machine.Done}
+var works = []host.State{host.Running, host.Done}
 
 // programProblems are the programs that do not run.
 func (c *Cluster) programProblems() []Problem {
 	var problems []Problem
-	for _, name := range c.machines() {
-		status, err := machine.ReadStatus(c.dir(name))
+	for _, name := range c.hosts() {
+		status, err := host.ReadStatus(c.dir(name))
 		switch {
 		case err != nil:
 			problems = append(problems, Problem{What: fmt.Sprintf("status of %s: %v", name, err)})
@@ -84,8 +84,8 @@ func (c *Cluster) programProblems() []Problem {
 			if p.Restarts > 0 {
 				what += fmt.Sprintf(" (ended %d times)", p.Restarts)
 			}
-			problem := Problem{What: what, Log: machine.LogPath(c.dir(name), p.Name)}
-			if p.State == machine.Waiting {
+			problem := Problem{What: what, Log: host.LogPath(c.dir(name), p.Name)}
+			if p.State == host.Waiting {
 				problem.Log = "" // what it waits for is the problem
 			}
 			problems = append(problems, problem)
@@ -96,30 +96,30 @@ func (c *Cluster) programProblems() []Problem {
 
 // runs says whether a program does what it should.
 func (c *Cluster) runs(name, program string) bool {
-	status, err := machine.ReadStatus(c.dir(name))
-	return err == nil && slices.ContainsFunc(status.Programs, func(p machine.ProgramStatus) bool {
+	status, err := host.ReadStatus(c.dir(name))
+	return err == nil && slices.ContainsFunc(status.Programs, func(p host.ProgramStatus) bool {
 		return p.Name == program && slices.Contains(works, p.State)
 	})
 }
 
-// logOf is where process 1 of a machine writes.
+// logOf is where process 1 of a host writes.
 func (c *Cluster) logOf(name string) string {
 	if name == c.plan.ControlPlane.Name {
 		return c.config.initLog()
 	}
-	return machine.LogPath(c.dir(c.plan.ControlPlane.Name), name)
+	return host.LogPath(c.dir(c.plan.ControlPlane.Name), name)
 }
 
 // working says which programs do what they should.
 func (c *Cluster) working() []string {
 	var done []string
-	for _, m := range append([]plan.Machine{c.plan.ControlPlane}, c.plan.Nodes...) {
-		status, _ := machine.ReadStatus(c.dir(m.Name))
+	for _, m := range append([]plan.Host{c.plan.ControlPlane}, c.plan.Nodes...) {
+		status, _ := host.ReadStatus(c.dir(m.Name))
 		for _, p := range status.Programs {
 			switch program := m.Program(p.Name); {
-			case p.State == machine.Done:
+			case p.State == host.Done:
 				done = append(done, fmt.Sprintf("%s: %s done", m.Name, p.Name))
-			case p.State == machine.Running && program.Name != "" && !program.Once:
+			case p.State == host.Running && program.Name != "" && !program.Once:
 				done = append(done, fmt.Sprintf("%s: %s runs", m.Name, p.Name))
 			}
 		}
@@ -145,7 +145,7 @@ func (c *Cluster) nodeProblems(ctx context.Context) []Problem {
 	var problems []Problem
 	for _, name := range c.NodeNames() {
 		if why := nodeProblem(ctx, client, name); why != "" {
-			problems = append(problems, Problem{What: "node " + name + ": " + why, Log: machine.LogPath(c.dir(name), "kubelet")})
+			problems = append(problems, Problem{What: "node " + name + ": " + why, Log: host.LogPath(c.dir(name), "kubelet")})
 		}
 	}
 	status, err := client.get(ctx, "/api/v1/namespaces/default/serviceaccounts/default", nil)
@@ -153,7 +153,7 @@ func (c *Cluster) nodeProblems(ctx context.Context) []Problem {
 		err = errors.New("it is not there yet")
 	}
 	if err != nil {
-		log := machine.LogPath(c.dir(c.plan.ControlPlane.Name), "kube-controller-manager")
+		log := host.LogPath(c.dir(c.plan.ControlPlane.Name), "kube-controller-manager")
 		problems = append(problems, Problem{What: "the default service account: " + err.Error(), Log: log})
 	}
 	return problems

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/podvisor/podvisor/e2e/cluster"
-	"github.com/podvisor/podvisor/e2e/cluster/machine"
+	"github.com/podvisor/podvisor/e2e/cluster/host"
 	"github.com/podvisor/podvisor/e2e/cluster/plan"
 	"github.com/podvisor/podvisor/internal/testenv"
 )
@@ -41,7 +41,7 @@ func TestLife(t *testing.T) {
 		require.NoError(t, err)
 		require.Contains(t, string(log), `"requestURI":"/api/v1/namespaces/default/pods?`)
 	})
-	l.step("nothing of the whole machine is changed", func(t *testing.T, w world) {
+	l.step("nothing of the whole host is changed", func(t *testing.T, w world) {
 		require.Equal(t, before, look(t))
 	})
 	l.killed()
@@ -200,7 +200,7 @@ func TestBroken(t *testing.T) {
 	require.Eventually(t, func() bool {
 		for _, p := range w.c.Problems(t.Context()) {
 			if strings.Contains(p.What, "etcd on cp is broken: exit status 1") {
-				return p.Log == machine.LogPath(w.c.Node("cp").Dir(), "etcd")
+				return p.Log == host.LogPath(w.c.Node("cp").Dir(), "etcd")
 			}
 		}
 		return false
@@ -253,7 +253,7 @@ type world struct {
 
 // id tells the starts of the cluster apart.
 func (w world) id() string {
-	data, err := os.ReadFile(filepath.Join(filepath.Dir(w.c.Kubeconfig), machine.PlanFile))
+	data, err := os.ReadFile(filepath.Join(filepath.Dir(w.c.Kubeconfig), host.PlanFile))
 	require.NoError(w.t, err)
 	var p plan.Plan
 	require.NoError(w.t, json.Unmarshal(data, &p))
@@ -282,20 +282,20 @@ func (w world) apply(manifest string) {
 	require.NoError(w.t, err, string(out))
 }
 
-// programs are the programs that run on a machine.
-func (w world) programs(m string) map[string]machine.ProgramStatus {
-	status, err := machine.ReadStatus(w.c.Node(m).Dir())
+// programs are the programs that run on a host.
+func (w world) programs(m string) map[string]host.ProgramStatus {
+	status, err := host.ReadStatus(w.c.Node(m).Dir())
 	require.NoError(w.t, err)
-	running := map[string]machine.ProgramStatus{}
+	running := map[string]host.ProgramStatus{}
 	for _, p := range status.Programs {
-		if p.State == machine.Running {
+		if p.State == host.Running {
 			running[p.Name] = p
 		}
 	}
 	return running
 }
 
-// kill kills a program from inside its machine's process namespace, where no
+// kill kills a program from inside its host's process namespace, where no
 // number means a process of somebody else, and waits until that was noticed.
 func (w world) kill(m, program string) {
 	w.t.Helper()

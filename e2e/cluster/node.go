@@ -9,10 +9,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/podvisor/podvisor/e2e/cluster/machine"
+	"github.com/podvisor/podvisor/e2e/cluster/host"
 )
 
-// Node is one of the cluster's machines, as seen from outside of the pods.
+// Node is one of the cluster's hosts, as seen from outside of the pods.
 type Node struct {
 	// Name of the node; "cp" is the control plane.
 	Name    string
@@ -23,13 +23,13 @@ type Node struct {
 // there is one shows when it is used.
 func (c *Cluster) Node(name string) Node { return Node{Name: name, cluster: c} }
 
-// Dir is the node's folder on this machine: log/ has what its programs say,
+// Dir is the node's folder on this host: log/ has what its programs say,
 // lib/kubelet is its /var/lib/kubelet.
 func (n Node) Dir() string { return n.cluster.dir(n.Name) }
 
 // Command returns a command that runs in all of the node's namespaces: it sees
 // the node's processes, files and network. containerd's ctr, crictl-like tools
-// of the machine and the Kubernetes programs are in its PATH.
+// of the host and the Kubernetes programs are in its PATH.
 func (n Node) Command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	pid, err := n.PID()
 	nsenter := []string{"--target", strconv.Itoa(pid), "--mount", "--uts", "--ipc", "--net", "--pid", "--", name}
@@ -45,12 +45,12 @@ func (n Node) path() string {
 	if n.Name == n.cluster.plan.ControlPlane.Name {
 		return n.cluster.plan.Kubernetes + ":" + os.Getenv("PATH")
 	}
-	return machine.NodePath
+	return host.NodePath
 }
 
 // PID is the node's process 1, as the caller's process namespace names it.
 func (n Node) PID() (int, error) {
-	init, err := machine.Holder(n.cluster.config.lockFile())
+	init, err := host.Holder(n.cluster.config.lockFile())
 	if err != nil {
 		return 0, err
 	}
@@ -60,7 +60,7 @@ func (n Node) PID() (int, error) {
 	if n.Name == n.cluster.plan.ControlPlane.Name {
 		return init, nil
 	}
-	status, err := machine.ReadStatus(n.cluster.dir(n.cluster.plan.ControlPlane.Name))
+	status, err := host.ReadStatus(n.cluster.dir(n.cluster.plan.ControlPlane.Name))
 	if err != nil {
 		return 0, err
 	}

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podvisor/podvisor/e2e/cluster/machine"
+	"github.com/podvisor/podvisor/e2e/cluster/host"
 	"github.com/podvisor/podvisor/e2e/cluster/plan"
 )
 
@@ -23,7 +23,7 @@ func (c Config) remove(ctx context.Context) error {
 	if err := c.kill(ctx); err != nil {
 		return err
 	}
-	if err := machine.RemoveCgroups(plan.Cgroup(c.Name)); err != nil {
+	if err := host.RemoveCgroups(plan.Cgroup(c.Name)); err != nil {
 		return err
 	}
 	return os.RemoveAll(c.state())

@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/podvisor/podvisor/e2e/cluster/machine"
+	"github.com/podvisor/podvisor/e2e/cluster/host"
 	"github.com/podvisor/podvisor/e2e/cluster/plan"
 	"github.com/podvisor/podvisor/e2e/debian"
 	"github.com/podvisor/podvisor/e2e/toolchain"
@@ -79,7 +79,7 @@ func bridgeFilter(ctx context.Context) error {
 	return nil
 }
 
-// listen opens the port that clients on this machine connect to: the one of the
+// listen opens the port that clients on this host connect to: the one of the
 // cluster that went before, so that a kubeconfig in use stays right, else a new one.
 func listen(port string) (*net.TCPListener, error) {
 	if port != "" {
@@ -127,10 +127,10 @@ func (c Config) lay(tools toolchain.Tools, port int) (plan.Plan, error) {
 	if err := os.Symlink(filepath.Join(tools.Kubernetes, "kubectl"), filepath.Join(c.state(), "kubectl")); err != nil {
 		return p, err
 	}
-	return p, writeJSON(filepath.Join(c.state(), machine.PlanFile), p)
+	return p, writeJSON(filepath.Join(c.state(), host.PlanFile), p)
 }
 
-// mode keeps secrets from other users of the machine.
+// mode keeps secrets from other users of the host.
 func mode(name string) os.FileMode {
 	if strings.HasSuffix(name, ".key") || name == "kubeconfig" {
 		return 0o600
@@ -161,7 +161,7 @@ func (c Config) spawn(executable string, p plan.Plan, listener *net.TCPListener)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.ExtraFiles = []*os.File{socket}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: machine.ClusterNamespaces, Setsid: true}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: host.ClusterNamespaces, Setsid: true}
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start process 1: %w", err)
 	}
@@ -178,7 +178,7 @@ func (c Config) awaitLock(ended <-chan struct{}) error {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		if pid, err := machine.Holder(c.lockFile()); err != nil || pid != 0 {
+		if pid, err := host.Holder(c.lockFile()); err != nil || pid != 0 {
 			return err
 		}
 		select {
@@ -191,7 +191,7 @@ func (c Config) awaitLock(ended <-chan struct{}) error {
 
 func readPlan(dir string) (plan.Plan, error) {
 	var p plan.Plan
-	data, err := os.ReadFile(filepath.Join(dir, machine.PlanFile))
+	data, err := os.ReadFile(filepath.Join(dir, host.PlanFile))
 	if err != nil {
 		return p, err
 	}
@@ -199,6 +199,6 @@ func readPlan(dir string) (plan.Plan, error) {
 }
 
 // The files in the cluster's folder that every part of this package knows.
-func (c Config) lockFile() string { return filepath.Join(c.state(), machine.LockFile) }
+func (c Config) lockFile() string { return filepath.Join(c.state(), host.LockFile) }
 func (c Config) portFile() string { return filepath.Join(c.state(), "port") }
 func (c Config) initLog() string  { return filepath.Join(c.state(), "init.log") }

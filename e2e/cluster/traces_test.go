@@ -14,7 +14,7 @@ import (
 	"github.com/podvisor/podvisor/e2e/cluster/plan"
 )
 
-// traces are what a cluster could change on the machine that runs it.
+// traces are what a cluster could change on the host that runs it.
 type traces struct {
 	links   []string
 	mounts  []string
@@ -22,7 +22,7 @@ type traces struct {
 	folders []string
 }
 
-// look sees the machine as it is.
+// look sees the host as it is.
 func look(t *testing.T) traces {
 	t.Helper()
 	l := traces{sysctls: map[string]string{}}

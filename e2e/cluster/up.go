@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/podvisor/podvisor/e2e/cluster/machine"
+	"github.com/podvisor/podvisor/e2e/cluster/host"
 	"github.com/podvisor/podvisor/e2e/cluster/plan"
 )
 
@@ -60,7 +60,7 @@ func Up(ctx context.Context, c Config) (*Cluster, error) {
 
 // reuse returns the cluster that runs already, if it is well or becomes so.
 func (c Config) reuse(ctx context.Context, s *steps) (*Cluster, error) {
-	pid, err := machine.Holder(c.lockFile())
+	pid, err := host.Holder(c.lockFile())
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +111,7 @@ func (c *Cluster) await(ctx context.Context, s *steps, patience time.Duration) e
 		if len(problems) == 0 {
 			return nil
 		}
-		if pid, err := machine.Holder(c.config.lockFile()); err == nil && pid == 0 {
+		if pid, err := host.Holder(c.config.lockFile()); err == nil && pid == 0 {
 			return failure(problems)
 		}
 		select {

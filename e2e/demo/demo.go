@@ -1,5 +1,5 @@
 // Package demo shows Podvisor to somebody who has just cloned it: it starts a
-// cluster, installs, boots a machine and shows that it works.
+// cluster, installs, boots a VMI and shows that it works.
 package demo
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/podvisor/podvisor/vmi/client"
 )
 
-// Demo shows one machine in one cluster.
+// Demo shows one VMI in one cluster.
 type Demo struct {
 	// Root is the folder of the project. Required.
 	Root string
@@ -44,7 +44,7 @@ const (
 	name      = "hello"
 )
 
-// Run installs Podvisor, boots the machine and shows it.
+// Run installs Podvisor, boots the VMI and shows it.
 func (d *Demo) Run(ctx context.Context) error {
 	d.start = time.Now()
 	d.title("Install Podvisor: kubectl apply -k manifests")
@@ -64,18 +64,18 @@ func (d *Demo) Run(ctx context.Context) error {
 
 // boot applies the example and waits, visibly, until the guest serves.
 func (d *Demo) boot(ctx context.Context) error {
-	kube, machines, err := d.clients()
+	kube, vmis, err := d.clients()
 	if err != nil {
 		return err
 	}
 	if _, err := d.Kubectl.Run(ctx, "-n", namespace, "delete", "vmi", name, "--ignore-not-found", "--timeout=60s"); err != nil {
-		return fmt.Errorf("remove the machine of an earlier demo: %w", err)
+		return fmt.Errorf("remove the VMI of an earlier demo: %w", err)
 	}
 	manifest, err := d.manifest("vmi-hello.yaml")
 	if err != nil {
 		return err
 	}
-	d.title("Boot a machine: kubectl apply -f examples/vmi-hello.yaml -f examples/service-hello.yaml")
+	d.title("Boot a VMI: kubectl apply -f examples/vmi-hello.yaml -f examples/service-hello.yaml")
 	if _, err := d.Kubectl.Run(ctx, "-n", namespace, "apply", "-f", filepath.Join(d.Root, "examples/service-hello.yaml")); err != nil {
 		return err
 	}
@@ -83,21 +83,21 @@ func (d *Demo) boot(ctx context.Context) error {
 	if _, err := d.Kubectl.RunInput(ctx, strings.NewReader(manifest), "-n", namespace, "apply", "-f", "-"); err != nil {
 		return err
 	}
-	v, err := machines.VirtualMachineInstances(namespace).Get(ctx, name, metav1.GetOptions{})
+	v, err := vmis.VirtualMachineInstances(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
-	t.Note("the machine %s/%s is created", v.Namespace, v.Name)
-	return d.follow(ctx, t, kube, machines, v)
+	t.Note("the VMI %s/%s is created", v.Namespace, v.Name)
+	return d.follow(ctx, t, kube, vmis, v)
 }
 
-func (d *Demo) follow(ctx context.Context, t *Timeline, kube kubernetes.Interface, machines *client.Client, v *vmi.VirtualMachineInstance) error {
+func (d *Demo) follow(ctx context.Context, t *Timeline, kube kubernetes.Interface, vmis *client.Client, v *vmi.VirtualMachineInstance) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, 2*time.Minute, fmt.Errorf("two minutes are over; look at `kubectl -n %s describe vmi %s` and `kubectl -n %s logs -l kubevirt.io=virt-launcher`", namespace, name, namespace))
 	defer cancel()
 	pods, stop := context.WithCancel(ctx)
 	defer stop()
 	go func() { _ = t.watchPod(pods, kube, v) }()
-	running, err := t.awaitRunning(ctx, machines, v)
+	running, err := t.awaitRunning(ctx, vmis, v)
 	if err != nil {
 		return err
 	}
@@ -128,7 +128,7 @@ func (d *Demo) console(ctx context.Context) (string, error) {
 	return d.Kubectl.Run(ctx, "-n", namespace, "logs", "-l", "kubevirt.io=virt-launcher,vm.kubevirt.io/name="+name, "-c", vmi.ComputeContainer, "--tail=-1")
 }
 
-// show shows what there is to see of the machine.
+// show shows what there is to see of the VMI.
 func (d *Demo) show(ctx context.Context) error {
 	d.title("kubectl get vmi,pods -o wide")
 	table, err := d.Kubectl.Run(ctx, "-n", namespace, "get", "vmi,pods", "-o", "wide")
@@ -168,7 +168,7 @@ func (d *Demo) fetch(ctx context.Context) (string, error) {
 func (d *Demo) HowToGoOn(toCluster, remove string) {
 	d.title("How to go on")
 	d.text(fmt.Sprintf(`%s
-kubectl get vmi                          # the machine
+kubectl get vmi                          # the VMI
 kubectl describe vmi hello               # its conditions and events
 kubectl logs -f -l kubevirt.io=virt-launcher   # its console
 kubectl -n kubevirt logs deploy/virt-controller
@@ -186,8 +186,8 @@ func (d *Demo) clients() (kubernetes.Interface, *client.Client, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	machines, err := client.New(cfg)
-	return kube, machines, err
+	vmis, err := client.New(cfg)
+	return kube, vmis, err
 }
 
 // manifest reads an example and lets its images be the ones of this demo.

@@ -16,7 +16,7 @@ import (
 	"github.com/podvisor/podvisor/vmi/client"
 )
 
-// Timeline is what happened to a machine, in order, as a client of the API saw
+// Timeline is what happened to a VMI, in order, as a client of the API saw
 // it. It is safe for concurrent use.
 type Timeline struct {
 	start time.Time
@@ -51,7 +51,7 @@ func (t *Timeline) Note(format string, args ...any) {
 	_, _ = fmt.Fprintf(t.show, "  %6.2f s  %s\n", s.at.Seconds(), s.what)
 }
 
-// watchPod notes what becomes of the machine's pod until ctx ends.
+// watchPod notes what becomes of the VMI's pod until ctx ends.
 func (t *Timeline) watchPod(ctx context.Context, kube kubernetes.Interface, v *vmi.VirtualMachineInstance) error {
 	w, err := kube.CoreV1().Pods(v.Namespace).Watch(ctx, metav1.ListOptions{LabelSelector: vmi.CreatedByLabel + "=" + string(v.UID)})
 	if err != nil {
@@ -75,7 +75,7 @@ func (t *Timeline) watchPod(ctx context.Context, kube kubernetes.Interface, v *v
 	return ctx.Err()
 }
 
-// awaitRunning notes the machine's phases until it runs.
+// awaitRunning notes the VMI's phases until it runs.
 func (t *Timeline) awaitRunning(ctx context.Context, c *client.Client, v *vmi.VirtualMachineInstance) (*vmi.VirtualMachineInstance, error) {
 	w, err := c.VirtualMachineInstances(v.Namespace).Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + v.Name})
 	if err != nil {
@@ -85,7 +85,7 @@ func (t *Timeline) awaitRunning(ctx context.Context, c *client.Client, v *vmi.Vi
 	for e := range w.ResultChan() {
 		v, ok := e.Object.(*vmi.VirtualMachineInstance)
 		if !ok || e.Type == watch.Deleted {
-			return nil, fmt.Errorf("watch the machine: it is gone, or the watch broke: %v", e.Object)
+			return nil, fmt.Errorf("watch the VMI: it is gone, or the watch broke: %v", e.Object)
 		}
 		if v.Status.Phase != "" {
 			t.Note("phase %s", v.Status.Phase)
@@ -99,8 +99,8 @@ func (t *Timeline) awaitRunning(ctx context.Context, c *client.Client, v *vmi.Vi
 			return v, nil
 		}
 		if v.Status.Phase.Final() {
-			return nil, fmt.Errorf("the machine ended as %s: %s", v.Status.Phase, v.Status.Reason)
+			return nil, fmt.Errorf("the VMI ended as %s: %s", v.Status.Phase, v.Status.Reason)
 		}
 	}
-	return nil, fmt.Errorf("the machine does not run yet: %w", context.Cause(ctx))
+	return nil, fmt.Errorf("the VMI does not run yet: %w", context.Cause(ctx))
 }

@@ -221,7 +221,7 @@ func (c *cache) baseKey(ctx context.Context, l List) (string, error) {
 	return key(parts...), nil
 }
 
-// packages resolves packages, on a fresh machine after getting apt's lists.
+// packages resolves packages, on a fresh host after getting apt's lists.
 func (c *cache) packages(ctx context.Context, d Debian) ([]string, error) {
 	packages, err := c.resolve(ctx, d)
 	if !errors.Is(err, errNoLists) || os.Geteuid() != 0 {

@@ -48,7 +48,7 @@ func (c *cache) addCapabilities(ctx context.Context, image tree, dir string) err
 	return nil
 }
 
-// timeless takes out of libvirt's answer what is of this machine and this moment. The
+// timeless takes out of libvirt's answer what is of this host and this moment. The
 // times of files are written in the pod. That of the folder with QEMU's modules is 0
 // in an image, for which libvirt writes no element at all.
 func timeless(capabilities []byte) []byte {
@@ -151,7 +151,7 @@ func prepareProbe(root, home string) error {
 	for name, text := range map[string]string{
 		"libvirt/libvirtd.conf": "listen_tls = 0\nlisten_tcp = 0\nauth_unix_rw = \"none\"\nlog_outputs = \"2:stderr\"\n",
 		"libvirt/qemu.conf":     "stdio_handler = \"file\"\ncgroup_controllers = []\nsecurity_driver = \"none\"\nnamespaces = []\n",
-		// Reading the definition of a machine makes the daemon ask QEMU at its start,
+		// Reading the definition of a domain makes the daemon ask QEMU at its start,
 		// without a client.
 		"libvirt/qemu/probe.xml": "<domain type='qemu'><name>probe</name><uuid>5ef4ae3c-0a54-4c3f-9b87-6f3f1f4d7a01</uuid><memory>65536</memory>" +
 			"<os><type arch='x86_64' machine='q35'>hvm</type></os><devices><emulator>/usr/bin/qemu-system-x86_64</emulator></devices></domain>\n",

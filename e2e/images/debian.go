@@ -17,7 +17,7 @@ import (
 )
 
 // resolve returns the packages to unpack as "name=version", sorted: what the
-// machine's apt would install on an empty system. Asking takes a second, so the
+// host's apt would install on an empty system. Asking takes a second, so the
 // answer is kept for as long as apt's lists stay the same.
 func (c *cache) resolve(ctx context.Context, d Debian) ([]string, error) {
 	state, err := aptLists()
@@ -202,12 +202,12 @@ func checkSuite(suite string) error {
 	for line := range strings.Lines(string(b)) {
 		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "VERSION_CODENAME="); ok {
 			if name = strings.Trim(name, `"`); name != suite {
-				return fmt.Errorf("images are made of the packages of Debian %s, and this machine's apt offers those of %s", suite, name)
+				return fmt.Errorf("images are made of the packages of Debian %s, and this host's apt offers those of %s", suite, name)
 			}
 			return nil
 		}
 	}
-	return fmt.Errorf("images are made of the packages of Debian %s, and this machine does not say what it is", suite)
+	return fmt.Errorf("images are made of the packages of Debian %s, and this host does not say what it is", suite)
 }
 
 // run runs a program and returns its output; its error holds the last lines of what it said.

@@ -69,7 +69,7 @@ func (c *cache) disk(ctx context.Context, l List, init string) (tree, error) {
 // boots without.
 const laterName = "later.tgz"
 
-// laterFiles is the archive of files that the machine boots without.
+// laterFiles is the archive of files that the guest boots without.
 func laterFiles(system tree, patterns []string) ([]byte, error) {
 	files := tree{}
 	if err := keep(files, system, patterns); err != nil {

@@ -1,4 +1,4 @@
-// Package images builds the project's container images on this machine, without
+// Package images builds the project's container images on this host, without
 // a container engine and without a registry.
 //
 // [Build] is the main function: it reads images/NAME/image.yaml of the
@@ -10,14 +10,14 @@
 //
 // What is costly is cached under a key made of everything it depends on: the list,
 // the sources of this package, and the versions of all Debian packages that the
-// machine's apt would install. With nothing changed a build takes the time that "go
+// host's apt would install. With nothing changed a build takes the time that "go
 // build" needs to find that out.
 //
-// The package downloads Debian packages with the machine's own apt, from wherever it
-// is told to, and unpacks them in memory; nothing of the machine is changed.
+// The package downloads Debian packages with the host's own apt, from wherever it
+// is told to, and unpacks them in memory; nothing of the host is changed.
 // It does not load images into a cluster.
 //
-// Traps: the machine must run the Debian release that the lists name. Root is needed
+// Traps: the host must run the Debian release that the lists name. Root is needed
 // only for libvirt's knowledge of QEMU, which is asked of the image's own daemon in
 // a chroot; see [List.Capabilities].
 package images

@@ -99,21 +99,21 @@ func (d *demo) await(text string) {
 		case <-d.more:
 		case err := <-d.ended:
 			d.ended <- err
-			require.Contains(d.t, d.console(), text, "the machine ended: %v", err)
+			require.Contains(d.t, d.console(), text, "the guest ended: %v", err)
 		case <-deadline:
 			require.Contains(d.t, d.console(), text)
 		}
 	}
 }
 
-// off waits for the machine to end.
+// off waits for the guest to end.
 func (d *demo) off() {
 	d.t.Helper()
 	select {
 	case err := <-d.ended:
 		require.NoError(d.t, err)
 	case <-time.After(bootTimeout):
-		d.t.Fatal("the machine did not power off")
+		d.t.Fatal("the guest did not power off")
 	}
 }
 

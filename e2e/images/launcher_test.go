@@ -35,9 +35,9 @@ func files(t *testing.T, b Built) tree {
 	return all
 }
 
-// A machine with every kind of device for which the image keeps something, that
+// A domain with every kind of device for which the image keeps something, that
 // libvirt starts by itself when it starts.
-const machine = `<domain type='qemu'>
+const definition = `<domain type='qemu'>
   <name>demo</name><uuid>0f3cbd2e-8c5b-4b47-9a3f-0d2f6a1f9e11</uuid>
   <memory unit='MiB'>128</memory><vcpu>1</vcpu>
   <os><type arch='x86_64' machine='q35'>hvm</type><boot dev='hd'/></os>
@@ -107,12 +107,12 @@ func TestTheLauncherImageBootsTheDemoGuestWithoutPrivileges(t *testing.T) {
 	require.NotContains(t, said.String(), "symbol lookup error")
 }
 
-// autostart defines the machine so that libvirt starts it.
+// autostart defines the domain so that libvirt starts it.
 func autostart(t *testing.T, dir string) {
 	t.Helper()
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "autostart"), 0o755))
 	for _, name := range []string{"demo.xml", "autostart/demo.xml"} {
-		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(machine), 0o644))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(definition), 0o644))
 	}
 	require.NoError(t, os.Remove(filepath.Join(dir, "autostart", "demo.xml")))
 	require.NoError(t, os.Symlink("/tmp/libvirt/libvirt/qemu/demo.xml", filepath.Join(dir, "autostart", "demo.xml")))

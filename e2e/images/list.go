@@ -52,7 +52,7 @@ type List struct {
 
 // Debian names packages of a release.
 type Debian struct {
-	// Suite is the release's name, which must be that of the building machine.
+	// Suite is the release's name, which must be that of the building host.
 	Suite string `json:"suite"`
 	// Packages come with all they depend on, without what they recommend.
 	Packages []string `json:"packages"`
@@ -97,7 +97,7 @@ type Disk struct {
 	Modules []string `json:"modules"`
 	// CommandLine of the kernel.
 	CommandLine string `json:"commandLine"`
-	// Later names files of the packages, as patterns, that the machine reads when it
+	// Later names files of the packages, as patterns, that the guest reads when it
 	// has booted. They bring their libraries, as those of Keep do.
 	Later []string `json:"later"`
 }

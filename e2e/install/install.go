@@ -75,7 +75,7 @@ func (c Config) rollout(ctx context.Context, what string) error {
 	return fmt.Errorf("%w\n%s\n%s\n%s", err, pods, tail(events, 15), logs)
 }
 
-// schedulable waits until nodes take machines: until their handlers say so, and
+// schedulable waits until nodes take VMIs: until their handlers say so, and
 // their kubelets have told the scheduler of the devices, which they do every ten
 // seconds.
 func (c Config) schedulable(ctx context.Context) error {
@@ -97,7 +97,7 @@ func (c Config) schedulable(ctx context.Context) error {
 	})
 }
 
-// accepts waits until the API server takes machines. It learns a new kind for its
+// accepts waits until the API server takes VMIs. It learns a new kind for its
 // policies only every five seconds and refuses its objects until then.
 func (c Config) accepts(ctx context.Context) error {
 	const probe = `{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "metadata": {"name": "probe"}, "spec": {"domain": {"memory": {"guest": "64Mi"}}}}`

@@ -17,6 +17,7 @@ import (
 
 	"github.com/podvisor/podvisor/handler"
 	"github.com/podvisor/podvisor/internal/reconcile"
+	"github.com/podvisor/podvisor/network"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
 	"github.com/podvisor/podvisor/vmi/client/informer"
@@ -36,8 +37,12 @@ type Config struct {
 	// Dial connects to the launcher of the pod with this UID. It must not follow
 	// a path that the pod can change; socket.Pods does not. Required.
 	Dial func(ctx context.Context, podUID string) (net.Conn, error)
-	// Plumb makes the network of a machine in its pod. Nil: [Plumb].
+	// Plumb makes the network of a machine in its pod. Nil: [BindNetwork] with
+	// Bindings.
 	Plumb Plumber
+	// Bindings are how interfaces may be bound to the networks of their pod. Nil:
+	// [network.Bindings].
+	Bindings []network.Binding
 	// Settings is the cluster's configuration, which somebody runs. The Controller
 	// does nothing while KubeVirt itself is installed. Nil: the configuration is
 	// the default one for ever.
@@ -66,7 +71,7 @@ func New(c Config) (*Controller, error) {
 		return nil, errors.New("a node's controller needs the node's name, a client, a writer of events and a way to reach launchers")
 	}
 	if c.Plumb == nil {
-		c.Plumb = Plumb
+		c.Plumb = BindNetwork(c.Bindings)
 	}
 	if c.Workers == 0 {
 		c.Workers = 16

@@ -5,7 +5,7 @@ package main
 type refusal struct{ path, reason string }
 
 const (
-	niche       = "few VMIs need it; it enters when it is built"
+	niche       = "few VMs need it; it enters when it is built"
 	claims      = "devices by dynamic resource allocation enter when they are built"
 	incremental = "incremental backups enter when they are built"
 	memoryDump  = "memory dumps enter when they are built"
@@ -28,20 +28,15 @@ var refused = map[string][]refusal{
 		{"spec.domain.devices.clientPassthrough", niche},
 		{"spec.domain.devices.disks[].changedBlockTracking", incremental},
 		{"spec.domain.devices.downwardMetrics", metrics},
-		{"spec.domain.devices.gpus[].claimName", claims},
-		{"spec.domain.devices.gpus[].requestName", claims},
-		{"spec.domain.devices.hostDevices[].claimName", claims},
-		{"spec.domain.devices.hostDevices[].requestName", claims},
 		{"spec.domain.devices.panicDevices[]", niche},
 		{"spec.domain.devices.sound", niche},
 		{"spec.domain.features.hypervPassthrough", niche},
 		{"spec.domain.features.kvm", niche},
 		{"spec.domain.features.pvspinlock", niche},
 		{"spec.domain.firmware.acpi", niche},
-		{"spec.domain.launchSecurity", "confidential VMIs enter when they are built"},
+		{"spec.domain.launchSecurity", "confidential guests enter when they are built"},
 		{"spec.domain.memory.reservedOverhead", niche},
 		{"spec.networks[].resourceClaim", claims},
-		{"spec.resourceClaims[]", claims},
 		{"spec.utilityVolumes[]", niche},
 		{"spec.volumes[].containerPath", niche},
 		{"spec.volumes[].downwardMetrics", metrics},
@@ -80,7 +75,7 @@ var refused = map[string][]refusal{
 		{"spec.configuration.autoCPULimitNamespaceLabelSelector", "limits of a namespace are a LimitRange's"},
 		{"spec.configuration.changedBlockTrackingLabelSelectors", incremental},
 		{"spec.configuration.commonInstancetypesDeployment", installer},
-		{"spec.configuration.confidentialCompute", "confidential VMIs enter when they are built"},
+		{"spec.configuration.confidentialCompute", "confidential guests enter when they are built"},
 		{"spec.configuration.defaultRuntimeClass", niche},
 		{"spec.configuration.developerConfiguration.clusterProfiler", component},
 		{"spec.configuration.developerConfiguration.disabledFeatureGates[]", gates},
@@ -91,7 +86,7 @@ var refused = map[string][]refusal{
 		{"spec.configuration.developerConfiguration.minimumClusterTSCFrequency", niche},
 		{"spec.configuration.hypervisors[]", "the hypervisor is KVM, or QEMU alone where emulation is allowed"},
 		{"spec.configuration.instancetype", "enters with the instance types"},
-		{"spec.configuration.ksmConfiguration", "merging equal memory is configured on the node"},
+		{"spec.configuration.ksmConfiguration", "to merge equal memory of the node is up to the node"},
 		{"spec.configuration.mediatedDevicesConfiguration", nodeDevices},
 		{"spec.configuration.migrations.utilityVolumesTimeout", niche},
 		{"spec.configuration.minCPUModel", "nodes say which models they have"},
@@ -109,7 +104,7 @@ var refused = map[string][]refusal{
 		{"spec.configuration.virtTemplateDeployment", installer},
 		{"spec.configuration.virtualMachineInstancesPerNode", "how many pods a node runs is the kubelet's"},
 		{"spec.configuration.virtualMachineOptions", niche},
-		{"spec.configuration.vmStateStorageClass", "enters with persistent guest state"},
+		{"spec.configuration.vmStateStorageClass", "enters with persistent state of TPM and firmware"},
 		{"spec.configuration.webhookConfiguration", component},
 		{"spec.customizeComponents", installer},
 		{"spec.imagePullPolicy", installer},
@@ -141,7 +136,7 @@ var refused = map[string][]refusal{
 // refusedKinds are the kinds without a type.
 var refusedKinds = []refusal{
 	{"VirtualMachineInstancePreset", deprecated},
-	{"VirtualMachinePool", "enters when a controller creates the VMs"},
+	{"VirtualMachinePool", "enters when a controller makes the VMs"},
 	{"VirtualMachineInstancetype, VirtualMachineClusterInstancetype", "enter when VMs can be sized by them"},
 	{"VirtualMachinePreference, VirtualMachineClusterPreference", "enter when VMs can take defaults from them"},
 	{"MigrationPolicy", "enters with migration"},

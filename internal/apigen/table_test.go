@@ -78,7 +78,7 @@ func (d *definition) plural() string {
 	return d.root.child("spec").child("names")["plural"].(string)
 }
 
-// ofTemplate says that a field is one of a template's machine, which the list of
+// ofTemplate says that a field is one of a template's VMI, which the list of
 // VirtualMachineInstance accounts for.
 func ofTemplate(path string) bool { return strings.HasPrefix(path, templateSpec+".") }
 

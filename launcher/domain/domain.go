@@ -7,6 +7,8 @@ import (
 	"libvirt.org/go/libvirtxml"
 
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/served"
+	"github.com/podvisor/podvisor/vmi/validate"
 )
 
 // nonTransitional is the model of every virtio device: one without the legacy
@@ -16,8 +18,9 @@ const nonTransitional = "virtio-non-transitional"
 // Name is the name of v's domain.
 func Name(v *vmi.VirtualMachineInstance) string { return v.Namespace + "_" + v.Name }
 
-// Build returns the domain of machine v on host h. Its error joins all faults;
-// those that the spec is to blame for wrap [vmi.ErrInvalid].
+// Build returns the domain of v on host h. Its error joins all faults; those of
+// the spec, which may ask for what this build does not serve, wrap
+// [vmi.ErrInvalid].
 func Build(v *vmi.VirtualMachineInstance, h Host) (*libvirtxml.Domain, error) {
 	if h.Arch == "" {
 		h.Arch = "x86_64"
@@ -27,7 +30,7 @@ func Build(v *vmi.VirtualMachineInstance, h Host) (*libvirtxml.Domain, error) {
 	}
 	spec := &v.Spec.Domain
 	id := uuid(v)
-	faults := []error{native(v.Spec.Architecture), accelerable(h), fits(spec), modelled(spec.CPU)}
+	faults := []error{native(v.Spec.Architecture), accelerable(h), fits(spec), modelled(spec.CPU), validate.Error(served.Faults(v, h.Defaults))}
 	disks, err := disks(spec.Devices.Disks, h)
 	faults = append(faults, err)
 	ifaces, err := ifaces(spec.Devices.Interfaces, h)
@@ -43,7 +46,7 @@ func Build(v *vmi.VirtualMachineInstance, h Host) (*libvirtxml.Domain, error) {
 		VCPU:       vcpu(spec.CPU),
 		CPU:        cpu(spec.CPU, h),
 		OS:         firmware(spec, h),
-		SysInfo:    sysinfo(id, h.Settings.SMBIOS),
+		SysInfo:    sysinfo(id, spec.Firmware, h.Settings.SMBIOS),
 		Features:   features(h),
 		OnPoweroff: "destroy",
 		OnReboot:   "restart",

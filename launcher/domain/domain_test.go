@@ -18,6 +18,7 @@ import (
 	"github.com/podvisor/podvisor/network"
 	"github.com/podvisor/podvisor/storage"
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/defaults"
 )
 
 // machine is a machine without any device that it need not have.
@@ -81,6 +82,9 @@ var cases = map[string]struct {
 	"passthrough": {vmi: machine(processor(vmi.CPUModelPassthrough))},
 	"board": {vmi: machine(func(v *vmi.VirtualMachineInstance) {
 		v.Spec.Architecture, v.Spec.Domain.Machine = "amd64", &vmi.Machine{Type: "pc-q35-7.1"}
+	})},
+	"firmware": {vmi: machine(func(v *vmi.VirtualMachineInstance) {
+		v.Spec.Domain.Firmware = &vmi.Firmware{UUID: "5D307CA9B3EF428C886106E72D69F223", Serial: "SN-0042"}
 	})},
 	"rng":         {vmi: machine(func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Devices.Rng = &vmi.Rng{} })},
 	"console-log": {machine(), []func(*Host){func(h *Host) { h.ConsoleLog = "/private/console" }}},
@@ -150,6 +154,8 @@ func TestAMachineThatCannotBeBuiltSaysAllThatIsWrong(t *testing.T) {
 		"another architecture, and a model by its name": {machine(processor("Haswell"), func(v *vmi.VirtualMachineInstance) { v.Spec.Architecture = "arm64" }),
 			nil, []string{"architecture is arm64; only amd64 works", "model Haswell", "host-passthrough"}, true},
 		"no memory": {machine(func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Memory = nil }), nil, []string{"memory.guest"}, true},
+		"devices that are not served": {machine(disksOn(vmi.DiskBusUSB), func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Devices.TPM = &vmi.TPM{} }),
+			nil, []string{"spec.domain.devices.tpm: Forbidden: not served yet", `spec.domain.devices.disks[0].disk.bus: Unsupported value: "usb"`}, true},
 		"attached to nothing": {machine(disksOn(""), interfaces(vmi.Interface{Name: "default"})),
 			[]func(*Host){func(h *Host) { h.Disks, h.Interfaces = nil, nil }}, []string{"disk diska", "interface default"}, false},
 	} {
@@ -164,6 +170,16 @@ func TestAMachineThatCannotBeBuiltSaysAllThatIsWrong(t *testing.T) {
 				require.NotErrorIs(t, err, vmi.ErrInvalid)
 			}
 		})
+	}
+}
+
+func TestDefaultsThatAreNotServedAreNoFault(t *testing.T) {
+	v := machine(func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Memory.Guest = new(resource.MustParse("2Gi")) })
+	for _, p := range []defaults.Profile{{}, {HotplugRatio: 2}} {
+		completed := defaults.Apply(v, p)
+		require.NotNil(t, completed.Spec.Domain.Memory.MaxGuest, "the default that is not served")
+		_, err := Build(completed, host(completed, func(h *Host) { h.Defaults = p; h.Interfaces = []network.Attachment{{Name: "default"}} }))
+		require.NoError(t, err)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/podvisor/podvisor/storage"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/config"
+	"github.com/podvisor/podvisor/vmi/defaults"
 )
 
 // Host is what a machine's pod offers to its domain.
@@ -28,6 +29,9 @@ type Host struct {
 	Disks map[string]Disk
 	// Interfaces are the machine's interfaces as they were plumbed.
 	Interfaces []network.Attachment
+	// Defaults are those that the VMI was completed with. The zero value is that
+	// of a cluster that configures nothing.
+	Defaults defaults.Profile
 	// Settings are the cluster's. The zero value is the default.
 	Settings config.Launcher
 }

@@ -15,7 +15,7 @@ import (
 // forever is the lease time that has no end (RFC 2131, 3.3).
 const forever = math.MaxUint32 * time.Second
 
-// answer returns what the client is told, or nil if it is told nothing.
+// answer returns the reply to the client, or nil if there is none.
 func answer(o network.Offer, r Resolver, m *dhcpv4.DHCPv4) *dhcpv4.DHCPv4 {
 	if m.OpCode != dhcpv4.OpcodeBootRequest || m.ClientHWAddr.String() != o.MAC || !unset(m.GatewayIPAddr) {
 		return nil
@@ -32,15 +32,15 @@ func answer(o network.Offer, r Resolver, m *dhcpv4.DHCPv4) *dhcpv4.DHCPv4 {
 		}
 		return accept(o, r, m, dhcpv4.MessageTypeAck)
 	case dhcpv4.MessageTypeInform:
-		return tell(o, r, m, dhcpv4.MessageTypeAck)
+		return inform(o, r, m, dhcpv4.MessageTypeAck)
 	default:
-		// Nothing is remembered that a RELEASE could free; and after a DECLINE
-		// there is no other address to offer.
+		// No lease is stored that a RELEASE could free; and after a DECLINE there is
+		// no other address to offer.
 		return nil
 	}
 }
 
-// requested is the address that the client wants to have or keep.
+// requested is the address that the client asks to get or keep.
 func requested(m *dhcpv4.DHCPv4) net.IP {
 	if ip := m.RequestedIPAddress(); ip != nil {
 		return ip
@@ -50,7 +50,7 @@ func requested(m *dhcpv4.DHCPv4) net.IP {
 
 // accept gives the client its address.
 func accept(o network.Offer, r Resolver, m *dhcpv4.DHCPv4, t dhcpv4.MessageType) *dhcpv4.DHCPv4 {
-	a := tell(o, r, m, t)
+	a := inform(o, r, m, t)
 	if a == nil {
 		return nil
 	}
@@ -59,14 +59,13 @@ func accept(o network.Offer, r Resolver, m *dhcpv4.DHCPv4, t dhcpv4.MessageType)
 	return a
 }
 
-// refuse tells the client that it cannot have the address that it wants, so that
-// it starts anew.
+// refuse refuses the address that the client requests, so that it starts anew.
 func refuse(o network.Offer, m *dhcpv4.DHCPv4) *dhcpv4.DHCPv4 {
 	return reply(m, dhcpv4.MessageTypeNak, dhcpv4.OptServerIdentifier(o.Server.AsSlice()))
 }
 
-// tell tells the client everything but an address.
-func tell(o network.Offer, r Resolver, m *dhcpv4.DHCPv4, t dhcpv4.MessageType) *dhcpv4.DHCPv4 {
+// inform gives the client everything but an address.
+func inform(o network.Offer, r Resolver, m *dhcpv4.DHCPv4, t dhcpv4.MessageType) *dhcpv4.DHCPv4 {
 	options := []dhcpv4.Option{
 		dhcpv4.OptServerIdentifier(o.Server.AsSlice()),
 		dhcpv4.OptSubnetMask(net.CIDRMask(o.Address.Bits(), 32)),
@@ -121,7 +120,7 @@ func routes(in []network.Route) []*dhcpv4.Route {
 	return out
 }
 
-// reply is an answer with the options, or nil if the question allows none.
+// reply is an answer with the options, or nil if the request allows none.
 func reply(m *dhcpv4.DHCPv4, t dhcpv4.MessageType, options ...dhcpv4.Option) *dhcpv4.DHCPv4 {
 	a, err := dhcpv4.NewReplyFromRequest(m, dhcpv4.WithMessageType(t))
 	if err != nil {

@@ -33,8 +33,8 @@ var (
 	}
 )
 
-// question is a message of a client.
-func question(t *testing.T, kind dhcpv4.MessageType, more ...dhcpv4.Modifier) *dhcpv4.DHCPv4 {
+// request is a message of a client.
+func request(t *testing.T, kind dhcpv4.MessageType, more ...dhcpv4.Modifier) *dhcpv4.DHCPv4 {
 	t.Helper()
 	m, err := dhcpv4.New(append([]dhcpv4.Modifier{
 		dhcpv4.WithMessageType(kind), dhcpv4.WithHwAddr(mac), dhcpv4.WithTransactionID(dhcpv4.TransactionID{1, 2, 3, 4}),
@@ -43,7 +43,7 @@ func question(t *testing.T, kind dhcpv4.MessageType, more ...dhcpv4.Modifier) *d
 	return m
 }
 
-func wants(address string) dhcpv4.Modifier {
+func asksFor(address string) dhcpv4.Modifier {
 	return dhcpv4.WithOption(dhcpv4.OptRequestedIPAddress(net.ParseIP(address)))
 }
 
@@ -57,21 +57,21 @@ func TestAnswer(t *testing.T) {
 		want dhcpv4.MessageType
 		file string
 	}{
-		{"a client that looks for a server is offered its address", offer, question(t, dhcpv4.MessageTypeDiscover), dhcpv4.MessageTypeOffer, "offer"},
-		{"a pod's routes are told, and its subdomain", routed, question(t, dhcpv4.MessageTypeDiscover), dhcpv4.MessageTypeOffer, "routes"},
-		{"a client gets the address that it was offered", offer, question(t, dhcpv4.MessageTypeRequest, wants("10.0.2.2"), dhcpv4.WithOption(dhcpv4.OptServerIdentifier(net.IPv4(10, 0, 2, 1)))), dhcpv4.MessageTypeAck, "ack"},
-		{"a client that was started again keeps its address", offer, question(t, dhcpv4.MessageTypeRequest, wants("10.0.2.2")), dhcpv4.MessageTypeAck, ""},
-		{"a client that renews keeps its address", offer, question(t, dhcpv4.MessageTypeRequest, dhcpv4.WithClientIP(net.IPv4(10, 0, 2, 2))), dhcpv4.MessageTypeAck, ""},
-		{"a client with an address of another network is told to start anew", offer, question(t, dhcpv4.MessageTypeRequest, wants("192.0.2.7")), dhcpv4.MessageTypeNak, "nak"},
-		{"a client that renews another address is told to start anew", offer, question(t, dhcpv4.MessageTypeRequest, dhcpv4.WithClientIP(net.IPv4(192, 0, 2, 7))), dhcpv4.MessageTypeNak, ""},
-		{"a request without an address is refused", offer, question(t, dhcpv4.MessageTypeRequest), dhcpv4.MessageTypeNak, ""},
-		{"a client that took another server's offer is not answered", offer, question(t, dhcpv4.MessageTypeRequest, wants("192.0.2.7"), dhcpv4.WithOption(dhcpv4.OptServerIdentifier(net.IPv4(192, 0, 2, 1)))), dhcpv4.MessageTypeNone, ""},
-		{"a client that has an address is told the rest", offer, question(t, dhcpv4.MessageTypeInform, dhcpv4.WithClientIP(net.IPv4(10, 0, 2, 2))), dhcpv4.MessageTypeAck, "inform"},
-		{"a release is not answered", offer, question(t, dhcpv4.MessageTypeRelease, dhcpv4.WithClientIP(net.IPv4(10, 0, 2, 2))), dhcpv4.MessageTypeNone, ""},
-		{"a decline is not answered", offer, question(t, dhcpv4.MessageTypeDecline, wants("10.0.2.2")), dhcpv4.MessageTypeNone, ""},
-		{"another client is not answered", offer, question(t, dhcpv4.MessageTypeDiscover, dhcpv4.WithHwAddr(net.HardwareAddr{2, 0, 0, 0, 0, 9})), dhcpv4.MessageTypeNone, ""},
-		{"a relayed client is not answered", offer, question(t, dhcpv4.MessageTypeDiscover, dhcpv4.WithGatewayIP(net.IPv4(10, 0, 2, 9))), dhcpv4.MessageTypeNone, ""},
-		{"a server is not answered", offer, question(t, dhcpv4.MessageTypeOffer), dhcpv4.MessageTypeNone, ""},
+		{"a client that discovers servers is offered its address", offer, request(t, dhcpv4.MessageTypeDiscover), dhcpv4.MessageTypeOffer, "offer"},
+		{"a pod's routes are offered, and its subdomain", routed, request(t, dhcpv4.MessageTypeDiscover), dhcpv4.MessageTypeOffer, "routes"},
+		{"a client gets the address that it was offered", offer, request(t, dhcpv4.MessageTypeRequest, asksFor("10.0.2.2"), dhcpv4.WithOption(dhcpv4.OptServerIdentifier(net.IPv4(10, 0, 2, 1)))), dhcpv4.MessageTypeAck, "ack"},
+		{"a client that was started again keeps its address", offer, request(t, dhcpv4.MessageTypeRequest, asksFor("10.0.2.2")), dhcpv4.MessageTypeAck, ""},
+		{"a client that renews keeps its address", offer, request(t, dhcpv4.MessageTypeRequest, dhcpv4.WithClientIP(net.IPv4(10, 0, 2, 2))), dhcpv4.MessageTypeAck, ""},
+		{"a client with an address of another network is refused", offer, request(t, dhcpv4.MessageTypeRequest, asksFor("192.0.2.7")), dhcpv4.MessageTypeNak, "nak"},
+		{"a client that renews another address is refused", offer, request(t, dhcpv4.MessageTypeRequest, dhcpv4.WithClientIP(net.IPv4(192, 0, 2, 7))), dhcpv4.MessageTypeNak, ""},
+		{"a request without an address is refused", offer, request(t, dhcpv4.MessageTypeRequest), dhcpv4.MessageTypeNak, ""},
+		{"a client that took another server's offer is not answered", offer, request(t, dhcpv4.MessageTypeRequest, asksFor("192.0.2.7"), dhcpv4.WithOption(dhcpv4.OptServerIdentifier(net.IPv4(192, 0, 2, 1)))), dhcpv4.MessageTypeNone, ""},
+		{"a client that has an address gets the rest", offer, request(t, dhcpv4.MessageTypeInform, dhcpv4.WithClientIP(net.IPv4(10, 0, 2, 2))), dhcpv4.MessageTypeAck, "inform"},
+		{"a release is not answered", offer, request(t, dhcpv4.MessageTypeRelease, dhcpv4.WithClientIP(net.IPv4(10, 0, 2, 2))), dhcpv4.MessageTypeNone, ""},
+		{"a decline is not answered", offer, request(t, dhcpv4.MessageTypeDecline, asksFor("10.0.2.2")), dhcpv4.MessageTypeNone, ""},
+		{"another client is not answered", offer, request(t, dhcpv4.MessageTypeDiscover, dhcpv4.WithHwAddr(net.HardwareAddr{2, 0, 0, 0, 0, 9})), dhcpv4.MessageTypeNone, ""},
+		{"a relayed client is not answered", offer, request(t, dhcpv4.MessageTypeDiscover, dhcpv4.WithGatewayIP(net.IPv4(10, 0, 2, 9))), dhcpv4.MessageTypeNone, ""},
+		{"a server is not answered", offer, request(t, dhcpv4.MessageTypeOffer), dhcpv4.MessageTypeNone, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -83,7 +83,7 @@ func TestAnswer(t *testing.T) {
 			require.NotNil(t, got)
 			require.Equal(t, tt.want, got.MessageType())
 			require.Equal(t, tt.in.TransactionID, got.TransactionID)
-			// What goes over the wire comes out again.
+			// The answer is read back as a client reads it.
 			again, err := dhcpv4.FromBytes(got.ToBytes())
 			require.NoError(t, err)
 			if tt.file != "" {
@@ -95,7 +95,7 @@ func TestAnswer(t *testing.T) {
 
 func FuzzAnswer(f *testing.F) {
 	for _, kind := range []dhcpv4.MessageType{dhcpv4.MessageTypeDiscover, dhcpv4.MessageTypeRequest, dhcpv4.MessageTypeInform} {
-		m, err := dhcpv4.New(dhcpv4.WithMessageType(kind), dhcpv4.WithHwAddr(mac), wants("10.0.2.2"), dhcpv4.WithRelay(net.IPv4zero))
+		m, err := dhcpv4.New(dhcpv4.WithMessageType(kind), dhcpv4.WithHwAddr(mac), asksFor("10.0.2.2"), dhcpv4.WithRelay(net.IPv4zero))
 		require.NoError(f, err)
 		f.Add(m.ToBytes())
 	}

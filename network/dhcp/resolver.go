@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// Resolver is how names are looked up: what a pod is told in its resolv.conf and
-// a guest by DHCP.
+// Resolver is how names are looked up: what a pod has in its resolv.conf and a
+// guest gets by DHCP.
 type Resolver struct {
 	// Nameservers are the servers to ask, the preferred one first.
 	Nameservers []netip.Addr
-	// Search are the domains in which a short name is looked for, in order.
+	// Search are the domains in which a short name is looked up, in order.
 	Search []string
 }
 
@@ -50,7 +50,7 @@ func domains(words []string) []string {
 }
 
 // isDomain says that a name can be sent as one. Names with an underscore are
-// good: some clusters have them.
+// valid: some clusters have them.
 func isDomain(s string) bool {
 	if s == "" || len(s) > 253 {
 		return false
@@ -63,8 +63,8 @@ func isDomain(s string) bool {
 	return true
 }
 
-// under is the resolver of a guest with a subdomain: its own domain is looked
-// in first. The first domain of a pod in a cluster is the one of its namespace.
+// under is the resolver of a guest with a subdomain: its own domain is searched
+// first. The first domain of a pod in a cluster is the one of its namespace.
 func (r Resolver) under(subdomain string) Resolver {
 	if subdomain == "" || len(r.Search) == 0 {
 		return r

@@ -15,13 +15,13 @@ import (
 	"github.com/podvisor/podvisor/network"
 )
 
-// retry is how long Serve waits before it tries again to listen. A guest asks
-// again after a few seconds at the earliest.
+// retry is how long Serve waits before it tries again to listen. A guest repeats
+// its request after a few seconds at the earliest.
 const retry = 100 * time.Millisecond
 
-// Serve answers the guest of the offer until ctx ends, and returns nil then. A
-// link that is not there yet is waited for. Nothing is logged if logger is nil.
-// An error says that the offer is none that can be made.
+// Serve answers the guest of the offer until ctx ends, and returns nil then. It
+// waits for the link if there is none yet. Nothing is logged if logger is nil. An
+// error says that the offer is not complete.
 func Serve(ctx context.Context, offer network.Offer, resolver Resolver, logger *slog.Logger) error {
 	if offer.Link == "" || !offer.Address.Addr().Is4() || !offer.Server.Is4() {
 		return fmt.Errorf("serve DHCP on link %q: the offer of %s by %s is not complete", offer.Link, offer.Address, offer.Server)
@@ -66,7 +66,7 @@ func serve(ctx context.Context, offer network.Offer, resolver Resolver, logger *
 	return s.Serve()
 }
 
-// listen opens a socket that hears only what comes in by the link.
+// listen opens a socket that receives only what comes in by the link.
 func listen(link string) (net.PacketConn, error) {
 	conn, err := server4.NewIPv4UDPConn(link, &net.UDPAddr{Port: dhcpv4.ServerPort})
 	if err != nil {
@@ -90,13 +90,13 @@ func handler(offer network.Offer, resolver Resolver, logger *slog.Logger) server
 	return func(conn net.PacketConn, _ net.Addr, m *dhcpv4.DHCPv4) {
 		a := answer(offer, resolver, m)
 		if a == nil {
-			logger.Debug("a DHCP message is not answered", "type", m.MessageType(), "from", m.ClientHWAddr)
+			logger.Debug("ignore DHCP message", "type", m.MessageType(), "from", m.ClientHWAddr)
 			return
 		}
 		if _, err := conn.WriteTo(a.ToBytes(), &net.UDPAddr{IP: net.IPv4bcast, Port: dhcpv4.ClientPort}); err != nil {
 			logger.Warn("answer DHCP", "type", a.MessageType(), "err", err)
 			return
 		}
-		logger.Info("answered DHCP", "question", m.MessageType(), "answer", a.MessageType())
+		logger.Info("answered DHCP", "request", m.MessageType(), "answer", a.MessageType())
 	}
 }

@@ -13,10 +13,10 @@ import (
 	"github.com/podvisor/podvisor/network"
 )
 
-// Apply makes the links and settings of a namespace what cfg says. It does what
-// is missing, in an order in which it may be interrupted anywhere, and stops at
-// the first thing that cannot be done. The address translation in cfg is not its
-// business.
+// Apply makes the links and settings of a namespace what cfg says. It takes the
+// steps that are missing, in an order in which it may be interrupted anywhere,
+// and stops at the first step that fails. It does not apply the address
+// translation in cfg.
 func Apply(ns *os.File, cfg network.Config) error {
 	return within(ns, func() error {
 		h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
@@ -32,7 +32,7 @@ func Apply(ns *os.File, cfg network.Config) error {
 		if err != nil {
 			return err
 		}
-		a := actor{h: h}
+		a := actor{h: h, interfaces: interfaces(cfg)}
 		for _, s := range todo {
 			if err := a.act(s); err != nil {
 				return err
@@ -43,13 +43,28 @@ func Apply(ns *os.File, cfg network.Config) error {
 }
 
 // actor takes steps in the namespace that its thread is in.
-type actor struct{ h *netlink.Handle }
+type actor struct {
+	h *netlink.Handle
+	// interfaces are the interfaces of the VMI by the names of their links.
+	interfaces map[string]string
+}
+
+func interfaces(cfg network.Config) map[string]string {
+	all := map[string]string{}
+	for _, l := range cfg.Links {
+		all[l.Name] = l.Interface
+		if l.Interim != "" {
+			all[l.Interim] = l.Interface
+		}
+	}
+	return all
+}
 
 func (a *actor) act(s step) error {
 	var err error
 	switch s := s.(type) {
 	case create:
-		err = wrap(a.create(s), "create link %s", s.Name)
+		err = wrap(a.create(s), "%s: create", about(a.interfaces[s.Name], s.Name))
 	case remove:
 		err = a.on(s.Link, "remove", a.h.LinkDel)
 	case rename:
@@ -73,7 +88,7 @@ func (a *actor) act(s step) error {
 	case remember:
 		err = a.on(s.Link, "remember route "+s.Route.String(), func(l netlink.Link) error { return a.h.RouteReplace(remembered(l, s.Route)) })
 	case forget:
-		err = a.on(s.Link, "forget route "+s.Route.String(), func(l netlink.Link) error { return a.h.RouteDel(remembered(l, s.Route)) })
+		err = a.on(s.Link, "forget route "+s.Route.String(), func(l netlink.Link) error { return a.forget(l, s.Route) })
 	case setSysctl:
 		if err = a.setSysctl(s.Sysctl); s.Optional {
 			err = nil
@@ -91,7 +106,15 @@ func (a *actor) on(name, what string, f func(netlink.Link) error) error {
 	if err == nil {
 		err = f(l)
 	}
-	return wrap(err, "link %s: %s", name, what)
+	return wrap(err, "%s: %s", about(a.interfaces[name], name), what)
+}
+
+// about names a link in an error, with the interface that it is for.
+func about(iface, link string) string {
+	if iface == "" {
+		return "link " + link
+	}
+	return "bind interface " + iface + ": link " + link
 }
 
 func wrap(err error, format string, args ...any) error {
@@ -115,11 +138,11 @@ func (a *actor) create(c create) error {
 	case network.Tap:
 		return createTap(c.Name, c.Owner)
 	case network.Bridge:
-		// Two or three ports need no snooping, and without somebody who asks for
-		// the groups it would lose what IPv6 finds its neighbours with.
+		// Two or three ports need no snooping, and without a querier of groups it
+		// would drop the neighbour discovery of IPv6.
 		return a.h.LinkAdd(&netlink.Bridge{LinkAttrs: attrs, MulticastSnooping: new(false)})
 	default:
-		return fmt.Errorf("the kind %q cannot be made", c.Kind)
+		return fmt.Errorf("links of kind %q cannot be made", c.Kind)
 	}
 }
 
@@ -139,7 +162,15 @@ func (a *actor) setMaster(l netlink.Link, master string) error {
 	return a.h.LinkSetMaster(l, m)
 }
 
-// removeAddress takes an address away. It may be gone: the kernel removes those
+// forget removes a remembered route of the link, whatever its metric is: earlier
+// releases gave it none.
+func (a *actor) forget(l netlink.Link, r network.Route) error {
+	route := remembered(l, r)
+	route.Priority = 0
+	return a.h.RouteDel(route)
+}
+
+// removeAddress removes an address, which may be gone: the kernel removes those
 // that depend on another, and those of IPv6 when a link is set down.
 func (a *actor) removeAddress(l netlink.Link, addr *netlink.Addr) error {
 	err := a.h.AddrDel(l, addr)
@@ -149,7 +180,7 @@ func (a *actor) removeAddress(l netlink.Link, addr *netlink.Addr) error {
 	return err
 }
 
-// address is an address without the wait until nobody else turns out to have it.
+// address is an address without duplicate address detection.
 func address(p netip.Prefix) *netlink.Addr {
 	a := &netlink.Addr{IPNet: ipnet(p)}
 	if p.Addr().Is6() {
@@ -158,9 +189,12 @@ func address(p netip.Prefix) *netlink.Addr {
 	return a
 }
 
-// remembered is a route that is only kept.
+// remembered is a route that is only kept. Links that remember routes to the same
+// destination share a table: each has the metric of its index, since the kernel
+// takes a route with the same metric for the same route.
 func remembered(l netlink.Link, r network.Route) *netlink.Route {
-	out := &netlink.Route{LinkIndex: l.Attrs().Index, Table: network.RememberTable, Dst: ipnet(r.Destination), Scope: netlink.SCOPE_LINK}
+	index := l.Attrs().Index
+	out := &netlink.Route{LinkIndex: index, Priority: index, Table: network.RememberTable, Dst: ipnet(r.Destination), Scope: netlink.SCOPE_LINK}
 	if r.Gateway.IsValid() {
 		out.Gw, out.Scope, out.Flags = r.Gateway.AsSlice(), netlink.SCOPE_UNIVERSE, int(netlink.FLAG_ONLINK)
 	}

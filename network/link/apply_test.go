@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podvisor/podvisor/internal/golden"
 	"github.com/podvisor/podvisor/network"
@@ -17,30 +16,35 @@ import (
 
 var owner = network.Owner{UID: 107, GID: 107}
 
-// machine is a machine with one interface on the pod network.
-func machine(b vmi.InterfaceBinding) *vmi.VirtualMachineInstance {
-	v := &vmi.VirtualMachineInstance{}
-	v.Name, v.UID = "hello", types.UID("9f2f3c1e-4f5a-4f7b-8a39-3c6ee7a8e001")
-	v.Spec.Domain.Devices.Interfaces = []vmi.Interface{{Name: "default", InterfaceBinding: b}}
-	v.Spec.Networks = []vmi.Network{{Name: "default", NetworkSource: vmi.NetworkSource{Pod: &vmi.PodNetwork{}}}}
-	return v
+// bindings are the bindings of the interfaces of a VMI, by the name of the golden
+// files.
+var bindings = map[string][]vmi.InterfaceBinding{
+	"masquerade":            {networktest.Masquerade},
+	"bridge":                {networktest.Bridge},
+	"masquerade-bridge":     {networktest.Masquerade, networktest.Bridge},
+	"bridge-masquerade":     {networktest.Bridge, networktest.Masquerade},
+	"bridge-bridge":         {networktest.Bridge, networktest.Bridge},
+	"masquerade-masquerade": {networktest.Masquerade, networktest.Masquerade},
 }
 
-var bindings = map[string]vmi.InterfaceBinding{
-	"masquerade": {Masquerade: &vmi.InterfaceMasquerade{}},
-	"bridge":     {Bridge: &vmi.InterfaceBridge{}},
+// podOf makes a pod with the networks of a VMI.
+func podOf(t *testing.T, v *vmi.VirtualMachineInstance, make func(testing.TB) (pod, node *os.File)) *os.File {
+	t.Helper()
+	pod, _ := make(t)
+	networktest.AttachAll(t, pod, v)
+	return pod
 }
 
 func plan(t *testing.T, pod *os.File, v *vmi.VirtualMachineInstance) network.Config {
 	t.Helper()
 	s, err := Observe(pod)
 	require.NoError(t, err)
-	cfg, err := network.Plan(network.Input{Instance: v, State: s, Owner: owner})
+	cfg, err := network.Plan(network.Input{Instance: v, State: s, Owner: owner, Links: networktest.Links(v)})
 	require.NoError(t, err)
 	return cfg
 }
 
-// text is the namespace as people read it, with the settings that were wanted.
+// text is the namespace as people read it, with the settings of the config.
 func text(t *testing.T, pod *os.File, cfg network.Config) []byte {
 	t.Helper()
 	s, err := Observe(pod)
@@ -67,15 +71,16 @@ func TestApply(t *testing.T) {
 	for name, b := range bindings {
 		for family, make := range map[string]func(testing.TB) (*os.File, *os.File){"ipv4": networktest.Pod, "dual": networktest.DualPod} {
 			t.Run(name+" "+family, func(t *testing.T) {
-				pod, _ := make(t)
-				cfg := plan(t, pod, machine(b))
+				v := networktest.Instance(b...)
+				pod := podOf(t, v, make)
+				cfg := plan(t, pod, v)
 				began := time.Now()
 				require.NoError(t, Apply(pod, cfg))
 				t.Logf("applied in %s", time.Since(began))
 				first := text(t, pod, cfg)
 				golden.Equal(t, "testdata/"+name+"-"+family+".txt", first)
 
-				require.Equal(t, cfg, plan(t, pod, machine(b)), "a plan for what was plumbed is the same plan")
+				require.Equal(t, cfg, plan(t, pod, v), "the plan for what is bound is the same plan")
 				began = time.Now()
 				require.NoError(t, Apply(pod, cfg))
 				t.Logf("applied again in %s", time.Since(began))

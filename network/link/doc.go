@@ -1,13 +1,13 @@
-// Package link observes the network links of a pod and makes them what a
-// machine needs.
+// Package link observes the network links of a pod and makes them what a VMI
+// needs.
 //
-// [Observe] reads a network namespace, [network.Plan] decides, and [Apply] does
-// what is missing: nothing, if it was done before. Everything that has to
-// survive is in the kernel, so the process may end anywhere and the next one
-// goes on. The namespace is given as an open file, as a launcher hands it over;
-// [Check] is to be asked before such a file is trusted.
+// [Observe] reads a network namespace, [network.Plan] decides, and [Apply] takes
+// the steps that are missing: none, if they were taken before. Everything that
+// has to survive is in the kernel, so the process may end at any step and the
+// next one continues. The namespace is given as an open file, as a launcher sends
+// it; [Check] such a file before it is used.
 //
-// The address translation is not done here but by package nft.
+// The address translation is applied by package nft.
 //
 // This is an edge: it touches the kernel's network configuration by netlink, and
 // by a private mount of procfs for the settings that netlink does not reach. The

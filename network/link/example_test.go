@@ -10,9 +10,9 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// plumb connects a machine to the network of its pod, whose namespace a launcher
-// has sent.
-func plumb(ns *os.File, machine *vmi.VirtualMachineInstance, owner network.Owner) ([]network.Attachment, error) {
+// bind binds the interfaces of a VMI to the networks of its pod, whose namespace a
+// launcher has sent.
+func bind(ns *os.File, instance *vmi.VirtualMachineInstance, owner network.Owner) ([]network.Attachment, error) {
 	if err := link.Check(ns); err != nil {
 		return nil, err
 	}
@@ -20,7 +20,7 @@ func plumb(ns *os.File, machine *vmi.VirtualMachineInstance, owner network.Owner
 	if err != nil {
 		return nil, err
 	}
-	cfg, err := network.Plan(network.Input{Instance: machine, State: state, Owner: owner})
+	cfg, err := network.Plan(network.Input{Instance: instance, State: state, Owner: owner})
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +37,7 @@ func ExampleApply() {
 		return
 	}
 	defer own.Close()
-	_, err = plumb(own, &vmi.VirtualMachineInstance{}, network.Owner{UID: 107, GID: 107})
+	_, err = bind(own, &vmi.VirtualMachineInstance{}, network.Owner{UID: 107, GID: 107})
 	fmt.Println(err)
-	// Output: not the network namespace of another: ask for the kind of namespace: inappropriate ioctl for device
+	// Output: not the network namespace of another process: get the kind of namespace: inappropriate ioctl for device
 }

@@ -42,25 +42,70 @@ func some(t *testing.T, ns *os.File, cfg network.Config, n int) int {
 }
 
 func TestApplyAfterAnInterruption(t *testing.T) {
-	for name, b := range bindings {
+	for _, name := range []string{"masquerade", "bridge", "masquerade-bridge", "bridge-bridge"} {
 		t.Run(name, func(t *testing.T) {
-			whole, _ := networktest.DualPod(t)
-			cfg := plan(t, whole, machine(b))
+			v := networktest.Instance(bindings[name]...)
+			whole := podOf(t, v, networktest.DualPod)
+			cfg := plan(t, whole, v)
 			total := some(t, whole, cfg, 1000)
-			require.Zero(t, some(t, whole, cfg, 0), "nothing is left to do")
+			require.Zero(t, some(t, whole, cfg, 0), "no step is left")
 			want := string(text(t, whole, cfg))
 			for n := range total {
 				t.Run(fmt.Sprintf("after step %d", n), func(t *testing.T) {
-					pod, _ := networktest.DualPod(t)
-					some(t, pod, plan(t, pod, machine(b)), n)
-					again := plan(t, pod, machine(b))
+					pod := podOf(t, v, networktest.DualPod)
+					some(t, pod, plan(t, pod, v), n)
+					again := plan(t, pod, v)
 					require.Equal(t, cfg, again, "the plan is the same")
 					// The second attempt is interrupted too.
 					some(t, pod, again, (total-n)/2)
-					require.NoError(t, Apply(pod, plan(t, pod, machine(b))))
+					require.NoError(t, Apply(pod, plan(t, pod, v)))
 					require.Equal(t, want, string(text(t, pod, cfg)))
 				})
 			}
 		})
 	}
+}
+
+// Releases before several interfaces gave the routes no metric.
+func TestRoutesThatAnEarlierReleaseRememberedAreKept(t *testing.T) {
+	v := networktest.Instance(networktest.Bridge)
+	pod := podOf(t, v, networktest.Pod)
+	cfg := plan(t, pod, v)
+	require.NoError(t, Apply(pod, cfg))
+	want := string(text(t, pod, cfg))
+	table := fmt.Sprintf(" table %d ", network.RememberTable)
+	networktest.IP(t, pod, "route flush"+table)
+	networktest.IP(t, pod, "route add 10.244.0.0/24 dev k6t-eth0 scope link"+table)
+	networktest.IP(t, pod, "route add default via 10.244.0.1 dev k6t-eth0 onlink"+table)
+	require.Equal(t, want, string(text(t, pod, cfg)))
+	require.Equal(t, cfg, plan(t, pod, v))
+	require.Zero(t, some(t, pod, cfg, 0), "no step is left")
+
+	cfg.Links[0].Remember = nil
+	require.NoError(t, Apply(pod, cfg))
+	require.NotContains(t, string(text(t, pod, cfg)), "remembered route")
+}
+
+func TestAFailedStepNamesTheInterface(t *testing.T) {
+	v := networktest.Instance(networktest.Masquerade, networktest.Bridge)
+	pod := podOf(t, v, networktest.Pod)
+	cfg := plan(t, pod, v)
+	for n, l := range cfg.Links {
+		if l.Interface == "lan1" && l.Kind == network.Tap {
+			cfg.Links[n].MTU = 7
+		}
+	}
+	err := Apply(pod, cfg)
+	require.ErrorIs(t, err, unix.EINVAL)
+	require.ErrorContains(t, err, "bind interface lan1: link tapdbbba150db6: set MTU: ")
+}
+
+// unknown is a step that no actor takes.
+type unknown struct{}
+
+func (unknown) step() {}
+
+func TestAnUnknownStepIsAnError(t *testing.T) {
+	t.Parallel()
+	require.EqualError(t, (&actor{}).act(unknown{}), "unknown step link.unknown")
 }

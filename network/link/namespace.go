@@ -10,7 +10,7 @@ import (
 )
 
 // ErrNamespace is wrapped by the errors of [Check].
-var ErrNamespace = errors.New("not the network namespace of another")
+var ErrNamespace = errors.New("not the network namespace of another process")
 
 // Check returns an error that wraps [ErrNamespace] if ns is anything but a
 // network namespace, or the one that the caller itself is in. A file that
@@ -18,10 +18,10 @@ var ErrNamespace = errors.New("not the network namespace of another")
 func Check(ns *os.File) error {
 	kind, err := unix.IoctlRetInt(int(ns.Fd()), unix.NS_GET_NSTYPE)
 	if err != nil {
-		return fmt.Errorf("%w: ask for the kind of namespace: %w", ErrNamespace, err)
+		return fmt.Errorf("%w: get the kind of namespace: %w", ErrNamespace, err)
 	}
 	if kind != unix.CLONE_NEWNET {
-		return fmt.Errorf("%w: it is a namespace of the kind 0x%x", ErrNamespace, kind)
+		return fmt.Errorf("%w: namespace of kind 0x%x", ErrNamespace, kind)
 	}
 	theirs, err := ns.Stat()
 	if err != nil {
@@ -32,14 +32,14 @@ func Check(ns *os.File) error {
 		return err
 	}
 	if os.SameFile(theirs, ours) {
-		return fmt.Errorf("%w: it is our own", ErrNamespace)
+		return fmt.Errorf("%w: own namespace", ErrNamespace)
 	}
 	return nil
 }
 
-// ownNamespace is the network namespace of the process. That of the thread is
-// asked for, since the first thread of a process, which /proc/self shows, may be
-// at work in another one.
+// ownNamespace is the network namespace of the process. It is read of the thread,
+// since the first thread of a process, which /proc/self shows, may be in another
+// namespace for now.
 const ownNamespace = "/proc/thread-self/ns/net"
 
 // within calls f on a thread that is in the namespace.
@@ -49,7 +49,7 @@ func within(ns *os.File, f func() error) error {
 		runtime.LockOSThread()
 		own, err := os.Open(ownNamespace)
 		if err != nil {
-			done <- fmt.Errorf("find the way back: %w", err)
+			done <- fmt.Errorf("open own network namespace: %w", err)
 			return
 		}
 		defer own.Close()
@@ -58,9 +58,9 @@ func within(ns *os.File, f func() error) error {
 			return
 		}
 		err = f()
-		// A thread that cannot go back stays locked, so that nothing else ever
-		// runs on it. Most threads end then; but the first one of the process
-		// never does, and would keep the namespace.
+		// A thread that cannot return stays locked, so that no other goroutine runs
+		// on it. Most threads end then; but the first one of the process never
+		// does, and would keep the namespace.
 		if unix.Setns(int(own.Fd()), unix.CLONE_NEWNET) == nil {
 			runtime.UnlockOSThread()
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/podvisor/podvisor/network/networktest"
 )
 
-func TestCheckTakesNothingButTheNamespaceOfAnother(t *testing.T) {
+func TestCheckRefusesAllButTheNetworkNamespaceOfAnotherProcess(t *testing.T) {
 	require.NoError(t, Check(networktest.Namespace(t)))
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o644))
@@ -26,7 +26,7 @@ func TestCheckTakesNothingButTheNamespaceOfAnother(t *testing.T) {
 	}
 }
 
-func TestNothingIsLeftInTheNamespace(t *testing.T) {
+func TestNoThreadStaysInTheNamespace(t *testing.T) {
 	pod, _ := networktest.Pod(t)
 	for range 50 {
 		_, err := Observe(pod)
@@ -44,20 +44,20 @@ func TestNothingIsLeftInTheNamespace(t *testing.T) {
 	}
 }
 
-func TestApplyInAPodThatIsNoneOfOurs(t *testing.T) {
+func TestApplyInAPodWithOtherLinksIsAnError(t *testing.T) {
 	pod := networktest.Namespace(t)
 	networktest.IP(t, pod, "link add tap0 type veth peer name other")
 	err := Apply(pod, network.Config{Links: []network.LinkConfig{
-		{Name: "tap0", Kind: network.Tap},
+		{Interface: "default", Name: "tap0", Kind: network.Tap},
 		{Name: "eth0", Kind: network.Uplink, Index: 99},
 	}})
-	require.ErrorContains(t, err, `link tap0: there is one already, of the kind "veth" and not "tun"`)
+	require.ErrorContains(t, err, `bind interface default: link tap0: there is one already, of the kind "veth" and not "tun"`)
 	require.ErrorContains(t, err, "link eth0: there is none with the index 99")
 }
 
 func TestATapDeviceOfAnotherOwnerIsReplaced(t *testing.T) {
 	pod, _ := networktest.Pod(t)
-	cfg := plan(t, pod, machine(bindings["masquerade"]))
+	cfg := plan(t, pod, networktest.Instance(networktest.Masquerade))
 	require.NoError(t, Apply(pod, cfg))
 	cfg.Links[1].Owner = network.Owner{UID: 1275265131, GID: 1275265131}
 	require.NoError(t, Apply(pod, cfg))
@@ -71,7 +71,7 @@ func TestATapDeviceInUseIsLeftAlone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod, _ := networktest.Pod(t)
-			cfg := plan(t, pod, machine(bindings["masquerade"]))
+			cfg := plan(t, pod, networktest.Instance(networktest.Masquerade))
 			require.NoError(t, Apply(pod, cfg))
 			before, err := Observe(pod)
 			require.NoError(t, err)

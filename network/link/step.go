@@ -9,8 +9,8 @@ import (
 	"github.com/podvisor/podvisor/network"
 )
 
-// step is one change of a namespace. Links are meant by the names that they have
-// when it is the step's turn.
+// step is one change of a namespace. Links have the names in it that they have
+// when the step is taken.
 type step interface{ step() }
 
 type (
@@ -79,14 +79,14 @@ func steps(have network.State, sysctls map[string]string, cfg network.Config) ([
 	}
 	d.settings(cfg.Sysctls)
 	for _, want := range cfg.Links {
-		if l := d.named(network.Interim(want.Name)); l != nil && string(want.Kind) == l.Kind {
+		if l := d.interim(want); l != nil && string(want.Kind) == l.Kind {
 			d.add(rename{l.Name, want.Name})
 		}
 	}
 	return d.steps, errors.Join(faults...)
 }
 
-// difference collects the steps from what is to what shall be.
+// difference collects the steps from what is to what must be.
 type difference struct {
 	// links are the links as they are after the steps, as far as names go.
 	links   []network.Link
@@ -131,12 +131,12 @@ func (d *difference) existing(want network.LinkConfig) (network.Link, error) {
 		return d.uplink(want)
 	}
 	l := d.named(want.Name)
-	if n := d.named(network.Interim(want.Name)); n != nil || l != nil && d.isUplink(*l) {
+	if n := d.interim(want); n != nil || want.Interim != "" && l != nil && d.isUplink(*l) {
 		// The name is, or was, that of a link which gives it up.
-		l, want.Name = n, network.Interim(want.Name)
+		l, want.Name = n, want.Interim
 	}
 	if l != nil && l.Kind != string(want.Kind) {
-		return network.Link{}, fmt.Errorf("link %s: there is one already, of the kind %q and not %q", want.Name, l.Kind, want.Kind)
+		return network.Link{}, fmt.Errorf("%s: there is one already, of the kind %q and not %q", about(want.Interface, want.Name), l.Kind, want.Kind)
 	}
 	if l != nil && want.Kind == network.Tap && (l.Owner == nil || *l.Owner != want.Owner) {
 		d.add(remove{l.Name})
@@ -155,12 +155,12 @@ func (d *difference) existing(want network.LinkConfig) (network.Link, error) {
 	return made, nil
 }
 
-// uplink finds the pod's interface and gives it its name. Whatever is to be
-// changed about it beside settings is changed while it is down.
+// uplink finds a link of the pod and gives it its name. Whatever is to be changed
+// about it beside settings is changed while it is down.
 func (d *difference) uplink(want network.LinkConfig) (network.Link, error) {
 	i := slices.IndexFunc(d.links, func(l network.Link) bool { return l.Index == want.Index })
 	if i < 0 {
-		return network.Link{}, fmt.Errorf("link %s: there is none with the index %d", want.Name, want.Index)
+		return network.Link{}, fmt.Errorf("%s: there is none with the index %d", about(want.Interface, want.Name), want.Index)
 	}
 	l := &d.links[i]
 	if l.Up && (l.Name != want.Name || want.MAC != "" && l.MAC != want.MAC) {
@@ -215,6 +215,14 @@ func (d *difference) settings(want []network.Sysctl) {
 			d.add(setSysctl{s})
 		}
 	}
+}
+
+// interim returns the link under its interim name, or nil.
+func (d *difference) interim(want network.LinkConfig) *network.Link {
+	if want.Interim == "" {
+		return nil
+	}
+	return d.named(want.Interim)
 }
 
 func (d *difference) named(name string) *network.Link {

@@ -13,8 +13,8 @@ import (
 const tapFlags = unix.IFF_TAP | unix.IFF_NO_PI | unix.IFF_VNET_HDR
 
 // createTap makes a tap device in the namespace that the thread is in. It stays
-// when this process ends. It exists only if it is complete: what goes wrong
-// before the last call leaves nothing.
+// when this process ends. It exists only if it is complete: a call that fails
+// before the last one leaves nothing.
 func createTap(name string, owner network.Owner) error {
 	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -45,8 +45,8 @@ func createTap(name string, owner network.Owner) error {
 }
 
 // tapOwner is who may open a tap device, or nil if QEMU cannot open it with one
-// queue. Whoever opens the device chooses its other flags anew, so those say
-// nothing.
+// queue. The device's other flags are set anew by each process that opens it, so
+// they are not compared.
 func tapOwner(t *netlink.Tuntap) *network.Owner {
 	if t.Mode != netlink.TUNTAP_MODE_TAP || t.Flags&netlink.TUNTAP_MULTI_QUEUE != 0 {
 		return nil

@@ -14,20 +14,22 @@ import (
 	"github.com/podvisor/podvisor/network"
 )
 
-// Guest makes a namespace whose eth0 is what a guest would see of the
-// attachment: it opens the pod's tap device as QEMU does, and carries every
-// frame.
-func Guest(t testing.TB, pod *os.File, a network.Attachment) *os.File {
+// Guest makes a namespace with what a guest sees of the attachments: eth0, eth1
+// and so on. It opens the pod's tap devices as QEMU does, and copies every frame.
+func Guest(t testing.TB, pod *os.File, attachments ...network.Attachment) *os.File {
 	t.Helper()
 	guest := Namespace(t)
-	outer := openTap(t, pod, a.Tap)
-	inner := openTap(t, guest, "eth0")
-	if a.MTU > 0 {
-		IP(t, guest, "link set eth0 mtu "+strconv.Itoa(a.MTU))
+	for n, a := range attachments {
+		name := "eth" + strconv.Itoa(n)
+		outer := openTap(t, pod, a.Tap)
+		inner := openTap(t, guest, name)
+		if a.MTU > 0 {
+			IP(t, guest, "link set "+name+" mtu "+strconv.Itoa(a.MTU))
+		}
+		IP(t, guest, "link set "+name+" address "+a.MAC+" up")
+		go copyFrames(outer, inner)
+		go copyFrames(inner, outer)
 	}
-	IP(t, guest, "link set eth0 address "+a.MAC+" up")
-	go carry(outer, inner)
-	go carry(inner, outer)
 	return guest
 }
 
@@ -52,9 +54,9 @@ func openTap(t testing.TB, ns *os.File, name string) *os.File {
 	return f
 }
 
-// carry copies frames, with the header that tells of offloads, until a device is
-// closed.
-func carry(from io.Reader, to io.Writer) {
+// copyFrames copies frames, with the header that describes offloads, until a
+// device is closed.
+func copyFrames(from io.Reader, to io.Writer) {
 	frame := make([]byte, 1<<16)
 	for {
 		n, err := from.Read(frame)
@@ -66,32 +68,32 @@ func carry(from io.Reader, to io.Writer) {
 	}
 }
 
-// Lease asks for an address in the guest by DHCP, as busybox does it, and takes
-// it: address, MTU and routes. It returns what the client was told, one
-// name=value for each line, in the client's own words.
-func Lease(t testing.TB, guest *os.File) string {
+// Lease requests an address for an interface of the guest by DHCP, as busybox
+// does it, and configures it: address, MTU and routes. It returns what the client
+// was offered, one name=value for each line, in the client's own words.
+func Lease(t testing.TB, guest *os.File, iface string) string {
 	t.Helper()
 	busybox := testenv.Program(t, "busybox")
-	told := filepath.Join(t.TempDir(), "told")
+	offer := filepath.Join(t.TempDir(), "offer")
 	script := filepath.Join(t.TempDir(), "udhcpc.sh")
 	require.NoError(t, os.WriteFile(script, []byte(`#!/bin/sh
 [ "$1" = bound ] || exit 0
-ip link set eth0 mtu ${mtu:-1500}
-ip addr add $ip/$mask dev eth0
+ip link set $interface mtu ${mtu:-1500}
+ip addr add $ip/$mask dev $interface
 if [ -n "$staticroutes" ]; then
 	set -- $staticroutes
 	while [ $# -ge 2 ]; do
-		if [ $2 = 0.0.0.0 ]; then ip route add $1 dev eth0; else ip route add $1 via $2; fi
+		if [ $2 = 0.0.0.0 ]; then ip route add $1 dev $interface; else ip route add $1 via $2; fi
 		shift 2
 	done
 elif [ -n "$router" ]; then
 	ip route add default via $router
 fi
-set | grep -E "^(ip|mask|subnet|router|dns|domain|search|mtu|hostname|lease|staticroutes|serverid)=" | sort > `+told+`
+set | grep -E "^(ip|mask|subnet|router|dns|domain|search|mtu|hostname|lease|staticroutes|serverid)=" | sort > `+offer+`
 `), 0o755))
-	Run(t, guest, busybox, "udhcpc", "-i", "eth0", "-f", "-q", "-n", "-t", "20", "-T", "1", "-A", "0",
+	Run(t, guest, busybox, "udhcpc", "-i", iface, "-f", "-q", "-n", "-t", "20", "-T", "1", "-A", "0",
 		"-O", "staticroutes", "-O", "search", "-O", "mtu", "-s", script)
-	b, err := os.ReadFile(told)
+	b, err := os.ReadFile(offer)
 	require.NoError(t, err)
 	return string(b)
 }

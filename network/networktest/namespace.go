@@ -14,8 +14,8 @@ import (
 	"github.com/podvisor/podvisor/internal/testenv"
 )
 
-// Namespace makes a network namespace with a loopback, which is gone after the
-// test.
+// Namespace makes a network namespace with a loopback, which exists until the
+// test ends.
 func Namespace(t testing.TB) *os.File {
 	t.Helper()
 	testenv.Root(t)

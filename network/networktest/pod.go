@@ -20,14 +20,14 @@ const (
 	// NodeAddress is the pod's gateway.
 	NodeAddress  = "10.244.0.1"
 	NodeAddress6 = "fd00:244::1"
-	// WorldAddress is an address that the pod reaches only by its gateway.
+	// WorldAddress is an address beyond the pod's gateway.
 	WorldAddress  = "192.0.2.1"
 	WorldAddress6 = "2001:db8::1"
 	PodMTU        = 1450
 )
 
-// Pod makes the namespaces of a pod and of its node, connected by a veth pair as
-// a bridge CNI plugin would leave it: eth0 in the pod, with PodAddress/24, and
+// Pod makes the namespaces of a pod and of its node, with a veth pair between
+// them as a bridge CNI plugin leaves it: eth0 in the pod, with PodAddress/24, and
 // podlink in the node.
 func Pod(t testing.TB) (pod, node *os.File) {
 	t.Helper()
@@ -62,12 +62,12 @@ func address6(t testing.TB, pod, node *os.File) {
 func BarePod(t testing.TB) (pod, node *os.File) {
 	t.Helper()
 	pod, node = Namespace(t), Namespace(t)
-	connect(t, pod, node)
+	attach(t, pod, node)
 	return pod, node
 }
 
-// connect makes the veth pair between a pod and its node.
-func connect(t testing.TB, pod, node *os.File) {
+// attach makes the veth pair between a pod and its node.
+func attach(t testing.TB, pod, node *os.File) {
 	t.Helper()
 	IP(t, node, fmt.Sprintf("link add podlink address 0a:58:0a:f4:00:01 mtu %d type veth peer name eth0 address %s mtu %d netns /proc/%d/fd/%d",
 		PodMTU, PodMAC, PodMTU, os.Getpid(), pod.Fd()))
@@ -75,6 +75,33 @@ func connect(t testing.TB, pod, node *os.File) {
 	IP(t, node, "addr add "+WorldAddress+"/32 dev lo")
 	IP(t, node, "link set podlink up")
 	IP(t, pod, "link set eth0 up")
+}
+
+// SecondaryMAC is the MAC address of the pod's link to the secondary network of
+// this number.
+func SecondaryMAC(number int) string { return fmt.Sprintf("0a:58:0a:64:%02x:05", number) }
+
+// SecondaryGateway is the address at the other end of the network.
+func SecondaryGateway(number int) string { return fmt.Sprintf("10.100.%d.1", number) }
+
+// SecondaryAddress is an address of the network for the pod.
+func SecondaryAddress(number int) string { return fmt.Sprintf("10.100.%d.5", number) }
+
+// Attach attaches the pod to a secondary network as a CNI plugin does: it adds a
+// link of that name, with these addresses, and returns the namespace at the other
+// end of the network, where the link lan has SecondaryGateway/24.
+func Attach(t testing.TB, pod *os.File, link string, number int, addresses ...string) *os.File {
+	t.Helper()
+	lan := Namespace(t)
+	IP(t, lan, fmt.Sprintf("link add lan address 0a:58:0a:64:%02x:01 mtu %d type veth peer name %s address %s mtu %d netns /proc/%d/fd/%d",
+		number, PodMTU, link, SecondaryMAC(number), PodMTU, os.Getpid(), pod.Fd()))
+	IP(t, lan, "addr add "+SecondaryGateway(number)+"/24 dev lan")
+	IP(t, lan, "link set lan up")
+	for _, a := range addresses {
+		IP(t, pod, "addr add "+a+" dev "+link+" nodad")
+	}
+	IP(t, pod, "link set "+link+" up")
+	return lan
 }
 
 // UserPod is [DualPod] with a pod that has a user namespace of its own, in which
@@ -94,7 +121,7 @@ func UserPod(t testing.TB, first int) (pod, node *os.File) {
 	t.Cleanup(func() { pod.Close() })
 	node = Namespace(t)
 	IP(t, pod, "link set lo up")
-	connect(t, pod, node)
+	attach(t, pod, node)
 	address(t, pod)
 	address6(t, pod, node)
 	return pod, node

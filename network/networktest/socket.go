@@ -13,12 +13,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// patience is how long something may take that normally takes a moment.
-const patience = 3 * time.Second
+// timeout is how long a connection may take that normally takes milliseconds.
+const timeout = 3 * time.Second
 
-// Listen accepts connections in the namespace until the test ends. It says who
-// it is and whom it sees to everybody: "name saw 192.0.2.7". After that it sends
-// back what it is sent.
+// Listen accepts connections in the namespace until the test ends. It sends its
+// name and the client's address to each client: "name saw 192.0.2.7". After that
+// it sends back what it receives.
 func Listen(t testing.TB, ns *os.File, name, protocol, address string) {
 	t.Helper()
 	In(t, ns, func() {
@@ -65,16 +65,16 @@ func listenUDP(t testing.TB, name, address string) {
 // Dial connects from the namespace. The connection is closed after the test.
 func Dial(t testing.TB, ns *os.File, protocol, address string) (c net.Conn, err error) {
 	t.Helper()
-	In(t, ns, func() { c, err = net.DialTimeout(protocol, address, patience) })
+	In(t, ns, func() { c, err = net.DialTimeout(protocol, address, timeout) })
 	if err != nil {
 		return nil, err
 	}
 	t.Cleanup(func() { c.Close() })
-	return c, c.SetDeadline(time.Now().Add(patience))
+	return c, c.SetDeadline(time.Now().Add(timeout))
 }
 
-// Ask connects from the namespace to what [Listen] made and returns what it
-// says, without the end of the line.
+// Ask connects from the namespace to a listener of [Listen] and returns the line
+// that it sends.
 func Ask(t testing.TB, ns *os.File, protocol, address string) (string, error) {
 	t.Helper()
 	c, err := Dial(t, ns, protocol, address)

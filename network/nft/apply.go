@@ -11,11 +11,11 @@ import (
 	"github.com/podvisor/podvisor/network"
 )
 
-// Apply makes the rules of a namespace those for an address translation: in one
-// transaction, so that no packet ever meets half of them. Connections that are
-// known keep their translation. The zero NAT removes the rules. The tables of
-// others are not touched.
-func Apply(ns *os.File, n network.NAT) error {
+// Apply makes the rules of a namespace those for the address translations of a
+// pod: in one transaction, so that no packet passes half of them. Known
+// connections keep their translation. No NAT removes the rules. Tables of other
+// names are not touched.
+func Apply(ns *os.File, all []network.NAT) error {
 	c, err := nftables.New(nftables.WithNetNSFd(int(ns.Fd())))
 	if err != nil {
 		return fmt.Errorf("open nftables: %w", err)
@@ -29,7 +29,7 @@ func Apply(ns *os.File, n network.NAT) error {
 			c.DelTable(t)
 		}
 	}
-	for _, t := range tables(n) {
+	for _, t := range tables(all) {
 		if err := t.add(c); err != nil {
 			return err
 		}
@@ -81,8 +81,8 @@ type exprs struct {
 	err   error
 }
 
-// register is where an expression leaves what the next one looks at. One is
-// enough: no rule compares two things at once.
+// register is where an expression leaves its result for the next one. One is
+// enough: no rule compares two values at once.
 const register = 1
 
 func (e *exprs) add(x ...expr.Any) { e.list = append(e.list, x...) }
@@ -119,11 +119,11 @@ func (e *exprs) network(offset, length uint32) {
 	e.add(&expr.Payload{DestRegister: register, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: length})
 }
 
-// ports asks for the protocol and for one of the ports.
+// ports compares the protocol and the port.
 func (e *exprs) ports(protocol string, ports []uint16) {
 	e.add(&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: register})
 	e.equal([]byte{map[string]byte{"tcp": 6, "udp": 17}[protocol]})
-	// Both headers have the port of the receiver at the same place.
+	// Both headers have the destination port at the same offset.
 	e.add(&expr.Payload{DestRegister: register, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2})
 	if len(ports) == 1 {
 		e.equal(binary.BigEndian.AppendUint16(nil, ports[0]))

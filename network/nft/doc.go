@@ -1,8 +1,8 @@
-// Package nft translates the addresses of a guest behind its pod's.
+// Package nft translates between the addresses of a guest and those of its pod.
 //
-// [Render] shows the rules as text, as the program nft would read them; [Apply]
-// puts the same rules into a network namespace. Both are made of one
-// description, so that the text tells the truth; no program is run.
+// [Render] returns the rules as text, as the program nft reads them; [Apply] puts
+// the same rules into a network namespace. Both are made of one description; no
+// program is run. The rules of all interfaces of a pod are in the same tables.
 //
 // Rendering computes and touches nothing; Apply, in a file of its own, is an
 // edge: it touches the kernel's nftables by netlink, and only the tables named
@@ -10,5 +10,5 @@
 // NET_ADMIN.
 //
 // Traps: the kernel translates a connection by its first packet. Rules that
-// change later change nothing for the connections that are known.
+// change later have no effect on known connections.
 package nft

@@ -9,15 +9,16 @@ import (
 )
 
 func ExampleRender() {
-	fmt.Print(nft.Render(network.NAT{
-		Link: "k6t-eth0",
+	fmt.Print(nft.Render([]network.NAT{{
+		Link:     "k6t-eth0",
+		Loopback: true,
 		Guests: []network.Guest{{
 			Address: netip.MustParseAddr("10.0.2.2"),
 			Gateway: netip.MustParseAddr("10.0.2.1"),
 			Pod:     []netip.Addr{netip.MustParseAddr("10.244.0.5")},
 		}},
 		Ports: []network.Port{{Protocol: "TCP", Number: 22}, {Protocol: "TCP", Number: 80}},
-	}))
+	}}))
 	// Output:
 	// table ip podvisor {
 	// 	chain prerouting {

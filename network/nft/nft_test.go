@@ -24,12 +24,21 @@ var (
 		Address: netip.MustParseAddr("fd10:0:2::2"), Gateway: netip.MustParseAddr("fd10:0:2::1"),
 		Pod: []netip.Addr{netip.MustParseAddr("fd00:244::5")},
 	}
-	cases = map[string]network.NAT{
-		"everything":    {Link: "k6t-eth0", Guests: []network.Guest{guest4}},
-		"one-port":      {Link: "k6t-eth0", Guests: []network.Guest{guest4}, Ports: []network.Port{{Protocol: "TCP", Number: 80}}},
-		"ports":         {Link: "k6t-eth0", Guests: []network.Guest{guest4}, Ports: []network.Port{{Protocol: "TCP", Number: 22}, {Protocol: "TCP", Number: 80}, {Protocol: "UDP", Number: 53}}},
-		"both-families": {Link: "k6t-eth0", Guests: []network.Guest{guest4, guest6}},
-		"only-ipv6":     {Link: "k6t-eth0", Guests: []network.Guest{guest6}},
+	everything = network.NAT{Link: "k6t-eth0", Loopback: true, Guests: []network.Guest{guest4}}
+	second     = network.NAT{
+		Link: "k6t-dbbba150db6", Guests: []network.Guest{
+			{Address: netip.MustParseAddr("10.0.3.2"), Gateway: netip.MustParseAddr("10.0.3.1"), Pod: []netip.Addr{netip.MustParseAddr("10.100.1.5")}},
+			{Address: netip.MustParseAddr("fd10:0:3::2"), Gateway: netip.MustParseAddr("fd10:0:3::1"), Pod: []netip.Addr{netip.MustParseAddr("fd00:100:1::5")}},
+		},
+		Ports: []network.Port{{Protocol: "TCP", Number: 80}, {Protocol: "TCP", Number: 443}},
+	}
+	cases = map[string][]network.NAT{
+		"everything":     {everything},
+		"one-port":       {{Link: "k6t-eth0", Loopback: true, Guests: []network.Guest{guest4}, Ports: []network.Port{{Protocol: "TCP", Number: 80}}}},
+		"ports":          {{Link: "k6t-eth0", Loopback: true, Guests: []network.Guest{guest4}, Ports: []network.Port{{Protocol: "TCP", Number: 22}, {Protocol: "TCP", Number: 80}, {Protocol: "UDP", Number: 53}}}},
+		"both-families":  {{Link: "k6t-eth0", Loopback: true, Guests: []network.Guest{guest4, guest6}}},
+		"only-ipv6":      {{Link: "k6t-eth0", Loopback: true, Guests: []network.Guest{guest6}}},
+		"two-interfaces": {everything, second},
 	}
 )
 
@@ -41,10 +50,11 @@ func TestRender(t *testing.T) {
 			golden.Equal(t, "testdata/"+name+".nft", []byte(Render(n)))
 		})
 	}
-	require.Empty(t, Render(network.NAT{}))
+	require.Empty(t, Render(nil))
+	require.Empty(t, Render([]network.NAT{{}}))
 }
 
-// ruleset is what the program nft says of a namespace.
+// ruleset is what the program nft lists of a namespace.
 func ruleset(t *testing.T, ns *os.File) string {
 	t.Helper()
 	return networktest.Run(t, ns, testenv.Program(t, "nft"), "list", "ruleset")
@@ -69,15 +79,15 @@ func TestTheTextIsWhatIsApplied(t *testing.T) {
 	}
 }
 
-func TestApplyReplacesOnlyWhatIsOurs(t *testing.T) {
+func TestApplyReplacesOnlyItsOwnTables(t *testing.T) {
 	nft := testenv.Program(t, "nft")
 	ns := networktest.Namespace(t)
 	networktest.Run(t, ns, nft, "add table ip nat; add chain ip nat other; add rule ip nat other counter")
 	before := ruleset(t, ns)
-	for _, name := range []string{"ports", "both-families", "everything"} {
+	for _, name := range []string{"ports", "two-interfaces", "both-families", "everything"} {
 		require.NoError(t, Apply(ns, cases[name]))
 		require.Equal(t, 1+strings.Count(Render(cases[name]), "table "), strings.Count(ruleset(t, ns), "table "), name)
 	}
-	require.NoError(t, Apply(ns, network.NAT{}))
+	require.NoError(t, Apply(ns, nil))
 	require.Equal(t, before, ruleset(t, ns))
 }

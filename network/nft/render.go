@@ -7,11 +7,11 @@ import (
 	"github.com/podvisor/podvisor/network"
 )
 
-// Render returns the rules for an address translation as "nft -f" reads them. It
-// is empty if there is nothing to translate.
-func Render(n network.NAT) string {
+// Render returns the rules for the address translations of a pod as "nft -f"
+// reads them. It is empty if there is nothing to translate.
+func Render(all []network.NAT) string {
 	var b strings.Builder
-	for i, t := range tables(n) {
+	for i, t := range tables(all) {
 		if i > 0 {
 			b.WriteByte('\n')
 		}
@@ -71,7 +71,7 @@ func (t table) family() string {
 	return "ip"
 }
 
-// priority puts a chain where other address translation is.
+// priority is the usual one of address translation.
 func (c chain) priority() string {
 	switch c.Hook {
 	case postrouting:

@@ -6,7 +6,7 @@ import (
 	"github.com/podvisor/podvisor/network"
 )
 
-// tableName is the name of the tables that are ours, one for each family.
+// tableName is the name of our tables, one for each family.
 const tableName = "podvisor"
 
 // table is a table of rules: the one description that the text and what is sent
@@ -23,7 +23,7 @@ type chain struct {
 	Rules []rule
 }
 
-// hook is where in the way of a packet a chain stands.
+// hook is the point in a packet's path where a chain is.
 type hook string
 
 const (
@@ -32,8 +32,8 @@ const (
 	postrouting hook = "postrouting"
 )
 
-// rule says what is done to which packets. A condition that is zero always
-// holds.
+// rule says which packets are translated and how. A condition that is zero is
+// met by every packet.
 type rule struct {
 	// Out is the link that the packet leaves by.
 	Out string
@@ -56,27 +56,42 @@ const (
 	masquerade verdict = "masquerade"
 )
 
-// loopback is the address by which a pod speaks to itself. The kernel can send
-// that of IPv4 elsewhere, if it is told to (route_localnet), but not that of
-// IPv6.
+// loopback is the address by which a pod connects to itself. With route_localnet
+// the kernel routes that of IPv4 to other links, but not that of IPv6.
 var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 
-// tables are the tables for an address translation.
-func tables(n network.NAT) []table {
+// tables are the tables for the address translations of a pod, at most one of
+// each family.
+func tables(all []network.NAT) []table {
 	var out []table
-	for _, g := range n.Guests {
-		fromOthers, fromPod := forwards(g, n.Ports, g.Pod), forwards(g, n.Ports, g.Pod)
-		leaving := []rule{{From: g.Address, Verdict: masquerade}}
-		if g.Address.Is4() {
-			fromPod = forwards(g, n.Ports, append([]netip.Addr{loopback}, g.Pod...))
-			// The guest would look for this sender within itself.
-			leaving = append(leaving, rule{Out: n.Link, From: loopback, Verdict: snat, Address: g.Gateway})
+	for _, v6 := range []bool{false, true} {
+		t := table{IPv6: v6, Chains: []chain{{Hook: prerouting}, {Hook: output}, {Hook: postrouting}}}
+		for _, n := range all {
+			for _, g := range n.Guests {
+				if g.Address.Is6() == v6 {
+					t.translate(n, g)
+				}
+			}
 		}
-		out = append(out, table{IPv6: g.Address.Is6(), Chains: []chain{
-			{prerouting, fromOthers}, {output, fromPod}, {postrouting, leaving},
-		}})
+		if len(t.Chains[0].Rules) > 0 {
+			out = append(out, t)
+		}
 	}
 	return out
+}
+
+// translate adds the rules for an address of a guest after those that are there.
+func (t *table) translate(n network.NAT, g network.Guest) {
+	fromPod := g.Pod
+	leaving := []rule{{From: g.Address, Verdict: masquerade}}
+	if n.Loopback && g.Address.Is4() {
+		fromPod = append([]netip.Addr{loopback}, g.Pod...)
+		// The guest takes packets from this sender for its own.
+		leaving = append(leaving, rule{Out: n.Link, From: loopback, Verdict: snat, Address: g.Gateway})
+	}
+	for i, rules := range [][]rule{forwards(g, n.Ports, g.Pod), forwards(g, n.Ports, fromPod), leaving} {
+		t.Chains[i].Rules = append(t.Chains[i].Rules, rules...)
+	}
 }
 
 // forwards are the rules that send to the guest what is sent to one of the

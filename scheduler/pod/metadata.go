@@ -3,6 +3,7 @@ package pod
 import (
 	"crypto/sha256"
 	"encoding/base32"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/podvisor/podvisor/network"
 	"github.com/podvisor/podvisor/vmi"
 )
 
@@ -17,6 +19,13 @@ import (
 const (
 	defaultContainerAnnotation = "kubectl.kubernetes.io/default-container"
 	overheadAnnotation         = "kubevirt.io/memory-overhead-bytes"
+	// evictAnnotation makes the descheduler ask for an eviction and leave it to
+	// the VMI's eviction strategy what follows.
+	evictAnnotation = "descheduler.alpha.kubernetes.io/request-evict-only"
+	// The names that Istio's versions read. Both list the links whose traffic a
+	// sidecar takes over as if processes of the pod had sent it.
+	istioAnnotation       = "istio.io/reroute-virtual-interfaces"
+	legacyIstioAnnotation = "traffic.sidecar.istio.io/kubevirtInterfaces"
 	// kubectlAnnotations belong to the object that kubectl applied.
 	kubectlAnnotations = "kubectl.kubernetes.io"
 )
@@ -95,7 +104,17 @@ func annotations(v *vmi.VirtualMachineInstance, overhead resource.Quantity) map[
 	a[vmi.DomainAnnotation] = v.Name
 	a[defaultContainerAnnotation] = vmi.ComputeContainer
 	a[overheadAnnotation] = strconv.FormatInt(overhead.Value(), 10)
+	a[evictAnnotation] = ""
+	if masqueraded(&v.Spec) {
+		a[istioAnnotation], a[legacyIstioAnnotation] = network.PodBridge, network.PodBridge
+	}
 	return a
+}
+
+// masqueraded says that the guest's traffic reaches the pod network by the pod's
+// address, and so passes what a service mesh puts into the pod.
+func masqueraded(s *vmi.VirtualMachineInstanceSpec) bool {
+	return slices.ContainsFunc(s.Domain.Devices.Interfaces, func(i vmi.Interface) bool { return i.Masquerade != nil })
 }
 
 // MemoryOverhead is what a launcher pod asks for beside its guest's memory, or nil

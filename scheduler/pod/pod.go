@@ -2,21 +2,26 @@ package pod
 
 import (
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/defaults"
+	"github.com/podvisor/podvisor/vmi/served"
 	"github.com/podvisor/podvisor/vmi/validate"
 )
 
-// Render returns the pod that the machine runs in. Defaults are applied, and a
-// machine that cannot be made as it is written gives an error that wraps
-// [vmi.ErrInvalid] and lists every fault. The input is not changed.
+// Render returns the pod that the VMI runs in. Defaults are applied, and a VMI
+// that is wrong, or that asks for what this build does not serve, gives an error
+// that wraps [vmi.ErrInvalid] and lists every fault. The input is not changed.
 func Render(v *vmi.VirtualMachineInstance, c Config) (*corev1.Pod, error) {
+	unserved := served.Faults(v, c.profile())
 	v = defaults.Apply(v, c.profile()) // a copy: the pod may hold parts of it
-	if err := validate.Error(validate.Instance(v, validate.User{Kind: validate.Controller}, c.limits())); err != nil {
+	faults := validate.Instance(v, validate.User{Kind: validate.Controller}, c.limits())
+	if err := validate.Error(append(faults, besides(faults, unserved)...)); err != nil {
 		return nil, err
 	}
 	disks := containerDisks(v, c)
@@ -55,10 +60,17 @@ func Render(v *vmi.VirtualMachineInstance, c Config) (*corev1.Pod, error) {
 	}, nil
 }
 
-// nodeSelector are the labels of the nodes that the machine can run on. There is
-// none for the machine type: QEMU is in the launcher's image, not on the node. Nor
-// is there one for the processor, since both models that a machine can have are
-// made of what the node has.
+// besides are the faults of l in fields that have none in first.
+func besides(first, l field.ErrorList) field.ErrorList {
+	return slices.DeleteFunc(l, func(e *field.Error) bool {
+		return slices.ContainsFunc(first, func(o *field.Error) bool { return o.Field == e.Field })
+	})
+}
+
+// nodeSelector are the labels of the nodes that the VMI can run on. There is none
+// for the machine type: QEMU is in the launcher's image, not on the node. Nor is
+// there one for the processor, since both models that a VMI can have are made of
+// what the node has.
 func nodeSelector(v *vmi.VirtualMachineInstance, c Config) map[string]string {
 	s := map[string]string{vmi.SchedulableLabel: "true"}
 	maps.Copy(s, c.Cluster.Pods.NodeSelector)

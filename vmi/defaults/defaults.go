@@ -15,7 +15,7 @@ func Apply(v *vmi.VirtualMachineInstance, p Profile) *vmi.VirtualMachineInstance
 	}
 	firmware(&v.Spec.Domain, uuid, "")
 	if v.Status.Phase == vmi.PhaseUnset {
-		metadata(&v.ObjectMeta)
+		metadata(v)
 		status(v, p)
 	}
 	return v

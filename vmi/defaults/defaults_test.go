@@ -82,7 +82,7 @@ func TestDefaults(t *testing.T) {
 		{"the cluster decides the board", `{}`, defaults.Profile{Architecture: defaults.S390X, MachineTypes: map[string]string{defaults.S390X: "s390-ccw-virtio-9.2"}}, func(s *vmi.VirtualMachineInstanceSpec) any { return s.Domain.Machine }, `{type: s390-ccw-virtio-9.2}`},
 		{"the cluster decides the eviction", `{}`, defaults.Profile{EvictionStrategy: vmi.EvictionLiveMigrate}, func(s *vmi.VirtualMachineInstanceSpec) any { return s.EvictionStrategy }, `LiveMigrate`},
 		{"probes are asked every ten seconds", `{livenessProbe: {httpGet: {port: 80}, failureThreshold: 5}}`, defaults.Profile{}, func(s *vmi.VirtualMachineInstanceSpec) any { return s.LivenessProbe },
-			`{httpGet: {port: 80, scheme: HTTP}, timeoutSeconds: 1, periodSeconds: 10, successThreshold: 1, failureThreshold: 5}`},
+			`{httpGet: {port: 80}, timeoutSeconds: 1, periodSeconds: 10, successThreshold: 1, failureThreshold: 5}`},
 		{"a watchdog is that of amd64", `{domain: {devices: {watchdog: {name: a}}}}`, defaults.Profile{}, watchdog, `{name: a, i6300esb: {action: reset}}`},
 		{"a watchdog is that of s390x", `{architecture: s390x, domain: {devices: {watchdog: {name: a}}}}`, defaults.Profile{}, watchdog, `{name: a, diag288: {action: reset}}`},
 		{"a watchdog of another architecture stays", `{domain: {devices: {watchdog: {name: a, diag288: {}}}}}`, defaults.Profile{}, watchdog, `{name: a, diag288: {action: reset}}`},
@@ -138,6 +138,21 @@ func TestANewMachineIsPending(t *testing.T) {
 	require.Equal(t, []vmi.PhaseTransitionTimestamp{{Phase: vmi.Pending, PhaseTransitionTimestamp: now}}, v.Status.PhaseTransitionTimestamps)
 	require.Equal(t, defaults.UUID(v.UID), v.Spec.Domain.Firmware.UUID)
 	require.Equal(t, v, defaults.Apply(v, defaults.Profile{Now: metav1.Now()}))
+}
+
+func TestOnlyBoardsWithPCIExpressHaveALayoutOfTheirBus(t *testing.T) {
+	for _, tt := range []struct {
+		architecture, machine string
+		layout                bool
+	}{
+		{"", "", true}, {"amd64", "pc-q35-9.2", true}, {"amd64", "pc-i440fx-7.2", false}, {"amd64", "microvm", false},
+		{"arm64", "", true}, {"arm64", "virt-rhel9.6.0", true}, {"s390x", "", false}, {"s390x", "s390-ccw-virtio-9.2", false},
+	} {
+		v := vmitest.New()
+		v.Spec.Architecture, v.Spec.Domain.Machine = tt.architecture, &vmi.Machine{Type: tt.machine}
+		_, ok := defaults.Apply(v, defaults.Profile{}).Annotations[vmi.PCITopologyAnnotation]
+		require.Equal(t, tt.layout, ok, "%s %s", tt.architecture, tt.machine)
+	}
 }
 
 func TestTheStatusOfAMachineThatRunsStays(t *testing.T) {

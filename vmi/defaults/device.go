@@ -1,8 +1,6 @@
 package defaults
 
 import (
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/podvisor/podvisor/vmi"
 )
 
@@ -56,8 +54,5 @@ func probe(p *vmi.Probe) {
 		if *n.field == 0 {
 			*n.field = n.value
 		}
-	}
-	if h := p.HTTPGet; h != nil && h.Scheme == "" {
-		h.Scheme = corev1.URISchemeHTTP
 	}
 }

@@ -2,27 +2,35 @@ package defaults
 
 import (
 	"slices"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"strings"
 
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// metadata keeps a new machine until its guest is off, and fixes the layout of
-// its PCI bus, which a guest must not see change.
-func metadata(m *metav1.ObjectMeta) {
+// metadata keeps a new VMI until its guest is off, and fixes the layout of its
+// PCI bus, which a guest must not see change.
+func metadata(v *vmi.VirtualMachineInstance) {
+	m := &v.ObjectMeta
 	if m.DeletionTimestamp == nil && !slices.Contains(m.Finalizers, vmi.Finalizer) {
 		m.Finalizers = append(m.Finalizers, vmi.Finalizer)
+	}
+	if !pciPorts(&v.Spec) || m.Annotations[vmi.PCITopologyAnnotation] != "" {
+		return
 	}
 	if m.Annotations == nil {
 		m.Annotations = map[string]string{}
 	}
-	if m.Annotations[vmi.PCITopologyAnnotation] == "" {
-		m.Annotations[vmi.PCITopologyAnnotation] = vmi.PCITopology
-	}
+	m.Annotations[vmi.PCITopologyAnnotation] = vmi.PCITopology
 }
 
-// status is that of a machine that nobody has looked at yet.
+// pciPorts says that the machine type has PCI Express ports, which the layout
+// version counts: q35 and virt have, in all their versions.
+func pciPorts(s *vmi.VirtualMachineInstanceSpec) bool {
+	t := s.Domain.Machine.Type
+	return s.Architecture != S390X && (strings.Contains(t, "q35") || t == "virt" || strings.HasPrefix(t, "virt-"))
+}
+
+// status is that of a VMI that no controller has seen yet.
 func status(v *vmi.VirtualMachineInstance, p Profile) {
 	s := &v.Status
 	if p.Now.IsZero() {

@@ -26,5 +26,5 @@ spec:
 			fmt.Println(o, f)
 		}
 	}
-	// Output: VirtualMachineInstance/hello spec.domain.devices.clientPassthrough: FieldValueInvalid: KubeVirt has this field and Podvisor does not: few VMIs need it; it enters when it is built
+	// Output: VirtualMachineInstance/hello spec.domain.devices.clientPassthrough: FieldValueInvalid: KubeVirt has this field and Podvisor does not: few VMs need it; it enters when it is built
 }

@@ -17,9 +17,13 @@
 // +podvisor:refused of package vmi, together with the schema; docs/fields.md lists
 // the served fields too. The package computes; it touches nothing.
 //
+// A program that makes pods or domains of VMIs that no API server has checked
+// asks [Faults]: it says all that this build cannot do for a spec. pod.Render and
+// domain.Build do.
+//
 // Traps: objects are trees, as JSON and YAML decode to, because a typed object
 // leaves out what is false, zero or empty, which the API server would still
 // refuse. Look before package defaults has completed the object: defaults set
-// fields that are not served. Kinds are of the group kubevirt.io; which group an
+// fields that are not served; [Faults] tells these apart. Kinds are of the group kubevirt.io; which group an
 // object is of is not looked at.
 package served

@@ -26,10 +26,7 @@ type Field struct {
 
 // String says what is not served and why, in one line that begins with the path.
 func (f Field) String() string {
-	state := "not served yet: "
-	if f.Refused {
-		state = "not served: "
-	}
+	state := f.state()
 	switch {
 	case f.Value != "":
 		return fmt.Sprintf("%s: the value %q is %s%s", f.Path, f.Value, state, f.Why)
@@ -37,6 +34,13 @@ func (f Field) String() string {
 		return "the kind is " + state + f.Why
 	}
 	return f.Path + ": " + state + f.Why
+}
+
+func (f Field) state() string {
+	if f.Refused {
+		return "not served: "
+	}
+	return "not served yet: "
 }
 
 // Fields are those of one kind.

@@ -17,8 +17,8 @@ func TestAFieldWithoutATypeHasAReason(t *testing.T) {
 		got = append(got, f.String())
 	}
 	require.Equal(t, []string{
-		"spec.template.spec.domain.devices.panicDevices: not served: few VMIs need it; it enters when it is built",
-		"spec.template.spec.domain.devices.sound: not served: few VMIs need it; it enters when it is built",
+		"spec.template.spec.domain.devices.panicDevices: not served: few VMs need it; it enters when it is built",
+		"spec.template.spec.domain.devices.sound: not served: few VMs need it; it enters when it is built",
 	}, got)
 	for kind, fields := range untyped {
 		for _, f := range fields {

@@ -5,8 +5,8 @@ import (
 	"github.com/podvisor/podvisor/vmi/defaults"
 )
 
-// Configured are the limits of a cluster with this configuration, with all
-// features off.
+// Configured are the limits of a cluster with this configuration, with the
+// features of a default KubeVirt.
 func Configured(c *vmi.KubeVirtConfiguration) Limits {
 	var l Limits
 	types := map[string][]string{}
@@ -29,25 +29,4 @@ func Configured(c *vmi.KubeVirtConfiguration) Limits {
 	}
 	l.NoLiveUpdate = c.VMRolloutStrategy != nil && *c.VMRolloutStrategy == vmi.RolloutStage
 	return l
-}
-
-// FeatureGates are the features that KubeVirt's feature gates of these names
-// switch on, and the names that switch nothing on here.
-func FeatureGates(names ...string) (Features, []string) {
-	var f Features
-	var unknown []string
-	gates := map[string]*bool{
-		"HostDisk": &f.HostDisk, "HostDevices": &f.HostDevices, "PersistentReservation": &f.PersistentReservation, "DeclarativeHotplugVolumes": &f.EmptyCDRom,
-		"RebootPolicy": &f.RebootPolicy, "PasstBinding": &f.Passt, "Sidecar": &f.HookSidecars, "ExperimentalIgnitionSupport": &f.Ignition,
-		"EnableVirtioFsStorageVolumes": &f.VirtiofsStorage, "EnableVirtioFsConfigVolumes": &f.VirtiofsConfig,
-		"DecentralizedLiveMigration": &f.DecentralizedMigration,
-	}
-	for _, n := range names {
-		if on, ok := gates[n]; ok {
-			*on = true
-		} else {
-			unknown = append(unknown, n)
-		}
-	}
-	return f, unknown
 }

@@ -71,10 +71,18 @@ func TestAConfigurationSaysWhatItAllows(t *testing.T) {
 	require.ErrorContains(t, validate.KubeVirt(k).ToAggregate(), `"q35": must match pc-q35-7.2, which are the types that machines may have`)
 }
 
-func TestFeatureGatesGoByKubeVirtsNames(t *testing.T) {
-	f, unknown := validate.FeatureGates("HostDisk", "LiveMigration")
-	require.Equal(t, validate.Features{HostDisk: true}, f)
+func TestFeatureGatesHaveKubeVirtsNames(t *testing.T) {
+	f, unknown := validate.FeatureGates("HostDisk", "LiveMigration", "PasstBinding", "EnableVirtioFsConfigVolumes")
+	require.Equal(t, validate.Features{HostDisk: true}, f, "what is on by default stays on")
 	require.Equal(t, []string{"LiveMigration"}, unknown)
+
+	f, unknown = f.Without("HostDisk", "PasstBinding", "LiveMigration", "EnableVirtioFsConfigVolumes")
+	require.Equal(t, validate.Features{NoPasst: true}, f)
+	require.Equal(t, []string{"LiveMigration", "EnableVirtioFsConfigVolumes"}, unknown, "what is always on cannot be switched off")
+}
+
+func TestADefaultConfigurationHasTheFeaturesOfADefaultKubeVirt(t *testing.T) {
+	require.Equal(t, validate.Limits{}, validate.Configured(&vmi.KubeVirtConfiguration{}))
 }
 
 func TestAnErrorHasAllFaults(t *testing.T) {

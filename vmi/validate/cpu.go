@@ -82,14 +82,10 @@ func cpuOfArchitecture(at *field.Path, c *vmi.CPU, arch string) field.ErrorList 
 	if arch != defaults.ARM64 {
 		return nil
 	}
-	var l field.ErrorList
 	if c.Model != "" && c.Model != vmi.CPUModelPassthrough {
-		l = append(l, field.NotSupported(at.Child("domain", "cpu", "model"), c.Model, []string{vmi.CPUModelPassthrough}))
+		return field.ErrorList{field.NotSupported(at.Child("domain", "cpu", "model"), c.Model, []string{vmi.CPUModelPassthrough})}
 	}
-	if c.Threads > 1 {
-		l = append(l, as(at.Child("architecture").String(), field.Invalid(at.Child("domain", "cpu", "threads"), c.Threads, "must be 1 on arm64: use cores instead")))
-	}
-	return l
+	return nil
 }
 
 func numa(at *field.Path, d *vmi.DomainSpec) field.ErrorList {

@@ -71,9 +71,7 @@ func filesystems(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) 
 			continue
 		}
 		v := &s.Volumes[k]
-		config := v.ConfigMap != nil || v.Secret != nil || v.DownwardAPI != nil || v.ServiceAccount != nil
-		storage := v.PersistentVolumeClaim != nil || v.DataVolume != nil
-		if config && !lim.Features.VirtiofsConfig || storage && !lim.Features.VirtiofsStorage {
+		if storage := v.PersistentVolumeClaim != nil || v.DataVolume != nil; storage && !lim.Features.VirtiofsStorage {
 			l = append(l, as(at.String(), field.Invalid(here.Child("virtiofs"), f.Name, "is switched off for this kind of volume in this cluster's configuration: show the volume as a disk")))
 		}
 	}
@@ -81,11 +79,14 @@ func filesystems(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) 
 }
 
 // gpus checks the GPUs that are passed through.
-func gpus(spec, at *field.Path, all []vmi.GPU) field.ErrorList {
+func gpus(spec, at *field.Path, all []vmi.GPU, lim Limits) field.ErrorList {
 	var l field.ErrorList
 	consoles := 0
+	var claimed []claimed
 	for i, g := range all {
-		if g.DeviceName == "" {
+		if g.ClaimRequest != nil {
+			claimed = append(claimed, claimedDevice(at.Index(i), g.DeviceName, g.ClaimRequest))
+		} else if g.DeviceName == "" {
 			l = append(l, as(at.String(), field.Required(at.Index(i).Child("deviceName"), "name the resource of the device plugin, such as nvidia.com/TU104GL_Tesla_T4")))
 		}
 		if o := g.VirtualGPUOptions; o != nil && o.Display != nil && enabled(o.Display.Enabled) && (o.Display.RamFB == nil || on(o.Display.RamFB)) {
@@ -95,20 +96,27 @@ func gpus(spec, at *field.Path, all []vmi.GPU) field.ErrorList {
 	if consoles > 1 {
 		l = append(l, as(spec.Child("GPUs").String(), field.Invalid(at, plural(consoles, "display"), "at most one GPU shows the boot console: switch virtualGPUOptions.display.ramFB off for the others")))
 	}
-	return l
+	return append(l, claims(at, claimed, lim.Features.NoGPUsWithDRA)...)
 }
 
 func hostDevices(spec, at *field.Path, all []vmi.HostDevice, lim Limits) field.ErrorList {
 	var l field.ErrorList
-	if len(all) > 0 && !lim.Features.HostDevices {
-		l = append(l, as(spec.Child("HostDevices").String(), field.Invalid(at, plural(len(all), "device"), "devices of the node are switched off in this cluster's configuration: leave them out")))
-	}
+	var claimed []claimed
+	plugged := 0
 	for i, d := range all {
+		if d.ClaimRequest != nil {
+			claimed = append(claimed, claimedDevice(at.Index(i), d.DeviceName, d.ClaimRequest))
+			continue
+		}
+		plugged++
 		if d.DeviceName == "" {
 			l = append(l, as(at.String(), field.Required(at.Index(i).Child("deviceName"), "name the resource of the device plugin, such as intel.com/qat")))
 		}
 	}
-	return l
+	if plugged > 0 && !lim.Features.HostDevices {
+		l = append(l, as(spec.Child("HostDevices").String(), field.Invalid(at, plural(plugged, "device"), "devices of the node are switched off in this cluster's configuration: leave them out")))
+	}
+	return append(l, claims(at, claimed, lim.Features.NoHostDevicesWithDRA)...)
 }
 
 func watchdog(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) field.ErrorList {

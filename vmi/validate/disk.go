@@ -53,7 +53,7 @@ func shows(at *field.Path, d *vmi.Disk, v *vmi.Volume, lim Limits) field.ErrorLi
 	switch {
 	case v == nil && d.CDRom == nil:
 		return field.ErrorList{field.Invalid(at.Child("name"), d.Name, "there is no volume of this name: add one to volumes, or remove the disk")}
-	case v == nil && !lim.Features.EmptyCDRom:
+	case v == nil && lim.Features.NoEmptyCDRom:
 		return field.ErrorList{field.Invalid(at.Child("name"), d.Name, "there is no volume of this name, and empty drives are switched off in this cluster's configuration: add one to volumes")}
 	case v != nil && d.LUN != nil && v.PersistentVolumeClaim == nil && v.DataVolume == nil:
 		return field.ErrorList{field.Invalid(at.Child("lun"), d.Name, "needs a volume of the kind persistentVolumeClaim or dataVolume")}
@@ -140,7 +140,9 @@ func tuning(list *field.Path, i int, d *vmi.Disk) field.ErrorList {
 	if len(oneOf(at, d.IO, modes...)) > 0 {
 		l = append(l, as(doubled(list, i, "io"), field.NotSupported(at.Child("io"), d.IO, modes)))
 	}
-	l = append(l, oneOf(at.Child("errorPolicy"), d.ErrorPolicy, vmi.DiskErrorPolicyStop, vmi.DiskErrorPolicyIgnore, vmi.DiskErrorPolicyReport, vmi.DiskErrorPolicyENOSPACE)...)
+	if p := d.ErrorPolicy; p != nil {
+		l = append(l, exactlyOneOf(at.Child("errorPolicy"), *p, vmi.DiskErrorPolicyStop, vmi.DiskErrorPolicyIgnore, vmi.DiskErrorPolicyReport, vmi.DiskErrorPolicyENOSPACE)...)
+	}
 	if d.CDRom != nil {
 		l = append(l, oneOf(at.Child("cdrom", "tray"), d.CDRom.Tray, vmi.TrayOpen, vmi.TrayClosed)...)
 	}

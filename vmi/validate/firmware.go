@@ -46,10 +46,6 @@ func armBootloader(at *field.Path, b *vmi.Bootloader) field.ErrorList {
 	if b.BIOS != nil {
 		l = append(l, field.NotSupported(at.Child("bios"), "bios", []string{"efi"}))
 	}
-	if b.EFI != nil && enabled(b.EFI.SecureBoot) {
-		// KubeVirt writes the field without its capital letter.
-		l = append(l, as(at.Child("efi", "secureboot").String(), field.NotSupported(at.Child("efi", "secureBoot"), true, []string{"false"})))
-	}
 	return l
 }
 
@@ -60,7 +56,7 @@ var (
 
 const maxSerial = 256
 
-func firmware(at *field.Path, d *vmi.DomainSpec) field.ErrorList {
+func firmware(at *field.Path, d *vmi.DomainSpec, arch string) field.ErrorList {
 	f := d.Firmware
 	if f == nil {
 		return nil
@@ -74,7 +70,7 @@ func firmware(at *field.Path, d *vmi.DomainSpec) field.ErrorList {
 		if b.BIOS != nil && b.EFI != nil {
 			l = append(l, field.Invalid(here.Child("bootloader"), "bios and efi", "must be one of them: leave the other out"))
 		}
-		if b.EFI != nil && enabled(b.EFI.SecureBoot) && !smm(d.Features) {
+		if arch != defaults.ARM64 && b.EFI != nil && enabled(b.EFI.SecureBoot) && !smm(d.Features) {
 			l = append(l, field.Invalid(at, "efi", "secure boot, which is on unless firmware.bootloader.efi.secureBoot is false, needs features.smm.enabled: true"))
 		}
 	}

@@ -44,7 +44,7 @@ func interfaces(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) f
 		l = append(l, binding(here, n, net, lim)...)
 		l = append(l, state(here.Child("state"), n, net)...)
 		if net != nil && net.Pod != nil {
-			l = append(l, ports(here, n)...)
+			l = append(l, ports(here, n, lim)...)
 		}
 		if o := n.DHCPOptions; o != nil {
 			l = append(l, dhcp(here.Child("dhcpOptions"), o)...)
@@ -117,7 +117,7 @@ func binding(at *field.Path, n *vmi.Interface, net *vmi.Network, lim Limits) fie
 	if n.Bridge != nil && onPod && lim.NoBridgeOnPodNetwork {
 		misfit("bridge", "is switched off for the pod network in this cluster's configuration: use masquerade")
 	}
-	if n.PasstBinding != nil && !lim.Features.Passt {
+	if n.PasstBinding != nil && lim.Features.NoPasst {
 		misfit("passtBinding", "is switched off in this cluster's configuration: use masquerade")
 	} else if n.PasstBinding != nil && offPod {
 		misfit("passtBinding", "is for the pod network only: use bridge for others")

@@ -70,7 +70,6 @@ func TestVirtualMachine(t *testing.T) {
 		{"no template", `{spec: {runStrategy: Always, template: null}}`, []string{"spec.template: FieldValueRequired"}},
 		{"a machine that runs in two ways", `{spec: {running: true, runStrategy: Always, ` + right + `}}`, []string{"spec.running: FieldValueInvalid"}},
 		{"a machine that runs in two ways, of which one is none", `{spec: {running: true, runStrategy: x, ` + right + `}}`, []string{"spec.running: FieldValueInvalid", "spec.runStrategy: FieldValueInvalid"}},
-		{"a machine that waits for another cluster", `{spec: {runStrategy: WaitAsReceiver, ` + right + `}}`, []string{"spec.runStrategy: FieldValueInvalid"}},
 		{"a machine that may grow, with the memory nodes of its node", `{spec: {runStrategy: Always, template: {spec: {domain: {cpu: {cores: 2, dedicatedCpuPlacement: true, numa: {guestMappingPassthrough: {}}}, memory: {guest: 2Gi, maxGuest: 4Gi, hugepages: {pageSize: 2Mi}}}}}}}`, []string{"spec.template.spec.domain.memory.guest: FieldValueInvalid"}},
 		{"a machine with the memory nodes of its node", `{spec: {runStrategy: Always, template: {spec: {domain: {cpu: {cores: 2, dedicatedCpuPlacement: true, numa: {guestMappingPassthrough: {}}}, memory: {guest: 2Gi, hugepages: {pageSize: 2Mi}}}}}}}`, nil},
 		{"a machine that does not say when it runs", `{spec: {` + right + `}}`, []string{"spec.running: FieldValueInvalid"}},
@@ -97,9 +96,10 @@ func TestATemplateMayLeaveTheBoardToTheCluster(t *testing.T) {
 	require.Equal(t, []string{"spec.template.spec.domain.machine.type: FieldValueInvalid"}, fields(validate.VirtualMachine(v, controller, narrow)))
 }
 
-func TestAMachineMayWaitForAnotherClusterIfItIsAllowed(t *testing.T) {
+func TestAVMMayWaitForAnotherClusterUnlessThatIsSwitchedOff(t *testing.T) {
 	v := read[vmi.VirtualMachine](t, `{spec: {runStrategy: WaitAsReceiver, template: {spec: {domain: {memory: {guest: 1Gi}}}}}}`)
-	require.Empty(t, validate.VirtualMachine(v, validate.User{}, validate.Limits{Features: validate.Features{DecentralizedMigration: true}}))
+	require.Empty(t, validate.VirtualMachine(v, validate.User{}, validate.Limits{}))
+	require.Equal(t, []string{"spec.runStrategy: FieldValueInvalid"}, fields(validate.VirtualMachine(v, validate.User{}, nothing)))
 }
 
 func TestDataVolumeTemplates(t *testing.T) {
@@ -307,7 +307,7 @@ func TestInstanceUpdate(t *testing.T) {
 		{"a handler writes to a machine of another node", machine(), machine(), validate.User{Kind: validate.Handler, Node: "b"}, []string{": FieldValueInvalid"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			require.Equal(t, tt.want, fields(validate.InstanceUpdate(tt.old, tt.is, tt.by, validate.Limits{Features: validate.Features{EmptyCDRom: true}})))
+			require.Equal(t, tt.want, fields(validate.InstanceUpdate(tt.old, tt.is, tt.by, validate.Limits{})))
 		})
 	}
 }

@@ -23,7 +23,7 @@ const portForm = "must be from 1 to 65535"
 
 // ports checks the ports that are forwarded from the pod network. On others all
 // ports reach the guest, and these are only read.
-func ports(at *field.Path, n *vmi.Interface) field.ErrorList {
+func ports(at *field.Path, n *vmi.Interface, lim Limits) field.ErrorList {
 	var l field.ErrorList
 	name, seen := at.Child("name").String(), map[string]bool{}
 	for i := range n.Ports {
@@ -33,6 +33,9 @@ func ports(at *field.Path, n *vmi.Interface) field.ErrorList {
 		return l
 	}
 	list := at.Child("portRanges")
+	if !lim.Features.PortRanges {
+		return append(l, field.Invalid(list, n.Name, "ranges of ports are switched off in this cluster's configuration: list the ports in ports"))
+	}
 	if len(n.Ports) > 0 {
 		l = append(l, as(name, field.Invalid(list, n.Name, "excludes ports: write each port as a range of one")))
 	}

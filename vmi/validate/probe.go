@@ -3,6 +3,7 @@ package validate
 import (
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/podvisor/podvisor/vmi"
@@ -27,8 +28,11 @@ func probe(at *field.Path, p *vmi.Probe, podNetwork bool) field.ErrorList {
 	case n > 1:
 		l = append(l, field.Invalid(at, plural(n, "handler"), "must have exactly one of exec, guestAgentPing, httpGet and tcpSocket"))
 	}
-	if p.HTTPGet != nil && !podNetwork {
-		l = append(l, field.Invalid(at.Child("httpGet"), field.OmitValueType{}, needsPodNetwork))
+	if h := p.HTTPGet; h != nil {
+		if !podNetwork {
+			l = append(l, field.Invalid(at.Child("httpGet"), field.OmitValueType{}, needsPodNetwork))
+		}
+		l = append(l, oneOf(at.Child("httpGet", "scheme"), h.Scheme, corev1.URISchemeHTTP, corev1.URISchemeHTTPS)...)
 	}
 	if p.TCPSocket != nil && !podNetwork {
 		l = append(l, field.Invalid(at.Child("tcpSocket"), field.OmitValueType{}, needsPodNetwork))

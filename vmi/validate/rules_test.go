@@ -39,8 +39,12 @@ func TestRules(t *testing.T) {
 }
 
 var everything = validate.Limits{Features: validate.Features{
-	HostDisk: true, HostDevices: true, PersistentReservation: true, EmptyCDRom: true, RebootPolicy: true, Passt: true,
-	VirtiofsStorage: true, VirtiofsConfig: true, DecentralizedMigration: true, HookSidecars: true, Ignition: true,
+	HostDisk: true, HostDevices: true, PersistentReservation: true, VirtiofsStorage: true, HookSidecars: true, Ignition: true, PortRanges: true,
+}}
+
+// nothing has every feature off.
+var nothing = validate.Limits{Features: validate.Features{
+	NoEmptyCDRom: true, NoRebootPolicy: true, NoPasst: true, NoDecentralizedMigration: true, NoGPUsWithDRA: true, NoHostDevicesWithDRA: true,
 }}
 
 var processorRules = []rule{
@@ -52,7 +56,7 @@ var processorRules = []rule{
 	{"a request that does not fill its pages", `domain: {memory: {guest: 64Mi, hugepages: {pageSize: 2Mi}}, resources: {requests: {memory: 63Mi}}}`, validate.Limits{}, []string{"spec.domain.resources.requests.memory: FieldValueInvalid"}},
 	{"a guest that does not fill its pages", `domain: {memory: {guest: 63Mi, hugepages: {pageSize: 2Mi}}, resources: {requests: {memory: 64Mi}}}`, validate.Limits{}, []string{"spec.domain.memory.guest: FieldValueInvalid"}},
 	{"a policy that is none", `domain: {cpu: {features: [{name: vmx, policy: maybe}]}}`, validate.Limits{}, []string{"spec.domain.cpu.features[0].policy: FieldValueNotSupported"}},
-	{"threads on arm64", `{architecture: arm64, domain: {cpu: {threads: 2, cores: 1, sockets: 1}}}`, validate.Limits{}, []string{"spec.architecture: FieldValueInvalid"}},
+	{"threads on arm64", `{architecture: arm64, domain: {cpu: {threads: 2, cores: 1, sockets: 1}}}`, validate.Limits{}, nil},
 	{"a model on arm64", `{architecture: arm64, domain: {cpu: {model: host-model}}}`, validate.Limits{}, []string{"spec.domain.cpu.model: FieldValueNotSupported"}},
 	{"as many processors as an interrupt controller can tell apart", `domain: {cpu: {cores: 255}}`, validate.Limits{}, nil},
 	{"one processor more", `domain: {cpu: {sockets: 128, threads: 2}}`, validate.Limits{}, []string{"spec.domain.cpu: FieldValueInvalid"}},
@@ -66,7 +70,8 @@ var processorRules = []rule{
 
 var firmwareRules = []rule{
 	{"BIOS on arm64", `{architecture: arm64, domain: {firmware: {bootloader: {bios: {}}}}}`, validate.Limits{}, []string{"spec.domain.firmware.bootloader.bios: FieldValueNotSupported"}},
-	{"secure boot on arm64", `{architecture: arm64, domain: {features: {smm: {}}, firmware: {bootloader: {efi: {secureBoot: true}}}}}`, validate.Limits{}, []string{"spec.domain.firmware.bootloader.efi.secureboot: FieldValueNotSupported"}},
+	{"secure boot on arm64, without SMM", `{architecture: arm64, domain: {firmware: {bootloader: {efi: {secureBoot: true}}}}}`, validate.Limits{}, nil},
+	{"secure boot on amd64, without SMM", `domain: {firmware: {bootloader: {efi: {secureBoot: true}}}}`, validate.Limits{}, []string{"spec.domain: FieldValueInvalid"}},
 	{"a serial number and a UUID that are none", `domain: {firmware: {serial: a b, uuid: x}}`, validate.Limits{}, []string{"spec.domain.firmware.serial: FieldValueInvalid", "spec.domain.firmware.uuid: FieldValueInvalid"}},
 	{"arguments without a kernel", `domain: {firmware: {kernelBoot: {kernelArgs: quiet}}}`, validate.Limits{}, []string{"spec.domain.firmware.kernelBoot.kernelArgs: FieldValueInvalid"}},
 	{"a kernel that is nowhere", `domain: {firmware: {kernelBoot: {container: {image: ""}}}}`, validate.Limits{}, []string{"spec.domain.firmware.kernelBoot.container.image: FieldValueRequired", "spec.domain.firmware.kernelBoot.container: FieldValueRequired"}},
@@ -116,6 +121,11 @@ var storageRules = []rule{
 		"spec.volumes[3].name: FieldValueRequired", "spec.volumes[4].ephemeral.persistentVolumeClaim: FieldValueRequired", "spec.volumes[5].sysprep: FieldValueInvalid"}},
 	{"two accounts", `volumes: [{name: a, serviceAccount: {serviceAccountName: a}}, {name: b, serviceAccount: {serviceAccountName: b}}]`, validate.Limits{}, []string{"spec.volumes: FieldValueInvalid"}},
 	{"a file system of a claim that is switched off", `{domain: {devices: {filesystems: [{name: a, virtiofs: {}}]}}` + pvc, validate.Limits{}, []string{"spec.domain.devices.filesystems: FieldValueInvalid"}},
+	{"a file system of a ConfigMap", `{domain: {devices: {filesystems: [{name: a, virtiofs: {}}]}}, volumes: [{name: a, configMap: {name: a}}]}`, nothing, nil},
+	{"an empty drive", `domain: {devices: {disks: [{name: a, cdrom: {}}]}}`, validate.Limits{}, nil},
+	{"an empty drive that is switched off", `domain: {devices: {disks: [{name: a, cdrom: {}}]}}`, nothing, []string{"spec.domain.devices.disks[0].name: FieldValueInvalid"}},
+	{"an error policy that is empty", `{domain: {devices: {disks: [{name: a, errorPolicy: ""}]}}` + pvc, validate.Limits{}, []string{"spec.domain.devices.disks[0].errorPolicy: FieldValueInvalid"}},
+	{"an error policy that is known", `{domain: {devices: {disks: [{name: a, errorPolicy: report}]}}` + pvc, validate.Limits{}, nil},
 	{"a file system of nothing", `domain: {devices: {filesystems: [{name: a, virtiofs: {}}]}}`, everything, []string{"spec.domain.devices.filesystems[0].name: FieldValueInvalid"}},
 }
 
@@ -129,9 +139,12 @@ var networkRules = []rule{
 	{"a network without a name", `{domain: {devices: {interfaces: [{name: a, bridge: {}}]}}, networks: [{name: a, multus: {networkName: ""}}]}`, validate.Limits{}, []string{"spec.networks[0]: FieldValueRequired"}},
 	{"the default network taken away", `{domain: {devices: {interfaces: [{name: a, bridge: {}, state: absent}]}}` + onPod, validate.Limits{}, []string{"spec.domain.devices.interfaces[0].state: FieldValueInvalid"}},
 	{"a state that is none", `{domain: {devices: {interfaces: [{name: a, bridge: {}, state: x}]}}` + onPod, validate.Limits{}, []string{"spec.domain.devices.interfaces[0].state: FieldValueInvalid"}},
-	{"ports in two ways", `{domain: {devices: {interfaces: [{name: a, masquerade: {}, ports: [{port: 1}], portRanges: [{protocol: TCP, start: 1, end: 2}]}]}}` + onPod, validate.Limits{}, []string{"spec.domain.devices.interfaces[0].name: FieldValueInvalid"}},
-	{"ranges of one port each that meet in no protocol", `{domain: {devices: {interfaces: [{name: a, masquerade: {}, portRanges: [{protocol: TCP, start: 1, end: 1}, {protocol: UDP, start: 1, end: 1}]}]}}` + onPod, validate.Limits{}, nil},
-	{"a range that ends before it starts", `{domain: {devices: {interfaces: [{name: a, masquerade: {}, portRanges: [{protocol: TCP, start: 2, end: 1}]}]}}` + onPod, validate.Limits{}, []string{"spec.domain.devices.interfaces[0].portRanges[0].start: FieldValueInvalid"}},
+	{"ports in two ways", `{domain: {devices: {interfaces: [{name: a, masquerade: {}, ports: [{port: 1}], portRanges: [{protocol: TCP, start: 1, end: 2}]}]}}` + onPod, everything, []string{"spec.domain.devices.interfaces[0].name: FieldValueInvalid"}},
+	{"ranges of one port each that meet in no protocol", `{domain: {devices: {interfaces: [{name: a, masquerade: {}, portRanges: [{protocol: TCP, start: 1, end: 1}, {protocol: UDP, start: 1, end: 1}]}]}}` + onPod, everything, nil},
+	{"a range that ends before it starts", `{domain: {devices: {interfaces: [{name: a, masquerade: {}, portRanges: [{protocol: TCP, start: 2, end: 1}]}]}}` + onPod, everything, []string{"spec.domain.devices.interfaces[0].portRanges[0].start: FieldValueInvalid"}},
+	{"ranges of ports that are switched off", `{domain: {devices: {interfaces: [{name: a, masquerade: {}, portRanges: [{protocol: TCP, start: 1, end: 2}]}]}}` + onPod, validate.Limits{}, []string{"spec.domain.devices.interfaces[0].portRanges: FieldValueInvalid"}},
+	{"the passt binding", `{domain: {devices: {interfaces: [{name: a, passtBinding: {}}]}}` + onPod, validate.Limits{}, nil},
+	{"the passt binding that is switched off", `{domain: {devices: {interfaces: [{name: a, passtBinding: {}}]}}` + onPod, nothing, []string{"spec.domain.devices.interfaces[0].name: FieldValueInvalid"}},
 	{"ports off the pod network, which are only read", `{domain: {devices: {interfaces: [{name: a, bridge: {}, ports: [{name: test}]}]}}, networks: [{name: a, multus: {networkName: b}}]}`, validate.Limits{}, nil},
 	{"ports of a masquerade off the pod network", `{domain: {devices: {interfaces: [{name: a, masquerade: {}, ports: [{name: test}]}]}}, networks: [{name: a, multus: {networkName: b}}]}`, validate.Limits{}, []string{"spec.domain.devices.interfaces[0].name: FieldValueInvalid"}},
 	{"passt off the pod network", `{domain: {devices: {interfaces: [{name: a, passtBinding: {}}]}}, networks: [{name: a, multus: {networkName: b}}]}`, everything, []string{"spec.domain.devices.interfaces[0].name: FieldValueInvalid"}},
@@ -152,11 +165,23 @@ var deviceRules = []rule{
 	{"a graphics card of another architecture", `{architecture: s390x, domain: {devices: {video: {type: vga}}}}`, validate.Limits{}, []string{"spec.domain.devices.video.type: FieldValueNotSupported"}},
 	{"a device without a name", `domain: {devices: {hostDevices: [{name: a}]}}`, everything, []string{"spec.domain.devices.hostDevices: FieldValueRequired"}},
 	{"threads for nothing known", `domain: {ioThreadsPolicy: x}`, validate.Limits{}, []string{"spec.domain.ioThreadsPolicy: FieldValueInvalid"}},
+	{"a reboot that ends the VMI", `domain: {rebootPolicy: Terminate}`, validate.Limits{}, nil},
+	{"a reboot policy that is switched off", `domain: {rebootPolicy: Terminate}`, nothing, []string{"spec.domain.rebootPolicy: FieldValueInvalid"}},
+	{"devices of claims", `{domain: {devices: {gpus: [{name: a, claimName: c, requestName: r}], hostDevices: [{name: b, claimName: c, requestName: s}]}}, resourceClaims: [{name: c, resourceClaimName: d}]}`, validate.Limits{}, nil},
+	{"devices of claims that are switched off", `{domain: {devices: {gpus: [{name: a, claimName: c, requestName: r}], hostDevices: [{name: b, claimName: c, requestName: s}]}}, resourceClaims: [{name: c, resourceClaimName: d}]}`, nothing,
+		[]string{"spec.domain.devices.gpus: FieldValueInvalid", "spec.domain.devices.hostDevices: FieldValueInvalid"}},
+	{"devices of claims that are not there", `domain: {devices: {gpus: [{name: a, claimName: c, requestName: r}], hostDevices: [{name: b, claimName: d, requestName: s}]}}`, validate.Limits{}, []string{"spec.resourceClaims: FieldValueInvalid", "spec.resourceClaims: FieldValueInvalid"}},
+	{"devices that are claimed in half", `{domain: {devices: {gpus: [{name: a, deviceName: x, claimName: c}, {name: b, requestName: r}]}}, resourceClaims: [{name: c, resourceClaimName: d}]}`, validate.Limits{},
+		[]string{"spec.domain.devices.gpus[0]: FieldValueInvalid", "spec.domain.devices.gpus[0].requestName: FieldValueRequired", "spec.domain.devices.gpus[1].claimName: FieldValueRequired"}},
+	{"claims that are none", `resourceClaims: [{name: A}, {name: c, resourceClaimName: d, resourceClaimTemplateName: e}, {name: c, resourceClaimName: d}]`, validate.Limits{},
+		[]string{"spec.resourceClaims[0].name: FieldValueInvalid", "spec.resourceClaims[0]: FieldValueInvalid", "spec.resourceClaims[1]: FieldValueInvalid", "spec.resourceClaims[2].name: FieldValueDuplicate"}},
 	{"a reboot that does nothing known", `domain: {rebootPolicy: x}`, everything, []string{"spec.domain.rebootPolicy: FieldValueInvalid"}},
 }
 
 var podRules = []rule{
 	{"a paused machine that is asked whether it lives", `{startStrategy: Paused, livenessProbe: {guestAgentPing: {}}}`, validate.Limits{}, []string{"spec.startStrategy: FieldValueInvalid"}},
+	{"schemes of probes as they are written", `{readinessProbe: {httpGet: {port: 80}}, livenessProbe: {httpGet: {port: 80, scheme: HTTPS}}}`, validate.Limits{}, nil},
+	{"a scheme of a probe that is none", `readinessProbe: {httpGet: {port: 80, scheme: https}}`, validate.Limits{}, []string{"spec.readinessProbe.httpGet.scheme: FieldValueInvalid"}},
 	{"a start that is none", `startStrategy: Later`, validate.Limits{}, []string{"spec.startStrategy: FieldValueInvalid"}},
 	{"a DNS policy that is none", `dnsPolicy: Mine`, validate.Limits{}, []string{"spec.dnsPolicy: FieldValueNotSupported"}},
 	{"a name server of one link", `dnsConfig: {nameservers: ["fe80::1%eth0"]}`, validate.Limits{}, []string{"nameservers: FieldValueInvalid"}},

@@ -28,7 +28,7 @@ func Spec(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) field.E
 		memory(dom, &s.Domain, lim),
 		cpu(at, s, lim),
 		machine(at, s, lim),
-		firmware(dom, &s.Domain),
+		firmware(dom, &s.Domain, lim.architecture(s.Architecture)),
 		hyperv(at, &s.Domain),
 		ioThreads(dom, &s.Domain),
 		rebootPolicy(dom, &s.Domain, lim),
@@ -41,8 +41,9 @@ func Spec(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) field.E
 		interfaces(dev.Child("interfaces"), s, lim),
 		bootOrders(at, &s.Domain.Devices),
 		inputs(dev.Child("inputs"), s.Domain.Devices.Inputs),
-		gpus(at, dev.Child("gpus"), s.Domain.Devices.GPUs),
+		gpus(at, dev.Child("gpus"), s.Domain.Devices.GPUs, lim),
 		hostDevices(at, dev.Child("hostDevices"), s.Domain.Devices.HostDevices, lim),
+		resourceClaims(at, s),
 		watchdog(dev.Child("watchdog"), s, lim),
 		video(at, dev.Child("video"), s, lim),
 	} {
@@ -99,7 +100,7 @@ func rebootPolicy(at *field.Path, d *vmi.DomainSpec, lim Limits) field.ErrorList
 	}
 	here := at.Child("rebootPolicy")
 	l := oneOf(here, d.RebootPolicy, vmi.RebootPolicyReboot, vmi.RebootPolicyTerminate)
-	if !lim.Features.RebootPolicy {
+	if lim.Features.NoRebootPolicy {
 		l = append(l, field.Invalid(here, d.RebootPolicy, "reboot policies are switched off in this cluster's configuration: leave it out"))
 	}
 	return l

@@ -72,7 +72,7 @@ func strategy(at *field.Path, s *vmi.VirtualMachineSpec, lim Limits) field.Error
 		l = append(l, field.Invalid(at.Child("running"), *s.Running, "excludes runStrategy: leave running out, it is the older way"))
 	}
 	allowed := []vmi.RunStrategy{vmi.RunAlways, vmi.RunRerunOnFailure, vmi.RunManual, vmi.RunHalted, vmi.RunOnce}
-	if lim.Features.DecentralizedMigration {
+	if !lim.Features.NoDecentralizedMigration {
 		allowed = append(allowed, vmi.RunWaitAsReceiver)
 	}
 	return append(l, exactlyOneOf(at.Child("runStrategy"), *s.RunStrategy, allowed...)...)

@@ -13,8 +13,8 @@ const etcdURL = "http://127.0.0.1:2379"
 // bootstrapped is the condition that the first objects exist.
 const bootstrapped = "done:bootstrap"
 
-func controlPlane(c Config) Machine {
-	m := Machine{
+func controlPlane(c Config) Host {
+	m := Host{
 		Name: "cp", Address: ControlPlane,
 		Programs: []Program{etcd(c), apiServer(c), bootstrap(c)},
 	}
@@ -34,7 +34,7 @@ func (c Config) pki(name string) string { return path.Join(c.State, "pki", name)
 
 func etcd(c Config) Program {
 	// One member needs neither fsync, since the cluster does not outlive the
-	// machine's memory, nor the usual second of waiting for other candidates.
+	// host's memory, nor the usual second of waiting for other candidates.
 	return c.program("etcd",
 		"--name=cp", "--data-dir="+c.cp("etcd"), "--unsafe-no-fsync=true",
 		"--heartbeat-interval=50", "--election-timeout=500",

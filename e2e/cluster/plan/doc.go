@@ -1,8 +1,8 @@
-// Package plan says what a local cluster consists of: its machines, the programs
+// Package plan says what a local cluster consists of: its hosts, the programs
 // on each with their arguments, and the configuration files they read.
 //
-// [New] computes all of it from a [Config]. A [Plan] is data: the machines can be
-// stored as JSON and are what package machine runs; the files are text.
+// [New] computes all of it from a [Config]. A [Plan] is data: the hosts can be
+// stored as JSON and are what package host runs; the files are text.
 //
 // It computes; it touches nothing. Keys and certificates are made elsewhere
 // (package pki) and appear here only as paths.

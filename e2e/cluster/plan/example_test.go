@@ -8,7 +8,7 @@ import (
 
 func ExampleNew() {
 	p := plan.New(plan.Config{Name: "dev", Nodes: 2, State: "/tmp/dev"})
-	for _, m := range append([]plan.Machine{p.ControlPlane}, p.Nodes...) {
+	for _, m := range append([]plan.Host{p.ControlPlane}, p.Nodes...) {
 		fmt.Print(m.Name, " ", m.Address.Addr(), ":")
 		for _, program := range m.Programs {
 			fmt.Print(" ", program.Name)

@@ -8,12 +8,12 @@ import (
 // containerdSocket is where containerd listens on a node.
 const containerdSocket = "/run/containerd/containerd.sock"
 
-func node(c Config, n int) Machine {
+func node(c Config, n int) Host {
 	state := func(name string) string { return path.Join(NodeState, name) }
 	kubernetes := func(name string) string { return path.Join(NodeKubernetes, name) }
 	serves := ready(state("pki/ca.crt"))
 	name := NodeName(n)
-	return Machine{
+	return Host{
 		Name: name, Address: NodeAddress(n), Pods: NodePods(n), Cgroup: path.Join(Cgroup(c.Name), name),
 		Programs: []Program{
 			{
@@ -65,7 +65,7 @@ func nodeFiles(c Config, n int) map[string]string {
 
 // containerdConfig: the devices' ownership is left to CDI, whose default folders
 // containerd reads without being told. The plugin "opt" would make a folder in
-// the machine's /opt. Without the capability SYS_RESOURCE, containerd must not
+// the host's /opt. Without the capability SYS_RESOURCE, containerd must not
 // ask for a lower OOM score than its own.
 const containerdConfig = `version = 3
 root = "/var/lib/containerd"
@@ -130,7 +130,7 @@ failSwapOn: false
 clusterDomain: $DOMAIN
 clusterDNS: [$DNS]
 containerRuntimeEndpoint: unix://$SOCKET
-# Pods without the cluster's DNS have none: the machine's servers are out of reach.
+# Pods without the cluster's DNS have none: the host's servers are out of reach.
 resolvConf: /dev/null
 makeIPTablesUtilChains: false
 serializeImagePulls: false
@@ -152,8 +152,8 @@ bindAddress: $ADDRESS
 hostnameOverride: $NAME
 clusterCIDR: $ALLPODS
 clientConnection: {kubeconfig: $STATE/kube-proxy.kubeconfig}
-# The usual second between two updates spares machines with thousands of Services.
+# The usual second between two updates spares hosts with thousands of Services.
 nftables: {minSyncPeriod: 50ms}
-# The limits of connection tracking belong to the whole machine, not to a namespace.
+# The limits of connection tracking belong to the whole host, not to a namespace.
 conntrack: {maxPerCore: 0, tcpEstablishedTimeout: 0s, tcpCloseWaitTimeout: 0s}
 `

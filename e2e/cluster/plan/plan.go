@@ -46,27 +46,27 @@ type Plan struct {
 	Kubernetes string `json:"kubernetes"`
 	Runtime    string `json:"runtime"`
 
-	ControlPlane Machine   `json:"controlPlane"`
-	Nodes        []Machine `json:"nodes,omitempty"`
+	ControlPlane Host   `json:"controlPlane"`
+	Nodes        []Host `json:"nodes,omitempty"`
 	// Files are the configuration files: content by path below the cluster's folder.
 	Files map[string]string `json:"-"`
 }
 
-// Machine is a set of programs that share namespaces.
-type Machine struct {
+// Host is a set of programs that share namespaces.
+type Host struct {
 	Name string `json:"name"`
-	// Address is the machine's own address and the network that all machines are in.
+	// Address is the host's own address and the network that all hosts are in.
 	Address netip.Prefix `json:"address"`
-	// Pods is the network of the pods on this machine; not valid means none.
+	// Pods is the network of the pods on this host; not valid means none.
 	Pods netip.Prefix `json:"pods,omitzero"`
 	// Cgroup is the parent of all containers, relative to the root of every
-	// hierarchy; empty means that the machine runs none.
+	// hierarchy; empty means that the host runs none.
 	Cgroup   string    `json:"cgroup,omitempty"`
 	Programs []Program `json:"programs"`
 }
 
 // Program returns the program with the given name, or one without a name.
-func (m Machine) Program(name string) Program {
+func (m Host) Program(name string) Program {
 	for _, p := range m.Programs {
 		if p.Name == name {
 			return p
@@ -83,7 +83,7 @@ type Program struct {
 	Args []string `json:"args"`
 	// Env is added to the environment.
 	Env []string `json:"env,omitempty"`
-	// After are the conditions that hold before it starts, see package machine.
+	// After are the conditions that hold before it starts, see package host.
 	After []string `json:"after,omitempty"`
 	// Ready are the conditions that hold once it does its work.
 	Ready []string `json:"ready,omitempty"`

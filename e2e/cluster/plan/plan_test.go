@@ -24,7 +24,7 @@ func TestNew(t *testing.T) {
 	t.Parallel()
 	p := New(config(Full))
 
-	t.Run("the machines and the arguments of their programs", func(t *testing.T) {
+	t.Run("the hosts and the arguments of their programs", func(t *testing.T) {
 		data, err := json.MarshalIndent(p, "", "  ")
 		require.NoError(t, err)
 		golden.Equal(t, "testdata/plan.json", append(data, '\n'))
@@ -85,7 +85,7 @@ func TestNewAPIServer(t *testing.T) {
 
 func TestProgram(t *testing.T) {
 	t.Parallel()
-	m := Machine{Programs: []Program{{Name: "a", Once: true}}}
+	m := Host{Programs: []Program{{Name: "a", Once: true}}}
 	require.Equal(t, Program{Name: "a", Once: true}, m.Program("a"))
 	require.Zero(t, m.Program("b"))
 }

@@ -1,4 +1,4 @@
-// Command podvisor-bench measures what a machine costs beside a plain pod, in a
+// Command podvisor-bench measures what a VMI costs beside a plain pod, in a
 // local cluster of its own. Run it by `make bench`.
 package main
 
@@ -79,7 +79,7 @@ func measure(ctx context.Context, c *cluster.Cluster, runs int) error {
 	if err != nil {
 		return err
 	}
-	machines, err := client.New(cfg)
+	vmis, err := client.New(cfg)
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func measure(ctx context.Context, c *cluster.Cluster, runs int) error {
 		return err
 	}
 	b := bench.Bench{
-		Cluster: c, Kube: kube, Machines: machines, Namespace: ns.Name, Runs: runs, Out: os.Stdout,
+		Cluster: c, Kube: kube, Instances: vmis, Namespace: ns.Name, Runs: runs, Out: os.Stdout,
 		PodImage: images.Reference("tools"),
 		Guest: func(name string) *vmi.VirtualMachineInstance {
 			v := vmitest.New(vmitest.WithName(name), vmitest.WithMasquerade("default"),

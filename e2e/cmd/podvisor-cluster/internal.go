@@ -7,7 +7,7 @@ import (
 	"net"
 	"os"
 
-	"github.com/podvisor/podvisor/e2e/cluster/machine"
+	"github.com/podvisor/podvisor/e2e/cluster/host"
 )
 
 // internals are the commands of the processes that a cluster itself starts.
@@ -30,21 +30,21 @@ func initCluster(ctx context.Context, args []string) error {
 		return fmt.Errorf("take the listener: %w", err)
 	}
 	file.Close()
-	return machine.RunCluster(ctx, args[0], args[1], listener, logger())
+	return host.RunCluster(ctx, args[0], args[1], listener, logger())
 }
 
 func node(ctx context.Context, args []string) error {
 	if len(args) != 2 {
 		return fmt.Errorf("node takes a folder and a name")
 	}
-	return machine.RunNode(ctx, args[0], args[1], logger())
+	return host.RunNode(ctx, args[0], args[1], logger())
 }
 
 func bootstrap(ctx context.Context, args []string) error {
 	if len(args) != 5 {
 		return fmt.Errorf("bootstrap takes a URL and four files")
 	}
-	return machine.Bootstrap(ctx, machine.BootstrapConfig{
+	return host.Bootstrap(ctx, host.BootstrapConfig{
 		Server: args[0], CA: args[1], Cert: args[2], Key: args[3], Objects: args[4],
 	})
 }

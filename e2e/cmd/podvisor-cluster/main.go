@@ -1,4 +1,4 @@
-// Command podvisor-cluster runs real Kubernetes clusters on this machine.
+// Command podvisor-cluster runs real Kubernetes clusters on this host.
 package main
 
 import (
@@ -16,7 +16,7 @@ import (
 const usage = `usage: podvisor-cluster COMMAND [FLAG...] [ARGUMENT...]
 
   up              start the cluster, or repair it, and wait until it is well
-  down            remove the cluster and everything it has on this machine
+  down            remove the cluster and everything it has on this host
   status          say what works and what does not
   load TAR...     load image archives to every node
   kubectl ARG...  run kubectl in the cluster

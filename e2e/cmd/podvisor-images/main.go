@@ -1,4 +1,4 @@
-// Command podvisor-images builds the project's container images on this machine.
+// Command podvisor-images builds the project's container images on this host.
 //
 //	podvisor-images build [NAME...]   make what is not up to date, print where it is
 //	podvisor-images sizes [NAME...]   the same, and what takes the space in each

@@ -13,16 +13,16 @@ import (
 const (
 	// agentChannel is the channel that the host speaks to an agent through.
 	agentChannel = "org.qemu.guest_agent.0"
-	// bootLabel is the volume label of the disk that the machine boots from.
+	// bootLabel is the volume label of the disk that the guest boots from.
 	bootLabel = "boot"
-	// laterFiles is the archive on it with what the machine boots without.
+	// laterFiles is the archive on it with what the guest boots without.
 	laterFiles = "later.tgz"
 )
 
-// agent starts QEMU's agent if the machine has the channel for it. The agent is
+// agent starts QEMU's agent if the guest has the channel for it. The agent is
 // read from the disk only now, since in the initial RAM disk it would make every
 // boot longer.
-func (m *machine) agent() {
+func (m *guest) agent() {
 	port := agentPort()
 	if port == "" || m.ending() {
 		return
@@ -35,7 +35,7 @@ func (m *machine) agent() {
 	m.must("start the guest agent", err)
 }
 
-// agentPort is the device of the agent's channel. Empty: the machine has none.
+// agentPort is the device of the agent's channel. Empty: the guest has none.
 func agentPort() string {
 	names, _ := filepath.Glob("/sys/class/virtio-ports/*/name")
 	for _, file := range names {
@@ -46,8 +46,8 @@ func agentPort() string {
 	return ""
 }
 
-// unpackLater unpacks what the machine boots without.
-func (m *machine) unpackLater() (err error) {
+// unpackLater unpacks what the guest boots without.
+func (m *guest) unpackLater() (err error) {
 	device, kind := findVolume(bootLabel)
 	if device == "" {
 		return errors.New("there is no disk with the label " + bootLabel)

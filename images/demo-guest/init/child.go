@@ -11,7 +11,7 @@ import (
 )
 
 // children starts programs and reaps them, and with them every orphan of the
-// machine, as is the duty of process 1. All exit statuses arrive in one
+// guest, as is the duty of process 1. All exit statuses arrive in one
 // place, so nothing waits for a child that the reaper has taken.
 type children struct {
 	mu     sync.Mutex

@@ -11,7 +11,7 @@ import (
 // shell keeps a root shell on the serial console for those who press Enter; the
 // log of a guest to whom nobody speaks stays free of prompts. There is nothing to
 // protect: whoever has the console owns the guest.
-func (m *machine) shell() {
+func (m *guest) shell() {
 	active, _ := os.ReadFile("/sys/class/tty/console/active")
 	names := strings.Fields(string(active))
 	if len(names) == 0 {
@@ -26,7 +26,7 @@ func (m *machine) shell() {
 	}
 }
 
-func (m *machine) oneShell(device string) error {
+func (m *guest) oneShell(device string) error {
 	tty, err := os.OpenFile(device, os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
 		return err

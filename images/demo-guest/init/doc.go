@@ -1,12 +1,12 @@
 // Command init is the whole of the demo guest above its kernel: process 1 of
-// a small machine that shows, in a few lines on its serial console, that
+// a small guest that shows, in a few lines on its serial console, that
 // everything around it works.
 //
-// In the order of [machine.boot] it mounts the kernel's file systems, loads the
-// drivers the machine has devices for, reads a NoCloud seed (a disk labelled
+// In the order of [guest.boot] it mounts the kernel's file systems, loads the
+// drivers the guest has devices for, reads a NoCloud seed (a disk labelled
 // cidata), configures the network by DHCP or as the seed says, serves a page with
 // its host name on port 80, runs the seed's commands, gives a root shell on the
-// serial console, starts QEMU's agent where the machine has a channel for it, and
+// serial console, starts QEMU's agent where the guest has a channel for it, and
 // powers off in order when the power button is pressed. Busybox does what it does
 // well: DHCP, HTTP, the shell.
 //

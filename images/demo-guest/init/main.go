@@ -22,13 +22,13 @@ func main() {
 		fmt.Fprintln(os.Stderr, "init: runs as process 1 of the demo guest only")
 		os.Exit(1)
 	}
-	m := &machine{children: newChildren()}
+	m := &guest{children: newChildren()}
 	m.boot()
 	m.wait()
 }
 
-// machine is the running guest.
-type machine struct {
+// guest is the running guest.
+type guest struct {
 	children *children
 	modules  *modules
 	seed     seed
@@ -37,10 +37,10 @@ type machine struct {
 	down chan struct{}
 }
 
-// boot brings the machine up. It gives up on nothing: what does not work is
+// boot brings the guest up. It gives up on nothing: what does not work is
 // said on the console and the rest goes on, because a guest that still shows
 // its console is easier to understand than one that panics.
-func (m *machine) boot() {
+func (m *guest) boot() {
 	m.down = make(chan struct{})
 	mountAll()
 	openConsole()
@@ -69,14 +69,14 @@ func (m *machine) boot() {
 }
 
 // must says what went wrong, if it did.
-func (m *machine) must(what string, err error) {
+func (m *guest) must(what string, err error) {
 	if err != nil {
 		say("%s: %v", what, err)
 	}
 }
 
 // runUserData runs the script or the commands of the seed.
-func (m *machine) runUserData() {
+func (m *guest) runUserData() {
 	u := m.seed.user
 	for _, key := range u.Ignored {
 		say("user-data: %q is not supported, ignored", key)
@@ -95,7 +95,7 @@ func (m *machine) runUserData() {
 }
 
 // command runs one command of the seed and says if it failed.
-func (m *machine) command(c command) {
+func (m *guest) command(c command) {
 	if m.ending() {
 		return
 	}
@@ -105,7 +105,7 @@ func (m *machine) command(c command) {
 }
 
 // ending reports whether the guest has begun to power off.
-func (m *machine) ending() bool {
+func (m *guest) ending() bool {
 	select {
 	case <-m.down:
 		return true
@@ -114,8 +114,8 @@ func (m *machine) ending() bool {
 	}
 }
 
-// wait keeps process 1 alive; the machine ends in powerOff.
-func (m *machine) wait() {
+// wait keeps process 1 alive; the guest ends in powerOff.
+func (m *guest) wait() {
 	select {}
 }
 
@@ -165,7 +165,7 @@ func uptime() float64 {
 }
 
 // bootID is the kernel's random name of this boot: the same as long as the
-// machine was not restarted.
+// guest was not restarted.
 func bootID() string {
 	b, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	return strings.TrimSpace(string(b))
@@ -177,7 +177,7 @@ func hostname() string {
 }
 
 // setHostname sets the host name and leaves it in /etc/hostname. Without a name
-// the machine gets a default and no such file: then the DHCP server may name it.
+// the guest gets a default and no such file: then the DHCP server may name it.
 func setHostname(name string) error {
 	if name == "" {
 		return unix.Sethostname([]byte("podvisor-guest"))

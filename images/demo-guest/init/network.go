@@ -24,7 +24,7 @@ const (
 )
 
 // network brings up all links and waits for those that use DHCP.
-func (m *machine) network() {
+func (m *guest) network() {
 	m.must("make the lease pipe", errors.Join(unix.Mkfifo(leases, 0o600), os.MkdirAll(resolvDir, 0o755)))
 	m.must("bring up lo", linkUp("lo"))
 	var waiting []string
@@ -46,7 +46,7 @@ func (m *machine) network() {
 }
 
 // awaitLeases waits until every link has an address, or for the timeout.
-func (m *machine) awaitLeases(waiting []string) {
+func (m *guest) awaitLeases(waiting []string) {
 	pipe, err := os.OpenFile(leases, os.O_RDWR, 0)
 	if err != nil {
 		say("wait for addresses: %v", err)
@@ -68,8 +68,8 @@ func (m *machine) awaitLeases(waiting []string) {
 	}
 }
 
-// dhcp runs busybox's client for as long as the machine lives.
-func (m *machine) dhcp(name string) error {
+// dhcp runs busybox's client for as long as the guest lives.
+func (m *guest) dhcp(name string) error {
 	null, err := os.OpenFile("/dev/null", os.O_RDWR, 0)
 	if err != nil {
 		return err
@@ -85,7 +85,7 @@ func (m *machine) dhcp(name string) error {
 }
 
 // static configures a link as the seed says.
-func (m *machine) static(name string, conf ethernet) error {
+func (m *guest) static(name string, conf ethernet) error {
 	var errs []error
 	ip := func(args ...string) { errs = append(errs, m.ip(args...)) }
 	if conf.MTU > 0 {
@@ -110,7 +110,7 @@ func (m *machine) static(name string, conf ethernet) error {
 	return errors.Join(errs...)
 }
 
-func (m *machine) ip(args ...string) error {
+func (m *guest) ip(args ...string) error {
 	if err := m.children.run("ip", args...); err != nil {
 		return fmt.Errorf("ip %s: %w", strings.Join(args, " "), err)
 	}

@@ -23,7 +23,7 @@ const (
 
 // watchPower waits for the power button and for the signals by which busybox's
 // poweroff, halt and reboot speak to process 1.
-func (m *machine) watchPower() {
+func (m *guest) watchPower() {
 	var once sync.Once
 	end := func(how int) { once.Do(func() { m.powerOff(how) }) }
 
@@ -79,8 +79,8 @@ func powerKey(device string) bool {
 }
 
 // powerOff ends all processes, writes everything to the disks and ends the
-// machine.
-func (m *machine) powerOff(how int) {
+// guest.
+func (m *guest) powerOff(how int) {
 	close(m.down)
 	// SIGHUP ends interactive shells, which ignore SIGTERM.
 	_ = unix.Kill(-1, unix.SIGTERM)
@@ -97,7 +97,7 @@ func (m *machine) powerOff(how int) {
 	} else {
 		say("powering off")
 	}
-	// The line must leave the serial port before the machine is gone.
+	// The line must leave the serial port before the guest is gone.
 	_ = unix.IoctlSetInt(1, unix.TCSBRK, 1)
 	_ = unix.Reboot(how)
 }

@@ -10,7 +10,7 @@ import (
 const webRoot = "/www"
 
 // serve writes the pages that user-data did not write and starts the server.
-func (m *machine) serve() {
+func (m *guest) serve() {
 	m.must("write the web pages", writePages())
 	_, err := m.children.start(process{args: []string{"httpd", "-f", "-p", "80", "-h", webRoot}})
 	m.must("start the web server", err)

@@ -1,0 +1,44 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/podvisor/podvisor/launcher/control"
+	"github.com/podvisor/podvisor/network"
+	"github.com/podvisor/podvisor/network/link"
+	"github.com/podvisor/podvisor/network/nft"
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// BindNetwork returns the function that binds the interfaces of a VMI to the
+// networks of its pod by one of the bindings: it gets the pod's network namespace
+// from the launcher, plans and applies what is missing there. What is bound
+// already stays as it is. Nil bindings: [network.Bindings].
+func BindNetwork(bindings []network.Binding) func(context.Context, *control.Client, *vmi.VirtualMachineInstance) (network.Config, error) {
+	return func(ctx context.Context, launcher *control.Client, v *vmi.VirtualMachineInstance) (n network.Config, err error) {
+		ns, err := launcher.Namespace(ctx)
+		if err != nil {
+			return network.Config{}, err
+		}
+		defer func() { err = errors.Join(err, ns.Close()) }()
+		if err := link.Check(ns.File); err != nil {
+			return network.Config{}, fmt.Errorf("the launcher's network namespace: %w", err)
+		}
+		state, err := link.Observe(ns.File)
+		if err != nil {
+			return network.Config{}, err
+		}
+		n, err = network.Plan(network.Input{
+			Instance: v, State: state, Owner: network.Owner{UID: ns.UID, GID: ns.GID}, Bindings: bindings,
+		})
+		if err != nil {
+			return network.Config{}, err
+		}
+		if err := link.Apply(ns.File, n); err != nil {
+			return network.Config{}, err
+		}
+		return n, nft.Apply(ns.File, n.NAT)
+	}
+}

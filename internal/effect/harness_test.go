@@ -1,0 +1,147 @@
+package effect
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/podvisor/podvisor/launcher/domain"
+	"github.com/podvisor/podvisor/network"
+	"github.com/podvisor/podvisor/scheduler/instance"
+	"github.com/podvisor/podvisor/scheduler/pod"
+	"github.com/podvisor/podvisor/storage"
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/defaults"
+)
+
+// effects are what is made of a VMI, as text, by the name of what it is.
+type effects map[string]string
+
+// effectsOf makes of a VMI all that the library makes of it. The error says that
+// the VMI is refused. What cannot be made of a VMI that is not refused is missing.
+func effectsOf(v *vmi.VirtualMachineInstance) (effects, error) {
+	out := effects{}
+	for _, way := range []pod.ContainerDisks{pod.ImageVolume, pod.InitCopy} {
+		p, err := podOf(v, way)
+		if err != nil {
+			return nil, err
+		}
+		out["pod "+string(way)] = p
+	}
+	v = defaults.Apply(v, defaults.Profile{})
+	evicted, err := evictionOf(v)
+	if err != nil {
+		return nil, err
+	}
+	out["eviction"] = evicted
+	plan, attachments, err := planOf(v)
+	if err != nil {
+		return nil, err
+	}
+	out["network"] = plan
+	seeds, disks, err := disksOf(v)
+	if err != nil {
+		return nil, err
+	}
+	out["disks"] = seeds
+	d, err := domainOf(v, attachments, disks)
+	if err != nil && !errors.Is(err, vmi.ErrInvalid) {
+		return nil, err
+	}
+	if err == nil {
+		out["domain"] = d
+	}
+	return out, nil
+}
+
+// differ says that something is different of what both have.
+func (e effects) differ(other effects) bool {
+	for name, text := range e {
+		if o, ok := other[name]; ok && o != text {
+			return true
+		}
+	}
+	return false
+}
+
+func podOf(v *vmi.VirtualMachineInstance, way pod.ContainerDisks) (string, error) {
+	p, err := pod.Render(v, pod.Config{Image: "example/virt-launcher:v1", ContainerDisks: way})
+	if err != nil {
+		return "", err
+	}
+	return text(p)
+}
+
+// planOf is the network that the handler makes, and what it tells the launcher of
+// it.
+func planOf(v *vmi.VirtualMachineInstance) (string, []network.Attachment, error) {
+	eth0 := network.Link{
+		Index: 2, Name: "eth0", Kind: "veth", MAC: "0a:58:0a:f4:00:05", MTU: 1450, Up: true,
+		Addresses: []netip.Prefix{netip.MustParsePrefix("10.244.0.5/24"), netip.MustParsePrefix("fd00:244::5/64")},
+		Routes:    []network.Route{{Destination: netip.MustParsePrefix("0.0.0.0/0"), Gateway: netip.MustParseAddr("10.244.0.1")}},
+	}
+	c, err := network.Plan(network.Input{Instance: v, State: network.State{Links: []network.Link{eth0}}, Owner: network.Owner{UID: vmi.User, GID: vmi.User}})
+	if err != nil {
+		return "", nil, err
+	}
+	s, err := text(c)
+	return s, c.Attachments, err
+}
+
+// disksOf are the disks that the launcher makes, with the files of cloud-init.
+func disksOf(v *vmi.VirtualMachineInstance) (string, map[string]domain.Disk, error) {
+	images := map[string]storage.Image{}
+	for _, volume := range v.Spec.Volumes {
+		images[volume.Name] = storage.Image{Path: filepath.Join(vmi.ContainerDisksDir, volume.Name, "disk.img"), Format: storage.QCOW2, SizeBytes: 1 << 30}
+	}
+	attachments, err := storage.Resolve(v, storage.Place{Images: images})
+	if err != nil {
+		return "", nil, err
+	}
+	disks := map[string]domain.Disk{}
+	for _, a := range attachments {
+		disks[a.Name] = domain.Disk{Attachment: a, DirectIO: true}
+	}
+	s, err := text(attachments)
+	return s, disks, err
+}
+
+func domainOf(v *vmi.VirtualMachineInstance, attachments []network.Attachment, disks map[string]domain.Disk) (string, error) {
+	d, err := domain.Build(v, domain.Host{KVM: true, Disks: disks, Interfaces: attachments})
+	if err != nil {
+		return "", err
+	}
+	return d.Marshal()
+}
+
+// evictionOf is what happens when the VMI's pod is evicted.
+func evictionOf(v *vmi.VirtualMachineInstance) (string, error) {
+	p, err := pod.Render(v, pod.Config{Image: "example/virt-launcher:v1"})
+	if err != nil {
+		return "", err
+	}
+	p.Spec.NodeName = "node-a"
+	return text(instance.Eviction(v, p, defaults.Profile{}))
+}
+
+// text is JSON, in which equal values are equal.
+func text(v any) (string, error) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return "", fmt.Errorf("show %T: %w", v, err)
+	}
+	return string(b), nil
+}
+
+func TestTheVMIsThatAreChangedAreRight(t *testing.T) {
+	for name, tree := range bases(t) {
+		e, err := effectsOf(decode(t, tree))
+		require.NoError(t, err, name)
+		require.Len(t, e, 6, name)
+	}
+}

@@ -1,0 +1,124 @@
+package network
+
+import (
+	"net/netip"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// Binding is one way to bind an interface of a VMI to a link of its pod. Its
+// methods compute and touch nothing. They are called from several goroutines.
+type Binding interface {
+	// Serves says that the spec of an interface asks for this binding.
+	Serves(spec vmi.Interface) bool
+	// Bound says that i.State shows that the interface is bound by this binding,
+	// even in part. A Binding that leaves no mark in the namespace returns false.
+	Bound(i Interface) bool
+	// Plan returns the config for this interface alone. For a namespace that this
+	// config was applied to, even in part, it returns the same config. An error
+	// that wraps [vmi.ErrInvalid] says that the spec is wrong; after any other
+	// error the plan is tried again with a newer state.
+	Plan(i Interface) (Config, error)
+}
+
+// Bindings returns the built-in bindings. The caller may change the slice.
+func Bindings() []Binding {
+	return []Binding{BridgeBinding{}, MasqueradeBinding{}}
+}
+
+// Interface is one interface of a VMI and all that a plan for it depends on. It
+// must not be changed.
+type Interface struct {
+	// Instance is the VMI.
+	Instance *vmi.VirtualMachineInstance
+	// Spec is the interface in the VMI's spec, at Path, which is number Index of
+	// the VMI's interfaces.
+	Spec  vmi.Interface
+	Path  *field.Path
+	Index int
+	// Network is the network of the same name, at NetworkPath.
+	Network     vmi.Network
+	NetworkPath *field.Path
+	// Names are the names of the interface's links.
+	Names Names
+	// State is the pod's network namespace, with the links of all interfaces.
+	State State
+	// Owner is the launcher's user.
+	Owner Owner
+
+	asked Binding
+}
+
+// MAC is the address that the spec gives the guest, or else otherwise.
+func (i Interface) MAC(otherwise string) string {
+	if m, err := parseMAC(i.Spec.MacAddress); err == nil {
+		return m
+	}
+	return otherwise
+}
+
+// LinkMAC is the address of a link in the pod that is made for this interface.
+// No interface of a VMI has a slash in its name, so no guest has the same.
+func (i Interface) LinkMAC(link string) string { return MAC(i.Instance.UID, "link/"+link) }
+
+// Tap is the tap device of the interface as a port of its bridge.
+func (i Interface) Tap(mtu int) LinkConfig {
+	return LinkConfig{
+		Name: i.Names.Tap, Kind: Tap, MAC: i.LinkMAC(i.Names.Tap), MTU: mtu, Master: i.Names.Bridge, Owner: i.Owner,
+		Sysctls: []Sysctl{noLinkLocal(i.Names.Tap)},
+	}
+}
+
+// Status is the interface as the VMI's status shows it: the guest has this MAC
+// and is reached by these addresses.
+func (i Interface) Status(mac string, addresses []netip.Prefix) vmi.InterfaceStatus {
+	s := vmi.InterfaceStatus{
+		Name: i.Spec.Name, MAC: mac, PodInterfaceName: i.Names.Pod,
+		InfoSource: "domain", QueueCount: 1, LinkState: "up",
+	}
+	for _, a := range addresses {
+		s.IPs = append(s.IPs, a.Addr().String())
+	}
+	if len(s.IPs) > 0 {
+		s.IP = s.IPs[0]
+	}
+	return s
+}
+
+// choose returns the binding of an interface: the one that it is bound by
+// already, or else the one that its spec asks for. The spec alone does not
+// decide, since a default may have changed while a guest uses what is there.
+func (i Interface) choose(bindings []Binding) Binding {
+	for _, b := range bindings {
+		if b.Bound(i) {
+			return b
+		}
+	}
+	return i.asked
+}
+
+// asked returns the one binding that the spec of an interface asks for.
+func asked(bindings []Binding, at *field.Path, spec vmi.Interface) (Binding, error) {
+	var all []Binding
+	for _, b := range bindings {
+		if b.Serves(spec) {
+			all = append(all, b)
+		}
+	}
+	switch len(all) {
+	case 0:
+		return nil, invalid(at, "interface %s: its binding is not known", spec.Name)
+	case 1:
+		return all[0], nil
+	default:
+		return nil, invalid(at, "interface %s: it has %d bindings", spec.Name, len(all))
+	}
+}
+
+// noLinkLocal keeps a link that is no end of anything from giving itself IPv6
+// addresses.
+func noLinkLocal(link string) Sysctl {
+	return Sysctl{Key: "net/ipv6/conf/" + link + "/addr_gen_mode", Value: "1"}
+}

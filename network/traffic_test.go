@@ -1,0 +1,227 @@
+package network_test
+
+import (
+	"context"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/podvisor/podvisor/internal/testenv"
+	"github.com/podvisor/podvisor/network"
+	"github.com/podvisor/podvisor/network/dhcp"
+	"github.com/podvisor/podvisor/network/link"
+	"github.com/podvisor/podvisor/network/networktest"
+	"github.com/podvisor/podvisor/network/nft"
+	"github.com/podvisor/podvisor/vmi"
+)
+
+var resolver = dhcp.ParseResolvConf([]byte("nameserver 10.96.0.10\nsearch default.svc.cluster.local svc.cluster.local cluster.local\n"))
+
+// bind binds the interfaces of a VMI in its pod and serves DHCP, as handler and
+// launcher do.
+func bind(t *testing.T, pod *os.File, v *vmi.VirtualMachineInstance) network.Config {
+	t.Helper()
+	require.NoError(t, link.Check(pod))
+	s, err := link.Observe(pod)
+	require.NoError(t, err)
+	cfg, err := network.Plan(network.Input{Instance: v, State: s, Owner: network.Owner{UID: 107, GID: 107}, Links: networktest.Links(v)})
+	require.NoError(t, err)
+	require.NoError(t, link.Apply(pod, cfg))
+	require.NoError(t, nft.Apply(pod, cfg.NAT))
+	for _, a := range cfg.Attachments {
+		if a.DHCP == nil {
+			continue
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go networktest.In(t, pod, func() {
+			defer close(ended)
+			_ = dhcp.Serve(ctx, *a.DHCP, resolver, nil)
+		})
+		t.Cleanup(func() { stop(); <-ended })
+	}
+	return cfg
+}
+
+// attempt is a connection that is tried, and what comes of it.
+type attempt struct {
+	name     string
+	from     *os.File
+	protocol string
+	to       string
+	// want is what the other end sends. Empty: there is no connection.
+	want string
+}
+
+func (a attempt) check(t *testing.T) {
+	t.Helper()
+	got, err := networktest.Ask(t, a.from, a.protocol, a.to)
+	if a.want == "" {
+		require.Error(t, err, "%s: %s", a.name, got)
+		return
+	}
+	require.NoError(t, err, a.name)
+	require.Equal(t, a.want, got, a.name)
+}
+
+func ping(t *testing.T, from *os.File, address string) {
+	t.Helper()
+	networktest.Run(t, from, testenv.Program(t, "busybox"), "ping", "-c", "1", "-W", "2", address)
+}
+
+func TestMasquerade(t *testing.T) {
+	pod, node := networktest.Pod(t)
+	cfg := bind(t, pod, instance(masquerade))
+	guest := networktest.Guest(t, pod, cfg.Attachments[0])
+	require.Equal(t, `dns='10.96.0.10'
+domain='default.svc.cluster.local'
+hostname='hello'
+ip='10.0.2.2'
+lease='4294967295'
+mask='24'
+mtu='1450'
+router='10.0.2.1'
+search='default.svc.cluster.local svc.cluster.local cluster.local'
+serverid='10.0.2.1'
+subnet='255.255.255.0'
+`, networktest.Lease(t, guest, "eth0"))
+	ping(t, guest, "10.0.2.1")
+	ping(t, guest, networktest.WorldAddress)
+	ping(t, node, networktest.PodAddress)
+
+	for _, protocol := range []string{"tcp", "udp"} {
+		networktest.Listen(t, guest, "guest", protocol, "10.0.2.2:8080")
+		networktest.Listen(t, node, "world", protocol, networktest.WorldAddress+":80")
+	}
+	for _, protocol := range []string{"tcp", "udp"} {
+		for _, a := range []attempt{
+			{"the world sees the pod's address", guest, protocol, networktest.WorldAddress + ":80", "world saw " + networktest.PodAddress},
+			{"the guest sees who connects to the pod", node, protocol, networktest.PodAddress + ":8080", "guest saw " + networktest.NodeAddress},
+			{"the guest answers on the pod's loopback", pod, protocol, "127.0.0.1:8080", "guest saw 10.0.2.1"},
+			{"the guest answers the pod on its own address", pod, protocol, networktest.PodAddress + ":8080", "guest saw " + networktest.PodAddress},
+			{"the guest reaches itself by the pod's address", guest, protocol, networktest.PodAddress + ":8080", "guest saw 10.0.2.1"},
+		} {
+			t.Run(a.name+" by "+protocol, a.check)
+		}
+	}
+}
+
+func TestMasqueradeForwardsOnlyThePortsOfTheSpec(t *testing.T) {
+	pod, node := networktest.Pod(t)
+	v := instance(masquerade)
+	v.Spec.Domain.Devices.Interfaces[0].Ports = []vmi.Port{{Port: 8080}, {Port: 8081}, {Port: 53, Protocol: "UDP"}}
+	cfg := bind(t, pod, v)
+	guest := networktest.Guest(t, pod, cfg.Attachments[0])
+	networktest.Lease(t, guest, "eth0")
+	for _, port := range []string{"8080", "8081", "8082"} {
+		networktest.Listen(t, guest, "guest", "tcp", "10.0.2.2:"+port)
+	}
+	networktest.Listen(t, guest, "guest", "udp", "10.0.2.2:53")
+	for _, a := range []attempt{
+		{"the first port", node, "tcp", networktest.PodAddress + ":8080", "guest saw " + networktest.NodeAddress},
+		{"the second port", node, "tcp", networktest.PodAddress + ":8081", "guest saw " + networktest.NodeAddress},
+		{"a port that is not listed", node, "tcp", networktest.PodAddress + ":8082", ""},
+		{"the port of the other protocol", node, "udp", networktest.PodAddress + ":53", "guest saw " + networktest.NodeAddress},
+		{"a port by the loopback", pod, "tcp", "127.0.0.1:8080", "guest saw 10.0.2.1"},
+		{"a port by the loopback that is not listed", pod, "tcp", "127.0.0.1:8082", ""},
+	} {
+		t.Run(a.name, a.check)
+	}
+	ping(t, node, networktest.PodAddress)
+}
+
+func TestMasqueradeOfBothFamilies(t *testing.T) {
+	pod, node := networktest.DualPod(t)
+	cfg := bind(t, pod, instance(masquerade))
+	guest := networktest.Guest(t, pod, cfg.Attachments[0])
+	networktest.Lease(t, guest, "eth0")
+	networktest.IP(t, guest, "addr add fd10:0:2::2/120 dev eth0 nodad")
+	networktest.IP(t, guest, "route add default via fd10:0:2::1")
+	ping(t, guest, "fd10:0:2::1")
+	ping(t, guest, networktest.WorldAddress6)
+	ping(t, node, networktest.PodAddress6)
+	networktest.Listen(t, guest, "guest", "tcp", ":8080")
+	networktest.Listen(t, node, "world", "tcp", ":80")
+	for _, a := range []attempt{
+		{"IPv4 goes out", guest, "tcp", networktest.WorldAddress + ":80", "world saw " + networktest.PodAddress},
+		{"IPv4 comes in", node, "tcp", networktest.PodAddress + ":8080", "guest saw " + networktest.NodeAddress},
+		{"IPv6 goes out", guest, "tcp", "[" + networktest.WorldAddress6 + "]:80", "world saw " + networktest.PodAddress6},
+		{"IPv6 comes in", node, "tcp", "[" + networktest.PodAddress6 + "]:8080", "guest saw " + networktest.NodeAddress6},
+		{"IPv6 from the pod to its own address", pod, "tcp", "[" + networktest.PodAddress6 + "]:8080", "guest saw " + networktest.PodAddress6},
+		{"the loopback of IPv6 stays in the pod", pod, "tcp", "[::1]:8080", ""},
+		{"IPv6 from the guest to the pod's address", guest, "tcp", "[" + networktest.PodAddress6 + "]:8080", "guest saw fd10:0:2::1"},
+	} {
+		t.Run(a.name, a.check)
+	}
+}
+
+func TestConnectionsSurviveBindingAgain(t *testing.T) {
+	pod, node := networktest.Pod(t)
+	v := instance(masquerade)
+	cfg := bind(t, pod, v)
+	guest := networktest.Guest(t, pod, cfg.Attachments[0])
+	networktest.Lease(t, guest, "eth0")
+	networktest.Listen(t, guest, "guest", "tcp", ":8080")
+	c, err := networktest.Dial(t, node, "tcp", networktest.PodAddress+":8080")
+	require.NoError(t, err)
+	require.NoError(t, link.Apply(pod, cfg))
+	require.NoError(t, nft.Apply(pod, cfg.NAT))
+	_, err = c.Write([]byte("still there\n"))
+	require.NoError(t, err)
+	got := make([]byte, 100)
+	n := 0
+	for n < len("guest saw 10.244.0.1\nstill there\n") && err == nil {
+		var m int
+		m, err = c.Read(got[n:])
+		n += m
+	}
+	require.NoError(t, err)
+	require.Equal(t, "guest saw 10.244.0.1\nstill there\n", string(got[:n]))
+}
+
+func TestBridge(t *testing.T) {
+	pod, node := networktest.Pod(t)
+	cfg := bind(t, pod, instance(bridge))
+	guest := networktest.Guest(t, pod, cfg.Attachments[0])
+	require.Equal(t, `dns='10.96.0.10'
+domain='default.svc.cluster.local'
+hostname='hello'
+ip='10.244.0.5'
+lease='4294967295'
+mask='24'
+mtu='1450'
+router='10.244.0.1'
+search='default.svc.cluster.local svc.cluster.local cluster.local'
+serverid='169.254.75.10'
+subnet='255.255.255.0'
+`, networktest.Lease(t, guest, "eth0"))
+	ping(t, guest, networktest.WorldAddress)
+	ping(t, node, networktest.PodAddress)
+	networktest.Listen(t, guest, "guest", "tcp", ":8080")
+	networktest.Listen(t, node, "world", "tcp", ":80")
+	attempt{"the guest has the pod's address", guest, "tcp", networktest.WorldAddress + ":80", "world saw " + networktest.PodAddress}.check(t)
+	attempt{"others reach the guest", node, "tcp", networktest.PodAddress + ":8080", "guest saw " + networktest.NodeAddress}.check(t)
+	require.Contains(t, networktest.IP(t, node, "neigh show "+networktest.PodAddress), networktest.PodMAC, "the guest has the pod's MAC")
+
+	// Without the guest no link answers for the address, also none of the pod.
+	networktest.IP(t, guest, "link set eth0 down")
+	out, err := networktest.Try(t, node, testenv.Program(t, "busybox"), "arping", "-D", "-c", "2", "-w", "2", "-I", "podlink", networktest.PodAddress)
+	require.NoError(t, err, out)
+}
+
+func TestBridgeWithAGatewayOutsideOfTheNetwork(t *testing.T) {
+	pod, node := networktest.BarePod(t)
+	networktest.IP(t, node, "addr add 169.254.1.1/32 dev podlink")
+	networktest.IP(t, node, "route add "+networktest.PodAddress+"/32 dev podlink")
+	networktest.IP(t, pod, "addr add "+networktest.PodAddress+"/32 dev eth0")
+	networktest.IP(t, pod, "route add 169.254.1.1 dev eth0 scope link")
+	networktest.IP(t, pod, "route add default via 169.254.1.1")
+	cfg := bind(t, pod, instance(bridge))
+	guest := networktest.Guest(t, pod, cfg.Attachments[0])
+	offer := networktest.Lease(t, guest, "eth0")
+	require.Contains(t, offer, "mask='32'\n")
+	require.Contains(t, offer, "staticroutes='169.254.1.1/32 0.0.0.0 0.0.0.0/0 169.254.1.1'\n")
+	ping(t, guest, networktest.WorldAddress)
+	ping(t, node, networktest.PodAddress)
+}
