@@ -147,5 +147,5 @@ func TestAKindThatIsNotServedIsAFault(t *testing.T) {
 	l := Unserved(vmi.VirtualMachines.Kind).In(map[string]any{"spec": map[string]any{}}).Faults()
 	require.Len(t, l, 1)
 	require.Empty(t, l[0].Field)
-	require.Equal(t, "not served yet: no controller starts and stops machines yet", l[0].Detail)
+	require.Equal(t, "not served yet: no controller starts and stops VMs yet", l[0].Detail)
 }
