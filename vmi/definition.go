@@ -8,6 +8,8 @@ import (
 
 // Object is an object of any kind of the API: a pointer to a struct with
 // metadata.
+//
+// +kubebuilder:object:generate=false
 type Object interface {
 	runtime.Object
 	metav1.Object
@@ -18,6 +20,8 @@ type Object interface {
 // cached or checked alike. Those of package vmi are generated from the markers
 // of its types; any other kind's is made by [Define]. A Definition is not
 // changed once it is in use.
+//
+// +kubebuilder:object:generate=false
 type Definition struct {
 	schema.GroupVersionKind
 	// Plural is the name of the resource, as in REST paths.
@@ -44,6 +48,8 @@ type Definition struct {
 
 // ScaleFields are the fields that the subresource scale reads and writes, as
 // paths.
+//
+// +kubebuilder:object:generate=false
 type ScaleFields struct {
 	// Spec is the number of replicas that is desired, Status the number observed.
 	Spec, Status string
@@ -52,6 +58,8 @@ type ScaleFields struct {
 }
 
 // DefinitionOf is the definition of the kind with objects T and lists L.
+//
+// +kubebuilder:object:generate=false
 type DefinitionOf[T Object, L runtime.Object] struct{ Definition }
 
 // Define completes d for the kind with the Go types T and L, as in
