@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
+
+	"github.com/podvisor/podvisor/vmi"
 )
 
 // fieldLists is where the lists of KubeVirt's fields are, if they are here.

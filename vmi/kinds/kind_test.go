@@ -73,7 +73,9 @@ func TestEveryKindIsValidated(t *testing.T) {
 	t.Parallel()
 	var c kinds.Cluster
 	for _, k := range kinds.All() {
-		require.NotEmpty(t, k.Faults(k.Complete(faulty()[k.Kind], c), c), k.Kind)
+		o := faulty()[k.Kind]
+		require.NotNil(t, o, "the test has no %s with a fault", k.Kind)
+		require.NotEmpty(t, k.Faults(k.Complete(o, c), c), k.Kind)
 	}
 }
 
