@@ -2,7 +2,8 @@
 // an object can ask for.
 //
 // A [Plan] is a list of actions in the order in which they are to be done, and
-// the time after which to look again. The packages below decide
+// the time after which to decide again. It is the same for all kinds;
+// [WriteStatus] has the kind's type as parameter. The packages below decide
 // (scheduler/instance) and render (scheduler/pod); scheduler/controller observes
 // and acts. The package computes; it touches nothing.
 //

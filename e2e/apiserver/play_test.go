@@ -64,6 +64,9 @@ func (s space) status(p *corev1.Pod, change func(*corev1.PodStatus)) {
 func compute(phase corev1.PodPhase, state corev1.ContainerState) func(*corev1.PodStatus) {
 	return func(s *corev1.PodStatus) {
 		s.Phase = phase
+		if state.Running != nil {
+			s.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+		}
 		s.ContainerStatuses = []corev1.ContainerStatus{{Name: vmi.ComputeContainer, Image: "example/virt-launcher:v1", State: state}}
 	}
 }

@@ -84,7 +84,7 @@ func setUp(ctx context.Context, c *cluster.Cluster) error {
 	if out, err := apply.CombinedOutput(); err != nil {
 		return fmt.Errorf("apply the manifests: %w: %s", err, out)
 	}
-	return settled(ctx)
+	return errors.Join(settled(ctx), makeNode(ctx))
 }
 
 // settled waits until the kind is served and the policies are in force, which is
@@ -162,7 +162,7 @@ func (s space) control(change ...func(*controller.Config)) (stop func()) {
 	require.NoError(s.t, err)
 	kube, err := kubernetes.NewForConfig(cfg)
 	require.NoError(s.t, err)
-	config := controller.Config{Client: vmis, Kube: kube, Namespace: s.name, Pods: pod.Config{Image: "example/virt-launcher:v1", AllowEmulation: true}}
+	config := controller.Config{Client: vmis, Kube: kube, Home: home, Namespace: s.name, Pods: pod.Config{Image: "example/virt-launcher:v1", AllowEmulation: true}}
 	for _, f := range change {
 		f(&config)
 	}

@@ -55,7 +55,6 @@ var refused = map[string][]refusal{
 		{"status.memoryDumpRequest", memoryDump},
 		{"status.volumeRequests[].addVolumeOptions.disk.changedBlockTracking", incremental},
 	},
-	"VirtualMachineInstanceReplicaSet": nil,
 	"VirtualMachineInstanceMigration": {
 		{"spec.receive", clusters},
 		{"spec.sendTo", clusters},

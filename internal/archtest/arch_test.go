@@ -70,13 +70,13 @@ func TestTheRulesCatchWhatTheyShould(t *testing.T) {
 	}
 }
 
-func TestCoreAsksNoClockAndNoDice(t *testing.T) {
+func TestCoreCallsNoClockAndNoRandomSource(t *testing.T) {
 	for _, f := range files(t) {
 		if LayerOf(f) != Core {
 			continue
 		}
 		for _, c := range append(f.calls("time", "Now", "Since", "Until", "After", "Sleep", "NewTimer", "Tick"), f.calls("rand", "Int", "IntN", "Read", "Float64", "N", "New")...) {
-			t.Errorf("%s calls %s: time and chance come in as arguments", f.Path, c)
+			t.Errorf("%s calls %s: time and random numbers come in as arguments", f.Path, c)
 		}
 	}
 }
@@ -90,37 +90,37 @@ var onePlace = []struct{ pkg, name, file string }{
 	{"corev1", "Pod", "scheduler/pod/pod.go"},
 }
 
-func TestAThingIsWrittenInOnePlace(t *testing.T) {
+func TestATypeIsFilledInOneFile(t *testing.T) {
 	all := files(t)
 	for _, p := range onePlace {
 		for _, f := range all {
 			if f.Path != p.file && f.filled(p.pkg, p.name) > 0 {
-				t.Errorf("%s writes a %s.%s; only %s does", f.Path, p.pkg, p.name, p.file)
+				t.Errorf("%s fills a %s.%s; only %s does", f.Path, p.pkg, p.name, p.file)
 			}
 		}
 	}
 }
 
-// badNames are names that say nothing of what is in a package or file.
+// badNames are names that do not describe what is in a package or file.
 var badNames = []string{"util", "utils", "common", "helper", "helpers", "misc", "types", "consts", "base", "manager", "service", "api"}
 
-func TestNamesSayWhatIsInside(t *testing.T) {
+func TestNamesDescribeWhatIsInside(t *testing.T) {
 	for _, f := range files(t) {
 		stem := strings.TrimSuffix(path.Base(f.Path), ".go")
 		for _, bad := range badNames {
 			if stem == bad || path.Base(f.Package()) == bad {
-				t.Errorf("%s: %q says nothing", f.Path, bad)
+				t.Errorf("%s: %q does not describe what is inside", f.Path, bad)
 			}
 		}
 	}
 }
 
-func TestEveryPackageSaysWhatItIs(t *testing.T) {
-	said := map[string]bool{}
+func TestEveryPackageHasAComment(t *testing.T) {
+	commented := map[string]bool{}
 	for _, f := range files(t) {
-		said[f.Package()] = said[f.Package()] || f.syntax.Doc != nil
+		commented[f.Package()] = commented[f.Package()] || f.syntax.Doc != nil
 	}
-	for p, ok := range said {
+	for p, ok := range commented {
 		require.True(t, ok, "package %s has no package comment", p)
 	}
 }

@@ -15,7 +15,7 @@ const (
 	Controller Layer = "controller"
 	// Binary reads flags and runs a controller.
 	Binary Layer = "binary"
-	// Internal is plumbing without meaning in the domain of the module.
+	// Internal is code without meaning in the domain of the module.
 	Internal Layer = "internal"
 )
 
@@ -37,6 +37,7 @@ var core = map[string]bool{
 	"scheduler/pod":      true,
 	"storage":            true,
 	"storage/cloudinit":  true,
+	"storage/volume":     true,
 	"vmi":                true,
 	"vmi/config":         true,
 	"vmi/defaults":       true,
@@ -87,7 +88,7 @@ func LayerOf(f File) Layer {
 }
 
 // outside are imports that a core package must not have: they block, touch the
-// machine or the cluster, or log.
+// node or the cluster, or log.
 var outside = []string{
 	"context", "os", "io/fs", "net", "syscall", "log",
 	"golang.org/x/sys", "k8s.io/client-go", "k8s.io/klog",
@@ -113,18 +114,18 @@ func forbidden(f File, imported string) string {
 		return "nothing under vmi imports another tree"
 	case isOwn && (p == "vmi/client" || p == "vmi/client/informer") && own != "vmi":
 		return "a program that reads and writes objects links neither defaults nor validation"
-	case isOwn && strangers(p, own):
-		return "scheduler, handler and launcher do not know each other"
+	case isOwn && apart(p, own):
+		return "scheduler, handler and launcher do not import each other"
 	case isOwn && strings.HasPrefix(own, "cmd/"):
 		return "nothing imports a binary"
 	}
 	return ""
 }
 
-// strangers reports whether the packages belong to different processes. Handler
+// apart reports whether the packages belong to different processes. Handler
 // and launcher share the launcher's protocol, and only the handler's controller
 // uses its transport.
-func strangers(p, own string) bool {
+func apart(p, own string) bool {
 	if side(p) == "handler" && own == "launcher/protocol" || p == "handler/controller" && own == "launcher/control" {
 		return false
 	}

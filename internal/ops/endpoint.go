@@ -99,7 +99,7 @@ func serve(ctx context.Context, l net.Listener, e Endpoint) error {
 	return nil
 }
 
-// Everybody in the cluster can connect. How long a request may take to be read,
+// Every pod in the cluster can connect. How long a request may take to be read,
 // and to be read and answered; and how long a connection may wait for the next:
 // longer than the API server does, so that it is the one who closes.
 const (

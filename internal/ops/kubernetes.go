@@ -9,8 +9,8 @@ import (
 )
 
 // The rate of requests that a component may send. It is high, because the work
-// itself needs few: a limit that is felt would only add to the time that a
-// machine takes to start.
+// itself needs few: a lower limit would only add to the time that a VMI takes to
+// start.
 const (
 	requestsPerSecond = 200
 	requestsBurst     = 400

@@ -36,9 +36,9 @@ func TestHealth(t *testing.T) {
 		code       int
 		body       string
 	}{
-		{"a component that works says so, with its facts", "/healthz", nil, 200, `{"config-resource-version":"7"}`},
+		{"a component that works answers with its facts", "/healthz", nil, 200, `{"config-resource-version":"7"}`},
 		{"a doubled slash does not matter", "//healthz", nil, 200, `{"config-resource-version":"7"}`},
-		{"a component that does not work says why", "/healthz", errors.New("no leader"), 500, `{"config-resource-version":"7","error":"no leader"}`},
+		{"a component that does not work answers with the reason", "/healthz", errors.New("no leader"), 500, `{"config-resource-version":"7","error":"no leader"}`},
 		{"which is a reason not to be ready", "/readyz", errors.New("no leader"), 500, `{"config-resource-version":"7","error":"no leader"}`},
 		{"a component that works is ready", "/readyz", nil, 200, `{"config-resource-version":"7"}`},
 		{"another path is not found", "/nosuch", nil, 404, "404 page not found"},
@@ -184,9 +184,8 @@ func (p pipes) Close() error {
 
 func (p pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe"} }
 
-// Anybody in the cluster can connect, and must not be able to keep what a
-// connection costs.
-func TestWhoIsSlowIsDisconnected(t *testing.T) {
+// Every pod in the cluster can connect, and must not be able to hold a connection.
+func TestASlowClientIsDisconnected(t *testing.T) {
 	const body = "POST /slow HTTP/1.1\r\nHost: pod\r\nContent-Length: 100\r\n\r\n"
 	for name, says := range map[string]string{
 		"nothing at all":                  "",

@@ -14,7 +14,7 @@ import (
 	"github.com/podvisor/podvisor/vmi/config/live"
 )
 
-// Flags are what every component is told at its start.
+// Flags are what the command line of every component has.
 type Flags struct {
 	// Component is its name. Required.
 	Component string
@@ -35,8 +35,8 @@ type Setup struct {
 	Metrics *prometheus.Registry
 	// Queues are the metrics of work queues, among Metrics.
 	Queues workqueue.MetricsProvider
-	// Kubernetes is how the API server is reached for the component's work, as
-	// often as the cluster allows.
+	// Kubernetes is how the API server is reached for the component's work, with
+	// the limit of requests of the cluster's configuration.
 	Kubernetes *rest.Config
 	// Urgent is how it is reached for what must not wait behind the work. Each
 	// client that is made of it has its own limit of requests.

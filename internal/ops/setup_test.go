@@ -12,18 +12,18 @@ func TestTheLogFollowsTheVerbosity(t *testing.T) {
 	var b bytes.Buffer
 	log, level, err := Logger(&b, "warn")
 	require.NoError(t, err)
-	said := func() bool {
+	logged := func() bool {
 		b.Reset()
 		log.Info("x")
 		return b.Len() > 0
 	}
-	require.False(t, said())
+	require.False(t, logged())
 	level.Follow(1)
-	require.True(t, said())
+	require.True(t, logged())
 	level.Follow(3)
 	require.True(t, log.Enabled(t.Context(), slog.LevelDebug))
 	level.Follow(0)
-	require.False(t, said(), "as the flag says")
+	require.False(t, logged(), "the level is that of the flag")
 }
 
 func TestTheLimiterTakesNewLimits(t *testing.T) {

@@ -71,6 +71,15 @@ func (c *Caches) Wait(ctx context.Context) bool {
 // Key is the key of an object: its namespace and name.
 func Key(o metav1.Object) string { return cache.MetaObjectToName(o).String() }
 
+// KeysIn are the keys of the objects with these names in a namespace.
+func KeysIn(namespace string, names ...string) []string {
+	var keys []string
+	for _, n := range names {
+		keys = append(keys, cache.ObjectName{Namespace: namespace, Name: n}.String())
+	}
+	return keys
+}
+
 // Itself are the keys of a Watch of the objects that the loop is for.
 func Itself[T informer.Object](o T) []string { return []string{Key(o)} }
 
@@ -82,7 +91,7 @@ func OwnedBy[T informer.Object](kind string) func(T) []string {
 		if ref == nil || ref.Kind != kind {
 			return nil
 		}
-		return []string{cache.ObjectName{Namespace: o.GetNamespace(), Name: ref.Name}.String()}
+		return KeysIn(o.GetNamespace(), ref.Name)
 	}
 }
 

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -28,11 +29,12 @@ import (
 	"github.com/podvisor/podvisor/vmi/vmitest"
 )
 
-// server is an API server that holds one machine.
+// server is an API server that holds one VMI.
 type server struct {
 	mu      sync.Mutex
-	machine *vmi.VirtualMachineInstance
+	vmi     *vmi.VirtualMachineInstance
 	patches []string
+	gone    bool // the VMI does not exist any more
 }
 
 // ServeHTTP answers a merge patch, and refuses one for another state.
@@ -43,20 +45,25 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var p struct{ Metadata metav1.ObjectMeta }
 	_ = json.Unmarshal(body, &p)
 	w.Header().Set("Content-Type", "application/json")
-	if r.Method != http.MethodPatch || p.Metadata.ResourceVersion != s.machine.ResourceVersion {
-		e := apierrors.NewConflict(vmi.Resource.GroupResource(), s.machine.Name, errors.New("it changed"))
+	if s.gone {
+		w.WriteHeader(http.StatusNotFound)
+		_ = json.NewEncoder(w).Encode(apierrors.NewNotFound(vmi.Resource.GroupResource(), s.vmi.Name).Status())
+		return
+	}
+	if r.Method != http.MethodPatch || p.Metadata.ResourceVersion != s.vmi.ResourceVersion {
+		e := apierrors.NewConflict(vmi.Resource.GroupResource(), s.vmi.Name, errors.New("it changed"))
 		w.WriteHeader(http.StatusConflict)
 		_ = json.NewEncoder(w).Encode(e.Status())
 		return
 	}
 	s.patches = append(s.patches, string(body))
-	doc, _ := json.Marshal(s.machine)
+	doc, _ := json.Marshal(s.vmi)
 	doc, _ = jsonpatch.MergePatch(doc, body)
-	s.machine = &vmi.VirtualMachineInstance{}
-	_ = json.Unmarshal(doc, s.machine)
-	n, _ := strconv.Atoi(s.machine.ResourceVersion)
-	s.machine.ResourceVersion = strconv.Itoa(n + 1)
-	_ = json.NewEncoder(w).Encode(s.machine)
+	s.vmi = &vmi.VirtualMachineInstance{}
+	_ = json.Unmarshal(doc, s.vmi)
+	n, _ := strconv.Atoi(s.vmi.ResourceVersion)
+	s.vmi.ResourceVersion = strconv.Itoa(n + 1)
+	_ = json.NewEncoder(w).Encode(s.vmi)
 }
 
 // rig is a controller whose caches hold what the test puts in.
@@ -68,24 +75,35 @@ type rig struct {
 
 const key = "default/testvmi"
 
-func newRig(t *testing.T, v *vmi.VirtualMachineInstance, pods ...runtime.Object) rig {
+func newRig(t *testing.T, v *vmi.VirtualMachineInstance, objects ...runtime.Object) rig {
 	t.Helper()
 	v.ResourceVersion = "1"
-	s := &server{machine: v}
+	s := &server{vmi: v}
 	h := httptest.NewServer(s)
 	t.Cleanup(h.Close)
-	machines, err := client.New(&rest.Config{Host: h.URL})
+	vmis, err := client.New(&rest.Config{Host: h.URL})
 	require.NoError(t, err)
-	kube := fake.NewClientset(pods...)
-	c, err := New(Config{Client: machines, Kube: kube, Pods: rendering})
+	kube := fake.NewClientset(append(objects, node(corev1.ConditionTrue))...)
+	c, err := New(Config{Client: vmis, Kube: kube, Pods: rendering})
 	require.NoError(t, err)
-	require.NoError(t, c.machines.GetIndexer().Add(v.DeepCopy()))
+	require.NoError(t, c.caches.instances.GetIndexer().Add(v.DeepCopy()))
 	return rig{c, s, kube}
+}
+
+func (r rig) reconcile(ctx context.Context, key string) (time.Duration, error) {
+	return r.instances.reconcile(ctx, key)
+}
+
+// node is the node n1.
+func node(ready corev1.ConditionStatus) *corev1.Node {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
+		{Type: corev1.NodeReady, Status: ready, LastTransitionTime: metav1.NewTime(time.Now().Add(-time.Hour))},
+	}}}
 }
 
 var rendering = pod.Config{Image: "example/virt-launcher:v1"}
 
-func machine(p vmi.Phase) *vmi.VirtualMachineInstance {
+func stored(p vmi.Phase) *vmi.VirtualMachineInstance {
 	v := vmitest.New()
 	v.Finalizers = []string{vmi.Finalizer}
 	v.Status.Phase = p
@@ -94,7 +112,7 @@ func machine(p vmi.Phase) *vmi.VirtualMachineInstance {
 
 func launcher(t *testing.T) *corev1.Pod {
 	t.Helper()
-	p, err := pod.Render(machine(""), rendering)
+	p, err := pod.Render(stored(""), rendering)
 	require.NoError(t, err)
 	p.UID = "pod-uid"
 	return p
@@ -109,36 +127,36 @@ func (r rig) pods(t *testing.T) []corev1.Pod {
 
 func TestAStaleCacheIsNotWrittenAgain(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, machine(""))
+	r := newRig(t, stored(""))
 	for range 3 {
 		_, err := r.reconcile(t.Context(), key)
 		require.NoError(t, err)
 	}
 	require.Len(t, r.pods(t), 1)
-	require.Len(t, r.server.patches, 1, "the cache still has the machine without a status")
-	require.Equal(t, vmi.Scheduling, r.server.machine.Status.Phase)
+	require.Len(t, r.server.patches, 1, "the cache still has the VMI without a status")
+	require.Equal(t, vmi.Scheduling, r.server.vmi.Status.Phase)
 
-	require.NoError(t, r.machines.GetIndexer().Update(r.server.machine.DeepCopy()))
+	require.NoError(t, r.caches.instances.GetIndexer().Update(r.server.vmi.DeepCopy()))
 	_, err := r.reconcile(t.Context(), key)
 	require.NoError(t, err)
-	require.Empty(t, r.own.objs, "nothing is remembered when the cache has caught up")
+	require.Zero(t, r.instances.writer.Len(), "nothing is remembered when the cache has caught up")
 }
 
 func TestAFinalizerAndTheStatusAreWrittenOnTopOfEachOther(t *testing.T) {
 	t.Parallel()
-	v := machine("")
+	v := stored("")
 	v.Finalizers = nil
 	r := newRig(t, v)
 	_, err := r.reconcile(t.Context(), key)
 	require.NoError(t, err)
-	require.Equal(t, []string{vmi.Finalizer}, r.server.machine.Finalizers)
-	require.Equal(t, vmi.Scheduling, r.server.machine.Status.Phase)
+	require.Equal(t, []string{vmi.Finalizer}, r.server.vmi.Finalizers)
+	require.Equal(t, vmi.Scheduling, r.server.vmi.Status.Phase)
 }
 
 func TestAWriteForAnOldStateIsAConflict(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, machine(""))
-	r.server.machine.ResourceVersion = "7"
+	r := newRig(t, stored(""))
+	r.server.vmi.ResourceVersion = "7"
 	_, err := r.reconcile(t.Context(), key)
 	require.True(t, apierrors.IsConflict(err), "%v", err)
 	require.Empty(t, r.server.patches)
@@ -146,7 +164,7 @@ func TestAWriteForAnOldStateIsAConflict(t *testing.T) {
 
 func TestARefusedPodIsWrittenAndTriedAgain(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, machine(""))
+	r := newRig(t, stored(""))
 	refuse := true
 	r.kube.PrependReactor("create", "pods", func(ktesting.Action) (bool, runtime.Object, error) {
 		return refuse, nil, apierrors.NewForbidden(corev1.Resource("pods"), "x", errors.New("exceeded quota"))
@@ -157,19 +175,19 @@ func TestARefusedPodIsWrittenAndTriedAgain(t *testing.T) {
 		require.NotErrorIs(t, err, vmi.ErrInvalid, "it is worth another try")
 	}
 	require.Len(t, r.server.patches, 1)
-	c := r.server.machine.Status.Condition(vmi.ConditionSynchronized)
+	c := r.server.vmi.Status.Condition(vmi.ConditionSynchronized)
 	require.Equal(t, "FailedCreate", c.Reason)
 	require.Contains(t, c.Message, "exceeded quota")
 
 	refuse = false
 	_, err := r.reconcile(t.Context(), key)
 	require.NoError(t, err)
-	require.Nil(t, r.server.machine.Status.Condition(vmi.ConditionSynchronized))
+	require.Nil(t, r.server.vmi.Status.Condition(vmi.ConditionSynchronized))
 }
 
 func TestAnAPIServerThatFailsIsNoRefusal(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, machine(""))
+	r := newRig(t, stored(""))
 	r.kube.PrependReactor("create", "pods", func(ktesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewInternalError(errors.New("etcd"))
 	})
@@ -178,56 +196,56 @@ func TestAnAPIServerThatFailsIsNoRefusal(t *testing.T) {
 	require.Empty(t, r.server.patches)
 }
 
-func TestAPodThatExistsIsTheMachinesOrIsSaid(t *testing.T) {
+func TestAPodWithTheNameIsTheVMIsOrAReason(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, machine(""), launcher(t))
+	r := newRig(t, stored(""), launcher(t))
 	_, err := r.reconcile(t.Context(), key)
 	require.NoError(t, err)
-	require.Equal(t, vmi.Scheduling, r.server.machine.Status.Phase)
+	require.Equal(t, vmi.Scheduling, r.server.vmi.Status.Phase)
 
 	strange := launcher(t)
 	strange.OwnerReferences = nil
-	r = newRig(t, machine(""), strange)
+	r = newRig(t, stored(""), strange)
 	_, err = r.reconcile(t.Context(), key)
 	require.ErrorContains(t, err, "PodNameTaken")
-	require.Equal(t, "PodNameTaken", r.server.machine.Status.Condition(vmi.ConditionSynchronized).Reason)
+	require.Equal(t, "PodNameTaken", r.server.vmi.Status.Condition(vmi.ConditionSynchronized).Reason)
 }
 
-func TestTheAPIServerHasTheWordWhetherAPodIsGone(t *testing.T) {
+func TestTheAPIServerDecidesWhetherAPodIsGone(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, machine(vmi.Scheduling), launcher(t))
+	r := newRig(t, stored(vmi.Scheduling), launcher(t))
 	_, err := r.reconcile(t.Context(), key)
 	require.NoError(t, err)
-	require.Equal(t, vmi.Scheduling, r.server.machine.Status.Phase, "the cache of pods is empty, but the pod exists")
+	require.Equal(t, vmi.Scheduling, r.server.vmi.Status.Phase, "the cache of pods is empty, but the pod exists")
 
-	r = newRig(t, machine(vmi.Scheduling))
+	r = newRig(t, stored(vmi.Scheduling))
 	_, err = r.reconcile(t.Context(), key)
 	require.NoError(t, err)
-	require.Equal(t, vmi.Failed, r.server.machine.Status.Phase)
+	require.Equal(t, vmi.Failed, r.server.vmi.Status.Phase)
 }
 
-func TestTheAPIServerHasTheWordWhetherAPodWasReplaced(t *testing.T) {
+func TestTheAPIServerDecidesWhetherAPodWasReplaced(t *testing.T) {
 	t.Parallel()
-	v := machine(vmi.Running)
+	v := stored(vmi.Running)
 	v.Status.NodeName = "n1"
 	v.Status.ActivePods = map[types.UID]string{"pod-uid": "n1"}
 	r := newRig(t, v, launcher(t))
-	refused := launcher(t) // by its node, before the machine got the one that runs
+	refused := launcher(t) // by its node, before the VMI got the one that runs
 	refused.UID, refused.Status.Phase = "refused", corev1.PodFailed
-	require.NoError(t, r.Controller.pods.GetIndexer().Add(refused))
+	require.NoError(t, r.caches.pods.GetIndexer().Add(refused))
 	_, err := r.reconcile(t.Context(), key)
 	require.NoError(t, err)
-	require.Equal(t, vmi.Running, r.server.machine.Status.Phase, "the cache of pods is behind")
+	require.Equal(t, vmi.Running, r.server.vmi.Status.Phase, "the cache of pods is behind")
 
 	require.NoError(t, r.kube.CoreV1().Pods("default").Delete(t.Context(), refused.Name, metav1.DeleteOptions{}))
 	_, err = r.reconcile(t.Context(), key)
 	require.NoError(t, err)
-	require.Equal(t, vmi.Failed, r.server.machine.Status.Phase)
+	require.Equal(t, vmi.Failed, r.server.vmi.Status.Phase)
 }
 
-func TestADeletedMachineLosesItsPodAndThenItsFinalizer(t *testing.T) {
+func TestADeletedVMILosesItsPodAndThenItsFinalizer(t *testing.T) {
 	t.Parallel()
-	v := machine(vmi.Scheduling)
+	v := stored(vmi.Scheduling)
 	v.DeletionTimestamp = &metav1.Time{Time: time.Now()}
 	r := newRig(t, v, launcher(t))
 	_, err := r.reconcile(t.Context(), key)
@@ -236,52 +254,56 @@ func TestADeletedMachineLosesItsPodAndThenItsFinalizer(t *testing.T) {
 	require.Empty(t, r.server.patches)
 	_, err = r.reconcile(t.Context(), key)
 	require.NoError(t, err)
-	require.Empty(t, r.server.machine.Finalizers)
+	require.Empty(t, r.server.vmi.Finalizers)
 }
 
-func TestAMachineThatIsGoneIsNothingToDo(t *testing.T) {
+func TestAVMIThatVanishesIsAnErrorUnlessItIsToVanish(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, machine(""))
+	r := newRig(t, stored(""))
+	r.server.gone = true
+	_, err := r.reconcile(t.Context(), key)
+	require.True(t, apierrors.IsNotFound(err), "%v", err)
+
+	v := stored("")
+	v.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+	r = newRig(t, v)
+	r.server.gone = true
+	_, err = r.reconcile(t.Context(), key)
+	require.NoError(t, err)
+}
+
+func TestAVMIThatIsGoneIsNoError(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, stored(""))
 	after, err := r.reconcile(t.Context(), "default/other")
 	require.NoError(t, err)
 	require.Zero(t, after)
 }
 
-func TestNewNeedsWhatItCannotGuess(t *testing.T) {
+func TestNewNeedsWhatIsRequired(t *testing.T) {
 	t.Parallel()
 	_, err := New(Config{})
 	require.ErrorContains(t, err, "required")
 }
 
-func TestMachineOf(t *testing.T) {
-	t.Parallel()
-	p := launcher(t)
-	got, ok := machineOf(p)
-	require.True(t, ok)
-	require.Equal(t, key, got)
-	p.OwnerReferences = nil
-	_, ok = machineOf(p)
-	require.False(t, ok)
-}
-
 func TestWhatIsCachedOfAPod(t *testing.T) {
 	t.Parallel()
 	p := launcher(t)
-	r := newRig(t, machine(vmi.Running), p)
+	r := newRig(t, stored(vmi.Running), p)
 	none, v := r.Cached(p.Namespace, p.Name)
 	require.Nil(t, none, "it was not seen yet")
 	require.Nil(t, v)
-	require.NoError(t, r.Controller.pods.GetIndexer().Add(p))
+	require.NoError(t, r.caches.pods.GetIndexer().Add(p))
 	got, v := r.Cached(p.Namespace, p.Name)
 	require.Equal(t, p, got)
 	require.Equal(t, "testvmi", v.Name)
-	require.NoError(t, r.machines.GetIndexer().Delete(v))
+	require.NoError(t, r.caches.instances.GetIndexer().Delete(v))
 	got, v = r.Cached(p.Namespace, p.Name)
 	require.Equal(t, p, got)
 	require.Nil(t, v)
 	stray := p.DeepCopy()
 	stray.Name, stray.OwnerReferences = "stray", nil
-	require.NoError(t, r.Controller.pods.GetIndexer().Add(stray))
+	require.NoError(t, r.caches.pods.GetIndexer().Add(stray))
 	got, v = r.Cached(p.Namespace, "stray")
 	require.Equal(t, stray, got)
 	require.Nil(t, v)

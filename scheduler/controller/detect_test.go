@@ -20,12 +20,12 @@ func TestContainerDisks(t *testing.T) {
 		want                       pod.ContainerDisks
 	}{
 		{"a cluster that has image volumes", "auto", "1", "35", pod.ImageVolume},
-		{"nothing said is auto", "", "1", "37", pod.ImageVolume},
+		{"the empty string is auto", "", "1", "37", pod.ImageVolume},
 		{"a provider's sign behind the version", "auto", "1", "35+", pod.ImageVolume},
 		{"a cluster without image volumes", "auto", "1", "34", pod.InitCopy},
-		{"a version that nobody can read", "auto", "1", "next", pod.InitCopy},
-		{"image volumes by the will of the administrator", "image-volume", "1", "31", pod.ImageVolume},
-		{"copies by the will of the administrator", "init-copy", "1", "37", pod.InitCopy},
+		{"a version that is no number", "auto", "1", "next", pod.InitCopy},
+		{"image volumes where the administrator wants them", "image-volume", "1", "31", pod.ImageVolume},
+		{"copies where the administrator wants them", "init-copy", "1", "37", pod.InitCopy},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

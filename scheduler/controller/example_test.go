@@ -13,13 +13,13 @@ import (
 	"github.com/podvisor/podvisor/vmi/client"
 )
 
-// The controller in a process of one's own.
+// The controller in the process of an embedder.
 func Example() {
 	cfg, err := rest.InClusterConfig()
 	if err != nil {
 		return // not in a pod
 	}
-	machines, err := client.New(cfg)
+	vmis, err := client.New(cfg)
 	if err != nil {
 		panic(err)
 	}
@@ -28,7 +28,7 @@ func Example() {
 		panic(err)
 	}
 	c, err := controller.New(controller.Config{
-		Client: machines, Kube: kube,
+		Client: vmis, Kube: kube,
 		Pods:   pod.Config{Image: "registry.example/virt-launcher:v1"},
 		Logger: slog.New(slog.NewJSONHandler(os.Stderr, nil)),
 	})

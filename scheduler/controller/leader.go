@@ -21,13 +21,13 @@ type Lease struct {
 	// Identity is this process, for example its pod's name. It must not be
 	// another's. Required.
 	Identity string
-	// OnChange is told when this process begins to lead and when it ends. Nil:
-	// nobody is told.
+	// OnChange is called when this process begins to lead and when it ends. Nil:
+	// nothing is called.
 	OnChange func(leads bool)
 }
 
-// How long a leader that does not answer is waited for, and how often it says
-// that it is there.
+// How long a leader that does not renew the Lease is waited for, when it gives up
+// to renew it, and how often it tries.
 const (
 	leaseDuration = 15 * time.Second
 	renewDeadline = 10 * time.Second

@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -14,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	appsinformers "k8s.io/client-go/informers/apps/v1"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/record"
 
 	"github.com/podvisor/podvisor/internal/reconcile"
 	"github.com/podvisor/podvisor/vmi"
@@ -22,47 +20,41 @@ import (
 	"github.com/podvisor/podvisor/vmi/config/live"
 )
 
-// handlerApp is the name of the DaemonSet of the handlers, and its label.
-const handlerApp = "virt-handler"
-
-// reasonStandsAside is the reason of the event that says that KubeVirt itself is
+// reasonForeign is the reason of the event that says that KubeVirt itself is
 // installed.
-const reasonStandsAside = "KubeVirtInstalled"
+const reasonForeign = "KubeVirtInstalled"
 
 // reporter writes the status of every KubeVirt.
 type reporter struct {
 	cfg      Config
 	log      *slog.Logger
 	settings *live.Watcher
-	handlers cache.SharedIndexInformer
-	events   record.EventRecorder
+	handlers cache.SharedIndexInformer // the DaemonSets of virt-handler
+	events   *reconcile.Events
 	loop     *reconcile.Loop
 
-	mu    sync.Mutex
-	aside string // what was said last of an installation of KubeVirt
+	mu      sync.Mutex
+	foreign string // what was last reported of an installation of KubeVirt
 }
 
-func newReporter(c Config, events record.EventRecorder) *reporter {
+func newReporter(c Config, events *reconcile.Events) (*reporter, error) {
 	r := &reporter{cfg: c, log: c.Logger, settings: c.Settings, events: events}
-	r.handlers = appsinformers.NewFilteredDaemonSetInformer(c.Kube, cmp.Or(c.Home, "kubevirt"), 0, cache.Indexers{},
+	r.handlers = appsinformers.NewFilteredDaemonSetInformer(c.Kube, c.Home, 0, cache.Indexers{},
 		func(o *metav1.ListOptions) { o.LabelSelector = vmi.AppLabel + "=" + handlerApp })
 	// One worker: there is one status to write.
-	r.loop = reconcile.New(reconcile.Config{Name: "kubevirt", Do: r.reconcile, Workers: 1, Logger: c.Logger})
+	r.loop = reconcile.New(reconcile.Config{Name: "virt-controller-kubevirt", Do: r.reconcile, Workers: 1, Metrics: c.Metrics, Logger: c.Logger})
 	c.Settings.OnChange(r.queue)
-	return r
+	_, err := r.handlers.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(any) { r.queue() }, UpdateFunc: func(any, any) { r.queue() }, DeleteFunc: func(any) { r.queue() },
+	})
+	return r, err
 }
 
-// queue looks at all KubeVirts again.
+// queue queues all KubeVirts.
 func (r *reporter) queue() { r.loop.Add("all") }
 
 // run reports until ctx ends.
 func (r *reporter) run(ctx context.Context) {
-	if _, err := r.handlers.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(any) { r.queue() }, UpdateFunc: func(any, any) { r.queue() }, DeleteFunc: func(any) { r.queue() },
-	}); err != nil {
-		r.log.Error("watch the handlers", "err", err)
-		return
-	}
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	wg.Go(func() { r.handlers.RunWithContext(ctx) })
@@ -77,7 +69,7 @@ func (r *reporter) run(ctx context.Context) {
 // status is its operator's.
 func (r *reporter) reconcile(ctx context.Context, _ string) (time.Duration, error) {
 	why := r.settings.Foreign()
-	r.standAside(why)
+	r.reportForeign(ctx, why)
 	if why != "" {
 		return 0, nil
 	}
@@ -90,45 +82,38 @@ func (r *reporter) reconcile(ctx context.Context, _ string) (time.Duration, erro
 		changed := k.DeepCopy()
 		changed.Status = status
 		if _, err := r.cfg.Client.KubeVirts(k.Namespace).UpdateStatus(ctx, changed, metav1.UpdateOptions{}); err != nil {
-			return 0, fmt.Errorf("write the status of kubevirt %s/%s: %w", k.Namespace, k.Name, err)
+			return 0, fmt.Errorf("write status of kubevirt %s/%s: %w", k.Namespace, k.Name, err)
 		}
-		r.warn(k, &status)
+		r.warn(ctx, k, &status)
 	}
 	return 0, nil
 }
 
-// warn emits an event when the configuration begins to be of no use.
-func (r *reporter) warn(k *vmi.KubeVirt, s *vmi.KubeVirtStatus) {
+// warn emits an event when the configuration cannot be used any more.
+func (r *reporter) warn(ctx context.Context, k *vmi.KubeVirt, s *vmi.KubeVirtStatus) {
 	was, is := k.Status.Condition(vmi.ConditionDegraded), s.Condition(vmi.ConditionDegraded)
 	if is.Status != corev1.ConditionTrue || was != nil && was.Status == is.Status && was.Reason == is.Reason && was.Message == is.Message {
 		return
 	}
-	r.events.Event(kubevirtReference(k), corev1.EventTypeWarning, is.Reason, shorten(is.Message))
+	r.events.Emit(ctx, k, reconcile.Event{Warning: true, Finding: vmi.Finding{Reason: is.Reason, Message: is.Message}})
 }
 
-// standAside says once that KubeVirt itself is installed, on every KubeVirt.
-func (r *reporter) standAside(why string) {
+// reportForeign emits an event on every KubeVirt, once, when KubeVirt itself is
+// installed.
+func (r *reporter) reportForeign(ctx context.Context, why string) {
 	r.mu.Lock()
-	said := r.aside == why
-	r.aside = why
+	known := r.foreign == why
+	r.foreign = why
 	r.mu.Unlock()
-	if said || why == "" {
+	if known || why == "" {
 		return
 	}
 	for _, k := range r.settings.KubeVirts() {
-		r.events.Event(kubevirtReference(k), corev1.EventTypeWarning, reasonStandsAside, why)
+		r.events.Emit(ctx, k, reconcile.Event{Warning: true, Finding: vmi.Finding{Reason: reasonForeign, Message: why}})
 	}
 }
 
-func kubevirtReference(k *vmi.KubeVirt) *corev1.ObjectReference {
-	gvk := vmi.KubeVirts.GroupVersionKind
-	return &corev1.ObjectReference{
-		APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind,
-		Namespace: k.Namespace, Name: k.Name, UID: k.UID, ResourceVersion: k.ResourceVersion,
-	}
-}
-
-// components says how far the handlers are.
+// components is how far the installation of virt-handler is.
 func (r *reporter) components() config.Components {
 	list := r.handlers.GetStore().List()
 	if len(list) == 0 {

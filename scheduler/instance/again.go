@@ -9,9 +9,9 @@ import (
 	"github.com/podvisor/podvisor/scheduler"
 )
 
-// rejected says that the pod ended before anything in it was started: its node
-// refused it, because a device was not offered at the moment, or another pod was
-// faster, or the node was about to go. The machine has not run.
+// rejected reports whether the pod ended before anything in it was started: its
+// node refused it, because a device was not offered at the moment, or another pod
+// was faster, or the node was about to stop. The guest has not run.
 func rejected(p *corev1.Pod) bool {
 	if p.Status.Phase != corev1.PodFailed {
 		return false
@@ -22,29 +22,30 @@ func rejected(p *corev1.Pod) bool {
 }
 
 // again makes room for another pod. The phase goes back to Pending first: there,
-// and only there, a pod that does not exist is made.
+// and only there, a pod that does not exist is created.
 func again(o Observed) scheduler.Plan {
-	f := endOf(o.Pod).Finding
+	p := o.Pods.Active
+	f := endOf(p).Finding
 	if f.Message == "" {
-		f.Message = "the node " + o.Pod.Spec.NodeName + " refused the pod"
+		f.Message = "node " + p.Spec.NodeName + " refused the pod"
 	}
-	if p := pending(o, f); len(p.Actions) > 0 {
-		p.Recheck = leastRetry
-		return p
+	if plan := pending(o, f); len(plan.Actions) > 0 {
+		plan.Recheck = leastRetry
+		return plan
 	}
-	if o.Pod.DeletionTimestamp != nil {
+	if p.DeletionTimestamp != nil {
 		return scheduler.Plan{}
 	}
 	if left := retryDue(o).Sub(o.Now); left > 0 {
 		return scheduler.Plan{Recheck: left}
 	}
-	return scheduler.Plan{Actions: []scheduler.Action{scheduler.DeletePod{Name: o.Pod.Name, UID: o.Pod.UID}}}
+	return scheduler.Plan{Actions: []scheduler.Action{scheduler.DeletePod{Name: p.Name, UID: p.UID}}}
 }
 
 // retryDue is when the pod may be replaced: after a time that grows with the age
-// of the machine, so that nothing needs to be counted.
+// of the VMI, so that nothing needs to be counted.
 func retryDue(o Observed) time.Time {
-	made := o.Pod.CreationTimestamp.Time
-	age := made.Sub(o.VMI.CreationTimestamp.Time)
-	return made.Add(min(max(age/2, leastRetry), mostRetry))
+	created := o.Pods.Active.CreationTimestamp.Time
+	age := created.Sub(o.VMI.CreationTimestamp.Time)
+	return created.Add(min(max(age/2, leastRetry), mostRetry))
 }

@@ -12,29 +12,25 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// Reasons why a machine has no pod.
+// Reasons why a VMI has no pod.
 const (
-	// InvalidSpec: the machine cannot be made as it is written.
+	// InvalidSpec: no pod can be rendered from the spec.
 	InvalidSpec = "InvalidSpec"
 	// FailedCreate: the API server does not accept the pod.
 	FailedCreate = "FailedCreate"
-	// PodNameTaken: a pod that is not the machine's has its name.
+	// PodNameTaken: a pod that is not the VMI's has its name.
 	PodNameTaken = "PodNameTaken"
 )
 
-// Reasons of the condition Ready.
-const (
-	podNotExists    = "PodNotExists"
-	guestNotRunning = "GuestNotRunning"
-)
-
-// create makes the pod. The phase is written after it: a pod without the phase
+// create creates the pod. The phase is written after it: a pod without the phase
 // is found again by its name, but a phase without a pod says that the pod is
 // gone.
 func create(o Observed) scheduler.Plan {
-	p, err := pod.Render(o.VMI, o.Config)
+	c := o.Config
+	c.Facts.Claims = o.Claims
+	p, err := pod.Render(o.VMI, c)
 	if err != nil {
-		return pending(o, scheduler.Finding{Reason: InvalidSpec, Message: err.Error()})
+		return pending(o, vmi.Finding{Reason: InvalidSpec, Message: err.Error()})
 	}
 	if o.Refusal != nil {
 		return pending(o, *o.Refusal)
@@ -45,37 +41,37 @@ func create(o Observed) scheduler.Plan {
 	}
 	plan.Actions = append(plan.Actions,
 		scheduler.CreatePod{Pod: p},
-		scheduler.Emit{Type: corev1.EventTypeNormal, Reason: "SuccessfulCreate", Message: "Created virtual machine pod " + p.Name})
+		scheduler.Emit{Finding: vmi.Finding{Reason: "SuccessfulCreate", Message: "Created virtual machine pod " + p.Name}})
 	plan.Actions = append(plan.Actions, scheduling(o, nil).Actions...)
 	return plan
 }
 
-// taken waits until the pod that took the name is gone.
+// taken waits until the pod that has the name is gone.
 func taken(o Observed) scheduler.Plan {
-	p := pending(o, Taken(o.Pod.Name))
+	p := pending(o, Taken(o.Pods.Active.Name))
 	p.Recheck = nameDelay
 	return p
 }
 
-// Taken is the finding that a pod which is not the machine's has the name.
-func Taken(name string) scheduler.Finding {
-	return scheduler.Finding{
+// Taken is the finding that a pod which is not the VMI's has the name.
+func Taken(name string) vmi.Finding {
+	return vmi.Finding{
 		Reason:  PodNameTaken,
-		Message: fmt.Sprintf("a pod that does not belong to this machine has the name %s; delete it", name),
+		Message: fmt.Sprintf("pod %s does not belong to this VMI, which needs a pod of this name; delete it", name),
 	}
 }
 
 // pending says why there is no pod, once.
-func pending(o Observed, f scheduler.Finding) scheduler.Plan {
+func pending(o Observed, f vmi.Finding) scheduler.Plan {
 	return write(o, func(s *vmi.VirtualMachineInstanceStatus, now metav1.Time) {
 		s.SetPhase(vmi.Pending, now)
 		s.RemoveCondition(vmi.ConditionPodScheduled)
 		s.SetCondition(notSynchronized(f), now)
-		s.SetCondition(notReady(podNotExists, "the machine has no pod"), now)
+		s.SetCondition(notReady(vmi.ReasonPodNotExists, "the VMI has no pod"), now)
 	}, transition(o, vmi.ConditionSynchronized, f)...)
 }
 
-func notSynchronized(f scheduler.Finding) vmi.Condition {
+func notSynchronized(f vmi.Finding) vmi.Condition {
 	return vmi.Condition{Type: vmi.ConditionSynchronized, Status: corev1.ConditionFalse, Reason: f.Reason, Message: f.Message}
 }
 
@@ -83,10 +79,10 @@ func notReady(reason, message string) vmi.Condition {
 	return vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionFalse, Reason: reason, Message: message}
 }
 
-// transition is the warning that goes with a condition, if its reason is news.
-func transition(o Observed, t vmi.ConditionType, f scheduler.Finding) []scheduler.Emit {
+// transition is the warning that goes with a condition, if its reason is new.
+func transition(o Observed, t vmi.ConditionType, f vmi.Finding) []scheduler.Emit {
 	if c := o.VMI.Status.Condition(t); c != nil && c.Status == corev1.ConditionFalse && c.Reason == f.Reason {
 		return nil
 	}
-	return []scheduler.Emit{{Type: corev1.EventTypeWarning, Reason: f.Reason, Message: f.Message}}
+	return []scheduler.Emit{{Warning: true, Finding: f}}
 }

@@ -1,6 +1,7 @@
 package instance_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -27,8 +28,8 @@ const (
 	podUID = types.UID("pod-uid")
 )
 
-// machine is a machine with its finalizer in the phase.
-func machine(p vmi.Phase, options ...vmitest.Option) *vmi.VirtualMachineInstance {
+// stored is a VMI with its finalizer in the phase.
+func stored(p vmi.Phase, options ...vmitest.Option) *vmi.VirtualMachineInstance {
 	v := vmitest.New(vmitest.WithContainerDisk("root", "example/fedora:40"))
 	v.Finalizers = []string{vmi.Finalizer}
 	v.CreationTimestamp = metav1.NewTime(now)
@@ -55,7 +56,42 @@ func condition(t vmi.ConditionType, reason, message string) vmitest.Option {
 	}
 }
 
-// launcher is the pod of the machine, in order: made, with a node, and so on.
+// observe is what is observed of a VMI with these pods, on a node where all is
+// well. Nil is no pod.
+func observe(v *vmi.VirtualMachineInstance, pods ...*corev1.Pod) instance.Observed {
+	pods = slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return p == nil })
+	o := instance.Observed{VMI: v, Pods: instance.Roles(v, pods), Config: config, Now: now}
+	if o.Node.Name = instance.NodeName(v, o.Pods); o.Node.Name != "" {
+		o.Node.Object = nodeIn(corev1.ConditionTrue, time.Hour)
+	}
+	return o
+}
+
+// nodeIn is a node whose condition Ready has had the status for so long.
+func nodeIn(s corev1.ConditionStatus, since time.Duration) *corev1.Node {
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: node},
+		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
+			{Type: corev1.NodeReady, Status: s, LastTransitionTime: metav1.NewTime(now.Add(-since))},
+		}},
+	}
+}
+
+// statusOf is the status that the plan writes.
+func statusOf(t *testing.T, p scheduler.Plan) vmi.VirtualMachineInstanceStatus {
+	t.Helper()
+	for _, a := range p.Actions {
+		if w, ok := a.(writeStatus); ok {
+			return w.Object.Status
+		}
+	}
+	require.Fail(t, "the plan writes no status", "%v", p)
+	return vmi.VirtualMachineInstanceStatus{}
+}
+
+type writeStatus = scheduler.WriteStatus[*vmi.VirtualMachineInstance]
+
+// launcher is the pod of the VMI, in order: created, with a node, and so on.
 func launcher(change ...func(*corev1.Pod)) *corev1.Pod {
 	p, err := pod.Render(vmitest.New(vmitest.WithContainerDisk("root", "example/fedora:40")), config)
 	if err != nil {
@@ -84,6 +120,7 @@ func waiting(reason, message string) func(*corev1.Pod) {
 
 func running(p *corev1.Pod) {
 	p.Status.Phase = corev1.PodRunning
+	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 	compute(corev1.ContainerState{Running: &corev1.ContainerStateRunning{}})(p)
 }
 
@@ -106,8 +143,8 @@ func compute(s corev1.ContainerState) func(*corev1.Pod) {
 	}
 }
 
-// said is what a plan amounts to, in words that fit in a line.
-type said struct {
+// summary is a plan in words that fit in a line.
+type summary struct {
 	Do      []string
 	Phase   vmi.Phase
 	Reason  string
@@ -115,8 +152,8 @@ type said struct {
 	Recheck time.Duration
 }
 
-func tell(p scheduler.Plan) said {
-	s := said{Recheck: p.Recheck}
+func summarize(p scheduler.Plan) summary {
+	s := summary{Recheck: p.Recheck}
 	for _, a := range p.Actions {
 		switch a := a.(type) {
 		case scheduler.AddFinalizer:
@@ -128,11 +165,11 @@ func tell(p scheduler.Plan) said {
 		case scheduler.DeletePod:
 			s.Do = append(s.Do, "delete pod "+string(a.UID))
 		case scheduler.Emit:
-			s.Do = append(s.Do, a.Type+" "+a.Reason)
-		case scheduler.WriteStatus:
+			s.Do = append(s.Do, map[bool]string{true: "Warning ", false: "Normal "}[a.Warning]+a.Reason)
+		case writeStatus:
 			s.Do = append(s.Do, "write")
-			s.Phase, s.Reason = a.Status.Phase, a.Status.Reason
-			for _, c := range a.Status.Conditions {
+			s.Phase, s.Reason = a.Object.Status.Phase, a.Object.Status.Reason
+			for _, c := range a.Object.Status.Conditions {
 				if s.Because == nil {
 					s.Because = map[vmi.ConditionType]string{}
 				}
@@ -147,96 +184,98 @@ func TestDecide(t *testing.T) {
 	t.Parallel()
 	type because = map[vmi.ConditionType]string
 	notRunning := because{vmi.ConditionReady: "GuestNotRunning"}
+	noPod := because{vmi.ConditionReady: "PodNotExists"}
 	tests := []struct {
 		name    string
-		machine *vmi.VirtualMachineInstance
+		vmi     *vmi.VirtualMachineInstance
 		pod     *corev1.Pod
-		refusal *scheduler.Finding
-		want    said
+		refusal *vmi.Finding
+		want    summary
 	}{
-		{"a new machine gets its pod and is Scheduling in one write", machine(""), nil, nil,
-			said{Do: []string{"create pod", "Normal SuccessfulCreate", "write"}, Phase: vmi.Scheduling, Because: notRunning}},
-		{"a machine without its finalizer gets that first", machine("", bare), nil, nil,
-			said{Do: []string{"add finalizer", "create pod", "Normal SuccessfulCreate", "write"}, Phase: vmi.Scheduling, Because: notRunning}},
-		{"a machine that cannot be made waits in Pending and says why", machine("", invalid), nil, nil,
-			said{Do: []string{"write", "Warning InvalidSpec"}, Phase: vmi.Pending,
+		{"a new VMI gets its pod and is Scheduling in one write", stored(""), nil, nil,
+			summary{Do: []string{"create pod", "Normal SuccessfulCreate", "write"}, Phase: vmi.Scheduling, Because: notRunning}},
+		{"a VMI without its finalizer gets that first", stored("", bare), nil, nil,
+			summary{Do: []string{"add finalizer", "create pod", "Normal SuccessfulCreate", "write"}, Phase: vmi.Scheduling, Because: notRunning}},
+		{"a VMI with an invalid spec waits in Pending with the reason", stored("", invalid), nil, nil,
+			summary{Do: []string{"write", "Warning InvalidSpec"}, Phase: vmi.Pending,
 				Because: because{vmi.ConditionSynchronized: "InvalidSpec", vmi.ConditionReady: "PodNotExists"}}},
-		{"a refused pod is said once more only with another reason",
-			machine(vmi.Pending, condition(vmi.ConditionSynchronized, "FailedCreate", "quota"), condition(vmi.ConditionReady, "PodNotExists", "the machine has no pod")), nil,
-			&scheduler.Finding{Reason: "FailedCreate", Message: "quota"}, said{}},
-		{"a refused pod leaves the machine in Pending", machine(""), nil, &scheduler.Finding{Reason: "FailedCreate", Message: "quota"},
-			said{Do: []string{"write", "Warning FailedCreate"}, Phase: vmi.Pending,
+		{"a refused pod is written again only with another reason",
+			stored(vmi.Pending, condition(vmi.ConditionSynchronized, "FailedCreate", "quota"), condition(vmi.ConditionReady, "PodNotExists", "the VMI has no pod")), nil,
+			&vmi.Finding{Reason: "FailedCreate", Message: "quota"}, summary{}},
+		{"a refused pod leaves the VMI in Pending", stored(""), nil, &vmi.Finding{Reason: "FailedCreate", Message: "quota"},
+			summary{Do: []string{"write", "Warning FailedCreate"}, Phase: vmi.Pending,
 				Because: because{vmi.ConditionSynchronized: "FailedCreate", vmi.ConditionReady: "PodNotExists"}}},
-		{"a machine that was refused before tries again", machine(vmi.Pending, condition(vmi.ConditionSynchronized, "FailedCreate", "quota")), nil, nil,
-			said{Do: []string{"create pod", "Normal SuccessfulCreate", "write"}, Phase: vmi.Scheduling, Because: notRunning}},
-		{"a pod that somebody else made under the name is waited for", machine(""), launcher(strange), nil,
-			said{Do: []string{"write", "Warning PodNameTaken"}, Phase: vmi.Pending, Recheck: 10 * time.Second,
+		{"a VMI whose pod was refused before tries again", stored(vmi.Pending, condition(vmi.ConditionSynchronized, "FailedCreate", "quota")), nil, nil,
+			summary{Do: []string{"create pod", "Normal SuccessfulCreate", "write"}, Phase: vmi.Scheduling, Because: notRunning}},
+		{"a pod of another owner with the name is waited for", stored(""), launcher(strange), nil,
+			summary{Do: []string{"write", "Warning PodNameTaken"}, Phase: vmi.Pending, Recheck: 10 * time.Second,
 				Because: because{vmi.ConditionSynchronized: "PodNameTaken", vmi.ConditionReady: "PodNotExists"}}},
-		{"a pod that was made before the phase was written is found again", machine(""), launcher(), nil,
-			said{Do: []string{"write"}, Phase: vmi.Scheduling, Because: notRunning}},
-		{"a pod that no node has room for says so", machine(vmi.Scheduling), launcher(unschedulable), nil,
-			said{Do: []string{"write", "Warning Unschedulable"}, Phase: vmi.Scheduling,
+		{"a pod that was created before the phase was written is found again", stored(""), launcher(), nil,
+			summary{Do: []string{"write"}, Phase: vmi.Scheduling, Because: notRunning}},
+		{"a pod that no node has room for is a condition", stored(vmi.Scheduling), launcher(unschedulable), nil,
+			summary{Do: []string{"write", "Warning Unschedulable"}, Phase: vmi.Scheduling,
 				Because: because{vmi.ConditionReady: "GuestNotRunning", vmi.ConditionPodScheduled: "Unschedulable"}}},
 		{"the condition goes when the pod has a node",
-			machine(vmi.Scheduling, condition(vmi.ConditionPodScheduled, "Unschedulable", "x")), launcher(bound), nil,
-			said{Do: []string{"write"}, Phase: vmi.Scheduling, Because: notRunning}},
-		{"an image that cannot be pulled is said", machine(vmi.Scheduling), launcher(bound, waiting("ErrImagePull", `pull "example/fedora:40": not found`)), nil,
-			said{Do: []string{"write", "Warning ErrImagePull"}, Phase: vmi.Scheduling,
+			stored(vmi.Scheduling, condition(vmi.ConditionPodScheduled, "Unschedulable", "x")), launcher(bound), nil,
+			summary{Do: []string{"write"}, Phase: vmi.Scheduling, Because: notRunning}},
+		{"an image that cannot be pulled is a condition", stored(vmi.Scheduling), launcher(bound, waiting("ErrImagePull", `pull "example/fedora:40": not found`)), nil,
+			summary{Do: []string{"write", "Warning ErrImagePull"}, Phase: vmi.Scheduling,
 				Because: because{vmi.ConditionReady: "GuestNotRunning", vmi.ConditionSynchronized: "ErrImagePull"}}},
-		{"a container that is being created is nothing to speak of", machine("Scheduling", condition(vmi.ConditionReady, "GuestNotRunning", "the machine's pod does not run yet"), ranAs), launcher(bound, waiting("ContainerCreating", "")), nil, said{}},
-		{"a pod that runs is handed to its node", machine(vmi.Scheduling), launcher(running), nil,
-			said{Do: []string{"write"}, Phase: vmi.Scheduled, Because: notRunning}},
-		{"a pod that runs is handed over even if the phase was never written", machine(""), launcher(running), nil,
-			said{Do: []string{"write"}, Phase: vmi.Scheduled, Because: notRunning}},
-		{"a pod that is being deleted is not handed over", machine(vmi.Scheduling, condition(vmi.ConditionReady, "GuestNotRunning", "the machine's pod does not run yet"), ranAs), launcher(running, leaving), nil, said{}},
-		{"a pod that vanished before it ran has failed the machine", machine(vmi.Scheduling), nil, nil,
-			said{Do: []string{"write", "Warning PodGone"}, Phase: vmi.Failed, Reason: "PodGone", Because: notRunning}},
-		{"a pod that ended before it was handed over has failed the machine", machine(vmi.Scheduling), launcher(exited(0, 0, "")), nil,
-			said{Do: []string{"write", "Warning PodFailed"}, Phase: vmi.Failed, Reason: "PodFailed", Because: notRunning}},
-		{"a pod that its node refuses leaves the machine in Pending", machine(vmi.Scheduling), launcher(refused, old), nil,
-			said{Do: []string{"write", "Warning UnexpectedAdmissionError"}, Phase: vmi.Pending, Recheck: 5 * time.Second,
+		{"a container that is being created is no condition", stored("Scheduling", condition(vmi.ConditionReady, "GuestNotRunning", "the pod of the VMI does not run yet"), ranAs), launcher(bound, waiting("ContainerCreating", "")), nil, summary{}},
+		{"a pod that runs is handed to its node", stored(vmi.Scheduling), launcher(running), nil,
+			summary{Do: []string{"write"}, Phase: vmi.Scheduled, Because: notRunning}},
+		{"a pod that runs is handed over even if the phase was never written", stored(""), launcher(running), nil,
+			summary{Do: []string{"write"}, Phase: vmi.Scheduled, Because: notRunning}},
+		{"a pod that is being deleted is not handed over", stored(vmi.Scheduling, condition(vmi.ConditionReady, "GuestNotRunning", "the pod of the VMI does not run yet"), ranAs), launcher(running, leaving), nil, summary{}},
+		{"a pod that vanished before it ran is a failure", stored(vmi.Scheduling), nil, nil,
+			summary{Do: []string{"write", "Warning PodGone"}, Phase: vmi.Failed, Reason: "PodGone", Because: noPod}},
+		{"a pod that ended before it was handed over is a failure", stored(vmi.Scheduling), launcher(exited(0, 0, "")), nil,
+			summary{Do: []string{"write", "Warning PodFailed"}, Phase: vmi.Failed, Reason: "PodFailed", Because: notRunning}},
+		{"a pod that its node refuses leaves the VMI in Pending", stored(vmi.Scheduling), launcher(refused, old), nil,
+			summary{Do: []string{"write", "Warning UnexpectedAdmissionError"}, Phase: vmi.Pending, Recheck: 5 * time.Second,
 				Because: because{vmi.ConditionSynchronized: "UnexpectedAdmissionError", vmi.ConditionReady: "PodNotExists"}}},
-		{"a refused pod stays for a moment", refusedBefore(), launcher(refused), nil, said{Recheck: 5 * time.Second}},
-		{"a refused pod goes after a moment", refusedBefore(), launcher(refused, old), nil, said{Do: []string{"delete pod pod-uid"}}},
-		{"a refused pod that goes is waited for", refusedBefore(), launcher(refused, old, leaving), nil, said{}},
-		{"a refused pod that is gone is made again", refusedBefore(), nil, nil,
-			said{Do: []string{"create pod", "Normal SuccessfulCreate", "write"}, Phase: vmi.Scheduling, Because: notRunning}},
-		{"a machine that runs is the handler's", machine(vmi.Running), launcher(running), nil, said{}},
-		{"a pod that has just ended is the handler's for 5 s", machine(vmi.Running), launcher(exited(1, time.Second, "")), nil, said{Recheck: 4 * time.Second}},
-		{"a handler that does not report is answered for", machine(vmi.Running), launcher(exited(1, time.Minute, "Crashed: QEMU was killed")), nil,
-			said{Do: []string{"write", "Warning Crashed"}, Phase: vmi.Failed, Reason: "Crashed", Because: notRunning}},
-		{"a launcher that ended well tells that the guest powered off", machine(vmi.Running), launcher(exited(0, time.Minute, "")), nil,
-			said{Do: []string{"write"}, Phase: vmi.Succeeded, Because: notRunning}},
-		{"a pod that was evicted says so", machine(vmi.Running), launcher(bound, func(p *corev1.Pod) {
+		{"a refused pod stays for some seconds", refusedBefore(), launcher(refused), nil, summary{Recheck: 5 * time.Second}},
+		{"a refused pod is deleted after some seconds", refusedBefore(), launcher(refused, old), nil, summary{Do: []string{"delete pod pod-uid"}}},
+		{"a refused pod that is being deleted is waited for", refusedBefore(), launcher(refused, old, leaving), nil, summary{}},
+		{"a refused pod that is gone is created again", refusedBefore(), nil, nil,
+			summary{Do: []string{"create pod", "Normal SuccessfulCreate", "write"}, Phase: vmi.Scheduling, Because: notRunning}},
+		{"a VMI that runs is the handler's", stored(vmi.Running), launcher(running), nil, summary{}},
+		{"a pod that has just ended is the handler's for 5 s", stored(vmi.Running), launcher(exited(1, time.Second, "")), nil, summary{Recheck: 4 * time.Second}},
+		{"an end that the handler does not report is written", stored(vmi.Running), launcher(exited(1, time.Minute, "Crashed: QEMU was killed")), nil,
+			summary{Do: []string{"write", "Warning Crashed"}, Phase: vmi.Failed, Reason: "Crashed", Because: notRunning}},
+		{"a launcher that ended without an error is a guest that powered off", stored(vmi.Running), launcher(exited(0, time.Minute, "")), nil,
+			summary{Do: []string{"write"}, Phase: vmi.Succeeded, Because: notRunning}},
+		{"a pod that was evicted fails with that reason", stored(vmi.Running), launcher(bound, func(p *corev1.Pod) {
 			p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "Evicted", "The node was low on resource: memory."
-		}), nil, said{Do: []string{"write", "Warning Evicted"}, Phase: vmi.Failed, Reason: "Evicted", Because: notRunning}},
-		{"a pod whose node is gone says so", machine(vmi.Running), launcher(bound, func(p *corev1.Pod) {
+		}), nil, summary{Do: []string{"write", "Warning Evicted"}, Phase: vmi.Failed, Reason: "Evicted", Because: notRunning}},
+		{"a pod that Kubernetes gave up is NodeUnresponsive", stored(vmi.Running), launcher(bound, func(p *corev1.Pod) {
 			p.Status.Phase = corev1.PodFailed
 			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "DeletionByPodGC"}}
-		}), nil, said{Do: []string{"write", "Warning NodeUnresponsive"}, Phase: vmi.Failed, Reason: "NodeUnresponsive", Because: notRunning}},
-		{"a machine whose pod vanished has failed", machine(vmi.Running), nil, nil,
-			said{Do: []string{"write", "Warning PodGone"}, Phase: vmi.Failed, Reason: "PodGone", Because: notRunning}},
-		{"another pod than the one that ran does not stand for it", machine(vmi.Running), launcher(other, running), nil,
-			said{Do: []string{"delete pod other-uid", "write", "Warning PodGone"}, Phase: vmi.Failed, Reason: "PodGone", Because: notRunning}},
-		{"the pod of a machine that ended stays for its log", machine(vmi.Succeeded), launcher(exited(0, time.Hour, "")), nil, said{}},
-		{"a pod that was made after the end goes", machine(vmi.Failed), launcher(other), nil, said{Do: []string{"delete pod other-uid"}}},
-		{"a machine that was deleted before it had a pod goes at once", machine("", deleted), nil, nil, said{Do: []string{"remove finalizer"}}},
-		{"a deleted machine without our finalizer is none of our business", machine("", deleted, bare), launcher(), nil, said{}},
-		{"a machine that was deleted before it ran loses its pod", machine(vmi.Scheduling, deleted), launcher(bound), nil,
-			said{Do: []string{"delete pod pod-uid", "Normal SuccessfulDelete"}}},
-		{"a deleted machine waits for its pod to go", machine(vmi.Scheduling, deleted), launcher(bound, leaving), nil, said{}},
-		{"a deleted machine goes when its pod has ended", machine(vmi.Scheduling, deleted), launcher(leaving, exited(0, 0, "")), nil, said{Do: []string{"remove finalizer"}}},
-		{"a deleted machine that runs is the handler's", machine(vmi.Running, deleted), launcher(running), nil, said{Recheck: time.Minute}},
-		{"a deleted machine whose handler does not answer loses its pod", machine(vmi.Running, deleted, long), launcher(running), nil,
-			said{Do: []string{"delete pod pod-uid", "Normal SuccessfulDelete"}}},
-		{"a deleted machine goes when the handler has reported the end", machine(vmi.Succeeded, deleted), launcher(running), nil, said{Do: []string{"remove finalizer"}}},
-		{"a deleted machine goes when its pod is gone, whatever the handler does", machine(vmi.Running, deleted), nil, nil, said{Do: []string{"remove finalizer"}}},
+		}), nil, summary{Do: []string{"write", "Warning NodeUnresponsive"}, Phase: vmi.Failed, Reason: "NodeUnresponsive", Because: notRunning}},
+		{"a VMI whose pod vanished has failed", stored(vmi.Running), nil, nil,
+			summary{Do: []string{"write", "Warning PodGone"}, Phase: vmi.Failed, Reason: "PodGone", Because: noPod}},
+		{"another pod than the active one is stray", stored(vmi.Running), launcher(other, running), nil,
+			summary{Do: []string{"delete pod other-uid", "write", "Warning PodGone"}, Phase: vmi.Failed, Reason: "PodGone", Because: noPod}},
+		{"the pod of a VMI that ended stays for its log", stored(vmi.Succeeded), launcher(exited(0, time.Hour, "")), nil, summary{}},
+		{"a pod that was created after the end is deleted", stored(vmi.Failed), launcher(other), nil, summary{Do: []string{"delete pod other-uid"}}},
+		{"a VMI that was deleted before it had a pod is released at once", stored("", deleted), nil, nil, summary{Do: []string{"remove finalizer"}}},
+		{"a deleted VMI without our finalizer is left alone", stored("", deleted, bare), launcher(), nil, summary{}},
+		{"a VMI that was deleted before it ran loses its pod", stored(vmi.Scheduling, deleted), launcher(bound), nil,
+			summary{Do: []string{"delete pod pod-uid", "Normal SuccessfulDelete"}}},
+		{"a deleted VMI waits for the end of its pod", stored(vmi.Scheduling, deleted), launcher(bound, leaving), nil, summary{}},
+		{"a deleted VMI is released when its pod has ended", stored(vmi.Scheduling, deleted), launcher(leaving, exited(0, 0, "")), nil, summary{Do: []string{"remove finalizer"}}},
+		{"a deleted VMI that runs is the handler's", stored(vmi.Running, deleted), launcher(running), nil, summary{Recheck: time.Minute}},
+		{"a deleted VMI whose handler does not answer loses its pod", stored(vmi.Running, deleted, long), launcher(running), nil,
+			summary{Do: []string{"delete pod pod-uid", "Normal SuccessfulDelete"}}},
+		{"a deleted VMI is released when the handler has reported the end", stored(vmi.Succeeded, deleted), launcher(running), nil, summary{Do: []string{"remove finalizer"}}},
+		{"a deleted VMI is released when its pod is gone", stored(vmi.Running, deleted), nil, nil, summary{Do: []string{"remove finalizer"}}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			o := instance.Observed{VMI: tt.machine, Pod: tt.pod, Config: config, Refusal: tt.refusal, Now: now}
-			require.Equal(t, tt.want, tell(instance.Decide(o)))
+			o := observe(tt.vmi, tt.pod)
+			o.Refusal = tt.refusal
+			require.Equal(t, tt.want, summarize(instance.Decide(o)))
 		})
 	}
 }
@@ -250,21 +289,21 @@ func refused(p *corev1.Pod) {
 
 func old(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(now.Add(-time.Minute)) }
 
-// refusedBefore is a machine that has said that its pod was refused.
+// refusedBefore is a VMI whose status says that its pod was refused.
 func refusedBefore() *vmi.VirtualMachineInstance {
-	return machine(vmi.Pending, condition(vmi.ConditionSynchronized, "UnexpectedAdmissionError", "no healthy devices present"),
-		condition(vmi.ConditionReady, "PodNotExists", "the machine has no pod"))
+	return stored(vmi.Pending, condition(vmi.ConditionSynchronized, "UnexpectedAdmissionError", "no healthy devices present"),
+		condition(vmi.ConditionReady, "PodNotExists", "the VMI has no pod"))
 }
 
 func ranAs(v *vmi.VirtualMachineInstance) { v.Status.RuntimeUser = vmi.User }
 func long(v *vmi.VirtualMachineInstance)  { v.DeletionTimestamp.Time = now.Add(-time.Hour) }
 
-func TestHandOverSaysEverythingAtOnce(t *testing.T) {
+func TestHandOverIsOneWrite(t *testing.T) {
 	t.Parallel()
-	v := machine(vmi.Scheduling, condition(vmi.ConditionSynchronized, "ErrImagePull", "x"), condition(vmi.ConditionPodScheduled, "Unschedulable", "x"))
-	plan := instance.Decide(instance.Observed{VMI: v, Pod: launcher(running), Config: config, Now: now})
+	v := stored(vmi.Scheduling, condition(vmi.ConditionSynchronized, "ErrImagePull", "x"), condition(vmi.ConditionPodScheduled, "Unschedulable", "x"))
+	plan := instance.Decide(observe(v, launcher(running)))
 	require.Len(t, plan.Actions, 1)
-	s := plan.Actions[0].(scheduler.WriteStatus).Status
+	s := statusOf(t, plan)
 	burstable := corev1.PodQOSBurstable
 	require.Equal(t, vmi.VirtualMachineInstanceStatus{
 		Phase: vmi.Scheduled, NodeName: node, ActivePods: map[types.UID]string{podUID: node}, RuntimeUser: 107,
@@ -278,9 +317,9 @@ func TestHandOverSaysEverythingAtOnce(t *testing.T) {
 	}, s)
 }
 
-func TestTheMessageNamesWhoseImageIsMissing(t *testing.T) {
+func TestTheMessageNamesTheVolumeOfAMissingImage(t *testing.T) {
 	t.Parallel()
-	v := machine(vmi.Scheduling, vmitest.WithContainerDisk("data", "example/fedora:40-data"), vmitest.WithContainerDisk("more", "example/more"))
+	v := stored(vmi.Scheduling, vmitest.WithContainerDisk("data", "example/fedora:40-data"), vmitest.WithContainerDisk("more", "example/more"))
 	tests := []struct{ name, kubelet, want string }{
 		{"one volume", `Back-off pulling image "example/fedora:40"`, `volume root: Back-off pulling image "example/fedora:40"`},
 		{"a volume whose image's name is longer", `image example/fedora:40-data: not found`, `volume data: image example/fedora:40-data: not found`},
@@ -288,32 +327,32 @@ func TestTheMessageNamesWhoseImageIsMissing(t *testing.T) {
 		{"an image before a colon", `example/more: not found`, `volume more: example/more: not found`},
 		{"a longer path is another image", `registry.example/more is missing`, `registry.example/more is missing`},
 		{"the launcher itself", `pull example/virt-launcher:v1`, `virt-launcher image: pull example/virt-launcher:v1`},
-		{"nobody's", `something else`, `something else`},
+		{"no image", `something else`, `something else`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			plan := instance.Decide(instance.Observed{VMI: v, Pod: launcher(bound, waiting("ErrImagePull", tt.kubelet)), Config: config, Now: now})
-			s := plan.Actions[0].(scheduler.WriteStatus).Status
+			plan := instance.Decide(observe(v, launcher(bound, waiting("ErrImagePull", tt.kubelet))))
+			s := statusOf(t, plan)
 			require.Equal(t, tt.want, s.Condition(vmi.ConditionSynchronized).Message)
 		})
 	}
 }
 
-func TestTheKubeletsToAndFroIsOneChange(t *testing.T) {
+func TestAKubeletThatAlternatesItsReasonsIsWrittenOnce(t *testing.T) {
 	t.Parallel()
 	pull := launcher(bound, waiting("ErrImagePull", "not found"))
 	back := launcher(bound, waiting("ImagePullBackOff", "Back-off pulling image: not found"))
-	v := machine(vmi.Scheduling)
+	v := stored(vmi.Scheduling)
 	writes := 0
 	for i := range 10 {
 		p := pull
 		if i%2 == 1 {
 			p = back
 		}
-		for _, a := range instance.Decide(instance.Observed{VMI: v, Pod: p, Config: config, Now: now}).Actions {
-			if w, ok := a.(scheduler.WriteStatus); ok {
-				v.Status = w.Status
+		for _, a := range instance.Decide(observe(v, p)).Actions {
+			if w, ok := a.(writeStatus); ok {
+				v.Status = w.Object.Status
 				writes++
 			}
 		}
@@ -322,7 +361,7 @@ func TestTheKubeletsToAndFroIsOneChange(t *testing.T) {
 	require.Equal(t, "ImagePullBackOff", v.Status.Condition(vmi.ConditionSynchronized).Reason)
 }
 
-func TestLastWords(t *testing.T) {
+func TestTerminationMessages(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, message, reason, text string }{
 		{"a reason and a message", "Crashed: QEMU was killed", "Crashed", "QEMU was killed"},
@@ -332,8 +371,8 @@ func TestLastWords(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			plan := instance.Decide(instance.Observed{VMI: machine(vmi.Running), Pod: launcher(exited(1, time.Hour, tt.message)), Config: config, Now: now})
-			s := plan.Actions[0].(scheduler.WriteStatus).Status
+			plan := instance.Decide(observe(stored(vmi.Running), launcher(exited(1, time.Hour, tt.message))))
+			s := statusOf(t, plan)
 			require.Equal(t, tt.reason, s.Reason)
 			require.Equal(t, tt.text, s.Condition(vmi.ConditionReady).Message)
 		})
@@ -347,24 +386,24 @@ func TestACopyThatFailedIsTheReason(t *testing.T) {
 		p.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "volumeroot", State: corev1.ContainerState{
 			Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error", Message: "no disk in /disk"}}}}
 	})
-	plan := instance.Decide(instance.Observed{VMI: machine(vmi.Scheduling), Pod: p, Config: config, Now: now})
-	s := plan.Actions[0].(scheduler.WriteStatus).Status
+	plan := instance.Decide(observe(stored(vmi.Scheduling), p))
+	s := statusOf(t, plan)
 	require.Equal(t, "container volumeroot ended with exit code 1 (Error): no disk in /disk", s.Condition(vmi.ConditionReady).Message)
 }
 
-func TestAnEndSaysWhyAndNothingThatIsOver(t *testing.T) {
+func TestAnEndHasItsReasonAndNoConditionOfTheGuest(t *testing.T) {
 	t.Parallel()
 	over := launcher(bound, exited(0, time.Hour, ""))
-	plan := instance.Decide(instance.Observed{VMI: machine(vmi.Scheduling), Pod: over, Config: config, Now: now})
-	s := plan.Actions[0].(scheduler.WriteStatus).Status
+	plan := instance.Decide(observe(stored(vmi.Scheduling), over))
+	s := statusOf(t, plan)
 	require.Equal(t, vmi.Failed, s.Phase)
-	require.Equal(t, "the machine's pod ended before the machine was started", s.Condition(vmi.ConditionReady).Message)
+	require.Equal(t, "the pod of the VMI ended before the guest was started", s.Condition(vmi.ConditionReady).Message)
 
-	v := machine(vmi.Running, condition(vmi.ConditionSynchronized, "NetworkFailed", "no netlink"))
+	v := stored(vmi.Running, condition(vmi.ConditionSynchronized, "NetworkFailed", "no netlink"))
 	v.Status.SetCondition(vmi.Condition{Type: vmi.ConditionPaused, Status: corev1.ConditionTrue, Reason: "Paused"}, metav1.NewTime(now))
 	v.Status.SetCondition(vmi.Condition{Type: vmi.ConditionAgentConnected, Status: corev1.ConditionTrue}, metav1.NewTime(now))
 	v.Status.SetCondition(vmi.Condition{Type: vmi.ConditionAgentVersionNotSupported, Status: corev1.ConditionTrue}, metav1.NewTime(now))
-	s = instance.Decide(instance.Observed{VMI: v, Config: config, Now: now}).Actions[0].(scheduler.WriteStatus).Status
+	s = statusOf(t, instance.Decide(observe(v)))
 	require.Equal(t, vmi.Failed, s.Phase)
 	require.Nil(t, s.Condition(vmi.ConditionPaused), "as the handler does it")
 	require.Nil(t, s.Condition(vmi.ConditionAgentConnected))

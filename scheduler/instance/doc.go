@@ -1,17 +1,18 @@
-// Package instance decides what the cluster side does for a virtual machine
-// instance: when its pod is made, when it is handed to the node, and when it is
-// gone.
+// Package instance decides what the cluster side does for a
+// VirtualMachineInstance: when its pod is made, when it is handed to the node, why
+// it is not ready, and when it is gone.
 //
 // [Decide] turns what was [Observed] into a plan. It is called after every
 // change, remembers nothing, and has nothing to do when everything is as it
 // should be: a plan that was carried out, observed again, gives the empty plan.
+// [Roles] says which of several pods a VMI runs in.
 //
-// [Eviction] says whether the pod of a machine may be evicted.
+// [Eviction] says whether a pod of a VMI may be evicted.
 //
 // The node's side, from Scheduled to the end, is package handler. This package
 // computes; it touches nothing.
 //
-// Trap: Observed.Pod = nil must mean that the pod does not exist. A cache that
-// has not seen it yet is not enough once the machine's phase says that there was
-// one.
+// Trap: that a pod, a node or a claim is missing from Observed must mean that it
+// does not exist. A cache that has not seen it yet is not enough, except for the
+// pod of a VMI that is not Scheduling yet.
 package instance

@@ -14,19 +14,35 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// Reasons why a machine failed, as far as the cluster side finds out.
+// Reasons why a VMI failed, as far as the cluster side finds out.
 const (
-	// PodGone: somebody removed the pod.
+	// PodGone: the pod was removed.
 	PodGone = "PodGone"
-	// PodFailed: the pod ended, and nothing says why.
+	// PodFailed: the pod ended, and no container says why.
 	PodFailed = "PodFailed"
-	// NodeUnresponsive: the node does not answer any more.
+	// NodeUnresponsive: the node does not respond, and the pod is certainly gone.
 	NodeUnresponsive = "NodeUnresponsive"
 )
 
-var podGone = scheduler.Finding{Reason: PodGone, Message: "the machine's pod does not exist any more"}
+// podGone is why a VMI failed whose pod does not exist. A pod on a node that does
+// not respond is removed by force only, which is how an administrator says that
+// the node is off.
+func podGone(o Observed) vmi.Finding {
+	if unresponsive(o.Node) {
+		return vmi.Finding{Reason: NodeUnresponsive, Message: fmt.Sprintf("node %s does not respond, and the pod of the VMI was removed", o.Node.Name)}
+	}
+	return vmi.Finding{Reason: PodGone, Message: "the pod of the VMI does not exist any more"}
+}
 
-// runs says that the pod's launcher runs on a node.
+// nodeGone is why a VMI failed whose node is fenced.
+func nodeGone(o Observed) vmi.Finding {
+	if o.Node.Object == nil {
+		return vmi.Finding{Reason: NodeUnresponsive, Message: fmt.Sprintf("node %s of the VMI does not exist any more", o.Node.Name)}
+	}
+	return vmi.Finding{Reason: NodeUnresponsive, Message: fmt.Sprintf("node %s of the VMI does not respond and is out of service", o.Node.Name)}
+}
+
+// runs reports whether the pod's launcher runs on a node.
 func runs(p *corev1.Pod) bool {
 	if p.Spec.NodeName == "" || p.DeletionTimestamp != nil {
 		return false
@@ -35,8 +51,8 @@ func runs(p *corev1.Pod) bool {
 	return s != nil && s.State.Running != nil
 }
 
-// over says that the pod has ended: its launcher does not run and never will
-// again. Containers that somebody else put in may still run.
+// over reports whether the pod has ended: its launcher does not run and never
+// will again. Other containers may still run.
 func over(p *corev1.Pod) bool {
 	if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
 		return true
@@ -59,45 +75,46 @@ type end struct {
 	succeeded bool
 	// at is the time, or zero if it is not known.
 	at time.Time
-	scheduler.Finding
+	vmi.Finding
 }
 
 // endOf reads how a pod that is over ended: what its node says about it, or else
-// what the first container that did not end well says.
+// what its launcher says, or else what the first container says that failed.
 func endOf(p *corev1.Pod) end {
-	e := end{Finding: scheduler.Finding{Reason: PodFailed, Message: p.Status.Message}}
+	e := end{Finding: vmi.Finding{Reason: PodFailed, Message: p.Status.Message}}
 	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 		t := s.State.Terminated
-		if t == nil {
-			continue
-		}
-		if s.Name == vmi.ComputeContainer {
-			e.succeeded, e.at = t.ExitCode == 0, t.FinishedAt.Time
-		}
-		if t.ExitCode != 0 {
+		switch {
+		case t == nil:
+		case s.Name == vmi.ComputeContainer:
+			e = end{succeeded: t.ExitCode == 0, at: t.FinishedAt.Time, Finding: e.Finding}
+			if t.ExitCode != 0 {
+				e.Finding = said(s.Name, t)
+			}
+		case t.ExitCode != 0 && e.at.IsZero():
 			e.at, e.Finding = t.FinishedAt.Time, said(s.Name, t)
-			break
 		}
 	}
 	switch {
 	case nodeLost(p):
-		e.succeeded, e.Finding = false, scheduler.Finding{Reason: NodeUnresponsive, Message: "the node of the machine's pod does not answer"}
+		e.succeeded, e.Finding = false, vmi.Finding{Reason: NodeUnresponsive, Message: "the node of the VMI's pod does not respond"}
 	case p.Status.Reason != "":
-		e.succeeded, e.Finding = false, scheduler.Finding{Reason: p.Status.Reason, Message: p.Status.Message}
+		e.succeeded, e.Finding = false, vmi.Finding{Reason: p.Status.Reason, Message: p.Status.Message}
 	}
 	return e
 }
 
-// tooEarly is why a machine failed whose pod ended before its time, however well.
-func tooEarly(p *corev1.Pod) scheduler.Finding {
+// tooEarly is why a VMI failed whose pod ended before it was handed over, however
+// well.
+func tooEarly(p *corev1.Pod) vmi.Finding {
 	f := endOf(p).Finding
 	if f.Message == "" {
-		f.Message = "the machine's pod ended before the machine was started"
+		f.Message = "the pod of the VMI ended before the guest was started"
 	}
 	return f
 }
 
-// nodeLost says that the pod was given up because of its node.
+// nodeLost reports whether Kubernetes gave the pod up because of its node.
 func nodeLost(p *corev1.Pod) bool {
 	if p.Status.Reason == "NodeLost" {
 		return true
@@ -107,38 +124,49 @@ func nodeLost(p *corev1.Pod) bool {
 	})
 }
 
-// lastWords matches the last words of a launcher: a reason in one word and a message.
-var lastWords = regexp.MustCompile(`^([A-Z][A-Za-z]{2,63}): (.+)$`)
+// termination is the format of a launcher's termination message: a reason in one
+// word, and a message in one line.
+var termination = regexp.MustCompile(`^([A-Z][A-Za-z]{2,63}): (.+)$`)
 
-// maxMessage is how much of a container's last words becomes a message.
+// maxMessage is how much of a termination message becomes a message, in bytes.
 const maxMessage = 512
 
-// said reads a container's last words.
-func said(container string, t *corev1.ContainerStateTerminated) scheduler.Finding {
+// said is what a container's termination message says. Only the launcher's has a
+// reason; what other containers write is text.
+func said(container string, t *corev1.ContainerStateTerminated) vmi.Finding {
 	text := strings.TrimSpace(t.Message)
-	if m := lastWords.FindStringSubmatch(text); m != nil {
-		return scheduler.Finding{Reason: m[1], Message: m[2]}
+	if m := termination.FindStringSubmatch(text); m != nil && container == vmi.ComputeContainer {
+		return vmi.Finding{Reason: m[1], Message: lastOf(m[2])}
 	}
-	if len(text) > maxMessage {
-		text = "…" + strings.ToValidUTF8(text[len(text)-maxMessage:], "")
-	}
-	return scheduler.Finding{
+	return vmi.Finding{
 		Reason:  PodFailed,
-		Message: strings.TrimSuffix(fmt.Sprintf("container %s ended with exit code %d (%s): %s", container, t.ExitCode, t.Reason, text), ": "),
+		Message: strings.TrimSuffix(fmt.Sprintf("container %s ended with exit code %d (%s): %s", container, t.ExitCode, t.Reason, lastOf(text)), ": "),
 	}
 }
 
-// fail is the end of a machine that did not end well.
-func fail(o Observed, f scheduler.Finding) scheduler.Plan {
-	return finish(o, vmi.Failed, f, scheduler.Emit{Type: corev1.EventTypeWarning, Reason: f.Reason, Message: f.Message})
+// lastOf is the text, or its end if it is too long.
+func lastOf(text string) string {
+	if len(text) <= maxMessage {
+		return text
+	}
+	return "…" + strings.ToValidUTF8(text[len(text)-maxMessage:], "")
 }
 
-// succeed is the end of a machine whose guest powered off.
+// fail is the end of a VMI that did not end well.
+func fail(o Observed, f vmi.Finding) scheduler.Plan {
+	return finish(o, vmi.Failed, f, scheduler.Emit{Warning: true, Finding: f})
+}
+
+// succeed is the end of a VMI whose guest powered off.
 func succeed(o Observed) scheduler.Plan {
-	return finish(o, vmi.Succeeded, scheduler.Finding{Reason: guestNotRunning, Message: "the guest powered off"})
+	return finish(o, vmi.Succeeded, vmi.Finding{Reason: vmi.ReasonGuestNotRunning, Message: "the guest powered off"})
 }
 
-func finish(o Observed, p vmi.Phase, f scheduler.Finding, events ...scheduler.Emit) scheduler.Plan {
+func finish(o Observed, p vmi.Phase, f vmi.Finding, events ...scheduler.Emit) scheduler.Plan {
+	ready := vmi.ReasonGuestNotRunning
+	if o.Pods.Active == nil {
+		ready = vmi.ReasonPodNotExists
+	}
 	return write(o, func(s *vmi.VirtualMachineInstanceStatus, now metav1.Time) {
 		s.SetPhase(p, now)
 		if p == vmi.Failed {
@@ -147,8 +175,8 @@ func finish(o Observed, p vmi.Phase, f scheduler.Finding, events ...scheduler.Em
 		for _, t := range []vmi.ConditionType{
 			vmi.ConditionPodScheduled, vmi.ConditionSynchronized, vmi.ConditionPaused, vmi.ConditionAgentConnected, vmi.ConditionAgentVersionNotSupported,
 		} {
-			s.RemoveCondition(t) // they are about a machine that may still run
+			s.RemoveCondition(t) // they are about a guest that may still run
 		}
-		s.SetCondition(notReady(guestNotRunning, f.Message), now)
+		s.SetCondition(notReady(ready, f.Message), now)
 	}, events...)
 }

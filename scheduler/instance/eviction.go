@@ -10,27 +10,27 @@ import (
 	"github.com/podvisor/podvisor/vmi/defaults"
 )
 
-// Verdict is the answer to the wish to evict a pod from its node.
+// Verdict is the answer to a request to evict a pod from its node.
 type Verdict struct {
 	// Refusal says why the pod stays, and what can be done. Empty: the eviction
 	// goes on.
 	Refusal string
-	// Leave is the node that is to be written into the machine's
+	// Leave is the node that is to be written into the VMI's
 	// status.evacuationNodeName. Empty: nothing is to be written.
 	Leave string
 }
 
-// Eviction decides on the eviction of the pod by the strategy of the machine, or
-// by that of the cluster where the machine was stored without one:
+// Eviction decides on the eviction of the pod by the strategy of the VMI, or by
+// that of the cluster where the VMI was stored without one:
 //
-//	pod                                strategy               what is done
-//	not the one the machine lives in   any                    goes on
-//	the one it lives in, or will       None                   goes on: the guest is asked to power off
-//	                                   LiveMigrateIfPossible  goes on: no machine can be migrated
-//	                                   LiveMigrate            refused: no machine can be migrated
-//	                                   External               refused; the node to leave is written, once
+//	pod                     strategy               what is done
+//	not the active one      any                    goes on
+//	the active one          None                   goes on: the guest is asked to power off
+//	                        LiveMigrateIfPossible  goes on: no VMI can be migrated
+//	                        LiveMigrate            refused: no VMI can be migrated
+//	                        External               refused; the node to leave is written, once
 //
-// A machine that has ended or is deleted lives in no pod.
+// A VMI that has ended or is deleted has no active pod here.
 func Eviction(v *vmi.VirtualMachineInstance, p *corev1.Pod, profile defaults.Profile) Verdict {
 	if !livesIn(v, p) {
 		return Verdict{}
@@ -38,41 +38,38 @@ func Eviction(v *vmi.VirtualMachineInstance, p *corev1.Pod, profile defaults.Pro
 	switch *defaults.Spec(&v.Spec, profile).EvictionStrategy {
 	case vmi.EvictionLiveMigrate:
 		return Verdict{Refusal: fmt.Sprintf("VMI %s has evictionStrategy LiveMigrate and cannot be migrated: "+
-			"stop or delete the machine, or set evictionStrategy None or LiveMigrateIfPossible on its owner and start it again", name(v))}
+			"stop or delete the VMI, or set evictionStrategy None or LiveMigrateIfPossible on its owner and start it again", name(v))}
 	case vmi.EvictionExternal:
 		return external(v, p)
 	}
 	return Verdict{}
 }
 
-// external leaves the machine to a controller that is not ours. The message
-// begins as KubeVirt's does, by which the descheduler knows that the pod is about
-// to go.
+// external leaves the VMI to a controller that is not ours. The message begins as
+// KubeVirt's does, by which the descheduler knows that the pod is about to go.
 func external(v *vmi.VirtualMachineInstance, p *corev1.Pod) Verdict {
 	d := Verdict{Refusal: fmt.Sprintf("Eviction triggered evacuation of VMI %s: it has evictionStrategy External, "+
-		"and another controller is to move or delete it, which status.evacuationNodeName asks for; if there is none, delete the machine", name(v))}
+		"and another controller is to move or delete it, which status.evacuationNodeName asks for; if there is none, delete the VMI", name(v))}
 	if v.Status.EvacuationNodeName != p.Spec.NodeName {
 		d.Leave = p.Spec.NodeName
 	}
 	return d
 }
 
-// livesIn says that the machine runs in the pod, or will. Who may make pods can
-// make one that says to be the machine's; only virt-controller says which it is.
+// livesIn reports whether the pod is the active one of a VMI that has not ended.
+// A user who may create pods can create one with the VMI as owner; only
+// virt-controller says which is the active one.
 func livesIn(v *vmi.VirtualMachineInstance, p *corev1.Pod) bool {
-	o := Observed{VMI: v, Pod: p}
 	switch {
 	case v.DeletionTimestamp != nil || v.Status.Phase.Final():
 		return false
 	case p.DeletionTimestamp != nil || over(p) || !pod.Owned(p, v):
 		return false
-	case handedOver(o):
-		return ran(o)
 	}
-	return p.Name == pod.Name(v)
+	return isActive(v, p)
 }
 
-// name is the machine's, as messages have it.
+// name is the VMI's, as messages have it.
 func name(v *vmi.VirtualMachineInstance) string {
 	return fmt.Sprintf("%q", v.Namespace+"/"+v.Name)
 }

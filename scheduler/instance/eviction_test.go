@@ -22,9 +22,9 @@ func evacuatedOff(v *vmi.VirtualMachineInstance) { v.Status.EvacuationNodeName =
 
 const (
 	mayNotMove = `VMI "default/testvmi" has evictionStrategy LiveMigrate and cannot be migrated: ` +
-		`stop or delete the machine, or set evictionStrategy None or LiveMigrateIfPossible on its owner and start it again`
+		`stop or delete the VMI, or set evictionStrategy None or LiveMigrateIfPossible on its owner and start it again`
 	toBeMoved = `Eviction triggered evacuation of VMI "default/testvmi": it has evictionStrategy External, ` +
-		`and another controller is to move or delete it, which status.evacuationNodeName asks for; if there is none, delete the machine`
+		`and another controller is to move or delete it, which status.evacuationNodeName asks for; if there is none, delete the VMI`
 )
 
 func TestEviction(t *testing.T) {
@@ -37,42 +37,42 @@ func TestEviction(t *testing.T) {
 		cluster defaults.Profile
 		want    instance.Verdict
 	}{
-		"a machine that says nothing is evicted":                     {vmi: machine(vmi.Running), pod: launcher(running)},
-		"None is evicted":                                            {vmi: machine(vmi.Running, strategy(vmi.EvictionNone)), pod: launcher(running)},
-		"LiveMigrateIfPossible is evicted, since it is not possible": {vmi: machine(vmi.Running, strategy(vmi.EvictionLiveMigrateIfPossible)), pod: launcher(running)},
-		"LiveMigrate stays":                                          {vmi: machine(vmi.Running, live), pod: launcher(running), want: instance.Verdict{Refusal: mayNotMove}},
-		"External stays and is marked with the pod's node":           {vmi: machine(vmi.Running, external), pod: launcher(running), want: instance.Verdict{Refusal: toBeMoved, Leave: node}},
-		"External is not marked again":                               {vmi: machine(vmi.Running, external, evacuating), pod: launcher(running), want: instance.Verdict{Refusal: toBeMoved}},
-		"External that was marked for another node is marked":        {vmi: machine(vmi.Running, external, evacuatedOff), pod: launcher(running), want: instance.Verdict{Refusal: toBeMoved, Leave: node}},
-		"External without a node stays, but leaves none":             {vmi: machine(vmi.Scheduling, external), pod: launcher(), want: instance.Verdict{Refusal: toBeMoved}},
-		"the cluster decides for a machine that says nothing":        {vmi: machine(vmi.Running), pod: launcher(running), cluster: clusterMigrates, want: instance.Verdict{Refusal: mayNotMove}},
-		"a machine decides against the cluster":                      {vmi: machine(vmi.Running, strategy(vmi.EvictionNone)), pod: launcher(running), cluster: clusterMigrates},
-		"a machine whose node does not answer stays":                 {vmi: machine(vmi.Unknown, live, ranOn(podUID)), pod: launcher(running), want: instance.Verdict{Refusal: mayNotMove}},
-		"a machine whose guest does not run yet stays":               {vmi: machine(vmi.Scheduled, live), pod: launcher(running), want: instance.Verdict{Refusal: mayNotMove}},
-		"a machine whose image is still pulled stays":                {vmi: machine(vmi.Scheduling, live), pod: launcher(bound), want: instance.Verdict{Refusal: mayNotMove}},
-		"a machine whose pod was made this moment stays":             {vmi: machine(vmi.Pending, live), pod: launcher(), want: instance.Verdict{Refusal: mayNotMove}},
-		"a machine that powered off holds nothing":                   {vmi: machine(vmi.Succeeded, live), pod: launcher(running)},
-		"a machine that failed holds nothing":                        {vmi: machine(vmi.Failed, external), pod: launcher(running)},
-		"a machine that is deleted holds nothing":                    {vmi: machine(vmi.Running, live, deleted), pod: launcher(running)},
-		"a pod that ended goes":                                      {vmi: machine(vmi.Running, live), pod: launcher(exited(0, 0, ""))},
-		"a pod that its node refused goes":                           {vmi: machine(vmi.Scheduling, live), pod: launcher(bound, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed })},
-		"a pod that is going already goes":                           {vmi: machine(vmi.Running, live), pod: launcher(running, leaving)},
-		"a pod without an owner goes":                                {vmi: machine(vmi.Running, live), pod: launcher(running, strange)},
-		"a pod of a machine that had the name before goes":           {vmi: machine(vmi.Running, live, func(v *vmi.VirtualMachineInstance) { v.UID = "another" }), pod: launcher(running)},
-		"a pod that only says to be the machine's goes":              {vmi: machine(vmi.Running, external), pod: launcher(running, other)},
-		"so it does before the machine runs":                         {vmi: machine(vmi.Scheduling, external), pod: launcher(bound, func(p *corev1.Pod) { p.Name = "virt-launcher-mine" })},
+		"a VMI that names no strategy is evicted":                    {vmi: stored(vmi.Running), pod: launcher(running)},
+		"None is evicted":                                            {vmi: stored(vmi.Running, strategy(vmi.EvictionNone)), pod: launcher(running)},
+		"LiveMigrateIfPossible is evicted, since it is not possible": {vmi: stored(vmi.Running, strategy(vmi.EvictionLiveMigrateIfPossible)), pod: launcher(running)},
+		"LiveMigrate stays":                                          {vmi: stored(vmi.Running, live), pod: launcher(running), want: instance.Verdict{Refusal: mayNotMove}},
+		"External stays and is marked with the pod's node":           {vmi: stored(vmi.Running, external), pod: launcher(running), want: instance.Verdict{Refusal: toBeMoved, Leave: node}},
+		"External is not marked again":                               {vmi: stored(vmi.Running, external, evacuating), pod: launcher(running), want: instance.Verdict{Refusal: toBeMoved}},
+		"External that was marked for another node is marked":        {vmi: stored(vmi.Running, external, evacuatedOff), pod: launcher(running), want: instance.Verdict{Refusal: toBeMoved, Leave: node}},
+		"External without a node stays, but leaves none":             {vmi: stored(vmi.Scheduling, external), pod: launcher(), want: instance.Verdict{Refusal: toBeMoved}},
+		"the cluster decides for a VMI that names no strategy":       {vmi: stored(vmi.Running), pod: launcher(running), cluster: clusterMigrates, want: instance.Verdict{Refusal: mayNotMove}},
+		"a VMI decides against the cluster":                          {vmi: stored(vmi.Running, strategy(vmi.EvictionNone)), pod: launcher(running), cluster: clusterMigrates},
+		"a VMI whose node does not answer stays":                     {vmi: stored(vmi.Unknown, live, ranOn(podUID)), pod: launcher(running), want: instance.Verdict{Refusal: mayNotMove}},
+		"a VMI whose guest does not run yet stays":                   {vmi: stored(vmi.Scheduled, live), pod: launcher(running), want: instance.Verdict{Refusal: mayNotMove}},
+		"a VMI whose image is still pulled stays":                    {vmi: stored(vmi.Scheduling, live), pod: launcher(bound), want: instance.Verdict{Refusal: mayNotMove}},
+		"a VMI whose pod was created this moment stays":              {vmi: stored(vmi.Pending, live), pod: launcher(), want: instance.Verdict{Refusal: mayNotMove}},
+		"a VMI that powered off holds no pod":                        {vmi: stored(vmi.Succeeded, live), pod: launcher(running)},
+		"a VMI that failed holds no pod":                             {vmi: stored(vmi.Failed, external), pod: launcher(running)},
+		"a VMI that is deleted holds no pod":                         {vmi: stored(vmi.Running, live, deleted), pod: launcher(running)},
+		"a pod that ended goes":                                      {vmi: stored(vmi.Running, live), pod: launcher(exited(0, 0, ""))},
+		"a pod that its node refused goes":                           {vmi: stored(vmi.Scheduling, live), pod: launcher(bound, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed })},
+		"a pod that is being deleted goes":                           {vmi: stored(vmi.Running, live), pod: launcher(running, leaving)},
+		"a pod without an owner goes":                                {vmi: stored(vmi.Running, live), pod: launcher(running, strange)},
+		"a pod of a VMI that had the name before goes":               {vmi: stored(vmi.Running, live, func(v *vmi.VirtualMachineInstance) { v.UID = "another" }), pod: launcher(running)},
+		"a pod that only names the VMI as its owner goes":            {vmi: stored(vmi.Running, external), pod: launcher(running, other)},
+		"so it does before the guest runs":                           {vmi: stored(vmi.Scheduling, external), pod: launcher(bound, func(p *corev1.Pod) { p.Name = "virt-launcher-mine" })},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			before, pod := tt.vmi.DeepCopy(), tt.pod.DeepCopy()
 			require.Equal(t, tt.want, instance.Eviction(tt.vmi, tt.pod, tt.cluster))
-			require.Equal(t, before, tt.vmi, "the machine is not changed")
+			require.Equal(t, before, tt.vmi, "the VMI is not changed")
 			require.Equal(t, pod, tt.pod, "nor is the pod")
 		})
 	}
 }
 
-// ranOn is a machine that was handed over in the pod.
+// ranOn is a VMI that was handed over in the pod.
 func ranOn(pod types.UID) vmitest.Option {
 	return func(v *vmi.VirtualMachineInstance) { v.Status.ActivePods = map[types.UID]string{pod: node} }
 }

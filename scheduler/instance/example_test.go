@@ -22,8 +22,8 @@ func ExampleDecide() {
 		switch a := a.(type) {
 		case scheduler.CreatePod:
 			fmt.Println("create", a.Pod.Name)
-		case scheduler.WriteStatus:
-			fmt.Println("phase", a.Status.Phase)
+		case scheduler.WriteStatus[*vmi.VirtualMachineInstance]:
+			fmt.Println("phase", a.Object.Status.Phase)
 		default:
 			fmt.Printf("%T\n", a)
 		}

@@ -7,25 +7,23 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/podvisor/podvisor/scheduler"
 	"github.com/podvisor/podvisor/scheduler/instance"
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// FuzzMessages gives what a node and a container said, which is anybody's text,
-// to the decisions that read it.
+// FuzzMessages gives the messages of nodes and containers, which may be any text, to
+// the decisions that read them.
 func FuzzMessages(f *testing.F) {
 	for _, s := range []string{"", "Crashed: x", `pull "example/fedora:40": not found`, "example/fedora:40", "example/fedora:40example/fedora:40.", "A\n: \xff"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, o := range []instance.Observed{
-			{VMI: machine(vmi.Scheduling), Pod: launcher(bound, waiting("ErrImagePull", text))},
-			{VMI: machine(vmi.Running), Pod: launcher(exited(1, 1e12, text))},
-			{VMI: machine(vmi.Running), Pod: launcher(func(p *corev1.Pod) { p.Status.Phase, p.Status.Reason = corev1.PodFailed, text })},
+			observe(stored(vmi.Scheduling), launcher(bound, waiting("ErrImagePull", text))),
+			observe(stored(vmi.Running), launcher(exited(1, 1e12, text))),
+			observe(stored(vmi.Running), launcher(func(p *corev1.Pod) { p.Status.Phase, p.Status.Reason = corev1.PodFailed, text })),
 		} {
-			o.Config, o.Now = config, now
-			s := instance.Decide(o).Actions[0].(scheduler.WriteStatus).Status
+			s := statusOf(t, instance.Decide(o))
 			for _, c := range s.Conditions {
 				require.True(t, utf8.ValidString(c.Message) || !utf8.ValidString(text), "%q", c.Message)
 			}

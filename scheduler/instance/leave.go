@@ -4,44 +4,49 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/podvisor/podvisor/scheduler"
 	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// leave brings a deleted machine to its end. No finalizer waits for a process
-// that is dead: that the pod is gone is enough.
+// leave brings a deleted VMI to its end. No finalizer waits for a process that is
+// dead: that the pod is gone or fenced is enough.
 func leave(o Observed) scheduler.Plan {
 	if !slices.Contains(o.VMI.Finalizers, vmi.Finalizer) {
-		// Somebody else keeps the machine, or nobody: the pod goes with it.
+		// Another finalizer keeps the VMI, or none; its pods are deleted with it.
 		return scheduler.Plan{}
 	}
-	alive := o.Pod != nil && pod.Owned(o.Pod, o.VMI) && !over(o.Pod) && (!handedOver(o) || ran(o))
+	active := o.Pods.Active
+	alive := active != nil && pod.Owned(active, o.VMI) && !over(active) && !fenced(o.Node)
 	switch {
 	case o.VMI.Status.Phase.Final() || !alive:
 		return scheduler.Plan{Actions: []scheduler.Action{scheduler.RemoveFinalizer{}}}
-	case o.Pod.DeletionTimestamp != nil:
-		return scheduler.Plan{}
-	case !handedOver(o):
+	case active.DeletionTimestamp != nil:
+		return nodeReadiness(o)
+	}
+	left := stopDue(o.VMI).Sub(o.Now)
+	if !handedOver(o.VMI) || left <= 0 {
 		return deletePod(o)
 	}
-	if left := stopDue(o.VMI).Sub(o.Now); left > 0 {
-		return scheduler.Plan{Recheck: left}
+	p := nodeReadiness(o)
+	if p.Recheck == 0 || p.Recheck > left {
+		p.Recheck = left
 	}
-	return deletePod(o)
+	return p
 }
 
-// stopDue is when the handler of a deleted machine has had all the time that it
-// may need.
+// stopDue is when the handler of a deleted VMI has had all the time that it may
+// need.
 func stopDue(v *vmi.VirtualMachineInstance) time.Time {
 	return v.DeletionTimestamp.Add(v.GracePeriod() + stopDelay)
 }
 
+// deletePod deletes the active pod, and writes why it may not end.
 func deletePod(o Observed) scheduler.Plan {
-	return scheduler.Plan{Actions: []scheduler.Action{
-		scheduler.DeletePod{Name: o.Pod.Name, UID: o.Pod.UID},
-		scheduler.Emit{Type: corev1.EventTypeNormal, Reason: "SuccessfulDelete", Message: "Deleted virtual machine pod " + o.Pod.Name},
-	}}
+	p, plan := o.Pods.Active, nodeReadiness(o)
+	plan.Actions = append([]scheduler.Action{
+		scheduler.DeletePod{Name: p.Name, UID: p.UID},
+		scheduler.Emit{Finding: vmi.Finding{Reason: "SuccessfulDelete", Message: "Deleted virtual machine pod " + p.Name}},
+	}, plan.Actions...)
+	return plan
 }

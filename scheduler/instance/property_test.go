@@ -16,29 +16,53 @@ import (
 	"github.com/podvisor/podvisor/vmi/vmitest"
 )
 
-// situations is every machine with every pod that this file knows of.
+// situations are all combinations of the VMIs, pods, nodes and refusals of this file.
 func situations() map[string]instance.Observed {
 	phases := []vmi.Phase{"", vmi.Pending, vmi.Scheduling, vmi.Scheduled, vmi.Running, vmi.Succeeded, vmi.Failed, vmi.Unknown}
-	machines := map[string][]vmitest.Option{
+	instances := map[string][]vmitest.Option{
 		"plain": nil, "deleted": {deleted}, "bare": {bare}, "deleted long ago": {deleted, long}, "deleted, bare": {deleted, bare},
-		"invalid":     {invalid},
-		"said before": {condition(vmi.ConditionSynchronized, "ErrImagePull", "x"), condition(vmi.ConditionPodScheduled, "Unschedulable", "x")},
+		"invalid":       {invalid},
+		"blamed before": {condition(vmi.ConditionReady, "NodeNotReady", "x")},
+		"copied before": {condition(vmi.ConditionReady, "ContainersNotReady", "x")},
+		"said before":   {condition(vmi.ConditionSynchronized, "ErrImagePull", "x"), condition(vmi.ConditionPodScheduled, "Unschedulable", "x")},
 	}
 	pods := map[string]*corev1.Pod{
 		"none": nil, "new": launcher(), "bound": launcher(bound), "unschedulable": launcher(unschedulable), "running": launcher(running),
-		"leaving": launcher(running, leaving), "stuck": launcher(bound, waiting("ErrImagePull", "x")), "back": launcher(bound, waiting("ImagePullBackOff", "y")),
+		"leaving": launcher(running, leaving), "not ready": launcher(running, notReady), "stuck": launcher(bound, waiting("ErrImagePull", "x")), "back": launcher(bound, waiting("ImagePullBackOff", "y")),
 		"succeeded": launcher(exited(0, time.Hour, "")), "failed": launcher(exited(1, time.Hour, "Crashed: x")), "just failed": launcher(exited(1, 0, "")),
 		"refused": launcher(refused), "refused long ago": launcher(refused, old), "refused, leaving": launcher(refused, old, leaving),
 		"strange": launcher(strange), "strange, running": launcher(strange, running), "other": launcher(other), "other, running": launcher(other, running),
 	}
-	refusals := map[string]*scheduler.Finding{"accepted": nil, "refused": {Reason: "FailedCreate", Message: "quota"}}
+	refusals := map[string]*vmi.Finding{"accepted": nil, "refused": {Reason: "FailedCreate", Message: "quota"}}
+	nodes := map[string]func(*instance.Node){
+		"node ready":     func(*instance.Node) {},
+		"node unknown":   func(n *instance.Node) { n.Object = nodeIn(corev1.ConditionUnknown, 0) },
+		"node not ready": func(n *instance.Node) { n.Object = nodeIn(corev1.ConditionFalse, time.Hour) },
+		"node settles":   func(n *instance.Node) { n.Object = nodeIn(corev1.ConditionFalse, time.Second) },
+		"node back": func(n *instance.Node) {
+			n.Object, n.HandlerDown = nodeIn(corev1.ConditionTrue, time.Second), now.Add(-time.Hour)
+		},
+		"node deleted":     func(n *instance.Node) { n.Object = nil },
+		"no handler":       func(n *instance.Node) { n.HandlerDown = now.Add(-time.Hour) },
+		"handler restarts": func(n *instance.Node) { n.HandlerDown = now },
+	}
 	out := map[string]instance.Observed{}
 	for _, p := range phases {
-		for m, options := range machines {
+		for m, options := range instances {
 			for n, q := range pods {
 				for r, f := range refusals {
-					o := instance.Observed{VMI: machine(p, options...), Pod: q.DeepCopy(), Config: config, Refusal: f, Now: now}
-					out[fmt.Sprintf("%q %s, pod %s, %s", p, m, n, r)] = o
+					if q != nil && f != nil {
+						continue // a pod is refused where there is none
+					}
+					for w, change := range nodes {
+						o := observe(stored(p, options...), q.DeepCopy())
+						if o.Node.Name == "" && w != "node ready" {
+							continue
+						}
+						o.Refusal = f
+						change(&o.Node)
+						out[fmt.Sprintf("%q %s, pod %s, %s, %s", p, m, n, r, w)] = o
+					}
 				}
 			}
 		}
@@ -46,8 +70,8 @@ func situations() map[string]instance.Observed {
 	return out
 }
 
-// apply is what the world looks like when the plan was carried out and its
-// result observed. It returns false if the machine is gone.
+// apply is what is observed when the plan was carried out. It returns false if
+// the VMI is gone.
 func apply(o *instance.Observed, p scheduler.Plan) bool {
 	o.VMI = o.VMI.DeepCopy()
 	for _, a := range p.Actions {
@@ -57,14 +81,29 @@ func apply(o *instance.Observed, p scheduler.Plan) bool {
 		case scheduler.RemoveFinalizer:
 			o.VMI.Finalizers = slices.DeleteFunc(o.VMI.Finalizers, func(f string) bool { return f == vmi.Finalizer })
 		case scheduler.CreatePod:
-			o.Pod = a.Pod
+			o.Pods.Active = a.Pod
 		case scheduler.DeletePod:
-			o.Pod.DeletionTimestamp = &metav1.Time{Time: o.Now}
-		case scheduler.WriteStatus:
-			o.VMI.Status = a.Status
+			for _, p := range all(*o) {
+				if p.UID == a.UID {
+					p.DeletionTimestamp = &metav1.Time{Time: o.Now}
+				}
+			}
+		case writeStatus:
+			o.VMI.Status = a.Object.Status
 		}
 	}
+	o.Pods = instance.Roles(o.VMI, all(*o))
+	o.Node.Name = instance.NodeName(o.VMI, o.Pods)
 	return o.VMI.DeletionTimestamp == nil || len(o.VMI.Finalizers) > 0
+}
+
+// all are the pods of the VMI.
+func all(o instance.Observed) []*corev1.Pod {
+	pods := slices.Concat(o.Pods.Targets, o.Pods.Stray)
+	if o.Pods.Active != nil {
+		pods = append(pods, o.Pods.Active)
+	}
+	return pods
 }
 
 func count[A scheduler.Action](p scheduler.Plan) int {
@@ -82,18 +121,22 @@ func TestEveryPlanIsSound(t *testing.T) {
 	for name, o := range situations() {
 		before := o.VMI.DeepCopy()
 		p := instance.Decide(o)
-		require.Equal(t, before, o.VMI, "%s: the machine is not changed", name)
+		require.Equal(t, before, o.VMI, "%s: the VMI is not changed", name)
 		require.False(t, count[scheduler.CreatePod](p) > 0 && count[scheduler.DeletePod](p) > 0, "%s: no plan creates and deletes: %v", name, p)
-		require.LessOrEqual(t, count[scheduler.WriteStatus](p), 1, "%s: the status is written once: %v", name, p)
+		require.LessOrEqual(t, count[writeStatus](p), 1, "%s: the status is written once: %v", name, p)
 		if o.VMI.DeletionTimestamp != nil {
-			require.Zero(t, count[scheduler.CreatePod](p), "%s: a deleted machine gets no pod: %v", name, p)
-			require.Zero(t, count[scheduler.WriteStatus](p), "%s: a deleted machine's end is not written twice: %v", name, p)
+			require.Zero(t, count[scheduler.CreatePod](p), "%s: a deleted VMI gets no pod: %v", name, p)
+			for _, a := range p.Actions {
+				if w, ok := a.(writeStatus); ok {
+					require.Equal(t, o.VMI.Status.Phase, w.Object.Status.Phase, "%s: the end of a deleted VMI is not written: %v", name, p)
+				}
+			}
 		}
 		if o.VMI.Status.Phase.Final() {
-			require.Zero(t, count[scheduler.CreatePod](p)+count[scheduler.WriteStatus](p), "%s: the end is the end: %v", name, p)
+			require.Zero(t, count[scheduler.CreatePod](p)+count[writeStatus](p), "%s: a final phase stays: %v", name, p)
 		}
 		if phase := o.VMI.Status.Phase; phase != "" && phase != vmi.Pending {
-			require.Zero(t, count[scheduler.CreatePod](p), "%s: a machine runs once: %v", name, p)
+			require.Zero(t, count[scheduler.CreatePod](p), "%s: a VMI runs once: %v", name, p)
 		}
 	}
 }
@@ -104,7 +147,7 @@ func TestAPlanThatWasCarriedOutLeavesNothingToDo(t *testing.T) {
 		if !apply(&o, instance.Decide(o)) {
 			continue
 		}
-		if o.Pod != nil && o.Pod.Status.Reason == "UnexpectedAdmissionError" {
+		if o.Pods.Active != nil && o.Pods.Active.Status.Reason == "UnexpectedAdmissionError" {
 			continue // is replaced in more than one step: see below
 		}
 		again := instance.Decide(o)
@@ -112,16 +155,13 @@ func TestAPlanThatWasCarriedOutLeavesNothingToDo(t *testing.T) {
 	}
 }
 
-// later lets the world go on by itself: pods that are being deleted go, and time
-// passes.
+// later is an hour later: pods that are being deleted are gone.
 func later(o *instance.Observed) {
 	o.Now = o.Now.Add(time.Hour)
-	if o.Pod != nil && o.Pod.DeletionTimestamp != nil {
-		o.Pod = nil
-	}
+	o.Pods = instance.Roles(o.VMI, slices.DeleteFunc(all(*o), func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil }))
 }
 
-func TestADeletedMachineGoesEvenIfNoHandlerLives(t *testing.T) {
+func TestADeletedVMIIsReleasedWithoutAHandler(t *testing.T) {
 	t.Parallel()
 	for name, o := range situations() {
 		if o.VMI.DeletionTimestamp == nil || len(o.VMI.Finalizers) == 0 {
@@ -141,7 +181,7 @@ func TestADeletedMachineGoesEvenIfNoHandlerLives(t *testing.T) {
 func TestARefusedPodIsReplacedUntilItIsTaken(t *testing.T) {
 	t.Parallel()
 	for name, o := range situations() {
-		if o.Pod == nil || o.Pod.Status.Reason != "UnexpectedAdmissionError" || o.VMI.DeletionTimestamp != nil || o.Refusal != nil {
+		if o.Pods.Active == nil || o.Pods.Active.Status.Reason != "UnexpectedAdmissionError" || o.VMI.DeletionTimestamp != nil || o.Refusal != nil {
 			continue
 		}
 		if p := o.VMI.Status.Phase; p != vmi.Pending && p != vmi.Scheduling && p != "" || o.VMI.Spec.Domain.Memory == nil {
@@ -151,8 +191,8 @@ func TestARefusedPodIsReplacedUntilItIsTaken(t *testing.T) {
 			apply(&o, instance.Decide(o))
 			later(&o)
 		}
-		require.NotNil(t, o.Pod, name)
-		require.Empty(t, o.Pod.Status.Phase, "%s: the pod is a new one", name)
+		require.NotNil(t, o.Pods.Active, name)
+		require.Empty(t, o.Pods.Active.Status.Phase, "%s: the pod is a new one", name)
 		require.Equal(t, vmi.Scheduling, o.VMI.Status.Phase, name)
 		require.Nil(t, o.VMI.Status.Condition(vmi.ConditionSynchronized), name)
 	}

@@ -14,10 +14,10 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// obstacle is what a pod waits for, and the condition that says so.
+// obstacle is what a pod waits for, and the condition that has it.
 type obstacle struct {
 	condition vmi.ConditionType
-	scheduler.Finding
+	vmi.Finding
 }
 
 // checks are the questions why a pod does not run yet. The first answer counts.
@@ -36,17 +36,26 @@ func wait(o Observed) scheduler.Plan {
 	return scheduling(o, nil)
 }
 
-// scheduling is the status of a machine whose pod does not run yet, because of
-// the obstacle if there is one. A condition whose cause is gone goes with it.
+// scheduling is the status of a VMI whose pod does not run yet, because of the
+// obstacle if there is one, or of its node. A condition whose cause is gone is
+// removed.
 func scheduling(o Observed, b *obstacle) scheduler.Plan {
 	var events []scheduler.Emit
 	if b != nil {
 		events = transition(o, b.condition, b.Finding)
 	}
-	return write(o, func(s *vmi.VirtualMachineInstanceStatus, now metav1.Time) {
+	node, isNode := nodeNotReady(o)
+	if isNode {
+		events = append(events, nodeEvents(o, node)...)
+	}
+	p := write(o, func(s *vmi.VirtualMachineInstanceStatus, now metav1.Time) {
 		s.SetPhase(vmi.Scheduling, now)
 		s.RuntimeUser = vmi.User
-		s.SetCondition(notReady(guestNotRunning, "the machine's pod does not run yet"), now)
+		if isNode {
+			setNotReady(s, node, now)
+		} else {
+			s.SetCondition(notReady(vmi.ReasonGuestNotRunning, "the pod of the VMI does not run yet"), now)
+		}
 		for _, t := range []vmi.ConditionType{vmi.ConditionPodScheduled, vmi.ConditionSynchronized} {
 			if b == nil || b.condition != t {
 				s.RemoveCondition(t)
@@ -57,20 +66,27 @@ func scheduling(o Observed, b *obstacle) scheduler.Plan {
 			s.SetCondition(c, now)
 		}
 	}, events...)
+	p.Recheck = nodeSettles(o)
+	return p
 }
 
-// handOver gives the machine to the handler of its node, in one write.
+// handOver gives the VMI to the handler of its node, in one write.
 func handOver(o Observed) scheduler.Plan {
-	return write(o, func(s *vmi.VirtualMachineInstanceStatus, now metav1.Time) {
+	active := o.Pods.Active
+	f, ok := firstOf(o, slices.Concat(nodeChecks, podChecks)...)
+	if !ok {
+		f = vmi.Finding{Reason: vmi.ReasonGuestNotRunning, Message: "the guest does not run yet"}
+	}
+	p := write(o, func(s *vmi.VirtualMachineInstanceStatus, now metav1.Time) {
 		s.SetPhase(vmi.Scheduled, now)
 		s.RuntimeUser = vmi.User
-		s.NodeName = o.Pod.Spec.NodeName
-		s.ActivePods = map[types.UID]string{o.Pod.UID: o.Pod.Spec.NodeName}
-		s.LauncherContainerImageVersion = o.Pod.Spec.Containers[0].Image
-		if c := o.Pod.Status.QOSClass; c != "" {
+		s.NodeName = active.Spec.NodeName
+		s.ActivePods = map[types.UID]string{active.UID: active.Spec.NodeName}
+		s.LauncherContainerImageVersion = image(active)
+		if c := active.Status.QOSClass; c != "" {
 			s.QOSClass = new(corev1.PodQOSClass(c))
 		}
-		if m := pod.MemoryOverhead(o.Pod); m != nil {
+		if m := pod.MemoryOverhead(active); m != nil {
 			if s.Memory == nil {
 				s.Memory = &vmi.MemoryStatus{}
 			}
@@ -78,15 +94,28 @@ func handOver(o Observed) scheduler.Plan {
 		}
 		s.RemoveCondition(vmi.ConditionPodScheduled)
 		s.RemoveCondition(vmi.ConditionSynchronized)
-		s.SetCondition(notReady(guestNotRunning, "the guest does not run yet"), now)
-	})
+		setNotReady(s, f, now)
+	}, nodeEvents(o, f)...)
+	p.Recheck = settles(o)
+	return p
+}
+
+// image is the image of the launcher's container. Other containers may stand
+// before it.
+func image(p *corev1.Pod) string {
+	for _, c := range p.Spec.Containers {
+		if c.Name == vmi.ComputeContainer {
+			return c.Image
+		}
+	}
+	return ""
 }
 
 // unschedulable: no node fits, as the cluster's scheduler says.
 func unschedulable(o Observed) (obstacle, bool) {
-	for _, c := range o.Pod.Status.Conditions {
+	for _, c := range o.Pods.Active.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason != corev1.PodReasonSchedulingGated {
-			return obstacle{vmi.ConditionPodScheduled, scheduler.Finding{Reason: c.Reason, Message: c.Message}}, true
+			return obstacle{vmi.ConditionPodScheduled, vmi.Finding{Reason: c.Reason, Message: c.Message}}, true
 		}
 	}
 	return obstacle{}, false
@@ -101,25 +130,25 @@ const (
 // containerStuck: a container cannot be started, most often because an image is
 // missing.
 func containerStuck(o Observed) (obstacle, bool) {
-	for _, c := range slices.Concat(o.Pod.Status.InitContainerStatuses, o.Pod.Status.ContainerStatuses) {
+	for _, c := range slices.Concat(o.Pods.Active.Status.InitContainerStatuses, o.Pods.Active.Status.ContainerStatuses) {
 		w := c.State.Waiting
 		if w == nil || w.Reason == "" || w.Reason == "ContainerCreating" || w.Reason == "PodInitializing" {
 			continue
 		}
-		f := scheduler.Finding{Reason: w.Reason, Message: strings.TrimSpace(whose(o, w.Message+" "+c.Image) + w.Message)}
-		// The kubelet goes to and fro between these two with every try. The first
-		// is news, the second is kept.
+		f := vmi.Finding{Reason: w.Reason, Message: strings.TrimSpace(whose(o, w.Message+" "+c.Image) + w.Message)}
+		// The kubelet alternates between these two with every try. The first is
+		// reported, the second is kept.
 		if old := o.VMI.Status.Condition(vmi.ConditionSynchronized); old != nil && w.Reason == errImagePull &&
 			(old.Reason == imagePullBackOff || old.Reason == errImagePull) {
-			f = scheduler.Finding{Reason: old.Reason, Message: old.Message}
+			f = vmi.Finding{Reason: old.Reason, Message: old.Message}
 		}
 		return obstacle{vmi.ConditionSynchronized, f}, true
 	}
 	return obstacle{}, false
 }
 
-// whose names the volumes whose image the text speaks of, as the beginning of a
-// message, or the launcher if it is its image.
+// whose names the volumes whose image is in the text, as the beginning of a
+// message, or the launcher if it is its image. Nothing is decided by it.
 func whose(o Observed, text string) string {
 	var names []string
 	for _, v := range o.VMI.Spec.Volumes {
@@ -138,8 +167,8 @@ func whose(o Observed, text string) string {
 	return ""
 }
 
-// mentions says that the text names the image, and not only one whose name
-// begins or ends in the same way.
+// mentions reports whether the text has the name of the image, and not only one
+// that begins or ends in the same way.
 func mentions(text, image string) bool {
 	for from := 0; image != ""; {
 		i := strings.Index(text[from:], image)
@@ -155,12 +184,12 @@ func mentions(text, image string) bool {
 	return false
 }
 
-// partOfImage says that the byte may be part of an image's reference.
+// partOfImage reports whether the byte may be part of an image's reference.
 func partOfImage(b byte) bool {
 	return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || strings.IndexByte("-_./:@", b) >= 0
 }
 
-// ends says that the text goes on with punctuation and not with more of a name.
+// ends reports whether the text goes on with punctuation and not with more of a name.
 func ends(text string) bool {
 	return strings.IndexByte(".:", text[0]) >= 0 && (len(text) == 1 || text[1] == ' ')
 }

@@ -1,8 +1,8 @@
 // Package live keeps a cluster's configuration up to date in a process.
 //
 // [New] makes a [Watcher]; while its Run runs, [Watcher.State] is which
-// configuration is in force, as package vmi/config decides, and whoever asked by
-// [Watcher.OnChange] is called when it changes. Nothing needs a restart.
+// configuration is in force, as package vmi/config decides, and the functions
+// given to [Watcher.OnChange] are called when it changes. Nothing needs a restart.
 //
 // A component must not work beside an installation of KubeVirt itself.
 // [Watcher.Foreign] says that there is one, and [Watcher.Alone] runs what must

@@ -39,7 +39,7 @@ type Watcher struct {
 	mu      sync.Mutex
 	state   config.State
 	foreign string
-	tell    []func()
+	changed []func()
 }
 
 // New makes a Watcher. It touches nothing until it runs.
@@ -82,8 +82,8 @@ func (w *Watcher) Run(ctx context.Context) error {
 	return nil
 }
 
-// update decides anew which configuration is in force, and tells that it may be
-// another.
+// update decides which configuration is in force, and calls what was given to
+// OnChange.
 func (w *Watcher) update() {
 	if !w.Known() {
 		return
@@ -93,17 +93,17 @@ func (w *Watcher) update() {
 	switch {
 	case foreign == w.foreign:
 	case foreign != "":
-		w.log.Warn("stand aside", "why", foreign)
+		w.log.Warn("suspend the work", "reason", foreign)
 	default:
-		w.log.Info("go on", "why", "KubeVirt itself is not installed any more")
+		w.log.Info("resume the work", "reason", "KubeVirt itself is not installed any more")
 	}
 	if name(next) != name(w.state) || generation(next) != generation(w.state) {
 		w.log.Info("configured", "kubevirt", name(next), "generation", generation(next), "inForce", next.Generation, "err", next.Faults.ToAggregate())
 	}
 	w.state, w.foreign = next, foreign
-	tell := w.tell
+	changed := w.changed
 	w.mu.Unlock()
-	for _, f := range tell {
+	for _, f := range changed {
 		f()
 	}
 }
@@ -193,14 +193,14 @@ func (w *Watcher) KubeVirts() []*vmi.KubeVirt {
 func (w *Watcher) OnChange(f func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.tell = append(w.tell, f)
+	w.changed = append(w.changed, f)
 }
 
 // Facts are what a component's health says of the configuration.
 func (w *Watcher) Facts() map[string]string {
 	f := map[string]string{"config-resource-version": version(w.State())}
 	if why := w.Foreign(); why != "" {
-		f["stands-aside"] = why
+		f["suspended"] = why
 	}
 	return f
 }

@@ -32,7 +32,7 @@ func newCluster(items ...vmi.KubeVirt) *cluster {
 }
 
 func (c *cluster) Get(context.Context, string, metav1.GetOptions) (*vmi.KubeVirt, error) {
-	return nil, apierrors.NewMethodNotSupported(vmi.KubeVirts.Resource().GroupResource(), "get") // nobody gets a single one
+	return nil, apierrors.NewMethodNotSupported(vmi.KubeVirts.Resource().GroupResource(), "get") // a watcher lists
 }
 
 func (c *cluster) List(context.Context, metav1.ListOptions) (*vmi.KubeVirtList, error) {
@@ -82,27 +82,27 @@ func Example() {
 	// Output: 1.5
 }
 
-func TestAChangeIsTold(t *testing.T) {
+func TestAChangeCallsOnChange(t *testing.T) {
 	t.Parallel()
 	c := newCluster(kubevirt("1", "2"))
 	w := start(t, live.Config{KubeVirts: c})
-	told := make(chan struct{}, 10)
-	w.OnChange(func() { told <- struct{}{} })
+	changed := make(chan struct{}, 10)
+	w.OnChange(func() { changed <- struct{}{} })
 	require.True(t, w.Wait(t.Context()))
 	require.Equal(t, "1", w.Facts()["config-resource-version"])
 
 	next := kubevirt("2", "3")
 	c.events.Modify(&next)
-	require.Eventually(t, func() bool { <-told; return w.State().Config.Pods.OverheadRatio == 3 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { <-changed; return w.State().Config.Pods.OverheadRatio == 3 }, 10*time.Second, time.Millisecond)
 	require.Equal(t, "2", w.Facts()["config-resource-version"])
 
 	broken := kubevirt("3", "x")
 	c.events.Modify(&broken)
-	require.Eventually(t, func() bool { <-told; return len(w.State().Faults) == 1 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { <-changed; return len(w.State().Faults) == 1 }, 10*time.Second, time.Millisecond)
 	require.Equal(t, 3.0, w.State().Config.Pods.OverheadRatio)
 
 	c.events.Delete(&broken)
-	require.Eventually(t, func() bool { <-told; return w.State().KubeVirt == nil }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { <-changed; return w.State().KubeVirt == nil }, 10*time.Second, time.Millisecond)
 	require.Equal(t, map[string]string{"config-resource-version": ""}, w.Facts())
 }
 
@@ -134,21 +134,21 @@ func definition(labels map[string]string) *metav1.PartialObjectMetadata {
 	}
 }
 
-func TestAnInstallationOfKubeVirtIsSeenWhenItComes(t *testing.T) {
+func TestAnInstallationOfKubeVirtIsNoticed(t *testing.T) {
 	t.Parallel()
 	s := runtime.NewScheme()
 	require.NoError(t, metav1.AddMetaToScheme(s))
 	f := fake.NewSimpleMetadataClient(s, definition(nil))
 	w := start(t, live.Config{KubeVirts: newCluster(), Metadata: f})
-	told := make(chan struct{}, 10)
-	w.OnChange(func() { told <- struct{}{} })
+	changed := make(chan struct{}, 10)
+	w.OnChange(func() { changed <- struct{}{} })
 	require.True(t, w.Wait(t.Context()))
 	require.Empty(t, w.Foreign())
 
 	gvr := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 	require.NoError(t, f.Tracker().Update(gvr, definition(map[string]string{"app.kubernetes.io/managed-by": "virt-operator"}), ""))
-	require.Eventually(t, func() bool { <-told; return w.Foreign() != "" }, 10*time.Second, time.Millisecond)
-	require.Contains(t, w.Facts()["stands-aside"], "KubeVirt is installed")
+	require.Eventually(t, func() bool { <-changed; return w.Foreign() != "" }, 10*time.Second, time.Millisecond)
+	require.Contains(t, w.Facts()["suspended"], "KubeVirt is installed")
 }
 
 func TestNewNeedsAClient(t *testing.T) {
@@ -165,7 +165,7 @@ func foreign(t *testing.T, f *fake.FakeMetadataClient, is bool) {
 	require.NoError(t, f.Tracker().Update(gvr, definition(labels), ""))
 }
 
-func TestWhatMustBeAloneStopsAndGoesOn(t *testing.T) {
+func TestAloneStopsWithKubeVirtAndStartsWithoutIt(t *testing.T) {
 	t.Parallel()
 	s := runtime.NewScheme()
 	require.NoError(t, metav1.AddMetaToScheme(s))
@@ -198,7 +198,7 @@ func TestWhatMustBeAloneStopsAndGoesOn(t *testing.T) {
 	wg.Wait()
 }
 
-func TestWhatEndsByItselfIsNotRunAgain(t *testing.T) {
+func TestAFunctionThatEndsIsNotStartedAgain(t *testing.T) {
 	t.Parallel()
 	w := start(t, live.Config{KubeVirts: newCluster()})
 	n := 0
@@ -207,7 +207,7 @@ func TestWhatEndsByItselfIsNotRunAgain(t *testing.T) {
 	require.Equal(t, 1, n)
 }
 
-func TestWhatIsNotKnownIsNone(t *testing.T) {
+func TestAWatcherThatDoesNotRunHasNoKubeVirts(t *testing.T) {
 	t.Parallel()
 	c := newCluster(kubevirt("1", "1"))
 	w, err := live.New(live.Config{KubeVirts: c})

@@ -1,0 +1,198 @@
+package controller
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/podvisor/podvisor/internal/reconcile"
+	"github.com/podvisor/podvisor/scheduler/instance"
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/client/informer"
+)
+
+// caches are the informers that the loops of all kinds share, each with what is
+// read of its objects.
+type caches struct {
+	reconcile.Caches
+	instances informer.Informer[*vmi.VirtualMachineInstance]
+	pods      informer.Informer[*corev1.Pod]
+	claims    informer.Informer[*corev1.PersistentVolumeClaim]
+	nodes     informer.Informer[*corev1.Node]
+	// handlers are the pods of virt-handler. Not used if there is no Config.Home.
+	handlers informer.Informer[*corev1.Pod]
+}
+
+// Names of indexes.
+const (
+	byNode  = "node"  // VMIs and pods of virt-handler by the name of their node
+	byClaim = "claim" // VMIs by namespace/name of their claims
+	byOwner = "owner" // pods by namespace/name of the VMI that controls them
+)
+
+// handlerApp is the name of the DaemonSet of virt-handler, and its label.
+const handlerApp = "virt-handler"
+
+func newCaches(c Config) (*caches, error) {
+	labelled := func(app string) func(*metav1.ListOptions) {
+		return func(o *metav1.ListOptions) { o.LabelSelector = vmi.AppLabel + "=" + app }
+	}
+	s := &caches{
+		instances: informer.New(c.Client.VirtualMachineInstances(c.Namespace), informer.Selection{}),
+		pods:      informer.Of[*corev1.Pod](coreinformers.NewFilteredPodInformer(c.Kube, c.Namespace, 0, namespaced(), labelled(vmi.LauncherApp))),
+		claims:    informer.Of[*corev1.PersistentVolumeClaim](coreinformers.NewPersistentVolumeClaimInformer(c.Kube, c.Namespace, 0, namespaced())),
+		nodes:     informer.Of[*corev1.Node](coreinformers.NewNodeInformer(c.Kube, 0, cache.Indexers{})),
+		handlers:  informer.Of[*corev1.Pod](coreinformers.NewFilteredPodInformer(c.Kube, c.Home, 0, namespaced(), labelled(handlerApp))),
+	}
+	err := errors.Join(
+		reconcile.Cache(&s.Caches, s.instances, reconcile.Cached[*vmi.VirtualMachineInstance]{Indexers: cache.Indexers{
+			byNode: index(func(v *vmi.VirtualMachineInstance) []string { return nonEmpty(v.Status.NodeName) }),
+			byClaim: index(func(v *vmi.VirtualMachineInstance) []string {
+				return reconcile.KeysIn(v.Namespace, instance.ClaimNames(v)...)
+			}),
+		}}),
+		reconcile.Cache(&s.Caches, s.pods, reconcile.Cached[*corev1.Pod]{Keep: keepPod, Indexers: cache.Indexers{
+			byOwner: index(ownerOf),
+			byNode:  index(func(p *corev1.Pod) []string { return nonEmpty(p.Spec.NodeName) }),
+		}}),
+		reconcile.Cache(&s.Caches, s.claims, reconcile.Cached[*corev1.PersistentVolumeClaim]{Keep: keepClaim}),
+		reconcile.Cache(&s.Caches, s.nodes, reconcile.Cached[*corev1.Node]{Keep: keepNode}),
+	)
+	if c.Home != "" {
+		err = errors.Join(err, reconcile.Cache(&s.Caches, s.handlers, reconcile.Cached[*corev1.Pod]{Keep: keepPod, Indexers: cache.Indexers{
+			byNode: index(func(p *corev1.Pod) []string { return nonEmpty(p.Spec.NodeName) }),
+		}}))
+	}
+	return s, err
+}
+
+func namespaced() cache.Indexers {
+	return cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
+}
+
+// index is an index of objects T by the values of f.
+func index[T any](f func(T) []string) cache.IndexFunc {
+	return func(o any) ([]string, error) {
+		t, ok := o.(T)
+		if !ok {
+			return nil, nil
+		}
+		return f(t), nil
+	}
+}
+
+func nonEmpty(s string) []string {
+	if s == "" {
+		return nil
+	}
+	return []string{s}
+}
+
+// ownerOf is the key of the VMI that controls the pod.
+func ownerOf(p *corev1.Pod) []string {
+	return reconcile.OwnedBy[*corev1.Pod](vmi.Kind.Kind)(p)
+}
+
+// keepPod keeps of a pod what package scheduler/instance reads.
+func keepPod(p *corev1.Pod) {
+	var containers []corev1.Container
+	for _, c := range p.Spec.Containers {
+		containers = append(containers, corev1.Container{Name: c.Name, Image: c.Image})
+	}
+	p.Spec = corev1.PodSpec{NodeName: p.Spec.NodeName, Containers: containers}
+	s := p.Status
+	p.Status = corev1.PodStatus{
+		Phase: s.Phase, Reason: s.Reason, Message: s.Message, QOSClass: s.QOSClass, Conditions: s.Conditions,
+		InitContainerStatuses: keepStatuses(s.InitContainerStatuses), ContainerStatuses: keepStatuses(s.ContainerStatuses),
+	}
+}
+
+func keepStatuses(all []corev1.ContainerStatus) []corev1.ContainerStatus {
+	for i, s := range all {
+		all[i] = corev1.ContainerStatus{Name: s.Name, Image: s.Image, Ready: s.Ready, State: s.State, LastTerminationState: s.LastTerminationState}
+	}
+	return all
+}
+
+func keepClaim(c *corev1.PersistentVolumeClaim) {
+	delete(c.Annotations, corev1.LastAppliedConfigAnnotation)
+}
+
+// keepNode keeps of a node what says whether pods run on it.
+func keepNode(n *corev1.Node) {
+	n.Labels, n.Annotations = nil, nil
+	n.Spec = corev1.NodeSpec{Taints: n.Spec.Taints}
+	ready := slices.DeleteFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type != corev1.NodeReady })
+	for i := range ready {
+		ready[i].LastHeartbeatTime = metav1.Time{}
+	}
+	n.Status = corev1.NodeStatus{Conditions: ready}
+}
+
+// podChanged and nodeChanged report whether something changed of what is kept.
+func podChanged(old, now *corev1.Pod) bool {
+	c := *old
+	c.ResourceVersion, c.Generation = now.ResourceVersion, now.Generation
+	return !equality.Semantic.DeepEqual(&c, now)
+}
+
+func nodeChanged(old, now *corev1.Node) bool {
+	c := *old
+	c.ResourceVersion, c.Generation = now.ResourceVersion, now.Generation
+	return !equality.Semantic.DeepEqual(&c, now)
+}
+
+// instancesOn are the keys of the VMIs whose pod is on the node.
+func (s *caches) instancesOn(node string) []string {
+	if node == "" {
+		return nil
+	}
+	keys, _ := s.instances.GetIndexer().IndexKeys(byNode, node) // the index exists
+	pods, _ := s.pods.GetIndexer().ByIndex(byNode, node)
+	for _, p := range pods {
+		keys = append(keys, ownerOf(p.(*corev1.Pod))...)
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+// instancesWith are the keys of the VMIs with a volume in the claim.
+func (s *caches) instancesWith(c *corev1.PersistentVolumeClaim) []string {
+	keys, _ := s.instances.GetIndexer().IndexKeys(byClaim, reconcile.Key(c))
+	return keys
+}
+
+// handlerOn is the pod of virt-handler on the node: of several one that is ready,
+// or else the one with the first name. Nil: there is none.
+func (s *caches) handlerOn(node string) *corev1.Pod {
+	all, _ := s.handlers.GetIndexer().ByIndex(byNode, node)
+	var found *corev1.Pod
+	for _, o := range all {
+		p := o.(*corev1.Pod)
+		if found == nil || before(p, found) {
+			found = p
+		}
+	}
+	return found
+}
+
+// before reports whether a rather than b is the pod of virt-handler on a node.
+func before(a, b *corev1.Pod) bool {
+	if x, y := isReady(a), isReady(b); x != y {
+		return x
+	}
+	return cmp.Less(a.Name, b.Name)
+}
+
+// isReady reports whether the pod is ready and stays.
+func isReady(p *corev1.Pod) bool {
+	return p.DeletionTimestamp == nil && slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}

@@ -1,0 +1,197 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podvisor/podvisor/internal/reconcile"
+	"github.com/podvisor/podvisor/scheduler"
+	"github.com/podvisor/podvisor/scheduler/instance"
+	"github.com/podvisor/podvisor/scheduler/pod"
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// registerInstances makes VirtualMachineInstances one of the kinds. They are
+// queued when their pod, its node, the virt-handler there or a claim changes.
+func (c *Controller) registerInstances() error {
+	var err error
+	c.instances, err = register(c, registration[*vmi.VirtualMachineInstance, *vmi.VirtualMachineInstanceList]{
+		name: "virt-controller-vmi", cached: c.caches.instances, in: c.cfg.Client.VirtualMachineInstances, observe: c.observeInstance,
+		describe: describeInstance,
+	})
+	l := c.instances.loop
+	err = errors.Join(err,
+		reconcile.Watch(c.caches.pods, l, ownerOf, podChanged),
+		reconcile.Watch(c.caches.claims, l, c.caches.instancesWith, nil),
+		reconcile.Watch(c.caches.nodes, l, func(n *corev1.Node) []string { return c.caches.instancesOn(n.Name) }, nodeChanged))
+	if c.cfg.Home != "" {
+		err = errors.Join(err, reconcile.Watch(c.caches.handlers, l, func(p *corev1.Pod) []string {
+			c.handler(p.Spec.NodeName)
+			return c.caches.instancesOn(p.Spec.NodeName)
+		}, podChanged))
+	}
+	return err
+}
+
+// describeInstance is the phase of a VMI, and why it is not ready.
+func describeInstance(v *vmi.VirtualMachineInstance) []any {
+	s, reason := &v.Status, v.Status.Reason
+	for _, t := range []vmi.ConditionType{vmi.ConditionSynchronized, vmi.ConditionPodScheduled, vmi.ConditionReady} {
+		if c := s.Condition(t); c != nil && c.Status == corev1.ConditionFalse && reason == "" {
+			reason = c.Reason
+		}
+	}
+	return []any{"phase", s.Phase, "node", s.NodeName, "reason", reason}
+}
+
+// observeInstance reads what a decision about the VMI depends on. What is missing
+// in a cache, and matters, is read from the API server.
+func (c *Controller) observeInstance(ctx context.Context, v *vmi.VirtualMachineInstance) (decide[*vmi.VirtualMachineInstance], error) {
+	o := instance.Observed{Config: c.rendering(), Now: c.cfg.Now()}
+	var err error
+	if o.Pods, err = c.podsOf(ctx, v); err != nil {
+		return nil, err
+	}
+	if o.Node, err = c.node(ctx, instance.NodeName(v, o.Pods)); err != nil {
+		return nil, err
+	}
+	if o.Claims, err = c.claimsOf(ctx, v, o.Pods); err != nil {
+		return nil, err
+	}
+	return func(v *vmi.VirtualMachineInstance, refusal *vmi.Finding) scheduler.Plan {
+		now := o
+		now.VMI, now.Refusal = v, refusal
+		return instance.Decide(now)
+	}, nil
+}
+
+// podsOf are the pods of the VMI. That the active one is missing in the cache is
+// harmless where the answer is to create it, because a pod cannot be created
+// twice. Everywhere else the API server decides.
+func (c *Controller) podsOf(ctx context.Context, v *vmi.VirtualMachineInstance) (instance.Pods, error) {
+	var all []*corev1.Pod
+	owned, err := c.caches.pods.GetIndexer().ByIndex(byOwner, reconcile.Key(v))
+	if err != nil {
+		return instance.Pods{}, err
+	}
+	for _, o := range owned {
+		if p := o.(*corev1.Pod); pod.Owned(p, v) && p.Name != pod.Name(v) {
+			all = append(all, p)
+		}
+	}
+	if named := c.caches.pods.Get(v.Namespace, pod.Name(v)); named != nil {
+		all = append(all, named)
+	}
+	r := instance.Roles(v, all)
+	fresh := v.DeletionTimestamp == nil && (v.Status.Phase == vmi.PhaseUnset || v.Status.Phase == vmi.Pending)
+	if r.Active != nil || fresh || v.Status.Phase.Final() {
+		return r, nil
+	}
+	live, err := read(ctx, "pod", pod.Name(v), c.cfg.Kube.CoreV1().Pods(v.Namespace).Get)
+	if live == nil || err != nil {
+		return instance.Roles(v, without(all, pod.Name(v))), err
+	}
+	return instance.Roles(v, append(without(all, live.Name), live)), nil
+}
+
+// without are the pods but the one with this name.
+func without(pods []*corev1.Pod, name string) []*corev1.Pod {
+	var out []*corev1.Pod
+	for _, p := range pods {
+		if p.Name != name {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// node is the node of this name, and the virt-handler on it.
+func (c *Controller) node(ctx context.Context, name string) (instance.Node, error) {
+	n := instance.Node{Name: name}
+	if name == "" {
+		return n, nil
+	}
+	if n.Object = c.caches.nodes.Key(name); n.Object == nil {
+		var err error
+		if n.Object, err = read(ctx, "node", name, c.cfg.Kube.CoreV1().Nodes().Get); err != nil {
+			return n, err
+		}
+	}
+	n.Handler, n.HandlerDown = c.handler(name)
+	return n, nil
+}
+
+// handler is the pod of virt-handler on the node, and since when none has been
+// ready there.
+func (c *Controller) handler(node string) (*corev1.Pod, time.Time) {
+	if c.cfg.Home == "" {
+		return nil, time.Time{}
+	}
+	p := c.caches.handlerOn(node)
+	return p, c.downtimes.note(node, p != nil && isReady(p), c.cfg.Now())
+}
+
+// claimsOf are the claims of the VMI's volumes. Before there is a pod the API
+// server decides whether one exists: the pod is rendered by it.
+func (c *Controller) claimsOf(ctx context.Context, v *vmi.VirtualMachineInstance, p instance.Pods) (map[string]*corev1.PersistentVolumeClaim, error) {
+	names := instance.ClaimNames(v)
+	if len(names) == 0 {
+		return nil, nil
+	}
+	claims := map[string]*corev1.PersistentVolumeClaim{}
+	for _, n := range names {
+		found := c.caches.claims.Get(v.Namespace, n)
+		if found == nil && p.Active == nil && !v.Status.Phase.Final() {
+			var err error
+			if found, err = read(ctx, "claim", n, c.cfg.Kube.CoreV1().PersistentVolumeClaims(v.Namespace).Get); err != nil {
+				return nil, err
+			}
+		}
+		claims[n] = found
+	}
+	return claims, nil
+}
+
+// read reads an object from the API server. Nil: it does not exist.
+func read[T any](ctx context.Context, what, name string, get func(context.Context, string, metav1.GetOptions) (*T, error)) (*T, error) {
+	o, err := get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read %s %s: %w", what, name, err)
+	}
+	return o, nil
+}
+
+// downtimes are since when virt-handler has not been ready, by node. The time is
+// lost with the process, and is counted anew then.
+type downtimes struct {
+	mu    sync.Mutex
+	since map[string]time.Time
+}
+
+// note takes whether virt-handler is ready on the node now, and returns since when
+// it is not. Zero: it is.
+func (d *downtimes) note(node string, ready bool, now time.Time) time.Time {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if ready {
+		delete(d.since, node)
+		return time.Time{}
+	}
+	if d.since == nil {
+		d.since = map[string]time.Time{}
+	}
+	if _, ok := d.since[node]; !ok {
+		d.since[node] = now
+	}
+	return d.since[node]
+}

@@ -1,0 +1,101 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/podvisor/podvisor/internal/reconcile"
+	"github.com/podvisor/podvisor/scheduler"
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/client"
+	"github.com/podvisor/podvisor/vmi/client/informer"
+)
+
+// decide makes the plan for an object on top of what was observed for it.
+// Refusal is why the pod of the last plan was not accepted, or nil.
+type decide[T any] func(o T, refusal *vmi.Finding) scheduler.Plan
+
+// registration is what makes a kind one of those that the Controller reconciles.
+type registration[T client.Object, L runtime.Object] struct {
+	// name names the loop, as KubeVirt names its work queues.
+	name string
+	// cached are the objects, among the Controller's caches.
+	cached informer.Informer[T]
+	// in are the clients of the kind.
+	in func(namespace string) client.Objects[T, L]
+	// observe reads what a decision about the object depends on.
+	observe func(ctx context.Context, o T) (decide[T], error)
+	// describe is what the log has of a status that is written: keys and values.
+	describe func(o T) []any
+}
+
+// kind is the loop of one kind.
+type kind[T client.Object, L runtime.Object] struct {
+	registration[T, L]
+	executor[T, L]
+	loop *reconcile.Loop
+	// suspended reports whether nothing is to be done.
+	suspended func() bool
+}
+
+// looper is a kind, whichever it is.
+type looper interface {
+	// queueAll queues every object.
+	queueAll()
+	// run reconciles until ctx ends.
+	run(ctx context.Context)
+}
+
+// register makes the kind one of the Controller's, and queues its objects when
+// they change. When else they are to be queued, the caller says.
+func register[T client.Object, L runtime.Object](c *Controller, r registration[T, L]) (*kind[T, L], error) {
+	k := &kind[T, L]{
+		registration: r,
+		executor: executor[T, L]{
+			kube: c.cfg.Kube, events: c.events, writer: reconcile.NewWriter(r.in), log: c.log.With("loop", r.name), describe: r.describe,
+		},
+		suspended: c.suspended,
+	}
+	k.loop = reconcile.New(reconcile.Config{Name: r.name, Do: k.reconcile, Workers: c.cfg.Workers, Metrics: c.cfg.Metrics, Logger: c.log})
+	c.kinds = append(c.kinds, k)
+	return k, reconcile.Watch(r.cached, k.loop, reconcile.Itself[T], nil)
+}
+
+func (k *kind[T, L]) run(ctx context.Context) { k.loop.Run(ctx) }
+
+func (k *kind[T, L]) queueAll() {
+	for _, key := range k.cached.GetIndexer().ListKeys() {
+		k.loop.Add(key)
+	}
+}
+
+// reconcile observes, decides and acts. A pod that is refused is observed as
+// such, so that the reason is written before the next try.
+func (k *kind[T, L]) reconcile(ctx context.Context, key string) (time.Duration, error) {
+	o := k.latest(key)
+	var none T
+	if any(o) == any(none) || k.suspended() {
+		return 0, nil
+	}
+	next, err := k.observe(ctx, o)
+	if err != nil {
+		return 0, err
+	}
+	plan := next(o, nil)
+	o, err = k.act(ctx, o, plan)
+	var refused *refusal
+	if errors.As(err, &refused) {
+		_, again := k.act(ctx, o, next(o, &refused.Finding))
+		return 0, errors.Join(err, again)
+	}
+	return plan.Recheck, err
+}
+
+// latest is the object with this key, by the cache and own writes. Nil: there is
+// none.
+func (k *kind[T, L]) latest(key string) T {
+	return k.writer.Latest(key, k.cached.Key(key))
+}

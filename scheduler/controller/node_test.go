@@ -1,0 +1,223 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	ktesting "k8s.io/client-go/testing"
+
+	"github.com/podvisor/podvisor/scheduler/instance"
+	"github.com/podvisor/podvisor/scheduler/pod"
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/client"
+	vmifake "github.com/podvisor/podvisor/vmi/client/fake"
+	"github.com/podvisor/podvisor/vmi/vmitest"
+)
+
+// handlerPod is the pod of virt-handler on n1.
+func handlerPod(ready corev1.ConditionStatus) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "vms", Name: "virt-handler-x", Labels: map[string]string{vmi.AppLabel: handlerApp}},
+		Spec:       corev1.PodSpec{NodeName: "n1", Containers: []corev1.Container{{Name: handlerApp}}},
+		Status:     corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: ready}}},
+	}
+}
+
+// runs is a VMI that runs on n1, and its pod.
+func runs(t *testing.T, name string) (*vmi.VirtualMachineInstance, *corev1.Pod) {
+	t.Helper()
+	v := vmitest.New(vmitest.WithName(name))
+	v.UID, v.Finalizers = types.UID("uid-"+name), []string{vmi.Finalizer}
+	p, err := pod.Render(v, rendering)
+	require.NoError(t, err)
+	p.UID, p.Spec.NodeName = types.UID("pod-"+name), "n1"
+	p.Status = corev1.PodStatus{
+		Phase:             corev1.PodRunning,
+		Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
+		ContainerStatuses: []corev1.ContainerStatus{{Name: vmi.ComputeContainer, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}},
+	}
+	v.Status.SetPhase(vmi.Running, metav1.Now())
+	v.Status.NodeName, v.Status.ActivePods = "n1", map[types.UID]string{p.UID: "n1"}
+	v.Status.SetCondition(vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionTrue}, metav1.Now())
+	return v, p
+}
+
+// cluster is a Controller that runs over fake API servers.
+type cluster struct {
+	t    *testing.T
+	vmis client.Instances
+	kube *fake.Clientset
+	down *downtimes
+	// patches is the number of writes of VMIs.
+	patches atomic.Int32
+	mu      sync.Mutex
+	now     time.Time
+}
+
+func newCluster(t *testing.T, vmis int) *cluster {
+	t.Helper()
+	c := &cluster{t: t, now: time.Now()}
+	objects, kube := []vmifake.Object{}, []runtime.Object{node(corev1.ConditionTrue), handlerPod(corev1.ConditionTrue)}
+	for i := range vmis {
+		v, p := runs(t, fmt.Sprintf("vmi%d", i))
+		objects, kube = append(objects, v), append(kube, p)
+	}
+	cfg := vmifake.New(objects...).Config()
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return patchCounter{next, &c.patches} })
+	api, err := client.New(cfg)
+	require.NoError(t, err)
+	c.vmis, c.kube = api.VirtualMachineInstances("default"), fake.NewClientset(kube...)
+	k, err := New(Config{Client: api, Kube: c.kube, Pods: rendering, Home: "vms", Now: func() time.Time {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.now
+	}})
+	require.NoError(t, err)
+	c.down = &k.downtimes
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- k.Run(ctx) }()
+	t.Cleanup(func() { cancel(); require.NoError(t, <-done) })
+	return c
+}
+
+type patchCounter struct {
+	next http.RoundTripper
+	n    *atomic.Int32
+}
+
+func (p patchCounter) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method == http.MethodPatch {
+		p.n.Add(1)
+	}
+	return p.next.RoundTrip(r)
+}
+
+func (c *cluster) wait(name string, ok func(*vmi.VirtualMachineInstance) bool) {
+	c.t.Helper()
+	var last *vmi.VirtualMachineInstance
+	require.Eventually(c.t, func() bool {
+		v, err := c.vmis.Get(c.t.Context(), name, metav1.GetOptions{})
+		last = v
+		return err == nil && ok(v)
+	}, 30*time.Second, 5*time.Millisecond, "%v", last)
+}
+
+func (c *cluster) waitReason(name, reason string) {
+	c.t.Helper()
+	c.wait(name, func(v *vmi.VirtualMachineInstance) bool {
+		r := v.Status.Condition(vmi.ConditionReady)
+		return reason == "" && r.Status == corev1.ConditionTrue || r.Status == corev1.ConditionFalse && r.Reason == reason
+	})
+}
+
+func (c *cluster) update(n *corev1.Node) {
+	c.t.Helper()
+	_, err := c.kube.CoreV1().Nodes().Update(c.t.Context(), n, metav1.UpdateOptions{})
+	require.NoError(c.t, err)
+}
+
+func TestANodeThatDoesNotRespondIsOneWriteAndOneEventForEachVMI(t *testing.T) {
+	t.Parallel()
+	const n = 20
+	c := newCluster(t, n)
+	c.update(node(corev1.ConditionUnknown))
+	for i := range n {
+		c.waitReason(fmt.Sprintf("vmi%d", i), "NodeNotReady")
+	}
+	require.Equal(t, int32(n), c.patches.Load())
+	down := handlerPod(corev1.ConditionFalse)
+	_, err := c.kube.CoreV1().Pods("vms").Update(t.Context(), down, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		c.down.mu.Lock()
+		defer c.down.mu.Unlock()
+		return len(c.down.since) == 1
+	}, 30*time.Second, time.Millisecond)
+	c.mu.Lock()
+	c.now = c.now.Add(time.Minute)
+	c.mu.Unlock()
+	c.update(node(corev1.ConditionTrue))
+	for i := range n {
+		c.waitReason(fmt.Sprintf("vmi%d", i), "HandlerNotReady")
+	}
+	_, err = c.kube.CoreV1().Pods("vms").Update(t.Context(), handlerPod(corev1.ConditionTrue), metav1.UpdateOptions{})
+	require.NoError(t, err)
+	for i := range n {
+		c.waitReason(fmt.Sprintf("vmi%d", i), "")
+	}
+	require.Equal(t, int32(3*n), c.patches.Load())
+	events, err := c.kube.CoreV1().Events("default").List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	count := map[string]int{}
+	for _, e := range events.Items {
+		count[e.Reason]++
+	}
+	require.Equal(t, map[string]int{"NodeNotReady": n, "HandlerNotReady": n}, count)
+}
+
+func TestAPodThatIsRemovedByForceEndsAVMIOnANodeThatDoesNotRespond(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 2)
+	c.update(node(corev1.ConditionUnknown))
+	c.waitReason("vmi0", "NodeNotReady")
+	v, p := runs(t, "vmi0")
+	require.NoError(t, c.kube.CoreV1().Pods(v.Namespace).Delete(t.Context(), p.Name, metav1.DeleteOptions{}))
+	c.wait("vmi0", func(v *vmi.VirtualMachineInstance) bool {
+		return v.Status.Phase == vmi.Failed && v.Status.Reason == "NodeUnresponsive"
+	})
+	require.NoError(t, c.kube.CoreV1().Nodes().Delete(t.Context(), "n1", metav1.DeleteOptions{}))
+	c.wait("vmi1", func(v *vmi.VirtualMachineInstance) bool {
+		return v.Status.Phase == vmi.Failed && v.Status.Reason == "NodeUnresponsive"
+	})
+}
+
+func TestANodeThatTheCacheDoesNotHaveIsReadFromTheAPIServer(t *testing.T) {
+	t.Parallel()
+	v, p := runs(t, "testvmi")
+	r := newRig(t, v, p)
+	require.NoError(t, r.caches.pods.GetIndexer().Add(p))
+	_, err := r.reconcile(t.Context(), key)
+	require.NoError(t, err)
+	require.Empty(t, r.server.patches, "the cache is empty, but the node exists and is ready")
+	fail := true
+	r.kube.PrependReactor("get", "nodes", func(ktesting.Action) (bool, runtime.Object, error) {
+		return fail, nil, apierrors.NewInternalError(context.DeadlineExceeded)
+	})
+	_, err = r.reconcile(t.Context(), key)
+	require.ErrorContains(t, err, "read node n1")
+	require.Empty(t, r.server.patches)
+	fail = false
+	require.NoError(t, r.kube.CoreV1().Nodes().Delete(t.Context(), "n1", metav1.DeleteOptions{}))
+	_, err = r.reconcile(t.Context(), key)
+	require.NoError(t, err)
+	require.Equal(t, "NodeUnresponsive", r.server.vmi.Status.Reason)
+}
+
+func TestClaimsAreObserved(t *testing.T) {
+	t.Parallel()
+	v := stored("")
+	v.Spec.Volumes = []vmi.Volume{
+		{Name: "root", VolumeSource: vmi.VolumeSource{DataVolume: &vmi.DataVolumeVolume{Name: "there"}}},
+		{Name: "data", VolumeSource: vmi.VolumeSource{DataVolume: &vmi.DataVolumeVolume{Name: "missing"}}},
+	}
+	r := newRig(t, v, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: v.Namespace, Name: "there"}})
+	claims, err := r.claimsOf(t.Context(), v, instance.Pods{})
+	require.NoError(t, err)
+	require.Equal(t, "there", claims["there"].Name, "which the cache does not have")
+	require.Contains(t, claims, "missing")
+	require.Nil(t, claims["missing"])
+	require.Equal(t, []string{key}, r.caches.instancesWith(claims["there"]))
+}

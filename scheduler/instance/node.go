@@ -1,0 +1,119 @@
+package instance
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// Reasons of the condition Ready, beside those of package vmi.
+const (
+	// NodeNotReady: the node does not respond, or says that it cannot run pods.
+	NodeNotReady = "NodeNotReady"
+	// HandlerNotReady: virt-handler does not work on the node.
+	HandlerNotReady = "HandlerNotReady"
+)
+
+// settleTime is how long a node that reports itself as not ready, or a
+// virt-handler, may take to become ready before a condition says so: a kubelet or
+// a handler that restarts costs no writes. A node that does not report at all has
+// been waited for by Kubernetes already.
+const settleTime = 15 * time.Second
+
+// fenced reports whether nothing runs on the node any more: it does not exist, or
+// an administrator says so by the taint out-of-service while it does not respond.
+func fenced(n Node) bool {
+	if n.Name == "" {
+		return false
+	}
+	return n.Object == nil || !nodeIsReady(n.Object) &&
+		slices.ContainsFunc(n.Object.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService })
+}
+
+// unresponsive reports whether the node does not respond, or is gone.
+func unresponsive(n Node) bool {
+	return n.Name != "" && (n.Object == nil || !nodeIsReady(n.Object))
+}
+
+func nodeIsReady(n *corev1.Node) bool {
+	c := nodeReady(n)
+	return c != nil && c.Status == corev1.ConditionTrue
+}
+
+// nodeReady is the condition Ready of the node, or nil.
+func nodeReady(n *corev1.Node) *corev1.NodeCondition {
+	i := slices.IndexFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady })
+	if i < 0 {
+		return nil
+	}
+	return &n.Status.Conditions[i]
+}
+
+// nodeNotReady is the check whether the node responds. A node without the
+// condition has not reported yet.
+func nodeNotReady(o Observed) (vmi.Finding, bool) {
+	n := o.Node
+	if n.Name == "" || n.Object == nil || nodeIsReady(n.Object) || nodeSettles(o) > 0 {
+		return vmi.Finding{}, false
+	}
+	return vmi.Finding{Reason: NodeNotReady, Message: fmt.Sprintf("node %s is not ready, and the guest may still run there; "+
+		"if the node does not come back, power it off and then delete the Node or taint it %s=nodeshutdown:NoExecute, which ends the VMI",
+		n.Name, corev1.TaintNodeOutOfService)}, true
+}
+
+// handlerNotReady is the check whether virt-handler works on the node.
+func handlerNotReady(o Observed) (vmi.Finding, bool) {
+	n := o.Node
+	if n.Name == "" || n.HandlerDown.IsZero() || handlerSettles(o) > 0 {
+		return vmi.Finding{}, false
+	}
+	if n.Handler == nil {
+		return vmi.Finding{Reason: HandlerNotReady, Message: fmt.Sprintf("node %s has no pod of virt-handler, so the state of the guest is not known; "+
+			"see the events of the DaemonSet virt-handler", n.Name)}, true
+	}
+	return vmi.Finding{Reason: HandlerNotReady, Message: fmt.Sprintf("pod %s/%s on node %s is not ready, so the state of the guest is not known; "+
+		"see the events and the log of the pod", n.Handler.Namespace, n.Handler.Name, n.Name)}, true
+}
+
+// nodeSettles is how long a node that reports itself as not ready still has to
+// become ready. 0: it is ready, or has had its time.
+func nodeSettles(o Observed) time.Duration {
+	if o.Node.Object == nil || reasonOfReady(o) == NodeNotReady {
+		return 0
+	}
+	c := nodeReady(o.Node.Object)
+	switch {
+	case c == nil:
+		return remaining(o, o.Node.Object.CreationTimestamp.Time)
+	case c.Status != corev1.ConditionFalse:
+		return 0
+	}
+	return remaining(o, c.LastTransitionTime.Time)
+}
+
+// handlerSettles is how long virt-handler still has to become ready. 0: it is
+// ready, or has had its time. A node that comes back gives its handler time.
+func handlerSettles(o Observed) time.Duration {
+	if o.Node.HandlerDown.IsZero() || reasonOfReady(o) == HandlerNotReady {
+		return 0
+	}
+	return max(remaining(o, o.Node.HandlerDown), podSettles(o))
+}
+
+// podSettles is how long the conditions of pods on a node that has come back may
+// still be those of the time when it was away. 0: they are new.
+func podSettles(o Observed) time.Duration {
+	if o.Node.Object == nil || !nodeIsReady(o.Node.Object) {
+		return 0
+	}
+	return remaining(o, nodeReady(o.Node.Object).LastTransitionTime.Time)
+}
+
+// remaining is what is left of the settle time that began then.
+func remaining(o Observed, began time.Time) time.Duration {
+	return min(max(began.Add(settleTime).Sub(o.Now), 0), settleTime)
+}

@@ -1,0 +1,109 @@
+package instance
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/podvisor/podvisor/scheduler/pod"
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// Observed is everything that a decision depends on.
+type Observed struct {
+	// VMI is the instance as it is stored. Defaults need not be applied.
+	VMI *vmi.VirtualMachineInstance
+	// Pods are the pods of the VMI.
+	Pods Pods
+	// Node is the node of the VMI's active pod.
+	Node Node
+	// Claims are the claims that the VMI's volumes name, by their names. A nil
+	// value: the claim does not exist.
+	Claims map[string]*corev1.PersistentVolumeClaim
+	// Config is how pods are rendered. Its Facts are those of Observed.
+	Config pod.Config
+	// Refusal is why the pod of the last plan was not accepted. Nil: no pod was
+	// refused since the VMI was observed.
+	Refusal *vmi.Finding
+	// Now is the present time.
+	Now time.Time
+}
+
+// Pods are the pods of a VMI by their role.
+type Pods struct {
+	// Active is the pod that the VMI runs in, or will. Nil: it does not exist.
+	Active *corev1.Pod
+	// Targets are the pods that migrations move the VMI to.
+	Targets []*corev1.Pod
+	// Stray are the others: pods that the VMI controls, or that have the name of its
+	// pod, and that have no role.
+	Stray []*corev1.Pod
+}
+
+// Roles sorts the pods of a VMI by their role: those that it controls, and the one
+// with the name that its pod has. From the hand-over on, the status says which
+// pod is the active one; before, it is the one with the name.
+func Roles(v *vmi.VirtualMachineInstance, pods []*corev1.Pod) Pods {
+	var r Pods
+	for _, p := range pods {
+		switch {
+		case isActive(v, p):
+			r.Active = p
+		case p.Labels[vmi.MigrationJobLabel] != "" && pod.Owned(p, v):
+			r.Targets = append(r.Targets, p)
+		default:
+			r.Stray = append(r.Stray, p)
+		}
+	}
+	return r
+}
+
+func isActive(v *vmi.VirtualMachineInstance, p *corev1.Pod) bool {
+	if !handedOver(v) && len(v.Status.ActivePods) == 0 {
+		return p.Name == pod.Name(v)
+	}
+	node, ok := v.Status.ActivePods[p.UID]
+	return ok && (node == v.Status.NodeName || v.Status.NodeName == "")
+}
+
+// handedOver reports whether virt-handler writes the VMI's status.
+func handedOver(v *vmi.VirtualMachineInstance) bool {
+	switch v.Status.Phase {
+	case vmi.Scheduled, vmi.Running, vmi.Unknown:
+		return true
+	}
+	return false
+}
+
+// Node is a node and its virt-handler.
+type Node struct {
+	// Name is the node's name. Empty: there is no node yet.
+	Name string
+	// Object is the node as it is stored. Nil: it does not exist.
+	Object *corev1.Node
+	// Handler is the pod of virt-handler on the node. Nil: there is none.
+	Handler *corev1.Pod
+	// HandlerDown is since when no pod of virt-handler on the node has been ready.
+	// Zero: one is ready, or virt-handler is not observed.
+	HandlerDown time.Time
+}
+
+// NodeName is the name of the node of the VMI's active pod, or empty if it has
+// none yet.
+func NodeName(v *vmi.VirtualMachineInstance, p Pods) string {
+	if p.Active != nil {
+		return p.Active.Spec.NodeName
+	}
+	return v.Status.NodeName
+}
+
+// ClaimNames are the names of the claims that the VMI's volumes are in.
+func ClaimNames(v *vmi.VirtualMachineInstance) []string {
+	var names []string
+	for i := range v.Spec.Volumes {
+		if name := v.Spec.Volumes[i].Claim(); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}

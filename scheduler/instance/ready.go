@@ -1,0 +1,145 @@
+package instance
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podvisor/podvisor/scheduler"
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// nodeChecks and podChecks are the questions why a VMI that was handed over is
+// not ready for another reason than its guest. The first answer counts.
+var (
+	nodeChecks = []func(Observed) (vmi.Finding, bool){nodeNotReady, handlerNotReady}
+	podChecks  = []func(Observed) (vmi.Finding, bool){podTerminating, podConditionMissing, podNotReady}
+)
+
+func firstOf(o Observed, checks ...func(Observed) (vmi.Finding, bool)) (vmi.Finding, bool) {
+	for _, check := range checks {
+		if f, ok := check(o); ok {
+			return f, true
+		}
+	}
+	return vmi.Finding{}, false
+}
+
+// readiness writes why a VMI that was handed over is not ready, as far as
+// virt-handler cannot know, and takes it back when it is over. What virt-handler
+// wrote stays, but for a better reason.
+func readiness(o Observed) scheduler.Plan {
+	if left := nodeSettles(o); left > 0 {
+		return scheduler.Plan{Recheck: left} // the conditions of its pods follow the node's
+	}
+	f, ok := firstOf(o, slices.Concat(nodeChecks, podChecks)...)
+	if left := podSettles(o); ok && isNodeReason(reasonOfReady(o)) && !isNodeReason(f.Reason) && left > 0 {
+		return scheduler.Plan{Recheck: left}
+	}
+	var p scheduler.Plan
+	switch {
+	case ok:
+		p = writeNotReady(o, f)
+	case !slices.Contains([]string{"", vmi.ReasonGuestNotRunning}, reasonOfReady(o)):
+		p = write(o, func(s *vmi.VirtualMachineInstanceStatus, now metav1.Time) { s.SetCondition(guestReady(s), now) })
+	}
+	p.Recheck = settles(o)
+	return p
+}
+
+// nodeReadiness writes why the node keeps a deleted VMI from its end.
+func nodeReadiness(o Observed) scheduler.Plan {
+	var p scheduler.Plan
+	if f, ok := firstOf(o, nodeChecks...); ok {
+		p = writeNotReady(o, f)
+	}
+	p.Recheck = settles(o)
+	return p
+}
+
+func writeNotReady(o Observed, f vmi.Finding) scheduler.Plan {
+	return write(o, func(s *vmi.VirtualMachineInstanceStatus, now metav1.Time) { setNotReady(s, f, now) }, nodeEvents(o, f)...)
+}
+
+// setNotReady writes the finding. The message of a node's reason stays as it was
+// written first: a pod of virt-handler that gets another name is no news.
+func setNotReady(s *vmi.VirtualMachineInstanceStatus, f vmi.Finding, now metav1.Time) {
+	if c := s.Condition(vmi.ConditionReady); c != nil && c.Reason == f.Reason && isNodeReason(f.Reason) {
+		return
+	}
+	s.SetCondition(notReady(f.Reason, f.Message), now)
+}
+
+// nodeEvents are the events that go with a finding: one where the node is new
+// among the reasons. Of pods the kubelet reports.
+func nodeEvents(o Observed, f vmi.Finding) []scheduler.Emit {
+	if !isNodeReason(f.Reason) {
+		return nil
+	}
+	return transition(o, vmi.ConditionReady, f)
+}
+
+func isNodeReason(reason string) bool { return reason == NodeNotReady || reason == HandlerNotReady }
+
+// guestReady is the condition Ready where only the guest counts. virt-handler
+// keeps what virt-controller wrote, so this says what virt-handler would.
+func guestReady(s *vmi.VirtualMachineInstanceStatus) vmi.Condition {
+	paused := s.Condition(vmi.ConditionPaused)
+	switch {
+	case s.Phase != vmi.Running:
+		return notReady(vmi.ReasonGuestNotRunning, "the guest does not run yet")
+	case paused != nil && paused.Status == corev1.ConditionTrue:
+		return notReady(vmi.ReasonGuestNotRunning, cmp.Or(paused.Message, "the guest is paused"))
+	}
+	return vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionTrue}
+}
+
+// reasonOfReady is the reason of the condition Ready if it is False, or "".
+func reasonOfReady(o Observed) string {
+	if c := o.VMI.Status.Condition(vmi.ConditionReady); c != nil && c.Status == corev1.ConditionFalse {
+		return c.Reason
+	}
+	return ""
+}
+
+// settles is when a node or handler that is not ready has had its time. 0: none
+// is waited for.
+func settles(o Observed) time.Duration {
+	if o.Node.Name == "" {
+		return 0
+	}
+	left := []time.Duration{nodeSettles(o), handlerSettles(o)}
+	left = slices.DeleteFunc(left, func(d time.Duration) bool { return d <= 0 })
+	if len(left) == 0 {
+		return 0
+	}
+	return slices.Min(left)
+}
+
+func podTerminating(o Observed) (vmi.Finding, bool) {
+	return vmi.Finding{Reason: vmi.ReasonPodTerminating, Message: "the pod of the VMI is being deleted"}, o.Pods.Active.DeletionTimestamp != nil
+}
+
+func podConditionMissing(o Observed) (vmi.Finding, bool) {
+	return vmi.Finding{Reason: vmi.ReasonPodConditionMissing, Message: "the pod of the VMI does not report whether it is ready"}, podReady(o.Pods.Active) == nil
+}
+
+func podNotReady(o Observed) (vmi.Finding, bool) {
+	c := podReady(o.Pods.Active)
+	if c == nil || c.Status == corev1.ConditionTrue {
+		return vmi.Finding{}, false
+	}
+	return vmi.Finding{Reason: cmp.Or(c.Reason, "PodNotReady"), Message: c.Message}, true
+}
+
+// podReady is the condition Ready of the pod, or nil.
+func podReady(p *corev1.Pod) *corev1.PodCondition {
+	i := slices.IndexFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady })
+	if i < 0 {
+		return nil
+	}
+	return &p.Status.Conditions[i]
+}
