@@ -17,28 +17,34 @@ const (
 type Attachment struct {
 	// Name is the name of the disk and its volume in the spec.
 	Name string
-	// Path is the file or device.
+	// Path is the file or block device.
 	Path string
 	// Format is the format of what is at Path.
 	Format Format
 	// SizeBytes is the size of the disk that the guest sees. 0: not known.
 	SizeBytes int64
-	// Source is what the file at Path is made from before the machine starts.
-	// Nil: it exists already.
+	// Source is what the file at Path is made from before the domain is created.
+	// Nil: it exists already and is never made.
 	Source Source
 }
 
-// Source is what a disk is made from: an [Overlay], a [Blank] or a [Seed].
-type Source interface{ source() }
+// Ephemeral says that the file belongs to the pod and is lost with it, so that
+// making it replaces what is at Path.
+func (a Attachment) Ephemeral() bool { return a.Source != nil && a.Source.ephemeral() }
 
-// Overlay is a disk that begins as another one and keeps what is written to it
-// for itself.
+// Source is what a disk is made from: an [Overlay], a [Blank] or a [Seed], which
+// belong to the pod and are replaced when they are made again, or a [Persistent],
+// which never replaces anything.
+type Source interface{ ephemeral() bool }
+
+// Overlay is a disk of the pod that begins as another one and keeps what is
+// written to it for itself.
 type Overlay struct{ Base Image }
 
-// Blank is a disk of zeros.
+// Blank is a disk of the pod that begins with zeros.
 type Blank struct{}
 
-// Seed is a disk with an ISO 9660 file system.
+// Seed is a disk of the pod with an ISO 9660 file system.
 type Seed struct {
 	// Label is the name of the file system.
 	Label string
@@ -46,9 +52,15 @@ type Seed struct {
 	Files []cloudinit.File
 }
 
-func (Overlay) source() {}
-func (Blank) source()   {}
-func (Seed) source()    {}
+// Persistent is a raw disk on storage that outlives the pod, such as a claim. It
+// is made of zeros if nothing is at its path; what is there is never replaced,
+// shortened or written to.
+type Persistent struct{}
+
+func (Overlay) ephemeral() bool    { return true }
+func (Blank) ephemeral() bool      { return true }
+func (Seed) ephemeral() bool       { return true }
+func (Persistent) ephemeral() bool { return false }
 
 // Image is a disk image that exists.
 type Image struct {

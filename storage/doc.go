@@ -1,14 +1,15 @@
-// Package storage resolves the volumes of a machine to what its disks are made
-// of.
+// Package storage is the vocabulary of an instance's disks: what QEMU opens for
+// each ([Attachment]), what that is made from ([Source]) and what was observed at
+// a path ([Facts]).
 //
-// [Resolve] returns one [Attachment] for each disk of the machine: the path and
-// format that QEMU opens, and the [Source] it is made from. It makes nothing;
-// storage/image does, and storage/probe tells the facts of what is there.
+// Package storage/volume computes attachments from volumes, storage/probe and
+// storage/image observe paths and container disks, and storage/image makes files.
 //
 // The package computes; it touches nothing.
 //
-// Trap: the format of an attachment is decided once, here or by what looked into
-// the file, and is said to every program from then on. Whoever lets QEMU guess
-// the format of a disk that a guest has written lets the guest choose what is
-// opened.
+// Traps: the format of an attachment is decided once, by the volume's kind or by
+// the inspection of an image, and is passed to every program. QEMU must never
+// detect the format of a disk that a guest has written: the guest would choose
+// which file QEMU opens. A file on a claim is a [Persistent] and never a [Blank],
+// which is replaced at every start.
 package storage

@@ -25,8 +25,7 @@ type CPU struct {
 	// +podvisor:unserved=processors cannot be added to a running guest yet
 	MaxSockets uint32 `json:"maxSockets,omitempty"`
 
-	// Threads per core. Default: 1. VMIs of the architecture arm64 have exactly
-	// one.
+	// Threads per core. Default: 1.
 	// +optional
 	Threads uint32 `json:"threads,omitempty"`
 

@@ -196,7 +196,7 @@ const (
 // +podvisor:enum
 type DiskErrorPolicy string
 
-// The error policies. The zero value stands for stop.
+// The error policies. Where none is named, it is stop.
 const (
 	DiskErrorPolicyStop     DiskErrorPolicy = "stop"
 	DiskErrorPolicyIgnore   DiskErrorPolicy = "ignore"

@@ -37,6 +37,7 @@ var core = map[string]bool{
 	"scheduler/pod":      true,
 	"storage":            true,
 	"storage/cloudinit":  true,
+	"storage/volume":     true,
 	"vmi":                true,
 	"vmi/config":         true,
 	"vmi/defaults":       true,

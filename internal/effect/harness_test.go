@@ -15,6 +15,7 @@ import (
 	"github.com/podvisor/podvisor/scheduler/instance"
 	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/storage"
+	"github.com/podvisor/podvisor/storage/volume"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/defaults"
 )
@@ -95,11 +96,15 @@ func planOf(v *vmi.VirtualMachineInstance) (string, []network.Attachment, error)
 
 // disksOf are the disks that the launcher makes, with the files of cloud-init.
 func disksOf(v *vmi.VirtualMachineInstance) (string, map[string]domain.Disk, error) {
-	images := map[string]storage.Image{}
-	for _, volume := range v.Spec.Volumes {
-		images[volume.Name] = storage.Image{Path: filepath.Join(vmi.ContainerDisksDir, volume.Name, "disk.img"), Format: storage.QCOW2, SizeBytes: 1 << 30}
+	observations, err := volume.Observations(v.Spec.Volumes, volume.Node{})
+	if err != nil {
+		return "", nil, err
 	}
-	attachments, err := storage.Resolve(v, storage.Place{Images: images})
+	node := volume.Node{Images: map[string]storage.Image{}}
+	for _, o := range observations {
+		node.Images[o.Volume] = storage.Image{Path: filepath.Join(o.Image.Dir, "disk.img"), Format: storage.QCOW2, SizeBytes: 1 << 30}
+	}
+	attachments, err := volume.Resolve(v, node)
 	if err != nil {
 		return "", nil, err
 	}

@@ -11,16 +11,16 @@ import (
 	"github.com/podvisor/podvisor/vmi/defaults"
 )
 
-// q35 is the newest version of the board that the other devices are made for.
+// q35 is the alias of the newest version of the machine type that the other
+// devices are made for.
 const q35 = "q35"
 
-// native says why the machine is of an architecture that there is no launcher
-// for.
+// native says why there is no launcher for the architecture of a spec.
 func native(arch string) error {
 	if arch == "" || arch == defaults.AMD64 {
 		return nil
 	}
-	return fmt.Errorf("the machine's architecture is %s; only %s works yet: %w", arch, defaults.AMD64, vmi.ErrInvalid)
+	return fmt.Errorf("spec.architecture: architecture %s is not served: only %s is: %w", arch, defaults.AMD64, vmi.ErrInvalid)
 }
 
 // board is the machine type that the spec names.
@@ -31,8 +31,8 @@ func board(m *vmi.Machine) string {
 	return m.Type
 }
 
-// MachineFault says why a machine type cannot be had from a QEMU that has those
-// of have, or is nil if it is one of them. It wraps [vmi.ErrInvalid].
+// MachineFault says why a QEMU with the machine types of have does not offer the
+// one that is wanted, or is nil if it does. It wraps [vmi.ErrInvalid].
 func MachineFault(wanted string, have []string) error {
 	if slices.Contains(have, wanted) {
 		return nil

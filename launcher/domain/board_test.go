@@ -8,11 +8,11 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-func TestAMachineTypeThatQEMUDoesNotHave(t *testing.T) {
+func TestAMachineTypeThatQEMUDoesNotHaveIsInvalid(t *testing.T) {
 	t.Parallel()
 	have := []string{"pc-q35-2.9", "pc", "pc-q35-rhel9.2.0", "pc-i440fx-7.2", "pc-q35-7.2", "microvm", "q35", "pc-q35-4.0.1", "pc-q35-2.10", "pc-q35-4.0"}
-	for _, there := range []string{"q35", "pc-q35-4.0.1", "pc-i440fx-7.2"} {
-		require.NoError(t, MachineFault(there, have))
+	for _, known := range []string{"q35", "pc-q35-4.0.1", "pc-i440fx-7.2"} {
+		require.NoError(t, MachineFault(known, have))
 	}
 	err := MachineFault("pc-q35-99.9", have)
 	require.ErrorIs(t, err, vmi.ErrInvalid)
@@ -20,10 +20,10 @@ func TestAMachineTypeThatQEMUDoesNotHave(t *testing.T) {
 		"q35, pc-q35-rhel9.2.0, pc-q35-7.2, pc-q35-4.0.1, pc-q35-4.0, pc-q35-2.10, pc-q35-2.9: invalid")
 }
 
-func TestAProcessorThatIsEmulatedIsNotTheNodes(t *testing.T) {
+func TestAnEmulatedProcessorHasAllFeaturesOfQEMU(t *testing.T) {
 	t.Parallel()
 	for _, model := range []string{"", vmi.CPUModelHost, vmi.CPUModelPassthrough} {
-		v := machine(processor(model))
+		v := instance(processor(model))
 		d, err := Build(v, host(v, emulated))
 		require.NoError(t, err)
 		require.Equal(t, "maximum", d.CPU.Mode, model)

@@ -2,10 +2,11 @@ package domain
 
 import "libvirt.org/go/libvirtxml"
 
-// channels is the channel of the guest agent.
-func channels(h Host) []libvirtxml.DomainChannel {
-	return []libvirtxml.DomainChannel{{
-		Source: &libvirtxml.DomainChardevSource{UNIX: &libvirtxml.DomainChardevSourceUNIX{Mode: "bind", Path: AgentSocket(h.PrivateDir)}},
+// agentChannel adds the channel of the guest agent.
+func agentChannel(b *build) error {
+	b.domain.Devices.Channels = append(b.domain.Devices.Channels, libvirtxml.DomainChannel{
+		Source: &libvirtxml.DomainChardevSource{UNIX: &libvirtxml.DomainChardevSourceUNIX{Mode: "bind", Path: AgentSocket(b.host.PrivateDir)}},
 		Target: &libvirtxml.DomainChannelTarget{VirtIO: &libvirtxml.DomainChannelTargetVirtIO{Name: "org.qemu.guest_agent.0"}},
-	}}
+	})
+	return nil
 }

@@ -8,23 +8,11 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-func vcpu(c *vmi.CPU) *libvirtxml.DomainVCPU {
-	return &libvirtxml.DomainVCPU{Placement: "static", Value: uint(c.VCPUs())}
-}
-
-// modelled says why the guest cannot see the processor that the spec names.
-func modelled(c *vmi.CPU) error {
-	if c == nil || c.Model == "" || c.Model == vmi.CPUModelHost || c.Model == vmi.CPUModelPassthrough {
-		return nil
-	}
-	return fmt.Errorf("the processor model %s cannot be asked for by its name yet: set cpu.model to %s or %s: %w",
-		c.Model, vmi.CPUModelHost, vmi.CPUModelPassthrough, vmi.ErrInvalid)
-}
-
-// cpu is the processor that the guest sees: the closest to the node's that has a
-// name, or the node's own. Emulation knows neither; there it is all that QEMU can
-// emulate.
-func cpu(c *vmi.CPU, h Host) *libvirtxml.DomainCPU {
+// cpu adds the processors that the guest sees: of the closest model to the node's
+// that has a name, or of the node's own. Emulation has neither; there it is all
+// that QEMU can emulate.
+func cpu(b *build) error {
+	c := b.spec.CPU
 	if c == nil {
 		c = &vmi.CPU{}
 	}
@@ -37,13 +25,17 @@ func cpu(c *vmi.CPU, h Host) *libvirtxml.DomainCPU {
 		},
 	}
 	switch {
-	case !h.KVM:
+	case c.Model != "" && c.Model != vmi.CPUModelHost && c.Model != vmi.CPUModelPassthrough:
+		return fmt.Errorf("spec.domain.cpu.model: model %s is not served: set %s or %s: %w",
+			c.Model, vmi.CPUModelHost, vmi.CPUModelPassthrough, vmi.ErrInvalid)
+	case !b.host.KVM:
 		out.Mode = "maximum"
 	case c.Model == vmi.CPUModelPassthrough:
-		// There is no model to check the processor against. What would tie the
-		// guest to this node for good, such as a time stamp counter that never
-		// stops, is left out.
+		// There is no model to check the processor against. Features that bind the
+		// guest to this node, such as an invariant time stamp counter, are left out.
 		out.Mode, out.Check, out.Migratable = "host-passthrough", "none", "on"
 	}
-	return out
+	b.domain.CPU = out
+	b.domain.VCPU = &libvirtxml.DomainVCPU{Placement: "static", Value: uint(c.VCPUs())}
+	return nil
 }

@@ -4,30 +4,32 @@ import (
 	"errors"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"libvirt.org/go/libvirtxml"
 
 	"github.com/podvisor/podvisor/storage"
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// disks are the machine's disks with their names on their buses.
-func disks(specs []vmi.Disk, h Host) ([]libvirtxml.DomainDisk, error) {
-	var all []libvirtxml.DomainDisk
+// disks adds the disks of the spec.
+func disks(b *build) error {
 	var faults []error
-	targets := Targets(specs)
+	specs := b.spec.Devices.Disks
+	places := DiskPlaces(specs, b.host.Places)
 	for i, d := range specs {
-		from, ok := h.Disks[d.Name]
+		from, ok := b.host.Disks[d.Name]
 		if !ok {
-			faults = append(faults, fmt.Errorf("disk %s is attached to nothing", d.Name))
+			faults = append(faults, fmt.Errorf("%s: disk %s has no attachment", devicesPath.Child("disks").Index(i), d.Name))
 			continue
 		}
-		all = append(all, disk(d, from, targets[i], scsiUnit(specs, i)))
+		b.domain.Devices.Disks = append(b.domain.Devices.Disks, disk(d, from, places[DiskAlias(d.Name)]))
 	}
-	return all, errors.Join(faults...)
+	return errors.Join(faults...)
 }
 
-// disk is one disk. unit is its place on the SCSI controller, if it is on one.
-func disk(d vmi.Disk, from Disk, target string, unit uint) libvirtxml.DomainDisk {
+// disk is one disk, as it is there at boot and as it is attached to a guest that
+// runs.
+func disk(d vmi.Disk, from Disk, at Place) libvirtxml.DomainDisk {
 	out := libvirtxml.DomainDisk{
 		Device: "disk",
 		Driver: &libvirtxml.DomainDiskDriver{
@@ -40,9 +42,9 @@ func disk(d vmi.Disk, from Disk, target string, unit uint) libvirtxml.DomainDisk
 		},
 		Source:       diskSource(from.Path, from.Device),
 		BackingStore: backing(from),
-		Target:       &libvirtxml.DomainDiskTarget{Dev: target, Bus: string(bus(d))},
+		Target:       &libvirtxml.DomainDiskTarget{Dev: at.Target, Bus: string(bus(d))},
 		Serial:       d.Serial,
-		Alias:        &libvirtxml.DomainAlias{Name: "ua-" + d.Name},
+		Alias:        &libvirtxml.DomainAlias{Name: DiskAlias(d.Name)},
 	}
 	if d.BootOrder != nil {
 		out.Boot = &libvirtxml.DomainDeviceBoot{Order: *d.BootOrder}
@@ -50,17 +52,18 @@ func disk(d vmi.Disk, from Disk, target string, unit uint) libvirtxml.DomainDisk
 	switch bus(d) {
 	case vmi.DiskBusVirtio:
 		out.Model = nonTransitional
+		out.Address = pciAddress(at.PCI)
 	case vmi.DiskBusSCSI:
 		out.Address = &libvirtxml.DomainAddress{Drive: &libvirtxml.DomainAddressDrive{
-			Controller: new(uint(0)), Bus: new(uint(0)), Target: new(uint(0)), Unit: &unit,
+			Controller: new(uint(0)), Bus: new(uint(0)), Target: new(uint(0)), Unit: at.Unit,
 		}}
 	}
 	return out
 }
 
 // backing is what the disk is an overlay of, and an end in any case: without one
-// libvirt looks into the file for more, and in a tenant's image it would find
-// what the tenant wrote there.
+// libvirt looks for a backing file in the disk's own header, and a tenant may have
+// written that header.
 func backing(d Disk) *libvirtxml.DomainDiskBackingStore {
 	end := &libvirtxml.DomainDiskBackingStore{}
 	over, ok := d.Source.(storage.Overlay)
@@ -81,8 +84,8 @@ func diskSource(path string, device bool) *libvirtxml.DomainDiskSource {
 	return &libvirtxml.DomainDiskSource{File: &libvirtxml.DomainDiskSourceFile{File: path}}
 }
 
-// cache leaves the page cache out where that is possible: the guest has one of
-// its own, and the node's is not the pod's to fill.
+// cache bypasses the page cache where that is possible: the guest has a cache of
+// its own, and that of the node is not the pod's to fill.
 func cache(d Disk) string {
 	if d.DirectIO {
 		return "none"
@@ -90,9 +93,9 @@ func cache(d Disk) string {
 	return "writethrough"
 }
 
-// inputOutput is the kernel's asynchronous I/O for devices. On files that grow
-// it blocks QEMU, so there QEMU's threads, its default, do the work. io_uring is
-// refused by the seccomp profile of the pod.
+// inputOutput is the kernel's asynchronous I/O for devices. On files that grow it
+// blocks QEMU, so there QEMU's threads, its default, are used. io_uring is refused
+// by the pod's seccomp profile.
 func inputOutput(d Disk) string {
 	if d.Device && d.DirectIO {
 		return "native"
@@ -107,38 +110,5 @@ func bus(d vmi.Disk) vmi.DiskBus {
 	return d.Disk.Bus
 }
 
-// Targets are the names of disks on their buses: vda, vdb, … for virtio and
-// sda, sdb, … for all others.
-func Targets(specs []vmi.Disk) []string {
-	names := make([]string, len(specs))
-	next := map[string]int{}
-	for i, d := range specs {
-		prefix := "sd"
-		if bus(d) == vmi.DiskBusVirtio {
-			prefix = "vd"
-		}
-		names[i] = prefix + letters(next[prefix])
-		next[prefix]++
-	}
-	return names
-}
-
-// letters counts a, b, …, z, aa, ab, …
-func letters(n int) string {
-	s := ""
-	for ; n >= 0; n = n/26 - 1 {
-		s = string(rune('a'+n%26)) + s
-	}
-	return s
-}
-
-// scsiUnit is the number of SCSI disks before the i-th disk.
-func scsiUnit(specs []vmi.Disk, i int) uint {
-	var n uint
-	for _, d := range specs[:i] {
-		if bus(d) == vmi.DiskBusSCSI {
-			n++
-		}
-	}
-	return n
-}
+// devicesPath is where the devices are in the VMI.
+var devicesPath = field.NewPath("spec", "domain", "devices")

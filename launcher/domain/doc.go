@@ -1,8 +1,10 @@
 // Package domain turns a virtual machine instance into a libvirt domain.
 //
-// [Build] takes the machine with its defaults applied and a [Host]: what the
-// machine's pod offers. Each kind of device has one file with one function; a
-// new kind is a new file and one line in [Build].
+// [Build] takes the instance with its defaults applied and a [Host]: what the pod
+// offers. Each kind of device has one file with one function that adds it; a new
+// kind is a new file and one line in the list of parts. Where a device is on its
+// bus is a [Place]: places that are known are kept, whatever is added or removed
+// beside them.
 //
 // The package neither looks at the host nor speaks to libvirt, and it decides no
 // defaults: a field of the spec that is empty here is left to QEMU, except for the
@@ -10,7 +12,8 @@
 // touches nothing.
 //
 // Traps: libvirt refuses a domain whose UUID differs from the one in its SMBIOS
-// data. Unix socket paths end at 107 bytes, so those of the machine are given in
-// full rather than made by libvirt below its own folders. The processor model
-// "maximum" is for emulation only: with KVM it is not migratable.
+// data, or two of whose devices have one alias. Unix socket paths end at 107
+// bytes, so those of the VMI are given in full rather than made by libvirt below
+// its own folders. The processor model "maximum" is for emulation only: with KVM
+// it is not migratable.
 package domain

@@ -15,6 +15,29 @@ import (
 // interface, which no guest of the last ten years needs.
 const nonTransitional = "virtio-non-transitional"
 
+// parts are what a domain is built of, in any order: each adds its part, or
+// returns why it cannot. A device is a part in a file of its own.
+var parts = []func(*build) error{
+	memory,
+	cpu,
+	features,
+	controllers,
+	disks,
+	ifaces,
+	console,
+	agentChannel,
+	display,
+	memballoon,
+	rng,
+}
+
+// build is a domain that is being built.
+type build struct {
+	spec   *vmi.DomainSpec
+	host   Host
+	domain *libvirtxml.Domain
+}
+
 // Name is the name of v's domain.
 func Name(v *vmi.VirtualMachineInstance) string { return v.Namespace + "_" + v.Name }
 
@@ -30,49 +53,34 @@ func Build(v *vmi.VirtualMachineInstance, h Host) (*libvirtxml.Domain, error) {
 	}
 	spec := &v.Spec.Domain
 	id := uuid(v)
-	faults := []error{native(v.Spec.Architecture), accelerable(h), fits(spec), modelled(spec.CPU), validate.Error(served.Faults(v, h.Defaults))}
-	disks, err := disks(spec.Devices.Disks, h)
-	faults = append(faults, err)
-	ifaces, err := ifaces(spec.Devices.Interfaces, h)
-	faults = append(faults, err)
-	if err := errors.Join(faults...); err != nil {
-		return nil, err
-	}
-	return &libvirtxml.Domain{
+	b := &build{spec: spec, host: h, domain: &libvirtxml.Domain{
 		Type:       accelerator(h),
 		Name:       Name(v),
 		UUID:       id,
-		Memory:     memory(spec),
-		VCPU:       vcpu(spec.CPU),
-		CPU:        cpu(spec.CPU, h),
 		OS:         firmware(spec, h),
 		SysInfo:    sysinfo(id, spec.Firmware, h.Settings.SMBIOS),
-		Features:   features(h),
 		OnPoweroff: "destroy",
 		OnReboot:   "restart",
 		OnCrash:    "destroy",
-		Devices: &libvirtxml.DomainDeviceList{
-			Disks:       disks,
-			Controllers: controllers(),
-			Interfaces:  ifaces,
-			Serials:     serials(h),
-			Consoles:    consoles(),
-			Channels:    channels(h),
-			Graphics:    graphics(h),
-			Videos:      videos(),
-			MemBalloon:  memballoon(h.Settings.StatsPeriod),
-			RNGs:        rngs(spec.Devices.Rng),
-		},
-	}, nil
+		Devices:    &libvirtxml.DomainDeviceList{},
+	}}
+	faults := []error{native(v.Spec.Architecture), accelerable(h), validate.Error(served.Faults(v, h.Defaults))}
+	for _, part := range parts {
+		faults = append(faults, part(b))
+	}
+	if err := errors.Join(faults...); err != nil {
+		return nil, err
+	}
+	return b.domain, nil
 }
 
 // accelerable says why the host cannot run any guest.
 func accelerable(h Host) error {
 	switch {
 	case h.Arch != "x86_64":
-		return fmt.Errorf("machines of architecture %s are not supported: %w", h.Arch, vmi.ErrInvalid)
+		return fmt.Errorf("architecture %s of the host is not supported: %w", h.Arch, vmi.ErrInvalid)
 	case !h.KVM && !h.AllowEmulation:
-		return fmt.Errorf("the pod has no /dev/kvm that works: run the machine on a node with hardware virtualization, or allow emulation in the configuration (useEmulation), which is much slower: %w", vmi.ErrInvalid)
+		return fmt.Errorf("the pod has no working /dev/kvm: run it on a node with hardware virtualization, or allow emulation in the configuration (useEmulation), which is much slower: %w", vmi.ErrInvalid)
 	default:
 		return nil
 	}

@@ -21,8 +21,8 @@ import (
 	"github.com/podvisor/podvisor/vmi/defaults"
 )
 
-// machine is a machine without any device that it need not have.
-func machine(change ...func(*vmi.VirtualMachineInstance)) *vmi.VirtualMachineInstance {
+// instance has no device that is optional.
+func instance(change ...func(*vmi.VirtualMachineInstance)) *vmi.VirtualMachineInstance {
 	v := &vmi.VirtualMachineInstance{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "vm", UID: "6f1c2a3e-9a43-4f0e-8d2b-0c54a7b1e9d2"}}
 	v.Spec.Domain.Memory = &vmi.Memory{Guest: new(resource.MustParse("128Mi"))}
 	for _, c := range change {
@@ -76,50 +76,50 @@ var cases = map[string]struct {
 	vmi  *vmi.VirtualMachineInstance
 	host []func(*Host)
 }{
-	"minimal":     {vmi: machine()},
-	"emulation":   {machine(), []func(*Host){emulated}},
-	"cpu":         {vmi: machine(func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.CPU = &vmi.CPU{Sockets: 2, Cores: 3, Threads: 2} })},
-	"passthrough": {vmi: machine(processor(vmi.CPUModelPassthrough))},
-	"board": {vmi: machine(func(v *vmi.VirtualMachineInstance) {
+	"minimal":     {vmi: instance()},
+	"emulation":   {instance(), []func(*Host){emulated}},
+	"cpu":         {vmi: instance(func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.CPU = &vmi.CPU{Sockets: 2, Cores: 3, Threads: 2} })},
+	"passthrough": {vmi: instance(processor(vmi.CPUModelPassthrough))},
+	"board": {vmi: instance(func(v *vmi.VirtualMachineInstance) {
 		v.Spec.Architecture, v.Spec.Domain.Machine = "amd64", &vmi.Machine{Type: "pc-q35-7.1"}
 	})},
-	"firmware": {vmi: machine(func(v *vmi.VirtualMachineInstance) {
+	"firmware": {vmi: instance(func(v *vmi.VirtualMachineInstance) {
 		v.Spec.Domain.Firmware = &vmi.Firmware{UUID: "5D307CA9B3EF428C886106E72D69F223", Serial: "SN-0042"}
 	})},
-	"rng":         {vmi: machine(func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Devices.Rng = &vmi.Rng{} })},
-	"console-log": {machine(), []func(*Host){func(h *Host) { h.ConsoleLog = "/private/console" }}},
-	"buses":       {vmi: machine(disksOn(vmi.DiskBusVirtio, vmi.DiskBusSATA, vmi.DiskBusSCSI, vmi.DiskBusVirtio, vmi.DiskBusSCSI, ""))},
-	"overlay":     {machine(disksOn(vmi.DiskBusVirtio)), []func(*Host){overlay}},
-	"no-direct-io": {machine(disksOn(vmi.DiskBusVirtio)), []func(*Host){func(h *Host) {
+	"rng":         {vmi: instance(func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Devices.Rng = &vmi.Rng{} })},
+	"console-log": {instance(), []func(*Host){func(h *Host) { h.ConsoleLog = "/private/console" }}},
+	"buses":       {vmi: instance(disksOn(vmi.DiskBusVirtio, vmi.DiskBusSATA, vmi.DiskBusSCSI, vmi.DiskBusVirtio, vmi.DiskBusSCSI, ""))},
+	"overlay":     {instance(disksOn(vmi.DiskBusVirtio)), []func(*Host){overlay}},
+	"no-direct-io": {instance(disksOn(vmi.DiskBusVirtio)), []func(*Host){func(h *Host) {
 		d := h.Disks["diska"]
 		d.DirectIO = false
 		h.Disks["diska"] = d
 	}}},
-	"block-device": {machine(disksOn(vmi.DiskBusVirtio)), []func(*Host){func(h *Host) {
+	"block-device": {instance(disksOn(vmi.DiskBusVirtio)), []func(*Host){func(h *Host) {
 		d := h.Disks["diska"]
 		d.Device, d.Path = true, "/dev/diska"
 		h.Disks["diska"] = d
 	}}},
-	"boot-order": {vmi: machine(disksOn(vmi.DiskBusVirtio, vmi.DiskBusSATA, vmi.DiskBusSCSI), func(v *vmi.VirtualMachineInstance) {
+	"boot-order": {vmi: instance(disksOn(vmi.DiskBusVirtio, vmi.DiskBusSATA, vmi.DiskBusSCSI), func(v *vmi.VirtualMachineInstance) {
 		for i, s := range []string{"SN-v", "SN-a", "SN-s"} {
 			v.Spec.Domain.Devices.Disks[i].Serial = s
 		}
 		v.Spec.Domain.Devices.Disks[1].BootOrder = new(uint(1))
 		v.Spec.Domain.Devices.Disks[0].BootOrder = new(uint(2))
 	})},
-	"interface": {machine(interfaces(vmi.Interface{Name: "default"}, vmi.Interface{Name: "old", Model: "e1000"})), []func(*Host){func(h *Host) {
+	"interface": {instance(interfaces(vmi.Interface{Name: "default"}, vmi.Interface{Name: "old", Model: "e1000"})), []func(*Host){func(h *Host) {
 		h.Interfaces[0].MTU = 1450
 	}}},
-	"models": {vmi: machine(interfaces(vmi.Interface{Name: "a", Model: "virtio"}, vmi.Interface{Name: "b", Model: "e1000"}, vmi.Interface{Name: "c", Model: "e1000e"},
+	"models": {vmi: instance(interfaces(vmi.Interface{Name: "a", Model: "virtio"}, vmi.Interface{Name: "b", Model: "e1000"}, vmi.Interface{Name: "c", Model: "e1000e"},
 		vmi.Interface{Name: "d", Model: "ne2k_pci"}, vmi.Interface{Name: "e", Model: "pcnet"}, vmi.Interface{Name: "f", Model: "rtl8139"}))},
-	"everything": {machine(disksOn(vmi.DiskBusVirtio, vmi.DiskBusSATA, vmi.DiskBusSCSI), interfaces(vmi.Interface{Name: "default", Model: "virtio"}), func(v *vmi.VirtualMachineInstance) {
+	"everything": {instance(disksOn(vmi.DiskBusVirtio, vmi.DiskBusSATA, vmi.DiskBusSCSI), interfaces(vmi.Interface{Name: "default", Model: "virtio"}), func(v *vmi.VirtualMachineInstance) {
 		v.Spec.Domain.CPU = &vmi.CPU{Cores: 2}
 		v.Spec.Domain.Devices.Rng = &vmi.Rng{}
 		v.Spec.Domain.Devices.Disks[0].BootOrder = new(uint(1))
 	}), []func(*Host){emulated, overlay, func(h *Host) { h.ConsoleLog = "/private/console"; h.Interfaces[0].MTU = 1450 }}},
 }
 
-func TestADomainHasWhatTheSpecSays(t *testing.T) {
+func TestADomainHasWhatIsInTheSpec(t *testing.T) {
 	for name, tt := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -142,29 +142,29 @@ func TestADomainIsWhatLibvirtsSchemaAllows(t *testing.T) {
 	require.NoError(t, err, string(out))
 }
 
-func TestAMachineThatCannotBeBuiltSaysAllThatIsWrong(t *testing.T) {
+func TestADomainThatCannotBeBuiltHasAllFaultsInItsError(t *testing.T) {
 	for name, tt := range map[string]struct {
-		vmi   *vmi.VirtualMachineInstance
-		host  []func(*Host)
-		says  []string
-		final bool
+		vmi     *vmi.VirtualMachineInstance
+		host    []func(*Host)
+		want    []string
+		invalid bool
 	}{
-		"no KVM and no emulation": {machine(), []func(*Host){func(h *Host) { h.KVM = false }}, []string{"/dev/kvm", "useEmulation"}, true},
-		"another architecture":    {machine(), []func(*Host){func(h *Host) { h.Arch = "s390x" }}, []string{"s390x"}, true},
-		"another architecture, and a model by its name": {machine(processor("Haswell"), func(v *vmi.VirtualMachineInstance) { v.Spec.Architecture = "arm64" }),
-			nil, []string{"architecture is arm64; only amd64 works", "model Haswell", "host-passthrough"}, true},
-		"no memory": {machine(func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Memory = nil }), nil, []string{"memory.guest"}, true},
-		"devices that are not served": {machine(disksOn(vmi.DiskBusUSB), func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Devices.TPM = &vmi.TPM{} }),
+		"no KVM and no emulation": {instance(), []func(*Host){func(h *Host) { h.KVM = false }}, []string{"/dev/kvm", "useEmulation"}, true},
+		"another architecture":    {instance(), []func(*Host){func(h *Host) { h.Arch = "s390x" }}, []string{"s390x"}, true},
+		"another architecture, and a model by its name": {instance(processor("Haswell"), func(v *vmi.VirtualMachineInstance) { v.Spec.Architecture = "arm64" }),
+			nil, []string{"spec.architecture: architecture arm64 is not served: only amd64 is", "spec.domain.cpu.model: model Haswell is not served", "host-passthrough"}, true},
+		"no memory": {instance(func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Memory = nil }), nil, []string{"spec.domain.memory.guest: the guest has 0 of memory"}, true},
+		"devices that are not served": {instance(disksOn(vmi.DiskBusUSB), func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Devices.TPM = &vmi.TPM{} }),
 			nil, []string{"spec.domain.devices.tpm: Forbidden: not served yet", `spec.domain.devices.disks[0].disk.bus: Unsupported value: "usb"`}, true},
-		"attached to nothing": {machine(disksOn(""), interfaces(vmi.Interface{Name: "default"})),
-			[]func(*Host){func(h *Host) { h.Disks, h.Interfaces = nil, nil }}, []string{"disk diska", "interface default"}, false},
+		"no attachments": {instance(disksOn(""), interfaces(vmi.Interface{Name: "default"})),
+			[]func(*Host){func(h *Host) { h.Disks, h.Interfaces = nil, nil }}, []string{"spec.domain.devices.disks[0]: disk diska has no attachment", "spec.domain.devices.interfaces[0]: interface default is not bound"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Build(tt.vmi, host(tt.vmi, tt.host...))
-			for _, s := range tt.says {
+			for _, s := range tt.want {
 				require.ErrorContains(t, err, s)
 			}
-			if tt.final {
+			if tt.invalid {
 				require.ErrorIs(t, err, vmi.ErrInvalid)
 			} else {
 				require.NotErrorIs(t, err, vmi.ErrInvalid)
@@ -174,7 +174,7 @@ func TestAMachineThatCannotBeBuiltSaysAllThatIsWrong(t *testing.T) {
 }
 
 func TestDefaultsThatAreNotServedAreNoFault(t *testing.T) {
-	v := machine(func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Memory.Guest = new(resource.MustParse("2Gi")) })
+	v := instance(func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Memory.Guest = new(resource.MustParse("2Gi")) })
 	for _, p := range []defaults.Profile{{}, {HotplugRatio: 2}} {
 		completed := defaults.Apply(v, p)
 		require.NotNil(t, completed.Spec.Domain.Memory.MaxGuest, "the default that is not served")
@@ -184,7 +184,7 @@ func TestDefaultsThatAreNotServedAreNoFault(t *testing.T) {
 }
 
 func TestMemoryComesFromTheRequestIfTheGuestsIsNotNamed(t *testing.T) {
-	v := machine(func(v *vmi.VirtualMachineInstance) {
+	v := instance(func(v *vmi.VirtualMachineInstance) {
 		v.Spec.Domain.Memory = nil
 		v.Spec.Domain.Resources.Requests = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1024M")}
 	})
@@ -193,25 +193,15 @@ func TestMemoryComesFromTheRequestIfTheGuestsIsNotNamed(t *testing.T) {
 	require.Equal(t, &libvirtxml.DomainMemory{Value: 1024000000, Unit: "b"}, d.Memory)
 }
 
-func TestEveryMachineHasAUUIDOfItsOwnThatStays(t *testing.T) {
-	a, b := machine(), machine(func(v *vmi.VirtualMachineInstance) { v.UID = "another" })
-	require.Equal(t, uuid(a), uuid(machine()))
+func TestEveryInstanceHasAUUIDOfItsOwnThatStays(t *testing.T) {
+	a, b := instance(), instance(func(v *vmi.VirtualMachineInstance) { v.UID = "another" })
+	require.Equal(t, uuid(a), uuid(instance()))
 	require.NotEqual(t, uuid(a), uuid(b))
 	require.Regexp(t, `^[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`, uuid(a))
 }
 
-func TestDisksAreNamedInOrder(t *testing.T) {
-	var specs []vmi.Disk
-	for range 28 {
-		specs = append(specs, vmi.Disk{Disk: &vmi.DiskTarget{Bus: vmi.DiskBusVirtio}})
-	}
-	got := Targets(append(specs, vmi.Disk{}))
-	require.Equal(t, []string{"vda", "vdb"}, got[:2])
-	require.Equal(t, []string{"vdz", "vdaa", "vdab", "sda"}, got[25:])
-}
-
 func TestSocketPathsFitIntoAnAddress(t *testing.T) {
-	v := machine(func(v *vmi.VirtualMachineInstance) {
+	v := instance(func(v *vmi.VirtualMachineInstance) {
 		v.Name, v.Namespace = strings.Repeat("n", 63), strings.Repeat("s", 63)
 	})
 	for _, p := range []string{SerialSocket(PrivateDir(v)), VNCSocket(PrivateDir(v)), AgentSocket(PrivateDir(v))} {

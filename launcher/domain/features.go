@@ -6,13 +6,15 @@ import "libvirt.org/go/libvirtxml"
 // emulates. QEMU's own default is 1 GiB, which no pod's overhead allows for.
 const TranslationCacheBytes = 32 << 20
 
-func features(h Host) *libvirtxml.DomainFeatureList {
+// features adds what the hypervisor offers.
+func features(b *build) error {
 	f := &libvirtxml.DomainFeatureList{
 		ACPI:   &libvirtxml.DomainFeature{},
 		VMPort: &libvirtxml.DomainFeatureState{State: "off"},
 	}
-	if !h.KVM {
+	if !b.host.KVM {
 		f.TCG = &libvirtxml.DomainFeatureTCG{TBCache: &libvirtxml.DomainFeatureTCGTBCache{Unit: "MiB", Size: TranslationCacheBytes >> 20}}
 	}
-	return f
+	b.domain.Features = f
+	return nil
 }

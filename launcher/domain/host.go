@@ -10,7 +10,7 @@ import (
 	"github.com/podvisor/podvisor/vmi/defaults"
 )
 
-// Host is what a machine's pod offers to its domain.
+// Host is what a pod offers to the domain in it.
 type Host struct {
 	// Arch is the architecture in libvirt's words. Default: x86_64, the only one
 	// there is yet.
@@ -19,19 +19,22 @@ type Host struct {
 	KVM bool
 	// AllowEmulation lets the guest run without KVM, which is much slower.
 	AllowEmulation bool
-	// PrivateDir is the folder of the machine's own sockets. Default: the
-	// machine's in [vmi.PrivateDir].
+	// PrivateDir is the folder of the VMI's own sockets. Default: the function
+	// [PrivateDir].
 	PrivateDir string
-	// ConsoleLog is the file that QEMU appends what the guest writes to its
-	// serial console to. Empty: it is written nowhere.
+	// ConsoleLog is the file to which QEMU appends what the guest writes to its
+	// serial console. Empty: none.
 	ConsoleLog string
-	// Disks are the attachments of the machine's disks, by their name.
+	// Disks are the attachments of the VMI's disks, by their name.
 	Disks map[string]Disk
-	// Interfaces are the machine's interfaces as they were plumbed.
+	// Interfaces are the VMI's interfaces as they are bound in the pod.
 	Interfaces []network.Attachment
 	// Defaults are those that the VMI was completed with. The zero value is that
 	// of a cluster that configures nothing.
 	Defaults defaults.Profile
+	// Places are the places of devices that are known from before, by the alias of
+	// the device. Nil: the order of the spec decides.
+	Places map[string]Place
 	// Settings are the cluster's. The zero value is the default.
 	Settings config.Launcher
 }
@@ -46,7 +49,7 @@ type Disk struct {
 	DirectIO bool
 }
 
-// Sockets of a machine in its private folder.
+// Sockets of a VMI in its private folder.
 const (
 	serialSocket = "virt-serial0"
 	vncSocket    = "virt-vnc"
@@ -58,14 +61,13 @@ func PrivateDir(v *vmi.VirtualMachineInstance) string {
 	return path.Join(vmi.PrivateDir, string(v.UID))
 }
 
-// SerialSocket is the socket of the serial console of the machine whose private
-// folder is dir.
+// SerialSocket is the socket of the serial console of the VMI whose private folder
+// is dir.
 func SerialSocket(dir string) string { return path.Join(dir, serialSocket) }
 
-// VNCSocket is the socket of the screen of the machine whose private folder is
-// dir.
+// VNCSocket is the socket of the screen of the VMI whose private folder is dir.
 func VNCSocket(dir string) string { return path.Join(dir, vncSocket) }
 
-// AgentSocket is the socket of the guest agent of the machine whose private
-// folder is dir.
+// AgentSocket is the socket of the guest agent of the VMI whose private folder is
+// dir.
 func AgentSocket(dir string) string { return path.Join(dir, agentSocket) }

@@ -3,6 +3,7 @@ package domain
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"libvirt.org/go/libvirtxml"
 
@@ -10,34 +11,31 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// ifaces are the machine's network interfaces.
-func ifaces(specs []vmi.Interface, h Host) ([]libvirtxml.DomainInterface, error) {
-	plumbed := map[string]network.Attachment{}
-	for _, a := range h.Interfaces {
-		plumbed[a.Name] = a
-	}
-	var all []libvirtxml.DomainInterface
+// ifaces adds the network interfaces of the spec.
+func ifaces(b *build) error {
 	var faults []error
-	for _, i := range specs {
-		a, ok := plumbed[i.Name]
-		if !ok {
-			faults = append(faults, fmt.Errorf("interface %s is attached to nothing", i.Name))
+	for n, i := range b.spec.Devices.Interfaces {
+		at := slices.IndexFunc(b.host.Interfaces, func(a network.Attachment) bool { return a.Name == i.Name })
+		if at < 0 {
+			faults = append(faults, fmt.Errorf("%s: interface %s is not bound in the pod", devicesPath.Child("interfaces").Index(n), i.Name))
 			continue
 		}
-		all = append(all, iface(i, a))
+		b.domain.Devices.Interfaces = append(b.domain.Devices.Interfaces, iface(i, b.host.Interfaces[at], b.host.Places[InterfaceAlias(i.Name)]))
 	}
-	return all, errors.Join(faults...)
+	return errors.Join(faults...)
 }
 
-// iface is one interface on a tap device that exists and stays as it is.
-func iface(i vmi.Interface, a network.Attachment) libvirtxml.DomainInterface {
+// iface is one interface on a tap device that exists and that libvirt does not
+// configure.
+func iface(i vmi.Interface, a network.Attachment, at Place) libvirtxml.DomainInterface {
 	out := libvirtxml.DomainInterface{
 		Source: &libvirtxml.DomainInterfaceSource{Ethernet: &libvirtxml.DomainInterfaceSourceEthernet{}},
 		Target: &libvirtxml.DomainInterfaceTarget{Dev: a.Tap, Managed: "no"},
 		Model:  &libvirtxml.DomainInterfaceModel{Type: model(i)},
-		// Nothing boots from the network, and its boot ROM takes a second.
-		ROM:   &libvirtxml.DomainROM{Enabled: "no"},
-		Alias: &libvirtxml.DomainAlias{Name: "ua-" + i.Name},
+		// No guest boots from the network, and the boot ROM takes a second.
+		ROM:     &libvirtxml.DomainROM{Enabled: "no"},
+		Alias:   &libvirtxml.DomainAlias{Name: InterfaceAlias(i.Name)},
+		Address: pciAddress(at.PCI),
 	}
 	if a.MAC != "" {
 		out.MAC = &libvirtxml.DomainInterfaceMAC{Address: a.MAC}

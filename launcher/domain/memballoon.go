@@ -9,12 +9,14 @@ import (
 // statsPeriod is the usual time between two measurements, in seconds.
 const statsPeriod = 10
 
-// memballoon gives free memory of the guest back to the node and tells how much
-// the guest uses, in the period of the cluster. A negative one: never.
-func memballoon(period int) *libvirtxml.DomainMemBalloon {
-	b := &libvirtxml.DomainMemBalloon{Model: nonTransitional, FreePageReporting: "on"}
-	if period >= 0 {
-		b.Stats = &libvirtxml.DomainMemBalloonStats{Period: uint(cmp.Or(period, statsPeriod))}
+// memballoon adds the device that gives free memory of the guest back to the node
+// and reports how much the guest uses, in the period of the cluster's settings. A
+// negative period: never.
+func memballoon(b *build) error {
+	m := &libvirtxml.DomainMemBalloon{Model: nonTransitional, FreePageReporting: "on"}
+	if p := b.host.Settings.StatsPeriod; p >= 0 {
+		m.Stats = &libvirtxml.DomainMemBalloonStats{Period: uint(cmp.Or(p, statsPeriod))}
 	}
-	return b
+	b.domain.Devices.MemBalloon = m
+	return nil
 }

@@ -8,16 +8,12 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// fits says why a guest cannot have the memory that the spec gives it.
-func fits(s *vmi.DomainSpec) error {
-	m := s.GuestMemory()
+// memory adds the memory that the guest sees.
+func memory(b *build) error {
+	m := b.spec.GuestMemory()
 	if m.Value() < 1<<20 {
-		return fmt.Errorf("the machine has %s of memory; it needs 1Mi or more in memory.guest or resources.requests.memory: %w", m.String(), vmi.ErrInvalid)
+		return fmt.Errorf("spec.domain.memory.guest: the guest has %s of memory and needs 1Mi or more, here or in spec.domain.resources.requests.memory: %w", m.String(), vmi.ErrInvalid)
 	}
+	b.domain.Memory = &libvirtxml.DomainMemory{Value: uint(m.Value()), Unit: "b"}
 	return nil
-}
-
-func memory(s *vmi.DomainSpec) *libvirtxml.DomainMemory {
-	m := s.GuestMemory()
-	return &libvirtxml.DomainMemory{Value: uint(m.Value()), Unit: "b"}
 }

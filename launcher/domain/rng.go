@@ -1,18 +1,15 @@
 package domain
 
-import (
-	"libvirt.org/go/libvirtxml"
+import "libvirt.org/go/libvirtxml"
 
-	"github.com/podvisor/podvisor/vmi"
-)
-
-// rngs is the guest's source of random numbers, if it has one.
-func rngs(r *vmi.Rng) []libvirtxml.DomainRNG {
-	if r == nil {
+// rng adds the guest's source of random numbers, if the spec has one.
+func rng(b *build) error {
+	if b.spec.Devices.Rng == nil {
 		return nil
 	}
-	return []libvirtxml.DomainRNG{{
+	b.domain.Devices.RNGs = []libvirtxml.DomainRNG{{
 		Model:   nonTransitional,
 		Backend: &libvirtxml.DomainRNGBackend{Random: &libvirtxml.DomainRNGBackendRandom{Device: "/dev/urandom"}},
 	}}
+	return nil
 }

@@ -11,7 +11,7 @@ import (
 
 func TestTheDomainIsAsTheClusterIsConfigured(t *testing.T) {
 	t.Parallel()
-	v := machine()
+	v := instance()
 	d, err := Build(v, host(v, func(h *Host) {
 		h.Settings = config.Launcher{SMBIOS: vmi.SMBIOSConfiguration{Manufacturer: "Acme", Product: "Cloud", Version: "2", Sku: "7", Family: "F"}, StatsPeriod: 3}
 	}))

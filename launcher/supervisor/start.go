@@ -7,10 +7,8 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"libvirt.org/go/libvirtxml"
@@ -19,9 +17,6 @@ import (
 	"github.com/podvisor/podvisor/launcher/control"
 	"github.com/podvisor/podvisor/launcher/domain"
 	"github.com/podvisor/podvisor/launcher/libvirt"
-	"github.com/podvisor/podvisor/storage"
-	"github.com/podvisor/podvisor/storage/image"
-	"github.com/podvisor/podvisor/storage/probe"
 	"github.com/podvisor/podvisor/vmi"
 )
 
@@ -41,18 +36,17 @@ func (s *Supervisor) start(ctx context.Context, desired control.Desired) (contro
 		ConsoleLog:     s.consolePath(),
 		Interfaces:     desired.Interfaces,
 		Settings:       desired.Settings,
+		Places:         domain.StatusPlaces(desired.Instance),
 	}
 	if err := s.clear(ctx); err != nil {
 		return control.State{}, err
 	}
-	attachments, err := makeDisks(ctx, desired.Instance)
+	disks, err := makeDisks(ctx, desired.Instance, "")
 	if err != nil {
 		return control.State{}, err
 	}
+	host.Disks = disks
 	s.config.Logger.Debug("the disks are made")
-	if host.Disks, err = examine(attachments); err != nil {
-		return control.State{}, err
-	}
 	d, err := domain.Build(desired.Instance, host)
 	if err != nil {
 		return control.State{}, err
@@ -71,7 +65,7 @@ func (s *Supervisor) start(ctx context.Context, desired control.Desired) (contro
 	return s.create(context.WithoutCancel(ctx), conn, d, control.State{
 		Emulated: !host.KVM,
 		Machine:  d.OS.Type.Machine,
-		Disks:    disksOf(desired.Instance, host.Disks),
+		Disks:    disksOf(desired.Instance, host),
 	})
 }
 
@@ -162,73 +156,6 @@ func (s *Supervisor) qemu(name string) (int, error) {
 		return 0, err
 	}
 	return strconv.Atoi(strings.TrimSpace(string(b)))
-}
-
-// makeDisks finds the images of the container disks and makes what the spec
-// wants, all disks at once.
-func makeDisks(ctx context.Context, v *vmi.VirtualMachineInstance) ([]storage.Attachment, error) {
-	images := map[string]storage.Image{}
-	var faults []error
-	for _, volume := range v.Spec.Volumes {
-		c := volume.ContainerDisk
-		if c == nil {
-			continue
-		}
-		i, err := image.ContainerDisk(filepath.Join(vmi.ContainerDisksDir, volume.Name), c.Path)
-		if err != nil {
-			faults = append(faults, fmt.Errorf("volume %s, container disk %s: %w", volume.Name, c.Image, err))
-		}
-		images[volume.Name] = i
-	}
-	if err := errors.Join(faults...); err != nil {
-		return nil, err
-	}
-	attachments, err := storage.Resolve(v, storage.Place{Images: images})
-	if err != nil {
-		return nil, err
-	}
-	var all sync.WaitGroup
-	made := make([]error, len(attachments))
-	for i, a := range attachments {
-		all.Go(func() { made[i] = image.Make(ctx, a) })
-	}
-	all.Wait()
-	return attachments, errors.Join(made...)
-}
-
-// examine adds the facts of what was made.
-func examine(attachments []storage.Attachment) (map[string]domain.Disk, error) {
-	disks := map[string]domain.Disk{}
-	for _, a := range attachments {
-		facts, err := probe.Path(a.Path)
-		if err != nil {
-			return nil, err
-		}
-		direct := facts.DirectIO
-		if over, ok := a.Source.(storage.Overlay); ok {
-			base, err := probe.Path(over.Base.Path)
-			if err != nil {
-				return nil, err
-			}
-			direct = direct && base.DirectIO
-		}
-		if a.SizeBytes == 0 && a.Format == storage.Raw {
-			a.SizeBytes = facts.SizeBytes
-		}
-		disks[a.Name] = domain.Disk{Attachment: a, Device: facts.Device, DirectIO: direct}
-	}
-	return disks, nil
-}
-
-// disksOf is what the handler is told of the disks.
-func disksOf(v *vmi.VirtualMachineInstance, from map[string]domain.Disk) []control.Disk {
-	specs := v.Spec.Domain.Devices.Disks
-	targets := domain.Targets(specs)
-	var all []control.Disk
-	for i, d := range specs {
-		all = append(all, control.Disk{Name: d.Name, Target: targets[i], SizeBytes: from[d.Name].SizeBytes})
-	}
-	return all
 }
 
 // hasKVM says that the pod has a /dev/kvm and that a guest runs on it: there are

@@ -26,75 +26,75 @@ func TestThePodIsAsTheClusterIsConfigured(t *testing.T) {
 		require.Equal(t, want, q.String())
 	}
 	for name, tt := range map[string]struct {
-		cluster cluster.Config
-		machine *vmi.VirtualMachineInstance
-		check   func(*testing.T, *corev1.Pod)
+		cluster  cluster.Config
+		instance *vmi.VirtualMachineInstance
+		check    func(*testing.T, *corev1.Pod)
 	}{
-		"as it is": {machine: vmitest.New(), check: func(t *testing.T, p *corev1.Pod) {
+		"as it is": {instance: vmitest.New(), check: func(t *testing.T, p *corev1.Pod) {
 			request(t, p, corev1.ResourceCPU, "100m")
 			request(t, p, corev1.ResourceMemory, "237Mi")
 			require.Equal(t, corev1.PullIfNotPresent, p.Spec.Containers[0].ImagePullPolicy)
 			require.Contains(t, p.Spec.Containers[0].Resources.Limits, corev1.ResourceName(vmi.KVMResource))
 		}},
-		"emulation": {cluster: cluster.Config{Pods: cluster.Pods{Emulation: new(true)}}, machine: vmitest.New(), check: func(t *testing.T, p *corev1.Pod) {
+		"emulation": {cluster: cluster.Config{Pods: cluster.Pods{Emulation: new(true)}}, instance: vmitest.New(), check: func(t *testing.T, p *corev1.Pod) {
 			require.Contains(t, p.Spec.Containers[0].Args, "--allow-emulation")
 			require.Empty(t, p.Spec.Containers[0].Resources.Limits)
 		}},
-		"overhead, in whole MiB": {cluster: cluster.Config{Pods: cluster.Pods{OverheadRatio: 1.25}}, machine: vmitest.New(), check: func(t *testing.T, p *corev1.Pod) {
+		"overhead, in whole MiB": {cluster: cluster.Config{Pods: cluster.Pods{OverheadRatio: 1.25}}, instance: vmitest.New(), check: func(t *testing.T, p *corev1.Pod) {
 			request(t, p, corev1.ResourceMemory, "265Mi")
 		}},
-		"overcommitted memory": {cluster: cluster.Config{Pods: cluster.Pods{MemoryOvercommit: 200}}, machine: vmitest.New(), check: func(t *testing.T, p *corev1.Pod) {
+		"overcommitted memory": {cluster: cluster.Config{Pods: cluster.Pods{MemoryOvercommit: 200}}, instance: vmitest.New(), check: func(t *testing.T, p *corev1.Pod) {
 			request(t, p, corev1.ResourceMemory, "173Mi")
 		}},
-		"a limit is not overcommitted": {cluster: cluster.Config{Pods: cluster.Pods{MemoryOvercommit: 200, CPUAllocationRatio: 2}}, machine: vmitest.New(limited), check: func(t *testing.T, p *corev1.Pod) {
+		"a limit is not overcommitted": {cluster: cluster.Config{Pods: cluster.Pods{MemoryOvercommit: 200, CPUAllocationRatio: 2}}, instance: vmitest.New(limited), check: func(t *testing.T, p *corev1.Pod) {
 			request(t, p, corev1.ResourceMemory, "1141Mi")
 			request(t, p, corev1.ResourceCPU, "3")
 		}},
-		"a share of a CPU, rounded up": {cluster: cluster.Config{Pods: cluster.Pods{CPUAllocationRatio: 3}}, machine: vmitest.New(), check: func(t *testing.T, p *corev1.Pod) {
+		"a share of a CPU, rounded up": {cluster: cluster.Config{Pods: cluster.Pods{CPUAllocationRatio: 3}}, instance: vmitest.New(), check: func(t *testing.T, p *corev1.Pod) {
 			request(t, p, corev1.ResourceCPU, "334m")
 		}},
-		"a CPU request": {cluster: cluster.Config{Defaults: defaults.Profile{CPURequest: new(resource.MustParse("250m"))}}, machine: vmitest.New(), check: func(t *testing.T, p *corev1.Pod) {
+		"a CPU request": {cluster: cluster.Config{Defaults: defaults.Profile{CPURequest: new(resource.MustParse("250m"))}}, instance: vmitest.New(), check: func(t *testing.T, p *corev1.Pod) {
 			request(t, p, corev1.ResourceCPU, "250m")
 		}},
-		"a machine's own label of a node wins": {
-			cluster: cluster.Config{Pods: cluster.Pods{NodeSelector: map[string]string{"a": "1", "b": "1"}}},
-			machine: vmitest.New(with(func(v *vmi.VirtualMachineInstance) { v.Spec.NodeSelector = map[string]string{"b": "2"} })),
+		"a VMI's own label of a node wins": {
+			cluster:  cluster.Config{Pods: cluster.Pods{NodeSelector: map[string]string{"a": "1", "b": "1"}}},
+			instance: vmitest.New(with(func(v *vmi.VirtualMachineInstance) { v.Spec.NodeSelector = map[string]string{"b": "2"} })),
 			check: func(t *testing.T, p *corev1.Pod) {
 				require.Equal(t, "1", p.Spec.NodeSelector["a"])
 				require.Equal(t, "2", p.Spec.NodeSelector["b"])
 			},
 		},
-		"nodes are of the machine's architecture": {
+		"nodes are of the VMI's architecture": {
 			cluster: cluster.Config{Pods: cluster.Pods{NodeSelector: map[string]string{corev1.LabelArchStable: "arm64"}}},
-			machine: vmitest.New(with(func(v *vmi.VirtualMachineInstance) {
+			instance: vmitest.New(with(func(v *vmi.VirtualMachineInstance) {
 				v.Spec.NodeSelector = map[string]string{corev1.LabelArchStable: "amd64"}
 			})),
 			check: func(t *testing.T, p *corev1.Pod) {
 				require.Equal(t, map[string]string{vmi.SchedulableLabel: "true", corev1.LabelArchStable: "amd64"}, p.Spec.NodeSelector)
 			},
 		},
-		"a machine's architecture counts more than the cluster's": {
-			cluster: cluster.Config{Defaults: defaults.Profile{Architecture: "s390x"}, Pods: cluster.Pods{NodeSelector: map[string]string{corev1.LabelArchStable: "s390x"}}},
-			machine: vmitest.New(with(func(v *vmi.VirtualMachineInstance) { v.Spec.Architecture = "arm64" })),
+		"a VMI's architecture counts more than the cluster's": {
+			cluster:  cluster.Config{Defaults: defaults.Profile{Architecture: "s390x"}, Pods: cluster.Pods{NodeSelector: map[string]string{corev1.LabelArchStable: "s390x"}}},
+			instance: vmitest.New(with(func(v *vmi.VirtualMachineInstance) { v.Spec.Architecture = "arm64" })),
 			check: func(t *testing.T, p *corev1.Pod) {
 				require.Equal(t, "arm64", p.Spec.NodeSelector[corev1.LabelArchStable])
 			},
 		},
-		"board and processor need no node of their own": {
-			cluster: cluster.Config{Defaults: defaults.Profile{CPUModel: vmi.CPUModelPassthrough, MachineTypes: map[string]string{"amd64": "pc-q35-7.2"}}},
-			machine: vmitest.New(),
+		"machine type and processor need no node of their own": {
+			cluster:  cluster.Config{Defaults: defaults.Profile{CPUModel: vmi.CPUModelPassthrough, MachineTypes: map[string]string{"amd64": "pc-q35-7.2"}}},
+			instance: vmitest.New(),
 			check: func(t *testing.T, p *corev1.Pod) {
 				require.Equal(t, map[string]string{vmi.SchedulableLabel: "true", corev1.LabelArchStable: "amd64"}, p.Spec.NodeSelector)
 				require.Nil(t, p.Spec.Affinity)
 			},
 		},
-		"when the image is pulled": {cluster: cluster.Config{Pods: cluster.Pods{ImagePullPolicy: corev1.PullNever}}, machine: vmitest.New(), check: func(t *testing.T, p *corev1.Pod) {
+		"when the image is pulled": {cluster: cluster.Config{Pods: cluster.Pods{ImagePullPolicy: corev1.PullNever}}, instance: vmitest.New(), check: func(t *testing.T, p *corev1.Pod) {
 			require.Equal(t, corev1.PullNever, p.Spec.Containers[0].ImagePullPolicy)
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p, err := pod.Render(tt.machine, pod.Config{Image: "example/virt-launcher:v1", Cluster: tt.cluster})
+			p, err := pod.Render(tt.instance, pod.Config{Image: "example/virt-launcher:v1", Cluster: tt.cluster})
 			require.NoError(t, err)
 			tt.check(t, p)
 		})
@@ -108,7 +108,7 @@ func TestEmulationIsTheClustersToSay(t *testing.T) {
 	require.NotContains(t, p.Spec.Containers[0].Args, "--allow-emulation")
 }
 
-func TestAMachineThatTheClusterForbidsHasNoPod(t *testing.T) {
+func TestAVMIThatTheClusterForbidsHasNoPod(t *testing.T) {
 	t.Parallel()
 	_, err := pod.Render(vmitest.New(vmitest.WithBridge("net")), pod.Config{Image: "x", Cluster: cluster.Config{Limits: validate.Limits{NoBridgeOnPodNetwork: true}}})
 	require.ErrorIs(t, err, vmi.ErrInvalid)

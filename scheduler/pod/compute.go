@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/podvisor/podvisor/storage/volume"
 	"github.com/podvisor/podvisor/vmi"
 )
 
@@ -19,8 +20,8 @@ const podGrace = 30 * time.Second
 // launcherPath is the launcher's program in its image.
 const launcherPath = "/usr/bin/virt-launcher"
 
-// compute is the container that the machine runs in.
-func compute(v *vmi.VirtualMachineInstance, c Config, overhead resource.Quantity, disks []corev1.VolumeMount) corev1.Container {
+// compute is the container that the VMI runs in.
+func compute(v *vmi.VirtualMachineInstance, c Config, overhead resource.Quantity, storage volume.Part) corev1.Container {
 	args := []string{
 		"--name", v.Name,
 		"--namespace", v.Namespace,
@@ -38,7 +39,8 @@ func compute(v *vmi.VirtualMachineInstance, c Config, overhead resource.Quantity
 		Args:                     args,
 		Ports:                    ports(v),
 		Resources:                resources(v, c, overhead),
-		VolumeMounts:             append(emptyDirMounts(), disks...),
+		VolumeMounts:             storage.Mounts,
+		VolumeDevices:            storage.Devices,
 		SecurityContext:          computeSecurity(),
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 	}

@@ -7,12 +7,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/podvisor/podvisor/storage/volume"
 	"github.com/podvisor/podvisor/vmi/config"
 	"github.com/podvisor/podvisor/vmi/defaults"
 	"github.com/podvisor/podvisor/vmi/validate"
 )
 
-// Config is what a launcher pod depends on beside its machine: how Podvisor is
+// Config is what a launcher pod depends on beside its VMI: how Podvisor is
 // installed, and in Cluster how the cluster is configured.
 type Config struct {
 	// Image is the reference of the virt-launcher image. Required.
@@ -25,14 +26,14 @@ type Config struct {
 	// they run on nodes with KVM only.
 	AllowEmulation bool
 	// ContainerDisks is the way in which disks in container images reach the
-	// machine. Empty: ImageVolume.
+	// VMI. Empty: ImageVolume.
 	ContainerDisks ContainerDisks
 	// Architecture is the processor architecture of guests that name none, as in
 	// GOARCH. Empty: that of Cluster, or else amd64.
 	Architecture string
 	// Overhead is the memory that a pod needs beside its guest's. Nil: the
 	// function [Overhead].
-	Overhead func(Machine) resource.Quantity
+	Overhead func(Guest) resource.Quantity
 	// Cluster is the configuration of the cluster. The zero value is the default
 	// one.
 	Cluster config.Config
@@ -48,25 +49,25 @@ type Facts struct {
 	Claims map[string]*corev1.PersistentVolumeClaim
 }
 
-// ContainerDisks is a way in which disks in container images reach the machine.
-type ContainerDisks string
+// ContainerDisks is a way in which disks in container images reach the pod.
+type ContainerDisks = volume.ContainerDisks
 
 const (
 	// ImageVolume mounts the container image as a volume of the pod. It needs
 	// Kubernetes 1.35 or newer, or the feature gate ImageVolume.
-	ImageVolume ContainerDisks = "ImageVolume"
-	// InitCopy copies the disk into the pod before the machine starts. It works
-	// everywhere and needs time and space for the copy.
-	InitCopy ContainerDisks = "InitCopy"
+	ImageVolume = volume.ImageVolume
+	// InitCopy copies the disk into the pod before the compute container starts. It
+	// works everywhere and needs time and space for the copy.
+	InitCopy = volume.InitCopy
 )
 
 // overhead is the memory beside the guest's, in whole MiB, which people can read.
-func (c Config) overhead(m Machine) resource.Quantity {
+func (c Config) overhead(g Guest) resource.Quantity {
 	f := c.Overhead
 	if f == nil {
 		f = Overhead
 	}
-	q := f(m)
+	q := f(g)
 	if r := c.Cluster.Pods.OverheadRatio; r != 0 {
 		q = *resource.NewQuantity(int64(math.Ceil(float64(q.Value())*r/mib))*mib, resource.BinarySI)
 	}

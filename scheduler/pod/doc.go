@@ -1,8 +1,8 @@
-// Package pod renders the pod that a virtual machine runs in.
+// Package pod renders the pod that a VMI runs in.
 //
-// [Render] turns a machine and a [Config] into a launcher pod; [Overhead] is the
+// [Render] turns a VMI and a [Config] into a launcher pod; [Overhead] is the
 // memory that such a pod needs beside its guest's; [Name] is the pod's name,
-// which follows from the machine, so that no machine can have two pods. The pod
+// which follows from the VMI, so that no VMI can have two pods. The pod
 // is accepted by namespaces that enforce PodSecurity "restricted".
 //
 // The package does not create the pod and looks at no cluster. It computes; it

@@ -33,20 +33,19 @@ const (
 // maxLabel is the longest label value and the longest host name.
 const maxLabel = 63
 
-// maxInName is how much of a machine's name its pod's name shows.
+// maxInName is how much of a VMI's name its pod's name shows.
 const maxInName = 200
 
-// Name is the name of the machine's pod: virt-launcher-<machine>-<five
-// characters that follow from the machine's UID>. It looks generated, but is
-// always the same for the same machine. So creating the pod twice is impossible,
-// whatever a cache says, and a machine of the same name that comes later gets
-// another pod.
+// Name is the name of the VMI's pod: virt-launcher-<name>-<five characters that
+// follow from the UID>. It looks generated, but is always the same for the same
+// VMI. So creating the pod twice is impossible, whatever a cache says, and a VMI of
+// the same name that comes later gets another pod.
 func Name(v *vmi.VirtualMachineInstance) string {
 	return generateName(v) + digest(string(v.UID), 5)
 }
 
 // generateName is the beginning of the pod's name. The name of an object has at
-// most 253 characters, the machine's like the pod's.
+// most 253 characters, the VMI's like the pod's.
 func generateName(v *vmi.VirtualMachineInstance) string {
 	name := v.Name
 	if len(name) > maxInName {
@@ -55,13 +54,13 @@ func generateName(v *vmi.VirtualMachineInstance) string {
 	return vmi.LauncherApp + "-" + name + "-"
 }
 
-// Owned says that the pod belongs to the machine.
+// Owned says that the pod belongs to the VMI.
 func Owned(p *corev1.Pod, v *vmi.VirtualMachineInstance) bool {
 	return metav1.IsControlledBy(p, v)
 }
 
-// Hostname is the host name of the machine's pod: the machine's, cut to what a
-// host name may be. A machine's name may have dots and be long, a host name not.
+// Hostname is the host name of the VMI's pod: the VMI's, cut to what a host name
+// may be. A VMI's name may have dots and be long, a host name not.
 func Hostname(v *vmi.VirtualMachineInstance) string {
 	h, _, _ := strings.Cut(v.Hostname(), ".")
 	if len(h) > maxLabel {

@@ -24,8 +24,11 @@ func Render(v *vmi.VirtualMachineInstance, c Config) (*corev1.Pod, error) {
 	if err := validate.Error(append(faults, besides(faults, unserved)...)); err != nil {
 		return nil, err
 	}
-	disks := containerDisks(v, c)
-	memory := c.overhead(machine(v, c))
+	storage, err := volumes(v, c)
+	if err != nil {
+		return nil, err
+	}
+	memory := c.overhead(guest(v, c))
 	return &corev1.Pod{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: metav1.ObjectMeta{
@@ -37,10 +40,10 @@ func Render(v *vmi.VirtualMachineInstance, c Config) (*corev1.Pod, error) {
 			OwnerReferences: []metav1.OwnerReference{owner(v)},
 		},
 		Spec: corev1.PodSpec{
-			InitContainers:                disks.init,
-			Containers:                    []corev1.Container{compute(v, c, memory, disks.mounts)},
-			Volumes:                       append(emptyDirs(), disks.volumes...),
-			ImagePullSecrets:              pullSecrets(v),
+			InitContainers:                initContainers(storage.Init, c),
+			Containers:                    []corev1.Container{compute(v, c, memory, storage)},
+			Volumes:                       storage.Volumes,
+			ImagePullSecrets:              storage.PullSecrets,
 			NodeSelector:                  nodeSelector(v, c),
 			Affinity:                      v.Spec.Affinity,
 			Tolerations:                   v.Spec.Tolerations,

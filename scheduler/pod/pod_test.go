@@ -19,7 +19,7 @@ import (
 
 var config = pod.Config{Image: "example/virt-launcher:v1"}
 
-// with changes the machine in a way that vmitest has no word for.
+// with changes the VMI in a way that vmitest has no option for.
 func with(f func(*vmi.VirtualMachineInstance)) vmitest.Option { return f }
 
 func TestRender(t *testing.T) {
@@ -29,9 +29,9 @@ func TestRender(t *testing.T) {
 	copied.ContainerDisks = pod.InitCopy
 	everything.ImagePullPolicy, everything.Architecture = corev1.PullAlways, "arm64"
 	tests := []struct {
-		name    string
-		config  pod.Config
-		machine *vmi.VirtualMachineInstance
+		name     string
+		config   pod.Config
+		instance *vmi.VirtualMachineInstance
 	}{
 		{"minimal", config, vmitest.New()},
 		{"container-disk", config, vmitest.New(vmitest.WithContainerDisk("root", "example/fedora:40"))},
@@ -77,10 +77,10 @@ func TestRender(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			before := tt.machine.DeepCopy()
-			p, err := pod.Render(tt.machine, tt.config)
+			before := tt.instance.DeepCopy()
+			p, err := pod.Render(tt.instance, tt.config)
 			require.NoError(t, err)
-			require.Equal(t, before, tt.machine, "the input is not changed")
+			require.Equal(t, before, tt.instance, "the input is not changed")
 			out, err := yaml.Marshal(p)
 			require.NoError(t, err)
 			golden.Equal(t, "testdata/"+tt.name+".yaml", out)
@@ -101,7 +101,7 @@ func TestRenderNamesEveryFault(t *testing.T) {
 
 func TestNamesFitWhereTheyAreUsed(t *testing.T) {
 	t.Parallel()
-	tests := []struct{ name, machine string }{
+	tests := []struct{ name, instance string }{
 		{"a short name", "a"},
 		{"the longest name of a label", strings.Repeat("a", 63)},
 		{"a name with dots", "a.b.c"},
@@ -111,7 +111,7 @@ func TestNamesFitWhereTheyAreUsed(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			p, err := pod.Render(vmitest.New(vmitest.WithName(tt.machine)), config)
+			p, err := pod.Render(vmitest.New(vmitest.WithName(tt.instance)), config)
 			require.NoError(t, err)
 			require.Empty(t, validation.IsDNS1123Subdomain(p.Name))
 			require.Empty(t, validation.IsDNS1123Label(p.Spec.Hostname))
@@ -122,56 +122,25 @@ func TestNamesFitWhereTheyAreUsed(t *testing.T) {
 	}
 }
 
-func TestNameBelongsToOneMachine(t *testing.T) {
+func TestNameBelongsToOneVMI(t *testing.T) {
 	t.Parallel()
 	a, b := vmitest.New(), vmitest.New()
-	require.Equal(t, pod.Name(a), pod.Name(b), "the same machine has the same pod")
+	require.Equal(t, pod.Name(a), pod.Name(b), "the same VMI has the same pod")
 	b.UID = "22222222-2222-4222-8222-222222222222"
-	require.NotEqual(t, pod.Name(a), pod.Name(b), "a later machine of the same name has another")
+	require.NotEqual(t, pod.Name(a), pod.Name(b), "a later VMI of the same name has another")
 	p, err := pod.Render(a, config)
 	require.NoError(t, err)
 	require.True(t, pod.Owned(p, a))
 	require.False(t, pod.Owned(p, b))
 }
 
-func TestVolumesOfThePodAndOfTheMachineDoNotCollide(t *testing.T) {
-	t.Parallel()
-	for _, way := range []pod.ContainerDisks{pod.ImageVolume, pod.InitCopy} {
-		c := config
-		c.ContainerDisks = way
-		long := strings.Repeat("v", 63)
-		p, err := pod.Render(vmitest.New(vmitest.WithContainerDisk("sockets", "example/a:1"), vmitest.WithContainerDisk(long, "example/b:1")), c)
-		require.NoError(t, err)
-		seen := map[string]bool{}
-		for _, v := range p.Spec.Volumes {
-			require.False(t, seen[v.Name], v.Name)
-			require.Empty(t, validation.IsDNS1123Label(v.Name))
-			seen[v.Name] = true
-		}
-		for _, i := range p.Spec.InitContainers {
-			require.Empty(t, validation.IsDNS1123Label(i.Name))
-		}
-	}
-}
-
-func TestEveryPullSecretIsNamedOnce(t *testing.T) {
-	t.Parallel()
-	p, err := pod.Render(vmitest.New(
-		vmitest.WithDisk("a", vmi.VolumeSource{ContainerDisk: &vmi.ContainerDisk{Image: "a", ImagePullSecret: "one"}}),
-		vmitest.WithDisk("b", vmi.VolumeSource{ContainerDisk: &vmi.ContainerDisk{Image: "b", ImagePullSecret: "two"}}),
-		vmitest.WithDisk("c", vmi.VolumeSource{ContainerDisk: &vmi.ContainerDisk{Image: "c", ImagePullSecret: "one"}}),
-		vmitest.WithContainerDisk("d", "d")), config)
-	require.NoError(t, err)
-	require.Equal(t, []corev1.LocalObjectReference{{Name: "one"}, {Name: "two"}}, p.Spec.ImagePullSecrets)
-}
-
 func TestOverhead(t *testing.T) {
 	t.Parallel()
-	mib := func(m pod.Machine) int64 { o := pod.Overhead(m); return o.Value() >> 20 }
-	small := pod.Machine{GuestMemory: resource.MustParse("128Mi"), VCPUs: 1}
-	big := pod.Machine{GuestMemory: resource.MustParse("64Gi"), VCPUs: 1}
-	wide := pod.Machine{GuestMemory: resource.MustParse("128Mi"), VCPUs: 8}
-	emulated := pod.Machine{GuestMemory: resource.MustParse("128Mi"), VCPUs: 1, Emulated: true}
+	mib := func(m pod.Guest) int64 { o := pod.Overhead(m); return o.Value() >> 20 }
+	small := pod.Guest{Memory: resource.MustParse("128Mi"), VCPUs: 1}
+	big := pod.Guest{Memory: resource.MustParse("64Gi"), VCPUs: 1}
+	wide := pod.Guest{Memory: resource.MustParse("128Mi"), VCPUs: 8}
+	emulated := pod.Guest{Memory: resource.MustParse("128Mi"), VCPUs: 1, Emulated: true}
 	require.Equal(t, int64(109), mib(small))
 	require.Equal(t, int64(108+128), mib(big), "a 512th of the guest's memory maps it")
 	require.Equal(t, int64(109+7*4), mib(wide))
@@ -192,7 +161,7 @@ func TestAPodSaysItsOverhead(t *testing.T) {
 func TestOverheadIsThePolicyOfWhoEmbeds(t *testing.T) {
 	t.Parallel()
 	c := config
-	c.Overhead = func(pod.Machine) resource.Quantity { return resource.MustParse("1Gi") }
+	c.Overhead = func(pod.Guest) resource.Quantity { return resource.MustParse("1Gi") }
 	p, err := pod.Render(vmitest.New(), c)
 	require.NoError(t, err)
 	memory := p.Spec.Containers[0].Resources.Requests[corev1.ResourceMemory]

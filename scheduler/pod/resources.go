@@ -10,10 +10,10 @@ import (
 	"github.com/podvisor/podvisor/vmi/config"
 )
 
-// Machine is what the memory that a pod needs beside its guest's depends on.
-type Machine struct {
-	// GuestMemory is the memory that the guest sees.
-	GuestMemory resource.Quantity
+// Guest is what the memory that a pod needs beside its guest's depends on.
+type Guest struct {
+	// Memory is the memory that the guest sees.
+	Memory resource.Quantity
 	// VCPUs is the number of processors that the guest sees.
 	VCPUs uint32
 	// Emulated says that the guest runs without hardware virtualization.
@@ -38,20 +38,20 @@ const (
 // Overhead is the memory that a launcher pod needs beside its guest's: that of
 // the launcher, the libvirt daemon and QEMU, of the tables with which the guest's
 // memory is mapped, and of translated code where the guest is emulated.
-func Overhead(m Machine) resource.Quantity {
+func Overhead(g Guest) resource.Quantity {
 	n := int64(launcherMemory + daemonMemory + qemuMemory)
-	n += int64(m.VCPUs) * perVCPUMemory
-	n += m.GuestMemory.Value() / pageTables
-	if m.Emulated {
+	n += int64(g.VCPUs) * perVCPUMemory
+	n += g.Memory.Value() / pageTables
+	if g.Emulated {
 		n += emulationMemory
 	}
 	// Whole MiB, which people can read.
 	return *resource.NewQuantity((n+mib-1)/mib*mib, resource.BinarySI)
 }
 
-func machine(v *vmi.VirtualMachineInstance, c Config) Machine {
+func guest(v *vmi.VirtualMachineInstance, c Config) Guest {
 	d := &v.Spec.Domain
-	return Machine{GuestMemory: d.GuestMemory(), VCPUs: d.CPU.VCPUs(), Emulated: c.emulation()}
+	return Guest{Memory: d.GuestMemory(), VCPUs: d.CPU.VCPUs(), Emulated: c.emulation()}
 }
 
 // What a processor and a pod ask for if the user does not say.
@@ -61,7 +61,7 @@ const (
 )
 
 // resources are what the compute container asks for: what the user asks for,
-// with the overhead added to memory, and the devices that the machine needs.
+// with the overhead added to memory, and the devices that the VMI needs.
 func resources(v *vmi.VirtualMachineInstance, c Config, overhead resource.Quantity) corev1.ResourceRequirements {
 	d := &v.Spec.Domain
 	req, lim := d.Resources.Requests.DeepCopy(), d.Resources.Limits.DeepCopy()
@@ -130,7 +130,7 @@ func storageRequest(limits corev1.ResourceList) resource.Quantity {
 	return usual
 }
 
-// devices are the node's devices that the machine needs.
+// devices are the node's devices that the VMI needs.
 func devices(d *vmi.DomainSpec, c Config) []corev1.ResourceName {
 	var out []corev1.ResourceName
 	if !c.emulation() {

@@ -10,10 +10,10 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// NoCloudLabel is the name of the file system that a guest looks for.
+// NoCloudLabel is the label of the file system by which a guest finds the disk.
 const NoCloudLabel = "cidata"
 
-// MaxBytes is the size that user data and network data may have each.
+// MaxBytes is the largest size of user data, and of network data.
 const MaxBytes = 2048
 
 // File is a file on the disk.
@@ -22,9 +22,9 @@ type File struct {
 	Content []byte
 }
 
-// NoCloud returns the files of the NoCloud data source for machine v:
-// meta-data, user-data and, if there is network data, network-config. Its
-// error joins all faults, which wrap [vmi.ErrInvalid].
+// NoCloud returns the files of the NoCloud data source for v: meta-data,
+// user-data and, if there is network data, network-config. Its error joins all
+// faults, which wrap [vmi.ErrInvalid].
 func NoCloud(v *vmi.VirtualMachineInstance, c *vmi.CloudInitNoCloud) ([]File, error) {
 	meta, err := yaml.Marshal(map[string]string{
 		"instance-id":    v.Name + "." + v.Namespace,
@@ -38,7 +38,7 @@ func NoCloud(v *vmi.VirtualMachineInstance, c *vmi.CloudInitNoCloud) ([]File, er
 	if err := errors.Join(userErr, networkErr); err != nil {
 		return nil, err
 	}
-	// cloud-init passes over a disk without user-data, even an empty one.
+	// cloud-init ignores a disk without the file user-data, which may be empty.
 	files := []File{{"meta-data", meta}, {"user-data", user}}
 	if network != nil {
 		files = append(files, File{"network-config", network})
@@ -46,10 +46,10 @@ func NoCloud(v *vmi.VirtualMachineInstance, c *vmi.CloudInitNoCloud) ([]File, er
 	return files, nil
 }
 
-// data is what plain or encoded says. Nil: neither says anything.
+// data is the content of plain or encoded. Nil: both are empty.
 func data(what, plain, encoded string) ([]byte, error) {
 	if plain != "" && encoded != "" {
-		return nil, fmt.Errorf("the %s is given twice, plain and in base64: %w", what, vmi.ErrInvalid)
+		return nil, fmt.Errorf("%s is set twice, as text and in base64: %w", what, vmi.ErrInvalid)
 	}
 	var b []byte
 	if plain != "" {
@@ -58,11 +58,11 @@ func data(what, plain, encoded string) ([]byte, error) {
 	if encoded != "" {
 		var err error
 		if b, err = base64.StdEncoding.DecodeString(encoded); err != nil {
-			return nil, fmt.Errorf("the %s is not base64 (%w): %w", what, err, vmi.ErrInvalid)
+			return nil, fmt.Errorf("%s is not base64 (%w): %w", what, err, vmi.ErrInvalid)
 		}
 	}
 	if len(b) > MaxBytes {
-		return nil, fmt.Errorf("the %s has %d bytes and at most %d are allowed: %w", what, len(b), MaxBytes, vmi.ErrInvalid)
+		return nil, fmt.Errorf("%s has %d bytes, more than %d: %w", what, len(b), MaxBytes, vmi.ErrInvalid)
 	}
 	return b, nil
 }

@@ -18,7 +18,7 @@ func named(name string) *vmi.VirtualMachineInstance {
 	return &vmi.VirtualMachineInstance{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}
 }
 
-func TestNoCloudHasTheFilesThatAreNeeded(t *testing.T) {
+func TestNoCloudHasTheFilesOfTheDataSource(t *testing.T) {
 	meta := cloudinit.File{Name: "meta-data", Content: []byte("instance-id: vm.ns\nlocal-hostname: vm\n")}
 	user := cloudinit.File{Name: "user-data", Content: []byte("#cloud-config\n")}
 	network := cloudinit.File{Name: "network-config", Content: []byte("version: 2\n")}
@@ -27,11 +27,11 @@ func TestNoCloudHasTheFilesThatAreNeeded(t *testing.T) {
 		source vmi.CloudInitNoCloud
 		want   []cloudinit.File
 	}{
-		"user data":                      {vmi.CloudInitNoCloud{UserData: string(user.Content)}, []cloudinit.File{meta, user}},
-		"user data in base64":            {vmi.CloudInitNoCloud{UserDataBase64: encode(user)}, []cloudinit.File{meta, user}},
-		"both":                           {vmi.CloudInitNoCloud{UserData: string(user.Content), NetworkDataBase64: encode(network)}, []cloudinit.File{meta, user, network}},
-		"user-data is there without any": {vmi.CloudInitNoCloud{NetworkData: string(network.Content)}, []cloudinit.File{meta, {Name: "user-data"}, network}},
-		"exactly as much as is allowed":  {vmi.CloudInitNoCloud{UserData: strings.Repeat("x", 2048)}, []cloudinit.File{meta, {Name: "user-data", Content: []byte(strings.Repeat("x", 2048))}}},
+		"user data":           {vmi.CloudInitNoCloud{UserData: string(user.Content)}, []cloudinit.File{meta, user}},
+		"user data in base64": {vmi.CloudInitNoCloud{UserDataBase64: encode(user)}, []cloudinit.File{meta, user}},
+		"both":                {vmi.CloudInitNoCloud{UserData: string(user.Content), NetworkDataBase64: encode(network)}, []cloudinit.File{meta, user, network}},
+		"network data alone, with an empty user-data": {vmi.CloudInitNoCloud{NetworkData: string(network.Content)}, []cloudinit.File{meta, {Name: "user-data"}, network}},
+		"user data of the largest size":               {vmi.CloudInitNoCloud{UserData: strings.Repeat("x", 2048)}, []cloudinit.File{meta, {Name: "user-data", Content: []byte(strings.Repeat("x", 2048))}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := cloudinit.NoCloud(named("vm"), &tt.source)
@@ -41,7 +41,7 @@ func TestNoCloudHasTheFilesThatAreNeeded(t *testing.T) {
 	}
 }
 
-func TestNamesThatLookLikeNumbersStayNames(t *testing.T) {
+func TestNamesThatLookLikeNumbersAreQuoted(t *testing.T) {
 	v := named("1e3")
 	v.Spec.Hostname = "true"
 	files, err := cloudinit.NoCloud(v, &vmi.CloudInitNoCloud{UserData: "x"})
@@ -51,13 +51,13 @@ func TestNamesThatLookLikeNumbersStayNames(t *testing.T) {
 	require.Equal(t, map[string]any{"instance-id": "1e3.ns", "local-hostname": "true"}, got)
 }
 
-func TestWrongDataIsTheSpecsFault(t *testing.T) {
+func TestWrongDataIsInvalid(t *testing.T) {
 	_, err := cloudinit.NoCloud(named("vm"), &vmi.CloudInitNoCloud{
 		UserData: "a", UserDataBase64: "YQ==",
 		NetworkDataBase64: "?",
 	})
 	require.ErrorIs(t, err, vmi.ErrInvalid)
-	require.ErrorContains(t, err, "user data is given twice")
+	require.ErrorContains(t, err, "user data is set twice")
 	require.ErrorContains(t, err, "network data is not base64")
 
 	_, err = cloudinit.NoCloud(named("vm"), &vmi.CloudInitNoCloud{UserDataBase64: base64.StdEncoding.EncodeToString(make([]byte, 2049))})

@@ -20,8 +20,8 @@ const diskDir = "disk"
 
 // ContainerDisk finds the image of the container disk whose root is the folder
 // root, and inspects it. file is the absolute path of the image within the
-// container disk; empty, it is the one file in /disk. What is wrong with the
-// container disk itself is an error that wraps [vmi.ErrInvalid].
+// container disk; empty, it is the one file in /disk. A fault of the container disk
+// itself is an error that wraps [vmi.ErrInvalid].
 func ContainerDisk(root, file string) (storage.Image, error) {
 	f, name, err := find(root, file)
 	if err != nil {
@@ -99,14 +99,14 @@ func regular(root *os.File, name string) (*os.File, error) {
 	if strings.ContainsFunc(name, func(r rune) bool { return r == unicode.ReplacementChar || !unicode.IsPrint(r) }) {
 		return nil, fmt.Errorf("%q: the name has characters that cannot be printed: %w", "/"+name, vmi.ErrInvalid)
 	}
-	// Nobody waits for the other end of a pipe.
+	// A FIFO without O_NONBLOCK blocks until its other end is opened.
 	f, err := beneath(root, name, unix.O_RDONLY|unix.O_NONBLOCK)
 	if err != nil {
 		return nil, err
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("/%s is no regular file but %s: %w", name, info.Mode(), vmi.ErrInvalid)
+		err = fmt.Errorf("/%s is not a regular file but %s: %w", name, info.Mode(), vmi.ErrInvalid)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
@@ -126,13 +126,13 @@ func beneath(root *os.File, name string, flags int) (*os.File, error) {
 		case err == nil:
 			return os.NewFile(uintptr(fd), path.Join(root.Name(), name)), nil
 		case (errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR)) && tries < 10:
-			continue // the kernel lost a race with a rename
+			continue // a rename happened during the resolution of the path
 		case errors.Is(err, unix.ELOOP):
-			return nil, fmt.Errorf("/%s is or passes a symbolic link, which is not followed (%w): %w", name, err, vmi.ErrInvalid)
+			return nil, fmt.Errorf("/%s is or contains a symbolic link, which is not followed (%w): %w", name, err, vmi.ErrInvalid)
 		case errors.Is(err, unix.EXDEV):
-			return nil, fmt.Errorf("/%s leads out of the container disk (%w): %w", name, err, vmi.ErrInvalid)
+			return nil, fmt.Errorf("/%s is outside the container disk (%w): %w", name, err, vmi.ErrInvalid)
 		case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):
-			return nil, fmt.Errorf("/%s is not there (%w): %w", name, err, vmi.ErrInvalid)
+			return nil, fmt.Errorf("/%s does not exist (%w): %w", name, err, vmi.ErrInvalid)
 		case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
 			return nil, fmt.Errorf("/%s cannot be read by user %d; it should belong to user and group %d (%w): %w", name, os.Geteuid(), vmi.User, err, vmi.ErrInvalid)
 		default:

@@ -43,7 +43,7 @@ func TestTheImageOfAContainerDiskIsFound(t *testing.T) {
 		"the one that is named":     {map[string]string{"disk/a.img": "raw", "b/c.img": "raw"}, "/b/c.img", "b/c.img"},
 		"one in /disk of several":   {map[string]string{"disk/a.img": "raw", "disk/b.img": "raw"}, "/disk/b.img", "disk/b.img"},
 		"the copy of the named one": {map[string]string{"disk/c.img": "raw"}, "/b/c.img", "disk/c.img"},
-		"whatever dots are in it":   {map[string]string{"b/c.img": "raw"}, "/x/../b//./c.img", "b/c.img"},
+		"a name with dots":          {map[string]string{"b/c.img": "raw"}, "/x/../b//./c.img", "b/c.img"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := tree(t, tt.files)
@@ -54,53 +54,53 @@ func TestTheImageOfAContainerDiskIsFound(t *testing.T) {
 	}
 }
 
-func TestAContainerDiskThatIsNoneSaysWhatIsWrong(t *testing.T) {
+func TestAWrongContainerDiskIsInvalid(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), "secret")
 	require.NoError(t, os.WriteFile(outside, []byte("secret"), 0o644))
 	for name, tt := range map[string]struct {
 		files map[string]string
 		file  string
-		says  string
+		want  string
 	}{
-		"no folder":            {map[string]string{"x": "y"}, "", "/disk is not there"},
-		"an empty folder":      {map[string]string{"disk/": ""}, "", "is empty"},
-		"two files":            {map[string]string{"disk/a": "x", "disk/b": "y"}, "", `holds "`},
-		"a folder in it":       {map[string]string{"disk/a/": ""}, "", "no regular file"},
-		"a link out":           {map[string]string{"disk/a": "->" + outside}, "", "symbolic link"},
-		"a link within":        {map[string]string{"disk/a": "->../b", "b": "x"}, "", "symbolic link"},
-		"a link as the folder": {map[string]string{"disk": "->/etc"}, "", "symbolic link"},
-		"a link on the way":    {map[string]string{"b": "->/etc"}, "/b/passwd", "symbolic link"},
-		"a name that leads up": {map[string]string{"disk/a": "x"}, "/../../../../etc/hostname", "is not there"},
-		"a missing file":       {map[string]string{"disk/a": "x"}, "/disk/b", "/disk/b is not there"},
-		"a name for terminals": {map[string]string{"disk/a\nb": "x"}, "", "cannot be printed"},
-		"an image with a base": {map[string]string{"disk/a": string(header(set64(8, 112)))}, "", "backing file"},
+		"no folder":                       {map[string]string{"x": "y"}, "", "/disk does not exist"},
+		"an empty folder":                 {map[string]string{"disk/": ""}, "", "is empty"},
+		"two files":                       {map[string]string{"disk/a": "x", "disk/b": "y"}, "", `holds "`},
+		"a folder in it":                  {map[string]string{"disk/a/": ""}, "", "not a regular file"},
+		"a link out":                      {map[string]string{"disk/a": "->" + outside}, "", "symbolic link"},
+		"a link within":                   {map[string]string{"disk/a": "->../b", "b": "x"}, "", "symbolic link"},
+		"a link as the folder":            {map[string]string{"disk": "->/etc"}, "", "symbolic link"},
+		"a link on the way":               {map[string]string{"b": "->/etc"}, "/b/passwd", "symbolic link"},
+		"a name with dots":                {map[string]string{"disk/a": "x"}, "/../../../../etc/hostname", "does not exist"},
+		"a missing file":                  {map[string]string{"disk/a": "x"}, "/disk/b", "/disk/b does not exist"},
+		"a name with a control character": {map[string]string{"disk/a\nb": "x"}, "", "cannot be printed"},
+		"an image with a base":            {map[string]string{"disk/a": string(header(set64(8, 112)))}, "", "backing file"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := ContainerDisk(tree(t, tt.files), tt.file)
 			require.ErrorIs(t, err, vmi.ErrInvalid)
-			require.ErrorContains(t, err, tt.says)
+			require.ErrorContains(t, err, tt.want)
 		})
 	}
 }
 
-func TestAPipeInAContainerDiskBlocksNobody(t *testing.T) {
+func TestAPipeInAContainerDiskIsInvalidAndDoesNotBlock(t *testing.T) {
 	root := tree(t, map[string]string{"disk/": ""})
 	require.NoError(t, unix.Mkfifo(filepath.Join(root, "disk/pipe"), 0o644))
 	_, err := ContainerDisk(root, "")
 	require.ErrorIs(t, err, vmi.ErrInvalid)
 }
 
-func TestAMountInAContainerDiskIsOutside(t *testing.T) {
+func TestAMountInAContainerDiskIsOutsideIt(t *testing.T) {
 	testenv.Root(t)
 	root := tree(t, map[string]string{"disk/": ""})
 	require.NoError(t, unix.Mount("none", filepath.Join(root, "disk"), "tmpfs", 0, ""))
 	t.Cleanup(func() { require.NoError(t, unix.Unmount(filepath.Join(root, "disk"), 0)) })
 	_, err := ContainerDisk(root, "")
 	require.ErrorIs(t, err, vmi.ErrInvalid)
-	require.ErrorContains(t, err, "leads out of the container disk")
+	require.ErrorContains(t, err, "is outside the container disk")
 }
 
-func TestAContainerDiskThatIsNotMountedYetIsNotTheSpecsFault(t *testing.T) {
+func TestAContainerDiskThatIsNotMountedYetIsNotInvalid(t *testing.T) {
 	_, err := ContainerDisk(filepath.Join(t.TempDir(), "missing"), "")
 	require.ErrorIs(t, err, os.ErrNotExist)
 	require.NotErrorIs(t, err, vmi.ErrInvalid)

@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Copy takes the image out of the container disk whose root is the folder root
-// and puts it at to/disk, where [ContainerDisk] finds it. file is as for
-// ContainerDisk. What is there already stays, so Copy may be repeated; a copy
-// that breaks off leaves nothing there.
+// Copy copies the image of the container disk whose root is the folder root to the
+// folder to/disk, where [ContainerDisk] finds it. file is as for ContainerDisk. A
+// copy that exists is kept, so Copy may be repeated; a copy that is interrupted
+// leaves no file there.
 func Copy(root, file, to string) error {
 	from, name, err := find(root, file)
 	if err != nil {
@@ -32,8 +32,8 @@ func Copy(root, file, to string) error {
 	return atomically(target, to, 0o440, func(f *os.File) error { return copySparse(f, from) })
 }
 
-// Install copies the program that runs to the file at path, executable for
-// everybody.
+// Install copies the program that is running to the file at path, executable for
+// all users.
 func Install(path string) error {
 	from, err := os.Open("/proc/self/exe")
 	if err != nil {
@@ -64,7 +64,7 @@ func atomically(path, temp string, mode os.FileMode, write func(*os.File) error)
 	return os.Rename(f.Name(), path)
 }
 
-// copySparse copies from to to and leaves the holes out.
+// copySparse copies from to to without the holes.
 func copySparse(to, from *os.File) error {
 	info, err := from.Stat()
 	if err != nil {
@@ -93,8 +93,8 @@ func copySparse(to, from *os.File) error {
 	return nil
 }
 
-// extent is the first piece of data at or after at. A file system that knows
-// nothing of holes has one piece.
+// extent is the first extent of data at or after at. A file system without holes
+// has one extent.
 func extent(f *os.File, at, size int64) (data, end int64, err error) {
 	data, err = f.Seek(at, unix.SEEK_DATA)
 	switch {

@@ -18,8 +18,8 @@ const headerBytes = 104
 // maxBytes is the largest disk that is accepted.
 const maxBytes = 1 << 50
 
-// foreign are the formats that are recognised only to be refused: taken for raw
-// they would give the guest a disk that it cannot read.
+// foreign are the formats that are recognised only to be refused: taken for raw,
+// the guest could not read the disk.
 var foreign = []struct{ magic, name string }{
 	{"KDMV", "VMDK"}, {"# Disk DescriptorFile", "VMDK"}, {"vhdxfile", "VHDX"}, {"conectix", "VHD"},
 	{"<<< ", "VDI"}, {"QED\x00", "QED"}, {"LUKS\xba\xbe", "LUKS"},
@@ -70,7 +70,7 @@ func qcow2(head []byte, n int) (storage.Image, error) {
 	}
 	size := binary.BigEndian.Uint64(head[24:])
 	if size > maxBytes {
-		return invalid("says that its disk has %d bytes; at most %d are accepted", size, int64(maxBytes))
+		return invalid("has a disk of %d bytes; at most %d are accepted", size, int64(maxBytes))
 	}
 	return checked(storage.Image{Format: storage.QCOW2, SizeBytes: int64(size)})
 }

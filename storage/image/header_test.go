@@ -31,7 +31,7 @@ func set64(at int, v uint64) func([]byte) {
 	return func(b []byte) { binary.BigEndian.PutUint64(b[at:], v) }
 }
 
-func TestAnImageIsWhatItsFirstBytesSay(t *testing.T) {
+func TestTheFirstBytesDecideTheFormat(t *testing.T) {
 	for name, tt := range map[string]struct {
 		head []byte
 		want storage.Image
@@ -49,19 +49,19 @@ func TestAnImageIsWhatItsFirstBytesSay(t *testing.T) {
 	}
 }
 
-func TestAnImageThatMayReachElsewhereIsRefused(t *testing.T) {
+func TestAnImageThatIsNotSelfContainedOrNotSupportedIsInvalid(t *testing.T) {
 	for name, tt := range map[string]struct {
 		head []byte
-		says string
+		want string
 	}{
 		"a backing file":            {header(set64(8, 112), set32(16, 11)), "has a backing file"},
 		"a backing file, version 2": {header(set32(4, 2), set64(8, 112)), "has a backing file"},
 		"an external data file":     {header(set64(72, 4)), "keeps its data in another file"},
 		"encryption":                {header(set32(32, 2)), "is encrypted"},
 		"another version":           {header(set32(4, 1)), "version 1"},
-		"a disk without an end":     {header(set64(24, 1<<63)), "at most"},
-		"a disk of nothing":         {header(set64(24, 0)), "has 0 bytes"},
-		"a header that ends":        {header()[:90], "ends within its header"},
+		"a disk that is too large":  {header(set64(24, 1<<63)), "at most"},
+		"a disk without size":       {header(set64(24, 0)), "has 0 bytes"},
+		"a short header":            {header()[:90], "ends within its header"},
 		"an empty file":             {nil, "has 0 bytes"},
 		"a VMDK":                    {[]byte("KDMV....................."), "VMDK"},
 		"a compressed image":        {[]byte("\x1f\x8b\x08......"), "gzip"},
@@ -69,7 +69,7 @@ func TestAnImageThatMayReachElsewhereIsRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, err := Inspect(bytes.NewReader(tt.head), int64(len(tt.head)))
 			require.ErrorIs(t, err, vmi.ErrInvalid)
-			require.ErrorContains(t, err, tt.says)
+			require.ErrorContains(t, err, tt.want)
 		})
 	}
 }

@@ -26,15 +26,15 @@ const (
 // iso makes an ISO 9660 file system, with the long names of both Joliet and
 // Rock Ridge, at path.
 func iso(path string, s storage.Seed) (err error) {
-	// The name is always the same: it is in the message of what goes wrong, which
-	// shall not be news with each try.
+	// The name is constant because errors contain it: an error that repeats must
+	// have the same text each time.
 	work := path + ".new"
 	if err := os.RemoveAll(work); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
 	tree, image := filepath.Join(work, "tree"), filepath.Join(work, "image")
-	if err := os.MkdirAll(tree, 0o755); err != nil {
+	if err := os.MkdirAll(tree, 0o755); err != nil { // and the folder of path
 		return err
 	}
 	size := int64(isoOverhead)

@@ -12,18 +12,18 @@ import (
 	"github.com/podvisor/podvisor/storage"
 )
 
-// Make makes the file of an attachment from its source and replaces one that
-// is there. An attachment without a source is left as it is. When ctx ends, so
-// does the program that makes the file.
+// Make makes the file of an attachment from its source. A file that is ephemeral
+// is made in any case and replaces one that is there; a [storage.Persistent] is
+// made only if nothing is at its path, whatever else makes it at the same time.
+// An attachment without a source is left as it is. When ctx ends, so does the
+// program that makes the file. Errors name the volume and the path.
 func Make(ctx context.Context, a storage.Attachment) error {
-	if a.Source == nil {
-		return nil
-	}
-	if err := os.MkdirAll(filepath.Dir(a.Path), 0o755); err != nil {
-		return err
-	}
 	var err error
 	switch s := a.Source.(type) {
+	case nil:
+		return nil
+	case storage.Persistent:
+		err = createOnce(a.Path, a.SizeBytes)
 	case storage.Overlay:
 		err = create(ctx, a, "-F", string(s.Base.Format), "-b", s.Base.Path, "-u")
 	case storage.Blank:
@@ -31,17 +31,20 @@ func Make(ctx context.Context, a storage.Attachment) error {
 	case storage.Seed:
 		err = iso(a.Path, s)
 	default:
-		err = fmt.Errorf("nobody knows how to make it from a %T", s)
+		err = fmt.Errorf("unknown source %T", s)
 	}
 	if err != nil {
-		return fmt.Errorf("make disk %s: %w", a.Name, err)
+		return fmt.Errorf("make disk of volume %s at %s: %w", a.Name, a.Path, err)
 	}
 	return nil
 }
 
-// create runs qemu-img create. The format and size of a backing file are told
-// rather than looked up: with -u qemu-img does not open it.
+// create runs qemu-img create. The format and size of a backing file are
+// arguments: with -u qemu-img does not open it.
 func create(ctx context.Context, a storage.Attachment, args ...string) error {
+	if err := os.MkdirAll(filepath.Dir(a.Path), 0o755); err != nil {
+		return err
+	}
 	args = append([]string{"create", "-q", "-f", string(a.Format)}, args...)
 	cmd := exec.CommandContext(ctx, "qemu-img", append(args, a.Path, strconv.FormatInt(a.SizeBytes, 10))...)
 	var stderr bytes.Buffer

@@ -18,7 +18,7 @@ import (
 	"github.com/podvisor/podvisor/storage/cloudinit"
 )
 
-// info is what qemu-img says of an image.
+// info is the output of qemu-img info.
 func info(t *testing.T, path string) map[string]any {
 	t.Helper()
 	out, err := exec.Command(testenv.Program(t, "qemu-img"), "info", "--output=json", path).Output()
@@ -28,7 +28,7 @@ func info(t *testing.T, path string) map[string]any {
 	return got
 }
 
-func TestMakeMakesAnOverlayOfEitherFormat(t *testing.T) {
+func TestMakeMakesAnOverlayOverEitherFormat(t *testing.T) {
 	qemuImg := testenv.Program(t, "qemu-img")
 	for _, format := range []storage.Format{storage.Raw, storage.QCOW2} {
 		dir := t.TempDir()
@@ -60,7 +60,7 @@ func TestMakeMakesAnEmptyDisk(t *testing.T) {
 	require.Nil(t, got["backing-filename"])
 }
 
-func TestMakeSaysWhatQemuImgSays(t *testing.T) {
+func TestAnErrorContainsTheOutputOfQemuImg(t *testing.T) {
 	testenv.Program(t, "qemu-img")
 	a := storage.Attachment{Name: "root", Path: filepath.Join(t.TempDir(), "x"), Format: "nonsense", SizeBytes: 512, Source: storage.Blank{}}
 	require.ErrorContains(t, Make(t.Context(), a), "Unknown file format 'nonsense'")
@@ -90,7 +90,7 @@ func TestASeedIsAnISO9660FileSystem(t *testing.T) {
 
 	label, err := exec.Command(testenv.Program(t, "blkid"), "-p", "-o", "value", "-s", "LABEL", p).Output()
 	require.NoError(t, err)
-	require.Equal(t, "cidata\n", string(label), "what a guest looks for")
+	require.Equal(t, "cidata\n", string(label), "the label by which a guest finds it")
 
 	b, err := file.OpenFromPath(p, true)
 	require.NoError(t, err)
@@ -104,7 +104,7 @@ func TestASeedIsAnISO9660FileSystem(t *testing.T) {
 	}
 }
 
-func TestCopyTakesTheImageOutOfAContainerDisk(t *testing.T) {
+func TestCopyCopiesTheImageOfAContainerDisk(t *testing.T) {
 	root, to := tree(t, map[string]string{"b/c.img": ""}), t.TempDir()
 	f, err := os.OpenFile(filepath.Join(root, "b/c.img"), os.O_RDWR, 0)
 	require.NoError(t, err)
@@ -134,7 +134,7 @@ func TestCopyTakesTheImageOutOfAContainerDisk(t *testing.T) {
 	require.Equal(t, "data", string(b))
 }
 
-func TestACopyThatFailsLeavesNothing(t *testing.T) {
+func TestACopyThatFailsLeavesNoFile(t *testing.T) {
 	to := t.TempDir()
 	require.Error(t, Copy(tree(t, map[string]string{"disk/a": "->/etc/passwd"}), "", to))
 	left, err := os.ReadDir(to)
@@ -153,7 +153,7 @@ func TestInstallCopiesTheProgram(t *testing.T) {
 	require.Equal(t, own.Size(), got.Size())
 }
 
-func TestASeedThatCannotBeMadeSaysTheSameEachTime(t *testing.T) {
+func TestASeedThatCannotBeMadeGivesTheSameErrorEachTime(t *testing.T) {
 	a := storage.Attachment{Name: "seed", Path: filepath.Join(t.TempDir(), "seed.iso"), Source: storage.Seed{
 		Label: "cidata", Files: []cloudinit.File{{Name: "no/such/folder"}},
 	}}
@@ -164,7 +164,7 @@ func TestASeedThatCannotBeMadeSaysTheSameEachTime(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, left)
 
-	// What a try that was killed left is in nobody's way.
+	// A launcher that was killed left its files.
 	require.NoError(t, os.MkdirAll(a.Path+".new/tree/old", 0o755))
 	a.Source = seed
 	require.NoError(t, Make(t.Context(), a))

@@ -1,5 +1,6 @@
-// Package probe tells the facts of a disk's file or device.
+// Package probe observes what is at a path that may be a disk.
 //
-// [Path] looks at one path and changes nothing. What to do about a fact is
-// decided by launcher/domain. It is an edge: it touches files.
+// [Path] returns the facts of one path and changes nothing. What follows from a
+// fact is decided by storage/volume and launcher/domain. It is an edge: it touches
+// files.
 package probe

@@ -4,48 +4,61 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/podvisor/podvisor/storage"
 )
 
-// Facts are what is known of a file or block device.
-type Facts struct {
-	// Device says that it is a block device.
-	Device bool
-	// DirectIO says that it can be opened past the page cache.
-	DirectIO bool
-	// SizeBytes is the size of the file or device.
-	SizeBytes int64
-}
-
-// Path returns the facts of the file or block device at path. Anything else
-// is an error.
-func Path(path string) (Facts, error) {
+// Path returns the facts of path. That nothing is there is a fact; anything but a
+// regular file, a block device or a directory is an error.
+func Path(path string) (storage.Facts, error) {
+	// A FIFO without O_NONBLOCK blocks until its other end is opened.
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return storage.Facts{}, nil
+	}
 	if err != nil {
-		return Facts{}, err
+		return storage.Facts{}, err
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return Facts{}, err
+		return storage.Facts{}, err
 	}
-	mode := info.Mode()
-	device := mode&os.ModeDevice != 0 && mode&os.ModeCharDevice == 0
-	if !mode.IsRegular() && !device {
-		return Facts{}, fmt.Errorf("%s is neither a file nor a block device but %s", path, mode.Type())
+	switch mode := info.Mode(); {
+	case mode.IsDir():
+		return directory(f)
+	case mode.IsRegular():
+		return content(f, storage.File)
+	case mode&os.ModeDevice != 0 && mode&os.ModeCharDevice == 0:
+		return content(f, storage.BlockDevice)
+	default:
+		return storage.Facts{}, fmt.Errorf("%s is neither a file, a block device nor a directory but %s", path, mode.Type())
 	}
+}
+
+func directory(f *os.File) (storage.Facts, error) {
+	var s unix.Statfs_t
+	if err := unix.Fstatfs(int(f.Fd()), &s); err != nil {
+		return storage.Facts{}, &os.PathError{Op: "statfs", Path: f.Name(), Err: err}
+	}
+	return storage.Facts{Kind: storage.Directory, FreeBytes: int64(s.Bavail) * s.Frsize}, nil
+}
+
+func content(f *os.File, kind storage.Kind) (storage.Facts, error) {
 	size, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
-		return Facts{}, err
+		return storage.Facts{}, err
 	}
-	direct, err := directIO(path)
-	return Facts{Device: device, DirectIO: direct, SizeBytes: size}, err
+	direct, err := directIO(f.Name())
+	return storage.Facts{Kind: kind, DirectIO: direct, SizeBytes: size}, err
 }
 
 // directIO tries to open path past the page cache. File systems that cannot,
-// like tmpfs of older kernels, say EINVAL.
+// like tmpfs of older kernels, return EINVAL.
 func directIO(path string) (bool, error) {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECT|unix.O_CLOEXEC, 0)
 	if errors.Is(err, unix.EINVAL) {

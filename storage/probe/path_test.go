@@ -3,13 +3,16 @@ package probe_test
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
 	"github.com/podvisor/podvisor/internal/testenv"
+	"github.com/podvisor/podvisor/storage"
 	"github.com/podvisor/podvisor/storage/probe"
 )
 
@@ -18,32 +21,67 @@ func TestAFileHasASize(t *testing.T) {
 	require.NoError(t, os.WriteFile(p, make([]byte, 8192), 0o600))
 	got, err := probe.Path(p)
 	require.NoError(t, err)
-	require.False(t, got.Device)
+	require.Equal(t, storage.File, got.Kind)
 	require.EqualValues(t, 8192, got.SizeBytes)
+	require.Zero(t, got.FreeBytes)
 }
 
-func TestAFileSystemWithoutDirectIOIsNoFault(t *testing.T) {
+func TestAMissingPathIsAFact(t *testing.T) {
+	got, err := probe.Path(filepath.Join(t.TempDir(), "missing"))
+	require.NoError(t, err)
+	require.Equal(t, storage.Facts{}, got)
+}
+
+func TestADirectoryHasTheFreeSpaceOfItsFileSystem(t *testing.T) {
 	testenv.Root(t)
-	for _, tt := range []struct {
-		fs   string
-		want bool
-	}{{"ramfs", false}} {
-		dir := t.TempDir()
-		require.NoError(t, unix.Mount("none", dir, tt.fs, 0, ""))
-		t.Cleanup(func() { require.NoError(t, unix.Unmount(dir, 0)) })
-		p := filepath.Join(dir, "disk")
-		require.NoError(t, os.WriteFile(p, make([]byte, 4096), 0o600))
-		got, err := probe.Path(p)
-		require.NoError(t, err)
-		require.Equal(t, tt.want, got.DirectIO, tt.fs)
-	}
+	dir := t.TempDir()
+	require.NoError(t, unix.Mount("none", dir, "tmpfs", 0, "size=8M"))
+	t.Cleanup(func() { require.NoError(t, unix.Unmount(dir, 0)) })
+	got, err := probe.Path(dir)
+	require.NoError(t, err)
+	require.Equal(t, storage.Facts{Kind: storage.Directory, FreeBytes: 8 << 20}, got)
+
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "file"), make([]byte, 3<<20), 0o600))
+	got, err = probe.Path(dir)
+	require.NoError(t, err)
+	require.EqualValues(t, 5<<20, got.FreeBytes)
 }
 
-func TestWhatIsNoDiskIsRefused(t *testing.T) {
+func TestABlockDeviceHasItsOwnSize(t *testing.T) {
+	testenv.Root(t)
+	testenv.File(t, "/dev/loop-control")
+	losetup := testenv.Program(t, "losetup")
+	p := filepath.Join(t.TempDir(), "disk")
+	require.NoError(t, os.WriteFile(p, make([]byte, 1<<20), 0o600))
+	out, err := exec.Command(losetup, "--find", "--show", p).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	device := strings.TrimSpace(string(out))
+	t.Cleanup(func() { require.NoError(t, exec.Command(losetup, "--detach", device).Run()) })
+	got, err := probe.Path(device)
+	require.NoError(t, err)
+	require.Equal(t, storage.BlockDevice, got.Kind)
+	require.EqualValues(t, 1<<20, got.SizeBytes)
+}
+
+func TestAFileSystemWithoutDirectIOIsAFact(t *testing.T) {
+	testenv.Root(t)
+	dir := t.TempDir()
+	require.NoError(t, unix.Mount("none", dir, "ramfs", 0, ""))
+	t.Cleanup(func() { require.NoError(t, unix.Unmount(dir, 0)) })
+	p := filepath.Join(dir, "disk")
+	require.NoError(t, os.WriteFile(p, make([]byte, 4096), 0o600))
+	got, err := probe.Path(p)
+	require.NoError(t, err)
+	require.Equal(t, storage.Facts{Kind: storage.File, SizeBytes: 4096}, got)
+}
+
+func TestWhatCannotBeADiskIsAnErrorThatNamesThePath(t *testing.T) {
 	dir := t.TempDir()
 	fifo := filepath.Join(dir, "fifo")
 	require.NoError(t, unix.Mkfifo(fifo, 0o600))
-	for _, p := range []string{dir, fifo, "/dev/null", filepath.Join(dir, "missing")} {
+	file := filepath.Join(dir, "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	for _, p := range []string{fifo, "/dev/null", filepath.Join(file, "below-a-file")} {
 		_, err := probe.Path(p)
 		require.ErrorContains(t, err, p)
 	}
@@ -54,6 +92,6 @@ func ExamplePath() {
 	defer os.Remove(f.Name())
 	_ = f.Truncate(1 << 20)
 	facts, err := probe.Path(f.Name())
-	fmt.Println(facts.Device, facts.SizeBytes, err)
-	// Output: false 1048576 <nil>
+	fmt.Println(facts.Kind, facts.SizeBytes, err)
+	// Output: file 1048576 <nil>
 }

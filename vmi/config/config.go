@@ -14,13 +14,13 @@ import (
 // Config is what a cluster's configuration means for the components. The zero
 // value is the default configuration.
 type Config struct {
-	// Defaults complete the machines.
+	// Defaults complete the VMIs.
 	Defaults defaults.Profile
-	// Limits are what the machines may have.
+	// Limits are what the VMIs may have.
 	Limits validate.Limits
 	// Pods is how their pods are rendered.
 	Pods Pods
-	// Launcher is what their launchers are told.
+	// Launcher is what their launchers get.
 	Launcher Launcher
 	// Agents are the versions of their guests' agents that are supported.
 	Agents AgentVersions
@@ -32,7 +32,7 @@ type Config struct {
 	NodeVerbosity map[string]uint
 }
 
-// Pods is how the pods of machines are rendered.
+// Pods is how the pods of VMIs are rendered.
 type Pods struct {
 	// ImagePullPolicy says when the launcher image is pulled. Empty: as the
 	// installation has it.
@@ -48,11 +48,11 @@ type Pods struct {
 	// OverheadRatio multiplies the memory that a pod needs beside its guest's.
 	// 0: 1.
 	OverheadRatio float64
-	// NodeSelector are labels that every node with machines has.
+	// NodeSelector are labels that every node with VMIs has.
 	NodeSelector map[string]string
 }
 
-// Launcher is what a launcher is told beside its machine.
+// Launcher is what a launcher gets beside its VMI.
 type Launcher struct {
 	// SMBIOS is what the guest reads about its maker. An empty field: as the
 	// launcher has it.

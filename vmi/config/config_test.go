@@ -36,7 +36,7 @@ func TestResolve(t *testing.T) {
 		"empty parts are the default": {
 			in: vmi.KubeVirtConfiguration{Network: &vmi.NetworkConfiguration{}, ControllerConfiguration: &vmi.ComponentConfiguration{}, DeveloperConfiguration: &vmi.DeveloperConfiguration{}},
 		},
-		"what machines get that do not say": {
+		"what VMIs get that do not say": {
 			in:   vmi.KubeVirtConfiguration{CPURequest: new(resource.MustParse("1")), Network: &vmi.NetworkConfiguration{DefaultNetworkInterface: "masquerade"}},
 			want: config.Config{Defaults: defaults.Profile{CPURequest: new(resource.MustParse("1")), Binding: defaults.Masquerade}},
 		},
@@ -47,7 +47,7 @@ func TestResolve(t *testing.T) {
 			in:   vmi.KubeVirtConfiguration{Network: &vmi.NetworkConfiguration{PermitBridgeInterfaceOnPodNetwork: new(false)}},
 			want: config.Config{Defaults: defaults.Profile{Binding: defaults.Masquerade}, Limits: validate.Limits{NoBridgeOnPodNetwork: true}},
 		},
-		"architecture, board and processor": {
+		"architecture, machine type and processor": {
 			in: vmi.KubeVirtConfiguration{CPUModel: "host-passthrough", ArchitectureConfiguration: &vmi.ArchitectureConfiguration{
 				DefaultArchitecture: "amd64", AMD64: &vmi.ArchitectureSettings{MachineType: "pc-q35-7.2", EmulatedMachines: []string{"pc-q35-7.*"}},
 			}},
@@ -56,7 +56,7 @@ func TestResolve(t *testing.T) {
 				Limits:   validate.Limits{Architecture: "amd64", MachineTypes: map[string][]string{"amd64": {"pc-q35-7.*"}}},
 			},
 		},
-		"the old places of the board": {
+		"the old places of the machine type": {
 			in: vmi.KubeVirtConfiguration{DeprecatedMachineType: "pc", DeprecatedEmulatedMachines: []string{"pc"}},
 			want: config.Config{
 				Defaults: defaults.Profile{MachineTypes: map[string]string{"amd64": "pc"}},

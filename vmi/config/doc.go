@@ -1,8 +1,8 @@
 // Package config says what a cluster's configuration means for the components.
 //
 // [Resolve] turns a KubeVirt into a [Config], which has a part for each thing
-// that depends on it: how machines are completed and judged, how their pods are
-// rendered, what launchers are told, and how much each component may ask and
+// that depends on it: how VMIs are completed and validated, how their pods are
+// rendered, what launchers get, and how much each component may ask and
 // log. [Next] says which configuration is in force, given the objects that there
 // are: a KubeVirt that cannot be used leaves the last good one in force. [Report]
 // is the status that says so. [Foreign] recognises an installation of KubeVirt

@@ -176,7 +176,7 @@ func TestAReportIsWhatTheNextProcessStartsFrom(t *testing.T) {
 	require.Contains(t, c.Message, "spec.configuration.additionalGuestMemoryOverheadRatio")
 }
 
-func TestASecondKubeVirtIsToldThatItHasNoEffect(t *testing.T) {
+func TestASecondKubeVirtSaysThatItHasNoEffect(t *testing.T) {
 	t.Parallel()
 	first, second := at("first", 1), at("second", 2)
 	s := config.Next(config.State{}, []*vmi.KubeVirt{second, first})
@@ -198,11 +198,11 @@ func TestAnInstallationOfKubeVirtIsRecognised(t *testing.T) {
 		labels, annotations map[string]string
 		foreign             bool
 	}{
-		"ours":                       {labels: map[string]string{"kubevirt.io": ""}},
-		"somebody's, by another way": {labels: map[string]string{"app.kubernetes.io/managed-by": "Helm"}},
-		"made by the operator":       {labels: map[string]string{"app.kubernetes.io/managed-by": "virt-operator"}, foreign: true},
-		"made by an old operator":    {annotations: map[string]string{"kubevirt.io/install-strategy-version": "v0.58"}, foreign: true},
-		"installed with it":          {labels: map[string]string{"operator.kubevirt.io": ""}, foreign: true},
+		"ours":                     {labels: map[string]string{"kubevirt.io": ""}},
+		"installed in another way": {labels: map[string]string{"app.kubernetes.io/managed-by": "Helm"}},
+		"made by the operator":     {labels: map[string]string{"app.kubernetes.io/managed-by": "virt-operator"}, foreign: true},
+		"made by an old operator":  {annotations: map[string]string{"kubevirt.io/install-strategy-version": "v0.58"}, foreign: true},
+		"installed with it":        {labels: map[string]string{"operator.kubevirt.io": ""}, foreign: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := &metav1.ObjectMeta{Name: "kubevirts.kubevirt.io", Labels: tt.labels, Annotations: tt.annotations}

@@ -17,7 +17,7 @@ import (
 	"github.com/podvisor/podvisor/vmi/defaults"
 )
 
-// conformance is where machines before and after KubeVirt's defaults are, if
+// conformance is where VMIs before and after KubeVirt's defaults are, if
 // they are here.
 const conformance = "../../../shared/conformance"
 
@@ -26,13 +26,13 @@ const conformance = "../../../shared/conformance"
 // each.
 var differences = []string{
 	"an image of a registry with a port and without a tag is pulled always: it has no tag, the colon is the port's",
-	"a disk that is read only, has a PCI address or a thread of its own gets virtio: with the usual bus the machine would be refused for a field that its user did not write",
+	"a disk that is read only, has a PCI address or a thread of its own gets virtio: with the usual bus the VMI would be refused for a field that its user did not write",
 	"a reserved LUN and a CD-ROM drive off amd64 get SCSI, for the same reason",
 	"an interface without a binding gets one: KubeVirt leaves it without any",
 	"a feature of Windows that builds on one which is switched off brings nothing along, so that the fault is where the user can mend it",
 }
 
-func machine(t *testing.T, file string) *vmi.VirtualMachineInstance {
+func instance(t *testing.T, file string) *vmi.VirtualMachineInstance {
 	t.Helper()
 	data, err := os.ReadFile(file)
 	require.NoError(t, err)
@@ -53,7 +53,7 @@ func TestDefaultsAreKubeVirts(t *testing.T) {
 	for _, file := range files {
 		name := filepath.Base(file)
 		t.Run(strings.TrimSuffix(name, ".yaml"), func(t *testing.T) {
-			in, want := machine(t, file), machine(t, filepath.Join(conformance, "defaulted", name))
+			in, want := instance(t, file), instance(t, filepath.Join(conformance, "defaulted", name))
 			p := defaults.Profile{UUID: want.Spec.Domain.Firmware.UUID, Serial: want.Spec.Domain.Firmware.Serial, Now: want.Status.PhaseTransitionTimestamps[0].PhaseTransitionTimestamp}
 			got, err := yaml.Marshal(defaults.Apply(in, p))
 			require.NoError(t, err)
@@ -65,8 +65,8 @@ func TestDefaultsAreKubeVirts(t *testing.T) {
 	t.Logf("equal: %d of %d", len(files), len(files))
 }
 
-// TestRandomMachinesNeedDefaultsOnce fills every field with anything.
-func TestRandomMachinesNeedDefaultsOnce(t *testing.T) {
+// TestRandomVMIsNeedDefaultsOnce fills every field with anything.
+func TestRandomVMIsNeedDefaultsOnce(t *testing.T) {
 	profiles := []defaults.Profile{{}, {Architecture: defaults.ARM64}, {Architecture: defaults.S390X}, {NoLiveUpdate: true, Binding: defaults.Masquerade}}
 	for seed := range int64(300) {
 		v := &vmi.VirtualMachineInstance{}

@@ -8,7 +8,7 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// topology makes as many sockets as CPUs are asked for, if the machine does not
+// topology makes as many sockets as CPUs are asked for, if the VMI does not
 // say what it looks like at all: sockets can be added later.
 func topology(d *vmi.DomainSpec) {
 	if d.CPU == nil {
@@ -43,7 +43,7 @@ func model(s *vmi.VirtualMachineInstanceSpec, p Profile) {
 // maxVCPUs is the largest number of processors that a default maximum allows.
 const maxVCPUs = 512
 
-// hotplug decides how far a machine may grow while it runs. On arm64 it cannot.
+// hotplug decides how far a VMI may grow while it runs. On arm64 it cannot.
 func hotplug(s *vmi.VirtualMachineInstanceSpec, p Profile) {
 	if p.NoLiveUpdate || s.Architecture == ARM64 {
 		return

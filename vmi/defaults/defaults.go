@@ -22,7 +22,7 @@ func Apply(v *vmi.VirtualMachineInstance, p Profile) *vmi.VirtualMachineInstance
 }
 
 // Spec returns a copy of s in which everything that it leaves open is decided,
-// but for the firmware's UUID, which belongs to one machine.
+// but for the firmware's UUID, which belongs to one VMI.
 func Spec(s *vmi.VirtualMachineInstanceSpec, p Profile) *vmi.VirtualMachineInstanceSpec {
 	s = s.DeepCopy()
 	spec(s, p)
@@ -30,8 +30,8 @@ func Spec(s *vmi.VirtualMachineInstanceSpec, p Profile) *vmi.VirtualMachineInsta
 }
 
 // VirtualMachine returns a copy of v with what must stay the same for each
-// machine that is made of it: architecture, board, and the identity that the
-// guest sees. The rest is decided when a machine is made, so that a cluster's new
+// VMI that is made of it: architecture, machine type, and the identity that the
+// guest sees. The rest is decided when a VMI is made, so that a cluster's new
 // defaults take effect at the next start.
 func VirtualMachine(v *vmi.VirtualMachine, p Profile) *vmi.VirtualMachine {
 	v = v.DeepCopy()
@@ -39,7 +39,7 @@ func VirtualMachine(v *vmi.VirtualMachine, p Profile) *vmi.VirtualMachine {
 		return v
 	}
 	s := &v.Spec.Template.Spec
-	board(s, p)
+	machineType(s, p)
 	uuid := p.UUID
 	if uuid == "" && v.UID != "" {
 		uuid = UUID(v.UID)
@@ -48,21 +48,21 @@ func VirtualMachine(v *vmi.VirtualMachine, p Profile) *vmi.VirtualMachine {
 	return v
 }
 
-// ReplicaSet returns a copy of r with the number of machines and their
-// architecture and board. The rest is decided when a machine is made.
+// ReplicaSet returns a copy of r with the number of VMIs and their
+// architecture and machine type. The rest is decided when a VMI is made.
 func ReplicaSet(r *vmi.VirtualMachineInstanceReplicaSet, p Profile) *vmi.VirtualMachineInstanceReplicaSet {
 	r = r.DeepCopy()
 	if r.Spec.Replicas == nil {
 		r.Spec.Replicas = new(int32(1))
 	}
 	if r.Spec.Template != nil {
-		board(&r.Spec.Template.Spec, p)
+		machineType(&r.Spec.Template.Spec, p)
 	}
 	return r
 }
 
 // Migration returns a copy of m with the label by which the migrations of a
-// machine are found.
+// VMI are found.
 func Migration(m *vmi.VirtualMachineInstanceMigration) *vmi.VirtualMachineInstanceMigration {
 	m = m.DeepCopy()
 	if m.Spec.VMIName == "" {
@@ -77,7 +77,7 @@ func Migration(m *vmi.VirtualMachineInstanceMigration) *vmi.VirtualMachineInstan
 
 // spec decides in an order in which each step finds what it builds on.
 func spec(s *vmi.VirtualMachineInstanceSpec, p Profile) {
-	board(s, p)
+	machineType(s, p)
 	resources(&s.Domain, p)
 	memory(&s.Domain)
 	topology(&s.Domain)

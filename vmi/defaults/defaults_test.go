@@ -31,10 +31,10 @@ func TestDefaults(t *testing.T) {
 		part    func(s *vmi.VirtualMachineInstanceSpec) any
 		want    string
 	}{
-		{"a machine without interfaces gets one on the pod network", `{}`, defaults.Profile{}, interfaces, `[{name: default, bridge: {}}]`},
+		{"a VMI without interfaces gets one on the pod network", `{}`, defaults.Profile{}, interfaces, `[{name: default, bridge: {}}]`},
 		{"the cluster decides the binding", `{}`, defaults.Profile{Binding: defaults.Masquerade}, interfaces, `[{name: default, masquerade: {}}]`},
 		{"an interface that is listed gets a bridge", `{domain: {devices: {interfaces: [{name: a}, {name: c}]}}, networks: [{name: a, multus: {networkName: b}}, {name: c, pod: {}}]}`, defaults.Profile{Binding: defaults.Masquerade}, interfaces, `[{name: a, bridge: {}}, {name: c, bridge: {}}]`},
-		{"a machine that wants no interface gets none", `{domain: {devices: {autoattachPodInterface: false}}}`, defaults.Profile{}, interfaces, `null`},
+		{"a VMI that wants no interface gets none", `{domain: {devices: {autoattachPodInterface: false}}}`, defaults.Profile{}, interfaces, `null`},
 		{"a binding of old is not hidden", `{domain: {devices: {interfaces: [{name: a, slirp: {}}]}}}`, defaults.Profile{}, interfaces, `[{name: a, slirp: {}}]`},
 
 		{"a volume without a disk gets one on the SATA bus", `{volumes: [{name: a}]}`, defaults.Profile{}, disks, `[{name: a, disk: {bus: sata}}]`},
@@ -50,8 +50,8 @@ func TestDefaults(t *testing.T) {
 		{"the limit counts more than the request", `{domain: {resources: {requests: {cpu: 1}, limits: {cpu: 2}}}}`, defaults.Profile{}, cpu, `{cores: 1, sockets: 2, threads: 1, maxSockets: 8, model: host-model}`},
 		{"CPUs that the cluster asks for are sockets too", `{}`, defaults.Profile{CPURequest: new(resource.MustParse("1500m"))}, cpu, `{cores: 1, sockets: 2, threads: 1, maxSockets: 8, model: host-model}`},
 		{"no sockets follow where cores are named", `{domain: {cpu: {cores: 2}, resources: {limits: {cpu: 4}}}}`, defaults.Profile{NoLiveUpdate: true}, func(s *vmi.VirtualMachineInstanceSpec) any { return s.Domain.CPU.VCPUs() }, `2`},
-		{"a machine does not grow beyond 512 processors", `{domain: {cpu: {sockets: 64, cores: 4, threads: 1}}}`, defaults.Profile{}, cpu, `{cores: 4, sockets: 64, threads: 1, maxSockets: 128, model: host-model}`},
-		{"a machine that is larger stays", `{domain: {cpu: {sockets: 600, cores: 1, threads: 1}}}`, defaults.Profile{}, cpu, `{cores: 1, sockets: 600, threads: 1, maxSockets: 600, model: host-model}`},
+		{"a VMI does not grow beyond 512 processors", `{domain: {cpu: {sockets: 64, cores: 4, threads: 1}}}`, defaults.Profile{}, cpu, `{cores: 4, sockets: 64, threads: 1, maxSockets: 128, model: host-model}`},
+		{"a VMI that is larger stays", `{domain: {cpu: {sockets: 600, cores: 1, threads: 1}}}`, defaults.Profile{}, cpu, `{cores: 1, sockets: 600, threads: 1, maxSockets: 600, model: host-model}`},
 		{"the cluster decides the model and the growth", `{domain: {cpu: {sockets: 2, cores: 1, threads: 1}}}`, defaults.Profile{CPUModel: "Haswell", MaxSockets: 16}, cpu, `{cores: 1, sockets: 2, threads: 1, maxSockets: 16, model: Haswell}`},
 		{"nothing grows where nothing is added", `{}`, defaults.Profile{NoLiveUpdate: true}, cpu, `{cores: 1, sockets: 1, threads: 1, model: host-model}`},
 		{"nothing grows on arm64", `{architecture: arm64}`, defaults.Profile{CPUModel: "Haswell"}, cpu, `{cores: 1, sockets: 1, threads: 1, model: host-passthrough}`},
@@ -79,7 +79,7 @@ func TestDefaults(t *testing.T) {
 
 		{"arm64 starts with UEFI", `{architecture: arm64}`, defaults.Profile{}, firmware, `{bootloader: {efi: {secureBoot: false}}}`},
 		{"amd64 starts as it is", `{}`, defaults.Profile{}, firmware, `null`},
-		{"the cluster decides the board", `{}`, defaults.Profile{Architecture: defaults.S390X, MachineTypes: map[string]string{defaults.S390X: "s390-ccw-virtio-9.2"}}, func(s *vmi.VirtualMachineInstanceSpec) any { return s.Domain.Machine }, `{type: s390-ccw-virtio-9.2}`},
+		{"the cluster decides the machine type", `{}`, defaults.Profile{Architecture: defaults.S390X, MachineTypes: map[string]string{defaults.S390X: "s390-ccw-virtio-9.2"}}, func(s *vmi.VirtualMachineInstanceSpec) any { return s.Domain.Machine }, `{type: s390-ccw-virtio-9.2}`},
 		{"the cluster decides the eviction", `{}`, defaults.Profile{EvictionStrategy: vmi.EvictionLiveMigrate}, func(s *vmi.VirtualMachineInstanceSpec) any { return s.EvictionStrategy }, `LiveMigrate`},
 		{"probes are asked every ten seconds", `{livenessProbe: {httpGet: {port: 80}, failureThreshold: 5}}`, defaults.Profile{}, func(s *vmi.VirtualMachineInstanceSpec) any { return s.LivenessProbe },
 			`{httpGet: {port: 80}, timeoutSeconds: 1, periodSeconds: 10, successThreshold: 1, failureThreshold: 5}`},
@@ -129,7 +129,7 @@ func TestImagesAreAlwaysPulledIfTheirReferenceMayChangeItsMeaning(t *testing.T) 
 	}
 }
 
-func TestANewMachineIsPending(t *testing.T) {
+func TestANewVMIIsPending(t *testing.T) {
 	now := metav1.NewTime(time.Unix(1, 0))
 	v := defaults.Apply(vmitest.New(), defaults.Profile{Now: now})
 	require.Equal(t, []string{vmi.Finalizer}, v.Finalizers)
@@ -140,7 +140,7 @@ func TestANewMachineIsPending(t *testing.T) {
 	require.Equal(t, v, defaults.Apply(v, defaults.Profile{Now: metav1.Now()}))
 }
 
-func TestOnlyBoardsWithPCIExpressHaveALayoutOfTheirBus(t *testing.T) {
+func TestOnlyMachineTypesWithPCIExpressHaveALayoutOfTheirBus(t *testing.T) {
 	for _, tt := range []struct {
 		architecture, machine string
 		layout                bool
@@ -155,7 +155,7 @@ func TestOnlyBoardsWithPCIExpressHaveALayoutOfTheirBus(t *testing.T) {
 	}
 }
 
-func TestTheStatusOfAMachineThatRunsStays(t *testing.T) {
+func TestTheStatusOfAVMIThatRunsStays(t *testing.T) {
 	v := vmitest.New()
 	v.Status = vmi.VirtualMachineInstanceStatus{Phase: vmi.Running}
 	out := defaults.Apply(v, defaults.Profile{Now: metav1.Now()})
@@ -166,7 +166,7 @@ func TestTheStatusOfAMachineThatRunsStays(t *testing.T) {
 func TestATemplateKeepsWhatTheGuestMustNotSeeChange(t *testing.T) {
 	v := &vmi.VirtualMachine{}
 	p := defaults.Profile{UUID: "u", Serial: "s"}
-	require.Equal(t, v, defaults.VirtualMachine(v, p), "a machine without a template is the validation's to refuse")
+	require.Equal(t, v, defaults.VirtualMachine(v, p), "a VM without a template is refused by the validation")
 	v.Spec.Template = &vmi.VirtualMachineInstanceTemplate{}
 	out := defaults.VirtualMachine(v, p)
 	require.Equal(t, vmi.VirtualMachineInstanceSpec{
@@ -177,7 +177,7 @@ func TestATemplateKeepsWhatTheGuestMustNotSeeChange(t *testing.T) {
 	require.Nil(t, v.Spec.Template.Spec.Domain.Machine)
 }
 
-func TestASetHasOneMachine(t *testing.T) {
+func TestASetHasOneVMI(t *testing.T) {
 	r := &vmi.VirtualMachineInstanceReplicaSet{Spec: vmi.VirtualMachineInstanceReplicaSetSpec{Template: &vmi.VirtualMachineInstanceTemplate{}}}
 	out := defaults.ReplicaSet(r, defaults.Profile{})
 	require.Equal(t, int32(1), *out.Spec.Replicas)

@@ -15,7 +15,7 @@ func inputs(all []vmi.Input) {
 	}
 }
 
-// watchdog is the device of the architecture, if the machine names none.
+// watchdog is the device of the architecture, if the VMI names none.
 func watchdog(w *vmi.Watchdog, arch string) {
 	switch {
 	case w == nil:

@@ -46,8 +46,8 @@ func disk(d *vmi.Disk, arch string) {
 	}
 }
 
-// diskBus is the bus that every guest has a driver for, unless the disk shall
-// have what only virtio can do.
+// diskBus is the bus that every guest has a driver for, unless the disk
+// has what only virtio can do.
 func diskBus(d *vmi.Disk, arch string) vmi.DiskBus {
 	thread := d.DedicatedIOThread != nil && *d.DedicatedIOThread
 	if arch != AMD64 || thread || d.Disk.PciAddress != "" || d.Disk.ReadOnly {

@@ -1,7 +1,7 @@
 // Package defaults completes what a user left out.
 //
-// [Apply] decides for a machine, [VirtualMachine] and [ReplicaSet] for the kinds
-// that make machines. They are the only place where a default is decided. They
+// [Apply] decides for a VMI, [VirtualMachine] and [ReplicaSet] for the kinds
+// that make VMIs. They are the only place where a default is decided. They
 // compute; they touch nothing, and they never change their input. Every
 // component applies them to what it reads, so an object that was stored without
 // defaults is treated in the same way everywhere.
@@ -12,7 +12,7 @@
 // the same result.
 //
 // Traps: defaults depend on the architecture, so apply them with the one of the
-// node or the cluster, not with the zero value, where machines of another
-// architecture run. Metadata and status are completed only while a machine has no
+// node or the cluster, not with the zero value, where VMIs of another
+// architecture run. Metadata and status are completed only while a VMI has no
 // phase: later they belong to the controllers.
 package defaults

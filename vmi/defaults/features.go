@@ -69,7 +69,7 @@ func hyperv(h *vmi.FeatureHyperv) {
 }
 
 // hypervNeeds switches on what the wanted features build on, unless the user
-// has switched it off: then the validation refuses the machine.
+// has switched it off: then validation refuses the VMI.
 func hypervNeeds(d *vmi.DomainSpec, h *vmi.FeatureHyperv) {
 	if wanted(h.EVMCS) {
 		need(&h.VAPIC)

@@ -9,7 +9,7 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// resources asks for the CPUs that the machine is limited to.
+// resources asks for the CPUs that the VMI is limited to.
 func resources(d *vmi.DomainSpec, p Profile) {
 	r := &d.Resources
 	if q := r.Requests[corev1.ResourceCPU]; !q.IsZero() {
@@ -28,7 +28,7 @@ func resources(d *vmi.DomainSpec, p Profile) {
 	r.Requests[corev1.ResourceCPU] = q
 }
 
-// memory lets the guest see what is asked of the node for it.
+// memory gives the guest what is requested of the node for it.
 func memory(d *vmi.DomainSpec) {
 	if d.Memory != nil && d.Memory.Guest != nil {
 		return
@@ -51,14 +51,14 @@ func memory(d *vmi.DomainSpec) {
 	d.Memory.Guest = &guest
 }
 
-// The sizes in which memory is added to a running machine, and the memory that
+// The sizes in which memory is added to a running VMI, and the memory that
 // one must have for it.
 const (
 	memoryBlock   = 2 << 20
 	memoryMinimum = 1 << 30
 )
 
-// maxGuest leaves room for memory if the machine can be given more at all.
+// maxGuest leaves room for memory if the VMI can be given more at all.
 func maxGuest(s *vmi.VirtualMachineInstanceSpec, p Profile) {
 	m := s.Domain.Memory
 	if s.Architecture != AMD64 || m == nil || m.Guest == nil || m.MaxGuest != nil {

@@ -2,14 +2,14 @@ package defaults
 
 import "github.com/podvisor/podvisor/vmi"
 
-// defaultName is the name of the interface and the network that a machine gets
+// defaultName is the name of the interface and the network that a VMI gets
 // when it lists none.
 const defaultName = "default"
 
-// networks connects a machine that lists no networks to the pod network, as the
+// networks connects a VMI that lists no networks to the pod network, as the
 // cluster prefers. An interface that is listed without a binding gets a bridge
 // whatever the cluster prefers: it is stored as it was written, and must not
-// become another one while its machine runs.
+// become another one while its VMI runs.
 func networks(s *vmi.VirtualMachineInstanceSpec, p Profile) {
 	d := &s.Domain.Devices
 	auto := d.AutoattachPodInterface == nil || *d.AutoattachPodInterface

@@ -16,7 +16,7 @@ const (
 	S390X = "s390x"
 )
 
-// Binding is the way in which the interface of a machine that lists none is bound
+// Binding is the way in which the interface of a VMI that lists none is bound
 // to the pod network.
 type Binding string
 
@@ -26,48 +26,48 @@ const (
 	Masquerade Binding = "masquerade"
 )
 
-// Profile is what a cluster decides for machines that leave it open. The zero
+// Profile is what a cluster decides for VMIs that leave it open. The zero
 // value is KubeVirt's default configuration.
 type Profile struct {
-	// Architecture of machines that name none. Empty: amd64.
+	// Architecture of VMIs that name none. Empty: amd64.
 	Architecture string
-	// MachineTypes are the boards by architecture. One that is missing: q35, virt
+	// MachineTypes are the machine types by architecture. One that is missing: q35, virt
 	// or s390-ccw-virtio.
 	MachineTypes map[string]string
-	// CPUModel of machines that name none. Empty: host-model, and on arm64
+	// CPUModel of VMIs that name none. Empty: host-model, and on arm64
 	// host-passthrough whatever is written here, since it knows no other.
 	CPUModel string
-	// CPURequest is asked of the node for machines that say nothing about it.
+	// CPURequest is asked of the node for VMIs that say nothing about it.
 	// Nil: the spec stays as it is, and the pod asks for a share of each CPU.
 	CPURequest *resource.Quantity
-	// EvictionStrategy of machines that name none. Empty: None.
+	// EvictionStrategy of VMIs that name none. Empty: None.
 	EvictionStrategy vmi.EvictionStrategy
 	// ImagePullPolicy of container disks that name none. Empty: Always if the image
 	// has the tag latest or none, otherwise IfNotPresent.
 	ImagePullPolicy corev1.PullPolicy
-	// Binding of the interface of machines that list none. Empty: bridge. A
+	// Binding of the interface of VMIs that list none. Empty: bridge. A
 	// cluster that forbids the bridge on the pod network wants masquerade here.
 	Binding Binding
 
 	// NoLiveUpdate says that processors and memory are not added to running
-	// machines, so that no maximum is decided. Default: false.
+	// VMIs, so that no maximum is decided. Default: false.
 	NoLiveUpdate bool
 	// HotplugRatio is how many times the processors and the memory at the start a
-	// machine may grow to. 0: 4.
+	// VMI may grow to. 0: 4.
 	HotplugRatio uint32
-	// MaxSockets is what a machine may grow to. 0: by HotplugRatio.
+	// MaxSockets is what a VMI may grow to. 0: by HotplugRatio.
 	MaxSockets uint32
-	// MaxGuest is what a machine's memory may grow to. Nil: by HotplugRatio.
+	// MaxGuest is what a VMI's memory may grow to. Nil: by HotplugRatio.
 	MaxGuest *resource.Quantity
 
-	// UUID is the one that the firmware of a machine without one gets. Empty: it
-	// follows from the machine's UID, see the function [UUID], and a machine
+	// UUID is the one that the firmware of a VMI without one gets. Empty: it
+	// follows from the VMI's UID, see the function [UUID], and a VMI
 	// without UID gets none.
 	UUID types.UID
 	// Serial is the serial number that the firmware of a VirtualMachine without
 	// one gets. Empty: none.
 	Serial string
-	// Now is when a machine without a phase becomes Pending. Zero: the time is not
+	// Now is when a VMI without a phase becomes Pending. Zero: the time is not
 	// recorded.
 	Now metav1.Time
 }
@@ -79,7 +79,7 @@ func (p Profile) architecture() string {
 	return p.Architecture
 }
 
-// machineType is empty for an architecture that nobody knows: no board fits it.
+// machineType is empty for an unknown architecture.
 func (p Profile) machineType(arch string) string {
 	if t := p.MachineTypes[arch]; t != "" {
 		return t

@@ -21,6 +21,6 @@
 // Traps: objects are trees, as JSON and YAML decode to, because a typed object
 // leaves out what is false, zero or empty, which the API server would still
 // refuse. Look before package defaults has completed the object: defaults set
-// fields that are not served; [Faults] tells these apart. Kinds are of the group kubevirt.io; which group an
-// object is of is not looked at.
+// fields that are not served; [Faults] leaves these out. Kinds are of the group
+// kubevirt.io; which group an object is of is not looked at.
 package served

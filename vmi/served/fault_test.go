@@ -101,10 +101,10 @@ func TestWhatTheDefaultsDecideIsNoFault(t *testing.T) {
 		change  func(*vmi.VirtualMachineInstanceSpec)
 		want    []string
 	}{
-		"defaults alone":                 {},
-		"those of another cluster":       {profile: growing},
-		"those of another architecture":  {profile: defaults.Profile{Architecture: defaults.ARM64}},
-		"a default that somebody writes": {change: func(s *vmi.VirtualMachineInstanceSpec) { s.Domain.Features = &vmi.Features{} }},
+		"defaults alone":                {},
+		"those of another cluster":      {profile: growing},
+		"those of another architecture": {profile: defaults.Profile{Architecture: defaults.ARM64}},
+		"a default that a user writes":  {change: func(s *vmi.VirtualMachineInstanceSpec) { s.Domain.Features = &vmi.Features{} }},
 		"another value": {
 			change: func(s *vmi.VirtualMachineInstanceSpec) { s.Domain.CPU = &vmi.CPU{MaxSockets: 9} },
 			want:   []string{"spec.domain.cpu.maxSockets"},
@@ -147,5 +147,5 @@ func TestAKindThatIsNotServedIsAFault(t *testing.T) {
 	l := Unserved(vmi.VirtualMachineKind.Kind).In(map[string]any{"spec": map[string]any{}}).Faults()
 	require.Len(t, l, 1)
 	require.Empty(t, l[0].Field)
-	require.Equal(t, "not served yet: no controller starts and stops VMs yet", l[0].Detail)
+	require.Equal(t, "not served yet: "+Unserved(vmi.VirtualMachineKind.Kind)[0].Why, l[0].Detail)
 }

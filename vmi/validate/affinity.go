@@ -158,7 +158,7 @@ func topologyKey(at *field.Path, key string) field.ErrorList {
 	return metav1validation.ValidateLabelName(key, at.Child("topologyKey"))
 }
 
-// matchedKeys checks labels whose values the machine's pod says.
+// matchedKeys checks labels whose values are those of the VMI's pod.
 func matchedKeys(at *field.Path, keys []string, s *metav1.LabelSelector) field.ErrorList {
 	if len(keys) == 0 {
 		return nil

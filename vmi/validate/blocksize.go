@@ -14,7 +14,7 @@ const (
 	maxBlock = 2 << 20
 )
 
-// blockSize checks the sizes that a disk tells the guest.
+// blockSize checks the block sizes that the guest sees.
 func blockSize(at *field.Path, b *vmi.BlockSize, bus vmi.DiskBus) field.ErrorList {
 	if on(b.MatchVolume) {
 		return field.ErrorList{field.Invalid(at, "custom and matchVolume", "must be one of them: leave the other out")}

@@ -66,9 +66,9 @@ func TestTheBoardsOfAConfigurationFitTogether(t *testing.T) {
 func TestAConfigurationSaysWhatItAllows(t *testing.T) {
 	k := &vmi.KubeVirt{}
 	k.Spec.Configuration.DeprecatedEmulatedMachines = []string{"pc-q35-7.2"}
-	require.ErrorContains(t, validate.KubeVirt(k).ToAggregate(), `"pc-q35-7.2": must allow q35, which machines have that name no type: add a pattern for it, or set machineType`)
+	require.ErrorContains(t, validate.KubeVirt(k).ToAggregate(), `"pc-q35-7.2": must allow q35, which VMIs get that name no machine type: add a pattern for it, or set machineType`)
 	k.Spec.Configuration.DeprecatedMachineType = "q35"
-	require.ErrorContains(t, validate.KubeVirt(k).ToAggregate(), `"q35": must match pc-q35-7.2, which are the types that machines may have`)
+	require.ErrorContains(t, validate.KubeVirt(k).ToAggregate(), `"q35": must match pc-q35-7.2, which are the machine types that VMIs may have`)
 }
 
 func TestFeatureGatesHaveKubeVirtsNames(t *testing.T) {
@@ -89,5 +89,5 @@ func TestAnErrorHasAllFaults(t *testing.T) {
 	require.NoError(t, validate.Error(nil))
 	err := validate.Error(validate.Migration(&vmi.VirtualMachineInstanceMigration{}, validate.User{}))
 	require.ErrorIs(t, err, vmi.ErrInvalid)
-	require.EqualError(t, err, "invalid: spec.vmiName: Required value: name the machine that shall move")
+	require.EqualError(t, err, "invalid: spec.vmiName: Required value: name the VMI to migrate")
 }

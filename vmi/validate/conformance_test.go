@@ -30,7 +30,7 @@ type record struct {
 		Causes []cause `json:"causes"`
 	} `json:"expect"`
 	Object any `json:"object"`
-	// running is a volume that the running machine has and the record does not.
+	// running is a volume that the running VMI has and the record does not.
 	running string
 }
 
@@ -46,7 +46,7 @@ type change struct {
 	User     string
 }
 
-// running are records of machines that run with a volume that is not in the
+// running are records of VMIs that run with a volume that is not in the
 // record.
 var running = map[string]string{"VMsAdmitter/009": "testpvcdisk-extra"}
 
@@ -144,7 +144,7 @@ func judge(kind string, r record) (plain, defaulted field.ErrorList, err error) 
 	return update(kind, r, lim)
 }
 
-// runs is the machine that runs for a VirtualMachine, with one more volume.
+// runs is the VMI that runs for a VirtualMachine, with one more volume.
 func runs(v *vmi.VirtualMachine, volume string) *vmi.VirtualMachineInstance {
 	if volume == "" {
 		return nil

@@ -102,7 +102,7 @@ func numa(at *field.Path, d *vmi.DomainSpec) field.ErrorList {
 // maxDedicatedThreads is how many threads a core of a node has.
 const maxDedicatedThreads = 2
 
-// dedicated checks that the node can give whole CPUs: as many as the machine has
+// dedicated checks that the node can give whole CPUs: as many as the VMI has
 // processors, and no memory that it may have to take back.
 func dedicated(at *field.Path, d *vmi.DomainSpec) field.ErrorList {
 	var l field.ErrorList
@@ -127,7 +127,7 @@ func dedicated(at *field.Path, d *vmi.DomainSpec) field.ErrorList {
 		l = append(l, field.Invalid(here, true, "needs the number of CPUs: in cpu.cores, cpu.sockets and cpu.threads, or in resources.limits.cpu"))
 	}
 	if asked > 0 && n > 0 && request.Value() != n && limit.Value() != n {
-		l = append(l, field.Invalid(here, true, fmt.Sprintf("the machine has %d processors but asks for %d CPUs in resources: leave one out or make them equal", n, asked)))
+		l = append(l, field.Invalid(here, true, fmt.Sprintf("the VMI has %d processors but asks for %d CPUs in resources: leave one out or make them equal", n, asked)))
 	}
 	if d.CPU.Threads > maxDedicatedThreads {
 		l = append(l, field.Invalid(here, true, fmt.Sprintf("needs cpu.threads to be at most %d, which is what a core of a node has, not %d", maxDedicatedThreads, d.CPU.Threads)))
@@ -135,7 +135,7 @@ func dedicated(at *field.Path, d *vmi.DomainSpec) field.ErrorList {
 	return l
 }
 
-// vcpus is the number of processors, or 0 if the machine does not say.
+// vcpus is the number of processors, or 0 if the VMI does not say.
 func vcpus(c *vmi.CPU) int64 {
 	if c.Cores == 0 && c.Sockets == 0 && c.Threads == 0 {
 		return 0

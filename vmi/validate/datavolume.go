@@ -6,7 +6,7 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// dataVolumeTemplates checks that each can be made where the machine is and is
+// dataVolumeTemplates checks that each can be made where the VM is and is
 // used by it. KubeVirt reports most faults without the plural, and one of each.
 func dataVolumeTemplates(spec *field.Path, v *vmi.VirtualMachine) field.ErrorList {
 	var l field.ErrorList
@@ -22,7 +22,7 @@ func dataVolumeTemplates(spec *field.Path, v *vmi.VirtualMachine) field.ErrorLis
 	for i := range v.Spec.DataVolumeTemplates {
 		d, here, name := &v.Spec.DataVolumeTemplates[i], spec.Child("dataVolumeTemplates").Index(i), spec.Child("dataVolumeTemplate").Index(i)
 		if n := d.ObjectMeta.Namespace; n != "" && v.Namespace != "" && n != v.Namespace {
-			l = append(l, as(here.String(), field.Invalid(here.Child("metadata", "namespace"), n, "must be the machine's namespace, "+quote(v.Namespace)+": leave it out")))
+			l = append(l, as(here.String(), field.Invalid(here.Child("metadata", "namespace"), n, "must be the VM's namespace, "+quote(v.Namespace)+": leave it out")))
 		}
 		if e := dataVolume(here, name, d); e != nil {
 			l = append(l, e)

@@ -151,7 +151,7 @@ func video(spec, at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) 
 	}
 	var l field.ErrorList
 	if !enabled(s.Domain.Devices.AutoattachGraphicsDevice) {
-		l = append(l, as(spec.Child("video").String(), field.Invalid(at, v.Type, "a machine with autoattachGraphicsDevice: false has no graphics card: leave one of the two out")))
+		l = append(l, as(spec.Child("video").String(), field.Invalid(at, v.Type, "a VMI with autoattachGraphicsDevice: false has no graphics card: leave one of the two out")))
 	}
 	types := map[string][]string{
 		defaults.AMD64: {"vga", "cirrus", "virtio", "ramfb", "bochs"}, defaults.ARM64: {"virtio", "ramfb"}, defaults.S390X: {"virtio"},

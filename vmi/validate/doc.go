@@ -1,9 +1,9 @@
 // Package validate says what is wrong with an object.
 //
-// It is the only validation: admission, virt-controller and anybody else call the
+// It is the only validation: admission, virt-controller and embedders call the
 // same functions. [Instance], [VirtualMachine], [ReplicaSet] and [Migration] check
 // an object that is made, the functions that end in Update what becomes of it, and
-// [Spec] what a machine shall be. [MigrationOf] and [VolumeRequests] check what
+// [Spec] the spec of a VMI. [MigrationOf] and [VolumeRequests] check what
 // other objects decide, and get them as arguments. Each returns every fault at
 // once, with the path of the field; [Causes] makes of them what an API server
 // answers. Defaults are expected to be applied (package vmi/defaults).

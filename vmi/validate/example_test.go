@@ -25,21 +25,21 @@ func ExampleInstance() {
 // A webhook asks with what it has read from its cache, a controller asks again
 // before it begins.
 func ExampleMigrationOf() {
-	machine := vmitest.New()
-	machine.Status.Phase = vmi.Running
+	running := vmitest.New()
+	running.Status.Phase = vmi.Running
 	m := &vmi.VirtualMachineInstanceMigration{
-		ObjectMeta: metav1.ObjectMeta{Name: "away", Namespace: machine.Namespace}, Spec: vmi.VirtualMachineInstanceMigrationSpec{VMIName: machine.Name},
+		ObjectMeta: metav1.ObjectMeta{Name: "away", Namespace: running.Namespace}, Spec: vmi.VirtualMachineInstanceMigrationSpec{VMIName: running.Name},
 	}
 	earlier := m.DeepCopy()
 	earlier.Name = "earlier"
-	faults := append(validate.Migration(m, validate.User{}), validate.MigrationOf(m, machine, *earlier)...)
+	faults := append(validate.Migration(m, validate.User{}), validate.MigrationOf(m, running, *earlier)...)
 	fmt.Println(validate.Error(faults))
 	// Output:
-	// invalid: spec.vmiName: Invalid value: "testvmi": the migration "earlier" of this machine has not ended: wait for it, or delete it to cancel it
+	// invalid: spec.vmiName: Invalid value: "testvmi": the migration "earlier" of this VMI has not ended: wait for it, or delete it to cancel it
 }
 
 // The claim of a request is checked with the template when the VirtualMachine is
-// admitted, and with the machine that runs by who has it.
+// admitted, and with the VMI that runs by who has it.
 func ExampleVolumeRequests() {
 	running := vmitest.New(vmitest.WithEmptyDisk("data", "1Gi"))
 	v := &vmi.VirtualMachine{Status: vmi.VirtualMachineStatus{VolumeRequests: []vmi.VolumeRequest{{AddVolumeOptions: &vmi.AddVolumeOptions{
@@ -47,5 +47,5 @@ func ExampleVolumeRequests() {
 	}}}}}
 	fmt.Println(validate.Error(validate.VolumeRequests(v, running, validate.Limits{})))
 	// Output:
-	// invalid: Status.volumeRequests: Invalid value: "data": status.volumeRequests[0]: the running machine has another volume of this name: choose another name, or remove that volume first
+	// invalid: Status.volumeRequests: Invalid value: "data": status.volumeRequests[0]: the running VMI has another volume of this name: choose another name, or remove that volume first
 }

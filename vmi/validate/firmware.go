@@ -12,8 +12,8 @@ import (
 	"github.com/podvisor/podvisor/vmi/defaults"
 )
 
-// machine checks the architecture, the board and what starts on it.
-func machine(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) field.ErrorList {
+// platform checks the architecture, the machine type and the firmware.
+func platform(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) field.ErrorList {
 	var l field.ErrorList
 	arch := lim.architecture(s.Architecture)
 	allowed := lim.machineTypes(arch)
@@ -21,7 +21,7 @@ func machine(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) fiel
 		return append(l, field.Invalid(at.Child("architecture"), arch, "must be amd64, arm64 or s390x"))
 	}
 	if a, ok := s.NodeSelector[corev1.LabelArchStable]; ok && a != arch {
-		l = append(l, field.Invalid(at.Child("nodeSelector").Key(corev1.LabelArchStable), a, "must be the machine's architecture, "+arch+", or left out"))
+		l = append(l, field.Invalid(at.Child("nodeSelector").Key(corev1.LabelArchStable), a, "must be the VMI's architecture, "+arch+", or left out"))
 	}
 	if m := s.Domain.Machine; m != nil && m.Type != "" && !matches(allowed, m.Type) {
 		l = append(l, field.Invalid(at.Child("domain", "machine", "type"), m.Type, "must match "+alternatives(allowed)))
@@ -111,7 +111,7 @@ func kernelBoot(at *field.Path, k *vmi.KernelBoot) field.ErrorList {
 	return append(l, imagePath(here.Child("initrdPath"), c.InitrdPath)...)
 }
 
-// imagePath checks a path in an image that somebody else made: it must not lead
+// imagePath checks a path in an image that others made: it must not lead
 // out of the image by its own words.
 func imagePath(at *field.Path, p string) field.ErrorList {
 	switch {

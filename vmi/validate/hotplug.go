@@ -11,7 +11,7 @@ import (
 // requestsName is the name by which KubeVirt reports requests for volumes.
 const requestsName = "Status.volumeRequests"
 
-// volumeRequests checks the volumes that shall be added to the machine or
+// volumeRequests checks the volumes that are to be added to the VM or
 // removed from it.
 func volumeRequests(v *vmi.VirtualMachine) field.ErrorList {
 	var l field.ErrorList
@@ -65,10 +65,10 @@ func after(at *field.Path, s *vmi.VirtualMachineInstanceSpec, all []vmi.VolumeRe
 	return l
 }
 
-// VolumeRequests returns why the machine that runs cannot have the volumes added
+// VolumeRequests returns why the VMI that runs cannot have the volumes added
 // and removed that its VirtualMachine asks for, or nothing. [VirtualMachine]
-// checks the requests by themselves and with the template. The running machine
-// may be nil: there is none. Faults in its spec are fields of the machine.
+// checks the requests by themselves and with the template. The running VMI
+// may be nil: there is none. Faults in its spec are fields of the VMI.
 func VolumeRequests(v *vmi.VirtualMachine, running *vmi.VirtualMachineInstance, lim Limits) field.ErrorList {
 	if len(v.Status.VolumeRequests) == 0 || running == nil || running.DeletionTimestamp != nil {
 		return nil
@@ -81,11 +81,11 @@ func VolumeRequests(v *vmi.VirtualMachine, running *vmi.VirtualMachineInstance, 
 		}
 		if k, ok := have[r.AddVolumeOptions.Name]; ok && !sameVolume(k, volumeOf(r.AddVolumeOptions)) {
 			here := field.NewPath("status", "volumeRequests").Index(i)
-			l = append(l, as(requestsName, field.Invalid(here, k.Name, "the running machine has another volume of this name: choose another name, or remove that volume first")))
+			l = append(l, as(requestsName, field.Invalid(here, k.Name, "the running VMI has another volume of this name: choose another name, or remove that volume first")))
 		}
 	}
 	if m := running.Status.MigrationState; m != nil && !m.Completed && m.EndTimestamp == nil {
-		l = append(l, later(field.NewPath("spec"), "volumes cannot be added or removed before the migration of the running machine has ended"))
+		l = append(l, later(field.NewPath("spec"), "volumes cannot be added or removed before the migration of the running VMI has ended"))
 	}
 	if len(l) > 0 {
 		return l
@@ -112,7 +112,7 @@ func request(s *vmi.VirtualMachineInstanceSpec, all []vmi.VolumeRequest) {
 	}
 }
 
-// volumeOf is the volume that shall be added.
+// volumeOf is the volume that is to be added.
 func volumeOf(add *vmi.AddVolumeOptions) vmi.Volume {
 	v := vmi.Volume{Name: add.Name}
 	if s := add.VolumeSource; s != nil {
@@ -146,7 +146,7 @@ func volumesByName(all []vmi.Volume) map[string]vmi.Volume {
 	return out
 }
 
-// addition says what is wrong with a volume that shall be added.
+// addition says what is wrong with a volume that is to be added.
 func addition(add *vmi.AddVolumeOptions, have map[string]vmi.Volume) []string {
 	out := hotplugDisk(add.Disk)
 	v := volumeOf(add)
@@ -159,7 +159,7 @@ func addition(add *vmi.AddVolumeOptions, have map[string]vmi.Volume) []string {
 	return out
 }
 
-// hotplugDisk says why a disk cannot be added to a running machine.
+// hotplugDisk says why a disk cannot be added to a running VMI.
 func hotplugDisk(d *vmi.Disk) []string {
 	if d == nil {
 		return []string{"disk must say how the guest sees the volume, such as disk: {bus: scsi}"}
@@ -167,7 +167,7 @@ func hotplugDisk(d *vmi.Disk) []string {
 	thread := d.DedicatedIOThread != nil && *d.DedicatedIOThread
 	switch _, bus := busOf(d); {
 	case d.Disk == nil && d.LUN == nil:
-		return []string{"disk must be one of disk and lun: a drive cannot be added to a running machine"}
+		return []string{"disk must be one of disk and lun: a drive cannot be added to a running VMI"}
 	case d.LUN != nil && bus != vmi.DiskBusSCSI:
 		return []string{"disk.lun.bus must be scsi, not " + quote(string(bus))}
 	case d.Disk != nil && bus != vmi.DiskBusSCSI && bus != vmi.DiskBusVirtio:

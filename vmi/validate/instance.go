@@ -11,7 +11,7 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// Instance returns what is wrong with a machine that the user makes, or nothing.
+// Instance returns what is wrong with a VMI that the user makes, or nothing.
 func Instance(v *vmi.VirtualMachineInstance, by User, lim Limits) field.ErrorList {
 	l := Spec(field.NewPath("spec"), &v.Spec, lim)
 	l = append(l, shown(field.NewPath("spec"), &v.Spec)...)
@@ -39,7 +39,7 @@ func shown(at *field.Path, s *vmi.VirtualMachineInstanceSpec) field.ErrorList {
 	return l
 }
 
-// memoryRequested checks that a machine says how much memory it has. Three
+// memoryRequested checks that a VMI says how much memory it has. Three
 // fields can, so none of them is at fault.
 func memoryRequested(at *field.Path, d *vmi.DomainSpec) field.ErrorList {
 	if r := d.Resources.Requests[corev1.ResourceMemory]; !r.IsZero() {

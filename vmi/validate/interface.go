@@ -125,7 +125,7 @@ func binding(at *field.Path, n *vmi.Interface, net *vmi.Network, lim Limits) fie
 	return l
 }
 
-// discontinued refuses bindings of old manifests that nobody serves any more.
+// discontinued refuses bindings of old manifests that are not served any more.
 func discontinued(at *field.Path, n *vmi.Interface) field.ErrorList {
 	var l field.ErrorList
 	for _, b := range []struct {
@@ -148,9 +148,9 @@ func state(at *field.Path, n *vmi.Interface, net *vmi.Network) field.ErrorList {
 	case n.SRIOV != nil && (n.State == vmi.InterfaceUp || n.State == vmi.InterfaceDown):
 		l = append(l, field.Invalid(at, n.State, "a device of the node has no link that could be switched: leave it out"))
 	case n.State == vmi.InterfaceAbsent && n.Bridge == nil:
-		l = append(l, field.Invalid(at, n.State, "needs the binding bridge: interfaces with others cannot be removed from a running machine"))
+		l = append(l, field.Invalid(at, n.State, "needs the binding bridge: interfaces with others cannot be removed from a running VMI"))
 	case n.State == vmi.InterfaceAbsent && net != nil && (net.Pod != nil || net.Multus != nil && net.Multus.Default):
-		l = append(l, field.Invalid(at, n.State, "the machine's default network cannot be removed: leave state out"))
+		l = append(l, field.Invalid(at, n.State, "the VMI's default network cannot be removed: leave state out"))
 	}
 	return l
 }

@@ -42,8 +42,8 @@ func TestInstance(t *testing.T) {
 		by     validate.User
 		want   []string
 	}{
-		{"a machine that is right", func(*vmi.VirtualMachineInstance) {}, validate.User{}, nil},
-		{"a machine without memory", func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Memory = nil }, validate.User{}, []string{": FieldValueRequired"}},
+		{"a VMI that is right", func(*vmi.VirtualMachineInstance) {}, validate.User{}, nil},
+		{"a VMI without memory", func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Memory = nil }, validate.User{}, []string{": FieldValueRequired"}},
 		{"a volume that nothing shows", func(v *vmi.VirtualMachineInstance) {
 			vmitest.WithEmptyDisk("a", "1Gi")(v)
 			v.Spec.Domain.Devices.Disks = nil
@@ -66,16 +66,16 @@ func TestVirtualMachine(t *testing.T) {
 		name, text string
 		want       []string
 	}{
-		{"a machine that is right", `{spec: {runStrategy: Always, ` + right + `}}`, nil},
+		{"a VMI that is right", `{spec: {runStrategy: Always, ` + right + `}}`, nil},
 		{"no template", `{spec: {runStrategy: Always, template: null}}`, []string{"spec.template: FieldValueRequired"}},
-		{"a machine that runs in two ways", `{spec: {running: true, runStrategy: Always, ` + right + `}}`, []string{"spec.running: FieldValueInvalid"}},
-		{"a machine that runs in two ways, of which one is none", `{spec: {running: true, runStrategy: x, ` + right + `}}`, []string{"spec.running: FieldValueInvalid", "spec.runStrategy: FieldValueInvalid"}},
-		{"a machine that may grow, with the memory nodes of its node", `{spec: {runStrategy: Always, template: {spec: {domain: {cpu: {cores: 2, dedicatedCpuPlacement: true, numa: {guestMappingPassthrough: {}}}, memory: {guest: 2Gi, maxGuest: 4Gi, hugepages: {pageSize: 2Mi}}}}}}}`, []string{"spec.template.spec.domain.memory.guest: FieldValueInvalid"}},
-		{"a machine with the memory nodes of its node", `{spec: {runStrategy: Always, template: {spec: {domain: {cpu: {cores: 2, dedicatedCpuPlacement: true, numa: {guestMappingPassthrough: {}}}, memory: {guest: 2Gi, hugepages: {pageSize: 2Mi}}}}}}}`, nil},
-		{"a machine that does not say when it runs", `{spec: {` + right + `}}`, []string{"spec.running: FieldValueInvalid"}},
+		{"a VM that runs in two ways", `{spec: {running: true, runStrategy: Always, ` + right + `}}`, []string{"spec.running: FieldValueInvalid"}},
+		{"a VM that runs in two ways, of which one is none", `{spec: {running: true, runStrategy: x, ` + right + `}}`, []string{"spec.running: FieldValueInvalid", "spec.runStrategy: FieldValueInvalid"}},
+		{"a VMI that may grow, with the memory nodes of its node", `{spec: {runStrategy: Always, template: {spec: {domain: {cpu: {cores: 2, dedicatedCpuPlacement: true, numa: {guestMappingPassthrough: {}}}, memory: {guest: 2Gi, maxGuest: 4Gi, hugepages: {pageSize: 2Mi}}}}}}}`, []string{"spec.template.spec.domain.memory.guest: FieldValueInvalid"}},
+		{"a VMI with the memory nodes of its node", `{spec: {runStrategy: Always, template: {spec: {domain: {cpu: {cores: 2, dedicatedCpuPlacement: true, numa: {guestMappingPassthrough: {}}}, memory: {guest: 2Gi, hugepages: {pageSize: 2Mi}}}}}}}`, nil},
+		{"a VM that does not say when it runs", `{spec: {` + right + `}}`, []string{"spec.running: FieldValueInvalid"}},
 		{"volumes that are replaced in no known way", `{spec: {runStrategy: Always, updateVolumesStrategy: x, ` + right + `}}`, []string{"spec.updateVolumesStrategy: FieldValueInvalid"}},
 		{"a template with a reserved label", `{spec: {runStrategy: Always, template: {metadata: {labels: {kubevirt.io/nodeName: a}}, spec: {domain: {memory: {guest: 1Gi}}}}}}`, []string{"spec.template.metadata.labels: FieldValueNotSupported"}},
-		{"a machine that may grow to less than it has", `{spec: {runStrategy: Always, template: {spec: {domain: {memory: {guest: 2Gi, maxGuest: 1Gi}}}}}}`, []string{"spec.template.spec.domain.memory.guest: FieldValueInvalid"}},
+		{"a VMI that may grow to less than it has", `{spec: {runStrategy: Always, template: {spec: {domain: {memory: {guest: 2Gi, maxGuest: 1Gi}}}}}}`, []string{"spec.template.spec.domain.memory.guest: FieldValueInvalid"}},
 		{"a request that is two", `{spec: {runStrategy: Always, ` + right + `}, status: {volumeRequests: [{addVolumeOptions: {name: a, disk: null, volumeSource: {}}, removeVolumeOptions: {name: a}}]}}`, []string{"Status.volumeRequests: FieldValueInvalid"}},
 		{"a request for nothing", `{spec: {runStrategy: Always, ` + right + `}, status: {volumeRequests: [{addVolumeOptions: {name: a, disk: null, volumeSource: {}}}]}}`, []string{"Status.volumeRequests: FieldValueInvalid", "Status.volumeRequests: FieldValueInvalid"}},
 	} {
@@ -85,7 +85,7 @@ func TestVirtualMachine(t *testing.T) {
 	}
 	gone := read[vmi.VirtualMachine](t, `{spec: {template: null}}`)
 	gone.DeletionTimestamp = new(metav1.Now())
-	require.Empty(t, validate.VirtualMachine(gone, validate.User{}, validate.Limits{}), "a machine that is deleted can no more be mended")
+	require.Empty(t, validate.VirtualMachine(gone, validate.User{}, validate.Limits{}), "a VM that is being deleted is right")
 }
 
 func TestATemplateMayLeaveTheBoardToTheCluster(t *testing.T) {
@@ -111,7 +111,7 @@ func TestDataVolumeTemplates(t *testing.T) {
 		{"one that is right", `[{metadata: {name: a, namespace: n}, spec: {storage: {}, source: {blank: {}}}}]`, nil},
 		{"a claim that is filled by itself", `[{metadata: {name: a}, spec: {pvc: {dataSource: {kind: PersistentVolumeClaim, name: b}}}}]`, nil},
 		{"a source elsewhere", `[{metadata: {name: a}, spec: {storage: {}, sourceRef: {kind: DataSource, name: b}}}]`, nil},
-		{"no name, which hides that nobody uses it", `[{spec: {storage: {}, source: {blank: {}}}}]`, []string{one + ".name: FieldValueRequired"}},
+		{"no name, which hides that it is not used", `[{spec: {storage: {}, source: {blank: {}}}}]`, []string{one + ".name: FieldValueRequired"}},
 		{"no claim", `[{metadata: {name: a}, spec: {source: {blank: {}}}}]`, []string{one + ".PVC.Storage: FieldValueInvalid"}},
 		{"two claims", `[{metadata: {name: a}, spec: {pvc: {}, storage: {}, source: {blank: {}}}}]`, []string{one + ".PVC.Storage: FieldValueInvalid"}},
 		{"no source", `[{metadata: {name: a}, spec: {storage: {}}}]`, []string{one + ".source.sourceRef: FieldValueInvalid"}},
@@ -120,7 +120,7 @@ func TestDataVolumeTemplates(t *testing.T) {
 		{"two sources in two fields", `[{metadata: {name: a}, spec: {storage: {}, source: {blank: {}}, sourceRef: {kind: DataSource, name: b}}}]`, []string{one + ".source: FieldValueInvalid"}},
 		{"a claim that is filled twice", `[{metadata: {name: a}, spec: {storage: {dataSourceRef: {kind: VolumeSnapshot, name: b}}, source: {blank: {}}}}]`, []string{one + ".source: FieldValueInvalid"}},
 		{"another namespace", `[{metadata: {name: a, namespace: m}, spec: {storage: {}, source: {blank: {}}}}]`, []string{"spec.dataVolumeTemplates[0]: FieldValueInvalid"}},
-		{"one that nobody uses, and one that is", `[{metadata: {name: b}, spec: {storage: {}, source: {blank: {}}}}, {metadata: {name: a}, spec: {storage: {}, source: {blank: {}}}}]`, []string{one + ": FieldValueRequired"}},
+		{"one that is not used, and one that is", `[{metadata: {name: b}, spec: {storage: {}, source: {blank: {}}}}, {metadata: {name: a}, spec: {storage: {}, source: {blank: {}}}}]`, []string{one + ": FieldValueRequired"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			v := read[vmi.VirtualMachine](t, `{metadata: {name: v, namespace: n}, spec: {runStrategy: Always, dataVolumeTemplates: `+tt.templates+`,
@@ -133,7 +133,7 @@ func TestDataVolumeTemplates(t *testing.T) {
 const claimRequest = `{"addVolumeOptions":{"name":"b","disk":{"disk":{"bus":"scsi"}},"volumeSource":{"persistentVolumeClaim":{"claimName":"b"}}}}`
 
 func TestVolumeRequests(t *testing.T) {
-	machine := func(requests string) *vmi.VirtualMachine {
+	vm := func(requests string) *vmi.VirtualMachine {
 		return read[vmi.VirtualMachine](t, `{spec: {runStrategy: Always, template: {spec: {domain: {memory: {guest: 1Gi}, devices: {disks: [{name: a, bootOrder: 1}]}}, volumes: [{name: a, persistentVolumeClaim: {claimName: a}}]}}},
 			status: {volumeRequests: `+requests+`}}`)
 	}
@@ -150,13 +150,13 @@ func TestVolumeRequests(t *testing.T) {
 		{"another volume of the same name", `[{addVolumeOptions: {name: a, disk: {disk: {bus: scsi}}, volumeSource: {persistentVolumeClaim: {claimName: b}}}}]`, []string{"Status.volumeRequests: FieldValueInvalid"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			v := machine(tt.requests)
+			v := vm(tt.requests)
 			before := v.DeepCopy()
 			require.Equal(t, tt.want, fields(validate.VirtualMachine(v, validate.User{}, validate.Limits{})))
 			require.Equal(t, before, v, "validation changes nothing")
 		})
 	}
-	v := machine(`[` + claimRequest + `]`)
+	v := vm(`[` + claimRequest + `]`)
 	running := func(change vmitest.Option) *vmi.VirtualMachineInstance {
 		return vmitest.New(vmitest.WithEmptyDisk("root", "1Gi"), change)
 	}
@@ -166,16 +166,16 @@ func TestVolumeRequests(t *testing.T) {
 		want []string
 	}{
 		{"nothing runs", nil, nil},
-		{"a machine without the volume", running(func(*vmi.VirtualMachineInstance) {}), nil},
-		{"a machine with the volume", running(vmitest.WithDisk("b", vmi.VolumeSource{PersistentVolumeClaim: &vmi.PersistentVolumeClaimVolume{PersistentVolumeClaimVolumeSource: corev1.PersistentVolumeClaimVolumeSource{ClaimName: "b"}, Hotpluggable: true}})), nil},
-		{"a machine with another volume of its name", running(vmitest.WithEmptyDisk("b", "1Gi")), []string{"Status.volumeRequests: FieldValueInvalid"}},
-		{"a machine with another volume that goes away", running(func(v *vmi.VirtualMachineInstance) {
+		{"a VMI without the volume", running(func(*vmi.VirtualMachineInstance) {}), nil},
+		{"a VMI with the volume", running(vmitest.WithDisk("b", vmi.VolumeSource{PersistentVolumeClaim: &vmi.PersistentVolumeClaimVolume{PersistentVolumeClaimVolumeSource: corev1.PersistentVolumeClaimVolumeSource{ClaimName: "b"}, Hotpluggable: true}})), nil},
+		{"a VMI with another volume of its name", running(vmitest.WithEmptyDisk("b", "1Gi")), []string{"Status.volumeRequests: FieldValueInvalid"}},
+		{"a VMI with another volume that goes away", running(func(v *vmi.VirtualMachineInstance) {
 			vmitest.WithEmptyDisk("b", "1Gi")(v)
 			v.DeletionTimestamp = new(metav1.Now())
 		}), nil},
-		{"a machine that moves", running(func(v *vmi.VirtualMachineInstance) { v.Status.MigrationState = &vmi.MigrationState{} }), []string{"spec: FieldValueNotSupported"}},
-		{"a machine that has moved", running(func(v *vmi.VirtualMachineInstance) { v.Status.MigrationState = &vmi.MigrationState{Completed: true} }), nil},
-		{"a machine with too many volumes", running(func(v *vmi.VirtualMachineInstance) {
+		{"a VMI that moves", running(func(v *vmi.VirtualMachineInstance) { v.Status.MigrationState = &vmi.MigrationState{} }), []string{"spec: FieldValueNotSupported"}},
+		{"a VMI that has moved", running(func(v *vmi.VirtualMachineInstance) { v.Status.MigrationState = &vmi.MigrationState{Completed: true} }), nil},
+		{"a VMI with too many volumes", running(func(v *vmi.VirtualMachineInstance) {
 			for i := range 255 {
 				vmitest.WithEmptyDisk(fmt.Sprintf("v%d", i), "1Gi")(v)
 			}
@@ -195,8 +195,8 @@ func TestReplicaSet(t *testing.T) {
 	}{
 		{"a set that is right", `{spec: {selector: {matchLabels: {a: b}}, ` + right + `}}`, nil},
 		{"a set of nothing", `{spec: {replicas: -1, selector: null, template: null}}`, []string{"spec.replicas: FieldValueInvalid", "spec.template: FieldValueRequired", "spec.selector: FieldValueRequired"}},
-		{"a set that does not find its machines", `{spec: {selector: {matchLabels: {a: c}}, ` + right + `}}`, []string{"spec.selector: FieldValueInvalid"}},
-		{"a set that takes all machines", `{spec: {selector: {}, ` + right + `}}`, []string{"spec.selector: FieldValueInvalid"}},
+		{"a set that does not find its VMIs", `{spec: {selector: {matchLabels: {a: c}}, ` + right + `}}`, []string{"spec.selector: FieldValueInvalid"}},
+		{"a set that takes all VMIs", `{spec: {selector: {}, ` + right + `}}`, []string{"spec.selector: FieldValueInvalid"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			require.Equal(t, tt.want, fields(validate.ReplicaSet(read[vmi.VirtualMachineInstanceReplicaSet](t, tt.text), validate.User{}, validate.Limits{})))
@@ -218,12 +218,12 @@ func TestMigration(t *testing.T) {
 
 func TestMigrationOf(t *testing.T) {
 	m := read[vmi.VirtualMachineInstanceMigration](t, `{metadata: {name: m, namespace: n}, spec: {vmiName: a}}`)
-	other := func(name, machine string, p vmi.MigrationPhase) vmi.VirtualMachineInstanceMigration {
+	other := func(name, instance string, p vmi.MigrationPhase) vmi.VirtualMachineInstanceMigration {
 		o := m.DeepCopy()
-		o.Name, o.Spec.VMIName, o.Status.Phase = name, machine, p
+		o.Name, o.Spec.VMIName, o.Status.Phase = name, instance, p
 		return *o
 	}
-	machine := func(change vmitest.Option) *vmi.VirtualMachineInstance {
+	instance := func(change vmitest.Option) *vmi.VirtualMachineInstance {
 		return vmitest.New(func(v *vmi.VirtualMachineInstance) { v.Status.Phase = vmi.Running }, change)
 	}
 	same := func(*vmi.VirtualMachineInstance) {}
@@ -234,30 +234,30 @@ func TestMigrationOf(t *testing.T) {
 	}
 	const fault = "spec.vmiName: FieldValueInvalid"
 	for _, tt := range []struct {
-		name    string
-		machine *vmi.VirtualMachineInstance
-		others  []vmi.VirtualMachineInstanceMigration
-		want    []string
+		name     string
+		instance *vmi.VirtualMachineInstance
+		others   []vmi.VirtualMachineInstanceMigration
+		want     []string
 	}{
-		{"a machine that runs", machine(same), nil, nil},
-		{"a machine that is known to be able to move", machine(migratable(corev1.ConditionTrue)), nil, nil},
-		{"no machine", nil, nil, []string{fault}},
-		{"a machine that has ended", machine(func(v *vmi.VirtualMachineInstance) { v.Status.Phase = vmi.Failed }), nil, []string{fault}},
-		{"a machine that is being deleted", machine(func(v *vmi.VirtualMachineInstance) { v.DeletionTimestamp = new(metav1.Now()) }), nil, []string{fault}},
-		{"a machine that cannot move", machine(migratable(corev1.ConditionFalse)), nil, []string{fault}},
-		{"a machine that moves already", machine(same), []vmi.VirtualMachineInstanceMigration{other("o", "a", vmi.MigrationPending)}, []string{fault}},
-		{"a machine that has moved, and others that move", machine(same), []vmi.VirtualMachineInstanceMigration{
+		{"a VMI that runs", instance(same), nil, nil},
+		{"a VMI that is known to be able to move", instance(migratable(corev1.ConditionTrue)), nil, nil},
+		{"no VMI", nil, nil, []string{fault}},
+		{"a VMI that has ended", instance(func(v *vmi.VirtualMachineInstance) { v.Status.Phase = vmi.Failed }), nil, []string{fault}},
+		{"a VMI that is being deleted", instance(func(v *vmi.VirtualMachineInstance) { v.DeletionTimestamp = new(metav1.Now()) }), nil, []string{fault}},
+		{"a VMI that cannot move", instance(migratable(corev1.ConditionFalse)), nil, []string{fault}},
+		{"a VMI that moves already", instance(same), []vmi.VirtualMachineInstanceMigration{other("o", "a", vmi.MigrationPending)}, []string{fault}},
+		{"a VMI that has moved, and others that move", instance(same), []vmi.VirtualMachineInstanceMigration{
 			other("o", "a", vmi.MigrationSucceeded), other("p", "b", vmi.MigrationRunning), other("m", "a", vmi.MigrationPending)}, nil},
-		{"a machine that cannot move and moves already", machine(migratable(corev1.ConditionFalse)), []vmi.VirtualMachineInstanceMigration{other("o", "a", vmi.MigrationPhaseUnset)}, []string{fault, fault}},
+		{"a VMI that cannot move and moves already", instance(migratable(corev1.ConditionFalse)), []vmi.VirtualMachineInstanceMigration{other("o", "a", vmi.MigrationPhaseUnset)}, []string{fault, fault}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			require.Equal(t, tt.want, fields(validate.MigrationOf(m, tt.machine, tt.others...)))
+			require.Equal(t, tt.want, fields(validate.MigrationOf(m, tt.instance, tt.others...)))
 		})
 	}
 }
 
 func TestInstanceUpdate(t *testing.T) {
-	machine := func(options ...vmitest.Option) *vmi.VirtualMachineInstance {
+	instance := func(options ...vmitest.Option) *vmi.VirtualMachineInstance {
 		return vmitest.New(append([]vmitest.Option{vmitest.WithEmptyDisk("root", "1Gi"), func(v *vmi.VirtualMachineInstance) { v.Status.NodeName = "a" }}, options...)...)
 	}
 	claim := func(bus vmi.DiskBus) vmitest.Option {
@@ -276,35 +276,35 @@ func TestInstanceUpdate(t *testing.T) {
 		by   validate.User
 		want []string
 	}{
-		{"nothing changes", machine(), machine(), validate.User{}, nil},
-		{"a user changes the spec", machine(), machine(vmitest.WithMemory("2Gi")), validate.User{}, []string{": FieldValueNotSupported"}},
-		{"a user changes a reserved label", machine(), machine(func(v *vmi.VirtualMachineInstance) { v.Labels = map[string]string{vmi.NodeNameLabel: "b"} }), validate.User{}, []string{": FieldValueNotSupported"}},
-		{"a user changes another label", machine(), machine(func(v *vmi.VirtualMachineInstance) { v.Labels = map[string]string{"x": "b"} }), validate.User{}, nil},
-		{"memory is added", machine(), machine(vmitest.WithMemory("2Gi")), controller, nil},
-		{"a disk is added", machine(), machine(claim("scsi")), controller, nil},
-		{"a disk is added where none can be", machine(), machine(claim("sata")), controller, []string{": FieldValueInvalid"}},
-		{"a disk is added that is not a claim", machine(), machine(vmitest.WithEmptyDisk("b", "1Gi")), controller, []string{": FieldValueInvalid"}},
-		{"a disk is removed that was there from the start", machine(vmitest.WithEmptyDisk("b", "1Gi")), machine(), controller, []string{": FieldValueInvalid"}},
-		{"a disk changes", machine(), machine(func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Devices.Disks[0].Serial = "x" }), controller, []string{": FieldValueInvalid"}},
-		{"a disk is removed that was added", machine(claim("scsi"), func(v *vmi.VirtualMachineInstance) {
+		{"nothing changes", instance(), instance(), validate.User{}, nil},
+		{"a user changes the spec", instance(), instance(vmitest.WithMemory("2Gi")), validate.User{}, []string{": FieldValueNotSupported"}},
+		{"a user changes a reserved label", instance(), instance(func(v *vmi.VirtualMachineInstance) { v.Labels = map[string]string{vmi.NodeNameLabel: "b"} }), validate.User{}, []string{": FieldValueNotSupported"}},
+		{"a user changes another label", instance(), instance(func(v *vmi.VirtualMachineInstance) { v.Labels = map[string]string{"x": "b"} }), validate.User{}, nil},
+		{"memory is added", instance(), instance(vmitest.WithMemory("2Gi")), controller, nil},
+		{"a disk is added", instance(), instance(claim("scsi")), controller, nil},
+		{"a disk is added where none can be", instance(), instance(claim("sata")), controller, []string{": FieldValueInvalid"}},
+		{"a disk is added that is not a claim", instance(), instance(vmitest.WithEmptyDisk("b", "1Gi")), controller, []string{": FieldValueInvalid"}},
+		{"a disk is removed that was there from the start", instance(vmitest.WithEmptyDisk("b", "1Gi")), instance(), controller, []string{": FieldValueInvalid"}},
+		{"a disk changes", instance(), instance(func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Devices.Disks[0].Serial = "x" }), controller, []string{": FieldValueInvalid"}},
+		{"a disk is removed that was added", instance(claim("scsi"), func(v *vmi.VirtualMachineInstance) {
 			v.Status.VolumeStatus = []vmi.VolumeStatus{{Name: "more", HotplugVolume: &vmi.HotplugVolumeStatus{}}}
-		}), machine(), controller, nil},
-		{"a drive gets a volume", machine(drive), machine(drive, func(v *vmi.VirtualMachineInstance) {
+		}), instance(), controller, nil},
+		{"a drive gets a volume", instance(drive), instance(drive, func(v *vmi.VirtualMachineInstance) {
 			v.Spec.Volumes = append(v.Spec.Volumes, vmi.Volume{Name: "drive", VolumeSource: vmi.VolumeSource{DataVolume: &vmi.DataVolumeVolume{Name: "a"}}})
 		}), controller, nil},
-		{"a volume moves to another claim", machine(claim("scsi")), machine(claim("scsi"), func(v *vmi.VirtualMachineInstance) {
+		{"a volume moves to another claim", instance(claim("scsi")), instance(claim("scsi"), func(v *vmi.VirtualMachineInstance) {
 			v.Spec.Volumes[1].PersistentVolumeClaim.ClaimName = "other"
 			v.Status.MigratedVolumes = []vmi.MigratedVolume{{VolumeName: "more"}}
 		}), controller, nil},
-		{"a volume becomes another claim", machine(claim("scsi")), machine(claim("scsi"), func(v *vmi.VirtualMachineInstance) {
+		{"a volume becomes another claim", instance(claim("scsi")), instance(claim("scsi"), func(v *vmi.VirtualMachineInstance) {
 			v.Spec.Volumes[1].PersistentVolumeClaim.ClaimName = "other"
 		}), controller, []string{": FieldValueInvalid"}},
-		{"room for processors appears", machine(func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.CPU = nil }), machine(func(v *vmi.VirtualMachineInstance) {
+		{"room for processors appears", instance(func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.CPU = nil }), instance(func(v *vmi.VirtualMachineInstance) {
 			v.Spec.Domain.CPU = &vmi.CPU{Sockets: 1, MaxSockets: 4}
 		}), controller, []string{": FieldValueInvalid"}},
-		{"a handler writes to its machine", machine(), machine(), handler, nil},
-		{"a handler that does not say its node", machine(), machine(), validate.User{Kind: validate.Handler}, []string{": FieldValueInvalid"}},
-		{"a handler writes to a machine of another node", machine(), machine(), validate.User{Kind: validate.Handler, Node: "b"}, []string{": FieldValueInvalid"}},
+		{"a handler writes to its VMI", instance(), instance(), handler, nil},
+		{"a handler that does not say its node", instance(), instance(), validate.User{Kind: validate.Handler}, []string{": FieldValueInvalid"}},
+		{"a handler writes to a VMI of another node", instance(), instance(), validate.User{Kind: validate.Handler, Node: "b"}, []string{": FieldValueInvalid"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			require.Equal(t, tt.want, fields(validate.InstanceUpdate(tt.old, tt.is, tt.by, validate.Limits{})))
@@ -312,7 +312,7 @@ func TestInstanceUpdate(t *testing.T) {
 	}
 }
 
-func TestAMachineOfWhichASnapshotIsMadeKeepsItsVolumes(t *testing.T) {
+func TestAVMOfWhichASnapshotIsMadeKeepsItsVolumes(t *testing.T) {
 	old := read[vmi.VirtualMachine](t, `{spec: {runStrategy: Always, template: {spec: {domain: {memory: {guest: 1Gi}}}}}}`)
 	v := read[vmi.VirtualMachine](t, `{spec: {runStrategy: Halted, template: {spec: {domain: {memory: {guest: 1Gi}}, volumes: [{name: a, emptyDisk: {capacity: 1Gi}}]}}}, status: {snapshotInProgress: a}}`)
 	require.Equal(t, []string{"spec: FieldValueNotSupported", "spec: FieldValueNotSupported"}, fields(validate.VirtualMachineUpdate(old, v, validate.User{}, validate.Limits{})))

@@ -34,7 +34,7 @@ func OnlyKubeVirt(k *vmi.KubeVirt, existing []*vmi.KubeVirt) *field.Error {
 func configuration(at *field.Path, c *vmi.KubeVirtConfiguration) field.ErrorList {
 	var l field.ErrorList
 	if m := c.CPUModel; m != "" && m != vmi.CPUModelHost && m != vmi.CPUModelPassthrough {
-		l = append(l, field.Invalid(at.Child("cpuModel"), m, "must be host-model or host-passthrough: no node tells yet which models it has, so none can be asked for by its name"))
+		l = append(l, field.Invalid(at.Child("cpuModel"), m, "must be host-model or host-passthrough: nodes do not report yet which models they have, so none can be named"))
 	}
 	if q := c.CPURequest; q != nil && q.Sign() <= 0 {
 		l = append(l, field.Invalid(at.Child("cpuRequest"), q.String(), "must be more than 0"))
@@ -104,10 +104,10 @@ func component(at *field.Path, c *vmi.ComponentConfiguration) field.ErrorList {
 	at = at.Child("restClient", "rateLimiter", "tokenBucketRateLimiter")
 	var l field.ErrorList
 	if !(b.QPS >= 1) {
-		l = append(l, field.Invalid(at.Child("qps"), b.QPS, "must be at least 1: with less nothing would get done"))
+		l = append(l, field.Invalid(at.Child("qps"), b.QPS, "must be at least 1: with less no request is sent"))
 	}
 	if b.Burst < 1 {
-		l = append(l, field.Invalid(at.Child("burst"), b.Burst, "must be at least 1: with less no request would be sent"))
+		l = append(l, field.Invalid(at.Child("burst"), b.Burst, "must be at least 1: with less no request is sent"))
 	}
 	return l
 }

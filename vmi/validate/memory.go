@@ -118,14 +118,14 @@ func amounts(at *field.Path, d *vmi.DomainSpec, name corev1.ResourceName) field.
 	return l
 }
 
-// The size of the pieces in which memory is added, and the memory that a machine
+// The size of the pieces in which memory is added, and the memory that a VMI
 // must have for it, in bytes.
 const (
 	memoryBlock   = 2 << 20
 	memoryMinimum = 1 << 30
 )
 
-// memoryHotplug checks that a machine which wants to grow can.
+// memoryHotplug checks that memory can be added to a VMI that asks for it.
 func memoryHotplug(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) field.ErrorList {
 	m := s.Domain.Memory
 	if m == nil || m.MaxGuest == nil {
@@ -134,10 +134,10 @@ func memoryHotplug(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits
 	guest := at.Child("domain", "memory", "guest")
 	fault := func(v any, message string) *field.Error { return field.Invalid(guest, v, message) }
 	if a := lim.architecture(s.Architecture); a != defaults.AMD64 {
-		return field.ErrorList{fault(field.OmitValueType{}, "memory.maxGuest is for amd64 machines only, this one is "+a)}
+		return field.ErrorList{fault(field.OmitValueType{}, "memory.maxGuest is for amd64 VMIs only, this one is "+a)}
 	}
 	if c := s.Domain.CPU; c != nil && c.NUMA != nil && c.NUMA.GuestMappingPassthrough != nil {
-		return field.ErrorList{fault(field.OmitValueType{}, "memory cannot be added to a machine with cpu.numa.guestMappingPassthrough: leave memory.maxGuest out")}
+		return field.ErrorList{fault(field.OmitValueType{}, "memory cannot be added to a VMI with cpu.numa.guestMappingPassthrough: leave memory.maxGuest out")}
 	}
 	if m.Guest == nil {
 		return field.ErrorList{fault(field.OmitValueType{}, "must be set if memory.maxGuest is")}

@@ -9,12 +9,12 @@ import (
 )
 
 // Migration returns what is wrong with a migration that the user makes, or
-// nothing. Whether the machine can move is asked of [MigrationOf].
+// nothing. Whether the VMI can be migrated is checked by [MigrationOf].
 func Migration(m *vmi.VirtualMachineInstanceMigration, by User) field.ErrorList {
 	at := field.NewPath("spec")
 	var l field.ErrorList
 	if m.Spec.VMIName == "" {
-		l = append(l, field.Required(at.Child("vmiName"), "name the machine that shall move"))
+		l = append(l, field.Required(at.Child("vmiName"), "name the VMI to migrate"))
 	}
 	for k, v := range m.Spec.AddedNodeSelector {
 		key := at.Child("addedNodeSelector").Key(k)
@@ -31,25 +31,25 @@ func Migration(m *vmi.VirtualMachineInstanceMigration, by User) field.ErrorList 
 	return l
 }
 
-// MigrationOf returns why the machine cannot move as the migration asks, or
-// nothing: nil is a machine that is not there, and others are migrations of the
+// MigrationOf returns why the VMI cannot be migrated as the migration asks, or
+// nothing: nil is a VMI that does not exist, and others are migrations of the
 // namespace, this one among them or not.
-func MigrationOf(m *vmi.VirtualMachineInstanceMigration, machine *vmi.VirtualMachineInstance, others ...vmi.VirtualMachineInstanceMigration) field.ErrorList {
+func MigrationOf(m *vmi.VirtualMachineInstanceMigration, v *vmi.VirtualMachineInstance, others ...vmi.VirtualMachineInstanceMigration) field.ErrorList {
 	at, name := field.NewPath("spec", "vmiName"), m.Spec.VMIName
-	if machine == nil {
-		return field.ErrorList{field.Invalid(at, name, "there is no machine of this name in the namespace "+quote(m.Namespace))}
+	if v == nil {
+		return field.ErrorList{field.Invalid(at, name, "there is no VMI of this name in the namespace "+quote(m.Namespace))}
 	}
 	var l field.ErrorList
-	if p := machine.Status.Phase; p.Final() || machine.DeletionTimestamp != nil {
-		l = append(l, field.Invalid(at, name, "the machine has ended or is being deleted (phase "+quote(string(p))+"): only one that runs can move"))
+	if p := v.Status.Phase; p.Final() || v.DeletionTimestamp != nil {
+		l = append(l, field.Invalid(at, name, "the VMI has ended or is being deleted (phase "+quote(string(p))+"): only a running VMI can be migrated"))
 	}
-	if c := machine.Status.Condition(vmi.ConditionLiveMigratable); c != nil && c.Status == corev1.ConditionFalse {
-		l = append(l, field.Invalid(at, name, "the machine's condition LiveMigratable is False, "+c.Reason+": "+c.Message))
+	if c := v.Status.Condition(vmi.ConditionLiveMigratable); c != nil && c.Status == corev1.ConditionFalse {
+		l = append(l, field.Invalid(at, name, "the VMI's condition LiveMigratable is False, "+c.Reason+": "+c.Message))
 	}
 	for i := range others {
 		o := &others[i]
 		if o.Spec.VMIName == name && o.Namespace == m.Namespace && o.Name != m.Name && !o.Status.Phase.Final() {
-			l = append(l, field.Invalid(at, name, "the migration "+quote(o.Name)+" of this machine has not ended: wait for it, or delete it to cancel it"))
+			l = append(l, field.Invalid(at, name, "the migration "+quote(o.Name)+" of this VMI has not ended: wait for it, or delete it to cancel it"))
 		}
 	}
 	return l
@@ -61,7 +61,7 @@ func MigrationUpdate(old, m *vmi.VirtualMachineInstanceMigration) field.ErrorLis
 	if !equal(old.Spec, m.Spec) {
 		l = append(l, whole(field.ErrorTypeNotSupported, "the spec of a migration must not change: make another migration"))
 	}
-	// The label is how the migrations of a machine are found.
+	// The label is how the migrations of a VMI are found.
 	was, had := old.Labels[vmi.MigrationSelectorLabel]
 	is, has := m.Labels[vmi.MigrationSelectorLabel]
 	if had && (!has || was != is) && !m.Status.Phase.Final() {

@@ -18,7 +18,7 @@ func ReplicaSet(r *vmi.VirtualMachineInstanceReplicaSet, by User, lim Limits) fi
 		l = append(l, field.Invalid(at.Child("replicas"), *s.Replicas, "must not be negative"))
 	}
 	if s.Template == nil {
-		l = append(l, field.Required(at.Child("template"), "describe the machines"))
+		l = append(l, field.Required(at.Child("template"), "describe the VMIs"))
 	} else {
 		l = append(l, metadata(at.Child("template", "metadata"), &s.Template.ObjectMeta, by, lim)...)
 		l = append(l, Spec(at.Child("template", "spec"), templateSpec(s.Template, lim), lim)...)
@@ -26,10 +26,10 @@ func ReplicaSet(r *vmi.VirtualMachineInstanceReplicaSet, by User, lim Limits) fi
 	return append(l, selector(at.Child("selector"), s)...)
 }
 
-// selector checks that the set finds the machines that it makes.
+// selector checks that the set finds the VMIs that it makes.
 func selector(at *field.Path, s *vmi.VirtualMachineInstanceReplicaSetSpec) field.ErrorList {
 	if s.Selector == nil {
-		return field.ErrorList{field.Required(at, "must select the machines by labels of the template")}
+		return field.ErrorList{field.Required(at, "must select the VMIs by labels of the template")}
 	}
 	if l := metav1validation.ValidateLabelSelector(s.Selector, metav1validation.LabelSelectorValidationOptions{}, at); len(l) > 0 {
 		return l
@@ -39,7 +39,7 @@ func selector(at *field.Path, s *vmi.VirtualMachineInstanceReplicaSetSpec) field
 	case err != nil:
 		return field.ErrorList{field.Invalid(at, field.OmitValueType{}, err.Error())}
 	case sel.Empty():
-		return field.ErrorList{field.Invalid(at, "{}", "must not be empty: it would select all machines of the namespace")}
+		return field.ErrorList{field.Invalid(at, "{}", "must not be empty: it would select all VMIs of the namespace")}
 	case s.Template != nil && !sel.Matches(labels.Set(s.Template.ObjectMeta.Labels)):
 		return field.ErrorList{field.Invalid(at, sel.String(), "must select the labels of the template's metadata")}
 	}
@@ -50,7 +50,7 @@ func selector(at *field.Path, s *vmi.VirtualMachineInstanceReplicaSetSpec) field
 func ReplicaSetUpdate(old, r *vmi.VirtualMachineInstanceReplicaSet, by User, lim Limits) field.ErrorList {
 	l := ReplicaSet(r, by, lim)
 	if !equal(old.Spec.Selector, r.Spec.Selector) {
-		l = append(l, field.Invalid(field.NewPath("spec", "selector"), metav1.FormatLabelSelector(r.Spec.Selector), "must not change: machines would be left behind. Make another set"))
+		l = append(l, field.Invalid(field.NewPath("spec", "selector"), metav1.FormatLabelSelector(r.Spec.Selector), "must not change: VMIs would be left behind. Make another set"))
 	}
 	return l
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/podvisor/podvisor/vmi/validate"
 )
 
-// rule is a machine as a user writes it, and the faults with defaults applied.
+// rule is a VMI as a user writes it, and the faults with defaults applied.
 type rule struct {
 	name   string
 	spec   string
@@ -49,7 +49,7 @@ var nothing = validate.Limits{Features: validate.Features{
 
 var processorRules = []rule{
 	{"three threads of a whole CPU", `domain: {cpu: {dedicatedCpuPlacement: true, cores: 1, sockets: 1, threads: 3}}`, validate.Limits{}, []string{"spec.domain.cpu.dedicatedCpuPlacement: FieldValueInvalid"}},
-	{"a thread for the emulator of a machine without whole CPUs", `domain: {cpu: {isolateEmulatorThread: true}}`, validate.Limits{}, []string{"spec.domain.cpu.isolateEmulatorThread: FieldValueInvalid"}},
+	{"a thread for the emulator of a VMI without whole CPUs", `domain: {cpu: {isolateEmulatorThread: true}}`, validate.Limits{}, []string{"spec.domain.cpu.isolateEmulatorThread: FieldValueInvalid"}},
 	{"whole CPUs that agree with the processors", `domain: {cpu: {dedicatedCpuPlacement: true, cores: 4}, resources: {limits: {cpu: "4"}}}`, validate.Limits{}, nil},
 	{"memory nodes without huge pages", `domain: {cpu: {dedicatedCpuPlacement: true, numa: {guestMappingPassthrough: {}}}}`, validate.Limits{}, []string{"spec.domain.cpu.numa.guestMappingPassthrough: FieldValueInvalid"}},
 	{"a request that rounds up to the limit", `domain: {cpu: {dedicatedCpuPlacement: true}, resources: {requests: {cpu: 1500m}, limits: {cpu: "2"}}}`, validate.Limits{}, []string{"spec.domain.resources.requests.cpu: FieldValueInvalid"}},
@@ -58,7 +58,7 @@ var processorRules = []rule{
 	{"a policy that is none", `domain: {cpu: {features: [{name: vmx, policy: maybe}]}}`, validate.Limits{}, []string{"spec.domain.cpu.features[0].policy: FieldValueNotSupported"}},
 	{"threads on arm64", `{architecture: arm64, domain: {cpu: {threads: 2, cores: 1, sockets: 1}}}`, validate.Limits{}, nil},
 	{"a model on arm64", `{architecture: arm64, domain: {cpu: {model: host-model}}}`, validate.Limits{}, []string{"spec.domain.cpu.model: FieldValueNotSupported"}},
-	{"as many processors as an interrupt controller can tell apart", `domain: {cpu: {cores: 255}}`, validate.Limits{}, nil},
+	{"as many processors as an interrupt controller can address", `domain: {cpu: {cores: 255}}`, validate.Limits{}, nil},
 	{"one processor more", `domain: {cpu: {sockets: 128, threads: 2}}`, validate.Limits{}, []string{"spec.domain.cpu: FieldValueInvalid"}},
 	{"processors beyond the cluster's limit", `domain: {cpu: {cores: 9}}`, validate.Limits{MaxVCPUs: 8}, []string{"spec.domain.cpu: FieldValueInvalid"}},
 	{"an architecture that is none", `architecture: vax`, validate.Limits{}, []string{"spec.architecture: FieldValueInvalid"}},
@@ -78,9 +78,9 @@ var firmwareRules = []rule{
 	{"paths that lead out of the image", `domain: {firmware: {kernelBoot: {container: {image: a, kernelPath: /boot/../../etc, initrdPath: boot/initrd}}}}`, validate.Limits{},
 		[]string{"spec.domain.firmware.kernelBoot.container.kernelPath: FieldValueInvalid", "spec.domain.firmware.kernelBoot.container.initrdPath: FieldValueInvalid"}},
 	{"nodes of another architecture", `{nodeSelector: {kubernetes.io/arch: arm64}, domain: {}}`, validate.Limits{}, []string{"spec.nodeSelector[kubernetes.io/arch]: FieldValueInvalid"}},
-	{"nodes of the machine's architecture", `{architecture: arm64, nodeSelector: {kubernetes.io/arch: arm64}, domain: {}}`, validate.Limits{}, nil},
-	{"a board that is not allowed any more", `domain: {machine: {type: q35}}`, validate.Limits{MachineTypes: map[string][]string{"amd64": {"pc-q35-9.*"}}, NoBridgeOnPodNetwork: true}.Existing(), nil},
-	{"a board that the cluster does not allow", `domain: {machine: {type: q35}}`, validate.Limits{MachineTypes: map[string][]string{"amd64": {"pc-q35-9.*"}}}, []string{"spec.domain.machine.type: FieldValueInvalid"}},
+	{"nodes of the VMI's architecture", `{architecture: arm64, nodeSelector: {kubernetes.io/arch: arm64}, domain: {}}`, validate.Limits{}, nil},
+	{"a machine type that is not allowed any more", `domain: {machine: {type: q35}}`, validate.Limits{MachineTypes: map[string][]string{"amd64": {"pc-q35-9.*"}}, NoBridgeOnPodNetwork: true}.Existing(), nil},
+	{"a machine type that the cluster does not allow", `domain: {machine: {type: q35}}`, validate.Limits{MachineTypes: map[string][]string{"amd64": {"pc-q35-9.*"}}}, []string{"spec.domain.machine.type: FieldValueInvalid"}},
 	{"features of Windows bring what they build on", `domain: {features: {hyperv: {synictimer: {}, evmcs: {}}}}`, validate.Limits{}, nil},
 	{"features of Windows without what they build on", `domain: {features: {hyperv: {synictimer: {}, synic: {enabled: false}, ipi: {}, vpindex: {enabled: false}}}}`, validate.Limits{},
 		[]string{"spec.domain.features.hyperv.ipi: FieldValueInvalid", "spec.domain.features.hyperv.synictimer: FieldValueInvalid"}},
@@ -179,7 +179,7 @@ var deviceRules = []rule{
 }
 
 var podRules = []rule{
-	{"a paused machine that is asked whether it lives", `{startStrategy: Paused, livenessProbe: {guestAgentPing: {}}}`, validate.Limits{}, []string{"spec.startStrategy: FieldValueInvalid"}},
+	{"a paused VMI that is asked whether it lives", `{startStrategy: Paused, livenessProbe: {guestAgentPing: {}}}`, validate.Limits{}, []string{"spec.startStrategy: FieldValueInvalid"}},
 	{"schemes of probes as they are written", `{readinessProbe: {httpGet: {port: 80}}, livenessProbe: {httpGet: {port: 80, scheme: HTTPS}}}`, validate.Limits{}, nil},
 	{"a scheme of a probe that is none", `readinessProbe: {httpGet: {port: 80, scheme: https}}`, validate.Limits{}, []string{"spec.readinessProbe.httpGet.scheme: FieldValueInvalid"}},
 	{"a start that is none", `startStrategy: Later`, validate.Limits{}, []string{"spec.startStrategy: FieldValueInvalid"}},
@@ -187,7 +187,7 @@ var podRules = []rule{
 	{"a name server of one link", `dnsConfig: {nameservers: ["fe80::1%eth0"]}`, validate.Limits{}, []string{"nameservers: FieldValueInvalid"}},
 	{"name servers that are none", `dnsConfig: {nameservers: [a, 1.1.1.1, 1.1.1.1, 1.1.1.1]}`, validate.Limits{}, []string{"nameservers: FieldValueInvalid", "nameservers: FieldValueInvalid"}},
 	{"a domain to search that is none", `dnsConfig: {searches: [a_b, ok.]}`, validate.Limits{}, []string{"searchDomains: FieldValueInvalid"}},
-	{"keys for nobody", `accessCredentials: [{sshPublicKey: {source: {secret: {secretName: a}}, propagationMethod: {qemuGuestAgent: {users: []}}}}, {}]`, validate.Limits{},
+	{"keys for no user", `accessCredentials: [{sshPublicKey: {source: {secret: {secretName: a}}, propagationMethod: {qemuGuestAgent: {users: []}}}}, {}]`, validate.Limits{},
 		[]string{"spec.accessCredentials[0].sshPublicKey.propagationMethod.qemuGuestAgent.users: FieldValueInvalid", "spec.accessCredentials[1]: FieldValueInvalid"}},
 	{"keys on a drive that is not there", `accessCredentials: [{sshPublicKey: {source: {secret: {secretName: a}}, propagationMethod: {configDrive: {}}}}]`, validate.Limits{}, []string{"spec.accessCredentials[0].sshPublicKey.propagationMethod: FieldValueInvalid"}},
 	{"no node that could be", `affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: []}}}`, validate.Limits{}, []string{"spec.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms: FieldValueInvalid"}},

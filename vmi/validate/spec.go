@@ -9,8 +9,8 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// Spec returns what is wrong with what a machine shall be, or nothing. That a
-// machine says how much memory it has is checked by [Instance]: a template may
+// Spec returns what is wrong with the spec of a VMI, or nothing. That a VMI
+// says how much memory it has is checked by [Instance]: a template may
 // leave it to an instance type.
 func Spec(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) field.ErrorList {
 	dom, dev := at.Child("domain"), at.Child("domain", "devices")
@@ -27,7 +27,7 @@ func Spec(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) field.E
 
 		memory(dom, &s.Domain, lim),
 		cpu(at, s, lim),
-		machine(at, s, lim),
+		platform(at, s, lim),
 		firmware(dom, &s.Domain, lim.architecture(s.Architecture)),
 		hyperv(at, &s.Domain),
 		ioThreads(dom, &s.Domain),
@@ -75,7 +75,7 @@ func placement(at *field.Path, s *vmi.VirtualMachineInstanceSpec) field.ErrorLis
 	return l
 }
 
-// lifecycle checks how a machine starts and ends.
+// lifecycle checks how a VMI starts and ends.
 func lifecycle(at *field.Path, s *vmi.VirtualMachineInstanceSpec) field.ErrorList {
 	var l field.ErrorList
 	if t := s.TerminationGracePeriodSeconds; t != nil && *t < 0 {
@@ -87,7 +87,7 @@ func lifecycle(at *field.Path, s *vmi.VirtualMachineInstanceSpec) field.ErrorLis
 	if st := s.StartStrategy; st != nil {
 		l = append(l, exactlyOneOf(at.Child("startStrategy"), *st, vmi.StartPaused)...)
 		if *st == vmi.StartPaused && s.LivenessProbe != nil {
-			l = append(l, field.Invalid(at.Child("startStrategy"), *st, "excludes livenessProbe: a paused guest answers no probe and would be ended. Leave one out"))
+			l = append(l, field.Invalid(at.Child("startStrategy"), *st, "excludes livenessProbe: a paused guest answers no probe and the VMI would fail. Leave one out"))
 		}
 	}
 	return l

@@ -16,7 +16,7 @@ import (
 	"github.com/podvisor/podvisor/vmi/vmitest"
 )
 
-// spec is a change of a machine that is right without it.
+// spec is a change of a VMI that is right without it.
 type spec func(*vmi.VirtualMachineInstanceSpec)
 
 // faults are the fields with something wrong, with the kind of fault.
@@ -54,7 +54,7 @@ func TestSpec(t *testing.T) {
 		change spec
 		want   []string
 	}{
-		{"a machine that is right", func(*vmi.VirtualMachineInstanceSpec) {}, nil},
+		{"a VMI that is right", func(*vmi.VirtualMachineInstanceSpec) {}, nil},
 		{"a host name that is none", func(s *vmi.VirtualMachineInstanceSpec) { s.Hostname = "a.b" }, []string{"spec.hostname: FieldValueInvalid"}},
 		{"a subdomain that is none", func(s *vmi.VirtualMachineInstanceSpec) { s.Subdomain = "-" }, []string{"spec.subdomain: FieldValueInvalid"}},
 		{"a negative grace period", func(s *vmi.VirtualMachineInstanceSpec) { s.TerminationGracePeriodSeconds = new(int64(-1)) }, []string{"spec.terminationGracePeriodSeconds: FieldValueInvalid"}},
@@ -75,7 +75,7 @@ func TestSpec(t *testing.T) {
 		{"negative amounts", func(s *vmi.VirtualMachineInstanceSpec) {
 			s.Domain.Resources = vmi.ResourceRequirements{Requests: quantities("cpu", "-1"), Limits: quantities("cpu", "-1")}
 		}, []string{dom + "resources.requests.cpu: FieldValueInvalid", dom + "resources.limits.cpu: FieldValueInvalid"}},
-		{"more processors than a machine has", func(s *vmi.VirtualMachineInstanceSpec) {
+		{"more processors than a VMI has", func(s *vmi.VirtualMachineInstanceSpec) {
 			s.Domain.CPU = &vmi.CPU{Cores: 1 << 31, Sockets: 1 << 31, Threads: 4}
 		}, []string{dom + "cpu: FieldValueInvalid"}},
 

@@ -31,7 +31,7 @@ func toleration(at *field.Path, t *corev1.Toleration) field.ErrorList {
 		l = append(l, invalid(at.Child("value"), t.Value, validation.IsValidLabelValue(t.Value))...)
 	}
 	if t.TolerationSeconds != nil && t.Effect != corev1.TaintEffectNoExecute {
-		l = append(l, field.Invalid(at.Child("effect"), t.Effect, "must be NoExecute with tolerationSeconds: others never end a machine"))
+		l = append(l, field.Invalid(at.Child("effect"), t.Effect, "must be NoExecute with tolerationSeconds: other effects do not evict a VMI"))
 	}
 	return l
 }

@@ -10,8 +10,8 @@ import (
 // equal compares as the API does: quantities by what they say, nil as empty.
 func equal(a, b any) bool { return equality.Semantic.DeepEqual(a, b) }
 
-// InstanceUpdate returns why the user may not change a machine so, or nothing.
-// A machine is as it was made, except for what Podvisor adds to it and removes
+// InstanceUpdate returns why the user may not change a VMI so, or nothing.
+// A VMI is as it was made, except for what Podvisor adds to it and removes
 // from it while it runs.
 func InstanceUpdate(old, v *vmi.VirtualMachineInstance, by User, lim Limits) field.ErrorList {
 	var l field.ErrorList
@@ -21,7 +21,7 @@ func InstanceUpdate(old, v *vmi.VirtualMachineInstance, by User, lim Limits) fie
 	changed := !equal(old.Spec, v.Spec)
 	switch {
 	case changed && !by.ours():
-		l = append(l, whole(field.ErrorTypeNotSupported, "a machine's spec must not change: change the VirtualMachine that makes it, or make another machine"))
+		l = append(l, whole(field.ErrorTypeNotSupported, "a VMI's spec must not change: change the VirtualMachine that makes it, or make another VMI"))
 	case changed:
 		l = append(l, liveUpdate(old, v, lim)...)
 	}
@@ -31,7 +31,7 @@ func InstanceUpdate(old, v *vmi.VirtualMachineInstance, by User, lim Limits) fie
 	return l
 }
 
-// ownNode keeps a handler to the machines of its node.
+// ownNode keeps a handler to the VMIs of its node.
 func ownNode(old, v *vmi.VirtualMachineInstance, by User) field.ErrorList {
 	var l field.ErrorList
 	target := targetNode(old)
@@ -39,7 +39,7 @@ func ownNode(old, v *vmi.VirtualMachineInstance, by User) field.ErrorList {
 	case by.Node == "":
 		l = append(l, whole(field.ErrorTypeInvalid, "the handler does not say of which node it is: its token must be bound to its pod"))
 	case by.Node != old.Status.NodeName && by.Node != target:
-		l = append(l, whole(field.ErrorTypeInvalid, "the handler of "+quote(by.Node)+" may not change a machine of "+quote(old.Status.NodeName)))
+		l = append(l, whole(field.ErrorTypeInvalid, "the handler of "+quote(by.Node)+" may not change a VMI of "+quote(old.Status.NodeName)))
 	}
 	if targetNode(v) != target {
 		l = append(l, whole(field.ErrorTypeInvalid, "a handler may not choose status.migrationState.targetNode"))
@@ -54,14 +54,14 @@ func targetNode(v *vmi.VirtualMachineInstance) string {
 	return ""
 }
 
-// liveUpdate checks what becomes of a running machine.
+// liveUpdate checks a change of a running VMI.
 func liveUpdate(old, v *vmi.VirtualMachineInstance, lim Limits) field.ErrorList {
 	var l field.ErrorList
 	if maxSockets(old) != maxSockets(v) {
-		l = append(l, whole(field.ErrorTypeInvalid, "spec.domain.cpu.maxSockets must not change while the machine runs"))
+		l = append(l, whole(field.ErrorTypeInvalid, "spec.domain.cpu.maxSockets must not change while the VMI runs"))
 	}
 	if o, n := old.Spec.Domain.Memory, v.Spec.Domain.Memory; o != nil && n != nil && o.MaxGuest != nil && n.MaxGuest != nil && !o.MaxGuest.Equal(*n.MaxGuest) {
-		l = append(l, whole(field.ErrorTypeInvalid, "spec.domain.memory.maxGuest must not change while the machine runs"))
+		l = append(l, whole(field.ErrorTypeInvalid, "spec.domain.memory.maxGuest must not change while the VMI runs"))
 	}
 	l = append(l, storageKept(old, v)...)
 	return append(l, Spec(field.NewPath("spec"), &v.Spec, lim)...)
@@ -74,7 +74,7 @@ func maxSockets(v *vmi.VirtualMachineInstance) uint32 {
 	return 0
 }
 
-// storageKept checks that the volumes that the machine was made with are still
+// storageKept checks that the volumes that the VMI was made with are still
 // there, and that new ones are of a kind that can be added. A volume that moves
 // to another claim changes, and a drive that was empty may get a volume.
 func storageKept(old, v *vmi.VirtualMachineInstance) field.ErrorList {
@@ -97,9 +97,9 @@ func storageKept(old, v *vmi.VirtualMachineInstance) field.ErrorList {
 		switch {
 		case !ok && added[k.Name], ok && moves[k.Name]:
 		case !ok:
-			fault("the volume " + k.Name + " must not be removed: the machine was made with it")
+			fault("the volume " + k.Name + " must not be removed: the VMI was made with it")
 		case !equal(was[k.Name].volume, n.volume) || !equal(was[k.Name].disk, n.disk):
-			fault("the volume " + k.Name + " and its disk must not change while the machine runs")
+			fault("the volume " + k.Name + " and its disk must not change while the VMI runs")
 		}
 	}
 	for _, k := range v.Spec.Volumes {
@@ -139,7 +139,7 @@ func storage(s *vmi.VirtualMachineInstanceSpec) map[string]stored {
 	return out
 }
 
-// labelsKept checks that nobody outside touches the labels that Podvisor writes.
+// labelsKept checks that users do not change the labels that Podvisor writes.
 func labelsKept(old, v *vmi.VirtualMachineInstance) field.ErrorList {
 	var changed []string
 	for _, k := range reserved {

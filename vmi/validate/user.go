@@ -1,17 +1,17 @@
 package validate
 
-// User is who asks for a change. The zero value is anybody.
+// User is who asks for a change. The zero value is a user of the cluster.
 type User struct {
 	// Kind is what the user is to Podvisor.
 	Kind UserKind
-	// Node is where a handler runs. One that does not say may change no machine.
+	// Node is where a handler runs. One that does not say may change no VMI.
 	Node string
 }
 
 // UserKind is what a user is to Podvisor.
 type UserKind string
 
-// The kinds of users. The zero value is anybody.
+// The kinds of users. The zero value is a user of the cluster.
 const (
 	// Anybody is a person or a program outside.
 	Anybody UserKind = ""

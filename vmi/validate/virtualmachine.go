@@ -9,7 +9,7 @@ import (
 
 // VirtualMachine returns what is wrong with a VirtualMachine that the user makes
 // or changes, or nothing. The template may leave open what defaults decide when a
-// machine is made. An object that is being deleted is right.
+// VMI is made. An object that is being deleted is right.
 func VirtualMachine(v *vmi.VirtualMachine, by User, lim Limits) field.ErrorList {
 	if v.DeletionTimestamp != nil {
 		return nil
@@ -20,7 +20,7 @@ func VirtualMachine(v *vmi.VirtualMachine, by User, lim Limits) field.ErrorList 
 		l = append(l, exactlyOneOf(at.Child("updateVolumesStrategy"), *u, vmi.UpdateVolumesMigration, vmi.UpdateVolumesReplacement)...)
 	}
 	if v.Spec.Template == nil {
-		return append(l, field.Required(at.Child("template"), "describe the machine"))
+		return append(l, field.Required(at.Child("template"), "describe the VMI"))
 	}
 	l = append(l, template(at.Child("template"), v.Spec.Template, by, lim)...)
 	l = append(l, volumeRequests(v)...)
@@ -30,7 +30,7 @@ func VirtualMachine(v *vmi.VirtualMachine, by User, lim Limits) field.ErrorList 
 	return append(l, dataVolumeTemplates(at, v)...)
 }
 
-// template checks what machines are made of, as they will be: with defaults.
+// template checks what VMIs are made of, as they will be: with defaults.
 func template(at *field.Path, t *vmi.VirtualMachineInstanceTemplate, by User, lim Limits) field.ErrorList {
 	l := metadata(at.Child("metadata"), &t.ObjectMeta, by, lim)
 	s := templateSpec(t, lim)
@@ -38,7 +38,7 @@ func template(at *field.Path, t *vmi.VirtualMachineInstanceTemplate, by User, li
 	return append(l, memoryHotplug(at.Child("spec"), s, lim)...)
 }
 
-// templateSpec is the spec of a machine that the template makes, without the
+// templateSpec is the spec of a VMI that the template makes, without the
 // machine type if the template names none: which one a cluster gives it is not
 // known here, only that it is allowed (see [KubeVirt]).
 func templateSpec(t *vmi.VirtualMachineInstanceTemplate, lim Limits) *vmi.VirtualMachineInstanceSpec {
@@ -59,11 +59,11 @@ func (l Limits) profile() defaults.Profile {
 	return p
 }
 
-// strategy checks when the machine runs.
+// strategy checks when the VM runs.
 func strategy(at *field.Path, s *vmi.VirtualMachineSpec, lim Limits) field.ErrorList {
 	if s.RunStrategy == nil {
 		if s.Running == nil {
-			return field.ErrorList{field.Invalid(at.Child("running"), field.OmitValueType{}, "there is neither running nor runStrategy: set runStrategy, to Always for a machine that shall run")}
+			return field.ErrorList{field.Invalid(at.Child("running"), field.OmitValueType{}, "there is neither running nor runStrategy: set runStrategy, to Always for a VM that is to run")}
 		}
 		return nil
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// maxVolumes is how many volumes a machine has at most.
+// maxVolumes is how many volumes a VMI has at most.
 const maxVolumes = 256
 
 // volumes checks each volume by itself and that no two have the same name. The
@@ -22,7 +22,7 @@ func volumes(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) fiel
 		disks[d.Name] = true
 	}
 	if len(vols) > maxVolumes {
-		l = append(l, field.Invalid(at, plural(len(vols), "volume"), fmt.Sprintf("must be at most %d, which is how many a machine can have", maxVolumes)))
+		l = append(l, field.Invalid(at, plural(len(vols), "volume"), fmt.Sprintf("must be at most %d, which is how many a VMI can have", maxVolumes)))
 	}
 	seen, accounts, seeds := map[string]int{}, 0, 0
 	for i := range vols {
@@ -44,10 +44,10 @@ func volumes(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) fiel
 		l = append(l, source(here, v, lim)...)
 	}
 	if accounts > 1 {
-		l = append(l, field.Invalid(at, plural(accounts, "serviceAccount volume"), "a machine has at most one: its pod runs as one account"))
+		l = append(l, field.Invalid(at, plural(accounts, "serviceAccount volume"), "a VMI has at most one: its pod runs as one account"))
 	}
 	if seeds > 1 {
-		l = append(l, field.Invalid(at, plural(seeds, "cloud-init volume"), "a machine has at most one: cloud-init reads the first that it finds. Put everything into one"))
+		l = append(l, field.Invalid(at, plural(seeds, "cloud-init volume"), "a VMI has at most one: cloud-init reads the first that it finds. Put everything into one"))
 	}
 	return l
 }

@@ -10,21 +10,21 @@ import (
 	"github.com/podvisor/podvisor/vmi/defaults"
 )
 
-// boards is what a configuration says about the boards of an architecture, and
-// where.
-type boards struct {
+// configuredTypes is what a configuration says about the machine types of an
+// architecture, and where.
+type configuredTypes struct {
 	arch string
 	at   *field.Path
 	*vmi.ArchitectureSettings
 }
 
-// boardsOf are all that a configuration says about boards. What comes first
-// counts.
-func boardsOf(at *field.Path, c *vmi.KubeVirtConfiguration) []boards {
-	var all []boards
+// typesOf are all that a configuration says about machine types. The first that
+// says something counts.
+func typesOf(at *field.Path, c *vmi.KubeVirtConfiguration) []configuredTypes {
+	var all []configuredTypes
 	if a := c.ArchitectureConfiguration; a != nil {
 		here := at.Child("architectureConfiguration")
-		for _, b := range []boards{
+		for _, b := range []configuredTypes{
 			{defaults.AMD64, here.Child("amd64"), a.AMD64},
 			{defaults.ARM64, here.Child("arm64"), a.ARM64},
 			{defaults.S390X, here.Child("s390x"), a.S390X},
@@ -34,18 +34,19 @@ func boardsOf(at *field.Path, c *vmi.KubeVirtConfiguration) []boards {
 			}
 		}
 	}
-	return append(all, boards{defaults.AMD64, at, &vmi.ArchitectureSettings{
+	return append(all, configuredTypes{defaults.AMD64, at, &vmi.ArchitectureSettings{
 		MachineType: c.DeprecatedMachineType, EmulatedMachines: c.DeprecatedEmulatedMachines,
 	}})
 }
 
-// architectures checks the architectures of a configuration and their boards.
+// architectures checks the architectures of a configuration and their machine
+// types.
 func architectures(at *field.Path, c *vmi.KubeVirtConfiguration) field.ErrorList {
 	var l field.ErrorList
 	if a := c.ArchitectureConfiguration; a != nil {
 		l = append(l, oneOf(at.Child("architectureConfiguration", "defaultArchitecture"), a.DefaultArchitecture, defaults.AMD64, defaults.ARM64, defaults.S390X)...)
 	}
-	all := boardsOf(at, c)
+	all := typesOf(at, c)
 	faults := len(l)
 	for _, b := range all {
 		for i, p := range b.EmulatedMachines {
@@ -58,28 +59,28 @@ func architectures(at *field.Path, c *vmi.KubeVirtConfiguration) field.ErrorList
 		return l // what a pattern allows that is none cannot be said
 	}
 	for _, arch := range []string{defaults.AMD64, defaults.ARM64, defaults.S390X} {
-		l = append(l, defaultBoard(arch, all, c)...)
+		l = append(l, defaultType(arch, all, c)...)
 	}
 	return l
 }
 
-// defaultBoard checks that machines which name no board get one that is allowed.
-// Where that is the built-in one, the list that leaves it out is to blame.
-func defaultBoard(arch string, all []boards, c *vmi.KubeVirtConfiguration) field.ErrorList {
-	board := defaults.Spec(&vmi.VirtualMachineInstanceSpec{Architecture: arch}, defaults.Configured(c)).Domain.Machine.Type
+// defaultType checks that VMIs which name no machine type get one that is
+// allowed. If that is the built-in one, the fault is the list that leaves it out.
+func defaultType(arch string, all []configuredTypes, c *vmi.KubeVirtConfiguration) field.ErrorList {
+	usual := defaults.Spec(&vmi.VirtualMachineInstanceSpec{Architecture: arch}, defaults.Configured(c)).Domain.Machine.Type
 	allowed := Configured(c).machineTypes(arch)
-	if matches(allowed, board) {
+	if matches(allowed, usual) {
 		return nil
 	}
 	for _, b := range all {
 		if b.arch == arch && b.MachineType != "" {
-			return field.ErrorList{field.Invalid(b.at.Child("machineType"), board, "must match "+alternatives(allowed)+", which are the types that machines may have: name one of them, or add a pattern to emulatedMachines")}
+			return field.ErrorList{field.Invalid(b.at.Child("machineType"), usual, "must match "+alternatives(allowed)+", which are the machine types that VMIs may have: name one of them, or add a pattern to emulatedMachines")}
 		}
 	}
 	for _, b := range all {
 		if b.arch == arch && len(b.EmulatedMachines) > 0 {
-			return field.ErrorList{field.Invalid(b.at.Child("emulatedMachines"), strings.Join(b.EmulatedMachines, ", "), "must allow "+board+", which machines have that name no type: add a pattern for it, or set machineType")}
+			return field.ErrorList{field.Invalid(b.at.Child("emulatedMachines"), strings.Join(b.EmulatedMachines, ", "), "must allow "+usual+", which VMIs get that name no machine type: add a pattern for it, or set machineType")}
 		}
 	}
-	return nil // the built-in board and the built-in patterns fit
+	return nil // the built-in machine type and the built-in patterns fit
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// pods is how the pods of machines are rendered. The configuration is valid.
+// pods is how the pods of VMIs are rendered. The configuration is valid.
 func pods(in *vmi.KubeVirtConfiguration, d *vmi.DeveloperConfiguration) Pods {
 	p := Pods{
 		ImagePullPolicy:    in.ImagePullPolicy,

@@ -9,8 +9,8 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// board decides the architecture and the board.
-func board(s *vmi.VirtualMachineInstanceSpec, p Profile) {
+// machineType decides the architecture and the machine type.
+func machineType(s *vmi.VirtualMachineInstanceSpec, p Profile) {
 	if s.Architecture == "" {
 		s.Architecture = p.architecture()
 	}
@@ -22,7 +22,7 @@ func board(s *vmi.VirtualMachineInstanceSpec, p Profile) {
 	}
 }
 
-// firmware gives the machine an identity.
+// firmware gives the VMI an identity.
 func firmware(d *vmi.DomainSpec, uuid types.UID, serial string) {
 	if uuid == "" && serial == "" {
 		return
@@ -38,7 +38,7 @@ func firmware(d *vmi.DomainSpec, uuid types.UID, serial string) {
 	}
 }
 
-// bootloader starts arm64 machines with UEFI, as nothing else can, and without
+// bootloader starts arm64 VMIs with UEFI, as nothing else can, and without
 // secure boot, which there is none of.
 func bootloader(s *vmi.VirtualMachineInstanceSpec) {
 	if s.Architecture != ARM64 {

@@ -1,0 +1,140 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/podvisor/podvisor/launcher/control"
+	"github.com/podvisor/podvisor/launcher/domain"
+	"github.com/podvisor/podvisor/storage"
+	"github.com/podvisor/podvisor/storage/image"
+	"github.com/podvisor/podvisor/storage/probe"
+	"github.com/podvisor/podvisor/storage/volume"
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// makeDisks makes the disks of v in the pod whose root is the folder root, and
+// returns them by their names. Errors name the volume and the path; those of the
+// spec wrap [vmi.ErrInvalid].
+func makeDisks(ctx context.Context, v *vmi.VirtualMachineInstance, root string) (map[string]domain.Disk, error) {
+	node, err := observeVolumes(v.Spec.Volumes, root)
+	if err != nil {
+		return nil, err
+	}
+	attachments, err := volume.Resolve(v, node)
+	if err != nil {
+		return nil, err
+	}
+	if err := makeFiles(ctx, attachments); err != nil {
+		return nil, err
+	}
+	return examine(attachments)
+}
+
+// observeVolumes observes what attachments of the volumes depend on.
+func observeVolumes(volumes []vmi.Volume, root string) (volume.Node, error) {
+	node := volume.Node{Root: root, Images: map[string]storage.Image{}, Paths: map[string]storage.Facts{}}
+	observations, err := volume.Observations(volumes, node)
+	if err != nil {
+		return volume.Node{}, err
+	}
+	var faults []error
+	for _, o := range observations {
+		faults = append(faults, observe(o, node))
+	}
+	return node, errors.Join(faults...)
+}
+
+// observe makes an observation and adds it to the facts of the node.
+func observe(o volume.Observation, node volume.Node) error {
+	if c := o.Image; c != nil {
+		i, err := image.ContainerDisk(c.Dir, c.File)
+		if err != nil {
+			return fmt.Errorf("observe volume %s, container disk %s: %w", o.Volume, c.Reference, err)
+		}
+		node.Images[o.Volume] = i
+	}
+	for _, path := range o.Paths {
+		facts, err := probe.Path(path)
+		if err != nil {
+			return fmt.Errorf("observe volume %s: %w", o.Volume, err)
+		}
+		node.Paths[path] = facts
+	}
+	return nil
+}
+
+// makeFiles makes the files of the attachments, all at once.
+func makeFiles(ctx context.Context, attachments []storage.Attachment) error {
+	var all sync.WaitGroup
+	made := make([]error, len(attachments))
+	for i, a := range attachments {
+		all.Go(func() { made[i] = image.Make(ctx, a) })
+	}
+	all.Wait()
+	return errors.Join(made...)
+}
+
+// examine adds the facts of what was made to the attachments.
+func examine(attachments []storage.Attachment) (map[string]domain.Disk, error) {
+	disks := map[string]domain.Disk{}
+	var faults []error
+	for _, a := range attachments {
+		d, err := examined(a)
+		if err != nil {
+			faults = append(faults, fmt.Errorf("examine disk of volume %s: %w", a.Name, err))
+			continue
+		}
+		disks[a.Name] = d
+	}
+	if err := errors.Join(faults...); err != nil {
+		return nil, err
+	}
+	return disks, nil
+}
+
+func examined(a storage.Attachment) (domain.Disk, error) {
+	facts, err := content(a.Path)
+	if err != nil {
+		return domain.Disk{}, err
+	}
+	direct := facts.DirectIO
+	if over, ok := a.Source.(storage.Overlay); ok {
+		base, err := content(over.Base.Path)
+		if err != nil {
+			return domain.Disk{}, err
+		}
+		direct = direct && base.DirectIO
+	}
+	if a.SizeBytes == 0 && a.Format == storage.Raw {
+		a.SizeBytes = facts.SizeBytes
+	}
+	return domain.Disk{Attachment: a, Device: facts.Kind == storage.BlockDevice, DirectIO: direct}, nil
+}
+
+// content returns the facts of a path that holds a disk.
+func content(path string) (storage.Facts, error) {
+	facts, err := probe.Path(path)
+	switch {
+	case err != nil:
+		return storage.Facts{}, err
+	case facts.Kind == storage.Missing:
+		return storage.Facts{}, fmt.Errorf("%s is missing", path)
+	case facts.Kind == storage.Directory:
+		return storage.Facts{}, fmt.Errorf("%s is a directory", path)
+	}
+	return facts, nil
+}
+
+// disksOf is what the launcher reports of the disks of v on host.
+func disksOf(v *vmi.VirtualMachineInstance, host domain.Host) []control.Disk {
+	specs := v.Spec.Domain.Devices.Disks
+	places := domain.DiskPlaces(specs, host.Places)
+	var all []control.Disk
+	for _, d := range specs {
+		all = append(all, control.Disk{Name: d.Name, Target: places[domain.DiskAlias(d.Name)].Target, SizeBytes: host.Disks[d.Name].SizeBytes})
+	}
+	return all
+}

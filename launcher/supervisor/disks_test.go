@@ -1,0 +1,137 @@
+package supervisor
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/podvisor/podvisor/internal/testenv"
+	"github.com/podvisor/podvisor/launcher/control"
+	"github.com/podvisor/podvisor/launcher/domain"
+	"github.com/podvisor/podvisor/storage"
+	"github.com/podvisor/podvisor/storage/volume"
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// podRoot is the root of a pod whose container disk root holds these files.
+func podRoot(t *testing.T, files map[string][]byte) string {
+	t.Helper()
+	root := t.TempDir()
+	dir := filepath.Join(root, vmi.ContainerDisksDir, "root", "disk")
+	require.NoError(t, os.MkdirAll(dir, 0o755))
+	for name, content := range files {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), content, 0o644))
+	}
+	return root
+}
+
+func TestTheDisksOfTheSpecAreMadeAndExamined(t *testing.T) {
+	testenv.Program(t, "qemu-img")
+	root := podRoot(t, bootable())
+	v := machine()
+	got, err := makeDisks(t.Context(), v, root)
+	require.NoError(t, err)
+	require.Len(t, got, 3)
+	require.Equal(t, storage.Overlay{Base: storage.Image{
+		Path: filepath.Join(root, vmi.ContainerDisksDir, "root/disk/guest.img"), Format: storage.Raw, SizeBytes: 1 << 20,
+	}}, got["root"].Source)
+	for name, size := range map[string]int64{"root": 1 << 20, "empty": 1 << 30} {
+		require.Equal(t, size, got[name].SizeBytes, name)
+	}
+	seed, err := os.Stat(got["seed"].Path)
+	require.NoError(t, err)
+	require.Equal(t, seed.Size(), got["seed"].SizeBytes, "known when it is made")
+
+	again, err := makeDisks(t.Context(), v, root)
+	require.NoError(t, err)
+	require.Equal(t, got, again)
+
+	require.Equal(t, []control.Disk{
+		{Name: "root", Target: "vda", SizeBytes: 1 << 20},
+		{Name: "seed", Target: "vdb", SizeBytes: seed.Size()},
+		{Name: "empty", Target: "vdc", SizeBytes: 1 << 30},
+	}, disksOf(v, domain.Host{Disks: got}))
+}
+
+func TestADiskThatCannotBeMadeNamesItsVolumeAndKeepsItsClass(t *testing.T) {
+	testenv.Program(t, "qemu-img")
+	for name, tt := range map[string]struct {
+		files   map[string][]byte
+		change  func(root string, v *vmi.VirtualMachineInstance)
+		says    string
+		invalid bool
+		is      error
+	}{
+		"a container disk with two files": {files: map[string][]byte{"a": {1}, "b": {1}},
+			says: "observe volume root, container disk example/guest:1: the folder /disk must hold exactly one file", invalid: true},
+		"a container disk that is not mounted": {change: func(root string, _ *vmi.VirtualMachineInstance) {
+			_ = os.RemoveAll(filepath.Join(root, vmi.ContainerDisksDir))
+		},
+			says: "observe volume root, container disk example/guest:1: open ", is: fs.ErrNotExist},
+		"a volume that is not served": {files: bootable(), change: func(_ string, v *vmi.VirtualMachineInstance) {
+			v.Spec.Volumes[2].VolumeSource = vmi.VolumeSource{HostDisk: &vmi.HostDisk{}}
+		}, says: "volume empty: kind hostDisk is not served", invalid: true},
+		"a capacity of nothing": {files: bootable(), change: func(_ string, v *vmi.VirtualMachineInstance) {
+			v.Spec.Volumes[2].EmptyDisk = &vmi.EmptyDisk{Capacity: resource.Quantity{}}
+		}, says: "volume empty: capacity 0", invalid: true},
+		"a folder that is a file": {files: bootable(), change: func(root string, _ *vmi.VirtualMachineInstance) {
+			_ = os.WriteFile(filepath.Join(root, vmi.EphemeralDisksDir), nil, 0o600)
+		}, says: "make disk of volume root at "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root, v := podRoot(t, tt.files), machine()
+			if tt.change != nil {
+				tt.change(root, v)
+			}
+			_, err := makeDisks(t.Context(), v, root)
+			require.ErrorContains(t, err, tt.says)
+			if tt.invalid {
+				require.ErrorIs(t, err, vmi.ErrInvalid)
+			} else {
+				require.NotErrorIs(t, err, vmi.ErrInvalid)
+			}
+			if tt.is != nil {
+				require.ErrorIs(t, err, tt.is)
+			}
+		})
+	}
+}
+
+func TestWhatIsAtAPathIsObserved(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "disk.img")
+	require.NoError(t, os.WriteFile(file, make([]byte, 4096), 0o600))
+	missing := filepath.Join(dir, "missing")
+	node := volume.Node{Paths: map[string]storage.Facts{}}
+	require.NoError(t, observe(volume.Observation{Volume: "data", Paths: []string{dir, file, missing}}, node))
+	require.Equal(t, storage.Directory, node.Paths[dir].Kind)
+	require.Positive(t, node.Paths[dir].FreeBytes)
+	require.EqualValues(t, 4096, node.Paths[file].SizeBytes)
+	require.Equal(t, storage.Facts{}, node.Paths[missing])
+	require.Contains(t, node.Paths, missing)
+
+	err := observe(volume.Observation{Volume: "data", Paths: []string{"/dev/null"}}, node)
+	require.ErrorContains(t, err, "observe volume data: /dev/null is neither")
+}
+
+func TestADiskIsAFileOrADevice(t *testing.T) {
+	dir := t.TempDir()
+	for path, says := range map[string]string{dir: "is a directory", filepath.Join(dir, "missing"): "is missing"} {
+		_, err := examine([]storage.Attachment{{Name: "data", Path: path}})
+		require.ErrorContains(t, err, "examine disk of volume data: "+path+" "+says)
+	}
+}
+
+func TestAFileOfAClaimIsMadeOnceAndKept(t *testing.T) {
+	a := storage.Attachment{Name: "data", Path: filepath.Join(t.TempDir(), "disk.img"), Format: storage.Raw, SizeBytes: 1 << 20, Source: storage.Persistent{}}
+	require.NoError(t, makeFiles(t.Context(), []storage.Attachment{a}))
+	require.NoError(t, os.WriteFile(a.Path, []byte("of the guest"), 0o600))
+	require.NoError(t, makeFiles(t.Context(), []storage.Attachment{a}))
+	content, err := os.ReadFile(a.Path)
+	require.NoError(t, err)
+	require.Equal(t, "of the guest", string(content))
+}

@@ -1,0 +1,29 @@
+package storage
+
+// Facts are what was observed at a path.
+type Facts struct {
+	// Kind is what is there. Empty: nothing.
+	Kind Kind
+	// SizeBytes is the size of a file or block device. 0 for a directory.
+	SizeBytes int64
+	// FreeBytes is the space that an ordinary user may still take in the file
+	// system of a directory. 0 for everything else.
+	FreeBytes int64
+	// DirectIO says that a file or block device can be opened past the page cache.
+	DirectIO bool
+}
+
+// Kind is what is at a path.
+type Kind string
+
+// The kinds.
+const (
+	// Missing: nothing.
+	Missing Kind = ""
+	// File: a regular file.
+	File Kind = "file"
+	// BlockDevice: a block device.
+	BlockDevice Kind = "block device"
+	// Directory: a directory.
+	Directory Kind = "directory"
+)

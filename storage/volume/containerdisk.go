@@ -1,0 +1,105 @@
+package volume
+
+import (
+	"errors"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/podvisor/podvisor/storage"
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// ContainerDisks is a way in which disks in container images reach the pod.
+type ContainerDisks string
+
+const (
+	// ImageVolume mounts the container image as a volume of the pod. It needs
+	// Kubernetes 1.35 or newer, or the feature gate ImageVolume.
+	ImageVolume ContainerDisks = "ImageVolume"
+	// InitCopy copies the disk into the pod before the compute container starts. It
+	// works everywhere and needs time and space for the copy.
+	InitCopy ContainerDisks = "InitCopy"
+)
+
+// What all container disks use together if they are copied.
+const (
+	programVolume    = "launcher-bin"
+	copiesVolume     = "container-disks"
+	installContainer = "install"
+)
+
+// containerDisk is a disk image in a container image. The guest gets an overlay.
+var containerDisk = kind{
+	name:   "containerDisk",
+	shared: Names{Volumes: []string{programVolume, copiesVolume}, Containers: []string{installContainer}},
+	pod: func(v vmi.Volume, n names, c Cluster) Part {
+		part := mounted(v, n)
+		if c.ContainerDisks == InitCopy {
+			part = copied(v, n)
+		}
+		if s := v.ContainerDisk.ImagePullSecret; s != "" {
+			part.PullSecrets = []corev1.LocalObjectReference{{Name: s}}
+		}
+		return part
+	},
+	observe: func(v vmi.Volume, n Node) Observation {
+		return Observation{Image: &ContainerImage{
+			Reference: v.ContainerDisk.Image, Dir: containerDiskDir(n.Root, v.Name), File: v.ContainerDisk.Path,
+		}}
+	},
+	attach: func(_ *vmi.VirtualMachineInstance, v vmi.Volume, n Node) (storage.Attachment, error) {
+		base, ok := n.Images[v.Name]
+		if !ok {
+			return storage.Attachment{}, errors.New("container disk not observed")
+		}
+		return storage.Attachment{
+			Path:      overlayPath(n.Root, v.Name),
+			Format:    storage.QCOW2,
+			SizeBytes: roundUp(base.SizeBytes),
+			Source:    storage.Overlay{Base: base},
+		}, nil
+	},
+}
+
+// mounted mounts the image at the container disk's folder.
+func mounted(v vmi.Volume, n names) Part {
+	return Part{
+		Volumes: []corev1.Volume{{Name: n.volume, VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{
+			Reference: v.ContainerDisk.Image, PullPolicy: v.ContainerDisk.ImagePullPolicy,
+		}}}},
+		Mounts: []corev1.VolumeMount{{Name: n.volume, MountPath: containerDiskDir("", v.Name), ReadOnly: true}},
+	}
+}
+
+// copied copies the disk to the container disk's folder. A disk's image has
+// nothing to run, so the launcher's program is installed beside it first.
+func copied(v vmi.Volume, n names) Part {
+	program := corev1.VolumeMount{Name: programVolume, MountPath: programDir}
+	copies := corev1.VolumeMount{Name: copiesVolume, MountPath: containerDisksDir("")}
+	install := Init{Name: installContainer, Args: []string{"install", programDir}, Mounts: []corev1.VolumeMount{program}}
+
+	program.ReadOnly = true
+	args := []string{"copy-disk"}
+	if v.ContainerDisk.Path != "" {
+		args = append(args, "--path", v.ContainerDisk.Path)
+	}
+	take := Init{
+		Name:       n.container,
+		Image:      v.ContainerDisk.Image,
+		PullPolicy: v.ContainerDisk.ImagePullPolicy,
+		Program:    programPath(),
+		Args:       append(args, "--to", containerDiskDir("", v.Name)),
+		Mounts:     []corev1.VolumeMount{program, copies},
+	}
+
+	copies.ReadOnly = true
+	return Part{
+		Volumes: []corev1.Volume{emptyDir(programVolume), emptyDir(copiesVolume)},
+		Mounts:  []corev1.VolumeMount{copies},
+		Init:    []Init{install, take},
+	}
+}
+
+func emptyDir(name string) corev1.Volume {
+	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}
+}

@@ -1,0 +1,18 @@
+// Package volume turns the volumes of an instance into what its pod and its
+// domain need for them.
+//
+// A kind of volume has two halves in one file: what the pod needs, which [Pod]
+// joins for all volumes, and what QEMU opens, which [Resolve] returns for all
+// disks. Both are computed from facts that were observed before: [Cluster] on the
+// side of the cluster, [Node] in the pod. [Observations] says what has to be
+// observed in the pod. A new kind is a new file, a line in the list of kinds, and
+// the lines in path.go that say where its volumes are.
+//
+// The package observes and makes nothing; storage/probe and storage/image do. It
+// computes; it touches nothing.
+//
+// Traps: the name of a volume in the pod is the name in the spec unless the pod
+// has that name already, so a volume is found by its path and not by its name. A
+// disk outside the folder of the pod's ephemeral disks must not be made from a
+// source that replaces files; [Attach] refuses it.
+package volume

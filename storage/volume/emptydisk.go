@@ -1,0 +1,25 @@
+package volume
+
+import (
+	"fmt"
+
+	"github.com/podvisor/podvisor/storage"
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// emptyDisk is an empty disk that is lost with the pod.
+var emptyDisk = kind{
+	name: "emptyDisk",
+	attach: func(_ *vmi.VirtualMachineInstance, v vmi.Volume, n Node) (storage.Attachment, error) {
+		size := v.EmptyDisk.Capacity.Value()
+		if size <= 0 {
+			return storage.Attachment{}, fmt.Errorf("capacity %s is not above 0: %w", v.EmptyDisk.Capacity.String(), vmi.ErrInvalid)
+		}
+		return storage.Attachment{
+			Path:      emptyDiskPath(n.Root, v.Name),
+			Format:    storage.QCOW2,
+			SizeBytes: roundUp(size),
+			Source:    storage.Blank{},
+		}, nil
+	},
+}

@@ -1,0 +1,79 @@
+package volume
+
+import (
+	"crypto/sha256"
+	"encoding/base32"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// maxName is the longest name of a volume or container of a pod.
+const maxName = 63
+
+// containerPrefix begins the names of containers that belong to a volume.
+const containerPrefix = "volume"
+
+// Names are names of volumes and containers in a pod.
+type Names struct{ Volumes, Containers []string }
+
+// names are the names in the pod that belong to one volume of the spec.
+type names struct{ volume, container string }
+
+// podNames returns the names in the pod for each volume, by its name in the spec.
+// They depend on the set of names alone, not on their order, and differ from each
+// other and from the reserved ones.
+func podNames(volumes []vmi.Volume, reserved Names) map[string]names {
+	var all []string
+	for _, v := range volumes {
+		all = append(all, v.Name)
+	}
+	inVolumes := assign(all, "", reserved.Volumes)
+	inContainers := assign(all, containerPrefix, reserved.Containers)
+	out := map[string]names{}
+	for _, n := range all {
+		out[n] = names{volume: inVolumes[n], container: inContainers[n]}
+	}
+	return out
+}
+
+// assign returns a name in the pod for each of all: the prefix and the name, or,
+// where that is reserved or too long, the first substitute that nothing has.
+func assign(all []string, prefix string, reserved []string) map[string]string {
+	out, taken := map[string]string{}, map[string]bool{}
+	for _, r := range reserved {
+		taken[r] = true
+	}
+	var rest []string
+	for _, name := range all {
+		if want := prefix + name; len(want) <= maxName && !slices.Contains(reserved, want) {
+			out[name], taken[want] = want, true
+			continue
+		}
+		rest = append(rest, name)
+	}
+	slices.Sort(rest)
+	for _, name := range slices.Compact(rest) {
+		try := 0
+		for taken[substitute(name, try)] {
+			try++
+		}
+		out[name] = substitute(name, try)
+		taken[out[name]] = true
+	}
+	return out
+}
+
+// substitute is the name that is tried as number try where the usual one cannot
+// be used.
+func substitute(name string, try int) string {
+	want := containerPrefix + "-" + name
+	if try == 0 && len(want) <= maxName {
+		return want
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d", name, try))
+	hash := strings.ToLower(base32.HexEncoding.EncodeToString(sum[:]))[:8]
+	return want[:min(len(want), maxName-len(hash)-1)] + "-" + hash
+}

@@ -1,0 +1,53 @@
+package volume
+
+import (
+	"path"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// Where volumes are in a launcher pod, for its mounts and for its attachments
+// alike. root precedes the paths of those who are not in the pod; it is empty in
+// the pod.
+
+// EphemeralDisks is the mount of the pod's own volume for the disks that are lost
+// with the pod.
+func EphemeralDisks() corev1.VolumeMount {
+	return corev1.VolumeMount{Name: "ephemeral-disks", MountPath: ephemeralDir("")}
+}
+
+// ephemeralDir is the folder of the disks that are lost with the pod.
+func ephemeralDir(root string) string { return path.Join(root, vmi.EphemeralDisksDir) }
+
+// overlayPath is the file of a container disk's overlay.
+func overlayPath(root, volume string) string {
+	return path.Join(ephemeralDir(root), "disk-data", volume, "disk.qcow2")
+}
+
+// emptyDiskPath is the file of an empty disk.
+func emptyDiskPath(root, volume string) string {
+	return path.Join(ephemeralDir(root), "empty-disks", volume+".qcow2")
+}
+
+// cloudInitPath is the file of the instance's NoCloud image.
+func cloudInitPath(root string, v *vmi.VirtualMachineInstance) string {
+	return path.Join(root, vmi.CloudInitImage(v.Namespace, v.Name))
+}
+
+// containerDisksDir is the folder of the container disks.
+func containerDisksDir(root string) string { return path.Join(root, vmi.ContainerDisksDir) }
+
+// containerDiskDir is the folder with the content of a container disk: all of its
+// image, or the copy of its disk.
+func containerDiskDir(root, volume string) string {
+	return path.Join(containerDisksDir(root), volume)
+}
+
+// programDir is the folder of the launcher's program in containers that run a
+// disk's image.
+const programDir = "/var/run/kubevirt/bin"
+
+// programPath is the launcher's program in programDir.
+func programPath() string { return path.Join(programDir, "virt-launcher") }
