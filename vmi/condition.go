@@ -12,7 +12,8 @@ type ConditionType string
 const (
 	// ConditionReady is True while the pod is ready and the guest runs. False
 	// has one of the reasons PodNotExists, PodTerminating, GuestNotRunning,
-	// PodConditionMissing, or the reason of the pod's own condition.
+	// PodConditionMissing, NodeNotReady, HandlerNotReady, or the reason of the
+	// pod's own condition.
 	ConditionReady ConditionType = "Ready"
 	// ConditionSynchronized is False if the VMI cannot be made as its spec says;
 	// reason and message hold the cause.

@@ -1,7 +1,8 @@
 package vmi
 
 import (
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"slices"
+
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -12,35 +13,20 @@ const GroupName = "kubevirt.io"
 // GroupVersion is the served version of the group.
 var GroupVersion = schema.GroupVersion{Group: GroupName, Version: "v1"}
 
-// Kind is the kind of a VirtualMachineInstance. The others are named after
-// theirs.
+// Kind is the kind of a VirtualMachineInstance, and Resource its resource. Those
+// of every kind are in its definition, as in [VirtualMachines].
 var (
-	Kind               = GroupVersion.WithKind("VirtualMachineInstance")
-	VirtualMachineKind = GroupVersion.WithKind("VirtualMachine")
-	ReplicaSetKind     = GroupVersion.WithKind("VirtualMachineInstanceReplicaSet")
-	MigrationKind      = GroupVersion.WithKind("VirtualMachineInstanceMigration")
-	KubeVirtKind       = GroupVersion.WithKind("KubeVirt")
+	Kind     = VirtualMachineInstances.GroupVersionKind
+	Resource = VirtualMachineInstances.Resource()
 )
 
-// Resource is the resource of a VirtualMachineInstance, as in REST paths. The
-// others are named after their kinds.
-var (
-	Resource               = GroupVersion.WithResource("virtualmachineinstances")
-	VirtualMachineResource = GroupVersion.WithResource("virtualmachines")
-	ReplicaSetResource     = GroupVersion.WithResource("virtualmachineinstancereplicasets")
-	MigrationResource      = GroupVersion.WithResource("virtualmachineinstancemigrations")
-	KubeVirtResource       = GroupVersion.WithResource("kubevirts")
-)
+// Definitions are the definitions of all kinds of this package.
+func Definitions() []Definition { return slices.Clone(definitions) }
 
 // AddToScheme registers the kinds of this package in s.
 func AddToScheme(s *runtime.Scheme) error {
-	s.AddKnownTypes(GroupVersion,
-		&VirtualMachineInstance{}, &VirtualMachineInstanceList{},
-		&VirtualMachine{}, &VirtualMachineList{},
-		&VirtualMachineInstanceReplicaSet{}, &VirtualMachineInstanceReplicaSetList{},
-		&VirtualMachineInstanceMigration{}, &VirtualMachineInstanceMigrationList{},
-		&KubeVirt{}, &KubeVirtList{},
-	)
-	metav1.AddToGroupVersion(s, GroupVersion)
+	for _, d := range definitions {
+		d.AddToScheme(s)
+	}
 	return nil
 }

@@ -7,27 +7,27 @@ import (
 	"github.com/podvisor/podvisor/vmi/client"
 )
 
-// clients are the ways to the API server. Each has a limit of requests of its
-// own, so that none waits behind another's.
+// clients are the clients of the API server. Each has a limit of requests of its
+// own, so that the requests of one do not delay those of another.
 type clients struct {
-	// machines and kube are for the work.
-	machines *client.Client
-	kube     kubernetes.Interface
-	// answerMachines and answerKube are for what the API server asks.
-	answerMachines *client.Client
-	answerKube     kubernetes.Interface
-	// lease keeps the lead.
+	// vmis and kube are for the loops.
+	vmis *client.Client
+	kube kubernetes.Interface
+	// answerVMIs and answerKube are for the webhooks.
+	answerVMIs *client.Client
+	answerKube kubernetes.Interface
+	// lease renews the lease of the leader.
 	lease kubernetes.Interface
 }
 
 func newClients(s *ops.Setup) (c clients, err error) {
-	if c.machines, err = client.New(s.Kubernetes); err != nil {
+	if c.vmis, err = client.New(s.Kubernetes); err != nil {
 		return c, err
 	}
 	if c.kube, err = kubernetes.NewForConfig(s.Kubernetes); err != nil {
 		return c, err
 	}
-	if c.answerMachines, err = client.New(s.Urgent); err != nil {
+	if c.answerVMIs, err = client.New(s.Urgent); err != nil {
 		return c, err
 	}
 	if c.answerKube, err = kubernetes.NewForConfig(s.Urgent); err != nil {

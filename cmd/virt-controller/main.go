@@ -1,4 +1,4 @@
-// Command virt-controller makes pods for machines: see scheduler/controller.
+// Command virt-controller makes pods for VMIs: see scheduler/controller.
 package main
 
 import (
@@ -13,10 +13,10 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/podvisor/podvisor/internal/ops"
+	"github.com/podvisor/podvisor/scheduler/admission"
 	"github.com/podvisor/podvisor/scheduler/controller"
 	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/vmi/config"
-	"github.com/podvisor/podvisor/vmi/serve"
 )
 
 func main() {
@@ -51,19 +51,19 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c, err := controller.New(controller.Config{Client: api.machines, Kube: api.kube, Logger: s.Log, Metrics: s.Queues, Settings: s.Settings, Home: *namespace,
+	c, err := controller.New(controller.Config{Client: api.vmis, Kube: api.kube, Logger: s.Log, Metrics: s.Queues, Settings: s.Settings, Home: *namespace,
 		Pods: pod.Config{Image: *image, AllowEmulation: *emulate, ContainerDisks: way}})
 	if err != nil {
 		return err
 	}
-	certificates, err := serve.NewCertificates(serve.CertificatesConfig{Kube: api.answerKube, Namespace: *namespace, Logger: s.Log})
+	certificates, err := admission.NewCertificates(admission.CertificatesConfig{Kube: api.answerKube, Namespace: *namespace, Logger: s.Log})
 	if err != nil {
 		return err
 	}
-	webhooks := serve.Admission{Settings: s.Settings.Config, KubeVirts: s.Settings.KubeVirts, Logger: s.Log}.Handlers()
-	webhooks[serve.EvictionPath] = serve.Evictions{Kube: api.answerKube, Machines: api.answerMachines, Cached: c.Cached, Path: certificates.EvictionPath, Settings: s.Settings.Config, Logger: s.Log}
+	webhooks := admission.Webhooks{Settings: s.Settings.Config, KubeVirts: s.Settings.KubeVirts, Logger: s.Log}.Handlers()
+	webhooks[admission.EvictionPath] = admission.Evictions{Kube: api.answerKube, VMIs: api.answerVMIs, Cached: c.Cached, Path: certificates.EvictionPath, Settings: s.Settings.Config, Logger: s.Log}
 	e := ops.Endpoint{Addr: *listen, Metrics: s.Metrics, Ready: ops.All(c.Ready, certificates.Ready), Facts: s.Settings.Facts, Logger: s.Log,
-		Handlers: serve.Aside(s.Settings.Foreign, webhooks), Certificate: certificates.Certificate}
+		Handlers: admission.AllowWhile(s.Settings.Foreign, webhooks), Certificate: certificates.Certificate}
 	host, _ := os.Hostname()
 	lease := controller.Lease{Kube: api.lease, Namespace: *namespace, Name: "virt-controller", Identity: host, OnChange: ops.Leading(s.Metrics)}
 	return ops.Together(ctx, s.Settings.Run, certificates.Run,

@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/podvisor/podvisor/scheduler/admission"
 	"github.com/podvisor/podvisor/vmi"
-	"github.com/podvisor/podvisor/vmi/serve"
 )
 
 // sparse is a manifest that leaves out what it can, in lists too, and that writes
@@ -203,7 +203,7 @@ func TestAnOutageStopsNobody(t *testing.T) {
 	}
 	stop()
 	w.create(impossible("nobody-listens"))
-	w.answer(serve.Admission{})
+	w.answer(admission.Webhooks{})
 	w.serve()
 	w.control()
 	// What was let through is found out by who acts on it.
@@ -280,7 +280,7 @@ func TestVirtControllerMayKeepItsCertificatesAndNoMore(t *testing.T) {
 	cfg.Impersonate.UserName = "system:serviceaccount:kubevirt:virt-controller"
 	kube, err := kubernetes.NewForConfig(cfg)
 	require.NoError(t, err)
-	w := &webhooks{space: s, config: serve.CertificatesConfig{Kube: kube, Namespace: "kubevirt"}}
+	w := &webhooks{space: s, config: admission.CertificatesConfig{Kube: kube, Namespace: "kubevirt"}}
 	eventually(t, w.certificates().Ready)
 	const name, secret = "virt-controller.kubevirt.io", "virt-controller-certificates"
 	ctx, get := t.Context(), metav1.GetOptions{}

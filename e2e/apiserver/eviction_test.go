@@ -11,9 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/podvisor/podvisor/scheduler/admission"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
-	"github.com/podvisor/podvisor/vmi/serve"
 	"github.com/podvisor/podvisor/vmi/vmitest"
 )
 
@@ -28,10 +28,10 @@ func judges(t *testing.T) func(*webhooks) {
 		vmis, err := client.New(cfg)
 		require.NoError(t, err)
 		mux := http.NewServeMux()
-		for at, h := range (serve.Admission{}).Handlers() {
+		for at, h := range (admission.Webhooks{}).Handlers() {
 			mux.Handle(at, h)
 		}
-		mux.Handle(serve.EvictionPath, serve.Evictions{Kube: kube, Machines: vmis, Path: func() string { return w.issued.EvictionPath() }})
+		mux.Handle(admission.EvictionPath, admission.Evictions{Kube: kube, VMIs: vmis, Path: func() string { return w.issued.EvictionPath() }})
 		w.answer(mux)
 	}
 }

@@ -18,11 +18,11 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
+	"github.com/podvisor/podvisor/scheduler/admission"
 	"github.com/podvisor/podvisor/scheduler/controller"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
 	"github.com/podvisor/podvisor/vmi/config/live"
-	"github.com/podvisor/podvisor/vmi/serve"
 )
 
 // watchSettings runs a watcher of the cluster's configuration, as this user.
@@ -257,7 +257,7 @@ func TestASecondKubeVirtIsRefused(t *testing.T) {
 	require.NoError(t, err, "the first can be applied again: %s", said)
 
 	// In another namespace no policy sees it, but virt-controller does.
-	other.answer(serve.Admission{KubeVirts: settings.KubeVirts})
+	other.answer(admission.Webhooks{KubeVirts: settings.KubeVirts})
 	stop := other.serve()
 	_, err = other.configure("kubevirt", vmi.KubeVirtConfiguration{})
 	require.True(t, apierrors.IsInvalid(err), "%v", err)

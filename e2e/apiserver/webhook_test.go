@@ -25,19 +25,19 @@ import (
 
 	"github.com/podvisor/podvisor/e2e/cluster"
 	"github.com/podvisor/podvisor/e2e/cluster/plan"
+	"github.com/podvisor/podvisor/scheduler/admission"
 	"github.com/podvisor/podvisor/vmi"
-	"github.com/podvisor/podvisor/vmi/serve"
 )
 
 // webhooks are the webhooks of the manifests, for the machines of one namespace
 // and served by the test.
 type webhooks struct {
 	space
-	config serve.CertificatesConfig
+	config admission.CertificatesConfig
 	// handler answers; a test may put another in its place.
 	handler atomic.Pointer[http.Handler]
 	// issued are the certificates that are served with.
-	issued *serve.Certificates
+	issued *admission.Certificates
 	// asked is how many reviews came.
 	asked atomic.Int64
 	// fresh makes each review use a new connection.
@@ -49,8 +49,8 @@ type webhooks struct {
 func newWebhooks(t *testing.T, change func(*webhooks)) *webhooks {
 	t.Helper()
 	w := &webhooks{space: newSpace(t)}
-	w.config = serve.CertificatesConfig{Kube: world.kube, Namespace: w.name, Service: "webhooks", Secret: "certificates", Webhooks: w.name + ".example.com"}
-	w.answer(serve.Admission{})
+	w.config = admission.CertificatesConfig{Kube: world.kube, Namespace: w.name, Service: "webhooks", Secret: "certificates", Webhooks: w.name + ".example.com"}
+	w.answer(admission.Webhooks{})
 	if change != nil {
 		change(w)
 	}
@@ -124,9 +124,9 @@ func (w *webhooks) serve() (stop func()) {
 }
 
 // certificates runs Certificates until the test ends.
-func (w *webhooks) certificates() *serve.Certificates {
+func (w *webhooks) certificates() *admission.Certificates {
 	w.t.Helper()
-	c, err := serve.NewCertificates(w.config)
+	c, err := admission.NewCertificates(w.config)
 	require.NoError(w.t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup

@@ -1,26 +1,20 @@
 // Command check-manifest says what is wrong with manifests before they reach a
-// cluster.
+// cluster: see package vmi/manifest.
 //
 //	check-manifest [-o defaulted] [-config FILE] [-feature-gates NAME,…] FILE…
 //
-// It decodes each document of Podvisor's kinds strictly, applies defaults and
-// validates, as a cluster does, and prints one line for each fault. A cluster
-// stops at the first value of a wrong type; here all are found:
+// It prints one line for each fault. The file - is standard input.
 //
 //	file: kind/name: field: cause type: message
 //
-// A fault that no single field can mend has no field. Documents of other kinds
-// are passed over with a note on standard error. The file - is standard input.
-//
-// What is right and the API server does not take yet is no fault either. A note
-// on standard error says why, for each field, value and kind that is written and
-// is not served:
+// A fault that no single field can mend has no field. A note on standard error
+// says which objects are not checked, and why a field, a value or a kind that is
+// written is not served yet:
 //
 //	file: kind/name: field: not served yet: reason
 //
 // With -o defaulted it prints the objects with defaults applied as YAML, and the
-// faults on standard error. UUIDs, which a cluster derives from the object's UID
-// or chooses, are derived from namespace and name here.
+// faults on standard error.
 //
 // The exit status is 1 if there is a fault, and 2 if a file cannot be read.
 package main
@@ -31,23 +25,23 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podvisor/podvisor/vmi"
-	"github.com/podvisor/podvisor/vmi/defaults"
+	"github.com/podvisor/podvisor/vmi/kinds"
+	"github.com/podvisor/podvisor/vmi/manifest"
 	"github.com/podvisor/podvisor/vmi/validate"
 )
 
 func main() {
-	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr, metav1.Now().Rfc3339Copy()))
+	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr, time.Now()))
 }
 
 // run is the program. It returns the exit status.
-func run(args []string, in io.Reader, out, notes io.Writer, now metav1.Time) int {
+func run(args []string, in io.Reader, out, notes io.Writer, now time.Time) int {
 	flags := flag.NewFlagSet("check-manifest", flag.ContinueOnError)
 	flags.SetOutput(notes)
 	output := flags.String("o", "", "what to print: the faults, or with defaulted the objects as YAML")
@@ -60,74 +54,126 @@ func run(args []string, in io.Reader, out, notes io.Writer, now metav1.Time) int
 		fmt.Fprintln(notes, "usage: check-manifest [-o defaulted] [-config FILE] [-feature-gates NAME,…] FILE…")
 		return 2
 	}
-	c := &checker{in: in, out: out, faults: out, notes: notes, print: *output == "defaulted"}
-	if c.print {
-		c.faults = notes
+	p := printer{in: in, out: out, faults: out, notes: notes, print: *output == "defaulted"}
+	if p.print {
+		p.faults = notes
 	}
-	if err := c.configure(*config, *gates, now); err != nil {
+	c, err := p.cluster(*config, *gates)
+	if err != nil {
 		fmt.Fprintln(notes, err)
 		return 2
 	}
+	c.Defaults.Now = metav1.NewTime(now.UTC().Truncate(time.Second))
 	status := 0
 	for _, name := range flags.Args() {
-		if err := c.file(name); err != nil {
+		if err := p.file(name, c); err != nil {
 			fmt.Fprintln(notes, err)
 			status = 2
 		}
 	}
-	if status == 0 && c.count > 0 {
+	if status == 0 && p.count > 0 {
 		return 1
 	}
 	return status
 }
 
-// configure takes over what a cluster decides and allows.
-func (c *checker) configure(file, gates string, now metav1.Time) error {
-	k := &vmi.KubeVirt{}
-	if file != "" {
-		var err error
-		if k, err = c.cluster(file); err != nil {
-			return err
-		}
+// printer prints what is found in files.
+type printer struct {
+	in                 io.Reader
+	out, faults, notes io.Writer
+	// print says that objects are printed with defaults applied.
+	print   bool
+	printed bool
+	// count is how many faults were found.
+	count int
+}
+
+func (p *printer) read(name string) ([]byte, error) {
+	if name == "-" {
+		return io.ReadAll(p.in)
 	}
-	c.profile = defaults.Configured(&k.Spec.Configuration)
-	c.limits = validate.Configured(&k.Spec.Configuration)
-	c.profile.Now = metav1.NewTime(now.UTC().Truncate(time.Second))
+	return os.ReadFile(name)
+}
+
+// cluster is the one that the manifests are checked for.
+func (p *printer) cluster(file, gates string) (kinds.Cluster, error) {
+	var c kinds.Cluster
+	if file != "" {
+		k, err := p.configuration(file)
+		if err != nil {
+			return c, err
+		}
+		c = kinds.Configured(&k.Spec.Configuration)
+	}
 	if gates != "" {
 		var unknown []string
-		if c.limits.Features, unknown = validate.FeatureGates(strings.FieldsFunc(gates, func(r rune) bool { return r == ',' || r == ' ' })...); len(unknown) > 0 {
-			fmt.Fprintln(c.notes, "feature gates that switch nothing on here:", strings.Join(unknown, ", "))
+		if c.Limits.Features, unknown = validate.FeatureGates(strings.FieldsFunc(gates, func(r rune) bool { return r == ',' || r == ' ' })...); len(unknown) > 0 {
+			fmt.Fprintln(p.notes, "feature gates that switch nothing on here:", strings.Join(unknown, ", "))
+		}
+	}
+	return c, nil
+}
+
+// configuration reads the KubeVirt of a file.
+func (p *printer) configuration(file string) (*vmi.KubeVirt, error) {
+	data, err := p.read(file)
+	if err != nil {
+		return nil, err
+	}
+	o, err := manifest.Configuration(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	for _, n := range o.Notes {
+		fmt.Fprintf(p.notes, "%s: %s: %s\n", file, o, n)
+	}
+	if len(o.Faults) == 0 {
+		return o.Complete.(*vmi.KubeVirt), nil
+	}
+	lines := make([]string, len(o.Faults))
+	for i, f := range o.Faults {
+		lines[i] = fmt.Sprintf("%s: %s: %s", file, o, f)
+	}
+	return nil, errors.New(strings.Join(lines, "\n"))
+}
+
+// file prints what is found in a file. The error says that it cannot be read.
+func (p *printer) file(name string, c kinds.Cluster) error {
+	data, err := p.read(name)
+	if err != nil {
+		return err
+	}
+	all, err := manifest.Check(data, c)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	for _, o := range all {
+		for _, n := range o.Notes {
+			fmt.Fprintf(p.notes, "%s: %s: %s\n", name, o, n)
+		}
+		for _, f := range o.Faults {
+			fmt.Fprintf(p.faults, "%s: %s: %s\n", name, o, f)
+		}
+		p.count += len(o.Faults)
+		if p.print && o.Complete != nil {
+			if err := p.yaml(o); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// cluster is the KubeVirt object of a file, which may have others beside it.
-func (c *checker) cluster(file string) (*vmi.KubeVirt, error) {
-	data, err := c.read(file)
+// yaml prints the object with defaults.
+func (p *printer) yaml(o manifest.Object) error {
+	text, err := o.YAML()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	docs, err := documents(data)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
+	if p.printed {
+		text = append([]byte("---\n"), text...)
 	}
-	docs = slices.DeleteFunc(docs, func(d document) bool { return !d.ours() || d.Kind != vmi.KubeVirtKind.Kind })
-	if len(docs) != 1 {
-		return nil, fmt.Errorf("%s: must have one object of the kind KubeVirt, has %d", file, len(docs))
-	}
-	k := &vmi.KubeVirt{}
-	faults, usable := decode(docs[0].data, k)
-	if usable {
-		faults = append(faults, listed(validate.KubeVirt(k))...)
-	}
-	c.unserved(file, docs[0])
-	if len(faults) == 0 {
-		return k, nil
-	}
-	lines := make([]string, len(faults))
-	for i, f := range faults {
-		lines[i] = f.line(file, docs[0])
-	}
-	return nil, errors.New(strings.Join(lines, "\n"))
+	p.printed = true
+	_, err = p.out.Write(text)
+	return err
 }

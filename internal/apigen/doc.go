@@ -1,6 +1,8 @@
 // Command apigen writes what follows from the types of package vmi:
-// the served schema (manifests/crds), the table of fields (docs/fields.md), and
-// what is not served, with the reasons, in Go (vmi/served/zz_generated.unserved.go).
+// the served schema (manifests/crds), the table of fields (docs/fields.md), what
+// is not served or has no type, with the reasons, in Go (vmi/served), and the
+// definitions of the kinds, by which they are served and cached
+// (vmi/zz_generated.definitions.go).
 //
 // controller-gen makes a schema of all fields. apigen reads the same source for
 // markers of its own, and keeps of the schema what is built:

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"go/format"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +16,8 @@ const (
 	crds     = "manifests/crds"
 	table    = "docs/fields.md"
 	unserved = "vmi/served/zz_generated.unserved.go"
+	untyped  = "vmi/served/zz_generated.untyped.go"
+	rowsFile = source + "/zz_generated.definitions.go"
 )
 
 func main() {
@@ -43,6 +46,12 @@ func run(controllerGen []string, whole string) error {
 		_, err := writeServed(m, all, whole)
 		return err
 	}
+	if err := writeGo(rowsFile, renderDefinitions(source, all)); err != nil {
+		return err
+	}
+	if err := writeGo(untyped, renderUntyped(m, all)); err != nil {
+		return err
+	}
 	text := renderTable(m, all)
 	if err := os.MkdirAll(filepath.Dir(table), 0o755); err != nil {
 		return err
@@ -55,6 +64,15 @@ func run(controllerGen []string, whole string) error {
 		return err
 	}
 	return os.WriteFile(unserved, renderUnserved(pruned), 0o644)
+}
+
+// writeGo writes Go code as gofmt formats it.
+func writeGo(file string, code []byte) error {
+	text, err := format.Source(code)
+	if err != nil {
+		return fmt.Errorf("format %s: %w", file, err)
+	}
+	return os.WriteFile(file, text, 0o644)
 }
 
 // wholeSchemas has controller-gen make the schemas of all fields of all kinds.

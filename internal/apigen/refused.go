@@ -16,7 +16,7 @@ const (
 	installer   = "Podvisor is installed from manifests, not by an operator"
 	gates       = "there are no feature gates: a feature is in the schema or it is not there"
 	component   = "Podvisor has no such component"
-	deprecated  = "deprecated there already"
+	deprecated  = "KubeVirt has deprecated it"
 	nodeDevices = "devices of the node enter when they are passed through"
 )
 
@@ -55,7 +55,6 @@ var refused = map[string][]refusal{
 		{"status.memoryDumpRequest", memoryDump},
 		{"status.volumeRequests[].addVolumeOptions.disk.changedBlockTracking", incremental},
 	},
-	"VirtualMachineInstanceReplicaSet": nil,
 	"VirtualMachineInstanceMigration": {
 		{"spec.receive", clusters},
 		{"spec.sendTo", clusters},

@@ -135,7 +135,7 @@ func renderTable(m *model, all []*definition) string {
 	}
 	for _, d := range all {
 		fmt.Fprintf(&b, "\n## %s\n\n", d.kind())
-		if d.kind() != instanceKind && slices.ContainsFunc(rows(m, d), func(r row) bool { return r.path == templateSpec }) {
+		if d.kind() != instanceKind && hasTemplate(m, d) {
 			fmt.Fprintf(&b, "`%s` has the fields of the spec of a %s.\n\n", templateSpec, instanceKind)
 		}
 		b.WriteString("| field | type | state | why |\n|---|---|---|---|\n")

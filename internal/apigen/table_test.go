@@ -88,7 +88,9 @@ func below(path, field string) bool {
 
 func TestEveryFieldOfKubeVirtsIsAccountedFor(t *testing.T) {
 	m, all := generate(t)
-	require.Len(t, all, len(refused))
+	for kind := range refused {
+		require.True(t, slices.ContainsFunc(all, func(d *definition) bool { return d.kind() == kind }), "there is no kind %s", kind)
+	}
 	for _, d := range all {
 		t.Run(d.kind(), func(t *testing.T) {
 			ours := rows(m, d)

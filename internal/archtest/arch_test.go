@@ -56,6 +56,11 @@ func TestTheRulesCatchWhatTheyShould(t *testing.T) {
 		"the handler knows the protocol's words":     {"handler/decide.go", Module + "/launcher/protocol", false},
 		"the scheduler does not":                     {"scheduler/instance/decide.go", Module + "/launcher/protocol", true},
 		"the model imports nothing of ours":          {"vmi/disk.go", Module + "/network", true},
+		"nothing under vmi imports another tree":     {"vmi/config/live/watcher.go", Module + "/scheduler/instance", true},
+		"not even one of the core":                   {"vmi/kinds/table.go", Module + "/network", true},
+		"the table joins the packages under vmi":     {"vmi/kinds/table.go", Module + "/vmi/validate", false},
+		"clients do without the validation":          {"vmi/client/client.go", Module + "/vmi/kinds", true},
+		"admission is of the cluster's side":         {"scheduler/admission/eviction.go", Module + "/scheduler/instance", false},
 		"klog is for binaries":                       {"handler/controller/loop.go", "k8s.io/klog/v2", true},
 		"the edge file beside a core may open files": {"network/nft/apply.go", "os", false},
 	} {

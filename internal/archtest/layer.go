@@ -41,6 +41,8 @@ var core = map[string]bool{
 	"vmi":                true,
 	"vmi/config":         true,
 	"vmi/defaults":       true,
+	"vmi/kinds":          true,
+	"vmi/manifest":       true,
 	"vmi/served":         true,
 	"vmi/validate":       true,
 	"vmi/vmitest":        true,
@@ -57,7 +59,7 @@ var edges = map[string]bool{
 
 // controllers are the packages that join cores and edges.
 var controllers = map[string]bool{
-	"scheduler/controller": true, "handler/controller": true, "launcher/supervisor": true, "vmi/serve": true, "vmi/config/live": true,
+	"scheduler/controller": true, "handler/controller": true, "launcher/supervisor": true, "scheduler/admission": true, "vmi/config/live": true,
 }
 
 // edgeFiles are the files of core packages that are the edge beside their core.
@@ -108,6 +110,10 @@ func forbidden(f File, imported string) string {
 		return "klog is named in cmd only"
 	case p == "vmi" && isOwn:
 		return "vmi imports nothing of this module"
+	case isOwn && tree(p) == "vmi" && tree(own) != "vmi" && tree(own) != "internal":
+		return "nothing under vmi imports another tree"
+	case isOwn && (p == "vmi/client" || p == "vmi/client/informer") && own != "vmi":
+		return "a program that reads and writes objects links neither defaults nor validation"
 	case isOwn && apart(p, own):
 		return "scheduler, handler and launcher do not import each other"
 	case isOwn && strings.HasPrefix(own, "cmd/"):
@@ -128,12 +134,17 @@ func apart(p, own string) bool {
 
 // side is the process that a package belongs to, or "" if it is of all.
 func side(p string) string {
-	first, _, _ := strings.Cut(p, "/")
-	switch first {
+	switch t := tree(p); t {
 	case "scheduler", "handler", "launcher":
-		return first
+		return t
 	}
 	return ""
+}
+
+// tree is the top-level folder of a package.
+func tree(p string) string {
+	first, _, _ := strings.Cut(p, "/")
+	return first
 }
 
 // matches says that the import is one of the list or below it. net/netip holds

@@ -22,8 +22,8 @@ import (
 	"github.com/podvisor/podvisor/vmi/vmitest"
 )
 
-// patience is how long a thing may take on a busy machine.
-const patience = 30 * time.Second
+// timeout is how long a thing may take on a busy computer.
+const timeout = 30 * time.Second
 
 // Run runs all tests in the namespace, which must be empty.
 func Run(t *testing.T, c *client.Client, namespace string) {
@@ -36,7 +36,7 @@ func Run(t *testing.T, c *client.Client, namespace string) {
 	t.Run("a finalizer holds back a deletion", s.finalizer)
 	t.Run("a dry run stores nothing", s.dryRun)
 	t.Run("patches change what they name", s.patch)
-	t.Run("a watch tells what changed since a version", s.watch)
+	t.Run("a watch reports what changed since a version", s.watch)
 	t.Run("a watch with a selector sees objects come and go", s.selection)
 	t.Run("an informer follows", s.informer)
 	t.Run("appliers of one object share its lists", s.apply)
@@ -52,11 +52,11 @@ type suite struct {
 	namespace string
 }
 
-func (s suite) machines() client.VirtualMachines { return s.c.VirtualMachines(s.namespace) }
+func (s suite) vms() client.VirtualMachines { return s.c.VirtualMachines(s.namespace) }
 
-// machine is a new VirtualMachine.
-func (s suite) machine(name string, options ...vmitest.Option) *vmi.VirtualMachine {
-	m := vmitest.NewMachine(vmi.RunHalted, append(options, vmitest.WithName(name))...)
+// vm is a new VirtualMachine.
+func (s suite) vm(name string, options ...vmitest.Option) *vmi.VirtualMachine {
+	m := vmitest.NewVM(vmi.RunHalted, append(options, vmitest.WithName(name))...)
 	m.ObjectMeta = metav1.ObjectMeta{Namespace: s.namespace, Name: name}
 	return m
 }
@@ -64,7 +64,7 @@ func (s suite) machine(name string, options ...vmitest.Option) *vmi.VirtualMachi
 // created is a VirtualMachine that is there.
 func (s suite) created(t *testing.T, m *vmi.VirtualMachine) *vmi.VirtualMachine {
 	t.Helper()
-	m, err := s.machines().Create(t.Context(), m, metav1.CreateOptions{})
+	m, err := s.vms().Create(t.Context(), m, metav1.CreateOptions{})
 	require.NoError(t, err)
 	return m
 }
@@ -72,41 +72,41 @@ func (s suite) created(t *testing.T, m *vmi.VirtualMachine) *vmi.VirtualMachine 
 func (s suite) life(t *testing.T) {
 	ctx := t.Context()
 	before := time.Now().Add(-2 * time.Second)
-	m := s.created(t, s.machine("life"))
+	m := s.created(t, s.vm("life"))
 	require.NotEmpty(t, m.UID)
 	require.NotEmpty(t, m.ResourceVersion)
 	require.EqualValues(t, 1, m.Generation)
 	require.True(t, m.CreationTimestamp.After(before), "%s", m.CreationTimestamp)
 
-	_, err := s.machines().Create(ctx, s.machine("life"), metav1.CreateOptions{})
+	_, err := s.vms().Create(ctx, s.vm("life"), metav1.CreateOptions{})
 	require.True(t, apierrors.IsAlreadyExists(err), "%v", err)
-	got, err := s.machines().Get(ctx, "life", metav1.GetOptions{})
+	got, err := s.vms().Get(ctx, "life", metav1.GetOptions{})
 	require.NoError(t, err)
 	require.Equal(t, m, got)
 
 	got.Labels = map[string]string{"a": "b"}
-	got, err = s.machines().Update(ctx, got, metav1.UpdateOptions{})
+	got, err = s.vms().Update(ctx, got, metav1.UpdateOptions{})
 	require.NoError(t, err)
 	require.NotEqual(t, m.ResourceVersion, got.ResourceVersion)
-	same, err := s.machines().Update(ctx, got, metav1.UpdateOptions{})
+	same, err := s.vms().Update(ctx, got, metav1.UpdateOptions{})
 	require.NoError(t, err)
 	require.Equal(t, got.ResourceVersion, same.ResourceVersion, "nothing changed")
 
-	all, err := s.machines().List(ctx, metav1.ListOptions{LabelSelector: "a=b"})
+	all, err := s.vms().List(ctx, metav1.ListOptions{LabelSelector: "a=b"})
 	require.NoError(t, err)
 	require.Len(t, all.Items, 1)
 	require.NotEmpty(t, all.ResourceVersion)
 
 	other := types.UID("00000000-0000-0000-0000-000000000000")
-	err = s.machines().Delete(ctx, "life", metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &other}})
+	err = s.vms().Delete(ctx, "life", metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &other}})
 	require.True(t, apierrors.IsConflict(err), "%v", err)
-	require.NoError(t, s.machines().Delete(ctx, "life", metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &m.UID}}))
-	_, err = s.machines().Get(ctx, "life", metav1.GetOptions{})
+	require.NoError(t, s.vms().Delete(ctx, "life", metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &m.UID}}))
+	_, err = s.vms().Get(ctx, "life", metav1.GetOptions{})
 	require.True(t, apierrors.IsNotFound(err), "%v", err)
-	err = s.machines().Delete(ctx, "life", metav1.DeleteOptions{})
+	err = s.vms().Delete(ctx, "life", metav1.DeleteOptions{})
 	require.True(t, apierrors.IsNotFound(err), "%v", err)
 
-	m = s.machine("")
+	m = s.vm("")
 	m.GenerateName = "life-"
 	require.Regexp(t, "^life-[a-z0-9]{5}$", s.created(t, m).Name)
 }
@@ -126,25 +126,39 @@ func (s suite) kinds(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, migrations.Items, 1)
 	require.Equal(t, "testvmi", migrations.Items[0].Spec.VMIName)
+	for _, d := range vmi.Definitions() {
+		o := client.Of(s.c, d.Untyped(), s.namespace)
+		all, err := o.List(ctx, metav1.ListOptions{})
+		require.NoError(t, err, d.Kind)
+		require.IsType(t, d.NewList(), all)
+		_, err = o.Get(ctx, "none", metav1.GetOptions{})
+		require.True(t, apierrors.IsNotFound(err), "%s: %v", d.Kind, err)
+		for _, f := range d.Selectable {
+			_, err := o.List(ctx, metav1.ListOptions{FieldSelector: f + "=none"})
+			require.NoError(t, err, d.Kind)
+		}
+		_, err = o.List(ctx, metav1.ListOptions{FieldSelector: "spec.none=none"})
+		require.True(t, apierrors.IsBadRequest(err), "%s: %v", d.Kind, err)
+	}
 }
 
 func (s suite) conflict(t *testing.T) {
 	ctx := t.Context()
-	old := s.created(t, s.machine("conflict"))
+	old := s.created(t, s.vm("conflict"))
 	changed := old.DeepCopy()
 	changed.Labels = map[string]string{"a": "b"}
-	_, err := s.machines().Update(ctx, changed, metav1.UpdateOptions{})
+	_, err := s.vms().Update(ctx, changed, metav1.UpdateOptions{})
 	require.NoError(t, err)
-	_, err = s.machines().Update(ctx, changed, metav1.UpdateOptions{})
+	_, err = s.vms().Update(ctx, changed, metav1.UpdateOptions{})
 	require.True(t, apierrors.IsConflict(err), "%v", err)
 	changed.Status.Created = true
-	_, err = client.WriteStatus(ctx, s.machines(), old, changed)
+	_, err = client.WriteStatus(ctx, s.vms(), old, changed)
 	require.True(t, apierrors.IsConflict(err), "%v", err)
 }
 
 func (s suite) status(t *testing.T) {
 	ctx := t.Context()
-	m := s.machine("status")
+	m := s.vm("status")
 	m.Status.Created = true
 	m = s.created(t, m)
 	require.False(t, m.Status.Created, "a creation writes no status")
@@ -153,7 +167,7 @@ func (s suite) status(t *testing.T) {
 	changed.Labels = map[string]string{"a": "b"}
 	changed.Status.Created = true
 	changed.Status.PrintableStatus = vmi.PrintableStatus("Running")
-	m, err := s.machines().UpdateStatus(ctx, changed, metav1.UpdateOptions{})
+	m, err := s.vms().UpdateStatus(ctx, changed, metav1.UpdateOptions{})
 	require.NoError(t, err)
 	require.True(t, m.Status.Created)
 	require.Empty(t, m.Labels)
@@ -162,7 +176,7 @@ func (s suite) status(t *testing.T) {
 	changed = m.DeepCopy()
 	changed.Labels = map[string]string{"a": "b"}
 	changed.Status.Created = false
-	m, err = s.machines().Update(ctx, changed, metav1.UpdateOptions{})
+	m, err = s.vms().Update(ctx, changed, metav1.UpdateOptions{})
 	require.NoError(t, err)
 	require.True(t, m.Status.Created)
 	require.NotEmpty(t, m.Labels)
@@ -170,7 +184,7 @@ func (s suite) status(t *testing.T) {
 	changed = m.DeepCopy()
 	changed.Status.Created = false
 	changed.Status.SetCondition(vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionTrue}, metav1.Time{})
-	m, err = client.WriteStatus(ctx, s.machines(), m, changed)
+	m, err = client.WriteStatus(ctx, s.vms(), m, changed)
 	require.NoError(t, err)
 	require.False(t, m.Status.Created)
 	require.Equal(t, vmi.PrintableStatus("Running"), m.Status.PrintableStatus)
@@ -178,70 +192,70 @@ func (s suite) status(t *testing.T) {
 }
 
 func (s suite) generation(t *testing.T) {
-	m := s.created(t, s.machine("generation"))
+	m := s.created(t, s.vm("generation"))
 	m.Annotations = map[string]string{"a": "b"}
-	m, err := s.machines().Update(t.Context(), m, metav1.UpdateOptions{})
+	m, err := s.vms().Update(t.Context(), m, metav1.UpdateOptions{})
 	require.NoError(t, err)
 	require.EqualValues(t, 1, m.Generation)
 	always := vmi.RunAlways
 	m.Spec.RunStrategy = &always
 	m.Generation = 7
-	m, err = s.machines().Update(t.Context(), m, metav1.UpdateOptions{})
+	m, err = s.vms().Update(t.Context(), m, metav1.UpdateOptions{})
 	require.NoError(t, err)
 	require.EqualValues(t, 2, m.Generation)
 }
 
 func (s suite) finalizer(t *testing.T) {
 	ctx := t.Context()
-	m := s.machine("finalizer")
+	m := s.vm("finalizer")
 	m.Finalizers = []string{"example.com/a"}
 	s.created(t, m)
-	require.NoError(t, s.machines().Delete(ctx, m.Name, metav1.DeleteOptions{}))
-	m, err := s.machines().Get(ctx, m.Name, metav1.GetOptions{})
+	require.NoError(t, s.vms().Delete(ctx, m.Name, metav1.DeleteOptions{}))
+	m, err := s.vms().Get(ctx, m.Name, metav1.GetOptions{})
 	require.NoError(t, err)
 	require.NotNil(t, m.DeletionTimestamp)
 	m.Finalizers = nil
-	_, err = s.machines().Update(ctx, m, metav1.UpdateOptions{})
+	_, err = s.vms().Update(ctx, m, metav1.UpdateOptions{})
 	require.NoError(t, err)
-	_, err = s.machines().Get(ctx, m.Name, metav1.GetOptions{})
+	_, err = s.vms().Get(ctx, m.Name, metav1.GetOptions{})
 	require.True(t, apierrors.IsNotFound(err), "%v", err)
 }
 
 func (s suite) dryRun(t *testing.T) {
 	ctx := t.Context()
 	dry := []string{metav1.DryRunAll}
-	_, err := s.machines().Create(ctx, s.machine("dry"), metav1.CreateOptions{DryRun: dry})
+	_, err := s.vms().Create(ctx, s.vm("dry"), metav1.CreateOptions{DryRun: dry})
 	require.NoError(t, err)
-	_, err = s.machines().Get(ctx, "dry", metav1.GetOptions{})
+	_, err = s.vms().Get(ctx, "dry", metav1.GetOptions{})
 	require.True(t, apierrors.IsNotFound(err), "%v", err)
 
-	m := s.created(t, s.machine("dry"))
+	m := s.created(t, s.vm("dry"))
 	changed := m.DeepCopy()
 	changed.Labels = map[string]string{"a": "b"}
-	changed, err = s.machines().Update(ctx, changed, metav1.UpdateOptions{DryRun: dry})
+	changed, err = s.vms().Update(ctx, changed, metav1.UpdateOptions{DryRun: dry})
 	require.NoError(t, err)
 	require.NotEmpty(t, changed.Labels)
-	require.NoError(t, s.machines().Delete(ctx, "dry", metav1.DeleteOptions{DryRun: dry}))
-	got, err := s.machines().Get(ctx, "dry", metav1.GetOptions{})
+	require.NoError(t, s.vms().Delete(ctx, "dry", metav1.DeleteOptions{DryRun: dry}))
+	got, err := s.vms().Get(ctx, "dry", metav1.GetOptions{})
 	require.NoError(t, err)
 	require.Equal(t, m, got)
 }
 
 func (s suite) patch(t *testing.T) {
 	ctx := t.Context()
-	m := s.machine("patch")
+	m := s.vm("patch")
 	m.Labels = map[string]string{"a": "b", "c": "d"}
 	s.created(t, m)
-	m, err := s.machines().Patch(ctx, "patch", types.MergePatchType, []byte(`{"metadata": {"labels": {"a": null}}, "spec": {"runStrategy": "Always"}}`), metav1.PatchOptions{})
+	m, err := s.vms().Patch(ctx, "patch", types.MergePatchType, []byte(`{"metadata": {"labels": {"a": null}}, "spec": {"runStrategy": "Always"}}`), metav1.PatchOptions{})
 	require.NoError(t, err)
 	require.Equal(t, map[string]string{"c": "d"}, m.Labels)
 	require.Equal(t, vmi.RunAlways, m.Spec.Strategy())
-	m, err = s.machines().Patch(ctx, "patch", types.JSONPatchType, []byte(`[{"op": "replace", "path": "/metadata/labels/c", "value": "e"}]`), metav1.PatchOptions{})
+	m, err = s.vms().Patch(ctx, "patch", types.JSONPatchType, []byte(`[{"op": "replace", "path": "/metadata/labels/c", "value": "e"}]`), metav1.PatchOptions{})
 	require.NoError(t, err)
 	require.Equal(t, map[string]string{"c": "e"}, m.Labels)
-	_, err = s.machines().Patch(ctx, "patch", types.StrategicMergePatchType, []byte(`{}`), metav1.PatchOptions{})
+	_, err = s.vms().Patch(ctx, "patch", types.StrategicMergePatchType, []byte(`{}`), metav1.PatchOptions{})
 	require.True(t, apierrors.IsUnsupportedMediaType(err), "%v", err)
-	_, err = s.machines().Patch(ctx, "none", types.MergePatchType, []byte(`{}`), metav1.PatchOptions{})
+	_, err = s.vms().Patch(ctx, "none", types.MergePatchType, []byte(`{}`), metav1.PatchOptions{})
 	require.True(t, apierrors.IsNotFound(err), "%v", err)
 }
 
@@ -257,7 +271,7 @@ func next(t *testing.T, w watch.Interface) string {
 			} else if e.Type == watch.Error {
 				return fmt.Sprintf("%s %v", e.Type, apierrors.FromObject(e.Object))
 			}
-		case <-time.After(patience):
+		case <-time.After(timeout):
 			require.Fail(t, "no event")
 		}
 	}
@@ -265,37 +279,37 @@ func next(t *testing.T, w watch.Interface) string {
 
 func (s suite) watch(t *testing.T) {
 	ctx := t.Context()
-	first := s.created(t, s.machine("watch-1"))
-	s.created(t, s.machine("watch-2"))
-	require.NoError(t, s.machines().Delete(ctx, "watch-2", metav1.DeleteOptions{}))
-	w, err := s.machines().Watch(ctx, metav1.ListOptions{ResourceVersion: first.ResourceVersion})
+	first := s.created(t, s.vm("watch-1"))
+	s.created(t, s.vm("watch-2"))
+	require.NoError(t, s.vms().Delete(ctx, "watch-2", metav1.DeleteOptions{}))
+	w, err := s.vms().Watch(ctx, metav1.ListOptions{ResourceVersion: first.ResourceVersion})
 	require.NoError(t, err)
 	defer w.Stop()
 	require.Equal(t, "ADDED watch-2", next(t, w))
 	require.Equal(t, "DELETED watch-2", next(t, w))
 	first.Labels = map[string]string{"a": "b"}
-	_, err = s.machines().Update(ctx, first, metav1.UpdateOptions{})
+	_, err = s.vms().Update(ctx, first, metav1.UpdateOptions{})
 	require.NoError(t, err)
 	require.Equal(t, "MODIFIED watch-1", next(t, w))
 }
 
 func (s suite) selection(t *testing.T) {
 	ctx := t.Context()
-	m := s.created(t, s.machine("selected"))
-	w, err := s.machines().Watch(ctx, metav1.ListOptions{ResourceVersion: m.ResourceVersion, LabelSelector: "in=yes"})
+	m := s.created(t, s.vm("selected"))
+	w, err := s.vms().Watch(ctx, metav1.ListOptions{ResourceVersion: m.ResourceVersion, LabelSelector: "in=yes"})
 	require.NoError(t, err)
 	defer w.Stop()
 	for _, step := range []struct{ value, want string }{{"yes", "ADDED selected"}, {"no", "DELETED selected"}} {
 		m.Labels = map[string]string{"in": step.value}
-		m, err = s.machines().Update(ctx, m, metav1.UpdateOptions{})
+		m, err = s.vms().Update(ctx, m, metav1.UpdateOptions{})
 		require.NoError(t, err)
 		require.Equal(t, step.want, next(t, w))
 	}
 }
 
 func (s suite) informer(t *testing.T) {
-	m := s.created(t, s.machine("informed", vmitest.WithLabel("x", "y")))
-	i := informer.New(s.machines(), informer.Selection{})
+	m := s.created(t, s.vm("informed", vmitest.WithLabel("x", "y")))
+	i := informer.New(s.vms(), informer.Selection{})
 	done := make(chan struct{})
 	defer func() { <-done }()
 	ctx := t.Context()
@@ -305,14 +319,14 @@ func (s suite) informer(t *testing.T) {
 		defer close(done)
 		i.Run(stop)
 	}()
-	require.Eventually(t, func() bool { return i.HasSynced() }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return i.HasSynced() }, timeout, time.Millisecond)
 	require.Equal(t, m.UID, i.Get(s.namespace, "informed").UID)
-	require.NoError(t, s.machines().Delete(ctx, "informed", metav1.DeleteOptions{}))
-	require.Eventually(t, func() bool { return i.Get(s.namespace, "informed") == nil }, patience, time.Millisecond)
+	require.NoError(t, s.vms().Delete(ctx, "informed", metav1.DeleteOptions{}))
+	require.Eventually(t, func() bool { return i.Get(s.namespace, "informed") == nil }, timeout, time.Millisecond)
 }
 
-// wish is what an applier wants of a machine: these disks.
-func (s suite) wish(name string, disks ...string) *vmi.VirtualMachine {
+// applied is what an applier sets in a VirtualMachine: these disks.
+func (s suite) applied(name string, disks ...string) *vmi.VirtualMachine {
 	m := &vmi.VirtualMachine{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	halted := vmi.RunHalted
 	m.Spec.RunStrategy, m.Spec.Template = &halted, &vmi.VirtualMachineInstanceTemplate{}
@@ -333,47 +347,47 @@ func disks(m *vmi.VirtualMachine) []string {
 
 func (s suite) apply(t *testing.T) {
 	ctx := t.Context()
-	m, err := s.machines().Apply(ctx, s.wish("apply", "a", "b"), metav1.ApplyOptions{FieldManager: "first"})
+	m, err := s.vms().Apply(ctx, s.applied("apply", "a", "b"), metav1.ApplyOptions{FieldManager: "first"})
 	require.NoError(t, err)
 	require.Equal(t, []string{"a", "b"}, disks(m))
-	w := s.wish("apply", "c")
+	w := s.applied("apply", "c")
 	w.Labels = map[string]string{"by": "second"}
-	m, err = s.machines().Apply(ctx, w, metav1.ApplyOptions{FieldManager: "second"})
+	m, err = s.vms().Apply(ctx, w, metav1.ApplyOptions{FieldManager: "second"})
 	require.NoError(t, err)
 	require.ElementsMatch(t, []string{"a", "b", "c"}, disks(m))
 	require.Equal(t, map[string]string{"by": "second"}, m.Labels)
 	require.EqualValues(t, 2, m.Generation)
-	again, err := s.machines().Apply(ctx, w, metav1.ApplyOptions{FieldManager: "second"})
+	again, err := s.vms().Apply(ctx, w, metav1.ApplyOptions{FieldManager: "second"})
 	require.NoError(t, err)
 	require.Equal(t, m.ResourceVersion, again.ResourceVersion, "nothing changed")
 }
 
 func (s suite) applyConflict(t *testing.T) {
 	ctx := t.Context()
-	_, err := s.machines().Apply(ctx, s.wish("fight", "a"), metav1.ApplyOptions{FieldManager: "first"})
+	_, err := s.vms().Apply(ctx, s.applied("fight", "a"), metav1.ApplyOptions{FieldManager: "first"})
 	require.NoError(t, err)
-	other := s.wish("fight", "a")
+	other := s.applied("fight", "a")
 	other.Spec.Template.Spec.Domain.Devices.Disks[0].Disk.Bus = vmi.DiskBusSATA
-	_, err = s.machines().Apply(ctx, other, metav1.ApplyOptions{FieldManager: "second"})
+	_, err = s.vms().Apply(ctx, other, metav1.ApplyOptions{FieldManager: "second"})
 	require.True(t, apierrors.IsConflict(err), "%v", err)
-	m, err := s.machines().Apply(ctx, other, metav1.ApplyOptions{FieldManager: "second", Force: true})
+	m, err := s.vms().Apply(ctx, other, metav1.ApplyOptions{FieldManager: "second", Force: true})
 	require.NoError(t, err)
 	require.Equal(t, vmi.DiskBusSATA, m.Spec.Template.Spec.Domain.Devices.Disks[0].Disk.Bus)
 
 	m.Spec.Template.Spec.Domain.Devices.Disks[0].Disk.Bus = vmi.DiskBusSCSI
-	_, err = s.machines().Update(ctx, m, metav1.UpdateOptions{FieldManager: "third"})
+	_, err = s.vms().Update(ctx, m, metav1.UpdateOptions{FieldManager: "third"})
 	require.NoError(t, err)
-	_, err = s.machines().Apply(ctx, other, metav1.ApplyOptions{FieldManager: "second"})
+	_, err = s.vms().Apply(ctx, other, metav1.ApplyOptions{FieldManager: "second"})
 	require.True(t, apierrors.IsConflict(err), "%v", err)
 }
 
 func (s suite) applyRemoves(t *testing.T) {
 	ctx := t.Context()
-	_, err := s.machines().Apply(ctx, s.wish("removes", "a", "b"), metav1.ApplyOptions{FieldManager: "first"})
+	_, err := s.vms().Apply(ctx, s.applied("removes", "a", "b"), metav1.ApplyOptions{FieldManager: "first"})
 	require.NoError(t, err)
-	_, err = s.machines().Apply(ctx, s.wish("removes", "b"), metav1.ApplyOptions{FieldManager: "second"})
+	_, err = s.vms().Apply(ctx, s.applied("removes", "b"), metav1.ApplyOptions{FieldManager: "second"})
 	require.NoError(t, err)
-	m, err := s.machines().Apply(ctx, s.wish("removes"), metav1.ApplyOptions{FieldManager: "first"})
+	m, err := s.vms().Apply(ctx, s.applied("removes"), metav1.ApplyOptions{FieldManager: "first"})
 	require.NoError(t, err)
 	require.Equal(t, []string{"b"}, disks(m), "the second applier wants b")
 }
@@ -410,12 +424,12 @@ func (s suite) scale(t *testing.T) {
 
 func (s suite) collection(t *testing.T) {
 	for i, in := range []string{"yes", "yes", "no"} {
-		m := s.machine(fmt.Sprintf("collection-%d", i))
+		m := s.vm(fmt.Sprintf("collection-%d", i))
 		m.Labels = map[string]string{"collected": in}
 		s.created(t, m)
 	}
-	require.NoError(t, s.machines().DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "collected=yes"}))
-	left, err := s.machines().List(t.Context(), metav1.ListOptions{LabelSelector: "collected"})
+	require.NoError(t, s.vms().DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "collected=yes"}))
+	left, err := s.vms().List(t.Context(), metav1.ListOptions{LabelSelector: "collected"})
 	require.NoError(t, err)
 	require.Len(t, left.Items, 1)
 	require.Equal(t, "collection-2", left.Items[0].Name)

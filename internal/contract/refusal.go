@@ -11,18 +11,18 @@ import (
 
 // refusal: what no write may say.
 func (s suite) refusal(t *testing.T) {
-	m := s.machine("refused")
+	m := s.vm("refused")
 	m.Finalizers = []string{"example.com/a"}
 	m = s.created(t, m)
 	patch := func(pt types.PatchType, data string) error {
-		_, err := s.machines().Patch(t.Context(), m.Name, pt, []byte(data), metav1.PatchOptions{FieldManager: "test"})
+		_, err := s.vms().Patch(t.Context(), m.Name, pt, []byte(data), metav1.PatchOptions{FieldManager: "test"})
 		return err
 	}
 	update := func(change func(*metav1.ObjectMeta)) error {
-		now, err := s.machines().Get(t.Context(), m.Name, metav1.GetOptions{})
+		now, err := s.vms().Get(t.Context(), m.Name, metav1.GetOptions{})
 		require.NoError(t, err)
 		change(&now.ObjectMeta)
-		_, err = s.machines().Update(t.Context(), now, metav1.UpdateOptions{})
+		_, err = s.vms().Update(t.Context(), now, metav1.UpdateOptions{})
 		return err
 	}
 	for _, tt := range []struct {
@@ -43,7 +43,7 @@ func (s suite) refusal(t *testing.T) {
 	} {
 		require.True(t, tt.is(tt.err), "%s: %v", tt.name, tt.err)
 	}
-	require.NoError(t, s.machines().Delete(t.Context(), m.Name, metav1.DeleteOptions{}))
+	require.NoError(t, s.vms().Delete(t.Context(), m.Name, metav1.DeleteOptions{}))
 	err := update(func(m *metav1.ObjectMeta) { m.Finalizers = append(m.Finalizers, "example.com/b") })
 	require.True(t, apierrors.IsInvalid(err), "one more finalizer of what is deleted: %v", err)
 	require.NoError(t, update(func(m *metav1.ObjectMeta) { m.Finalizers = nil }))

@@ -6,38 +6,36 @@ import (
 	"reflect"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// Configuration is the JSON that Apply sends for o: apiVersion, kind, what names
-// the object, and what is set in it. The status and what only the API server
-// writes (the creation time, the generation, the managed fields and so on) are
-// left out.
+// Configuration is the JSON that Apply sends for o, an object of the kind d:
+// apiVersion, kind, what names the object, and what is set in it. The status and
+// what only the API server writes (the creation time, the generation, the managed
+// fields and so on) are left out.
 //
 // A field is set if it is not the zero value of its type. So a pointer that is
 // not nil is set, whatever it points to: a *bool may be applied as false, and
 // &vmi.InterfaceMasquerade{} as {}. A false, 0 or "" that is no pointer, and an
-// empty list or map, cannot be told from one that nobody mentioned and is not
-// sent; to apply such a value, send JSON by Patch with types.ApplyPatchType.
+// empty list or map, is the same as one that is left out and is not sent; to apply
+// such a value, send JSON by Patch with types.ApplyPatchType.
 //
 // Build the object from nothing. One that was read from the API server has all
 // fields set, and the applier comes to own them all; its resourceVersion, if it
 // is set, makes the write fail with a conflict after any other.
-func Configuration[T Object](o T) ([]byte, error) { return configuration(kindOf(o), o) }
-
-func configuration[T Object](kind schema.GroupVersionKind, o T) ([]byte, error) {
-	if o == nil || o.GetName() == "" {
-		return nil, fmt.Errorf("apply a %s: it needs a name", kind.Kind)
+func Configuration[T Object, L runtime.Object](d vmi.DefinitionOf[T, L], o T) ([]byte, error) {
+	if isNone(o) || o.GetName() == "" {
+		return nil, fmt.Errorf("apply %s: the object has no name", d.Kind)
 	}
 	raw, err := json.Marshal(o)
 	if err != nil {
-		return nil, fmt.Errorf("encode %s %s/%s: %w", kind.Kind, o.GetNamespace(), o.GetName(), err)
+		return nil, fmt.Errorf("encode %s %s/%s: %w", d.Kind, o.GetNamespace(), o.GetName(), err)
 	}
 	var out map[string]any
 	if err := json.Unmarshal(raw, &out); err != nil {
-		return nil, fmt.Errorf("decode %s %s/%s: %w", kind.Kind, o.GetNamespace(), o.GetName(), err)
+		return nil, fmt.Errorf("decode %s %s/%s: %w", d.Kind, o.GetNamespace(), o.GetName(), err)
 	}
 	prune(reflect.ValueOf(o).Elem(), out)
 	delete(out, "status")
@@ -46,24 +44,8 @@ func configuration[T Object](kind schema.GroupVersionKind, o T) ([]byte, error) 
 			delete(m, f)
 		}
 	}
-	out["apiVersion"], out["kind"] = kind.GroupVersion().String(), kind.Kind
+	out["apiVersion"], out["kind"] = d.GroupVersion().String(), d.Kind
 	return json.Marshal(out)
-}
-
-// kindOf is the kind of the object, which need not say it.
-func kindOf[T Object](o T) schema.GroupVersionKind {
-	switch any(o).(type) {
-	case *vmi.VirtualMachine:
-		return vmi.VirtualMachineKind
-	case *vmi.VirtualMachineInstanceReplicaSet:
-		return vmi.ReplicaSetKind
-	case *vmi.VirtualMachineInstanceMigration:
-		return vmi.MigrationKind
-	case *vmi.KubeVirt:
-		return vmi.KubeVirtKind
-	default:
-		return vmi.Kind
-	}
 }
 
 // prune removes from the encoding out of v what is not set in v. The encoder

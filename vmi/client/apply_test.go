@@ -46,7 +46,7 @@ func TestOnlyWhatIsSetIsApplied(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			v := &vmi.VirtualMachineInstance{ObjectMeta: metav1.ObjectMeta{Name: "vm"}}
 			tt.set(v)
-			got, err := client.Configuration(v)
+			got, err := client.Configuration(vmi.VirtualMachineInstances, v)
 			require.NoError(t, err)
 			want := map[string]any{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "metadata": map[string]any{"name": "vm"}}
 			require.NoError(t, json.Unmarshal([]byte(tt.want), &want))
@@ -58,34 +58,25 @@ func TestOnlyWhatIsSetIsApplied(t *testing.T) {
 }
 
 func TestTheConfigurationOfEveryKindSaysItsKind(t *testing.T) {
-	m := metav1.ObjectMeta{Name: "a"}
-	for want, configure := range map[string]func() ([]byte, error){
-		"VirtualMachineInstance": func() ([]byte, error) { return client.Configuration(&vmi.VirtualMachineInstance{ObjectMeta: m}) },
-		"VirtualMachine":         func() ([]byte, error) { return client.Configuration(&vmi.VirtualMachine{ObjectMeta: m}) },
-		"VirtualMachineInstanceReplicaSet": func() ([]byte, error) {
-			return client.Configuration(&vmi.VirtualMachineInstanceReplicaSet{ObjectMeta: m})
-		},
-		"VirtualMachineInstanceMigration": func() ([]byte, error) {
-			return client.Configuration(&vmi.VirtualMachineInstanceMigration{ObjectMeta: m})
-		},
-		"KubeVirt": func() ([]byte, error) { return client.Configuration(&vmi.KubeVirt{ObjectMeta: m}) },
-	} {
-		got, err := configure()
+	for _, d := range vmi.Definitions() {
+		o := d.New()
+		o.SetName("a")
+		got, err := client.Configuration(d.Untyped(), o)
 		require.NoError(t, err)
-		require.JSONEq(t, `{"apiVersion": "kubevirt.io/v1", "kind": "`+want+`", "metadata": {"name": "a"}}`, string(got))
+		require.JSONEq(t, `{"apiVersion": "kubevirt.io/v1", "kind": "`+d.Kind+`", "metadata": {"name": "a"}}`, string(got))
 	}
 }
 
 func TestAnObjectWithoutANameIsNotApplied(t *testing.T) {
-	_, err := client.Configuration(&vmi.VirtualMachine{})
-	require.EqualError(t, err, "apply a VirtualMachine: it needs a name")
-	_, err = client.Configuration[*vmi.VirtualMachine](nil)
-	require.EqualError(t, err, "apply a VirtualMachine: it needs a name")
+	_, err := client.Configuration(vmi.VirtualMachines, &vmi.VirtualMachine{})
+	require.EqualError(t, err, "apply VirtualMachine: the object has no name")
+	_, err = client.Configuration(vmi.VirtualMachines, nil)
+	require.EqualError(t, err, "apply VirtualMachine: the object has no name")
 }
 
 func TestWhatAnObjectHoldsIsAppliedWhole(t *testing.T) {
 	v := vmitest.New(vmitest.WithContainerDisk("root", "example/web:1"), vmitest.WithMasquerade("net", vmi.Port{Port: 80}), vmitest.WithCores(2))
-	got, err := client.Configuration(v)
+	got, err := client.Configuration(vmi.VirtualMachineInstances, v)
 	require.NoError(t, err)
 	var back vmi.VirtualMachineInstance
 	require.NoError(t, json.Unmarshal(got, &back))

@@ -1,80 +1,136 @@
 package client
 
 import (
+	"cmp"
 	"fmt"
+	"net/http"
+	"reflect"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// Client reads and writes the kinds of package vmi. It is safe for concurrent
-// use.
+// Client reads and writes objects of any kind: those of package vmi by its
+// methods, others by [Of]. It is safe for concurrent use.
 type Client struct {
-	rest  rest.Interface
-	codec runtime.ParameterCodec
+	cfg  *rest.Config
+	http *http.Client
+	// kinds are the kindClients by typedKind.
+	kinds sync.Map
 }
 
 // New makes a Client that talks to the API server of cfg. The configuration is
 // copied; its content type is set to JSON, the only one that custom resources
-// speak in every version of Kubernetes.
+// speak in every version of Kubernetes. All kinds share one limit of requests.
 func New(cfg *rest.Config) (*Client, error) {
-	s := runtime.NewScheme()
-	if err := vmi.AddToScheme(s); err != nil {
-		return nil, err
-	}
 	cfg = rest.CopyConfig(cfg)
-	cfg.APIPath = "/apis"
-	cfg.GroupVersion = &vmi.GroupVersion
 	cfg.ContentType = runtime.ContentTypeJSON
 	cfg.AcceptContentTypes = runtime.ContentTypeJSON
-	cfg.NegotiatedSerializer = serializer.NewCodecFactory(s).WithoutConversion()
-	r, err := rest.RESTClientFor(cfg)
-	if err != nil {
-		return nil, fmt.Errorf("make a client for %s: %w", vmi.GroupVersion, err)
+	if cfg.RateLimiter == nil && cfg.QPS >= 0 {
+		cfg.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(cmp.Or(cfg.QPS, rest.DefaultQPS), cmp.Or(cfg.Burst, rest.DefaultBurst))
 	}
-	return &Client{rest: r, codec: runtime.NewParameterCodec(s)}, nil
+	h, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("make a client of %s: %w", cfg.Host, err)
+	}
+	c := &Client{cfg: cfg, http: h}
+	// What is wrong with a configuration is wrong for every kind.
+	if _, err := c.newKindClient(vmi.VirtualMachineInstances.Definition); err != nil {
+		return nil, fmt.Errorf("make a client of %s: %w", cfg.Host, err)
+	}
+	return c, nil
 }
 
-// VirtualMachineInstances reads and writes machines in the namespace, or in all
-// of them if it is empty.
+// Of reads and writes the objects of one kind in the namespace, or in all of them
+// if it is empty. The kind may be of any API group; if its objects are in no
+// namespace, the namespace is ignored.
+func Of[T Object, L runtime.Object](c *Client, d vmi.DefinitionOf[T, L], namespace string) Objects[T, L] {
+	return at(c, d, namespace)
+}
+
+// ScaledOf is like [Of] for a kind with the subresource scale.
+func ScaledOf[T Object, L runtime.Object](c *Client, d vmi.DefinitionOf[T, L], namespace string) Scaled[T, L] {
+	return scaled[T, L]{at(c, d, namespace)}
+}
+
+// VirtualMachineInstances reads and writes VMIs.
 func (c *Client) VirtualMachineInstances(namespace string) Instances {
-	return at[*vmi.VirtualMachineInstance](c, vmi.Kind, vmi.Resource, namespace,
-		func() *vmi.VirtualMachineInstanceList { return &vmi.VirtualMachineInstanceList{} })
+	return Of(c, vmi.VirtualMachineInstances, namespace)
 }
 
-// VirtualMachines reads and writes VirtualMachines in the namespace, or in all
-// of them if it is empty.
+// VirtualMachines reads and writes VirtualMachines.
 func (c *Client) VirtualMachines(namespace string) VirtualMachines {
-	return at[*vmi.VirtualMachine](c, vmi.VirtualMachineKind, vmi.VirtualMachineResource, namespace,
-		func() *vmi.VirtualMachineList { return &vmi.VirtualMachineList{} })
+	return Of(c, vmi.VirtualMachines, namespace)
 }
 
-// VirtualMachineInstanceReplicaSets reads and writes replica sets in the
-// namespace, or in all of them if it is empty.
+// VirtualMachineInstanceReplicaSets reads and writes replica sets and their
+// scales.
 func (c *Client) VirtualMachineInstanceReplicaSets(namespace string) ReplicaSets {
-	return replicaSets{at[*vmi.VirtualMachineInstanceReplicaSet](c, vmi.ReplicaSetKind, vmi.ReplicaSetResource, namespace,
-		func() *vmi.VirtualMachineInstanceReplicaSetList { return &vmi.VirtualMachineInstanceReplicaSetList{} })}
+	return ScaledOf(c, vmi.VirtualMachineInstanceReplicaSets, namespace)
 }
 
-// VirtualMachineInstanceMigrations reads and writes migrations in the
-// namespace, or in all of them if it is empty.
+// VirtualMachineInstanceMigrations reads and writes migrations.
 func (c *Client) VirtualMachineInstanceMigrations(namespace string) Migrations {
-	return at[*vmi.VirtualMachineInstanceMigration](c, vmi.MigrationKind, vmi.MigrationResource, namespace,
-		func() *vmi.VirtualMachineInstanceMigrationList { return &vmi.VirtualMachineInstanceMigrationList{} })
+	return Of(c, vmi.VirtualMachineInstanceMigrations, namespace)
 }
 
-// KubeVirts reads and writes the configuration of Podvisor in the namespace, or
-// in all of them if it is empty.
+// KubeVirts reads and writes the configuration of Podvisor.
 func (c *Client) KubeVirts(namespace string) KubeVirts {
-	return at[*vmi.KubeVirt](c, vmi.KubeVirtKind, vmi.KubeVirtResource, namespace,
-		func() *vmi.KubeVirtList { return &vmi.KubeVirtList{} })
+	return Of(c, vmi.KubeVirts, namespace)
 }
 
 // at makes the client of one kind in one namespace.
-func at[T Object, L runtime.Object](c *Client, kind schema.GroupVersionKind, r schema.GroupVersionResource, namespace string, list func() L) objects[T, L] {
-	return objects[T, L]{rest: c.rest, codec: c.codec, kind: kind, resource: r.Resource, namespace: namespace, list: list}
+func at[T Object, L runtime.Object](c *Client, d vmi.DefinitionOf[T, L], namespace string) objects[T, L] {
+	if d.ClusterScoped {
+		namespace = ""
+	}
+	return objects[T, L]{kindClient: c.kind(d.Definition), definition: d, namespace: namespace}
+}
+
+// kindClient sends requests for the objects of one kind.
+type kindClient struct {
+	rest  rest.Interface
+	codec runtime.ParameterCodec
+}
+
+// typedKind is a kind as one Go type.
+type typedKind struct {
+	schema.GroupVersionKind
+	object reflect.Type
+}
+
+// kind returns the client of the kind, which it makes at the first call.
+func (c *Client) kind(d vmi.Definition) kindClient {
+	k := typedKind{d.GroupVersionKind, reflect.TypeOf(d.New())}
+	if made, ok := c.kinds.Load(k); ok {
+		return made.(kindClient)
+	}
+	fresh, err := c.newKindClient(d)
+	if err != nil {
+		panic(fmt.Sprintf("make a client of %s by a configuration that New accepted: %v", d.GroupVersionKind, err))
+	}
+	made, _ := c.kinds.LoadOrStore(k, fresh)
+	return made.(kindClient)
+}
+
+// newKindClient makes the client of a kind. It sends nothing.
+func (c *Client) newKindClient(d vmi.Definition) (kindClient, error) {
+	s := runtime.NewScheme()
+	d.AddToScheme(s)
+	cfg := rest.CopyConfig(c.cfg)
+	cfg.APIPath = "/apis"
+	if d.Group == "" {
+		cfg.APIPath = "/api"
+	}
+	gv := d.GroupVersion()
+	cfg.GroupVersion = &gv
+	cfg.NegotiatedSerializer = serializer.NewCodecFactory(s).WithoutConversion()
+	r, err := rest.RESTClientForConfigAndClient(cfg, c.http)
+	return kindClient{rest: r, codec: runtime.NewParameterCodec(s)}, err
 }

@@ -1,18 +1,19 @@
-// Package client reads and writes the kinds of package vmi through the
-// Kubernetes API.
+// Package client reads and writes objects of the kinds of package vmi, and of any
+// other kind, through the Kubernetes API.
 //
 // [New] makes a [Client] from the configuration that every client-go program
 // has; [Client.VirtualMachineInstances] and its siblings read and write the
-// objects of one kind in one namespace, all by the same methods ([Objects]).
-// Errors are those of k8s.io/apimachinery/pkg/api/errors.
+// objects of one kind in one namespace, all by the same methods ([Objects]). [Of]
+// does so for any kind of any API group, by its definition: group, version, path
+// and scope follow from it. Errors are those of
+// k8s.io/apimachinery/pkg/api/errors.
 //
 // There are three ways to change an object. Update replaces it, and fails with
-// a conflict if somebody else wrote in between. Patch changes what the patch
+// a conflict if the object was written in between. Patch changes what the patch
 // names. Apply makes what is set in an object so and leaves the rest to others;
-// [Configuration] says what counts as set. [WriteStatus] is for those who write
-// the status.
+// [Configuration] says what counts as set. [WriteStatus] is for controllers.
 //
-// [WaitForPhase] waits for a machine, [WaitFor] for anything else. Package
+// [WaitForPhase] waits for a VMI, [WaitFor] for anything else. Package
 // informer keeps caches, package fake is an API server for tests.
 //
 // The package is an edge: it touches the API server and nothing else. It does

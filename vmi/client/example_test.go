@@ -42,9 +42,9 @@ func Example() {
 }
 
 func Example_create() {
-	machines := connect().VirtualMachineInstances("default")
+	vmis := connect().VirtualMachineInstances("default")
 
-	v, err := machines.Create(context.Background(), &vmi.VirtualMachineInstance{
+	v, err := vmis.Create(context.Background(), &vmi.VirtualMachineInstance{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "web-"},
 		Spec: vmi.VirtualMachineInstanceSpec{
 			Domain:  vmi.DomainSpec{CPU: &vmi.CPU{Cores: 2}},
@@ -60,24 +60,24 @@ func Example_create() {
 }
 
 func Example_watch() {
-	machines := connect(vmitest.New()).VirtualMachineInstances("default")
+	vmis := connect(vmitest.New()).VirtualMachineInstances("default")
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 
 	// From the version of a list on, nothing is missed. A watch ends now and
 	// then; package informer goes on by itself.
-	all, err := machines.List(ctx, metav1.ListOptions{})
+	all, err := vmis.List(ctx, metav1.ListOptions{})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	w, err := machines.Watch(ctx, metav1.ListOptions{ResourceVersion: all.ResourceVersion})
+	w, err := vmis.Watch(ctx, metav1.ListOptions{ResourceVersion: all.ResourceVersion})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	defer w.Stop()
-	if err := machines.Delete(ctx, "testvmi", metav1.DeleteOptions{}); err != nil {
+	if err := vmis.Delete(ctx, "testvmi", metav1.DeleteOptions{}); err != nil {
 		fmt.Println(err)
 		return
 	}
@@ -89,9 +89,9 @@ func Example_watch() {
 }
 
 func Example_patch() {
-	machines := connect(vmitest.NewMachine(vmi.RunHalted)).VirtualMachines("default")
+	vms := connect(vmitest.NewVM(vmi.RunHalted)).VirtualMachines("default")
 
-	m, err := machines.Patch(context.Background(), "testvmi", types.MergePatchType,
+	m, err := vms.Patch(context.Background(), "testvmi", types.MergePatchType,
 		[]byte(`{"spec": {"runStrategy": "Always"}}`), metav1.PatchOptions{})
 	if err != nil {
 		fmt.Println(err)
@@ -102,15 +102,15 @@ func Example_patch() {
 }
 
 func Example_apply() {
-	machines := connect(vmitest.NewMachine(vmi.RunHalted, vmitest.WithClaim("root", "web"))).VirtualMachines("default")
+	vms := connect(vmitest.NewVM(vmi.RunHalted, vmitest.WithClaim("root", "web"))).VirtualMachines("default")
 
 	// One more volume. Those of others stay, and so does all else.
-	wish := &vmi.VirtualMachine{
+	desired := &vmi.VirtualMachine{
 		ObjectMeta: metav1.ObjectMeta{Name: "testvmi"},
 		Spec:       vmi.VirtualMachineSpec{Template: &vmi.VirtualMachineInstanceTemplate{}},
 	}
-	wish.Spec.Template.Spec.Volumes = []vmi.Volume{{Name: "logs", VolumeSource: vmi.VolumeSource{EmptyDisk: &vmi.EmptyDisk{}}}}
-	m, err := machines.Apply(context.Background(), wish, metav1.ApplyOptions{FieldManager: "log-operator"})
+	desired.Spec.Template.Spec.Volumes = []vmi.Volume{{Name: "logs", VolumeSource: vmi.VolumeSource{EmptyDisk: &vmi.EmptyDisk{}}}}
+	m, err := vms.Apply(context.Background(), desired, metav1.ApplyOptions{FieldManager: "log-operator"})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -142,11 +142,11 @@ func Example_scale() {
 }
 
 func ExampleWaitForPhase() {
-	machines := connect(vmitest.New(vmitest.WithPhase(vmi.Running))).VirtualMachineInstances("default")
+	vmis := connect(vmitest.New(vmitest.WithPhase(vmi.Running))).VirtualMachineInstances("default")
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 
-	v, err := client.WaitForPhase(ctx, machines, "testvmi", vmi.Running)
+	v, err := client.WaitForPhase(ctx, vmis, "testvmi", vmi.Running)
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -2,12 +2,10 @@ package client
 
 import (
 	"context"
-	"reflect"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
@@ -15,13 +13,8 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// Object is an object of one of the kinds of package vmi.
-type Object interface {
-	*vmi.VirtualMachineInstance | *vmi.VirtualMachine | *vmi.VirtualMachineInstanceReplicaSet |
-		*vmi.VirtualMachineInstanceMigration | *vmi.KubeVirt
-	runtime.Object
-	metav1.Object
-}
+// Object is an object of any kind of the API.
+type Object = vmi.Object
 
 // Objects reads and writes the objects T of one kind in one namespace; made
 // without a namespace, it lists and watches those in all. L is their list.
@@ -36,10 +29,10 @@ type Objects[T Object, L runtime.Object] interface {
 	Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error)
 	Patch(ctx context.Context, name string, pt types.PatchType, data []byte, opts metav1.PatchOptions, subresources ...string) (T, error)
 
-	// Apply makes the fields that are set in o so, and creates the object if it
-	// is not there (server-side apply). opts.FieldManager names who wants it so:
-	// a field that the same manager applied before and that is not set in o any
-	// more is removed, unless somebody else wants it too.
+	// Apply gives the fields that are set in o these values, and creates the object
+	// if it does not exist (server-side apply). opts.FieldManager names the owner of
+	// the fields: a field that the same manager applied before and that is not set
+	// in o any more is removed, unless another manager owns it too.
 	//
 	// Only what is set is sent, see [Configuration] for what that means.
 	Apply(ctx context.Context, o T, opts metav1.ApplyOptions) (T, error)
@@ -55,81 +48,88 @@ type (
 	Migrations = Objects[*vmi.VirtualMachineInstanceMigration, *vmi.VirtualMachineInstanceMigrationList]
 	// KubeVirts reads and writes the configuration of Podvisor.
 	KubeVirts = Objects[*vmi.KubeVirt, *vmi.KubeVirtList]
+	// ReplicaSets reads and writes VirtualMachineInstanceReplicaSets and their
+	// scales.
+	ReplicaSets = Scaled[*vmi.VirtualMachineInstanceReplicaSet, *vmi.VirtualMachineInstanceReplicaSetList]
 )
 
 // objects are the objects of one kind in one namespace. client-go's package
 // gentype would do, but it brings its fakes along and what they are made of:
 // twenty modules in every program that imports us.
 type objects[T Object, L runtime.Object] struct {
-	rest      rest.Interface
-	codec     runtime.ParameterCodec
-	kind      schema.GroupVersionKind
-	resource  string
-	namespace string
-	list      func() L
+	kindClient
+	definition vmi.DefinitionOf[T, L]
+	namespace  string
 }
 
-// on addresses the request to all objects, or to the one of this name and its
-// subresource, with the options as parameters.
-func (c objects[T, L]) on(r *rest.Request, opts runtime.Object, name string, subresources ...string) *rest.Request {
-	r = r.NamespaceIfScoped(c.namespace, c.namespace != "").Resource(c.resource).SubResource(subresources...)
-	if name != "" {
-		r = r.Name(name)
-	}
-	return r.VersionedParams(opts, c.codec)
+// all addresses the request to all objects, with the options as parameters.
+func (c objects[T, L]) all(r *rest.Request, opts runtime.Object) *rest.Request {
+	return r.NamespaceIfScoped(c.namespace, c.namespace != "").Resource(c.definition.Plural).VersionedParams(opts, c.codec)
+}
+
+// one addresses the request to the object of this name or to its subresource. An
+// empty name is an error of the request.
+func (c objects[T, L]) one(r *rest.Request, opts runtime.Object, name string, subresources ...string) *rest.Request {
+	return c.all(r, opts).Name(name).SubResource(subresources...)
 }
 
 // object sends the request and decodes the one object of the answer.
 func (c objects[T, L]) object(ctx context.Context, r *rest.Request) (T, error) {
-	o := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
+	o := c.definition.New().(T)
 	return o, r.Do(ctx).Into(o)
 }
 
 func (c objects[T, L]) Create(ctx context.Context, o T, opts metav1.CreateOptions) (T, error) {
-	return c.object(ctx, c.on(c.rest.Post(), &opts, "").Body(o))
+	return c.object(ctx, c.all(c.rest.Post(), &opts).Body(o))
 }
 
 func (c objects[T, L]) Update(ctx context.Context, o T, opts metav1.UpdateOptions) (T, error) {
-	return c.object(ctx, c.on(c.rest.Put(), &opts, o.GetName()).Body(o))
+	return c.object(ctx, c.one(c.rest.Put(), &opts, o.GetName()).Body(o))
 }
 
 func (c objects[T, L]) UpdateStatus(ctx context.Context, o T, opts metav1.UpdateOptions) (T, error) {
-	return c.object(ctx, c.on(c.rest.Put(), &opts, o.GetName(), "status").Body(o))
+	return c.object(ctx, c.one(c.rest.Put(), &opts, o.GetName(), "status").Body(o))
 }
 
 func (c objects[T, L]) Get(ctx context.Context, name string, opts metav1.GetOptions) (T, error) {
-	return c.object(ctx, c.on(c.rest.Get(), &opts, name))
+	return c.object(ctx, c.one(c.rest.Get(), &opts, name))
 }
 
 func (c objects[T, L]) Patch(ctx context.Context, name string, pt types.PatchType, data []byte, opts metav1.PatchOptions, subresources ...string) (T, error) {
-	return c.object(ctx, c.on(c.rest.Patch(pt), &opts, name, subresources...).Body(data))
+	return c.object(ctx, c.one(c.rest.Patch(pt), &opts, name, subresources...).Body(data))
 }
 
 func (c objects[T, L]) Apply(ctx context.Context, o T, opts metav1.ApplyOptions) (T, error) {
-	data, err := configuration(c.kind, o)
+	data, err := Configuration(c.definition, o)
 	if err != nil {
-		return nil, err
+		return none[T](), err
 	}
 	return c.Patch(ctx, o.GetName(), types.ApplyPatchType, data, opts.ToPatchOptions())
 }
 
 func (c objects[T, L]) Delete(ctx context.Context, name string, opts metav1.DeleteOptions) error {
-	return c.on(c.rest.Delete(), &metav1.ListOptions{}, name).Body(&opts).Do(ctx).Error()
+	return c.one(c.rest.Delete(), &metav1.ListOptions{}, name).Body(&opts).Do(ctx).Error()
 }
 
 func (c objects[T, L]) DeleteCollection(ctx context.Context, opts metav1.DeleteOptions, which metav1.ListOptions) error {
-	return c.on(c.rest.Delete(), &which, "").Timeout(timeout(which)).Body(&opts).Do(ctx).Error()
+	return c.all(c.rest.Delete(), &which).Timeout(timeout(which)).Body(&opts).Do(ctx).Error()
 }
 
 func (c objects[T, L]) List(ctx context.Context, opts metav1.ListOptions) (L, error) {
-	l := c.list()
-	return l, c.on(c.rest.Get(), &opts, "").Timeout(timeout(opts)).Do(ctx).Into(l)
+	l := c.definition.NewList().(L)
+	return l, c.all(c.rest.Get(), &opts).Timeout(timeout(opts)).Do(ctx).Into(l)
 }
 
 func (c objects[T, L]) Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
 	opts.Watch = true
-	return c.on(c.rest.Get(), &opts, "").Timeout(timeout(opts)).Watch(ctx)
+	return c.all(c.rest.Get(), &opts).Timeout(timeout(opts)).Watch(ctx)
 }
+
+// none is no object.
+func none[T Object]() (no T) { return no }
+
+// isNone says that o is no object.
+func isNone[T Object](o T) bool { return any(o) == any(none[T]()) }
 
 // timeout is the time that the options give the API server, or 0 for any.
 func timeout(o metav1.ListOptions) time.Duration {

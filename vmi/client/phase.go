@@ -12,17 +12,17 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// ErrEnded is wrapped by the error of [WaitForPhase] when the machine cannot
+// ErrEnded is wrapped by the error of [WaitForPhase] when the VMI cannot
 // come into a phase that is waited for, because it ended in another or was
 // deleted.
-var ErrEnded = errors.New("the machine has ended")
+var ErrEnded = errors.New("the VMI has ended")
 
-// WaitForPhase waits until the machine is in one of the phases, and returns it.
-// A machine that does not exist is waited for; one that is deleted before, even
-// if there is another of its name by now, or ends in another phase is an error
-// that wraps [ErrEnded]. The error says the last phase and its reason; beside it,
-// the machine as it was last seen is returned, or nil if it was never there. See
-// [WaitFor] for what else ends the wait.
+// WaitForPhase waits until the VMI is in one of the phases, and returns it. A VMI
+// that does not exist is waited for; one that is deleted before, even if there is
+// another of its name by now, or ends in another phase is an error that wraps
+// [ErrEnded]. The error holds the last phase and its reason; beside it, the VMI as
+// it was last observed is returned, or nil if it did not exist. See [WaitFor] for
+// what else ends the wait.
 func WaitForPhase(ctx context.Context, i Instances, name string, phases ...vmi.Phase) (*vmi.VirtualMachineInstance, error) {
 	var seen *vmi.VirtualMachineInstance
 	gone := false
@@ -51,7 +51,7 @@ func WaitForPhase(ctx context.Context, i Instances, name string, phases ...vmi.P
 	if gone {
 		state += ", and was deleted"
 	}
-	return v, fmt.Errorf("wait for machine %s to be %s: %w: %s", name, alternatives(phases), err, state)
+	return v, fmt.Errorf("wait for VMI %s to be %s: %w: %s", name, alternatives(phases), err, state)
 }
 
 func alternatives(phases []vmi.Phase) string {
@@ -62,7 +62,7 @@ func alternatives(phases []vmi.Phase) string {
 	return strings.Join(out, " or ")
 }
 
-// describe says in which phase the machine was last seen, and why.
+// describe says in which phase the VMI was last observed, and why.
 func describe(v *vmi.VirtualMachineInstance) string {
 	if v == nil {
 		return "it does not exist"
@@ -78,7 +78,7 @@ func describe(v *vmi.VirtualMachineInstance) string {
 	return out
 }
 
-// reason is why the machine is in its phase, or why it comes into no other, or
+// reason is why the VMI is in its phase, or why it enters no other, or
 // "" if nothing says so.
 func reason(s *vmi.VirtualMachineInstanceStatus) string {
 	if s.Reason != "" {

@@ -6,39 +6,33 @@ import (
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/podvisor/podvisor/vmi"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// ReplicaSets reads and writes VirtualMachineInstanceReplicaSets and their
-// scale: the desired and the current number of VMIs, in the form that
-// autoscalers use.
-type ReplicaSets interface {
-	Objects[*vmi.VirtualMachineInstanceReplicaSet, *vmi.VirtualMachineInstanceReplicaSetList]
+// Scaled reads and writes the objects of a kind with the subresource scale, and
+// their scales: how many replicas are desired and how many there are, in the form
+// that autoscalers use.
+type Scaled[T Object, L runtime.Object] interface {
+	Objects[T, L]
 	GetScale(ctx context.Context, name string, opts metav1.GetOptions) (*autoscalingv1.Scale, error)
-	// UpdateScale sets the desired number of VMIs, and nothing else.
+	// UpdateScale sets the number of replicas that are desired, and nothing else.
 	UpdateScale(ctx context.Context, name string, s *autoscalingv1.Scale, opts metav1.UpdateOptions) (*autoscalingv1.Scale, error)
 }
 
-// scaleType is the kind and version of a Scale.
-var scaleType = metav1.TypeMeta{APIVersion: "autoscaling/v1", Kind: "Scale"}
+type scaled[T Object, L runtime.Object] struct{ objects[T, L] }
 
-type replicaSets struct {
-	objects[*vmi.VirtualMachineInstanceReplicaSet, *vmi.VirtualMachineInstanceReplicaSetList]
+func (c scaled[T, L]) GetScale(ctx context.Context, name string, opts metav1.GetOptions) (*autoscalingv1.Scale, error) {
+	return scale(c.one(c.rest.Get(), &opts, name, "scale").DoRaw(ctx))
 }
 
-func (c replicaSets) GetScale(ctx context.Context, name string, opts metav1.GetOptions) (*autoscalingv1.Scale, error) {
-	return scale(c.on(c.rest.Get(), &opts, name, "scale").DoRaw(ctx))
-}
-
-func (c replicaSets) UpdateScale(ctx context.Context, name string, s *autoscalingv1.Scale, opts metav1.UpdateOptions) (*autoscalingv1.Scale, error) {
+func (c scaled[T, L]) UpdateScale(ctx context.Context, name string, s *autoscalingv1.Scale, opts metav1.UpdateOptions) (*autoscalingv1.Scale, error) {
 	typed := *s
-	typed.TypeMeta = scaleType
+	typed.SetGroupVersionKind(autoscalingv1.SchemeGroupVersion.WithKind("Scale"))
 	body, err := json.Marshal(typed)
 	if err != nil {
 		return nil, err
 	}
-	return scale(c.on(c.rest.Put(), &opts, name, "scale").SetHeader("Content-Type", "application/json").Body(body).DoRaw(ctx))
+	return scale(c.one(c.rest.Put(), &opts, name, "scale").SetHeader("Content-Type", "application/json").Body(body).DoRaw(ctx))
 }
 
 // scale reads an answer.

@@ -14,22 +14,31 @@ import (
 
 // WriteStatus makes the status of the object old what it is in changed, by one
 // merge patch that holds only the difference. The patch carries old's
-// resourceVersion, so it fails with a conflict if somebody else wrote in
-// between. Nothing is written, and old is returned, if the two are equal.
+// resourceVersion, so it fails with a conflict if the object was written in
+// between. Nothing is written, and old is returned, if the two are equal. An
+// object without a field Status is an error.
 func WriteStatus[T Object, L runtime.Object](ctx context.Context, o Objects[T, L], old, changed T) (T, error) {
 	from, to := status(old), status(changed)
+	if from == nil || to == nil {
+		return none[T](), fmt.Errorf("write the status of %s/%s: %T has no field Status", old.GetNamespace(), old.GetName(), old)
+	}
 	if equality.Semantic.DeepEqual(from, to) {
 		return old, nil
 	}
 	patch, err := statusPatch(from, to, old.GetUID(), old.GetResourceVersion())
 	if err != nil {
-		return nil, fmt.Errorf("compare the status of %s/%s: %w", old.GetNamespace(), old.GetName(), err)
+		return none[T](), fmt.Errorf("compare the status of %s/%s: %w", old.GetNamespace(), old.GetName(), err)
 	}
 	return o.Patch(ctx, old.GetName(), types.MergePatchType, patch, metav1.PatchOptions{}, "status")
 }
 
-// status is the status of the object, which every kind has.
-func status[T Object](o T) any { return reflect.ValueOf(o).Elem().FieldByName("Status").Interface() }
+// status is the status of the object, or nil if it has none.
+func status(o Object) any {
+	if s := reflect.Indirect(reflect.ValueOf(o)).FieldByName("Status"); s.IsValid() {
+		return s.Interface()
+	}
+	return nil
+}
 
 // statusPatch is the merge patch from one status to the other.
 func statusPatch(from, to any, uid types.UID, version string) ([]byte, error) {
@@ -57,7 +66,7 @@ func encoded(v any) (map[string]any, error) {
 	return out, json.Unmarshal(raw, &out)
 }
 
-// difference is the merge patch from a to b: null is what b has not, and a list
+// difference is the merge patch from a to b: what b has not is null, and a list
 // is replaced as a whole.
 func difference(a, b map[string]any) map[string]any {
 	out := map[string]any{}

@@ -90,7 +90,7 @@ func (w *waiter[T, L]) follow(ctx context.Context) error {
 	which.ResourceVersion = version
 	i, err := w.objects.Watch(ctx, which)
 	if err != nil {
-		return hopeless(err)
+		return final(err)
 	}
 	defer i.Stop()
 	for e := range i.ResultChan() {
@@ -98,7 +98,7 @@ func (w *waiter[T, L]) follow(ctx context.Context) error {
 		case watch.Added, watch.Modified:
 			err = w.see(o)
 		case watch.Deleted:
-			err = w.see(nil)
+			err = w.see(none[T]())
 		case watch.Error:
 			// Most often the version is too old. A new list is the way out of all
 			// of them.
@@ -115,7 +115,7 @@ func (w *waiter[T, L]) follow(ctx context.Context) error {
 func (w *waiter[T, L]) list(ctx context.Context, which metav1.ListOptions) (string, error) {
 	l, err := w.objects.List(ctx, which)
 	if err != nil {
-		return "", hopeless(err)
+		return "", final(err)
 	}
 	m, err := meta.ListAccessor(l)
 	if err != nil {
@@ -136,11 +136,11 @@ func (w *waiter[T, L]) list(ctx context.Context, which metav1.ListOptions) (stri
 func (w *waiter[T, L]) see(o T) error {
 	// A list that finds what the last one found is no news: if no watch comes to
 	// be, it would be the next list at once.
-	if (o == nil) != (w.now == nil) || o != nil && o.GetResourceVersion() != w.now.GetResourceVersion() {
+	if isNone(o) != isNone(w.now) || !isNone(o) && o.GetResourceVersion() != w.now.GetResourceVersion() {
 		w.news = true
 	}
 	w.now = o
-	if o != nil {
+	if !isNone(o) {
 		w.last = o
 	}
 	var err error
@@ -151,9 +151,9 @@ func (w *waiter[T, L]) see(o T) error {
 	return nil
 }
 
-// hopeless makes the error one that ends the wait if the same request will
+// final makes the error one that ends the wait if the same request will
 // always be answered so.
-func hopeless(err error) error {
+func final(err error) error {
 	var s apierrors.APIStatus
 	if !errors.As(err, &s) {
 		return err

@@ -69,7 +69,7 @@ func TestAPhaseIsWaitedFor(t *testing.T) {
 			require.NoError(t, err)
 			s.Expire()
 		}},
-		"of a machine that is not there yet": {
+		"of a VMI that does not exist yet": {
 			func(t *testing.T, _ *fake.Server, i client.Instances) {
 				require.NoError(t, i.Delete(t.Context(), "testvmi", metav1.DeleteOptions{}))
 			},
@@ -112,7 +112,7 @@ func TestAWaitThatCannotEndWellEnds(t *testing.T) {
 		setPhase(t, i, "testvmi", vmi.Failed)
 		v, err := end()
 		require.ErrorIs(t, err, client.ErrEnded)
-		require.EqualError(t, err, "wait for machine testvmi to be Running: the machine has ended: it was last Failed")
+		require.EqualError(t, err, "wait for VMI testvmi to be Running: the VMI has ended: it was last Failed")
 		require.Equal(t, vmi.Failed, v.Status.Phase)
 	})
 	synctest.Test(t, func(t *testing.T) {
@@ -122,7 +122,7 @@ func TestAWaitThatCannotEndWellEnds(t *testing.T) {
 		require.NoError(t, i.Delete(t.Context(), "testvmi", metav1.DeleteOptions{}))
 		v, err := end()
 		require.ErrorIs(t, err, client.ErrEnded)
-		require.EqualError(t, err, "wait for machine testvmi to be Scheduled or Running: the machine has ended: it was last Scheduling, and was deleted")
+		require.EqualError(t, err, "wait for VMI testvmi to be Scheduled or Running: the VMI has ended: it was last Scheduling, and was deleted")
 		require.Equal(t, "testvmi", v.Name)
 	})
 }
@@ -134,11 +134,11 @@ func TestAWaitThatTakesTooLongSaysWhatItWaitedFor(t *testing.T) {
 		objects []fake.Object
 		want    string
 	}{
-		"a machine that no node takes": {[]fake.Object{stuck},
-			"wait for machine testvmi to be Running: context deadline exceeded: it was last Scheduling (Unschedulable: 0/3 nodes are available)"},
-		"a machine that nobody has seen": {[]fake.Object{vmitest.New()},
-			"wait for machine testvmi to be Running: context deadline exceeded: it was last in no phase yet"},
-		"no machine": {nil, "wait for machine testvmi to be Running: context deadline exceeded: it does not exist"},
+		"a VMI that fits no node": {[]fake.Object{stuck},
+			"wait for VMI testvmi to be Running: context deadline exceeded: it was last Scheduling (Unschedulable: 0/3 nodes are available)"},
+		"a VMI without a phase": {[]fake.Object{vmitest.New()},
+			"wait for VMI testvmi to be Running: context deadline exceeded: it was last in no phase yet"},
+		"no VMI": {nil, "wait for VMI testvmi to be Running: context deadline exceeded: it does not exist"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -156,19 +156,19 @@ func TestAWaitThatTakesTooLongSaysWhatItWaitedFor(t *testing.T) {
 
 func TestADeletionIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := vmitest.NewMachine(vmi.RunHalted)
+		m := vmitest.NewVM(vmi.RunHalted)
 		m.Finalizers = []string{"example.com/a"}
 		_, c := play(t, m)
-		machines := c.VirtualMachines("default")
-		require.NoError(t, machines.Delete(t.Context(), m.Name, metav1.DeleteOptions{}))
+		vms := c.VirtualMachines("default")
+		require.NoError(t, vms.Delete(t.Context(), m.Name, metav1.DeleteOptions{}))
 		go func() {
 			time.Sleep(time.Hour)
-			if m, err := machines.Get(t.Context(), m.Name, metav1.GetOptions{}); err == nil {
+			if m, err := vms.Get(t.Context(), m.Name, metav1.GetOptions{}); err == nil {
 				m.Finalizers = nil
-				_, _ = machines.Update(t.Context(), m, metav1.UpdateOptions{})
+				_, _ = vms.Update(t.Context(), m, metav1.UpdateOptions{})
 			}
 		}()
-		gone, err := client.WaitFor(t.Context(), machines, m.Name, func(m *vmi.VirtualMachine) (bool, error) { return m == nil, nil })
+		gone, err := client.WaitFor(t.Context(), vms, m.Name, func(m *vmi.VirtualMachine) (bool, error) { return m == nil, nil })
 		require.NoError(t, err)
 		require.Nil(t, gone)
 	})
@@ -176,9 +176,9 @@ func TestADeletionIsWaitedFor(t *testing.T) {
 
 func TestAWaitEndsByItsOwnError(t *testing.T) {
 	_, c := play(t, vmitest.New())
-	sad := errors.New("sad")
-	v, err := client.WaitFor(t.Context(), c.VirtualMachineInstances("default"), "testvmi", func(*vmi.VirtualMachineInstance) (bool, error) { return true, sad })
-	require.Equal(t, sad, err)
+	own := errors.New("own")
+	v, err := client.WaitFor(t.Context(), c.VirtualMachineInstances("default"), "testvmi", func(*vmi.VirtualMachineInstance) (bool, error) { return true, own })
+	require.Equal(t, own, err)
 	require.NotNil(t, v)
 }
 
@@ -225,9 +225,9 @@ func TestAWaitOutlivesAnAPIServerThatIsAway(t *testing.T) {
 	})
 }
 
-// While nobody watches, a machine may be deleted and another one made of the same
+// Between two watches, a VMI may be deleted and another one created of the same
 // name: it is not the one that was waited for.
-func TestAWaitIsForOneMachine(t *testing.T) {
+func TestAWaitIsForOneVMI(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fake.New(vmitest.New(vmitest.WithPhase(vmi.Scheduling)))
 		cfg := s.Config()
@@ -256,7 +256,7 @@ func TestAWaitIsForOneMachine(t *testing.T) {
 		away.Store(false)
 		v, err := end()
 		require.ErrorIs(t, err, client.ErrEnded)
-		require.EqualError(t, err, "wait for machine testvmi to be Running: the machine has ended: it was last Scheduling, and was deleted")
+		require.EqualError(t, err, "wait for VMI testvmi to be Running: the VMI has ended: it was last Scheduling, and was deleted")
 		require.Equal(t, vmi.Scheduling, v.Status.Phase)
 	})
 }

@@ -10,6 +10,9 @@
 //		fmt.Println(f)
 //	}
 //
+// [Untyped] lists the fields of KubeVirt's that have no type at all, with the
+// reasons.
+//
 // The table is generated from the markers +podvisor:unserved and
 // +podvisor:refused of package vmi, together with the schema; docs/fields.md lists
 // the served fields too. The package computes; it touches nothing.

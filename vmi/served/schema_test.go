@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -27,9 +28,22 @@ type structure struct {
 	Free                 bool                 `json:"x-kubernetes-preserve-unknown-fields"`
 }
 
-func schemaOf(t *testing.T, plural string) structure {
+// served are the kinds that have a schema.
+func served() []vmi.Definition {
+	return slices.DeleteFunc(vmi.Definitions(), func(d vmi.Definition) bool {
+		_, err := os.Stat(file(d))
+		return err != nil
+	})
+}
+
+// file is where the schema of the kind is, if it is served.
+func file(d vmi.Definition) string {
+	return "../../manifests/crds/" + d.Group + "_" + d.Plural + ".yaml"
+}
+
+func schemaOf(t *testing.T, d vmi.Definition) structure {
 	t.Helper()
-	b, err := os.ReadFile("../../manifests/crds/kubevirt.io_" + plural + ".yaml")
+	b, err := os.ReadFile(file(d))
 	require.NoError(t, err)
 	var crd struct {
 		Spec struct {
@@ -87,19 +101,16 @@ func filler(seed int64) *randfill.Filler {
 // know in it, neither more nor less.
 func TestWhatIsFoundIsWhatTheSchemaDoesNotHave(t *testing.T) {
 	t.Parallel()
-	for kind, tt := range map[string]struct {
-		plural string
-		filled any
-	}{
-		"VirtualMachineInstance": {"virtualmachineinstances", &vmi.VirtualMachineInstance{}},
-		"KubeVirt":               {"kubevirts", &vmi.KubeVirt{}},
-	} {
+	require.NotEmpty(t, served())
+	for _, d := range served() {
+		kind := d.Kind
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			schema := schemaOf(t, tt.plural)
+			schema := schemaOf(t, d)
 			for seed := range int64(5) {
-				filler(seed).Fill(tt.filled)
-				b, err := json.Marshal(tt.filled)
+				filled := d.New()
+				filler(seed).Fill(filled)
+				b, err := json.Marshal(filled)
 				require.NoError(t, err)
 				o := object(t, string(b))
 				delete(o, "metadata")
@@ -120,13 +131,13 @@ func TestWhatIsFoundIsWhatTheSchemaDoesNotHave(t *testing.T) {
 func TestAValueIsNotInTheSchemaButItsFieldIs(t *testing.T) {
 	t.Parallel()
 	n := 0
-	for kind, plural := range map[string]string{"VirtualMachineInstance": "virtualmachineinstances", "KubeVirt": "kubevirts"} {
-		for _, f := range Unserved(kind) {
+	for _, d := range served() {
+		for _, f := range Unserved(d.Kind) {
 			if f.Value == "" {
 				continue
 			}
 			n++
-			s := schemaOf(t, plural)
+			s := schemaOf(t, d)
 			for _, step := range f.steps() {
 				s = s.Properties[strings.TrimRight(step, "[]{}")]
 				switch {
@@ -145,12 +156,11 @@ func TestAValueIsNotInTheSchemaButItsFieldIs(t *testing.T) {
 
 func TestAKindWithoutASchemaIsNotServed(t *testing.T) {
 	t.Parallel()
-	for kind, fields := range unserved {
-		_, err := os.Stat("../../manifests/crds/kubevirt.io_" + strings.ToLower(kind) + "s.yaml")
-		served := err == nil
-		require.Equal(t, served, fields[0].Path != "", kind)
-		for _, f := range fields {
-			require.NotEmpty(t, f.Why, "%s: %s", kind, f.Path)
+	for _, d := range vmi.Definitions() {
+		_, err := os.Stat(file(d))
+		for _, f := range Unserved(d.Kind) {
+			require.Equal(t, err == nil, f.Path != "", d.Kind)
+			require.NotEmpty(t, f.Why, "%s: %s", d.Kind, f.Path)
 		}
 	}
 }

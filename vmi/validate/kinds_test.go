@@ -90,7 +90,7 @@ func TestVirtualMachine(t *testing.T) {
 
 func TestATemplateMayLeaveTheBoardToTheCluster(t *testing.T) {
 	narrow := validate.Limits{MachineTypes: map[string][]string{"amd64": {"pc-q35-7.2"}}}
-	v := vmitest.NewMachine(vmi.RunHalted)
+	v := vmitest.NewVM(vmi.RunHalted)
 	require.Empty(t, validate.VirtualMachine(v, controller, narrow))
 	v.Spec.Template.Spec.Domain.Machine = &vmi.Machine{Type: "q35"}
 	require.Equal(t, []string{"spec.template.spec.domain.machine.type: FieldValueInvalid"}, fields(validate.VirtualMachine(v, controller, narrow)))

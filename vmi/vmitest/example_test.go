@@ -13,8 +13,8 @@ func Example() {
 	// Output: web example/web:1
 }
 
-func ExampleNewMachine() {
-	m := vmitest.NewMachine(vmi.RunAlways, vmitest.WithName("web"), vmitest.WithClaim("root", "web-disk"))
+func ExampleNewVM() {
+	m := vmitest.NewVM(vmi.RunAlways, vmitest.WithName("web"), vmitest.WithClaim("root", "web-disk"))
 	fmt.Println(m.Name, m.Spec.Strategy(), m.Spec.Template.Spec.Volumes[0].Claim())
 	// Output: web Always web-disk
 }

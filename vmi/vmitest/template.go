@@ -15,19 +15,19 @@ func template(options []Option) (*vmi.VirtualMachineInstance, *vmi.VirtualMachin
 	}
 }
 
-// NewMachine makes a VirtualMachine that runs as strategy says. Its template
-// is the machine that New makes of the options; it has that one's name.
-func NewMachine(strategy vmi.RunStrategy, options ...Option) *vmi.VirtualMachine {
+// NewVM makes a VirtualMachine that runs as strategy says. Its template
+// is of the VMI that New makes of the options; it has that one's name.
+func NewVM(strategy vmi.RunStrategy, options ...Option) *vmi.VirtualMachine {
 	v, t := template(options)
 	return &vmi.VirtualMachine{
-		TypeMeta:   metav1.TypeMeta{APIVersion: vmi.GroupVersion.String(), Kind: vmi.VirtualMachineKind.Kind},
+		TypeMeta:   metav1.TypeMeta{APIVersion: vmi.GroupVersion.String(), Kind: vmi.VirtualMachines.Kind},
 		ObjectMeta: metav1.ObjectMeta{Namespace: v.Namespace, Name: v.Name, UID: UID, Generation: 1},
 		Spec:       vmi.VirtualMachineSpec{RunStrategy: &strategy, Template: t},
 	}
 }
 
-// NewReplicaSet makes a VirtualMachineInstanceReplicaSet of n machines. Its
-// template is the machine that New makes of the options, with the label set=NAME
+// NewReplicaSet makes a VirtualMachineInstanceReplicaSet of n VMIs. Its
+// template is of the VMI that New makes of the options, with the label set=NAME
 // that its selector asks for.
 func NewReplicaSet(n int32, options ...Option) *vmi.VirtualMachineInstanceReplicaSet {
 	v, t := template(options)
@@ -37,7 +37,7 @@ func NewReplicaSet(n int32, options ...Option) *vmi.VirtualMachineInstanceReplic
 	}
 	t.ObjectMeta.Labels = labels
 	return &vmi.VirtualMachineInstanceReplicaSet{
-		TypeMeta:   metav1.TypeMeta{APIVersion: vmi.GroupVersion.String(), Kind: vmi.ReplicaSetKind.Kind},
+		TypeMeta:   metav1.TypeMeta{APIVersion: vmi.GroupVersion.String(), Kind: vmi.VirtualMachineInstanceReplicaSets.Kind},
 		ObjectMeta: metav1.ObjectMeta{Namespace: v.Namespace, Name: v.Name, UID: UID, Generation: 1},
 		Spec: vmi.VirtualMachineInstanceReplicaSetSpec{
 			Replicas: &n, Template: t,
@@ -46,10 +46,10 @@ func NewReplicaSet(n int32, options ...Option) *vmi.VirtualMachineInstanceReplic
 	}
 }
 
-// NewMigration makes a migration of the machine, in its namespace.
+// NewMigration makes a migration of the VMI, in its namespace.
 func NewMigration(v *vmi.VirtualMachineInstance) *vmi.VirtualMachineInstanceMigration {
 	return &vmi.VirtualMachineInstanceMigration{
-		TypeMeta:   metav1.TypeMeta{APIVersion: vmi.GroupVersion.String(), Kind: vmi.MigrationKind.Kind},
+		TypeMeta:   metav1.TypeMeta{APIVersion: vmi.GroupVersion.String(), Kind: vmi.VirtualMachineInstanceMigrations.Kind},
 		ObjectMeta: metav1.ObjectMeta{Namespace: v.Namespace, Name: v.Name + "-migration", UID: UID},
 		Spec:       vmi.VirtualMachineInstanceMigrationSpec{VMIName: v.Name},
 	}

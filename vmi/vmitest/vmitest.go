@@ -1,5 +1,5 @@
-// Package vmitest builds machines for tests and examples: name what matters,
-// the rest is a small machine that is valid.
+// Package vmitest builds VMIs, VMs and replica sets for tests and examples: name what matters,
+// the rest is small and valid.
 //
 // It computes; it touches nothing.
 package vmitest
@@ -13,13 +13,13 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// UID is the UID of every machine that New makes.
+// UID is the UID of every object that is made here.
 const UID types.UID = "11111111-1111-4111-8111-111111111111"
 
-// Option changes a machine that is being built.
+// Option changes a VMI that is being built.
 type Option func(*vmi.VirtualMachineInstance)
 
-// New makes the machine default/testvmi with 128 MiB of memory, no disk and no
+// New makes the VMI default/testvmi with 128 MiB of memory, no disk and no
 // network, changed by the options in order.
 func New(options ...Option) *vmi.VirtualMachineInstance {
 	off := false
@@ -35,7 +35,7 @@ func New(options ...Option) *vmi.VirtualMachineInstance {
 	return v
 }
 
-// WithName sets the machine's name.
+// WithName sets the VMI's name.
 func WithName(name string) Option { return func(v *vmi.VirtualMachineInstance) { v.Name = name } }
 
 // WithMemory sets the guest's memory, as in "1Gi".
@@ -54,7 +54,7 @@ func WithGracePeriod(seconds int64) Option {
 	return func(v *vmi.VirtualMachineInstance) { v.Spec.TerminationGracePeriodSeconds = &seconds }
 }
 
-// WithLabel adds a label to the machine.
+// WithLabel adds a label to the VMI.
 func WithLabel(key, value string) Option {
 	return func(v *vmi.VirtualMachineInstance) {
 		if v.Labels == nil {
@@ -64,7 +64,7 @@ func WithLabel(key, value string) Option {
 	}
 }
 
-// WithPhase sets the phase of the machine's status.
+// WithPhase sets the phase of the VMI's status.
 func WithPhase(p vmi.Phase) Option {
 	return func(v *vmi.VirtualMachineInstance) { v.Status.Phase = p }
 }

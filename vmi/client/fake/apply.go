@@ -28,7 +28,7 @@ func (s *Server) apply(q request) (any, int, error) {
 		return nil, 0, apierrors.NewInvalid(schema.GroupKind{Group: "meta.k8s.io", Kind: "PatchOptions"}, "",
 			field.ErrorList{field.Required(field.NewPath("fieldManager"), "is required for apply patch")})
 	}
-	if o.GroupVersionKind() != kinds[q.resource] || len(o.GetManagedFields()) > 0 || q.subresource == "scale" {
+	if o.GroupVersionKind() != q.kind.GroupVersionKind || len(o.GetManagedFields()) > 0 || q.subresource == "scale" {
 		return nil, 0, apierrors.NewBadRequest("the configuration must have the apiVersion and kind of the resource and no managedFields")
 	}
 	if o.GetNamespace() == "" {
@@ -60,34 +60,41 @@ func (s *Server) apply(q request) (any, int, error) {
 	return out.Object, http.StatusOK, nil
 }
 
-// managers keep who owns which field, by kind and subresource. Ownership is kept
-// from the first time that something is applied to an object; before that nobody
-// can come into conflict, and tests need not look at it.
-type managers map[schema.GroupVersionKind]map[string]*managedfields.FieldManager
+// managers keep the owners of fields, by kind and subresource. Owners are kept
+// from the first time that something is applied to an object: before that, no
+// write is in conflict.
+type managers map[managed]*managedfields.FieldManager
+
+// managed is what a manager keeps.
+type managed struct {
+	kind        *vmi.Definition
+	subresource string
+}
 
 // of returns the manager for the request.
 func (m *managers) of(q request) (*managedfields.FieldManager, error) {
-	k := kinds[q.resource]
-	if f := (*m)[k][q.subresource]; f != nil {
+	is := managed{q.kind, q.subresource}
+	if f := (*m)[is]; f != nil {
 		return f, nil
 	}
 	status := fieldpath.NewSet(fieldpath.MakePathOrDie("status"))
 	reset := fieldpath.NewExcludeSetFilter(status)
-	if q.subresource == "status" {
+	switch {
+	case !q.kind.Status:
+		reset = fieldpath.NewExcludeSetFilter(fieldpath.NewSet())
+	case q.subresource == "status":
 		reset = fieldpath.NewIncludeMatcherFilter(fieldpath.MakePrefixMatcherOrDie("status"))
 	}
-	f, err := managedfields.NewDefaultFieldManager(converter{k.Kind}, same{}, same{}, same{}, k, k.GroupVersion(), q.subresource,
-		map[fieldpath.APIVersion]fieldpath.Filter{fieldpath.APIVersion(vmi.GroupVersion.String()): reset})
+	gv := q.kind.GroupVersion()
+	f, err := managedfields.NewDefaultFieldManager(converter{schemaOf(*q.kind)}, same{}, same{}, same{}, q.kind.GroupVersionKind, gv, q.subresource,
+		map[fieldpath.APIVersion]fieldpath.Filter{fieldpath.APIVersion(gv.String()): reset})
 	if err != nil {
 		return nil, err
 	}
 	if *m == nil {
 		*m = managers{}
 	}
-	if (*m)[k] == nil {
-		(*m)[k] = map[string]*managedfields.FieldManager{}
-	}
-	(*m)[k][q.subresource] = f
+	(*m)[is] = f
 	return f, nil
 }
 
@@ -99,7 +106,7 @@ func (m *managers) apply(q request, live, o *unstructured.Unstructured) (*unstru
 	}
 	if live == nil {
 		live = &unstructured.Unstructured{Object: map[string]any{}}
-		live.SetGroupVersionKind(kinds[q.resource])
+		live.SetGroupVersionKind(q.kind.GroupVersionKind)
 	}
 	force, _ := strconv.ParseBool(q.URL.Query().Get("force"))
 	out, err := f.Apply(live.DeepCopy(), o, q.manager(), force)
@@ -122,10 +129,10 @@ func (m *managers) update(q request, live, changed *unstructured.Unstructured) (
 }
 
 // converter knows the schema of one kind.
-type converter struct{ kind string }
+type converter struct{ typed.ParseableType }
 
 func (c converter) ObjectToTyped(o runtime.Object, opts ...typed.ValidationOptions) (*typed.TypedValue, error) {
-	return schemas().Type(c.kind).FromUnstructured(o.(*unstructured.Unstructured).Object, opts...)
+	return c.FromUnstructured(o.(*unstructured.Unstructured).Object, opts...)
 }
 
 func (c converter) TypedToObject(v *typed.TypedValue) (runtime.Object, error) {

@@ -1,21 +1,22 @@
-// Package fake is an API server in memory that serves the kinds of package vmi,
-// for the tests of those who program against them.
+// Package fake is an API server in memory, for tests of programs that use the kinds
+// of package vmi.
 //
-// [New] makes a [Server] that holds some objects; [Server.Config] is how clients
-// reach it: those of package client, and any other that takes a rest.Config. No
+// [New] makes a [Server] that serves the kinds of the table in vmi/kinds and holds
+// some objects, [Serving] one that serves further kinds too; [Server.Config] is for
+// its clients: those of package client, and any other that takes a rest.Config. No
 // port is opened. The clients, informers and waits in a test are the real ones,
-// and so is what goes over the wire:
+// and so are their requests:
 //
 //	c, err := client.New(fake.New(vmitest.New()).Config())
 //
 // The server keeps resource versions, generations, UIDs and conflicts, selects
 // by label and field, watches from any version, has the subresources status and
 // scale, holds back deletion for finalizers, and merges what is applied by the
-// rules of server-side apply and of the lists in package vmi. [Server.Disconnect]
-// and [Server.Expire] are the faults that a client must survive.
+// rules of server-side apply, all by the definition of the kind.
+// [Server.Disconnect] and [Server.Expire] are the faults that a client must survive.
 //
-// It does not default, validate, prune or authorize, makes no machine run and
-// deletes nothing that is owned by what is deleted: a test plays the controllers
+// It does not default, validate, prune or authorize, runs no VMI and deletes
+// nothing that is owned by a deleted object: a test does the controllers' writes
 // itself.
 //
 // The package is an edge beside package client, which it does not import.

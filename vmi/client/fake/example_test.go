@@ -18,16 +18,16 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	// The test plays the controller that the code under test waits for.
-	machines := c.VirtualMachineInstances("default")
-	old, err := machines.Get(context.Background(), "testvmi", metav1.GetOptions{})
+	// The test writes the status that the code under test waits for.
+	vmis := c.VirtualMachineInstances("default")
+	old, err := vmis.Get(context.Background(), "testvmi", metav1.GetOptions{})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	running := old.DeepCopy()
 	running.Status.SetPhase(vmi.Running, metav1.Now())
-	v, err := client.WriteStatus(context.Background(), machines, old, running)
+	v, err := client.WriteStatus(context.Background(), vmis, old, running)
 	fmt.Println(v.Status.Phase, err)
 	// Output: Running <nil>
 }

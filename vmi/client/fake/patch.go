@@ -4,11 +4,11 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -31,20 +31,32 @@ func view(q request, o *unstructured.Unstructured) (any, error) {
 	if q.subresource != "scale" {
 		return o.Object, nil
 	}
-	var set vmi.VirtualMachineInstanceReplicaSet
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &set); err != nil {
+	fields := q.kind.Scale
+	desired, found, err := unstructured.NestedInt64(o.Object, steps(fields.Spec)...)
+	if err != nil {
 		return nil, err
 	}
+	if !found {
+		desired = 1 // the default of every kind of package vmi
+	}
+	observed, _, err := unstructured.NestedInt64(o.Object, steps(fields.Status)...)
+	if err != nil {
+		return nil, err
+	}
+	selector, _, err := unstructured.NestedString(o.Object, steps(fields.Selector)...)
 	return map[string]any{
 		"apiVersion": "autoscaling/v1",
 		"kind":       "Scale",
 		"metadata": metav1.ObjectMeta{
-			Namespace: set.Namespace, Name: set.Name, UID: set.UID, ResourceVersion: set.ResourceVersion, CreationTimestamp: set.CreationTimestamp,
+			Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), ResourceVersion: o.GetResourceVersion(), CreationTimestamp: o.GetCreationTimestamp(),
 		},
-		"spec":   map[string]any{"replicas": set.Spec.Wanted()},
-		"status": map[string]any{"replicas": set.Status.Replicas, "selector": set.Status.LabelSelector},
-	}, nil
+		"spec":   map[string]any{"replicas": desired},
+		"status": map[string]any{"replicas": observed, "selector": selector},
+	}, err
 }
+
+// steps are the names on the path of a field.
+func steps(path string) []string { return strings.Split(path, ".") }
 
 // update replaces the object, or what its subresource shows.
 func (s *Server) update(q request) (any, error) {
@@ -104,7 +116,7 @@ func patched(from []byte, q request) ([]byte, error) {
 		var p jsonpatch.Patch
 		if p, err = jsonpatch.DecodePatch(q.body); err == nil {
 			if to, err = p.Apply(from); err != nil {
-				return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "patch", group(q.resource), q.name, err.Error(), 0, false)
+				return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "patch", q.resource(), q.name, err.Error(), 0, false)
 			}
 		}
 	default:
@@ -122,7 +134,7 @@ func patched(from []byte, q request) ([]byte, error) {
 // write makes the object what it is in changed, as the subresource shows it.
 func (s *Server) write(q request, live, changed *unstructured.Unstructured) (any, error) {
 	if q.subresource == "scale" {
-		o, err := scaled(live, changed)
+		o, err := scaled(q.kind.Scale, live, changed)
 		if err != nil {
 			return nil, err
 		}
@@ -141,8 +153,8 @@ func (s *Server) write(q request, live, changed *unstructured.Unstructured) (any
 	return view(q, o)
 }
 
-// scaled is the set with the number of machines that the scale asks for.
-func scaled(live, scale *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+// scaled is the object with the number of replicas that the scale asks for.
+func scaled(fields *vmi.ScaleFields, live, scale *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	n, _, err := unstructured.NestedInt64(scale.Object, "spec", "replicas")
 	if err != nil || n < 0 {
 		return nil, apierrors.NewBadRequest("spec.replicas must be a number from 0, and is " + strconv.FormatInt(n, 10))
@@ -150,5 +162,5 @@ func scaled(live, scale *unstructured.Unstructured) (*unstructured.Unstructured,
 	o := live.DeepCopy()
 	o.SetUID(scale.GetUID())
 	o.SetResourceVersion(scale.GetResourceVersion())
-	return o, unstructured.SetNestedField(o.Object, n, "spec", "replicas")
+	return o, unstructured.SetNestedField(o.Object, n, steps(fields.Spec)...)
 }

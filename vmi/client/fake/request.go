@@ -14,9 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/podvisor/podvisor/vmi"
 )
 
 // request is a request for an object, or for all if it has no name.
@@ -27,25 +26,23 @@ type request struct {
 	body        []byte
 }
 
-// parse reads a request for one of the served resources.
-func parse(r *http.Request) (request, error) {
+// parse reads a request for one of the kinds that are served.
+func (s *Server) parse(r *http.Request) (request, error) {
 	notFound := &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
 		Message: "the server could not find the requested resource",
 	}}
-	rest, ok := strings.CutPrefix(r.URL.Path, "/apis/"+vmi.GroupVersion.String()+"/")
+	gv, parts, ok := groupVersion(r.URL.Path)
 	if !ok {
 		return request{}, notFound
 	}
 	q := request{Request: r}
-	parts := strings.Split(strings.TrimSuffix(rest, "/"), "/")
 	if len(parts) > 2 && parts[0] == "namespaces" {
 		q.namespace, parts = parts[1], parts[2:]
 	}
 	parts = append(parts, "", "")
-	q.resource, q.name, q.subresource = parts[0], parts[1], parts[2]
-	served := q.subresource == "" || q.subresource == "status" || q.subresource == "scale" && q.resource == vmi.ReplicaSetResource.Resource
-	if _, ok := kinds[q.resource]; !ok || !served || len(parts) > 5 || q.name != "" && q.namespace == "" {
+	q.kind, q.name, q.subresource = s.kinds[gv.WithResource(parts[0])], parts[1], parts[2]
+	if q.kind == nil || !q.inScope() || !q.hasSubresource() || len(parts) > 5 {
 		return request{}, notFound
 	}
 	var err error
@@ -53,6 +50,39 @@ func parse(r *http.Request) (request, error) {
 		return request{}, apierrors.NewBadRequest(err.Error())
 	}
 	return q, nil
+}
+
+// groupVersion splits a path into the group and version and what is below.
+func groupVersion(path string) (gv schema.GroupVersion, below []string, ok bool) {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	switch {
+	case len(parts) > 3 && parts[0] == "apis":
+		return schema.GroupVersion{Group: parts[1], Version: parts[2]}, parts[3:], true
+	case len(parts) > 2 && parts[0] == "api":
+		return schema.GroupVersion{Version: parts[1]}, parts[2:], true
+	}
+	return gv, nil, false
+}
+
+// inScope says that the request has a namespace if it needs one, and none if the
+// objects are in none.
+func (q request) inScope() bool {
+	if q.kind.ClusterScoped {
+		return q.namespace == ""
+	}
+	return q.namespace != "" || q.name == ""
+}
+
+func (q request) hasSubresource() bool {
+	switch q.subresource {
+	case "":
+		return true
+	case "status":
+		return q.kind.Status
+	case "scale":
+		return q.kind.Scale != nil
+	}
+	return false
 }
 
 // dryRun says that nothing is to be stored.
@@ -75,7 +105,7 @@ func (q request) object() (*unstructured.Unstructured, error) {
 	if err := u.UnmarshalJSON(q.body); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
-	if want := kinds[q.resource]; q.subresource != "scale" && u.GroupVersionKind() != want {
+	if want := q.kind.GroupVersionKind; q.subresource != "scale" && u.GroupVersionKind() != want {
 		return nil, apierrors.NewBadRequest("the object is a " + u.GroupVersionKind().String() + " and not a " + want.String())
 	}
 	if u.GetNamespace() == "" {
@@ -100,7 +130,7 @@ func (q request) names(o *unstructured.Unstructured) error {
 	return nil
 }
 
-// selector says which objects of the resource the request is for.
+// selector says which objects of the kind the request is for.
 func (q request) selector() (func(*unstructured.Unstructured) bool, error) {
 	l, err := labels.Parse(q.URL.Query().Get("labelSelector"))
 	if err != nil {
@@ -111,23 +141,22 @@ func (q request) selector() (func(*unstructured.Unstructured) bool, error) {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	for _, r := range f.Requirements() {
-		own := q.resource == vmi.Resource.Resource && (r.Field == "status.nodeName" || r.Field == "status.phase")
-		if !own && r.Field != "metadata.name" && r.Field != "metadata.namespace" {
+		if !slices.Contains(q.kind.Selectable, r.Field) && r.Field != "metadata.name" && r.Field != "metadata.namespace" {
 			return nil, apierrors.NewBadRequest("field label not supported: " + r.Field)
 		}
 	}
 	return func(o *unstructured.Unstructured) bool {
-		node, _, _ := unstructured.NestedString(o.Object, "status", "nodeName")
-		phase, _, _ := unstructured.NestedString(o.Object, "status", "phase")
-		return (q.namespace == "" || q.namespace == o.GetNamespace()) && l.Matches(labels.Set(o.GetLabels())) && f.Matches(fields.Set{
-			"metadata.name": o.GetName(), "metadata.namespace": o.GetNamespace(), "status.nodeName": node, "status.phase": phase,
-		})
+		values := fields.Set{"metadata.name": o.GetName(), "metadata.namespace": o.GetNamespace()}
+		for _, field := range q.kind.Selectable {
+			values[field], _, _ = unstructured.NestedString(o.Object, steps(field)...)
+		}
+		return (q.namespace == "" || q.namespace == o.GetNamespace()) && l.Matches(labels.Set(o.GetLabels())) && f.Matches(values)
 	}, nil
 }
 
-// ServeHTTP answers requests for /apis/kubevirt.io/v1.
+// ServeHTTP answers requests for the kinds that are served, at their paths.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	q, err := parse(r)
+	q, err := s.parse(r)
 	if err != nil {
 		fail(w, err)
 		return
@@ -170,7 +199,7 @@ func (s *Server) do(q request) (any, int, error) {
 	case verb == http.MethodDelete && q.subresource == "":
 		out, err = s.deleteOne(q)
 	default:
-		err = apierrors.NewMethodNotSupported(group(q.resource), strings.ToLower(verb))
+		err = apierrors.NewMethodNotSupported(q.resource(), strings.ToLower(verb))
 	}
 	return out, code, err
 }
@@ -182,14 +211,13 @@ func (s *Server) all(q request) (any, error) {
 		return nil, err
 	}
 	items := []any{}
-	for _, o := range s.list(q.resource, q.namespace) {
+	for _, o := range s.list(q.kind, q.namespace) {
 		if ok(o) {
 			items = append(items, o.Object)
 		}
 	}
-	k := kinds[q.resource]
 	return map[string]any{
-		"apiVersion": k.GroupVersion().String(), "kind": k.Kind + "List", "items": items,
+		"apiVersion": q.kind.GroupVersion().String(), "kind": q.kind.Kind + "List", "items": items,
 		"metadata": map[string]any{"resourceVersion": strconv.FormatInt(s.version, 10)},
 	}, nil
 }
@@ -208,20 +236,22 @@ func (s *Server) post(q request) (any, error) {
 
 // add creates the object.
 func (s *Server) add(q request, o *unstructured.Unstructured) (any, error) {
-	delete(o.Object, "status")
+	if q.kind.Status {
+		delete(o.Object, "status")
+	}
 	o.SetUID("")
 	o.SetGeneration(0)
 	o.SetCreationTimestamp(metav1.Time{})
 	o.SetDeletionTimestamp(nil)
 	if q.dryRun() {
 		scratch := newStore()
-		if live := s.objects[keyOf(q.resource, o)]; live != nil {
-			scratch.objects[keyOf(q.resource, o)] = live
+		if live := s.objects[keyOf(q.kind, o)]; live != nil {
+			scratch.objects[keyOf(q.kind, o)] = live
 		}
-		err := scratch.create(q.resource, o)
+		err := scratch.create(q.kind, o)
 		return o.Object, err
 	}
-	err := s.create(q.resource, o)
+	err := s.create(q.kind, o)
 	return o.Object, err
 }
 
@@ -246,9 +276,9 @@ func (s *Server) deleteAll(q request) (any, error) {
 	if err := q.options(&opts); err != nil {
 		return nil, err
 	}
-	for _, o := range s.list(q.resource, q.namespace) {
+	for _, o := range s.list(q.kind, q.namespace) {
 		if ok(o) {
-			err = errors.Join(err, s.remove(keyOf(q.resource, o), o, opts))
+			err = errors.Join(err, s.remove(keyOf(q.kind, o), o, opts))
 		}
 	}
 	return metav1.Status{Status: metav1.StatusSuccess}, err
@@ -271,7 +301,7 @@ func (q request) options(opts *metav1.DeleteOptions) error {
 func respond(w http.ResponseWriter, code int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	// An error means that nobody reads any more.
+	// An error means that the client is gone.
 	_ = json.NewEncoder(w).Encode(v)
 }
 

@@ -2,9 +2,9 @@ package fake
 
 import (
 	"encoding/json"
+	"maps"
 	"reflect"
 	"strings"
-	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
@@ -13,47 +13,32 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// merged are the lists whose elements are merged one by one when they are
-// applied, by type and field, with the fields that tell elements apart; none if
-// the elements are plain values. All other lists are replaced as a whole. The
-// markers in package vmi say so too, which is tested.
-var merged = map[string][]string{
-	"Devices.Disks":                                        {"name"},
-	"Devices.Interfaces":                                   {"name"},
-	"VirtualMachineInstanceSpec.Networks":                  {"name"},
-	"VirtualMachineInstanceSpec.Volumes":                   {"name"},
-	"VirtualMachineInstanceSpec.ResourceClaims":            {"name"},
-	"VirtualMachineInstanceSpec.TopologySpreadConstraints": {"topologyKey", "whenUnsatisfiable"},
-	"VirtualMachineInstanceStatus.Conditions":              {"type"},
-	"VirtualMachineStatus.Conditions":                      {"type"},
-	"VirtualMachineInstanceReplicaSetStatus.Conditions":    {"type"},
-	"VirtualMachineInstanceMigrationStatus.Conditions":     {"type"},
-	"KubeVirtStatus.Conditions":                            {"type"},
-	"AgentUsersPropagation.Users":                          {},
-	"ObjectMeta.Finalizers":                                {},
-	"ObjectMeta.OwnerReferences":                           {"uid"},
+// listKeys are the lists in the metadata of every kind whose elements are merged
+// one by one when they are applied. Those of a kind are in its definition.
+var listKeys = map[string][]string{
+	"metadata.finalizers":      {},
+	"metadata.ownerReferences": {"uid"},
 }
 
-// schemas knows the schemas of all kinds.
-var schemas = sync.OnceValue(func() *typed.Parser {
+// schemaOf is the schema of the kind.
+func schemaOf(d vmi.Definition) typed.ParseableType {
 	p := &typed.Parser{Schema: schema.Schema{Types: []schema.TypeDef{wholeType()}}}
-	b := builder{types: map[reflect.Type]string{}, out: &p.Schema}
-	for _, t := range []reflect.Type{
-		reflect.TypeFor[vmi.VirtualMachineInstance](), reflect.TypeFor[vmi.VirtualMachine](),
-		reflect.TypeFor[vmi.VirtualMachineInstanceReplicaSet](), reflect.TypeFor[vmi.VirtualMachineInstanceMigration](),
-		reflect.TypeFor[vmi.KubeVirt](),
-	} {
-		b.types[t] = t.Name()
-		b.structure(t)
-	}
-	return p
-})
+	b := builder{types: map[reflect.Type]string{}, keys: maps.Clone(listKeys), out: &p.Schema}
+	maps.Copy(b.keys, d.ListKeys)
+	t := reflect.TypeOf(d.New()).Elem()
+	b.types[t] = d.Kind
+	b.structure("", t)
+	return p.Type(d.Kind)
+}
 
-// builder makes schemas of Go types.
+// builder makes schemas of Go types. A type has one schema, wherever it is used:
+// which of its lists are merged is said by markers of the type.
 type builder struct {
 	// types are the names of the types that have a schema.
 	types map[reflect.Type]string
-	out   *schema.Schema
+	// keys are the lists that are merged, by their paths.
+	keys map[string][]string
+	out  *schema.Schema
 }
 
 // whole is the name of the schema of what has no parts that can be owned one by
@@ -70,20 +55,21 @@ func wholeType() schema.TypeDef {
 	}}
 }
 
-// ref refers to the schema of the type, and makes it if it is not there.
-func (b builder) ref(t reflect.Type) schema.TypeRef {
+// ref refers to the schema of the type, and makes it if it is not there. The path
+// is where the type is first used.
+func (b builder) ref(path string, t reflect.Type) schema.TypeRef {
 	switch {
 	case t.Kind() == reflect.Pointer:
-		return b.ref(t.Elem())
+		return b.ref(path, t.Elem())
 	case reflect.PointerTo(t).Implements(reflect.TypeFor[json.Marshaler]()), t == reflect.TypeFor[metav1.LabelSelector]():
 	case t.Kind() == reflect.Map:
-		return schema.TypeRef{Inlined: schema.Atom{Map: &schema.Map{ElementType: b.ref(t.Elem()), ElementRelationship: schema.Separable}}}
+		return schema.TypeRef{Inlined: schema.Atom{Map: &schema.Map{ElementType: b.ref(path+"{}", t.Elem()), ElementRelationship: schema.Separable}}}
 	case t.Kind() == reflect.Struct:
 		name, ok := b.types[t]
 		if !ok {
-			name = t.String()
+			name = t.PkgPath() + "." + t.Name()
 			b.types[t] = name
-			b.structure(t)
+			b.structure(path, t)
 		}
 		return schema.TypeRef{NamedType: &name}
 	}
@@ -91,30 +77,30 @@ func (b builder) ref(t reflect.Type) schema.TypeRef {
 }
 
 // structure adds the schema of a struct.
-func (b builder) structure(t reflect.Type) {
-	m := &schema.Map{Fields: b.fields(t)}
+func (b builder) structure(path string, t reflect.Type) {
+	m := &schema.Map{Fields: b.fields(path, t)}
 	b.out.Types = append(b.out.Types, schema.TypeDef{Name: b.types[t], Atom: schema.Atom{Map: m}})
 }
 
-func (b builder) fields(t reflect.Type) []schema.StructField {
+func (b builder) fields(path string, t reflect.Type) []schema.StructField {
 	var out []schema.StructField
 	for f := range t.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		switch {
 		case f.Anonymous && name == "":
-			out = append(out, b.fields(f.Type)...)
+			out = append(out, b.fields(path, f.Type)...)
 		case f.IsExported() && name != "-":
-			out = append(out, schema.StructField{Name: name, Type: b.field(t, f)})
+			out = append(out, schema.StructField{Name: name, Type: b.field(strings.TrimPrefix(path+"."+name, "."), f.Type)})
 		}
 	}
 	return out
 }
 
-func (b builder) field(t reflect.Type, f reflect.StructField) schema.TypeRef {
-	keys, ok := merged[t.Name()+"."+f.Name]
+func (b builder) field(path string, t reflect.Type) schema.TypeRef {
+	keys, ok := b.keys[path]
 	if !ok {
-		return b.ref(f.Type)
+		return b.ref(path, t)
 	}
-	l := &schema.List{ElementType: b.ref(f.Type.Elem()), ElementRelationship: schema.Associative, Keys: keys}
+	l := &schema.List{ElementType: b.ref(path+"[]", t.Elem()), ElementRelationship: schema.Associative, Keys: keys}
 	return schema.TypeRef{Inlined: schema.Atom{List: l}}
 }

@@ -1,76 +1,68 @@
 package fake
 
 import (
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/structured-merge-diff/v6/schema"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
+
+	"github.com/podvisor/podvisor/vmi/kinds"
 )
 
-var listKey = regexp.MustCompile(`\+listMapKey=(\w+)`)
-
-// marked are the merged lists as the markers of package vmi have them.
-func marked(t *testing.T) map[string][]string {
+// listAt is the list at the path, or nil if it is inside what is replaced as a
+// whole.
+func listAt(t *testing.T, p typed.ParseableType, path string) *schema.List {
 	t.Helper()
-	out := map[string][]string{}
-	paths, err := filepath.Glob("../../*.go")
-	require.NoError(t, err)
-	for _, p := range paths {
-		f, err := goparser(p)
-		require.NoError(t, err)
-		ast.Inspect(f, func(n ast.Node) bool {
-			spec, ok := n.(*ast.TypeSpec)
-			if !ok {
-				return true
-			}
-			if s, ok := spec.Type.(*ast.StructType); ok {
-				for _, field := range s.Fields.List {
-					addMarked(out, spec.Name.Name, field)
-				}
-			}
-			return false
-		})
-	}
-	return out
-}
-
-func goparser(path string) (*ast.File, error) {
-	return parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
-}
-
-func addMarked(out map[string][]string, of string, f *ast.Field) {
-	doc := ""
-	if f.Doc != nil {
-		for _, c := range f.Doc.List {
-			doc += c.Text + "\n"
+	at := p.TypeRef
+	for step := range strings.SplitSeq(path, ".") {
+		if at.NamedType != nil && *at.NamedType == whole {
+			return nil
+		}
+		name, elements := strings.CutSuffix(step, "[]")
+		a, ok := p.Schema.Resolve(at)
+		require.True(t, ok && a.Map != nil, "%s: nothing is known of %s", path, step)
+		f, ok := a.Map.FindField(name)
+		require.True(t, ok, "%s: there is no field %s", path, name)
+		at = f.Type
+		if elements {
+			l, ok := p.Schema.Resolve(at)
+			require.True(t, ok && l.List != nil, path)
+			at = l.List.ElementType
 		}
 	}
-	if !strings.Contains(doc, "+listType=map") && !strings.Contains(doc, "+listType=set") {
-		return
-	}
-	keys := []string{}
-	for _, m := range listKey.FindAllStringSubmatch(doc, -1) {
-		keys = append(keys, m[1])
-	}
-	out[of+"."+f.Names[0].Name] = keys
+	a, ok := p.Schema.Resolve(at)
+	require.True(t, ok, path)
+	return a.List
 }
 
-func TestListsAreMergedAsTheirMarkersSay(t *testing.T) {
-	want := marked(t)
-	want["ObjectMeta.Finalizers"], want["ObjectMeta.OwnerReferences"] = []string{}, []string{"uid"}
-	require.Equal(t, want, merged)
+func TestListsAreMergedAsTheDefinitionSays(t *testing.T) {
+	for _, d := range kinds.Definitions() {
+		p := schemaOf(d)
+		require.True(t, p.IsValid(), d.Kind)
+		require.NotEmpty(t, d.ListKeys, d.Kind)
+		for path, keys := range d.ListKeys {
+			l := listAt(t, p, path)
+			if strings.Contains(path, "accessCredentials[]") {
+				require.Nil(t, l)
+				continue
+			}
+			require.NotNil(t, l, "%s: %s", d.Kind, path)
+			require.Equal(t, schema.Associative, l.ElementRelationship, "%s: %s", d.Kind, path)
+			require.ElementsMatch(t, keys, l.Keys, "%s: %s", d.Kind, path)
+		}
+		require.Equal(t, []string{"uid"}, listAt(t, p, "metadata.ownerReferences").Keys)
+	}
 }
 
 func TestEveryTypeHasOneSchema(t *testing.T) {
-	seen := map[string]bool{}
-	for _, d := range schemas().Schema.Types {
-		require.False(t, seen[d.Name], "two schemas are called %s", d.Name)
-		seen[d.Name] = true
+	for _, d := range kinds.Definitions() {
+		seen := map[string]bool{}
+		for _, s := range schemaOf(d).Schema.Types {
+			require.False(t, seen[s.Name], "%s: two schemas are called %s", d.Kind, s.Name)
+			seen[s.Name] = true
+		}
+		require.True(t, seen[d.Kind])
 	}
-	require.True(t, seen["VirtualMachineInstance"])
 }

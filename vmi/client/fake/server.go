@@ -2,81 +2,69 @@ package fake
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"sync"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/kinds"
 )
 
-// Object is an object of one of the kinds of package vmi.
-type Object interface {
-	runtime.Object
-	metav1.Object
-}
+// Object is an object of any kind of the API.
+type Object = vmi.Object
 
 // Server is an API server in memory. It is safe for concurrent use.
 type Server struct {
 	mu sync.Mutex
 	store
+	// kinds are the kinds that are served.
+	kinds    map[schema.GroupVersionResource]*vmi.Definition
 	managers managers
 }
 
-// kinds are the kinds that are served, by their resources.
-var kinds = map[string]schema.GroupVersionKind{
-	vmi.Resource.Resource:               vmi.Kind,
-	vmi.VirtualMachineResource.Resource: vmi.VirtualMachineKind,
-	vmi.ReplicaSetResource.Resource:     vmi.ReplicaSetKind,
-	vmi.MigrationResource.Resource:      vmi.MigrationKind,
-	vmi.KubeVirtResource.Resource:       vmi.KubeVirtKind,
-}
+// New makes a Server that serves the kinds of the table in package vmi/kinds and
+// holds the objects as they are, with their status. Each gets what the API server
+// gives every object and it has not: a UID and the time of its creation. New
+// panics if an object is of a kind that is not served, has no name, or is there
+// twice.
+func New(objects ...Object) *Server { return Serving(nil, objects...) }
 
-// New makes a Server that holds the objects as they are, with their status. Each
-// gets what the API server gives every object and it has not: a UID and the time
-// of its creation. New panics if an object is of a kind that is not served, has
-// no name, or is there twice.
-func New(objects ...Object) *Server {
-	s := &Server{store: newStore()}
+// Serving is like [New] and serves further kinds, of any API group.
+func Serving(more []vmi.Definition, objects ...Object) *Server {
+	s := &Server{store: newStore(), kinds: map[schema.GroupVersionResource]*vmi.Definition{}}
+	for _, d := range append(kinds.Definitions(), more...) {
+		s.kinds[d.Resource()] = &d
+	}
 	for _, o := range objects {
-		u, resource, err := decoded(o)
-		if err == nil {
-			err = s.create(resource, u)
-		}
-		if err != nil {
-			panic(fmt.Sprintf("fake.New: %T %s/%s: %v", o, o.GetNamespace(), o.GetName(), err))
+		if err := s.hold(o); err != nil {
+			panic(fmt.Sprintf("make a fake API server: %T %s/%s: %v", o, o.GetNamespace(), o.GetName(), err))
 		}
 	}
 	return s
 }
 
-// decoded is the object as it is stored, and its resource.
-func decoded(o Object) (*unstructured.Unstructured, string, error) {
-	scheme := runtime.NewScheme()
-	if err := vmi.AddToScheme(scheme); err != nil {
-		return nil, "", err
-	}
-	is, _, err := scheme.ObjectKinds(o)
-	if err != nil {
-		return nil, "", err
-	}
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
-	if err != nil {
-		return nil, "", err
-	}
-	u := &unstructured.Unstructured{Object: content}
-	u.SetGroupVersionKind(is[0])
-	for r, k := range kinds {
-		if k == is[0] {
-			return u, r, nil
+// hold stores the object as it is.
+func (s *Server) hold(o Object) error {
+	for _, d := range s.kinds {
+		if reflect.TypeOf(d.New()) != reflect.TypeOf(o) {
+			continue
 		}
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+		if err != nil {
+			return err
+		}
+		u := &unstructured.Unstructured{Object: content}
+		u.SetGroupVersionKind(d.GroupVersionKind)
+		return s.create(d, u)
 	}
-	return nil, "", fmt.Errorf("%s is not served", is[0])
+	return errors.New("the kind is not served")
 }
 
 // Config is the configuration of a client that talks to the server. It has no
@@ -92,8 +80,8 @@ func (s *Server) Disconnect() {
 	s.disconnect()
 }
 
-// Expire ends all watches and forgets what changed before: a client that wants
-// to watch from where it was is told that the version has expired, and must list.
+// Expire ends all watches and drops all events: a watch from the version that a
+// client has is answered with Expired, and the client must list.
 func (s *Server) Expire() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

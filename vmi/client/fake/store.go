@@ -17,12 +17,18 @@ import (
 )
 
 // key names an object.
-type key struct{ resource, namespace, name string }
+type key struct {
+	kind            *vmi.Definition
+	namespace, name string
+}
+
+// resource is the resource for errors.
+func (k key) resource() schema.GroupResource { return k.kind.Resource().GroupResource() }
 
 // event is a change of an object: what it was, and what it is. It was nil before
 // it was created, and is nil once it is deleted.
 type event struct {
-	resource      string
+	kind          *vmi.Definition
 	version       int64
 	before, after *unstructured.Unstructured
 }
@@ -44,30 +50,25 @@ func newStore() store {
 	return store{version: 1, objects: map[key]*unstructured.Unstructured{}, changed: make(chan struct{}), ended: make(chan struct{})}
 }
 
-func keyOf(resource string, o *unstructured.Unstructured) key {
-	return key{resource, o.GetNamespace(), o.GetName()}
+func keyOf(kind *vmi.Definition, o *unstructured.Unstructured) key {
+	return key{kind, o.GetNamespace(), o.GetName()}
 }
 
 // get returns the object, or NotFound.
 func (s *store) get(k key) (*unstructured.Unstructured, error) {
 	o := s.objects[k]
 	if o == nil {
-		return nil, apierrors.NewNotFound(group(k.resource), k.name)
+		return nil, apierrors.NewNotFound(k.resource(), k.name)
 	}
 	return o, nil
 }
 
-// group is the resource with its group.
-func group(resource string) schema.GroupResource {
-	return schema.GroupResource{Group: vmi.GroupName, Resource: resource}
-}
-
-// list returns the objects of the resource in the namespace, or in all of them,
+// list returns the objects of the kind in the namespace, or in all of them,
 // in the order of their names.
-func (s *store) list(resource, namespace string) []*unstructured.Unstructured {
+func (s *store) list(kind *vmi.Definition, namespace string) []*unstructured.Unstructured {
 	var out []*unstructured.Unstructured
 	for k, o := range s.objects {
-		if k.resource == resource && (namespace == "" || k.namespace == namespace) {
+		if k.kind == kind && (namespace == "" || k.namespace == namespace) {
 			out = append(out, o)
 		}
 	}
@@ -78,16 +79,16 @@ func (s *store) list(resource, namespace string) []*unstructured.Unstructured {
 }
 
 // create stores a new object and completes its metadata.
-func (s *store) create(resource string, o *unstructured.Unstructured) error {
+func (s *store) create(kind *vmi.Definition, o *unstructured.Unstructured) error {
 	if o.GetName() == "" && o.GetGenerateName() != "" {
 		o.SetName(o.GetGenerateName() + rand.String(5))
 	}
 	if o.GetName() == "" {
 		return apierrors.NewBadRequest("name or generateName is required")
 	}
-	k := keyOf(resource, o)
+	k := keyOf(kind, o)
 	if s.objects[k] != nil {
-		return apierrors.NewAlreadyExists(group(resource), o.GetName())
+		return apierrors.NewAlreadyExists(k.resource(), o.GetName())
 	}
 	if o.GetUID() == "" {
 		o.SetUID(uuid.NewUUID())
@@ -102,7 +103,7 @@ func (s *store) create(resource string, o *unstructured.Unstructured) error {
 	return nil
 }
 
-// put replaces the object and tells the watches. Nil as the new object deletes it.
+// put replaces the object and wakes the watches. Nil as the new object deletes it.
 func (s *store) put(k key, before, after *unstructured.Unstructured) {
 	s.version++
 	v := strconv.FormatInt(s.version, 10)
@@ -114,7 +115,7 @@ func (s *store) put(k key, before, after *unstructured.Unstructured) {
 		after.SetResourceVersion(v)
 		s.objects[k] = after
 	}
-	s.events = append(s.events, event{k.resource, s.version, before, after})
+	s.events = append(s.events, event{k.kind, s.version, before, after})
 	close(s.changed)
 	s.changed = make(chan struct{})
 }

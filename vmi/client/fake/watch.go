@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/podvisor/podvisor/vmi"
 )
 
 // watch writes what changes, until the client goes, its time is over or the
@@ -47,7 +49,7 @@ func (s *Server) watch(w http.ResponseWriter, q request) {
 		news, changed, version := s.since(at), s.changed, s.version
 		s.mu.Unlock()
 		for _, e := range news {
-			if t, o := seen(e, q.resource, ok); t != "" && out.send(t, o.Object) != nil {
+			if t, o := seen(e, q.kind, ok); t != "" && out.send(t, o.Object) != nil {
 				return
 			}
 		}
@@ -84,16 +86,15 @@ func (s *Server) begin(q request, ok func(*unstructured.Unstructured) bool) ([]s
 	}
 	var out []sent
 	if initial || err != nil {
-		for _, o := range s.list(q.resource, q.namespace) {
+		for _, o := range s.list(q.kind, q.namespace) {
 			if ok(o) {
 				out = append(out, sent{watch.Added, o.Object})
 			}
 		}
 	}
 	if initial {
-		k := kinds[q.resource]
 		out = append(out, sent{watch.Bookmark, map[string]any{
-			"apiVersion": k.GroupVersion().String(), "kind": k.Kind,
+			"apiVersion": q.kind.GroupVersion().String(), "kind": q.kind.Kind,
 			"metadata": map[string]any{
 				"resourceVersion": strconv.FormatInt(s.version, 10),
 				"annotations":     map[string]any{metav1.InitialEventsAnnotationKey: "true"},
@@ -103,10 +104,10 @@ func (s *Server) begin(q request, ok func(*unstructured.Unstructured) bool) ([]s
 	return out, s.version
 }
 
-// seen is the event as one sees it who selects by ok: an object that begins to
-// be selected is added, one that ceases to be is deleted. "" if it is not seen.
-func seen(e event, resource string, ok func(*unstructured.Unstructured) bool) (watch.EventType, *unstructured.Unstructured) {
-	if e.resource != resource {
+// seen is the event in a watch that selects by ok: an object that begins to be
+// selected is added, one that ceases to be is deleted. "" if it is not in the watch.
+func seen(e event, kind *vmi.Definition, ok func(*unstructured.Unstructured) bool) (watch.EventType, *unstructured.Unstructured) {
+	if e.kind != kind {
 		return "", nil
 	}
 	was := e.before != nil && ok(e.before)

@@ -3,6 +3,7 @@ package fake
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -25,7 +26,11 @@ func (s *store) replace(k key, subresource string, live, changed *unstructured.U
 	if err := precondition(k, live, string(changed.GetUID()), changed.GetResourceVersion()); err != nil {
 		return nil, err
 	}
-	o := permitted(subresource, live, changed)
+	o := changed.DeepCopy()
+	if k.kind.Status {
+		o = permitted(subresource, live, changed)
+	}
+	keep(live, o)
 	if more := added(live.GetFinalizers(), o.GetFinalizers()); live.GetDeletionTimestamp() != nil && len(more) > 0 {
 		return nil, invalid(k, field.Forbidden(field.NewPath("metadata", "finalizers"),
 			fmt.Sprintf("no new finalizers can be added if the object is being deleted, found new finalizers %q", more)))
@@ -33,7 +38,7 @@ func (s *store) replace(k key, subresource string, live, changed *unstructured.U
 	if equality.Semantic.DeepEqual(live.Object, o.Object) {
 		return live, nil
 	}
-	if !equality.Semantic.DeepEqual(content(live), content(o)) {
+	if !equality.Semantic.DeepEqual(k.content(live), k.content(o)) {
 		o.SetGeneration(live.GetGeneration() + 1)
 	}
 	switch {
@@ -51,9 +56,9 @@ func (s *store) replace(k key, subresource string, live, changed *unstructured.U
 func precondition(k key, live *unstructured.Unstructured, uid, version string) error {
 	switch {
 	case uid != "" && uid != string(live.GetUID()):
-		return apierrors.NewConflict(group(k.resource), k.name, errOtherUID)
+		return apierrors.NewConflict(k.resource(), k.name, errOtherUID)
 	case version != "" && version != live.GetResourceVersion():
-		return apierrors.NewConflict(group(k.resource), k.name, errModified)
+		return apierrors.NewConflict(k.resource(), k.name, errModified)
 	}
 	return nil
 }
@@ -74,10 +79,11 @@ func sameUID(k key, live, changed *unstructured.Unstructured) error {
 
 // invalid is the error of an object with this fault.
 func invalid(k key, fault *field.Error) error {
-	return apierrors.NewInvalid(kinds[k.resource].GroupKind(), k.name, field.ErrorList{fault})
+	return apierrors.NewInvalid(k.kind.GroupKind(), k.name, field.ErrorList{fault})
 }
 
-// permitted is live with what a write to the subresource may change.
+// permitted is what a write to the subresource makes of the object, of a kind
+// whose status is written apart.
 func permitted(subresource string, live, changed *unstructured.Unstructured) *unstructured.Unstructured {
 	if subresource == "status" {
 		o := live.DeepCopy()
@@ -87,6 +93,11 @@ func permitted(subresource string, live, changed *unstructured.Unstructured) *un
 	}
 	o := changed.DeepCopy()
 	setOrRemove(o.Object, "status", live.DeepCopy().Object["status"])
+	return o
+}
+
+// keep gives o the metadata of live that no write changes.
+func keep(live, o *unstructured.Unstructured) {
 	o.SetGroupVersionKind(live.GroupVersionKind())
 	o.SetNamespace(live.GetNamespace())
 	o.SetName(live.GetName())
@@ -96,7 +107,6 @@ func permitted(subresource string, live, changed *unstructured.Unstructured) *un
 	o.SetCreationTimestamp(live.GetCreationTimestamp())
 	o.SetDeletionTimestamp(live.GetDeletionTimestamp())
 	o.SetDeletionGracePeriodSeconds(live.GetDeletionGracePeriodSeconds())
-	return o
 }
 
 func setOrRemove(m map[string]any, field string, v any) {
@@ -108,12 +118,11 @@ func setOrRemove(m map[string]any, field string, v any) {
 }
 
 // content is what the generation counts the changes of.
-func content(o *unstructured.Unstructured) map[string]any {
-	out := map[string]any{}
-	for k, v := range o.Object {
-		if k != "metadata" && k != "status" {
-			out[k] = v
-		}
+func (k key) content(o *unstructured.Unstructured) map[string]any {
+	out := maps.Clone(o.Object)
+	delete(out, "metadata")
+	if k.kind.Status {
+		delete(out, "status")
 	}
 	return out
 }

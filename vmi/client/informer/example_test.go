@@ -23,12 +23,12 @@ func Example() {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	machines := informer.New(c.VirtualMachineInstances(""), informer.Selection{})
-	go machines.RunWithContext(ctx)
-	if !cache.WaitForCacheSync(ctx.Done(), machines.HasSynced) {
+	vmis := informer.New(c.VirtualMachineInstances(""), informer.Selection{})
+	go vmis.RunWithContext(ctx)
+	if !cache.WaitForCacheSync(ctx.Done(), vmis.HasSynced) {
 		return
 	}
-	for _, v := range machines.Select("default", labels.SelectorFromSet(labels.Set{"app": "web"})) {
+	for _, v := range vmis.Select("default", labels.SelectorFromSet(labels.Set{"app": "web"})) {
 		fmt.Println(v.Name)
 	}
 	// Output: testvmi

@@ -28,7 +28,7 @@ type Source[T Object, L runtime.Object] interface {
 // Selection is which objects of its source an informer keeps. The zero value is
 // all of them.
 type Selection struct {
-	// NodeName limits it to the machines of one node. Empty: all. Only
+	// NodeName limits it to the VMIs of one node. Empty: all. Only
 	// VirtualMachineInstances have a node; the API server refuses it for other
 	// kinds.
 	NodeName string

@@ -32,7 +32,7 @@ func newCluster(items ...vmi.KubeVirt) *cluster {
 }
 
 func (c *cluster) Get(context.Context, string, metav1.GetOptions) (*vmi.KubeVirt, error) {
-	return nil, apierrors.NewMethodNotSupported(vmi.KubeVirtResource.GroupResource(), "get") // a watcher lists
+	return nil, apierrors.NewMethodNotSupported(vmi.KubeVirts.Resource().GroupResource(), "get") // a watcher lists
 }
 
 func (c *cluster) List(context.Context, metav1.ListOptions) (*vmi.KubeVirtList, error) {
@@ -43,7 +43,7 @@ func (c *cluster) List(context.Context, metav1.ListOptions) (*vmi.KubeVirtList, 
 
 func (c *cluster) Watch(_ context.Context, o metav1.ListOptions) (watch.Interface, error) {
 	if o.SendInitialEvents != nil {
-		return nil, apierrors.NewInvalid(vmi.KubeVirtKind.GroupKind(), "", nil) // list first
+		return nil, apierrors.NewInvalid(vmi.KubeVirts.GroupKind(), "", nil) // list first
 	}
 	return c.events, nil
 }
@@ -109,7 +109,7 @@ func TestAChangeCallsOnChange(t *testing.T) {
 func TestAClusterWithoutTheKindHasTheDefaults(t *testing.T) {
 	t.Parallel()
 	c := newCluster()
-	c.err = apierrors.NewNotFound(vmi.KubeVirtResource.GroupResource(), "")
+	c.err = apierrors.NewNotFound(vmi.KubeVirts.Resource().GroupResource(), "")
 	w := start(t, live.Config{KubeVirts: c})
 	require.True(t, w.Wait(t.Context()))
 	require.Zero(t, w.State().Config)

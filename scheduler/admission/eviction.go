@@ -1,0 +1,146 @@
+package admission
+
+import (
+	"context"
+	"crypto/subtle"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/podvisor/podvisor/scheduler/instance"
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/client"
+	"github.com/podvisor/podvisor/vmi/config"
+)
+
+// EvictionPath is where the validating webhook for the evictions of pods is. The
+// API server calls it below this path: see [Certificates.EvictionPath].
+const EvictionPath = "/admission/eviction/"
+
+// Evictions answers admission reviews below [EvictionPath]: it refuses the eviction
+// of a pod whose VMI must not end by it, and marks the VMIs that have to leave their
+// node.
+type Evictions struct {
+	// Kube reads the pods. Required.
+	Kube kubernetes.Interface
+	// VMIs reads and marks the VMIs. Required.
+	VMIs VMIs
+	// Cached returns the cached pod of this name and its VMI, or nil for what is not
+	// in the cache. It saves requests when an eviction is repeated every few seconds.
+	// Nil: nothing is cached.
+	Cached func(namespace, pod string) (*corev1.Pod, *vmi.VirtualMachineInstance)
+	// Path returns the path that only the API server knows: a review has effects,
+	// and every pod in the cluster's network can send one. Requests for other paths
+	// are not found; all are while it is empty. Nil: every path is answered.
+	Path func() string
+	// Settings returns the configuration of the cluster that is in force. Nil: the
+	// default configuration.
+	Settings func() config.Config
+	// Logger logs each eviction that is refused. Nil: nothing is logged.
+	Logger *slog.Logger
+}
+
+// VMIs are the clients of VMIs. *client.Client is one.
+type VMIs interface {
+	VirtualMachineInstances(namespace string) client.Instances
+}
+
+// ServeHTTP answers one review. An eviction is refused as by a disruption budget,
+// so that its client waits and tries again.
+func (e Evictions) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if e.Path != nil && subtle.ConstantTimeCompare([]byte(r.URL.Path), []byte(e.Path())) != 1 {
+		http.NotFound(w, r)
+		return
+	}
+	answer(w, r, e.Logger, func(ctx context.Context, req *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+		if why := e.refusal(ctx, req); why != "" {
+			return refused(apierrors.NewTooManyRequests(why, 0))
+		}
+		return allowed()
+	})
+}
+
+// refusal says why the pod must not be evicted, or nothing. The cache is enough to
+// refuse: the next attempt is judged anew. It is not enough to allow: a pod that has
+// ended may have been replaced by another of the same name.
+func (e Evictions) refusal(ctx context.Context, req *admissionv1.AdmissionRequest) string {
+	profile := inForce(e.Settings).Defaults
+	if e.Cached != nil {
+		if pod, v := e.Cached(req.Namespace, req.Name); pod != nil && v != nil {
+			if d := instance.Eviction(v, pod, profile); d.Refusal != "" && d.Leave == "" {
+				return d.Refusal
+			}
+		}
+	}
+	pod, v, err := e.read(ctx, req.Namespace, req.Name)
+	switch {
+	case err != nil:
+		return fmt.Sprintf("read pod %s/%s and its VMI to judge the eviction: %v; try again", req.Namespace, req.Name, err)
+	case v == nil:
+		return ""
+	}
+	d := instance.Eviction(v, pod, profile)
+	if d.Leave == "" || isDryRun(req) {
+		return d.Refusal
+	}
+	if err := e.mark(ctx, v, d.Leave); err != nil {
+		return fmt.Sprintf("VMI %q has evictionStrategy External, and status.evacuationNodeName, which its controller watches, was not written: %v; try again",
+			v.Namespace+"/"+v.Name, err)
+	}
+	return d.Refusal
+}
+
+// read gets the pod and the VMI that it names as its controller from the API
+// server. The VMI is nil if there is none, or no such pod.
+func (e Evictions) read(ctx context.Context, namespace, name string) (*corev1.Pod, *vmi.VirtualMachineInstance, error) {
+	pod, err := e.Kube.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, nil, ignoreNotFound(err)
+	}
+	owner := metav1.GetControllerOfNoCopy(pod)
+	if owner == nil || owner.Kind != vmi.Kind.Kind || schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).Group != vmi.GroupName {
+		return pod, nil, nil
+	}
+	v, err := e.VMIs.VirtualMachineInstances(namespace).Get(ctx, owner.Name, metav1.GetOptions{})
+	if err != nil {
+		return pod, nil, ignoreNotFound(err)
+	}
+	return pod, v, nil
+}
+
+func ignoreNotFound(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// mark writes the node that the VMI has to leave.
+func (e Evictions) mark(ctx context.Context, v *vmi.VirtualMachineInstance, node string) error {
+	changed := v.DeepCopy()
+	changed.Status.EvacuationNodeName = node
+	_, err := client.WriteStatus(ctx, e.VMIs.VirtualMachineInstances(v.Namespace), v, changed)
+	return err
+}
+
+// isDryRun says that nothing may be written. An eviction can say so in its options
+// too, which reach a webhook in the object only.
+func isDryRun(req *admissionv1.AdmissionRequest) bool {
+	if req.DryRun != nil && *req.DryRun {
+		return true
+	}
+	var e policyv1.Eviction
+	if err := json.Unmarshal(req.Object.Raw, &e); err != nil {
+		return true
+	}
+	return e.DeleteOptions != nil && len(e.DeleteOptions.DryRun) > 0
+}

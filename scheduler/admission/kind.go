@@ -1,0 +1,117 @@
+package admission
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/kinds"
+)
+
+// complete returns the object, which is created or follows before, with what was
+// left out, or the error of reading it.
+func complete(k kinds.Kind, c kinds.Cluster, object, before []byte) (map[string]any, error) {
+	v, old, err := decode(k, object, before)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := tree(object)
+	if err != nil {
+		return nil, err
+	}
+	if k.FixedSpec && old != nil {
+		if k.SameSpec(v, old, c) {
+			err = restore(raw, before)
+		}
+		return raw, err
+	}
+	if err := fill(raw, v, k.Complete(v, c), k.Unserved()); err != nil {
+		return raw, err
+	}
+	// A default that depends on a list that was written, and is not changed, may
+	// change the meaning: a network without the interface that belongs to it.
+	filled := k.New()
+	if err := convert(raw, filled); err != nil {
+		return nil, err
+	}
+	if !k.SameSpec(v, filled, c) {
+		err = restore(raw, object)
+	}
+	return raw, err
+}
+
+// check returns what is wrong with the object, which is created or follows before,
+// or the error of reading it.
+func check(k kinds.Kind, c kinds.Cluster, object, before []byte) (field.ErrorList, error) {
+	v, old, err := decode(k, object, before)
+	if err != nil {
+		return nil, err
+	}
+	if old != nil {
+		return k.Update(old, k.Complete(v, c), c), nil
+	}
+	return k.Create(k.Complete(v, c), c), nil
+}
+
+// decode reads an object and the one before, which is nil if there was none. The
+// status of an object that is created is left out: it is not stored.
+func decode(k kinds.Kind, object, before []byte) (v, old vmi.Object, err error) {
+	v = k.New()
+	if err := json.Unmarshal(object, v); err != nil {
+		return nil, nil, err
+	}
+	if len(before) == 0 {
+		if s := reflect.ValueOf(v).Elem().FieldByName("Status"); k.Status && s.IsValid() {
+			s.SetZero()
+		}
+		return v, nil, nil
+	}
+	old = k.New()
+	return v, old, json.Unmarshal(before, old)
+}
+
+// restore makes the raw object's spec the one that it was before.
+func restore(raw map[string]any, before []byte) error {
+	old, err := tree(before)
+	if err != nil {
+		return err
+	}
+	raw["spec"] = old["spec"]
+	return nil
+}
+
+// convert decodes into to what from is as JSON.
+func convert(from, to any) error {
+	data, err := json.Marshal(from)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(data, to)
+}
+
+// treeOf is the value as JSON, decoded.
+func treeOf(v any) (map[string]any, error) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	return tree(data)
+}
+
+// tree decodes JSON and keeps the digits of numbers.
+func tree(data []byte) (map[string]any, error) {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	var t map[string]any
+	if err := d.Decode(&t); err != nil {
+		return nil, fmt.Errorf("decode the object: %w", err)
+	}
+	if t == nil {
+		return nil, fmt.Errorf("decode the object: it is null")
+	}
+	return t, nil
+}

@@ -1,0 +1,59 @@
+package admission
+
+import (
+	"bytes"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/podvisor/podvisor/vmi/kinds"
+)
+
+// registeredRules are the rules of the webhooks of the manifests by their paths.
+func registeredRules(t *testing.T) map[string][]admissionregistrationv1.RuleWithOperations {
+	t.Helper()
+	data, err := os.ReadFile("../../manifests/webhooks.yaml")
+	require.NoError(t, err)
+	out := map[string][]admissionregistrationv1.RuleWithOperations{}
+	for _, doc := range bytes.Split(data, []byte("\n---\n")) {
+		// The webhooks of both kinds have these fields.
+		var c admissionregistrationv1.ValidatingWebhookConfiguration
+		require.NoError(t, yaml.Unmarshal(doc, &c))
+		for _, w := range c.Webhooks {
+			if s := w.ClientConfig.Service; s.Path != nil {
+				out[*s.Path] = w.Rules
+			}
+		}
+	}
+	return out
+}
+
+func TestTheWebhooksAreRegisteredForEveryServedKind(t *testing.T) {
+	t.Parallel()
+	rules := registeredRules(t)
+	require.Len(t, rules, 2)
+	for _, k := range kinds.All() {
+		for _, r := range rules[ValidationPath] {
+			if len(r.Resources) == 1 && r.Resources[0] == k.Plural {
+				require.Equal(t, []string{k.Group}, r.APIGroups)
+				require.Equal(t, []string{k.Version}, r.APIVersions)
+			}
+		}
+	}
+	var registered, served []string
+	for _, r := range rules[ValidationPath] {
+		registered = append(registered, r.Resources...)
+	}
+	for _, k := range kinds.All() {
+		if k.Served() {
+			served = append(served, k.Plural)
+		}
+	}
+	require.ElementsMatch(t, served, registered)
+	for _, r := range rules[DefaultsPath] {
+		require.Subset(t, served, r.Resources)
+	}
+}

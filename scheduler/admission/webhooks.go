@@ -1,0 +1,211 @@
+package admission
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"reflect"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/config"
+	"github.com/podvisor/podvisor/vmi/kinds"
+	"github.com/podvisor/podvisor/vmi/validate"
+)
+
+// The paths of the webhooks.
+const (
+	// DefaultsPath is the mutating webhook.
+	DefaultsPath = "/admission/defaults"
+	// ValidationPath is the validating webhook.
+	ValidationPath = "/admission/validation"
+)
+
+// maxReview is the size of the largest review that is read: the object before
+// and after, each of which the API server limits to 3 MiB, and room for the rest.
+const maxReview = 8 << 20
+
+// Webhooks answers admission reviews at [DefaultsPath] and [ValidationPath], for
+// the kinds of the table in vmi/kinds. Objects of other kinds are allowed. The zero
+// value is ready to use.
+type Webhooks struct {
+	// Settings returns the configuration of the cluster that is in force. Nil: the
+	// default configuration.
+	Settings func() config.Config
+	// KubeVirts returns all KubeVirts of the cluster, or none while they are not
+	// known. Nil: none, and a second KubeVirt is not refused.
+	KubeVirts func() []*vmi.KubeVirt
+	// Logger logs each object that is refused or cannot be decoded. Nil: nothing is
+	// logged.
+	Logger *slog.Logger
+}
+
+// webhook is what is answered at one path.
+type webhook struct {
+	// answer is the answer to a request for an object of the kind.
+	answer func(kinds.Kind, kinds.Cluster, *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error)
+	// unreadable is the answer to a request with an object that cannot be decoded.
+	unreadable func(*admissionv1.AdmissionRequest, error) *admissionv1.AdmissionResponse
+}
+
+// webhooks are by path. An object that cannot be completed is allowed: the schema,
+// which the API server checks next, reports what is wrong with it. What passes the
+// schema and still cannot be decoded must not be stored: every reader would fail.
+var webhooks = map[string]webhook{
+	DefaultsPath: {answerDefaults, func(*admissionv1.AdmissionRequest, error) *admissionv1.AdmissionResponse { return allowed() }},
+	ValidationPath: {answerValidation, func(req *admissionv1.AdmissionRequest, err error) *admissionv1.AdmissionResponse {
+		return refused(apierrors.NewBadRequest(fmt.Sprintf("decode %s %s: %v", req.Kind.Kind, nameOf(req), err)))
+	}},
+}
+
+// ServeHTTP answers one review.
+func (h Webhooks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	hook, ok := webhooks[r.URL.Path]
+	if !ok {
+		http.NotFound(w, r)
+		return
+	}
+	answer(w, r, h.Logger, func(_ context.Context, req *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+		return h.respond(hook, req)
+	})
+}
+
+// responder answers a request.
+type responder func(context.Context, *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse
+
+// answer reads the review of the request and writes the answer of respond.
+func answer(w http.ResponseWriter, r *http.Request, log *slog.Logger, respond responder) {
+	var review admissionv1.AdmissionReview
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxReview)).Decode(&review); err != nil {
+		http.Error(w, fmt.Sprintf("decode the admission review: %v", err), http.StatusBadRequest)
+		return
+	}
+	req := review.Request
+	if req == nil {
+		http.Error(w, "decode the admission review: it has no request", http.StatusBadRequest)
+		return
+	}
+	response := respond(r.Context(), req)
+	if !response.Allowed && log != nil {
+		log.Debug("refused an object", "kind", req.Kind.Kind, "object", req.Namespace+"/"+nameOf(req), "user", req.UserInfo.Username, "message", response.Result.Message)
+	}
+	response.UID = req.UID
+	review.Response, review.Request = response, nil
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(review)
+}
+
+func (h Webhooks) respond(hook webhook, req *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+	k, ok := kinds.Find(schema.GroupKind{Group: req.Kind.Group, Kind: req.Kind.Kind})
+	if !ok {
+		return allowed()
+	}
+	in := inForce(h.Settings)
+	// Labels that are reserved are refused by a policy, which knows the user's token.
+	c := kinds.Cluster{Defaults: in.Defaults, Limits: in.Limits, By: validate.User{Kind: validate.Controller}}
+	if h.KubeVirts != nil {
+		c.KubeVirts = h.KubeVirts()
+	}
+	response, err := hook.answer(k, c, req)
+	if err != nil {
+		return hook.unreadable(req, err)
+	}
+	return response
+}
+
+// inForce is the configuration that settings returns, or the default.
+func inForce(settings func() config.Config) config.Config {
+	if settings == nil {
+		return config.Config{}
+	}
+	return settings()
+}
+
+func allowed() *admissionv1.AdmissionResponse { return &admissionv1.AdmissionResponse{Allowed: true} }
+
+func refused(err *apierrors.StatusError) *admissionv1.AdmissionResponse {
+	return &admissionv1.AdmissionResponse{Result: &err.ErrStatus}
+}
+
+// answerDefaults answers with a patch.
+func answerDefaults(k kinds.Kind, c kinds.Cluster, req *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
+	done, err := complete(k, c, req.Object.Raw, req.OldObject.Raw)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := tree(req.Object.Raw)
+	if err != nil {
+		return nil, err
+	}
+	changes := difference(raw, done)
+	if len(changes) == 0 {
+		return allowed(), nil
+	}
+	patch, err := json.Marshal(changes)
+	if err != nil {
+		return nil, err
+	}
+	kind := admissionv1.PatchTypeJSONPatch
+	return &admissionv1.AdmissionResponse{Allowed: true, Patch: patch, PatchType: &kind}, nil
+}
+
+// operation is one of a JSON patch.
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value"`
+}
+
+// difference is the patch that makes the second object of the first. It replaces
+// the spec and each part of the metadata as a whole; nothing else changes.
+func difference(from, to map[string]any) []operation {
+	var out []operation
+	if !reflect.DeepEqual(from["spec"], to["spec"]) {
+		out = append(out, operation{"add", "/spec", to["spec"]})
+	}
+	was, _ := from["metadata"].(map[string]any)
+	is, _ := to["metadata"].(map[string]any)
+	for _, part := range []string{"annotations", "finalizers", "labels"} {
+		if !reflect.DeepEqual(was[part], is[part]) {
+			out = append(out, operation{"add", "/metadata/" + part, is[part]})
+		}
+	}
+	return out
+}
+
+// answerValidation answers with all faults, in the form that the API server gives
+// to those of its own kinds.
+func answerValidation(k kinds.Kind, c kinds.Cluster, req *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
+	faults, err := check(k, c, req.Object.Raw, req.OldObject.Raw)
+	if err != nil {
+		return nil, err
+	}
+	if len(faults) == 0 {
+		return allowed(), nil
+	}
+	return refused(apierrors.NewInvalid(k.GroupKind(), nameOf(req), faults)), nil
+}
+
+// nameOf is the object's name, or what its name will begin with.
+func nameOf(req *admissionv1.AdmissionRequest) string {
+	if req.Name != "" {
+		return req.Name
+	}
+	var o metav1.PartialObjectMetadata
+	if json.Unmarshal(req.Object.Raw, &o) != nil {
+		return ""
+	}
+	return cmp.Or(o.Name, o.GenerateName)
+}
+
+// Handlers are the webhooks by their paths.
+func (h Webhooks) Handlers() map[string]http.Handler {
+	return map[string]http.Handler{DefaultsPath: h, ValidationPath: h}
+}

@@ -1,0 +1,18 @@
+package kinds_test
+
+import (
+	"fmt"
+
+	"github.com/podvisor/podvisor/vmi/kinds"
+)
+
+func Example() {
+	for _, k := range kinds.All() {
+		if k.Served() {
+			fmt.Println(k.Resource().GroupResource())
+		}
+	}
+	// Output:
+	// kubevirts.kubevirt.io
+	// virtualmachineinstances.kubevirt.io
+}

@@ -1,0 +1,131 @@
+package kinds
+
+import (
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/defaults"
+	"github.com/podvisor/podvisor/vmi/served"
+	"github.com/podvisor/podvisor/vmi/validate"
+)
+
+// Kind is a row of the table.
+type Kind struct {
+	vmi.Definition
+	// Complete returns a copy of the object in which everything that it leaves open
+	// is decided.
+	Complete func(o vmi.Object, c Cluster) vmi.Object
+	// Faults returns everything that is wrong with the object. It expects a complete
+	// one.
+	Faults func(o vmi.Object, c Cluster) field.ErrorList
+	// Create returns why an object must not be created: its faults, unless the kind
+	// has another rule. It expects a complete object.
+	Create func(o vmi.Object, c Cluster) field.ErrorList
+	// Update returns why old must not become o, which is complete.
+	Update func(old, o vmi.Object, c Cluster) field.ErrorList
+	// FixedSpec says that the spec cannot be changed once the object exists.
+	FixedSpec bool
+}
+
+// Cluster is what the defaults and the validation of an object depend on beside
+// the object. The zero value is the default configuration.
+type Cluster struct {
+	// Defaults complete the objects.
+	Defaults defaults.Profile
+	// Limits are what the cluster allows.
+	Limits validate.Limits
+	// By is who creates or changes the object.
+	By validate.User
+	// KubeVirts are all KubeVirts of the cluster, or none while they are not known.
+	KubeVirts []*vmi.KubeVirt
+}
+
+// Configured is a cluster with this configuration.
+func Configured(c *vmi.KubeVirtConfiguration) Cluster {
+	return Cluster{Defaults: defaults.Configured(c), Limits: validate.Configured(c)}
+}
+
+// Definitions are the definitions of all kinds of the table.
+func Definitions() []vmi.Definition {
+	var out []vmi.Definition
+	for _, k := range All() {
+		out = append(out, k.Definition)
+	}
+	return out
+}
+
+// Find returns the row of the kind. It is false if there is none.
+func Find(gk schema.GroupKind) (Kind, bool) {
+	for _, k := range All() {
+		if k.GroupKind() == gk {
+			return k, true
+		}
+	}
+	return Kind{}, false
+}
+
+// Unserved are the fields of the kind that are not served.
+func (k Kind) Unserved() served.Fields { return served.Unserved(k.Kind) }
+
+// Served says that the API server has the kind.
+func (k Kind) Served() bool {
+	for _, f := range k.Unserved() {
+		if f.Path == "" {
+			return false
+		}
+	}
+	return true
+}
+
+// SameSpec says that the specs of two objects mean the same once both are
+// complete.
+func (k Kind) SameSpec(a, b vmi.Object, c Cluster) bool {
+	return equality.Semantic.DeepEqual(spec(k.Complete(a, c)), spec(k.Complete(b, c)))
+}
+
+// spec is the spec of the object, or nil if it has none.
+func spec(o vmi.Object) any {
+	if s := reflect.Indirect(reflect.ValueOf(o)).FieldByName("Spec"); s.IsValid() {
+		return s.Interface()
+	}
+	return nil
+}
+
+// rules are the functions of a kind with the objects T.
+type rules[T vmi.Object] struct {
+	// complete is nil if nothing is left open.
+	complete func(T, defaults.Profile) T
+	faults   func(T, validate.User, validate.Limits) field.ErrorList
+	// create is nil if an object without faults may be created.
+	create    func(T, Cluster) field.ErrorList
+	update    func(old, o T, by validate.User, lim validate.Limits) field.ErrorList
+	fixedSpec bool
+}
+
+// of makes the row of a kind.
+func of[T vmi.Object, L runtime.Object](d vmi.DefinitionOf[T, L], r rules[T]) Kind {
+	k := Kind{
+		Definition: d.Definition,
+		FixedSpec:  r.fixedSpec,
+		Complete: func(o vmi.Object, c Cluster) vmi.Object {
+			if r.complete == nil {
+				return o.DeepCopyObject().(vmi.Object)
+			}
+			return r.complete(o.(T), c.Defaults)
+		},
+		Faults: func(o vmi.Object, c Cluster) field.ErrorList { return r.faults(o.(T), c.By, c.Limits) },
+		Update: func(old, o vmi.Object, c Cluster) field.ErrorList {
+			return r.update(old.(T), o.(T), c.By, c.Limits)
+		},
+	}
+	k.Create = k.Faults
+	if r.create != nil {
+		k.Create = func(o vmi.Object, c Cluster) field.ErrorList { return r.create(o.(T), c) }
+	}
+	return k
+}

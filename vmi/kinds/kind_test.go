@@ -1,0 +1,99 @@
+package kinds_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/kinds"
+	"github.com/podvisor/podvisor/vmi/validate"
+	"github.com/podvisor/podvisor/vmi/vmitest"
+)
+
+func TestEveryKindOfTheModelHasARow(t *testing.T) {
+	t.Parallel()
+	var defined, listed []schema.GroupVersionKind
+	for _, d := range vmi.Definitions() {
+		defined = append(defined, d.GroupVersionKind)
+	}
+	for _, d := range kinds.Definitions() {
+		listed = append(listed, d.GroupVersionKind)
+	}
+	require.ElementsMatch(t, defined, listed)
+}
+
+func TestEveryRowIsComplete(t *testing.T) {
+	t.Parallel()
+	c := kinds.Cluster{By: validate.User{Kind: validate.Controller}}
+	for _, k := range kinds.All() {
+		t.Run(k.Kind, func(t *testing.T) {
+			t.Parallel()
+			found, ok := kinds.Find(k.GroupKind())
+			require.True(t, ok)
+			require.Equal(t, k.GroupVersionKind, found.GroupVersionKind)
+			o := k.New()
+			done := k.Complete(o, c)
+			require.NotSame(t, o, done)
+			require.IsType(t, o, done)
+			require.Equal(t, k.New(), o, "the object itself is not changed")
+			require.True(t, k.SameSpec(o, done, c), "defaults change no meaning")
+			require.NotPanics(t, func() { k.Faults(done, c); k.Create(done, c); k.Update(o, done, c) })
+			_, err := os.Stat("../../manifests/crds/" + k.Group + "_" + k.Plural + ".yaml")
+			require.Equal(t, k.Served(), err == nil, "served means that there is a CustomResourceDefinition")
+		})
+	}
+}
+
+func TestAnotherKindHasNoRow(t *testing.T) {
+	t.Parallel()
+	for _, gk := range []schema.GroupKind{{Kind: "VirtualMachine"}, {Group: "pool.kubevirt.io", Kind: "VirtualMachineInstance"}, {Group: vmi.GroupName, Kind: "VirtualMachinePool"}} {
+		_, ok := kinds.Find(gk)
+		require.False(t, ok, gk)
+	}
+}
+
+// faulty is one object of each kind that has a fault.
+func faulty() map[string]vmi.Object {
+	k := &vmi.KubeVirt{}
+	k.Spec.Configuration.CPUModel = "Haswell"
+	return map[string]vmi.Object{
+		"KubeVirt":                         k,
+		"VirtualMachine":                   vmitest.NewVM("Sometimes"),
+		"VirtualMachineInstance":           vmitest.New(func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Memory = nil }),
+		"VirtualMachineInstanceMigration":  &vmi.VirtualMachineInstanceMigration{},
+		"VirtualMachineInstanceReplicaSet": vmitest.NewReplicaSet(-1),
+	}
+}
+
+func TestEveryKindIsValidated(t *testing.T) {
+	t.Parallel()
+	var c kinds.Cluster
+	for _, k := range kinds.All() {
+		o := faulty()[k.Kind]
+		require.NotNil(t, o, "the test has no %s with a fault", k.Kind)
+		require.NotEmpty(t, k.Faults(k.Complete(o, c), c), k.Kind)
+	}
+}
+
+func TestAKubeVirtWithFaultsMayBeCreatedButNotASecondOne(t *testing.T) {
+	t.Parallel()
+	k, _ := kinds.Find(vmi.KubeVirts.GroupKind())
+	require.Empty(t, k.Create(faulty()["KubeVirt"], kinds.Cluster{}))
+	first := &vmi.KubeVirt{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "first"}}
+	require.NotEmpty(t, k.Create(&vmi.KubeVirt{}, kinds.Cluster{KubeVirts: []*vmi.KubeVirt{first}}))
+	require.Empty(t, k.Update(first, faulty()["KubeVirt"], kinds.Cluster{KubeVirts: []*vmi.KubeVirt{first}}))
+}
+
+func TestAVMIThatExistsIsJudgedByWhatWasAllowed(t *testing.T) {
+	t.Parallel()
+	c := kinds.Cluster{Limits: validate.Limits{NoBridgeOnPodNetwork: true}}
+	k, _ := kinds.Find(vmi.Kind.GroupKind())
+	v := k.Complete(vmitest.New(vmitest.WithBridge("net")), c)
+	require.NotEmpty(t, k.Create(v, c))
+	require.Empty(t, k.Update(v, v, c))
+	require.True(t, k.FixedSpec)
+}

@@ -1,0 +1,58 @@
+package kinds
+
+import (
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/defaults"
+	"github.com/podvisor/podvisor/vmi/validate"
+)
+
+// All returns the table, a row for each kind.
+func All() []Kind {
+	return []Kind{
+		of(vmi.KubeVirts, rules[*vmi.KubeVirt]{faults: configuration, create: onlyKubeVirt, update: anyUpdate}),
+		of(vmi.VirtualMachines, rules[*vmi.VirtualMachine]{complete: defaults.VirtualMachine, faults: validate.VirtualMachine, update: validate.VirtualMachineUpdate}),
+		of(vmi.VirtualMachineInstances, rules[*vmi.VirtualMachineInstance]{complete: defaults.Apply, faults: validate.Instance, update: existing, fixedSpec: true}),
+		of(vmi.VirtualMachineInstanceMigrations, rules[*vmi.VirtualMachineInstanceMigration]{complete: labelled, faults: migration, update: migrationUpdate}),
+		of(vmi.VirtualMachineInstanceReplicaSets, rules[*vmi.VirtualMachineInstanceReplicaSet]{complete: defaults.ReplicaSet, faults: validate.ReplicaSet, update: validate.ReplicaSetUpdate}),
+	}
+}
+
+// configuration are the faults of a KubeVirt, which no user and no limit changes.
+func configuration(k *vmi.KubeVirt, _ validate.User, _ validate.Limits) field.ErrorList {
+	return validate.KubeVirt(k)
+}
+
+// onlyKubeVirt refuses a second KubeVirt. A KubeVirt with faults is not refused: it
+// could be created in the same way while no webhook answers, and its status reports
+// the faults.
+func onlyKubeVirt(k *vmi.KubeVirt, c Cluster) field.ErrorList {
+	if fault := validate.OnlyKubeVirt(k, c.KubeVirts); fault != nil {
+		return field.ErrorList{fault}
+	}
+	return nil
+}
+
+func anyUpdate(_, _ *vmi.KubeVirt, _ validate.User, _ validate.Limits) field.ErrorList { return nil }
+
+// existing judges the spec of a VMI that exists by what the cluster allowed when
+// it was created: it must stay possible to label the VMI and to remove its
+// finalizer. That the spec is not changed is a rule of the schema, and labels that
+// are reserved are a policy's, which knows the user's token.
+func existing(_, v *vmi.VirtualMachineInstance, _ validate.User, lim validate.Limits) field.ErrorList {
+	return validate.Spec(field.NewPath("spec"), &v.Spec, lim.Existing())
+}
+
+// labelled is the migration with its label, which no cluster chooses.
+func labelled(m *vmi.VirtualMachineInstanceMigration, _ defaults.Profile) *vmi.VirtualMachineInstanceMigration {
+	return defaults.Migration(m)
+}
+
+func migration(m *vmi.VirtualMachineInstanceMigration, by validate.User, _ validate.Limits) field.ErrorList {
+	return validate.Migration(m, by)
+}
+
+func migrationUpdate(old, m *vmi.VirtualMachineInstanceMigration, _ validate.User, _ validate.Limits) field.ErrorList {
+	return validate.MigrationUpdate(old, m)
+}

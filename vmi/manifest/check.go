@@ -1,0 +1,190 @@
+package manifest
+
+import (
+	"fmt"
+	"strings"
+
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
+
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/defaults"
+	"github.com/podvisor/podvisor/vmi/kinds"
+	"github.com/podvisor/podvisor/vmi/served"
+)
+
+// Object is an object of a manifest with what was found. APIVersion, kind and name
+// are as they are written, or empty if they are not.
+type Object struct {
+	APIVersion, Kind, Name string
+	// Faults are what an API server with Podvisor refuses.
+	Faults []Fault
+	// Notes say what is allowed and has no effect: fields, values and kinds that are
+	// not served, and objects that are not checked.
+	Notes []string
+	// Complete is the object with defaults. It is nil if the object is not checked,
+	// or has a field that is not in its type.
+	Complete vmi.Object
+}
+
+// Fault is something that is wrong with an object.
+type Fault struct {
+	// Field is its path, as in spec.volumes[0].name. It is empty for a fault that no
+	// single field can mend.
+	Field   string
+	Type    field.ErrorType
+	Message string
+}
+
+// Check returns the objects of a manifest in their order: YAML documents, JSON
+// documents, or lists of objects. Each object of a kind of the table in vmi/kinds
+// is decoded strictly, completed and validated, as a cluster c does when a user
+// creates it; the others have a note. UUIDs and serial numbers, which a cluster
+// derives from the object's UID or chooses, are derived from namespace and name.
+//
+// The error says that data cannot be split into documents.
+func Check(data []byte, c kinds.Cluster) ([]Object, error) {
+	docs, err := documents(data)
+	if err != nil {
+		return nil, err
+	}
+	var out []Object
+	for _, d := range docs {
+		out = append(out, d.check(c)...)
+	}
+	return out, nil
+}
+
+// Configuration returns the one KubeVirt of a manifest, which may have other
+// objects. It is not complete if it has faults.
+func Configuration(data []byte) (Object, error) {
+	all, err := Check(data, kinds.Cluster{})
+	if err != nil {
+		return Object{}, err
+	}
+	var found []Object
+	for _, o := range all {
+		if schema.FromAPIVersionAndKind(o.APIVersion, o.Kind).GroupKind() == vmi.KubeVirts.GroupKind() {
+			found = append(found, o)
+		}
+	}
+	if len(found) != 1 {
+		return Object{}, fmt.Errorf("read the configuration: must have one object of the kind KubeVirt, has %d", len(found))
+	}
+	return found[0], nil
+}
+
+// String is kind/name, as far as they are known.
+func (o Object) String() string {
+	kind, name := o.Kind, o.Name
+	if kind == "" {
+		kind = "unknown"
+	}
+	if name == "" {
+		name = "unnamed"
+	}
+	return kind + "/" + name
+}
+
+// YAML is the complete object as YAML.
+func (o Object) YAML() ([]byte, error) {
+	text, err := yaml.Marshal(o.Complete)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", o, err)
+	}
+	return text, nil
+}
+
+// String is the fault in one line: field, type and message.
+func (f Fault) String() string {
+	return fmt.Sprintf("%s: %s: %s", f.Field, string(f.Type), strings.Join(strings.Fields(f.Message), " "))
+}
+
+// check checks one object, or all objects of a list.
+func (d document) check(c kinds.Cluster) []Object {
+	if d.list() {
+		var out []Object
+		for _, item := range d.items() {
+			out = append(out, item.check(c)...)
+		}
+		return out
+	}
+	o := Object{APIVersion: d.apiVersion, Kind: d.kind, Name: d.name}
+	k, ok := d.row()
+	switch {
+	case d.fault != "":
+		o.Faults = []Fault{{Type: field.ErrorTypeInvalid, Message: d.fault}}
+	case !ok:
+		o.Notes = []string{d.skipped()}
+	case d.apiVersion != k.GroupVersion().String():
+		o.Faults = []Fault{{"apiVersion", field.ErrorTypeNotSupported, d.apiVersion + " is not served: write " + k.GroupVersion().String()}}
+	default:
+		o.examine(d, k, c)
+	}
+	return []Object{o}
+}
+
+// examine checks an object of the kind.
+func (o *Object) examine(d document, k kinds.Kind, c kinds.Cluster) {
+	// What is refused is a fault, and not a note.
+	for _, f := range k.Unserved().In(d.fields) {
+		if !f.Refused {
+			o.Notes = append(o.Notes, f.String())
+		}
+	}
+	v := k.New()
+	unknown, ok := decode(d, v)
+	o.Faults = append(d.nameFaults(), unknown...)
+	if !ok {
+		return
+	}
+	c.Defaults.UUID = defaults.UUID(types.UID(d.namespace + "/" + d.name))
+	c.Defaults.Serial = string(defaults.UUID("serial of " + types.UID(d.namespace+"/"+d.name)))
+	v = k.Complete(v, c)
+	o.Faults = append(o.Faults, listed(k.Faults(v, c))...)
+	if len(unknown) == 0 {
+		o.Complete = v
+	}
+}
+
+// skipped is why an object is not checked.
+func (d document) skipped() string {
+	note := "not of Podvisor's kinds, not checked"
+	gv, err := schema.ParseGroupVersion(d.apiVersion)
+	if err != nil || gv.Group != vmi.GroupName && !strings.HasSuffix(gv.Group, "."+vmi.GroupName) {
+		return note
+	}
+	if why, ok := served.UntypedKind(d.kind); ok {
+		note += ": " + why
+	}
+	return note
+}
+
+// nameFaults are the faults of the name, which an API server checks before
+// anything else.
+func (d document) nameFaults() []Fault {
+	at := field.NewPath("metadata", "name")
+	if d.unnamed {
+		return listed(field.ErrorList{field.Required(at, "name the object, or let the cluster choose a name that begins with metadata.generateName")})
+	}
+	if d.name == "" {
+		return nil
+	}
+	var l field.ErrorList
+	// What follows generateName is a letter or a digit.
+	for _, m := range apivalidation.NameIsDNSSubdomain(d.name, d.generated) {
+		l = append(l, field.Invalid(at, d.name, m))
+	}
+	return listed(l)
+}
+
+func listed(l field.ErrorList) []Fault {
+	var faults []Fault
+	for _, e := range l {
+		faults = append(faults, Fault{Field: e.Field, Type: e.Type, Message: e.ErrorBody()})
+	}
+	return faults
+}

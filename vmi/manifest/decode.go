@@ -1,0 +1,64 @@
+package manifest
+
+import (
+	"fmt"
+	"regexp"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	serializer "k8s.io/apimachinery/pkg/runtime/serializer/json"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/kinds"
+	"github.com/podvisor/podvisor/vmi/served"
+)
+
+// unknownField is how the strict decoder reports a field that is not in the type,
+// and one that is there twice.
+var unknownField = regexp.MustCompile(`^(unknown|duplicate) field "(.*)"$`)
+
+// repeatedKey is how the YAML decoder reports a field that is there twice.
+var repeatedKey = regexp.MustCompile(`line (\d+): key "(.*)" already set in map`)
+
+// decode reads an object strictly. Every field that is not in the type is a fault,
+// and the rest of the object can be used nevertheless.
+func decode(d document, into vmi.Object) (faults []Fault, usable bool) {
+	scheme := runtime.NewScheme()
+	for _, d := range kinds.Definitions() {
+		d.AddToScheme(scheme)
+	}
+	s := serializer.NewSerializerWithOptions(serializer.DefaultMetaFactory, scheme, scheme, serializer.SerializerOptions{Yaml: true, Strict: true})
+	_, _, err := s.Decode(d.data, nil, into)
+	strict, ok := runtime.AsStrictDecodingError(err)
+	switch {
+	case err == nil:
+		return nil, true
+	case !ok:
+		return wrongTypes(d.data, into, err), false
+	}
+	reasons := map[string]string{}
+	for _, f := range served.Untyped(d.kind).In(d.fields) {
+		reasons[f.Path] = f.Why
+	}
+	for _, e := range strict.Errors() {
+		faults = append(faults, strictFault(e.Error(), reasons))
+	}
+	return faults, true
+}
+
+// strictFault is the fault that the strict decoder reports with this text.
+func strictFault(text string, reasons map[string]string) Fault {
+	if m := repeatedKey.FindStringSubmatch(text); m != nil {
+		return Fault{Type: field.ErrorTypeDuplicate, Message: fmt.Sprintf("line %s of the document has a field %q that is there before: leave one out", m[1], m[2])}
+	}
+	m := unknownField.FindStringSubmatch(text)
+	switch {
+	case m == nil:
+		return Fault{Type: field.ErrorTypeInvalid, Message: text}
+	case m[1] == "duplicate":
+		return Fault{m[2], field.ErrorTypeDuplicate, "the field is there twice: leave one out"}
+	case reasons[m[2]] != "":
+		return Fault{m[2], field.ErrorTypeInvalid, "KubeVirt has this field and Podvisor does not: " + reasons[m[2]]}
+	}
+	return Fault{m[2], field.ErrorTypeInvalid, fmt.Sprintf("there is no field %q in this API: remove it, or look for its right name with kubectl explain", m[2])}
+}
