@@ -54,7 +54,7 @@ func TestAMissingImageIsNamedAndTheVMIStartsWhenItIsThere(t *testing.T) {
 	s.awaitGone(v)
 }
 
-func TestABoardThatQEMUDoesNotHaveIsNamedWithThoseThatItHas(t *testing.T) {
+func TestAMachineTypeThatQEMUDoesNotHaveIsNamedWithThoseThatItHas(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	v := guest("future", cloudConfig("hostname: future"))

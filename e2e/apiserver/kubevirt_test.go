@@ -162,7 +162,7 @@ func TestAChangedConfigurationNeedsNoRestart(t *testing.T) {
 	require.Equal(t, 4, kubevirtWrites, "one write for each change, none for what stays: %v", s.writes.all())
 }
 
-func TestTheClusterDecidesOnBoardAndProcessor(t *testing.T) {
+func TestTheClusterDecidesOnMachineTypeAndProcessor(t *testing.T) {
 	s := newSpace(t)
 	settings := watchSettings(t, asController())
 	s.control(func(c *controller.Config) { c.Settings = settings })
@@ -340,7 +340,7 @@ func TestWhereKubeVirtIsInstalledNothingIsDone(t *testing.T) {
 	require.Empty(t, s.writes.all())
 
 	label("null")
-	s.podOf("vm") // it goes on as soon as it may
+	s.podOf("vm") // the controller works again
 	eventually(t, handler.Ready)
 	s.awaitKubeVirt("kubevirt", vmi.ConditionCreated, "AllResourcesCreated")
 }
