@@ -33,6 +33,13 @@ func TestAVMICompletedWithTheDefaultsOfAnyClusterIsServed(t *testing.T) {
 	}
 }
 
+func TestADiskKeepsThePlaceThatTheStatusRecords(t *testing.T) {
+	v := vmitest.New()
+	v.Status.VolumeStatus = []vmi.VolumeStatus{{Name: "data", Target: "vdc"}}
+	s := &Supervisor{config: Config{Namespace: v.Namespace, Name: v.Name, UID: v.UID}}
+	require.Equal(t, map[string]domain.Place{domain.DiskAlias("data"): {Target: "vdc"}}, s.host(protocol.Desired{Instance: v}).Places)
+}
+
 // build builds the domain of a VMI without disks.
 func build(v *vmi.VirtualMachineInstance) (any, error) {
 	s := &Supervisor{config: Config{Namespace: v.Namespace, Name: v.Name, UID: v.UID, AllowEmulation: true}}
