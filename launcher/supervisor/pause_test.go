@@ -2,7 +2,9 @@ package supervisor
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"strings"
 	"testing"
@@ -192,4 +194,31 @@ func TestACallEndsWithTheDomain(t *testing.T) {
 	f.change(func(f *facts) { f.ask(protocol.CallPause, done) })
 	f.change(func(f *facts) { f.domain = launcher.Gone })
 	require.ErrorIs(t, <-done, errNotRunning)
+}
+
+func TestACallThatComesAfterADecisionCounts(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel() // so that nothing waits for a session
+	for _, tt := range []struct {
+		name     string
+		call     protocol.Call
+		action   launcher.Action
+		executed bool
+	}{
+		{"a resume after an I/O error", "", launcher.Resume{Attempt: 2}, true},
+		{"the same, but the user has paused the guest", protocol.CallPause, launcher.Resume{Attempt: 2}, false},
+		{"a resume that a call asked for", protocol.CallUnpause, launcher.Resume{}, true},
+		{"a suspend that a call asked for", protocol.CallPause, launcher.Suspend{}, true},
+		{"the same, but it was unpaused meanwhile", "", launcher.Suspend{}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			log := &bytes.Buffer{}
+			s := &Supervisor{config: Config{Logger: slog.New(slog.NewTextHandler(log, nil))}, facts: newFacts(), session: &session{ready: make(chan struct{})}}
+			s.facts.domain, s.facts.call = launcher.Paused, tt.call
+			require.NoError(t, s.act(ended, launcher.Plan{Actions: []launcher.Action{tt.action}}))
+			s.work.Wait()
+			require.Equal(t, tt.executed, strings.Contains(log.String(), "the guest"))
+			require.False(t, s.facts.turning)
+		})
+	}
 }
