@@ -75,11 +75,19 @@ func (f *facts) settle() {
 	}
 }
 
-// failed ends a call that libvirt refuses. It is not in force any more.
-func (f *facts) failed(call protocol.Call, err error) {
-	if f.call == call {
+// turned notes that a suspend or resume is over, and ends the call that asked for it.
+// A resume has done what was called for even if an I/O error has paused the guest
+// again already: it is not repeated without a back-off.
+func (f *facts) turned(call protocol.Call, err error) {
+	f.turning = false
+	switch {
+	case f.call != call:
+	case err != nil:
 		f.call = ""
 		f.answer(err)
+	case call == protocol.CallUnpause:
+		f.call, f.resumedAt = "", time.Time{}
+		f.answer(nil)
 	}
 }
 
@@ -124,12 +132,7 @@ func (s *Supervisor) turn(ctx context.Context, what string, do func(*libvirt.Con
 			return s.read(ctx, c, before)
 		})
 		s.config.Logger.Info(what, "err", err)
-		s.facts.change(func(f *facts) {
-			f.turning = false
-			if err != nil {
-				f.failed(call, err)
-			}
-		})
+		s.facts.change(func(f *facts) { f.turned(call, err) })
 	})
 }
 

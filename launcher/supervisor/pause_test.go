@@ -109,6 +109,15 @@ func TestAnIOErrorPausesAGuestUntilItsCauseIsGone(t *testing.T) {
 	time.Sleep(2 * launcher.Trial)
 	require.Equal(t, full, p.paused(), "there is still no space")
 
+	before := strings.Count(p.log.String(), "resume the guest")
+	require.NoError(t, p.client.Call(t.Context(), protocol.CallUnpause))
+	p.until("it is paused again", func() bool {
+		state, err := p.client.State(t.Context())
+		return err == nil && state.Phase == protocol.Paused
+	})
+	time.Sleep(time.Second)
+	require.Equal(t, before+1, strings.Count(p.log.String(), "resume the guest"), "an unpause resumes once")
+
 	require.NoError(t, os.Remove(filler))
 	phases := map[protocol.Phase]bool{}
 	for state, err := range p.client.Watch(t.Context()) {
@@ -177,7 +186,7 @@ func TestACallIsInForceUntilTheOpposite(t *testing.T) {
 	require.NoError(t, <-unpause)
 
 	refused := asked(protocol.CallPause)
-	f.change(func(f *facts) { f.failed(protocol.CallPause, errors.New("busy")) })
+	f.change(func(f *facts) { f.turned(protocol.CallPause, errors.New("busy")) })
 	require.EqualError(t, <-refused, "busy")
 	require.Empty(t, f.call, "a call that failed is not in force")
 
@@ -185,6 +194,25 @@ func TestACallIsInForceUntilTheOpposite(t *testing.T) {
 	f.change(func(f *facts) { f.stop(time.Now()) })
 	require.ErrorIs(t, <-late, errStopping)
 	require.ErrorIs(t, <-asked(protocol.CallUnpause), errStopping)
+}
+
+func TestAGuestThatIsPausedAgainAtOnceIsNotResumedWithoutABackOff(t *testing.T) {
+	f := newFacts()
+	f.desired, f.domain = &protocol.Desired{Instance: instance()}, launcher.Running
+	failed := protocol.Pause{Cause: protocol.PausedByIOError}
+	f.pauses(failed, time.Now())
+	done := make(chan error, 1)
+	f.change(func(f *facts) { f.ask(protocol.CallUnpause, done) })
+	require.Equal(t, []launcher.Action{launcher.Resume{}}, launcher.Decide(f.observe(time.Now())).Actions)
+	f.change(func(f *facts) { f.turning = true })
+	f.change((*facts).runs)
+	f.change(func(f *facts) { f.pauses(failed, time.Now()) })
+	f.change(func(f *facts) { f.turned(protocol.CallUnpause, nil) })
+	require.NoError(t, <-done, "the guest was resumed")
+	p := launcher.Decide(f.observe(time.Now()))
+	require.Empty(t, p.Actions)
+	require.Equal(t, protocol.Paused, p.State.Phase)
+	require.InDelta(t, launcher.ResumeFirst, p.Recheck, float64(launcher.ResumeFirst)/2)
 }
 
 func TestACallEndsWithTheDomain(t *testing.T) {
