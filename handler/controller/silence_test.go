@@ -175,6 +175,26 @@ func TestALauncherThatOnlyWaitsFailsWithAReason(t *testing.T) {
 	}
 }
 
+func TestAVMIThatCouldNotBeFailedIsNotStopped(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.launch(protocol.State{Phase: protocol.Waiting}, func(s *control.Server, d protocol.Desired) error {
+		if d.Stop != nil {
+			s.Publish(protocol.State{Phase: protocol.Ended, End: &protocol.End{Reason: protocol.Cancelled}})
+		}
+		return nil
+	})
+	w.handle()
+	w.eventually("put", func() bool { return len(w.puts()) == 1 })
+	w.api.mu.Lock()
+	w.api.conflicts = 3
+	w.api.mu.Unlock()
+	w.elapse(handler.StartDeadline)
+	w.eventually("the end", func() bool { return w.instance().Status.Phase.Final() })
+	require.Equal(t, vmi.Failed, w.instance().Status.Phase, "the stop that followed from the failure is not its cause")
+	require.Equal(t, "StartTimeout", w.instance().Status.Reason)
+}
+
 func TestALauncherThatHangsAfterItsStartIsNotReadyUntilItAnswers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -142,6 +142,21 @@ func TestALauncherInAUserNamespaceIsReached(t *testing.T) {
 	require.NoError(t, dial(t, p, uid))
 }
 
+func TestAFailureThatRepeatsHasTheSameText(t *testing.T) {
+	t.Parallel()
+	p := newPod(t)
+	l, err := bind(p.socket)
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	require.NoError(t, os.Chown(p.socket, vmi.User, vmi.User))
+	first := dial(t, p, uid)
+	require.ErrorIs(t, first, unix.ECONNREFUSED)
+	other, err := os.Open(os.DevNull) // the numbers of files that follow are others
+	require.NoError(t, err)
+	defer other.Close()
+	require.EqualError(t, dial(t, p, uid), first.Error())
+}
+
 func TestAMissingSocketIsNotThereYet(t *testing.T) {
 	t.Parallel()
 	p := newPod(t)

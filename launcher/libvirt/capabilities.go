@@ -11,7 +11,7 @@ import (
 // libvirt names it, aliases such as q35 included.
 func (c *Connection) MachineTypes(ctx context.Context, arch string) ([]string, error) {
 	var xml string
-	err := wait(ctx, func() (err error) {
+	err := c.wait(ctx, func() (err error) {
 		xml, err = c.rpc.ConnectGetCapabilities()
 		return err
 	})

@@ -15,6 +15,7 @@ import (
 	"github.com/podvisor/podvisor/launcher/libvirt"
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/defaults"
 )
 
 const (
@@ -27,14 +28,8 @@ const (
 // start makes everything that the domain needs and creates it. When ctx ends
 // before the domain is created, it is not.
 func (s *Supervisor) start(ctx context.Context, desired protocol.Desired) (running, error) {
-	host := domain.Host{
-		KVM:            hasKVM(s.config.Logger),
-		AllowEmulation: s.config.AllowEmulation,
-		ConsoleLog:     s.consolePath(),
-		Interfaces:     desired.Interfaces,
-		Settings:       desired.Settings,
-		Places:         domain.StatusPlaces(desired.Instance),
-	}
+	host := s.host(desired)
+	host.KVM = hasKVM(s.config.Logger)
 	if err := s.clear(ctx); err != nil {
 		return running{}, err
 	}
@@ -62,6 +57,33 @@ func (s *Supervisor) start(ctx context.Context, desired protocol.Desired) (runni
 	created := running{emulated: !host.KVM, machineType: d.OS.Type.Machine, disks: disksOf(desired.Instance, host)}
 	created.devices = actualDevices(d, desiredDevices(desired.Instance), created.disks)
 	return s.create(context.WithoutCancel(ctx), conn, d, created)
+}
+
+// host is what the pod offers to the domain that is desired, without what has to be
+// observed or made.
+func (s *Supervisor) host(desired protocol.Desired) domain.Host {
+	return domain.Host{
+		AllowEmulation: s.config.AllowEmulation,
+		ConsoleLog:     s.consolePath(),
+		Interfaces:     desired.Interfaces,
+		Settings:       desired.Settings,
+		Defaults:       stated(&desired.Instance.Spec.Domain),
+		Places:         domain.StatusPlaces(desired.Instance),
+	}
+}
+
+// stated are defaults by which a VMI may grow to what its spec states. The handler
+// completes the spec with the defaults of its cluster, which a launcher does not
+// know; virt-controller, which does, makes no pod for a VMI that states others.
+func stated(d *vmi.DomainSpec) defaults.Profile {
+	var p defaults.Profile
+	if d.CPU != nil {
+		p.MaxSockets = d.CPU.MaxSockets
+	}
+	if d.Memory != nil {
+		p.MaxGuest = d.Memory.MaxGuest
+	}
+	return p
 }
 
 // connection waits for the daemon, for as long as most.
