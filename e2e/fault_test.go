@@ -119,7 +119,7 @@ func TestAGuestPausedByAFullDiskSaysSoAndGoesOnWhenThereIsRoom(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	v, n, launcher := s.fullDisk("full")
-	c := s.awaitCondition("full", patient, vmi.ConditionPaused, metav1.ConditionTrue, "PausedIOError")
+	c := s.awaitCondition("full", long, vmi.ConditionPaused, metav1.ConditionTrue, "PausedIOError")
 	require.Contains(t, c.Message, "scratch", "the volume is named")
 	s.awaitReady("full", soon, metav1.ConditionFalse, "GuestNotRunning")
 	require.Contains(t, s.awaitEvent(v, "IOerror").Message, "scratch")
@@ -136,7 +136,7 @@ func TestAPausedGuestIsSwitchedOffAtOnceWhenItsVMIIsDeleted(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	v, _, _ := s.fullDisk("paused")
-	s.awaitCondition("paused", patient, vmi.ConditionPaused, metav1.ConditionTrue, "PausedIOError")
+	s.awaitCondition("paused", long, vmi.ConditionPaused, metav1.ConditionTrue, "PausedIOError")
 	require.Greater(t, v.GracePeriod(), 20*time.Second)
 	s.delete("paused")
 	eventually(t, 15*time.Second, func() error {
@@ -230,7 +230,7 @@ func TestAContainerThatIsPutBeforeTheLaunchersChangesNothing(t *testing.T) {
 	require.Equal(t, "injected", p.Spec.Containers[0].Name)
 	require.Equal(t, vmi.ComputeContainer, p.Spec.Containers[1].Name)
 	require.Equal(t, p.Spec.Containers[1].Image, v.Status.LauncherContainerImageVersion)
-	s.awaitReady("injected", patient, metav1.ConditionTrue, "")
+	s.awaitReady("injected", long, metav1.ConditionTrue, "")
 	s.delete("injected")
 	s.awaitGone(v)
 }
@@ -252,9 +252,9 @@ func TestAVMIWhoseNodeHasNoHandlerSaysSo(t *testing.T) {
 	require.Equal(t, vmi.Scheduled, s.get("new").Status.Phase)
 
 	back()
-	s.awaitReady("old", patient, metav1.ConditionTrue, "")
+	s.awaitReady("old", long, metav1.ConditionTrue, "")
 	s.awaitPhase("new", vmi.Running)
-	s.awaitReady("new", patient, metav1.ConditionTrue, "")
+	s.awaitReady("new", long, metav1.ConditionTrue, "")
 	s.delete("new")
 	s.delete("old")
 	s.awaitGone(v)
@@ -286,7 +286,7 @@ func (s space) removeHandler(node string) (back func()) {
 		require.NoError(s.t, err)
 	}
 	s.t.Cleanup(back)
-	eventually(s.t, patient, func() error {
+	eventually(s.t, long, func() error {
 		l, err := world.kube.CoreV1().Pods(install.Namespace).List(ctx, metav1.ListOptions{LabelSelector: "kubevirt.io=virt-handler", FieldSelector: "spec.nodeName=" + node})
 		if err == nil && len(l.Items) != 0 {
 			err = fmt.Errorf("%s is still there", l.Items[0].Name)
@@ -323,7 +323,7 @@ func TestAVMIWhoseKubeletIsGoneSaysSoAndEndsWhenTheNodeIsFenced(t *testing.T) {
 	require.Equal(t, vmi.Running, s.get("stays").Status.Phase, "nothing is certain of the other one")
 
 	n.run("pkill -CONT -x kubelet")
-	s.awaitReady("stays", patient, metav1.ConditionTrue, "")
+	s.awaitReady("stays", long, metav1.ConditionTrue, "")
 	s.delete("fenced")
 	s.awaitGone(v)
 	n.awaitNone()

@@ -11,7 +11,7 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-func TestReadyIsTakenBackOnlyByWhoeverWroteIt(t *testing.T) {
+func TestReadyIsTakenBackOnlyByItsWriter(t *testing.T) {
 	t.Parallel()
 	silence := vmi.Finding{Reason: vmi.ReasonLauncherUnresponsive, Message: "no answer"}
 	tests := []struct {

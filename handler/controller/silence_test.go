@@ -106,7 +106,7 @@ var launchers = map[string]struct {
 	"it fails each request": {launch: func(w *world) {
 		w.serve(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusInternalServerError) }))
 	}, reason: "LauncherUnresponsive", message: "500"},
-	"it refuses the VMI for good": {launch: func(w *world) {
+	"it refuses the VMI whatever is put": {launch: func(w *world) {
 		w.launch(protocol.State{Phase: protocol.Waiting}, func(*control.Server, protocol.Desired) error {
 			return fmt.Errorf("%w: the disk has no bus", vmi.ErrInvalid)
 		})

@@ -222,8 +222,8 @@ func TestSame(t *testing.T) {
 		{"the owner listens", 107, 107, true},
 		{"the owner listens in a user namespace", 4137549931, 107, true},
 		{"root listens", 0, 107, false},
-		{"somebody else listens", 108, 107, false},
-		{"somebody else in a user namespace listens", 65536 + 108, 107, false},
+		{"another user listens", 108, 107, false},
+		{"another user in a user namespace listens", 65536 + 108, 107, false},
 		{"root owns", 0, 0, false},
 		{"root in a user namespace is no owner either", 65536, 0, false},
 	}

@@ -57,7 +57,7 @@ func external(v *vmi.VirtualMachineInstance, p *corev1.Pod) Verdict {
 }
 
 // livesIn reports whether the pod is the active one of a VMI that has not ended.
-// A user who may create pods can create one with the VMI as owner; only
+// A user with the right to create pods can create one with the VMI as owner; only
 // virt-controller says which is the active one.
 func livesIn(v *vmi.VirtualMachineInstance, p *corev1.Pod) bool {
 	switch {
