@@ -224,7 +224,9 @@ func TestAContainerThatIsPutBeforeTheLaunchersChangesNothing(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	s.inject()
-	v := s.create(guest("injected", cloudConfig("hostname: injected"), vmitest.WithLabel("e2e-inject", s.name)))
+	labelled := guest("injected", cloudConfig("hostname: injected"))
+	labelled.Labels["e2e-inject"] = s.name
+	v := s.create(labelled)
 	v = s.awaitPhase("injected", vmi.Running)
 	p := s.pod(v)
 	require.Equal(t, "injected", p.Spec.Containers[0].Name)
@@ -242,21 +244,29 @@ func TestAVMIWhoseNodeHasNoHandlerSaysSo(t *testing.T) {
 	s := newSpace(t)
 	s.create(guest("old", cloudConfig("hostname: old"), onNode("n2")))
 	v := s.awaitSteady("old")
-	back := s.removeHandler("n2")
 	s.create(guest("new", cloudConfig("hostname: new"), onNode("n2")))
+	n := traces{t: t, node: "n2"}
+	launcher := n.freezeLauncher("new")
+	s.awaitPhase("new", vmi.Scheduled)
+	back := s.removeHandler("n2")
 
 	c := s.awaitReady("old", aMinute, metav1.ConditionFalse, "HandlerNotReady")
 	require.Contains(t, c.Message, "n2")
 	require.Equal(t, vmi.Running, s.get("old").Status.Phase, "the guest still runs")
 	s.awaitReady("new", aMinute, metav1.ConditionFalse, "HandlerNotReady")
 	require.Equal(t, vmi.Scheduled, s.get("new").Status.Phase)
+	s.create(guest("later", cloudConfig("hostname: later"), onNode("n2")))
+	s.awaitCondition("later", soon, vmi.ConditionPodScheduled, metav1.ConditionFalse, "Unschedulable")
 
+	n.run("kill -CONT " + launcher)
 	back()
-	s.awaitReady("old", long, metav1.ConditionTrue, "")
-	s.awaitPhase("new", vmi.Running)
-	s.awaitReady("new", long, metav1.ConditionTrue, "")
-	s.delete("new")
-	s.delete("old")
+	for _, name := range []string{"old", "new", "later"} {
+		s.awaitPhase(name, vmi.Running)
+		s.awaitReady(name, long, metav1.ConditionTrue, "")
+	}
+	for _, name := range []string{"new", "later", "old"} {
+		s.delete(name)
+	}
 	s.awaitGone(v)
 }
 
@@ -304,7 +314,9 @@ func TestAVMIWhoseKubeletIsGoneSaysSoAndEndsWhenTheNodeIsFenced(t *testing.T) {
 	stays := s.awaitSteady("stays")
 	n := s.traces(v)
 	n.run("pkill -STOP -x kubelet")
-	t.Cleanup(func() { traces{t: t, node: "n2"}.run("pkill -CONT -x kubelet || true") })
+	t.Cleanup(func() {
+		_ = world.cluster.Node("n2").Command(context.Background(), "pkill", "-CONT", "-x", "kubelet").Run()
+	})
 
 	// Kubernetes takes 40 s to find it out.
 	c := s.awaitReady("fenced", 40*time.Second+aMinute, metav1.ConditionFalse, "NodeNotReady")
