@@ -13,9 +13,9 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// TestTheStatusTellsOfTheGuestsAgent does not run beside the others: what it
+// TestTheStatusReportsTheGuestsAgent does not run beside the others: what it
 // configures is every VMI's.
-func TestTheStatusTellsOfTheGuestsAgent(t *testing.T) {
+func TestTheStatusReportsTheGuestsAgent(t *testing.T) {
 	s := newSpace(t)
 	s.service("agent")
 	seen := s.newVisitor()

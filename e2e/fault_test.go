@@ -17,8 +17,8 @@ import (
 	"github.com/podvisor/podvisor/vmi/vmitest"
 )
 
-// aMinute is within which a VMI must say that nothing takes care of it any more,
-// and some seconds for a busy host.
+// aMinute limits how long the status of a VMI does not show that its handler or
+// node is gone: a minute, and some seconds for a busy host.
 const aMinute = 75 * time.Second
 
 // awaitReady waits until the VMI's Ready condition has the status and the reason.

@@ -17,7 +17,7 @@ import (
 	"github.com/podvisor/podvisor/e2e/cluster/plan"
 )
 
-// remove kills the cluster, if it lives, and takes away what the kernel does
+// remove kills the cluster, if it runs, and removes what the kernel does
 // not: control groups and files.
 func (c Config) remove(ctx context.Context) error {
 	if err := c.kill(ctx); err != nil {

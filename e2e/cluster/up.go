@@ -26,7 +26,7 @@ const (
 // the cluster cannot repair itself, or process 1 is gone, Up removes it and
 // starts a new one under the same name, without the old one's objects.
 //
-// The cluster lives on when the caller ends or is killed; see [Cluster.Down].
+// The cluster runs on when the caller ends or is killed; see [Cluster.Down].
 func Up(ctx context.Context, c Config) (*Cluster, error) {
 	c, err := c.complete()
 	if err != nil {
