@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/podvisor/podvisor/e2e/cluster/plan"
 	"github.com/podvisor/podvisor/e2e/images"
 	"github.com/podvisor/podvisor/e2e/install"
 	"github.com/podvisor/podvisor/vmi"
@@ -306,17 +307,14 @@ func (s space) removeHandler(node string) (back func()) {
 	return back
 }
 
-func TestAVMIWhoseKubeletIsGoneSaysSoAndEndsWhenTheNodeIsFenced(t *testing.T) {
+func TestAVMIWhoseNodeDoesNotRespondSaysSoAndEndsWhenItIsFenced(t *testing.T) {
 	s := newSpace(t)
 	s.create(guest("stays", cloudConfig("hostname: stays"), onNode("n2")))
 	s.create(guest("fenced", cloudConfig("hostname: fenced"), onNode("n2")))
 	v := s.awaitSteady("fenced")
 	stays := s.awaitSteady("stays")
 	n := s.traces(v)
-	n.run("pkill -STOP -x kubelet")
-	t.Cleanup(func() {
-		_ = world.cluster.Node("n2").Command(context.Background(), "pkill", "-CONT", "-x", "kubelet").Run()
-	})
+	connect := n.disconnect()
 
 	// Kubernetes takes 40 s to find it out.
 	c := s.awaitReady("fenced", 40*time.Second+aMinute, metav1.ConditionFalse, "NodeNotReady")
@@ -334,11 +332,30 @@ func TestAVMIWhoseKubeletIsGoneSaysSoAndEndsWhenTheNodeIsFenced(t *testing.T) {
 	require.Equal(t, vmi.ReasonNodeUnresponsive, v.Status.Reason)
 	require.Equal(t, vmi.Running, s.get("stays").Status.Phase, "nothing is certain of the other one")
 
-	n.run("pkill -CONT -x kubelet")
+	connect()
 	s.awaitReady("stays", long, metav1.ConditionTrue, "")
 	s.delete("fenced")
 	s.awaitGone(v)
 	n.awaitNone()
 	s.delete("stays")
 	s.awaitGone(stays)
+}
+
+// disconnect keeps what is on the node from the API server, until the function
+// that it returns is called or the test ends. Pods are not touched.
+func (n traces) disconnect() (connect func()) {
+	n.t.Helper()
+	route := plan.ControlPlane.Addr().String() + "/32"
+	n.run("ip route add blackhole " + route)
+	connected := false
+	connect = func() {
+		if connected {
+			return
+		}
+		connected = true
+		out, err := world.cluster.Node(n.node).Command(context.Background(), "ip", "route", "del", "blackhole", route).CombinedOutput()
+		require.NoError(n.t, err, "%s", out)
+	}
+	n.t.Cleanup(connect)
+	return connect
 }
