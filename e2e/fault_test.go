@@ -152,10 +152,10 @@ func TestAPausedGuestIsSwitchedOffAtOnceWhenItsVMIIsDeleted(t *testing.T) {
 func TestVolumesMayHaveTheNamesThatThePodUsesItself(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
-	v := s.create(guest("names", cloudConfig("hostname: names"),
+	s.create(guest("names", cloudConfig("hostname: names"),
 		vmitest.WithEmptyDisk("private", "1Mi"), vmitest.WithEmptyDisk("volume-private", "1Mi"),
 		vmitest.WithContainerDisk("sockets", images.Reference("demo-guest")), vmitest.WithContainerDisk("volume-sockets", images.Reference("demo-guest")), vmitest.WithContainerDisk("tmp", images.Reference("demo-guest"))))
-	v = s.awaitPhase("names", vmi.Running)
+	v := s.awaitPhase("names", vmi.Running)
 	require.Len(t, v.Status.VolumeStatus, 7)
 	s.awaitConsole(v, ready)
 	s.delete("names")
@@ -227,8 +227,8 @@ func TestAContainerThatIsPutBeforeTheLaunchersChangesNothing(t *testing.T) {
 	s.inject()
 	labelled := guest("injected", cloudConfig("hostname: injected"))
 	labelled.Labels["e2e-inject"] = s.name
-	v := s.create(labelled)
-	v = s.awaitPhase("injected", vmi.Running)
+	s.create(labelled)
+	v := s.awaitPhase("injected", vmi.Running)
 	p := s.pod(v)
 	require.Equal(t, "injected", p.Spec.Containers[0].Name)
 	require.Equal(t, vmi.ComputeContainer, p.Spec.Containers[1].Name)

@@ -179,7 +179,7 @@ func (l leaf) try(t *testing.T, trees map[string]map[string]any, before map[stri
 				shown := fmt.Sprint(value)
 				after, err := effectsOf(decode(t, l.changed(tree, p, value)))
 				if err != nil {
-					o.tried[shown] = o.tried[shown]
+					o.tried[shown] = o.tried[shown] || false // tried, without an effect so far
 					o.refused = append(o.refused, fmt.Sprintf("%s: %v = %v: %v", name, p, value, err))
 					continue
 				}

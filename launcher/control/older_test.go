@@ -30,18 +30,25 @@ func older(t *testing.T, name string) []byte {
 }
 
 // olderResponse is a recorded response and its body.
-func olderResponse(t *testing.T, name string) (*http.Response, []byte) {
+func olderResponse(t *testing.T, name string) (parsedResponse, []byte) {
 	return parsed(t, older(t, name+".response"))
 }
 
+// parsedResponse is the head of a response.
+type parsedResponse struct {
+	StatusCode int
+	Header     http.Header
+}
+
 // parsed is a response and its body.
-func parsed(t *testing.T, b []byte) (*http.Response, []byte) {
+func parsed(t *testing.T, b []byte) (parsedResponse, []byte) {
 	t.Helper()
 	resp, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(b)), nil)
 	require.NoError(t, err)
+	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	require.NoError(t, err)
-	return resp, body
+	return parsedResponse{resp.StatusCode, resp.Header}, body
 }
 
 // olderOwn is the VMI of the recorded requests.

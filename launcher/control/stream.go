@@ -67,6 +67,7 @@ func (c *Client) stream(ctx context.Context, name protocol.Stream) (_ net.Conn, 
 	if err != nil {
 		return nil, limited{err}
 	}
+	defer resp.Body.Close() // a response that switches protocols has none
 	if resp.StatusCode != http.StatusSwitchingProtocols {
 		return nil, refusal(resp)
 	}
@@ -135,7 +136,7 @@ func (s *Server) getStream(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer conn.Close()
-	early, err := buffered.Reader.Peek(buffered.Reader.Buffered())
+	early, err := buffered.Peek(buffered.Reader.Buffered())
 	if err != nil {
 		return
 	}

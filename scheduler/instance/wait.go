@@ -84,7 +84,7 @@ func handOver(o Observed) scheduler.Plan {
 		s.ActivePods = map[types.UID]string{active.UID: active.Spec.NodeName}
 		s.LauncherContainerImageVersion = image(active)
 		if c := active.Status.QOSClass; c != "" {
-			s.QOSClass = new(corev1.PodQOSClass(c))
+			s.QOSClass = new(c)
 		}
 		if m := pod.MemoryOverhead(active); m != nil {
 			if s.Memory == nil {

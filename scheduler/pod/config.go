@@ -84,7 +84,7 @@ func (c Config) emulation() bool {
 
 // pullPolicy says when the launcher image is pulled.
 func (c Config) pullPolicy() corev1.PullPolicy {
-	return cmp.Or(corev1.PullPolicy(c.Cluster.Pods.ImagePullPolicy), c.ImagePullPolicy, corev1.PullIfNotPresent)
+	return cmp.Or(c.Cluster.Pods.ImagePullPolicy, c.ImagePullPolicy, corev1.PullIfNotPresent)
 }
 
 func (c Config) architecture() string {

@@ -23,7 +23,7 @@ func listAt(t *testing.T, p typed.ParseableType, path string) *schema.List {
 		name, elements := strings.CutSuffix(step, "[]")
 		a, ok := p.Schema.Resolve(at)
 		require.True(t, ok && a.Map != nil, "%s: nothing is known of %s", path, step)
-		f, ok := a.Map.FindField(name)
+		f, ok := a.FindField(name)
 		require.True(t, ok, "%s: there is no field %s", path, name)
 		at = f.Type
 		if elements {
