@@ -37,7 +37,7 @@ import (
 var clusterName = cmp.Or(os.Getenv("CLUSTER"), "test-apiserver")
 
 // patience is how long a thing may take on a busy machine.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // world is the API server that all tests share.
 var world struct {
