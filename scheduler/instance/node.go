@@ -107,7 +107,26 @@ func handlerSettles(o Observed) time.Duration {
 	if o.Node.HandlerDown.IsZero() || reasonOfReady(o) == HandlerNotReady {
 		return 0
 	}
-	return max(remaining(o, o.Node.HandlerDown, handlerTime), podSettles(o))
+	since := o.Node.HandlerDown
+	if began := startOf(o.Node.Handler); began.After(since) && !began.After(o.Now) {
+		since = began
+	}
+	return max(remaining(o, since, handlerTime), podSettles(o))
+}
+
+// startOf is when the container of the pod that runs was started: one that was
+// installed, or replaced, may have waited for its image for minutes. Zero: none runs.
+func startOf(p *corev1.Pod) time.Time {
+	var last time.Time
+	if p == nil {
+		return last
+	}
+	for _, c := range p.Status.ContainerStatuses {
+		if r := c.State.Running; r != nil && r.StartedAt.After(last) {
+			last = r.StartedAt.Time
+		}
+	}
+	return last
 }
 
 // podSettles is how long the conditions of pods on a node that has come back may

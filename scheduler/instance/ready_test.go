@@ -41,6 +41,12 @@ func TestReadyIsThePodsReadinessAndTheGuests(t *testing.T) {
 	handlerDown := func(ago time.Duration) func(*instance.Node) {
 		return func(n *instance.Node) { n.HandlerDown = now.Add(-ago) }
 	}
+	handlerStarted := func(ago time.Duration) func(*instance.Node) {
+		return func(n *instance.Node) {
+			n.HandlerDown, n.Handler = now.Add(-time.Hour), &corev1.Pod{}
+			n.Handler.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(now.Add(-ago))}}}}
+		}
+	}
 	is := func(s corev1.ConditionStatus, since time.Duration) func(*instance.Node) {
 		return func(n *instance.Node) { n.Object = nodeIn(s, since) }
 	}
@@ -75,6 +81,9 @@ func TestReadyIsThePodsReadinessAndTheGuests(t *testing.T) {
 		{"what follows from it is not written too", stored(vmi.Running, because("NodeNotReady")), launcher(running, notReady), is(corev1.ConditionUnknown, time.Hour), none, none, 0},
 		{"a handler that restarts has some seconds", stored(vmi.Running, ready), launcher(running), handlerDown(15 * time.Second), none, none, 25 * time.Second},
 		{"a handler that stays away is a reason", stored(vmi.Running, ready), launcher(running), handlerDown(40 * time.Second), "HandlerNotReady", "HandlerNotReady", 0},
+		{"a handler that waited for its image has its time from its start", stored(vmi.Running, ready), launcher(running), handlerStarted(5 * time.Second), none, none, 35 * time.Second},
+		{"a handler that started and does not become ready is a reason", stored(vmi.Running, ready), launcher(running), handlerStarted(40 * time.Second), "HandlerNotReady", "HandlerNotReady", 0},
+		{"a handler whose clock is ahead has no more time", stored(vmi.Running, ready), launcher(running), handlerStarted(-time.Hour), "HandlerNotReady", "HandlerNotReady", 0},
 		{"a controller that restarts keeps the reason", stored(vmi.Running, because("HandlerNotReady")), launcher(running), handlerDown(0), none, none, 0},
 		{"a handler that is back is taken back", stored(vmi.Running, because("HandlerNotReady")), launcher(running), nil, isTrue, none, 0},
 		{"a node that is back gives its handler time", stored(vmi.Running, because("NodeNotReady")), launcher(running), back, isTrue, none, 10 * time.Second},
