@@ -179,20 +179,11 @@ func (c *Controller) observe(key string, s *session) handler.Observed {
 		o.Session = s.observe()
 	}
 	if v := c.writer.Latest(key, c.instances.Key(key)); v != nil {
-		o.Instance = defaults.Apply(v, profile(cluster))
+		p := cluster.Defaults
+		p.Architecture = runtime.GOARCH
+		o.Instance = defaults.Apply(v, p)
 	}
 	return o
-}
-
-// profile are the defaults of the VMIs that are put to launchers. How much may be
-// plugged into a guest later is left out of the cluster's: a launcher does not
-// serve it, and takes every limit but its own default for one that the VMI asks
-// for.
-func profile(c config.Config) defaults.Profile {
-	p := c.Defaults
-	p.Architecture = runtime.GOARCH
-	p.NoLiveUpdate = true
-	return p
 }
 
 // session returns the session of a VMI, or nil if there is none.
