@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -17,7 +18,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 )
@@ -51,15 +51,44 @@ func start(t *testing.T, k *Certificates) {
 	t.Cleanup(func() { cancel(); wg.Wait() })
 }
 
+// eventually calls do, which may require things, until it returns no error.
 func eventually(t *testing.T, do func() error) {
 	t.Helper()
-	var err error
-	require.Eventually(t, func() bool { err = do(); return err == nil }, 10*time.Second, 5*time.Millisecond, "%v", err)
+	err := do()
+	for end := time.Now().Add(time.Minute); err != nil && time.Now().Before(end); err = do() {
+		time.Sleep(5 * time.Millisecond)
+	}
+	require.NoError(t, err)
+}
+
+// newKube is a cluster that holds the objects. It refuses to write a Secret that
+// was changed since it was read, as the API server does and the fake does not.
+func newKube(objects ...runtime.Object) *fake.Clientset {
+	kube := fake.NewClientset(objects...)
+	var mu sync.Mutex
+	version := 0
+	secrets := corev1.SchemeGroupVersion.WithResource("secrets")
+	kube.PrependReactor("update", "secrets", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		s := a.(clienttesting.UpdateAction).GetObject().(*corev1.Secret).DeepCopy()
+		stored, err := kube.Tracker().Get(secrets, s.Namespace, s.Name)
+		if err != nil {
+			return true, nil, err
+		}
+		if stored.(*corev1.Secret).ResourceVersion != s.ResourceVersion {
+			return true, nil, apierrors.NewConflict(corev1.Resource("secrets"), s.Name, errors.New("it was changed"))
+		}
+		version++
+		s.ResourceVersion = strconv.Itoa(version)
+		return true, s, kube.Tracker().Update(secrets, s, s.Namespace)
+	})
+	return kube
 }
 
 func TestOnlyOurWebhooksAreTouched(t *testing.T) {
 	t.Parallel()
-	kube := fake.NewClientset(emptySecret(), &admissionregistrationv1.ValidatingWebhookConfiguration{
+	kube := newKube(emptySecret(), &admissionregistrationv1.ValidatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: "virt-controller.kubevirt.io"},
 		Webhooks:   []admissionregistrationv1.ValidatingWebhook{webhookOf("another"), webhookOf("virt-controller")},
 	})
@@ -88,7 +117,7 @@ func TestTheEvictionPathIsWrittenIntoItsWebhookOnly(t *testing.T) {
 	t.Parallel()
 	evictions := webhookOf("virt-controller")
 	evictions.Name = "evictions.virt-controller.kubevirt.io"
-	kube := fake.NewClientset(emptySecret(), &admissionregistrationv1.ValidatingWebhookConfiguration{
+	kube := newKube(emptySecret(), &admissionregistrationv1.ValidatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: "virt-controller.kubevirt.io"},
 		Webhooks:   []admissionregistrationv1.ValidatingWebhook{webhookOf("virt-controller"), evictions},
 	})
@@ -113,7 +142,7 @@ func TestAnAuthorityThatIsNotTrustedYetSignsNothing(t *testing.T) {
 	t.Parallel()
 	const config, secret = "virt-controller.kubevirt.io", "virt-controller-certificates"
 	ctx, get := t.Context(), metav1.GetOptions{}
-	kube := fake.NewClientset(emptySecret(), &admissionregistrationv1.ValidatingWebhookConfiguration{
+	kube := newKube(emptySecret(), &admissionregistrationv1.ValidatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: config}, Webhooks: []admissionregistrationv1.ValidatingWebhook{webhookOf("virt-controller")},
 	})
 	var mute atomic.Bool
@@ -132,12 +161,12 @@ func TestAnAuthorityThatIsNotTrustedYetSignsNothing(t *testing.T) {
 	// trusted says why the API server does not trust what is served, and how many
 	// authorities it trusts.
 	trusted := func() (int, error) {
+		pair, _ := k.Certificate(nil) // first: what is served must be trusted already
 		c, err := kube.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, config, get)
 		require.NoError(t, err)
 		ca := c.Webhooks[0].ClientConfig.CABundle
 		roots := x509.NewCertPool()
 		roots.AppendCertsFromPEM(ca)
-		pair, _ := k.Certificate(nil)
 		if pair == nil {
 			return 0, errors.New("there is no certificate yet")
 		}
@@ -149,8 +178,12 @@ func TestAnAuthorityThatIsNotTrustedYetSignsNothing(t *testing.T) {
 	mute.Store(true)
 	pass(5 * 24 * time.Hour)
 	look := func() {
-		_, err := kube.CoreV1().Secrets("kubevirt").Patch(ctx, secret, types.MergePatchType, []byte(`{"metadata":{"annotations":{"at":"`+now.Load().String()+`"}}}`), metav1.PatchOptions{})
+		s, err := kube.CoreV1().Secrets("kubevirt").Get(ctx, secret, get)
 		require.NoError(t, err)
+		s.Annotations = map[string]string{"at": now.Load().String()}
+		if _, err = kube.CoreV1().Secrets("kubevirt").Update(ctx, s, metav1.UpdateOptions{}); !apierrors.IsConflict(err) {
+			require.NoError(t, err)
+		}
 	}
 	look()
 	eventually(t, func() error {
@@ -183,7 +216,7 @@ func TestAnAuthorityThatIsNotTrustedYetSignsNothing(t *testing.T) {
 
 func TestWithoutASecretTheWebhooksAreReady(t *testing.T) {
 	t.Parallel()
-	kube := fake.NewClientset()
+	kube := newKube()
 	k := run(t, kube)
 	eventually(t, k.Ready)
 	pair, err := k.Certificate(nil)
@@ -202,7 +235,7 @@ func TestWithoutASecretTheWebhooksAreReady(t *testing.T) {
 
 func TestWithoutTheRightToReadTheSecretTheWebhooksAreReady(t *testing.T) {
 	t.Parallel()
-	kube := fake.NewClientset(emptySecret())
+	kube := newKube(emptySecret())
 	kube.PrependReactor("list", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewForbidden(corev1.Resource("secrets"), "", errors.New("no"))
 	})
@@ -213,4 +246,25 @@ func TestCertificatesNeedAClientAndANamespace(t *testing.T) {
 	t.Parallel()
 	_, err := NewCertificates(CertificatesConfig{})
 	require.ErrorContains(t, err, "required")
+}
+
+// Another replica may have stored another authority first.
+func TestACertificateThatWasNotStoredIsNotServed(t *testing.T) {
+	t.Parallel()
+	kube := newKube(emptySecret())
+	var tries atomic.Int64
+	kube.PrependReactor("update", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {
+		tries.Add(1)
+		return true, nil, apierrors.NewConflict(corev1.Resource("secrets"), "", errors.New("it was changed"))
+	})
+	k := run(t, kube)
+	eventually(t, func() error {
+		if tries.Load() < 3 {
+			return errors.New("it was not tried again yet")
+		}
+		return nil
+	})
+	pair, err := k.Certificate(nil)
+	require.NoError(t, err)
+	require.Nil(t, pair)
 }

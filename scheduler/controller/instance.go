@@ -30,7 +30,12 @@ func (c *Controller) registerInstances() error {
 	err = errors.Join(err,
 		reconcile.Watch(c.caches.pods, l, ownerOf, podChanged),
 		reconcile.Watch(c.caches.claims, l, c.caches.instancesWith, nil),
-		reconcile.Watch(c.caches.nodes, l, func(n *corev1.Node) []string { return c.caches.instancesOn(n.Name) }, nodeChanged))
+		reconcile.Watch(c.caches.nodes, l, func(n *corev1.Node) []string {
+			if c.caches.nodes.Key(n.Name) == nil {
+				c.downtimes.forget(n.Name)
+			}
+			return c.caches.instancesOn(n.Name)
+		}, nodeChanged))
 	if c.cfg.Home != "" {
 		err = errors.Join(err, reconcile.Watch(c.caches.handlers, l, func(p *corev1.Pod) []string {
 			c.handler(p.Spec.NodeName)
@@ -135,6 +140,10 @@ func (c *Controller) handler(node string) (*corev1.Pod, time.Time) {
 		return nil, time.Time{}
 	}
 	p := c.caches.handlerOn(node)
+	if p == nil && c.caches.nodes.Key(node) == nil {
+		c.downtimes.forget(node)
+		return nil, time.Time{}
+	}
 	return p, c.downtimes.note(node, p != nil && isReady(p), c.cfg.Now())
 }
 
@@ -176,6 +185,13 @@ func read[T any](ctx context.Context, what, name string, get func(context.Contex
 type downtimes struct {
 	mu    sync.Mutex
 	since map[string]time.Time
+}
+
+// forget drops what is known of a node that does not exist.
+func (d *downtimes) forget(node string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.since, node)
 }
 
 // note takes whether virt-handler is ready on the node now, and returns since when

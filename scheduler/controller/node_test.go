@@ -184,6 +184,25 @@ func TestAPodThatIsRemovedByForceEndsAVMIOnANodeThatDoesNotRespond(t *testing.T)
 	})
 }
 
+func TestANodeThatIsGoneIsForgotten(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 1)
+	c.update(node(corev1.ConditionUnknown))
+	c.waitReason("vmi0", "NodeNotReady") // the caches are filled
+	downtimes := func(n int) {
+		t.Helper()
+		require.Eventually(t, func() bool {
+			c.down.mu.Lock()
+			defer c.down.mu.Unlock()
+			return len(c.down.since) == n
+		}, 30*time.Second, time.Millisecond)
+	}
+	require.NoError(t, c.kube.CoreV1().Pods("vms").Delete(t.Context(), handlerPod("").Name, metav1.DeleteOptions{}))
+	downtimes(1)
+	require.NoError(t, c.kube.CoreV1().Nodes().Delete(t.Context(), "n1", metav1.DeleteOptions{}))
+	downtimes(0)
+}
+
 func TestANodeThatTheCacheDoesNotHaveIsReadFromTheAPIServer(t *testing.T) {
 	t.Parallel()
 	v, p := runs(t, "testvmi")

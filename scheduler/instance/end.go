@@ -21,7 +21,7 @@ const (
 	// PodFailed: the pod ended, and no container says why.
 	PodFailed = "PodFailed"
 	// NodeUnresponsive: the node does not respond, and the pod is certainly gone.
-	NodeUnresponsive = "NodeUnresponsive"
+	NodeUnresponsive = vmi.ReasonNodeUnresponsive
 )
 
 // podGone is why a VMI failed whose pod does not exist. A pod on a node that does

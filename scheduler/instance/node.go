@@ -18,11 +18,17 @@ const (
 	HandlerNotReady = "HandlerNotReady"
 )
 
-// settleTime is how long a node that reports itself as not ready, or a
-// virt-handler, may take to become ready before a condition says so: a kubelet or
-// a handler that restarts costs no writes. A node that does not report at all has
-// been waited for by Kubernetes already.
-const settleTime = 15 * time.Second
+// Times that are waited before a condition says that something is not ready: what
+// only restarts costs no writes. A node that does not report at all has been waited
+// for by Kubernetes already.
+const (
+	// settleTime is for a node that reports itself as not ready, and for the
+	// conditions of pods on a node that has come back.
+	settleTime = 15 * time.Second
+	// handlerTime is for virt-handler. Its pod may take 10 seconds to end when it is
+	// replaced, and the next one pulls an image. It is well below a minute.
+	handlerTime = 40 * time.Second
+)
 
 // fenced reports whether nothing runs on the node any more: it does not exist, or
 // an administrator says so by the taint out-of-service while it does not respond.
@@ -88,11 +94,11 @@ func nodeSettles(o Observed) time.Duration {
 	c := nodeReady(o.Node.Object)
 	switch {
 	case c == nil:
-		return remaining(o, o.Node.Object.CreationTimestamp.Time)
+		return remaining(o, o.Node.Object.CreationTimestamp.Time, settleTime)
 	case c.Status != corev1.ConditionFalse:
 		return 0
 	}
-	return remaining(o, c.LastTransitionTime.Time)
+	return remaining(o, c.LastTransitionTime.Time, settleTime)
 }
 
 // handlerSettles is how long virt-handler still has to become ready. 0: it is
@@ -101,7 +107,26 @@ func handlerSettles(o Observed) time.Duration {
 	if o.Node.HandlerDown.IsZero() || reasonOfReady(o) == HandlerNotReady {
 		return 0
 	}
-	return max(remaining(o, o.Node.HandlerDown), podSettles(o))
+	since := o.Node.HandlerDown
+	if began := startOf(o.Node.Handler); began.After(since) && !began.After(o.Now) {
+		since = began
+	}
+	return max(remaining(o, since, handlerTime), podSettles(o))
+}
+
+// startOf is when the container of the pod that runs was started: one that was
+// installed, or replaced, may have waited for its image for minutes. Zero: none runs.
+func startOf(p *corev1.Pod) time.Time {
+	var last time.Time
+	if p == nil {
+		return last
+	}
+	for _, c := range p.Status.ContainerStatuses {
+		if r := c.State.Running; r != nil && r.StartedAt.After(last) {
+			last = r.StartedAt.Time
+		}
+	}
+	return last
 }
 
 // podSettles is how long the conditions of pods on a node that has come back may
@@ -110,10 +135,10 @@ func podSettles(o Observed) time.Duration {
 	if o.Node.Object == nil || !nodeIsReady(o.Node.Object) {
 		return 0
 	}
-	return remaining(o, nodeReady(o.Node.Object).LastTransitionTime.Time)
+	return remaining(o, nodeReady(o.Node.Object).LastTransitionTime.Time, settleTime)
 }
 
-// remaining is what is left of the settle time that began then.
-func remaining(o Observed, began time.Time) time.Duration {
-	return min(max(began.Add(settleTime).Sub(o.Now), 0), settleTime)
+// remaining is what is left of the time that began then.
+func remaining(o Observed, began time.Time, whole time.Duration) time.Duration {
+	return min(max(began.Add(whole).Sub(o.Now), 0), whole)
 }

@@ -28,9 +28,9 @@ func firstOf(o Observed, checks ...func(Observed) (vmi.Finding, bool)) (vmi.Find
 	return vmi.Finding{}, false
 }
 
-// handlerReasons are the reasons of Ready that virt-handler takes back, and no
-// reason.
-var handlerReasons = []string{"", vmi.ReasonGuestNotRunning, vmi.ReasonLauncherUnresponsive, vmi.ReasonLauncherUnsafe}
+// handlerReasons are the reasons of a Ready that is False which virt-handler takes
+// back. It keeps every other one, also none.
+var handlerReasons = []string{vmi.ReasonGuestNotRunning, vmi.ReasonLauncherUnresponsive, vmi.ReasonLauncherUnsafe}
 
 // readiness writes why a VMI that was handed over is not ready, as far as
 // virt-handler cannot know, and takes it back when it is over. What virt-handler
@@ -47,7 +47,7 @@ func readiness(o Observed) scheduler.Plan {
 	switch {
 	case ok:
 		p = writeNotReady(o, f)
-	case !slices.Contains(handlerReasons, reasonOfReady(o)):
+	case keptByHandler(o):
 		p = write(o, func(s *vmi.VirtualMachineInstanceStatus, now metav1.Time) { s.SetCondition(guestReady(s), now) })
 	}
 	p.Recheck = settles(o)
@@ -99,6 +99,13 @@ func guestReady(s *vmi.VirtualMachineInstanceStatus) vmi.Condition {
 		return notReady(vmi.ReasonGuestNotRunning, cmp.Or(paused.Message, "the guest is paused"))
 	}
 	return vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionTrue}
+}
+
+// keptByHandler reports whether Ready is False for a reason that virt-handler does
+// not take back.
+func keptByHandler(o Observed) bool {
+	c := o.VMI.Status.Condition(vmi.ConditionReady)
+	return c != nil && c.Status == corev1.ConditionFalse && !slices.Contains(handlerReasons, c.Reason)
 }
 
 // reasonOfReady is the reason of the condition Ready if it is False, or "".

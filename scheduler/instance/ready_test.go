@@ -41,6 +41,12 @@ func TestReadyIsThePodsReadinessAndTheGuests(t *testing.T) {
 	handlerDown := func(ago time.Duration) func(*instance.Node) {
 		return func(n *instance.Node) { n.HandlerDown = now.Add(-ago) }
 	}
+	handlerStarted := func(ago time.Duration) func(*instance.Node) {
+		return func(n *instance.Node) {
+			n.HandlerDown, n.Handler = now.Add(-time.Hour), &corev1.Pod{}
+			n.Handler.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(now.Add(-ago))}}}}
+		}
+	}
 	is := func(s corev1.ConditionStatus, since time.Duration) func(*instance.Node) {
 		return func(n *instance.Node) { n.Object = nodeIn(s, since) }
 	}
@@ -64,6 +70,7 @@ func TestReadyIsThePodsReadinessAndTheGuests(t *testing.T) {
 		{"a pod without the condition is a reason", stored(vmi.Running, ready), launcher(running, noConditions), nil, "PodConditionMissing", none, 0},
 		{"a pod that is being deleted is a reason", stored(vmi.Running, ready), launcher(running, leaving), nil, "PodTerminating", none, 0},
 		{"a pod that is ready again is taken back", stored(vmi.Running, because("ContainersNotReady")), launcher(running), nil, isTrue, none, 0},
+		{"what has no reason is taken back, since virt-handler keeps it", stored(vmi.Running, because("")), launcher(running), nil, isTrue, none, 0},
 		{"a pod that is ready again leaves a guest that is paused", stored(vmi.Running, paused, because("ContainersNotReady")), launcher(running), nil, "GuestNotRunning", none, 0},
 		{"a pod that is ready again leaves a guest that does not run", stored(vmi.Scheduled, because("ContainersNotReady")), launcher(running), nil, "GuestNotRunning", none, 0},
 		{"a paused guest is the handler's", stored(vmi.Running, paused), launcher(running), nil, none, none, 0},
@@ -72,13 +79,16 @@ func TestReadyIsThePodsReadinessAndTheGuests(t *testing.T) {
 		{"a node that reports itself as not ready has some seconds", stored(vmi.Running, ready), launcher(running, notReady), is(corev1.ConditionFalse, 5*time.Second), none, none, 10 * time.Second},
 		{"a node that stays so is a reason", stored(vmi.Running, ready), launcher(running, notReady), is(corev1.ConditionFalse, time.Minute), "NodeNotReady", "NodeNotReady", 0},
 		{"what follows from it is not written too", stored(vmi.Running, because("NodeNotReady")), launcher(running, notReady), is(corev1.ConditionUnknown, time.Hour), none, none, 0},
-		{"a handler that restarts has some seconds", stored(vmi.Running, ready), launcher(running), handlerDown(5 * time.Second), none, none, 10 * time.Second},
-		{"a handler that stays away is a reason", stored(vmi.Running, ready), launcher(running), handlerDown(15 * time.Second), "HandlerNotReady", "HandlerNotReady", 0},
+		{"a handler that restarts has some seconds", stored(vmi.Running, ready), launcher(running), handlerDown(15 * time.Second), none, none, 25 * time.Second},
+		{"a handler that stays away is a reason", stored(vmi.Running, ready), launcher(running), handlerDown(40 * time.Second), "HandlerNotReady", "HandlerNotReady", 0},
+		{"a handler that waited for its image has its time from its start", stored(vmi.Running, ready), launcher(running), handlerStarted(5 * time.Second), none, none, 35 * time.Second},
+		{"a handler that started and does not become ready is a reason", stored(vmi.Running, ready), launcher(running), handlerStarted(40 * time.Second), "HandlerNotReady", "HandlerNotReady", 0},
+		{"a handler whose clock is ahead has no more time", stored(vmi.Running, ready), launcher(running), handlerStarted(-time.Hour), "HandlerNotReady", "HandlerNotReady", 0},
 		{"a controller that restarts keeps the reason", stored(vmi.Running, because("HandlerNotReady")), launcher(running), handlerDown(0), none, none, 0},
 		{"a handler that is back is taken back", stored(vmi.Running, because("HandlerNotReady")), launcher(running), nil, isTrue, none, 0},
 		{"a node that is back gives its handler time", stored(vmi.Running, because("NodeNotReady")), launcher(running), back, isTrue, none, 10 * time.Second},
 		{"a node that is back gives its pods time", stored(vmi.Running, because("NodeNotReady")), launcher(running, notReady), back, none, none, 10 * time.Second},
-		{"a clock that is behind does not make it longer", stored(vmi.Running, ready), launcher(running), handlerDown(-time.Hour), none, none, 15 * time.Second},
+		{"a clock that is behind does not make it longer", stored(vmi.Running, ready), launcher(running), handlerDown(-time.Hour), none, none, 40 * time.Second},
 		{"a deleted VMI has the reason of its node", stored(vmi.Running, ready, deleted), launcher(running), is(corev1.ConditionUnknown, 0), "NodeNotReady", "NodeNotReady", time.Minute},
 		{"a deleted VMI whose pod cannot end has it too", stored(vmi.Running, ready, deleted), launcher(running, leaving), is(corev1.ConditionUnknown, 0), "NodeNotReady", "NodeNotReady", 0},
 		{"a deleted VMI has no reason of its pod", stored(vmi.Running, ready, deleted), launcher(running, leaving), nil, none, none, 0},
@@ -302,7 +312,7 @@ func TestAnOutageOfANodeIsOneWriteAndOneEvent(t *testing.T) {
 	require.Equal(t, corev1.ConditionTrue, v.Status.Condition(vmi.ConditionReady).Status)
 	require.Empty(t, steps(
 		func() { handlerDown = clock }, // the DaemonSet is updated
-		pass(5*time.Second),
+		pass(30*time.Second),
 		func() { handlerDown = time.Time{} },
 		become(corev1.ConditionFalse), // the kubelet restarts
 		func() { notReady(p) },
@@ -312,10 +322,10 @@ func TestAnOutageOfANodeIsOneWriteAndOneEvent(t *testing.T) {
 	))
 	require.Equal(t, []string{"write", "Warning HandlerNotReady", "write"}, steps(
 		func() { handlerDown = clock },
-		pass(settle),
+		pass(handlerTime),
 		pass(time.Hour),
 		func() { handlerDown = time.Time{} },
 	))
 }
 
-const settle = 15 * time.Second
+const handlerTime = 40 * time.Second

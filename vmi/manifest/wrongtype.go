@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
@@ -72,7 +73,7 @@ func wrongType(at *field.Path, v any, err error) Fault {
 	var e *json.UnmarshalTypeError
 	if !errors.As(err, &e) {
 		message := err.Error()
-		if strings.Contains(message, "quantit") {
+		if errors.Is(err, resource.ErrFormatWrong) || errors.Is(err, resource.ErrNumeric) || errors.Is(err, resource.ErrSuffix) {
 			message = "must be a quantity, such as 2, 500m or 512Mi, not " + shown(v)
 		}
 		return Fault{name, field.ErrorTypeTypeInvalid, message}
