@@ -15,7 +15,7 @@
 //	+podvisor:refused:PATH=REASON
 //	                            on a field whose type is of another package: the same
 //	                            for the field at PATH of that type, JSON names with
-//	                            dots between
+//	                            dots between; also on a struct that is inlined
 //	+podvisor:enum              on a string type: its constants are its values
 //	+podvisor:exactlyOne:of=a;b,message="…"
 //	+podvisor:atMostOne:of=a;b,message="…"

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -32,6 +33,9 @@ type goType struct {
 	unbuilt []unbuilt
 
 	inline []string
+	// outside are the inlined types of other packages, as far as markers say
+	// something about their fields.
+	outside []*goField
 }
 
 // unbuilt is a value of an enumeration that is not served.
@@ -136,11 +140,18 @@ func (m *model) serveAll() {
 		}
 		t.unbuilt = nil
 		for _, f := range t.fields {
-			f.unserved = ""
-			for i := range f.inner {
-				f.inner[i].unserved = ""
-			}
+			f.serveAll()
 		}
+		for _, f := range t.outside {
+			f.serveAll()
+		}
+	}
+}
+
+func (f *goField) serveAll() {
+	f.unserved = ""
+	for i := range f.inner {
+		f.inner[i].unserved = ""
 	}
 }
 
@@ -206,14 +217,33 @@ func (t *goType) readField(f *ast.Field) error {
 	}
 	name, options, _ := strings.Cut(reflect.StructTag(tag).Get("json"), ",")
 	elem := element(f.Type)
-	if name == "" && strings.Contains(options, "inline") {
-		if elem != "" {
-			t.inline = append(t.inline, elem)
-		}
-		return nil
-	}
 	out := &goField{elem: elem, name: goName(f)}
-	for _, k := range readMarkers(f.Doc) {
+	if err := out.readMarkers(readMarkers(f.Doc)); err != nil {
+		return fmt.Errorf("field %s of %s: %w", cmp.Or(name, elem), t.name, err)
+	}
+	if name == "" && strings.Contains(options, "inline") {
+		return t.readInlined(out)
+	}
+	t.fields[name] = out
+	return nil
+}
+
+// readInlined adds an inlined struct.
+func (t *goType) readInlined(f *goField) error {
+	if f.elem != "" {
+		t.inline = append(t.inline, f.elem)
+	}
+	switch outside := strings.Contains(f.elem, "."); {
+	case f.hidden() != "", len(f.inner) > 0 && !outside:
+		return fmt.Errorf("field %s of %s: it is inlined: the markers belong to its fields", f.elem, t.name)
+	case len(f.inner) > 0:
+		t.outside = append(t.outside, f)
+	}
+	return nil
+}
+
+func (f *goField) readMarkers(marks []marker) error {
+	for _, k := range marks {
 		what, path, isInner := strings.Cut(k.name, ":")
 		m := innerMark{path: strings.Split(path, ".")}
 		switch what {
@@ -222,16 +252,34 @@ func (t *goType) readField(f *ast.Field) error {
 		case "refused":
 			m.refused = k.value
 		default:
-			return fmt.Errorf("field %s of %s: unknown marker %s", name, t.name, k.name)
+			return fmt.Errorf("unknown marker %s", k.name)
 		}
 		if isInner {
-			out.inner = append(out.inner, m)
+			f.inner = append(f.inner, m)
 		} else {
-			out.unserved, out.refused = m.unserved, m.refused
+			f.unserved, f.refused = m.unserved, m.refused
 		}
 	}
-	t.fields[name] = out
 	return nil
+}
+
+// below is the field of that JSON name in an inlined struct of another package, as
+// far as markers say something about it: nil if they do not.
+func (t *goType) below(name string) *goField {
+	for _, in := range t.outside {
+		if f := in.below(name); f != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+// field is the field of that JSON name, as far as something is known of it.
+func (t *goType) field(name string) *goField {
+	if f := t.fields[name]; f != nil {
+		return f
+	}
+	return t.below(name)
 }
 
 func goName(f *ast.Field) string {
@@ -263,8 +311,8 @@ func element(e ast.Expr) string {
 	return ""
 }
 
-// flatten adds the fields of inlined structs to t, except of those of other
-// packages: nothing is known of their fields.
+// flatten adds the fields of inlined structs to t. Of those of other packages only
+// what markers say is known.
 func (m *model) flatten(t *goType) {
 	for _, name := range t.inline {
 		in := m.types[name]
@@ -276,6 +324,7 @@ func (m *model) flatten(t *goType) {
 			t.fields[n] = f
 		}
 		t.unions = append(t.unions, in.unions...)
+		t.outside = append(t.outside, in.outside...)
 	}
 	t.inline = nil
 }

@@ -86,7 +86,7 @@ func (w walker) field(path string, s node, f *goField, r row) {
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
 		below := f.below(name)
 		if t != nil {
-			below = t.fields[name]
+			below = t.field(name)
 		}
 		w.field(path+suffix+"."+name, properties.child(name), below, r)
 	}
