@@ -16,7 +16,10 @@ import (
 
 // model is what the source says about the types beyond their schema.
 type model struct {
+	// types are by their names.
 	types map[string]*goType
+	// packages are the names of the packages that were read.
+	packages map[string]bool
 }
 
 // goType is a type of the package.
@@ -95,13 +98,38 @@ type union struct {
 	message string
 }
 
-// readModel reads the Go files of a folder.
-func readModel(dir string) (*model, error) {
+// readModel reads the packages of the model. No two have a type of one name.
+func readModel(groups []group) (*model, error) {
+	m := &model{types: map[string]*goType{}, packages: map[string]bool{}}
+	var parsed []*ast.File
+	for _, g := range groups {
+		files, err := parse(g.dir)
+		if err != nil {
+			return nil, err
+		}
+		m.packages[g.pkg()] = true
+		parsed = append(parsed, files...)
+	}
+	for _, f := range parsed {
+		if err := m.declareTypes(f); err != nil {
+			return nil, err
+		}
+	}
+	for _, f := range parsed {
+		m.declareConstants(f)
+	}
+	for _, t := range m.types {
+		m.flatten(t)
+	}
+	return m, nil
+}
+
+// parse parses the Go files of a folder.
+func parse(dir string) ([]*ast.File, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {
 		return nil, err
 	}
-	m := &model{types: map[string]*goType{}}
 	var parsed []*ast.File
 	for _, name := range files {
 		if strings.HasSuffix(name, "_test.go") || strings.HasPrefix(filepath.Base(name), "zz_") {
@@ -117,18 +145,7 @@ func readModel(dir string) (*model, error) {
 		}
 		parsed = append(parsed, f)
 	}
-	for _, f := range parsed {
-		if err := m.declareTypes(f); err != nil {
-			return nil, err
-		}
-	}
-	for _, f := range parsed {
-		m.declareConstants(f)
-	}
-	for _, t := range m.types {
-		m.flatten(t)
-	}
-	return m, nil
+	return parsed, nil
 }
 
 // serveAll takes all fields, kinds and constants that are not served for served.
@@ -167,9 +184,12 @@ func (m *model) declareTypes(f *ast.File) error {
 			if doc == nil {
 				doc = g.Doc
 			}
-			t, err := readType(spec, readMarkers(doc))
+			t, err := m.readType(spec, readMarkers(doc))
 			if err != nil {
 				return err
+			}
+			if m.types[t.name] != nil {
+				return fmt.Errorf("type %s: it is in two packages", t.name)
 			}
 			m.types[t.name] = t
 		}
@@ -177,7 +197,7 @@ func (m *model) declareTypes(f *ast.File) error {
 	return nil
 }
 
-func readType(spec *ast.TypeSpec, marks []marker) (*goType, error) {
+func (m *model) readType(spec *ast.TypeSpec, marks []marker) (*goType, error) {
 	t := &goType{name: spec.Name.Name, fields: map[string]*goField{}}
 	for _, k := range marks {
 		switch k.name {
@@ -200,14 +220,14 @@ func readType(spec *ast.TypeSpec, marks []marker) (*goType, error) {
 		return t, nil
 	}
 	for _, f := range s.Fields.List {
-		if err := t.readField(f); err != nil {
+		if err := m.readField(t, f); err != nil {
 			return nil, err
 		}
 	}
 	return t, nil
 }
 
-func (t *goType) readField(f *ast.Field) error {
+func (m *model) readField(t *goType, f *ast.Field) error {
 	if f.Tag == nil {
 		return nil
 	}
@@ -217,6 +237,9 @@ func (t *goType) readField(f *ast.Field) error {
 	}
 	name, options, _ := strings.Cut(reflect.StructTag(tag).Get("json"), ",")
 	elem := element(f.Type)
+	if pkg, own, qualified := strings.Cut(elem, "."); qualified && m.packages[pkg] {
+		elem = own
+	}
 	out := &goField{elem: elem, name: goName(f)}
 	if err := out.readMarkers(readMarkers(f.Doc)); err != nil {
 		return fmt.Errorf("field %s of %s: %w", cmp.Or(name, elem), t.name, err)

@@ -52,7 +52,7 @@ func read(t *testing.T, text string) node {
 }
 
 func TestOnlyWhatIsServedStaysInTheSchema(t *testing.T) {
-	m, err := readModel("testdata/sample")
+	m, err := readModel([]group{{dir: "testdata/sample"}})
 	require.NoError(t, err)
 	s := read(t, whole)
 	p := pruner{model: m}
@@ -106,7 +106,7 @@ func clean(t *testing.T, s node) node {
 }
 
 func TestARuleAboutAnUnknownFieldIsAFault(t *testing.T) {
-	m, err := readModel("testdata/sample")
+	m, err := readModel([]group{{dir: "testdata/sample"}})
 	require.NoError(t, err)
 	p := pruner{model: m}
 	s := read(t, `{x-kubernetes-validations: [{rule: "self.nick != ''", message: m}]}`)
@@ -116,7 +116,7 @@ func TestARuleAboutAnUnknownFieldIsAFault(t *testing.T) {
 }
 
 func TestAMarkerOfAnUnknownFieldOfAnotherPackageIsAFault(t *testing.T) {
-	m, err := readModel("testdata/sample")
+	m, err := readModel([]group{{dir: "testdata/sample"}})
 	require.NoError(t, err)
 	for name, schema := range map[string]string{
 		"Part": `{properties: {port: {properties: {node: {type: string}}}}}`,
@@ -130,7 +130,7 @@ func TestAMarkerOfAnUnknownFieldOfAnotherPackageIsAFault(t *testing.T) {
 }
 
 func TestWhatIsServedOfAnInlinedStructOfAnotherPackageStaysInTheSchema(t *testing.T) {
-	m, err := readModel("testdata/sample")
+	m, err := readModel([]group{{dir: "testdata/sample"}})
 	require.NoError(t, err)
 	const gate = `
 properties:
@@ -173,7 +173,7 @@ func TestAMarkerOfAWholeInlinedStructIsAFault(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "sample.go"), []byte("package sample\n\ntype Whole struct {\n\t"+field+"\n}\n"), 0o600))
-		_, err := readModel(dir)
+		_, err := readModel([]group{{dir: dir}})
 		require.ErrorContains(t, err, "of Whole: it is inlined: the markers belong to its fields")
 	}
 }

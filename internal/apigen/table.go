@@ -34,6 +34,9 @@ func rows(m *model, d *definition) []row {
 	w := walker{model: m, add: func(r row) { out = append(out, r) }}
 	for _, top := range []string{"spec", "status"} {
 		s := d.schema().child("properties").child(top)
+		if s == nil {
+			continue
+		}
 		w.field(top, s, t.fields[top], row{state: stateServed}.under(t.unserved, ""))
 	}
 	for _, r := range refused[kind] {

@@ -30,7 +30,7 @@ type list struct {
 
 func readList(t *testing.T, plural string) list {
 	t.Helper()
-	f, err := os.Open(filepath.Join(fieldLists, plural+".kubevirt.io.txt"))
+	f, err := os.Open(filepath.Join(fieldLists, plural+".txt"))
 	require.NoError(t, err)
 	defer f.Close()
 	var l list
@@ -53,7 +53,9 @@ func generate(t *testing.T) (*model, []*definition) {
 		t.Skip("the conformance data are not here")
 	}
 	t.Chdir("../..")
-	m, err := readModel(source)
+	groups, err := findGroups(root)
+	require.NoError(t, err)
+	m, err := readModel(groups)
 	require.NoError(t, err)
 	made, err := schemas()
 	require.NoError(t, err)
@@ -71,11 +73,16 @@ func generate(t *testing.T) (*model, []*definition) {
 
 // schemas makes them once for all tests, each of which takes a copy.
 var schemas = sync.OnceValues(func() ([]*definition, error) {
-	return wholeSchemas(strings.Fields("go run sigs.k8s.io/controller-tools/cmd/controller-gen@v0.23.0"))
+	groups, err := findGroups(root)
+	if err != nil {
+		return nil, err
+	}
+	return wholeSchemas(strings.Fields("go run sigs.k8s.io/controller-tools/cmd/controller-gen@v0.23.0"), groups)
 })
 
+// plural is the name of the resource with its group.
 func (d *definition) plural() string {
-	return d.root.child("spec").child("names")["plural"].(string)
+	return d.names()["plural"].(string) + "." + d.root.child("spec")["group"].(string)
 }
 
 // ofTemplate says that a field is one of a template's VMI, which the list of
