@@ -69,7 +69,7 @@ func run(controllerGen []string, whole string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(unserved, renderUnserved(pruned), 0o644)
+	return writeGo(unserved, renderUnserved(pruned))
 }
 
 // writeGo writes Go code as gofmt formats it.

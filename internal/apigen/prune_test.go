@@ -218,8 +218,6 @@ func TestWhatIsNotServedIsATable(t *testing.T) {
 	"B": {
 		{Why: "no kind"},
 	},
-	"E": {
-	},
 }
 `, string(renderUnserved(map[string][]gap{
 		"E": nil,

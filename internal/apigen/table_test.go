@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"go/format"
 	"os"
 	"path/filepath"
 	"slices"
@@ -170,5 +171,7 @@ func TestTheGeneratedFilesAreUpToDate(t *testing.T) {
 	}
 	text, err = os.ReadFile("../../" + unserved)
 	require.NoError(t, err)
-	require.Equal(t, string(text), string(renderUnserved(pruned)), "run make generate")
+	want, err := format.Source(renderUnserved(pruned))
+	require.NoError(t, err)
+	require.Equal(t, string(text), string(want), "run make generate")
 }
