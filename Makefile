@@ -9,11 +9,11 @@ CONTROLLER_GEN := go run sigs.k8s.io/controller-tools/cmd/controller-gen@v0.23.0
 LINT := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.5.0
 E2E := go -C e2e run
 
-# Nested modules that are not part of the test of the cluster: what they need is
-# not to be every importer's burden.
+# Nested modules that are not part of the test of the cluster: importers of the
+# root module do not get their dependencies.
 MODULES := examples/list-vmis images/demo-guest/init
 
-# Version control is not needed to build, and not always there.
+# A build needs no version control.
 export GOFLAGS := -buildvcs=false
 
 .PHONY: help

@@ -27,13 +27,14 @@ func Example() {
 
 	v.Namespace = "default"
 
-	// What virt-controller posts. No cluster is needed.
-	p, err := pod.Render(&v, pod.Config{Image: "example/virt-launcher:1"})
+	// What virt-controller creates. No cluster is needed.
+	instance := defaults.Apply(&v, defaults.Profile{})
+	p, err := pod.Render(instance, pod.Config{Image: "example/virt-launcher:1"})
 	fmt.Println(p.Name, err)
 
-	// What virt-launcher starts. No libvirt is needed: what it found out about
-	// disks and network comes in as data.
-	d, err := domain.Build(defaults.Apply(&v, defaults.Profile{}), domain.Host{
+	// What virt-launcher starts. No libvirt is needed: what was observed of disks
+	// and network is an argument.
+	d, err := domain.Build(instance, domain.Host{
 		KVM: true,
 		Disks: map[string]domain.Disk{
 			"root":      {Attachment: storage.Attachment{Path: "/disks/root.qcow2", Format: storage.QCOW2}, DirectIO: true},

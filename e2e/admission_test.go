@@ -14,7 +14,7 @@ import (
 	"github.com/podvisor/podvisor/vmi/defaults"
 )
 
-func TestAnInvalidMachineIsRefusedAtOnceWithAllItsFaults(t *testing.T) {
+func TestAnInvalidVMIIsRefusedAtOnceWithAllItsFaults(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	bad := guest("bad", cloudConfig("hostname: bad"))
@@ -56,7 +56,7 @@ func (s space) awaitAdmission() {
 	})
 }
 
-func TestAMachineIsStoredWithAllThatWasLeftOut(t *testing.T) {
+func TestAVMIIsStoredWithAllThatWasLeftOut(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	sparse := guest("sparse", cloudConfig("hostname: sparse"))

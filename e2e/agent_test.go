@@ -13,9 +13,9 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// TestTheStatusTellsOfTheGuestsAgent does not run beside the others: what it
+// TestTheStatusReportsTheGuestsAgent does not run beside the others: what it
 // configures is every VMI's.
-func TestTheStatusTellsOfTheGuestsAgent(t *testing.T) {
+func TestTheStatusReportsTheGuestsAgent(t *testing.T) {
 	s := newSpace(t)
 	s.service("agent")
 	seen := s.newVisitor()
@@ -31,7 +31,7 @@ func TestTheStatusTellsOfTheGuestsAgent(t *testing.T) {
 	s.awaitPhase("agent", vmi.Running)
 	await := func(what string, is func(connected, unsupported *vmi.Condition) bool) {
 		t.Helper()
-		eventually(t, patient, func() error {
+		eventually(t, long, func() error {
 			v := s.get("agent")
 			if !is(v.Status.Condition(vmi.ConditionAgentConnected), v.Status.Condition(vmi.ConditionAgentVersionNotSupported)) {
 				return fmt.Errorf("not yet: %s: %+v", what, v.Status.Conditions)
@@ -59,7 +59,7 @@ func TestTheStatusTellsOfTheGuestsAgent(t *testing.T) {
 	seen.awaitPage("http://agent/cgi-bin/start")
 	await("an agent again", func(connected, unsupported *vmi.Condition) bool { return holds(connected) && unsupported == nil })
 
-	// It goes while the launcher cannot be told.
+	// The agent ends while libvirtd is stopped and sends no event.
 	v := s.get("agent")
 	onNode := s.traces(v)
 	daemon, _, _ := strings.Cut(onNode.process("libvirtd"), " ")

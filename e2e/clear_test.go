@@ -31,11 +31,11 @@ spec:
 	require.ErrorContains(t, err, `unknown field "spec.domain.memory.geust"`)
 }
 
-func TestAMissingImageIsNamedAndTheMachineStartsWhenItIsThere(t *testing.T) {
+func TestAMissingImageIsNamedAndTheVMIStartsWhenItIsThere(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	const missing = "localhost/podvisor/missing:e2e"
-	v := guest("patient", cloudConfig("hostname: patient"))
+	v := guest("waiting", cloudConfig("hostname: waiting"))
 	v.Spec.Volumes[0].ContainerDisk.Image = missing
 	v = s.create(v)
 	c := s.awaitFalse(v, vmi.ConditionSynchronized)
@@ -48,13 +48,13 @@ func TestAMissingImageIsNamedAndTheMachineStartsWhenItIsThere(t *testing.T) {
 		out, err := tag.CombinedOutput()
 		require.NoError(t, err, "%s", out)
 	}
-	v = s.awaitPhase("patient", vmi.Running)
-	require.Nil(t, v.Status.Condition(vmi.ConditionSynchronized), "nothing is said to be wrong any more")
-	s.delete("patient")
+	v = s.awaitPhase("waiting", vmi.Running)
+	require.Nil(t, v.Status.Condition(vmi.ConditionSynchronized), "the condition is removed")
+	s.delete("waiting")
 	s.awaitGone(v)
 }
 
-func TestABoardThatQEMUDoesNotHaveIsNamedWithThoseThatItHas(t *testing.T) {
+func TestAMachineTypeThatQEMUDoesNotHaveIsNamedWithThoseThatItHas(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	v := guest("future", cloudConfig("hostname: future"))
@@ -67,7 +67,7 @@ func TestABoardThatQEMUDoesNotHaveIsNamedWithThoseThatItHas(t *testing.T) {
 	require.Contains(t, s.awaitEvent(v, "Stopped").Message, says)
 }
 
-func TestAMachineThatNoNodeHasRoomForSaysSo(t *testing.T) {
+func TestAVMIThatNoNodeHasRoomForReportsIt(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	v := s.create(guest("huge", cloudConfig("hostname: huge"), vmitest.WithMemory("1Ti")))
@@ -78,7 +78,7 @@ func TestAMachineThatNoNodeHasRoomForSaysSo(t *testing.T) {
 	s.awaitGone(v)
 }
 
-func TestAMachineStartsWhenThereIsRoomAgain(t *testing.T) {
+func TestAVMIStartsWhenThereIsRoomAgain(t *testing.T) {
 	s := newSpace(t)
 	// One pod for each node takes a resource that only one VMI's pod can
 	// have: all memory but 100 MiB.
@@ -131,7 +131,7 @@ func (s space) occupy(node string) {
 func (s space) awaitFalse(v *vmi.VirtualMachineInstance, which vmi.ConditionType) vmi.Condition {
 	s.t.Helper()
 	var found vmi.Condition
-	eventually(s.t, patient, func() error {
+	eventually(s.t, long, func() error {
 		c := s.get(v.Name).Status.Condition(which)
 		if c == nil || c.Status != corev1.ConditionFalse {
 			return fmt.Errorf("%s has no condition %s that is False: %v", v.Name, which, c)

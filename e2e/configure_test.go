@@ -30,7 +30,7 @@ func TestTheConfigurationReachesGuestsAndComponents(t *testing.T) {
 	_, err := all.Create(t.Context(), k, metav1.CreateOptions{})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = all.Delete(context.Background(), k.Name, metav1.DeleteOptions{}) })
-	eventually(t, patient, func() (err error) {
+	eventually(t, long, func() (err error) {
 		if k, err = all.Get(t.Context(), k.Name, metav1.GetOptions{}); err != nil {
 			return err
 		}

@@ -35,7 +35,7 @@ func TestAnEvictedGuestPowersOffInOrder(t *testing.T) {
 	require.NoError(t, s.evict(v))
 	s.awaitPhase("leaves", vmi.Succeeded)
 	require.Contains(t, console(), "powering off")
-	eventually(t, patient, func() error {
+	eventually(t, long, func() error {
 		if pods := s.pods(v); len(pods) != 0 {
 			return fmt.Errorf("pod %s is still there", pods[0].Name)
 		}

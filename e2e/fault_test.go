@@ -11,14 +11,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/podvisor/podvisor/e2e/cluster/plan"
 	"github.com/podvisor/podvisor/e2e/images"
 	"github.com/podvisor/podvisor/e2e/install"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/vmitest"
 )
 
-// aMinute is within which a VMI must say that nothing takes care of it any more,
-// and some seconds for a busy host.
+// aMinute limits how long the status of a VMI does not show that its handler or
+// node is gone: a minute, and some seconds for a busy host.
 const aMinute = 75 * time.Second
 
 // awaitReady waits until the VMI's Ready condition has the status and the reason.
@@ -119,7 +120,7 @@ func TestAGuestPausedByAFullDiskSaysSoAndGoesOnWhenThereIsRoom(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	v, n, launcher := s.fullDisk("full")
-	c := s.awaitCondition("full", patient, vmi.ConditionPaused, metav1.ConditionTrue, "PausedIOError")
+	c := s.awaitCondition("full", long, vmi.ConditionPaused, metav1.ConditionTrue, "PausedIOError")
 	require.Contains(t, c.Message, "scratch", "the volume is named")
 	s.awaitReady("full", soon, metav1.ConditionFalse, "GuestNotRunning")
 	require.Contains(t, s.awaitEvent(v, "IOerror").Message, "scratch")
@@ -136,7 +137,7 @@ func TestAPausedGuestIsSwitchedOffAtOnceWhenItsVMIIsDeleted(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	v, _, _ := s.fullDisk("paused")
-	s.awaitCondition("paused", patient, vmi.ConditionPaused, metav1.ConditionTrue, "PausedIOError")
+	s.awaitCondition("paused", long, vmi.ConditionPaused, metav1.ConditionTrue, "PausedIOError")
 	require.Greater(t, v.GracePeriod(), 20*time.Second)
 	s.delete("paused")
 	eventually(t, 15*time.Second, func() error {
@@ -224,13 +225,15 @@ func TestAContainerThatIsPutBeforeTheLaunchersChangesNothing(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	s.inject()
-	v := s.create(guest("injected", cloudConfig("hostname: injected"), vmitest.WithLabel("e2e-inject", s.name)))
+	labelled := guest("injected", cloudConfig("hostname: injected"))
+	labelled.Labels["e2e-inject"] = s.name
+	v := s.create(labelled)
 	v = s.awaitPhase("injected", vmi.Running)
 	p := s.pod(v)
 	require.Equal(t, "injected", p.Spec.Containers[0].Name)
 	require.Equal(t, vmi.ComputeContainer, p.Spec.Containers[1].Name)
 	require.Equal(t, p.Spec.Containers[1].Image, v.Status.LauncherContainerImageVersion)
-	s.awaitReady("injected", patient, metav1.ConditionTrue, "")
+	s.awaitReady("injected", long, metav1.ConditionTrue, "")
 	s.delete("injected")
 	s.awaitGone(v)
 }
@@ -242,21 +245,29 @@ func TestAVMIWhoseNodeHasNoHandlerSaysSo(t *testing.T) {
 	s := newSpace(t)
 	s.create(guest("old", cloudConfig("hostname: old"), onNode("n2")))
 	v := s.awaitSteady("old")
-	back := s.removeHandler("n2")
 	s.create(guest("new", cloudConfig("hostname: new"), onNode("n2")))
+	n := traces{t: t, node: "n2"}
+	launcher := n.freezeLauncher("new")
+	s.awaitPhase("new", vmi.Scheduled)
+	back := s.removeHandler("n2")
 
 	c := s.awaitReady("old", aMinute, metav1.ConditionFalse, "HandlerNotReady")
 	require.Contains(t, c.Message, "n2")
 	require.Equal(t, vmi.Running, s.get("old").Status.Phase, "the guest still runs")
 	s.awaitReady("new", aMinute, metav1.ConditionFalse, "HandlerNotReady")
 	require.Equal(t, vmi.Scheduled, s.get("new").Status.Phase)
+	s.create(guest("later", cloudConfig("hostname: later"), onNode("n2")))
+	s.awaitCondition("later", soon, vmi.ConditionPodScheduled, metav1.ConditionFalse, "Unschedulable")
 
+	n.run("kill -CONT " + launcher)
 	back()
-	s.awaitReady("old", patient, metav1.ConditionTrue, "")
-	s.awaitPhase("new", vmi.Running)
-	s.awaitReady("new", patient, metav1.ConditionTrue, "")
-	s.delete("new")
-	s.delete("old")
+	for _, name := range []string{"old", "new", "later"} {
+		s.awaitPhase(name, vmi.Running)
+		s.awaitReady(name, long, metav1.ConditionTrue, "")
+	}
+	for _, name := range []string{"new", "later", "old"} {
+		s.delete(name)
+	}
 	s.awaitGone(v)
 }
 
@@ -286,7 +297,7 @@ func (s space) removeHandler(node string) (back func()) {
 		require.NoError(s.t, err)
 	}
 	s.t.Cleanup(back)
-	eventually(s.t, patient, func() error {
+	eventually(s.t, long, func() error {
 		l, err := world.kube.CoreV1().Pods(install.Namespace).List(ctx, metav1.ListOptions{LabelSelector: "kubevirt.io=virt-handler", FieldSelector: "spec.nodeName=" + node})
 		if err == nil && len(l.Items) != 0 {
 			err = fmt.Errorf("%s is still there", l.Items[0].Name)
@@ -296,15 +307,14 @@ func (s space) removeHandler(node string) (back func()) {
 	return back
 }
 
-func TestAVMIWhoseKubeletIsGoneSaysSoAndEndsWhenTheNodeIsFenced(t *testing.T) {
+func TestAVMIWhoseNodeDoesNotRespondSaysSoAndEndsWhenItIsFenced(t *testing.T) {
 	s := newSpace(t)
 	s.create(guest("stays", cloudConfig("hostname: stays"), onNode("n2")))
 	s.create(guest("fenced", cloudConfig("hostname: fenced"), onNode("n2")))
 	v := s.awaitSteady("fenced")
 	stays := s.awaitSteady("stays")
 	n := s.traces(v)
-	n.run("pkill -STOP -x kubelet")
-	t.Cleanup(func() { traces{t: t, node: "n2"}.run("pkill -CONT -x kubelet || true") })
+	connect := n.disconnect()
 
 	// Kubernetes takes 40 s to find it out.
 	c := s.awaitReady("fenced", 40*time.Second+aMinute, metav1.ConditionFalse, "NodeNotReady")
@@ -322,11 +332,30 @@ func TestAVMIWhoseKubeletIsGoneSaysSoAndEndsWhenTheNodeIsFenced(t *testing.T) {
 	require.Equal(t, vmi.ReasonNodeUnresponsive, v.Status.Reason)
 	require.Equal(t, vmi.Running, s.get("stays").Status.Phase, "nothing is certain of the other one")
 
-	n.run("pkill -CONT -x kubelet")
-	s.awaitReady("stays", patient, metav1.ConditionTrue, "")
+	connect()
+	s.awaitReady("stays", long, metav1.ConditionTrue, "")
 	s.delete("fenced")
 	s.awaitGone(v)
 	n.awaitNone()
 	s.delete("stays")
 	s.awaitGone(stays)
+}
+
+// disconnect keeps what is on the node from the API server, until the function
+// that it returns is called or the test ends. Pods are not touched.
+func (n traces) disconnect() (connect func()) {
+	n.t.Helper()
+	route := plan.ControlPlane.Addr().String() + "/32"
+	n.run("ip route add blackhole " + route)
+	connected := false
+	connect = func() {
+		if connected {
+			return
+		}
+		connected = true
+		out, err := world.cluster.Node(n.node).Command(context.Background(), "ip", "route", "del", "blackhole", route).CombinedOutput()
+		require.NoError(n.t, err, "%s", out)
+	}
+	n.t.Cleanup(connect)
+	return connect
 }

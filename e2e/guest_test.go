@@ -82,7 +82,7 @@ func (v visitor) fetch(url string) (string, error) {
 func (v visitor) awaitPage(url string) string {
 	v.t.Helper()
 	var page string
-	eventually(v.t, patient, func() (err error) {
+	eventually(v.t, long, func() (err error) {
 		page, err = v.fetch(url)
 		return err
 	})

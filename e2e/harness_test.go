@@ -29,8 +29,8 @@ import (
 // Times that a thing may take on a busy host with two processors. They are
 // limits for what would otherwise wait forever, not claims about speed.
 const (
-	soon    = 30 * time.Second
-	patient = 2 * time.Minute
+	soon = 30 * time.Second
+	long = 2 * time.Minute
 )
 
 // clusterName is the cluster of these tests, which CLUSTER names when another
@@ -177,7 +177,7 @@ func (s space) delete(name string) {
 func (s space) awaitPhase(name string, want vmi.Phase) *vmi.VirtualMachineInstance {
 	s.t.Helper()
 	var v *vmi.VirtualMachineInstance
-	eventually(s.t, patient, func() error {
+	eventually(s.t, long, func() error {
 		v = s.get(name)
 		if v.Status.Phase != want {
 			if v.Status.Phase.Final() {
@@ -191,11 +191,11 @@ func (s space) awaitPhase(name string, want vmi.Phase) *vmi.VirtualMachineInstan
 }
 
 // awaitSteady waits until the guest of the VMI has booted, and its agent is
-// connected: the last that its status tells of it until something happens to it.
+// connected: the last change of a status without a further event.
 func (s space) awaitSteady(name string) *vmi.VirtualMachineInstance {
 	s.t.Helper()
 	v := s.awaitPhase(name, vmi.Running)
-	eventually(s.t, patient, func() error {
+	eventually(s.t, long, func() error {
 		if v = s.get(name); v.Status.Condition(vmi.ConditionAgentConnected) == nil {
 			return fmt.Errorf("%s has no agent: %+v", name, v.Status.Conditions)
 		}
@@ -207,7 +207,7 @@ func (s space) awaitSteady(name string) *vmi.VirtualMachineInstance {
 // awaitGone waits until the VMI and its pods are gone from the API.
 func (s space) awaitGone(v *vmi.VirtualMachineInstance) {
 	s.t.Helper()
-	eventually(s.t, patient, func() error {
+	eventually(s.t, long, func() error {
 		_, err := world.vmis.VirtualMachineInstances(s.name).Get(s.t.Context(), v.Name, metav1.GetOptions{})
 		if err == nil {
 			return fmt.Errorf("%s is still there", v.Name)
@@ -267,7 +267,7 @@ func (s space) keepConsole(v *vmi.VirtualMachineInstance) func() string {
 func (s space) awaitConsole(v *vmi.VirtualMachineInstance, text string) string {
 	s.t.Helper()
 	var console string
-	eventually(s.t, patient, func() error {
+	eventually(s.t, long, func() error {
 		console = s.console(v)
 		if !strings.Contains(console, text) {
 			return fmt.Errorf("the guest of %s did not write %q yet", v.Name, text)

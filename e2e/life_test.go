@@ -14,7 +14,7 @@ import (
 // longName is the longest name that a VMI may have.
 var longName = strings.Repeat("long-name-", 6) + "end"
 
-func TestAMachineBootsServesAndPowersOff(t *testing.T) {
+func TestAVMIBootsServesAndPowersOff(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	s.service("web")
@@ -88,7 +88,7 @@ func TestAGuestThatPowersItselfOffSucceeds(t *testing.T) {
 	s.awaitGone(v)
 }
 
-func TestAMachineWhoseQEMUIsKilledFails(t *testing.T) {
+func TestAVMIWhoseQEMUIsKilledFails(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	s.create(guest("doomed", cloudConfig("hostname: doomed")))
@@ -101,7 +101,7 @@ func TestAMachineWhoseQEMUIsKilledFails(t *testing.T) {
 	s.awaitGone(v)
 }
 
-func TestAMachineIsDeletedBeforeItRuns(t *testing.T) {
+func TestAVMIIsDeletedBeforeItRuns(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	v := s.create(guest("regretted", cloudConfig("hostname: regretted")))
@@ -109,7 +109,7 @@ func TestAMachineIsDeletedBeforeItRuns(t *testing.T) {
 	s.awaitGone(v)
 }
 
-func TestABridgedMachineHasTheAddressOfItsPod(t *testing.T) {
+func TestABridgedGuestHasTheAddressOfItsPod(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	seen := s.newVisitor()

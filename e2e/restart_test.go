@@ -69,7 +69,7 @@ func (s space) killComponent(component, node string) {
 	before := victim.Status.ContainerStatuses[0].RestartCount
 	n := traces{t: s.t, node: victim.Spec.NodeName, pod: string(victim.UID)}
 	n.kill(component)
-	eventually(s.t, patient, func() error {
+	eventually(s.t, long, func() error {
 		p, err := world.kube.CoreV1().Pods(install.Namespace).Get(ctx, victim.Name, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -86,7 +86,7 @@ func (s space) killComponent(component, node string) {
 func (s space) controllers() (leader string, all []string) {
 	s.t.Helper()
 	ctx := context.Background()
-	eventually(s.t, patient, func() error {
+	eventually(s.t, long, func() error {
 		l, err := world.kube.CoreV1().Pods(install.Namespace).List(ctx, metav1.ListOptions{LabelSelector: "kubevirt.io=virt-controller"})
 		if err != nil {
 			return err
@@ -143,7 +143,7 @@ func (s space) configureController(setting, value string) {
 	}
 }
 
-// Who drains a node moves virt-controller and VMIs at the same time.
+// A drain of a node evicts virt-controller and VMIs at the same time.
 func TestAnEvictionIsAnsweredWhileTheControllersMove(t *testing.T) {
 	s := newSpace(t)
 	s.create(guest("stays", cloudConfig("hostname: stays"), strategy(vmi.EvictionLiveMigrate)))
@@ -152,10 +152,10 @@ func TestAnEvictionIsAnsweredWhileTheControllersMove(t *testing.T) {
 	_, controllers := s.controllers()
 	tried, granted := s.tryEvictions(v, func() {
 		for _, name := range controllers {
-			eventually(t, patient, func() error {
+			eventually(t, long, func() error {
 				return pods.EvictV1(t.Context(), &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: name}})
 			})
-			eventually(t, patient, func() error {
+			eventually(t, long, func() error {
 				if _, err := pods.Get(t.Context(), name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 					return fmt.Errorf("%s is still there: %w", name, err)
 				}

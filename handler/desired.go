@@ -26,23 +26,44 @@ func (p *Plan) put(o Observed, stop *protocol.Stop) bool {
 	return true
 }
 
-// same says that two Desired are the same for a launcher, which sees their JSON.
+// same says that two Desired are the same for a launcher, which sees their JSON. The
+// places of devices count for a domain that is yet to be created: that they were
+// reported is no change.
 func same(a, b protocol.Desired) bool {
+	a.Instance, b.Instance = withoutStatus(a.Instance), withoutStatus(b.Instance)
 	x, errX := json.Marshal(a)
 	y, errY := json.Marshal(b)
 	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 
-// forLauncher is the part of a VMI that a launcher needs. It does not change with the
-// status.
+func withoutStatus(v *vmi.VirtualMachineInstance) *vmi.VirtualMachineInstance {
+	out := *v
+	out.Status = vmi.VirtualMachineInstanceStatus{}
+	return &out
+}
+
+// forLauncher is the part of a VMI that a launcher needs. Of the status these are the
+// places of its disks.
 func forLauncher(v *vmi.VirtualMachineInstance) *vmi.VirtualMachineInstance {
 	return &vmi.VirtualMachineInstance{
 		TypeMeta: metav1.TypeMeta{APIVersion: vmi.GroupVersion.String(), Kind: vmi.Kind.Kind},
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: v.Namespace, Name: v.Name, UID: v.UID, Labels: v.Labels, Annotations: v.Annotations,
 		},
-		Spec: v.Spec,
+		Spec:   v.Spec,
+		Status: vmi.VirtualMachineInstanceStatus{VolumeStatus: places(v.Status.VolumeStatus)},
 	}
+}
+
+// places are the places of the disks whose places are known.
+func places(status []vmi.VolumeStatus) []vmi.VolumeStatus {
+	var known []vmi.VolumeStatus
+	for _, s := range status {
+		if s.Target != "" {
+			known = append(known, vmi.VolumeStatus{Name: s.Name, Target: s.Target})
+		}
+	}
+	return known
 }
 
 func attachments(n *Network) []network.Attachment {

@@ -9,7 +9,8 @@ import (
 
 // Plan is what is to be done: the status, then, if it was written, the events,
 // then the actions in their order until one fails. The status does not depend on
-// the actions: it is about what is observed.
+// the actions: it is about what is observed. The actions do not wait for the status
+// either, unless it is final.
 type Plan struct {
 	Actions []Action
 	// Status is what the VMI's status shall be. Nil: it is not written.

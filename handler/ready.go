@@ -35,11 +35,14 @@ func unresponsive(f vmi.Finding, s *vmi.VirtualMachineInstanceStatus, now metav1
 }
 
 // paused makes Ready and Paused what the guest's phase says, with the events of a
-// change of Paused.
+// change of Paused. A guest that is stopped while it is paused stays so to its end.
 func (p *Plan) paused(o Observed, s *vmi.VirtualMachineInstanceStatus, now metav1.Time) {
 	old := s.Condition(vmi.ConditionPaused)
+	if old != nil && o.Session.State.Phase == protocol.Stopping {
+		return
+	}
 	if o.Session.State.Phase != protocol.Paused {
-		if old != nil && o.Session.State.Phase == protocol.Running {
+		if old != nil {
 			p.Events = append(p.Events, normal(EventResumed, "The guest was resumed"))
 		}
 		s.RemoveCondition(vmi.ConditionPaused)

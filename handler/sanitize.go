@@ -9,8 +9,8 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// A launcher is in the hands of a tenant, and what it reports goes into a status
-// and into events, which the whole cluster pays for. These are the limits.
+// A tenant controls the launcher, and what it reports goes into a status and into
+// events, which load the API server of all. These are the limits.
 const (
 	maxMessage    = 1024
 	maxWord       = 63

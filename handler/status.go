@@ -121,7 +121,7 @@ func (p *Plan) finish(o Observed, phase vmi.Phase, f vmi.Finding) {
 	p.Status = s
 	switch {
 	case o.Instance.DeletionTimestamp != nil:
-		// The user asked for the end; the way it came is not worth a warning.
+		// The user requested the end, so the event is no warning.
 		p.Events = append(p.Events, normal(EventDeleted, f.Message))
 	case phase == vmi.Failed:
 		p.Events = append(p.Events, warning(EventStopped, f.Message))

@@ -27,7 +27,8 @@
 // it runs, and whether it would react then cannot be known: its disk fails, its
 // kernel crashed, or its user stopped it so that it does not run on. Waiting for
 // the end of the grace period would gain nothing. What its page cache holds is
-// lost, as with a power cut; who needs it unpauses the VMI before deleting it.
+// lost, as with a power cut; a user that needs it unpauses the VMI before
+// deleting it.
 //
 // A guest that an I/O error paused is resumed after 10 s, and if it is paused
 // again after twice the time each, up to 3 minutes. It is reported as running

@@ -45,7 +45,7 @@ type LinkConfig struct {
 	Interface string
 	Name      string
 	// Interim is the link's name as long as an Uplink of the config has Name and
-	// has yet to be renamed. Empty: no Uplink gives up that name.
+	// has yet to be renamed. Empty: no Uplink has that name.
 	Interim string
 	Kind    Kind
 	// Index says which link is meant by an Uplink, whatever its name is now.
@@ -61,7 +61,7 @@ type LinkConfig struct {
 	// NoLearning keeps the bridge from learning which addresses are behind this
 	// port.
 	NoLearning bool
-	// Owner is who may open a Tap.
+	// Owner is the user and group that can open a Tap.
 	Owner Owner
 	// Addresses are all addresses of the link; but an Uplink that is no port of
 	// a bridge keeps what it has.

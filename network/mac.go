@@ -23,7 +23,7 @@ func MAC(instance types.UID, iface string) string {
 	return fmt.Sprintf("02:%02x:%02x:%02x:%02x:%02x", sum[0]|1, sum[1], sum[2], sum[3], sum[4])
 }
 
-// parseMAC reads a MAC address and returns it in the kernel's spelling.
+// parseMAC reads a MAC address and returns it in the kernel's notation.
 func parseMAC(s string) (string, error) {
 	b, err := hex.DecodeString(strings.NewReplacer(":", "", "-", "").Replace(s))
 	if err != nil || len(b) != 6 || len(s) != 17 {

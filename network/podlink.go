@@ -26,7 +26,7 @@ type PodLink struct {
 
 // Pod returns the pod's link of the interface, which may be bound already:
 //
-//	what is there                        where the truth is
+//	what is there                        where it is read
 //	the link has its own name, is up     in the link: nothing was taken from it yet
 //	the link has its own name, is down   in the copy: the link was about to be renamed
 //	the link has the name [Names].NIC    in the copy

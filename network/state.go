@@ -28,7 +28,7 @@ type Link struct {
 	// Learning says that the link is a port of a bridge, which learns from it
 	// which addresses are behind it.
 	Learning bool
-	// Owner is who may open a tap device. Nil if the link is no tap device that
+	// Owner is the owner of a tap device. Nil if the link is no tap device that
 	// QEMU can open.
 	Owner *Owner
 	// Addresses are the link's addresses, IPv4 first, without the link-local
@@ -43,7 +43,7 @@ type Link struct {
 	AcceptsRA bool
 }
 
-// Owner is the user and group that may open a tap device.
+// Owner is the user and group that can open a tap device.
 type Owner struct{ UID, GID uint32 }
 
 // String shows the namespace as text for people, one line for each fact.

@@ -33,7 +33,7 @@ type Devices struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
-	// +podvisor:unserved=the domain has no input devices beside the board's
+	// +podvisor:unserved=the domain has no input devices beside those of the machine type
 	Inputs []Input `json:"inputs,omitempty"`
 
 	// GPUs are graphics processors of the node that the guest has for itself.
@@ -104,7 +104,7 @@ type Devices struct {
 	// AutoattachInputDevice gives the VMI a tablet, so that the pointers of
 	// the VNC client and of the guest are at the same place. Default: false.
 	// +optional
-	// +podvisor:unserved=the domain has no input devices beside the board's
+	// +podvisor:unserved=the domain has no input devices beside those of the machine type
 	AutoattachInputDevice *bool `json:"autoattachInputDevice,omitempty"`
 
 	// BlockMultiQueue gives each disk on the virtio bus as many queues as there

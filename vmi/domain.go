@@ -39,7 +39,7 @@ type DomainSpec struct {
 	// +podvisor:unserved=the domain always has a clock in UTC
 	Clock *Clock `json:"clock,omitempty"`
 
-	// Features switches parts of the board and of the hypervisor on and off.
+	// Features switches parts of the machine type and of the hypervisor on and off.
 	// +optional
 	// +podvisor:unserved=the domain has a fixed set of features
 	Features *Features `json:"features,omitempty"`

@@ -1,6 +1,6 @@
 package vmi
 
-// Features switches parts of the board and of the hypervisor on and off. A
+// Features switches parts of the machine type and of the hypervisor on and off. A
 // feature that is named without enabled is on; one that is left out is as its
 // comment says.
 type Features struct {

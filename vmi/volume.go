@@ -63,7 +63,7 @@ type VolumeSource struct {
 	Ephemeral *EphemeralVolume `json:"ephemeral,omitempty"`
 
 	// HostDisk is a disk image in a file of the node. It is off unless the
-	// cluster's configuration allows it, since it gives every user who may create
+	// cluster's configuration allows it, since it gives every user who can create
 	// a VMI the node's disk.
 	// +optional
 	// +podvisor:unserved=no path of the node is mounted

@@ -88,7 +88,7 @@ func TestWhatIsLeftOutIsFilledInAndWhatIsWrittenStays(t *testing.T) {
 	}
 }
 
-// Whoever answers the second time, or nobody: the same manifest is no change.
+// With and without a webhook that answers the second request.
 func TestTheSameManifestTwiceIsNoChange(t *testing.T) {
 	t.Parallel()
 	for name, manifest := range map[string]func(string) string{"lists": sparse, "no lists": bare} {
@@ -125,7 +125,7 @@ func TestTheSameManifestTwiceIsNoChange(t *testing.T) {
 	}
 }
 
-func TestAMachineThatNobodyCompletedIsNotCompletedLater(t *testing.T) {
+func TestAVMIThatWasStoredWithoutDefaultsIsNotCompletedLater(t *testing.T) {
 	t.Parallel()
 	w := newWebhooks(t, nil)
 	said, err := kubectl(t, sparse(w.name), "apply", "-f", "-")
@@ -137,7 +137,7 @@ func TestAMachineThatNobodyCompletedIsNotCompletedLater(t *testing.T) {
 	said, err = kubectl(t, sparse(w.name), "apply", "-f", "-")
 	require.NoError(t, err, said)
 	_, err = w.vmis.Patch(t.Context(), "vm", types.MergePatchType, []byte(`{"spec":{"domain":{"memory":{"guest":"1Gi"}}}}`), metav1.PatchOptions{})
-	require.NoError(t, err, "what was said before in other words")
+	require.NoError(t, err, "the same quantity, written differently, is no change")
 	again, err := w.vmis.Get(t.Context(), "vm", metav1.GetOptions{})
 	require.NoError(t, err)
 	require.Equal(t, first.Spec, again.Spec)
@@ -145,7 +145,7 @@ func TestAMachineThatNobodyCompletedIsNotCompletedLater(t *testing.T) {
 	require.ErrorContains(t, err, "cannot be changed")
 }
 
-func TestAllFaultsAreSaidAtOnce(t *testing.T) {
+func TestAllFaultsAreReportedAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWebhooks(t, nil)
 	w.serve()
@@ -174,18 +174,17 @@ func TestOnlyAChangedSpecIsReviewed(t *testing.T) {
 	w := newWebhooks(t, nil)
 	w.serve()
 	v := w.create(guest("vm"))
-	before := w.asked.Load()
+	before := w.reviews.Load()
 	_, err := w.vmis.Patch(t.Context(), "vm", types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"},"finalizers":null}}`), metav1.PatchOptions{})
 	require.NoError(t, err)
 	w.delete(v.Name)
-	require.Equal(t, before, w.asked.Load())
+	require.Equal(t, before, w.reviews.Load())
 }
 
-// Whatever the webhooks do, users are served.
-func TestAnOutageStopsNobody(t *testing.T) {
+func TestVMIsAreCreatedWhileTheWebhooksFail(t *testing.T) {
 	t.Parallel()
 	w := newWebhooks(t, nil)
-	w.create(guest("before-anybody-serves"))
+	w.create(guest("before-the-webhooks"))
 	stop := w.serve()
 	for name, h := range map[string]http.HandlerFunc{
 		"a-fault":    func(out http.ResponseWriter, _ *http.Request) { http.Error(out, "no", http.StatusInternalServerError) },
@@ -199,15 +198,15 @@ func TestAnOutageStopsNobody(t *testing.T) {
 		v := w.create(guest(name))
 		t.Logf("%s: created in %s", name, time.Since(began).Round(time.Millisecond))
 		require.Nil(t, v.Spec.Domain.CPU)
-		require.Contains(t, v.Finalizers, vmi.Finalizer, "the policy needs nobody")
+		require.Contains(t, v.Finalizers, vmi.Finalizer, "the policy needs no webhook")
 	}
 	stop()
-	w.create(impossible("nobody-listens"))
+	w.create(impossible("no-listener"))
 	w.answer(admission.Webhooks{})
 	w.serve()
 	w.control()
-	// What was let through is found out by who acts on it.
-	w.awaitReason("nobody-listens", vmi.ConditionSynchronized, "InvalidSpec")
+	// virt-controller validates what the webhooks did not.
+	w.awaitReason("no-listener", vmi.ConditionSynchronized, "InvalidSpec")
 	w.awaitPhase("no-answer", vmi.Scheduling)
 }
 
@@ -230,7 +229,7 @@ func TestCertificatesFollowEachOtherWithoutAGap(t *testing.T) {
 		}
 	}
 	n := 0
-	end := time.Now().Add(2 * patience)
+	end := time.Now().Add(2 * timeout)
 	for len(authorities) < 2 || len(certificates) < 5 {
 		require.False(t, time.Now().After(end), "%d authorities and %d certificates", len(authorities), len(certificates))
 		require.NoError(t, w.inForce())
@@ -298,7 +297,7 @@ func TestVirtControllerMayKeepItsCertificatesAndNoMore(t *testing.T) {
 		}
 		return nil
 	})
-	// Who installs again changes nothing of it.
+	// A second installation changes nothing of it.
 	said, err := kubectl(t, "", "apply", "--server-side", "--force-conflicts", "-k", "../../manifests")
 	require.NoError(t, err, said)
 	again, err := world.kube.CoreV1().Secrets("kubevirt").Get(ctx, secret, get)

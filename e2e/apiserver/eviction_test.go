@@ -17,9 +17,9 @@ import (
 	"github.com/podvisor/podvisor/vmi/vmitest"
 )
 
-// judges makes the webhooks judge evictions too, with the rights of
+// reviewEvictions makes the webhooks review evictions too, with the rights of
 // virt-controller.
-func judges(t *testing.T) func(*webhooks) {
+func reviewEvictions(t *testing.T) func(*webhooks) {
 	t.Helper()
 	return func(w *webhooks) {
 		cfg := asController()
@@ -40,7 +40,7 @@ func strategy(s vmi.EvictionStrategy) vmitest.Option {
 	return func(v *vmi.VirtualMachineInstance) { v.Spec.EvictionStrategy = &s }
 }
 
-// evict asks for the eviction of the pod, as kubectl drain does.
+// evict requests the eviction of the pod, as kubectl drain does.
 func (s space) evict(p *corev1.Pod, dryRun ...string) error {
 	s.t.Helper()
 	return s.pods.EvictV1(s.t.Context(), &policyv1.Eviction{
@@ -49,7 +49,7 @@ func (s space) evict(p *corev1.Pod, dryRun ...string) error {
 	})
 }
 
-// stays says that the pod is not asked to end.
+// stays checks that the pod is not being deleted.
 func (s space) stays(p *corev1.Pod) {
 	s.t.Helper()
 	now, err := s.pods.Get(s.t.Context(), p.Name, metav1.GetOptions{})
@@ -58,7 +58,7 @@ func (s space) stays(p *corev1.Pod) {
 	require.Nil(s.t, now.DeletionTimestamp)
 }
 
-// goes says that the pod is asked to end.
+// goes checks that the pod is being deleted.
 func (s space) goes(p *corev1.Pod) {
 	s.t.Helper()
 	now, err := s.pods.Get(s.t.Context(), p.Name, metav1.GetOptions{})
@@ -66,9 +66,9 @@ func (s space) goes(p *corev1.Pod) {
 	require.NotNil(s.t, now.DeletionTimestamp)
 }
 
-func TestAnEvictionFollowsTheStrategyOfTheMachine(t *testing.T) {
+func TestAnEvictionFollowsTheStrategyOfTheVMI(t *testing.T) {
 	t.Parallel()
-	w := newWebhooks(t, judges(t))
+	w := newWebhooks(t, reviewEvictions(t))
 	stop := w.serve()
 	w.control()
 	for name, s := range map[string]vmi.EvictionStrategy{"none": vmi.EvictionNone, "if-possible": vmi.EvictionLiveMigrateIfPossible} {
@@ -86,19 +86,19 @@ func TestAnEvictionFollowsTheStrategyOfTheMachine(t *testing.T) {
 	require.Empty(t, w.await("stays", func(*vmi.VirtualMachineInstance) bool { return true }).Status.EvacuationNodeName)
 
 	w.delete("stays")
-	require.NoError(t, w.evict(p), "a machine that is deleted keeps nobody from emptying the node")
+	require.NoError(t, w.evict(p), "the pod of a VMI that is being deleted is evicted")
 	w.goes(p)
 
 	p = w.pod(w.start("outage", strategy(vmi.EvictionLiveMigrate)))
 	require.Error(t, w.evict(p))
 	stop()
-	require.NoError(t, w.evict(p), "while nobody answers, evictions go on")
+	require.NoError(t, w.evict(p), "while no webhook answers, evictions are allowed")
 	w.goes(p)
 }
 
-func TestAnEvictionTellsAnotherController(t *testing.T) {
+func TestAnEvictionWithStrategyExternalMarksTheVMI(t *testing.T) {
 	t.Parallel()
-	w := newWebhooks(t, judges(t))
+	w := newWebhooks(t, reviewEvictions(t))
 	w.serve()
 	w.control()
 	before := w.start("moves", strategy(vmi.EvictionExternal))
@@ -123,13 +123,13 @@ func TestAnEvictionTellsAnotherController(t *testing.T) {
 	require.Equal(t, "n1", now.Status.EvacuationNodeName)
 	require.NoError(t, w.report(now, "n1", phase(vmi.Succeeded)))
 	now = w.awaitPhase("moves", vmi.Succeeded)
-	require.Equal(t, "n1", now.Status.EvacuationNodeName, "nobody takes it away")
+	require.Equal(t, "n1", now.Status.EvacuationNodeName, "the mark stays")
 	require.NoError(t, w.evict(p), "what has ended is evicted")
 }
 
-func TestOnlyMachinesPodsAreReviewed(t *testing.T) {
+func TestOnlyThePodsOfVMIsAreReviewed(t *testing.T) {
 	t.Parallel()
-	w := newWebhooks(t, judges(t))
+	w := newWebhooks(t, reviewEvictions(t))
 	w.serve()
 	w.control()
 	v := w.start("vm", strategy(vmi.EvictionExternal))
@@ -144,17 +144,18 @@ func TestOnlyMachinesPodsAreReviewed(t *testing.T) {
 		w.status(p, running)
 		return p
 	}
-	before := w.asked.Load()
+	before := w.reviews.Load()
 	p := add(other)
 	require.NoError(t, w.evict(p))
 	w.goes(p)
-	require.Equal(t, before, w.asked.Load(), "a pod of another name costs nothing")
+	require.Equal(t, before, w.reviews.Load(), "a pod of another name is not reviewed")
 
-	// Who may make pods makes one that says to be the machine's, on any node.
+	// A user with the right to create pods can create one with the VMI as owner, on
+	// any node.
 	other.Name = mine.Name + "x"
 	p = add(other)
 	require.NoError(t, w.evict(p))
 	w.goes(p)
-	require.Equal(t, before+1, w.asked.Load())
+	require.Equal(t, before+1, w.reviews.Load())
 	require.Empty(t, w.awaitPhase("vm", vmi.Running).Status.EvacuationNodeName)
 }

@@ -69,14 +69,14 @@ func (s space) awaitKubeVirt(name string, t vmi.ConditionType, reason string) *v
 			return err
 		}
 		if c := k.Status.Condition(t); c == nil || c.Reason != reason || k.Status.ObservedGeneration == nil || *k.Status.ObservedGeneration != k.Generation {
-			return fmt.Errorf("the KubeVirt is not as it should be: %+v", k.Status)
+			return fmt.Errorf("the status of the KubeVirt is not the expected one: %+v", k.Status)
 		}
 		return nil
 	})
 	return k
 }
 
-// podOf waits for the machine's pod.
+// podOf waits for the VMI's pod.
 func (s space) podOf(name string) corev1.Pod {
 	s.t.Helper()
 	var p corev1.Pod
@@ -162,7 +162,7 @@ func TestAChangedConfigurationNeedsNoRestart(t *testing.T) {
 	require.Equal(t, 4, kubevirtWrites, "one write for each change, none for what stays: %v", s.writes.all())
 }
 
-func TestTheClusterDecidesOnBoardAndProcessor(t *testing.T) {
+func TestTheClusterDecidesOnMachineTypeAndProcessor(t *testing.T) {
 	s := newSpace(t)
 	settings := watchSettings(t, asController())
 	s.control(func(c *controller.Config) { c.Settings = settings })
@@ -262,7 +262,7 @@ func TestASecondKubeVirtIsRefused(t *testing.T) {
 	_, err = other.configure("kubevirt", vmi.KubeVirtConfiguration{})
 	require.True(t, apierrors.IsInvalid(err), "%v", err)
 	require.ErrorContains(t, err, s.name+"/kubevirt is there already: change that one, or delete it first")
-	stop() // while nobody answers, one may come in, and has no effect
+	stop() // without a webhook, a second one is stored, and has no effect
 	// Of two of the same second the first by name would count.
 	time.Sleep(time.Until(first.CreationTimestamp.Add(time.Second)))
 	_, err = other.configure("kubevirt", vmi.KubeVirtConfiguration{CPURequest: new(resource.MustParse("2"))})
@@ -273,7 +273,7 @@ func TestASecondKubeVirtIsRefused(t *testing.T) {
 	for _, cfg := range []*rest.Config{asController(), asHandler("n1")} {
 		fresh := watchSettings(t, cfg)
 		require.True(t, fresh.Wait(t.Context()))
-		require.Equal(t, s.name, fresh.State().KubeVirt.Namespace, "who begins now takes the same one")
+		require.Equal(t, s.name, fresh.State().KubeVirt.Namespace, "a watcher that starts now uses the same one")
 	}
 	require.Equal(t, s.name, settings.State().KubeVirt.Namespace)
 
@@ -340,7 +340,7 @@ func TestWhereKubeVirtIsInstalledNothingIsDone(t *testing.T) {
 	require.Empty(t, s.writes.all())
 
 	label("null")
-	s.podOf("vm") // it goes on as soon as it may
+	s.podOf("vm") // the controller works again
 	eventually(t, handler.Ready)
 	s.awaitKubeVirt("kubevirt", vmi.ConditionCreated, "AllResourcesCreated")
 }

@@ -47,7 +47,7 @@ func TestTheLeadIsHandedOnWithoutWaitingForTheLease(t *testing.T) {
 	require.NoError(t, <-secondDone)
 }
 
-func TestWhoWaitsForTheLeadEndsWhenTold(t *testing.T) {
+func TestAProcessThatWaitsForTheLeadEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	newSpace(t)
 	ctx, stop := context.WithCancel(t.Context())

@@ -34,7 +34,7 @@ func TestALifeTakesFourWritesOfTheController(t *testing.T) {
 	s.awaitEvents(v, "Normal SuccessfulCreate ×1")
 }
 
-func TestAMachineWithoutItsFinalizerGetsItBeforeItsPod(t *testing.T) {
+func TestAVMIWithoutItsFinalizerGetsItBeforeItsPod(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	v := s.create(guest("vm"))
@@ -62,7 +62,7 @@ func TestAControllerThatDiedAfterMakingThePodFindsItAgain(t *testing.T) {
 	require.Equal(t, p.UID, l.Items[0].UID)
 }
 
-func TestTwoControllersMakeOnePodForEachMachine(t *testing.T) {
+func TestTwoControllersMakeOnePodForEachVMI(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	s.control()
@@ -88,10 +88,10 @@ func TestAControllerThatStartsAgainWritesNothing(t *testing.T) {
 	before := s.writes.all()
 	s.control()
 	s.awaitPhase(s.create(guest("later")).Name, vmi.Scheduling)
-	require.Len(t, s.writes.all(), len(before)+2, "only the pod and the status of the later machine")
+	require.Len(t, s.writes.all(), len(before)+2, "only the pod and the status of the later VMI")
 }
 
-func TestAMachineThatWasDeletedBeforeItRanGoesWithItsPod(t *testing.T) {
+func TestAVMIThatIsDeletedBeforeItRunsIsRemovedWithItsPod(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	s.control()
@@ -105,15 +105,15 @@ func TestAMachineThatWasDeletedBeforeItRanGoesWithItsPod(t *testing.T) {
 	s.awaitEvents(v, "Normal SuccessfulCreate ×1", "Normal SuccessfulDelete ×1")
 }
 
-func TestADeletedMachineWaitsForItsHandlerAndThenForItsPod(t *testing.T) {
+func TestADeletedVMIWaitsForItsHandlerAndThenForItsPod(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	s.control()
 	v := s.start("vm")
 	p := s.pod(v)
 	s.delete("vm")
-	// Another machine, that the controller has seen later, is proof that it has
-	// seen the deletion.
+	// When the controller has handled a VMI that was created later, it has also
+	// handled the deletion.
 	s.awaitPhase(s.create(guest("later")).Name, vmi.Scheduling)
 	_, err := s.vmis.Get(t.Context(), "vm", metav1.GetOptions{})
 	require.NoError(t, err)
@@ -121,7 +121,7 @@ func TestADeletedMachineWaitsForItsHandlerAndThenForItsPod(t *testing.T) {
 	s.awaitGone("vm")
 }
 
-func TestAPodThatVanishedHasFailedTheMachine(t *testing.T) {
+func TestAVMIWhosePodVanishedHasFailed(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	s.control()

@@ -106,7 +106,7 @@ func TestThePoliciesHoldInAnotherNamespace(t *testing.T) {
 		_, err = vmis.Create(t.Context(), reserved, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		require.True(c, apierrors.IsInvalid(err), "%v", err)
 		v = created
-	}, patience, 100*time.Millisecond)
+	}, timeout, 100*time.Millisecond)
 	_, err = e.kube.CoreV1().ServiceAccounts("default").Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	for _, name := range []string{"n1", "n2"} {
@@ -149,6 +149,6 @@ func TestThePoliciesHoldInAnotherNamespace(t *testing.T) {
 		require.EventuallyWithT(t, func(c *assert.CollectT) {
 			err := e.writeStatus(v, e.as("default", account, "n1"))
 			require.ErrorContains(c, err, "written by Podvisor only")
-		}, patience, 100*time.Millisecond)
+		}, timeout, 100*time.Millisecond)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/podvisor/podvisor/vmi/vmitest"
 )
 
-// guest is a machine that can be made.
+// guest is a VMI that the API server accepts.
 func guest(name string) *vmi.VirtualMachineInstance {
 	v := vmitest.New(vmitest.WithName(name), vmitest.WithContainerDisk("root", "example/fedora:40"), vmitest.WithMasquerade("default", vmi.Port{Name: "http", Port: 80}))
 	v.UID, v.Namespace = "", ""
@@ -32,7 +32,7 @@ func (s space) delete(name string) {
 	require.NoError(s.t, s.vmis.Delete(s.t.Context(), name, metav1.DeleteOptions{}))
 }
 
-// pod waits for the machine's pod.
+// pod waits for the VMI's pod.
 func (s space) pod(v *vmi.VirtualMachineInstance) *corev1.Pod {
 	s.t.Helper()
 	var p *corev1.Pod
@@ -51,7 +51,7 @@ func (s space) bind(p *corev1.Pod, node string) {
 	}, metav1.CreateOptions{}))
 }
 
-// status is what the kubelet and the scheduler say of the pod.
+// status writes the status of the pod, as the kubelet and the scheduler do.
 func (s space) status(p *corev1.Pod, change func(*corev1.PodStatus)) {
 	s.t.Helper()
 	p, err := s.pods.Get(s.t.Context(), p.Name, metav1.GetOptions{})
@@ -105,7 +105,7 @@ func phase(p vmi.Phase) func(*vmi.VirtualMachineInstanceStatus) {
 	return func(s *vmi.VirtualMachineInstanceStatus) { s.SetPhase(p, metav1.Now()) }
 }
 
-// start brings a machine to Running on n1.
+// start brings a VMI to Running on n1.
 func (s space) start(name string, change ...vmitest.Option) *vmi.VirtualMachineInstance {
 	s.t.Helper()
 	v := guest(name)
@@ -121,7 +121,7 @@ func (s space) start(name string, change ...vmitest.Option) *vmi.VirtualMachineI
 	return s.awaitPhase(name, vmi.Running)
 }
 
-// events are the machine's events, as "Warning FailedCreate ×1".
+// events are the VMI's events, as "Warning FailedCreate ×1".
 func (s space) events(v *vmi.VirtualMachineInstance) []string {
 	s.t.Helper()
 	l, err := world.kube.CoreV1().Events(s.name).List(s.t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.uid=" + string(v.UID)})

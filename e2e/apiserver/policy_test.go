@@ -18,7 +18,7 @@ import (
 	"github.com/podvisor/podvisor/vmi/client"
 )
 
-func TestAHandlerWritesMachinesOfItsNodeOnly(t *testing.T) {
+func TestAHandlerWritesVMIsOfItsNodeOnly(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	s.control()
@@ -30,11 +30,11 @@ func TestAHandlerWritesMachinesOfItsNodeOnly(t *testing.T) {
 	}{
 		{"another node's handler", "n2", phase(vmi.Failed), "may not change a VMI of another node"},
 		{"a handler whose token names no node", "", phase(vmi.Failed), "does not say which node"},
-		{"a handler that gives its machine away", "n1", func(s *vmi.VirtualMachineInstanceStatus) { s.NodeName = "n2" }, "may not change a VMI of another node"},
-		{"a handler that lets its machine go", "n1", func(s *vmi.VirtualMachineInstanceStatus) { s.NodeName = "" }, "may not change a VMI of another node"},
-		{"a handler that takes another's machine", "n2", func(s *vmi.VirtualMachineInstanceStatus) { s.NodeName = "n2" }, "may not change a VMI of another node"},
+		{"a handler that moves its VMI to another node", "n1", func(s *vmi.VirtualMachineInstanceStatus) { s.NodeName = "n2" }, "may not change a VMI of another node"},
+		{"a handler that removes the node of its VMI", "n1", func(s *vmi.VirtualMachineInstanceStatus) { s.NodeName = "" }, "may not change a VMI of another node"},
+		{"a handler that moves another node's VMI to its own", "n2", func(s *vmi.VirtualMachineInstanceStatus) { s.NodeName = "n2" }, "may not change a VMI of another node"},
 		{"a handler that points to another pod", "n1", func(s *vmi.VirtualMachineInstanceStatus) { s.ActivePods = map[types.UID]string{"x": "n1"} }, "may not change the pods of a VMI"},
-		{"a handler that forgets the pod", "n1", func(s *vmi.VirtualMachineInstanceStatus) { s.ActivePods = nil }, "may not change the pods of a VMI"},
+		{"a handler that removes the pod", "n1", func(s *vmi.VirtualMachineInstanceStatus) { s.ActivePods = nil }, "may not change the pods of a VMI"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -46,7 +46,7 @@ func TestAHandlerWritesMachinesOfItsNodeOnly(t *testing.T) {
 	require.NoError(t, s.report(v, "n1", phase(vmi.Succeeded)))
 }
 
-func TestAHandlerTakesNoMachineThatHasNoNodeYet(t *testing.T) {
+func TestAHandlerTakesNoVMIThatHasNoNodeYet(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	unseen := s.create(guest("unseen"))
@@ -59,7 +59,7 @@ func TestAHandlerTakesNoMachineThatHasNoNodeYet(t *testing.T) {
 	require.True(t, apierrors.IsForbidden(err), "%v", err)
 }
 
-func TestAHandlerWritesNothingOfAMachineButItsStatus(t *testing.T) {
+func TestAHandlerWritesNothingOfAVMIButItsStatus(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	s.control()
@@ -77,7 +77,7 @@ func TestAHandlerWritesNothingOfAMachineButItsStatus(t *testing.T) {
 		"the finalizer":       func() error { return patch(`{"metadata":{"finalizers":null}}`) },
 		"the whole object":    func() error { _, err := vmis.Update(ctx, v, metav1.UpdateOptions{}); return err },
 		"the status as whole": func() error { _, err := vmis.UpdateStatus(ctx, v, metav1.UpdateOptions{}); return err },
-		"another machine":     func() error { _, err := vmis.Create(ctx, guest("new"), metav1.CreateOptions{}); return err },
+		"another VMI":         func() error { _, err := vmis.Create(ctx, guest("new"), metav1.CreateOptions{}); return err },
 		"its end":             func() error { return vmis.Delete(ctx, "vm", metav1.DeleteOptions{}) },
 		"another one, applied": func() error {
 			_, err := vmis.Patch(ctx, "new", types.ApplyPatchType, []byte(`{"apiVersion":"kubevirt.io/v1","kind":"VirtualMachineInstance","metadata":{"name":"new"},"spec":{"domain":{"devices":{}}}}`), metav1.PatchOptions{FieldManager: "x", Force: new(true)}, "status")
@@ -94,8 +94,8 @@ func TestAHandlerWritesNothingOfAMachineButItsStatus(t *testing.T) {
 	require.Equal(t, v.Spec, after.Spec)
 }
 
-// The other tests say who they are; this one has a token from the API server, as
-// a pod gets it.
+// The other tests impersonate the handler; this one has a token from the API
+// server, as a pod gets it.
 func TestTheTokenOfAHandlersPodNamesItsNode(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
@@ -179,7 +179,7 @@ func TestReservedLabelsAreNotTheUsers(t *testing.T) {
 	controller, err := client.New(cfg)
 	require.NoError(t, err)
 	require.NoError(t, label(controller.VirtualMachineInstances(s.name), `{"kubevirt.io/nodeName":"n1"}`))
-	require.NoError(t, label(s.vmis, `{"app":"api"}`), "a label that is there already disturbs nobody")
+	require.NoError(t, label(s.vmis, `{"app":"api"}`), "a reserved label that does not change is accepted")
 	require.True(t, apierrors.IsInvalid(label(s.vmis, `{"kubevirt.io/nodeName":"n2"}`)))
 	require.True(t, apierrors.IsInvalid(label(s.vmis, `{"kubevirt.io/nodeName":null}`)))
 }
@@ -197,11 +197,11 @@ func TestAHandlerMarksItsNodeOnly(t *testing.T) {
 		{"its own label and heartbeat", node, `{"metadata":{"labels":{"kubevirt.io/schedulable":"true"},"annotations":{"kubevirt.io/heartbeat":"x"}}}`, ""},
 		{"a label of a processor", node, `{"metadata":{"labels":{"cpu-model.node.kubevirt.io/Skylake":"true"}}}`, ""},
 		{"another node", "other", `{"metadata":{"labels":{"kubevirt.io/schedulable":"false"}}}`, "may not change another node"},
-		{"somebody else's label", node, `{"metadata":{"labels":{"zone":"b"}}}`, "labels of kubevirt.io only"},
-		{"the removal of somebody else's label", node, `{"metadata":{"labels":{"zone":null}}}`, "labels of kubevirt.io only"},
+		{"a label of another owner", node, `{"metadata":{"labels":{"zone":"b"}}}`, "labels of kubevirt.io only"},
+		{"the removal of a label of another owner", node, `{"metadata":{"labels":{"zone":null}}}`, "labels of kubevirt.io only"},
 		{"a label that only looks like ours", node, `{"metadata":{"labels":{"kubevirt.io.example.com/x":"b"}}}`, "labels of kubevirt.io only"},
 		{"the spec", node, `{"spec":{"unschedulable":true}}`, "may not change the spec"},
-		{"somebody else's annotation", node, `{"metadata":{"annotations":{"csi.volume.kubernetes.io/nodeid":"x"}}}`, "annotations of kubevirt.io only"},
+		{"an annotation of another owner", node, `{"metadata":{"annotations":{"csi.volume.kubernetes.io/nodeid":"x"}}}`, "annotations of kubevirt.io only"},
 		{"an owner", node, `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"x","uid":"x"}]}}`, "owners or the finalizers"},
 		{"a finalizer", node, `{"metadata":{"finalizers":["kubevirt.io/x"]}}`, "owners or the finalizers"},
 	}
@@ -220,7 +220,7 @@ func TestAHandlerMarksItsNodeOnly(t *testing.T) {
 	}
 }
 
-func TestTheFinalizerComesWithTheMachine(t *testing.T) {
+func TestACreatedVMIHasTheFinalizer(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	require.Equal(t, []string{vmi.Finalizer}, s.create(guest("plain")).Finalizers)
@@ -232,8 +232,8 @@ func TestTheFinalizerComesWithTheMachine(t *testing.T) {
 	require.Equal(t, []string{vmi.Finalizer}, s.create(has).Finalizers)
 }
 
-// Who has taken over virt-controller must not have the nodes.
-func TestTheControllerMakesAndDeletesPodsOfMachinesOnly(t *testing.T) {
+// An attacker with the token of virt-controller must not get root on the nodes.
+func TestTheControllerMakesAndDeletesPodsOfVMIsOnly(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	open, err := world.kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "t-"}}, metav1.CreateOptions{})
@@ -256,12 +256,12 @@ func TestTheControllerMakesAndDeletesPodsOfMachinesOnly(t *testing.T) {
 		return err
 	}
 	for name, change := range map[string]func(*corev1.Pod){
-		"of nobody":                   func(p *corev1.Pod) { p.OwnerReferences = nil },
-		"of another kind":             func(p *corev1.Pod) { p.OwnerReferences[0].APIVersion, p.OwnerReferences[0].Kind = "v1", "Node" },
-		"that a machine does not run": func(p *corev1.Pod) { p.OwnerReferences[0].Controller = nil },
-		"on the node's network":       func(p *corev1.Pod) { p.Spec.HostNetwork = true },
-		"among the node's processes":  func(p *corev1.Pod) { p.Spec.HostPID = true },
-		"in the node's IPC":           func(p *corev1.Pod) { p.Spec.HostIPC = true },
+		"without an owner":           func(p *corev1.Pod) { p.OwnerReferences = nil },
+		"of another kind":            func(p *corev1.Pod) { p.OwnerReferences[0].APIVersion, p.OwnerReferences[0].Kind = "v1", "Node" },
+		"that no VMI controls":       func(p *corev1.Pod) { p.OwnerReferences[0].Controller = nil },
+		"on the node's network":      func(p *corev1.Pod) { p.Spec.HostNetwork = true },
+		"among the node's processes": func(p *corev1.Pod) { p.Spec.HostPID = true },
+		"in the node's IPC":          func(p *corev1.Pod) { p.Spec.HostIPC = true },
 		"with a privileged container": func(p *corev1.Pod) {
 			p.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{Privileged: new(true)}
 		},

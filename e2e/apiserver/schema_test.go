@@ -52,9 +52,9 @@ func TestAFieldIsExplained(t *testing.T) {
 	require.Contains(t, said, "virtio is the fastest")
 }
 
-// machine is a manifest of a machine with these disks, interfaces, networks and
+// withDevices is the manifest of a VMI with these disks, interfaces, networks and
 // volumes.
-func machine(namespace string, lines ...string) string {
+func withDevices(namespace string, lines ...string) string {
 	return fmt.Sprintf(`
 apiVersion: kubevirt.io/v1
 kind: VirtualMachineInstance
@@ -78,13 +78,13 @@ func TestAnApplierThatKnowsOneDiskLeavesTheOthersAlone(t *testing.T) {
 		require.NoError(t, err, said)
 		return said
 	}
-	apply("first", machine(s.name,
+	apply("first", withDevices(s.name,
 		"{name: a, disk: {bus: virtio}}, {name: b, disk: {bus: sata}}",
 		"{name: net, masquerade: {}}", "{name: net, pod: {}}",
 		"{name: a, emptyDisk: {capacity: 1Gi}}, {name: b, emptyDisk: {capacity: 1Gi}}"))
 	// A list that is replaced as a whole would be a changed spec, which is
 	// refused.
-	apply("second", machine(s.name, "{name: b, disk: {bus: sata}}", "", "", "{name: b, emptyDisk: {capacity: 1Gi}}"))
+	apply("second", withDevices(s.name, "{name: b, disk: {bus: sata}}", "", "", "{name: b, emptyDisk: {capacity: 1Gi}}"))
 
 	said, err := kubectl(t, "", "-n", s.name, "get", "vmi", "vm", "-o", "jsonpath={.spec.domain.devices.disks[*].name} {.spec.volumes[*].name} {.spec.domain.devices.interfaces[*].name}")
 	require.NoError(t, err)
@@ -96,31 +96,31 @@ func TestARefusalNamesTheFieldAndTheWayOut(t *testing.T) {
 	s := newSpace(t)
 	for name, tt := range map[string]struct{ manifest, want string }{
 		"a volume with two sources": {
-			machine(s.name, "", "", "", "{name: a, emptyDisk: {capacity: 1Gi}, containerDisk: {image: x}}"),
+			withDevices(s.name, "", "", "", "{name: a, emptyDisk: {capacity: 1Gi}, containerDisk: {image: x}}"),
 			"spec.volumes[0]: Invalid value: a volume has exactly one source: containerDisk, ",
 		},
 		"an interface with two bindings": {
-			machine(s.name, "", "{name: net, bridge: {}, masquerade: {}}", "{name: net, pod: {}}", ""),
+			withDevices(s.name, "", "{name: net, bridge: {}, masquerade: {}}", "{name: net, pod: {}}", ""),
 			"spec.domain.devices.interfaces[0]: Invalid value: an interface has at most one binding: bridge or masquerade",
 		},
 		"two disks of one name": {
-			machine(s.name, "{name: a}, {name: a}", "", "", "{name: a, emptyDisk: {capacity: 1Gi}}"),
+			withDevices(s.name, "{name: a}, {name: a}", "", "", "{name: a, emptyDisk: {capacity: 1Gi}}"),
 			`spec.domain.devices.disks[1]: Duplicate value: {"name":"a"}`,
 		},
 		"a bus that does not exist": {
-			machine(s.name, "{name: a, disk: {bus: ide}}", "", "", "{name: a, emptyDisk: {capacity: 1Gi}}"),
+			withDevices(s.name, "{name: a, disk: {bus: ide}}", "", "", "{name: a, emptyDisk: {capacity: 1Gi}}"),
 			`spec.domain.devices.disks[0].disk.bus: Unsupported value: "ide": supported values: "virtio", "sata", "scsi"`,
 		},
 		"an architecture that does not run": {
-			strings.Replace(machine(s.name, "", "", "", ""), "spec:\n", "spec:\n  architecture: arm64\n", 1),
+			strings.Replace(withDevices(s.name, "", "", "", ""), "spec:\n", "spec:\n  architecture: arm64\n", 1),
 			"VMIs of this architecture do not run yet: set architecture to amd64, or leave it out",
 		},
 		"a processor by its name": {
-			strings.Replace(machine(s.name, "", "", "", ""), "domain:\n", "domain:\n    cpu: {model: Haswell}\n", 1),
+			strings.Replace(withDevices(s.name, "", "", "", ""), "domain:\n", "domain:\n    cpu: {model: Haswell}\n", 1),
 			"set model to host-model or host-passthrough, or leave it out",
 		},
 		"a field that is not built": {
-			machine(s.name, "{name: a, shareable: true}", "", "", "{name: a, emptyDisk: {capacity: 1Gi}}"),
+			withDevices(s.name, "{name: a, shareable: true}", "", "", "{name: a, emptyDisk: {capacity: 1Gi}}"),
 			`unknown field "spec.domain.devices.disks[0].shareable"`,
 		},
 	} {

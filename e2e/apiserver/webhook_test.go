@@ -29,7 +29,7 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// webhooks are the webhooks of the manifests, for the machines of one namespace
+// webhooks are the webhooks of the manifests, for the VMIs of one namespace
 // and served by the test.
 type webhooks struct {
 	space
@@ -38,14 +38,14 @@ type webhooks struct {
 	handler atomic.Pointer[http.Handler]
 	// issued are the certificates that are served with.
 	issued *admission.Certificates
-	// asked is how many reviews came.
-	asked atomic.Int64
+	// reviews counts the requests.
+	reviews atomic.Int64
 	// fresh makes each review use a new connection.
 	fresh bool
 }
 
-// newWebhooks registers the webhooks and makes all that they need. Nobody serves
-// them yet.
+// newWebhooks registers the webhooks and makes all that they need. No server
+// answers them before serve is called.
 func newWebhooks(t *testing.T, change func(*webhooks)) *webhooks {
 	t.Helper()
 	w := &webhooks{space: newSpace(t)}
@@ -63,7 +63,7 @@ func newWebhooks(t *testing.T, change func(*webhooks)) *webhooks {
 func (w *webhooks) answer(h http.Handler) { w.handler.Store(&h) }
 
 func (w *webhooks) ServeHTTP(out http.ResponseWriter, r *http.Request) {
-	w.asked.Add(1)
+	w.reviews.Add(1)
 	(*w.handler.Load()).ServeHTTP(out, r)
 }
 
@@ -135,7 +135,7 @@ func (w *webhooks) certificates() *admission.Certificates {
 	return c
 }
 
-// inForce says why machines are not completed or not validated, if so.
+// inForce returns an error while VMIs are not completed or not validated.
 func (w *webhooks) inForce() error {
 	dryRun := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 	v, err := w.vmis.Create(w.t.Context(), guest("probe"), dryRun)
@@ -143,15 +143,15 @@ func (w *webhooks) inForce() error {
 		return err
 	}
 	if v.Spec.Domain.CPU == nil {
-		return fmt.Errorf("the machine was not completed")
+		return fmt.Errorf("the VMI was not completed")
 	}
 	if _, err := w.vmis.Create(w.t.Context(), impossible("probe"), dryRun); err == nil {
-		return fmt.Errorf("the machine was not validated")
+		return fmt.Errorf("the VMI was not validated")
 	}
 	return nil
 }
 
-// impossible is a machine that passes the schema and cannot work.
+// impossible is a VMI that the schema accepts and the validation refuses.
 func impossible(name string) *vmi.VirtualMachineInstance {
 	bad := guest(name)
 	bad.Spec.Domain.Memory = nil

@@ -36,8 +36,8 @@ import (
 // checkout runs them at the same time.
 var clusterName = cmp.Or(os.Getenv("CLUSTER"), "test-apiserver")
 
-// patience is how long a thing may take on a busy machine.
-const patience = 30 * time.Second
+// timeout limits each wait of a test.
+const timeout = 30 * time.Second
 
 // world is the API server that all tests share.
 var world struct {
@@ -92,7 +92,7 @@ func setUp(ctx context.Context, c *cluster.Cluster) error {
 func settled(ctx context.Context) error {
 	i := world.vmis.VirtualMachineInstances("default")
 	dryRun := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
-	end := time.Now().Add(patience)
+	end := time.Now().Add(timeout)
 	for {
 		v, err := i.Create(ctx, guest("probe"), dryRun)
 		labelled := guest("probe")
@@ -126,8 +126,7 @@ func newSpace(t *testing.T) space {
 	return s
 }
 
-// bareSpace makes a namespace that no pod can be made in, for want of a service
-// account.
+// bareSpace makes a namespace without the service account that pods need.
 func bareSpace(t *testing.T) space {
 	t.Helper()
 	testenv.Root(t)
@@ -233,7 +232,7 @@ func asHandler(node string) *rest.Config {
 // eventually waits until the function returns nil.
 func eventually(t *testing.T, f func() error) {
 	t.Helper()
-	end := time.Now().Add(patience)
+	end := time.Now().Add(timeout)
 	for {
 		err := f()
 		if err == nil {
@@ -246,14 +245,14 @@ func eventually(t *testing.T, f func() error) {
 	}
 }
 
-// await waits until the machine is as it should be and returns it.
+// await waits until ok is true for the VMI and returns it.
 func (s space) await(name string, ok func(*vmi.VirtualMachineInstance) bool) *vmi.VirtualMachineInstance {
 	s.t.Helper()
 	var v *vmi.VirtualMachineInstance
 	eventually(s.t, func() error {
 		var err error
 		if v, err = s.vmis.Get(s.t.Context(), name, metav1.GetOptions{}); err == nil && !ok(v) {
-			err = fmt.Errorf("the machine is not as it should be: %+v", v.Status)
+			err = fmt.Errorf("the status of the VMI is not the expected one: %+v", v.Status)
 		}
 		return err
 	})

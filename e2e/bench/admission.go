@@ -23,8 +23,8 @@ const webhooks = "virt-controller.kubevirt.io"
 const creations = 1000
 
 // Admission measures what the webhooks add to the creation of a VMI, and
-// prints it. Machines are created in two namespaces, of which one is excepted
-// from the webhooks for as long, and only as a trial: nothing is stored, so the
+// prints it. VMIs are created in two namespaces, of which one is excepted from
+// the webhooks meanwhile. Each creation is a dry run: nothing is stored, so the
 // rest of a creation is as short as it can be.
 func (b *Bench) Admission(ctx context.Context) (err error) {
 	bare, err := b.Kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "bench-bare-"}}, metav1.CreateOptions{})

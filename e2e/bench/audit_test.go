@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestWritesOfTheComponentsAreCountedForOneMachine(t *testing.T) {
+func TestWritesOfTheComponentsAreCountedForOneVMI(t *testing.T) {
 	log := `{"stage":"ResponseComplete","verb":"create","user":{"username":"system:serviceaccount:kubevirt:virt-controller"},"objectRef":{"resource":"pods","namespace":"a","name":"virt-launcher-web-x1"}}
 {"stage":"ResponseComplete","verb":"patch","user":{"username":"system:serviceaccount:kubevirt:virt-handler"},"objectRef":{"resource":"virtualmachineinstances","namespace":"a","name":"web"}}
 {"stage":"RequestReceived","verb":"patch","user":{"username":"system:serviceaccount:kubevirt:virt-handler"},"objectRef":{"resource":"virtualmachineinstances","namespace":"a","name":"web"}}

@@ -16,7 +16,7 @@ import (
 
 // Config says which cluster is meant.
 type Config struct {
-	// Name tells clusters apart; empty means "dev".
+	// Name identifies the cluster; empty means "dev".
 	Name string
 	// Extent is how much of a cluster there is; the zero value means all of it.
 	Extent plan.Extent
@@ -25,7 +25,7 @@ type Config struct {
 	// Dir is where clusters and programs are kept; empty means the folder
 	// podvisor in the user's cache folder.
 	Dir string
-	// Out is told every step; nil means nowhere.
+	// Out gets a line for every step; nil means none.
 	Out io.Writer
 
 	sysctls string // in tests another folder than /proc/sys

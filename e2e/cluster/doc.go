@@ -11,17 +11,17 @@
 // the programs, which takes about ten minutes and says how far it is (package
 // toolchain).
 //
-// Everything of a cluster lives in namespaces of its own, under one process 1
+// Everything of a cluster runs in namespaces of its own, under one process 1
 // (package host) that survives the program that called Up. Nothing is put in
 // the root network namespace but one listener on 127.0.0.1, to which the
 // kubeconfig points. A program that dies is started again by process 1; if
-// process 1 dies, everything dies with it, and the next Up starts anew.
+// process 1 ends, the kernel kills the rest, and the next Up starts anew.
 //
 // A cluster's folder is podvisor/clusters/NAME in the user's cache folder:
 //
 //	kubeconfig         for clients; kubectl is beside it
 //	plan.json          the hosts and their programs (package plan)
-//	init.log           what process 1 says
+//	init.log           the log of process 1
 //	cp/, n1/, n2/      a folder per host: status.json, log/, configuration
 //	cp/audit.log       every API request
 //	n1/lib/kubelet     /var/lib/kubelet of the node
@@ -39,6 +39,6 @@
 // Traps: it needs root. Bridged pods need the kernel's bridge netfilter, which
 // may be a module (br_netfilter). Control groups of version 2 alone are provided
 // for but have not been run; there, the root group must not hold processes, as it
-// does in many containers. Reserved resources are not modelled: every node
-// believes that it has the whole host.
+// does in many containers. Resources are not divided: every node reports all of
+// the host's.
 package cluster

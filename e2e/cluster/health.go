@@ -176,7 +176,7 @@ func nodeProblem(ctx context.Context, client *client, name string) string {
 	if err != nil {
 		return err.Error()
 	}
-	why := "it says nothing about its state"
+	why := "it does not report its state"
 	for _, condition := range node.Status.Conditions {
 		if condition.Type == "Ready" {
 			why = ""

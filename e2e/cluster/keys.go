@@ -50,7 +50,7 @@ func keys(p plan.Plan, port int) (map[string][]byte, error) {
 	return files, nil
 }
 
-// subjects are who gets a certificate of the cluster's authority, by the path of
+// subjects are those that get a certificate of the cluster's authority, by the path of
 // the certificate.
 func subjects(p plan.Plan) map[string]pki.Subject {
 	loopback := netip.MustParseAddr("127.0.0.1")

@@ -21,7 +21,7 @@ import (
 	"github.com/podvisor/podvisor/internal/testenv"
 )
 
-const patience = time.Minute
+const timeout = time.Minute
 
 // TestLife goes through the life of one cluster, because starting one takes seconds.
 func TestLife(t *testing.T) {
@@ -83,9 +83,9 @@ func (l life) images() {
 		archive := busybox(t)
 		for _, want := range []string{"loaded to n1, n2", "on the nodes already"} {
 			var out bytes.Buffer
-			told := l.config
-			told.Out = &out
-			opened, err := cluster.Open(told)
+			config := l.config
+			config.Out = &out
+			opened, err := cluster.Open(config)
 			require.NoError(t, err)
 			require.NoError(t, opened.Load(t.Context(), archive))
 			require.Contains(t, out.String(), want)
@@ -138,7 +138,7 @@ func (l life) killed() {
 		require.Eventually(t, func() bool {
 			out, err := w.try("exec", "client-n2", "--", "wget", "-qO-", "http://web")
 			return err == nil && out == "web\n"
-		}, patience, 200*time.Millisecond)
+		}, timeout, 200*time.Millisecond)
 	})
 }
 
@@ -151,7 +151,7 @@ func (l life) died() {
 		process, err := os.FindProcess(pid)
 		require.NoError(t, err)
 		require.NoError(t, process.Kill())
-		require.Eventually(t, func() bool { return len(w.c.Problems(t.Context())) > 0 }, patience, time.Millisecond)
+		require.Eventually(t, func() bool { return len(w.c.Problems(t.Context())) > 0 }, timeout, time.Millisecond)
 		up(t, l.config)
 		require.NotEqual(t, id, w.id())
 		require.Equal(t, address, w.kubectl("config", "view", "-o", "jsonpath={.clusters[0].cluster.server}"))
@@ -176,7 +176,7 @@ func TestKilledStarter(t *testing.T) {
 			require.Eventually(t, func() bool {
 				_, err := os.Stat(filepath.Join(dir, point))
 				return err == nil
-			}, patience, time.Millisecond)
+			}, timeout, time.Millisecond)
 			require.NoError(t, cmd.Process.Kill())
 			_ = cmd.Wait()
 			up(t, c)
@@ -204,7 +204,7 @@ func TestBroken(t *testing.T) {
 			}
 		}
 		return false
-	}, patience, 10*time.Millisecond)
+	}, timeout, 10*time.Millisecond)
 }
 
 func needs(t *testing.T) {
@@ -251,7 +251,7 @@ type world struct {
 	c *cluster.Cluster
 }
 
-// id tells the starts of the cluster apart.
+// id differs for each start of the cluster.
 func (w world) id() string {
 	data, err := os.ReadFile(filepath.Join(filepath.Dir(w.c.Kubeconfig), host.PlanFile))
 	require.NoError(w.t, err)
@@ -296,12 +296,12 @@ func (w world) programs(m string) map[string]host.ProgramStatus {
 }
 
 // kill kills a program from inside its host's process namespace, where no
-// number means a process of somebody else, and waits until that was noticed.
+// PID is of a process outside, and waits until the status shows it.
 func (w world) kill(m, program string) {
 	w.t.Helper()
 	p, ok := w.programs(m)[program]
 	require.True(w.t, ok, "%s runs on %s", program, m)
 	out, err := w.c.Node(m).Command(w.t.Context(), "/bin/kill", "-9", strconv.Itoa(p.PID)).CombinedOutput()
 	require.NoError(w.t, err, string(out))
-	require.Eventually(w.t, func() bool { return w.programs(m)[program] != p }, patience, time.Millisecond)
+	require.Eventually(w.t, func() bool { return w.programs(m)[program] != p }, timeout, time.Millisecond)
 }

@@ -61,7 +61,7 @@ func (c Config) claim() error {
 }
 
 // release puts the limits back when there is no cluster any more. A limit that
-// somebody else has changed meanwhile is left alone.
+// another program has changed meanwhile stays.
 func (c Config) release() error {
 	unlock, err := c.lockFolder()
 	if err != nil {

@@ -49,5 +49,5 @@ func TestLimits(t *testing.T) {
 	set(instances, 500)
 	require.NoError(t, os.RemoveAll(one.state()))
 	require.NoError(t, one.release())
-	require.Equal(t, 500, get(instances), "what somebody else has set meanwhile stays")
+	require.Equal(t, 500, get(instances), "what another program has set meanwhile stays")
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/podvisor/podvisor/e2e/cluster/plan"
 )
 
-// remove kills the cluster, if it lives, and takes away what the kernel does
+// remove kills the cluster, if it runs, and removes what the kernel does
 // not: control groups and files.
 func (c Config) remove(ctx context.Context) error {
 	if err := c.kill(ctx); err != nil {
@@ -44,9 +44,9 @@ func (c Config) kill(ctx context.Context) error {
 	return nil
 }
 
-// processes are the processes that say by their arguments that they are process
-// 1 of the cluster. There is more than one if a starter was killed before its
-// process 1 had taken the lock, or if somebody has removed the lock's file.
+// processes are the processes that are process 1 of the cluster by their
+// arguments. There is more than one if a starter was killed before its process 1
+// had taken the lock, or if the lock's file was removed.
 func (c Config) processes() ([]int, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -102,7 +102,7 @@ func (c Config) lock(ctx context.Context) (func(), error) {
 		return nil, err
 	}
 	path := filepath.Join(dir, c.Name+".lock")
-	for told := false; ; {
+	for printed := false; ; {
 		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 		if err != nil {
 			return nil, err
@@ -115,9 +115,9 @@ func (c Config) lock(ctx context.Context) (func(), error) {
 		if err != nil && !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
 			return nil, fmt.Errorf("lock %s: %w", path, err)
 		}
-		if err != nil && !told {
+		if err != nil && !printed {
 			fmt.Fprintf(c.Out, "another program is starting or removing cluster %s: waiting for it\n", c.Name)
-			told = true
+			printed = true
 		}
 		select {
 		case <-ctx.Done():
@@ -135,7 +135,7 @@ func (c Config) unlock(f *os.File, path string) {
 	f.Close()
 }
 
-// current says whether the open file is still the one at path: the last holder
+// current reports whether the open file is still the one at path: the last holder
 // may have removed it.
 func current(f *os.File, path string) bool {
 	open, err := f.Stat()

@@ -66,7 +66,7 @@ func (c Config) start(ctx context.Context, s *steps) error {
 }
 
 // bridgeFilter makes sure that packets between pods of one node pass the rules
-// of kube-proxy; without, a Service whose pod is on the client's node is dead.
+// of kube-proxy; without, a Service does not answer if its pod is on the client's node.
 func bridgeFilter(ctx context.Context) error {
 	const sign = "/proc/sys/net/bridge"
 	if _, err := os.Stat(sign); err == nil {
@@ -144,7 +144,7 @@ func newID() string {
 	return hex.EncodeToString(b[:])
 }
 
-// spawn starts process 1, which lives on when the caller ends.
+// spawn starts process 1, which runs on when the caller ends.
 func (c Config) spawn(executable string, p plan.Plan, listener *net.TCPListener) error {
 	socket, err := listener.File()
 	if err != nil {

@@ -11,29 +11,29 @@ import (
 
 // steps prints what has been done, with the seconds since the begin.
 type steps struct {
-	out   io.Writer
-	begin time.Time
-	told  map[string]bool
+	out     io.Writer
+	begin   time.Time
+	printed map[string]bool
 }
 
 func newSteps(out io.Writer) *steps {
-	return &steps{out: out, begin: time.Now(), told: map[string]bool{}}
+	return &steps{out: out, begin: time.Now(), printed: map[string]bool{}}
 }
 
-// known are lines that need not be told.
+// known sets the lines that are not printed.
 func (s *steps) known(lines []string) {
-	s.told = map[string]bool{}
+	s.printed = map[string]bool{}
 	for _, line := range lines {
-		s.told[line] = true
+		s.printed[line] = true
 	}
 }
 
-// news tells the lines that have not been told.
+// news prints the lines that have not been printed.
 func (s *steps) news(lines []string) {
 	for _, line := range lines {
-		if !s.told[line] {
+		if !s.printed[line] {
 			s.print("%s", line)
-			s.told[line] = true
+			s.printed[line] = true
 		}
 	}
 }

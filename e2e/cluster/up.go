@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	// startPatience is how long a new cluster may take to be well.
-	startPatience = 3 * time.Minute
-	// repairPatience is how long a running cluster may take to repair itself
-	// before it is started anew.
-	repairPatience = 45 * time.Second
+	// startTimeout limits how long a new cluster takes to be well.
+	startTimeout = 3 * time.Minute
+	// repairTimeout limits how long a running cluster takes to repair itself;
+	// after that it is started anew.
+	repairTimeout = 45 * time.Second
 )
 
 // Up makes the cluster run and returns when it is well: its API serves, its
@@ -26,7 +26,7 @@ const (
 // the cluster cannot repair itself, or process 1 is gone, Up removes it and
 // starts a new one under the same name, without the old one's objects.
 //
-// The cluster lives on when the caller ends or is killed; see [Cluster.Down].
+// The cluster runs on when the caller ends or is killed; see [Cluster.Down].
 func Up(ctx context.Context, c Config) (*Cluster, error) {
 	c, err := c.complete()
 	if err != nil {
@@ -51,7 +51,7 @@ func Up(ctx context.Context, c Config) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := cluster.await(ctx, s, startPatience); err != nil {
+	if err := cluster.await(ctx, s, startTimeout); err != nil {
 		return nil, fmt.Errorf("start cluster %s: %w", c.Name, err)
 	}
 	s.print("cluster %s is ready", c.Name)
@@ -70,10 +70,10 @@ func (c Config) reuse(ctx context.Context, s *steps) (*Cluster, error) {
 	}
 	switch {
 	case pid == 0:
-		s.print("cluster %s has died: starting it anew", c.Name)
+		s.print("cluster %s does not run any more: starting it anew", c.Name)
 		return nil, nil
 	case err != nil:
-		s.print("cluster %s cannot be understood (%v): starting it anew", c.Name, err)
+		s.print("plan of cluster %s cannot be read (%v): starting it anew", c.Name, err)
 		return nil, nil
 	case cluster.plan.Extent != c.Extent || c.Extent == plan.Full && len(cluster.plan.Nodes) != c.Nodes:
 		s.print("cluster %s has another extent: starting it anew", c.Name)
@@ -86,7 +86,7 @@ func (c Config) reuse(ctx context.Context, s *steps) (*Cluster, error) {
 	}
 	s.known(cluster.working())
 	s.print("cluster %s is starting or repairing itself:\n%s", c.Name, indent(problems))
-	err = cluster.await(ctx, s, repairPatience)
+	err = cluster.await(ctx, s, repairTimeout)
 	if err == nil {
 		s.print("cluster %s is running again", c.Name)
 		return cluster, nil
@@ -100,9 +100,9 @@ func (c Config) reuse(ctx context.Context, s *steps) (*Cluster, error) {
 
 // await waits until the cluster is well and prints what begins to work. Its
 // error says what does not, with the ends of the logs.
-func (c *Cluster) await(ctx context.Context, s *steps, patience time.Duration) error {
-	enough := time.NewTimer(patience)
-	defer enough.Stop()
+func (c *Cluster) await(ctx context.Context, s *steps, timeout time.Duration) error {
+	expired := time.NewTimer(timeout)
+	defer expired.Stop()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -117,7 +117,7 @@ func (c *Cluster) await(ctx context.Context, s *steps, patience time.Duration) e
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-enough.C:
+		case <-expired.C:
 			return failure(problems)
 		case <-tick.C:
 		}

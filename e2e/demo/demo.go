@@ -1,5 +1,5 @@
-// Package demo shows Podvisor to somebody who has just cloned it: it starts a
-// cluster, installs, boots a VMI and shows that it works.
+// Package demo shows Podvisor in a cluster: it installs, boots a VMI and shows
+// that its guest answers.
 package demo
 
 import (

@@ -32,7 +32,7 @@ type step struct {
 	at   time.Duration
 }
 
-// newTimeline starts a timeline that tells show of each step at once.
+// newTimeline starts a timeline that writes each step to show at once.
 func newTimeline(show io.Writer) *Timeline {
 	return &Timeline{start: time.Now(), show: show, seen: map[string]bool{}}
 }

@@ -90,7 +90,7 @@ func daemon(ctx context.Context, root, home string) *exec.Cmd {
 	// Namespaces of its own: /proc and /sys are mounted for this alone, the daemon and QEMU go
 	// with the shell, and nothing reaches a network. The shell stays as process 1
 	// because QEMU, a daemon here, becomes its child: libvirt waits twenty seconds for
-	// a QEMU that has ended and that nobody reaps.
+	// a QEMU that has ended and is not reaped.
 	cmd := exec.CommandContext(ctx, "unshare", "--mount", "--pid", "--net", "--ipc", "--fork", "--kill-child", "sh", "-ec",
 		`mount -t proc proc "$0/proc"; mount -t sysfs -o ro sys "$0/sys"; setpriv --no-new-privs chroot --userspec="$1" "$0" /usr/sbin/libvirtd & wait $!`,
 		root, fmt.Sprintf("%d:%[1]d", diskOwner))

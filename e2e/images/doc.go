@@ -13,8 +13,8 @@
 // host's apt would install. With nothing changed a build takes the time that "go
 // build" needs to find that out.
 //
-// The package downloads Debian packages with the host's own apt, from wherever it
-// is told to, and unpacks them in memory; nothing of the host is changed.
+// The package downloads Debian packages with the host's own apt, from the sources
+// of its configuration, and unpacks them in memory; nothing of the host is changed.
 // It does not load images into a cluster.
 //
 // Traps: the host must run the Debian release that the lists name. Root is needed

@@ -61,7 +61,7 @@ func start(t *testing.T, seed map[string]string, args ...string) *demo {
 	require.NoError(t, cmd.Start())
 	go func() {
 		for lines := bufio.NewScanner(out); lines.Scan(); {
-			d.hear(lines.Text())
+			d.record(lines.Text())
 		}
 		d.ended <- cmd.Wait()
 	}()
@@ -74,7 +74,7 @@ func start(t *testing.T, seed map[string]string, args ...string) *demo {
 	return d
 }
 
-func (d *demo) hear(line string) {
+func (d *demo) record(line string) {
 	d.mu.Lock()
 	fmt.Fprintln(&d.said, line)
 	d.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"github.com/podvisor/podvisor/internal/testenv"
 )
 
-// built makes one image as anybody would, into the user's cache.
+// built makes one image, in the user's cache.
 func built(t *testing.T, name string) Built {
 	t.Helper()
 	testenv.Program(t, "apt-get")
@@ -97,8 +97,8 @@ func TestTheLauncherImageBootsTheDemoGuestWithoutPrivileges(t *testing.T) {
 		err := <-ended
 		ended <- err
 		log, _ := os.ReadFile(serial)
-		machineLog, _ := os.ReadFile(filepath.Join(root, home, "libvirt", "qemu", "log", "demo.log"))
-		t.Fatalf("the guest did not become ready (%v)\nserial: %s\nlibvirtd: %s\nQEMU: %s", err, log, said.String(), machineLog)
+		qemuLog, _ := os.ReadFile(filepath.Join(root, home, "libvirt", "qemu", "log", "demo.log"))
+		t.Fatalf("the guest did not become ready (%v)\nserial: %s\nlibvirtd: %s\nQEMU: %s", err, log, said.String(), qemuLog)
 	}
 	require.FileExists(t, filepath.Join(root, "tmp", "vnc.sock"))
 	// A hollow library whose names or versions are not right is complained about

@@ -59,7 +59,7 @@ func TestPackagesAreReadFromAptsSimulation(t *testing.T) {
 	require.Equal(t, []string{"busybox-static=1:1.35.0-4+b1"}, parseSimulation(said, []string{"busy*"}))
 }
 
-func TestWhatIsOfTheBuildingMachineIsTakenOutOfTheCapabilities(t *testing.T) {
+func TestWhatIsOfTheBuildHostIsTakenOutOfTheCapabilities(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "<qemuCaps>\n  <qemuctime>0</qemuctime>\n  <selfctime>0</selfctime>\n</qemuCaps>\n", string(timeless([]byte(
 		"<qemuCaps>\n  <qemuctime>17</qemuctime>\n  <qemumoddirmtime>18</qemumoddirmtime>\n  <selfctime>19</selfctime>\n</qemuCaps>\n"))))

@@ -33,7 +33,7 @@ type Config struct {
 	// Content is a digest over the images. The components start anew when it
 	// changes, though their images' names do not.
 	Content string
-	// Out is told how it goes on. Nil: nobody.
+	// Out gets the progress. Nil: none is written.
 	Out io.Writer
 }
 
@@ -75,8 +75,8 @@ func (c Config) rollout(ctx context.Context, what string) error {
 	return fmt.Errorf("%w\n%s\n%s\n%s", err, pods, tail(events, 15), logs)
 }
 
-// schedulable waits until nodes take VMIs: until their handlers say so, and
-// their kubelets have told the scheduler of the devices, which they do every ten
+// schedulable waits until nodes take VMIs: until their handlers have labelled
+// them, and their kubelets have reported the devices, which they do every ten
 // seconds.
 func (c Config) schedulable(ctx context.Context) error {
 	return retry(ctx, time.Minute, func() error {

@@ -19,7 +19,7 @@ import (
 type Config struct {
 	// Dir is the cache; empty means podvisor/toolchain in the user's cache folder.
 	Dir string
-	// Out is told how far a build is; nil means nowhere.
+	// Out gets the progress of a build; nil means that none is written.
 	Out io.Writer
 }
 
@@ -171,7 +171,7 @@ func count(ctx context.Context, p part, progress *progress) (int, error) {
 	return list.lines, nil
 }
 
-// run runs go build and tells progress about every package.
+// run runs go build and counts every package in progress.
 func run(ctx context.Context, dir string, p program, args []string, progress *progress) error {
 	return command(ctx, dir, p, args, progress, progress)
 }
@@ -196,13 +196,13 @@ func command(ctx context.Context, dir string, p program, args []string, stdout i
 	return nil
 }
 
-// lock takes the part's lock, and says so when it has to wait for it.
+// lock takes the part's lock, and prints a line when it has to wait for it.
 func (c Config) lock(ctx context.Context, name string) (func(), error) {
 	f, err := os.OpenFile(filepath.Join(c.Dir, name+".lock"), os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
 		return nil, err
 	}
-	for told := false; ; {
+	for printed := false; ; {
 		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if err == nil {
 			return func() { f.Close() }, nil
@@ -211,9 +211,9 @@ func (c Config) lock(ctx context.Context, name string) (func(), error) {
 			f.Close()
 			return nil, fmt.Errorf("lock %s: %w", f.Name(), err)
 		}
-		if !told {
+		if !printed {
 			fmt.Fprintf(c.Out, "  another process is building %s: waiting for it\n", name)
-			told = true
+			printed = true
 		}
 		select {
 		case <-ctx.Done():

@@ -10,7 +10,7 @@
 // takes milliseconds.
 //
 // Versions are those of the nested modules kubernetes/ and runtime/ beside this
-// file. Each of the three parts lies in the cache under a name made of its
+// file. Each of the three parts is in the cache under a name made of its
 // version and a digest of the module's files and the build flags, so that a
 // change builds anew and two checkouts of one version share.
 //

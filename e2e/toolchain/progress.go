@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// progress reads what the go command says and tells a person how far it is: on
-// a terminal by rewriting one line, elsewhere by a line every 15 seconds.
+// progress reads the output of the go command and shows how far it is: on a
+// terminal by rewriting one line, elsewhere by a line every 15 seconds.
 type progress struct {
 	out   io.Writer
 	tty   bool

@@ -7,7 +7,7 @@
 //
 //	file: kind/name: field: cause type: message
 //
-// A fault that no single field can mend has no field. A note on standard error
+// A fault that no single field can correct has no field. A note on standard error
 // says which objects are not checked, and why a field, a value or a kind that is
 // written is not served yet:
 //

@@ -23,7 +23,7 @@ func TestVMIsAreListed(t *testing.T) {
 	require.Equal(t, "default/testvmi  \ndefault/web Running n1\n", out.String())
 }
 
-// figures are what a program costs those who build it.
+// figures are what a program costs at build time.
 type figures struct {
 	// required are the modules that go list -m all names, linked those that are
 	// part of the binary, and bytes the size of the stripped binary.

@@ -24,9 +24,14 @@ type Binder func(ctx context.Context, launcher *control.Client, v *vmi.VirtualMa
 const actionTimeout = handler.AnswerTimeout
 
 // act does what the plan says: the status first, which a launcher cannot delay,
-// and the actions until one fails, also if the status could not be written.
+// and the actions until one fails, also if the status could not be written. But a
+// final status comes before what follows from it: the launcher's reaction would be
+// reported in its place.
 func (c *Controller) act(ctx context.Context, key string, s *session, o handler.Observed, p handler.Plan) error {
 	err := c.report(ctx, key, o, p)
+	if err != nil && p.Status.Phase.Final() {
+		return err
+	}
 	for _, a := range p.Actions {
 		if failed := c.do(ctx, key, s, o, a); failed != nil {
 			return errors.Join(err, failed)

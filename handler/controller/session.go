@@ -31,9 +31,9 @@ const (
 // with the first.
 const steady = 10 * time.Second
 
-// A launcher is in the hands of a tenant, and each of its states may cost a
-// write: so many are taken at once, and so many per second. A VMI's whole life
-// takes fewer than the first.
+// A tenant controls the launcher, and each of its states may cost a write: so many
+// are taken at once, and so many per second. A VMI from its start to its end takes
+// fewer than the first.
 const (
 	statesAtOnce    = 20
 	statesPerSecond = 2
@@ -192,7 +192,7 @@ func (s *session) alive(generation int64) {
 	s.generation = max(s.generation, generation)
 }
 
-// lost forgets what belongs to a connection, and notes why it broke.
+// lost drops what belongs to a connection, and notes why it broke.
 func (s *session) lost(err error) {
 	f := handler.SanitizeFinding(vmi.Finding{Reason: vmi.ReasonLauncherUnresponsive, Message: err.Error()})
 	if errors.Is(err, socket.ErrUnsafe) {

@@ -106,7 +106,7 @@ var launchers = map[string]struct {
 	"it fails each request": {launch: func(w *world) {
 		w.serve(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusInternalServerError) }))
 	}, reason: "LauncherUnresponsive", message: "500"},
-	"it refuses the VMI for good": {launch: func(w *world) {
+	"it refuses the VMI whatever is put": {launch: func(w *world) {
 		w.launch(protocol.State{Phase: protocol.Waiting}, func(*control.Server, protocol.Desired) error {
 			return fmt.Errorf("%w: the disk has no bus", vmi.ErrInvalid)
 		})
@@ -173,6 +173,26 @@ func TestALauncherThatOnlyWaitsFailsWithAReason(t *testing.T) {
 		w.eventually("stop", func() bool { return len(w.puts()) == 2 && w.puts()[1].Stop != nil })
 		require.Equal(t, 1, w.written())
 	}
+}
+
+func TestAVMIThatCouldNotBeFailedIsNotStopped(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.launch(protocol.State{Phase: protocol.Waiting}, func(s *control.Server, d protocol.Desired) error {
+		if d.Stop != nil {
+			s.Publish(protocol.State{Phase: protocol.Ended, End: &protocol.End{Reason: protocol.Cancelled}})
+		}
+		return nil
+	})
+	w.handle()
+	w.eventually("put", func() bool { return len(w.puts()) == 1 })
+	w.api.mu.Lock()
+	w.api.conflicts = 3
+	w.api.mu.Unlock()
+	w.elapse(handler.StartDeadline)
+	w.eventually("the end", func() bool { return w.instance().Status.Phase.Final() })
+	require.Equal(t, vmi.Failed, w.instance().Status.Phase, "the stop that followed from the failure is not its cause")
+	require.Equal(t, "StartTimeout", w.instance().Status.Reason)
 }
 
 func TestALauncherThatHangsAfterItsStartIsNotReadyUntilItAnswers(t *testing.T) {

@@ -7,6 +7,6 @@
 // no pod shall be scheduled to a node without a handler. Guests that run are not
 // affected by that.
 //
-// The package is an edge: it touches the node object. Whether the node is
-// schedulable is for its user to say.
+// The package is an edge: it touches the node object. Its caller decides
+// whether the node is schedulable.
 package node

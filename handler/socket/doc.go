@@ -1,11 +1,11 @@
 // Package socket connects to the control socket of a launcher's pod.
 //
 // [Pods.Dial] is the whole of it. The folder that the socket is in belongs to a
-// tenant, who may put anything there, so no path is followed that could lead
+// tenant, which can put anything there, so no path is followed that could lead
 // elsewhere. The socket is resolved below the
 // kubelet's folder of pods without any symbolic link, held by a descriptor, and
 // connected to through that descriptor; what is there must be a socket, with one
-// name, and who listens on it must be its owner and not root.
+// name, and the process that listens must run as its owner and not as root.
 //
 // It is an edge: it touches files and unix sockets. It does not read or write the
 // connection.

@@ -52,6 +52,9 @@ func (p *Pods) dial(ctx context.Context, podUID string) (net.Conn, error) {
 	defer s.Close()
 	// The path in /proc leads to the object that was checked.
 	c, err := (&net.Dialer{}).DialContext(ctx, "unix", "/proc/self/fd/"+strconv.Itoa(int(s.Fd())))
+	if op := (*net.OpError)(nil); errors.As(err, &op) {
+		err = op.Err // without the path: its number is another each time
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -142,6 +142,21 @@ func TestALauncherInAUserNamespaceIsReached(t *testing.T) {
 	require.NoError(t, dial(t, p, uid))
 }
 
+func TestAFailureThatRepeatsHasTheSameText(t *testing.T) {
+	t.Parallel()
+	p := newPod(t)
+	l, err := bind(p.socket)
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	require.NoError(t, os.Chown(p.socket, vmi.User, vmi.User))
+	first := dial(t, p, uid)
+	require.ErrorIs(t, first, unix.ECONNREFUSED)
+	other, err := os.Open(os.DevNull) // the numbers of files that follow are others
+	require.NoError(t, err)
+	defer other.Close()
+	require.EqualError(t, dial(t, p, uid), first.Error())
+}
+
 func TestAMissingSocketIsNotThereYet(t *testing.T) {
 	t.Parallel()
 	p := newPod(t)
@@ -222,8 +237,8 @@ func TestSame(t *testing.T) {
 		{"the owner listens", 107, 107, true},
 		{"the owner listens in a user namespace", 4137549931, 107, true},
 		{"root listens", 0, 107, false},
-		{"somebody else listens", 108, 107, false},
-		{"somebody else in a user namespace listens", 65536 + 108, 107, false},
+		{"another user listens", 108, 107, false},
+		{"another user in a user namespace listens", 65536 + 108, 107, false},
 		{"root owns", 0, 0, false},
 		{"root in a user namespace is no owner either", 65536, 0, false},
 	}

@@ -114,12 +114,12 @@ func (p Policy) holds(c *x509.Certificate, all []pair, now time.Time) bool {
 }
 
 // handOver says that it is time to sign by the newest authority: that the
-// certificate is by another, and every client has heard of the newest.
+// certificate is by another, and every client has read the newest.
 func (p Policy) handOver(c *x509.Certificate, all []pair, now time.Time) bool {
 	return signer(c, all) > 0 && p.settles(all[0], now) <= 0
 }
 
-// settles is how long it takes until every client has heard of the authority.
+// settles is how long it takes until every client has read the authority.
 func (p Policy) settles(a pair, now time.Time) time.Duration {
 	return a.cert.NotAfter.Add(p.Spread - p.AuthorityLife).Sub(now)
 }

@@ -48,7 +48,7 @@ func TestTheFirstBundleIsTrustedAndStays(t *testing.T) {
 // A client learns of the authorities only some time after they were made, and a
 // server goes on with its certificate for as long. Over ten lives of an
 // authority there is never a moment at which one does not trust the other.
-func TestNobodyIsEverDistrusted(t *testing.T) {
+func TestEveryClientTrustsEveryServer(t *testing.T) {
 	t.Parallel()
 	const lag = 9 * time.Minute // less than Policy.Spread
 	type change struct {
@@ -99,7 +99,7 @@ func TestWhatIsDamagedIsMadeAnew(t *testing.T) {
 		"a key of another authority":    func(b *Bundle) { b.AuthorityKey = other.AuthorityKey },
 		"no certificate":                func(b *Bundle) { b.Certificate = nil },
 		"a key of another certificate":  func(b *Bundle) { b.Key = other.Key },
-		"a certificate by somebody":     func(b *Bundle) { b.Certificate, b.Key = other.Certificate, other.Key },
+		"a certificate of another":      func(b *Bundle) { b.Certificate, b.Key = other.Certificate, other.Key },
 		"an authority that is none":     func(b *Bundle) { b.Authorities, b.AuthorityKey = b.Certificate, b.Key },
 		"a key that is a certificate":   func(b *Bundle) { b.Key = b.Certificate },
 		"an authority of another":       func(b *Bundle) { b.Authorities = other.Authorities },

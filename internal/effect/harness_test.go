@@ -78,8 +78,8 @@ func podOf(v *vmi.VirtualMachineInstance, way pod.ContainerDisks) (string, error
 	return text(p)
 }
 
-// planOf is the network that the handler makes, and what it tells the launcher of
-// it.
+// planOf is the network that the handler makes, and the attachments that it puts
+// to the launcher.
 func planOf(v *vmi.VirtualMachineInstance) (string, []network.Attachment, error) {
 	eth0 := network.Link{
 		Index: 2, Name: "eth0", Kind: "veth", MAC: "0a:58:0a:f4:00:05", MTU: 1450, Up: true,

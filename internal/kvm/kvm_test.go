@@ -32,7 +32,7 @@ func TestGuests(t *testing.T) {
 		limit time.Duration
 		want  string
 	}{
-		{"a guest that says the answer is believed", say, timeLimit, ""},
+		{"a guest that writes the answer is accepted", say, timeLimit, ""},
 		{"a guest that stops is not", []byte{0xf4}, timeLimit, "computed wrongly"},
 		{"a guest that says something else is not", append([]byte{0xb8, 1, 0, 0, 0}, say[5:]...), timeLimit, "computed 0x1 instead of"},
 		{"a guest that never ends is stopped", []byte{0xeb, 0xfe}, 50 * time.Millisecond, "did not end in 50ms"},
@@ -57,7 +57,7 @@ func TestProbeIsNotBetterThanTheProcessors(t *testing.T) {
 	able, err := Virtualizes(f)
 	require.NoError(t, err)
 	if !able {
-		require.Error(t, Probe(device), "KVM may be there and make machines, but it interprets them and knows too little")
+		require.Error(t, Probe(device), "a KVM that makes virtual machines and interprets their instructions is of no use")
 	}
 }
 

@@ -89,7 +89,7 @@ func probe(path string, code []byte, limit time.Duration) error {
 }
 
 // ask makes a request of KVM that only a KVM that is of no use refuses. The kernel
-// gives up some of them while a signal waits for the thread.
+// aborts some requests while a signal is pending for the thread.
 func ask(fd int, request, argument uintptr, what string) (int, error) {
 	for {
 		r, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), request, argument)
@@ -214,7 +214,7 @@ func judge(state []byte) error {
 		port := binary.NativeEndian.Uint16(state[exitData+2:])
 		at := binary.NativeEndian.Uint64(state[exitData+8:])
 		if port != answerPort || at > uint64(len(state)-4) {
-			return fmt.Errorf("%w: it spoke at port 0x%x", ErrUnusable, port)
+			return fmt.Errorf("%w: it wrote to port 0x%x", ErrUnusable, port)
 		}
 		if said := word(int(at)); said != answer {
 			return fmt.Errorf("%w: it computed 0x%x instead of 0x%x", ErrUnusable, said, answer)

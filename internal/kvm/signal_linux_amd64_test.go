@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The launcher is told of the end of each of its processes by a signal, and the
-// kernel does not make a machine while one is pending.
+// The launcher gets a signal at the end of each of its processes, and the kernel
+// does not make a virtual machine while one is pending.
 func TestASignalIsNoReasonNotToUseKVM(t *testing.T) {
 	if _, err := os.Stat(device); err != nil {
 		t.Skip("this node has no KVM")

@@ -101,7 +101,7 @@ func serve(ctx context.Context, l net.Listener, e Endpoint) error {
 
 // Every pod in the cluster can connect. How long a request may take to be read,
 // and to be read and answered; and how long a connection may wait for the next:
-// longer than the API server does, so that it is the one who closes.
+// longer than the API server does, so that the API server closes it.
 const (
 	mostToRead  = 10 * time.Second
 	mostToWrite = 30 * time.Second

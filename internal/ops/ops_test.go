@@ -191,7 +191,7 @@ func TestASlowClientIsDisconnected(t *testing.T) {
 		"nothing at all":                  "",
 		"a part of a request":             "POST /slow HTTP/1.1\r\nHost",
 		"a request, and then no body":     body,
-		"a request, and no one after it":  "GET /healthz HTTP/1.1\r\nHost: pod\r\n\r\n",
+		"a request, and none after it":    "GET /healthz HTTP/1.1\r\nHost: pod\r\n\r\n",
 		"a request, and reads no answer!": "GET /long HTTP/1.1\r\nHost: pod\r\n\r\n",
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,9 +1,9 @@
-// Package testenv says what a test needs of the machine it runs on.
+// Package testenv states what a test needs of the host that it runs on.
 //
 // A test that needs root or a program is skipped where that is missing, so that
-// anybody can run the tests anywhere. Where the environment variable CI is
+// the tests run on every host. Where the environment variable CI is
 // "true" everything is expected to be there, and what is missing is a failure:
-// a skipped test must never pass for a good one.
+// a skipped test must not count as one that passed.
 package testenv
 
 import (

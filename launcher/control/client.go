@@ -54,8 +54,8 @@ type Client struct {
 // NewClient returns a client of the launcher that dial connects to. Namespace
 // needs dial to return a [*net.UnixConn].
 //
-// The launcher is in the hands of a tenant: dial must not follow a path that
-// the pod can change.
+// A tenant controls the launcher: dial must not follow a path that the pod can
+// change.
 func NewClient(dial func(context.Context) (net.Conn, error)) *Client {
 	client := func(timeout time.Duration) *http.Client {
 		return &http.Client{

@@ -111,7 +111,7 @@ func TestAnErrorHoldsLittleOfWhatAPeerSends(t *testing.T) {
 	}
 }
 
-func TestAClientSurvivesAPeerThatSpeaksAnotherProtocol(t *testing.T) {
+func TestAPeerWithAnotherProtocolIsAnError(t *testing.T) {
 	for name, answer := range map[string]string{
 		"silence":           "",
 		"noise":             strings.Repeat("noise\r\n", 20000),

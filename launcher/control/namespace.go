@@ -76,7 +76,7 @@ func (c *Client) namespace(ctx context.Context, path, token string) (*Namespace,
 	return &Namespace{File: f, UID: peer.Uid, GID: peer.Gid}, nil
 }
 
-// peerOf says who is at the other end of a connection.
+// peerOf returns the credentials of the other end of a connection.
 func peerOf(c *net.UnixConn) (*unix.Ucred, error) {
 	raw, err := c.SyscallConn()
 	if err != nil {

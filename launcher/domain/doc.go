@@ -6,7 +6,7 @@
 // bus is a [Place]: places that are known are kept, whatever is added or removed
 // beside them.
 //
-// The package neither looks at the host nor speaks to libvirt, and it decides no
+// The package neither observes the host nor calls libvirt, and it decides no
 // defaults: a field of the spec that is empty here is left to QEMU, except for the
 // machine type, which is then q35, as the devices are made for. It computes; it
 // touches nothing.

@@ -80,7 +80,7 @@ var cases = map[string]struct {
 	"emulation":   {instance(), []func(*Host){emulated}},
 	"cpu":         {vmi: instance(func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.CPU = &vmi.CPU{Sockets: 2, Cores: 3, Threads: 2} })},
 	"passthrough": {vmi: instance(processor(vmi.CPUModelPassthrough))},
-	"board": {vmi: instance(func(v *vmi.VirtualMachineInstance) {
+	"machine-type": {vmi: instance(func(v *vmi.VirtualMachineInstance) {
 		v.Spec.Architecture, v.Spec.Domain.Machine = "amd64", &vmi.Machine{Type: "pc-q35-7.1"}
 	})},
 	"firmware": {vmi: instance(func(v *vmi.VirtualMachineInstance) {

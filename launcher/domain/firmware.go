@@ -12,7 +12,7 @@ import (
 
 func firmware(d *vmi.DomainSpec, h Host) *libvirtxml.DomainOS {
 	return &libvirtxml.DomainOS{
-		Type:   &libvirtxml.DomainOSType{Arch: h.Arch, Machine: board(d.Machine), Type: "hvm"},
+		Type:   &libvirtxml.DomainOSType{Arch: h.Arch, Machine: machineType(d.Machine), Type: "hvm"},
 		SMBios: &libvirtxml.DomainSMBios{Mode: "sysinfo"},
 	}
 }

@@ -34,8 +34,8 @@ func agentConnected(d *libvirtxml.Domain) bool {
 	return false
 }
 
-// agentTimeout is how long libvirt waits for an agent, in seconds: once for its
-// sign of life and once for its answer.
+// agentTimeout is how long libvirt waits for an agent, in seconds: once for the
+// answer to a sync and once for that to the command.
 const agentTimeout = 5
 
 // AgentVersion asks the agent in the guest of the domain of this name for its

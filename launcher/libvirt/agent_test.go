@@ -30,7 +30,7 @@ func TestAnAgentIsConnectedWhenItsChannelIsOpen(t *testing.T) {
 	require.False(t, agentConnected(&libvirtxml.Domain{}))
 }
 
-func TestTheStartOfADomainIsNoNewsOfItsAgent(t *testing.T) {
+func TestTheStartOfADomainIsNoEventOfItsAgent(t *testing.T) {
 	require.Equal(t, AgentChanged, agentEvent(golibvirt.ConnectDomainEventAgentLifecycleReasonChannel))
 	require.Empty(t, agentEvent(golibvirt.ConnectDomainEventAgentLifecycleReasonDomainStarted))
 	require.Empty(t, agentEvent(golibvirt.ConnectDomainEventAgentLifecycleReasonUnknown))

@@ -7,22 +7,22 @@ import (
 	"libvirt.org/go/libvirtxml"
 )
 
-// Machines are the machine types that QEMU has for guests of an architecture, as
+// MachineTypes are the machine types that QEMU has for guests of an architecture, as
 // libvirt names it, aliases such as q35 included.
-func (c *Connection) Machines(ctx context.Context, arch string) ([]string, error) {
+func (c *Connection) MachineTypes(ctx context.Context, arch string) ([]string, error) {
 	var xml string
-	err := wait(ctx, func() (err error) {
+	err := c.wait(ctx, func() (err error) {
 		xml, err = c.rpc.ConnectGetCapabilities()
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("ask libvirt for the capabilities of the host: %w", err)
 	}
-	return machines(xml, arch)
+	return machineTypes(xml, arch)
 }
 
-// machines are the machine types in libvirt's capabilities.
-func machines(xml, arch string) ([]string, error) {
+// machineTypes are the machine types in libvirt's capabilities.
+func machineTypes(xml, arch string) ([]string, error) {
 	var c libvirtxml.Caps
 	if err := c.Unmarshal(xml); err != nil {
 		return nil, fmt.Errorf("read the capabilities of the host: %w", err)

@@ -14,11 +14,11 @@ func TestMachineTypesAreThoseOfTheArchitecture(t *testing.T) {
     <machine canonical="pc-q35-7.2" maxCpus="288">q35</machine>
   </arch></guest>
 </capabilities>`
-	got, err := machines(xml, "x86_64")
+	got, err := machineTypes(xml, "x86_64")
 	require.NoError(t, err)
 	require.Equal(t, []string{"pc-q35-7.2", "q35"}, got)
-	_, err = machines(xml, "aarch64")
+	_, err = machineTypes(xml, "aarch64")
 	require.ErrorContains(t, err, "no QEMU for the architecture aarch64")
-	_, err = machines("<", "x86_64")
+	_, err = machineTypes("<", "x86_64")
 	require.ErrorContains(t, err, "read the capabilities")
 }

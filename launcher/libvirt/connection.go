@@ -12,14 +12,23 @@ import (
 
 // Connection is a connection to a daemon in session mode. Its methods may be
 // called from any goroutine.
-type Connection struct{ rpc *golibvirt.Libvirt }
+type Connection struct {
+	rpc *golibvirt.Libvirt
+	// calls has a place for each call that the daemon is asked and has not
+	// answered.
+	calls chan struct{}
+}
+
+// atOnce is how many calls the daemon works on at once for one client. More would
+// wait there, also after nothing here waits for them.
+const atOnce = 5
 
 // Dial connects to the daemon that listens on socket. It returns when the
 // daemon has answered, which it does as soon as it has started completely.
 func Dial(ctx context.Context, socket string) (*Connection, error) {
 	d := &dialer{ctx: ctx, socket: socket}
-	c := &Connection{rpc: golibvirt.NewWithDialer(d)}
-	err := wait(ctx, func() error { return c.rpc.ConnectToURI(golibvirt.QEMUSession) })
+	c := &Connection{rpc: golibvirt.NewWithDialer(d), calls: make(chan struct{}, atOnce)}
+	err := c.wait(ctx, func() error { return c.rpc.ConnectToURI(golibvirt.QEMUSession) })
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("connect to libvirt at %s: %w", socket, err), d.close())
 	}
@@ -64,13 +73,23 @@ func (c *Connection) Close() error { return c.rpc.Disconnect() }
 func (c *Connection) Lost() <-chan struct{} { return c.rpc.Disconnected() }
 
 // wait runs call and returns its error, or that of ctx if it ends first. Then
-// call goes on, until the daemon answers or is gone.
-func wait(ctx context.Context, call func() error) error {
+// call goes on, until the daemon answers or is gone. Beside [atOnce] calls that go on
+// no other is begun.
+func (c *Connection) wait(ctx context.Context, call func() error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	select {
+	case c.calls <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 	done := make(chan error, 1)
-	go func() { done <- call() }()
+	go func() {
+		err := call()
+		<-c.calls
+		done <- err
+	}()
 	select {
 	case err := <-done:
 		return err

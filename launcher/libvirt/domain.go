@@ -42,7 +42,7 @@ func (c *Connection) Create(ctx context.Context, d *libvirtxml.Domain) error {
 	if err != nil {
 		return fmt.Errorf("write domain %s as XML: %w", d.Name, err)
 	}
-	return failure("create", d.Name, wait(ctx, func() error {
+	return failure("create", d.Name, c.wait(ctx, func() error {
 		_, err := c.rpc.DomainCreateXML(xml, golibvirt.DomainNone)
 		return err
 	}))
@@ -115,7 +115,7 @@ func (c *Connection) Destroy(ctx context.Context, name string) error {
 
 // with calls do with the domain of this name.
 func (c *Connection) with(ctx context.Context, op, name string, do func(golibvirt.Domain) error) error {
-	return failure(op, name, wait(ctx, func() error {
+	return failure(op, name, c.wait(ctx, func() error {
 		d, err := c.rpc.DomainLookupByName(name)
 		if err != nil {
 			return err

@@ -99,7 +99,7 @@ func TestWithoutADaemonNothingIsReached(t *testing.T) {
 	require.ErrorIs(t, err, syscall.ENOENT)
 }
 
-func TestADaemonThatDoesNotAnswerIsGivenUp(t *testing.T) {
+func TestACallToADaemonThatDoesNotAnswerEndsWithItsContext(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "libvirt-sock")
 	l, err := net.Listen("unix", socket)
 	require.NoError(t, err)

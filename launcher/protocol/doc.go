@@ -14,7 +14,7 @@
 // The transport is package launcher/control. This package computes; it touches
 // nothing.
 //
-// Trap: a launcher is in the hands of a tenant. What it sends is data to be
+// Trap: a tenant controls the launcher. What it sends is data to be
 // limited in size and checked by the handler, never a path, an address to dial or
 // a number to allocate by.
 package protocol

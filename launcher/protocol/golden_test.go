@@ -21,6 +21,13 @@ var (
 	disks    = []Disk{{Name: "root", Target: "vda", SizeBytes: 1 << 20}, {Name: "data", Target: "vdb"}}
 )
 
+// placed is an instance with the place of a disk.
+func placed() *vmi.VirtualMachineInstance {
+	v := instance.DeepCopy()
+	v.Status.VolumeStatus = []vmi.VolumeStatus{{Name: "data", Target: "vdb"}}
+	return v
+}
+
 // The files are the wire format. A change to one that is there is a change that
 // the release before cannot read; a new field is a new file.
 func TestWhatIsSentHasItsForm(t *testing.T) {
@@ -33,6 +40,7 @@ func TestWhatIsSentHasItsForm(t *testing.T) {
 		}}},
 		"desired-stop":     Desired{Generation: 5, Instance: instance, Stop: &Stop{GracePeriodSeconds: 30}},
 		"desired-older":    Desired{Instance: instance},
+		"desired-places":   Desired{Generation: 6, Instance: placed()},
 		"state-waiting":    State{Phase: Waiting},
 		"state-starting":   State{Generation: 1, Phase: Starting, Finding: &vmi.Finding{Reason: "StartFailed", Message: "create domain default_hello: busy"}},
 		"state-running":    State{Generation: 4, Phase: Running, Emulated: true, Machine: "pc-q35-7.2", Disks: disks, Agent: &Agent{Version: "7.2.0"}},

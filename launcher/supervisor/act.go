@@ -57,7 +57,7 @@ func (s *Supervisor) actStart(ctx context.Context) {
 		if err != nil {
 			s.config.Logger.Error("start the domain", "err", err)
 		} else {
-			s.config.Logger.Info("the domain runs", "seconds", time.Since(began).Seconds(), "machine", created.machine, "emulated", created.emulated)
+			s.config.Logger.Info("the domain runs", "seconds", time.Since(began).Seconds(), "machineType", created.machineType, "emulated", created.emulated)
 		}
 		s.facts.change(func(f *facts) {
 			f.fault = err

@@ -111,7 +111,7 @@ func (s *Supervisor) lookAtAgent(ctx context.Context) (known, again bool) {
 	return true, version == ""
 }
 
-// setAgent notes what is known of the agent. The loop sleeps on if that was known
+// setAgent notes what is known of the agent. The loop is not woken if that was known
 // before.
 func (s *Supervisor) setAgent(before, now *protocol.Agent) {
 	if before == now || before != nil && now != nil && *before == *now {

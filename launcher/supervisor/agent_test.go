@@ -87,7 +87,7 @@ func TestAGuestThatOpensAndClosesTheChannelCausesFewLooks(t *testing.T) {
 				}
 			})
 			require.LessOrEqual(t, len(looks), 60+looksAtOnce)
-			require.Greater(t, len(looks), 50, "and it is not forgotten either")
+			require.Greater(t, len(looks), 50, "and it is looked at again")
 		})
 	}
 }

@@ -51,10 +51,10 @@ type facts struct {
 
 // running are the facts of a domain that was created.
 type running struct {
-	emulated bool
-	machine  string
-	disks    []protocol.Disk
-	devices  []launcher.Device
+	emulated    bool
+	machineType string
+	disks       []protocol.Disk
+	devices     []launcher.Device
 }
 
 func newFacts() *facts {
@@ -69,7 +69,7 @@ func (f *facts) change(change func(*facts)) {
 	f.settle()
 	select {
 	case f.wake <- struct{}{}:
-	default: // it is awake already
+	default: // the loop is woken already
 	}
 }
 
@@ -123,7 +123,7 @@ func (f *facts) stop(by time.Time) {
 func (f *facts) complete(s protocol.State) protocol.State {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	s.Emulated, s.Machine, s.Disks, s.Agent = f.running.emulated, f.running.machine, f.running.disks, f.agent
+	s.Emulated, s.Machine, s.Disks, s.Agent = f.running.emulated, f.running.machineType, f.running.disks, f.agent
 	return s
 }
 

@@ -204,13 +204,13 @@ func TestADomainHasDisksOnEveryBusAndBootsFromTheOneWithABootOrder(t *testing.T)
 func TestAMachineTypeThatQEMUDoesNotHaveIsTheEnd(t *testing.T) {
 	// libvirt says of the first that QEMU does not have it, and complains about
 	// the devices of the second.
-	for _, board := range []string{"pc-q35-99.9", "q35-next"} {
-		t.Run(board, func(t *testing.T) {
+	for _, machineType := range []string{"pc-q35-99.9", "q35-next"} {
+		t.Run(machineType, func(t *testing.T) {
 			p := newPod(t, bootable())
 			v := instance()
-			v.Spec.Domain.Machine = &vmi.Machine{Type: board}
+			v.Spec.Domain.Machine = &vmi.Machine{Type: machineType}
 			require.NoError(t, p.client.Put(t.Context(), protocol.Desired{Instance: v}))
-			p.ends(protocol.CannotStart, "QEMU has no machine type "+board+": set machine.type to one of q35, pc-q35-")
+			p.ends(protocol.CannotStart, "QEMU has no machine type "+machineType+": set machine.type to one of q35, pc-q35-")
 		})
 	}
 }

@@ -75,30 +75,54 @@ func (f *facts) settle() {
 	}
 }
 
-// failed ends a call that libvirt refuses. It is not in force any more.
-func (f *facts) failed(call protocol.Call, err error) {
-	if f.call == call {
+// turned notes that a suspend or resume is over, and ends the call that asked for it.
+// A resume has done what was called for even if an I/O error has paused the guest
+// again already: it is not repeated without a back-off.
+func (f *facts) turned(call protocol.Call, err error) {
+	f.turning = false
+	switch {
+	case f.call != call:
+	case err != nil:
 		f.call = ""
 		f.answer(err)
+	case call == protocol.CallUnpause:
+		f.call, f.resumedAt = "", time.Time{}
+		f.answer(nil)
 	}
 }
 
 // actSuspend pauses the guest.
 func (s *Supervisor) actSuspend(ctx context.Context) {
-	s.turn(ctx, "suspend the guest", (*libvirt.Connection).Suspend, protocol.CallPause)
+	s.turn(ctx, "suspend the guest", (*libvirt.Connection).Suspend, protocol.CallPause, func(f *facts) bool {
+		return f.call == protocol.CallPause
+	})
 }
 
 // actResume resumes the guest.
 func (s *Supervisor) actResume(ctx context.Context, r launcher.Resume) {
-	if r.Attempt > 0 {
-		s.facts.change(func(f *facts) { f.resumes, f.resumedAt = r.Attempt, time.Now() })
-	}
-	s.turn(ctx, "resume the guest", (*libvirt.Connection).Resume, protocol.CallUnpause)
+	s.turn(ctx, "resume the guest", (*libvirt.Connection).Resume, protocol.CallUnpause, func(f *facts) bool {
+		if f.call == protocol.CallPause {
+			return false
+		}
+		if r.Attempt > 0 {
+			f.resumes, f.resumedAt = r.Attempt, time.Now()
+		}
+		return true
+	})
 }
 
-// turn suspends or resumes the guest in the background.
-func (s *Supervisor) turn(ctx context.Context, what string, do func(*libvirt.Connection, context.Context, string) error, call protocol.Call) {
-	s.facts.change(func(f *facts) { f.turning = true })
+// turn suspends or resumes the guest in the background, if begin says that this is
+// still wanted: a call may have come, and may have been answered, after the
+// decision.
+func (s *Supervisor) turn(ctx context.Context, what string, do func(*libvirt.Connection, context.Context, string) error, call protocol.Call, begin func(*facts) bool) {
+	begun := false
+	s.facts.change(func(f *facts) {
+		begun = begin(f)
+		f.turning = begun
+	})
+	if !begun {
+		return
+	}
 	s.work.Go(func() {
 		err := s.call(ctx, func(ctx context.Context, c *libvirt.Connection) error {
 			before := s.facts.eventsNow()
@@ -108,12 +132,7 @@ func (s *Supervisor) turn(ctx context.Context, what string, do func(*libvirt.Con
 			return s.read(ctx, c, before)
 		})
 		s.config.Logger.Info(what, "err", err)
-		s.facts.change(func(f *facts) {
-			f.turning = false
-			if err != nil {
-				f.failed(call, err)
-			}
-		})
+		s.facts.change(func(f *facts) { f.turned(call, err) })
 	})
 }
 

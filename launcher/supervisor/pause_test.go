@@ -2,7 +2,9 @@ package supervisor
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"strings"
 	"testing"
@@ -107,6 +109,15 @@ func TestAnIOErrorPausesAGuestUntilItsCauseIsGone(t *testing.T) {
 	time.Sleep(2 * launcher.Trial)
 	require.Equal(t, full, p.paused(), "there is still no space")
 
+	before := strings.Count(p.log.String(), "resume the guest")
+	require.NoError(t, p.client.Call(t.Context(), protocol.CallUnpause))
+	p.until("it is paused again", func() bool {
+		state, err := p.client.State(t.Context())
+		return err == nil && state.Phase == protocol.Paused
+	})
+	time.Sleep(time.Second)
+	require.Equal(t, before+1, strings.Count(p.log.String(), "resume the guest"), "an unpause resumes once")
+
 	require.NoError(t, os.Remove(filler))
 	phases := map[protocol.Phase]bool{}
 	for state, err := range p.client.Watch(t.Context()) {
@@ -175,7 +186,7 @@ func TestACallIsInForceUntilTheOpposite(t *testing.T) {
 	require.NoError(t, <-unpause)
 
 	refused := asked(protocol.CallPause)
-	f.change(func(f *facts) { f.failed(protocol.CallPause, errors.New("busy")) })
+	f.change(func(f *facts) { f.turned(protocol.CallPause, errors.New("busy")) })
 	require.EqualError(t, <-refused, "busy")
 	require.Empty(t, f.call, "a call that failed is not in force")
 
@@ -185,6 +196,25 @@ func TestACallIsInForceUntilTheOpposite(t *testing.T) {
 	require.ErrorIs(t, <-asked(protocol.CallUnpause), errStopping)
 }
 
+func TestAGuestThatIsPausedAgainAtOnceIsNotResumedWithoutABackOff(t *testing.T) {
+	f := newFacts()
+	f.desired, f.domain = &protocol.Desired{Instance: instance()}, launcher.Running
+	failed := protocol.Pause{Cause: protocol.PausedByIOError}
+	f.pauses(failed, time.Now())
+	done := make(chan error, 1)
+	f.change(func(f *facts) { f.ask(protocol.CallUnpause, done) })
+	require.Equal(t, []launcher.Action{launcher.Resume{}}, launcher.Decide(f.observe(time.Now())).Actions)
+	f.change(func(f *facts) { f.turning = true })
+	f.change((*facts).runs)
+	f.change(func(f *facts) { f.pauses(failed, time.Now()) })
+	f.change(func(f *facts) { f.turned(protocol.CallUnpause, nil) })
+	require.NoError(t, <-done, "the guest was resumed")
+	p := launcher.Decide(f.observe(time.Now()))
+	require.Empty(t, p.Actions)
+	require.Equal(t, protocol.Paused, p.State.Phase)
+	require.InDelta(t, launcher.ResumeFirst, p.Recheck, float64(launcher.ResumeFirst)/2)
+}
+
 func TestACallEndsWithTheDomain(t *testing.T) {
 	f := newFacts()
 	f.domain = launcher.Running
@@ -192,4 +222,31 @@ func TestACallEndsWithTheDomain(t *testing.T) {
 	f.change(func(f *facts) { f.ask(protocol.CallPause, done) })
 	f.change(func(f *facts) { f.domain = launcher.Gone })
 	require.ErrorIs(t, <-done, errNotRunning)
+}
+
+func TestACallThatComesAfterADecisionCounts(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel() // so that nothing waits for a session
+	for _, tt := range []struct {
+		name     string
+		call     protocol.Call
+		action   launcher.Action
+		executed bool
+	}{
+		{"a resume after an I/O error", "", launcher.Resume{Attempt: 2}, true},
+		{"the same, but the user has paused the guest", protocol.CallPause, launcher.Resume{Attempt: 2}, false},
+		{"a resume that a call asked for", protocol.CallUnpause, launcher.Resume{}, true},
+		{"a suspend that a call asked for", protocol.CallPause, launcher.Suspend{}, true},
+		{"the same, but it was unpaused meanwhile", "", launcher.Suspend{}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			log := &bytes.Buffer{}
+			s := &Supervisor{config: Config{Logger: slog.New(slog.NewTextHandler(log, nil))}, facts: newFacts(), session: &session{ready: make(chan struct{})}}
+			s.facts.domain, s.facts.call = launcher.Paused, tt.call
+			require.NoError(t, s.act(ended, launcher.Plan{Actions: []launcher.Action{tt.action}}))
+			s.work.Wait()
+			require.Equal(t, tt.executed, strings.Contains(log.String(), "the guest"))
+			require.False(t, s.facts.turning)
+		})
+	}
 }

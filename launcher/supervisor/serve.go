@@ -32,9 +32,8 @@ func (s *Supervisor) privateDir() string { return domain.PrivateDir(s.instance()
 // consolePath is the pipe that QEMU writes the serial console to.
 func (s *Supervisor) consolePath() string { return filepath.Join(s.privateDir(), "virt-serial0-log") }
 
-// listen opens the control socket. Everyone may connect who can reach it: the
-// handler has no capability to pass a mode, and the folder is private to it and
-// the pod.
+// listen opens the control socket. Its mode lets all users connect: the handler has
+// no capability to override a mode, and the folder is private to it and the pod.
 func listen() (net.Listener, error) {
 	path := filepath.Join(vmi.SocketsDir, vmi.LauncherSocket)
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -15,6 +15,7 @@ import (
 	"github.com/podvisor/podvisor/launcher/libvirt"
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/defaults"
 )
 
 const (
@@ -27,14 +28,8 @@ const (
 // start makes everything that the domain needs and creates it. When ctx ends
 // before the domain is created, it is not.
 func (s *Supervisor) start(ctx context.Context, desired protocol.Desired) (running, error) {
-	host := domain.Host{
-		KVM:            hasKVM(s.config.Logger),
-		AllowEmulation: s.config.AllowEmulation,
-		ConsoleLog:     s.consolePath(),
-		Interfaces:     desired.Interfaces,
-		Settings:       desired.Settings,
-		Places:         domain.StatusPlaces(desired.Instance),
-	}
+	host := s.host(desired)
+	host.KVM = hasKVM(s.config.Logger)
 	if err := s.clear(ctx); err != nil {
 		return running{}, err
 	}
@@ -59,9 +54,36 @@ func (s *Supervisor) start(ctx context.Context, desired protocol.Desired) (runni
 		return running{}, err
 	}
 	s.config.Logger.Debug("the daemon is ready and the domain is built")
-	created := running{emulated: !host.KVM, machine: d.OS.Type.Machine, disks: disksOf(desired.Instance, host)}
+	created := running{emulated: !host.KVM, machineType: d.OS.Type.Machine, disks: disksOf(desired.Instance, host)}
 	created.devices = actualDevices(d, desiredDevices(desired.Instance), created.disks)
 	return s.create(context.WithoutCancel(ctx), conn, d, created)
+}
+
+// host is what the pod offers to the domain that is desired, without what has to be
+// observed or made.
+func (s *Supervisor) host(desired protocol.Desired) domain.Host {
+	return domain.Host{
+		AllowEmulation: s.config.AllowEmulation,
+		ConsoleLog:     s.consolePath(),
+		Interfaces:     desired.Interfaces,
+		Settings:       desired.Settings,
+		Defaults:       stated(&desired.Instance.Spec.Domain),
+		Places:         domain.StatusPlaces(desired.Instance),
+	}
+}
+
+// stated are defaults by which a VMI may grow to what its spec states. The handler
+// completes the spec with the defaults of its cluster, which a launcher does not
+// know; virt-controller, which does, makes no pod for a VMI that states others.
+func stated(d *vmi.DomainSpec) defaults.Profile {
+	var p defaults.Profile
+	if d.CPU != nil {
+		p.MaxSockets = d.CPU.MaxSockets
+	}
+	if d.Memory != nil {
+		p.MaxGuest = d.Memory.MaxGuest
+	}
+	return p
 }
 
 // connection waits for the daemon, for as long as most.
@@ -77,7 +99,7 @@ func (s *Supervisor) connection(ctx context.Context, most time.Duration) (*libvi
 
 // clear ends what the start before left, if there was one: a daemon that was
 // slow or ended during it may have created a domain of which the launcher knows
-// nothing, and which would hold the disks for ever.
+// nothing, and which would keep the disks open.
 func (s *Supervisor) clear(ctx context.Context) error {
 	if !s.tried {
 		return nil
@@ -104,7 +126,7 @@ func (s *Supervisor) create(ctx context.Context, conn *libvirt.Connection, d *li
 	}
 	if now, err := conn.Describe(ctx, d.Name); err == nil {
 		if now.OS != nil && now.OS.Type != nil {
-			created.machine = now.OS.Type.Machine
+			created.machineType = now.OS.Type.Machine
 		}
 		created.devices = actualDevices(now, created.devices, created.disks)
 	}
@@ -112,19 +134,18 @@ func (s *Supervisor) create(ctx context.Context, conn *libvirt.Connection, d *li
 	return created, nil
 }
 
-// inSpec is the error of a domain that cannot be created, in the words of the spec
-// if its machine type is to blame: libvirt does not name those that there are, and
-// of some only says what they lack.
+// inSpec is the error of a domain that cannot be created. If QEMU does not have its
+// machine type, the error names those that it has, which libvirt's does not.
 func (s *Supervisor) inSpec(ctx context.Context, conn *libvirt.Connection, d *libvirtxml.Domain, err error) error {
 	if !errors.Is(err, vmi.ErrInvalid) {
 		return err
 	}
-	have, unknown := conn.Machines(ctx, d.OS.Type.Arch)
+	have, unknown := conn.MachineTypes(ctx, d.OS.Type.Arch)
 	if unknown != nil {
 		s.config.Logger.Warn("the machine types of QEMU are not known", "err", unknown)
 		return err
 	}
-	if fault := domain.MachineFault(d.OS.Type.Machine, have); fault != nil {
+	if fault := domain.MachineTypeFault(d.OS.Type.Machine, have); fault != nil {
 		return fault
 	}
 	return err

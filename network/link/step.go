@@ -132,7 +132,7 @@ func (d *difference) existing(want network.LinkConfig) (network.Link, error) {
 	}
 	l := d.named(want.Name)
 	if n := d.interim(want); n != nil || want.Interim != "" && l != nil && d.isUplink(*l) {
-		// The name is, or was, that of a link which gives it up.
+		// The name is, or was, that of a link which gets another one.
 		l, want.Name = n, want.Interim
 	}
 	if l != nil && l.Kind != string(want.Kind) {

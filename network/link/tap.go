@@ -44,7 +44,7 @@ func createTap(name string, owner network.Owner) error {
 	return nil
 }
 
-// tapOwner is who may open a tap device, or nil if QEMU cannot open it with one
+// tapOwner is the owner of a tap device, or nil if QEMU cannot open it with one
 // queue. The device's other flags are set anew by each process that opens it, so
 // they are not compared.
 func tapOwner(t *netlink.Tuntap) *network.Owner {

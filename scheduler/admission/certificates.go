@@ -152,7 +152,7 @@ func (k *Certificates) Certificate(*tls.ClientHelloInfo) (*tls.Certificate, erro
 
 // EvictionPath is the path below [EvictionPath] at which the API server has
 // evictions reviewed, which is written into the webhooks whose names begin with
-// "evictions.". It is as good as a password: the Secret holds it, and reading it
+// "evictions.". It is a secret: the Secret holds it, and reading it
 // takes the right to read the cluster's webhook configurations. It is empty while
 // there is none.
 func (k *Certificates) EvictionPath() string {

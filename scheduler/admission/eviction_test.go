@@ -169,8 +169,8 @@ func TestAnEvictionMarksTheVMIOnce(t *testing.T) {
 	w := newWorld(t, vmi.EvictionExternal)
 	before := w.instance(t)
 	for name, how := range map[string]func(*admissionv1.AdmissionRequest, *policyv1.Eviction){
-		"a dry run":                              dryRun,
-		"a dry run of which the eviction speaks": dryRunInside,
+		"a dry run": dryRun,
+		"a dry run in the options of the eviction": dryRunInside,
 	} {
 		refused(t, w.ask(t, how), "Eviction triggered")
 		require.Equal(t, before, w.instance(t), "%s writes nothing", name)

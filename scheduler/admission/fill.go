@@ -10,7 +10,7 @@ import (
 // that are not served: the API server would store them and drop them whenever the
 // object is read, so that the next write of what was read would be a change.
 //
-// What was written stays as it was written, down to the spelling of quantities.
+// What was written stays as it was written, including the notation of quantities.
 // That includes lists as a whole: an applier that applies the same manifest again
 // replaces every list that is in it, and elements that were added would be lost.
 // They could not be added again while no webhook answers, and the change would be

@@ -25,7 +25,7 @@ func TestASecondKubeVirtIsRefused(t *testing.T) {
 		"beside one in another namespace": {webhooks: Webhooks{KubeVirts: known}, refused: true},
 		"but not changed":                 {webhooks: Webhooks{KubeVirts: known}, before: object},
 		"and not while nothing is known":  {webhooks: Webhooks{KubeVirts: func() []*vmi.KubeVirt { return nil }}},
-		"and not by who does not ask":     {},
+		"not by a caller without a list":  {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

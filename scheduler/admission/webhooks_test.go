@@ -257,7 +257,7 @@ func TestTheClusterDecidesWhatIsAdmitted(t *testing.T) {
 	require.True(t, askOf(t, a, ValidationPath, bridged, bridged).Allowed, "a VMI that exists stays as it is")
 }
 
-func TestTheClusterDecidesOnBoards(t *testing.T) {
+func TestTheClusterDecidesOnMachineTypes(t *testing.T) {
 	t.Parallel()
 	k := &vmi.KubeVirt{}
 	k.Spec.Configuration.ArchitectureConfiguration = &vmi.ArchitectureConfiguration{AMD64: &vmi.ArchitectureSettings{

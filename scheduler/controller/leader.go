@@ -26,8 +26,8 @@ type Lease struct {
 	OnChange func(leads bool)
 }
 
-// How long a leader that does not renew the Lease is waited for, when it gives up
-// to renew it, and how often it tries.
+// How long a leader that does not renew the Lease is waited for, after which time
+// without a renewal it stops to lead, and how often it tries.
 const (
 	leaseDuration = 15 * time.Second
 	renewDeadline = 10 * time.Second

@@ -34,13 +34,13 @@ const (
 //	deleted, ended      any                       finalizer is removed
 //	deleted             none, ended, or fenced    finalizer is removed
 //	deleted, Scheduling alive                     pod is deleted
-//	deleted, Scheduled+ alive                     the handler's turn; after its time the pod is deleted
+//	deleted, Scheduled+ alive                     left to the handler; after its time the pod is deleted
 //	ended               ended, or none            stray pods are deleted
 //	ended               alive                     the same; after 30 s the active pod is deleted
 //	Scheduled+          none                      Failed; stray pods are deleted
-//	Scheduled+          ended                     the handler's turn, for 5 s; then Succeeded or Failed
+//	Scheduled+          ended                     left to the handler for 5 s; then Succeeded or Failed
 //	Scheduled+          alive, but fenced         Failed: NodeUnresponsive
-//	Scheduled+          alive                     the handler's turn; Ready by node and pod
+//	Scheduled+          alive                     left to the handler; Ready by node and pod
 //	Scheduling          none                      Failed: it was there
 //	new, Pending        none                      pod is created, Scheduling; or Pending with the reason
 //	before Scheduled    not the VMI's             Pending, until it is gone
@@ -102,7 +102,7 @@ func watch(o Observed) scheduler.Plan {
 }
 
 // ended deletes the active pod of a VMI that has ended if its launcher runs on, as
-// one does that hung when virt-handler gave the VMI up: nothing else ends its guest.
+// one does that hung when virt-handler failed the VMI: nothing else ends its guest.
 // A pod that has ended stays for its log.
 func ended(o Observed) scheduler.Plan {
 	active := o.Pods.Active

@@ -255,7 +255,7 @@ func TestDecide(t *testing.T) {
 		{"a pod that was evicted fails with that reason", stored(vmi.Running), launcher(bound, func(p *corev1.Pod) {
 			p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "Evicted", "The node was low on resource: memory."
 		}), nil, summary{Do: []string{"write", "Warning Evicted"}, Phase: vmi.Failed, Reason: "Evicted", Because: notRunning}},
-		{"a pod that Kubernetes gave up is NodeUnresponsive", stored(vmi.Running), launcher(bound, func(p *corev1.Pod) {
+		{"a pod of a node that is lost is NodeUnresponsive", stored(vmi.Running), launcher(bound, func(p *corev1.Pod) {
 			p.Status.Phase = corev1.PodFailed
 			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "DeletionByPodGC"}}
 		}), nil, summary{Do: []string{"write", "Warning NodeUnresponsive"}, Phase: vmi.Failed, Reason: "NodeUnresponsive", Because: notRunning}},

@@ -114,7 +114,7 @@ func tooEarly(p *corev1.Pod) vmi.Finding {
 	return f
 }
 
-// nodeLost reports whether Kubernetes gave the pod up because of its node.
+// nodeLost reports whether Kubernetes ended the pod because of its node.
 func nodeLost(p *corev1.Pod) bool {
 	if p.Status.Reason == "NodeLost" {
 		return true

@@ -32,7 +32,7 @@ type Verdict struct {
 //
 // A VMI that has ended or is deleted has no active pod here.
 func Eviction(v *vmi.VirtualMachineInstance, p *corev1.Pod, profile defaults.Profile) Verdict {
-	if !livesIn(v, p) {
+	if !runsIn(v, p) {
 		return Verdict{}
 	}
 	switch *defaults.Spec(&v.Spec, profile).EvictionStrategy {
@@ -56,10 +56,10 @@ func external(v *vmi.VirtualMachineInstance, p *corev1.Pod) Verdict {
 	return d
 }
 
-// livesIn reports whether the pod is the active one of a VMI that has not ended.
-// A user who may create pods can create one with the VMI as owner; only
+// runsIn reports whether the pod is the active one of a VMI that has not ended.
+// A user with the right to create pods can create one with the VMI as owner; only
 // virt-controller says which is the active one.
-func livesIn(v *vmi.VirtualMachineInstance, p *corev1.Pod) bool {
+func runsIn(v *vmi.VirtualMachineInstance, p *corev1.Pod) bool {
 	switch {
 	case v.DeletionTimestamp != nil || v.Status.Phase.Final():
 		return false

@@ -11,8 +11,8 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// leave brings a deleted VMI to its end. No finalizer waits for a process that is
-// dead: that the pod is gone or fenced is enough.
+// leave brings a deleted VMI to its end. The finalizer is removed when
+// the pod is gone or fenced, whether or not the handler works.
 func leave(o Observed) scheduler.Plan {
 	if !slices.Contains(o.VMI.Finalizers, vmi.Finalizer) {
 		// Another finalizer keeps the VMI, or none; its pods are deleted with it.

@@ -21,10 +21,10 @@ func situations() map[string]instance.Observed {
 	phases := []vmi.Phase{"", vmi.Pending, vmi.Scheduling, vmi.Scheduled, vmi.Running, vmi.Succeeded, vmi.Failed, vmi.Unknown}
 	instances := map[string][]vmitest.Option{
 		"plain": nil, "deleted": {deleted}, "bare": {bare}, "deleted long ago": {deleted, long}, "deleted, bare": {deleted, bare},
-		"invalid":       {invalid},
-		"blamed before": {condition(vmi.ConditionReady, "NodeNotReady", "x")},
-		"copied before": {condition(vmi.ConditionReady, "ContainersNotReady", "x")},
-		"said before":   {condition(vmi.ConditionSynchronized, "ErrImagePull", "x"), condition(vmi.ConditionPodScheduled, "Unschedulable", "x")},
+		"invalid":          {invalid},
+		"not ready before": {condition(vmi.ConditionReady, "NodeNotReady", "x")},
+		"copied before":    {condition(vmi.ConditionReady, "ContainersNotReady", "x")},
+		"said before":      {condition(vmi.ConditionSynchronized, "ErrImagePull", "x"), condition(vmi.ConditionPodScheduled, "Unschedulable", "x")},
 	}
 	pods := map[string]*corev1.Pod{
 		"none": nil, "new": launcher(), "bound": launcher(bound), "unschedulable": launcher(unschedulable), "running": launcher(running),

@@ -69,7 +69,7 @@ func writeNotReady(o Observed, f vmi.Finding) scheduler.Plan {
 }
 
 // setNotReady writes the finding. The message of a node's reason stays as it was
-// written first: a pod of virt-handler that gets another name is no news.
+// written first: another name of the pod of virt-handler is no change.
 func setNotReady(s *vmi.VirtualMachineInstanceStatus, f vmi.Finding, now metav1.Time) {
 	if c := s.Condition(vmi.ConditionReady); c != nil && c.Reason == f.Reason && isNodeReason(f.Reason) {
 		return

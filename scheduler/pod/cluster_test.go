@@ -101,7 +101,7 @@ func TestThePodIsAsTheClusterIsConfigured(t *testing.T) {
 	}
 }
 
-func TestEmulationIsTheClustersToSay(t *testing.T) {
+func TestTheClusterDecidesOnEmulation(t *testing.T) {
 	t.Parallel()
 	p, err := pod.Render(vmitest.New(), pod.Config{Image: "x", AllowEmulation: true, Cluster: cluster.Config{Pods: cluster.Pods{Emulation: new(false)}}})
 	require.NoError(t, err)

@@ -13,8 +13,8 @@ import (
 )
 
 // podGrace is what the pod gets beside the guest's grace period. When that one is
-// over, the launcher switches the guest off; the kubelet never kills a launcher
-// that is at it.
+// over, the launcher switches the guest off, before the kubelet kills the
+// launcher.
 const podGrace = 30 * time.Second
 
 // launcherPath is the launcher's program in its image.

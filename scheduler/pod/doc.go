@@ -10,6 +10,6 @@
 //
 // Traps: [Render] applies the defaults and validates, so its input may be as the
 // user wrote it, and its error, which wraps vmi.ErrInvalid, lists every fault. A
-// generated pod name (generateName) is set for those who read it only: the API
+// generated pod name (generateName) is set for its readers only: the API
 // server uses the name.
 package pod

@@ -58,7 +58,7 @@ func TestRender(t *testing.T) {
 				v.Labels = map[string]string{"app": "web", "kubevirt.io": "mine"}
 				v.Annotations = map[string]string{"example.com/note": "kept", "kubectl.kubernetes.io/last-applied-configuration": "{}"}
 				v.Spec.Volumes[0].ContainerDisk.ImagePullSecret = "registry"
-				v.Spec.Hostname, v.Spec.Subdomain = "web", "machines"
+				v.Spec.Hostname, v.Spec.Subdomain = "web", "vmis"
 				v.Spec.NodeSelector = map[string]string{"disk": "fast"}
 				v.Spec.Tolerations = []corev1.Toleration{{Key: "dedicated", Operator: corev1.TolerationOpExists}}
 				v.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
@@ -158,7 +158,7 @@ func TestAPodSaysItsOverhead(t *testing.T) {
 	}
 }
 
-func TestOverheadIsThePolicyOfWhoEmbeds(t *testing.T) {
+func TestAConfigMayReplaceTheOverhead(t *testing.T) {
 	t.Parallel()
 	c := config
 	c.Overhead = func(pod.Guest) resource.Quantity { return resource.MustParse("1Gi") }

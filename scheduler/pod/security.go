@@ -32,7 +32,8 @@ func containerSecurity() *corev1.SecurityContext {
 
 // computeSecurity adds the one capability that "restricted" lets a container
 // have. An ordinary user does not get it in effect: clients look for it, and
-// DHCP is served on port 67 by the runtime's leave (ip_unprivileged_port_start).
+// DHCP is served on port 67 because the runtime allows it
+// (ip_unprivileged_port_start).
 func computeSecurity() *corev1.SecurityContext {
 	s := containerSecurity()
 	s.Capabilities.Add = []corev1.Capability{"NET_BIND_SERVICE"}

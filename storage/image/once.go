@@ -1,6 +1,7 @@
 package image
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -24,17 +25,29 @@ func createOnce(path string, size int64) error {
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	if err != nil {
-		return err
+		return unnamed(err)
 	}
-	err = errors.Join(f.Truncate(size), f.Chmod(0o660), f.Sync(), f.Close())
+	err = unnamed(cmp.Or(f.Truncate(size), f.Chmod(0o660), f.Sync(), f.Close()))
 	if err == nil {
-		err = moveOnce(f.Name(), path)
+		err = unnamed(moveOnce(f.Name(), path))
 	}
 	if gone := os.Remove(f.Name()); !errors.Is(gone, fs.ErrNotExist) {
-		err = errors.Join(err, gone)
+		err = errors.Join(err, unnamed(gone))
 	}
 	if errors.Is(err, fs.ErrExist) {
 		return nil
+	}
+	return err
+}
+
+// unnamed is a failure without the name of the new file, which is another each
+// time: an error that repeats must have the same text.
+func unnamed(err error) error {
+	if e := (*fs.PathError)(nil); errors.As(err, &e) {
+		return fmt.Errorf("%s new file: %w", e.Op, e.Err)
+	}
+	if e := (*os.LinkError)(nil); errors.As(err, &e) {
+		return fmt.Errorf("%s new file to %s: %w", e.Op, e.New, e.Err)
 	}
 	return err
 }

@@ -34,6 +34,13 @@ func TestAPersistentDiskIsMadeSparseIfNothingIsThere(t *testing.T) {
 	require.Len(t, left, 1, "nothing else is left in the claim")
 }
 
+func TestAPersistentDiskThatCannotBeMadeIsTheSameErrorEachTime(t *testing.T) {
+	a := persistent(filepath.Join(t.TempDir(), "missing"), 4096)
+	first := Make(t.Context(), a)
+	require.ErrorIs(t, first, fs.ErrNotExist)
+	require.EqualError(t, Make(t.Context(), a), first.Error())
+}
+
 func TestAPersistentDiskIsNeverReplaced(t *testing.T) {
 	for name, before := range map[string]func(t *testing.T, path string){
 		"a file with content":       func(t *testing.T, p string) { require.NoError(t, os.WriteFile(p, []byte("content"), 0o600)) },

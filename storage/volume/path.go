@@ -9,7 +9,7 @@ import (
 )
 
 // Where volumes are in a launcher pod, for its mounts and for its attachments
-// alike. root precedes the paths of those who are not in the pod; it is empty in
+// alike. root precedes the paths of processes outside the pod; it is empty in
 // the pod.
 
 // EphemeralDisks is the mount of the pod's own volume for the disks that are lost

@@ -27,7 +27,7 @@ type Client struct {
 
 // New makes a Client that talks to the API server of cfg. The configuration is
 // copied; its content type is set to JSON, the only one that custom resources
-// speak in every version of Kubernetes. All kinds share one limit of requests.
+// have in every version of Kubernetes. All kinds share one limit of requests.
 func New(cfg *rest.Config) (*Client, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.ContentType = runtime.ContentTypeJSON

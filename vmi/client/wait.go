@@ -134,7 +134,7 @@ func (w *waiter[T, L]) list(ctx context.Context, which metav1.ListOptions) (stri
 
 // see asks done about the object.
 func (w *waiter[T, L]) see(o T) error {
-	// A list that finds what the last one found is no news: if no watch comes to
+	// A list that finds what the last one found is no change: if no watch comes to
 	// be, it would be the next list at once.
 	if isNone(o) != isNone(w.now) || !isNone(o) && o.GetResourceVersion() != w.now.GetResourceVersion() {
 		w.news = true

@@ -89,8 +89,9 @@ func TestTheOldestCounts(t *testing.T) {
 	require.Equal(t, "a", config.Counts([]*vmi.KubeVirt{at("b", 1), at("a", 1)}).Name, "of the same second the first by name")
 }
 
-// Whoever saw what first, and whatever was reported then: each replica, and one
-// that begins later, takes the same one, and one report is the last.
+// Whichever object a process observes first, and whatever was reported then, every
+// replica, and one that begins later, takes the same one, and one report is the
+// last.
 func TestAllProcessesTakeTheSameOne(t *testing.T) {
 	t.Parallel()
 	for _, ages := range [][2]int64{{1, 2}, {2, 1}, {1, 1}} {

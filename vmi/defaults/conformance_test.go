@@ -29,7 +29,7 @@ var differences = []string{
 	"a disk that is read only, has a PCI address or a thread of its own gets virtio: with the usual bus the VMI would be refused for a field that its user did not write",
 	"a reserved LUN and a CD-ROM drive off amd64 get SCSI, for the same reason",
 	"an interface without a binding gets one: KubeVirt leaves it without any",
-	"a feature of Windows that builds on one which is switched off brings nothing along, so that the fault is where the user can mend it",
+	"a feature of Windows that builds on one which is switched off brings nothing along, so that the fault is where the user can correct it",
 }
 
 func instance(t *testing.T, file string) *vmi.VirtualMachineInstance {

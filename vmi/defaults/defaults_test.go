@@ -142,16 +142,16 @@ func TestANewVMIIsPending(t *testing.T) {
 
 func TestOnlyMachineTypesWithPCIExpressHaveALayoutOfTheirBus(t *testing.T) {
 	for _, tt := range []struct {
-		architecture, machine string
-		layout                bool
+		architecture, machineType string
+		layout                    bool
 	}{
 		{"", "", true}, {"amd64", "pc-q35-9.2", true}, {"amd64", "pc-i440fx-7.2", false}, {"amd64", "microvm", false},
 		{"arm64", "", true}, {"arm64", "virt-rhel9.6.0", true}, {"s390x", "", false}, {"s390x", "s390-ccw-virtio-9.2", false},
 	} {
 		v := vmitest.New()
-		v.Spec.Architecture, v.Spec.Domain.Machine = tt.architecture, &vmi.Machine{Type: tt.machine}
+		v.Spec.Architecture, v.Spec.Domain.Machine = tt.architecture, &vmi.Machine{Type: tt.machineType}
 		_, ok := defaults.Apply(v, defaults.Profile{}).Annotations[vmi.PCITopologyAnnotation]
-		require.Equal(t, tt.layout, ok, "%s %s", tt.architecture, tt.machine)
+		require.Equal(t, tt.layout, ok, "%s %s", tt.architecture, tt.machineType)
 	}
 }
 

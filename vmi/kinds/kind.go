@@ -39,7 +39,7 @@ type Cluster struct {
 	Defaults defaults.Profile
 	// Limits are what the cluster allows.
 	Limits validate.Limits
-	// By is who creates or changes the object.
+	// By is the user that creates or changes the object.
 	By validate.User
 	// KubeVirts are all KubeVirts of the cluster, or none while they are not known.
 	KubeVirts []*vmi.KubeVirt

@@ -33,7 +33,7 @@ type Object struct {
 // Fault is something that is wrong with an object.
 type Fault struct {
 	// Field is its path, as in spec.volumes[0].name. It is empty for a fault that no
-	// single field can mend.
+	// single field can correct.
 	Field   string
 	Type    field.ErrorType
 	Message string

@@ -13,8 +13,8 @@ import (
 )
 
 // Faults returns what the spec asks for and this build cannot do, each with its
-// reason, or nothing. Whoever makes something of a VMI without an API server in
-// between, which refuses these fields, calls it: otherwise the VMI loses them.
+// reason, or nothing. It is for programs that read a VMI without an API server in
+// between, which refuses these fields: otherwise the VMI loses them.
 //
 // A field that only states what the defaults of p decide anyway is no fault, so v
 // may have its defaults applied or not. p is the profile that they are applied

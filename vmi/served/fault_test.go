@@ -76,7 +76,7 @@ func TestEachFieldThatIsNotServedIsAFault(t *testing.T) {
 	}
 }
 
-func TestAllFaultsAreSaidAtOnce(t *testing.T) {
+func TestAllFaultsAreReportedAtOnce(t *testing.T) {
 	t.Parallel()
 	v := vmitest.New()
 	v.Spec.Domain.Devices.TPM = &vmi.TPM{}

@@ -31,7 +31,7 @@ liveUpdateConfiguration: {maxHotplugRatio: 8, maxCpuSockets: 16}
 	}, validate.Configured(c))
 }
 
-func TestTheBoardsOfAConfigurationFitTogether(t *testing.T) {
+func TestTheMachineTypesOfAConfigurationFitTogether(t *testing.T) {
 	const at, amd64 = "spec.configuration.", "spec.configuration.architectureConfiguration.amd64."
 	for name, tt := range map[string]struct {
 		in   string

@@ -108,7 +108,7 @@ func dedicated(at *field.Path, d *vmi.DomainSpec) field.ErrorList {
 	var l field.ErrorList
 	here, res := at.Child("cpu", "dedicatedCpuPlacement"), at.Child("resources")
 	limit, request := d.Resources.Limits[corev1.ResourceCPU], d.Resources.Requests[corev1.ResourceCPU]
-	// A request that is the limit follows from it, or is mended with it.
+	// A request that is the limit follows from it, or is corrected with it.
 	if request.MilliValue()%1000 != 0 && request.Cmp(limit) != 0 {
 		l = append(l, field.Invalid(res.Child("requests", "cpu"), request.String(), "must be a whole number with dedicatedCpuPlacement"))
 	}

@@ -8,10 +8,10 @@
 // once, with the path of the field; [Causes] makes of them what an API server
 // answers. Defaults are expected to be applied (package vmi/defaults).
 //
-// What a cluster allows is a [Limits], and who asks is a [User]: there is no
+// What a cluster allows is a [Limits], and the requester is a [User]: there is no
 // client and no global state. The package computes; it touches nothing.
 //
 // Field names and kinds of fault are those of KubeVirt, since clients show them
 // beside the field. Where KubeVirt's name of a field is not its path, the message
-// begins with the path. A fault that no single field can mend has no field.
+// begins with the path. A fault that no single field can correct has no field.
 package validate

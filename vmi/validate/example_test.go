@@ -39,7 +39,7 @@ func ExampleMigrationOf() {
 }
 
 // The claim of a request is checked with the template when the VirtualMachine is
-// admitted, and with the VMI that runs by who has it.
+// admitted, and with the VMI that runs by its owner.
 func ExampleVolumeRequests() {
 	running := vmitest.New(vmitest.WithEmptyDisk("data", "1Gi"))
 	v := &vmi.VirtualMachine{Status: vmi.VirtualMachineStatus{VolumeRequests: []vmi.VolumeRequest{{AddVolumeOptions: &vmi.AddVolumeOptions{

@@ -52,7 +52,7 @@ func repeated(at *field.Path, name, what string) *field.Error {
 	return e
 }
 
-// whole reports a fault that no single field can mend.
+// whole reports a fault that no single field can correct.
 func whole(kind field.ErrorType, message string) *field.Error {
 	return &field.Error{Type: kind, BadValue: field.OmitValueType{}, Detail: message}
 }

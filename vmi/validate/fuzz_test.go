@@ -62,8 +62,8 @@ func FuzzNothingPanics(f *testing.F) {
 	})
 }
 
-// pieces are what users write, right and wrong. Each machine of the test below
-// is some of them, and what they touch is what it may be blamed for.
+// pieces are what users write, right and wrong. Each VMI of the test below is made
+// of some of them, and its faults may name only the fields that they set.
 var pieces = []string{
 	`{"architecture":"arm64"}`, `{"architecture":"s390x"}`, `{"architecture":"amd64"}`,
 	`{"evictionStrategy":"x"}`, `{"hostname":"A"}`, `{"dnsPolicy":"None"}`, `{"startStrategy":"Paused"}`,
@@ -86,7 +86,7 @@ var pieces = []string{
 	`{"domain":{"devices":{"interfaces":[{"name":"a"},{"name":"b","masquerade":{}}]}}}`, `{"domain":{"devices":{"interfaces":[{"name":"a","state":"absent","ports":[{"port":0}]}]}}}`,
 }
 
-func TestNobodyIsBlamedForADefault(t *testing.T) {
+func TestNoFaultNamesAFieldThatOnlyDefaultsSet(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	profiles := []defaults.Profile{{}, {Architecture: defaults.ARM64}, {Architecture: defaults.S390X}, {Binding: defaults.Masquerade}, {HotplugRatio: 7}}
 	for range 20000 {

@@ -88,7 +88,7 @@ func TestVirtualMachine(t *testing.T) {
 	require.Empty(t, validate.VirtualMachine(gone, validate.User{}, validate.Limits{}), "a VM that is being deleted is right")
 }
 
-func TestATemplateMayLeaveTheBoardToTheCluster(t *testing.T) {
+func TestATemplateMayLeaveTheMachineTypeToTheCluster(t *testing.T) {
 	narrow := validate.Limits{MachineTypes: map[string][]string{"amd64": {"pc-q35-7.2"}}}
 	v := vmitest.NewVM(vmi.RunHalted)
 	require.Empty(t, validate.VirtualMachine(v, controller, narrow))

@@ -13,7 +13,7 @@ import (
 	"github.com/podvisor/podvisor/vmi/vmitest"
 )
 
-func TestAConfigurationThatCannotBeUsedIsSaidInFull(t *testing.T) {
+func TestAConfigurationThatCannotBeUsedIsReportedInFull(t *testing.T) {
 	t.Parallel()
 	k := &vmi.KubeVirt{}
 	k.Spec.Configuration = vmi.KubeVirtConfiguration{

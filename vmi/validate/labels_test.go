@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The policy speaks for the API server what is said here for everybody else.
+// The policy has the labels for the API server, the validation for programs.
 func TestThePolicyReservesTheSameLabels(t *testing.T) {
 	t.Parallel()
 	b, err := os.ReadFile("../../manifests/policies/labels.yaml")

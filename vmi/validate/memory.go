@@ -34,7 +34,7 @@ func guestMemory(at *field.Path, d *vmi.DomainSpec, lim Limits) field.ErrorList 
 	}
 	limit, limited := d.Resources.Limits[corev1.ResourceMemory]
 	request, asked := d.Resources.Requests[corev1.ResourceMemory]
-	// Who asks for less than the limit has said that the guest will not use all
+	// A request below the limit states that the guest will not use all
 	// that it sees.
 	overcommitted := asked && request.Cmp(limit) < 0 && !lim.NoLiveUpdate
 	if limited && limit.Sign() > 0 && g.Cmp(limit) > 0 && !overcommitted {

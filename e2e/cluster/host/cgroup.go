@@ -99,9 +99,9 @@ func (h hierarchy) adopt(parent, dir string) error {
 	return nil
 }
 
-// removePatience is how long the kernel may take to let go of a group whose
+// removeTimeout limits how long the kernel reports a group as busy after its
 // last process was killed.
-const removePatience = 10 * time.Second
+const removeTimeout = 10 * time.Second
 
 // RemoveCgroups removes the group and everything in it from every hierarchy.
 // The processes in it must have been killed.
@@ -110,7 +110,7 @@ func RemoveCgroups(group string) error {
 	if err != nil {
 		return err
 	}
-	deadline := time.Now().Add(removePatience)
+	deadline := time.Now().Add(removeTimeout)
 	for _, h := range all {
 		dir := filepath.Join(h.dir, group)
 		for {

@@ -32,7 +32,7 @@ const PlanFile = "plan.json"
 // RunCluster runs the cluster whose folder is dir until ctx ends. It must be
 // process 1 in [ClusterNamespaces]. Connections to the listener are forwarded
 // to the API server. It refuses to run if the plan in the folder has not the
-// given id, because then somebody has started the cluster anew meanwhile.
+// given id, because then the cluster has been started anew meanwhile.
 func RunCluster(ctx context.Context, dir, id string, listener net.Listener, log *slog.Logger) error {
 	if os.Getpid() != 1 {
 		return errors.New("not process 1 of a namespace")

@@ -16,7 +16,7 @@ import (
 // when it does its work:
 //
 //	done:NAME       the program NAME of this host has ended well
-//	unix:PATH       somebody listens on the socket
+//	unix:PATH       a process listens on the socket
 //	http:URL        the URL answers 200
 //	https:CA:URL    the URL answers 200 with a certificate that the file CA signed
 type condition string

@@ -1,6 +1,6 @@
 // Package host is the first process of a local cluster and of each of its nodes.
 //
-// [RunCluster] is process 1 of a cluster. It lives in process, mount, network and
+// [RunCluster] is process 1 of a cluster. It runs in process, mount, network and
 // other namespaces of its own, keeps the programs of the control plane running,
 // starts the nodes, connects them by virtual Ethernet, and forwards connections
 // from a listener it was given, which belongs to the root network namespace, to
@@ -14,7 +14,7 @@
 // lives as long as its lock is held, see [Holder].
 //
 // A program that ends is started again. What runs is written to status.json in
-// the host's folder, see [ReadStatus]; what the programs say to log/.
+// the host's folder, see [ReadStatus]; what the programs print to log/.
 //
 // It is an edge: the kernel's namespaces, mounts and links. It starts no tools.
 //

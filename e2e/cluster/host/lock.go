@@ -25,7 +25,7 @@ func Hold(path string) error {
 }
 
 // Holder returns the process that holds the lock on a file, as the caller's
-// process namespace names it; 0 means that nobody does. The kernel keeps the
+// process namespace names it; 0 means that none does. The kernel keeps the
 // lock as long as the process lives, so the answer is never about another
 // process that came to have the same number.
 func Holder(path string) (int, error) {

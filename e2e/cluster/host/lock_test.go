@@ -37,7 +37,7 @@ func TestHolder(t *testing.T) {
 		require.NoError(t, err)
 		return pid, exit
 	}
-	require.Zero(t, holder(), "nobody holds a file that is not there")
+	require.Zero(t, holder(), "a missing file has no holder")
 	pid, exit := hold()
 	require.Eventually(t, func() bool { return holder() == pid }, 10*time.Second, time.Millisecond)
 
@@ -47,5 +47,5 @@ func TestHolder(t *testing.T) {
 
 	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
 	<-exit
-	require.Zero(t, holder(), "nobody holds it when the holder is dead")
+	require.Zero(t, holder(), "the lock ends with its holder")
 }

@@ -117,20 +117,20 @@ func privateProc() error {
 
 // mountSys shows this network namespace in /sys and keeps the control groups.
 func mountSys() error {
-	const aside = "/run/podvisor/cgroup"
-	if err := os.MkdirAll(aside, 0o755); err != nil {
+	const saved = "/run/podvisor/cgroup"
+	if err := os.MkdirAll(saved, 0o755); err != nil {
 		return err
 	}
-	if err := mount("/sys/fs/cgroup", aside, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+	if err := mount("/sys/fs/cgroup", saved, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
 		return err
 	}
 	if err := mount("sysfs", "/sys", "sysfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
 		return err
 	}
-	if err := mount(aside, "/sys/fs/cgroup", "", unix.MS_MOVE, ""); err != nil {
+	if err := mount(saved, "/sys/fs/cgroup", "", unix.MS_MOVE, ""); err != nil {
 		return err
 	}
-	return os.Remove(aside)
+	return os.Remove(saved)
 }
 
 // mountFolders gives the node its own /etc, /opt, /var/lib and /var/log.

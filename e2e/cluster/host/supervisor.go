@@ -138,8 +138,8 @@ func (s *supervisor) observe(ctx context.Context, p plan.Program, pid int) {
 		}
 		s.log.Warn("program does not work", "program", p.Name, "condition", missing)
 		s.set(p, func(st *ProgramStatus) { st.State, st.Reason = Starting, missing })
-		patient, cancel := context.WithTimeout(ctx, s.hung)
-		again := s.ready(patient, p)
+		limited, cancel := context.WithTimeout(ctx, s.hung)
+		again := s.ready(limited, p)
 		cancel()
 		if again {
 			continue
@@ -152,7 +152,7 @@ func (s *supervisor) observe(ctx context.Context, p plan.Program, pid int) {
 	}
 }
 
-// ready waits until the program does its work, and says whether it does.
+// ready waits until the program does its work, and reports whether it does.
 func (s *supervisor) ready(ctx context.Context, p plan.Program) bool {
 	for _, c := range p.Ready {
 		if err := s.await(ctx, condition(c)); err != nil {

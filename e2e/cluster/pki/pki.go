@@ -27,7 +27,7 @@ type Authority struct {
 	key  *ecdsa.PrivateKey
 }
 
-// Subject is who a certificate is for. Name and Groups are a user and its groups
+// Subject is the holder of a certificate. Name and Groups are a user and its groups
 // for Kubernetes; DNS and IPs are where a server is reached.
 type Subject struct {
 	Name   string

@@ -64,7 +64,7 @@ func nodeFiles(c Config, n int) map[string]string {
 }
 
 // containerdConfig: the devices' ownership is left to CDI, whose default folders
-// containerd reads without being told. The plugin "opt" would make a folder in
+// containerd reads without configuration. The plugin "opt" would make a folder in
 // the host's /opt. Without the capability SYS_RESOURCE, containerd must not
 // ask for a lower OOM score than its own.
 const containerdConfig = `version = 3

@@ -25,7 +25,7 @@ type Config struct {
 	Extent Extent
 	// Nodes is how many nodes a full cluster has.
 	Nodes int
-	// ID tells this start of the cluster from every other.
+	// ID differs for each start of the cluster.
 	ID string
 	// State is the cluster's folder.
 	State string

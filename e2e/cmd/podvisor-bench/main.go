@@ -74,7 +74,7 @@ func measure(ctx context.Context, c *cluster.Cluster, runs int) error {
 	if err != nil {
 		return err
 	}
-	cfg.QPS = -1 // what is measured is not the client's patience
+	cfg.QPS = -1 // the client's own limit would be part of the figures
 	kube, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
 		return err

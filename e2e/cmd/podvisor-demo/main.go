@@ -1,6 +1,6 @@
 // Command podvisor-demo shows Podvisor at work: `up` starts a local cluster (or
 // uses yours, with CLUSTER=existing and KUBECONFIG), installs Podvisor, boots a
-// host and shows it; `down` removes the demo. Run it by `make demo`.
+// VMI and shows it; `down` removes the demo. Run it by `make demo`.
 package main
 
 import (

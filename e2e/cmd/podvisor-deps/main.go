@@ -1,5 +1,5 @@
 // Command podvisor-deps installs the Debian packages that the tests need: the
-// programs that the edges of the library talk to.
+// programs that the edges of the library call.
 package main
 
 import (

@@ -1,5 +1,5 @@
 // Command pause is the first process of a pod: it holds the pod's namespaces
-// and does nothing until it is told to end.
+// and does nothing until a signal ends it.
 package main
 
 import (

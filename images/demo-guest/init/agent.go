@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// agentChannel is the channel that the host speaks to an agent through.
+	// agentChannel is the channel between the host and an agent.
 	agentChannel = "org.qemu.guest_agent.0"
 	// bootLabel is the volume label of the disk that the guest boots from.
 	bootLabel = "boot"

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// shell keeps a root shell on the serial console for those who press Enter; the
-// log of a guest to whom nobody speaks stays free of prompts. There is nothing to
-// protect: whoever has the console owns the guest.
+// shell keeps a root shell on the serial console, which starts at Enter; the
+// log of a guest without a user at its console has no prompts. There is nothing
+// to protect: a user with the console owns the guest.
 func (m *guest) shell() {
 	active, _ := os.ReadFile("/sys/class/tty/console/active")
 	names := strings.Fields(string(active))

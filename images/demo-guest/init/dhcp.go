@@ -15,7 +15,7 @@ import (
 // program again when something happened to a lease.
 const dhcpEventName = "dhcp-event"
 
-// dhcpEvent does what a lease says. The client gives the kind of event as
+// dhcpEvent configures the link of a lease. The client gives the kind of event as
 // argument and the options in the environment.
 func dhcpEvent(args []string, env func(string) string) error {
 	// A renewal changes nothing; a lease with another address comes as bound.
@@ -33,7 +33,7 @@ func dhcpEvent(args []string, env func(string) string) error {
 		return err
 	}
 	say("%s has address %s from %s", l.Link, l.Address, l.Server)
-	return tell(l.Link)
+	return report(l.Link)
 }
 
 // lease is what a DHCP server gave.
@@ -132,9 +132,9 @@ func (l lease) apply() error {
 	return errors.Join(errs...)
 }
 
-// tell lets init know that a link has its address. Nobody may be listening
-// any more, which is no error.
-func tell(link string) error {
+// report writes to init that a link has its address. It is no error that init
+// does not read any more.
+func report(link string) error {
 	fd, err := unix.Open(leases, unix.O_WRONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if errors.Is(err, unix.ENXIO) {
 		return nil

@@ -37,9 +37,9 @@ type guest struct {
 	down chan struct{}
 }
 
-// boot brings the guest up. It gives up on nothing: what does not work is
-// said on the console and the rest goes on, because a guest that still shows
-// its console is easier to understand than one that panics.
+// boot brings the guest up. A step that fails is reported on the console and the
+// next one follows, because a guest with a console is easier to debug than one
+// that panics.
 func (m *guest) boot() {
 	m.down = make(chan struct{})
 	mountAll()
@@ -68,7 +68,7 @@ func (m *guest) boot() {
 	m.runUserData()
 }
 
-// must says what went wrong, if it did.
+// must prints the error, if there is one.
 func (m *guest) must(what string, err error) {
 	if err != nil {
 		say("%s: %v", what, err)
@@ -94,7 +94,7 @@ func (m *guest) runUserData() {
 	}
 }
 
-// command runs one command of the seed and says if it failed.
+// command runs one command of the seed and prints its error.
 func (m *guest) command(c command) {
 	if m.ending() {
 		return

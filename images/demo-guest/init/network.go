@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// leases is the pipe through which the DHCP event program tells init that a
-	// link has its first address.
+	// leases is the pipe through which the DHCP event program reports to init
+	// that a link has its first address.
 	leases = "/run/leases"
 	// resolvDir holds the name servers of each link; resolv.conf is all of them.
 	resolvDir = "/run/resolv"
@@ -68,7 +68,7 @@ func (m *guest) awaitLeases(waiting []string) {
 	}
 }
 
-// dhcp runs busybox's client for as long as the guest lives.
+// dhcp runs busybox's client for as long as the guest runs.
 func (m *guest) dhcp(name string) error {
 	null, err := os.OpenFile("/dev/null", os.O_RDWR, 0)
 	if err != nil {
@@ -84,7 +84,7 @@ func (m *guest) dhcp(name string) error {
 	return err
 }
 
-// static configures a link as the seed says.
+// static configures a link from the seed.
 func (m *guest) static(name string, conf ethernet) error {
 	var errs []error
 	ip := func(args ...string) { errs = append(errs, m.ip(args...)) }

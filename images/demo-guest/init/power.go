@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// ignoreButton makes the guest deaf to the power button while it exists:
-	// tests write it through write_files.
+	// ignoreButton is a file: while it exists, the guest ignores the power button.
+	// Tests write it through write_files.
 	ignoreButton = "/etc/podvisor-guest/ignore-power-button"
-	// farewell is how long processes have to end by themselves.
-	farewell = 500 * time.Millisecond
+	// stopTimeout is how long processes have to end by themselves.
+	stopTimeout = 500 * time.Millisecond
 )
 
 // watchPower waits for the power button and for the signals by which busybox's
-// poweroff, halt and reboot speak to process 1.
+// poweroff, halt and reboot reach process 1.
 func (m *guest) watchPower() {
 	var once sync.Once
 	end := func(how int) { once.Do(func() { m.powerOff(how) }) }
@@ -85,7 +85,7 @@ func (m *guest) powerOff(how int) {
 	// SIGHUP ends interactive shells, which ignore SIGTERM.
 	_ = unix.Kill(-1, unix.SIGTERM)
 	_ = unix.Kill(-1, unix.SIGHUP)
-	deadline := time.Now().Add(farewell)
+	deadline := time.Now().Add(stopTimeout)
 	for m.children.any() && time.Now().Before(deadline) {
 		time.Sleep(5 * time.Millisecond)
 	}

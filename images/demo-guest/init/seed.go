@@ -13,7 +13,7 @@ import (
 // seedLabel is the volume label by which a NoCloud disk is known.
 const seedLabel = "cidata"
 
-// seed is what a NoCloud disk said. The zero value is a guest without one.
+// seed is the content of a NoCloud disk. The zero value is a guest without one.
 type seed struct {
 	found   bool
 	meta    metaData
@@ -27,7 +27,7 @@ type metaData struct {
 	Hostname      string `json:"hostname"`
 }
 
-// hostname is the name the seed gives to the guest; user-data has the last word.
+// hostname is the name the seed gives to the guest; that of user-data comes first.
 func (s seed) hostname() string {
 	for _, name := range []string{s.user.FQDN, s.user.Hostname, s.meta.LocalHostname, s.meta.Hostname} {
 		if name != "" {

@@ -76,7 +76,7 @@ func TestSeed(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.Equal(t, "i", s.meta.InstanceID)
-	require.Equal(t, "u", s.hostname(), "user-data has the last word")
+	require.Equal(t, "u", s.hostname(), "the name in user-data comes first")
 	require.Equal(t, "m", seed{meta: s.meta}.hostname())
 
 	s, err = parseSeed(fstest.MapFS{"user-data": {Data: []byte("?")}, "meta-data": {Data: []byte("local-hostname: m")}})

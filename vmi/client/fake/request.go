@@ -90,7 +90,7 @@ func (q request) dryRun() bool {
 	return slices.Contains(q.URL.Query()["dryRun"], metav1.DryRunAll)
 }
 
-// manager is who owns the fields that the request writes.
+// manager is the owner of the fields that the request writes.
 func (q request) manager() string {
 	if m := q.URL.Query().Get("fieldManager"); m != "" {
 		return m
@@ -222,7 +222,7 @@ func (s *Server) all(q request) (any, error) {
 	}, nil
 }
 
-// post creates an object. Its status is for those who write the status.
+// post creates an object. Its status is dropped: the subresource writes it.
 func (s *Server) post(q request) (any, error) {
 	o, err := q.object()
 	if err != nil {

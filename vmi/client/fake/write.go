@@ -68,7 +68,7 @@ func added(before, after []string) []string {
 	return slices.DeleteFunc(slices.Clone(after), func(s string) bool { return slices.Contains(before, s) })
 }
 
-// sameUID refuses another UID from a writer who names no other version, which
+// sameUID refuses another UID from a writer that names no other version, which
 // would be a conflict first.
 func sameUID(k key, live, changed *unstructured.Unstructured) error {
 	if u := changed.GetUID(); u == live.GetUID() || changed.GetResourceVersion() != live.GetResourceVersion() {

@@ -15,7 +15,7 @@ import (
 // devices are made for.
 const q35 = "q35"
 
-// native says why there is no launcher for the architecture of a spec.
+// native returns why there is no launcher for the architecture of a spec.
 func native(arch string) error {
 	if arch == "" || arch == defaults.AMD64 {
 		return nil
@@ -23,25 +23,25 @@ func native(arch string) error {
 	return fmt.Errorf("spec.architecture: architecture %s is not served: only %s is: %w", arch, defaults.AMD64, vmi.ErrInvalid)
 }
 
-// board is the machine type that the spec names.
-func board(m *vmi.Machine) string {
+// machineType is the machine type that the spec names.
+func machineType(m *vmi.Machine) string {
 	if m == nil || m.Type == "" {
 		return q35
 	}
 	return m.Type
 }
 
-// MachineFault says why a QEMU with the machine types of have does not offer the
+// MachineTypeFault says why a QEMU with the machine types of have does not offer the
 // one that is wanted, or is nil if it does. It wraps [vmi.ErrInvalid].
-func MachineFault(wanted string, have []string) error {
+func MachineTypeFault(wanted string, have []string) error {
 	if slices.Contains(have, wanted) {
 		return nil
 	}
-	return fmt.Errorf("QEMU has no machine type %s: set machine.type to one of %s: %w", wanted, strings.Join(boards(have), ", "), vmi.ErrInvalid)
+	return fmt.Errorf("QEMU has no machine type %s: set machine.type to one of %s: %w", wanted, strings.Join(versions(have), ", "), vmi.ErrInvalid)
 }
 
-// boards are the versions of q35 among the machine types, the newest first.
-func boards(have []string) []string {
+// versions are the versions of q35 among the machine types, the newest first.
+func versions(have []string) []string {
 	all := slices.DeleteFunc(slices.Clone(have), func(t string) bool { return !strings.Contains(t, q35) })
 	slices.SortFunc(all, func(a, b string) int {
 		x, y := release(a), release(b)
@@ -59,8 +59,8 @@ func boards(have []string) []string {
 }
 
 // release is the version at the end of a machine type, or nil.
-func release(machine string) *version.Version {
-	v, err := version.ParseGeneric(machine[strings.LastIndexByte(machine, '-')+1:])
+func release(machineType string) *version.Version {
+	v, err := version.ParseGeneric(machineType[strings.LastIndexByte(machineType, '-')+1:])
 	if err != nil {
 		return nil
 	}
