@@ -52,7 +52,7 @@ bench: ## Measure against a plain pod: start, deletion, API writes, memory, admi
 
 .PHONY: generate
 generate: ## Write the generated files anew
-	$(CONTROLLER_GEN) object paths=./vmi
+	$(CONTROLLER_GEN) object paths=./vmi/...
 	go run ./internal/apigen -controller-gen '$(CONTROLLER_GEN)'
 
 .PHONY: lint

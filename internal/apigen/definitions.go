@@ -13,22 +13,47 @@ package %s
 
 `
 
-// renderDefinitions writes the definitions of the kinds as rows in Go: what their
-// markers say beside the schema.
-func renderDefinitions(pkg string, all []*definition) []byte {
+// furtherHead is what packages beside the first have too.
+const furtherHead = `import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// GroupVersion is the served version of the group.
+var GroupVersion = schema.GroupVersion{Group: %q, Version: %q}
+
+// Definitions are the definitions of all kinds of this package.
+func Definitions() []vmi.Definition { return slices.Clone(definitions) }
+
+`
+
+// renderDefinitions writes the definitions of the kinds of a group as rows in Go:
+// what their markers say beside the schema.
+func renderDefinitions(g group, all []*definition) []byte {
 	var b strings.Builder
-	fmt.Fprintf(&b, definitionsHead, pkg)
+	fmt.Fprintf(&b, definitionsHead, g.pkg())
+	from := ""
+	if g.dir != root {
+		from = "vmi."
+		fmt.Fprintf(&b, furtherHead, g.name, g.version)
+	}
 	var names []string
 	for _, d := range all {
+		if !g.has(d) {
+			continue
+		}
 		name := d.rowName()
 		names = append(names, name)
-		fmt.Fprintf(&b, "// %s defines %s.\nvar %s = Define[%s, %s](Definition{\n", name, d.kind(), name, d.kind(), d.names()["listKind"])
-		for _, line := range d.row() {
+		fmt.Fprintf(&b, "// %s defines %s.\nvar %s = %sDefine[%s, %s](%sDefinition{\n", name, d.kind(), name, from, d.kind(), d.names()["listKind"], from)
+		for _, line := range d.row(from) {
 			fmt.Fprintf(&b, "\t%s,\n", line)
 		}
 		b.WriteString("})\n\n")
 	}
-	b.WriteString("// definitions are those of all kinds.\nvar definitions = []Definition{\n")
+	fmt.Fprintf(&b, "// definitions are those of all kinds.\nvar definitions = []%sDefinition{\n", from)
 	for _, name := range names {
 		fmt.Fprintf(&b, "\t%s.Definition,\n", name)
 	}
@@ -48,8 +73,9 @@ func (d *definition) rowName() string {
 	return kind[:same] + plural[same:]
 }
 
-// row are the fields of the definition that are not zero, as Go.
-func (d *definition) row() []string {
+// row are the fields of the definition that are not zero, as Go. The types are from
+// the package that from names, with its dot.
+func (d *definition) row(from string) []string {
 	version := object(d.root.child("spec")["versions"].([]any)[0])
 	out := []string{
 		fmt.Sprintf("GroupVersionKind: GroupVersion.WithKind(%q)", d.kind()),
@@ -62,7 +88,7 @@ func (d *definition) row() []string {
 		out = append(out, "Status: true")
 	}
 	if s := version.child("subresources").child("scale"); s != nil {
-		out = append(out, fmt.Sprintf("Scale: &ScaleFields{Spec: %q, Status: %q, Selector: %q}",
+		out = append(out, fmt.Sprintf("Scale: &%sScaleFields{Spec: %q, Status: %q, Selector: %q}", from,
 			fieldOf(s["specReplicasPath"]), fieldOf(s["statusReplicasPath"]), fieldOf(s["labelSelectorPath"])))
 	}
 	if l, _ := version["selectableFields"].([]any); len(l) > 0 {

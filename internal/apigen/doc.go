@@ -1,8 +1,9 @@
-// Command apigen writes what follows from the types of package vmi:
+// Command apigen writes what follows from the types of package vmi, and of each
+// package below it whose doc.go has the marker +groupName, one for an API group:
 // the served schema (manifests/crds), the table of fields (docs/fields.md), what
 // is not served or has no type, with the reasons, in Go (vmi/served), and the
 // definitions of the kinds, by which they are served and cached
-// (vmi/zz_generated.definitions.go).
+// (zz_generated.definitions.go in each of the packages).
 //
 // controller-gen makes a schema of all fields. apigen reads the same source for
 // markers of its own, and keeps of the schema what is built:
@@ -15,7 +16,7 @@
 //	+podvisor:refused:PATH=REASON
 //	                            on a field whose type is of another package: the same
 //	                            for the field at PATH of that type, JSON names with
-//	                            dots between
+//	                            dots between; also on a struct that is inlined
 //	+podvisor:enum              on a string type: its constants are its values
 //	+podvisor:exactlyOne:of=a;b,message="…"
 //	+podvisor:atMostOne:of=a;b,message="…"

@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	source   = "vmi"
+	root     = "vmi"
 	crds     = "manifests/crds"
 	table    = "docs/fields.md"
 	unserved = "vmi/served/zz_generated.unserved.go"
 	untyped  = "vmi/served/zz_generated.untyped.go"
-	rowsFile = source + "/zz_generated.definitions.go"
+	rowsFile = "zz_generated.definitions.go"
 )
 
 func main() {
@@ -33,11 +33,15 @@ func main() {
 // run writes all files anew, in the folder of the module; or what would be if
 // everything was served, if whole is a folder.
 func run(controllerGen []string, whole string) error {
-	m, err := readModel(source)
+	groups, err := findGroups(root)
 	if err != nil {
 		return err
 	}
-	all, err := wholeSchemas(controllerGen)
+	m, err := readModel(groups)
+	if err != nil {
+		return err
+	}
+	all, err := wholeSchemas(controllerGen, groups)
 	if err != nil {
 		return err
 	}
@@ -46,8 +50,10 @@ func run(controllerGen []string, whole string) error {
 		_, err := writeServed(m, all, whole)
 		return err
 	}
-	if err := writeGo(rowsFile, renderDefinitions(source, all)); err != nil {
-		return err
+	for _, g := range groups {
+		if err := writeGo(filepath.Join(g.dir, rowsFile), renderDefinitions(g, all)); err != nil {
+			return err
+		}
 	}
 	if err := writeGo(untyped, renderUntyped(m, all)); err != nil {
 		return err
@@ -63,7 +69,7 @@ func run(controllerGen []string, whole string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(unserved, renderUnserved(pruned), 0o644)
+	return writeGo(unserved, renderUnserved(pruned))
 }
 
 // writeGo writes Go code as gofmt formats it.
@@ -76,14 +82,16 @@ func writeGo(file string, code []byte) error {
 }
 
 // wholeSchemas has controller-gen make the schemas of all fields of all kinds.
-func wholeSchemas(controllerGen []string) ([]*definition, error) {
+func wholeSchemas(controllerGen []string, groups []group) ([]*definition, error) {
 	dir, err := os.MkdirTemp("", "apigen")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	args := append(controllerGen[1:len(controllerGen):len(controllerGen)],
-		"crd:allowDangerousTypes=true", "paths=./"+source, "output:crd:dir="+dir)
+	args := append(controllerGen[1:len(controllerGen):len(controllerGen)], "crd:allowDangerousTypes=true", "output:crd:dir="+dir)
+	for _, g := range groups {
+		args = append(args, "paths=./"+g.dir)
+	}
 	if out, err := exec.Command(controllerGen[0], args...).CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("make schemas: %w\n%s", err, out)
 	}

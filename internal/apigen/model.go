@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -15,7 +16,10 @@ import (
 
 // model is what the source says about the types beyond their schema.
 type model struct {
+	// types are by their names.
 	types map[string]*goType
+	// packages are the names of the packages that were read.
+	packages map[string]bool
 }
 
 // goType is a type of the package.
@@ -32,6 +36,9 @@ type goType struct {
 	unbuilt []unbuilt
 
 	inline []string
+	// outside are the inlined types of other packages, as far as markers say
+	// something about their fields.
+	outside []*goField
 }
 
 // unbuilt is a value of an enumeration that is not served.
@@ -91,27 +98,17 @@ type union struct {
 	message string
 }
 
-// readModel reads the Go files of a folder.
-func readModel(dir string) (*model, error) {
-	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
-	if err != nil {
-		return nil, err
-	}
-	m := &model{types: map[string]*goType{}}
+// readModel reads the packages of the model. No two have a type of one name.
+func readModel(groups []group) (*model, error) {
+	m := &model{types: map[string]*goType{}, packages: map[string]bool{}}
 	var parsed []*ast.File
-	for _, name := range files {
-		if strings.HasSuffix(name, "_test.go") || strings.HasPrefix(filepath.Base(name), "zz_") {
-			continue
-		}
-		text, err := os.ReadFile(name)
+	for _, g := range groups {
+		files, err := parse(g.dir)
 		if err != nil {
 			return nil, err
 		}
-		f, err := parser.ParseFile(token.NewFileSet(), name, text, parser.ParseComments|parser.SkipObjectResolution)
-		if err != nil {
-			return nil, err
-		}
-		parsed = append(parsed, f)
+		m.packages[g.pkg()] = true
+		parsed = append(parsed, files...)
 	}
 	for _, f := range parsed {
 		if err := m.declareTypes(f); err != nil {
@@ -127,6 +124,30 @@ func readModel(dir string) (*model, error) {
 	return m, nil
 }
 
+// parse parses the Go files of a folder.
+func parse(dir string) ([]*ast.File, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		return nil, err
+	}
+	var parsed []*ast.File
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") || strings.HasPrefix(filepath.Base(name), "zz_") {
+			continue
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), name, text, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			return nil, err
+		}
+		parsed = append(parsed, f)
+	}
+	return parsed, nil
+}
+
 // serveAll takes all fields, kinds and constants that are not served for served.
 func (m *model) serveAll() {
 	for _, t := range m.types {
@@ -136,11 +157,18 @@ func (m *model) serveAll() {
 		}
 		t.unbuilt = nil
 		for _, f := range t.fields {
-			f.unserved = ""
-			for i := range f.inner {
-				f.inner[i].unserved = ""
-			}
+			f.serveAll()
 		}
+		for _, f := range t.outside {
+			f.serveAll()
+		}
+	}
+}
+
+func (f *goField) serveAll() {
+	f.unserved = ""
+	for i := range f.inner {
+		f.inner[i].unserved = ""
 	}
 }
 
@@ -156,9 +184,12 @@ func (m *model) declareTypes(f *ast.File) error {
 			if doc == nil {
 				doc = g.Doc
 			}
-			t, err := readType(spec, readMarkers(doc))
+			t, err := m.readType(spec, readMarkers(doc))
 			if err != nil {
 				return err
+			}
+			if m.types[t.name] != nil {
+				return fmt.Errorf("type %s: it is in two packages", t.name)
 			}
 			m.types[t.name] = t
 		}
@@ -166,7 +197,7 @@ func (m *model) declareTypes(f *ast.File) error {
 	return nil
 }
 
-func readType(spec *ast.TypeSpec, marks []marker) (*goType, error) {
+func (m *model) readType(spec *ast.TypeSpec, marks []marker) (*goType, error) {
 	t := &goType{name: spec.Name.Name, fields: map[string]*goField{}}
 	for _, k := range marks {
 		switch k.name {
@@ -189,14 +220,14 @@ func readType(spec *ast.TypeSpec, marks []marker) (*goType, error) {
 		return t, nil
 	}
 	for _, f := range s.Fields.List {
-		if err := t.readField(f); err != nil {
+		if err := m.readField(t, f); err != nil {
 			return nil, err
 		}
 	}
 	return t, nil
 }
 
-func (t *goType) readField(f *ast.Field) error {
+func (m *model) readField(t *goType, f *ast.Field) error {
 	if f.Tag == nil {
 		return nil
 	}
@@ -206,14 +237,36 @@ func (t *goType) readField(f *ast.Field) error {
 	}
 	name, options, _ := strings.Cut(reflect.StructTag(tag).Get("json"), ",")
 	elem := element(f.Type)
-	if name == "" && strings.Contains(options, "inline") {
-		if elem != "" {
-			t.inline = append(t.inline, elem)
-		}
-		return nil
+	if pkg, own, qualified := strings.Cut(elem, "."); qualified && m.packages[pkg] {
+		elem = own
 	}
 	out := &goField{elem: elem, name: goName(f)}
-	for _, k := range readMarkers(f.Doc) {
+	if err := out.readMarkers(readMarkers(f.Doc)); err != nil {
+		return fmt.Errorf("field %s of %s: %w", cmp.Or(name, elem), t.name, err)
+	}
+	if name == "" && strings.Contains(options, "inline") {
+		return t.readInlined(out)
+	}
+	t.fields[name] = out
+	return nil
+}
+
+// readInlined adds an inlined struct.
+func (t *goType) readInlined(f *goField) error {
+	if f.elem != "" {
+		t.inline = append(t.inline, f.elem)
+	}
+	switch outside := strings.Contains(f.elem, "."); {
+	case f.hidden() != "", len(f.inner) > 0 && !outside:
+		return fmt.Errorf("field %s of %s: it is inlined: the markers belong to its fields", f.elem, t.name)
+	case len(f.inner) > 0:
+		t.outside = append(t.outside, f)
+	}
+	return nil
+}
+
+func (f *goField) readMarkers(marks []marker) error {
+	for _, k := range marks {
 		what, path, isInner := strings.Cut(k.name, ":")
 		m := innerMark{path: strings.Split(path, ".")}
 		switch what {
@@ -222,16 +275,34 @@ func (t *goType) readField(f *ast.Field) error {
 		case "refused":
 			m.refused = k.value
 		default:
-			return fmt.Errorf("field %s of %s: unknown marker %s", name, t.name, k.name)
+			return fmt.Errorf("unknown marker %s", k.name)
 		}
 		if isInner {
-			out.inner = append(out.inner, m)
+			f.inner = append(f.inner, m)
 		} else {
-			out.unserved, out.refused = m.unserved, m.refused
+			f.unserved, f.refused = m.unserved, m.refused
 		}
 	}
-	t.fields[name] = out
 	return nil
+}
+
+// below is the field of that JSON name in an inlined struct of another package, as
+// far as markers say something about it: nil if they do not.
+func (t *goType) below(name string) *goField {
+	for _, in := range t.outside {
+		if f := in.below(name); f != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+// field is the field of that JSON name, as far as something is known of it.
+func (t *goType) field(name string) *goField {
+	if f := t.fields[name]; f != nil {
+		return f
+	}
+	return t.below(name)
 }
 
 func goName(f *ast.Field) string {
@@ -263,8 +334,8 @@ func element(e ast.Expr) string {
 	return ""
 }
 
-// flatten adds the fields of inlined structs to t, except of those of other
-// packages: nothing is known of their fields.
+// flatten adds the fields of inlined structs to t. Of those of other packages only
+// what markers say is known.
 func (m *model) flatten(t *goType) {
 	for _, name := range t.inline {
 		in := m.types[name]
@@ -276,6 +347,7 @@ func (m *model) flatten(t *goType) {
 			t.fields[n] = f
 		}
 		t.unions = append(t.unions, in.unions...)
+		t.outside = append(t.outside, in.outside...)
 	}
 	t.inline = nil
 }

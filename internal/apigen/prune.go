@@ -36,14 +36,18 @@ func (p *pruner) schema(at string, s node, t *goType) {
 		}
 	}
 	p.rules(at, s, t)
-	properties := s.child("properties")
-	for name, v := range properties {
+	for _, in := range t.outside {
+		p.known(at, s, in)
+	}
+	for name, v := range s.child("properties") {
 		f := t.fields[name]
-		if p.hide(at, s, name, f) {
+		if f == nil {
+			if below := t.below(name); !p.hide(at, s, name, below) {
+				p.foreign(at+"."+name, object(v), below)
+			}
 			continue
 		}
-		if f == nil {
-			p.foreign(at+"."+name, object(v), nil)
+		if p.hide(at, s, name, f) {
 			continue
 		}
 		rename(object(v), f.name, name)
@@ -84,15 +88,21 @@ func (p *pruner) field(at string, s node, f *goField) {
 		p.schema(at+suffix, elem, t)
 		return
 	}
-	for _, m := range f.inner {
-		if !elem.has(m.path) {
-			p.fault("%s: a marker names the unknown field %s of %s", at, strings.Join(m.path, "."), f.elem)
-		}
-	}
+	p.known(at, elem, f)
 	own := s["description"]
 	p.foreign(at, s, f)
 	if own != nil {
 		s["description"] = own
+	}
+}
+
+// known checks that the markers of f name fields of its type, which is of another
+// package.
+func (p *pruner) known(at string, elem node, f *goField) {
+	for _, m := range f.inner {
+		if !elem.has(m.path) {
+			p.fault("%s: a marker names the unknown field %s of %s", at, strings.Join(m.path, "."), f.elem)
+		}
 	}
 }
 
@@ -183,7 +193,7 @@ func (p *pruner) servedPath(at, rule string, path []string, t *goType) bool {
 	for ; len(path) > 0; path = path[1:] {
 		if t == nil {
 			f = f.below(path[0])
-		} else if f = t.fields[path[0]]; f == nil {
+		} else if f = t.field(path[0]); f == nil {
 			p.fault("%s: the rule %q names the unknown field %s", at, rule, path[0])
 			return false
 		}

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -50,7 +52,7 @@ func read(t *testing.T, text string) node {
 }
 
 func TestOnlyWhatIsServedStaysInTheSchema(t *testing.T) {
-	m, err := readModel("testdata/sample")
+	m, err := readModel([]group{{dir: "testdata/sample"}})
 	require.NoError(t, err)
 	s := read(t, whole)
 	p := pruner{model: m}
@@ -104,7 +106,7 @@ func clean(t *testing.T, s node) node {
 }
 
 func TestARuleAboutAnUnknownFieldIsAFault(t *testing.T) {
-	m, err := readModel("testdata/sample")
+	m, err := readModel([]group{{dir: "testdata/sample"}})
 	require.NoError(t, err)
 	p := pruner{model: m}
 	s := read(t, `{x-kubernetes-validations: [{rule: "self.nick != ''", message: m}]}`)
@@ -114,12 +116,66 @@ func TestARuleAboutAnUnknownFieldIsAFault(t *testing.T) {
 }
 
 func TestAMarkerOfAnUnknownFieldOfAnotherPackageIsAFault(t *testing.T) {
-	m, err := readModel("testdata/sample")
+	m, err := readModel([]group{{dir: "testdata/sample"}})
 	require.NoError(t, err)
+	for name, schema := range map[string]string{
+		"Part": `{properties: {port: {properties: {node: {type: string}}}}}`,
+		"Gate": `{properties: {node: {type: string}, open: {type: boolean}}}`,
+	} {
+		p := pruner{model: m}
+		p.schema("it", read(t, schema), m.types[name])
+		require.Len(t, p.faults, 1, name)
+		require.ErrorContains(t, p.faults[0], "unknown field target.name of other.Port")
+	}
+}
+
+func TestWhatIsServedOfAnInlinedStructOfAnotherPackageStaysInTheSchema(t *testing.T) {
+	m, err := readModel([]group{{dir: "testdata/sample"}})
+	require.NoError(t, err)
+	const gate = `
+properties:
+  open: {type: boolean}
+  node: {type: string}
+  number: {type: integer, description: A number. Of the port.}
+  target: {properties: {name: {type: string}, key: {type: string}}, required: [name, key]}
+x-kubernetes-validations:
+- {rule: "self.target.name != ''", message: no name}
+- {rule: "self.open", message: closed}
+`
+	s := read(t, gate)
 	p := pruner{model: m}
-	p.schema("part", read(t, `{properties: {port: {properties: {node: {type: string}}}}}`), m.types["Part"])
-	require.Len(t, p.faults, 1)
-	require.ErrorContains(t, p.faults[0], "unknown field target.name of other.Port")
+	p.schema("gate", s, m.types["Gate"])
+	require.Empty(t, p.faults)
+	require.ElementsMatch(t, []gap{
+		{path: "gate.node", why: "take target", refused: true},
+		{path: "gate.target.name", why: "no code reads it"},
+	}, p.pruned)
+	require.Equal(t, read(t, `
+properties:
+  open: {type: boolean}
+  number: {type: integer, description: A number.}
+  target: {properties: {key: {type: string}}, required: [key]}
+x-kubernetes-validations:
+- {rule: "self.open", message: closed}
+`), clean(t, s))
+
+	m.serveAll()
+	p = pruner{model: m}
+	s = read(t, gate)
+	p.schema("gate", s, m.types["Gate"])
+	require.Equal(t, []gap{{path: "gate.node", why: "take target", refused: true}}, p.pruned)
+}
+
+func TestAMarkerOfAWholeInlinedStructIsAFault(t *testing.T) {
+	for _, field := range []string{
+		"// +podvisor:unserved=later\n\tother.Port `json:\",inline\"`",
+		"// +podvisor:unserved:name=later\n\tPart `json:\",inline\"`",
+	} {
+		dir := t.TempDir()
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "sample.go"), []byte("package sample\n\ntype Whole struct {\n\t"+field+"\n}\n"), 0o600))
+		_, err := readModel([]group{{dir: dir}})
+		require.ErrorContains(t, err, "of Whole: it is inlined: the markers belong to its fields")
+	}
 }
 
 func TestAUnionIsARuleOverItsServedMembers(t *testing.T) {
@@ -161,8 +217,6 @@ func TestWhatIsNotServedIsATable(t *testing.T) {
 	},
 	"B": {
 		{Why: "no kind"},
-	},
-	"E": {
 	},
 }
 `, string(renderUnserved(map[string][]gap{

@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -170,10 +172,7 @@ func head(d *definition) []string {
 	names := d.root.child("spec").child("names")
 	version := object(d.root.child("spec")["versions"].([]any)[0])
 	sub := version.child("subresources")
-	subresources := "status"
-	if sub["scale"] != nil {
-		subresources = "scale, status"
-	}
+	subresources := strings.Join(slices.Sorted(maps.Keys(sub)), ", ")
 	out := []string{fmt.Sprintf("plural %s; short %s; categories %s; subresources %s", names["plural"], join(names["shortNames"]), join(names["categories"]), subresources)}
 	if scale := sub.child("scale"); scale != nil {
 		out = append(out, fmt.Sprintf(`scale {"labelSelectorPath": %q, "specReplicasPath": %q, "statusReplicasPath": %q}`,
@@ -193,7 +192,8 @@ func head(d *definition) []string {
 
 func join(list any) string {
 	var out []string
-	for _, v := range list.([]any) {
+	all, _ := list.([]any)
+	for _, v := range all {
 		out = append(out, v.(string))
 	}
 	return strings.Join(out, ",")

@@ -34,6 +34,9 @@ func rows(m *model, d *definition) []row {
 	w := walker{model: m, add: func(r row) { out = append(out, r) }}
 	for _, top := range []string{"spec", "status"} {
 		s := d.schema().child("properties").child(top)
+		if s == nil {
+			continue
+		}
 		w.field(top, s, t.fields[top], row{state: stateServed}.under(t.unserved, ""))
 	}
 	for _, r := range refused[kind] {
@@ -86,7 +89,7 @@ func (w walker) field(path string, s node, f *goField, r row) {
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
 		below := f.below(name)
 		if t != nil {
-			below = t.fields[name]
+			below = t.field(name)
 		}
 		w.field(path+suffix+"."+name, properties.child(name), below, r)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"go/format"
 	"os"
 	"path/filepath"
 	"slices"
@@ -30,7 +31,7 @@ type list struct {
 
 func readList(t *testing.T, plural string) list {
 	t.Helper()
-	f, err := os.Open(filepath.Join(fieldLists, plural+".kubevirt.io.txt"))
+	f, err := os.Open(filepath.Join(fieldLists, plural+".txt"))
 	require.NoError(t, err)
 	defer f.Close()
 	var l list
@@ -53,7 +54,9 @@ func generate(t *testing.T) (*model, []*definition) {
 		t.Skip("the conformance data are not here")
 	}
 	t.Chdir("../..")
-	m, err := readModel(source)
+	groups, err := findGroups(root)
+	require.NoError(t, err)
+	m, err := readModel(groups)
 	require.NoError(t, err)
 	made, err := schemas()
 	require.NoError(t, err)
@@ -71,11 +74,16 @@ func generate(t *testing.T) (*model, []*definition) {
 
 // schemas makes them once for all tests, each of which takes a copy.
 var schemas = sync.OnceValues(func() ([]*definition, error) {
-	return wholeSchemas(strings.Fields("go run sigs.k8s.io/controller-tools/cmd/controller-gen@v0.23.0"))
+	groups, err := findGroups(root)
+	if err != nil {
+		return nil, err
+	}
+	return wholeSchemas(strings.Fields("go run sigs.k8s.io/controller-tools/cmd/controller-gen@v0.23.0"), groups)
 })
 
+// plural is the name of the resource with its group.
 func (d *definition) plural() string {
-	return d.root.child("spec").child("names")["plural"].(string)
+	return d.names()["plural"].(string) + "." + d.root.child("spec")["group"].(string)
 }
 
 // ofTemplate says that a field is one of a template's VMI, which the list of
@@ -163,5 +171,7 @@ func TestTheGeneratedFilesAreUpToDate(t *testing.T) {
 	}
 	text, err = os.ReadFile("../../" + unserved)
 	require.NoError(t, err)
-	require.Equal(t, string(text), string(renderUnserved(pruned)), "run make generate")
+	want, err := format.Source(renderUnserved(pruned))
+	require.NoError(t, err)
+	require.Equal(t, string(text), string(want), "run make generate")
 }

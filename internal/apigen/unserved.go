@@ -29,6 +29,9 @@ func renderUnserved(pruned map[string][]gap) []byte {
 	var b strings.Builder
 	b.WriteString(unservedHead)
 	for _, kind := range slices.Sorted(maps.Keys(pruned)) {
+		if len(pruned[kind]) == 0 {
+			continue
+		}
 		fmt.Fprintf(&b, "\t%q: {\n", kind)
 		for _, g := range slices.SortedFunc(slices.Values(pruned[kind]), func(a, b gap) int {
 			return cmp.Or(strings.Compare(a.path, b.path), strings.Compare(a.value, b.value))

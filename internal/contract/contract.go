@@ -19,6 +19,7 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
 	"github.com/podvisor/podvisor/vmi/client/informer"
+	"github.com/podvisor/podvisor/vmi/kinds"
 	"github.com/podvisor/podvisor/vmi/vmitest"
 )
 
@@ -126,7 +127,7 @@ func (s suite) kinds(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, migrations.Items, 1)
 	require.Equal(t, "testvmi", migrations.Items[0].Spec.VMIName)
-	for _, d := range vmi.Definitions() {
+	for _, d := range kinds.Definitions() {
 		o := client.Of(s.c, d.Untyped(), s.namespace)
 		all, err := o.List(ctx, metav1.ListOptions{})
 		require.NoError(t, err, d.Kind)

@@ -51,10 +51,10 @@ func TestNamesOfTheVolumesNeverCollideInThePod(t *testing.T) {
 func TestAVolumeThatIsNotServedIsRefused(t *testing.T) {
 	t.Parallel()
 	_, err := pod.Render(vmitest.New(vmitest.WithDisk("data", vmi.VolumeSource{
-		PersistentVolumeClaim: &vmi.PersistentVolumeClaimVolume{PersistentVolumeClaimVolumeSource: corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}},
+		Sysprep: &vmi.Sysprep{ConfigMap: &corev1.LocalObjectReference{Name: "answers"}},
 	})), config)
 	require.ErrorIs(t, err, vmi.ErrInvalid)
-	require.ErrorContains(t, err, "spec.volumes[0].persistentVolumeClaim")
+	require.ErrorContains(t, err, "spec.volumes[0].sysprep: Forbidden: not served yet")
 }
 
 func TestEveryPullSecretIsNamedOnce(t *testing.T) {

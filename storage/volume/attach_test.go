@@ -17,7 +17,6 @@ var (
 	demoDisk = vmi.VolumeSource{ContainerDisk: &vmi.ContainerDisk{Image: "demo", Path: "/images/demo.img"}}
 	noCloud  = vmi.VolumeSource{CloudInitNoCloud: &vmi.CloudInitNoCloud{UserData: "#!/bin/sh"}}
 	oneGi    = vmi.VolumeSource{EmptyDisk: &vmi.EmptyDisk{Capacity: resource.MustParse("1Gi")}}
-	aClaim   = vmi.VolumeSource{PersistentVolumeClaim: &vmi.PersistentVolumeClaimVolume{}}
 )
 
 // instance has a disk for each of the volumes, which are named a, b, ….
@@ -75,13 +74,12 @@ func TestAWrongVolumeIsInvalid(t *testing.T) {
 		vmi  *vmi.VirtualMachineInstance
 		want string
 	}{
-		"no volume":                 {func() *vmi.VirtualMachineInstance { v := instance(oneGi); v.Spec.Volumes = nil; return v }(), "volume a: not in spec.volumes"},
-		"no source":                 {instance(vmi.VolumeSource{}), "volume a: no source is set"},
-		"two sources":               {instance(vmi.VolumeSource{ContainerDisk: demoDisk.ContainerDisk, EmptyDisk: oneGi.EmptyDisk}), "volume a: 2 sources are set (containerDisk, emptyDisk), not one"},
-		"a kind that is not served": {instance(aClaim), "volume a: kind persistentVolumeClaim is not served"},
-		"no capacity":               {instance(vmi.VolumeSource{EmptyDisk: &vmi.EmptyDisk{}}), "volume a: capacity 0 is not above 0"},
-		"two cloud-inits":           {instance(noCloud, noCloud), "volume b: /var/run/kubevirt-ephemeral-disks/cloud-init-data/ns/vm/noCloud.iso is the file of volume a"},
-		"too much data":             {instance(vmi.VolumeSource{CloudInitNoCloud: &vmi.CloudInitNoCloud{UserData: strings.Repeat("x", 2049)}}), "volume a: user data has 2049 bytes"},
+		"no volume":       {func() *vmi.VirtualMachineInstance { v := instance(oneGi); v.Spec.Volumes = nil; return v }(), "volume a: not in spec.volumes"},
+		"no source":       {instance(vmi.VolumeSource{}), "volume a: no source is set"},
+		"two sources":     {instance(vmi.VolumeSource{ContainerDisk: demoDisk.ContainerDisk, EmptyDisk: oneGi.EmptyDisk}), "volume a: 2 sources are set (containerDisk, emptyDisk), not one"},
+		"no capacity":     {instance(vmi.VolumeSource{EmptyDisk: &vmi.EmptyDisk{}}), "volume a: capacity 0 is not above 0"},
+		"two cloud-inits": {instance(noCloud, noCloud), "volume b: /var/run/kubevirt-ephemeral-disks/cloud-init-data/ns/vm/noCloud.iso is the file of volume a"},
+		"too much data":   {instance(vmi.VolumeSource{CloudInitNoCloud: &vmi.CloudInitNoCloud{UserData: strings.Repeat("x", 2049)}}), "volume a: user data has 2049 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -94,14 +92,15 @@ func TestAWrongVolumeIsInvalid(t *testing.T) {
 
 func TestAllFaultsAreReturnedAtOnce(t *testing.T) {
 	t.Parallel()
-	v := instance(vmi.VolumeSource{}, aClaim)
-	_, resolve := Resolve(v, Node{})
-	_, observations := Observations(v.Spec.Volumes, Node{})
-	_, pod := Pod(v.Spec.Volumes, Cluster{})
+	v := instance(vmi.VolumeSource{}, oneGi)
+	without := kinds{containerDisk}
+	_, resolve := without.resolve(v, Node{})
+	_, observations := without.observations(v.Spec.Volumes, Node{})
+	_, pod := without.part(v.Spec.Volumes, Cluster{})
 	for _, err := range []error{resolve, observations, pod} {
 		require.ErrorIs(t, err, vmi.ErrInvalid)
-		require.ErrorContains(t, err, "volume a: ")
-		require.ErrorContains(t, err, "volume b: kind persistentVolumeClaim is not served")
+		require.ErrorContains(t, err, "volume a: no source is set")
+		require.ErrorContains(t, err, "volume b: kind emptyDisk is not served")
 	}
 }
 

@@ -45,14 +45,14 @@ var claim = kind{
 }
 
 func claims() vmi.VolumeSource {
-	s := aClaim
-	s.PersistentVolumeClaim = &vmi.PersistentVolumeClaimVolume{PersistentVolumeClaimVolumeSource: corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}
-	return s
+	return vmi.VolumeSource{PersistentVolumeClaim: &vmi.PersistentVolumeClaimVolume{
+		PersistentVolumeClaimVolumeSource: corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"},
+	}}
 }
 
 func TestAKindIsALineInTheListForBothHalves(t *testing.T) {
 	t.Parallel()
-	all := append(served[:len(served):len(served)], claim)
+	all := kinds{emptyDisk, claim}
 	v := instance(claims())
 	block := corev1.PersistentVolumeBlock
 	for mode, want := range map[*corev1.PersistentVolumeMode]Part{

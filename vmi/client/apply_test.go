@@ -11,6 +11,7 @@ import (
 
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
+	"github.com/podvisor/podvisor/vmi/kinds"
 	"github.com/podvisor/podvisor/vmi/vmitest"
 )
 
@@ -58,12 +59,12 @@ func TestOnlyWhatIsSetIsApplied(t *testing.T) {
 }
 
 func TestTheConfigurationOfEveryKindSaysItsKind(t *testing.T) {
-	for _, d := range vmi.Definitions() {
+	for _, d := range kinds.Definitions() {
 		o := d.New()
 		o.SetName("a")
 		got, err := client.Configuration(d.Untyped(), o)
 		require.NoError(t, err)
-		require.JSONEq(t, `{"apiVersion": "kubevirt.io/v1", "kind": "`+d.Kind+`", "metadata": {"name": "a"}}`, string(got))
+		require.JSONEq(t, `{"apiVersion": "`+d.GroupVersion().String()+`", "kind": "`+d.Kind+`", "metadata": {"name": "a"}}`, string(got))
 	}
 }
 

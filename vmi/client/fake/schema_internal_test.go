@@ -38,10 +38,11 @@ func listAt(t *testing.T, p typed.ParseableType, path string) *schema.List {
 }
 
 func TestListsAreMergedAsTheDefinitionSays(t *testing.T) {
+	lists := 0
 	for _, d := range kinds.Definitions() {
 		p := schemaOf(d)
 		require.True(t, p.IsValid(), d.Kind)
-		require.NotEmpty(t, d.ListKeys, d.Kind)
+		lists += len(d.ListKeys)
 		for path, keys := range d.ListKeys {
 			l := listAt(t, p, path)
 			if strings.Contains(path, "accessCredentials[]") {
@@ -54,6 +55,7 @@ func TestListsAreMergedAsTheDefinitionSays(t *testing.T) {
 		}
 		require.Equal(t, []string{"uid"}, listAt(t, p, "metadata.ownerReferences").Keys)
 	}
+	require.NotZero(t, lists)
 }
 
 func TestEveryTypeHasOneSchema(t *testing.T) {

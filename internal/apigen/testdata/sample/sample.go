@@ -40,6 +40,15 @@ type Part struct {
 	Port *other.Port `json:"port,omitempty"`
 }
 
+// Gate has the fields of a Port.
+type Gate struct {
+	// +podvisor:unserved:target.name=no code reads it
+	// +podvisor:refused:node=take target
+	other.Port `json:",inline"`
+
+	Open bool `json:"open,omitempty"`
+}
+
 // Size is an enumeration.
 //
 // +podvisor:enum
