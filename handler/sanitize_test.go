@@ -1,6 +1,7 @@
 package handler
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
@@ -42,6 +43,7 @@ func TestALauncherReportsNoMoreThanAStatusHolds(t *testing.T) {
 
 func TestAStateThatFitsIsKept(t *testing.T) {
 	t.Parallel()
+	kept := map[string]bool{}
 	for name, s := range map[string]protocol.State{
 		"a guest that runs": {
 			Generation: 3, Phase: protocol.Running, Emulated: true, Machine: "pc-q35-7.2", Agent: &protocol.Agent{Version: "7.2.22"},
@@ -53,6 +55,33 @@ func TestAStateThatFitsIsKept(t *testing.T) {
 		"nothing":                {Phase: protocol.Waiting},
 	} {
 		require.Equal(t, s, Sanitize(s), name)
+		fields(reflect.ValueOf(s), "State", kept)
+	}
+	for field, filled := range kept {
+		require.True(t, filled, "%s: no case shows that it is kept", field)
+	}
+}
+
+// fields notes for each field below v whether it is set, there or in a value
+// before.
+func fields(v reflect.Value, path string, set map[string]bool) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if v.IsNil() {
+			v = reflect.New(v.Type().Elem())
+		}
+		fields(v.Elem(), path, set)
+	case reflect.Slice:
+		fields(reflect.Zero(v.Type().Elem()), path, set)
+		for i := range v.Len() {
+			fields(v.Index(i), path, set)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fields(v.Field(i), path+"."+v.Type().Field(i).Name, set)
+		}
+	default:
+		set[path] = set[path] || !v.IsZero()
 	}
 }
 
