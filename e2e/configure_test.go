@@ -56,7 +56,7 @@ func TestTheConfigurationReachesGuestsAndComponents(t *testing.T) {
 		})
 	}
 
-	g := guest("web", cloudConfig("runcmd:", "- cat /sys/class/dmi/id/sys_vendor > /www/vendor"))
+	g := guest("web", cloudConfig("runcmd:", "- cat /sys/class/dmi/id/sys_vendor > /www/.vendor && mv /www/.vendor /www/vendor"))
 	g.Spec.Domain.Devices.Interfaces, g.Spec.Networks = nil, nil
 	g.Spec.Domain.Devices.AutoattachPodInterface = nil
 	s.create(g)

@@ -25,7 +25,7 @@ func TestAVMIBootsServesAndPowersOff(t *testing.T) {
 		"- path: /www/written",
 		"  content: from cloud-init",
 		"runcmd:",
-		"- nslookup kubernetes.default.svc.cluster.local > /www/names 2>&1",
+		"- nslookup kubernetes.default.svc.cluster.local > /www/.names 2>&1; mv /www/.names /www/names",
 	)))
 	v := s.awaitPhase("web", vmi.Running)
 	require.Equal(t, corev1.ConditionTrue, v.Status.Condition(vmi.ConditionReady).Status)
