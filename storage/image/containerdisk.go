@@ -32,7 +32,7 @@ func ContainerDisk(root, file string) (storage.Image, error) {
 	if err != nil {
 		return storage.Image{}, err
 	}
-	i, err := Inspect(f, info.Size())
+	i, err := storage.Inspect(f, info.Size())
 	if err != nil {
 		return storage.Image{}, fmt.Errorf("/%s: %w", name, err)
 	}
