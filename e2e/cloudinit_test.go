@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/podvisor/podvisor/e2e/images"
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/defaults"
 	"github.com/podvisor/podvisor/vmi/vmitest"
 )
 
@@ -65,74 +65,16 @@ func TestAGuestReadsCloudInitsDataOfSecrets(t *testing.T) {
 		}})),
 	}
 	for _, v := range all {
+		s.awaitPhase(v.Name, vmi.Running)
 		console := s.awaitConsole(v, "the user data of "+v.Name)
 		require.Contains(t, console, "eth0 has address 10.0.2.2/24 from network-config")
 		require.Contains(t, console, "ready, serving HTTP on port 80 as "+v.Name)
 	}
-	require.Contains(t, s.console(all[0]), fmt.Sprintf("cloud-init data of instance %q", s.get("drive").Spec.Domain.Firmware.UUID))
+	require.Contains(t, s.console(all[0]), fmt.Sprintf("cloud-init data of instance %q", defaults.Apply(all[0], defaults.Profile{}).Spec.Domain.Firmware.UUID))
 	for _, v := range all {
 		s.delete(v.Name)
 	}
 	for _, v := range all {
 		s.awaitGone(v)
-	}
-}
-
-// measure is not committed.
-func TestMeasureMissingSecret(t *testing.T) {
-	t.Parallel()
-	s := newSpace(t)
-	yes, no, user := true, false, int64(1000)
-	start := func(name string, optional *bool) {
-		_, err := world.kube.CoreV1().Pods(s.name).Create(s.t.Context(), &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Name: name},
-			Spec: corev1.PodSpec{
-				TerminationGracePeriodSeconds: new(int64),
-				SecurityContext:               &corev1.PodSecurityContext{RunAsNonRoot: &yes, RunAsUser: &user, SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
-				Volumes:                       []corev1.Volume{{Name: "seed", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: name, Optional: optional}}}},
-				Containers: []corev1.Container{{
-					Name: "visitor", Image: images.Reference("tools"), ImagePullPolicy: corev1.PullIfNotPresent,
-					Command:         []string{"sh", "-c", "while ! test -e /s/userdata; do sleep 0.1; done; touch /tmp/found; echo found; sleep 3600"},
-					SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: &no, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}},
-					VolumeMounts:    []corev1.VolumeMount{{Name: "seed", MountPath: "/s"}},
-				}},
-			},
-		}, metav1.CreateOptions{})
-		require.NoError(s.t, err)
-	}
-	began := time.Now()
-	for _, w := range []int{2, 10, 40} {
-		start(fmt.Sprintf("required-%d", w), nil)
-		start(fmt.Sprintf("optional-%d", w), &yes)
-	}
-	seen := map[string]bool{}
-	made := map[string]time.Time{}
-	found := map[string]bool{}
-	for len(found) < 6 && time.Since(began) < 4*time.Minute {
-		l, err := world.kube.CoreV1().Events(s.name).List(s.t.Context(), metav1.ListOptions{})
-		require.NoError(t, err)
-		for _, e := range l.Items {
-			if k := e.InvolvedObject.Name + e.Reason; !seen[k] && e.Reason != "Scheduled" {
-				seen[k] = true
-				t.Logf("%.1f s: %s %s %s", time.Since(began).Seconds(), e.InvolvedObject.Name, e.Reason, e.Message)
-			}
-		}
-		for _, w := range []int{2, 10, 40} {
-			for _, kind := range []string{"required", "optional"} {
-				name := fmt.Sprintf("%s-%d", kind, w)
-				if time.Since(began) > time.Duration(w)*time.Second && made[name].IsZero() {
-					s.secret(name, "userdata", "x")
-					made[name] = time.Now()
-				}
-				if !found[name] && !made[name].IsZero() {
-					b, _ := world.kube.CoreV1().Pods(s.name).GetLogs(name, &corev1.PodLogOptions{}).DoRaw(t.Context())
-					if strings.Contains(string(b), "found") {
-						found[name] = true
-						t.Logf("%s: found %.1f s after the Secret was made", name, time.Since(made[name]).Seconds())
-					}
-				}
-			}
-		}
-		time.Sleep(200 * time.Millisecond)
 	}
 }
