@@ -78,3 +78,28 @@ func TestAGuestReadsCloudInitsDataOfSecrets(t *testing.T) {
 		s.awaitGone(v)
 	}
 }
+
+func TestASecretThatIsMissingIsSaidAndTheVMIStartsWhenItIsThere(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	drive := func(name string) vmi.VolumeSource {
+		return vmi.VolumeSource{CloudInitConfigDrive: &vmi.CloudInitConfigDrive{UserDataSecretRef: reference(name)}}
+	}
+	s.secret("other-key", "user-data", script("no-key"))
+	all := []*vmi.VirtualMachineInstance{s.create(seeded("missing", drive("later"))), s.create(seeded("no-key", drive("other-key")))}
+
+	c := s.awaitCondition("missing", soon, vmi.ConditionSynchronized, metav1.ConditionFalse, "FailedMount")
+	require.Contains(t, c.Message, `secret "later" not found`)
+	s.secret("later", "userdata", script("missing"))
+	c = s.awaitCondition("no-key", soon, vmi.ConditionSynchronized, metav1.ConditionFalse, "StartFailed")
+	require.Contains(t, c.Message, `volume seed: secret "other-key" has no key userdata (or userData)`)
+	s.awaitPhase("missing", vmi.Running)
+	s.awaitConsole(all[0], "the user data of missing")
+	require.Nil(t, s.get("missing").Status.Condition(vmi.ConditionSynchronized))
+	for _, v := range all {
+		s.delete(v.Name)
+	}
+	for _, v := range all {
+		s.awaitGone(v)
+	}
+}

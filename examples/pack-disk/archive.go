@@ -13,7 +13,8 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// Who may read the disk in a pod, and how. QEMU writes to an overlay.
+// The modes of the disk and of its folder. QEMU only reads them: what a guest writes
+// is in an overlay.
 const (
 	fileMode   = 0o440
 	folderMode = 0o555
