@@ -65,7 +65,7 @@ func TestAWrongContainerDiskIsInvalid(t *testing.T) {
 	}{
 		"no folder":                       {map[string]string{"x": "y"}, "", "/disk does not exist"},
 		"an empty folder":                 {map[string]string{"disk/": ""}, "", "is empty"},
-		"two files":                       {map[string]string{"disk/a": "x", "disk/b": "y"}, "", `holds "`},
+		"two files":                       {map[string]string{"disk/a": "x", "disk/b": "y", "disk/c": "z", "disk/d": ""}, "", `holds "a", "b", "c", "d"`},
 		"a folder in it":                  {map[string]string{"disk/a/": ""}, "", "not a regular file"},
 		"a link out":                      {map[string]string{"disk/a": "->" + outside}, "", "symbolic link"},
 		"a link within":                   {map[string]string{"disk/a": "->../b", "b": "x"}, "", "symbolic link"},
