@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net/netip"
 	"testing"
 	"testing/fstest"
 
@@ -142,6 +143,22 @@ func FuzzVolumeLabel(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if label, kind := volumeLabel(b); label != "" {
 			require.Contains(t, []string{"isofs", "vfat"}, kind)
+		}
+	})
+}
+
+func FuzzNetworkData(f *testing.F) {
+	f.Add([]byte(`{"links": [{"id": "a"}], "networks": [{"link": "a", "type": "ipv4", "ip_address": "192.0.2.5", "netmask": "255.255.255.0"}]}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		conf, err := parseNetworkData(b)
+		if err != nil {
+			return
+		}
+		for _, e := range conf.Ethernets {
+			for _, a := range e.Addresses {
+				_, err := netip.ParsePrefix(a)
+				require.NoError(t, err)
+			}
 		}
 	})
 }
