@@ -26,7 +26,7 @@ func programs(t *testing.T) []string {
 	t.Helper()
 	dir := t.TempDir()
 	for _, f := range folders {
-		c := exec.CommandContext(t.Context(), "go", "build", "-o", dir+"/", f.pattern)
+		c := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", dir+"/", f.pattern)
 		c.Dir, c.Env = f.module, append(os.Environ(), "GOFLAGS=-buildvcs=false", "GOWORK=off")
 		out, err := c.CombinedOutput()
 		require.NoError(t, err, "%s: %s", f.pattern, out)
