@@ -51,7 +51,7 @@ func All(image func(string) string) []Mistake {
 	return []Mistake{
 		{
 			Name: "bad image", VMI: with(disk(missing)),
-			Kubernetes: missing, Reasons: []string{"ErrImagePull", "ImagePullBackOff"}, Message: missing,
+			Kubernetes: "failed to pull and unpack image", Reasons: []string{"ErrImagePull", "ImagePullBackOff"}, Message: missing,
 		}, {
 			Name: "no node fits", VMI: with(selector("example.com/no-such-node", "true")),
 			Kubernetes: "didn't match Pod's node affinity/selector", Reasons: []string{"Unschedulable"}, Message: "didn't match Pod's node affinity/selector",
@@ -74,6 +74,9 @@ func All(image func(string) string) []Mistake {
 			Kubernetes: `secret "no-such-secret" not found`, Reasons: []string{"FailedMount"}, Message: `secret "no-such-secret" not found`,
 		}, {
 			Name: "wrong architecture", VMI: with(func(v *vmi.VirtualMachineInstance) { v.Spec.Architecture = "arm64" }),
+			Refused: true, Message: "spec.architecture",
+		}, {
+			Name: "wrong architecture of nodes", VMI: with(selector(corev1.LabelArchStable, "arm64")),
 			Kubernetes: "didn't match Pod's node affinity/selector", Reasons: []string{"Unschedulable"}, Message: "didn't match Pod's node affinity/selector",
 		}, {
 			Name: "no memory: no node has it", VMI: with(vmitest.WithMemory("1Ti")),
