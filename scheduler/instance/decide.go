@@ -35,6 +35,7 @@ const (
 //	deleted             none, ended, or fenced    finalizer is removed
 //	deleted, Scheduling alive                     pod is deleted
 //	deleted, Scheduled+ alive                     left to the handler; after its time the pod is deleted
+//	Failed              ended by Kubernetes       the reason is written, if it is another one
 //	ended               ended, or none            stray pods are deleted
 //	ended               alive                     the same; after 30 s the active pod is deleted
 //	Scheduled+          none                      Failed; stray pods are deleted
@@ -92,7 +93,7 @@ func watch(o Observed) scheduler.Plan {
 		return readiness(o)
 	}
 	e := endOf(active)
-	if left := e.at.Add(reportDelay).Sub(o.Now); left > 0 {
+	if left := e.at.Add(reportDelay).Sub(o.Now); left > 0 && !e.byNode {
 		return scheduler.Plan{Recheck: left}
 	}
 	if e.succeeded {
@@ -106,6 +107,9 @@ func watch(o Observed) scheduler.Plan {
 // A pod that has ended stays for its log.
 func ended(o Observed) scheduler.Plan {
 	active := o.Pods.Active
+	if p, ok := correct(o); ok {
+		return p
+	}
 	if active == nil || !pod.Owned(active, o.VMI) || over(active) || active.DeletionTimestamp != nil || fenced(o.Node) {
 		return scheduler.Plan{}
 	}
@@ -147,6 +151,7 @@ type writeStatus = scheduler.WriteStatus[*vmi.VirtualMachineInstance]
 func write(o Observed, edit func(s *vmi.VirtualMachineInstanceStatus, now metav1.Time), events ...scheduler.Emit) scheduler.Plan {
 	v := o.VMI.DeepCopy()
 	edit(&v.Status, metav1.NewTime(o.Now))
+	v.Status.Explain()
 	if equality.Semantic.DeepEqual(v.Status, o.VMI.Status) {
 		return scheduler.Plan{}
 	}

@@ -25,6 +25,9 @@ type Observed struct {
 	// Refusal is why the pod of the last plan was not accepted. Nil: no pod was
 	// refused since the VMI was observed.
 	Refusal *vmi.Finding
+	// Silence is what is known of an active pod that waits and does not say why. Nil:
+	// it is not such a pod, or nothing is known yet.
+	Silence *Silence
 	// Now is the present time.
 	Now time.Time
 }
