@@ -18,7 +18,8 @@ import (
 // Limits of what the events of silent pods cost the API server, which has to look
 // through all events of a namespace for those of a pod.
 const (
-	readsPerSecond = 5
+	readsPerSecond = 1
+	readsAtOnce    = 10
 	mostEvents     = 100
 )
 
@@ -31,7 +32,7 @@ type silences struct {
 }
 
 func newSilences() *silences {
-	return &silences{known: map[types.UID]instance.Silence{}, budget: flowcontrol.NewTokenBucketRateLimiter(readsPerSecond, 2*readsPerSecond)}
+	return &silences{known: map[types.UID]instance.Silence{}, budget: flowcontrol.NewTokenBucketRateLimiter(readsPerSecond, readsAtOnce)}
 }
 
 // get is what is known of the pod, which is silent since now if nothing is.

@@ -379,6 +379,8 @@ func TestTerminationMessages(t *testing.T) {
 		{"a reason and a message", "Crashed: QEMU was killed", "Crashed", "QEMU was killed"},
 		{"a log", "panic: oh\ngoroutine 1", "PodFailed", "container compute ended with exit code 1 (Error): panic: oh\ngoroutine 1"},
 		{"nothing", "", "PodFailed", "container compute ended with exit code 1 (Error)"},
+		{"an image for another architecture", "exec /usr/bin/virt-launcher: exec format error", "PodFailed",
+			"container compute ended with exit code 1 (Error), since its image is for another architecture than the node's: exec /usr/bin/virt-launcher: exec format error"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

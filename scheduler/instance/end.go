@@ -147,11 +147,15 @@ func said(container string, t *corev1.ContainerStateTerminated) vmi.Finding {
 	if m := termination.FindStringSubmatch(text); m != nil && container == vmi.ComputeContainer {
 		return vmi.Finding{Reason: m[1], Message: lastOf(m[2])}
 	}
-	return vmi.Finding{
-		Reason:  PodFailed,
-		Message: strings.TrimSuffix(fmt.Sprintf("container %s ended with exit code %d (%s): %s", container, t.ExitCode, t.Reason, lastOf(text)), ": "),
+	message := fmt.Sprintf("container %s ended with exit code %d (%s)", container, t.ExitCode, t.Reason)
+	if strings.Contains(text, otherArchitecture) {
+		message += ", since its image is for another architecture than the node's"
 	}
+	return vmi.Finding{Reason: PodFailed, Message: strings.TrimSuffix(message+": "+lastOf(text), ": ")}
 }
+
+// otherArchitecture is what Linux says of a program for another architecture.
+const otherArchitecture = "exec format error"
 
 // lastOf is the text, or its end if it is too long.
 func lastOf(text string) string {

@@ -65,7 +65,7 @@ func silenceSettles(o Observed) time.Duration {
 	if left := o.Silence.Due().Sub(o.Now); left > 0 {
 		return left
 	}
-	return time.Second // the events could not be read
+	return silenceDelay // too many others were read
 }
 
 // causeOf are the reasons of events that say why a pod cannot start, with the
