@@ -62,10 +62,10 @@ type Controller struct {
 	events    *reconcile.Events
 	caches    *caches
 	downtimes downtimes
-	silences  *silences
 	kinds     []looper
 	instances *kind[*vmi.VirtualMachineInstance, *vmi.VirtualMachineInstanceList]
 	report    *reporter // nil: there are no Settings
+	silences  *silences
 }
 
 // New makes a Controller. It sends nothing until it runs.

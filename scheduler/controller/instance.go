@@ -28,12 +28,7 @@ func (c *Controller) registerInstances() error {
 	})
 	l := c.instances.loop
 	err = errors.Join(err,
-		reconcile.Watch(c.caches.pods, l, func(p *corev1.Pod) []string {
-			if c.caches.pods.Get(p.Namespace, p.Name) == nil {
-				c.silences.forget(p.UID)
-			}
-			return ownerOf(p)
-		}, podChanged),
+		reconcile.Watch(c.caches.pods, l, ownerOf, podChanged),
 		reconcile.Watch(c.caches.claims, l, c.caches.instancesWith, nil),
 		reconcile.Watch(c.caches.nodes, l, func(n *corev1.Node) []string {
 			if c.caches.nodes.Key(n.Name) == nil {
@@ -41,6 +36,12 @@ func (c *Controller) registerInstances() error {
 			}
 			return c.caches.instancesOn(n.Name)
 		}, nodeChanged))
+	err = errors.Join(err, reconcile.Watch(c.caches.pods, l, func(p *corev1.Pod) []string {
+		if c.caches.pods.Get(p.Namespace, p.Name) == nil {
+			c.silences.forget(p.UID)
+		}
+		return nil
+	}, podChanged))
 	if c.cfg.Home != "" {
 		err = errors.Join(err, reconcile.Watch(c.caches.handlers, l, func(p *corev1.Pod) []string {
 			c.handler(p.Spec.NodeName)

@@ -35,9 +35,9 @@ const (
 //	deleted             none, ended, or fenced    finalizer is removed
 //	deleted, Scheduling alive                     pod is deleted
 //	deleted, Scheduled+ alive                     left to the handler; after its time the pod is deleted
-//	Failed              ended by Kubernetes       the reason is written, if it is another one
 //	ended               ended, or none            stray pods are deleted
 //	ended               alive                     the same; after 30 s the active pod is deleted
+//	Failed              ended by Kubernetes       the reason is written, if it is another one
 //	Scheduled+          none                      Failed; stray pods are deleted
 //	Scheduled+          ended                     left to the handler for 5 s; then Succeeded or Failed
 //	Scheduled+          alive, but fenced         Failed: NodeUnresponsive
@@ -58,6 +58,8 @@ func Decide(o Observed) scheduler.Plan {
 	switch {
 	case o.VMI.DeletionTimestamp != nil:
 		return leave(o)
+	case misnamed(o):
+		return correct(o)
 	case phase.Final():
 		return deleteStray(o, ended(o))
 	case handedOver(o.VMI):
@@ -107,9 +109,6 @@ func watch(o Observed) scheduler.Plan {
 // A pod that has ended stays for its log.
 func ended(o Observed) scheduler.Plan {
 	active := o.Pods.Active
-	if p, ok := correct(o); ok {
-		return p
-	}
 	if active == nil || !pod.Owned(active, o.VMI) || over(active) || active.DeletionTimestamp != nil || fenced(o.Node) {
 		return scheduler.Plan{}
 	}

@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podvisor/podvisor/scheduler"
-	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/vmi"
 )
 
@@ -56,12 +55,27 @@ func disruption(p *corev1.Pod) (vmi.Finding, bool) {
 	return vmi.Finding{Reason: Evicted, Message: fmt.Sprintf("the pod of the VMI is evicted from node %s (%s)", p.Spec.NodeName, c.Message)}, true
 }
 
-// correct writes why Kubernetes ended the pod of a VMI that virt-handler has made
-// Failed: virt-handler knows only what the launcher saw of it.
-func correct(o Observed) (scheduler.Plan, bool) {
+// misnamed reports whether virt-handler, which knows only what the launcher saw, has
+// given another reason to a VMI that Failed because Kubernetes ended its pod.
+func misnamed(o Observed) bool {
+	_, ok := trueEnd(o)
+	return ok
+}
+
+// correct writes why Kubernetes ended the pod.
+func correct(o Observed) scheduler.Plan {
+	f, _ := trueEnd(o)
+	return write(o, func(s *vmi.VirtualMachineInstanceStatus, now metav1.Time) {
+		s.Reason = f.Reason
+		s.SetCondition(notReady(vmi.ReasonGuestNotRunning, f.Message), now)
+	}, scheduler.Emit{Warning: true, Finding: f})
+}
+
+// trueEnd is why a VMI Failed, if its status has another reason.
+func trueEnd(o Observed) (vmi.Finding, bool) {
 	p := o.Pods.Active
-	if o.VMI.Status.Phase != vmi.Failed || p == nil || !pod.Owned(p, o.VMI) || o.VMI.Status.ActivePods[p.UID] == "" {
-		return scheduler.Plan{}, false
+	if o.VMI.Status.Phase != vmi.Failed || p == nil || o.VMI.Status.ActivePods[p.UID] == "" {
+		return vmi.Finding{}, false
 	}
 	e := endOf(p)
 	f, ok := e.Finding, e.byNode && !e.at.After(endedAt(o.VMI).Add(reportDelay))
@@ -71,13 +85,7 @@ func correct(o Observed) (scheduler.Plan, bool) {
 			f.Message += "; " + c.Message
 		}
 	}
-	if !ok || o.VMI.Status.Reason == f.Reason {
-		return scheduler.Plan{}, false
-	}
-	return write(o, func(s *vmi.VirtualMachineInstanceStatus, now metav1.Time) {
-		s.Reason = f.Reason
-		s.SetCondition(notReady(vmi.ReasonGuestNotRunning, f.Message), now)
-	}, scheduler.Emit{Warning: true, Finding: f}), true
+	return f, ok && o.VMI.Status.Reason != f.Reason
 }
 
 // nodeLost reports whether Kubernetes ended the pod because of its node.

@@ -105,7 +105,7 @@ func TestWhatTheHandlerCouldNotKnowOfAnEndIsCorrectedOnce(t *testing.T) {
 		{"a guest that crashed and is evicted then", failedFor("Crashed", "QEMU was killed"), launcher(running, leaving, drained), ""},
 		{"a grace period without an eviction", failedFor("GracePeriodExceeded", exceeded), launcher(exited(1, 0, "")), ""},
 		{"a guest that powered off before its pod was evicted", stored(vmi.Succeeded), launcher(exited(0, 0, ""), evicted), ""},
-		{"a pod of another owner", failedFor("Crashed", "x"), launcher(exited(137, 0, ""), evicted, strange), ""},
+		{"another pod than the VMI's", failedFor("Crashed", "x"), launcher(exited(137, 0, ""), evicted, other), ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -27,12 +27,12 @@ func situations() map[string]instance.Observed {
 		"said before":      {condition(vmi.ConditionSynchronized, "ErrImagePull", "x"), condition(vmi.ConditionPodScheduled, "Unschedulable", "x")},
 	}
 	pods := map[string]*corev1.Pod{
+		"silent": launcher(bound), "evicted": launcher(exited(137, time.Minute, ""), evicted), "of a node that restarted": launcher(exited(255, 0, ""), lostContainer),
+		"evicted by the API": launcher(running, leaving, drained), "of no scheduler": launcher(old, otherScheduler),
 		"none": nil, "new": launcher(), "bound": launcher(bound), "unschedulable": launcher(unschedulable), "running": launcher(running),
 		"leaving": launcher(running, leaving), "not ready": launcher(running, notReady), "stuck": launcher(bound, waiting("ErrImagePull", "x")), "back": launcher(bound, waiting("ImagePullBackOff", "y")),
 		"succeeded": launcher(exited(0, time.Hour, "")), "failed": launcher(exited(1, time.Hour, "Crashed: x")), "just failed": launcher(exited(1, 0, "")),
 		"refused": launcher(refused), "refused long ago": launcher(refused, old), "refused, leaving": launcher(refused, old, leaving),
-		"silent": launcher(bound), "evicted": launcher(exited(137, time.Minute, ""), evicted), "of a node that restarted": launcher(exited(255, 0, ""), lostContainer),
-		"evicted by the API": launcher(running, leaving, drained), "of no scheduler": launcher(old, otherScheduler),
 		"strange": launcher(strange), "strange, running": launcher(strange, running), "other": launcher(other), "other, running": launcher(other, running),
 	}
 	refusals := map[string]*vmi.Finding{"accepted": nil, "refused": {Reason: "FailedCreate", Message: "quota"}}
