@@ -56,12 +56,12 @@ func (r rig) again(t *testing.T) time.Duration {
 func TestTheEventsOfASilentPodAreReadAfterATimeAndSayWhy(t *testing.T) {
 	t.Parallel()
 	r, pass := silentRig(t, failedMount(time.Now()))
-	require.Equal(t, 2500*time.Millisecond, r.again(t))
-	pass(2 * time.Second)
+	require.Equal(t, 2*time.Second, r.again(t))
+	pass(1500 * time.Millisecond)
 	require.Equal(t, 500*time.Millisecond, r.again(t))
 	require.Empty(t, r.reads(), "a pod that starts soon costs no request")
 	pass(500 * time.Millisecond)
-	require.Equal(t, 2500*time.Millisecond, r.again(t))
+	require.Equal(t, 2*time.Second, r.again(t))
 	require.Equal(t, []string{"involvedObject.uid=pod-uid"}, r.reads())
 	require.Equal(t, "FailedMount", r.server.vmi.Status.Reason)
 	require.Equal(t, `FailedMount: secret "nope" not found`, r.server.vmi.Status.Condition(vmi.ConditionReady).Message)
@@ -87,7 +87,7 @@ func TestEventsThatCannotBeReadStopNothing(t *testing.T) {
 	r.kube.PrependReactor("list", "events", func(ktesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("forbidden") })
 	r.again(t)
 	pass(3 * time.Second)
-	require.Equal(t, 2500*time.Millisecond, r.again(t))
+	require.Equal(t, 2*time.Second, r.again(t))
 	require.Len(t, r.reads(), 1)
 }
 
@@ -97,6 +97,6 @@ func TestManySilentPodsShareABudget(t *testing.T) {
 	r.silences.budget = flowcontrol.NewFakeNeverRateLimiter() // other pods have used it up
 	r.again(t)
 	pass(3 * time.Second)
-	require.Equal(t, 2500*time.Millisecond, r.again(t), "it is tried again soon")
+	require.Equal(t, 2*time.Second, r.again(t), "it is tried again soon")
 	require.Empty(t, r.reads())
 }

@@ -30,7 +30,7 @@ type Silence struct {
 const (
 	// silenceDelay is how long a pod may be silent before its events are read. A pod
 	// whose images are on the node starts within it.
-	silenceDelay = 2500 * time.Millisecond
+	silenceDelay = 2 * time.Second
 	// mostSilence is the longest time between two reads.
 	mostSilence = 2 * time.Minute
 	// pullDelay is how long a pod is silent before the image is named that it waits

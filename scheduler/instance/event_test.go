@@ -86,7 +86,7 @@ func TestWhatOnlyTheEventsOfAPodSayIsTheCause(t *testing.T) {
 			o := observe(scheduling(), launcher(bound))
 			o.Silence = silence(3*time.Second, 0, tt.events...)
 			plan := instance.Decide(o)
-			require.Equal(t, 2500*time.Millisecond, plan.Recheck)
+			require.Equal(t, 2*time.Second, plan.Recheck)
 			if tt.reason == "" {
 				require.Empty(t, plan.Actions)
 				return
@@ -143,7 +143,7 @@ func TestASilentPodCostsFewReads(t *testing.T) {
 			first++
 		}
 	}
-	require.Equal(t, now.Add(2500*time.Millisecond), (&instance.Silence{Since: now}).Due())
+	require.Equal(t, now.Add(2*time.Second), (&instance.Silence{Since: now}).Due())
 	require.LessOrEqual(t, first, 8, "in a minute")
 	require.LessOrEqual(t, reads, 40, "in an hour")
 }
@@ -178,7 +178,7 @@ func TestACauseOfEventsStaysUntilTheyAreReadAgain(t *testing.T) {
 	o.Silence = &instance.Silence{Since: now} // virt-controller was restarted
 	plan := instance.Decide(o)
 	require.Empty(t, plan.Actions)
-	require.Equal(t, 2500*time.Millisecond, plan.Recheck)
+	require.Equal(t, 2*time.Second, plan.Recheck)
 
 	o.Silence = silence(3*time.Second, 0)
 	s := statusOf(t, instance.Decide(o))
