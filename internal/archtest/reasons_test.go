@@ -18,7 +18,7 @@ var reasonsIn = map[string]*regexp.Regexp{
 	"handler/observed.go":        regexp.MustCompile(`\tReason\w+ += "(\w+)"`),
 	"launcher/finding.go":        regexp.MustCompile(`\tReason\w+ += "(\w+)"`),
 	"launcher/protocol/state.go": regexp.MustCompile(`EndReason = "(\w+)"`),
-	"scheduler/instance/*.go":    regexp.MustCompile(`(?m)(?:^\t|^const )[A-Z]\w+ += "(\w+)"|^\t"\w+": +"(\w+)"`),
+	"scheduler/instance/*.go":    regexp.MustCompile(`(?m)(?:^\t|^const )[A-Z]\w+ += "(\w+)"|^\t(?:"\w+": +|failed\w+ += )"(\w+)"`),
 }
 
 func TestEveryReasonOfAVMIIsInTheDocs(t *testing.T) {

@@ -71,9 +71,9 @@ func silenceSettles(o Observed) time.Duration {
 // causeOf are the reasons of events that say why a pod cannot start, with the
 // reasons of the VMI that follow.
 var causeOf = map[string]string{
-	"FailedAttachVolume":            "FailedAttachVolume",
-	"FailedMount":                   "FailedMount",
-	"FailedMapVolume":               "FailedMapVolume",
+	failedAttach:                    failedAttach,
+	failedMount:                     failedMount,
+	failedMap:                       failedMap,
 	"FailedPrepareDynamicResources": "FailedPrepareDynamicResources",
 	"FailedCreatePodContainer":      "FailedCreatePodContainer",
 	"NetworkNotReady":               "NetworkNotReady",
@@ -81,8 +81,11 @@ var causeOf = map[string]string{
 	imageFailed:                     errImagePull,
 }
 
-// Reasons of the kubelet's events about images and containers.
+// Reasons of events about volumes, images and containers.
 const (
+	failedAttach  = "FailedAttachVolume"
+	failedMount   = "FailedMount"
+	failedMap     = "FailedMapVolume"
 	imageFailed   = "Failed" // also of a container, whose state says more
 	imagePulling  = "Pulling"
 	imagePulled   = "Pulled"
@@ -108,16 +111,18 @@ func unstartable(o Observed) (obstacle, bool) {
 	newest := slices.MaxFunc(current, func(a, b corev1.Event) int {
 		return cmp.Or(lastSeen(a).Compare(lastSeen(b)), strings.Compare(a.Reason, b.Reason))
 	})
-	var messages []string
+	said := map[string]string{}
 	for _, e := range current {
 		m := strings.TrimSpace(strings.TrimPrefix(e.Message, combined))
-		m = whose(o, m) + m
-		isSaid := slices.ContainsFunc(messages, func(other string) bool { return steady(other) == steady(m) })
-		if e.Reason == newest.Reason && !isSaid && lastSeen(newest).Sub(lastSeen(e)) <= max(lasted(e), leastGap) {
-			messages = append(messages, m)
+		f := vmi.Finding{Reason: causeOf[e.Reason], Message: whose(o, m) + m}
+		if e.Reason == newest.Reason && said[steady(f)] == "" && lastSeen(newest).Sub(lastSeen(e)) <= max(lasted(e), leastGap) {
+			said[steady(f)] = f.Message
 		}
 	}
-	slices.SortFunc(messages, func(a, b string) int { return strings.Compare(steady(a), steady(b)) })
+	var messages []string
+	for _, key := range slices.Sorted(maps.Keys(said)) {
+		messages = append(messages, said[key])
+	}
 	if more := len(messages) - mostCauses; more > 0 {
 		messages = append(messages[:mostCauses], fmt.Sprintf("and %d more", more))
 	}

@@ -13,8 +13,18 @@ import (
 // identifiers of sandboxes and connections.
 var changing = regexp.MustCompile(`[0-9a-f]*[0-9][0-9a-f]*`)
 
-// steady is the text without what changes with each try.
-func steady(text string) string { return changing.ReplaceAllString(text, "#") }
+// identifier is what changes in the messages about volumes, whose names may have
+// numbers.
+var identifier = regexp.MustCompile(`[0-9a-f]{12,}`)
+
+// steady is the message of a finding without what changes with each try.
+func steady(f vmi.Finding) string {
+	switch f.Reason {
+	case failedAttach, failedMount, failedMap:
+		return identifier.ReplaceAllString(f.Message, "#")
+	}
+	return changing.ReplaceAllString(f.Message, "#")
+}
 
 // bareBackOff is the message of a kubelet that waits before it pulls again and does
 // not repeat the cause.
@@ -33,10 +43,10 @@ func settle(o Observed, t vmi.ConditionType, volume string, f vmi.Finding) vmi.F
 	switch {
 	case isPull(old.Reason) && isPull(now.Reason):
 		now.Reason = old.Reason
-		if strings.HasPrefix(old.Message, volume) && samePull(strings.TrimPrefix(old.Message, volume), f.Message) {
+		if said, ok := strings.CutPrefix(old.Message, volume); ok && samePull(said, f.Message) {
 			return old
 		}
-	case old.Reason == now.Reason && steady(old.Message) == steady(now.Message):
+	case old.Reason == now.Reason && steady(old) == steady(now):
 		return old
 	}
 	return now
@@ -45,7 +55,7 @@ func settle(o Observed, t vmi.ConditionType, volume string, f vmi.Finding) vmi.F
 // samePull reports whether the messages of two tries to pull an image have the same
 // cause: one may have it with more around it, and a later one not at all.
 func samePull(before, now string) bool {
-	a, b := steady(before), steady(now)
+	a, b := changing.ReplaceAllString(before, "#"), changing.ReplaceAllString(now, "#")
 	return strings.Contains(a, b) || strings.Contains(b, a) || bareBackOff.MatchString(now)
 }
 
