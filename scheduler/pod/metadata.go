@@ -31,7 +31,7 @@ const (
 	kubectlAnnotations = "kubectl.kubernetes.io"
 )
 
-// maxLabel is the longest label value and the longest host name.
+// maxLabel is the longest label value.
 const maxLabel = 63
 
 // maxInName is how much of a VMI's name its pod's name shows. The kubelet keeps the
@@ -91,15 +91,8 @@ func InstanceName(p *corev1.Pod) string {
 	return p.Annotations[vmi.DomainAnnotation]
 }
 
-// Hostname is the host name of the VMI's pod: the VMI's, cut to what a host name
-// may be. A VMI's name may have dots and be long, a host name not.
-func Hostname(v *vmi.VirtualMachineInstance) string {
-	h, _, _ := strings.Cut(v.Hostname(), ".")
-	if len(h) > maxLabel {
-		h = h[:maxLabel]
-	}
-	return strings.TrimRight(h, "-")
-}
+// Hostname is the host name of the VMI's pod.
+func Hostname(v *vmi.VirtualMachineInstance) string { return v.Hostname() }
 
 func owner(v *vmi.VirtualMachineInstance) metav1.OwnerReference {
 	return *metav1.NewControllerRef(v, vmi.Kind)
