@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -26,8 +27,9 @@ func withoutPolicy(t *testing.T) {
 	b, err := bindings.Get(t.Context(), name, metav1.GetOptions{})
 	require.NoError(t, err)
 	require.NoError(t, bindings.Delete(t.Context(), name, metav1.DeleteOptions{}))
+	ctx := context.Background() // also of the cleanup
 	inForce := func() bool {
-		v, err := world.vmis.VirtualMachineInstances("default").Create(t.Context(), guest("probe"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		v, err := world.vmis.VirtualMachineInstances("default").Create(ctx, guest("probe"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		require.NoError(t, err)
 		return slices.Contains(v.Finalizers, vmi.Finalizer)
 	}
@@ -39,7 +41,7 @@ func withoutPolicy(t *testing.T) {
 	})
 	t.Cleanup(func() {
 		b.ResourceVersion, b.UID = "", ""
-		_, err := bindings.Create(t.Context(), b, metav1.CreateOptions{})
+		_, err := bindings.Create(ctx, b, metav1.CreateOptions{})
 		require.NoError(t, err)
 		eventually(t, func() error {
 			if !inForce() {
