@@ -112,7 +112,7 @@ func (s *sweeper) since(uid types.UID) time.Time {
 }
 
 // lacksInstance asks the API server whether the VMI that the pod was made for does
-// not exist. A pod that names no VMI is nobody's to judge.
+// not exist. Of a pod that names no VMI nothing is known.
 func (s *sweeper) lacksInstance(ctx context.Context, p *corev1.Pod) (bool, error) {
 	names := []string{p.Annotations[vmi.DomainAnnotation], pod.InstanceName(p)}
 	slices.Sort(names)
