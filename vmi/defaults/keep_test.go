@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/randfill"
 
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/defaults"
@@ -95,4 +96,32 @@ func TestWhatAUserChangesIsNotKept(t *testing.T) {
 		})
 	}
 	require.Equal(t, stored.Spec, defaults.Apply(defaults.Keep(stored, sparse(full)), defaults.Profile{}).Spec)
+}
+
+// TestRandomVMIsThatAreWrittenAgainAreUnchanged fills every field with anything,
+// and changes the configuration between the two writes.
+func TestRandomVMIsThatAreWrittenAgainAreUnchanged(t *testing.T) {
+	t.Parallel()
+	profiles := []defaults.Profile{
+		{}, {NoLiveUpdate: true}, {HotplugRatio: 2}, {MaxSockets: 7}, {CPUModel: vmi.CPUModelPassthrough}, {Binding: defaults.Masquerade},
+		{Architecture: defaults.ARM64}, {EvictionStrategy: vmi.EvictionExternal}, {ImagePullPolicy: corev1.PullNever}, {CPURequest: new(resource.MustParse("3"))},
+		{MachineTypes: map[string]string{defaults.AMD64: "pc-q35-9.0", defaults.ARM64: "virt-9.0"}}, {MaxGuest: new(resource.MustParse("1Ti"))},
+	}
+	for seed := range int64(600) {
+		written := &vmi.VirtualMachineInstance{}
+		randfill.NewWithSeed(seed).NilChance(0.5).NumElements(0, 2).MaxDepth(30).Funcs(
+			func(at *metav1.Time, c randfill.Continue) { *at = metav1.NewTime(time.Unix(c.Int63n(1<<32), 0)) },
+			func(s *string, c randfill.Continue) { *s = []string{"", "", "a", "amd64", "arm64"}[c.Intn(5)] },
+			func(n *uint32, c randfill.Continue) { *n = uint32(c.Intn(3)) },
+			func(q *resource.Quantity, c randfill.Continue) {
+				*q = *resource.NewQuantity(c.Int63n(8), resource.DecimalSI)
+			},
+		).Fill(&written.Spec)
+		created := written.DeepCopy()
+		created.UID = "11111111-1111-4111-8111-111111111111"
+		before, after := profiles[seed%int64(len(profiles))], profiles[(seed/int64(len(profiles)))%int64(len(profiles))]
+		stored := defaults.Apply(created, before)
+		got := defaults.Apply(defaults.Keep(stored, written), after)
+		require.Equal(t, defaults.Apply(stored, after).Spec, got.Spec, "seed %d: %+v, then %+v", seed, before, after)
+	}
 }
