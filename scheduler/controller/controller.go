@@ -62,6 +62,8 @@ type Controller struct {
 	events    *reconcile.Events
 	caches    *caches
 	downtimes downtimes
+	made      made
+	sweeper   *sweeper
 	kinds     []looper
 	instances *kind[*vmi.VirtualMachineInstance, *vmi.VirtualMachineInstanceList]
 	report    *reporter // nil: there are no Settings
@@ -98,6 +100,9 @@ func New(c Config) (*Controller, error) {
 	if err := k.registerInstances(); err != nil {
 		return nil, err
 	}
+	if k.sweeper, err = newSweeper(k); err != nil {
+		return nil, err
+	}
 	if c.Settings != nil {
 		if k.report, err = newReporter(c, k.events); err != nil {
 			return nil, err
@@ -112,6 +117,7 @@ func (c *Controller) reconfigured() {
 	for _, k := range c.kinds {
 		k.queueAll()
 	}
+	c.sweeper.queueAll()
 }
 
 // suspended reports whether KubeVirt itself is installed, so that nothing is to
@@ -149,6 +155,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	for _, k := range c.kinds {
 		loops.Go(func() { k.run(ctx) })
 	}
+	loops.Go(func() { c.sweeper.loop.Run(ctx) })
 	loops.Wait()
 	return nil
 }
