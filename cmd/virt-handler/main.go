@@ -14,7 +14,6 @@ import (
 
 	"github.com/podvisor/podvisor/handler/controller"
 	"github.com/podvisor/podvisor/handler/device"
-	"github.com/podvisor/podvisor/handler/node"
 	"github.com/podvisor/podvisor/handler/socket"
 	"github.com/podvisor/podvisor/internal/ops"
 	"github.com/podvisor/podvisor/vmi/client"
@@ -69,9 +68,10 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var heartbeat *node.Heartbeat
-	p := device.New(device.Config{Devices: offer, PluginDir: *plugins, CDIDir: *cdi, Logger: log, Changed: func() { heartbeat.Changed() }})
-	heartbeat = node.New(node.Config{Nodes: kube.Nodes(), Name: *name, Schedulable: func() bool { return p.Registered(device.Tun) }, Logger: log})
+	n, err := newParts(s, kube.Nodes(), *name, device.Config{Devices: offer, PluginDir: *plugins, CDIDir: *cdi, Logger: log})
+	if err != nil {
+		return err
+	}
 	e := ops.Endpoint{Addr: *listen, Metrics: s.Metrics, Ready: c.Ready, Facts: s.Settings.Facts, Logger: log}
-	return ops.Together(ctx, s.Settings.Run, c.Run, s.Settings.Alone(p.Run), s.Settings.Alone(heartbeat.Run), func(ctx context.Context) error { return ops.Serve(ctx, e) })
+	return ops.Together(ctx, s.Settings.Run, n.removal.Run, c.Run, s.Settings.Alone(n.plugins.Run), s.Settings.Alone(n.heartbeat.Run), func(ctx context.Context) error { return ops.Serve(ctx, e) })
 }

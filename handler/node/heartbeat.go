@@ -36,6 +36,12 @@ type Config struct {
 	Name string
 	// Schedulable returns whether VMIs can run here now. Required.
 	Schedulable func() bool
+	// Leaving returns whether the label and the annotation are to be removed now. Nil:
+	// they are not.
+	Leaving func() bool
+	// Uninstalled returns whether they are to be removed at the end, and not the
+	// label to become false. Nil: they are not.
+	Uninstalled func(context.Context) bool
 	// Period is the time between two patches. 0: a minute.
 	Period time.Duration
 	// StartDelay is how long the first patch waits for the node to become
@@ -60,14 +66,20 @@ func New(c Config) *Heartbeat {
 	if c.StartDelay == 0 {
 		c.StartDelay = defaultStartDelay
 	}
+	if c.Leaving == nil {
+		c.Leaving = func() bool { return false }
+	}
+	if c.Uninstalled == nil {
+		c.Uninstalled = func(context.Context) bool { return false }
+	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	return &Heartbeat{config: c, changed: make(chan struct{}, 1)}
 }
 
-// Changed notes that the result of Schedulable may have changed. It does not block
-// and may be called at any time.
+// Changed notes that the result of Schedulable or of Leaving may have changed. It
+// does not block and may be called at any time.
 func (h *Heartbeat) Changed() {
 	select {
 	case h.changed <- struct{}{}:
@@ -75,16 +87,28 @@ func (h *Heartbeat) Changed() {
 	}
 }
 
-// Run writes until ctx ends, and then the label false. The first patch waits for
-// StartDelay if the node is not schedulable: after a restart of the handler it is
-// within a moment, and the label is not changed for that.
+// removed is in the place of the label's value where there is to be no label.
+const removed = ""
+
+// wanted is the value that the label should have now.
+func (h *Heartbeat) wanted() string {
+	if h.config.Leaving() {
+		return removed
+	}
+	return strconv.FormatBool(h.config.Schedulable())
+}
+
+// Run writes until ctx ends, and then the label false, or removes it if Uninstalled
+// says so. The first patch waits for StartDelay if the node is not schedulable: after
+// a restart of the handler it is within a moment, and the label is not changed for
+// that.
 func (h *Heartbeat) Run(ctx context.Context) error {
 	written := "false"
-	if !h.config.Schedulable() {
+	if h.wanted() == written {
 		h.wait(ctx, h.config.StartDelay, written)
 	}
 	for {
-		now, wait := strconv.FormatBool(h.config.Schedulable()), h.next()
+		now, wait := h.wanted(), h.next()
 		if err := h.patch(ctx, now); err != nil {
 			if ctx.Err() == nil {
 				h.config.Logger.Warn("patch the node, will retry", "node", h.config.Name, "err", err)
@@ -100,6 +124,12 @@ func (h *Heartbeat) Run(ctx context.Context) error {
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), patchTimeout)
 	defer cancel()
+	switch {
+	case written == removed:
+		return nil
+	case h.config.Uninstalled(last):
+		return h.patch(last, removed)
+	}
 	return h.patch(last, "false")
 }
 
@@ -119,7 +149,7 @@ func (h *Heartbeat) wait(ctx context.Context, d time.Duration, written string) b
 		case <-due.C:
 			return true
 		case <-h.changed:
-			if strconv.FormatBool(h.config.Schedulable()) != written {
+			if h.wanted() != written {
 				return true
 			}
 		}
@@ -127,9 +157,12 @@ func (h *Heartbeat) wait(ctx context.Context, d time.Duration, written string) b
 }
 
 func (h *Heartbeat) patch(ctx context.Context, schedulable string) error {
+	var label, beat any // nil: it is removed
+	if schedulable != removed {
+		label, beat = schedulable, time.Now().UTC().Format(time.RFC3339)
+	}
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"labels":      map[string]string{vmi.SchedulableLabel: schedulable},
-		"annotations": map[string]string{vmi.HeartbeatAnnotation: time.Now().UTC().Format(time.RFC3339)},
+		"labels": map[string]any{vmi.SchedulableLabel: label}, "annotations": map[string]any{vmi.HeartbeatAnnotation: beat},
 	}})
 	if err != nil {
 		return err

@@ -14,8 +14,17 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// evictionsPrefix is what the names of webhooks for evictions begin with.
-const evictionsPrefix = "evictions."
+// pathOf is the secret path of the webhook of this name, or "" if it has none,
+// or there is none yet.
+func (k *Certificates) pathOf(webhook string) string {
+	switch kind, _, _ := strings.Cut(webhook, "."); kind {
+	case "evictions":
+		return k.EvictionPath()
+	case "uninstall":
+		return k.UninstallPath()
+	}
+	return ""
+}
 
 // registered is what a webhook configuration holds of one webhook: where it is,
 // and which authorities sign its certificate.
@@ -24,7 +33,7 @@ type registered struct {
 	config admissionregistrationv1.WebhookClientConfig
 }
 
-// trust writes the authorities and the eviction path into our webhooks, where they
+// trust writes the authorities and the secret paths into our webhooks, where they
 // are missing.
 func (k *Certificates) trust(ctx context.Context, authorities []byte) error {
 	registration := k.cfg.Kube.AdmissionregistrationV1()
@@ -92,8 +101,8 @@ func (k *Certificates) write(all []registered, authorities []byte, send func(pat
 	return nil
 }
 
-// changes are the operations that give our webhooks the authorities, and the one
-// for evictions its path. Each tests first that the webhook has not moved in the
+// changes are the operations that give our webhooks the authorities, and those with
+// a secret path this path. Each tests first that the webhook has not moved in the
 // list.
 func (k *Certificates) changes(all []registered, authorities []byte) []operation {
 	var out []operation
@@ -107,7 +116,7 @@ func (k *Certificates) changes(all []registered, authorities []byte) []operation
 		if !bytes.Equal(c.config.CABundle, authorities) {
 			out = append(out, same, operation{"add", at + "/clientConfig/caBundle", authorities})
 		}
-		if path := k.EvictionPath(); path != "" && strings.HasPrefix(c.name, evictionsPrefix) && (s.Path == nil || *s.Path != path) {
+		if path := k.pathOf(c.name); path != "" && (s.Path == nil || *s.Path != path) {
 			out = append(out, same, operation{"add", at + "/clientConfig/service/path", path})
 		}
 	}

@@ -1,6 +1,7 @@
 package instance
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -31,6 +32,8 @@ const (
 // Decide says what is to be done. The most urgent situation comes first:
 //
 //	VMI                 active pod                what is done
+//	has the finalizer,
+//	and unguarded       any                       finalizer is removed
 //	deleted, ended      any                       finalizer is removed
 //	deleted             none, ended, or fenced    finalizer is removed
 //	deleted, Scheduling alive                     pod is deleted
@@ -51,10 +54,13 @@ const (
 //	before Scheduled    waits                     Scheduling, with the reason if there is one
 //
 // "Scheduled+" is Scheduled and what follows it, except the end. A pod is fenced
-// if its node does not exist or is marked as out of service.
+// if its node does not exist or is marked as out of service. A VMI is unguarded
+// while Podvisor may be deleted under it.
 func Decide(o Observed) scheduler.Plan {
 	phase, active := o.VMI.Status.Phase, o.Pods.Active
 	switch {
+	case o.Unguarded && slices.Contains(o.VMI.Finalizers, vmi.Finalizer):
+		return release()
 	case o.VMI.DeletionTimestamp != nil:
 		return leave(o)
 	case phase.Final():
