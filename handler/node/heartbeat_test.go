@@ -121,3 +121,44 @@ func TestAPatchThatFailsIsRetried(t *testing.T) {
 	eventually(t, func() bool { return node(t, c).Labels[vmi.SchedulableLabel] == "true" })
 	stop()
 }
+
+// requireUnmarked checks that nothing of Podvisor is on the node, and all else is.
+func requireUnmarked(t *testing.T, c *fake.Clientset) {
+	t.Helper()
+	n := node(t, c)
+	require.Equal(t, map[string]string{"zone": "a"}, n.Labels)
+	require.Empty(t, n.Annotations)
+}
+
+func TestAnUninstallRemovesTheLabelAndTheAnnotation(t *testing.T) {
+	t.Parallel()
+	c := cluster()
+	_, stop := run(t, Config{Nodes: c.CoreV1().Nodes(), Name: "n1", Schedulable: func() bool { return true },
+		Uninstalled: func(context.Context) bool { return true }})
+	eventually(t, func() bool { return node(t, c).Labels[vmi.SchedulableLabel] == "true" })
+	stop()
+	requireUnmarked(t, c)
+}
+
+func TestANodeThatPodvisorLeavesIsUnmarkedAtOnceAndMarkedAgainAfterIt(t *testing.T) {
+	t.Parallel()
+	c := cluster()
+	var leaving atomic.Bool
+	h, stop := run(t, Config{Nodes: c.CoreV1().Nodes(), Name: "n1", Schedulable: func() bool { return true }, Leaving: leaving.Load})
+	eventually(t, func() bool { return patches(c) == 1 })
+	for range 2 {
+		leaving.Store(true)
+		h.Changed()
+		eventually(t, func() bool { return len(node(t, c).Annotations) == 0 })
+		requireUnmarked(t, c)
+		leaving.Store(false)
+		h.Changed()
+		eventually(t, func() bool { return node(t, c).Labels[vmi.SchedulableLabel] == "true" })
+	}
+	leaving.Store(true)
+	h.Changed()
+	eventually(t, func() bool { return len(node(t, c).Annotations) == 0 })
+	before := patches(c)
+	stop()
+	require.Equal(t, before, patches(c), "there is nothing left to remove, and maybe no right to")
+}
