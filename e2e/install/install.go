@@ -66,14 +66,15 @@ func Install(ctx context.Context, c Config) error {
 }
 
 // Delete deletes the manifests, as a user does with `kubectl delete -k`, and returns
-// when the cluster has deleted them.
+// when the cluster has deleted them. What goes with the namespace before kubectl
+// comes to it is no error.
 func Delete(ctx context.Context, c Config) error {
 	dir, err := overlay(c)
 	if err != nil {
 		return fmt.Errorf("write the overlay of the manifests: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	_, err = c.Kubectl.Run(ctx, "delete", "--timeout=90s", "-k", dir)
+	_, err = c.Kubectl.Run(ctx, "delete", "--ignore-not-found", "--timeout=90s", "-k", dir)
 	return err
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"slices"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -26,8 +25,7 @@ import (
 const UninstallPath = "/admission/uninstall/"
 
 const (
-	controllerApp = "virt-controller"
-	handlerApp    = "virt-handler"
+	handlerApp = "virt-handler"
 	// handlersTime is less than the webhook's timeoutSeconds.
 	handlersTime = 20 * time.Second
 	// handlersPeriod is the time between two looks at the pods of virt-handler.
@@ -40,7 +38,7 @@ const (
 // only before its rights are deleted can it remove from the nodes what it has put
 // there.
 type Uninstalls struct {
-	// Kube reads pods and deletes the DaemonSet of virt-handler. Required.
+	// Kube deletes the DaemonSet of virt-handler and lists its pods. Required.
 	Kube kubernetes.Interface
 	// Metadata lists the VMIs, also those that cannot be decoded. Required.
 	Metadata metadata.Interface
@@ -74,11 +72,7 @@ func (u Uninstalls) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // refusal says why the object must not be deleted, or nothing.
 func (u Uninstalls) refusal(ctx context.Context, req *admissionv1.AdmissionRequest) string {
-	needed, err := u.needed(ctx, req)
-	if err != nil {
-		return fmt.Sprintf("read whether Podvisor uses it: %v; try again", err)
-	}
-	if !needed {
+	if req.Resource.Resource == "namespaces" && req.Name != u.Namespace {
 		return ""
 	}
 	left, err := u.left(ctx)
@@ -94,31 +88,6 @@ func (u Uninstalls) refusal(ctx context.Context, req *admissionv1.AdmissionReque
 		return fmt.Sprintf("end virt-handler, so that it removes what it has put on the nodes: %v; try again", err)
 	}
 	return ""
-}
-
-// needed reports whether VMIs depend on the object. Which objects are reviewed,
-// the webhook configuration says; what it cannot say is decided here.
-func (u Uninstalls) needed(ctx context.Context, req *admissionv1.AdmissionRequest) (bool, error) {
-	switch req.Resource.Resource {
-	case "namespaces":
-		return req.Name == u.Namespace, nil
-	case "configmaps":
-		return u.configures(ctx, req.Name)
-	}
-	return true, nil
-}
-
-// configures reports whether a pod of virt-controller has its environment from the
-// ConfigMap. Those of earlier configurations may be deleted.
-func (u Uninstalls) configures(ctx context.Context, name string) (bool, error) {
-	pods, err := u.pods(ctx, controllerApp)
-	return slices.ContainsFunc(pods, func(p corev1.Pod) bool {
-		return slices.ContainsFunc(p.Spec.Containers, func(c corev1.Container) bool {
-			return slices.ContainsFunc(c.EnvFrom, func(e corev1.EnvFromSource) bool {
-				return e.ConfigMapRef != nil && e.ConfigMapRef.Name == name
-			})
-		})
-	}), err
 }
 
 // left says that there are VMIs, and what to do, or is "". The API server is asked,
@@ -168,7 +137,7 @@ func (u Uninstalls) endHandlers(ctx context.Context) error {
 	next := time.NewTicker(handlersPeriod)
 	defer next.Stop()
 	for {
-		pods, err := u.pods(ctx, handlerApp)
+		pods, err := u.handlers(ctx)
 		if err == nil && len(pods) == 0 || ctx.Err() != nil {
 			return nil
 		}
@@ -179,9 +148,9 @@ func (u Uninstalls) endHandlers(ctx context.Context) error {
 	}
 }
 
-// pods are the pods of a component.
-func (u Uninstalls) pods(ctx context.Context, app string) ([]corev1.Pod, error) {
-	list, err := u.Kube.CoreV1().Pods(u.Namespace).List(ctx, metav1.ListOptions{LabelSelector: vmi.AppLabel + "=" + app})
+// handlers are the pods of virt-handler.
+func (u Uninstalls) handlers(ctx context.Context) ([]corev1.Pod, error) {
+	list, err := u.Kube.CoreV1().Pods(u.Namespace).List(ctx, metav1.ListOptions{LabelSelector: vmi.AppLabel + "=" + handlerApp})
 	if err != nil {
 		return nil, err
 	}

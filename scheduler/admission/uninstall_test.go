@@ -38,12 +38,6 @@ func newInstallation(t *testing.T, vmis ...string) installation {
 	i := installation{
 		kube: fake.NewClientset(
 			&appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "kubevirt", Name: "virt-handler"}},
-			&corev1.Pod{
-				ObjectMeta: metav1.ObjectMeta{Namespace: "kubevirt", Name: "c", Labels: map[string]string{vmi.AppLabel: "virt-controller"}},
-				Spec: corev1.PodSpec{Containers: []corev1.Container{{EnvFrom: []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{
-					LocalObjectReference: corev1.LocalObjectReference{Name: "podvisor-used"},
-				}}}}}},
-			},
 			&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "kubevirt", Name: "h", Labels: map[string]string{vmi.AppLabel: "virt-handler"}}},
 		),
 		meta: metadatafake.NewSimpleMetadataClient(s),
@@ -102,8 +96,6 @@ func TestTheDeletionOfPodvisorIsReviewed(t *testing.T) {
 		{name: "the namespace with a VMI", resource: "namespaces", object: "kubevirt", vmis: []string{"a"}, refusal: "VMI shop/a would be left without Podvisor"},
 		{name: "a role with a VMI", resource: "clusterroles", object: "virt-handler", vmis: []string{"a"}, refusal: "kubectl delete vmi --all --all-namespaces"},
 		{name: "another namespace with a VMI", resource: "namespaces", object: "other", vmis: []string{"a"}},
-		{name: "the ConfigMap in use with a VMI", resource: "configmaps", object: "podvisor-used", vmis: []string{"a"}, refusal: "shop/a"},
-		{name: "a ConfigMap of an earlier configuration", resource: "configmaps", object: "podvisor-before", vmis: []string{"a"}},
 		{name: "the namespace without VMIs", resource: "namespaces", object: "kubevirt", ended: true},
 		{name: "the definition without VMIs", resource: "customresourcedefinitions", object: definitionOfVMIs, ended: true},
 		{name: "another definition without VMIs", resource: "customresourcedefinitions", object: "kubevirts.kubevirt.io"},
