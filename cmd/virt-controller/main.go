@@ -63,7 +63,7 @@ func run(ctx context.Context) error {
 	}
 	webhooks := admission.Webhooks{Settings: s.Settings.Config, KubeVirts: s.Settings.KubeVirts, Logger: s.Log}.Handlers()
 	webhooks[admission.EvictionPath] = admission.Evictions{Kube: api.answerKube, VMIs: api.answerVMIs, Cached: c.Cached, Path: certificates.EvictionPath, Settings: s.Settings.Config, Logger: s.Log}
-	webhooks[admission.UninstallPath] = admission.Uninstalls{Kube: api.answerKube, Metadata: s.Metadata, Namespace: *namespace, Path: certificates.UninstallPath, Logger: s.Log}
+	webhooks[admission.UninstallPath] = admission.Uninstalls{Kube: api.answerKube, Metadata: s.Metadata, Namespace: *namespace, Path: certificates.UninstallPath, Hold: certificates.Hold, Logger: s.Log}
 	e := ops.Endpoint{Addr: *listen, Metrics: s.Metrics, Ready: ops.All(c.Ready, certificates.Ready), Facts: s.Settings.Facts, Logger: s.Log,
 		Handlers: admission.AllowWhile(s.Settings.Foreign, webhooks), Certificate: certificates.Certificate}
 	host, _ := os.Hostname()

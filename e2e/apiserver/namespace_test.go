@@ -38,8 +38,8 @@ type elsewhere struct {
 
 const otherNamespace = "podvisor-elsewhere"
 
-// installElsewhere applies the manifests to an API server of their own, which the
-// name tells from others, with nothing but the namespace set by an overlay.
+// installElsewhere applies the manifests to an API server of their own with this
+// name, with nothing but the namespace set by an overlay.
 func installElsewhere(t *testing.T, name string) elsewhere {
 	t.Helper()
 	testenv.Root(t)

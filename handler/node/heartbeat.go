@@ -36,11 +36,8 @@ type Config struct {
 	Name string
 	// Schedulable returns whether VMIs can run here now. Required.
 	Schedulable func() bool
-	// Leaving returns whether the label and the annotation are to be removed now. Nil:
-	// they are not.
-	Leaving func() bool
-	// Uninstalled returns whether they are to be removed at the end, and not the
-	// label to become false. Nil: they are not.
+	// Uninstalled returns, at the end, whether the label and the annotation are to be
+	// removed, and not the label to become false. Nil: they are not.
 	Uninstalled func(context.Context) bool
 	// Period is the time between two patches. 0: a minute.
 	Period time.Duration
@@ -66,9 +63,6 @@ func New(c Config) *Heartbeat {
 	if c.StartDelay == 0 {
 		c.StartDelay = defaultStartDelay
 	}
-	if c.Leaving == nil {
-		c.Leaving = func() bool { return false }
-	}
 	if c.Uninstalled == nil {
 		c.Uninstalled = func(context.Context) bool { return false }
 	}
@@ -78,8 +72,8 @@ func New(c Config) *Heartbeat {
 	return &Heartbeat{config: c, changed: make(chan struct{}, 1)}
 }
 
-// Changed notes that the result of Schedulable or of Leaving may have changed. It
-// does not block and may be called at any time.
+// Changed notes that the result of Schedulable may have changed. It does not block
+// and may be called at any time.
 func (h *Heartbeat) Changed() {
 	select {
 	case h.changed <- struct{}{}:
@@ -90,25 +84,17 @@ func (h *Heartbeat) Changed() {
 // removed is in the place of the label's value where there is to be no label.
 const removed = ""
 
-// wanted is the value that the label should have now.
-func (h *Heartbeat) wanted() string {
-	if h.config.Leaving() {
-		return removed
-	}
-	return strconv.FormatBool(h.config.Schedulable())
-}
-
 // Run writes until ctx ends, and then the label false, or removes it if Uninstalled
 // says so. The first patch waits for StartDelay if the node is not schedulable: after
 // a restart of the handler it is within a moment, and the label is not changed for
 // that.
 func (h *Heartbeat) Run(ctx context.Context) error {
 	written := "false"
-	if h.wanted() == written {
+	if !h.config.Schedulable() {
 		h.wait(ctx, h.config.StartDelay, written)
 	}
 	for {
-		now, wait := h.wanted(), h.next()
+		now, wait := strconv.FormatBool(h.config.Schedulable()), h.next()
 		if err := h.patch(ctx, now); err != nil {
 			if ctx.Err() == nil {
 				h.config.Logger.Warn("patch the node, will retry", "node", h.config.Name, "err", err)
@@ -124,10 +110,7 @@ func (h *Heartbeat) Run(ctx context.Context) error {
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), patchTimeout)
 	defer cancel()
-	switch {
-	case written == removed:
-		return nil
-	case h.config.Uninstalled(last):
+	if h.config.Uninstalled(last) {
 		return h.patch(last, removed)
 	}
 	return h.patch(last, "false")
@@ -149,7 +132,7 @@ func (h *Heartbeat) wait(ctx context.Context, d time.Duration, written string) b
 		case <-due.C:
 			return true
 		case <-h.changed:
-			if h.wanted() != written {
+			if strconv.FormatBool(h.config.Schedulable()) != written {
 				return true
 			}
 		}

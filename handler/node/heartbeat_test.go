@@ -139,26 +139,3 @@ func TestAnUninstallRemovesTheLabelAndTheAnnotation(t *testing.T) {
 	stop()
 	requireUnmarked(t, c)
 }
-
-func TestANodeThatPodvisorLeavesIsUnmarkedAtOnceAndMarkedAgainAfterIt(t *testing.T) {
-	t.Parallel()
-	c := cluster()
-	var leaving atomic.Bool
-	h, stop := run(t, Config{Nodes: c.CoreV1().Nodes(), Name: "n1", Schedulable: func() bool { return true }, Leaving: leaving.Load})
-	eventually(t, func() bool { return patches(c) == 1 })
-	for range 2 {
-		leaving.Store(true)
-		h.Changed()
-		eventually(t, func() bool { return len(node(t, c).Annotations) == 0 })
-		requireUnmarked(t, c)
-		leaving.Store(false)
-		h.Changed()
-		eventually(t, func() bool { return node(t, c).Labels[vmi.SchedulableLabel] == "true" })
-	}
-	leaving.Store(true)
-	h.Changed()
-	eventually(t, func() bool { return len(node(t, c).Annotations) == 0 })
-	before := patches(c)
-	stop()
-	require.Equal(t, before, patches(c), "there is nothing left to remove, and maybe no right to")
-}

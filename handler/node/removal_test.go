@@ -1,10 +1,8 @@
 package node
 
 import (
-	"context"
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -43,13 +41,6 @@ func metadataOf(t *testing.T, objects ...runtime.Object) *fake.FakeMetadataClien
 	return fake.NewSimpleMetadataClient(s, objects...)
 }
 
-func newRemoval(t *testing.T, f *fake.FakeMetadataClient, changed func()) *Removal {
-	t.Helper()
-	r, err := NewRemoval(RemovalConfig{Metadata: f, Namespace: "kubevirt", DaemonSet: "virt-handler", Changed: changed})
-	require.NoError(t, err)
-	return r
-}
-
 func TestAProcessThatEndsKnowsWhetherPodvisorIsUninstalled(t *testing.T) {
 	t.Parallel()
 	forbidden := apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no role"))
@@ -78,38 +69,7 @@ func TestAProcessThatEndsKnowsWhetherPodvisorIsUninstalled(t *testing.T) {
 			for resource, err := range tt.errs {
 				f.PrependReactor("get", resource, func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, err })
 			}
-			require.Equal(t, tt.want, newRemoval(t, f, nil).Uninstalled(t.Context()))
+			require.Equal(t, tt.want, Removal{Metadata: f, Namespace: "kubevirt", DaemonSet: "virt-handler"}.Uninstalled(t.Context()))
 		})
 	}
-}
-
-func TestTheRemovalBeginsWithTheDeletionOfTheDefinition(t *testing.T) {
-	t.Parallel()
-	f := metadataOf(t, theDefinition(false))
-	changed := make(chan struct{}, 10)
-	r := newRemoval(t, f, func() { changed <- struct{}{} })
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- r.Run(ctx) }()
-	t.Cleanup(func() { cancel(); require.NoError(t, <-done) })
-	next := func(want bool) {
-		t.Helper()
-		select {
-		case <-changed:
-		case <-time.After(10 * time.Second):
-			require.Fail(t, "nothing changed")
-		}
-		require.Equal(t, want, r.Begun())
-	}
-	require.Eventually(t, r.informer.HasSynced, 10*time.Second, time.Millisecond)
-	require.False(t, r.Begun())
-
-	require.NoError(t, f.Tracker().Update(definitions, theDefinition(true), ""))
-	next(true)
-	require.True(t, r.Uninstalled(t.Context()))
-	require.NoError(t, f.Tracker().Delete(definitions, "", definition))
-	require.NoError(t, f.Tracker().Create(definitions, theDefinition(false), ""))
-	next(false)
-	require.NoError(t, f.Tracker().Delete(definitions, "", definition))
-	next(true)
 }

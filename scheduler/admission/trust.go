@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -47,6 +48,33 @@ func (k *Certificates) trust(ctx context.Context, authorities []byte) error {
 			_, err := registration.ValidatingWebhookConfigurations().Patch(ctx, k.cfg.Webhooks, types.JSONPatchType, patch, metav1.PatchOptions{})
 			return err
 		}))
+}
+
+// holdFinalizer keeps the validating webhooks in force after a deletion of Podvisor
+// that they have refused: nothing can refuse their own.
+const holdFinalizer = "podvisor.io/uninstall"
+
+// Hold puts a finalizer on the ValidatingWebhookConfiguration, which stays in force
+// with it also when it is deleted, or removes it. One that does not exist is not
+// held.
+func (k *Certificates) Hold(ctx context.Context, held bool) error {
+	c, exists := cached[*admissionregistrationv1.ValidatingWebhookConfiguration](k.validating, k.cfg.Webhooks)
+	if exists && slices.Contains(c.Finalizers, holdFinalizer) == held {
+		return nil
+	}
+	list := "finalizers"
+	if !held {
+		list = "$deleteFromPrimitiveList/finalizers"
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{list: []string{holdFinalizer}}})
+	if err != nil {
+		return err
+	}
+	_, err = k.cfg.Kube.AdmissionregistrationV1().ValidatingWebhookConfigurations().Patch(ctx, k.cfg.Webhooks, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
+	if ignoreNotFound(err) != nil {
+		return fmt.Errorf("patch the finalizers of the validating webhook configuration %s: %w", k.cfg.Webhooks, err)
+	}
+	return nil
 }
 
 // trusted says that the cached webhook configurations have the authorities.

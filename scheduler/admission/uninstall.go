@@ -3,6 +3,7 @@ package admission
 import (
 	"context"
 	"crypto/subtle"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -48,6 +49,9 @@ type Uninstalls struct {
 	// effects. Requests for other paths are not found; all are while it is empty.
 	// Nil: every path is answered.
 	Path func() string
+	// Hold keeps the webhook in force after its own deletion, or ends that:
+	// [Certificates.Hold]. Nil: it ends with its deletion.
+	Hold func(ctx context.Context, held bool) error
 	// Wait is how long a deletion waits for the end of virt-handler on all nodes. 0:
 	// 20 seconds.
 	Wait time.Duration
@@ -64,7 +68,7 @@ func (u Uninstalls) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer(w, r, u.Logger, func(ctx context.Context, req *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
 		if why := u.refusal(ctx, req); why != "" {
 			resource := schema.GroupResource{Group: req.Resource.Group, Resource: req.Resource.Resource}
-			return refused(apierrors.NewConflict(resource, req.Name, fmt.Errorf("%s", why)))
+			return refused(apierrors.NewConflict(resource, req.Name, errors.New(why)))
 		}
 		return allowed()
 	})
@@ -76,18 +80,29 @@ func (u Uninstalls) refusal(ctx context.Context, req *admissionv1.AdmissionReque
 		return ""
 	}
 	left, err := u.left(ctx)
+	dryRun := req.DryRun != nil && *req.DryRun
 	switch {
 	case err != nil:
 		return fmt.Sprintf("list the VMIs that need it: %v; try again", err)
-	case left != "":
+	case left != "" && !dryRun:
+		if err := u.hold(ctx, true); err != nil && u.Logger != nil {
+			u.Logger.Warn("a second deletion of Podvisor will not be refused", "err", err)
+		}
 		return left
-	case req.DryRun != nil && *req.DryRun || !beginsUninstall(req):
-		return ""
+	case left != "" || dryRun || !beginsUninstall(req):
+		return left
 	}
-	if err := u.endHandlers(ctx); err != nil {
-		return fmt.Sprintf("end virt-handler, so that it removes what it has put on the nodes: %v; try again", err)
+	if err := errors.Join(u.endHandlers(ctx), u.hold(ctx, false)); err != nil {
+		return fmt.Sprintf("prepare the nodes and the webhooks for it: %v; try again", err)
 	}
 	return ""
+}
+
+func (u Uninstalls) hold(ctx context.Context, held bool) error {
+	if u.Hold == nil {
+		return nil
+	}
+	return u.Hold(ctx, held)
 }
 
 // left says that there are VMIs, and what to do, or is "". The API server is asked,
@@ -106,7 +121,7 @@ func (u Uninstalls) left(ctx context.Context) (string, error) {
 	if n := list.GetRemainingItemCount(); n != nil && *n > 0 {
 		others = fmt.Sprintf(" and %d more VMIs", *n)
 	}
-	return fmt.Sprintf("VMI %s/%s%s would be left without Podvisor: delete them first (kubectl delete vmi --all --all-namespaces), then repeat the command; "+
+	return fmt.Sprintf("VMI %s/%s%s would be left without Podvisor: delete them first (kubectl delete vmi --all --all-namespaces), then repeat this command; "+
 		"to keep Podvisor, apply its manifests again (see docs/operations.md)", v.Namespace, v.Name, others), nil
 }
 
