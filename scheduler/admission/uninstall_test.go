@@ -2,6 +2,7 @@ package admission
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -27,6 +28,8 @@ import (
 type installation struct {
 	kube *fake.Clientset
 	meta *metadatafake.FakeMetadataClient
+	// held is whether the webhook stays in force after its deletion.
+	held *bool
 	Uninstalls
 }
 
@@ -47,7 +50,9 @@ func newInstallation(t *testing.T, vmis ...string) installation {
 		o.SetGroupVersionKind(vmi.Kind)
 		require.NoError(t, i.meta.Tracker().Create(vmi.Resource, o, "shop"))
 	}
-	i.Uninstalls = Uninstalls{Kube: i.kube, Metadata: i.meta, Namespace: "kubevirt", Wait: time.Minute}
+	i.held = new(bool)
+	i.Uninstalls = Uninstalls{Kube: i.kube, Metadata: i.meta, Namespace: "kubevirt", Wait: time.Minute,
+		Hold: func(_ context.Context, held bool) error { *i.held = held; return nil }}
 	// What the garbage collector and the kubelet do.
 	i.kube.PrependReactor("delete", "daemonsets", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return false, nil, i.kube.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("pods"), "kubevirt", "h")
@@ -95,6 +100,7 @@ func TestTheDeletionOfPodvisorIsReviewed(t *testing.T) {
 	}{
 		{name: "the namespace with a VMI", resource: "namespaces", object: "kubevirt", vmis: []string{"a"}, refusal: "VMI shop/a would be left without Podvisor"},
 		{name: "a role with a VMI", resource: "clusterroles", object: "virt-handler", vmis: []string{"a"}, refusal: "kubectl delete vmi --all --all-namespaces"},
+		{name: "a dry run with a VMI", resource: "namespaces", object: "kubevirt", vmis: []string{"a"}, dryRun: true, refusal: "shop/a"},
 		{name: "another namespace with a VMI", resource: "namespaces", object: "other", vmis: []string{"a"}},
 		{name: "the namespace without VMIs", resource: "namespaces", object: "kubevirt", ended: true},
 		{name: "the definition without VMIs", resource: "customresourcedefinitions", object: definitionOfVMIs, ended: true},
@@ -113,8 +119,11 @@ func TestTheDeletionOfPodvisorIsReviewed(t *testing.T) {
 				require.Contains(t, message, tt.refusal)
 			}
 			require.Equal(t, !tt.ended, i.handlers(t) == 1, "virt-handler runs on")
+			require.Equal(t, tt.refusal != "" && !tt.dryRun, *i.held)
 			if tt.ended {
+				*i.held = true
 				require.Empty(t, i.review(t, tt.resource, tt.object, false), "once more")
+				require.False(t, *i.held)
 			}
 		})
 	}
