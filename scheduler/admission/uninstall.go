@@ -112,6 +112,8 @@ func (u Uninstalls) left(ctx context.Context) (string, error) {
 	switch {
 	case apierrors.IsNotFound(err): // there is no such kind any more
 		return "", nil
+	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err): // the deletion was allowed, and has come to the role and the account
+		return "", nil
 	case err != nil:
 		return "", err
 	case len(list.Items) == 0:

@@ -147,13 +147,17 @@ func TestTheDeletionOfPodvisorIsRefusedWhenTheVMIsAreNotKnown(t *testing.T) {
 	require.Contains(t, i.review(t, "namespaces", "kubevirt", false), "list the VMIs that need it: connection refused; try again")
 }
 
-func TestPodvisorIsDeletedWhereTheKindOfVMIsIsGone(t *testing.T) {
+func TestTheDeletionGoesOnWithoutTheKindAndTheRights(t *testing.T) {
 	t.Parallel()
-	i := newInstallation(t)
-	i.meta.PrependReactor("list", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
-		return true, nil, apierrors.NewNotFound(vmi.Resource.GroupResource(), "")
-	})
-	require.Empty(t, i.review(t, "clusterroles", "virt-handler", false))
+	for name, err := range map[string]error{
+		"the kind is gone":    apierrors.NewNotFound(vmi.Resource.GroupResource(), ""),
+		"the role is gone":    apierrors.NewForbidden(vmi.Resource.GroupResource(), "", errors.New("no role")),
+		"the account is gone": apierrors.NewUnauthorized("no account"),
+	} {
+		i := newInstallation(t)
+		i.meta.PrependReactor("list", "*", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, err })
+		require.Empty(t, i.review(t, "clusterroles", "virt-handler", false), name)
+	}
 }
 
 func TestOnlyTheSecretPathHasTheDeletionReviewed(t *testing.T) {
