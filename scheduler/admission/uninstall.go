@@ -92,10 +92,18 @@ func (u Uninstalls) refusal(ctx context.Context, req *admissionv1.AdmissionReque
 	case left != "" || dryRun || !beginsUninstall(req):
 		return left
 	}
-	if err := errors.Join(u.endHandlers(ctx), u.hold(ctx, false)); err != nil {
-		return fmt.Sprintf("prepare the nodes and the webhooks for it: %v; try again", err)
+	// A VMI may have been created meanwhile.
+	err = u.endHandlers(ctx)
+	if err == nil {
+		left, err = u.left(ctx)
 	}
-	return ""
+	if err == nil && left == "" {
+		err = u.hold(ctx, false)
+	}
+	if err != nil {
+		return fmt.Sprintf("end virt-handler, and the webhook that would refuse it: %v; try again", err)
+	}
+	return left
 }
 
 func (u Uninstalls) hold(ctx context.Context, held bool) error {

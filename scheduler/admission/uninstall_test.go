@@ -138,6 +138,17 @@ func TestAPodOfVirtHandlerThatDoesNotEndIsNotWaitedForLong(t *testing.T) {
 	require.Zero(t, i.handlers(t))
 }
 
+func TestAVMIThatIsCreatedWhileVirtHandlerEndsIsNotLeft(t *testing.T) {
+	t.Parallel()
+	i := newInstallation(t)
+	i.kube.PrependReactor("delete", "daemonsets", func(clienttesting.Action) (bool, runtime.Object, error) {
+		o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "late"}}
+		o.SetGroupVersionKind(vmi.Kind)
+		return false, nil, i.meta.Tracker().Create(vmi.Resource, o, "shop")
+	})
+	require.Contains(t, i.review(t, "namespaces", "kubevirt", false), "VMI shop/late would be left")
+}
+
 func TestTheDeletionOfPodvisorIsRefusedWhenTheVMIsAreNotKnown(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)
