@@ -122,9 +122,9 @@ func TestAnUpdateThatMeansTheSameIsNone(t *testing.T) {
 	for name, tt := range map[string]struct {
 		now, before, want string
 	}{
-		"a completed VMI, as it was sent":   {written(sparse), created, created},
-		"a completed VMI, in other words":   {written(reword), created, created},
-		"an incomplete VMI, completed":      {created, written(sparse), written(sparse)},
+		"a completed VMI, as it was sent": {written(sparse), created, created},
+		"a completed VMI, in other words": {written(reword), created, created},
+		"an incomplete VMI, completed":    {created, written(sparse), written(sparse)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec := func(object string) (s struct{ Spec json.RawMessage }) {

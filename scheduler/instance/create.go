@@ -36,7 +36,7 @@ func create(o Observed) scheduler.Plan {
 		return waitForFormer(o)
 	}
 	if o.Refusal != nil {
-		return pending(o, *o.Refusal)
+		return pending(o, settle(o, vmi.ConditionSynchronized, "", *o.Refusal))
 	}
 	var plan scheduler.Plan
 	if !slices.Contains(o.VMI.Finalizers, vmi.Finalizer) {

@@ -41,6 +41,7 @@ const (
 //	not deleted or ended, with a pod              a finalizer that was removed is added again
 //	ended               ended, or none            stray pods are deleted
 //	ended               alive                     the same; after 30 s the active pod is deleted
+//	Failed              ended by Kubernetes       the reason is written, if it is another one
 //	Scheduled+          none                      Failed; stray pods are deleted
 //	Scheduled+          ended                     left to the handler for 5 s; then Succeeded or Failed
 //	Scheduled+          alive, but fenced         Failed: NodeUnresponsive
@@ -76,6 +77,8 @@ func decide(o Observed) scheduler.Plan {
 	switch {
 	case o.VMI.DeletionTimestamp != nil:
 		return leave(o)
+	case misnamed(o):
+		return correct(o)
 	case phase.Final():
 		return deleteStray(o, ended(o))
 	case handedOver(o.VMI):
@@ -111,7 +114,7 @@ func watch(o Observed) scheduler.Plan {
 		return readiness(o)
 	}
 	e := endOf(active)
-	if left := e.at.Add(reportDelay).Sub(o.Now); left > 0 {
+	if left := e.at.Add(reportDelay).Sub(o.Now); left > 0 && !e.byNode {
 		return scheduler.Plan{Recheck: left}
 	}
 	if e.succeeded {
@@ -166,6 +169,7 @@ type writeStatus = scheduler.WriteStatus[*vmi.VirtualMachineInstance]
 func write(o Observed, edit func(s *vmi.VirtualMachineInstanceStatus, now metav1.Time), events ...scheduler.Emit) scheduler.Plan {
 	v := o.VMI.DeepCopy()
 	edit(&v.Status, metav1.NewTime(o.Now))
+	v.Status.Explain()
 	if equality.Semantic.DeepEqual(v.Status, o.VMI.Status) {
 		return scheduler.Plan{}
 	}
