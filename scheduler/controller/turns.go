@@ -147,7 +147,7 @@ func (t *turns) start(namespace string, q *queue) {
 func (t *turns) due(namespace string) {
 	t.mu.Lock()
 	q := t.spaces[namespace]
-	if t.stopped {
+	if q == nil || t.stopped {
 		t.mu.Unlock()
 		return
 	}
