@@ -62,6 +62,12 @@ func (e *UnreadableError) Faults() string {
 	return strings.Join(all, "; ")
 }
 
+// Finding is the error as a condition and an event have it.
+func (e *UnreadableError) Finding() Finding {
+	return Finding{Reason: ReasonUnreadableSpec, Message: e.Faults() + ": what is stored cannot be decoded, so that no guest is started by it and a guest that runs is not changed; " +
+		"correct the field, or delete the VMI and create it anew"}
+}
+
 // Unwrap is [ErrUnreadable].
 func (e *UnreadableError) Unwrap() error { return ErrUnreadable }
 

@@ -21,7 +21,9 @@ func situations() map[string]instance.Observed {
 	phases := []vmi.Phase{"", vmi.Pending, vmi.Scheduling, vmi.Scheduled, vmi.Running, vmi.Succeeded, vmi.Failed, vmi.Unknown}
 	instances := map[string][]vmitest.Option{
 		"plain": nil, "deleted": {deleted}, "bare": {bare}, "deleted long ago": {deleted, long}, "deleted, bare": {deleted, bare},
-		"invalid":          {invalid},
+		"invalid":             {invalid},
+		"unreadable":          {unreadable},
+		"unreadable, deleted": {unreadable, deleted}, "unreadable, said before": {unreadable, condition(vmi.ConditionSynchronized, "UnreadableSpec", "x")},
 		"not ready before": {condition(vmi.ConditionReady, "NodeNotReady", "x")},
 		"copied before":    {condition(vmi.ConditionReady, "ContainersNotReady", "x")},
 		"said before":      {condition(vmi.ConditionSynchronized, "ErrImagePull", "x"), condition(vmi.ConditionPodScheduled, "Unschedulable", "x")},
@@ -134,6 +136,17 @@ func TestEveryPlanIsSound(t *testing.T) {
 		}
 		if o.VMI.Status.Phase.Final() {
 			require.Zero(t, count[scheduler.CreatePod](p)+count[writeStatus](p), "%s: a final phase stays: %v", name, p)
+		}
+		if vmi.Unreadable(o.VMI) != nil {
+			require.Zero(t, count[scheduler.CreatePod](p), "%s: no pod is made of a spec that is not known: %v", name, p)
+			for _, a := range p.Actions {
+				if w, ok := a.(writeStatus); ok && w.Object.Status.Phase == vmi.Scheduled {
+					require.Equal(t, vmi.Scheduled, o.VMI.Status.Phase, "%s: it is not handed over: %v", name, p)
+				}
+			}
+			if o.VMI.DeletionTimestamp == nil && !o.VMI.Status.Phase.Final() && o.Pods.Active != nil && o.Pods.Active.Status.Phase == corev1.PodRunning {
+				require.Zero(t, count[scheduler.DeletePod](p), "%s: a guest that runs is left alone: %v", name, p)
+			}
 		}
 		if phase := o.VMI.Status.Phase; phase != "" && phase != vmi.Pending {
 			require.Zero(t, count[scheduler.CreatePod](p), "%s: a VMI runs once: %v", name, p)

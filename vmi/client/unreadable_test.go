@@ -107,8 +107,10 @@ func TestAnObjectThatCannotBeDecodedIsNotWrittenAsAWhole(t *testing.T) {
 			o.Name, o.ResourceVersion = "copy", ""
 			return i.Create(t.Context(), o, metav1.CreateOptions{})
 		},
-		"update":        func() (*vmi.VirtualMachineInstance, error) { return i.Update(t.Context(), v, metav1.UpdateOptions{}) },
-		"update status": func() (*vmi.VirtualMachineInstance, error) { return i.UpdateStatus(t.Context(), v, metav1.UpdateOptions{}) },
+		"update": func() (*vmi.VirtualMachineInstance, error) { return i.Update(t.Context(), v, metav1.UpdateOptions{}) },
+		"update status": func() (*vmi.VirtualMachineInstance, error) {
+			return i.UpdateStatus(t.Context(), v, metav1.UpdateOptions{})
+		},
 		"apply": func() (*vmi.VirtualMachineInstance, error) {
 			return i.Apply(t.Context(), v, metav1.ApplyOptions{FieldManager: "m"})
 		},

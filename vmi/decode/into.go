@@ -37,7 +37,7 @@ func Into(data []byte, o vmi.Object) error {
 		if err = json.Unmarshal(data, o); err == nil {
 			return nil
 		}
-		why = &vmi.UnreadableError{Fields: []vmi.UnreadableField{{Message: err.Error()}}}
+		why = &vmi.UnreadableError{Fields: []vmi.UnreadableField{{Message: cut(err.Error(), mostPath)}}}
 		reflect.ValueOf(o).Elem().SetZero()
 	}
 	if err := partly(tree, o); err != nil {

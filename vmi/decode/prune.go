@@ -20,6 +20,7 @@ import (
 // Limits of an UnreadableError, which becomes the message of a condition.
 const (
 	mostFields = 5
+	mostPath   = 160
 	mostValue  = 64
 )
 
@@ -30,7 +31,7 @@ func prune(tree map[string]any, t reflect.Type, whole error) *vmi.UnreadableErro
 	var p pruner
 	p.structure(nil, tree, t)
 	if len(p.why.Fields) == 0 && whole != nil {
-		p.why.Fields = []vmi.UnreadableField{{Message: whole.Error()}}
+		p.why.Fields = []vmi.UnreadableField{{Message: cut(whole.Error(), mostPath)}}
 	}
 	if len(p.why.Fields) == 0 {
 		return nil
@@ -47,7 +48,7 @@ func (p *pruner) fault(at *field.Path, v any, message string) {
 		p.why.More++
 		return
 	}
-	p.why.Fields = append(p.why.Fields, vmi.UnreadableField{Path: at.String(), Value: shown(v), Message: message})
+	p.why.Fields = append(p.why.Fields, vmi.UnreadableField{Path: cut(at.String(), mostPath), Value: shown(v), Message: cut(message, mostPath)})
 }
 
 // faults is how many there are.
@@ -65,10 +66,15 @@ func shown(v any) string {
 	if err != nil {
 		return fmt.Sprint(v)
 	}
-	if s := string(text); len(s) > mostValue {
-		return strings.ToValidUTF8(s[:mostValue], "") + "…"
+	return cut(string(text), mostValue)
+}
+
+// cut is the text, or its beginning if it is longer.
+func cut(s string, most int) string {
+	if len(s) <= most {
+		return s
 	}
-	return string(text)
+	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
 var (
