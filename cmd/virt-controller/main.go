@@ -16,6 +16,7 @@ import (
 	"github.com/podvisor/podvisor/scheduler/admission"
 	"github.com/podvisor/podvisor/scheduler/controller"
 	"github.com/podvisor/podvisor/scheduler/pod"
+	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/config"
 )
 
@@ -56,6 +57,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	ops.CountUnreadable(s.Metrics, vmi.VirtualMachineInstances.Plural, c.Unreadable)
 	certificates, err := admission.NewCertificates(admission.CertificatesConfig{Kube: api.answerKube, Namespace: *namespace, Logger: s.Log})
 	if err != nil {
 		return err

@@ -17,6 +17,7 @@ import (
 	"github.com/podvisor/podvisor/handler/node"
 	"github.com/podvisor/podvisor/handler/socket"
 	"github.com/podvisor/podvisor/internal/ops"
+	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
 	"github.com/podvisor/podvisor/vmi/config"
 )
@@ -69,6 +70,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	ops.CountUnreadable(s.Metrics, vmi.VirtualMachineInstances.Plural, c.Unreadable)
 	var heartbeat *node.Heartbeat
 	p := device.New(device.Config{Devices: offer, PluginDir: *plugins, CDIDir: *cdi, Logger: log, Changed: func() { heartbeat.Changed() }})
 	heartbeat = node.New(node.Config{Nodes: kube.Nodes(), Name: *name, Schedulable: func() bool { return p.Registered(device.Tun) }, Logger: log})

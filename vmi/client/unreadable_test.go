@@ -179,6 +179,7 @@ func TestAnInformerKeepsWhatCannotBeDecoded(t *testing.T) {
 			go i.RunWithContext(ctx)
 			require.True(t, cache.WaitForCacheSync(ctx.Done(), i.HasSynced))
 			require.Len(t, i.List(), 2)
+			require.Equal(t, []*vmi.VirtualMachineInstance{i.Get("default", "broken")}, i.Unreadable())
 			require.NotNil(t, vmi.Unreadable(i.Get("default", "broken")))
 			require.Nil(t, vmi.Unreadable(i.Get("default", "testvmi")))
 
@@ -189,7 +190,7 @@ func TestAnInformerKeepsWhatCannotBeDecoded(t *testing.T) {
 			send(t, s, http.MethodPatch, path+"/broken", string(types.MergePatchType), `{"spec":{"domain":{"cpu":{"cores":3}}}}`)
 			seen(func() bool {
 				v := i.Get("default", "broken")
-				return vmi.Unreadable(v) == nil && v.Spec.Domain.CPU.Cores == 3
+				return vmi.Unreadable(v) == nil && v.Spec.Domain.CPU.Cores == 3 && len(i.Unreadable()) == 1
 			})
 			send(t, s, http.MethodPatch, path+"/testvmi", string(types.MergePatchType), `{"spec":{"domain":{"memory":{"guest":"1.1e999999999"}}}}`)
 			seen(func() bool { return vmi.Unreadable(i.Get("default", "testvmi")) != nil })

@@ -50,7 +50,7 @@ type Informer[T Object] struct {
 // by namespace. It starts nothing: call its RunWithContext.
 //
 // An object that T cannot hold is cached and handled as all others are, as far as it
-// can be decoded: [vmi.Unreadable] says so of it.
+// can be decoded: [vmi.Unreadable] says so of it, and the Lister lists such objects.
 func New[T Object, L runtime.Object](from Source[T, L], s Selection) Informer[T] {
 	restrict := func(o *metav1.ListOptions) {
 		o.LabelSelector = s.Labels
@@ -73,6 +73,9 @@ func New[T Object, L runtime.Object](from Source[T, L], s Selection) Informer[T]
 		},
 	}
 	example := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
-	i := cache.NewSharedIndexInformer(lw, example, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	i := cache.NewSharedIndexInformer(lw, example, 0, cache.Indexers{
+		cache.NamespaceIndex: cache.MetaNamespaceIndexFunc,
+		unreadable:           indexUnreadable,
+	})
 	return Informer[T]{i, Lister[T]{i.GetIndexer()}}
 }
