@@ -98,7 +98,7 @@ func connect(pod string) Plan {
 // shall be is not known, so the launcher gets nothing.
 func leaveAlone(o Observed) Plan {
 	p := Plan{Status: o.Instance.Status.DeepCopy()}
-	f := vmi.Unreadable(o.Instance).Finding()
+	f := vmi.UnreadableFinding(o.Instance)
 	p.warn(f, warning(f.Reason, f.Message), p.Status, metav1.NewTime(o.Now))
 	return p
 }

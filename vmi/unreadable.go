@@ -62,12 +62,6 @@ func (e *UnreadableError) Faults() string {
 	return strings.Join(all, "; ")
 }
 
-// Finding is the error as a condition and an event have it.
-func (e *UnreadableError) Finding() Finding {
-	return Finding{Reason: ReasonUnreadableSpec, Message: e.Faults() + ": what is stored cannot be decoded, so that no guest is started by it and a guest that runs is not changed; " +
-		"correct the field, or delete the VMI and create it anew"}
-}
-
 // Unwrap is [ErrUnreadable].
 func (e *UnreadableError) Unwrap() error { return ErrUnreadable }
 
@@ -76,14 +70,15 @@ func (e *UnreadableError) Unwrap() error { return ErrUnreadable }
 // object with it cannot be stored by accident: its spec is not what is stored.
 const unreadable = "kubevirt.io/unreadable!"
 
-// Unreadable returns why the object could not be decoded whole, or nil if it could.
+// Unreadable returns why the object could not be decoded whole, as an
+// [UnreadableError], or nil if it could.
 //
 // A client of this module gives an object that its Go type cannot hold, as one with
 // a negative number where the type has none, as follows: its metadata and what can
 // be decoded of its status are there, and everything else is empty. A copy of it is
 // unreadable too. It must not be written as a whole; a patch may name what it
 // changes.
-func Unreadable(o metav1.Object) *UnreadableError {
+func Unreadable(o metav1.Object) error {
 	text, ok := o.GetAnnotations()[unreadable]
 	if !ok {
 		return nil
@@ -93,6 +88,18 @@ func Unreadable(o metav1.Object) *UnreadableError {
 		e.Fields = []UnreadableField{{Message: text}}
 	}
 	return e
+}
+
+// UnreadableFinding is the error of [Unreadable] as the condition and the event of a
+// VMI have it. It is not to be called for one that could be decoded.
+func UnreadableFinding(v *VirtualMachineInstance) Finding {
+	f := Finding{Reason: ReasonUnreadableSpec}
+	var e *UnreadableError
+	if errors.As(Unreadable(v), &e) {
+		f.Message = e.Faults() + ": what is stored cannot be decoded, so that no guest is started by it and a guest that runs is not changed; " +
+			"correct the field, or delete the VMI and create it anew"
+	}
+	return f
 }
 
 // SetUnreadable marks the object as one that could not be decoded whole, for

@@ -14,11 +14,11 @@ import (
 func isUnreadable(o Observed) bool { return vmi.Unreadable(o.VMI) != nil }
 
 // refuse says why no pod is made.
-func refuse(o Observed) scheduler.Plan { return pending(o, vmi.Unreadable(o.VMI).Finding()) }
+func refuse(o Observed) scheduler.Plan { return pending(o, vmi.UnreadableFinding(o.VMI)) }
 
 // hold says why the pod is not handed over.
 func hold(o Observed) scheduler.Plan {
-	f := vmi.Unreadable(o.VMI).Finding()
+	f := vmi.UnreadableFinding(o.VMI)
 	return write(o, func(s *vmi.VirtualMachineInstanceStatus, now metav1.Time) {
 		s.SetCondition(notSynchronized(f), now)
 	}, transition(o, vmi.ConditionSynchronized, f)...)

@@ -203,7 +203,7 @@ func Example_unreadable() {
 		return
 	}
 	for _, v := range all.Items {
-		if why := vmi.Unreadable(&v); why != nil {
+		if why := (*vmi.UnreadableError)(nil); errors.As(vmi.Unreadable(&v), &why) {
 			fmt.Printf("%s: %s\n", v.Name, why.Faults())
 			continue
 		}

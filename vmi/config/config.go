@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"errors"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -92,7 +93,7 @@ func (c Config) OnNode(name string) Component {
 
 // Resolve is the configuration that k says, or everything that is wrong with it.
 func Resolve(k *vmi.KubeVirt) (Config, field.ErrorList) {
-	if why := vmi.Unreadable(k); why != nil {
+	if why := (*vmi.UnreadableError)(nil); errors.As(vmi.Unreadable(k), &why) {
 		return Config{}, undecoded(why)
 	}
 	if faults := validate.KubeVirt(k); len(faults) > 0 {
