@@ -25,6 +25,7 @@ func (p *Plan) report(o Observed) {
 		p.running(o, s, now)
 	}
 	p.obstacle(o, s, now)
+	s.Explain()
 	if starts(o) {
 		p.recheck(deadline(o).Sub(o.Now))
 	}

@@ -74,7 +74,7 @@ func TestPhases(t *testing.T) {
 		event  *Event
 	}{
 		{"a guest that starts does not run", instance(vmi.Scheduled), state(protocol.Starting), vmi.Scheduled, "", "", nil},
-		{"a guest that is paused runs and is not ready", instance(vmi.Running), state(protocol.Paused), vmi.Running, "", corev1.ConditionFalse, nil},
+		{"a guest that is paused runs and is not ready", instance(vmi.Running), state(protocol.Paused), vmi.Running, "Paused", corev1.ConditionFalse, nil},
 		{"a guest that is stopping runs", instance(vmi.Running, deleted), state(protocol.Stopping), vmi.Running, "", corev1.ConditionTrue, nil},
 		{"a guest that is stopped before it started never ran", instance(vmi.Scheduled, deleted), state(protocol.Stopping), vmi.Scheduled, "", "", nil},
 		{"a guest that powered off has succeeded", instance(vmi.Running), end(protocol.Shutdown), vmi.Succeeded, "Shutdown", corev1.ConditionFalse, new(normal(EventStopped, off))},

@@ -65,6 +65,7 @@ type Controller struct {
 	kinds     []looper
 	instances *kind[*vmi.VirtualMachineInstance, *vmi.VirtualMachineInstanceList]
 	report    *reporter // nil: there are no Settings
+	silences  *silences
 }
 
 // New makes a Controller. It sends nothing until it runs.
@@ -84,7 +85,7 @@ func New(c Config) (*Controller, error) {
 	if c.Workers == 0 {
 		c.Workers = 8
 	}
-	k := &Controller{cfg: c, log: c.Logger}
+	k := &Controller{cfg: c, log: c.Logger, silences: newSilences()}
 	var err error
 	if k.events, err = reconcile.NewEvents(reconcile.EventsConfig{
 		Client: c.Kube.CoreV1(), Component: "virtualmachine-controller", Logger: c.Logger, Now: c.Now,

@@ -36,6 +36,12 @@ func (c *Controller) registerInstances() error {
 			}
 			return c.caches.instancesOn(n.Name)
 		}, nodeChanged))
+	err = errors.Join(err, reconcile.Watch(c.caches.pods, l, func(p *corev1.Pod) []string {
+		if c.caches.pods.Get(p.Namespace, p.Name) == nil {
+			c.silences.forget(p.UID)
+		}
+		return nil
+	}, podChanged))
 	if c.cfg.Home != "" {
 		err = errors.Join(err, reconcile.Watch(c.caches.handlers, l, func(p *corev1.Pod) []string {
 			c.handler(p.Spec.NodeName)
@@ -45,15 +51,10 @@ func (c *Controller) registerInstances() error {
 	return err
 }
 
-// describeInstance is the phase of a VMI, and why it is not ready.
+// describeInstance is the phase of a VMI, and why it has ended or is not ready.
 func describeInstance(v *vmi.VirtualMachineInstance) []any {
-	s, reason := &v.Status, v.Status.Reason
-	for _, t := range []vmi.ConditionType{vmi.ConditionSynchronized, vmi.ConditionPodScheduled, vmi.ConditionReady} {
-		if c := s.Condition(t); c != nil && c.Status == corev1.ConditionFalse && reason == "" {
-			reason = c.Reason
-		}
-	}
-	return []any{"phase", s.Phase, "node", s.NodeName, "reason", reason}
+	s := &v.Status
+	return []any{"phase", s.Phase, "node", s.NodeName, "reason", s.Reason}
 }
 
 // observeInstance reads what a decision about the VMI depends on. What is missing
@@ -70,6 +71,7 @@ func (c *Controller) observeInstance(ctx context.Context, v *vmi.VirtualMachineI
 	if o.Claims, err = c.claimsOf(ctx, v, o.Pods); err != nil {
 		return nil, err
 	}
+	o.Silence = c.silence(ctx, v, o.Pods.Active)
 	return func(v *vmi.VirtualMachineInstance, refusal *vmi.Finding) scheduler.Plan {
 		now := o
 		now.VMI, now.Refusal = v, refusal

@@ -33,7 +33,7 @@ func create(o Observed) scheduler.Plan {
 		return pending(o, vmi.Finding{Reason: InvalidSpec, Message: err.Error()})
 	}
 	if o.Refusal != nil {
-		return pending(o, *o.Refusal)
+		return pending(o, settle(o, vmi.ConditionSynchronized, "", *o.Refusal))
 	}
 	var plan scheduler.Plan
 	if !slices.Contains(o.VMI.Finalizers, vmi.Finalizer) {

@@ -37,6 +37,7 @@ const (
 //	deleted, Scheduled+ alive                     left to the handler; after its time the pod is deleted
 //	ended               ended, or none            stray pods are deleted
 //	ended               alive                     the same; after 30 s the active pod is deleted
+//	Failed              ended by Kubernetes       the reason is written, if it is another one
 //	Scheduled+          none                      Failed; stray pods are deleted
 //	Scheduled+          ended                     left to the handler for 5 s; then Succeeded or Failed
 //	Scheduled+          alive, but fenced         Failed: NodeUnresponsive
@@ -59,6 +60,8 @@ func Decide(o Observed) scheduler.Plan {
 	switch {
 	case o.VMI.DeletionTimestamp != nil:
 		return leave(o)
+	case misnamed(o):
+		return correct(o)
 	case phase.Final():
 		return deleteStray(o, ended(o))
 	case handedOver(o.VMI):
@@ -98,7 +101,7 @@ func watch(o Observed) scheduler.Plan {
 		return readiness(o)
 	}
 	e := endOf(active)
-	if left := e.at.Add(reportDelay).Sub(o.Now); left > 0 {
+	if left := e.at.Add(reportDelay).Sub(o.Now); left > 0 && !e.byNode {
 		return scheduler.Plan{Recheck: left}
 	}
 	if e.succeeded {
@@ -153,6 +156,7 @@ type writeStatus = scheduler.WriteStatus[*vmi.VirtualMachineInstance]
 func write(o Observed, edit func(s *vmi.VirtualMachineInstanceStatus, now metav1.Time), events ...scheduler.Emit) scheduler.Plan {
 	v := o.VMI.DeepCopy()
 	edit(&v.Status, metav1.NewTime(o.Now))
+	v.Status.Explain()
 	if equality.Semantic.DeepEqual(v.Status, o.VMI.Status) {
 		return scheduler.Plan{}
 	}

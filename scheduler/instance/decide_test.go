@@ -66,6 +66,7 @@ func unreadable(v *vmi.VirtualMachineInstance) {
 func condition(t vmi.ConditionType, reason, message string) vmitest.Option {
 	return func(v *vmi.VirtualMachineInstance) {
 		v.Status.SetCondition(vmi.Condition{Type: t, Status: corev1.ConditionFalse, Reason: reason, Message: message}, metav1.NewTime(now))
+		v.Status.Explain()
 	}
 }
 
@@ -210,7 +211,7 @@ func TestDecide(t *testing.T) {
 		{"a VMI without its finalizer gets that first", stored("", bare), nil, nil,
 			summary{Do: []string{"add finalizer", "create pod", "Normal SuccessfulCreate", "write"}, Phase: vmi.Scheduling, Because: notRunning}},
 		{"a VMI with an invalid spec waits in Pending with the reason", stored("", invalid), nil, nil,
-			summary{Do: []string{"write", "Warning InvalidSpec"}, Phase: vmi.Pending,
+			summary{Do: []string{"write", "Warning InvalidSpec"}, Phase: vmi.Pending, Reason: "InvalidSpec",
 				Because: because{vmi.ConditionSynchronized: "InvalidSpec", vmi.ConditionReady: "PodNotExists"}}},
 		{"a VMI that cannot be decoded gets no pod", stored("", unreadable, bare), nil, nil,
 			summary{Do: []string{"write", "Warning UnreadableSpec"}, Phase: vmi.Pending,
@@ -226,23 +227,23 @@ func TestDecide(t *testing.T) {
 			stored(vmi.Pending, condition(vmi.ConditionSynchronized, "FailedCreate", "quota"), condition(vmi.ConditionReady, "PodNotExists", "the VMI has no pod")), nil,
 			&vmi.Finding{Reason: "FailedCreate", Message: "quota"}, summary{}},
 		{"a refused pod leaves the VMI in Pending", stored(""), nil, &vmi.Finding{Reason: "FailedCreate", Message: "quota"},
-			summary{Do: []string{"write", "Warning FailedCreate"}, Phase: vmi.Pending,
+			summary{Do: []string{"write", "Warning FailedCreate"}, Phase: vmi.Pending, Reason: "FailedCreate",
 				Because: because{vmi.ConditionSynchronized: "FailedCreate", vmi.ConditionReady: "PodNotExists"}}},
 		{"a VMI whose pod was refused before tries again", stored(vmi.Pending, condition(vmi.ConditionSynchronized, "FailedCreate", "quota")), nil, nil,
 			summary{Do: []string{"create pod", "Normal SuccessfulCreate", "write"}, Phase: vmi.Scheduling, Because: notRunning}},
 		{"a pod of another owner with the name is waited for", stored(""), launcher(strange), nil,
-			summary{Do: []string{"write", "Warning PodNameTaken"}, Phase: vmi.Pending, Recheck: 10 * time.Second,
+			summary{Do: []string{"write", "Warning PodNameTaken"}, Phase: vmi.Pending, Reason: "PodNameTaken", Recheck: 10 * time.Second,
 				Because: because{vmi.ConditionSynchronized: "PodNameTaken", vmi.ConditionReady: "PodNotExists"}}},
 		{"a pod that was created before the phase was written is found again", stored(""), launcher(), nil,
 			summary{Do: []string{"write"}, Phase: vmi.Scheduling, Because: notRunning}},
 		{"a pod that no node has room for is a condition", stored(vmi.Scheduling), launcher(unschedulable), nil,
-			summary{Do: []string{"write", "Warning Unschedulable"}, Phase: vmi.Scheduling,
+			summary{Do: []string{"write", "Warning Unschedulable"}, Phase: vmi.Scheduling, Reason: "Unschedulable",
 				Because: because{vmi.ConditionReady: "GuestNotRunning", vmi.ConditionPodScheduled: "Unschedulable"}}},
 		{"the condition goes when the pod has a node",
 			stored(vmi.Scheduling, condition(vmi.ConditionPodScheduled, "Unschedulable", "x")), launcher(bound), nil,
 			summary{Do: []string{"write"}, Phase: vmi.Scheduling, Because: notRunning}},
 		{"an image that cannot be pulled is a condition", stored(vmi.Scheduling), launcher(bound, waiting("ErrImagePull", `pull "example/fedora:40": not found`)), nil,
-			summary{Do: []string{"write", "Warning ErrImagePull"}, Phase: vmi.Scheduling,
+			summary{Do: []string{"write", "Warning ErrImagePull"}, Phase: vmi.Scheduling, Reason: "ErrImagePull",
 				Because: because{vmi.ConditionReady: "GuestNotRunning", vmi.ConditionSynchronized: "ErrImagePull"}}},
 		{"a container that is being created is no condition", stored("Scheduling", condition(vmi.ConditionReady, "GuestNotRunning", "the pod of the VMI does not run yet"), ranAs), launcher(bound, waiting("ContainerCreating", "")), nil, summary{}},
 		{"a pod that runs is handed to its node", stored(vmi.Scheduling), launcher(running), nil,
@@ -255,7 +256,7 @@ func TestDecide(t *testing.T) {
 		{"a pod that ended before it was handed over is a failure", stored(vmi.Scheduling), launcher(exited(0, 0, "")), nil,
 			summary{Do: []string{"write", "Warning PodFailed"}, Phase: vmi.Failed, Reason: "PodFailed", Because: notRunning}},
 		{"a pod that its node refuses leaves the VMI in Pending", stored(vmi.Scheduling), launcher(refused, old), nil,
-			summary{Do: []string{"write", "Warning UnexpectedAdmissionError"}, Phase: vmi.Pending, Recheck: 5 * time.Second,
+			summary{Do: []string{"write", "Warning UnexpectedAdmissionError"}, Phase: vmi.Pending, Reason: "UnexpectedAdmissionError", Recheck: 5 * time.Second,
 				Because: because{vmi.ConditionSynchronized: "UnexpectedAdmissionError", vmi.ConditionReady: "PodNotExists"}}},
 		{"a refused pod stays for some seconds", refusedBefore(), launcher(refused), nil, summary{Recheck: 5 * time.Second}},
 		{"a refused pod is deleted after some seconds", refusedBefore(), launcher(refused, old), nil, summary{Do: []string{"delete pod pod-uid"}}},
@@ -384,8 +385,8 @@ func TestAKubeletThatAlternatesItsReasonsIsWrittenOnce(t *testing.T) {
 			}
 		}
 	}
-	require.Equal(t, 2, writes)
-	require.Equal(t, "ImagePullBackOff", v.Status.Condition(vmi.ConditionSynchronized).Reason)
+	require.Equal(t, 1, writes)
+	require.Equal(t, "ErrImagePull", v.Status.Condition(vmi.ConditionSynchronized).Reason)
 }
 
 func TestTerminationMessages(t *testing.T) {
@@ -394,6 +395,8 @@ func TestTerminationMessages(t *testing.T) {
 		{"a reason and a message", "Crashed: QEMU was killed", "Crashed", "QEMU was killed"},
 		{"a log", "panic: oh\ngoroutine 1", "PodFailed", "container compute ended with exit code 1 (Error): panic: oh\ngoroutine 1"},
 		{"nothing", "", "PodFailed", "container compute ended with exit code 1 (Error)"},
+		{"an image for another architecture", "exec /usr/bin/virt-launcher: exec format error", "PodFailed",
+			"container compute ended with exit code 1 (Error), since its image is for another architecture than the node's: exec /usr/bin/virt-launcher: exec format error"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

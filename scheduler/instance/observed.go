@@ -17,6 +17,9 @@ type Observed struct {
 	Pods Pods
 	// Node is the node of the VMI's active pod.
 	Node Node
+	// Silence is what is known of an active pod that waits and does not say why. Nil:
+	// it is not such a pod, or nothing is known yet.
+	Silence *Silence
 	// Claims are the claims that the VMI's volumes name, by their names. A nil
 	// value: the claim does not exist.
 	Claims map[string]*corev1.PersistentVolumeClaim

@@ -29,6 +29,8 @@ func situations() map[string]instance.Observed {
 		"said before":      {condition(vmi.ConditionSynchronized, "ErrImagePull", "x"), condition(vmi.ConditionPodScheduled, "Unschedulable", "x")},
 	}
 	pods := map[string]*corev1.Pod{
+		"silent": launcher(bound), "evicted": launcher(exited(137, time.Minute, ""), evicted), "of a node that restarted": launcher(exited(255, 0, ""), lostContainer),
+		"evicted by the API": launcher(running, leaving, drained), "of no scheduler": launcher(old, otherScheduler),
 		"none": nil, "new": launcher(), "bound": launcher(bound), "unschedulable": launcher(unschedulable), "running": launcher(running),
 		"leaving": launcher(running, leaving), "not ready": launcher(running, notReady), "stuck": launcher(bound, waiting("ErrImagePull", "x")), "back": launcher(bound, waiting("ImagePullBackOff", "y")),
 		"succeeded": launcher(exited(0, time.Hour, "")), "failed": launcher(exited(1, time.Hour, "Crashed: x")), "just failed": launcher(exited(1, 0, "")),
@@ -63,6 +65,9 @@ func situations() map[string]instance.Observed {
 						}
 						o.Refusal = f
 						change(&o.Node)
+						if n == "silent" && !o.VMI.Status.Phase.Final() && w != "node unknown" {
+							o.Silence = silence(10*time.Second, 0, event("FailedMount", `secret "x" not found`, 8*time.Second, 0))
+						}
 						out[fmt.Sprintf("%q %s, pod %s, %s, %s", p, m, n, r, w)] = o
 					}
 				}
@@ -135,7 +140,13 @@ func TestEveryPlanIsSound(t *testing.T) {
 			}
 		}
 		if o.VMI.Status.Phase.Final() {
-			require.Zero(t, count[scheduler.CreatePod](p)+count[writeStatus](p), "%s: a final phase stays: %v", name, p)
+			require.Zero(t, count[scheduler.CreatePod](p), "%s: a VMI that has ended gets no pod: %v", name, p)
+			for _, a := range p.Actions {
+				if w, ok := a.(writeStatus); ok {
+					require.Equal(t, vmi.Failed, o.VMI.Status.Phase, "%s: only why it failed is written: %v", name, p)
+					require.Equal(t, vmi.Failed, w.Object.Status.Phase, "%s: a final phase stays: %v", name, p)
+				}
+			}
 		}
 		if vmi.Unreadable(o.VMI) != nil {
 			require.Zero(t, count[scheduler.CreatePod](p), "%s: no pod is made of a spec that is not known: %v", name, p)

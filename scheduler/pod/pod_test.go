@@ -40,6 +40,9 @@ func TestRender(t *testing.T) {
 			vmitest.WithDisk("data", vmi.VolumeSource{ContainerDisk: &vmi.ContainerDisk{Image: "example/data", Path: "/images/data.qcow2"}}))},
 		{"masquerade-ports", config, vmitest.New(vmitest.WithMasquerade("default",
 			vmi.Port{Name: "http", Port: 80}, vmi.Port{Protocol: "UDP", Port: 53}))},
+		{"cloud-init-secrets", config, vmitest.New(vmitest.WithDisk("seed", vmi.VolumeSource{CloudInitConfigDrive: &vmi.CloudInitConfigDrive{
+			UserDataSecretRef: &corev1.LocalObjectReference{Name: "users"}, NetworkDataSecretRef: &corev1.LocalObjectReference{Name: "networks"},
+		}}))},
 		{"emulation", emulated, vmitest.New(vmitest.WithBridge("default"))},
 		{"requests-and-limits", config, vmitest.New(with(func(v *vmi.VirtualMachineInstance) {
 			v.Spec.Domain.Resources = vmi.ResourceRequirements{
