@@ -10,6 +10,8 @@ import (
 
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/kinds"
+	"github.com/podvisor/podvisor/vmi/quantity"
+	"github.com/podvisor/podvisor/vmi/validate"
 )
 
 // complete returns the object, which is created or follows before, with what was
@@ -57,11 +59,12 @@ func check(k kinds.Kind, c kinds.Cluster, object, before []byte) (field.ErrorLis
 	return k.Create(k.Complete(v, c), c), nil
 }
 
-// decode reads an object and the one before, which is nil if there was none. The
-// status of an object that is created is left out: it is not stored.
+// decode reads an object and the one before, which is nil if there was none. One
+// that cannot be read, as an object stored while no webhook answered, counts as
+// none: whoever changes it corrects it. The status of an object that is created is
+// left out: it is not stored.
 func decode(k kinds.Kind, object, before []byte) (v, old vmi.Object, err error) {
-	v = k.New()
-	if err := json.Unmarshal(object, v); err != nil {
+	if v, err = read(k, object); err != nil {
 		return nil, nil, err
 	}
 	if len(before) == 0 {
@@ -70,8 +73,19 @@ func decode(k kinds.Kind, object, before []byte) (v, old vmi.Object, err error) 
 		}
 		return v, nil, nil
 	}
-	old = k.New()
-	return v, old, json.Unmarshal(before, old)
+	if old, err := read(k, before); err == nil {
+		return v, old, nil
+	}
+	return v, nil, nil
+}
+
+// read decodes an object, unless to decode one of its quantities would take long.
+func read(k kinds.Kind, data []byte) (vmi.Object, error) {
+	v := k.New()
+	if l := quantity.FaultsIn(v, data); len(l) > 0 {
+		return nil, validate.Error(l)
+	}
+	return v, json.Unmarshal(data, v)
 }
 
 // restore makes the raw object's spec the one that it was before.

@@ -7,15 +7,33 @@ import (
 
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/defaults"
+	"github.com/podvisor/podvisor/vmi/quantity"
 )
 
 // minMemory is the least memory that a guest or a request may have.
 var minMemory = resource.MustParse("1M")
 
+// The most that a VMI can ask for, which is more than any node has. Ten times as
+// much, which is the largest ratio of [vmi.DeveloperConfiguration], with the largest
+// overhead of the pod, and all that in thousandths, still fits into 64 bits: sums
+// of requests overflow in the scheduler otherwise, and the pod fits everywhere.
+var (
+	maxMemory = resource.MustParse("512Ti")
+	maxCPU    = resource.MustParse("1M")
+)
+
+// tooMuch refuses a quantity that no node has.
+func tooMuch(at *field.Path, q, most resource.Quantity) field.ErrorList {
+	if q.Cmp(most) <= 0 {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(at, q.String(), "must be at most "+most.String()+": no node has more, and the sums of the scheduler would overflow")}
+}
+
 // memory checks the guest's memory and what is asked of the node for it.
 func memory(at *field.Path, d *vmi.DomainSpec, lim Limits) field.ErrorList {
 	res := at.Child("resources")
-	l := amounts(res, d, corev1.ResourceMemory)
+	l := amounts(res, d, corev1.ResourceMemory, maxMemory)
 	if r, ok := d.Resources.Requests[corev1.ResourceMemory]; ok && r.Sign() > 0 && r.Cmp(minMemory) < 0 {
 		l = append(l, field.Invalid(res.Child("requests", "memory"), r.String(), "must be at least "+minMemory.String()))
 	}
@@ -31,6 +49,10 @@ func guestMemory(at *field.Path, d *vmi.DomainSpec, lim Limits) field.ErrorList 
 	guest, g := at.Child("memory", "guest"), *d.Memory.Guest
 	if g.Cmp(minMemory) < 0 {
 		l = append(l, tooLittle(at, d, g)...)
+	}
+	l = append(l, tooMuch(guest, g, maxMemory)...)
+	if most := d.Memory.MaxGuest; most != nil {
+		l = append(l, tooMuch(at.Child("memory", "maxGuest"), *most, maxMemory)...)
 	}
 	limit, limited := d.Resources.Limits[corev1.ResourceMemory]
 	request, asked := d.Resources.Requests[corev1.ResourceMemory]
@@ -50,7 +72,7 @@ func tooLittle(at *field.Path, d *vmi.DomainSpec, guest resource.Quantity) field
 	request, limit := d.Resources.Requests[corev1.ResourceMemory], d.Resources.Limits[corev1.ResourceMemory]
 	var page resource.Quantity
 	if h := d.Memory.Hugepages; h != nil {
-		page, _ = resource.ParseQuantity(h.PageSize)
+		page, _ = quantity.Parse(h.PageSize)
 	}
 	switch {
 	case !request.IsZero() && request.Cmp(guest) == 0:
@@ -71,7 +93,7 @@ func hugepages(at *field.Path, d *vmi.DomainSpec) field.ErrorList {
 		return nil
 	}
 	size, text := at.Child("memory", "hugepages", "pageSize"), d.Memory.Hugepages.PageSize
-	page, err := resource.ParseQuantity(text)
+	page, err := quantity.Parse(text)
 	if err != nil {
 		return field.ErrorList{field.Invalid(size, text, "must be a size, such as 2Mi or 1Gi")}
 	}
@@ -100,12 +122,12 @@ func wholePages(at *field.Path, have, page resource.Quantity, text string) field
 	return nil
 }
 
-// amounts checks that neither request nor limit of a resource is negative and
-// that the request is not above the limit.
-func amounts(at *field.Path, d *vmi.DomainSpec, name corev1.ResourceName) field.ErrorList {
-	var l field.ErrorList
+// amounts checks that neither request nor limit of a resource is negative or more
+// than most, and that the request is not above the limit.
+func amounts(at *field.Path, d *vmi.DomainSpec, name corev1.ResourceName, most resource.Quantity) field.ErrorList {
 	req, hasReq := d.Resources.Requests[name]
 	lim, hasLim := d.Resources.Limits[name]
+	l := append(tooMuch(at.Child("requests", string(name)), req, most), tooMuch(at.Child("limits", string(name)), lim, most)...)
 	if hasReq && req.Sign() < 0 {
 		l = append(l, field.Invalid(at.Child("requests", string(name)), req.String(), "must not be negative"))
 	}
@@ -145,7 +167,7 @@ func memoryHotplug(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits
 	var l field.ErrorList
 	block := resource.NewQuantity(memoryBlock, resource.BinarySI)
 	if m.Hugepages != nil {
-		if q, err := resource.ParseQuantity(m.Hugepages.PageSize); err == nil && q.Cmp(*block) > 0 {
+		if q, err := quantity.Parse(m.Hugepages.PageSize); err == nil && q.Cmp(*block) > 0 {
 			block = &q
 		}
 	}
