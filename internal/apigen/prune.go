@@ -22,6 +22,7 @@ func (p *pruner) fault(format string, args ...any) {
 func (p *pruner) definition(d *definition) {
 	s := d.schema()
 	p.schema(d.kind(), s, p.model.types[d.kind()])
+	limit(s)
 }
 
 // schema prunes the schema of a type.
@@ -35,6 +36,7 @@ func (p *pruner) schema(at string, s node, t *goType) {
 			p.pruned = append(p.pruned, gap{path: at, value: u.value, why: u.why})
 		}
 	}
+	limitNumber(s, t.basic)
 	p.rules(at, s, t)
 	for _, in := range t.outside {
 		p.known(at, s, in)
@@ -87,6 +89,10 @@ func (p *pruner) field(at string, s node, f *goField) {
 		}
 		p.schema(at+suffix, elem, t)
 		return
+	}
+	limitNumber(elem, f.basic)
+	if f.elem == "metav1.ObjectMeta" && strings.Contains(at, ".spec.") {
+		describeMetadata(elem)
 	}
 	p.known(at, elem, f)
 	own := s["description"]
