@@ -152,7 +152,7 @@ func (r *reader) leaf(at *field.Path, t reflect.Type, text string) {
 // the decoder does, it takes letters of either case.
 func member(at *field.Path, t reflect.Type, name string) (*field.Path, reflect.Type) {
 	if t.Kind() == reflect.Map {
-		return at.Key(name), t.Elem()
+		return at.Child(name), t.Elem()
 	}
 	return at.Child(name), fieldNamed(t, name)
 }

@@ -87,12 +87,12 @@ func TestEachPlaceOfAQuantityIsFound(t *testing.T) {
 		"maps and lists": {
 			&vmi.VirtualMachineInstance{},
 			`{"spec":{"domain":{"resources":{"requests":{"cpu":"1","memory":"1e999999999"},"limits":{"a/b":1e-99}}},"volumes":[{"name":"a"},{"name":"b","emptyDisk":{"capacity":"1e-999999999"}}]}}`,
-			[]string{"spec.domain.resources.requests[memory]", "spec.domain.resources.limits[a/b]", "spec.volumes[1].emptyDisk.capacity"},
+			[]string{"spec.domain.resources.requests.memory", "spec.domain.resources.limits.a/b", "spec.volumes[1].emptyDisk.capacity"},
 		},
 		"a template and a claim": {
 			&vmi.VirtualMachine{},
 			`{"spec":{"dataVolumeTemplates":[{"spec":{"pvc":{"resources":{"requests":{"storage":"1e77"}}}}}],"template":{"spec":{"domain":{"memory":{"maxGuest":"1e77"}}}}}}`,
-			[]string{"spec.dataVolumeTemplates[0].spec.pvc.resources.requests[storage]", "spec.template.spec.domain.memory.maxGuest"},
+			[]string{"spec.dataVolumeTemplates[0].spec.pvc.resources.requests.storage", "spec.template.spec.domain.memory.maxGuest"},
 		},
 		"the configuration": {&vmi.KubeVirt{}, `{"spec":{"configuration":{"cpuRequest":"1e77"}}}`, []string{"spec.configuration.cpuRequest"}},
 		// The decoder takes both.
@@ -127,7 +127,7 @@ func TestAValueThatKubernetesCannotComputeWithIsAFault(t *testing.T) {
 		got = append(got, fmt.Sprint(e.Field, " ", e.BadValue))
 	}
 	require.Equal(t, []string{
-		"spec.domain.memory.guest 1e30", "spec.domain.resources.requests[cpu] 1e999999999", "spec.domain.resources.limits[memory] -2Ei",
+		"spec.domain.memory.guest 1e30", "spec.domain.resources.requests.cpu 1e999999999", "spec.domain.resources.limits.memory -2Ei",
 	}, got)
 }
 

@@ -30,7 +30,7 @@ func visit(at *field.Path, v reflect.Value, found func(*field.Path, resource.Qua
 			return true
 		}
 		for _, k := range slices.SortedFunc(slices.Values(v.MapKeys()), func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) }) {
-			if !visit(at.Key(k.String()), v.MapIndex(k), found) {
+			if !visit(at.Child(k.String()), v.MapIndex(k), found) {
 				return false
 			}
 		}

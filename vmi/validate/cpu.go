@@ -13,7 +13,7 @@ import (
 // cpu checks the processors and what is asked of the node for them.
 func cpu(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) field.ErrorList {
 	dom, d := at.Child("domain"), &s.Domain
-	l := amounts(dom.Child("resources"), d, corev1.ResourceCPU, maxCPU)
+	l := amounts(dom.Child("resources"), d, corev1.ResourceCPU)
 	c, here := d.CPU, dom.Child("cpu")
 	if c == nil {
 		return l

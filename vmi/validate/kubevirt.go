@@ -40,7 +40,7 @@ func configuration(at *field.Path, c *vmi.KubeVirtConfiguration) field.ErrorList
 	}
 	if q := c.CPURequest; q != nil && q.Sign() <= 0 {
 		l = append(l, field.Invalid(at.Child("cpuRequest"), q.String(), "must be more than 0"))
-	} else if q != nil && len(quantity.Faults(nil, q)) == 0 {
+	} else if q != nil {
 		l = append(l, tooMuch(at.Child("cpuRequest"), *q, maxCPU)...)
 	}
 	if r := c.AdditionalGuestMemoryOverheadRatio; r != nil {

@@ -22,9 +22,26 @@ var (
 	maxCPU    = resource.MustParse("1M")
 )
 
-// tooMuch refuses a quantity that no node has.
+// tooLarge refuses what no node has of memory and CPUs.
+func tooLarge(at *field.Path, d *vmi.DomainSpec) field.ErrorList {
+	var l field.ErrorList
+	for _, r := range []struct {
+		list corev1.ResourceList
+		at   *field.Path
+	}{{d.Resources.Requests, at.Child("resources", "requests")}, {d.Resources.Limits, at.Child("resources", "limits")}} {
+		l = append(l, tooMuch(r.at.Child("memory"), r.list[corev1.ResourceMemory], maxMemory)...)
+		l = append(l, tooMuch(r.at.Child("cpu"), r.list[corev1.ResourceCPU], maxCPU)...)
+	}
+	if m := d.Memory; m != nil && m.Guest != nil {
+		l = append(l, tooMuch(at.Child("memory", "guest"), *m.Guest, maxMemory)...)
+	}
+	return l
+}
+
+// tooMuch refuses a quantity of which no node has so much. One that is out of all
+// bounds is refused already.
 func tooMuch(at *field.Path, q, most resource.Quantity) field.ErrorList {
-	if q.Cmp(most) <= 0 {
+	if len(quantity.Faults(nil, q)) > 0 || q.Cmp(most) <= 0 {
 		return nil
 	}
 	return field.ErrorList{field.Invalid(at, q.String(), "must be at most "+most.String()+": no node has more, and the sums of the scheduler would overflow")}
@@ -33,7 +50,7 @@ func tooMuch(at *field.Path, q, most resource.Quantity) field.ErrorList {
 // memory checks the guest's memory and what is asked of the node for it.
 func memory(at *field.Path, d *vmi.DomainSpec, lim Limits) field.ErrorList {
 	res := at.Child("resources")
-	l := amounts(res, d, corev1.ResourceMemory, maxMemory)
+	l := amounts(res, d, corev1.ResourceMemory)
 	if r, ok := d.Resources.Requests[corev1.ResourceMemory]; ok && r.Sign() > 0 && r.Cmp(minMemory) < 0 {
 		l = append(l, field.Invalid(res.Child("requests", "memory"), r.String(), "must be at least "+minMemory.String()))
 	}
@@ -49,10 +66,6 @@ func guestMemory(at *field.Path, d *vmi.DomainSpec, lim Limits) field.ErrorList 
 	guest, g := at.Child("memory", "guest"), *d.Memory.Guest
 	if g.Cmp(minMemory) < 0 {
 		l = append(l, tooLittle(at, d, g)...)
-	}
-	l = append(l, tooMuch(guest, g, maxMemory)...)
-	if most := d.Memory.MaxGuest; most != nil {
-		l = append(l, tooMuch(at.Child("memory", "maxGuest"), *most, maxMemory)...)
 	}
 	limit, limited := d.Resources.Limits[corev1.ResourceMemory]
 	request, asked := d.Resources.Requests[corev1.ResourceMemory]
@@ -122,12 +135,12 @@ func wholePages(at *field.Path, have, page resource.Quantity, text string) field
 	return nil
 }
 
-// amounts checks that neither request nor limit of a resource is negative or more
-// than most, and that the request is not above the limit.
-func amounts(at *field.Path, d *vmi.DomainSpec, name corev1.ResourceName, most resource.Quantity) field.ErrorList {
+// amounts checks that neither request nor limit of a resource is negative and
+// that the request is not above the limit.
+func amounts(at *field.Path, d *vmi.DomainSpec, name corev1.ResourceName) field.ErrorList {
+	var l field.ErrorList
 	req, hasReq := d.Resources.Requests[name]
 	lim, hasLim := d.Resources.Limits[name]
-	l := append(tooMuch(at.Child("requests", string(name)), req, most), tooMuch(at.Child("limits", string(name)), lim, most)...)
 	if hasReq && req.Sign() < 0 {
 		l = append(l, field.Invalid(at.Child("requests", string(name)), req.String(), "must not be negative"))
 	}

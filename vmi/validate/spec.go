@@ -19,6 +19,7 @@ func Spec(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) field.E
 	if len(l) == 0 {
 		l = append(memory(dom, &s.Domain, lim), cpu(at, s, lim)...)
 	}
+	l = append(l, tooLarge(dom, &s.Domain)...)
 	for _, part := range []field.ErrorList{
 		placement(at, s),
 		affinity(at, s.Affinity),
