@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"flag"
-	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
@@ -22,21 +21,21 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "virt-controller:", err)
-		os.Exit(1)
-	}
+	os.Exit(program.Status(run(ctx, os.Args[1:])))
 }
 
-func run(ctx context.Context) error {
-	kubeconfig := flag.String("kubeconfig", "", "kubeconfig file; default: the pod's service account")
-	image := flag.String("launcher-image", os.Getenv("LAUNCHER_IMAGE"), "image of the launcher pods (LAUNCHER_IMAGE)")
-	emulate := flag.Bool("allow-emulation", os.Getenv("ALLOW_EMULATION") == "true", "run guests without hardware virtualization (ALLOW_EMULATION)")
-	disks := flag.String("container-disks", os.Getenv("CONTAINER_DISKS"), "auto, image-volume or init-copy (CONTAINER_DISKS)")
-	namespace := flag.String("namespace", cmp.Or(os.Getenv("POD_NAMESPACE"), "kubevirt"), "namespace of the lease and the certificates (POD_NAMESPACE)")
-	listen := flag.String("listen", ":8443", "address of the webhooks, health and metrics")
-	level := flag.String("log-level", "info", "debug, info, warn or error")
-	flag.Parse()
+func run(ctx context.Context, args []string) error {
+	var flags flag.FlagSet
+	kubeconfig := flags.String("kubeconfig", "", "kubeconfig file; default: the pod's service account")
+	image := flags.String("launcher-image", os.Getenv("LAUNCHER_IMAGE"), "image of the launcher pods (LAUNCHER_IMAGE)")
+	emulate := flags.Bool("allow-emulation", os.Getenv("ALLOW_EMULATION") == "true", "run guests without hardware virtualization (ALLOW_EMULATION)")
+	disks := flags.String("container-disks", os.Getenv("CONTAINER_DISKS"), "auto, image-volume or init-copy (CONTAINER_DISKS)")
+	namespace := flags.String("namespace", cmp.Or(os.Getenv("POD_NAMESPACE"), "kubevirt"), "namespace of the lease and the certificates (POD_NAMESPACE)")
+	listen := flags.String("listen", ":8443", "address of the webhooks, health and metrics")
+	level := flags.String("log-level", "info", "debug, info, warn or error")
+	if err := program.ParseFlags(&flags, args); err != nil {
+		return err
+	}
 
 	s, err := ops.Begin(ops.Flags{Component: "virt-controller", Kubeconfig: *kubeconfig, LogLevel: *level, Pick: func(c config.Config) config.Component { return c.Controller }})
 	if err != nil {

@@ -66,9 +66,12 @@ type Controller struct {
 	events    *reconcile.Events
 	caches    *caches
 	downtimes downtimes
+	made      made
+	sweeper   *sweeper
 	kinds     []looper
 	instances *kind[*vmi.VirtualMachineInstance, *vmi.VirtualMachineInstanceList]
 	report    *reporter // nil: there are no Settings
+	silences  *silences
 }
 
 // New makes a Controller. It sends nothing until it runs.
@@ -88,7 +91,7 @@ func New(c Config) (*Controller, error) {
 	if c.Workers == 0 {
 		c.Workers = 8
 	}
-	k := &Controller{cfg: c, log: c.Logger}
+	k := &Controller{cfg: c, log: c.Logger, silences: newSilences()}
 	var err error
 	if k.events, err = reconcile.NewEvents(reconcile.EventsConfig{
 		Client: c.Kube.CoreV1(), Component: "virtualmachine-controller", Logger: c.Logger, Now: c.Now,
@@ -99,6 +102,9 @@ func New(c Config) (*Controller, error) {
 		return nil, err
 	}
 	if err := k.registerInstances(); err != nil {
+		return nil, err
+	}
+	if k.sweeper, err = newSweeper(k); err != nil {
 		return nil, err
 	}
 	if c.Settings != nil {
@@ -115,6 +121,7 @@ func (c *Controller) QueueAll() {
 	for _, k := range c.kinds {
 		k.queueAll()
 	}
+	c.sweeper.queueAll()
 }
 
 // suspended reports whether KubeVirt itself is installed, so that nothing is to
@@ -152,6 +159,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	for _, k := range c.kinds {
 		loops.Go(func() { k.run(ctx) })
 	}
+	loops.Go(func() { c.sweeper.loop.Run(ctx) })
 	loops.Wait()
 	return nil
 }
