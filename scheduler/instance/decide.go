@@ -79,7 +79,7 @@ func decide(o Observed) scheduler.Plan {
 	phase, active := o.VMI.Status.Phase, o.Pods.Active
 	switch {
 	case o.Unguarded && slices.Contains(o.VMI.Finalizers, vmi.Finalizer):
-		return release()
+		return unguarded()
 	case o.VMI.DeletionTimestamp != nil:
 		return leave(o)
 	case misnamed(o):
