@@ -55,6 +55,7 @@ func endedBefore(d time.Duration) vmitest.Option {
 
 func deleted(v *vmi.VirtualMachineInstance) { v.DeletionTimestamp = &metav1.Time{Time: now} }
 func bare(v *vmi.VirtualMachineInstance)    { v.Finalizers = nil }
+func kept(v *vmi.VirtualMachineInstance)    { v.Finalizers = append(v.Finalizers, "example.com/kept") }
 func invalid(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Memory = nil }
 
 // unreadable makes the VMI one that cannot be decoded.
@@ -119,10 +120,11 @@ func launcher(change ...func(*corev1.Pod)) *corev1.Pod {
 	return p
 }
 
-func bound(p *corev1.Pod)   { p.Spec.NodeName = node }
-func other(p *corev1.Pod)   { p.UID = "other-uid" }
-func strange(p *corev1.Pod) { p.OwnerReferences = nil }
-func leaving(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: now} }
+func bound(p *corev1.Pod)      { p.Spec.NodeName = node }
+func other(p *corev1.Pod)      { p.UID = "other-uid" }
+func strange(p *corev1.Pod)    { p.OwnerReferences = nil }
+func unlabelled(p *corev1.Pod) { p.Labels = nil }
+func leaving(p *corev1.Pod)    { p.DeletionTimestamp = &metav1.Time{Time: now} }
 
 func unschedulable(p *corev1.Pod) {
 	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/2 nodes are available: 2 Insufficient memory."}}
@@ -286,12 +288,33 @@ func TestDecide(t *testing.T) {
 			summary{Do: []string{"delete pod pod-uid", "Normal SuccessfulDelete"}}},
 		{"a pod that is being deleted after the end is waited for", stored(vmi.Failed, endedBefore(time.Minute)), launcher(running, leaving), nil, summary{}},
 		{"a pod that was created after the end is deleted", stored(vmi.Failed), launcher(other), nil, summary{Do: []string{"delete pod other-uid"}}},
-		{"a VMI that was deleted before it had a pod is released at once", stored("", deleted), nil, nil, summary{Do: []string{"remove finalizer"}}},
+		{"a VMI that was deleted before it had a pod is released at once", stored("", deleted), nil, nil, summary{Do: []string{"remove finalizer", "Normal Deleted"}}},
 		{"a deleted VMI without our finalizer is left alone", stored("", deleted, bare), launcher(), nil, summary{}},
 		{"a VMI that was deleted before it ran loses its pod", stored(vmi.Scheduling, deleted), launcher(bound), nil,
 			summary{Do: []string{"delete pod pod-uid", "Normal SuccessfulDelete"}}},
 		{"a deleted VMI waits for the end of its pod", stored(vmi.Scheduling, deleted), launcher(bound, leaving), nil, summary{}},
-		{"a deleted VMI is released when its pod has ended", stored(vmi.Scheduling, deleted), launcher(leaving, exited(0, 0, "")), nil, summary{Do: []string{"remove finalizer"}}},
+		{"a deleted VMI is released when its pod has ended", stored(vmi.Scheduling, deleted), launcher(leaving, exited(0, 0, "")), nil, summary{Do: []string{"remove finalizer", "Normal Deleted"}}},
+		{"a VMI that was deleted before it ran and that others keep has failed", stored(vmi.Scheduling, deleted, kept), launcher(leaving, exited(0, 0, "")), nil,
+			summary{Do: []string{"write", "Normal Deleted", "remove finalizer"}, Phase: vmi.Failed, Reason: "Cancelled", Because: notRunning}},
+		{"a VMI that was deleted before it had a pod and that others keep has failed", stored("", deleted, kept), nil, nil,
+			summary{Do: []string{"write", "Normal Deleted", "remove finalizer"}, Phase: vmi.Failed, Reason: "Cancelled", Because: noPod}},
+		{"a deleted VMI that others keep and whose pod is gone has failed", stored(vmi.Running, deleted, kept), nil, nil,
+			summary{Do: []string{"write", "Warning PodGone", "remove finalizer"}, Phase: vmi.Failed, Reason: "PodGone", Because: noPod}},
+		{"the end of a deleted VMI that others keep is the handler's to report", stored(vmi.Running, deleted, kept), launcher(exited(0, 0, "")), nil, summary{Recheck: 5 * time.Second}},
+		{"an orphaned pod is deleted with the VMI that was deleted before it ran", stored(vmi.Scheduling, deleted), launcher(strange, bound), nil,
+			summary{Do: []string{"delete pod pod-uid", "Normal SuccessfulDelete"}}},
+		{"an orphaned pod of a deleted VMI that runs is the handler's", stored(vmi.Running, deleted), launcher(strange, running), nil, summary{Recheck: time.Minute}},
+		{"an orphaned pod without labels is the VMI's by the status", stored(vmi.Running, deleted), launcher(strange, unlabelled, running), nil, summary{Recheck: time.Minute}},
+		{"a pod that only has the name does not keep a deleted VMI", stored(vmi.Scheduling, deleted), launcher(strange, unlabelled, running), nil,
+			summary{Do: []string{"remove finalizer", "Normal Deleted"}}},
+		{"a deleted VMI that failed is kept while its launcher may run", stored(vmi.Failed, deleted), launcher(running), nil,
+			summary{Do: []string{"delete pod pod-uid", "Normal SuccessfulDelete"}}},
+		{"a deleted VMI that failed is released when its pod has ended", stored(vmi.Failed, deleted), launcher(exited(1, 0, "")), nil, summary{Do: []string{"remove finalizer"}}},
+		{"another pod that a deleted VMI controls is deleted before the VMI is released", stored(vmi.Running, deleted), launcher(other, running), nil,
+			summary{Do: []string{"delete pod other-uid"}}},
+		{"a VMI that runs and lost its finalizer gets it again", stored(vmi.Scheduled, bare, condition(vmi.ConditionReady, "GuestNotRunning", "x")), launcher(running), nil,
+			summary{Do: []string{"add finalizer"}}},
+		{"a VMI that ended needs no finalizer", stored(vmi.Succeeded, bare), launcher(exited(0, time.Hour, "")), nil, summary{}},
 		{"a deleted VMI that runs is the handler's", stored(vmi.Running, deleted), launcher(running), nil, summary{Recheck: time.Minute}},
 		{"a deleted VMI whose handler does not answer loses its pod", stored(vmi.Running, deleted, long), launcher(running), nil,
 			summary{Do: []string{"delete pod pod-uid", "Normal SuccessfulDelete"}}},
