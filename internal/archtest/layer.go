@@ -44,6 +44,7 @@ var core = map[string]bool{
 	"vmi/defaults":       true,
 	"vmi/kinds":          true,
 	"vmi/manifest":       true,
+	"vmi/quantity":       true,
 	"vmi/served":         true,
 	"vmi/validate":       true,
 	"vmi/vmitest":        true,

@@ -13,6 +13,7 @@ import (
 
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/decode"
+	"github.com/podvisor/podvisor/vmi/quantity"
 )
 
 // negotiated are the serializers of a kind, with decoders that decode object by
@@ -36,7 +37,7 @@ type decoder struct {
 
 func (d decoder) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	var first error
-	if !decode.Costly(data) {
+	if !quantity.Suspicious(data) {
 		out, gvk, err := d.Decoder.Decode(data, defaults, into)
 		if err == nil {
 			return out, gvk, nil

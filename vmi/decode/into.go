@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/podvisor/podvisor/vmi"
+	quantities "github.com/podvisor/podvisor/vmi/quantity"
 )
 
 // kept are the parts of an object that are decoded on their own.
@@ -22,7 +23,7 @@ var kept = []string{"apiVersion", "kind", "metadata", "status"}
 // the error is another one, and o is empty.
 func Into(data []byte, o vmi.Object) error {
 	var first error
-	if !Costly(data) {
+	if !quantities.Suspicious(data) {
 		if first = json.Unmarshal(data, o); first == nil {
 			return nil
 		}

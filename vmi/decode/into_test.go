@@ -67,11 +67,11 @@ func TestWhatCannotBeDecodedIsNamedAndTheRestIsThere(t *testing.T) {
 		"no quantity": {`{"domain":{"memory":{"guest":"much"}}}`, goodStatus,
 			`spec.domain.memory.guest: "much": must be a quantity, such as 2, 500m or 512Mi`, good},
 		"a quantity that is costly": {`{"domain":{"memory":{"guest":"1.5e999999999"}}}`, goodStatus,
-			`spec.domain.memory.guest: "1.5e999999999": must be a quantity of at most 64 characters with an exponent from -99 to 99`, good},
+			`spec.domain.memory.guest: "1.5e999999999": must be a quantity of at most 32 characters with an exponent from -19 to 19, such as 2, 500m or 512Mi`, good},
 		"a costly quantity in a map": {`{"domain":{"resources":{"requests":{"memory":"1e-2147483648"}}}}`, goodStatus,
-			`spec.domain.resources.requests[memory]: "1e-2147483648": must be a quantity of at most 64 characters with an exponent from -99 to 99`, good},
+			`spec.domain.resources.requests[memory]: "1e-2147483648": must be a quantity of at most 32 characters with an exponent from -19 to 19, such as 2, 500m or 512Mi`, good},
 		"a quantity of many digits": {`{"domain":{"memory":{"guest":"` + strings.Repeat("1", 70) + `"}}}`, goodStatus,
-			`spec.domain.memory.guest: "` + strings.Repeat("1", 63) + `…: must be a quantity of at most 64 characters with an exponent from -99 to 99`, good},
+			`spec.domain.memory.guest: "` + strings.Repeat("1", 63) + `…: must be a quantity of at most 32 characters with an exponent from -19 to 19, such as 2, 500m or 512Mi`, good},
 		"a part of the status": {`{"domain":{}}`, `{"phase":5,"nodeName":"n1","activePods":{"p":"n1","q":2},"conditions":[{"type":"Ready","status":1},{"type":"Paused","status":"True"}]}`,
 			"status.activePods[q]: 2: must be a string; status.conditions[0].status: 1: must be a string; status.phase: 5: must be a string",
 			vmi.VirtualMachineInstanceStatus{NodeName: "n1", ActivePods: map[types.UID]string{"p": "n1"}, Conditions: []vmi.Condition{{Type: vmi.ConditionPaused, Status: corev1.ConditionTrue}}}},
@@ -114,7 +114,7 @@ func TestMetadataThatCannotBeDecodedIsLeftOut(t *testing.T) {
 func TestWhatCanBeDecodedIs(t *testing.T) {
 	t.Parallel()
 	v := vmitest.New(vmitest.WithContainerDisk("root", "example/web:1"))
-	for _, text := range []string{"1e3", "1e-3", "12e6", "1E", "64Mi", "1e003"} {
+	for _, text := range []string{"1e3", "1e-3", "12e6", "1E", "64Mi", "1e03"} {
 		data, err := json.Marshal(v)
 		require.NoError(t, err)
 		got := &vmi.VirtualMachineInstance{}
@@ -125,21 +125,14 @@ func TestWhatCanBeDecodedIs(t *testing.T) {
 }
 
 // A name or a label may look like a number with an exponent.
-func TestOnlyQuantitiesAreCostly(t *testing.T) {
+func TestALabelMayLookLikeAQuantity(t *testing.T) {
 	t.Parallel()
 	v := vmitest.New(vmitest.WithLabel("commit", "1e999999999"))
 	data, err := json.Marshal(v)
 	require.NoError(t, err)
-	require.True(t, decode.Costly(data))
 	got := &vmi.VirtualMachineInstance{}
 	require.NoError(t, decode.Into(data, got))
 	require.Equal(t, v.Labels, got.Labels)
-	for _, text := range []string{`{"uid":"5e0012345678-1e99"}`, `{"a":"x1e999"}`, `{"a":"1e999x"}`, `{"a":1e99}`, `"2026-11-22T04:18:11.123456Z"`, `"e999"`} {
-		require.False(t, decode.Costly([]byte(text)), text)
-	}
-	for _, text := range []string{`{"a":"1e999"}`, `{"a":1E+999}`, `["-1.5e-999"]`, `"1.e999"`} {
-		require.True(t, decode.Costly([]byte(text)), text)
-	}
 }
 
 func FuzzIntoIsQuickAndNeverPanics(f *testing.F) {
@@ -180,11 +173,6 @@ func BenchmarkInto(b *testing.B) {
 	b.Run("decode", func(b *testing.B) {
 		for b.Loop() {
 			_ = decode.Into(data, &vmi.VirtualMachineInstance{})
-		}
-	})
-	b.Run("look for costly quantities", func(b *testing.B) {
-		for b.Loop() {
-			decode.Costly(data)
 		}
 	})
 }

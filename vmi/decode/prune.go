@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/podvisor/podvisor/vmi"
+	quantities "github.com/podvisor/podvisor/vmi/quantity"
 )
 
 // Limits of an UnreadableError, which becomes the message of a condition.
@@ -186,8 +187,8 @@ func (p *pruner) quantity(at *field.Path, v any) bool {
 		p.fault(at, v, "must be a quantity, such as 2, 500m or 512Mi")
 		return false
 	}
-	if !bounded(strings.TrimSpace(text)) {
-		p.fault(at, v, fmt.Sprintf("must be a quantity of at most %d characters with an exponent from -%d to %[2]d", mostText, mostExponent))
+	if quantities.Excessive([]byte(text)) {
+		p.fault(at, v, quantities.MustBe)
 		return false
 	}
 	if _, err := resource.ParseQuantity(strings.TrimSpace(text)); err != nil {
