@@ -100,6 +100,7 @@ func leaveAlone(o Observed) Plan {
 	p := Plan{Status: o.Instance.Status.DeepCopy()}
 	f := vmi.UnreadableFinding(o.Instance)
 	p.warn(f, warning(f.Reason, f.Message), p.Status, metav1.NewTime(o.Now))
+	p.Status.Explain()
 	return p
 }
 

@@ -216,7 +216,7 @@ func TestDecide(t *testing.T) {
 			summary{Do: []string{"write", "Warning InvalidSpec"}, Phase: vmi.Pending, Reason: "InvalidSpec",
 				Because: because{vmi.ConditionSynchronized: "InvalidSpec", vmi.ConditionReady: "PodNotExists"}}},
 		{"a VMI that cannot be decoded gets no pod", stored("", unreadable, bare), nil, nil,
-			summary{Do: []string{"write", "Warning UnreadableSpec"}, Phase: vmi.Pending,
+			summary{Do: []string{"write", "Warning UnreadableSpec"}, Phase: vmi.Pending, Reason: "UnreadableSpec",
 				Because: because{vmi.ConditionSynchronized: "UnreadableSpec", vmi.ConditionReady: "PodNotExists"}}},
 		{"a pod of a VMI that cannot be decoded is not handed over", stored(vmi.Scheduling, unreadable), launcher(running), nil,
 			summary{Do: []string{"write", "Warning UnreadableSpec"}, Phase: vmi.Scheduling, Because: because{vmi.ConditionSynchronized: "UnreadableSpec"}}},
