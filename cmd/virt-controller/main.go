@@ -15,6 +15,7 @@ import (
 	"github.com/podvisor/podvisor/scheduler/admission"
 	"github.com/podvisor/podvisor/scheduler/controller"
 	"github.com/podvisor/podvisor/scheduler/pod"
+	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/config"
 )
 
@@ -50,17 +51,20 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	var certificates *admission.Certificates
 	c, err := controller.New(controller.Config{Client: api.vmis, Kube: api.kube, Logger: s.Log, Metrics: s.Queues, Settings: s.Settings, Home: *namespace,
-		Pods: pod.Config{Image: *image, AllowEmulation: *emulate, ContainerDisks: way}})
+		Guarded: func() bool { return certificates.Guarded() },
+		Pods:    pod.Config{Image: *image, AllowEmulation: *emulate, ContainerDisks: way}})
 	if err != nil {
 		return err
 	}
-	certificates, err := admission.NewCertificates(admission.CertificatesConfig{Kube: api.answerKube, Namespace: *namespace, Logger: s.Log})
-	if err != nil {
+	ops.CountUnreadable(s.Metrics, vmi.VirtualMachineInstances.Plural, c.Unreadable)
+	if certificates, err = admission.NewCertificates(admission.CertificatesConfig{Kube: api.answerKube, Namespace: *namespace, Changed: c.QueueAll, Logger: s.Log}); err != nil {
 		return err
 	}
 	webhooks := admission.Webhooks{Settings: s.Settings.Config, KubeVirts: s.Settings.KubeVirts, Logger: s.Log}.Handlers()
 	webhooks[admission.EvictionPath] = admission.Evictions{Kube: api.answerKube, VMIs: api.answerVMIs, Cached: c.Cached, Path: certificates.EvictionPath, Settings: s.Settings.Config, Logger: s.Log}
+	webhooks[admission.UninstallPath] = admission.Uninstalls{Kube: api.answerKube, Metadata: s.Metadata, Namespace: *namespace, Path: certificates.UninstallPath, Hold: certificates.Hold, Logger: s.Log}
 	e := ops.Endpoint{Addr: *listen, Metrics: s.Metrics, Ready: ops.All(c.Ready, certificates.Ready), Facts: s.Settings.Facts, Logger: s.Log,
 		Handlers: admission.AllowWhile(s.Settings.Foreign, webhooks), Certificate: certificates.Certificate}
 	host, _ := os.Hostname()

@@ -1,5 +1,6 @@
 // Package install puts Podvisor into a cluster, as a user does with
-// `kubectl apply --server-side -k`, and waits until it works.
+// `kubectl apply --server-side -k`, and waits until it works. It removes it again with
+// `kubectl delete -k`.
 package install
 
 import (
@@ -56,6 +57,19 @@ func Install(ctx context.Context, c Config) error {
 		return err
 	}
 	return c.accepts(ctx)
+}
+
+// Delete deletes the manifests, as a user does with `kubectl delete -k`, and returns
+// when the cluster has deleted them. What goes with the namespace before kubectl
+// comes to it is no error.
+func Delete(ctx context.Context, c Config) error {
+	dir, err := overlay(c)
+	if err != nil {
+		return fmt.Errorf("write the overlay of the manifests: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	_, err = c.Kubectl.Run(ctx, "delete", "--ignore-not-found", "--timeout=90s", "-k", dir)
+	return err
 }
 
 func (c Config) rollout(ctx context.Context, what string) error {

@@ -76,7 +76,7 @@ var together = map[string]string{
 	"spec.domain.devices.interfaces[].name": "spec.networks[].name",
 }
 
-func bases(t *testing.T) map[string]map[string]any {
+func bases(t testing.TB) map[string]map[string]any {
 	t.Helper()
 	files, err := filepath.Glob("testdata/*.yaml")
 	require.NoError(t, err)

@@ -42,6 +42,10 @@ type Config struct {
 	// nodes VMIs can be looked after, and its progress is a part of the status of
 	// the KubeVirt. Required with Settings. Empty: virt-handler is not observed.
 	Home string
+	// Guarded reports whether the deletion of Podvisor is refused while there are
+	// VMIs. While it is not, VMIs have no finalizer: nothing could remove it once
+	// Podvisor is deleted. Call QueueAll after each change. Nil: it always is.
+	Guarded func() bool
 	// Namespace limits the Controller to one namespace. Empty: all.
 	Namespace string
 	// Workers is how many objects of a kind are handled at the same time. 0: 8.
@@ -107,13 +111,13 @@ func New(c Config) (*Controller, error) {
 		if k.report, err = newReporter(c, k.events); err != nil {
 			return nil, err
 		}
-		c.Settings.OnChange(k.reconfigured)
+		c.Settings.OnChange(k.QueueAll)
 	}
 	return k, nil
 }
 
-// reconfigured queues every object: what could not be done may be possible now.
-func (c *Controller) reconfigured() {
+// QueueAll queues every object: what could not be done may be possible now.
+func (c *Controller) QueueAll() {
 	for _, k := range c.kinds {
 		k.queueAll()
 	}
@@ -133,6 +137,9 @@ func (c *Controller) Ready() error {
 	}
 	return c.cfg.Settings.Ready()
 }
+
+// Unreadable is how many of the VMIs that the Controller knows of cannot be decoded.
+func (c *Controller) Unreadable() int { return len(c.caches.instances.Unreadable()) }
 
 // Run works until ctx ends and everything that was begun is done.
 func (c *Controller) Run(ctx context.Context) error {

@@ -61,7 +61,7 @@ func describeInstance(v *vmi.VirtualMachineInstance) []any {
 // observeInstance reads what a decision about the VMI depends on. What is missing
 // in a cache, and matters, is read from the API server.
 func (c *Controller) observeInstance(ctx context.Context, v *vmi.VirtualMachineInstance) (decide[*vmi.VirtualMachineInstance], error) {
-	o := instance.Observed{Config: c.rendering(), Now: c.cfg.Now()}
+	o := instance.Observed{Config: c.rendering(), Unguarded: c.cfg.Guarded != nil && !c.cfg.Guarded(), Now: c.cfg.Now()}
 	var err error
 	if o.Pods, o.Former, err = c.podsOf(ctx, v); err != nil {
 		return nil, err

@@ -39,7 +39,7 @@ func create(o Observed) scheduler.Plan {
 		return pending(o, settle(o, vmi.ConditionSynchronized, "", *o.Refusal))
 	}
 	var plan scheduler.Plan
-	if !slices.Contains(o.VMI.Finalizers, vmi.Finalizer) {
+	if !o.Unguarded && !slices.Contains(o.VMI.Finalizers, vmi.Finalizer) {
 		plan.Actions = append(plan.Actions, scheduler.AddFinalizer{})
 	}
 	plan.Actions = append(plan.Actions,

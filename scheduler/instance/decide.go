@@ -32,6 +32,8 @@ const (
 // Decide says what is to be done. The most urgent situation comes first:
 //
 //	VMI                 active pod                what is done
+//	has the finalizer,
+//	and unguarded       any                       finalizer is removed
 //	deleted, Succeeded  any                       finalizer is removed
 //	deleted             none, ended, or fenced    finalizer is removed; before, what others keep is Failed or
 //	                                              Succeeded; other pods that the VMI controls are deleted before
@@ -53,19 +55,22 @@ const (
 //	before Scheduled    refused by its node       Pending with the reason; pod is deleted, to be created again
 //	before Scheduled    ended                     Failed
 //	before Scheduled    alive, but fenced         Failed: NodeUnresponsive
+//	before Scheduled,   none, or alive            Synchronized is False: no pod is made, and none
+//	  cannot be decoded                           is handed over
 //	before Scheduled    runs on a node            Scheduled: handed over
 //	before Scheduled    waits                     Scheduling, with the reason if there is one
 //
 // "Scheduled+" is Scheduled and what follows it, except the end. A pod is fenced
 // if its node does not exist or is marked as out of service. A pod that is deleted
-// is given its time: its launcher powers the guest off.
+// is given its time: its launcher powers the guest off. A VMI is unguarded while
+// Podvisor may be deleted under it.
 func Decide(o Observed) scheduler.Plan { return keep(o, decide(o)) }
 
 // keep puts the finalizer before the plan of a VMI that has a pod and no finalizer,
 // as after an update without it: the guest must be off before the VMI is gone.
 func keep(o Observed, p scheduler.Plan) scheduler.Plan {
 	v, active := o.VMI, o.Pods.Active
-	if v.DeletionTimestamp != nil || v.Status.Phase.Final() || active == nil || !ours(o, active) || slices.Contains(v.Finalizers, vmi.Finalizer) {
+	if o.Unguarded || v.DeletionTimestamp != nil || v.Status.Phase.Final() || active == nil || !ours(o, active) || slices.Contains(v.Finalizers, vmi.Finalizer) {
 		return p
 	}
 	p.Actions = append([]scheduler.Action{scheduler.AddFinalizer{}}, p.Actions...)
@@ -75,6 +80,8 @@ func keep(o Observed, p scheduler.Plan) scheduler.Plan {
 func decide(o Observed) scheduler.Plan {
 	phase, active := o.VMI.Status.Phase, o.Pods.Active
 	switch {
+	case o.Unguarded && slices.Contains(o.VMI.Finalizers, vmi.Finalizer):
+		return unguarded()
 	case o.VMI.DeletionTimestamp != nil:
 		return leave(o)
 	case misnamed(o):
@@ -85,6 +92,8 @@ func decide(o Observed) scheduler.Plan {
 		return watch(o)
 	case active == nil && phase == vmi.Scheduling:
 		return fail(o, podGone(o))
+	case active == nil && isUnreadable(o):
+		return refuse(o)
 	case active == nil:
 		return create(o)
 	case !pod.Owned(active, o.VMI):
@@ -95,6 +104,8 @@ func decide(o Observed) scheduler.Plan {
 		return fail(o, tooEarly(active))
 	case fenced(o.Node):
 		return fail(o, nodeGone(o))
+	case isUnreadable(o):
+		return hold(o)
 	case runs(active):
 		return handOver(o)
 	}

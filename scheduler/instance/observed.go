@@ -31,6 +31,8 @@ type Observed struct {
 	// Refusal is why the pod of the last plan was not accepted. Nil: no pod was
 	// refused since the VMI was observed.
 	Refusal *vmi.Finding
+	// Unguarded says that Podvisor may be deleted at any moment, also under VMIs.
+	Unguarded bool
 	// Now is the present time.
 	Now time.Time
 }

@@ -23,7 +23,9 @@ func situations() map[string]instance.Observed {
 	instances := map[string][]vmitest.Option{
 		"plain": nil, "deleted": {deleted}, "bare": {bare}, "deleted long ago": {deleted, long}, "deleted, bare": {deleted, bare},
 		"deleted, kept": {deleted, kept}, "deleted long ago, kept": {deleted, long, kept},
-		"invalid":          {invalid},
+		"invalid":             {invalid},
+		"unreadable":          {unreadable},
+		"unreadable, deleted": {unreadable, deleted}, "unreadable, said before": {unreadable, condition(vmi.ConditionSynchronized, "UnreadableSpec", "x")},
 		"not ready before": {condition(vmi.ConditionReady, "NodeNotReady", "x")},
 		"copied before":    {condition(vmi.ConditionReady, "ContainersNotReady", "x")},
 		"said before":      {condition(vmi.ConditionSynchronized, "ErrImagePull", "x"), condition(vmi.ConditionPodScheduled, "Unschedulable", "x")},
@@ -154,6 +156,17 @@ func TestEveryPlanIsSound(t *testing.T) {
 					require.Equal(t, vmi.Failed, o.VMI.Status.Phase, "%s: only why it failed is written: %v", name, p)
 					require.Equal(t, vmi.Failed, w.Object.Status.Phase, "%s: a final phase stays: %v", name, p)
 				}
+			}
+		}
+		if vmi.Unreadable(o.VMI) != nil {
+			require.Zero(t, count[scheduler.CreatePod](p), "%s: no pod is made of a spec that is not known: %v", name, p)
+			for _, a := range p.Actions {
+				if w, ok := a.(writeStatus); ok && w.Object.Status.Phase == vmi.Scheduled {
+					require.Equal(t, vmi.Scheduled, o.VMI.Status.Phase, "%s: it is not handed over: %v", name, p)
+				}
+			}
+			if o.VMI.DeletionTimestamp == nil && !o.VMI.Status.Phase.Final() && o.Pods.Active != nil && o.Pods.Active.Status.Phase == corev1.PodRunning {
+				require.Zero(t, count[scheduler.DeletePod](p), "%s: a guest that runs is left alone: %v", name, p)
 			}
 		}
 		if phase := o.VMI.Status.Phase; phase != "" && phase != vmi.Pending {
