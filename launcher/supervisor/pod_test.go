@@ -32,16 +32,18 @@ import (
 
 // guest is testdata/guest.s.
 const guest = "" +
-	"fa31c08ed88ed0bc007cfcfbba0206b80001efbebe7ce87e00f4bafd03ec" +
-	"a801741fbaf803ec3c6f742d3c7274383c77743c3c64750bc606ad7c01be" +
-	"d07ce85600803ead7c0174d1ba0006edf6c40174c8bee67ce84000befc7c" +
-	"e83a00ba0406b80020efebb3baf90cb006eeebabb9000151beae7cb80043" +
-	"b281cd13597210668306b67c40e2eabe0a7de80a00eb8abe187de80200eb" +
-	"82ac08c0741050bafd03eca82074fb58baf803eeebebc300100040000080" +
-	"00000000000000000000746573742067756573742069732075700a00706f" +
-	"77657220627574746f6e2069676e6f7265640a00706f7765722062757474" +
-	"6f6e20707265737365640a00706f776572696e67206f66660a006469736b" +
-	"207772697474656e0a006469736b206661696c65640a00"
+	"fa31c08ed88ed0bc007cfcfbba0206b80001efbeec7ce8ac00f4bafd03ec" +
+	"a8017429baf803ec3c6f74373c7274423c7774463c62746c3c700f848000" +
+	"3c64750bc606db7c01befe7ce87a00803edb7c0174c7ba0006edf6c40174" +
+	"bebe147de86400be2a7de85e00ba0406b80020efeba9baf90cb006eeeba1" +
+	"b9000151bedc7cb80043b281cd13597210668306e47c40e2eabe387de82e" +
+	"00eb80be517de82600e977ffb9080051bedc7cb80042b280cd1359e2f2be" +
+	"467de80c00e95dffba0505b001eee954ffac08c0741050bafd03eca82074" +
+	"fb58baf803eeebebc3001000400000800000000000000000000074657374" +
+	"2067756573742069732075700a00706f77657220627574746f6e2069676e" +
+	"6f7265640a00706f77657220627574746f6e20707265737365640a00706f" +
+	"776572696e67206f66660a006469736b207772697474656e0a006469736b" +
+	"20726561640a006469736b206661696c65640a00"
 
 // launch is set in the environment of a test binary that is to be a launcher.
 const launch = "PODVISOR_TEST_LAUNCHER"
@@ -229,9 +231,19 @@ func (p *pod) phase(want protocol.Phase) {
 	})
 }
 
+// reports waits until the launcher reports a state that is what.
+func (p *pod) reports(what string, is func(protocol.State) bool) {
+	p.Helper()
+	p.until("the state has "+what, func() bool {
+		s, err := p.client.State(p.Context())
+		require.NoError(p, err)
+		return is(s)
+	})
+}
+
 // ends waits for the end and checks it, and that the exit code and the
-// termination log say the same.
-func (p *pod) ends(want protocol.EndReason, message string) {
+// termination log say the same. It returns the last state.
+func (p *pod) ends(want protocol.EndReason, message string) protocol.State {
 	p.Helper()
 	log, err := os.Open(p.path("termination-log"))
 	require.NoError(p, err)
@@ -249,6 +261,7 @@ func (p *pod) ends(want protocol.EndReason, message string) {
 	b := make([]byte, 4096)
 	n, _ := log.ReadAt(b, 0)
 	require.Equal(p, fmt.Sprintf("%s: %s\n", want, oneLine(last.End.Message)), string(b[:n]))
+	return last
 }
 
 // process is the child of the launcher that runs the program, or 0.

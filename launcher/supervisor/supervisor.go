@@ -163,7 +163,7 @@ func (s *Supervisor) Run(ctx context.Context) (protocol.End, error) {
 	background.Go(func() { s.session.run(inner) })
 	background.Go(func() { s.agent.run(inner) })
 
-	c, err := console.OpenLog(s.consolePath(), s.config.Console)
+	c, err := console.OpenLog(s.consolePath(), &console.Firmware{Out: s.config.Console, Failed: s.firmwareFailed})
 	if err != nil {
 		return protocol.End{}, fmt.Errorf("open the log of the console: %w", err)
 	}
