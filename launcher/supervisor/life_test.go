@@ -98,7 +98,11 @@ func TestAGuestWhoseKernelPanicsHasCrashed(t *testing.T) {
 func TestWithoutAPanicDeviceAPanicEndsNothing(t *testing.T) {
 	p := newPod(t, bootable())
 	p.run()
-	p.write("pr")
+	console, err := p.client.Stream(t.Context(), protocol.StreamConsole)
+	require.NoError(t, err)
+	defer console.Close() // QEMU drops what the guest has not read when a console ends
+	_, err = console.Write([]byte("pr"))
+	require.NoError(t, err)
 	p.says("test guest is up", 2)
 	p.reports("no panic", func(s protocol.State) bool { return s.Phase == protocol.Running && s.Panics == 0 && s.Reboots == 1 })
 }
