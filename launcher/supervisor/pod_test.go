@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -61,7 +62,7 @@ func TestMain(m *testing.M) {
 	s, err := New(Config{
 		Namespace: "default", Name: "vm", UID: "6f1c2a3e-9a43-4f0e-8d2b-0c54a7b1e9d2",
 		GracePeriod: grace, AllowEmulation: os.Getenv("EMULATION") != "",
-		Console: os.Stdout, TerminationLog: "/run/termination-log",
+		Console: os.Stdout, Input: os.Stdin, TerminationLog: "/run/termination-log",
 		Logger: slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
 	if err != nil {
@@ -132,6 +133,7 @@ type pod struct {
 	*testing.T
 	launcher int // its process
 	client   *control.Client
+	keyboard io.WriteCloser // what is written here is typed
 	console  *text
 	log      *text
 	exited   chan int
@@ -156,6 +158,8 @@ func newPod(t *testing.T, disk map[string][]byte, env ...string) *pod {
 	cmd := exec.Command("unshare", "--mount", "--pid", "--net", "--ipc", "--fork", "--kill-child", "--mount-proc", "sh", "-c", sandbox)
 	cmd.Env = append(os.Environ(), append([]string{launch + "=1", "IMAGE=" + shared(), "DISK=" + dir, "GRACE=20s", "EMULATION=yes"}, env...)...)
 	cmd.Stdout, cmd.Stderr = p.console, p.log
+	p.keyboard, err = cmd.StdinPipe()
+	require.NoError(t, err)
 	// The sandbox shall not outlive the tests, however they end.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	require.NoError(t, cmd.Start())
