@@ -11,14 +11,11 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"os/signal"
 	"path/filepath"
-	"syscall"
 
-	"github.com/podvisor/podvisor/launcher/console"
 	"github.com/podvisor/podvisor/launcher/supervisor"
 	"github.com/podvisor/podvisor/storage/image"
 	"github.com/podvisor/podvisor/vmi"
@@ -55,19 +52,11 @@ func copyDisk(args []string) error {
 
 func launch(args []string) error {
 	level := &slog.LevelVar{}
-	c := supervisor.Config{Console: os.Stdout, TerminationLog: "/dev/termination-log", LogLevel: level}
-	log, ends := io.Writer(os.Stderr), []os.Signal{syscall.SIGTERM, syscall.SIGINT}
-	terminal, err := console.OpenTerminal(os.Stdin)
+	c := supervisor.Config{TerminationLog: "/dev/termination-log", LogLevel: level}
+	ends, err := connect(&c)
 	if err != nil {
 		return err
 	}
-	if terminal != nil {
-		c.Input, c.Console, log, ends = terminal, terminal.Guest(), terminal.Log(), ends[:1]
-		// A key that is typed before the terminal is raw, and the end of the terminal,
-		// are no reason to end the guest.
-		signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGQUIT, syscall.SIGHUP, syscall.SIGTSTP)
-	}
-	c.Logger = slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: level}))
 	f := flag.NewFlagSet("virt-launcher", flag.ExitOnError)
 	f.StringVar(&c.Namespace, "namespace", "", "the VMI's namespace")
 	f.StringVar(&c.Name, "name", "", "the VMI's name")

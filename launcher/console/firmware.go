@@ -6,8 +6,7 @@ import (
 )
 
 // failures are what a firmware writes when it has found nothing to boot from: SeaBIOS
-// on a serial port, and the UEFI firmware of QEMU, the second when it gives up and
-// starts its shell.
+// on a serial port, and the UEFI firmware of QEMU, which starts its shell then.
 var failures = [][]byte{
 	[]byte("No bootable device."),
 	[]byte("No bootable option or device was found"),
