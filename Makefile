@@ -50,6 +50,10 @@ test: ## Install what is missing and run all tests
 bench: ## Measure against a plain pod: start, deletion, API writes, memory, admission
 	@$(E2E) ./cmd/podvisor-bench
 
+.PHONY: causes
+causes: ## Measure how long VMIs take to say what is wrong, for the commonest mistakes
+	@$(E2E) ./cmd/podvisor-causes
+
 .PHONY: generate
 generate: ## Write the generated files anew
 	$(CONTROLLER_GEN) object paths=./vmi/...

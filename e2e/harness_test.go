@@ -43,6 +43,7 @@ var world struct {
 	kubectl kubectl.Kubectl
 	kube    kubernetes.Interface
 	vmis    *client.Client
+	built   []images.Built
 	err     error
 }
 
@@ -74,6 +75,7 @@ func setUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	world.built = built
 	if err := c.Load(ctx, images.Tars(built)...); err != nil {
 		return err
 	}

@@ -11,9 +11,6 @@ import (
 	"github.com/podvisor/podvisor/vmi/vmitest"
 )
 
-// longName is the longest name that a VMI may have.
-var longName = strings.Repeat("long-name-", 6) + "end"
-
 func TestAVMIBootsServesAndPowersOff(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
@@ -48,15 +45,29 @@ func TestAVMIBootsServesAndPowersOff(t *testing.T) {
 	onNode.awaitNone()
 }
 
-func TestANameMayBeAsLongAsAllowed(t *testing.T) {
+func TestEveryLegalNameRuns(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
-	require.Len(t, longName, 63)
-	v := s.create(guest(longName, cloudConfig("hostname: long")))
-	s.awaitPhase(longName, vmi.Running)
-	s.awaitConsole(v, ready)
-	s.delete(longName)
-	s.awaitGone(v)
+	for what, name := range map[string]string{
+		"the longest label":          strings.Repeat("long-name-", 6) + "end",
+		"longer than a label":        strings.Repeat("long-name-", 6) + "over",
+		"with dots":                  "web.example.com",
+		"as long as a name may be":   strings.Repeat("longest-", 25) + "name." + strings.Repeat("longest-", 5) + "endmost1",
+		"longer than a pod's prefix": strings.Repeat("longer-", 15) + "name",
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			s := space{t, s.name}
+			v := guest(name, cloudConfig("hostname: long"))
+			v.Labels = nil
+			v = s.create(v)
+			s.awaitPhase(name, vmi.Running)
+			s.awaitConsole(v, ready)
+			s.awaitEvent(v, "Started")
+			s.delete(name)
+			s.awaitGone(v)
+		})
+	}
 }
 
 func TestAGuestThatIgnoresThePowerButtonIsSwitchedOffAfterItsGracePeriod(t *testing.T) {

@@ -25,6 +25,7 @@ func (p *Plan) report(o Observed) {
 		p.running(o, s, now)
 	}
 	p.obstacle(o, s, now)
+	s.Explain()
 	if starts(o) {
 		p.recheck(deadline(o).Sub(o.Now))
 	}
@@ -100,11 +101,14 @@ func (p *Plan) ended(o Observed, e *protocol.End) {
 	if e == nil {
 		e = &protocol.End{Reason: unknownReason, Message: "The launcher did not report how the guest ended"}
 	}
-	phase := vmi.Failed
+	phase, f := vmi.Failed, vmi.Finding{Reason: string(e.Reason), Message: e.Message}
 	if e.Reason.Succeeded() {
 		phase = vmi.Succeeded
 	}
-	p.finish(o, phase, vmi.Finding{Reason: string(e.Reason), Message: e.Message})
+	if e.Reason == protocol.Cancelled && o.Instance.DeletionTimestamp != nil {
+		f.Message = "the VMI was deleted before its guest ran"
+	}
+	p.finish(o, phase, f)
 }
 
 // finish is the status and the event of a VMI that has ended.

@@ -74,13 +74,16 @@ func TestPhases(t *testing.T) {
 		event  *Event
 	}{
 		{"a guest that starts does not run", instance(vmi.Scheduled), state(protocol.Starting), vmi.Scheduled, "", "", nil},
-		{"a guest that is paused runs and is not ready", instance(vmi.Running), state(protocol.Paused), vmi.Running, "", corev1.ConditionFalse, nil},
+		{"a guest that is paused runs and is not ready", instance(vmi.Running), state(protocol.Paused), vmi.Running, "Paused", corev1.ConditionFalse, nil},
 		{"a guest that is stopping runs", instance(vmi.Running, deleted), state(protocol.Stopping), vmi.Running, "", corev1.ConditionTrue, nil},
 		{"a guest that is stopped before it started never ran", instance(vmi.Scheduled, deleted), state(protocol.Stopping), vmi.Scheduled, "", "", nil},
 		{"a guest that powered off has succeeded", instance(vmi.Running), end(protocol.Shutdown), vmi.Succeeded, "Shutdown", corev1.ConditionFalse, new(normal(EventStopped, off))},
 		{"a guest that crashed has failed, with a warning", instance(vmi.Running), end(protocol.Crashed), vmi.Failed, "Crashed", corev1.ConditionFalse, new(warning(EventStopped, off))},
 		{"a guest that was killed after its deletion has failed, without a warning", instance(vmi.Running, deleted), end(protocol.Killed),
 			vmi.Failed, "GracePeriodExceeded", corev1.ConditionFalse, new(normal(EventDeleted, off))},
+		{"a guest that was stopped before it ran has failed, with a warning", instance(vmi.Scheduled), end(protocol.Cancelled), vmi.Failed, "Cancelled", corev1.ConditionFalse, new(warning(EventStopped, off))},
+		{"a guest whose VMI was deleted before it ran has failed, without a warning", instance(vmi.Scheduled, deleted), end(protocol.Cancelled),
+			vmi.Failed, "Cancelled", corev1.ConditionFalse, new(normal(EventDeleted, "the VMI was deleted before its guest ran"))},
 		{"a domain that cannot be created has failed", instance(vmi.Scheduled), end(protocol.CannotStart), vmi.Failed, "CannotStart", corev1.ConditionFalse, new(warning(EventStopped, off))},
 		{"an end without a reason is a failure", instance(vmi.Running), state(protocol.Ended), vmi.Failed, "Unknown", corev1.ConditionFalse,
 			new(warning(EventStopped, "The launcher did not report how the guest ended"))},

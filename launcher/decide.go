@@ -23,7 +23,7 @@ func decide(d Desired, a Actual) Plan {
 	case a.Domain == Gone:
 		return finish(end(d, a))
 	case a.Domain == Absent && d.stops():
-		return finish(protocol.Cancelled, "a stop was asked for before the domain was created")
+		return finish(protocol.Cancelled, "the launcher was stopped before the guest ran")
 	case a.Domain == Absent && errors.Is(a.Fault, vmi.ErrInvalid):
 		return finish(protocol.CannotStart, a.Fault.Error())
 	case a.Domain == Absent && d.Run:

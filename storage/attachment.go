@@ -48,7 +48,8 @@ type Blank struct{}
 type Seed struct {
 	// Label is the name of the file system.
 	Label string
-	// Files are the files in its root.
+	// Files are its files. Those that are not in its root have the names of their
+	// folders, parted by slashes.
 	Files []cloudinit.File
 }
 

@@ -1,6 +1,7 @@
 // Package storage is the vocabulary of an instance's disks: what QEMU opens for
 // each ([Attachment]), what that is made from ([Source]) and what was observed at
-// a path ([Facts]).
+// a path ([Facts]). [Inspect] says whether a file can be a disk: what it says of a
+// container disk before it is packed is what the launcher says of it later.
 //
 // Package storage/volume computes attachments from volumes, storage/probe and
 // storage/image observe paths and container disks, and storage/image makes files.

@@ -1,10 +1,47 @@
 package storage_test
 
 import (
+	"bytes"
+	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"github.com/podvisor/podvisor/storage"
+	"github.com/podvisor/podvisor/vmi"
 )
+
+// A container disk becomes what QEMU opens: its image is inspected, and the guest
+// writes to an overlay, which is lost with the pod.
+func Example() {
+	disk := make([]byte, 1<<20) // as it is read from the container disk
+	base, err := storage.Inspect(bytes.NewReader(disk), int64(len(disk)))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	base.Path = "/container-disks/root/disk/disk.img"
+	root := storage.Attachment{
+		Name: "root", Path: "/ephemeral-disks/root.qcow2", Format: storage.QCOW2, SizeBytes: base.SizeBytes,
+		Source: storage.Overlay{Base: base},
+	}
+	fmt.Println(root.Format, "over", base.Format, "of", root.SizeBytes, "bytes; ephemeral:", root.Ephemeral())
+	// Output: qcow2 over raw of 1048576 bytes; ephemeral: true
+}
+
+func ExampleInspect() {
+	qcow2 := make([]byte, 1<<16)
+	copy(qcow2, "QFI\xfb\x00\x00\x00\x03")
+	binary.BigEndian.PutUint64(qcow2[24:], 10<<30)
+	i, err := storage.Inspect(bytes.NewReader(qcow2), int64(len(qcow2)))
+	fmt.Println(i.Format, i.SizeBytes>>30, "GiB", err)
+
+	binary.BigEndian.PutUint64(qcow2[8:], 512) // where the name of a backing file is
+	_, err = storage.Inspect(bytes.NewReader(qcow2), int64(len(qcow2)))
+	fmt.Println(errors.Is(err, vmi.ErrInvalid), err)
+	// Output:
+	// qcow2 10 GiB <nil>
+	// true the qcow2 image has a backing file; a container disk must be self-contained: invalid
+}
 
 func ExampleAttachment_Ephemeral() {
 	scratch := storage.Attachment{Name: "scratch", Path: "/scratch.qcow2", Format: storage.QCOW2, SizeBytes: 1 << 30, Source: storage.Blank{}}

@@ -2,6 +2,7 @@ package vmi_test
 
 import (
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -61,5 +62,24 @@ func TestAGracePeriodWithoutAnEndIsLong(t *testing.T) {
 	for seconds, want := range map[int64]time.Duration{0: 0, 3600: time.Hour, 1 << 34: 100 * year, math.MaxInt64: 100 * year} {
 		v := &vmi.VirtualMachineInstance{Spec: vmi.VirtualMachineInstanceSpec{TerminationGracePeriodSeconds: &seconds}}
 		require.Equal(t, want, v.GracePeriod(), "%d", seconds)
+	}
+}
+
+func TestTheHostNameOfAGuest(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("a", 62)
+	for name, tt := range map[string]struct{ instance, hostname, want string }{
+		"the VMI's name":               {"web", "", "web"},
+		"the spec's":                   {"web", "other", "other"},
+		"the first label of a name":    {"web.example.com", "", "web"},
+		"a long name is cut":           {long + "bc", "", long + "b"},
+		"it does not end with hyphens": {long + "-c", "", long},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := &vmi.VirtualMachineInstance{}
+			v.Name, v.Spec.Hostname = tt.instance, tt.hostname
+			require.Equal(t, tt.want, v.Hostname())
+		})
 	}
 }

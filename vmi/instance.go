@@ -1,6 +1,8 @@
 package vmi
 
 import (
+	"cmp"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,6 +23,8 @@ import (
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=='Ready')].status`
 // +kubebuilder:printcolumn:name="Live-Migratable",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=='LiveMigratable')].status`
 // +kubebuilder:printcolumn:name="Paused",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=='Paused')].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.reason`
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=='Ready')].message`
 type VirtualMachineInstance struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -235,10 +239,16 @@ func (v *VirtualMachineInstance) GracePeriod() time.Duration {
 	return DefaultGracePeriod
 }
 
-// Hostname is the host name of the guest: the spec's, or the VMI's name.
+// maxHostname is the longest host name, of a pod and of Linux.
+const maxHostname = 63
+
+// Hostname is the host name of the guest and of its pod: the spec's, or else the
+// VMI's name up to its first dot, cut to 63 characters. A name may have dots and
+// be longer, a host name not.
 func (v *VirtualMachineInstance) Hostname() string {
-	if v.Spec.Hostname != "" {
-		return v.Spec.Hostname
+	h, _, _ := strings.Cut(cmp.Or(v.Spec.Hostname, v.Name), ".")
+	if len(h) > maxHostname {
+		h = h[:maxHostname]
 	}
-	return v.Name
+	return strings.TrimRight(h, "-")
 }

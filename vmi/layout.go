@@ -29,3 +29,8 @@ const (
 func CloudInitImage(namespace, name string) string {
 	return path.Join(EphemeralDisksDir, "cloud-init-data", namespace, name, "noCloud.iso")
 }
+
+// ConfigDriveImage is the path of a VMI's ConfigDrive image in its launcher pod.
+func ConfigDriveImage(namespace, name string) string {
+	return path.Join(EphemeralDisksDir, "cloud-init-data", namespace, name, "configdrive.iso")
+}

@@ -20,8 +20,9 @@ type VirtualMachineInstanceStatus struct {
 	// +listType=atomic
 	PhaseTransitionTimestamps []PhaseTransitionTimestamp `json:"phaseTransitionTimestamps,omitempty"`
 
-	// Reason is why the VMI is in its phase, in one word, for example
-	// NodeUnresponsive. It is empty for most phases.
+	// Reason is why the VMI has ended or is not ready, in one word, for example
+	// ErrImagePull or NodeUnresponsive. The message of the condition Ready says more.
+	// It is empty while nothing is wrong.
 	// +optional
 	Reason string `json:"reason,omitempty"`
 

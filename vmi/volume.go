@@ -49,7 +49,6 @@ type VolumeSource struct {
 	// CloudInitConfigDrive is a disk with cloud-init's ConfigDrive data source. A
 	// VMI has at most one cloud-init volume; a second is refused.
 	// +optional
-	// +podvisor:unserved=the launcher makes NoCloud images only
 	CloudInitConfigDrive *CloudInitConfigDrive `json:"cloudInitConfigDrive,omitempty"`
 
 	// EmptyDisk is an empty disk that is lost when the VMI ends.

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"flag"
-	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
@@ -22,21 +21,21 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "virt-controller:", err)
-		os.Exit(1)
-	}
+	os.Exit(program.Status(run(ctx, os.Args[1:])))
 }
 
-func run(ctx context.Context) error {
-	kubeconfig := flag.String("kubeconfig", "", "kubeconfig file; default: the pod's service account")
-	image := flag.String("launcher-image", os.Getenv("LAUNCHER_IMAGE"), "image of the launcher pods (LAUNCHER_IMAGE)")
-	emulate := flag.Bool("allow-emulation", os.Getenv("ALLOW_EMULATION") == "true", "run guests without hardware virtualization (ALLOW_EMULATION)")
-	disks := flag.String("container-disks", os.Getenv("CONTAINER_DISKS"), "auto, image-volume or init-copy (CONTAINER_DISKS)")
-	namespace := flag.String("namespace", cmp.Or(os.Getenv("POD_NAMESPACE"), "kubevirt"), "namespace of the lease and the certificates (POD_NAMESPACE)")
-	listen := flag.String("listen", ":8443", "address of the webhooks, health and metrics")
-	level := flag.String("log-level", "info", "debug, info, warn or error")
-	flag.Parse()
+func run(ctx context.Context, args []string) error {
+	var flags flag.FlagSet
+	kubeconfig := flags.String("kubeconfig", "", "kubeconfig file; default: the pod's service account")
+	image := flags.String("launcher-image", os.Getenv("LAUNCHER_IMAGE"), "image of the launcher pods (LAUNCHER_IMAGE)")
+	emulate := flags.Bool("allow-emulation", os.Getenv("ALLOW_EMULATION") == "true", "run guests without hardware virtualization (ALLOW_EMULATION)")
+	disks := flags.String("container-disks", os.Getenv("CONTAINER_DISKS"), "auto, image-volume or init-copy (CONTAINER_DISKS)")
+	namespace := flags.String("namespace", cmp.Or(os.Getenv("POD_NAMESPACE"), "kubevirt"), "namespace of the lease and the certificates (POD_NAMESPACE)")
+	listen := flags.String("listen", ":8443", "address of the webhooks, health and metrics")
+	level := flags.String("log-level", "info", "debug, info, warn or error")
+	if err := program.ParseFlags(&flags, args); err != nil {
+		return err
+	}
 
 	s, err := ops.Begin(ops.Flags{Component: "virt-controller", Kubeconfig: *kubeconfig, LogLevel: *level, Pick: func(c config.Config) config.Component { return c.Controller }})
 	if err != nil {
@@ -51,17 +50,19 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var certificates *admission.Certificates
 	c, err := controller.New(controller.Config{Client: api.vmis, Kube: api.kube, Logger: s.Log, Metrics: s.Queues, Settings: s.Settings, Home: *namespace,
-		Pods: pod.Config{Image: *image, AllowEmulation: *emulate, ContainerDisks: way}})
+		Guarded: func() bool { return certificates.Guarded() },
+		Pods:    pod.Config{Image: *image, AllowEmulation: *emulate, ContainerDisks: way}})
 	if err != nil {
 		return err
 	}
-	certificates, err := admission.NewCertificates(admission.CertificatesConfig{Kube: api.answerKube, Namespace: *namespace, Logger: s.Log})
-	if err != nil {
+	if certificates, err = admission.NewCertificates(admission.CertificatesConfig{Kube: api.answerKube, Namespace: *namespace, Changed: c.QueueAll, Logger: s.Log}); err != nil {
 		return err
 	}
 	webhooks := admission.Webhooks{Settings: s.Settings.Config, KubeVirts: s.Settings.KubeVirts, Logger: s.Log}.Handlers()
 	webhooks[admission.EvictionPath] = admission.Evictions{Kube: api.answerKube, VMIs: api.answerVMIs, Cached: c.Cached, Path: certificates.EvictionPath, Settings: s.Settings.Config, Logger: s.Log}
+	webhooks[admission.UninstallPath] = admission.Uninstalls{Kube: api.answerKube, Metadata: s.Metadata, Namespace: *namespace, Path: certificates.UninstallPath, Hold: certificates.Hold, Logger: s.Log}
 	e := ops.Endpoint{Addr: *listen, Metrics: s.Metrics, Ready: ops.All(c.Ready, certificates.Ready), Facts: s.Settings.Facts, Logger: s.Log,
 		Handlers: admission.AllowWhile(s.Settings.Foreign, webhooks), Certificate: certificates.Certificate}
 	host, _ := os.Hostname()

@@ -4,7 +4,6 @@ package main
 import (
 	"context"
 	"flag"
-	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
@@ -24,22 +23,22 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "virt-handler:", err)
-		os.Exit(1)
-	}
+	os.Exit(program.Status(run(ctx, os.Args[1:])))
 }
 
-func run(ctx context.Context) error {
-	name := flag.String("node-name", os.Getenv("NODE_NAME"), "name of this node (NODE_NAME)")
-	kubeconfig := flag.String("kubeconfig", "", "kubeconfig file; default: the pod's service account")
-	pods := flag.String("kubelet-pods", "/var/lib/kubelet/pods", "the kubelet's folder of pods")
-	plugins := flag.String("device-plugins", "/var/lib/kubelet/device-plugins", "the kubelet's folder of device plugins")
-	cdi := flag.String("cdi", "/var/run/cdi", "the container runtime's folder of CDI specifications")
-	kvm := flag.String("kvm", string(device.Auto), "whether to offer KVM: auto (if guests can run on it), yes or no")
-	listen := flag.String("listen", ":8443", "address of the health and metrics endpoint")
-	level := flag.String("log-level", "info", "debug, info, warn or error")
-	flag.Parse()
+func run(ctx context.Context, args []string) error {
+	var flags flag.FlagSet
+	name := flags.String("node-name", os.Getenv("NODE_NAME"), "name of this node (NODE_NAME)")
+	kubeconfig := flags.String("kubeconfig", "", "kubeconfig file; default: the pod's service account")
+	pods := flags.String("kubelet-pods", "/var/lib/kubelet/pods", "the kubelet's folder of pods")
+	plugins := flags.String("device-plugins", "/var/lib/kubelet/device-plugins", "the kubelet's folder of device plugins")
+	cdi := flags.String("cdi", "/var/run/cdi", "the container runtime's folder of CDI specifications")
+	kvm := flags.String("kvm", string(device.Auto), "whether to offer KVM: auto (if guests can run on it), yes or no")
+	listen := flags.String("listen", ":8443", "address of the health and metrics endpoint")
+	level := flags.String("log-level", "info", "debug, info, warn or error")
+	if err := program.ParseFlags(&flags, args); err != nil {
+		return err
+	}
 
 	s, err := ops.Begin(ops.Flags{Component: "virt-handler", Kubeconfig: *kubeconfig, LogLevel: *level,
 		Pick: func(c config.Config) config.Component { return c.OnNode(*name) }})
@@ -69,9 +68,10 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	removal := node.Removal{Metadata: s.Metadata, Namespace: os.Getenv("POD_NAMESPACE"), DaemonSet: "virt-handler"}
 	var heartbeat *node.Heartbeat
-	p := device.New(device.Config{Devices: offer, PluginDir: *plugins, CDIDir: *cdi, Logger: log, Changed: func() { heartbeat.Changed() }})
-	heartbeat = node.New(node.Config{Nodes: kube.Nodes(), Name: *name, Schedulable: func() bool { return p.Registered(device.Tun) }, Logger: log})
+	p := device.New(device.Config{Devices: offer, PluginDir: *plugins, CDIDir: *cdi, Logger: log, Changed: func() { heartbeat.Changed() }, Uninstalled: removal.Uninstalled})
+	heartbeat = node.New(node.Config{Nodes: kube.Nodes(), Name: *name, Schedulable: func() bool { return p.Registered(device.Tun) }, Uninstalled: removal.Uninstalled, Logger: log})
 	e := ops.Endpoint{Addr: *listen, Metrics: s.Metrics, Ready: c.Ready, Facts: s.Settings.Facts, Logger: log}
 	return ops.Together(ctx, s.Settings.Run, c.Run, s.Settings.Alone(p.Run), s.Settings.Alone(heartbeat.Run), func(ctx context.Context) error { return ops.Serve(ctx, e) })
 }

@@ -1,14 +1,9 @@
 // Command virt-launcher is the first process of a VMI's pod: it runs one
 // domain from its start to its end.
-//
-//	virt-launcher --namespace NS --name NAME --uid UID [--grace-period 30s] [--allow-emulation]
-//	virt-launcher install DIR              copy this program to DIR
-//	virt-launcher copy-disk [--path P] --to DIR  copy the container disk that is / to DIR
 package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
@@ -16,17 +11,21 @@ import (
 	"os/signal"
 	"path/filepath"
 
+	"github.com/podvisor/podvisor/internal/command"
 	"github.com/podvisor/podvisor/launcher/supervisor"
 	"github.com/podvisor/podvisor/storage/image"
 	"github.com/podvisor/podvisor/vmi"
 )
 
-func main() {
-	if err := run(os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, "virt-launcher:", err)
-		os.Exit(1)
-	}
+var program = command.Program{
+	Name: "virt-launcher",
+	Usage: `usage: virt-launcher --namespace NS --name NAME --uid UID [FLAG...]
+       virt-launcher install DIR                    copy this program to DIR
+       virt-launcher copy-disk [--path P] --to DIR  copy the container disk that is / to DIR
+`,
 }
+
+func main() { os.Exit(program.Status(run(os.Args[1:]))) }
 
 func run(args []string) error {
 	switch {
@@ -40,12 +39,14 @@ func run(args []string) error {
 }
 
 func copyDisk(args []string) error {
-	f := flag.NewFlagSet("copy-disk", flag.ExitOnError)
+	var f flag.FlagSet
 	path := f.String("path", "", "the absolute `path` of the disk image; default: the one file in /disk")
 	to := f.String("to", "", "the `folder` that the image is copied to, into its folder disk")
-	_ = f.Parse(args) // exits on errors
-	if *to == "" || f.NArg() > 0 {
-		return errors.New("usage: virt-launcher copy-disk [--path P] --to DIR")
+	if err := program.ParseFlags(&f, args); err != nil {
+		return err
+	}
+	if *to == "" {
+		return command.Fault("copy-disk needs --to")
 	}
 	return image.Copy("/", *path, *to)
 }
@@ -57,14 +58,14 @@ func launch(args []string) error {
 	if err != nil {
 		return err
 	}
-	f := flag.NewFlagSet("virt-launcher", flag.ExitOnError)
+	var f flag.FlagSet
 	f.StringVar(&c.Namespace, "namespace", "", "the VMI's namespace")
 	f.StringVar(&c.Name, "name", "", "the VMI's name")
 	f.StringVar((*string)(&c.UID), "uid", "", "the VMI's UID")
 	f.DurationVar(&c.GracePeriod, "grace-period", vmi.DefaultGracePeriod, "how long the guest may take to power off after SIGTERM")
 	f.BoolVar(&c.AllowEmulation, "allow-emulation", false, "run the guest without KVM if there is none")
-	if _ = f.Parse(args); f.NArg() > 0 { // exits on errors
-		return fmt.Errorf("virt-launcher takes no argument %q", f.Arg(0))
+	if err := program.ParseFlags(&f, args); err != nil {
+		return err
 	}
 	s, err := supervisor.New(c)
 	if err != nil {

@@ -34,18 +34,6 @@ func TestALifeTakesFourWritesOfTheController(t *testing.T) {
 	s.awaitEvents(v, "Normal SuccessfulCreate ×1")
 }
 
-func TestAVMIWithoutItsFinalizerGetsItBeforeItsPod(t *testing.T) {
-	t.Parallel()
-	s := newSpace(t)
-	v := s.create(guest("vm"))
-	_, err := s.vmis.Patch(t.Context(), "vm", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
-	require.NoError(t, err)
-	s.control()
-	v = s.awaitPhase(v.Name, vmi.Scheduling)
-	require.Equal(t, []string{vmi.Finalizer}, v.Finalizers)
-	require.Equal(t, []string{"PATCH virtualmachineinstances/vm 200", "POST pods 201", "PATCH virtualmachineinstances/vm/status 200"}, s.writes.all())
-}
-
 func TestAControllerThatDiedAfterMakingThePodFindsItAgain(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
@@ -102,7 +90,7 @@ func TestAVMIThatIsDeletedBeforeItRunsIsRemovedWithItsPod(t *testing.T) {
 	s.awaitGone("vm")
 	_, err := s.pods.Get(t.Context(), p.Name, metav1.GetOptions{})
 	require.True(t, apierrors.IsNotFound(err), "%v", err)
-	s.awaitEvents(v, "Normal SuccessfulCreate ×1", "Normal SuccessfulDelete ×1")
+	s.awaitEvents(v, "Normal SuccessfulCreate ×1", "Normal SuccessfulDelete ×1", "Normal Deleted ×1")
 }
 
 func TestADeletedVMIWaitsForItsHandlerAndThenForItsPod(t *testing.T) {

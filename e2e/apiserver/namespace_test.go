@@ -28,19 +28,22 @@ import (
 
 // elsewhere is the API server of an installation in another namespace.
 type elsewhere struct {
-	t      *testing.T
-	config *rest.Config
-	kube   kubernetes.Interface
+	t       *testing.T
+	cluster *cluster.Cluster
+	config  *rest.Config
+	kube    kubernetes.Interface
+	// manifests is the folder that was applied.
+	manifests string
 }
 
 const otherNamespace = "podvisor-elsewhere"
 
-// installElsewhere applies the manifests to an API server of their own, with
-// nothing but the namespace set by an overlay.
-func installElsewhere(t *testing.T) elsewhere {
+// installElsewhere applies the manifests to an API server of their own with this
+// name, with nothing but the namespace set by an overlay.
+func installElsewhere(t *testing.T, name string) elsewhere {
 	t.Helper()
 	testenv.Root(t)
-	c, err := cluster.Up(t.Context(), cluster.Config{Name: clusterName + "-ns", Extent: plan.APIServer, Out: os.Stdout})
+	c, err := cluster.Up(t.Context(), cluster.Config{Name: clusterName + "-" + name, Extent: plan.APIServer, Out: os.Stdout})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.Down(context.Background())) })
 	manifests, err := filepath.Abs("../../manifests")
@@ -50,14 +53,19 @@ func installElsewhere(t *testing.T) elsewhere {
 	require.NoError(t, err)
 	overlay := "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nnamespace: " + otherNamespace + "\nresources: [" + base + "]\n"
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(overlay), 0o600))
-	out, err := exec.CommandContext(t.Context(), c.Kubectl, "--kubeconfig", c.Kubeconfig, "apply", "--server-side", "-k", dir).CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	e := elsewhere{t: t}
+	e := elsewhere{t: t, cluster: c, manifests: dir}
+	out, err := e.kubectl("apply", "--server-side", "-k", dir)
+	require.NoError(t, err, out)
 	e.config, err = clientcmd.BuildConfigFromFlags("", c.Kubeconfig)
 	require.NoError(t, err)
 	e.kube, err = kubernetes.NewForConfig(e.config)
 	require.NoError(t, err)
 	return e
+}
+
+func (e elsewhere) kubectl(args ...string) (string, error) {
+	out, err := exec.CommandContext(e.t.Context(), e.cluster.Kubectl, append([]string{"--kubeconfig", e.cluster.Kubeconfig}, args...)...).CombinedOutput()
+	return string(out), err
 }
 
 // as is the account of this name in the namespace; on a node, if one is named.
@@ -90,7 +98,7 @@ func (e elsewhere) writeStatus(v *vmi.VirtualMachineInstance, cfg *rest.Config) 
 // their name gains nothing.
 func TestThePoliciesHoldInAnotherNamespace(t *testing.T) {
 	t.Parallel()
-	e := installElsewhere(t)
+	e := installElsewhere(t, "ns")
 	admin, err := client.New(e.config)
 	require.NoError(t, err)
 	vmis := admin.VirtualMachineInstances("default")

@@ -111,6 +111,14 @@ func TestARefusalNamesTheFieldAndTheWayOut(t *testing.T) {
 			withDevices(s.name, "{name: a, disk: {bus: ide}}", "", "", "{name: a, emptyDisk: {capacity: 1Gi}}"),
 			`spec.domain.devices.disks[0].disk.bus: Unsupported value: "ide": supported values: "virtio", "sata", "scsi"`,
 		},
+		"user data in two places": {
+			withDevices(s.name, "{name: a}", "", "", "{name: a, cloudInitConfigDrive: {userData: x, secretRef: {name: s}}}"),
+			"spec.volumes[0].cloudInitConfigDrive: Invalid value: cloudInitConfigDrive has at most one source of user data",
+		},
+		"a name that no Secret can have": {
+			withDevices(s.name, "{name: a}", "", "", "{name: a, cloudInitNoCloud: {secretRef: {name: a/b}}}"),
+			`spec.volumes[0].cloudInitNoCloud.secretRef.name: Invalid value: "a/b"`,
+		},
 		"an architecture that does not run": {
 			strings.Replace(withDevices(s.name, "", "", "", ""), "spec:\n", "spec:\n  architecture: arm64\n", 1),
 			"VMIs of this architecture do not run yet: set architecture to amd64, or leave it out",

@@ -108,7 +108,7 @@ func (w *webhooks) register() {
 // webhooks are in force.
 func (w *webhooks) serve() (stop func()) {
 	w.t.Helper()
-	l := listenInCluster(w.t)
+	l := listenInCluster(w.t, clusterName)
 	w.route(l.Addr().(*net.TCPAddr).Port)
 	certificates := w.certificates()
 	w.issued = certificates
@@ -180,11 +180,11 @@ func (w *webhooks) route(port int) {
 	require.NoError(w.t, err)
 }
 
-// listenInCluster listens where the API server is, which has a network namespace
+// listenInCluster listens where the API server of the cluster is, which has a network namespace
 // of its own.
-func listenInCluster(t *testing.T) net.Listener {
+func listenInCluster(t *testing.T, name string) net.Listener {
 	t.Helper()
-	c, err := cluster.Open(cluster.Config{Name: clusterName})
+	c, err := cluster.Open(cluster.Config{Name: name})
 	require.NoError(t, err)
 	pid, err := c.Node("cp").PID()
 	require.NoError(t, err)

@@ -1,8 +1,6 @@
 package cluster
 
 import (
-	"archive/tar"
-	"bytes"
 	"crypto/tls"
 	"os"
 	"path/filepath"
@@ -75,48 +73,6 @@ func TestKeys(t *testing.T) {
 			if strings.HasSuffix(name, ".key") || name == "kubeconfig" {
 				require.Equal(t, os.FileMode(0o600), mode(name), name)
 			}
-		}
-	})
-}
-
-func TestImageNames(t *testing.T) {
-	t.Parallel()
-	tests := []struct {
-		name  string
-		files map[string]string
-		want  []string
-	}{
-		{"docker save", map[string]string{"manifest.json": `[{"RepoTags":["localhost/b:1","localhost/a:1"]},{"RepoTags":null}]`}, []string{"localhost/a:1", "localhost/b:1"}},
-		{"OCI", map[string]string{"./index.json": `{"manifests":[{"annotations":{"io.containerd.image.name":"localhost/a:1"}},{}]}`}, []string{"localhost/a:1"}},
-		{"both name it once", map[string]string{
-			"manifest.json": `[{"RepoTags":["localhost/a:1"]}]`,
-			"index.json":    `{"manifests":[{"annotations":{"io.containerd.image.name":"localhost/a:1"}}]}`,
-		}, []string{"localhost/a:1"}},
-		{"no name", map[string]string{"index.json": `{}`}, nil},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			var b bytes.Buffer
-			w := tar.NewWriter(&b)
-			for name, content := range tt.files {
-				require.NoError(t, w.WriteHeader(&tar.Header{Name: name, Size: int64(len(content)), Mode: 0o644}))
-				_, err := w.Write([]byte(content))
-				require.NoError(t, err)
-			}
-			require.NoError(t, w.Close())
-			got, err := imageNames(&b)
-			require.NoError(t, err)
-			require.Equal(t, tt.want, got)
-		})
-	}
-}
-
-func FuzzImageNames(f *testing.F) {
-	f.Add([]byte("manifest.json"))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		if names, err := imageNames(bytes.NewReader(b)); err != nil {
-			require.Empty(t, names)
 		}
 	})
 }

@@ -30,8 +30,12 @@ func (c Config) executable(ctx context.Context, s *steps) (string, error) {
 		return "", err
 	}
 	path := filepath.Join(bin, "podvisor-cluster")
-	tmp := fmt.Sprintf("%s.%d", path, os.Getpid())
-	defer os.Remove(tmp)
+	dir, err := os.MkdirTemp(bin, "build-") // another cluster may be starting
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(dir)
+	tmp := filepath.Join(dir, "podvisor-cluster")
 	cmd := exec.CommandContext(ctx, "go", "build", "-o", tmp, mainPackage)
 	cmd.Dir = filepath.Dir(source)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")

@@ -1,36 +1,38 @@
 package cluster
 
 import (
-	"archive/tar"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 )
 
 // Load brings image archives (of docker save or of OCI) to every node, to all
-// nodes at once. What a node has already, with the same content, is left out.
+// nodes at once. What a node has already, with the same content, is left out. An
+// archive that cannot be loaded does not keep the others from being loaded; the
+// error names all that failed.
 func (c *Cluster) Load(ctx context.Context, tars ...string) error {
 	s := newSteps(c.config.Out)
+	var failed []error
 	for _, path := range tars {
+		if ctx.Err() != nil {
+			return errors.Join(append(failed, context.Cause(ctx))...)
+		}
 		a, err := readArchive(path)
 		if err != nil {
-			return fmt.Errorf("load image %s: %w", path, err)
+			failed = append(failed, fmt.Errorf("load image %s: %w", path, err))
+			continue
 		}
 		loaded, err := c.loadOne(ctx, a)
 		if err != nil {
-			return fmt.Errorf("load image %s: %w", path, err)
+			failed = append(failed, fmt.Errorf("load image %s: %w", path, err))
+			continue
 		}
 		what := strings.Join(a.names, ", ")
 		if what == "" {
@@ -42,7 +44,7 @@ func (c *Cluster) Load(ctx context.Context, tars ...string) error {
 		}
 		s.print("image %s loaded to %s", what, strings.Join(loaded, ", "))
 	}
-	return nil
+	return errors.Join(failed...)
 }
 
 // loadOne loads an archive to the nodes that lack it and returns their names.
@@ -91,80 +93,6 @@ func (n Node) load(ctx context.Context, a archive) (bool, error) {
 		known[name] = a.digest
 	}
 	return true, writeJSON(memo, known)
-}
-
-// archive is an image archive: a file with the names it gives its images.
-type archive struct {
-	path   string
-	digest string
-	names  []string
-}
-
-// in says whether every name was last loaded from the same content.
-func (a archive) in(known map[string]string) bool {
-	return len(a.names) > 0 && !slices.ContainsFunc(a.names, func(n string) bool { return known[n] != a.digest })
-}
-
-// listed says whether every name is a line of the list.
-func (a archive) listed(list string) bool {
-	lines := strings.Split(list, "\n")
-	return !slices.ContainsFunc(a.names, func(n string) bool { return !slices.Contains(lines, n) })
-}
-
-func readArchive(path string) (archive, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return archive{}, err
-	}
-	defer f.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return archive{}, err
-	}
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return archive{}, err
-	}
-	names, err := imageNames(f)
-	return archive{path: path, digest: hex.EncodeToString(h.Sum(nil)), names: names}, err
-}
-
-// imageNames reads which names an archive gives its images. An archive without
-// names is allowed; it is loaded every time.
-func imageNames(r io.Reader) ([]string, error) {
-	names := map[string]bool{}
-	for t := tar.NewReader(r); ; {
-		header, err := t.Next()
-		if err == io.EOF {
-			return slices.Sorted(maps.Keys(names)), nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("not an image archive: %w", err)
-		}
-		switch filepath.Clean(header.Name) {
-		case "manifest.json":
-			var manifest []struct{ RepoTags []string }
-			if err := json.NewDecoder(t).Decode(&manifest); err != nil {
-				return nil, fmt.Errorf("read %s: %w", header.Name, err)
-			}
-			for _, m := range manifest {
-				for _, tag := range m.RepoTags {
-					names[tag] = true
-				}
-			}
-		case "index.json":
-			var index struct {
-				Manifests []struct{ Annotations map[string]string }
-			}
-			if err := json.NewDecoder(t).Decode(&index); err != nil {
-				return nil, fmt.Errorf("read %s: %w", header.Name, err)
-			}
-			for _, m := range index.Manifests {
-				if name := m.Annotations["io.containerd.image.name"]; name != "" {
-					names[name] = true
-				}
-			}
-		}
-	}
 }
 
 // readMemo reads what was loaded to a node: the digest of the archive by the

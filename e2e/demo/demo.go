@@ -47,7 +47,7 @@ const (
 // Run installs Podvisor, boots the VMI and shows it.
 func (d *Demo) Run(ctx context.Context) error {
 	d.start = time.Now()
-	d.title("Install Podvisor: kubectl apply -k manifests")
+	d.title("Install Podvisor: kubectl apply --server-side -k manifests")
 	err := install.Install(ctx, install.Config{
 		Kubectl: d.Kubectl, Manifests: filepath.Join(d.Root, "manifests"),
 		Reference: d.Reference, Emulation: true, Content: d.Content, Out: d.Out,

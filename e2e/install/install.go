@@ -1,5 +1,6 @@
 // Package install puts Podvisor into a cluster, as a user does with
-// `kubectl apply -k`, and waits until it works.
+// `kubectl apply --server-side -k`, and waits until it works. It removes it again with
+// `kubectl delete -k`.
 package install
 
 import (
@@ -44,13 +45,7 @@ func Install(ctx context.Context, c Config) error {
 		return fmt.Errorf("write the overlay of the manifests: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	// The policies refer to the CRDs, which are served a moment after they are
-	// applied: the second try succeeds then.
-	err = retry(ctx, 20*time.Second, func() error {
-		_, err := c.Kubectl.Run(ctx, "apply", "--server-side", "--force-conflicts", "-k", dir)
-		return err
-	})
-	if err != nil {
+	if _, err := c.Kubectl.Run(ctx, "apply", "--server-side", "-k", dir); err != nil {
 		return err
 	}
 	for _, what := range []string{"deployment/virt-controller", "daemonset/virt-handler"} {
@@ -62,6 +57,19 @@ func Install(ctx context.Context, c Config) error {
 		return err
 	}
 	return c.accepts(ctx)
+}
+
+// Delete deletes the manifests, as a user does with `kubectl delete -k`, and returns
+// when the cluster has deleted them. What goes with the namespace before kubectl
+// comes to it is no error.
+func Delete(ctx context.Context, c Config) error {
+	dir, err := overlay(c)
+	if err != nil {
+		return fmt.Errorf("write the overlay of the manifests: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	_, err = c.Kubectl.Run(ctx, "delete", "--ignore-not-found", "--timeout=90s", "-k", dir)
+	return err
 }
 
 func (c Config) rollout(ctx context.Context, what string) error {
@@ -114,12 +122,19 @@ images:
 {{- range .Components}}
 - {name: podvisor/{{.Name}}, newName: "{{.Image}}", newTag: "{{.Tag}}"}
 {{- end}}
-configMapGenerator:
-- name: podvisor
-  namespace: kubevirt
-  behavior: merge
-  literals: ["LAUNCHER_IMAGE={{.Launcher}}", "ALLOW_EMULATION={{.Emulation}}"]
 patches:
+- patch: |
+    apiVersion: apps/v1
+    kind: Deployment
+    metadata: {name: virt-controller, namespace: kubevirt}
+    spec:
+      template:
+        spec:
+          containers:
+          - name: virt-controller
+            env:
+            - {name: LAUNCHER_IMAGE, value: "{{.Launcher}}"}
+            - {name: ALLOW_EMULATION, value: "{{.Emulation}}"}
 - target: {kind: (Deployment|DaemonSet)}
   patch: |
     - {op: add, path: /spec/template/metadata/annotations/podvisor.io~1content, value: "{{.Content}}"}

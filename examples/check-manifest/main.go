@@ -43,15 +43,24 @@ func main() {
 // run is the program. It returns the exit status.
 func run(args []string, in io.Reader, out, notes io.Writer, now time.Time) int {
 	flags := flag.NewFlagSet("check-manifest", flag.ContinueOnError)
-	flags.SetOutput(notes)
+	flags.SetOutput(io.Discard)
 	output := flags.String("o", "", "what to print: the faults, or with defaulted the objects as YAML")
 	config := flags.String("config", "", "a `file` with the KubeVirt object whose configuration applies")
 	gates := flags.String("feature-gates", "", "the KubeVirt feature gates that are on, separated by commas")
-	if err := flags.Parse(args); err != nil {
-		return 2
+	err := flags.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprintln(out, "usage: check-manifest [-o defaulted] [-config FILE] [-feature-gates NAME,…] FILE…")
+		flags.SetOutput(out)
+		flags.PrintDefaults()
+		return 0
+	case err == nil && *output != "" && *output != "defaulted":
+		err = fmt.Errorf("-o %s: only defaulted is known", *output)
+	case err == nil && flags.NArg() == 0:
+		err = errors.New("no file is given")
 	}
-	if *output != "" && *output != "defaulted" || flags.NArg() == 0 {
-		fmt.Fprintln(notes, "usage: check-manifest [-o defaulted] [-config FILE] [-feature-gates NAME,…] FILE…")
+	if err != nil {
+		fmt.Fprintf(notes, "check-manifest: %v: see check-manifest --help\n", err)
 		return 2
 	}
 	p := printer{in: in, out: out, faults: out, notes: notes, print: *output == "defaulted"}

@@ -9,6 +9,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -23,8 +24,19 @@ import (
 )
 
 func main() {
-	namespace := flag.String("namespace", metav1.NamespaceAll, "list the VMIs of this namespace, or of all")
-	flag.Parse()
+	flags := flag.NewFlagSet("list-vmis", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	namespace := flags.String("namespace", metav1.NamespaceAll, "list the VMIs of this namespace, or of all")
+	switch err := flags.Parse(os.Args[1:]); {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Println("usage: list-vmis [FLAG...]")
+		flags.SetOutput(os.Stdout)
+		flags.PrintDefaults()
+		return
+	case err != nil:
+		fmt.Fprintf(os.Stderr, "list-vmis: %v: see list-vmis --help\n", err)
+		os.Exit(2)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()

@@ -84,3 +84,18 @@ func writeCDI(dir string, devices []Device) error {
 	}
 	return nil
 }
+
+// removeCDI removes the specification, and what a writer that was killed left of
+// one.
+func removeCDI(dir string) error {
+	left, err := filepath.Glob(filepath.Join(dir, cdiFile+"*"))
+	for _, f := range left {
+		if e := os.Remove(f); !errors.Is(e, os.ErrNotExist) {
+			err = errors.Join(err, e)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("remove the CDI specification: %w", err)
+	}
+	return nil
+}

@@ -24,6 +24,9 @@ const defaultCount = 1000
 // registerTimeout is how long the kubelet may take to answer.
 const registerTimeout = 10 * time.Second
 
+// uninstalledTimeout is how long Uninstalled may take.
+const uninstalledTimeout = 5 * time.Second
+
 // Delays between two attempts to register.
 const (
 	firstDelay = 50 * time.Millisecond
@@ -49,6 +52,9 @@ type Config struct {
 	// Changed is called after each change of what [Plugins.Registered] answers.
 	// Nil: nothing is.
 	Changed func()
+	// Uninstalled returns, at the end, whether the CDI specification is to be removed:
+	// a pod that starts while the handler is only restarted needs it. Nil: it is not.
+	Uninstalled func(context.Context) bool
 	// Logger takes a line for each registration and its loss. Nil: nothing is
 	// logged.
 	Logger *slog.Logger
@@ -86,7 +92,7 @@ func (p *Plugins) Registered(name string) bool {
 }
 
 // Run offers the devices until ctx ends, through all restarts of the kubelet.
-// It returns an error only if it cannot begin.
+// It returns an error only if it cannot begin, or cannot remove what it must.
 func (p *Plugins) Run(ctx context.Context) error {
 	if err := writeCDI(p.config.CDIDir, p.config.Devices); err != nil {
 		return err
@@ -97,7 +103,16 @@ func (p *Plugins) Run(ctx context.Context) error {
 	}
 	<-ctx.Done()
 	wg.Wait()
-	return nil
+	if p.config.Uninstalled == nil {
+		return nil
+	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), uninstalledTimeout)
+	defer cancel()
+	if !p.config.Uninstalled(last) {
+		return nil
+	}
+	p.config.Logger.Info("remove the CDI specification", "dir", p.config.CDIDir)
+	return removeCDI(p.config.CDIDir)
 }
 
 // keep offers a device until ctx ends, and again whenever that fails.

@@ -199,3 +199,25 @@ func TestAMissingCDIFolderIsAnError(t *testing.T) {
 	err := New(Config{PluginDir: t.TempDir(), CDIDir: "/nosuch"}).Run(t.Context())
 	require.ErrorContains(t, err, "write the CDI specification")
 }
+
+func TestAnUninstallRemovesTheCDISpecificationAndARestartDoesNot(t *testing.T) {
+	t.Parallel()
+	for _, uninstalled := range []bool{false, true} {
+		dir, cdi := folder(t), t.TempDir()
+		spec := filepath.Join(cdi, "devices.kubevirt.io-vm.json")
+		require.NoError(t, os.WriteFile(spec+".123", nil, 0o600), "what a handler that was killed left")
+		require.NoError(t, os.WriteFile(filepath.Join(cdi, "other.json"), nil, 0o600))
+		k := startKubelet(t, dir)
+		_, stop := start(t, Config{Devices: []Device{tun}, PluginDir: dir, CDIDir: cdi, Uninstalled: func(context.Context) bool { return uninstalled }})
+		k.next()
+		require.FileExists(t, spec)
+		stop()
+		left, err := filepath.Glob(filepath.Join(cdi, "*"))
+		require.NoError(t, err)
+		if uninstalled {
+			require.Equal(t, []string{filepath.Join(cdi, "other.json")}, left)
+		} else {
+			require.Contains(t, left, spec)
+		}
+	}
+}

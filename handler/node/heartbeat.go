@@ -36,6 +36,9 @@ type Config struct {
 	Name string
 	// Schedulable returns whether VMIs can run here now. Required.
 	Schedulable func() bool
+	// Uninstalled returns, at the end, whether the label and the annotation are to be
+	// removed, and not the label to become false. Nil: they are not.
+	Uninstalled func(context.Context) bool
 	// Period is the time between two patches. 0: a minute.
 	Period time.Duration
 	// StartDelay is how long the first patch waits for the node to become
@@ -60,6 +63,9 @@ func New(c Config) *Heartbeat {
 	if c.StartDelay == 0 {
 		c.StartDelay = defaultStartDelay
 	}
+	if c.Uninstalled == nil {
+		c.Uninstalled = func(context.Context) bool { return false }
+	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -75,9 +81,13 @@ func (h *Heartbeat) Changed() {
 	}
 }
 
-// Run writes until ctx ends, and then the label false. The first patch waits for
-// StartDelay if the node is not schedulable: after a restart of the handler it is
-// within a moment, and the label is not changed for that.
+// removed is in the place of the label's value where there is to be no label.
+const removed = ""
+
+// Run writes until ctx ends, and then the label false, or removes it if Uninstalled
+// says so. The first patch waits for StartDelay if the node is not schedulable: after
+// a restart of the handler it is within a moment, and the label is not changed for
+// that.
 func (h *Heartbeat) Run(ctx context.Context) error {
 	written := "false"
 	if !h.config.Schedulable() {
@@ -100,6 +110,9 @@ func (h *Heartbeat) Run(ctx context.Context) error {
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), patchTimeout)
 	defer cancel()
+	if h.config.Uninstalled(last) {
+		return h.patch(last, removed)
+	}
 	return h.patch(last, "false")
 }
 
@@ -127,9 +140,12 @@ func (h *Heartbeat) wait(ctx context.Context, d time.Duration, written string) b
 }
 
 func (h *Heartbeat) patch(ctx context.Context, schedulable string) error {
+	var label, beat any // nil: it is removed
+	if schedulable != removed {
+		label, beat = schedulable, time.Now().UTC().Format(time.RFC3339)
+	}
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"labels":      map[string]string{vmi.SchedulableLabel: schedulable},
-		"annotations": map[string]string{vmi.HeartbeatAnnotation: time.Now().UTC().Format(time.RFC3339)},
+		"labels": map[string]any{vmi.SchedulableLabel: label}, "annotations": map[string]any{vmi.HeartbeatAnnotation: beat},
 	}})
 	if err != nil {
 		return err

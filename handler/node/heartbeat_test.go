@@ -121,3 +121,21 @@ func TestAPatchThatFailsIsRetried(t *testing.T) {
 	eventually(t, func() bool { return node(t, c).Labels[vmi.SchedulableLabel] == "true" })
 	stop()
 }
+
+// requireUnmarked checks that nothing of Podvisor is on the node, and all else is.
+func requireUnmarked(t *testing.T, c *fake.Clientset) {
+	t.Helper()
+	n := node(t, c)
+	require.Equal(t, map[string]string{"zone": "a"}, n.Labels)
+	require.Empty(t, n.Annotations)
+}
+
+func TestAnUninstallRemovesTheLabelAndTheAnnotation(t *testing.T) {
+	t.Parallel()
+	c := cluster()
+	_, stop := run(t, Config{Nodes: c.CoreV1().Nodes(), Name: "n1", Schedulable: func() bool { return true },
+		Uninstalled: func(context.Context) bool { return true }})
+	eventually(t, func() bool { return node(t, c).Labels[vmi.SchedulableLabel] == "true" })
+	stop()
+	requireUnmarked(t, c)
+}

@@ -17,7 +17,7 @@ func TestPathsOfVolumesAreJoinedInOnePlace(t *testing.T) {
 				return true
 			}
 			switch s.Sel.Name {
-			case "ContainerDisksDir", "EphemeralDisksDir", "CloudInitImage":
+			case "ContainerDisksDir", "EphemeralDisksDir", "CloudInitImage", "ConfigDriveImage":
 				found++
 				if f.Path != pathFile {
 					t.Errorf("%s uses %s; only %s does", f.Path, s.Sel.Name, pathFile)

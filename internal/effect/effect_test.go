@@ -44,8 +44,8 @@ var alternatives = map[string][]any{
 	"spec.networks[].pod.vmIPv6NetworkCIDR":               {"fd10:0:3::/120"},
 	"spec.volumes[].containerDisk.imagePullPolicy":        {"Never", "IfNotPresent"},
 	"spec.volumes[].containerDisk.path":                   {"/disk/other.qcow2"},
-	"spec.volumes[].cloudInitNoCloud.userDataBase64":      {"IyEvYmluL2Jhc2g="},
-	"spec.volumes[].cloudInitNoCloud.networkDataBase64":   {"dmVyc2lvbjogMQ=="},
+	".userDataBase64":                                     {"IyEvYmluL2Jhc2g="},
+	".networkDataBase64":                                  {"dmVyc2lvbjogMQ=="},
 	"spec.dnsConfig.nameservers[]":                        {"192.0.2.54"},
 	"spec.tolerations[].operator":                         {"Exists", "Equal"},
 	"spec.tolerations[].effect":                           {"NoSchedule", "PreferNoSchedule", "NoExecute"},
@@ -59,12 +59,16 @@ var alternatives = map[string][]any{
 
 // instead are leaves that take the place of others in the same object, which go.
 var instead = map[string][]string{
-	"spec.domain.devices.interfaces[].bridge":           {"masquerade"},
-	"spec.domain.devices.interfaces[].masquerade":       {"bridge"},
-	"spec.volumes[].cloudInitNoCloud.userData":          {"userDataBase64"},
-	"spec.volumes[].cloudInitNoCloud.userDataBase64":    {"userData"},
-	"spec.volumes[].cloudInitNoCloud.networkData":       {"networkDataBase64"},
-	"spec.volumes[].cloudInitNoCloud.networkDataBase64": {"networkData"},
+	"spec.domain.devices.interfaces[].bridge":               {"masquerade"},
+	"spec.domain.devices.interfaces[].masquerade":           {"bridge"},
+	"spec.volumes[].cloudInitNoCloud.userData":              {"userDataBase64", "secretRef"},
+	"spec.volumes[].cloudInitNoCloud.userDataBase64":        {"userData", "secretRef"},
+	"spec.volumes[].cloudInitNoCloud.networkData":           {"networkDataBase64", "networkDataSecretRef"},
+	"spec.volumes[].cloudInitNoCloud.networkDataBase64":     {"networkData", "networkDataSecretRef"},
+	"spec.volumes[].cloudInitConfigDrive.userData":          {"userDataBase64", "secretRef"},
+	"spec.volumes[].cloudInitConfigDrive.userDataBase64":    {"userData", "secretRef"},
+	"spec.volumes[].cloudInitConfigDrive.networkData":       {"networkDataBase64", "networkDataSecretRef"},
+	"spec.volumes[].cloudInitConfigDrive.networkDataBase64": {"networkData", "networkDataSecretRef"},
 }
 
 // together are names that refer to each other and are changed together.

@@ -100,13 +100,16 @@ func disksOf(v *vmi.VirtualMachineInstance) (string, map[string]domain.Disk, err
 	if err != nil {
 		return "", nil, err
 	}
-	node := volume.Node{Images: map[string]storage.Image{}, Paths: map[string]storage.Facts{}}
+	node := volume.Node{Images: map[string]storage.Image{}, Paths: map[string]storage.Facts{}, Content: map[string][]byte{}}
 	for _, o := range observations {
 		if o.Image != nil {
 			node.Images[o.Volume] = storage.Image{Path: filepath.Join(o.Image.Dir, "disk.img"), Format: storage.QCOW2, SizeBytes: 1 << 30}
 		}
 		for _, path := range o.Paths {
 			node.Paths[path] = storage.Facts{Kind: storage.File, SizeBytes: 1 << 30, DirectIO: true}
+		}
+		for _, path := range o.Content {
+			node.Content[path] = []byte("of a Secret")
 		}
 	}
 	attachments, err := volume.Resolve(v, node)

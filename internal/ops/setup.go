@@ -41,6 +41,8 @@ type Setup struct {
 	// Urgent is how it is reached for what must not wait behind the work. Each
 	// client that is made of it has its own limit of requests.
 	Urgent *rest.Config
+	// Metadata reads the metadata of objects of any kind, with Urgent.
+	Metadata metadata.Interface
 	// Settings is the cluster's configuration. The component's own log and
 	// requests follow it. It must be run.
 	Settings *live.Watcher
@@ -65,11 +67,10 @@ func Begin(f Flags) (*Setup, error) {
 	if err != nil {
 		return nil, err
 	}
-	definitions, err := metadata.NewForConfig(s.Urgent)
-	if err != nil {
+	if s.Metadata, err = metadata.NewForConfig(s.Urgent); err != nil {
 		return nil, err
 	}
-	if s.Settings, err = live.New(live.Config{KubeVirts: c.KubeVirts(""), Metadata: definitions, Logger: s.Log}); err != nil {
+	if s.Settings, err = live.New(live.Config{KubeVirts: c.KubeVirts(""), Metadata: s.Metadata, Logger: s.Log}); err != nil {
 		return nil, err
 	}
 	s.Settings.OnChange(func() {

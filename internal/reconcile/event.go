@@ -59,6 +59,10 @@ const (
 	eventObjects  = 4096
 )
 
+// maxInName is how much of its object's name the name of an event shows: it has at
+// most 253 characters, of which a dot and the number take 17.
+const maxInName = 253 - 17
+
 // NewEvents makes Events for objects of the kinds of package vmi.
 func NewEvents(c EventsConfig) (*Events, error) {
 	c.Now = clockOr(c.Now)
@@ -108,7 +112,7 @@ func (e *Events) event(o informer.Object, ev Event) (*corev1.Event, error) {
 	return &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: cmp.Or(ref.Namespace, metav1.NamespaceDefault),
-			Name:      fmt.Sprintf("%s.%x", ref.Name, e.number(now)),
+			Name:      fmt.Sprintf("%s.%x", strings.TrimRight(ref.Name[:min(len(ref.Name), maxInName)], "-."), e.number(now)),
 		},
 		InvolvedObject: *ref,
 		Type:           kind, Reason: ev.Reason, Message: Shorten(ev.Message),

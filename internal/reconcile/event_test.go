@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/kubernetes/fake"
 	ktesting "k8s.io/client-go/testing"
 
@@ -58,6 +59,15 @@ func TestAnEventNamesItsObjectAndItsSource(t *testing.T) {
 	require.Equal(t, "Warning", second.Type)
 	require.LessOrEqual(t, len(second.Message), MaxMessage)
 	require.True(t, strings.HasSuffix(second.Message, "é…"))
+}
+
+func TestAnEventOfALongNameHasALegalName(t *testing.T) {
+	e, kube, _ := events(t)
+	v := vmitest.New(vmitest.WithName(strings.Repeat("a", 235) + "." + strings.Repeat("b", 17)))
+	e.Emit(t.Context(), v, Event{Finding: vmi.Finding{Reason: "Started"}})
+	got := stored(t, kube)[0]
+	require.Empty(t, validation.IsDNS1123Subdomain(got.Name))
+	require.Equal(t, v.Name, got.InvolvedObject.Name)
 }
 
 func TestAnObjectCannotFillTheStoreWithEvents(t *testing.T) {

@@ -1,6 +1,8 @@
 package domain
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 
@@ -39,8 +41,20 @@ type build struct {
 	domain *libvirtxml.Domain
 }
 
-// Name is the name of v's domain.
-func Name(v *vmi.VirtualMachineInstance) string { return v.Namespace + "_" + v.Name }
+// maxName is the longest name of a domain: libvirt and QEMU make files with it,
+// whose names have at most 255 bytes.
+const maxName = 200
+
+// Name is the name of v's domain: the namespace, an underscore and v's name. One
+// that is too long ends with a hash instead.
+func Name(v *vmi.VirtualMachineInstance) string {
+	name := v.Namespace + "_" + v.Name
+	if len(name) <= maxName {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	return name[:maxName-9] + "-" + hex.EncodeToString(sum[:4])
+}
 
 // Build returns the domain of v on host h. Its error joins all faults; those of
 // the spec, which may ask for what this build does not serve, wrap

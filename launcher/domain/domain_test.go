@@ -236,3 +236,16 @@ func FuzzBuild(f *testing.F) {
 		require.Equal(t, once, twice)
 	})
 }
+
+func TestTheNameOfADomainIsTheNameOfAFile(t *testing.T) {
+	t.Parallel()
+	named := func(name string) string {
+		return Name(&vmi.VirtualMachineInstance{ObjectMeta: metav1.ObjectMeta{Namespace: strings.Repeat("n", 63), Name: name}})
+	}
+	require.Equal(t, "default_vm", Name(&vmi.VirtualMachineInstance{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "vm"}}))
+	require.Equal(t, strings.Repeat("n", 63)+"_"+strings.Repeat("a", 136), named(strings.Repeat("a", 136)))
+	long := named(strings.Repeat("a", 253))
+	require.Len(t, long, 200)
+	require.Equal(t, long, named(strings.Repeat("a", 253)))
+	require.NotEqual(t, long, named(strings.Repeat("a", 252)))
+}

@@ -77,7 +77,7 @@ func TestTheWordsOnTheWireAreThoseOfTheReleaseBefore(t *testing.T) {
 }
 
 func TestAnEndIsASuccessIfItWasAskedForOrTheGuestsOwn(t *testing.T) {
-	for reason, want := range map[EndReason]bool{Shutdown: true, Cancelled: true, Killed: false, Crashed: false, CannotStart: false, "": false} {
+	for reason, want := range map[EndReason]bool{Shutdown: true, Cancelled: false, Killed: false, Crashed: false, CannotStart: false, "": false} {
 		require.Equal(t, want, reason.Succeeded(), reason)
 	}
 }

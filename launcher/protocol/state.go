@@ -123,9 +123,9 @@ const (
 	Cancelled EndReason = "Cancelled"
 )
 
-// Succeeded says that the domain ended as it was asked to, or by the guest's own
-// power-off.
-func (e EndReason) Succeeded() bool { return e == Shutdown || e == Cancelled }
+// Succeeded says that the guest ran, and powered off or was switched off as it was
+// asked to.
+func (e EndReason) Succeeded() bool { return e == Shutdown }
 
 // Disk is a disk of a running domain.
 type Disk struct {

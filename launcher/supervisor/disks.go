@@ -35,7 +35,7 @@ func makeDisks(ctx context.Context, v *vmi.VirtualMachineInstance, root string) 
 
 // observeVolumes observes what attachments of the volumes depend on.
 func observeVolumes(volumes []vmi.Volume, root string) (volume.Node, error) {
-	node := volume.Node{Root: root, Images: map[string]storage.Image{}, Paths: map[string]storage.Facts{}}
+	node := volume.Node{Root: root, Images: map[string]storage.Image{}, Paths: map[string]storage.Facts{}, Content: map[string][]byte{}}
 	observations, err := volume.Observations(volumes, node)
 	if err != nil {
 		return volume.Node{}, err
@@ -62,6 +62,15 @@ func observe(o volume.Observation, node volume.Node) error {
 			return fmt.Errorf("observe volume %s: %w", o.Volume, err)
 		}
 		node.Paths[path] = facts
+	}
+	for _, path := range o.Content {
+		content, ok, err := probe.Content(path)
+		if err != nil {
+			return fmt.Errorf("observe volume %s: %w", o.Volume, err)
+		}
+		if ok {
+			node.Content[path] = content
+		}
 	}
 	return nil
 }

@@ -4,9 +4,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/diskfs/go-diskfs/backend/file"
+	"github.com/diskfs/go-diskfs/filesystem/iso9660"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/podvisor/podvisor/internal/testenv"
@@ -55,6 +59,55 @@ func TestTheDisksOfTheSpecAreMadeAndExamined(t *testing.T) {
 		{Name: "seed", Target: "vdb", SizeBytes: seed.Size()},
 		{Name: "empty", Target: "vdc", SizeBytes: 1 << 30},
 	}, disksOf(v, domain.Host{Disks: got}))
+}
+
+// mountSecret puts the keys of a Secret where the kubelet mounts it.
+func mountSecret(t *testing.T, root string, v *vmi.VirtualMachineInstance, keys map[string]string) {
+	t.Helper()
+	part, err := volume.Pod(v.Spec.Volumes, volume.Cluster{})
+	require.NoError(t, err)
+	for _, m := range part.Mounts {
+		if m.Name != "seed" {
+			continue
+		}
+		require.NoError(t, os.MkdirAll(filepath.Join(root, m.MountPath), 0o755))
+		for key, content := range keys {
+			require.NoError(t, os.WriteFile(filepath.Join(root, m.MountPath, key), []byte(content), 0o440))
+		}
+		return
+	}
+	t.Fatal("the pod mounts no Secret")
+}
+
+func TestTheDataOfASecretIsOnTheDiskThatIsMade(t *testing.T) {
+	testenv.Program(t, "qemu-img")
+	root, v := podRoot(t, bootable()), instance()
+	v.Spec.Volumes[1].VolumeSource = vmi.VolumeSource{CloudInitConfigDrive: &vmi.CloudInitConfigDrive{
+		UserDataSecretRef: &corev1.LocalObjectReference{Name: "users"}, NetworkData: `{"links":[]}`,
+	}}
+	mountSecret(t, root, v, map[string]string{"other": "x"})
+	_, err := makeDisks(t.Context(), v, root)
+	require.ErrorContains(t, err, `volume seed: secret "users" has no key userdata (or userData)`)
+	require.NotErrorIs(t, err, vmi.ErrInvalid, "the key may be added")
+
+	user := strings.Repeat("# a long script\n", 5000)
+	mountSecret(t, root, v, map[string]string{"userData": user})
+	got, err := makeDisks(t.Context(), v, root)
+	require.NoError(t, err)
+	b, err := file.OpenFromPath(got["seed"].Path, true)
+	require.NoError(t, err)
+	defer b.Close()
+	drive, err := iso9660.Read(b, got["seed"].SizeBytes, 0, 2048)
+	require.NoError(t, err)
+	require.Equal(t, "config-2", strings.TrimRight(drive.Label(), " \x00"))
+	for name, want := range map[string]string{
+		"user_data": user, "network_data.json": `{"links":[]}`,
+		"meta_data.json": `{"hostname":"vm","instance_id":"vm.default","local_hostname":"vm","uuid":"6f1c2a3e-9a43-4f0e-8d2b-0c54a7b1e9d2"}`,
+	} {
+		content, err := drive.ReadFile("openstack/latest/" + name)
+		require.NoError(t, err, name)
+		require.Equal(t, want, string(content), name)
+	}
 }
 
 func TestADiskThatCannotBeMadeNamesItsVolumeAndKeepsItsClass(t *testing.T) {

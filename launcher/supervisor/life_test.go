@@ -186,13 +186,13 @@ func TestAQEMUMayEndWhileTheDaemonIsAway(t *testing.T) {
 func TestALauncherWithoutADesiredIsCancelled(t *testing.T) {
 	p := newPod(t, nil)
 	p.kill(p.launcher, unix.SIGTERM)
-	p.ends(protocol.Cancelled, "before the domain was created")
+	p.ends(protocol.Cancelled, "before the guest ran")
 }
 
 func TestAStopThatComesFirstCancels(t *testing.T) {
 	p := newPod(t, bootable())
 	require.NoError(t, p.client.Put(t.Context(), protocol.Desired{Instance: instance(), Stop: &protocol.Stop{GracePeriodSeconds: 60}}))
-	p.ends(protocol.Cancelled, "before the domain was created")
+	p.ends(protocol.Cancelled, "before the guest ran")
 }
 
 func TestAContainerDiskWithoutAnImageIsTheEnd(t *testing.T) {
@@ -310,5 +310,5 @@ func TestAFindingThatStaysIsPublishedOnce(t *testing.T) {
 		require.Contains(t, message, "qemu-system-x86_64: cannot set up guest memory")
 	}
 	p.kill(p.launcher, unix.SIGTERM)
-	p.ends(protocol.Cancelled, "before the domain was created")
+	p.ends(protocol.Cancelled, "before the guest ran")
 }

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -50,6 +51,9 @@ type CertificatesConfig struct {
 	// Spread is how long the API server and other replicas have to read a new
 	// authority before it signs. 0: a minute.
 	Spread time.Duration
+	// Changed is called after each change of what [Certificates.Guarded] answers, and
+	// must not block. Nil: nothing is.
+	Changed func()
 	// Logger logs each write. Nil: nothing is logged.
 	Logger *slog.Logger
 	// Now is the clock. Nil: time.Now.
@@ -68,7 +72,7 @@ type Certificates struct {
 	secrets, mutating, validating cache.SharedIndexInformer
 
 	pair   atomic.Pointer[tls.Certificate]
-	token  atomic.Pointer[string] // the last part of EvictionPath
+	token  atomic.Pointer[string] // the last part of the secret paths
 	absent atomic.Bool            // there is no Secret, or it may not be read
 }
 
@@ -110,6 +114,11 @@ func (k *Certificates) watch() error {
 	var errs []error
 	for _, i := range k.informers() {
 		_, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: again, UpdateFunc: func(_, o any) { again(o) }, DeleteFunc: again})
+		errs = append(errs, err)
+	}
+	if k.cfg.Changed != nil {
+		changed := func(any) { k.cfg.Changed() }
+		_, err := k.validating.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: changed, DeleteFunc: changed})
 		errs = append(errs, err)
 	}
 	errs = append(errs, k.secrets.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
@@ -155,11 +164,24 @@ func (k *Certificates) Certificate(*tls.ClientHelloInfo) (*tls.Certificate, erro
 // "evictions.". It is a secret: the Secret holds it, and reading it
 // takes the right to read the cluster's webhook configurations. It is empty while
 // there is none.
-func (k *Certificates) EvictionPath() string {
+func (k *Certificates) EvictionPath() string { return k.secretPath(EvictionPath) }
+
+// UninstallPath is the same below [UninstallPath], for the webhooks whose names
+// begin with "uninstall.".
+func (k *Certificates) UninstallPath() string { return k.secretPath(UninstallPath) }
+
+func (k *Certificates) secretPath(below string) string {
 	if token := k.token.Load(); token != nil {
-		return EvictionPath + *token
+		return below + *token
 	}
 	return ""
+}
+
+// Guarded reports whether the deletion of Podvisor is reviewed: whether the
+// ValidatingWebhookConfiguration exists, or that is not known.
+func (k *Certificates) Guarded() bool {
+	_, exists := cached[*admissionregistrationv1.ValidatingWebhookConfiguration](k.validating, k.cfg.Webhooks)
+	return exists || !k.validating.HasSynced()
 }
 
 // Ready says why the webhooks cannot be served yet. Where they are not installed

@@ -1,18 +1,21 @@
 // Package admission serves the webhooks of Podvisor: it completes an object that is
-// written, refuses one that has faults, and judges the evictions of launcher pods.
+// written, refuses one that has faults, and judges the evictions of launcher pods and
+// the deletion of Podvisor.
 //
 // [Webhooks] is an HTTP handler with two webhooks. [DefaultsPath] adds what the
 // user left out, so that all readers see the same; [ValidationPath] refuses an
 // object that cannot work, with all of its faults. [Evictions] is a third, which
-// refuses the eviction of a pod whose VMI must not end by it. [Certificates] keeps
-// the certificate of the webhooks, and writes into the webhook configurations which
-// authority to trust and at which secret path evictions are reviewed; all replicas
-// share both in a Secret.
+// refuses the eviction of a pod whose VMI must not end by it, and [Uninstalls] a
+// fourth, which refuses the deletion of Podvisor itself under VMIs. [Certificates]
+// keeps the certificate of the webhooks, and writes into the webhook configurations
+// which authority to trust and at which secret path evictions and deletions are
+// reviewed; all replicas share both in a Secret.
 //
-// Nothing depends on the webhooks: while none answers, objects are stored as they
+// No work depends on the webhooks: while none answers, objects are stored as they
 // were written, and virt-controller completes and validates them before it acts;
 // evictions are allowed. So the API server goes on without an answer
-// (failurePolicy Ignore), and does not wait long.
+// (failurePolicy Ignore), and does not wait long. Only the deletion of Podvisor
+// needs one.
 //
 // What is wrong with an object and what completes it are decided by the row of its
 // kind (vmi/kinds), as the cluster is configured. Defaults of fields that are not

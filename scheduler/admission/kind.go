@@ -13,35 +13,37 @@ import (
 )
 
 // complete returns the object, which is created or follows before, with what was
-// left out, or the error of reading it.
-func complete(k kinds.Kind, c kinds.Cluster, object, before []byte) (map[string]any, error) {
+// left out, or the error of reading it. Faults are the changes of a spec that
+// cannot be changed.
+func complete(k kinds.Kind, c kinds.Cluster, object, before []byte) (done map[string]any, faults field.ErrorList, err error) {
 	v, old, err := decode(k, object, before)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	raw, err := tree(object)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if k.FixedSpec && old != nil {
-		if k.SameSpec(v, old, c) {
+		faults, err = unchanged(k, c, old, v)
+		if err == nil && len(faults) == 0 {
 			err = restore(raw, before)
 		}
-		return raw, err
+		return raw, faults, err
 	}
 	if err := fill(raw, v, k.Complete(v, c), k.Unserved()); err != nil {
-		return raw, err
+		return raw, nil, err
 	}
 	// A default that depends on a list that was written, and is not changed, may
 	// change the meaning: a network without the interface that belongs to it.
 	filled := k.New()
 	if err := convert(raw, filled); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if !k.SameSpec(v, filled, c) {
 		err = restore(raw, object)
 	}
-	return raw, err
+	return raw, nil, err
 }
 
 // check returns what is wrong with the object, which is created or follows before,

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -14,8 +15,17 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// evictionsPrefix is what the names of webhooks for evictions begin with.
-const evictionsPrefix = "evictions."
+// pathOf is the secret path of the webhook of this name, or "" if it has none,
+// or there is none yet.
+func (k *Certificates) pathOf(webhook string) string {
+	switch kind, _, _ := strings.Cut(webhook, "."); kind {
+	case "evictions":
+		return k.EvictionPath()
+	case "uninstall":
+		return k.UninstallPath()
+	}
+	return ""
+}
 
 // registered is what a webhook configuration holds of one webhook: where it is,
 // and which authorities sign its certificate.
@@ -24,7 +34,7 @@ type registered struct {
 	config admissionregistrationv1.WebhookClientConfig
 }
 
-// trust writes the authorities and the eviction path into our webhooks, where they
+// trust writes the authorities and the secret paths into our webhooks, where they
 // are missing.
 func (k *Certificates) trust(ctx context.Context, authorities []byte) error {
 	registration := k.cfg.Kube.AdmissionregistrationV1()
@@ -38,6 +48,33 @@ func (k *Certificates) trust(ctx context.Context, authorities []byte) error {
 			_, err := registration.ValidatingWebhookConfigurations().Patch(ctx, k.cfg.Webhooks, types.JSONPatchType, patch, metav1.PatchOptions{})
 			return err
 		}))
+}
+
+// holdFinalizer keeps the validating webhooks in force after a deletion of Podvisor
+// that they have refused: nothing can refuse their own.
+const holdFinalizer = "podvisor.io/uninstall"
+
+// Hold puts a finalizer on the ValidatingWebhookConfiguration, which stays in force
+// with it also when it is deleted, or removes it. One that does not exist is not
+// held.
+func (k *Certificates) Hold(ctx context.Context, held bool) error {
+	c, exists := cached[*admissionregistrationv1.ValidatingWebhookConfiguration](k.validating, k.cfg.Webhooks)
+	if exists && slices.Contains(c.Finalizers, holdFinalizer) == held {
+		return nil
+	}
+	list := "finalizers"
+	if !held {
+		list = "$deleteFromPrimitiveList/finalizers"
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{list: []string{holdFinalizer}}})
+	if err != nil {
+		return err
+	}
+	_, err = k.cfg.Kube.AdmissionregistrationV1().ValidatingWebhookConfigurations().Patch(ctx, k.cfg.Webhooks, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
+	if ignoreNotFound(err) != nil {
+		return fmt.Errorf("patch the finalizers of the validating webhook configuration %s: %w", k.cfg.Webhooks, err)
+	}
+	return nil
 }
 
 // trusted says that the cached webhook configurations have the authorities.
@@ -92,8 +129,8 @@ func (k *Certificates) write(all []registered, authorities []byte, send func(pat
 	return nil
 }
 
-// changes are the operations that give our webhooks the authorities, and the one
-// for evictions its path. Each tests first that the webhook has not moved in the
+// changes are the operations that give our webhooks the authorities, and those with
+// a secret path this path. Each tests first that the webhook has not moved in the
 // list.
 func (k *Certificates) changes(all []registered, authorities []byte) []operation {
 	var out []operation
@@ -107,7 +144,7 @@ func (k *Certificates) changes(all []registered, authorities []byte) []operation
 		if !bytes.Equal(c.config.CABundle, authorities) {
 			out = append(out, same, operation{"add", at + "/clientConfig/caBundle", authorities})
 		}
-		if path := k.EvictionPath(); path != "" && strings.HasPrefix(c.name, evictionsPrefix) && (s.Path == nil || *s.Path != path) {
+		if path := k.pathOf(c.name); path != "" && (s.Path == nil || *s.Path != path) {
 			out = append(out, same, operation{"add", at + "/clientConfig/service/path", path})
 		}
 	}

@@ -134,11 +134,16 @@ func refused(err *apierrors.StatusError) *admissionv1.AdmissionResponse {
 	return &admissionv1.AdmissionResponse{Result: &err.ErrStatus}
 }
 
-// answerDefaults answers with a patch.
+// answerDefaults answers with a patch. A change of a spec that cannot be changed is
+// refused here, with its fields: the schema, which is checked next, knows only that
+// there is one.
 func answerDefaults(k kinds.Kind, c kinds.Cluster, req *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
-	done, err := complete(k, c, req.Object.Raw, req.OldObject.Raw)
-	if err != nil {
+	done, faults, err := complete(k, c, req.Object.Raw, req.OldObject.Raw)
+	switch {
+	case err != nil:
 		return nil, err
+	case len(faults) > 0:
+		return refused(apierrors.NewInvalid(k.GroupKind(), nameOf(req), faults)), nil
 	}
 	raw, err := tree(req.Object.Raw)
 	if err != nil {

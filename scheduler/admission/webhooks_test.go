@@ -117,16 +117,14 @@ func TestAnUpdateThatMeansTheSameIsNone(t *testing.T) {
 	const (
 		sparse = `{"domain":{"memory":{"guest":"1024Mi"},"devices":{"disks":[{"name":"a"}]}},"volumes":[{"name":"a","emptyDisk":{"capacity":"1Gi"}}]}`
 		reword = `{"domain":{"memory":{"guest":"1Gi"},"devices":{"disks":[{"name":"a","disk":{"bus":"sata"}}]}},"volumes":[{"name":"a","emptyDisk":{"capacity":"1Gi"}}]}`
-		other  = `{"domain":{"memory":{"guest":"2Gi"},"devices":{"disks":[{"name":"a"}]}},"volumes":[{"name":"a","emptyDisk":{"capacity":"1Gi"}}]}`
 	)
 	created := patched(t, written(sparse), ask(t, DefaultsPath, written(sparse), ""))
 	for name, tt := range map[string]struct {
 		now, before, want string
 	}{
-		"a completed VMI, as it was sent":   {written(sparse), created, created},
-		"a completed VMI, in other words":   {written(reword), created, created},
-		"an incomplete VMI, completed":      {created, written(sparse), written(sparse)},
-		"another spec, left for the schema": {written(other), created, written(other)},
+		"a completed VMI, as it was sent": {written(sparse), created, created},
+		"a completed VMI, in other words": {written(reword), created, created},
+		"an incomplete VMI, completed":    {created, written(sparse), written(sparse)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec := func(object string) (s struct{ Spec json.RawMessage }) {
@@ -137,6 +135,52 @@ func TestAnUpdateThatMeansTheSameIsNone(t *testing.T) {
 			require.JSONEq(t, string(spec(tt.want).Spec), string(spec(out).Spec))
 		})
 	}
+}
+
+func TestAChangedSpecIsRefusedWithItsFields(t *testing.T) {
+	t.Parallel()
+	const sparse = `{"domain":{"memory":{"guest":"1024Mi"},"devices":{"disks":[{"name":"a"}]}},"volumes":[{"name":"a","emptyDisk":{"capacity":"1Gi"}},{"name":"c","cloudInitNoCloud":{"userData":"secret"}}]}`
+	created := patched(t, written(sparse), ask(t, DefaultsPath, written(sparse), ""))
+	for name, tt := range map[string]struct {
+		old, now string
+		fields   []string
+	}{
+		"a value, but not the default that follows from it": {`"1024Mi"`, `"2Gi"`, []string{"spec.domain.memory.guest"}},
+		"an element of a list":                              {`"capacity":"1Gi"`, `"capacity":"2Gi"`, []string{"spec.volumes[0].emptyDisk.capacity"}},
+		"a field more":                                      {`"domain":{`, `"subdomain":"web","domain":{`, []string{"spec.subdomain"}},
+		"a list that is longer":                             {`"volumes":[`, `"volumes":[{"name":"b","emptyDisk":{"capacity":"1Gi"}},`, []string{"spec.domain.devices.disks", "spec.volumes"}},
+		"several":                                           {`"memory":{"guest":"1024Mi"},`, `"memory":{"guest":"1Gi"},"cpu":{"cores":2},"chassis":{"sku":"x"},`, []string{"spec.domain.chassis", "spec.domain.cpu.cores", "spec.domain.cpu.sockets", "spec.domain.cpu.threads"}},
+		"a value that may be secret":                        {`"secret"`, `"other"`, []string{"spec.volumes[1].cloudInitNoCloud.userData"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Contains(t, sparse, tt.old)
+			r := ask(t, DefaultsPath, written(strings.Replace(sparse, tt.old, tt.now, 1)), created)
+			require.False(t, r.Allowed)
+			require.EqualValues(t, http.StatusUnprocessableEntity, r.Result.Code)
+			require.Contains(t, r.Result.Message, "cannot be changed; delete it and create another")
+			require.NotContains(t, r.Result.Message, "secret")
+			var fields []string
+			for _, c := range r.Result.Details.Causes {
+				fields = append(fields, c.Field)
+			}
+			require.Equal(t, tt.fields, fields)
+		})
+	}
+}
+
+func TestAnUpdateKeepsTheDefaultsOfAnotherTime(t *testing.T) {
+	t.Parallel()
+	const sparse = `{"domain":{"memory":{"guest":"2Gi"}},"volumes":[{"name":"a","containerDisk":{"image":"example/a:1"}}]}`
+	created := patched(t, written(sparse), ask(t, DefaultsPath, written(sparse), ""))
+	created = strings.Replace(created, `"name":"vm"`, `"name":"vm","uid":"11111111-1111-4111-8111-111111111111"`, 1)
+	later := Webhooks{Settings: func() config.Config {
+		return config.Config{Defaults: defaults.Profile{CPUModel: vmi.CPUModelPassthrough, Binding: defaults.Masquerade, EvictionStrategy: vmi.EvictionExternal}}
+	}}
+	out := patched(t, written(sparse), askOf(t, later, DefaultsPath, written(sparse), created))
+	var was, is struct{ Spec json.RawMessage }
+	require.NoError(t, json.Unmarshal([]byte(created), &was))
+	require.NoError(t, json.Unmarshal([]byte(out), &is))
+	require.JSONEq(t, string(was.Spec), string(is.Spec))
 }
 
 func TestAllFaultsAreCauses(t *testing.T) {

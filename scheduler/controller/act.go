@@ -36,6 +36,8 @@ type executor[T client.Object, L runtime.Object] struct {
 	events *reconcile.Events
 	writer *reconcile.Writer[T, L]
 	log    *slog.Logger
+	// made notes the pods that are created.
+	made *made
 	// describe is what the log has of a status: keys and values.
 	describe func(T) []any
 }
@@ -106,6 +108,7 @@ func (e *executor[T, L]) createPod(ctx context.Context, o T, p *corev1.Pod) erro
 	}
 	switch {
 	case err == nil:
+		e.made.note(reconcile.Key(o), p.Name)
 		return nil
 	case isRefusal(err):
 		return &refusal{vmi.Finding{Reason: instance.FailedCreate, Message: err.Error()}, err}

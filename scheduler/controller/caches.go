@@ -13,6 +13,7 @@ import (
 
 	"github.com/podvisor/podvisor/internal/reconcile"
 	"github.com/podvisor/podvisor/scheduler/instance"
+	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client/informer"
 )
@@ -33,7 +34,11 @@ type caches struct {
 const (
 	byNode  = "node"  // VMIs and pods of virt-handler by the name of their node
 	byClaim = "claim" // VMIs by namespace/name of their claims
-	byOwner = "owner" // pods by namespace/name of the VMI that controls them
+	byUID   = "uid"   // VMIs by their UID
+	// byInstance are pods by namespace/name of the VMI that they were made for, and
+	// byCreator by its UID.
+	byInstance = "instance"
+	byCreator  = "creator"
 )
 
 // handlerApp is the name of the DaemonSet of virt-handler, and its label.
@@ -53,13 +58,15 @@ func newCaches(c Config) (*caches, error) {
 	err := errors.Join(
 		reconcile.Cache(&s.Caches, s.instances, reconcile.Cached[*vmi.VirtualMachineInstance]{Indexers: cache.Indexers{
 			byNode: index(func(v *vmi.VirtualMachineInstance) []string { return nonEmpty(v.Status.NodeName) }),
+			byUID:  index(func(v *vmi.VirtualMachineInstance) []string { return nonEmpty(string(v.UID)) }),
 			byClaim: index(func(v *vmi.VirtualMachineInstance) []string {
 				return reconcile.KeysIn(v.Namespace, instance.ClaimNames(v)...)
 			}),
 		}}),
 		reconcile.Cache(&s.Caches, s.pods, reconcile.Cached[*corev1.Pod]{Keep: keepPod, Indexers: cache.Indexers{
-			byOwner: index(ownerOf),
-			byNode:  index(func(p *corev1.Pod) []string { return nonEmpty(p.Spec.NodeName) }),
+			byInstance: index(madeFor),
+			byCreator:  index(func(p *corev1.Pod) []string { return nonEmpty(string(pod.Creator(p))) }),
+			byNode:     index(func(p *corev1.Pod) []string { return nonEmpty(p.Spec.NodeName) }),
 		}}),
 		reconcile.Cache(&s.Caches, s.claims, reconcile.Cached[*corev1.PersistentVolumeClaim]{Keep: keepClaim}),
 		reconcile.Cache(&s.Caches, s.nodes, reconcile.Cached[*corev1.Node]{Keep: keepNode}),
@@ -99,13 +106,21 @@ func ownerOf(p *corev1.Pod) []string {
 	return reconcile.OwnedBy[*corev1.Pod](vmi.Kind.Kind)(p)
 }
 
+// madeFor is the key of the VMI that the pod was made for.
+func madeFor(p *corev1.Pod) []string {
+	if name := pod.InstanceName(p); name != "" {
+		return reconcile.KeysIn(p.Namespace, name)
+	}
+	return nil
+}
+
 // keepPod keeps of a pod what package scheduler/instance reads.
 func keepPod(p *corev1.Pod) {
 	var containers []corev1.Container
 	for _, c := range p.Spec.Containers {
 		containers = append(containers, corev1.Container{Name: c.Name, Image: c.Image})
 	}
-	p.Spec = corev1.PodSpec{NodeName: p.Spec.NodeName, Containers: containers}
+	p.Spec = corev1.PodSpec{NodeName: p.Spec.NodeName, SchedulerName: p.Spec.SchedulerName, Containers: containers}
 	s := p.Status
 	p.Status = corev1.PodStatus{
 		Phase: s.Phase, Reason: s.Reason, Message: s.Message, QOSClass: s.QOSClass, Conditions: s.Conditions,
@@ -156,7 +171,7 @@ func (s *caches) instancesOn(node string) []string {
 	keys, _ := s.instances.GetIndexer().IndexKeys(byNode, node) // the index exists
 	pods, _ := s.pods.GetIndexer().ByIndex(byNode, node)
 	for _, p := range pods {
-		keys = append(keys, ownerOf(p.(*corev1.Pod))...)
+		keys = append(keys, madeFor(p.(*corev1.Pod))...)
 	}
 	slices.Sort(keys)
 	return slices.Compact(keys)

@@ -42,6 +42,10 @@ type Config struct {
 	// nodes VMIs can be looked after, and its progress is a part of the status of
 	// the KubeVirt. Required with Settings. Empty: virt-handler is not observed.
 	Home string
+	// Guarded reports whether the deletion of Podvisor is refused while there are
+	// VMIs. While it is not, VMIs have no finalizer: nothing could remove it once
+	// Podvisor is deleted. Call QueueAll after each change. Nil: it always is.
+	Guarded func() bool
 	// Namespace limits the Controller to one namespace. Empty: all.
 	Namespace string
 	// Workers is how many objects of a kind are handled at the same time. 0: 8.
@@ -62,9 +66,12 @@ type Controller struct {
 	events    *reconcile.Events
 	caches    *caches
 	downtimes downtimes
+	made      made
+	sweeper   *sweeper
 	kinds     []looper
 	instances *kind[*vmi.VirtualMachineInstance, *vmi.VirtualMachineInstanceList]
 	report    *reporter // nil: there are no Settings
+	silences  *silences
 }
 
 // New makes a Controller. It sends nothing until it runs.
@@ -84,7 +91,7 @@ func New(c Config) (*Controller, error) {
 	if c.Workers == 0 {
 		c.Workers = 8
 	}
-	k := &Controller{cfg: c, log: c.Logger}
+	k := &Controller{cfg: c, log: c.Logger, silences: newSilences()}
 	var err error
 	if k.events, err = reconcile.NewEvents(reconcile.EventsConfig{
 		Client: c.Kube.CoreV1(), Component: "virtualmachine-controller", Logger: c.Logger, Now: c.Now,
@@ -97,20 +104,24 @@ func New(c Config) (*Controller, error) {
 	if err := k.registerInstances(); err != nil {
 		return nil, err
 	}
+	if k.sweeper, err = newSweeper(k); err != nil {
+		return nil, err
+	}
 	if c.Settings != nil {
 		if k.report, err = newReporter(c, k.events); err != nil {
 			return nil, err
 		}
-		c.Settings.OnChange(k.reconfigured)
+		c.Settings.OnChange(k.QueueAll)
 	}
 	return k, nil
 }
 
-// reconfigured queues every object: what could not be done may be possible now.
-func (c *Controller) reconfigured() {
+// QueueAll queues every object: what could not be done may be possible now.
+func (c *Controller) QueueAll() {
 	for _, k := range c.kinds {
 		k.queueAll()
 	}
+	c.sweeper.queueAll()
 }
 
 // suspended reports whether KubeVirt itself is installed, so that nothing is to
@@ -148,6 +159,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	for _, k := range c.kinds {
 		loops.Go(func() { k.run(ctx) })
 	}
+	loops.Go(func() { c.sweeper.loop.Run(ctx) })
 	loops.Wait()
 	return nil
 }

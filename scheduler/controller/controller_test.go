@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -162,22 +163,26 @@ func TestAWriteForAnOldStateIsAConflict(t *testing.T) {
 	require.Empty(t, r.server.patches)
 }
 
-func TestARefusedPodIsWrittenAndTriedAgain(t *testing.T) {
+func TestARefusedPodIsWrittenAndTriedAgainWhenItHasItsTurn(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, stored(""))
-	refuse := true
+	refuse, tries := true, 0
 	r.kube.PrependReactor("create", "pods", func(ktesting.Action) (bool, runtime.Object, error) {
-		return refuse, nil, apierrors.NewForbidden(corev1.Resource("pods"), "x", errors.New("exceeded quota"))
+		tries++
+		return refuse, nil, apierrors.NewForbidden(corev1.Resource("pods"), "x", fmt.Errorf("exceeded quota: used %d", tries))
 	})
 	for range 3 {
-		_, err := r.reconcile(t.Context(), key)
-		require.ErrorContains(t, err, "exceeded quota")
-		require.NotErrorIs(t, err, vmi.ErrInvalid, "it is worth another try")
+		for range 3 {
+			_, err := r.reconcile(t.Context(), key)
+			require.NoError(t, err)
+		}
+		r.instances.turns.due("default")
 	}
-	require.Len(t, r.server.patches, 1)
+	require.Equal(t, 3, tries, "one for each turn")
+	require.Len(t, r.server.patches, 1, "another message of the same reason is not written at once")
 	c := r.server.vmi.Status.Condition(vmi.ConditionSynchronized)
 	require.Equal(t, "FailedCreate", c.Reason)
-	require.Contains(t, c.Message, "exceeded quota")
+	require.Contains(t, c.Message, "exceeded quota: used 1")
 
 	refuse = false
 	_, err := r.reconcile(t.Context(), key)

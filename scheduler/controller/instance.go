@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,7 +29,7 @@ func (c *Controller) registerInstances() error {
 	})
 	l := c.instances.loop
 	err = errors.Join(err,
-		reconcile.Watch(c.caches.pods, l, ownerOf, podChanged),
+		reconcile.Watch(c.caches.pods, l, madeFor, podChanged),
 		reconcile.Watch(c.caches.claims, l, c.caches.instancesWith, nil),
 		reconcile.Watch(c.caches.nodes, l, func(n *corev1.Node) []string {
 			if c.caches.nodes.Key(n.Name) == nil {
@@ -36,6 +37,12 @@ func (c *Controller) registerInstances() error {
 			}
 			return c.caches.instancesOn(n.Name)
 		}, nodeChanged))
+	err = errors.Join(err, reconcile.Watch(c.caches.pods, l, func(p *corev1.Pod) []string {
+		if c.caches.pods.Get(p.Namespace, p.Name) == nil {
+			c.silences.forget(p.UID)
+		}
+		return nil
+	}, podChanged))
 	if c.cfg.Home != "" {
 		err = errors.Join(err, reconcile.Watch(c.caches.handlers, l, func(p *corev1.Pod) []string {
 			c.handler(p.Spec.NodeName)
@@ -45,23 +52,18 @@ func (c *Controller) registerInstances() error {
 	return err
 }
 
-// describeInstance is the phase of a VMI, and why it is not ready.
+// describeInstance is the phase of a VMI, and why it has ended or is not ready.
 func describeInstance(v *vmi.VirtualMachineInstance) []any {
-	s, reason := &v.Status, v.Status.Reason
-	for _, t := range []vmi.ConditionType{vmi.ConditionSynchronized, vmi.ConditionPodScheduled, vmi.ConditionReady} {
-		if c := s.Condition(t); c != nil && c.Status == corev1.ConditionFalse && reason == "" {
-			reason = c.Reason
-		}
-	}
-	return []any{"phase", s.Phase, "node", s.NodeName, "reason", reason}
+	s := &v.Status
+	return []any{"phase", s.Phase, "node", s.NodeName, "reason", s.Reason}
 }
 
 // observeInstance reads what a decision about the VMI depends on. What is missing
 // in a cache, and matters, is read from the API server.
 func (c *Controller) observeInstance(ctx context.Context, v *vmi.VirtualMachineInstance) (decide[*vmi.VirtualMachineInstance], error) {
-	o := instance.Observed{Config: c.rendering(), Now: c.cfg.Now()}
+	o := instance.Observed{Config: c.rendering(), Unguarded: c.cfg.Guarded != nil && !c.cfg.Guarded(), Now: c.cfg.Now()}
 	var err error
-	if o.Pods, err = c.podsOf(ctx, v); err != nil {
+	if o.Pods, o.Former, err = c.podsOf(ctx, v); err != nil {
 		return nil, err
 	}
 	if o.Node, err = c.node(ctx, instance.NodeName(v, o.Pods)); err != nil {
@@ -70,6 +72,7 @@ func (c *Controller) observeInstance(ctx context.Context, v *vmi.VirtualMachineI
 	if o.Claims, err = c.claimsOf(ctx, v, o.Pods); err != nil {
 		return nil, err
 	}
+	o.Silence = c.silence(ctx, v, o.Pods.Active)
 	return func(v *vmi.VirtualMachineInstance, refusal *vmi.Finding) scheduler.Plan {
 		now := o
 		now.VMI, now.Refusal = v, refusal
@@ -77,33 +80,75 @@ func (c *Controller) observeInstance(ctx context.Context, v *vmi.VirtualMachineI
 	}, nil
 }
 
-// podsOf are the pods of the VMI. That the active one is missing in the cache is
-// harmless where the answer is to create it, because a pod cannot be created
-// twice. Everywhere else the API server decides.
-func (c *Controller) podsOf(ctx context.Context, v *vmi.VirtualMachineInstance) (instance.Pods, error) {
-	var all []*corev1.Pod
-	owned, err := c.caches.pods.GetIndexer().ByIndex(byOwner, reconcile.Key(v))
+// podsOf are the pods of the VMI, and those of earlier VMIs of its name. That the
+// active one is missing in the cache is harmless where the answer is to create it,
+// because a pod cannot be created twice. Everywhere else the API server decides.
+func (c *Controller) podsOf(ctx context.Context, v *vmi.VirtualMachineInstance) (instance.Pods, []*corev1.Pod, error) {
+	named, err := c.named(ctx, v)
 	if err != nil {
-		return instance.Pods{}, err
+		return instance.Pods{}, nil, err
 	}
-	for _, o := range owned {
-		if p := o.(*corev1.Pod); pod.Owned(p, v) && p.Name != pod.Name(v) {
-			all = append(all, p)
-		}
-	}
-	if named := c.caches.pods.Get(v.Namespace, pod.Name(v)); named != nil {
-		all = append(all, named)
-	}
+	all := slices.DeleteFunc(slices.Clone(named), func(p *corev1.Pod) bool { return !pod.MadeFor(p, v) && p.Name != pod.Name(v) })
 	r := instance.Roles(v, all)
 	fresh := v.DeletionTimestamp == nil && (v.Status.Phase == vmi.PhaseUnset || v.Status.Phase == vmi.Pending)
-	if r.Active != nil || fresh || v.Status.Phase.Final() {
-		return r, nil
+	switch {
+	case fresh && r.Active == nil:
+		former, err := c.unfenced(ctx, instance.Former(v, named))
+		return r, former, err
+	case r.Active != nil || v.Status.Phase == vmi.Succeeded || v.Status.Phase.Final() && v.DeletionTimestamp == nil:
+		return r, nil, nil
 	}
 	live, err := read(ctx, "pod", pod.Name(v), c.cfg.Kube.CoreV1().Pods(v.Namespace).Get)
 	if live == nil || err != nil {
-		return instance.Roles(v, without(all, pod.Name(v))), err
+		return instance.Roles(v, without(all, pod.Name(v))), nil, err
 	}
-	return instance.Roles(v, append(without(all, live.Name), live)), nil
+	return instance.Roles(v, append(without(all, live.Name), live)), nil, nil
+}
+
+// named are the pods that were made for VMIs of this name, and the one with the
+// name of the VMI's pod.
+func (c *Controller) named(ctx context.Context, v *vmi.VirtualMachineInstance) ([]*corev1.Pod, error) {
+	key := reconcile.Key(v)
+	found, err := c.caches.pods.GetIndexer().ByIndex(byInstance, key)
+	if err != nil {
+		return nil, err
+	}
+	var all []*corev1.Pod
+	for _, o := range found {
+		if p := o.(*corev1.Pod); p.Name != pod.Name(v) {
+			all = append(all, p)
+		}
+	}
+	if p := c.caches.pods.Get(v.Namespace, pod.Name(v)); p != nil {
+		all = append(all, p)
+	}
+	last := c.made.last(key)
+	if last == "" || last == pod.Name(v) || c.caches.pods.Get(v.Namespace, last) != nil {
+		return all, nil
+	}
+	live, err := read(ctx, "pod", last, c.cfg.Kube.CoreV1().Pods(v.Namespace).Get)
+	switch {
+	case live != nil:
+		all = append(all, live)
+	case err == nil:
+		c.made.seen(key, last)
+	}
+	return all, err
+}
+
+// unfenced are the pods whose node may run them.
+func (c *Controller) unfenced(ctx context.Context, pods []*corev1.Pod) ([]*corev1.Pod, error) {
+	var out []*corev1.Pod
+	for _, p := range pods {
+		n, err := c.node(ctx, p.Spec.NodeName)
+		if err != nil {
+			return nil, err
+		}
+		if !n.Fenced() {
+			out = append(out, p)
+		}
+	}
+	return out, nil
 }
 
 // without are the pods but the one with this name.

@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -37,6 +38,8 @@ type kind[T client.Object, L runtime.Object] struct {
 	registration[T, L]
 	executor[T, L]
 	loop *reconcile.Loop
+	// turns are those of objects whose pods are refused.
+	turns *turns
 	// suspended reports whether nothing is to be done.
 	suspended func() bool
 }
@@ -55,16 +58,20 @@ func register[T client.Object, L runtime.Object](c *Controller, r registration[T
 	k := &kind[T, L]{
 		registration: r,
 		executor: executor[T, L]{
-			kube: c.cfg.Kube, events: c.events, writer: reconcile.NewWriter(r.in), log: c.log.With("loop", r.name), describe: r.describe,
+			kube: c.cfg.Kube, events: c.events, writer: reconcile.NewWriter(r.in), log: c.log.With("loop", r.name), made: &c.made, describe: r.describe,
 		},
 		suspended: c.suspended,
 	}
 	k.loop = reconcile.New(reconcile.Config{Name: r.name, Do: k.reconcile, Workers: c.cfg.Workers, Metrics: c.cfg.Metrics, Logger: c.log})
+	k.turns = newTurns(k.loop.Add, c.cfg.Now)
 	c.kinds = append(c.kinds, k)
 	return k, reconcile.Watch(r.cached, k.loop, reconcile.Itself[T], nil)
 }
 
-func (k *kind[T, L]) run(ctx context.Context) { k.loop.Run(ctx) }
+func (k *kind[T, L]) run(ctx context.Context) {
+	defer k.turns.stop()
+	k.loop.Run(ctx)
+}
 
 func (k *kind[T, L]) queueAll() {
 	for _, key := range k.cached.GetIndexer().ListKeys() {
@@ -73,11 +80,16 @@ func (k *kind[T, L]) queueAll() {
 }
 
 // reconcile observes, decides and acts. A pod that is refused is observed as
-// such, so that the reason is written before the next try.
+// such, so that the reason is written before the next try, which is made when the
+// object has its turn.
 func (k *kind[T, L]) reconcile(ctx context.Context, key string) (time.Duration, error) {
 	o := k.latest(key)
 	var none T
 	if any(o) == any(none) || k.suspended() {
+		k.turns.forget(key)
+		return 0, nil
+	}
+	if k.turns.waiting(key) && o.GetDeletionTimestamp() == nil {
 		return 0, nil
 	}
 	next, err := k.observe(ctx, o)
@@ -87,11 +99,27 @@ func (k *kind[T, L]) reconcile(ctx context.Context, key string) (time.Duration, 
 	plan := next(o, nil)
 	o, err = k.act(ctx, o, plan)
 	var refused *refusal
-	if errors.As(err, &refused) {
+	switch {
+	case errors.As(err, &refused) && refused.err == nil:
 		_, again := k.act(ctx, o, next(o, &refused.Finding))
 		return 0, errors.Join(err, again)
+	case refused != nil:
+		f := k.turns.refused(key, refused.Finding)
+		if _, err = k.act(ctx, o, next(o, &f)); err != nil {
+			k.turns.forget(key) // the reason is to be written before the next turn
+		}
+		return 0, err
+	case err == nil && creates(plan):
+		k.turns.accepted(key)
+	case err == nil:
+		k.turns.forget(key)
 	}
 	return plan.Recheck, err
+}
+
+// creates reports whether the plan creates a pod.
+func creates(p scheduler.Plan) bool {
+	return slices.ContainsFunc(p.Actions, func(a scheduler.Action) bool { _, ok := a.(scheduler.CreatePod); return ok })
 }
 
 // latest is the object with this key, by the cache and own writes. Nil: there is

@@ -1,12 +1,14 @@
 package instance
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/podvisor/podvisor/scheduler"
+	"github.com/podvisor/podvisor/vmi"
 )
 
 // rejected reports whether the pod ended before anything in it was started: its
@@ -26,6 +28,12 @@ func rejected(p *corev1.Pod) bool {
 func again(o Observed) scheduler.Plan {
 	p := o.Pods.Active
 	f := endOf(p).Finding
+	if p.Status.Reason == notAdmitted {
+		f = vmi.Finding{Reason: notAdmitted, Message: p.Status.Message}
+		if !o.Node.HandlerDown.IsZero() {
+			f.Message = fmt.Sprintf("virt-handler, which offers the devices of VMIs, is not ready on node %s: %s", p.Spec.NodeName, f.Message)
+		}
+	}
 	if f.Message == "" {
 		f.Message = "node " + p.Spec.NodeName + " refused the pod"
 	}

@@ -32,11 +32,14 @@ func create(o Observed) scheduler.Plan {
 	if err != nil {
 		return pending(o, vmi.Finding{Reason: InvalidSpec, Message: err.Error()})
 	}
+	if len(o.Former) > 0 {
+		return waitForFormer(o)
+	}
 	if o.Refusal != nil {
-		return pending(o, *o.Refusal)
+		return pending(o, settle(o, vmi.ConditionSynchronized, "", *o.Refusal))
 	}
 	var plan scheduler.Plan
-	if !slices.Contains(o.VMI.Finalizers, vmi.Finalizer) {
+	if !o.Unguarded && !slices.Contains(o.VMI.Finalizers, vmi.Finalizer) {
 		plan.Actions = append(plan.Actions, scheduler.AddFinalizer{})
 	}
 	plan.Actions = append(plan.Actions,

@@ -1,6 +1,7 @@
 package instance
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -31,18 +32,25 @@ const (
 // Decide says what is to be done. The most urgent situation comes first:
 //
 //	VMI                 active pod                what is done
-//	deleted, ended      any                       finalizer is removed
-//	deleted             none, ended, or fenced    finalizer is removed
+//	has the finalizer,
+//	and unguarded       any                       finalizer is removed
+//	deleted, Succeeded  any                       finalizer is removed
+//	deleted             none, ended, or fenced    finalizer is removed; before, what others keep is Failed or
+//	                                              Succeeded; other pods that the VMI controls are deleted before
+//	deleted, Failed     alive                     pod is deleted
 //	deleted, Scheduling alive                     pod is deleted
 //	deleted, Scheduled+ alive                     left to the handler; after its time the pod is deleted
+//	not deleted or ended, with a pod              a finalizer that was removed is added again
 //	ended               ended, or none            stray pods are deleted
 //	ended               alive                     the same; after 30 s the active pod is deleted
+//	Failed              ended by Kubernetes       the reason is written, if it is another one
 //	Scheduled+          none                      Failed; stray pods are deleted
 //	Scheduled+          ended                     left to the handler for 5 s; then Succeeded or Failed
 //	Scheduled+          alive, but fenced         Failed: NodeUnresponsive
 //	Scheduled+          alive                     left to the handler; Ready by node and pod
 //	Scheduling          none                      Failed: it was there
-//	new, Pending        none                      pod is created, Scheduling; or Pending with the reason
+//	new, Pending        none                      pod is created, Scheduling; or Pending with the reason,
+//	                                              also while a pod of an earlier VMI of the name runs
 //	before Scheduled    not the VMI's             Pending, until it is gone
 //	before Scheduled    refused by its node       Pending with the reason; pod is deleted, to be created again
 //	before Scheduled    ended                     Failed
@@ -51,12 +59,31 @@ const (
 //	before Scheduled    waits                     Scheduling, with the reason if there is one
 //
 // "Scheduled+" is Scheduled and what follows it, except the end. A pod is fenced
-// if its node does not exist or is marked as out of service.
-func Decide(o Observed) scheduler.Plan {
+// if its node does not exist or is marked as out of service. A pod that is deleted
+// is given its time: its launcher powers the guest off. A VMI is unguarded while
+// Podvisor may be deleted under it.
+func Decide(o Observed) scheduler.Plan { return keep(o, decide(o)) }
+
+// keep puts the finalizer before the plan of a VMI that has a pod and no finalizer,
+// as after an update without it: the guest must be off before the VMI is gone.
+func keep(o Observed, p scheduler.Plan) scheduler.Plan {
+	v, active := o.VMI, o.Pods.Active
+	if o.Unguarded || v.DeletionTimestamp != nil || v.Status.Phase.Final() || active == nil || !ours(o, active) || slices.Contains(v.Finalizers, vmi.Finalizer) {
+		return p
+	}
+	p.Actions = append([]scheduler.Action{scheduler.AddFinalizer{}}, p.Actions...)
+	return p
+}
+
+func decide(o Observed) scheduler.Plan {
 	phase, active := o.VMI.Status.Phase, o.Pods.Active
 	switch {
+	case o.Unguarded && slices.Contains(o.VMI.Finalizers, vmi.Finalizer):
+		return unguarded()
 	case o.VMI.DeletionTimestamp != nil:
 		return leave(o)
+	case misnamed(o):
+		return correct(o)
 	case phase.Final():
 		return deleteStray(o, ended(o))
 	case handedOver(o.VMI):
@@ -92,7 +119,7 @@ func watch(o Observed) scheduler.Plan {
 		return readiness(o)
 	}
 	e := endOf(active)
-	if left := e.at.Add(reportDelay).Sub(o.Now); left > 0 {
+	if left := e.at.Add(reportDelay).Sub(o.Now); left > 0 && !e.byNode {
 		return scheduler.Plan{Recheck: left}
 	}
 	if e.succeeded {
@@ -106,7 +133,7 @@ func watch(o Observed) scheduler.Plan {
 // A pod that has ended stays for its log.
 func ended(o Observed) scheduler.Plan {
 	active := o.Pods.Active
-	if active == nil || !pod.Owned(active, o.VMI) || over(active) || active.DeletionTimestamp != nil || fenced(o.Node) {
+	if active == nil || !ours(o, active) || over(active) || active.DeletionTimestamp != nil || fenced(o.Node) {
 		return scheduler.Plan{}
 	}
 	if left := endedAt(o.VMI).Add(endDelay).Sub(o.Now); left > 0 {
@@ -131,7 +158,7 @@ func endedAt(v *vmi.VirtualMachineInstance) time.Time {
 func deleteStray(o Observed, p scheduler.Plan) scheduler.Plan {
 	var first []scheduler.Action
 	for _, s := range o.Pods.Stray {
-		if pod.Owned(s, o.VMI) && !over(s) && s.DeletionTimestamp == nil {
+		if pod.MadeFor(s, o.VMI) && !over(s) && s.DeletionTimestamp == nil {
 			first = append(first, scheduler.DeletePod{Name: s.Name, UID: s.UID})
 		}
 	}
@@ -147,6 +174,7 @@ type writeStatus = scheduler.WriteStatus[*vmi.VirtualMachineInstance]
 func write(o Observed, edit func(s *vmi.VirtualMachineInstanceStatus, now metav1.Time), events ...scheduler.Emit) scheduler.Plan {
 	v := o.VMI.DeepCopy()
 	edit(&v.Status, metav1.NewTime(o.Now))
+	v.Status.Explain()
 	if equality.Semantic.DeepEqual(v.Status, o.VMI.Status) {
 		return scheduler.Plan{}
 	}

@@ -55,11 +55,13 @@ func endedBefore(d time.Duration) vmitest.Option {
 
 func deleted(v *vmi.VirtualMachineInstance) { v.DeletionTimestamp = &metav1.Time{Time: now} }
 func bare(v *vmi.VirtualMachineInstance)    { v.Finalizers = nil }
+func kept(v *vmi.VirtualMachineInstance)    { v.Finalizers = append(v.Finalizers, "example.com/kept") }
 func invalid(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Memory = nil }
 
 func condition(t vmi.ConditionType, reason, message string) vmitest.Option {
 	return func(v *vmi.VirtualMachineInstance) {
 		v.Status.SetCondition(vmi.Condition{Type: t, Status: corev1.ConditionFalse, Reason: reason, Message: message}, metav1.NewTime(now))
+		v.Status.Explain()
 	}
 }
 
@@ -112,10 +114,11 @@ func launcher(change ...func(*corev1.Pod)) *corev1.Pod {
 	return p
 }
 
-func bound(p *corev1.Pod)   { p.Spec.NodeName = node }
-func other(p *corev1.Pod)   { p.UID = "other-uid" }
-func strange(p *corev1.Pod) { p.OwnerReferences = nil }
-func leaving(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: now} }
+func bound(p *corev1.Pod)      { p.Spec.NodeName = node }
+func other(p *corev1.Pod)      { p.UID = "other-uid" }
+func strange(p *corev1.Pod)    { p.OwnerReferences = nil }
+func unlabelled(p *corev1.Pod) { p.Labels = nil }
+func leaving(p *corev1.Pod)    { p.DeletionTimestamp = &metav1.Time{Time: now} }
 
 func unschedulable(p *corev1.Pod) {
 	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/2 nodes are available: 2 Insufficient memory."}}
@@ -204,29 +207,29 @@ func TestDecide(t *testing.T) {
 		{"a VMI without its finalizer gets that first", stored("", bare), nil, nil,
 			summary{Do: []string{"add finalizer", "create pod", "Normal SuccessfulCreate", "write"}, Phase: vmi.Scheduling, Because: notRunning}},
 		{"a VMI with an invalid spec waits in Pending with the reason", stored("", invalid), nil, nil,
-			summary{Do: []string{"write", "Warning InvalidSpec"}, Phase: vmi.Pending,
+			summary{Do: []string{"write", "Warning InvalidSpec"}, Phase: vmi.Pending, Reason: "InvalidSpec",
 				Because: because{vmi.ConditionSynchronized: "InvalidSpec", vmi.ConditionReady: "PodNotExists"}}},
 		{"a refused pod is written again only with another reason",
 			stored(vmi.Pending, condition(vmi.ConditionSynchronized, "FailedCreate", "quota"), condition(vmi.ConditionReady, "PodNotExists", "the VMI has no pod")), nil,
 			&vmi.Finding{Reason: "FailedCreate", Message: "quota"}, summary{}},
 		{"a refused pod leaves the VMI in Pending", stored(""), nil, &vmi.Finding{Reason: "FailedCreate", Message: "quota"},
-			summary{Do: []string{"write", "Warning FailedCreate"}, Phase: vmi.Pending,
+			summary{Do: []string{"write", "Warning FailedCreate"}, Phase: vmi.Pending, Reason: "FailedCreate",
 				Because: because{vmi.ConditionSynchronized: "FailedCreate", vmi.ConditionReady: "PodNotExists"}}},
 		{"a VMI whose pod was refused before tries again", stored(vmi.Pending, condition(vmi.ConditionSynchronized, "FailedCreate", "quota")), nil, nil,
 			summary{Do: []string{"create pod", "Normal SuccessfulCreate", "write"}, Phase: vmi.Scheduling, Because: notRunning}},
 		{"a pod of another owner with the name is waited for", stored(""), launcher(strange), nil,
-			summary{Do: []string{"write", "Warning PodNameTaken"}, Phase: vmi.Pending, Recheck: 10 * time.Second,
+			summary{Do: []string{"write", "Warning PodNameTaken"}, Phase: vmi.Pending, Reason: "PodNameTaken", Recheck: 10 * time.Second,
 				Because: because{vmi.ConditionSynchronized: "PodNameTaken", vmi.ConditionReady: "PodNotExists"}}},
 		{"a pod that was created before the phase was written is found again", stored(""), launcher(), nil,
 			summary{Do: []string{"write"}, Phase: vmi.Scheduling, Because: notRunning}},
 		{"a pod that no node has room for is a condition", stored(vmi.Scheduling), launcher(unschedulable), nil,
-			summary{Do: []string{"write", "Warning Unschedulable"}, Phase: vmi.Scheduling,
+			summary{Do: []string{"write", "Warning Unschedulable"}, Phase: vmi.Scheduling, Reason: "Unschedulable",
 				Because: because{vmi.ConditionReady: "GuestNotRunning", vmi.ConditionPodScheduled: "Unschedulable"}}},
 		{"the condition goes when the pod has a node",
 			stored(vmi.Scheduling, condition(vmi.ConditionPodScheduled, "Unschedulable", "x")), launcher(bound), nil,
 			summary{Do: []string{"write"}, Phase: vmi.Scheduling, Because: notRunning}},
 		{"an image that cannot be pulled is a condition", stored(vmi.Scheduling), launcher(bound, waiting("ErrImagePull", `pull "example/fedora:40": not found`)), nil,
-			summary{Do: []string{"write", "Warning ErrImagePull"}, Phase: vmi.Scheduling,
+			summary{Do: []string{"write", "Warning ErrImagePull"}, Phase: vmi.Scheduling, Reason: "ErrImagePull",
 				Because: because{vmi.ConditionReady: "GuestNotRunning", vmi.ConditionSynchronized: "ErrImagePull"}}},
 		{"a container that is being created is no condition", stored("Scheduling", condition(vmi.ConditionReady, "GuestNotRunning", "the pod of the VMI does not run yet"), ranAs), launcher(bound, waiting("ContainerCreating", "")), nil, summary{}},
 		{"a pod that runs is handed to its node", stored(vmi.Scheduling), launcher(running), nil,
@@ -239,7 +242,7 @@ func TestDecide(t *testing.T) {
 		{"a pod that ended before it was handed over is a failure", stored(vmi.Scheduling), launcher(exited(0, 0, "")), nil,
 			summary{Do: []string{"write", "Warning PodFailed"}, Phase: vmi.Failed, Reason: "PodFailed", Because: notRunning}},
 		{"a pod that its node refuses leaves the VMI in Pending", stored(vmi.Scheduling), launcher(refused, old), nil,
-			summary{Do: []string{"write", "Warning UnexpectedAdmissionError"}, Phase: vmi.Pending, Recheck: 5 * time.Second,
+			summary{Do: []string{"write", "Warning UnexpectedAdmissionError"}, Phase: vmi.Pending, Reason: "UnexpectedAdmissionError", Recheck: 5 * time.Second,
 				Because: because{vmi.ConditionSynchronized: "UnexpectedAdmissionError", vmi.ConditionReady: "PodNotExists"}}},
 		{"a refused pod stays for some seconds", refusedBefore(), launcher(refused), nil, summary{Recheck: 5 * time.Second}},
 		{"a refused pod is deleted after some seconds", refusedBefore(), launcher(refused, old), nil, summary{Do: []string{"delete pod pod-uid"}}},
@@ -269,12 +272,33 @@ func TestDecide(t *testing.T) {
 			summary{Do: []string{"delete pod pod-uid", "Normal SuccessfulDelete"}}},
 		{"a pod that is being deleted after the end is waited for", stored(vmi.Failed, endedBefore(time.Minute)), launcher(running, leaving), nil, summary{}},
 		{"a pod that was created after the end is deleted", stored(vmi.Failed), launcher(other), nil, summary{Do: []string{"delete pod other-uid"}}},
-		{"a VMI that was deleted before it had a pod is released at once", stored("", deleted), nil, nil, summary{Do: []string{"remove finalizer"}}},
+		{"a VMI that was deleted before it had a pod is released at once", stored("", deleted), nil, nil, summary{Do: []string{"remove finalizer", "Normal Deleted"}}},
 		{"a deleted VMI without our finalizer is left alone", stored("", deleted, bare), launcher(), nil, summary{}},
 		{"a VMI that was deleted before it ran loses its pod", stored(vmi.Scheduling, deleted), launcher(bound), nil,
 			summary{Do: []string{"delete pod pod-uid", "Normal SuccessfulDelete"}}},
 		{"a deleted VMI waits for the end of its pod", stored(vmi.Scheduling, deleted), launcher(bound, leaving), nil, summary{}},
-		{"a deleted VMI is released when its pod has ended", stored(vmi.Scheduling, deleted), launcher(leaving, exited(0, 0, "")), nil, summary{Do: []string{"remove finalizer"}}},
+		{"a deleted VMI is released when its pod has ended", stored(vmi.Scheduling, deleted), launcher(leaving, exited(0, 0, "")), nil, summary{Do: []string{"remove finalizer", "Normal Deleted"}}},
+		{"a VMI that was deleted before it ran and that others keep has failed", stored(vmi.Scheduling, deleted, kept), launcher(leaving, exited(0, 0, "")), nil,
+			summary{Do: []string{"write", "Normal Deleted", "remove finalizer"}, Phase: vmi.Failed, Reason: "Cancelled", Because: notRunning}},
+		{"a VMI that was deleted before it had a pod and that others keep has failed", stored("", deleted, kept), nil, nil,
+			summary{Do: []string{"write", "Normal Deleted", "remove finalizer"}, Phase: vmi.Failed, Reason: "Cancelled", Because: noPod}},
+		{"a deleted VMI that others keep and whose pod is gone has failed", stored(vmi.Running, deleted, kept), nil, nil,
+			summary{Do: []string{"write", "Warning PodGone", "remove finalizer"}, Phase: vmi.Failed, Reason: "PodGone", Because: noPod}},
+		{"the end of a deleted VMI that others keep is the handler's to report", stored(vmi.Running, deleted, kept), launcher(exited(0, 0, "")), nil, summary{Recheck: 5 * time.Second}},
+		{"an orphaned pod is deleted with the VMI that was deleted before it ran", stored(vmi.Scheduling, deleted), launcher(strange, bound), nil,
+			summary{Do: []string{"delete pod pod-uid", "Normal SuccessfulDelete"}}},
+		{"an orphaned pod of a deleted VMI that runs is the handler's", stored(vmi.Running, deleted), launcher(strange, running), nil, summary{Recheck: time.Minute}},
+		{"an orphaned pod without labels is the VMI's by the status", stored(vmi.Running, deleted), launcher(strange, unlabelled, running), nil, summary{Recheck: time.Minute}},
+		{"a pod that only has the name does not keep a deleted VMI", stored(vmi.Scheduling, deleted), launcher(strange, unlabelled, running), nil,
+			summary{Do: []string{"remove finalizer", "Normal Deleted"}}},
+		{"a deleted VMI that failed is kept while its launcher may run", stored(vmi.Failed, deleted), launcher(running), nil,
+			summary{Do: []string{"delete pod pod-uid", "Normal SuccessfulDelete"}}},
+		{"a deleted VMI that failed is released when its pod has ended", stored(vmi.Failed, deleted), launcher(exited(1, 0, "")), nil, summary{Do: []string{"remove finalizer"}}},
+		{"another pod that a deleted VMI controls is deleted before the VMI is released", stored(vmi.Running, deleted), launcher(other, running), nil,
+			summary{Do: []string{"delete pod other-uid"}}},
+		{"a VMI that runs and lost its finalizer gets it again", stored(vmi.Scheduled, bare, condition(vmi.ConditionReady, "GuestNotRunning", "x")), launcher(running), nil,
+			summary{Do: []string{"add finalizer"}}},
+		{"a VMI that ended needs no finalizer", stored(vmi.Succeeded, bare), launcher(exited(0, time.Hour, "")), nil, summary{}},
 		{"a deleted VMI that runs is the handler's", stored(vmi.Running, deleted), launcher(running), nil, summary{Recheck: time.Minute}},
 		{"a deleted VMI whose handler does not answer loses its pod", stored(vmi.Running, deleted, long), launcher(running), nil,
 			summary{Do: []string{"delete pod pod-uid", "Normal SuccessfulDelete"}}},
@@ -368,8 +392,8 @@ func TestAKubeletThatAlternatesItsReasonsIsWrittenOnce(t *testing.T) {
 			}
 		}
 	}
-	require.Equal(t, 2, writes)
-	require.Equal(t, "ImagePullBackOff", v.Status.Condition(vmi.ConditionSynchronized).Reason)
+	require.Equal(t, 1, writes)
+	require.Equal(t, "ErrImagePull", v.Status.Condition(vmi.ConditionSynchronized).Reason)
 }
 
 func TestTerminationMessages(t *testing.T) {
@@ -378,6 +402,8 @@ func TestTerminationMessages(t *testing.T) {
 		{"a reason and a message", "Crashed: QEMU was killed", "Crashed", "QEMU was killed"},
 		{"a log", "panic: oh\ngoroutine 1", "PodFailed", "container compute ended with exit code 1 (Error): panic: oh\ngoroutine 1"},
 		{"nothing", "", "PodFailed", "container compute ended with exit code 1 (Error)"},
+		{"an image for another architecture", "exec /usr/bin/virt-launcher: exec format error", "PodFailed",
+			"container compute ended with exit code 1 (Error), since its image is for another architecture than the node's: exec /usr/bin/virt-launcher: exec format error"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -7,6 +7,9 @@
 // should be: a plan that was carried out, observed again, gives the empty plan.
 // [Roles] says which of several pods a VMI runs in.
 //
+// [Silent] says of which pods the events are to be read, and [Silence] when: what the
+// kubelet cannot do before the first container is nowhere else.
+//
 // [Eviction] says whether a pod of a VMI may be evicted.
 //
 // The node's side, from Scheduled to the end, is package handler. This package

@@ -22,7 +22,23 @@ const (
 	PodFailed = "PodFailed"
 	// NodeUnresponsive: the node does not respond, and the pod is certainly gone.
 	NodeUnresponsive = vmi.ReasonNodeUnresponsive
+	// NodeRestarted: the node, or what runs its containers, was restarted.
+	NodeRestarted = "NodeRestarted"
+	// OOMKilled: the kernel killed the pod's processes for lack of memory.
+	OOMKilled = "OOMKilled"
+	// Evicted: the pod was evicted from its node.
+	Evicted = "Evicted"
+	// Preempted: the pod had to make room for one of a higher priority.
+	Preempted = "Preempted"
 )
+
+// notAdmitted is the reason of a pod that its node does not admit, since a device is
+// not offered. A node admits a pod before it starts it, and again when it was
+// restarted itself.
+const notAdmitted = "UnexpectedAdmissionError"
+
+// gracePeriodExceeded is virt-handler's reason of a guest that was switched off.
+const gracePeriodExceeded = "GracePeriodExceeded"
 
 // podGone is why a VMI failed whose pod does not exist. A pod on a node that does
 // not respond is removed by force only, which is how an administrator says that
@@ -75,6 +91,9 @@ type end struct {
 	succeeded bool
 	// at is the time, or zero if it is not known.
 	at time.Time
+	// byNode says that Kubernetes, or its node, ended the pod, which the launcher did
+	// not survive to report.
+	byNode bool
 	vmi.Finding
 }
 
@@ -95,11 +114,11 @@ func endOf(p *corev1.Pod) end {
 			e.at, e.Finding = t.FinishedAt.Time, said(s.Name, t)
 		}
 	}
-	switch {
-	case nodeLost(p):
-		e.succeeded, e.Finding = false, vmi.Finding{Reason: NodeUnresponsive, Message: "the node of the VMI's pod does not respond"}
-	case p.Status.Reason != "":
-		e.succeeded, e.Finding = false, vmi.Finding{Reason: p.Status.Reason, Message: p.Status.Message}
+	if f, ok := endByNode(p); ok {
+		e.byNode = !e.succeeded
+		e.succeeded, e.Finding = false, f
+	} else if f, ok := disruption(p); ok && e.Reason == gracePeriodExceeded {
+		e.Finding = vmi.Finding{Reason: f.Reason, Message: f.Message + "; " + e.Message}
 	}
 	return e
 }
@@ -112,16 +131,6 @@ func tooEarly(p *corev1.Pod) vmi.Finding {
 		f.Message = "the pod of the VMI ended before the guest was started"
 	}
 	return f
-}
-
-// nodeLost reports whether Kubernetes ended the pod because of its node.
-func nodeLost(p *corev1.Pod) bool {
-	if p.Status.Reason == "NodeLost" {
-		return true
-	}
-	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue && c.Reason == "DeletionByPodGC"
-	})
 }
 
 // termination is the format of a launcher's termination message: a reason in one
@@ -138,11 +147,15 @@ func said(container string, t *corev1.ContainerStateTerminated) vmi.Finding {
 	if m := termination.FindStringSubmatch(text); m != nil && container == vmi.ComputeContainer {
 		return vmi.Finding{Reason: m[1], Message: lastOf(m[2])}
 	}
-	return vmi.Finding{
-		Reason:  PodFailed,
-		Message: strings.TrimSuffix(fmt.Sprintf("container %s ended with exit code %d (%s): %s", container, t.ExitCode, t.Reason, lastOf(text)), ": "),
+	message := fmt.Sprintf("container %s ended with exit code %d (%s)", container, t.ExitCode, t.Reason)
+	if strings.Contains(text, otherArchitecture) {
+		message += ", since its image is for another architecture than the node's"
 	}
+	return vmi.Finding{Reason: PodFailed, Message: strings.TrimSuffix(message+": "+lastOf(text), ": ")}
 }
+
+// otherArchitecture is what Linux says of a program for another architecture.
+const otherArchitecture = "exec format error"
 
 // lastOf is the text, or its end if it is too long.
 func lastOf(text string) string {
@@ -169,7 +182,7 @@ func finish(o Observed, p vmi.Phase, f vmi.Finding, events ...scheduler.Emit) sc
 	}
 	return write(o, func(s *vmi.VirtualMachineInstanceStatus, now metav1.Time) {
 		s.SetPhase(p, now)
-		if p == vmi.Failed {
+		if s.Reason = ""; p == vmi.Failed {
 			s.Reason = f.Reason
 		}
 		for _, t := range []vmi.ConditionType{

@@ -2,6 +2,7 @@ package instance_test
 
 import (
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
@@ -18,7 +19,11 @@ func FuzzMessages(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
+		silent := observe(stored(vmi.Scheduling), launcher(bound))
+		silent.Silence = silence(time.Minute, 0, event("FailedMount", text, 0, 0), event("FailedMount", "1"+text, 0, 0))
+		again := observe(stored(vmi.Scheduling, condition(vmi.ConditionSynchronized, "ErrImagePull", text)), launcher(bound, waiting("ImagePullBackOff", "2"+text)))
 		for _, o := range []instance.Observed{
+			silent, again,
 			observe(stored(vmi.Scheduling), launcher(bound, waiting("ErrImagePull", text))),
 			observe(stored(vmi.Running), launcher(exited(1, 1e12, text))),
 			observe(stored(vmi.Running), launcher(func(p *corev1.Pod) { p.Status.Phase, p.Status.Reason = corev1.PodFailed, text })),

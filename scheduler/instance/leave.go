@@ -5,26 +5,36 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podvisor/podvisor/scheduler"
 	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// leave brings a deleted VMI to its end. The finalizer is removed when
-// the pod is gone or fenced, whether or not the handler works.
+// Cancelled: the VMI was deleted, or its pod was ended, before its guest ran. The
+// launcher ends with the same reason.
+const Cancelled = "Cancelled"
+
+// leave brings a deleted VMI to its end. The finalizer is removed when every pod
+// whose guest may run is gone or fenced, whether or not the handler works, and
+// however the VMI was deleted: to orphan a pod takes its owner reference, and not
+// what the VMI's status and the pod's labels say.
 func leave(o Observed) scheduler.Plan {
 	if !slices.Contains(o.VMI.Finalizers, vmi.Finalizer) {
 		// Another finalizer keeps the VMI, or none; its pods are deleted with it.
 		return scheduler.Plan{}
 	}
 	active := o.Pods.Active
-	alive := active != nil && pod.Owned(active, o.VMI) && !over(active) && !fenced(o.Node)
 	switch {
-	case o.VMI.Status.Phase.Final() || !alive:
-		return scheduler.Plan{Actions: []scheduler.Action{scheduler.RemoveFinalizer{}}}
+	case o.VMI.Status.Phase == vmi.Succeeded || active == nil || !ours(o, active) || over(active) || fenced(o.Node):
+		return release(o)
+	case active.DeletionTimestamp != nil && o.VMI.Status.Phase.Final():
+		return scheduler.Plan{}
 	case active.DeletionTimestamp != nil:
 		return nodeReadiness(o)
+	case o.VMI.Status.Phase.Final():
+		return scheduler.Plan{Actions: deletion(active)}
 	}
 	left := stopDue(o.VMI).Sub(o.Now)
 	if !handedOver(o.VMI) || left <= 0 {
@@ -35,6 +45,44 @@ func leave(o Observed) scheduler.Plan {
 		p.Recheck = left
 	}
 	return p
+}
+
+// ours reports whether the pod's guest is the VMI's.
+func ours(o Observed, p *corev1.Pod) bool {
+	_, active := o.VMI.Status.ActivePods[p.UID]
+	return active || pod.MadeFor(p, o.VMI)
+}
+
+// release removes the finalizer when no other pod that the VMI controls may run. A
+// VMI that others keep is in its last phase before.
+func release(o Observed) scheduler.Plan {
+	if others := controlled(o); len(others) > 0 {
+		return deleteStray(o, scheduler.Plan{})
+	}
+	var p scheduler.Plan
+	deleted := scheduler.Emit{Finding: vmi.Finding{Reason: "Deleted", Message: "the VMI was deleted before its guest ran"}}
+	remove := []scheduler.Action{scheduler.RemoveFinalizer{}}
+	switch kept := len(o.VMI.Finalizers) > 1; {
+	case o.VMI.Status.Phase.Final():
+	case !handedOver(o.VMI) && kept:
+		p = finish(o, vmi.Failed, vmi.Finding{Reason: Cancelled, Message: deleted.Message}, deleted)
+	case !handedOver(o.VMI):
+		remove = append(remove, deleted)
+	case kept:
+		if p = watch(o); p.Recheck > 0 {
+			return p // the handler reports
+		}
+	}
+	p.Actions = append(p.Actions, remove...)
+	return p
+}
+
+// controlled are the pods beside the active one that the VMI controls and that may
+// run.
+func controlled(o Observed) []*corev1.Pod {
+	return slices.DeleteFunc(slices.Concat(o.Pods.Stray, o.Pods.Targets), func(p *corev1.Pod) bool {
+		return !pod.Owned(p, o.VMI) || over(p) || p.Spec.NodeName == o.Node.Name && fenced(o.Node)
+	})
 }
 
 // stopDue is when the handler of a deleted VMI has had all the time that it may
@@ -55,4 +103,22 @@ func deletion(p *corev1.Pod) []scheduler.Action {
 		scheduler.DeletePod{Name: p.Name, UID: p.UID},
 		scheduler.Emit{Finding: vmi.Finding{Reason: "SuccessfulDelete", Message: "Deleted virtual machine pod " + p.Name}},
 	}
+}
+
+// sweepDelay is how long the pod of a VMI that does not exist is left to
+// Kubernetes, which deletes pods whose owner is gone.
+const sweepDelay = 15 * time.Second
+
+// Sweep is the plan for a launcher pod whose VMI does not exist: it is deleted, and
+// its launcher powers the guest off. Nothing else ends the guest of a pod that was
+// orphaned, when the finalizer of its VMI was removed by hand or etcd was restored.
+// Gone is since when the VMI is known not to exist.
+func Sweep(p *corev1.Pod, gone, now time.Time) scheduler.Plan {
+	if p.DeletionTimestamp != nil {
+		return scheduler.Plan{}
+	}
+	if left := gone.Add(sweepDelay).Sub(now); left > 0 && metav1.GetControllerOfNoCopy(p) != nil {
+		return scheduler.Plan{Recheck: left}
+	}
+	return scheduler.Plan{Actions: []scheduler.Action{scheduler.DeletePod{Name: p.Name, UID: p.UID}}}
 }

@@ -15,8 +15,14 @@ type Observed struct {
 	VMI *vmi.VirtualMachineInstance
 	// Pods are the pods of the VMI.
 	Pods Pods
+	// Former are the pods of earlier VMIs of the same name, as [Former] finds them,
+	// on nodes that are not fenced.
+	Former []*corev1.Pod
 	// Node is the node of the VMI's active pod.
 	Node Node
+	// Silence is what is known of an active pod that waits and does not say why. Nil:
+	// it is not such a pod, or nothing is known yet.
+	Silence *Silence
 	// Claims are the claims that the VMI's volumes name, by their names. A nil
 	// value: the claim does not exist.
 	Claims map[string]*corev1.PersistentVolumeClaim
@@ -25,6 +31,8 @@ type Observed struct {
 	// Refusal is why the pod of the last plan was not accepted. Nil: no pod was
 	// refused since the VMI was observed.
 	Refusal *vmi.Finding
+	// Unguarded says that Podvisor may be deleted at any moment, also under VMIs.
+	Unguarded bool
 	// Now is the present time.
 	Now time.Time
 }
@@ -35,13 +43,13 @@ type Pods struct {
 	Active *corev1.Pod
 	// Targets are the pods that migrations move the VMI to.
 	Targets []*corev1.Pod
-	// Stray are the others: pods that the VMI controls, or that have the name of its
-	// pod, and that have no role.
+	// Stray are the others: pods that were made for the VMI, or that have the name
+	// of its pod, and that have no role.
 	Stray []*corev1.Pod
 }
 
-// Roles sorts the pods of a VMI by their role: those that it controls, and the one
-// with the name that its pod has. From the hand-over on, the status says which
+// Roles sorts the pods of a VMI by their role: those that were made for it, and the
+// one with the name that its pod has. From the hand-over on, the status says which
 // pod is the active one; before, it is the one with the name.
 func Roles(v *vmi.VirtualMachineInstance, pods []*corev1.Pod) Pods {
 	var r Pods
@@ -59,7 +67,7 @@ func Roles(v *vmi.VirtualMachineInstance, pods []*corev1.Pod) Pods {
 }
 
 func isActive(v *vmi.VirtualMachineInstance, p *corev1.Pod) bool {
-	if !handedOver(v) && len(v.Status.ActivePods) == 0 {
+	if len(v.Status.ActivePods) == 0 {
 		return p.Name == pod.Name(v)
 	}
 	node, ok := v.Status.ActivePods[p.UID]

@@ -12,6 +12,7 @@ import (
 
 	"github.com/podvisor/podvisor/scheduler"
 	"github.com/podvisor/podvisor/scheduler/instance"
+	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/vmitest"
 )
@@ -21,17 +22,21 @@ func situations() map[string]instance.Observed {
 	phases := []vmi.Phase{"", vmi.Pending, vmi.Scheduling, vmi.Scheduled, vmi.Running, vmi.Succeeded, vmi.Failed, vmi.Unknown}
 	instances := map[string][]vmitest.Option{
 		"plain": nil, "deleted": {deleted}, "bare": {bare}, "deleted long ago": {deleted, long}, "deleted, bare": {deleted, bare},
+		"deleted, kept": {deleted, kept}, "deleted long ago, kept": {deleted, long, kept},
 		"invalid":          {invalid},
 		"not ready before": {condition(vmi.ConditionReady, "NodeNotReady", "x")},
 		"copied before":    {condition(vmi.ConditionReady, "ContainersNotReady", "x")},
 		"said before":      {condition(vmi.ConditionSynchronized, "ErrImagePull", "x"), condition(vmi.ConditionPodScheduled, "Unschedulable", "x")},
 	}
 	pods := map[string]*corev1.Pod{
+		"silent": launcher(bound), "evicted": launcher(exited(137, time.Minute, ""), evicted), "of a node that restarted": launcher(exited(255, 0, ""), lostContainer),
+		"evicted by the API": launcher(running, leaving, drained), "of no scheduler": launcher(old, otherScheduler),
 		"none": nil, "new": launcher(), "bound": launcher(bound), "unschedulable": launcher(unschedulable), "running": launcher(running),
 		"leaving": launcher(running, leaving), "not ready": launcher(running, notReady), "stuck": launcher(bound, waiting("ErrImagePull", "x")), "back": launcher(bound, waiting("ImagePullBackOff", "y")),
 		"succeeded": launcher(exited(0, time.Hour, "")), "failed": launcher(exited(1, time.Hour, "Crashed: x")), "just failed": launcher(exited(1, 0, "")),
 		"refused": launcher(refused), "refused long ago": launcher(refused, old), "refused, leaving": launcher(refused, old, leaving),
-		"strange": launcher(strange), "strange, running": launcher(strange, running), "other": launcher(other), "other, running": launcher(other, running),
+		"orphaned": launcher(strange), "orphaned, running": launcher(strange, running),
+		"strange": launcher(strange, unlabelled), "strange, running": launcher(strange, unlabelled, running), "other": launcher(other), "other, running": launcher(other, running),
 	}
 	refusals := map[string]*vmi.Finding{"accepted": nil, "refused": {Reason: "FailedCreate", Message: "quota"}}
 	nodes := map[string]func(*instance.Node){
@@ -61,6 +66,9 @@ func situations() map[string]instance.Observed {
 						}
 						o.Refusal = f
 						change(&o.Node)
+						if n == "silent" && !o.VMI.Status.Phase.Final() && w != "node unknown" {
+							o.Silence = silence(10*time.Second, 0, event("FailedMount", `secret "x" not found`, 8*time.Second, 0))
+						}
 						out[fmt.Sprintf("%q %s, pod %s, %s, %s", p, m, n, r, w)] = o
 					}
 				}
@@ -128,12 +136,18 @@ func TestEveryPlanIsSound(t *testing.T) {
 			require.Zero(t, count[scheduler.CreatePod](p), "%s: a deleted VMI gets no pod: %v", name, p)
 			for _, a := range p.Actions {
 				if w, ok := a.(writeStatus); ok {
-					require.Equal(t, o.VMI.Status.Phase, w.Object.Status.Phase, "%s: the end of a deleted VMI is not written: %v", name, p)
+					require.True(t, o.VMI.Status.Phase == w.Object.Status.Phase || len(o.VMI.Finalizers) > 1, "%s: the end of a deleted VMI is written only if others keep it: %v", name, p)
 				}
 			}
 		}
 		if o.VMI.Status.Phase.Final() {
-			require.Zero(t, count[scheduler.CreatePod](p)+count[writeStatus](p), "%s: a final phase stays: %v", name, p)
+			require.Zero(t, count[scheduler.CreatePod](p), "%s: a VMI that has ended gets no pod: %v", name, p)
+			for _, a := range p.Actions {
+				if w, ok := a.(writeStatus); ok {
+					require.Equal(t, vmi.Failed, o.VMI.Status.Phase, "%s: only why it failed is written: %v", name, p)
+					require.Equal(t, vmi.Failed, w.Object.Status.Phase, "%s: a final phase stays: %v", name, p)
+				}
+			}
 		}
 		if phase := o.VMI.Status.Phase; phase != "" && phase != vmi.Pending {
 			require.Zero(t, count[scheduler.CreatePod](p), "%s: a VMI runs once: %v", name, p)
@@ -161,6 +175,122 @@ func later(o *instance.Observed) {
 	o.Pods = instance.Roles(o.VMI, slices.DeleteFunc(all(*o), func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil }))
 }
 
+// mayRun reports whether the guest of a pod that was made for the VMI may run.
+func mayRun(o instance.Observed) bool {
+	for _, p := range all(o) {
+		_, active := o.VMI.Status.ActivePods[p.UID]
+		ended := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+		if (active || pod.Owned(p, o.VMI) || p.Name == pod.Name(o.VMI) && pod.MadeFor(p, o.VMI)) && !ended && !o.Node.Fenced() {
+			return true
+		}
+	}
+	return false
+}
+
+func TestNoVMIIsReleasedWhileItsGuestMayRun(t *testing.T) {
+	t.Parallel()
+	n := 0
+	for name, o := range situations() {
+		if !mayRun(o) || o.VMI.Status.Phase == vmi.Succeeded {
+			continue // what the launcher reported, or its exit, says that the guest is off
+		}
+		n++
+		require.Zero(t, count[scheduler.RemoveFinalizer](instance.Decide(o)), name)
+	}
+	require.Greater(t, n, 1000)
+}
+
+func TestAVMIWithAPodHasItsFinalizerOrGetsIt(t *testing.T) {
+	t.Parallel()
+	for name, o := range situations() {
+		if !mayRun(o) || o.VMI.DeletionTimestamp != nil || o.VMI.Status.Phase.Final() || o.Pods.Active == nil {
+			continue
+		}
+		apply(&o, instance.Decide(o))
+		require.Contains(t, o.VMI.Finalizers, vmi.Finalizer, name)
+	}
+}
+
+func TestNoPodIsMadeWhileAnotherGuestOfTheNameMayRun(t *testing.T) {
+	t.Parallel()
+	former := launcher(running, func(p *corev1.Pod) { p.UID, p.Labels[vmi.CreatedByLabel] = "former-uid", "another-vmi" })
+	former.OwnerReferences[0].UID = "another-vmi"
+	waits := 0
+	for name, o := range situations() {
+		if o.Pods.Active != nil || o.Node.Name != "" {
+			continue
+		}
+		o.Former = instance.Former(o.VMI, []*corev1.Pod{former})
+		require.Len(t, o.Former, 1, name)
+		for range 3 {
+			p := instance.Decide(o)
+			require.Zero(t, count[scheduler.CreatePod](p), name)
+			if !apply(&o, p) {
+				break
+			}
+			if c := o.VMI.Status.Condition(vmi.ConditionSynchronized); c != nil && c.Reason == instance.PreviousPodExists {
+				waits++
+				require.NotZero(t, instance.Decide(o).Recheck+p.Recheck, "%s: it is decided on again", name)
+			}
+			later(&o)
+		}
+	}
+	require.NotZero(t, waits)
+}
+
+func TestTheFormerPodsOfAName(t *testing.T) {
+	t.Parallel()
+	v := stored("")
+	earlier := func(change ...func(*corev1.Pod)) *corev1.Pod {
+		p := launcher(change...)
+		p.Labels[vmi.CreatedByLabel] = "another-vmi"
+		if len(p.OwnerReferences) > 0 {
+			p.OwnerReferences[0].UID = "another-vmi"
+		}
+		return p
+	}
+	for name, tt := range map[string]struct {
+		pod  *corev1.Pod
+		want int
+	}{
+		"the VMI's own":                        {launcher(running), 0},
+		"the VMI's own, orphaned":              {launcher(running, strange), 0},
+		"one of an earlier VMI":                {earlier(running), 1},
+		"one that is being deleted":            {earlier(running, leaving), 1},
+		"an orphaned one":                      {earlier(running, strange), 1},
+		"one that has ended":                   {earlier(exited(0, 0, "")), 0},
+		"one of a VMI of another name":         {earlier(strange, func(p *corev1.Pod) { p.Annotations[vmi.DomainAnnotation] = "other" }), 0},
+		"one that is no launcher":              {earlier(strange, func(p *corev1.Pod) { delete(p.Labels, vmi.AppLabel) }), 0},
+		"one that was not started on any node": {earlier(), 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.Len(t, instance.Former(v, []*corev1.Pod{tt.pod}), tt.want)
+		})
+	}
+}
+
+func TestAPodWithoutItsVMIIsDeleted(t *testing.T) {
+	t.Parallel()
+	remove := []scheduler.Action{scheduler.DeletePod{Name: launcher().Name, UID: podUID}}
+	for name, tt := range map[string]struct {
+		pod  *corev1.Pod
+		gone time.Time
+		want scheduler.Plan
+	}{
+		"an orphaned one at once":                     {launcher(running, strange), now, scheduler.Plan{Actions: remove}},
+		"one that Kubernetes deletes is left to it":   {launcher(running), now, scheduler.Plan{Recheck: 15 * time.Second}},
+		"one that Kubernetes should have deleted":     {launcher(running), now.Add(-time.Minute), scheduler.Plan{Actions: remove}},
+		"one that is being deleted is left to itself": {launcher(running, strange, leaving), now, scheduler.Plan{}},
+		"one that has ended, like any other":          {launcher(strange, exited(0, 0, "")), now, scheduler.Plan{Actions: remove}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.Equal(t, tt.want, instance.Sweep(tt.pod, tt.gone, now))
+		})
+	}
+}
+
 func TestADeletedVMIIsReleasedWithoutAHandler(t *testing.T) {
 	t.Parallel()
 	for name, o := range situations() {
@@ -169,7 +299,8 @@ func TestADeletedVMIIsReleasedWithoutAHandler(t *testing.T) {
 		}
 		gone := false
 		for range 4 {
-			if gone = !apply(&o, instance.Decide(o)); gone {
+			apply(&o, instance.Decide(o))
+			if gone = !slices.Contains(o.VMI.Finalizers, vmi.Finalizer); gone {
 				break
 			}
 			later(&o)

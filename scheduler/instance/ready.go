@@ -122,15 +122,13 @@ func settles(o Observed) time.Duration {
 	if o.Node.Name == "" {
 		return 0
 	}
-	left := []time.Duration{nodeSettles(o), handlerSettles(o)}
-	left = slices.DeleteFunc(left, func(d time.Duration) bool { return d <= 0 })
-	if len(left) == 0 {
-		return 0
-	}
-	return slices.Min(left)
+	return soonest(nodeSettles(o), handlerSettles(o))
 }
 
 func podTerminating(o Observed) (vmi.Finding, bool) {
+	if f, ok := disruption(o.Pods.Active); ok {
+		return vmi.Finding{Reason: vmi.ReasonPodTerminating, Message: f.Message}, true
+	}
 	return vmi.Finding{Reason: vmi.ReasonPodTerminating, Message: "the pod of the VMI is being deleted"}, o.Pods.Active.DeletionTimestamp != nil
 }
 

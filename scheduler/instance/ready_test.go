@@ -28,6 +28,7 @@ func ready(v *vmi.VirtualMachineInstance) {
 func paused(v *vmi.VirtualMachineInstance) {
 	v.Status.SetCondition(vmi.Condition{Type: vmi.ConditionPaused, Status: corev1.ConditionTrue, Reason: vmi.ReasonPausedIOError, Message: "volume root is full"}, metav1.NewTime(now))
 	v.Status.SetCondition(vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionFalse, Reason: vmi.ReasonGuestNotRunning, Message: "volume root is full"}, metav1.NewTime(now))
+	v.Status.Explain()
 }
 
 func because(reason string) vmitest.Option { return condition(vmi.ConditionReady, reason, "x") }

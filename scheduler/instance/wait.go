@@ -1,9 +1,11 @@
 package instance
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,7 +25,9 @@ type obstacle struct {
 // checks are the questions why a pod does not run yet. The first answer counts.
 var checks = []func(Observed) (obstacle, bool){
 	unschedulable,
+	schedulerSilent,
 	containerStuck,
+	unstartable,
 }
 
 // wait is for a pod that does not run yet.
@@ -54,7 +58,7 @@ func scheduling(o Observed, b *obstacle) scheduler.Plan {
 		if isNode {
 			setNotReady(s, node, now)
 		} else {
-			s.SetCondition(notReady(vmi.ReasonGuestNotRunning, "the pod of the VMI does not run yet"), now)
+			s.SetCondition(notReady(vmi.ReasonGuestNotRunning, notYet(o)), now)
 		}
 		for _, t := range []vmi.ConditionType{vmi.ConditionPodScheduled, vmi.ConditionSynchronized} {
 			if b == nil || b.condition != t {
@@ -66,8 +70,26 @@ func scheduling(o Observed, b *obstacle) scheduler.Plan {
 			s.SetCondition(c, now)
 		}
 	}, events...)
-	p.Recheck = nodeSettles(o)
+	p.Recheck = soonest(nodeSettles(o), schedulerSettles(o), silenceSettles(o))
 	return p
+}
+
+// notYet is why a pod does not run yet in which nothing is wrong.
+func notYet(o Observed) string {
+	const message = "the pod of the VMI does not run yet"
+	if p := pulling(o); p != "" {
+		return message + ": " + p
+	}
+	return message
+}
+
+// soonest is the shortest of the times that are not 0, or 0.
+func soonest(all ...time.Duration) time.Duration {
+	all = slices.DeleteFunc(all, func(d time.Duration) bool { return d <= 0 })
+	if len(all) == 0 {
+		return 0
+	}
+	return slices.Min(all)
 }
 
 // handOver gives the VMI to the handler of its node, in one write.
@@ -115,10 +137,53 @@ func image(p *corev1.Pod) string {
 func unschedulable(o Observed) (obstacle, bool) {
 	for _, c := range o.Pods.Active.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason != corev1.PodReasonSchedulingGated {
-			return obstacle{vmi.ConditionPodScheduled, vmi.Finding{Reason: c.Reason, Message: c.Message}}, true
+			return obstacle{vmi.ConditionPodScheduled, settle(o, vmi.ConditionPodScheduled, "", vmi.Finding{Reason: c.Reason, Message: c.Message})}, true
 		}
 	}
 	return obstacle{}, false
+}
+
+// Times that a scheduler may take before the VMI says that it does nothing. The
+// cluster's own may have much to do.
+const (
+	schedulerTime      = 30 * time.Second
+	otherSchedulerTime = 3 * time.Second
+)
+
+// SchedulerUnresponsive: the scheduler of the pod does nothing with it.
+const SchedulerUnresponsive = "SchedulerUnresponsive"
+
+// schedulerSilent: no scheduler has looked at the pod, most often because there is
+// none of that name.
+func schedulerSilent(o Observed) (obstacle, bool) {
+	if !unseen(o.Pods.Active) || schedulerSettles(o) > 0 {
+		return obstacle{}, false
+	}
+	return obstacle{vmi.ConditionPodScheduled, vmi.Finding{Reason: SchedulerUnresponsive, Message: fmt.Sprintf(
+		"scheduler %s has done nothing with the pod of the VMI: start it, or create the VMI with a schedulerName that runs in the cluster", schedulerOf(o.Pods.Active))}}, true
+}
+
+// schedulerSettles is how long the scheduler still has to look at the pod. 0: it has
+// done so, or has had its time.
+func schedulerSettles(o Observed) time.Duration {
+	if o.Pods.Active == nil || !unseen(o.Pods.Active) {
+		return 0
+	}
+	whole := otherSchedulerTime
+	if schedulerOf(o.Pods.Active) == corev1.DefaultSchedulerName {
+		whole = schedulerTime
+	}
+	return remaining(o, o.Pods.Active.CreationTimestamp.Time, whole)
+}
+
+// unseen reports whether no scheduler has reported anything about the pod.
+func unseen(p *corev1.Pod) bool {
+	return p.Spec.NodeName == "" && p.DeletionTimestamp == nil && !p.CreationTimestamp.IsZero() &&
+		!slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodScheduled })
+}
+
+func schedulerOf(p *corev1.Pod) string {
+	return cmp.Or(p.Spec.SchedulerName, corev1.DefaultSchedulerName)
 }
 
 // Reasons of a container that waits for an image.
@@ -130,19 +195,10 @@ const (
 // containerStuck: a container cannot be started, most often because an image is
 // missing.
 func containerStuck(o Observed) (obstacle, bool) {
-	for _, c := range slices.Concat(o.Pods.Active.Status.InitContainerStatuses, o.Pods.Active.Status.ContainerStatuses) {
-		w := c.State.Waiting
-		if w == nil || w.Reason == "" || w.Reason == "ContainerCreating" || w.Reason == "PodInitializing" {
-			continue
+	for _, c := range containers(o.Pods.Active) {
+		if w := c.State.Waiting; stuck(c) {
+			return obstacle{vmi.ConditionSynchronized, settle(o, vmi.ConditionSynchronized, whose(o, w.Message+" "+c.Image), vmi.Finding{Reason: w.Reason, Message: w.Message})}, true
 		}
-		f := vmi.Finding{Reason: w.Reason, Message: strings.TrimSpace(whose(o, w.Message+" "+c.Image) + w.Message)}
-		// The kubelet alternates between these two with every try. The first is
-		// reported, the second is kept.
-		if old := o.VMI.Status.Condition(vmi.ConditionSynchronized); old != nil && w.Reason == errImagePull &&
-			(old.Reason == imagePullBackOff || old.Reason == errImagePull) {
-			f = vmi.Finding{Reason: old.Reason, Message: old.Message}
-		}
-		return obstacle{vmi.ConditionSynchronized, f}, true
 	}
 	return obstacle{}, false
 }

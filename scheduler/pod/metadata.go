@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podvisor/podvisor/network"
 	"github.com/podvisor/podvisor/vmi"
@@ -30,11 +31,14 @@ const (
 	kubectlAnnotations = "kubectl.kubernetes.io"
 )
 
-// maxLabel is the longest label value and the longest host name.
+// maxLabel is the longest label value.
 const maxLabel = 63
 
-// maxInName is how much of a VMI's name its pod's name shows.
-const maxInName = 200
+// maxInName is how much of a VMI's name its pod's name shows. The kubelet keeps the
+// pod's log in a folder <namespace>_<pod>_<uid>, whose name has at most 255
+// bytes: 63 of the namespace, 36 of the UID, two underscores, and of the pod's name
+// the 20 around the VMI's.
+const maxInName = 255 - 63 - 36 - 2 - 20
 
 // Name is the name of the VMI's pod: virt-launcher-<name>-<five characters that
 // follow from the UID>. It looks generated, but is always the same for the same
@@ -54,20 +58,41 @@ func generateName(v *vmi.VirtualMachineInstance) string {
 	return vmi.LauncherApp + "-" + name + "-"
 }
 
-// Owned says that the pod belongs to the VMI.
+// Owned says that the VMI controls the pod. Only such a pod is handed to a node.
 func Owned(p *corev1.Pod, v *vmi.VirtualMachineInstance) bool {
 	return metav1.IsControlledBy(p, v)
 }
 
-// Hostname is the host name of the VMI's pod: the VMI's, cut to what a host name
-// may be. A VMI's name may have dots and be long, a host name not.
-func Hostname(v *vmi.VirtualMachineInstance) string {
-	h, _, _ := strings.Cut(v.Hostname(), ".")
-	if len(h) > maxLabel {
-		h = h[:maxLabel]
-	}
-	return strings.TrimRight(h, "-")
+// MadeFor says that the VMI controls the pod, or that it did: deleting a VMI with
+// --cascade=orphan takes the owner reference from its pod. Users may write the
+// label too, so it is enough to end a pod, and not to hand it over.
+func MadeFor(p *corev1.Pod, v *vmi.VirtualMachineInstance) bool {
+	return Owned(p, v) || v.UID != "" && Creator(p) == v.UID
 }
+
+// Creator is the UID of the VMI that a launcher pod was made for. Empty: it is no
+// launcher pod.
+func Creator(p *corev1.Pod) types.UID {
+	if p.Labels[vmi.AppLabel] != vmi.LauncherApp {
+		return ""
+	}
+	return types.UID(p.Labels[vmi.CreatedByLabel])
+}
+
+// InstanceName is the name of the VMI that a launcher pod was made for, whether or
+// not the VMI still controls it. Empty: the pod does not say.
+func InstanceName(p *corev1.Pod) string {
+	if ref := metav1.GetControllerOfNoCopy(p); ref != nil && ref.Kind == vmi.Kind.Kind {
+		return ref.Name
+	}
+	if Creator(p) == "" {
+		return ""
+	}
+	return p.Annotations[vmi.DomainAnnotation]
+}
+
+// Hostname is the host name of the VMI's pod.
+func Hostname(v *vmi.VirtualMachineInstance) string { return v.Hostname() }
 
 func owner(v *vmi.VirtualMachineInstance) metav1.OwnerReference {
 	return *metav1.NewControllerRef(v, vmi.Kind)

@@ -40,6 +40,9 @@ func TestRender(t *testing.T) {
 			vmitest.WithDisk("data", vmi.VolumeSource{ContainerDisk: &vmi.ContainerDisk{Image: "example/data", Path: "/images/data.qcow2"}}))},
 		{"masquerade-ports", config, vmitest.New(vmitest.WithMasquerade("default",
 			vmi.Port{Name: "http", Port: 80}, vmi.Port{Protocol: "UDP", Port: 53}))},
+		{"cloud-init-secrets", config, vmitest.New(vmitest.WithDisk("seed", vmi.VolumeSource{CloudInitConfigDrive: &vmi.CloudInitConfigDrive{
+			UserDataSecretRef: &corev1.LocalObjectReference{Name: "users"}, NetworkDataSecretRef: &corev1.LocalObjectReference{Name: "networks"},
+		}}))},
 		{"emulation", emulated, vmitest.New(vmitest.WithBridge("default"))},
 		{"requests-and-limits", config, vmitest.New(with(func(v *vmi.VirtualMachineInstance) {
 			v.Spec.Domain.Resources = vmi.ResourceRequirements{
@@ -115,6 +118,9 @@ func TestNamesFitWhereTheyAreUsed(t *testing.T) {
 			require.NoError(t, err)
 			require.Empty(t, validation.IsDNS1123Subdomain(p.Name))
 			require.Empty(t, validation.IsDNS1123Label(p.Spec.Hostname))
+			require.Equal(t, tt.instance, pod.InstanceName(p), "the whole name is in the pod")
+			folder := strings.Repeat("n", 63) + "_" + p.Name + "_11111111-1111-4111-8111-111111111111"
+			require.LessOrEqual(t, len(folder), 255, "the kubelet's folder of the pod's log")
 			for k, v := range p.Labels {
 				require.Empty(t, validation.IsValidLabelValue(v), k)
 			}
@@ -132,6 +138,45 @@ func TestNameBelongsToOneVMI(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, pod.Owned(p, a))
 	require.False(t, pod.Owned(p, b))
+}
+
+func TestANameUpTo134CharactersIsWholeInThePodsName(t *testing.T) {
+	t.Parallel()
+	name := strings.Repeat("a", 134)
+	require.Contains(t, pod.Name(vmitest.New(vmitest.WithName(name))), "virt-launcher-"+name+"-")
+	require.Contains(t, pod.Name(vmitest.New(vmitest.WithName(name+"b"))), "virt-launcher-"+name+"-")
+}
+
+func TestAPodIsKnownByItsOwnerOrByItsLabels(t *testing.T) {
+	t.Parallel()
+	v := vmitest.New()
+	another := vmitest.New()
+	another.UID = "22222222-2222-4222-8222-222222222222"
+	for name, tt := range map[string]struct {
+		change         func(*corev1.Pod)
+		owned, madeFor bool
+		instance       string
+	}{
+		"as it was rendered": {func(*corev1.Pod) {}, true, true, v.Name},
+		"orphaned":           {func(p *corev1.Pod) { p.OwnerReferences = nil }, false, true, v.Name},
+		"without labels":     {func(p *corev1.Pod) { p.Labels = nil }, true, true, v.Name},
+		"without both":       {func(p *corev1.Pod) { p.Labels, p.OwnerReferences = nil, nil }, false, false, ""},
+		"orphaned, with the UID and no launcher": {func(p *corev1.Pod) {
+			p.OwnerReferences = nil
+			delete(p.Labels, vmi.AppLabel)
+		}, false, false, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, err := pod.Render(v, config)
+			require.NoError(t, err)
+			tt.change(p)
+			require.Equal(t, []bool{tt.owned, tt.madeFor}, []bool{pod.Owned(p, v), pod.MadeFor(p, v)})
+			require.False(t, pod.Owned(p, another) || pod.MadeFor(p, another))
+			require.Equal(t, tt.instance, pod.InstanceName(p))
+		})
+	}
+	require.False(t, pod.MadeFor(&corev1.Pod{}, &vmi.VirtualMachineInstance{}), "neither has a UID")
 }
 
 func TestOverhead(t *testing.T) {

@@ -1,8 +1,6 @@
 package cloudinit
 
 import (
-	"encoding/base64"
-	"errors"
 	"fmt"
 
 	"sigs.k8s.io/yaml"
@@ -10,32 +8,24 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// NoCloudLabel is the label of the file system by which a guest finds the disk.
+// NoCloudLabel is the label of the file system by which a guest finds a NoCloud
+// disk.
 const NoCloudLabel = "cidata"
-
-// MaxBytes is the largest size of user data, and of network data.
-const MaxBytes = 2048
-
-// File is a file on the disk.
-type File struct {
-	Name    string
-	Content []byte
-}
 
 // NoCloud returns the files of the NoCloud data source for v: meta-data,
 // user-data and, if there is network data, network-config. Its error joins all
 // faults, which wrap [vmi.ErrInvalid].
-func NoCloud(v *vmi.VirtualMachineInstance, c *vmi.CloudInitNoCloud) ([]File, error) {
+func NoCloud(v *vmi.VirtualMachineInstance, c *vmi.CloudInitNoCloud, s Secrets) ([]File, error) {
 	meta, err := yaml.Marshal(map[string]string{
-		"instance-id":    v.Name + "." + v.Namespace,
+		"instance-id":    instanceID(v),
 		"local-hostname": v.Hostname(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("write meta-data: %w", err)
 	}
-	user, userErr := data("user data", c.UserData, c.UserDataBase64)
-	network, networkErr := data("network data", c.NetworkData, c.NetworkDataBase64)
-	if err := errors.Join(userErr, networkErr); err != nil {
+	user, network, err := both(form{plain: c.UserData, encoded: c.UserDataBase64, secret: s.UserData},
+		form{plain: c.NetworkData, encoded: c.NetworkDataBase64, secret: s.NetworkData})
+	if err != nil {
 		return nil, err
 	}
 	// cloud-init ignores a disk without the file user-data, which may be empty.
@@ -46,23 +36,6 @@ func NoCloud(v *vmi.VirtualMachineInstance, c *vmi.CloudInitNoCloud) ([]File, er
 	return files, nil
 }
 
-// data is the content of plain or encoded. Nil: both are empty.
-func data(what, plain, encoded string) ([]byte, error) {
-	if plain != "" && encoded != "" {
-		return nil, fmt.Errorf("%s is set twice, as text and in base64: %w", what, vmi.ErrInvalid)
-	}
-	var b []byte
-	if plain != "" {
-		b = []byte(plain)
-	}
-	if encoded != "" {
-		var err error
-		if b, err = base64.StdEncoding.DecodeString(encoded); err != nil {
-			return nil, fmt.Errorf("%s is not base64 (%w): %w", what, err, vmi.ErrInvalid)
-		}
-	}
-	if len(b) > MaxBytes {
-		return nil, fmt.Errorf("%s has %d bytes, more than %d: %w", what, len(b), MaxBytes, vmi.ErrInvalid)
-	}
-	return b, nil
-}
+// instanceID identifies the instance to the guest. It stays the same when a VMI of
+// the same name is made again.
+func instanceID(v *vmi.VirtualMachineInstance) string { return v.Name + "." + v.Namespace }

@@ -22,19 +22,25 @@ func TestNoCloudHasTheFilesOfTheDataSource(t *testing.T) {
 	meta := cloudinit.File{Name: "meta-data", Content: []byte("instance-id: vm.ns\nlocal-hostname: vm\n")}
 	user := cloudinit.File{Name: "user-data", Content: []byte("#cloud-config\n")}
 	network := cloudinit.File{Name: "network-config", Content: []byte("version: 2\n")}
+	large := []byte(strings.Repeat("x", 100_000))
 	encode := func(f cloudinit.File) string { return base64.StdEncoding.EncodeToString(f.Content) }
 	for name, tt := range map[string]struct {
-		source vmi.CloudInitNoCloud
-		want   []cloudinit.File
+		source  vmi.CloudInitNoCloud
+		secrets cloudinit.Secrets
+		want    []cloudinit.File
 	}{
-		"user data":           {vmi.CloudInitNoCloud{UserData: string(user.Content)}, []cloudinit.File{meta, user}},
-		"user data in base64": {vmi.CloudInitNoCloud{UserDataBase64: encode(user)}, []cloudinit.File{meta, user}},
-		"both":                {vmi.CloudInitNoCloud{UserData: string(user.Content), NetworkDataBase64: encode(network)}, []cloudinit.File{meta, user, network}},
-		"network data alone, with an empty user-data": {vmi.CloudInitNoCloud{NetworkData: string(network.Content)}, []cloudinit.File{meta, {Name: "user-data"}, network}},
-		"user data of the largest size":               {vmi.CloudInitNoCloud{UserData: strings.Repeat("x", 2048)}, []cloudinit.File{meta, {Name: "user-data", Content: []byte(strings.Repeat("x", 2048))}}},
+		"user data":           {vmi.CloudInitNoCloud{UserData: string(user.Content)}, cloudinit.Secrets{}, []cloudinit.File{meta, user}},
+		"user data in base64": {vmi.CloudInitNoCloud{UserDataBase64: encode(user)}, cloudinit.Secrets{}, []cloudinit.File{meta, user}},
+		"both":                {vmi.CloudInitNoCloud{UserData: string(user.Content), NetworkDataBase64: encode(network)}, cloudinit.Secrets{}, []cloudinit.File{meta, user, network}},
+		"network data alone, with an empty user-data": {vmi.CloudInitNoCloud{NetworkData: string(network.Content)}, cloudinit.Secrets{}, []cloudinit.File{meta, {Name: "user-data"}, network}},
+		"user data of the largest size":               {vmi.CloudInitNoCloud{UserData: strings.Repeat("x", 2048)}, cloudinit.Secrets{}, []cloudinit.File{meta, {Name: "user-data", Content: []byte(strings.Repeat("x", 2048))}}},
+		"user data in a Secret, which may be larger than the spec allows": {vmi.CloudInitNoCloud{NetworkData: string(network.Content)},
+			cloudinit.Secrets{UserData: large}, []cloudinit.File{meta, {Name: "user-data", Content: large}, network}},
+		"network data in a Secret":       {vmi.CloudInitNoCloud{UserData: string(user.Content)}, cloudinit.Secrets{NetworkData: network.Content}, []cloudinit.File{meta, user, network}},
+		"nothing in the key of a Secret": {vmi.CloudInitNoCloud{}, cloudinit.Secrets{UserData: []byte{}}, []cloudinit.File{meta, {Name: "user-data", Content: []byte{}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := cloudinit.NoCloud(named("vm"), &tt.source)
+			got, err := cloudinit.NoCloud(named("vm"), &tt.source, tt.secrets)
 			require.NoError(t, err)
 			require.Equal(t, tt.want, got)
 		})
@@ -44,7 +50,7 @@ func TestNoCloudHasTheFilesOfTheDataSource(t *testing.T) {
 func TestNamesThatLookLikeNumbersAreQuoted(t *testing.T) {
 	v := named("1e3")
 	v.Spec.Hostname = "true"
-	files, err := cloudinit.NoCloud(v, &vmi.CloudInitNoCloud{UserData: "x"})
+	files, err := cloudinit.NoCloud(v, &vmi.CloudInitNoCloud{UserData: "x"}, cloudinit.Secrets{})
 	require.NoError(t, err)
 	var got map[string]any
 	require.NoError(t, yaml.Unmarshal(files[0].Content, &got))
@@ -55,12 +61,16 @@ func TestWrongDataIsInvalid(t *testing.T) {
 	_, err := cloudinit.NoCloud(named("vm"), &vmi.CloudInitNoCloud{
 		UserData: "a", UserDataBase64: "YQ==",
 		NetworkDataBase64: "?",
-	})
+	}, cloudinit.Secrets{})
 	require.ErrorIs(t, err, vmi.ErrInvalid)
-	require.ErrorContains(t, err, "user data is set twice")
+	require.ErrorContains(t, err, "user data is set 2 times")
 	require.ErrorContains(t, err, "network data is not base64")
 
-	_, err = cloudinit.NoCloud(named("vm"), &vmi.CloudInitNoCloud{UserDataBase64: base64.StdEncoding.EncodeToString(make([]byte, 2049))})
+	_, err = cloudinit.NoCloud(named("vm"), &vmi.CloudInitNoCloud{UserData: "a"}, cloudinit.Secrets{UserData: []byte("b")})
+	require.ErrorIs(t, err, vmi.ErrInvalid)
+	require.ErrorContains(t, err, "user data is set 2 times; it is text, base64 or in a Secret")
+
+	_, err = cloudinit.NoCloud(named("vm"), &vmi.CloudInitNoCloud{UserDataBase64: base64.StdEncoding.EncodeToString(make([]byte, 2049))}, cloudinit.Secrets{})
 	require.ErrorIs(t, err, vmi.ErrInvalid)
 	require.ErrorContains(t, err, "2049 bytes")
 }
@@ -70,7 +80,7 @@ func FuzzNoCloud(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name, host, user, user64, network, network64 string) {
 		v := named(name)
 		v.Spec.Hostname = host
-		files, err := cloudinit.NoCloud(v, &vmi.CloudInitNoCloud{UserData: user, UserDataBase64: user64, NetworkData: network, NetworkDataBase64: network64})
+		files, err := cloudinit.NoCloud(v, &vmi.CloudInitNoCloud{UserData: user, UserDataBase64: user64, NetworkData: network, NetworkDataBase64: network64}, cloudinit.Secrets{})
 		if err != nil {
 			return
 		}
@@ -85,7 +95,7 @@ func FuzzNoCloud(f *testing.F) {
 
 func ExampleNoCloud() {
 	instance := &vmi.VirtualMachineInstance{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "hello"}}
-	files, _ := cloudinit.NoCloud(instance, &vmi.CloudInitNoCloud{UserData: "#!/bin/sh\necho hello\n"})
+	files, _ := cloudinit.NoCloud(instance, &vmi.CloudInitNoCloud{UserData: "#!/bin/sh\necho hello\n"}, cloudinit.Secrets{})
 	for _, f := range files {
 		fmt.Printf("%s:\n%s", f.Name, f.Content)
 	}

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -32,7 +33,7 @@ func ContainerDisk(root, file string) (storage.Image, error) {
 	if err != nil {
 		return storage.Image{}, err
 	}
-	i, err := Inspect(f, info.Size())
+	i, err := storage.Inspect(f, info.Size())
 	if err != nil {
 		return storage.Image{}, fmt.Errorf("/%s: %w", name, err)
 	}
@@ -82,7 +83,9 @@ func only(root *os.File) (*os.File, string, error) {
 	return f, name, err
 }
 
+// list names the entries in the order of their names: file systems give them in any.
 func list(entries []fs.DirEntry) string {
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	var names []string
 	for _, e := range entries[:min(len(entries), 10)] {
 		names = append(names, fmt.Sprintf("%q", e.Name()))

@@ -3,6 +3,7 @@ package image
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -64,7 +65,7 @@ func TestAWrongContainerDiskIsInvalid(t *testing.T) {
 	}{
 		"no folder":                       {map[string]string{"x": "y"}, "", "/disk does not exist"},
 		"an empty folder":                 {map[string]string{"disk/": ""}, "", "is empty"},
-		"two files":                       {map[string]string{"disk/a": "x", "disk/b": "y"}, "", `holds "`},
+		"two files":                       {map[string]string{"disk/a": "x", "disk/b": "y", "disk/c": "z", "disk/d": ""}, "", `holds "a", "b", "c", "d"`},
 		"a folder in it":                  {map[string]string{"disk/a/": ""}, "", "not a regular file"},
 		"a link out":                      {map[string]string{"disk/a": "->" + outside}, "", "symbolic link"},
 		"a link within":                   {map[string]string{"disk/a": "->../b", "b": "x"}, "", "symbolic link"},
@@ -73,7 +74,7 @@ func TestAWrongContainerDiskIsInvalid(t *testing.T) {
 		"a name with dots":                {map[string]string{"disk/a": "x"}, "/../../../../etc/hostname", "does not exist"},
 		"a missing file":                  {map[string]string{"disk/a": "x"}, "/disk/b", "/disk/b does not exist"},
 		"a name with a control character": {map[string]string{"disk/a\nb": "x"}, "", "cannot be printed"},
-		"an image with a base":            {map[string]string{"disk/a": string(header(set64(8, 112)))}, "", "backing file"},
+		"an image with a base":            {map[string]string{"disk/a": "QFI\xfb\x00\x00\x00\x03\x00\x00\x00\x00\x00\x00\x00\x70" + strings.Repeat("\x00", 100)}, "", "backing file"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := ContainerDisk(tree(t, tt.files), tt.file)

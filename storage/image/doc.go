@@ -1,6 +1,6 @@
 // Package image finds, inspects, makes and copies disk images.
 //
-// [ContainerDisk] finds the one image in a container disk and inspects its header;
+// [ContainerDisk] finds the one image in a container disk and inspects it;
 // [Make] makes the file of a [storage.Attachment] (a qcow2 overlay or an empty
 // qcow2 by qemu-img, an ISO 9660 file system and a sparse raw file by itself);
 // [Copy] copies the image out of a container image, for clusters that cannot mount

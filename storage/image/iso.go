@@ -39,7 +39,7 @@ func iso(path string, s storage.Seed) (err error) {
 	}
 	size := int64(isoOverhead)
 	for _, f := range s.Files {
-		if err := os.WriteFile(filepath.Join(tree, f.Name), f.Content, 0o444); err != nil {
+		if err := write(filepath.Join(tree, filepath.FromSlash(f.Name)), f.Content); err != nil {
 			return err
 		}
 		size += int64(len(f.Content)+isoBlock-1) / isoBlock * isoBlock
@@ -48,6 +48,14 @@ func iso(path string, s storage.Seed) (err error) {
 		return fmt.Errorf("make an ISO 9660 file system: %w", err)
 	}
 	return os.Rename(image, path)
+}
+
+// write makes a file, and the folders that it is in.
+func write(path string, content []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(path, content, 0o444)
 }
 
 func format(image, tree, label string, size int64) (err error) {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/diskfs/go-diskfs/backend/file"
@@ -75,6 +76,7 @@ var seed = storage.Seed{Label: "cidata", Files: []cloudinit.File{
 	{Name: "meta-data", Content: []byte("instance-id: x\n")},
 	{Name: "user-data", Content: make([]byte, 5000)},
 	{Name: "network-config", Content: nil},
+	{Name: "openstack/latest/user_data", Content: []byte("#!/bin/sh")},
 }}
 
 func TestASeedIsAnISO9660FileSystem(t *testing.T) {
@@ -155,7 +157,7 @@ func TestInstallCopiesTheProgram(t *testing.T) {
 
 func TestASeedThatCannotBeMadeGivesTheSameErrorEachTime(t *testing.T) {
 	a := storage.Attachment{Name: "seed", Path: filepath.Join(t.TempDir(), "seed.iso"), Source: storage.Seed{
-		Label: "cidata", Files: []cloudinit.File{{Name: "no/such/folder"}},
+		Label: "cidata", Files: []cloudinit.File{{Name: strings.Repeat("x", 300)}},
 	}}
 	first := Make(t.Context(), a)
 	require.Error(t, first)

@@ -23,6 +23,9 @@ type Node struct {
 	Images map[string]storage.Image
 	// Paths are the facts of paths, by the path.
 	Paths map[string]storage.Facts
+	// Content is the content of files, by the path. A file that does not exist is
+	// not in it.
+	Content map[string][]byte
 }
 
 // Observation is what has to be observed before a volume is attached. The zero
@@ -34,6 +37,8 @@ type Observation struct {
 	Image *ContainerImage
 	// Paths are those whose facts go into [Node].Paths.
 	Paths []string
+	// Content are the paths of small files whose content goes into [Node].Content.
+	Content []string
 }
 
 // ContainerImage is a container disk in the pod.

@@ -65,7 +65,7 @@ func TestContainerDisksHaveToBeObservedBeforeTheyAreAttached(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []Observation{{Volume: "a", Image: &ContainerImage{
 		Reference: "demo", Dir: "/pod/var/run/kubevirt/container-disks/a", File: "/images/demo.img",
-	}}}, got)
+	}}, {Volume: "b"}}, got)
 }
 
 func TestAWrongVolumeIsInvalid(t *testing.T) {

@@ -7,18 +7,30 @@ import (
 )
 
 // cloudInitNoCloud is a disk with cloud-init's NoCloud data source, which the
-// launcher makes from the spec.
+// launcher makes from the spec and from Secrets.
 var cloudInitNoCloud = kind{
 	name: "cloudInitNoCloud",
+	pod:  func(v vmi.Volume, n names, _ Cluster) Part { return noCloudSecrets(v).pod(v, n) },
+	observe: func(v vmi.Volume, n Node) Observation {
+		return noCloudSecrets(v).observe(v, n)
+	},
 	attach: func(instance *vmi.VirtualMachineInstance, v vmi.Volume, n Node) (storage.Attachment, error) {
-		files, err := cloudinit.NoCloud(instance, v.CloudInitNoCloud)
+		secrets, err := noCloudSecrets(v).read(v, n)
+		if err != nil {
+			return storage.Attachment{}, err
+		}
+		files, err := cloudinit.NoCloud(instance, v.CloudInitNoCloud, secrets)
 		if err != nil {
 			return storage.Attachment{}, err
 		}
 		return storage.Attachment{
-			Path:   cloudInitPath(n.Root, instance),
+			Path:   noCloudPath(n.Root, instance),
 			Format: storage.Raw,
 			Source: storage.Seed{Label: cloudinit.NoCloudLabel, Files: files},
 		}, nil
 	},
+}
+
+func noCloudSecrets(v vmi.Volume) references {
+	return newReferences(v.CloudInitNoCloud.UserDataSecretRef, v.CloudInitNoCloud.NetworkDataSecretRef)
 }

@@ -13,6 +13,7 @@ import (
 var served = kinds{
 	containerDisk,
 	cloudInitNoCloud,
+	cloudInitConfigDrive,
 	emptyDisk,
 }
 

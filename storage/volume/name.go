@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -19,8 +20,16 @@ const containerPrefix = "volume"
 // Names are names of volumes and containers in a pod.
 type Names struct{ Volumes, Containers []string }
 
+// networkDataPrefix begins the names of volumes with cloud-init's network data.
+const networkDataPrefix = "networkdata-"
+
 // names are the names in the pod that belong to one volume of the spec.
-type names struct{ volume, container string }
+type names struct {
+	// volume is the name of its volume, and networkData that of the volume with its
+	// network data.
+	volume, networkData string
+	container           string
+}
 
 // podNames returns the names in the pod for each volume, by its name in the spec.
 // They depend on the set of names alone, not on their order, and differ from each
@@ -31,10 +40,11 @@ func podNames(volumes []vmi.Volume, reserved Names) map[string]names {
 		all = append(all, v.Name)
 	}
 	inVolumes := assign(all, "", reserved.Volumes)
+	inNetworkData := assign(all, networkDataPrefix, slices.AppendSeq(slices.Clone(reserved.Volumes), maps.Values(inVolumes)))
 	inContainers := assign(all, containerPrefix, reserved.Containers)
 	out := map[string]names{}
 	for _, n := range all {
-		out[n] = names{volume: inVolumes[n], container: inContainers[n]}
+		out[n] = names{volume: inVolumes[n], networkData: inNetworkData[n], container: inContainers[n]}
 	}
 	return out
 }

@@ -30,10 +30,10 @@ func TestVolumesKeepTheirNamesInThePod(t *testing.T) {
 	t.Parallel()
 	got := podNames(named("root", "volume-private", "compute", "install"), own)
 	require.Equal(t, map[string]names{
-		"root":           {"root", "volumeroot"},
-		"volume-private": {"volume-private", "volumevolume-private"},
-		"compute":        {"compute", "volumecompute"},
-		"install":        {"install", "volumeinstall"},
+		"root":           {"root", "networkdata-root", "volumeroot"},
+		"volume-private": {"volume-private", "networkdata-volume-private", "volumevolume-private"},
+		"compute":        {"compute", "networkdata-compute", "volumecompute"},
+		"install":        {"install", "networkdata-install", "volumeinstall"},
 	}, got)
 }
 
@@ -77,6 +77,9 @@ func check(t *testing.T, all []string) {
 		require.Empty(t, volumes[in.volume], "%s and %s are both the volume %s", n, volumes[in.volume], in.volume)
 		require.Empty(t, containers[in.container], "%s and %s are both the container %s", n, containers[in.container], in.container)
 		volumes[in.volume], containers[in.container] = n, n
+		require.Empty(t, volumes[in.networkData], "%s and %s are both the volume %s", n, volumes[in.networkData], in.networkData)
+		volumes[in.networkData] = n
+		require.Empty(t, validation.IsDNS1123Label(in.networkData))
 		require.Empty(t, validation.IsDNS1123Label(in.volume))
 		require.Empty(t, validation.IsDNS1123Label(in.container))
 		if !slices.Contains(own.Volumes, n) {
@@ -94,7 +97,7 @@ func TestNamesInThePodNeverCollide(t *testing.T) {
 	pool := slices.Concat(own.Volumes, own.Containers, []string{"a", "volume", "root", strings.Repeat("v", 57), strings.Repeat("v", 58), strings.Repeat("v", 63), strings.Repeat("v", 62) + "w"})
 	for range 2 {
 		for _, n := range slices.Clone(pool) {
-			for _, more := range []string{"volume" + n, "volume-" + n, substitute(n, 0), substitute(n, 1), strings.TrimPrefix(substitute(n, 0), "volume-")} {
+			for _, more := range []string{"volume" + n, "volume-" + n, "networkdata-" + n, substitute(n, 0), substitute(n, 1), strings.TrimPrefix(substitute(n, 0), "volume-")} {
 				if len(more) <= 63 && len(validation.IsDNS1123Label(more)) == 0 && !slices.Contains(pool, more) {
 					pool = append(pool, more)
 				}

@@ -31,9 +31,29 @@ func emptyDiskPath(root, volume string) string {
 	return path.Join(ephemeralDir(root), "empty-disks", volume+".qcow2")
 }
 
-// cloudInitPath is the file of the instance's NoCloud image.
-func cloudInitPath(root string, v *vmi.VirtualMachineInstance) string {
+// noCloudPath is the file of the instance's NoCloud image.
+func noCloudPath(root string, v *vmi.VirtualMachineInstance) string {
 	return path.Join(root, vmi.CloudInitImage(v.Namespace, v.Name))
+}
+
+// configDrivePath is the file of the instance's ConfigDrive image.
+func configDrivePath(root string, v *vmi.VirtualMachineInstance) string {
+	return path.Join(root, vmi.ConfigDriveImage(v.Namespace, v.Name))
+}
+
+// secretsDir is the folder of the Secrets that the launcher reads.
+const secretsDir = "/var/run/kubevirt/secrets"
+
+// userSecretDir is the folder with the keys of the Secret with a volume's user
+// data.
+func userSecretDir(root, volume string) string {
+	return path.Join(root, secretsDir, volume, "user")
+}
+
+// networkSecretDir is the folder with the keys of the Secret with a volume's
+// network data.
+func networkSecretDir(root, volume string) string {
+	return path.Join(root, secretsDir, volume, "network")
 }
 
 // containerDisksDir is the folder of the container disks.

@@ -28,6 +28,9 @@ type Kind struct {
 	Create func(o vmi.Object, c Cluster) field.ErrorList
 	// Update returns why old must not become o, which is complete.
 	Update func(old, o vmi.Object, c Cluster) field.ErrorList
+	// Keep returns a copy of o, an update of old, with the defaults that old got when
+	// it was created where o leaves them open.
+	Keep func(old, o vmi.Object) vmi.Object
 	// FixedSpec says that the spec cannot be changed once the object exists.
 	FixedSpec bool
 }
@@ -100,7 +103,9 @@ func spec(o vmi.Object) any {
 type rules[T vmi.Object] struct {
 	// complete is nil if nothing is left open.
 	complete func(T, defaults.Profile) T
-	faults   func(T, validate.User, validate.Limits) field.ErrorList
+	// keep is nil if defaults need not be kept.
+	keep   func(old, o T) T
+	faults func(T, validate.User, validate.Limits) field.ErrorList
 	// create is nil if an object without faults may be created.
 	create    func(T, Cluster) field.ErrorList
 	update    func(old, o T, by validate.User, lim validate.Limits) field.ErrorList
@@ -117,6 +122,12 @@ func of[T vmi.Object, L runtime.Object](d vmi.DefinitionOf[T, L], r rules[T]) Ki
 				return o.DeepCopyObject().(vmi.Object)
 			}
 			return r.complete(o.(T), c.Defaults)
+		},
+		Keep: func(old, o vmi.Object) vmi.Object {
+			if r.keep == nil {
+				return o.DeepCopyObject().(vmi.Object)
+			}
+			return r.keep(old.(T), o.(T))
 		},
 		Faults: func(o vmi.Object, c Cluster) field.ErrorList { return r.faults(o.(T), c.By, c.Limits) },
 		Update: func(old, o vmi.Object, c Cluster) field.ErrorList {

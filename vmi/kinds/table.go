@@ -13,7 +13,7 @@ func All() []Kind {
 	return []Kind{
 		of(vmi.KubeVirts, rules[*vmi.KubeVirt]{faults: configuration, create: onlyKubeVirt, update: anyUpdate}),
 		of(vmi.VirtualMachines, rules[*vmi.VirtualMachine]{complete: defaults.VirtualMachine, faults: validate.VirtualMachine, update: validate.VirtualMachineUpdate}),
-		of(vmi.VirtualMachineInstances, rules[*vmi.VirtualMachineInstance]{complete: defaults.Apply, faults: validate.Instance, update: existing, fixedSpec: true}),
+		of(vmi.VirtualMachineInstances, rules[*vmi.VirtualMachineInstance]{complete: defaults.Apply, keep: defaults.Keep, faults: validate.Instance, update: existing, fixedSpec: true}),
 		of(vmi.VirtualMachineInstanceMigrations, rules[*vmi.VirtualMachineInstanceMigration]{complete: labelled, faults: migration, update: migrationUpdate}),
 		of(vmi.VirtualMachineInstanceReplicaSets, rules[*vmi.VirtualMachineInstanceReplicaSet]{complete: defaults.ReplicaSet, faults: validate.ReplicaSet, update: validate.ReplicaSetUpdate}),
 	}

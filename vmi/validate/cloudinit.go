@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/podvisor/podvisor/vmi"
@@ -13,7 +14,8 @@ import (
 // maxCloudInit is the largest user data or network data, in bytes.
 const maxCloudInit = 2048
 
-// cloudInit checks cloud-init's data: one form of each kind, and at least one.
+// cloudInit checks cloud-init's data: one form of each kind, and at least one. A
+// reference without a name is none.
 func cloudInit(at *field.Path, c *vmi.CloudInitNoCloud) field.ErrorList {
 	l, users := oneForm(at, form{"userData", "userDataBase64", "secretRef", c.UserData, c.UserDataBase64, c.UserDataSecretRef})
 	more, networks := oneForm(at, form{"networkData", "networkDataBase64", "networkDataSecretRef", c.NetworkData, c.NetworkDataBase64, c.NetworkDataSecretRef})
@@ -37,6 +39,9 @@ func oneForm(at *field.Path, f form) (field.ErrorList, int) {
 	n := count(f.plain != "", f.encoded != "", f.secret != nil && f.secret.Name != "")
 	if n > 1 {
 		l = append(l, field.Invalid(at, f.plainName, fmt.Sprintf("must be in at most one of %s, %s and %s", f.plainName, f.encodedName, f.secretName)))
+	}
+	if f.secret != nil && f.secret.Name != "" {
+		l = append(l, invalid(at.Child(f.secretName, "name"), f.secret.Name, validation.IsDNS1123Subdomain(f.secret.Name))...)
 	}
 	data, err := base64.StdEncoding.DecodeString(f.encoded)
 	if err != nil {

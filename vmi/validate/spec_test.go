@@ -97,6 +97,18 @@ func TestSpec(t *testing.T) {
 		}, []string{"spec.volumes: FieldValueInvalid"}},
 		{"cloud-init without data", func(s *vmi.VirtualMachineInstanceSpec) { s.Volumes[1].CloudInitNoCloud = &vmi.CloudInitNoCloud{} }, []string{"spec.volumes[1].cloudInitNoCloud: FieldValueInvalid"}},
 		{"user data in two forms", func(s *vmi.VirtualMachineInstanceSpec) { s.Volumes[1].CloudInitNoCloud.UserDataBase64 = "YQ==" }, []string{"spec.volumes[1].cloudInitNoCloud: FieldValueInvalid"}},
+		{"user data in a Secret", func(s *vmi.VirtualMachineInstanceSpec) {
+			s.Volumes[1].CloudInitNoCloud = &vmi.CloudInitNoCloud{UserDataSecretRef: &corev1.LocalObjectReference{Name: "seed"}, NetworkData: "version: 2"}
+		}, nil},
+		{"a name that no Secret has", func(s *vmi.VirtualMachineInstanceSpec) {
+			s.Volumes[1].CloudInitNoCloud = &vmi.CloudInitNoCloud{NetworkDataSecretRef: &corev1.LocalObjectReference{Name: "a/b"}}
+		}, []string{"spec.volumes[1].cloudInitNoCloud.networkDataSecretRef.name: FieldValueInvalid"}},
+		{"a Secret without a name, and nothing else", func(s *vmi.VirtualMachineInstanceSpec) {
+			s.Volumes[1].CloudInitNoCloud = &vmi.CloudInitNoCloud{UserDataSecretRef: &corev1.LocalObjectReference{}}
+		}, []string{"spec.volumes[1].cloudInitNoCloud: FieldValueInvalid"}},
+		{"user data in a Secret and in the spec of a ConfigDrive", func(s *vmi.VirtualMachineInstanceSpec) {
+			s.Volumes[1].VolumeSource = vmi.VolumeSource{CloudInitConfigDrive: &vmi.CloudInitConfigDrive{UserData: "a", UserDataSecretRef: &corev1.LocalObjectReference{Name: "seed"}}}
+		}, []string{"spec.volumes[1].cloudInitConfigDrive: FieldValueInvalid"}},
 		{"data that is not base64", func(s *vmi.VirtualMachineInstanceSpec) { s.Volumes[1].CloudInitNoCloud.NetworkDataBase64 = "%" }, []string{"spec.volumes[1].cloudInitNoCloud.networkDataBase64: FieldValueInvalid"}},
 		{"too much data", func(s *vmi.VirtualMachineInstanceSpec) {
 			s.Volumes[1].CloudInitNoCloud = &vmi.CloudInitNoCloud{UserData: strings.Repeat("a", 2049), NetworkDataBase64: strings.Repeat("aaaa", 700)}

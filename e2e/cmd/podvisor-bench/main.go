@@ -20,24 +20,37 @@ import (
 	"github.com/podvisor/podvisor/e2e/images"
 	"github.com/podvisor/podvisor/e2e/install"
 	"github.com/podvisor/podvisor/e2e/kubectl"
+	"github.com/podvisor/podvisor/internal/command"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
 	"github.com/podvisor/podvisor/vmi/vmitest"
 )
 
-func main() {
-	runs := flag.Int("runs", 10, "how often each thing is measured")
-	keep := flag.Bool("keep", false, "leave the cluster when done")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, *runs, *keep); err != nil {
-		fmt.Fprintln(os.Stderr, "podvisor-bench:", err)
-		os.Exit(1)
-	}
+var program = command.Program{
+	Name: "podvisor-bench",
+	Usage: `usage: podvisor-bench [FLAG...]
+
+Measures what a VMI costs beside a plain pod, in a local cluster of its own.
+`,
 }
 
-func run(ctx context.Context, runs int, keep bool) (err error) {
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(program.Status(run(ctx, os.Args[1:])))
+}
+
+func run(ctx context.Context, args []string) error {
+	var flags flag.FlagSet
+	runs := flags.Int("runs", 10, "how often each thing is measured")
+	keep := flags.Bool("keep", false, "leave the cluster when done")
+	if err := program.ParseFlags(&flags, args); err != nil {
+		return err
+	}
+	return inCluster(ctx, *runs, *keep)
+}
+
+func inCluster(ctx context.Context, runs int, keep bool) (err error) {
 	c, err := cluster.Up(ctx, cluster.Config{Name: "bench", Out: os.Stdout})
 	if err != nil {
 		return err

@@ -2,12 +2,12 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"syscall"
 
 	"github.com/podvisor/podvisor/e2e/cluster"
+	"github.com/podvisor/podvisor/internal/command"
 )
 
 func up(ctx context.Context, c cluster.Config, _ []string) error {
@@ -43,7 +43,7 @@ func status(ctx context.Context, c cluster.Config, _ []string) error {
 
 func load(ctx context.Context, c cluster.Config, tars []string) error {
 	if len(tars) == 0 {
-		return errors.New("load needs the path of an image archive")
+		return command.Fault("load needs the path of an image archive")
 	}
 	found, err := cluster.Open(c)
 	if err != nil {

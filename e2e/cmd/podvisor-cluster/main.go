@@ -5,13 +5,15 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
 
 	"github.com/podvisor/podvisor/e2e/cluster"
+	"github.com/podvisor/podvisor/internal/command"
 )
+
+var program = command.Program{Name: "podvisor-cluster", Usage: usage}
 
 const usage = `usage: podvisor-cluster COMMAND [FLAG...] [ARGUMENT...]
 
@@ -22,47 +24,43 @@ const usage = `usage: podvisor-cluster COMMAND [FLAG...] [ARGUMENT...]
   kubectl ARG...  run kubectl in the cluster
   list            list the clusters
 
-  --name NAME     the cluster's name; "dev" unless said
-  --nodes N       up: how many nodes it has; 2 unless said
-  --extent WHAT   up: "apiserver" starts etcd and kube-apiserver alone
-
 Flags come before arguments. Root is needed.
 `
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, "podvisor-cluster:", err)
-		os.Exit(1)
-	}
+	os.Exit(program.Status(run(ctx, os.Args[1:])))
 }
 
 // run chooses the command. The commands of processes that the cluster itself
 // starts are in internal.go.
 func run(ctx context.Context, args []string) error {
-	if len(args) == 0 {
-		fmt.Fprint(os.Stderr, usage)
-		os.Exit(2)
+	if len(args) > 0 {
+		if internal, ok := internals[args[0]]; ok {
+			return internal(ctx, args[1:])
+		}
 	}
-	if internal, ok := internals[args[0]]; ok {
-		return internal(ctx, args[1:])
-	}
-	flags := flag.NewFlagSet(args[0], flag.ExitOnError)
-	flags.Usage = func() { fmt.Fprint(os.Stderr, usage) }
+	var flags flag.FlagSet
 	c := cluster.Config{Out: os.Stdout}
-	flags.StringVar(&c.Name, "name", "", "")
-	flags.IntVar(&c.Nodes, "nodes", 0, "")
-	flags.StringVar((*string)(&c.Extent), "extent", "", "")
-	if err := flags.Parse(args[1:]); err != nil {
+	flags.StringVar(&c.Name, "name", "", "the cluster's `name`; \"dev\" unless said")
+	flags.IntVar(&c.Nodes, "nodes", 0, "up: how `many` nodes it has; 2 unless said")
+	flags.StringVar((*string)(&c.Extent), "extent", "", "up: `apiserver` starts etcd and kube-apiserver alone")
+	// Flags may come before the command and after it.
+	if err := program.Parse(&flags, args); err != nil {
 		return err
 	}
-	command, ok := commands[args[0]]
-	if !ok {
-		fmt.Fprint(os.Stderr, usage)
-		return fmt.Errorf("unknown command %q", args[0])
+	if args = flags.Args(); len(args) == 0 {
+		return command.Fault("a command is missing")
 	}
-	return command(ctx, c, flags.Args())
+	do, ok := commands[args[0]]
+	if !ok {
+		return command.Fault("unknown command %q", args[0])
+	}
+	if err := program.Parse(&flags, args[1:]); err != nil {
+		return err
+	}
+	return do(ctx, c, flags.Args())
 }
 
 var commands = map[string]func(context.Context, cluster.Config, []string) error{

@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/signal"
@@ -16,21 +17,33 @@ import (
 	"github.com/podvisor/podvisor/e2e/demo"
 	"github.com/podvisor/podvisor/e2e/images"
 	"github.com/podvisor/podvisor/e2e/kubectl"
+	"github.com/podvisor/podvisor/internal/command"
 )
 
 // clusterName is the demo's own cluster.
 const clusterName = "demo"
 
+var program = command.Program{
+	Name: "podvisor-demo",
+	Usage: `usage: podvisor-demo up      start a local cluster, install Podvisor and boot a VMI
+       podvisor-demo down    remove the demo and its cluster
+
+With the environment variable CLUSTER=existing, the cluster of KUBECONFIG is used.
+IMAGES is the prefix of the images' names in a registry then, and TAG their tag.`,
+}
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, "\npodvisor-demo:", err)
-		os.Exit(1)
-	}
+	os.Exit(program.Status(run(ctx, os.Args[1:])))
 }
 
 func run(ctx context.Context, args []string) error {
+	var flags flag.FlagSet
+	if err := program.Parse(&flags, args); err != nil {
+		return err
+	}
+	args = flags.Args()
 	existing := os.Getenv("CLUSTER") == "existing"
 	switch {
 	case len(args) == 1 && args[0] == "up" && existing:
@@ -42,7 +55,7 @@ func run(ctx context.Context, args []string) error {
 	case len(args) == 1 && args[0] == "down":
 		return cluster.Down(ctx, cluster.Config{Name: clusterName, Out: os.Stdout})
 	}
-	return errors.New("usage: podvisor-demo up|down")
+	return command.Fault("one command is needed, up or down")
 }
 
 // up shows the demo in a cluster of its own.

@@ -4,12 +4,14 @@ package main
 
 import (
 	"context"
-	"fmt"
+	"flag"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/podvisor/podvisor/e2e/debian"
+	"github.com/podvisor/podvisor/internal/command"
 )
 
 // packages are what the tests of the root module run. What the cluster and the
@@ -27,11 +29,22 @@ var packages = []string{
 	"util-linux",
 }
 
+var program = command.Program{
+	Name: "podvisor-deps",
+	Usage: `usage: podvisor-deps
+
+Installs the Debian packages that the tests need: ` + strings.Join(packages, ", ") + ".",
+}
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := debian.Ensure(ctx, os.Stdout, packages...); err != nil {
-		fmt.Fprintln(os.Stderr, "podvisor-deps:", err)
-		os.Exit(1)
+	os.Exit(program.Status(run(ctx, os.Args[1:])))
+}
+
+func run(ctx context.Context, args []string) error {
+	if err := program.ParseFlags(&flag.FlagSet{}, args); err != nil {
+		return err
 	}
+	return debian.Ensure(ctx, os.Stdout, packages...)
 }

@@ -1,31 +1,39 @@
 // Command podvisor-images builds the project's container images on this host.
-//
-//	podvisor-images build [NAME...]   make what is not up to date, print where it is
-//	podvisor-images sizes [NAME...]   the same, and what takes the space in each
-//	podvisor-images unpack NAME DIR   the same, and its files below a folder
 package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/signal"
 	"strings"
 
 	"github.com/podvisor/podvisor/e2e/images"
+	"github.com/podvisor/podvisor/internal/command"
 )
+
+var program = command.Program{
+	Name: "podvisor-images",
+	Usage: `usage: podvisor-images build [NAME...]   make what is not up to date, print where it is
+       podvisor-images sizes [NAME...]   the same, and what takes the space in each
+       podvisor-images unpack NAME DIR   the same, and its files below a folder
+
+NAME is one of ` + strings.Join(images.Names(), ", ") + "; without one, all are meant.",
+}
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, "podvisor-images:", err)
-		os.Exit(1)
-	}
+	os.Exit(program.Status(run(ctx, os.Args[1:])))
 }
 
 func run(ctx context.Context, args []string) error {
-	names := strings.Join(images.Names(), "|")
+	var flags flag.FlagSet
+	if err := program.Parse(&flags, args); err != nil {
+		return err
+	}
+	args = flags.Args()
 	switch {
 	case len(args) == 3 && args[0] == "unpack":
 		built, err := images.Build(ctx, images.Config{Out: os.Stdout, Names: args[1:2]})
@@ -33,8 +41,12 @@ func run(ctx context.Context, args []string) error {
 			return err
 		}
 		return images.Unpack(built[0], args[2])
-	case len(args) == 0 || args[0] != "build" && args[0] != "sizes":
-		return fmt.Errorf("usage: podvisor-images build|sizes [%s]..., or unpack %[1]s DIR", names)
+	case len(args) == 0:
+		return command.Fault("a command is missing")
+	case args[0] == "unpack":
+		return command.Fault("unpack needs the name of an image and a folder")
+	case args[0] != "build" && args[0] != "sizes":
+		return command.Fault("unknown command %q", args[0])
 	}
 	built, err := images.Build(ctx, images.Config{Out: os.Stdout, Names: args[1:]})
 	if err != nil || args[0] == "build" {

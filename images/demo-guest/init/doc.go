@@ -4,7 +4,7 @@
 //
 // In the order of [guest.boot] it mounts the kernel's file systems, loads the
 // drivers the guest has devices for, reads a NoCloud seed (a disk labelled
-// cidata), configures the network by DHCP or as the seed says, serves a page with
+// cidata) or a ConfigDrive (labelled config-2), configures the network by DHCP or as the seed says, serves a page with
 // its host name on port 80, runs the seed's commands, gives a root shell on the
 // serial console, starts QEMU's agent where the guest has a channel for it, and
 // powers off in order when the power button is pressed. Busybox does what it does

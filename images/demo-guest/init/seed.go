@@ -10,10 +10,17 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// seedLabel is the volume label by which a NoCloud disk is known.
-const seedLabel = "cidata"
+// source is a data source of cloud-init: the volume label by which its disk is
+// known, and how the disk is read.
+type source struct {
+	label string
+	parse func(fs.FS) (seed, error)
+}
 
-// seed is the content of a NoCloud disk. The zero value is a guest without one.
+// sources are those that this guest reads. The first that has a disk counts.
+var sources = []source{{"cidata", parseSeed}, {"config-2", parseDrive}}
+
+// seed is the content of a disk of cloud-init. The zero value is a guest without one.
 type seed struct {
 	found   bool
 	meta    metaData
@@ -40,16 +47,21 @@ func (s seed) hostname() string {
 // readSeed finds the disk, mounts it for the time of reading, and parses it.
 // What could be read is returned also with an error.
 func readSeed(m *modules) (seed, error) {
-	device, kind := findVolume(seedLabel)
-	if device == "" {
-		return seed{}, nil
+	for _, from := range sources {
+		if device, kind := findVolume(from.label); device != "" {
+			return from.read(m, device, kind)
+		}
 	}
+	return seed{}, nil
+}
+
+func (from source) read(m *modules, device, kind string) (seed, error) {
 	const dir = "/run/seed"
 	if err := mountVolume(m, device, kind, dir); err != nil {
 		return seed{}, err
 	}
 	defer func() { _ = unix.Unmount(dir, 0) }()
-	s, err := parseSeed(os.DirFS(dir))
+	s, err := from.parse(os.DirFS(dir))
 	if err == nil {
 		say("cloud-init data of instance %q on %s", s.meta.InstanceID, device)
 	}

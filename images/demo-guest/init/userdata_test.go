@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net/netip"
 	"testing"
 	"testing/fstest"
 
@@ -84,6 +85,43 @@ func TestSeed(t *testing.T) {
 	require.Equal(t, "m", s.hostname(), "what can be read is used all the same")
 }
 
+func TestConfigDrive(t *testing.T) {
+	s, err := parseDrive(fstest.MapFS{
+		"openstack/latest/meta_data.json": {Data: []byte(`{"uuid": "u", "hostname": "m"}`)},
+		"openstack/latest/user_data":      {Data: []byte("#!/bin/sh\n")},
+		"openstack/latest/network_data.json": {Data: []byte(`{"links": [{"id": "a", "type": "phy", "ethernet_mac_address": "02:00:00:00:00:01", "mtu": 1400}, {"id": "b", "ethernet_mac_address": "02:00:00:00:00:02"}],
+			"networks": [{"link": "a", "type": "ipv4", "ip_address": "192.0.2.5", "netmask": "255.255.255.0"}, {"link": "b", "type": "ipv4_dhcp"}],
+			"services": [{"type": "dns", "address": "192.0.2.53"}]}`)},
+	})
+	require.NoError(t, err)
+	require.Equal(t, "u", s.meta.InstanceID)
+	require.Equal(t, "m", s.hostname())
+	require.Equal(t, "#!/bin/sh\n", string(s.user.Script))
+	first, ok := s.network.of(link{name: "eth0", mac: "02:00:00:00:00:01"})
+	require.True(t, ok)
+	require.Equal(t, []string{"192.0.2.5/24"}, first.Addresses)
+	require.Equal(t, 1400, first.MTU)
+	require.Equal(t, []string{"192.0.2.53"}, first.Nameservers.Addresses)
+	second, ok := s.network.of(link{name: "eth1", mac: "02:00:00:00:00:02"})
+	require.True(t, ok)
+	require.True(t, second.DHCP4)
+
+	s, err = parseDrive(fstest.MapFS{"openstack/latest/meta_data.json": {Data: []byte(`{"uuid": "u"}`)}})
+	require.NoError(t, err)
+	_, ok = s.network.of(link{name: "eth0", mac: "02:00:00:00:00:01"})
+	require.False(t, ok, "a link that is not in the data uses DHCP")
+	for name, network := range map[string]string{
+		"no JSON":                  "version: 2",
+		"a netmask that is none":   `{"links": [{"id": "a"}], "networks": [{"link": "a", "type": "ipv4", "ip_address": "192.0.2.5", "netmask": "255.0.255.0"}]}`,
+		"a link that is not there": `{"networks": [{"link": "a", "type": "ipv4_dhcp"}]}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := parseDrive(fstest.MapFS{"openstack/latest/network_data.json": {Data: []byte(network)}})
+			require.ErrorContains(t, err, "network_data.json")
+		})
+	}
+}
+
 func FuzzUserData(f *testing.F) {
 	f.Add([]byte("#cloud-config\nruncmd: [a, [b, 1]]\nwrite_files: [{path: /a, permissions: 0644}]\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -105,6 +143,22 @@ func FuzzVolumeLabel(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if label, kind := volumeLabel(b); label != "" {
 			require.Contains(t, []string{"isofs", "vfat"}, kind)
+		}
+	})
+}
+
+func FuzzNetworkData(f *testing.F) {
+	f.Add([]byte(`{"links": [{"id": "a"}], "networks": [{"link": "a", "type": "ipv4", "ip_address": "192.0.2.5", "netmask": "255.255.255.0"}]}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		conf, err := parseNetworkData(b)
+		if err != nil {
+			return
+		}
+		for _, e := range conf.Ethernets {
+			for _, a := range e.Addresses {
+				_, err := netip.ParsePrefix(a)
+				require.NoError(t, err)
+			}
 		}
 	})
 }

@@ -1,14 +1,12 @@
-package image
+package storage
 
 import (
 	"bytes"
 	"encoding/binary"
-	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/podvisor/podvisor/storage"
 	"github.com/podvisor/podvisor/vmi"
 )
 
@@ -34,12 +32,12 @@ func set64(at int, v uint64) func([]byte) {
 func TestTheFirstBytesDecideTheFormat(t *testing.T) {
 	for name, tt := range map[string]struct {
 		head []byte
-		want storage.Image
+		want Image
 	}{
-		"qcow2":             {header(), storage.Image{Format: storage.QCOW2, SizeBytes: 1 << 20}},
-		"qcow2, version 2":  {header(set32(4, 2))[:72], storage.Image{Format: storage.QCOW2, SizeBytes: 1 << 20}},
-		"anything else":     {[]byte("\xeb\x3c\x90 boot sector"), storage.Image{Format: storage.Raw, SizeBytes: 15}},
-		"a short raw image": {[]byte("Q"), storage.Image{Format: storage.Raw, SizeBytes: 1}},
+		"qcow2":             {header(), Image{Format: QCOW2, SizeBytes: 1 << 20}},
+		"qcow2, version 2":  {header(set32(4, 2))[:72], Image{Format: QCOW2, SizeBytes: 1 << 20}},
+		"anything else":     {[]byte("\xeb\x3c\x90 boot sector"), Image{Format: Raw, SizeBytes: 15}},
+		"a short raw image": {[]byte("Q"), Image{Format: Raw, SizeBytes: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := Inspect(bytes.NewReader(tt.head), int64(len(tt.head)))
@@ -85,15 +83,8 @@ func FuzzInspect(f *testing.F) {
 			return
 		}
 		require.Positive(t, i.SizeBytes)
-		if i.Format == storage.QCOW2 {
+		if i.Format == QCOW2 {
 			require.Zero(t, binary.BigEndian.Uint64(b[8:]), "no backing file")
 		}
 	})
-}
-
-func ExampleInspect() {
-	disk := make([]byte, 4096)
-	i, err := Inspect(bytes.NewReader(disk), int64(len(disk)))
-	fmt.Println(i.Format, i.SizeBytes, err)
-	// Output: raw 4096 <nil>
 }

@@ -1,4 +1,4 @@
-package image
+package storage
 
 import (
 	"bytes"
@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/podvisor/podvisor/storage"
 	"github.com/podvisor/podvisor/vmi"
 )
 
@@ -26,31 +25,32 @@ var foreign = []struct{ magic, name string }{
 	{"\x1f\x8b", "gzip"}, {"\xfd7zXZ\x00", "xz"}, {"\x28\xb5\x2f\xfd", "zstd"}, {"BZh", "bzip2"},
 }
 
-// Inspect reads the format of an image and the size of the disk in it. size is
-// that of the image. An image that is not self-contained, or of a format other
-// than raw and qcow2, is an error that wraps [vmi.ErrInvalid].
-func Inspect(r io.ReaderAt, size int64) (storage.Image, error) {
+// Inspect reads the format of an image and the size of the disk in it, from the
+// first bytes of the image. size is that of the image. The path of what it returns
+// is empty. An image that is not self-contained, or of a format other than raw and
+// qcow2, is an error that wraps [vmi.ErrInvalid].
+func Inspect(r io.ReaderAt, size int64) (Image, error) {
 	head := make([]byte, headerBytes)
 	n, err := r.ReadAt(head, 0)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return storage.Image{}, err
+		return Image{}, err
 	}
 	if bytes.HasPrefix(head[:n], []byte("QFI\xfb")) {
 		return qcow2(head, n)
 	}
 	for _, f := range foreign {
 		if bytes.HasPrefix(head[:n], []byte(f.magic)) {
-			return storage.Image{}, fmt.Errorf("the image is in format %s; only raw and qcow2 can be used: %w", f.name, vmi.ErrInvalid)
+			return Image{}, fmt.Errorf("the image is in format %s; only raw and qcow2 can be used: %w", f.name, vmi.ErrInvalid)
 		}
 	}
-	return checked(storage.Image{Format: storage.Raw, SizeBytes: size})
+	return checked(Image{Format: Raw, SizeBytes: size})
 }
 
 // qcow2 reads the header of a qcow2 image, of which n bytes are there.
 // https://gitlab.com/qemu-project/qemu/-/blob/master/docs/interop/qcow2.rst
-func qcow2(head []byte, n int) (storage.Image, error) {
-	invalid := func(format string, args ...any) (storage.Image, error) {
-		return storage.Image{}, fmt.Errorf("the qcow2 image "+format+": %w", append(args, vmi.ErrInvalid)...)
+func qcow2(head []byte, n int) (Image, error) {
+	invalid := func(format string, args ...any) (Image, error) {
+		return Image{}, fmt.Errorf("the qcow2 image "+format+": %w", append(args, vmi.ErrInvalid)...)
 	}
 	const v2Bytes = 72
 	version := binary.BigEndian.Uint32(head[4:])
@@ -72,12 +72,12 @@ func qcow2(head []byte, n int) (storage.Image, error) {
 	if size > maxBytes {
 		return invalid("has a disk of %d bytes; at most %d are accepted", size, int64(maxBytes))
 	}
-	return checked(storage.Image{Format: storage.QCOW2, SizeBytes: int64(size)})
+	return checked(Image{Format: QCOW2, SizeBytes: int64(size)})
 }
 
-func checked(i storage.Image) (storage.Image, error) {
+func checked(i Image) (Image, error) {
 	if i.SizeBytes <= 0 || i.SizeBytes > maxBytes {
-		return storage.Image{}, fmt.Errorf("the disk in the image has %d bytes: %w", i.SizeBytes, vmi.ErrInvalid)
+		return Image{}, fmt.Errorf("the disk in the image has %d bytes: %w", i.SizeBytes, vmi.ErrInvalid)
 	}
 	return i, nil
 }

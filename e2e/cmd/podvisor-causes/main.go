@@ -1,0 +1,121 @@
+// Command podvisor-causes measures how long VMIs take to say what is wrong, for the
+// mistakes that users make most often, in a local cluster of its own. Run it by
+// `make causes`.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/podvisor/podvisor/e2e/causes"
+	"github.com/podvisor/podvisor/e2e/cluster"
+	"github.com/podvisor/podvisor/e2e/images"
+	"github.com/podvisor/podvisor/e2e/install"
+	"github.com/podvisor/podvisor/e2e/kubectl"
+	"github.com/podvisor/podvisor/internal/command"
+	"github.com/podvisor/podvisor/vmi/client"
+)
+
+// limit is how long one mistake is waited for.
+const limit = 2 * time.Minute
+
+var program = command.Program{
+	Name: "podvisor-causes",
+	Usage: `usage: podvisor-causes [FLAG...]
+
+Makes the commonest mistakes in a local cluster of its own, one after the other.
+Prints when Kubernetes and when the VMI names the cause, and what the VMI says.
+`,
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(program.Status(run(ctx, os.Args[1:])))
+}
+
+func run(ctx context.Context, args []string) (err error) {
+	var flags flag.FlagSet
+	name := flags.String("name", "causes", "the cluster's name")
+	keep := flags.Bool("keep", false, "leave the cluster when done")
+	if err := program.ParseFlags(&flags, args); err != nil {
+		return err
+	}
+	c, err := cluster.Up(ctx, cluster.Config{Name: *name, Out: os.Stdout})
+	if err != nil {
+		return err
+	}
+	if !*keep {
+		defer func() { err = errors.Join(err, c.Down(context.WithoutCancel(ctx))) }()
+	}
+	built, err := images.Build(ctx, images.Config{Out: os.Stdout})
+	if err != nil {
+		return err
+	}
+	if err := c.Load(ctx, images.Tars(built)...); err != nil {
+		return err
+	}
+	err = install.Install(ctx, install.Config{
+		Kubectl: kubectl.Kubectl{Path: c.Kubectl, Kubeconfig: c.Kubeconfig}, Manifests: "../manifests",
+		Reference: images.Reference, Emulation: true, Content: images.Content(built), Out: os.Stdout,
+	})
+	if err != nil {
+		return err
+	}
+	return measure(ctx, c)
+}
+
+// measure makes all mistakes. One whose cause is not named does not keep the others
+// from being measured.
+func measure(ctx context.Context, c *cluster.Cluster) error {
+	cfg, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig)
+	if err != nil {
+		return err
+	}
+	cfg.QPS = -1 // the client's own limit would be part of the figures
+	s := causes.Site{}
+	if s.Kube, err = kubernetes.NewForConfig(cfg); err != nil {
+		return err
+	}
+	if s.VMIs, err = client.New(cfg); err != nil {
+		return err
+	}
+	fmt.Printf("\n%s\n", causes.Header())
+	var failed []error
+	for _, m := range causes.All(images.Reference) {
+		cause, err := one(ctx, s, m)
+		if err != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", m.Name, err))
+			continue
+		}
+		fmt.Println(causes.Line(m, cause))
+	}
+	return errors.Join(failed...)
+}
+
+// one makes a mistake in a namespace of its own, in which pods must be restricted.
+func one(ctx context.Context, s causes.Site, m causes.Mistake) (causes.Cause, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	all := s.Kube.CoreV1().Namespaces()
+	ns, err := all.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		GenerateName: "causes-", Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
+	}}, metav1.CreateOptions{})
+	if err != nil {
+		return causes.Cause{}, err
+	}
+	s.Namespace = ns.Name
+	cause, err := causes.Measure(ctx, s, m)
+	return cause, errors.Join(err, all.Delete(context.WithoutCancel(ctx), ns.Name, metav1.DeleteOptions{}))
+}

@@ -1,0 +1,175 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/podvisor/podvisor/internal/reconcile"
+	"github.com/podvisor/podvisor/scheduler"
+	"github.com/podvisor/podvisor/scheduler/instance"
+	"github.com/podvisor/podvisor/scheduler/pod"
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// sweeper deletes launcher pods whose VMI does not exist.
+type sweeper struct {
+	*Controller
+	loop *reconcile.Loop
+
+	mu   sync.Mutex
+	gone map[types.UID]time.Time // since when the VMIs of pods are known not to exist
+}
+
+// newSweeper makes the sweeper of the controller. Pods are queued when they change,
+// and when their VMI goes.
+func newSweeper(c *Controller) (*sweeper, error) {
+	s := &sweeper{Controller: c, gone: map[types.UID]time.Time{}}
+	s.loop = reconcile.New(reconcile.Config{Name: "virt-controller-pod", Do: s.reconcile, Workers: 2, Metrics: c.cfg.Metrics, Logger: c.log})
+	_, err := c.caches.instances.AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: func(o any) {
+		if d, ok := o.(cache.DeletedFinalStateUnknown); ok {
+			o = d.Obj
+		}
+		if v, ok := o.(*vmi.VirtualMachineInstance); ok {
+			keys, _ := c.caches.pods.GetIndexer().IndexKeys(byCreator, string(v.UID)) // the index exists
+			for _, key := range keys {
+				s.loop.Add(key)
+			}
+		}
+	}})
+	return s, errors.Join(err, reconcile.Watch(c.caches.pods, s.loop, func(p *corev1.Pod) []string {
+		for _, key := range madeFor(p) {
+			c.made.seen(key, p.Name)
+		}
+		return reconcile.Itself(p)
+	}, nil))
+}
+
+// queueAll queues every pod.
+func (s *sweeper) queueAll() {
+	for _, key := range s.caches.pods.GetIndexer().ListKeys() {
+		s.loop.Add(key)
+	}
+}
+
+func (s *sweeper) reconcile(ctx context.Context, key string) (time.Duration, error) {
+	p := s.caches.pods.Key(key)
+	if p == nil {
+		return 0, nil
+	}
+	creator := pod.Creator(p)
+	if creator == "" || p.DeletionTimestamp != nil || s.suspended() || s.known(creator) {
+		return 0, nil
+	}
+	lacks, err := s.lacksInstance(ctx, p)
+	if err != nil || !lacks {
+		return 0, err
+	}
+	plan := instance.Sweep(p, s.since(creator), s.cfg.Now())
+	for _, a := range plan.Actions {
+		if d, ok := a.(scheduler.DeletePod); ok {
+			s.log.Info("delete the pod of a VMI that does not exist", "pod", key, "uid", creator)
+			err = errors.Join(err, s.instances.deletePod(ctx, p.Namespace, d))
+		}
+	}
+	return plan.Recheck, err
+}
+
+// known reports whether the cache has the VMI with this UID.
+func (s *sweeper) known(uid types.UID) bool {
+	keys, _ := s.caches.instances.GetIndexer().IndexKeys(byUID, string(uid)) // the index exists
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(keys) > 0 {
+		delete(s.gone, uid)
+	}
+	return len(keys) > 0
+}
+
+// since is since when the VMI with this UID is known not to exist. What is known of
+// pods that are gone too is dropped.
+func (s *sweeper) since(uid types.UID) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for other := range s.gone {
+		if pods, _ := s.caches.pods.GetIndexer().IndexKeys(byCreator, string(other)); len(pods) == 0 {
+			delete(s.gone, other)
+		}
+	}
+	if _, ok := s.gone[uid]; !ok {
+		s.gone[uid] = s.cfg.Now()
+	}
+	return s.gone[uid]
+}
+
+// lacksInstance asks the API server whether the VMI that the pod was made for does
+// not exist. Of a pod that names no VMI nothing is known.
+func (s *sweeper) lacksInstance(ctx context.Context, p *corev1.Pod) (bool, error) {
+	names := []string{p.Annotations[vmi.DomainAnnotation], pod.InstanceName(p)}
+	slices.Sort(names)
+	names = slices.DeleteFunc(slices.Compact(names), func(n string) bool { return n == "" })
+	for _, n := range names {
+		v, err := s.cfg.Client.VirtualMachineInstances(p.Namespace).Get(ctx, n, metav1.GetOptions{})
+		switch {
+		case isMissing(err):
+		case err != nil:
+			return false, fmt.Errorf("read VMI %s/%s of pod %s: %w", p.Namespace, n, p.Name, err)
+		case v.UID == pod.Creator(p):
+			return false, nil
+		}
+	}
+	return len(names) > 0, nil
+}
+
+// isMissing reports whether the API server says that the object does not exist,
+// and not that it does not serve the kind, as while it starts or after the kind
+// was removed.
+func isMissing(err error) bool {
+	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+}
+
+// made are the names of the pods that were created last, by the key of their VMI.
+// The zero value is empty.
+//
+// It closes one race: a VMI whose finalizer is removed by hand can be deleted and
+// created again before the cache has the pod of the first one, and the second one
+// must wait for the end of that pod.
+type made struct {
+	mu    sync.Mutex
+	names map[string]string
+}
+
+func (m *made) note(key, pod string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.names == nil {
+		m.names = map[string]string{}
+	}
+	m.names[key] = pod
+}
+
+// last is the pod that was created last for a VMI of this key and that the cache
+// may not have yet. Empty: there is none.
+func (m *made) last(key string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.names[key]
+}
+
+// seen drops the pod, which the cache has or which is gone.
+func (m *made) seen(key, pod string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.names[key] == pod {
+		delete(m.names, key)
+	}
+}

@@ -1,0 +1,99 @@
+package instance
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podvisor/podvisor/scheduler"
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// endByNode is how Kubernetes ended a pod, or what ended it with the node. The
+// launcher and virt-handler can only see what followed.
+func endByNode(p *corev1.Pod) (vmi.Finding, bool) {
+	node, s := p.Spec.NodeName, compute(p)
+	switch {
+	case nodeLost(p):
+		return vmi.Finding{Reason: NodeUnresponsive, Message: "the node of the VMI's pod does not respond"}, true
+	case s != nil && s.State.Terminated != nil && lost(s.State.Terminated):
+		return vmi.Finding{Reason: NodeRestarted, Message: fmt.Sprintf("node %s was restarted, or what runs its containers, which ended the guest", node)}, true
+	case s != nil && s.State.Terminated != nil && s.State.Terminated.Reason == OOMKilled:
+		return vmi.Finding{Reason: OOMKilled, Message: fmt.Sprintf("the kernel of node %s killed the pod of the VMI, "+
+			"which used more memory than its limit or than the node has: give the VMI more memory, or run less on the node", node)}, true
+	case p.Status.Reason == notAdmitted:
+		return vmi.Finding{Reason: NodeRestarted, Message: fmt.Sprintf("node %s was restarted, which ended the guest, and does not start its pod again: %s", node, p.Status.Message)}, true
+	case p.Status.Reason == Evicted:
+		return vmi.Finding{Reason: Evicted, Message: fmt.Sprintf("node %s evicted the pod of the VMI: %s", node, strings.TrimSpace(p.Status.Message))}, true
+	case p.Status.Reason != "":
+		return vmi.Finding{Reason: p.Status.Reason, Message: p.Status.Message}, true
+	}
+	return vmi.Finding{}, false
+}
+
+// lost reports whether the container runtime, or the kubelet, did not find the
+// container any more when it was started: as containerd says it, and as the kubelet.
+func lost(t *corev1.ContainerStateTerminated) bool {
+	return t.Reason == "Unknown" && t.ExitCode == 255 || t.Reason == "ContainerStatusUnknown"
+}
+
+// disruption is why Kubernetes ends a pod that works.
+func disruption(p *corev1.Pod) (vmi.Finding, bool) {
+	i := slices.IndexFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue
+	})
+	if i < 0 {
+		return vmi.Finding{}, false
+	}
+	c := p.Status.Conditions[i]
+	if c.Reason == corev1.PodReasonPreemptionByScheduler {
+		return vmi.Finding{Reason: Preempted, Message: fmt.Sprintf("the pod of the VMI makes room for another one on node %s (%s)", p.Spec.NodeName, c.Message)}, true
+	}
+	return vmi.Finding{Reason: Evicted, Message: fmt.Sprintf("the pod of the VMI is evicted from node %s (%s)", p.Spec.NodeName, c.Message)}, true
+}
+
+// misnamed reports whether virt-handler, which knows only what the launcher saw, has
+// given another reason to a VMI that Failed because Kubernetes ended its pod.
+func misnamed(o Observed) bool {
+	_, ok := trueEnd(o)
+	return ok
+}
+
+// correct writes why Kubernetes ended the pod.
+func correct(o Observed) scheduler.Plan {
+	f, _ := trueEnd(o)
+	return write(o, func(s *vmi.VirtualMachineInstanceStatus, now metav1.Time) {
+		s.Reason = f.Reason
+		s.SetCondition(notReady(vmi.ReasonGuestNotRunning, f.Message), now)
+	}, scheduler.Emit{Warning: true, Finding: f})
+}
+
+// trueEnd is why a VMI Failed, if its status has another reason.
+func trueEnd(o Observed) (vmi.Finding, bool) {
+	p := o.Pods.Active
+	if o.VMI.Status.Phase != vmi.Failed || p == nil || o.VMI.Status.ActivePods[p.UID] == "" {
+		return vmi.Finding{}, false
+	}
+	e := endOf(p)
+	f, ok := e.Finding, e.byNode && !e.at.After(endedAt(o.VMI).Add(reportDelay))
+	if !ok && o.VMI.Status.Reason == gracePeriodExceeded {
+		f, ok = disruption(p)
+		if c := o.VMI.Status.Condition(vmi.ConditionReady); c != nil {
+			f.Message += "; " + c.Message
+		}
+	}
+	return f, ok && o.VMI.Status.Reason != f.Reason
+}
+
+// nodeLost reports whether Kubernetes ended the pod because of its node.
+func nodeLost(p *corev1.Pod) bool {
+	if p.Status.Reason == "NodeLost" {
+		return true
+	}
+	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue && c.Reason == "DeletionByPodGC"
+	})
+}

@@ -1,0 +1,147 @@
+package instance_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podvisor/podvisor/scheduler/instance"
+	"github.com/podvisor/podvisor/vmi"
+)
+
+func evicted(p *corev1.Pod) {
+	p.Status.Reason, p.Status.Message = "Evicted", "The node was low on resource: memory. "
+}
+
+// lostContainer is a pod as containerd finds it when its node was restarted.
+func lostContainer(p *corev1.Pod) {
+	t := p.Status.ContainerStatuses[0].State.Terminated
+	t.Reason, t.FinishedAt = "Unknown", metav1.Time{}
+}
+
+func oom(p *corev1.Pod) { p.Status.ContainerStatuses[0].State.Terminated.Reason = "OOMKilled" }
+
+func disrupted(reason, message string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: reason, Message: message})
+	}
+}
+
+func drained(p *corev1.Pod) { disrupted("EvictionByEvictionAPI", "Eviction API: evicting")(p) }
+
+func rejectedNow(p *corev1.Pod) {
+	p.Spec.NodeName = node
+	p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "UnexpectedAdmissionError", "Pod was rejected: no healthy devices present"
+}
+
+func unknownStatus(p *corev1.Pod) {
+	p.Status.ContainerStatuses[0].State.Terminated.Reason = "ContainerStatusUnknown"
+}
+
+func TestAnEndByKubernetesIsNamedForWhatItIs(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name            string
+		pod             *corev1.Pod
+		reason, message string
+	}{
+		{"an eviction by the kubelet", launcher(exited(137, 0, ""), evicted), "Evicted", "node node1 evicted the pod of the VMI: The node was low on resource: memory."},
+		{"a guest that was evicted and did not power off", launcher(exited(1, time.Minute, "GracePeriodExceeded: the guest had not powered off"), drained), "Evicted",
+			"the pod of the VMI is evicted from node node1 (Eviction API: evicting); the guest had not powered off"},
+		{"a guest that made room and did not power off", launcher(exited(1, time.Minute, "GracePeriodExceeded: the guest had not powered off"),
+			disrupted("PreemptionByScheduler", "default-scheduler: preempting")), "Preempted",
+			"the pod of the VMI makes room for another one on node node1 (default-scheduler: preempting); the guest had not powered off"},
+		{"a guest that crashed while it was evicted", launcher(exited(1, time.Minute, "Crashed: QEMU was killed"), drained), "Crashed", "QEMU was killed"},
+		{"a node that shuts down", launcher(exited(137, 0, ""), func(p *corev1.Pod) {
+			p.Status.Reason, p.Status.Message = "Terminated", "Pod was terminated in response to imminent node shutdown."
+		}), "Terminated", "Pod was terminated in response to imminent node shutdown."},
+		{"a node that was restarted", launcher(exited(255, 0, "{log}"), lostContainer), "NodeRestarted",
+			"node node1 was restarted, or what runs its containers, which ended the guest"},
+		{"a node that was restarted and refuses the pod", launcher(exited(255, 0, "{log}"), lostContainer, rejectedNow), "NodeRestarted",
+			"node node1 was restarted, or what runs its containers, which ended the guest"},
+		{"a node that was restarted and knows no container", launcher(rejectedNow), "NodeRestarted",
+			"node node1 was restarted, which ended the guest, and does not start its pod again: Pod was rejected: no healthy devices present"},
+		{"a node that was restarted without its containers", launcher(exited(137, 0, ""), unknownStatus), "NodeRestarted",
+			"node node1 was restarted, or what runs its containers, which ended the guest"},
+		{"a pod that used too much memory", launcher(exited(137, 0, ""), oom), "OOMKilled",
+			"the kernel of node node1 killed the pod of the VMI, which used more memory than its limit or than the node has: give the VMI more memory, or run less on the node"},
+		{"an exit code alone is no restart", launcher(exited(255, time.Minute, "")), "PodFailed", "container compute ended with exit code 255 (Error)"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			plan := instance.Decide(observe(stored(vmi.Running, ready), tt.pod))
+			s := statusOf(t, plan)
+			require.Equal(t, vmi.Failed, s.Phase)
+			require.Equal(t, tt.reason, s.Reason)
+			require.Equal(t, tt.message, s.Condition(vmi.ConditionReady).Message)
+			require.Equal(t, []string{"write", "Warning " + tt.reason}, summarize(plan).Do)
+		})
+	}
+}
+
+func failedFor(reason, message string) *vmi.VirtualMachineInstance {
+	v := stored(vmi.Failed, condition(vmi.ConditionReady, "GuestNotRunning", message))
+	v.Status.Reason = reason
+	return v
+}
+
+func TestWhatTheHandlerCouldNotKnowOfAnEndIsCorrectedOnce(t *testing.T) {
+	t.Parallel()
+	const exceeded = "the guest had not powered off when its grace period was over"
+	tests := []struct {
+		name   string
+		vmi    *vmi.VirtualMachineInstance
+		pod    *corev1.Pod
+		reason string // empty: nothing is written
+	}{
+		{"an eviction by the kubelet", failedFor("GracePeriodExceeded", exceeded), launcher(exited(137, 0, ""), evicted), "Evicted"},
+		{"an eviction by a drain, while the pod is there", failedFor("GracePeriodExceeded", exceeded), launcher(running, leaving, drained), "Evicted"},
+		{"a guest that was killed for memory", failedFor("Crashed", "QEMU was killed"), launcher(exited(137, 0, ""), oom), "OOMKilled"},
+		{"a guest that crashed", failedFor("Crashed", "QEMU was killed"), launcher(exited(1, 0, "Crashed: QEMU was killed")), ""},
+		{"a guest that crashed and is evicted then", failedFor("Crashed", "QEMU was killed"), launcher(running, leaving, drained), ""},
+		{"a grace period without an eviction", failedFor("GracePeriodExceeded", exceeded), launcher(exited(1, 0, "")), ""},
+		{"a guest that powered off before its pod was evicted", stored(vmi.Succeeded), launcher(exited(0, 0, ""), evicted), ""},
+		{"another pod than the VMI's", failedFor("Crashed", "x"), launcher(exited(137, 0, ""), evicted, other), ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			o := observe(tt.vmi, tt.pod)
+			plan := instance.Decide(o)
+			if tt.reason == "" {
+				require.Zero(t, count[writeStatus](plan))
+				return
+			}
+			require.Equal(t, []string{"write", "Warning " + tt.reason}, summarize(plan).Do)
+			s := statusOf(t, plan)
+			require.Equal(t, vmi.Failed, s.Phase)
+			require.Equal(t, tt.reason, s.Reason)
+			apply(&o, plan)
+			require.Zero(t, count[writeStatus](instance.Decide(o)))
+		})
+	}
+	late := failedFor("StartFailed", "no disk")
+	endedBefore(time.Minute)(late)
+	require.Zero(t, count[writeStatus](instance.Decide(observe(late, launcher(exited(137, 0, ""), evicted)))), "the VMI had ended long before")
+}
+
+func TestAPodThatIsEvictedSaysSo(t *testing.T) {
+	t.Parallel()
+	s := statusOf(t, instance.Decide(observe(stored(vmi.Running, ready), launcher(running, leaving, drained))))
+	require.Equal(t, "PodTerminating", s.Reason)
+	require.Equal(t, "the pod of the VMI is evicted from node node1 (Eviction API: evicting)", s.Condition(vmi.ConditionReady).Message)
+}
+
+func TestADeviceThatIsMissingIsSaidWithTheHandlerThatOffersIt(t *testing.T) {
+	t.Parallel()
+	o := observe(stored(vmi.Scheduling), launcher(rejectedNow, old))
+	o.Node.HandlerDown = now
+	s := statusOf(t, instance.Decide(o))
+	require.Equal(t, vmi.Pending, s.Phase)
+	require.Equal(t, "UnexpectedAdmissionError: virt-handler, which offers the devices of VMIs, is not ready on node node1: Pod was rejected: no healthy devices present",
+		s.Condition(vmi.ConditionReady).Message)
+}

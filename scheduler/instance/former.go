@@ -1,0 +1,47 @@
+package instance
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/podvisor/podvisor/scheduler"
+	"github.com/podvisor/podvisor/scheduler/pod"
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// PreviousPodExists: the pod of an earlier VMI of the same name may still run.
+const PreviousPodExists = "PreviousPodExists"
+
+// formerDelay is how long a new VMI waits for the pod of an earlier one of its name
+// before its status says so: usually that pod has just ended.
+const formerDelay = 5 * time.Second
+
+// Former are those of the pods that were made for an earlier VMI of the same name
+// and that may still run a guest.
+func Former(v *vmi.VirtualMachineInstance, pods []*corev1.Pod) []*corev1.Pod {
+	var out []*corev1.Pod
+	for _, p := range pods {
+		if pod.InstanceName(p) == v.Name && pod.Creator(p) != "" && !pod.MadeFor(p, v) && !over(p) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// Fenced reports whether nothing runs on the node any more: it does not exist, or
+// an administrator says so by the taint out-of-service while it does not respond.
+func (n Node) Fenced() bool { return fenced(n) }
+
+// waitForFormer makes no pod as long as another guest of this name may run: both
+// could write the same volumes.
+func waitForFormer(o Observed) scheduler.Plan {
+	if left := remaining(o, o.VMI.CreationTimestamp.Time, formerDelay); left > 0 && o.VMI.Status.Phase == vmi.PhaseUnset {
+		return scheduler.Plan{Recheck: left}
+	}
+	plan := pending(o, vmi.Finding{Reason: PreviousPodExists, Message: fmt.Sprintf("pod %s of an earlier VMI of this name exists, and its guest may still run; "+
+		"this VMI starts when the pod has ended, which takes as long as its guest needs to power off", o.Former[0].Name)})
+	plan.Recheck = nameDelay
+	return plan
+}

@@ -1,0 +1,39 @@
+package instance_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/podvisor/podvisor/scheduler"
+	"github.com/podvisor/podvisor/scheduler/instance"
+	"github.com/podvisor/podvisor/vmi"
+)
+
+func TestAVMIHasNoFinalizerWhilePodvisorMayBeDeleted(t *testing.T) {
+	t.Parallel()
+	release := []scheduler.Action{scheduler.RemoveFinalizer{}}
+	for _, p := range []vmi.Phase{vmi.PhaseUnset, vmi.Pending, vmi.Scheduling, vmi.Scheduled, vmi.Running, vmi.Succeeded, vmi.Failed} {
+		o := observe(stored(p))
+		o.Unguarded = true
+		require.Equal(t, release, instance.Decide(o).Actions, p)
+
+		o = observe(stored(p, deleted))
+		o.Unguarded = true
+		require.Equal(t, release, instance.Decide(o).Actions, "%s, deleted", p)
+
+		o = observe(stored(p, bare))
+		o.Unguarded = true
+		require.NotContains(t, instance.Decide(o).Actions, scheduler.AddFinalizer{}, "%s without the finalizer", p)
+	}
+	o := observe(stored(vmi.PhaseUnset, bare))
+	o.Unguarded = true
+	var created []*corev1.Pod
+	for _, a := range instance.Decide(o).Actions {
+		if c, ok := a.(scheduler.CreatePod); ok {
+			created = append(created, c.Pod)
+		}
+	}
+	require.Len(t, created, 1, "the VMI is started")
+}

@@ -1,0 +1,54 @@
+package cloudinit
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// ConfigDriveLabel is the label of the file system by which a guest finds a
+// ConfigDrive disk.
+const ConfigDriveLabel = "config-2"
+
+// The files of the data source, as OpenStack lays them out.
+// https://docs.openstack.org/nova/latest/user/metadata.html
+const (
+	driveMeta    = "openstack/latest/meta_data.json"
+	driveUser    = "openstack/latest/user_data"
+	driveNetwork = "openstack/latest/network_data.json"
+)
+
+// ConfigDrive returns the files of the ConfigDrive data source for v, all in
+// openstack/latest: meta_data.json, and user_data and network_data.json if there is
+// such data. The uuid, without which cloud-init refuses the disk, is that of the
+// firmware, or else the VMI's UID. Its error joins all faults, which wrap
+// [vmi.ErrInvalid].
+func ConfigDrive(v *vmi.VirtualMachineInstance, c *vmi.CloudInitConfigDrive, s Secrets) ([]File, error) {
+	uuid := v.UID
+	if f := v.Spec.Domain.Firmware; f != nil && f.UUID != "" {
+		uuid = f.UUID
+	}
+	meta, err := json.Marshal(map[string]string{
+		"hostname":       v.Hostname(),
+		"instance_id":    instanceID(v),
+		"local_hostname": v.Hostname(),
+		"uuid":           string(uuid),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("write meta_data.json: %w", err)
+	}
+	user, network, err := both(form{plain: c.UserData, encoded: c.UserDataBase64, secret: s.UserData},
+		form{plain: c.NetworkData, encoded: c.NetworkDataBase64, secret: s.NetworkData})
+	if err != nil {
+		return nil, err
+	}
+	files := []File{{driveMeta, meta}}
+	if user != nil {
+		files = append(files, File{driveUser, user})
+	}
+	if network != nil {
+		files = append(files, File{driveNetwork, network})
+	}
+	return files, nil
+}

@@ -1,0 +1,36 @@
+package volume
+
+import (
+	"github.com/podvisor/podvisor/storage"
+	"github.com/podvisor/podvisor/storage/cloudinit"
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// cloudInitConfigDrive is a disk with cloud-init's ConfigDrive data source, which
+// the launcher makes from the spec and from Secrets.
+var cloudInitConfigDrive = kind{
+	name: "cloudInitConfigDrive",
+	pod:  func(v vmi.Volume, n names, _ Cluster) Part { return configDriveSecrets(v).pod(v, n) },
+	observe: func(v vmi.Volume, n Node) Observation {
+		return configDriveSecrets(v).observe(v, n)
+	},
+	attach: func(instance *vmi.VirtualMachineInstance, v vmi.Volume, n Node) (storage.Attachment, error) {
+		secrets, err := configDriveSecrets(v).read(v, n)
+		if err != nil {
+			return storage.Attachment{}, err
+		}
+		files, err := cloudinit.ConfigDrive(instance, v.CloudInitConfigDrive, secrets)
+		if err != nil {
+			return storage.Attachment{}, err
+		}
+		return storage.Attachment{
+			Path:   configDrivePath(n.Root, instance),
+			Format: storage.Raw,
+			Source: storage.Seed{Label: cloudinit.ConfigDriveLabel, Files: files},
+		}, nil
+	},
+}
+
+func configDriveSecrets(v vmi.Volume) references {
+	return newReferences(v.CloudInitConfigDrive.UserDataSecretRef, v.CloudInitConfigDrive.NetworkDataSecretRef)
+}
