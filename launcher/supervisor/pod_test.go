@@ -134,8 +134,8 @@ type pod struct {
 	launcher int // its process
 	client   *control.Client
 	keyboard io.WriteCloser // what is written here is typed
-	console  *text
-	log      *text
+	console  *testenv.Output
+	log      *testenv.Output
 	exited   chan int
 }
 
@@ -154,7 +154,7 @@ func newPod(t *testing.T, disk map[string][]byte, env ...string) *pod {
 	for name, content := range disk {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "disk", name), content, 0o644))
 	}
-	p := &pod{T: t, console: &text{}, log: &text{}, exited: make(chan int, 1)}
+	p := &pod{T: t, console: &testenv.Output{}, log: &testenv.Output{}, exited: make(chan int, 1)}
 	cmd := exec.Command("unshare", "--mount", "--pid", "--net", "--ipc", "--fork", "--kill-child", "--mount-proc", "sh", "-c", sandbox)
 	cmd.Env = append(os.Environ(), append([]string{launch + "=1", "IMAGE=" + shared(), "DISK=" + dir, "GRACE=20s", "EMULATION=yes"}, env...)...)
 	cmd.Stdout, cmd.Stderr = p.console, p.log
@@ -333,22 +333,4 @@ func bootable() map[string][]byte {
 	copy(disk, code)
 	disk[510], disk[511] = 0x55, 0xaa
 	return map[string][]byte{"guest.img": disk}
-}
-
-// text is a buffer that may be read while it is written.
-type text struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (t *text) Write(b []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.b.Write(b)
-}
-
-func (t *text) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.b.String()
 }
