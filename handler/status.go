@@ -156,12 +156,18 @@ func (p *Plan) obstacle(o Observed, s *vmi.VirtualMachineInstanceStatus, now met
 }
 
 func (p *Plan) notSynchronized(f vmi.Finding, s *vmi.VirtualMachineInstanceStatus, now metav1.Time) {
+	p.warn(f, warning(EventSyncFailed, fmt.Sprintf("%s: %s", f.Reason, f.Message)), s, now)
+}
+
+// warn makes Synchronized False because of the finding, with the event if that is
+// new.
+func (p *Plan) warn(f vmi.Finding, e Event, s *vmi.VirtualMachineInstanceStatus, now metav1.Time) {
 	c := vmi.Condition{Type: vmi.ConditionSynchronized, Status: corev1.ConditionFalse, Reason: f.Reason, Message: f.Message}
 	if old := s.Condition(c.Type); old != nil && old.Status == c.Status && old.Reason == c.Reason && old.Message == c.Message {
 		return
 	}
 	s.SetCondition(c, now)
-	p.Events = append(p.Events, warning(EventSyncFailed, fmt.Sprintf("%s: %s", f.Reason, f.Message)))
+	p.Events = append(p.Events, e)
 }
 
 // memory is the guest's memory. The overhead is virt-controller's and is kept.

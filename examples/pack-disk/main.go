@@ -41,30 +41,30 @@ func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 // run is the program. It returns the exit status.
 func run(args []string, out, notes io.Writer) int {
 	flags := flag.NewFlagSet("pack-disk", flag.ContinueOnError)
-	flags.SetOutput(notes)
-	flags.Usage = func() {
-		fmt.Fprintln(notes, usage)
-		flags.PrintDefaults()
-	}
+	flags.SetOutput(io.Discard)
 	name := flags.String("name", "", "the `NAME:TAG` of the image, as a VMI's containerDisk has it")
 	output := flags.String("output", "", "the `file` to write (default: the name of DISK with .tar, in this folder)")
 	arch := flags.String("arch", "amd64", "the architecture of the nodes: "+strings.Join(architectures, ", "))
 	raw := flags.Bool("raw", false, "pack a raw image in which no partition table and no file system is found")
-	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
+	err := flags.Parse(args)
+	if errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(out, usage)
+		flags.SetOutput(out)
+		flags.PrintDefaults()
 		return 0
-	} else if err != nil {
-		return 2
 	}
-	ref, err := parseReference(*name)
+	var ref reference
 	switch {
-	case flags.NArg() != 1:
-		flags.Usage()
-		return 2
 	case err != nil:
-		fmt.Fprintln(notes, err)
-		return 2
+	case flags.NArg() != 1:
+		err = errors.New("one disk is needed")
 	case !slices.Contains(architectures, *arch):
-		fmt.Fprintf(notes, "architecture %q is none of %s\n", *arch, strings.Join(architectures, ", "))
+		err = fmt.Errorf("architecture %q is none of %s", *arch, strings.Join(architectures, ", "))
+	default:
+		ref, err = parseReference(*name)
+	}
+	if err != nil {
+		fmt.Fprintf(notes, "pack-disk: %v: see pack-disk --help\n", err)
 		return 2
 	}
 	if *output == "" {

@@ -54,13 +54,12 @@ func TestArgumentsThatAreWrongAreNamed(t *testing.T) {
 		status int
 		says   string
 	}{
-		"no disk":           {[]string{"-name", "a:1"}, 2, usage},
-		"two disks":         {[]string{"-name", "a:1", path, path}, 2, usage},
+		"no disk":           {[]string{"-name", "a:1"}, 2, "pack-disk: one disk is needed: see pack-disk --help\n"},
+		"two disks":         {[]string{"-name", "a:1", path, path}, 2, "one disk is needed"},
 		"no name":           {[]string{path}, 2, "-name is missing"},
 		"no tag":            {[]string{"-name", "a", path}, 2, "has no tag"},
 		"an unknown option": {[]string{"-x", path}, 2, "-x"},
 		"an architecture":   {[]string{"-name", "a:1", "-arch", "vax", path}, 2, `architecture "vax" is none of amd64, arm64, s390x`},
-		"help":              {[]string{"--help"}, 0, usage},
 		"a missing disk":    {[]string{"-name", "a:1", path + "x"}, 1, "no such file"},
 		"a folder":          {[]string{"-name", "a:1", filepath.Dir(path)}, 1, "is not a regular file"},
 		"a missing folder":  {[]string{"-name", "a:1", "-output", "/no/such/folder/a.tar", path}, 1, "/no/such/folder"},
@@ -72,6 +71,13 @@ func TestArgumentsThatAreWrongAreNamed(t *testing.T) {
 			require.Contains(t, notes, tt.says)
 		})
 	}
+}
+
+func TestTheHelpIsOnStandardOutput(t *testing.T) {
+	status, out, notes := packed("--help")
+	require.Zero(t, status)
+	require.Contains(t, out, usage)
+	require.Empty(t, notes)
 }
 
 func TestNamesOfImagesAreCompleted(t *testing.T) {
