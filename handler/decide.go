@@ -1,6 +1,8 @@
 package handler
 
 import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
 )
@@ -18,6 +20,8 @@ import (
 //	                                       reports, and only its pod starts a domain
 //	handed over        does not answer     report that; the session keeps trying
 //	handed over        ended               report the end
+//	cannot be decoded  any other           nothing but to report that: the guest is left
+//	                                       alone, and virt-controller ends a deleted VMI
 //	being deleted      any other           put the stop; that needs no network
 //	handed over        not running         bind the network, then put the VMI; report
 //	                                       what fails
@@ -47,6 +51,8 @@ func Decide(o Observed) Plan {
 		return Plan{}
 	case o.Session.State != nil && o.Session.State.Phase == protocol.Ended:
 		return report(o)
+	case vmi.Unreadable(v) != nil:
+		return leaveAlone(o)
 	case overdue(o):
 		return failStart(o)
 	case o.Session.State == nil:
@@ -86,6 +92,16 @@ func leave(o Observed) Plan {
 // is to be reported: nothing else may happen until then.
 func connect(pod string) Plan {
 	return Plan{Actions: []Action{Connect{pod}}, Recheck: SilenceDelay}
+}
+
+// leaveAlone reports that the VMI is stored and cannot be decoded. What its guest
+// shall be is not known, so the launcher gets nothing.
+func leaveAlone(o Observed) Plan {
+	p := Plan{Status: o.Instance.Status.DeepCopy()}
+	f := vmi.UnreadableFinding(o.Instance)
+	p.warn(f, warning(f.Reason, f.Message), p.Status, metav1.NewTime(o.Now))
+	p.Status.Explain()
+	return p
 }
 
 func stop(o Observed) Plan {

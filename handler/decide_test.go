@@ -36,6 +36,12 @@ func instance(phase vmi.Phase, options ...vmitest.Option) *vmi.VirtualMachineIns
 
 func deleted(v *vmi.VirtualMachineInstance) { v.DeletionTimestamp = new(metav1.NewTime(now)) }
 
+// unreadable makes the VMI one that cannot be decoded.
+func unreadable(v *vmi.VirtualMachineInstance) {
+	v.Spec = vmi.VirtualMachineInstanceSpec{}
+	vmi.SetUnreadable(v, &vmi.UnreadableError{Fields: []vmi.UnreadableField{{Path: "spec.hostname", Value: "1", Message: "must be a string"}}})
+}
+
 func withCondition(c vmi.Condition) vmitest.Option {
 	return func(v *vmi.VirtualMachineInstance) { v.Status.Conditions = append(v.Status.Conditions, c) }
 }

@@ -37,12 +37,16 @@ func everySession(v *vmi.VirtualMachineInstance, f func(*Session)) {
 // everything calls f with every combination of what can be observed.
 func everything(f func(Observed)) {
 	for _, phase := range []vmi.Phase{vmi.PhaseUnset, vmi.Pending, vmi.Scheduling, vmi.Scheduled, vmi.Running, vmi.Succeeded, vmi.Failed, vmi.Unknown} {
-		for _, gone := range []bool{false, true} {
+		for i := range 4 {
+			gone, broken := i&1 != 0, i&2 != 0
 			for _, active := range []string{node, "n2"} {
 				for _, ready := range []string{"", "GuestNotRunning", "PodTerminating"} {
 					v := instance(phase)
 					if gone {
 						deleted(v)
+					}
+					if broken {
+						unreadable(v)
 					}
 					if active != node {
 						v.Status.NodeName, v.Status.ActivePods = active, map[types.UID]string{pod: node, "pod-2": active}
@@ -103,6 +107,9 @@ func TestEveryPlanIsSound(t *testing.T) {
 		}
 		if p.Status != nil && foreign(&before.Status) && !p.Status.Phase.Final() {
 			require.Equal(t, before.Status.Condition(vmi.ConditionReady), p.Status.Condition(vmi.ConditionReady), "a foreign reason is kept")
+		}
+		if vmi.Unreadable(before) != nil {
+			require.Zero(t, len(puts)+binds, "what a launcher shall do is not known")
 		}
 		for _, d := range puts {
 			stopped := before.DeletionTimestamp != nil || p.Status.Phase == vmi.Failed

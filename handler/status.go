@@ -73,6 +73,8 @@ func (p *Plan) running(o Observed, s *vmi.VirtualMachineInstanceStatus, now meta
 		s.RemoveCondition(vmi.ConditionSoftwareEmulation)
 	}
 	p.paused(o, s, now)
+	p.occurred(o, s)
+	p.notBooted(state, s, now)
 	if state.Phase != protocol.Stopping { // the agent ends before the guest, and the end removes its conditions
 		agent(o, s, now)
 	}
@@ -118,6 +120,8 @@ func (p *Plan) finish(o Observed, phase vmi.Phase, f vmi.Finding) {
 	s.RemoveCondition(vmi.ConditionPaused)
 	s.RemoveCondition(vmi.ConditionSynchronized)
 	noAgent(s)
+	s.RemoveCondition(vmi.ConditionGuestNotBooted)
+	p.occurred(o, s)
 	if f.Message == "" {
 		f.Message = "The guest has ended: " + f.Reason
 	}
@@ -152,12 +156,18 @@ func (p *Plan) obstacle(o Observed, s *vmi.VirtualMachineInstanceStatus, now met
 }
 
 func (p *Plan) notSynchronized(f vmi.Finding, s *vmi.VirtualMachineInstanceStatus, now metav1.Time) {
+	p.warn(f, warning(EventSyncFailed, fmt.Sprintf("%s: %s", f.Reason, f.Message)), s, now)
+}
+
+// warn makes Synchronized False because of the finding, with the event if that is
+// new.
+func (p *Plan) warn(f vmi.Finding, e Event, s *vmi.VirtualMachineInstanceStatus, now metav1.Time) {
 	c := vmi.Condition{Type: vmi.ConditionSynchronized, Status: corev1.ConditionFalse, Reason: f.Reason, Message: f.Message}
 	if old := s.Condition(c.Type); old != nil && old.Status == c.Status && old.Reason == c.Reason && old.Message == c.Message {
 		return
 	}
 	s.SetCondition(c, now)
-	p.Events = append(p.Events, warning(EventSyncFailed, fmt.Sprintf("%s: %s", f.Reason, f.Message)))
+	p.Events = append(p.Events, e)
 }
 
 // memory is the guest's memory. The overhead is virt-controller's and is kept.

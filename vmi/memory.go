@@ -30,6 +30,8 @@ type Hugepages struct {
 	// PageSize is the size of a page, for example 2Mi or 1Gi: one that the nodes
 	// have reserved. The guest's memory must be a multiple of it.
 	// +optional
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[01]?[0-9])?$`
 	PageSize string `json:"pageSize,omitempty"`
 }
 

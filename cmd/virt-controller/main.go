@@ -15,6 +15,7 @@ import (
 	"github.com/podvisor/podvisor/scheduler/admission"
 	"github.com/podvisor/podvisor/scheduler/controller"
 	"github.com/podvisor/podvisor/scheduler/pod"
+	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/config"
 )
 
@@ -41,7 +42,7 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	klog.SetSlogLogger(s.Log)
+	klog.SetSlogLogger(ops.WithoutRepeats(s.Log))
 	api, err := newClients(s)
 	if err != nil {
 		return err
@@ -57,6 +58,7 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	ops.CountUnreadable(s.Metrics, vmi.VirtualMachineInstances.Plural, c.Unreadable)
 	if certificates, err = admission.NewCertificates(admission.CertificatesConfig{Kube: api.answerKube, Namespace: *namespace, Changed: c.QueueAll, Logger: s.Log}); err != nil {
 		return err
 	}

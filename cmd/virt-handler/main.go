@@ -16,6 +16,7 @@ import (
 	"github.com/podvisor/podvisor/handler/node"
 	"github.com/podvisor/podvisor/handler/socket"
 	"github.com/podvisor/podvisor/internal/ops"
+	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
 	"github.com/podvisor/podvisor/vmi/config"
 )
@@ -46,7 +47,7 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	log := s.Log
-	klog.SetSlogLogger(log)
+	klog.SetSlogLogger(ops.WithoutRepeats(log))
 	instances, err := client.New(s.Kubernetes)
 	if err != nil {
 		return err
@@ -69,6 +70,7 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	removal := node.Removal{Metadata: s.Metadata, Namespace: os.Getenv("POD_NAMESPACE"), DaemonSet: "virt-handler"}
+	ops.CountUnreadable(s.Metrics, vmi.VirtualMachineInstances.Plural, c.Unreadable)
 	var heartbeat *node.Heartbeat
 	p := device.New(device.Config{Devices: offer, PluginDir: *plugins, CDIDir: *cdi, Logger: log, Changed: func() { heartbeat.Changed() }, Uninstalled: removal.Uninstalled})
 	heartbeat = node.New(node.Config{Nodes: kube.Nodes(), Name: *name, Schedulable: func() bool { return p.Registered(device.Tun) }, Uninstalled: removal.Uninstalled, Logger: log})

@@ -155,7 +155,7 @@ func TestAChangedConfigurationNeedsNoRestart(t *testing.T) {
 	})
 	var kubevirtWrites int
 	for _, w := range s.writes.all() {
-		if w == "PUT kubevirts/kubevirt/status 200" {
+		if w == "PATCH kubevirts/kubevirt/status 200" {
 			kubevirtWrites++
 		}
 	}

@@ -115,6 +115,7 @@ func (w *world) start(name string) {
 	w.t.Helper()
 	v := vmitest.New(vmitest.WithName(name), vmitest.WithContainerDisk("root", images.Reference("demo-guest")), vmitest.WithMasquerade("default"))
 	v.UID, v.Namespace = "", ""
+	v.Spec.TerminationGracePeriodSeconds = new(int64(5)) // a guest that still boots does not power off
 	_, err := w.vmis.Create(w.t.Context(), v, metav1.CreateOptions{})
 	require.NoError(w.t, err)
 	w.awaitRunning(name)

@@ -3,13 +3,15 @@
 //
 //	check-manifest [-o defaulted] [-config FILE] [-feature-gates NAME,…] FILE…
 //
-// It prints one line for each fault. The file - is standard input.
+// On standard output it prints one line for each fault of all files. The file - is
+// standard input.
 //
 //	file: kind/name: field: cause type: message
 //
-// A fault that no single field can correct has no field. A note on standard error
-// says which objects are not checked, and why a field, a value or a kind that is
-// written is not served yet:
+// A fault that no single field can correct has no field. Then, on standard error,
+// one line for each field, value and kind that is right and not served yet, why,
+// and at last how many there are of both. Lines that begin with "note:" say which
+// objects are not checked.
 //
 //	file: kind/name: field: not served yet: reason
 //
@@ -80,7 +82,8 @@ func run(args []string, in io.Reader, out, notes io.Writer, now time.Time) int {
 			status = 2
 		}
 	}
-	if status == 0 && p.count > 0 {
+	p.report()
+	if status == 0 && len(p.found) > 0 {
 		return 1
 	}
 	return status
@@ -93,8 +96,34 @@ type printer struct {
 	// print says that objects are printed with defaults applied.
 	print   bool
 	printed bool
-	// count is how many faults were found.
-	count int
+	// found and unserved are the lines of faults and of what is not served.
+	found, unserved []string
+}
+
+// report prints the faults, and apart from them what is not served.
+func (p *printer) report() {
+	for _, line := range p.found {
+		fmt.Fprintln(p.faults, line)
+	}
+	for _, line := range p.unserved {
+		fmt.Fprintln(p.notes, line)
+	}
+	if n, m := len(p.found), len(p.unserved); n+m > 0 {
+		fmt.Fprintf(p.notes, "faults: %d, not served yet: %d (the API server refuses them; docs/fields.md lists all)\n", n, m)
+	}
+}
+
+// object keeps what was found in an object of the file.
+func (p *printer) object(file string, o manifest.Object) {
+	for _, n := range o.Notes {
+		fmt.Fprintf(p.notes, "note: %s: %s: %s\n", file, o, n)
+	}
+	for _, f := range o.Unserved {
+		p.unserved = append(p.unserved, fmt.Sprintf("%s: %s: %s", file, o, f))
+	}
+	for _, f := range o.Faults {
+		p.found = append(p.found, fmt.Sprintf("%s: %s: %s", file, o, f))
+	}
 }
 
 func (p *printer) read(name string) ([]byte, error) {
@@ -133,8 +162,8 @@ func (p *printer) configuration(file string) (*vmi.KubeVirt, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	for _, n := range o.Notes {
-		fmt.Fprintf(p.notes, "%s: %s: %s\n", file, o, n)
+	for _, f := range o.Unserved {
+		p.unserved = append(p.unserved, fmt.Sprintf("%s: %s: %s", file, o, f))
 	}
 	if len(o.Faults) == 0 {
 		return o.Complete.(*vmi.KubeVirt), nil
@@ -157,13 +186,7 @@ func (p *printer) file(name string, c kinds.Cluster) error {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	for _, o := range all {
-		for _, n := range o.Notes {
-			fmt.Fprintf(p.notes, "%s: %s: %s\n", name, o, n)
-		}
-		for _, f := range o.Faults {
-			fmt.Fprintf(p.faults, "%s: %s: %s\n", name, o, f)
-		}
-		p.count += len(o.Faults)
+		p.object(name, o)
 		if p.print && o.Complete != nil {
 			if err := p.yaml(o); err != nil {
 				return err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -26,6 +27,32 @@ func TestFaultsAreOnStandardOutputAndNotesAreNot(t *testing.T) {
 	require.NotContains(t, out, "not served yet")
 	require.Contains(t, notes, testdata+"unserved.yaml: VirtualMachine/lasting: the kind is not served yet: ")
 	require.NotContains(t, notes, "FieldValue")
+}
+
+// In a terminal both are on one screen.
+func TestFaultsOfAllFilesAreBeforeWhatIsNotServed(t *testing.T) {
+	var both bytes.Buffer
+	status := run([]string{testdata + "both.yaml", testdata + "unserved.yaml", testdata + "others.yaml", testdata + "faults.yaml"}, strings.NewReader(""), &both, &both, time.Unix(0, 0))
+	require.Equal(t, 1, status)
+	state, n := "note", map[string]int{}
+	for _, line := range strings.Split(strings.TrimSpace(both.String()), "\n") {
+		now := "fault"
+		switch {
+		case strings.HasPrefix(line, "note: "):
+			now = "note"
+		case strings.HasPrefix(line, "faults: "):
+			now = "sum"
+		case strings.Contains(line, "not served yet: "):
+			now = "unserved"
+		}
+		if now != state {
+			require.Zero(t, n[now], "%s is not together: %s", now, both.String())
+		}
+		state = now
+		n[now]++
+	}
+	require.Equal(t, "sum", state)
+	require.Contains(t, both.String(), fmt.Sprintf("faults: %d, not served yet: %d ", n["fault"], n["unserved"]))
 }
 
 func TestTheConfigurationOfAClusterApplies(t *testing.T) {

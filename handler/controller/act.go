@@ -129,6 +129,9 @@ func (c *Controller) report(ctx context.Context, key string, o handler.Observed,
 	}
 	c.log.Info("wrote the status", "vmi", key, "phase", p.Status.Phase)
 	for _, e := range p.Events {
+		if e.Warning {
+			c.log.Warn("emit event", "vmi", key, "reason", e.Reason, "message", e.Message)
+		}
 		c.events.Emit(ctx, o.Instance, reconcile.Event(e))
 	}
 	return nil

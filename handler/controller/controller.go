@@ -119,6 +119,9 @@ func (c *Controller) Ready() error {
 	return nil
 }
 
+// Unreadable is how many of the VMIs of the node cannot be decoded.
+func (c *Controller) Unreadable() int { return len(c.instances.Unreadable()) }
+
 // Run handles VMIs until ctx ends and everything that was begun has ended.
 func (c *Controller) Run(ctx context.Context) error {
 	var wg sync.WaitGroup

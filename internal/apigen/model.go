@@ -26,6 +26,8 @@ type model struct {
 type goType struct {
 	name     string
 	unserved string
+	// basic is the type of the language that it is made of, or "".
+	basic string
 	// fields are those of a struct by their JSON names, inlined ones included.
 	fields map[string]*goField
 	unions []union
@@ -49,6 +51,8 @@ type goField struct {
 	// elem is the type of the field, or of its elements. It is qualified for a
 	// type of another package, and "" for one of the language.
 	elem string
+	// basic is the type of the language behind elem, or "".
+	basic string
 	// name is the field's name in Go.
 	name              string
 	unserved, refused string
@@ -217,6 +221,7 @@ func (m *model) readType(spec *ast.TypeSpec, marks []marker) (*goType, error) {
 	}
 	s, ok := spec.Type.(*ast.StructType)
 	if !ok {
+		t.basic = basic(spec.Type)
 		return t, nil
 	}
 	for _, f := range s.Fields.List {
@@ -240,7 +245,7 @@ func (m *model) readField(t *goType, f *ast.Field) error {
 	if pkg, own, qualified := strings.Cut(elem, "."); qualified && m.packages[pkg] {
 		elem = own
 	}
-	out := &goField{elem: elem, name: goName(f)}
+	out := &goField{elem: elem, basic: basic(f.Type), name: goName(f)}
 	if err := out.readMarkers(readMarkers(f.Doc)); err != nil {
 		return fmt.Errorf("field %s of %s: %w", cmp.Or(name, elem), t.name, err)
 	}
@@ -312,16 +317,32 @@ func goName(f *ast.Field) string {
 	return f.Names[0].Name
 }
 
+// behind is the type behind pointers, lists and maps.
+func behind(e ast.Expr) ast.Expr {
+	switch e := e.(type) {
+	case *ast.StarExpr:
+		return behind(e.X)
+	case *ast.ArrayType:
+		return behind(e.Elt)
+	case *ast.MapType:
+		return behind(e.Value)
+	}
+	return e
+}
+
+// basic is the name of the type of the language behind pointers, lists and maps, or
+// "" if it is none.
+func basic(e ast.Expr) string {
+	if id, ok := behind(e).(*ast.Ident); ok && !ast.IsExported(id.Name) {
+		return id.Name
+	}
+	return ""
+}
+
 // element is the type behind pointers, lists and maps: its name, with that of its
 // package if it is of another one, or "" if it is of the language.
 func element(e ast.Expr) string {
-	switch e := e.(type) {
-	case *ast.StarExpr:
-		return element(e.X)
-	case *ast.ArrayType:
-		return element(e.Elt)
-	case *ast.MapType:
-		return element(e.Value)
+	switch e := behind(e).(type) {
 	case *ast.SelectorExpr:
 		if pkg, ok := e.X.(*ast.Ident); ok {
 			return pkg.Name + "." + e.Sel.Name

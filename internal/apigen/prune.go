@@ -10,6 +10,10 @@ import (
 // pruner takes out of a schema what is not served.
 type pruner struct {
 	model *model
+	// kind is the kind whose schema is pruned, and untyped are its fields that have
+	// no type.
+	kind    string
+	untyped []gap
 	// pruned is what was taken out, with paths that begin with the kind.
 	pruned []gap
 	faults []error
@@ -21,11 +25,51 @@ func (p *pruner) fault(format string, args ...any) {
 
 func (p *pruner) definition(d *definition) {
 	s := d.schema()
+	p.kind, p.untyped = d.kind(), untypedOf(p.model, d)
 	p.schema(d.kind(), s, p.model.types[d.kind()])
+	limit(s)
 }
 
-// schema prunes the schema of a type.
+// schema prunes the schema of a type, and names in its description what is not
+// served of it.
 func (p *pruner) schema(at string, s node, t *goType) {
+	before := len(p.pruned)
+	p.prune(at, s, t)
+	p.mention(at, s, p.pruned[before:])
+}
+
+// whereToLook ends the list of fields that are not served. An API server says of one
+// only that it is unknown.
+const whereToLook = ". Podvisor's docs/fields.md and its program check-manifest say why."
+
+// mention appends to the description of an object the names of its fields that
+// KubeVirt has and that are not served: those that were taken out, and those that
+// have no type.
+func (p *pruner) mention(at string, s node, pruned []gap) {
+	var names []string
+	add := func(path string) {
+		if rest, ok := strings.CutPrefix(path, at+"."); ok && !strings.ContainsAny(rest, ".[{") {
+			names = append(names, rest)
+		}
+	}
+	for _, g := range pruned {
+		if g.value == "" {
+			add(g.path)
+		}
+	}
+	for _, g := range p.untyped {
+		add(p.kind + "." + g.path)
+	}
+	if len(names) == 0 {
+		return
+	}
+	slices.Sort(names)
+	d, _ := s["description"].(string)
+	s["description"] = strings.TrimSpace(d + "\n\nNot served: " + strings.Join(slices.Compact(names), ", ") + whereToLook)
+}
+
+// prune prunes the schema of a type.
+func (p *pruner) prune(at string, s node, t *goType) {
 	if t.enum {
 		if len(t.values) == 0 {
 			p.fault("%s: type %s has no values", at, t.name)
@@ -35,6 +79,7 @@ func (p *pruner) schema(at string, s node, t *goType) {
 			p.pruned = append(p.pruned, gap{path: at, value: u.value, why: u.why})
 		}
 	}
+	limitNumber(s, t.basic)
 	p.rules(at, s, t)
 	for _, in := range t.outside {
 		p.known(at, s, in)
@@ -88,11 +133,16 @@ func (p *pruner) field(at string, s node, f *goField) {
 		p.schema(at+suffix, elem, t)
 		return
 	}
+	limitNumber(elem, f.basic)
+	if f.elem == "metav1.ObjectMeta" && strings.Contains(at, ".spec.") {
+		describeMetadata(elem)
+	}
 	p.known(at, elem, f)
-	own := s["description"]
+	own, _ := s["description"].(string)
+	delete(s, "description")
 	p.foreign(at, s, f)
-	if own != nil {
-		s["description"] = own
+	if mentioned, _ := s["description"].(string); own+mentioned != "" {
+		s["description"] = strings.TrimSpace(own + "\n\n" + mentioned)
 	}
 }
 
@@ -113,11 +163,13 @@ func (p *pruner) foreign(at string, s node, f *goField) {
 	if d, ok := s["description"].(string); ok {
 		s["description"] = firstSentence(d)
 	}
+	before := len(p.pruned)
 	for name, v := range s.child("properties") {
 		if below := f.below(name); !p.hide(at, s, name, below) {
 			p.foreign(at+"."+name, object(v), below)
 		}
 	}
+	p.mention(at, s, p.pruned[before:])
 	if e, suffix := s.element(); suffix != "" {
 		p.foreign(at+suffix, e, f)
 	}

@@ -68,7 +68,7 @@ func TestOnlyWhatIsServedStaysInTheSchema(t *testing.T) {
 	}, p.pruned)
 
 	require.Equal(t, read(t, `
-description: Thing is a kind.
+description: "Thing is a kind.\n\nNot served: c, d. Podvisor's docs/fields.md and its program check-manifest say why."
 properties:
   a: {$ref: part}
   b: {type: string, description: "b is a text."}
@@ -76,14 +76,16 @@ properties:
   parts:
     type: array
     items:
+      description: "Not served: later. Podvisor's docs/fields.md and its program check-manifest say why."
       properties:
         name: {type: string, description: "Name. It is a name."}
         alien: {type: string, description: A field of another package.}
         port:
-          description: port is of another package. It has two sentences.
+          description: "port is of another package. It has two sentences.\n\nNot served: node. Podvisor's docs/fields.md and its program check-manifest say why."
           properties:
             number: {type: integer, description: A number.}
             target:
+              description: "Not served: name. Podvisor's docs/fields.md and its program check-manifest say why."
               properties:
                 key: {type: string}
               required: [key]
@@ -151,10 +153,11 @@ x-kubernetes-validations:
 		{path: "gate.target.name", why: "no code reads it"},
 	}, p.pruned)
 	require.Equal(t, read(t, `
+description: "Not served: node. Podvisor's docs/fields.md and its program check-manifest say why."
 properties:
   open: {type: boolean}
   number: {type: integer, description: A number.}
-  target: {properties: {key: {type: string}}, required: [key]}
+  target: {description: "Not served: name. Podvisor's docs/fields.md and its program check-manifest say why.", properties: {key: {type: string}}, required: [key]}
 x-kubernetes-validations:
 - {rule: "self.open", message: closed}
 `), clean(t, s))

@@ -121,6 +121,11 @@ Written by ` + "`make generate`" + ` from the types in package vmi; do not edit.
   refuses a manifest that sets it.
 - **refused**: not offered, for the reason in the last column. A line stands for all fields below it too.
 
+The API server says of a field that it does not have only ` + "`unknown field \"spec.domain.devices.tpm\"`" + `, whether the name is misspelt or the field is
+not served. Look for it below, or in ` + "`kubectl explain vmi.spec.domain.devices`" + `, which names what is not served of an object, or run
+` + "`go run ./examples/check-manifest FILE`" + `, which lists all faults of a manifest and, apart from them, all that is not served. Then leave the field
+out: what the VMI does instead is in the last column. With ` + "`kubectl --validate=warn`" + ` the API server warns, drops the field and takes the rest.
+
 ` + "`[]`" + ` marks the elements of a list, ` + "`{}`" + ` the values of a map. Types of Kubernetes' own are named without their fields.
 `
 

@@ -40,9 +40,11 @@ var core = map[string]bool{
 	"storage/volume":     true,
 	"vmi":                true,
 	"vmi/config":         true,
+	"vmi/decode":         true,
 	"vmi/defaults":       true,
 	"vmi/kinds":          true,
 	"vmi/manifest":       true,
+	"vmi/quantity":       true,
 	"vmi/served":         true,
 	"vmi/validate":       true,
 	"vmi/vmitest":        true,
@@ -112,7 +114,7 @@ func forbidden(f File, imported string) string {
 		return "vmi imports nothing of this module"
 	case isOwn && tree(p) == "vmi" && tree(own) != "vmi" && tree(own) != "internal":
 		return "nothing under vmi imports another tree"
-	case isOwn && (p == "vmi/client" || p == "vmi/client/informer") && own != "vmi":
+	case isOwn && (p == "vmi/client" || p == "vmi/client/informer") && own != "vmi" && own != "vmi/decode" && own != "vmi/quantity":
 		return "a program that reads and writes objects links neither defaults nor validation"
 	case isOwn && apart(p, own):
 		return "scheduler, handler and launcher do not import each other"

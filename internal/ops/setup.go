@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
 
+	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
 	"github.com/podvisor/podvisor/vmi/config"
 	"github.com/podvisor/podvisor/vmi/config/live"
@@ -73,6 +74,7 @@ func Begin(f Flags) (*Setup, error) {
 	if s.Settings, err = live.New(live.Config{KubeVirts: c.KubeVirts(""), Metadata: s.Metadata, Logger: s.Log}); err != nil {
 		return nil, err
 	}
+	CountUnreadable(s.Metrics, vmi.KubeVirts.Plural, s.Settings.Unreadable)
 	s.Settings.OnChange(func() {
 		own := f.Pick(s.Settings.State().Config)
 		limiter.Set(own.QPS, own.Burst)

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
 )
 
@@ -59,7 +61,8 @@ func (w *Writer[T, L]) write(ctx context.Context, what string, old T, do func(co
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
 	defer cancel()
 	o, err := do(ctx, w.in(old.GetNamespace()))
-	if err != nil {
+	// The write was done if it is only the answer that cannot be decoded whole.
+	if err != nil && (!errors.Is(err, vmi.ErrUnreadable) || isNil(o)) {
 		return old, fmt.Errorf("write %s of %s: %w", what, cache.MetaObjectToName(old), err)
 	}
 	w.Wrote(o)

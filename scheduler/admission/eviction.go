@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/subtle"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -111,7 +112,9 @@ func (e Evictions) read(ctx context.Context, namespace, name string) (*corev1.Po
 		return pod, nil, nil
 	}
 	v, err := e.VMIs.VirtualMachineInstances(namespace).Get(ctx, owner.Name, metav1.GetOptions{})
-	if err != nil {
+	// What a VMI that cannot be decoded says of evictions is not known: as if it said
+	// nothing, so that its node can be drained.
+	if err != nil && !errors.Is(err, vmi.ErrUnreadable) {
 		return pod, nil, ignoreNotFound(err)
 	}
 	return pod, v, nil
@@ -129,6 +132,9 @@ func (e Evictions) mark(ctx context.Context, v *vmi.VirtualMachineInstance, node
 	changed := v.DeepCopy()
 	changed.Status.EvacuationNodeName = node
 	_, err := client.WriteStatus(ctx, e.VMIs.VirtualMachineInstances(v.Namespace), v, changed)
+	if errors.Is(err, vmi.ErrUnreadable) {
+		return nil // it was written
+	}
 	return err
 }
 

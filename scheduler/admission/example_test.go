@@ -46,5 +46,5 @@ func Example() {
 	}
 	// Output:
 	// FieldValueInvalid "spec.domain.devices.disks[0].name"
-	// FieldValueRequired ""
+	// FieldValueRequired "spec.domain.memory.guest"
 }

@@ -3,12 +3,14 @@ package admission
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/podvisor/podvisor/vmi"
+	decoder "github.com/podvisor/podvisor/vmi/decode"
 	"github.com/podvisor/podvisor/vmi/kinds"
 )
 
@@ -59,11 +61,12 @@ func check(k kinds.Kind, c kinds.Cluster, object, before []byte) (field.ErrorLis
 	return k.Create(k.Complete(v, c), c), nil
 }
 
-// decode reads an object and the one before, which is nil if there was none. The
+// decode reads an object and the one before, which is nil if there was none, or if it
+// cannot be decoded: what corrects it is judged as an object that is created. The
 // status of an object that is created is left out: it is not stored.
 func decode(k kinds.Kind, object, before []byte) (v, old vmi.Object, err error) {
 	v = k.New()
-	if err := json.Unmarshal(object, v); err != nil {
+	if err := decoder.Into(object, v); err != nil {
 		return nil, nil, err
 	}
 	if len(before) == 0 {
@@ -73,7 +76,13 @@ func decode(k kinds.Kind, object, before []byte) (v, old vmi.Object, err error) 
 		return v, nil, nil
 	}
 	old = k.New()
-	return v, old, json.Unmarshal(before, old)
+	switch err := decoder.Into(before, old); {
+	case errors.Is(err, vmi.ErrUnreadable):
+		return v, nil, nil
+	case err != nil:
+		return nil, nil, err
+	}
+	return v, old, nil
 }
 
 // restore makes the raw object's spec the one that it was before.

@@ -3,6 +3,7 @@ package admission
 import (
 	"bytes"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -37,7 +38,8 @@ func TestTheWebhooksAreRegisteredForEveryServedKind(t *testing.T) {
 	require.Len(t, rules, 2)
 	for _, k := range kinds.All() {
 		for _, r := range rules[ValidationPath] {
-			if len(r.Resources) == 1 && r.Resources[0] == k.Plural {
+			if slices.Contains(r.Resources, k.Plural) {
+				require.ElementsMatch(t, []admissionregistrationv1.OperationType{"CREATE", "UPDATE"}, r.Operations, "a change is validated as a creation is")
 				require.Equal(t, []string{k.Group}, r.APIGroups)
 				require.Equal(t, []string{k.Version}, r.APIVersions)
 			}

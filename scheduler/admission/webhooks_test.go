@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
@@ -196,7 +197,7 @@ func TestAllFaultsAreCauses(t *testing.T) {
 		require.Contains(t, r.Result.Message, c.Message, "the message names everything")
 		require.Contains(t, r.Result.Message, c.Field)
 	}
-	require.Equal(t, []string{"FieldValueInvalid spec.domain.devices.disks[0].name", "FieldValueRequired "}, fields)
+	require.Equal(t, []string{"FieldValueInvalid spec.domain.devices.disks[0].name", "FieldValueRequired spec.domain.memory.guest"}, fields)
 }
 
 func TestWhatIsRightIsAllowed(t *testing.T) {
@@ -227,6 +228,41 @@ func TestAnObjectThatCannotBeDecodedIsRefusedByValidationOnly(t *testing.T) {
 			require.EqualValues(t, http.StatusBadRequest, r.Result.Code)
 			require.Contains(t, r.Result.Message, "decode VirtualMachineInstance vm: ")
 		})
+	}
+}
+
+// Some take minutes to decode, others to compare.
+func TestAQuantityThatTakesLongIsNotComputedWith(t *testing.T) {
+	t.Parallel()
+	good := written(`{"domain":{"memory":{"guest":"64Mi"}}}`)
+	for _, text := range []string{`"1e999999999"`, `"1e-999999999"`, `1e-999999999`, `"12345678901234567890e999999999"`, `"` + strings.Repeat("9", 1_000_000) + `"`} {
+		for _, spec := range []string{`{"domain":{"memory":{"guest":` + text + `}}}`, `{"domain":{"resources":{"requests":{"memory":` + text + `}}}}`} {
+			bad, start := written(spec), time.Now()
+			r := ask(t, DefaultsPath, bad, "")
+			require.True(t, r.Allowed, "the schema reports it")
+			require.Nil(t, r.Patch)
+			r = ask(t, ValidationPath, bad, "")
+			require.False(t, r.Allowed)
+			require.Contains(t, r.Result.Message, "must be a quantity of at most 32 characters with an exponent from -19 to 19")
+			require.Less(t, len(r.Result.Message), 400)
+			require.True(t, ask(t, ValidationPath, good, bad).Allowed, "it corrects the one before")
+			require.True(t, ask(t, DefaultsPath, good, bad).Allowed)
+			require.Less(t, time.Since(start), 10*time.Second)
+		}
+	}
+}
+
+func TestMemoryThatNoNodeHasIsRefused(t *testing.T) {
+	t.Parallel()
+	for guest, want := range map[string]string{
+		"513Ti": `spec.domain.memory.guest: Invalid value: "513Ti": must be at most 512Ti: no node has more, and the sums of the scheduler would overflow`,
+		"2Ei":   `spec.domain.memory.guest: Invalid value: "2Ei": must be between -1Ei and 1Ei`,
+		"1e19":  `must be between -1Ei and 1Ei`,
+	} {
+		r := ask(t, ValidationPath, written(`{"domain":{"memory":{"guest":"`+guest+`"}},"hostname":"A"}`), "")
+		require.False(t, r.Allowed)
+		require.Contains(t, r.Result.Message, want)
+		require.Contains(t, r.Result.Message, "spec.hostname: ", "all faults are reported")
 	}
 }
 

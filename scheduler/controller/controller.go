@@ -138,6 +138,9 @@ func (c *Controller) Ready() error {
 	return c.cfg.Settings.Ready()
 }
 
+// Unreadable is how many of the VMIs that the Controller knows of cannot be decoded.
+func (c *Controller) Unreadable() int { return len(c.caches.instances.Unreadable()) }
+
 // Run works until ctx ends and everything that was begun is done.
 func (c *Controller) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)

@@ -31,6 +31,7 @@ type reporter struct {
 	settings *live.Watcher
 	handlers cache.SharedIndexInformer // the DaemonSets of virt-handler
 	events   *reconcile.Events
+	writer   *reconcile.Writer[*vmi.KubeVirt, *vmi.KubeVirtList]
 	loop     *reconcile.Loop
 
 	mu      sync.Mutex
@@ -38,7 +39,7 @@ type reporter struct {
 }
 
 func newReporter(c Config, events *reconcile.Events) (*reporter, error) {
-	r := &reporter{cfg: c, log: c.Logger, settings: c.Settings, events: events}
+	r := &reporter{cfg: c, log: c.Logger, settings: c.Settings, events: events, writer: reconcile.NewWriter(c.Client.KubeVirts)}
 	r.handlers = appsinformers.NewFilteredDaemonSetInformer(c.Kube, c.Home, 0, cache.Indexers{},
 		func(o *metav1.ListOptions) { o.LabelSelector = vmi.AppLabel + "=" + handlerApp })
 	// One worker: there is one status to write.
@@ -81,8 +82,8 @@ func (r *reporter) reconcile(ctx context.Context, _ string) (time.Duration, erro
 		}
 		changed := k.DeepCopy()
 		changed.Status = status
-		if _, err := r.cfg.Client.KubeVirts(k.Namespace).UpdateStatus(ctx, changed, metav1.UpdateOptions{}); err != nil {
-			return 0, fmt.Errorf("write status of kubevirt %s/%s: %w", k.Namespace, k.Name, err)
+		if _, err := r.writer.Status(ctx, k, changed); err != nil {
+			return 0, fmt.Errorf("report on the configuration: %w", err)
 		}
 		r.warn(ctx, k, &status)
 	}

@@ -147,7 +147,7 @@ func (t *turns) start(namespace string, q *queue) {
 func (t *turns) due(namespace string) {
 	t.mu.Lock()
 	q := t.spaces[namespace]
-	if t.stopped {
+	if t.stopped || q == nil {
 		t.mu.Unlock()
 		return
 	}

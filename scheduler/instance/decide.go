@@ -55,6 +55,8 @@ const (
 //	before Scheduled    refused by its node       Pending with the reason; pod is deleted, to be created again
 //	before Scheduled    ended                     Failed
 //	before Scheduled    alive, but fenced         Failed: NodeUnresponsive
+//	before Scheduled,   none, or alive            Synchronized is False: no pod is made, and none
+//	  cannot be decoded                           is handed over
 //	before Scheduled    runs on a node            Scheduled: handed over
 //	before Scheduled    waits                     Scheduling, with the reason if there is one
 //
@@ -90,6 +92,8 @@ func decide(o Observed) scheduler.Plan {
 		return watch(o)
 	case active == nil && phase == vmi.Scheduling:
 		return fail(o, podGone(o))
+	case active == nil && isUnreadable(o):
+		return refuse(o)
 	case active == nil:
 		return create(o)
 	case !pod.Owned(active, o.VMI):
@@ -100,6 +104,8 @@ func decide(o Observed) scheduler.Plan {
 		return fail(o, tooEarly(active))
 	case fenced(o.Node):
 		return fail(o, nodeGone(o))
+	case isUnreadable(o):
+		return hold(o)
 	case runs(active):
 		return handOver(o)
 	}

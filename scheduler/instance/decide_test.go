@@ -58,6 +58,12 @@ func bare(v *vmi.VirtualMachineInstance)    { v.Finalizers = nil }
 func kept(v *vmi.VirtualMachineInstance)    { v.Finalizers = append(v.Finalizers, "example.com/kept") }
 func invalid(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Memory = nil }
 
+// unreadable makes the VMI one that cannot be decoded.
+func unreadable(v *vmi.VirtualMachineInstance) {
+	v.Spec = vmi.VirtualMachineInstanceSpec{}
+	vmi.SetUnreadable(v, &vmi.UnreadableError{Fields: []vmi.UnreadableField{{Path: "spec.domain.cpu.cores", Value: "-1", Message: "must be a whole number from 0 to 4294967295"}}})
+}
+
 func condition(t vmi.ConditionType, reason, message string) vmitest.Option {
 	return func(v *vmi.VirtualMachineInstance) {
 		v.Status.SetCondition(vmi.Condition{Type: t, Status: corev1.ConditionFalse, Reason: reason, Message: message}, metav1.NewTime(now))
@@ -209,6 +215,16 @@ func TestDecide(t *testing.T) {
 		{"a VMI with an invalid spec waits in Pending with the reason", stored("", invalid), nil, nil,
 			summary{Do: []string{"write", "Warning InvalidSpec"}, Phase: vmi.Pending, Reason: "InvalidSpec",
 				Because: because{vmi.ConditionSynchronized: "InvalidSpec", vmi.ConditionReady: "PodNotExists"}}},
+		{"a VMI that cannot be decoded gets no pod", stored("", unreadable, bare), nil, nil,
+			summary{Do: []string{"write", "Warning UnreadableSpec"}, Phase: vmi.Pending, Reason: "UnreadableSpec",
+				Because: because{vmi.ConditionSynchronized: "UnreadableSpec", vmi.ConditionReady: "PodNotExists"}}},
+		{"a pod of a VMI that cannot be decoded is not handed over", stored(vmi.Scheduling, unreadable), launcher(running), nil,
+			summary{Do: []string{"write", "Warning UnreadableSpec"}, Phase: vmi.Scheduling, Because: because{vmi.ConditionSynchronized: "UnreadableSpec"}}},
+		{"a VMI that runs and cannot be decoded is left to its handler", stored(vmi.Running, unreadable), launcher(running), nil, summary{}},
+		{"its pod is deleted at once when it is deleted", stored(vmi.Running, unreadable, deleted), launcher(running), nil,
+			summary{Do: []string{"delete pod pod-uid", "Normal SuccessfulDelete"}}},
+		{"a VMI that can be decoded again starts", stored(vmi.Pending, condition(vmi.ConditionSynchronized, "UnreadableSpec", "x")), nil, nil,
+			summary{Do: []string{"create pod", "Normal SuccessfulCreate", "write"}, Phase: vmi.Scheduling, Because: notRunning}},
 		{"a refused pod is written again only with another reason",
 			stored(vmi.Pending, condition(vmi.ConditionSynchronized, "FailedCreate", "quota"), condition(vmi.ConditionReady, "PodNotExists", "the VMI has no pod")), nil,
 			&vmi.Finding{Reason: "FailedCreate", Message: "quota"}, summary{}},

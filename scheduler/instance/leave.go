@@ -37,7 +37,8 @@ func leave(o Observed) scheduler.Plan {
 		return scheduler.Plan{Actions: deletion(active)}
 	}
 	left := stopDue(o.VMI).Sub(o.Now)
-	if !handedOver(o.VMI) || left <= 0 {
+	// No handler stops the guest of a VMI that cannot be decoded.
+	if !handedOver(o.VMI) || isUnreadable(o) || left <= 0 {
 		return deletePod(o)
 	}
 	p := nodeReadiness(o)

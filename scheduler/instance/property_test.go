@@ -23,7 +23,9 @@ func situations() map[string]instance.Observed {
 	instances := map[string][]vmitest.Option{
 		"plain": nil, "deleted": {deleted}, "bare": {bare}, "deleted long ago": {deleted, long}, "deleted, bare": {deleted, bare},
 		"deleted, kept": {deleted, kept}, "deleted long ago, kept": {deleted, long, kept},
-		"invalid":          {invalid},
+		"invalid":             {invalid},
+		"unreadable":          {unreadable},
+		"unreadable, deleted": {unreadable, deleted}, "unreadable, said before": {unreadable, condition(vmi.ConditionSynchronized, "UnreadableSpec", "x")},
 		"not ready before": {condition(vmi.ConditionReady, "NodeNotReady", "x")},
 		"copied before":    {condition(vmi.ConditionReady, "ContainersNotReady", "x")},
 		"said before":      {condition(vmi.ConditionSynchronized, "ErrImagePull", "x"), condition(vmi.ConditionPodScheduled, "Unschedulable", "x")},
@@ -132,6 +134,13 @@ func TestEveryPlanIsSound(t *testing.T) {
 		require.Equal(t, before, o.VMI, "%s: the VMI is not changed", name)
 		require.False(t, count[scheduler.CreatePod](p) > 0 && count[scheduler.DeletePod](p) > 0, "%s: no plan creates and deletes: %v", name, p)
 		require.LessOrEqual(t, count[writeStatus](p), 1, "%s: the status is written once: %v", name, p)
+		if mayRun(o) && o.VMI.Status.Phase != vmi.Succeeded {
+			// Succeeded is what the launcher reported, or its exit: the guest is off.
+			require.Zero(t, count[scheduler.RemoveFinalizer](p), "%s: a VMI is not released while its guest may run: %v", name, p)
+		}
+		if mayRun(o) && o.VMI.DeletionTimestamp == nil && !o.VMI.Status.Phase.Final() && o.Pods.Active != nil && len(o.VMI.Finalizers) == 0 {
+			require.Equal(t, 1, count[scheduler.AddFinalizer](p), "%s: a VMI with a pod has its finalizer or gets it: %v", name, p)
+		}
 		if o.VMI.DeletionTimestamp != nil {
 			require.Zero(t, count[scheduler.CreatePod](p), "%s: a deleted VMI gets no pod: %v", name, p)
 			for _, a := range p.Actions {
@@ -147,6 +156,17 @@ func TestEveryPlanIsSound(t *testing.T) {
 					require.Equal(t, vmi.Failed, o.VMI.Status.Phase, "%s: only why it failed is written: %v", name, p)
 					require.Equal(t, vmi.Failed, w.Object.Status.Phase, "%s: a final phase stays: %v", name, p)
 				}
+			}
+		}
+		if vmi.Unreadable(o.VMI) != nil {
+			require.Zero(t, count[scheduler.CreatePod](p), "%s: no pod is made of a spec that is not known: %v", name, p)
+			for _, a := range p.Actions {
+				if w, ok := a.(writeStatus); ok && w.Object.Status.Phase == vmi.Scheduled {
+					require.Equal(t, vmi.Scheduled, o.VMI.Status.Phase, "%s: it is not handed over: %v", name, p)
+				}
+			}
+			if o.VMI.DeletionTimestamp == nil && !o.VMI.Status.Phase.Final() && o.Pods.Active != nil && o.Pods.Active.Status.Phase == corev1.PodRunning {
+				require.Zero(t, count[scheduler.DeletePod](p), "%s: a guest that runs is left alone: %v", name, p)
 			}
 		}
 		if phase := o.VMI.Status.Phase; phase != "" && phase != vmi.Pending {
@@ -185,30 +205,6 @@ func mayRun(o instance.Observed) bool {
 		}
 	}
 	return false
-}
-
-func TestNoVMIIsReleasedWhileItsGuestMayRun(t *testing.T) {
-	t.Parallel()
-	n := 0
-	for name, o := range situations() {
-		if !mayRun(o) || o.VMI.Status.Phase == vmi.Succeeded {
-			continue // what the launcher reported, or its exit, says that the guest is off
-		}
-		n++
-		require.Zero(t, count[scheduler.RemoveFinalizer](instance.Decide(o)), name)
-	}
-	require.Greater(t, n, 1000)
-}
-
-func TestAVMIWithAPodHasItsFinalizerOrGetsIt(t *testing.T) {
-	t.Parallel()
-	for name, o := range situations() {
-		if !mayRun(o) || o.VMI.DeletionTimestamp != nil || o.VMI.Status.Phase.Final() || o.Pods.Active == nil {
-			continue
-		}
-		apply(&o, instance.Decide(o))
-		require.Contains(t, o.VMI.Finalizers, vmi.Finalizer, name)
-	}
 }
 
 func TestNoPodIsMadeWhileAnotherGuestOfTheNameMayRun(t *testing.T) {

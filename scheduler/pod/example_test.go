@@ -30,5 +30,5 @@ func ExampleRender_invalid() {
 	_, err := pod.Render(v, pod.Config{Image: "example/virt-launcher:v1"})
 	fmt.Println(err)
 	// Output:
-	// invalid: Required value: say how much memory the guest sees: in spec.domain.memory.guest, or in spec.domain.resources.requests.memory, or have one huge page by spec.domain.memory.hugepages.pageSize
+	// invalid: spec.domain.memory.guest: Required value: say how much memory the guest sees: here, or in spec.domain.resources.requests.memory, or have one huge page by spec.domain.memory.hugepages.pageSize
 }

@@ -26,7 +26,7 @@ func TestWhatIsNotServedHasNoPod(t *testing.T) {
 	})), config)
 	require.ErrorIs(t, err, vmi.ErrInvalid)
 	require.EqualError(t, err, `invalid: spec.domain.devices.interfaces[0].slirp: Invalid value: "old": this binding has been discontinued: use masquerade; `+
-		`Required value: say how much memory the guest sees: in spec.domain.memory.guest, or in spec.domain.resources.requests.memory, or have one huge page by spec.domain.memory.hugepages.pageSize; `+
+		`spec.domain.memory.guest: Required value: say how much memory the guest sees: here, or in spec.domain.resources.requests.memory, or have one huge page by spec.domain.memory.hugepages.pageSize; `+
 		`spec.domain.devices.disks[0].disk.bus: Unsupported value: "usb": not served yet: the domain has no USB controller; `+
 		`spec.domain.devices.tpm: Forbidden: not served yet: no TPM emulator runs in the pod`)
 }

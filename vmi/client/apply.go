@@ -29,6 +29,9 @@ func Configuration[T Object, L runtime.Object](d vmi.DefinitionOf[T, L], o T) ([
 	if isNone(o) || o.GetName() == "" {
 		return nil, fmt.Errorf("apply %s: the object has no name", d.Kind)
 	}
+	if err := writable(d.Kind, o); err != nil {
+		return nil, err
+	}
 	raw, err := json.Marshal(o)
 	if err != nil {
 		return nil, fmt.Errorf("encode %s %s/%s: %w", d.Kind, o.GetNamespace(), o.GetName(), err)

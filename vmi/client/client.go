@@ -130,7 +130,7 @@ func (c *Client) newKindClient(d vmi.Definition) (kindClient, error) {
 	}
 	gv := d.GroupVersion()
 	cfg.GroupVersion = &gv
-	cfg.NegotiatedSerializer = serializer.NewCodecFactory(s).WithoutConversion()
+	cfg.NegotiatedSerializer = negotiated{serializer.NewCodecFactory(s).WithoutConversion(), d}
 	r, err := rest.RESTClientForConfigAndClient(cfg, c.http)
 	return kindClient{rest: r, codec: runtime.NewParameterCodec(s)}, err
 }

@@ -19,6 +19,11 @@
 // The package is an edge: it touches the API server and nothing else. It does
 // not decide, default or validate.
 //
+// What is stored may be more than the Go type of its kind can hold: an object that
+// another version wrote, or that was stored while another schema was in force. Such
+// an object does not keep a client from the others: it is decoded in part, marked
+// (vmi.Unreadable), and named by the error of a read ([Objects]).
+//
 // Traps: an object that Update writes must hold all that was read; a client that
 // is older than the API server drops the fields that it does not know. Use Patch
 // or Apply where both may meet.

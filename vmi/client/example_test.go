@@ -2,7 +2,11 @@ package client_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -153,4 +157,59 @@ func ExampleWaitForPhase() {
 	}
 	fmt.Println(v.Name, v.Status.Phase)
 	// Output: testvmi Running
+}
+
+func ExampleWaitFor() {
+	vmis := connect(vmitest.New(vmitest.WithPhase(vmi.Running))).VirtualMachineInstances("default")
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+
+	// The function is not asked while there is no VMI of this name.
+	v, err := client.WaitFor(ctx, vmis, "testvmi", func(v *vmi.VirtualMachineInstance) (bool, error) {
+		return v.Status.Phase == vmi.Running, nil
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(v.Name)
+
+	if err := vmis.Delete(ctx, "testvmi", metav1.DeleteOptions{}); err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(client.WaitForDeletion(ctx, vmis, "testvmi"))
+	// Output:
+	// testvmi
+	// <nil>
+}
+
+// A VMI that the Go type cannot hold does not keep a program from the others.
+func Example_unreadable() {
+	s := fake.New(vmitest.New())
+	broken := `{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "metadata": {"name": "broken", "namespace": "default"},
+		"spec": {"domain": {"cpu": {"cores": -1}}}}`
+	r := httptest.NewRequest(http.MethodPost, "/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstances", strings.NewReader(broken))
+	s.ServeHTTP(httptest.NewRecorder(), r) // as an API server did with another schema
+	c, err := client.New(s.Config())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	all, err := c.VirtualMachineInstances("default").List(context.Background(), metav1.ListOptions{})
+	if err != nil && !errors.Is(err, vmi.ErrUnreadable) {
+		fmt.Println(err)
+		return
+	}
+	for _, v := range all.Items {
+		if why := (*vmi.UnreadableError)(nil); errors.As(vmi.Unreadable(&v), &why) {
+			fmt.Printf("%s: %s\n", v.Name, why.Faults())
+			continue
+		}
+		fmt.Println(v.Name, "can be used")
+	}
+	// Output:
+	// broken: spec.domain.cpu.cores: -1: must be a whole number from 0 to 4294967295
+	// testvmi can be used
 }

@@ -18,6 +18,13 @@ type Object = vmi.Object
 
 // Objects reads and writes the objects T of one kind in one namespace; made
 // without a namespace, it lists and watches those in all. L is their list.
+//
+// An object may be stored that T cannot hold: see [vmi.Unreadable] for what of it
+// there is. It is returned, alone or in a list with all others, beside an error that
+// wraps [vmi.ErrUnreadable] and names the object and the field; a watch sends it as
+// it sends any other. A write whose error wraps it was done if the object is not nil:
+// the answer could not be decoded. Create, Update, UpdateStatus and Apply of such an
+// object are refused with this error, and with nil in place of the object.
 type Objects[T Object, L runtime.Object] interface {
 	Create(ctx context.Context, o T, opts metav1.CreateOptions) (T, error)
 	Update(ctx context.Context, o T, opts metav1.UpdateOptions) (T, error)
@@ -76,19 +83,30 @@ func (c objects[T, L]) one(r *rest.Request, opts runtime.Object, name string, su
 // object sends the request and decodes the one object of the answer.
 func (c objects[T, L]) object(ctx context.Context, r *rest.Request) (T, error) {
 	o := c.definition.New().(T)
-	return o, r.Do(ctx).Into(o)
+	if err := r.Do(ctx).Into(o); err != nil {
+		return o, err
+	}
+	return o, readable(c.definition.Kind, o)
+}
+
+// written sends the request with o as its body, and decodes the answer.
+func (c objects[T, L]) written(ctx context.Context, r *rest.Request, o T) (T, error) {
+	if err := writable(c.definition.Kind, o); err != nil {
+		return none[T](), err
+	}
+	return c.object(ctx, r.Body(o))
 }
 
 func (c objects[T, L]) Create(ctx context.Context, o T, opts metav1.CreateOptions) (T, error) {
-	return c.object(ctx, c.all(c.rest.Post(), &opts).Body(o))
+	return c.written(ctx, c.all(c.rest.Post(), &opts), o)
 }
 
 func (c objects[T, L]) Update(ctx context.Context, o T, opts metav1.UpdateOptions) (T, error) {
-	return c.object(ctx, c.one(c.rest.Put(), &opts, o.GetName()).Body(o))
+	return c.written(ctx, c.one(c.rest.Put(), &opts, o.GetName()), o)
 }
 
 func (c objects[T, L]) UpdateStatus(ctx context.Context, o T, opts metav1.UpdateOptions) (T, error) {
-	return c.object(ctx, c.one(c.rest.Put(), &opts, o.GetName(), "status").Body(o))
+	return c.written(ctx, c.one(c.rest.Put(), &opts, o.GetName(), "status"), o)
 }
 
 func (c objects[T, L]) Get(ctx context.Context, name string, opts metav1.GetOptions) (T, error) {
@@ -117,7 +135,10 @@ func (c objects[T, L]) DeleteCollection(ctx context.Context, opts metav1.DeleteO
 
 func (c objects[T, L]) List(ctx context.Context, opts metav1.ListOptions) (L, error) {
 	l := c.definition.NewList().(L)
-	return l, c.all(c.rest.Get(), &opts).Timeout(timeout(opts)).Do(ctx).Into(l)
+	if err := c.all(c.rest.Get(), &opts).Timeout(timeout(opts)).Do(ctx).Into(l); err != nil {
+		return l, err
+	}
+	return l, listReadable(c.definition.Kind, l)
 }
 
 func (c objects[T, L]) Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {

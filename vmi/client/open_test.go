@@ -182,8 +182,10 @@ func TestAnotherKindIsCachedAndWaitedFor(t *testing.T) {
 	require.Equal(t, watch.Added, e.Type)
 	require.Equal(t, "south", e.Object.(*rack).Spec.Room)
 	require.Eventually(t, func() bool { return i.Get("", "b") != nil }, 30*time.Second, time.Millisecond)
-	_, err = client.WaitFor(ctx, r, "c", func(c *rack) (bool, error) { return c == nil, nil })
+	found, err := client.WaitFor(ctx, r, "b", func(b *rack) (bool, error) { return b.Spec.Room == "south", nil })
 	require.NoError(t, err)
+	require.Equal(t, "b", found.Name)
+	require.NoError(t, client.WaitForDeletion(ctx, r, "c"))
 }
 
 func TestAKindOfTheCoreGroupHasItsOwnPath(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,21 +13,54 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/wait"
+	backoff "k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/podvisor/podvisor/vmi"
 )
 
 // WaitFor waits until done says so of the object, and returns it. It asks done
-// about the object as it is now and after each change, and with nil while there
-// is no such object, which is how to wait for a deletion. The object may change
-// twice before done sees it once.
+// about the object as it is now and after each change; while there is no such
+// object, done is not asked, and the wait goes on: see [WaitForDeletion] for how to
+// wait for the end of an object. The object may change twice before done sees it
+// once.
 //
 // An error of done ends the wait. So does an answer of the API server that will
-// not change by itself, such as Forbidden; lost connections, expired watches
+// not change by itself, such as Forbidden, and an object that cannot be decoded,
+// with an error that wraps [vmi.ErrUnreadable]; lost connections, expired watches
 // and an API server that is away do not. Then the object as it was last seen is
 // returned beside the error, or nil if there was none. Without a deadline in
 // the context, the wait has none.
 func WaitFor[T Object, L runtime.Object](ctx context.Context, o Objects[T, L], name string, done func(T) (bool, error)) (T, error) {
+	return wait(ctx, o, name, func(o T) (bool, error) {
+		if isNone(o) {
+			return false, nil
+		}
+		if err := readable(reflect.TypeOf(o).Elem().Name(), o); err != nil {
+			return false, err
+		}
+		return done(o)
+	})
+}
+
+// WaitForDeletion waits until the object that has the name now does not exist any
+// more, even if there is another of its name by then. If there is none now, the wait
+// is over. The context and the answers of the API server end it as they end
+// [WaitFor].
+func WaitForDeletion[T Object, L runtime.Object](ctx context.Context, o Objects[T, L], name string) error {
+	first := none[T]()
+	_, err := wait(ctx, o, name, func(o T) (bool, error) {
+		if isNone(first) {
+			first = o
+		}
+		return isNone(o) || o.GetUID() != first.GetUID(), nil
+	})
+	return err
+}
+
+// wait is WaitFor, except that done is asked about any object, and with nil while
+// there is none.
+func wait[T Object, L runtime.Object](ctx context.Context, o Objects[T, L], name string, done func(T) (bool, error)) (T, error) {
 	w := waiter[T, L]{objects: o, name: name, done: done}
 	pause := retries()
 	for {
@@ -56,8 +90,8 @@ const longWatch = time.Minute
 
 // retries are the pauses before the next list, until there is news again: 20 ms
 // and then longer, up to 5 s.
-func retries() wait.Backoff {
-	return wait.Backoff{Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 8}
+func retries() backoff.Backoff {
+	return backoff.Backoff{Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 8}
 }
 
 // waiter follows one object.
@@ -114,7 +148,7 @@ func (w *waiter[T, L]) follow(ctx context.Context) error {
 // list sees the object as it is now and returns the version of that.
 func (w *waiter[T, L]) list(ctx context.Context, which metav1.ListOptions) (string, error) {
 	l, err := w.objects.List(ctx, which)
-	if err != nil {
+	if err != nil && !errors.Is(err, vmi.ErrUnreadable) { // done decides on an object that cannot be decoded
 		return "", final(err)
 	}
 	m, err := meta.ListAccessor(l)

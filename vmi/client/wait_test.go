@@ -168,9 +168,53 @@ func TestADeletionIsWaitedFor(t *testing.T) {
 				_, _ = vms.Update(t.Context(), m, metav1.UpdateOptions{})
 			}
 		}()
-		gone, err := client.WaitFor(t.Context(), vms, m.Name, func(m *vmi.VirtualMachine) (bool, error) { return m == nil, nil })
+		require.NoError(t, client.WaitForDeletion(t.Context(), vms, m.Name))
+		_, err := vms.Get(t.Context(), m.Name, metav1.GetOptions{})
+		require.True(t, apierrors.IsNotFound(err), "%v", err)
+		require.NoError(t, client.WaitForDeletion(t.Context(), vms, m.Name), "there is none")
+	})
+}
+
+func TestADeletionIsOfTheObjectThatIsThereNow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, c := play(t, vmitest.New())
+		i := c.VirtualMachineInstances("default")
+		done := make(chan error, 1)
+		go func() { done <- client.WaitForDeletion(t.Context(), i, "testvmi") }()
+		synctest.Wait()
+		require.Empty(t, done)
+		require.NoError(t, i.Delete(t.Context(), "testvmi", metav1.DeleteOptions{}))
+		_, err := i.Create(t.Context(), vmitest.New(), metav1.CreateOptions{})
 		require.NoError(t, err)
-		require.Nil(t, gone)
+		require.NoError(t, <-done)
+	})
+}
+
+// A predicate that reads a field of an object must not have to ask whether there is
+// one.
+func TestAWaitForAMissingObjectAsksNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, c := play(t)
+		i := c.VirtualMachineInstances("default")
+		ready := func(v *vmi.VirtualMachineInstance) (bool, error) { return v.Status.Phase == vmi.Running, nil }
+		short, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		v, err := client.WaitFor(short, i, "testvmi", ready)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Nil(t, v)
+
+		go func() {
+			time.Sleep(time.Minute)
+			_, _ = i.Create(t.Context(), vmitest.New(), metav1.CreateOptions{})
+			time.Sleep(time.Minute)
+			_ = i.Delete(t.Context(), "testvmi", metav1.DeleteOptions{})
+			time.Sleep(time.Minute)
+			_, _ = i.Create(t.Context(), vmitest.New(), metav1.CreateOptions{})
+			setPhase(t, i, "testvmi", vmi.Running)
+		}()
+		v, err = client.WaitFor(t.Context(), i, "testvmi", ready)
+		require.NoError(t, err)
+		require.Equal(t, vmi.Running, v.Status.Phase)
 	})
 }
 

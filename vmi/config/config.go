@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"errors"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -92,6 +93,9 @@ func (c Config) OnNode(name string) Component {
 
 // Resolve is the configuration that k says, or everything that is wrong with it.
 func Resolve(k *vmi.KubeVirt) (Config, field.ErrorList) {
+	if why := (*vmi.UnreadableError)(nil); errors.As(vmi.Unreadable(k), &why) {
+		return Config{}, undecoded(why)
+	}
 	if faults := validate.KubeVirt(k); len(faults) > 0 {
 		return Config{}, faults
 	}
@@ -114,6 +118,19 @@ func Resolve(k *vmi.KubeVirt) (Config, field.ErrorList) {
 		Handler:       component(in.HandlerConfiguration, v.VirtHandler),
 		NodeVerbosity: v.NodeVerbosity,
 	}, nil
+}
+
+// undecoded are the fields that cannot be decoded, as faults.
+func undecoded(why *vmi.UnreadableError) field.ErrorList {
+	var l field.ErrorList
+	for _, f := range why.Fields {
+		detail := f.Message
+		if f.Value != "" {
+			detail = f.Value + ": " + detail
+		}
+		l = append(l, &field.Error{Type: field.ErrorTypeTypeInvalid, Field: f.Path, BadValue: field.OmitValueType{}, Detail: detail})
+	}
+	return l
 }
 
 func launcher(in *vmi.KubeVirtConfiguration, v *vmi.LogVerbosity) Launcher {

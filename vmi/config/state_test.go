@@ -49,6 +49,10 @@ func TestWhichConfigurationIsInForce(t *testing.T) {
 		"the status knows more":             {seen: []*vmi.KubeVirt{ratio(1, "2"), known(ratio(5, "x"), 4, "3")}, ratio: 3, generation: 4, faulty: true},
 		"the process knows more":            {seen: []*vmi.KubeVirt{ratio(4, "2"), known(ratio(5, "x"), 1, "3")}, ratio: 2, generation: 4, faulty: true},
 		"a status that cannot be used":      {seen: []*vmi.KubeVirt{known(ratio(2, "x"), 2, "y")}, faulty: true},
+		"one that cannot be decoded":        {seen: []*vmi.KubeVirt{ratio(1, "2"), unreadable(ratio(2, "3"))}, ratio: 2, generation: 1, faulty: true},
+		"that again, after a restart":       {seen: []*vmi.KubeVirt{known(unreadable(ratio(2, "4")), 2, "3")}, ratio: 3, generation: 2, faulty: true},
+		"that again, repaired":              {seen: []*vmi.KubeVirt{unreadable(ratio(2, "4")), ratio(3, "5")}, ratio: 5, generation: 3},
+		"one that was never decoded":        {seen: []*vmi.KubeVirt{unreadable(ratio(1, "2"))}, faulty: true},
 		"deleted":                           {seen: []*vmi.KubeVirt{ratio(1, "2"), nil}},
 		"a broken one that is another's":    {seen: []*vmi.KubeVirt{ratio(1, "2"), other(ratio(1, "x"))}, faulty: true},
 		"deleted, and another broken again": {seen: []*vmi.KubeVirt{ratio(1, "2"), nil, other(ratio(1, "x"))}, faulty: true},
@@ -67,6 +71,13 @@ func TestWhichConfigurationIsInForce(t *testing.T) {
 			require.Equal(t, tt.faulty, len(s.Faults) > 0)
 		})
 	}
+}
+
+// unreadable is k as one that cannot be decoded.
+func unreadable(k *vmi.KubeVirt) *vmi.KubeVirt {
+	k.Spec = vmi.KubeVirtSpec{}
+	vmi.SetUnreadable(k, &vmi.UnreadableError{Fields: []vmi.UnreadableField{{Path: "spec.configuration.cpuRequest", Value: "{}", Message: "must be a quantity"}}})
+	return k
 }
 
 // other is k as another object.
@@ -175,6 +186,17 @@ func TestAReportIsWhatTheNextProcessStartsFrom(t *testing.T) {
 	c := status.Condition(vmi.ConditionDegraded)
 	require.Contains(t, c.Message, "last good configuration")
 	require.Contains(t, c.Message, "spec.configuration.additionalGuestMemoryOverheadRatio")
+}
+
+func TestTheReportOnWhatCannotBeDecodedNamesTheFieldAndTheValue(t *testing.T) {
+	t.Parallel()
+	k := known(unreadable(ratio(4, "2")), 3, "3")
+	s := config.Next(config.State{}, []*vmi.KubeVirt{k})
+	status := config.Report(s, k, config.Components{}, noon)
+	require.Equal(t, k.Status.ObservedDeploymentConfig, status.ObservedDeploymentConfig)
+	c := status.Condition(vmi.ConditionDegraded)
+	require.Equal(t, "InvalidConfiguration", c.Reason)
+	require.Equal(t, "the last good configuration stays in force: spec.configuration.cpuRequest: Invalid value: {}: must be a quantity", c.Message)
 }
 
 func TestASecondKubeVirtSaysThatItHasNoEffect(t *testing.T) {

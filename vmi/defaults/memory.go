@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/quantity"
 )
 
 // resources asks for the CPUs that the VMI is limited to.
@@ -38,7 +39,7 @@ func memory(d *vmi.DomainSpec) {
 		guest = d.Resources.Limits[corev1.ResourceMemory]
 	}
 	if guest.IsZero() && d.Memory != nil && d.Memory.Hugepages != nil {
-		guest, _ = resource.ParseQuantity(d.Memory.Hugepages.PageSize)
+		guest, _ = quantity.Parse(d.Memory.Hugepages.PageSize)
 	}
 	// What makes no sense is the validation's to refuse, where it was written.
 	if guest.Sign() <= 0 {
@@ -71,7 +72,7 @@ func maxGuest(s *vmi.VirtualMachineInstanceSpec, p Profile) {
 	}
 	block := int64(memoryBlock)
 	if m.Hugepages != nil {
-		q, err := resource.ParseQuantity(m.Hugepages.PageSize)
+		q, err := quantity.Parse(m.Hugepages.PageSize)
 		if err != nil || q.Value() <= 0 {
 			return
 		}

@@ -88,13 +88,14 @@ func TestEveryKindIsValidated(t *testing.T) {
 	}
 }
 
-func TestAKubeVirtWithFaultsMayBeCreatedButNotASecondOne(t *testing.T) {
+func TestAKubeVirtIsChangedByTheRulesOfItsCreation(t *testing.T) {
 	t.Parallel()
 	k, _ := kinds.Find(vmi.KubeVirts.GroupKind())
-	require.Empty(t, k.Create(faulty()["KubeVirt"], kinds.Cluster{}))
+	require.NotEmpty(t, k.Create(faulty()["KubeVirt"], kinds.Cluster{}))
 	first := &vmi.KubeVirt{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "first"}}
 	require.NotEmpty(t, k.Create(&vmi.KubeVirt{}, kinds.Cluster{KubeVirts: []*vmi.KubeVirt{first}}))
-	require.Empty(t, k.Update(first, faulty()["KubeVirt"], kinds.Cluster{KubeVirts: []*vmi.KubeVirt{first}}))
+	require.NotEmpty(t, k.Update(first, faulty()["KubeVirt"], kinds.Cluster{KubeVirts: []*vmi.KubeVirt{first}}))
+	require.Empty(t, k.Update(faulty()["KubeVirt"], &vmi.KubeVirt{}, kinds.Cluster{KubeVirts: []*vmi.KubeVirt{first}}), "it must stay possible to correct one of two")
 }
 
 func TestAVMIThatExistsIsJudgedByWhatWasAllowed(t *testing.T) {

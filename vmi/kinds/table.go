@@ -11,7 +11,7 @@ import (
 // All returns the table, a row for each kind.
 func All() []Kind {
 	return []Kind{
-		of(vmi.KubeVirts, rules[*vmi.KubeVirt]{faults: configuration, create: onlyKubeVirt, update: anyUpdate}),
+		of(vmi.KubeVirts, rules[*vmi.KubeVirt]{faults: configuration, create: onlyKubeVirt, update: changedKubeVirt}),
 		of(vmi.VirtualMachines, rules[*vmi.VirtualMachine]{complete: defaults.VirtualMachine, faults: validate.VirtualMachine, update: validate.VirtualMachineUpdate}),
 		of(vmi.VirtualMachineInstances, rules[*vmi.VirtualMachineInstance]{complete: defaults.Apply, keep: defaults.Keep, faults: validate.Instance, update: existing, fixedSpec: true}),
 		of(vmi.VirtualMachineInstanceMigrations, rules[*vmi.VirtualMachineInstanceMigration]{complete: labelled, faults: migration, update: migrationUpdate}),
@@ -24,17 +24,21 @@ func configuration(k *vmi.KubeVirt, _ validate.User, _ validate.Limits) field.Er
 	return validate.KubeVirt(k)
 }
 
-// onlyKubeVirt refuses a second KubeVirt. A KubeVirt with faults is not refused: it
-// could be created in the same way while no webhook answers, and its status reports
-// the faults.
+// onlyKubeVirt refuses a KubeVirt with faults, and a second one. One that is stored
+// nevertheless, while no webhook answers, has no effect, and its status says why.
 func onlyKubeVirt(k *vmi.KubeVirt, c Cluster) field.ErrorList {
+	faults := validate.KubeVirt(k)
 	if fault := validate.OnlyKubeVirt(k, c.KubeVirts); fault != nil {
-		return field.ErrorList{fault}
+		faults = append(faults, fault)
 	}
-	return nil
+	return faults
 }
 
-func anyUpdate(_, _ *vmi.KubeVirt, _ validate.User, _ validate.Limits) field.ErrorList { return nil }
+// changedKubeVirt refuses a change as it would refuse a creation. That it is a second
+// one is no fault of a change.
+func changedKubeVirt(_, k *vmi.KubeVirt, _ validate.User, _ validate.Limits) field.ErrorList {
+	return validate.KubeVirt(k)
+}
 
 // existing judges the spec of a VMI that exists by what the cluster allowed when
 // it was created: it must stay possible to label the VMI and to remove its

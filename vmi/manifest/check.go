@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
@@ -22,8 +23,11 @@ type Object struct {
 	APIVersion, Kind, Name string
 	// Faults are what an API server with Podvisor refuses.
 	Faults []Fault
-	// Notes say what is allowed and has no effect: fields, values and kinds that are
-	// not served, and objects that are not checked.
+	// Unserved are the fields and values that are right and that the API server does
+	// not accept yet, with the reasons. One without a path is the whole object: its
+	// kind is not served.
+	Unserved served.Fields
+	// Notes say why the object is not checked.
 	Notes []string
 	// Complete is the object with defaults. It is nil if the object is not checked,
 	// or has a field that is not in its type.
@@ -98,9 +102,13 @@ func (o Object) YAML() ([]byte, error) {
 	return text, nil
 }
 
-// String is the fault in one line: field, type and message.
+// String is the fault in one line: field if it has one, type and message.
 func (f Fault) String() string {
-	return fmt.Sprintf("%s: %s: %s", f.Field, string(f.Type), strings.Join(strings.Fields(f.Message), " "))
+	text := string(f.Type) + ": " + strings.Join(strings.Fields(f.Message), " ")
+	if f.Field == "" {
+		return text
+	}
+	return f.Field + ": " + text
 }
 
 // check checks one object, or all objects of a list.
@@ -129,25 +137,56 @@ func (d document) check(c kinds.Cluster) []Object {
 
 // examine checks an object of the kind.
 func (o *Object) examine(d document, k kinds.Kind, c kinds.Cluster) {
-	// What is refused is a fault, and not a note.
-	for _, f := range k.Unserved().In(d.fields) {
-		if !f.Refused {
-			o.Notes = append(o.Notes, f.String())
-		}
-	}
+	o.Unserved = unserved(d, k)
 	v := k.New()
-	unknown, ok := decode(d, v)
-	o.Faults = append(d.nameFaults(), unknown...)
-	if !ok {
-		return
-	}
+	decoded := decode(d, v)
+	o.Faults = append(d.nameFaults(), decoded...)
 	c.Defaults.UUID = defaults.UUID(types.UID(d.namespace + "/" + d.name))
 	c.Defaults.Serial = string(defaults.UUID("serial of " + types.UID(d.namespace+"/"+d.name)))
 	v = k.Complete(v, c)
-	o.Faults = append(o.Faults, listed(k.Faults(v, c))...)
-	if len(unknown) == 0 {
+	for _, f := range listed(k.Faults(v, c)) {
+		if !follows(f, decoded) {
+			o.Faults = append(o.Faults, f)
+		}
+	}
+	if len(decoded) == 0 {
 		o.Complete = v
 	}
+}
+
+// unserved are the fields of the object that are not served yet. What is refused is
+// a fault. A kind that is not served has those of its template too.
+func unserved(d document, k kinds.Kind) served.Fields {
+	all := k.Unserved().In(d.fields)
+	if t, ok := template(d.fields); ok && !k.Served() {
+		for _, f := range served.Unserved(vmi.Kind.Kind).In(map[string]any{"spec": t}) {
+			f.Path = "spec.template." + f.Path
+			all = append(all, f)
+		}
+	}
+	return slices.DeleteFunc(all, func(f served.Field) bool { return f.Refused })
+}
+
+// template is the spec of the VMIs that are made of the object, as it is written.
+func template(object map[string]any) (any, bool) {
+	spec, _ := object["spec"].(map[string]any)
+	t, _ := spec["template"].(map[string]any)
+	s, ok := t["spec"]
+	return s, ok
+}
+
+// follows says that the fault may be there only because a value was not decoded: one
+// at the same field, around it or below it.
+func follows(f Fault, decoded []Fault) bool {
+	return slices.ContainsFunc(decoded, func(d Fault) bool {
+		return d.Field != "" && f.Field != "" && (within(f.Field, d.Field) || within(d.Field, f.Field))
+	})
+}
+
+// within says that a path is the same as another, or below it.
+func within(path, other string) bool {
+	rest, ok := strings.CutPrefix(path, other)
+	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
 // skipped is why an object is not checked.

@@ -1,12 +1,16 @@
 package manifest
 
 import (
+	"encoding/json"
 	"fmt"
+	"reflect"
 	"regexp"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	serializer "k8s.io/apimachinery/pkg/runtime/serializer/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
 
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/kinds"
@@ -20,30 +24,46 @@ var unknownField = regexp.MustCompile(`^(unknown|duplicate) field "(.*)"$`)
 // repeatedKey is how the YAML decoder reports a field that is there twice.
 var repeatedKey = regexp.MustCompile(`line (\d+): key "(.*)" already set in map`)
 
-// decode reads an object strictly. Every field that is not in the type is a fault,
-// and the rest of the object can be used nevertheless.
-func decode(d document, into vmi.Object) (faults []Fault, usable bool) {
+// decode reads an object strictly. Every value of a wrong type and every field that
+// is not in the type is a fault, and the rest of the object is read nevertheless.
+func decode(d document, into vmi.Object) []Fault {
+	c := correction{kind: reflect.TypeOf(into).Elem()}
+	data := d.data
+	if c.decodes(d.fields) != nil {
+		right, _ := c.value(nil, d.fields, func(v any) any { return v })
+		var err error
+		if data, err = json.Marshal(right); err != nil {
+			return append(c.faults, Fault{Type: field.ErrorTypeTypeInvalid, Message: err.Error()})
+		}
+		if _, err := yaml.YAMLToJSONStrict(d.data); err != nil {
+			for text := range strings.Lines(err.Error()) {
+				if repeatedKey.MatchString(text) {
+					c.faults = append(c.faults, strictFault(text, nil))
+				}
+			}
+		}
+	}
 	scheme := runtime.NewScheme()
 	for _, d := range kinds.Definitions() {
 		d.AddToScheme(scheme)
 	}
 	s := serializer.NewSerializerWithOptions(serializer.DefaultMetaFactory, scheme, scheme, serializer.SerializerOptions{Yaml: true, Strict: true})
-	_, _, err := s.Decode(d.data, nil, into)
+	_, _, err := s.Decode(data, nil, into)
 	strict, ok := runtime.AsStrictDecodingError(err)
 	switch {
 	case err == nil:
-		return nil, true
+		return c.faults
 	case !ok:
-		return wrongTypes(d.data, into, err), false
+		return append(c.faults, Fault{Type: field.ErrorTypeTypeInvalid, Message: err.Error()})
 	}
 	reasons := map[string]string{}
 	for _, f := range served.Untyped(d.kind).In(d.fields) {
 		reasons[f.Path] = f.Why
 	}
 	for _, e := range strict.Errors() {
-		faults = append(faults, strictFault(e.Error(), reasons))
+		c.faults = append(c.faults, strictFault(e.Error(), reasons))
 	}
-	return faults, true
+	return c.faults
 }
 
 // strictFault is the fault that the strict decoder reports with this text.

@@ -18,10 +18,10 @@ import (
 	"github.com/podvisor/podvisor/vmi/validate"
 )
 
-// report is what is found in the files: faults, then notes.
+// report is what is found in the files: faults, what is not served, then notes.
 func report(t *testing.T, c kinds.Cluster, files ...string) []byte {
 	t.Helper()
-	var faults, notes bytes.Buffer
+	var faults, unserved, notes bytes.Buffer
 	for _, file := range files {
 		data, err := os.ReadFile(file)
 		require.NoError(t, err)
@@ -31,12 +31,15 @@ func report(t *testing.T, c kinds.Cluster, files ...string) []byte {
 			for _, f := range o.Faults {
 				fmt.Fprintf(&faults, "%s: %s: %s\n", filepath.Base(file), o, f)
 			}
+			for _, f := range o.Unserved {
+				fmt.Fprintf(&unserved, "%s: %s: %s\n", filepath.Base(file), o, f)
+			}
 			for _, n := range o.Notes {
 				fmt.Fprintf(&notes, "%s: %s: %s\n", filepath.Base(file), o, n)
 			}
 		}
 	}
-	return fmt.Appendf(nil, "%s# notes\n%s", faults.String(), notes.String())
+	return fmt.Appendf(nil, "%s# not served\n%s# notes\n%s", faults.String(), unserved.String(), notes.String())
 }
 
 func TestFaultsAndNotes(t *testing.T) {
@@ -62,6 +65,7 @@ func TestFaultsAndNotes(t *testing.T) {
 		"others":   {files: []string{"testdata/others.yaml", "../../examples/service-hello.yaml"}},
 		"unserved": {files: []string{"testdata/unserved.yaml"}},
 		"refused":  {files: []string{"testdata/refused.yaml"}},
+		"both":     {files: []string{"testdata/both.yaml"}},
 		"untyped":  {files: []string{"testdata/untyped.yaml"}},
 		"cluster":  {files: []string{"testdata/cluster.yaml", "testdata/vm.yaml"}, cluster: cluster()},
 	} {

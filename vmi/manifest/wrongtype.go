@@ -10,67 +10,81 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"sigs.k8s.io/yaml"
+
+	"github.com/podvisor/podvisor/vmi/quantity"
 )
 
-// wrongTypes are the values of an object that have a wrong type. The decoder stops
-// at the first and does not always report its path, so each value is decoded alone,
-// in an object that has no other.
-func wrongTypes(data []byte, into runtime.Object, whole error) []Fault {
-	var object any
-	if err := yaml.Unmarshal(data, &object); err != nil {
-		return []Fault{{Type: field.ErrorTypeTypeInvalid, Message: err.Error()}}
-	}
-	var faults []Fault
-	kind := reflect.TypeOf(into).Elem()
-	leaves(nil, object, func(v any) any { return v }, func(at *field.Path, v, alone any) {
-		text, err := json.Marshal(alone)
-		if err == nil {
-			err = json.Unmarshal(text, reflect.New(kind).Interface())
-		}
-		if err == nil {
-			return
-		}
-		if f := wrongType(at, v, err); !slices.Contains(faults, f) {
-			faults = append(faults, f)
-		}
-	})
-	if len(faults) == 0 {
-		return []Fault{{Type: field.ErrorTypeTypeInvalid, Message: whole.Error()}}
-	}
-	return faults
+// correction takes out of an object the values that have a wrong type, each with its
+// fault. The decoder stops at the first and does not always report its path, so
+// each value is decoded alone, in an object that has no other.
+type correction struct {
+	kind   reflect.Type
+	faults []Fault
 }
 
-// leaves calls visit with each value that has no parts, and with an object that
-// has it and nothing else, which around makes of it.
-func leaves(at *field.Path, v any, around func(any) any, visit func(at *field.Path, v, alone any)) {
+// decodes returns the error of decoding the value.
+func (c *correction) decodes(v any) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	o := reflect.New(c.kind).Interface()
+	if l := quantity.FaultsIn(o, text); len(l) > 0 {
+		return fmt.Errorf("%w%s", errExcessive, l[0].Detail)
+	}
+	return json.Unmarshal(text, o)
+}
+
+// errExcessive is the class of quantities that are not decoded.
+var errExcessive = errors.New("")
+
+// value returns the value at the path as far as it can be decoded. around makes of
+// it an object that has nothing else.
+func (c *correction) value(at *field.Path, v any, around func(any) any) (any, bool) {
 	switch v := v.(type) {
 	case map[string]any:
+		right := map[string]any{}
 		for _, k := range slices.Sorted(maps.Keys(v)) {
-			leaves(at.Child(k), v[k], func(p any) any { return around(map[string]any{k: p}) }, visit)
+			if part, ok := c.value(at.Child(k), v[k], func(p any) any { return around(map[string]any{k: p}) }); ok {
+				right[k] = part
+			}
 		}
 		if len(v) > 0 {
-			return
+			return right, c.decodes(around(map[string]any{})) == nil
 		}
 	case []any:
+		right := make([]any, len(v))
 		for i, part := range v {
-			leaves(at.Index(i), part, func(p any) any { return around([]any{p}) }, visit)
+			// What is wrong leaves a gap: the others keep their places.
+			if part, ok := c.value(at.Index(i), part, func(p any) any { return around([]any{p}) }); ok {
+				right[i] = part
+			}
 		}
 		if len(v) > 0 {
-			return
+			return right, c.decodes(around([]any{})) == nil
 		}
 	}
-	if at != nil {
-		visit(at, v, around(v))
+	err := c.decodes(around(v))
+	if err == nil || at == nil {
+		return v, err == nil
 	}
+	if f := wrongType(at, v, err); !slices.Contains(c.faults, f) {
+		c.faults = append(c.faults, f)
+	}
+	if text := fmt.Sprint(v); c.decodes(around(text)) == nil {
+		return text, true
+	}
+	return nil, false
 }
 
 // wrongType is the fault of the value v at the path, with what it must be instead.
 func wrongType(at *field.Path, v any, err error) Fault {
 	name := at.String()
 	var e *json.UnmarshalTypeError
+	if errors.Is(err, errExcessive) {
+		return Fault{name, field.ErrorTypeInvalid, err.Error()}
+	}
 	if !errors.As(err, &e) {
 		message := err.Error()
 		if errors.Is(err, resource.ErrFormatWrong) || errors.Is(err, resource.ErrNumeric) || errors.Is(err, resource.ErrSuffix) {

@@ -50,6 +50,8 @@ func TestTheMachineTypesOfAConfigurationFitTogether(t *testing.T) {
 		"each architecture has its own": {`architectureConfiguration: {amd64: {machineType: virt}, arm64: {machineType: virt}, s390x: {machineType: q35}}`, []string{amd64 + "machineType", at + "architectureConfiguration.s390x.machineType"}},
 		"an architecture":               {`architectureConfiguration: {defaultArchitecture: sparc}`, []string{at + "architectureConfiguration.defaultArchitecture"}},
 		"the node's own processor":      {`cpuModel: host-passthrough`, nil},
+		"more CPUs than any node has":   {`cpuRequest: 2M`, []string{at + "cpuRequest"}},
+		"more than can be computed":     {`{cpuRequest: 2E, liveUpdateConfiguration: {maxGuest: 2Ei}}`, []string{at + "cpuRequest", at + "liveUpdateConfiguration.maxGuest"}},
 		"a processor by its name":       {`cpuModel: Haswell`, []string{at + "cpuModel"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -200,6 +200,10 @@ func signatures(causes []cause) []string {
 func found(l field.ErrorList) []string {
 	var out []cause
 	for _, c := range validate.Causes(l) {
+		// KubeVirt names no field if there is no memory, and shows a colon in its place.
+		if c.Field == "spec.domain.memory.guest" && c.Type == metav1.CauseTypeFieldValueRequired {
+			c.Field = ""
+		}
 		out = append(out, cause{c.Field, c.Type})
 	}
 	return signatures(out)

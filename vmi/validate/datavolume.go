@@ -4,12 +4,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/quantity"
 )
 
 // dataVolumeTemplates checks that each can be made where the VM is and is
 // used by it. KubeVirt reports most faults without the plural, and one of each.
 func dataVolumeTemplates(spec *field.Path, v *vmi.VirtualMachine) field.ErrorList {
-	var l field.ErrorList
+	l := quantity.Faults(spec.Child("dataVolumeTemplates"), v.Spec.DataVolumeTemplates)
 	used := map[string]bool{}
 	for _, v := range v.Spec.Template.Spec.Volumes {
 		if v.DataVolume != nil {

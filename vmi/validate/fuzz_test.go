@@ -17,6 +17,7 @@ import (
 
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/defaults"
+	"github.com/podvisor/podvisor/vmi/quantity"
 	"github.com/podvisor/podvisor/vmi/validate"
 )
 
@@ -35,6 +36,9 @@ func FuzzNothingPanics(f *testing.F) {
 	by, lim := validate.User{Kind: validate.Handler, Node: "a"}, validate.Limits{}
 	f.Fuzz(func(_ *testing.T, data []byte) {
 		var v vmi.VirtualMachineInstance
+		if len(quantity.FaultsIn(&v, data))+len(quantity.FaultsIn(&vmi.VirtualMachine{}, data)) > 0 {
+			return
+		}
 		if json.Unmarshal(data, &v) == nil {
 			d := defaults.Apply(&v, defaults.Profile{})
 			validate.Instance(&v, by, lim)

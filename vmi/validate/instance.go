@@ -39,8 +39,8 @@ func shown(at *field.Path, s *vmi.VirtualMachineInstanceSpec) field.ErrorList {
 	return l
 }
 
-// memoryRequested checks that a VMI says how much memory it has. Three
-// fields can, so none of them is at fault.
+// memoryRequested checks that a VMI says how much memory it has. Three fields can,
+// and the fault is reported at the one that most manifests have.
 func memoryRequested(at *field.Path, d *vmi.DomainSpec) field.ErrorList {
 	if r := d.Resources.Requests[corev1.ResourceMemory]; !r.IsZero() {
 		return nil
@@ -49,8 +49,8 @@ func memoryRequested(at *field.Path, d *vmi.DomainSpec) field.ErrorList {
 		return nil
 	}
 	dom := at.Child("domain")
-	return field.ErrorList{whole(field.ErrorTypeRequired, "say how much memory the guest sees: in "+dom.Child("memory", "guest").String()+
-		", or in "+dom.Child("resources", "requests", "memory").String()+", or have one huge page by "+dom.Child("memory", "hugepages", "pageSize").String())}
+	return field.ErrorList{field.Required(dom.Child("memory", "guest"), "say how much memory the guest sees: here, or in "+
+		dom.Child("resources", "requests", "memory").String()+", or have one huge page by "+dom.Child("memory", "hugepages", "pageSize").String())}
 }
 
 // reserved are the labels that only Podvisor writes.

@@ -43,7 +43,7 @@ func TestInstance(t *testing.T) {
 		want   []string
 	}{
 		{"a VMI that is right", func(*vmi.VirtualMachineInstance) {}, validate.User{}, nil},
-		{"a VMI without memory", func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Memory = nil }, validate.User{}, []string{": FieldValueRequired"}},
+		{"a VMI without memory", func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Memory = nil }, validate.User{}, []string{"spec.domain.memory.guest: FieldValueRequired"}},
 		{"a volume that nothing shows", func(v *vmi.VirtualMachineInstance) {
 			vmitest.WithEmptyDisk("a", "1Gi")(v)
 			v.Spec.Domain.Devices.Disks = nil

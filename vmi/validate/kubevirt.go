@@ -12,11 +12,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/quantity"
 )
 
 // KubeVirt returns what is wrong with a cluster's configuration, or nothing.
 func KubeVirt(k *vmi.KubeVirt) field.ErrorList {
-	return configuration(field.NewPath("spec", "configuration"), &k.Spec.Configuration)
+	at := field.NewPath("spec", "configuration")
+	return append(quantity.Faults(at, &k.Spec.Configuration), configuration(at, &k.Spec.Configuration)...)
 }
 
 // OnlyKubeVirt returns why k cannot be created beside those that exist, or nil:
@@ -38,6 +40,8 @@ func configuration(at *field.Path, c *vmi.KubeVirtConfiguration) field.ErrorList
 	}
 	if q := c.CPURequest; q != nil && q.Sign() <= 0 {
 		l = append(l, field.Invalid(at.Child("cpuRequest"), q.String(), "must be more than 0"))
+	} else if q != nil {
+		l = append(l, tooMuch(at.Child("cpuRequest"), *q, maxCPU)...)
 	}
 	if r := c.AdditionalGuestMemoryOverheadRatio; r != nil {
 		l = append(l, overheadRatio(at.Child("additionalGuestMemoryOverheadRatio"), *r)...)

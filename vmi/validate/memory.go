@@ -7,10 +7,45 @@ import (
 
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/defaults"
+	"github.com/podvisor/podvisor/vmi/quantity"
 )
 
 // minMemory is the least memory that a guest or a request may have.
 var minMemory = resource.MustParse("1M")
+
+// The most that a VMI can ask for, which is more than any node has. Ten times as
+// much, which is the largest ratio of [vmi.DeveloperConfiguration], with the largest
+// overhead of the pod, and all that in thousandths, still fits into 64 bits: sums
+// of requests overflow in the scheduler otherwise, and the pod fits everywhere.
+var (
+	maxMemory = resource.MustParse("512Ti")
+	maxCPU    = resource.MustParse("1M")
+)
+
+// tooLarge refuses what no node has of memory and CPUs.
+func tooLarge(at *field.Path, d *vmi.DomainSpec) field.ErrorList {
+	var l field.ErrorList
+	for _, r := range []struct {
+		list corev1.ResourceList
+		at   *field.Path
+	}{{d.Resources.Requests, at.Child("resources", "requests")}, {d.Resources.Limits, at.Child("resources", "limits")}} {
+		l = append(l, tooMuch(r.at.Child("memory"), r.list[corev1.ResourceMemory], maxMemory)...)
+		l = append(l, tooMuch(r.at.Child("cpu"), r.list[corev1.ResourceCPU], maxCPU)...)
+	}
+	if m := d.Memory; m != nil && m.Guest != nil {
+		l = append(l, tooMuch(at.Child("memory", "guest"), *m.Guest, maxMemory)...)
+	}
+	return l
+}
+
+// tooMuch refuses a quantity of which no node has so much. One that is out of all
+// bounds is refused already.
+func tooMuch(at *field.Path, q, most resource.Quantity) field.ErrorList {
+	if len(quantity.Faults(nil, q)) > 0 || q.Cmp(most) <= 0 {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(at, q.String(), "must be at most "+most.String()+": no node has more, and the sums of the scheduler would overflow")}
+}
 
 // memory checks the guest's memory and what is asked of the node for it.
 func memory(at *field.Path, d *vmi.DomainSpec, lim Limits) field.ErrorList {
@@ -50,7 +85,7 @@ func tooLittle(at *field.Path, d *vmi.DomainSpec, guest resource.Quantity) field
 	request, limit := d.Resources.Requests[corev1.ResourceMemory], d.Resources.Limits[corev1.ResourceMemory]
 	var page resource.Quantity
 	if h := d.Memory.Hugepages; h != nil {
-		page, _ = resource.ParseQuantity(h.PageSize)
+		page, _ = quantity.Parse(h.PageSize)
 	}
 	switch {
 	case !request.IsZero() && request.Cmp(guest) == 0:
@@ -71,7 +106,7 @@ func hugepages(at *field.Path, d *vmi.DomainSpec) field.ErrorList {
 		return nil
 	}
 	size, text := at.Child("memory", "hugepages", "pageSize"), d.Memory.Hugepages.PageSize
-	page, err := resource.ParseQuantity(text)
+	page, err := quantity.Parse(text)
 	if err != nil {
 		return field.ErrorList{field.Invalid(size, text, "must be a size, such as 2Mi or 1Gi")}
 	}
@@ -145,7 +180,7 @@ func memoryHotplug(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits
 	var l field.ErrorList
 	block := resource.NewQuantity(memoryBlock, resource.BinarySI)
 	if m.Hugepages != nil {
-		if q, err := resource.ParseQuantity(m.Hugepages.PageSize); err == nil && q.Cmp(*block) > 0 {
+		if q, err := quantity.Parse(m.Hugepages.PageSize); err == nil && q.Cmp(*block) > 0 {
 			block = &q
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/quantity"
 )
 
 // Spec returns what is wrong with the spec of a VMI, or nothing. That a VMI
@@ -14,7 +15,11 @@ import (
 // leave it to an instance type.
 func Spec(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) field.ErrorList {
 	dom, dev := at.Child("domain"), at.Child("domain", "devices")
-	var l field.ErrorList
+	l := quantity.Faults(at, s)
+	if len(l) == 0 {
+		l = append(memory(dom, &s.Domain, lim), cpu(at, s, lim)...)
+	}
+	l = append(l, tooLarge(dom, &s.Domain)...)
 	for _, part := range []field.ErrorList{
 		placement(at, s),
 		affinity(at, s.Affinity),
@@ -25,8 +30,6 @@ func Spec(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) field.E
 		probes(at, s),
 		accessCredentials(at.Child("accessCredentials"), s),
 
-		memory(dom, &s.Domain, lim),
-		cpu(at, s, lim),
 		platform(at, s, lim),
 		firmware(dom, &s.Domain, lim.architecture(s.Architecture)),
 		hyperv(at, &s.Domain),
@@ -45,6 +48,7 @@ func Spec(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) field.E
 		hostDevices(at, dev.Child("hostDevices"), s.Domain.Devices.HostDevices, lim),
 		resourceClaims(at, s),
 		watchdog(dev.Child("watchdog"), s, lim),
+		panicDevices(dev.Child("panicDevices"), s, lim),
 		video(at, dev.Child("video"), s, lim),
 	} {
 		l = append(l, part...)

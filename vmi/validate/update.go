@@ -5,10 +5,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/quantity"
 )
 
-// equal compares as the API does: quantities by what they say, nil as empty.
-func equal(a, b any) bool { return equality.Semantic.DeepEqual(a, b) }
+// equal compares as the API does: quantities by what they say, nil as empty. It does
+// not compare quantities that are out of bounds, which could take minutes.
+func equal(a, b any) bool {
+	return len(quantity.Faults(nil, a)) == 0 && len(quantity.Faults(nil, b)) == 0 && equality.Semantic.DeepEqual(a, b)
+}
 
 // InstanceUpdate returns why the user may not change a VMI so, or nothing.
 // A VMI is as it was made, except for what Podvisor adds to it and removes
@@ -60,7 +64,7 @@ func liveUpdate(old, v *vmi.VirtualMachineInstance, lim Limits) field.ErrorList 
 	if maxSockets(old) != maxSockets(v) {
 		l = append(l, whole(field.ErrorTypeInvalid, "spec.domain.cpu.maxSockets must not change while the VMI runs"))
 	}
-	if o, n := old.Spec.Domain.Memory, v.Spec.Domain.Memory; o != nil && n != nil && o.MaxGuest != nil && n.MaxGuest != nil && !o.MaxGuest.Equal(*n.MaxGuest) {
+	if o, n := old.Spec.Domain.Memory, v.Spec.Domain.Memory; o != nil && n != nil && o.MaxGuest != nil && n.MaxGuest != nil && !equal(o.MaxGuest, n.MaxGuest) {
 		l = append(l, whole(field.ErrorTypeInvalid, "spec.domain.memory.maxGuest must not change while the VMI runs"))
 	}
 	l = append(l, storageKept(old, v)...)

@@ -9,6 +9,7 @@
 //
 // Traps: objects from the cache are shared; copy them (DeepCopy) before
 // changing them. A cache is empty until it has synced; never conclude from an
-// empty cache that something does not exist. Share one informer between all that
+// empty cache that something does not exist. An object that its Go type cannot hold
+// is in the cache with an empty spec: ask vmi.Unreadable before judging a spec. Share one informer between all that
 // watch the same objects: each has a cache and a watch of its own.
 package informer

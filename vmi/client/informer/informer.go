@@ -2,6 +2,7 @@ package informer
 
 import (
 	"context"
+	"errors"
 	"reflect"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -9,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/podvisor/podvisor/vmi"
 )
 
 // Object is what an informer can keep: a pointer to any object of the API.
@@ -45,6 +48,9 @@ type Informer[T Object] struct {
 
 // New makes an informer that caches the selected objects of the source, indexed
 // by namespace. It starts nothing: call its RunWithContext.
+//
+// An object that T cannot hold is cached and handled as all others are, as far as it
+// can be decoded: [vmi.Unreadable] says so of it, and the Lister lists such objects.
 func New[T Object, L runtime.Object](from Source[T, L], s Selection) Informer[T] {
 	restrict := func(o *metav1.ListOptions) {
 		o.LabelSelector = s.Labels
@@ -55,7 +61,11 @@ func New[T Object, L runtime.Object](from Source[T, L], s Selection) Informer[T]
 	lw := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			restrict(&o)
-			return from.List(ctx, o)
+			l, err := from.List(ctx, o)
+			if errors.Is(err, vmi.ErrUnreadable) {
+				err = nil // of some of the objects, which are in the list too
+			}
+			return l, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			restrict(&o)
@@ -63,6 +73,9 @@ func New[T Object, L runtime.Object](from Source[T, L], s Selection) Informer[T]
 		},
 	}
 	example := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
-	i := cache.NewSharedIndexInformer(lw, example, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	i := cache.NewSharedIndexInformer(lw, example, 0, cache.Indexers{
+		cache.NamespaceIndex: cache.MetaNamespaceIndexFunc,
+		unreadable:           indexUnreadable,
+	})
 	return Informer[T]{i, Lister[T]{i.GetIndexer()}}
 }

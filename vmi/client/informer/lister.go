@@ -3,6 +3,8 @@ package informer
 import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/podvisor/podvisor/vmi"
 )
 
 // Lister reads the objects of an informer's cache. All that it returns is
@@ -26,6 +28,28 @@ func (l Lister[T]) Key(key string) T {
 
 // List returns all objects in the cache, in no order.
 func (l Lister[T]) List() []T { return l.Select("", labels.Everything()) }
+
+// Unreadable returns the objects in the cache that cannot be decoded whole, in no
+// order: see [vmi.Unreadable]. It costs nothing if there are none.
+func (l Lister[T]) Unreadable() []T {
+	// It fails for an informer that New did not make, whose objects are never so.
+	found, _ := l.store.ByIndex(unreadable, unreadable)
+	var out []T
+	for _, o := range found {
+		out = append(out, o.(T))
+	}
+	return out
+}
+
+// unreadable is the index, and its one value, of what cannot be decoded.
+const unreadable = "unreadable"
+
+func indexUnreadable(o any) ([]string, error) {
+	if t, ok := o.(Object); ok && vmi.Unreadable(t) != nil {
+		return []string{unreadable}, nil
+	}
+	return nil, nil
+}
 
 // Select returns the objects with these labels in the namespace, or in all of
 // them if it is empty, in no order. A nil selector selects all.

@@ -98,7 +98,7 @@ func (w *Watcher) update() {
 		w.log.Info("resume the work", "reason", "KubeVirt itself is not installed any more")
 	}
 	if name(next) != name(w.state) || generation(next) != generation(w.state) {
-		w.log.Info("configured", "kubevirt", name(next), "generation", generation(next), "inForce", next.Generation, "err", next.Faults.ToAggregate())
+		w.report(next)
 	}
 	w.state, w.foreign = next, foreign
 	changed := w.changed
@@ -106,6 +106,16 @@ func (w *Watcher) update() {
 	for _, f := range changed {
 		f()
 	}
+}
+
+// report logs which configuration is in force.
+func (w *Watcher) report(s config.State) {
+	log := w.log.With("kubevirt", name(s), "generation", generation(s), "inForce", s.Generation)
+	if err := s.Faults.ToAggregate(); err != nil {
+		log.Warn("the configuration cannot be used, an earlier one or the default is in force", "err", err)
+		return
+	}
+	log.Info("configured")
 }
 
 func name(s config.State) string {
@@ -187,6 +197,9 @@ func (w *Watcher) KubeVirts() []*vmi.KubeVirt {
 	}
 	return w.kubevirts.List()
 }
+
+// Unreadable is how many KubeVirts cannot be decoded.
+func (w *Watcher) Unreadable() int { return len(w.kubevirts.Unreadable()) }
 
 // OnChange has f called whenever the state, or what Foreign says, may be
 // another, by the goroutine that found out: it must not block.
