@@ -2,8 +2,10 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -120,65 +122,108 @@ func (c *census) note(p *corev1.Pod, gone bool) {
 	}
 }
 
+// victim is a VMI that is deleted, and the next one of its name.
+type victim struct {
+	name        string
+	remove      func(space, *vmi.VirtualMachineInstance)
+	first, next *vmi.VirtualMachineInstance
+}
+
+// idle is a VMI whose firmware finds nothing to start.
+func idle(name string) *vmi.VirtualMachineInstance {
+	v := vmitest.New(vmitest.WithName(name), vmitest.WithEmptyDisk("empty", "1Mi"), vmitest.WithMasquerade("default"), vmitest.WithGracePeriod(1))
+	v.UID = ""
+	return v
+}
+
+// victims makes a VMI for each way to delete it, and waits until it has a pod, or
+// runs.
+func (s space) victims(state vmi.Phase) []*victim {
+	s.t.Helper()
+	var all []*victim
+	for way, remove := range deletions() {
+		name := way + "-" + strings.ToLower(string(state))
+		all = append(all, &victim{name: name, remove: remove, first: s.create(idle(name))})
+	}
+	for _, c := range all {
+		if state == vmi.Running {
+			c.first = s.awaitPhase(c.name, state)
+			continue
+		}
+		eventually(s.t, long, func() error {
+			if len(s.pods(c.first)) == 0 {
+				return fmt.Errorf("%s has no pod", c.name)
+			}
+			return nil
+		})
+	}
+	return all
+}
+
+// again creates another VMI of the name, as soon as the API server takes it.
+func (s space) again(all []*victim) {
+	s.t.Helper()
+	eventually(s.t, long, func() error {
+		var errs []error
+		for _, c := range all {
+			if c.next != nil {
+				continue
+			}
+			v := idle(c.name)
+			v.Namespace = s.name
+			if v, err := world.vmis.VirtualMachineInstances(s.name).Create(s.t.Context(), v, metav1.CreateOptions{}); err == nil {
+				c.next = v
+			} else {
+				errs = append(errs, err)
+			}
+		}
+		return errors.Join(errs...)
+	})
+}
+
 // However a VMI is deleted, its guest ends, and no other one of its name runs
 // beside it.
 func TestAGuestEndsHoweverItsVMIIsDeleted(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
-	c := s.watchPods()
-	t.Run("all", func(t *testing.T) {
-		for way, remove := range deletions() {
-			for _, state := range []vmi.Phase{vmi.Scheduling, vmi.Running} {
-				t.Run(fmt.Sprintf("%s, %s", way, state), func(t *testing.T) {
-					t.Parallel()
-					s := space{t, s.name}
-					name := way + map[vmi.Phase]string{vmi.Scheduling: "-starting", vmi.Running: "-running"}[state]
-					make := func() *vmi.VirtualMachineInstance {
-						return guest(name, cloudConfig("hostname: deleted"), vmitest.WithGracePeriod(1))
-					}
-					v := s.create(make())
-					if state == vmi.Running {
-						v = s.awaitPhase(name, state)
-					} else {
-						eventually(t, long, func() error {
-							if len(s.pods(v)) == 0 {
-								return fmt.Errorf("%s has no pod", name)
-							}
-							return nil
-						})
-					}
-					remove(s, v)
-					// Another one at once, as soon as the API server takes it.
-					var again *vmi.VirtualMachineInstance
-					eventually(t, long, func() (err error) {
-						next := make()
-						next.Namespace = s.name
-						again, err = world.vmis.VirtualMachineInstances(s.name).Create(t.Context(), next, metav1.CreateOptions{})
-						return err
-					})
-					eventually(t, long, func() error {
-						if p := s.pods(v); len(p) != 0 {
-							return fmt.Errorf("pod %s of the VMI that was deleted is still there: %s", p[0].Name, p[0].Status.Phase)
-						}
-						if len(s.pods(again)) == 0 {
-							return fmt.Errorf("the next VMI has no pod: %+v", s.get(name).Status.Conditions)
-						}
-						return nil
-					})
-					s.delete(name)
-					s.awaitGone(again)
-				})
+	seen := s.watchPods()
+	all := s.victims(vmi.Running)
+	all = append(all, s.victims(vmi.Scheduling)...)
+	for _, c := range all {
+		c.remove(s, c.first)
+	}
+	s.again(all)
+	eventually(t, long, func() error {
+		for _, c := range all {
+			if p := s.pods(c.first); len(p) != 0 {
+				return fmt.Errorf("pod %s of the VMI that was deleted is still there: %s", p[0].Name, p[0].Status.Phase)
+			}
+			if len(s.pods(c.next)) == 0 {
+				return fmt.Errorf("the next VMI has no pod: %+v", s.get(c.name).Status.Conditions)
 			}
 		}
+		return nil
 	})
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	require.Empty(t, c.twice, "two pods of one name")
-	for name, pods := range c.alive {
-		require.Empty(t, pods, name)
+	for _, c := range all {
+		s.delete(c.name)
+	}
+	for _, c := range all {
+		s.awaitGone(c.next)
 	}
 	for _, node := range []string{"n1", "n2"} {
 		n := traces{t: t, node: node}
 		require.Empty(t, n.run("pgrep -a -f '[g]uest="+s.name+"_' || true"), "a guest is left on %s", node)
 	}
+	eventually(t, soon, func() error {
+		seen.mu.Lock()
+		defer seen.mu.Unlock()
+		require.Len(t, seen.alive, len(all))
+		for name, pods := range seen.alive {
+			if len(pods) != 0 {
+				return fmt.Errorf("pods of %s are left: %v", name, pods)
+			}
+		}
+		return nil
+	})
+	require.Empty(t, seen.twice, "two pods of one name")
 }

@@ -72,6 +72,9 @@ const (
 	EventSyncFailed   = "SyncFailed"
 	EventIOError      = "IOerror"
 	EventResumed      = "Resumed"
+	EventRebooted     = "GuestRebooted"
+	EventPanicked     = "GuestPanicked"
+	EventNotBooted    = "GuestNotBooted"
 )
 
 // recheck asks for another decision after d, or earlier if that was asked for.

@@ -16,6 +16,7 @@ const (
 	maxWord       = 63
 	maxDisks      = 512
 	maxGeneration = 1 << 62
+	maxCount      = 1 << 31
 )
 
 // unknownReason stands for a reason that is not a word.
@@ -44,6 +45,8 @@ func Sanitize(s protocol.State) protocol.State {
 		Phase:      protocol.Starting,
 		Emulated:   s.Emulated,
 		Machine:    sanitizeToken(s.Machine),
+		Reboots:    min(max(s.Reboots, 0), maxCount),
+		Panics:     min(max(s.Panics, 0), maxCount),
 	}
 	if slices.Contains(phases, s.Phase) {
 		out.Phase = s.Phase
@@ -60,6 +63,9 @@ func Sanitize(s protocol.State) protocol.State {
 	}
 	if s.End != nil && out.Phase == protocol.Ended {
 		out.End = &protocol.End{Reason: protocol.EndReason(sanitizeReason(string(s.End.Reason))), Message: shorten(s.End.Message)}
+	}
+	if s.NotBooted != nil {
+		out.NotBooted = new(SanitizeFinding(*s.NotBooted))
 	}
 	if s.Agent != nil {
 		out.Agent = &protocol.Agent{Version: sanitizeToken(s.Agent.Version)}

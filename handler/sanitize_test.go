@@ -19,6 +19,7 @@ func TestALauncherReportsNoMoreThanAStatusHolds(t *testing.T) {
 		disks[i] = protocol.Disk{Name: "root", Target: "vda", SizeBytes: -1}
 	}
 	s := Sanitize(protocol.State{
+		Reboots: 1<<63 - 1, Panics: -1, NotBooted: &vmi.Finding{Reason: "No Word", Message: long},
 		Generation: 1<<63 - 1, Phase: protocol.Ended, Machine: long,
 		Disks:   append([]protocol.Disk{{Name: long}, {Name: "root", Target: long}, {Name: "root"}, {Name: "a b", Target: "vda"}}, disks...),
 		Finding: &vmi.Finding{Reason: "No Word", Message: long},
@@ -26,6 +27,9 @@ func TestALauncherReportsNoMoreThanAStatusHolds(t *testing.T) {
 		End:     &protocol.End{Reason: protocol.EndReason(long), Message: long},
 	})
 	require.Equal(t, int64(maxGeneration), s.Generation)
+	require.Equal(t, int64(maxCount), s.Reboots)
+	require.Zero(t, s.Panics)
+	require.Equal(t, unknownReason, s.NotBooted.Reason)
 	require.Empty(t, s.Machine)
 	require.Equal(t, &protocol.Agent{}, s.Agent)
 	require.Len(t, s.Disks, maxDisks)
@@ -35,7 +39,7 @@ func TestALauncherReportsNoMoreThanAStatusHolds(t *testing.T) {
 	p := Sanitize(protocol.State{Phase: protocol.Paused, Pause: &protocol.Pause{Cause: "No Word", Volume: long, Message: long}})
 	require.Equal(t, protocol.PauseCause(unknownReason), p.Pause.Cause)
 	require.Empty(t, p.Pause.Volume)
-	for _, m := range []string{s.Finding.Message, s.End.Message, p.Pause.Message} {
+	for _, m := range []string{s.Finding.Message, s.NotBooted.Message, s.End.Message, p.Pause.Message} {
 		require.LessOrEqual(t, len(m), maxMessage)
 		require.True(t, strings.HasPrefix(m, "ää") && strings.HasSuffix(m, "ä…"), m)
 	}
@@ -48,7 +52,8 @@ func TestAStateThatFitsIsKept(t *testing.T) {
 		"a guest that runs": {
 			Generation: 3, Phase: protocol.Running, Emulated: true, Machine: "pc-q35-7.2", Agent: &protocol.Agent{Version: "7.2.22"},
 			Finding: &vmi.Finding{Reason: "AttachFailed", Message: "no such file"},
-			Disks:   []protocol.Disk{{Name: "root.disk-1", Target: "vda", SizeBytes: 5}},
+			Disks:   []protocol.Disk{{Name: "root.disk-1", Target: "vda", SizeBytes: 5}}, Reboots: 3, Panics: 1,
+			NotBooted: &vmi.Finding{Reason: protocol.ReasonNothingRead, Message: "nothing was read"},
 		},
 		"a guest that is paused": {Phase: protocol.Paused, Pause: &protocol.Pause{Cause: protocol.PausedByIOError, Volume: "root", Message: "full"}},
 		"a guest that has ended": {Phase: protocol.Ended, End: &protocol.End{Reason: protocol.Shutdown, Message: "the guest powered off"}},
@@ -105,6 +110,7 @@ func FuzzSanitize(f *testing.F) {
 	f.Fuzz(func(t *testing.T, phase, reason, name, message string) {
 		s := Sanitize(protocol.State{
 			Phase: protocol.Phase(phase), Machine: name, Finding: &vmi.Finding{Reason: reason, Message: message},
+			NotBooted: &vmi.Finding{Reason: reason, Message: message}, Reboots: int64(len(message)) << 40,
 			Pause: &protocol.Pause{Cause: protocol.PauseCause(reason), Volume: name, Message: message},
 			End:   &protocol.End{Reason: protocol.EndReason(reason), Message: message},
 			Disks: []protocol.Disk{{Name: name, Target: reason}}, Agent: &protocol.Agent{Version: name},

@@ -73,6 +73,8 @@ func (p *Plan) running(o Observed, s *vmi.VirtualMachineInstanceStatus, now meta
 		s.RemoveCondition(vmi.ConditionSoftwareEmulation)
 	}
 	p.paused(o, s, now)
+	p.occurred(o, s)
+	p.notBooted(state, s, now)
 	if state.Phase != protocol.Stopping { // the agent ends before the guest, and the end removes its conditions
 		agent(o, s, now)
 	}
@@ -118,6 +120,8 @@ func (p *Plan) finish(o Observed, phase vmi.Phase, f vmi.Finding) {
 	s.RemoveCondition(vmi.ConditionPaused)
 	s.RemoveCondition(vmi.ConditionSynchronized)
 	noAgent(s)
+	s.RemoveCondition(vmi.ConditionGuestNotBooted)
+	p.occurred(o, s)
 	if f.Message == "" {
 		f.Message = "The guest has ended: " + f.Reason
 	}

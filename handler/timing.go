@@ -23,4 +23,16 @@ const (
 	// LeastTrial is how long a handler serves a pod before the VMI can fail by
 	// StartDeadline, which may be over when the handler starts.
 	LeastTrial = 30 * time.Second
+	// CountFirst is how long after a report of a guest's reboots or panics the next
+	// one is not made, and CountLatest the longest that this becomes for a guest
+	// that reboots again and again.
+	CountFirst  = 10 * time.Second
+	CountLatest = 5 * time.Minute
 )
+
+// CountInterval is how long after a report of the count a higher one is not
+// reported: as many seconds as there were reboots or panics, within limits. Each
+// report is a write and an event.
+func CountInterval(count int64) time.Duration {
+	return min(max(CountFirst, time.Duration(min(count, 1<<31))*time.Second), CountLatest)
+}

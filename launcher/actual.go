@@ -23,6 +23,8 @@ type Actual struct {
 	Resumes int
 	// Turning says that a Suspend or Resume is being executed.
 	Turning bool
+	// Boot is what is known of the guest's boot.
+	Boot Boot
 	// Devices are those of the domain.
 	Devices []Device
 	// Session is the session with the libvirt daemon.

@@ -14,6 +14,7 @@ func Decide(d Desired, a Actual) Plan {
 	p := decide(d, a)
 	p.State.Generation = d.Generation
 	p.find(d, a)
+	p.notBooted(d, a)
 	return p
 }
 

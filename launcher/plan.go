@@ -19,7 +19,7 @@ type Plan struct {
 }
 
 // Action is something to do about a domain: a [Start], [CancelStart], [Suspend],
-// [Resume], [RequestShutdown], [Destroy] or [Finish].
+// [Resume], [MeasureReads], [RequestShutdown], [Destroy] or [Finish].
 type Action interface{ action() }
 
 // Start prepares and creates the domain.
@@ -38,6 +38,9 @@ type Resume struct {
 	Attempt int
 }
 
+// MeasureReads finds out how much the guest has read of its disks.
+type MeasureReads struct{}
+
 // RequestShutdown asks the guest to power off.
 type RequestShutdown struct{}
 
@@ -52,6 +55,7 @@ func (Start) action()           {}
 func (CancelStart) action()     {}
 func (Suspend) action()         {}
 func (Resume) action()          {}
+func (MeasureReads) action()    {}
 func (RequestShutdown) action() {}
 func (Destroy) action()         {}
 func (Finish) action()          {}

@@ -17,6 +17,11 @@ const (
 	// SessionDelay is how long the libvirt daemon may not answer before that is a
 	// finding. Making its record of what QEMU can do takes several seconds.
 	SessionDelay = 10 * time.Second
+	// BootDelay is how long a guest may run before it counts as one that does not
+	// boot, if it has read less than BootedBytes of its disks. BootAgain is the time
+	// between two looks at one that does not.
+	BootDelay = 30 * time.Second
+	BootAgain = 10 * time.Second
 )
 
 // Backoff is how long to wait after the given number of failed starts.

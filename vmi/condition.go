@@ -27,6 +27,10 @@ const (
 	// PausedByUser, PausedIOError or PausedByMigrationMonitor, or Paused if it is
 	// not known.
 	ConditionPaused ConditionType = "Paused"
+	// ConditionGuestNotBooted is True while the guest seems not to have booted. It is
+	// a hint and fails nothing. The reason is NothingReadFromDisks or
+	// NoBootableDevice.
+	ConditionGuestNotBooted ConditionType = "GuestNotBooted"
 	// ConditionProvisioning is True while claims that the VMI needs are not there
 	// or not bound.
 	ConditionProvisioning ConditionType = "Provisioning"

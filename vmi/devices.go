@@ -60,6 +60,15 @@ type Devices struct {
 	// +podvisor:unserved=the domain has no watchdog
 	Watchdog *Watchdog `json:"watchdog,omitempty"`
 
+	// PanicDevices are devices by which the guest's kernel reports that it crashed.
+	// The guest ends then and the VMI becomes Failed: it does not reboot by itself,
+	// whatever its own settings say. Default: none, and a guest that crashed is not
+	// distinguished from one that runs.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=4
+	PanicDevices []PanicDevice `json:"panicDevices,omitempty"`
+
 	// TPM is a trusted platform module, which keeps keys from the guest's own
 	// software. Windows 11 needs one.
 	// +optional

@@ -70,6 +70,17 @@ type VirtualMachineInstanceStatus struct {
 	// +optional
 	CurrentCPUTopology *CPUTopology `json:"currentCPUTopology,omitempty"`
 
+	// GuestReboots counts how often the guest rebooted or was reset since it was
+	// started, which changes neither the VMI nor its pod. A guest that reboots again
+	// and again is counted in steps. Nil: it did not.
+	// +optional
+	GuestReboots *GuestOccurrences `json:"guestReboots,omitempty"`
+
+	// GuestPanics counts how often the kernel of the guest crashed, which only a
+	// guest with one of domain.devices.panicDevices reports. Nil: it did not.
+	// +optional
+	GuestPanics *GuestOccurrences `json:"guestPanics,omitempty"`
+
 	// QOSClass is the quality-of-service class of the VMI's pod.
 	// +optional
 	QOSClass *corev1.PodQOSClass `json:"qosClass,omitempty"`
@@ -200,4 +211,13 @@ func (s *VirtualMachineInstanceStatus) SetPhase(p Phase, now metav1.Time) {
 	s.Phase = p
 	s.PhaseTransitionTimestamps = slices.DeleteFunc(s.PhaseTransitionTimestamps, func(t PhaseTransitionTimestamp) bool { return t.Phase == p })
 	s.PhaseTransitionTimestamps = append(s.PhaseTransitionTimestamps, PhaseTransitionTimestamp{Phase: p, PhaseTransitionTimestamp: now})
+}
+
+// GuestOccurrences counts what a guest did.
+type GuestOccurrences struct {
+	// Count is how often since the guest was started.
+	Count int64 `json:"count"`
+
+	// LastTimestamp is when virt-handler observed that the count had risen.
+	LastTimestamp metav1.Time `json:"lastTimestamp"`
 }

@@ -42,7 +42,7 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	klog.SetSlogLogger(s.Log)
+	klog.SetSlogLogger(ops.WithoutRepeats(s.Log))
 	api, err := newClients(s)
 	if err != nil {
 		return err

@@ -47,7 +47,7 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	log := s.Log
-	klog.SetSlogLogger(log)
+	klog.SetSlogLogger(ops.WithoutRepeats(log))
 	instances, err := client.New(s.Kubernetes)
 	if err != nil {
 		return err

@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"syscall"
 
 	"github.com/podvisor/podvisor/internal/command"
 	"github.com/podvisor/podvisor/launcher/supervisor"
@@ -54,8 +53,10 @@ func copyDisk(args []string) error {
 
 func launch(args []string) error {
 	level := &slog.LevelVar{}
-	c := supervisor.Config{Console: os.Stdout, TerminationLog: "/dev/termination-log", LogLevel: level,
-		Logger: slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: level})),
+	c := supervisor.Config{TerminationLog: "/dev/termination-log", LogLevel: level}
+	ends, err := connect(&c)
+	if err != nil {
+		return err
 	}
 	var f flag.FlagSet
 	f.StringVar(&c.Namespace, "namespace", "", "the VMI's namespace")
@@ -70,7 +71,7 @@ func launch(args []string) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	ctx, stop := signal.NotifyContext(context.Background(), ends...)
 	defer stop()
 	end, err := s.Run(ctx)
 	if err == nil && !end.Reason.Succeeded() {

@@ -287,4 +287,25 @@ func TestTheControllerMakesAndDeletesPodsOfVMIsOnly(t *testing.T) {
 	err = pods.Delete(t.Context(), "other", own)
 	require.True(t, apierrors.IsForbidden(err), "%v", err)
 	require.NoError(t, world.kube.CoreV1().Pods(s.name).Delete(t.Context(), "other", own))
+
+	// A launcher pod that was orphaned must not run on.
+	orphaned := rendered.DeepCopy()
+	orphaned.OwnerReferences = nil
+	for what, change := range map[string]func(*corev1.Pod){
+		"without the launcher's label": func(p *corev1.Pod) { delete(p.Labels, vmi.AppLabel) },
+		"without the UID of a VMI":     func(p *corev1.Pod) { delete(p.Labels, vmi.CreatedByLabel) },
+		"":                             func(*corev1.Pod) {},
+	} {
+		p := orphaned.DeepCopy()
+		change(p)
+		_, err = world.kube.CoreV1().Pods(s.name).Create(t.Context(), p, metav1.CreateOptions{})
+		require.NoError(t, err)
+		err = pods.Delete(t.Context(), p.Name, own)
+		if what == "" {
+			require.NoError(t, err)
+			continue
+		}
+		require.True(t, apierrors.IsForbidden(err), "a pod %s: %v", what, err)
+		require.NoError(t, world.kube.CoreV1().Pods(s.name).Delete(t.Context(), p.Name, own))
+	}
 }

@@ -28,7 +28,6 @@ var refused = map[string][]refusal{
 		{"spec.domain.devices.clientPassthrough", niche},
 		{"spec.domain.devices.disks[].changedBlockTracking", incremental},
 		{"spec.domain.devices.downwardMetrics", metrics},
-		{"spec.domain.devices.panicDevices[]", niche},
 		{"spec.domain.devices.sound", niche},
 		{"spec.domain.features.hypervPassthrough", niche},
 		{"spec.domain.features.kvm", niche},

@@ -4,17 +4,18 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/podvisor/podvisor/internal/testenv"
 )
 
 func TestALogIsCopiedToItsEnd(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "console")
-	out := &text{}
+	out := &testenv.Output{}
 	c, err := OpenLog(path, out)
 	require.NoError(t, err)
 	for _, line := range []string{"first\n", "second\n", "no end of line"} {
@@ -31,13 +32,13 @@ func TestALogIsCopiedToItsEnd(t *testing.T) {
 
 // stuck is a writer that takes nothing until free is closed.
 type stuck struct {
-	text
+	testenv.Output
 	free chan struct{}
 }
 
 func (s *stuck) Write(b []byte) (int, error) {
 	<-s.free
-	return s.text.Write(b)
+	return s.Output.Write(b)
 }
 
 func TestAWriterThatIsStuckStopsNoGuest(t *testing.T) {
@@ -63,30 +64,12 @@ func TestAWriterThatIsStuckStopsNoGuest(t *testing.T) {
 
 func TestThePipeOfALogIsPrivate(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "console")
-	c, err := OpenLog(path, &text{})
+	c, err := OpenLog(path, &testenv.Output{})
 	require.NoError(t, err)
 	info, err := os.Stat(path)
 	require.NoError(t, err)
 	require.Equal(t, os.ModeNamedPipe|0o600, info.Mode())
 	<-c.Close()
-	_, err = OpenLog(filepath.Join(path, "below"), &text{})
+	_, err = OpenLog(filepath.Join(path, "below"), &testenv.Output{})
 	require.ErrorIs(t, err, unix.ENOTDIR)
-}
-
-// text is a buffer that may be read while it is written.
-type text struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (t *text) Write(b []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.b.Write(b)
-}
-
-func (t *text) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.b.String()
 }

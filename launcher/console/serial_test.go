@@ -1,6 +1,7 @@
 package console
 
 import (
+	"bytes"
 	"io"
 	"net"
 	"os"
@@ -50,6 +51,36 @@ func TestANewConsoleEndsTheOneBefore(t *testing.T) {
 	exchange(t, second)
 	_, err = first.Read(make([]byte, 1))
 	require.ErrorIs(t, err, net.ErrClosed)
+}
+
+func TestWhatIsTypedGoesToTheConsoleThatIsOpen(t *testing.T) {
+	s := &Serial{Socket: port(t)}
+	conn, err := s.Open(t.Context())
+	require.NoError(t, err)
+	exchange(t, conn)
+	require.NoError(t, s.Type(t.Context(), []byte("typed")))
+	echo := make([]byte, 5)
+	_, err = io.ReadFull(conn, echo)
+	require.NoError(t, err)
+	require.Equal(t, "typed", string(echo))
+	exchange(t, conn)
+}
+
+func TestTypingNeedsNoConsoleAndPreventsNone(t *testing.T) {
+	s := &Serial{Socket: port(t)}
+	for range 3 {
+		// More than all buffers hold, if nothing read the answer.
+		require.NoError(t, s.Type(t.Context(), bytes.Repeat([]byte("x"), 1<<20)))
+		conn, err := s.Open(t.Context())
+		require.NoError(t, err)
+		exchange(t, conn)
+		require.NoError(t, s.Type(t.Context(), []byte("y")))
+		require.NoError(t, conn.Close())
+	}
+}
+
+func TestTypingWithoutAPortIsAnError(t *testing.T) {
+	require.ErrorIs(t, (&Serial{Socket: filepath.Join(t.TempDir(), "nothing")}).Type(t.Context(), []byte("x")), os.ErrNotExist)
 }
 
 func TestAConsoleThatWasClosedIsFollowedByAnother(t *testing.T) {

@@ -31,6 +31,7 @@ var parts = []func(*build) error{
 	display,
 	memballoon,
 	rng,
+	panics,
 }
 
 // build is a domain that is being built.

@@ -86,7 +86,10 @@ var cases = map[string]struct {
 	"firmware": {vmi: instance(func(v *vmi.VirtualMachineInstance) {
 		v.Spec.Domain.Firmware = &vmi.Firmware{UUID: "5D307CA9B3EF428C886106E72D69F223", Serial: "SN-0042"}
 	})},
-	"rng":         {vmi: instance(func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Devices.Rng = &vmi.Rng{} })},
+	"rng": {vmi: instance(func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Devices.Rng = &vmi.Rng{} })},
+	"panic-devices": {vmi: instance(func(v *vmi.VirtualMachineInstance) {
+		v.Spec.Domain.Devices.PanicDevices = []vmi.PanicDevice{{}, {Model: new(vmi.PanicDeviceISA)}}
+	})},
 	"console-log": {instance(), []func(*Host){func(h *Host) { h.ConsoleLog = "/private/console" }}},
 	"buses":       {vmi: instance(disksOn(vmi.DiskBusVirtio, vmi.DiskBusSATA, vmi.DiskBusSCSI, vmi.DiskBusVirtio, vmi.DiskBusSCSI, ""))},
 	"overlay":     {instance(disksOn(vmi.DiskBusVirtio)), []func(*Host){overlay}},

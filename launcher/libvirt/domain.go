@@ -98,6 +98,17 @@ func (c *Connection) Describe(ctx context.Context, name string) (*libvirtxml.Dom
 	return d, nil
 }
 
+// BytesRead is how many bytes the guest of the domain of this name has read of all
+// its disks since it was started.
+func (c *Connection) BytesRead(ctx context.Context, name string) (int64, error) {
+	var read int64
+	err := c.with(ctx, "get the statistics of the disks of", name, func(d golibvirt.Domain) (err error) {
+		_, read, _, _, _, err = c.rpc.DomainBlockStats(d, "") // no path: of all together
+		return err
+	})
+	return read, err
+}
+
 // Shutdown presses the power button of the domain of this name. The guest may or
 // may not power off.
 func (c *Connection) Shutdown(ctx context.Context, name string) error {

@@ -40,6 +40,10 @@ const (
 	Destroyed EventKind = "destroyed"
 	// Failed: QEMU ended by itself.
 	Failed EventKind = "failed"
+	// Rebooted: the guest rebooted, or was reset.
+	Rebooted EventKind = "rebooted"
+	// Panicked: the panic device reports that the kernel of the guest crashed.
+	Panicked EventKind = "panicked"
 	// AgentChanged: an agent in the guest opened its channel, or closed it.
 	AgentChanged EventKind = "agent changed"
 )
@@ -59,6 +63,11 @@ func (c *Connection) Events(ctx context.Context) (<-chan Event, error) {
 		cancel()
 		return nil, fmt.Errorf("subscribe to the events of agents: %w", err)
 	}
+	reboots, err := c.rpc.SubscribeEvents(ctx, golibvirt.DomainEventIDReboot, nil)
+	if err != nil {
+		cancel()
+		return nil, fmt.Errorf("subscribe to the reboots of domains: %w", err)
+	}
 	out := make(chan Event)
 	send := func(e Event) {
 		if e.Kind == "" {
@@ -69,23 +78,30 @@ func (c *Connection) Events(ctx context.Context) (<-chan Event, error) {
 		case <-ctx.Done(): // the library's goroutine blocks until its channel is read
 		}
 	}
-	var both sync.WaitGroup
-	both.Go(func() {
+	var all sync.WaitGroup
+	all.Go(func() {
 		for m := range raw {
 			e := lifecycle(golibvirt.DomainEventType(m.Event), m.Detail)
 			e.Domain = m.Dom.Name
 			send(e)
 		}
 	})
-	both.Go(func() {
+	all.Go(func() {
 		for m := range agents {
 			if m, ok := m.(*golibvirt.DomainEventCallbackAgentLifecycleMsg); ok {
 				send(Event{Domain: m.Dom.Name, Kind: agentEvent(golibvirt.ConnectDomainEventAgentLifecycleReason(m.Reason))})
 			}
 		}
 	})
+	all.Go(func() {
+		for m := range reboots {
+			if m, ok := m.(*golibvirt.DomainEventCallbackRebootMsg); ok {
+				send(Event{Domain: m.Msg.Dom.Name, Kind: Rebooted})
+			}
+		}
+	})
 	go func() {
-		both.Wait()
+		all.Wait()
 		cancel()
 		close(out)
 	}()
@@ -133,7 +149,7 @@ func eventKind(event golibvirt.DomainEventType, detail int32) EventKind {
 			return Failed
 		}
 	case golibvirt.DomainEventCrashed:
-		return Failed
+		return Panicked // the end of the domain, if it is one, is an event of its own
 	default:
 		return ""
 	}

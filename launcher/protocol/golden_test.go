@@ -47,6 +47,9 @@ func TestWhatIsSentHasItsForm(t *testing.T) {
 		"state-paused":     State{Generation: 4, Phase: Paused, Pause: &Pause{Cause: PausedByUser}, Machine: "pc-q35-7.2", Disks: disks, Agent: &Agent{}},
 		"state-io-error":   State{Generation: 4, Phase: Paused, Pause: &Pause{Cause: PausedByIOError, Volume: "data", Message: "volume data: no space left"}, Machine: "pc-q35-7.2", Disks: disks},
 		"state-stopping":   State{Generation: 5, Phase: Stopping, Machine: "pc-q35-7.2", Disks: disks},
+		"state-reboots":    State{Generation: 4, Phase: Running, Machine: "pc-q35-7.2", Disks: disks, Reboots: 3},
+		"state-panics":     State{Generation: 4, Phase: Ended, End: &End{Reason: Crashed, Message: "the kernel of the guest panicked"}, Reboots: 1, Panics: 2},
+		"state-not-booted": State{Generation: 4, Phase: Running, Disks: disks, NotBooted: &vmi.Finding{Reason: ReasonNoBootableDevice, Message: "No bootable device."}},
 		"state-ended":      State{Generation: 5, Phase: Ended, End: &End{Reason: Killed, Message: "the grace period was over"}, Machine: "pc-q35-7.2", Disks: disks},
 		"refusal-stale":    vmi.Finding{Reason: ReasonStale, Message: "generation 3 is older than generation 4, which is in force"},
 		"refusal-instance": vmi.Finding{Reason: ReasonOtherInstance, Message: "this launcher runs another VMI"},
@@ -67,6 +70,7 @@ func TestTheWordsOnTheWireAreThoseOfTheReleaseBefore(t *testing.T) {
 		string(CannotStart): "CannotStart", string(Cancelled): "Cancelled",
 		ReasonMalformed: "Malformed", ReasonTooLarge: "TooLarge", ReasonOtherInstance: "OtherMachine",
 		ReasonInvalid: "Invalid", ReasonUnavailable: "Unavailable",
+		ReasonNothingRead: "NothingReadFromDisks", ReasonNoBootableDevice: "NoBootableDevice",
 	} {
 		require.Equal(t, want, word)
 	}
@@ -80,7 +84,7 @@ func TestAnEndIsASuccessIfItWasAskedForOrTheGuestsOwn(t *testing.T) {
 
 // FuzzState reads what a launcher may send and writes it again.
 func FuzzState(f *testing.F) {
-	for _, name := range []string{"state-running", "state-io-error", "state-ended", "desired"} {
+	for _, name := range []string{"state-running", "state-io-error", "state-ended", "state-panics", "state-not-booted", "desired"} {
 		b, err := os.ReadFile(filepath.Join("testdata", name+".json"))
 		if err != nil {
 			f.Fatal(err)

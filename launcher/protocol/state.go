@@ -25,7 +25,27 @@ type State struct {
 	Disks []Disk `json:"disks,omitempty"`
 	// Agent is the agent in the guest. Nil: there is none, or it is not known.
 	Agent *Agent `json:"agent,omitempty"`
+	// Reboots is how often the guest rebooted or was reset since its domain was
+	// created. 0: never, or the launcher does not count.
+	Reboots int64 `json:"reboots,omitempty"`
+	// Panics is how often the kernel of the guest crashed since then, as its panic
+	// device reports. 0: never, or it has no such device, or the launcher does not
+	// count.
+	Panics int64 `json:"panics,omitempty"`
+	// NotBooted is why the guest seems not to have booted. Nil: it boots or has
+	// booted, or it is not known.
+	NotBooted *vmi.Finding `json:"notBooted,omitempty"`
 }
+
+// The reasons of a NotBooted.
+const (
+	// ReasonNothingRead: the guest has run for long and has read next to nothing of
+	// its disks.
+	ReasonNothingRead = "NothingReadFromDisks"
+	// ReasonNoBootableDevice: the same, and the firmware says on the serial console
+	// that it has found nothing to boot from.
+	ReasonNoBootableDevice = "NoBootableDevice"
+)
 
 // Phase is where a guest is in its life.
 type Phase string

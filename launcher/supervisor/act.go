@@ -28,6 +28,8 @@ func (s *Supervisor) act(ctx context.Context, p launcher.Plan) error {
 			s.actSuspend(ctx)
 		case launcher.Resume:
 			s.actResume(ctx, action)
+		case launcher.MeasureReads:
+			s.actMeasure(ctx)
 		case launcher.RequestShutdown:
 			s.actShutdown(ctx)
 		case launcher.Destroy:
@@ -76,6 +78,7 @@ func (s *Supervisor) actStart(ctx context.Context) {
 // started makes the domain what the events of its start say.
 func (s *Supervisor) started(f *facts) {
 	f.domain = launcher.Running
+	f.boots(0, time.Now())
 	if f.pause.Cause != "" {
 		f.domain = launcher.Paused
 	}

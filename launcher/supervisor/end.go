@@ -20,6 +20,10 @@ const (
 	forEvent = 15 * time.Second
 )
 
+// panicked is how a domain ended whose guest's kernel crashed, which libvirt reports
+// before it ends QEMU.
+const panicked = "the kernel of the guest panicked; the guest's console says why"
+
 // ended notes one of the two reports of the domain's end, libvirt's event and QEMU's
 // exit status. The domain is gone when both are there, or when the second is late.
 func (s *Supervisor) ended(report func(*facts)) {
@@ -51,6 +55,10 @@ func (s *Supervisor) gone(f *facts) {
 		event = libvirt.Destroyed
 	}
 	f.exit = exit(event, f.status)
+	if event == libvirt.Failed && f.panics > 0 {
+		f.exit.Message = panicked
+		return
+	}
 	if f.exit.Cause == launcher.Crashed {
 		if last := s.daemon.QEMUMessages(s.domainName()); last != "" {
 			f.exit.Message += "; QEMU's last messages: " + last

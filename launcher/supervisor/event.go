@@ -73,6 +73,11 @@ func (s *Supervisor) happened(e libvirt.Event) {
 		s.facts.change(func(f *facts) { f.interrupted = true })
 	case libvirt.PoweredOff, libvirt.Destroyed, libvirt.Failed:
 		s.ended(func(f *facts) { f.event = e.Kind })
+	case libvirt.Rebooted:
+		s.rebooted()
+	case libvirt.Panicked:
+		s.facts.change(func(f *facts) { f.panics++ })
+		s.config.Logger.Warn("the kernel of the guest panicked")
 	case libvirt.AgentChanged:
 		s.agent.notice()
 	}

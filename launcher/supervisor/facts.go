@@ -40,6 +40,11 @@ type facts struct {
 
 	askedAt, killedAt time.Time
 
+	reboots, panics int64 // of the guest
+	rebootedAt      time.Time
+	boot            launcher.Boot
+	readBefore      int64 // by the guest of its disks, when boot began
+
 	running running         // what is known of the domain
 	agent   *protocol.Agent // in the guest; never changed, only replaced
 
@@ -84,6 +89,7 @@ func (f *facts) observe(now time.Time) (launcher.Desired, launcher.Actual) {
 	return d, launcher.Actual{
 		Now: now, Domain: f.domain, Devices: f.running.devices, Session: f.session,
 		Pause: f.pause, PausedAt: f.pausedAt, ResumedAt: f.resumedAt, Resumes: f.resumes, Turning: f.turning,
+		Boot:  f.boot,
 		Fault: f.fault, RetryAt: f.retryAt, AskedAt: f.askedAt, KilledAt: f.killedAt, Exit: f.exit,
 	}
 }
@@ -124,6 +130,7 @@ func (f *facts) complete(s protocol.State) protocol.State {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s.Emulated, s.Machine, s.Disks, s.Agent = f.running.emulated, f.running.machineType, f.running.disks, f.agent
+	s.Reboots, s.Panics = f.reboots, f.panics
 	return s
 }
 

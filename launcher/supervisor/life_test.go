@@ -76,6 +76,35 @@ func TestAGuestThatRebootsRunsOn(t *testing.T) {
 	p.says("test guest is up", 2)
 	p.phase(protocol.Running)
 	require.Equal(t, qemu, p.process("qemu-system-x86_64"))
+	p.reports("one reboot", func(s protocol.State) bool { return s.Reboots == 1 })
+	time.Sleep(oneReboot) // this guest boots faster than any other
+	p.write("r")
+	p.says("test guest is up", 3)
+	p.reports("two reboots", func(s protocol.State) bool { return s.Reboots == 2 && s.Panics == 0 })
+}
+
+func TestAGuestWhoseKernelPanicsHasCrashed(t *testing.T) {
+	p := newPod(t, bootable())
+	v := instance()
+	v.Spec.Domain.Devices.PanicDevices = []vmi.PanicDevice{{Model: new(vmi.PanicDeviceISA)}}
+	require.NoError(t, p.client.Put(t.Context(), protocol.Desired{Instance: v}))
+	p.says("test guest is up", 1)
+	p.write("p")
+	last := p.ends(protocol.Crashed, "the kernel of the guest panicked")
+	require.Equal(t, int64(1), last.Panics)
+	require.Zero(t, last.Reboots)
+}
+
+func TestWithoutAPanicDeviceAPanicEndsNothing(t *testing.T) {
+	p := newPod(t, bootable())
+	p.run()
+	console, err := p.client.Stream(t.Context(), protocol.StreamConsole)
+	require.NoError(t, err)
+	defer console.Close() // QEMU drops what the guest has not read when a console ends
+	_, err = console.Write([]byte("pr"))
+	require.NoError(t, err)
+	p.says("test guest is up", 2)
+	p.reports("no panic", func(s protocol.State) bool { return s.Phase == protocol.Running && s.Panics == 0 && s.Reboots == 1 })
 }
 
 func TestAGuestThatDoesNotReactIsSwitchedOff(t *testing.T) {

@@ -184,6 +184,7 @@ func (f *facts) runs() {
 	switch f.domain {
 	case launcher.Paused:
 		f.domain = launcher.Running
+		f.boot.Began = time.Now() // it has not run meanwhile
 	case launcher.Starting:
 		f.pause = protocol.Pause{}
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -32,16 +33,18 @@ import (
 
 // guest is testdata/guest.s.
 const guest = "" +
-	"fa31c08ed88ed0bc007cfcfbba0206b80001efbebe7ce87e00f4bafd03ec" +
-	"a801741fbaf803ec3c6f742d3c7274383c77743c3c64750bc606ad7c01be" +
-	"d07ce85600803ead7c0174d1ba0006edf6c40174c8bee67ce84000befc7c" +
-	"e83a00ba0406b80020efebb3baf90cb006eeebabb9000151beae7cb80043" +
-	"b281cd13597210668306b67c40e2eabe0a7de80a00eb8abe187de80200eb" +
-	"82ac08c0741050bafd03eca82074fb58baf803eeebebc300100040000080" +
-	"00000000000000000000746573742067756573742069732075700a00706f" +
-	"77657220627574746f6e2069676e6f7265640a00706f7765722062757474" +
-	"6f6e20707265737365640a00706f776572696e67206f66660a006469736b" +
-	"207772697474656e0a006469736b206661696c65640a00"
+	"fa31c08ed88ed0bc007cfcfbba0206b80001efbeec7ce8ac00f4bafd03ec" +
+	"a8017429baf803ec3c6f74373c7274423c7774463c62746c3c700f848000" +
+	"3c64750bc606db7c01befe7ce87a00803edb7c0174c7ba0006edf6c40174" +
+	"bebe147de86400be2a7de85e00ba0406b80020efeba9baf90cb006eeeba1" +
+	"b9000151bedc7cb80043b281cd13597210668306e47c40e2eabe387de82e" +
+	"00eb80be517de82600e977ffb9080051bedc7cb80042b280cd1359e2f2be" +
+	"467de80c00e95dffba0505b001eee954ffac08c0741050bafd03eca82074" +
+	"fb58baf803eeebebc3001000400000800000000000000000000074657374" +
+	"2067756573742069732075700a00706f77657220627574746f6e2069676e" +
+	"6f7265640a00706f77657220627574746f6e20707265737365640a00706f" +
+	"776572696e67206f66660a006469736b207772697474656e0a006469736b" +
+	"20726561640a006469736b206661696c65640a00"
 
 // launch is set in the environment of a test binary that is to be a launcher.
 const launch = "PODVISOR_TEST_LAUNCHER"
@@ -59,7 +62,7 @@ func TestMain(m *testing.M) {
 	s, err := New(Config{
 		Namespace: "default", Name: "vm", UID: "6f1c2a3e-9a43-4f0e-8d2b-0c54a7b1e9d2",
 		GracePeriod: grace, AllowEmulation: os.Getenv("EMULATION") != "",
-		Console: os.Stdout, TerminationLog: "/run/termination-log",
+		Console: os.Stdout, Input: os.Stdin, TerminationLog: "/run/termination-log",
 		Logger: slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
 	if err != nil {
@@ -130,8 +133,9 @@ type pod struct {
 	*testing.T
 	launcher int // its process
 	client   *control.Client
-	console  *text
-	log      *text
+	keyboard io.WriteCloser // what is written here is typed
+	console  *testenv.Output
+	log      *testenv.Output
 	exited   chan int
 }
 
@@ -150,10 +154,12 @@ func newPod(t *testing.T, disk map[string][]byte, env ...string) *pod {
 	for name, content := range disk {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "disk", name), content, 0o644))
 	}
-	p := &pod{T: t, console: &text{}, log: &text{}, exited: make(chan int, 1)}
+	p := &pod{T: t, console: &testenv.Output{}, log: &testenv.Output{}, exited: make(chan int, 1)}
 	cmd := exec.Command("unshare", "--mount", "--pid", "--net", "--ipc", "--fork", "--kill-child", "--mount-proc", "sh", "-c", sandbox)
 	cmd.Env = append(os.Environ(), append([]string{launch + "=1", "IMAGE=" + shared(), "DISK=" + dir, "GRACE=20s", "EMULATION=yes"}, env...)...)
 	cmd.Stdout, cmd.Stderr = p.console, p.log
+	p.keyboard, err = cmd.StdinPipe()
+	require.NoError(t, err)
 	// The sandbox shall not outlive the tests, however they end.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	require.NoError(t, cmd.Start())
@@ -229,9 +235,19 @@ func (p *pod) phase(want protocol.Phase) {
 	})
 }
 
+// reports waits until the launcher reports a state that is what.
+func (p *pod) reports(what string, is func(protocol.State) bool) {
+	p.Helper()
+	p.until("the state has "+what, func() bool {
+		s, err := p.client.State(p.Context())
+		require.NoError(p, err)
+		return is(s)
+	})
+}
+
 // ends waits for the end and checks it, and that the exit code and the
-// termination log say the same.
-func (p *pod) ends(want protocol.EndReason, message string) {
+// termination log say the same. It returns the last state.
+func (p *pod) ends(want protocol.EndReason, message string) protocol.State {
 	p.Helper()
 	log, err := os.Open(p.path("termination-log"))
 	require.NoError(p, err)
@@ -249,6 +265,7 @@ func (p *pod) ends(want protocol.EndReason, message string) {
 	b := make([]byte, 4096)
 	n, _ := log.ReadAt(b, 0)
 	require.Equal(p, fmt.Sprintf("%s: %s\n", want, oneLine(last.End.Message)), string(b[:n]))
+	return last
 }
 
 // process is the child of the launcher that runs the program, or 0.
@@ -316,22 +333,4 @@ func bootable() map[string][]byte {
 	copy(disk, code)
 	disk[510], disk[511] = 0x55, 0xaa
 	return map[string][]byte{"guest.img": disk}
-}
-
-// text is a buffer that may be read while it is written.
-type text struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (t *text) Write(b []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.b.Write(b)
-}
-
-func (t *text) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.b.String()
 }

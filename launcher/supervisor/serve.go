@@ -57,6 +57,24 @@ func (s *Supervisor) publish(state protocol.State) {
 	}
 }
 
+// typeIn types into the guest's serial port what is read from the input, to its end.
+// What is typed while there is no port, before the domain is created, is dropped.
+func (s *Supervisor) typeIn(ctx context.Context) {
+	b := make([]byte, 4<<10)
+	for {
+		n, err := s.config.Input.Read(b)
+		if n > 0 {
+			if err := s.serial.Type(ctx, b[:n]); err != nil {
+				s.config.Logger.Debug("type into the guest", "err", err)
+			}
+		}
+		if err != nil {
+			s.config.Logger.Debug("nothing more can be typed into the guest", "err", err)
+			return
+		}
+	}
+}
+
 // openScreen connects to the guest's screen.
 func (s *Supervisor) openScreen(ctx context.Context) (net.Conn, error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", domain.VNCSocket(s.privateDir()))

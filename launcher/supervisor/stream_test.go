@@ -40,6 +40,39 @@ func TestTheConsoleOfAGuestIsAStream(t *testing.T) {
 	require.Contains(t, p.console.String(), "power button ignored", "the log has all of it, too")
 }
 
+func TestAGuestIsTypedInto(t *testing.T) {
+	p := newPod(t, bootable())
+	_, err := io.WriteString(p.keyboard, "o") // before there is a guest
+	require.NoError(t, err)
+	p.run()
+	_, err = io.WriteString(p.keyboard, "d")
+	require.NoError(t, err)
+	p.says("power button ignored", 1)
+
+	stream, err := p.client.Stream(t.Context(), protocol.StreamConsole)
+	require.NoError(t, err)
+	defer stream.Close()
+	_, err = stream.Write([]byte("d"))
+	require.NoError(t, err)
+	lines := bufio.NewReader(stream)
+	_, err = lines.ReadString('\n')
+	require.NoError(t, err)
+	_, err = io.WriteString(p.keyboard, "d")
+	require.NoError(t, err)
+	line, err := lines.ReadString('\n')
+	require.NoError(t, err, "what is typed ends no console")
+	require.Equal(t, "power button ignored\n", line)
+
+	require.NoError(t, stream.Close())
+	_, err = io.WriteString(p.keyboard, "d")
+	require.NoError(t, err)
+	p.says("power button ignored", 4)
+	require.NoError(t, p.keyboard.Close())
+	p.phase(protocol.Running)
+	p.write("o")
+	p.ends(protocol.Shutdown, "the guest powered off")
+}
+
 func TestTheScreenOfAGuestIsAStream(t *testing.T) {
 	p := newPod(t, bootable())
 	_, err := p.client.Stream(t.Context(), protocol.StreamScreen)

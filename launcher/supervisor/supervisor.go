@@ -47,6 +47,10 @@ type Config struct {
 	// dropped.
 	Console io.Writer
 
+	// Input is what is typed into the guest's serial port. A read that waits when
+	// Run returns goes on waiting. Nil: nothing is typed.
+	Input io.Reader
+
 	// TerminationLog is the file that gets the reason of the end, for the
 	// kubelet. Empty: none does.
 	TerminationLog string
@@ -162,8 +166,11 @@ func (s *Supervisor) Run(ctx context.Context) (protocol.End, error) {
 	daemonDone.Go(func() { s.daemon.Run(daemonContext) })
 	background.Go(func() { s.session.run(inner) })
 	background.Go(func() { s.agent.run(inner) })
+	if s.config.Input != nil {
+		go s.typeIn(inner) // not in the background: no read of a terminal can be ended
+	}
 
-	c, err := console.OpenLog(s.consolePath(), s.config.Console)
+	c, err := console.OpenLog(s.consolePath(), &console.Firmware{Out: s.config.Console, Failed: s.firmwareFailed})
 	if err != nil {
 		return protocol.End{}, fmt.Errorf("open the log of the console: %w", err)
 	}

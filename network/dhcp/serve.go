@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"sync"
 	"syscall"
 	"time"
 
@@ -86,17 +87,24 @@ func listen(link string) (net.PacketConn, error) {
 	return conn, nil
 }
 
+// handler answers. The same exchange is logged once: the lease never changes, and a
+// guest may ask for it as often as it likes.
 func handler(offer network.Offer, resolver Resolver, logger *slog.Logger) server4.Handler {
+	var logged sync.Map // of [2]dhcpv4.MessageType
 	return func(conn net.PacketConn, _ net.Addr, m *dhcpv4.DHCPv4) {
 		a := answer(offer, resolver, m)
 		if a == nil {
-			logger.Debug("ignore DHCP message", "type", m.MessageType(), "from", m.ClientHWAddr)
+			if _, again := logged.LoadOrStore([2]dhcpv4.MessageType{m.MessageType()}, true); !again {
+				logger.Debug("ignore DHCP messages of this type", "type", m.MessageType(), "from", m.ClientHWAddr)
+			}
 			return
 		}
 		if _, err := conn.WriteTo(a.ToBytes(), &net.UDPAddr{IP: net.IPv4bcast, Port: dhcpv4.ClientPort}); err != nil {
 			logger.Warn("answer DHCP", "type", a.MessageType(), "err", err)
 			return
 		}
-		logger.Info("answered DHCP", "request", m.MessageType(), "answer", a.MessageType())
+		if _, again := logged.LoadOrStore([2]dhcpv4.MessageType{m.MessageType(), a.MessageType()}, true); !again {
+			logger.Info("answered DHCP", "request", m.MessageType(), "answer", a.MessageType())
+		}
 	}
 }

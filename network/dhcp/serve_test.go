@@ -4,38 +4,20 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/podvisor/podvisor/internal/testenv"
 	"github.com/podvisor/podvisor/network"
 	"github.com/podvisor/podvisor/network/networktest"
 )
 
-// journal is a log that can be read while it is written.
-type journal struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (j *journal) Write(p []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.b.Write(p)
-}
-
-func (j *journal) String() string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.b.String()
-}
-
 func TestServeWaitsForItsLinkAndEndsWithItsContext(t *testing.T) {
 	ns := networktest.Namespace(t)
 	ctx, stop := context.WithCancel(t.Context())
-	var log journal
+	var log testenv.Output
 	ended := make(chan error, 1)
 	go networktest.In(t, ns, func() {
 		ended <- Serve(ctx, offer, resolver, slog.New(slog.NewTextHandler(&log, nil)))

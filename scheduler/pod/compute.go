@@ -43,6 +43,8 @@ func compute(v *vmi.VirtualMachineInstance, c Config, overhead resource.Quantity
 		VolumeDevices:            storage.Devices,
 		SecurityContext:          computeSecurity(),
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+		Stdin:                    true, // with the terminal, the guest's serial console for kubectl attach -it
+		TTY:                      true,
 	}
 }
 

@@ -191,7 +191,7 @@ func (p *pruner) quantity(at *field.Path, v any) bool {
 		p.fault(at, v, quantities.MustBe)
 		return false
 	}
-	if err := convert(v, &resource.Quantity{}); err != nil {
+	if err := convert(text, &resource.Quantity{}); err != nil {
 		p.fault(at, v, "must be a quantity, such as 2, 500m or 512Mi")
 		return false
 	}

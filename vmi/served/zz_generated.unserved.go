@@ -67,6 +67,8 @@ var unserved = map[string]Fields{
 		{Path: "spec.domain.devices.interfaces[].tag", Why: "cloud-init's data do not hold the addresses of devices"},
 		{Path: "spec.domain.devices.logSerialConsole", Why: "the launcher alone decides whether the console is logged"},
 		{Path: "spec.domain.devices.networkInterfaceMultiqueue", Why: "every interface has one queue"},
+		{Path: "spec.domain.devices.panicDevices[].model", Value: "hyperv", Why: "the domain has no features of Hyper-V"},
+		{Path: "spec.domain.devices.panicDevices[].model", Value: "pvpanic", Why: "the libvirt of the launcher does not have it"},
 		{Path: "spec.domain.devices.tpm", Why: "no TPM emulator runs in the pod"},
 		{Path: "spec.domain.devices.useVirtioTransitional", Why: "all virtio devices are modern"},
 		{Path: "spec.domain.devices.video", Why: "the graphics card follows from the architecture"},

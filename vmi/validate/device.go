@@ -119,6 +119,20 @@ func hostDevices(spec, at *field.Path, all []vmi.HostDevice, lim Limits) field.E
 	return append(l, claims(at, claimed, lim.Features.NoHostDevicesWithDRA)...)
 }
 
+func panicDevices(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) field.ErrorList {
+	var l field.ErrorList
+	all := s.Domain.Devices.PanicDevices
+	for i, d := range all {
+		if d.Model != nil {
+			l = append(l, oneOf(at.Index(i).Child("model"), *d.Model, vmi.PanicDeviceISA, vmi.PanicDeviceHyperv, vmi.PanicDevicePVPanic)...)
+		}
+	}
+	if a := lim.architecture(s.Architecture); a == defaults.S390X && len(all) > 0 {
+		l = append(l, field.Invalid(at, plural(len(all), "device"), "guests of s390x report a crash without a device: leave it out"))
+	}
+	return l
+}
+
 func watchdog(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) field.ErrorList {
 	w := s.Domain.Devices.Watchdog
 	if w == nil {

@@ -161,6 +161,9 @@ var networkRules = []rule{
 var deviceRules = []rule{
 	{"a watchdog of another architecture", `domain: {devices: {watchdog: {name: a, diag288: {}}}}`, validate.Limits{}, []string{"spec.domain.devices.watchdog: FieldValueNotSupported"}},
 	{"a watchdog on arm64", `{architecture: arm64, domain: {devices: {watchdog: {name: a, i6300esb: {}}}}}`, validate.Limits{}, []string{"spec.domain.devices.watchdog: FieldValueNotSupported"}},
+	{"panic devices", `domain: {devices: {panicDevices: [{}, {model: isa}]}}`, validate.Limits{}, nil},
+	{"a panic device of no known model", `domain: {devices: {panicDevices: [{model: x}]}}`, validate.Limits{}, []string{"spec.domain.devices.panicDevices[0].model: FieldValueInvalid"}},
+	{"a panic device on s390x", `{architecture: s390x, domain: {devices: {panicDevices: [{model: isa}]}}}`, validate.Limits{}, []string{"spec.domain.devices.panicDevices: FieldValueInvalid"}},
 	{"a watchdog that does nothing known", `domain: {devices: {watchdog: {name: a, i6300esb: {action: x}}}}`, validate.Limits{}, []string{"spec.domain.devices.watchdog.i6300esb.action: FieldValueInvalid"}},
 	{"a graphics card of another architecture", `{architecture: s390x, domain: {devices: {video: {type: vga}}}}`, validate.Limits{}, []string{"spec.domain.devices.video.type: FieldValueNotSupported"}},
 	{"a device without a name", `domain: {devices: {hostDevices: [{name: a}]}}`, everything, []string{"spec.domain.devices.hostDevices: FieldValueRequired"}},

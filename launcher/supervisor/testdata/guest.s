@@ -1,7 +1,8 @@
 # The guest of the tests: a boot sector. It says on the first serial port what it
 # does, powers off on the power button, and obeys single letters from the port:
 # o powers off, r reboots, d makes it ignore the power button, w writes 8 MiB to the
-# second disk.
+# second disk, b reads 256 KiB of the first, p reports a panic at the port of the panic
+# device.
 #
 # as --32 -o guest.o guest.s && ld -m elf_i386 -Ttext 0x7c00 --oformat binary -o guest.bin guest.o && xxd -p guest.bin
 .code16
@@ -33,6 +34,10 @@ again:
   je reboot
   cmpb $'w',%al
   je fill
+  cmpb $'b',%al
+  je load
+  cmpb $'p',%al
+  je panic
   cmpb $'d',%al
   jne button
   movb $1,ignores
@@ -78,6 +83,24 @@ fails:
   movw $failed,%si
   call print
   jmp again
+load:
+  movw $8,%cx
+part:
+  pushw %cx
+  movw $packet,%si
+  movw $0x4200,%ax
+  movb $0x80,%dl
+  int $0x13
+  popw %cx
+  loop part
+  movw $loaded,%si
+  call print
+  jmp again
+panic:
+  movw $0x505,%dx
+  movb $1,%al
+  outb %al,%dx
+  jmp again
 print:
   lodsb
   orb %al,%al
@@ -102,4 +125,5 @@ ignoring: .asciz "power button ignored\n"
 pressed: .asciz "power button pressed\n"
 bye: .asciz "powering off\n"
 written: .asciz "disk written\n"
+loaded: .asciz "disk read\n"
 failed: .asciz "disk failed\n"

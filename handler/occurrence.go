@@ -1,0 +1,60 @@
+package handler
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podvisor/podvisor/launcher/protocol"
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// occurred makes the counts of what the guest did those that the launcher reports,
+// with an event for each that has risen.
+func (p *Plan) occurred(o Observed, s *vmi.VirtualMachineInstanceStatus) {
+	state := o.Session.State
+	if state == nil {
+		return
+	}
+	final := s.Phase.Final()
+	if n, ok := p.risen(s.GuestReboots, state.Reboots, o.Now, final); ok {
+		s.GuestReboots = n
+		p.Events = append(p.Events, normal(EventRebooted, fmt.Sprintf("The guest rebooted; reboots since it was started: %d", n.Count)))
+	}
+	if n, ok := p.risen(s.GuestPanics, state.Panics, o.Now, final); ok {
+		s.GuestPanics = n
+		p.Events = append(p.Events, warning(EventPanicked, fmt.Sprintf("The kernel of the guest panicked; panics since it was started: %d", n.Count)))
+	}
+}
+
+// risen is the count to report in place of before, if it is higher and it is time to
+// report it. The last report of a VMI does not wait.
+func (p *Plan) risen(before *vmi.GuestOccurrences, count int64, now time.Time, final bool) (*vmi.GuestOccurrences, bool) {
+	if before == nil {
+		before = &vmi.GuestOccurrences{}
+	}
+	if count <= before.Count {
+		return nil, false
+	}
+	wait := min(before.LastTimestamp.Add(CountInterval(before.Count)).Sub(now), CountLatest)
+	if before.Count > 0 && wait > 0 && !final {
+		p.recheck(wait)
+		return nil, false
+	}
+	return &vmi.GuestOccurrences{Count: count, LastTimestamp: metav1.NewTime(now)}, true
+}
+
+// notBooted is the condition of a guest that seems not to have booted.
+func (p *Plan) notBooted(state *protocol.State, s *vmi.VirtualMachineInstanceStatus, now metav1.Time) {
+	f := state.NotBooted
+	if f == nil {
+		s.RemoveCondition(vmi.ConditionGuestNotBooted)
+		return
+	}
+	if s.Condition(vmi.ConditionGuestNotBooted) == nil {
+		p.Events = append(p.Events, warning(EventNotBooted, f.Message))
+	}
+	s.SetCondition(vmi.Condition{Type: vmi.ConditionGuestNotBooted, Status: corev1.ConditionTrue, Reason: f.Reason, Message: f.Message}, now)
+}

@@ -1,0 +1,80 @@
+package supervisor
+
+import (
+	"context"
+	"time"
+
+	"github.com/podvisor/podvisor/launcher"
+	"github.com/podvisor/podvisor/launcher/libvirt"
+)
+
+// boots notes that the guest boots from now on, and what it has read of its disks
+// before.
+func (f *facts) boots(read int64, now time.Time) {
+	f.boot, f.readBefore = launcher.Boot{Began: now}, read
+}
+
+// oneReboot is the time in which the resets of a guest are one reboot. SeaBIOS resets
+// the guest two or three times until the chipset is what it was at first.
+const oneReboot = time.Second
+
+// rebooted counts a reboot of the guest, which is at least one reset.
+func (s *Supervisor) rebooted() {
+	now, counts := time.Now(), false
+	s.facts.change(func(f *facts) {
+		if counts = now.Sub(f.rebootedAt) > oneReboot; counts {
+			f.reboots++
+			f.rebootedAt = now
+		}
+	})
+	if !counts {
+		return
+	}
+	s.config.Logger.Info("the guest rebooted")
+	s.work.Go(func() {
+		read, err := s.blocksRead(s.inner)
+		if err != nil {
+			s.config.Logger.Debug("what the guest has read of its disks is not known", "err", err)
+			return
+		}
+		s.facts.change(func(f *facts) {
+			if now.After(f.boot.Began) && !f.boot.Began.IsZero() {
+				f.boots(read, now)
+			}
+		})
+	})
+}
+
+// actMeasure finds out how much the guest has read of its disks.
+func (s *Supervisor) actMeasure(ctx context.Context) {
+	s.facts.change(func(f *facts) { f.boot.AskedAt = time.Now() })
+	s.work.Go(func() {
+		read, err := s.blocksRead(ctx)
+		if err != nil {
+			s.config.Logger.Debug("what the guest has read of its disks is not known", "err", err)
+			return
+		}
+		s.facts.change(func(f *facts) { f.boot.Read, f.boot.MeasuredAt = read-f.readBefore, time.Now() })
+	})
+}
+
+// blocksRead is how many bytes the guest has read of its disks since it was started.
+func (s *Supervisor) blocksRead(ctx context.Context) (read int64, err error) {
+	err = s.call(ctx, func(ctx context.Context, c *libvirt.Connection) error {
+		read, err = c.BytesRead(ctx, s.domainName())
+		return err
+	})
+	return read, err
+}
+
+// firmwareFailed notes what the firmware said on the serial console. The guest may
+// write the same, as often as it likes: it changes nothing after the first time, and
+// it means nothing for a guest that reads its disks.
+func (s *Supervisor) firmwareFailed(failure string) {
+	s.facts.mu.Lock()
+	known := s.facts.boot.Failure != "" || s.facts.boot.Read >= launcher.BootedBytes
+	s.facts.mu.Unlock()
+	if !known {
+		s.facts.change(func(f *facts) { f.boot.Failure = failure })
+	}
+}

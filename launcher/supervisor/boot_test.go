@@ -1,0 +1,35 @@
+package supervisor
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/podvisor/podvisor/launcher"
+	"github.com/podvisor/podvisor/launcher/protocol"
+)
+
+func TestADiskThatNothingBootsIsReported(t *testing.T) {
+	t.Parallel()
+	p := newPod(t, map[string][]byte{"empty.img": make([]byte, 1<<20)})
+	require.NoError(t, p.client.Put(t.Context(), protocol.Desired{Instance: instance()}))
+	p.phase(protocol.Running)
+	began := time.Now()
+	p.reports("a guest that did not boot", func(s protocol.State) bool {
+		return s.NotBooted != nil && s.NotBooted.Reason == protocol.ReasonNothingRead
+	})
+	require.Greater(t, time.Since(began), launcher.BootDelay-5*time.Second)
+	p.phase(protocol.Running)
+}
+
+func TestAGuestThatBootsAfterAllIsNotReportedAnyMore(t *testing.T) {
+	t.Parallel()
+	p := newPod(t, bootable())
+	p.run()
+	// As far as can be seen, a boot sector that reads nothing more has not booted.
+	p.reports("a guest that did not boot", func(s protocol.State) bool { return s.NotBooted != nil })
+	p.write("b")
+	p.says("disk read", 1)
+	p.reports("a guest that has booted", func(s protocol.State) bool { return s.NotBooted == nil })
+}

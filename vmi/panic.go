@@ -1,0 +1,27 @@
+package vmi
+
+// PanicDevice is a device by which the guest's kernel reports that it crashed.
+type PanicDevice struct {
+	// Model is the device's model. Default: isa.
+	// +optional
+	Model *PanicDeviceModel `json:"model,omitempty"`
+}
+
+// PanicDeviceModel is the model of a panic device.
+//
+// +podvisor:enum
+type PanicDeviceModel string
+
+// The models of a panic device.
+const (
+	// PanicDeviceISA is the model of amd64: pvpanic at a port of the ISA bus, found
+	// by ACPI.
+	PanicDeviceISA PanicDeviceModel = "isa"
+	// PanicDeviceHyperv is for Windows: the registers by which guests of Hyper-V
+	// report a crash.
+	// +podvisor:unserved=the domain has no features of Hyper-V
+	PanicDeviceHyperv PanicDeviceModel = "hyperv"
+	// PanicDevicePVPanic is the model of arm64: pvpanic on the PCI bus.
+	// +podvisor:unserved=the libvirt of the launcher does not have it
+	PanicDevicePVPanic PanicDeviceModel = "pvpanic"
+)
