@@ -35,6 +35,9 @@ func Into(data []byte, o vmi.Object) error {
 	}
 	why := prune(tree, reflect.TypeOf(o).Elem(), first)
 	if why == nil {
+		why = hidden(data, o)
+	}
+	if why == nil {
 		if err = json.Unmarshal(data, o); err == nil {
 			return nil
 		}
@@ -45,6 +48,20 @@ func Into(data []byte, o vmi.Object) error {
 		return errors.Join(err, why)
 	}
 	vmi.SetUnreadable(o, why)
+	return why
+}
+
+// hidden are the costly quantities that the tree does not have: of a name that is
+// there twice, or in other letters, the decoder reads each.
+func hidden(data []byte, o vmi.Object) *vmi.UnreadableError {
+	l := quantities.FaultsIn(o, data)
+	if len(l) == 0 {
+		return nil
+	}
+	why := &vmi.UnreadableError{}
+	for _, e := range l {
+		why.Fields = append(why.Fields, vmi.UnreadableField{Path: e.Field, Message: cut(e.Detail, mostPath)})
+	}
 	return why
 }
 

@@ -176,3 +176,15 @@ func BenchmarkInto(b *testing.B) {
 		}
 	})
 }
+
+// The decoder reads each of two fields of one name, the tree has the last.
+func TestACostlyQuantityThatIsThereTwiceIsNotDecoded(t *testing.T) {
+	t.Parallel()
+	for _, memory := range []string{`{"guest":"1e-999999999","guest":"1Gi"}`, `{"Guest":"1e-999999999","guest":"1Gi"}`} {
+		v, start := &vmi.VirtualMachineInstance{}, time.Now()
+		err := decode.Into([]byte(`{"metadata":{"name":"web"},"spec":{"domain":{"memory":`+memory+`}}}`), v)
+		require.ErrorIs(t, err, vmi.ErrUnreadable)
+		require.ErrorContains(t, err, "1e-999999999")
+		require.Less(t, time.Since(start), 10*time.Second)
+	}
+}
