@@ -6,7 +6,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"log/slog"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -52,12 +51,7 @@ func copyDisk(args []string) error {
 }
 
 func launch(args []string) error {
-	level := &slog.LevelVar{}
-	c := supervisor.Config{TerminationLog: "/dev/termination-log", LogLevel: level}
-	ends, err := connect(&c)
-	if err != nil {
-		return err
-	}
+	c := supervisor.Config{TerminationLog: "/dev/termination-log"}
 	var f flag.FlagSet
 	f.StringVar(&c.Namespace, "namespace", "", "the VMI's namespace")
 	f.StringVar(&c.Name, "name", "", "the VMI's name")
@@ -65,6 +59,10 @@ func launch(args []string) error {
 	f.DurationVar(&c.GracePeriod, "grace-period", vmi.DefaultGracePeriod, "how long the guest may take to power off after SIGTERM")
 	f.BoolVar(&c.AllowEmulation, "allow-emulation", false, "run the guest without KVM if there is none")
 	if err := program.ParseFlags(&f, args); err != nil {
+		return err
+	}
+	ends, err := connect(&c)
+	if err != nil {
 		return err
 	}
 	s, err := supervisor.New(c)

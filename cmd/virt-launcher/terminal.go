@@ -27,6 +27,7 @@ func connect(c *supervisor.Config) ([]os.Signal, error) {
 		// are no reason to end the guest.
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGQUIT, syscall.SIGHUP, syscall.SIGTSTP)
 	}
+	c.LogLevel = &slog.LevelVar{}
 	c.Logger = slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: c.LogLevel}))
 	return ends, nil
 }

@@ -14,10 +14,14 @@ func TestAnAttachToAGuestNeedsAnInput(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	pods := world.kube.CoreV1().Pods(s.name)
+	restricted := &corev1.SecurityContext{AllowPrivilegeEscalation: new(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}}
 	for _, name := range []string{"virt-launcher-vm-x", "other"} {
 		_, err := pods.Create(t.Context(), &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
-			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "compute", Image: "example/c"}, {Name: "sidecar", Image: "example/c"}}},
+			Spec: corev1.PodSpec{
+				SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: new(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
+				Containers:      []corev1.Container{{Name: "compute", Image: "example/c", SecurityContext: restricted}, {Name: "sidecar", Image: "example/c", SecurityContext: restricted}},
+			},
 		}, metav1.CreateOptions{})
 		require.NoError(t, err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/client"
 )
 
 // The tests of this file that take the policy from all VMIs do not run beside
@@ -82,6 +83,15 @@ func TestAnUpdateWithoutTheFinalizerKeepsItUnlessTheVMIIsDeleted(t *testing.T) {
 	v, err = s.vmis.Patch(t.Context(), "vm", types.MergePatchType, []byte(`{"metadata":{"finalizers":["example.com/mine"]}}`), metav1.PatchOptions{})
 	require.NoError(t, err)
 	require.Equal(t, []string{"example.com/mine", vmi.Finalizer}, v.Finalizers)
+
+	c, err := client.New(asController())
+	require.NoError(t, err)
+	v, err = c.VirtualMachineInstances(s.name).Patch(t.Context(), "vm", types.MergePatchType, none, metav1.PatchOptions{})
+	require.NoError(t, err)
+	require.Empty(t, v.Finalizers, "virt-controller may remove it: Podvisor may be about to be deleted")
+	v, err = s.vmis.Patch(t.Context(), "vm", types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{})
+	require.NoError(t, err)
+	require.Equal(t, []string{vmi.Finalizer}, v.Finalizers)
 	s.delete("vm")
 	_, err = s.vmis.Patch(t.Context(), "vm", types.MergePatchType, none, metav1.PatchOptions{})
 	require.NoError(t, err)

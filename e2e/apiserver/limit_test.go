@@ -273,7 +273,7 @@ func extremes(s map[string]any, t reflect.Type) map[string]verdict {
 		}
 	}
 	if limits, ok := integers[t.Kind()]; ok {
-		out := map[string]verdict{limits[0]: refused, limits[1]: allowedBy(s, limits[1]), limits[2]: allowedBy(s, limits[2]), limits[3]: refused, "1.5": refused, "1e30": refused, "20.0": either, "2e1": either, `"20"`: refused}
+		out := map[string]verdict{limits[0]: refused, limits[1]: verdictOn(s, limits[1]), limits[2]: verdictOn(s, limits[2]), limits[3]: refused, "1.5": refused, "1e30": refused, "20.0": either, "2e1": either, `"20"`: refused}
 		return out
 	}
 	if t.Kind() == reflect.Float32 {
@@ -282,9 +282,9 @@ func extremes(s map[string]any, t reflect.Type) map[string]verdict {
 	return nil
 }
 
-// allowedBy says whether the value is within limits of the schema that are narrower
+// within says whether the value is within limits of the schema that are narrower
 // than those of the type.
-func allowedBy(s map[string]any, value string) verdict {
+func verdictOn(s map[string]any, value string) verdict {
 	n, err := strconv.ParseFloat(value, 64)
 	least, hasLeast := s["minimum"].(float64)
 	most, hasMost := s["maximum"].(float64)

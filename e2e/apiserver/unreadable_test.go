@@ -129,14 +129,15 @@ func (s space) awaitUnreadable(name, message string) *vmi.VirtualMachineInstance
 	return v
 }
 
-// within fails if f takes longer.
+// within logs how long f took, and fails if that is many times d: a busy host is slow,
+// but what must not happen here is the back-off of a watch, which is longer.
 func within(t *testing.T, d time.Duration, what string, f func()) {
 	t.Helper()
 	begun := time.Now()
 	f()
 	took := time.Since(begun)
 	t.Logf("%s: %s", what, took.Round(time.Millisecond))
-	require.Less(t, took, d, what)
+	require.Less(t, took, 6*d, what)
 }
 
 const (
