@@ -2,7 +2,6 @@ package controller
 
 import (
 	"fmt"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,7 +14,6 @@ import (
 // quota is an API server that accepts so many pods, and the objects that try.
 type quota struct {
 	*turns
-	mu       sync.Mutex
 	room     int
 	tries    int
 	accepted map[string]time.Duration

@@ -45,10 +45,11 @@ func (l Lister[T]) Unreadable() []T {
 const unreadable = "unreadable"
 
 func indexUnreadable(o any) ([]string, error) {
-	if t, ok := o.(Object); ok && vmi.Unreadable(t) != nil {
-		return []string{unreadable}, nil
+	t, ok := o.(Object)
+	if !ok || vmi.Unreadable(t) == nil {
+		return nil, nil
 	}
-	return nil, nil
+	return []string{unreadable}, nil
 }
 
 // Select returns the objects with these labels in the namespace, or in all of
