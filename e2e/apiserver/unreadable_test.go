@@ -183,7 +183,7 @@ func TestAVMIThatCannotBeDecodedStopsNoOther(t *testing.T) {
 		t.Helper()
 		require.NoError(t, raw(t.Context(), http.MethodPatch, s.path(name), string(types.JSONPatchType), `[{"op":"replace","path":"/spec","value":`+spec+`}]`))
 	}
-	spec("running", broken["text"])
+	spec("running", negative)
 	// A controller that starts now finds them all in its first list.
 	stop()
 	writes := len(s.writes.all())
@@ -247,21 +247,21 @@ func (s space) runningGuest(name string) *corev1.Pod {
 }
 
 // A VMI that was stored while another schema was in force, and is observed by a
-// controller when ours is. Where our schema has a rule (CEL), and the value is of
-// another type than the rule expects, the API server refuses every write of the object,
-// also of its status and its finalizers; so the values here are where no rule is.
+// controller when ours is. The values have the types of our schema: the rule that a
+// spec cannot be changed compares all of it, and where a value has another type, the
+// API server refuses every write of the object, also of its status and finalizers.
 func TestAVMIThatTheSchemaWouldRefuseNowIsReportedAndDeleted(t *testing.T) {
 	s := newSpace(t)
 	tighten := loosen(t, "virtualmachineinstances", "VirtualMachineInstance")
 	s.store("negative", negative)
-	s.store("text", long)
+	s.store("large", `{"domain":{"cpu":{"sockets":4294967296},"memory":{"guest":"64Mi"}}}`)
 	tighten()
 	s.control()
 	within(t, 2*time.Second, "the pod of another VMI", func() { s.pod(s.create(guest("good"))) })
 	s.awaitUnreadable("negative", cores)
-	v := s.awaitUnreadable("text", `spec.terminationGracePeriodSeconds: "long"`)
+	v := s.awaitUnreadable("large", "spec.domain.cpu.sockets: 4294967296: must be a whole number from 0 to 4294967295")
 	s.awaitEvents(v, "Warning UnreadableSpec ×1")
-	for _, name := range []string{"negative", "text"} {
+	for _, name := range []string{"negative", "large"} {
 		said, err := kubectl(t, "", "-n", s.name, "delete", "vmi", name, "--timeout=20s")
 		require.NoError(t, err, said)
 	}
