@@ -178,7 +178,7 @@ func TestAGuestWhoseKernelPanicsHasFailed(t *testing.T) {
 	s := newSpace(t)
 	v := guest("panicky", cloudConfig("runcmd: ['echo 1 > /proc/sys/kernel/sysrq', 'echo c > /proc/sysrq-trigger']"))
 	v.Spec.Domain.Devices.PanicDevices = []vmi.PanicDevice{{}}
-	v = s.create(v)
+	s.create(v)
 	eventually(t, long, func() error {
 		if got := s.get("panicky"); got.Status.Phase != vmi.Failed {
 			return fmt.Errorf("the VMI is %s", got.Status.Phase)

@@ -123,28 +123,26 @@ func (s space) awaitLeaving(p *corev1.Pod) {
 
 func TestAnOrphanedPodEndsBeforeItsVMI(t *testing.T) {
 	t.Parallel()
-	for name, play := range map[string]func(space, *vmi.VirtualMachineInstance, *corev1.Pod){
-		"before it runs": func(s space, _ *vmi.VirtualMachineInstance, p *corev1.Pod) { s.awaitLeaving(p) },
-		"while it runs": func(s space, v *vmi.VirtualMachineInstance, p *corev1.Pod) {
+	for name, play := range map[string]func(space, *corev1.Pod){
+		"before it runs": func(s space, p *corev1.Pod) { s.awaitLeaving(p) },
+		"while it runs": func(s space, p *corev1.Pod) {
 			s.status(p, running)
-			v = s.awaitPhase("vm", vmi.Scheduled)
-			require.NoError(s.t, s.report(v, "n1", phase(vmi.Running)))
+			require.NoError(s.t, s.report(s.awaitPhase("vm", vmi.Scheduled), "n1", phase(vmi.Running)))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSpace(t)
 			s.control()
-			v := s.create(guest("vm"))
-			p := s.pod(v)
+			p := s.pod(s.create(guest("vm")))
 			s.bind(p, "n1")
 			if name == "while it runs" {
-				play(s, v, p)
+				play(s, p)
 				s.orphan("vm", p)
 			} else {
 				s.awaitPhase("vm", vmi.Scheduling)
 				s.orphan("vm", p)
-				play(s, v, p)
+				play(s, p)
 			}
 			s.awaitPhase(s.create(guest("later")).Name, vmi.Scheduling)
 			_, err := s.vmis.Get(t.Context(), "vm", metav1.GetOptions{})
@@ -165,7 +163,7 @@ func TestThePodOfAVMIThatIsGoneEndsAndTheNextVMIOfTheNameWaits(t *testing.T) {
 	_, err := s.vmis.Patch(t.Context(), "vm", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 	require.NoError(t, err)
 	s.awaitGone("vm")
-	next := s.create(guest("vm"))
+	s.create(guest("vm"))
 	s.awaitLeaving(p)
 	c := s.awaitReason("vm", vmi.ConditionSynchronized, "PreviousPodExists")
 	require.Contains(t, c.Message, p.Name)
@@ -173,7 +171,7 @@ func TestThePodOfAVMIThatIsGoneEndsAndTheNextVMIOfTheNameWaits(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, l.Items, 1, "only the pod of the VMI that is gone")
 	s.vanish(p)
-	next = s.awaitPhase("vm", vmi.Scheduling)
+	next := s.awaitPhase("vm", vmi.Scheduling)
 	require.Equal(t, pod.Name(next), s.pod(next).Name)
 }
 

@@ -330,13 +330,14 @@ func (w *sweep) run() {
 func (w *sweep) make(y try) (kept bool, took time.Duration, err error) {
 	object := fmt.Sprintf(`{"apiVersion":"%s/%s","kind":%q,"metadata":{"generateName":"x-"},%s`, sweepGroup, y.kind.Version, y.kind.Kind, strings.TrimPrefix(y.object, "{"))
 	data, err := store(w.t, "/apis/"+sweepGroup+"/"+y.kind.Version+"/namespaces/"+w.name+"/"+y.kind.Plural, object)
+	refusal := apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
 	switch {
 	case err != nil && y.verdict == stored:
 		return false, 0, fmt.Errorf("it must be stored: %w", err)
-	case err != nil && !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err):
-		return false, 0, err
-	case err != nil:
+	case refusal:
 		return false, 0, nil
+	case err != nil:
+		return false, 0, err
 	case y.verdict == refused:
 		return true, 0, fmt.Errorf("it must be refused and is stored")
 	}

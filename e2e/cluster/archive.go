@@ -94,7 +94,7 @@ func readDocuments(r io.Reader) (documents, error) {
 	d := documents{}
 	for t := tar.NewReader(r); ; {
 		header, err := t.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return d, nil
 		}
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"sync/atomic"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -203,7 +204,9 @@ func TestAWaitForAMissingObjectAsksNothing(t *testing.T) {
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Nil(t, v)
 
-		go func() {
+		var wg sync.WaitGroup
+		defer wg.Wait()
+		wg.Go(func() {
 			time.Sleep(time.Minute)
 			_, _ = i.Create(t.Context(), vmitest.New(), metav1.CreateOptions{})
 			time.Sleep(time.Minute)
@@ -211,7 +214,7 @@ func TestAWaitForAMissingObjectAsksNothing(t *testing.T) {
 			time.Sleep(time.Minute)
 			_, _ = i.Create(t.Context(), vmitest.New(), metav1.CreateOptions{})
 			setPhase(t, i, "testvmi", vmi.Running)
-		}()
+		})
 		v, err = client.WaitFor(t.Context(), i, "testvmi", ready)
 		require.NoError(t, err)
 		require.Equal(t, vmi.Running, v.Status.Phase)
