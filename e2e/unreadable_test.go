@@ -15,8 +15,8 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// loosenVMIs makes the schema of VMIs one that allows any spec, and the webhooks skip
-// the namespace, until the test ends.
+// loosenVMIs makes the schema of VMIs one that allows any spec, and the webhooks and
+// the policy about changes of a spec skip the namespace, until the test ends.
 func (s space) loosenVMIs() {
 	s.t.Helper()
 	const crd, spec = "customresourcedefinition/virtualmachineinstances.kubevirt.io", "/spec/versions/0/schema/openAPIV3Schema/properties/spec"
@@ -30,9 +30,12 @@ func (s space) loosenVMIs() {
 	require.NoError(s.t, json.Unmarshal([]byte(s.kubectl("get", crd, "-o", "jsonpath={.spec.versions[0].schema.openAPIV3Schema.properties.spec}")), &before))
 	patch(crd, "replace", spec, map[string]any{"x-kubernetes-preserve-unknown-fields": true})
 	s.t.Cleanup(func() { patch(crd, "replace", spec, before) })
+	others := metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: corev1.LabelMetadataName, Operator: "NotIn", Values: []string{s.name}}}}
+	const binding = "validatingadmissionpolicybinding/spec.kubevirt.io"
+	patch(binding, "add", "/spec/matchResources", map[string]any{"namespaceSelector": others})
+	s.t.Cleanup(func() { patch(binding, "replace", "/spec/matchResources", map[string]any{}) })
 	for _, kind := range []string{"mutating", "validating"} {
 		webhooks := kind + "webhookconfiguration/virt-controller.kubevirt.io"
-		others := metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: corev1.LabelMetadataName, Operator: "NotIn", Values: []string{s.name}}}}
 		patch(webhooks, "add", "/webhooks/0/namespaceSelector", others)
 		s.t.Cleanup(func() { patch(webhooks, "replace", "/webhooks/0/namespaceSelector", map[string]any{}) })
 	}

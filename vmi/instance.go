@@ -30,7 +30,6 @@ type VirtualMachineInstance struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// Spec is the desired VMI. It cannot be changed after creation.
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the spec of a VirtualMachineInstance cannot be changed; delete it and create another"
 	Spec VirtualMachineInstanceSpec `json:"spec"`
 
 	// Status is the observed VMI. Only Podvisor writes it.

@@ -67,7 +67,7 @@ func TestAFieldThatIsNotServedIsNamedByItsObject(t *testing.T) {
 		explained, err := kubectl(t, "", "explain", object)
 		require.NoError(t, err, explained)
 		require.Regexp(t, `(?s)Not served: [^.]*\b`+field+`\b`, explained)
-		require.Regexp(t, `Podvisor's docs/fields\.md\s+and\s+its\s+program\s+check-manifest\s+say\s+why`, explained)
+		require.Regexp(t, `Podvisor's\s+docs/fields\.md\s+and\s+its\s+program\s+check-manifest\s+say\s+why`, explained)
 	}
 	said, err = kubectl(t, fmt.Sprintf(with, s.name), "create", "--validate=warn", "-f", "-")
 	require.NoError(t, err, said)
