@@ -30,7 +30,7 @@ func TestAnInvalidVMIIsRefusedAtOnceWithAllItsFaults(t *testing.T) {
 	for _, c := range refusal.Status().Details.Causes {
 		fields = append(fields, c.Field)
 	}
-	require.Equal(t, []string{"spec.domain.devices.disks[2].name", ""}, fields)
+	require.Equal(t, []string{"spec.domain.devices.disks[2].name", "spec.domain.memory.guest"}, fields)
 
 	manifest, err := json.Marshal(bad)
 	require.NoError(t, err)

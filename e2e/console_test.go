@@ -32,10 +32,12 @@ type console struct {
 // attach runs kubectl attach -it for the VMI's pod.
 func (s space) attach(v *vmi.VirtualMachineInstance) *console {
 	s.t.Helper()
-	user, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	// Non-blocking, or a read that waits would keep it open when it is closed.
+	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	require.NoError(s.t, err)
-	require.NoError(s.t, unix.IoctlSetPointerInt(int(user.Fd()), unix.TIOCSPTLCK, 0))
-	n, err := unix.IoctlGetInt(int(user.Fd()), unix.TIOCGPTN)
+	user := os.NewFile(uintptr(fd), "/dev/ptmx")
+	require.NoError(s.t, unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0))
+	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
 	require.NoError(s.t, err)
 	program, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
 	require.NoError(s.t, err)
