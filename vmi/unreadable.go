@@ -97,7 +97,7 @@ func UnreadableFinding(v *VirtualMachineInstance) Finding {
 	var e *UnreadableError
 	if errors.As(Unreadable(v), &e) {
 		f.Message = e.Faults() + ": what is stored cannot be decoded, so that no guest is started by it and a guest that runs is not changed; " +
-			"correct the field, or delete the VMI and create it anew"
+			"delete the VMI and create it anew, or install a version of Podvisor that can decode it"
 	}
 	return f
 }

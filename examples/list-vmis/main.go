@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
 )
 
@@ -56,7 +57,8 @@ func list(ctx context.Context, out io.Writer, cfg *rest.Config, namespace string
 		return err
 	}
 	all, err := c.VirtualMachineInstances(namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
+	// The error may be about single VMIs, which cannot be decoded: the others are listed.
+	if err != nil && !errors.Is(err, vmi.ErrUnreadable) {
 		return fmt.Errorf("list VMIs: %w", err)
 	}
 	for _, v := range all.Items {
@@ -64,5 +66,5 @@ func list(ctx context.Context, out io.Writer, cfg *rest.Config, namespace string
 			return err
 		}
 	}
-	return nil
+	return err
 }

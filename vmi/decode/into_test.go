@@ -143,7 +143,8 @@ func FuzzIntoIsQuickAndNeverPanics(f *testing.F) {
 		v := &vmi.VirtualMachineInstance{}
 		begun := time.Now()
 		err := decode.Into([]byte(data), v)
-		require.Less(t, time.Since(begun), 100*time.Millisecond+time.Duration(len(data))*10*time.Microsecond)
+		// A text that takes long takes many seconds.
+		require.Less(t, time.Since(begun), 2*time.Second+time.Duration(len(data))*10*time.Microsecond)
 		if why := vmi.Unreadable(v); why != nil {
 			require.ErrorIs(t, err, vmi.ErrUnreadable)
 			require.Zero(t, v.Spec)
