@@ -49,6 +49,13 @@ func (p *Plan) risen(before *vmi.GuestOccurrences, count int64, now time.Time, f
 // notBooted is the condition of a guest that seems not to have booted.
 func (p *Plan) notBooted(state *protocol.State, s *vmi.VirtualMachineInstanceStatus, now metav1.Time) {
 	f := state.NotBooted
+	// A guest that resets again and again is neither booted nor not booted for long.
+	if c := s.Condition(vmi.ConditionGuestNotBooted); f == nil && c != nil && s.GuestReboots != nil && !s.Phase.Final() {
+		if wait := min(c.LastTransitionTime.Add(CountInterval(s.GuestReboots.Count)).Sub(now.Time), CountLatest); wait > 0 {
+			p.recheck(wait)
+			return
+		}
+	}
 	if f == nil {
 		s.RemoveCondition(vmi.ConditionGuestNotBooted)
 		return

@@ -42,10 +42,12 @@ func (r Removal) Uninstalled(ctx context.Context) bool {
 	return isGone(o, err)
 }
 
-// isGone reports whether what was read is deleted, or the rights of the reader are.
+// isGone reports whether what was read is deleted, or the rights of the reader are. A
+// token that is not accepted says nothing: that of a pod that was deleted by force is
+// not, and its successor may be there.
 func isGone(o *metav1.PartialObjectMetadata, err error) bool {
 	if err != nil {
-		return apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
+		return apierrors.IsNotFound(err) || apierrors.IsForbidden(err)
 	}
 	return o.DeletionTimestamp != nil
 }

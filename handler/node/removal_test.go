@@ -44,7 +44,7 @@ func metadataOf(t *testing.T, objects ...runtime.Object) *fake.FakeMetadataClien
 func TestAProcessThatEndsKnowsWhetherPodvisorIsUninstalled(t *testing.T) {
 	t.Parallel()
 	forbidden := apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no role"))
-	unauthorized := apierrors.NewUnauthorized("no account")
+	unauthorized := apierrors.NewUnauthorized("no pod")
 	tests := []struct {
 		name    string
 		objects []runtime.Object
@@ -55,7 +55,7 @@ func TestAProcessThatEndsKnowsWhetherPodvisorIsUninstalled(t *testing.T) {
 		{"a restart", []runtime.Object{theDefinition(false), theDaemonSet(false)}, nil, false},
 		{"the DaemonSet is gone", []runtime.Object{theDefinition(false)}, nil, true},
 		{"the DaemonSet is being deleted", []runtime.Object{theDefinition(false), theDaemonSet(true)}, nil, true},
-		{"the account is gone", nil, map[string]error{"daemonsets": unauthorized}, true},
+		{"the token is not accepted", nil, map[string]error{"daemonsets": unauthorized}, false},
 		{"all roles are gone", nil, map[string]error{"daemonsets": forbidden, "customresourcedefinitions": forbidden}, true},
 		{"the role for the DaemonSet never was there", []runtime.Object{theDefinition(false)}, map[string]error{"daemonsets": forbidden}, false},
 		{"the definition is gone too", nil, map[string]error{"daemonsets": forbidden}, true},

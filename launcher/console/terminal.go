@@ -55,8 +55,14 @@ func (t *Terminal) Read(b []byte) (int, error) { return t.file.Read(b) }
 // Guest is the writer for the console of the guest.
 func (t *Terminal) Guest() io.Writer { return sharer{t, ofGuest} }
 
-// Log is the writer for lines of a log. Each write must be whole lines.
-func (t *Terminal) Log() io.Writer { return sharer{t, ofLog} }
+// Log is the writer for lines of a log. Each write must be whole lines. It waits for
+// a terminal that takes nothing for a moment only, and drops lines after that: a
+// reader that has stopped must not stop the writer.
+func (t *Terminal) Log() io.Writer {
+	l := &lines{out: sharer{t, ofLog}, queue: make(chan line, queued)}
+	go l.run()
+	return l
+}
 
 // sharer writes its part.
 type sharer struct {

@@ -57,10 +57,15 @@ func ours(o Observed, p *corev1.Pod) bool {
 // release removes the finalizer when no other pod that the VMI controls may run. A
 // VMI that others keep is in its last phase before.
 func release(o Observed) scheduler.Plan {
-	if others := controlled(o); len(others) > 0 {
-		return deleteStray(o, scheduler.Plan{})
-	}
 	var p scheduler.Plan
+	if others := controlled(o); len(others) > 0 {
+		for _, other := range others {
+			if other.DeletionTimestamp == nil {
+				p.Actions = append(p.Actions, scheduler.DeletePod{Name: other.Name, UID: other.UID})
+			}
+		}
+		return p
+	}
 	deleted := scheduler.Emit{Finding: vmi.Finding{Reason: "Deleted", Message: "the VMI was deleted before its guest ran"}}
 	remove := []scheduler.Action{scheduler.RemoveFinalizer{}}
 	switch kept := len(o.VMI.Finalizers) > 1; {
