@@ -161,7 +161,7 @@ func TestAllFaultsAreReportedAtOnce(t *testing.T) {
 		require.NotEmpty(t, c.Message)
 		fields = append(fields, c.Field)
 	}
-	require.Equal(t, []string{"spec.domain.devices.disks[1].name", ""}, fields)
+	require.Equal(t, []string{"spec.domain.devices.disks[1].name", "spec.domain.memory.guest"}, fields)
 
 	generated := impossible("")
 	generated.GenerateName = "web-"

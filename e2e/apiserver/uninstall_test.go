@@ -116,9 +116,9 @@ func TestPodvisorIsNotDeletedUnderVMIs(t *testing.T) {
 	require.NoError(t, e.kube.CoreV1().Namespaces().Delete(t.Context(), "other", metav1.DeleteOptions{}))
 
 	// Without VMIs, virt-handler ends first.
+	require.NoError(t, vmis.Delete(t.Context(), "kept", metav1.DeleteOptions{}))
 	_, err = vmis.Patch(t.Context(), "kept", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 	require.NoError(t, err)
-	require.NoError(t, vmis.Delete(t.Context(), "kept", metav1.DeleteOptions{}))
 	require.NoError(t, e.deleteNamespace(metav1.DryRunAll))
 	daemonSets := e.kube.AppsV1().DaemonSets(otherNamespace)
 	_, err = daemonSets.Get(t.Context(), "virt-handler", metav1.GetOptions{})
