@@ -131,6 +131,8 @@ func TestAChangedConfigurationNeedsNoRestart(t *testing.T) {
 	require.Contains(t, s.awaitReason("bridged", vmi.ConditionSynchronized, "InvalidSpec").Message, "use masquerade")
 	s.patch("kubevirt", `{"spec":{"configuration":{"network":null}}}`)
 	s.podOf("bridged") // what was not permitted is made as soon as it is
+	// The next change waits for the write of this one, or both are one write.
+	s.awaitKubeVirt("kubevirt", vmi.ConditionDegraded, "AllComponentsReady")
 
 	// What the schema lets pass and cannot be used leaves the last good one.
 	s.patch("kubevirt", `{"spec":{"configuration":{"cpuRequest":"-1"}}}`)
