@@ -29,8 +29,8 @@ func BenchmarkBind(b *testing.B) {
 					require.NoError(b, err)
 					cfg, err := network.Plan(network.Input{Instance: v, State: s, Owner: network.Owner{UID: 107, GID: 107}, Links: networktest.Links(v)})
 					require.NoError(b, err)
+					require.NoError(b, nft.Apply(pod, cfg))
 					require.NoError(b, link.Apply(pod, cfg))
-					require.NoError(b, nft.Apply(pod, cfg.NAT))
 				}
 			})
 		}

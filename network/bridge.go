@@ -22,6 +22,11 @@ const firstServer = 10
 // pod, for the network plugin that cleans up after it, and for the next plan. It
 // is a bridge without ports, which leads nowhere; not every kernel has dummy
 // links.
+//
+// The guest is where the pod was on a network with others, and may send what the
+// pod could: from its MAC and its addresses. On a network that gives no addresses
+// it may have any. On the pod network its MAC is the pod's: with another one of
+// its choice it would get what is sent to others.
 type BridgeBinding struct{}
 
 // Serves says that the interface has the bridge binding.
@@ -44,7 +49,14 @@ func (BridgeBinding) Plan(i Interface) (Config, error) {
 		return Config{}, err
 	}
 	mac := i.MAC(pod.MAC)
+	// A guest that an earlier release let have another one keeps it.
+	if i.Names.Pod == podLink && mac != pod.MAC && !(BridgeBinding{}).Bound(i) {
+		return Config{}, invalid(i.Path.Child("macAddress"),
+			"interface %s: MAC address %s is not %s, which the pod has on this network and its guest takes over with the bridge binding: leave it out, or use masquerade", i.Spec.Name, mac, pod.MAC)
+	}
 	own := i.LinkMAC(i.Names.Bridge)
+	filter := i.Filter(mac, hosts(pod.Addresses))
+	filter.Uplink = i.Names.NIC
 	at := Attachment{Name: i.Spec.Name, Tap: i.Names.Tap, MAC: mac, MTU: pod.MTU}
 	bridge := LinkConfig{
 		Name: i.Names.Bridge, Kind: Bridge, MAC: own, MTU: pod.MTU, Remember: pod.Routes,
@@ -76,6 +88,7 @@ func (BridgeBinding) Plan(i Interface) (Config, error) {
 				MAC: own, Sysctls: []Sysctl{noLinkLocal(i.Names.NIC)},
 			},
 		},
+		Filters:     []Filter{filter},
 		Attachments: []Attachment{at},
 		Interfaces:  []vmi.InterfaceStatus{i.Status(mac, pod.Addresses)},
 	}, nil
@@ -144,6 +157,15 @@ func reachable(own netip.Prefix, routes []Route) []Route {
 // onLink says that a is reached by one of the routes without a gateway.
 func onLink(routes []Route, a netip.Addr) bool {
 	return slices.ContainsFunc(routes, func(r Route) bool { return !r.Gateway.IsValid() && r.Destination.Contains(a) })
+}
+
+// hosts are the addresses without the lengths of their networks.
+func hosts(in []netip.Prefix) []netip.Addr {
+	var out []netip.Addr
+	for _, p := range in {
+		out = append(out, p.Addr())
+	}
+	return out
 }
 
 // first4 returns the first IPv4 address.

@@ -16,6 +16,9 @@ type Config struct {
 	Sysctls []Sysctl
 	// NAT is the address translation, at most one for each interface. Nil: none.
 	NAT []NAT
+	// Filters are what the guest may send, at most one for each interface. An
+	// interface without one may send anything.
+	Filters []Filter
 	// Attachments are what the launcher needs to attach the guest, one for each
 	// interface in the order of the spec.
 	Attachments []Attachment
@@ -102,6 +105,8 @@ type Guest struct {
 	Address netip.Addr
 	// Gateway is the pod's address on the guest's link.
 	Gateway netip.Addr
+	// Network holds both. They alone are in it.
+	Network netip.Prefix
 	// Pod are the addresses that stand for the guest's.
 	Pod []netip.Addr
 }

@@ -5,13 +5,13 @@
 // [Config]: the links, addresses, settings and address translation that the
 // pod's namespace needs, what the launcher needs to attach the guest, and what
 // the VMI's status shows. Package network/link reads the links and applies the
-// plan, network/nft applies the address translation, and network/dhcp offers the
+// plan, network/nft applies the address translation and the filters, and network/dhcp offers the
 // guest its addresses:
 //
 //	state, err := link.Observe(ns)
 //	cfg, err := network.Plan(network.Input{Instance: instance, State: state, Owner: owner})
+//	err = nft.Apply(ns, cfg)
 //	err = link.Apply(ns, cfg)
-//	err = nft.Apply(ns, cfg.NAT)
 //	// cfg.Attachments go to the launcher, cfg.Interfaces into the status.
 //
 // Each interface is planned for itself, by one [Binding]. The built-in bindings

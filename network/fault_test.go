@@ -87,6 +87,15 @@ func TestPlanNamesEveryFault(t *testing.T) {
 			invalid: true,
 		},
 		{
+			name: "a bridged guest with the MAC address of its choice on the pod network",
+			spec: func(s *vmi.VirtualMachineInstanceSpec) {
+				i := &s.Domain.Devices.Interfaces[0]
+				i.InterfaceBinding, i.MacAddress = bridge, "0a:58:0a:f4:00:07"
+			},
+			faults:  []string{"spec.domain.devices.interfaces[0].macAddress: interface default: MAC address 0a:58:0a:f4:00:07 is not 0a:58:0a:f4:00:05, which the pod has on this network"},
+			invalid: true,
+		},
+		{
 			name: "guest networks that are none",
 			spec: func(s *vmi.VirtualMachineInstanceSpec) {
 				s.Networks[0].Pod = &vmi.PodNetwork{VMNetworkCIDR: "10.0.2.0/31", VMIPv6NetworkCIDR: "10.0.3.0/24"}

@@ -21,6 +21,10 @@ const (
 // network:
 //
 //	eth0 ── NAT ── k6t-eth0 (gateway) ── tap0 ── guest
+//
+// The guest reaches what the pod reaches on its networks, and of the pod itself
+// what others reach by the pod's addresses: not its loopback, and the gateway only
+// for addresses and echoes.
 type MasqueradeBinding struct{}
 
 // Serves says that the interface has the masquerade binding.
@@ -38,7 +42,7 @@ func (MasqueradeBinding) Plan(i Interface) (Config, error) {
 	if err != nil {
 		return Config{}, err
 	}
-	guests, lengths, err := i.guests(pod)
+	guests, err := i.guests(pod)
 	if err != nil {
 		return Config{}, err
 	}
@@ -51,8 +55,10 @@ func (MasqueradeBinding) Plan(i Interface) (Config, error) {
 	at := Attachment{Name: i.Spec.Name, Tap: i.Names.Tap, MAC: mac, MTU: pod.MTU}
 	nat := NAT{Link: i.Names.Bridge, Guests: guests, Ports: ports(i.Spec.Ports), Loopback: i.Names.Pod == podLink}
 	global := routedNotBridged()
-	for n, g := range guests {
-		bridge.Addresses = append(bridge.Addresses, netip.PrefixFrom(g.Gateway, lengths[n]))
+	var addresses []netip.Addr
+	for _, g := range guests {
+		addresses = append(addresses, g.Address)
+		bridge.Addresses = append(bridge.Addresses, netip.PrefixFrom(g.Gateway, g.Network.Bits()))
 		if g.Address.Is6() {
 			global = append(global, i.forwarding6(pod)...)
 			continue
@@ -66,7 +72,7 @@ func (MasqueradeBinding) Plan(i Interface) (Config, error) {
 		}
 		at.DHCP = &Offer{
 			Link: i.Names.Bridge, MAC: mac, MTU: pod.MTU, Server: g.Gateway, Router: g.Gateway,
-			Address:  netip.PrefixFrom(g.Address, lengths[n]),
+			Address:  netip.PrefixFrom(g.Address, g.Network.Bits()),
 			Hostname: i.Instance.Hostname(), Subdomain: i.Instance.Spec.Subdomain,
 		}
 	}
@@ -74,19 +80,19 @@ func (MasqueradeBinding) Plan(i Interface) (Config, error) {
 		Links:       []LinkConfig{bridge, i.Tap(pod.MTU), uplink},
 		Sysctls:     global,
 		NAT:         []NAT{nat},
+		Filters:     []Filter{i.Filter(mac, addresses)},
 		Attachments: []Attachment{at},
 		Interfaces:  []vmi.InterfaceStatus{i.Status(mac, pod.Addresses)},
 	}, nil
 }
 
 // guests returns the guest's addresses, one for each family that the pod's link
-// has, and the lengths of their networks.
-func (i Interface) guests(pod PodLink) ([]Guest, []int, error) {
+// has.
+func (i Interface) guests(pod PodLink) ([]Guest, error) {
 	var (
-		guests  []Guest
-		lengths []int
-		faults  []error
-		spec    vmi.PodNetwork
+		guests []Guest
+		faults []error
+		spec   vmi.PodNetwork
 	)
 	if p := i.Network.Pod; p != nil {
 		spec = *p
@@ -105,7 +111,7 @@ func (i Interface) guests(pod PodLink) ([]Guest, []int, error) {
 			faults = append(faults, invalid(at, "network %s: %s %s is not a network with room for two hosts", i.Network.Name, f.field, f.cidr))
 			continue
 		}
-		g := Guest{Gateway: n.Masked().Addr().Next()}
+		g := Guest{Network: n.Masked(), Gateway: n.Masked().Addr().Next()}
 		g.Address = g.Gateway.Next()
 		for _, a := range pod.Addresses {
 			if a.Addr().Is4() == f.is4 {
@@ -115,7 +121,7 @@ func (i Interface) guests(pod PodLink) ([]Guest, []int, error) {
 		if len(g.Pod) == 0 {
 			continue
 		}
-		guests, lengths = append(guests, g), append(lengths, n.Bits())
+		guests = append(guests, g)
 		if link, a, ok := i.inUse(n); ok {
 			faults = append(faults, invalid(at, "network %s: %s %s holds the address %s of the pod's link %s", i.Network.Name, f.field, f.cidr, a, link))
 		}
@@ -123,7 +129,7 @@ func (i Interface) guests(pod PodLink) ([]Guest, []int, error) {
 	if len(faults) == 0 && len(guests) == 0 {
 		faults = append(faults, fmt.Errorf("the pod's link %s for network %s has no address", i.Names.Pod, i.Network.Name))
 	}
-	return guests, lengths, errors.Join(faults...)
+	return guests, errors.Join(faults...)
 }
 
 // inUse returns an address in the network n that another link of the pod has

@@ -27,6 +27,7 @@ func (m *merger) add(i Interface, part Config) error {
 		}
 	}
 	m.config.NAT = append(m.config.NAT, part.NAT...)
+	m.config.Filters = append(m.config.Filters, part.Filters...)
 	m.config.Attachments = append(m.config.Attachments, part.Attachments...)
 	m.config.Interfaces = append(m.config.Interfaces, part.Interfaces...)
 	return nil

@@ -80,8 +80,8 @@ func TestPlanOfMasquerade(t *testing.T) {
 		PodInterfaceName: "eth0", InfoSource: "domain", QueueCount: 1, LinkState: "up",
 	}}, cfg.Interfaces)
 	require.Equal(t, []network.NAT{{Link: "k6t-eth0", Loopback: true, Guests: []network.Guest{
-		{Address: netip.MustParseAddr("10.0.2.2"), Gateway: netip.MustParseAddr("10.0.2.1"), Pod: []netip.Addr{netip.MustParseAddr("10.244.0.5")}},
-		{Address: netip.MustParseAddr("fd10:0:2::2"), Gateway: netip.MustParseAddr("fd10:0:2::1"), Pod: []netip.Addr{netip.MustParseAddr("fd00:244::5")}},
+		{Network: netip.MustParsePrefix("10.0.2.0/24"), Address: netip.MustParseAddr("10.0.2.2"), Gateway: netip.MustParseAddr("10.0.2.1"), Pod: []netip.Addr{netip.MustParseAddr("10.244.0.5")}},
+		{Network: netip.MustParsePrefix("fd10:0:2::/120"), Address: netip.MustParseAddr("fd10:0:2::2"), Gateway: netip.MustParseAddr("fd10:0:2::1"), Pod: []netip.Addr{netip.MustParseAddr("fd00:244::5")}},
 	}}}, cfg.NAT)
 	require.Equal(t, network.Owner{UID: 107, GID: 108}, cfg.Links[1].Owner)
 	require.Equal(t, prefixes("10.0.2.1/24", "fd10:0:2::1/120"), cfg.Links[0].Addresses)
@@ -108,20 +108,41 @@ func TestPlanFollowsTheSpec(t *testing.T) {
 	require.Equal(t, []network.Port{{Protocol: "TCP", Number: 80}, {Protocol: "TCP", Number: 443}, {Protocol: "UDP", Number: 53}}, cfg.NAT[0].Ports)
 }
 
-func TestABridgedGuestMayHaveAnAddressOfItsOwn(t *testing.T) {
+func TestABridgedGuestHasTheAddressOfThePod(t *testing.T) {
 	t.Parallel()
 	v := instance(bridge)
 	v.Spec.Hostname, v.Spec.Subdomain = "web", "farm"
-	v.Spec.Domain.Devices.Interfaces[0].MacAddress = "DE-AD-00-00-BE-EF"
+	v.Spec.Domain.Devices.Interfaces[0].MacAddress = "0A-58-0A-F4-00-05"
 	cfg, err := network.Plan(network.Input{Instance: v, State: fresh()})
 	require.NoError(t, err)
 	at := cfg.Attachments[0]
-	require.Equal(t, []string{"de:ad:00:00:be:ef", "de:ad:00:00:be:ef", "de:ad:00:00:be:ef"}, []string{at.MAC, at.DHCP.MAC, cfg.Interfaces[0].MAC})
+	pod := "0a:58:0a:f4:00:05"
+	require.Equal(t, []string{pod, pod, pod, pod}, []string{at.MAC, at.DHCP.MAC, cfg.Interfaces[0].MAC, cfg.Filters[0].MAC})
 	require.Equal(t, []string{"web", "farm"}, []string{at.DHCP.Hostname, at.DHCP.Subdomain})
 	require.Nil(t, cfg.NAT, "all ports reach the guest")
 	for _, l := range cfg.Links {
-		require.NotEqual(t, at.MAC, l.MAC, "%s: no frame would reach the guest", l.Name)
+		if !l.Down {
+			require.NotEqual(t, at.MAC, l.MAC, "%s: no frame would reach the guest", l.Name)
+		}
 	}
+}
+
+func TestABridgedGuestMayHaveAnAddressOfItsOwnOnASecondaryNetwork(t *testing.T) {
+	t.Parallel()
+	v := instance(bridge, bridge)
+	v.Spec.Domain.Devices.Interfaces[1].MacAddress = "DE-AD-00-00-BE-EF"
+	cfg, err := network.Plan(network.Input{Instance: v, State: fresh("lan1"), Links: networktest.Links(v)})
+	require.NoError(t, err)
+	at := cfg.Attachments[1]
+	other := "de:ad:00:00:be:ef"
+	require.Equal(t, []string{other, other, other, other}, []string{at.MAC, at.DHCP.MAC, cfg.Interfaces[1].MAC, cfg.Filters[1].MAC})
+}
+
+func TestTheInterfaceIDIsMadeOfTheMAC(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "::858:aff:fef4:5", network.Filter{MAC: "0a:58:0a:f4:00:05"}.InterfaceID().String())
+	require.Equal(t, "::211:22ff:fe33:4455", network.Filter{MAC: "00:11:22:33:44:55"}.InterfaceID().String())
+	require.False(t, network.Filter{}.InterfaceID().IsValid())
 }
 
 func TestPlanOfBridgeOffersTheRoutesOfThePod(t *testing.T) {

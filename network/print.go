@@ -18,6 +18,9 @@ func (c Config) String() string {
 	for _, n := range c.NAT {
 		n.write(&b)
 	}
+	for _, f := range c.Filters {
+		f.write(&b)
+	}
 	for _, a := range c.Attachments {
 		a.write(&b)
 	}
@@ -76,7 +79,7 @@ func (s Sysctl) String() string {
 
 func (n NAT) write(b *strings.Builder) {
 	for _, g := range n.Guests {
-		fmt.Fprintf(b, "nat %s: %s for guest %s, gateway %s", n.Link, list(g.Pod), g.Address, g.Gateway)
+		fmt.Fprintf(b, "nat %s: %s for guest %s, gateway %s in %s", n.Link, list(g.Pod), g.Address, g.Gateway, g.Network)
 		if n.Loopback && g.Address.Is4() {
 			b.WriteString(", and the loopback")
 		}
@@ -85,6 +88,19 @@ func (n NAT) write(b *strings.Builder) {
 	for _, p := range n.Ports {
 		fmt.Fprintf(b, "  port %d/%s\n", p.Number, p.Protocol)
 	}
+}
+
+func (f Filter) write(b *strings.Builder) {
+	fmt.Fprintf(b, "filter %s: from mac %s", f.Link, f.MAC)
+	if len(f.Addresses) == 0 {
+		b.WriteString(" any address")
+	} else {
+		fmt.Fprintf(b, " %s", list(f.Addresses))
+	}
+	if f.Uplink != "" {
+		fmt.Fprintf(b, " to %s", f.Uplink)
+	}
+	b.WriteByte('\n')
 }
 
 func (a Attachment) write(b *strings.Builder) {

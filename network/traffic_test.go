@@ -27,8 +27,8 @@ func bind(t *testing.T, pod *os.File, v *vmi.VirtualMachineInstance) network.Con
 	require.NoError(t, err)
 	cfg, err := network.Plan(network.Input{Instance: v, State: s, Owner: network.Owner{UID: 107, GID: 107}, Links: networktest.Links(v)})
 	require.NoError(t, err)
+	require.NoError(t, nft.Apply(pod, cfg))
 	require.NoError(t, link.Apply(pod, cfg))
-	require.NoError(t, nft.Apply(pod, cfg.NAT))
 	for _, a := range cfg.Attachments {
 		if a.DHCP == nil {
 			continue
@@ -165,8 +165,8 @@ func TestConnectionsSurviveBindingAgain(t *testing.T) {
 	networktest.Listen(t, guest, "guest", "tcp", ":8080")
 	c, err := networktest.Dial(t, node, "tcp", networktest.PodAddress+":8080")
 	require.NoError(t, err)
+	require.NoError(t, nft.Apply(pod, cfg))
 	require.NoError(t, link.Apply(pod, cfg))
-	require.NoError(t, nft.Apply(pod, cfg.NAT))
 	_, err = c.Write([]byte("still there\n"))
 	require.NoError(t, err)
 	got := make([]byte, 100)

@@ -36,9 +36,10 @@ func BindNetwork(bindings []network.Binding) func(context.Context, *control.Clie
 		if err != nil {
 			return network.Config{}, err
 		}
-		if err := link.Apply(ns.File, n); err != nil {
+		// The rules come first: who can open a tap device can send from then on.
+		if err := nft.Apply(ns.File, n); err != nil {
 			return network.Config{}, err
 		}
-		return n, nft.Apply(ns.File, n.NAT)
+		return n, link.Apply(ns.File, n)
 	}
 }

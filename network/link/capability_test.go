@@ -61,6 +61,6 @@ func bindInherited(t *testing.T, name string) {
 	pod := os.NewFile(3, "pod")
 	cfg := plan(t, pod, networktest.Instance(bindings[name]...))
 	require.NoError(t, Check(pod))
+	require.NoError(t, nft.Apply(pod, cfg))
 	require.NoError(t, Apply(pod, cfg))
-	require.NoError(t, nft.Apply(pod, cfg.NAT))
 }

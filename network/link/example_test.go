@@ -24,10 +24,10 @@ func bind(ns *os.File, instance *vmi.VirtualMachineInstance, owner network.Owner
 	if err != nil {
 		return nil, err
 	}
-	if err := link.Apply(ns, cfg); err != nil {
+	if err := nft.Apply(ns, cfg); err != nil {
 		return nil, err
 	}
-	return cfg.Attachments, nft.Apply(ns, cfg.NAT)
+	return cfg.Attachments, link.Apply(ns, cfg)
 }
 
 func ExampleApply() {

@@ -1,9 +1,9 @@
 package nft
 
 import (
-	"encoding/binary"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
@@ -11,11 +11,14 @@ import (
 	"github.com/podvisor/podvisor/network"
 )
 
-// Apply makes the rules of a namespace those for the address translations of a
-// pod: in one transaction, so that no packet passes half of them. Known
-// connections keep their translation. No NAT removes the rules. Tables of other
-// names are not touched.
-func Apply(ns *os.File, all []network.NAT) error {
+// Apply makes the rules of a namespace those for the address translations and the
+// filters of cfg: in one transaction, so that no packet passes half of them. Known
+// connections keep their translation. A config without either removes the rules.
+// Tables of other names are not touched.
+//
+// The rules name links that need not exist yet. Applied before the links are made,
+// they hold from a link's first frame on.
+func Apply(ns *os.File, cfg network.Config) error {
 	c, err := nftables.New(nftables.WithNetNSFd(int(ns.Fd())))
 	if err != nil {
 		return fmt.Errorf("open nftables: %w", err)
@@ -25,11 +28,11 @@ func Apply(ns *os.File, all []network.NAT) error {
 		return fmt.Errorf("list the nftables tables: %w", err)
 	}
 	for _, t := range have {
-		if t.Name == tableName && (t.Family == nftables.TableFamilyIPv4 || t.Family == nftables.TableFamilyIPv6) {
+		if t.Name == tableName && slices.Contains([]nftables.TableFamily{nftables.TableFamilyIPv4, nftables.TableFamilyIPv6, nftables.TableFamilyBridge}, t.Family) {
 			c.DelTable(t)
 		}
 	}
-	for _, t := range tables(all) {
+	for _, t := range tables(cfg) {
 		if err := t.add(c); err != nil {
 			return err
 		}
@@ -40,35 +43,54 @@ func Apply(ns *os.File, all []network.NAT) error {
 	return nil
 }
 
-func (t table) add(c *nftables.Conn) error {
-	family := nftables.TableFamilyIPv4
-	if t.IPv6 {
-		family = nftables.TableFamilyIPv6
+// kernel is the family's number.
+func (f family) kernel() nftables.TableFamily {
+	switch f {
+	case bridge:
+		return nftables.TableFamilyBridge
+	case ip6:
+		return nftables.TableFamilyIPv6
+	default:
+		return nftables.TableFamilyIPv4
 	}
-	to := c.AddTable(&nftables.Table{Name: tableName, Family: family})
+}
+
+func (t table) add(c *nftables.Conn) error {
+	to := c.AddTable(&nftables.Table{Name: tableName, Family: t.Family.kernel()})
+	// A rule names only chains that are there.
+	var chains []*nftables.Chain
 	for _, ch := range t.Chains {
-		in := c.AddChain(ch.kernel(to))
+		chains = append(chains, c.AddChain(ch.kernel(to)))
+	}
+	for n, ch := range t.Chains {
 		for _, r := range ch.Rules {
 			e := exprs{table: to, conn: c}
 			e.rule(r)
 			if e.err != nil {
 				return e.err
 			}
-			c.AddRule(&nftables.Rule{Table: to, Chain: in, Exprs: e.list})
+			c.AddRule(&nftables.Rule{Table: to, Chain: chains[n], Exprs: e.list})
 		}
 	}
 	return nil
 }
 
 func (c chain) kernel(t *nftables.Table) *nftables.Chain {
-	out := &nftables.Chain{Name: string(c.Hook), Table: t, Type: nftables.ChainTypeNAT, Policy: new(nftables.ChainPolicyAccept)}
+	out := &nftables.Chain{Name: c.Name, Table: t}
+	if c.Hook == "" {
+		return out
+	}
+	out.Type, out.Policy = nftables.ChainType(c.Kind), new(nftables.ChainPolicyAccept)
+	out.Priority = nftables.ChainPriorityRef(nftables.ChainPriority(c.Priority))
 	switch c.Hook {
 	case prerouting:
-		out.Hooknum, out.Priority = nftables.ChainHookPrerouting, nftables.ChainPriorityNATDest
+		out.Hooknum = nftables.ChainHookPrerouting
+	case input:
+		out.Hooknum = nftables.ChainHookInput
 	case output:
-		out.Hooknum, out.Priority = nftables.ChainHookOutput, nftables.ChainPriorityNATDest
+		out.Hooknum = nftables.ChainHookOutput
 	case postrouting:
-		out.Hooknum, out.Priority = nftables.ChainHookPostrouting, nftables.ChainPriorityNATSource
+		out.Hooknum = nftables.ChainHookPostrouting
 	}
 	return out
 }
@@ -87,52 +109,56 @@ const register = 1
 
 func (e *exprs) add(x ...expr.Any) { e.list = append(e.list, x...) }
 
-func (e *exprs) equal(data []byte) {
-	e.add(&expr.Cmp{Op: expr.CmpOpEq, Register: register, Data: data})
-}
-
 func (e *exprs) rule(r rule) {
-	if r.Out != "" {
-		e.add(&expr.Meta{Key: expr.MetaKeyOIFNAME, Register: register})
-		// A name fills a field of 16 bytes.
-		name := make([]byte, 16)
-		copy(name, r.Out)
-		e.equal(name)
+	for _, m := range r.If {
+		for _, t := range m.tests {
+			e.test(t)
+		}
 	}
-	at := addressAt(e.table.Family)
-	if r.From.IsValid() {
-		e.network(at.source, at.length)
-		e.equal(r.From.AsSlice())
-	}
-	if r.To.IsValid() {
-		e.network(at.destination, at.length)
-		e.equal(r.To.AsSlice())
-	}
-	if len(r.Ports) > 0 {
-		e.ports(r.Protocol, r.Ports)
-	}
-	e.verdict(r)
+	e.verdict(r.Then)
 }
 
-// network loads a part of the IP header.
-func (e *exprs) network(offset, length uint32) {
-	e.add(&expr.Payload{DestRegister: register, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: length})
-}
-
-// ports compares the protocol and the port.
-func (e *exprs) ports(protocol string, ports []uint16) {
-	e.add(&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: register})
-	e.equal([]byte{map[string]byte{"tcp": 6, "udp": 17}[protocol]})
-	// Both headers have the destination port at the same offset.
-	e.add(&expr.Payload{DestRegister: register, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2})
-	if len(ports) == 1 {
-		e.equal(binary.BigEndian.AppendUint16(nil, ports[0]))
+func (e *exprs) test(t test) {
+	e.load(t.load)
+	if t.mask != nil {
+		n := uint32(len(t.mask))
+		e.add(&expr.Bitwise{SourceRegister: register, DestRegister: register, Len: n, Mask: t.mask, Xor: make([]byte, n)})
+	}
+	if len(t.values) > 1 {
+		e.ports(t.values)
 		return
 	}
+	op := expr.CmpOpEq
+	if t.not {
+		op = expr.CmpOpNeq
+	}
+	e.add(&expr.Cmp{Op: op, Register: register, Data: t.values[0]})
+}
+
+func (e *exprs) load(l load) {
+	switch l.from {
+	case inLink:
+		e.add(&expr.Meta{Key: expr.MetaKeyIIFNAME, Register: register})
+	case outLink:
+		e.add(&expr.Meta{Key: expr.MetaKeyOIFNAME, Register: register})
+	case protocol:
+		e.add(&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: register})
+	case direction:
+		e.add(&expr.Ct{Key: expr.CtKeyDIRECTION, Register: register})
+	default:
+		base := map[source]expr.PayloadBase{
+			frame: expr.PayloadBaseLLHeader, packet: expr.PayloadBaseNetworkHeader, transport: expr.PayloadBaseTransportHeader,
+		}[l.from]
+		e.add(&expr.Payload{DestRegister: register, Base: base, Offset: l.offset, Len: l.length})
+	}
+}
+
+// ports looks the value up in a set of ports.
+func (e *exprs) ports(ports [][]byte) {
 	set := &nftables.Set{Table: e.table, Anonymous: true, Constant: true, KeyType: nftables.TypeInetService}
 	var elements []nftables.SetElement
 	for _, p := range ports {
-		elements = append(elements, nftables.SetElement{Key: binary.BigEndian.AppendUint16(nil, p)})
+		elements = append(elements, nftables.SetElement{Key: p})
 	}
 	if err := e.conn.AddSet(set, elements); err != nil {
 		e.err = fmt.Errorf("add the set of ports: %w", err)
@@ -141,25 +167,24 @@ func (e *exprs) ports(protocol string, ports []uint16) {
 	e.add(&expr.Lookup{SourceRegister: register, SetName: set.Name, SetID: set.ID})
 }
 
-func (e *exprs) verdict(r rule) {
-	if r.Verdict == masquerade {
+func (e *exprs) verdict(v verdict) {
+	kinds := map[string]expr.VerdictKind{
+		"accept": expr.VerdictAccept, "drop": expr.VerdictDrop, "return": expr.VerdictReturn,
+		"jump": expr.VerdictJump, "goto": expr.VerdictGoto,
+	}
+	switch v.Kind {
+	case "masquerade":
 		e.add(&expr.Masq{})
-		return
+	case "dnat", "snat":
+		kind := expr.NATTypeDestNAT
+		if v.Kind == "snat" {
+			kind = expr.NATTypeSourceNAT
+		}
+		e.add(
+			&expr.Immediate{Register: register, Data: v.Address.AsSlice()},
+			&expr.NAT{Type: kind, Family: uint32(e.table.Family), RegAddrMin: register},
+		)
+	default:
+		e.add(&expr.Verdict{Kind: kinds[v.Kind], Chain: v.Chain})
 	}
-	kind := expr.NATTypeDestNAT
-	if r.Verdict == snat {
-		kind = expr.NATTypeSourceNAT
-	}
-	e.add(
-		&expr.Immediate{Register: register, Data: r.Address.AsSlice()},
-		&expr.NAT{Type: kind, Family: uint32(e.table.Family), RegAddrMin: register},
-	)
-}
-
-// addressAt says where the addresses are in the IP header of a family.
-func addressAt(f nftables.TableFamily) struct{ source, destination, length uint32 } {
-	if f == nftables.TableFamilyIPv6 {
-		return struct{ source, destination, length uint32 }{8, 24, 16}
-	}
-	return struct{ source, destination, length uint32 }{12, 16, 4}
 }

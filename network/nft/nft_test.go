@@ -17,30 +17,44 @@ import (
 
 var (
 	guest4 = network.Guest{
+		Network: netip.MustParsePrefix("10.0.2.0/24"),
 		Address: netip.MustParseAddr("10.0.2.2"), Gateway: netip.MustParseAddr("10.0.2.1"),
 		Pod: []netip.Addr{netip.MustParseAddr("10.244.0.5")},
 	}
 	guest6 = network.Guest{
+		Network: netip.MustParsePrefix("fd10:0:2::/120"),
 		Address: netip.MustParseAddr("fd10:0:2::2"), Gateway: netip.MustParseAddr("fd10:0:2::1"),
 		Pod: []netip.Addr{netip.MustParseAddr("fd00:244::5")},
 	}
 	everything = network.NAT{Link: "k6t-eth0", Loopback: true, Guests: []network.Guest{guest4}}
 	second     = network.NAT{
 		Link: "k6t-dbbba150db6", Guests: []network.Guest{
-			{Address: netip.MustParseAddr("10.0.3.2"), Gateway: netip.MustParseAddr("10.0.3.1"), Pod: []netip.Addr{netip.MustParseAddr("10.100.1.5")}},
-			{Address: netip.MustParseAddr("fd10:0:3::2"), Gateway: netip.MustParseAddr("fd10:0:3::1"), Pod: []netip.Addr{netip.MustParseAddr("fd00:100:1::5")}},
+			{Network: netip.MustParsePrefix("10.0.3.0/24"), Address: netip.MustParseAddr("10.0.3.2"), Gateway: netip.MustParseAddr("10.0.3.1"), Pod: []netip.Addr{netip.MustParseAddr("10.100.1.5")}},
+			{Network: netip.MustParsePrefix("fd10:0:3::/120"), Address: netip.MustParseAddr("fd10:0:3::2"), Gateway: netip.MustParseAddr("fd10:0:3::1"), Pod: []netip.Addr{netip.MustParseAddr("fd00:100:1::5")}},
 		},
 		Ports: []network.Port{{Protocol: "TCP", Number: 80}, {Protocol: "TCP", Number: 443}},
 	}
-	cases = map[string][]network.NAT{
-		"everything":     {everything},
-		"one-port":       {{Link: "k6t-eth0", Loopback: true, Guests: []network.Guest{guest4}, Ports: []network.Port{{Protocol: "TCP", Number: 80}}}},
-		"ports":          {{Link: "k6t-eth0", Loopback: true, Guests: []network.Guest{guest4}, Ports: []network.Port{{Protocol: "TCP", Number: 22}, {Protocol: "TCP", Number: 80}, {Protocol: "UDP", Number: 53}}}},
-		"both-families":  {{Link: "k6t-eth0", Loopback: true, Guests: []network.Guest{guest4, guest6}}},
-		"only-ipv6":      {{Link: "k6t-eth0", Loopback: true, Guests: []network.Guest{guest6}}},
-		"two-interfaces": {everything, second},
+	cases = map[string]network.Config{
+		"everything":     {NAT: []network.NAT{everything}, Filters: []network.Filter{routed}},
+		"one-port":       translated(network.NAT{Link: "k6t-eth0", Loopback: true, Guests: []network.Guest{guest4}, Ports: []network.Port{{Protocol: "TCP", Number: 80}}}),
+		"ports":          translated(network.NAT{Link: "k6t-eth0", Loopback: true, Guests: []network.Guest{guest4}, Ports: []network.Port{{Protocol: "TCP", Number: 22}, {Protocol: "TCP", Number: 80}, {Protocol: "UDP", Number: 53}}}),
+		"both-families":  translated(network.NAT{Link: "k6t-eth0", Loopback: true, Guests: []network.Guest{guest4, guest6}}),
+		"only-ipv6":      translated(network.NAT{Link: "k6t-eth0", Loopback: true, Guests: []network.Guest{guest6}}),
+		"two-interfaces": translated(everything, second),
+		"bridge":         {Filters: []network.Filter{bridged}},
+		"no-addresses":   {Filters: []network.Filter{free}},
+		"filters":        {Filters: []network.Filter{routed, free}},
 	}
+	routed = network.Filter{Link: "tap0", MAC: "02:29:ef:a9:cb:99", Addresses: []netip.Addr{guest4.Address, guest6.Address}}
+	// The MAC begins with zeros, which nft does not write.
+	bridged = network.Filter{
+		Link: "tap0", MAC: "00:00:0a:f4:00:05", Uplink: "eth0-nic",
+		Addresses: []netip.Addr{netip.MustParseAddr("10.244.0.5"), netip.MustParseAddr("fd00:244::5")},
+	}
+	free = network.Filter{Link: "tapdbbba150db6", MAC: "0a:58:0a:64:01:05", Uplink: "dbbba150db6-nic"}
 )
+
+func translated(all ...network.NAT) network.Config { return network.Config{NAT: all} }
 
 func TestRender(t *testing.T) {
 	t.Parallel()
@@ -50,8 +64,8 @@ func TestRender(t *testing.T) {
 			golden.Equal(t, "testdata/"+name+".nft", []byte(Render(n)))
 		})
 	}
-	require.Empty(t, Render(nil))
-	require.Empty(t, Render([]network.NAT{{}}))
+	require.Empty(t, Render(network.Config{}))
+	require.Empty(t, Render(translated(network.NAT{})))
 }
 
 // ruleset is what the program nft lists of a namespace.
@@ -84,10 +98,10 @@ func TestApplyReplacesOnlyItsOwnTables(t *testing.T) {
 	ns := networktest.Namespace(t)
 	networktest.Run(t, ns, nft, "add table ip nat; add chain ip nat other; add rule ip nat other counter")
 	before := ruleset(t, ns)
-	for _, name := range []string{"ports", "two-interfaces", "both-families", "everything"} {
+	for _, name := range []string{"ports", "two-interfaces", "both-families", "bridge", "filters", "everything"} {
 		require.NoError(t, Apply(ns, cases[name]))
 		require.Equal(t, 1+strings.Count(Render(cases[name]), "table "), strings.Count(ruleset(t, ns), "table "), name)
 	}
-	require.NoError(t, Apply(ns, nil))
+	require.NoError(t, Apply(ns, network.Config{}))
 	require.Equal(t, before, ruleset(t, ns))
 }

@@ -12,15 +12,28 @@ const tableName = "podvisor"
 // table is a table of rules: the one description that the text and what is sent
 // to the kernel are made of.
 type table struct {
-	// IPv6 says which family the table is for: ip6, or else ip.
-	IPv6   bool
+	Family family
 	Chains []chain
 }
 
-// chain is a chain of a table. Its name is that of its hook.
+// family is the kind of packets that a table is for, as nft writes it.
+type family string
+
+const (
+	ip     family = "ip"
+	ip6    family = "ip6"
+	bridge family = "bridge"
+)
+
+// chain is a chain of a table. One without a hook has only the packets that rules
+// of other chains send there.
 type chain struct {
-	Hook  hook
-	Rules []rule
+	Name string
+	// Kind is what the kernel lets the rules do: filter or nat.
+	Kind     string
+	Hook     hook
+	Priority int
+	Rules    []rule
 }
 
 // hook is the point in a packet's path where a chain is.
@@ -28,86 +41,66 @@ type hook string
 
 const (
 	prerouting  hook = "prerouting"
+	input       hook = "input"
 	output      hook = "output"
 	postrouting hook = "postrouting"
 )
 
-// rule says which packets are translated and how. A condition that is zero is
-// met by every packet.
+// The priorities of our chains: packets are filtered when their connection is
+// known and before they are translated; frames before anything else.
+const (
+	filtered      = -150
+	destinations  = -100
+	sources       = 100
+	frames        = -300
+	framesForPods = -200
+)
+
+// rule says what is done to the packets that meet all conditions.
 type rule struct {
-	// Out is the link that the packet leaves by.
-	Out string
-	// From and To are the packet's addresses.
-	From, To netip.Addr
-	// Protocol and Ports are where the packet is sent to. Ports are in order.
-	Protocol string
-	Ports    []uint16
-	Verdict  verdict
+	If   []match
+	Then verdict
+}
+
+// verdict is what is done to a packet.
+type verdict struct {
+	Kind string
+	// Chain is where the packet goes.
+	Chain string
 	// Address is the one that a translation puts into the packet.
 	Address netip.Addr
 }
 
-// verdict is what is done to a packet.
-type verdict string
-
-const (
-	dnat       verdict = "dnat"
-	snat       verdict = "snat"
-	masquerade verdict = "masquerade"
+var (
+	accept     = verdict{Kind: "accept"}
+	drop       = verdict{Kind: "drop"}
+	back       = verdict{Kind: "return"}
+	masquerade = verdict{Kind: "masquerade"}
 )
 
-// loopback is the address by which a pod connects to itself. With route_localnet
-// the kernel routes that of IPv4 to other links, but not that of IPv6.
-var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+// call sends a packet to another chain, and it comes back if no rule there has a
+// verdict for it; send does not take it back.
+func call(chain string) verdict { return verdict{Kind: "jump", Chain: chain} }
+func send(chain string) verdict { return verdict{Kind: "goto", Chain: chain} }
 
-// tables are the tables for the address translations of a pod, at most one of
-// each family.
-func tables(all []network.NAT) []table {
+func dnat(to netip.Addr) verdict { return verdict{Kind: "dnat", Address: to} }
+func snat(to netip.Addr) verdict { return verdict{Kind: "snat", Address: to} }
+
+// add adds a rule to a chain.
+func (c *chain) add(then verdict, conditions ...match) {
+	c.Rules = append(c.Rules, rule{If: conditions, Then: then})
+}
+
+// tables are the tables for a pod, at most one of each family.
+func tables(cfg network.Config) []table {
 	var out []table
-	for _, v6 := range []bool{false, true} {
-		t := table{IPv6: v6, Chains: []chain{{Hook: prerouting}, {Hook: output}, {Hook: postrouting}}}
-		for _, n := range all {
-			for _, g := range n.Guests {
-				if g.Address.Is6() == v6 {
-					t.translate(n, g)
-				}
-			}
-		}
-		if len(t.Chains[0].Rules) > 0 {
+	for _, f := range []family{ip, ip6} {
+		if t := translation(f, cfg.NAT); len(t.Chains) > 0 {
 			out = append(out, t)
 		}
 	}
+	if len(cfg.Filters) > 0 {
+		out = append(out, filters(cfg.Filters))
+	}
 	return out
-}
-
-// translate adds the rules for an address of a guest after those that are there.
-func (t *table) translate(n network.NAT, g network.Guest) {
-	fromPod := g.Pod
-	leaving := []rule{{From: g.Address, Verdict: masquerade}}
-	if n.Loopback && g.Address.Is4() {
-		fromPod = append([]netip.Addr{loopback}, g.Pod...)
-		// The guest takes packets from this sender for its own.
-		leaving = append(leaving, rule{Out: n.Link, From: loopback, Verdict: snat, Address: g.Gateway})
-	}
-	for i, rules := range [][]rule{forwards(g, n.Ports, g.Pod), forwards(g, n.Ports, fromPod), leaving} {
-		t.Chains[i].Rules = append(t.Chains[i].Rules, rules...)
-	}
-}
-
-// forwards are the rules that send to the guest what is sent to one of the
-// addresses and is the guest's.
-func forwards(g network.Guest, ports []network.Port, to []netip.Addr) []rule {
-	var rules []rule
-	for _, a := range to {
-		if len(ports) == 0 {
-			rules = append(rules, rule{To: a, Verdict: dnat, Address: g.Address})
-			continue
-		}
-		for _, protocol := range []string{"tcp", "udp"} {
-			if p := numbers(ports, protocol); len(p) > 0 {
-				rules = append(rules, rule{To: a, Protocol: protocol, Ports: p, Verdict: dnat, Address: g.Address})
-			}
-		}
-	}
-	return rules
 }

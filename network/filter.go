@@ -1,0 +1,46 @@
+package network
+
+import (
+	"encoding/hex"
+	"net/netip"
+	"strings"
+)
+
+// Filter is what the guest may send by one interface: a pod that its plugin gave a
+// MAC address and addresses can send from those alone, and so can the guest in its
+// place. Everything else is dropped where the guest's frames enter the pod:
+// frames of other protocols than IPv4, IPv6 and ARP, which tagged frames are too,
+// what comes from or announces other addresses, router advertisements, and the
+// answers of DHCP servers.
+type Filter struct {
+	// Link is the tap device of the interface.
+	Link string
+	// MAC is the guest's.
+	MAC string
+	// Addresses are the guest's addresses, IPv4 first. With an Uplink the
+	// addresses of IPv6 whose last 64 bits are made of the MAC are its own too,
+	// otherwise only the link-local one of these. None: the network gives no
+	// addresses, and the guest may have any.
+	Addresses []netip.Addr
+	// Uplink is the link by which the guest's frames leave the pod unchanged. The
+	// pod itself then gets nothing of what comes by Link or Uplink but the guest's
+	// requests for addresses. Empty: the pod routes what the guest sends.
+	Uplink string
+}
+
+// InterfaceID is the second half of the addresses of IPv6 that are made of the MAC
+// (RFC 4291, appendix A), in an address whose first half is zero. It is not valid
+// if the MAC is none.
+func (f Filter) InterfaceID() netip.Addr {
+	m, err := hex.DecodeString(strings.ReplaceAll(f.MAC, ":", ""))
+	if err != nil || len(m) != 6 {
+		return netip.Addr{}
+	}
+	return netip.AddrFrom16([16]byte{8: m[0] ^ 2, m[1], m[2], 0xff, 0xfe, m[3], m[4], m[5]})
+}
+
+// Filter is the filter for the interface if its guest has this MAC and these
+// addresses.
+func (i Interface) Filter(mac string, addresses []netip.Addr) Filter {
+	return Filter{Link: i.Names.Tap, MAC: mac, Addresses: addresses}
+}

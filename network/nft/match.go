@@ -1,0 +1,228 @@
+package nft
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"net/netip"
+	"strings"
+)
+
+// match is a condition of a rule: as nft writes it, and the comparisons that the
+// kernel makes for it.
+type match struct {
+	text  string
+	tests []test
+}
+
+// test compares a part of a packet, or a fact about it.
+type test struct {
+	load load
+	// mask says which bits count. Nil: all.
+	mask []byte
+	// not says that the values must differ.
+	not bool
+	// values are what is compared with; several are a set of ports.
+	values [][]byte
+}
+
+// load says what is compared: a part of one of the packet's headers, or a fact
+// about it without a length.
+type load struct {
+	from           source
+	offset, length uint32
+}
+
+// source is where the kernel loads from.
+type source int
+
+const (
+	frame source = iota
+	packet
+	transport
+	inLink
+	outLink
+	protocol
+	direction
+)
+
+func equals(l load, value []byte) test { return test{load: l, values: [][]byte{value}} }
+
+// name fills a field of 16 bytes.
+func name(link string) []byte {
+	out := make([]byte, 16)
+	copy(out, link)
+	return out
+}
+
+func from(link string) match {
+	return match{fmt.Sprintf("iifname %q", link), []test{equals(load{from: inLink}, name(link))}}
+}
+
+func leaves(link string) match {
+	return match{fmt.Sprintf("oifname %q", link), []test{equals(load{from: outLink}, name(link))}}
+}
+
+// The protocols that frames carry.
+var (
+	isARP  = etherType("arp", 0x0806)
+	isIPv4 = etherType("ip", 0x0800)
+	isIPv6 = etherType("ip6", 0x86dd)
+)
+
+// etherType compares the type that is in the frame: that of a tagged frame is the
+// tag.
+func etherType(words string, number uint16) match {
+	return match{"ether type " + words, []test{equals(load{frame, 12, 2}, binary.BigEndian.AppendUint16(nil, number))}}
+}
+
+// notFrom is met by frames of other senders.
+func notFrom(mac string) match {
+	return match{"ether saddr != " + mac, []test{{load: load{frame, 6, 6}, not: true, values: [][]byte{bytesOf(mac)}}}}
+}
+
+// bytesOf are the bytes of a MAC address.
+func bytesOf(mac string) []byte {
+	b, _ := hex.DecodeString(strings.ReplaceAll(mac, ":", ""))
+	return b
+}
+
+// address is where a family's header has an address.
+func address(a netip.Addr, at4, at6 uint32) (string, load) {
+	if a.Is4() {
+		return "ip", load{packet, at4, 4}
+	}
+	return "ip6", load{packet, at6, 16}
+}
+
+func sender(a netip.Addr) match { return at("saddr", a, 12, 8) }
+
+func destination(a netip.Addr) match { return at("daddr", a, 16, 24) }
+
+func at(words string, a netip.Addr, at4, at6 uint32) match {
+	f, l := address(a, at4, at6)
+	return match{f + " " + words + " " + a.String(), []test{equals(l, a.AsSlice())}}
+}
+
+// into is met by packets to an address of the network.
+func into(n netip.Prefix) match {
+	if n.IsSingleIP() {
+		return destination(n.Addr())
+	}
+	f, l := address(n.Addr(), 16, 24)
+	t := equals(l, n.Masked().Addr().AsSlice())
+	t.mask = mask(n.Bits(), n.Addr().BitLen())
+	return match{f + " daddr " + n.Masked().String(), []test{t}}
+}
+
+func mask(bits, length int) []byte {
+	out := make([]byte, length/8)
+	for n := range bits {
+		out[n/8] |= 0x80 >> (n % 8)
+	}
+	return out
+}
+
+// lastHalf is the mask for the second half of an address of IPv6.
+var lastHalf = netip.AddrFrom16([16]byte{8: 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff})
+
+// endsWith is met by packets from an address with that second half.
+func endsWith(id netip.Addr) match {
+	t := equals(load{packet, 8, 16}, id.AsSlice())
+	t.mask = lastHalf.AsSlice()
+	return match{fmt.Sprintf("ip6 saddr & %s == %s", lastHalf, id), []test{t}}
+}
+
+// The numbers of protocols.
+var numbers = map[string]byte{"icmp": 1, "tcp": 6, "udp": 17, "ipv6-icmp": 58}
+
+func carries(carried string) match {
+	return match{"meta l4proto " + carried, []test{equals(load{from: protocol}, []byte{numbers[carried]})}}
+}
+
+func carriesNot(carried string) match {
+	m := carries(carried)
+	m.text = "meta l4proto != " + carried
+	m.tests[0].not = true
+	return m
+}
+
+// toPort and fromPort are met by packets of the protocol to or from one of the
+// ports.
+func toPort(carried string, ports ...uint16) match { return port(carried, "dport", 2, ports) }
+
+func fromPort(carried string, ports ...uint16) match { return port(carried, "sport", 0, ports) }
+
+func port(carried, words string, offset uint32, ports []uint16) match {
+	t := test{load: load{transport, offset, 2}}
+	for _, p := range ports {
+		t.values = append(t.values, binary.BigEndian.AppendUint16(nil, p))
+	}
+	return match{carried + " " + words + " " + list(ports), append(carries(carried).tests, t)}
+}
+
+func list(ports []uint16) string {
+	if len(ports) == 1 {
+		return fmt.Sprint(ports[0])
+	}
+	return "{ " + strings.Trim(strings.ReplaceAll(fmt.Sprint(ports), " ", ", "), "[]") + " }"
+}
+
+// isAnswer is met by packets of known connections that the other side began.
+var isAnswer = match{"ct direction reply", []test{equals(load{from: direction}, []byte{1})}}
+
+// part is met by packets that have the bytes at that place of the transport
+// header; partNot by those that have others there, and not by packets that end
+// before.
+func part(offset uint32, value []byte) match {
+	return match{fmt.Sprintf("@th,%d,%d 0x%x", offset*8, len(value)*8, value), []test{equals(load{transport, offset, uint32(len(value))}, value)}}
+}
+
+func partNot(offset uint32, value []byte) match {
+	m := part(offset, value)
+	m.text = fmt.Sprintf("@th,%d,%d != 0x%x", offset*8, len(value)*8, value)
+	m.tests[0].not = true
+	return m
+}
+
+// icmp6 is met by messages of ICMPv6 of a type.
+func icmp6(kind byte) match {
+	return match{fmt.Sprintf("icmpv6 type %s", icmp6Types[kind]), append(carries("ipv6-icmp").tests, equals(load{transport, 0, 1}, []byte{kind}))}
+}
+
+var icmp6Types = map[byte]string{
+	routerSolicit: "nd-router-solicit", routerAdvert: "nd-router-advert", neighborSolicit: "nd-neighbor-solicit",
+	neighborAdvert: "nd-neighbor-advert", redirect: "nd-redirect", listenerReport2: "mld2-listener-report",
+}
+
+// length6 compares the length of what follows the header of IPv6.
+func length6(n uint16) match {
+	return match{fmt.Sprintf("ip6 length %d", n), []test{equals(load{packet, 4, 2}, binary.BigEndian.AppendUint16(nil, n))}}
+}
+
+func length6Not(n uint16) match {
+	m := length6(n)
+	m.text = fmt.Sprintf("ip6 length != %d", n)
+	m.tests[0].not = true
+	return m
+}
+
+// follows6Not is met by packets with another header after that of IPv6.
+func follows6Not(carried string) match {
+	return match{"ip6 nexthdr != " + carried, []test{{load: load{packet, 6, 1}, not: true, values: [][]byte{{numbers[carried]}}}}}
+}
+
+// arpOfEthernet is met by ARP between addresses of Ethernet and IPv4.
+var arpOfEthernet = match{"arp htype 1 arp ptype ip arp hlen 6 arp plen 4", []test{equals(load{packet, 0, 6}, []byte{0, 1, 8, 0, 6, 4})}}
+
+func arpSender(mac string) match {
+	return match{"arp saddr ether " + mac, []test{equals(load{packet, 8, 6}, bytesOf(mac))}}
+}
+
+func arpFrom(a netip.Addr) match {
+	return match{"arp saddr ip " + a.String(), []test{equals(load{packet, 14, 4}, a.AsSlice())}}
+}
+
+func arpFor(a netip.Addr) match {
+	return match{"arp daddr ip " + a.String(), []test{equals(load{packet, 24, 4}, a.AsSlice())}}
+}
