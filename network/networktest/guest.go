@@ -21,8 +21,8 @@ func Guest(t testing.TB, pod *os.File, attachments ...network.Attachment) *os.Fi
 	guest := Namespace(t)
 	for n, a := range attachments {
 		name := "eth" + strconv.Itoa(n)
-		outer := openTap(t, pod, a.Tap)
-		inner := openTap(t, guest, name)
+		outer := OpenTap(t, pod, a.Tap)
+		inner := OpenTap(t, guest, name)
 		if a.MTU > 0 {
 			IP(t, guest, "link set "+name+" mtu "+strconv.Itoa(a.MTU))
 		}
@@ -33,8 +33,10 @@ func Guest(t testing.TB, pod *os.File, attachments ...network.Attachment) *os.Fi
 	return guest
 }
 
-// openTap opens a tap device with the flags of QEMU.
-func openTap(t testing.TB, ns *os.File, name string) *os.File {
+// OpenTap opens a tap device with the flags of QEMU: each frame that is read or
+// written has a header of [HeaderLength] bytes before it, which describes
+// offloads.
+func OpenTap(t testing.TB, ns *os.File, name string) *os.File {
 	t.Helper()
 	var f *os.File
 	var err error
@@ -53,6 +55,9 @@ func openTap(t testing.TB, ns *os.File, name string) *os.File {
 	t.Cleanup(func() { f.Close() })
 	return f
 }
+
+// HeaderLength is the length of the header before each frame of [OpenTap].
+const HeaderLength = 10
 
 // copyFrames copies frames, with the header that describes offloads, until a
 // device is closed.

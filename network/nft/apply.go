@@ -143,6 +143,9 @@ func (e *exprs) load(l load) {
 		e.add(&expr.Meta{Key: expr.MetaKeyOIFNAME, Register: register})
 	case protocol:
 		e.add(&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: register})
+	case fragment6:
+		const header = 44
+		e.add(&expr.Exthdr{DestRegister: register, Type: header, Offset: l.offset, Len: l.length, Op: expr.ExthdrOpIpv6})
 	case direction:
 		e.add(&expr.Ct{Key: expr.CtKeyDIRECTION, Register: register})
 	default:

@@ -76,14 +76,26 @@ var (
 func (g guest) ipv4(c *chain) {
 	const clientMAC = 36 // after the header of UDP and 28 bytes
 	c.add(accept, isIPv4, sender(unspecified4), destination(broadcast4), fromPort("udp", 68), toPort("udp", 67), part(clientMAC, bytesOf(g.MAC)))
+	for _, own := range g.own4() {
+		c.add(accept, append([]match{isIPv4, isLaterFragment4}, own...)...)
+	}
 	c.add(drop, isIPv4, fromPort("udp", 67))
 	c.add(drop, isIPv4, toPort("udp", 68))
-	for _, a := range g.addresses(false) {
-		c.add(accept, isIPv4, sender(a))
+	for _, own := range g.own4() {
+		c.add(accept, append([]match{isIPv4}, own...)...)
 	}
+}
+
+// own4 are the conditions of which what the guest sends by IPv4 meets one.
+func (g guest) own4() [][]match {
 	if g.free() {
-		c.add(accept, isIPv4)
+		return [][]match{nil}
 	}
+	var out [][]match
+	for _, a := range g.addresses(false) {
+		out = append(out, []match{sender(a)})
+	}
+	return out
 }
 
 // The messages of ICMPv6 that say who has an address or routes for others.
@@ -96,9 +108,20 @@ const (
 	listenerReport2 = 143
 )
 
-// ipv6 lets packets of IPv6 through. What has no protocol that the kernel finds,
-// as fragments that begin amid the headers, meets no rule.
+// The headers of IPv6 that others follow, by which a message could begin in the
+// second fragment, where it is not seen.
+var extensions = []byte{0, 43, 44, 51, 60}
+
+// ipv6 lets packets of IPv6 through. Later fragments are harmless without the first
+// one, which has the beginning of the message. The kernel may compare their data
+// with ports and types, so that they are accepted before.
 func (g guest) ipv6(c *chain) {
+	for _, h := range extensions {
+		c.add(drop, isIPv6, fragmentOf(h))
+	}
+	for _, own := range g.own6() {
+		c.add(accept, append([]match{isIPv6, isLaterFragment6}, own...)...)
+	}
 	c.add(drop, isIPv6, fromPort("udp", 547))
 	c.add(drop, isIPv6, toPort("udp", 546))
 	c.add(drop, isIPv6, icmp6(routerAdvert))
@@ -109,28 +132,24 @@ func (g guest) ipv6(c *chain) {
 	c.add(accept, isIPv6, icmp6(listenerReport2), sender(unspecified6))
 	for _, protocol := range []match{carriesNot("ipv6-icmp"), carries("ipv6-icmp")} {
 		for _, own := range g.own6() {
-			c.add(accept, isIPv6, protocol, own)
-		}
-		if g.free() {
-			c.add(accept, isIPv6, protocol)
+			c.add(accept, append([]match{isIPv6, protocol}, own...)...)
 		}
 	}
 }
 
-// own6 are the conditions of which what the guest sends by IPv6 meets one, unless
-// it may have any address.
-func (g guest) own6() []match {
+// own6 are the conditions of which what the guest sends by IPv6 meets one.
+func (g guest) own6() [][]match {
 	if g.free() {
-		return nil
+		return [][]match{nil}
 	}
-	var out []match
+	var out [][]match
 	for _, a := range g.addresses(true) {
-		out = append(out, sender(a))
+		out = append(out, []match{sender(a)})
 	}
 	if g.Uplink != "" {
-		return append(out, endsWith(g.InterfaceID()))
+		return append(out, []match{endsWith(g.InterfaceID())})
 	}
-	return append(out, sender(g.linkLocal()))
+	return append(out, []match{sender(g.linkLocal())})
 }
 
 // target are the conditions of which a message about an address of the guest's

@@ -40,6 +40,7 @@ const (
 	frame source = iota
 	packet
 	transport
+	fragment6
 	inLink
 	outLink
 	protocol
@@ -225,4 +226,15 @@ func arpFrom(a netip.Addr) match {
 
 func arpFor(a netip.Addr) match {
 	return match{"arp daddr ip " + a.String(), []test{equals(load{packet, 24, 4}, a.AsSlice())}}
+}
+
+// The fragments of a packet after the first one.
+var (
+	isLaterFragment4 = match{"ip frag-off & 0x1fff != 0x0", []test{{load: load{packet, 6, 2}, mask: []byte{0x1f, 0xff}, not: true, values: [][]byte{{0, 0}}}}}
+	isLaterFragment6 = match{"frag frag-off != 0", []test{{load: load{fragment6, 2, 2}, mask: []byte{0xff, 0xf8}, not: true, values: [][]byte{{0, 0}}}}}
+)
+
+// fragmentOf is met by fragments of what begins with that header.
+func fragmentOf(header byte) match {
+	return match{fmt.Sprintf("frag nexthdr %d", header), []test{equals(load{fragment6, 0, 1}, []byte{header})}}
 }

@@ -1,0 +1,231 @@
+package network_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/podvisor/podvisor/network"
+	"github.com/podvisor/podvisor/network/link"
+	"github.com/podvisor/podvisor/network/networktest"
+	"github.com/podvisor/podvisor/network/nft"
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// The addresses of another pod, and of the router.
+const (
+	victimMAC  = "0a:58:0a:f4:00:07"
+	victim     = "10.244.0.7"
+	victim6    = "fd00:244::7"
+	nodeMAC    = "0a:58:0a:f4:00:01"
+	router6    = "fe80::858:aff:fef4:1"
+	everyone6  = "ff02::1"
+	everyMAC6  = "33:33:00:00:00:01"
+	ownLocal   = "fe80::858:aff:fef4:5"
+	ownDerived = "2001:db8:9::858:aff:fef4:5"
+)
+
+// frameCase is a frame of a guest.
+type frameCase struct {
+	name  string
+	frame []byte
+}
+
+// fromGuest is a frame to everyone from the guest of a bridged pod.
+func fromGuest(kind uint16, payload []byte) []byte {
+	return ethernet(broadcast, networktest.PodMAC, kind, payload)
+}
+
+const (
+	typeIPv4, typeARP, typeIPv6, typeVLAN, typeQinQ = 0x0800, 0x0806, 0x86dd, 0x8100, 0x88a8
+	solicitation, advertisement, routers, routing   = 135, 136, 133, 134
+	sourceOption, targetOption                      = 1, 2
+	client, server, client6, server6                = 68, 67, 546, 547
+)
+
+// bridgedOwn are frames that a bridged guest needs.
+func bridgedOwn() []frameCase {
+	mac, own, own6 := networktest.PodMAC, networktest.PodAddress, networktest.PodAddress6
+	echo := message(own6, everyone6, 128, "", 0, "")
+	report := append([]byte{143, 0, 0, 0, 0, 0, 0, 1}, append([]byte{4, 0, 0, 0}, ip("ff02::1:fff4:5")...)...)
+	return []frameCase{
+		{"a request for an address by DHCP", fromGuest(typeIPv4, ipv4("0.0.0.0", "255.255.255.255", 17, 0, udp(client, server, dhcpMessage(1, mac))))},
+		{"a renewal by DHCP", fromGuest(typeIPv4, ipv4(own, networktest.NodeAddress, 17, 0, udp(client, server, dhcpMessage(1, mac))))},
+		{"a question for the gateway by ARP", fromGuest(typeARP, arp(1, mac, own, networktest.NodeAddress))},
+		{"an announcement of its address by ARP", fromGuest(typeARP, arp(1, mac, own, own))},
+		{"an answer by ARP", fromGuest(typeARP, arp(2, mac, own, networktest.NodeAddress))},
+		{"a probe for its address by ARP", fromGuest(typeARP, arp(1, mac, "0.0.0.0", own))},
+		{"a datagram of IPv4", fromGuest(typeIPv4, ipv4(own, networktest.NodeAddress, 17, 0, udp(1, 2, nil)))},
+		{"a datagram to a group", fromGuest(typeIPv4, ipv4(own, "224.0.0.251", 17, 0, udp(5353, 5353, nil)))},
+		{"the first fragment of a packet of IPv4", fromGuest(typeIPv4, ipv4(own, networktest.NodeAddress, 17, 0x2000, udp(1, 2, make([]byte, 8))))},
+		{"the last fragment of a packet of IPv4", fromGuest(typeIPv4, ipv4(own, networktest.NodeAddress, 17, 2, []byte{0, server, 0, client, 0, 0, 0, 0}))},
+		{"a probe for its address by IPv6", fromGuest(typeIPv6, discovery("::", "ff02::1:ff00:5", solicitation, own6, 0, ""))},
+		{"a probe with a nonce", fromGuest(typeIPv6, discovery("::", "ff02::1:ff00:5", solicitation, own6, 14, "01:02:03:04:05:06"))},
+		{"a probe for its link-local address", fromGuest(typeIPv6, discovery("::", "ff02::1:fff4:5", solicitation, ownLocal, 0, ""))},
+		{"a question for the gateway by IPv6", fromGuest(typeIPv6, discovery(own6, "ff02::1:ff00:1", solicitation, networktest.NodeAddress6, sourceOption, mac))},
+		{"a question from its link-local address", fromGuest(typeIPv6, discovery(ownLocal, "ff02::1:ff00:1", solicitation, router6, sourceOption, mac))},
+		{"a question whether a neighbour is reachable", fromGuest(typeIPv6, discovery(own6, networktest.NodeAddress6, solicitation, networktest.NodeAddress6, 0, ""))},
+		{"an announcement of its address by IPv6", fromGuest(typeIPv6, discovery(own6, everyone6, advertisement, own6, targetOption, mac))},
+		{"an announcement of its link-local address", fromGuest(typeIPv6, discovery(ownLocal, everyone6, advertisement, ownLocal, targetOption, mac))},
+		{"an answer about its address without its MAC", fromGuest(typeIPv6, discovery(own6, networktest.NodeAddress6, advertisement, own6, 0, ""))},
+		{"a question for routers", fromGuest(typeIPv6, discovery(ownLocal, "ff02::2", routers, "", sourceOption, mac))},
+		{"a question for routers without an address", fromGuest(typeIPv6, discovery("::", "ff02::2", routers, "", 0, ""))},
+		{"a report of its groups before it has an address", fromGuest(typeIPv6, ipv6("::", "ff02::16", hopByHop, append([]byte{icmp6, 0, 5, 2, 0, 0, 1, 0}, summed("::", "ff02::16", icmp6, 2, report)...)))},
+		{"a datagram of IPv6", fromGuest(typeIPv6, datagram6(own6, everyone6, 1, 2, nil))},
+		{"a datagram from an address that routers gave its MAC", fromGuest(typeIPv6, datagram6(ownDerived, everyone6, 1, 2, nil))},
+		{"a request for an address by DHCPv6", fromGuest(typeIPv6, datagram6(ownLocal, "ff02::1:2", client6, server6, nil))},
+		{"an echo of IPv6", fromGuest(typeIPv6, ipv6(own6, everyone6, icmp6, echo))},
+		{"the first fragment of an echo", fromGuest(typeIPv6, ipv6(own6, everyone6, fragments, fragment(icmp6, 0, true, echo)))},
+		{"the last fragment of an echo", fromGuest(typeIPv6, ipv6(own6, everyone6, fragments, fragment(icmp6, 1, false, []byte{advertisement, 0, 0, 0, 0, 0, 0, 0})))},
+	}
+}
+
+// bridgedForeign are frames by which a bridged guest takes what is not its own.
+func bridgedForeign() []frameCase {
+	mac, own, own6 := networktest.PodMAC, networktest.PodAddress, networktest.PodAddress6
+	claim := arp(1, mac, victim, victim)
+	claim6 := message(own6, everyone6, advertisement, victim6, targetOption, mac)
+	odd := arp(1, mac, own, own)
+	odd[4] = 8
+	return []frameCase{
+		{"a frame from another MAC", ethernet(broadcast, victimMAC, typeIPv4, ipv4(own, networktest.NodeAddress, 17, 0, udp(1, 2, nil)))},
+		{"ARP from another MAC", ethernet(broadcast, victimMAC, typeARP, arp(1, victimMAC, victim, victim))},
+		{"an announcement of another's address", fromGuest(typeARP, claim)},
+		{"an answer in another's name", fromGuest(typeARP, arp(2, mac, networktest.NodeAddress, victim))},
+		{"an answer that gives its address another's MAC", fromGuest(typeARP, arp(2, victimMAC, own, victim))},
+		{"a probe for another's address", fromGuest(typeARP, arp(1, mac, "0.0.0.0", victim))},
+		{"half of a message of ARP", fromGuest(typeARP, claim[:16])},
+		{"ARP of hardware addresses of 8 bytes", fromGuest(typeARP, odd)},
+		{"the announcement in a tagged frame", fromGuest(typeVLAN, append([]byte{0, 0, 8, 6}, claim...))},
+		{"the announcement in a frame with the tag of a network", fromGuest(typeVLAN, append([]byte{0, 1, 8, 6}, claim...))},
+		{"the announcement in a frame with two tags", fromGuest(typeQinQ, append([]byte{0, 1, 0x81, 0, 0, 0, 8, 6}, claim...))},
+		{"a datagram of its own in a tagged frame", fromGuest(typeVLAN, append([]byte{0, 0, 8, 0}, ipv4(own, networktest.NodeAddress, 17, 0, udp(1, 2, nil))...))},
+		{"the announcement in a frame of 802.3", fromGuest(uint16(8+len(claim)), append([]byte{0xaa, 0xaa, 3, 0, 0, 0, 8, 6}, claim...))},
+		{"the announcement by RARP", fromGuest(0x8035, claim)},
+		{"a message to bridges", ethernet("01:80:c2:00:00:00", mac, 38, append([]byte{0x42, 0x42, 3}, make([]byte, 35)...))},
+		{"a session of PPPoE", fromGuest(0x8863, []byte{0x11, 9, 0, 0, 0, 0})},
+		{"a packet of MPLS", fromGuest(0x8847, []byte{0, 0, 1, 64})},
+		{"a datagram from another's address", fromGuest(typeIPv4, ipv4(victim, networktest.NodeAddress, 17, 0, udp(1, 2, nil)))},
+		{"a fragment from another's address", fromGuest(typeIPv4, ipv4(victim, networktest.NodeAddress, 17, 2, make([]byte, 8)))},
+		{"a datagram from no address", fromGuest(typeIPv4, ipv4("0.0.0.0", "255.255.255.255", 17, 0, udp(1, 2, nil)))},
+		{"a request of DHCP for another's MAC", fromGuest(typeIPv4, ipv4("0.0.0.0", "255.255.255.255", 17, 0, udp(client, server, dhcpMessage(1, victimMAC))))},
+		{"an offer of DHCP", fromGuest(typeIPv4, ipv4(own, "255.255.255.255", 17, 0, udp(server, client, dhcpMessage(2, victimMAC))))},
+		{"an offer of DHCP from another port", fromGuest(typeIPv4, ipv4(own, "255.255.255.255", 17, 0, udp(1067, client, dhcpMessage(2, victimMAC))))},
+		{"a datagram from another's address of IPv6", fromGuest(typeIPv6, datagram6(victim6, everyone6, 1, 2, nil))},
+		{"a datagram from a link-local address that its MAC does not make", fromGuest(typeIPv6, datagram6(router6, everyone6, 1, 2, nil))},
+		{"an announcement of another's address of IPv6", fromGuest(typeIPv6, ipv6(own6, everyone6, icmp6, claim6))},
+		{"an announcement in another's name", fromGuest(typeIPv6, discovery(victim6, everyone6, advertisement, victim6, targetOption, mac))},
+		{"an announcement of the router's address", fromGuest(typeIPv6, discovery(ownLocal, everyone6, advertisement, router6, targetOption, mac))},
+		{"an announcement that gives its address another's MAC", fromGuest(typeIPv6, discovery(own6, everyone6, advertisement, own6, targetOption, victimMAC))},
+		{"a question that gives its address another's MAC", fromGuest(typeIPv6, discovery(own6, "ff02::1:ff00:1", solicitation, networktest.NodeAddress6, sourceOption, victimMAC))},
+		{"a question in another's name", fromGuest(typeIPv6, discovery(victim6, "ff02::1:ff00:1", solicitation, networktest.NodeAddress6, sourceOption, mac))},
+		{"a probe for another's address of IPv6", fromGuest(typeIPv6, discovery("::", "ff02::1:ff00:7", solicitation, victim6, 0, ""))},
+		{"an announcement behind other headers", fromGuest(typeIPv6, ipv6(own6, everyone6, options, before(icmp6, claim6)))},
+		{"an announcement of its own behind other headers", fromGuest(typeIPv6, ipv6(own6, everyone6, options, before(icmp6, message(own6, everyone6, advertisement, own6, targetOption, mac))))},
+		{"an announcement in a fragment", fromGuest(typeIPv6, ipv6(own6, everyone6, fragments, fragment(icmp6, 0, true, claim6)))},
+		{"an announcement that begins in the second fragment", fromGuest(typeIPv6, ipv6(own6, everyone6, fragments, fragment(options, 0, true, before(icmp6, nil))))},
+		{"the second fragment of that", fromGuest(typeIPv6, ipv6(own6, everyone6, fragments, fragment(options, 1, false, claim6)))},
+		{"half of an announcement", fromGuest(typeIPv6, ipv6(own6, everyone6, icmp6, claim6[:12]))},
+		{"an advertisement of a router", fromGuest(typeIPv6, discovery(ownLocal, everyone6, routing, "", sourceOption, mac))},
+		{"an advertisement of a router behind other headers", fromGuest(typeIPv6, ipv6(ownLocal, everyone6, hopByHop, before(icmp6, message(ownLocal, everyone6, routing, "", 0, ""))))},
+		{"a question for routers that gives its address another's MAC", fromGuest(typeIPv6, discovery(ownLocal, "ff02::2", routers, "", sourceOption, victimMAC))},
+		{"a redirection", fromGuest(typeIPv6, discovery(ownLocal, everyone6, 137, victim6, 0, ""))},
+		{"an answer of DHCPv6", fromGuest(typeIPv6, datagram6(ownLocal, everyone6, server6, client6, nil))},
+	}
+}
+
+// unfiltered binds the interfaces of a VMI without the rules.
+func unfiltered(t *testing.T, pod *os.File, v *vmi.VirtualMachineInstance) network.Config {
+	t.Helper()
+	s, err := link.Observe(pod)
+	require.NoError(t, err)
+	cfg, err := network.Plan(network.Input{Instance: v, State: s, Owner: network.Owner{UID: 107, GID: 107}, Links: networktest.Links(v)})
+	require.NoError(t, err)
+	require.NoError(t, link.Apply(pod, cfg))
+	return cfg
+}
+
+// sender sends frames as a guest, each one different.
+type sender struct {
+	tap    *os.File
+	count  *uint16
+	marker []byte
+}
+
+func newSender(t *testing.T, pod *os.File, a network.Attachment, marker []byte) sender {
+	t.Helper()
+	return sender{networktest.OpenTap(t, pod, a.Tap), new(uint16), marker}
+}
+
+// send returns the bytes by which the frame is known.
+func (s sender) send(t *testing.T, frame []byte) []byte {
+	t.Helper()
+	*s.count++
+	frame, known := numbered(frame, *s.count)
+	_, err := s.tap.Write(append(make([]byte, networktest.HeaderLength), frame...))
+	require.NoError(t, err)
+	return known
+}
+
+// numbered gives a frame a number, by which it is known: packets in their header,
+// since a bridge cuts off what follows them, and others at the end.
+func numbered(frame []byte, n uint16) (numbered, known []byte) {
+	frame = bytes.Clone(frame)
+	p := frame[14:]
+	switch binary.BigEndian.Uint16(frame[12:]) {
+	case typeIPv4:
+		binary.BigEndian.PutUint16(p[4:], n)
+		binary.BigEndian.PutUint16(p[10:], 0)
+		binary.BigEndian.PutUint16(p[10:], sum(p[:20]))
+		return frame, p
+	case typeIPv6:
+		binary.BigEndian.PutUint16(p[2:], n)
+		return frame, p
+	default:
+		known = fmt.Appendf(nil, "<frame %d>", n)
+		// Short frames would get bytes of their own there.
+		return append(append(frame, make([]byte, max(0, 60-len(frame)))...), known...), known
+	}
+}
+
+// arrive sends frames and checks which of them come out by the captured link.
+func (s sender) arrive(t *testing.T, c *networktest.Capture, cases []frameCase, want bool) {
+	t.Helper()
+	// The bridge forwards when it has seen that the device is open.
+	require.Eventually(t, func() bool { return c.Has(s.send(t, s.marker)) }, 10*time.Second, 10*time.Millisecond)
+	for _, tt := range cases {
+		t.Run(tt.name, func(t *testing.T) {
+			known := s.send(t, tt.frame)
+			if want {
+				require.True(t, c.Await(known))
+				return
+			}
+			// What is sent after it has come.
+			require.True(t, c.Await(s.send(t, s.marker)))
+			require.False(t, c.Has(known))
+		})
+	}
+}
+
+func TestAttackABridgedGuestSendsAsAnother(t *testing.T) {
+	own := fromGuest(typeARP, arp(1, networktest.PodMAC, networktest.PodAddress, networktest.NodeAddress))
+	t.Run("without the rules", func(t *testing.T) {
+		pod, node := networktest.DualPod(t)
+		cfg := unfiltered(t, pod, instance(bridge))
+		s, c := newSender(t, pod, cfg.Attachments[0], own), networktest.Watch(t, node, "podlink")
+		s.arrive(t, c, bridgedForeign(), true)
+	})
+	pod, node := networktest.DualPod(t)
+	cfg := bind(t, pod, instance(bridge))
+	s, c := newSender(t, pod, cfg.Attachments[0], own), networktest.Watch(t, node, "podlink")
+	s.arrive(t, c, bridgedForeign(), false)
+	require.NoError(t, nft.Apply(pod, cfg))
+	t.Run("what it needs", func(t *testing.T) { s.arrive(t, c, bridgedOwn(), true) })
+	require.NotContains(t, networktest.IP(t, node, "neigh show "+victim), networktest.PodMAC)
+	require.NotContains(t, networktest.IP(t, node, "neigh show "+victim6), networktest.PodMAC)
+}

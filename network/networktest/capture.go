@@ -1,0 +1,80 @@
+package networktest
+
+import (
+	"bytes"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// Capture is what comes in by a link.
+type Capture struct {
+	mu     sync.Mutex
+	frames [][]byte
+}
+
+// Watch captures what comes in by the link until the test ends. The kernel takes
+// the tag out of a tagged frame.
+func Watch(t testing.TB, ns *os.File, link string) *Capture {
+	t.Helper()
+	var fd int
+	var err error
+	In(t, ns, func() {
+		fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+		if err != nil {
+			return
+		}
+		var req *unix.Ifreq
+		if req, err = unix.NewIfreq(link); err != nil {
+			return
+		}
+		if err = unix.IoctlIfreq(fd, unix.SIOCGIFINDEX, req); err != nil {
+			return
+		}
+		const all = unix.ETH_P_ALL>>8 | unix.ETH_P_ALL&0xff<<8 // in the order of the network
+		err = unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: all, Ifindex: int(req.Uint32())})
+	})
+	require.NoError(t, err)
+	f := os.NewFile(uintptr(fd), link)
+	t.Cleanup(func() { f.Close() })
+	c := &Capture{}
+	go func() {
+		b := make([]byte, 1<<16)
+		for {
+			n, err := f.Read(b)
+			if err != nil {
+				return
+			}
+			c.mu.Lock()
+			c.frames = append(c.frames, bytes.Clone(b[:n]))
+			c.mu.Unlock()
+		}
+	}()
+	return c
+}
+
+// Has says that a frame with these bytes in it came.
+func (c *Capture) Has(part []byte) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, f := range c.frames {
+		if bytes.Contains(f, part) {
+			return true
+		}
+	}
+	return false
+}
+
+// Await waits until a frame with these bytes in it came, and says whether one did.
+func (c *Capture) Await(part []byte) bool {
+	for end := time.Now().Add(timeout); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if c.Has(part) {
+			return true
+		}
+	}
+	return c.Has(part)
+}
