@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"net/netip"
 	"os"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/podvisor/podvisor/internal/testenv"
 	"github.com/podvisor/podvisor/network"
 	"github.com/podvisor/podvisor/network/link"
 	"github.com/podvisor/podvisor/network/networktest"
@@ -228,4 +230,215 @@ func TestAttackABridgedGuestSendsAsAnother(t *testing.T) {
 	t.Run("what it needs", func(t *testing.T) { s.arrive(t, c, bridgedOwn(), true) })
 	require.NotContains(t, networktest.IP(t, node, "neigh show "+victim), networktest.PodMAC)
 	require.NotContains(t, networktest.IP(t, node, "neigh show "+victim6), networktest.PodMAC)
+}
+
+// Of a routed guest, what counts is what its pod gets.
+const (
+	routedMAC  = "02:29:ef:a9:cb:99"
+	routed4    = "10.0.2.2"
+	routed6    = "fd10:0:2::2"
+	gateway4   = "10.0.2.1"
+	gateway6   = "fd10:0:2::1"
+	gatewayMAC = "02:00:00:00:00:00"
+	routedOwn6 = "fe80::29:efff:fea9:cb99"
+)
+
+func toGateway(kind uint16, payload []byte) []byte {
+	return ethernet(gatewayMAC, routedMAC, kind, payload)
+}
+
+func TestAttackARoutedGuestSendsAsAnother(t *testing.T) {
+	own := toGateway(typeARP, arp(1, routedMAC, routed4, gateway4))
+	foreign := []frameCase{
+		{"a frame from another MAC", ethernet(gatewayMAC, victimMAC, typeIPv4, ipv4(routed4, networktest.WorldAddress, 17, 0, udp(1, 2, nil)))},
+		{"an announcement of the gateway's address", toGateway(typeARP, arp(1, routedMAC, gateway4, gateway4))},
+		{"an announcement in a tagged frame", toGateway(typeVLAN, append([]byte{0, 0, 8, 6}, arp(1, routedMAC, gateway4, gateway4)...))},
+		{"an announcement of the gateway's address of IPv6", toGateway(typeIPv6, discovery(routed6, everyone6, advertisement, gateway6, targetOption, routedMAC))},
+		{"an advertisement of a router", toGateway(typeIPv6, discovery(routedOwn6, everyone6, routing, "", sourceOption, routedMAC))},
+		{"an offer of DHCP", toGateway(typeIPv4, ipv4(routed4, "255.255.255.255", 17, 0, udp(server, client, dhcpMessage(2, routedMAC))))},
+	}
+	sources := []frameCase{
+		{"a datagram from another address of its network", toGateway(typeIPv4, ipv4("10.0.2.3", networktest.WorldAddress, 17, 0, udp(1, 2, nil)))},
+		{"a datagram from another pod", toGateway(typeIPv4, ipv4(victim, networktest.WorldAddress, 17, 0, udp(1, 2, nil)))},
+		{"a datagram from a stranger", toGateway(typeIPv4, ipv4("198.51.100.7", networktest.WorldAddress, 17, 0, udp(1, 2, nil)))},
+		{"a datagram from another pod by IPv6", toGateway(typeIPv6, datagram6(victim6, networktest.WorldAddress6, 1, 2, nil))},
+		{"a datagram from an address that its MAC makes", toGateway(typeIPv6, datagram6(ownDerived, networktest.WorldAddress6, 1, 2, nil))},
+	}
+	needed := []frameCase{
+		{"a request for an address by DHCP", ethernet(broadcast, routedMAC, typeIPv4, ipv4("0.0.0.0", "255.255.255.255", 17, 0, udp(client, server, dhcpMessage(1, routedMAC))))},
+		{"a question for the gateway by ARP", own},
+		{"a question for the gateway by IPv6", toGateway(typeIPv6, discovery(routed6, "ff02::1:ff00:1", solicitation, gateway6, sourceOption, routedMAC))},
+		{"a probe for its address by IPv6", toGateway(typeIPv6, discovery("::", "ff02::1:ff00:2", solicitation, routed6, 0, ""))},
+		{"a datagram", toGateway(typeIPv4, ipv4(routed4, networktest.WorldAddress, 17, 0, udp(1, 2, nil)))},
+		{"a datagram of IPv6", toGateway(typeIPv6, datagram6(routed6, networktest.WorldAddress6, 1, 2, nil))},
+	}
+	for _, rules := range []bool{false, true} {
+		name, start := "without the rules", unfiltered
+		if rules {
+			name, start = "with the rules", bind
+		}
+		t.Run(name, func(t *testing.T) {
+			pod, node := networktest.DualPod(t)
+			cfg := start(t, pod, instance(masquerade))
+			s, inPod := newSender(t, pod, cfg.Attachments[0], own), networktest.Watch(t, pod, "k6t-eth0")
+			s.arrive(t, inPod, foreign, !rules)
+			s.arrive(t, inPod, sources, !rules)
+			s.arrive(t, inPod, needed, true)
+			// Beyond the pod, a packet is known by its data.
+			atNode := networktest.Watch(t, node, "podlink")
+			for n, tt := range sources {
+				frame, data := bytes.Clone(tt.frame), fmt.Appendf(nil, "<packet %d>", n)
+				if frame[12] == 0x08 {
+					frame = toGateway(typeIPv4, ipv4(netip.AddrFrom4([4]byte(frame[26:30])).String(), networktest.WorldAddress, 17, 0, udp(1, 2, data)))
+				} else {
+					frame = toGateway(typeIPv6, datagram6(netip.AddrFrom16([16]byte(frame[22:38])).String(), networktest.WorldAddress6, 1, 2, data))
+				}
+				_, err := s.tap.Write(append(make([]byte, networktest.HeaderLength), frame...))
+				require.NoError(t, err)
+				if !rules {
+					require.True(t, atNode.Await(data), tt.name)
+				}
+			}
+			last := toGateway(typeIPv4, ipv4(routed4, networktest.WorldAddress, 17, 0, udp(3, 4, []byte("<the last packet>"))))
+			_, err := s.tap.Write(append(make([]byte, networktest.HeaderLength), last...))
+			require.NoError(t, err)
+			require.True(t, atNode.Await([]byte("<the last packet>")))
+			require.Equal(t, !rules, atNode.Has([]byte("<packet ")))
+		})
+	}
+}
+
+// reach is a datagram to the pod itself.
+type reach struct {
+	name string
+	// frame makes a frame with the data.
+	frame func(data []byte) []byte
+}
+
+const secretPort = 9999
+
+// inbox takes datagrams in the namespace on the port for secrets. The capture has
+// their data.
+func inbox(t *testing.T, ns *os.File, address string) *networktest.Inbox {
+	t.Helper()
+	return networktest.Receive(t, ns, fmt.Sprintf("%s:%d", address, secretPort))
+}
+
+func TestAttackAGuestSendsToThePodItself(t *testing.T) {
+	v4 := func(mac, from, to string) func([]byte) []byte {
+		return func(data []byte) []byte {
+			return ethernet(mac, map[bool]string{true: routedMAC, false: networktest.PodMAC}[from == routed4], typeIPv4, ipv4(from, to, 17, 0, udp(1, secretPort, data)))
+		}
+	}
+	v6 := func(to string) func([]byte) []byte {
+		return func(data []byte) []byte {
+			return toGateway(typeIPv6, datagram6(routed6, to, 1, secretPort, data))
+		}
+	}
+	fromLinkLocal := func(data []byte) []byte {
+		return toGateway(typeIPv6, datagram6(routedOwn6, "fe80::ff:fe00:0", 1, secretPort, data))
+	}
+	bridgeMAC := network.Interface{Instance: instance(bridge)}.LinkMAC("k6t-eth0")
+	tapMAC := network.Interface{Instance: instance(bridge)}.LinkMAC("tap0")
+	for _, tt := range []struct {
+		name    string
+		binding vmi.InterfaceBinding
+		listen  []string
+		marker  []byte
+		reach   []reach
+	}{
+		{
+			"masquerade", masquerade, []string{"[::]"},
+			toGateway(typeARP, arp(1, routedMAC, routed4, gateway4)),
+			[]reach{
+				{"the loopback", v4(gatewayMAC, routed4, "127.0.0.1")},
+				{"another address of the loopback", v4(gatewayMAC, routed4, "127.8.8.8")},
+				{"the gateway", v4(gatewayMAC, routed4, gateway4)},
+				{"everyone in its network", v4(broadcast, routed4, "10.0.2.255")},
+				{"everyone on the link", v4(broadcast, routed4, "255.255.255.255")},
+				{"the gateway of IPv6", v6(gateway6)},
+				{"the gateway's link-local address", fromLinkLocal},
+				{"the group of all hosts of IPv6", v6(everyone6)},
+			},
+		},
+		{
+			"bridge", bridge, []string{"0.0.0.0"},
+			fromGuest(typeARP, arp(1, networktest.PodMAC, networktest.PodAddress, networktest.NodeAddress)),
+			[]reach{
+				{"the server of addresses", v4(bridgeMAC, networktest.PodAddress, "169.254.75.10")},
+				{"the server of addresses by another MAC", v4(tapMAC, networktest.PodAddress, "169.254.75.10")},
+				{"everyone on the link", v4(broadcast, networktest.PodAddress, "255.255.255.255")},
+			},
+		},
+	} {
+		for _, rules := range []bool{false, true} {
+			name, start := "without the rules", unfiltered
+			if rules {
+				name, start = "with the rules", bind
+			}
+			t.Run(tt.name+" "+name, func(t *testing.T) {
+				pod, node := networktest.DualPod(t)
+				v := instance(tt.binding)
+				v.Spec.Domain.Devices.Interfaces[0].Ports = []vmi.Port{{Port: 80}}
+				cfg := start(t, pod, v)
+				var inboxes []*networktest.Inbox
+				for _, a := range tt.listen {
+					inboxes = append(inboxes, inbox(t, pod, a))
+				}
+				got := func(data []byte) bool {
+					for _, i := range inboxes {
+						if i.Has(data) {
+							return true
+						}
+					}
+					return false
+				}
+				s, c := newSender(t, pod, cfg.Attachments[0], tt.marker), networktest.Watch(t, pod, "k6t-eth0")
+				require.Eventually(t, func() bool { return c.Has(s.send(t, s.marker)) }, 10*time.Second, 10*time.Millisecond)
+				for _, r := range tt.reach {
+					data := []byte("for " + r.name + ".")
+					s.send(t, r.frame(data))
+					if !rules {
+						require.Eventually(t, func() bool { return got(data) }, 3*time.Second, time.Millisecond, r.name)
+					}
+				}
+				require.True(t, c.Await(s.send(t, s.marker)))
+				for _, r := range tt.reach {
+					require.Equal(t, !rules, got([]byte("for "+r.name+".")), r.name)
+				}
+				if tt.name == "bridge" {
+					networktest.IP(t, node, "route add 169.254.75.10 dev podlink")
+					_, err := networktest.Try(t, node, testenv.Program(t, "busybox"), "ping", "-c", "1", "-W", "1", "169.254.75.10")
+					require.Equal(t, rules, err != nil, "others on the network reach the pod itself: %v", err)
+				}
+			})
+		}
+	}
+}
+
+func TestAttackAGuestOnANetworkWithoutAddresses(t *testing.T) {
+	pod, _ := networktest.Pod(t)
+	v := instance(bridge, bridge)
+	lan := networktest.Attach(t, pod, networktest.Links(v)["lan1"], 1)
+	cfg := bind(t, pod, v)
+	require.Empty(t, cfg.Filters[1].Addresses)
+	mac, other := networktest.SecondaryMAC(1), networktest.SecondaryMAC(9)
+	all := func(kind uint16, payload []byte) []byte { return ethernet(broadcast, mac, kind, payload) }
+	marker := all(typeARP, arp(1, mac, "192.0.2.7", "192.0.2.8"))
+	s, c := newSender(t, pod, cfg.Attachments[1], marker), networktest.Watch(t, lan, "lan")
+	s.arrive(t, c, []frameCase{
+		{"an announcement of any address", marker},
+		{"a datagram from any address", all(typeIPv4, ipv4("192.0.2.7", "255.255.255.255", 17, 0, udp(1, 2, nil)))},
+		{"an announcement of any address of IPv6", all(typeIPv6, discovery("fe80::7", everyone6, advertisement, "2001:db8::7", targetOption, mac))},
+		{"a probe for any address of IPv6", all(typeIPv6, discovery("::", everyone6, solicitation, "2001:db8::7", 0, ""))},
+		{"a datagram from any address of IPv6", all(typeIPv6, datagram6("2001:db8::7", everyone6, 1, 2, nil))},
+	}, true)
+	s.arrive(t, c, []frameCase{
+		{"a frame from another MAC", ethernet(broadcast, other, typeIPv4, ipv4("192.0.2.7", "255.255.255.255", 17, 0, udp(1, 2, nil)))},
+		{"an announcement with another MAC", all(typeARP, arp(1, other, "192.0.2.7", "192.0.2.8"))},
+		{"an announcement of IPv6 with another MAC", all(typeIPv6, discovery("fe80::7", everyone6, advertisement, "2001:db8::7", targetOption, other))},
+		{"an advertisement of a router", all(typeIPv6, discovery("fe80::7", everyone6, routing, "", 0, ""))},
+		{"an offer of DHCP", all(typeIPv4, ipv4("192.0.2.7", "255.255.255.255", 17, 0, udp(server, client, dhcpMessage(2, other))))},
+		{"a tagged frame", all(typeVLAN, append([]byte{0, 1, 8, 6}, arp(1, mac, "192.0.2.7", "192.0.2.8")...))},
+	}, false)
 }

@@ -2,11 +2,13 @@ package networktest
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 	"net"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -88,4 +90,41 @@ func Ask(t testing.TB, ns *os.File, protocol, address string) (string, error) {
 	}
 	line, err := bufio.NewReader(c).ReadString('\n')
 	return strings.TrimSuffix(line, "\n"), err
+}
+
+// Inbox is what datagrams brought.
+type Inbox struct {
+	mu   sync.Mutex
+	data []byte
+}
+
+// Receive takes the datagrams to the address in the namespace until the test ends.
+func Receive(t testing.TB, ns *os.File, address string) *Inbox {
+	t.Helper()
+	i := &Inbox{}
+	In(t, ns, func() {
+		c, err := net.ListenPacket("udp", address)
+		require.NoError(t, err)
+		t.Cleanup(func() { c.Close() })
+		go func() {
+			b := make([]byte, 1<<16)
+			for {
+				n, _, err := c.ReadFrom(b)
+				if err != nil {
+					return
+				}
+				i.mu.Lock()
+				i.data = append(i.data, b[:n]...)
+				i.mu.Unlock()
+			}
+		}()
+	})
+	return i
+}
+
+// Has says that the data was received.
+func (i *Inbox) Has(data []byte) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return bytes.Contains(i.data, data)
 }
