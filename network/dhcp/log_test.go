@@ -29,8 +29,8 @@ func TestAGuestThatAsksAgainIsLoggedOnce(t *testing.T) {
 	stranger, err := dhcpv4.NewDiscovery(net.HardwareAddr{2, 9, 9, 9, 9, 9})
 	require.NoError(t, err)
 	for range 5 {
-		h(sink{}, nil, discover)
-		h(sink{}, nil, stranger)
+		h(sink{}, discover)
+		h(sink{}, stranger)
 	}
 	require.Equal(t, 1, strings.Count(out.String(), "answered DHCP"), out.String())
 	require.LessOrEqual(t, strings.Count(out.String(), "ignore DHCP"), 1, out.String())

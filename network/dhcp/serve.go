@@ -57,14 +57,31 @@ func serve(ctx context.Context, offer network.Offer, resolver Resolver, logger *
 	if err != nil {
 		return err
 	}
-	s, err := server4.NewServer(offer.Link, nil, handler(offer, resolver, logger), server4.WithConn(conn))
-	if err != nil {
-		return errors.Join(err, conn.Close())
-	}
+	defer conn.Close()
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
 	logger.Info("serving DHCP", "address", offer.Address)
-	return s.Serve()
+	return answerAll(conn, handler(offer, resolver, logger))
+}
+
+// longest is the length of a message that is read. Clients send less than 600
+// bytes, unless a server permits more.
+const longest = 1500
+
+// answerAll answers one message after the other, so that a guest that sends many
+// takes no more than the time for one at once, and no memory. It ignores what is
+// no message of DHCP.
+func answerAll(conn net.PacketConn, answer func(net.PacketConn, *dhcpv4.DHCPv4)) error {
+	b := make([]byte, longest)
+	for {
+		n, _, err := conn.ReadFrom(b)
+		if err != nil {
+			return err
+		}
+		if m, err := dhcpv4.FromBytes(b[:n]); err == nil {
+			answer(conn, m)
+		}
+	}
 }
 
 // listen opens a socket that receives only what comes in by the link.
@@ -89,9 +106,9 @@ func listen(link string) (net.PacketConn, error) {
 
 // handler answers. The same exchange is logged once: the lease never changes, and a
 // guest may ask for it as often as it likes.
-func handler(offer network.Offer, resolver Resolver, logger *slog.Logger) server4.Handler {
+func handler(offer network.Offer, resolver Resolver, logger *slog.Logger) func(net.PacketConn, *dhcpv4.DHCPv4) {
 	var logged sync.Map // of [2]dhcpv4.MessageType
-	return func(conn net.PacketConn, _ net.Addr, m *dhcpv4.DHCPv4) {
+	return func(conn net.PacketConn, m *dhcpv4.DHCPv4) {
 		a := answer(offer, resolver, m)
 		if a == nil {
 			if _, again := logged.LoadOrStore([2]dhcpv4.MessageType{m.MessageType()}, true); !again {

@@ -78,3 +78,10 @@ func (c *Capture) Await(part []byte) bool {
 	}
 	return c.Has(part)
 }
+
+// Forget forgets the frames so far.
+func (c *Capture) Forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.frames = nil
+}
