@@ -1,12 +1,14 @@
 package nft
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
+	"github.com/mdlayher/netlink"
 
 	"github.com/podvisor/podvisor/network"
 )
@@ -19,7 +21,9 @@ import (
 // The rules name links that need not exist yet. Applied before the links are made,
 // they hold from a link's first frame on.
 func Apply(ns *os.File, cfg network.Config) error {
-	c, err := nftables.New(nftables.WithNetNSFd(int(ns.Fd())))
+	c, err := nftables.New(nftables.WithNetNSFd(int(ns.Fd())), nftables.WithSockOptions(func(c *netlink.Conn) error {
+		return errors.Join(c.SetWriteBuffer(transaction), c.SetReadBuffer(transaction))
+	}))
 	if err != nil {
 		return fmt.Errorf("open nftables: %w", err)
 	}
@@ -42,6 +46,10 @@ func Apply(ns *os.File, cfg network.Config) error {
 	}
 	return nil
 }
+
+// transaction is the room, in bytes, for the rules of all interfaces, which are sent
+// at once, and for the kernel's answers, one for each rule.
+const transaction = 4 << 20
 
 // kernel is the family's number.
 func (f family) kernel() nftables.TableFamily {

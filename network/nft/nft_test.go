@@ -1,6 +1,7 @@
 package nft
 
 import (
+	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -104,4 +105,17 @@ func TestApplyReplacesOnlyItsOwnTables(t *testing.T) {
 	}
 	require.NoError(t, Apply(ns, network.Config{}))
 	require.Equal(t, before, ruleset(t, ns))
+}
+
+func TestThereIsRoomForTheRulesOfManyInterfaces(t *testing.T) {
+	var cfg network.Config
+	for n := range 32 {
+		f := bridged
+		f.Link, f.Uplink = fmt.Sprintf("tap%d", n), fmt.Sprintf("net%d", n)
+		cfg.Filters = append(cfg.Filters, f)
+	}
+	ns := networktest.Namespace(t)
+	require.NoError(t, Apply(ns, cfg))
+	require.NoError(t, Apply(ns, cfg), "which replaces them")
+	require.Equal(t, 32, strings.Count(ruleset(t, ns), "ether saddr != "))
 }
