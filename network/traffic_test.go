@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -208,6 +209,48 @@ subnet='255.255.255.0'
 	networktest.IP(t, guest, "link set eth0 down")
 	out, err := networktest.Try(t, node, testenv.Program(t, "busybox"), "arping", "-D", "-c", "2", "-w", "2", "-I", "podlink", networktest.PodAddress)
 	require.NoError(t, err, out)
+}
+
+func TestBridgeOfBothFamilies(t *testing.T) {
+	pod, node := networktest.DualPod(t)
+	cfg := bind(t, pod, instance(bridge))
+	guest := networktest.Guest(t, pod, cfg.Attachments[0])
+	networktest.Lease(t, guest, "eth0")
+	networktest.IP(t, guest, "addr add "+networktest.PodAddress6+"/64 dev eth0")
+	networktest.IP(t, guest, "route add default via "+networktest.NodeAddress6)
+	networktest.Listen(t, guest, "guest", "tcp", ":8080")
+	// The address is the guest's when no other has answered its probe.
+	require.Eventually(t, func() bool {
+		_, err := networktest.Try(t, guest, testenv.Program(t, "busybox"), "ping", "-c", "1", "-W", "1", networktest.WorldAddress6)
+		return err == nil
+	}, 15*time.Second, 10*time.Millisecond)
+	attempt{"others reach the guest", node, "tcp", "[" + networktest.PodAddress6 + "]:8080", "guest saw " + networktest.NodeAddress6}.check(t)
+	busybox := testenv.Program(t, "busybox")
+	networktest.Run(t, guest, busybox, "ping", "-c", "1", "-W", "2", "-s", "4000", networktest.WorldAddress6)
+	networktest.Run(t, guest, busybox, "ping", "-c", "1", "-W", "2", "-s", "4000", networktest.WorldAddress)
+}
+
+// A guest that makes up its link-local address cannot use that one, and needs it for
+// nothing else.
+func TestABridgedGuestWithALinkLocalAddressOfItsChoice(t *testing.T) {
+	pod, node := networktest.DualPod(t)
+	cfg := bind(t, pod, instance(bridge))
+	guest := networktest.Guest(t, pod, cfg.Attachments[0])
+	networktest.IP(t, guest, "-6 addr flush dev eth0")
+	networktest.IP(t, guest, "addr add fe80::1234/64 dev eth0 nodad")
+	networktest.IP(t, guest, "addr add "+networktest.PodAddress6+"/64 dev eth0 nodad")
+	networktest.IP(t, guest, "route add default via "+networktest.NodeAddress6)
+	networktest.Listen(t, guest, "guest", "tcp", ":8080")
+	require.Eventually(t, func() bool {
+		got, err := networktest.Ask(t, node, "tcp", "["+networktest.PodAddress6+"]:8080")
+		return err == nil && got == "guest saw "+networktest.NodeAddress6
+	}, 15*time.Second, 10*time.Millisecond)
+	ping(t, guest, networktest.WorldAddress6)
+	networktest.IP(t, node, "neigh flush dev podlink")
+	networktest.IP(t, guest, "neigh flush dev eth0")
+	ping(t, node, networktest.PodAddress6)
+	_, err := networktest.Try(t, guest, testenv.Program(t, "busybox"), "ping", "-c", "1", "-W", "1", "-I", "eth0", "fe80::858:aff:fef4:1")
+	require.Error(t, err)
 }
 
 func TestBridgeWithAGatewayOutsideOfTheNetwork(t *testing.T) {

@@ -30,7 +30,8 @@ type Interface struct {
 	// MacAddress is the interface's MAC address, for example 02:00:00:12:34:56.
 	// One that is zero or for groups is refused, and with the masquerade binding
 	// 02:00:00:00:00:00, which is the gateway's. Default with the bridge binding:
-	// the pod's; otherwise one that follows from the VMI's UID.
+	// the pod's, and on the pod network any other is refused; otherwise one that
+	// follows from the VMI's UID.
 	// +optional
 	// +kubebuilder:validation:Pattern=`^([0-9A-Fa-f]{2}[:-]){5}[0-9A-Fa-f]{2}$`
 	MacAddress string `json:"macAddress,omitempty"`

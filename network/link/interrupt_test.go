@@ -9,8 +9,10 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/podvisor/podvisor/internal/testenv"
 	"github.com/podvisor/podvisor/network"
 	"github.com/podvisor/podvisor/network/networktest"
+	"github.com/podvisor/podvisor/network/nft"
 )
 
 // some takes the first n steps of Apply, as a process would that is killed then.
@@ -62,6 +64,29 @@ func TestApplyAfterAnInterruption(t *testing.T) {
 					require.Equal(t, want, string(text(t, pod, cfg)))
 				})
 			}
+		})
+	}
+}
+
+// A process that ends between the rules and the links leaves the rules, which name
+// links that are not there, and the next one continues.
+func TestTheRulesComeBeforeTheLinks(t *testing.T) {
+	for _, name := range []string{"masquerade", "bridge", "masquerade-bridge"} {
+		t.Run(name, func(t *testing.T) {
+			v := networktest.Instance(bindings[name]...)
+			pod := podOf(t, v, networktest.DualPod)
+			cfg := plan(t, pod, v)
+			require.NoError(t, nft.Apply(pod, cfg))
+			ruleset := func() string { return networktest.Run(t, pod, testenv.Program(t, "nft"), "list", "ruleset") }
+			before := ruleset()
+			require.Contains(t, before, `iifname "tap0" goto tap0`)
+			for n := range some(t, pod, cfg, 0) {
+				require.Equal(t, cfg, plan(t, pod, v), "the plan is the same after step %d", n)
+				some(t, pod, cfg, 1)
+				require.NoError(t, nft.Apply(pod, plan(t, pod, v)))
+				require.Equal(t, before, ruleset())
+			}
+			require.Zero(t, some(t, pod, cfg, 0), "no step is left")
 		})
 	}
 }
