@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -67,20 +68,19 @@ func TestAttackABridgedGuestDoesNotGetTheAddressOfAnotherPod(t *testing.T) {
 	wire := networktest.Watch(t, n.namespace(""), "cni0")
 
 	v := guest("thief", attempts(
+		"ping -c 1 -W 2 "+address,
 		"ip addr add "+address+"/32 dev eth0",
 		"echo the thief > /www/index.html; httpd -p 8080 -h /www",
-		"for i in 1 2 3; do",
-		"  arping -q -U -c 2 -I eth0 "+address,
-		"  arping -q -A -c 2 -I eth0 "+address,
-		"done",
+		"arping -q -U -c 3 -w 4 -I eth0 "+address,
+		"arping -q -A -c 3 -w 4 -I eth0 "+address,
 		"ip link set eth0 down; ip link set eth0 address 0a:58:00:00:00:99; ip link set eth0 up",
-		"arping -q -U -c 2 -I eth0 "+address,
+		"arping -q -U -c 2 -w 3 -I eth0 "+address,
 	), onNode(node))
 	v.Spec.Domain.Devices.Interfaces, v.Spec.Networks = nil, nil
 	vmitest.WithBridge("default")(v)
 	s.create(v)
 	v = s.awaitPhase("thief", vmi.Running)
-	for {
+	for began := time.Now(); ; {
 		// A page that the guest serves would come while it sends.
 		got, err := observer.fetch(page)
 		require.NoError(t, err)
@@ -88,6 +88,7 @@ func TestAttackABridgedGuestDoesNotGetTheAddressOfAnotherPod(t *testing.T) {
 		if strings.Contains(s.console(v), tried) {
 			break
 		}
+		require.Less(t, time.Since(began), long, "the guest did not try")
 	}
 	own := v.Status.Interfaces[0]
 	mac, err := net.ParseMAC(own.MAC)
