@@ -135,7 +135,7 @@ func (c *Controller) report(ctx context.Context, key string, o handler.Observed,
 	if p.Status == nil || equality.Semantic.DeepEqual(&o.Instance.Status, p.Status) {
 		return 0, nil
 	}
-	if wait := c.budgets.spend(key, o.Instance.UID, o.Instance.Status.Phase != p.Status.Phase, c.timing.now()); wait > 0 {
+	if wait := c.budgets.spend(key, o.Instance.UID, o.Instance.Status.Phase != p.Status.Phase, len(p.Events), c.timing.now()); wait > 0 {
 		return wait, nil
 	}
 	changed := o.Instance.DeepCopy()

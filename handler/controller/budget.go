@@ -9,16 +9,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Writes of a VMI's status that do not change its phase: so many at once, and then
-// one in each interval. The VMIs of one namespace on the node share a rate, of which
-// each has an equal part. A launcher chooses what it reports; a VMI whose launcher
-// does not lie takes fewer than the first.
+// Writes of a VMI's status that do not change its phase, each with its events: so many
+// requests at once, and then one in each interval. The VMIs of one namespace on the
+// node share a rate and a number, of which each has an equal part. A launcher chooses
+// what it reports; a VMI whose launcher does not lie needs fewer than the least.
 const (
-	writesAtOnce       = 10
-	writeInterval      = 10 * time.Second
-	namespaceInterval  = 2 * time.Second
-	phaseWritesAtOnce  = 10
-	phaseWriteInterval = time.Second
+	requestsAtOnce      = 12
+	leastAtOnce         = 4
+	namespaceAtOnce     = 128
+	requestInterval     = 10 * time.Second
+	namespaceInterval   = 2 * time.Second
+	phaseWritesAtOnce   = 10
+	phaseWritesInterval = time.Second
 )
 
 // budgets are what the VMIs of the node may still write. The zero value is ready to
@@ -35,19 +37,21 @@ type budget struct {
 	writes, phases *rate.Limiter
 }
 
-// spend takes a write from the budget of the VMI, or returns how long it must wait.
-// A write of another phase has a budget of its own: phases go forward only, and the
-// first tries are never delayed.
-func (b *budgets) spend(key string, uid types.UID, phase bool, now time.Time) (wait time.Duration) {
+// spend takes a write with so many events from the budget of the VMI, or returns how
+// long it must wait. A write of another phase has a budget of its own: phases go
+// forward only, and the first tries are never delayed.
+func (b *budgets) spend(key string, uid types.UID, phase bool, events int, now time.Time) (wait time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	own := b.take(key, uid)
-	l := own.phases
+	l, n := own.phases, 1
 	if !phase {
-		l = own.writes
-		l.SetLimitAt(now, min(rate.Every(writeInterval), rate.Every(namespaceInterval)/rate.Limit(b.count[namespaceOf(key)])))
+		l, n = own.writes, min(1+events, leastAtOnce)
+		all := b.count[namespaceOf(key)]
+		l.SetLimitAt(now, min(rate.Every(requestInterval), rate.Every(namespaceInterval)/rate.Limit(all)))
+		l.SetBurstAt(now, min(max(namespaceAtOnce/all, leastAtOnce), requestsAtOnce))
 	}
-	r := l.ReserveN(now, 1)
+	r := l.ReserveN(now, n)
 	if wait = r.DelayFrom(now); wait > 0 {
 		r.CancelAt(now)
 	}
@@ -68,8 +72,8 @@ func (b *budgets) take(key string, uid types.UID) *budget {
 	}
 	own = &budget{
 		uid:    uid,
-		writes: rate.NewLimiter(rate.Every(writeInterval), writesAtOnce),
-		phases: rate.NewLimiter(rate.Every(phaseWriteInterval), phaseWritesAtOnce),
+		writes: rate.NewLimiter(rate.Every(requestInterval), requestsAtOnce),
+		phases: rate.NewLimiter(rate.Every(phaseWritesInterval), phaseWritesAtOnce),
 	}
 	b.of[key] = own
 	return own

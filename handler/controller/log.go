@@ -12,8 +12,8 @@ import (
 // A launcher chooses how often its connection breaks and a task fails, each of which
 // is a line in the log. A session has so many at once, and then one in each interval.
 const (
-	linesAtOnce  = 50
-	lineInterval = 30 * time.Second
+	linesAtOnce  = 20
+	lineInterval = time.Minute
 )
 
 // limitedLog is a logger that drops the lines beyond the limits of a session. The
