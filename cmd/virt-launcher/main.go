@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 
 	"github.com/podvisor/podvisor/internal/command"
 	"github.com/podvisor/podvisor/launcher/supervisor"
@@ -23,6 +24,10 @@ var program = command.Program{
        virt-launcher copy-disk [--path P] --to DIR  copy the container disk that is / to DIR
 `,
 }
+
+// memoryLimit is what garbage is collected for, in bytes: about what the pod asks for
+// the launcher.
+const memoryLimit = 24 << 20
 
 func main() { os.Exit(program.Status(run(os.Args[1:]))) }
 
@@ -51,6 +56,7 @@ func copyDisk(args []string) error {
 }
 
 func launch(args []string) error {
+	debug.SetMemoryLimit(memoryLimit)
 	c := supervisor.Config{TerminationLog: "/dev/termination-log"}
 	var f flag.FlagSet
 	f.StringVar(&c.Namespace, "namespace", "", "the VMI's namespace")

@@ -266,7 +266,7 @@ func TestAStreamThatStopsIsOpenedAgain(t *testing.T) {
 	w.eventually("event", func() bool { return w.reasons()[len(w.reasons())-1] == "W IOerror" })
 }
 
-func TestAPutThatIsNotAnsweredHoldsAWorkerForAMoment(t *testing.T) {
+func TestAPutThatIsNotAnsweredIsACondition(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	hang := make(chan struct{})

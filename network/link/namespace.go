@@ -40,6 +40,21 @@ func Check(ns *os.File) error {
 	return nil
 }
 
+// Cookie returns the number of a network namespace that [Check] accepted, which no
+// other has or will have while the node runs.
+func Cookie(ns *os.File) (cookie uint64, err error) {
+	err = within(ns, func() error {
+		s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			return fmt.Errorf("open a socket: %w", err)
+		}
+		defer unix.Close(s)
+		cookie, err = unix.GetsockoptUint64(s, unix.SOL_SOCKET, unix.SO_NETNS_COOKIE)
+		return err
+	})
+	return cookie, err
+}
+
 // ownNamespace is the network namespace of the process. It is read of the thread,
 // since the first thread of a process, which /proc/self shows, may be in another
 // namespace for now.
