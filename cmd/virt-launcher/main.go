@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime/debug"
 
 	"github.com/podvisor/podvisor/internal/command"
 	"github.com/podvisor/podvisor/launcher/supervisor"
@@ -24,10 +23,6 @@ var program = command.Program{
        virt-launcher copy-disk [--path P] --to DIR  copy the container disk that is / to DIR
 `,
 }
-
-// memoryLimit is what garbage is collected for, in bytes: about what the pod asks for
-// the launcher.
-const memoryLimit = 24 << 20
 
 func main() { os.Exit(program.Status(run(os.Args[1:]))) }
 
@@ -56,7 +51,7 @@ func copyDisk(args []string) error {
 }
 
 func launch(args []string) error {
-	debug.SetMemoryLimit(memoryLimit)
+	limitMemory()
 	c := supervisor.Config{TerminationLog: "/dev/termination-log"}
 	var f flag.FlagSet
 	f.StringVar(&c.Namespace, "namespace", "", "the VMI's namespace")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -38,39 +39,43 @@ func (c *Controller) act(ctx context.Context, key string, s *session, o handler.
 	if (err != nil || wait > 0) && p.Status.Phase.Final() {
 		return after, err
 	}
-	var slow []handler.Action
-	for _, a := range p.Actions {
-		switch a := a.(type) {
-		case handler.Connect:
-			c.connect(ctx, key, a.PodUID)
-		case handler.Disconnect:
-			c.disconnect(key)
-			c.log.Info("ended the session with the launcher", "vmi", key)
-		default:
-			slow = append(slow, a)
-		}
+	now, later := divide(p.Actions)
+	if len(later) > 0 {
+		s.hand(seen, task{kind: kindOf(later[0]), do: func(ctx context.Context) error { return c.doAll(ctx, key, s, o, later) }})
 	}
-	if len(slow) > 0 {
-		s.hand(seen, task{kind: kindOf(slow), do: func(ctx context.Context) error { return c.doAll(ctx, s, o, slow) }})
-	}
-	return after, err
+	return after, errors.Join(err, c.doAll(ctx, key, s, o, now))
 }
 
-// doAll does the actions that wait for the launcher until one fails. It is called by
-// the session's goroutine.
-func (c *Controller) doAll(ctx context.Context, s *session, o handler.Observed, actions []handler.Action) error {
+// divide divides the actions into those before the first one that waits for the
+// launcher, and the rest.
+func divide(all []handler.Action) (now, later []handler.Action) {
+	i := slices.IndexFunc(all, func(a handler.Action) bool { return kindOf(a) != "" })
+	if i < 0 {
+		return all, nil
+	}
+	return all[:i], all[i:]
+}
+
+// doAll does the actions until one fails.
+func (c *Controller) doAll(ctx context.Context, key string, s *session, o handler.Observed, actions []handler.Action) error {
 	for _, a := range actions {
-		if err := c.do(ctx, s, o, a); err != nil {
+		if err := c.do(ctx, key, s, o, a); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c *Controller) do(ctx context.Context, s *session, o handler.Observed, a handler.Action) error {
+// do does one action.
+func (c *Controller) do(ctx context.Context, key string, s *session, o handler.Observed, a handler.Action) error {
 	ctx, cancel := context.WithTimeout(ctx, actionTimeout)
 	defer cancel()
 	switch a := a.(type) {
+	case handler.Connect:
+		c.connect(ctx, key, a.PodUID)
+	case handler.Disconnect:
+		c.disconnect(key)
+		c.log.Info("ended the session with the launcher", "vmi", key)
 	case handler.BindNetwork:
 		return c.bind(ctx, s, o)
 	case handler.Put:

@@ -43,17 +43,18 @@ const (
 	taskStop taskKind = "put the stop"
 )
 
-// kindOf is the kind of the task that the actions are.
-func kindOf(actions []handler.Action) taskKind {
-	for _, a := range actions {
-		switch a := a.(type) {
-		case handler.BindNetwork:
-			return taskBind
-		case handler.Put:
-			if a.Stop != nil {
-				return taskStop
-			}
-		}
+// kindOf is the kind of the task that begins with the action. Empty: it waits for no
+// launcher.
+func kindOf(a handler.Action) taskKind {
+	if _, ok := a.(handler.BindNetwork); ok {
+		return taskBind
+	}
+	p, ok := a.(handler.Put)
+	switch {
+	case !ok:
+		return ""
+	case p.Stop != nil:
+		return taskStop
 	}
 	return taskPut
 }

@@ -106,13 +106,25 @@ func TestALauncherChoosesNoRateOfTasks(t *testing.T) {
 	require.LessOrEqual(t, done.Load(), int64(tasksAtOnce+2))
 }
 
-func TestTheKindOfATask(t *testing.T) {
+func TestWhatWaitsForALauncherIsATask(t *testing.T) {
 	t.Parallel()
-	for want, actions := range map[taskKind][]handler.Action{
-		taskBind: {handler.BindNetwork{}},
-		taskPut:  {handler.Put{}},
-		taskStop: {handler.Put{Desired: protocol.Desired{Stop: &protocol.Stop{}}}, handler.Emit{}},
+	stop := handler.Put{Desired: protocol.Desired{Stop: &protocol.Stop{}}}
+	for _, tt := range []struct {
+		actions []handler.Action
+		now     int
+		kind    taskKind
+	}{
+		{[]handler.Action{handler.Disconnect{}, handler.Connect{}}, 2, ""},
+		{[]handler.Action{handler.BindNetwork{}}, 0, taskBind},
+		{[]handler.Action{handler.Put{}}, 0, taskPut},
+		{[]handler.Action{stop, handler.Emit{}}, 0, taskStop},
+		{nil, 0, ""},
 	} {
-		require.Equal(t, want, kindOf(actions))
+		now, later := divide(tt.actions)
+		require.Len(t, now, tt.now)
+		require.Len(t, later, len(tt.actions)-tt.now)
+		if len(later) > 0 {
+			require.Equal(t, tt.kind, kindOf(later[0]))
+		}
 	}
 }

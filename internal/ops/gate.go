@@ -117,8 +117,8 @@ func (g *gate) enter(c *conn) (in, out *conn) {
 	return c, out
 }
 
-// victim is the connection that gives up its place, among those that may: one that is
-// used least, of the source that has most, the oldest.
+// victim is the connection that loses its place, among those that may: one that is used
+// least, of the source that has most, the oldest.
 func (g *gate) victim(may func(*conn) bool) *conn {
 	var found *conn
 	for c := range g.open {
