@@ -12,8 +12,8 @@ import (
 // handshake is done. So many are open in all, and so many from one source: more than
 // the API server, the kubelet and a collector of metrics need together.
 const (
-	connsInAll     = 512
-	connsPerSource = 128
+	connsInAll     = 768
+	connsPerSource = 256
 )
 
 // use is what a connection is used for now. What costs least to lose comes first.

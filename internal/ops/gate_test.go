@@ -69,8 +69,8 @@ func heap() uint64 {
 	return m.HeapInuse + m.StackInuse
 }
 
-// Each stranger holds open connections whose handshake it has begun, and the last
-// ones are not closed before the test ends. 4,000 cost 40 MB without a limit.
+// A stranger begins handshakes that never end, and holds thousands of the connections
+// open until the test ends. 27,000 cost 270 MB without a limit.
 func TestAttackByConnectionsThatAreHalfOpen(t *testing.T) {
 	number := 4000
 	if os.Getenv("ATTACKS") == "long" {
@@ -95,8 +95,8 @@ func TestAttackByConnectionsThatAreHalfOpen(t *testing.T) {
 			for i := range number {
 				if c, err := a.dial(source(i)); err == nil {
 					_, _ = c.Write(hello)
-					// The client's end is the test's own: those that were dropped are closed.
-					if open = append(open, c); len(open) > 1000 {
+					// Most of the first ones were dropped by the endpoint.
+					if open = append(open, c); len(open) > 4000 {
 						_ = open[0].Close()
 						open = open[1:]
 					}
@@ -110,7 +110,7 @@ func TestAttackByConnectionsThatAreHalfOpen(t *testing.T) {
 			grown := int64(heap()) - int64(before)
 			t.Logf("%d connections: heap and stacks grew by %d KiB, goroutines by %d; slowest probe %s", number, grown>>10, runtime.NumGoroutine()-threads, slowest)
 			require.Less(t, grown, int64(32<<20))
-			require.Less(t, runtime.NumGoroutine()-threads, 3*connsInAll)
+			require.Less(t, runtime.NumGoroutine()-threads, connsInAll+100)
 			require.Less(t, slowest, 3*time.Second)
 		})
 	}
@@ -121,7 +121,7 @@ func TestAttackByConnectionsThatAskSlowlyAndStay(t *testing.T) {
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	var open []net.Conn
-	for i := range 700 {
+	for i := range 1000 {
 		wg.Go(func() {
 			raw, err := a.dial(fmt.Sprintf("127.0.7.%d", 1+i%7))
 			if err != nil {
