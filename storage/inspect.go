@@ -12,8 +12,9 @@ import (
 // headBytes is the part of an image in which its format is recognised.
 const headBytes = qcow2V3Bytes
 
-// maxBytes is the largest disk that is accepted.
-const maxBytes = 1 << 50
+// MaxBytes is the size of the largest disk that is accepted, whether it is in an
+// image or made: 1 PiB.
+const MaxBytes = vmi.MaxDiskBytes
 
 // foreign are the formats that are recognised only to be refused: taken for raw,
 // the guest could not read the disk.
@@ -51,7 +52,7 @@ func Inspect(r io.ReaderAt, size int64) (Image, error) {
 }
 
 func checked(i Image) (Image, error) {
-	if i.SizeBytes <= 0 || i.SizeBytes > maxBytes {
+	if i.SizeBytes <= 0 || i.SizeBytes > MaxBytes {
 		return Image{}, fmt.Errorf("the disk in the image has %d bytes: %w", i.SizeBytes, vmi.ErrInvalid)
 	}
 	return i, nil

@@ -122,8 +122,8 @@ func (h qcow2Header) contradicts(size int64) string {
 	switch {
 	case h.HeaderBytes < qcow2V2Bytes || h.Version == 3 && h.HeaderBytes < qcow2V3Bytes || uint64(h.HeaderBytes) > cluster:
 		return fmt.Sprintf("has a header of %d bytes", h.HeaderBytes)
-	case h.Size > maxBytes:
-		return fmt.Sprintf("has a disk of %d bytes; at most %d are accepted", h.Size, int64(maxBytes))
+	case h.Size > MaxBytes:
+		return fmt.Sprintf("has a disk of %d bytes; at most %d are accepted", h.Size, int64(MaxBytes))
 	case l1 > maxL1Bytes:
 		return fmt.Sprintf("has an L1 table of %d bytes; at most %d are accepted", l1, maxL1Bytes)
 	case uint64(h.L1Entries) < h.neededL1():
