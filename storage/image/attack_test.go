@@ -65,6 +65,7 @@ func TestAttackAnImageThatNamesAnotherFileIsRefused(t *testing.T) {
 		"Parallels":                      {[]string{"-f", "parallels"}, "in format Parallels"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			p := filepath.Join(t.TempDir(), "disk.img")
 			out, err := exec.Command(qemuImg, append(append([]string{"create", "-q"}, tt.create...), p, "16M")...).CombinedOutput()
 			require.NoError(t, err, "%s", out)
@@ -221,4 +222,35 @@ func mutate(b []byte, random *rand.Rand) {
 			}
 		}
 	}
+}
+
+func TestAttackAFileIsOpenedByItsNameWhateverTheNameSays(t *testing.T) {
+	qemuImg := testenv.Program(t, "qemu-img")
+	secret := filepath.Join(t.TempDir(), "secret")
+	require.NoError(t, os.WriteFile(secret, []byte("SECRET"), 0o644))
+	for _, name := range []string{
+		`json:{"driver":"raw","file.filename":"` + strings.ReplaceAll(secret, "/", "%2f") + `"}`,
+		"nbd:unix:sock", "fat:rw:dir", "file:x", "blkdebug::x", "a.img,driver=raw", "-o", "--help", "data=on,file.filename=x", "$(id)", "ü漢.img", "a\\b'c\"d",
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			require.NoError(t, os.Mkdir(filepath.Join(root, diskDir), 0o755))
+			require.NoError(t, os.WriteFile(filepath.Join(root, diskDir, name), append([]byte("IMAGE"), make([]byte, 1<<16)...), 0o644))
+			for _, file := range []string{"", "/disk/" + name} {
+				i, err := ContainerDisk(root, file)
+				require.NoError(t, err)
+				require.Equal(t, filepath.Join(root, diskDir, name), i.Path)
+				over := filepath.Join(t.TempDir(), "over.qcow2")
+				require.NoError(t, Make(t.Context(), storage.Attachment{Name: "root", Path: over, Format: storage.QCOW2, SizeBytes: 1 << 16, Source: storage.Overlay{Base: i}}))
+				out, err := exec.Command(qemuImg, "convert", "-f", "qcow2", "-O", "raw", over, over+".raw").CombinedOutput()
+				require.NoError(t, err, "%s", out)
+				got, err := os.ReadFile(over + ".raw")
+				require.NoError(t, err)
+				require.Equal(t, "IMAGE", string(got[:5]))
+			}
+		})
+	}
+	_, err := ContainerDisk(tree(t, map[string]string{"disk/a": "x"}), `json:{"driver":"file","filename":"`+secret+`"}`)
+	require.ErrorIs(t, err, vmi.ErrInvalid)
+	require.ErrorContains(t, err, "does not exist")
 }
