@@ -46,6 +46,10 @@ images: ## Build all container images
 test: ## Install what is missing and run all tests
 	@./hack/test
 
+.PHONY: test-attacks
+test-attacks: ## Repeat the attacks of the tests and the fuzz targets for hours (FUZZTIME=1m each, IN=folder)
+	@./hack/test-attacks $(IN)
+
 .PHONY: bench
 bench: ## Measure against a plain pod: start, deletion, API writes, memory, admission
 	@$(E2E) ./cmd/podvisor-bench

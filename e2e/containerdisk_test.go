@@ -118,6 +118,9 @@ var wrongDisks = []struct {
 		"/disk cannot be read by user 107; it should belong to user and group 107"},
 	{"a-vmdk", []entry{{"disk/", 107, 0o555, ""}, {"disk/a.vmdk", 107, 0o440, "KDMV" + strings.Repeat("\x00", 1020)}},
 		"/disk/a.vmdk: the image is in format VMDK; only raw and qcow2 can be used"},
+	{"a-backing-file", []entry{{"disk/", 107, 0o555, ""}, {"disk/a.qcow2", 107, 0o440, "QFI\xfb\x00\x00\x00\x02" + "\x00\x00\x00\x00\x00\x00\x00\x48" + "\x00\x00\x00\x0b" +
+		"\x00\x00\x00\x10" + strings.Repeat("\x00", 48) + "/etc/passwd" + strings.Repeat("\x00", 1<<16)}},
+		"/disk/a.qcow2: the qcow2 image has a backing file; a disk image must be self-contained"},
 }
 
 func TestPackedDisksBootAndWrongContainerDisksAreNamed(t *testing.T) {

@@ -29,9 +29,15 @@ func Example() {
 }
 
 func ExampleInspect() {
-	qcow2 := make([]byte, 1<<16)
+	qcow2 := make([]byte, 4<<16) // as qemu-img create makes it: a header, refcounts, an L1 table
 	copy(qcow2, "QFI\xfb\x00\x00\x00\x03")
+	binary.BigEndian.PutUint32(qcow2[20:], 16) // clusters of 2^16 bytes
 	binary.BigEndian.PutUint64(qcow2[24:], 10<<30)
+	binary.BigEndian.PutUint32(qcow2[36:], 20)
+	binary.BigEndian.PutUint64(qcow2[40:], 3<<16)
+	binary.BigEndian.PutUint64(qcow2[48:], 1<<16)
+	binary.BigEndian.PutUint32(qcow2[56:], 1)
+	binary.BigEndian.PutUint32(qcow2[100:], 104)
 	i, err := storage.Inspect(bytes.NewReader(qcow2), int64(len(qcow2)))
 	fmt.Println(i.Format, i.SizeBytes>>30, "GiB", err)
 
@@ -40,7 +46,7 @@ func ExampleInspect() {
 	fmt.Println(errors.Is(err, vmi.ErrInvalid), err)
 	// Output:
 	// qcow2 10 GiB <nil>
-	// true the qcow2 image has a backing file; a container disk must be self-contained: invalid
+	// true the qcow2 image has a backing file; a disk image must be self-contained: invalid
 }
 
 func ExampleAttachment_Ephemeral() {

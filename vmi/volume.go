@@ -175,6 +175,10 @@ type EmptyDisk struct {
 	Capacity resource.Quantity `json:"capacity"`
 }
 
+// MaxDiskBytes is the size of the largest disk that is accepted: 1 PiB. QEMU takes
+// more, but a table of its size is written and read for each disk.
+const MaxDiskBytes = 1 << 50
+
 // HostDisk is a disk image in a file of the node.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.capacity) || self.type == 'DiskOrCreate'",message="capacity is only for type DiskOrCreate: an existing disk has its size",fieldPath=".capacity"

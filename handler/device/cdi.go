@@ -1,6 +1,7 @@
 package device
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +16,8 @@ const (
 	cdiKind = "devices.kubevirt.io/vm"
 	// cdiFile is the file of their specification.
 	cdiFile = "devices.kubevirt.io-vm.json"
+	// cdiMode is the mode of the file.
+	cdiMode os.FileMode = 0o644
 	// cdiVersion is the oldest version of CDI that knows all that is used.
 	cdiVersion = "0.6.0"
 )
@@ -62,22 +65,36 @@ func CDI(devices []Device) ([]byte, error) {
 	return append(b, '\n'), err
 }
 
-// writeCDI writes the specification to the folder that the container runtime
-// reads, at once: the runtime may read at any time.
-func writeCDI(dir string, devices []Device) error {
-	b, err := CDI(devices)
-	if err != nil {
-		return fmt.Errorf("encode the CDI specification: %w", err)
+// cdiIsWritten says that the file of the specification is there with the content, as
+// this package writes it. A link is not followed.
+func cdiIsWritten(dir string, content []byte) bool {
+	path := filepath.Join(dir, cdiFile)
+	info, err := os.Lstat(path)
+	if err != nil || info.Mode() != cdiMode || info.Size() != int64(len(content)) {
+		return false
 	}
+	got, err := os.ReadFile(path)
+	return err == nil && bytes.Equal(got, content)
+}
+
+// writeCDI writes the content of the specification to the folder that the container
+// runtime reads, at once: the runtime may read at any time. What has the name of the
+// file is replaced, not opened, so a link is not followed; a folder that is not empty
+// is left and an error.
+func writeCDI(dir string, content []byte) error {
+	path := filepath.Join(dir, cdiFile)
 	// Not named .json, so that the runtime does not take it for one.
 	f, err := os.CreateTemp(dir, cdiFile+".*")
 	if err != nil {
 		return fmt.Errorf("write the CDI specification: %w", err)
 	}
-	_, err = f.Write(b)
-	err = errors.Join(err, f.Chmod(0o644), f.Close())
+	_, err = f.Write(content)
+	err = errors.Join(err, f.Chmod(cdiMode), f.Close())
+	if info, found := os.Lstat(path); err == nil && found == nil && info.IsDir() {
+		err = os.Remove(path)
+	}
 	if err == nil {
-		err = os.Rename(f.Name(), filepath.Join(dir, cdiFile))
+		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
 		return fmt.Errorf("write the CDI specification: %w", errors.Join(err, os.Remove(f.Name())))
@@ -88,14 +105,23 @@ func writeCDI(dir string, devices []Device) error {
 // removeCDI removes the specification, and what a writer that was killed left of
 // one.
 func removeCDI(dir string) error {
-	left, err := filepath.Glob(filepath.Join(dir, cdiFile+"*"))
+	err := os.Remove(filepath.Join(dir, cdiFile))
+	if errors.Is(err, os.ErrNotExist) {
+		err = nil
+	}
+	if err = errors.Join(err, removeUnfinished(dir)); err != nil {
+		return fmt.Errorf("remove the CDI specification: %w", err)
+	}
+	return nil
+}
+
+// removeUnfinished removes what writers that were killed left.
+func removeUnfinished(dir string) error {
+	left, err := filepath.Glob(filepath.Join(dir, cdiFile+".*"))
 	for _, f := range left {
 		if e := os.Remove(f); !errors.Is(e, os.ErrNotExist) {
 			err = errors.Join(err, e)
 		}
 	}
-	if err != nil {
-		return fmt.Errorf("remove the CDI specification: %w", err)
-	}
-	return nil
+	return err
 }

@@ -84,8 +84,12 @@ func TestTheCDISpecificationGivesTheDevicesToTheLauncher(t *testing.T) {
 	devices, err := Find(sysfs(t, map[string]string{"kvm": "10:232", "tun": "10:200", "vhost-net": "10:238"}))
 	require.NoError(t, err)
 	dir := t.TempDir()
-	require.NoError(t, writeCDI(dir, devices[:1]))
-	require.NoError(t, writeCDI(dir, devices), "a second handler replaces the file")
+	for _, offered := range [][]Device{devices[:1], devices} {
+		spec, err := CDI(offered)
+		require.NoError(t, err)
+		require.NoError(t, writeCDI(dir, spec), "a second handler replaces the file")
+		require.True(t, cdiIsWritten(dir, spec))
+	}
 	b, err := os.ReadFile(filepath.Join(dir, cdiFile))
 	require.NoError(t, err)
 	golden.Equal(t, "testdata/cdi.json", b)

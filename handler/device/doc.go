@@ -4,7 +4,8 @@
 // [Find] says which of them the node has, [Plugins.Run] serves them. What a pod
 // is given is not the plain device, which belongs to root, but a CDI device with
 // the launcher's user as its owner: Run writes the specification that the
-// container runtime reads. A [Device] is offered as many times as there may be
+// container runtime reads, and writes it again if it is not as it was written. Links
+// in the place of its files are replaced and never followed. A [Device] is offered as many times as there may be
 // pods, because all of these devices can be shared.
 //
 // The package does not decide whether a device is of use; see internal/kvm for

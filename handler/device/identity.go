@@ -1,6 +1,7 @@
 package device
 
 import (
+	"fmt"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -12,10 +13,14 @@ type identity struct {
 	changed unix.Timespec
 }
 
+// identify returns the identity of the socket at path. Anything else is an error.
 func identify(path string) (identity, error) {
 	var st unix.Stat_t
 	if err := unix.Lstat(path, &st); err != nil {
 		return identity{}, &os.PathError{Op: "stat", Path: path, Err: err}
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFSOCK { // a link is not followed
+		return identity{}, fmt.Errorf("%s is not a socket", path)
 	}
 	return identity{st.Ino, st.Ctim}, nil
 }

@@ -1,6 +1,7 @@
 package device
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -92,12 +93,19 @@ func (p *Plugins) Registered(name string) bool {
 }
 
 // Run offers the devices until ctx ends, through all restarts of the kubelet.
-// It returns an error only if it cannot begin, or cannot remove what it must.
+// It returns an error only if it cannot begin, or cannot remove what it must. A CDI
+// specification or a socket that is changed or replaced meanwhile is made again.
 func (p *Plugins) Run(ctx context.Context) error {
-	if err := writeCDI(p.config.CDIDir, p.config.Devices); err != nil {
+	spec, err := CDI(p.config.Devices)
+	if err != nil {
+		return fmt.Errorf("encode the CDI specification: %w", err)
+	}
+	err = cmp.Or(removeUnfinished(p.config.CDIDir), writeCDI(p.config.CDIDir, spec))
+	if errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	var wg sync.WaitGroup
+	wg.Go(func() { p.keepCDI(ctx, spec, err) })
 	for _, d := range p.config.Devices {
 		wg.Go(func() { p.keep(ctx, d) })
 	}
@@ -113,6 +121,28 @@ func (p *Plugins) Run(ctx context.Context) error {
 	}
 	p.config.Logger.Info("remove the CDI specification", "dir", p.config.CDIDir)
 	return removeCDI(p.config.CDIDir)
+}
+
+// keepCDI writes the CDI specification again whenever it is not as it was written.
+// failed is the error of the last attempt.
+func (p *Plugins) keepCDI(ctx context.Context, spec []byte, failed error) {
+	check := time.NewTicker(checkPeriod)
+	defer check.Stop()
+	for {
+		if failed != nil {
+			p.config.Logger.Warn("write the CDI specification, will retry", "err", failed)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-check.C:
+		}
+		if failed = nil; !cdiIsWritten(p.config.CDIDir, spec) {
+			if failed = writeCDI(p.config.CDIDir, spec); failed == nil {
+				p.config.Logger.Warn("the CDI specification was changed or removed; it is written again", "dir", p.config.CDIDir)
+			}
+		}
+	}
 }
 
 // keep offers a device until ctx ends, and again whenever that fails.

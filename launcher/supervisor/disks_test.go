@@ -188,3 +188,18 @@ func TestAFileOfAClaimIsMadeOnceAndKept(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "of the guest", string(content))
 }
+
+func TestAttackADiskBeyondAnyNodeIsRefusedBeforeAProgramRuns(t *testing.T) {
+	for _, capacity := range []string{"8Ei", "9223372036854775807", "1125899906842625"} {
+		root, v := podRoot(t, bootable()), instance()
+		v.Spec.Volumes[2].EmptyDisk.Capacity = resource.MustParse(capacity)
+		_, err := makeDisks(t.Context(), v, root)
+		require.ErrorIs(t, err, vmi.ErrInvalid, capacity)
+		require.ErrorContains(t, err, "volume empty: capacity")
+	}
+	testenv.Program(t, "qemu-img")
+	v := instance()
+	v.Spec.Volumes[2].EmptyDisk.Capacity = resource.MustParse("1Pi")
+	_, err := makeDisks(t.Context(), v, podRoot(t, bootable()))
+	require.NoError(t, err, "the largest one")
+}

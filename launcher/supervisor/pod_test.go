@@ -89,6 +89,7 @@ touch /run/termination-log && chmod 666 /run/termination-log
 if [ -n "$SPACE" ]; then mount -t tmpfs -o mode=0777,size=$SPACE tmpfs /run/kubevirt-ephemeral-disks; fi
 if [ -n "$DAEMON" ]; then mount --bind "$DAEMON" /usr/sbin/libvirtd; fi
 mount --bind "$DISK" /run/kubevirt/container-disks/root
+if [ -n "$SECOND" ]; then mkdir /run/kubevirt/container-disks/second; mount --bind "$SECOND" /run/kubevirt/container-disks/second; fi
 mount --bind passwd /etc/passwd
 mount --bind group /etc/group
 mount -t overlay -o lowerdir=share:/usr/share overlay /usr/share

@@ -134,6 +134,8 @@ func beneath(root *os.File, name string, flags int) (*os.File, error) {
 			return nil, fmt.Errorf("/%s is or contains a symbolic link, which is not followed (%w): %w", name, err, vmi.ErrInvalid)
 		case errors.Is(err, unix.EXDEV):
 			return nil, fmt.Errorf("/%s is outside the container disk (%w): %w", name, err, vmi.ErrInvalid)
+		case errors.Is(err, unix.ENXIO), errors.Is(err, unix.ENODEV): // of a socket, and of a device without a driver
+			return nil, fmt.Errorf("/%s is not a regular file (%w): %w", name, err, vmi.ErrInvalid)
 		case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):
 			return nil, fmt.Errorf("/%s does not exist (%w): %w", name, err, vmi.ErrInvalid)
 		case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):

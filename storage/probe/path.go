@@ -10,17 +10,24 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podvisor/podvisor/storage"
+	"github.com/podvisor/podvisor/vmi"
 )
 
 // Path returns the facts of path. That nothing is there is a fact; anything but a
-// regular file, a block device or a directory is an error.
+// regular file, a block device or a directory is an error that wraps
+// [vmi.ErrInvalid]. So is a symbolic link, which is not followed: whoever writes to
+// the volume would choose with it which file of the pod becomes the disk.
 func Path(path string) (storage.Facts, error) {
 	// A FIFO without O_NONBLOCK blocks until its other end is opened.
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
-	if errors.Is(err, fs.ErrNotExist) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return storage.Facts{}, nil
-	}
-	if err != nil {
+	case errors.Is(err, unix.ELOOP):
+		return storage.Facts{}, fmt.Errorf("%s is or contains a symbolic link, which is not followed: %w", path, vmi.ErrInvalid)
+	case errors.Is(err, unix.ENXIO), errors.Is(err, unix.ENODEV): // of a socket, and of a device without a driver
+		return storage.Facts{}, fmt.Errorf("%s is neither a file, a block device nor a directory: %w", path, vmi.ErrInvalid)
+	case err != nil:
 		return storage.Facts{}, err
 	}
 	defer f.Close()
@@ -36,7 +43,7 @@ func Path(path string) (storage.Facts, error) {
 	case mode&os.ModeDevice != 0 && mode&os.ModeCharDevice == 0:
 		return content(f, storage.BlockDevice)
 	default:
-		return storage.Facts{}, fmt.Errorf("%s is neither a file, a block device nor a directory but %s", path, mode.Type())
+		return storage.Facts{}, fmt.Errorf("%s is neither a file, a block device nor a directory but %s: %w", path, mode.Type(), vmi.ErrInvalid)
 	}
 }
 
@@ -53,19 +60,20 @@ func content(f *os.File, kind storage.Kind) (storage.Facts, error) {
 	if err != nil {
 		return storage.Facts{}, err
 	}
-	direct, err := directIO(f.Name())
+	direct, err := directIO(f)
 	return storage.Facts{Kind: kind, DirectIO: direct, SizeBytes: size}, err
 }
 
-// directIO tries to open path past the page cache. File systems that cannot,
+// directIO tries to open the file past the page cache. File systems that cannot,
 // like tmpfs of older kernels, return EINVAL.
-func directIO(path string) (bool, error) {
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECT|unix.O_CLOEXEC, 0)
+func directIO(f *os.File) (bool, error) {
+	// Not by its path, where another file may be now.
+	fd, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", f.Fd()), unix.O_RDONLY|unix.O_DIRECT|unix.O_CLOEXEC, 0)
 	if errors.Is(err, unix.EINVAL) {
 		return false, nil
 	}
 	if err != nil {
-		return false, &os.PathError{Op: "open", Path: path, Err: err}
+		return false, &os.PathError{Op: "open", Path: f.Name(), Err: err}
 	}
 	return true, unix.Close(fd)
 }

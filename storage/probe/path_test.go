@@ -14,6 +14,7 @@ import (
 	"github.com/podvisor/podvisor/internal/testenv"
 	"github.com/podvisor/podvisor/storage"
 	"github.com/podvisor/podvisor/storage/probe"
+	"github.com/podvisor/podvisor/vmi"
 )
 
 func TestAFileHasASize(t *testing.T) {
@@ -84,6 +85,30 @@ func TestWhatCannotBeADiskIsAnErrorThatNamesThePath(t *testing.T) {
 	for _, p := range []string{fifo, "/dev/null", filepath.Join(file, "below-a-file")} {
 		_, err := probe.Path(p)
 		require.ErrorContains(t, err, p)
+	}
+}
+
+func TestAttackALinkInAVolumeIsNotFollowed(t *testing.T) {
+	dir := t.TempDir()
+	secret := filepath.Join(dir, "secret")
+	require.NoError(t, os.WriteFile(secret, make([]byte, 4096), 0o600))
+	for name, make := range map[string]func(path string) error{
+		"a link to a file":           func(p string) error { return os.Symlink(secret, p) },
+		"a link within the volume":   func(p string) error { return os.Symlink("secret", p) },
+		"a link to a device":         func(p string) error { return os.Symlink("/dev/loop0", p) },
+		"a link to a process's file": func(p string) error { return os.Symlink("/proc/self/exe", p) },
+		"a link to nowhere":          func(p string) error { return os.Symlink("nowhere", p) },
+		"a link to itself":           func(p string) error { return os.Symlink(p, p) },
+		"a pipe":                     func(p string) error { return unix.Mkfifo(p, 0o600) },
+		"a socket":                   func(p string) error { return unix.Mknod(p, unix.S_IFSOCK|0o600, 0) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := filepath.Join(t.TempDir(), "disk.img")
+			require.NoError(t, make(p))
+			_, err := probe.Path(p)
+			require.ErrorIs(t, err, vmi.ErrInvalid)
+			require.ErrorContains(t, err, p)
+		})
 	}
 }
 

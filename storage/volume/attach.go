@@ -126,6 +126,9 @@ func (all kinds) attachment(v *vmi.VirtualMachineInstance, name string, n Node) 
 	if a.Ephemeral() && !strings.HasPrefix(path.Clean(a.Path), ephemeralDir(n.Root)+"/") {
 		return storage.Attachment{}, fmt.Errorf("volume %s: source %T would replace %s, which is not in %s", name, a.Source, a.Path, ephemeralDir(n.Root))
 	}
+	if !a.Ephemeral() && a.Format != storage.Raw {
+		return storage.Attachment{}, fmt.Errorf("volume %s: %s outlives the pod and is in format %s, not %s", name, a.Path, a.Format, storage.Raw)
+	}
 	a.Name = name
 	return a, nil
 }

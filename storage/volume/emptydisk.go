@@ -12,8 +12,8 @@ var emptyDisk = kind{
 	name: "emptyDisk",
 	attach: func(_ *vmi.VirtualMachineInstance, v vmi.Volume, n Node) (storage.Attachment, error) {
 		size := v.EmptyDisk.Capacity.Value()
-		if size <= 0 {
-			return storage.Attachment{}, fmt.Errorf("capacity %s is not above 0: %w", v.EmptyDisk.Capacity.String(), vmi.ErrInvalid)
+		if size <= 0 || size > storage.MaxBytes {
+			return storage.Attachment{}, fmt.Errorf("capacity %s is not above 0 and at most 1Pi: %w", v.EmptyDisk.Capacity.String(), vmi.ErrInvalid)
 		}
 		return storage.Attachment{
 			Path:      emptyDiskPath(n.Root, v.Name),

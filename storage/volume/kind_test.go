@@ -111,6 +111,23 @@ func TestNoKindMayReplaceWhatIsOutsideTheEphemeralDisks(t *testing.T) {
 	}
 }
 
+func TestAttackADiskThatOutlivesThePodIsRawWhateverAGuestWroteToIt(t *testing.T) {
+	t.Parallel()
+	for _, s := range []storage.Source{nil, storage.Persistent{}} {
+		for format, ok := range map[storage.Format]bool{storage.Raw: true, storage.QCOW2: false, "": false} {
+			believing := kind{name: claim.name, attach: func(*vmi.VirtualMachineInstance, vmi.Volume, Node) (storage.Attachment, error) {
+				return storage.Attachment{Path: "/claims/a/disk.img", Format: format, Source: s}, nil
+			}}
+			_, err := kinds{believing}.resolve(instance(claims()), Node{})
+			if ok {
+				require.NoError(t, err)
+			} else {
+				require.ErrorContains(t, err, "outlives the pod and is in format")
+			}
+		}
+	}
+}
+
 func TestEveryServedKindHasASourceInTheSpecAndADisk(t *testing.T) {
 	t.Parallel()
 	names := map[string]bool{}

@@ -113,6 +113,9 @@ func TestSpec(t *testing.T) {
 		{"too much data", func(s *vmi.VirtualMachineInstanceSpec) {
 			s.Volumes[1].CloudInitNoCloud = &vmi.CloudInitNoCloud{UserData: strings.Repeat("a", 2049), NetworkDataBase64: strings.Repeat("aaaa", 700)}
 		}, []string{"spec.volumes[1].cloudInitNoCloud: FieldValueInvalid", "spec.volumes[1].cloudInitNoCloud: FieldValueInvalid"}},
+		{"an empty disk beyond any node", func(s *vmi.VirtualMachineInstanceSpec) {
+			s.Volumes[2].EmptyDisk.Capacity = resource.MustParse("2Pi")
+		}, []string{"spec.volumes[2].emptyDisk.capacity: FieldValueInvalid"}},
 		{"an empty disk without a size", func(s *vmi.VirtualMachineInstanceSpec) { s.Volumes[2].EmptyDisk.Capacity = resource.Quantity{} }, []string{"spec.volumes[2].emptyDisk.capacity: FieldValueInvalid"}},
 
 		{"two disks of one name", func(s *vmi.VirtualMachineInstanceSpec) { s.Domain.Devices.Disks = append(disks(s), disks(s)[0]) }, []string{disk + "[3].name: FieldValueInvalid"}},

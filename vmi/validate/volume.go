@@ -73,8 +73,8 @@ func source(at *field.Path, v *vmi.Volume, lim Limits) field.ErrorList {
 	if d := v.DataVolume; d != nil && d.Name == "" {
 		l = append(l, as(at.Child("name").String(), field.Required(at.Child("dataVolume", "name"), "name the DataVolume")))
 	}
-	if e := v.EmptyDisk; e != nil && e.Capacity.Sign() <= 0 {
-		l = append(l, field.Invalid(at.Child("emptyDisk", "capacity"), e.Capacity.String(), "must be more than 0"))
+	if e := v.EmptyDisk; e != nil && (e.Capacity.Sign() <= 0 || e.Capacity.CmpInt64(vmi.MaxDiskBytes) > 0) {
+		l = append(l, field.Invalid(at.Child("emptyDisk", "capacity"), e.Capacity.String(), "must be more than 0 and at most 1Pi"))
 	}
 	if h := v.HostDisk; h != nil {
 		l = append(l, hostDisk(at, h, lim)...)
