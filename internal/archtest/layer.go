@@ -39,6 +39,7 @@ var core = map[string]bool{
 	"storage/cloudinit":  true,
 	"storage/volume":     true,
 	"vmi":                true,
+	"vmi/bounds":         true,
 	"vmi/config":         true,
 	"vmi/decode":         true,
 	"vmi/defaults":       true,
