@@ -348,7 +348,7 @@ func TestAttackMemoryBombs(t *testing.T) {
 	require.True(t, completed)
 }
 
-// tenant makes a namespace and a user who may create VMIs there.
+// tenant makes a namespace and a user with the right to create VMIs there.
 func (e elsewhere) tenant(namespace string) kubernetes.Interface {
 	t := e.t
 	t.Helper()

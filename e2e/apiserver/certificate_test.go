@@ -211,7 +211,7 @@ func TestVirtCertificatesMayKeepTheAuthorityAndNoMore(t *testing.T) {
 	}
 }
 
-// Somebody else may issue the certificate, as cert-manager does: then virt-certificates
+// Another program may issue the certificate, as cert-manager does: then virt-certificates
 // is not installed, and the administrator sets the path.
 func TestACertificateOfAnotherIssuerIsServed(t *testing.T) {
 	t.Parallel()

@@ -38,7 +38,7 @@ type webhooks struct {
 	config authority.Config
 	// handler answers; a test may put another in its place.
 	handler atomic.Pointer[http.Handler]
-	// foreign says that somebody else issues the certificate.
+	// foreign says that the test issues the certificate.
 	foreign bool
 	// served is what is served with.
 	served *admission.Serving

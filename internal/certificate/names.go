@@ -8,7 +8,7 @@ const (
 	// Service is the Service that the API server calls.
 	Service = "virt-controller"
 	// ServingSecret has the certificate and its key, as any Secret of the type
-	// kubernetes.io/tls, the authorities, the end of the secret paths, and the wish of
+	// kubernetes.io/tls, the authorities, the end of the secret paths, and the request of
 	// virt-controller that the webhooks stay in force.
 	ServingSecret = "virt-controller-certificates"
 	// AuthoritySecret has the authorities, the key of the newest and the end of the

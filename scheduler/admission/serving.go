@@ -28,7 +28,7 @@ import (
 
 // ServingConfig is the configuration of Serving.
 type ServingConfig struct {
-	// Kube reads the Secret and the ValidatingWebhookConfiguration, and writes the wish
+	// Kube reads the Secret and the ValidatingWebhookConfiguration, and writes the request
 	// to hold it into the Secret. Required.
 	Kube kubernetes.Interface
 	// Namespace is where the Secret is. Required.
@@ -40,7 +40,7 @@ type ServingConfig struct {
 	// Webhooks is the name of the ValidatingWebhookConfiguration. It need not exist.
 	// Empty: virt-controller.kubevirt.io.
 	Webhooks string
-	// HoldWait is how long [Serving.Hold] waits for its wish to be fulfilled. 0: 3
+	// HoldWait is how long [Serving.Hold] waits for its request to be fulfilled. 0: 3
 	// seconds, which is less than the timeoutSeconds of every webhook that holds.
 	HoldWait time.Duration
 	// Changed is called after each change of what [Serving.Guarded] answers, and must
@@ -192,19 +192,19 @@ const holdPeriod = 20 * time.Millisecond
 // which stays in force with it also when it is deleted, or remove it. It returns when
 // that is done, or the error that it was not. One that does not exist is not held.
 func (s *Serving) Hold(ctx context.Context, held bool) error {
-	if !s.holds(!held) && (held || !s.wished()) {
+	if !s.holds(!held) && (held || !s.requested()) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.HoldWait)
 	defer cancel()
-	repeated, err := s.wish(ctx, held)
+	repeated, err := s.request(ctx, held)
 	if err != nil {
-		return fmt.Errorf("write the wish to Secret %s/%s: %w", s.cfg.Namespace, s.cfg.Secret, err)
+		return fmt.Errorf("write the request to Secret %s/%s: %w", s.cfg.Namespace, s.cfg.Secret, err)
 	}
 	next := time.NewTicker(holdPeriod)
 	defer next.Stop()
 	for s.holds(!held) {
-		// Where nobody has fulfilled the wish before, nobody is waited for again.
+		// A request that was not fulfilled before is not waited for again.
 		if ctx.Err() != nil || repeated {
 			return fmt.Errorf("virt-certificates has not changed the finalizer %s of ValidatingWebhookConfiguration %s", certificate.HoldFinalizer, s.cfg.Webhooks)
 		}
@@ -222,8 +222,8 @@ func (s *Serving) holds(held bool) bool {
 	return c != nil && slices.Contains(c.Finalizers, certificate.HoldFinalizer) == held
 }
 
-// wished says that the cached Secret has the wish.
-func (s *Serving) wished() bool {
+// requested says that the cached Secret has the request.
+func (s *Serving) requested() bool {
 	o, ok, err := s.secrets.GetStore().GetByKey(s.cfg.Namespace + "/" + s.cfg.Secret)
 	if err != nil || !ok {
 		return false
@@ -232,12 +232,12 @@ func (s *Serving) wished() bool {
 	return ok
 }
 
-// wishAgain is how old a wish must be to be repeated.
-const wishAgain = 10 * time.Second
+// requestAgain is how old a request must be to be repeated.
+const requestAgain = 10 * time.Second
 
-// wish writes into the Secret whether the webhooks are to be held. repeated says that
+// request writes into the Secret whether the webhooks are to be held. repeated says that
 // it was there already, and that it is not long ago.
-func (s *Serving) wish(ctx context.Context, held bool) (repeated bool, err error) {
+func (s *Serving) request(ctx context.Context, held bool) (repeated bool, err error) {
 	secrets := s.cfg.Kube.CoreV1().Secrets(s.cfg.Namespace)
 	for {
 		o, ok, err := s.secrets.GetStore().GetByKey(s.cfg.Namespace + "/" + s.cfg.Secret)
@@ -250,7 +250,7 @@ func (s *Serving) wish(ctx context.Context, held bool) (repeated bool, err error
 			return false, nil
 		}
 		if held {
-			if since, err := time.Parse(time.RFC3339, string(before)); err == nil && time.Since(since) < wishAgain {
+			if since, err := time.Parse(time.RFC3339, string(before)); err == nil && time.Since(since) < requestAgain {
 				return true, nil
 			}
 			if secret.Data == nil {

@@ -128,7 +128,7 @@ func TestServingNeedsAClientAndANamespace(t *testing.T) {
 	require.ErrorContains(t, err, "required")
 }
 
-func TestAWishIsAnsweredWhenItIsFulfilled(t *testing.T) {
+func TestARequestIsAnsweredWhenItIsFulfilled(t *testing.T) {
 	t.Parallel()
 	kube := fake.NewClientset(issued(t, time.Hour), &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: certificate.Webhooks}})
 	s := run(t, kube)
@@ -140,10 +140,10 @@ func TestAWishIsAnsweredWhenItIsFulfilled(t *testing.T) {
 		return nil
 	})
 	require.NoError(t, s.Hold(t.Context(), false), "it is not held")
-	require.ErrorContains(t, s.Hold(t.Context(), true), "virt-certificates has not changed the finalizer", "nobody fulfils it")
+	require.ErrorContains(t, s.Hold(t.Context(), true), "virt-certificates has not changed the finalizer", "virt-certificates does not run")
 	begin := time.Now()
 	require.Error(t, s.Hold(t.Context(), true))
-	require.Less(t, time.Since(begin), 150*time.Millisecond, "nobody is waited for again")
+	require.Less(t, time.Since(begin), 150*time.Millisecond, "it is not waited for again")
 
 	// fulfil does what virt-certificates does.
 	configurations := kube.AdmissionregistrationV1().ValidatingWebhookConfigurations()
@@ -160,8 +160,8 @@ func TestAWishIsAnsweredWhenItIsFulfilled(t *testing.T) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		eventually(t, func() error {
-			if s.wished() {
-				return errors.New("the wish is there still")
+			if s.requested() {
+				return errors.New("the request is there still")
 			}
 			return nil
 		})
@@ -169,7 +169,7 @@ func TestAWishIsAnsweredWhenItIsFulfilled(t *testing.T) {
 	})
 	require.NoError(t, s.Hold(t.Context(), false))
 	wg.Wait()
-	require.False(t, s.wished())
+	require.False(t, s.requested())
 }
 
 func TestWithoutTheWebhookConfigurationPodvisorIsNotGuarded(t *testing.T) {

@@ -87,7 +87,7 @@ type Authority struct {
 	loop   *reconcile.Loop
 
 	secret, serving cache.SharedIndexInformer
-	// registrations are what tells the API server of the certificate.
+	// registrations are what the API server knows the certificate by.
 	registrations []registration
 	// corrected is when the Secret of virt-controller was last written.
 	corrected time.Time
@@ -190,8 +190,8 @@ func soonest(all ...time.Duration) time.Duration {
 	return least
 }
 
-// bundleOf takes the authorities from the own Secret only: who may write the other one
-// must not choose whom the API server trusts.
+// bundleOf takes the authorities from the own Secret only: virt-controller, which
+// writes the other one too, must not choose whom the API server trusts.
 func bundleOf(own, serving *corev1.Secret) certificate.Bundle {
 	return certificate.Bundle{
 		Authorities: own.Data[certificate.AuthoritiesKey], AuthorityKey: own.Data[certificate.AuthorityKeyKey],
@@ -219,15 +219,15 @@ func (a *Authority) keep(ctx context.Context, own *corev1.Secret, b certificate.
 	return a.write(ctx, own, data, "kept the authority")
 }
 
-// serve stores what virt-controller serves with, and nothing else but its wish: an
+// serve stores what virt-controller serves with, and nothing else but its request: an
 // earlier version had the key of the authority there. If another has written it a
 // moment ago, it is corrected later.
 func (a *Authority) serve(ctx context.Context, serving *corev1.Secret, b certificate.Bundle, token string) (later time.Duration, err error) {
 	data := map[string][]byte{
 		certificate.AuthoritiesKey: b.Authorities, corev1.TLSCertKey: b.Certificate, corev1.TLSPrivateKeyKey: b.Key, certificate.PathKey: []byte(token),
 	}
-	if wish, ok := serving.Data[certificate.HoldKey]; ok {
-		data[certificate.HoldKey] = wish
+	if request, ok := serving.Data[certificate.HoldKey]; ok {
+		data[certificate.HoldKey] = request
 	}
 	if same(serving.Data, data) {
 		return 0, nil

@@ -22,29 +22,29 @@ import (
 const unheldPeriod = time.Second
 
 // hold puts the finalizer on the ValidatingWebhookConfiguration if virt-controller
-// wishes it and there are VMIs, and removes it if there is neither. again is when to
+// requests it and there are VMIs, and removes it if there is neither. again is when to
 // look again.
 func (a *Authority) hold(ctx context.Context, serving *corev1.Secret) (again time.Duration, err error) {
-	_, wished := serving.Data[certificate.HoldKey]
+	_, requested := serving.Data[certificate.HoldKey]
 	var c *admissionregistrationv1.ValidatingWebhookConfiguration
 	for _, r := range a.registrations {
 		if r.what == validatingKind {
 			c, _ = cached[*admissionregistrationv1.ValidatingWebhookConfiguration](r.informer, r.name)
 		}
 	}
-	if c == nil || slices.Contains(c.Finalizers, certificate.HoldFinalizer) == wished || wished && c.DeletionTimestamp != nil {
+	if c == nil || slices.Contains(c.Finalizers, certificate.HoldFinalizer) == requested || requested && c.DeletionTimestamp != nil {
 		return 0, nil // an object that is being deleted gets no more finalizers
 	}
 	left, err := a.vmisLeft(ctx)
 	switch {
 	case err != nil:
 		return 0, fmt.Errorf("list the VMIs, to know whether the webhooks must stay in force: %w", err)
-	case left && !wished:
+	case left && !requested:
 		return unheldPeriod, nil
-	case left != wished:
-		return 0, nil // virt-controller writes its wish again with the next refusal
+	case left != requested:
+		return 0, nil // virt-controller writes its request again with the next refusal
 	}
-	return 0, a.finalize(ctx, wished)
+	return 0, a.finalize(ctx, requested)
 }
 
 // vmisLeft asks the API server whether there are VMIs.

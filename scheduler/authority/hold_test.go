@@ -14,8 +14,8 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// wish writes the wish of virt-controller, or takes it back.
-func (w world) wish(held bool) {
+// request writes the request of virt-controller, or takes it back.
+func (w world) request(held bool) {
 	w.t.Helper()
 	w.change(certificate.ServingSecret, func(s *corev1.Secret) {
 		if delete(s.Data, certificate.HoldKey); held {
@@ -51,14 +51,14 @@ func TestTheWebhooksAreHeldByOneFinalizerWhileThereAreVMIs(t *testing.T) {
 	w := newWorld(t, c)
 	w.run()
 	w.make("a")
-	w.wish(true)
+	w.request(true)
 	w.awaitFinalizers("example.com/other", "podvisor.io/uninstall")
 
-	// That the wish is taken back is not enough.
-	w.wish(false)
+	// That the request is taken back is not enough.
+	w.request(false)
 	w.eventually(func() error {
 		if _, ok := w.secret(certificate.ServingSecret).Data[certificate.HoldKey]; ok {
-			return errors.New("the wish is there still")
+			return errors.New("the request is there still")
 		}
 		return nil
 	})
@@ -67,10 +67,10 @@ func TestTheWebhooksAreHeldByOneFinalizerWhileThereAreVMIs(t *testing.T) {
 	w.awaitFinalizers("example.com/other")
 }
 
-func TestAttackAWishWithoutVMIsHoldsNothing(t *testing.T) {
+func TestAttackARequestWithoutVMIsHoldsNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, webhooks(webhookOf("validation", "virt-controller")))
-	w.wish(true)
+	w.request(true)
 	w.run()
 	w.eventually(func() error {
 		for _, a := range w.meta.Actions() {
@@ -78,11 +78,11 @@ func TestAttackAWishWithoutVMIsHoldsNothing(t *testing.T) {
 				return nil
 			}
 		}
-		return errors.New("nobody has looked for VMIs yet")
+		return errors.New("the VMIs were not listed yet")
 	})
 	require.Empty(t, w.webhooks().Finalizers)
 	w.make("a")
-	w.wish(true)
+	w.request(true)
 	w.change(certificate.ServingSecret, func(s *corev1.Secret) { s.Data[certificate.HoldKey] = []byte("again") })
 	w.awaitFinalizers("podvisor.io/uninstall")
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/podvisor/podvisor/internal/certificate"
 )
 
-// registration is an object that tells the API server whom to trust when it calls
-// virt-controller, and where.
+// registration is an object by which the API server knows where virt-controller is,
+// and the authority of its certificate.
 type registration struct {
 	// what it is called in messages, and its name.
 	what, name string
