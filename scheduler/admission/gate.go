@@ -17,11 +17,11 @@ type Gate struct{ small, large budget }
 const (
 	// smallReview is the size of the largest review that counts as small: usual objects
 	// have a tenth of it.
-	smallReview = 128 << 10
-	// mostSmall is the size of the small reviews at a time, and mostLarge that of the
-	// large ones: one of the largest, or several of a usual size.
-	mostSmall = 2 << 20
-	mostLarge = maxReview
+	smallReview = 64 << 10
+	// mostSmall is the size of the small reviews at a time. Of large reviews there is one
+	// at a time: half a megabyte of short values takes as much memory as the largest.
+	mostSmall = 1 << 20
+	mostLarge = 1
 )
 
 // Limit is the handler of reviews with the limits of the gate. Nothing of a review is
@@ -52,7 +52,7 @@ func (g *Gate) Limit(h http.Handler) http.Handler {
 func (g *Gate) enter(ctx context.Context, size int64) (leave func(), err error) {
 	b, most := &g.small, int64(mostSmall)
 	if size > smallReview {
-		b, most = &g.large, mostLarge
+		b, most, size = &g.large, mostLarge, mostLarge
 	}
 	if err := b.take(ctx, size, most); err != nil {
 		return nil, err

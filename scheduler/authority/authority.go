@@ -167,6 +167,13 @@ func (a *Authority) reconcile(ctx context.Context, _ string) (time.Duration, err
 	}
 	// The API server allows small letters and digits only.
 	token := cmp.Or(string(own.Data[certificate.PathKey]), strings.ToLower(rand.Text()))
+	// The key that signed the certificate that bridges the time to the next authority is
+	// not there any more once that authority is kept.
+	if bridges(have, want) {
+		if later, err := a.serve(ctx, serving, want, token); err != nil || later > 0 {
+			return later, err
+		}
+	}
 	if err := a.keep(ctx, own, want, token); err != nil {
 		return 0, err
 	}
@@ -197,6 +204,17 @@ func bundleOf(own, serving *corev1.Secret) certificate.Bundle {
 		Authorities: own.Data[certificate.AuthoritiesKey], AuthorityKey: own.Data[certificate.AuthorityKeyKey],
 		Certificate: serving.Data[corev1.TLSCertKey], Key: serving.Data[corev1.TLSPrivateKeyKey],
 	}
+}
+
+// bridges says that the next authority is there, and the certificate is signed by the
+// one that signed the certificate before.
+func bridges(have, want certificate.Bundle) bool {
+	if bytes.Equal(have.Authorities, want.Authorities) {
+		return false
+	}
+	is, err := have.KeyPair()
+	next, err2 := want.KeyPair()
+	return err == nil && err2 == nil && bytes.Equal(is.Leaf.AuthorityKeyId, next.Leaf.AuthorityKeyId)
 }
 
 // mustWait says that the next certificate is of another authority than the one that is
