@@ -22,6 +22,9 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	if len(os.Args) > 1 && os.Args[1] == certificates.Name {
+		os.Exit(certificates.Status(runCertificates(ctx, os.Args[2:])))
+	}
 	os.Exit(program.Status(run(ctx, os.Args[1:])))
 }
 
@@ -31,7 +34,7 @@ func run(ctx context.Context, args []string) error {
 	image := flags.String("launcher-image", os.Getenv("LAUNCHER_IMAGE"), "image of the launcher pods (LAUNCHER_IMAGE)")
 	emulate := flags.Bool("allow-emulation", os.Getenv("ALLOW_EMULATION") == "true", "run guests without hardware virtualization (ALLOW_EMULATION)")
 	disks := flags.String("container-disks", os.Getenv("CONTAINER_DISKS"), "auto, image-volume or init-copy (CONTAINER_DISKS)")
-	namespace := flags.String("namespace", cmp.Or(os.Getenv("POD_NAMESPACE"), "kubevirt"), "namespace of the lease and the certificates (POD_NAMESPACE)")
+	namespace := flags.String("namespace", cmp.Or(os.Getenv("POD_NAMESPACE"), "kubevirt"), "namespace of the lease and the certificate (POD_NAMESPACE)")
 	listen := flags.String("listen", ":8443", "address of the webhooks, health and metrics")
 	level := flags.String("log-level", "info", "debug, info, warn or error")
 	if err := program.ParseFlags(&flags, args); err != nil {
@@ -51,25 +54,22 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	var certificates *admission.Certificates
+	var serving *admission.Serving
 	c, err := controller.New(controller.Config{Client: api.vmis, Kube: api.kube, Logger: s.Log, Metrics: s.Queues, Settings: s.Settings, Home: *namespace,
-		Guarded: func() bool { return certificates.Guarded() },
+		Guarded: func() bool { return serving.Guarded() },
 		Pods:    pod.Config{Image: *image, AllowEmulation: *emulate, ContainerDisks: way}})
 	if err != nil {
 		return err
 	}
 	ops.CountUnreadable(s.Metrics, vmi.VirtualMachineInstances.Plural, c.Unreadable)
-	if certificates, err = admission.NewCertificates(admission.CertificatesConfig{Kube: api.answerKube, Namespace: *namespace, Changed: c.QueueAll, Logger: s.Log}); err != nil {
+	if serving, err = admission.NewServing(admission.ServingConfig{Kube: api.answerKube, Namespace: *namespace, Changed: c.QueueAll, Logger: s.Log}); err != nil {
 		return err
 	}
-	webhooks := admission.Webhooks{Settings: s.Settings.Config, KubeVirts: s.Settings.KubeVirts, Logger: s.Log}.Handlers()
-	webhooks[admission.EvictionPath] = admission.Evictions{Kube: api.answerKube, VMIs: api.answerVMIs, Cached: c.Cached, Path: certificates.EvictionPath, Settings: s.Settings.Config, Logger: s.Log}
-	webhooks[admission.UninstallPath] = admission.Uninstalls{Kube: api.answerKube, Metadata: s.Metadata, Namespace: *namespace, Path: certificates.UninstallPath, Hold: certificates.Hold, Logger: s.Log}
-	e := ops.Endpoint{Addr: *listen, Metrics: s.Metrics, Ready: ops.All(c.Ready, certificates.Ready), Facts: s.Settings.Facts, Logger: s.Log,
-		Handlers: admission.AllowWhile(s.Settings.Foreign, webhooks), Certificate: certificates.Certificate}
+	e := ops.Endpoint{Addr: *listen, Metrics: s.Metrics, Ready: ops.All(c.Ready, serving.Ready), Facts: s.Settings.Facts, Logger: s.Log,
+		Handlers: handlers(s, api, c, serving, *namespace), Certificate: serving.Certificate}
 	host, _ := os.Hostname()
 	lease := controller.Lease{Kube: api.lease, Namespace: *namespace, Name: "virt-controller", Identity: host, OnChange: ops.Leading(s.Metrics)}
-	return ops.Together(ctx, s.Settings.Run, certificates.Run,
+	return ops.Together(ctx, s.Settings.Run, serving.Run,
 		func(ctx context.Context) error { return ops.Serve(ctx, e) },
 		func(ctx context.Context) error { return controller.Lead(ctx, lease, c.Run) })
 }

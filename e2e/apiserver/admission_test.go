@@ -12,8 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 
 	"github.com/podvisor/podvisor/scheduler/admission"
 	"github.com/podvisor/podvisor/vmi"
@@ -213,12 +211,12 @@ func TestVMIsAreCreatedWhileTheWebhooksFail(t *testing.T) {
 func TestCertificatesFollowEachOtherWithoutAGap(t *testing.T) {
 	t.Parallel()
 	w := newWebhooks(t, func(w *webhooks) {
-		w.config.AuthorityLife, w.config.Life, w.config.Spread = 18*time.Second, 8*time.Second, 3*time.Second
+		w.config.AuthorityLife, w.config.Life, w.config.Spread, w.config.Pause = 18*time.Second, 8*time.Second, 3*time.Second, time.Millisecond
 		w.fresh = true
 	})
 	w.serve()
-	secret := func() *corev1.Secret {
-		s, err := world.kube.CoreV1().Secrets(w.name).Get(t.Context(), w.config.Secret, metav1.GetOptions{})
+	secret := func(name string) *corev1.Secret {
+		s, err := world.kube.CoreV1().Secrets(w.name).Get(t.Context(), name, metav1.GetOptions{})
 		require.NoError(t, err)
 		return s
 	}
@@ -234,9 +232,8 @@ func TestCertificatesFollowEachOtherWithoutAGap(t *testing.T) {
 		require.False(t, time.Now().After(end), "%d authorities and %d certificates", len(authorities), len(certificates))
 		require.NoError(t, w.inForce())
 		n += 3
-		s := secret()
-		note(&authorities, s.Data["ca.key"])
-		note(&certificates, s.Data["tls.crt"])
+		note(&authorities, secret(w.config.Secret).Data["ca.key"])
+		note(&certificates, secret(w.config.Serving).Data["tls.crt"])
 	}
 	t.Logf("%d reviews with %d authorities and %d certificates", n, len(authorities), len(certificates))
 }
@@ -244,7 +241,8 @@ func TestCertificatesFollowEachOtherWithoutAGap(t *testing.T) {
 func TestReplicasShareOneCertificate(t *testing.T) {
 	t.Parallel()
 	w := newWebhooks(t, nil)
-	a, b := w.certificates(), w.certificates()
+	w.keepAuthority()
+	a, b := w.serving(), w.serving()
 	eventually(t, a.Ready)
 	eventually(t, b.Ready)
 	eventually(t, func() error {
@@ -268,56 +266,4 @@ func TestAnAuthorityThatIsLostIsWrittenAgain(t *testing.T) {
 	require.NoError(t, kube.MutatingWebhookConfigurations().Delete(t.Context(), w.config.Webhooks, metav1.DeleteOptions{}))
 	w.register()
 	eventually(t, w.inForce)
-}
-
-// virt-controller itself, under the names of the manifests and with its own
-// rights.
-func TestVirtControllerMayKeepItsCertificatesAndNoMore(t *testing.T) {
-	t.Parallel()
-	s := newSpace(t)
-	cfg := rest.CopyConfig(world.config)
-	cfg.Impersonate.UserName = "system:serviceaccount:kubevirt:virt-controller"
-	kube, err := kubernetes.NewForConfig(cfg)
-	require.NoError(t, err)
-	w := &webhooks{space: s, config: admission.CertificatesConfig{Kube: kube, Namespace: "kubevirt"}}
-	eventually(t, w.certificates().Ready)
-	const name, secret = "virt-controller.kubevirt.io", "virt-controller-certificates"
-	ctx, get := t.Context(), metav1.GetOptions{}
-	stored, err := world.kube.CoreV1().Secrets("kubevirt").Get(ctx, secret, get)
-	require.NoError(t, err)
-	eventually(t, func() error {
-		m, err := world.kube.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(ctx, name, get)
-		require.NoError(t, err)
-		v, err := world.kube.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(ctx, name, get)
-		require.NoError(t, err)
-		for _, ca := range [][]byte{m.Webhooks[0].ClientConfig.CABundle, v.Webhooks[0].ClientConfig.CABundle} {
-			if !slices.Equal(ca, stored.Data["ca.crt"]) {
-				return errors.New("the authority is not written yet")
-			}
-		}
-		return nil
-	})
-	// A second installation changes nothing of it.
-	said, err := kubectl(t, "", "apply", "--server-side", "--force-conflicts", "-k", "../../manifests")
-	require.NoError(t, err, said)
-	again, err := world.kube.CoreV1().Secrets("kubevirt").Get(ctx, secret, get)
-	require.NoError(t, err)
-	require.Equal(t, stored.Data, again.Data)
-
-	patch := []byte(`{"metadata":{"labels":{"x":"y"}}}`)
-	for what, try := range map[string]func() error{
-		"another Secret": func() error { _, err := kube.CoreV1().Secrets("kubevirt").Get(ctx, "other", get); return err },
-		"all Secrets":    func() error { _, err := kube.CoreV1().Secrets("kubevirt").List(ctx, metav1.ListOptions{}); return err },
-		"a new Secret": func() error {
-			_, err := kube.CoreV1().Secrets("kubevirt").Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "new"}}, metav1.CreateOptions{})
-			return err
-		},
-		"its Secret elsewhere": func() error { _, err := kube.CoreV1().Secrets(s.name).Get(ctx, secret, get); return err },
-		"another webhook": func() error {
-			_, err := kube.AdmissionregistrationV1().MutatingWebhookConfigurations().Patch(ctx, "other", types.MergePatchType, patch, metav1.PatchOptions{})
-			return err
-		},
-	} {
-		require.True(t, apierrors.IsForbidden(try()), what)
-	}
 }

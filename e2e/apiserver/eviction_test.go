@@ -31,7 +31,7 @@ func reviewEvictions(t *testing.T) func(*webhooks) {
 		for at, h := range (admission.Webhooks{}).Handlers() {
 			mux.Handle(at, h)
 		}
-		mux.Handle(admission.EvictionPath, admission.Evictions{Kube: kube, VMIs: vmis, Path: func() string { return w.issued.EvictionPath() }})
+		mux.Handle(admission.EvictionPath, admission.Evictions{Kube: kube, VMIs: vmis})
 		w.answer(mux)
 	}
 }

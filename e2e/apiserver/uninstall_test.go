@@ -24,20 +24,25 @@ import (
 
 	"github.com/podvisor/podvisor/e2e/cluster/plan"
 	"github.com/podvisor/podvisor/scheduler/admission"
+	"github.com/podvisor/podvisor/scheduler/authority"
 	"github.com/podvisor/podvisor/scheduler/controller"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
 )
 
 // serveUninstalls answers what virt-controller answers to the deletion of Podvisor,
-// with its rights.
-func (e elsewhere) serveUninstalls() *admission.Certificates {
+// and keeps what virt-certificates keeps, each with its rights.
+func (e elsewhere) serveUninstalls() *admission.Serving {
 	t := e.t
 	t.Helper()
 	kube := e.kubeAs(otherNamespace, "virt-controller", "")
 	meta, err := metadata.NewForConfig(e.as(otherNamespace, "virt-controller", ""))
 	require.NoError(t, err)
-	certificates, err := admission.NewCertificates(admission.CertificatesConfig{Kube: kube, Namespace: otherNamespace})
+	ownMeta, err := metadata.NewForConfig(e.as(otherNamespace, "virt-certificates", ""))
+	require.NoError(t, err)
+	kept, err := authority.New(authority.Config{Kube: e.kubeAs(otherNamespace, "virt-certificates", ""), Metadata: ownMeta, Namespace: otherNamespace})
+	require.NoError(t, err)
+	certificates, err := admission.NewServing(admission.ServingConfig{Kube: kube, Namespace: otherNamespace})
 	require.NoError(t, err)
 	l := listenInCluster(t, e.cluster.Name)
 	_, err = e.kube.DiscoveryV1().EndpointSlices(otherNamespace).Create(t.Context(), &discoveryv1.EndpointSlice{
@@ -48,12 +53,15 @@ func (e elsewhere) serveUninstalls() *admission.Certificates {
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	mux := http.NewServeMux()
-	mux.Handle(admission.UninstallPath, admission.Uninstalls{
-		Kube: kube, Metadata: meta, Namespace: otherNamespace, Path: certificates.UninstallPath, Hold: certificates.Hold,
-	})
+	for at, h := range admission.AtSecretPaths(certificates.Token, map[string]http.Handler{admission.UninstallPath: admission.Uninstalls{
+		Kube: kube, Metadata: meta, Namespace: otherNamespace, Hold: certificates.Hold,
+	}}) {
+		mux.Handle(at, h)
+	}
 	server := &http.Server{Handler: mux, ErrorLog: log.New(io.Discard, "", 0)}
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
+	wg.Go(func() { _ = kept.Run(ctx) })
 	wg.Go(func() { _ = certificates.Run(ctx) })
 	wg.Go(func() { _ = server.Serve(tls.NewListener(l, &tls.Config{GetCertificate: certificates.Certificate})) })
 	t.Cleanup(func() { cancel(); _ = server.Close(); wg.Wait() })

@@ -21,11 +21,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/metadata"
 	"sigs.k8s.io/yaml"
 
 	"github.com/podvisor/podvisor/e2e/cluster"
 	"github.com/podvisor/podvisor/e2e/cluster/plan"
 	"github.com/podvisor/podvisor/scheduler/admission"
+	"github.com/podvisor/podvisor/scheduler/authority"
 	"github.com/podvisor/podvisor/vmi"
 )
 
@@ -33,11 +35,13 @@ import (
 // and served by the test.
 type webhooks struct {
 	space
-	config admission.CertificatesConfig
+	config authority.Config
 	// handler answers; a test may put another in its place.
 	handler atomic.Pointer[http.Handler]
-	// issued are the certificates that are served with.
-	issued *admission.Certificates
+	// foreign says that the test issues the certificate.
+	foreign bool
+	// served is what is served with.
+	served *admission.Serving
 	// reviews counts the requests.
 	reviews atomic.Int64
 	// fresh makes each review use a new connection.
@@ -49,13 +53,17 @@ type webhooks struct {
 func newWebhooks(t *testing.T, change func(*webhooks)) *webhooks {
 	t.Helper()
 	w := &webhooks{space: newSpace(t)}
-	w.config = admission.CertificatesConfig{Kube: world.kube, Namespace: w.name, Service: "webhooks", Secret: "certificates", Webhooks: w.name + ".example.com"}
+	meta, err := metadata.NewForConfig(world.config)
+	require.NoError(t, err)
+	w.config = authority.Config{Kube: world.kube, Metadata: meta, Namespace: w.name, Service: "webhooks", Secret: "authority", Serving: "certificates", Webhooks: w.name + ".example.com"}
 	w.answer(admission.Webhooks{})
 	if change != nil {
 		change(w)
 	}
-	_, err := world.kube.CoreV1().Secrets(w.name).Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: w.config.Secret}}, metav1.CreateOptions{})
-	require.NoError(t, err)
+	for _, name := range []string{w.config.Secret, w.config.Serving} {
+		_, err := world.kube.CoreV1().Secrets(w.name).Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+		require.NoError(t, err)
+	}
 	w.register()
 	return w
 }
@@ -110,29 +118,50 @@ func (w *webhooks) serve() (stop func()) {
 	w.t.Helper()
 	l := listenInCluster(w.t, clusterName)
 	w.route(l.Addr().(*net.TCPAddr).Port)
-	certificates := w.certificates()
-	w.issued = certificates
-	eventually(w.t, certificates.Ready)
-	s := &http.Server{Handler: w, ErrorLog: log.New(io.Discard, "", 0)}
+	if !w.foreign {
+		w.keepAuthority()
+	}
+	serving := w.serving()
+	w.served = serving
+	eventually(w.t, serving.Ready)
+	mux := http.NewServeMux()
+	all := map[string]http.Handler{admission.DefaultsPath: w, admission.ValidationPath: w, admission.EvictionPath: w, admission.UninstallPath: w}
+	for at, h := range admission.AtSecretPaths(serving.Token, all) {
+		mux.Handle(at, h)
+	}
+	s := &http.Server{Handler: mux, ErrorLog: log.New(io.Discard, "", 0)}
 	s.SetKeepAlivesEnabled(!w.fresh)
 	var wg sync.WaitGroup
-	wg.Go(func() { _ = s.Serve(tls.NewListener(l, &tls.Config{GetCertificate: certificates.Certificate})) })
+	wg.Go(func() { _ = s.Serve(tls.NewListener(l, &tls.Config{GetCertificate: serving.Certificate})) })
 	stop = func() { _ = s.Close(); wg.Wait() }
 	w.t.Cleanup(stop)
 	eventually(w.t, w.inForce)
 	return stop
 }
 
-// certificates runs Certificates until the test ends.
-func (w *webhooks) certificates() *admission.Certificates {
+// keepAuthority does what virt-certificates does until the test ends.
+func (w *webhooks) keepAuthority() {
 	w.t.Helper()
-	c, err := admission.NewCertificates(w.config)
+	a, err := authority.New(w.config)
 	require.NoError(w.t, err)
+	background(w.t, a.Run)
+}
+
+// serving follows the certificate, as virt-controller does, until the test ends.
+func (w *webhooks) serving() *admission.Serving {
+	w.t.Helper()
+	s, err := admission.NewServing(admission.ServingConfig{Kube: w.config.Kube, Namespace: w.config.Namespace, Secret: w.config.Serving, Webhooks: w.config.Webhooks})
+	require.NoError(w.t, err)
+	background(w.t, s.Run)
+	return s
+}
+
+// background calls run until the test ends.
+func background(t *testing.T, run func(context.Context) error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
-	wg.Go(func() { _ = c.Run(ctx) })
-	w.t.Cleanup(func() { cancel(); wg.Wait() })
-	return c
+	wg.Go(func() { _ = run(ctx) })
+	t.Cleanup(func() { cancel(); wg.Wait() })
 }
 
 // inForce returns an error while VMIs are not completed or not validated.

@@ -38,7 +38,7 @@ type Config struct {
 	Out io.Writer
 }
 
-// Install applies the manifests and returns when both components are ready.
+// Install applies the manifests and returns when all components are ready.
 func Install(ctx context.Context, c Config) error {
 	dir, err := overlay(c)
 	if err != nil {
@@ -48,7 +48,7 @@ func Install(ctx context.Context, c Config) error {
 	if _, err := c.Kubectl.Run(ctx, "apply", "--server-side", "-k", dir); err != nil {
 		return err
 	}
-	for _, what := range []string{"deployment/virt-controller", "daemonset/virt-handler"} {
+	for _, what := range []string{"deployment/virt-certificates", "deployment/virt-controller", "daemonset/virt-handler"} {
 		if err := c.rollout(ctx, what); err != nil {
 			return err
 		}

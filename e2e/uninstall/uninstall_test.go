@@ -74,6 +74,7 @@ func (w *world) explain() {
 		{"get", "vmi,pods", "-A", "-o", "wide"},
 		{"-n", install.Namespace, "get", "all"},
 		{"-n", install.Namespace, "logs", "-l", "kubevirt.io=virt-controller", "--tail=30", "--prefix"},
+		{"-n", install.Namespace, "logs", "-l", "kubevirt.io=virt-certificates", "--tail=30", "--prefix"},
 		{"-n", install.Namespace, "logs", "-l", "kubevirt.io=virt-handler", "--tail=30", "--prefix"},
 	} {
 		out, err := w.config.Kubectl.Run(context.Background(), args...)
@@ -171,6 +172,7 @@ func (w *world) requireGone() {
 	out := w.kubectl("get", "crd,clusterroles,clusterrolebindings,validatingwebhookconfigurations,mutatingwebhookconfigurations,"+
 		"validatingadmissionpolicies,validatingadmissionpolicybindings,mutatingadmissionpolicies,mutatingadmissionpolicybindings", "-o", "name")
 	require.NotContains(w.t, out, "kubevirt")
+	require.NotContains(w.t, out, "virt-certificates")
 	require.NotContains(w.t, out, "virt-controller")
 	w.eventually(func() error {
 		pods, err := w.kube.CoreV1().Pods("default").List(w.t.Context(), metav1.ListOptions{LabelSelector: vmi.AppLabel})
@@ -191,7 +193,8 @@ func TestPodvisorIsDeletedAsItIsInstalled(t *testing.T) {
 		for _, part := range []string{
 			`namespaces "kubevirt"`, `customresourcedefinitions.apiextensions.k8s.io "virtualmachineinstances.kubevirt.io"`, `serviceaccounts "virt-handler"`,
 			`clusterroles.rbac.authorization.k8s.io "virt-handler"`, `rolebindings.rbac.authorization.k8s.io "virt-controller"`, `secrets "virt-controller-certificates"`,
-			`deployments.apps "virt-controller"`, `daemonsets.apps "virt-handler"`,
+			`deployments.apps "virt-controller"`, `daemonsets.apps "virt-handler"`, `deployments.apps "virt-certificates"`, `secrets "virt-certificates"`,
+			`serviceaccounts "virt-certificates"`, `clusterroles.rbac.authorization.k8s.io "virt-certificates"`,
 		} {
 			require.ErrorContains(t, err, part)
 		}
@@ -212,8 +215,8 @@ func TestPodvisorIsDeletedAsItIsInstalled(t *testing.T) {
 	w.step("start a VMI", func() { w.start("third") })
 	w.step("force the deletion, as docs/operations.md says", func() {
 		require.Error(t, install.Delete(t.Context(), w.config))
+		w.kubectl("delete", "--ignore-not-found", "--wait=false", "validatingwebhookconfiguration", "virt-controller.kubevirt.io")
 		w.kubectl("patch", "validatingwebhookconfiguration", "virt-controller.kubevirt.io", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
-		w.kubectl("delete", "--ignore-not-found", "validatingwebhookconfiguration", "virt-controller.kubevirt.io")
 		w.kubectl("-n", install.Namespace, "delete", "daemonset", "virt-handler")
 		w.kubectl("-n", install.Namespace, "wait", "--for=delete", "pod", "-l", "kubevirt.io=virt-handler", "--timeout=60s")
 		w.eventually(func() error {

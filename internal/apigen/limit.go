@@ -107,3 +107,32 @@ func plain(t reflect.Type) node {
 	}
 	return node{"type": "string"}
 }
+
+// mostItems is the length of a list of a spec that has no limit of its own.
+const mostItems = 1024
+
+// limitLists puts a limit into every list of the spec that has none: what reads an
+// object before its schema does would decode a list of a million elements. The lists
+// of a status are written by Podvisor.
+func limitLists(s node) {
+	if spec := s.child("properties").child("spec"); spec != nil {
+		eachList(spec, func(list node) {
+			if list["maxItems"] == nil {
+				list["maxItems"] = mostItems
+			}
+		})
+	}
+}
+
+// eachList calls do with the schema of each list in the schema.
+func eachList(s node, do func(list node)) {
+	if s["type"] == "array" {
+		do(s)
+	}
+	for _, below := range s.child("properties") {
+		eachList(object(below), do)
+	}
+	if elem, suffix := s.element(); suffix != "" {
+		eachList(elem, do)
+	}
+}

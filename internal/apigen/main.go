@@ -17,6 +17,7 @@ const (
 	table    = "docs/fields.md"
 	unserved = "vmi/served/zz_generated.unserved.go"
 	untyped  = "vmi/served/zz_generated.untyped.go"
+	lists    = "vmi/bounds/zz_generated.lists.go"
 	rowsFile = "zz_generated.definitions.go"
 )
 
@@ -56,6 +57,9 @@ func run(controllerGen []string, whole string) error {
 		}
 	}
 	if err := writeGo(untyped, renderUntyped(m, all)); err != nil {
+		return err
+	}
+	if err := writeGo(lists, renderLists(all)); err != nil {
 		return err
 	}
 	text := renderTable(m, all)
@@ -105,6 +109,7 @@ func wholeSchemas(controllerGen []string, groups []group) ([]*definition, error)
 		if err != nil {
 			return nil, err
 		}
+		limitLists(d.schema())
 		all = append(all, d)
 	}
 	return all, nil

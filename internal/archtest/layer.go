@@ -39,6 +39,7 @@ var core = map[string]bool{
 	"storage/cloudinit":  true,
 	"storage/volume":     true,
 	"vmi":                true,
+	"vmi/bounds":         true,
 	"vmi/config":         true,
 	"vmi/decode":         true,
 	"vmi/defaults":       true,
@@ -61,7 +62,7 @@ var edges = map[string]bool{
 
 // controllers are the packages that join cores and edges.
 var controllers = map[string]bool{
-	"scheduler/controller": true, "handler/controller": true, "launcher/supervisor": true, "scheduler/admission": true, "vmi/config/live": true,
+	"scheduler/controller": true, "handler/controller": true, "launcher/supervisor": true, "scheduler/admission": true, "scheduler/authority": true, "vmi/config/live": true,
 }
 
 // edgeFiles are the files of core packages that are the edge beside their core.

@@ -2,7 +2,6 @@ package admission
 
 import (
 	"context"
-	"crypto/subtle"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,11 +22,10 @@ import (
 	"github.com/podvisor/podvisor/vmi/config"
 )
 
-// EvictionPath is where the validating webhook for the evictions of pods is. The
-// API server calls it below this path: see [Certificates.EvictionPath].
-const EvictionPath = "/admission/eviction/"
+// EvictionPath is where the validating webhook for the evictions of pods is.
+const EvictionPath = "/admission/evictions"
 
-// Evictions answers admission reviews below [EvictionPath]: it refuses the eviction
+// Evictions answers admission reviews at [EvictionPath]: it refuses the eviction
 // of a pod whose VMI must not end by it, and marks the VMIs that have to leave their
 // node.
 type Evictions struct {
@@ -39,10 +37,6 @@ type Evictions struct {
 	// in the cache. It saves requests when an eviction is repeated every few seconds.
 	// Nil: nothing is cached.
 	Cached func(namespace, pod string) (*corev1.Pod, *vmi.VirtualMachineInstance)
-	// Path returns the path that only the API server knows: a review has effects,
-	// and every pod in the cluster's network can send one. Requests for other paths
-	// are not found; all are while it is empty. Nil: every path is answered.
-	Path func() string
 	// Settings returns the configuration of the cluster that is in force. Nil: the
 	// default configuration.
 	Settings func() config.Config
@@ -58,10 +52,6 @@ type VMIs interface {
 // ServeHTTP answers one review. An eviction is refused as by a disruption budget,
 // so that its client waits and tries again.
 func (e Evictions) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if e.Path != nil && subtle.ConstantTimeCompare([]byte(r.URL.Path), []byte(e.Path())) != 1 {
-		http.NotFound(w, r)
-		return
-	}
 	answer(w, r, e.Logger, func(ctx context.Context, req *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
 		if why := e.refusal(ctx, req); why != "" {
 			return refused(apierrors.NewTooManyRequests(why, 0))

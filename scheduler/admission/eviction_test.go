@@ -192,22 +192,25 @@ func TestAnEvictionMarksTheVMIOnce(t *testing.T) {
 func TestAReviewAtAnotherPathIsNotAnswered(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		path, asked string
-		code        int
+		token, asked string
+		code         int
 	}{
-		"the API server":            {"/admission/eviction/secret", "/admission/eviction/secret", http.StatusOK},
-		"the path of the manifests": {"/admission/eviction/secret", "/admission/eviction/", http.StatusNotFound},
-		"a guess":                   {"/admission/eviction/secret", "/admission/eviction/secrea", http.StatusNotFound},
-		"before there is a path":    {"", "/admission/eviction/", http.StatusNotFound},
+		"the API server":          {"secret", "/admission/evictions/secret", http.StatusOK},
+		"the path without token":  {"secret", "/admission/evictions/", http.StatusNotFound},
+		"a guess":                 {"secret", "/admission/evictions/secrea", http.StatusNotFound},
+		"before there is a token": {"", "/admission/evictions/", http.StatusNotFound},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, vmi.EvictionExternal)
-			w.Path = func() string { return tt.path }
+			mux := http.NewServeMux()
+			for at, h := range admission.AtSecretPaths(func() string { return tt.token }, map[string]http.Handler{admission.EvictionPath: w}) {
+				mux.Handle(at, h)
+			}
 			body, err := json.Marshal(w.review())
 			require.NoError(t, err)
 			out := httptest.NewRecorder()
-			w.ServeHTTP(out, httptest.NewRequest(http.MethodPost, tt.asked, bytes.NewReader(body)))
+			mux.ServeHTTP(out, httptest.NewRequest(http.MethodPost, tt.asked, bytes.NewReader(body)))
 			require.Equal(t, tt.code, out.Code)
 			known := tt.code == http.StatusOK
 			require.Equal(t, known, w.instance(t).Status.EvacuationNodeName != "")

@@ -11,14 +11,17 @@ import (
 // while foreign reports an installation of KubeVirt itself: then the objects are
 // KubeVirt's.
 func AllowWhile(foreign func() string, webhooks map[string]http.Handler) map[string]http.Handler {
-	out := map[string]http.Handler{}
+	allow := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer(w, r, nil, func(context.Context, *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse { return allowed() })
+	})
+	gate, out := new(Gate), map[string]http.Handler{}
 	for at, h := range webhooks {
 		out[at] = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if foreign() == "" {
 				h.ServeHTTP(w, r)
 				return
 			}
-			answer(w, r, nil, func(context.Context, *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse { return allowed() })
+			gate.Limit(allow).ServeHTTP(w, r)
 		})
 	}
 	return out

@@ -2,7 +2,6 @@ package admission
 
 import (
 	"context"
-	"crypto/subtle"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -20,10 +19,9 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// UninstallPath is where the validating webhooks for the deletion of Podvisor
-// itself are. The API server calls them below this path: see
-// [Certificates.UninstallPath].
-const UninstallPath = "/admission/uninstall/"
+// UninstallPath is where the validating webhooks for the deletion of Podvisor itself
+// are.
+const UninstallPath = "/admission/uninstall"
 
 const (
 	handlerApp = "virt-handler"
@@ -33,7 +31,7 @@ const (
 	handlersPeriod = 200 * time.Millisecond
 )
 
-// Uninstalls answers admission reviews below [UninstallPath]: it refuses the
+// Uninstalls answers admission reviews at [UninstallPath]: it refuses the
 // deletion of what Podvisor consists of while there are VMIs. Without VMIs, the
 // deletion of the namespace or of the definition of VMIs ends virt-handler first:
 // only before its rights are deleted can it remove from the nodes what it has put
@@ -45,12 +43,8 @@ type Uninstalls struct {
 	Metadata metadata.Interface
 	// Namespace is where Podvisor is installed. Required.
 	Namespace string
-	// Path returns the path that only the API server knows, because a review has
-	// effects. Requests for other paths are not found; all are while it is empty.
-	// Nil: every path is answered.
-	Path func() string
 	// Hold keeps the webhook in force after its own deletion, or ends that:
-	// [Certificates.Hold]. Nil: it ends with its deletion.
+	// [Serving.Hold]. Nil: it ends with its deletion.
 	Hold func(ctx context.Context, held bool) error
 	// Wait is how long a deletion waits for the end of virt-handler on all nodes. 0:
 	// 20 seconds.
@@ -61,10 +55,6 @@ type Uninstalls struct {
 
 // ServeHTTP answers one review.
 func (u Uninstalls) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if u.Path != nil && subtle.ConstantTimeCompare([]byte(r.URL.Path), []byte(u.Path())) != 1 {
-		http.NotFound(w, r)
-		return
-	}
 	answer(w, r, u.Logger, func(ctx context.Context, req *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
 		if why := u.refusal(ctx, req); why != "" {
 			resource := schema.GroupResource{Group: req.Resource.Group, Resource: req.Resource.Resource}

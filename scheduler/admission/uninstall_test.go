@@ -170,14 +170,3 @@ func TestTheDeletionGoesOnWithoutTheKindAndTheRights(t *testing.T) {
 		require.Empty(t, i.review(t, "clusterroles", "virt-handler", false), name)
 	}
 }
-
-func TestOnlyTheSecretPathHasTheDeletionReviewed(t *testing.T) {
-	t.Parallel()
-	i := newInstallation(t)
-	for _, path := range []string{"", UninstallPath + "secret"} {
-		i.Path = func() string { return path }
-		out := httptest.NewRecorder()
-		i.ServeHTTP(out, httptest.NewRequestWithContext(t.Context(), http.MethodPost, UninstallPath+"guessed", bytes.NewReader(nil)))
-		require.Equal(t, http.StatusNotFound, out.Code)
-	}
-}

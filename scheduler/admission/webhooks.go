@@ -5,16 +5,18 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"reflect"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/bounds"
 	"github.com/podvisor/podvisor/vmi/config"
 	"github.com/podvisor/podvisor/vmi/kinds"
 	"github.com/podvisor/podvisor/vmi/validate"
@@ -30,7 +32,7 @@ const (
 
 // maxReview is the size of the largest review that is read: the object before
 // and after, each of which the API server limits to 3 MiB, and room for the rest.
-const maxReview = 8 << 20
+const maxReview = 2*(3<<20) + 256<<10
 
 // Webhooks answers admission reviews at [DefaultsPath] and [ValidationPath], for
 // the kinds of the table in vmi/kinds. Objects of other kinds are allowed. The zero
@@ -72,8 +74,8 @@ func (h Webhooks) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	answer(w, r, h.Logger, func(_ context.Context, req *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
-		return h.respond(hook, req)
+	answer(w, r, h.Logger, func(ctx context.Context, req *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+		return h.respond(ctx, hook, req)
 	})
 }
 
@@ -82,18 +84,24 @@ type responder func(context.Context, *admissionv1.AdmissionRequest) *admissionv1
 
 // answer reads the review of the request and writes the answer of respond.
 func answer(w http.ResponseWriter, r *http.Request, log *slog.Logger, respond responder) {
+	body, err := read(w, r)
+	if err != nil {
+		http.Error(w, fmt.Sprintf("read the admission review: %v", err), http.StatusBadRequest)
+		return
+	}
 	var review admissionv1.AdmissionReview
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxReview)).Decode(&review); err != nil {
+	if err := json.Unmarshal(body, &review); err != nil {
 		http.Error(w, fmt.Sprintf("decode the admission review: %v", err), http.StatusBadRequest)
 		return
 	}
+	body = nil // the objects are copies
 	req := review.Request
 	if req == nil {
 		http.Error(w, "decode the admission review: it has no request", http.StatusBadRequest)
 		return
 	}
 	response := respond(r.Context(), req)
-	if !response.Allowed && log != nil {
+	if !response.Allowed && log != nil && log.Enabled(r.Context(), slog.LevelDebug) {
 		log.Debug("refused an object", "kind", req.Kind.Kind, "object", req.Namespace+"/"+nameOf(req), "user", req.UserInfo.Username, "message", response.Result.Message)
 	}
 	response.UID = req.UID
@@ -102,10 +110,29 @@ func answer(w http.ResponseWriter, r *http.Request, log *slog.Logger, respond re
 	_ = json.NewEncoder(w).Encode(review)
 }
 
-func (h Webhooks) respond(hook webhook, req *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+// read reads the body, without a copy of any part of it if its size is known.
+func read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	limited := http.MaxBytesReader(w, r.Body, maxReview)
+	if r.ContentLength < 0 || r.ContentLength > maxReview {
+		return io.ReadAll(limited)
+	}
+	body := make([]byte, r.ContentLength)
+	_, err := io.ReadFull(limited, body)
+	return body, err
+}
+
+// respond answers unless the request has ended. It does not end within: what is in the
+// bounds takes no longer than some hundred milliseconds.
+func (h Webhooks) respond(ctx context.Context, hook webhook, req *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
 	k, ok := kinds.Find(schema.GroupKind{Group: req.Kind.Group, Kind: req.Kind.Kind})
-	if !ok {
+	if !ok || ctx.Err() != nil {
 		return allowed()
+	}
+	if fault := bounds.Fault(k.Kind, req.Object.Raw); fault != nil {
+		return refused(apierrors.NewInvalid(k.GroupKind(), req.Name, field.ErrorList{fault}))
+	}
+	if bounds.Fault(k.Kind, req.OldObject.Raw) != nil {
+		req.OldObject.Raw = nil // it is corrected: as an object that is created
 	}
 	in := inForce(h.Settings)
 	// Labels that are reserved are refused by a policy, which knows the user's token.
@@ -143,7 +170,7 @@ func answerDefaults(k kinds.Kind, c kinds.Cluster, req *admissionv1.AdmissionReq
 	case err != nil:
 		return nil, err
 	case len(faults) > 0:
-		return refused(apierrors.NewInvalid(k.GroupKind(), nameOf(req), faults)), nil
+		return refused(apierrors.NewInvalid(k.GroupKind(), nameOf(req), validate.First(faults))), nil
 	}
 	raw, err := tree(req.Object.Raw)
 	if err != nil {
@@ -195,7 +222,7 @@ func answerValidation(k kinds.Kind, c kinds.Cluster, req *admissionv1.AdmissionR
 	if len(faults) == 0 {
 		return allowed(), nil
 	}
-	return refused(apierrors.NewInvalid(k.GroupKind(), nameOf(req), faults)), nil
+	return refused(apierrors.NewInvalid(k.GroupKind(), nameOf(req), validate.First(faults))), nil
 }
 
 // nameOf is the object's name, or what its name will begin with.
@@ -203,14 +230,17 @@ func nameOf(req *admissionv1.AdmissionRequest) string {
 	if req.Name != "" {
 		return req.Name
 	}
-	var o metav1.PartialObjectMetadata
+	var o struct {
+		Metadata struct{ Name, GenerateName string }
+	}
 	if json.Unmarshal(req.Object.Raw, &o) != nil {
 		return ""
 	}
-	return cmp.Or(o.Name, o.GenerateName)
+	return cmp.Or(o.Metadata.Name, o.Metadata.GenerateName)
 }
 
-// Handlers are the webhooks by their paths.
+// Handlers are the webhooks by their paths, with one limit for the memory of both.
 func (h Webhooks) Handlers() map[string]http.Handler {
-	return map[string]http.Handler{DefaultsPath: h, ValidationPath: h}
+	limited := new(Gate).Limit(h)
+	return map[string]http.Handler{DefaultsPath: limited, ValidationPath: limited}
 }

@@ -8,23 +8,76 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/quantity"
 )
 
-// Causes are the faults as an API server reports them.
+// The size of a report of faults: an object can have tens of thousands of them, each
+// with a value of megabytes.
+const (
+	// MaxFaults is the number of faults that are reported at most.
+	MaxFaults = quantity.MaxFaults
+	// maxShown is how much of a value or of a path is shown, and maxDetail how much of
+	// a message.
+	maxShown  = 256
+	maxDetail = 2048
+)
+
+// First are the faults as far as a user can read them: if they are [MaxFaults] or
+// more, the first of them and one that says so, and long values are cut.
+func First(l field.ErrorList) field.ErrorList {
+	var out field.ErrorList
+	for _, e := range l[:min(len(l), MaxFaults)] {
+		out = append(out, shortened(e))
+	}
+	if len(l) >= MaxFaults {
+		out = append(out, &field.Error{Type: field.ErrorTypeTooMany, Field: "object", BadValue: field.OmitValueType{},
+			Detail: fmt.Sprintf("only the first %d faults are listed: correct them, then the next are", MaxFaults)})
+	}
+	return out
+}
+
+// shortened is the fault with no more than can be read of its value.
+func shortened(e *field.Error) *field.Error {
+	value, isText := e.BadValue.(string)
+	_, omitted := e.BadValue.(field.OmitValueType)
+	large := !isText && !omitted && len(e.ErrorBody()) > maxDetail
+	if len(value) <= maxShown && len(e.Field) <= maxShown && len(e.Detail) <= maxDetail && !large {
+		return e
+	}
+	e = &field.Error{Type: e.Type, Field: cut(e.Field, maxShown), BadValue: e.BadValue, Detail: cut(e.Detail, maxDetail)}
+	switch {
+	case isText:
+		e.BadValue = cut(value, maxShown)
+	case large:
+		e.BadValue = field.OmitValueType{}
+	}
+	return e
+}
+
+// cut is the text, or its beginning if it is longer.
+func cut(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
+}
+
+// Causes are the first of the faults, as an API server reports them.
 func Causes(l field.ErrorList) []metav1.StatusCause {
 	var out []metav1.StatusCause
-	for _, e := range l {
+	for _, e := range First(l) {
 		out = append(out, metav1.StatusCause{Type: metav1.CauseType(e.Type), Message: e.ErrorBody(), Field: e.Field})
 	}
 	return out
 }
 
-// Error is one error with all faults that wraps [vmi.ErrInvalid], or nil if there
-// is no fault.
+// Error is one error with the first of the faults that wraps [vmi.ErrInvalid], or nil
+// if there is no fault.
 func Error(l field.ErrorList) error {
 	if len(l) == 0 {
 		return nil
 	}
+	l = First(l)
 	texts := make([]string, len(l))
 	for i, e := range l {
 		if texts[i] = e.Error(); e.Field == "" {

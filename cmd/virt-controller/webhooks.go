@@ -1,0 +1,21 @@
+package main
+
+import (
+	"net/http"
+
+	"github.com/podvisor/podvisor/internal/ops"
+	"github.com/podvisor/podvisor/scheduler/admission"
+	"github.com/podvisor/podvisor/scheduler/controller"
+)
+
+// handlers answer the webhooks, each with limits of its own.
+func handlers(s *ops.Setup, api clients, c *controller.Controller, serving *admission.Serving, namespace string) map[string]http.Handler {
+	all := admission.Webhooks{Settings: s.Settings.Config, KubeVirts: s.Settings.KubeVirts, Logger: s.Log}.Handlers()
+	all[admission.EvictionPath] = new(admission.Gate).Limit(admission.Evictions{
+		Kube: api.answerKube, VMIs: api.answerVMIs, Cached: c.Cached, Settings: s.Settings.Config, Logger: s.Log,
+	})
+	all[admission.UninstallPath] = new(admission.Gate).Limit(admission.Uninstalls{
+		Kube: api.answerKube, Metadata: s.Metadata, Namespace: namespace, Hold: serving.Hold, Logger: s.Log,
+	})
+	return admission.AtSecretPaths(serving.Token, admission.AllowWhile(s.Settings.Foreign, all))
+}
