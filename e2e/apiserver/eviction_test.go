@@ -159,3 +159,8 @@ func TestOnlyThePodsOfVMIsAreReviewed(t *testing.T) {
 	require.Equal(t, before+1, w.reviews.Load())
 	require.Empty(t, w.awaitPhase("vm", vmi.Running).Status.EvacuationNodeName)
 }
+
+// evictAs requests the eviction of the pod with a client of another account.
+func (s space) evictAs(kube kubernetes.Interface, p *corev1.Pod) error {
+	return kube.CoreV1().Pods(s.name).EvictV1(s.t.Context(), &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: p.Name}})
+}

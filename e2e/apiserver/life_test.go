@@ -22,7 +22,7 @@ func TestALifeTakesFourWritesOfTheController(t *testing.T) {
 	v := s.start("vm")
 	require.Equal(t, map[types.UID]string{s.pod(v).UID: "n1"}, v.Status.ActivePods)
 	require.Equal(t, "n1", v.Status.NodeName)
-	require.Equal(t, "example/virt-launcher:v1", v.Status.LauncherContainerImageVersion)
+	require.Equal(t, "podvisor/virt-launcher:v1", v.Status.LauncherContainerImageVersion)
 	require.NotNil(t, v.Status.QOSClass)
 
 	s.delete("vm")
@@ -38,7 +38,7 @@ func TestAControllerThatDiedAfterMakingThePodFindsItAgain(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	v := s.create(guest("vm"))
-	p, err := pod.Render(v, pod.Config{Image: "example/virt-launcher:v0", AllowEmulation: true})
+	p, err := pod.Render(v, pod.Config{Image: "podvisor/virt-launcher:v0", AllowEmulation: true})
 	require.NoError(t, err)
 	p, err = s.pods.Create(t.Context(), p, metav1.CreateOptions{})
 	require.NoError(t, err)
