@@ -40,7 +40,7 @@ func TestAControllerThatDiedAfterMakingThePodFindsItAgain(t *testing.T) {
 	v := s.create(guest("vm"))
 	p, err := pod.Render(v, pod.Config{Image: "podvisor/virt-launcher:v0", AllowEmulation: true})
 	require.NoError(t, err)
-	p, err = s.pods.Create(t.Context(), p, metav1.CreateOptions{})
+	p, err = s.asController().Pods(s.name).Create(t.Context(), p, metav1.CreateOptions{})
 	require.NoError(t, err)
 	s.control()
 	s.awaitPhase("vm", vmi.Scheduling)
