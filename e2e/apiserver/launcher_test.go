@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
@@ -208,4 +209,67 @@ func TestAttackTheTokenOfTheControllerDeletesNothingButPodsOfVMIs(t *testing.T) 
 	_, err = s.pods.Update(t.Context(), p, metav1.UpdateOptions{})
 	require.NoError(t, err)
 	require.NoError(t, theirs.Delete(t.Context(), p.Name, atOnce), "a launcher pod that was orphaned must not run on")
+}
+
+// A service mesh adds a container to every pod, which the administrator permits by its
+// image; the launcher's Secrets are not its.
+func TestAContainerThatAdmissionAddsIsPermittedByItsImage(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	ask := newSweeper(t, s.name, func(p *admissionv1.ValidatingAdmissionPolicy) {
+		require.Equal(t, "sidecars", p.Spec.Variables[1].Name)
+		p.Spec.Variables[1].Expression = "['registry.example:5000/mesh/proxy']"
+	})
+	rendered := launcherOf(t, s.name, vmitest.WithContainerDisk("root", "example/fedora:40"),
+		vmitest.WithDisk("seed", vmi.VolumeSource{CloudInitNoCloud: &vmi.CloudInitNoCloud{UserDataSecretRef: &corev1.LocalObjectReference{Name: "s"}}}))
+	rendered.Spec.Volumes = append(rendered.Spec.Volumes,
+		corev1.Volume{Name: "mesh", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}},
+		corev1.Volume{Name: "token", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Audience: "mesh", Path: "t"}}}}}})
+	proxy := corev1.Container{
+		Name: "proxy", Image: "registry.example:5000/mesh/proxy:v1", Args: []string{"run"}, Env: []corev1.EnvVar{{Name: "A", Value: "b"}},
+		VolumeMounts:    []corev1.VolumeMount{{Name: "mesh", MountPath: "/mesh"}, {Name: "token", MountPath: "/token"}},
+		SecurityContext: &corev1.SecurityContext{RunAsUser: new(int64(1337)), AllowPrivilegeEscalation: new(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}},
+	}
+	with := func(change func(p *corev1.Pod, c *corev1.Container)) *corev1.Pod {
+		p, c := rendered.DeepCopy(), proxy.DeepCopy()
+		change(p, c)
+		p.Spec.Containers = append([]corev1.Container{*c}, p.Spec.Containers...)
+		return p
+	}
+	require.NoError(t, ask(with(func(*corev1.Pod, *corev1.Container) {})))
+	initial := with(func(*corev1.Pod, *corev1.Container) {})
+	initial.Spec.InitContainers = []corev1.Container{proxy}
+	require.NoError(t, ask(initial))
+	for name, change := range map[string]func(p *corev1.Pod, c *corev1.Container){
+		"of another image":   func(_ *corev1.Pod, c *corev1.Container) { c.Image = "registry.example:5000/mesh/proxy-thief" },
+		"of root":            func(_ *corev1.Pod, c *corev1.Container) { c.SecurityContext.RunAsUser = new(int64) },
+		"that is privileged": func(_ *corev1.Pod, c *corev1.Container) { c.SecurityContext.Privileged = new(true) },
+		"with a capability": func(_ *corev1.Pod, c *corev1.Container) {
+			c.SecurityContext.Capabilities.Add = []corev1.Capability{"NET_ADMIN"}
+		},
+		"with unconfined calls": func(_ *corev1.Pod, c *corev1.Container) {
+			c.SecurityContext.SeccompProfile = &corev1.SeccompProfile{Type: "Unconfined"}
+		},
+		"with the launcher's Secret":  func(_ *corev1.Pod, c *corev1.Container) { c.VolumeMounts[0].Name = "seed" },
+		"with the launcher's sockets": func(_ *corev1.Pod, c *corev1.Container) { c.VolumeMounts[0].Name = "sockets" },
+		"with a Secret's values": func(_ *corev1.Pod, c *corev1.Container) {
+			c.Env[0].ValueFrom = &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{Key: "k"}}
+		},
+		"with a Secret of its own": func(p *corev1.Pod, _ *corev1.Container) {
+			p.Spec.Volumes[6].VolumeSource = corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{Secret: &corev1.SecretProjection{}}}}}
+		},
+		"with a token for the API server": func(p *corev1.Pod, _ *corev1.Container) {
+			p.Spec.Volumes[len(p.Spec.Volumes)-1].Projected.Sources[0].ServiceAccountToken.Audience = ""
+		},
+		"with a path of the node": func(p *corev1.Pod, _ *corev1.Container) {
+			p.Spec.Volumes[6].VolumeSource = corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}
+		},
+		"whose volume the launcher mounts": func(p *corev1.Pod, _ *corev1.Container) {
+			p.Spec.Containers[0].VolumeMounts = append(p.Spec.Containers[0].VolumeMounts, corev1.VolumeMount{Name: "mesh", MountPath: "/usr/bin"})
+		},
+	} {
+		err := ask(with(change))
+		require.True(t, apierrors.IsForbidden(err), "a container %s: %v", name, err)
+		require.ErrorContains(t, err, "virt-controller may", "a container %s", name)
+	}
 }

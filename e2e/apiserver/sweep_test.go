@@ -245,7 +245,7 @@ func passing(path string) string {
 var sweepers = schema.GroupVersionResource{Group: "sweep.podvisor.io", Version: "v1", Resource: "pods"}
 
 // newSweeper returns a function that asks the copy of the policy about a pod.
-func newSweeper(t *testing.T, namespace string) func(*corev1.Pod) error {
+func newSweeper(t *testing.T, namespace string, change ...func(*admissionv1.ValidatingAdmissionPolicy)) func(*corev1.Pod) error {
 	t.Helper()
 	crd := `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: pods.sweep.podvisor.io},
 spec: {group: sweep.podvisor.io, scope: Namespaced, names: {kind: Pod, plural: pods, singular: pod, listKind: PodList},
@@ -259,7 +259,10 @@ versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {ty
 	require.NoError(t, err)
 	name := "sweep." + namespace
 	policy.ObjectMeta = metav1.ObjectMeta{Name: name}
-	policy.Spec.MatchConstraints = &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{
+	for _, f := range change {
+		f(policy)
+	}
+	policy.Spec.MatchConstraints = &admissionv1.MatchResources{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}}, ResourceRules: []admissionv1.NamedRuleWithOperations{{
 		RuleWithOperations: admissionv1.RuleWithOperations{Operations: []admissionv1.OperationType{admissionv1.Create}, Rule: admissionv1.Rule{
 			APIGroups: []string{sweepers.Group}, APIVersions: []string{"*"}, Resources: []string{"pods"},
 		}},
