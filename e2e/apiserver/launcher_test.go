@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -64,6 +65,30 @@ func TestThePolicyPermitsEveryPodThatRenderMakes(t *testing.T) {
 		p.Namespace, p.Spec.Containers[0].Args[3] = s.name, s.name
 		_, err = s.asController().Pods(s.name).Create(t.Context(), &p, dryRun)
 		require.NoError(t, err, f)
+	}
+}
+
+// An expression that costs the API server too much is an error, which refuses the pod.
+func TestThePolicyCanAffordTheLargestPod(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	secret := &corev1.LocalObjectReference{Name: "s"}
+	var most []vmitest.Option
+	for i := range 255 {
+		most = append(most, vmitest.WithContainerDisk(fmt.Sprintf("%s-%d", strings.Repeat("d", 50), i), "example/fedora:40"))
+	}
+	most = append(most, vmitest.WithDisk("seed", vmi.VolumeSource{CloudInitNoCloud: &vmi.CloudInitNoCloud{UserDataSecretRef: secret, NetworkDataSecretRef: secret}}))
+	var ports []vmi.Port
+	for i := range 1024 {
+		ports = append(ports, vmi.Port{Port: int32(i + 1)})
+	}
+	v := vmitest.New(append(most, vmitest.WithMasquerade("default", ports...))...)
+	v.Namespace = s.name
+	for _, way := range []pod.ContainerDisks{pod.ImageVolume, pod.InitCopy} {
+		p, err := pod.Render(v, pod.Config{Image: "podvisor/virt-launcher:v1", AllowEmulation: true, ContainerDisks: way})
+		require.NoError(t, err)
+		_, err = s.asController().Pods(s.name).Create(t.Context(), p, dryRun)
+		require.NoError(t, err, way)
 	}
 }
 

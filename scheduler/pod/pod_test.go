@@ -1,6 +1,7 @@
 package pod_test
 
 import (
+	"math"
 	"strings"
 	"testing"
 
@@ -211,4 +212,25 @@ func TestAConfigMayReplaceTheOverhead(t *testing.T) {
 	require.NoError(t, err)
 	memory := p.Spec.Containers[0].Resources.Requests[corev1.ResourceMemory]
 	require.Equal(t, "1152Mi", memory.String())
+}
+
+// The scheduler adds up what pods ask for in 64 bits, and the memory of a node in bytes;
+// where the sum overflows, a pod fits everywhere.
+func TestTheMostThatAVMICanAskForDoesNotOverflow(t *testing.T) {
+	t.Parallel()
+	c := config
+	c.Cluster.Pods.OverheadRatio, c.Cluster.Pods.MemoryOvercommit, c.Cluster.Pods.CPUAllocationRatio = 10, 10, 1
+	v := vmitest.New(vmitest.WithMemory("512Ti"))
+	p, err := pod.Render(v, c)
+	require.NoError(t, err)
+	asked := p.Spec.Containers[0].Resources.Requests[corev1.ResourceMemory]
+	require.Greater(t, asked.Value(), int64(10*512)<<40)
+	require.Equal(t, asked.Value()*1000, asked.MilliValue(), "no rounding to the largest number")
+	require.Positive(t, asked.Value()*1000, "no overflow")
+	require.Less(t, asked.Value(), int64(math.MaxInt64/1000))
+
+	_, err = pod.Render(vmitest.New(vmitest.WithMemory("513Ti")), c)
+	require.ErrorIs(t, err, vmi.ErrInvalid)
+	require.ErrorContains(t, err, "spec.domain.memory.guest")
+	require.ErrorContains(t, err, "must be at most 512Ti")
 }
