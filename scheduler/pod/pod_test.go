@@ -154,26 +154,27 @@ func TestAPodIsKnownByItsOwnerOrByItsLabels(t *testing.T) {
 	another := vmitest.New()
 	another.UID = "22222222-2222-4222-8222-222222222222"
 	for name, tt := range map[string]struct {
-		change         func(*corev1.Pod)
-		owned, madeFor bool
-		instance       string
+		change                    func(*corev1.Pod)
+		owned, madeFor, adoptable bool
+		instance                  string
 	}{
-		"as it was rendered": {func(*corev1.Pod) {}, true, true, v.Name},
-		"orphaned":           {func(p *corev1.Pod) { p.OwnerReferences = nil }, false, true, v.Name},
-		"without labels":     {func(p *corev1.Pod) { p.Labels = nil }, true, true, v.Name},
-		"without both":       {func(p *corev1.Pod) { p.Labels, p.OwnerReferences = nil, nil }, false, false, ""},
+		"as it was rendered":          {func(*corev1.Pod) {}, true, true, true, v.Name},
+		"orphaned":                    {func(p *corev1.Pod) { p.OwnerReferences = nil }, false, true, false, v.Name},
+		"without labels":              {func(p *corev1.Pod) { p.Labels = nil }, true, true, false, v.Name},
+		"with the UID of another VMI": {func(p *corev1.Pod) { p.Labels[vmi.CreatedByLabel] = "x" }, true, true, false, v.Name},
+		"without both":                {func(p *corev1.Pod) { p.Labels, p.OwnerReferences = nil, nil }, false, false, false, ""},
 		"orphaned, with the UID and no launcher": {func(p *corev1.Pod) {
 			p.OwnerReferences = nil
 			delete(p.Labels, vmi.AppLabel)
-		}, false, false, ""},
+		}, false, false, false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p, err := pod.Render(v, config)
 			require.NoError(t, err)
 			tt.change(p)
-			require.Equal(t, []bool{tt.owned, tt.madeFor}, []bool{pod.Owned(p, v), pod.MadeFor(p, v)})
-			require.False(t, pod.Owned(p, another) || pod.MadeFor(p, another))
+			require.Equal(t, []bool{tt.owned, tt.madeFor, tt.adoptable}, []bool{pod.Owned(p, v), pod.MadeFor(p, v), pod.Adoptable(p, v)})
+			require.False(t, pod.Owned(p, another) || pod.MadeFor(p, another) || pod.Adoptable(p, another))
 			require.Equal(t, tt.instance, pod.InstanceName(p))
 		})
 	}
