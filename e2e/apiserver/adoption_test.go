@@ -55,6 +55,7 @@ func TestAttackAUserMakesNoPodThatIsTakenForALauncher(t *testing.T) {
 	bare := rendered.DeepCopy()
 	bare.Labels, bare.OwnerReferences = map[string]string{"app": "web"}, nil
 	labels := map[string]string{vmi.AppLabel: vmi.LauncherApp, vmi.CreatedByLabel: string(v.UID)}
+	loose := []metav1.OwnerReference{{APIVersion: "kubevirt.io/v1", Kind: "VirtualMachineInstance", Name: "vm", UID: v.UID}}
 	patchOf := func(metadata map[string]any) []byte {
 		text, err := json.Marshal(map[string]any{"metadata": metadata})
 		require.NoError(t, err)
@@ -76,9 +77,7 @@ func TestAttackAUserMakesNoPodThatIsTakenForALauncher(t *testing.T) {
 		}
 		refused("the whole pod", make(func(p *corev1.Pod) { p.Labels, p.OwnerReferences = rendered.Labels, rendered.OwnerReferences }))
 		refused("the owner", make(func(p *corev1.Pod) { p.OwnerReferences = rendered.OwnerReferences }))
-		refused("an owner that does not control", make(func(p *corev1.Pod) {
-			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "kubevirt.io/v1", Kind: "VirtualMachineInstance", Name: "vm", UID: v.UID}}
-		}))
+		require.NoError(t, make(func(p *corev1.Pod) { p.OwnerReferences = loose }), "a pod that is deleted with the VMI")
 		refused("the label of launchers", make(func(p *corev1.Pod) { p.Labels = map[string]string{vmi.AppLabel: vmi.LauncherApp} }))
 		refused("the label with the UID", make(func(p *corev1.Pod) { p.Labels = map[string]string{vmi.CreatedByLabel: string(v.UID)} }))
 
@@ -90,6 +89,10 @@ func TestAttackAUserMakesNoPodThatIsTakenForALauncher(t *testing.T) {
 		}
 		_, err = pods.Patch(t.Context(), bare.Name, types.MergePatchType, patchOf(map[string]any{"ownerReferences": rendered.OwnerReferences}), metav1.PatchOptions{})
 		refused("an owner that is added later", err)
+		_, err = pods.Patch(t.Context(), bare.Name, types.MergePatchType, patchOf(map[string]any{"ownerReferences": loose}), metav1.PatchOptions{})
+		require.NoError(t, err)
+		_, err = pods.Patch(t.Context(), bare.Name, types.MergePatchType, patchOf(map[string]any{"ownerReferences": rendered.OwnerReferences}), metav1.PatchOptions{})
+		refused("an owner that controls later", err)
 		stop := s.control()
 		require.Contains(t, s.awaitReason("vm", vmi.ConditionSynchronized, "PodNameTaken").Message, "delete it")
 		stop()
@@ -124,7 +127,7 @@ func TestALauncherPodIsWrittenByOthersButForWhatMakesItOne(t *testing.T) {
 	for _, data := range []string{
 		`{"metadata":{"labels":{"kubevirt.io":null}}}`, `{"metadata":{"labels":{"kubevirt.io":"other"}}}`, `{"metadata":{"labels":{"kubevirt.io/created-by":"other"}}}`,
 		`{"metadata":{"labels":{"kubevirt.io/created-by":null}}}`,
-		`{"metadata":{"ownerReferences":[{"apiVersion":"kubevirt.io/v1","kind":"VirtualMachineInstance","name":"x","uid":"x"}]}}`,
+		`{"metadata":{"ownerReferences":[{"apiVersion":"kubevirt.io/v1","kind":"VirtualMachineInstance","name":"x","uid":"x","controller":true},{"uid":"` + string(v.UID) + `","controller":false}]}}`,
 	} {
 		require.True(t, apierrors.IsForbidden(patch(data)), data)
 	}

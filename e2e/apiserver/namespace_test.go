@@ -96,7 +96,7 @@ func (e elsewhere) writeStatus(v *vmi.VirtualMachineInstance, cfg *rest.Config) 
 // The namespace of the installation is in no policy: what the accounts of
 // Podvisor may do is limited wherever they are, and an account that only has
 // their name gains nothing.
-func TestThePoliciesHoldInAnotherNamespace(t *testing.T) {
+func TestAttackAnInstallationInAnotherNamespaceIsHeldToTheSame(t *testing.T) {
 	t.Parallel()
 	e := installElsewhere(t, "ns")
 	admin, err := client.New(e.config)
