@@ -10,9 +10,9 @@ import (
 // namespace delay those of another by one read. It is safe for concurrent use.
 type budget struct {
 	perSecond, atOnce float64
-	// patience is how long a namespace that was refused is waited for: its next try is
+	// wait is how long a namespace that was refused is waited for: its next try is
 	// due before.
-	patience time.Duration
+	wait time.Duration
 
 	mu      sync.Mutex
 	left    float64
@@ -21,8 +21,8 @@ type budget struct {
 	waiting map[string]time.Time // when each namespace was refused last, and has not read since
 }
 
-func newBudget(perSecond, atOnce float64, patience time.Duration) *budget {
-	return &budget{perSecond: perSecond, atOnce: atOnce, patience: patience, left: atOnce, reads: map[string]time.Time{}, waiting: map[string]time.Time{}}
+func newBudget(perSecond, atOnce float64, wait time.Duration) *budget {
+	return &budget{perSecond: perSecond, atOnce: atOnce, wait: wait, left: atOnce, reads: map[string]time.Time{}, waiting: map[string]time.Time{}}
 }
 
 // accept says whether a pod of the namespace may be read about now.
@@ -48,7 +48,7 @@ func (b *budget) pass(now time.Time) {
 	}
 	b.counted = now
 	for namespace, at := range b.waiting {
-		if now.Sub(at) > b.patience {
+		if now.Sub(at) > b.wait {
 			delete(b.waiting, namespace)
 		}
 	}

@@ -26,7 +26,7 @@ func TestABudgetIsSharedAmongNamespaces(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			b, now := newBudget(1, 10, readPatience), time.Unix(1000, 0)
+			b, now := newBudget(1, 10, readWait), time.Unix(1000, 0)
 			got := map[string]int{}
 			for second := 0; second <= tt.seconds; second += 2 {
 				all := tt.pods
@@ -54,7 +54,7 @@ func TestABudgetIsSharedAmongNamespaces(t *testing.T) {
 
 func TestABudgetForgetsNamespacesThatWaitNoMore(t *testing.T) {
 	t.Parallel()
-	b, now := newBudget(1, 1, readPatience), time.Unix(1000, 0)
+	b, now := newBudget(1, 1, readWait), time.Unix(1000, 0)
 	require.True(t, b.accept("a", now))
 	require.False(t, b.accept("b", now), "it is used up")
 	require.False(t, b.accept("a", now.Add(time.Second)), "b is before a")

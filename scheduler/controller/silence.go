@@ -20,8 +20,8 @@ const (
 	readsPerSecond = 1
 	readsAtOnce    = 10
 	mostEvents     = 100
-	// readPatience is longer than a silent pod waits that was refused a read.
-	readPatience = 5 * time.Second
+	// readWait is longer than a silent pod waits that was refused a read.
+	readWait = 5 * time.Second
 )
 
 // silences are what is known of pods that wait and do not say why, by their UIDs. It
@@ -33,7 +33,7 @@ type silences struct {
 }
 
 func newSilences() *silences {
-	return &silences{known: map[types.UID]instance.Silence{}, budget: newBudget(readsPerSecond, readsAtOnce, readPatience)}
+	return &silences{known: map[types.UID]instance.Silence{}, budget: newBudget(readsPerSecond, readsAtOnce, readWait)}
 }
 
 // get is what is known of the pod, which is silent since now if nothing is.
