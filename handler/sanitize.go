@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
@@ -14,6 +16,8 @@ import (
 const (
 	maxMessage    = 1024
 	maxWord       = 63
+	maxTarget     = 16
+	maxSize       = 1 << 56
 	maxDisks      = 512
 	maxGeneration = 1 << 62
 	maxCount      = 1 << 31
@@ -71,8 +75,8 @@ func Sanitize(s protocol.State) protocol.State {
 		out.Agent = &protocol.Agent{Version: sanitizeToken(s.Agent.Version)}
 	}
 	for _, d := range s.Disks {
-		if len(out.Disks) < maxDisks && sanitizeToken(d.Name) != "" && sanitizeToken(d.Target) != "" {
-			out.Disks = append(out.Disks, protocol.Disk{Name: d.Name, Target: d.Target, SizeBytes: max(d.SizeBytes, 0)})
+		if len(out.Disks) < maxDisks && sanitizeToken(d.Name) != "" && len(d.Target) <= maxTarget && sanitizeToken(d.Target) != "" {
+			out.Disks = append(out.Disks, protocol.Disk{Name: d.Name, Target: d.Target, SizeBytes: min(max(d.SizeBytes, 0), maxSize)})
 		}
 	}
 	return out
@@ -98,11 +102,17 @@ func sanitizeToken(s string) string {
 	return s
 }
 
-// shorten cuts off what of a message is too much.
+// shorten cuts off what of a message is too much. What a terminal would not print as
+// it is becomes a space.
 func shorten(s string) string {
 	const more = "…"
-	if len(s) <= maxMessage {
-		return s
+	if len(s) > maxMessage {
+		s = strings.ToValidUTF8(s[:maxMessage-len(more)], "") + more
 	}
-	return strings.ToValidUTF8(s[:maxMessage-len(more)], "") + more
+	return strings.Map(func(r rune) rune {
+		if r == utf8.RuneError || !unicode.IsGraphic(r) {
+			return ' '
+		}
+		return r
+	}, s)
 }

@@ -45,6 +45,23 @@ func TestALauncherReportsNoMoreThanAStatusHolds(t *testing.T) {
 	}
 }
 
+func TestAMessageIsOneLineThatATerminalPrintsAsItIs(t *testing.T) {
+	t.Parallel()
+	f := SanitizeFinding(vmi.Finding{Reason: "Broken", Message: "a\nb\x1b[31m\u202ec\u200b\xffé日\t."})
+	require.Equal(t, "a b [31m c  é日 .", f.Message)
+}
+
+func TestDisksThatTheSpecDoesNotHaveAreNotReported(t *testing.T) {
+	t.Parallel()
+	v := instance(vmi.Scheduled)
+	v.Spec.Volumes = []vmi.Volume{{Name: "root"}, {Name: "data"}}
+	s := Sanitize(protocol.State{Phase: protocol.Running, Disks: []protocol.Disk{
+		{Name: "invented", Target: "vdz"}, {Name: "root", Target: "vda", SizeBytes: 1<<63 - 1}, {Name: "root", Target: "vdb", SizeBytes: 1},
+		{Name: "data", Target: strings.Repeat("v", maxTarget+1)}, {Name: "data", Target: "vdc", SizeBytes: -1},
+	}})
+	require.Equal(t, []vmi.VolumeStatus{{Name: "root", Target: "vda", Size: maxSize}, {Name: "data", Target: "vdc"}}, volumes(v, s.Disks))
+}
+
 func TestAStateThatFitsIsKept(t *testing.T) {
 	t.Parallel()
 	kept := map[string]bool{}

@@ -51,6 +51,7 @@ func copyDisk(args []string) error {
 }
 
 func launch(args []string) error {
+	limitMemory()
 	c := supervisor.Config{TerminationLog: "/dev/termination-log"}
 	var f flag.FlagSet
 	f.StringVar(&c.Namespace, "namespace", "", "the VMI's namespace")

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 
@@ -19,25 +21,49 @@ import (
 // again what is bound changes nothing.
 type Binder func(ctx context.Context, launcher *control.Client, v *vmi.VirtualMachineInstance) (network.Config, error)
 
-// actionTimeout is how long an action may take. A launcher that does not answer
-// holds a worker for so long, and other VMIs wait for workers.
+// actionTimeout is how long an action may take. No VMI but the launcher's own waits
+// for it.
 const actionTimeout = handler.AnswerTimeout
 
-// act does what the plan says: the status first, which a launcher cannot delay,
-// and the actions until one fails, also if the status could not be written. But a
-// final status comes before what follows from it: the launcher's reaction would be
-// reported in its place.
-func (c *Controller) act(ctx context.Context, key string, s *session, o handler.Observed, p handler.Plan) error {
-	err := c.report(ctx, key, o, p)
-	if err != nil && p.Status.Phase.Final() {
-		return err
+// act does what the plan says: the status first, which a launcher cannot delay, and
+// then the actions, also if the status could not be written. But a final status
+// comes before what follows from it: the launcher's reaction would be reported in
+// its place. What waits for the launcher is handed to its session. The VMI is to be
+// reconciled again after the returned time, if that is not zero.
+func (c *Controller) act(ctx context.Context, key string, s *session, o handler.Observed, p handler.Plan, seen int) (time.Duration, error) {
+	after := p.Recheck
+	wait, err := c.report(ctx, key, o, p)
+	if wait > 0 && (after == 0 || wait < after) {
+		after = wait
 	}
-	for _, a := range p.Actions {
-		if failed := c.do(ctx, key, s, o, a); failed != nil {
-			return errors.Join(err, failed)
+	if (err != nil || wait > 0) && p.Status.Phase.Final() {
+		return after, err
+	}
+	now, later := divide(p.Actions)
+	if len(later) > 0 {
+		s.hand(seen, task{kind: kindOf(later[0]), do: func(ctx context.Context) error { return c.doAll(ctx, key, s, o, later) }})
+	}
+	return after, errors.Join(err, c.doAll(ctx, key, s, o, now))
+}
+
+// divide divides the actions into those before the first one that waits for the
+// launcher, and the rest.
+func divide(all []handler.Action) (now, later []handler.Action) {
+	i := slices.IndexFunc(all, func(a handler.Action) bool { return kindOf(a) != "" })
+	if i < 0 {
+		return all, nil
+	}
+	return all[:i], all[i:]
+}
+
+// doAll does the actions until one fails.
+func (c *Controller) doAll(ctx context.Context, key string, s *session, o handler.Observed, actions []handler.Action) error {
+	for _, a := range actions {
+		if err := c.do(ctx, key, s, o, a); err != nil {
+			return err
 		}
 	}
-	return err
+	return nil
 }
 
 // do does one action.
@@ -51,9 +77,9 @@ func (c *Controller) do(ctx context.Context, key string, s *session, o handler.O
 		c.disconnect(key)
 		c.log.Info("ended the session with the launcher", "vmi", key)
 	case handler.BindNetwork:
-		return c.bind(ctx, key, s, o)
+		return c.bind(ctx, s, o)
 	case handler.Put:
-		return c.put(ctx, key, s, a.Desired)
+		return c.put(ctx, s, a.Desired)
 	case handler.Emit:
 		c.events.Emit(ctx, o.Instance, reconcile.Event(a.Event))
 	default:
@@ -62,25 +88,25 @@ func (c *Controller) do(ctx context.Context, key string, s *session, o handler.O
 	return nil
 }
 
-func (c *Controller) bind(ctx context.Context, key string, s *session, o handler.Observed) error {
+func (c *Controller) bind(ctx context.Context, s *session, o handler.Observed) error {
 	began := c.timing.now()
 	n, err := c.config.Bind(ctx, s.client, o.Instance)
 	if err != nil {
 		s.fail(began, vmi.Finding{Reason: handler.ReasonNetworkFailed, Message: err.Error()})
-		return retriable("bind the network", err)
+		return err
 	}
 	s.bound(n)
-	c.log.Info("bound the network", "vmi", key, "interfaces", len(n.Attachments))
+	s.log.Info("bound the network", "interfaces", len(n.Attachments))
 	return nil
 }
 
-func (c *Controller) put(ctx context.Context, key string, s *session, d protocol.Desired) error {
+func (c *Controller) put(ctx context.Context, s *session, d protocol.Desired) error {
 	began := c.timing.now()
-	s.putting(d.Generation)
+	d.Generation = s.putting()
 	err := s.client.Put(ctx, d)
 	if err == nil {
 		s.accepted(d)
-		c.log.Info("put the VMI to the launcher", "vmi", key, "generation", d.Generation, "stop", d.Stop != nil)
+		s.log.Info("put the VMI to the launcher", "generation", d.Generation, "stop", d.Stop != nil)
 		return nil
 	}
 	f := vmi.Finding{Reason: vmi.ReasonLauncherUnresponsive, Message: err.Error()}
@@ -94,7 +120,7 @@ func (c *Controller) put(ctx context.Context, key string, s *session, d protocol
 		f.Message = s.noAnswer().Error()
 	}
 	s.fail(began, f)
-	return retriable("put the VMI to the launcher", err)
+	return err
 }
 
 // refresh reads the generation in force, which the next Put exceeds.
@@ -107,25 +133,20 @@ func (s *session) refresh(ctx context.Context) error {
 	return nil
 }
 
-// retriable is an error that the loop retries, also if it is a [vmi.ErrInvalid]:
-// the launcher and the pod may change although the VMI does not.
-func retriable(operation string, err error) error {
-	if errors.Is(err, vmi.ErrInvalid) {
-		return errors.New(operation + ": " + err.Error())
-	}
-	return fmt.Errorf("%s: %w", operation, err)
-}
-
 // report writes the status and, if that changed it, emits the events that belong
-// to the change.
-func (c *Controller) report(ctx context.Context, key string, o handler.Observed, p handler.Plan) error {
+// to the change. What the budget of the VMI does not allow is not written, and is
+// to be decided anew after the time that report returns.
+func (c *Controller) report(ctx context.Context, key string, o handler.Observed, p handler.Plan) (wait time.Duration, err error) {
 	if p.Status == nil || equality.Semantic.DeepEqual(&o.Instance.Status, p.Status) {
-		return nil
+		return 0, nil
+	}
+	if wait := c.budgets.spend(key, o.Instance.UID, o.Instance.Status.Phase != p.Status.Phase, len(p.Events), c.timing.now()); wait > 0 {
+		return wait, nil
 	}
 	changed := o.Instance.DeepCopy()
 	changed.Status = *p.Status
 	if _, err := c.writer.Status(ctx, o.Instance, changed); err != nil {
-		return err
+		return 0, err
 	}
 	c.log.Info("wrote the status", "vmi", key, "phase", p.Status.Phase)
 	for _, e := range p.Events {
@@ -134,5 +155,5 @@ func (c *Controller) report(ctx context.Context, key string, o handler.Observed,
 		}
 		c.events.Emit(ctx, o.Instance, reconcile.Event(e))
 	}
-	return nil
+	return 0, nil
 }

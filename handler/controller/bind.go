@@ -15,8 +15,10 @@ import (
 // BindNetwork returns the function that binds the interfaces of a VMI to the
 // networks of its pod by one of the bindings: it gets the pod's network namespace
 // from the launcher, plans and applies what is missing there. What is bound
-// already stays as it is. Nil bindings: [network.Bindings].
+// already stays as it is. A namespace that was bound for one VMI is refused for every
+// other. Nil bindings: [network.Bindings].
 func BindNetwork(bindings []network.Binding) func(context.Context, *control.Client, *vmi.VirtualMachineInstance) (network.Config, error) {
+	known := &claims{}
 	return func(ctx context.Context, launcher *control.Client, v *vmi.VirtualMachineInstance) (n network.Config, err error) {
 		ns, err := launcher.Namespace(ctx)
 		if err != nil {
@@ -24,6 +26,13 @@ func BindNetwork(bindings []network.Binding) func(context.Context, *control.Clie
 		}
 		defer func() { err = errors.Join(err, ns.Close()) }()
 		if err := link.Check(ns.File); err != nil {
+			return network.Config{}, fmt.Errorf("the launcher's network namespace: %w", err)
+		}
+		cookie, err := link.Cookie(ns.File)
+		if err == nil {
+			err = known.claim(cookie, v.UID)
+		}
+		if err != nil {
 			return network.Config{}, fmt.Errorf("the launcher's network namespace: %w", err)
 		}
 		state, err := link.Observe(ns.File)

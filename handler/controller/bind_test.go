@@ -112,3 +112,39 @@ func TestBindingRefusesWhatIsNotThePodsNamespace(t *testing.T) {
 		})
 	}
 }
+
+func TestAttackByTheNetworkNamespaceOfAnotherPod(t *testing.T) {
+	testenv.Root(t)
+	pod, _ := networktest.Pod(t)
+	theirs, _ := networktest.Pod(t)
+	file := func(f *os.File) *control.Client { return launcherIn(t, fmt.Sprintf("/proc/self/fd/%d", f.Fd())) }
+	bind := BindNetwork(nil)
+	victim := networktest.Instance(networktest.Masquerade)
+	victim.UID = "victim"
+	thief := networktest.Instance(networktest.Masquerade)
+	thief.UID = "thief"
+	_, err := bind(t.Context(), file(pod), victim)
+	require.NoError(t, err)
+	bound, err := link.Observe(pod)
+	require.NoError(t, err)
+	_, err = bind(t.Context(), file(pod), thief)
+	require.ErrorIs(t, err, errClaimed)
+	after, err := link.Observe(pod)
+	require.NoError(t, err)
+	require.Equal(t, bound, after)
+	_, err = bind(t.Context(), file(pod), victim)
+	require.NoError(t, err)
+	_, err = bind(t.Context(), file(theirs), thief)
+	require.NoError(t, err)
+}
+
+func TestClaimsAreBounded(t *testing.T) {
+	t.Parallel()
+	var c claims
+	for i := range uint64(3 * claimsKept) {
+		require.NoError(t, c.claim(i, "a"))
+	}
+	require.Len(t, c.of, claimsKept)
+	require.Len(t, c.order, claimsKept)
+	require.ErrorIs(t, c.claim(3*claimsKept-1, "b"), errClaimed)
+}

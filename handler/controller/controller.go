@@ -67,9 +67,14 @@ type Controller struct {
 	loop      *reconcile.Loop
 	synced    atomic.Bool
 	timing    timing
+	budgets   budgets
+	// open are the sessions and those that were ended and complete a task.
+	open sync.WaitGroup
 
 	mu       sync.Mutex
 	sessions map[string]*session // by the key of the VMI
+	// cancels end the sessions at once, also those that were ended.
+	cancels map[*session]context.CancelFunc
 }
 
 // New makes a Controller.
@@ -87,7 +92,7 @@ func New(c Config) (*Controller, error) {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	k := &Controller{
-		config: c, log: c.Logger, sessions: map[string]*session{},
+		config: c, log: c.Logger, sessions: map[string]*session{}, cancels: map[*session]context.CancelFunc{},
 		timing: timing{heartbeat: handler.HeartbeatPeriod, answer: handler.AnswerTimeout, now: time.Now},
 	}
 	k.instances = informer.New(c.Client.VirtualMachineInstances(metav1.NamespaceAll), informer.Selection{NodeName: c.Node})
@@ -169,10 +174,12 @@ func (c *Controller) reconcile(ctx context.Context, key string) (time.Duration, 
 	if c.config.Settings != nil && c.config.Settings.Foreign() != "" {
 		return 0, nil
 	}
-	s := c.session(key)
+	s, seen := c.session(key), 0
+	if s != nil {
+		seen = s.seen()
+	}
 	o := c.observe(key, s)
-	p := handler.Decide(o)
-	return p.Recheck, c.act(ctx, key, s, o, p)
+	return c.act(ctx, key, s, o, handler.Decide(o), seen)
 }
 
 func (c *Controller) observe(key string, s *session) handler.Observed {
@@ -186,6 +193,9 @@ func (c *Controller) observe(key string, s *session) handler.Observed {
 		p.Architecture = runtime.GOARCH
 		o.Instance = defaults.Apply(v, p)
 	}
+	if o.Instance == nil || o.Instance.Status.Phase.Final() {
+		c.budgets.drop(key)
+	}
 	return o
 }
 
@@ -198,31 +208,38 @@ func (c *Controller) session(key string) *session {
 
 // connect starts a session.
 func (c *Controller) connect(ctx context.Context, key, podUID string) {
-	s := newSession(podUID, c.config.Dial, c.timing, func() { c.loop.Add(key) })
+	s := newSession(podUID, c.config.Dial, c.timing, c.log.With("vmi", key), func() { c.loop.Add(key) })
+	// The session outlives this call, but not the Controller, which ends it.
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	c.mu.Lock()
-	c.sessions[key] = s
+	c.sessions[key], c.cancels[s] = s, cancel
 	c.mu.Unlock()
-	// The session outlives this call, but not the Controller, which closes it.
-	s.start(context.WithoutCancel(ctx), c.log.With("vmi", key))
+	c.open.Go(func() {
+		s.live(ctx)
+		cancel()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.cancels, s)
+	})
 }
 
-// disconnect ends a session, if there is one.
+// disconnect ends a session, if there is one. It does not wait for it.
 func (c *Controller) disconnect(key string) {
 	c.mu.Lock()
 	s := c.sessions[key]
 	delete(c.sessions, key)
 	c.mu.Unlock()
 	if s != nil {
-		s.close()
+		s.end()
 	}
 }
 
 func (c *Controller) closeAll() {
 	c.mu.Lock()
-	all := c.sessions
+	for _, cancel := range c.cancels {
+		cancel()
+	}
 	c.sessions = map[string]*session{}
 	c.mu.Unlock()
-	for _, s := range all {
-		s.close()
-	}
+	c.open.Wait()
 }

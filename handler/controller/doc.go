@@ -2,10 +2,16 @@
 // their launchers, asks handler.Decide, and acts.
 //
 // [New] makes a [Controller] and [Controller.Run] runs it. A VMI is reconciled when
-// the API server or its launcher reports a change. The session with a launcher is a
-// goroutine per VMI that starts when the VMI is handed over and follows the
-// launcher's states until the domain has ended; everything else is done by a few
-// workers, which a launcher can hold for handler.AnswerTimeout per action.
+// the API server or its launcher reports a change. The session with a launcher starts
+// when the VMI is handed over. It follows the launcher's states until the domain has
+// ended, and everything that waits for the launcher is done by the session's own
+// goroutine, one task at a time: the workers, which all VMIs share, wait for the API
+// server only.
+//
+// A tenant controls the launcher. What a session may cost is limited: its states and
+// tasks by time, its lines in the log, and the writes of the VMI's status, of which
+// all VMIs of a namespace together have a share. A change of the phase is written at
+// once; phases go forward only.
 //
 // A launcher that hangs keeps its socket open. A session therefore asks for the
 // state every handler.HeartbeatPeriod, and a request that is not answered, or a

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -16,7 +15,7 @@ import (
 // follow receives the launcher's states until the domain has ended, or returns
 // why it cannot. A connection that stays open proves nothing of a process that
 // hangs, so the launcher is also asked for its state now and then.
-func (s *session) follow(ctx context.Context, log *slog.Logger) (answered bool, err error) {
+func (s *session) follow(ctx context.Context) (answered bool, err error) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	watch, cancel := context.WithCancelCause(ctx)
@@ -33,7 +32,7 @@ func (s *session) follow(ctx context.Context, log *slog.Logger) (answered bool, 
 		if !answered {
 			answered = true
 			first.Stop()
-			log.Info("connected to the launcher", "pod", s.podUID, "phase", handler.Sanitize(state).Phase)
+			s.log.Info("connected to the launcher", "pod", s.podUID, "phase", handler.Sanitize(state).Phase)
 			wg.Go(func() { cancel(s.check(watch)) })
 		}
 		s.receive(state)

@@ -36,7 +36,7 @@ const steady = 10 * time.Second
 // fewer than the first.
 const (
 	statesAtOnce    = 20
-	statesPerSecond = 2
+	statesPerSecond = 0.5
 )
 
 // refreshPeriod is the time after which the finding of a launcher that does not
@@ -58,8 +58,9 @@ type session struct {
 	states *rate.Limiter
 	timing timing
 	queue  func()
-	cancel context.CancelFunc
-	done   chan struct{}
+	log    *slog.Logger
+	tasks  chan task
+	ended  chan struct{} // closed by end
 
 	mu       sync.Mutex
 	began    time.Time
@@ -75,41 +76,56 @@ type session struct {
 	finding *vmi.Finding
 	since   time.Time // when it began
 	set     time.Time // when it was replaced last
+
+	turn turn
 }
 
-func newSession(podUID string, dial func(context.Context, string) (net.Conn, error), t timing, queue func()) *session {
+func newSession(podUID string, dial func(context.Context, string) (net.Conn, error), t timing, log *slog.Logger, queue func()) *session {
 	return &session{
-		podUID: podUID, queue: queue, timing: t, began: t.now(), done: make(chan struct{}),
+		podUID: podUID, queue: queue, timing: t, log: limitedLog(log), began: t.now(),
+		tasks: make(chan task, 1), ended: make(chan struct{}),
 		states: rate.NewLimiter(statesPerSecond, statesAtOnce),
 		client: control.NewClient(func(ctx context.Context) (net.Conn, error) { return dial(ctx, podUID) }),
+		turn:   turn{pace: rate.NewLimiter(rate.Every(taskInterval), tasksAtOnce)},
 	}
 }
 
-// start connects until close is called or the domain has ended.
-func (s *session) start(ctx context.Context, log *slog.Logger) {
-	ctx, s.cancel = context.WithCancel(ctx)
-	go func() {
-		defer close(s.done)
-		s.run(ctx, log)
-	}()
+// end ends the session and returns at once. The launcher is not affected. A task
+// that was handed over before is completed.
+func (s *session) end() { close(s.ended) }
+
+// live is the session until it was ended and its last task is done, or until ctx
+// ends.
+func (s *session) live(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	watch, stop := context.WithCancel(ctx)
+	defer stop()
+	wg.Go(func() {
+		select {
+		case <-s.ended:
+			stop()
+		case <-ctx.Done():
+		}
+	})
+	wg.Go(func() { s.run(watch) })
+	s.work(ctx)
+	cancel()
 }
 
-// close ends the session. The launcher is not affected.
-func (s *session) close() {
-	s.cancel()
-	<-s.done
-}
-
-func (s *session) run(ctx context.Context, log *slog.Logger) {
+// run connects until ctx ends or the domain has ended.
+func (s *session) run(ctx context.Context) {
 	delay := firstDelay
 	for {
 		began := time.Now()
-		answered, err := s.follow(ctx, log)
+		answered, err := s.follow(ctx)
 		if err == nil || ctx.Err() != nil {
 			return
 		}
 		if answered {
-			log.Info("lost the connection to the launcher", "pod", s.podUID, "err", err)
+			s.log.Info("lost the connection to the launcher", "pod", s.podUID, "err", err)
 		}
 		if answered && time.Since(began) > steady {
 			delay = firstDelay
@@ -255,12 +271,13 @@ func (s *session) bound(n network.Config) {
 	s.queue()
 }
 
-// putting notes that a Desired with this generation is sent. Whether it comes
-// into force is not known until it is accepted.
-func (s *session) putting(generation int64) {
+// putting is the generation of a Desired that is sent next. Whether it comes into
+// force is not known until it is accepted.
+func (s *session) putting() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.generation = max(s.generation, generation)
+	s.generation++
+	return s.generation
 }
 
 // accepted notes the Desired that the launcher accepted. If it refused one before,

@@ -63,11 +63,13 @@ func Serve(ctx context.Context, e Endpoint) error {
 	if err != nil {
 		return fmt.Errorf("make a certificate: %w", err)
 	}
-	l, err := tls.Listen("tcp", e.Addr, &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{cert}, GetCertificate: e.Certificate})
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", e.Addr)
 	if err != nil {
 		return fmt.Errorf("listen on %s: %w", e.Addr, err)
 	}
-	return serve(ctx, l, e)
+	return serve(ctx, tls.NewListener(newGate(l, connsInAll, connsPerSource), &tls.Config{
+		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{cert}, GetCertificate: e.Certificate,
+	}), e)
 }
 
 func serve(ctx context.Context, l net.Listener, e Endpoint) error {
@@ -76,10 +78,12 @@ func serve(ctx context.Context, l net.Listener, e Endpoint) error {
 	}
 	s := &http.Server{
 		Handler:           e.Handler(),
-		ReadHeaderTimeout: mostToRead,
+		ReadHeaderTimeout: mostToBegin,
 		ReadTimeout:       mostToRead,
 		WriteTimeout:      mostToWrite,
 		IdleTimeout:       mostIdle,
+		MaxHeaderBytes:    mostHeader,
+		ConnState:         track,
 		ErrorLog:          slog.NewLogLogger(e.Logger.Handler(), slog.LevelDebug),
 	}
 	done := make(chan struct{})
@@ -99,14 +103,20 @@ func serve(ctx context.Context, l net.Listener, e Endpoint) error {
 	return nil
 }
 
-// Every pod in the cluster can connect. How long a request may take to be read,
-// and to be read and answered; and how long a connection may wait for the next:
-// longer than the API server does, so that the API server closes it.
+// Every pod in the cluster can connect. How long a handshake, and the head of a
+// request, may take; how long a request may take to be read, and to be read and
+// answered; and how long a connection may wait for the next: longer than the API
+// server does, so that the API server closes it.
 const (
+	mostToBegin = 5 * time.Second
 	mostToRead  = 10 * time.Second
 	mostToWrite = 30 * time.Second
 	mostIdle    = 2 * time.Minute
 )
+
+// mostHeader is the longest head of a request, in bytes. What the API server says of
+// a user and a request is in it.
+const mostHeader = 64 << 10
 
 // lastAnswers is how long requests that have begun may take when the endpoint
 // ends.

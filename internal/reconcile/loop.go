@@ -21,7 +21,7 @@ import (
 type Func func(ctx context.Context, key string) (after time.Duration, err error)
 
 // Loop calls a Func for queued keys. A key is never handled twice at the same
-// time.
+// time, and the namespaces of the keys take turns.
 type Loop struct {
 	name    string
 	do      Func
@@ -59,11 +59,15 @@ func New(c Config) *Loop {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
+	delaying := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[string]{
+		Name: c.Name, MetricsProvider: c.Metrics,
+		Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[string]{Name: c.Name, MetricsProvider: c.Metrics, Queue: newFair()}),
+	})
 	return &Loop{
 		name: c.Name, do: c.Do, workers: c.Workers, log: c.Logger,
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstDelay, lastDelay),
-			workqueue.TypedRateLimitingQueueConfig[string]{Name: c.Name, MetricsProvider: c.Metrics}),
+			workqueue.TypedRateLimitingQueueConfig[string]{Name: c.Name, MetricsProvider: c.Metrics, DelayingQueue: delaying}),
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -29,14 +30,25 @@ const (
 	streamPath  = "/v1/streams/"
 )
 
-// maxState is the longest state that a client reads: the launcher belongs to a
-// tenant and may send anything.
-const maxState = 1 << 20
+// A state is read within these limits: the launcher belongs to a tenant and may send
+// anything.
+const (
+	// maxState is the length of the longest state, in bytes.
+	maxState = 128 << 10
+	// maxValues is how many values a state has at most. A few bytes can stand for a
+	// value that takes many in memory.
+	maxValues = 8 << 10
+)
 
-// statesPerSecond is how many bytes of states a client reads in a second, beyond
-// the first maxState ones. The whole life of a VMI takes fewer than those; a
-// launcher that never stops waits, instead of using a processor of the node.
-const statesPerSecond = 256 << 10
+// The states that a client reads: so many bytes at once, and then so many per second.
+// A line counts as leastLine bytes at least. The whole life of a VMI takes fewer than
+// the first; a launcher that never stops waits, instead of using a processor of the
+// node.
+const (
+	statesAtOnce    = 512 << 10
+	statesPerSecond = 64 << 10
+	leastLine       = 1 << 10
+)
 
 // answerTimeout is how long a launcher may take for an answer. A call is answered
 // when it is done, so it may take as long as its context lasts.
@@ -49,6 +61,8 @@ type Client struct {
 	dial  func(context.Context) (net.Conn, error)
 	http  *http.Client
 	calls *http.Client
+	// pace limits the states of all watches: another connection has no more.
+	pace *rate.Limiter
 }
 
 // NewClient returns a client of the launcher that dial connects to. Namespace
@@ -69,7 +83,10 @@ func NewClient(dial func(context.Context) (net.Conn, error)) *Client {
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		}
 	}
-	return &Client{dial: dial, http: client(answerTimeout), calls: client(0)}
+	return &Client{
+		dial: dial, http: client(answerTimeout), calls: client(0),
+		pace: rate.NewLimiter(statesPerSecond, statesAtOnce),
+	}
 }
 
 // State reads the launcher's present state.
@@ -79,8 +96,23 @@ func (c *Client) State(ctx context.Context) (protocol.State, error) {
 		return protocol.State{}, err
 	}
 	defer resp.Body.Close()
+	line, err := io.ReadAll(io.LimitReader(resp.Body, maxState+1))
+	if err != nil {
+		return protocol.State{}, unreadable(err)
+	}
+	return decode(line)
+}
+
+// errTooLarge is the cause of an error about a state that is beyond the limits.
+var errTooLarge = errors.New("it is larger than any state")
+
+// decode reads a state. What is too large is refused before it is decoded.
+func decode(line []byte) (protocol.State, error) {
+	if len(line) > maxState || bytes.Count(line, []byte{','})+bytes.Count(line, []byte{'['}) > maxValues {
+		return protocol.State{}, unreadable(errTooLarge)
+	}
 	var s protocol.State
-	if err := json.NewDecoder(io.LimitReader(resp.Body, maxState)).Decode(&s); err != nil {
+	if err := json.Unmarshal(line, &s); err != nil {
 		return protocol.State{}, unreadable(err)
 	}
 	return s, nil
@@ -105,17 +137,16 @@ func (c *Client) Watch(ctx context.Context) iter.Seq2[protocol.State, error] {
 		defer resp.Body.Close()
 		lines := bufio.NewScanner(resp.Body)
 		lines.Buffer(nil, maxState)
-		pace := rate.NewLimiter(statesPerSecond, maxState)
-		for lines.Scan() {
-			var s protocol.State
-			if err := json.Unmarshal(lines.Bytes(), &s); err != nil {
-				yield(protocol.State{}, unreadable(err))
+		for c.pace.WaitN(ctx, leastLine) == nil && lines.Scan() {
+			s, err := decode(lines.Bytes())
+			if err != nil {
+				yield(protocol.State{}, err)
 				return
 			}
 			if !yield(s, nil) || s.Phase == protocol.Ended {
 				return
 			}
-			if pace.WaitN(ctx, len(lines.Bytes())+1) != nil {
+			if more := len(lines.Bytes()) - leastLine; more > 0 && c.pace.WaitN(ctx, more) != nil {
 				break // ctx ends before
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"unicode"
 
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
@@ -37,9 +38,18 @@ func (e *Error) Is(target error) bool {
 }
 
 // maxText is how many bytes of a launcher's text get into an error.
-const maxText = 4 << 10
+const maxText = 1 << 10
 
-func text(s string) string { return strings.ToValidUTF8(s[:min(len(s), maxText)], "") }
+// text is a launcher's text as it gets into an error. What a terminal would not print
+// as it is becomes a space.
+func text(s string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsGraphic(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(s[:min(len(s), maxText)], ""))
+}
 
 // limited is an error whose text a launcher may have chosen: JSON errors quote what
 // cannot be read.

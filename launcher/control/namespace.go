@@ -9,6 +9,8 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -33,9 +35,9 @@ type Namespace struct {
 // Close closes the namespace.
 func (n *Namespace) Close() error { return n.File.Close() }
 
-// Namespace asks for the network namespace of the launcher's pod. What comes is
-// a network namespace for certain; that the launcher may name no other than its
-// own follows from its having no other to open.
+// Namespace asks for the network namespace of the launcher's pod. What comes is a
+// network namespace for certain. Whose it is the caller checks: link.Check refuses
+// those that no pod has.
 func (c *Client) Namespace(ctx context.Context) (*Namespace, error) {
 	n, err := c.namespace(ctx, streamPath+string(protocol.StreamNetworkNamespace), streamToken)
 	if refusal := (*Error)(nil); errors.As(err, &refusal) && refusal.Status == http.StatusNotFound {
@@ -70,7 +72,9 @@ func (c *Client) namespace(ctx context.Context, path, token string) (*Namespace,
 	if err != nil {
 		return nil, errors.Join(err, context.Cause(ctx))
 	}
-	if kind, err := unix.IoctlRetInt(int(f.Fd()), unix.NS_GET_NSTYPE); err != nil || kind != unix.CLONE_NEWNET {
+	// The name is the kernel's. To ask the file itself may have another meaning to a
+	// device, and take forever on a file system that a tenant serves.
+	if name, err := os.Readlink("/proc/thread-self/fd/" + strconv.Itoa(int(f.Fd()))); err != nil || !strings.HasPrefix(name, "net:[") {
 		return nil, errors.Join(errors.New("the launcher sent a descriptor that is no network namespace"), err, f.Close())
 	}
 	return &Namespace{File: f, UID: peer.Uid, GID: peer.Gid}, nil

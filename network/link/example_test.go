@@ -39,5 +39,5 @@ func ExampleApply() {
 	defer own.Close()
 	_, err = bind(own, &vmi.VirtualMachineInstance{}, network.Owner{UID: 107, GID: 107})
 	fmt.Println(err)
-	// Output: not the network namespace of another process: get the kind of namespace: inappropriate ioctl for device
+	// Output: not the network namespace of a pod: a file of the kind other
 }

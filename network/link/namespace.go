@@ -10,18 +10,15 @@ import (
 )
 
 // ErrNamespace is wrapped by the errors of [Check].
-var ErrNamespace = errors.New("not the network namespace of another process")
+var ErrNamespace = errors.New("not the network namespace of a pod")
 
-// Check returns an error that wraps [ErrNamespace] if ns is anything but a
-// network namespace, or the one that the caller itself is in. A file that
-// another process sent must be checked before it is used.
+// Check returns an error that wraps [ErrNamespace] if ns is anything but a network
+// namespace that a pod can have: it is not the one that the caller itself is in, nor
+// the node's, and it belongs to the caller's user namespace or to one that root made
+// in that. A file that another process sent must be checked before it is used.
 func Check(ns *os.File) error {
-	kind, err := unix.IoctlRetInt(int(ns.Fd()), unix.NS_GET_NSTYPE)
-	if err != nil {
-		return fmt.Errorf("%w: get the kind of namespace: %w", ErrNamespace, err)
-	}
-	if kind != unix.CLONE_NEWNET {
-		return fmt.Errorf("%w: namespace of kind 0x%x", ErrNamespace, kind)
+	if err := checkKind(ns); err != nil {
+		return fmt.Errorf("%w: %w", ErrNamespace, err)
 	}
 	theirs, err := ns.Stat()
 	if err != nil {
@@ -34,7 +31,28 @@ func Check(ns *os.File) error {
 	if os.SameFile(theirs, ours) {
 		return fmt.Errorf("%w: own namespace", ErrNamespace)
 	}
+	if err := checkOwner(ns); err != nil {
+		return fmt.Errorf("%w: %w", ErrNamespace, err)
+	}
+	if err := checkNode(ns); err != nil {
+		return fmt.Errorf("%w: %w", ErrNamespace, err)
+	}
 	return nil
+}
+
+// Cookie returns the number of a network namespace that [Check] accepted, which no
+// other has or will have while the node runs.
+func Cookie(ns *os.File) (cookie uint64, err error) {
+	err = within(ns, func() error {
+		s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			return fmt.Errorf("open a socket: %w", err)
+		}
+		defer unix.Close(s)
+		cookie, err = unix.GetsockoptUint64(s, unix.SOL_SOCKET, unix.SO_NETNS_COOKIE)
+		return err
+	})
+	return cookie, err
 }
 
 // ownNamespace is the network namespace of the process. It is read of the thread,

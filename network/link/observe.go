@@ -14,10 +14,14 @@ import (
 	"github.com/podvisor/podvisor/network"
 )
 
-// Observe reads the links of a namespace.
+// Observe reads the links of a namespace. The error wraps [ErrCrowded] if there are
+// more than a pod has.
 func Observe(ns *os.File) (network.State, error) {
 	var s network.State
 	err := within(ns, func() error {
+		if err := uncrowded(); err != nil {
+			return err
+		}
 		h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 		if err != nil {
 			return err

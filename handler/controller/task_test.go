@@ -1,0 +1,130 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/podvisor/podvisor/handler"
+	"github.com/podvisor/podvisor/launcher/protocol"
+)
+
+// worker is a session of which only the tasks matter.
+type worker struct {
+	*session
+	queued atomic.Int64
+	wg     sync.WaitGroup
+}
+
+func newWorker(t *testing.T) *worker {
+	w := &worker{}
+	w.session = newSession(podUID, nil, timing{now: time.Now}, slog.New(slog.DiscardHandler), func() { w.queued.Add(1) })
+	ctx, cancel := context.WithCancel(t.Context())
+	w.wg.Go(func() { w.work(ctx) })
+	t.Cleanup(func() { cancel(); w.wg.Wait() })
+	return w
+}
+
+func (w *worker) eventually(t *testing.T, f func() bool) {
+	t.Helper()
+	require.Eventually(t, f, 10*time.Second, time.Millisecond)
+}
+
+func TestATaskThatHangsHoldsNoWorker(t *testing.T) {
+	t.Parallel()
+	w := newWorker(t)
+	hang, order := make(chan struct{}), make(chan string, 10)
+	began := time.Now()
+	w.hand(0, task{kind: taskPut, do: func(context.Context) error { <-hang; order <- "put"; return nil }})
+	for range 100 {
+		w.hand(0, task{kind: taskPut, do: func(context.Context) error { order <- "put again"; return nil }})
+	}
+	w.hand(0, task{kind: taskStop, do: func(context.Context) error { order <- "stop"; return nil }})
+	require.Less(t, time.Since(began), 5*time.Second)
+	w.end()
+	close(hang)
+	w.wg.Wait()
+	close(order)
+	var all []string
+	for o := range order {
+		all = append(all, o)
+	}
+	require.Equal(t, []string{"put", "stop"}, all, "a stop that was handed over before the end is still put")
+	require.Zero(t, w.queued.Load(), "what was dropped is decided after the stop")
+}
+
+func TestADecisionOfBeforeATaskIsMadeAnew(t *testing.T) {
+	t.Parallel()
+	w := newWorker(t)
+	var done atomic.Int64
+	do := func(context.Context) error { done.Add(1); return nil }
+	w.hand(0, task{kind: taskPut, do: do})
+	w.eventually(t, func() bool { return w.seen() == 1 })
+	w.hand(0, task{kind: taskPut, do: do})
+	require.EqualValues(t, 1, w.queued.Load())
+	w.hand(1, task{kind: taskPut, do: do})
+	w.eventually(t, func() bool { return w.seen() == 2 })
+	require.EqualValues(t, 2, done.Load())
+}
+
+func TestATaskThatFailsIsTriedWithGrowingDelays(t *testing.T) {
+	t.Parallel()
+	w := newWorker(t)
+	var tries atomic.Int64
+	end := time.Now().Add(time.Second)
+	for time.Now().Before(end) {
+		w.hand(w.seen(), task{kind: taskPut, do: func(context.Context) error {
+			if tries.Add(1) == 2 {
+				panic("broken")
+			}
+			return errors.New("refused")
+		}})
+		time.Sleep(time.Millisecond)
+	}
+	// 20 ms, doubled: 6 tries in the first second.
+	require.LessOrEqual(t, tries.Load(), int64(7))
+	require.GreaterOrEqual(t, tries.Load(), int64(2))
+	var stopped atomic.Bool
+	w.hand(w.seen(), task{kind: taskStop, do: func(context.Context) error { stopped.Store(true); return nil }})
+	w.eventually(t, stopped.Load)
+}
+
+func TestALauncherChoosesNoRateOfTasks(t *testing.T) {
+	t.Parallel()
+	w := newWorker(t)
+	var done atomic.Int64
+	for end := time.Now().Add(time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		w.hand(w.seen(), task{kind: taskBind, do: func(context.Context) error { done.Add(1); return nil }})
+	}
+	require.GreaterOrEqual(t, done.Load(), int64(tasksAtOnce))
+	require.LessOrEqual(t, done.Load(), int64(tasksAtOnce+2))
+}
+
+func TestWhatWaitsForALauncherIsATask(t *testing.T) {
+	t.Parallel()
+	stop := handler.Put{Desired: protocol.Desired{Stop: &protocol.Stop{}}}
+	for _, tt := range []struct {
+		actions []handler.Action
+		now     int
+		kind    taskKind
+	}{
+		{[]handler.Action{handler.Disconnect{}, handler.Connect{}}, 2, ""},
+		{[]handler.Action{handler.BindNetwork{}}, 0, taskBind},
+		{[]handler.Action{handler.Put{}}, 0, taskPut},
+		{[]handler.Action{stop, handler.Emit{}}, 0, taskStop},
+		{nil, 0, ""},
+	} {
+		now, later := divide(tt.actions)
+		require.Len(t, now, tt.now)
+		require.Len(t, later, len(tt.actions)-tt.now)
+		if len(later) > 0 {
+			require.Equal(t, tt.kind, kindOf(later[0]))
+		}
+	}
+}
