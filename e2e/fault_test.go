@@ -191,7 +191,8 @@ spec: {policyName: NAME}
 `
 
 // inject puts a container before the launcher's in the pods labelled
-// e2e-inject=<the namespace>, until the test ends.
+// e2e-inject=<the namespace>, and permits its image beside launchers, until the test
+// ends. A pod that is refused before both are in force is made again.
 func (s space) inject() {
 	s.t.Helper()
 	text := strings.NewReplacer("NAME", s.name, "IMAGE", images.Reference("tools")).Replace(injector)
@@ -201,6 +202,13 @@ func (s space) inject() {
 		_, err := world.kubectl.RunInput(context.Background(), strings.NewReader(text), "delete", "-f", "-")
 		require.NoError(s.t, err)
 	})
+	permit := func(ctx context.Context, images string) error {
+		_, err := world.kubectl.Run(ctx, "patch", "validatingadmissionpolicy", "virt-controller.kubevirt.io", "--type=json", "-p",
+			`[{"op":"test","path":"/spec/variables/1/name","value":"sidecars"},{"op":"replace","path":"/spec/variables/1/expression","value":"`+images+`"}]`)
+		return err
+	}
+	require.NoError(s.t, permit(s.t.Context(), "['"+images.Reference("tools")+"']"))
+	s.t.Cleanup(func() { require.NoError(s.t, permit(context.Background(), "[]")) })
 	probe := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "probe", Labels: map[string]string{"e2e-inject": s.name}},
 		Spec: corev1.PodSpec{

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/podvisor/podvisor/scheduler/admission"
 	"github.com/podvisor/podvisor/vmi"
@@ -136,26 +137,33 @@ func TestOnlyThePodsOfVMIsAreReviewed(t *testing.T) {
 	mine := w.pod(v)
 
 	other := mine.DeepCopy()
-	other.ObjectMeta = metav1.ObjectMeta{Name: "other", Labels: mine.Labels, OwnerReferences: mine.OwnerReferences}
-	other.Spec.NodeName = "n2"
-	add := func(p *corev1.Pod) *corev1.Pod {
-		p, err := w.pods.Create(t.Context(), p, metav1.CreateOptions{})
+	other.ObjectMeta = metav1.ObjectMeta{Name: "other"}
+	other.Spec.NodeName = ""
+	add := func(pods typedcorev1.PodInterface, p *corev1.Pod) *corev1.Pod {
+		p, err := pods.Create(t.Context(), p, metav1.CreateOptions{})
 		require.NoError(t, err)
+		w.bind(p, "n2")
 		w.status(p, running)
 		return p
 	}
 	before := w.reviews.Load()
-	p := add(other)
+	p := add(w.pods, other)
 	require.NoError(t, w.evict(p))
 	w.goes(p)
 	require.Equal(t, before, w.reviews.Load(), "a pod of another name is not reviewed")
 
-	// A user with the right to create pods can create one with the VMI as owner, on
-	// any node.
-	other.Name = mine.Name + "x"
-	p = add(other)
+	// Another pod of the VMI, which is not the one that it runs in.
+	other.ObjectMeta = metav1.ObjectMeta{
+		Name: mine.Name[:len(mine.Name)-5] + "00000", Labels: mine.Labels, Annotations: mine.Annotations, OwnerReferences: mine.OwnerReferences,
+	}
+	p = add(w.asController().Pods(w.name), other)
 	require.NoError(t, w.evict(p))
 	w.goes(p)
 	require.Equal(t, before+1, w.reviews.Load())
 	require.Empty(t, w.awaitPhase("vm", vmi.Running).Status.EvacuationNodeName)
+}
+
+// evictAs requests the eviction of the pod with a client of another account.
+func (s space) evictAs(kube kubernetes.Interface, p *corev1.Pod) error {
+	return kube.CoreV1().Pods(s.name).EvictV1(s.t.Context(), &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: p.Name}})
 }

@@ -81,6 +81,15 @@ func (b fresh) environment() map[string]string {
 	return out
 }
 
+// launcher is the image of the launcher that the policy permits.
+func (b fresh) launcher() string {
+	b.t.Helper()
+	p, err := b.kube.AdmissionregistrationV1().ValidatingAdmissionPolicies().Get(b.t.Context(), "virt-controller.kubevirt.io", metav1.GetOptions{})
+	require.NoError(b.t, err)
+	require.Equal(b.t, "launcher", p.Spec.Variables[0].Name)
+	return strings.Trim(p.Spec.Variables[0].Expression, "'")
+}
+
 // configMaps are those of the installation.
 func (b fresh) configMaps() []corev1.ConfigMap {
 	b.t.Helper()
@@ -106,12 +115,18 @@ func TestTheManifestsInstallAndUpgrade(t *testing.T) {
 		require.Error(t, err)
 		return said
 	}
+	t.Run("the manifests permit the launcher that they name", func(t *testing.T) {
+		apply(t, "-k", "../../manifests")
+		require.Equal(t, "podvisor/virt-launcher", b.environment()["LAUNCHER_IMAGE"])
+		require.Equal(t, "podvisor/virt-launcher", b.launcher())
+	})
 	t.Run("the overlay that the comment of kustomization.yaml shows sets what it says", func(t *testing.T) {
 		apply(t, "-k", b.release("v1"))
 		require.Equal(t, map[string]string{
 			"image":          "registry.example/podvisor/virt-controller:v1",
 			"LAUNCHER_IMAGE": "registry.example/podvisor/virt-launcher:v1", "ALLOW_EMULATION": "true", "CONTAINER_DISKS": "auto", "POD_NAMESPACE": "",
 		}, b.environment())
+		require.Equal(t, b.environment()["LAUNCHER_IMAGE"], b.launcher())
 	})
 	t.Run("what was applied without --server-side is taken over once by force", func(t *testing.T) {
 		// The API server counts the defaults in atomic fields as another manager's.
@@ -125,6 +140,7 @@ func TestTheManifestsInstallAndUpgrade(t *testing.T) {
 		require.NoError(t, err, said)
 		apply(t, "--server-side", "-k", b.release("v2"))
 		require.Equal(t, "registry.example/podvisor/virt-launcher:v2", b.environment()["LAUNCHER_IMAGE"])
+		require.Equal(t, "registry.example/podvisor/virt-launcher:v2", b.launcher())
 		require.Empty(t, b.configMaps())
 		hooks, err := b.kube.AdmissionregistrationV1().MutatingWebhookConfigurations().Get(t.Context(), "virt-controller.kubevirt.io", metav1.GetOptions{})
 		require.NoError(t, err)

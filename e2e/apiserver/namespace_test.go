@@ -96,7 +96,7 @@ func (e elsewhere) writeStatus(v *vmi.VirtualMachineInstance, cfg *rest.Config) 
 // The namespace of the installation is in no policy: what the accounts of
 // Podvisor may do is limited wherever they are, and an account that only has
 // their name gains nothing.
-func TestThePoliciesHoldInAnotherNamespace(t *testing.T) {
+func TestAttackAnInstallationInAnotherNamespaceIsHeldToTheSame(t *testing.T) {
 	t.Parallel()
 	e := installElsewhere(t, "ns")
 	admin, err := client.New(e.config)
@@ -104,7 +104,9 @@ func TestThePoliciesHoldInAnotherNamespace(t *testing.T) {
 	vmis := admin.VirtualMachineInstances("default")
 	var v *vmi.VirtualMachineInstance
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
-		created, err := vmis.Create(t.Context(), guest("vm"), metav1.CreateOptions{})
+		labelled := guest("vm")
+		labelled.Labels = map[string]string{"mine": "a"}
+		created, err := vmis.Create(t.Context(), labelled, metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) {
 			created, err = vmis.Get(t.Context(), "vm", metav1.GetOptions{})
 		}
@@ -146,6 +148,18 @@ func TestThePoliciesHoldInAnotherNamespace(t *testing.T) {
 	}, metav1.CreateOptions{})
 	forbidden(err, "virt-controller may make")
 
+	// Every attack on the usual installation is refused here too.
+	eventually(t, func() error {
+		_, err := e.kubeAs(otherNamespace, "virt-controller", "").CoreV1().Pods("default").Create(t.Context(), launcherOf(t, "default"), dryRun)
+		return err
+	})
+	attack(t, e.config, otherNamespace, "default")
+	forgeEvents(t, e.config, otherNamespace, "default")
+	changeVMIs(t, e.config, otherNamespace, v)
+	bare := launcherOf(t, "default")
+	_, err = e.kube.CoreV1().Pods("default").Create(t.Context(), bare, dryRun)
+	forbidden(err, "by virt-controller only")
+
 	// An account of the same name in a tenant's namespace, whatever its roles.
 	for _, account := range []string{"virt-controller", "virt-handler"} {
 		_, err := e.kube.RbacV1().RoleBindings("default").Create(t.Context(), &rbacv1.RoleBinding{
@@ -158,5 +172,7 @@ func TestThePoliciesHoldInAnotherNamespace(t *testing.T) {
 			err := e.writeStatus(v, e.as("default", account, "n1"))
 			require.ErrorContains(c, err, "written by Podvisor only")
 		}, timeout, 100*time.Millisecond)
+		_, err = e.kubeAs("default", account, "n1").CoreV1().Pods("default").Create(t.Context(), bare, dryRun)
+		forbidden(err, "virt-controller")
 	}
 }

@@ -67,7 +67,7 @@ func compute(phase corev1.PodPhase, state corev1.ContainerState) func(*corev1.Po
 		if state.Running != nil {
 			s.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 		}
-		s.ContainerStatuses = []corev1.ContainerStatus{{Name: vmi.ComputeContainer, Image: "example/virt-launcher:v1", State: state}}
+		s.ContainerStatuses = []corev1.ContainerStatus{{Name: vmi.ComputeContainer, Image: "podvisor/virt-launcher:v1", State: state}}
 	}
 }
 

@@ -13,7 +13,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
 )
@@ -230,82 +229,4 @@ func TestACreatedVMIHasTheFinalizer(t *testing.T) {
 	has := guest("has")
 	has.Finalizers = []string{vmi.Finalizer}
 	require.Equal(t, []string{vmi.Finalizer}, s.create(has).Finalizers)
-}
-
-// An attacker with the token of virt-controller must not get root on the nodes.
-func TestTheControllerMakesAndDeletesPodsOfVMIsOnly(t *testing.T) {
-	t.Parallel()
-	s := newSpace(t)
-	open, err := world.kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "t-"}}, metav1.CreateOptions{})
-	require.NoError(t, err)
-	s.name = open.Name // where any pod may be made
-	s.allowPods()
-	_, err = world.kube.CoreV1().ServiceAccounts(s.name).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "other"}}, metav1.CreateOptions{})
-	require.NoError(t, err)
-	kube, err := kubernetes.NewForConfig(asController())
-	require.NoError(t, err)
-	pods := kube.CoreV1().Pods(s.name)
-	v := guest("vm")
-	v.Namespace, v.UID = s.name, "11111111-1111-4111-8111-111111111111"
-	rendered, err := pod.Render(v, pod.Config{Image: "example/virt-launcher:v1", AllowEmulation: true})
-	require.NoError(t, err)
-	create := func(change func(*corev1.Pod)) error {
-		p := rendered.DeepCopy()
-		change(p)
-		_, err := pods.Create(t.Context(), p, metav1.CreateOptions{})
-		return err
-	}
-	for name, change := range map[string]func(*corev1.Pod){
-		"without an owner":           func(p *corev1.Pod) { p.OwnerReferences = nil },
-		"of another kind":            func(p *corev1.Pod) { p.OwnerReferences[0].APIVersion, p.OwnerReferences[0].Kind = "v1", "Node" },
-		"that no VMI controls":       func(p *corev1.Pod) { p.OwnerReferences[0].Controller = nil },
-		"on the node's network":      func(p *corev1.Pod) { p.Spec.HostNetwork = true },
-		"among the node's processes": func(p *corev1.Pod) { p.Spec.HostPID = true },
-		"in the node's IPC":          func(p *corev1.Pod) { p.Spec.HostIPC = true },
-		"with a privileged container": func(p *corev1.Pod) {
-			p.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{Privileged: new(true)}
-		},
-		"with a privileged init one": func(p *corev1.Pod) {
-			p.Spec.InitContainers = []corev1.Container{{Name: "i", Image: "x", SecurityContext: &corev1.SecurityContext{Privileged: new(true)}}}
-		},
-		"with a path of the node": func(p *corev1.Pod) {
-			p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: "h", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}})
-		},
-		"with the token of an account": func(p *corev1.Pod) { p.Spec.AutomountServiceAccountToken = nil },
-		"of another account":           func(p *corev1.Pod) { p.Spec.ServiceAccountName = "other" },
-	} {
-		err := create(change)
-		require.True(t, apierrors.IsForbidden(err), "a pod %s: %v", name, err)
-		require.ErrorContains(t, err, "virt-controller may", "a pod %s", name)
-	}
-	require.NoError(t, create(func(*corev1.Pod) {}))
-	own := metav1.DeleteOptions{GracePeriodSeconds: new(int64)}
-	require.NoError(t, pods.Delete(t.Context(), rendered.Name, own))
-
-	_, err = world.kube.CoreV1().Pods(s.name).Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "other", Labels: rendered.Labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "example/c"}}}}, metav1.CreateOptions{})
-	require.NoError(t, err)
-	err = pods.Delete(t.Context(), "other", own)
-	require.True(t, apierrors.IsForbidden(err), "%v", err)
-	require.NoError(t, world.kube.CoreV1().Pods(s.name).Delete(t.Context(), "other", own))
-
-	// A launcher pod that was orphaned must not run on.
-	orphaned := rendered.DeepCopy()
-	orphaned.OwnerReferences = nil
-	for what, change := range map[string]func(*corev1.Pod){
-		"without the launcher's label": func(p *corev1.Pod) { delete(p.Labels, vmi.AppLabel) },
-		"without the UID of a VMI":     func(p *corev1.Pod) { delete(p.Labels, vmi.CreatedByLabel) },
-		"":                             func(*corev1.Pod) {},
-	} {
-		p := orphaned.DeepCopy()
-		change(p)
-		_, err = world.kube.CoreV1().Pods(s.name).Create(t.Context(), p, metav1.CreateOptions{})
-		require.NoError(t, err)
-		err = pods.Delete(t.Context(), p.Name, own)
-		if what == "" {
-			require.NoError(t, err)
-			continue
-		}
-		require.True(t, apierrors.IsForbidden(err), "a pod %s: %v", what, err)
-		require.NoError(t, world.kube.CoreV1().Pods(s.name).Delete(t.Context(), p.Name, own))
-	}
 }

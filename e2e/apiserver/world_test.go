@@ -161,7 +161,7 @@ func (s space) control(change ...func(*controller.Config)) (stop func()) {
 	require.NoError(s.t, err)
 	kube, err := kubernetes.NewForConfig(cfg)
 	require.NoError(s.t, err)
-	config := controller.Config{Client: vmis, Kube: kube, Home: home, Namespace: s.name, Pods: pod.Config{Image: "example/virt-launcher:v1", AllowEmulation: true}}
+	config := controller.Config{Client: vmis, Kube: kube, Home: home, Namespace: s.name, Pods: pod.Config{Image: "podvisor/virt-launcher:v1", AllowEmulation: true}}
 	for _, f := range change {
 		f(&config)
 	}
@@ -282,4 +282,12 @@ func (s space) awaitGone(name string) {
 		}
 		return fmt.Errorf("%s is still there: %w", name, err)
 	})
+}
+
+// asController is a client of the API server that is virt-controller.
+func (s space) asController() typedcorev1.CoreV1Interface {
+	s.t.Helper()
+	kube, err := kubernetes.NewForConfig(asController())
+	require.NoError(s.t, err)
+	return kube.CoreV1()
 }

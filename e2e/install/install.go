@@ -138,6 +138,15 @@ patches:
 - target: {kind: (Deployment|DaemonSet)}
   patch: |
     - {op: add, path: /spec/template/metadata/annotations/podvisor.io~1content, value: "{{.Content}}"}
+replacements:
+- source:
+    kind: Deployment
+    name: virt-controller
+    fieldPath: spec.template.spec.containers.[name=virt-controller].env.[name=LAUNCHER_IMAGE].value
+  targets:
+  - select: {kind: ValidatingAdmissionPolicy, name: virt-controller.kubevirt.io}
+    fieldPaths: ["spec.variables.[name=launcher].expression"]
+    options: {delimiter: "'", index: 1}
 `))
 
 // component is an image of the manifests and what it is called in the cluster.

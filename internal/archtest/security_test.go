@@ -16,7 +16,7 @@ const undefended = "What is not defended"
 
 // securitySections are the headings that docs/security.md has, beside those of the
 // other packages.
-var securitySections = []string{"Trust", "Disks", "Devices", "Node", "Network", undefended}
+var securitySections = []string{"Trust", "Disks", "Devices", "Tokens", "Admission", "Pods of virt-controller", "Node", "Network", undefended}
 
 var (
 	testDeclared = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Example)\w+)\(`)

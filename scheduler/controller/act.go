@@ -16,6 +16,7 @@ import (
 	"github.com/podvisor/podvisor/internal/reconcile"
 	"github.com/podvisor/podvisor/scheduler"
 	"github.com/podvisor/podvisor/scheduler/instance"
+	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
 )
@@ -90,7 +91,7 @@ func (e *executor[T, L]) removeFinalizer(ctx context.Context, o T) (T, error) {
 	return now, err
 }
 
-// createPod creates the pod. A pod of that name that the object controls is the
+// createPod creates the pod. A pod of that name that was made for the object is the
 // one that was to be created.
 func (e *executor[T, L]) createPod(ctx context.Context, o T, p *corev1.Pod) error {
 	pods := e.kube.CoreV1().Pods(p.Namespace)
@@ -100,7 +101,7 @@ func (e *executor[T, L]) createPod(ctx context.Context, o T, p *corev1.Pod) erro
 		there, err = pods.Get(ctx, p.Name, metav1.GetOptions{})
 		switch {
 		case err != nil:
-		case !metav1.IsControlledBy(there, o):
+		case !pod.Adoptable(there, o):
 			return &refusal{Finding: instance.Taken(p.Name)}
 		case there.DeletionTimestamp != nil:
 			err = errors.New("the pod with this name is being deleted")

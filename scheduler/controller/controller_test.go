@@ -208,12 +208,17 @@ func TestAPodWithTheNameIsTheVMIsOrAReason(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, vmi.Scheduling, r.server.vmi.Status.Phase)
 
-	strange := launcher(t)
-	strange.OwnerReferences = nil
-	r = newRig(t, stored(""), strange)
-	_, err = r.reconcile(t.Context(), key)
-	require.ErrorContains(t, err, "PodNameTaken")
-	require.Equal(t, "PodNameTaken", r.server.vmi.Status.Condition(vmi.ConditionSynchronized).Reason)
+	for name, change := range map[string]func(*corev1.Pod){
+		"without the owner":  func(p *corev1.Pod) { p.OwnerReferences = nil },
+		"without the labels": func(p *corev1.Pod) { p.Labels = nil },
+	} {
+		strange := launcher(t)
+		change(strange)
+		r = newRig(t, stored(""), strange)
+		_, err = r.reconcile(t.Context(), key)
+		require.ErrorContains(t, err, "PodNameTaken", name)
+		require.Equal(t, "PodNameTaken", r.server.vmi.Status.Condition(vmi.ConditionSynchronized).Reason, name)
+	}
 }
 
 func TestTheAPIServerDecidesWhetherAPodIsGone(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/podvisor/podvisor/scheduler/instance"
 	"github.com/podvisor/podvisor/vmi"
@@ -21,6 +20,8 @@ const (
 	readsPerSecond = 1
 	readsAtOnce    = 10
 	mostEvents     = 100
+	// readWait is longer than a silent pod waits that was refused a read.
+	readWait = 5 * time.Second
 )
 
 // silences are what is known of pods that wait and do not say why, by their UIDs. It
@@ -28,11 +29,11 @@ const (
 type silences struct {
 	mu     sync.Mutex
 	known  map[types.UID]instance.Silence
-	budget flowcontrol.RateLimiter
+	budget *budget
 }
 
 func newSilences() *silences {
-	return &silences{known: map[types.UID]instance.Silence{}, budget: flowcontrol.NewTokenBucketRateLimiter(readsPerSecond, readsAtOnce)}
+	return &silences{known: map[types.UID]instance.Silence{}, budget: newBudget(readsPerSecond, readsAtOnce, readWait)}
 }
 
 // get is what is known of the pod, which is silent since now if nothing is.
@@ -70,7 +71,7 @@ func (c *Controller) silence(ctx context.Context, v *vmi.VirtualMachineInstance,
 	}
 	now := c.cfg.Now()
 	s := c.silences.get(p.UID, now)
-	if now.Before(s.Due()) || !c.silences.budget.TryAccept() {
+	if now.Before(s.Due()) || !c.silences.budget.accept(p.Namespace, now) {
 		return &s
 	}
 	events, err := c.cfg.Kube.CoreV1().Events(p.Namespace).List(ctx, metav1.ListOptions{

@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	ktesting "k8s.io/client-go/testing"
-	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/podvisor/podvisor/vmi"
 )
@@ -94,7 +93,7 @@ func TestEventsThatCannotBeReadStopNothing(t *testing.T) {
 func TestManySilentPodsShareABudget(t *testing.T) {
 	t.Parallel()
 	r, pass := silentRig(t)
-	r.silences.budget = flowcontrol.NewFakeNeverRateLimiter() // other pods have used it up
+	r.silences.budget = newBudget(0.001, 0, readWait) // other pods have used it up
 	r.again(t)
 	pass(3 * time.Second)
 	require.Equal(t, 2*time.Second, r.again(t), "it is tried again soon")

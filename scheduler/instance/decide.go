@@ -96,7 +96,7 @@ func decide(o Observed) scheduler.Plan {
 		return refuse(o)
 	case active == nil:
 		return create(o)
-	case !pod.Owned(active, o.VMI):
+	case !pod.Adoptable(active, o.VMI):
 		return taken(o)
 	case rejected(active):
 		return again(o)

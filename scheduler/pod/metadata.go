@@ -58,14 +58,22 @@ func generateName(v *vmi.VirtualMachineInstance) string {
 	return vmi.LauncherApp + "-" + name + "-"
 }
 
-// Owned says that the VMI controls the pod. Only such a pod is handed to a node.
+// Owned says that the VMI controls the pod.
 func Owned(p *corev1.Pod, v *vmi.VirtualMachineInstance) bool {
 	return metav1.IsControlledBy(p, v)
 }
 
+// Adoptable says that the object controls the pod, and that the pod has the labels of
+// a launcher that was made for it. Only such a pod is handed to a node. The API server
+// takes the owner and the labels from virt-controller alone: see
+// manifests/policies/launcher.yaml.
+func Adoptable(p *corev1.Pod, o metav1.Object) bool {
+	return metav1.IsControlledBy(p, o) && Creator(p) == o.GetUID()
+}
+
 // MadeFor says that the VMI controls the pod, or that it did: deleting a VMI with
-// --cascade=orphan takes the owner reference from its pod. Users may write the
-// label too, so it is enough to end a pod, and not to hand it over.
+// --cascade=orphan takes the owner reference from its pod. That is enough to end a
+// pod, and not to hand it over.
 func MadeFor(p *corev1.Pod, v *vmi.VirtualMachineInstance) bool {
 	return Owned(p, v) || v.UID != "" && Creator(p) == v.UID
 }

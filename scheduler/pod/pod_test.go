@@ -1,6 +1,7 @@
 package pod_test
 
 import (
+	"math"
 	"strings"
 	"testing"
 
@@ -153,26 +154,27 @@ func TestAPodIsKnownByItsOwnerOrByItsLabels(t *testing.T) {
 	another := vmitest.New()
 	another.UID = "22222222-2222-4222-8222-222222222222"
 	for name, tt := range map[string]struct {
-		change         func(*corev1.Pod)
-		owned, madeFor bool
-		instance       string
+		change                    func(*corev1.Pod)
+		owned, madeFor, adoptable bool
+		instance                  string
 	}{
-		"as it was rendered": {func(*corev1.Pod) {}, true, true, v.Name},
-		"orphaned":           {func(p *corev1.Pod) { p.OwnerReferences = nil }, false, true, v.Name},
-		"without labels":     {func(p *corev1.Pod) { p.Labels = nil }, true, true, v.Name},
-		"without both":       {func(p *corev1.Pod) { p.Labels, p.OwnerReferences = nil, nil }, false, false, ""},
+		"as it was rendered":          {func(*corev1.Pod) {}, true, true, true, v.Name},
+		"orphaned":                    {func(p *corev1.Pod) { p.OwnerReferences = nil }, false, true, false, v.Name},
+		"without labels":              {func(p *corev1.Pod) { p.Labels = nil }, true, true, false, v.Name},
+		"with the UID of another VMI": {func(p *corev1.Pod) { p.Labels[vmi.CreatedByLabel] = "x" }, true, true, false, v.Name},
+		"without both":                {func(p *corev1.Pod) { p.Labels, p.OwnerReferences = nil, nil }, false, false, false, ""},
 		"orphaned, with the UID and no launcher": {func(p *corev1.Pod) {
 			p.OwnerReferences = nil
 			delete(p.Labels, vmi.AppLabel)
-		}, false, false, ""},
+		}, false, false, false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p, err := pod.Render(v, config)
 			require.NoError(t, err)
 			tt.change(p)
-			require.Equal(t, []bool{tt.owned, tt.madeFor}, []bool{pod.Owned(p, v), pod.MadeFor(p, v)})
-			require.False(t, pod.Owned(p, another) || pod.MadeFor(p, another))
+			require.Equal(t, []bool{tt.owned, tt.madeFor, tt.adoptable}, []bool{pod.Owned(p, v), pod.MadeFor(p, v), pod.Adoptable(p, v)})
+			require.False(t, pod.Owned(p, another) || pod.MadeFor(p, another) || pod.Adoptable(p, another))
 			require.Equal(t, tt.instance, pod.InstanceName(p))
 		})
 	}
@@ -211,4 +213,25 @@ func TestAConfigMayReplaceTheOverhead(t *testing.T) {
 	require.NoError(t, err)
 	memory := p.Spec.Containers[0].Resources.Requests[corev1.ResourceMemory]
 	require.Equal(t, "1152Mi", memory.String())
+}
+
+// The scheduler adds up what pods ask for in 64 bits, and the memory of a node in bytes;
+// where the sum overflows, a pod fits everywhere.
+func TestTheMostThatAVMICanAskForDoesNotOverflow(t *testing.T) {
+	t.Parallel()
+	c := config
+	c.Cluster.Pods.OverheadRatio, c.Cluster.Pods.MemoryOvercommit, c.Cluster.Pods.CPUAllocationRatio = 10, 10, 1
+	v := vmitest.New(vmitest.WithMemory("512Ti"))
+	p, err := pod.Render(v, c)
+	require.NoError(t, err)
+	asked := p.Spec.Containers[0].Resources.Requests[corev1.ResourceMemory]
+	require.Greater(t, asked.Value(), int64(10*512)<<40)
+	require.Equal(t, asked.Value()*1000, asked.MilliValue(), "no rounding to the largest number")
+	require.Positive(t, asked.Value()*1000, "no overflow")
+	require.Less(t, asked.Value(), int64(math.MaxInt64/1000))
+
+	_, err = pod.Render(vmitest.New(vmitest.WithMemory("513Ti")), c)
+	require.ErrorIs(t, err, vmi.ErrInvalid)
+	require.ErrorContains(t, err, "spec.domain.memory.guest")
+	require.ErrorContains(t, err, "must be at most 512Ti")
 }

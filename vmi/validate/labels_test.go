@@ -9,10 +9,18 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The policy has the labels for the API server, the validation for programs.
-func TestThePolicyReservesTheSameLabels(t *testing.T) {
+// The policies have the labels for the API server, the validation for programs.
+func TestThePoliciesReserveTheSameLabels(t *testing.T) {
 	t.Parallel()
-	b, err := os.ReadFile("../../manifests/policies/labels.yaml")
+	for _, name := range []string{"labels", "metadata"} {
+		require.ElementsMatch(t, reserved, reservedBy(t, name), name)
+	}
+}
+
+// reservedBy are the labels that the policy reserves.
+func reservedBy(t *testing.T, name string) []string {
+	t.Helper()
+	b, err := os.ReadFile("../../manifests/policies/" + name + ".yaml")
 	require.NoError(t, err)
 	var policy struct {
 		Spec struct {
@@ -29,5 +37,5 @@ func TestThePolicyReservesTheSameLabels(t *testing.T) {
 			}
 		}
 	}
-	require.ElementsMatch(t, reserved, labels)
+	return labels
 }

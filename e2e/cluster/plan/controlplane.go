@@ -133,10 +133,14 @@ func controlPlaneFiles(c Config) map[string]string {
 	return files
 }
 
-// auditPolicy writes one line per request, when it is done.
+// auditPolicy writes one line per request, when it is done, and one for the beginning
+// of a watch.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
-omitStages: [RequestReceived, ResponseStarted]
+omitStages: [RequestReceived]
 rules:
 - level: Metadata
+  verbs: [watch]
+- level: Metadata
+  omitStages: [ResponseStarted]
 `

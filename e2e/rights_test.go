@@ -1,0 +1,111 @@
+package e2e
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/podvisor/podvisor/e2e/install"
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// rare are the rights of the components that neither the installation nor the life of a
+// VMI uses, and what uses them.
+var rare = map[string]string{
+	"virt-controller act components":                            "the policies ask for it",
+	"virt-controller update virtualmachineinstances/finalizers": "the plugin OwnerReferencesPermissionEnforcement asks for it",
+	"virt-controller delete daemonsets":                         "an uninstall: TestPodvisorIsNotDeletedUnderVMIs",
+	"virt-controller get nodes":                                 "a pod is on a node that the cache does not have",
+	"virt-controller get persistentvolumeclaims":                "a VMI names a claim that the cache does not have",
+	"virt-controller get pods":                                  "a pod is missing in the cache, or is evicted",
+	"virt-controller get virtualmachineinstances":               "a pod is evicted, or its VMI is missing in the cache",
+	"virt-controller list events":                               "a pod waits and does not say why: TestASecretThatIsMissingIsSaidAndTheVMIStartsWhenItIsThere",
+	"virt-controller patch kubevirts/status":                    "there is a KubeVirt",
+	"virt-handler act components":                               "the policies ask for it",
+	"virt-handler get customresourcedefinitions":                "virt-handler ends and may not read its DaemonSet",
+	"virt-handler get daemonsets":                               "virt-handler ends",
+}
+
+// granted are the rights that the manifests give to accounts, as "account verb
+// resource".
+func granted(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("../manifests/rbac/virt-*.yaml")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	var out []string
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		require.NoError(t, err)
+		for doc := range strings.SplitSeq(string(text), "\n---\n") {
+			var role rbacv1.ClusterRole
+			require.NoError(t, yaml.Unmarshal([]byte(doc), &role))
+			for _, r := range role.Rules {
+				for _, resource := range r.Resources {
+					for _, verb := range r.Verbs {
+						out = append(out, fmt.Sprintf("%s %s %s", role.Name, verb, resource))
+					}
+				}
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// used are the rights that the components have used since the cluster was made.
+func used(t *testing.T) map[string]bool {
+	t.Helper()
+	f, err := os.Open(world.cluster.AuditLog)
+	require.NoError(t, err)
+	defer func() { _ = f.Close() }()
+	out := map[string]bool{}
+	lines := bufio.NewScanner(f)
+	lines.Buffer(make([]byte, 1<<20), 1<<20)
+	for lines.Scan() {
+		var e struct {
+			Verb      string
+			User      struct{ Username string }
+			ObjectRef struct{ Resource, Subresource string }
+		}
+		if json.Unmarshal(lines.Bytes(), &e) != nil {
+			continue // the last line may not be whole
+		}
+		if account, ok := strings.CutPrefix(e.User.Username, "system:serviceaccount:"+install.Namespace+":"); ok {
+			resource := strings.TrimSuffix(e.ObjectRef.Resource+"/"+e.ObjectRef.Subresource, "/")
+			out[account+" "+e.Verb+" "+resource] = true
+			if e.Verb == "watch" { // an informer begins with a list where the API server cannot stream one
+				out[account+" list "+resource] = true
+			}
+		}
+	}
+	require.NoError(t, lines.Err())
+	return out
+}
+
+func TestTheComponentsUseEveryRightThatTheyHave(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	s.create(guest("rights", cloudConfig("hostname: rights")))
+	v := s.awaitPhase("rights", vmi.Running)
+	s.delete("rights")
+	s.awaitGone(v)
+	all, has := granted(t), used(t)
+	for _, right := range all {
+		if !has[right] && rare[right] == "" {
+			t.Errorf("nothing uses the right %s: remove it, or say in rare what uses it", right)
+		}
+	}
+	for right := range rare {
+		require.Contains(t, all, right, "a right that is not granted is in rare")
+	}
+}
