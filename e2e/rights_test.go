@@ -21,6 +21,8 @@ import (
 // rare are the rights of the components that neither the installation nor the life of a
 // VMI uses, and what uses them.
 var rare = map[string]string{
+	"virt-certificates list virtualmachineinstances":            "an uninstall with VMIs: TestPodvisorIsNotDeletedUnderVMIs",
+	"virt-controller update secrets":                            "an uninstall with VMIs: TestPodvisorIsNotDeletedUnderVMIs",
 	"virt-controller act components":                            "the policies ask for it",
 	"virt-controller update virtualmachineinstances/finalizers": "the plugin OwnerReferencesPermissionEnforcement asks for it",
 	"virt-controller delete daemonsets":                         "an uninstall: TestPodvisorIsNotDeletedUnderVMIs",
