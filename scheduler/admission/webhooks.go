@@ -94,7 +94,6 @@ func answer(w http.ResponseWriter, r *http.Request, log *slog.Logger, respond re
 		http.Error(w, fmt.Sprintf("decode the admission review: %v", err), http.StatusBadRequest)
 		return
 	}
-	body = nil // the objects are copies
 	req := review.Request
 	if req == nil {
 		http.Error(w, "decode the admission review: it has no request", http.StatusBadRequest)
