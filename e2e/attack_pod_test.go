@@ -16,8 +16,8 @@ import (
 func TestAttackALauncherHoldsNothingOfItsNodeOrCluster(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
-	v := s.create(guest("captured", cloudConfig("hostname: captured")))
-	v = s.awaitPhase("captured", vmi.Running)
+	s.create(guest("captured", cloudConfig("hostname: captured")))
+	v := s.awaitPhase("captured", vmi.Running)
 	n := s.traces(v)
 	for _, program := range []string{"/usr/bin/virt-launcher", "libvirtd", "qemu-system"} {
 		pid, _, _ := strings.Cut(n.process(program), " ")
