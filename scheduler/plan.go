@@ -3,6 +3,7 @@ package scheduler
 import (
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -40,6 +41,37 @@ type DeletePod struct {
 	UID  types.UID
 }
 
+// CreateInstance creates a VMI that the object controls. A VMI of that name that the
+// object controls already is as good.
+type CreateInstance struct{ Instance *vmi.VirtualMachineInstance }
+
+// DeleteInstance deletes the VMI, if it is still the same: one that has changed
+// since may have been orphaned, and must stay.
+type DeleteInstance struct{ Instance *vmi.VirtualMachineInstance }
+
+// AdoptInstance makes the object the controller of the VMI, which has none.
+type AdoptInstance struct{ Instance *vmi.VirtualMachineInstance }
+
+// ReleaseInstance makes the object no longer the controller of the VMI.
+type ReleaseInstance struct{ Instance *vmi.VirtualMachineInstance }
+
+// AnnotateInstance sets annotations of the VMI.
+type AnnotateInstance struct {
+	Instance    *vmi.VirtualMachineInstance
+	Annotations map[string]string
+}
+
+// CreateRevision creates a ControllerRevision that the object controls. One of that
+// name that the object controls already is as good.
+type CreateRevision struct{ Revision *appsv1.ControllerRevision }
+
+// DeleteRevision deletes the ControllerRevision with this name.
+type DeleteRevision struct{ Name string }
+
+// SetRunStrategy makes the run strategy of the object, a VirtualMachine, this one,
+// if it is still From.
+type SetRunStrategy struct{ From, To vmi.RunStrategy }
+
 // WriteStatus makes the status of the object that of Object, which has the type T
 // of the kind. Nothing else of Object is written.
 type WriteStatus[T any] struct{ Object T }
@@ -57,3 +89,12 @@ func (CreatePod) action()       {}
 func (DeletePod) action()       {}
 func (WriteStatus[T]) action()  {}
 func (Emit) action()            {}
+
+func (CreateInstance) action()   {}
+func (DeleteInstance) action()   {}
+func (AdoptInstance) action()    {}
+func (ReleaseInstance) action()  {}
+func (AnnotateInstance) action() {}
+func (CreateRevision) action()   {}
+func (DeleteRevision) action()   {}
+func (SetRunStrategy) action()   {}

@@ -25,6 +25,12 @@ const (
 	// Finalizer keeps a deleted VirtualMachineInstance until its guest is off.
 	Finalizer = "kubevirt.io/foregroundDeleteVirtualMachine"
 
+	// VMFinalizer keeps a deleted VirtualMachine until its VMI is gone.
+	VMFinalizer = "kubevirt.io/virtualMachineControllerFinalize"
+	// VMGenerationAnnotation is the generation of the VirtualMachine whose template a
+	// VMI has.
+	VMGenerationAnnotation = "kubevirt.io/vm-generation"
+
 	// NodeNameLabel is the node that a VMI runs on.
 	NodeNameLabel = "kubevirt.io/nodeName"
 	// MigrationJobLabel is the UID of the migration that a launcher pod was made

@@ -146,7 +146,6 @@ type VirtualMachineInstanceStatus struct {
 	// VirtualMachineRevisionName is the ControllerRevision of the VirtualMachine's
 	// spec that this VMI was started from.
 	// +optional
-	// +podvisor:unserved=there are no VirtualMachines yet
 	VirtualMachineRevisionName string `json:"virtualMachineRevisionName,omitempty"`
 }
 

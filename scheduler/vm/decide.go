@@ -1,0 +1,155 @@
+package vm
+
+import (
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podvisor/podvisor/scheduler"
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// Reasons of the condition Failure.
+const (
+	// FailedCreate: the API server does not accept the VMI.
+	FailedCreate = "FailedCreate"
+	// NameTaken: a VMI that is not the VM's has its name.
+	NameTaken = "VirtualMachineInstanceNameTaken"
+	// InvalidSpec: no VMI can be made from the spec.
+	InvalidSpec = "InvalidSpec"
+)
+
+// Decide says what is to be done.
+func Decide(o Observed) scheduler.Plan {
+	switch {
+	case o.VM.DeletionTimestamp != nil:
+		return leave(o)
+	case o.Unguarded && hasFinalizer(o):
+		return scheduler.Plan{Actions: []scheduler.Action{scheduler.RemoveFinalizer{}}}
+	case adoptable(o):
+		return scheduler.Plan{Actions: []scheduler.Action{scheduler.AdoptInstance{Instance: o.VMI}}}
+	}
+	n := next{requests: pending(o), failure: failures(o)}
+	if o.VM.Spec.Strategy() == vmi.RunHalted && startsPaused(n.requests) {
+		return scheduler.Plan{Actions: []scheduler.Action{scheduler.SetRunStrategy{From: vmi.RunHalted, To: vmi.RunAlways}}}
+	}
+	switch want(o, n.requests) {
+	case start:
+		return begin(o, n)
+	case stop:
+		return end(o, n)
+	}
+	return stay(o, n)
+}
+
+// next is what the status will say beside what the VMI is.
+type next struct {
+	requests []vmi.StateChangeRequest
+	failure  *vmi.StartFailure
+	// starts says that a VMI is wanted, and made that the plan makes it.
+	starts, made bool
+	// stops says that the VMI is to be deleted.
+	stops bool
+	// obstacle is why no VMI can be made. Nil: nothing is in the way.
+	obstacle *vmi.Finding
+}
+
+// begin makes the VMI, as soon as nothing is in the way.
+func begin(o Observed, n next) scheduler.Plan {
+	n.starts = true
+	if left := waits(o, n.failure); left > 0 {
+		p := write(o, n)
+		p.Recheck = left
+		return p
+	}
+	if n.obstacle = obstacle(o); n.obstacle != nil {
+		return write(o, n)
+	}
+	r, err := revision(o.VM)
+	if err != nil {
+		n.obstacle = &vmi.Finding{Reason: InvalidSpec, Message: err.Error()}
+		return write(o, n)
+	}
+	v := Instance(o.VM, o.Profile)
+	if startsPaused(n.requests) {
+		v.Spec.StartStrategy = new(vmi.StartPaused)
+	}
+	var p scheduler.Plan
+	if !o.Unguarded && !hasFinalizer(o) {
+		p.Actions = append(p.Actions, scheduler.AddFinalizer{})
+	}
+	if !slices.ContainsFunc(o.Revisions, named(r.Name)) {
+		p.Actions = append(p.Actions, scheduler.CreateRevision{Revision: r})
+	}
+	p.Actions = append(p.Actions, scheduler.CreateInstance{Instance: v}, scheduler.Emit{Finding: vmi.Finding{
+		Reason: "SuccessfulCreate", Message: fmt.Sprintf("Started the virtual machine by creating the new virtual machine instance %s", v.Name),
+	}})
+	n.made = true
+	if first(n.requests) == vmi.StartRequest {
+		n.requests = n.requests[1:]
+	}
+	p.Actions = append(p.Actions, write(o, n).Actions...)
+	return p
+}
+
+// obstacle is why no VMI can be made although one is wanted.
+func obstacle(o Observed) *vmi.Finding {
+	if o.VMI != nil { // its own VMI is not absent
+		return &vmi.Finding{Reason: NameTaken, Message: fmt.Sprintf(
+			"VirtualMachineInstance %s does not belong to this VirtualMachine, which needs a VMI of this name; delete it, or wait until it is deleted", o.VMI.Name)}
+	}
+	return o.Refusal
+}
+
+// end deletes the VMI. What must outlive it, the count of failed starts and a request
+// for the next start, is written before.
+func end(o Observed, n next) scheduler.Plan {
+	n.stops = true
+	v := o.own()
+	if o.VM.Spec.Strategy() == vmi.RunRerunOnFailure && o.state() == failed && first(n.requests) != vmi.StartRequest {
+		n.requests = []vmi.StateChangeRequest{{Action: vmi.StartRequest}}
+	}
+	p := write(o, n)
+	if v.DeletionTimestamp == nil {
+		p.Actions = append(p.Actions, scheduler.DeleteInstance{Instance: v}, scheduler.Emit{Finding: vmi.Finding{
+			Reason: "SuccessfulDelete", Message: fmt.Sprintf("Stopped the virtual machine by deleting the virtual machine instance %s", v.Name),
+		}})
+	}
+	return p
+}
+
+// stay leaves the VMI as it is.
+func stay(o Observed, n next) scheduler.Plan {
+	p := write(o, n)
+	if v := o.own(); v != nil {
+		p.Actions = append(p.Actions, follow(o, v)...)
+	}
+	return p
+}
+
+// leave deletes the VMI of a VM that is being deleted, unless the deletion is to
+// leave it, and then removes the finalizer of the VM. It does not wait for anything but the VMI, whose
+// own finalizer is removed once its guest is off or its node is gone.
+func leave(o Observed) scheduler.Plan {
+	v := o.own()
+	if v == nil {
+		if !hasFinalizer(o) {
+			return scheduler.Plan{}
+		}
+		return scheduler.Plan{Actions: []scheduler.Action{scheduler.RemoveFinalizer{}}}
+	}
+	p := write(o, next{requests: o.VM.Status.StateChangeRequests, failure: o.VM.Status.StartFailure})
+	if v.DeletionTimestamp == nil && !slices.Contains(o.VM.Finalizers, metav1.FinalizerOrphanDependents) {
+		p.Actions = append(p.Actions, scheduler.DeleteInstance{Instance: v})
+	}
+	return p
+}
+
+// adoptable says that the VMI of the name has no controller, as after the deletion of
+// a VM of the name that left it.
+func adoptable(o Observed) bool {
+	return o.VMI != nil && o.VMI.DeletionTimestamp == nil && metav1.GetControllerOfNoCopy(o.VMI) == nil
+}
+
+func hasFinalizer(o Observed) bool { return slices.Contains(o.VM.Finalizers, vmi.VMFinalizer) }

@@ -1,0 +1,296 @@
+package vm_test
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podvisor/podvisor/vmi"
+)
+
+func TestAStartCostsFourWrites(t *testing.T) {
+	w := newWorld(t, vmi.RunAlways)
+	w.settle()
+	w.run()
+	require.Equal(t, []string{"create revision", "create vmi", "status Starting", "status Running"}, w.writes)
+	require.True(t, w.vm.Status.Ready)
+	require.True(t, w.vm.Status.Created)
+	require.Equal(t, int64(1), w.vm.Status.ObservedGeneration)
+	require.Equal(t, vmi.RunAlways, w.vm.Status.RunStrategy)
+
+	w.writes = nil
+	w.edit(func(s *vmi.VirtualMachineSpec) { s.RunStrategy = new(vmi.RunHalted) })
+	w.settle()
+	w.gone()
+	require.Equal(t, []string{"status Stopping", "delete vmi", "status Stopped"}, slices.DeleteFunc(w.writes, func(s string) bool { return s == "annotate vmi" }))
+	require.False(t, w.vm.Status.Created)
+}
+
+func TestEachRunStrategyActsOnTheEndOfItsVMI(t *testing.T) {
+	for _, c := range []struct {
+		strategy vmi.RunStrategy
+		ask      bool // for the start
+		end      vmi.Phase
+		deleted  bool // the VMI
+		again    bool // it runs
+	}{
+		{vmi.RunAlways, false, vmi.Succeeded, true, true},
+		{vmi.RunAlways, false, vmi.Failed, true, true},
+		{vmi.RunRerunOnFailure, false, vmi.Succeeded, true, false},
+		{vmi.RunRerunOnFailure, false, vmi.Failed, true, true},
+		{vmi.RunManual, true, vmi.Succeeded, false, false},
+		{vmi.RunManual, true, vmi.Failed, false, false},
+		{vmi.RunOnce, false, vmi.Succeeded, false, false},
+		{vmi.RunOnce, false, vmi.Failed, false, false},
+	} {
+		t.Run(string(c.strategy)+" after "+string(c.end), func(t *testing.T) {
+			w := newWorld(t, c.strategy)
+			w.settle()
+			if c.ask {
+				require.Nil(t, w.vmi)
+				w.request(vmi.StartRequest, nil)
+				w.settle()
+			}
+			require.NotNil(t, w.vmi)
+			w.run()
+			require.Empty(t, w.vm.Status.StateChangeRequests)
+			w.phase(c.end)
+			w.settle()
+			require.Equal(t, c.deleted, w.vmi.DeletionTimestamp != nil)
+			if c.deleted {
+				w.gone()
+				require.Equal(t, c.again, w.vmi != nil)
+			}
+			want := vmi.StatusStopped
+			if c.again {
+				want = vmi.StatusStarting
+			}
+			require.Equal(t, want, w.vm.Status.PrintableStatus)
+		})
+	}
+}
+
+func TestAStartThatFailsIsTriedLaterAndLater(t *testing.T) {
+	w := newWorld(t, vmi.RunAlways)
+	var waited []time.Duration
+	for range 7 {
+		w.settle()
+		require.NotNil(t, w.vmi)
+		w.phase(vmi.Failed)
+		w.settle()
+		w.gone()
+		require.Equal(t, vmi.StatusCrashLoopBackOff, w.vm.Status.PrintableStatus)
+		at := w.vm.Status.StartFailure.RetryAfterTimestamp.Time
+		waited = append(waited, at.Sub(w.now))
+		w.now = at
+	}
+	require.Equal(t, []time.Duration{10 * time.Second, 40 * time.Second, 90 * time.Second, 160 * time.Second, 250 * time.Second, 300 * time.Second, 300 * time.Second}, waited)
+	w.settle()
+	w.run()
+	require.Nil(t, w.vm.Status.StartFailure)
+}
+
+func TestStopAndStartRequests(t *testing.T) {
+	for _, s := range []vmi.RunStrategy{vmi.RunManual, vmi.RunRerunOnFailure, vmi.RunAlways} {
+		t.Run(string(s), func(t *testing.T) {
+			w := newWorld(t, s)
+			w.request(vmi.StartRequest, nil)
+			w.settle()
+			w.run()
+			// A restart.
+			w.request(vmi.StopRequest, nil)
+			w.request(vmi.StartRequest, nil)
+			w.settle()
+			before := w.vmi.UID
+			require.Equal(t, vmi.StatusStopping, w.vm.Status.PrintableStatus)
+			w.gone()
+			require.NotNil(t, w.vmi)
+			require.NotEqual(t, before, w.vmi.UID)
+			require.Empty(t, w.vm.Status.StateChangeRequests)
+			w.run()
+			if s == vmi.RunAlways {
+				return
+			}
+			w.request(vmi.StopRequest, nil)
+			w.settle()
+			w.gone()
+			require.Nil(t, w.vmi)
+		})
+	}
+}
+
+func TestAHaltedVMStartsPausedWhenItIsAskedTo(t *testing.T) {
+	w := newWorld(t, vmi.RunHalted)
+	w.settle()
+	w.request(vmi.StartRequest, map[string]string{"paused": "true"})
+	w.settle()
+	require.Equal(t, vmi.RunAlways, w.vm.Spec.Strategy())
+	require.NotNil(t, w.vmi)
+	require.Equal(t, vmi.StartPaused, *w.vmi.Spec.StartStrategy)
+	require.Nil(t, w.vm.Spec.Template.Spec.StartStrategy)
+}
+
+func TestAGuestKeepsItsIdentity(t *testing.T) {
+	w := newWorld(t, vmi.RunAlways)
+	w.vm.Spec.Template.Spec.Domain.Firmware = nil
+	w.settle()
+	w.run()
+	first := w.vmi.DeepCopy()
+	w.phase(vmi.Succeeded)
+	w.settle()
+	w.gone()
+	require.NotEqual(t, first.UID, w.vmi.UID)
+	require.Equal(t, first.Spec.Domain.Firmware.UUID, w.vmi.Spec.Domain.Firmware.UUID)
+	require.NotEmpty(t, w.vmi.Spec.Domain.Firmware.UUID)
+	require.NotEmpty(t, w.vmi.Spec.Domain.Devices.Interfaces[0].MacAddress)
+	require.Equal(t, first.Spec.Domain.Devices.Interfaces, w.vmi.Spec.Domain.Devices.Interfaces)
+	require.Nil(t, w.vm.Spec.Template.Spec.Domain.Firmware, "the user's spec is not written")
+}
+
+func TestARestartIsRequiredForWhatARunningGuestDoesNotTake(t *testing.T) {
+	w := newWorld(t, vmi.RunAlways)
+	w.settle()
+	w.run()
+	running := w.vmi.UID
+	w.edit(func(s *vmi.VirtualMachineSpec) { s.Template.Spec.Hostname = "other" })
+	w.settle()
+	require.NotNil(t, w.vm.Status.Condition(vmi.ConditionRestartRequired))
+	require.Equal(t, running, w.vmi.UID)
+	require.Nil(t, w.vmi.DeletionTimestamp)
+	require.Equal(t, int64(1), w.vm.Status.ObservedGeneration)
+	w.edit(func(s *vmi.VirtualMachineSpec) { s.Template.Spec.Hostname = "" })
+	w.settle()
+	require.Nil(t, w.vm.Status.Condition(vmi.ConditionRestartRequired), "as it was")
+	require.Equal(t, int64(3), w.vm.Status.ObservedGeneration)
+	require.Equal(t, "3", w.vmi.Annotations[vmi.VMGenerationAnnotation])
+	w.edit(func(s *vmi.VirtualMachineSpec) { s.Template.Spec.Hostname = "other" })
+	w.settle()
+	w.phase(vmi.Succeeded)
+	w.settle()
+	w.gone()
+	require.Equal(t, "other", w.vmi.Spec.Hostname)
+	w.run()
+	require.Nil(t, w.vm.Status.Condition(vmi.ConditionRestartRequired))
+	require.Len(t, w.revisions, 1)
+}
+
+func TestDeletion(t *testing.T) {
+	t.Run("takes the VMI along", func(t *testing.T) {
+		w := newWorld(t, vmi.RunAlways)
+		w.settle()
+		w.run()
+		w.vm.DeletionTimestamp = &metav1.Time{Time: w.now}
+		w.settle()
+		require.Equal(t, vmi.StatusTerminating, w.vm.Status.PrintableStatus)
+		w.gone()
+		require.Nil(t, w.vm)
+	})
+	t.Run("leaves a VMI that is orphaned", func(t *testing.T) {
+		w := newWorld(t, vmi.RunAlways)
+		w.settle()
+		w.run()
+		w.vm.DeletionTimestamp = &metav1.Time{Time: w.now}
+		w.vm.Finalizers = append(w.vm.Finalizers, metav1.FinalizerOrphanDependents)
+		w.settle()
+		w.vmi.OwnerReferences = nil // the garbage collector
+		w.vm.Finalizers = []string{vmi.VMFinalizer}
+		w.settle()
+		require.Nil(t, w.vm)
+		require.Nil(t, w.vmi.DeletionTimestamp)
+	})
+	t.Run("leaves the finalizers of others", func(t *testing.T) {
+		w := newWorld(t, vmi.RunHalted)
+		w.vm.Finalizers = append(w.vm.Finalizers, "example.com/mine")
+		w.vm.DeletionTimestamp = &metav1.Time{Time: w.now}
+		w.settle()
+		require.Equal(t, []string{"example.com/mine"}, w.vm.Finalizers)
+	})
+	t.Run("a VMI without a controller is adopted", func(t *testing.T) {
+		w := newWorld(t, vmi.RunAlways)
+		w.settle()
+		w.run()
+		w.vmi.OwnerReferences = nil
+		w.settle()
+		require.Len(t, w.vmi.OwnerReferences, 1)
+		require.Equal(t, 1, w.made)
+	})
+}
+
+// Whatever happens, and wherever it is killed, the controller converges to what the
+// strategy says, makes no VMI beside another, and then does nothing more.
+func TestConvergesFromAnywhere(t *testing.T) {
+	strategies := []vmi.RunStrategy{vmi.RunAlways, vmi.RunRerunOnFailure, vmi.RunManual, vmi.RunHalted, vmi.RunOnce}
+	for seed := range uint64(500) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		w := newWorld(t, strategies[r.IntN(len(strategies))])
+		for range 40 {
+			w.disturb(r, strategies)
+			w.step(r.IntN(4))
+		}
+		w.calm()
+		switch w.vm.Spec.Strategy() {
+		case vmi.RunAlways:
+			require.Equal(t, vmi.StatusRunning, w.vm.Status.PrintableStatus, "seed %d: %v", seed, w.writes)
+		case vmi.RunHalted:
+			require.Equal(t, vmi.StatusStopped, w.vm.Status.PrintableStatus, "seed %d: %v", seed, w.writes)
+			require.Nil(t, w.vmi)
+		default:
+			require.Contains(t, []vmi.PrintableStatus{vmi.StatusRunning, vmi.StatusStopped}, w.vm.Status.PrintableStatus, "seed %d: %v", seed, w.writes)
+		}
+		require.Empty(t, w.vm.Status.StateChangeRequests, "seed %d: %v", seed, w.writes)
+	}
+}
+
+// disturb is one thing that users, guests and nodes do.
+func (w *world) disturb(r *rand.Rand, strategies []vmi.RunStrategy) {
+	w.now = w.now.Add(time.Duration(r.IntN(60)) * time.Second)
+	switch r.IntN(9) {
+	case 0:
+		w.edit(func(s *vmi.VirtualMachineSpec) { s.RunStrategy = new(strategies[r.IntN(len(strategies))]) })
+	case 1:
+		w.edit(func(s *vmi.VirtualMachineSpec) { s.Template.Spec.Hostname = []string{"", "a", "b"}[r.IntN(3)] })
+	case 2:
+		w.request([]vmi.StateChange{vmi.StartRequest, vmi.StopRequest}[r.IntN(2)], nil)
+	case 3:
+		if w.vmi != nil && w.vmi.DeletionTimestamp != nil {
+			w.vmi = nil
+		}
+	case 4:
+		if w.vmi != nil && w.vmi.DeletionTimestamp == nil {
+			w.vmi.DeletionTimestamp = &metav1.Time{Time: w.now} // a user
+		}
+	case 5:
+		if w.vmi != nil {
+			w.vmi = nil // by force
+		}
+	default:
+		if w.vmi == nil || w.vmi.Status.Phase.Final() {
+			return
+		}
+		w.phase([]vmi.Phase{vmi.Scheduling, vmi.Scheduled, vmi.Running, vmi.Failed, vmi.Succeeded}[r.IntN(5)])
+	}
+}
+
+// calm lets everything go well until nothing is left to do.
+func (w *world) calm() {
+	w.t.Helper()
+	for range 50 {
+		w.settle()
+		w.now = w.now.Add(6 * time.Minute)
+		switch v := w.vmi; {
+		case v == nil:
+		case v.DeletionTimestamp != nil:
+			w.vmi = nil
+		case !v.Status.Phase.Final() && v.Status.Phase != vmi.Running:
+			w.phase(vmi.Running)
+		}
+		if w.step(100) == 0 && (w.vmi == nil || w.vmi.Status.Phase == vmi.Running && w.vmi.DeletionTimestamp == nil || w.vmi.Status.Phase.Final() && w.vmi.DeletionTimestamp == nil) {
+			return
+		}
+	}
+	w.t.Fatalf("finds no rest: %v", w.writes)
+}

@@ -1,0 +1,97 @@
+package vm
+
+import (
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/defaults"
+)
+
+// Observed is everything that a decision depends on.
+type Observed struct {
+	// VM is the VirtualMachine as it is stored.
+	VM *vmi.VirtualMachine
+	// VMI is the VMI of the VM's name, whoever controls it. Nil: there is none.
+	VMI *vmi.VirtualMachineInstance
+	// Revisions are the ControllerRevisions that the VM controls.
+	Revisions []*appsv1.ControllerRevision
+	// Claims are the claims that the volumes of the template name, by their names. A
+	// nil value: the claim does not exist. They are needed while a VMI is started
+	// only.
+	Claims map[string]*corev1.PersistentVolumeClaim
+	// Profile is what the cluster makes of what a template leaves open.
+	Profile defaults.Profile
+	// LiveUpdate says that changes of processors, memory and placement that a running
+	// VMI can take need no restart: vmRolloutStrategy is LiveUpdate.
+	LiveUpdate bool
+	// Refusal is why the API server did not accept the VMI of the last plan. Nil: it
+	// was not asked, or accepted it.
+	Refusal *vmi.Finding
+	// Unguarded says that Podvisor may be deleted at any moment, also under VMs.
+	Unguarded bool
+	// Jitter, from 0 to 1, spreads the starts of VMs that failed at the same time.
+	Jitter float64
+	// Now is the present time.
+	Now time.Time
+}
+
+// own is the VMI that the VM controls, or nil.
+func (o Observed) own() *vmi.VirtualMachineInstance {
+	if o.VMI != nil && metav1.IsControlledBy(o.VMI, o.VM) {
+		return o.VMI
+	}
+	return nil
+}
+
+// state is what the VM's own VMI is, as far as run strategies care.
+type state int
+
+const (
+	absent    state = iota // there is none
+	alive                  // it has not ended
+	succeeded              // its guest powered off
+	failed                 // it ended otherwise
+)
+
+func (o Observed) state() state {
+	switch v := o.own(); {
+	case v == nil:
+		return absent
+	case v.Status.Phase == vmi.Succeeded:
+		return succeeded
+	case v.Status.Phase == vmi.Failed:
+		return failed
+	}
+	return alive
+}
+
+// hasRun says that the guest of the VMI ran at some time.
+func hasRun(v *vmi.VirtualMachineInstance) bool {
+	for _, t := range v.Status.PhaseTransitionTimestamps {
+		if t.Phase == vmi.Running {
+			return true
+		}
+	}
+	return v.Status.Phase == vmi.Running
+}
+
+// RevisionApp is the AppLabel of every start revision.
+const RevisionApp = "virtual-machine"
+
+// ClaimNames are the names of the claims that the volumes of the template are in.
+func ClaimNames(v *vmi.VirtualMachine) []string {
+	if v.Spec.Template == nil {
+		return nil
+	}
+	var names []string
+	for i := range v.Spec.Template.Spec.Volumes {
+		if name := v.Spec.Template.Spec.Volumes[i].Claim(); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}

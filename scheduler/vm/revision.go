@@ -1,0 +1,102 @@
+package vm
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/podvisor/podvisor/scheduler"
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// started is what a start revision holds.
+type started struct {
+	Spec vmi.VirtualMachineSpec `json:"spec"`
+}
+
+// revisionName is the name of the revision that a VMI of this generation is started
+// from.
+func revisionName(v *vmi.VirtualMachine) string {
+	return fmt.Sprintf("revision-start-vm-%s-%d", v.UID, v.Generation)
+}
+
+// revision is the VM's spec as a ControllerRevision.
+func revision(v *vmi.VirtualMachine) (*appsv1.ControllerRevision, error) {
+	raw, err := json.Marshal(started{Spec: v.Spec})
+	if err != nil {
+		return nil, fmt.Errorf("store the spec of VirtualMachine %s/%s: %w", v.Namespace, v.Name, err)
+	}
+	return &appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: v.Namespace, Name: revisionName(v), Labels: map[string]string{vmi.AppLabel: RevisionApp},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(v, vmi.VirtualMachines.GroupVersionKind)},
+		},
+		Data: runtime.RawExtension{Raw: raw}, Revision: v.Generation,
+	}, nil
+}
+
+// running is the revision that the VMI was started from, or nil if it is not there.
+func running(o Observed, v *vmi.VirtualMachineInstance) *appsv1.ControllerRevision {
+	name := v.Status.VirtualMachineRevisionName
+	if name == "" {
+		name = fmt.Sprintf("revision-start-vm-%s-%d", o.VM.UID, generation(v))
+	}
+	for _, r := range o.Revisions {
+		if r.Name == name {
+			return r
+		}
+	}
+	return nil
+}
+
+// startedFrom is the spec in the revision. It is false if there is none that can be
+// read.
+func startedFrom(r *appsv1.ControllerRevision) (vmi.VirtualMachineSpec, bool) {
+	var s started
+	if r == nil || json.Unmarshal(r.Data.Raw, &s) != nil || s.Spec.Template == nil {
+		return vmi.VirtualMachineSpec{}, false
+	}
+	return s.Spec, true
+}
+
+// generation is the generation of the VM whose template the VMI has. 0: it is not
+// known.
+func generation(v *vmi.VirtualMachineInstance) int64 {
+	n, err := strconv.ParseInt(v.Annotations[vmi.VMGenerationAnnotation], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// sameTemplate says that the VMI has the template that the VM has now.
+func sameTemplate(o Observed, v *vmi.VirtualMachineInstance) bool {
+	s, ok := startedFrom(running(o, v))
+	return ok && equality.Semantic.DeepEqual(s.Template, o.VM.Spec.Template)
+}
+
+// follow notes on a VMI whose template is still that of the VM that it has the VM's
+// generation, and deletes the revisions that nothing runs from.
+func follow(o Observed, v *vmi.VirtualMachineInstance) []scheduler.Action {
+	var out []scheduler.Action
+	if v.DeletionTimestamp == nil && !v.Status.Phase.Final() && generation(v) != o.VM.Generation && sameTemplate(o, v) {
+		out = append(out, scheduler.AnnotateInstance{Instance: v, Annotations: map[string]string{
+			vmi.VMGenerationAnnotation: strconv.FormatInt(o.VM.Generation, 10),
+		}})
+	}
+	in := running(o, v)
+	if in == nil {
+		return out // which one is in use is not known
+	}
+	for _, r := range o.Revisions {
+		if r.Name != in.Name && r.DeletionTimestamp == nil && r.Revision < in.Revision {
+			out = append(out, scheduler.DeleteRevision{Name: r.Name})
+		}
+	}
+	return out
+}

@@ -1,0 +1,140 @@
+package vm
+
+import (
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podvisor/podvisor/scheduler"
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// own are the conditions that are the VM's and not copied from its VMI.
+var own = []vmi.ConditionType{vmi.ConditionReady, vmi.ConditionFailure, vmi.ConditionRestartRequired, vmi.ConditionManualRecoveryRequired}
+
+// write is the plan that makes the status say what is observed and what is next. It
+// is empty if the status says so already.
+func write(o Observed, n next) scheduler.Plan {
+	v := o.VM.DeepCopy()
+	describe(o, n, &v.Status)
+	if equality.Semantic.DeepEqual(v.Status, o.VM.Status) {
+		return scheduler.Plan{}
+	}
+	p := scheduler.Plan{Actions: []scheduler.Action{scheduler.WriteStatus[*vmi.VirtualMachine]{Object: v}}}
+	if n.obstacle != nil && o.VM.Status.Condition(vmi.ConditionFailure) == nil {
+		p.Actions = append(p.Actions, scheduler.Emit{Warning: true, Finding: *n.obstacle})
+	}
+	return p
+}
+
+func describe(o Observed, n next, s *vmi.VirtualMachineStatus) {
+	i := o.own()
+	s.Created = i != nil || n.made
+	s.StateChangeRequests, s.StartFailure = n.requests, n.failure
+	if len(n.requests) == 0 {
+		s.StateChangeRequests = nil
+	}
+	if o.VM.DeletionTimestamp == nil && (!n.starts || n.made) {
+		s.RunStrategy, s.DesiredGeneration = o.VM.Spec.Strategy(), o.VM.Generation
+	}
+	s.ObservedGeneration = observed(o, n)
+	conditions(o, n, s)
+	s.Ready = isTrue(s.Condition(vmi.ConditionReady))
+	s.PrintableStatus = printable(o, n)
+}
+
+// observed is the generation of the spec that the VMI has, or will have.
+func observed(o Observed, n next) int64 {
+	i := o.own()
+	switch {
+	case i == nil:
+		return o.VM.Generation
+	case sameTemplate(o, i):
+		return o.VM.Generation
+	case generation(i) != 0:
+		return generation(i)
+	}
+	return o.VM.Status.ObservedGeneration
+}
+
+// conditions copies those of the VMI, and sets the VM's own.
+func conditions(o Observed, n next, s *vmi.VirtualMachineStatus) {
+	now, i := metav1.NewTime(o.Now), o.own()
+	var copied []vmi.Condition
+	if i != nil {
+		copied = slices.DeleteFunc(slices.Clone(i.Status.Conditions), func(c vmi.Condition) bool { return slices.Contains(own, c.Type) })
+	}
+	for _, c := range slices.Clone(s.Conditions) {
+		gone := !slices.ContainsFunc(copied, func(x vmi.Condition) bool { return x.Type == c.Type })
+		if gone && !slices.Contains(own, c.Type) {
+			s.RemoveCondition(c.Type)
+		}
+	}
+	for _, c := range append(copied, ready(o, n)) {
+		s.SetCondition(c, now)
+	}
+	failure(n, s, now)
+	restart(o, s, now)
+}
+
+// ready is the VMI's own condition Ready. As long as a start or a stop only takes its
+// time, it says just that, so that neither costs a write for each of its steps.
+func ready(o Observed, n next) vmi.Condition {
+	c := vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionFalse}
+	i := o.own()
+	switch {
+	case n.made || i != nil && printable(o, n) == vmi.StatusStarting:
+		c.Reason, c.Message = vmi.ReasonGuestNotRunning, "the guest does not run yet"
+	case stopping(o, n):
+		c.Reason, c.Message = vmi.ReasonGuestNotRunning, "the VMI is being deleted"
+	case i == nil:
+		c.Reason, c.Message = ReasonInstanceNotExists, "the VM has no VMI"
+	default:
+		if r := i.Status.Condition(vmi.ConditionReady); r != nil {
+			c.Status, c.Reason, c.Message = r.Status, r.Reason, r.Message
+		}
+	}
+	return c
+}
+
+// ReasonInstanceNotExists is the reason of the condition Ready of a VM without a VMI.
+const ReasonInstanceNotExists = "VMINotExists"
+
+func failure(n next, s *vmi.VirtualMachineStatus, now metav1.Time) {
+	if n.obstacle == nil {
+		s.RemoveCondition(vmi.ConditionFailure)
+		return
+	}
+	s.SetCondition(vmi.Condition{Type: vmi.ConditionFailure, Status: corev1.ConditionTrue, Reason: n.obstacle.Reason, Message: n.obstacle.Message}, now)
+}
+
+// restart says whether a change of the template waits for the next start.
+func restart(o Observed, s *vmi.VirtualMachineStatus, now metav1.Time) {
+	i := o.own()
+	if i == nil || i.Status.Phase.Final() {
+		s.RemoveCondition(vmi.ConditionRestartRequired)
+		return
+	}
+	from, ok := startedFrom(running(o, i))
+	if !ok {
+		return // what it was started from is not known, or not yet
+	}
+	live := o.LiveUpdate && isTrue(i.Status.Condition(vmi.ConditionLiveMigratable))
+	if !restartRequired(from.Template, o.VM.Spec.Template, live) {
+		s.RemoveCondition(vmi.ConditionRestartRequired)
+		return
+	}
+	s.SetCondition(vmi.Condition{
+		Type: vmi.ConditionRestartRequired, Status: corev1.ConditionTrue, Reason: "RestartRequired",
+		Message: "a non-live-updatable field was changed in the template spec",
+	}, now)
+}
+
+func isTrue(c *vmi.Condition) bool { return c != nil && c.Status == corev1.ConditionTrue }
+
+func named(name string) func(*appsv1.ControllerRevision) bool {
+	return func(r *appsv1.ControllerRevision) bool { return r.Name == name }
+}
