@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/podvisor/podvisor/internal/reconcile"
@@ -36,21 +37,36 @@ type executor[T client.Object, L runtime.Object] struct {
 	kube   kubernetes.Interface
 	events *reconcile.Events
 	writer *reconcile.Writer[T, L]
+	in     func(namespace string) client.Objects[T, L]
 	log    *slog.Logger
 	// made notes the pods that are created.
 	made *made
 	// describe is what the log has of a status: keys and values.
 	describe func(T) []any
+	// finalizer is the one of the kind.
+	finalizer string
+	// kind is the kind of the objects, as owner references name it.
+	kind schema.GroupVersionKind
+	// owned does what is done with VMIs. Nil: the objects own none.
+	owned *owned
 }
 
 // act does the plan's actions in order. It returns the object as it is after
 // them, also with an error.
 func (e *executor[T, L]) act(ctx context.Context, o T, p scheduler.Plan) (T, error) {
-	for _, a := range p.Actions {
+	for rest := p.Actions; len(rest) > 0; {
 		var err error
-		if o, err = e.do(ctx, o, a); err != nil {
+		if all, emits, n := instanceActions(rest); n > 0 {
+			if err := e.createInstances(ctx, o, all, emits); err != nil {
+				return o, err
+			}
+			rest = rest[n:]
+			continue
+		}
+		if o, err = e.do(ctx, o, rest[0]); err != nil {
 			return o, err
 		}
+		rest = rest[1:]
 	}
 	return o, nil
 }
@@ -59,7 +75,7 @@ func (e *executor[T, L]) do(ctx context.Context, o T, a scheduler.Action) (T, er
 	log := e.log.With("object", reconcile.Key(o))
 	switch a := a.(type) {
 	case scheduler.AddFinalizer:
-		return e.writer.Finalizers(ctx, o, append(slices.Clone(o.GetFinalizers()), vmi.Finalizer))
+		return e.writer.Finalizers(ctx, o, append(slices.Clone(o.GetFinalizers()), e.finalizer))
 	case scheduler.RemoveFinalizer:
 		log.Info("remove finalizer")
 		return e.removeFinalizer(ctx, o)
@@ -76,6 +92,26 @@ func (e *executor[T, L]) do(ctx context.Context, o T, a scheduler.Action) (T, er
 		log.Info("emit event", "reason", a.Reason, "message", a.Message)
 		e.events.Emit(ctx, o, reconcile.Event{Warning: a.Warning, Finding: a.Finding})
 		return o, nil
+	case scheduler.CreateInstance:
+		return o, e.createInstances(ctx, o, []*vmi.VirtualMachineInstance{a.Instance}, nil)
+	case scheduler.DeleteInstance:
+		log.Info("delete instance", "instance", a.Instance.Name)
+		return o, e.owned.delete(ctx, a.Instance)
+	case scheduler.AdoptInstance:
+		log.Info("adopt instance", "instance", a.Instance.Name)
+		return o, e.owned.adopt(ctx, *metav1.NewControllerRef(o, e.kind), a.Instance)
+	case scheduler.ReleaseInstance:
+		log.Info("release instance", "instance", a.Instance.Name)
+		return o, e.owned.release(ctx, o.GetUID(), a.Instance)
+	case scheduler.AnnotateInstance:
+		return o, e.owned.patch(ctx, a.Instance, "annotate", map[string]any{"annotations": a.Annotations})
+	case scheduler.CreateRevision:
+		return o, e.createRevision(ctx, a.Revision)
+	case scheduler.DeleteRevision:
+		return o, e.deleteRevision(ctx, o.GetNamespace(), a.Name)
+	case scheduler.SetRunStrategy:
+		log.Info("set run strategy", "from", a.From, "to", a.To)
+		return e.setRunStrategy(ctx, o, a)
 	default:
 		return o, fmt.Errorf("unknown action %T", a)
 	}
@@ -83,7 +119,7 @@ func (e *executor[T, L]) do(ctx context.Context, o T, a scheduler.Action) (T, er
 
 // removeFinalizer removes our finalizer. An object that is gone has none.
 func (e *executor[T, L]) removeFinalizer(ctx context.Context, o T) (T, error) {
-	without := slices.DeleteFunc(slices.Clone(o.GetFinalizers()), func(f string) bool { return f == vmi.Finalizer })
+	without := slices.DeleteFunc(slices.Clone(o.GetFinalizers()), func(f string) bool { return f == e.finalizer })
 	now, err := e.writer.Finalizers(ctx, o, without)
 	if apierrors.IsNotFound(err) {
 		return o, nil

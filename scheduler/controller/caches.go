@@ -5,15 +5,18 @@ import (
 	"errors"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	appsinformers "k8s.io/client-go/informers/apps/v1"
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/podvisor/podvisor/internal/reconcile"
 	"github.com/podvisor/podvisor/scheduler/instance"
 	"github.com/podvisor/podvisor/scheduler/pod"
+	"github.com/podvisor/podvisor/scheduler/vm"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client/informer"
 )
@@ -23,6 +26,9 @@ import (
 type caches struct {
 	reconcile.Caches
 	instances informer.Informer[*vmi.VirtualMachineInstance]
+	vms       informer.Informer[*vmi.VirtualMachine]
+	sets      informer.Informer[*vmi.VirtualMachineInstanceReplicaSet]
+	revisions informer.Informer[*appsv1.ControllerRevision]
 	pods      informer.Informer[*corev1.Pod]
 	claims    informer.Informer[*corev1.PersistentVolumeClaim]
 	nodes     informer.Informer[*corev1.Node]
@@ -39,6 +45,7 @@ const (
 	// byCreator by its UID.
 	byInstance = "instance"
 	byCreator  = "creator"
+	byOwner    = "owner" // objects by the UID of what controls them
 )
 
 // handlerApp is the name of the DaemonSet of virt-handler, and its label.
@@ -50,6 +57,9 @@ func newCaches(c Config) (*caches, error) {
 	}
 	s := &caches{
 		instances: informer.New(c.Client.VirtualMachineInstances(c.Namespace), informer.Selection{}),
+		vms:       informer.New(c.Client.VirtualMachines(c.Namespace), informer.Selection{}),
+		sets:      informer.New(c.Client.VirtualMachineInstanceReplicaSets(c.Namespace), informer.Selection{}),
+		revisions: informer.Of[*appsv1.ControllerRevision](appsinformers.NewFilteredControllerRevisionInformer(c.Kube, c.Namespace, 0, namespaced(), labelled(vm.RevisionApp))),
 		pods:      informer.Of[*corev1.Pod](coreinformers.NewFilteredPodInformer(c.Kube, c.Namespace, 0, namespaced(), labelled(vmi.LauncherApp))),
 		claims:    informer.Of[*corev1.PersistentVolumeClaim](coreinformers.NewPersistentVolumeClaimInformer(c.Kube, c.Namespace, 0, namespaced())),
 		nodes:     informer.Of[*corev1.Node](coreinformers.NewNodeInformer(c.Kube, 0, cache.Indexers{})),
@@ -63,6 +73,11 @@ func newCaches(c Config) (*caches, error) {
 				return reconcile.KeysIn(v.Namespace, instance.ClaimNames(v)...)
 			}),
 		}}),
+		reconcile.Cache(&s.Caches, s.vms, reconcile.Cached[*vmi.VirtualMachine]{Indexers: cache.Indexers{
+			byClaim: index(func(v *vmi.VirtualMachine) []string { return reconcile.KeysIn(v.Namespace, vm.ClaimNames(v)...) }),
+		}}),
+		reconcile.Cache(&s.Caches, s.sets, reconcile.Cached[*vmi.VirtualMachineInstanceReplicaSet]{}),
+		reconcile.Cache(&s.Caches, s.revisions, reconcile.Cached[*appsv1.ControllerRevision]{Indexers: cache.Indexers{byOwner: index(ownerUID[*appsv1.ControllerRevision])}}),
 		reconcile.Cache(&s.Caches, s.pods, reconcile.Cached[*corev1.Pod]{Keep: keepPod, Indexers: cache.Indexers{
 			byInstance: index(madeFor),
 			byCreator:  index(func(p *corev1.Pod) []string { return nonEmpty(string(pod.Creator(p))) }),

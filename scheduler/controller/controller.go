@@ -22,6 +22,8 @@ import (
 // objects that configure the cluster. *client.Client is one.
 type Clients interface {
 	VirtualMachineInstances(namespace string) client.Instances
+	VirtualMachines(namespace string) client.VirtualMachines
+	VirtualMachineInstanceReplicaSets(namespace string) client.ReplicaSets
 	KubeVirts(namespace string) client.KubeVirts
 }
 
@@ -70,8 +72,13 @@ type Controller struct {
 	sweeper   *sweeper
 	kinds     []looper
 	instances *kind[*vmi.VirtualMachineInstance, *vmi.VirtualMachineInstanceList]
-	report    *reporter // nil: there are no Settings
-	silences  *silences
+	// madeInstances are VMIs that were created for others and that the cache may not
+	// have yet.
+	madeInstances reconcile.Made[*vmi.VirtualMachineInstance]
+	owned         *owned
+	written       written
+	report        *reporter // nil: there are no Settings
+	silences      *silences
 }
 
 // New makes a Controller. It sends nothing until it runs.
@@ -102,6 +109,10 @@ func New(c Config) (*Controller, error) {
 		return nil, err
 	}
 	if err := k.registerInstances(); err != nil {
+		return nil, err
+	}
+	k.owned = &owned{in: c.Client.VirtualMachineInstances, writer: k.instances.writer, made: &k.madeInstances, now: c.Now}
+	if err := errors.Join(k.registerVMs(), k.registerSets()); err != nil {
 		return nil, err
 	}
 	if k.sweeper, err = newSweeper(k); err != nil {

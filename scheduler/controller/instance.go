@@ -24,6 +24,7 @@ import (
 func (c *Controller) registerInstances() error {
 	var err error
 	c.instances, err = register(c, registration[*vmi.VirtualMachineInstance, *vmi.VirtualMachineInstanceList]{
+		definition: vmi.VirtualMachineInstances, finalizer: vmi.Finalizer,
 		name: "virt-controller-vmi", cached: c.caches.instances, in: c.cfg.Client.VirtualMachineInstances, observe: c.observeInstance,
 		describe: describeInstance,
 	})

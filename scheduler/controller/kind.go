@@ -21,6 +21,10 @@ type decide[T any] func(o T, refusal *vmi.Finding) scheduler.Plan
 
 // registration is what makes a kind one of those that the Controller reconciles.
 type registration[T client.Object, L runtime.Object] struct {
+	// definition is the kind.
+	definition vmi.DefinitionOf[T, L]
+	// finalizer holds a deleted object until its guests are off.
+	finalizer string
 	// name names the loop, as KubeVirt names its work queues.
 	name string
 	// cached are the objects, among the Controller's caches.
@@ -58,7 +62,8 @@ func register[T client.Object, L runtime.Object](c *Controller, r registration[T
 	k := &kind[T, L]{
 		registration: r,
 		executor: executor[T, L]{
-			kube: c.cfg.Kube, events: c.events, writer: reconcile.NewWriter(r.in), log: c.log.With("loop", r.name), made: &c.made, describe: r.describe,
+			kube: c.cfg.Kube, events: c.events, writer: reconcile.NewWriter(r.in), in: r.in, log: c.log.With("loop", r.name), made: &c.made, describe: r.describe,
+			finalizer: r.finalizer, kind: r.definition.GroupVersionKind,
 		},
 		suspended: c.suspended,
 	}
@@ -117,9 +122,13 @@ func (k *kind[T, L]) reconcile(ctx context.Context, key string) (time.Duration, 
 	return plan.Recheck, err
 }
 
-// creates reports whether the plan creates a pod.
+// creates reports whether the plan creates a pod or a VMI.
 func creates(p scheduler.Plan) bool {
-	return slices.ContainsFunc(p.Actions, func(a scheduler.Action) bool { _, ok := a.(scheduler.CreatePod); return ok })
+	return slices.ContainsFunc(p.Actions, func(a scheduler.Action) bool {
+		_, pod := a.(scheduler.CreatePod)
+		_, instance := a.(scheduler.CreateInstance)
+		return pod || instance
+	})
 }
 
 // latest is the object with this key, by the cache and own writes. Nil: there is

@@ -21,28 +21,29 @@ import (
 // its decision.
 func TestAKindIsARegistration(t *testing.T) {
 	t.Parallel()
-	vm := &vmi.VirtualMachine{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "vm-uid"}}
-	api, err := client.New(fake.New(vm).Config())
+	m := &vmi.VirtualMachineInstanceMigration{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "migration-uid"}}
+	api, err := client.New(fake.New(m).Config())
 	require.NoError(t, err)
 	kube := kubefake.NewClientset()
 	c, err := New(Config{Client: api, Kube: kube, Pods: rendering})
 	require.NoError(t, err)
 
-	vms := informer.New(api.VirtualMachines(""), informer.Selection{})
-	require.NoError(t, reconcile.Cache(&c.caches.Caches, vms, reconcile.Cached[*vmi.VirtualMachine]{}))
-	_, err = register(c, registration[*vmi.VirtualMachine, *vmi.VirtualMachineList]{
-		name: "virt-controller-vm", cached: vms, in: api.VirtualMachines,
-		describe: func(*vmi.VirtualMachine) []any { return nil },
-		observe: func(context.Context, *vmi.VirtualMachine) (decide[*vmi.VirtualMachine], error) {
-			return func(o *vmi.VirtualMachine, _ *vmi.Finding) scheduler.Plan {
+	migrations := informer.New(api.VirtualMachineInstanceMigrations(""), informer.Selection{})
+	require.NoError(t, reconcile.Cache(&c.caches.Caches, migrations, reconcile.Cached[*vmi.VirtualMachineInstanceMigration]{}))
+	_, err = register(c, registration[*vmi.VirtualMachineInstanceMigration, *vmi.VirtualMachineInstanceMigrationList]{
+		definition: vmi.VirtualMachineInstanceMigrations, finalizer: vmi.Finalizer,
+		name: "virt-controller-migration", cached: migrations, in: api.VirtualMachineInstanceMigrations,
+		describe: func(*vmi.VirtualMachineInstanceMigration) []any { return nil },
+		observe: func(context.Context, *vmi.VirtualMachineInstanceMigration) (decide[*vmi.VirtualMachineInstanceMigration], error) {
+			return func(o *vmi.VirtualMachineInstanceMigration, _ *vmi.Finding) scheduler.Plan {
 				if len(o.Finalizers) > 0 {
 					return scheduler.Plan{}
 				}
-				created := o.DeepCopy()
-				created.Status.Created = true
+				changed := o.DeepCopy()
+				changed.Status.Phase = vmi.MigrationPending
 				return scheduler.Plan{Actions: []scheduler.Action{
 					scheduler.AddFinalizer{},
-					scheduler.WriteStatus[*vmi.VirtualMachine]{Object: created},
+					scheduler.WriteStatus[*vmi.VirtualMachineInstanceMigration]{Object: changed},
 					scheduler.Emit{Finding: vmi.Finding{Reason: "Observed"}},
 				}}
 			}, nil
@@ -55,12 +56,12 @@ func TestAKindIsARegistration(t *testing.T) {
 	defer func() { cancel(); require.NoError(t, <-done) }()
 	require.Eventually(t, func() bool {
 		l, err := kube.CoreV1().Events("default").List(ctx, metav1.ListOptions{})
-		return err == nil && len(l.Items) == 1 && l.Items[0].InvolvedObject.Kind == "VirtualMachine"
+		return err == nil && len(l.Items) == 1 && l.Items[0].InvolvedObject.Kind == "VirtualMachineInstanceMigration"
 	}, 30*time.Second, 5*time.Millisecond)
-	stored, err := api.VirtualMachines("default").Get(ctx, "web", metav1.GetOptions{})
+	stored, err := api.VirtualMachineInstanceMigrations("default").Get(ctx, "web", metav1.GetOptions{})
 	require.NoError(t, err)
 	require.Equal(t, []string{vmi.Finalizer}, stored.Finalizers)
-	require.True(t, stored.Status.Created)
+	require.Equal(t, vmi.MigrationPending, stored.Status.Phase)
 }
 
 func TestAStatusOfAnotherKindIsAnUnknownAction(t *testing.T) {

@@ -1,0 +1,204 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podvisor/podvisor/internal/reconcile"
+	"github.com/podvisor/podvisor/scheduler"
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/client"
+)
+
+// owned does what plans of other kinds do with VMIs.
+type owned struct {
+	in func(namespace string) client.Instances
+	// writer is that of the loop of VMIs, which sees what is written here.
+	writer *reconcile.Writer[*vmi.VirtualMachineInstance, *vmi.VirtualMachineInstanceList]
+	// made are the VMIs that were created and that the cache may not have.
+	made *reconcile.Made[*vmi.VirtualMachineInstance]
+	now  func() time.Time
+}
+
+// Reasons why a VMI cannot be created.
+const (
+	failedCreateInstance = "FailedCreate"
+	instanceNameTaken    = "VirtualMachineInstanceNameTaken"
+)
+
+// batch is how many VMIs are created at the same time at most.
+const batch = 8
+
+// createAll creates the VMIs: one, then two at a time, then four, so that a set whose
+// VMIs are refused costs few requests.
+func (w *owned) createAll(ctx context.Context, owner metav1.Object, all []*vmi.VirtualMachineInstance) error {
+	for n := 1; len(all) > 0; n = min(2*n, batch) {
+		now := all[:min(n, len(all))]
+		all = all[len(now):]
+		errs := make([]error, len(now))
+		var wg sync.WaitGroup
+		for i, v := range now {
+			wg.Go(func() { errs[i] = w.create(ctx, owner, v) })
+		}
+		wg.Wait()
+		if err := firstRefusal(errs); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// firstRefusal is the first refusal, or else all errors.
+func firstRefusal(errs []error) error {
+	for _, err := range errs {
+		var r *refusal
+		if errors.As(err, &r) {
+			return err
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// create creates the VMI. One of that name that the owner controls is the one that
+// was to be created.
+func (w *owned) create(ctx context.Context, owner metav1.Object, v *vmi.VirtualMachineInstance) error {
+	got, err := w.in(v.Namespace).Create(ctx, v, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		got, err = w.in(v.Namespace).Get(ctx, v.Name, metav1.GetOptions{})
+		if err == nil && !metav1.IsControlledBy(got, owner) {
+			return &refusal{Finding: vmi.Finding{Reason: instanceNameTaken, Message: fmt.Sprintf("VirtualMachineInstance %s exists and belongs to something else", v.Name)}}
+		}
+		if err == nil && got.DeletionTimestamp != nil {
+			err = errors.New("the VirtualMachineInstance with this name is being deleted")
+		}
+	}
+	switch {
+	case err == nil:
+		w.made.Note(got, w.now())
+		return nil
+	case isRefusal(err):
+		return &refusal{vmi.Finding{Reason: failedCreateInstance, Message: err.Error()}, err}
+	}
+	return fmt.Errorf("create VirtualMachineInstance %s/%s: %w", v.Namespace, v.Name, err)
+}
+
+// delete deletes the VMI if it has not changed since: whoever orphaned it in between
+// wants to keep it. One that is gone is what was wanted.
+func (w *owned) delete(ctx context.Context, v *vmi.VirtualMachineInstance) error {
+	o := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &v.UID, ResourceVersion: &v.ResourceVersion}}
+	err := w.in(v.Namespace).Delete(ctx, v.Name, o)
+	if err != nil && !isMissing(err) {
+		return fmt.Errorf("delete VirtualMachineInstance %s/%s: %w", v.Namespace, v.Name, err)
+	}
+	return nil
+}
+
+// patch patches the metadata of the VMI if it has not changed since.
+func (w *owned) patch(ctx context.Context, v *vmi.VirtualMachineInstance, what string, metadata map[string]any) error {
+	m := maps.Clone(metadata)
+	m["uid"], m["resourceVersion"] = v.UID, v.ResourceVersion
+	raw, err := json.Marshal(map[string]any{"metadata": m})
+	if err != nil {
+		return err
+	}
+	now, err := w.in(v.Namespace).Patch(ctx, v.Name, types.MergePatchType, raw, metav1.PatchOptions{})
+	switch {
+	case isMissing(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("%s VirtualMachineInstance %s/%s: %w", what, v.Namespace, v.Name, err)
+	}
+	w.writer.Wrote(now)
+	return nil
+}
+
+// adopt makes the owner the controller of the VMI, if it still exists.
+func (w *owned) adopt(ctx context.Context, owner metav1.OwnerReference, v *vmi.VirtualMachineInstance) error {
+	return w.patch(ctx, v, "adopt", map[string]any{"ownerReferences": append(slices.Clone(v.OwnerReferences), owner)})
+}
+
+// release makes the owner no longer the controller of the VMI.
+func (w *owned) release(ctx context.Context, owner types.UID, v *vmi.VirtualMachineInstance) error {
+	rest := slices.DeleteFunc(slices.Clone(v.OwnerReferences), func(r metav1.OwnerReference) bool { return r.UID == owner })
+	return w.patch(ctx, v, "release", map[string]any{"ownerReferences": rest})
+}
+
+// instanceActions are the consecutive VMIs that are to be created at the beginning of
+// the actions, the events between them, and how many actions that are.
+func instanceActions(actions []scheduler.Action) (all []*vmi.VirtualMachineInstance, emits []scheduler.Emit, n int) {
+	for _, a := range actions {
+		c, creates := a.(scheduler.CreateInstance)
+		e, emit := a.(scheduler.Emit)
+		switch {
+		case creates:
+			all = append(all, c.Instance)
+		case emit && len(all) > 0:
+			emits = append(emits, e)
+		default:
+			return all, emits, n
+		}
+		n++
+	}
+	return all, emits, n
+}
+
+// createInstances creates the VMIs and writes the events.
+func (e *executor[T, L]) createInstances(ctx context.Context, o T, all []*vmi.VirtualMachineInstance, emits []scheduler.Emit) error {
+	e.log.Info("create instances", "object", reconcile.Key(o), "count", len(all), "first", all[0].Name)
+	if err := e.owned.createAll(ctx, o, all); err != nil {
+		return err
+	}
+	for _, a := range emits {
+		if _, err := e.do(ctx, o, a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// createRevision creates the revision. One that exists has the same content: its name
+// has the generation.
+func (e *executor[T, L]) createRevision(ctx context.Context, r *appsv1.ControllerRevision) error {
+	_, err := e.kube.AppsV1().ControllerRevisions(r.Namespace).Create(ctx, r, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create ControllerRevision %s/%s: %w", r.Namespace, r.Name, err)
+	}
+	return nil
+}
+
+// deleteRevision deletes the revision, if it exists.
+func (e *executor[T, L]) deleteRevision(ctx context.Context, namespace, name string) error {
+	err := e.kube.AppsV1().ControllerRevisions(namespace).Delete(ctx, name, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete ControllerRevision %s/%s: %w", namespace, name, err)
+	}
+	return nil
+}
+
+// setRunStrategy changes the spec of a VM if nothing of it has changed since.
+func (e *executor[T, L]) setRunStrategy(ctx context.Context, o T, a scheduler.SetRunStrategy) (T, error) {
+	raw, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": o.GetUID(), "resourceVersion": o.GetResourceVersion()},
+		"spec":     map[string]any{"runStrategy": a.To, "running": nil},
+	})
+	if err != nil {
+		return o, err
+	}
+	now, err := e.in(o.GetNamespace()).Patch(ctx, o.GetName(), types.MergePatchType, raw, metav1.PatchOptions{})
+	if err != nil {
+		return o, fmt.Errorf("write the run strategy of %s: %w", reconcile.Key(o), err)
+	}
+	e.writer.Wrote(now)
+	return now, nil
+}

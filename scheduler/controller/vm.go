@@ -1,0 +1,91 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podvisor/podvisor/internal/reconcile"
+	"github.com/podvisor/podvisor/scheduler"
+	"github.com/podvisor/podvisor/scheduler/vm"
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// registerVMs makes VirtualMachines one of the kinds. They are queued when the VMI of
+// their name, one of their revisions or a claim changes.
+func (c *Controller) registerVMs() error {
+	k, err := register(c, registration[*vmi.VirtualMachine, *vmi.VirtualMachineList]{
+		definition: vmi.VirtualMachines, finalizer: vmi.VMFinalizer,
+		name: "virt-controller-vm", cached: c.caches.vms, in: c.cfg.Client.VirtualMachines, observe: c.observeVM,
+		describe: func(v *vmi.VirtualMachine) []any { return []any{"status", v.Status.PrintableStatus} },
+	})
+	k.owned = c.owned
+	return errors.Join(err,
+		reconcile.Watch(c.caches.instances, k.loop, func(v *vmi.VirtualMachineInstance) []string {
+			key := reconcile.Key(v)
+			if c.caches.vms.Key(key) == nil {
+				return nil
+			}
+			return []string{key}
+		}, nil),
+		reconcile.Watch(c.caches.revisions, k.loop, reconcile.OwnedBy[*appsv1.ControllerRevision](vmi.VirtualMachines.Kind), nil),
+		reconcile.Watch(c.caches.claims, k.loop, func(p *corev1.PersistentVolumeClaim) []string {
+			keys, _ := c.caches.vms.GetIndexer().IndexKeys(byClaim, reconcile.Key(p)) // the index exists
+			return keys
+		}, nil))
+}
+
+// observeVM reads what a decision about the VM depends on.
+func (c *Controller) observeVM(ctx context.Context, v *vmi.VirtualMachine) (decide[*vmi.VirtualMachine], error) {
+	o := vm.Observed{
+		VMI: c.instanceOf(reconcile.Key(v)), Unguarded: c.cfg.Guarded != nil && !c.cfg.Guarded(),
+		Profile: c.rendering().Cluster.Defaults, Jitter: rand.Float64(), Now: c.cfg.Now(),
+	}
+	revisions, err := c.caches.revisions.GetIndexer().ByIndex(byOwner, string(v.UID))
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range revisions {
+		o.Revisions = append(o.Revisions, r.(*appsv1.ControllerRevision))
+	}
+	if o.VMI == nil || o.VMI.Status.Phase != vmi.Running {
+		if o.Claims, err = c.claimsOfVM(ctx, v); err != nil {
+			return nil, err
+		}
+	}
+	return func(v *vmi.VirtualMachine, refusal *vmi.Finding) scheduler.Plan {
+		now := o
+		now.VM, now.Refusal = v, refusal
+		return vm.Decide(now)
+	}, nil
+}
+
+// claimsOfVM are the claims of the template's volumes, by the cache and where it has
+// none by the API server.
+func (c *Controller) claimsOfVM(ctx context.Context, v *vmi.VirtualMachine) (map[string]*corev1.PersistentVolumeClaim, error) {
+	names := vm.ClaimNames(v)
+	claims := map[string]*corev1.PersistentVolumeClaim{}
+	for _, n := range names {
+		found := c.caches.claims.Get(v.Namespace, n)
+		if found == nil {
+			var err error
+			if found, err = read(ctx, "claim", n, c.cfg.Kube.CoreV1().PersistentVolumeClaims(v.Namespace).Get); err != nil {
+				return nil, err
+			}
+		}
+		claims[n] = found
+	}
+	return claims, nil
+}
+
+// ownerUID indexes objects by the UID of what controls them.
+func ownerUID[T metav1.Object](o T) []string {
+	if ref := metav1.GetControllerOfNoCopy(o); ref != nil {
+		return []string{string(ref.UID)}
+	}
+	return nil
+}
