@@ -14,5 +14,7 @@ func Example() {
 	}
 	// Output:
 	// kubevirts.kubevirt.io
+	// virtualmachines.kubevirt.io
 	// virtualmachineinstances.kubevirt.io
+	// virtualmachineinstancereplicasets.kubevirt.io
 }
