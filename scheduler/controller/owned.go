@@ -1,6 +1,7 @@
 package controller
 
 import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/podvisor/podvisor/internal/reconcile"
@@ -15,11 +16,23 @@ func (c *Controller) instanceOf(key string) *vmi.VirtualMachineInstance {
 	return c.madeInstances.Of(key, c.cfg.Now())
 }
 
-// instancesIn are the VMIs of the namespace, by the cache and own writes.
+// instancesIn are the VMIs of the namespace, by the cache and own writes. One that
+// this process deleted is being deleted, also while the cache does not say so.
 func (c *Controller) instancesIn(namespace string) []*vmi.VirtualMachineInstance {
-	out := c.madeInstances.In(namespace, c.cfg.Now())
+	var out []*vmi.VirtualMachineInstance
+	now := c.cfg.Now()
 	for _, v := range c.caches.instances.Select(namespace, labels.Everything()) {
-		if v = c.instances.latest(reconcile.Key(v)); v != nil {
+		if v = c.instances.latest(reconcile.Key(v)); v == nil {
+			continue
+		}
+		if v.DeletionTimestamp == nil && c.deletedInstances.Has(v.UID) {
+			v = v.DeepCopy()
+			v.DeletionTimestamp = new(metav1.NewTime(now))
+		}
+		out = append(out, v)
+	}
+	for _, v := range c.madeInstances.In(namespace, now) {
+		if c.caches.instances.Key(reconcile.Key(v)) == nil {
 			out = append(out, v)
 		}
 	}
