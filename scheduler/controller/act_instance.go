@@ -19,6 +19,7 @@ import (
 	"github.com/podvisor/podvisor/scheduler"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
+	"github.com/podvisor/podvisor/vmi/client/informer"
 )
 
 // owned does what plans of other kinds do with VMIs.
@@ -27,8 +28,9 @@ type owned struct {
 	// writer is that of the loop of VMIs, which sees what is written here.
 	writer *reconcile.Writer[*vmi.VirtualMachineInstance, *vmi.VirtualMachineInstanceList]
 	// made are the VMIs that were created and that the cache may not have.
-	made *reconcile.Made[*vmi.VirtualMachineInstance]
-	now  func() time.Time
+	made   *reconcile.Made[*vmi.VirtualMachineInstance]
+	cached informer.Informer[*vmi.VirtualMachineInstance]
+	now    func() time.Time
 }
 
 // Reasons why a VMI cannot be created.
@@ -85,7 +87,9 @@ func (w *owned) create(ctx context.Context, owner metav1.Object, v *vmi.VirtualM
 	}
 	switch {
 	case err == nil:
-		w.made.Note(got, w.now())
+		if there := w.cached.Key(reconcile.Key(got)); there == nil || there.UID != got.UID {
+			w.made.Note(got, w.now())
+		}
 		return nil
 	case isRefusal(err):
 		return &refusal{vmi.Finding{Reason: failedCreateInstance, Message: err.Error()}, err}
@@ -123,9 +127,14 @@ func (w *owned) patch(ctx context.Context, v *vmi.VirtualMachineInstance, what s
 	return nil
 }
 
-// adopt makes the owner the controller of the VMI, if it still exists.
+// adopt makes the owner the controller of the VMI, if it still exists. The generation
+// that the VMI was started from is one of another object.
 func (w *owned) adopt(ctx context.Context, owner metav1.OwnerReference, v *vmi.VirtualMachineInstance) error {
-	return w.patch(ctx, v, "adopt", map[string]any{"ownerReferences": append(slices.Clone(v.OwnerReferences), owner)})
+	m := map[string]any{"ownerReferences": append(slices.Clone(v.OwnerReferences), owner)}
+	if vmi.StartGeneration(v) != 0 {
+		m["annotations"] = map[string]string{vmi.VMGenerationAnnotation: "0"}
+	}
+	return w.patch(ctx, v, "adopt", m)
 }
 
 // release makes the owner no longer the controller of the VMI.

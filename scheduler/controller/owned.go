@@ -8,11 +8,22 @@ import (
 )
 
 // instanceOf is the VMI with this key, by the cache and own writes. Nil: there is none.
-func (c *Controller) instanceOf(key string) *vmi.VirtualMachineInstance {
+// Made says that it was created a moment ago and that the cache has not had it.
+func (c *Controller) instanceOf(key string) (v *vmi.VirtualMachineInstance, made bool) {
 	if v := c.instances.latest(key); v != nil {
-		return v
+		return v, false
 	}
-	return c.madeInstances.Of(key, c.cfg.Now())
+	v = c.madeInstances.Of(key, c.cfg.Now())
+	return v, v != nil
+}
+
+// seen notes that the cache has a VMI, or has had it, before the keys that follow from
+// its change are queued.
+func (c *Controller) seen(keys func(*vmi.VirtualMachineInstance) []string) func(*vmi.VirtualMachineInstance) []string {
+	return func(v *vmi.VirtualMachineInstance) []string {
+		c.madeInstances.Seen(reconcile.Key(v), v.UID)
+		return keys(v)
+	}
 }
 
 // instancesIn are the VMIs of the namespace, by the cache and own writes.

@@ -54,8 +54,8 @@ func observed(o Observed, n next) int64 {
 		return o.VM.Generation
 	case sameTemplate(o, i):
 		return o.VM.Generation
-	case generation(i) != 0:
-		return generation(i)
+	case vmi.StartGeneration(i) != 0:
+		return vmi.StartGeneration(i)
 	}
 	return o.VM.Status.ObservedGeneration
 }
@@ -118,12 +118,12 @@ func restart(o Observed, s *vmi.VirtualMachineStatus, now metav1.Time) {
 		s.RemoveCondition(vmi.ConditionRestartRequired)
 		return
 	}
-	from, ok := startedFrom(running(o, i))
+	was, is, ok := templates(o, i)
 	if !ok {
 		return // what it was started from is not known, or not yet
 	}
 	live := o.LiveUpdate && isTrue(i.Status.Condition(vmi.ConditionLiveMigratable))
-	if !restartRequired(from.Template, o.VM.Spec.Template, live) {
+	if !restartRequired(was, is, live) {
 		s.RemoveCondition(vmi.ConditionRestartRequired)
 		return
 	}

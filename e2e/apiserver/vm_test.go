@@ -1,0 +1,320 @@
+package apiserver
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podvisor/podvisor/vmi"
+)
+
+func TestAVMStartsStopsAndStartsAgainWithFewWrites(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	s.controlVMs()
+	s.play()
+	v := s.createVM(vmOf("vm", vmi.RunAlways))
+	v = s.awaitVM("vm", func(v *vmi.VirtualMachine) bool { return v.Status.Ready })
+	require.Equal(t, vmi.StatusRunning, v.Status.PrintableStatus)
+	require.True(t, v.Status.Created)
+	require.Equal(t, vmi.RunAlways, v.Status.RunStrategy)
+	require.Equal(t, v.Generation, v.Status.ObservedGeneration)
+	require.Equal(t, v.Generation, v.Status.DesiredGeneration)
+	first, err := s.vmis.Get(t.Context(), "vm", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Equal(t, "revision-start-vm-"+string(v.UID)+"-1", first.Status.VirtualMachineRevisionName)
+	require.Equal(t, "1", first.Annotations[vmi.VMGenerationAnnotation])
+	require.True(t, metav1.IsControlledBy(first, v))
+	started := s.writes.all()
+	require.LessOrEqual(t, len(started), 7, "%q: and the one of virt-handler", started)
+
+	s.editVM("vm", `{"spec":{"runStrategy":"Halted"}}`)
+	v = s.awaitVM("vm", func(v *vmi.VirtualMachine) bool {
+		return v.Status.PrintableStatus == vmi.StatusStopped && !v.Status.Created
+	})
+	require.False(t, v.Status.Ready)
+	require.Equal(t, vmi.RunHalted, v.Status.RunStrategy)
+	stopped := s.writes.all()[len(started):]
+	t.Logf("start %q, stop %q", started, stopped)
+
+	s.editVM("vm", `{"spec":{"runStrategy":"Always"}}`)
+	s.awaitVM("vm", func(v *vmi.VirtualMachine) bool { return v.Status.Ready })
+	again, err := s.vmis.Get(t.Context(), "vm", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.NotEqual(t, first.UID, again.UID)
+	require.Equal(t, first.Spec, again.Spec, "MAC address, UUID and serial number among them")
+	require.Len(t, s.revisions(), 1)
+	s.deleteVM("vm", metav1.DeletePropagationBackground)
+	s.awaitVMGone("vm")
+	s.awaitGone("vm")
+	for _, w := range s.writes.all() {
+		require.NotContains(t, w, " 4", "%q", s.writes.all())
+	}
+}
+
+// own are the writes of objects of this kind.
+func own(writes []string, resource string) []string {
+	return slices.DeleteFunc(slices.Clone(writes), func(w string) bool { return !strings.Contains(w, resource) })
+}
+
+func TestTheOldFieldRunningStartsAndStops(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	s.controlVMs()
+	s.play()
+	v := vmOf("vm", vmi.RunAlways)
+	v.Spec.RunStrategy, v.Spec.Running = nil, new(false)
+	s.createVM(v)
+	s.awaitVM("vm", func(v *vmi.VirtualMachine) bool { return v.Status.RunStrategy == vmi.RunHalted })
+	s.editVM("vm", `{"spec":{"running":true}}`)
+	s.awaitPrintable("vm", vmi.StatusRunning)
+	s.editVM("vm", `{"spec":{"running":false}}`)
+	s.awaitPrintable("vm", vmi.StatusStopped)
+	s.awaitGone("vm")
+}
+
+func TestRequestsStartStopAndRestartAVM(t *testing.T) {
+	t.Parallel()
+	for _, strategy := range []vmi.RunStrategy{vmi.RunManual, vmi.RunRerunOnFailure, vmi.RunAlways} {
+		t.Run(string(strategy), func(t *testing.T) {
+			t.Parallel()
+			s := newSpace(t)
+			s.controlVMs()
+			n := s.play()
+			s.createVM(vmOf("vm", strategy))
+			if strategy == vmi.RunManual {
+				s.awaitVM("vm", func(v *vmi.VirtualMachine) bool { return v.Status.RunStrategy == strategy })
+				s.ask("vm", startRequest(nil))
+			}
+			running := func(v *vmi.VirtualMachine) bool { return v.Status.Ready && len(v.Status.StateChangeRequests) == 0 }
+			s.awaitVM("vm", running)
+			first := s.awaitPhase("vm", vmi.Running)
+			s.ask("vm", stopRequest(first), startRequest(nil))
+			s.await("vm", func(v *vmi.VirtualMachineInstance) bool { return v.UID != first.UID && v.Status.Phase == vmi.Running })
+			s.awaitVM("vm", running)
+			require.Len(t, n.instances(), 2)
+			if strategy == vmi.RunAlways {
+				return
+			}
+			s.ask("vm", stopRequest(s.awaitPhase("vm", vmi.Running)))
+			s.awaitPrintable("vm", vmi.StatusStopped)
+			s.awaitGone("vm")
+			s.awaitVM("vm", func(v *vmi.VirtualMachine) bool { return len(v.Status.StateChangeRequests) == 0 })
+			require.Len(t, n.instances(), 2)
+		})
+	}
+}
+
+func TestARequestStartsAHaltedVMPaused(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	s.controlVMs()
+	s.play()
+	s.createVM(vmOf("vm", vmi.RunHalted))
+	s.awaitVM("vm", func(v *vmi.VirtualMachine) bool { return v.Status.RunStrategy == vmi.RunHalted })
+	s.ask("vm", startRequest(map[string]string{"paused": "true"}))
+	s.awaitVM("vm", func(v *vmi.VirtualMachine) bool { return v.Spec.Strategy() == vmi.RunAlways })
+}
+
+func TestAVMIsDeletedInEveryWay(t *testing.T) {
+	t.Parallel()
+	for _, p := range []metav1.DeletionPropagation{metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan} {
+		for _, when := range []string{"while it starts", "while it runs", "while it stops", "twice", "while it is halted", "with the finalizer of another"} {
+			t.Run(string(p)+" "+when, func(t *testing.T) {
+				t.Parallel()
+				s := newSpace(t)
+				s.controlVMs()
+				n := s.play()
+				deletedWhile(t, s, n, p, when)
+			})
+		}
+	}
+}
+
+func deletedWhile(t *testing.T, s space, n *nodes, p metav1.DeletionPropagation, when string) {
+	const foreign = "example.com/mine"
+	v := vmOf("vm", vmi.RunAlways)
+	switch when {
+	case "while it is halted":
+		v = vmOf("vm", vmi.RunHalted)
+	case "with the finalizer of another":
+		v.Finalizers = []string{foreign}
+	case "while it starts":
+		n.at(vmi.Scheduling)
+	}
+	v = s.createVM(v)
+	switch when {
+	case "while it starts":
+		s.awaitPhase("vm", vmi.Scheduling)
+	case "while it is halted":
+		s.awaitVM("vm", func(v *vmi.VirtualMachine) bool { return v.Status.RunStrategy != "" })
+	default:
+		s.awaitVM("vm", func(v *vmi.VirtualMachine) bool { return v.Status.Ready })
+	}
+	if when == "while it stops" {
+		n.stuck.Store(true)
+		s.editVM("vm", `{"spec":{"runStrategy":"Halted"}}`)
+		s.await("vm", func(v *vmi.VirtualMachineInstance) bool { return v.DeletionTimestamp != nil })
+	}
+	s.deleteVM("vm", p)
+	if when == "twice" {
+		if err := s.vms().Delete(t.Context(), "vm", metav1.DeleteOptions{PropagationPolicy: &p}); err != nil {
+			require.ErrorContains(t, err, "not found")
+		}
+	}
+	n.stuck.Store(false)
+	if when == "while it starts" {
+		n.at("")
+	}
+	if when == "with the finalizer of another" {
+		left := s.awaitVM("vm", func(v *vmi.VirtualMachine) bool { return slices.Equal(v.Finalizers, []string{foreign}) })
+		require.NotNil(t, left.DeletionTimestamp)
+		s.editVM("vm", `{"metadata":{"finalizers":null}}`)
+	}
+	s.awaitVMGone("vm")
+	switch {
+	case p != metav1.DeletePropagationOrphan, when == "while it is halted", when == "while it stops":
+		s.awaitGone("vm")
+	default:
+		left := s.awaitPhase("vm", vmi.Running)
+		require.Empty(t, left.OwnerReferences)
+		require.Nil(t, left.DeletionTimestamp)
+	}
+	require.LessOrEqual(t, len(n.instances()), 1)
+	_ = v
+}
+
+func TestAVMAdoptsTheVMIThatAnEarlierOneLeft(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	s.controlVMs()
+	n := s.play()
+	s.createVM(vmOf("vm", vmi.RunAlways))
+	s.awaitVM("vm", func(v *vmi.VirtualMachine) bool { return v.Status.Ready })
+	s.deleteVM("vm", metav1.DeletePropagationOrphan)
+	s.awaitVMGone("vm")
+	left := s.awaitPhase("vm", vmi.Running)
+	next := s.createVM(vmOf("vm", vmi.RunAlways))
+	s.awaitVM("vm", func(v *vmi.VirtualMachine) bool { return v.Status.Ready })
+	got := s.awaitPhase("vm", vmi.Running)
+	require.Equal(t, left.UID, got.UID)
+	require.True(t, metav1.IsControlledBy(got, next))
+	require.Len(t, n.instances(), 1)
+	s.editVM("vm", `{"spec":{"runStrategy":"Halted"}}`)
+	s.awaitGone("vm")
+	s.awaitPrintable("vm", vmi.StatusStopped)
+}
+
+func TestAVMWhoseNameIsTakenSaysSoAndStartsWhenItIsFree(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	s.controlVMs()
+	s.play()
+	other := guest("vm")
+	other.OwnerReferences = []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Other", Name: "o", UID: "u", Controller: new(true)}}
+	s.create(other)
+	s.awaitPhase("vm", vmi.Running)
+	s.createVM(vmOf("vm", vmi.RunAlways))
+	v := s.awaitVM("vm", func(v *vmi.VirtualMachine) bool { return v.Status.Condition(vmi.ConditionFailure) != nil })
+	require.Equal(t, "VirtualMachineInstanceNameTaken", v.Status.Condition(vmi.ConditionFailure).Reason)
+	s.delete("vm")
+	v = s.awaitVM("vm", func(v *vmi.VirtualMachine) bool { return v.Status.Ready })
+	require.Nil(t, v.Status.Condition(vmi.ConditionFailure))
+}
+
+// A controller that is killed after each of its writes, without an answer to it, does
+// what one does that lives.
+func TestAVMLivesWithAControllerThatIsKilledBetweenAnyTwoWrites(t *testing.T) {
+	t.Parallel()
+	for _, strategy := range []vmi.RunStrategy{vmi.RunAlways, vmi.RunManual, vmi.RunRerunOnFailure} {
+		t.Run(string(strategy), func(t *testing.T) {
+			t.Parallel()
+			s := newSpace(t)
+			lives := s.controlBriefly(1)
+			n := s.play()
+			s.createVM(vmOf("vm", strategy))
+			if strategy == vmi.RunManual {
+				s.awaitVM("vm", func(v *vmi.VirtualMachine) bool { return v.Status.RunStrategy == strategy })
+				s.ask("vm", startRequest(nil))
+			}
+			ready := func(v *vmi.VirtualMachine) bool { return v.Status.Ready && len(v.Status.StateChangeRequests) == 0 }
+			s.awaitVM("vm", ready)
+			require.Len(t, n.instances(), 1)
+			first := s.awaitPhase("vm", vmi.Running)
+			s.ask("vm", stopRequest(first), startRequest(nil))
+			s.await("vm", func(v *vmi.VirtualMachineInstance) bool { return v.UID != first.UID && v.Status.Phase == vmi.Running })
+			s.awaitVM("vm", ready)
+			require.Len(t, n.instances(), 2)
+			if strategy != vmi.RunManual {
+				second := s.awaitPhase("vm", vmi.Running)
+				n.ends("vm", vmi.Failed)
+				s.await("vm", func(v *vmi.VirtualMachineInstance) bool { return v.UID != second.UID && v.Status.Phase == vmi.Running })
+				v := s.awaitVM("vm", ready)
+				require.Len(t, n.instances(), 3)
+				require.Nil(t, v.Status.StartFailure, "the guest had run")
+			}
+			s.editVM("vm", `{"spec":{"template":{"spec":{"hostname":"other"}}}}`)
+			s.awaitVM("vm", func(v *vmi.VirtualMachine) bool { return v.Status.Condition(vmi.ConditionRestartRequired) != nil })
+			s.editVM("vm", `{"spec":{"runStrategy":"Halted"}}`)
+			s.awaitVM("vm", func(v *vmi.VirtualMachine) bool {
+				return v.Status.PrintableStatus == vmi.StatusStopped && !v.Status.Created
+			})
+			s.awaitGone("vm")
+			s.deleteVM("vm", metav1.DeletePropagationForeground)
+			s.awaitVMGone("vm")
+			eventually(t, func() error {
+				if left := s.revisions(); len(left) > 0 {
+					return fmt.Errorf("revisions are left: %d", len(left))
+				}
+				return nil
+			})
+			t.Logf("%d lives, %d writes", lives.Load(), len(s.writes.all()))
+		})
+	}
+}
+
+func TestAStartThatFailsIsTriedAgainLater(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	s.controlVMs()
+	n := s.play()
+	n.at(vmi.Scheduled)
+	s.createVM(vmOf("vm", vmi.RunAlways))
+	first := s.awaitPhase("vm", vmi.Scheduled)
+	n.ends("vm", vmi.Failed)
+	v := s.awaitPrintable("vm", vmi.StatusCrashLoopBackOff)
+	require.Equal(t, 1, v.Status.StartFailure.ConsecutiveFailCount)
+	require.Equal(t, first.UID, v.Status.StartFailure.LastFailedVMIUID)
+	wait := time.Until(v.Status.StartFailure.RetryAfterTimestamp.Time)
+	require.LessOrEqual(t, wait, 15*time.Second)
+	before := len(own(s.writes.all(), "virtualmachines/vm/status"))
+	n.at("")
+	v = s.awaitVM("vm", func(v *vmi.VirtualMachine) bool { return v.Status.Ready })
+	require.Nil(t, v.Status.StartFailure)
+	require.False(t, time.Now().Before(first.CreationTimestamp.Add(10*time.Second)))
+	require.LessOrEqual(t, len(own(s.writes.all(), "virtualmachines/vm/status"))-before, 2)
+}
+
+func TestAGuestThatRanAndPoweredItselfOffIsStartedAgainAtOnce(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	s.controlVMs()
+	n := s.play()
+	s.createVM(vmOf("vm", vmi.RunAlways))
+	s.awaitVM("vm", func(v *vmi.VirtualMachine) bool { return v.Status.Ready })
+	for _, end := range []vmi.Phase{vmi.Succeeded, vmi.Failed} {
+		before := s.awaitPhase("vm", vmi.Running)
+		n.ends("vm", end)
+		began := time.Now()
+		s.await("vm", func(v *vmi.VirtualMachineInstance) bool { return v.UID != before.UID && v.Status.Phase == vmi.Running })
+		require.Less(t, time.Since(began), 8*time.Second, "the shortest back-off is 10 s")
+		v := s.awaitVM("vm", func(v *vmi.VirtualMachine) bool { return v.Status.Ready })
+		require.Nil(t, v.Status.StartFailure)
+	}
+	require.Len(t, n.instances(), 3)
+}
