@@ -28,9 +28,10 @@ type owned struct {
 	// writer is that of the loop of VMIs, which sees what is written here.
 	writer *reconcile.Writer[*vmi.VirtualMachineInstance, *vmi.VirtualMachineInstanceList]
 	// made are the VMIs that were created and that the cache may not have.
-	made   *reconcile.Made[*vmi.VirtualMachineInstance]
-	cached informer.Informer[*vmi.VirtualMachineInstance]
-	now    func() time.Time
+	made    *reconcile.Made[*vmi.VirtualMachineInstance]
+	cached  informer.Informer[*vmi.VirtualMachineInstance]
+	deleted deleted
+	now     func() time.Time
 }
 
 // Reasons why a VMI cannot be created.
@@ -100,11 +101,15 @@ func (w *owned) create(ctx context.Context, owner metav1.Object, v *vmi.VirtualM
 // delete deletes the VMI if it has not changed since: whoever orphaned it in between
 // wants to keep it. One that is gone is what was wanted.
 func (w *owned) delete(ctx context.Context, v *vmi.VirtualMachineInstance) error {
+	if w.deleted.has(v.UID, w.now()) {
+		return nil
+	}
 	o := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &v.UID, ResourceVersion: &v.ResourceVersion}}
 	err := w.in(v.Namespace).Delete(ctx, v.Name, o)
 	if err != nil && !isMissing(err) {
 		return fmt.Errorf("delete VirtualMachineInstance %s/%s: %w", v.Namespace, v.Name, err)
 	}
+	w.deleted.note(v.UID, w.now())
 	return nil
 }
 
@@ -186,12 +191,16 @@ func (e *executor[T, L]) createRevision(ctx context.Context, r *appsv1.Controlle
 	return nil
 }
 
-// deleteRevision deletes the revision, if it exists.
-func (e *executor[T, L]) deleteRevision(ctx context.Context, namespace, name string) error {
-	err := e.kube.AppsV1().ControllerRevisions(namespace).Delete(ctx, name, metav1.DeleteOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("delete ControllerRevision %s/%s: %w", namespace, name, err)
+// deleteRevision deletes the revision, if it is still the same.
+func (e *executor[T, L]) deleteRevision(ctx context.Context, namespace string, a scheduler.DeleteRevision) error {
+	if e.owned.deleted.has(a.UID, e.owned.now()) {
+		return nil
 	}
+	err := e.kube.AppsV1().ControllerRevisions(namespace).Delete(ctx, a.Name, *metav1.NewPreconditionDeleteOptions(string(a.UID)))
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete ControllerRevision %s/%s: %w", namespace, a.Name, err)
+	}
+	e.owned.deleted.note(a.UID, e.owned.now())
 	return nil
 }
 

@@ -1,7 +1,11 @@
 package controller
 
 import (
+	"sync"
+	"time"
+
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podvisor/podvisor/internal/reconcile"
 	"github.com/podvisor/podvisor/vmi"
@@ -35,4 +39,35 @@ func (c *Controller) instancesIn(namespace string) []*vmi.VirtualMachineInstance
 		}
 	}
 	return out
+}
+
+// deletedFor is how long an object is not deleted again. A deletion is not taken back.
+const deletedFor = time.Minute
+
+// deleted are the UIDs of objects that were deleted a moment ago, whose deletion the
+// caches may not have. The zero value has none.
+type deleted struct {
+	mu sync.Mutex
+	at map[types.UID]time.Time
+}
+
+func (d *deleted) note(uid types.UID, now time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.at == nil {
+		d.at = map[types.UID]time.Time{}
+	}
+	for other, at := range d.at {
+		if now.Sub(at) > deletedFor {
+			delete(d.at, other)
+		}
+	}
+	d.at[uid] = now
+}
+
+func (d *deleted) has(uid types.UID, now time.Time) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	at, ok := d.at[uid]
+	return ok && now.Sub(at) <= deletedFor
 }

@@ -89,7 +89,7 @@ func follow(o Observed, v *vmi.VirtualMachineInstance) []scheduler.Action {
 	}
 	for _, r := range o.Revisions {
 		if r.Name != in.Name && r.DeletionTimestamp == nil && r.Revision < in.Revision {
-			out = append(out, scheduler.DeleteRevision{Name: r.Name})
+			out = append(out, scheduler.DeleteRevision{Name: r.Name, UID: r.UID})
 		}
 	}
 	return out

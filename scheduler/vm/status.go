@@ -37,8 +37,11 @@ func describe(o Observed, n next, s *vmi.VirtualMachineStatus) {
 	if len(n.requests) == 0 {
 		s.StateChangeRequests = nil
 	}
-	if o.VM.DeletionTimestamp == nil && (!n.starts || n.made) {
-		s.RunStrategy, s.DesiredGeneration = o.VM.Spec.Strategy(), o.VM.Generation
+	if o.VM.DeletionTimestamp == nil {
+		s.DesiredGeneration = o.VM.Generation
+		if !n.starts || n.made { // a strategy that is to start the VM is acted upon when it has
+			s.RunStrategy = o.VM.Spec.Strategy()
+		}
 	}
 	s.ObservedGeneration = observed(o, n)
 	conditions(o, n, s)
@@ -62,7 +65,17 @@ func observed(o Observed, n next) int64 {
 
 // conditions copies those of the VMI, and sets the VM's own.
 func conditions(o Observed, n next, s *vmi.VirtualMachineStatus) {
-	now, i := metav1.NewTime(o.Now), o.own()
+	now := metav1.NewTime(o.Now)
+	if !stopping(o, n) { // while it ends, the conditions say nothing more
+		mirror(o.own(), s, now)
+	}
+	s.SetCondition(ready(o, n), now)
+	failure(n, s, now)
+	restart(o, s, now)
+}
+
+// mirror makes the conditions that are not the VM's own those of the VMI.
+func mirror(i *vmi.VirtualMachineInstance, s *vmi.VirtualMachineStatus, now metav1.Time) {
 	var copied []vmi.Condition
 	if i != nil {
 		copied = slices.DeleteFunc(slices.Clone(i.Status.Conditions), func(c vmi.Condition) bool { return slices.Contains(own, c.Type) })
@@ -73,11 +86,9 @@ func conditions(o Observed, n next, s *vmi.VirtualMachineStatus) {
 			s.RemoveCondition(c.Type)
 		}
 	}
-	for _, c := range append(copied, ready(o, n)) {
+	for _, c := range copied {
 		s.SetCondition(c, now)
 	}
-	failure(n, s, now)
-	restart(o, s, now)
 }
 
 // ready is the VMI's own condition Ready. As long as a start or a stop only takes its
