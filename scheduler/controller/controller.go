@@ -75,12 +75,10 @@ type Controller struct {
 	// madeInstances are VMIs that were created for others and that the cache may not
 	// have yet.
 	madeInstances reconcile.Made[*vmi.VirtualMachineInstance]
-	// deletedInstances are VMIs that were deleted for others.
-	deletedInstances reconcile.Deleted
-	owned            *owned
-	statusWritten    writeTimes
-	report           *reporter // nil: there are no Settings
-	silences         *silences
+	owned         *owned
+	statusWritten writeTimes
+	report        *reporter // nil: there are no Settings
+	silences      *silences
 }
 
 // New makes a Controller. It sends nothing until it runs.
@@ -113,7 +111,7 @@ func New(c Config) (*Controller, error) {
 	if err := k.registerInstances(); err != nil {
 		return nil, err
 	}
-	k.owned = &owned{in: c.Client.VirtualMachineInstances, writer: k.instances.writer, made: &k.madeInstances, deleted: &k.deletedInstances, now: c.Now}
+	k.owned = &owned{in: c.Client.VirtualMachineInstances, writer: k.instances.writer, made: &k.madeInstances, cached: k.caches.instances, now: c.Now}
 	if err := errors.Join(k.registerVMs(), k.registerSets()); err != nil {
 		return nil, err
 	}

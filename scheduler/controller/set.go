@@ -35,7 +35,7 @@ func (c *Controller) registerSets() error {
 		},
 	})
 	k.owned = c.owned
-	return errors.Join(err, reconcile.Watch(c.caches.instances, k.loop, c.setsOf, nil))
+	return errors.Join(err, reconcile.Watch(c.caches.instances, k.loop, c.seen(c.setsOf), nil))
 }
 
 // setsOf are the keys of the sets that control the VMI, or else of those whose
@@ -57,8 +57,9 @@ func (c *Controller) setsOf(v *vmi.VirtualMachineInstance) []string {
 // or deleted, the API server says whether the set is still the same: the cache may not
 // have that it was deleted or scaled.
 func (c *Controller) observeSet(ctx context.Context, s *vmi.VirtualMachineInstanceReplicaSet) (decide[*vmi.VirtualMachineInstanceReplicaSet], error) {
+	instances, made := c.instancesIn(s.Namespace)
 	o := replicaset.Observed{
-		Instances: c.instancesIn(s.Namespace), Unguarded: c.cfg.Guarded != nil && !c.cfg.Guarded(),
+		Instances: instances, Unguarded: c.cfg.Guarded != nil && !c.cfg.Guarded(),
 		StatusWritten: c.statusWritten.of(s.UID), Now: c.cfg.Now(),
 	}
 	next := func(s *vmi.VirtualMachineInstanceReplicaSet, refusal *vmi.Finding) scheduler.Plan {
@@ -79,6 +80,9 @@ func (c *Controller) observeSet(ctx context.Context, s *vmi.VirtualMachineInstan
 		p := next(s, refusal)
 		if slices.ContainsFunc(p.Actions, writesStatusOfSet) {
 			c.statusWritten.note(s.UID, o.Now)
+		}
+		if made && (p.Recheck == 0 || p.Recheck > unseen) {
+			p.Recheck = unseen // the cache may never have it
 		}
 		return p
 	}, nil
