@@ -3,11 +3,8 @@ package apiserver
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -18,10 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/podvisor/podvisor/scheduler"
-	"github.com/podvisor/podvisor/scheduler/controller"
 	"github.com/podvisor/podvisor/scheduler/replicaset"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
@@ -138,8 +133,8 @@ func (s space) writesOf(prefix string) int {
 func TestASetIsScaledAndReplacesWhatEnds(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
-	s.control()
-	s.playNode()
+	s.controlVMs()
+	s.play()
 	s.createSet(setOf(3))
 	require.Equal(t, "app=web", s.awaitReady(3).Status.LabelSelector)
 	require.LessOrEqual(t, s.writesOf("PATCH virtualmachineinstancereplicasets/web/status"), 4)
@@ -187,8 +182,8 @@ func TestASetIsScaledAndReplacesWhatEnds(t *testing.T) {
 func TestTheYoungestAndThoseThatAreNotReadyGoFirst(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
-	s.control()
-	s.playNode()
+	s.controlVMs()
+	s.play()
 	s.createSet(setOf(2))
 	s.awaitReady(2)
 	old := names(s.all())
@@ -221,10 +216,10 @@ func TestASetAdoptsAndReleasesBySelector(t *testing.T) {
 		return metav1.OwnerReference{APIVersion: "kubevirt.io/v1", Kind: kind, Name: "other", UID: types.UID("u-" + kind), Controller: new(true)}
 	}
 	orphan := labelled("orphan")
-	ofVM, ofSet := labelled("of-vm", owner("VirtualMachine")), labelled("of-set", owner("VirtualMachineInstanceReplicaSet"))
+	ofPool, ofSet := labelled("of-pool", owner("VirtualMachinePool")), labelled("of-set", owner("VirtualMachineInstanceReplicaSet"))
 	o := s.createSet(setOf(2))
-	s.control()
-	s.playNode()
+	s.controlVMs()
+	s.play()
 	eventually(t, func() error {
 		v, err := s.vmis.Get(t.Context(), "orphan", metav1.GetOptions{})
 		if err == nil && !metav1.IsControlledBy(v, o) {
@@ -233,7 +228,7 @@ func TestASetAdoptsAndReleasesBySelector(t *testing.T) {
 		return err
 	})
 	s.awaitSet(func(o *vmi.VirtualMachineInstanceReplicaSet) bool { return o.Status.ReadyReplicas == 2 })
-	for _, v := range []*vmi.VirtualMachineInstance{ofVM, ofSet} {
+	for _, v := range []*vmi.VirtualMachineInstance{ofPool, ofSet} {
 		now, err := s.vmis.Get(t.Context(), v.Name, metav1.GetOptions{})
 		require.NoError(t, err)
 		require.Equal(t, v.OwnerReferences, now.OwnerReferences)
@@ -265,8 +260,8 @@ func TestASetAdoptsAndReleasesBySelector(t *testing.T) {
 func TestTheVMIsOfASetThatIsDeletedWithCascadeOrphanGoOn(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
-	s.control()
-	s.playNode()
+	s.controlVMs()
+	s.play()
 	s.createSet(setOf(3))
 	s.awaitReady(3)
 	before := names(s.all())
@@ -289,95 +284,35 @@ func TestTheVMIsOfASetThatIsDeletedWithCascadeOrphanGoOn(t *testing.T) {
 	}
 }
 
-// dies lets so many writes through, and then none. The answer of the last one is
-// lost.
-type dies struct {
-	mu   sync.Mutex
-	left int
-	stop func()
-}
-
-// roundTripper is a function as an http.RoundTripper.
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
-var errKilled = errors.New("the process was killed")
-
-// over sends the requests with next.
-func (d *dies) over(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(r *http.Request) (*http.Response, error) { return d.send(next, r) })
-}
-
-func (d *dies) send(next http.RoundTripper, r *http.Request) (*http.Response, error) {
-	if r.Method == http.MethodGet {
-		return next.RoundTrip(r)
-	}
-	d.mu.Lock()
-	d.left--
-	left := d.left
-	d.mu.Unlock()
-	if left < 0 {
-		return nil, errKilled
-	}
-	resp, err := next.RoundTrip(r)
-	if left == 0 {
-		if err == nil {
-			_ = resp.Body.Close()
-		}
-		d.stop()
-		return nil, errKilled
-	}
-	return resp, err
-}
-
 func TestASetComesToItsNumberAfterItsControllerDiedBetweenAnyTwoWrites(t *testing.T) {
 	t.Parallel()
-	s := newSpace(t)
-	s.playNode()
-	s.createSet(setOf(6))
-	r := rand.New(rand.NewPCG(1, 1))
-	lives := func(n int) {
-		for range n {
-			dead := make(chan struct{})
-			d := &dies{left: 1 + r.IntN(5), stop: sync.OnceFunc(func() { close(dead) })}
-			cfg := asController()
-			cfg.Wrap(d.over)
-			vmis, err := client.New(cfg)
-			require.NoError(t, err)
-			kube, err := kubernetes.NewForConfig(cfg)
-			require.NoError(t, err)
-			stop := s.control(func(c *controller.Config) { c.Client, c.Kube = vmis, kube })
-			select {
-			case <-dead:
-			case <-time.After(3 * time.Second): // there is nothing left to write
-			}
-			stop()
-			most := 0
-			for _, v := range s.all() {
-				if v.DeletionTimestamp == nil && !v.Status.Phase.Final() {
-					most++
-				}
-			}
-			require.LessOrEqual(t, most, 6)
-		}
+	for writes := range int64(3) {
+		t.Run(fmt.Sprintf("after %d writes", writes+1), func(t *testing.T) {
+			t.Parallel()
+			s := newSpace(t)
+			n := s.play()
+			s.createSet(setOf(5))
+			lives := s.controlBriefly(writes + 1)
+			s.awaitReady(5)
+			require.Len(t, n.instances(), 5, "none was made twice")
+			before := names(s.all())
+			s.scaleTo(2)
+			s.awaitReady(2)
+			require.Subset(t, before, names(s.all()), "none was deleted in place of another")
+			s.scaleTo(4)
+			s.awaitReady(4)
+			require.Len(t, n.instances(), 7)
+			t.Logf("%d lives", lives.Load())
+		})
 	}
-	lives(6)
-	s.scaleTo(2)
-	lives(3)
-	require.GreaterOrEqual(t, len(s.all()), 2)
-	s.scaleTo(5)
-	lives(3)
-	s.control()
-	s.awaitReady(5)
 }
 
 func TestTwoControllersMakeNoMoreThanTheNumberOfASet(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
-	first := s.control()
-	s.control()
-	s.playNode()
+	first := s.controlVMs()
+	s.controlVMs()
+	s.play()
 	s.createSet(setOf(20))
 	s.awaitReady(20)
 	require.Equal(t, 20, s.writesOf("POST virtualmachineinstances 201"))
@@ -393,17 +328,17 @@ func TestANameThatAUserTookIsPassedOver(t *testing.T) {
 	o := s.createSet(setOf(3))
 	plan := replicaset.Decide(replicaset.Observed{Set: o, Now: time.Now()})
 	taken := plan.Actions[0].(scheduler.CreateInstance).Instance.Name
-	s.control()
+	s.controlVMs()
 	s.create(guest(taken)) // before or while the controller makes it
-	s.playNode()
+	s.play()
 	s.awaitSet(func(o *vmi.VirtualMachineInstanceReplicaSet) bool { return o.Status.ReadyReplicas == 3 })
 }
 
 func TestAttackATemplateGivesItsVMIsNoLabelOfPodvisor(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
-	s.control()
-	s.playNode()
+	s.controlVMs()
+	s.play()
 	o := setOf(1)
 	for _, l := range []string{vmi.CreatedByLabel, vmi.NodeNameLabel, vmi.MigrationTargetNodeLabel, vmi.MigrationJobLabel, vmi.SchedulableLabel, vmi.InstallStrategyLabel} {
 		o.Spec.Template.ObjectMeta.Labels[l] = "mine"
@@ -418,7 +353,7 @@ func TestAttackATemplateGivesItsVMIsNoLabelOfPodvisor(t *testing.T) {
 func TestASetThatWouldNotFindItsVMIsMakesNone(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
-	s.control()
+	s.controlVMs()
 	o := setOf(2)
 	o.Spec.Selector.MatchLabels["app"] = "other"
 	s.createSet(o)
@@ -447,8 +382,8 @@ func TestASetBeyondAQuotaCostsLittleAndGoesOnWhenItIsLifted(t *testing.T) {
 		}
 		return nil
 	})
-	s.control()
-	s.playNode()
+	s.controlVMs()
+	s.play()
 	s.createSet(setOf(50))
 	require.Contains(t, s.awaitFailure("FailedCreate").Message, "exceeded quota")
 	before := len(s.writes.all())
@@ -479,9 +414,9 @@ func TestASetBeyondAQuotaCostsLittleAndGoesOnWhenItIsLifted(t *testing.T) {
 func TestASetWhoseLaunchersFailCostsLittle(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
-	s.control()
-	node := s.playNode()
-	node.launchersFail(true)
+	s.controlVMs()
+	node := s.play()
+	node.fail.Store(true)
 	s.createSet(setOf(30))
 	c := s.awaitFailure(replicaset.FailedStart)
 	require.Contains(t, c.Message, "no such disk")
@@ -502,7 +437,7 @@ func TestASetWhoseLaunchersFailCostsLittle(t *testing.T) {
 	require.LessOrEqual(t, s.writesOf("POST virtualmachineinstances 201"), 31, "one is tried again after 10 s, and then after 40 s")
 	require.LessOrEqual(t, len(after), 12)
 
-	node.launchersFail(false)
+	node.fail.Store(false)
 	for _, v := range s.all() {
 		s.delete(v.Name) // as the condition says
 	}
@@ -536,8 +471,8 @@ func TestAUserWithTheRoleEditScalesASet(t *testing.T) {
 func TestTheWritesOfASetOfAHundred(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
-	s.control()
-	s.playNode()
+	s.controlVMs()
+	s.play()
 	counts := func(what string) map[string]int {
 		n := map[string]int{}
 		for _, w := range s.writes.all() {
@@ -558,6 +493,9 @@ func TestTheWritesOfASetOfAHundred(t *testing.T) {
 	}
 	began := time.Now()
 	s.createSet(setOf(100))
+	for _, n := range []int32{30, 60, 90} { // each within the time of one wait
+		s.awaitSet(func(o *vmi.VirtualMachineInstanceReplicaSet) bool { return o.Status.ReadyReplicas >= n })
+	}
 	s.awaitReady(100)
 	t.Logf("ready after %s", time.Since(began).Round(time.Millisecond))
 	up := counts("create to Running")
