@@ -160,10 +160,16 @@ func labelsKept(old, v *vmi.VirtualMachineInstance) field.ErrorList {
 }
 
 // VirtualMachineUpdate returns why the user may not change a VirtualMachine so,
-// or nothing.
+// or nothing. Both are complete. A change of when it runs is not judged by the rest,
+// which the cluster may not allow any more: it must stay possible to stop the VM.
 func VirtualMachineUpdate(old, v *vmi.VirtualMachine, by User, lim Limits) field.ErrorList {
-	l := VirtualMachine(v, by, lim)
 	at := field.NewPath("spec")
+	var l field.ErrorList
+	if v.DeletionTimestamp == nil && sameButStrategy(old, v) {
+		l = strategy(at, &v.Spec, lim)
+	} else {
+		l = VirtualMachine(v, by, lim)
+	}
 	if name := v.Status.SnapshotInProgress; name != nil {
 		if !equal(volumesOf(old), volumesOf(v)) {
 			l = append(l, later(at, "volumes must not change before the snapshot "+quote(*name)+" is complete"))
@@ -176,6 +182,13 @@ func VirtualMachineUpdate(old, v *vmi.VirtualMachine, by User, lim Limits) field
 		l = append(l, later(at, "running and runStrategy must not change before "+quote(*name)+" is restored"))
 	}
 	return l
+}
+
+// sameButStrategy says that nothing differs but when the VM runs.
+func sameButStrategy(old, v *vmi.VirtualMachine) bool {
+	a, b := old.Spec, v.Spec
+	a.RunStrategy, a.Running, b.RunStrategy, b.Running = nil, nil, nil, nil
+	return equal(a, b) && equal(old.Status.VolumeRequests, v.Status.VolumeRequests)
 }
 
 // later refuses a change of the spec for now.
