@@ -108,7 +108,7 @@ func (e *executor[T, L]) do(ctx context.Context, o T, a scheduler.Action) (T, er
 	case scheduler.CreateRevision:
 		return o, e.createRevision(ctx, a.Revision)
 	case scheduler.DeleteRevision:
-		return o, e.deleteRevision(ctx, o.GetNamespace(), a.Name)
+		return o, e.deleteRevision(ctx, o.GetNamespace(), a)
 	case scheduler.SetRunStrategy:
 		log.Info("set run strategy", "from", a.From, "to", a.To)
 		return e.setRunStrategy(ctx, o, a)

@@ -19,6 +19,7 @@ import (
 	"github.com/podvisor/podvisor/scheduler"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
+	"github.com/podvisor/podvisor/vmi/client/informer"
 )
 
 // owned does what plans of other kinds do with VMIs.
@@ -27,8 +28,10 @@ type owned struct {
 	// writer is that of the loop of VMIs, which sees what is written here.
 	writer *reconcile.Writer[*vmi.VirtualMachineInstance, *vmi.VirtualMachineInstanceList]
 	// made are the VMIs that were created and that the cache may not have.
-	made *reconcile.Made[*vmi.VirtualMachineInstance]
-	now  func() time.Time
+	made    *reconcile.Made[*vmi.VirtualMachineInstance]
+	cached  informer.Informer[*vmi.VirtualMachineInstance]
+	deleted deleted
+	now     func() time.Time
 }
 
 // Reasons why a VMI cannot be created.
@@ -85,7 +88,9 @@ func (w *owned) create(ctx context.Context, owner metav1.Object, v *vmi.VirtualM
 	}
 	switch {
 	case err == nil:
-		w.made.Note(got, w.now())
+		if there := w.cached.Key(reconcile.Key(got)); there == nil || there.UID != got.UID {
+			w.made.Note(got, w.now())
+		}
 		return nil
 	case isRefusal(err), apierrors.IsInternalError(err): // as where the webhook that must permit it does not answer
 		return &refusal{vmi.Finding{Reason: failedCreateInstance, Message: err.Error()}, err}
@@ -96,11 +101,15 @@ func (w *owned) create(ctx context.Context, owner metav1.Object, v *vmi.VirtualM
 // delete deletes the VMI if it has not changed since: whoever orphaned it in between
 // wants to keep it. One that is gone is what was wanted.
 func (w *owned) delete(ctx context.Context, v *vmi.VirtualMachineInstance) error {
+	if w.deleted.has(v.UID, w.now()) {
+		return nil
+	}
 	o := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &v.UID, ResourceVersion: &v.ResourceVersion}}
 	err := w.in(v.Namespace).Delete(ctx, v.Name, o)
 	if err != nil && !isMissing(err) {
 		return fmt.Errorf("delete VirtualMachineInstance %s/%s: %w", v.Namespace, v.Name, err)
 	}
+	w.deleted.note(v.UID, w.now())
 	return nil
 }
 
@@ -123,9 +132,14 @@ func (w *owned) patch(ctx context.Context, v *vmi.VirtualMachineInstance, what s
 	return nil
 }
 
-// adopt makes the owner the controller of the VMI, if it still exists.
+// adopt makes the owner the controller of the VMI, if it still exists. The generation
+// that the VMI was started from is one of another object.
 func (w *owned) adopt(ctx context.Context, owner metav1.OwnerReference, v *vmi.VirtualMachineInstance) error {
-	return w.patch(ctx, v, "adopt", map[string]any{"ownerReferences": append(slices.Clone(v.OwnerReferences), owner)})
+	m := map[string]any{"ownerReferences": append(slices.Clone(v.OwnerReferences), owner)}
+	if vmi.StartGeneration(v) != 0 {
+		m["annotations"] = map[string]string{vmi.VMGenerationAnnotation: "0"}
+	}
+	return w.patch(ctx, v, "adopt", m)
 }
 
 // release makes the owner no longer the controller of the VMI.
@@ -177,12 +191,16 @@ func (e *executor[T, L]) createRevision(ctx context.Context, r *appsv1.Controlle
 	return nil
 }
 
-// deleteRevision deletes the revision, if it exists.
-func (e *executor[T, L]) deleteRevision(ctx context.Context, namespace, name string) error {
-	err := e.kube.AppsV1().ControllerRevisions(namespace).Delete(ctx, name, metav1.DeleteOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("delete ControllerRevision %s/%s: %w", namespace, name, err)
+// deleteRevision deletes the revision, if it is still the same.
+func (e *executor[T, L]) deleteRevision(ctx context.Context, namespace string, a scheduler.DeleteRevision) error {
+	if e.owned.deleted.has(a.UID, e.owned.now()) {
+		return nil
 	}
+	err := e.kube.AppsV1().ControllerRevisions(namespace).Delete(ctx, a.Name, *metav1.NewPreconditionDeleteOptions(string(a.UID)))
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete ControllerRevision %s/%s: %w", namespace, a.Name, err)
+	}
+	e.owned.deleted.note(a.UID, e.owned.now())
 	return nil
 }
 

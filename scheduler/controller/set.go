@@ -32,7 +32,7 @@ func (c *Controller) registerSets() error {
 		},
 	})
 	k.owned = c.owned
-	return errors.Join(err, reconcile.Watch(c.caches.instances, k.loop, c.setsOf, nil))
+	return errors.Join(err, reconcile.Watch(c.caches.instances, k.loop, c.seen(c.setsOf), nil))
 }
 
 // setsOf are the keys of the sets that control the VMI, or else of those whose

@@ -54,9 +54,7 @@ func memoryRequested(at *field.Path, d *vmi.DomainSpec) field.ErrorList {
 }
 
 // reserved are the labels that only Podvisor writes.
-var reserved = []string{
-	vmi.CreatedByLabel, vmi.MigrationJobLabel, vmi.NodeNameLabel, vmi.MigrationTargetNodeLabel, vmi.SchedulableLabel, vmi.InstallStrategyLabel,
-}
+var reserved = vmi.ReservedLabels()
 
 // metadata checks labels and annotations that mean something to Podvisor.
 func metadata(at *field.Path, m *metav1.ObjectMeta, by User, lim Limits) field.ErrorList {
