@@ -102,7 +102,7 @@ func (w *owned) create(ctx context.Context, owner metav1.Object, v *vmi.VirtualM
 			w.made.Note(got, w.now())
 		}
 		return nil
-	case isRefusal(err):
+	case isRefusal(err), apierrors.IsInternalError(err): // as where the webhook that must permit it does not answer
 		return &refusal{vmi.Finding{Reason: failedCreateInstance, Message: err.Error()}, err}
 	}
 	return fmt.Errorf("create VirtualMachineInstance %s/%s: %w", v.Namespace, v.Name, err)
