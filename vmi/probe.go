@@ -49,11 +49,13 @@ type ProbeHandler struct {
 	// 399 is a success. It needs an interface on the pod network.
 	// +optional
 	// +podvisor:refused:protocol=KubeVirt's API does not have the field
+	// +podvisor:unserved:host=a probe goes to the address of the VMI's pod, which the guest has
 	HTTPGet *corev1.HTTPGetAction `json:"httpGet,omitempty"`
 
 	// TCPSocket connects to a port of the guest: a connection is a success. It
 	// needs an interface on the pod network.
 	// +optional
+	// +podvisor:unserved:host=a probe goes to the address of the VMI's pod, which the guest has
 	TCPSocket *corev1.TCPSocketAction `json:"tcpSocket,omitempty"`
 }
 
