@@ -54,7 +54,7 @@ func (s *Supervisor) publish(state protocol.State) {
 	if !reflect.DeepEqual(state, s.published) {
 		if state.Phase != s.published.Phase {
 			if err := writePhase(vmi.PrivateDir, state.Phase); err != nil {
-				s.config.Logger.Error("tell the probes of the pod the phase", "phase", state.Phase, "err", err)
+				s.config.Logger.Error("write the phase for the probes of the pod", "phase", state.Phase, "err", err)
 			}
 		}
 		s.published = state

@@ -1,6 +1,7 @@
 package pod
 
 import (
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -68,9 +69,19 @@ func probe(v *vmi.VirtualMachineInstance, p *vmi.Probe) *corev1.Probe {
 	timeout := (time.Duration(p.TimeoutSeconds) * time.Second).String()
 	question, command := "ping", []string(nil)
 	if p.Exec != nil {
-		question, command = "exec", append([]string{"--"}, p.Exec.Command...)
+		question, command = "exec", append([]string{"--"}, asWritten(p.Exec.Command)...)
 	}
 	out.ProbeHandler = execProbe(append([]string{question, "--namespace", v.Namespace, "--name", v.Name, "--timeout", timeout}, command...))
+	return out
+}
+
+// asWritten is a command that the kubelet, which replaces $(NAME) and $$, makes again
+// what it was.
+func asWritten(command []string) []string {
+	out := make([]string, len(command))
+	for i, c := range command {
+		out[i] = strings.ReplaceAll(c, "$", "$$")
+	}
 	return out
 }
 
