@@ -11,8 +11,8 @@ import (
 type Probe struct {
 	ProbeHandler `json:",inline"`
 
-	// InitialDelaySeconds is the time from the start to the first check, in
-	// seconds. Default: 0.
+	// InitialDelaySeconds is the time to the first check, in seconds, counted from
+	// 10 seconds after the start of the pod's container. Default: 0.
 	// +optional
 	InitialDelaySeconds int32 `json:"initialDelaySeconds,omitempty"`
 
