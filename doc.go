@@ -4,7 +4,9 @@
 // A user posts a VirtualMachineInstance. virt-controller makes a pod for it. In
 // the pod, virt-launcher runs a private libvirt daemon and QEMU. virt-handler,
 // one per node, binds the VMI to the pod's network and reports its status. When
-// the object is deleted, the guest is asked to power off, and nothing is left.
+// the object is deleted, the guest is asked to power off, and nothing is left. A
+// VirtualMachine starts and stops a VirtualMachineInstance of its name, and a
+// VirtualMachineInstanceReplicaSet keeps a number of equal ones running.
 //
 // # The three kinds of package
 //
@@ -16,7 +18,8 @@
 //     [github.com/podvisor/podvisor/scheduler/pod],
 //     [github.com/podvisor/podvisor/launcher/domain],
 //     [github.com/podvisor/podvisor/network], [github.com/podvisor/podvisor/storage] and
-//     the packages named scheduler/instance, handler and launcher, which decide.
+//     the packages named scheduler/instance, scheduler/vm, scheduler/replicaset,
+//     handler and launcher, which decide.
 //   - An edge touches one outside thing and is named after it: vmi/client (the
 //     API server), network/link (netlink), launcher/libvirt, storage/image.
 //   - A controller joins them to a loop: observe, decide, act. There is one per

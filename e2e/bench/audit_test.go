@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestWritesOfTheComponentsAreCountedForOneVMI(t *testing.T) {
+func TestWritesOfTheComponentsAreCounted(t *testing.T) {
 	log := `{"stage":"ResponseComplete","verb":"create","user":{"username":"system:serviceaccount:kubevirt:virt-controller"},"objectRef":{"resource":"pods","namespace":"a","name":"virt-launcher-web-x1"}}
 {"stage":"ResponseComplete","verb":"patch","user":{"username":"system:serviceaccount:kubevirt:virt-handler"},"objectRef":{"resource":"virtualmachineinstances","namespace":"a","name":"web"}}
 {"stage":"RequestReceived","verb":"patch","user":{"username":"system:serviceaccount:kubevirt:virt-handler"},"objectRef":{"resource":"virtualmachineinstances","namespace":"a","name":"web"}}
@@ -20,4 +20,10 @@ func TestWritesOfTheComponentsAreCountedForOneVMI(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 2, objects)
 	require.Equal(t, 1, events)
+
+	each, err := countEach(strings.NewReader(log), "a")
+	require.NoError(t, err)
+	require.Equal(t, map[string]int{
+		"virt-controller: create pods": 1, "virt-handler: patch virtualmachineinstances": 1, "virt-handler events": 1,
+	}, each)
 }

@@ -1,5 +1,5 @@
-// Package demo shows Podvisor in a cluster: it installs, boots a VMI and shows
-// that its guest answers.
+// Package demo shows Podvisor in a cluster: it installs, boots a VMI and shows that
+// its guest answers, and starts, stops and starts a VM.
 package demo
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/podvisor/podvisor/vmi/client"
 )
 
-// Demo shows one VMI in one cluster.
+// Demo shows a VMI and a VM in one cluster.
 type Demo struct {
 	// Root is the folder of the project. Required.
 	Root string
@@ -44,7 +44,7 @@ const (
 	name      = "hello"
 )
 
-// Run installs Podvisor, boots the VMI and shows it.
+// Run installs Podvisor, boots the VMI and shows it, and then the VM.
 func (d *Demo) Run(ctx context.Context) error {
 	d.start = time.Now()
 	d.title("Install Podvisor: kubectl apply --server-side -k manifests")
@@ -59,7 +59,10 @@ func (d *Demo) Run(ctx context.Context) error {
 	if err := d.boot(ctx); err != nil {
 		return err
 	}
-	return d.show(ctx)
+	if err := d.show(ctx); err != nil {
+		return err
+	}
+	return d.showVM(ctx)
 }
 
 // boot applies the example and waits, visibly, until the guest serves.
@@ -110,7 +113,7 @@ func (d *Demo) follow(ctx context.Context, t *Timeline, kube kubernetes.Interfac
 // awaitServing waits until the guest says on its console that it serves.
 func (d *Demo) awaitServing(ctx context.Context, t *Timeline) error {
 	for {
-		console, err := d.console(ctx)
+		console, err := d.console(ctx, "vm.kubevirt.io/name="+name)
 		if err == nil && strings.Contains(console, "serving HTTP") {
 			t.Note("the guest has booted and serves HTTP")
 			return nil
@@ -123,9 +126,10 @@ func (d *Demo) awaitServing(ctx context.Context, t *Timeline) error {
 	}
 }
 
-// console is what the guest wrote to its serial console: the pod's log.
-func (d *Demo) console(ctx context.Context) (string, error) {
-	return d.Kubectl.Run(ctx, "-n", namespace, "logs", "-l", "kubevirt.io=virt-launcher,vm.kubevirt.io/name="+name, "-c", vmi.ComputeContainer, "--tail=-1")
+// console is what the guest of the pod with this label wrote to its serial console: the
+// pod's log.
+func (d *Demo) console(ctx context.Context, label string) (string, error) {
+	return d.Kubectl.Run(ctx, "-n", namespace, "logs", "-l", "kubevirt.io=virt-launcher,"+label, "-c", vmi.ComputeContainer, "--tail=-1")
 }
 
 // show shows what there is to see of the VMI.
@@ -138,7 +142,7 @@ func (d *Demo) show(ctx context.Context) error {
 	d.text(table)
 
 	d.title("The guest's console: kubectl logs")
-	console, err := d.console(ctx)
+	console, err := d.console(ctx, "vm.kubevirt.io/name="+name)
 	if err != nil {
 		return err
 	}
@@ -174,6 +178,7 @@ kubectl logs -f -l kubevirt.io=virt-launcher   # its console
 kubectl -n kubevirt logs deploy/virt-controller
 kubectl -n kubevirt logs ds/virt-handler
 kubectl delete vmi hello                 # power it off
+kubectl delete vm lasting                # the same for the VM
 %-40s # remove everything`, toCluster, remove))
 }
 

@@ -114,6 +114,9 @@ func measure(ctx context.Context, c *cluster.Cluster, runs int) error {
 	if err := b.Run(ctx); err != nil {
 		return err
 	}
+	if err := b.VM(ctx); err != nil {
+		return err
+	}
 	if err := b.Admission(ctx); err != nil {
 		return err
 	}

@@ -51,7 +51,7 @@ func run(ctx context.Context, args []string) error {
 	case len(args) == 1 && args[0] == "up":
 		return up(ctx)
 	case len(args) == 1 && args[0] == "down" && existing:
-		return errors.New("the demo does not remove an existing cluster; remove Podvisor with `kubectl delete vmi hello` and `kubectl delete -k manifests`")
+		return errors.New("the demo does not remove an existing cluster; remove Podvisor with `kubectl delete vmi hello`, `kubectl delete vm lasting` and `kubectl delete -k manifests`")
 	case len(args) == 1 && args[0] == "down":
 		return cluster.Down(ctx, cluster.Config{Name: clusterName, Out: os.Stdout})
 	}
@@ -107,7 +107,7 @@ func upExisting(ctx context.Context) error {
 	if err := d.Run(ctx); err != nil {
 		return err
 	}
-	d.HowToGoOn("export KUBECONFIG="+config, "kubectl delete vmi hello; kubectl delete -k manifests")
+	d.HowToGoOn("export KUBECONFIG="+config, "kubectl delete vmi hello; kubectl delete vm lasting; kubectl delete -k manifests")
 	return nil
 }
 

@@ -1,0 +1,126 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// settles is how long nothing is to be written before a step of a VM counts as done.
+const settles = 3 * time.Second
+
+// VM counts what Podvisor writes for a VM that is created, stopped, started and
+// deleted, by component, and prints it. The namespace must hold nothing else that
+// changes.
+func (b *Bench) VM(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
+	defer cancel()
+	vms := b.Instances.VirtualMachines(b.Namespace)
+	const name = "bench-vm"
+	g := b.Guest(name)
+	strategy := func(s vmi.RunStrategy) func() error {
+		return func() error {
+			patch := fmt.Sprintf(`{"spec":{"runStrategy":%q}}`, s)
+			_, err := vms.Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+			return err
+		}
+	}
+	is := func(s vmi.PrintableStatus) func() (bool, error) {
+		return func() (bool, error) {
+			v, err := vms.Get(ctx, name, metav1.GetOptions{})
+			return err == nil && v.Status.PrintableStatus == s, err
+		}
+	}
+	_, _ = fmt.Fprintln(b.Out, "\nAPI writes for a VM")
+	for _, step := range []struct {
+		what string
+		do   func() error
+		done func() (bool, error)
+	}{
+		{"created to Running", func() error {
+			_, err := vms.Create(ctx, &vmi.VirtualMachine{
+				ObjectMeta: metav1.ObjectMeta{Name: name},
+				Spec:       vmi.VirtualMachineSpec{RunStrategy: new(vmi.RunAlways), Template: &vmi.VirtualMachineInstanceTemplate{Spec: g.Spec}},
+			}, metav1.CreateOptions{})
+			return err
+		}, is(vmi.StatusRunning)},
+		{"Running to Stopped", strategy(vmi.RunHalted), is(vmi.StatusStopped)},
+		{"Stopped to Running", strategy(vmi.RunAlways), is(vmi.StatusRunning)},
+		{"deleted", func() error { return vms.Delete(ctx, name, metav1.DeleteOptions{}) }, func() (bool, error) {
+			_, err := vms.Get(ctx, name, metav1.GetOptions{})
+			return apierrors.IsNotFound(err), nil
+		}},
+	} {
+		if err := b.step(ctx, step.what, step.do, step.done); err != nil {
+			return fmt.Errorf("VM %s: %w", step.what, err)
+		}
+	}
+	return nil
+}
+
+// step does something, waits until it is done and nothing more is written, and prints
+// what was written since.
+func (b *Bench) step(ctx context.Context, what string, do func() error, done func() (bool, error)) error {
+	before, err := b.allWrites()
+	if err != nil {
+		return err
+	}
+	if err := do(); err != nil {
+		return err
+	}
+	var last map[string]int
+	for since := time.Now(); time.Since(since) < settles; {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(200 * time.Millisecond):
+		}
+		ok, err := done()
+		if err != nil {
+			return err
+		}
+		now, err := b.allWrites()
+		if err != nil {
+			return err
+		}
+		if !ok || !maps.Equal(now, last) {
+			since, last = time.Now(), now
+		}
+	}
+	var each []string
+	objects, events := 0, 0
+	for _, k := range slices.Sorted(maps.Keys(last)) {
+		n := last[k] - before[k]
+		if n == 0 {
+			continue
+		}
+		if strings.HasSuffix(k, " events") {
+			events += n
+			continue
+		}
+		objects += n
+		each = append(each, fmt.Sprintf("%d %s", n, k))
+	}
+	_, _ = fmt.Fprintf(b.Out, "  %-20s %2d and %d events: %s\n", what, objects, events, strings.Join(each, ", "))
+	return nil
+}
+
+// allWrites counts what Podvisor wrote in the namespace so far.
+func (b *Bench) allWrites() (map[string]int, error) {
+	f, err := os.Open(b.Cluster.AuditLog)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	return countEach(f, b.Namespace)
+}
