@@ -41,6 +41,14 @@ type DeletePod struct {
 	UID  types.UID
 }
 
+// SetPodCondition makes the condition of the pod with this name in the object's
+// namespace what it says, if the pod still has the UID.
+type SetPodCondition struct {
+	Name      string
+	UID       types.UID
+	Condition corev1.PodCondition
+}
+
 // CreateInstance creates a VMI that the object controls. A VMI of that name that the
 // object controls already is as good.
 type CreateInstance struct{ Instance *vmi.VirtualMachineInstance }
@@ -91,6 +99,7 @@ func (AddFinalizer) action()    {}
 func (RemoveFinalizer) action() {}
 func (CreatePod) action()       {}
 func (DeletePod) action()       {}
+func (SetPodCondition) action() {}
 func (WriteStatus[T]) action()  {}
 func (Emit) action()            {}
 
