@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/podvisor/podvisor/e2e/install"
@@ -21,20 +23,25 @@ import (
 // rare are the rights of the components that neither the installation nor the life of a
 // VMI uses, and what uses them.
 var rare = map[string]string{
-	"virt-certificates list virtualmachineinstances":            "an uninstall with VMIs: TestPodvisorIsNotDeletedUnderVMIs",
-	"virt-controller update secrets":                            "an uninstall with VMIs: TestPodvisorIsNotDeletedUnderVMIs",
-	"virt-controller act components":                            "the policies ask for it",
-	"virt-controller update virtualmachineinstances/finalizers": "the plugin OwnerReferencesPermissionEnforcement asks for it",
-	"virt-controller delete daemonsets":                         "an uninstall: TestPodvisorIsNotDeletedUnderVMIs",
-	"virt-controller get nodes":                                 "a pod is on a node that the cache does not have",
-	"virt-controller get persistentvolumeclaims":                "a VMI names a claim that the cache does not have",
-	"virt-controller get pods":                                  "a pod is missing in the cache, or is evicted",
-	"virt-controller get virtualmachineinstances":               "a pod is evicted, or its VMI is missing in the cache",
-	"virt-controller list events":                               "a pod waits and does not say why: TestASecretThatIsMissingIsSaidAndTheVMIStartsWhenItIsThere",
-	"virt-controller patch kubevirts/status":                    "there is a KubeVirt",
-	"virt-handler act components":                               "the policies ask for it",
-	"virt-handler get customresourcedefinitions":                "virt-handler ends and may not read its DaemonSet",
-	"virt-handler get daemonsets":                               "virt-handler ends",
+	"virt-certificates list virtualmachineinstancereplicasets":            "an uninstall with VMIs: TestPodvisorIsNotDeletedUnderVMIs",
+	"virt-certificates list virtualmachineinstances":                      "an uninstall with VMIs: TestPodvisorIsNotDeletedUnderVMIs",
+	"virt-certificates list virtualmachines":                              "an uninstall with VMIs: TestPodvisorIsNotDeletedUnderVMIs",
+	"virt-controller update secrets":                                      "an uninstall with VMIs: TestPodvisorIsNotDeletedUnderVMIs",
+	"virt-controller act components":                                      "the policies ask for it",
+	"virt-controller update virtualmachineinstances/finalizers":           "the plugin OwnerReferencesPermissionEnforcement asks for it",
+	"virt-controller update virtualmachineinstancereplicasets/finalizers": "the plugin OwnerReferencesPermissionEnforcement asks for it",
+	"virt-controller update virtualmachines/finalizers":                   "the plugin OwnerReferencesPermissionEnforcement asks for it",
+	"virt-controller delete controllerrevisions":                          "a VM is started again after it was changed",
+	"virt-controller delete daemonsets":                                   "an uninstall: TestPodvisorIsNotDeletedUnderVMIs",
+	"virt-controller get nodes":                                           "a pod is on a node that the cache does not have",
+	"virt-controller get persistentvolumeclaims":                          "a VMI names a claim that the cache does not have",
+	"virt-controller get pods":                                            "a pod is missing in the cache, or is evicted",
+	"virt-controller get virtualmachineinstances":                         "a pod is evicted, or its VMI is missing in the cache",
+	"virt-controller list events":                                         "a pod waits and does not say why: TestASecretThatIsMissingIsSaidAndTheVMIStartsWhenItIsThere",
+	"virt-controller patch kubevirts/status":                              "there is a KubeVirt",
+	"virt-handler act components":                                         "the policies ask for it",
+	"virt-handler get customresourcedefinitions":                          "virt-handler ends and may not read its DaemonSet",
+	"virt-handler get daemonsets":                                         "virt-handler ends",
 }
 
 // granted are the rights that the manifests give to accounts, as "account verb
@@ -98,6 +105,7 @@ func TestTheComponentsUseEveryRightThatTheyHave(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	s.create(guest("rights", cloudConfig("hostname: rights")))
+	s.useBothKinds(s.editor())
 	v := s.awaitPhase("rights", vmi.Running)
 	s.delete("rights")
 	s.awaitGone(v)
@@ -110,4 +118,49 @@ func TestTheComponentsUseEveryRightThatTheyHave(t *testing.T) {
 	for right := range rare {
 		require.Contains(t, all, right, "a right that is not granted is in rare")
 	}
+}
+
+// editor is an account of the namespace that has Kubernetes' own role edit, and no other.
+func (s space) editor() string {
+	s.t.Helper()
+	s.kubectl("create", "serviceaccount", "editor")
+	s.kubectl("create", "rolebinding", "editor", "--clusterrole=edit", "--serviceaccount="+s.name+":editor")
+	account := "system:serviceaccount:" + s.name + ":editor"
+	eventually(s.t, soon, func() error {
+		_, err := world.kubectl.Run(s.t.Context(), "-n", s.name, "--as="+account, "auth", "can-i", "create", "virtualmachines.kubevirt.io")
+		return err
+	})
+	return account
+}
+
+// useBothKinds creates a VM and a replica set, stops their guests and deletes them, as
+// the account.
+func (s space) useBothKinds(account string) {
+	t := s.t
+	t.Helper()
+	as := func(args ...string) string { return s.kubectl(append([]string{"--as=" + account}, args...)...) }
+	template := &vmi.VirtualMachineInstanceTemplate{Spec: guest("x", cloudConfig("hostname: x")).Spec}
+	template.ObjectMeta.Labels = map[string]string{"set": "many"}
+	for _, o := range []vmi.Object{
+		&vmi.VirtualMachine{
+			TypeMeta: metav1.TypeMeta{APIVersion: vmi.GroupVersion.String(), Kind: vmi.VirtualMachines.Kind}, ObjectMeta: metav1.ObjectMeta{Name: "one"},
+			Spec: vmi.VirtualMachineSpec{RunStrategy: new(vmi.RunAlways), Template: template},
+		},
+		&vmi.VirtualMachineInstanceReplicaSet{
+			TypeMeta: metav1.TypeMeta{APIVersion: vmi.GroupVersion.String(), Kind: vmi.VirtualMachineInstanceReplicaSets.Kind}, ObjectMeta: metav1.ObjectMeta{Name: "many"},
+			Spec: vmi.VirtualMachineInstanceReplicaSetSpec{Replicas: new(int32(1)), Selector: &metav1.LabelSelector{MatchLabels: template.ObjectMeta.Labels}, Template: template},
+		},
+	} {
+		manifest, err := json.Marshal(o)
+		require.NoError(t, err)
+		_, err = world.kubectl.RunInput(t.Context(), bytes.NewReader(manifest), "-n", s.name, "--as="+account, "apply", "-f", "-")
+		require.NoError(t, err)
+	}
+	as("wait", "--for=jsonpath={.status.printableStatus}=Running", "vm/one", "--timeout="+long.String())
+	as("wait", "--for=jsonpath={.status.readyReplicas}=1", "vmirs/many", "--timeout="+long.String())
+	as("patch", "vm", "one", "--type=merge", "-p", `{"spec":{"runStrategy":"Halted"}}`)
+	as("scale", "vmirs", "many", "--replicas=0")
+	as("wait", "--for=jsonpath={.status.printableStatus}=Stopped", "vm/one", "--timeout="+long.String())
+	as("wait", "--for=delete", "vmi", "-l", "set=many", "--timeout="+long.String())
+	as("delete", "vm/one", "vmirs/many", "--timeout="+long.String())
 }

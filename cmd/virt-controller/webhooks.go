@@ -17,5 +17,8 @@ func handlers(s *ops.Setup, api clients, c *controller.Controller, serving *admi
 	all[admission.UninstallPath] = new(admission.Gate).Limit(admission.Uninstalls{
 		Kube: api.answerKube, Metadata: s.Metadata, Namespace: namespace, Hold: serving.Hold, Logger: s.Log,
 	})
-	return admission.AtSecretPaths(serving.Token, admission.AllowWhile(s.Settings.Foreign, all))
+	all = admission.AllowWhile(s.Settings.Foreign, all)
+	// virt-controller creates no VMI while KubeVirt itself is installed.
+	all[admission.OwnedPath] = new(admission.Gate).Limit(admission.Owned{Owners: api.answerVMIs, Settings: s.Settings.Config, Logger: s.Log})
+	return admission.AtSecretPaths(serving.Token, all)
 }

@@ -146,6 +146,21 @@ func TestOnlyPodvisorWritesTheStatus(t *testing.T) {
 	v, err = s.vmis.Update(t.Context(), changed, metav1.UpdateOptions{})
 	require.NoError(t, err)
 	require.Equal(t, vmi.VirtualMachineInstanceStatus{}, v.Status)
+
+	m, set := s.owners()
+	running := []byte(`{"status":{"printableStatus":"Running","created":true,"replicas":7}}`)
+	_, err = world.vmis.VirtualMachines(s.name).Patch(t.Context(), m.Name, types.MergePatchType, running, metav1.PatchOptions{}, "status")
+	require.ErrorContains(t, err, "written by Podvisor only")
+	_, err = world.vmis.VirtualMachineInstanceReplicaSets(s.name).Patch(t.Context(), set.Name, types.MergePatchType, running, metav1.PatchOptions{}, "status")
+	require.ErrorContains(t, err, "written by Podvisor only")
+	c, err := client.New(asController())
+	require.NoError(t, err)
+	_, err = c.VirtualMachines(s.name).Patch(t.Context(), m.Name, types.MergePatchType, running, metav1.PatchOptions{}, "status")
+	require.NoError(t, err)
+	c, err = client.New(asHandler("n1"))
+	require.NoError(t, err)
+	_, err = c.VirtualMachines(s.name).Patch(t.Context(), m.Name, types.MergePatchType, running, metav1.PatchOptions{}, "status")
+	require.True(t, apierrors.IsForbidden(err), "%v", err)
 }
 
 func TestReservedLabelsAreNotTheUsers(t *testing.T) {

@@ -225,6 +225,7 @@ var passed = map[string]string{
 	`spec\.containers\[\d\]\.volumeMounts\[7\]\.(mountPath|readOnly)`:                                             "the folder of another claim",
 	`spec\.containers\[\d\]\.volumeDevices\[0\]\.devicePath`:                                                      "the device of another claim",
 	`spec\.(volumes|containers\[\d\]\.volume(Mounts|Devices)|initContainers|imagePullSecrets)\[\d\](\(removed\))`: "fewer",
+	`spec\.containers\[\d\]\.readinessProbe(\(removed\)|\.exec(\(removed\)|\.command\[\+\])|\.(initialDelay|timeout|period)Seconds|\.(success|failure)Threshold)`: "when and what the VMI's guest is asked",
 }
 
 // refusedAlways are paths that match an expression of passed and must be refused.

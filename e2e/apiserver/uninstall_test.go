@@ -87,7 +87,7 @@ func TestPodvisorIsNotDeletedUnderVMIs(t *testing.T) {
 	require.ErrorContains(t, e.deleteNamespace(metav1.DryRunAll), "failed calling webhook", "while virt-controller does not answer")
 
 	certificates := e.serveUninstalls()
-	const refusal = "VMI default/kept would be left without Podvisor"
+	const refusal = "VirtualMachineInstance default/kept would be left without Podvisor"
 	eventually(t, func() error {
 		if err := e.deleteNamespace(metav1.DryRunAll); !apierrors.IsConflict(err) {
 			return errors.Join(errors.New("the deletion is not reviewed yet"), err)

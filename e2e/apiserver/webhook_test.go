@@ -125,7 +125,8 @@ func (w *webhooks) serve() (stop func()) {
 	w.served = serving
 	eventually(w.t, serving.Ready)
 	mux := http.NewServeMux()
-	all := map[string]http.Handler{admission.DefaultsPath: w, admission.ValidationPath: w, admission.EvictionPath: w, admission.UninstallPath: w}
+	all := map[string]http.Handler{admission.DefaultsPath: w, admission.ValidationPath: w, admission.EvictionPath: w, admission.UninstallPath: w,
+		admission.OwnedPath: admission.Owned{Owners: world.vmis}}
 	for at, h := range admission.AtSecretPaths(serving.Token, all) {
 		mux.Handle(at, h)
 	}
@@ -213,10 +214,20 @@ func (w *webhooks) route(port int) {
 // of its own.
 func listenInCluster(t *testing.T, name string) net.Listener {
 	t.Helper()
+	l, err := listenAt(name)
+	require.NoError(t, err)
+	return l
+}
+
+func listenAt(name string) (net.Listener, error) {
 	c, err := cluster.Open(cluster.Config{Name: name})
-	require.NoError(t, err)
+	if err != nil {
+		return nil, err
+	}
 	pid, err := c.Node("cp").PID()
-	require.NoError(t, err)
+	if err != nil {
+		return nil, err
+	}
 	type result struct {
 		l   net.Listener
 		err error
@@ -229,8 +240,7 @@ func listenInCluster(t *testing.T, name string) net.Listener {
 		done <- result{l, err}
 	}()
 	r := <-done
-	require.NoError(t, r.err)
-	return r.l
+	return r.l, r.err
 }
 
 func listenIn(namespace string) (net.Listener, error) {

@@ -189,7 +189,7 @@ func TestPodvisorIsDeletedAsItIsInstalled(t *testing.T) {
 	w.step("start a VMI", func() { w.start("first") })
 	w.step("delete -k is refused while there is a VMI", func() {
 		err := install.Delete(t.Context(), w.config)
-		require.ErrorContains(t, err, "VMI default/first would be left without Podvisor: delete them first (kubectl delete vmi --all --all-namespaces)")
+		require.ErrorContains(t, err, "VirtualMachineInstance default/first would be left without Podvisor: delete them first (kubectl delete vm,vmirs,vmi --all --all-namespaces)")
 		for _, part := range []string{
 			`namespaces "kubevirt"`, `customresourcedefinitions.apiextensions.k8s.io "virtualmachineinstances.kubevirt.io"`, `serviceaccounts "virt-handler"`,
 			`clusterroles.rbac.authorization.k8s.io "virt-handler"`, `rolebindings.rbac.authorization.k8s.io "virt-controller"`, `secrets "virt-controller-certificates"`,
@@ -200,7 +200,7 @@ func TestPodvisorIsDeletedAsItIsInstalled(t *testing.T) {
 		}
 	})
 	w.step("delete -k is refused again, and everything still works", func() {
-		require.ErrorContains(t, install.Delete(t.Context(), w.config), "VMI default/first would be left without Podvisor")
+		require.ErrorContains(t, install.Delete(t.Context(), w.config), "VirtualMachineInstance default/first would be left without Podvisor")
 		w.awaitRunning("first")
 		w.start("second")
 	})

@@ -56,7 +56,7 @@ func check(k kinds.Kind, c kinds.Cluster, object, before []byte) (field.ErrorLis
 		return nil, err
 	}
 	if old != nil {
-		return k.Update(old, k.Complete(v, c), c), nil
+		return k.Update(k.Complete(old, c), k.Complete(v, c), c), nil
 	}
 	return k.Create(k.Complete(v, c), c), nil
 }

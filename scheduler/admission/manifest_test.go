@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/podvisor/podvisor/internal/certificate"
+	"github.com/podvisor/podvisor/scheduler"
 	"github.com/podvisor/podvisor/vmi/kinds"
 )
 
@@ -36,7 +38,7 @@ func registeredRules(t *testing.T) map[string][]admissionregistrationv1.RuleWith
 func TestTheWebhooksAreRegisteredForEveryServedKind(t *testing.T) {
 	t.Parallel()
 	rules := registeredRules(t)
-	require.ElementsMatch(t, []string{DefaultsPath, ValidationPath, EvictionPath, UninstallPath}, slices.Collect(maps.Keys(rules)))
+	require.ElementsMatch(t, []string{DefaultsPath, ValidationPath, OwnedPath, EvictionPath, UninstallPath}, slices.Collect(maps.Keys(rules)))
 	for _, k := range kinds.All() {
 		for _, r := range rules[ValidationPath] {
 			if slices.Contains(r.Resources, k.Plural) {
@@ -58,5 +60,17 @@ func TestTheWebhooksAreRegisteredForEveryServedKind(t *testing.T) {
 	require.ElementsMatch(t, served, registered)
 	for _, r := range rules[DefaultsPath] {
 		require.Subset(t, served, r.Resources)
+	}
+}
+
+func TestTheDefinitionsOfWhatRunsGuestsAreKeptWithIt(t *testing.T) {
+	t.Parallel()
+	data, err := os.ReadFile("../../manifests/webhooks.yaml")
+	require.NoError(t, err)
+	_, condition, found := strings.Cut(string(data), "name: is-of-podvisor")
+	require.True(t, found)
+	condition, _, _ = strings.Cut(condition, "sideEffects")
+	for _, d := range scheduler.Kinds() {
+		require.Contains(t, condition, `"`+d.Resource().GroupResource().String()+`"`)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 
+	"github.com/podvisor/podvisor/scheduler"
 	"github.com/podvisor/podvisor/vmi"
 )
 
@@ -32,14 +34,15 @@ const (
 )
 
 // Uninstalls answers admission reviews at [UninstallPath]: it refuses the
-// deletion of what Podvisor consists of while there are VMIs. Without VMIs, the
-// deletion of the namespace or of the definition of VMIs ends virt-handler first:
-// only before its rights are deleted can it remove from the nodes what it has put
-// there.
+// deletion of what Podvisor consists of while there are VMIs, or objects that make VMIs.
+// Without them, the deletion of the namespace or of one of their definitions ends
+// virt-handler first: only before its rights are deleted can it remove from the nodes
+// what it has put there.
 type Uninstalls struct {
 	// Kube deletes the DaemonSet of virt-handler and lists its pods. Required.
 	Kube kubernetes.Interface
-	// Metadata lists the VMIs, also those that cannot be decoded. Required.
+	// Metadata lists the objects of scheduler.Kinds, also those that cannot be decoded.
+	// Required.
 	Metadata metadata.Interface
 	// Namespace is where Podvisor is installed. Required.
 	Namespace string
@@ -73,7 +76,7 @@ func (u Uninstalls) refusal(ctx context.Context, req *admissionv1.AdmissionReque
 	dryRun := req.DryRun != nil && *req.DryRun
 	switch {
 	case err != nil:
-		return fmt.Sprintf("list the VMIs that need it: %v; try again", err)
+		return fmt.Sprintf("list the objects that need it: %v; try again", err)
 	case left != "" && !dryRun:
 		if err := u.hold(ctx, true); err != nil && u.Logger != nil {
 			u.Logger.Warn("a second deletion of Podvisor will not be refused", "err", err)
@@ -82,7 +85,7 @@ func (u Uninstalls) refusal(ctx context.Context, req *admissionv1.AdmissionReque
 	case left != "" || dryRun || !beginsUninstall(req):
 		return left
 	}
-	// A VMI may have been created meanwhile.
+	// One may have been created meanwhile.
 	err = u.endHandlers(ctx)
 	if err == nil {
 		left, err = u.left(ctx)
@@ -103,32 +106,40 @@ func (u Uninstalls) hold(ctx context.Context, held bool) error {
 	return u.Hold(ctx, held)
 }
 
-// left says that there are VMIs, and what to do, or is "". The API server is asked,
-// because a cache may be behind it.
+// left says that there are VMIs, or objects that make VMIs, and what to do, or is "". The
+// API server is asked, because a cache may be behind it.
 func (u Uninstalls) left(ctx context.Context) (string, error) {
-	list, err := u.Metadata.Resource(vmi.Resource).List(ctx, metav1.ListOptions{Limit: 1})
-	switch {
-	case apierrors.IsNotFound(err): // there is no such kind any more
-		return "", nil
-	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err): // the deletion was allowed, and has come to the role and the account
-		return "", nil
-	case err != nil:
-		return "", err
-	case len(list.Items) == 0:
-		return "", nil
+	for _, d := range scheduler.Kinds() {
+		list, err := u.Metadata.Resource(d.Resource()).List(ctx, metav1.ListOptions{Limit: 1})
+		switch {
+		case apierrors.IsNotFound(err): // there is no such kind any more
+		case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err): // the deletion was allowed, and has come to the role and the account
+		case err != nil:
+			return "", err
+		case len(list.Items) > 0:
+			return remains(d, list), nil
+		}
 	}
-	v, others := list.Items[0], ""
+	return "", nil
+}
+
+// remains is the refusal for the objects in the list, which may have more.
+func remains(d vmi.Definition, list *metav1.PartialObjectMetadataList) string {
+	var others string
 	if n := list.GetRemainingItemCount(); n != nil && *n > 0 {
-		others = fmt.Sprintf(" and %d more VMIs", *n)
+		others = fmt.Sprintf(" and %d more", *n)
 	}
-	return fmt.Sprintf("VMI %s/%s%s would be left without Podvisor: delete them first (kubectl delete vmi --all --all-namespaces), then repeat this command; "+
-		"to keep Podvisor, apply its manifests again (see docs/operations.md)", v.Namespace, v.Name, others), nil
+	first := list.Items[0]
+	return fmt.Sprintf("%s %s/%s%s would be left without Podvisor: delete them first (kubectl delete vm,vmirs,vmi --all --all-namespaces), then repeat this command; "+
+		"to keep Podvisor, apply its manifests again (see docs/operations.md)", d.Kind, first.Namespace, first.Name, others)
 }
 
 // beginsUninstall reports whether the deletion is one of those that an uninstall
 // begins with, whatever its order.
 func beginsUninstall(req *admissionv1.AdmissionRequest) bool {
-	return req.Resource.Resource == "namespaces" || req.Name == vmi.Resource.GroupResource().String()
+	return req.Resource.Resource == "namespaces" || slices.ContainsFunc(scheduler.Kinds(), func(d vmi.Definition) bool {
+		return d.Resource().GroupResource().String() == req.Name
+	})
 }
 
 // endHandlers deletes the DaemonSet of virt-handler and waits until its pods are

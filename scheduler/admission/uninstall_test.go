@@ -98,8 +98,8 @@ func TestTheDeletionOfPodvisorIsReviewed(t *testing.T) {
 		refusal string
 		ended   bool // virt-handler is
 	}{
-		{name: "the namespace with a VMI", resource: "namespaces", object: "kubevirt", vmis: []string{"a"}, refusal: "VMI shop/a would be left without Podvisor"},
-		{name: "a role with a VMI", resource: "clusterroles", object: "virt-handler", vmis: []string{"a"}, refusal: "kubectl delete vmi --all --all-namespaces"},
+		{name: "the namespace with a VMI", resource: "namespaces", object: "kubevirt", vmis: []string{"a"}, refusal: "VirtualMachineInstance shop/a would be left without Podvisor"},
+		{name: "a role with a VMI", resource: "clusterroles", object: "virt-handler", vmis: []string{"a"}, refusal: "kubectl delete vm,vmirs,vmi --all --all-namespaces"},
 		{name: "a dry run with a VMI", resource: "namespaces", object: "kubevirt", vmis: []string{"a"}, dryRun: true, refusal: "shop/a"},
 		{name: "another namespace with a VMI", resource: "namespaces", object: "other", vmis: []string{"a"}},
 		{name: "the namespace without VMIs", resource: "namespaces", object: "kubevirt", ended: true},
@@ -146,7 +146,7 @@ func TestAVMIThatIsCreatedWhileVirtHandlerEndsIsNotLeft(t *testing.T) {
 		o.SetGroupVersionKind(vmi.Kind)
 		return false, nil, i.meta.Tracker().Create(vmi.Resource, o, "shop")
 	})
-	require.Contains(t, i.review(t, "namespaces", "kubevirt", false), "VMI shop/late would be left")
+	require.Contains(t, i.review(t, "namespaces", "kubevirt", false), "VirtualMachineInstance shop/late would be left")
 }
 
 func TestTheDeletionOfPodvisorIsRefusedWhenTheVMIsAreNotKnown(t *testing.T) {
@@ -155,7 +155,7 @@ func TestTheDeletionOfPodvisorIsRefusedWhenTheVMIsAreNotKnown(t *testing.T) {
 	i.meta.PrependReactor("list", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, errors.New("connection refused")
 	})
-	require.Contains(t, i.review(t, "namespaces", "kubevirt", false), "list the VMIs that need it: connection refused; try again")
+	require.Contains(t, i.review(t, "namespaces", "kubevirt", false), "list the objects that need it: connection refused; try again")
 }
 
 func TestTheDeletionGoesOnWithoutTheKindAndTheRights(t *testing.T) {

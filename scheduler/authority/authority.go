@@ -29,7 +29,8 @@ import (
 type Config struct {
 	// Kube holds the Secrets and the webhook configurations. Required.
 	Kube kubernetes.Interface
-	// Metadata lists the VMIs, also those that cannot be decoded. Required.
+	// Metadata lists the objects of scheduler.Kinds, also those that cannot be decoded.
+	// Required.
 	Metadata metadata.Interface
 	// Namespace is where the Secrets and the Service are. Required.
 	Namespace string

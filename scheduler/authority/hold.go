@@ -14,16 +14,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podvisor/podvisor/internal/certificate"
-	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/scheduler"
 )
 
-// unheldPeriod is the time between two looks for VMIs while the webhooks are held and
+// unheldPeriod is the time between two looks for such objects while the webhooks are held and
 // need not be.
 const unheldPeriod = time.Second
 
 // hold puts the finalizer on the ValidatingWebhookConfiguration if virt-controller
-// requests it and there are VMIs, and removes it if there is neither. again is when to
-// look again.
+// requests it and there are VMIs, or objects that make VMIs, and removes it if there is
+// neither. again is when to look again.
 func (a *Authority) hold(ctx context.Context, serving *corev1.Secret) (again time.Duration, err error) {
 	_, requested := serving.Data[certificate.HoldKey]
 	var c *admissionregistrationv1.ValidatingWebhookConfiguration
@@ -35,25 +35,31 @@ func (a *Authority) hold(ctx context.Context, serving *corev1.Secret) (again tim
 	if c == nil || slices.Contains(c.Finalizers, certificate.HoldFinalizer) == requested || requested && c.DeletionTimestamp != nil {
 		return 0, nil // an object that is being deleted gets no more finalizers
 	}
-	left, err := a.vmisLeft(ctx)
+	needed, err := a.needed(ctx)
 	switch {
 	case err != nil:
-		return 0, fmt.Errorf("list the VMIs, to know whether the webhooks must stay in force: %w", err)
-	case left && !requested:
+		return 0, fmt.Errorf("list the objects of Podvisor, to know whether the webhooks must stay in force: %w", err)
+	case needed && !requested:
 		return unheldPeriod, nil
-	case left != requested:
+	case needed != requested:
 		return 0, nil // virt-controller writes its request again with the next refusal
 	}
 	return 0, a.finalize(ctx, requested)
 }
 
-// vmisLeft asks the API server whether there are VMIs.
-func (a *Authority) vmisLeft(ctx context.Context) (bool, error) {
-	list, err := a.cfg.Metadata.Resource(vmi.Resource).List(ctx, metav1.ListOptions{Limit: 1})
-	if apierrors.IsNotFound(err) { // there is no such kind any more
-		return false, nil
+// needed asks the API server whether there are VMIs, or objects that make VMIs.
+func (a *Authority) needed(ctx context.Context) (bool, error) {
+	for _, d := range scheduler.Kinds() {
+		list, err := a.cfg.Metadata.Resource(d.Resource()).List(ctx, metav1.ListOptions{Limit: 1})
+		switch {
+		case apierrors.IsNotFound(err): // there is no such kind any more
+		case err != nil:
+			return false, err
+		case len(list.Items) > 0:
+			return true, nil
+		}
 	}
-	return err == nil && len(list.Items) > 0, err
+	return false, nil
 }
 
 // finalize adds the finalizer or removes it.

@@ -81,7 +81,7 @@ type Controller struct {
 	madeInstances reconcile.Made[*vmi.VirtualMachineInstance]
 	owned         *owned
 	dataVolumes   *dataVolumes
-	written       written
+	statusWritten writeTimes
 	report        *reporter // nil: there are no Settings
 	silences      *silences
 }
@@ -116,7 +116,7 @@ func New(c Config) (*Controller, error) {
 	if err := k.registerInstances(); err != nil {
 		return nil, err
 	}
-	k.owned = &owned{in: c.Client.VirtualMachineInstances, writer: k.instances.writer, made: &k.madeInstances, now: c.Now}
+	k.owned = &owned{in: c.Client.VirtualMachineInstances, writer: k.instances.writer, made: &k.madeInstances, cached: k.caches.instances, now: c.Now}
 	if err := errors.Join(k.registerVMs(), k.registerSets()); err != nil {
 		return nil, err
 	}

@@ -26,7 +26,7 @@ type Kind struct {
 	// Create returns why an object must not be created: its faults, unless the kind
 	// has another rule. It expects a complete object.
 	Create func(o vmi.Object, c Cluster) field.ErrorList
-	// Update returns why old must not become o, which is complete.
+	// Update returns why old must not become o. Both are complete.
 	Update func(old, o vmi.Object, c Cluster) field.ErrorList
 	// Keep returns a copy of o, an update of old, with the defaults that old got when
 	// it was created where o leaves them open.

@@ -13,21 +13,27 @@ import (
 // the user makes or changes, or nothing.
 func ReplicaSet(r *vmi.VirtualMachineInstanceReplicaSet, by User, lim Limits) field.ErrorList {
 	at, s := field.NewPath("spec"), &r.Spec
-	var l field.ErrorList
-	if s.Replicas != nil && *s.Replicas < 0 {
-		l = append(l, field.Invalid(at.Child("replicas"), *s.Replicas, "must not be negative"))
-	}
+	l := replicas(at, s)
 	if s.Template == nil {
 		l = append(l, field.Required(at.Child("template"), "describe the VMIs"))
 	} else {
 		l = append(l, metadata(at.Child("template", "metadata"), &s.Template.ObjectMeta, by, lim)...)
 		l = append(l, Spec(at.Child("template", "spec"), templateSpec(s.Template, lim), lim)...)
 	}
-	return append(l, selector(at.Child("selector"), s)...)
+	return append(l, Selector(s)...)
 }
 
-// selector checks that the set finds the VMIs that it makes.
-func selector(at *field.Path, s *vmi.VirtualMachineInstanceReplicaSetSpec) field.ErrorList {
+// replicas checks how many VMIs the set is to have.
+func replicas(at *field.Path, s *vmi.VirtualMachineInstanceReplicaSetSpec) field.ErrorList {
+	if s.Replicas != nil && *s.Replicas < 0 {
+		return field.ErrorList{field.Invalid(at.Child("replicas"), *s.Replicas, "must not be negative")}
+	}
+	return nil
+}
+
+// Selector returns why the set would not find the VMIs that it makes, or nothing.
+func Selector(s *vmi.VirtualMachineInstanceReplicaSetSpec) field.ErrorList {
+	at := field.NewPath("spec", "selector")
 	if s.Selector == nil {
 		return field.ErrorList{field.Required(at, "must select the VMIs by labels of the template")}
 	}
@@ -46,9 +52,17 @@ func selector(at *field.Path, s *vmi.VirtualMachineInstanceReplicaSetSpec) field
 	return nil
 }
 
-// ReplicaSetUpdate returns why the user may not change a ReplicaSet so.
+// ReplicaSetUpdate returns why the user may not change a ReplicaSet so. Both are
+// complete. A template that does not change is not judged again, by what the cluster
+// allows now: it must stay possible to scale the set to 0.
 func ReplicaSetUpdate(old, r *vmi.VirtualMachineInstanceReplicaSet, by User, lim Limits) field.ErrorList {
-	l := ReplicaSet(r, by, lim)
+	var l field.ErrorList
+	if equal(old.Spec.Template, r.Spec.Template) {
+		at := field.NewPath("spec")
+		l = append(replicas(at, &r.Spec), Selector(&r.Spec)...)
+	} else {
+		l = ReplicaSet(r, by, lim)
+	}
 	if !equal(old.Spec.Selector, r.Spec.Selector) {
 		l = append(l, field.Invalid(field.NewPath("spec", "selector"), metav1.FormatLabelSelector(r.Spec.Selector), "must not change: VMIs would be left behind. Make another set"))
 	}

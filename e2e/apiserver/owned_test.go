@@ -1,0 +1,225 @@
+package apiserver
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/podvisor/podvisor/e2e/cluster/plan"
+	"github.com/podvisor/podvisor/internal/certificate"
+	"github.com/podvisor/podvisor/scheduler/admission"
+	"github.com/podvisor/podvisor/scheduler/replicaset"
+	"github.com/podvisor/podvisor/scheduler/vm"
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/client"
+	"github.com/podvisor/podvisor/vmi/defaults"
+	"github.com/podvisor/podvisor/vmi/vmitest"
+)
+
+// answerOwned answers the webhook for the VMIs that virt-controller creates, with its
+// rights, as long as the process runs: without an answer they are refused. The other
+// webhooks of the manifests are not answered.
+func answerOwned(ctx context.Context, cfg *rest.Config, clusterName, namespace string) error {
+	kube, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return err
+	}
+	configurations := kube.AdmissionregistrationV1().ValidatingWebhookConfigurations()
+	c, err := configurations.Get(ctx, certificate.Webhooks, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(c.Webhooks, func(w admissionregistrationv1.ValidatingWebhook) bool {
+		return certificate.Below(w.Name) == admission.OwnedPath
+	})
+	if i < 0 {
+		return errors.New("the manifests have no webhook for the VMIs that virt-controller creates")
+	}
+	as := rest.CopyConfig(cfg)
+	as.Impersonate.UserName = "system:serviceaccount:" + namespace + ":virt-controller"
+	owners, err := client.New(as)
+	if err != nil {
+		return err
+	}
+	host := "virt-controller." + namespace + ".svc"
+	bundle, _, err := certificate.Policy{Name: host, Hosts: []string{host}}.Renew(certificate.Bundle{}, time.Now())
+	if err != nil {
+		return err
+	}
+	pair, err := bundle.KeyPair()
+	if err != nil {
+		return err
+	}
+	l, err := listenAt(clusterName)
+	if err != nil {
+		return err
+	}
+	s := &http.Server{Handler: admission.Owned{Owners: owners}, ErrorLog: log.New(io.Discard, "", 0)}
+	go func() {
+		_ = s.Serve(tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{*pair}, MinVersion: tls.VersionTLS13}))
+	}()
+	_, err = kube.DiscoveryV1().EndpointSlices(namespace).Create(ctx, &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Name: "virt-controller", Labels: map[string]string{discoveryv1.LabelServiceName: "virt-controller"}},
+		AddressType: discoveryv1.AddressTypeIPv4,
+		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{plan.ControlPlane.Addr().String()}}},
+		Ports:       []discoveryv1.EndpointPort{{Name: new("webhooks"), Port: new(int32(l.Addr().(*net.TCPAddr).Port))}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	patch, err := json.Marshal([]map[string]any{{"op": "add", "path": fmt.Sprintf("/webhooks/%d/clientConfig/caBundle", i), "value": bundle.Authorities}})
+	if err != nil {
+		return err
+	}
+	_, err = configurations.Patch(ctx, certificate.Webhooks, types.JSONPatchType, patch, metav1.PatchOptions{})
+	return err
+}
+
+// owners are a VM and a replica set, with a Secret and a disk, that virt-controller may
+// make VMIs for.
+func (s space) owners() (*vmi.VirtualMachine, *vmi.VirtualMachineInstanceReplicaSet) {
+	s.t.Helper()
+	seed := vmitest.WithDisk("seed", vmi.VolumeSource{CloudInitNoCloud: &vmi.CloudInitNoCloud{UserDataSecretRef: &corev1.LocalObjectReference{Name: "s"}}})
+	m := vmitest.NewVM(vmi.RunHalted, vmitest.WithContainerDisk("root", "example/fedora:40"), seed)
+	m.ObjectMeta = metav1.ObjectMeta{Name: "web"}
+	m, err := world.vmis.VirtualMachines(s.name).Create(s.t.Context(), m, metav1.CreateOptions{})
+	require.NoError(s.t, err)
+	set := vmitest.NewReplicaSet(0, vmitest.WithContainerDisk("root", "example/fedora:40"), seed)
+	set.ObjectMeta = metav1.ObjectMeta{Name: "many"}
+	set, err = world.vmis.VirtualMachineInstanceReplicaSets(s.name).Create(s.t.Context(), set, metav1.CreateOptions{})
+	require.NoError(s.t, err)
+	return m, set
+}
+
+// With the token of virt-controller a thief must not start a guest of his own beside the
+// Secrets of the tenant.
+func TestAttackTheTokenOfTheControllerMakesNoVMIThatNobodyAskedFor(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	c, err := client.New(withToken(t, world.config, home, "virt-controller"))
+	require.NoError(t, err)
+	m, set := s.owners()
+	create := func(v *vmi.VirtualMachineInstance) error {
+		_, err := c.VirtualMachineInstances(s.name).Create(t.Context(), v, dryRun)
+		return err
+	}
+	for kind, asked := range map[string]*vmi.VirtualMachineInstance{"VM": vm.Instance(m, defaults.Profile{}), "set": replicaset.Instance(set, "many-abc", 0)} {
+		require.NoError(t, create(asked.DeepCopy()), "what a %s asks for is permitted", kind)
+		for what, change := range map[string]func(*vmi.VirtualMachineInstance){
+			"of no owner": func(v *vmi.VirtualMachineInstance) { v.OwnerReferences = nil },
+			"of a Node": func(v *vmi.VirtualMachineInstance) {
+				v.OwnerReferences[0].APIVersion, v.OwnerReferences[0].Kind = "v1", "Node"
+			},
+			"of an owner that is not there": func(v *vmi.VirtualMachineInstance) { v.OwnerReferences[0].Name = "gone" },
+			"of an owner before":            func(v *vmi.VirtualMachineInstance) { v.OwnerReferences[0].UID = "before" },
+			"with another Secret": func(v *vmi.VirtualMachineInstance) {
+				v.Spec.Volumes[1].CloudInitNoCloud.UserDataSecretRef.Name = "other"
+			},
+			"with a disk of the thief": func(v *vmi.VirtualMachineInstance) { v.Spec.Volumes[0].ContainerDisk.Image = "example/thief" },
+			"with one more disk":       func(v *vmi.VirtualMachineInstance) { vmitest.WithContainerDisk("thief", "example/thief")(v) },
+			"with a network": func(v *vmi.VirtualMachineInstance) {
+				v.Spec.Domain.Devices.AutoattachPodInterface = nil
+				vmitest.WithMasquerade("thief")(v)
+			},
+		} {
+			v := asked.DeepCopy()
+			change(v)
+			err := create(v)
+			require.True(t, apierrors.IsForbidden(err), "the VMI of a %s %s: %v", kind, what, err)
+			require.ErrorContains(t, err, "owned.virt-controller.kubevirt.io", "the VMI of a %s %s", kind, what)
+		}
+	}
+	_, err = world.vmis.VirtualMachineInstances(s.name).Create(t.Context(), guest("users"), dryRun)
+	require.NoError(t, err, "VMIs of users are not asked for by others")
+}
+
+func TestAttackTheTokenOfTheControllerChangesOfAVMOnlyWhenItRuns(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	m, set := s.owners()
+	c, err := client.New(withToken(t, world.config, home, "virt-controller"))
+	require.NoError(t, err)
+	patch := func(data string) error {
+		_, err := c.VirtualMachines(s.name).Patch(t.Context(), m.Name, types.MergePatchType, []byte(data), metav1.PatchOptions{})
+		return err
+	}
+	for what, data := range map[string]string{
+		"its template":                        `{"spec":{"template":{"spec":{"hostname":"thief"}}}}`,
+		"a label of its VMIs":                 `{"spec":{"template":{"metadata":{"labels":{"a":"b"}}}}}`,
+		"its template, with its run strategy": `{"spec":{"runStrategy":"Always","template":{"spec":{"hostname":"thief"}}}}`,
+		"a label":                             `{"metadata":{"labels":{"a":"b"}}}`,
+		"an annotation":                       `{"metadata":{"annotations":{"a":"b"}}}`,
+		"an owner":                            `{"metadata":{"ownerReferences":[` + ownerOf("VirtualMachine", "x") + `]}}`,
+		"a finalizer of another":              `{"metadata":{"finalizers":["example.com/x"]}}`,
+	} {
+		err := patch(data)
+		require.True(t, apierrors.IsForbidden(err), "%s: %v", what, err)
+		require.ErrorContains(t, err, "virt-controller may change of a VirtualMachine only", what)
+	}
+	require.NoError(t, patch(`{"spec":{"runStrategy":"Always"}}`))
+	require.NoError(t, patch(`{"spec":{"runStrategy":null,"running":false}}`))
+	require.NoError(t, patch(`{"metadata":{"finalizers":[]}}`))
+	_, err = c.VirtualMachineInstanceReplicaSets(s.name).Patch(t.Context(), set.Name, types.MergePatchType, []byte(`{"spec":{"replicas":1}}`), metav1.PatchOptions{})
+	require.True(t, apierrors.IsForbidden(err), "%v", err)
+	_, err = c.VirtualMachineInstanceReplicaSets(s.name).Patch(t.Context(), set.Name, types.MergePatchType, []byte(`{"spec":{"replicas":1}}`), metav1.PatchOptions{}, "scale")
+	require.True(t, apierrors.IsForbidden(err), "%v", err)
+	require.True(t, apierrors.IsForbidden(c.VirtualMachines(s.name).Delete(t.Context(), m.Name, metav1.DeleteOptions{})))
+}
+
+func TestAttackTheTokenOfTheControllerMakesAndDeletesNoRevisionsOfOthers(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	kube, err := kubernetes.NewForConfig(withToken(t, world.config, home, "virt-controller"))
+	require.NoError(t, err)
+	own := &appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "revision-start-vm-u-1", Labels: map[string]string{vmi.AppLabel: vm.RevisionApp},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "kubevirt.io/v1", Kind: "VirtualMachine", Name: "web", UID: "u", Controller: new(true)}},
+		},
+		Data: runtime.RawExtension{Raw: []byte(`{}`)},
+	}
+	theirs, admins := kube.AppsV1().ControllerRevisions(s.name), world.kube.AppsV1().ControllerRevisions(s.name)
+	for what, change := range map[string]func(*appsv1.ControllerRevision){
+		"of another name":  func(r *appsv1.ControllerRevision) { r.Name = "web-1" },
+		"of another label": func(r *appsv1.ControllerRevision) { r.Labels = nil },
+		"of a Deployment": func(r *appsv1.ControllerRevision) {
+			r.OwnerReferences[0].Kind, r.OwnerReferences[0].APIVersion = "StatefulSet", "apps/v1"
+		},
+		"that nothing controls": func(r *appsv1.ControllerRevision) { r.OwnerReferences[0].Controller = nil },
+	} {
+		r := own.DeepCopy()
+		change(r)
+		_, err := theirs.Create(t.Context(), r, metav1.CreateOptions{})
+		require.True(t, apierrors.IsForbidden(err), "a revision %s: %v", what, err)
+		require.ErrorContains(t, err, "start revisions of VirtualMachines only", what)
+		_, err = admins.Create(t.Context(), r, metav1.CreateOptions{})
+		require.NoError(t, err)
+		err = theirs.Delete(t.Context(), r.Name, metav1.DeleteOptions{})
+		require.ErrorContains(t, err, "start revisions of VirtualMachines only", what)
+		require.NoError(t, admins.Delete(t.Context(), r.Name, metav1.DeleteOptions{}))
+	}
+	_, err = theirs.Create(t.Context(), own, metav1.CreateOptions{})
+	require.NoError(t, err)
+	require.NoError(t, theirs.Delete(t.Context(), own.Name, metav1.DeleteOptions{}))
+}

@@ -1,0 +1,96 @@
+package apiserver
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podvisor/podvisor/scheduler"
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// may asks the API server what the user may do with the resource in the namespace.
+func (s space) may(user, verb, resource, sub string) bool {
+	s.t.Helper()
+	r, err := world.kube.AuthorizationV1().SubjectAccessReviews().Create(s.t.Context(), &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User:               user,
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: s.name, Group: vmi.GroupName, Resource: resource, Subresource: sub, Verb: verb},
+	}}, metav1.CreateOptions{})
+	require.NoError(s.t, err)
+	return r.Status.Allowed
+}
+
+// The roles that Kubernetes' controller manager adds to view, edit and admin.
+func TestTheRolesOfUsersReachEveryKindThatRunsGuests(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	for _, role := range []string{"view", "edit"} {
+		_, err := world.kube.RbacV1().RoleBindings(s.name).Create(t.Context(), &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: role},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "kubevirt.io:" + role},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: role}},
+		}, metav1.CreateOptions{})
+		require.NoError(t, err)
+		r, err := world.kube.RbacV1().ClusterRoles().Get(t.Context(), "kubevirt.io:"+role, metav1.GetOptions{})
+		require.NoError(t, err)
+		require.Equal(t, "true", r.Labels["rbac.authorization.k8s.io/aggregate-to-"+role])
+		require.Equal(t, role == "edit", r.Labels["rbac.authorization.k8s.io/aggregate-to-admin"] == "true", "admin has what edit has")
+	}
+	eventually(t, func() error {
+		if !s.may("edit", "create", vmi.Resource.Resource, "") || !s.may("view", "get", vmi.Resource.Resource, "") {
+			return fmt.Errorf("the bindings are not in force yet")
+		}
+		return nil
+	})
+	for _, d := range scheduler.Kinds() {
+		for _, verb := range []string{"get", "list", "watch"} {
+			require.True(t, s.may("view", verb, d.Plural, ""), "%s %s", verb, d.Plural)
+			require.True(t, s.may("edit", verb, d.Plural, ""), "%s %s", verb, d.Plural)
+		}
+		for _, verb := range []string{"create", "update", "patch", "delete", "deletecollection"} {
+			require.False(t, s.may("view", verb, d.Plural, ""), "%s %s", verb, d.Plural)
+			require.True(t, s.may("edit", verb, d.Plural, ""), "%s %s", verb, d.Plural)
+			for _, sub := range []string{"status", "finalizers"} {
+				require.False(t, s.may("edit", verb, d.Plural, sub), "%s %s/%s", verb, d.Plural, sub)
+			}
+		}
+		require.Equal(t, d.Scale != nil, s.may("view", "get", d.Plural, "scale"))
+		require.False(t, s.may("view", "patch", d.Plural, "scale"))
+		require.Equal(t, d.Scale != nil, s.may("edit", "patch", d.Plural, "scale"))
+	}
+}
+
+func TestReservedLabelsAreNotInTemplates(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	m, set := s.owners()
+	m.Spec.Template.ObjectMeta.Labels = map[string]string{vmi.NodeNameLabel: "n1", "app": "web"}
+	set.Spec.Template.ObjectMeta.Labels[vmi.CreatedByLabel] = "x"
+	vms, sets := world.vmis.VirtualMachines(s.name), world.vmis.VirtualMachineInstanceReplicaSets(s.name)
+	_, err := vms.Update(t.Context(), m, metav1.UpdateOptions{})
+	require.ErrorContains(t, err, "spec.template.metadata.labels: kubevirt.io/nodeName may be written by Podvisor only")
+	_, err = sets.Update(t.Context(), set, metav1.UpdateOptions{})
+	require.ErrorContains(t, err, "spec.template.metadata.labels: kubevirt.io/created-by may be written by Podvisor only")
+	m.ObjectMeta = metav1.ObjectMeta{Name: "new"}
+	_, err = vms.Create(t.Context(), m, metav1.CreateOptions{})
+	require.ErrorContains(t, err, "spec.template.metadata.labels: kubevirt.io/nodeName")
+	delete(m.Spec.Template.ObjectMeta.Labels, vmi.NodeNameLabel)
+	_, err = vms.Create(t.Context(), m, metav1.CreateOptions{})
+	require.NoError(t, err)
+}
+
+func TestAVMHasItsFinalizerAndAnUpdateWithoutItKeepsIt(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	m, set := s.owners()
+	require.Equal(t, []string{vmi.VMFinalizer}, m.Finalizers)
+	require.Empty(t, set.Finalizers)
+	m.Finalizers = []string{"example.com/mine"}
+	m, err := world.vmis.VirtualMachines(s.name).Update(t.Context(), m, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	require.Equal(t, []string{"example.com/mine", vmi.VMFinalizer}, m.Finalizers)
+}

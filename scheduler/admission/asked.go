@@ -1,0 +1,71 @@
+package admission
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/defaults"
+)
+
+// differences are the fields in which the VMI that was made differs from the one that
+// was asked for, as paths, without their values, which may be secret.
+func differences(asked, made *vmi.VirtualMachineInstance, p defaults.Profile) []string {
+	asked = asked.DeepCopy()
+	asked.UID = made.UID // of which identities are made
+	a, b := defaults.Apply(asked, p), defaults.Apply(made, p)
+	var out []string
+	for what, notes := range map[string][2]map[string]string{
+		"labels": {a.Labels, b.Labels}, "annotations": {a.Annotations, b.Annotations},
+	} {
+		out = append(out, differentNotes("metadata."+what, notes[0], notes[1])...)
+	}
+	slices.Sort(out)
+	free(&a.Spec)
+	free(&b.Spec)
+	from, err := treeOf(a.Spec)
+	to, err2 := treeOf(b.Spec)
+	if err != nil || err2 != nil {
+		return []string{"spec"}
+	}
+	for _, f := range changes(field.NewPath("spec"), from, to, []any{from, to}) {
+		out = append(out, f.String())
+	}
+	return out[:min(len(out), maxChanges)]
+}
+
+// free leaves out what admission of others may set in a VMI as in a pod, and which
+// neither shows it other data nor connects it elsewhere: where it runs, how large it is,
+// and how it starts and ends.
+func free(s *vmi.VirtualMachineInstanceSpec) {
+	s.NodeSelector, s.Affinity, s.Tolerations, s.TopologySpreadConstraints = nil, nil, nil, nil
+	s.PriorityClassName, s.SchedulerName = "", ""
+	s.StartStrategy, s.EvictionStrategy, s.TerminationGracePeriodSeconds = nil, nil, nil
+	s.Domain.Resources, s.Domain.CPU, s.Domain.Memory = vmi.ResourceRequirements{}, nil, nil
+}
+
+// differentNotes are the labels or annotations of KubeVirt in which two VMIs differ:
+// some of them say what a guest is. A VMI has the generation of its VirtualMachine, which
+// may be changed meanwhile.
+func differentNotes(at string, asked, made map[string]string) []string {
+	all := maps.Clone(asked)
+	if all == nil {
+		all = map[string]string{}
+	}
+	maps.Copy(all, made)
+	var out []string
+	for k := range all {
+		domain, _, _ := strings.Cut(k, "/")
+		ours := domain == vmi.GroupName || strings.HasSuffix(domain, "."+vmi.GroupName)
+		a, was := asked[k]
+		b, is := made[k]
+		if ours && k != vmi.VMGenerationAnnotation && (a != b || was != is) {
+			out = append(out, fmt.Sprintf("%s[%s]", at, k))
+		}
+	}
+	return out
+}

@@ -1,0 +1,144 @@
+package admission
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/podvisor/podvisor/scheduler/replicaset"
+	"github.com/podvisor/podvisor/scheduler/vm"
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/bounds"
+	"github.com/podvisor/podvisor/vmi/client"
+	"github.com/podvisor/podvisor/vmi/config"
+	decoder "github.com/podvisor/podvisor/vmi/decode"
+	"github.com/podvisor/podvisor/vmi/defaults"
+)
+
+// OwnedPath is where the validating webhook for the VMIs is that virt-controller
+// creates.
+const OwnedPath = "/admission/owned"
+
+// Owned answers admission reviews at [OwnedPath]: it refuses a VMI that
+// virt-controller creates, unless the VirtualMachine or the replica set that controls
+// it exists and asks for it. So the token of virt-controller gives no guest of one's
+// own beside the Secrets and disks of others.
+//
+// What decides what a guest is and reads is compared with the template: disks, volumes,
+// networks, credentials, devices, firmware. Where it runs, how large it is, and labels
+// and annotations of others are not: admission of others may set them, and they give a
+// VMI nothing. A difference that only lasts until all replicas have the same
+// configuration of the cluster, or the same version of the owner, ends with the next
+// try.
+type Owned struct {
+	// Owners reads the owners. Required.
+	Owners Owners
+	// Settings returns the configuration of the cluster that is in force. Nil: the
+	// default configuration.
+	Settings func() config.Config
+	// Logger logs each VMI that is refused. Nil: nothing is logged.
+	Logger *slog.Logger
+}
+
+// Owners are the clients of the kinds that own VMIs. *client.Client is one.
+type Owners interface {
+	VirtualMachines(namespace string) client.VirtualMachines
+	VirtualMachineInstanceReplicaSets(namespace string) client.ReplicaSets
+}
+
+// ServeHTTP answers one review.
+func (o Owned) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	answer(w, r, o.Logger, func(ctx context.Context, req *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+		resource := schema.GroupResource{Group: req.Resource.Group, Resource: req.Resource.Resource}
+		why, err := o.refusal(ctx, req)
+		switch {
+		case err != nil:
+			return refused(apierrors.NewServiceUnavailable(err.Error()))
+		case why != "":
+			return refused(apierrors.NewForbidden(resource, nameOf(req), errors.New(why)))
+		}
+		return allowed()
+	})
+}
+
+// refusal says why virt-controller must not create the VMI, or nothing. The error is
+// that this is not known.
+func (o Owned) refusal(ctx context.Context, req *admissionv1.AdmissionRequest) (string, error) {
+	if fault := bounds.Fault(vmi.Kind.Kind, req.Object.Raw); fault != nil {
+		return fault.Error(), nil
+	}
+	made := &vmi.VirtualMachineInstance{}
+	if err := decoder.Into(req.Object.Raw, made); err != nil {
+		return fmt.Sprintf("decode the VirtualMachineInstance: %v", err), nil
+	}
+	made.Namespace = req.Namespace
+	ref := metav1.GetControllerOfNoCopy(made)
+	if ref == nil || len(made.OwnerReferences) != 1 || !strings.HasPrefix(ref.APIVersion, vmi.GroupName+"/") {
+		return notAskedFor, nil
+	}
+	profile := inForce(o.Settings).Defaults
+	owner, asked, err := o.asked(ctx, made, *ref, profile)
+	object := fmt.Sprintf("%s %s/%s", ref.Kind, made.Namespace, ref.Name)
+	switch {
+	case apierrors.IsNotFound(err):
+		return object + " does not exist, so virt-controller creates no VMI for it", nil
+	case err != nil:
+		return "", fmt.Errorf("read %s, which controls the VMI: %w", object, err)
+	case owner == nil:
+		return notAskedFor, nil
+	case owner.GetUID() != ref.UID:
+		return object + " is another one than the one that is to control the VMI", nil
+	case owner.GetDeletionTimestamp() != nil:
+		return object + " is being deleted, so virt-controller creates no VMI for it", nil
+	case asked == nil:
+		return object + " has no template, or asks for a VMI of another name", nil
+	}
+	if other := differences(asked, made, profile); len(other) > 0 {
+		return fmt.Sprintf("%s asks for a VMI with another %s", object, strings.Join(other, ", ")), nil
+	}
+	return "", nil
+}
+
+const notAskedFor = "virt-controller may create VMIs only that one VirtualMachine or VirtualMachineInstanceReplicaSet controls"
+
+// asked are the owner as the API server has it, and the VMI of this name that it asks
+// for: nil if it asks for none. The owner is nil if it is of no kind that makes VMIs.
+func (o Owned) asked(ctx context.Context, made *vmi.VirtualMachineInstance, ref metav1.OwnerReference, p defaults.Profile) (metav1.Object, *vmi.VirtualMachineInstance, error) {
+	switch ref.Kind {
+	case vmi.VirtualMachines.Kind:
+		owner, err := o.Owners.VirtualMachines(made.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+		if err != nil {
+			return nil, nil, err
+		}
+		if owner.Spec.Template == nil || made.Name != owner.Name {
+			return owner, nil, nil
+		}
+		keep(made, owner.Spec.Template)
+		return owner, vm.Instance(owner, p), nil
+	case vmi.VirtualMachineInstanceReplicaSets.Kind:
+		owner, err := o.Owners.VirtualMachineInstanceReplicaSets(made.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+		if err != nil {
+			return nil, nil, err
+		}
+		if owner.Spec.Template == nil {
+			return owner, nil, nil
+		}
+		keep(made, owner.Spec.Template)
+		return owner, replicaset.Instance(owner, made.Name, 0), nil
+	}
+	return nil, nil, nil
+}
+
+// keep gives the template, where it leaves that open, what the configuration of the
+// cluster decided when the VMI was made: this replica may have another one by now.
+func keep(made *vmi.VirtualMachineInstance, t *vmi.VirtualMachineInstanceTemplate) {
+	t.Spec = defaults.Keep(made, &vmi.VirtualMachineInstance{Spec: t.Spec}).Spec
+}
