@@ -53,7 +53,7 @@ func (s space) filled(name string, volumes ...string) {
 }
 
 // awaitVM waits until the VM is as it is wanted.
-func (s space) awaitVM(name string, want vmi.PrintableStatus, failure string) {
+func (s space) awaitPrinted(name string, want vmi.PrintableStatus, failure string) {
 	s.t.Helper()
 	eventually(s.t, func() error {
 		v, err := world.vmis.VirtualMachines(s.name).Get(s.t.Context(), name, metav1.GetOptions{})
@@ -89,7 +89,7 @@ func TestAVMIsStartedWhenItsDataVolumesAreFilled(t *testing.T) {
 		require.NoError(t, err)
 	})
 	s.filled("waits", "root")
-	s.awaitVM("waits", vmi.StatusStopped, vm.DataVolumesNotServed)
+	s.awaitPrinted("waits", vmi.StatusStopped, vm.DataVolumesNotServed)
 	require.False(t, s.hasInstance("waits"))
 
 	said, err := kubectl(t, dataVolumeKind, "apply", "--server-side", "-f", "-")
@@ -97,7 +97,7 @@ func TestAVMIsStartedWhenItsDataVolumesAreFilled(t *testing.T) {
 	t.Cleanup(func() {
 		_ = all.Resource(definitions).Delete(context.Background(), "datavolumes.cdi.kubevirt.io", metav1.DeleteOptions{})
 	})
-	s.awaitVM("waits", vmi.StatusProvisioning, "")
+	s.awaitPrinted("waits", vmi.StatusProvisioning, "")
 	volumes := all.Resource(vm.DataVolumeResource).Namespace(s.name)
 	made, err := volumes.Get(t.Context(), "root", metav1.GetOptions{})
 	require.NoError(t, err)
@@ -116,7 +116,7 @@ func TestAVMIsStartedWhenItsDataVolumesAreFilled(t *testing.T) {
 	}
 	phase("root", "ImportInProgress")
 	phase("root", "Failed")
-	s.awaitVM("waits", vmi.StatusDataVolumeError, vm.FailedDataVolumeImport)
+	s.awaitPrinted("waits", vmi.StatusDataVolumeError, vm.FailedDataVolumeImport)
 	require.False(t, s.hasInstance("waits"))
 	phase("root", "Succeeded")
 	eventually(t, func() error {
@@ -127,7 +127,7 @@ func TestAVMIsStartedWhenItsDataVolumesAreFilled(t *testing.T) {
 	})
 
 	s.filled("binds", "first")
-	s.awaitVM("binds", vmi.StatusProvisioning, "")
+	s.awaitPrinted("binds", vmi.StatusProvisioning, "")
 	phase("first", "WaitForFirstConsumer")
 	eventually(t, func() error {
 		if !s.hasInstance("binds") {
@@ -143,6 +143,6 @@ func TestAVMIsStartedWhenItsDataVolumesAreFilled(t *testing.T) {
 	_, err = volumes.Create(t.Context(), foreign, metav1.CreateOptions{})
 	require.NoError(t, err)
 	s.filled("refused", "theirs")
-	s.awaitVM("refused", vmi.StatusStopped, vm.DataVolumeNameTaken)
+	s.awaitPrinted("refused", vmi.StatusStopped, vm.DataVolumeNameTaken)
 	require.False(t, s.hasInstance("refused"))
 }
