@@ -47,14 +47,6 @@ func TestRender(t *testing.T) {
 		{"cloud-init-secrets", config, vmitest.New(vmitest.WithDisk("seed", vmi.VolumeSource{CloudInitConfigDrive: &vmi.CloudInitConfigDrive{
 			UserDataSecretRef: &corev1.LocalObjectReference{Name: "users"}, NetworkDataSecretRef: &corev1.LocalObjectReference{Name: "networks"},
 		}}))},
-		{"claims", claimed, vmitest.New(
-			vmitest.WithDisk("data", vmi.VolumeSource{PersistentVolumeClaim: claimOf("data")}),
-			vmitest.WithDisk("kvm", vmi.VolumeSource{PersistentVolumeClaim: claimOf("device")}),
-			vmitest.WithDisk("filled", vmi.VolumeSource{DataVolume: &vmi.DataVolumeVolume{Name: "filled"}}),
-			with(func(v *vmi.VirtualMachineInstance) {
-				v.Spec.Domain.Devices.Disks[0].Disk = &vmi.DiskTarget{Bus: vmi.DiskBusVirtio}
-				v.Spec.Volumes[0].PersistentVolumeClaim.ReadOnly = true
-			}))},
 		{"probes", config, vmitest.New(vmitest.WithMasquerade("default", vmi.Port{Name: "http", Port: 80}), with(func(v *vmi.VirtualMachineInstance) {
 			v.Spec.ReadinessProbe = &vmi.Probe{
 				ProbeHandler:        vmi.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/ready", Port: intstr.FromString("http")}},
@@ -67,6 +59,14 @@ func TestRender(t *testing.T) {
 			v.Spec.LivenessProbe = &vmi.Probe{ProbeHandler: vmi.ProbeHandler{GuestAgentPing: &vmi.GuestAgentPing{}}}
 		}))},
 		{"start-paused", config, vmitest.New(with(func(v *vmi.VirtualMachineInstance) { v.Spec.StartStrategy = new(vmi.StartPaused) }))},
+		{"claims", claimed, vmitest.New(
+			vmitest.WithDisk("data", vmi.VolumeSource{PersistentVolumeClaim: claimOf("data")}),
+			vmitest.WithDisk("kvm", vmi.VolumeSource{PersistentVolumeClaim: claimOf("device")}),
+			vmitest.WithDisk("filled", vmi.VolumeSource{DataVolume: &vmi.DataVolumeVolume{Name: "filled"}}),
+			with(func(v *vmi.VirtualMachineInstance) {
+				v.Spec.Domain.Devices.Disks[0].Disk = &vmi.DiskTarget{Bus: vmi.DiskBusVirtio}
+				v.Spec.Volumes[0].PersistentVolumeClaim.ReadOnly = true
+			}))},
 		{"emulation", emulated, vmitest.New(vmitest.WithBridge("default"))},
 		{"requests-and-limits", config, vmitest.New(with(func(v *vmi.VirtualMachineInstance) {
 			v.Spec.Domain.Resources = vmi.ResourceRequirements{
