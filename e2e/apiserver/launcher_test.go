@@ -206,6 +206,7 @@ func attack(t *testing.T, cfg *rest.Config, namespace, tenant string) {
 		},
 		"with an init container that reads the Secret": func(p *corev1.Pod) {
 			c := *p.Spec.Containers[0].DeepCopy()
+			c.ReadinessProbe = nil // no init container has one
 			c.Name, c.Image, c.Command, c.Args = "volumeroot", "example/thief", []string{"/var/run/kubevirt/bin/virt-launcher", "copy-disk", "--to", "/var/run/kubevirt/container-disks/root"}, nil
 			p.Spec.InitContainers = []corev1.Container{c}
 		},
