@@ -5,6 +5,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podvisor/podvisor/vmi"
@@ -69,6 +70,10 @@ type AnnotateInstance struct {
 	Annotations map[string]string
 }
 
+// CreateDataVolume creates a DataVolume that the object controls. One of that name
+// that the object controls already is as good.
+type CreateDataVolume struct{ DataVolume *unstructured.Unstructured }
+
 // CreateRevision creates a ControllerRevision that the object controls. One of that
 // name that the object controls already is as good.
 type CreateRevision struct{ Revision *appsv1.ControllerRevision }
@@ -108,6 +113,7 @@ func (DeleteInstance) action()   {}
 func (AdoptInstance) action()    {}
 func (ReleaseInstance) action()  {}
 func (AnnotateInstance) action() {}
+func (CreateDataVolume) action() {}
 func (CreateRevision) action()   {}
 func (DeleteRevision) action()   {}
 func (SetRunStrategy) action()   {}

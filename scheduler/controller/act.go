@@ -49,6 +49,8 @@ type executor[T client.Object, L runtime.Object] struct {
 	finalizer string
 	// kind is the kind of the objects, as owner references name it.
 	kind schema.GroupVersionKind
+	// dataVolumes makes those of VMs. Nil: the objects have none.
+	dataVolumes *dataVolumes
 	// owned does what is done with VMIs. Nil: the objects own none.
 	owned *owned
 }
@@ -110,6 +112,9 @@ func (e *executor[T, L]) do(ctx context.Context, o T, a scheduler.Action) (T, er
 		return o, e.owned.release(ctx, o.GetUID(), a.Instance)
 	case scheduler.AnnotateInstance:
 		return o, e.owned.patch(ctx, a.Instance, "annotate", map[string]any{"annotations": a.Annotations})
+	case scheduler.CreateDataVolume:
+		log.Info("create DataVolume", "name", a.DataVolume.GetName())
+		return o, e.dataVolumes.create(ctx, o, a.DataVolume)
 	case scheduler.CreateRevision:
 		return o, e.createRevision(ctx, a.Revision)
 	case scheduler.DeleteRevision:

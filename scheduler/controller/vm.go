@@ -25,6 +25,13 @@ func (c *Controller) registerVMs() error {
 		describe: func(v *vmi.VirtualMachine) []any { return []any{"status", v.Status.PrintableStatus} },
 	})
 	k.owned = c.owned
+	c.dataVolumes = newDataVolumes(c.cfg, func(key string) {
+		waiting, _ := c.caches.vms.GetIndexer().IndexKeys(byClaim, key) // the index exists
+		for _, vm := range waiting {
+			k.loop.Add(vm)
+		}
+	})
+	k.dataVolumes = c.dataVolumes
 	return errors.Join(err,
 		reconcile.Watch(c.caches.instances, k.loop, c.seen(func(v *vmi.VirtualMachineInstance) []string {
 			key := reconcile.Key(v)
@@ -57,6 +64,11 @@ func (c *Controller) observeVM(ctx context.Context, v *vmi.VirtualMachine) (deci
 	}
 	if o.VMI == nil || o.VMI.Status.Phase != vmi.Running {
 		if o.Claims, err = c.claimsOfVM(ctx, v); err != nil {
+			return nil, err
+		}
+	}
+	if o.VMI == nil {
+		if o.DataVolumes, err = c.dataVolumes.of(ctx, v); err != nil {
 			return nil, err
 		}
 	}

@@ -63,6 +63,9 @@ func begin(o Observed, n next) scheduler.Plan {
 		p.Recheck = left
 		return p
 	}
+	if p, ok := provision(o, n); ok {
+		return p
+	}
 	if n.obstacle = obstacle(o); n.obstacle != nil {
 		return write(o, n)
 	}

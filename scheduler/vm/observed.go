@@ -23,6 +23,9 @@ type Observed struct {
 	// nil value: the claim does not exist. They are needed while a VMI is started
 	// only.
 	Claims map[string]*corev1.PersistentVolumeClaim
+	// DataVolumes are those that the dataVolumeTemplates name. They are needed while
+	// there is no VMI only.
+	DataVolumes DataVolumes
 	// Profile is what the cluster makes of what a template leaves open.
 	Profile defaults.Profile
 	// LiveUpdate says that changes of processors, memory and placement that a running
