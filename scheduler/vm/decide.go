@@ -145,7 +145,7 @@ func leave(o Observed) scheduler.Plan {
 		if !hasFinalizer(o) || orphans { // the garbage collector is not done
 			return scheduler.Plan{}
 		}
-		return scheduler.Plan{Actions: append(forget(o), scheduler.RemoveFinalizer{})}
+		return scheduler.Plan{Actions: append([]scheduler.Action{scheduler.RemoveFinalizer{}}, forget(o)...)}
 	}
 	stops := v.DeletionTimestamp == nil && !orphans
 	p := write(o, next{requests: o.VM.Status.StateChangeRequests, failure: o.VM.Status.StartFailure, stops: stops})
