@@ -141,6 +141,8 @@ type nodes struct {
 	hold atomic.Pointer[vmi.Phase]
 	// stuck holds deleted guests.
 	stuck atomic.Bool
+	// fail makes launchers end before their guests run.
+	fail atomic.Bool
 
 	mu sync.Mutex
 	// made are the UIDs of the VMIs that there were, in their order.
@@ -259,7 +261,11 @@ func (n *nodes) pod(ctx context.Context, p *corev1.Pod, alive map[types.UID]bool
 		return nil
 	case p.Spec.NodeName == "":
 		return n.s.pods.Bind(ctx, &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: p.Name}, Target: corev1.ObjectReference{Kind: "Node", Name: "n1"}}, metav1.CreateOptions{})
-	case p.Status.Phase != corev1.PodRunning:
+	case p.Status.Phase == corev1.PodPending && n.fail.Load():
+		exited(1, metav1.Now(), "CannotStart: no such disk")(&p.Status)
+		_, err := n.s.pods.UpdateStatus(ctx, p, metav1.UpdateOptions{})
+		return err
+	case p.Status.Phase == corev1.PodPending:
 		running(&p.Status)
 		_, err := n.s.pods.UpdateStatus(ctx, p, metav1.UpdateOptions{})
 		return err

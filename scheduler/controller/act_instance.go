@@ -40,19 +40,29 @@ const (
 	instanceNameTaken    = "VirtualMachineInstanceNameTaken"
 )
 
-// batch is how many VMIs are created at the same time at most.
+// batch is how many VMIs of one object are created or deleted at the same time at most.
 const batch = 8
 
-// createAll creates the VMIs: one, then two at a time, then four, so that a set whose
-// VMIs are refused costs few requests.
+// createAll creates the VMIs in parallel.
 func (w *owned) createAll(ctx context.Context, owner metav1.Object, all []*vmi.VirtualMachineInstance) error {
+	return inParallel(all, func(v *vmi.VirtualMachineInstance) error { return w.create(ctx, owner, v) })
+}
+
+// deleteAll deletes the VMIs in parallel.
+func (w *owned) deleteAll(ctx context.Context, all []*vmi.VirtualMachineInstance) error {
+	return inParallel(all, func(v *vmi.VirtualMachineInstance) error { return w.delete(ctx, v) })
+}
+
+// inParallel does one of all, then two at a time, then four, until one does not
+// succeed: so VMIs that are refused cost few requests.
+func inParallel(all []*vmi.VirtualMachineInstance, do func(*vmi.VirtualMachineInstance) error) error {
 	for n := 1; len(all) > 0; n = min(2*n, batch) {
 		now := all[:min(n, len(all))]
 		all = all[len(now):]
 		errs := make([]error, len(now))
 		var wg sync.WaitGroup
 		for i, v := range now {
-			wg.Go(func() { errs[i] = w.create(ctx, owner, v) })
+			wg.Go(func() { errs[i] = do(v) })
 		}
 		wg.Wait()
 		if err := firstRefusal(errs); err != nil {
@@ -148,37 +158,40 @@ func (w *owned) release(ctx context.Context, owner types.UID, v *vmi.VirtualMach
 	return w.patch(ctx, v, "release", map[string]any{"ownerReferences": rest})
 }
 
-// instanceActions are the consecutive VMIs that are to be created at the beginning of
-// the actions, the events between them, and how many actions that are.
-func instanceActions(actions []scheduler.Action) (all []*vmi.VirtualMachineInstance, emits []scheduler.Emit, n int) {
+// creations are the VMIs that the first of the actions create.
+func creations(actions []scheduler.Action) (all []*vmi.VirtualMachineInstance) {
 	for _, a := range actions {
-		c, creates := a.(scheduler.CreateInstance)
-		e, emit := a.(scheduler.Emit)
-		switch {
-		case creates:
-			all = append(all, c.Instance)
-		case emit && len(all) > 0:
-			emits = append(emits, e)
-		default:
-			return all, emits, n
+		c, ok := a.(scheduler.CreateInstance)
+		if !ok {
+			break
 		}
-		n++
+		all = append(all, c.Instance)
 	}
-	return all, emits, n
+	return all
 }
 
-// createInstances creates the VMIs and writes the events.
-func (e *executor[T, L]) createInstances(ctx context.Context, o T, all []*vmi.VirtualMachineInstance, emits []scheduler.Emit) error {
-	e.log.Info("create instances", "object", reconcile.Key(o), "count", len(all), "first", all[0].Name)
-	if err := e.owned.createAll(ctx, o, all); err != nil {
-		return err
-	}
-	for _, a := range emits {
-		if _, err := e.do(ctx, o, a); err != nil {
-			return err
+// deletions are the VMIs that the first of the actions delete.
+func deletions(actions []scheduler.Action) (all []*vmi.VirtualMachineInstance) {
+	for _, a := range actions {
+		d, ok := a.(scheduler.DeleteInstance)
+		if !ok {
+			break
 		}
+		all = append(all, d.Instance)
 	}
-	return nil
+	return all
+}
+
+// createInstances creates the VMIs.
+func (e *executor[T, L]) createInstances(ctx context.Context, o T, all []*vmi.VirtualMachineInstance) error {
+	e.log.Info("create instances", "object", reconcile.Key(o), "count", len(all), "first", all[0].Name)
+	return e.owned.createAll(ctx, o, all)
+}
+
+// deleteInstances deletes the VMIs.
+func (e *executor[T, L]) deleteInstances(ctx context.Context, o T, all []*vmi.VirtualMachineInstance) error {
+	e.log.Info("delete instances", "object", reconcile.Key(o), "count", len(all), "first", all[0].Name)
+	return e.owned.deleteAll(ctx, all)
 }
 
 // createRevision creates the revision. One that exists has the same content: its name

@@ -76,7 +76,7 @@ type Controller struct {
 	// have yet.
 	madeInstances reconcile.Made[*vmi.VirtualMachineInstance]
 	owned         *owned
-	written       written
+	statusWritten writeTimes
 	report        *reporter // nil: there are no Settings
 	silences      *silences
 }

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -30,15 +31,27 @@ func (c *Controller) seen(keys func(*vmi.VirtualMachineInstance) []string) func(
 	}
 }
 
-// instancesIn are the VMIs of the namespace, by the cache and own writes.
-func (c *Controller) instancesIn(namespace string) []*vmi.VirtualMachineInstance {
-	out := c.madeInstances.In(namespace, c.cfg.Now())
+// instancesIn are the VMIs of the namespace, by the cache and own writes. One that
+// this process deleted is being deleted, also while the cache does not say so. Made
+// says that one was created a moment ago and that the cache has not had it.
+func (c *Controller) instancesIn(namespace string) (out []*vmi.VirtualMachineInstance, made bool) {
+	now := c.cfg.Now()
 	for _, v := range c.caches.instances.Select(namespace, labels.Everything()) {
-		if v = c.instances.latest(reconcile.Key(v)); v != nil {
-			out = append(out, v)
+		if v = c.instances.latest(reconcile.Key(v)); v == nil {
+			continue
+		}
+		if v.DeletionTimestamp == nil && c.owned.deleted.has(v.UID, now) {
+			v = v.DeepCopy()
+			v.DeletionTimestamp = new(metav1.NewTime(now))
+		}
+		out = append(out, v)
+	}
+	for _, v := range c.madeInstances.In(namespace, now) {
+		if c.caches.instances.Key(reconcile.Key(v)) == nil {
+			out, made = append(out, v), true
 		}
 	}
-	return out
+	return out, made
 }
 
 // deletedFor is how long an object is not deleted again. A deletion is not taken back.
