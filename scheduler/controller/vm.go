@@ -8,7 +8,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podvisor/podvisor/internal/reconcile"
 	"github.com/podvisor/podvisor/scheduler"
@@ -55,7 +54,7 @@ func (c *Controller) observeVM(ctx context.Context, v *vmi.VirtualMachine) (deci
 	}
 	var made bool
 	o.VMI, made = c.instanceOf(reconcile.Key(v))
-	revisions, err := c.caches.revisions.GetIndexer().ByIndex(byOwner, string(v.UID))
+	revisions, err := c.caches.revisions.GetIndexer().ByIndex(byVM, string(v.UID))
 	if err != nil {
 		return nil, err
 	}
@@ -103,12 +102,4 @@ func (c *Controller) claimsOfVM(ctx context.Context, v *vmi.VirtualMachine) (map
 		claims[n] = found
 	}
 	return claims, nil
-}
-
-// ownerUID indexes objects by the UID of what controls them.
-func ownerUID[T metav1.Object](o T) []string {
-	if ref := metav1.GetControllerOfNoCopy(o); ref != nil {
-		return []string{string(ref.UID)}
-	}
-	return nil
 }
