@@ -117,7 +117,7 @@ func (s space) owners() (*vmi.VirtualMachine, *vmi.VirtualMachineInstanceReplica
 
 // With the token of virt-controller a thief must not start a guest of his own beside the
 // Secrets of the tenant.
-func TestAttackTheTokenOfTheControllerMakesNoVMIThatNobodyAskedFor(t *testing.T) {
+func TestAttackTheTokenOfTheControllerMakesNoVMIThatNoOwnerAsksFor(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	c, err := client.New(withToken(t, world.config, home, "virt-controller"))
