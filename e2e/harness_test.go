@@ -128,8 +128,8 @@ func newSpace(t *testing.T) space {
 // explain writes down what is in the namespace and what the components say.
 func (s space) explain(ctx context.Context) {
 	for _, args := range [][]string{
-		{"-n", s.name, "get", "vmi,pods", "-o", "wide"},
-		{"-n", s.name, "get", "vmi", "-o", "yaml"},
+		{"-n", s.name, "get", "vm,vmi,pods", "-o", "wide"},
+		{"-n", s.name, "get", "vm,vmi", "-o", "yaml"},
 		{"-n", s.name, "get", "events", "--sort-by=.lastTimestamp"},
 		{"-n", s.name, "logs", "-l", "kubevirt.io=virt-launcher", "--tail=60"},
 		{"-n", install.Namespace, "get", "pods", "-o", "wide"},

@@ -65,8 +65,12 @@ type AnnotateInstance struct {
 // name that the object controls already is as good.
 type CreateRevision struct{ Revision *appsv1.ControllerRevision }
 
-// DeleteRevision deletes the ControllerRevision with this name.
-type DeleteRevision struct{ Name string }
+// DeleteRevision deletes the ControllerRevision with this name, if it still has the
+// UID.
+type DeleteRevision struct {
+	Name string
+	UID  types.UID
+}
 
 // SetRunStrategy makes the run strategy of the object, a VirtualMachine, this one,
 // if it is still From.

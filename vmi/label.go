@@ -1,5 +1,7 @@
 package vmi
 
+import "maps"
+
 // Labels, annotations, finalizers and resource names that clients rely on.
 const (
 	// AppLabel names the component that an object belongs to, for example
@@ -59,6 +61,20 @@ const (
 	TunResource      = "devices.kubevirt.io/tun"
 	VhostNetResource = "devices.kubevirt.io/vhost-net"
 )
+
+// ReservedLabels returns the labels of VMIs that only Podvisor writes.
+func ReservedLabels() []string {
+	return []string{CreatedByLabel, MigrationJobLabel, NodeNameLabel, MigrationTargetNodeLabel, SchedulableLabel, InstallStrategyLabel}
+}
+
+// UserLabels returns a copy of the labels without those that only Podvisor writes.
+func UserLabels(labels map[string]string) map[string]string {
+	out := maps.Clone(labels)
+	for _, k := range ReservedLabels() {
+		delete(out, k)
+	}
+	return out
+}
 
 // User is the user and group ID that every launcher runs as.
 const User = 107

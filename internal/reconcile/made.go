@@ -4,6 +4,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/podvisor/podvisor/vmi/client/informer"
 )
 
@@ -36,11 +38,13 @@ func (m *Made[T]) Note(o T, now time.Time) {
 	m.objects[Key(o)] = madeObject[T]{o, now.Add(madeFor)}
 }
 
-// Seen drops the object with this key, which the cache has, or had.
-func (m *Made[T]) Seen(key string) {
+// Seen drops the object with this key and UID, which the cache has, or had.
+func (m *Made[T]) Seen(key string, uid types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.objects, key)
+	if o, ok := m.objects[key]; ok && o.object.GetUID() == uid {
+		delete(m.objects, key)
+	}
 }
 
 // In are the objects of the namespace that the cache does not have yet.

@@ -55,18 +55,19 @@ type executor[T client.Object, L runtime.Object] struct {
 // them, also with an error.
 func (e *executor[T, L]) act(ctx context.Context, o T, p scheduler.Plan) (T, error) {
 	for rest := p.Actions; len(rest) > 0; {
+		n := 1
 		var err error
-		if all, emits, n := instanceActions(rest); n > 0 {
-			if err := e.createInstances(ctx, o, all, emits); err != nil {
-				return o, err
-			}
-			rest = rest[n:]
-			continue
+		if all := creations(rest); len(all) > 0 {
+			n, err = len(all), e.createInstances(ctx, o, all)
+		} else if all := deletions(rest); len(all) > 0 {
+			n, err = len(all), e.deleteInstances(ctx, o, all)
+		} else {
+			o, err = e.do(ctx, o, rest[0])
 		}
-		if o, err = e.do(ctx, o, rest[0]); err != nil {
+		if err != nil {
 			return o, err
 		}
-		rest = rest[1:]
+		rest = rest[n:]
 	}
 	return o, nil
 }
@@ -93,10 +94,9 @@ func (e *executor[T, L]) do(ctx context.Context, o T, a scheduler.Action) (T, er
 		e.events.Emit(ctx, o, reconcile.Event{Warning: a.Warning, Finding: a.Finding})
 		return o, nil
 	case scheduler.CreateInstance:
-		return o, e.createInstances(ctx, o, []*vmi.VirtualMachineInstance{a.Instance}, nil)
+		return o, e.createInstances(ctx, o, []*vmi.VirtualMachineInstance{a.Instance})
 	case scheduler.DeleteInstance:
-		log.Info("delete instance", "instance", a.Instance.Name)
-		return o, e.owned.delete(ctx, a.Instance)
+		return o, e.deleteInstances(ctx, o, []*vmi.VirtualMachineInstance{a.Instance})
 	case scheduler.AdoptInstance:
 		log.Info("adopt instance", "instance", a.Instance.Name)
 		return o, e.owned.adopt(ctx, *metav1.NewControllerRef(o, e.kind), a.Instance)
@@ -108,7 +108,7 @@ func (e *executor[T, L]) do(ctx context.Context, o T, a scheduler.Action) (T, er
 	case scheduler.CreateRevision:
 		return o, e.createRevision(ctx, a.Revision)
 	case scheduler.DeleteRevision:
-		return o, e.deleteRevision(ctx, o.GetNamespace(), a.Name)
+		return o, e.deleteRevision(ctx, o.GetNamespace(), a)
 	case scheduler.SetRunStrategy:
 		log.Info("set run strategy", "from", a.From, "to", a.To)
 		return e.setRunStrategy(ctx, o, a)

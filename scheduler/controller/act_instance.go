@@ -19,6 +19,7 @@ import (
 	"github.com/podvisor/podvisor/scheduler"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
+	"github.com/podvisor/podvisor/vmi/client/informer"
 )
 
 // owned does what plans of other kinds do with VMIs.
@@ -27,8 +28,10 @@ type owned struct {
 	// writer is that of the loop of VMIs, which sees what is written here.
 	writer *reconcile.Writer[*vmi.VirtualMachineInstance, *vmi.VirtualMachineInstanceList]
 	// made are the VMIs that were created and that the cache may not have.
-	made *reconcile.Made[*vmi.VirtualMachineInstance]
-	now  func() time.Time
+	made    *reconcile.Made[*vmi.VirtualMachineInstance]
+	cached  informer.Informer[*vmi.VirtualMachineInstance]
+	deleted deleted
+	now     func() time.Time
 }
 
 // Reasons why a VMI cannot be created.
@@ -37,19 +40,29 @@ const (
 	instanceNameTaken    = "VirtualMachineInstanceNameTaken"
 )
 
-// batch is how many VMIs are created at the same time at most.
+// batch is how many VMIs of one object are created or deleted at the same time at most.
 const batch = 8
 
-// createAll creates the VMIs: one, then two at a time, then four, so that a set whose
-// VMIs are refused costs few requests.
+// createAll creates the VMIs in parallel.
 func (w *owned) createAll(ctx context.Context, owner metav1.Object, all []*vmi.VirtualMachineInstance) error {
+	return inParallel(all, func(v *vmi.VirtualMachineInstance) error { return w.create(ctx, owner, v) })
+}
+
+// deleteAll deletes the VMIs in parallel.
+func (w *owned) deleteAll(ctx context.Context, all []*vmi.VirtualMachineInstance) error {
+	return inParallel(all, func(v *vmi.VirtualMachineInstance) error { return w.delete(ctx, v) })
+}
+
+// inParallel does one of all, then two at a time, then four, until one does not
+// succeed: so VMIs that are refused cost few requests.
+func inParallel(all []*vmi.VirtualMachineInstance, do func(*vmi.VirtualMachineInstance) error) error {
 	for n := 1; len(all) > 0; n = min(2*n, batch) {
 		now := all[:min(n, len(all))]
 		all = all[len(now):]
 		errs := make([]error, len(now))
 		var wg sync.WaitGroup
 		for i, v := range now {
-			wg.Go(func() { errs[i] = w.create(ctx, owner, v) })
+			wg.Go(func() { errs[i] = do(v) })
 		}
 		wg.Wait()
 		if err := firstRefusal(errs); err != nil {
@@ -85,7 +98,9 @@ func (w *owned) create(ctx context.Context, owner metav1.Object, v *vmi.VirtualM
 	}
 	switch {
 	case err == nil:
-		w.made.Note(got, w.now())
+		if there := w.cached.Key(reconcile.Key(got)); there == nil || there.UID != got.UID {
+			w.made.Note(got, w.now())
+		}
 		return nil
 	case isRefusal(err), apierrors.IsInternalError(err): // as where the webhook that must permit it does not answer
 		return &refusal{vmi.Finding{Reason: failedCreateInstance, Message: err.Error()}, err}
@@ -96,11 +111,15 @@ func (w *owned) create(ctx context.Context, owner metav1.Object, v *vmi.VirtualM
 // delete deletes the VMI if it has not changed since: whoever orphaned it in between
 // wants to keep it. One that is gone is what was wanted.
 func (w *owned) delete(ctx context.Context, v *vmi.VirtualMachineInstance) error {
+	if w.deleted.has(v.UID, w.now()) {
+		return nil
+	}
 	o := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &v.UID, ResourceVersion: &v.ResourceVersion}}
 	err := w.in(v.Namespace).Delete(ctx, v.Name, o)
 	if err != nil && !isMissing(err) {
 		return fmt.Errorf("delete VirtualMachineInstance %s/%s: %w", v.Namespace, v.Name, err)
 	}
+	w.deleted.note(v.UID, w.now())
 	return nil
 }
 
@@ -123,9 +142,14 @@ func (w *owned) patch(ctx context.Context, v *vmi.VirtualMachineInstance, what s
 	return nil
 }
 
-// adopt makes the owner the controller of the VMI, if it still exists.
+// adopt makes the owner the controller of the VMI, if it still exists. The generation
+// that the VMI was started from is one of another object.
 func (w *owned) adopt(ctx context.Context, owner metav1.OwnerReference, v *vmi.VirtualMachineInstance) error {
-	return w.patch(ctx, v, "adopt", map[string]any{"ownerReferences": append(slices.Clone(v.OwnerReferences), owner)})
+	m := map[string]any{"ownerReferences": append(slices.Clone(v.OwnerReferences), owner)}
+	if vmi.StartGeneration(v) != 0 {
+		m["annotations"] = map[string]string{vmi.VMGenerationAnnotation: "0"}
+	}
+	return w.patch(ctx, v, "adopt", m)
 }
 
 // release makes the owner no longer the controller of the VMI.
@@ -134,37 +158,40 @@ func (w *owned) release(ctx context.Context, owner types.UID, v *vmi.VirtualMach
 	return w.patch(ctx, v, "release", map[string]any{"ownerReferences": rest})
 }
 
-// instanceActions are the consecutive VMIs that are to be created at the beginning of
-// the actions, the events between them, and how many actions that are.
-func instanceActions(actions []scheduler.Action) (all []*vmi.VirtualMachineInstance, emits []scheduler.Emit, n int) {
+// creations are the VMIs that the first of the actions create.
+func creations(actions []scheduler.Action) (all []*vmi.VirtualMachineInstance) {
 	for _, a := range actions {
-		c, creates := a.(scheduler.CreateInstance)
-		e, emit := a.(scheduler.Emit)
-		switch {
-		case creates:
-			all = append(all, c.Instance)
-		case emit && len(all) > 0:
-			emits = append(emits, e)
-		default:
-			return all, emits, n
+		c, ok := a.(scheduler.CreateInstance)
+		if !ok {
+			break
 		}
-		n++
+		all = append(all, c.Instance)
 	}
-	return all, emits, n
+	return all
 }
 
-// createInstances creates the VMIs and writes the events.
-func (e *executor[T, L]) createInstances(ctx context.Context, o T, all []*vmi.VirtualMachineInstance, emits []scheduler.Emit) error {
-	e.log.Info("create instances", "object", reconcile.Key(o), "count", len(all), "first", all[0].Name)
-	if err := e.owned.createAll(ctx, o, all); err != nil {
-		return err
-	}
-	for _, a := range emits {
-		if _, err := e.do(ctx, o, a); err != nil {
-			return err
+// deletions are the VMIs that the first of the actions delete.
+func deletions(actions []scheduler.Action) (all []*vmi.VirtualMachineInstance) {
+	for _, a := range actions {
+		d, ok := a.(scheduler.DeleteInstance)
+		if !ok {
+			break
 		}
+		all = append(all, d.Instance)
 	}
-	return nil
+	return all
+}
+
+// createInstances creates the VMIs.
+func (e *executor[T, L]) createInstances(ctx context.Context, o T, all []*vmi.VirtualMachineInstance) error {
+	e.log.Info("create instances", "object", reconcile.Key(o), "count", len(all), "first", all[0].Name)
+	return e.owned.createAll(ctx, o, all)
+}
+
+// deleteInstances deletes the VMIs.
+func (e *executor[T, L]) deleteInstances(ctx context.Context, o T, all []*vmi.VirtualMachineInstance) error {
+	e.log.Info("delete instances", "object", reconcile.Key(o), "count", len(all), "first", all[0].Name)
+	return e.owned.deleteAll(ctx, all)
 }
 
 // createRevision creates the revision. One that exists has the same content: its name
@@ -177,12 +204,16 @@ func (e *executor[T, L]) createRevision(ctx context.Context, r *appsv1.Controlle
 	return nil
 }
 
-// deleteRevision deletes the revision, if it exists.
-func (e *executor[T, L]) deleteRevision(ctx context.Context, namespace, name string) error {
-	err := e.kube.AppsV1().ControllerRevisions(namespace).Delete(ctx, name, metav1.DeleteOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("delete ControllerRevision %s/%s: %w", namespace, name, err)
+// deleteRevision deletes the revision, if it is still the same.
+func (e *executor[T, L]) deleteRevision(ctx context.Context, namespace string, a scheduler.DeleteRevision) error {
+	if e.owned.deleted.has(a.UID, e.owned.now()) {
+		return nil
 	}
+	err := e.kube.AppsV1().ControllerRevisions(namespace).Delete(ctx, a.Name, *metav1.NewPreconditionDeleteOptions(string(a.UID)))
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete ControllerRevision %s/%s: %w", namespace, a.Name, err)
+	}
+	e.owned.deleted.note(a.UID, e.owned.now())
 	return nil
 }
 

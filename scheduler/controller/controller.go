@@ -76,7 +76,7 @@ type Controller struct {
 	// have yet.
 	madeInstances reconcile.Made[*vmi.VirtualMachineInstance]
 	owned         *owned
-	written       written
+	statusWritten writeTimes
 	report        *reporter // nil: there are no Settings
 	silences      *silences
 }
@@ -111,7 +111,7 @@ func New(c Config) (*Controller, error) {
 	if err := k.registerInstances(); err != nil {
 		return nil, err
 	}
-	k.owned = &owned{in: c.Client.VirtualMachineInstances, writer: k.instances.writer, made: &k.madeInstances, now: c.Now}
+	k.owned = &owned{in: c.Client.VirtualMachineInstances, writer: k.instances.writer, made: &k.madeInstances, cached: k.caches.instances, now: c.Now}
 	if err := errors.Join(k.registerVMs(), k.registerSets()); err != nil {
 		return nil, err
 	}

@@ -35,6 +35,9 @@ type registration[T client.Object, L runtime.Object] struct {
 	observe func(ctx context.Context, o T) (decide[T], error)
 	// describe is what the log has of a status that is written: keys and values.
 	describe func(o T) []any
+	// meanwhile says that an object whose VMIs are refused is decided on also while it
+	// waits for its turn to create them.
+	meanwhile bool
 }
 
 // kind is the loop of one kind.
@@ -94,12 +97,18 @@ func (k *kind[T, L]) reconcile(ctx context.Context, key string) (time.Duration, 
 		k.turns.forget(key)
 		return 0, nil
 	}
-	if k.turns.waiting(key) && o.GetDeletionTimestamp() == nil {
+	waits := k.turns.waiting(key) && o.GetDeletionTimestamp() == nil
+	if waits && !k.meanwhile {
 		return 0, nil
 	}
 	next, err := k.observe(ctx, o)
 	if err != nil {
 		return 0, err
+	}
+	if waits {
+		plan := next(o, new(k.turns.last(key)))
+		_, err := k.act(ctx, o, plan)
+		return plan.Recheck, err
 	}
 	plan := next(o, nil)
 	o, err = k.act(ctx, o, plan)

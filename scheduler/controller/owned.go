@@ -1,27 +1,86 @@
 package controller
 
 import (
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podvisor/podvisor/internal/reconcile"
 	"github.com/podvisor/podvisor/vmi"
 )
 
 // instanceOf is the VMI with this key, by the cache and own writes. Nil: there is none.
-func (c *Controller) instanceOf(key string) *vmi.VirtualMachineInstance {
+// Made says that it was created a moment ago and that the cache has not had it.
+func (c *Controller) instanceOf(key string) (v *vmi.VirtualMachineInstance, made bool) {
 	if v := c.instances.latest(key); v != nil {
-		return v
+		return v, false
 	}
-	return c.madeInstances.Of(key, c.cfg.Now())
+	v = c.madeInstances.Of(key, c.cfg.Now())
+	return v, v != nil
 }
 
-// instancesIn are the VMIs of the namespace, by the cache and own writes.
-func (c *Controller) instancesIn(namespace string) []*vmi.VirtualMachineInstance {
-	out := c.madeInstances.In(namespace, c.cfg.Now())
+// seen notes that the cache has a VMI, or has had it, before the keys that follow from
+// its change are queued.
+func (c *Controller) seen(keys func(*vmi.VirtualMachineInstance) []string) func(*vmi.VirtualMachineInstance) []string {
+	return func(v *vmi.VirtualMachineInstance) []string {
+		c.madeInstances.Seen(reconcile.Key(v), v.UID)
+		return keys(v)
+	}
+}
+
+// instancesIn are the VMIs of the namespace, by the cache and own writes. One that
+// this process deleted is being deleted, also while the cache does not say so. Made
+// says that one was created a moment ago and that the cache has not had it.
+func (c *Controller) instancesIn(namespace string) (out []*vmi.VirtualMachineInstance, made bool) {
+	now := c.cfg.Now()
 	for _, v := range c.caches.instances.Select(namespace, labels.Everything()) {
-		if v = c.instances.latest(reconcile.Key(v)); v != nil {
-			out = append(out, v)
+		if v = c.instances.latest(reconcile.Key(v)); v == nil {
+			continue
+		}
+		if v.DeletionTimestamp == nil && c.owned.deleted.has(v.UID, now) {
+			v = v.DeepCopy()
+			v.DeletionTimestamp = new(metav1.NewTime(now))
+		}
+		out = append(out, v)
+	}
+	for _, v := range c.madeInstances.In(namespace, now) {
+		if c.caches.instances.Key(reconcile.Key(v)) == nil {
+			out, made = append(out, v), true
 		}
 	}
-	return out
+	return out, made
+}
+
+// deletedFor is how long an object is not deleted again. A deletion is not taken back.
+const deletedFor = time.Minute
+
+// deleted are the UIDs of objects that were deleted a moment ago, whose deletion the
+// caches may not have. The zero value has none.
+type deleted struct {
+	mu sync.Mutex
+	at map[types.UID]time.Time
+}
+
+func (d *deleted) note(uid types.UID, now time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.at == nil {
+		d.at = map[types.UID]time.Time{}
+	}
+	for other, at := range d.at {
+		if now.Sub(at) > deletedFor {
+			delete(d.at, other)
+		}
+	}
+	d.at[uid] = now
+}
+
+func (d *deleted) has(uid types.UID, now time.Time) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	at, ok := d.at[uid]
+	return ok && now.Sub(at) <= deletedFor
 }

@@ -3,9 +3,12 @@ package controller
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -26,13 +29,13 @@ func (c *Controller) registerSets() error {
 		in: func(ns string) client.Objects[*vmi.VirtualMachineInstanceReplicaSet, *vmi.VirtualMachineInstanceReplicaSetList] {
 			return c.cfg.Client.VirtualMachineInstanceReplicaSets(ns)
 		},
-		observe: c.observeSet,
+		observe: c.observeSet, meanwhile: true,
 		describe: func(s *vmi.VirtualMachineInstanceReplicaSet) []any {
 			return []any{"replicas", s.Status.Replicas, "ready", s.Status.ReadyReplicas}
 		},
 	})
 	k.owned = c.owned
-	return errors.Join(err, reconcile.Watch(c.caches.instances, k.loop, c.setsOf, nil))
+	return errors.Join(err, reconcile.Watch(c.caches.instances, k.loop, c.seen(c.setsOf), nil))
 }
 
 // setsOf are the keys of the sets that control the VMI, or else of those whose
@@ -50,33 +53,66 @@ func (c *Controller) setsOf(v *vmi.VirtualMachineInstance) []string {
 	return keys
 }
 
-// observeSet reads what a decision about the set depends on.
-func (c *Controller) observeSet(_ context.Context, s *vmi.VirtualMachineInstanceReplicaSet) (decide[*vmi.VirtualMachineInstanceReplicaSet], error) {
+// observeSet reads what a decision about the set depends on. Before a VMI is adopted
+// or deleted, the API server says whether the set is still the same: the cache may not
+// have that it was deleted or scaled.
+func (c *Controller) observeSet(ctx context.Context, s *vmi.VirtualMachineInstanceReplicaSet) (decide[*vmi.VirtualMachineInstanceReplicaSet], error) {
+	instances, made := c.instancesIn(s.Namespace)
 	o := replicaset.Observed{
-		Instances: c.instancesIn(s.Namespace), Unguarded: c.cfg.Guarded != nil && !c.cfg.Guarded(),
-		Written: c.written.of(s.UID), Now: c.cfg.Now(),
+		Instances: instances, Unguarded: c.cfg.Guarded != nil && !c.cfg.Guarded(),
+		StatusWritten: c.statusWritten.of(s.UID), Now: c.cfg.Now(),
 	}
-	return func(s *vmi.VirtualMachineInstanceReplicaSet, refusal *vmi.Finding) scheduler.Plan {
+	next := func(s *vmi.VirtualMachineInstanceReplicaSet, refusal *vmi.Finding) scheduler.Plan {
 		now := o
 		now.Set, now.Refusal = s, refusal
-		p := replicaset.Decide(now)
-		for _, a := range p.Actions {
-			if _, ok := a.(scheduler.WriteStatus[*vmi.VirtualMachineInstanceReplicaSet]); ok {
-				c.written.note(s.UID, now.Now)
-			}
+		return replicaset.Decide(now)
+	}
+	if takes(next(s, nil)) {
+		live, err := c.cfg.Client.VirtualMachineInstanceReplicaSets(s.Namespace).Get(ctx, s.Name, metav1.GetOptions{})
+		switch {
+		case err != nil && !apierrors.IsNotFound(err):
+			return nil, fmt.Errorf("read VirtualMachineInstanceReplicaSet %s: %w", reconcile.Key(s), err)
+		case err != nil || live.UID != s.UID || live.ResourceVersion != s.ResourceVersion:
+			return nil, apierrors.NewConflict(vmi.VirtualMachineInstanceReplicaSets.Resource().GroupResource(), s.Name, errOldCache)
+		}
+	}
+	return func(s *vmi.VirtualMachineInstanceReplicaSet, refusal *vmi.Finding) scheduler.Plan {
+		p := next(s, refusal)
+		if slices.ContainsFunc(p.Actions, writesStatusOfSet) {
+			c.statusWritten.note(s.UID, o.Now)
+		}
+		if made && (p.Recheck == 0 || p.Recheck > unseen) {
+			p.Recheck = unseen // the cache may never have it
 		}
 		return p
 	}, nil
 }
 
-// written are when statuses were written last, by the UID of their object. What is
+// errOldCache is why a decision by the cache is not carried out.
+var errOldCache = errors.New("the cache has an earlier state of the object")
+
+// takes reports whether the plan adopts or deletes a VMI that runs.
+func takes(p scheduler.Plan) bool {
+	return slices.ContainsFunc(p.Actions, func(a scheduler.Action) bool {
+		_, adopts := a.(scheduler.AdoptInstance)
+		d, deletes := a.(scheduler.DeleteInstance)
+		return adopts || deletes && !d.Instance.Status.Phase.Final()
+	})
+}
+
+func writesStatusOfSet(a scheduler.Action) bool {
+	_, ok := a.(scheduler.WriteStatus[*vmi.VirtualMachineInstanceReplicaSet])
+	return ok
+}
+
+// writeTimes are when statuses were written last, by the UID of their object. What is
 // older than a minute is dropped. The zero value is empty.
-type written struct {
+type writeTimes struct {
 	mu sync.Mutex
 	at map[types.UID]time.Time
 }
 
-func (w *written) note(uid types.UID, now time.Time) {
+func (w *writeTimes) note(uid types.UID, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.at == nil {
@@ -90,7 +126,7 @@ func (w *written) note(uid types.UID, now time.Time) {
 	w.at[uid] = now
 }
 
-func (w *written) of(uid types.UID) time.Time {
+func (w *writeTimes) of(uid types.UID) time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.at[uid]

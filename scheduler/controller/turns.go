@@ -68,6 +68,13 @@ func (t *turns) waiting(key string) bool {
 	return q != nil && q.waits[key]
 }
 
+// last is the last refusal of an object that waits.
+func (t *turns) last(key string) vmi.Finding {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.said[key].Finding
+}
+
 // refused makes the object wait for its next turn. It returns the finding that is to
 // be written: the one before for some time, if only the message is another.
 func (t *turns) refused(key string, f vmi.Finding) vmi.Finding {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -25,13 +26,13 @@ func (c *Controller) registerVMs() error {
 	})
 	k.owned = c.owned
 	return errors.Join(err,
-		reconcile.Watch(c.caches.instances, k.loop, func(v *vmi.VirtualMachineInstance) []string {
+		reconcile.Watch(c.caches.instances, k.loop, c.seen(func(v *vmi.VirtualMachineInstance) []string {
 			key := reconcile.Key(v)
 			if c.caches.vms.Key(key) == nil {
 				return nil
 			}
 			return []string{key}
-		}, nil),
+		}), nil),
 		reconcile.Watch(c.caches.revisions, k.loop, reconcile.OwnedBy[*appsv1.ControllerRevision](vmi.VirtualMachines.Kind), nil),
 		reconcile.Watch(c.caches.claims, k.loop, func(p *corev1.PersistentVolumeClaim) []string {
 			keys, _ := c.caches.vms.GetIndexer().IndexKeys(byClaim, reconcile.Key(p)) // the index exists
@@ -42,9 +43,11 @@ func (c *Controller) registerVMs() error {
 // observeVM reads what a decision about the VM depends on.
 func (c *Controller) observeVM(ctx context.Context, v *vmi.VirtualMachine) (decide[*vmi.VirtualMachine], error) {
 	o := vm.Observed{
-		VMI: c.instanceOf(reconcile.Key(v)), Unguarded: c.cfg.Guarded != nil && !c.cfg.Guarded(),
-		Profile: c.rendering().Cluster.Defaults, Jitter: rand.Float64(), Now: c.cfg.Now(),
+		Unguarded: c.cfg.Guarded != nil && !c.cfg.Guarded(),
+		Profile:   c.rendering().Cluster.Defaults, Jitter: rand.Float64(), Now: c.cfg.Now(),
 	}
+	var made bool
+	o.VMI, made = c.instanceOf(reconcile.Key(v))
 	revisions, err := c.caches.revisions.GetIndexer().ByIndex(byOwner, string(v.UID))
 	if err != nil {
 		return nil, err
@@ -60,9 +63,17 @@ func (c *Controller) observeVM(ctx context.Context, v *vmi.VirtualMachine) (deci
 	return func(v *vmi.VirtualMachine, refusal *vmi.Finding) scheduler.Plan {
 		now := o
 		now.VM, now.Refusal = v, refusal
-		return vm.Decide(now)
+		p := vm.Decide(now)
+		if made && p.Recheck == 0 {
+			p.Recheck = unseen // the cache may never have it
+		}
+		return p
 	}, nil
 }
+
+// unseen is the time between two looks at a VMI that was created and that the cache
+// has not had: it may have been deleted before the cache saw it.
+const unseen = 5 * time.Second
 
 // claimsOfVM are the claims of the template's volumes, by the cache and where it has
 // none by the API server.

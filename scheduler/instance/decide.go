@@ -184,9 +184,26 @@ func write(o Observed, edit func(s *vmi.VirtualMachineInstanceStatus, now metav1
 	if equality.Semantic.DeepEqual(v.Status, o.VMI.Status) {
 		return scheduler.Plan{}
 	}
+	if v.Status.VirtualMachineRevisionName == "" {
+		v.Status.VirtualMachineRevisionName = startRevision(v)
+	}
 	p := scheduler.Plan{Actions: []scheduler.Action{writeStatus{Object: v}}}
 	for _, e := range events {
 		p.Actions = append(p.Actions, e)
 	}
 	return p
+}
+
+// startRevision is the name of the revision of its VirtualMachine that the VMI was
+// started from. Empty: it has none.
+func startRevision(v *vmi.VirtualMachineInstance) string {
+	ref := metav1.GetControllerOfNoCopy(v)
+	if ref == nil || ref.Kind != vmi.VirtualMachines.Kind {
+		return ""
+	}
+	generation := vmi.StartGeneration(v)
+	if generation == 0 {
+		return ""
+	}
+	return vmi.StartRevision(ref.UID, generation)
 }

@@ -1,18 +1,23 @@
 package replicaset
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/podvisor/podvisor/scheduler"
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/validate"
 )
 
-// Burst is how many VMIs one plan makes or deletes at most.
+// Burst is how many VMIs one plan creates at most, and how many it deletes.
 const Burst = 50
+
+// InvalidTemplate is the reason of the condition ReplicaFailure of a set that could
+// not find the VMIs that it creates: it creates and adopts none.
+const InvalidTemplate = "InvalidTemplate"
 
 // Decide says what is to be done. A set that is being deleted does nothing: the
 // garbage collector deletes its VMIs or removes their owner.
@@ -20,24 +25,26 @@ func Decide(o Observed) scheduler.Plan {
 	if o.Set.DeletionTimestamp != nil {
 		return scheduler.Plan{}
 	}
-	selector, err := metav1.LabelSelectorAsSelector(o.Set.Spec.Selector)
+	selector, err := selectorOf(o.Set)
 	if err != nil {
-		return write(o, members{}, &vmi.Finding{Reason: InvalidSelector, Message: "spec.selector: " + err.Error()}, "")
+		return writeStatus(o, counted{replicas: o.Set.Status.Replicas, ready: o.Set.Status.ReadyReplicas, selector: o.Set.Status.LabelSelector},
+			&vmi.Finding{Reason: InvalidTemplate, Message: err.Error()})
 	}
-	m := sort(o, selector)
+	m := classify(o, selector)
 	var p scheduler.Plan
 	for _, v := range m.release {
 		p.Actions = append(p.Actions, scheduler.ReleaseInstance{Instance: v})
 	}
 	for _, v := range m.adopt {
 		p.Actions = append(p.Actions, scheduler.AdoptInstance{Instance: v})
-		m.alive = append(m.alive, v)
 	}
+	var c change
 	if !o.Set.Spec.Paused {
-		p.Actions = append(p.Actions, scale(o, m)...)
-		p.Recheck = m.settles
+		c = scale(o, m)
+		p.Actions = append(p.Actions, c.actions()...)
+		p.Recheck = c.recheck
 	}
-	status := write(o, m, o.Refusal, selector.String())
+	status := writeStatus(o, count(m, c, selector.String()), failure(o, m, c))
 	p.Actions = append(p.Actions, status.Actions...)
 	if p.Recheck == 0 || status.Recheck > 0 && status.Recheck < p.Recheck {
 		p.Recheck = status.Recheck
@@ -45,64 +52,52 @@ func Decide(o Observed) scheduler.Plan {
 	return p
 }
 
-// InvalidSelector is the reason of the condition ReplicaFailure of a set whose
-// selector cannot be read.
-const InvalidSelector = "InvalidSelector"
-
-// scale makes what is missing, and then deletes what is too much and what has ended:
-// the failures of a VMI that ended without running are written on its successor, so it
-// is deleted only once that exists.
-func scale(o Observed, m members) []scheduler.Action {
-	var out []scheduler.Action
-	wanted := int(o.Set.Spec.Wanted())
-	missing := wanted - len(m.alive) - len(m.held)
-	if missing > 0 && o.Refusal == nil {
-		out = create(o, m, min(missing, Burst))
+// selectorOf is the selector of the set, if it selects the VMIs that the set creates.
+// The webhook says the same; it may not have been asked.
+func selectorOf(s *vmi.VirtualMachineInstanceReplicaSet) (labels.Selector, error) {
+	if s.Spec.Template == nil {
+		return nil, fmt.Errorf("spec.template is missing: describe the VMIs")
 	}
-	// What is too much is deleted from those that failed first.
-	surplus := slices.Concat(m.held, slices.SortedFunc(slices.Values(m.alive), expendable))
-	if n := len(surplus) - wanted; n > 0 {
-		m.ended = append(m.ended, surplus[:n]...)
+	if l := validate.Selector(&s.Spec); len(l) > 0 {
+		return nil, l.ToAggregate()
 	}
-	for _, v := range m.ended[:min(len(m.ended), Burst)] {
-		if missing > 0 && o.Refusal != nil && failures(v) > 0 {
-			continue // its successor does not exist
-		}
-		out = append(out, scheduler.DeleteInstance{Instance: v}, scheduler.Emit{Finding: vmi.Finding{
-			Reason: "SuccessfulDelete", Message: fmt.Sprintf("Deleted virtual machine instance %s", v.Name),
-		}})
+	selector, err := metav1.LabelSelectorAsSelector(s.Spec.Selector)
+	if err != nil {
+		return nil, fmt.Errorf("spec.selector: %w", err)
 	}
-	return out
+	if kept := labelsOf(s); !selector.Matches(labels.Set(kept)) {
+		return nil, fmt.Errorf("spec.selector: %s selects by a label that VMIs get from Podvisor only: select by other labels of the template", selector)
+	}
+	return selector, nil
 }
 
-// create makes so many VMIs, with the failures of those that they replace.
-func create(o Observed, m members, n int) []scheduler.Action {
-	var counts []int
-	for _, v := range m.ended {
-		counts = append(counts, failures(v))
-	}
-	slices.SortFunc(counts, func(a, b int) int { return b - a })
+// actions are the change as actions of a plan, with one event for all VMIs that are
+// created and one for all that are deleted.
+func (c change) actions() []scheduler.Action {
 	var out []scheduler.Action
-	for i, name := range freeNames(o.Set, m.names, n) {
-		before := 0
-		if i < len(counts) {
-			before = counts[i]
-		}
-		out = append(out, scheduler.CreateInstance{Instance: Instance(o.Set, name, before)}, scheduler.Emit{Finding: vmi.Finding{
-			Reason: "SuccessfulCreate", Message: fmt.Sprintf("Created virtual machine instance %s", name),
-		}})
+	for _, v := range c.create {
+		out = append(out, scheduler.CreateInstance{Instance: v})
 	}
-	return out
+	out = append(out, event("SuccessfulCreate", "Created", c.create)...)
+	for _, v := range c.delete {
+		out = append(out, scheduler.DeleteInstance{Instance: v})
+	}
+	return append(out, event("SuccessfulDelete", "Deleted", c.delete)...)
 }
 
-// expendable orders VMIs by which is to go first: one that is not ready, then the
-// youngest.
-func expendable(a, b *vmi.VirtualMachineInstance) int {
-	if x, y := ready(a), ready(b); x != y {
-		if y {
-			return -1
-		}
-		return 1
+// event is the event that says what was done with the VMIs, if there are any.
+func event(reason, done string, all []*vmi.VirtualMachineInstance) []scheduler.Action {
+	var names []string
+	for _, v := range all {
+		names = append(names, v.Name)
 	}
-	return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	message := done + " virtual machine instance " + strings.Join(names, "")
+	switch len(names) {
+	case 0:
+		return nil
+	case 1:
+	default:
+		message = fmt.Sprintf("%s %d virtual machine instances: %s", done, len(names), strings.Join(names, ", "))
+	}
+	return []scheduler.Action{scheduler.Emit{Finding: vmi.Finding{Reason: reason, Message: message}}}
 }

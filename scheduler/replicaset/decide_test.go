@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -39,7 +40,7 @@ func newWorld(t *testing.T, n int32) *world {
 }
 
 func (w *world) observe() replicaset.Observed {
-	o := replicaset.Observed{Set: w.set.DeepCopy(), Refusal: w.refusal, Now: w.now, Written: w.written}
+	o := replicaset.Observed{Set: w.set.DeepCopy(), Refusal: w.refusal, Now: w.now, StatusWritten: w.written}
 	for _, v := range w.vmis {
 		o.Instances = append(o.Instances, v.DeepCopy())
 	}
@@ -99,15 +100,19 @@ func (w *world) find(name string) *vmi.VirtualMachineInstance {
 	return nil
 }
 
-// settle decides until there is nothing to do at this time.
+// settle decides until there is nothing to do within a second.
 func (w *world) settle() {
 	w.t.Helper()
 	for range 30 {
 		p := replicaset.Decide(w.observe())
-		if len(p.Actions) == 0 {
+		switch {
+		case len(p.Actions) > 0:
+			w.act(p, len(p.Actions))
+		case p.Recheck > 0 && p.Recheck <= time.Second:
+			w.now = w.now.Add(p.Recheck)
+		default:
 			return
 		}
-		w.act(p, len(p.Actions))
 	}
 	w.t.Fatal("does not settle")
 }
@@ -206,28 +211,185 @@ func TestWhatEndedIsReplaced(t *testing.T) {
 	require.NotNil(t, w.set.Status.Condition(vmi.ConditionReplicaPaused))
 }
 
-func TestABrokenTemplateIsTriedLaterAndLater(t *testing.T) {
-	w := newWorld(t, 5)
-	for range 3600 { // an hour
+// hour lets an hour pass in which each VMI that is created does the same.
+func (w *world) hour(do func(v *vmi.VirtualMachineInstance)) {
+	for end := w.now.Add(time.Hour); w.now.Before(end); w.now = w.now.Add(3 * time.Second) {
 		w.settle()
 		for _, v := range w.vmis {
 			if !v.Status.Phase.Final() && v.DeletionTimestamp == nil {
-				w.phase(v, vmi.Failed)
+				do(v)
 			}
 		}
 		w.settle()
 		w.gone()
-		w.now = w.now.Add(time.Second)
 	}
-	require.LessOrEqual(t, w.created, 5*17, "10 s, 40 s, 90 s … 300 s")
-	require.GreaterOrEqual(t, w.created, 5*10)
-	require.Equal(t, replicaset.FailedStart, w.set.Status.Condition(vmi.ConditionReplicaFailure).Reason)
-	w.now = w.now.Add(10 * time.Minute)
+}
+
+func TestVMIsThatFailAreTriedLaterAndLater(t *testing.T) {
+	for name, tt := range map[string]struct {
+		do   func(w *world, v *vmi.VirtualMachineInstance)
+		most int
+	}{
+		"a launcher that fails": {func(w *world, v *vmi.VirtualMachineInstance) { w.phase(v, vmi.Failed) }, 100 + 16},
+		"a guest that runs for a second": {func(w *world, v *vmi.VirtualMachineInstance) {
+			w.phase(v, vmi.Running)
+			w.now = w.now.Add(time.Second / 100)
+			w.phase(v, vmi.Succeeded)
+		}, 100 + 100 + 17},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 100)
+			w.hour(func(v *vmi.VirtualMachineInstance) { tt.do(w, v) })
+			require.LessOrEqual(t, w.created, tt.most, "100 at first, and then one after 10 s, 40 s, 90 s … 300 s")
+			require.GreaterOrEqual(t, w.created, 100+10)
+			require.Less(t, w.statuses, 4*17)
+			c := w.set.Status.Condition(vmi.ConditionReplicaFailure)
+			require.Equal(t, replicaset.FailedStart, c.Reason)
+			require.Contains(t, c.Message, "delete it")
+
+			// It is mended: one runs, then two, and so on.
+			before := w.created
+			w.now = w.now.Add(5 * time.Minute)
+			w.settle()
+			w.gone()
+			require.Equal(t, before+1, w.created)
+			for i := range 7 {
+				w.run()
+				w.gone()
+				require.Equal(t, min(100, 1<<(i+1)), w.created-before)
+			}
+			w.run()
+			require.Nil(t, w.set.Status.Condition(vmi.ConditionReplicaFailure))
+			require.Equal(t, int32(100), w.set.Status.ReadyReplicas)
+		})
+	}
+}
+
+func TestOneThatFailsBesideThoseThatRunIsTriedLaterAndLater(t *testing.T) {
+	w := newWorld(t, 3)
+	w.settle()
+	w.run()
+	first := w.vmis[0]
+	w.phase(first, vmi.Failed)
+	w.settle()
+	require.NotNil(t, first.DeletionTimestamp, "a guest that ran is replaced at once")
+	w.gone()
+	w.created = 0
+	w.hour(func(v *vmi.VirtualMachineInstance) {
+		if v.Status.Phase != vmi.Running {
+			w.phase(v, vmi.Failed)
+		}
+	})
+	require.InDelta(t, 15, w.created, 2)
+	require.Equal(t, int32(2), w.set.Status.ReadyReplicas)
+}
+
+func TestVMIsThatFailedGoFirst(t *testing.T) {
+	w := newWorld(t, 4)
+	w.settle()
+	w.run()
+	failed := w.vmis[2]
+	failed.Status.PhaseTransitionTimestamps = nil
+	w.phase(failed, vmi.Failed)
+	w.settle()
+	require.Nil(t, failed.DeletionTimestamp, "its status can be read")
+	require.Equal(t, int32(3), w.set.Status.Replicas)
+	w.set.Spec.Replicas = new(int32(3))
 	w.settle()
 	w.gone()
-	w.run()
+	require.Len(t, w.vmis, 3)
+	require.NotContains(t, w.vmis, failed)
 	require.Nil(t, w.set.Status.Condition(vmi.ConditionReplicaFailure))
-	require.Equal(t, int32(5), w.set.Status.ReadyReplicas)
+}
+
+func TestARefusedVMIIsReported(t *testing.T) {
+	w := newWorld(t, 3)
+	w.settle()
+	w.run()
+	w.set.Spec.Replicas = new(int32(5))
+	w.refusal = &vmi.Finding{Reason: "FailedCreate", Message: "exceeded quota"}
+	w.settle()
+	require.Equal(t, "FailedCreate", w.set.Status.Condition(vmi.ConditionReplicaFailure).Reason)
+	require.Equal(t, int32(3), w.set.Status.Replicas)
+	w.set.Spec.Replicas = new(int32(2))
+	w.settle()
+	w.gone()
+	require.Len(t, w.vmis, 2, "it is scaled down all the same")
+	require.Nil(t, w.set.Status.Condition(vmi.ConditionReplicaFailure))
+}
+
+func TestASetThatWouldNotFindItsVMIsCreatesNone(t *testing.T) {
+	for name, change := range map[string]func(s *vmi.VirtualMachineInstanceReplicaSetSpec){
+		"no selector":                   func(s *vmi.VirtualMachineInstanceReplicaSetSpec) { s.Selector = nil },
+		"a selector of everything":      func(s *vmi.VirtualMachineInstanceReplicaSetSpec) { s.Selector = &metav1.LabelSelector{} },
+		"a selector of something else":  func(s *vmi.VirtualMachineInstanceReplicaSetSpec) { s.Selector.MatchLabels["app"] = "other" },
+		"a selector with a wrong value": func(s *vmi.VirtualMachineInstanceReplicaSetSpec) { s.Selector.MatchLabels["app"] = "a b" },
+		"no template":                   func(s *vmi.VirtualMachineInstanceReplicaSetSpec) { s.Template = nil },
+		"a label that only Podvisor writes": func(s *vmi.VirtualMachineInstanceReplicaSetSpec) {
+			s.Selector.MatchLabels, s.Template.ObjectMeta.Labels = map[string]string{vmi.NodeNameLabel: "n1"}, map[string]string{vmi.NodeNameLabel: "n1"}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 3)
+			stranger := vmitest.New(vmitest.WithName("stranger"))
+			w.vmis = append(w.vmis, stranger)
+			change(&w.set.Spec)
+			w.settle()
+			require.Equal(t, []*vmi.VirtualMachineInstance{stranger}, w.vmis)
+			require.Empty(t, stranger.OwnerReferences)
+			c := w.set.Status.Condition(vmi.ConditionReplicaFailure)
+			require.Equal(t, replicaset.InvalidTemplate, c.Reason)
+			require.Regexp(t, "^spec.(selector|template)", c.Message)
+		})
+	}
+}
+
+func TestVMIsHaveTheTemplateWithoutWhatOnlyPodvisorWrites(t *testing.T) {
+	w := newWorld(t, 1)
+	w.set.Name = strings.Repeat("web.", 63)
+	m := &w.set.Spec.Template.ObjectMeta
+	m.Labels[vmi.NodeNameLabel], m.Labels[vmi.CreatedByLabel] = "n1", "x"
+	m.Annotations = map[string]string{"note": "a", replicaset.FailuresAnnotation: "100"}
+	w.settle()
+	v := w.vmis[0]
+	require.Equal(t, map[string]string{"app": "web", "set": "testvmi"}, v.Labels)
+	require.Equal(t, map[string]string{"note": "a"}, v.Annotations)
+	require.Regexp(t, `^web-web-[a-z0-9-]+-[a-z2-9]{6}$`, v.Name)
+	require.LessOrEqual(t, len(v.Name), 63)
+	require.Equal(t, v.Name, v.Hostname())
+	require.Len(t, m.Labels, 4, "the template is as it was")
+
+	w.set.Spec.Replicas = new(int32(2))
+	w.settle()
+	require.NotEqual(t, v.Hostname(), w.vmis[1].Hostname())
+}
+
+func TestANameThatIsTakenIsPassedOver(t *testing.T) {
+	w := newWorld(t, 3)
+	w.settle()
+	w.run()
+	for _, v := range w.vmis {
+		v.OwnerReferences, v.Labels = nil, nil // they are another's now
+	}
+	w.settle()
+	require.Len(t, w.vmis, 6)
+	require.Equal(t, int32(3), w.set.Status.Replicas)
+}
+
+func TestAStatusOfCountsIsWrittenOnceASecond(t *testing.T) {
+	w := newWorld(t, 100)
+	w.settle()
+	w.statuses = 0
+	for i, v := range w.vmis { // 20 become ready in each second
+		w.phase(v, vmi.Running)
+		w.now = w.now.Add(time.Second / 20)
+		p := replicaset.Decide(w.observe())
+		w.act(p, len(p.Actions))
+		require.True(t, len(p.Actions) > 0 || p.Recheck > 0, "%d: what is not written now is written soon", i)
+	}
+	w.settle()
+	require.Equal(t, int32(100), w.set.Status.ReadyReplicas)
+	require.LessOrEqual(t, w.statuses, 7)
 }
 
 func TestMembersFollowTheSelector(t *testing.T) {
@@ -250,7 +412,7 @@ func TestMembersFollowTheSelector(t *testing.T) {
 
 // Whatever happens, and wherever it is killed, the set comes to have its number.
 func TestConvergesFromAnywhere(t *testing.T) {
-	for seed := range uint64(500) {
+	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		w := newWorld(t, int32(r.IntN(6)))
 		var old []replicaset.Observed

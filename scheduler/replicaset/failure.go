@@ -1,6 +1,8 @@
 package replicaset
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
 	"time"
 
@@ -8,42 +10,101 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// FailuresAnnotation is how many VMIs in a row ended without ever running before this
-// one, in its place of the set. It survives the process, and is not on a VMI whose
-// predecessor ran.
+// FailuresAnnotation is how many VMIs in a row failed before this one, in its place of
+// the set: see [SteadyAfter]. It survives the process, and is not on a VMI whose
+// predecessor did not fail.
 const FailuresAnnotation = "podvisor.io/start-failures"
 
-// failures is the number of failed starts in a row with this one, which has ended. It
-// is 0 if the guest ran.
-func failures(v *vmi.VirtualMachineInstance) int {
-	for _, t := range v.Status.PhaseTransitionTimestamps {
-		if t.Phase == vmi.Running {
-			return 0
-		}
-	}
-	n, err := strconv.Atoi(v.Annotations[FailuresAnnotation])
-	if err != nil || n < 0 {
-		n = 0
-	}
-	return n + 1
-}
+// SteadyAfter is how long a guest runs at least that does not count as failed when it
+// ends.
+const SteadyAfter = 30 * time.Second
 
-// heldFor is how long a VMI that has ended stays before it is replaced. 0: it does
-// not.
-func heldFor(v *vmi.VirtualMachineInstance, now time.Time) time.Duration {
-	n := failures(v)
-	if n == 0 {
+// failures is the number of VMIs in a row that failed up to this one, which has ended.
+// It is 0 if the guest ran for some time.
+func failures(v *vmi.VirtualMachineInstance) int {
+	began := since(v, vmi.Running)
+	if !began.IsZero() && since(v, v.Status.Phase).Sub(began) >= SteadyAfter {
 		return 0
 	}
-	return max(0, endedAt(v).Add(scheduler.BackOff(n, 0)).Sub(now))
+	return before(v) + 1
 }
 
-// endedAt is when the VMI's phase became its last. Zero: it is not known.
-func endedAt(v *vmi.VirtualMachineInstance) time.Time {
+// before is the number of VMIs in a row that failed before this one.
+func before(v *vmi.VirtualMachineInstance) int {
+	n, err := strconv.Atoi(v.Annotations[FailuresAnnotation])
+	if err != nil {
+		return 0
+	}
+	return max(0, n)
+}
+
+// backOff is how long a VMI that has ended stays before it is replaced, so that its
+// status can be read. One whose guest ran, however shortly, is replaced at once the
+// first time.
+func backOff(v *vmi.VirtualMachineInstance) time.Duration {
+	n := failures(v)
+	if n > 0 && !since(v, vmi.Running).IsZero() {
+		n--
+	}
+	return scheduler.BackOff(n, 0)
+}
+
+// since is when the VMI's phase became this one. Zero: it did not.
+func since(v *vmi.VirtualMachineInstance, p vmi.Phase) time.Time {
 	for _, t := range v.Status.PhaseTransitionTimestamps {
-		if t.Phase == v.Status.Phase {
+		if t.Phase == p {
 			return t.PhaseTransitionTimestamp.Time
 		}
 	}
 	return time.Time{}
+}
+
+// replaceable divides the VMIs that failed into those that are to be replaced now and
+// those that are held, and says when the next of those is due. 0: when something
+// changes.
+//
+// While no guest of the set runs, one VMI is tried at a time, after the back-off of
+// all: a template that is broken costs as little for a hundred VMIs as for one. After
+// that, as many are tried at a time as guests run.
+func replaceable(o Observed, m members) (due, held []*vmi.VirtualMachineInstance, recheck time.Duration) {
+	run, tried := 0, 0
+	for _, v := range m.alive {
+		switch {
+		case v.Status.Phase == vmi.Running:
+			run++
+		case before(v) > 0:
+			tried++
+		}
+	}
+	var last time.Duration
+	for _, v := range m.failed {
+		last = max(last, left(o, v))
+	}
+	for _, v := range slices.SortedFunc(slices.Values(m.failed), worse) {
+		wait := left(o, v)
+		if run == 0 {
+			wait = last
+		}
+		switch {
+		case wait <= 0 && tried < max(1, run):
+			due = append(due, v)
+			tried++
+			continue
+		case wait > 0 && (recheck == 0 || wait < recheck):
+			recheck = wait
+		}
+		held = append(held, v)
+	}
+	return due, held, recheck
+}
+
+// left is how much of its back-off is left.
+func left(o Observed, v *vmi.VirtualMachineInstance) time.Duration {
+	return since(v, v.Status.Phase).Add(backOff(v)).Sub(o.Now)
+}
+
+// worse orders VMIs that failed: the one with the most failures first, then the one
+// that ended last.
+func worse(a, b *vmi.VirtualMachineInstance) int {
+	return cmp.Or(failures(b)-failures(a), since(b, b.Status.Phase).Compare(since(a, a.Status.Phase)), cmp.Compare(a.Name, b.Name))
 }

@@ -11,19 +11,22 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/validate"
 )
 
-// Instance is a VMI of the set, after so many failed starts in its place.
+// Instance is a VMI of the set, after so many failures in its place. It has the labels
+// of the template, without those that only Podvisor writes.
 func Instance(s *vmi.VirtualMachineInstanceReplicaSet, name string, failures int) *vmi.VirtualMachineInstance {
 	t := s.Spec.Template.DeepCopy()
 	out := &vmi.VirtualMachineInstance{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: s.Namespace, Name: name, Labels: t.ObjectMeta.Labels, Annotations: maps.Clone(t.ObjectMeta.Annotations),
+			Namespace: s.Namespace, Name: name, Labels: labelsOf(s), Annotations: t.ObjectMeta.Annotations,
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(s, vmi.VirtualMachineInstanceReplicaSets.GroupVersionKind)},
 			Finalizers:      []string{vmi.Finalizer},
 		},
 		Spec: t.Spec,
 	}
+	delete(out.Annotations, FailuresAnnotation)
 	if failures > 0 {
 		if out.Annotations == nil {
 			out.Annotations = map[string]string{}
@@ -33,11 +36,21 @@ func Instance(s *vmi.VirtualMachineInstanceReplicaSet, name string, failures int
 	return out
 }
 
+// labelsOf are the labels of the set's VMIs.
+func labelsOf(s *vmi.VirtualMachineInstanceReplicaSet) map[string]string {
+	out := maps.Clone(s.Spec.Template.ObjectMeta.Labels)
+	for _, k := range validate.ReservedLabels(out) {
+		delete(out, k)
+	}
+	return out
+}
+
 // lowerLetters are letters and digits of names.
 var lowerLetters = base32.NewEncoding("abcdefghijkmnpqrstuvwxyz23456789").WithPadding(base32.NoPadding)
 
-// mostName is how long the name of a VMI can be.
-const mostName = 253
+// maxName is the longest name of a VMI of a set. It is the guest's host name, which
+// has at most so many characters and would be the same for all if it were cut.
+const maxName = 63
 
 // freeNames are the next names of VMIs of the set that no VMI has.
 func freeNames(s *vmi.VirtualMachineInstanceReplicaSet, taken map[string]bool, n int) []string {
@@ -55,5 +68,6 @@ func freeNames(s *vmi.VirtualMachineInstanceReplicaSet, taken map[string]bool, n
 func nameOf(s *vmi.VirtualMachineInstanceReplicaSet, i int) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d", s.UID, i))
 	end := "-" + lowerLetters.EncodeToString(sum[:])[:6]
-	return strings.TrimRight(s.Name[:min(len(s.Name), mostName-len(end))], "-.") + end
+	name := strings.ReplaceAll(s.Name, ".", "-") // a host name ends at the first dot
+	return strings.TrimRight(name[:min(len(name), maxName-len(end))], "-") + end
 }

@@ -1,6 +1,8 @@
 package replicaset
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,50 +22,44 @@ type Observed struct {
 	Refusal *vmi.Finding
 	// Unguarded says that Podvisor may be deleted at any moment, also under VMIs.
 	Unguarded bool
-	// Written is when the status was written last, by this process. Zero: never.
-	Written time.Time
+	// StatusWritten is when this process last wrote the status. Zero: never.
+	StatusWritten time.Time
 	// Now is the present time.
 	Now time.Time
 }
 
-// members are the VMIs of the set, by what becomes of them.
+// members are the VMIs of the set, by what becomes of them, in the order of their
+// names.
 type members struct {
 	adopt   []*vmi.VirtualMachineInstance // match, and have no controller
 	release []*vmi.VirtualMachineInstance // are controlled, and do not match
 	alive   []*vmi.VirtualMachineInstance // have not ended, and are not being deleted
-	ended   []*vmi.VirtualMachineInstance // are to be replaced now
-	held    []*vmi.VirtualMachineInstance // are to be replaced later
-	// settles is when the first of those that are held is to be replaced.
-	settles time.Duration
+	ended   []*vmi.VirtualMachineInstance // are replaced at once
+	failed  []*vmi.VirtualMachineInstance // are replaced after a back-off
 	// names are those of all VMIs of the namespace.
 	names map[string]bool
 }
 
-// sort sorts the VMIs of the namespace.
-func sort(o Observed, selector labels.Selector) members {
+// classify says which of the VMIs of the namespace belong to the set, and as what.
+func classify(o Observed, selector labels.Selector) members {
 	m := members{names: map[string]bool{}}
-	for _, v := range o.Instances {
+	byName := func(a, b *vmi.VirtualMachineInstance) int { return cmp.Compare(a.Name, b.Name) }
+	for _, v := range slices.SortedFunc(slices.Values(o.Instances), byName) {
 		m.names[v.Name] = true
 		matches, controller := selector.Matches(labels.Set(v.Labels)), metav1.GetControllerOfNoCopy(v)
 		switch {
-		case controller == nil && matches && v.DeletionTimestamp == nil && !v.Status.Phase.Final():
+		case v.DeletionTimestamp != nil:
+		case controller == nil && matches && !v.Status.Phase.Final():
 			m.adopt = append(m.adopt, v)
 		case controller == nil || controller.UID != o.Set.UID:
-		case v.DeletionTimestamp != nil:
 		case !matches:
 			m.release = append(m.release, v)
 		case !v.Status.Phase.Final():
 			m.alive = append(m.alive, v)
+		case backOff(v) == 0:
+			m.ended = append(m.ended, v)
 		default:
-			left := heldFor(v, o.Now)
-			if left <= 0 {
-				m.ended = append(m.ended, v)
-				continue
-			}
-			m.held = append(m.held, v)
-			if m.settles == 0 || left < m.settles {
-				m.settles = left
-			}
+			m.failed = append(m.failed, v)
 		}
 	}
 	return m

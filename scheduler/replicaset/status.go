@@ -1,6 +1,7 @@
 package replicaset
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,67 +12,97 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// leastBetween is the time between two writes of a status in which only the number of
-// ready VMIs differs, while they start.
+// leastBetween is the time between two writes of a status in which only counts differ:
+// a hundred VMIs that start or end are few writes.
 const leastBetween = time.Second
 
-// FailedStart is the reason of the condition ReplicaFailure while VMIs of the set end
-// without ever running.
-const FailedStart = "FailedStart"
+// Reasons of conditions of a set.
+const (
+	// FailedStart is the reason of ReplicaFailure while VMIs of the set fail.
+	FailedStart = "FailedStart"
+	// Paused is the reason of ReplicaPaused.
+	Paused = "Paused"
+)
 
-// write is the plan that makes the status say what is observed.
-func write(o Observed, m members, f *vmi.Finding, selector string) scheduler.Plan {
-	set := o.Set.DeepCopy()
-	describe(set, m, f, selector, metav1.NewTime(o.Now))
-	if equality.Semantic.DeepEqual(set.Status, o.Set.Status) {
-		return scheduler.Plan{}
-	}
-	counted := set.DeepCopy()
-	counted.Status.ReadyReplicas = o.Set.Status.ReadyReplicas
-	settled := set.Status.ReadyReplicas == set.Status.Replicas
-	if left := o.Written.Add(leastBetween).Sub(o.Now); left > 0 && !settled && equality.Semantic.DeepEqual(counted.Status, o.Set.Status) {
-		return scheduler.Plan{Recheck: left}
-	}
-	p := scheduler.Plan{Actions: []scheduler.Action{scheduler.WriteStatus[*vmi.VirtualMachineInstanceReplicaSet]{Object: set}}}
-	is, was := set.Status.Condition(vmi.ConditionReplicaFailure), o.Set.Status.Condition(vmi.ConditionReplicaFailure)
-	if is != nil && (was == nil || was.Reason != is.Reason) {
-		p.Actions = append(p.Actions, scheduler.Emit{Warning: true, Finding: vmi.Finding{Reason: is.Reason, Message: is.Message}})
-	}
-	return p
+// counted is what a status counts.
+type counted struct {
+	replicas, ready int32
+	selector        string
 }
 
-func describe(set *vmi.VirtualMachineInstanceReplicaSet, m members, f *vmi.Finding, selector string, now metav1.Time) {
-	s := &set.Status
-	s.LabelSelector, s.Replicas, s.ReadyReplicas = selector, int32(len(m.alive)), 0
-	for _, v := range m.alive {
+// count counts the VMIs as they are after the change.
+func count(m members, c change, selector string) counted {
+	out := counted{replicas: int32(len(c.create)), selector: selector}
+	for _, v := range slices.Concat(m.alive, m.adopt) {
+		if slices.Contains(c.delete, v) {
+			continue
+		}
+		out.replicas++
 		if ready(v) {
-			s.ReadyReplicas++
+			out.ready++
 		}
 	}
-	if f == nil && len(m.held) > 0 {
-		f = &vmi.Finding{Reason: FailedStart, Message: because(m.held[0])}
-	}
-	condition(s, vmi.ConditionReplicaFailure, f, now)
-	var paused *vmi.Finding
-	if set.Spec.Paused {
-		paused = &vmi.Finding{Reason: "Paused", Message: "spec.paused is true: no VMI is made or deleted"}
-	}
-	condition(s, vmi.ConditionReplicaPaused, paused, now)
+	return out
 }
 
-// because is why the VMI ended.
+// failure is what is wrong with the set, if anything is.
+func failure(o Observed, m members, c change) *vmi.Finding {
+	failed := c.failed
+	if o.Set.Spec.Paused {
+		failed = m.failed
+	}
+	switch {
+	case c.refused:
+		return o.Refusal
+	case len(failed) > 0:
+		return &vmi.Finding{Reason: FailedStart, Message: because(slices.MinFunc(failed, worse))}
+	}
+	return nil
+}
+
+// because is why the VMI failed, and what can be done.
 func because(v *vmi.VirtualMachineInstance) string {
 	what := "VirtualMachineInstance " + v.Name + " ended before its guest ran"
+	if !since(v, vmi.Running).IsZero() {
+		what = "VirtualMachineInstance " + v.Name + " ended soon after its guest ran"
+	}
 	if v.Status.Reason != "" {
 		what += ": " + v.Status.Reason
 	}
 	if c := v.Status.Condition(vmi.ConditionReady); c != nil && c.Message != "" {
 		what += ": " + c.Message
 	}
-	return what
+	return what + ". It is replaced after a while; to replace it now, delete it"
 }
 
-// condition sets the condition if there is a finding.
+// writeStatus is the plan that makes the status say what is observed.
+func writeStatus(o Observed, n counted, f *vmi.Finding) scheduler.Plan {
+	set, now := o.Set.DeepCopy(), metav1.NewTime(o.Now)
+	s := &set.Status
+	condition(s, vmi.ConditionReplicaFailure, f, now)
+	var paused *vmi.Finding
+	if set.Spec.Paused {
+		paused = &vmi.Finding{Reason: Paused, Message: "spec.paused is true: no VMI is created or deleted"}
+	}
+	condition(s, vmi.ConditionReplicaPaused, paused, now)
+	s.LabelSelector = n.selector
+	countsOnly := equality.Semantic.DeepEqual(set.Status, o.Set.Status)
+	s.Replicas, s.ReadyReplicas = n.replicas, n.ready
+	if equality.Semantic.DeepEqual(set.Status, o.Set.Status) {
+		return scheduler.Plan{}
+	}
+	if left := o.StatusWritten.Add(leastBetween).Sub(o.Now); left > 0 && countsOnly {
+		return scheduler.Plan{Recheck: left}
+	}
+	p := scheduler.Plan{Actions: []scheduler.Action{scheduler.WriteStatus[*vmi.VirtualMachineInstanceReplicaSet]{Object: set}}}
+	is, was := s.Condition(vmi.ConditionReplicaFailure), o.Set.Status.Condition(vmi.ConditionReplicaFailure)
+	if is != nil && (was == nil || was.Reason != is.Reason) {
+		p.Actions = append(p.Actions, scheduler.Emit{Warning: true, Finding: vmi.Finding{Reason: is.Reason, Message: is.Message}})
+	}
+	return p
+}
+
+// condition sets the condition if there is a finding, and removes it if not.
 func condition(s *vmi.VirtualMachineInstanceReplicaSetStatus, t vmi.ConditionType, f *vmi.Finding, now metav1.Time) {
 	if f == nil {
 		s.RemoveCondition(t)

@@ -139,8 +139,9 @@ func leave(o Observed) scheduler.Plan {
 		}
 		return scheduler.Plan{Actions: []scheduler.Action{scheduler.RemoveFinalizer{}}}
 	}
-	p := write(o, next{requests: o.VM.Status.StateChangeRequests, failure: o.VM.Status.StartFailure})
-	if v.DeletionTimestamp == nil && !slices.Contains(o.VM.Finalizers, metav1.FinalizerOrphanDependents) {
+	stops := v.DeletionTimestamp == nil && !slices.Contains(o.VM.Finalizers, metav1.FinalizerOrphanDependents)
+	p := write(o, next{requests: o.VM.Status.StateChangeRequests, failure: o.VM.Status.StartFailure, stops: stops})
+	if stops {
 		p.Actions = append(p.Actions, scheduler.DeleteInstance{Instance: v})
 	}
 	return p

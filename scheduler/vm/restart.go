@@ -12,24 +12,11 @@ import (
 func restartRequired(started, now *vmi.VirtualMachineInstanceTemplate, live bool) bool {
 	a, b := started.DeepCopy(), now.DeepCopy()
 	for _, t := range []*vmi.VirtualMachineInstanceTemplate{a, b} {
-		forgetIdentity(t)
 		if live {
 			forgetLive(&t.Spec)
 		}
 	}
 	return !equality.Semantic.DeepEqual(a.Spec, b.Spec)
-}
-
-// forgetIdentity drops what the guest keeps over all starts, however it is written.
-func forgetIdentity(t *vmi.VirtualMachineInstanceTemplate) {
-	f := t.Spec.Domain.Firmware
-	if f == nil {
-		return
-	}
-	f.UUID = ""
-	if equality.Semantic.DeepEqual(*f, vmi.Firmware{}) {
-		t.Spec.Domain.Firmware = nil
-	}
 }
 
 // forgetLive drops what a VMI that can migrate takes while it runs.

@@ -19,12 +19,6 @@ type started struct {
 	Spec vmi.VirtualMachineSpec `json:"spec"`
 }
 
-// revisionName is the name of the revision that a VMI of this generation is started
-// from.
-func revisionName(v *vmi.VirtualMachine) string {
-	return fmt.Sprintf("revision-start-vm-%s-%d", v.UID, v.Generation)
-}
-
 // revision is the VM's spec as a ControllerRevision.
 func revision(v *vmi.VirtualMachine) (*appsv1.ControllerRevision, error) {
 	raw, err := json.Marshal(started{Spec: v.Spec})
@@ -33,7 +27,7 @@ func revision(v *vmi.VirtualMachine) (*appsv1.ControllerRevision, error) {
 	}
 	return &appsv1.ControllerRevision{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: v.Namespace, Name: revisionName(v), Labels: map[string]string{vmi.AppLabel: RevisionApp},
+			Namespace: v.Namespace, Name: vmi.StartRevision(v.UID, v.Generation), Labels: map[string]string{vmi.AppLabel: RevisionApp},
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(v, vmi.VirtualMachines.GroupVersionKind)},
 		},
 		Data: runtime.RawExtension{Raw: raw}, Revision: v.Generation,
@@ -44,7 +38,7 @@ func revision(v *vmi.VirtualMachine) (*appsv1.ControllerRevision, error) {
 func running(o Observed, v *vmi.VirtualMachineInstance) *appsv1.ControllerRevision {
 	name := v.Status.VirtualMachineRevisionName
 	if name == "" {
-		name = fmt.Sprintf("revision-start-vm-%s-%d", o.VM.UID, generation(v))
+		name = vmi.StartRevision(o.VM.UID, vmi.StartGeneration(v))
 	}
 	for _, r := range o.Revisions {
 		if r.Name == name {
@@ -64,27 +58,27 @@ func startedFrom(r *appsv1.ControllerRevision) (vmi.VirtualMachineSpec, bool) {
 	return s.Spec, true
 }
 
-// generation is the generation of the VM whose template the VMI has. 0: it is not
-// known.
-func generation(v *vmi.VirtualMachineInstance) int64 {
-	n, err := strconv.ParseInt(v.Annotations[vmi.VMGenerationAnnotation], 10, 64)
-	if err != nil {
-		return 0
-	}
-	return n
-}
-
 // sameTemplate says that the VMI has the template that the VM has now.
 func sameTemplate(o Observed, v *vmi.VirtualMachineInstance) bool {
+	was, is, ok := templates(o, v)
+	return ok && equality.Semantic.DeepEqual(was, is)
+}
+
+// templates are the template that the VMI was started from and the one that the VM has
+// now, each with what a start makes of it. It is false if the first is not known.
+func templates(o Observed, v *vmi.VirtualMachineInstance) (was, is *vmi.VirtualMachineInstanceTemplate, ok bool) {
 	s, ok := startedFrom(running(o, v))
-	return ok && equality.Semantic.DeepEqual(s.Template, o.VM.Spec.Template)
+	if !ok || o.VM.Spec.Template == nil {
+		return nil, nil, false
+	}
+	return whole(o.VM, &s, o.Profile), whole(o.VM, &o.VM.Spec, o.Profile), true
 }
 
 // follow notes on a VMI whose template is still that of the VM that it has the VM's
 // generation, and deletes the revisions that nothing runs from.
 func follow(o Observed, v *vmi.VirtualMachineInstance) []scheduler.Action {
 	var out []scheduler.Action
-	if v.DeletionTimestamp == nil && !v.Status.Phase.Final() && generation(v) != o.VM.Generation && sameTemplate(o, v) {
+	if v.DeletionTimestamp == nil && !v.Status.Phase.Final() && vmi.StartGeneration(v) != o.VM.Generation && sameTemplate(o, v) {
 		out = append(out, scheduler.AnnotateInstance{Instance: v, Annotations: map[string]string{
 			vmi.VMGenerationAnnotation: strconv.FormatInt(o.VM.Generation, 10),
 		}})
@@ -95,7 +89,7 @@ func follow(o Observed, v *vmi.VirtualMachineInstance) []scheduler.Action {
 	}
 	for _, r := range o.Revisions {
 		if r.Name != in.Name && r.DeletionTimestamp == nil && r.Revision < in.Revision {
-			out = append(out, scheduler.DeleteRevision{Name: r.Name})
+			out = append(out, scheduler.DeleteRevision{Name: r.Name, UID: r.UID})
 		}
 	}
 	return out

@@ -2,6 +2,7 @@ package vm
 
 import (
 	"maps"
+	"slices"
 	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,35 +13,54 @@ import (
 )
 
 // Instance is the VMI that a start of the VM makes: the template, with the identity
-// that the guest keeps over all starts. The firmware's UUID and serial number and the
-// MAC addresses follow from the VM's UID where the template leaves them open.
+// that the guest keeps over all starts. Where the template leaves them open, the
+// firmware's UUID and serial number and the MAC addresses follow from the VM's UID,
+// and machine type and networks from the profile. Everything else that the template
+// leaves open is decided for the VMI.
+//
+// Of the template's metadata the VMI has the labels and annotations, but for the
+// labels that only Podvisor writes.
 func Instance(v *vmi.VirtualMachine, p defaults.Profile) *vmi.VirtualMachineInstance {
-	whole := defaults.VirtualMachine(v, p)
-	t := whole.Spec.Template
+	t := whole(v, &v.Spec, p)
 	out := &vmi.VirtualMachineInstance{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: v.Namespace, Name: v.Name,
-			Labels: maps.Clone(t.ObjectMeta.Labels), Annotations: maps.Clone(t.ObjectMeta.Annotations),
+			Labels: vmi.UserLabels(t.ObjectMeta.Labels), Annotations: maps.Clone(t.ObjectMeta.Annotations),
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(v, vmi.VirtualMachines.GroupVersionKind)},
 			Finalizers:      []string{vmi.Finalizer},
 		},
-		Spec: *defaults.Spec(&t.Spec, p),
+		Spec: t.Spec,
 	}
 	if out.Annotations == nil {
 		out.Annotations = map[string]string{}
 	}
 	out.Annotations[vmi.VMGenerationAnnotation] = strconv.FormatInt(v.Generation, 10)
-	addresses(v, &out.Spec)
 	return out
 }
 
+// whole is the template of a spec of the VM, with what each of its VMIs gets.
+func whole(v *vmi.VirtualMachine, s *vmi.VirtualMachineSpec, p defaults.Profile) *vmi.VirtualMachineInstanceTemplate {
+	p.UUID, p.Serial = defaults.UUID(v.UID), string(defaults.UUID(v.UID+"/serial"))
+	t := defaults.VirtualMachine(&vmi.VirtualMachine{Spec: *s}, p).Spec.Template
+	decided := defaults.Spec(&t.Spec, p)
+	t.Spec.Domain.Devices.Interfaces, t.Spec.Networks = decided.Domain.Devices.Interfaces, decided.Networks
+	addresses(v, &t.Spec)
+	return t
+}
+
 // addresses gives each interface the MAC address that it keeps. A device of the node
-// has its own.
+// has its own. A guest that is bridged to the pod network takes over the address of
+// its pod, and no other one is allowed there.
 func addresses(v *vmi.VirtualMachine, s *vmi.VirtualMachineInstanceSpec) {
 	for i := range s.Domain.Devices.Interfaces {
 		n := &s.Domain.Devices.Interfaces[i]
-		if n.MacAddress == "" && n.SRIOV == nil {
+		if n.MacAddress == "" && n.SRIOV == nil && !takesOver(s, n) {
 			n.MacAddress = network.MAC(v.UID, n.Name)
 		}
 	}
+}
+
+// takesOver says that the guest has the address of its pod.
+func takesOver(s *vmi.VirtualMachineInstanceSpec, n *vmi.Interface) bool {
+	return n.Bridge != nil && slices.ContainsFunc(s.Networks, func(w vmi.Network) bool { return w.Name == n.Name && w.Pod != nil })
 }

@@ -37,8 +37,11 @@ func describe(o Observed, n next, s *vmi.VirtualMachineStatus) {
 	if len(n.requests) == 0 {
 		s.StateChangeRequests = nil
 	}
-	if o.VM.DeletionTimestamp == nil && (!n.starts || n.made) {
-		s.RunStrategy, s.DesiredGeneration = o.VM.Spec.Strategy(), o.VM.Generation
+	if o.VM.DeletionTimestamp == nil {
+		s.DesiredGeneration = o.VM.Generation
+		if !n.starts || n.made { // a strategy that is to start the VM is acted upon when it has
+			s.RunStrategy = o.VM.Spec.Strategy()
+		}
 	}
 	s.ObservedGeneration = observed(o, n)
 	conditions(o, n, s)
@@ -54,15 +57,25 @@ func observed(o Observed, n next) int64 {
 		return o.VM.Generation
 	case sameTemplate(o, i):
 		return o.VM.Generation
-	case generation(i) != 0:
-		return generation(i)
+	case vmi.StartGeneration(i) != 0:
+		return vmi.StartGeneration(i)
 	}
 	return o.VM.Status.ObservedGeneration
 }
 
 // conditions copies those of the VMI, and sets the VM's own.
 func conditions(o Observed, n next, s *vmi.VirtualMachineStatus) {
-	now, i := metav1.NewTime(o.Now), o.own()
+	now := metav1.NewTime(o.Now)
+	if !stopping(o, n) { // while it ends, the conditions say nothing more
+		mirror(o.own(), s, now)
+	}
+	s.SetCondition(ready(o, n), now)
+	failure(n, s, now)
+	restart(o, s, now)
+}
+
+// mirror makes the conditions that are not the VM's own those of the VMI.
+func mirror(i *vmi.VirtualMachineInstance, s *vmi.VirtualMachineStatus, now metav1.Time) {
 	var copied []vmi.Condition
 	if i != nil {
 		copied = slices.DeleteFunc(slices.Clone(i.Status.Conditions), func(c vmi.Condition) bool { return slices.Contains(own, c.Type) })
@@ -73,11 +86,9 @@ func conditions(o Observed, n next, s *vmi.VirtualMachineStatus) {
 			s.RemoveCondition(c.Type)
 		}
 	}
-	for _, c := range append(copied, ready(o, n)) {
+	for _, c := range copied {
 		s.SetCondition(c, now)
 	}
-	failure(n, s, now)
-	restart(o, s, now)
 }
 
 // ready is the VMI's own condition Ready. As long as a start or a stop only takes its
@@ -118,12 +129,12 @@ func restart(o Observed, s *vmi.VirtualMachineStatus, now metav1.Time) {
 		s.RemoveCondition(vmi.ConditionRestartRequired)
 		return
 	}
-	from, ok := startedFrom(running(o, i))
+	was, is, ok := templates(o, i)
 	if !ok {
 		return // what it was started from is not known, or not yet
 	}
 	live := o.LiveUpdate && isTrue(i.Status.Condition(vmi.ConditionLiveMigratable))
-	if !restartRequired(from.Template, o.VM.Spec.Template, live) {
+	if !restartRequired(was, is, live) {
 		s.RemoveCondition(vmi.ConditionRestartRequired)
 		return
 	}

@@ -26,6 +26,7 @@ type world struct {
 	revisions []*appsv1.ControllerRevision
 	now       time.Time
 	refusal   *vmi.Finding
+	claims    map[string]*corev1.PersistentVolumeClaim
 
 	made   int // VMIs so far
 	writes []string
@@ -40,7 +41,7 @@ func newWorld(t *testing.T, s vmi.RunStrategy) *world {
 }
 
 func (w *world) observe() vm.Observed {
-	o := vm.Observed{VM: w.vm.DeepCopy(), Revisions: w.revisions, Refusal: w.refusal, Now: w.now, LiveUpdate: true}
+	o := vm.Observed{VM: w.vm.DeepCopy(), Revisions: w.revisions, Refusal: w.refusal, Claims: w.claims, Now: w.now, LiveUpdate: true}
 	if w.vmi != nil {
 		o.VMI = w.vmi.DeepCopy()
 	}

@@ -30,9 +30,9 @@ func Spec(s *vmi.VirtualMachineInstanceSpec, p Profile) *vmi.VirtualMachineInsta
 }
 
 // VirtualMachine returns a copy of v with what must stay the same for each
-// VMI that is made of it: architecture, machine type, and the identity that the
-// guest sees. The rest is decided when a VMI is made, so that a cluster's new
-// defaults take effect at the next start.
+// VMI that is made of it: architecture, machine type, and the identity of the
+// profile, if it has one. The rest is decided when a VMI is made, so that a cluster's
+// new defaults take effect at the next start.
 func VirtualMachine(v *vmi.VirtualMachine, p Profile) *vmi.VirtualMachine {
 	v = v.DeepCopy()
 	if v.Spec.Template == nil {
@@ -40,11 +40,7 @@ func VirtualMachine(v *vmi.VirtualMachine, p Profile) *vmi.VirtualMachine {
 	}
 	s := &v.Spec.Template.Spec
 	machineType(s, p)
-	uuid := p.UUID
-	if uuid == "" && v.UID != "" {
-		uuid = UUID(v.UID)
-	}
-	firmware(&s.Domain, uuid, p.Serial)
+	firmware(&s.Domain, p.UUID, p.Serial)
 	return v
 }
 

@@ -60,9 +60,9 @@ type Profile struct {
 	// MaxGuest is what a VMI's memory may grow to. Nil: by HotplugRatio.
 	MaxGuest *resource.Quantity
 
-	// UUID is the one that the firmware of a VMI without one gets. Empty: it
-	// follows from the VMI's UID, see the function [UUID], and a VMI
-	// without UID gets none.
+	// UUID is the one that the firmware of a VMI or VirtualMachine without one gets.
+	// Empty: that of a VMI follows from its UID, see the function [UUID], and a VMI
+	// without UID and a VirtualMachine get none.
 	UUID types.UID
 	// Serial is the serial number that the firmware of a VirtualMachine without
 	// one gets. Empty: none.

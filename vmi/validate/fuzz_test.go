@@ -43,8 +43,6 @@ func FuzzNothingPanics(f *testing.F) {
 			d := defaults.Apply(&v, defaults.Profile{})
 			validate.Instance(&v, by, lim)
 			validate.Instance(d, by, lim)
-			validate.InstanceUpdate(&v, d, by, lim)
-			validate.InstanceUpdate(d, &v, validate.User{}, lim)
 		}
 		var m vmi.VirtualMachine
 		if json.Unmarshal(data, &m) == nil {

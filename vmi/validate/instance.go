@@ -54,14 +54,12 @@ func memoryRequested(at *field.Path, d *vmi.DomainSpec) field.ErrorList {
 }
 
 // reserved are the labels that only Podvisor writes.
-var reserved = []string{
-	vmi.CreatedByLabel, vmi.MigrationJobLabel, vmi.NodeNameLabel, vmi.MigrationTargetNodeLabel, vmi.SchedulableLabel, vmi.InstallStrategyLabel,
-}
+var reserved = vmi.ReservedLabels()
 
 // metadata checks labels and annotations that mean something to Podvisor.
 func metadata(at *field.Path, m *metav1.ObjectMeta, by User, lim Limits) field.ErrorList {
 	var l field.ErrorList
-	if taken := reservedLabels(m.Labels); len(taken) > 0 && !by.ours() {
+	if taken := ReservedLabels(m.Labels); len(taken) > 0 && !by.ours() {
 		l = append(l, notYours(at.Child("labels"), taken))
 	}
 	for _, a := range []struct {
@@ -75,8 +73,8 @@ func metadata(at *field.Path, m *metav1.ObjectMeta, by User, lim Limits) field.E
 	return l
 }
 
-// reservedLabels are the keys that the labels have and users may not write.
-func reservedLabels(labels map[string]string) []string {
+// ReservedLabels are the keys that the labels have and users may not write.
+func ReservedLabels(labels map[string]string) []string {
 	var out []string
 	for _, k := range reserved {
 		if _, ok := labels[k]; ok {

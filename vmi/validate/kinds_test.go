@@ -256,62 +256,6 @@ func TestMigrationOf(t *testing.T) {
 	}
 }
 
-func TestInstanceUpdate(t *testing.T) {
-	instance := func(options ...vmitest.Option) *vmi.VirtualMachineInstance {
-		return vmitest.New(append([]vmitest.Option{vmitest.WithEmptyDisk("root", "1Gi"), func(v *vmi.VirtualMachineInstance) { v.Status.NodeName = "a" }}, options...)...)
-	}
-	claim := func(bus vmi.DiskBus) vmitest.Option {
-		return func(v *vmi.VirtualMachineInstance) {
-			vmitest.WithDisk("more", vmi.VolumeSource{PersistentVolumeClaim: &vmi.PersistentVolumeClaimVolume{}})(v)
-			v.Spec.Domain.Devices.Disks[1].Disk.Bus = bus
-		}
-	}
-	drive := func(v *vmi.VirtualMachineInstance) {
-		v.Spec.Domain.Devices.Disks = append(v.Spec.Domain.Devices.Disks, vmi.Disk{Name: "drive", CDRom: &vmi.CDRomTarget{Bus: vmi.DiskBusSATA}})
-	}
-	for _, tt := range []struct {
-		name string
-		old  *vmi.VirtualMachineInstance
-		is   *vmi.VirtualMachineInstance
-		by   validate.User
-		want []string
-	}{
-		{"nothing changes", instance(), instance(), validate.User{}, nil},
-		{"a user changes the spec", instance(), instance(vmitest.WithMemory("2Gi")), validate.User{}, []string{": FieldValueNotSupported"}},
-		{"a user changes a reserved label", instance(), instance(func(v *vmi.VirtualMachineInstance) { v.Labels = map[string]string{vmi.NodeNameLabel: "b"} }), validate.User{}, []string{": FieldValueNotSupported"}},
-		{"a user changes another label", instance(), instance(func(v *vmi.VirtualMachineInstance) { v.Labels = map[string]string{"x": "b"} }), validate.User{}, nil},
-		{"memory is added", instance(), instance(vmitest.WithMemory("2Gi")), controller, nil},
-		{"a disk is added", instance(), instance(claim("scsi")), controller, nil},
-		{"a disk is added where none can be", instance(), instance(claim("sata")), controller, []string{": FieldValueInvalid"}},
-		{"a disk is added that is not a claim", instance(), instance(vmitest.WithEmptyDisk("b", "1Gi")), controller, []string{": FieldValueInvalid"}},
-		{"a disk is removed that was there from the start", instance(vmitest.WithEmptyDisk("b", "1Gi")), instance(), controller, []string{": FieldValueInvalid"}},
-		{"a disk changes", instance(), instance(func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Devices.Disks[0].Serial = "x" }), controller, []string{": FieldValueInvalid"}},
-		{"a disk is removed that was added", instance(claim("scsi"), func(v *vmi.VirtualMachineInstance) {
-			v.Status.VolumeStatus = []vmi.VolumeStatus{{Name: "more", HotplugVolume: &vmi.HotplugVolumeStatus{}}}
-		}), instance(), controller, nil},
-		{"a drive gets a volume", instance(drive), instance(drive, func(v *vmi.VirtualMachineInstance) {
-			v.Spec.Volumes = append(v.Spec.Volumes, vmi.Volume{Name: "drive", VolumeSource: vmi.VolumeSource{DataVolume: &vmi.DataVolumeVolume{Name: "a"}}})
-		}), controller, nil},
-		{"a volume moves to another claim", instance(claim("scsi")), instance(claim("scsi"), func(v *vmi.VirtualMachineInstance) {
-			v.Spec.Volumes[1].PersistentVolumeClaim.ClaimName = "other"
-			v.Status.MigratedVolumes = []vmi.MigratedVolume{{VolumeName: "more"}}
-		}), controller, nil},
-		{"a volume becomes another claim", instance(claim("scsi")), instance(claim("scsi"), func(v *vmi.VirtualMachineInstance) {
-			v.Spec.Volumes[1].PersistentVolumeClaim.ClaimName = "other"
-		}), controller, []string{": FieldValueInvalid"}},
-		{"room for processors appears", instance(func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.CPU = nil }), instance(func(v *vmi.VirtualMachineInstance) {
-			v.Spec.Domain.CPU = &vmi.CPU{Sockets: 1, MaxSockets: 4}
-		}), controller, []string{": FieldValueInvalid"}},
-		{"a handler writes to its VMI", instance(), instance(), handler, nil},
-		{"a handler that does not say its node", instance(), instance(), validate.User{Kind: validate.Handler}, []string{": FieldValueInvalid"}},
-		{"a handler writes to a VMI of another node", instance(), instance(), validate.User{Kind: validate.Handler, Node: "b"}, []string{": FieldValueInvalid"}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			require.Equal(t, tt.want, fields(validate.InstanceUpdate(tt.old, tt.is, tt.by, validate.Limits{})))
-		})
-	}
-}
-
 func TestAVMOfWhichASnapshotIsMadeKeepsItsVolumes(t *testing.T) {
 	old := read[vmi.VirtualMachine](t, `{spec: {runStrategy: Always, template: {spec: {domain: {memory: {guest: 1Gi}}}}}}`)
 	v := read[vmi.VirtualMachine](t, `{spec: {runStrategy: Halted, template: {spec: {domain: {memory: {guest: 1Gi}}, volumes: [{name: a, emptyDisk: {capacity: 1Gi}}]}}}, status: {snapshotInProgress: a}}`)

@@ -20,7 +20,7 @@ func ReplicaSet(r *vmi.VirtualMachineInstanceReplicaSet, by User, lim Limits) fi
 		l = append(l, metadata(at.Child("template", "metadata"), &s.Template.ObjectMeta, by, lim)...)
 		l = append(l, Spec(at.Child("template", "spec"), templateSpec(s.Template, lim), lim)...)
 	}
-	return append(l, selector(at.Child("selector"), s)...)
+	return append(l, Selector(s)...)
 }
 
 // replicas checks how many VMIs the set is to have.
@@ -31,8 +31,9 @@ func replicas(at *field.Path, s *vmi.VirtualMachineInstanceReplicaSetSpec) field
 	return nil
 }
 
-// selector checks that the set finds the VMIs that it makes.
-func selector(at *field.Path, s *vmi.VirtualMachineInstanceReplicaSetSpec) field.ErrorList {
+// Selector returns why the set would not find the VMIs that it makes, or nothing.
+func Selector(s *vmi.VirtualMachineInstanceReplicaSetSpec) field.ErrorList {
+	at := field.NewPath("spec", "selector")
 	if s.Selector == nil {
 		return field.ErrorList{field.Required(at, "must select the VMIs by labels of the template")}
 	}
@@ -58,7 +59,7 @@ func ReplicaSetUpdate(old, r *vmi.VirtualMachineInstanceReplicaSet, by User, lim
 	var l field.ErrorList
 	if equal(old.Spec.Template, r.Spec.Template) {
 		at := field.NewPath("spec")
-		l = append(replicas(at, &r.Spec), selector(at.Child("selector"), &r.Spec)...)
+		l = append(replicas(at, &r.Spec), Selector(&r.Spec)...)
 	} else {
 		l = ReplicaSet(r, by, lim)
 	}

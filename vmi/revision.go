@@ -1,0 +1,25 @@
+package vmi
+
+import (
+	"fmt"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// StartRevision is the name of the ControllerRevision that holds the spec of the
+// VirtualMachine with this UID as it was in this generation, for a VMI that was
+// started from it.
+func StartRevision(vm types.UID, generation int64) string {
+	return fmt.Sprintf("revision-start-vm-%s-%d", vm, generation)
+}
+
+// StartGeneration is the generation of its VirtualMachine whose template the VMI has.
+// 0: it is not known.
+func StartGeneration(v *VirtualMachineInstance) int64 {
+	n, err := strconv.ParseInt(v.Annotations[VMGenerationAnnotation], 10, 64)
+	if err != nil || n < 0 {
+		return 0
+	}
+	return n
+}
