@@ -140,5 +140,9 @@ func (o Owned) asked(ctx context.Context, made *vmi.VirtualMachineInstance, ref 
 // keep gives the template, where it leaves that open, what the configuration of the
 // cluster decided when the VMI was made: this replica may have another one by now.
 func keep(made *vmi.VirtualMachineInstance, t *vmi.VirtualMachineInstanceTemplate) {
+	made = made.DeepCopy()
+	for i := range made.Spec.Domain.Devices.Interfaces {
+		made.Spec.Domain.Devices.Interfaces[i].MacAddress = "" // it follows from the owner
+	}
 	t.Spec = defaults.Keep(made, &vmi.VirtualMachineInstance{Spec: t.Spec}).Spec
 }

@@ -90,8 +90,13 @@ func TestAVMIThatItsOwnerAsksForIsAllowed(t *testing.T) {
 func TestAVMIIsAllowedWhateverTheDefaultsOfTheClusterAreNow(t *testing.T) {
 	t.Parallel()
 	m, s := shop()
-	m.Spec.Template.Spec.Networks, m.Spec.Template.Spec.Domain.Devices.Interfaces = nil, nil
-	before := defaults.Configured(&vmi.KubeVirtConfiguration{CPUModel: "Haswell", Network: &vmi.NetworkConfiguration{DefaultNetworkInterface: "masquerade"}})
+	for _, t := range []*vmi.VirtualMachineInstanceTemplate{m.Spec.Template, s.Spec.Template} {
+		t.Spec.Networks, t.Spec.Domain.Devices.Interfaces, t.Spec.Domain.Devices.AutoattachPodInterface = nil, nil, nil
+	}
+	before := defaults.Configured(&vmi.KubeVirtConfiguration{
+		Network:                   &vmi.NetworkConfiguration{DefaultNetworkInterface: "masquerade"},
+		ArchitectureConfiguration: &vmi.ArchitectureConfiguration{AMD64: &vmi.ArchitectureSettings{MachineType: "pc-q35-7.2"}},
+	})
 	for _, made := range []*vmi.VirtualMachineInstance{vm.Instance(m, before), defaults.Apply(replicaset.Instance(s, "web-abc", 0), before)} {
 		message, _ := ask(t, made, config.Config{}, m, s)
 		require.Empty(t, message)
