@@ -125,7 +125,7 @@ func watch(o Observed) scheduler.Plan {
 		return fail(o, nodeGone(o))
 	case !over(active):
 		p := readiness(o)
-		p.Actions = append(opened(o), p.Actions...)
+		p.Actions = append(p.Actions, opened(o)...)
 		return p
 	}
 	e := endOf(active)

@@ -134,9 +134,12 @@ func waiting(reason, message string) func(*corev1.Pod) {
 	return compute(corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}})
 }
 
+// open is the readiness gate of a guest that is not paused.
+var open = corev1.PodCondition{Type: vmi.PodConditionUnpaused, Status: corev1.ConditionTrue}
+
 func running(p *corev1.Pod) {
 	p.Status.Phase = corev1.PodRunning
-	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}, open}
 	compute(corev1.ContainerState{Running: &corev1.ContainerStateRunning{}})(p)
 }
 
@@ -180,6 +183,8 @@ func summarize(p scheduler.Plan) summary {
 			s.Do = append(s.Do, "create pod")
 		case scheduler.DeletePod:
 			s.Do = append(s.Do, "delete pod "+string(a.UID))
+		case scheduler.SetPodCondition:
+			s.Do = append(s.Do, map[corev1.ConditionStatus]string{corev1.ConditionTrue: "open gate", corev1.ConditionFalse: "close gate"}[a.Condition.Status])
 		case scheduler.Emit:
 			s.Do = append(s.Do, map[bool]string{true: "Warning ", false: "Normal "}[a.Warning]+a.Reason)
 		case writeStatus:
@@ -208,10 +213,19 @@ func TestDecide(t *testing.T) {
 		refusal *vmi.Finding
 		want    summary
 	}{
-		{"a new VMI gets its pod and is Scheduling in one write", stored(""), nil, nil,
-			summary{Do: []string{"create pod", "Normal SuccessfulCreate", "write"}, Phase: vmi.Scheduling, Because: notRunning}},
+		{"a new VMI gets its pod, which may run before anything is written", stored(""), nil, nil,
+			summary{Do: []string{"create pod", "Normal SuccessfulCreate"}, Recheck: 2 * time.Second}},
 		{"a VMI without its finalizer gets that first", stored("", bare), nil, nil,
-			summary{Do: []string{"add finalizer", "create pod", "Normal SuccessfulCreate", "write"}, Phase: vmi.Scheduling, Because: notRunning}},
+			summary{Do: []string{"add finalizer", "create pod", "Normal SuccessfulCreate"}, Recheck: 2 * time.Second}},
+		{"a new VMI waits for its pod in silence", stored(""), launcher(young), nil, summary{Recheck: time.Second}},
+		{"a new VMI whose pod runs at once is handed over", stored(""), launcher(young, running, ungranted), nil,
+			summary{Do: []string{"write", "open gate"}, Phase: vmi.Scheduled, Because: notRunning}},
+		{"a new VMI whose pod does not run soon is Scheduling", stored(""), launcher(old), nil,
+			summary{Do: []string{"write"}, Phase: vmi.Scheduling, Because: notRunning}},
+		{"what keeps its pod from running is written at once", stored(""), launcher(young, unschedulable), nil,
+			summary{Do: []string{"write", "Warning Unschedulable"}, Phase: vmi.Scheduling, Reason: "Unschedulable", Because: because{vmi.ConditionReady: "GuestNotRunning", vmi.ConditionPodScheduled: "Unschedulable"}}},
+		{"a VMI that waited gets its pod and is Scheduling", stored(vmi.Pending), nil, nil,
+			summary{Do: []string{"create pod", "Normal SuccessfulCreate", "write"}, Phase: vmi.Scheduling, Because: notRunning}},
 		{"a VMI with an invalid spec waits in Pending with the reason", stored("", invalid), nil, nil,
 			summary{Do: []string{"write", "Warning InvalidSpec"}, Phase: vmi.Pending, Reason: "InvalidSpec",
 				Because: because{vmi.ConditionSynchronized: "InvalidSpec", vmi.ConditionReady: "PodNotExists"}}},
@@ -340,6 +354,8 @@ func refused(p *corev1.Pod) {
 	p.CreationTimestamp = metav1.NewTime(now)
 	p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "UnexpectedAdmissionError", "no healthy devices present"
 }
+
+func young(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(now.Add(-time.Second)) }
 
 func old(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(now.Add(-time.Minute)) }
 
@@ -480,7 +496,7 @@ func TestTheFirstStatusOfAVMINamesTheRevisionThatItWasStartedFrom(t *testing.T) 
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			v := vmitest.New()
+			v := stored(vmi.Pending)
 			v.Annotations = map[string]string{vmi.VMGenerationAnnotation: c.generation}
 			if c.owner != "" {
 				v.OwnerReferences = []metav1.OwnerReference{{APIVersion: "kubevirt.io/v1", Kind: c.owner, Name: v.Name, UID: "vm-uid", Controller: new(true)}}

@@ -32,7 +32,6 @@ func ExampleDecide() {
 	// scheduler.AddFinalizer
 	// create virt-launcher-web-nlr65
 	// scheduler.Emit
-	// phase Scheduling
 }
 
 func ExampleEviction() {

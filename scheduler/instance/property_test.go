@@ -91,11 +91,18 @@ func apply(o *instance.Observed, p scheduler.Plan) bool {
 		case scheduler.RemoveFinalizer:
 			o.VMI.Finalizers = slices.DeleteFunc(o.VMI.Finalizers, func(f string) bool { return f == vmi.Finalizer })
 		case scheduler.CreatePod:
-			o.Pods.Active = a.Pod
+			o.Pods.Active = a.Pod.DeepCopy()
+			o.Pods.Active.CreationTimestamp = metav1.NewTime(o.Now)
 		case scheduler.DeletePod:
 			for _, p := range all(*o) {
 				if p.UID == a.UID {
 					p.DeletionTimestamp = &metav1.Time{Time: o.Now}
+				}
+			}
+		case scheduler.SetPodCondition:
+			for _, p := range all(*o) {
+				if p.UID == a.UID {
+					p.Status.Conditions = append(slices.DeleteFunc(slices.Clone(p.Status.Conditions), func(c corev1.PodCondition) bool { return c.Type == a.Condition.Type }), a.Condition)
 				}
 			}
 		case writeStatus:

@@ -1,6 +1,8 @@
 package instance_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,13 +20,13 @@ import (
 func notReady(p *corev1.Pod) {
 	p.Status.ContainerStatuses[0].Ready = true
 	p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, corev1.ContainerStatus{Name: "proxy"})
-	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "ContainersNotReady", Message: "containers with unready status: [proxy]"}}
+	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "ContainersNotReady", Message: "containers with unready status: [proxy]"}, open}
 }
 
 // unanswered is a pod whose container compute runs and is not ready: its probe fails.
 func unanswered(p *corev1.Pod) {
 	p.Status.ContainerStatuses[0].Ready = false
-	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "ContainersNotReady", Message: "containers with unready status: [compute]"}}
+	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "ContainersNotReady", Message: "containers with unready status: [compute]"}, open}
 }
 
 // probed is a VMI with a readiness probe.
@@ -32,9 +34,27 @@ func probed(v *vmi.VirtualMachineInstance) {
 	v.Spec.ReadinessProbe = &vmi.Probe{ProbeHandler: vmi.ProbeHandler{GuestAgentPing: &vmi.GuestAgentPing{}}}
 }
 
+// ungranted is a pod that is not ready because its gate has no condition yet.
+func ungranted(p *corev1.Pod) {
+	p.Status.Conditions = []corev1.PodCondition{
+		{Type: corev1.ContainersReady, Status: corev1.ConditionTrue},
+		{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "ReadinessGatesNotReady", Message: `corresponding condition of pod readiness gate "kubevirt.io/virtual-machine-unpaused" does not exist.`},
+	}
+}
+
+// shutGate is the same, as the gate of a paused guest is.
+func shutGate(p *corev1.Pod) {
+	ungranted(p)
+	p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: vmi.PodConditionUnpaused, Status: corev1.ConditionFalse})
+}
+
+func othersGate(p *corev1.Pod) {
+	p.Spec.ReadinessGates = append(p.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: "example.com/mesh"})
+}
+
 func alsoUnanswered(p *corev1.Pod) { p.Status.ContainerStatuses[0].Ready = false }
 
-func noConditions(p *corev1.Pod) { p.Status.Conditions = nil }
+func noConditions(p *corev1.Pod) { p.Status.Conditions = []corev1.PodCondition{open} }
 
 // ready is a VMI with the condition Ready as virt-handler writes it.
 func ready(v *vmi.VirtualMachineInstance) {
@@ -88,9 +108,8 @@ func TestReadyIsThePodsReadinessAndTheGuests(t *testing.T) {
 		{"a readiness probe that succeeds is taken back", stored(vmi.Running, probed, because("ContainersNotReady")), launcher(running), nil, isTrue, none, 0},
 		{"a readiness probe of a paused guest is none", stored(vmi.Running, paused, probed), launcher(running, unanswered), nil, none, none, 0},
 		{"a container beside a paused guest is a reason", stored(vmi.Running, paused, probed), launcher(running, notReady, alsoUnanswered), nil, "ContainersNotReady", none, 0},
-		{"a pod that follows its guest costs nothing", stored(vmi.Running, ready), launcher(running, unanswered), nil, none, none, 0},
-		{"nor does one whose guest is paused", stored(vmi.Running, paused), launcher(running, unanswered), nil, none, none, 0},
-		{"nor one whose guest does not run yet", stored(vmi.Scheduled, because("GuestNotRunning")), launcher(running, unanswered), nil, none, none, 0},
+		{"the readiness gate of a paused guest is none", stored(vmi.Running, paused), launcher(running, shutGate), nil, none, none, 0},
+		{"a gate of others is a reason", stored(vmi.Running, ready), launcher(running, shutGate, othersGate), nil, "ReadinessGatesNotReady", none, 0},
 		{"a pod without the condition is a reason", stored(vmi.Running, ready), launcher(running, noConditions), nil, "PodConditionMissing", none, 0},
 		{"a pod that is being deleted is a reason", stored(vmi.Running, ready), launcher(running, leaving), nil, "PodTerminating", none, 0},
 		{"a pod that is ready again is taken back", stored(vmi.Running, because("ContainersNotReady")), launcher(running), nil, isTrue, none, 0},
@@ -142,7 +161,7 @@ func TestReadyIsThePodsReadinessAndTheGuests(t *testing.T) {
 			if tt.event != none {
 				do = append(do, "Warning "+tt.event)
 			}
-			require.Equal(t, do, got.Do)
+			require.Equal(t, do, slices.DeleteFunc(got.Do, func(a string) bool { return strings.HasSuffix(a, " gate") }))
 		})
 	}
 }
@@ -153,11 +172,11 @@ func TestHandOverWritesWhyThePodIsNotReady(t *testing.T) {
 		pod  *corev1.Pod
 		want string
 	}{
-		"a pod that is ready":          {launcher(running), "GuestNotRunning"},
-		"a pod that is not ready":      {launcher(running, notReady), "ContainersNotReady"},
-		"a pod without conditions":     {launcher(running, noConditions), "PodConditionMissing"},
-		"a pod that follows its guest": {launcher(running, unanswered), "GuestNotRunning"},
-		"a pod with another in front":  {launcher(running, injected), "GuestNotRunning"},
+		"a pod that is ready":         {launcher(running), "GuestNotRunning"},
+		"a pod that is not ready":     {launcher(running, notReady), "ContainersNotReady"},
+		"a pod without conditions":    {launcher(running, noConditions), "PodConditionMissing"},
+		"a pod with its gate closed":  {launcher(running, ungranted), "GuestNotRunning"},
+		"a pod with another in front": {launcher(running, injected), "GuestNotRunning"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -138,7 +138,7 @@ func handOver(o Observed) scheduler.Plan {
 		s.RemoveCondition(vmi.ConditionSynchronized)
 		setNotReady(s, f, now)
 	}, nodeEvents(o, f)...)
-	p.Actions = append(opened(o), p.Actions...)
+	p.Actions = append(p.Actions, opened(o)...)
 	p.Recheck = settles(o)
 	return p
 }
