@@ -47,7 +47,7 @@ func (p *Plan) paused(o Observed, s *vmi.VirtualMachineInstanceStatus, now metav
 		}
 		s.RemoveCondition(vmi.ConditionPaused)
 		if !foreign(s) {
-			s.SetCondition(vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionTrue}, now)
+			s.SetCondition(resumed(o, old != nil), now)
 		}
 		return
 	}
@@ -59,6 +59,19 @@ func (p *Plan) paused(o Observed, s *vmi.VirtualMachineInstanceStatus, now metav
 	if !foreign(s) {
 		s.SetCondition(notReady(vmi.ReasonGuestNotRunning, c.Message), now)
 	}
+}
+
+// containersNotReady is the reason of a pod whose readiness probe fails.
+const containersNotReady = "ContainersNotReady"
+
+// resumed is the condition Ready of a guest that runs, and that was paused before or
+// was not. The readiness probe of one that was may have failed meanwhile: that it has
+// not is for virt-controller to write, which knows the pod.
+func resumed(o Observed, wasPaused bool) vmi.Condition {
+	if wasPaused && o.Instance.Spec.ReadinessProbe != nil {
+		return notReady(containersNotReady, "The guest was resumed and has not answered its readiness probe yet")
+	}
+	return vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionTrue}
 }
 
 // causes are the reason and the message of each cause of a pause.

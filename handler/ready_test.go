@@ -118,6 +118,21 @@ func TestAGuestThatIsStoppedWhileItIsPausedDoesNotBecomeReady(t *testing.T) {
 	require.Empty(t, p.Events)
 }
 
+func TestAGuestWithAReadinessProbeIsReadyAfterAPauseWhenItsPodIs(t *testing.T) {
+	t.Parallel()
+	v := instance(vmi.Running)
+	v.Status = *Decide(observed(v, session(v, state(protocol.Paused)))).Status
+	require.Equal(t, corev1.ConditionTrue, Decide(observed(v, session(v, state(protocol.Running)))).Status.Condition(vmi.ConditionReady).Status, "without a probe at once")
+
+	v.Spec.ReadinessProbe = &vmi.Probe{ProbeHandler: vmi.ProbeHandler{GuestAgentPing: &vmi.GuestAgentPing{}}}
+	resumed := Decide(observed(v, session(v, state(protocol.Running)))).Status
+	require.Nil(t, resumed.Condition(vmi.ConditionPaused))
+	require.Equal(t, corev1.ConditionFalse, resumed.Condition(vmi.ConditionReady).Status)
+	require.Equal(t, "ContainersNotReady", resumed.Condition(vmi.ConditionReady).Reason, "which virt-controller takes back")
+	v.Status = *resumed
+	require.Equal(t, resumed, Decide(observed(v, session(v, state(protocol.Running)))).Status, "and virt-handler keeps")
+}
+
 func TestEachIOErrorHasOneEvent(t *testing.T) {
 	t.Parallel()
 	v := instance(vmi.Running)

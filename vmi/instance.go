@@ -101,18 +101,15 @@ type VirtualMachineInstanceSpec struct {
 	// StartStrategy Paused starts the guest with its processors stopped, until the
 	// VMI is unpaused. Default: it runs at once.
 	// +optional
-	// +podvisor:unserved=a VMI cannot be unpaused yet
 	StartStrategy *StartStrategy `json:"startStrategy,omitempty"`
 
 	// LivenessProbe ends the VMI if the guest does not answer. Default: none.
 	// +optional
-	// +podvisor:unserved=pods have no probes
 	LivenessProbe *Probe `json:"livenessProbe,omitempty"`
 
 	// ReadinessProbe makes the condition Ready False, which takes the VMI out of
 	// Services, while the guest does not answer. Default: none.
 	// +optional
-	// +podvisor:unserved=pods have no probes
 	ReadinessProbe *Probe `json:"readinessProbe,omitempty"`
 
 	// Hostname is the host name of the pod and the one that the guest is offered

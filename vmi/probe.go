@@ -11,8 +11,8 @@ import (
 type Probe struct {
 	ProbeHandler `json:",inline"`
 
-	// InitialDelaySeconds is the time from the start to the first check, in
-	// seconds. Default: 0.
+	// InitialDelaySeconds is the time to the first check, in seconds, counted from
+	// 10 seconds after the start of the pod's container. Default: 0.
 	// +optional
 	InitialDelaySeconds int32 `json:"initialDelaySeconds,omitempty"`
 
@@ -49,11 +49,13 @@ type ProbeHandler struct {
 	// 399 is a success. It needs an interface on the pod network.
 	// +optional
 	// +podvisor:refused:protocol=KubeVirt's API does not have the field
+	// +podvisor:unserved:host=a probe goes to the address of the VMI's pod, which the guest has
 	HTTPGet *corev1.HTTPGetAction `json:"httpGet,omitempty"`
 
 	// TCPSocket connects to a port of the guest: a connection is a success. It
 	// needs an interface on the pod network.
 	// +optional
+	// +podvisor:unserved:host=a probe goes to the address of the VMI's pod, which the guest has
 	TCPSocket *corev1.TCPSocketAction `json:"tcpSocket,omitempty"`
 }
 

@@ -20,6 +20,8 @@ var program = command.Program{
 	Name: "virt-launcher",
 	Usage: `usage: virt-launcher --namespace NS --name NAME --uid UID [FLAG...]
        virt-launcher install DIR                    copy this program to DIR
+       virt-launcher probe QUESTION [FLAG...] [-- PROGRAM [ARG...]]
+           ask about the guest of this pod: unpaused, running, ping (its agent), exec (a program in it)
        virt-launcher copy-disk [--path P] --to DIR  copy the container disk that is / to DIR
 `,
 }
@@ -32,22 +34,11 @@ func run(args []string) error {
 		return image.Install(filepath.Join(args[1], "virt-launcher"))
 	case len(args) > 0 && args[0] == "copy-disk":
 		return copyDisk(args[1:])
+	case len(args) > 0 && args[0] == "probe":
+		return probe(args[1:])
 	default:
 		return launch(args)
 	}
-}
-
-func copyDisk(args []string) error {
-	var f flag.FlagSet
-	path := f.String("path", "", "the absolute `path` of the disk image; default: the one file in /disk")
-	to := f.String("to", "", "the `folder` that the image is copied to, into its folder disk")
-	if err := program.ParseFlags(&f, args); err != nil {
-		return err
-	}
-	if *to == "" {
-		return command.Fault("copy-disk needs --to")
-	}
-	return image.Copy("/", *path, *to)
 }
 
 func launch(args []string) error {

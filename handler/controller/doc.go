@@ -18,6 +18,9 @@
 // stream that does not bring what the answer says, breaks the connection. Connecting
 // again is tried with growing delays of up to a second.
 //
+// [Controller.Pause] and [Controller.Unpause] make the calls of the launcher for who
+// serves requests. They are not exposed on the network here.
+//
 // It is a controller: it joins the API, the control protocol and the network edges,
 // and decides nothing.
 //

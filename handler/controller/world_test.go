@@ -49,6 +49,9 @@ type world struct {
 	frozen atomic.Bool
 	dials  atomic.Int64
 
+	// calls are those that the launcher knows.
+	calls map[protocol.Call]func(context.Context) error
+
 	mu      sync.Mutex
 	desired []protocol.Desired
 	binding error // of a network that cannot be bound
@@ -127,7 +130,7 @@ func (w *world) launch(state protocol.State, put func(*control.Server, protocol.
 	l, err := net.Listen("unix", w.socket)
 	require.NoError(w.t, err)
 	server = control.NewServer(control.ServerConfig{
-		Namespace: "default", Name: "testvmi", UID: vmitest.UID,
+		Namespace: "default", Name: "testvmi", UID: vmitest.UID, Calls: w.calls,
 		Put: func(d protocol.Desired) error {
 			w.mu.Lock()
 			w.desired = append(w.desired, d)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/podvisor/podvisor/vmi"
@@ -21,9 +22,13 @@ import (
 var without = map[string]string{
 	"spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[].matchFields[].key": onlyName,
 	"spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[].preference.matchFields[].key":       onlyName,
+	"spec.livenessProbe.successThreshold": onlyOne,
 }
 
-const onlyName = "metadata.name is the only field of a node that Kubernetes matches, so there is no other value"
+const (
+	onlyOne  = "Kubernetes takes no other value than 1 in a liveness probe"
+	onlyName = "metadata.name is the only field of a node that Kubernetes matches, so there is no other value"
+)
 
 // alternatives are the values of leaves whose values are limited, by their paths
 // or by the ends of them. Each must have an effect somewhere.
@@ -54,13 +59,17 @@ var alternatives = map[string][]any{
 	"spec.topologySpreadConstraints[].nodeTaintsPolicy":   {"Ignore"},
 	// Without any binding it is a bridge, so that only a masquerade can become one.
 	"spec.domain.devices.interfaces[].bridge": {map[string]any{}},
-	".operator": {"NotIn"},
+	".operator":          {"NotIn"},
+	"spec.startStrategy": {"Paused"},
+	"httpGet.scheme":     {"HTTPS"},
 }
 
 // instead are leaves that take the place of others in the same object, which go.
 var instead = map[string][]string{
 	"spec.domain.devices.interfaces[].bridge":               {"masquerade"},
 	"spec.domain.devices.interfaces[].masquerade":           {"bridge"},
+	"spec.livenessProbe.guestAgentPing":                     {"exec", "httpGet", "tcpSocket"},
+	"spec.readinessProbe.guestAgentPing":                    {"exec", "httpGet", "tcpSocket"},
 	"spec.volumes[].cloudInitNoCloud.userData":              {"userDataBase64", "secretRef"},
 	"spec.volumes[].cloudInitNoCloud.userDataBase64":        {"userData", "secretRef"},
 	"spec.volumes[].cloudInitNoCloud.networkData":           {"networkDataBase64", "networkDataSecretRef"},
@@ -127,6 +136,8 @@ func (l leaf) others(now any) []any {
 			q.Add(q)
 		}
 		return []any{q.String()}
+	case l.typ == reflect.TypeFor[intstr.IntOrString]():
+		return []any{n + 81}
 	case l.typ.Kind() == reflect.Struct && now == nil:
 		return []any{map[string]any{}}
 	case l.typ.Kind() == reflect.Struct:

@@ -41,19 +41,32 @@ const agentTimeout = 5
 // AgentVersion asks the agent in the guest of the domain of this name for its
 // version. It takes up to ten seconds if the agent does not answer.
 func (c *Connection) AgentVersion(ctx context.Context, name string) (string, error) {
+	answer, err := c.askAgent(ctx, name, `{"execute":"guest-info"}`)
+	if err != nil {
+		return "", err
+	}
+	version, err := agentVersion(answer)
+	return version, failure(askAgent, name, err)
+}
+
+// askAgent is what is done in every error about an agent.
+const askAgent = "ask the agent in"
+
+// askAgent sends a command to the agent in the guest of the domain of this name, and
+// returns its answer, which may be anything.
+func (c *Connection) askAgent(ctx context.Context, name, command string) (string, error) {
 	var answer golibvirt.OptString
-	err := c.with(ctx, "ask the agent in", name, func(d golibvirt.Domain) (err error) {
-		answer, err = c.rpc.QEMUDomainAgentCommand(d, `{"execute":"guest-info"}`, agentTimeout, 0)
+	err := c.with(ctx, askAgent, name, func(d golibvirt.Domain) (err error) {
+		answer, err = c.rpc.QEMUDomainAgentCommand(d, command, agentTimeout, 0)
 		return err
 	})
 	if err != nil {
 		return "", err
 	}
 	if len(answer) == 0 {
-		return "", failure("ask the agent in", name, errors.New("it gave no answer"))
+		return "", failure(askAgent, name, errors.New("it gave no answer"))
 	}
-	version, err := agentVersion(answer[0])
-	return version, failure("ask the agent in", name, err)
+	return answer[0], nil
 }
 
 const (

@@ -38,12 +38,22 @@ var states = map[golibvirt.DomainState]State{
 // Create makes a transient domain and starts it. It returns when the guest
 // runs.
 func (c *Connection) Create(ctx context.Context, d *libvirtxml.Domain) error {
+	return c.create(ctx, d, golibvirt.DomainNone)
+}
+
+// CreatePaused is Create for a guest whose processors stay stopped until
+// [Connection.Resume].
+func (c *Connection) CreatePaused(ctx context.Context, d *libvirtxml.Domain) error {
+	return c.create(ctx, d, golibvirt.DomainStartPaused)
+}
+
+func (c *Connection) create(ctx context.Context, d *libvirtxml.Domain, flags golibvirt.DomainCreateFlags) error {
 	xml, err := d.Marshal()
 	if err != nil {
 		return fmt.Errorf("write domain %s as XML: %w", d.Name, err)
 	}
 	return failure("create", d.Name, c.wait(ctx, func() error {
-		_, err := c.rpc.DomainCreateXML(xml, golibvirt.DomainNone)
+		_, err := c.rpc.DomainCreateXML(xml, flags)
 		return err
 	}))
 }

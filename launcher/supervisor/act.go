@@ -10,6 +10,7 @@ import (
 
 	"github.com/podvisor/podvisor/launcher"
 	"github.com/podvisor/podvisor/launcher/libvirt"
+	"github.com/podvisor/podvisor/launcher/protocol"
 )
 
 // callTimeout is how long a call about a running domain may take. A QEMU that
@@ -79,6 +80,9 @@ func (s *Supervisor) actStart(ctx context.Context) {
 func (s *Supervisor) started(f *facts) {
 	f.domain = launcher.Running
 	f.boots(0, time.Now())
+	if f.running.paused && f.pause.Cause == "" {
+		f.pauses(protocol.Pause{Cause: protocol.PausedByUser}, time.Now()) // the event that says so may come later
+	}
 	if f.pause.Cause != "" {
 		f.domain = launcher.Paused
 	}

@@ -60,6 +60,7 @@ type running struct {
 	machineType string
 	disks       []protocol.Disk
 	devices     []launcher.Device
+	paused      bool // it was created with the guest's processors stopped
 }
 
 func newFacts() *facts {

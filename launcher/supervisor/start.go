@@ -56,6 +56,7 @@ func (s *Supervisor) start(ctx context.Context, desired protocol.Desired) (runni
 	s.config.Logger.Debug("the daemon is ready and the domain is built")
 	created := running{emulated: !host.KVM, machineType: d.OS.Type.Machine, disks: disksOf(desired.Instance, host)}
 	created.devices = actualDevices(d, desiredDevices(desired.Instance), created.disks)
+	created.paused = startsPaused(desired.Instance)
 	return s.create(context.WithoutCancel(ctx), conn, d, created)
 }
 
@@ -120,7 +121,11 @@ func (s *Supervisor) create(ctx context.Context, conn *libvirt.Connection, d *li
 	ctx, cancel := context.WithTimeout(ctx, createTimeout)
 	defer cancel()
 	s.tried = true
-	if err := conn.Create(ctx, d); err != nil {
+	create := conn.Create
+	if created.paused {
+		create = conn.CreatePaused
+	}
+	if err := create(ctx, d); err != nil {
 		_ = s.destroy(context.WithoutCancel(ctx)) // the next attempt does it again
 		return running{}, s.inSpec(ctx, conn, d, err)
 	}

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -20,7 +19,6 @@ import (
 	"github.com/podvisor/podvisor/launcher/domain"
 	"github.com/podvisor/podvisor/launcher/process"
 	"github.com/podvisor/podvisor/launcher/protocol"
-	"github.com/podvisor/podvisor/vmi"
 )
 
 const (
@@ -103,7 +101,7 @@ func New(c Config) (*Supervisor, error) {
 		return nil, fmt.Errorf("become the reaper: %w", err)
 	}
 	s := &Supervisor{config: c, facts: newFacts(), reaper: r, cancelStart: func() {}, addresses: map[string]bool{}, over: make(chan struct{})}
-	s.daemon = process.NewDaemon(process.Config{Dir: filepath.Join(vmi.PrivateDir, "libvirt"), Reaper: r, Logger: c.Logger})
+	s.daemon = process.NewDaemon(process.Config{Dir: daemonDir(), Reaper: r, Logger: c.Logger})
 	s.session = &session{
 		socket: s.daemon.Socket(), logger: c.Logger, ready: make(chan struct{}),
 		up: s.connected, down: s.disconnected, event: s.happened,

@@ -138,10 +138,32 @@ func podConditionMissing(o Observed) (vmi.Finding, bool) {
 
 func podNotReady(o Observed) (vmi.Finding, bool) {
 	c := podReady(o.Pods.Active)
-	if c == nil || c.Status == corev1.ConditionTrue {
+	if c == nil || c.Status == corev1.ConditionTrue || guestDecides(o) {
 		return vmi.Finding{}, false
 	}
 	return vmi.Finding{Reason: cmp.Or(c.Reason, "PodNotReady"), Message: c.Message}, true
+}
+
+// guestDecides says that the pod is not ready because of its container compute alone,
+// which runs, and that this says nothing beside what virt-handler reports: either its
+// readiness probe is the one that follows the guest, or the guest is paused and
+// answers no probe.
+func guestDecides(o Observed) bool {
+	if paused := o.VMI.Status.Condition(vmi.ConditionPaused); o.VMI.Spec.ReadinessProbe != nil && (paused == nil || paused.Status != corev1.ConditionTrue) {
+		return false
+	}
+	s := o.Pods.Active.Status
+	alone := false
+	for _, c := range slices.Concat(s.InitContainerStatuses, s.ContainerStatuses) {
+		switch {
+		case c.Ready:
+		case c.Name != vmi.ComputeContainer || c.State.Running == nil:
+			return false
+		default:
+			alone = true
+		}
+	}
+	return alone
 }
 
 // podReady is the condition Ready of the pod, or nil.

@@ -14,9 +14,25 @@ import (
 	"github.com/podvisor/podvisor/vmi/vmitest"
 )
 
+// notReady is a pod with a container beside compute that is not ready.
 func notReady(p *corev1.Pod) {
+	p.Status.ContainerStatuses[0].Ready = true
+	p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, corev1.ContainerStatus{Name: "proxy"})
 	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "ContainersNotReady", Message: "containers with unready status: [proxy]"}}
 }
+
+// unanswered is a pod whose container compute runs and is not ready: its probe fails.
+func unanswered(p *corev1.Pod) {
+	p.Status.ContainerStatuses[0].Ready = false
+	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "ContainersNotReady", Message: "containers with unready status: [compute]"}}
+}
+
+// probed is a VMI with a readiness probe.
+func probed(v *vmi.VirtualMachineInstance) {
+	v.Spec.ReadinessProbe = &vmi.Probe{ProbeHandler: vmi.ProbeHandler{GuestAgentPing: &vmi.GuestAgentPing{}}}
+}
+
+func alsoUnanswered(p *corev1.Pod) { p.Status.ContainerStatuses[0].Ready = false }
 
 func noConditions(p *corev1.Pod) { p.Status.Conditions = nil }
 
@@ -68,6 +84,13 @@ func TestReadyIsThePodsReadinessAndTheGuests(t *testing.T) {
 		{"a launcher whose socket is unsafe is virt-handler's reason", stored(vmi.Running, because("LauncherUnsafe")), launcher(running), nil, none, none, 0},
 		{"a guest that does not run yet costs nothing", stored(vmi.Scheduled, because("GuestNotRunning")), launcher(running), nil, none, none, 0},
 		{"a pod that is not ready gives its reason", stored(vmi.Running, ready), launcher(running, notReady), nil, "ContainersNotReady", none, 0},
+		{"a readiness probe that fails is a reason", stored(vmi.Running, ready, probed), launcher(running, unanswered), nil, "ContainersNotReady", none, 0},
+		{"a readiness probe that succeeds is taken back", stored(vmi.Running, probed, because("ContainersNotReady")), launcher(running), nil, isTrue, none, 0},
+		{"a readiness probe of a paused guest is none", stored(vmi.Running, paused, probed), launcher(running, unanswered), nil, none, none, 0},
+		{"a container beside a paused guest is a reason", stored(vmi.Running, paused, probed), launcher(running, notReady, alsoUnanswered), nil, "ContainersNotReady", none, 0},
+		{"a pod that follows its guest costs nothing", stored(vmi.Running, ready), launcher(running, unanswered), nil, none, none, 0},
+		{"nor does one whose guest is paused", stored(vmi.Running, paused), launcher(running, unanswered), nil, none, none, 0},
+		{"nor one whose guest does not run yet", stored(vmi.Scheduled, because("GuestNotRunning")), launcher(running, unanswered), nil, none, none, 0},
 		{"a pod without the condition is a reason", stored(vmi.Running, ready), launcher(running, noConditions), nil, "PodConditionMissing", none, 0},
 		{"a pod that is being deleted is a reason", stored(vmi.Running, ready), launcher(running, leaving), nil, "PodTerminating", none, 0},
 		{"a pod that is ready again is taken back", stored(vmi.Running, because("ContainersNotReady")), launcher(running), nil, isTrue, none, 0},
@@ -130,10 +153,11 @@ func TestHandOverWritesWhyThePodIsNotReady(t *testing.T) {
 		pod  *corev1.Pod
 		want string
 	}{
-		"a pod that is ready":         {launcher(running), "GuestNotRunning"},
-		"a pod that is not ready":     {launcher(running, notReady), "ContainersNotReady"},
-		"a pod without conditions":    {launcher(running, noConditions), "PodConditionMissing"},
-		"a pod with another in front": {launcher(running, injected), "GuestNotRunning"},
+		"a pod that is ready":          {launcher(running), "GuestNotRunning"},
+		"a pod that is not ready":      {launcher(running, notReady), "ContainersNotReady"},
+		"a pod without conditions":     {launcher(running, noConditions), "PodConditionMissing"},
+		"a pod that follows its guest": {launcher(running, unanswered), "GuestNotRunning"},
+		"a pod with another in front":  {launcher(running, injected), "GuestNotRunning"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -41,6 +41,8 @@ func compute(v *vmi.VirtualMachineInstance, c Config, overhead resource.Quantity
 		Resources:                resources(v, c, overhead),
 		VolumeMounts:             storage.Mounts,
 		VolumeDevices:            storage.Devices,
+		LivenessProbe:            liveness(v),
+		ReadinessProbe:           readiness(v),
 		SecurityContext:          computeSecurity(),
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 		Stdin:                    true, // with the terminal, the guest's serial console for kubectl attach -it

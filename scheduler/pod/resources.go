@@ -18,6 +18,8 @@ type Guest struct {
 	VCPUs uint32
 	// Emulated says that the guest runs without hardware virtualization.
 	Emulated bool
+	// AgentProbes is the number of probes that ask the guest's agent.
+	AgentProbes int
 }
 
 // The parts of the overhead, in bytes. Measured with one guest of 128 MiB:
@@ -31,16 +33,21 @@ const (
 	qemuMemory      = 48 * mib
 	perVCPUMemory   = 4 * mib
 	emulationMemory = 40 * mib
+	// A probe that asks the agent is a process of 10 MB resident, of which most is
+	// the program that it shares with the launcher.
+	agentProbeMemory = 8 * mib
 	// pageTables: one entry of 8 bytes for each page of 4096.
 	pageTables = 512
 )
 
 // Overhead is the memory that a launcher pod needs beside its guest's: that of
 // the launcher, the libvirt daemon and QEMU, of the tables with which the guest's
-// memory is mapped, and of translated code where the guest is emulated.
+// memory is mapped, of probes that ask the guest's agent, and of translated code where
+// the guest is emulated.
 func Overhead(g Guest) resource.Quantity {
 	n := int64(launcherMemory + daemonMemory + qemuMemory)
 	n += int64(g.VCPUs) * perVCPUMemory
+	n += int64(g.AgentProbes) * agentProbeMemory
 	n += g.Memory.Value() / pageTables
 	if g.Emulated {
 		n += emulationMemory
@@ -51,7 +58,7 @@ func Overhead(g Guest) resource.Quantity {
 
 func guest(v *vmi.VirtualMachineInstance, c Config) Guest {
 	d := &v.Spec.Domain
-	return Guest{Memory: d.GuestMemory(), VCPUs: d.CPU.VCPUs(), Emulated: c.emulation()}
+	return Guest{Memory: d.GuestMemory(), VCPUs: d.CPU.VCPUs(), Emulated: c.emulation(), AgentProbes: agentProbes(v)}
 }
 
 // What a processor and a pod ask for if the user does not say.

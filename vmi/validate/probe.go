@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/podvisor/podvisor/vmi"
@@ -11,7 +13,11 @@ import (
 
 func probes(at *field.Path, s *vmi.VirtualMachineInstanceSpec) field.ErrorList {
 	pod := slices.ContainsFunc(s.Networks, func(n vmi.Network) bool { return n.Pod != nil })
-	return append(probe(at.Child("readinessProbe"), s.ReadinessProbe, pod), probe(at.Child("livenessProbe"), s.LivenessProbe, pod)...)
+	l := append(probe(at.Child("readinessProbe"), s.ReadinessProbe, pod), probe(at.Child("livenessProbe"), s.LivenessProbe, pod)...)
+	if p := s.LivenessProbe; p != nil && p.SuccessThreshold > 1 {
+		l = append(l, field.Invalid(at.Child("livenessProbe", "successThreshold"), p.SuccessThreshold, "must be 1: the first failure that counts ends the VMI"))
+	}
+	return l
 }
 
 const needsPodNetwork = "needs an interface on the pod network: probes reach the guest by the pod's address"
@@ -33,9 +39,21 @@ func probe(at *field.Path, p *vmi.Probe, podNetwork bool) field.ErrorList {
 			l = append(l, field.Invalid(at.Child("httpGet"), field.OmitValueType{}, needsPodNetwork))
 		}
 		l = append(l, oneOf(at.Child("httpGet", "scheme"), h.Scheme, corev1.URISchemeHTTP, corev1.URISchemeHTTPS)...)
+		l = append(l, probedPort(at.Child("httpGet", "port"), h.Port)...)
+		for i, header := range h.HTTPHeaders {
+			for _, why := range validation.IsHTTPHeaderName(header.Name) {
+				l = append(l, field.Invalid(at.Child("httpGet", "httpHeaders").Index(i).Child("name"), header.Name, why))
+			}
+		}
 	}
-	if p.TCPSocket != nil && !podNetwork {
-		l = append(l, field.Invalid(at.Child("tcpSocket"), field.OmitValueType{}, needsPodNetwork))
+	if t := p.TCPSocket; t != nil {
+		if !podNetwork {
+			l = append(l, field.Invalid(at.Child("tcpSocket"), field.OmitValueType{}, needsPodNetwork))
+		}
+		l = append(l, probedPort(at.Child("tcpSocket", "port"), t.Port)...)
+	}
+	if e := p.Exec; e != nil && len(e.Command) == 0 {
+		l = append(l, field.Required(at.Child("exec", "command"), "name a program in the guest, and its arguments"))
 	}
 	for _, t := range []struct {
 		name  string
@@ -47,6 +65,19 @@ func probe(at *field.Path, p *vmi.Probe, podNetwork bool) field.ErrorList {
 		if t.value < 0 {
 			l = append(l, field.Invalid(at.Child(t.name), t.value, "must not be negative"))
 		}
+	}
+	return l
+}
+
+// probedPort checks the number of a port, or the name of one of the interface's.
+func probedPort(at *field.Path, p intstr.IntOrString) field.ErrorList {
+	var l field.ErrorList
+	why := validation.IsValidPortNum(int(p.IntVal))
+	if p.Type == intstr.String {
+		why = validation.IsValidPortName(p.StrVal)
+	}
+	for _, w := range why {
+		l = append(l, field.Invalid(at, p.String(), w))
 	}
 	return l
 }

@@ -1,0 +1,79 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podvisor/podvisor/launcher/protocol"
+	"github.com/podvisor/podvisor/vmi"
+)
+
+var (
+	// ErrNotHere is the class of the errors of a call about a VMI that this handler
+	// does not handle: it does not exist, has another UID, runs on another node, was
+	// not handed over yet or has ended.
+	ErrNotHere = errors.New("no such VMI on this node")
+	// ErrStopping is the class of the errors of a call about a VMI that is being
+	// deleted.
+	ErrStopping = errors.New("the VMI is being deleted")
+)
+
+// Pause pauses the guest of the VMI until [Controller.Unpause], and returns when it
+// is paused; one that is paused already is no error. The VMI's condition Paused
+// follows. An empty uid is that of any VMI of the name.
+//
+// A VMI that is not handled here is an [ErrNotHere], one that is being deleted an
+// [ErrStopping]. An error of the launcher is a [*control.Error]; its reason is
+// protocol.ReasonUnavailable for a guest that does not run. Any other error says that
+// the launcher does not answer. It may be called from any goroutine and waits for no
+// other VMI.
+func (c *Controller) Pause(ctx context.Context, namespace, name string, uid types.UID) error {
+	return c.call(ctx, namespace, name, uid, protocol.CallPause)
+}
+
+// Unpause resumes the guest of the VMI, whatever paused it, and returns when it runs;
+// one that runs already is no error. The rest is as for [Controller.Pause].
+func (c *Controller) Unpause(ctx context.Context, namespace, name string, uid types.UID) error {
+	return c.call(ctx, namespace, name, uid, protocol.CallUnpause)
+}
+
+// call makes a call to the launcher of a VMI.
+func (c *Controller) call(ctx context.Context, namespace, name string, uid types.UID, call protocol.Call) error {
+	key := namespace + "/" + name
+	s, err := c.callable(key, uid)
+	if err != nil {
+		return fmt.Errorf("%s VMI %s: %w", call, key, err)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, actionTimeout, s.noAnswer())
+	defer cancel()
+	if err := s.client.Call(ctx, call); err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		}
+		return fmt.Errorf("%s VMI %s: %w", call, key, err)
+	}
+	s.log.Info("called the launcher", "call", call)
+	return nil
+}
+
+// callable is the session with the launcher of a VMI that can be called.
+func (c *Controller) callable(key string, uid types.UID) (*session, error) {
+	if c.config.Settings != nil && c.config.Settings.Foreign() != "" {
+		return nil, ErrNotHere // it is KubeVirt's
+	}
+	v, s := c.writer.Latest(key, c.instances.Key(key)), c.session(key)
+	switch {
+	case v == nil, s == nil, uid != "" && v.UID != uid:
+		return nil, ErrNotHere
+	case v.Status.NodeName != c.config.Node || v.Status.Phase != vmi.Scheduled && v.Status.Phase != vmi.Running:
+		return nil, ErrNotHere
+	case v.Status.ActivePods[types.UID(s.podUID)] != c.config.Node:
+		return nil, ErrNotHere // the session is of an earlier pod
+	case v.DeletionTimestamp != nil:
+		return nil, ErrStopping
+	}
+	return s, nil
+}

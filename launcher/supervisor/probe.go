@@ -1,0 +1,142 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/podvisor/podvisor/launcher/domain"
+	"github.com/podvisor/podvisor/launcher/libvirt"
+	"github.com/podvisor/podvisor/launcher/process"
+	"github.com/podvisor/podvisor/launcher/protocol"
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// Question is what a probe asks about a guest.
+type Question string
+
+// The questions.
+const (
+	// AskUnpaused: is the guest not paused? Before it is started, it is not.
+	AskUnpaused Question = "unpaused"
+	// AskRunning: does the guest run?
+	AskRunning Question = "running"
+	// AskPing: does the guest's agent answer?
+	AskPing Question = "ping"
+	// AskExec: does a program in the guest, which its agent runs, end with status 0?
+	AskExec Question = "exec"
+)
+
+// ProbeConfig is a probe of the guest of a pod.
+type ProbeConfig struct {
+	// Question is what is asked. Required.
+	Question Question
+	// Namespace and Name are those of the VMI. Required for AskPing and AskExec.
+	Namespace, Name string
+	// Timeout is how long the answer may take. 0: as long as ctx lasts.
+	Timeout time.Duration
+	// Command is the program of AskExec with its arguments.
+	Command []string
+}
+
+// Probe asks about the guest of the pod that the process is in. An error says what
+// the answer is if it is not yes, or why there is none. It is called in a process of
+// its own in the container of the launcher, whose state it does not change.
+func Probe(ctx context.Context, c ProbeConfig) error {
+	if c.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, c.Timeout, fmt.Errorf("no answer within %s: %w", c.Timeout, context.DeadlineExceeded))
+		defer cancel()
+	}
+	switch c.Question {
+	case AskUnpaused, AskRunning:
+		return probePhase(vmi.PrivateDir, c.Question)
+	case AskPing:
+		return c.withAgent(ctx, func(conn *libvirt.Connection, domain string) error { return conn.PingAgent(ctx, domain) })
+	case AskExec:
+		return c.withAgent(ctx, func(conn *libvirt.Connection, domain string) error { return c.exec(ctx, conn, domain) })
+	}
+	return fmt.Errorf("probe %q is none of %s, %s, %s and %s: %w", c.Question, AskUnpaused, AskRunning, AskPing, AskExec, vmi.ErrInvalid)
+}
+
+func (c ProbeConfig) exec(ctx context.Context, conn *libvirt.Connection, domain string) error {
+	if len(c.Command) == 0 {
+		return fmt.Errorf("probe %s needs a command: %w", AskExec, vmi.ErrInvalid)
+	}
+	exit, err := conn.Exec(ctx, domain, c.Command[0], c.Command[1:]...)
+	switch {
+	case err != nil:
+		return err
+	case exit.Signal != 0:
+		return fmt.Errorf("%s in the guest was ended by signal %d", c.Command[0], exit.Signal)
+	case exit.Status != 0:
+		return fmt.Errorf("%s in the guest ended with status %d", c.Command[0], exit.Status)
+	}
+	return nil
+}
+
+// withAgent connects to the daemon, which may just be started again.
+func (c ProbeConfig) withAgent(ctx context.Context, ask func(*libvirt.Connection, string) error) (err error) {
+	conn, err := dial(ctx, process.NewDaemon(process.Config{Dir: daemonDir()}).Socket())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	v := vmi.VirtualMachineInstance{}
+	v.Namespace, v.Name = c.Namespace, c.Name
+	return ask(conn, domain.Name(&v))
+}
+
+// daemonDir is the folder of the libvirt daemon.
+func daemonDir() string { return filepath.Join(vmi.PrivateDir, "libvirt") }
+
+// dial connects to the daemon as soon as it answers.
+func dial(ctx context.Context, socket string) (*libvirt.Connection, error) {
+	for {
+		conn, err := libvirt.Dial(ctx, socket)
+		if err == nil {
+			return conn, nil
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			return nil, errors.Join(err, context.Cause(ctx))
+		}
+	}
+}
+
+// phaseFile is the file with the phase of the guest, in the folder that is private
+// to the container. It is there for probes: they come every few seconds, and reading
+// a file needs neither the launcher nor the daemon.
+const phaseFile = "phase"
+
+// writePhase writes the phase for probes. A reader sees either phase as a whole.
+func writePhase(dir string, phase protocol.Phase) error {
+	path := filepath.Join(dir, phaseFile)
+	if err := os.WriteFile(path+".new", []byte(phase), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}
+
+// probePhase answers a question about the phase. A launcher that has not written it
+// yet has not started the guest.
+func probePhase(dir string, q Question) error {
+	b, err := os.ReadFile(filepath.Join(dir, phaseFile))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	phase := protocol.Phase(strings.TrimSpace(string(b)))
+	switch {
+	case phase == protocol.Paused:
+		return errors.New("the guest is paused")
+	case q == AskUnpaused, phase == protocol.Running, phase == protocol.Stopping:
+		return nil
+	}
+	return errors.New("the guest does not run")
+}

@@ -1,0 +1,106 @@
+package pod
+
+import (
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/podvisor/podvisor/vmi"
+)
+
+const (
+	// startDelay is what a probe waits beside its own delay: the guest is started by
+	// the launcher, after the container.
+	startDelay = 10
+	// agentDelay is what a probe by the guest's agent may take beside its own timeout:
+	// the process that asks the agent has to end in time.
+	agentDelay = 1
+	// pausePeriod is the time between two looks at whether the guest is paused, in
+	// seconds. Each is a process in the container.
+	pausePeriod = 10
+	// pauseTimeout is how long such a look may take, in seconds. It is long: a busy
+	// node does not take a guest out of Services.
+	pauseTimeout = 30
+)
+
+// readiness is the readiness probe of the container compute: the VMI's, or one that
+// fails while the guest is paused. A paused guest does not answer the VMI's either.
+func readiness(v *vmi.VirtualMachineInstance) *corev1.Probe {
+	if p := v.Spec.ReadinessProbe; p != nil {
+		return probe(v, p)
+	}
+	question := "unpaused"
+	if s := v.Spec.StartStrategy; s != nil && *s == vmi.StartPaused {
+		question = "running" // before the guest is started it is not ready either
+	}
+	return &corev1.Probe{
+		ProbeHandler:     execProbe([]string{question}),
+		PeriodSeconds:    pausePeriod,
+		TimeoutSeconds:   pauseTimeout,
+		SuccessThreshold: 1,
+		FailureThreshold: 1,
+	}
+}
+
+// liveness is the liveness probe of the container compute. Nil: it has none.
+func liveness(v *vmi.VirtualMachineInstance) *corev1.Probe {
+	if p := v.Spec.LivenessProbe; p != nil {
+		return probe(v, p)
+	}
+	return nil
+}
+
+// probe is a VMI's probe for the container compute. The guest has the address of the
+// pod, so that HTTP and TCP stay as they are.
+func probe(v *vmi.VirtualMachineInstance, p *vmi.Probe) *corev1.Probe {
+	out := &corev1.Probe{
+		ProbeHandler:        corev1.ProbeHandler{HTTPGet: p.HTTPGet, TCPSocket: p.TCPSocket},
+		InitialDelaySeconds: p.InitialDelaySeconds + startDelay,
+		TimeoutSeconds:      p.TimeoutSeconds,
+		PeriodSeconds:       p.PeriodSeconds,
+		SuccessThreshold:    p.SuccessThreshold,
+		FailureThreshold:    p.FailureThreshold,
+	}
+	if !byAgent(p) {
+		return out
+	}
+	out.TimeoutSeconds += agentDelay
+	timeout := (time.Duration(p.TimeoutSeconds) * time.Second).String()
+	question, command := "ping", []string(nil)
+	if p.Exec != nil {
+		question, command = "exec", append([]string{"--"}, asWritten(p.Exec.Command)...)
+	}
+	out.ProbeHandler = execProbe(append([]string{question, "--namespace", v.Namespace, "--name", v.Name, "--timeout", timeout}, command...))
+	return out
+}
+
+// asWritten is a command that the kubelet, which replaces $(NAME) and $$, makes again
+// what it was.
+func asWritten(command []string) []string {
+	out := make([]string, len(command))
+	for i, c := range command {
+		out[i] = strings.ReplaceAll(c, "$", "$$")
+	}
+	return out
+}
+
+// execProbe asks the launcher's program in the container.
+func execProbe(question []string) corev1.ProbeHandler {
+	return corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: append([]string{launcherPath, "probe"}, question...)}}
+}
+
+// byAgent says that a probe asks the agent in the guest. It needs a process in the
+// container.
+func byAgent(p *vmi.Probe) bool { return p != nil && (p.Exec != nil || p.GuestAgentPing != nil) }
+
+// agentProbes is how many probes of the VMI ask the agent.
+func agentProbes(v *vmi.VirtualMachineInstance) int {
+	n := 0
+	for _, p := range []*vmi.Probe{v.Spec.ReadinessProbe, v.Spec.LivenessProbe} {
+		if byAgent(p) {
+			n++
+		}
+	}
+	return n
+}
