@@ -82,6 +82,7 @@ func TestALivenessProbeEndsAVMIWhoseAgentIsGone(t *testing.T) {
 	seen := s.newVisitor()
 	v := guest("alive", commands(map[string]string{"stop": "killall qemu-ga"}))
 	v.Spec.LivenessProbe = quick(vmi.ProbeHandler{GuestAgentPing: &vmi.GuestAgentPing{}})
+	v.Spec.LivenessProbe.InitialDelaySeconds, v.Spec.LivenessProbe.FailureThreshold = 30, 20 // a guest may take over a minute to boot
 	v.Spec.ReadinessProbe = quick(vmi.ProbeHandler{GuestAgentPing: &vmi.GuestAgentPing{}})
 	s.create(v)
 	v = s.awaitPhase("alive", vmi.Running)

@@ -43,7 +43,7 @@ func withoutStatus(v *vmi.VirtualMachineInstance) *vmi.VirtualMachineInstance {
 }
 
 // forLauncher is the part of a VMI that a launcher needs. Of the status these are the
-// places of its disks.
+// places of its disks and what is known of their claims.
 func forLauncher(v *vmi.VirtualMachineInstance) *vmi.VirtualMachineInstance {
 	return &vmi.VirtualMachineInstance{
 		TypeMeta: metav1.TypeMeta{APIVersion: vmi.GroupVersion.String(), Kind: vmi.Kind.Kind},
@@ -55,12 +55,12 @@ func forLauncher(v *vmi.VirtualMachineInstance) *vmi.VirtualMachineInstance {
 	}
 }
 
-// places are the places of the disks whose places are known.
+// places are the places of the disks whose places are known, and their claims.
 func places(status []vmi.VolumeStatus) []vmi.VolumeStatus {
 	var known []vmi.VolumeStatus
 	for _, s := range status {
-		if s.Target != "" {
-			known = append(known, vmi.VolumeStatus{Name: s.Name, Target: s.Target})
+		if s.Target != "" || s.PersistentVolumeClaimInfo != nil {
+			known = append(known, vmi.VolumeStatus{Name: s.Name, Target: s.Target, PersistentVolumeClaimInfo: s.PersistentVolumeClaimInfo})
 		}
 	}
 	return known

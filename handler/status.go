@@ -86,10 +86,20 @@ func volumes(v *vmi.VirtualMachineInstance, disks []protocol.Disk) []vmi.VolumeS
 	for _, d := range disks {
 		listed := slices.ContainsFunc(all, func(s vmi.VolumeStatus) bool { return s.Name == d.Name })
 		if hasVolume(v, d.Name) && !listed {
-			all = append(all, vmi.VolumeStatus{Name: d.Name, Target: d.Target, Size: d.SizeBytes})
+			all = append(all, vmi.VolumeStatus{Name: d.Name, Target: d.Target, Size: d.SizeBytes, PersistentVolumeClaimInfo: claim(v, d.Name)})
 		}
 	}
 	return all
+}
+
+// claim is what virt-controller wrote about the claim of the volume. Nil: nothing.
+func claim(v *vmi.VirtualMachineInstance, volume string) *vmi.PersistentVolumeClaimInfo {
+	for _, s := range v.Status.VolumeStatus {
+		if s.Name == volume {
+			return s.PersistentVolumeClaimInfo
+		}
+	}
+	return nil
 }
 
 func hasVolume(v *vmi.VirtualMachineInstance, name string) bool {

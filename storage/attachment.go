@@ -23,6 +23,8 @@ type Attachment struct {
 	Format Format
 	// SizeBytes is the size of the disk that the guest sees. 0: not known.
 	SizeBytes int64
+	// ReadOnly says that the guest may not write.
+	ReadOnly bool
 	// Source is what the file at Path is made from before the domain is created.
 	// Nil: it exists already and is never made.
 	Source Source

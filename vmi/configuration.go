@@ -282,13 +282,13 @@ type DeveloperConfiguration struct {
 	// LessPVCSpaceToleration is by how many per cent a claim may be smaller than
 	// the disk in it. Default: 10.
 	// +optional
-	// +podvisor:unserved=VMIs have no claims as disks yet
+	// +podvisor:unserved=a new disk leaves of its claim what is the default
 	LessPVCSpaceToleration int `json:"pvcTolerateLessSpaceUpToPercent,omitempty"`
 
 	// MinimumReservePVCBytes is the space of a claim, in bytes, that a new disk
 	// leaves free. Default: 131072.
 	// +optional
-	// +podvisor:unserved=VMIs have no claims as disks yet
+	// +podvisor:unserved=a new disk leaves of its claim what is the default
 	MinimumReservePVCBytes uint64 `json:"minimumReservePVCBytes,omitempty"`
 
 	// DiskVerification are settings of the check of disk images.

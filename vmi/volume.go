@@ -32,13 +32,11 @@ type VolumeSource struct {
 	// made as large as the claim if it is missing. What the guest writes stays. A
 	// claim that does not exist keeps the VMI from starting.
 	// +optional
-	// +podvisor:unserved=pods mount no claims
 	PersistentVolumeClaim *PersistentVolumeClaimVolume `json:"persistentVolumeClaim,omitempty"`
 
 	// DataVolume is the claim that a DataVolume of the same name fills. The VMI
 	// waits until it is filled.
 	// +optional
-	// +podvisor:unserved=pods mount no claims
 	DataVolume *DataVolumeVolume `json:"dataVolume,omitempty"`
 
 	// CloudInitNoCloud is a disk with cloud-init's NoCloud data source. A VMI has
@@ -58,7 +56,7 @@ type VolumeSource struct {
 	// Ephemeral is a claim whose content is only read: what the guest writes goes
 	// to the node and is lost when the VMI ends.
 	// +optional
-	// +podvisor:unserved=pods mount no claims
+	// +podvisor:unserved=every disk in a claim keeps what the guest writes
 	Ephemeral *EphemeralVolume `json:"ephemeral,omitempty"`
 
 	// HostDisk is a disk image in a file of the node. It is off unless the

@@ -28,9 +28,9 @@ type VolumeStatus struct {
 	// +optional
 	// +podvisor:unserved=nothing can be added to a running VMI yet
 	Message string `json:"message,omitempty"`
-	// PersistentVolumeClaimInfo describes the claim behind the volume.
+	// PersistentVolumeClaimInfo describes the claim behind the volume, as it was when
+	// the VMI was given to its node.
 	// +optional
-	// +podvisor:unserved=pods mount no claims
 	PersistentVolumeClaimInfo *PersistentVolumeClaimInfo `json:"persistentVolumeClaimInfo,omitempty"`
 	// HotplugVolume is set for a volume that was added to the running VMI.
 	// +optional

@@ -211,7 +211,7 @@ var passed = map[string]string{
 	`spec\.(initContainers|containers)\[\d\]\.resources(\.requests|\.limits)?\b.*`:                       "the user's, in a VMI as in a pod; and LimitRanger's",
 	`spec\.containers\[\d\]\.(stdin|tty)`:                                                                "gives a container nothing",
 	`spec\.containers\[\d\]\.ports.*`:                                                                    "the VMI's; what reaches the node is refused",
-	`spec\.containers\[\d\]\.readinessProbe(\(removed\)|\.exec(\(removed\)|\.command\[\+\])|\.(initialDelay|timeout|period)Seconds|\.(success|failure)Threshold)`: "when and what the VMI's guest is asked",
+	`spec\.containers\[\d\]\.(readiness|startup)Probe(\(removed\)|\.exec(\(removed\)|\.command\[\+\])|\.(initialDelay|timeout|period)Seconds|\.(success|failure)Threshold)`: "when and what the VMI's guest is asked",
 	`spec\.containers\[\d\]\.args\[7\]`:                                                                 "the VMI's grace period",
 	`spec\.containers\[\d\]\.args\[8\]\(removed\)`:                                                      "whether the guest is emulated",
 	`spec\.containers\[\d\]\.image`:                                                                     "another tag",

@@ -26,6 +26,9 @@
 //	cp/audit.log       every API request
 //	n1/lib/kubelet     /var/lib/kubelet of the node
 //
+// A claim of the storage class local, which is the default, gets a volume of the node
+// that its first pod runs on, with a file system or as a block device (package volume).
+//
 // A node shares the host's files but has its own /etc (changes only), /opt,
 // /run, /var/lib and /var/log. Images come by [Cluster.Load]; there is no way to
 // a registry, nor to any other place outside, and names that are not the

@@ -15,15 +15,19 @@ import (
 
 	"github.com/podvisor/podvisor/e2e/cluster/host"
 	"github.com/podvisor/podvisor/e2e/cluster/plan"
+	"github.com/podvisor/podvisor/e2e/cluster/volume"
 )
 
 // remove kills the cluster, if it runs, and removes what the kernel does
-// not: control groups and files.
+// not: control groups, loop devices and files.
 func (c Config) remove(ctx context.Context) error {
 	if err := c.kill(ctx); err != nil {
 		return err
 	}
 	if err := host.RemoveCgroups(plan.Cgroup(c.Name)); err != nil {
+		return err
+	}
+	if err := volume.Detach(c.state()); err != nil {
 		return err
 	}
 	return os.RemoveAll(c.state())

@@ -20,6 +20,7 @@ type traces struct {
 	mounts  []string
 	sysctls map[string]string
 	folders []string
+	loops   []string
 }
 
 // look sees the host as it is.
@@ -50,6 +51,13 @@ func look(t *testing.T) traces {
 	for _, dir := range []string{"/var/lib/kubelet", "/var/lib/containerd", "/etc/cni", "/opt/cni", "/opt/containerd", "/run/cdi", "/run/containerd"} {
 		if _, err := os.Stat(dir); err == nil {
 			l.folders = append(l.folders, dir)
+		}
+	}
+	loops, err := filepath.Glob("/sys/block/loop*/loop/backing_file")
+	require.NoError(t, err)
+	for _, file := range loops {
+		if shown, err := os.ReadFile(file); err == nil && strings.Contains(string(shown), "podvisor") {
+			l.loops = append(l.loops, string(shown))
 		}
 	}
 	return l

@@ -106,7 +106,10 @@ func disksOf(v *vmi.VirtualMachineInstance) (string, map[string]domain.Disk, err
 			node.Images[o.Volume] = storage.Image{Path: filepath.Join(o.Image.Dir, "disk.img"), Format: storage.QCOW2, SizeBytes: 1 << 30}
 		}
 		for _, path := range o.Paths {
-			node.Paths[path] = storage.Facts{Kind: storage.File, SizeBytes: 1 << 30, DirectIO: true}
+			node.Paths[path] = storage.Facts{Kind: storage.Directory, FreeBytes: 1 << 40}
+			if filepath.Ext(path) == ".img" {
+				node.Paths[path] = storage.Facts{Kind: storage.File, SizeBytes: 1 << 30, DirectIO: true}
+			}
 		}
 		for _, path := range o.Content {
 			node.Content[path] = []byte("of a Secret")

@@ -22,6 +22,10 @@ func disks(b *build) error {
 			faults = append(faults, fmt.Errorf("%s: disk %s has no attachment", devicesPath.Child("disks").Index(i), d.Name))
 			continue
 		}
+		if from.ReadOnly && bus(d) == vmi.DiskBusSATA {
+			faults = append(faults, fmt.Errorf("%s: disk %s is read-only, which disks on the bus sata cannot be: use virtio or scsi: %w", devicesPath.Child("disks").Index(i), d.Name, vmi.ErrInvalid))
+			continue
+		}
 		b.domain.Devices.Disks = append(b.domain.Devices.Disks, disk(d, from, places[DiskAlias(d.Name)]))
 	}
 	return errors.Join(faults...)
@@ -45,6 +49,9 @@ func disk(d vmi.Disk, from Disk, at Place) libvirtxml.DomainDisk {
 		Target:       &libvirtxml.DomainDiskTarget{Dev: at.Target, Bus: string(bus(d))},
 		Serial:       d.Serial,
 		Alias:        &libvirtxml.DomainAlias{Name: DiskAlias(d.Name)},
+	}
+	if from.ReadOnly {
+		out.ReadOnly = &libvirtxml.DomainDiskReadOnly{}
 	}
 	if d.BootOrder != nil {
 		out.Boot = &libvirtxml.DomainDeviceBoot{Order: *d.BootOrder}

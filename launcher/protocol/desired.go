@@ -16,8 +16,8 @@ type Desired struct {
 	// it is never refused for its age.
 	Generation int64 `json:"generation,omitempty"`
 	// Instance is the VMI, with defaults applied. It must be the launcher's own. Of
-	// its status there are the names and targets of volumes, for a domain that is
-	// yet to be created.
+	// its status there are the names, targets and claims of volumes, for a domain that
+	// is yet to be created.
 	Instance *vmi.VirtualMachineInstance `json:"instance"`
 	// Interfaces are the VMI's interfaces as they are bound in the pod, one for
 	// each interface in the spec.

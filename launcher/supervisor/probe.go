@@ -22,6 +22,8 @@ type Question string
 
 // The questions.
 const (
+	// AskStarted: can this program be run in the container? It always can if it asks.
+	AskStarted Question = "started"
 	// AskUnpaused: is the guest not paused? Before it is started, it is not.
 	AskUnpaused Question = "unpaused"
 	// AskRunning: does the guest run?
@@ -54,6 +56,8 @@ func Probe(ctx context.Context, c ProbeConfig) error {
 		defer cancel()
 	}
 	switch c.Question {
+	case AskStarted:
+		return nil
 	case AskUnpaused, AskRunning:
 		return probePhase(vmi.PrivateDir, c.Question)
 	case AskPing:
@@ -61,7 +65,7 @@ func Probe(ctx context.Context, c ProbeConfig) error {
 	case AskExec:
 		return c.withAgent(ctx, func(conn *libvirt.Connection, domain string) error { return c.exec(ctx, conn, domain) })
 	}
-	return fmt.Errorf("probe %q is none of %s, %s, %s and %s: %w", c.Question, AskUnpaused, AskRunning, AskPing, AskExec, vmi.ErrInvalid)
+	return fmt.Errorf("probe %q is none of %s, %s, %s, %s and %s: %w", c.Question, AskStarted, AskUnpaused, AskRunning, AskPing, AskExec, vmi.ErrInvalid)
 }
 
 func (c ProbeConfig) exec(ctx context.Context, conn *libvirt.Connection, domain string) error {

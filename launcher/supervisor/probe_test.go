@@ -46,7 +46,8 @@ func TestTheProbesOfAPodReadThePhaseOfItsGuest(t *testing.T) {
 }
 
 func TestAProbeNeedsAQuestion(t *testing.T) {
-	require.EqualError(t, Probe(t.Context(), ProbeConfig{Question: "alive"}), `probe "alive" is none of unpaused, running, ping and exec: invalid`)
+	require.EqualError(t, Probe(t.Context(), ProbeConfig{Question: "alive"}), `probe "alive" is none of started, unpaused, running, ping and exec: invalid`)
+	require.NoError(t, Probe(t.Context(), ProbeConfig{Question: AskStarted}))
 	began := time.Now()
 	err := Probe(t.Context(), ProbeConfig{Question: AskPing, Namespace: "default", Name: "vm", Timeout: 100 * time.Millisecond})
 	require.ErrorContains(t, err, "no answer within 100ms", "a daemon that is not there is waited for")

@@ -194,7 +194,8 @@ func (c *Controller) handler(node string) (*corev1.Pod, time.Time) {
 }
 
 // claimsOf are the claims of the VMI's volumes. Before there is a pod the API
-// server decides whether one exists: the pod is rendered by it.
+// server decides whether one exists: the pod is rendered by it. Once a pod runs its
+// claims are bound, and their sizes go into the VMI with the hand-over.
 func (c *Controller) claimsOf(ctx context.Context, v *vmi.VirtualMachineInstance, p instance.Pods) (map[string]*corev1.PersistentVolumeClaim, error) {
 	names := instance.ClaimNames(v)
 	if len(names) == 0 {
@@ -203,7 +204,7 @@ func (c *Controller) claimsOf(ctx context.Context, v *vmi.VirtualMachineInstance
 	claims := map[string]*corev1.PersistentVolumeClaim{}
 	for _, n := range names {
 		found := c.caches.claims.Get(v.Namespace, n)
-		if found == nil && p.Active == nil && !v.Status.Phase.Final() {
+		if found == nil && p.Active == nil && !v.Status.Phase.Final() || v.Status.Phase == vmi.Scheduling && !bound(found) && isRunning(p.Active) {
 			var err error
 			if found, err = read(ctx, "claim", n, c.cfg.Kube.CoreV1().PersistentVolumeClaims(v.Namespace).Get); err != nil {
 				return nil, err
@@ -213,6 +214,10 @@ func (c *Controller) claimsOf(ctx context.Context, v *vmi.VirtualMachineInstance
 	}
 	return claims, nil
 }
+
+func bound(c *corev1.PersistentVolumeClaim) bool { return c != nil && c.Status.Phase == corev1.ClaimBound }
+
+func isRunning(p *corev1.Pod) bool { return p != nil && p.Status.Phase == corev1.PodRunning }
 
 // read reads an object from the API server. Nil: it does not exist.
 func read[T any](ctx context.Context, what, name string, get func(context.Context, string, metav1.GetOptions) (*T, error)) (*T, error) {

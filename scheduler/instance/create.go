@@ -32,6 +32,9 @@ func create(o Observed) scheduler.Plan {
 	if err != nil {
 		return pending(o, vmi.Finding{Reason: InvalidSpec, Message: err.Error()})
 	}
+	if f, ok := missingClaims(o); ok {
+		return pending(o, f)
+	}
 	if len(o.Former) > 0 {
 		return waitForFormer(o)
 	}

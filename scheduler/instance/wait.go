@@ -114,6 +114,7 @@ func handOver(o Observed) scheduler.Plan {
 			}
 			s.Memory.MemoryOverhead = m
 		}
+		s.VolumeStatus = claimStatus(o)
 		s.RemoveCondition(vmi.ConditionPodScheduled)
 		s.RemoveCondition(vmi.ConditionSynchronized)
 		setNotReady(s, f, now)

@@ -29,6 +29,8 @@ func TestRender(t *testing.T) {
 	emulated, copied, everything := config, config, config
 	emulated.AllowEmulation = true
 	copied.ContainerDisks = pod.InitCopy
+	claimed := config
+	claimed.Facts.Claims = map[string]*corev1.PersistentVolumeClaim{"data": {}, "filled": {}, "device": {Spec: corev1.PersistentVolumeClaimSpec{VolumeMode: new(corev1.PersistentVolumeBlock)}}}
 	everything.ImagePullPolicy, everything.Architecture = corev1.PullAlways, "arm64"
 	tests := []struct {
 		name     string
@@ -57,6 +59,14 @@ func TestRender(t *testing.T) {
 			v.Spec.LivenessProbe = &vmi.Probe{ProbeHandler: vmi.ProbeHandler{GuestAgentPing: &vmi.GuestAgentPing{}}}
 		}))},
 		{"start-paused", config, vmitest.New(with(func(v *vmi.VirtualMachineInstance) { v.Spec.StartStrategy = new(vmi.StartPaused) }))},
+		{"claims", claimed, vmitest.New(
+			vmitest.WithDisk("data", vmi.VolumeSource{PersistentVolumeClaim: claimOf("data")}),
+			vmitest.WithDisk("kvm", vmi.VolumeSource{PersistentVolumeClaim: claimOf("device")}),
+			vmitest.WithDisk("filled", vmi.VolumeSource{DataVolume: &vmi.DataVolumeVolume{Name: "filled"}}),
+			with(func(v *vmi.VirtualMachineInstance) {
+				v.Spec.Domain.Devices.Disks[0].Disk = &vmi.DiskTarget{Bus: vmi.DiskBusVirtio}
+				v.Spec.Volumes[0].PersistentVolumeClaim.ReadOnly = true
+			}))},
 		{"emulation", emulated, vmitest.New(vmitest.WithBridge("default"))},
 		{"requests-and-limits", config, vmitest.New(with(func(v *vmi.VirtualMachineInstance) {
 			v.Spec.Domain.Resources = vmi.ResourceRequirements{
@@ -103,6 +113,30 @@ func TestRender(t *testing.T) {
 			golden.Equal(t, "testdata/"+tt.name+".yaml", out)
 		})
 	}
+}
+
+func claimOf(name string) *vmi.PersistentVolumeClaimVolume {
+	return &vmi.PersistentVolumeClaimVolume{PersistentVolumeClaimVolumeSource: corev1.PersistentVolumeClaimVolumeSource{ClaimName: name}}
+}
+
+func TestTwoVolumesInOneClaimAreRefused(t *testing.T) {
+	t.Parallel()
+	_, err := pod.Render(vmitest.New(
+		vmitest.WithDisk("a", vmi.VolumeSource{PersistentVolumeClaim: claimOf("data")}),
+		vmitest.WithDisk("b", vmi.VolumeSource{DataVolume: &vmi.DataVolumeVolume{Name: "data"}})), config)
+	require.ErrorIs(t, err, vmi.ErrInvalid)
+	require.ErrorContains(t, err, "volume b: claim data is that of volume a too")
+}
+
+func TestAReadOnlyClaimNeedsABusWithReadOnlyDisks(t *testing.T) {
+	t.Parallel()
+	c := claimOf("data")
+	c.ReadOnly = true
+	_, err := pod.Render(vmitest.New(vmitest.WithDisk("a", vmi.VolumeSource{PersistentVolumeClaim: c}), with(func(v *vmi.VirtualMachineInstance) {
+		v.Spec.Domain.Devices.Disks[0].Disk = &vmi.DiskTarget{Bus: vmi.DiskBusSATA}
+	})), config)
+	require.ErrorIs(t, err, vmi.ErrInvalid)
+	require.ErrorContains(t, err, "spec.domain.devices.disks[0].disk.bus")
 }
 
 func TestRenderNamesEveryFault(t *testing.T) {

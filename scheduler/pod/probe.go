@@ -22,6 +22,9 @@ const (
 	// pauseTimeout is how long such a look may take, in seconds. It is long: a busy
 	// node does not take a guest out of Services.
 	pauseTimeout = 30
+	// startAttempts is after how many attempts in which a node cannot run any process
+	// in the container the container is ended.
+	startAttempts = 100
 )
 
 // readiness is the readiness probe of the container compute: the VMI's, or one that
@@ -31,7 +34,7 @@ func readiness(v *vmi.VirtualMachineInstance) *corev1.Probe {
 		return probe(v, p)
 	}
 	question := "unpaused"
-	if s := v.Spec.StartStrategy; s != nil && *s == vmi.StartPaused {
+	if startsPaused(v) {
 		question = "running" // before the guest is started it is not ready either
 	}
 	return &corev1.Probe{
@@ -41,6 +44,26 @@ func readiness(v *vmi.VirtualMachineInstance) *corev1.Probe {
 		SuccessThreshold: 1,
 		FailureThreshold: 1,
 	}
+}
+
+// startup is the startup probe of the container compute, which succeeds as soon as
+// the launcher's program can be run there. The kubelet then runs the readiness probe
+// at once, and not up to a period after the start. Nil: it has none.
+func startup(v *vmi.VirtualMachineInstance) *corev1.Probe {
+	if v.Spec.ReadinessProbe != nil || startsPaused(v) {
+		return nil
+	}
+	return &corev1.Probe{
+		ProbeHandler:     execProbe([]string{"started"}),
+		PeriodSeconds:    1,
+		TimeoutSeconds:   pauseTimeout,
+		SuccessThreshold: 1,
+		FailureThreshold: startAttempts,
+	}
+}
+
+func startsPaused(v *vmi.VirtualMachineInstance) bool {
+	return v.Spec.StartStrategy != nil && *v.Spec.StartStrategy == vmi.StartPaused
 }
 
 // liveness is the liveness probe of the container compute. Nil: it has none.

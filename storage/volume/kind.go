@@ -15,6 +15,8 @@ var served = kinds{
 	cloudInitNoCloud,
 	cloudInitConfigDrive,
 	emptyDisk,
+	persistentVolumeClaim,
+	dataVolume,
 }
 
 // kinds are kinds of volumes.
@@ -26,6 +28,8 @@ type kind struct {
 	name string
 	// shared are the names of what all volumes of the kind use together.
 	shared Names
+	// claim returns the claim that a volume is in. Nil: volumes of the kind are in none.
+	claim func(vmi.Volume) claim
 	// pod returns what the pod needs for a volume. Nil: nothing.
 	pod func(vmi.Volume, names, Cluster) Part
 	// observe returns what has to be observed before a volume is attached. Nil:

@@ -12,9 +12,9 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// claim is a kind as a new file would add it: its pod half depends on a fact of
+// added is a kind as a new file would add it: its pod half depends on a fact of
 // the cluster, its attach half on what is at its paths.
-var claim = kind{
+var added = kind{
 	name: "persistentVolumeClaim",
 	pod: func(v vmi.Volume, n names, c Cluster) Part {
 		name := v.PersistentVolumeClaim.ClaimName
@@ -52,7 +52,7 @@ func claims() vmi.VolumeSource {
 
 func TestAKindIsALineInTheListForBothHalves(t *testing.T) {
 	t.Parallel()
-	all := kinds{emptyDisk, claim}
+	all := kinds{emptyDisk, added}
 	v := instance(claims())
 	block := corev1.PersistentVolumeBlock
 	for mode, want := range map[*corev1.PersistentVolumeMode]Part{
@@ -98,7 +98,7 @@ func TestNoKindMayReplaceWhatIsOutsideTheEphemeralDisks(t *testing.T) {
 		"/var/run/kubevirt-ephemeral-disks/a/disk.img":   true,
 	} {
 		for _, s := range []storage.Source{storage.Blank{}, storage.Overlay{}, storage.Seed{}} {
-			careless := kind{name: claim.name, attach: func(*vmi.VirtualMachineInstance, vmi.Volume, Node) (storage.Attachment, error) {
+			careless := kind{name: added.name, attach: func(*vmi.VirtualMachineInstance, vmi.Volume, Node) (storage.Attachment, error) {
 				return storage.Attachment{Path: p, Source: s}, nil
 			}}
 			_, err := kinds{careless}.resolve(instance(claims()), Node{})
@@ -115,7 +115,7 @@ func TestAttackADiskThatOutlivesThePodIsRawWhateverAGuestWroteToIt(t *testing.T)
 	t.Parallel()
 	for _, s := range []storage.Source{nil, storage.Persistent{}} {
 		for format, ok := range map[storage.Format]bool{storage.Raw: true, storage.QCOW2: false, "": false} {
-			believing := kind{name: claim.name, attach: func(*vmi.VirtualMachineInstance, vmi.Volume, Node) (storage.Attachment, error) {
+			believing := kind{name: added.name, attach: func(*vmi.VirtualMachineInstance, vmi.Volume, Node) (storage.Attachment, error) {
 				return storage.Attachment{Path: "/claims/a/disk.img", Format: format, Source: s}, nil
 			}}
 			_, err := kinds{believing}.resolve(instance(claims()), Node{})

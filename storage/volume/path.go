@@ -2,6 +2,7 @@ package volume
 
 import (
 	"path"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -63,6 +64,29 @@ func containerDisksDir(root string) string { return path.Join(root, vmi.Containe
 // image, or the copy of its disk.
 func containerDiskDir(root, volume string) string {
 	return path.Join(containerDisksDir(root), volume)
+}
+
+// diskFile is the disk image in a claim with a file system.
+const diskFile = "disk.img"
+
+// claimDir is the mount of a claim with a file system.
+func claimDir(root, volume string) string {
+	return path.Join(root, vmi.PrivateDir, "vmi-disks", volume)
+}
+
+// claimFile is the disk image in a claim with a file system.
+func claimFile(root, volume string) string { return path.Join(claimDir(root, volume), diskFile) }
+
+// ownDevices are what containers have in /dev without any claim.
+var ownDevices = []string{"console", "core", "fd", "full", "kvm", "mqueue", "net", "null", "ptmx", "pts", "random", "shm", "stderr",
+	"stdin", "stdout", "tty", "urandom", "vhost-net", "vhost-vsock", "zero"}
+
+// devicePath is the device of a claim in block mode. The name of a volume has no dot.
+func devicePath(root, volume string) string {
+	if slices.Contains(ownDevices, volume) {
+		volume = "volume." + volume
+	}
+	return path.Join(root, "/dev", volume)
 }
 
 // programDir is the folder of the launcher's program in containers that run a

@@ -71,7 +71,7 @@ func (all kinds) part(volumes []vmi.Volume, c Cluster) (Part, error) {
 			out.add(k.pod(v, names[v.Name], c))
 		}
 	}
-	if err := errors.Join(faults...); err != nil {
+	if err := errors.Join(append(faults, all.twice(volumes))...); err != nil {
 		return Part{}, err
 	}
 	return out, nil

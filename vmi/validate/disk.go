@@ -40,6 +40,7 @@ func disks(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) field.
 		}
 		l = append(l, shows(here, d, vols[d.Name], lim)...)
 		l = append(l, target(at, i, d, lim.architecture(s.Architecture))...)
+		l = append(l, writable(here, d, vols[d.Name], lim.architecture(s.Architecture))...)
 		l = append(l, tuning(at, i, d)...)
 		if d.LUN != nil && d.LUN.Reservation {
 			l = append(l, reservation(at, here, d.LUN, lim)...)
@@ -57,6 +58,19 @@ func shows(at *field.Path, d *vmi.Disk, v *vmi.Volume, lim Limits) field.ErrorLi
 		return field.ErrorList{field.Invalid(at.Child("name"), d.Name, "there is no volume of this name, and empty drives are switched off in this cluster's configuration: add one to volumes")}
 	case v != nil && d.LUN != nil && v.PersistentVolumeClaim == nil && v.DataVolume == nil:
 		return field.ErrorList{field.Invalid(at.Child("lun"), d.Name, "needs a volume of the kind persistentVolumeClaim or dataVolume")}
+	}
+	return nil
+}
+
+// writable checks that a disk of a claim that is only read is on a bus where disks can
+// be read-only.
+func writable(at *field.Path, d *vmi.Disk, v *vmi.Volume, arch string) field.ErrorList {
+	target, b := busOf(d)
+	if v == nil || v.PersistentVolumeClaim == nil || !v.PersistentVolumeClaim.ReadOnly || target != "disk" {
+		return nil
+	}
+	if b == vmi.DiskBusSATA || b == "" && arch == defaults.AMD64 {
+		return field.ErrorList{field.Invalid(at.Child("disk", "bus"), b, "must be virtio or scsi for a volume with persistentVolumeClaim.readOnly: disks on the bus sata cannot be read-only")}
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ func controlPlane(c Config) Host {
 	if c.Extent == APIServer {
 		return m
 	}
-	m.Programs = append(m.Programs, controllerManager(c), kubeScheduler(c), coreDNS(c))
+	m.Programs = append(m.Programs, controllerManager(c), kubeScheduler(c), coreDNS(c), volumes(c))
 	return m
 }
 
@@ -129,7 +129,7 @@ func controlPlaneFiles(c Config) map[string]string {
 		files["cp/"+user+".kubeconfig"] = kubeconfig(Server, c.pki("ca.crt"), c.pki(user+".crt"), c.pki(user+".key"))
 	}
 	files["cp/Corefile"] = corefile(c)
-	files["cp/bootstrap.json"] = dnsObjects()
+	files["cp/bootstrap.json"] = bootstrapObjects()
 	return files
 }
 

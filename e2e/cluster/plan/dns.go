@@ -33,12 +33,22 @@ type object struct {
 	Object any    `json:"object"`
 }
 
+type m = map[string]any
+
+// bootstrapObjects are the first objects of a cluster, as JSON.
+func bootstrapObjects() string {
+	data, err := json.MarshalIndent(append(dnsObjects(), storageClass()), "", "  ")
+	if err != nil {
+		panic(err) // nothing in it can fail to marshal
+	}
+	return string(data) + "\n"
+}
+
 // dnsObjects is what makes CoreDNS, which runs outside of the pods, the
 // cluster's DNS server: what it may read, and the Service with its address.
-func dnsObjects() string {
-	type m = map[string]any
+func dnsObjects() []object {
 	ports := []m{{"name": "dns", "protocol": "UDP", "port": 53}, {"name": "dns-tcp", "protocol": "TCP", "port": 53}}
-	objects := []object{
+	return []object{
 		{"/apis/rbac.authorization.k8s.io/v1/clusterroles", m{
 			"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
 			"metadata": m{"name": "system:coredns"},
@@ -66,9 +76,4 @@ func dnsObjects() string {
 			"endpoints":   []m{{"addresses": []string{ControlPlane.Addr().String()}, "conditions": m{"ready": true}}},
 		}},
 	}
-	data, err := json.MarshalIndent(objects, "", "  ")
-	if err != nil {
-		panic(err) // nothing in it can fail to marshal
-	}
-	return string(data) + "\n"
 }

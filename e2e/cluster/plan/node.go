@@ -63,8 +63,8 @@ func nodeFiles(c Config, n int) map[string]string {
 	}
 }
 
-// containerdConfig: the devices' ownership is left to CDI, whose default folders
-// containerd reads without configuration. The plugin "opt" would make a folder in
+// containerdConfig: CDI's default folders are read without configuration. Devices of
+// claims belong to the user of their container, who could not open them otherwise. The plugin "opt" would make a folder in
 // the host's /opt. Without the capability SYS_RESOURCE, containerd must not
 // ask for a lower OOM score than its own.
 const containerdConfig = `version = 3
@@ -82,6 +82,7 @@ disabled_plugins = ["io.containerd.internal.v1.opt"]
 
 [plugins."io.containerd.cri.v1.runtime"]
   restrict_oom_score_adj = true
+  device_ownership_from_security_context = true
   disable_hugetlb_controller = true
   tolerate_missing_hugetlb_controller = true
   [plugins."io.containerd.cri.v1.runtime".cni]

@@ -1,0 +1,62 @@
+package instance
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// FailedPvcNotFound: a claim that a volume of the VMI names does not exist.
+const FailedPvcNotFound = "FailedPvcNotFound"
+
+// missingClaims says which claims of the VMI do not exist.
+func missingClaims(o Observed) (vmi.Finding, bool) {
+	var missing []string
+	for i := range o.VMI.Spec.Volumes {
+		v := &o.VMI.Spec.Volumes[i]
+		if name := v.Claim(); name != "" && o.Claims[name] == nil {
+			missing = append(missing, fmt.Sprintf("volume %s: PersistentVolumeClaim %s does not exist in namespace %s", v.Name, name, o.VMI.Namespace))
+		}
+	}
+	if len(missing) == 0 {
+		return vmi.Finding{}, false
+	}
+	return vmi.Finding{Reason: FailedPvcNotFound, Message: strings.Join(missing, "; ") + ": create it, and the VMI starts"}, true
+}
+
+// filesystemOverhead is the share of a claim that a file system needs for itself, the
+// default of CDI.
+const filesystemOverhead = "0.055"
+
+// claimStatus are the volumes in claims, with what is known of the claims.
+func claimStatus(o Observed) []vmi.VolumeStatus {
+	var out []vmi.VolumeStatus
+	for i := range o.VMI.Spec.Volumes {
+		v := &o.VMI.Spec.Volumes[i]
+		if c := o.Claims[v.Claim()]; c != nil {
+			out = append(out, vmi.VolumeStatus{Name: v.Name, PersistentVolumeClaimInfo: claimInfo(c)})
+		}
+	}
+	return out
+}
+
+func claimInfo(c *corev1.PersistentVolumeClaim) *vmi.PersistentVolumeClaimInfo {
+	info := &vmi.PersistentVolumeClaimInfo{
+		ClaimName:   c.Name,
+		AccessModes: slices.Clone(c.Spec.AccessModes),
+		VolumeMode:  new(corev1.PersistentVolumeFilesystem),
+		Capacity:    c.Status.Capacity.DeepCopy(),
+		Requests:    c.Spec.Resources.Requests.DeepCopy(),
+	}
+	if c.Spec.VolumeMode != nil {
+		*info.VolumeMode = *c.Spec.VolumeMode
+	}
+	if *info.VolumeMode == corev1.PersistentVolumeFilesystem {
+		info.FilesystemOverhead = new(filesystemOverhead)
+	}
+	return info
+}
