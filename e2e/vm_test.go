@@ -12,8 +12,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/podvisor/podvisor/e2e/install"
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/client"
 	"github.com/podvisor/podvisor/vmi/vmitest"
 )
 
@@ -59,12 +62,19 @@ func (s space) setStrategy(name string, p vmi.RunStrategy) {
 	s.kubectl("patch", "vm", name, "--type=merge", "-p", fmt.Sprintf(`{"spec":{"runStrategy":%q}}`, p))
 }
 
-// ask writes requests as the calls start, stop and restart do.
+// ask writes requests as the calls start, stop and restart do: to the status, as
+// virt-controller.
 func (s space) ask(name string, requests ...vmi.StateChangeRequest) {
 	s.t.Helper()
+	cfg, err := clientcmd.BuildConfigFromFlags("", world.cluster.Kubeconfig)
+	require.NoError(s.t, err)
+	cfg.Impersonate.UserName = "system:serviceaccount:" + install.Namespace + ":virt-controller"
+	c, err := client.New(cfg)
+	require.NoError(s.t, err)
 	text, err := json.Marshal(map[string]any{"status": map[string]any{"stateChangeRequests": requests}})
 	require.NoError(s.t, err)
-	s.kubectl("--as=system:serviceaccount:kubevirt:virt-controller", "patch", "vm", name, "--subresource=status", "--type=merge", "-p", string(text))
+	_, err = c.VirtualMachines(s.name).Patch(s.t.Context(), name, types.MergePatchType, text, metav1.PatchOptions{}, "status")
+	require.NoError(s.t, err)
 }
 
 // next waits until another VMI of the name than before runs.
@@ -82,10 +92,18 @@ func (s space) next(name string, before types.UID) *vmi.VirtualMachineInstance {
 	return v
 }
 
+// boots limits the boot of a guest beside others that boot, without KVM.
+const boots = 2 * long
+
 // powerOff types poweroff into the guest.
 func (s space) powerOff(v *vmi.VirtualMachineInstance) {
 	s.t.Helper()
-	s.awaitConsole(v, "press Enter for a root shell")
+	eventually(s.t, boots, func() error {
+		if !strings.Contains(s.console(v), "press Enter for a root shell") {
+			return fmt.Errorf("the guest of %s has not booted", v.Name)
+		}
+		return nil
+	})
 	c := s.attach(v)
 	c.types("\r")
 	c.shows("root@")
@@ -100,7 +118,7 @@ var shown = regexp.MustCompile(`identity: mac=(\S+) uuid=(\S+) serial=(\S+) end`
 func (s space) identity(v *vmi.VirtualMachineInstance) string {
 	s.t.Helper()
 	var m []string
-	eventually(s.t, long, func() error {
+	eventually(s.t, boots, func() error {
 		if m = shown.FindStringSubmatch(s.console(v)); m == nil {
 			return fmt.Errorf("the guest of %s does not say what it is", v.Name)
 		}

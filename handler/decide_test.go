@@ -179,11 +179,12 @@ func TestALauncherIsGivenThePlacesOfDisksAndNothingElseOfTheStatus(t *testing.T)
 	t.Parallel()
 	v := instance(vmi.Running)
 	s := session(v, state(protocol.Running))
-	v.Status.VolumeStatus = []vmi.VolumeStatus{{Name: "root", Target: "vda", Size: 1 << 30}, {Name: "later"}}
+	info := &vmi.PersistentVolumeClaimInfo{ClaimName: "data"}
+	v.Status.VolumeStatus = []vmi.VolumeStatus{{Name: "root", Target: "vda", Size: 1 << 30}, {Name: "later"}, {Name: "data", PersistentVolumeClaimInfo: info}}
 	require.Empty(t, Decide(observed(v, s)).Actions, "that a place was reported is no change")
 
 	s.Put = nil
 	put := Decide(observed(v, s)).Actions[0].(Put)
-	require.Equal(t, vmi.VirtualMachineInstanceStatus{VolumeStatus: []vmi.VolumeStatus{{Name: "root", Target: "vda"}}}, put.Instance.Status)
+	require.Equal(t, vmi.VirtualMachineInstanceStatus{VolumeStatus: []vmi.VolumeStatus{{Name: "root", Target: "vda"}, {Name: "data", PersistentVolumeClaimInfo: info}}}, put.Instance.Status)
 	require.Equal(t, v.Spec, put.Instance.Spec)
 }

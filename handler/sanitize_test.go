@@ -59,7 +59,9 @@ func TestDisksThatTheSpecDoesNotHaveAreNotReported(t *testing.T) {
 		{Name: "invented", Target: "vdz"}, {Name: "root", Target: "vda", SizeBytes: 1<<63 - 1}, {Name: "root", Target: "vdb", SizeBytes: 1},
 		{Name: "data", Target: strings.Repeat("v", maxTarget+1)}, {Name: "data", Target: "vdc", SizeBytes: -1},
 	}})
-	require.Equal(t, []vmi.VolumeStatus{{Name: "root", Target: "vda", Size: maxSize}, {Name: "data", Target: "vdc"}}, volumes(v, s.Disks))
+	info := &vmi.PersistentVolumeClaimInfo{ClaimName: "data"}
+	v.Status.VolumeStatus = []vmi.VolumeStatus{{Name: "data", PersistentVolumeClaimInfo: info}, {Name: "gone", PersistentVolumeClaimInfo: info}}
+	require.Equal(t, []vmi.VolumeStatus{{Name: "root", Target: "vda", Size: maxSize}, {Name: "data", Target: "vdc", PersistentVolumeClaimInfo: info}}, volumes(v, s.Disks))
 }
 
 func TestAStateThatFitsIsKept(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podvisor/podvisor/vmi"
@@ -41,6 +42,14 @@ type DeletePod struct {
 	UID  types.UID
 }
 
+// SetPodCondition makes the condition of the pod with this name in the object's
+// namespace what it says, if the pod still has the UID.
+type SetPodCondition struct {
+	Name      string
+	UID       types.UID
+	Condition corev1.PodCondition
+}
+
 // CreateInstance creates a VMI that the object controls. A VMI of that name that the
 // object controls already is as good.
 type CreateInstance struct{ Instance *vmi.VirtualMachineInstance }
@@ -60,6 +69,10 @@ type AnnotateInstance struct {
 	Instance    *vmi.VirtualMachineInstance
 	Annotations map[string]string
 }
+
+// CreateDataVolume creates a DataVolume that the object controls. One of that name
+// that the object controls already is as good.
+type CreateDataVolume struct{ DataVolume *unstructured.Unstructured }
 
 // CreateRevision creates a ControllerRevision that the object controls. One of that
 // name that the object controls already is as good.
@@ -91,6 +104,7 @@ func (AddFinalizer) action()    {}
 func (RemoveFinalizer) action() {}
 func (CreatePod) action()       {}
 func (DeletePod) action()       {}
+func (SetPodCondition) action() {}
 func (WriteStatus[T]) action()  {}
 func (Emit) action()            {}
 
@@ -99,6 +113,7 @@ func (DeleteInstance) action()   {}
 func (AdoptInstance) action()    {}
 func (ReleaseInstance) action()  {}
 func (AnnotateInstance) action() {}
+func (CreateDataVolume) action() {}
 func (CreateRevision) action()   {}
 func (DeleteRevision) action()   {}
 func (SetRunStrategy) action()   {}

@@ -32,6 +32,7 @@ type DataVolumeSpec struct {
 
 	// SourceRef names a DataSource, which holds what the claim is filled with.
 	// +optional
+	// +podvisor:unserved=a DataSource may lead to another namespace, and nothing checks whether who made the VM may read that
 	SourceRef *DataVolumeSourceRef `json:"sourceRef,omitempty"`
 
 	// PVC is the claim as it is to be made.

@@ -27,6 +27,9 @@ const (
 	// Finalizer keeps a deleted VirtualMachineInstance until its guest is off.
 	Finalizer = "kubevirt.io/foregroundDeleteVirtualMachine"
 
+	// PodConditionUnpaused is the readiness gate of launcher pods: a pod is ready only
+	// while its guest is not paused.
+	PodConditionUnpaused = "kubevirt.io/virtual-machine-unpaused"
 	// VMFinalizer keeps a deleted VirtualMachine until its VMI is gone.
 	VMFinalizer = "kubevirt.io/virtualMachineControllerFinalize"
 	// VMGenerationAnnotation is the generation of the VirtualMachine whose template a

@@ -3,6 +3,7 @@ package vmi
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -11,7 +12,20 @@ import (
 // VirtualMachine with this UID as it was in this generation, for a VMI that was
 // started from it.
 func StartRevision(vm types.UID, generation int64) string {
-	return fmt.Sprintf("revision-start-vm-%s-%d", vm, generation)
+	return fmt.Sprintf("%s%s-%d", startRevision, vm, generation)
+}
+
+const startRevision = "revision-start-vm-"
+
+// StartedVM is the UID of the VirtualMachine that a name of [StartRevision] has. Empty:
+// it is another name.
+func StartedVM(revision string) types.UID {
+	uid, ok := strings.CutPrefix(revision, startRevision)
+	last := strings.LastIndex(uid, "-")
+	if !ok || last < 0 {
+		return ""
+	}
+	return types.UID(uid[:last])
 }
 
 // StartGeneration is the generation of its VirtualMachine whose template the VMI has.

@@ -62,11 +62,11 @@ type VirtualMachineSpec struct {
 	Preference *PreferenceMatcher `json:"preference,omitempty"`
 
 	// DataVolumeTemplates are DataVolumes that are made for the VM and deleted
-	// with it. Each must be used by a volume of the template.
+	// with it. Each must be used by a volume of the template. They need the
+	// Containerized Data Importer; the VM waits until they are filled.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
-	// +podvisor:unserved=no controller makes DataVolumes
 	DataVolumeTemplates []DataVolumeTemplate `json:"dataVolumeTemplates,omitempty"`
 
 	// UpdateVolumesStrategy says what to do if the running VM's volumes are

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/podvisor/podvisor/internal/ops"
@@ -13,6 +14,8 @@ type clients struct {
 	// vmis and kube are for the loops.
 	vmis *client.Client
 	kube kubernetes.Interface
+	// dynamic is for DataVolumes.
+	dynamic dynamic.Interface
 	// answerVMIs and answerKube are for the webhooks.
 	answerVMIs *client.Client
 	answerKube kubernetes.Interface
@@ -25,6 +28,9 @@ func newClients(s *ops.Setup) (c clients, err error) {
 		return c, err
 	}
 	if c.kube, err = kubernetes.NewForConfig(s.Kubernetes); err != nil {
+		return c, err
+	}
+	if c.dynamic, err = dynamic.NewForConfig(s.Kubernetes); err != nil {
 		return c, err
 	}
 	if c.answerVMIs, err = client.New(s.Urgent); err != nil {

@@ -55,7 +55,7 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	var serving *admission.Serving
-	c, err := controller.New(controller.Config{Client: api.vmis, Kube: api.kube, Logger: s.Log, Metrics: s.Queues, Settings: s.Settings, Home: *namespace,
+	c, err := controller.New(controller.Config{Client: api.vmis, Kube: api.kube, Dynamic: api.dynamic, Logger: s.Log, Metrics: s.Queues, Settings: s.Settings, Home: *namespace,
 		Guarded: func() bool { return serving.Guarded() },
 		Pods:    pod.Config{Image: *image, AllowEmulation: *emulate, ContainerDisks: way}})
 	if err != nil {

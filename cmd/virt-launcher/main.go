@@ -21,7 +21,7 @@ var program = command.Program{
 	Usage: `usage: virt-launcher --namespace NS --name NAME --uid UID [FLAG...]
        virt-launcher install DIR                    copy this program to DIR
        virt-launcher probe QUESTION [FLAG...] [-- PROGRAM [ARG...]]
-           ask about the guest of this pod: started, unpaused, running, ping (its agent), exec (a program in it)
+           ask about the guest of this pod: ping (its agent), exec (a program in it)
        virt-launcher copy-disk [--path P] --to DIR  copy the container disk that is / to DIR
 `,
 }

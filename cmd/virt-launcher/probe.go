@@ -11,7 +11,7 @@ import (
 // probe answers the kubelet, which runs it in the container of the launcher.
 func probe(args []string) error {
 	if len(args) == 0 {
-		return command.Fault("probe needs started, unpaused, running, ping or exec")
+		return command.Fault("probe needs ping or exec")
 	}
 	limitMemory()
 	c := supervisor.ProbeConfig{Question: supervisor.Question(args[0])}

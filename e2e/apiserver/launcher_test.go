@@ -90,6 +90,21 @@ func TestThePolicyCanAffordTheLargestPod(t *testing.T) {
 		_, err = s.asController().Pods(s.name).Create(t.Context(), p, dryRun)
 		require.NoError(t, err, way)
 	}
+	var claims []vmitest.Option
+	var devices []string
+	for i := range 256 {
+		name := fmt.Sprintf("%s-%d", strings.Repeat("c", 50), i)
+		claims = append(claims, vmitest.WithClaim(name, name))
+		if i%2 == 0 {
+			devices = append(devices, name)
+		}
+	}
+	v = vmitest.New(claims...)
+	v.Namespace = s.name
+	p, err := pod.Render(v, pod.Config{Image: "podvisor/virt-launcher:v1", AllowEmulation: true, Facts: pod.Facts{Claims: block(devices...)}})
+	require.NoError(t, err)
+	_, err = s.asController().Pods(s.name).Create(t.Context(), p, dryRun)
+	require.NoError(t, err, "claims")
 }
 
 // What a thief of virt-controller's token tries.
@@ -155,6 +170,14 @@ func attack(t *testing.T, cfg *rest.Config, namespace, tenant string) {
 		"with a projected token":       volume(corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "t"}}}}}),
 		"with a path of the node":      volume(corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}),
 		"with a claim":                 volume(corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "c"}}),
+		"with a claim over the launcher": func(p *corev1.Pod) {
+			volume(corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "c"}})(p)
+			p.Spec.Containers[0].VolumeMounts = append(p.Spec.Containers[0].VolumeMounts, corev1.VolumeMount{Name: "v", MountPath: "/var/run/kubevirt-private/vmi-disks/../../../../usr/bin"})
+		},
+		"with a claim as a device of the container": func(p *corev1.Pod) {
+			volume(corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "c"}})(p)
+			p.Spec.Containers[0].VolumeDevices = []corev1.VolumeDevice{{Name: "v", DevicePath: "/etc/ld.so.preload"}}
+		},
 		"with a ConfigMap":             volume(corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: *secret}}),
 		"of an image of the thief":     func(p *corev1.Pod) { p.Spec.Containers[0].Image = "example/thief" },
 		"of a registry with that name": func(p *corev1.Pod) { p.Spec.Containers[0].Image = "podvisor/virt-launcher:5000/thief" },
@@ -183,6 +206,7 @@ func attack(t *testing.T, cfg *rest.Config, namespace, tenant string) {
 		},
 		"with an init container that reads the Secret": func(p *corev1.Pod) {
 			c := *p.Spec.Containers[0].DeepCopy()
+			c.ReadinessProbe = nil // no init container has one
 			c.Name, c.Image, c.Command, c.Args = "volumeroot", "example/thief", []string{"/var/run/kubevirt/bin/virt-launcher", "copy-disk", "--to", "/var/run/kubevirt/container-disks/root"}, nil
 			p.Spec.InitContainers = []corev1.Container{c}
 		},

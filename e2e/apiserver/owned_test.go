@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,6 +30,8 @@ import (
 	"github.com/podvisor/podvisor/e2e/cluster/plan"
 	"github.com/podvisor/podvisor/internal/certificate"
 	"github.com/podvisor/podvisor/scheduler/admission"
+	"github.com/podvisor/podvisor/scheduler/controller"
+	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/scheduler/replicaset"
 	"github.com/podvisor/podvisor/scheduler/vm"
 	"github.com/podvisor/podvisor/vmi"
@@ -114,7 +117,7 @@ func (s space) owners() (*vmi.VirtualMachine, *vmi.VirtualMachineInstanceReplica
 
 // With the token of virt-controller a thief must not start a guest of his own beside the
 // Secrets of the tenant.
-func TestAttackTheTokenOfTheControllerMakesNoVMIThatNobodyAskedFor(t *testing.T) {
+func TestAttackTheTokenOfTheControllerMakesNoVMIThatNoOwnerAsksFor(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	c, err := client.New(withToken(t, world.config, home, "virt-controller"))
@@ -222,4 +225,42 @@ func TestAttackTheTokenOfTheControllerMakesAndDeletesNoRevisionsOfOthers(t *test
 	_, err = theirs.Create(t.Context(), own, metav1.CreateOptions{})
 	require.NoError(t, err)
 	require.NoError(t, theirs.Delete(t.Context(), own.Name, metav1.DeleteOptions{}))
+}
+
+func TestAVMSaysThatItsVMIWaitsForTheWebhook(t *testing.T) {
+	t.Parallel()
+	e := installElsewhere(t, "owned")
+	cfg := e.as(otherNamespace, "virt-controller", "")
+	own, err := client.New(cfg)
+	require.NoError(t, err)
+	kube, err := kubernetes.NewForConfig(cfg)
+	require.NoError(t, err)
+	c, err := controller.New(controller.Config{Client: own, Kube: kube, Pods: pod.Config{Image: "podvisor/virt-launcher:v1"}})
+	require.NoError(t, err)
+	background(t, c.Run)
+	admin, err := client.New(e.config)
+	require.NoError(t, err)
+	m := vmitest.NewVM(vmi.RunAlways)
+	m.ObjectMeta = metav1.ObjectMeta{Name: "early"}
+	eventually(t, func() error {
+		_, err := admin.VirtualMachines("default").Create(t.Context(), m, metav1.CreateOptions{})
+		return err
+	})
+	eventually(t, func() error {
+		m, err := admin.VirtualMachines("default").Get(t.Context(), "early", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if c := m.Status.Condition(vmi.ConditionFailure); c == nil || c.Reason != vm.FailedCreate || !strings.Contains(c.Message, `failed calling webhook "owned.virt-controller.kubevirt.io"`) {
+			return fmt.Errorf("the VM does not say what it waits for: %+v", m.Status)
+		}
+		return nil
+	})
+	_, err = admin.VirtualMachineInstances("default").Create(t.Context(), guest("users"), metav1.CreateOptions{})
+	require.NoError(t, err, "a VMI of a user waits for no answer")
+	require.NoError(t, answerOwned(t.Context(), e.config, e.cluster.Name, otherNamespace))
+	eventually(t, func() error {
+		_, err := admin.VirtualMachineInstances("default").Get(t.Context(), "early", metav1.GetOptions{})
+		return err
+	})
 }

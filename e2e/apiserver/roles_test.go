@@ -64,6 +64,20 @@ func TestTheRolesOfUsersReachEveryKindThatRunsGuests(t *testing.T) {
 	}
 }
 
+// What a VM was started from is trusted as far as no user of a namespace writes it.
+func TestNoRoleOfUsersWritesRevisions(t *testing.T) {
+	t.Parallel()
+	newSpace(t)
+	for _, role := range []string{"system:aggregate-to-edit", "system:aggregate-to-admin", "kubevirt.io:edit"} {
+		r, err := world.kube.RbacV1().ClusterRoles().Get(t.Context(), role, metav1.GetOptions{})
+		require.NoError(t, err)
+		for _, rule := range r.Rules {
+			require.NotContains(t, rule.Resources, "controllerrevisions", role)
+			require.NotContains(t, rule.Resources, "*", role)
+		}
+	}
+}
+
 func TestReservedLabelsAreNotInTemplates(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)

@@ -198,31 +198,34 @@ func elements(t reflect.Type) map[string]reflect.Value {
 // with the reason. The paths are regular expressions.
 var passed = map[string]string{
 	`metadata\.(uid|resourceVersion|generation|selfLink|creationTimestamp|deletionTimestamp|deletionGracePeriodSeconds|managedFields.*)`: "written by the API server",
-	`metadata\.(generateName|finalizers.*)`:                                                              "gives a pod nothing; others' admission adds finalizers",
-	`metadata\.namespace`:                                                                                "decided by the request, which has a rule of its own",
-	`metadata\.(labels|annotations)(\[.*\](\(removed\))?)?`:                                              "the VMI's; those that mean something to Podvisor are below",
-	`spec\.(nodeSelector|affinity|tolerations|topologySpreadConstraints)\b.*`:                            "the user's, in a VMI as in a pod",
-	`spec\.(priorityClassName|schedulerName|terminationGracePeriodSeconds)\b.*`:                          "the user's, in a VMI as in a pod",
-	`spec\.(hostname|subdomain|dnsPolicy|dnsConfig)\b.*`:                                                 "the user's, in a VMI as in a pod",
-	`spec\.(priority|preemptionPolicy)\b.*`:                                                              "completed by the API server from the priority class",
-	`spec\.schedulingGates.*`:                                                                            "added by others' admission; keeps a pod from a node",
-	`spec\.imagePullSecrets.*`:                                                                           "the user's; the kubelet gives them to the registries that they name only",
-	`spec\.(initContainers|containers)\[\d\]\.(imagePullPolicy|resizePolicy.*|terminationMessagePolicy)`: "gives a container nothing",
-	`spec\.(initContainers|containers)\[\d\]\.resources(\.requests|\.limits)?\b.*`:                       "the user's, in a VMI as in a pod; and LimitRanger's",
-	`spec\.containers\[\d\]\.(stdin|tty)`:                                                                "gives a container nothing",
-	`spec\.containers\[\d\]\.ports.*`:                                                                    "the VMI's; what reaches the node is refused",
-	`spec\.containers\[\d\]\.(readiness|startup)Probe(\(removed\)|\.exec(\(removed\)|\.command\[\+\])|\.(initialDelay|timeout|period)Seconds|\.(success|failure)Threshold)`: "when and what the VMI's guest is asked",
-	`spec\.containers\[\d\]\.args\[7\]`:                                                                 "the VMI's grace period",
-	`spec\.containers\[\d\]\.args\[8\]\(removed\)`:                                                      "whether the guest is emulated",
-	`spec\.containers\[\d\]\.image`:                                                                     "another tag",
-	`spec\.initContainers\[\d\]\.(image|command\[[35]\])`:                                               "the image and the path of a container disk, which runs the launcher's program",
-	`spec\.volumes\[\d\]\.image\.(reference|pullPolicy)`:                                                "the image of a container disk",
-	`spec\.initContainers\[1\]\.name`:                                                                   "the name of a volume's container",
-	`spec\.containers\[\d\]\.volumeMounts\[[0-3]\]\.readOnly`:                                           "gives less",
-	`spec\.containers\[\d\]\.volumeMounts\[4\]\.mountPath`:                                              "the folder of another container disk",
-	`spec\.volumes\[\+\]\.(image|name)`:                                                                 "a volume that is nowhere mounted",
-	`spec\.volumes\[\d\]\.secret\.(secretName|defaultMode)(\(removed\))?`:                               "a Secret that the VMI names",
-	`spec\.(volumes|containers\[\d\]\.volumeMounts|initContainers|imagePullSecrets)\[\d\](\(removed\))`: "fewer",
+	`metadata\.(generateName|finalizers.*)`:                                                                       "gives a pod nothing; others' admission adds finalizers",
+	`metadata\.namespace`:                                                                                         "decided by the request, which has a rule of its own",
+	`metadata\.(labels|annotations)(\[.*\](\(removed\))?)?`:                                                       "the VMI's; those that mean something to Podvisor are below",
+	`spec\.(nodeSelector|affinity|tolerations|topologySpreadConstraints)\b.*`:                                     "the user's, in a VMI as in a pod",
+	`spec\.(priorityClassName|schedulerName|terminationGracePeriodSeconds)\b.*`:                                   "the user's, in a VMI as in a pod",
+	`spec\.(hostname|subdomain|dnsPolicy|dnsConfig)\b.*`:                                                          "the user's, in a VMI as in a pod",
+	`spec\.(priority|preemptionPolicy)\b.*`:                                                                       "completed by the API server from the priority class",
+	`spec\.schedulingGates.*`:                                                                                     "added by others' admission; keeps a pod from a node",
+	`spec\.imagePullSecrets.*`:                                                                                    "the user's; the kubelet gives them to the registries that they name only",
+	`spec\.(initContainers|containers)\[\d\]\.(imagePullPolicy|resizePolicy.*|terminationMessagePolicy)`:          "gives a container nothing",
+	`spec\.(initContainers|containers)\[\d\]\.resources(\.requests|\.limits)?\b.*`:                                "the user's, in a VMI as in a pod; and LimitRanger's",
+	`spec\.containers\[\d\]\.(stdin|tty)`:                                                                         "gives a container nothing",
+	`spec\.containers\[\d\]\.ports.*`:                                                                             "the VMI's; what reaches the node is refused",
+	`spec\.containers\[\d\]\.args\[7\]`:                                                                           "the VMI's grace period",
+	`spec\.containers\[\d\]\.args\[8\]\(removed\)`:                                                                "whether the guest is emulated",
+	`spec\.containers\[\d\]\.image`:                                                                               "another tag",
+	`spec\.initContainers\[\d\]\.(image|command\[[35]\])`:                                                         "the image and the path of a container disk, which runs the launcher's program",
+	`spec\.volumes\[\d\]\.image\.(reference|pullPolicy)`:                                                          "the image of a container disk",
+	`spec\.initContainers\[1\]\.name`:                                                                             "the name of a volume's container",
+	`spec\.containers\[\d\]\.volumeMounts\[[0-3]\]\.readOnly`:                                                     "gives less",
+	`spec\.containers\[\d\]\.volumeMounts\[4\]\.mountPath`:                                                        "the folder of another container disk",
+	`spec\.volumes\[\+\]\.(image|name)`:                                                                           "a volume that is nowhere mounted",
+	`spec\.volumes\[\d\]\.secret\.(secretName|defaultMode)(\(removed\))?`:                                         "a Secret that the VMI names",
+	`spec\.volumes\[\d\]\.persistentVolumeClaim\.(claimName|readOnly)`:                                            "a claim that the VMI names",
+	`spec\.containers\[\d\]\.volumeMounts\[7\]\.(mountPath|readOnly)`:                                             "the folder of another claim",
+	`spec\.containers\[\d\]\.volumeDevices\[0\]\.devicePath`:                                                      "the device of another claim",
+	`spec\.(volumes|containers\[\d\]\.volume(Mounts|Devices)|initContainers|imagePullSecrets)\[\d\](\(removed\))`: "fewer",
+	`spec\.containers\[\d\]\.readinessProbe(\(removed\)|\.exec(\(removed\)|\.command\[\+\])|\.(initialDelay|timeout|period)Seconds|\.(success|failure)Threshold)`: "when and what the VMI's guest is asked",
 }
 
 // refusedAlways are paths that match an expression of passed and must be refused.
@@ -334,16 +337,26 @@ func (s space) sweptPods() map[string]*corev1.Pod {
 	s.t.Helper()
 	secret := &corev1.LocalObjectReference{Name: "s"}
 	v := vmitest.New(vmitest.WithContainerDisk("root", "example/fedora:40"), vmitest.WithMasquerade("default", vmi.Port{Name: "http", Port: 80}),
-		vmitest.WithDisk("seed", vmi.VolumeSource{CloudInitNoCloud: &vmi.CloudInitNoCloud{UserDataSecretRef: secret, NetworkDataSecretRef: secret}}))
+		vmitest.WithDisk("seed", vmi.VolumeSource{CloudInitNoCloud: &vmi.CloudInitNoCloud{UserDataSecretRef: secret, NetworkDataSecretRef: secret}}),
+		vmitest.WithClaim("data", "data"), vmitest.WithClaim("device", "device"))
 	v.Namespace = s.name
 	v.Spec.Volumes[0].ContainerDisk.ImagePullSecret, v.Spec.Volumes[0].ContainerDisk.Path = "registry", "/disk/a"
 	v.Spec.Tolerations = []corev1.Toleration{{Key: "a", Operator: corev1.TolerationOpExists}}
 	out := map[string]*corev1.Pod{}
 	for _, way := range []pod.ContainerDisks{pod.ImageVolume, pod.InitCopy} {
-		p, err := pod.Render(v, pod.Config{Image: "podvisor/virt-launcher:v1", AllowEmulation: true, ContainerDisks: way})
+		p, err := pod.Render(v, pod.Config{Image: "podvisor/virt-launcher:v1", AllowEmulation: true, ContainerDisks: way, Facts: pod.Facts{Claims: block("device")}})
 		require.NoError(s.t, err)
 		out[string(way)], err = s.asController().Pods(s.name).Create(s.t.Context(), p, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		require.NoError(s.t, err)
+	}
+	return out
+}
+
+// block are claims in block mode.
+func block(names ...string) map[string]*corev1.PersistentVolumeClaim {
+	out := map[string]*corev1.PersistentVolumeClaim{}
+	for _, n := range names {
+		out[n] = &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{VolumeMode: new(corev1.PersistentVolumeBlock)}}
 	}
 	return out
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"log"
 	"net"
@@ -28,6 +29,7 @@ import (
 	"github.com/podvisor/podvisor/scheduler/controller"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
+	"github.com/podvisor/podvisor/vmi/vmitest"
 )
 
 // serveUninstalls answers what virt-controller answers to the deletion of Podvisor,
@@ -123,9 +125,24 @@ func TestPodvisorIsNotDeletedUnderVMIs(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, e.kube.CoreV1().Namespaces().Delete(t.Context(), "other", metav1.DeleteOptions{}))
 
-	// Without VMIs, virt-handler ends first.
+	// A VM that is off is kept too: with its definition it would be gone.
+	vms := admin.VirtualMachines("default")
+	m := vmitest.NewVM(vmi.RunHalted)
+	m.ObjectMeta = metav1.ObjectMeta{Name: "off"}
+	_, err = vms.Create(t.Context(), m, metav1.CreateOptions{})
+	require.NoError(t, err)
+
+	// Without VMs and VMIs, virt-handler ends first.
 	require.NoError(t, vmis.Delete(t.Context(), "kept", metav1.DeleteOptions{}))
 	_, err = vmis.Patch(t.Context(), "kept", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+	require.NoError(t, err)
+	for _, args := range [][]string{{"crd", "virtualmachines.kubevirt.io"}, {"crd", "virtualmachineinstances.kubevirt.io"}, {"namespace", otherNamespace}} {
+		out, err := e.kubectl(append([]string{"delete", "--wait=false"}, args...)...)
+		require.Error(t, err)
+		require.Contains(t, out, "VirtualMachine default/off would be left without Podvisor: delete them first (kubectl delete vm,vmirs,vmi --all --all-namespaces)")
+	}
+	require.NoError(t, vms.Delete(t.Context(), "off", metav1.DeleteOptions{}))
+	_, err = vms.Patch(t.Context(), "off", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 	require.NoError(t, err)
 	require.NoError(t, e.deleteNamespace(metav1.DryRunAll))
 	daemonSets := e.kube.AppsV1().DaemonSets(otherNamespace)
@@ -160,9 +177,21 @@ func TestVMIsHaveNoFinalizerWhileNothingKeepsPodvisorFromBeingDeleted(t *testing
 	guarded.Store(true)
 	s.control(func(c *controller.Config) { c.Guarded = guarded.Load })
 	s.start("before")
+	m, _ := s.owners()
+	require.Equal(t, []string{vmi.VMFinalizer}, m.Finalizers)
 	require.Equal(t, []string{vmi.Finalizer}, s.await("before", func(*vmi.VirtualMachineInstance) bool { return true }).Finalizers)
 	guarded.Store(false)
-	_, err := s.vmis.Patch(t.Context(), "before", types.MergePatchType, []byte(`{"metadata":{"labels":{"changed":"yes"}}}`), metav1.PatchOptions{})
+	change := []byte(`{"metadata":{"labels":{"changed":"yes"}}}`)
+	_, err := world.vmis.VirtualMachines(s.name).Patch(t.Context(), m.Name, types.MergePatchType, change, metav1.PatchOptions{})
+	require.NoError(t, err)
+	eventually(t, func() error {
+		m, err := world.vmis.VirtualMachines(s.name).Get(t.Context(), m.Name, metav1.GetOptions{})
+		if err == nil && len(m.Finalizers) > 0 {
+			err = fmt.Errorf("the VM has the finalizers %v", m.Finalizers)
+		}
+		return err
+	})
+	_, err = s.vmis.Patch(t.Context(), "before", types.MergePatchType, change, metav1.PatchOptions{})
 	require.NoError(t, err)
 	s.start("after")
 	for _, name := range []string{"before", "after"} {

@@ -204,7 +204,7 @@ func TestPodvisorIsDeletedAsItIsInstalled(t *testing.T) {
 		w.awaitRunning("first")
 		w.start("second")
 	})
-	w.step("delete the VMIs", func() { w.kubectl("delete", "vmi", "--all", "--all-namespaces") })
+	w.step("delete the VMIs", func() { w.kubectl("delete", "vm,vmirs,vmi", "--all", "--all-namespaces") })
 	w.step("delete -k without VMIs", func() {
 		require.NoError(t, install.Delete(t.Context(), w.config))
 		w.requireGone()
@@ -220,7 +220,7 @@ func TestPodvisorIsDeletedAsItIsInstalled(t *testing.T) {
 		w.kubectl("-n", install.Namespace, "delete", "daemonset", "virt-handler")
 		w.kubectl("-n", install.Namespace, "wait", "--for=delete", "pod", "-l", "kubevirt.io=virt-handler", "--timeout=60s")
 		w.eventually(func() error {
-			left := w.kubectl("get", "vmi", "--all-namespaces", "-o", "jsonpath={.items[*].metadata.finalizers}")
+			left := w.kubectl("get", "vm,vmi", "--all-namespaces", "-o", "jsonpath={.items[*].metadata.finalizers}")
 			if left != "" {
 				return fmt.Errorf("VMIs have the finalizers %s", left)
 			}

@@ -4,16 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/podvisor/podvisor/launcher/domain"
 	"github.com/podvisor/podvisor/launcher/libvirt"
 	"github.com/podvisor/podvisor/launcher/process"
-	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
 )
 
@@ -22,12 +18,6 @@ type Question string
 
 // The questions.
 const (
-	// AskStarted: can this program be run in the container? It always can if it asks.
-	AskStarted Question = "started"
-	// AskUnpaused: is the guest not paused? Before it is started, it is not.
-	AskUnpaused Question = "unpaused"
-	// AskRunning: does the guest run?
-	AskRunning Question = "running"
 	// AskPing: does the guest's agent answer?
 	AskPing Question = "ping"
 	// AskExec: does a program in the guest, which its agent runs, end with status 0?
@@ -56,16 +46,12 @@ func Probe(ctx context.Context, c ProbeConfig) error {
 		defer cancel()
 	}
 	switch c.Question {
-	case AskStarted:
-		return nil
-	case AskUnpaused, AskRunning:
-		return probePhase(vmi.PrivateDir, c.Question)
 	case AskPing:
 		return c.withAgent(ctx, func(conn *libvirt.Connection, domain string) error { return conn.PingAgent(ctx, domain) })
 	case AskExec:
 		return c.withAgent(ctx, func(conn *libvirt.Connection, domain string) error { return c.exec(ctx, conn, domain) })
 	}
-	return fmt.Errorf("probe %q is none of %s, %s, %s, %s and %s: %w", c.Question, AskStarted, AskUnpaused, AskRunning, AskPing, AskExec, vmi.ErrInvalid)
+	return fmt.Errorf("probe %q is neither %s nor %s: %w", c.Question, AskPing, AskExec, vmi.ErrInvalid)
 }
 
 func (c ProbeConfig) exec(ctx context.Context, conn *libvirt.Connection, domain string) error {
@@ -112,35 +98,4 @@ func dial(ctx context.Context, socket string) (*libvirt.Connection, error) {
 			return nil, errors.Join(err, context.Cause(ctx))
 		}
 	}
-}
-
-// phaseFile is the file with the phase of the guest, in the folder that is private
-// to the container. It is there for probes: they come every few seconds, and reading
-// a file needs neither the launcher nor the daemon.
-const phaseFile = "phase"
-
-// writePhase writes the phase for probes. A reader sees either phase as a whole.
-func writePhase(dir string, phase protocol.Phase) error {
-	path := filepath.Join(dir, phaseFile)
-	if err := os.WriteFile(path+".new", []byte(phase), 0o600); err != nil {
-		return err
-	}
-	return os.Rename(path+".new", path)
-}
-
-// probePhase answers a question about the phase. A launcher that has not written it
-// yet has not started the guest.
-func probePhase(dir string, q Question) error {
-	b, err := os.ReadFile(filepath.Join(dir, phaseFile))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	phase := protocol.Phase(strings.TrimSpace(string(b)))
-	switch {
-	case phase == protocol.Paused:
-		return errors.New("the guest is paused")
-	case q == AskUnpaused, phase == protocol.Running, phase == protocol.Stopping:
-		return nil
-	}
-	return errors.New("the guest does not run")
 }

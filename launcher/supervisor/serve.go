@@ -52,11 +52,6 @@ func listen() (net.Listener, error) {
 // publish publishes a state that differs from the one before.
 func (s *Supervisor) publish(state protocol.State) {
 	if !reflect.DeepEqual(state, s.published) {
-		if state.Phase != s.published.Phase {
-			if err := writePhase(vmi.PrivateDir, state.Phase); err != nil {
-				s.config.Logger.Error("write the phase for the probes of the pod", "phase", state.Phase, "err", err)
-			}
-		}
 		s.published = state
 		s.server.Publish(state)
 	}

@@ -4,15 +4,19 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"slices"
 	"sync"
+
+	"golang.org/x/sync/semaphore"
 )
 
 // Gate limits the memory of the reviews that are worked on at the same time. Small
 // reviews and large ones have limits of their own, so that a small one never waits for
 // a large one. Reviews wait in the order in which they came, until their requests end.
 // The zero value is ready to use.
-type Gate struct{ small, large budget }
+type Gate struct {
+	once         sync.Once // makes both
+	small, large *semaphore.Weighted
+}
 
 const (
 	// smallReview is the size of the largest review that counts as small: usual objects
@@ -50,70 +54,13 @@ func (g *Gate) Limit(h http.Handler) http.Handler {
 // enter waits until the review of that size may be worked on, and returns what to call
 // when it is done, or the error of a context that ended first.
 func (g *Gate) enter(ctx context.Context, size int64) (leave func(), err error) {
-	b, most := &g.small, int64(mostSmall)
+	g.once.Do(func() { g.small, g.large = semaphore.NewWeighted(mostSmall), semaphore.NewWeighted(mostLarge) })
+	room := g.small
 	if size > smallReview {
-		b, most, size = &g.large, mostLarge, mostLarge
+		room, size = g.large, 1
 	}
-	if err := b.take(ctx, size, most); err != nil {
+	if err := room.Acquire(ctx, size); err != nil {
 		return nil, err
 	}
-	return func() { b.give(size, most) }, nil
-}
-
-// budget is a number that is taken and given back in parts.
-type budget struct {
-	mu      sync.Mutex // protects all
-	taken   int64
-	waiting []*waiter // the first has come first
-}
-
-type waiter struct {
-	size  int64
-	ready chan struct{} // closed with mu held, when the size is taken
-}
-
-func (b *budget) take(ctx context.Context, size, most int64) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	b.mu.Lock()
-	if len(b.waiting) == 0 && b.taken+size <= most {
-		b.taken += size
-		b.mu.Unlock()
-		return nil
-	}
-	w := &waiter{size, make(chan struct{})}
-	b.waiting = append(b.waiting, w)
-	b.mu.Unlock()
-	select {
-	case <-w.ready:
-		return nil
-	case <-ctx.Done():
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	select {
-	case <-w.ready: // at the same moment
-		b.taken -= size
-	default:
-		b.waiting = slices.DeleteFunc(b.waiting, func(o *waiter) bool { return o == w })
-	}
-	b.admit(most)
-	return ctx.Err()
-}
-
-func (b *budget) give(size, most int64) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.taken -= size
-	b.admit(most)
-}
-
-// admit lets in the first of those that wait, as many as fit.
-func (b *budget) admit(most int64) {
-	for len(b.waiting) > 0 && b.taken+b.waiting[0].size <= most {
-		b.taken += b.waiting[0].size
-		close(b.waiting[0].ready)
-		b.waiting = b.waiting[1:]
-	}
+	return func() { room.Release(size) }, nil
 }

@@ -30,7 +30,8 @@ const OwnedPath = "/admission/owned"
 // Owned answers admission reviews at [OwnedPath]: it refuses a VMI that
 // virt-controller creates, unless the VirtualMachine or the replica set that controls
 // it exists and asks for it. So the token of virt-controller gives no guest of one's
-// own beside the Secrets and disks of others.
+// own beside the Secrets and disks of others. The same holds for DataVolumes: what
+// fills one sends the Secrets that it names to its source.
 //
 // What decides what a guest is and reads is compared with the template: disks, volumes,
 // networks, credentials, devices, firmware. Where it runs, how large it is, and labels
@@ -72,8 +73,11 @@ func (o Owned) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // refusal says why virt-controller must not create the VMI, or nothing. The error is
 // that this is not known.
 func (o Owned) refusal(ctx context.Context, req *admissionv1.AdmissionRequest) (string, error) {
-	if fault := bounds.Fault(vmi.Kind.Kind, req.Object.Raw); fault != nil {
+	if fault := bounds.Fault(req.Kind.Kind, req.Object.Raw); fault != nil {
 		return fault.Error(), nil
+	}
+	if req.Kind.Kind == dataVolume {
+		return o.volumeRefusal(ctx, req)
 	}
 	made := &vmi.VirtualMachineInstance{}
 	if err := decoder.Into(req.Object.Raw, made); err != nil {
@@ -140,5 +144,9 @@ func (o Owned) asked(ctx context.Context, made *vmi.VirtualMachineInstance, ref 
 // keep gives the template, where it leaves that open, what the configuration of the
 // cluster decided when the VMI was made: this replica may have another one by now.
 func keep(made *vmi.VirtualMachineInstance, t *vmi.VirtualMachineInstanceTemplate) {
+	made = made.DeepCopy()
+	for i := range made.Spec.Domain.Devices.Interfaces {
+		made.Spec.Domain.Devices.Interfaces[i].MacAddress = "" // it follows from the owner
+	}
 	t.Spec = defaults.Keep(made, &vmi.VirtualMachineInstance{Spec: t.Spec}).Spec
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -45,13 +46,60 @@ func ask(t *testing.T, made *vmi.VirtualMachineInstance, settings config.Config,
 	return askOf(t, c, made, settings)
 }
 
+// volumeOf is a DataVolume of the VM, as JSON, with this name and spec.
+func volumeOf(m *vmi.VirtualMachine, name, spec string) string {
+	ref, err := json.Marshal(metav1.NewControllerRef(m, vmi.VirtualMachines.GroupVersionKind))
+	if err != nil {
+		panic(err)
+	}
+	return `{"apiVersion":"cdi.kubevirt.io/v1beta1","kind":"DataVolume","metadata":{"name":"` + name + `","namespace":"default","ownerReferences":[` + string(ref) + `]},"spec":` + spec + `}`
+}
+
+// What fills a DataVolume sends the Secret that it names to where its source is.
+func TestAttackADataVolumeThatNoTemplateAsksForIsRefused(t *testing.T) {
+	t.Parallel()
+	m, _ := shop()
+	const right = `{"pvc":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1Gi"}}},"source":{"http":{"url":"https://example.com/disk"}}}`
+	var spec vmi.DataVolumeSpec
+	require.NoError(t, json.Unmarshal([]byte(right), &spec))
+	m.Spec.DataVolumeTemplates = []vmi.DataVolumeTemplate{{ObjectMeta: metav1.ObjectMeta{Name: "disk"}, Spec: spec}}
+	other := m.DeepCopy()
+	other.UID = "before"
+	gone := m.DeepCopy()
+	gone.Name = "gone"
+	c, err := client.New(fake.New(m).Config())
+	require.NoError(t, err)
+	for name, tt := range map[string]struct{ object, says string }{
+		"as its template says":          {volumeOf(m, "disk", right), ""},
+		"of no template":                {volumeOf(m, "other", right), "has no dataVolumeTemplate with this name"},
+		"from another source":           {volumeOf(m, "disk", strings.Replace(right, "example.com", "thief.example", 1)), "asks for a DataVolume with another spec.source.http.url"},
+		"with a Secret":                 {volumeOf(m, "disk", strings.Replace(right, `"http":{`, `"http":{"secretRef":"s",`, 1)), "asks for a DataVolume with another spec.source.http.secretRef"},
+		"of an owner before":            {volumeOf(other, "disk", right), "is another one than the one that is to control the DataVolume"},
+		"of an owner that is not there": {volumeOf(gone, "disk", right), "does not exist"},
+		"of no owner":                   {`{"metadata":{"name":"disk"},"spec":` + right + `}`, "may create DataVolumes only that one VirtualMachine controls"},
+		"that is none":                  {`7`, "decode the DataVolume"},
+	} {
+		message, _ := send(t, c, &admissionv1.AdmissionRequest{UID: "1", Operation: admissionv1.Create, Name: "disk", Namespace: "default", Kind: metav1.GroupVersionKind{Kind: "DataVolume"}, Object: runtime.RawExtension{Raw: []byte(tt.object)}}, config.Config{})
+		if tt.says == "" {
+			require.Empty(t, message, name)
+			continue
+		}
+		require.Contains(t, message, tt.says, "a DataVolume %s", name)
+	}
+}
+
 func askOf(t *testing.T, c admission.Owners, made *vmi.VirtualMachineInstance, settings config.Config) (string, metav1.StatusReason) {
 	t.Helper()
 	raw, err := json.Marshal(made)
 	require.NoError(t, err)
-	body, err := json.Marshal(admissionv1.AdmissionReview{Request: &admissionv1.AdmissionRequest{
+	return send(t, c, &admissionv1.AdmissionRequest{
 		UID: "1", Operation: admissionv1.Create, Name: made.Name, Namespace: made.Namespace, Kind: metav1.GroupVersionKind(vmi.Kind), Object: runtime.RawExtension{Raw: raw},
-	}})
+	}, settings)
+}
+
+func send(t *testing.T, c admission.Owners, req *admissionv1.AdmissionRequest, settings config.Config) (string, metav1.StatusReason) {
+	t.Helper()
+	body, err := json.Marshal(admissionv1.AdmissionReview{Request: req})
 	require.NoError(t, err)
 	out := httptest.NewRecorder()
 	admission.Owned{Owners: c, Settings: func() config.Config { return settings }}.ServeHTTP(out, httptest.NewRequestWithContext(t.Context(), http.MethodPost, admission.OwnedPath, bytes.NewReader(body)))
@@ -90,8 +138,13 @@ func TestAVMIThatItsOwnerAsksForIsAllowed(t *testing.T) {
 func TestAVMIIsAllowedWhateverTheDefaultsOfTheClusterAreNow(t *testing.T) {
 	t.Parallel()
 	m, s := shop()
-	m.Spec.Template.Spec.Networks, m.Spec.Template.Spec.Domain.Devices.Interfaces = nil, nil
-	before := defaults.Configured(&vmi.KubeVirtConfiguration{CPUModel: "Haswell", Network: &vmi.NetworkConfiguration{DefaultNetworkInterface: "masquerade"}})
+	for _, t := range []*vmi.VirtualMachineInstanceTemplate{m.Spec.Template, s.Spec.Template} {
+		t.Spec.Networks, t.Spec.Domain.Devices.Interfaces, t.Spec.Domain.Devices.AutoattachPodInterface = nil, nil, nil
+	}
+	before := defaults.Configured(&vmi.KubeVirtConfiguration{
+		Network:                   &vmi.NetworkConfiguration{DefaultNetworkInterface: "masquerade"},
+		ArchitectureConfiguration: &vmi.ArchitectureConfiguration{AMD64: &vmi.ArchitectureSettings{MachineType: "pc-q35-7.2"}},
+	})
 	for _, made := range []*vmi.VirtualMachineInstance{vm.Instance(m, before), defaults.Apply(replicaset.Instance(s, "web-abc", 0), before)} {
 		message, _ := ask(t, made, config.Config{}, m, s)
 		require.Empty(t, message)

@@ -21,6 +21,7 @@ import (
 	metadatafake "k8s.io/client-go/metadata/fake"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/podvisor/podvisor/scheduler"
 	"github.com/podvisor/podvisor/vmi"
 )
 
@@ -126,6 +127,25 @@ func TestTheDeletionOfPodvisorIsReviewed(t *testing.T) {
 				require.False(t, *i.held)
 			}
 		})
+	}
+}
+
+// With the definition of VMs the API server would delete all VMs.
+func TestTheDeletionIsRefusedWhileThereIsAnObjectOfAnyKindThatRunsGuests(t *testing.T) {
+	t.Parallel()
+	for _, left := range scheduler.Kinds() {
+		i := newInstallation(t)
+		o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
+		o.SetGroupVersionKind(left.GroupVersionKind)
+		require.NoError(t, i.meta.Tracker().Create(left.Resource(), o, "shop"))
+		require.Contains(t, i.review(t, "namespaces", "kubevirt", false), left.Kind+" shop/web would be left")
+		for _, d := range scheduler.Kinds() {
+			require.Contains(t, i.review(t, "customresourcedefinitions", d.Resource().GroupResource().String(), false), left.Kind+" shop/web would be left")
+		}
+		require.Equal(t, 1, i.handlers(t))
+		require.NoError(t, i.meta.Tracker().Delete(left.Resource(), "shop", "web"))
+		require.Empty(t, i.review(t, "customresourcedefinitions", left.Resource().GroupResource().String(), false))
+		require.Zero(t, i.handlers(t), "without its objects, the deletion of a definition begins an uninstall")
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podvisor/podvisor/internal/certificate"
+	"github.com/podvisor/podvisor/scheduler"
 	"github.com/podvisor/podvisor/vmi"
 )
 
@@ -27,11 +28,11 @@ func (w world) request(held bool) {
 	})
 }
 
-func (w world) make(name string) {
+func (w world) make(d vmi.Definition, name string) {
 	w.t.Helper()
 	o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
-	o.SetGroupVersionKind(vmi.Kind)
-	require.NoError(w.t, w.meta.Tracker().Create(vmi.Resource, o, "shop"))
+	o.SetGroupVersionKind(d.GroupVersionKind)
+	require.NoError(w.t, w.meta.Tracker().Create(d.Resource(), o, "shop"))
 }
 
 func (w world) awaitFinalizers(want ...string) {
@@ -50,7 +51,7 @@ func TestTheWebhooksAreHeldByOneFinalizerWhileThereAreVMIs(t *testing.T) {
 	c.Finalizers = []string{"example.com/other"}
 	w := newWorld(t, c)
 	w.run()
-	w.make("a")
+	w.make(vmi.VirtualMachineInstances.Definition, "a")
 	w.request(true)
 	w.awaitFinalizers("example.com/other", "podvisor.io/uninstall")
 
@@ -67,6 +68,17 @@ func TestTheWebhooksAreHeldByOneFinalizerWhileThereAreVMIs(t *testing.T) {
 	w.awaitFinalizers("example.com/other")
 }
 
+func TestTheWebhooksAreHeldForEveryKindThatRunsGuests(t *testing.T) {
+	t.Parallel()
+	for _, d := range scheduler.Kinds() {
+		w := newWorld(t, webhooks(webhookOf("validation", "virt-controller")))
+		w.run()
+		w.make(d, "a")
+		w.request(true)
+		w.awaitFinalizers("podvisor.io/uninstall")
+	}
+}
+
 func TestAttackARequestWithoutVMIsHoldsNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, webhooks(webhookOf("validation", "virt-controller")))
@@ -81,7 +93,7 @@ func TestAttackARequestWithoutVMIsHoldsNothing(t *testing.T) {
 		return errors.New("the VMIs were not listed yet")
 	})
 	require.Empty(t, w.webhooks().Finalizers)
-	w.make("a")
+	w.make(vmi.VirtualMachineInstances.Definition, "a")
 	w.request(true)
 	w.change(certificate.ServingSecret, func(s *corev1.Secret) { s.Data[certificate.HoldKey] = []byte("again") })
 	w.awaitFinalizers("podvisor.io/uninstall")

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/podvisor/podvisor/internal/reconcile"
@@ -47,6 +49,8 @@ type executor[T client.Object, L runtime.Object] struct {
 	finalizer string
 	// kind is the kind of the objects, as owner references name it.
 	kind schema.GroupVersionKind
+	// dataVolumes makes those of VMs. Nil: the objects have none.
+	dataVolumes *dataVolumes
 	// owned does what is done with VMIs. Nil: the objects own none.
 	owned *owned
 }
@@ -86,6 +90,9 @@ func (e *executor[T, L]) do(ctx context.Context, o T, a scheduler.Action) (T, er
 	case scheduler.DeletePod:
 		log.Info("delete pod", "pod", a.Name)
 		return o, e.deletePod(ctx, o.GetNamespace(), a)
+	case scheduler.SetPodCondition:
+		log.Info("write pod condition", "pod", a.Name, "condition", a.Condition.Type, "status", a.Condition.Status)
+		return o, e.setPodCondition(ctx, o.GetNamespace(), a)
 	case scheduler.WriteStatus[T]:
 		log.Info("write status", e.describe(a.Object)...)
 		return e.writer.Status(ctx, o, a.Object)
@@ -105,6 +112,9 @@ func (e *executor[T, L]) do(ctx context.Context, o T, a scheduler.Action) (T, er
 		return o, e.owned.release(ctx, o.GetUID(), a.Instance)
 	case scheduler.AnnotateInstance:
 		return o, e.owned.patch(ctx, a.Instance, "annotate", map[string]any{"annotations": a.Annotations})
+	case scheduler.CreateDataVolume:
+		log.Info("create DataVolume", "name", a.DataVolume.GetName())
+		return o, e.dataVolumes.create(ctx, o, a.DataVolume)
 	case scheduler.CreateRevision:
 		return o, e.createRevision(ctx, a.Revision)
 	case scheduler.DeleteRevision:
@@ -151,6 +161,23 @@ func (e *executor[T, L]) createPod(ctx context.Context, o T, p *corev1.Pod) erro
 		return &refusal{vmi.Finding{Reason: instance.FailedCreate, Message: err.Error()}, err}
 	}
 	return fmt.Errorf("create pod %s/%s: %w", p.Namespace, p.Name, err)
+}
+
+// setPodCondition writes the condition of the pod if it is still the same. A pod that is
+// gone needs none.
+func (e *executor[T, L]) setPodCondition(ctx context.Context, namespace string, a scheduler.SetPodCondition) error {
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": a.UID}, "status": map[string]any{"conditions": []corev1.PodCondition{a.Condition}},
+	})
+	if err != nil {
+		return err
+	}
+	// Conditions are merged by their type.
+	_, err = e.kube.CoreV1().Pods(namespace).Patch(ctx, a.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("write condition %s of pod %s/%s: %w", a.Condition.Type, namespace, a.Name, err)
+	}
+	return nil
 }
 
 // isRefusal reports whether the API server understood the request and does not

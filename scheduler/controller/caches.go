@@ -45,7 +45,7 @@ const (
 	// byCreator by its UID.
 	byInstance = "instance"
 	byCreator  = "creator"
-	byOwner    = "owner" // objects by the UID of what controls them
+	byVM       = "vm" // start revisions by the UID of their VM
 )
 
 // handlerApp is the name of the DaemonSet of virt-handler, and its label.
@@ -77,7 +77,9 @@ func newCaches(c Config) (*caches, error) {
 			byClaim: index(func(v *vmi.VirtualMachine) []string { return reconcile.KeysIn(v.Namespace, vm.ClaimNames(v)...) }),
 		}}),
 		reconcile.Cache(&s.Caches, s.sets, reconcile.Cached[*vmi.VirtualMachineInstanceReplicaSet]{}),
-		reconcile.Cache(&s.Caches, s.revisions, reconcile.Cached[*appsv1.ControllerRevision]{Indexers: cache.Indexers{byOwner: index(ownerUID[*appsv1.ControllerRevision])}}),
+		reconcile.Cache(&s.Caches, s.revisions, reconcile.Cached[*appsv1.ControllerRevision]{Indexers: cache.Indexers{
+			byVM: index(func(r *appsv1.ControllerRevision) []string { return nonEmpty(string(vmi.StartedVM(r.Name))) }),
+		}}),
 		reconcile.Cache(&s.Caches, s.pods, reconcile.Cached[*corev1.Pod]{Keep: keepPod, Indexers: cache.Indexers{
 			byInstance: index(madeFor),
 			byCreator:  index(func(p *corev1.Pod) []string { return nonEmpty(string(pod.Creator(p))) }),
@@ -135,7 +137,7 @@ func keepPod(p *corev1.Pod) {
 	for _, c := range p.Spec.Containers {
 		containers = append(containers, corev1.Container{Name: c.Name, Image: c.Image})
 	}
-	p.Spec = corev1.PodSpec{NodeName: p.Spec.NodeName, SchedulerName: p.Spec.SchedulerName, Containers: containers}
+	p.Spec = corev1.PodSpec{NodeName: p.Spec.NodeName, SchedulerName: p.Spec.SchedulerName, Containers: containers, ReadinessGates: p.Spec.ReadinessGates}
 	s := p.Status
 	p.Status = corev1.PodStatus{
 		Phase: s.Phase, Reason: s.Reason, Message: s.Message, QOSClass: s.QOSClass, Conditions: s.Conditions,

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/workqueue"
 
@@ -33,6 +34,9 @@ type Config struct {
 	Client Clients
 	// Kube reads and writes everything else. Required.
 	Kube kubernetes.Interface
+	// Dynamic reads and creates DataVolumes, where the API server serves them. Nil:
+	// VMs with dataVolumeTemplates are not started.
+	Dynamic dynamic.Interface
 	// Pods is how launcher pods are rendered. Its Image is required. Its Cluster is
 	// replaced by that of Settings, if there are any, and its Facts are not used.
 	Pods pod.Config
@@ -76,6 +80,7 @@ type Controller struct {
 	// have yet.
 	madeInstances reconcile.Made[*vmi.VirtualMachineInstance]
 	owned         *owned
+	dataVolumes   *dataVolumes
 	statusWritten writeTimes
 	report        *reporter // nil: there are no Settings
 	silences      *silences
@@ -159,6 +164,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	defer wg.Wait()
 	defer cancel()
 	wg.Go(func() { c.caches.Run(ctx) })
+	wg.Go(func() { c.dataVolumes.run(ctx) })
 	if c.report != nil {
 		wg.Go(func() { c.report.run(ctx) })
 		if !c.cfg.Settings.Wait(ctx) {

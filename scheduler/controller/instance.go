@@ -215,7 +215,9 @@ func (c *Controller) claimsOf(ctx context.Context, v *vmi.VirtualMachineInstance
 	return claims, nil
 }
 
-func bound(c *corev1.PersistentVolumeClaim) bool { return c != nil && c.Status.Phase == corev1.ClaimBound }
+func bound(c *corev1.PersistentVolumeClaim) bool {
+	return c != nil && c.Status.Phase == corev1.ClaimBound
+}
 
 func isRunning(p *corev1.Pod) bool { return p != nil && p.Status.Phase == corev1.PodRunning }
 

@@ -8,7 +8,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podvisor/podvisor/internal/reconcile"
 	"github.com/podvisor/podvisor/scheduler"
@@ -25,6 +24,13 @@ func (c *Controller) registerVMs() error {
 		describe: func(v *vmi.VirtualMachine) []any { return []any{"status", v.Status.PrintableStatus} },
 	})
 	k.owned = c.owned
+	c.dataVolumes = newDataVolumes(c.cfg, func(key string) {
+		waiting, _ := c.caches.vms.GetIndexer().IndexKeys(byClaim, key) // the index exists
+		for _, vm := range waiting {
+			k.loop.Add(vm)
+		}
+	})
+	k.dataVolumes = c.dataVolumes
 	return errors.Join(err,
 		reconcile.Watch(c.caches.instances, k.loop, c.seen(func(v *vmi.VirtualMachineInstance) []string {
 			key := reconcile.Key(v)
@@ -48,7 +54,7 @@ func (c *Controller) observeVM(ctx context.Context, v *vmi.VirtualMachine) (deci
 	}
 	var made bool
 	o.VMI, made = c.instanceOf(reconcile.Key(v))
-	revisions, err := c.caches.revisions.GetIndexer().ByIndex(byOwner, string(v.UID))
+	revisions, err := c.caches.revisions.GetIndexer().ByIndex(byVM, string(v.UID))
 	if err != nil {
 		return nil, err
 	}
@@ -57,6 +63,11 @@ func (c *Controller) observeVM(ctx context.Context, v *vmi.VirtualMachine) (deci
 	}
 	if o.VMI == nil || o.VMI.Status.Phase != vmi.Running {
 		if o.Claims, err = c.claimsOfVM(ctx, v); err != nil {
+			return nil, err
+		}
+	}
+	if o.VMI == nil {
+		if o.DataVolumes, err = c.dataVolumes.of(ctx, v); err != nil {
 			return nil, err
 		}
 	}
@@ -91,12 +102,4 @@ func (c *Controller) claimsOfVM(ctx context.Context, v *vmi.VirtualMachine) (map
 		claims[n] = found
 	}
 	return claims, nil
-}
-
-// ownerUID indexes objects by the UID of what controls them.
-func ownerUID[T metav1.Object](o T) []string {
-	if ref := metav1.GetControllerOfNoCopy(o); ref != nil {
-		return []string{string(ref.UID)}
-	}
-	return nil
 }

@@ -22,9 +22,9 @@ const (
 	PodNameTaken = "PodNameTaken"
 )
 
-// create creates the pod. The phase is written after it: a pod without the phase
-// is found again by its name, but a phase without a pod says that the pod is
-// gone.
+// create creates the pod. The phase is written after it, if the pod does not run soon: a
+// pod without the phase is found again by its name, but a phase without a pod says that
+// the pod is gone.
 func create(o Observed) scheduler.Plan {
 	c := o.Config
 	c.Facts.Claims = o.Claims
@@ -48,6 +48,10 @@ func create(o Observed) scheduler.Plan {
 	plan.Actions = append(plan.Actions,
 		scheduler.CreatePod{Pod: p},
 		scheduler.Emit{Finding: vmi.Finding{Reason: "SuccessfulCreate", Message: "Created virtual machine pod " + p.Name}})
+	if left := starts(o, o.Now); left > 0 {
+		plan.Recheck = left
+		return plan
+	}
 	plan.Actions = append(plan.Actions, scheduling(o, nil).Actions...)
 	return plan
 }

@@ -47,9 +47,10 @@ const (
 //	Scheduled+          none                      Failed; stray pods are deleted
 //	Scheduled+          ended                     left to the handler for 5 s; then Succeeded or Failed
 //	Scheduled+          alive, but fenced         Failed: NodeUnresponsive
-//	Scheduled+          alive                     left to the handler; Ready by node and pod
+//	Scheduled+          alive                     left to the handler; Ready by node and pod, the pod's readiness
+//	                                              gate by whether the guest is paused
 //	Scheduling          none                      Failed: it was there
-//	new, Pending        none                      pod is created, Scheduling; or Pending with the reason,
+//	new, Pending        none                      pod is created; or Pending with the reason,
 //	                                              also while a pod of an earlier VMI of the name runs
 //	before Scheduled    not the VMI's             Pending, until it is gone
 //	before Scheduled    refused by its node       Pending with the reason; pod is deleted, to be created again
@@ -58,7 +59,8 @@ const (
 //	before Scheduled,   none, or alive            Synchronized is False: no pod is made, and none
 //	  cannot be decoded                           is handed over
 //	before Scheduled    runs on a node            Scheduled: handed over
-//	before Scheduled    waits                     Scheduling, with the reason if there is one
+//	before Scheduled    waits                     Scheduling, with the reason if there is one; without one, not
+//	                                              in the first two seconds
 //
 // "Scheduled+" is Scheduled and what follows it, except the end. A pod is fenced
 // if its node does not exist or is marked as out of service. A pod that is deleted
@@ -122,7 +124,9 @@ func watch(o Observed) scheduler.Plan {
 	case !over(active) && fenced(o.Node):
 		return fail(o, nodeGone(o))
 	case !over(active):
-		return readiness(o)
+		p := readiness(o)
+		p.Actions = append(opened(o), p.Actions...)
+		return p
 	}
 	e := endOf(active)
 	if left := e.at.Add(reportDelay).Sub(o.Now); left > 0 && !e.byNode {

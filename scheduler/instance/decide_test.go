@@ -466,3 +466,33 @@ func TestAnEndHasItsReasonAndNoConditionOfTheGuest(t *testing.T) {
 	require.Nil(t, s.Condition(vmi.ConditionAgentVersionNotSupported))
 	require.Nil(t, s.Condition(vmi.ConditionSynchronized))
 }
+
+func TestTheFirstStatusOfAVMINamesTheRevisionThatItWasStartedFrom(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		owner, generation, want string
+	}{
+		"a VMI of a VM":            {"VirtualMachine", "7", "revision-start-vm-vm-uid-7"},
+		"a VMI of a VM, adopted":   {"VirtualMachine", "0", ""},
+		"a VMI of a set":           {"VirtualMachineInstanceReplicaSet", "7", ""},
+		"a VMI that nothing owns":  {"", "7", ""},
+		"a VMI without generation": {"VirtualMachine", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := vmitest.New()
+			v.Annotations = map[string]string{vmi.VMGenerationAnnotation: c.generation}
+			if c.owner != "" {
+				v.OwnerReferences = []metav1.OwnerReference{{APIVersion: "kubevirt.io/v1", Kind: c.owner, Name: v.Name, UID: "vm-uid", Controller: new(true)}}
+			}
+			p := instance.Decide(instance.Observed{VMI: v, Config: pod.Config{Image: "example/virt-launcher:v1"}, Now: time.Unix(1_700_000_000, 0)})
+			var names []string
+			for _, a := range p.Actions {
+				if w, ok := a.(scheduler.WriteStatus[*vmi.VirtualMachineInstance]); ok {
+					names = append(names, w.Object.Status.VirtualMachineRevisionName)
+				}
+			}
+			require.Equal(t, []string{c.want}, names)
+		})
+	}
+}

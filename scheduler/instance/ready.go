@@ -144,33 +144,24 @@ func podNotReady(o Observed) (vmi.Finding, bool) {
 	return vmi.Finding{Reason: cmp.Or(c.Reason, "PodNotReady"), Message: c.Message}, true
 }
 
-// guestDecides says that the pod is not ready because of its container compute alone,
-// which runs, and that this says nothing beside what virt-handler reports: either its
-// readiness probe is the one that follows the guest, or the guest is paused and
-// answers no probe.
+// guestDecides says that the pod is not ready because of its guest alone, of which
+// virt-handler reports: because of the readiness gate, or because a guest that is
+// paused answers no probe.
 func guestDecides(o Observed) bool {
-	if paused := o.VMI.Status.Condition(vmi.ConditionPaused); o.VMI.Spec.ReadinessProbe != nil && (paused == nil || paused.Status != corev1.ConditionTrue) {
+	if gateAlone(o.Pods.Active) {
+		return true
+	}
+	if paused := o.VMI.Status.Condition(vmi.ConditionPaused); paused == nil || paused.Status != corev1.ConditionTrue {
 		return false
 	}
 	s := o.Pods.Active.Status
-	alone := false
 	for _, c := range slices.Concat(s.InitContainerStatuses, s.ContainerStatuses) {
-		switch {
-		case c.Ready:
-		case c.Name != vmi.ComputeContainer || c.State.Running == nil:
+		if !c.Ready && (c.Name != vmi.ComputeContainer || c.State.Running == nil) {
 			return false
-		default:
-			alone = true
 		}
 	}
-	return alone
+	return true
 }
 
 // podReady is the condition Ready of the pod, or nil.
-func podReady(p *corev1.Pod) *corev1.PodCondition {
-	i := slices.IndexFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady })
-	if i < 0 {
-		return nil
-	}
-	return &p.Status.Conditions[i]
-}
+func podReady(p *corev1.Pod) *corev1.PodCondition { return podCondition(p, corev1.PodReady) }

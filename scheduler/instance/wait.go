@@ -37,7 +37,23 @@ func wait(o Observed) scheduler.Plan {
 			return scheduling(o, &f)
 		}
 	}
+	if left := starts(o, o.Pods.Active.CreationTimestamp.Time); left > 0 {
+		return scheduler.Plan{Recheck: left}
+	}
 	return scheduling(o, nil)
+}
+
+// startTime is how long after the creation of its pod a VMI of which nothing is written
+// yet stays so: the pod of most runs by then, and Scheduled is written at once. Times of
+// creation are in whole seconds.
+const startTime = 2 * time.Second
+
+// starts is how long nothing is written yet of a VMI whose pod was created then.
+func starts(o Observed, created time.Time) time.Duration {
+	if o.VMI.Status.Phase != vmi.PhaseUnset || len(o.VMI.Status.Conditions) > 0 {
+		return 0
+	}
+	return max(0, created.Add(startTime).Sub(o.Now))
 }
 
 // scheduling is the status of a VMI whose pod does not run yet, because of the
@@ -100,6 +116,9 @@ func handOver(o Observed) scheduler.Plan {
 		f = vmi.Finding{Reason: vmi.ReasonGuestNotRunning, Message: "the guest does not run yet"}
 	}
 	p := write(o, func(s *vmi.VirtualMachineInstanceStatus, now metav1.Time) {
+		if s.Phase == vmi.PhaseUnset {
+			s.SetPhase(vmi.Scheduling, active.CreationTimestamp)
+		}
 		s.SetPhase(vmi.Scheduled, now)
 		s.RuntimeUser = vmi.User
 		s.NodeName = active.Spec.NodeName
@@ -119,6 +138,7 @@ func handOver(o Observed) scheduler.Plan {
 		s.RemoveCondition(vmi.ConditionSynchronized)
 		setNotReady(s, f, now)
 	}, nodeEvents(o, f)...)
+	p.Actions = append(opened(o), p.Actions...)
 	p.Recheck = settles(o)
 	return p
 }

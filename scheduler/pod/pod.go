@@ -58,6 +58,7 @@ func Render(v *vmi.VirtualMachineInstance, c Config) (*corev1.Pod, error) {
 			RestartPolicy:                 corev1.RestartPolicyNever,
 			TerminationGracePeriodSeconds: new(int64((v.GracePeriod() + podGrace).Seconds())),
 			EnableServiceLinks:            new(false),
+			ReadinessGates:                []corev1.PodReadinessGate{{ConditionType: vmi.PodConditionUnpaused}},
 			AutomountServiceAccountToken:  new(false),
 		},
 	}, nil

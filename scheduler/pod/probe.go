@@ -16,54 +16,14 @@ const (
 	// agentDelay is what a probe by the guest's agent may take beside its own timeout:
 	// the process that asks the agent has to end in time.
 	agentDelay = 1
-	// pausePeriod is the time between two looks at whether the guest is paused, in
-	// seconds. Each is a process in the container.
-	pausePeriod = 10
-	// pauseTimeout is how long such a look may take, in seconds. It is long: a busy
-	// node does not take a guest out of Services.
-	pauseTimeout = 30
-	// startAttempts is after how many attempts in which a node cannot run any process
-	// in the container the container is ended.
-	startAttempts = 100
 )
 
-// readiness is the readiness probe of the container compute: the VMI's, or one that
-// fails while the guest is paused. A paused guest does not answer the VMI's either.
+// readiness is the readiness probe of the container compute. Nil: it has none.
 func readiness(v *vmi.VirtualMachineInstance) *corev1.Probe {
 	if p := v.Spec.ReadinessProbe; p != nil {
 		return probe(v, p)
 	}
-	question := "unpaused"
-	if startsPaused(v) {
-		question = "running" // before the guest is started it is not ready either
-	}
-	return &corev1.Probe{
-		ProbeHandler:     execProbe([]string{question}),
-		PeriodSeconds:    pausePeriod,
-		TimeoutSeconds:   pauseTimeout,
-		SuccessThreshold: 1,
-		FailureThreshold: 1,
-	}
-}
-
-// startup is the startup probe of the container compute, which succeeds as soon as
-// the launcher's program can be run there. The kubelet then runs the readiness probe
-// at once, and not up to a period after the start. Nil: it has none.
-func startup(v *vmi.VirtualMachineInstance) *corev1.Probe {
-	if v.Spec.ReadinessProbe != nil || startsPaused(v) {
-		return nil
-	}
-	return &corev1.Probe{
-		ProbeHandler:     execProbe([]string{"started"}),
-		PeriodSeconds:    1,
-		TimeoutSeconds:   pauseTimeout,
-		SuccessThreshold: 1,
-		FailureThreshold: startAttempts,
-	}
-}
-
-func startsPaused(v *vmi.VirtualMachineInstance) bool {
-	return v.Spec.StartStrategy != nil && *v.Spec.StartStrategy == vmi.StartPaused
+	return nil
 }
 
 // liveness is the liveness probe of the container compute. Nil: it has none.

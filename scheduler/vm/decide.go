@@ -1,9 +1,11 @@
 package vm
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podvisor/podvisor/scheduler"
@@ -27,6 +29,8 @@ func Decide(o Observed) scheduler.Plan {
 		return leave(o)
 	case o.Unguarded && hasFinalizer(o):
 		return scheduler.Plan{Actions: []scheduler.Action{scheduler.RemoveFinalizer{}}}
+	case vmi.Unreadable(o.VM) != nil:
+		return hold(o)
 	case adoptable(o):
 		return scheduler.Plan{Actions: []scheduler.Action{scheduler.AdoptInstance{Instance: o.VMI}}}
 	}
@@ -63,6 +67,9 @@ func begin(o Observed, n next) scheduler.Plan {
 		p.Recheck = left
 		return p
 	}
+	if p, ok := provision(o, n); ok {
+		return p
+	}
 	if n.obstacle = obstacle(o); n.obstacle != nil {
 		return write(o, n)
 	}
@@ -95,6 +102,9 @@ func begin(o Observed, n next) scheduler.Plan {
 
 // obstacle is why no VMI can be made although one is wanted.
 func obstacle(o Observed) *vmi.Finding {
+	if o.VM.Spec.Template == nil {
+		return &vmi.Finding{Reason: InvalidSpec, Message: "spec.template: describe the VMI"}
+	}
 	if o.VMI != nil { // its own VMI is not absent
 		return &vmi.Finding{Reason: NameTaken, Message: fmt.Sprintf(
 			"VirtualMachineInstance %s does not belong to this VirtualMachine, which needs a VMI of this name; delete it, or wait until it is deleted", o.VMI.Name)}
@@ -129,17 +139,18 @@ func stay(o Observed, n next) scheduler.Plan {
 }
 
 // leave deletes the VMI of a VM that is being deleted, unless the deletion is to
-// leave it, and then removes the finalizer of the VM. It does not wait for anything but the VMI, whose
-// own finalizer is removed once its guest is off or its node is gone.
+// leave it, and then removes the finalizer of the VM. It waits for nothing but the VMI,
+// whose own finalizer is removed once its guest is off or its node is gone, and the
+// garbage collector, which a VM waits for anyway as long as it has its finalizer.
 func leave(o Observed) scheduler.Plan {
-	v := o.own()
+	v, orphans := o.own(), slices.Contains(o.VM.Finalizers, metav1.FinalizerOrphanDependents)
 	if v == nil {
-		if !hasFinalizer(o) {
+		if !hasFinalizer(o) || orphans { // the garbage collector is not done
 			return scheduler.Plan{}
 		}
-		return scheduler.Plan{Actions: []scheduler.Action{scheduler.RemoveFinalizer{}}}
+		return scheduler.Plan{Actions: append([]scheduler.Action{scheduler.RemoveFinalizer{}}, forget(o)...)}
 	}
-	stops := v.DeletionTimestamp == nil && !slices.Contains(o.VM.Finalizers, metav1.FinalizerOrphanDependents)
+	stops := v.DeletionTimestamp == nil && !orphans
 	p := write(o, next{requests: o.VM.Status.StateChangeRequests, failure: o.VM.Status.StartFailure, stops: stops})
 	if stops {
 		p.Actions = append(p.Actions, scheduler.DeleteInstance{Instance: v})
@@ -154,3 +165,14 @@ func adoptable(o Observed) bool {
 }
 
 func hasFinalizer(o Observed) bool { return slices.Contains(o.VM.Finalizers, vmi.VMFinalizer) }
+
+// hold leaves the VMI of a VM that cannot be decoded as it is, and says so.
+func hold(o Observed) scheduler.Plan {
+	var e *vmi.UnreadableError
+	errors.As(vmi.Unreadable(o.VM), &e)
+	f := vmi.Finding{Reason: vmi.ReasonUnreadableSpec, Message: e.Faults() + ": what is stored cannot be decoded, so that the VM is neither started nor stopped; " +
+		"correct its spec, or install a version of Podvisor that can decode it"}
+	v := o.VM.DeepCopy()
+	v.Status.SetCondition(vmi.Condition{Type: vmi.ConditionFailure, Status: corev1.ConditionTrue, Reason: f.Reason, Message: f.Message}, metav1.NewTime(o.Now))
+	return written(o, v, &f)
+}

@@ -197,9 +197,13 @@ func TestDeletion(t *testing.T) {
 		w.vm.Finalizers = append(w.vm.Finalizers, metav1.FinalizerOrphanDependents)
 		w.settle()
 		w.vmi.OwnerReferences = nil // the garbage collector
+		w.settle()
+		require.NotNil(t, w.vm, "its revisions are not orphaned yet")
+		w.revisions[0].OwnerReferences = nil
 		w.vm.Finalizers = []string{vmi.VMFinalizer}
 		w.settle()
 		require.Nil(t, w.vm)
+		require.Empty(t, w.revisions)
 		require.Nil(t, w.vmi.DeletionTimestamp)
 	})
 	t.Run("leaves the finalizers of others", func(t *testing.T) {
@@ -218,6 +222,32 @@ func TestDeletion(t *testing.T) {
 		require.Len(t, w.vmi.OwnerReferences, 1)
 		require.Equal(t, 1, w.made)
 	})
+}
+
+func TestAVMThatCannotBeDecodedIsNeitherStartedNorStopped(t *testing.T) {
+	w := newWorld(t, vmi.RunAlways)
+	w.settle()
+	w.run()
+	before, status := w.vmi.DeepCopy(), w.vm.Status.DeepCopy()
+	spec := w.vm.Spec
+	w.vm.Spec = vmi.VirtualMachineSpec{}
+	vmi.SetUnreadable(w.vm, &vmi.UnreadableError{Fields: []vmi.UnreadableField{{Path: "spec.template.spec.domain.cpu.cores", Value: "-1", Message: "must be a whole number"}}})
+	w.settle()
+	require.Equal(t, before, w.vmi)
+	c := w.vm.Status.Condition(vmi.ConditionFailure)
+	require.Equal(t, vmi.ReasonUnreadableSpec, c.Reason)
+	require.Contains(t, c.Message, "spec.template.spec.domain.cpu.cores: -1")
+	w.vm.Annotations, w.vm.Spec = nil, spec
+	w.settle()
+	require.Equal(t, *status, w.vm.Status)
+}
+
+func TestAVMWithoutATemplateSaysSo(t *testing.T) {
+	w := newWorld(t, vmi.RunAlways)
+	w.vm.Spec.Template = nil
+	w.settle()
+	require.Equal(t, "InvalidSpec", w.vm.Status.Condition(vmi.ConditionFailure).Reason)
+	require.Nil(t, w.vmi)
 }
 
 // Whatever happens, and wherever it is killed, the controller converges to what the

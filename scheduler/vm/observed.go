@@ -17,12 +17,16 @@ type Observed struct {
 	VM *vmi.VirtualMachine
 	// VMI is the VMI of the VM's name, whoever controls it. Nil: there is none.
 	VMI *vmi.VirtualMachineInstance
-	// Revisions are the ControllerRevisions that the VM controls.
+	// Revisions are the ControllerRevisions that VMIs of the VM were started from, also
+	// those that the deletion of the VM has left without an owner.
 	Revisions []*appsv1.ControllerRevision
 	// Claims are the claims that the volumes of the template name, by their names. A
 	// nil value: the claim does not exist. They are needed while a VMI is started
 	// only.
 	Claims map[string]*corev1.PersistentVolumeClaim
+	// DataVolumes are those that the dataVolumeTemplates name. They are needed while
+	// there is no VMI only.
+	DataVolumes DataVolumes
 	// Profile is what the cluster makes of what a template leaves open.
 	Profile defaults.Profile
 	// LiveUpdate says that changes of processors, memory and placement that a running

@@ -28,9 +28,10 @@ var printables = []struct {
 	}},
 	{vmi.StatusRunning, func(o Observed, _ next) bool { return o.state() == alive && o.own().Status.Phase == vmi.Running }},
 	{vmi.StatusPVCNotFound, missingClaim},
+	{vmi.StatusDataVolumeError, dataVolumeFailed},
 	{vmi.StatusUnschedulable, because(vmi.ConditionPodScheduled, corev1.PodReasonUnschedulable)},
-	{vmi.StatusProvisioning, func(o Observed, _ next) bool {
-		return startingUp(o) && isTrue(o.own().Status.Condition(vmi.ConditionProvisioning))
+	{vmi.StatusProvisioning, func(o Observed, n next) bool {
+		return provisioning(o, n) || startingUp(o) && isTrue(o.own().Status.Condition(vmi.ConditionProvisioning))
 	}},
 	{vmi.StatusWaitingForVolumeBinding, unboundClaim},
 	{vmi.StatusErrImagePull, because(vmi.ConditionSynchronized, "ErrImagePull")},
@@ -83,8 +84,8 @@ func anyClaim(o Observed, n next, is func(*corev1.PersistentVolumeClaim) bool) b
 	if !n.starts && !startingUp(o) {
 		return false
 	}
-	for _, c := range o.Claims {
-		if is(c) {
+	for name, c := range o.Claims {
+		if (startingUp(o) || !provided(o, name)) && is(c) {
 			return true
 		}
 	}

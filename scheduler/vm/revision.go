@@ -94,3 +94,15 @@ func follow(o Observed, v *vmi.VirtualMachineInstance) []scheduler.Action {
 	}
 	return out
 }
+
+// forget deletes the revisions that the garbage collector does not, because the VM was
+// deleted so that it leaves what it owned.
+func forget(o Observed) []scheduler.Action {
+	var out []scheduler.Action
+	for _, r := range o.Revisions {
+		if r.DeletionTimestamp == nil && !metav1.IsControlledBy(r, o.VM) {
+			out = append(out, scheduler.DeleteRevision{Name: r.Name, UID: r.UID})
+		}
+	}
+	return out
+}

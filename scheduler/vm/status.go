@@ -20,12 +20,17 @@ var own = []vmi.ConditionType{vmi.ConditionReady, vmi.ConditionFailure, vmi.Cond
 func write(o Observed, n next) scheduler.Plan {
 	v := o.VM.DeepCopy()
 	describe(o, n, &v.Status)
+	return written(o, v, n.obstacle)
+}
+
+// written is the plan that writes the status of v, with an event if an obstacle is new.
+func written(o Observed, v *vmi.VirtualMachine, obstacle *vmi.Finding) scheduler.Plan {
 	if equality.Semantic.DeepEqual(v.Status, o.VM.Status) {
 		return scheduler.Plan{}
 	}
 	p := scheduler.Plan{Actions: []scheduler.Action{scheduler.WriteStatus[*vmi.VirtualMachine]{Object: v}}}
-	if n.obstacle != nil && o.VM.Status.Condition(vmi.ConditionFailure) == nil {
-		p.Actions = append(p.Actions, scheduler.Emit{Warning: true, Finding: *n.obstacle})
+	if obstacle != nil && o.VM.Status.Condition(vmi.ConditionFailure) == nil {
+		p.Actions = append(p.Actions, scheduler.Emit{Warning: true, Finding: *obstacle})
 	}
 	return p
 }

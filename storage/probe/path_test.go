@@ -2,9 +2,11 @@ package probe_test
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -119,4 +121,16 @@ func ExamplePath() {
 	facts, err := probe.Path(f.Name())
 	fmt.Println(facts.Kind, facts.SizeBytes, err)
 	// Output: file 1048576 <nil>
+}
+
+// As of a claim in block mode on a node whose container runtime leaves devices to root.
+func TestADeviceOfRootSaysWhatTheNodeLacks(t *testing.T) {
+	testenv.Root(t)
+	device := testenv.File(t, "/dev/loop0")
+	runtime.LockOSThread() // for good: the thread ends with the test
+	require.NoError(t, unix.Setfsuid(vmi.User))
+	_, err := probe.Path(device)
+	require.ErrorIs(t, err, fs.ErrPermission)
+	require.ErrorContains(t, err, device+" cannot be opened by user 0")
+	require.ErrorContains(t, err, "device_ownership_from_security_context")
 }

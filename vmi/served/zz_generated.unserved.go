@@ -18,7 +18,7 @@ var unserved = map[string]Fields{
 		{Path: "status.targetKubeVirtVersion", Why: "the components do not know their version"},
 	},
 	"VirtualMachine": {
-		{Path: "spec.dataVolumeTemplates", Why: "no controller makes DataVolumes"},
+		{Path: "spec.dataVolumeTemplates[].spec.sourceRef", Why: "a DataSource may lead to another namespace, and nothing checks whether who made the VM may read that"},
 		{Path: "spec.instancetype", Why: "there are no instance types"},
 		{Path: "spec.preference", Why: "there are no preferences"},
 		{Path: "spec.runStrategy", Value: "WaitAsReceiver", Why: "VMs do not migrate between clusters"},

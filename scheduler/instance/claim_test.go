@@ -1,0 +1,80 @@
+package instance_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podvisor/podvisor/scheduler"
+	"github.com/podvisor/podvisor/scheduler/instance"
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/vmitest"
+)
+
+// claimOf is a claim that asks for 1 GiB.
+func claimOf(name string, change ...func(*corev1.PersistentVolumeClaim)) *corev1.PersistentVolumeClaim {
+	c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PersistentVolumeClaimSpec{
+		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+		Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+	}}
+	for _, f := range change {
+		f(c)
+	}
+	return c
+}
+
+func TestAVMIWaitsForItsClaims(t *testing.T) {
+	t.Parallel()
+	v := stored(vmi.PhaseUnset, vmitest.WithClaim("data", "data"), vmitest.WithClaim("more", "other"))
+	o := observe(v)
+	o.Claims = map[string]*corev1.PersistentVolumeClaim{"data": nil, "other": claimOf("other")}
+	p := instance.Decide(o)
+	s := statusOf(t, p)
+	require.Equal(t, vmi.Pending, s.Phase)
+	c := s.Condition(vmi.ConditionSynchronized)
+	require.Equal(t, instance.FailedPvcNotFound, c.Reason)
+	require.Equal(t, "volume data: PersistentVolumeClaim data does not exist in namespace default: create it, and the VMI starts", c.Message)
+	events := 0
+	for _, a := range p.Actions {
+		if e, ok := a.(scheduler.Emit); ok && e.Warning {
+			events++
+		}
+	}
+	require.Equal(t, 1, events)
+
+	v.Status = s
+	require.Empty(t, instance.Decide(o).Actions, "it is said once")
+
+	o.Claims["data"] = claimOf("data") // which waits for its first consumer: the pod
+	p = instance.Decide(o)
+	require.IsType(t, scheduler.CreatePod{}, p.Actions[0])
+	require.Equal(t, vmi.Scheduling, statusOf(t, p).Phase)
+	require.Nil(t, func() *vmi.Condition { s := statusOf(t, p); return s.Condition(vmi.ConditionSynchronized) }())
+}
+
+func TestTheHandOverSaysWhatTheClaimsAre(t *testing.T) {
+	t.Parallel()
+	v := stored(vmi.Scheduling, vmitest.WithClaim("data", "data"), vmitest.WithClaim("device", "device"))
+	o := observe(v, launcher(bound, running))
+	o.Claims = map[string]*corev1.PersistentVolumeClaim{
+		"data": claimOf("data", func(c *corev1.PersistentVolumeClaim) {
+			c.Status.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("2Gi")}
+		}),
+		"device": claimOf("device", func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeMode = new(corev1.PersistentVolumeBlock) }),
+	}
+	s := statusOf(t, instance.Decide(o))
+	require.Equal(t, vmi.Scheduled, s.Phase)
+	require.Equal(t, []vmi.VolumeStatus{
+		{Name: "data", PersistentVolumeClaimInfo: &vmi.PersistentVolumeClaimInfo{
+			ClaimName: "data", AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, VolumeMode: new(corev1.PersistentVolumeFilesystem),
+			Capacity: o.Claims["data"].Status.Capacity, Requests: o.Claims["data"].Spec.Resources.Requests, FilesystemOverhead: new("0.055"),
+		}},
+		{Name: "device", PersistentVolumeClaimInfo: &vmi.PersistentVolumeClaimInfo{
+			ClaimName: "device", AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, VolumeMode: new(corev1.PersistentVolumeBlock),
+			Requests: o.Claims["device"].Spec.Resources.Requests,
+		}},
+	}, s.VolumeStatus)
+}
