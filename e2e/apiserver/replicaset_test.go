@@ -334,22 +334,6 @@ func TestANameThatAUserTookIsPassedOver(t *testing.T) {
 	s.awaitSet(func(o *vmi.VirtualMachineInstanceReplicaSet) bool { return o.Status.ReadyReplicas == 3 })
 }
 
-func TestAttackATemplateGivesItsVMIsNoLabelOfPodvisor(t *testing.T) {
-	t.Parallel()
-	s := newSpace(t)
-	s.controlVMs()
-	s.play()
-	o := setOf(1)
-	for _, l := range []string{vmi.CreatedByLabel, vmi.NodeNameLabel, vmi.MigrationTargetNodeLabel, vmi.MigrationJobLabel, vmi.SchedulableLabel, vmi.InstallStrategyLabel} {
-		o.Spec.Template.ObjectMeta.Labels[l] = "mine"
-	}
-	s.createSet(o)
-	s.awaitReady(1)
-	for l := range s.all()[0].Labels {
-		require.Equal(t, "app", l)
-	}
-}
-
 func TestASetThatWouldNotFindItsVMIsMakesNone(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)

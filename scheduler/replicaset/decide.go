@@ -65,7 +65,7 @@ func selectorOf(s *vmi.VirtualMachineInstanceReplicaSet) (labels.Selector, error
 	if err != nil {
 		return nil, fmt.Errorf("spec.selector: %w", err)
 	}
-	if kept := labelsOf(s); !selector.Matches(labels.Set(kept)) {
+	if kept := vmi.UserLabels(s.Spec.Template.ObjectMeta.Labels); !selector.Matches(labels.Set(kept)) {
 		return nil, fmt.Errorf("spec.selector: %s selects by a label that VMIs get from Podvisor only: select by other labels of the template", selector)
 	}
 	return selector, nil

@@ -4,14 +4,12 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"fmt"
-	"maps"
 	"strconv"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podvisor/podvisor/vmi"
-	"github.com/podvisor/podvisor/vmi/validate"
 )
 
 // Instance is a VMI of the set, after so many failures in its place. It has the labels
@@ -20,7 +18,7 @@ func Instance(s *vmi.VirtualMachineInstanceReplicaSet, name string, failures int
 	t := s.Spec.Template.DeepCopy()
 	out := &vmi.VirtualMachineInstance{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: s.Namespace, Name: name, Labels: labelsOf(s), Annotations: t.ObjectMeta.Annotations,
+			Namespace: s.Namespace, Name: name, Labels: vmi.UserLabels(t.ObjectMeta.Labels), Annotations: t.ObjectMeta.Annotations,
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(s, vmi.VirtualMachineInstanceReplicaSets.GroupVersionKind)},
 			Finalizers:      []string{vmi.Finalizer},
 		},
@@ -32,15 +30,6 @@ func Instance(s *vmi.VirtualMachineInstanceReplicaSet, name string, failures int
 			out.Annotations = map[string]string{}
 		}
 		out.Annotations[FailuresAnnotation] = strconv.Itoa(failures)
-	}
-	return out
-}
-
-// labelsOf are the labels of the set's VMIs.
-func labelsOf(s *vmi.VirtualMachineInstanceReplicaSet) map[string]string {
-	out := maps.Clone(s.Spec.Template.ObjectMeta.Labels)
-	for _, k := range validate.ReservedLabels(out) {
-		delete(out, k)
 	}
 	return out
 }

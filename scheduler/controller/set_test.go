@@ -1,0 +1,72 @@
+package controller
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubefake "k8s.io/client-go/kubernetes/fake"
+
+	"github.com/podvisor/podvisor/internal/reconcile"
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/client"
+	"github.com/podvisor/podvisor/vmi/client/fake"
+	"github.com/podvisor/podvisor/vmi/vmitest"
+)
+
+func TestNoVMIIsTakenOrDeletedByAnOldStateOfTheSet(t *testing.T) {
+	for name, tt := range map[string]struct {
+		owned bool
+		// change is what was done with the set since it was cached.
+		change func(t *testing.T, sets client.ReplicaSets)
+	}{
+		"an orphan of a set that was deleted": {false, func(t *testing.T, sets client.ReplicaSets) {
+			require.NoError(t, sets.Delete(t.Context(), "testvmi", metav1.DeleteOptions{}))
+		}},
+		"a VMI of a set that was scaled up": {true, func(t *testing.T, sets client.ReplicaSets) {
+			o, err := sets.Get(t.Context(), "testvmi", metav1.GetOptions{})
+			require.NoError(t, err)
+			o.Spec.Replicas = new(int32(1))
+			_, err = sets.Update(t.Context(), o, metav1.UpdateOptions{})
+			require.NoError(t, err)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			set := vmitest.NewReplicaSet(0)
+			v := vmitest.New(vmitest.WithLabel("set", "testvmi"))
+			if tt.owned {
+				v.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, vmi.VirtualMachineInstanceReplicaSets.GroupVersionKind)}
+			}
+			vmis, err := client.New(fake.New(set, v).Config())
+			require.NoError(t, err)
+			c, err := New(Config{Client: vmis, Kube: kubefake.NewClientset(), Pods: rendering})
+			require.NoError(t, err)
+			sets, instances := vmis.VirtualMachineInstanceReplicaSets("default"), vmis.VirtualMachineInstances("default")
+			cached, err := sets.Get(t.Context(), "testvmi", metav1.GetOptions{})
+			require.NoError(t, err)
+			before, err := instances.Get(t.Context(), "testvmi", metav1.GetOptions{})
+			require.NoError(t, err)
+			require.NoError(t, c.caches.sets.GetIndexer().Add(cached))
+			require.NoError(t, c.caches.instances.GetIndexer().Add(before.DeepCopy()))
+			tt.change(t, sets)
+
+			_, err = setsOfController(t, c).reconcile(t.Context(), reconcile.Key(set))
+			require.True(t, apierrors.IsConflict(err), "%v", err)
+			now, err := instances.Get(t.Context(), "testvmi", metav1.GetOptions{})
+			require.NoError(t, err)
+			require.Equal(t, before, now)
+		})
+	}
+}
+
+func setsOfController(t *testing.T, c *Controller) *kind[*vmi.VirtualMachineInstanceReplicaSet, *vmi.VirtualMachineInstanceReplicaSetList] {
+	t.Helper()
+	for _, l := range c.kinds {
+		if k, ok := l.(*kind[*vmi.VirtualMachineInstanceReplicaSet, *vmi.VirtualMachineInstanceReplicaSetList]); ok {
+			return k
+		}
+	}
+	t.Fatal("the controller has no loop for sets")
+	return nil
+}
