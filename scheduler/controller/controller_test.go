@@ -128,7 +128,7 @@ func (r rig) pods(t *testing.T) []corev1.Pod {
 
 func TestAStaleCacheIsNotWrittenAgain(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, stored(""))
+	r := newRig(t, stored(vmi.Pending))
 	for range 3 {
 		_, err := r.reconcile(t.Context(), key)
 		require.NoError(t, err)
@@ -145,7 +145,7 @@ func TestAStaleCacheIsNotWrittenAgain(t *testing.T) {
 
 func TestAFinalizerAndTheStatusAreWrittenOnTopOfEachOther(t *testing.T) {
 	t.Parallel()
-	v := stored("")
+	v := stored(vmi.Pending)
 	v.Finalizers = nil
 	r := newRig(t, v)
 	_, err := r.reconcile(t.Context(), key)
@@ -156,7 +156,7 @@ func TestAFinalizerAndTheStatusAreWrittenOnTopOfEachOther(t *testing.T) {
 
 func TestAWriteForAnOldStateIsAConflict(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, stored(""))
+	r := newRig(t, stored(vmi.Pending))
 	r.server.vmi.ResourceVersion = "7"
 	_, err := r.reconcile(t.Context(), key)
 	require.True(t, apierrors.IsConflict(err), "%v", err)
@@ -203,7 +203,7 @@ func TestAnAPIServerThatFailsIsNoRefusal(t *testing.T) {
 
 func TestAPodWithTheNameIsTheVMIsOrAReason(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, stored(""), launcher(t))
+	r := newRig(t, stored(vmi.Pending), launcher(t))
 	_, err := r.reconcile(t.Context(), key)
 	require.NoError(t, err)
 	require.Equal(t, vmi.Scheduling, r.server.vmi.Status.Phase)
@@ -269,12 +269,12 @@ func TestADeletedVMILosesItsPodAndThenItsFinalizer(t *testing.T) {
 
 func TestAVMIThatVanishesIsAnErrorUnlessItIsToVanish(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, stored(""))
+	r := newRig(t, stored(vmi.Pending))
 	r.server.gone = true
 	_, err := r.reconcile(t.Context(), key)
 	require.True(t, apierrors.IsNotFound(err), "%v", err)
 
-	v := stored("")
+	v := stored(vmi.Pending)
 	v.DeletionTimestamp = &metav1.Time{Time: time.Now()}
 	r = newRig(t, v)
 	r.server.gone = true

@@ -220,7 +220,7 @@ func TestDecide(t *testing.T) {
 		{"a new VMI waits for its pod in silence", stored(""), launcher(young), nil, summary{Recheck: time.Second}},
 		{"a new VMI whose pod runs at once is handed over", stored(""), launcher(young, running, ungranted), nil,
 			summary{Do: []string{"write", "open gate"}, Phase: vmi.Scheduled, Because: notRunning}},
-		{"a new VMI whose pod does not run soon is Scheduling", stored(""), launcher(old), nil,
+		{"a new VMI whose pod does not run soon is Scheduling", stored(""), launcher(old, bound), nil,
 			summary{Do: []string{"write"}, Phase: vmi.Scheduling, Because: notRunning}},
 		{"what keeps its pod from running is written at once", stored(""), launcher(young, unschedulable), nil,
 			summary{Do: []string{"write", "Warning Unschedulable"}, Phase: vmi.Scheduling, Reason: "Unschedulable", Because: because{vmi.ConditionReady: "GuestNotRunning", vmi.ConditionPodScheduled: "Unschedulable"}}},
