@@ -218,6 +218,12 @@ type StartStrategy string
 // StartPaused starts a guest with its processors stopped.
 const StartPaused StartStrategy = "Paused"
 
+// StartsPaused reports whether the guest is started with its processors stopped. They
+// stay so until the first unpause.
+func (s *VirtualMachineInstanceSpec) StartsPaused() bool {
+	return s.StartStrategy != nil && *s.StartStrategy == StartPaused
+}
+
 // DefaultGracePeriod is the time that a guest has to power off when its spec
 // does not say.
 const DefaultGracePeriod = 30 * time.Second

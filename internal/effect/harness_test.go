@@ -9,9 +9,11 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/podvisor/podvisor/launcher/domain"
 	"github.com/podvisor/podvisor/network"
+	"github.com/podvisor/podvisor/scheduler"
 	"github.com/podvisor/podvisor/scheduler/instance"
 	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/storage"
@@ -40,6 +42,9 @@ func effectsOf(v *vmi.VirtualMachineInstance) (effects, error) {
 		return nil, err
 	}
 	out["eviction"] = evicted
+	if out["gate"], err = gateOf(v); err != nil {
+		return nil, err
+	}
 	plan, attachments, err := planOf(v)
 	if err != nil {
 		return nil, err
@@ -145,6 +150,23 @@ func evictionOf(v *vmi.VirtualMachineInstance) (string, error) {
 	return text(instance.Eviction(v, p, defaults.Profile{}))
 }
 
+// gateOf is what is made of the readiness gate of the VMI's pod before its guest runs.
+func gateOf(v *vmi.VirtualMachineInstance) (string, error) {
+	p, err := pod.Render(v, pod.Config{Image: "example/virt-launcher:v1"})
+	if err != nil {
+		return "", err
+	}
+	p.Spec.NodeName = "node-a"
+	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: vmi.ComputeContainer, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+	var out []corev1.ConditionStatus
+	for _, a := range instance.Decide(instance.Observed{VMI: v, Pods: instance.Pods{Active: p}, Node: instance.Node{Name: "node-a", Object: &corev1.Node{}}}).Actions {
+		if g, ok := a.(scheduler.SetPodCondition); ok {
+			out = append(out, g.Condition.Status)
+		}
+	}
+	return text(out)
+}
+
 // text is JSON, in which equal values are equal.
 func text(v any) (string, error) {
 	b, err := json.Marshal(v)
@@ -158,6 +180,6 @@ func TestTheVMIsThatAreChangedAreRight(t *testing.T) {
 	for name, tree := range bases(t) {
 		e, err := effectsOf(decode(t, tree))
 		require.NoError(t, err, name)
-		require.Len(t, e, 6, name)
+		require.Len(t, e, 7, name)
 	}
 }

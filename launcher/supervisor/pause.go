@@ -11,7 +11,6 @@ import (
 	"github.com/podvisor/podvisor/launcher/domain"
 	"github.com/podvisor/podvisor/launcher/libvirt"
 	"github.com/podvisor/podvisor/launcher/protocol"
-	"github.com/podvisor/podvisor/vmi"
 )
 
 var (
@@ -19,12 +18,6 @@ var (
 	errStopping   = errors.New("the guest is being stopped")
 	errReplaced   = errors.New("the opposite was called for meanwhile")
 )
-
-// startsPaused says that the guest is created with its processors stopped. They stay
-// so until the first unpause; nothing that follows pauses it again.
-func startsPaused(v *vmi.VirtualMachineInstance) bool {
-	return v.Spec.StartStrategy != nil && *v.Spec.StartStrategy == vmi.StartPaused
-}
 
 // calling returns what makes a call about pausing and returns when it is done.
 func (s *Supervisor) calling(call protocol.Call) func(context.Context) error {

@@ -56,7 +56,7 @@ func (s *Supervisor) start(ctx context.Context, desired protocol.Desired) (runni
 	s.config.Logger.Debug("the daemon is ready and the domain is built")
 	created := running{emulated: !host.KVM, machineType: d.OS.Type.Machine, disks: disksOf(desired.Instance, host)}
 	created.devices = actualDevices(d, desiredDevices(desired.Instance), created.disks)
-	created.paused = startsPaused(desired.Instance)
+	created.paused = desired.Instance.Spec.StartsPaused()
 	return s.create(context.WithoutCancel(ctx), conn, d, created)
 }
 

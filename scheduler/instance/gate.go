@@ -24,7 +24,7 @@ func opened(o Observed) []scheduler.Action {
 	switch c := o.VMI.Status.Condition(vmi.ConditionPaused); {
 	case c != nil && c.Status == corev1.ConditionTrue:
 		status, reason, message = corev1.ConditionFalse, "Paused", "the guest is paused"
-	case startsPaused(o.VMI) && o.VMI.Status.Phase != vmi.Running:
+	case o.VMI.Spec.StartsPaused() && o.VMI.Status.Phase != vmi.Running:
 		return nil // a gate without its condition is closed
 	}
 	now := podCondition(p, gate)
@@ -50,10 +50,6 @@ func gateAlone(p *corev1.Pod) bool {
 
 func hasGate(p *corev1.Pod) bool {
 	return slices.ContainsFunc(p.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool { return g.ConditionType == gate })
-}
-
-func startsPaused(v *vmi.VirtualMachineInstance) bool {
-	return v.Spec.StartStrategy != nil && *v.Spec.StartStrategy == vmi.StartPaused
 }
 
 // podCondition is the condition of the pod with this type, or nil.
