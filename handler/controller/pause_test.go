@@ -69,7 +69,9 @@ func TestAVMIThatIsNotHandledHereIsNotPaused(t *testing.T) {
 	for name, call := range map[string]func() error{
 		"another VMI":       func() error { return c.Pause(t.Context(), "default", "other", "") },
 		"another namespace": func() error { return c.Pause(t.Context(), "other", "testvmi", "") },
-		"another UID":       func() error { return c.Pause(t.Context(), "default", "testvmi", "0b7c6f1e-2a33-4d4c-8c39-6a9d5b1f7c0d") },
+		"another UID": func() error {
+			return c.Pause(t.Context(), "default", "testvmi", "0b7c6f1e-2a33-4d4c-8c39-6a9d5b1f7c0d")
+		},
 	} {
 		require.ErrorIs(t, call(), ErrNotHere, name)
 	}

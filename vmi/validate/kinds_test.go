@@ -32,7 +32,6 @@ func read[T any](t *testing.T, text string) *T {
 
 var (
 	controller = validate.User{Kind: validate.Controller}
-	handler    = validate.User{Kind: validate.Handler, Node: "a"}
 )
 
 func TestInstance(t *testing.T) {
