@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -30,8 +31,28 @@ func TestALifeTakesFourWritesOfTheController(t *testing.T) {
 	require.NoError(t, s.report(v, "n1", phase(vmi.Succeeded)))
 	s.awaitGone("vm")
 	const m = "virtualmachineinstances/vm"
-	require.Equal(t, []string{"POST pods 201", "PATCH " + m + "/status 200", "PATCH " + m + "/status 200", "PATCH " + m + " 200"}, s.writes.all())
+	require.Equal(t, []string{"POST pods 201", "PATCH " + m + "/status 200", "PATCH pods/status 200", "PATCH " + m + " 200"}, quick("vm", s.writes.all()))
 	s.awaitEvents(v, "Normal SuccessfulCreate ×1")
+}
+
+// quick are the writes without that of Scheduling, which is one only if the pod did not
+// run within two seconds, as on a busy host.
+func quick(name string, writes []string) []string {
+	status := "PATCH virtualmachineinstances/" + name + "/status 200"
+	gate := slices.Index(writes, "PATCH pods/status 200")
+	if gate < 0 {
+		return writes
+	}
+	var first []int
+	for i, w := range writes[:gate] {
+		if w == status {
+			first = append(first, i)
+		}
+	}
+	if len(first) == 2 {
+		return slices.Delete(slices.Clone(writes), first[0], first[0]+1)
+	}
+	return writes
 }
 
 func TestAControllerThatDiedAfterMakingThePodFindsItAgain(t *testing.T) {

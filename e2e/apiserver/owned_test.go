@@ -3,6 +3,7 @@ package apiserver
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -80,7 +82,7 @@ func answerOwned(ctx context.Context, cfg *rest.Config, clusterName, namespace s
 	}
 	s := &http.Server{Handler: admission.Owned{Owners: owners}, ErrorLog: log.New(io.Discard, "", 0)}
 	go func() {
-		_ = s.Serve(tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{*pair}, MinVersion: tls.VersionTLS13}))
+		_ = s.Serve(tls.NewListener(l, &tls.Config{GetCertificate: (&trusted{kube: kube, namespace: namespace, last: pair}).certificate, MinVersion: tls.VersionTLS13}))
 	}()
 	_, err = kube.DiscoveryV1().EndpointSlices(namespace).Create(ctx, &discoveryv1.EndpointSlice{
 		ObjectMeta:  metav1.ObjectMeta{Name: "virt-controller", Labels: map[string]string{discoveryv1.LabelServiceName: "virt-controller"}},
@@ -97,6 +99,41 @@ func answerOwned(ctx context.Context, cfg *rest.Config, clusterName, namespace s
 	}
 	_, err = configurations.Patch(ctx, certificate.Webhooks, types.JSONPatchType, patch, metav1.PatchOptions{})
 	return err
+}
+
+// trusted is the certificate that the API server trusts in the webhooks: the one of
+// answerOwned, until a test has virt-certificates keep the installation.
+type trusted struct {
+	kube      kubernetes.Interface
+	namespace string
+
+	mu   sync.Mutex
+	last *tls.Certificate
+}
+
+// certificate is the one in the Secret of virt-controller if its authority is that of the
+// webhooks, and else the last one for which that was so.
+func (c *trusted) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	w, err := c.kube.AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(hello.Context(), certificate.Webhooks, metav1.GetOptions{})
+	if err != nil {
+		return c.last, nil
+	}
+	s, err := c.kube.CoreV1().Secrets(c.namespace).Get(hello.Context(), certificate.ServingSecret, metav1.GetOptions{})
+	if err != nil {
+		return c.last, nil
+	}
+	pair, err := tls.X509KeyPair(s.Data[corev1.TLSCertKey], s.Data[corev1.TLSPrivateKeyKey])
+	if err != nil {
+		return c.last, nil
+	}
+	authorities := x509.NewCertPool()
+	authorities.AppendCertsFromPEM(w.Webhooks[0].ClientConfig.CABundle)
+	if _, err := pair.Leaf.Verify(x509.VerifyOptions{Roots: authorities}); err == nil {
+		c.last = &pair
+	}
+	return c.last, nil
 }
 
 // owners are a VM and a replica set, with a Secret and a disk, that virt-controller may

@@ -157,7 +157,16 @@ func TestASetIsScaledAndReplacesWhatEnds(t *testing.T) {
 	})
 	s.awaitReady(6)
 
-	off := s.all()[0]
+	var off vmi.VirtualMachineInstance
+	eventually(t, func() error { // the count may be that of before
+		for _, v := range s.all() {
+			if v.Status.Phase == vmi.Running && v.DeletionTimestamp == nil {
+				off = v
+				return nil
+			}
+		}
+		return errors.New("none runs")
+	})
 	require.NoError(t, s.report(&off, "n1", phase(vmi.Succeeded)))
 	s.awaitGone(off.Name)
 	s.awaitReady(6)
@@ -464,6 +473,9 @@ func TestTheWritesOfASetOfAHundred(t *testing.T) {
 			path, code, _ := strings.Cut(rest, " ")
 			parts := strings.Split(path, "/")
 			key := method + " " + parts[0]
+			if parts[0] == "pods" && len(parts) == 2 && parts[1] == "status" {
+				key += "/status"
+			}
 			if len(parts) == 3 {
 				key += "/" + parts[2]
 			}
@@ -485,7 +497,9 @@ func TestTheWritesOfASetOfAHundred(t *testing.T) {
 	up := counts("create to Running")
 	require.Equal(t, 100, up["POST virtualmachineinstances 201"])
 	require.Equal(t, 100, up["POST pods 201"])
-	require.Equal(t, 200, up["PATCH virtualmachineinstances/status 200"])
+	require.GreaterOrEqual(t, up["PATCH virtualmachineinstances/status 200"], 100)
+	require.LessOrEqual(t, up["PATCH virtualmachineinstances/status 200"], 200, "Scheduling of those whose pod did not run within two seconds")
+	require.Equal(t, 100, up["PATCH pods/status 200"])
 	require.LessOrEqual(t, up["PATCH virtualmachineinstancereplicasets/status 200"], 30)
 	s.scaleTo(0)
 	s.awaitReady(0)

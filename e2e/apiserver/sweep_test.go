@@ -198,15 +198,16 @@ func elements(t reflect.Type) map[string]reflect.Value {
 // with the reason. The paths are regular expressions.
 var passed = map[string]string{
 	`metadata\.(uid|resourceVersion|generation|selfLink|creationTimestamp|deletionTimestamp|deletionGracePeriodSeconds|managedFields.*)`: "written by the API server",
-	`metadata\.(generateName|finalizers.*)`:                                                                       "gives a pod nothing; others' admission adds finalizers",
-	`metadata\.namespace`:                                                                                         "decided by the request, which has a rule of its own",
-	`metadata\.(labels|annotations)(\[.*\](\(removed\))?)?`:                                                       "the VMI's; those that mean something to Podvisor are below",
-	`spec\.(nodeSelector|affinity|tolerations|topologySpreadConstraints)\b.*`:                                     "the user's, in a VMI as in a pod",
-	`spec\.(priorityClassName|schedulerName|terminationGracePeriodSeconds)\b.*`:                                   "the user's, in a VMI as in a pod",
-	`spec\.(hostname|subdomain|dnsPolicy|dnsConfig)\b.*`:                                                          "the user's, in a VMI as in a pod",
-	`spec\.(priority|preemptionPolicy)\b.*`:                                                                       "completed by the API server from the priority class",
-	`spec\.schedulingGates.*`:                                                                                     "added by others' admission; keeps a pod from a node",
-	`spec\.imagePullSecrets.*`:                                                                                    "the user's; the kubelet gives them to the registries that they name only",
+	`metadata\.(generateName|finalizers.*)`:                                     "gives a pod nothing; others' admission adds finalizers",
+	`metadata\.namespace`:                                                       "decided by the request, which has a rule of its own",
+	`metadata\.(labels|annotations)(\[.*\](\(removed\))?)?`:                     "the VMI's; those that mean something to Podvisor are below",
+	`spec\.(nodeSelector|affinity|tolerations|topologySpreadConstraints)\b.*`:   "the user's, in a VMI as in a pod",
+	`spec\.(priorityClassName|schedulerName|terminationGracePeriodSeconds)\b.*`: "the user's, in a VMI as in a pod",
+	`spec\.(hostname|subdomain|dnsPolicy|dnsConfig)\b.*`:                        "the user's, in a VMI as in a pod",
+	`spec\.(priority|preemptionPolicy)\b.*`:                                     "completed by the API server from the priority class",
+	`spec\.readinessGates.*`:                                                    "what the pod waits for before it is ready",
+	`spec\.schedulingGates.*`:                                                   "added by others' admission; keeps a pod from a node",
+	`spec\.imagePullSecrets.*`:                                                  "the user's; the kubelet gives them to the registries that they name only",
 	`spec\.(initContainers|containers)\[\d\]\.(imagePullPolicy|resizePolicy.*|terminationMessagePolicy)`:          "gives a container nothing",
 	`spec\.(initContainers|containers)\[\d\]\.resources(\.requests|\.limits)?\b.*`:                                "the user's, in a VMI as in a pod; and LimitRanger's",
 	`spec\.containers\[\d\]\.(stdin|tty)`:                                                                         "gives a container nothing",
@@ -225,7 +226,7 @@ var passed = map[string]string{
 	`spec\.containers\[\d\]\.volumeMounts\[7\]\.(mountPath|readOnly)`:                                             "the folder of another claim",
 	`spec\.containers\[\d\]\.volumeDevices\[0\]\.devicePath`:                                                      "the device of another claim",
 	`spec\.(volumes|containers\[\d\]\.volume(Mounts|Devices)|initContainers|imagePullSecrets)\[\d\](\(removed\))`: "fewer",
-	`spec\.containers\[\d\]\.readinessProbe(\(removed\)|\.exec(\(removed\)|\.command\[\+\])|\.(initialDelay|timeout|period)Seconds|\.(success|failure)Threshold)`: "when and what the VMI's guest is asked",
+	`spec\.containers\[\d\]\.readinessProbe(\(removed\)|\.exec(\(removed\)|\.command\[([3-9]|\d\d|\+)\](\(removed\))?)|\.(initialDelay|timeout|period)Seconds|\.(success|failure)Threshold)`: "when and what the VMI's guest is asked",
 }
 
 // refusedAlways are paths that match an expression of passed and must be refused.
@@ -341,6 +342,7 @@ func (s space) sweptPods() map[string]*corev1.Pod {
 		vmitest.WithClaim("data", "data"), vmitest.WithClaim("device", "device"))
 	v.Namespace = s.name
 	v.Spec.Volumes[0].ContainerDisk.ImagePullSecret, v.Spec.Volumes[0].ContainerDisk.Path = "registry", "/disk/a"
+	v.Spec.ReadinessProbe = &vmi.Probe{ProbeHandler: vmi.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"true"}}}}
 	v.Spec.Tolerations = []corev1.Toleration{{Key: "a", Operator: corev1.TolerationOpExists}}
 	out := map[string]*corev1.Pod{}
 	for _, way := range []pod.ContainerDisks{pod.ImageVolume, pod.InitCopy} {

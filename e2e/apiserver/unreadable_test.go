@@ -176,6 +176,7 @@ func TestAVMIThatCannotBeDecodedStopsNoOther(t *testing.T) {
 		s.store(name, spec)
 	}
 	within(t, 2*time.Second, "the pod of another VMI", func() { s.pod(s.create(guest("good"))) })
+	s.awaitPhase("good", vmi.Scheduling)
 	within(t, 2*time.Second, "the conditions", func() {
 		for name, message := range messages {
 			s.awaitEvents(s.awaitUnreadable(name, message), "Warning UnreadableSpec ×1")

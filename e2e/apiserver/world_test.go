@@ -210,6 +210,9 @@ func (c counter) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err == nil {
 		_, what, _ := strings.Cut(r.URL.Path, "/namespaces/")
 		_, what, _ = strings.Cut(what, "/")
+		if name, is := strings.CutSuffix(what, "/status"); is && strings.HasPrefix(name, "pods/") {
+			what = "pods/status"
+		}
 		if !strings.HasPrefix(what, "events") {
 			c.to.mu.Lock()
 			c.to.list = append(c.to.list, fmt.Sprintf("%s %s %d", r.Method, what, resp.StatusCode))

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -43,6 +44,9 @@ type executor[T client.Object, L runtime.Object] struct {
 	log    *slog.Logger
 	// made notes the pods that are created.
 	made *made
+	// gates notes the conditions of pods that are written.
+	gates *gates
+	now   func() time.Time
 	// describe is what the log has of a status: keys and values.
 	describe func(T) []any
 	// finalizer is the one of the kind.
@@ -174,6 +178,9 @@ func (e *executor[T, L]) setPodCondition(ctx context.Context, namespace string, 
 	}
 	// Conditions are merged by their type.
 	_, err = e.kube.CoreV1().Pods(namespace).Patch(ctx, a.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	if err == nil {
+		e.gates.note(a.UID, a.Condition, e.now())
+	}
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return fmt.Errorf("write condition %s of pod %s/%s: %w", a.Condition.Type, namespace, a.Name, err)
 	}

@@ -73,6 +73,7 @@ type Controller struct {
 	caches    *caches
 	downtimes downtimes
 	made      made
+	gates     gates
 	sweeper   *sweeper
 	kinds     []looper
 	instances *kind[*vmi.VirtualMachineInstance, *vmi.VirtualMachineInstanceList]

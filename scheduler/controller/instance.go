@@ -67,6 +67,7 @@ func (c *Controller) observeInstance(ctx context.Context, v *vmi.VirtualMachineI
 	if o.Pods, o.Former, err = c.podsOf(ctx, v); err != nil {
 		return nil, err
 	}
+	o.Pods.Active = c.gates.latest(o.Pods.Active, o.Now)
 	if o.Node, err = c.node(ctx, instance.NodeName(v, o.Pods)); err != nil {
 		return nil, err
 	}

@@ -65,7 +65,7 @@ func register[T client.Object, L runtime.Object](c *Controller, r registration[T
 	k := &kind[T, L]{
 		registration: r,
 		executor: executor[T, L]{
-			kube: c.cfg.Kube, events: c.events, writer: reconcile.NewWriter(r.in), in: r.in, log: c.log.With("loop", r.name), made: &c.made, describe: r.describe,
+			kube: c.cfg.Kube, events: c.events, writer: reconcile.NewWriter(r.in), in: r.in, log: c.log.With("loop", r.name), made: &c.made, gates: &c.gates, now: c.cfg.Now, describe: r.describe,
 			finalizer: r.finalizer, kind: r.definition.GroupVersionKind,
 		},
 		suspended: c.suspended,
