@@ -80,7 +80,11 @@ func answerOwned(ctx context.Context, cfg *rest.Config, clusterName, namespace s
 	if err != nil {
 		return err
 	}
-	s := &http.Server{Handler: admission.Owned{Owners: owners}, ErrorLog: log.New(io.Discard, "", 0)}
+	// The other webhooks of the Service have no answer, and objects are admitted without one.
+	paths := http.NewServeMux()
+	paths.Handle(admission.OwnedPath, admission.Owned{Owners: owners})
+	paths.Handle(admission.OwnedPath+"/", admission.Owned{Owners: owners})
+	s := &http.Server{Handler: paths, ErrorLog: log.New(io.Discard, "", 0)}
 	go func() {
 		_ = s.Serve(tls.NewListener(l, &tls.Config{GetCertificate: (&trusted{kube: kube, namespace: namespace, last: pair}).certificate, MinVersion: tls.VersionTLS13}))
 	}()
