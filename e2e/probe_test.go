@@ -2,7 +2,9 @@ package e2e
 
 import (
 	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -90,7 +92,12 @@ func TestALivenessProbeEndsAVMIWhoseAgentIsGone(t *testing.T) {
 	seen.awaitPage("http://" + s.pod(v).Status.PodIP + "/cgi-bin/stop")
 	v = s.awaitPhase("alive", vmi.Succeeded)
 	require.Equal(t, "Shutdown", v.Status.Reason, "the guest powered off in its grace period")
-	require.Contains(t, s.kubectl("get", "events", "-o", "jsonpath={.items[?(@.reason==\"Killing\")].message}"), "failed liveness probe")
+	eventually(t, 30*time.Second, func() error {
+		if said := s.kubectl("get", "events", "-o", "jsonpath={.items[*].message}"); !strings.Contains(said, "Liveness probe failed") {
+			return fmt.Errorf("no event says that the liveness probe failed: %s", said)
+		}
+		return nil
+	})
 	s.delete("alive")
 	s.awaitGone(v)
 }
