@@ -82,6 +82,7 @@ func answerOwned(ctx context.Context, cfg *rest.Config, clusterName, namespace s
 	}
 	// The other webhooks of the Service have no answer, and objects are admitted without one.
 	paths := http.NewServeMux()
+	paths.Handle("/{$}", admission.Owned{Owners: owners}) // until virt-certificates sets the paths
 	paths.Handle(admission.OwnedPath, admission.Owned{Owners: owners})
 	paths.Handle(admission.OwnedPath+"/", admission.Owned{Owners: owners})
 	s := &http.Server{Handler: paths, ErrorLog: log.New(io.Discard, "", 0)}

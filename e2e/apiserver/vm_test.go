@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podvisor/podvisor/vmi"
 )
@@ -353,4 +354,20 @@ func TestAGuestThatRanAndPoweredItselfOffIsStartedAgainAtOnce(t *testing.T) {
 		require.Nil(t, v.Status.StartFailure)
 	}
 	require.Len(t, n.instances(), 3)
+}
+
+// The garbage collector patches what a deletion leaves, and the content of a revision is
+// immutable to the byte.
+func TestTheOwnerOfAStartRevisionCanBeRemoved(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	s.controlVMs()
+	s.play()
+	s.createVM(vmOf("vm", vmi.RunAlways))
+	s.awaitVM("vm", func(v *vmi.VirtualMachine) bool { return v.Status.Ready })
+	revisions := s.revisions()
+	require.Len(t, revisions, 1)
+	patch := []byte(`{"metadata":{"ownerReferences":[{"$patch":"delete","uid":"` + string(revisions[0].OwnerReferences[0].UID) + `"}]}}`)
+	_, err := world.kube.AppsV1().ControllerRevisions(s.name).Patch(t.Context(), revisions[0].Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
+	require.NoError(t, err)
 }

@@ -117,7 +117,7 @@ func obstacle(o Observed) *vmi.Finding {
 func end(o Observed, n next) scheduler.Plan {
 	n.stops = true
 	v := o.own()
-	if o.VM.Spec.Strategy() == vmi.RunRerunOnFailure && o.state() == failed && first(n.requests) != vmi.StartRequest {
+	if o.VM.Spec.Strategy() == vmi.RunRerunOnFailure && o.state() == failed && v.DeletionTimestamp == nil && first(n.requests) != vmi.StartRequest {
 		n.requests = []vmi.StateChangeRequest{{Action: vmi.StartRequest}}
 	}
 	p := write(o, n)

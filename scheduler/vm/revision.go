@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/podvisor/podvisor/scheduler"
 	"github.com/podvisor/podvisor/vmi"
@@ -21,7 +22,7 @@ type started struct {
 
 // revision is the VM's spec as a ControllerRevision.
 func revision(v *vmi.VirtualMachine) (*appsv1.ControllerRevision, error) {
-	raw, err := json.Marshal(started{Spec: v.Spec})
+	raw, err := sorted(started{Spec: v.Spec})
 	if err != nil {
 		return nil, fmt.Errorf("store the spec of VirtualMachine %s/%s: %w", v.Namespace, v.Name, err)
 	}
@@ -32,6 +33,21 @@ func revision(v *vmi.VirtualMachine) (*appsv1.ControllerRevision, error) {
 		},
 		Data: runtime.RawExtension{Raw: raw}, Revision: v.Generation,
 	}, nil
+}
+
+// sorted is JSON with sorted keys, as the API server writes it after a patch. The content
+// of a revision is immutable to the byte: with keys in another order the garbage collector
+// could not remove its owner.
+func sorted(s started) ([]byte, error) {
+	raw, err := json.Marshal(s)
+	if err != nil {
+		return nil, err
+	}
+	var tree map[string]any
+	if err := utiljson.Unmarshal(raw, &tree); err != nil {
+		return nil, err
+	}
+	return json.Marshal(tree)
 }
 
 // running is the revision that the VMI was started from, or nil if it is not there.
