@@ -117,6 +117,8 @@ func TestStopAndStartRequests(t *testing.T) {
 			}
 			w.request(vmi.StopRequest, nil)
 			w.settle()
+			w.phase(vmi.Failed) // its guest did not power off in time
+			w.settle()
 			w.gone()
 			require.Nil(t, w.vmi)
 		})
