@@ -95,15 +95,15 @@ func execPID(answer string) (int64, error) {
 func execStatus(answer string) (*Exit, error) {
 	var status struct {
 		Return *struct {
-			Exited bool `json:"exited"`
-			Status int  `json:"exitcode"`
-			Signal int  `json:"signal"`
+			Exited *bool `json:"exited"`
+			Status int   `json:"exitcode"`
+			Signal int   `json:"signal"`
 		} `json:"return"`
 	}
 	switch err := readAnswer(answer, &status); {
-	case err != nil || status.Return == nil:
+	case err != nil || status.Return == nil || status.Return.Exited == nil:
 		return nil, errors.Join(errors.New("its answer is not what guest-exec-status answers"), err)
-	case !status.Return.Exited:
+	case !*status.Return.Exited:
 		return nil, nil
 	}
 	return &Exit{Status: status.Return.Status, Signal: status.Return.Signal}, nil
