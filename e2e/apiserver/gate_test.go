@@ -46,7 +46,7 @@ func TestAttackTheTokenOfTheControllerWritesNothingButTheGateOfPods(t *testing.T
 		"the gate of a user's pod":    patch(users.Name, gate),
 		"the address":                 patch(launcher.Name, `{"podIP":"10.96.0.1","podIPs":[{"ip":"10.96.0.1"}]}`),
 		"the phase":                   patch(launcher.Name, `{"phase":"Failed"}`),
-		"whether it is ready":         patch(launcher.Name, `{"conditions":[{"type":"Ready","status":"True"}]}`),
+		"whether it is ready":         patch(launcher.Name, `{"conditions":[{"type":"Ready","status":"Unknown"}]}`),
 		"another gate":                patch(launcher.Name, `{"conditions":[{"type":"example.com/mesh","status":"True"}]}`),
 		"the conditions of the node":  patch(launcher.Name, `{"conditions":[{"$patch":"replace"},{"type":"kubevirt.io/virtual-machine-unpaused","status":"True"}]}`),
 		"the state of its containers": patch(launcher.Name, `{"containerStatuses":[{"name":"compute","ready":true,"image":"x","imageID":"y","restartCount":3}]}`),
