@@ -30,7 +30,7 @@ type owned struct {
 	// made are the VMIs that were created and that the cache may not have.
 	made    *reconcile.Made[*vmi.VirtualMachineInstance]
 	cached  informer.Informer[*vmi.VirtualMachineInstance]
-	deleted deleted
+	deleted recent
 	now     func() time.Time
 }
 

@@ -82,7 +82,7 @@ type Controller struct {
 	madeInstances reconcile.Made[*vmi.VirtualMachineInstance]
 	owned         *owned
 	dataVolumes   *dataVolumes
-	statusWritten writeTimes
+	statusWritten recent
 	report        *reporter // nil: there are no Settings
 	silences      *silences
 }

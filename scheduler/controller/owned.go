@@ -1,12 +1,8 @@
 package controller
 
 import (
-	"sync"
-	"time"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podvisor/podvisor/internal/reconcile"
 	"github.com/podvisor/podvisor/vmi"
@@ -52,35 +48,4 @@ func (c *Controller) instancesIn(namespace string) (out []*vmi.VirtualMachineIns
 		}
 	}
 	return out, made
-}
-
-// deletedFor is how long an object is not deleted again. A deletion is not taken back.
-const deletedFor = time.Minute
-
-// deleted are the UIDs of objects that were deleted a moment ago, whose deletion the
-// caches may not have. The zero value has none.
-type deleted struct {
-	mu sync.Mutex
-	at map[types.UID]time.Time
-}
-
-func (d *deleted) note(uid types.UID, now time.Time) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.at == nil {
-		d.at = map[types.UID]time.Time{}
-	}
-	for other, at := range d.at {
-		if now.Sub(at) > deletedFor {
-			delete(d.at, other)
-		}
-	}
-	d.at[uid] = now
-}
-
-func (d *deleted) has(uid types.UID, now time.Time) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	at, ok := d.at[uid]
-	return ok && now.Sub(at) <= deletedFor
 }

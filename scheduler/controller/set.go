@@ -5,13 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podvisor/podvisor/internal/reconcile"
 	"github.com/podvisor/podvisor/scheduler"
@@ -60,7 +57,7 @@ func (c *Controller) observeSet(ctx context.Context, s *vmi.VirtualMachineInstan
 	instances, made := c.instancesIn(s.Namespace)
 	o := replicaset.Observed{
 		Instances: instances, Unguarded: c.cfg.Guarded != nil && !c.cfg.Guarded(),
-		StatusWritten: c.statusWritten.of(s.UID), Now: c.cfg.Now(),
+		StatusWritten: c.statusWritten.last(s.UID, c.cfg.Now()), Now: c.cfg.Now(),
 	}
 	next := func(s *vmi.VirtualMachineInstanceReplicaSet, refusal *vmi.Finding) scheduler.Plan {
 		now := o
@@ -103,31 +100,4 @@ func takes(p scheduler.Plan) bool {
 func writesStatusOfSet(a scheduler.Action) bool {
 	_, ok := a.(scheduler.WriteStatus[*vmi.VirtualMachineInstanceReplicaSet])
 	return ok
-}
-
-// writeTimes are when statuses were written last, by the UID of their object. What is
-// older than a minute is dropped. The zero value is empty.
-type writeTimes struct {
-	mu sync.Mutex
-	at map[types.UID]time.Time
-}
-
-func (w *writeTimes) note(uid types.UID, now time.Time) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.at == nil {
-		w.at = map[types.UID]time.Time{}
-	}
-	for other, at := range w.at {
-		if now.Sub(at) > time.Minute {
-			delete(w.at, other)
-		}
-	}
-	w.at[uid] = now
-}
-
-func (w *writeTimes) of(uid types.UID) time.Time {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.at[uid]
 }
