@@ -104,6 +104,7 @@ func TestAttackARoutedGuestDoesNotForgeAddressesOrReachItsPod(t *testing.T) {
 	s := newSpace(t)
 	observer := s.newVisitor()
 	address := s.kubectl("get", "pod", observer.pod, "-o", "jsonpath={.status.podIP}")
+	node := s.kubectl("get", "pod", observer.pod, "-o", "jsonpath={.spec.nodeName}")
 	const forged = "192.0.2.77"
 	v := guest("forger", attempts(
 		"ping -c 2 -W 1 "+address,
@@ -117,7 +118,7 @@ func TestAttackARoutedGuestDoesNotForgeAddressesOrReachItsPod(t *testing.T) {
 		"  nc -w 1 127.0.0.1 9999 < /dev/null > /dev/console",
 		"  nc -w 1 10.0.2.1 9998 < /dev/null > /dev/console",
 		"done",
-	))
+	), onNode(node))
 	v.Spec.Domain.Devices.Interfaces, v.Spec.Networks = nil, nil
 	vmitest.WithMasquerade("default", vmi.Port{Port: 80})(v)
 	s.create(v)

@@ -17,8 +17,10 @@ type Capture struct {
 	frames [][]byte
 }
 
-// Watch captures what comes in by the link until the test ends. The kernel takes
-// the tag out of a tagged frame.
+// Watch captures what comes in by the link until the test ends, also what is for
+// another than the link: a bridge keeps to itself what goes from one of its ports to
+// another, unless it is promiscuous (packet(7)). The kernel takes the tag out of a
+// tagged frame.
 func Watch(t testing.TB, ns *os.File, link string) *Capture {
 	t.Helper()
 	var fd int
@@ -33,6 +35,10 @@ func Watch(t testing.TB, ns *os.File, link string) *Capture {
 			return
 		}
 		if err = unix.IoctlIfreq(fd, unix.SIOCGIFINDEX, req); err != nil {
+			return
+		}
+		promiscuous := unix.PacketMreq{Ifindex: int32(req.Uint32()), Type: unix.PACKET_MR_PROMISC}
+		if err = unix.SetsockoptPacketMreq(fd, unix.SOL_PACKET, unix.PACKET_ADD_MEMBERSHIP, &promiscuous); err != nil {
 			return
 		}
 		const all = unix.ETH_P_ALL>>8 | unix.ETH_P_ALL&0xff<<8 // in the order of the network
