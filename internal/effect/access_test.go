@@ -1,0 +1,4 @@
+package effect
+
+// accessArea is of keys and passwords.
+var accessArea = exceptions{}

@@ -1,0 +1,4 @@
+package effect
+
+// diskArea is of disks and how they are read and written.
+var diskArea = exceptions{}

@@ -1,0 +1,4 @@
+package effect
+
+// firmwareArea is of firmware, kernels and TPMs.
+var firmwareArea = exceptions{}

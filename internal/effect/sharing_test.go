@@ -1,0 +1,4 @@
+package effect
+
+// sharingArea is of file systems that are shared.
+var sharingArea = exceptions{}

@@ -1,0 +1,4 @@
+package effect
+
+// volumeArea is of volumes.
+var volumeArea = exceptions{}
