@@ -133,7 +133,7 @@ func disksOf(v *vmi.VirtualMachineInstance) (string, map[string]domain.Disk, err
 }
 
 func domainOf(v *vmi.VirtualMachineInstance, attachments []network.Attachment, disks map[string]domain.Disk) (string, error) {
-	d, err := domain.Build(v, domain.Host{KVM: true, Disks: disks, Interfaces: attachments})
+	d, err := domain.Build(v, domain.Host{KVM: true, ConsoleLog: "/private/console", Disks: disks, Interfaces: attachments})
 	if err != nil {
 		return "", err
 	}

@@ -106,7 +106,6 @@ func architecture(arch, machineType string) func(*vmi.VirtualMachineInstance) {
 		d.Sound, d.Watchdog = nil, nil
 		if arch == "s390x" {
 			d.Inputs = []vmi.Input{{Name: "b", Type: vmi.InputTablet, Bus: vmi.InputBusVirtio}}
-			d.Watchdog = &vmi.Watchdog{Name: "dog", WatchdogDevice: vmi.WatchdogDevice{Diag288: &vmi.Diag288Watchdog{}}}
 		}
 	}
 }
