@@ -110,8 +110,10 @@ func TestWhatTheDefaultsDecideIsNoFault(t *testing.T) {
 			want:   []string{"spec.domain.cpu.maxSockets"},
 		},
 		"a default beside another value": {
-			change: func(s *vmi.VirtualMachineInstanceSpec) { s.Domain.Features = &vmi.Features{SMM: &vmi.FeatureState{}} },
-			want:   []string{"spec.domain.features"},
+			change: func(s *vmi.VirtualMachineInstanceSpec) {
+				s.Domain.Features = &vmi.Features{Hyperv: &vmi.FeatureHyperv{TLBFlush: &vmi.FeatureTLBFlush{Direct: &vmi.FeatureState{}}}}
+			},
+			want: []string{"spec.domain.features.hyperv.tlbflush.direct"},
 		},
 		"what follows from another value": {
 			change: func(s *vmi.VirtualMachineInstanceSpec) {
