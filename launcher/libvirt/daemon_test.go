@@ -54,12 +54,13 @@ func newDaemon(t *testing.T) daemon {
 	config := process.NewDaemon(process.Config{Dir: dir})
 	require.NoError(t, config.Prepare())
 	// libvirt needs a user that has a line in /etc/passwd.
-	nobody, err := user.Lookup("nobody")
+	const uid = "65534"
+	_, err = user.LookupId(uid)
 	require.NoError(t, err)
-	out, err := exec.Command("chown", "-R", nobody.Uid, dir).CombinedOutput()
+	out, err := exec.Command("chown", "-R", uid, dir).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	output := &testenv.Output{}
-	cmd := exec.Command("setpriv", "--pdeathsig", "KILL", "--reuid", nobody.Uid, "--clear-groups", "--no-new-privs", "--bounding-set=-all", "--inh-caps=-all", process.DaemonPath)
+	cmd := exec.Command("setpriv", "--pdeathsig", "KILL", "--reuid", uid, "--clear-groups", "--no-new-privs", "--bounding-set=-all", "--inh-caps=-all", process.DaemonPath)
 	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + dir + "/home", "XDG_RUNTIME_DIR=" + dir + "/run", "XDG_CONFIG_HOME=" + dir + "/conf", "XDG_CACHE_HOME=" + dir + "/cache"}
 	cmd.Stdout, cmd.Stderr = output, output
 	require.NoError(t, cmd.Start())
