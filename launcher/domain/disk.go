@@ -79,7 +79,7 @@ func backing(d Disk) *libvirtxml.DomainDiskBackingStore {
 	}
 	return &libvirtxml.DomainDiskBackingStore{
 		Format:       &libvirtxml.DomainDiskFormat{Type: string(over.Base.Format)},
-		Source:       diskSource(over.Base.Path, false),
+		Source:       diskSource(over.Base.Path, over.Base.Device),
 		BackingStore: end,
 	}
 }

@@ -117,6 +117,13 @@ var cases = map[string]struct {
 	"minimal":     {vmi: instance()},
 	"emulation":   {instance(), []func(*Host){emulated}},
 	"cpu":         {vmi: instance(func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.CPU = &vmi.CPU{Sockets: 2, Cores: 3, Threads: 2} })},
+	"cpu-model": {vmi: instance(func(v *vmi.VirtualMachineInstance) {
+		v.Spec.Domain.CPU = &vmi.CPU{Model: "Haswell", Features: []vmi.CPUFeature{{Name: "pcid"}, {Name: "vmx", Policy: vmi.CPUFeatureForbid}, {Name: "hle", Policy: vmi.CPUFeatureOptional}}}
+	})},
+	"cpu-model-emulated": {instance(processor("Westmere")), []func(*Host){emulated}},
+	"cpu-features": {vmi: instance(func(v *vmi.VirtualMachineInstance) {
+		v.Spec.Domain.CPU = &vmi.CPU{Features: []vmi.CPUFeature{{Name: "vmx", Policy: vmi.CPUFeatureDisable}, {Name: "mpx", Policy: vmi.CPUFeatureForce}}}
+	})},
 	"passthrough": {vmi: instance(processor(vmi.CPUModelPassthrough))},
 	"machine-type": {vmi: instance(func(v *vmi.VirtualMachineInstance) {
 		v.Spec.Architecture, v.Spec.Domain.Machine = "amd64", &vmi.Machine{Type: "pc-q35-7.1"}
@@ -233,7 +240,7 @@ func TestADomainThatCannotBeBuiltHasAllFaultsInItsError(t *testing.T) {
 		"no KVM and no emulation": {instance(), []func(*Host){func(h *Host) { h.KVM = false }}, []string{"/dev/kvm", "useEmulation"}, true},
 		"another architecture":    {instance(), []func(*Host){func(h *Host) { h.Arch = "ppc64le" }}, []string{"ppc64le"}, true},
 		"another architecture, and a model by its name": {instance(processor("Haswell"), func(v *vmi.VirtualMachineInstance) { v.Spec.Architecture = "arm64" }),
-			nil, []string{"spec.architecture: architecture arm64 is not served: only amd64 is", "spec.domain.cpu.model: model Haswell is not served", "host-passthrough"}, true},
+			nil, []string{"spec.architecture: architecture arm64 is not served: only amd64 is"}, true},
 		"no memory": {instance(func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Memory = nil }), nil, []string{"spec.domain.memory.guest: the guest has 0 of memory"}, true},
 		"devices that are not served": {instance(disksOn(vmi.DiskBusUSB), func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Devices.TPM = &vmi.TPM{} }),
 			nil, []string{"spec.domain.devices.tpm: Forbidden: not served yet", `spec.domain.devices.disks[0].disk.bus: Unsupported value: "usb"`}, true},

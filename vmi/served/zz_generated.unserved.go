@@ -24,7 +24,6 @@ var unserved = map[string]Fields{
 		{Path: "spec.runStrategy", Value: "WaitAsReceiver", Why: "VMs do not migrate between clusters"},
 		{Path: "spec.template.spec.accessCredentials", Why: "keys and passwords are not put into guests"},
 		{Path: "spec.template.spec.domain.cpu.dedicatedCpuPlacement", Why: "pods do not ask for whole CPUs, domains do not pin"},
-		{Path: "spec.template.spec.domain.cpu.features", Why: "the domain takes the features from the node"},
 		{Path: "spec.template.spec.domain.cpu.isolateEmulatorThread", Why: "pods do not ask for whole CPUs, domains do not pin"},
 		{Path: "spec.template.spec.domain.cpu.maxSockets", Why: "processors cannot be added to a running guest yet"},
 		{Path: "spec.template.spec.domain.cpu.numa", Why: "the domain has one memory node"},
@@ -100,7 +99,6 @@ var unserved = map[string]Fields{
 	"VirtualMachineInstance": {
 		{Path: "spec.accessCredentials", Why: "keys and passwords are not put into guests"},
 		{Path: "spec.domain.cpu.dedicatedCpuPlacement", Why: "pods do not ask for whole CPUs, domains do not pin"},
-		{Path: "spec.domain.cpu.features", Why: "the domain takes the features from the node"},
 		{Path: "spec.domain.cpu.isolateEmulatorThread", Why: "pods do not ask for whole CPUs, domains do not pin"},
 		{Path: "spec.domain.cpu.maxSockets", Why: "processors cannot be added to a running guest yet"},
 		{Path: "spec.domain.cpu.numa", Why: "the domain has one memory node"},
@@ -185,7 +183,6 @@ var unserved = map[string]Fields{
 	"VirtualMachineInstanceReplicaSet": {
 		{Path: "spec.template.spec.accessCredentials", Why: "keys and passwords are not put into guests"},
 		{Path: "spec.template.spec.domain.cpu.dedicatedCpuPlacement", Why: "pods do not ask for whole CPUs, domains do not pin"},
-		{Path: "spec.template.spec.domain.cpu.features", Why: "the domain takes the features from the node"},
 		{Path: "spec.template.spec.domain.cpu.isolateEmulatorThread", Why: "pods do not ask for whole CPUs, domains do not pin"},
 		{Path: "spec.template.spec.domain.cpu.maxSockets", Why: "processors cannot be added to a running guest yet"},
 		{Path: "spec.template.spec.domain.cpu.numa", Why: "the domain has one memory node"},
