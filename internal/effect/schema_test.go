@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
 	"github.com/podvisor/podvisor/internal/testenv"
@@ -24,7 +25,7 @@ import (
 // domainsOf are the domains of a VMI with KVM and with emulation, as far as it has
 // them.
 func domainsOf(v *vmi.VirtualMachineInstance) (map[string]string, error) {
-	if l := validate.Instance(v, validate.Limits{}); len(l) > 0 {
+	if l := validate.Spec(field.NewPath("spec"), &v.Spec, validate.Limits{}); len(l) > 0 {
 		return nil, l.ToAggregate()
 	}
 	v = defaults.Apply(v, defaults.Profile{})
