@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -66,13 +67,21 @@ func sweep(t *testing.T) map[string]map[string]any {
 		}
 		for name, tree := range trees {
 			for _, p := range places(tree, l.path) {
-				for _, value := range l.others(p.get(tree)) {
+				for _, value := range append(l.others(p.get(tree)), l.odd()...) {
 					out[fmt.Sprintf("%s %v = %v", name, p, value)] = l.changed(tree, p, value)
 				}
 			}
 		}
 	}
 	return out
+}
+
+// odd are values of words that no program writes.
+func (l leaf) odd() []any {
+	if l.typ.Kind() != reflect.String {
+		return nil
+	}
+	return []any{"<é & ,'\">", " ", "a\nb"}
 }
 
 // accepted are the specs of the conformance data that KubeVirt accepts, if they are
