@@ -36,9 +36,10 @@ var parts = []func(*build) error{
 
 // build is a domain that is being built.
 type build struct {
-	spec   *vmi.DomainSpec
-	host   Host
-	domain *libvirtxml.Domain
+	spec    *vmi.DomainSpec
+	volumes []vmi.Volume
+	host    Host
+	domain  *libvirtxml.Domain
 }
 
 // maxName is the longest name of a domain: libvirt and QEMU make files with it,
@@ -68,7 +69,7 @@ func Build(v *vmi.VirtualMachineInstance, h Host) (*libvirtxml.Domain, error) {
 	}
 	spec := &v.Spec.Domain
 	id := uuid(v)
-	b := &build{spec: spec, host: h, domain: &libvirtxml.Domain{
+	b := &build{spec: spec, volumes: v.Spec.Volumes, host: h, domain: &libvirtxml.Domain{
 		Type:       accelerator(h),
 		Name:       Name(v),
 		UUID:       id,

@@ -32,6 +32,9 @@ func missingClaims(o Observed) (vmi.Finding, bool) {
 // default of CDI.
 const filesystemOverhead = "0.055"
 
+// preallocation is CDI's annotation of a claim whose disk has all its space.
+const preallocation = "cdi.kubevirt.io/storage.preallocation"
+
 // claimStatus are the volumes in claims, with what is known of the claims.
 func claimStatus(o Observed) []vmi.VolumeStatus {
 	var out []vmi.VolumeStatus
@@ -51,6 +54,8 @@ func claimInfo(c *corev1.PersistentVolumeClaim) *vmi.PersistentVolumeClaimInfo {
 		VolumeMode:  new(corev1.PersistentVolumeFilesystem),
 		Capacity:    c.Status.Capacity.DeepCopy(),
 		Requests:    c.Spec.Resources.Requests.DeepCopy(),
+		// What CDI writes on a claim whose space it has taken.
+		Preallocated: c.Annotations[preallocation] == "true",
 	}
 	if c.Spec.VolumeMode != nil {
 		*info.VolumeMode = *c.Spec.VolumeMode
