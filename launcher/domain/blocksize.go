@@ -67,6 +67,8 @@ func discardGranularity(d vmi.Disk, from Disk) uint {
 		return 0
 	case b.Custom != nil && b.Custom.DiscardGranularity != nil:
 		return *b.Custom.DiscardGranularity
+	case bus(d) == vmi.DiskBusSATA:
+		return 0 // a sector, and QEMU takes no other
 	case b.Custom == nil && matches(b) && from.Blocks.DiscardBytes > 0:
 		logical := int64(blockIO(d, from).LogicalBlockSize)
 		return uint((from.Blocks.DiscardBytes + logical - 1) / logical * logical)

@@ -137,6 +137,9 @@ func diskFaults(d vmi.Disk, from Disk) []string {
 	if b := blockIO(d, from); b != nil && bus(d) == vmi.DiskBusSATA && b.LogicalBlockSize != sector {
 		faults = append(faults, fmt.Sprintf("has logical blocks of %d bytes, and on the bus sata they have %d: use virtio or scsi", b.LogicalBlockSize, sector))
 	}
+	if g := discardGranularity(d, from); bus(d) == vmi.DiskBusSATA && g != 0 && g != sector {
+		faults = append(faults, fmt.Sprintf("has a discardGranularity of %d bytes, and on the bus sata it is %d: use virtio or scsi", g, sector))
+	}
 	return faults
 }
 

@@ -155,6 +155,7 @@ func TestADiskThatItsVolumeCannotBeIsRefusedWithTheWayOut(t *testing.T) {
 		"shared and cached":             {virtio("a", cached(vmi.DiskCacheWriteThrough, ""), func(d *vmi.Disk) { d.Shareable = new(true) }), nil, "disk a is shareable, which needs cache none"},
 		"shared and in qcow2":           {virtio("a", func(d *vmi.Disk) { d.Shareable = new(true) }), []func(*Host){overlaid}, "disk a is shareable, and its volume is in format qcow2, which has one writer"},
 		"large blocks on sata":          {vmi.Disk{Name: "a", BlockSize: custom(4096, 4096, nil)}, nil, "disk a has logical blocks of 4096 bytes, and on the bus sata they have 512"},
+		"large discards on sata":        {vmi.Disk{Name: "a", BlockSize: custom(512, 512, new(uint(4096)))}, nil, "disk a has a discardGranularity of 4096 bytes, and on the bus sata it is 512"},
 		"read-only on sata":             {vmi.Disk{Name: "a", Disk: &vmi.DiskTarget{ReadOnly: true}}, nil, "disk a is read-only, which disks on the bus sata cannot be"},
 		"a drive on virtio":             {drive("a", vmi.DiskBusVirtio, ""), nil, "disk a is a CD-ROM drive on the bus virtio, which has none: use sata"},
 		"an empty drive on usb":         {drive("gone", vmi.DiskBusUSB, ""), nil, "disk gone is a drive on the bus usb without a volume"},
