@@ -35,7 +35,7 @@ func blockIO(d vmi.Disk, from Disk) *libvirtxml.DomainDiskBlockIO {
 }
 
 func matches(b *vmi.BlockSize) bool {
-	return b.MatchVolume != nil && (b.MatchVolume.Enabled == nil || *b.MatchVolume.Enabled)
+	return b.MatchVolume != nil && isOn(b.MatchVolume.Enabled, true)
 }
 
 // matched are the blocks of what the disk is in. A logical block is never larger than

@@ -29,5 +29,5 @@ func cdromFaults(d vmi.Disk, from Disk) []string {
 
 // isEmpty says that the disk is a drive without a volume.
 func (b *build) isEmpty(d vmi.Disk) bool {
-	return d.CDRom != nil && !slices.ContainsFunc(b.volumes, func(v vmi.Volume) bool { return v.Name == d.Name })
+	return d.CDRom != nil && !slices.ContainsFunc(b.vmi.Spec.Volumes, func(v vmi.Volume) bool { return v.Name == d.Name })
 }

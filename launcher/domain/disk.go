@@ -3,7 +3,6 @@ package domain
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"libvirt.org/go/libvirtxml"
@@ -16,7 +15,7 @@ import (
 func disks(b *build) error {
 	var faults []error
 	specs := b.spec.Devices.Disks
-	places, threads := DiskPlaces(specs, b.host.Places), DiskThreads(b.spec)
+	places, threads := b.diskPlaces(), DiskThreads(b.spec)
 	for i, d := range specs {
 		at := devicesPath.Child("disks").Index(i)
 		from, ok := b.host.Disks[d.Name]
@@ -49,7 +48,7 @@ type lanes struct {
 // queues are the lanes of a disk that the I/O thread serves.
 func (b *build) queues(thread uint) lanes {
 	l := lanes{thread: thread}
-	if multi := b.spec.Devices.BlockMultiQueue; multi != nil && *multi {
+	if isOn(b.spec.Devices.BlockMultiQueue, false) {
 		l.queues = uint(b.spec.CPU.VCPUs())
 	}
 	return l
@@ -166,7 +165,7 @@ func backing(d Disk) *libvirtxml.DomainDiskBackingStore {
 	}
 	return &libvirtxml.DomainDiskBackingStore{
 		Format:       &libvirtxml.DomainDiskFormat{Type: string(over.Base.Format)},
-		Source:       diskSource(over.Base.Path, false),
+		Source:       diskSource(over.Base.Path, over.Base.Device),
 		BackingStore: end,
 	}
 }
@@ -222,7 +221,7 @@ func errorPolicy(d vmi.Disk) string {
 	return string(vmi.DiskErrorPolicyStop)
 }
 
-func shareable(d vmi.Disk) bool { return d.Shareable != nil && *d.Shareable }
+func shareable(d vmi.Disk) bool { return isOn(d.Shareable, false) }
 
 // readOnly says that the guest cannot write: to a drive never, to a disk if the spec
 // or the volume says so.
@@ -247,11 +246,6 @@ func bus(d vmi.Disk) vmi.DiskBus {
 		return d.Disk.Bus
 	}
 	return vmi.DiskBusSATA
-}
-
-// needsUSB says that a disk is on the bus usb.
-func needsUSB(spec *vmi.DomainSpec) bool {
-	return slices.ContainsFunc(spec.Devices.Disks, func(d vmi.Disk) bool { return bus(d) == vmi.DiskBusUSB })
 }
 
 // devicesPath is where the devices are in the VMI.

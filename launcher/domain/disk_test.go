@@ -64,7 +64,7 @@ func changed(change func(*Disk), names ...string) func(*Host) {
 	}
 }
 
-func device(d *Disk) { d.Device, d.Path = true, "/dev/"+d.Name }
+func inDevice(d *Disk) { d.Device, d.Path = true, "/dev/"+d.Name }
 
 func virtio(name string, change ...func(*vmi.Disk)) vmi.Disk {
 	d := vmi.Disk{Name: name, Disk: &vmi.DiskTarget{Bus: vmi.DiskBusVirtio}}
@@ -100,13 +100,13 @@ func TestADiskHasWhatIsInTheSpec(t *testing.T) {
 	}{
 		"cdrom": {drives, []func(*Host){withoutVolume(drives, "empty")}},
 		"lun": {instance(withDisks(vmi.Disk{Name: "written", LUN: &vmi.LunTarget{Bus: vmi.DiskBusSCSI}}, vmi.Disk{Name: "read", LUN: &vmi.LunTarget{Bus: vmi.DiskBusSCSI, ReadOnly: true}})),
-			[]func(*Host){changed(device, "written", "read")}},
+			[]func(*Host){changed(inDevice, "written", "read")}},
 		"usb": {vmi: instance(withDisks(vmi.Disk{Name: "stick", Disk: &vmi.DiskTarget{Bus: vmi.DiskBusUSB}, Serial: "SN-1"}))},
 		"read-only": {vmi: instance(withDisks(virtio("a", func(d *vmi.Disk) { d.Disk.ReadOnly = true }),
 			vmi.Disk{Name: "b", Disk: &vmi.DiskTarget{Bus: vmi.DiskBusSCSI, ReadOnly: true}}))},
 		"cache": {instance(withDisks(virtio("none", cached(vmi.DiskCacheNone, "")), virtio("writethrough", cached(vmi.DiskCacheWriteThrough, "")), virtio("writeback", cached(vmi.DiskCacheWriteBack, vmi.DiskIOThreads)),
 			virtio("native", cached("", vmi.DiskIONative)), virtio("threads", cached("", vmi.DiskIOThreads)), virtio("cached-device", cached(vmi.DiskCacheWriteBack, "")))),
-			[]func(*Host){changed(device, "threads", "cached-device")}},
+			[]func(*Host){changed(inDevice, "threads", "cached-device")}},
 		"error-policy": {vmi: instance(withDisks(virtio("stop", policy(vmi.DiskErrorPolicyStop)), virtio("ignore", policy(vmi.DiskErrorPolicyIgnore)), virtio("report", policy(vmi.DiskErrorPolicyReport)), virtio("enospace", policy(vmi.DiskErrorPolicyENOSPACE))))},
 		"block-size": {instance(withDisks(
 			virtio("custom", func(d *vmi.Disk) { d.BlockSize = custom(4096, 8192, nil) }),
@@ -159,10 +159,10 @@ func TestADiskThatItsVolumeCannotBeIsRefusedWithTheWayOut(t *testing.T) {
 		"read-only on sata":             {vmi.Disk{Name: "a", Disk: &vmi.DiskTarget{ReadOnly: true}}, nil, "disk a is read-only, which disks on the bus sata cannot be"},
 		"a drive on virtio":             {drive("a", vmi.DiskBusVirtio, ""), nil, "disk a is a CD-ROM drive on the bus virtio, which has none: use sata"},
 		"an empty drive on usb":         {drive("gone", vmi.DiskBusUSB, ""), nil, "disk gone is a drive on the bus usb without a volume"},
-		"a lun on sata":                 {vmi.Disk{Name: "a", LUN: &vmi.LunTarget{Bus: vmi.DiskBusSATA}}, []func(*Host){changed(device, "a")}, "disk a is a lun on the bus sata, and only those on scsi take SCSI commands: set lun.bus to scsi"},
+		"a lun on sata":                 {vmi.Disk{Name: "a", LUN: &vmi.LunTarget{Bus: vmi.DiskBusSATA}}, []func(*Host){changed(inDevice, "a")}, "disk a is a lun on the bus sata, and only those on scsi take SCSI commands: set lun.bus to scsi"},
 		"a lun in a file":               {vmi.Disk{Name: "a", LUN: &vmi.LunTarget{Bus: vmi.DiskBusSCSI}}, nil, "disk a is a lun, and /disks/a.raw is no block device: use a claim in block mode"},
-		"a lun with a serial number":    {vmi.Disk{Name: "a", Serial: "SN", LUN: &vmi.LunTarget{Bus: vmi.DiskBusSCSI}}, []func(*Host){changed(device, "a")}, "disk a is a lun with a serial number, and a guest sees that of the device: leave serial out"},
-		"a lun with a block size":       {vmi.Disk{Name: "a", BlockSize: custom(512, 512, nil), LUN: &vmi.LunTarget{Bus: vmi.DiskBusSCSI}}, []func(*Host){changed(device, "a")}, "disk a is a lun with a block size, and a guest sees that of the device: leave blockSize out"},
+		"a lun with a serial number":    {vmi.Disk{Name: "a", Serial: "SN", LUN: &vmi.LunTarget{Bus: vmi.DiskBusSCSI}}, []func(*Host){changed(inDevice, "a")}, "disk a is a lun with a serial number, and a guest sees that of the device: leave serial out"},
+		"a lun with a block size":       {vmi.Disk{Name: "a", BlockSize: custom(512, 512, nil), LUN: &vmi.LunTarget{Bus: vmi.DiskBusSCSI}}, []func(*Host){changed(inDevice, "a")}, "disk a is a lun with a block size, and a guest sees that of the device: leave blockSize out"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -20,7 +20,7 @@ func DiskThreads(spec *vmi.DomainSpec) map[string]uint {
 	for _, d := range spec.Devices.Disks {
 		switch {
 		case bus(d) != vmi.DiskBusVirtio:
-		case d.DedicatedIOThread != nil && *d.DedicatedIOThread:
+		case isOn(d.DedicatedIOThread, false):
 			alone = append(alone, DiskAlias(d.Name))
 		default:
 			sharing = append(sharing, DiskAlias(d.Name))
