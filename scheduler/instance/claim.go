@@ -6,7 +6,9 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/podvisor/podvisor/scheduler"
 	"github.com/podvisor/podvisor/vmi"
 )
 
@@ -45,6 +47,22 @@ func claimStatus(o Observed) []vmi.VolumeStatus {
 		}
 	}
 	return out
+}
+
+// claimsGrew writes the sizes of claims that have grown since they were written, from
+// which the launcher learns that their disks may.
+func claimsGrew(o Observed) scheduler.Plan {
+	return write(o, func(s *vmi.VirtualMachineInstanceStatus, _ metav1.Time) {
+		for i := range s.VolumeStatus {
+			info := s.VolumeStatus[i].PersistentVolumeClaimInfo
+			if info == nil {
+				continue
+			}
+			if c := o.Claims[info.ClaimName]; c != nil && c.Status.Capacity.Storage().Cmp(*info.Capacity.Storage()) > 0 {
+				s.VolumeStatus[i].PersistentVolumeClaimInfo = claimInfo(c)
+			}
+		}
+	})
 }
 
 func claimInfo(c *corev1.PersistentVolumeClaim) *vmi.PersistentVolumeClaimInfo {
