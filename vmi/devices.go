@@ -115,7 +115,6 @@ type Devices struct {
 	// BlockMultiQueue gives each disk on the virtio bus as many queues as there
 	// are processors. Default: false.
 	// +optional
-	// +podvisor:unserved=every disk has one queue
 	BlockMultiQueue *bool `json:"blockMultiQueue,omitempty"`
 
 	// NetworkInterfaceMultiQueue gives each virtio interface as many queues as
