@@ -126,9 +126,6 @@ func TestADiskThatCannotBeMadeNamesItsVolumeAndKeepsItsClass(t *testing.T) {
 			_ = os.RemoveAll(filepath.Join(root, vmi.ContainerDisksDir))
 		},
 			says: "observe volume root, container disk example/guest:1: open ", is: fs.ErrNotExist},
-		"a volume that is not served": {files: bootable(), change: func(_ string, v *vmi.VirtualMachineInstance) {
-			v.Spec.Volumes[2].VolumeSource = vmi.VolumeSource{HostDisk: &vmi.HostDisk{}}
-		}, says: "volume empty: kind hostDisk is not served", invalid: true},
 		"a capacity of nothing": {files: bootable(), change: func(_ string, v *vmi.VirtualMachineInstance) {
 			v.Spec.Volumes[2].EmptyDisk = &vmi.EmptyDisk{Capacity: resource.Quantity{}}
 		}, says: "volume empty: capacity 0", invalid: true},
