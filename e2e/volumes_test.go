@@ -76,8 +76,8 @@ func TestAGuestReadsFilesAndLosesWhatItWritesToEphemeralDisks(t *testing.T) {
 		withVolume("disk-empty", vmi.VolumeSource{EmptyDisk: &vmi.EmptyDisk{Capacity: resource.MustParse("16Mi")}}))
 	v.Labels = map[string]string{"tier": "web"}
 	s.vmOf(v)
-	waits := s.awaitReason("reader", "ClaimInUse")
-	require.Contains(t, waits, "volume disk-file: PersistentVolumeClaim claim-base is a disk of VMI writer")
+	s.awaitReason("reader", "ClaimInUse")
+	require.Contains(t, s.get("reader").Status.Condition(vmi.ConditionSynchronized).Message, "volume disk-file: PersistentVolumeClaim claim-base is a disk of VMI writer")
 	s.delete("writer")
 
 	for _, when := range []string{"first", "after a stop and start"} {
