@@ -284,13 +284,14 @@ type DeveloperConfiguration struct {
 	// LessPVCSpaceToleration is by how many per cent a claim may be smaller than
 	// the disk in it. Default: 10.
 	// +optional
-	// +podvisor:unserved=a new disk leaves of its claim what is the default
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=99
 	LessPVCSpaceToleration int `json:"pvcTolerateLessSpaceUpToPercent,omitempty"`
 
 	// MinimumReservePVCBytes is the space of a claim, in bytes, that a new disk
 	// leaves free. Default: 131072.
 	// +optional
-	// +podvisor:unserved=a new disk leaves of its claim what is the default
+	// +kubebuilder:validation:Maximum=1125899906842624
 	MinimumReservePVCBytes uint64 `json:"minimumReservePVCBytes,omitempty"`
 
 	// DiskVerification are settings of the check of disk images.

@@ -91,6 +91,7 @@ if [ -n "$CLAIM" ]; then mkdir -p /run/kubevirt-private/vmi-disks/data; mount -t
 if [ -n "$DAEMON" ]; then mount --bind "$DAEMON" /usr/sbin/libvirtd; fi
 mount --bind "$DISK" /run/kubevirt/container-disks/root
 if [ -n "$SECOND" ]; then mkdir /run/kubevirt/container-disks/second; mount --bind "$SECOND" /run/kubevirt/container-disks/second; fi
+if [ -n "$FILES" ]; then cp -r "$FILES"/. /run/ && chown -R 107:107 /run/kubevirt/secrets /run/kubevirt-private; fi
 mount --bind passwd /etc/passwd
 mount --bind group /etc/group
 mount -t overlay -o lowerdir=share:/usr/share overlay /usr/share

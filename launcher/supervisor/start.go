@@ -33,7 +33,7 @@ func (s *Supervisor) start(ctx context.Context, desired protocol.Desired) (runni
 	if err := s.clear(ctx); err != nil {
 		return running{}, err
 	}
-	disks, err := makeDisks(ctx, desired.Instance, "")
+	disks, err := makeDisks(ctx, desired.Instance, "", desired.Settings)
 	if err != nil {
 		return running{}, err
 	}

@@ -35,6 +35,9 @@ func create(o Observed) scheduler.Plan {
 	if f, ok := missingClaims(o); ok {
 		return pending(o, f)
 	}
+	if f, ok := claimsInUse(o); ok {
+		return pending(o, f)
+	}
 	if len(o.Former) > 0 {
 		return waitForFormer(o)
 	}

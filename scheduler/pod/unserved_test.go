@@ -58,7 +58,7 @@ func instanceOf(t *testing.T, file string) (*vmi.VirtualMachineInstance, served.
 	if m := v.Spec.Domain.GuestMemory(); m.IsZero() {
 		vmitest.WithMemory("128Mi")(&v)
 	}
-	f, _ := validate.FeatureGates(append(d.FeatureGates, "Sidecar")...)
+	f, _ := validate.FeatureGates(append(d.FeatureGates, "Sidecar", "HostDisk")...)
 	return &v, served.Unserved(vmi.Kind.Kind).In(d.Object), f
 }
 
