@@ -23,6 +23,8 @@ var parts = []func(*build) error{
 	memory,
 	cpu,
 	features,
+	firmware,
+	kernel,
 	controllers,
 	disks,
 	ifaces,
@@ -32,6 +34,7 @@ var parts = []func(*build) error{
 	memballoon,
 	rng,
 	panics,
+	tpm,
 }
 
 // build is a domain that is being built.
@@ -72,7 +75,6 @@ func Build(v *vmi.VirtualMachineInstance, h Host) (*libvirtxml.Domain, error) {
 		Type:       accelerator(h),
 		Name:       Name(v),
 		UUID:       id,
-		OS:         firmware(spec, h),
 		SysInfo:    sysinfo(id, spec.Firmware, h.Settings.SMBIOS),
 		OnPoweroff: "destroy",
 		OnReboot:   "restart",
