@@ -18,6 +18,8 @@ const (
 	efiVars     = firmwareDir + "/OVMF_VARS_4M.fd"
 	secureCode  = firmwareDir + "/OVMF_CODE_4M.secboot.fd"
 	secureVars  = firmwareDir + "/OVMF_VARS_4M.ms.fd"
+	armCode     = "/usr/share/AAVMF/AAVMF_CODE.fd"
+	armVars     = "/usr/share/AAVMF/AAVMF_VARS.fd"
 )
 
 // UEFI is the firmware that starts a guest by UEFI.
@@ -34,12 +36,15 @@ type UEFI struct {
 	Secure bool
 }
 
-// FirmwareOf returns the UEFI firmware that the spec asks for, or nil for the BIOS.
-func FirmwareOf(d *vmi.DomainSpec) *UEFI {
+// FirmwareOf returns the UEFI firmware that the spec asks for on an
+// architecture, in libvirt's words, or nil for another firmware.
+func FirmwareOf(d *vmi.DomainSpec, arch string) *UEFI {
 	e := d.UEFI()
 	switch {
-	case e == nil:
+	case e == nil || arch == archS390X:
 		return nil
+	case arch == archARM:
+		return &UEFI{Code: armCode, Template: armVars, Variables: vmi.NVRAMDir + "/uefi.fd"}
 	case e.SecureBoot == nil || *e.SecureBoot:
 		return &UEFI{Code: secureCode, Template: secureVars, Variables: vmi.NVRAMDir + "/secure-boot.fd", Secure: true}
 	}
@@ -54,12 +59,9 @@ func firmware(b *build) error {
 		SMBios: &libvirtxml.DomainSMBios{Mode: "sysinfo"},
 	}
 	b.domain.OS = os
-	if u := FirmwareOf(b.spec); u != nil {
+	if u := FirmwareOf(b.spec, b.host.Arch); u != nil {
 		os.Loader = &libvirtxml.DomainLoader{Path: u.Code, Readonly: "yes", Secure: yesNo(u.Secure), Type: "pflash"}
 		os.NVRam = &libvirtxml.DomainNVRam{NVRam: u.Variables, Template: u.Template}
-		if u.Secure { // only code of the firmware writes the variables, in the system management mode
-			b.domain.Features.SMM = &libvirtxml.DomainFeatureSMM{State: "on"}
-		}
 	}
 	if f := b.spec.Firmware; f != nil && f.Bootloader != nil && f.Bootloader.BIOS != nil && f.Bootloader.BIOS.UseSerial != nil {
 		os.BIOS = &libvirtxml.DomainBIOS{UseSerial: yesNo(*f.Bootloader.BIOS.UseSerial)}

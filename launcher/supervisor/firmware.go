@@ -17,7 +17,7 @@ import (
 // makeVariables makes the file with the variables of the VMI's UEFI firmware, if it has
 // one and the file is not there.
 func makeVariables(d *vmi.DomainSpec) error {
-	u := domain.FirmwareOf(d)
+	u := domain.FirmwareOf(d, "x86_64")
 	if u == nil {
 		return nil
 	}
