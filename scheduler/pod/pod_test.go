@@ -67,6 +67,13 @@ func TestRender(t *testing.T) {
 				v.Spec.Domain.Devices.Disks[0].Disk = &vmi.DiskTarget{Bus: vmi.DiskBusVirtio}
 				v.Spec.Volumes[0].PersistentVolumeClaim.ReadOnly = true
 			}))},
+		{"kernel-boot", config, vmitest.New(with(kernelBoot))},
+		{"kernel-boot-copied", copied, vmitest.New(vmitest.WithContainerDisk("kernel-boot", "example/fedora:40"), with(kernelBoot))},
+		{"persistent-state", config, vmitest.New(with(func(v *vmi.VirtualMachineInstance) {
+			v.Spec.Domain.Features = &vmi.Features{SMM: &vmi.FeatureState{}}
+			v.Spec.Domain.Firmware = &vmi.Firmware{Bootloader: &vmi.Bootloader{EFI: &vmi.EFI{Persistent: new(true)}}}
+			v.Spec.Domain.Devices.TPM = &vmi.TPM{Persistent: new(true)}
+		}))},
 		{"emulation", emulated, vmitest.New(vmitest.WithBridge("default"))},
 		{"requests-and-limits", config, vmitest.New(with(func(v *vmi.VirtualMachineInstance) {
 			v.Spec.Domain.Resources = vmi.ResourceRequirements{
@@ -281,4 +288,10 @@ func TestTheMostThatAVMICanAskForDoesNotOverflow(t *testing.T) {
 	require.ErrorIs(t, err, vmi.ErrInvalid)
 	require.ErrorContains(t, err, "spec.domain.memory.guest")
 	require.ErrorContains(t, err, "must be at most 512Ti")
+}
+
+func kernelBoot(v *vmi.VirtualMachineInstance) {
+	v.Spec.Domain.Firmware = &vmi.Firmware{KernelBoot: &vmi.KernelBoot{KernelArgs: "quiet", Container: &vmi.KernelBootContainer{
+		Image: "example/kernel:1", KernelPath: "/boot/vmlinuz", InitrdPath: "/boot/initrd", ImagePullSecret: "registry",
+	}}}
 }
