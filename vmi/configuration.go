@@ -48,6 +48,14 @@ type KubeVirtConfiguration struct {
 	// +kubebuilder:validation:Enum=Always;IfNotPresent;Never
 	ImagePullPolicy corev1.PullPolicy `json:"imagePullPolicy,omitempty"`
 
+	// VMStateStorageClass is the storage class of the claims for what outlasts VMIs
+	// beside their disks: the variables of UEFI firmware and the state of TPMs, where
+	// they are persistent. Claims that exist keep theirs. Default: the default storage
+	// class of the cluster.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	VMStateStorageClass string `json:"vmStateStorageClass,omitempty"`
+
 	// EvictionStrategy is the strategy of VMIs that name none when they are
 	// created. Default: None.
 	// +optional

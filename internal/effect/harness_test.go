@@ -145,7 +145,14 @@ func disksOf(v *vmi.VirtualMachineInstance) (string, map[string]domain.Disk, err
 }
 
 func domainOf(v *vmi.VirtualMachineInstance, attachments []network.Attachment, disks map[string]domain.Disk) (string, error) {
-	d, err := domain.Build(v, domain.Host{KVM: true, ConsoleLog: "/private/console", Disks: disks, Interfaces: attachments})
+	var kernel domain.KernelFiles
+	for _, f := range volume.KernelFiles(v.Spec.Domain.BootContainer(), "") {
+		if kernel.Kernel == "" {
+			kernel.Kernel = filepath.Join(f.Dir, f.File)
+		}
+		kernel.Initrd = filepath.Join(f.Dir, f.File)
+	}
+	d, err := domain.Build(v, domain.Host{KVM: true, ConsoleLog: "/private/console", Disks: disks, Interfaces: attachments, Kernel: kernel})
 	if err != nil {
 		return "", err
 	}

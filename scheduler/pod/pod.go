@@ -72,4 +72,3 @@ func besides(first, l field.ErrorList) field.ErrorList {
 		return slices.ContainsFunc(first, func(o *field.Error) bool { return o.Field == e.Field })
 	})
 }
-

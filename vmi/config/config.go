@@ -49,6 +49,9 @@ type Pods struct {
 	// OverheadRatio multiplies the memory that a pod needs beside its guest's.
 	// 0: 1.
 	OverheadRatio float64
+	// StateStorageClass is the storage class of the claims for what outlasts VMIs
+	// beside their disks. Empty: the default one.
+	StateStorageClass string
 	// NodeSelector are labels that every node with VMIs has.
 	NodeSelector map[string]string
 }
