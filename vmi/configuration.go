@@ -15,6 +15,15 @@ type KubeVirtConfiguration struct {
 	// +kubebuilder:validation:Pattern=`^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$`
 	CPUModel string `json:"cpuModel,omitempty"`
 
+	// ObsoleteCPUModels are the models of processors, by their names, that no guest
+	// shall have: nodes get no label for them, and a node whose own processor counts
+	// as one of them runs no VMI with host-model. It takes the place of the default:
+	// 486, pentium, pentium2, pentium3, pentiumpro, coreduo, n270, core2duo, Conroe,
+	// athlon, phenom, qemu64, qemu32, kvm64, kvm32, Opteron_G1 and Opteron_G2.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=256
+	ObsoleteCPUModels map[string]bool `json:"obsoleteCPUModels,omitempty"`
+
 	// CPURequest is what a VMI's pod asks for if the VMI names neither a CPU
 	// request nor a limit. If it does not say what its processor looks like
 	// either, the guest sees as many, rounded up. Default, and also what 100m

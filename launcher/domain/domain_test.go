@@ -76,9 +76,9 @@ var cases = map[string]struct {
 	vmi  *vmi.VirtualMachineInstance
 	host []func(*Host)
 }{
-	"minimal":     {vmi: instance()},
-	"emulation":   {instance(), []func(*Host){emulated}},
-	"cpu":         {vmi: instance(func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.CPU = &vmi.CPU{Sockets: 2, Cores: 3, Threads: 2} })},
+	"minimal":   {vmi: instance()},
+	"emulation": {instance(), []func(*Host){emulated}},
+	"cpu":       {vmi: instance(func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.CPU = &vmi.CPU{Sockets: 2, Cores: 3, Threads: 2} })},
 	"cpu-model": {vmi: instance(func(v *vmi.VirtualMachineInstance) {
 		v.Spec.Domain.CPU = &vmi.CPU{Model: "Haswell", Features: []vmi.CPUFeature{{Name: "pcid"}, {Name: "vmx", Policy: vmi.CPUFeatureForbid}, {Name: "hle", Policy: vmi.CPUFeatureOptional}}}
 	})},

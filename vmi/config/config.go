@@ -21,6 +21,8 @@ type Config struct {
 	Limits validate.Limits
 	// Pods is how their pods are rendered.
 	Pods Pods
+	// Nodes is how nodes are labelled.
+	Nodes Nodes
 	// Launcher is what their launchers get.
 	Launcher Launcher
 	// Agents are the versions of their guests' agents that are supported.
@@ -51,6 +53,31 @@ type Pods struct {
 	OverheadRatio float64
 	// NodeSelector are labels that every node with VMIs has.
 	NodeSelector map[string]string
+}
+
+// Nodes is how nodes are labelled.
+type Nodes struct {
+	// ObsoleteModels are models of processors that no guest shall have. Nil: those
+	// that have less than guests of the last fifteen years need.
+	ObsoleteModels map[string]bool
+}
+
+// obsolete are the models that no guest shall have where nothing is configured.
+var obsolete = []string{
+	"486", "pentium", "pentium2", "pentium3", "pentiumpro", "coreduo", "n270", "core2duo", "Conroe", "athlon", "phenom",
+	"qemu64", "qemu32", "kvm64", "kvm32", "Opteron_G1", "Opteron_G2",
+}
+
+// Obsolete are the models that no guest shall have.
+func (n Nodes) Obsolete() map[string]bool {
+	if n.ObsoleteModels != nil {
+		return n.ObsoleteModels
+	}
+	all := map[string]bool{}
+	for _, m := range obsolete {
+		all[m] = true
+	}
+	return all
 }
 
 // Launcher is what a launcher gets beside its VMI.
@@ -112,6 +139,7 @@ func Resolve(k *vmi.KubeVirt) (Config, field.ErrorList) {
 		Defaults:      defaults.Configured(in),
 		Limits:        validate.Configured(in),
 		Pods:          pods(in, d),
+		Nodes:         Nodes{ObsoleteModels: in.ObsoleteCPUModels},
 		Launcher:      launcher(in, v),
 		Agents:        in.SupportedGuestAgentVersions,
 		Controller:    component(in.ControllerConfiguration, v.VirtController),
