@@ -133,7 +133,7 @@ func disksOf(v *vmi.VirtualMachineInstance) (string, map[string]domain.Disk, err
 }
 
 func domainOf(v *vmi.VirtualMachineInstance, attachments []network.Attachment, disks map[string]domain.Disk) (string, error) {
-	d, err := domain.Build(v, domain.Host{KVM: true, Disks: disks, Interfaces: attachments})
+	d, err := domain.Build(v, domain.Host{KVM: true, Disks: disks, Interfaces: attachments, CPUs: cpus(v)})
 	if err != nil {
 		return "", err
 	}
@@ -182,4 +182,20 @@ func TestTheVMIsThatAreChangedAreRight(t *testing.T) {
 		require.NoError(t, err, name)
 		require.Len(t, e, 7, name)
 	}
+}
+
+// cpus are those of the node that the pod has for itself, if the VMI asks for them.
+func cpus(v *vmi.VirtualMachineInstance) []domain.HostCPU {
+	c := v.Spec.Domain.CPU
+	if c == nil || !c.DedicatedCPUPlacement {
+		return nil
+	}
+	all := make([]domain.HostCPU, min(c.VCPUs(), 255))
+	if c.IsolateEmulatorThread {
+		all = append(all, domain.HostCPU{})
+	}
+	for i := range all {
+		all[i] = domain.HostCPU{ID: i, Core: i}
+	}
+	return all
 }

@@ -21,6 +21,7 @@ const nonTransitional = "virtio-non-transitional"
 // returns why it cannot. A device is a part in a file of its own.
 var parts = []func(*build) error{
 	memory,
+	hugepages,
 	cpu,
 	features,
 	controllers,

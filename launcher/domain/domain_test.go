@@ -86,6 +86,16 @@ var cases = map[string]struct {
 	"cpu-features": {vmi: instance(func(v *vmi.VirtualMachineInstance) {
 		v.Spec.Domain.CPU = &vmi.CPU{Features: []vmi.CPUFeature{{Name: "vmx", Policy: vmi.CPUFeatureDisable}, {Name: "mpx", Policy: vmi.CPUFeatureForce}}}
 	})},
+	"hugepages": {vmi: instance(func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Memory.Hugepages = &vmi.Hugepages{PageSize: "2Mi"} })},
+	"dedicated": {instance(func(v *vmi.VirtualMachineInstance) {
+		v.Spec.Domain.CPU = &vmi.CPU{Cores: 2, Threads: 2, DedicatedCPUPlacement: true}
+	}),
+		[]func(*Host){func(h *Host) {
+			h.CPUs = []HostCPU{{ID: 2, Core: 1}, {ID: 3, Core: 2}, {ID: 6, Core: 1}, {ID: 7, Core: 2}}
+		}}},
+	"dedicated-emulator": {instance(func(v *vmi.VirtualMachineInstance) {
+		v.Spec.Domain.CPU = &vmi.CPU{Threads: 2, DedicatedCPUPlacement: true, IsolateEmulatorThread: true}
+	}), []func(*Host){func(h *Host) { h.CPUs = []HostCPU{{ID: 1, Core: 1}, {ID: 4, Core: 2}, {ID: 9, Core: 2}} }}},
 	"passthrough": {vmi: instance(processor(vmi.CPUModelPassthrough))},
 	"machine-type": {vmi: instance(func(v *vmi.VirtualMachineInstance) {
 		v.Spec.Architecture, v.Spec.Domain.Machine = "amd64", &vmi.Machine{Type: "pc-q35-7.1"}
@@ -166,6 +176,10 @@ func TestADomainThatCannotBeBuiltHasAllFaultsInItsError(t *testing.T) {
 		"no memory": {instance(func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Memory = nil }), nil, []string{"spec.domain.memory.guest: the guest has 0 of memory"}, true},
 		"devices that are not served": {instance(disksOn(vmi.DiskBusUSB), func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Devices.TPM = &vmi.TPM{} }),
 			nil, []string{"spec.domain.devices.tpm: Forbidden: not served yet", `spec.domain.devices.disks[0].disk.bus: Unsupported value: "usb"`}, true},
+		"too few CPUs for itself": {instance(func(v *vmi.VirtualMachineInstance) {
+			v.Spec.Domain.CPU = &vmi.CPU{Cores: 2, DedicatedCPUPlacement: true}
+		}), []func(*Host){func(h *Host) { h.CPUs = []HostCPU{{ID: 3}} }},
+			[]string{"spec.domain.cpu.dedicatedCpuPlacement: the pod has 1 CPUs for itself and the guest needs 2"}, false},
 		"no attachments": {instance(disksOn(""), interfaces(vmi.Interface{Name: "default"})),
 			[]func(*Host){func(h *Host) { h.Disks, h.Interfaces = nil, nil }}, []string{"spec.domain.devices.disks[0]: disk diska has no attachment", "spec.domain.devices.interfaces[0]: interface default is not bound"}, false},
 	} {

@@ -38,6 +38,9 @@ func (s *Supervisor) start(ctx context.Context, desired protocol.Desired) (runni
 		return running{}, err
 	}
 	host.Disks = disks
+	if host.CPUs, err = hostCPUs("/sys"); err != nil {
+		return running{}, err
+	}
 	s.config.Logger.Debug("the disks are made")
 	d, err := domain.Build(desired.Instance, host)
 	if err != nil {

@@ -28,6 +28,9 @@ func processor(s map[string]string, c *vmi.CPU) {
 	if c.Named() {
 		s[vmi.CPUModelLabelPrefix+c.Model] = "true"
 	}
+	if c.DedicatedCPUPlacement {
+		s[vmi.CPUManagerLabel] = "true"
+	}
 	for _, f := range c.Features {
 		if f.Required() {
 			s[vmi.CPUFeatureLabelPrefix+f.Name] = "true"

@@ -39,7 +39,7 @@ func Render(v *vmi.VirtualMachineInstance, c Config) (*corev1.Pod, error) {
 			OwnerReferences: []metav1.OwnerReference{owner(v)},
 		},
 		Spec: corev1.PodSpec{
-			InitContainers:                initContainers(storage.Init, c),
+			InitContainers:                initContainers(storage.Init, c, v.Spec.Domain.CPU != nil && v.Spec.Domain.CPU.DedicatedCPUPlacement),
 			Containers:                    []corev1.Container{compute(v, c, memory, storage)},
 			Volumes:                       storage.Volumes,
 			ImagePullSecrets:              storage.PullSecrets,
@@ -69,4 +69,3 @@ func besides(first, l field.ErrorList) field.ErrorList {
 		return slices.ContainsFunc(first, func(o *field.Error) bool { return o.Field == e.Field })
 	})
 }
-
