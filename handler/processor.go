@@ -8,12 +8,12 @@ import (
 	"github.com/podvisor/podvisor/vmi/config"
 )
 
-// ProcessorPrefixes begin the labels of nodes that [ProcessorLabels] returns. The
-// policy of virt-handler allows them.
+// ProcessorPrefixes begin the labels of nodes about processors. The policy of
+// virt-handler allows them.
 func ProcessorPrefixes() []string {
 	return []string{
 		vmi.CPUModelLabelPrefix, vmi.CPUFeatureLabelPrefix, vmi.CPUMigrationLabelPrefix, vmi.HostModelLabelPrefix,
-		vmi.HostModelFeatureLabelPrefix, vmi.CPUVendorLabelPrefix, vmi.ObsoleteHostModelLabel,
+		vmi.HostModelFeatureLabelPrefix, vmi.CPUVendorLabelPrefix, vmi.ObsoleteHostModelLabel, vmi.CPUManagerLabel,
 	}
 }
 

@@ -38,6 +38,7 @@ func run(ctx context.Context, args []string) error {
 	cdi := flags.String("cdi", "/var/run/cdi", "the container runtime's folder of CDI specifications")
 	kvm := flags.String("kvm", string(device.Auto), "whether to offer KVM: auto (if guests can run on it), yes or no")
 	processors := flags.String("processors", "/var/run/kubevirt-node/processors.json", "file that says what processors guests can have on this node, as virt-launcher processors writes it; without it the node's labels stay as they are")
+	resources := flags.String("pod-resources", "/var/lib/kubelet/pod-resources/kubelet.sock", "the kubelet's socket that says which CPUs it gives to pods")
 	emulate := flags.Bool("allow-emulation", os.Getenv("ALLOW_EMULATION") == "true", "guests run without hardware virtualization, as they do for virt-controller (ALLOW_EMULATION)")
 	listen := flags.String("listen", ":8443", "address of the health and metrics endpoint")
 	level := flags.String("log-level", "info", "debug, info, warn or error")
@@ -86,7 +87,12 @@ func run(ctx context.Context, args []string) error {
 		if guests == nil || !s.Settings.Known() {
 			return nil
 		}
-		return handler.ProcessorLabels(*guests, hasKVM, *emulate, s.Settings.Config())
+		l := handler.ProcessorLabels(*guests, hasKVM, *emulate, s.Settings.Config())
+		// Without an answer it is said of no node, and no VMI that needs it comes here.
+		if ok, err := node.DedicatesCPUs(ctx, *resources); ok && err == nil {
+			l[vmi.CPUManagerLabel] = "true"
+		}
+		return l
 	}
 	heartbeat = node.New(node.Config{
 		Nodes: kube.Nodes(), Name: *name, Schedulable: func() bool { return p.Registered(device.Tun) },

@@ -91,7 +91,7 @@ var refused = map[string][]refusal{
 		{"spec.configuration.network.binding", "enters with the binding plugins"},
 		{"spec.configuration.network.permitSlirpInterface", deprecated},
 		{"spec.configuration.ovmfPath", deprecated},
-		{"spec.configuration.permittedHostDevices", nodeDevices},
+		{"spec.configuration.permittedHostDevices.usb[]", "the launcher passes PCI devices and mediated ones"},
 		{"spec.configuration.persistentReservationConfiguration", niche},
 		{"spec.configuration.roleAggregationStrategy", installer},
 		{"spec.configuration.seccompConfiguration", "the profile is RuntimeDefault; another one is a flag of virt-controller"},

@@ -19,7 +19,9 @@ import (
 	"github.com/podvisor/podvisor/storage"
 	"github.com/podvisor/podvisor/storage/volume"
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/config"
 	"github.com/podvisor/podvisor/vmi/defaults"
+	"github.com/podvisor/podvisor/vmi/validate"
 )
 
 // effects are what is made of a VMI, as text, by the name of what it is.
@@ -76,7 +78,7 @@ func (e effects) differ(other effects) bool {
 }
 
 func podOf(v *vmi.VirtualMachineInstance, way pod.ContainerDisks) (string, error) {
-	p, err := pod.Render(v, pod.Config{Image: "example/virt-launcher:v1", ContainerDisks: way})
+	p, err := pod.Render(v, pod.Config{Image: "example/virt-launcher:v1", ContainerDisks: way, Cluster: permissive})
 	if err != nil {
 		return "", err
 	}
@@ -133,7 +135,7 @@ func disksOf(v *vmi.VirtualMachineInstance) (string, map[string]domain.Disk, err
 }
 
 func domainOf(v *vmi.VirtualMachineInstance, attachments []network.Attachment, disks map[string]domain.Disk) (string, error) {
-	d, err := domain.Build(v, domain.Host{KVM: true, Disks: disks, Interfaces: attachments, CPUs: cpus(v)})
+	d, err := domain.Build(v, domain.Host{KVM: true, Disks: disks, Interfaces: attachments, CPUs: cpus(v), HostDevices: given})
 	if err != nil {
 		return "", err
 	}
@@ -142,7 +144,7 @@ func domainOf(v *vmi.VirtualMachineInstance, attachments []network.Attachment, d
 
 // evictionOf is what happens when the VMI's pod is evicted.
 func evictionOf(v *vmi.VirtualMachineInstance) (string, error) {
-	p, err := pod.Render(v, pod.Config{Image: "example/virt-launcher:v1"})
+	p, err := pod.Render(v, pod.Config{Image: "example/virt-launcher:v1", Cluster: permissive})
 	if err != nil {
 		return "", err
 	}
@@ -152,7 +154,7 @@ func evictionOf(v *vmi.VirtualMachineInstance) (string, error) {
 
 // gateOf is what is made of the readiness gate of the VMI's pod before its guest runs.
 func gateOf(v *vmi.VirtualMachineInstance) (string, error) {
-	p, err := pod.Render(v, pod.Config{Image: "example/virt-launcher:v1"})
+	p, err := pod.Render(v, pod.Config{Image: "example/virt-launcher:v1", Cluster: permissive})
 	if err != nil {
 		return "", err
 	}
@@ -199,3 +201,16 @@ func cpus(v *vmi.VirtualMachineInstance) []domain.HostCPU {
 	}
 	return all
 }
+
+// permissive is the configuration of a cluster in which VMIs may have devices of nodes,
+// and given are those that a pod is given.
+var (
+	permissive = config.Config{
+		Pods:   config.Pods{HostDevices: map[string]bool{"example.com/gpu": true, "example.com/vgpu": true}},
+		Limits: validate.Limits{Features: validate.Features{HostDevices: true}},
+	}
+	given = map[string]string{
+		"PCI_RESOURCE_EXAMPLE_COM_GPU":       "0000:01:00.0,0000:02:00.0,0000:03:00.0,0000:04:00.0",
+		"MDEV_PCI_RESOURCE_EXAMPLE_COM_VGPU": "4b20d080-1b54-4048-85b3-a6a62d165c01,4b20d080-1b54-4048-85b3-a6a62d165c02,4b20d080-1b54-4048-85b3-a6a62d165c03",
+	}
+)

@@ -27,6 +27,7 @@ var parts = []func(*build) error{
 	controllers,
 	disks,
 	ifaces,
+	hostDevices,
 	console,
 	agentChannel,
 	display,

@@ -59,3 +59,15 @@ func number(path string) (int, error) {
 	}
 	return strconv.Atoi(strings.TrimSpace(string(b)))
 }
+
+// hostDevices are the variables of an environment that name devices of the node.
+func hostDevices(environment []string) map[string]string {
+	all := map[string]string{}
+	for _, e := range environment {
+		name, value, _ := strings.Cut(e, "=")
+		if strings.HasPrefix(name, domain.PCIVariable) || strings.HasPrefix(name, domain.MDEVVariable) {
+			all[name] = value
+		}
+	}
+	return all
+}

@@ -20,7 +20,9 @@ func Render(v *vmi.VirtualMachineInstance, c Config) (*corev1.Pod, error) {
 	unserved := served.Faults(v, c.profile())
 	v = defaults.Apply(v, c.profile()) // a copy: the pod may hold parts of it
 	faults := validate.Instance(v, validate.User{Kind: validate.Controller}, c.limits())
-	if err := validate.Error(append(faults, besides(faults, unserved)...)); err != nil {
+	faults = append(faults, besides(faults, unserved)...)
+	faults = append(faults, besides(faults, unpermitted(&v.Spec.Domain, c))...)
+	if err := validate.Error(faults); err != nil {
 		return nil, err
 	}
 	storage, err := volumes(v, c)

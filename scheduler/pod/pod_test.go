@@ -398,3 +398,27 @@ func TestTheMostThatAVMICanAskForDoesNotOverflow(t *testing.T) {
 	require.ErrorContains(t, err, "spec.domain.memory.guest")
 	require.ErrorContains(t, err, "must be at most 512Ti")
 }
+
+func TestDevicesOfTheNodeNeedThePermissionOfTheCluster(t *testing.T) {
+	t.Parallel()
+	v := vmitest.New(with(func(v *vmi.VirtualMachineInstance) {
+		v.Spec.Domain.Devices.GPUs = []vmi.GPU{{Name: "a", DeviceName: "example.com/gpu"}, {Name: "b", DeviceName: "example.com/gpu"}}
+		v.Spec.Domain.Devices.HostDevices = []vmi.HostDevice{{Name: "c", DeviceName: "example.com/qat"}}
+	}))
+	c := config
+	c.Cluster.Limits.Features.HostDevices = true
+	c.Cluster.Pods.HostDevices = map[string]bool{"example.com/gpu": true}
+	_, err := pod.Render(v, c)
+	require.ErrorIs(t, err, vmi.ErrInvalid)
+	require.EqualError(t, err, "invalid: spec.domain.devices.hostDevices[0].deviceName: Forbidden: the cluster's configuration does not permit example.com/qat: "+
+		"name it in spec.configuration.permittedHostDevices of the KubeVirt, or name one that is there")
+	c.Cluster.Pods.HostDevices["example.com/qat"] = true
+	p, err := pod.Render(v, c)
+	require.NoError(t, err)
+	limits := p.Spec.Containers[0].Resources.Limits
+	gpus, qats := limits["example.com/gpu"], limits["example.com/qat"]
+	require.Equal(t, "2", gpus.String())
+	require.Equal(t, "1", qats.String())
+	overhead := pod.MemoryOverhead(p)
+	require.Greater(t, overhead.Value(), int64(1<<30))
+}

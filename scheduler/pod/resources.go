@@ -167,6 +167,7 @@ func resources(v *vmi.VirtualMachineInstance, c Config, overhead resource.Quanti
 	for _, name := range devices(d, c) {
 		lim[name] = resource.MustParse("1")
 	}
+	addHostDevices(d, lim)
 	if len(lim) == 0 {
 		lim = nil
 	}

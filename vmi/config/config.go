@@ -51,6 +51,8 @@ type Pods struct {
 	// OverheadRatio multiplies the memory that a pod needs beside its guest's.
 	// 0: 1.
 	OverheadRatio float64
+	// HostDevices are the devices of nodes that VMIs may have, by their resources.
+	HostDevices map[string]bool
 	// NodeSelector are labels that every node with VMIs has.
 	NodeSelector map[string]string
 }

@@ -32,7 +32,7 @@ var untyped = map[string]Fields{
 		{Path: "spec.configuration.network.binding", Why: "enters with the binding plugins", Refused: true},
 		{Path: "spec.configuration.network.permitSlirpInterface", Why: "KubeVirt has deprecated it", Refused: true},
 		{Path: "spec.configuration.ovmfPath", Why: "KubeVirt has deprecated it", Refused: true},
-		{Path: "spec.configuration.permittedHostDevices", Why: "devices of the node enter when they are passed through", Refused: true},
+		{Path: "spec.configuration.permittedHostDevices.usb", Why: "the launcher passes PCI devices and mediated ones", Refused: true},
 		{Path: "spec.configuration.persistentReservationConfiguration", Why: "few VMs need it; it enters when it is built", Refused: true},
 		{Path: "spec.configuration.roleAggregationStrategy", Why: "Podvisor is installed from manifests, not by an operator", Refused: true},
 		{Path: "spec.configuration.seccompConfiguration", Why: "the profile is RuntimeDefault; another one is a flag of virt-controller", Refused: true},
