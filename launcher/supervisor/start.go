@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"os"
 	"time"
 
 	"libvirt.org/go/libvirtxml"
@@ -38,6 +39,10 @@ func (s *Supervisor) start(ctx context.Context, desired protocol.Desired) (runni
 		return running{}, err
 	}
 	host.Disks = disks
+	host.HostDevices = hostDevices(os.Environ())
+	if host.CPUs, err = hostCPUs("/sys"); err != nil {
+		return running{}, err
+	}
 	s.config.Logger.Debug("the disks are made")
 	spec := &desired.Instance.Spec.Domain
 	if host.Kernel, err = findKernel(spec, ""); err != nil {
