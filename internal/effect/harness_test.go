@@ -17,6 +17,7 @@ import (
 	"github.com/podvisor/podvisor/scheduler/instance"
 	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/storage"
+	"github.com/podvisor/podvisor/storage/credential"
 	"github.com/podvisor/podvisor/storage/volume"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/defaults"
@@ -55,6 +56,9 @@ func effectsOf(v *vmi.VirtualMachineInstance) (effects, error) {
 		return nil, err
 	}
 	out["disks"] = seeds
+	if out["agent"], err = agentOf(v); err != nil {
+		return nil, err
+	}
 	d, err := domainOf(v, attachments, disks)
 	if err != nil && !errors.Is(err, vmi.ErrInvalid) {
 		return nil, err
@@ -120,6 +124,9 @@ func disksOf(v *vmi.VirtualMachineInstance) (string, map[string]domain.Disk, err
 			node.Content[path] = []byte("of a Secret")
 		}
 	}
+	if node.Keys, err = credential.Seed(v, secretsOf(v)); err != nil {
+		return "", nil, err
+	}
 	attachments, err := volume.Resolve(v, node)
 	if err != nil {
 		return "", nil, err
@@ -180,6 +187,6 @@ func TestTheVMIsThatAreChangedAreRight(t *testing.T) {
 	for name, tree := range bases(t) {
 		e, err := effectsOf(decode(t, tree))
 		require.NoError(t, err, name)
-		require.Len(t, e, 7, name)
+		require.Len(t, e, 8, name)
 	}
 }

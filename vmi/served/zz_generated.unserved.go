@@ -22,7 +22,6 @@ var unserved = map[string]Fields{
 		{Path: "spec.instancetype", Why: "there are no instance types"},
 		{Path: "spec.preference", Why: "there are no preferences"},
 		{Path: "spec.runStrategy", Value: "WaitAsReceiver", Why: "VMs do not migrate between clusters"},
-		{Path: "spec.template.spec.accessCredentials", Why: "keys and passwords are not put into guests"},
 		{Path: "spec.template.spec.domain.chassis", Why: "the domain writes no SMBIOS chassis"},
 		{Path: "spec.template.spec.domain.clock", Why: "the domain always has a clock in UTC"},
 		{Path: "spec.template.spec.domain.cpu.dedicatedCpuPlacement", Why: "pods do not ask for whole CPUs, domains do not pin"},
@@ -112,7 +111,6 @@ var unserved = map[string]Fields{
 		{Path: "status.volumeUpdateState", Why: "VMs do not migrate"},
 	},
 	"VirtualMachineInstance": {
-		{Path: "spec.accessCredentials", Why: "keys and passwords are not put into guests"},
 		{Path: "spec.domain.chassis", Why: "the domain writes no SMBIOS chassis"},
 		{Path: "spec.domain.clock", Why: "the domain always has a clock in UTC"},
 		{Path: "spec.domain.cpu.dedicatedCpuPlacement", Why: "pods do not ask for whole CPUs, domains do not pin"},
@@ -211,7 +209,6 @@ var unserved = map[string]Fields{
 		{Why: "VMIs do not migrate"},
 	},
 	"VirtualMachineInstanceReplicaSet": {
-		{Path: "spec.template.spec.accessCredentials", Why: "keys and passwords are not put into guests"},
 		{Path: "spec.template.spec.domain.chassis", Why: "the domain writes no SMBIOS chassis"},
 		{Path: "spec.template.spec.domain.clock", Why: "the domain always has a clock in UTC"},
 		{Path: "spec.template.spec.domain.cpu.dedicatedCpuPlacement", Why: "pods do not ask for whole CPUs, domains do not pin"},
