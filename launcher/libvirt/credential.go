@@ -57,7 +57,8 @@ func secretFailure(op, name string, err error) error {
 	case errors.As(err, &e):
 		out.Code = e.Code
 		switch e.Code {
-		case golibvirt.ErrAgentCommandFailed:
+		// libvirt 9.0 gives an error of the agent no code of its own.
+		case golibvirt.ErrAgentCommandFailed, golibvirt.ErrInternalError:
 			out.Err = ErrAgentRefused
 		case golibvirt.ErrAgentUnresponsive, golibvirt.ErrAgentUnsynced, golibvirt.ErrAgentCommandTimeout:
 		case golibvirt.ErrNoDomain:
