@@ -127,8 +127,8 @@ func TestAGuestHasTheKeysAndPasswordsOfItsSecrets(t *testing.T) {
 		}
 		return nil
 	})
-	s.setSecret(v, "passwords", "nobody-here", "hunter2-hunter2")
-	s.awaitCredentials(v.Name, slow, corev1.ConditionFalse, "cannot set the password of user nobody-here: the guest has no such user")
+	s.setSecret(v, "passwords", "mallory", "hunter2-hunter2")
+	s.awaitCredentials(v.Name, slow, corev1.ConditionFalse, "cannot set the password of user mallory: the guest has no such user")
 	s.awaitEvent(v, vmi.ReasonCredentialsFailed)
 	for _, log := range []string{s.console(v), s.kubectl("get", "vmi,events", "-o", "yaml")} {
 		require.NotContains(t, log, "hunter2-hunter2")
