@@ -33,7 +33,7 @@ func (s *Supervisor) start(ctx context.Context, desired protocol.Desired) (runni
 	if err := s.clear(ctx); err != nil {
 		return running{}, err
 	}
-	disks, err := makeDisks(ctx, desired.Instance, "")
+	disks, err := s.disks(ctx, desired.Instance)
 	if err != nil {
 		return running{}, err
 	}
@@ -65,6 +65,7 @@ func (s *Supervisor) start(ctx context.Context, desired protocol.Desired) (runni
 func (s *Supervisor) host(desired protocol.Desired) domain.Host {
 	return domain.Host{
 		AllowEmulation: s.config.AllowEmulation,
+		PrivateDir:     s.privateDir(),
 		ConsoleLog:     s.consolePath(),
 		Interfaces:     desired.Interfaces,
 		Settings:       desired.Settings,
