@@ -200,6 +200,9 @@ var cases = map[string]struct {
 		v.Spec.Domain.Devices.Disks[1].BootOrder = new(uint(1))
 		v.Spec.Domain.Devices.Disks[0].BootOrder = new(uint(2))
 	})},
+	"user-network": {instance(interfaces(vmi.Interface{Name: "default"})), []func(*Host){func(h *Host) {
+		h.Interfaces[0].Tap, h.Interfaces[0].Backend = "", network.BackendUser
+	}}},
 	"interface": {instance(interfaces(vmi.Interface{Name: "default"}, vmi.Interface{Name: "old", Model: "e1000"})), []func(*Host){func(h *Host) {
 		h.Interfaces[0].MTU = 1450
 	}}},
