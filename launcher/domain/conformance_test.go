@@ -99,6 +99,7 @@ func facts(t *testing.T, text []byte) map[string]bool {
 // theirs is the host of KubeVirt's records: container disks are overlays of QCOW2.
 func theirs(v *vmi.VirtualMachineInstance) Host {
 	h := host(v, func(h *Host) { h.ConsoleLog, h.PrivateDir = "/private/virt-serial0-log", "/private" })
+	h.CPUs = []HostCPU{{ID: 4, Core: 4}, {ID: 5, Core: 5}}
 	for _, volume := range v.Spec.Volumes {
 		d := h.Disks[volume.Name]
 		switch {

@@ -33,6 +33,12 @@ func features(b *build) error {
 	}
 	if b.host.KVM {
 		kvmFeatures(f, spec)
+		if b.dedicated() {
+			if f.KVM == nil {
+				f.KVM = &libvirtxml.DomainFeatureKVM{}
+			}
+			f.KVM.HintDedicated = &libvirtxml.DomainFeatureState{State: "on"} // a processor that waits need not give way
+		}
 	} else {
 		f.TCG = &libvirtxml.DomainFeatureTCG{TBCache: &libvirtxml.DomainFeatureTCGTBCache{Unit: "MiB", Size: TranslationCacheBytes >> 20}}
 	}
@@ -66,6 +72,9 @@ func kvmFeatures(f *libvirtxml.DomainFeatureList, spec *vmi.Features) {
 		f.HyperV = hyperv(spec.Hyperv)
 	}
 }
+
+// dedicated says that the guest has CPUs of the node for itself.
+func (b *build) dedicated() bool { return b.spec.CPU != nil && b.spec.CPU.DedicatedCPUPlacement }
 
 func onOff(on bool) string {
 	if on {

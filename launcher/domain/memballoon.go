@@ -18,6 +18,9 @@ func memballoon(b *build) error {
 		return nil
 	}
 	m := &libvirtxml.DomainMemBalloon{Model: nonTransitional, FreePageReporting: "on"}
+	if b.dedicated() || b.spec.Memory != nil && b.spec.Memory.Hugepages != nil {
+		m.FreePageReporting = "off" // reporting takes time of the processors, and huge pages are the pod's anyway
+	}
 	if p := b.host.Settings.StatsPeriod; p >= 0 {
 		m.Stats = &libvirtxml.DomainMemBalloonStats{Period: uint(cmp.Or(p, statsPeriod))}
 	}
