@@ -34,9 +34,9 @@ type Attachment struct {
 // making it replaces what is at Path.
 func (a Attachment) Ephemeral() bool { return a.Source != nil && a.Source.ephemeral() }
 
-// Source is what a disk is made from: an [Overlay], a [Blank] or a [Seed], which
-// belong to the pod and are replaced when they are made again, or a [Persistent],
-// which never replaces anything.
+// Source is what a disk is made from: an [Overlay], a [Blank], a [Seed] or a
+// [Folder], which belong to the pod and are replaced when they are made again, or a
+// [Persistent], which never replaces anything.
 type Source interface{ ephemeral() bool }
 
 // Overlay is a disk of the pod that begins as another one and keeps what is
@@ -55,6 +55,27 @@ type Seed struct {
 	Files []cloudinit.File
 }
 
+// Folder is a disk of the pod with an ISO 9660 file system of the files that are in
+// a folder when the disk is made, such as those of a ConfigMap.
+type Folder struct {
+	// Label is the name of the file system.
+	Label string
+	// Dir is the folder. One without files becomes an empty file system.
+	Dir string
+}
+
+// The limits of a [Folder]. No ConfigMap or Secret is larger than an object of the
+// API, which is 1.5 MiB.
+const (
+	// MaxFolderBytes is the size of all its files together.
+	MaxFolderBytes = 4 << 20
+	// MaxFolderFiles is how many files and folders are in it.
+	MaxFolderFiles = 4096
+	// MaxFolderDepth is how deep its folders are: ISO 9660 has eight levels, and one
+	// of them is the root.
+	MaxFolderDepth = 7
+)
+
 // Persistent is a raw disk on storage that outlives the pod, such as a claim. It
 // is made of zeros if nothing is at its path; what is there is never replaced,
 // shortened or written to.
@@ -63,6 +84,7 @@ type Persistent struct{}
 func (Overlay) ephemeral() bool    { return true }
 func (Blank) ephemeral() bool      { return true }
 func (Seed) ephemeral() bool       { return true }
+func (Folder) ephemeral() bool     { return true }
 func (Persistent) ephemeral() bool { return false }
 
 // Image is a disk image that exists.
@@ -71,4 +93,6 @@ type Image struct {
 	Format Format
 	// SizeBytes is the size of the disk in the image, not that of the file.
 	SizeBytes int64
+	// Device says that a block device is at Path, not a file.
+	Device bool
 }

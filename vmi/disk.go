@@ -117,9 +117,10 @@ type DiskTarget struct {
 	ReadOnly bool `json:"readonly,omitempty"`
 
 	// PciAddress is the disk's address on the guest's PCI bus, for example
-	// 0000:81:01.0. It needs the bus virtio. Default: the next that is free.
+	// 0000:06:00.0: device 0 behind one of the guest's ports, each of which has a bus
+	// of its own, or a free one of bus 00. It needs the bus virtio. Default: by the
+	// disk's target.
 	// +optional
-	// +podvisor:unserved=libvirt assigns all addresses
 	PciAddress string `json:"pciAddress,omitempty"`
 }
 

@@ -36,17 +36,14 @@ type DomainSpec struct {
 	// Clock says what the guest's clock shows at start, and which timers the
 	// guest has.
 	// +optional
-	// +podvisor:unserved=the domain always has a clock in UTC
 	Clock *Clock `json:"clock,omitempty"`
 
 	// Features switches parts of the machine type and of the hypervisor on and off.
 	// +optional
-	// +podvisor:unserved=the domain has a fixed set of features
 	Features *Features `json:"features,omitempty"`
 
 	// Chassis is what the guest reads about its case in the SMBIOS tables.
 	// +optional
-	// +podvisor:unserved=the domain writes no SMBIOS chassis
 	Chassis *Chassis `json:"chassis,omitempty"`
 
 	// IOThreadsPolicy gives the disks on the virtio bus threads of their own, so
@@ -66,7 +63,6 @@ type DomainSpec struct {
 	// the same pod, Terminate ends the VMI as if the guest had powered off.
 	// Default: Reboot.
 	// +optional
-	// +podvisor:unserved=the guest always reboots in its pod
 	RebootPolicy RebootPolicy `json:"rebootPolicy,omitempty"`
 }
 

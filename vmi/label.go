@@ -78,6 +78,10 @@ const (
 	PCITopologyAnnotation = "kubevirt.io/pci-topology-version"
 	// PCITopology is the layout of VMIs that are created now.
 	PCITopology = "v3"
+	// RootComplexAnnotation is "true" on a VMI whose PCI devices are all on the root
+	// complex, behind no port. Nothing on the PCI bus can be attached to its guest
+	// while it runs.
+	RootComplexAnnotation = "kubevirt.io/placePCIDevicesOnRootComplex"
 	// HookSidecarsAnnotation lists containers that change a VMI's domain.
 	HookSidecarsAnnotation = "hooks.kubevirt.io/hookSidecars"
 	// IgnitionAnnotation is the configuration of a guest that reads Ignition.

@@ -15,7 +15,7 @@ import (
 func disks(b *build) error {
 	var faults []error
 	specs := b.spec.Devices.Disks
-	places := DiskPlaces(specs, b.host.Places)
+	places := b.diskPlaces()
 	for i, d := range specs {
 		from, ok := b.host.Disks[d.Name]
 		if !ok {
@@ -79,7 +79,7 @@ func backing(d Disk) *libvirtxml.DomainDiskBackingStore {
 	}
 	return &libvirtxml.DomainDiskBackingStore{
 		Format:       &libvirtxml.DomainDiskFormat{Type: string(over.Base.Format)},
-		Source:       diskSource(over.Base.Path, false),
+		Source:       diskSource(over.Base.Path, over.Base.Device),
 		BackingStore: end,
 	}
 }

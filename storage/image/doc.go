@@ -2,7 +2,8 @@
 //
 // [ContainerDisk] finds the one image in a container disk and inspects it;
 // [Make] makes the file of a [storage.Attachment] (a qcow2 overlay or an empty
-// qcow2 by qemu-img, an ISO 9660 file system and a sparse raw file by itself);
+// qcow2 by qemu-img, an ISO 9660 file system, also of the files in a folder, and a sparse raw file by
+// itself);
 // [Copy] copies the image out of a container image, for clusters that cannot mount
 // one.
 //

@@ -23,9 +23,31 @@ const (
 	isoMultiple = 4096
 )
 
+// seeded makes the image of a seed at path.
+func seeded(path string, s storage.Seed) error {
+	return iso(path, s.Label, func(tree string) (int64, error) {
+		var size int64
+		for _, f := range s.Files {
+			if err := write(filepath.Join(tree, filepath.FromSlash(f.Name)), f.Content); err != nil {
+				return 0, err
+			}
+			size += inISO(int64(len(f.Content)))
+		}
+		return size, nil
+	})
+}
+
+// inISO is at most what a file of this size takes of an ISO 9660 file system, with its
+// names.
+func inISO(size int64) int64 {
+	const names = 3
+	return (size+isoBlock-1)/isoBlock*isoBlock + names*isoBlock
+}
+
 // iso makes an ISO 9660 file system, with the long names of both Joliet and
-// Rock Ridge, at path.
-func iso(path string, s storage.Seed) (err error) {
+// Rock Ridge, at path. fill puts its files into a folder and returns what they take.
+// No other user of the node reads the files or the image, also while they are made.
+func iso(path, label string, fill func(tree string) (int64, error)) (err error) {
 	// The name is constant because errors contain it: an error that repeats must
 	// have the same text each time.
 	work := path + ".new"
@@ -33,24 +55,28 @@ func iso(path string, s storage.Seed) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
-	tree, image := filepath.Join(work, "tree"), filepath.Join(work, "image")
-	if err := os.MkdirAll(tree, 0o755); err != nil { // and the folder of path
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	size := int64(isoOverhead)
-	for _, f := range s.Files {
-		if err := write(filepath.Join(tree, filepath.FromSlash(f.Name)), f.Content); err != nil {
-			return err
-		}
-		size += int64(len(f.Content)+isoBlock-1) / isoBlock * isoBlock
+	if err := os.Mkdir(work, 0o700); err != nil {
+		return err
 	}
-	if err := format(image, tree, s.Label, size); err != nil {
+	tree, image := filepath.Join(work, "tree"), filepath.Join(work, "image")
+	if err := os.Mkdir(tree, 0o755); err != nil { // the mode of the guest's root folder
+		return err
+	}
+	size, err := fill(tree)
+	if err != nil {
+		return err
+	}
+	if err := format(image, tree, label, isoOverhead+size); err != nil {
 		return fmt.Errorf("make an ISO 9660 file system: %w", err)
 	}
 	return os.Rename(image, path)
 }
 
-// write makes a file, and the folders that it is in.
+// write makes a file that every user of the guest can read, and the folders that it is
+// in.
 func write(path string, content []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
@@ -64,6 +90,9 @@ func format(image, tree, label string, size int64) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
+	if err := os.Chmod(image, 0o600); err != nil {
+		return err
+	}
 	fs, err := iso9660.Create(b, size, 0, isoBlock, tree)
 	if err != nil {
 		return err

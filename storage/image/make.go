@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"time"
 
 	"github.com/podvisor/podvisor/storage"
 )
@@ -29,7 +30,9 @@ func Make(ctx context.Context, a storage.Attachment) error {
 	case storage.Blank:
 		err = create(ctx, a)
 	case storage.Seed:
-		err = iso(a.Path, s)
+		err = seeded(a.Path, s)
+	case storage.Folder:
+		err = folder(a.Path, s)
 	default:
 		err = fmt.Errorf("unknown source %T", s)
 	}
@@ -39,18 +42,35 @@ func Make(ctx context.Context, a storage.Attachment) error {
 	return nil
 }
 
+// Limits of qemu-img, which writes a few tables.
+const (
+	createTimeout  = time.Minute
+	maxOutput      = 4 << 10
+	outputDeadline = 5 * time.Second
+)
+
 // create runs qemu-img create. The format and size of a backing file are
 // arguments: with -u qemu-img does not open it.
 func create(ctx context.Context, a storage.Attachment, args ...string) error {
+	ctx, cancel := context.WithTimeout(ctx, createTimeout)
+	defer cancel()
 	if err := os.MkdirAll(filepath.Dir(a.Path), 0o755); err != nil {
 		return err
 	}
 	args = append([]string{"create", "-q", "-f", string(a.Format)}, args...)
 	cmd := exec.CommandContext(ctx, "qemu-img", append(args, a.Path, strconv.FormatInt(a.SizeBytes, 10))...)
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
+	var stderr head
+	cmd.Stderr, cmd.WaitDelay = &stderr, outputDeadline
 	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("qemu-img create: %w: %s", err, bytes.TrimSpace(stderr.Bytes()))
+		return fmt.Errorf("qemu-img create: %w: %s", err, bytes.TrimSpace(stderr))
 	}
 	return nil
+}
+
+// head keeps the beginning of what is written to it.
+type head []byte
+
+func (h *head) Write(p []byte) (int, error) {
+	*h = append(*h, p[:min(len(p), maxOutput-len(*h))]...)
+	return len(p), nil
 }

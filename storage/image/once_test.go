@@ -176,3 +176,24 @@ func TestAPersistentDiskHasASize(t *testing.T) {
 	a := persistent(t.TempDir(), 0)
 	require.ErrorContains(t, Make(t.Context(), a), "make disk of volume data at "+a.Path+": size of 0 bytes")
 }
+
+func TestWhatAProcessLeftThatDiedIsRemoved(t *testing.T) {
+	dir := t.TempDir()
+	a := persistent(dir, 4096)
+	left := filepath.Join(dir, newPrefix(a.Path)+"123")
+	others := []string{".disk.img-backup", ".other-123", "data"}
+	require.NoError(t, os.WriteFile(left, nil, 0o600))
+	require.NoError(t, os.Truncate(left, 1<<30))
+	for _, name := range others {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
+	}
+	made, err := os.OpenFile(filepath.Join(dir, newPrefix(a.Path)+"456"), os.O_RDWR|os.O_CREATE, 0o600)
+	require.NoError(t, err)
+	defer made.Close()
+	require.NoError(t, lock(made)) // as by another process that makes the disk now
+	require.NoError(t, Make(t.Context(), a))
+	for _, name := range append(others, "disk.img", filepath.Base(made.Name())) {
+		require.FileExists(t, filepath.Join(dir, name))
+	}
+	require.NoFileExists(t, left)
+}

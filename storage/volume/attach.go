@@ -26,6 +26,8 @@ type Node struct {
 	// Content is the content of files, by the path. A file that does not exist is
 	// not in it.
 	Content map[string][]byte
+	// Space is how the sizes of disks and of their claims may differ.
+	Space Space
 }
 
 // Observation is what has to be observed before a volume is attached. The zero

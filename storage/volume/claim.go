@@ -4,10 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/podvisor/podvisor/storage"
 	"github.com/podvisor/podvisor/vmi"
@@ -82,65 +80,22 @@ func (c claim) file(v vmi.Volume, n Node, info *vmi.PersistentVolumeClaimInfo) (
 	switch f := n.Paths[a.Path]; {
 	case f.Kind == storage.File && f.SizeBytes > 0:
 		a.SizeBytes = f.SizeBytes
-		return a, nil
+		if c.readOnly {
+			return a, nil
+		}
+		return a, n.Space.tooLarge(f.SizeBytes, info)
 	case f.Kind == storage.File:
 		return a, fmt.Errorf("%s in it is empty: replace it by a raw disk image, or delete it to have one made: %w", diskFile, vmi.ErrInvalid)
 	case f.Kind != storage.Missing:
 		return a, fmt.Errorf("%s in it is a %s and must be a file with a raw disk image: %w", diskFile, f.Kind, vmi.ErrInvalid)
 	case c.readOnly:
-		return a, fmt.Errorf("it is mounted read-only and has no file %s: put a raw disk image there, or leave out readOnly: %w", diskFile, vmi.ErrInvalid)
+		return a, fmt.Errorf("it is only read and has no file %s: put a raw disk image there: %w", diskFile, vmi.ErrInvalid)
 	case info == nil:
 		return a, errors.New("its size is not known, so no disk is made in it")
 	}
-	size, err := newSize(info, n.Paths[claimDir(n.Root, v.Name)].FreeBytes)
+	size, err := n.Space.newSize(info, n.Paths[claimDir(n.Root, v.Name)].FreeBytes)
 	a.SizeBytes, a.Source = size, storage.Persistent{}
 	return a, err
-}
-
-// What a new disk leaves of a claim, as in KubeVirt.
-const (
-	// leastFree is what stays free of the file system.
-	leastFree = 128 << 10
-	// tolerated is by how many per cent a disk may be smaller than it should be
-	// because the file system has less space.
-	tolerated = 10
-	// whole is what the size of a disk is a multiple of.
-	whole = 1 << 20
-)
-
-// newSize is the size of a disk that is made in a claim: what the claim has, less what
-// the file system needs for itself, and not more than is free.
-func newSize(info *vmi.PersistentVolumeClaimInfo, free int64) (int64, error) {
-	want := claimBytes(info)
-	if o := info.FilesystemOverhead; o != nil {
-		share, err := strconv.ParseFloat(*o, 64)
-		if err != nil || share < 0 || share >= 1 {
-			return 0, fmt.Errorf("the share %q of the file system is not from 0 to 1", *o)
-		}
-		want -= int64(float64(want) * share)
-	}
-	want = min(want/whole*whole, storage.MaxBytes)
-	if want <= 0 {
-		return 0, fmt.Errorf("its size of %d bytes is too small for a disk: %w", claimBytes(info), vmi.ErrInvalid)
-	}
-	size := min(want, (free-leastFree)/whole*whole)
-	if size < want/100*(100-tolerated) {
-		return 0, fmt.Errorf("%s free of its file system are too few for a disk of %s: delete what else is in it, or take a larger one", mebibytes(free), mebibytes(want))
-	}
-	return size, nil
-}
-
-// claimBytes is the size of the claim, which has it when it is bound.
-func claimBytes(info *vmi.PersistentVolumeClaimInfo) int64 {
-	if q, ok := info.Capacity[corev1.ResourceStorage]; ok {
-		return q.Value()
-	}
-	q := info.Requests[corev1.ResourceStorage]
-	return q.Value()
-}
-
-func mebibytes(n int64) string {
-	return resource.NewQuantity(n/whole*whole, resource.BinarySI).String()
 }
 
 // infoOf is what the status says about the claim of the volume. Nil: nothing.

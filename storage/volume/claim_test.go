@@ -108,7 +108,7 @@ func TestAReadOnlyClaimIsReadOnlyInThePodAndInTheGuest(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, got[0].ReadOnly)
 	_, err = Resolve(v, Node{Paths: map[string]storage.Facts{testDir: dir}})
-	require.ErrorContains(t, err, "mounted read-only and has no file disk.img")
+	require.ErrorContains(t, err, "only read and has no file disk.img")
 	require.ErrorIs(t, err, vmi.ErrInvalid)
 }
 

@@ -17,6 +17,13 @@ var served = kinds{
 	emptyDisk,
 	persistentVolumeClaim,
 	dataVolume,
+	ephemeral,
+	hostDisk,
+	configMap,
+	secret,
+	downwardAPI,
+	serviceAccount,
+	sysprep,
 }
 
 // kinds are kinds of volumes.

@@ -97,7 +97,7 @@ func TestNoKindMayReplaceWhatIsOutsideTheEphemeralDisks(t *testing.T) {
 		"/var/run/kubevirt-ephemeral-disks/../disk.img":  false,
 		"/var/run/kubevirt-ephemeral-disks/a/disk.img":   true,
 	} {
-		for _, s := range []storage.Source{storage.Blank{}, storage.Overlay{}, storage.Seed{}} {
+		for _, s := range []storage.Source{storage.Blank{}, storage.Overlay{}, storage.Seed{}, storage.Folder{}} {
 			careless := kind{name: added.name, attach: func(*vmi.VirtualMachineInstance, vmi.Volume, Node) (storage.Attachment, error) {
 				return storage.Attachment{Path: p, Source: s}, nil
 			}}
@@ -134,7 +134,7 @@ func TestEveryServedKindHasASourceInTheSpecAndADisk(t *testing.T) {
 	for _, n := range sources(everySource()) {
 		names[n] = true
 	}
-	require.Greater(t, len(names), len(served))
+	require.Len(t, served, len(names), "every source of the spec is served")
 	for _, k := range served {
 		require.True(t, names[k.name], k.name)
 		require.NotNil(t, k.attach, k.name)

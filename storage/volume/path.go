@@ -32,6 +32,17 @@ func emptyDiskPath(root, volume string) string {
 	return path.Join(ephemeralDir(root), "empty-disks", volume+".qcow2")
 }
 
+// filesImagePath is the file of an image of files.
+func filesImagePath(root, volume string) string {
+	return path.Join(ephemeralDir(root), "files", volume+".iso")
+}
+
+// filesDir is the folder with the files of a volume of the kind, from which its image
+// is made.
+func filesDir(root, kind, volume string) string {
+	return path.Join(root, vmi.PrivateDir, kind, volume)
+}
+
 // noCloudPath is the file of the instance's NoCloud image.
 func noCloudPath(root string, v *vmi.VirtualMachineInstance) string {
 	return path.Join(root, vmi.CloudInitImage(v.Namespace, v.Name))
@@ -76,6 +87,12 @@ func claimDir(root, volume string) string {
 
 // claimFile is the disk image in a claim with a file system.
 func claimFile(root, volume string) string { return path.Join(claimDir(root, volume), diskFile) }
+
+// hostDiskPath is the disk image in the folder of the node that is mounted where the
+// file system of a claim would be.
+func hostDiskPath(root, volume string, d *vmi.HostDisk) string {
+	return path.Join(claimDir(root, volume), path.Base(d.Path))
+}
 
 // ownDevices are what containers have in /dev without any claim.
 var ownDevices = []string{"console", "core", "fd", "full", "kvm", "mqueue", "net", "null", "ptmx", "pts", "random", "shm", "stderr",

@@ -1,6 +1,7 @@
 package volume
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 
@@ -33,6 +34,8 @@ type Part struct {
 	Init []Init
 	// PullSecrets are the secrets with which images are pulled, each once.
 	PullSecrets []corev1.LocalObjectReference
+	// Account is the service account that the pod runs as. Empty: any.
+	Account string
 }
 
 // Init is a container that runs the launcher's program once.
@@ -83,6 +86,7 @@ func (p *Part) add(q Part) {
 	p.Mounts = union(p.Mounts, q.Mounts, func(m corev1.VolumeMount) string { return m.MountPath })
 	p.Devices = union(p.Devices, q.Devices, func(d corev1.VolumeDevice) string { return d.DevicePath })
 	p.Init = union(p.Init, q.Init, func(i Init) string { return i.Name })
+	p.Account = cmp.Or(p.Account, q.Account)
 	p.PullSecrets = union(p.PullSecrets, q.PullSecrets, func(s corev1.LocalObjectReference) string { return s.Name })
 }
 

@@ -48,6 +48,7 @@ func Spec(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) field.E
 		hostDevices(at, dev.Child("hostDevices"), s.Domain.Devices.HostDevices, lim),
 		resourceClaims(at, s),
 		watchdog(dev.Child("watchdog"), s, lim),
+		sound(at, dev.Child("sound"), s, lim),
 		panicDevices(dev.Child("panicDevices"), s, lim),
 		video(at, dev.Child("video"), s, lim),
 	} {
