@@ -72,7 +72,6 @@ type Devices struct {
 	// TPM is a trusted platform module, which keeps keys from the guest's own
 	// software. Windows 11 needs one.
 	// +optional
-	// +podvisor:unserved=no TPM emulator runs in the pod
 	TPM *TPM `json:"tpm,omitempty"`
 
 	// Video chooses the graphics card. Default: vga on amd64 with BIOS, bochs
@@ -113,7 +112,6 @@ type Devices struct {
 	// BlockMultiQueue gives each disk on the virtio bus as many queues as there
 	// are processors. Default: false.
 	// +optional
-	// +podvisor:unserved=every disk has one queue
 	BlockMultiQueue *bool `json:"blockMultiQueue,omitempty"`
 
 	// NetworkInterfaceMultiQueue gives each virtio interface as many queues as

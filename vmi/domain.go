@@ -51,12 +51,10 @@ type DomainSpec struct {
 	// supplementalPool. Default: QEMU's main thread serves all disks, except
 	// those that ask for a dedicatedIOThread.
 	// +optional
-	// +podvisor:unserved=the domain has no I/O threads
 	IOThreadsPolicy IOThreadsPolicy `json:"ioThreadsPolicy,omitempty"`
 
 	// IOThreads sizes the pool of the policy supplementalPool.
 	// +optional
-	// +podvisor:unserved=the domain has no I/O threads
 	IOThreads *IOThreads `json:"ioThreads,omitempty"`
 
 	// RebootPolicy says what happens when the guest reboots: Reboot restarts it in
@@ -102,6 +100,15 @@ type IOThreads struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	SupplementalPoolThreadCount *uint32 `json:"supplementalPoolThreadCount,omitempty"`
+}
+
+// IOThreadPool is the number of threads in the pool of the policy supplementalPool: 0
+// with any other policy.
+func (d *DomainSpec) IOThreadPool() uint32 {
+	if d.IOThreadsPolicy != IOThreadsSupplementalPool || d.IOThreads == nil || d.IOThreads.SupplementalPoolThreadCount == nil {
+		return 0
+	}
+	return *d.IOThreads.SupplementalPoolThreadCount
 }
 
 // RebootPolicy says what happens when the guest reboots.

@@ -20,12 +20,13 @@ type labelling struct {
 	emulate               bool
 }
 
-func labelFlags(flags *flag.FlagSet) *labelling {
-	l := &labelling{}
+// labelFlags are flags of which those about labels are defined.
+func labelFlags() (*flag.FlagSet, *labelling) {
+	flags, l := &flag.FlagSet{}, &labelling{}
 	flags.StringVar(&l.processors, "processors", "/var/run/kubevirt-node/processors.json", "file that says what processors guests can have on this node, as virt-launcher processors writes it; without it the node's labels stay as they are")
 	flags.StringVar(&l.resources, "pod-resources", "/var/lib/kubelet/pod-resources/kubelet.sock", "the kubelet's socket that says which CPUs it gives to pods")
 	flags.BoolVar(&l.emulate, "allow-emulation", os.Getenv("ALLOW_EMULATION") == "true", "guests run without hardware virtualization, as they do for virt-controller (ALLOW_EMULATION)")
-	return l
+	return flags, l
 }
 
 // labels returns the labels of a node that offers these devices, or nil as long as they

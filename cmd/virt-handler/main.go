@@ -3,7 +3,6 @@ package main
 
 import (
 	"context"
-	"flag"
 	"os"
 	"os/signal"
 	"syscall"
@@ -29,17 +28,16 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) error {
-	var flags flag.FlagSet
+	flags, l := labelFlags()
 	name := flags.String("node-name", os.Getenv("NODE_NAME"), "name of this node (NODE_NAME)")
 	kubeconfig := flags.String("kubeconfig", "", "kubeconfig file; default: the pod's service account")
 	pods := flags.String("kubelet-pods", "/var/lib/kubelet/pods", "the kubelet's folder of pods")
 	plugins := flags.String("device-plugins", "/var/lib/kubelet/device-plugins", "the kubelet's folder of device plugins")
 	cdi := flags.String("cdi", "/var/run/cdi", "the container runtime's folder of CDI specifications")
 	kvm := flags.String("kvm", string(device.Auto), "whether to offer KVM: auto (if guests can run on it), yes or no")
-	l := labelFlags(&flags)
 	listen := flags.String("listen", ":8443", "address of the health and metrics endpoint")
 	level := flags.String("log-level", "info", "debug, info, warn or error")
-	if err := program.ParseFlags(&flags, args); err != nil {
+	if err := program.ParseFlags(flags, args); err != nil {
 		return err
 	}
 	s, err := ops.Begin(ops.Flags{Component: "virt-handler", Kubeconfig: *kubeconfig, LogLevel: *level,
@@ -76,5 +74,6 @@ func run(ctx context.Context, args []string) error {
 	p := device.New(device.Config{Devices: offer, PluginDir: *plugins, CDIDir: *cdi, Logger: log, Changed: func() { heartbeat.Changed() }, Uninstalled: removal.Uninstalled})
 	heartbeat = node.New(node.Config{Nodes: kube.Nodes(), Name: *name, Schedulable: func() bool { return p.Registered(device.Tun) }, Labels: l.labels(ctx, offer, s.Settings, log), Owned: handler.IsProcessorLabel, Uninstalled: removal.Uninstalled, Logger: log})
 	s.Settings.OnChange(heartbeat.Changed)
-	return ops.Together(ctx, s.Settings.Run, c.Run, s.Settings.Alone(p.Run), s.Settings.Alone(heartbeat.Run), func(ctx context.Context) error { return ops.Serve(ctx, ops.Endpoint{Addr: *listen, Metrics: s.Metrics, Ready: c.Ready, Facts: s.Settings.Facts, Logger: log}) })
+	e := ops.Endpoint{Addr: *listen, Metrics: s.Metrics, Ready: c.Ready, Facts: s.Settings.Facts, Logger: log}
+	return ops.Together(ctx, s.Settings.Run, c.Run, s.Settings.Alone(p.Run), s.Settings.Alone(heartbeat.Run), func(ctx context.Context) error { return ops.Serve(ctx, e) })
 }

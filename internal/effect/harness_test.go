@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/netip"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -17,6 +19,7 @@ import (
 	"github.com/podvisor/podvisor/scheduler/instance"
 	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/storage"
+	"github.com/podvisor/podvisor/storage/credential"
 	"github.com/podvisor/podvisor/storage/volume"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/config"
@@ -57,6 +60,9 @@ func effectsOf(v *vmi.VirtualMachineInstance) (effects, error) {
 		return nil, err
 	}
 	out["disks"] = seeds
+	if out["agent"], err = agentOf(v); err != nil {
+		return nil, err
+	}
 	d, err := domainOf(v, attachments, disks)
 	if err != nil && !errors.Is(err, vmi.ErrInvalid) {
 		return nil, err
@@ -113,6 +119,9 @@ func disksOf(v *vmi.VirtualMachineInstance) (string, map[string]domain.Disk, err
 			node.Images[o.Volume] = storage.Image{Path: filepath.Join(o.Image.Dir, "disk.img"), Format: storage.QCOW2, SizeBytes: 1 << 30}
 		}
 		for _, path := range o.Paths {
+			if strings.HasSuffix(path, "/missing") || strings.HasSuffix(path, "/missingx") {
+				continue
+			}
 			node.Paths[path] = storage.Facts{Kind: storage.Directory, FreeBytes: 1 << 40}
 			if filepath.Ext(path) == ".img" {
 				node.Paths[path] = storage.Facts{Kind: storage.File, SizeBytes: 1 << 30, DirectIO: true}
@@ -122,20 +131,32 @@ func disksOf(v *vmi.VirtualMachineInstance) (string, map[string]domain.Disk, err
 			node.Content[path] = []byte("of a Secret")
 		}
 	}
+	if node.Keys, err = credential.Seed(v, secretsOf(v)); err != nil {
+		return "", nil, err
+	}
 	attachments, err := volume.Resolve(v, node)
 	if err != nil {
 		return "", nil, err
 	}
 	disks := map[string]domain.Disk{}
 	for _, a := range attachments {
-		disks[a.Name] = domain.Disk{Attachment: a, DirectIO: true}
+		// A lun needs a device.
+		isLUN := slices.ContainsFunc(v.Spec.Domain.Devices.Disks, func(d vmi.Disk) bool { return d.Name == a.Name && d.LUN != nil })
+		disks[a.Name] = domain.Disk{Attachment: a, DirectIO: true, Device: isLUN, Blocks: storage.Blocks{LogicalBytes: 4096, PhysicalBytes: 4096}}
 	}
 	s, err := text(attachments)
 	return s, disks, err
 }
 
 func domainOf(v *vmi.VirtualMachineInstance, attachments []network.Attachment, disks map[string]domain.Disk) (string, error) {
-	d, err := domain.Build(v, domain.Host{KVM: true, Disks: disks, Interfaces: attachments, CPUs: cpus(v), HostDevices: given})
+	var kernel domain.KernelFiles
+	for _, f := range volume.KernelFiles(v.Spec.Domain.BootContainer(), "") {
+		if kernel.Kernel == "" {
+			kernel.Kernel = filepath.Join(f.Dir, f.File)
+		}
+		kernel.Initrd = filepath.Join(f.Dir, f.File)
+	}
+	d, err := domain.Build(v, domain.Host{KVM: true, ConsoleLog: "/private/console", Disks: disks, Interfaces: attachments, Kernel: kernel, CPUs: cpus(v), HostDevices: given})
 	if err != nil {
 		return "", err
 	}
@@ -182,7 +203,7 @@ func TestTheVMIsThatAreChangedAreRight(t *testing.T) {
 	for name, tree := range bases(t) {
 		e, err := effectsOf(decode(t, tree))
 		require.NoError(t, err, name)
-		require.Len(t, e, 7, name)
+		require.Len(t, e, 8, name)
 	}
 }
 
@@ -202,12 +223,12 @@ func cpus(v *vmi.VirtualMachineInstance) []domain.HostCPU {
 	return all
 }
 
-// permissive is the configuration of a cluster in which VMIs may have devices of nodes,
+// permissive is the configuration of a cluster in which VMIs may have devices and disks of nodes,
 // and given are those that a pod is given.
 var (
 	permissive = config.Config{
 		Pods:   config.Pods{HostDevices: map[string]bool{"example.com/gpu": true, "example.com/vgpu": true}},
-		Limits: validate.Limits{Features: validate.Features{HostDevices: true}},
+		Limits: validate.Limits{Features: validate.Features{HostDevices: true, HostDisk: true}},
 	}
 	given = map[string]string{
 		"PCI_RESOURCE_EXAMPLE_COM_GPU":       "0000:01:00.0,0000:02:00.0,0000:03:00.0,0000:04:00.0",

@@ -25,6 +25,8 @@ var parts = []func(*build) error{
 	cpu,
 	clock,
 	features,
+	firmware,
+	kernel,
 	chassis,
 	controllers,
 	disks,
@@ -39,6 +41,7 @@ var parts = []func(*build) error{
 	memballoon,
 	rng,
 	panics,
+	tpm,
 }
 
 // finish are parts that need all others.
@@ -83,7 +86,6 @@ func Build(v *vmi.VirtualMachineInstance, h Host) (*libvirtxml.Domain, error) {
 		Type:       accelerator(h),
 		Name:       Name(v),
 		UUID:       id,
-		OS:         firmware(spec, h),
 		SysInfo:    sysinfo(id, spec.Firmware, h.Settings.SMBIOS),
 		OnPoweroff: "destroy",
 		OnReboot:   reboot(spec.RebootPolicy),

@@ -1,6 +1,7 @@
 package pod
 
 import (
+	"cmp"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -55,6 +56,7 @@ func Render(v *vmi.VirtualMachineInstance, c Config) (*corev1.Pod, error) {
 			Subdomain:                     v.Spec.Subdomain,
 			DNSPolicy:                     v.Spec.DNSPolicy,
 			DNSConfig:                     v.Spec.DNSConfig,
+			ServiceAccountName:            cmp.Or(v.Spec.ServiceAccountName, storage.Account),
 			SecurityContext:               podSecurity(),
 			RestartPolicy:                 corev1.RestartPolicyNever,
 			TerminationGracePeriodSeconds: new(int64((v.GracePeriod() + podGrace).Seconds())),

@@ -47,6 +47,17 @@ func TestRender(t *testing.T) {
 		{"cloud-init-secrets", config, vmitest.New(vmitest.WithDisk("seed", vmi.VolumeSource{CloudInitConfigDrive: &vmi.CloudInitConfigDrive{
 			UserDataSecretRef: &corev1.LocalObjectReference{Name: "users"}, NetworkDataSecretRef: &corev1.LocalObjectReference{Name: "networks"},
 		}}))},
+		{"credentials", config, vmitest.New(vmitest.WithCloudInit("access-credentials-0", "#!/bin/sh"), with(func(v *vmi.VirtualMachineInstance) {
+			from := func(name string) *vmi.CredentialSecret { return &vmi.CredentialSecret{SecretName: name} }
+			v.Spec.AccessCredentials = []vmi.AccessCredential{
+				{SSHPublicKey: &vmi.SSHPublicKeyCredential{Source: vmi.SSHPublicKeySource{Secret: from("team.keys")},
+					PropagationMethod: vmi.SSHPublicKeyPropagationMethod{NoCloud: &vmi.CloudInitPropagation{}}}},
+				{SSHPublicKey: &vmi.SSHPublicKeyCredential{Source: vmi.SSHPublicKeySource{Secret: from("team.keys")},
+					PropagationMethod: vmi.SSHPublicKeyPropagationMethod{QemuGuestAgent: &vmi.AgentUsersPropagation{Users: []string{"admin"}}}}},
+				{UserPassword: &vmi.UserPasswordCredential{Source: vmi.UserPasswordSource{Secret: from("passwords")},
+					PropagationMethod: vmi.UserPasswordPropagationMethod{QemuGuestAgent: &vmi.AgentPropagation{}}}},
+			}
+		}))},
 		{"probes", config, vmitest.New(vmitest.WithMasquerade("default", vmi.Port{Name: "http", Port: 80}), with(func(v *vmi.VirtualMachineInstance) {
 			v.Spec.ReadinessProbe = &vmi.Probe{
 				ProbeHandler:        vmi.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/ready", Port: intstr.FromString("http")}},
@@ -67,6 +78,27 @@ func TestRender(t *testing.T) {
 				v.Spec.Domain.Devices.Disks[0].Disk = &vmi.DiskTarget{Bus: vmi.DiskBusVirtio}
 				v.Spec.Volumes[0].PersistentVolumeClaim.ReadOnly = true
 			}))},
+		{"ephemeral", claimed, vmitest.New(
+			vmitest.WithDisk("data", vmi.VolumeSource{Ephemeral: &vmi.EphemeralVolume{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}),
+			vmitest.WithDisk("device", vmi.VolumeSource{Ephemeral: &vmi.EphemeralVolume{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "device"}}}))},
+		{"files", config, vmitest.New(
+			vmitest.WithDisk("config", vmi.VolumeSource{ConfigMap: &vmi.ConfigMapVolume{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}, Optional: new(true)}}),
+			vmitest.WithDisk("keys", vmi.VolumeSource{Secret: &vmi.SecretVolume{SecretName: "keys"}}),
+			vmitest.WithDisk("facts", vmi.VolumeSource{DownwardAPI: &vmi.DownwardAPIVolume{Fields: []corev1.DownwardAPIVolumeFile{
+				{Path: "labels", FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.labels"}},
+				{Path: "memory", ResourceFieldRef: &corev1.ResourceFieldSelector{ContainerName: "compute", Resource: "requests.memory"}},
+			}}}),
+			vmitest.WithDisk("token", vmi.VolumeSource{ServiceAccount: &vmi.ServiceAccountVolume{ServiceAccountName: "robot"}}),
+			vmitest.WithDisk("answers", vmi.VolumeSource{Sysprep: &vmi.Sysprep{ConfigMap: &corev1.LocalObjectReference{Name: "answers"}}}),
+			vmitest.WithDisk("secret-answers", vmi.VolumeSource{Sysprep: &vmi.Sysprep{Secret: &corev1.LocalObjectReference{Name: "answers"}}}))},
+		{"service-account", config, vmitest.New(with(func(v *vmi.VirtualMachineInstance) { v.Spec.ServiceAccountName = "robot" }))},
+		{"kernel-boot", config, vmitest.New(with(kernelBoot))},
+		{"kernel-boot-copied", copied, vmitest.New(vmitest.WithContainerDisk("kernel-boot", "example/fedora:40"), with(kernelBoot))},
+		{"persistent-state", config, vmitest.New(with(func(v *vmi.VirtualMachineInstance) {
+			v.Spec.Domain.Features = &vmi.Features{SMM: &vmi.FeatureState{}}
+			v.Spec.Domain.Firmware = &vmi.Firmware{Bootloader: &vmi.Bootloader{EFI: &vmi.EFI{Persistent: new(true)}}}
+			v.Spec.Domain.Devices.TPM = &vmi.TPM{Persistent: new(true)}
+		}))},
 		{"emulation", emulated, vmitest.New(vmitest.WithBridge("default"))},
 		{"requests-and-limits", config, vmitest.New(with(func(v *vmi.VirtualMachineInstance) {
 			v.Spec.Domain.Resources = vmi.ResourceRequirements{
@@ -397,6 +429,12 @@ func TestTheMostThatAVMICanAskForDoesNotOverflow(t *testing.T) {
 	require.ErrorIs(t, err, vmi.ErrInvalid)
 	require.ErrorContains(t, err, "spec.domain.memory.guest")
 	require.ErrorContains(t, err, "must be at most 512Ti")
+}
+
+func kernelBoot(v *vmi.VirtualMachineInstance) {
+	v.Spec.Domain.Firmware = &vmi.Firmware{KernelBoot: &vmi.KernelBoot{KernelArgs: "quiet", Container: &vmi.KernelBootContainer{
+		Image: "example/kernel:1", KernelPath: "/boot/vmlinuz", InitrdPath: "/boot/initrd", ImagePullSecret: "registry",
+	}}}
 }
 
 func TestDevicesOfTheNodeNeedThePermissionOfTheCluster(t *testing.T) {

@@ -95,8 +95,8 @@ func guest(v *vmi.VirtualMachineInstance, c Config) Guest {
 	return Guest{
 		Memory: d.GuestMemory(), VCPUs: d.CPU.VCPUs(), Emulated: c.emulation(), AgentProbes: agentProbes(v),
 		IOThreads:   ioThreads(d),
-		UEFI:        d.Firmware != nil && d.Firmware.Bootloader != nil && d.Firmware.Bootloader.EFI != nil,
-		TPM:         d.Devices.TPM != nil && (d.Devices.TPM.Enabled == nil || *d.Devices.TPM.Enabled),
+		UEFI:        d.UEFI() != nil,
+		TPM:         d.Devices.TPM.On(),
 		Screen:      d.Devices.AutoattachGraphicsDevice == nil || *d.Devices.AutoattachGraphicsDevice,
 		HostDevices: len(d.Devices.GPUs)+len(d.Devices.HostDevices) > 0,
 	}
@@ -223,14 +223,16 @@ func memoryRequest(d *vmi.DomainSpec, p config.Pods) resource.Quantity {
 }
 
 // cpuRequest is the processor time that is asked for where the user named no
-// request: the limit, or a share of a processor for each that the guest sees.
+// request: the limit, or a share of a processor for each that the guest sees and for
+// each thread of its pool of I/O threads.
 func cpuRequest(d *vmi.DomainSpec, p config.Pods) resource.Quantity {
 	if cpu, ok := d.Resources.Limits[corev1.ResourceCPU]; ok {
 		return cpu.DeepCopy()
 	}
 	ratio := int64(cmp.Or(p.CPUAllocationRatio, cpuAllocationRatio))
 	// Rounded up: a pod that asks for nothing gets nothing on a busy node.
-	return *resource.NewMilliQuantity((int64(d.CPU.VCPUs())*1000+ratio-1)/ratio, resource.DecimalSI)
+	threads := int64(d.CPU.VCPUs()) + int64(d.IOThreadPool())
+	return *resource.NewMilliQuantity((threads*1000+ratio-1)/ratio, resource.DecimalSI)
 }
 
 // storageRequest is the space of the node that is asked for where the user named
