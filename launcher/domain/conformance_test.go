@@ -130,6 +130,10 @@ func TestDomainsAreKubeVirts(t *testing.T) {
 		var v vmi.VirtualMachineInstance
 		require.NoError(t, yaml.Unmarshal(data, &v))
 		v.UID = "11111111-1111-4111-8111-111111111111"
+		if c := v.Spec.Domain.CPU; c != nil && c.DedicatedCPUPlacement {
+			t.Logf("%s: not compared: the CPUs of its pod are not known", name)
+			continue
+		}
 		d, err := Build(&v, theirs(&v))
 		if err != nil {
 			require.ErrorIs(t, err, vmi.ErrInvalid)

@@ -44,7 +44,7 @@ func TestTheProcessorsOfGuestsAreFoundOutWithoutKVMAndPrivileges(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	require.NoError(t, os.Chmod(dir, 0o777))
-	// Nobody is a user of every system.
+	// The user 65534 is there on every system.
 	c := exec.CommandContext(t.Context(), setpriv, "--reuid", "65534", "--regid", "65534", "--clear-groups", "--no-new-privs",
 		"--bounding-set=-all", "--inh-caps=-all", filepath.Join(shared(), "launcher"))
 	c.Env = append(os.Environ(), inspect+"="+filepath.Join(dir, "l"))
