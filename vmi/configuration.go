@@ -7,10 +7,12 @@ import (
 
 // KubeVirtConfiguration holds the settings of a cluster.
 type KubeVirtConfiguration struct {
-	// CPUModel is the processor model of VMIs that name none: host-model or
-	// host-passthrough. Default: host-model.
+	// CPUModel is the processor model of VMIs that name none: host-model,
+	// host-passthrough, or a model by its name, which every node for VMIs should
+	// have then. Default: host-model.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="self in ['', 'host-model', 'host-passthrough']",message="nodes do not report their CPU models yet, so a model cannot be requested by its name: set cpuModel to host-model or host-passthrough, or leave it out"
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$`
 	CPUModel string `json:"cpuModel,omitempty"`
 
 	// CPURequest is what a VMI's pod asks for if the VMI names neither a CPU

@@ -30,19 +30,23 @@ type CPU struct {
 	Threads uint32 `json:"threads,omitempty"`
 
 	// Model is the processor that the guest sees: host-model, the closest to the
-	// node's that has a name, or host-passthrough, the node's own, down to what
-	// has none. A guest that is emulated sees all that can be emulated, with
-	// either. A model by its name, such as Haswell, is refused: nodes do not
-	// report which models they have. Default: the cluster's, or host-model.
+	// node's that has a name; host-passthrough, the node's own, down to what has
+	// none; or a model of libvirt's by its name, such as Haswell, which limits the
+	// nodes to those that have it (label cpu-model.node.kubevirt.io/<model>). A
+	// guest that is emulated sees all that can be emulated with the first two, and
+	// of the named models has those that can be emulated in full. Default: the
+	// cluster's, or host-model.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="self in ['', 'host-model', 'host-passthrough']",message="nodes do not report their CPU models yet, so a model cannot be requested by its name: set model to host-model or host-passthrough, or leave it out"
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$`
 	Model string `json:"model,omitempty"`
 
-	// Features adds features to the model or takes them away.
+	// Features adds features to the model or takes them away. Those that are
+	// required or forbidden limit the nodes, by the labels
+	// cpu-feature.node.kubevirt.io/<feature>.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
-	// +podvisor:unserved=the domain takes the features from the node
 	Features []CPUFeature `json:"features,omitempty"`
 
 	// DedicatedCPUPlacement gives every processor of the guest a CPU of the node
@@ -68,9 +72,10 @@ type CPU struct {
 
 // CPUFeature is a feature of a processor, for example vmx or pcid.
 type CPUFeature struct {
-	// Name is the feature as libvirt names it.
+	// Name is the feature as libvirt names it, for example sse4.2.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`
 	Name string `json:"name"`
 
 	// Policy says what to do about it: force shows it even if the node lacks
@@ -120,6 +125,17 @@ func (c *CPU) VCPUs() uint32 {
 		return 1
 	}
 	return max(c.Cores, 1) * max(c.Sockets, 1) * max(c.Threads, 1)
+}
+
+// Named says that the model is one of libvirt's by its name, and not what the node
+// has. A nil CPU has none.
+func (c *CPU) Named() bool {
+	return c != nil && c.Model != "" && c.Model != CPUModelHost && c.Model != CPUModelPassthrough
+}
+
+// Required says that a node must have the feature.
+func (f CPUFeature) Required() bool {
+	return f.Policy == CPUFeatureUnset || f.Policy == CPUFeatureRequire
 }
 
 // CPUTopology is the processor topology that a guest sees.

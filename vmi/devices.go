@@ -33,7 +33,6 @@ type Devices struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
-	// +podvisor:unserved=the domain has no input devices beside those of the machine type
 	Inputs []Input `json:"inputs,omitempty"`
 
 	// GPUs are graphics processors of the node that the guest has for itself.
@@ -57,7 +56,6 @@ type Devices struct {
 
 	// Watchdog acts when the guest stops resetting its timer.
 	// +optional
-	// +podvisor:unserved=the domain has no watchdog
 	Watchdog *Watchdog `json:"watchdog,omitempty"`
 
 	// PanicDevices are devices by which the guest's kernel reports that it crashed.
@@ -69,6 +67,10 @@ type Devices struct {
 	// +kubebuilder:validation:MaxItems=4
 	PanicDevices []PanicDevice `json:"panicDevices,omitempty"`
 
+	// Sound is the VMI's sound card. What it plays is discarded. Default: none.
+	// +optional
+	Sound *Sound `json:"sound,omitempty"`
+
 	// TPM is a trusted platform module, which keeps keys from the guest's own
 	// software. Windows 11 needs one.
 	// +optional
@@ -78,7 +80,6 @@ type Devices struct {
 	// Video chooses the graphics card. Default: vga on amd64 with BIOS, bochs
 	// with UEFI, virtio on other architectures.
 	// +optional
-	// +podvisor:unserved=the graphics card follows from the architecture
 	Video *Video `json:"video,omitempty"`
 
 	// AutoattachPodInterface adds an interface on the pod network to a VMI that
@@ -89,37 +90,31 @@ type Devices struct {
 	// AutoattachGraphicsDevice gives the VMI a graphics card and a VNC screen.
 	// Default: true.
 	// +optional
-	// +podvisor:unserved=every domain has a graphics card
 	AutoattachGraphicsDevice *bool `json:"autoattachGraphicsDevice,omitempty"`
 
 	// AutoattachSerialConsole gives the VMI a serial console, which virtctl
 	// console connects to. Default: true.
 	// +optional
-	// +podvisor:unserved=every domain has a serial console
 	AutoattachSerialConsole *bool `json:"autoattachSerialConsole,omitempty"`
 
 	// LogSerialConsole writes what the guest prints on its serial console to the
 	// log of the pod. Default: true.
 	// +optional
-	// +podvisor:unserved=the launcher alone decides whether the console is logged
 	LogSerialConsole *bool `json:"logSerialConsole,omitempty"`
 
 	// AutoattachMemBalloon gives the domain a balloon, by which the guest's memory
 	// is measured and can be reclaimed. Default: true.
 	// +optional
-	// +podvisor:unserved=every domain has a balloon
 	AutoattachMemBalloon *bool `json:"autoattachMemBalloon,omitempty"`
 
 	// AutoattachInputDevice gives the VMI a tablet, so that the pointers of
 	// the VNC client and of the guest are at the same place. Default: false.
 	// +optional
-	// +podvisor:unserved=the domain has no input devices beside those of the machine type
 	AutoattachInputDevice *bool `json:"autoattachInputDevice,omitempty"`
 
 	// BlockMultiQueue gives each disk on the virtio bus as many queues as there
 	// are processors. Default: false.
 	// +optional
-	// +podvisor:unserved=every disk has one queue
 	BlockMultiQueue *bool `json:"blockMultiQueue,omitempty"`
 
 	// NetworkInterfaceMultiQueue gives each virtio interface as many queues as
@@ -131,7 +126,6 @@ type Devices struct {
 	// UseVirtioTransitional makes virtio devices support the legacy protocol as
 	// well, for guests without the modern one, such as CentOS 6. Default: false.
 	// +optional
-	// +podvisor:unserved=all virtio devices are modern
 	UseVirtioTransitional *bool `json:"useVirtioTransitional,omitempty"`
 
 	// DisableHotplug forbids to attach disks while the guest runs. Default: false.
@@ -190,6 +184,29 @@ type InputBus string
 const (
 	InputBusUSB    InputBus = "usb"
 	InputBusVirtio InputBus = "virtio"
+)
+
+// Sound is a sound card.
+type Sound struct {
+	// Name is the device's name.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name"`
+
+	// Model is the card: ich9 or ac97. Default: ich9.
+	// +optional
+	Model SoundModel `json:"model,omitempty"`
+}
+
+// SoundModel is a sound card that a guest sees.
+//
+// +podvisor:enum
+type SoundModel string
+
+// The sound cards. The zero value stands for ich9.
+const (
+	SoundICH9 SoundModel = "ich9"
+	SoundAC97 SoundModel = "ac97"
 )
 
 // TPM is a trusted platform module of version 2.

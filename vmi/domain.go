@@ -36,17 +36,14 @@ type DomainSpec struct {
 	// Clock says what the guest's clock shows at start, and which timers the
 	// guest has.
 	// +optional
-	// +podvisor:unserved=the domain always has a clock in UTC
 	Clock *Clock `json:"clock,omitempty"`
 
 	// Features switches parts of the machine type and of the hypervisor on and off.
 	// +optional
-	// +podvisor:unserved=the domain has a fixed set of features
 	Features *Features `json:"features,omitempty"`
 
 	// Chassis is what the guest reads about its case in the SMBIOS tables.
 	// +optional
-	// +podvisor:unserved=the domain writes no SMBIOS chassis
 	Chassis *Chassis `json:"chassis,omitempty"`
 
 	// IOThreadsPolicy gives the disks on the virtio bus threads of their own, so
@@ -54,19 +51,16 @@ type DomainSpec struct {
 	// supplementalPool. Default: QEMU's main thread serves all disks, except
 	// those that ask for a dedicatedIOThread.
 	// +optional
-	// +podvisor:unserved=the domain has no I/O threads
 	IOThreadsPolicy IOThreadsPolicy `json:"ioThreadsPolicy,omitempty"`
 
 	// IOThreads sizes the pool of the policy supplementalPool.
 	// +optional
-	// +podvisor:unserved=the domain has no I/O threads
 	IOThreads *IOThreads `json:"ioThreads,omitempty"`
 
 	// RebootPolicy says what happens when the guest reboots: Reboot restarts it in
 	// the same pod, Terminate ends the VMI as if the guest had powered off.
 	// Default: Reboot.
 	// +optional
-	// +podvisor:unserved=the guest always reboots in its pod
 	RebootPolicy RebootPolicy `json:"rebootPolicy,omitempty"`
 }
 
@@ -106,6 +100,15 @@ type IOThreads struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	SupplementalPoolThreadCount *uint32 `json:"supplementalPoolThreadCount,omitempty"`
+}
+
+// IOThreadPool is the number of threads in the pool of the policy supplementalPool: 0
+// with any other policy.
+func (d *DomainSpec) IOThreadPool() uint32 {
+	if d.IOThreadsPolicy != IOThreadsSupplementalPool || d.IOThreads == nil || d.IOThreads.SupplementalPoolThreadCount == nil {
+		return 0
+	}
+	return *d.IOThreads.SupplementalPoolThreadCount
 }
 
 // RebootPolicy says what happens when the guest reboots.

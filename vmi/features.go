@@ -18,6 +18,21 @@ type Features struct {
 	// +optional
 	Hyperv *FeatureHyperv `json:"hyperv,omitempty"`
 
+	// HypervPassthrough shows the guest all interfaces of Hyper-V that the node
+	// has. It excludes hyperv, and binds the guest to nodes that have the same ones.
+	// Default: off.
+	// +optional
+	HypervPassthrough *HypervPassthrough `json:"hypervPassthrough,omitempty"`
+
+	// KVM is how the hypervisor shows itself to the guest.
+	// +optional
+	KVM *FeatureKVM `json:"kvm,omitempty"`
+
+	// PVSpinlock lets a processor of the guest that waits for a lock give way to
+	// others of the node. Default: the hypervisor's choice.
+	// +optional
+	PVSpinlock *FeatureState `json:"pvspinlock,omitempty"`
+
 	// SMM is the system management mode, in which firmware keeps its variables
 	// from the operating system. efi.secureBoot needs it. Default: off.
 	// +optional
@@ -28,6 +43,21 @@ type Features struct {
 type FeatureState struct {
 	// Enabled says whether the guest has the feature. Default, if the feature
 	// is named: true.
+	// +optional
+	Enabled *bool `json:"enabled,omitempty"`
+}
+
+// FeatureKVM is how KVM shows itself to the guest.
+type FeatureKVM struct {
+	// Hidden keeps the guest from finding KVM, for drivers that refuse to work in a
+	// virtual machine. Default: false.
+	// +optional
+	Hidden bool `json:"hidden,omitempty"`
+}
+
+// HypervPassthrough shows the guest all interfaces of Hyper-V that the node has.
+type HypervPassthrough struct {
+	// Enabled says whether it does. Default: true.
 	// +optional
 	Enabled *bool `json:"enabled,omitempty"`
 }

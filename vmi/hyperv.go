@@ -100,10 +100,12 @@ type FeatureTLBFlush struct {
 	// Direct lets a nested guest use the feature. Default:
 	// off.
 	// +optional
+	// +podvisor:unserved=the libvirt of the launcher does not have it
 	Direct *FeatureState `json:"direct,omitempty"`
 
 	// Extended lets the guest name single pages. Default: off.
 	// +optional
+	// +podvisor:unserved=the libvirt of the launcher does not have it
 	Extended *FeatureState `json:"extended,omitempty"`
 }
 

@@ -66,16 +66,16 @@ type Interface struct {
 	DHCPOptions *DHCPOptions `json:"dhcpOptions,omitempty"`
 
 	// PciAddress is the interface's address on the guest's PCI bus, for example
-	// 0000:81:01.0. Default: the next that is free.
+	// 0000:02:00.0: device 0 behind one of the guest's ports, each of which has a bus
+	// of its own, or a free one of bus 00. Default: by the interface's position in the
+	// list.
 	// +optional
-	// +podvisor:unserved=libvirt assigns all addresses
 	PciAddress string `json:"pciAddress,omitempty"`
 
 	// ACPIIndex is the interface's number for the guest, from which Linux makes
 	// the name (eno3 from 3). Two interfaces with the same number are refused.
 	// Default: none.
 	// +optional
-	// +podvisor:unserved=the guest names its interfaces by their addresses
 	ACPIIndex int `json:"acpiIndex,omitempty"`
 
 	// Tag reaches the guest with the interface's address, in cloud-init's

@@ -24,6 +24,31 @@ const (
 	// HeartbeatAnnotation is the time of the last heartbeat of a node's handler,
 	// in RFC 3339.
 	HeartbeatAnnotation = "kubevirt.io/heartbeat"
+	// Labels of nodes about the processors of guests. Each prefix is followed by a
+	// model, a feature or a vendor, as libvirt names it, and the value is true.
+	//
+	// CPUModelLabelPrefix begins the labels for the models that guests can have.
+	CPUModelLabelPrefix = "cpu-model.node.kubevirt.io/"
+	// CPUFeatureLabelPrefix begins those for the features that guests can have.
+	CPUFeatureLabelPrefix = "cpu-feature.node.kubevirt.io/"
+	// CPUMigrationLabelPrefix begins those for the models that guests can keep when
+	// they move to the node: the models that guests can have, and that of host-model.
+	CPUMigrationLabelPrefix = "cpu-model-migration.node.kubevirt.io/"
+	// HostModelLabelPrefix begins that for the model of guests with host-model.
+	HostModelLabelPrefix = "host-model-cpu.node.kubevirt.io/"
+	// HostModelFeatureLabelPrefix begins those for the features that host-model adds
+	// to its model.
+	HostModelFeatureLabelPrefix = "host-model-required-features.node.kubevirt.io/"
+	// CPUVendorLabelPrefix begins that for the vendor.
+	CPUVendorLabelPrefix = "cpu-vendor.node.kubevirt.io/"
+	// ObsoleteHostModelLabel is "true" on nodes whose host-model is a model that the
+	// configuration calls obsolete.
+	ObsoleteHostModelLabel = "node-labeller.kubevirt.io/obsolete-host-model"
+	// SkipNodeAnnotation keeps the labels of a node about processors as they are, if
+	// it is "true".
+	SkipNodeAnnotation = "node-labeller.kubevirt.io/skip-node"
+	// CPUManagerLabel is "true" on nodes that give pods whole CPUs.
+	CPUManagerLabel = "kubevirt.io/cpumanager"
 	// Finalizer keeps a deleted VirtualMachineInstance until its guest is off.
 	Finalizer = "kubevirt.io/foregroundDeleteVirtualMachine"
 
@@ -53,6 +78,10 @@ const (
 	PCITopologyAnnotation = "kubevirt.io/pci-topology-version"
 	// PCITopology is the layout of VMIs that are created now.
 	PCITopology = "v3"
+	// RootComplexAnnotation is "true" on a VMI whose PCI devices are all on the root
+	// complex, behind no port. Nothing on the PCI bus can be attached to its guest
+	// while it runs.
+	RootComplexAnnotation = "kubevirt.io/placePCIDevicesOnRootComplex"
 	// HookSidecarsAnnotation lists containers that change a VMI's domain.
 	HookSidecarsAnnotation = "hooks.kubevirt.io/hookSidecars"
 	// IgnitionAnnotation is the configuration of a guest that reads Ignition.

@@ -19,7 +19,6 @@ const (
 	PanicDeviceISA PanicDeviceModel = "isa"
 	// PanicDeviceHyperv is for Windows: the registers by which guests of Hyper-V
 	// report a crash.
-	// +podvisor:unserved=the domain has no features of Hyper-V
 	PanicDeviceHyperv PanicDeviceModel = "hyperv"
 	// PanicDevicePVPanic is the model of arm64: pvpanic on the PCI bus.
 	// +podvisor:unserved=the libvirt of the launcher does not have it

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -135,14 +136,16 @@ func disksOf(v *vmi.VirtualMachineInstance) (string, map[string]domain.Disk, err
 	}
 	disks := map[string]domain.Disk{}
 	for _, a := range attachments {
-		disks[a.Name] = domain.Disk{Attachment: a, DirectIO: true}
+		// A lun needs a device.
+		isLUN := slices.ContainsFunc(v.Spec.Domain.Devices.Disks, func(d vmi.Disk) bool { return d.Name == a.Name && d.LUN != nil })
+		disks[a.Name] = domain.Disk{Attachment: a, DirectIO: true, Device: isLUN, Blocks: storage.Blocks{LogicalBytes: 4096, PhysicalBytes: 4096}}
 	}
 	s, err := text(attachments)
 	return s, disks, err
 }
 
 func domainOf(v *vmi.VirtualMachineInstance, attachments []network.Attachment, disks map[string]domain.Disk) (string, error) {
-	d, err := domain.Build(v, domain.Host{KVM: true, Disks: disks, Interfaces: attachments})
+	d, err := domain.Build(v, domain.Host{KVM: true, ConsoleLog: "/private/console", Disks: disks, Interfaces: attachments})
 	if err != nil {
 		return "", err
 	}

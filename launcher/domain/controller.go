@@ -1,14 +1,63 @@
 package domain
 
-import "libvirt.org/go/libvirtxml"
+import (
+	"fmt"
+	"slices"
 
-// controllers adds the buses that other devices are on. libvirt adds the PCI ports
-// that they need.
+	"libvirt.org/go/libvirtxml"
+
+	"github.com/podvisor/podvisor/vmi"
+)
+
+const (
+	// usbPorts are how many devices the USB controller has room for.
+	usbPorts = 15
+	// sataPorts are how many disks a SATA controller has room for, and
+	// sataControllers how many there may be.
+	sataPorts, sataControllers = 6, 3
+)
+
+// controllers adds the buses that other devices are on. Those of PCI come last,
+// when the addresses are known.
 func controllers(b *build) error {
-	b.domain.Devices.Controllers = []libvirtxml.DomainController{
-		{Type: "usb", Index: new(uint(0)), Model: "none"},
-		{Type: "scsi", Index: new(uint(0)), Model: nonTransitional},
-		{Type: "virtio-serial", Index: new(uint(0)), Model: nonTransitional},
+	usb := controller("usb", 0, "none")
+	if b.hasUSB() {
+		usb = controller("usb", 0, "qemu-xhci", func(c *libvirtxml.DomainController) {
+			c.USB = &libvirtxml.DomainControllerUSB{Port: new(uint(usbPorts))}
+		})
 	}
+	all := []libvirtxml.DomainController{usb, controller("scsi", 0, nonTransitional), controller("virtio-serial", 0, nonTransitional)}
+	if b.host.Arch == archS390X {
+		all[1].Model, all[2].Model = "virtio-scsi", ""
+	}
+	last := 0
+	for name, p := range b.diskPlaces() {
+		i := slices.IndexFunc(b.spec.Devices.Disks, func(d vmi.Disk) bool { return DiskAlias(d.Name) == name })
+		if bus(b.spec.Devices.Disks[i]) == vmi.DiskBusSATA {
+			last = max(last, number26(p.Target)/sataPorts)
+		}
+	}
+	if last >= sataControllers {
+		return fmt.Errorf("%s: the guest has room for %d disks on the bus sata: give some the bus virtio or scsi: %w", devicesPath.Child("disks"), sataControllers*sataPorts, vmi.ErrInvalid)
+	}
+	for n := range last {
+		all = append(all, controller("sata", uint(n)+1, ""))
+	}
+	b.domain.Devices.Controllers = append(b.domain.Devices.Controllers, all...)
 	return nil
+}
+
+// hasUSB says that a device of the guest is on the USB.
+func (b *build) hasUSB() bool {
+	return slices.ContainsFunc(b.inputs(), func(i vmi.Input) bool { return i.Bus != vmi.InputBusVirtio }) ||
+		slices.ContainsFunc(b.spec.Devices.Disks, func(d vmi.Disk) bool { return bus(d) == vmi.DiskBusUSB })
+}
+
+// controller is a controller, with what is special about it.
+func controller(kind string, index uint, model string, special ...func(*libvirtxml.DomainController)) libvirtxml.DomainController {
+	c := libvirtxml.DomainController{Type: kind, Index: &index, Model: model}
+	for _, s := range special {
+		s(&c)
+	}
+	return c
 }

@@ -1,41 +1,65 @@
 package domain
 
 import (
-	"fmt"
+	"cmp"
+	"slices"
 
 	"libvirt.org/go/libvirtxml"
 
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// cpu adds the processors that the guest sees: of the closest model to the node's
-// that has a name, or of the node's own. Emulation has neither; there it is all
-// that QEMU can emulate.
+// cpu adds the processors that the guest sees.
 func cpu(b *build) error {
 	c := b.spec.CPU
 	if c == nil {
 		c = &vmi.CPU{}
 	}
-	out := &libvirtxml.DomainCPU{
-		Mode: "host-model",
-		Topology: &libvirtxml.DomainCPUTopology{
-			Sockets: int(max(c.Sockets, 1)),
-			Cores:   int(max(c.Cores, 1)),
-			Threads: int(max(c.Threads, 1)),
-		},
+	out := cpuModel(c, b.host)
+	out.Topology = &libvirtxml.DomainCPUTopology{
+		Sockets: int(max(c.Sockets, 1)),
+		Cores:   int(max(c.Cores, 1)),
+		Threads: int(max(c.Threads, 1)),
 	}
-	switch {
-	case c.Model != "" && c.Model != vmi.CPUModelHost && c.Model != vmi.CPUModelPassthrough:
-		return fmt.Errorf("spec.domain.cpu.model: model %s is not served: set %s or %s: %w",
-			c.Model, vmi.CPUModelHost, vmi.CPUModelPassthrough, vmi.ErrInvalid)
-	case !b.host.KVM:
-		out.Mode = "maximum"
-	case c.Model == vmi.CPUModelPassthrough:
-		// There is no model to check the processor against. Features that bind the
-		// guest to this node, such as an invariant time stamp counter, are left out.
-		out.Mode, out.Check, out.Migratable = "host-passthrough", "none", "on"
+	for _, f := range c.Features {
+		out.Features = append(out.Features, libvirtxml.DomainCPUFeature{Name: f.Name, Policy: string(cmp.Or(f.Policy, vmi.CPUFeatureRequire))})
 	}
 	b.domain.CPU = out
 	b.domain.VCPU = &libvirtxml.DomainVCPU{Placement: "static", Value: uint(c.VCPUs())}
 	return nil
+}
+
+// cpuModel is a model by its name, the closest to the node's that has a name, or the
+// node's own processor. Emulation has neither of the last two; there it is all that
+// QEMU can emulate.
+func cpuModel(c *vmi.CPU, h Host) *libvirtxml.DomainCPU {
+	switch {
+	case c.Named():
+		return named(c, h)
+	case !h.KVM:
+		return &libvirtxml.DomainCPU{Mode: "maximum"}
+	case c.Model == vmi.CPUModelPassthrough:
+		// There is no model to check the processor against. Features that bind the
+		// guest to this node, such as an invariant time stamp counter, are left out.
+		return &libvirtxml.DomainCPU{Mode: "host-passthrough", Check: "none", Migratable: "on"}
+	default:
+		return &libvirtxml.DomainCPU{Mode: "host-model"}
+	}
+}
+
+// mpx is the feature that models of Intel have by their definition, and that kernels
+// and QEMU no longer have.
+const mpx = "mpx"
+
+// named is a model by its name. libvirt checks before the start that all of it can be
+// had; without the check, emulation leaves out what it lacks and says nothing.
+func named(c *vmi.CPU, h Host) *libvirtxml.DomainCPU {
+	out := &libvirtxml.DomainCPU{
+		Mode: "custom", Match: "exact", Check: "partial",
+		Model: &libvirtxml.DomainCPUModel{Fallback: "forbid", Value: c.Model},
+	}
+	if h.Arch == "x86_64" && !slices.ContainsFunc(c.Features, func(f vmi.CPUFeature) bool { return f.Name == mpx }) {
+		out.Features = []libvirtxml.DomainCPUFeature{{Name: mpx, Policy: "disable"}}
+	}
+	return out
 }

@@ -22,20 +22,29 @@ const nonTransitional = "virtio-non-transitional"
 var parts = []func(*build) error{
 	memory,
 	cpu,
+	clock,
 	features,
+	chassis,
 	controllers,
 	disks,
 	ifaces,
 	console,
 	agentChannel,
 	display,
+	inputs,
+	sound,
+	watchdog,
 	memballoon,
 	rng,
 	panics,
 }
 
+// finish are parts that need all others.
+var finish = []func(*build) error{transitional, addresses}
+
 // build is a domain that is being built.
 type build struct {
+	vmi    *vmi.VirtualMachineInstance
 	spec   *vmi.DomainSpec
 	host   Host
 	domain *libvirtxml.Domain
@@ -61,38 +70,59 @@ func Name(v *vmi.VirtualMachineInstance) string {
 // [vmi.ErrInvalid].
 func Build(v *vmi.VirtualMachineInstance, h Host) (*libvirtxml.Domain, error) {
 	if h.Arch == "" {
-		h.Arch = "x86_64"
+		h.Arch = archX86
 	}
 	if h.PrivateDir == "" {
 		h.PrivateDir = PrivateDir(v)
 	}
 	spec := &v.Spec.Domain
 	id := uuid(v)
-	b := &build{spec: spec, host: h, domain: &libvirtxml.Domain{
+	b := &build{vmi: v, spec: spec, host: h, domain: &libvirtxml.Domain{
 		Type:       accelerator(h),
 		Name:       Name(v),
 		UUID:       id,
 		OS:         firmware(spec, h),
 		SysInfo:    sysinfo(id, spec.Firmware, h.Settings.SMBIOS),
 		OnPoweroff: "destroy",
-		OnReboot:   "restart",
+		OnReboot:   reboot(spec.RebootPolicy),
 		OnCrash:    "destroy",
 		Devices:    &libvirtxml.DomainDeviceList{},
 	}}
-	faults := []error{native(v.Spec.Architecture), accelerable(h), validate.Error(served.Faults(v, h.Defaults))}
+	faults := []error{native(v.Spec.Architecture, h.Arch), accelerable(h), validate.Error(served.Faults(v, h.Defaults))}
 	for _, part := range parts {
 		faults = append(faults, part(b))
 	}
 	if err := errors.Join(faults...); err != nil {
 		return nil, err
 	}
+	for _, part := range finish {
+		if err := part(b); err != nil {
+			return nil, err
+		}
+	}
 	return b.domain, nil
+}
+
+// reboot is what libvirt does when the guest reboots.
+func reboot(p vmi.RebootPolicy) string {
+	if p == vmi.RebootPolicyTerminate {
+		return "destroy"
+	}
+	return "restart"
+}
+
+// isOn is what a switch says, or what it says if it is not set.
+func isOn(s *bool, unset bool) bool {
+	if s == nil {
+		return unset
+	}
+	return *s
 }
 
 // accelerable says why the host cannot run any guest.
 func accelerable(h Host) error {
 	switch {
-	case h.Arch != "x86_64":
+	case h.Arch != archX86 && h.Arch != archARM && h.Arch != archS390X:
 		return fmt.Errorf("architecture %s of the host is not supported: %w", h.Arch, vmi.ErrInvalid)
 	case !h.KVM && !h.AllowEmulation:
 		return fmt.Errorf("the pod has no working /dev/kvm: run it on a node with hardware virtualization, or allow emulation in the configuration (useEmulation), which is much slower: %w", vmi.ErrInvalid)

@@ -3,6 +3,7 @@ package domain
 import (
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -72,13 +73,57 @@ func overlay(h *Host) {
 	h.Disks["diska"] = d
 }
 
+// windows has what manifests of Windows guests have.
+func windows(v *vmi.VirtualMachineInstance) {
+	on := func() *vmi.FeatureState { return &vmi.FeatureState{} }
+	v.Spec.Domain.Features = &vmi.Features{APIC: &vmi.FeatureAPIC{EndOfInterrupt: true}, SMM: on(), Hyperv: &vmi.FeatureHyperv{
+		Relaxed: on(), VAPIC: on(), VPIndex: on(), Runtime: on(), Reset: on(), Frequencies: on(), Reenlightenment: on(), IPI: on(),
+		Spinlocks: &vmi.FeatureSpinlocks{Retries: new(uint32(8191))}, SyNICTimer: &vmi.FeatureSyNICTimer{Direct: on()},
+		VendorID: &vmi.FeatureVendorID{VendorID: "Podvisor"}, TLBFlush: &vmi.FeatureTLBFlush{}, EVMCS: &vmi.FeatureState{Enabled: new(false)},
+	}}
+	v.Spec.Domain.Clock = &vmi.Clock{ClockOffset: vmi.ClockOffset{UTC: &vmi.ClockUTC{}}, Timer: &vmi.Timer{
+		HPET: &vmi.HPETTimer{Enabled: new(false)}, Hyperv: &vmi.HypervTimer{}, KVM: &vmi.KVMTimer{},
+		PIT: &vmi.PITTimer{TickPolicy: vmi.TickPolicyDelay}, RTC: &vmi.RTCTimer{TickPolicy: vmi.TickPolicyCatchup},
+	}}
+	v.Spec.Domain.Devices.PanicDevices = []vmi.PanicDevice{{Model: new(vmi.PanicDeviceHyperv)}}
+	*v = *defaults.Apply(v, defaults.Profile{})
+	v.Spec.Domain.Devices.Interfaces = nil
+}
+
+// optionalDevices has one of each device that a guest has only if its spec does.
+func optionalDevices(v *vmi.VirtualMachineInstance) {
+	d := &v.Spec.Domain.Devices
+	d.Rng, d.Sound, d.Video = &vmi.Rng{}, &vmi.Sound{Name: "sound"}, &vmi.Video{Type: "virtio"}
+	d.Watchdog = &vmi.Watchdog{Name: "dog", WatchdogDevice: vmi.WatchdogDevice{I6300ESB: &vmi.I6300ESBWatchdog{Action: vmi.WatchdogPoweroff}}}
+	d.Inputs = []vmi.Input{{Name: "a", Type: vmi.InputTablet, Bus: vmi.InputBusUSB}, {Name: "b", Type: vmi.InputTablet, Bus: vmi.InputBusVirtio}, {Name: "c", Type: vmi.InputTablet}}
+}
+
+// architecture takes out what its guests do not have.
+func architecture(arch, machineType string) func(*vmi.VirtualMachineInstance) {
+	return func(v *vmi.VirtualMachineInstance) {
+		v.Spec.Architecture, v.Spec.Domain.Machine = arch, &vmi.Machine{Type: machineType}
+		d := &v.Spec.Domain.Devices
+		d.Sound, d.Watchdog = nil, nil
+		if arch == "s390x" {
+			d.Inputs = []vmi.Input{{Name: "b", Type: vmi.InputTablet, Bus: vmi.InputBusVirtio}}
+		}
+	}
+}
+
 var cases = map[string]struct {
 	vmi  *vmi.VirtualMachineInstance
 	host []func(*Host)
 }{
-	"minimal":     {vmi: instance()},
-	"emulation":   {instance(), []func(*Host){emulated}},
-	"cpu":         {vmi: instance(func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.CPU = &vmi.CPU{Sockets: 2, Cores: 3, Threads: 2} })},
+	"minimal":   {vmi: instance()},
+	"emulation": {instance(), []func(*Host){emulated}},
+	"cpu":       {vmi: instance(func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.CPU = &vmi.CPU{Sockets: 2, Cores: 3, Threads: 2} })},
+	"cpu-model": {vmi: instance(func(v *vmi.VirtualMachineInstance) {
+		v.Spec.Domain.CPU = &vmi.CPU{Model: "Haswell", Features: []vmi.CPUFeature{{Name: "pcid"}, {Name: "vmx", Policy: vmi.CPUFeatureForbid}, {Name: "hle", Policy: vmi.CPUFeatureOptional}}}
+	})},
+	"cpu-model-emulated": {instance(processor("Westmere")), []func(*Host){emulated}},
+	"cpu-features": {vmi: instance(func(v *vmi.VirtualMachineInstance) {
+		v.Spec.Domain.CPU = &vmi.CPU{Features: []vmi.CPUFeature{{Name: "vmx", Policy: vmi.CPUFeatureDisable}, {Name: "mpx", Policy: vmi.CPUFeatureForce}}}
+	})},
 	"passthrough": {vmi: instance(processor(vmi.CPUModelPassthrough))},
 	"machine-type": {vmi: instance(func(v *vmi.VirtualMachineInstance) {
 		v.Spec.Architecture, v.Spec.Domain.Machine = "amd64", &vmi.Machine{Type: "pc-q35-7.1"}
@@ -115,6 +160,46 @@ var cases = map[string]struct {
 	}}},
 	"models": {vmi: instance(interfaces(vmi.Interface{Name: "a", Model: "virtio"}, vmi.Interface{Name: "b", Model: "e1000"}, vmi.Interface{Name: "c", Model: "e1000e"},
 		vmi.Interface{Name: "d", Model: "ne2k_pci"}, vmi.Interface{Name: "e", Model: "pcnet"}, vmi.Interface{Name: "f", Model: "rtl8139"}))},
+	"clock": {vmi: instance(func(v *vmi.VirtualMachineInstance) {
+		v.Spec.Domain.Clock = &vmi.Clock{ClockOffset: vmi.ClockOffset{UTC: &vmi.ClockUTC{OffsetSeconds: new(3600)}}, Timer: &vmi.Timer{
+			HPET: &vmi.HPETTimer{Enabled: new(false)}, KVM: &vmi.KVMTimer{}, PIT: &vmi.PITTimer{TickPolicy: vmi.TickPolicyDelay},
+			RTC: &vmi.RTCTimer{TickPolicy: vmi.TickPolicyCatchup, Track: vmi.RTCTrackWall}, Hyperv: &vmi.HypervTimer{},
+		}}
+	})},
+	"timezone": {vmi: instance(func(v *vmi.VirtualMachineInstance) {
+		v.Spec.Domain.Clock = &vmi.Clock{ClockOffset: vmi.ClockOffset{Timezone: new("Europe/Rome")}}
+	})},
+	"windows":          {vmi: instance(windows)},
+	"windows-emulated": {instance(windows), []func(*Host){emulated}},
+	"hidden": {vmi: instance(func(v *vmi.VirtualMachineInstance) {
+		v.Spec.Domain.Features = &vmi.Features{KVM: &vmi.FeatureKVM{Hidden: true}, HypervPassthrough: &vmi.HypervPassthrough{},
+			PVSpinlock: &vmi.FeatureState{Enabled: new(false)}, ACPI: vmi.FeatureState{Enabled: new(false)}}
+	})},
+	"chassis": {vmi: instance(func(v *vmi.VirtualMachineInstance) {
+		v.Spec.Domain.Chassis = &vmi.Chassis{Manufacturer: "Acme", Version: "2", Serial: "SN-7", Asset: "A-1", Sku: "S"}
+	})},
+	"no-graphics": {vmi: instance(func(v *vmi.VirtualMachineInstance) {
+		d := &v.Spec.Domain.Devices
+		d.AutoattachGraphicsDevice, d.AutoattachSerialConsole, d.AutoattachMemBalloon, d.AutoattachInputDevice = new(false), new(false), new(false), new(true)
+	})},
+	"optional-devices": {instance(optionalDevices), []func(*Host){emulated}},
+	"transitional": {instance(disksOn(vmi.DiskBusVirtio, vmi.DiskBusSCSI, vmi.DiskBusVirtio), interfaces(vmi.Interface{Name: "default"}), func(v *vmi.VirtualMachineInstance) {
+		v.Spec.Domain.Devices.UseVirtioTransitional, v.Spec.Domain.Devices.Rng = new(true), &vmi.Rng{}
+	}), []func(*Host){emulated}},
+	"root-complex": {instance(disksOn(vmi.DiskBusVirtio, vmi.DiskBusVirtio), interfaces(vmi.Interface{Name: "default"}, vmi.Interface{Name: "second", Model: "e1000"}), func(v *vmi.VirtualMachineInstance) {
+		v.Annotations = map[string]string{vmi.RootComplexAnnotation: "true"}
+	}), []func(*Host){emulated}},
+	"pci-address": {instance(disksOn(vmi.DiskBusVirtio, vmi.DiskBusVirtio), interfaces(vmi.Interface{Name: "default", PciAddress: "0000:03:00.0", ACPIIndex: 7}), func(v *vmi.VirtualMachineInstance) {
+		v.Spec.Domain.Devices.Disks[0].Disk.PciAddress = "0000:00:1d.0"
+		v.Spec.Domain.Devices.Disks[1].Disk.PciAddress = "0000:0d:00.0"
+	}), []func(*Host){emulated}},
+	"many-disks":    {instance(disksOn(slices.Repeat([]vmi.DiskBus{vmi.DiskBusVirtio, vmi.DiskBusSATA}, 9)...)), []func(*Host){emulated}},
+	"reboot-policy": {vmi: instance(func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.RebootPolicy = vmi.RebootPolicyTerminate })},
+	"arm64": {instance(optionalDevices, disksOn(vmi.DiskBusVirtio, vmi.DiskBusSCSI), interfaces(vmi.Interface{Name: "default"}), architecture("arm64", "virt")),
+		[]func(*Host){func(h *Host) { h.Arch = archARM }}},
+	"s390x": {instance(optionalDevices, disksOn(vmi.DiskBusVirtio, vmi.DiskBusSCSI), interfaces(vmi.Interface{Name: "default"}), architecture("s390x", "s390-ccw-virtio"),
+		func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Devices.UseVirtioTransitional = new(true) }),
+		[]func(*Host){func(h *Host) { h.Arch, h.ConsoleLog = archS390X, "/private/console" }}},
 	"everything": {instance(disksOn(vmi.DiskBusVirtio, vmi.DiskBusSATA, vmi.DiskBusSCSI), interfaces(vmi.Interface{Name: "default", Model: "virtio"}), func(v *vmi.VirtualMachineInstance) {
 		v.Spec.Domain.CPU = &vmi.CPU{Cores: 2}
 		v.Spec.Domain.Devices.Rng = &vmi.Rng{}
@@ -153,12 +238,12 @@ func TestADomainThatCannotBeBuiltHasAllFaultsInItsError(t *testing.T) {
 		invalid bool
 	}{
 		"no KVM and no emulation": {instance(), []func(*Host){func(h *Host) { h.KVM = false }}, []string{"/dev/kvm", "useEmulation"}, true},
-		"another architecture":    {instance(), []func(*Host){func(h *Host) { h.Arch = "s390x" }}, []string{"s390x"}, true},
+		"another architecture":    {instance(), []func(*Host){func(h *Host) { h.Arch = "ppc64le" }}, []string{"ppc64le"}, true},
 		"another architecture, and a model by its name": {instance(processor("Haswell"), func(v *vmi.VirtualMachineInstance) { v.Spec.Architecture = "arm64" }),
-			nil, []string{"spec.architecture: architecture arm64 is not served: only amd64 is", "spec.domain.cpu.model: model Haswell is not served", "host-passthrough"}, true},
+			nil, []string{"spec.architecture: architecture arm64 is not served: only amd64 is"}, true},
 		"no memory": {instance(func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Memory = nil }), nil, []string{"spec.domain.memory.guest: the guest has 0 of memory"}, true},
 		"devices that are not served": {instance(disksOn(vmi.DiskBusUSB), func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Devices.TPM = &vmi.TPM{} }),
-			nil, []string{"spec.domain.devices.tpm: Forbidden: not served yet", `spec.domain.devices.disks[0].disk.bus: Unsupported value: "usb"`}, true},
+			nil, []string{"spec.domain.devices.tpm: Forbidden: not served yet"}, true},
 		"no attachments": {instance(disksOn(""), interfaces(vmi.Interface{Name: "default"})),
 			[]func(*Host){func(h *Host) { h.Disks, h.Interfaces = nil, nil }}, []string{"spec.domain.devices.disks[0]: disk diska has no attachment", "spec.domain.devices.interfaces[0]: interface default is not bound"}, false},
 	} {

@@ -1,20 +1,75 @@
 package domain
 
-import "libvirt.org/go/libvirtxml"
+import (
+	"libvirt.org/go/libvirtxml"
+
+	"github.com/podvisor/podvisor/vmi"
+)
 
 // TranslationCacheBytes is the memory that QEMU keeps translated code in when it
 // emulates. QEMU's own default is 1 GiB, which no pod's overhead allows for.
 const TranslationCacheBytes = 32 << 20
 
-// features adds what the hypervisor offers.
+// features adds what the machine type and the hypervisor offer. Emulation has none of
+// KVM's interfaces: there, they are left out, so that a manifest for KVM starts.
 func features(b *build) error {
-	f := &libvirtxml.DomainFeatureList{
-		ACPI:   &libvirtxml.DomainFeature{},
-		VMPort: &libvirtxml.DomainFeatureState{State: "off"},
+	spec := b.spec.Features
+	if spec == nil {
+		spec = &vmi.Features{}
 	}
-	if !b.host.KVM {
+	f := &libvirtxml.DomainFeatureList{}
+	if isOn(spec.ACPI.Enabled, b.host.Arch != archS390X) {
+		f.ACPI = &libvirtxml.DomainFeature{}
+	}
+	if spec.SMM != nil {
+		f.SMM = &libvirtxml.DomainFeatureSMM{State: onOff(spec.SMM.On())}
+	}
+	switch b.host.Arch {
+	case archX86:
+		f.VMPort = &libvirtxml.DomainFeatureState{State: "off"}
+		apic(f, spec.APIC, b.host.KVM)
+	case archARM:
+		f.GIC = &libvirtxml.DomainFeatureGIC{}
+	}
+	if b.host.KVM {
+		kvmFeatures(f, spec)
+	} else {
 		f.TCG = &libvirtxml.DomainFeatureTCG{TBCache: &libvirtxml.DomainFeatureTCGTBCache{Unit: "MiB", Size: TranslationCacheBytes >> 20}}
 	}
 	b.domain.Features = f
 	return nil
+}
+
+// apic adds the interrupt controller. How an interrupt ends is of KVM.
+func apic(f *libvirtxml.DomainFeatureList, a *vmi.FeatureAPIC, kvm bool) {
+	if a == nil || !isOn(a.Enabled, true) {
+		return
+	}
+	f.APIC = &libvirtxml.DomainFeatureAPIC{}
+	if a.EndOfInterrupt && kvm {
+		f.APIC.EOI = "on"
+	}
+}
+
+// kvmFeatures adds the interfaces of KVM, and those of Hyper-V that it has.
+func kvmFeatures(f *libvirtxml.DomainFeatureList, spec *vmi.Features) {
+	if k := spec.KVM; k != nil {
+		f.KVM = &libvirtxml.DomainFeatureKVM{Hidden: &libvirtxml.DomainFeatureState{State: onOff(k.Hidden)}}
+	}
+	if p := spec.PVSpinlock; p != nil {
+		f.PVSpinlock = &libvirtxml.DomainFeatureState{State: onOff(p.On())}
+	}
+	switch h := spec.HypervPassthrough; {
+	case h != nil && isOn(h.Enabled, true):
+		f.HyperV = &libvirtxml.DomainFeatureHyperV{Mode: "passthrough"}
+	case spec.Hyperv != nil:
+		f.HyperV = hyperv(spec.Hyperv)
+	}
+}
+
+func onOff(on bool) string {
+	if on {
+		return "on"
+	}
+	return "off"
 }

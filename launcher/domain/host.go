@@ -47,6 +47,10 @@ type Disk struct {
 	// DirectIO says that the attachment, and what it is an overlay of, can be
 	// opened past the page cache.
 	DirectIO bool
+	// Blocks are the blocks of what the attachment is in.
+	Blocks storage.Blocks
+	// Preallocated says that the volume has taken all space of the disk beforehand.
+	Preallocated bool
 }
 
 // Sockets of a VMI in its private folder.

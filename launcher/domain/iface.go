@@ -14,13 +14,14 @@ import (
 // ifaces adds the network interfaces of the spec.
 func ifaces(b *build) error {
 	var faults []error
+	places := b.interfacePlaces()
 	for n, i := range b.spec.Devices.Interfaces {
 		at := slices.IndexFunc(b.host.Interfaces, func(a network.Attachment) bool { return a.Name == i.Name })
 		if at < 0 {
 			faults = append(faults, fmt.Errorf("%s: interface %s is not bound in the pod", devicesPath.Child("interfaces").Index(n), i.Name))
 			continue
 		}
-		b.domain.Devices.Interfaces = append(b.domain.Devices.Interfaces, iface(i, b.host.Interfaces[at], b.host.Places[InterfaceAlias(i.Name)]))
+		b.domain.Devices.Interfaces = append(b.domain.Devices.Interfaces, iface(i, b.host.Interfaces[at], places[InterfaceAlias(i.Name)]))
 	}
 	return errors.Join(faults...)
 }
@@ -42,6 +43,9 @@ func iface(i vmi.Interface, a network.Attachment, at Place) libvirtxml.DomainInt
 	}
 	if a.MTU > 0 {
 		out.MTU = &libvirtxml.DomainInterfaceMTU{Size: uint(a.MTU)}
+	}
+	if i.ACPIIndex > 0 {
+		out.ACPI = &libvirtxml.DomainDeviceACPI{Index: uint(i.ACPIIndex)}
 	}
 	return out
 }

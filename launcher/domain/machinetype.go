@@ -15,9 +15,10 @@ import (
 // devices are made for.
 const q35 = "q35"
 
-// native returns why there is no launcher for the architecture of a spec.
-func native(arch string) error {
-	if arch == "" || arch == defaults.AMD64 {
+// native returns why a host cannot run guests of the architecture of a spec. There
+// are launchers for amd64 only.
+func native(arch, host string) error {
+	if arch == "" || architectures[arch] == host {
 		return nil
 	}
 	return fmt.Errorf("spec.architecture: architecture %s is not served: only %s is: %w", arch, defaults.AMD64, vmi.ErrInvalid)

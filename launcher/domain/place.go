@@ -17,8 +17,7 @@ type Place struct {
 	// Unit is a disk's unit on the SCSI controller. Nil: not known, or on no SCSI
 	// controller.
 	Unit *uint
-	// PCI is the device's PCI address. Nil: not known, or the device has none;
-	// libvirt chooses.
+	// PCI is the device's PCI address. Nil: not known, or the device has none.
 	PCI *PCIAddress
 }
 
@@ -69,7 +68,9 @@ func DomainPlaces(d *libvirtxml.Domain) map[string]Place {
 // DiskPlaces returns the places of the disks, by their aliases. A disk whose place
 // is known keeps it; the others get the lowest that are free, in their order. A
 // place that is known of a device that is not among the disks is not free: the
-// device may be there until it is detached.
+// device may be there until it is detached. The PCI address of a disk on the bus
+// virtio follows from its target, unless the spec names another; it is missing
+// where the guest has no port for the target.
 func DiskPlaces(disks []vmi.Disk, known map[string]Place) map[string]Place {
 	targets, units := map[string]bool{}, map[uint]bool{}
 	out := map[string]Place{}
@@ -100,9 +101,22 @@ func DiskPlaces(disks []vmi.Disk, known map[string]Place) map[string]Place {
 				p.Unit, units[n] = &n, true
 			}
 		}
+		if at := requestedPCI(d); at != nil {
+			p.PCI = at
+		} else if p.PCI == nil && bus(d) == vmi.DiskBusVirtio {
+			p.PCI = port(diskPorts, number26(p.Target))
+		}
 		out[DiskAlias(d.Name)] = p
 	}
 	return out
+}
+
+// requestedPCI is the PCI address that the spec of a disk names, or nil.
+func requestedPCI(d vmi.Disk) *PCIAddress {
+	if d.Disk == nil || bus(d) != vmi.DiskBusVirtio {
+		return nil
+	}
+	return parsePCI(d.Disk.PciAddress)
 }
 
 // kept is what a disk on the bus keeps of a known place: what is right for the bus
@@ -139,7 +153,16 @@ func letters(n int) string {
 	return s
 }
 
-// pciAddress is a PCI address in libvirt's form. Nil: libvirt chooses.
+// number26 is the number of a disk's name on its bus, as letters counts.
+func number26(target string) int {
+	n := 0
+	for _, c := range target[min(len(target), len("vd")):] {
+		n = 26*n + int(c-'a') + 1
+	}
+	return n - 1
+}
+
+// pciAddress is a PCI address in libvirt's form.
 func pciAddress(a *PCIAddress) *libvirtxml.DomainAddress {
 	if a == nil {
 		return nil

@@ -20,10 +20,10 @@ func on(b vmi.DiskBus, name string) vmi.Disk {
 func TestWithoutKnownPlacesTheOrderOfTheSpecDecides(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, map[string]Place{
-		"ua-v1": {Target: "vda"},
+		"ua-v1": {Target: "vda", PCI: port(diskPorts, 0)},
 		"ua-a1": {Target: "sda"},
 		"ua-s1": {Target: "sdb", Unit: new(uint(0))},
-		"ua-v2": {Target: "vdb"},
+		"ua-v2": {Target: "vdb", PCI: port(diskPorts, 1)},
 		"ua-s2": {Target: "sdc", Unit: new(uint(1))},
 		"ua-a2": {Target: "sdd"},
 	}, DiskPlaces([]vmi.Disk{
@@ -78,9 +78,9 @@ func TestAPlaceThatIsWrongForTheDiskIsNotKept(t *testing.T) {
 		known map[string]Place
 		want  map[string]Place
 	}{
-		"of another bus": {[]vmi.Disk{on(vmi.DiskBusVirtio, "a")}, map[string]Place{"ua-a": {Target: "sdb", Unit: new(uint(3))}}, map[string]Place{"ua-a": {Target: "vda"}}},
+		"of another bus": {[]vmi.Disk{on(vmi.DiskBusVirtio, "a")}, map[string]Place{"ua-a": {Target: "sdb", Unit: new(uint(3))}}, map[string]Place{"ua-a": {Target: "vda", PCI: port(diskPorts, 0)}}},
 		"no name of a disk": {[]vmi.Disk{on(vmi.DiskBusVirtio, "a"), on(vmi.DiskBusVirtio, "b")}, map[string]Place{"ua-a": {Target: "vd"}, "ua-b": {Target: "vd1"}},
-			map[string]Place{"ua-a": {Target: "vda"}, "ua-b": {Target: "vdb"}}},
+			map[string]Place{"ua-a": {Target: "vda", PCI: port(diskPorts, 0)}, "ua-b": {Target: "vdb", PCI: port(diskPorts, 1)}}},
 		"of two disks": {[]vmi.Disk{on(vmi.DiskBusSCSI, "a"), on(vmi.DiskBusSCSI, "b")}, map[string]Place{"ua-a": {Target: "sdb", Unit: new(uint(1))}, "ua-b": {Target: "sdb", Unit: new(uint(1))}},
 			map[string]Place{"ua-a": {Target: "sdb", Unit: new(uint(1))}, "ua-b": {Target: "sda", Unit: new(uint(0))}}},
 		"a PCI address of a SATA disk": {[]vmi.Disk{on(vmi.DiskBusSATA, "a")}, map[string]Place{"ua-a": {Target: "sdc", PCI: pci}}, map[string]Place{"ua-a": {Target: "sdc"}}},
@@ -134,19 +134,17 @@ func TestADomainThatIsBuiltAgainKeepsTheAddressesOfLibvirt(t *testing.T) {
 	v := instance(disksOn(vmi.DiskBusVirtio, vmi.DiskBusSCSI, vmi.DiskBusVirtio, vmi.DiskBusSCSI), interfaces(vmi.Interface{Name: "default"}))
 	d, err := Build(v, host(v))
 	require.NoError(t, err)
-	// libvirt gives the PCI addresses.
-	at := func(bus uint) *libvirtxml.DomainAddress {
-		return &libvirtxml.DomainAddress{PCI: &libvirtxml.DomainAddressPCI{Domain: new(uint(0)), Bus: &bus, Slot: new(uint(0)), Function: new(uint(0))}}
-	}
-	d.Devices.Disks[0].Address, d.Devices.Disks[2].Address, d.Devices.Interfaces[0].Address = at(4), at(5), at(1)
+	// A domain may run since the time when libvirt gave the addresses.
+	at := func(bus uint) *libvirtxml.DomainAddress { return pciAddress(&PCIAddress{Bus: bus}) }
+	d.Devices.Disks[0].Address, d.Devices.Disks[2].Address, d.Devices.Interfaces[0].Address = at(4), at(7), at(2)
 	running := reread(t, d)
 	places := DomainPlaces(running)
 	require.Equal(t, map[string]Place{
 		"ua-diska":       {Target: "vda", PCI: &PCIAddress{Bus: 4}},
 		"ua-diskb":       {Target: "sda", Unit: new(uint(0))},
-		"ua-diskc":       {Target: "vdb", PCI: &PCIAddress{Bus: 5}},
+		"ua-diskc":       {Target: "vdb", PCI: &PCIAddress{Bus: 7}},
 		"ua-diskd":       {Target: "sdb", Unit: new(uint(1))},
-		"ua-net_default": {PCI: &PCIAddress{Bus: 1}},
+		"ua-net_default": {PCI: &PCIAddress{Bus: 2}},
 	}, places)
 
 	v.Spec.Domain.Devices.Disks = v.Spec.Domain.Devices.Disks[2:]

@@ -13,7 +13,8 @@ import (
 // Connection is a connection to a daemon in session mode. Its methods may be
 // called from any goroutine.
 type Connection struct {
-	rpc *golibvirt.Libvirt
+	rpc    *golibvirt.Libvirt
+	socket *dialer
 	// calls has a place for each call that the daemon is asked and has not
 	// answered.
 	calls chan struct{}
@@ -27,7 +28,7 @@ const atOnce = 5
 // daemon has answered, which it does as soon as it has started completely.
 func Dial(ctx context.Context, socket string) (*Connection, error) {
 	d := &dialer{ctx: ctx, socket: socket}
-	c := &Connection{rpc: golibvirt.NewWithDialer(d), calls: make(chan struct{}, atOnce)}
+	c := &Connection{rpc: golibvirt.NewWithDialer(d), socket: d, calls: make(chan struct{}, atOnce)}
 	err := c.wait(ctx, func() error { return c.rpc.ConnectToURI(golibvirt.QEMUSession) })
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("connect to libvirt at %s: %w", socket, err), d.close())
@@ -51,7 +52,10 @@ func (d *dialer) close() error {
 	if d.conn == nil {
 		return nil
 	}
-	return d.conn.Close()
+	if err := d.conn.Close(); !errors.Is(err, net.ErrClosed) { // the library closes it when the daemon does
+		return err
+	}
+	return nil
 }
 
 // Dial implements the library's interface.
@@ -67,7 +71,11 @@ func (d *dialer) Dial() (net.Conn, error) {
 }
 
 // Close ends the connection. The daemon continues with the calls that it got.
-func (c *Connection) Close() error { return c.rpc.Disconnect() }
+//
+// It closes the socket, which the daemon takes for the end. go-libvirt's Disconnect
+// asks the daemon first and waits for the answer for as long as a daemon hangs, and
+// for ever if an event comes while a subscription ends.
+func (c *Connection) Close() error { return c.socket.close() }
 
 // Lost is closed when the daemon is gone or the connection was closed.
 func (c *Connection) Lost() <-chan struct{} { return c.rpc.Disconnected() }

@@ -1,8 +1,8 @@
 // Package libvirt holds the calls to a libvirt daemon that a launcher needs.
 //
 // [Dial] connects to the private daemon of one launcher. A [Connection] creates,
-// describes, suspends, resumes, shuts down and destroys a domain, asks the agent in
-// its guest for its version, and lists the machine types; [Connection.Events]
+// describes, suspends, resumes, shuts down and destroys a domain, changes its disks,
+// asks the agent in its guest, and lists the machine types; [Connection.Events]
 // returns what happens to a domain. Events need a connection of their own, because
 // the library reads nothing else while an event is not taken.
 //

@@ -14,6 +14,10 @@ import (
 // know.
 var ErrNotFound = errors.New("no such domain")
 
+// ErrProcessor is the class of errors about a processor that the host, or QEMU where
+// it emulates, does not have in full.
+var ErrProcessor = errors.New("the processor is not to be had")
+
 // Error is the failure of a call to libvirt.
 type Error struct {
 	// Op is what was to be done, for example "create".
@@ -55,12 +59,14 @@ func (e *Error) Error() string {
 // Unwrap is the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Is knows the classes of errors: [ErrNotFound], and [vmi.ErrInvalid] for a
-// domain that this libvirt and QEMU cannot create at all.
+// Is knows the classes of errors: [ErrNotFound], [ErrProcessor], and [vmi.ErrInvalid]
+// for a domain that this libvirt and QEMU cannot create at all.
 func (e *Error) Is(target error) bool {
 	switch e.Code {
 	case golibvirt.ErrNoDomain:
 		return target == ErrNotFound
+	case golibvirt.ErrCPUIncompatible:
+		return target == ErrProcessor || target == vmi.ErrInvalid
 	case golibvirt.ErrXMLError, golibvirt.ErrXMLDetail, golibvirt.ErrXMLInvalidSchema, golibvirt.ErrConfigUnsupported:
 		return target == vmi.ErrInvalid
 	default:

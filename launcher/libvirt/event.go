@@ -1,10 +1,6 @@
 package libvirt
 
 import (
-	"context"
-	"fmt"
-	"sync"
-
 	golibvirt "github.com/digitalocean/go-libvirt"
 
 	"github.com/podvisor/podvisor/launcher/protocol"
@@ -18,6 +14,19 @@ type Event struct {
 	Kind EventKind
 	// Pause is the cause of a pause. Empty unless Kind is Suspended.
 	Pause protocol.PauseCause
+	// Device is the alias of the device that IOError, DeviceRemoved or DeviceKept is
+	// about.
+	Device string
+	// NoSpace says of an IOError that what the disk is on is full.
+	NoSpace bool
+	// Action is what QEMU does because of an IOError or a WatchdogExpired.
+	Action Action
+	// Path is the file or device that is the disk of a BlockJobChanged.
+	Path string
+	// Job is what has become of the job of a BlockJobChanged.
+	Job JobState
+	// MemoryBytes is what a BalloonChanged leaves to the guest.
+	MemoryBytes int64
 }
 
 // EventKind is what happened to a domain.
@@ -46,67 +55,41 @@ const (
 	Panicked EventKind = "panicked"
 	// AgentChanged: an agent in the guest opened its channel, or closed it.
 	AgentChanged EventKind = "agent changed"
+	// IOError: a request of the guest to a disk failed. A Suspended follows or has
+	// come if the Action is a pause.
+	IOError EventKind = "I/O error"
+	// WatchdogExpired: the guest did not reset its watchdog in time.
+	WatchdogExpired EventKind = "watchdog expired"
+	// DeviceRemoved: the guest has released a device that was detached.
+	DeviceRemoved EventKind = "device removed"
+	// DeviceKept: the guest refused to release a device that was to be detached.
+	DeviceKept EventKind = "device kept"
+	// BlockJobChanged: a block job is ready, or has ended.
+	BlockJobChanged EventKind = "block job changed"
+	// BalloonChanged: the memory that the balloon leaves to the guest is another.
+	BalloonChanged EventKind = "balloon changed"
 )
 
-// Events returns what happens to domains from now on. The channel is closed
-// when ctx ends or the connection is lost; until then it must be read from, and
-// the connection is good for nothing else.
-func (c *Connection) Events(ctx context.Context) (<-chan Event, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	raw, err := c.rpc.LifecycleEvents(ctx)
-	if err != nil {
-		cancel()
-		return nil, fmt.Errorf("subscribe to the events of domains: %w", err)
-	}
-	agents, err := c.rpc.SubscribeEvents(ctx, golibvirt.DomainEventIDAgentLifecycle, nil)
-	if err != nil {
-		cancel()
-		return nil, fmt.Errorf("subscribe to the events of agents: %w", err)
-	}
-	reboots, err := c.rpc.SubscribeEvents(ctx, golibvirt.DomainEventIDReboot, nil)
-	if err != nil {
-		cancel()
-		return nil, fmt.Errorf("subscribe to the reboots of domains: %w", err)
-	}
-	out := make(chan Event)
-	send := func(e Event) {
-		if e.Kind == "" {
-			return
-		}
-		select {
-		case out <- e:
-		case <-ctx.Done(): // the library's goroutine blocks until its channel is read
-		}
-	}
-	var all sync.WaitGroup
-	all.Go(func() {
-		for m := range raw {
-			e := lifecycle(golibvirt.DomainEventType(m.Event), m.Detail)
-			e.Domain = m.Dom.Name
-			send(e)
-		}
-	})
-	all.Go(func() {
-		for m := range agents {
-			if m, ok := m.(*golibvirt.DomainEventCallbackAgentLifecycleMsg); ok {
-				send(Event{Domain: m.Dom.Name, Kind: agentEvent(golibvirt.ConnectDomainEventAgentLifecycleReason(m.Reason))})
-			}
-		}
-	})
-	all.Go(func() {
-		for m := range reboots {
-			if m, ok := m.(*golibvirt.DomainEventCallbackRebootMsg); ok {
-				send(Event{Domain: m.Msg.Dom.Name, Kind: Rebooted})
-			}
-		}
-	})
-	go func() {
-		all.Wait()
-		cancel()
-		close(out)
-	}()
-	return out, nil
-}
+// Action is what QEMU does by itself because of something in the guest.
+type Action string
+
+// The actions. One that is not known here is empty.
+const (
+	// ActionNone: the guest goes on, without knowing of it.
+	ActionNone Action = "none"
+	// ActionPause: the guest is paused.
+	ActionPause Action = "pause"
+	// ActionReport: the guest gets the error.
+	ActionReport Action = "report"
+	// ActionReset: the guest is reset.
+	ActionReset Action = "reset"
+	// ActionPowerOff: QEMU ends at once.
+	ActionPowerOff Action = "poweroff"
+	// ActionShutdown: the power button is pressed.
+	ActionShutdown Action = "shutdown"
+	// ActionInjectNMI: the guest gets a non-maskable interrupt.
+	ActionInjectNMI Action = "inject-nmi"
+)
 
 // agentEvent translates libvirt's reason. Empty: of no interest, such as that a
 // domain which was just started has no agent.

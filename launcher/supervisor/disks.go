@@ -32,7 +32,14 @@ func makeDisks(ctx context.Context, v *vmi.VirtualMachineInstance, root string, 
 	if err := makeFiles(ctx, attachments); err != nil {
 		return nil, err
 	}
-	return examine(attachments)
+	disks, err := examine(attachments)
+	for _, s := range v.Status.VolumeStatus {
+		if d, ok := disks[s.Name]; ok && s.PersistentVolumeClaimInfo != nil {
+			d.Preallocated = s.PersistentVolumeClaimInfo.Preallocated
+			disks[s.Name] = d
+		}
+	}
+	return disks, err
 }
 
 // observeVolumes observes what attachments of the volumes depend on.
@@ -122,7 +129,7 @@ func examined(a storage.Attachment) (domain.Disk, error) {
 	if a.SizeBytes == 0 && a.Format == storage.Raw {
 		a.SizeBytes = facts.SizeBytes
 	}
-	return domain.Disk{Attachment: a, Device: facts.Kind == storage.BlockDevice, DirectIO: direct}, nil
+	return domain.Disk{Attachment: a, Device: facts.Kind == storage.BlockDevice, DirectIO: direct, Blocks: facts.Blocks}, nil
 }
 
 // content returns the facts of a path that holds a disk.
@@ -145,7 +152,9 @@ func disksOf(v *vmi.VirtualMachineInstance, host domain.Host) []protocol.Disk {
 	places := domain.DiskPlaces(specs, host.Places)
 	var all []protocol.Disk
 	for _, d := range specs {
-		all = append(all, protocol.Disk{Name: d.Name, Target: places[domain.DiskAlias(d.Name)].Target, SizeBytes: host.Disks[d.Name].SizeBytes})
+		if from, ok := host.Disks[d.Name]; ok { // else it is an empty drive
+			all = append(all, protocol.Disk{Name: d.Name, Target: places[domain.DiskAlias(d.Name)].Target, SizeBytes: from.SizeBytes})
+		}
 	}
 	return all
 }

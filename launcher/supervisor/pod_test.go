@@ -87,6 +87,7 @@ mkdir -p /run/kubevirt/sockets /run/kubevirt-private /run/kubevirt-ephemeral-dis
 chown 107:107 /run/kubevirt/sockets /run/kubevirt-private /run/kubevirt-ephemeral-disks
 touch /run/termination-log && chmod 666 /run/termination-log
 if [ -n "$SPACE" ]; then mount -t tmpfs -o mode=0777,size=$SPACE tmpfs /run/kubevirt-ephemeral-disks; fi
+if [ -n "$CLAIM" ]; then mkdir -p /run/kubevirt-private/vmi-disks/data; mount -t tmpfs -o mode=0777,size=$CLAIM tmpfs /run/kubevirt-private/vmi-disks/data; fi
 if [ -n "$DAEMON" ]; then mount --bind "$DAEMON" /usr/sbin/libvirtd; fi
 mount --bind "$DISK" /run/kubevirt/container-disks/root
 if [ -n "$SECOND" ]; then mkdir /run/kubevirt/container-disks/second; mount --bind "$SECOND" /run/kubevirt/container-disks/second; fi

@@ -142,6 +142,10 @@ func (s *Supervisor) create(ctx context.Context, conn *libvirt.Connection, d *li
 // inSpec is the error of a domain that cannot be created. If QEMU does not have its
 // machine type, the error names those that it has, which libvirt's does not.
 func (s *Supervisor) inSpec(ctx context.Context, conn *libvirt.Connection, d *libvirtxml.Domain, err error) error {
+	if errors.Is(err, libvirt.ErrProcessor) {
+		return fmt.Errorf("spec.domain.cpu: %w: name a model and features that nodes have by their labels %s<model> and %s<feature>, or set model to %s",
+			err, vmi.CPUModelLabelPrefix, vmi.CPUFeatureLabelPrefix, vmi.CPUModelHost)
+	}
 	if !errors.Is(err, vmi.ErrInvalid) {
 		return err
 	}

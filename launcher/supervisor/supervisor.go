@@ -131,6 +131,7 @@ func (s *Supervisor) put(d protocol.Desired) error {
 	}
 	s.config.LogLevel.Set(level)
 	s.facts.put(d, time.Now())
+	s.measureDisks()
 	return nil
 }
 

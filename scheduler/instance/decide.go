@@ -126,6 +126,9 @@ func watch(o Observed) scheduler.Plan {
 		return fail(o, nodeGone(o))
 	case !over(active):
 		p := readiness(o)
+		if len(p.Actions) == 0 {
+			p.Actions = claimsGrew(o).Actions
+		}
 		p.Actions = append(p.Actions, opened(o)...)
 		return p
 	}

@@ -46,7 +46,7 @@ func Render(v *vmi.VirtualMachineInstance, c Config) (*corev1.Pod, error) {
 			Volumes:                       storage.Volumes,
 			ImagePullSecrets:              storage.PullSecrets,
 			NodeSelector:                  nodeSelector(v, c),
-			Affinity:                      v.Spec.Affinity,
+			Affinity:                      affinity(v, c),
 			Tolerations:                   v.Spec.Tolerations,
 			TopologySpreadConstraints:     v.Spec.TopologySpreadConstraints,
 			PriorityClassName:             v.Spec.PriorityClassName,
@@ -73,15 +73,3 @@ func besides(first, l field.ErrorList) field.ErrorList {
 	})
 }
 
-// nodeSelector are the labels of the nodes that the VMI can run on. There is none
-// for the machine type: QEMU is in the launcher's image, not on the node. Nor is
-// there one for the processor, since both models that a VMI can have are made of
-// what the node has.
-func nodeSelector(v *vmi.VirtualMachineInstance, c Config) map[string]string {
-	s := map[string]string{vmi.SchedulableLabel: "true"}
-	maps.Copy(s, c.Cluster.Pods.NodeSelector)
-	maps.Copy(s, v.Spec.NodeSelector)
-	// Last, since no label makes the guest run on another processor.
-	s[corev1.LabelArchStable] = v.Spec.Architecture
-	return s
-}

@@ -117,14 +117,16 @@ func memoryRequest(d *vmi.DomainSpec, p config.Pods) resource.Quantity {
 }
 
 // cpuRequest is the processor time that is asked for where the user named no
-// request: the limit, or a share of a processor for each that the guest sees.
+// request: the limit, or a share of a processor for each that the guest sees and for
+// each thread of its pool of I/O threads.
 func cpuRequest(d *vmi.DomainSpec, p config.Pods) resource.Quantity {
 	if cpu, ok := d.Resources.Limits[corev1.ResourceCPU]; ok {
 		return cpu.DeepCopy()
 	}
 	ratio := int64(cmp.Or(p.CPUAllocationRatio, cpuAllocationRatio))
 	// Rounded up: a pod that asks for nothing gets nothing on a busy node.
-	return *resource.NewMilliQuantity((int64(d.CPU.VCPUs())*1000+ratio-1)/ratio, resource.DecimalSI)
+	threads := int64(d.CPU.VCPUs()) + int64(d.IOThreadPool())
+	return *resource.NewMilliQuantity((threads*1000+ratio-1)/ratio, resource.DecimalSI)
 }
 
 // storageRequest is the space of the node that is asked for where the user named

@@ -35,6 +35,10 @@ func features(d *vmi.DomainSpec, arch string) {
 		f.ACPI.Enabled = new(arch != S390X)
 	}
 	enable(f.SMM)
+	enable(f.PVSpinlock)
+	if f.HypervPassthrough != nil {
+		on(&f.HypervPassthrough.Enabled)
+	}
 	if f.APIC != nil {
 		on(&f.APIC.Enabled)
 	}

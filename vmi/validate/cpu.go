@@ -2,6 +2,7 @@ package validate
 
 import (
 	"fmt"
+	"regexp"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -26,6 +27,7 @@ func cpu(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) field.Er
 	if c.MaxSockets > 0 && c.Sockets > c.MaxSockets {
 		l = append(l, tooManySockets(dom, d))
 	}
+	l = append(l, processorName(here.Child("model"), c.Model)...)
 	for i, f := range c.Features {
 		l = append(l, cpuFeature(here.Child("features").Index(i), f)...)
 	}
@@ -70,12 +72,28 @@ func cpuFeature(at *field.Path, f vmi.CPUFeature) field.ErrorList {
 	if f.Name == "" {
 		l = append(l, field.Required(at.Child("name"), "name the feature, such as vmx"))
 	}
+	l = append(l, processorName(at.Child("name"), f.Name)...)
 	all := []vmi.CPUFeaturePolicy{vmi.CPUFeatureForce, vmi.CPUFeatureRequire, vmi.CPUFeatureOptional, vmi.CPUFeatureDisable, vmi.CPUFeatureForbid}
 	if len(oneOf(at, f.Policy, all...)) > 0 {
 		l = append(l, field.NotSupported(at.Child("policy"), f.Policy, all))
 	}
 	return l
 }
+
+// processorName checks the name of a model or of a feature, which is the end of a
+// node's label.
+func processorName(at *field.Path, name string) field.ErrorList {
+	if name == "" || len(name) <= maxProcessorName && processorNames.MatchString(name) {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(at, name, fmt.Sprintf(
+		"must be a name that libvirt knows, such as Haswell or sse4.2: at most %d letters, digits, dots, dashes and underscores, with a letter or a digit first and last", maxProcessorName))}
+}
+
+// maxProcessorName is the longest name of a label.
+const maxProcessorName = 63
+
+var processorNames = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`)
 
 // cpuOfArchitecture checks what arm64 cannot do.
 func cpuOfArchitecture(at *field.Path, c *vmi.CPU, arch string) field.ErrorList {

@@ -157,6 +157,26 @@ func watchdog(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) fie
 	return l
 }
 
+// sound checks the sound card.
+func sound(spec, at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) field.ErrorList {
+	d := s.Domain.Devices.Sound
+	if d == nil {
+		return nil
+	}
+	var l field.ErrorList
+	here := spec.Child("Sound").String()
+	if d.Name == "" {
+		l = append(l, as(here, field.Invalid(at.Child("name"), d.Name, "name the device")))
+	}
+	if d.Model != "" && d.Model != vmi.SoundICH9 && d.Model != vmi.SoundAC97 {
+		l = append(l, as(here, field.Invalid(at.Child("model"), d.Model, "must be ich9 or ac97")))
+	}
+	if a := lim.architecture(s.Architecture); a != defaults.AMD64 {
+		l = append(l, field.Invalid(at, d.Name, "guests of "+a+" have no sound card: leave it out"))
+	}
+	return l
+}
+
 // video checks the graphics card.
 func video(spec, at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) field.ErrorList {
 	v := s.Domain.Devices.Video

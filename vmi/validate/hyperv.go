@@ -2,6 +2,7 @@ package validate
 
 import (
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -12,6 +13,9 @@ import (
 func hyperv(at *field.Path, d *vmi.DomainSpec) field.ErrorList {
 	if d.Features == nil || d.Features.Hyperv == nil {
 		return nil
+	}
+	if p := d.Features.HypervPassthrough; p != nil && enabled(p.Enabled) {
+		return field.ErrorList{field.Invalid(at.Child("domain", "features", "hyperv"), "set", "excludes hypervPassthrough, which has all of it: leave one of the two out")}
 	}
 	h, here := d.Features.Hyperv, at.Child("domain", "features", "hyperv")
 	var l field.ErrorList
@@ -36,6 +40,9 @@ func hyperv(at *field.Path, d *vmi.DomainSpec) field.ErrorList {
 	}
 	if id := h.VendorID; id != nil && len(id.VendorID) > 12 {
 		l = append(l, field.Invalid(here.Child("vendorid", "vendorid"), id.VendorID, "must have at most 12 characters"))
+	}
+	if id := h.VendorID; id != nil && strings.Contains(id.VendorID, ",") {
+		l = append(l, field.Invalid(here.Child("vendorid", "vendorid"), id.VendorID, "must not contain a comma"))
 	}
 	if on(h.EVMCS) {
 		l = append(l, vmxFeature(at.Child("domain", "cpu", "features"), d.CPU)...)

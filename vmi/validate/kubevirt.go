@@ -35,9 +35,7 @@ func OnlyKubeVirt(k *vmi.KubeVirt, existing []*vmi.KubeVirt) *field.Error {
 
 func configuration(at *field.Path, c *vmi.KubeVirtConfiguration) field.ErrorList {
 	var l field.ErrorList
-	if m := c.CPUModel; m != "" && m != vmi.CPUModelHost && m != vmi.CPUModelPassthrough {
-		l = append(l, field.Invalid(at.Child("cpuModel"), m, "must be host-model or host-passthrough: nodes do not report yet which models they have, so none can be named"))
-	}
+	l = append(l, processorName(at.Child("cpuModel"), c.CPUModel)...)
 	if q := c.CPURequest; q != nil && q.Sign() <= 0 {
 		l = append(l, field.Invalid(at.Child("cpuRequest"), q.String(), "must be more than 0"))
 	} else if q != nil {

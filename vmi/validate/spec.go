@@ -32,6 +32,7 @@ func Spec(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) field.E
 
 		platform(at, s, lim),
 		firmware(dom, &s.Domain, lim.architecture(s.Architecture)),
+		clock(dom.Child("clock"), s.Domain.Clock),
 		hyperv(at, &s.Domain),
 		ioThreads(dom, &s.Domain),
 		rebootPolicy(dom, &s.Domain, lim),
@@ -48,6 +49,7 @@ func Spec(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) field.E
 		hostDevices(at, dev.Child("hostDevices"), s.Domain.Devices.HostDevices, lim),
 		resourceClaims(at, s),
 		watchdog(dev.Child("watchdog"), s, lim),
+		sound(at, dev.Child("sound"), s, lim),
 		panicDevices(dev.Child("panicDevices"), s, lim),
 		video(at, dev.Child("video"), s, lim),
 	} {

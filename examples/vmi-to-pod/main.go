@@ -1,0 +1,93 @@
+// Command vmi-to-pod prints the launcher pods of the VMIs in manifests, as
+// virt-controller creates them, without a cluster.
+//
+//	vmi-to-pod [-image IMAGE] [-emulate] FILE…
+//
+// A VM and a replica set have the VMI of their template. The file - is standard
+// input. What only a cluster knows is assumed: every claim is a file system.
+//
+// If something is wrong in one of the files, nothing is printed but the faults, one
+// line for each, and the exit status is 1. It is 2 for a wrong command line.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/podvisor/podvisor/internal/command"
+	"github.com/podvisor/podvisor/scheduler/pod"
+	"github.com/podvisor/podvisor/vmi/kinds"
+	"github.com/podvisor/podvisor/vmi/manifest"
+)
+
+func main() { os.Exit(status(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
+
+// status is the program. It returns the exit status.
+func status(args []string, in io.Reader, out, faults io.Writer) int {
+	p := command.Program{Name: "vmi-to-pod", Usage: "usage: vmi-to-pod [FLAG...] FILE...\n\nprints the launcher pods of VMIs", Out: out, Err: faults}
+	return p.Status(run(p, args, in, out))
+}
+
+func run(p command.Program, args []string, in io.Reader, out io.Writer) error {
+	c := pod.Config{}
+	var flags flag.FlagSet
+	flags.StringVar(&c.Image, "image", "podvisor/virt-launcher", "the `reference` of the launcher's image")
+	flags.BoolVar(&c.AllowEmulation, "emulate", false, "print the pods of a cluster whose nodes have no KVM")
+	if err := p.Parse(&flags, args); err != nil {
+		return err
+	}
+	if flags.NArg() == 0 {
+		return command.Fault("no file is given")
+	}
+	var all []string
+	var wrong []error
+	for _, name := range flags.Args() {
+		pods, err := read(name, in, c)
+		if err != nil {
+			wrong = append(wrong, fmt.Errorf("%s: %w", name, err))
+		}
+		all = append(all, pods...)
+	}
+	if err := errors.Join(wrong...); err != nil {
+		return err
+	}
+	_, err := io.WriteString(out, strings.Join(all, "---\n"))
+	return err
+}
+
+// read returns the pods of the VMIs of a file.
+func read(name string, in io.Reader, c pod.Config) ([]string, error) {
+	data, err := content(name, in)
+	if err != nil {
+		return nil, err
+	}
+	instances, err := manifest.Instances(data, kinds.Cluster{})
+	if err != nil {
+		return nil, err
+	}
+	var all []string
+	var wrong []error
+	for _, v := range instances {
+		p, err := pod.Render(v, c)
+		if err != nil {
+			wrong = append(wrong, fmt.Errorf("%s/%s: %w", v.Namespace, v.Name, err))
+			continue
+		}
+		text, err := yaml.Marshal(p)
+		wrong, all = append(wrong, err), append(all, string(text))
+	}
+	return all, errors.Join(wrong...)
+}
+
+func content(name string, in io.Reader) ([]byte, error) {
+	if name == "-" {
+		return io.ReadAll(in)
+	}
+	return os.ReadFile(name)
+}

@@ -1,0 +1,60 @@
+package domain
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"libvirt.org/go/libvirtxml"
+
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// inputs adds the pointing devices. Guests of arm64 have no PS/2, so that one with a
+// screen gets a keyboard and a tablet.
+func inputs(b *build) error {
+	all := b.inputs()
+	n, named := 0, map[string]bool{}
+	for _, i := range all {
+		out := libvirtxml.DomainInput{Type: string(i.Type), Bus: string(vmi.InputBusVirtio)}
+		if !named[i.Name] { // libvirt refuses two devices with one alias
+			out.Alias, named[i.Name] = deviceAlias("input", i.Name), true
+		}
+		if i.Bus != vmi.InputBusVirtio {
+			n++
+			out.Bus, out.Address = string(vmi.InputBusUSB), usbAddress(n)
+		}
+		b.domain.Devices.Inputs = append(b.domain.Devices.Inputs, out)
+	}
+	if n > usbInputs {
+		return fmt.Errorf("%s: the guest has room for %d input devices on the bus usb: give some the bus virtio: %w", devicesPath.Child("inputs"), usbInputs, vmi.ErrInvalid)
+	}
+	return nil
+}
+
+// usbInputs are the ports of the USB controller for input devices, which are its
+// first.
+const usbInputs = 5
+
+// usbAddress is the address of a port of the USB controller, counted from 1.
+func usbAddress(port int) *libvirtxml.DomainAddress {
+	return &libvirtxml.DomainAddress{USB: &libvirtxml.DomainAddressUSB{Bus: new(uint(0)), Port: strconv.Itoa(port)}}
+}
+
+// inputs are the input devices of the guest: those of the spec, and those that its
+// switches and its architecture add.
+func (b *build) inputs() []vmi.Input {
+	all := slices.Clone(b.spec.Devices.Inputs)
+	for i := range all {
+		if all[i].Type == "" {
+			all[i].Type = vmi.InputTablet
+		}
+	}
+	if len(all) == 0 && isOn(b.spec.Devices.AutoattachInputDevice, false) {
+		all = append(all, vmi.Input{Type: vmi.InputTablet, Bus: vmi.InputBusUSB})
+	}
+	if b.host.Arch == archARM && isOn(b.spec.Devices.AutoattachGraphicsDevice, true) {
+		all = append(all, vmi.Input{Type: vmi.InputTablet, Bus: vmi.InputBusUSB}, vmi.Input{Type: "keyboard", Bus: vmi.InputBusUSB})
+	}
+	return all
+}

@@ -1,0 +1,28 @@
+package domain
+
+import (
+	"cmp"
+
+	"libvirt.org/go/libvirtxml"
+
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// watchdog adds the device that acts when the guest stops resetting its timer.
+func watchdog(b *build) error {
+	w := b.spec.Devices.Watchdog
+	if w == nil {
+		return nil
+	}
+	out := libvirtxml.DomainWatchdog{Model: "i6300esb", Alias: deviceAlias("watchdog", w.Name)}
+	action := vmi.WatchdogAction("")
+	switch {
+	case w.Diag288 != nil:
+		out.Model, action = "diag288", w.Diag288.Action
+	case w.I6300ESB != nil:
+		action = w.I6300ESB.Action
+	}
+	out.Action = string(cmp.Or(action, vmi.WatchdogReset))
+	b.domain.Devices.Watchdogs = []libvirtxml.DomainWatchdog{out}
+	return nil
+}

@@ -1,0 +1,234 @@
+package libvirt_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+	"libvirt.org/go/libvirtxml"
+
+	"github.com/podvisor/podvisor/internal/testenv"
+	"github.com/podvisor/podvisor/internal/testguest"
+	"github.com/podvisor/podvisor/launcher/libvirt"
+	"github.com/podvisor/podvisor/launcher/process"
+)
+
+// reaping is needed by every daemon: it takes a QEMU for running until it is reaped.
+var reaping = sync.OnceValue(func() error {
+	r, err := process.NewReaper()
+	if err == nil {
+		go r.Run(context.Background())
+	}
+	return err
+})
+
+// daemon is a libvirt daemon of an ordinary user with a connection.
+type daemon struct {
+	*testing.T
+	*libvirt.Connection
+	dir string
+}
+
+// newDaemon starts a daemon that ends with the test.
+func newDaemon(t *testing.T) daemon {
+	t.Helper()
+	testenv.Root(t)
+	for _, name := range []string{"setpriv", process.DaemonPath, process.QEMUPath} {
+		testenv.Program(t, name)
+	}
+	require.NoError(t, reaping())
+	dir, err := os.MkdirTemp("/tmp", "libvirt") // the paths of sockets are short, and its user can enter it
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	config := process.NewDaemon(process.Config{Dir: dir})
+	require.NoError(t, config.Prepare())
+	// libvirt needs a user that has a line in /etc/passwd.
+	const uid = "65534"
+	_, err = user.LookupId(uid)
+	require.NoError(t, err)
+	out, err := exec.Command("chown", "-R", uid, dir).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	output := &testenv.Output{}
+	cmd := exec.Command("setpriv", "--pdeathsig", "KILL", "--reuid", uid, "--clear-groups", "--no-new-privs", "--bounding-set=-all", "--inh-caps=-all", process.DaemonPath)
+	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + dir + "/home", "XDG_RUNTIME_DIR=" + dir + "/run", "XDG_CONFIG_HOME=" + dir + "/conf", "XDG_CACHE_HOME=" + dir + "/cache"}
+	cmd.Stdout, cmd.Stderr = output, output
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		pids, _ := filepath.Glob(dir + "/run/libvirt/qemu/run/*.pid")
+		for _, p := range pids {
+			b, _ := os.ReadFile(p)
+			if pid, err := strconv.Atoi(strings.TrimSpace(string(b))); err == nil {
+				_ = unix.Kill(pid, unix.SIGKILL)
+			}
+		}
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		if t.Failed() {
+			t.Logf("libvirt:\n%s", output)
+		}
+	})
+	d := daemon{T: t, dir: dir}
+	d.Connection = d.dial(config.Socket())
+	return d
+}
+
+// dial connects as soon as the daemon answers.
+func (d daemon) dial(socket string) *libvirt.Connection {
+	d.Helper()
+	var c *libvirt.Connection
+	d.until("the daemon answers", func() (err error) {
+		c, err = libvirt.Dial(d.Context(), socket)
+		return err
+	})
+	d.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// events are what happens to domains, on a connection of their own.
+func (d daemon) events() *events {
+	d.Helper()
+	c := d.dial(d.dir + "/run/libvirt/libvirt-sock")
+	ctx, cancel := context.WithCancel(context.WithoutCancel(d.Context()))
+	all, err := c.Events(ctx)
+	require.NoError(d, err)
+	e := &events{daemon: d}
+	var done sync.WaitGroup
+	done.Go(func() {
+		for got := range all {
+			e.mu.Lock()
+			e.all = append(e.all, got)
+			e.mu.Unlock()
+		}
+	})
+	d.Cleanup(func() {
+		cancel()
+		_ = c.Close()
+		done.Wait()
+	})
+	return e
+}
+
+// events collects events.
+type events struct {
+	daemon
+
+	mu  sync.Mutex
+	all []libvirt.Event
+}
+
+// has waits for the event.
+func (e *events) has(want libvirt.Event) {
+	e.Helper()
+	e.until(fmt.Sprintf("the event %+v", want), func() error {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		for _, got := range e.all {
+			if got == want {
+				return nil
+			}
+		}
+		return fmt.Errorf("the events are %+v", e.all)
+	})
+}
+
+// until waits until nothing is wrong any more.
+func (d daemon) until(what string, wrong func() error) {
+	d.Helper()
+	for deadline := time.Now().Add(60 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		err := wrong()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			require.FailNow(d, "timeout: "+what, "%v", err)
+		}
+	}
+}
+
+// name is the name of each test's domain.
+const name = "default_vm"
+
+// start starts a domain with the guest of package testguest on its disk vda and the
+// given further devices, as XML. It returns when the guest is up. The firmware offers
+// the guest only disks with a boot order.
+func (d daemon) start(devices string) *guest {
+	d.Helper()
+	root := d.file("root.img", testguest.Disk())
+	var x libvirtxml.Domain
+	require.NoError(d, x.Unmarshal(fmt.Sprintf(`<domain type="qemu">
+  <name>%s</name><memory unit="MiB">32</memory><vcpu>1</vcpu>
+  <os><type machine="q35">hvm</type></os>
+  <features><acpi/><tcg><tb-cache unit="MiB">16</tb-cache></tcg></features>
+  <devices>
+    <controller type="pci" model="pcie-root"/>
+    <controller type="pci" model="pcie-root-port"/>
+    <controller type="pci" model="pcie-root-port"/>
+    <controller type="pci" model="pcie-root-port"/>
+    <controller type="pci" model="pcie-root-port"/>
+    <controller type="pci" model="pcie-root-port"/>
+    <controller type="usb" model="none"/>
+    <disk type="file" device="disk">
+      <driver name="qemu" type="raw"/><source file="%s"/><target dev="vda" bus="virtio"/><alias name="ua-root"/><boot order="1"/>
+    </disk>
+    <serial type="unix"><source mode="bind" path="%s"/><log file="%s" append="on"/></serial>
+    %s
+  </devices>
+</domain>`, name, root, d.dir+"/serial", d.dir+"/serial.log", devices)))
+	require.NoError(d, d.Create(d.Context(), &x))
+	g := &guest{daemon: d}
+	g.says(testguest.Up, 1)
+	return g
+}
+
+// file makes a file that QEMU may write.
+func (d daemon) file(name string, content []byte) string {
+	d.Helper()
+	p := filepath.Join(d.dir, name)
+	require.NoError(d, os.WriteFile(p, content, 0o666))
+	require.NoError(d, os.Chmod(p, 0o666))
+	return p
+}
+
+// guest is the guest of a domain.
+type guest struct{ daemon }
+
+// says waits until the guest has written words n times.
+func (g *guest) says(words string, n int) {
+	g.Helper()
+	g.until("the guest says "+words, func() error {
+		b, err := os.ReadFile(g.dir + "/serial.log")
+		if err == nil && strings.Count(string(b), words) < n {
+			err = fmt.Errorf("it says %q", b)
+		}
+		return err
+	})
+}
+
+// types types into the guest's serial port.
+func (g *guest) types(words string) {
+	g.Helper()
+	c, err := net.Dial("unix", g.dir+"/serial")
+	require.NoError(g, err)
+	defer c.Close()
+	_, err = c.Write([]byte(words))
+	require.NoError(g, err)
+}
+
+// described is the domain as it is.
+func (g *guest) described() *libvirtxml.Domain {
+	g.Helper()
+	x, err := g.Describe(g.Context(), name)
+	require.NoError(g, err)
+	return x
+}
