@@ -14,8 +14,12 @@ import (
 
 // Names are the images of the project, in the order in which they are built.
 func Names() []string {
-	return []string{"virt-controller", "virt-handler", "virt-launcher", "demo-guest", "tools"}
+	return []string{"virt-controller", "virt-handler", "virt-launcher", "virt-launcher-full", "demo-guest", "tools"}
 }
+
+// Extra are the images that only single tests need. Nothing builds them that does not
+// name them.
+func Extra() []string { return []string{"debian-guest"} }
 
 // Reference is the name under which a cluster knows a locally built image.
 func Reference(name string) string {
@@ -26,6 +30,9 @@ func Reference(name string) string {
 type List struct {
 	// Name of the image; that of its folder.
 	Name string `json:"name"`
+	// From names an image whose content this one has too, in the same layers, which a
+	// node has once. Empty: none.
+	From string `json:"from"`
 	// Debian says which packages the image is made of; nil for none.
 	Debian *Debian `json:"debian"`
 	// Keep names files of the packages, as patterns. Programs and libraries bring
@@ -44,10 +51,16 @@ type List struct {
 	Programs []Program `json:"programs"`
 	// Disk makes the image a container disk; nil if it is not one.
 	Disk *Disk `json:"disk"`
+	// System makes the image a container disk with all of Debian's packages installed;
+	// nil if it is not one.
+	System *System `json:"system"`
 
 	Entrypoint []string          `json:"entrypoint"`
 	User       string            `json:"user"`
 	Labels     map[string]string `json:"labels"`
+
+	// base is the declaration of From.
+	base *List
 }
 
 // Debian names packages of a release.
@@ -104,8 +117,8 @@ type Disk struct {
 
 // ReadList reads the declaration of an image of the repository at root.
 func ReadList(root, name string) (List, error) {
-	if !slices.Contains(Names(), name) {
-		return List{}, fmt.Errorf("no image %q; there are %q", name, Names())
+	if all := slices.Concat(Names(), Extra()); !slices.Contains(all, name) {
+		return List{}, fmt.Errorf("no image %q; there are %q", name, all)
 	}
 	text, err := os.ReadFile(filepath.Join(root, "images", name, "image.yaml"))
 	if err != nil {
@@ -114,6 +127,11 @@ func ReadList(root, name string) (List, error) {
 	l, err := parseList(text)
 	if err == nil && l.Name != name {
 		err = fmt.Errorf("is called %q", l.Name)
+	}
+	if err == nil && l.From != "" {
+		var base List
+		base, err = ReadList(root, l.From)
+		l.base = &base
 	}
 	if err != nil {
 		return List{}, fmt.Errorf("list of image %s: %w", name, err)
@@ -131,7 +149,7 @@ func parseList(text []byte) (List, error) {
 		_, err := f.mode()
 		errs = append(errs, err)
 	}
-	if (len(l.Keep) > 0 || l.Disk != nil) && l.Debian == nil {
+	if (len(l.Keep) > 0 || l.Disk != nil || l.System != nil) && l.Debian == nil {
 		errs = append(errs, errors.New("keeps files of packages and names no packages"))
 	}
 	return l, errors.Join(errs...)
@@ -140,6 +158,9 @@ func parseList(text []byte) (List, error) {
 // packages are those of Go that the image is built from.
 func (l List) packages() []string {
 	var pkgs []string
+	if l.base != nil {
+		pkgs = l.base.packages()
+	}
 	for _, p := range l.Programs {
 		pkgs = append(pkgs, p.Package)
 	}

@@ -19,7 +19,6 @@ func TestWhatIsNotServedHasNoPod(t *testing.T) {
 	t.Parallel()
 	_, err := pod.Render(vmitest.New(vmitest.WithContainerDisk("a", "b"), with(func(v *vmi.VirtualMachineInstance) {
 		v.Spec.Domain.Memory = nil
-		v.Spec.Domain.Devices.TPM = &vmi.TPM{}
 		v.Spec.Domain.Devices.Disks[0].Tag = "data"
 		v.Spec.Domain.Devices.Interfaces = []vmi.Interface{{Name: "old", InterfaceBinding: vmi.InterfaceBinding{DeprecatedSlirp: &vmi.DeprecatedBinding{}}}}
 		v.Spec.Networks = []vmi.Network{{Name: "old", NetworkSource: vmi.NetworkSource{Pod: &vmi.PodNetwork{}}}}
@@ -27,8 +26,7 @@ func TestWhatIsNotServedHasNoPod(t *testing.T) {
 	require.ErrorIs(t, err, vmi.ErrInvalid)
 	require.EqualError(t, err, `invalid: spec.domain.devices.interfaces[0].slirp: Invalid value: "old": this binding has been discontinued: use masquerade; `+
 		`spec.domain.memory.guest: Required value: say how much memory the guest sees: here, or in spec.domain.resources.requests.memory, or have one huge page by spec.domain.memory.hugepages.pageSize; `+
-		`spec.domain.devices.disks[0].tag: Forbidden: not served yet: cloud-init's data do not hold the addresses of devices; `+
-		`spec.domain.devices.tpm: Forbidden: not served yet: no TPM emulator runs in the pod`)
+		`spec.domain.devices.disks[0].tag: Forbidden: not served yet: cloud-init's data do not hold the addresses of devices`)
 }
 
 // document is a file with an object, or with a record of one.
@@ -62,6 +60,18 @@ func instanceOf(t *testing.T, file string) (*vmi.VirtualMachineInstance, served.
 	return &v, served.Unserved(vmi.Kind.Kind).In(d.Object), f
 }
 
+// devicesOf are the devices of nodes that the VMI asks for.
+func devicesOf(v *vmi.VirtualMachineInstance) map[string]bool {
+	all := map[string]bool{}
+	for _, g := range v.Spec.Domain.Devices.GPUs {
+		all[g.DeviceName] = true
+	}
+	for _, h := range v.Spec.Domain.Devices.HostDevices {
+		all[h.DeviceName] = true
+	}
+	return all
+}
+
 // What asks only for what is served has a pod, as it is written and with
 // KubeVirt's defaults, which set fields that are not served.
 func TestWhatIsServedHasAPod(t *testing.T) {
@@ -82,6 +92,7 @@ func TestWhatIsServedHasAPod(t *testing.T) {
 		}
 		c := config
 		c.Cluster.Limits.Features = features
+		c.Cluster.Pods.HostDevices = devicesOf(v)
 		_, err := pod.Render(v, c)
 		require.NoError(t, err, file)
 		rendered++
