@@ -18,6 +18,7 @@ import (
 	"github.com/podvisor/podvisor/launcher/domain"
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/config"
 )
 
 // withClaim is the VMI of the tests with a disk in a claim of the size.
