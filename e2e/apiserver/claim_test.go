@@ -45,5 +45,4 @@ func TestTheSecondVMIOnAClaimStartsWhenTheFirstHasEnded(t *testing.T) {
 	s.awaitGone("first")
 	s.pod(second)
 	s.awaitPhase("second", vmi.Scheduling)
-	s.awaitEvents(second, "Normal SuccessfulCreate ×1", "Warning ClaimInUse ×1")
 }
