@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/netip"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -19,7 +21,9 @@ import (
 	"github.com/podvisor/podvisor/storage"
 	"github.com/podvisor/podvisor/storage/volume"
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/config"
 	"github.com/podvisor/podvisor/vmi/defaults"
+	"github.com/podvisor/podvisor/vmi/validate"
 )
 
 // effects are what is made of a VMI, as text, by the name of what it is.
@@ -76,7 +80,7 @@ func (e effects) differ(other effects) bool {
 }
 
 func podOf(v *vmi.VirtualMachineInstance, way pod.ContainerDisks) (string, error) {
-	p, err := pod.Render(v, pod.Config{Image: "example/virt-launcher:v1", ContainerDisks: way})
+	p, err := pod.Render(v, pod.Config{Image: "example/virt-launcher:v1", ContainerDisks: way, Cluster: permissive})
 	if err != nil {
 		return "", err
 	}
@@ -111,6 +115,9 @@ func disksOf(v *vmi.VirtualMachineInstance) (string, map[string]domain.Disk, err
 			node.Images[o.Volume] = storage.Image{Path: filepath.Join(o.Image.Dir, "disk.img"), Format: storage.QCOW2, SizeBytes: 1 << 30}
 		}
 		for _, path := range o.Paths {
+			if strings.HasSuffix(path, "/missing") || strings.HasSuffix(path, "/missingx") {
+				continue
+			}
 			node.Paths[path] = storage.Facts{Kind: storage.Directory, FreeBytes: 1 << 40}
 			if filepath.Ext(path) == ".img" {
 				node.Paths[path] = storage.Facts{Kind: storage.File, SizeBytes: 1 << 30, DirectIO: true}
@@ -126,14 +133,23 @@ func disksOf(v *vmi.VirtualMachineInstance) (string, map[string]domain.Disk, err
 	}
 	disks := map[string]domain.Disk{}
 	for _, a := range attachments {
-		disks[a.Name] = domain.Disk{Attachment: a, DirectIO: true}
+		// A lun needs a device.
+		isLUN := slices.ContainsFunc(v.Spec.Domain.Devices.Disks, func(d vmi.Disk) bool { return d.Name == a.Name && d.LUN != nil })
+		disks[a.Name] = domain.Disk{Attachment: a, DirectIO: true, Device: isLUN, Blocks: storage.Blocks{LogicalBytes: 4096, PhysicalBytes: 4096}}
 	}
 	s, err := text(attachments)
 	return s, disks, err
 }
 
 func domainOf(v *vmi.VirtualMachineInstance, attachments []network.Attachment, disks map[string]domain.Disk) (string, error) {
-	d, err := domain.Build(v, domain.Host{KVM: true, Disks: disks, Interfaces: attachments})
+	var kernel domain.KernelFiles
+	for _, f := range volume.KernelFiles(v.Spec.Domain.BootContainer(), "") {
+		if kernel.Kernel == "" {
+			kernel.Kernel = filepath.Join(f.Dir, f.File)
+		}
+		kernel.Initrd = filepath.Join(f.Dir, f.File)
+	}
+	d, err := domain.Build(v, domain.Host{KVM: true, ConsoleLog: "/private/console", Disks: disks, Interfaces: attachments, Kernel: kernel, CPUs: cpus(v), HostDevices: given})
 	if err != nil {
 		return "", err
 	}
@@ -142,7 +158,7 @@ func domainOf(v *vmi.VirtualMachineInstance, attachments []network.Attachment, d
 
 // evictionOf is what happens when the VMI's pod is evicted.
 func evictionOf(v *vmi.VirtualMachineInstance) (string, error) {
-	p, err := pod.Render(v, pod.Config{Image: "example/virt-launcher:v1"})
+	p, err := pod.Render(v, pod.Config{Image: "example/virt-launcher:v1", Cluster: permissive})
 	if err != nil {
 		return "", err
 	}
@@ -152,7 +168,7 @@ func evictionOf(v *vmi.VirtualMachineInstance) (string, error) {
 
 // gateOf is what is made of the readiness gate of the VMI's pod before its guest runs.
 func gateOf(v *vmi.VirtualMachineInstance) (string, error) {
-	p, err := pod.Render(v, pod.Config{Image: "example/virt-launcher:v1"})
+	p, err := pod.Render(v, pod.Config{Image: "example/virt-launcher:v1", Cluster: permissive})
 	if err != nil {
 		return "", err
 	}
@@ -183,3 +199,32 @@ func TestTheVMIsThatAreChangedAreRight(t *testing.T) {
 		require.Len(t, e, 7, name)
 	}
 }
+
+// cpus are those of the node that the pod has for itself, if the VMI asks for them.
+func cpus(v *vmi.VirtualMachineInstance) []domain.HostCPU {
+	c := v.Spec.Domain.CPU
+	if c == nil || !c.DedicatedCPUPlacement {
+		return nil
+	}
+	all := make([]domain.HostCPU, min(c.VCPUs(), 255))
+	if c.IsolateEmulatorThread {
+		all = append(all, domain.HostCPU{})
+	}
+	for i := range all {
+		all[i] = domain.HostCPU{ID: i, Core: i}
+	}
+	return all
+}
+
+// permissive is the configuration of a cluster in which VMIs may have devices and disks of nodes,
+// and given are those that a pod is given.
+var (
+	permissive = config.Config{
+		Pods:   config.Pods{HostDevices: map[string]bool{"example.com/gpu": true, "example.com/vgpu": true}},
+		Limits: validate.Limits{Features: validate.Features{HostDevices: true, HostDisk: true}},
+	}
+	given = map[string]string{
+		"PCI_RESOURCE_EXAMPLE_COM_GPU":       "0000:01:00.0,0000:02:00.0,0000:03:00.0,0000:04:00.0",
+		"MDEV_PCI_RESOURCE_EXAMPLE_COM_VGPU": "4b20d080-1b54-4048-85b3-a6a62d165c01,4b20d080-1b54-4048-85b3-a6a62d165c02,4b20d080-1b54-4048-85b3-a6a62d165c03",
+	}
+)

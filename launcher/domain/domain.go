@@ -21,13 +21,17 @@ const nonTransitional = "virtio-non-transitional"
 // returns why it cannot. A device is a part in a file of its own.
 var parts = []func(*build) error{
 	memory,
+	hugepages,
 	cpu,
 	clock,
 	features,
+	firmware,
+	kernel,
 	chassis,
 	controllers,
 	disks,
 	ifaces,
+	hostDevices,
 	console,
 	agentChannel,
 	display,
@@ -37,6 +41,7 @@ var parts = []func(*build) error{
 	memballoon,
 	rng,
 	panics,
+	tpm,
 }
 
 // finish are parts that need all others.
@@ -81,7 +86,6 @@ func Build(v *vmi.VirtualMachineInstance, h Host) (*libvirtxml.Domain, error) {
 		Type:       accelerator(h),
 		Name:       Name(v),
 		UUID:       id,
-		OS:         firmware(spec, h),
 		SysInfo:    sysinfo(id, spec.Firmware, h.Settings.SMBIOS),
 		OnPoweroff: "destroy",
 		OnReboot:   reboot(spec.RebootPolicy),

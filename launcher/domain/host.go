@@ -27,6 +27,8 @@ type Host struct {
 	ConsoleLog string
 	// Disks are the attachments of the VMI's disks, by their name.
 	Disks map[string]Disk
+	// Kernel are the files that firmware.kernelBoot names.
+	Kernel KernelFiles
 	// Interfaces are the VMI's interfaces as they are bound in the pod.
 	Interfaces []network.Attachment
 	// Defaults are those that the VMI was completed with. The zero value is that
@@ -35,6 +37,12 @@ type Host struct {
 	// Places are the places of devices that are known from before, by the alias of
 	// the device. Nil: the order of the spec decides.
 	Places map[string]Place
+	// HostDevices are the devices of the node that the pod was given, as its
+	// environment names them: the variables that begin with [PCIVariable] or
+	// [MDEVVariable], and their values.
+	HostDevices map[string]string
+	// CPUs are those of the node that the pod may use. Needed for dedicated CPUs.
+	CPUs []HostCPU
 	// Settings are the cluster's. The zero value is the default.
 	Settings config.Launcher
 }
@@ -47,6 +55,10 @@ type Disk struct {
 	// DirectIO says that the attachment, and what it is an overlay of, can be
 	// opened past the page cache.
 	DirectIO bool
+	// Blocks are the blocks of what the attachment is in.
+	Blocks storage.Blocks
+	// Preallocated says that the volume has taken all space of the disk beforehand.
+	Preallocated bool
 }
 
 // Sockets of a VMI in its private folder.

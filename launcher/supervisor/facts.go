@@ -10,6 +10,7 @@ import (
 	"github.com/podvisor/podvisor/launcher"
 	"github.com/podvisor/podvisor/launcher/libvirt"
 	"github.com/podvisor/podvisor/launcher/protocol"
+	"github.com/podvisor/podvisor/storage"
 )
 
 // facts are what is desired and what is known of the domain. Whatever is learned
@@ -44,6 +45,12 @@ type facts struct {
 	rebootedAt      time.Time
 	boot            launcher.Boot
 	readBefore      int64 // by the guest of its disks, when boot began
+
+	growing     map[string]storage.Attachment // disks in claims, as large as they shall be, by their aliases
+	resizing    bool
+	resizeFault error
+	resizes     int // that failed in a row
+	resizeAt    time.Time
 
 	running running         // what is known of the domain
 	agent   *protocol.Agent // in the guest; never changed, only replaced
@@ -90,7 +97,8 @@ func (f *facts) observe(now time.Time) (launcher.Desired, launcher.Actual) {
 	return d, launcher.Actual{
 		Now: now, Domain: f.domain, Devices: f.running.devices, Session: f.session,
 		Pause: f.pause, PausedAt: f.pausedAt, ResumedAt: f.resumedAt, Resumes: f.resumes, Turning: f.turning,
-		Boot:  f.boot,
+		Boot:     f.boot,
+		Resizing: f.resizing, ResizeFault: f.resizeFault, ResizeAt: f.resizeAt,
 		Fault: f.fault, RetryAt: f.retryAt, AskedAt: f.askedAt, KilledAt: f.killedAt, Exit: f.exit,
 	}
 }
@@ -103,6 +111,7 @@ func (f *facts) put(d protocol.Desired, now time.Time) {
 			f.retryAt = time.Time{} // a start that failed may succeed now
 		}
 		f.desired, f.devices = &d, desiredDevices(d.Instance)
+		f.enlarge()
 		if d.Stop != nil {
 			f.stop(now.Add(time.Duration(d.Stop.GracePeriodSeconds) * time.Second))
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"os"
 	"time"
 
 	"libvirt.org/go/libvirtxml"
@@ -33,14 +34,28 @@ func (s *Supervisor) start(ctx context.Context, desired protocol.Desired) (runni
 	if err := s.clear(ctx); err != nil {
 		return running{}, err
 	}
-	disks, err := s.disks(ctx, desired.Instance)
+	disks, err := s.disks(ctx, desired)
 	if err != nil {
 		return running{}, err
 	}
 	host.Disks = disks
+	host.HostDevices = hostDevices(os.Environ())
+	if host.CPUs, err = hostCPUs("/sys"); err != nil {
+		return running{}, err
+	}
 	s.config.Logger.Debug("the disks are made")
+	spec := &desired.Instance.Spec.Domain
+	if host.Kernel, err = findKernel(spec, ""); err != nil {
+		return running{}, err
+	}
+	if err := makeVariables(spec); err != nil {
+		return running{}, err
+	}
 	d, err := domain.Build(desired.Instance, host)
 	if err != nil {
+		return running{}, err
+	}
+	if err := s.prepareTPM(spec, d.UUID); err != nil {
 		return running{}, err
 	}
 	if err := s.serveAddresses(desired.Interfaces); err != nil {
@@ -57,7 +72,14 @@ func (s *Supervisor) start(ctx context.Context, desired protocol.Desired) (runni
 	created := running{emulated: !host.KVM, machineType: d.OS.Type.Machine, disks: disksOf(desired.Instance, host)}
 	created.devices = actualDevices(d, desiredDevices(desired.Instance), created.disks)
 	created.paused = desired.Instance.Spec.StartsPaused()
-	return s.create(context.WithoutCancel(ctx), conn, d, created)
+	created, err = s.create(context.WithoutCancel(ctx), conn, d, created)
+	if err != nil {
+		return created, err
+	}
+	if err := completeTPM(spec); err != nil {
+		s.config.Logger.Warn("the state of the TPM is not kept", "err", err)
+	}
+	return created, nil
 }
 
 // host is what the pod offers to the domain that is desired, without what has to be

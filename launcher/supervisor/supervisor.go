@@ -148,6 +148,7 @@ func (s *Supervisor) Put(d protocol.Desired) error {
 	}
 	s.config.LogLevel.Set(level)
 	s.facts.put(d, time.Now())
+	s.measureDisks()
 	return nil
 }
 

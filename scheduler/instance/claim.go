@@ -6,7 +6,10 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/podvisor/podvisor/scheduler"
+	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/vmi"
 )
 
@@ -28,9 +31,34 @@ func missingClaims(o Observed) (vmi.Finding, bool) {
 	return vmi.Finding{Reason: FailedPvcNotFound, Message: strings.Join(missing, "; ") + ": create it, and the VMI starts"}, true
 }
 
+// StateClaimUnusable: a claim has the name of the one for what outlasts the VMI beside
+// its disks, and cannot hold it.
+const StateClaimUnusable = "StateClaimUnusable"
+
+// stateClaim creates the claim for what outlasts the VMI beside its disks, if it needs
+// one and there is none, or says why the one that is there cannot be it.
+func stateClaim(o Observed) ([]scheduler.Action, *vmi.Finding) {
+	if !o.VMI.Spec.Domain.KeepsState() {
+		return nil, nil
+	}
+	name := pod.StateClaimName(o.VMI.Name)
+	there := o.Claims[name]
+	if there == nil {
+		return []scheduler.Action{scheduler.CreateClaim{Claim: pod.StateClaim(o.VMI, o.Config)}}, nil
+	}
+	if fault := pod.StateClaimFault(there, o.VMI); fault != "" {
+		return nil, &vmi.Finding{Reason: StateClaimUnusable, Message: fmt.Sprintf(
+			"PersistentVolumeClaim %s, which the persistent state of the VMI's firmware or TPM needs, %s: delete it if nothing needs it, and another is created", name, fault)}
+	}
+	return nil, nil
+}
+
 // filesystemOverhead is the share of a claim that a file system needs for itself, the
 // default of CDI.
 const filesystemOverhead = "0.055"
+
+// preallocation is CDI's annotation of a claim whose disk has all its space.
+const preallocation = "cdi.kubevirt.io/storage.preallocation"
 
 // claimStatus are the volumes in claims, with what is known of the claims.
 func claimStatus(o Observed) []vmi.VolumeStatus {
@@ -44,6 +72,22 @@ func claimStatus(o Observed) []vmi.VolumeStatus {
 	return out
 }
 
+// claimsGrew writes the sizes of claims that have grown since they were written, from
+// which the launcher learns that their disks may.
+func claimsGrew(o Observed) scheduler.Plan {
+	return write(o, func(s *vmi.VirtualMachineInstanceStatus, _ metav1.Time) {
+		for i := range s.VolumeStatus {
+			info := s.VolumeStatus[i].PersistentVolumeClaimInfo
+			if info == nil {
+				continue
+			}
+			if c := o.Claims[info.ClaimName]; c != nil && c.Status.Capacity.Storage().Cmp(*info.Capacity.Storage()) > 0 {
+				s.VolumeStatus[i].PersistentVolumeClaimInfo = claimInfo(c)
+			}
+		}
+	})
+}
+
 func claimInfo(c *corev1.PersistentVolumeClaim) *vmi.PersistentVolumeClaimInfo {
 	info := &vmi.PersistentVolumeClaimInfo{
 		ClaimName:   c.Name,
@@ -51,6 +95,8 @@ func claimInfo(c *corev1.PersistentVolumeClaim) *vmi.PersistentVolumeClaimInfo {
 		VolumeMode:  new(corev1.PersistentVolumeFilesystem),
 		Capacity:    c.Status.Capacity.DeepCopy(),
 		Requests:    c.Spec.Resources.Requests.DeepCopy(),
+		// What CDI writes on a claim whose space it has taken.
+		Preallocated: c.Annotations[preallocation] == "true",
 	}
 	if c.Spec.VolumeMode != nil {
 		*info.VolumeMode = *c.Spec.VolumeMode
