@@ -11,9 +11,8 @@ import (
 	"github.com/podvisor/podvisor/launcher/libvirt"
 )
 
-// session keeps three connections to the daemon, one for calls, one that only asks
-// whether it answers, and one for
-// events, and makes them anew when they are lost.
+// session keeps three connections to the daemon, one for calls, one for events and one
+// that only asks whether the daemon answers, and makes them anew when they are lost.
 type session struct {
 	socket string
 	logger *slog.Logger
