@@ -19,6 +19,7 @@ import (
 	"github.com/podvisor/podvisor/scheduler/instance"
 	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/storage"
+	"github.com/podvisor/podvisor/storage/credential"
 	"github.com/podvisor/podvisor/storage/volume"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/config"
@@ -59,6 +60,9 @@ func effectsOf(v *vmi.VirtualMachineInstance) (effects, error) {
 		return nil, err
 	}
 	out["disks"] = seeds
+	if out["agent"], err = agentOf(v); err != nil {
+		return nil, err
+	}
 	d, err := domainOf(v, attachments, disks)
 	if err != nil && !errors.Is(err, vmi.ErrInvalid) {
 		return nil, err
@@ -126,6 +130,9 @@ func disksOf(v *vmi.VirtualMachineInstance) (string, map[string]domain.Disk, err
 		for _, path := range o.Content {
 			node.Content[path] = []byte("of a Secret")
 		}
+	}
+	if node.Keys, err = credential.Seed(v, secretsOf(v)); err != nil {
+		return "", nil, err
 	}
 	attachments, err := volume.Resolve(v, node)
 	if err != nil {
@@ -196,7 +203,7 @@ func TestTheVMIsThatAreChangedAreRight(t *testing.T) {
 	for name, tree := range bases(t) {
 		e, err := effectsOf(decode(t, tree))
 		require.NoError(t, err, name)
-		require.Len(t, e, 7, name)
+		require.Len(t, e, 8, name)
 	}
 }
 

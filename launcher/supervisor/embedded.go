@@ -6,15 +6,15 @@ import (
 	"slices"
 
 	"github.com/podvisor/podvisor/launcher/domain"
-	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/storage"
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/config"
 )
 
-// disks makes the disks of what is desired: those of the config from their attachments, and the
+// disks makes the disks of v: those of the config from their attachments, and the
 // others as in a pod.
-func (s *Supervisor) disks(ctx context.Context, desired protocol.Desired) (map[string]domain.Disk, error) {
-	others, given := desired.Instance.DeepCopy(), []storage.Attachment(nil)
+func (s *Supervisor) disks(ctx context.Context, v *vmi.VirtualMachineInstance, settings config.Launcher) (map[string]domain.Disk, error) {
+	others, given := v.DeepCopy(), []storage.Attachment(nil)
 	devices := &others.Spec.Domain.Devices
 	devices.Disks = slices.DeleteFunc(devices.Disks, func(d vmi.Disk) bool {
 		a, ok := s.config.Disks[d.Name]
@@ -28,7 +28,7 @@ func (s *Supervisor) disks(ctx context.Context, desired protocol.Desired) (map[s
 		_, ok := s.config.Disks[v.Name]
 		return ok
 	})
-	disks, err := makeDisks(ctx, others, s.config.Root, desired.Settings)
+	disks, err := makeDisks(ctx, others, s.config.Root, settings)
 	if err != nil || len(given) == 0 {
 		return disks, err
 	}

@@ -34,7 +34,7 @@ func (s *Supervisor) start(ctx context.Context, desired protocol.Desired) (runni
 	if err := s.clear(ctx); err != nil {
 		return running{}, err
 	}
-	disks, err := s.disks(ctx, desired)
+	disks, err := s.disks(ctx, desired.Instance, desired.Settings)
 	if err != nil {
 		return running{}, err
 	}
@@ -45,7 +45,7 @@ func (s *Supervisor) start(ctx context.Context, desired protocol.Desired) (runni
 	}
 	s.config.Logger.Debug("the disks are made")
 	spec := &desired.Instance.Spec.Domain
-	if host.Kernel, err = findKernel(spec, ""); err != nil {
+	if host.Kernel, err = findKernel(spec, s.config.Root); err != nil {
 		return running{}, err
 	}
 	if err := makeVariables(spec); err != nil {

@@ -86,6 +86,8 @@ type Supervisor struct {
 	serial  *console.Serial
 	server  *control.Server
 
+	credentials *credentials
+
 	cancelStart context.CancelFunc
 	tried       bool            // the daemon was asked to create the domain
 	addresses   map[string]bool // interfaces whose guests are offered addresses
@@ -123,6 +125,7 @@ func New(c Config) (*Supervisor, error) {
 		up: s.connected, down: s.disconnected, event: s.happened, hung: s.replaceDaemon,
 	}
 	s.agent = &agent{look: s.lookAtAgent, changed: make(chan struct{}, 1)}
+	s.credentials = &credentials{read: s.readCredentials, write: s.writeCredentials}
 	s.serial = &console.Serial{Socket: domain.SerialSocket(s.privateDir())}
 	s.server = control.NewServer(control.ServerConfig{
 		Namespace: c.Namespace, Name: c.Name, UID: c.UID, Logger: c.Logger,
@@ -182,6 +185,7 @@ func (s *Supervisor) Run(ctx context.Context) (protocol.End, error) {
 	daemonDone.Go(func() { s.daemon.Run(daemonContext) })
 	background.Go(func() { s.session.run(inner) })
 	background.Go(func() { s.agent.run(inner) })
+	background.Go(func() { s.credentials.run(inner, s.lookAtSecrets) })
 	if s.config.Input != nil {
 		go s.typeIn(inner) // not in the background: no read of a terminal can be ended
 	}

@@ -47,6 +47,17 @@ func TestRender(t *testing.T) {
 		{"cloud-init-secrets", config, vmitest.New(vmitest.WithDisk("seed", vmi.VolumeSource{CloudInitConfigDrive: &vmi.CloudInitConfigDrive{
 			UserDataSecretRef: &corev1.LocalObjectReference{Name: "users"}, NetworkDataSecretRef: &corev1.LocalObjectReference{Name: "networks"},
 		}}))},
+		{"credentials", config, vmitest.New(vmitest.WithCloudInit("access-credentials-0", "#!/bin/sh"), with(func(v *vmi.VirtualMachineInstance) {
+			from := func(name string) *vmi.CredentialSecret { return &vmi.CredentialSecret{SecretName: name} }
+			v.Spec.AccessCredentials = []vmi.AccessCredential{
+				{SSHPublicKey: &vmi.SSHPublicKeyCredential{Source: vmi.SSHPublicKeySource{Secret: from("team.keys")},
+					PropagationMethod: vmi.SSHPublicKeyPropagationMethod{NoCloud: &vmi.CloudInitPropagation{}}}},
+				{SSHPublicKey: &vmi.SSHPublicKeyCredential{Source: vmi.SSHPublicKeySource{Secret: from("team.keys")},
+					PropagationMethod: vmi.SSHPublicKeyPropagationMethod{QemuGuestAgent: &vmi.AgentUsersPropagation{Users: []string{"admin"}}}}},
+				{UserPassword: &vmi.UserPasswordCredential{Source: vmi.UserPasswordSource{Secret: from("passwords")},
+					PropagationMethod: vmi.UserPasswordPropagationMethod{QemuGuestAgent: &vmi.AgentPropagation{}}}},
+			}
+		}))},
 		{"probes", config, vmitest.New(vmitest.WithMasquerade("default", vmi.Port{Name: "http", Port: 80}), with(func(v *vmi.VirtualMachineInstance) {
 			v.Spec.ReadinessProbe = &vmi.Probe{
 				ProbeHandler:        vmi.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/ready", Port: intstr.FromString("http")}},

@@ -2,10 +2,12 @@ package pod
 
 import (
 	"cmp"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/podvisor/podvisor/storage/credential"
 	"github.com/podvisor/podvisor/storage/volume"
 	"github.com/podvisor/podvisor/vmi"
 )
@@ -34,14 +36,18 @@ func volumes(v *vmi.VirtualMachineInstance, c Config) (volume.Part, error) {
 	other := volume.KernelNames(boot)
 	reserved.Volumes = append(append(reserved.Volumes, volume.StateVolume), other.Volumes...)
 	reserved.Containers = append(reserved.Containers, other.Containers...)
+	credentials := credential.Part(v)
+	for _, c := range credentials.Volumes {
+		reserved.Volumes = append(reserved.Volumes, c.Name)
+	}
 	its, err := volume.Pod(v.Spec.Volumes, volume.Cluster{ContainerDisks: c.ContainerDisks, Claims: c.Facts.Claims, Reserved: reserved})
 	if err != nil {
 		return volume.Part{}, err
 	}
 	its.Add(volume.KernelBoot(boot, c.ContainerDisks))
 	its.Add(volume.State(&v.Spec.Domain, StateClaimName(v.Name)))
-	its.Volumes = append(own.Volumes, its.Volumes...)
-	its.Mounts = append(own.Mounts, its.Mounts...)
+	its.Volumes = slices.Concat(own.Volumes, its.Volumes, credentials.Volumes)
+	its.Mounts = slices.Concat(own.Mounts, its.Mounts, credentials.Mounts)
 	return its, nil
 }
 
