@@ -26,7 +26,7 @@ type Devices struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
-	// +podvisor:unserved=no file system server runs in the pod
+	// +podvisor:unserved=virtiofsd needs a user namespace or capabilities, which a launcher pod does not have
 	Filesystems []Filesystem `json:"filesystems,omitempty"`
 
 	// Inputs are the VMI's pointing devices.

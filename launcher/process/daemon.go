@@ -43,6 +43,7 @@ type Daemon struct {
 	mu      sync.Mutex
 	output  string // the last line that it wrote
 	failure string // how it ended last
+	pid     int    // of the one that runs; 0: none does
 }
 
 // NewDaemon returns a daemon that does not run yet.
@@ -71,6 +72,23 @@ func (d *Daemon) Failure() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.failure
+}
+
+// Kill kills the daemon that runs, if one does, also one that is stopped. Run starts
+// the next one, which takes the domains over.
+func (d *Daemon) Kill() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.pid != 0 {
+		_ = unix.Kill(d.pid, unix.SIGKILL) // fails if it is dead already
+	}
+}
+
+// runs notes the process of the daemon.
+func (d *Daemon) runs(pid int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.pid = pid
 }
 
 // Prepare writes the daemon's configuration and its record of what QEMU can do.
@@ -168,6 +186,8 @@ func (d *Daemon) once(ctx context.Context) error {
 		d.log(output)
 	}()
 	exited := d.config.Reaper.Exited(pid)
+	d.runs(pid)
+	defer d.runs(0)
 	select {
 	case s := <-exited:
 		select {

@@ -49,6 +49,13 @@ func (s *Supervisor) disconnected() {
 	s.facts.change(func(f *facts) { f.session = launcher.Session{LostAt: time.Now()} })
 }
 
+// replaceDaemon ends a daemon that does not answer. The guest goes on, and the next
+// daemon takes its domain over.
+func (s *Supervisor) replaceDaemon() {
+	s.config.Logger.Warn("the libvirt daemon does not answer and is replaced")
+	s.daemon.Kill()
+}
+
 // happened takes an event of the daemon.
 func (s *Supervisor) happened(e libvirt.Event) {
 	if e.Domain != s.domainName() {

@@ -174,6 +174,24 @@ func TestADaemonThatHangsDelaysNoEnd(t *testing.T) {
 	p.ends(protocol.Killed, "grace period")
 }
 
+func TestADaemonThatHangsIsReplacedWhileTheGuestGoesOn(t *testing.T) {
+	p := newPod(t, bootable(), "ANSWERS=10s")
+	first := 0
+	p.until("the daemon runs", func() bool { first = p.process("libvirtd"); return first != 0 })
+	p.kill(first, unix.SIGSTOP) // at its start, before it can have answered
+	p.run()
+	second, qemu := p.process("libvirtd"), p.process("qemu-system-x86_64")
+	require.NotEqual(t, first, second)
+
+	p.kill(second, unix.SIGSTOP)
+	p.until("there is another daemon", func() bool { now := p.process("libvirtd"); return now != 0 && now != second })
+	require.Equal(t, qemu, p.process("qemu-system-x86_64"))
+	require.NoError(t, p.client.Put(t.Context(), protocol.Desired{Instance: instance(), Stop: &protocol.Stop{GracePeriodSeconds: 60}}))
+	p.says("power button pressed", 1)
+	p.ends(protocol.Shutdown, "the guest powered off")
+	require.Equal(t, 1, strings.Count(p.console.String(), "test guest is up"))
+}
+
 func TestAQEMUMayEndWhileTheDaemonIsAway(t *testing.T) {
 	p := newPod(t, bootable())
 	p.run()

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/hex"
 	"fmt"
@@ -70,6 +71,9 @@ func TestMain(m *testing.M) {
 		Logger: slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
 	if err != nil {
+		panic(err)
+	}
+	if s.session.answers, err = time.ParseDuration(cmp.Or(os.Getenv("ANSWERS"), "0s")); err != nil {
 		panic(err)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)

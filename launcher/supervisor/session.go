@@ -11,8 +11,8 @@ import (
 	"github.com/podvisor/podvisor/launcher/libvirt"
 )
 
-// session keeps two connections to the daemon, one for calls and one for
-// events, and makes them anew when they are lost.
+// session keeps three connections to the daemon, one for calls, one for events and one
+// that only asks whether the daemon answers, and makes them anew when they are lost.
 type session struct {
 	socket string
 	logger *slog.Logger
@@ -22,6 +22,12 @@ type session struct {
 	down func()
 	// event is called for every event, in order.
 	event func(libvirt.Event)
+	// hung is called when the daemon has not answered for longer than answers.
+	hung func()
+	// answers is how long the daemon may take to answer. 0: a minute.
+	answers time.Duration
+
+	silent time.Time // since when there is no session; of run alone
 
 	mu    sync.Mutex
 	conn  *libvirt.Connection // nil: there is none
@@ -33,7 +39,11 @@ const steady = 10 * time.Second
 
 // run connects until ctx ends.
 func (s *session) run(ctx context.Context) {
+	if s.answers == 0 {
+		s.answers = time.Minute
+	}
 	outage := time.Now()
+	s.silent = outage
 	for ctx.Err() == nil {
 		began := time.Now()
 		if err := s.once(ctx); err != nil && ctx.Err() == nil {
@@ -41,6 +51,10 @@ func (s *session) run(ctx context.Context) {
 		}
 		if time.Since(began) > steady {
 			outage = time.Now()
+		}
+		if time.Since(s.silent) > s.answers && ctx.Err() == nil {
+			s.silent = time.Now() // for the next daemon
+			s.hung()
 		}
 		select {
 		case <-time.After(dialDelay(time.Since(outage))):
@@ -62,7 +76,7 @@ func dialDelay(outage time.Duration) time.Duration {
 func (s *session) once(ctx context.Context) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	conn, err := libvirt.Dial(ctx, s.socket)
+	conn, err := s.dial(ctx)
 	if err != nil {
 		return err
 	}
@@ -76,9 +90,18 @@ func (s *session) once(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	pulse, err := libvirt.Dial(ctx, s.socket)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, pulse.Close()) }()
 	s.up(ctx, conn)
 	s.set(conn)
-	defer s.unset()
+	defer func() {
+		s.unset()
+		s.silent = time.Now()
+	}()
+	go s.watch(ctx, pulse)
 	for {
 		select {
 		case e, ok := <-events:
@@ -92,6 +115,35 @@ func (s *session) once(ctx context.Context) (err error) {
 			return nil
 		case <-ctx.Done():
 			return nil
+		}
+	}
+}
+
+// dial makes the first connection of a session. A daemon that takes connections and
+// does not answer hangs; it may take long at its start, when it finds out what QEMU can
+// do.
+func (s *session) dial(ctx context.Context) (*libvirt.Connection, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.answers)
+	defer cancel()
+	return libvirt.Dial(ctx, s.socket)
+}
+
+// watch asks the daemon for an answer again and again, until the session ends. The
+// connection is for this alone: the daemon works on a few calls of each at once, and
+// calls about a domain may all wait for a QEMU that hangs.
+func (s *session) watch(ctx context.Context, pulse *libvirt.Connection) {
+	for {
+		select {
+		case <-time.After(s.answers / 2):
+		case <-ctx.Done():
+			return
+		}
+		limited, cancel := context.WithTimeout(ctx, s.answers)
+		err := pulse.Ping(limited)
+		cancel()
+		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+			s.hung()
+			return
 		}
 	}
 }
