@@ -35,6 +35,10 @@ type RemoveFinalizer struct{}
 // object controls already is as good.
 type CreatePod struct{ Pod *corev1.Pod }
 
+// CreateClaim creates a PersistentVolumeClaim for the object. One of that name is as
+// good: the next plan decides about it.
+type CreateClaim struct{ Claim *corev1.PersistentVolumeClaim }
+
 // DeletePod deletes the pod with this name in the object's namespace, if it still
 // has the UID.
 type DeletePod struct {
@@ -113,6 +117,7 @@ func (DeleteInstance) action()   {}
 func (AdoptInstance) action()    {}
 func (ReleaseInstance) action()  {}
 func (AnnotateInstance) action() {}
+func (CreateClaim) action()      {}
 func (CreateDataVolume) action() {}
 func (CreateRevision) action()   {}
 func (DeleteRevision) action()   {}

@@ -74,6 +74,8 @@ const (
 	// MaxFolderDepth is how deep its folders are: ISO 9660 has eight levels, and one
 	// of them is the root.
 	MaxFolderDepth = 7
+	// MaxFolderName is the length of a file's name: what Joliet holds.
+	MaxFolderName = 103
 )
 
 // Persistent is a raw disk on storage that outlives the pod, such as a claim. It

@@ -48,6 +48,14 @@ type KubeVirtConfiguration struct {
 	// +kubebuilder:validation:Enum=Always;IfNotPresent;Never
 	ImagePullPolicy corev1.PullPolicy `json:"imagePullPolicy,omitempty"`
 
+	// VMStateStorageClass is the storage class of the claims for what outlasts VMIs
+	// beside their disks: the variables of UEFI firmware and the state of TPMs, where
+	// they are persistent. Claims that exist keep theirs. Default: the default storage
+	// class of the cluster.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	VMStateStorageClass string `json:"vmStateStorageClass,omitempty"`
+
 	// EvictionStrategy is the strategy of VMIs that name none when they are
 	// created. Default: None.
 	// +optional
@@ -284,13 +292,14 @@ type DeveloperConfiguration struct {
 	// LessPVCSpaceToleration is by how many per cent a claim may be smaller than
 	// the disk in it. Default: 10.
 	// +optional
-	// +podvisor:unserved=a new disk leaves of its claim what is the default
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=99
 	LessPVCSpaceToleration int `json:"pvcTolerateLessSpaceUpToPercent,omitempty"`
 
 	// MinimumReservePVCBytes is the space of a claim, in bytes, that a new disk
 	// leaves free. Default: 131072.
 	// +optional
-	// +podvisor:unserved=a new disk leaves of its claim what is the default
+	// +kubebuilder:validation:Maximum=1125899906842624
 	MinimumReservePVCBytes uint64 `json:"minimumReservePVCBytes,omitempty"`
 
 	// DiskVerification are settings of the check of disk images.

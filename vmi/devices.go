@@ -74,7 +74,6 @@ type Devices struct {
 	// TPM is a trusted platform module, which keeps keys from the guest's own
 	// software. Windows 11 needs one.
 	// +optional
-	// +podvisor:unserved=no TPM emulator runs in the pod
 	TPM *TPM `json:"tpm,omitempty"`
 
 	// Video chooses the graphics card. Default: vga on amd64 with BIOS, bochs

@@ -24,13 +24,11 @@ type Firmware struct {
 	// Bootloader chooses between BIOS and UEFI. Default: BIOS on amd64, UEFI on
 	// arm64.
 	// +optional
-	// +podvisor:unserved=the domain always starts the built-in BIOS
 	Bootloader *Bootloader `json:"bootloader,omitempty"`
 
 	// KernelBoot starts a kernel from a container image instead of a boot loader
 	// from a disk.
 	// +optional
-	// +podvisor:unserved=the pod fetches no kernel and the domain starts none
 	KernelBoot *KernelBoot `json:"kernelBoot,omitempty"`
 }
 
@@ -65,7 +63,6 @@ type EFI struct {
 	// Persistent keeps the firmware's variables (boot entries, keys) on a volume
 	// of their own, so that they outlast the VMI. Default: false.
 	// +optional
-	// +podvisor:unserved=there is no volume for the state of the firmware
 	Persistent *bool `json:"persistent,omitempty"`
 }
 
@@ -131,3 +128,34 @@ type BootFileInfo struct {
 	// +kubebuilder:validation:Format=int64
 	Checksum uint32 `json:"checksum,omitempty"`
 }
+
+// UEFI returns the settings of the UEFI firmware that starts the guest. Nil: another
+// firmware does.
+func (d *DomainSpec) UEFI() *EFI {
+	if d.Firmware == nil || d.Firmware.Bootloader == nil {
+		return nil
+	}
+	return d.Firmware.Bootloader.EFI
+}
+
+// BootContainer returns the container image that the guest's kernel is in. Nil: a
+// disk has the kernel.
+func (d *DomainSpec) BootContainer() *KernelBootContainer {
+	if d.Firmware == nil || d.Firmware.KernelBoot == nil {
+		return nil
+	}
+	return d.Firmware.KernelBoot.Container
+}
+
+// Persists says whether the firmware's variables outlast the VMI.
+func (e *EFI) Persists() bool { return e != nil && e.Persistent != nil && *e.Persistent }
+
+// On says whether the VMI has the module.
+func (t *TPM) On() bool { return t != nil && (t.Enabled == nil || *t.Enabled) }
+
+// Persists says whether the module keeps what it stores when the VMI ends.
+func (t *TPM) Persists() bool { return t.On() && t.Persistent != nil && *t.Persistent }
+
+// KeepsState says whether something of the VMI beside its disks outlasts it, for which
+// it has a claim.
+func (d *DomainSpec) KeepsState() bool { return d.UEFI().Persists() || d.Devices.TPM.Persists() }

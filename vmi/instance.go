@@ -193,7 +193,6 @@ type VirtualMachineInstanceSpec struct {
 	// must be the one of the serviceAccount volume, if there is one. Default: the
 	// account of that volume, or the namespace's default without its token.
 	// +optional
-	// +podvisor:unserved=pods run as the namespace's default account
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 }
 

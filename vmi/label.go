@@ -73,6 +73,10 @@ const (
 	// MigrationSelectorLabel is the name of the VMI that a migration moves.
 	MigrationSelectorLabel = "kubevirt.io/vmi-name"
 
+	// StateLabel is the name of the VMI whose firmware's variables and TPM a claim
+	// holds.
+	StateLabel = "persistent-state-for"
+
 	// PCITopologyAnnotation is the layout of a guest's PCI bus, which stays the
 	// same as long as the VM exists.
 	PCITopologyAnnotation = "kubevirt.io/pci-topology-version"

@@ -23,6 +23,13 @@ const (
 	// ContainerDisksDir holds one folder per container disk, named after its
 	// volume: the root of the container image.
 	ContainerDisksDir = "/var/run/kubevirt/container-disks"
+	// KernelBootDir holds the folders kernel and initrd, in which the container image
+	// of a VMI's kernel is found, or the copy of the one file.
+	KernelBootDir = "/var/run/kubevirt/kernel-boot"
+	// NVRAMDir holds the variables of the UEFI firmware, and TPMDir the state of the
+	// TPM. What is persistent is in a claim that is mounted there.
+	NVRAMDir = PrivateDir + "/nvram"
+	TPMDir   = PrivateDir + "/swtpm"
 )
 
 // CloudInitImage is the path of a VMI's NoCloud image in its launcher pod.

@@ -32,6 +32,7 @@ func run(ctx context.Context, args []string) error {
 	var flags flag.FlagSet
 	kubeconfig := flags.String("kubeconfig", "", "kubeconfig file; default: the pod's service account")
 	image := flags.String("launcher-image", os.Getenv("LAUNCHER_IMAGE"), "image of the launcher pods (LAUNCHER_IMAGE)")
+	full := flags.String("launcher-full-image", os.Getenv("LAUNCHER_FULL_IMAGE"), "image of the launcher pods that need UEFI firmware or a TPM (LAUNCHER_FULL_IMAGE); default: the launcher image with -full before the tag")
 	emulate := flags.Bool("allow-emulation", os.Getenv("ALLOW_EMULATION") == "true", "run guests without hardware virtualization (ALLOW_EMULATION)")
 	disks := flags.String("container-disks", os.Getenv("CONTAINER_DISKS"), "auto, image-volume or init-copy (CONTAINER_DISKS)")
 	namespace := flags.String("namespace", cmp.Or(os.Getenv("POD_NAMESPACE"), "kubevirt"), "namespace of the lease and the certificate (POD_NAMESPACE)")
@@ -57,7 +58,7 @@ func run(ctx context.Context, args []string) error {
 	var serving *admission.Serving
 	c, err := controller.New(controller.Config{Client: api.vmis, Kube: api.kube, Dynamic: api.dynamic, Logger: s.Log, Metrics: s.Queues, Settings: s.Settings, Home: *namespace,
 		Guarded: func() bool { return serving.Guarded() },
-		Pods:    pod.Config{Image: *image, AllowEmulation: *emulate, ContainerDisks: way}})
+		Pods:    pod.Config{Image: *image, FullImage: *full, AllowEmulation: *emulate, ContainerDisks: way}})
 	if err != nil {
 		return err
 	}

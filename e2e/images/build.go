@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -168,8 +169,9 @@ func (c *cache) image(ctx context.Context, l List, programs map[string]string) (
 // forget removes the layers of an image that it does not have any more.
 func (c *cache) forget(name string, layers []string) {
 	old, _ := filepath.Glob(c.path("layers", name+"-*.tar"))
+	own := regexp.MustCompile("^" + regexp.QuoteMeta(name) + `-([0-9a-f]{32}|program-.*)\.tar$`) // not of an image whose name begins so
 	for _, file := range old {
-		if !slices.Contains(layers, file) {
+		if own.MatchString(filepath.Base(file)) && !slices.Contains(layers, file) {
 			_ = os.Remove(file)
 		}
 	}
@@ -211,6 +213,13 @@ func (c *cache) baseKey(ctx context.Context, l List) (string, error) {
 		return "", err
 	}
 	parts := []string{"base", builder(), string(text)}
+	if l.base != nil {
+		base, err := c.baseKey(ctx, *l.base)
+		if err != nil {
+			return "", err
+		}
+		parts = append(parts, base)
+	}
 	if l.Debian != nil {
 		packages, err := c.packages(ctx, *l.Debian)
 		if err != nil {
@@ -241,9 +250,20 @@ func (c *cache) update(ctx context.Context) error {
 
 // layers makes the layers of an image, the one that changes least at the bottom.
 func (c *cache) layers(ctx context.Context, l List, base string, programs map[string]string) ([]string, error) {
-	var layers []string
+	var layers, above []string
+	if l.base != nil {
+		key, err := c.baseKey(ctx, *l.base)
+		if err != nil {
+			return nil, err
+		}
+		below, err := c.layers(ctx, *l.base, key, programs)
+		if err != nil {
+			return nil, err
+		}
+		layers, above = below[:1:1], below[1:]
+	}
 	if l.Debian != nil || len(l.Files) > 0 {
-		build := func() (tree, error) { return c.root(ctx, l) }
+		build := func() (tree, error) { return c.root(ctx, l, layers) }
 		if l.Disk != nil {
 			sum, err := hashFile(programs[l.Disk.Init])
 			if err != nil {
@@ -258,6 +278,7 @@ func (c *cache) layers(ctx context.Context, l List, base string, programs map[st
 		}
 		layers = append(layers, layer)
 	}
+	layers = append(layers, above...)
 	for _, p := range l.Programs {
 		content, err := os.ReadFile(programs[p.Package])
 		if err != nil {

@@ -8,7 +8,7 @@ import (
 )
 
 // libraryDirs are where the dynamic loader looks without a cache of its own.
-var libraryDirs = []string{"/lib/x86_64-linux-gnu/", "/usr/lib/x86_64-linux-gnu/", "/lib/", "/usr/lib/"}
+var libraryDirs = []string{"/lib/x86_64-linux-gnu/", "/usr/lib/x86_64-linux-gnu/", "/lib/", "/usr/lib/", "/usr/lib/x86_64-linux-gnu/swtpm/"}
 
 // linked returns the loader and the libraries that a program or library asks for.
 func linked(content []byte) (loader string, libraries []string, err error) {

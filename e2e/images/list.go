@@ -14,7 +14,7 @@ import (
 
 // Names are the images of the project, in the order in which they are built.
 func Names() []string {
-	return []string{"virt-controller", "virt-handler", "virt-launcher", "demo-guest", "tools"}
+	return []string{"virt-controller", "virt-handler", "virt-launcher", "virt-launcher-full", "demo-guest", "tools"}
 }
 
 // Reference is the name under which a cluster knows a locally built image.
@@ -26,6 +26,9 @@ func Reference(name string) string {
 type List struct {
 	// Name of the image; that of its folder.
 	Name string `json:"name"`
+	// From names an image whose content this one has too, in the same layers, which a
+	// node has once. Empty: none.
+	From string `json:"from"`
 	// Debian says which packages the image is made of; nil for none.
 	Debian *Debian `json:"debian"`
 	// Keep names files of the packages, as patterns. Programs and libraries bring
@@ -48,6 +51,9 @@ type List struct {
 	Entrypoint []string          `json:"entrypoint"`
 	User       string            `json:"user"`
 	Labels     map[string]string `json:"labels"`
+
+	// base is the declaration of From.
+	base *List
 }
 
 // Debian names packages of a release.
@@ -115,6 +121,11 @@ func ReadList(root, name string) (List, error) {
 	if err == nil && l.Name != name {
 		err = fmt.Errorf("is called %q", l.Name)
 	}
+	if err == nil && l.From != "" {
+		var base List
+		base, err = ReadList(root, l.From)
+		l.base = &base
+	}
 	if err != nil {
 		return List{}, fmt.Errorf("list of image %s: %w", name, err)
 	}
@@ -140,6 +151,9 @@ func parseList(text []byte) (List, error) {
 // packages are those of Go that the image is built from.
 func (l List) packages() []string {
 	var pkgs []string
+	if l.base != nil {
+		pkgs = l.base.packages()
+	}
 	for _, p := range l.Programs {
 		pkgs = append(pkgs, p.Package)
 	}

@@ -3,13 +3,34 @@ package images
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"os"
 	"path"
+	"slices"
 )
 
-// root makes the file system of an image without its programs.
-func (c *cache) root(ctx context.Context, l List) (tree, error) {
+// root makes the file system of an image without its programs, and without what is in
+// the layers below.
+func (c *cache) root(ctx context.Context, l List, below []string) (tree, error) {
 	image := tree{}
+	for _, layer := range below {
+		f, err := os.Open(layer)
+		if err != nil {
+			return nil, err
+		}
+		err = errors.Join(image.readTar(f), f.Close())
+		if err != nil {
+			return nil, err
+		}
+	}
+	there := slices.Collect(maps.Keys(image))
+	defer func() {
+		for _, name := range there {
+			delete(image, name)
+		}
+	}()
 	if l.Debian != nil {
 		packages, err := c.packages(ctx, *l.Debian)
 		if err != nil {

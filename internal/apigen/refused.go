@@ -98,7 +98,6 @@ var refused = map[string][]refusal{
 		{"spec.configuration.virtTemplateDeployment", installer},
 		{"spec.configuration.virtualMachineInstancesPerNode", "how many pods a node runs is the kubelet's"},
 		{"spec.configuration.virtualMachineOptions", niche},
-		{"spec.configuration.vmStateStorageClass", "enters with persistent state of TPM and firmware"},
 		{"spec.configuration.webhookConfiguration", component},
 		{"spec.customizeComponents", installer},
 		{"spec.imagePullPolicy", installer},

@@ -242,7 +242,7 @@ func TestAFieldWithoutEffectIsFound(t *testing.T) {
 		want string
 	}{
 		{leaf{"spec.domain.devices.disks[].serial", reflect.TypeFor[string]()}, "have no effect"},
-		{leaf{"spec.domain.devices.tpm", reflect.TypeFor[struct{}]()}, "not served yet"},
+		{leaf{"spec.domain.devices.interfaces[].sriov", reflect.TypeFor[struct{}]()}, "not served yet"},
 		{leaf{"spec.domain.devices.gpus[].name", reflect.TypeFor[string]()}, "no VMI of testdata has this field"},
 	} {
 		require.Contains(t, tt.leaf.fault(tt.leaf.try(t, trees, before)), tt.want)
@@ -258,5 +258,5 @@ func TestTheLeavesAreThoseOfTheTypesThatAreServed(t *testing.T) {
 		"spec.domain.memory.guest", "spec.domain.devices.rng", "spec.domain.devices.disks[].disk.bus", "spec.domain.resources.limits{}",
 		"spec.dnsConfig.nameservers[]", "spec.volumes[].containerDisk.image", "spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[].topologyKey",
 	})
-	require.NotContains(t, paths, "spec.domain.devices.tpm")
+	require.NotContains(t, paths, "spec.domain.devices.gpus")
 }

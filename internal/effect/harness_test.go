@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -20,8 +21,13 @@ import (
 	"github.com/podvisor/podvisor/storage"
 	"github.com/podvisor/podvisor/storage/volume"
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/config"
 	"github.com/podvisor/podvisor/vmi/defaults"
+	"github.com/podvisor/podvisor/vmi/validate"
 )
+
+// cluster allows what is switched off otherwise.
+var cluster = config.Config{Limits: validate.Limits{Features: validate.Features{HostDisk: true}}}
 
 // effects are what is made of a VMI, as text, by the name of what it is.
 type effects map[string]string
@@ -77,7 +83,7 @@ func (e effects) differ(other effects) bool {
 }
 
 func podOf(v *vmi.VirtualMachineInstance, way pod.ContainerDisks) (string, error) {
-	p, err := pod.Render(v, pod.Config{Image: "example/virt-launcher:v1", ContainerDisks: way})
+	p, err := pod.Render(v, pod.Config{Image: "example/virt-launcher:v1", ContainerDisks: way, Cluster: cluster})
 	if err != nil {
 		return "", err
 	}
@@ -112,6 +118,9 @@ func disksOf(v *vmi.VirtualMachineInstance) (string, map[string]domain.Disk, err
 			node.Images[o.Volume] = storage.Image{Path: filepath.Join(o.Image.Dir, "disk.img"), Format: storage.QCOW2, SizeBytes: 1 << 30}
 		}
 		for _, path := range o.Paths {
+			if strings.HasSuffix(path, "/missing") || strings.HasSuffix(path, "/missingx") {
+				continue
+			}
 			node.Paths[path] = storage.Facts{Kind: storage.Directory, FreeBytes: 1 << 40}
 			if filepath.Ext(path) == ".img" {
 				node.Paths[path] = storage.Facts{Kind: storage.File, SizeBytes: 1 << 30, DirectIO: true}
@@ -136,7 +145,14 @@ func disksOf(v *vmi.VirtualMachineInstance) (string, map[string]domain.Disk, err
 }
 
 func domainOf(v *vmi.VirtualMachineInstance, attachments []network.Attachment, disks map[string]domain.Disk) (string, error) {
-	d, err := domain.Build(v, domain.Host{KVM: true, Disks: disks, Interfaces: attachments})
+	var kernel domain.KernelFiles
+	for _, f := range volume.KernelFiles(v.Spec.Domain.BootContainer(), "") {
+		if kernel.Kernel == "" {
+			kernel.Kernel = filepath.Join(f.Dir, f.File)
+		}
+		kernel.Initrd = filepath.Join(f.Dir, f.File)
+	}
+	d, err := domain.Build(v, domain.Host{KVM: true, ConsoleLog: "/private/console", Disks: disks, Interfaces: attachments, Kernel: kernel})
 	if err != nil {
 		return "", err
 	}
@@ -145,7 +161,7 @@ func domainOf(v *vmi.VirtualMachineInstance, attachments []network.Attachment, d
 
 // evictionOf is what happens when the VMI's pod is evicted.
 func evictionOf(v *vmi.VirtualMachineInstance) (string, error) {
-	p, err := pod.Render(v, pod.Config{Image: "example/virt-launcher:v1"})
+	p, err := pod.Render(v, pod.Config{Image: "example/virt-launcher:v1", Cluster: cluster})
 	if err != nil {
 		return "", err
 	}
@@ -155,7 +171,7 @@ func evictionOf(v *vmi.VirtualMachineInstance) (string, error) {
 
 // gateOf is what is made of the readiness gate of the VMI's pod before its guest runs.
 func gateOf(v *vmi.VirtualMachineInstance) (string, error) {
-	p, err := pod.Render(v, pod.Config{Image: "example/virt-launcher:v1"})
+	p, err := pod.Render(v, pod.Config{Image: "example/virt-launcher:v1", Cluster: cluster})
 	if err != nil {
 		return "", err
 	}

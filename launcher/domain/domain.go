@@ -24,6 +24,8 @@ var parts = []func(*build) error{
 	cpu,
 	clock,
 	features,
+	firmware,
+	kernel,
 	chassis,
 	controllers,
 	disks,
@@ -37,6 +39,7 @@ var parts = []func(*build) error{
 	memballoon,
 	rng,
 	panics,
+	tpm,
 }
 
 // finish are parts that need all others.
@@ -81,7 +84,6 @@ func Build(v *vmi.VirtualMachineInstance, h Host) (*libvirtxml.Domain, error) {
 		Type:       accelerator(h),
 		Name:       Name(v),
 		UUID:       id,
-		OS:         firmware(spec, h),
 		SysInfo:    sysinfo(id, spec.Firmware, h.Settings.SMBIOS),
 		OnPoweroff: "destroy",
 		OnReboot:   reboot(spec.RebootPolicy),

@@ -73,6 +73,13 @@ func overlay(h *Host) {
 	h.Disks["diska"] = d
 }
 
+func uefi(e vmi.EFI) func(*vmi.VirtualMachineInstance) {
+	return func(v *vmi.VirtualMachineInstance) {
+		v.Spec.Domain.Firmware = &vmi.Firmware{Bootloader: &vmi.Bootloader{EFI: &e}}
+		v.Spec.Domain.Features = &vmi.Features{SMM: &vmi.FeatureState{}}
+	}
+}
+
 // windows has what manifests of Windows guests have.
 func windows(v *vmi.VirtualMachineInstance) {
 	on := func() *vmi.FeatureState { return &vmi.FeatureState{} }
@@ -106,7 +113,6 @@ func architecture(arch, machineType string) func(*vmi.VirtualMachineInstance) {
 		d.Sound, d.Watchdog = nil, nil
 		if arch == "s390x" {
 			d.Inputs = []vmi.Input{{Name: "b", Type: vmi.InputTablet, Bus: vmi.InputBusVirtio}}
-			d.Watchdog = &vmi.Watchdog{Name: "dog", WatchdogDevice: vmi.WatchdogDevice{Diag288: &vmi.Diag288Watchdog{}}}
 		}
 	}
 }
@@ -115,9 +121,9 @@ var cases = map[string]struct {
 	vmi  *vmi.VirtualMachineInstance
 	host []func(*Host)
 }{
-	"minimal":     {vmi: instance()},
-	"emulation":   {instance(), []func(*Host){emulated}},
-	"cpu":         {vmi: instance(func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.CPU = &vmi.CPU{Sockets: 2, Cores: 3, Threads: 2} })},
+	"minimal":   {vmi: instance()},
+	"emulation": {instance(), []func(*Host){emulated}},
+	"cpu":       {vmi: instance(func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.CPU = &vmi.CPU{Sockets: 2, Cores: 3, Threads: 2} })},
 	"cpu-model": {vmi: instance(func(v *vmi.VirtualMachineInstance) {
 		v.Spec.Domain.CPU = &vmi.CPU{Model: "Haswell", Features: []vmi.CPUFeature{{Name: "pcid"}, {Name: "vmx", Policy: vmi.CPUFeatureForbid}, {Name: "hle", Policy: vmi.CPUFeatureOptional}}}
 	})},
@@ -132,7 +138,18 @@ var cases = map[string]struct {
 	"firmware": {vmi: instance(func(v *vmi.VirtualMachineInstance) {
 		v.Spec.Domain.Firmware = &vmi.Firmware{UUID: "5D307CA9B3EF428C886106E72D69F223", Serial: "SN-0042"}
 	})},
-	"rng": {vmi: instance(func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Devices.Rng = &vmi.Rng{} })},
+	"bios-serial": {vmi: instance(func(v *vmi.VirtualMachineInstance) {
+		v.Spec.Domain.Firmware = &vmi.Firmware{Bootloader: &vmi.Bootloader{BIOS: &vmi.BIOS{UseSerial: new(true)}}}
+	})},
+	"uefi":        {vmi: instance(uefi(vmi.EFI{SecureBoot: new(false)}))},
+	"secure-boot": {vmi: instance(uefi(vmi.EFI{}))},
+	"kernel-boot": {instance(func(v *vmi.VirtualMachineInstance) {
+		v.Spec.Domain.Firmware = &vmi.Firmware{KernelBoot: &vmi.KernelBoot{KernelArgs: `console=ttyS0 a="b" <&>`,
+			Container: &vmi.KernelBootContainer{Image: "example/kernel:1", KernelPath: "/boot/vmlinuz", InitrdPath: "/boot/initrd"}}}
+	}), []func(*Host){func(h *Host) { h.Kernel = KernelFiles{Kernel: "/kernel/boot/vmlinuz", Initrd: "/kernel/boot/initrd"} }}},
+	"tpm":            {vmi: instance(func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Devices.TPM = &vmi.TPM{} })},
+	"tpm-persistent": {vmi: instance(func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Devices.TPM = &vmi.TPM{Persistent: new(true)} })},
+	"rng":            {vmi: instance(func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Devices.Rng = &vmi.Rng{} })},
 	"panic-devices": {vmi: instance(func(v *vmi.VirtualMachineInstance) {
 		v.Spec.Domain.Devices.PanicDevices = []vmi.PanicDevice{{}, {Model: new(vmi.PanicDeviceISA)}}
 	})},
@@ -243,8 +260,14 @@ func TestADomainThatCannotBeBuiltHasAllFaultsInItsError(t *testing.T) {
 		"another architecture, and a model by its name": {instance(processor("Haswell"), func(v *vmi.VirtualMachineInstance) { v.Spec.Architecture = "arm64" }),
 			nil, []string{"spec.architecture: architecture arm64 is not served: only amd64 is"}, true},
 		"no memory": {instance(func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Memory = nil }), nil, []string{"spec.domain.memory.guest: the guest has 0 of memory"}, true},
-		"devices that are not served": {instance(disksOn(vmi.DiskBusUSB), func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Devices.TPM = &vmi.TPM{} }),
-			nil, []string{"spec.domain.devices.tpm: Forbidden: not served yet"}, true},
+		"devices that are not served": {instance(disksOn(vmi.DiskBusUSB), func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Devices.Disks[0].Tag = "data" }),
+			nil, []string{"spec.domain.devices.disks[0].tag: Forbidden: not served yet"}, true},
+		"an initrd and no kernel": {instance(func(v *vmi.VirtualMachineInstance) {
+			v.Spec.Domain.Firmware = &vmi.Firmware{KernelBoot: &vmi.KernelBoot{Container: &vmi.KernelBootContainer{Image: "a", InitrdPath: "/initrd"}}}
+		}), nil, []string{"spec.domain.firmware.kernelBoot.container.initrdPath: an initrd needs a kernel", "set kernelPath"}, true},
+		"a kernel that was not looked for": {instance(func(v *vmi.VirtualMachineInstance) {
+			v.Spec.Domain.Firmware = &vmi.Firmware{KernelBoot: &vmi.KernelBoot{Container: &vmi.KernelBootContainer{Image: "a", KernelPath: "/vmlinuz"}}}
+		}), nil, []string{"the files of the image are not known"}, false},
 		"no attachments": {instance(disksOn(""), interfaces(vmi.Interface{Name: "default"})),
 			[]func(*Host){func(h *Host) { h.Disks, h.Interfaces = nil, nil }}, []string{"spec.domain.devices.disks[0]: disk diska has no attachment", "spec.domain.devices.interfaces[0]: interface default is not bound"}, false},
 	} {

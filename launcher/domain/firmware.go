@@ -10,11 +10,70 @@ import (
 	"github.com/podvisor/podvisor/vmi/defaults"
 )
 
-func firmware(d *vmi.DomainSpec, h Host) *libvirtxml.DomainOS {
-	return &libvirtxml.DomainOS{
-		Type:   &libvirtxml.DomainOSType{Arch: h.Arch, Machine: machineType(d.Machine), Type: "hvm"},
+// The firmware of the launcher's full image. What has Microsoft's keys lets only boot
+// what one of them has signed, as most computers do when they are sold.
+const (
+	firmwareDir = "/usr/share/OVMF"
+	efiCode     = firmwareDir + "/OVMF_CODE_4M.fd"
+	efiVars     = firmwareDir + "/OVMF_VARS_4M.fd"
+	secureCode  = firmwareDir + "/OVMF_CODE_4M.secboot.fd"
+	secureVars  = firmwareDir + "/OVMF_VARS_4M.ms.fd"
+	armCode     = "/usr/share/AAVMF/AAVMF_CODE.fd"
+	armVars     = "/usr/share/AAVMF/AAVMF_VARS.fd"
+)
+
+// UEFI is the firmware that starts a guest by UEFI.
+type UEFI struct {
+	// Code is the file of the firmware, which is not written to.
+	Code string
+	// Template is the file with the variables that a guest starts with.
+	Template string
+	// Variables is the file of the guest's own variables, a copy of Template that
+	// grows no larger. Guests with and without secure boot have different ones:
+	// those without have no keys.
+	Variables string
+	// Secure says that the firmware boots only what is signed.
+	Secure bool
+}
+
+// FirmwareOf returns the UEFI firmware that the spec asks for on an
+// architecture, in libvirt's words, or nil for another firmware.
+func FirmwareOf(d *vmi.DomainSpec, arch string) *UEFI {
+	e := d.UEFI()
+	switch {
+	case e == nil || arch == archS390X:
+		return nil
+	case arch == archARM:
+		return &UEFI{Code: armCode, Template: armVars, Variables: vmi.NVRAMDir + "/uefi.fd"}
+	case e.SecureBoot == nil || *e.SecureBoot:
+		return &UEFI{Code: secureCode, Template: secureVars, Variables: vmi.NVRAMDir + "/secure-boot.fd", Secure: true}
+	}
+	return &UEFI{Code: efiCode, Template: efiVars, Variables: vmi.NVRAMDir + "/uefi.fd"}
+}
+
+// firmware adds what the guest is started by. The firmware is named by its files:
+// libvirt would choose by what is installed.
+func firmware(b *build) error {
+	os := &libvirtxml.DomainOS{
+		Type:   &libvirtxml.DomainOSType{Arch: b.host.Arch, Machine: machineType(b.spec.Machine), Type: "hvm"},
 		SMBios: &libvirtxml.DomainSMBios{Mode: "sysinfo"},
 	}
+	b.domain.OS = os
+	if u := FirmwareOf(b.spec, b.host.Arch); u != nil {
+		os.Loader = &libvirtxml.DomainLoader{Path: u.Code, Readonly: "yes", Secure: yesNo(u.Secure), Type: "pflash"}
+		os.NVRam = &libvirtxml.DomainNVRam{NVRam: u.Variables, Template: u.Template}
+	}
+	if f := b.spec.Firmware; f != nil && f.Bootloader != nil && f.Bootloader.BIOS != nil && f.Bootloader.BIOS.UseSerial != nil {
+		os.BIOS = &libvirtxml.DomainBIOS{UseSerial: yesNo(*f.Bootloader.BIOS.UseSerial)}
+	}
+	return nil
+}
+
+func yesNo(yes bool) string {
+	if yes {
+		return "yes"
+	}
+	return "no"
 }
 
 // sysinfo is what the guest finds in its SMBIOS tables: UUID and serial number

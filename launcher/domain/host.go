@@ -27,6 +27,8 @@ type Host struct {
 	ConsoleLog string
 	// Disks are the attachments of the VMI's disks, by their name.
 	Disks map[string]Disk
+	// Kernel are the files that firmware.kernelBoot names.
+	Kernel KernelFiles
 	// Interfaces are the VMI's interfaces as they are bound in the pod.
 	Interfaces []network.Attachment
 	// Defaults are those that the VMI was completed with. The zero value is that

@@ -9,8 +9,11 @@ import (
 )
 
 // boots notes that the guest boots from now on, and what it has read of its disks
-// before.
+// before. A guest that is started by its kernel need not read any.
 func (f *facts) boots(read int64, now time.Time) {
+	if f.desired != nil && f.desired.Instance.Spec.Domain.BootContainer() != nil {
+		return
+	}
 	f.boot, f.readBefore = launcher.Boot{Began: now}, read
 }
 

@@ -13,13 +13,15 @@ import (
 	"github.com/podvisor/podvisor/storage/probe"
 	"github.com/podvisor/podvisor/storage/volume"
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/config"
 )
 
 // makeDisks makes the disks of v in the pod whose root is the folder root, and
 // returns them by their names. Errors name the volume and the path; those of the
 // spec wrap [vmi.ErrInvalid].
-func makeDisks(ctx context.Context, v *vmi.VirtualMachineInstance, root string) (map[string]domain.Disk, error) {
+func makeDisks(ctx context.Context, v *vmi.VirtualMachineInstance, root string, settings config.Launcher) (map[string]domain.Disk, error) {
 	node, err := observeVolumes(v.Spec.Volumes, root)
+	node.Space = volume.Space{ReserveBytes: settings.ReserveBytes, TolerancePercent: settings.TolerancePercent}
 	if err != nil {
 		return nil, err
 	}

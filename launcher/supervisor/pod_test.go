@@ -91,6 +91,13 @@ if [ -n "$CLAIM" ]; then mkdir -p /run/kubevirt-private/vmi-disks/data; mount -t
 if [ -n "$DAEMON" ]; then mount --bind "$DAEMON" /usr/sbin/libvirtd; fi
 mount --bind "$DISK" /run/kubevirt/container-disks/root
 if [ -n "$SECOND" ]; then mkdir /run/kubevirt/container-disks/second; mount --bind "$SECOND" /run/kubevirt/container-disks/second; fi
+if [ -n "$FILES" ]; then cp -r "$FILES"/. /run/ && chown -R 107:107 /run/kubevirt/secrets /run/kubevirt-private; fi
+if [ -n "$KERNEL" ]; then mkdir -p /run/kubevirt/kernel-boot/kernel; mount --bind "$KERNEL" /run/kubevirt/kernel-boot/kernel; fi
+if [ -n "$STATE" ]; then
+	mkdir /run/kubevirt-private/nvram /run/kubevirt-private/swtpm
+	mount --bind "$STATE/nvram" /run/kubevirt-private/nvram
+	mount --bind "$STATE/swtpm" /run/kubevirt-private/swtpm
+fi
 mount --bind passwd /etc/passwd
 mount --bind group /etc/group
 mount -t overlay -o lowerdir=share:/usr/share overlay /usr/share

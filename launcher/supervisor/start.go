@@ -33,14 +33,24 @@ func (s *Supervisor) start(ctx context.Context, desired protocol.Desired) (runni
 	if err := s.clear(ctx); err != nil {
 		return running{}, err
 	}
-	disks, err := makeDisks(ctx, desired.Instance, "")
+	disks, err := makeDisks(ctx, desired.Instance, "", desired.Settings)
 	if err != nil {
 		return running{}, err
 	}
 	host.Disks = disks
 	s.config.Logger.Debug("the disks are made")
+	spec := &desired.Instance.Spec.Domain
+	if host.Kernel, err = findKernel(spec, ""); err != nil {
+		return running{}, err
+	}
+	if err := makeVariables(spec); err != nil {
+		return running{}, err
+	}
 	d, err := domain.Build(desired.Instance, host)
 	if err != nil {
+		return running{}, err
+	}
+	if err := s.prepareTPM(spec, d.UUID); err != nil {
 		return running{}, err
 	}
 	if err := s.serveAddresses(desired.Interfaces); err != nil {
@@ -57,7 +67,14 @@ func (s *Supervisor) start(ctx context.Context, desired protocol.Desired) (runni
 	created := running{emulated: !host.KVM, machineType: d.OS.Type.Machine, disks: disksOf(desired.Instance, host)}
 	created.devices = actualDevices(d, desiredDevices(desired.Instance), created.disks)
 	created.paused = desired.Instance.Spec.StartsPaused()
-	return s.create(context.WithoutCancel(ctx), conn, d, created)
+	created, err = s.create(context.WithoutCancel(ctx), conn, d, created)
+	if err != nil {
+		return created, err
+	}
+	if err := completeTPM(spec); err != nil {
+		s.config.Logger.Warn("the state of the TPM is not kept", "err", err)
+	}
+	return created, nil
 }
 
 // host is what the pod offers to the domain that is desired, without what has to be

@@ -91,6 +91,9 @@ func (e *executor[T, L]) do(ctx context.Context, o T, a scheduler.Action) (T, er
 	case scheduler.CreatePod:
 		log.Info("create pod", "pod", a.Pod.Name)
 		return o, e.createPod(ctx, o, a.Pod)
+	case scheduler.CreateClaim:
+		log.Info("create claim", "claim", a.Claim.Name)
+		return o, e.createClaim(ctx, a.Claim)
 	case scheduler.DeletePod:
 		log.Info("delete pod", "pod", a.Name)
 		return o, e.deletePod(ctx, o.GetNamespace(), a)
@@ -165,6 +168,18 @@ func (e *executor[T, L]) createPod(ctx context.Context, o T, p *corev1.Pod) erro
 		return &refusal{vmi.Finding{Reason: instance.FailedCreate, Message: err.Error()}, err}
 	}
 	return fmt.Errorf("create pod %s/%s: %w", p.Namespace, p.Name, err)
+}
+
+// createClaim creates the claim. Whether one of that name is good is decided next.
+func (e *executor[T, L]) createClaim(ctx context.Context, c *corev1.PersistentVolumeClaim) error {
+	_, err := e.kube.CoreV1().PersistentVolumeClaims(c.Namespace).Create(ctx, c, metav1.CreateOptions{})
+	switch {
+	case err == nil:
+		return nil
+	case isRefusal(err):
+		return &refusal{vmi.Finding{Reason: instance.FailedCreate, Message: err.Error()}, err}
+	}
+	return fmt.Errorf("create claim %s/%s: %w", c.Namespace, c.Name, err)
 }
 
 // setPodCondition writes the condition of the pod if it is still the same. A pod that is

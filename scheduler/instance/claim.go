@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podvisor/podvisor/scheduler"
+	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/vmi"
 )
 
@@ -28,6 +29,28 @@ func missingClaims(o Observed) (vmi.Finding, bool) {
 		return vmi.Finding{}, false
 	}
 	return vmi.Finding{Reason: FailedPvcNotFound, Message: strings.Join(missing, "; ") + ": create it, and the VMI starts"}, true
+}
+
+// StateClaimUnusable: a claim has the name of the one for what outlasts the VMI beside
+// its disks, and cannot hold it.
+const StateClaimUnusable = "StateClaimUnusable"
+
+// stateClaim creates the claim for what outlasts the VMI beside its disks, if it needs
+// one and there is none, or says why the one that is there cannot be it.
+func stateClaim(o Observed) ([]scheduler.Action, *vmi.Finding) {
+	if !o.VMI.Spec.Domain.KeepsState() {
+		return nil, nil
+	}
+	name := pod.StateClaimName(o.VMI.Name)
+	there := o.Claims[name]
+	if there == nil {
+		return []scheduler.Action{scheduler.CreateClaim{Claim: pod.StateClaim(o.VMI, o.Config)}}, nil
+	}
+	if fault := pod.StateClaimFault(there, o.VMI); fault != "" {
+		return nil, &vmi.Finding{Reason: StateClaimUnusable, Message: fmt.Sprintf(
+			"PersistentVolumeClaim %s, which the persistent state of the VMI's firmware or TPM needs, %s: delete it if nothing needs it, and another is created", name, fault)}
+	}
+	return nil, nil
 }
 
 // filesystemOverhead is the share of a claim that a file system needs for itself, the

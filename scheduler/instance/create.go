@@ -16,7 +16,8 @@ import (
 const (
 	// InvalidSpec: no pod can be rendered from the spec.
 	InvalidSpec = "InvalidSpec"
-	// FailedCreate: the API server does not accept the pod.
+	// FailedCreate: the API server does not accept the pod, or the claim for what
+	// outlasts the VMI beside its disks.
 	FailedCreate = "FailedCreate"
 	// PodNameTaken: a pod that is not the VMI's has its name.
 	PodNameTaken = "PodNameTaken"
@@ -35,6 +36,13 @@ func create(o Observed) scheduler.Plan {
 	if f, ok := missingClaims(o); ok {
 		return pending(o, f)
 	}
+	if f, ok := claimsInUse(o); ok {
+		return pending(o, f)
+	}
+	claim, fault := stateClaim(o)
+	if fault != nil {
+		return pending(o, *fault)
+	}
 	if len(o.Former) > 0 {
 		return waitForFormer(o)
 	}
@@ -45,6 +53,7 @@ func create(o Observed) scheduler.Plan {
 	if !o.Unguarded && !slices.Contains(o.VMI.Finalizers, vmi.Finalizer) {
 		plan.Actions = append(plan.Actions, scheduler.AddFinalizer{})
 	}
+	plan.Actions = append(plan.Actions, claim...)
 	plan.Actions = append(plan.Actions,
 		scheduler.CreatePod{Pod: p},
 		scheduler.Emit{Finding: vmi.Finding{Reason: "SuccessfulCreate", Message: "Created virtual machine pod " + p.Name}})

@@ -51,7 +51,8 @@ const (
 //	                                              gate by whether the guest is paused
 //	Scheduling          none                      Failed: it was there
 //	new, Pending        none                      pod is created; or Pending with the reason,
-//	                                              also while a pod of an earlier VMI of the name runs
+//	                                              also while a pod of an earlier VMI of the name runs, or
+//	                                              another VMI uses a claim that one of the two writes
 //	before Scheduled    not the VMI's             Pending, until it is gone
 //	before Scheduled    refused by its node       Pending with the reason; pod is deleted, to be created again
 //	before Scheduled    ended                     Failed

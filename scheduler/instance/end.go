@@ -67,9 +67,12 @@ func runs(p *corev1.Pod) bool {
 	return s != nil && s.State.Running != nil
 }
 
-// over reports whether the pod has ended: its launcher does not run and never
+// over is [Over].
+func over(p *corev1.Pod) bool { return Over(p) }
+
+// Over reports whether the pod has ended: its launcher does not run and never
 // will again. Other containers may still run.
-func over(p *corev1.Pod) bool {
+func Over(p *corev1.Pod) bool {
 	if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
 		return true
 	}

@@ -23,9 +23,12 @@ type Observed struct {
 	// Silence is what is known of an active pod that waits and does not say why. Nil:
 	// it is not such a pod, or nothing is known yet.
 	Silence *Silence
-	// Claims are the claims that the VMI's volumes name, by their names. A nil
+	// Claims are the claims that [ClaimNames] names, by their names. A nil
 	// value: the claim does not exist.
 	Claims map[string]*corev1.PersistentVolumeClaim
+	// Sharers are the other VMIs with volumes in these claims. They matter before the
+	// VMI has a pod.
+	Sharers []Sharer
 	// Config is how pods are rendered. Its Facts are those of Observed.
 	Config pod.Config
 	// Refusal is why the pod of the last plan was not accepted. Nil: no pod was
@@ -105,13 +108,17 @@ func NodeName(v *vmi.VirtualMachineInstance, p Pods) string {
 	return v.Status.NodeName
 }
 
-// ClaimNames are the names of the claims that the VMI's volumes are in.
+// ClaimNames are the names of the claims that the VMI's volumes are in, and of the
+// one for what outlasts it beside its disks.
 func ClaimNames(v *vmi.VirtualMachineInstance) []string {
 	var names []string
 	for i := range v.Spec.Volumes {
 		if name := v.Spec.Volumes[i].Claim(); name != "" {
 			names = append(names, name)
 		}
+	}
+	if v.Spec.Domain.KeepsState() {
+		names = append(names, pod.StateClaimName(v.Name))
 	}
 	return names
 }

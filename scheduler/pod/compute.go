@@ -33,7 +33,7 @@ func compute(v *vmi.VirtualMachineInstance, c Config, overhead resource.Quantity
 	}
 	return corev1.Container{
 		Name:                     vmi.ComputeContainer,
-		Image:                    c.Image,
+		Image:                    c.image(v),
 		ImagePullPolicy:          c.pullPolicy(),
 		Command:                  []string{launcherPath},
 		Args:                     args,

@@ -18,6 +18,10 @@ import (
 type Config struct {
 	// Image is the reference of the virt-launcher image. Required.
 	Image string
+	// FullImage is the reference of the image with what few VMIs need beside: UEFI
+	// firmware and the TPM emulator. Empty: that of the function [FullImage], or Image
+	// if that one is named by its digest.
+	FullImage string
 	// ImagePullPolicy says when the launcher image is pulled, if Cluster does not.
 	// Empty: IfNotPresent, as in KubeVirt, whatever the tag.
 	ImagePullPolicy corev1.PullPolicy

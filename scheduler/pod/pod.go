@@ -1,6 +1,8 @@
 package pod
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -53,6 +55,7 @@ func Render(v *vmi.VirtualMachineInstance, c Config) (*corev1.Pod, error) {
 			Subdomain:                     v.Spec.Subdomain,
 			DNSPolicy:                     v.Spec.DNSPolicy,
 			DNSConfig:                     v.Spec.DNSConfig,
+			ServiceAccountName:            cmp.Or(v.Spec.ServiceAccountName, storage.Account),
 			SecurityContext:               podSecurity(),
 			RestartPolicy:                 corev1.RestartPolicyNever,
 			TerminationGracePeriodSeconds: new(int64((v.GracePeriod() + podGrace).Seconds())),
@@ -69,4 +72,3 @@ func besides(first, l field.ErrorList) field.ErrorList {
 		return slices.ContainsFunc(first, func(o *field.Error) bool { return o.Field == e.Field })
 	})
 }
-

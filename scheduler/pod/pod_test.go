@@ -67,6 +67,27 @@ func TestRender(t *testing.T) {
 				v.Spec.Domain.Devices.Disks[0].Disk = &vmi.DiskTarget{Bus: vmi.DiskBusVirtio}
 				v.Spec.Volumes[0].PersistentVolumeClaim.ReadOnly = true
 			}))},
+		{"ephemeral", claimed, vmitest.New(
+			vmitest.WithDisk("data", vmi.VolumeSource{Ephemeral: &vmi.EphemeralVolume{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}),
+			vmitest.WithDisk("device", vmi.VolumeSource{Ephemeral: &vmi.EphemeralVolume{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "device"}}}))},
+		{"files", config, vmitest.New(
+			vmitest.WithDisk("config", vmi.VolumeSource{ConfigMap: &vmi.ConfigMapVolume{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}, Optional: new(true)}}),
+			vmitest.WithDisk("keys", vmi.VolumeSource{Secret: &vmi.SecretVolume{SecretName: "keys"}}),
+			vmitest.WithDisk("facts", vmi.VolumeSource{DownwardAPI: &vmi.DownwardAPIVolume{Fields: []corev1.DownwardAPIVolumeFile{
+				{Path: "labels", FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.labels"}},
+				{Path: "memory", ResourceFieldRef: &corev1.ResourceFieldSelector{ContainerName: "compute", Resource: "requests.memory"}},
+			}}}),
+			vmitest.WithDisk("token", vmi.VolumeSource{ServiceAccount: &vmi.ServiceAccountVolume{ServiceAccountName: "robot"}}),
+			vmitest.WithDisk("answers", vmi.VolumeSource{Sysprep: &vmi.Sysprep{ConfigMap: &corev1.LocalObjectReference{Name: "answers"}}}),
+			vmitest.WithDisk("secret-answers", vmi.VolumeSource{Sysprep: &vmi.Sysprep{Secret: &corev1.LocalObjectReference{Name: "answers"}}}))},
+		{"service-account", config, vmitest.New(with(func(v *vmi.VirtualMachineInstance) { v.Spec.ServiceAccountName = "robot" }))},
+		{"kernel-boot", config, vmitest.New(with(kernelBoot))},
+		{"kernel-boot-copied", copied, vmitest.New(vmitest.WithContainerDisk("kernel-boot", "example/fedora:40"), with(kernelBoot))},
+		{"persistent-state", config, vmitest.New(with(func(v *vmi.VirtualMachineInstance) {
+			v.Spec.Domain.Features = &vmi.Features{SMM: &vmi.FeatureState{}}
+			v.Spec.Domain.Firmware = &vmi.Firmware{Bootloader: &vmi.Bootloader{EFI: &vmi.EFI{Persistent: new(true)}}}
+			v.Spec.Domain.Devices.TPM = &vmi.TPM{Persistent: new(true)}
+		}))},
 		{"emulation", emulated, vmitest.New(vmitest.WithBridge("default"))},
 		{"requests-and-limits", config, vmitest.New(with(func(v *vmi.VirtualMachineInstance) {
 			v.Spec.Domain.Resources = vmi.ResourceRequirements{
@@ -281,4 +302,10 @@ func TestTheMostThatAVMICanAskForDoesNotOverflow(t *testing.T) {
 	require.ErrorIs(t, err, vmi.ErrInvalid)
 	require.ErrorContains(t, err, "spec.domain.memory.guest")
 	require.ErrorContains(t, err, "must be at most 512Ti")
+}
+
+func kernelBoot(v *vmi.VirtualMachineInstance) {
+	v.Spec.Domain.Firmware = &vmi.Firmware{KernelBoot: &vmi.KernelBoot{KernelArgs: "quiet", Container: &vmi.KernelBootContainer{
+		Image: "example/kernel:1", KernelPath: "/boot/vmlinuz", InitrdPath: "/boot/initrd", ImagePullSecret: "registry",
+	}}}
 }

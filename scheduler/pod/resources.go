@@ -18,6 +18,10 @@ type Guest struct {
 	VCPUs uint32
 	// Emulated says that the guest runs without hardware virtualization.
 	Emulated bool
+	// UEFI says that UEFI firmware starts the guest.
+	UEFI bool
+	// TPM says that the guest has an emulated TPM.
+	TPM bool
 	// AgentProbes is the number of probes that ask the guest's agent.
 	AgentProbes int
 }
@@ -36,14 +40,18 @@ const (
 	// A probe that asks the agent is a process of 10 MB resident, of which most is
 	// the program that it shares with the launcher.
 	agentProbeMemory = 8 * mib
+	// The firmware and its variables, which QEMU maps.
+	uefiMemory = 8 * mib
+	// The emulator, and what makes its keys and certificates before the first start.
+	tpmMemory = 16 * mib
 	// pageTables: one entry of 8 bytes for each page of 4096.
 	pageTables = 512
 )
 
 // Overhead is the memory that a launcher pod needs beside its guest's: that of
 // the launcher, the libvirt daemon and QEMU, of the tables with which the guest's
-// memory is mapped, of probes that ask the guest's agent, and of translated code where
-// the guest is emulated.
+// memory is mapped, of probes that ask the guest's agent, of UEFI firmware and a TPM, and of
+// translated code where the guest is emulated.
 func Overhead(g Guest) resource.Quantity {
 	n := int64(launcherMemory + daemonMemory + qemuMemory)
 	n += int64(g.VCPUs) * perVCPUMemory
@@ -52,13 +60,19 @@ func Overhead(g Guest) resource.Quantity {
 	if g.Emulated {
 		n += emulationMemory
 	}
+	if g.UEFI {
+		n += uefiMemory
+	}
+	if g.TPM {
+		n += tpmMemory
+	}
 	// Whole MiB, which people can read.
 	return *resource.NewQuantity((n+mib-1)/mib*mib, resource.BinarySI)
 }
 
 func guest(v *vmi.VirtualMachineInstance, c Config) Guest {
 	d := &v.Spec.Domain
-	return Guest{Memory: d.GuestMemory(), VCPUs: d.CPU.VCPUs(), Emulated: c.emulation(), AgentProbes: agentProbes(v)}
+	return Guest{Memory: d.GuestMemory(), VCPUs: d.CPU.VCPUs(), Emulated: c.emulation(), UEFI: d.UEFI() != nil, TPM: d.Devices.TPM.On(), AgentProbes: agentProbes(v)}
 }
 
 // What a processor and a pod ask for if the user does not say.

@@ -19,7 +19,6 @@ func TestWhatIsNotServedHasNoPod(t *testing.T) {
 	t.Parallel()
 	_, err := pod.Render(vmitest.New(vmitest.WithContainerDisk("a", "b"), with(func(v *vmi.VirtualMachineInstance) {
 		v.Spec.Domain.Memory = nil
-		v.Spec.Domain.Devices.TPM = &vmi.TPM{}
 		v.Spec.Domain.Devices.Disks[0].Tag = "data"
 		v.Spec.Domain.Devices.Interfaces = []vmi.Interface{{Name: "old", InterfaceBinding: vmi.InterfaceBinding{DeprecatedSlirp: &vmi.DeprecatedBinding{}}}}
 		v.Spec.Networks = []vmi.Network{{Name: "old", NetworkSource: vmi.NetworkSource{Pod: &vmi.PodNetwork{}}}}
@@ -27,8 +26,7 @@ func TestWhatIsNotServedHasNoPod(t *testing.T) {
 	require.ErrorIs(t, err, vmi.ErrInvalid)
 	require.EqualError(t, err, `invalid: spec.domain.devices.interfaces[0].slirp: Invalid value: "old": this binding has been discontinued: use masquerade; `+
 		`spec.domain.memory.guest: Required value: say how much memory the guest sees: here, or in spec.domain.resources.requests.memory, or have one huge page by spec.domain.memory.hugepages.pageSize; `+
-		`spec.domain.devices.disks[0].tag: Forbidden: not served yet: cloud-init's data do not hold the addresses of devices; `+
-		`spec.domain.devices.tpm: Forbidden: not served yet: no TPM emulator runs in the pod`)
+		`spec.domain.devices.disks[0].tag: Forbidden: not served yet: cloud-init's data do not hold the addresses of devices`)
 }
 
 // document is a file with an object, or with a record of one.
@@ -58,7 +56,7 @@ func instanceOf(t *testing.T, file string) (*vmi.VirtualMachineInstance, served.
 	if m := v.Spec.Domain.GuestMemory(); m.IsZero() {
 		vmitest.WithMemory("128Mi")(&v)
 	}
-	f, _ := validate.FeatureGates(append(d.FeatureGates, "Sidecar")...)
+	f, _ := validate.FeatureGates(append(d.FeatureGates, "Sidecar", "HostDisk")...)
 	return &v, served.Unserved(vmi.Kind.Kind).In(d.Object), f
 }
 

@@ -30,10 +30,16 @@ func volumes(v *vmi.VirtualMachineInstance, c Config) (volume.Part, error) {
 		own.Volumes = append(own.Volumes, corev1.Volume{Name: m.Name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
 		reserved.Volumes = append(reserved.Volumes, m.Name)
 	}
+	boot := v.Spec.Domain.BootContainer()
+	other := volume.KernelNames(boot)
+	reserved.Volumes = append(append(reserved.Volumes, volume.StateVolume), other.Volumes...)
+	reserved.Containers = append(reserved.Containers, other.Containers...)
 	its, err := volume.Pod(v.Spec.Volumes, volume.Cluster{ContainerDisks: c.ContainerDisks, Claims: c.Facts.Claims, Reserved: reserved})
 	if err != nil {
 		return volume.Part{}, err
 	}
+	its.Add(volume.KernelBoot(boot, c.ContainerDisks))
+	its.Add(volume.State(&v.Spec.Domain, StateClaimName(v.Name)))
 	its.Volumes = append(own.Volumes, its.Volumes...)
 	its.Mounts = append(own.Mounts, its.Mounts...)
 	return its, nil

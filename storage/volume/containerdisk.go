@@ -74,11 +74,8 @@ func mounted(v vmi.Volume, n names) Part {
 // copied copies the disk to the container disk's folder. A disk's image has
 // nothing to run, so the launcher's program is installed beside it first.
 func copied(v vmi.Volume, n names) Part {
-	program := corev1.VolumeMount{Name: programVolume, MountPath: programDir}
+	program, install := installed()
 	copies := corev1.VolumeMount{Name: copiesVolume, MountPath: containerDisksDir("")}
-	install := Init{Name: installContainer, Args: []string{"install", programDir}, Mounts: []corev1.VolumeMount{program}}
-
-	program.ReadOnly = true
 	args := []string{"copy-disk"}
 	if v.ContainerDisk.Path != "" {
 		args = append(args, "--path", v.ContainerDisk.Path)
@@ -98,6 +95,15 @@ func copied(v vmi.Volume, n names) Part {
 		Mounts:  []corev1.VolumeMount{copies},
 		Init:    []Init{install, take},
 	}
+}
+
+// installed is the mount of the launcher's program in containers that run it from
+// another image, and the container that puts it there.
+func installed() (corev1.VolumeMount, Init) {
+	program := corev1.VolumeMount{Name: programVolume, MountPath: programDir}
+	install := Init{Name: installContainer, Args: []string{"install", programDir}, Mounts: []corev1.VolumeMount{program}}
+	program.ReadOnly = true
+	return program, install
 }
 
 func emptyDir(name string) corev1.Volume {

@@ -80,7 +80,9 @@ func (all kinds) part(volumes []vmi.Volume, c Cluster) (Part, error) {
 	return out, nil
 }
 
-// add adds what is in q and not yet in p: volumes may share things.
+// Add adds what is in q and not yet in p: volumes may share things.
+func (p *Part) Add(q Part) { p.add(q) }
+
 func (p *Part) add(q Part) {
 	p.Volumes = union(p.Volumes, q.Volumes, func(v corev1.Volume) string { return v.Name })
 	p.Mounts = union(p.Mounts, q.Mounts, func(m corev1.VolumeMount) string { return m.MountPath })

@@ -49,6 +49,9 @@ type Pods struct {
 	// OverheadRatio multiplies the memory that a pod needs beside its guest's.
 	// 0: 1.
 	OverheadRatio float64
+	// StateStorageClass is the storage class of the claims for what outlasts VMIs
+	// beside their disks. Empty: the default one.
+	StateStorageClass string
 	// NodeSelector are labels that every node with VMIs has.
 	NodeSelector map[string]string
 }
@@ -63,6 +66,11 @@ type Launcher struct {
 	StatsPeriod int `json:"statsPeriod,omitempty"`
 	// Verbosity is how much it logs. 0: 2.
 	Verbosity Verbosity `json:"verbosity,omitempty"`
+	// ReserveBytes is the space of a claim that a new disk leaves free. 0: 128 KiB.
+	ReserveBytes int64 `json:"reserveBytes,omitempty"`
+	// TolerancePercent is by how many per cent a claim may be smaller than the disk in
+	// it. 0: 10.
+	TolerancePercent int64 `json:"tolerancePercent,omitempty"`
 }
 
 // Verbosity is how much a component logs: 1 and 2 the usual, more also what
@@ -112,7 +120,7 @@ func Resolve(k *vmi.KubeVirt) (Config, field.ErrorList) {
 		Defaults:      defaults.Configured(in),
 		Limits:        validate.Configured(in),
 		Pods:          pods(in, d),
-		Launcher:      launcher(in, v),
+		Launcher:      launcher(in, d, v),
 		Agents:        in.SupportedGuestAgentVersions,
 		Controller:    component(in.ControllerConfiguration, v.VirtController),
 		Handler:       component(in.HandlerConfiguration, v.VirtHandler),
@@ -133,7 +141,7 @@ func undecoded(why *vmi.UnreadableError) field.ErrorList {
 	return l
 }
 
-func launcher(in *vmi.KubeVirtConfiguration, v *vmi.LogVerbosity) Launcher {
+func launcher(in *vmi.KubeVirtConfiguration, d *vmi.DeveloperConfiguration, v *vmi.LogVerbosity) Launcher {
 	l := Launcher{Verbosity: Verbosity(v.VirtLauncher)}
 	if in.SMBIOS != nil {
 		l.SMBIOS = *in.SMBIOS
@@ -141,6 +149,7 @@ func launcher(in *vmi.KubeVirtConfiguration, v *vmi.LogVerbosity) Launcher {
 	if p := in.MemBalloonStatsPeriod; p != nil {
 		l.StatsPeriod = cmp.Or(int(*p), -1)
 	}
+	l.ReserveBytes, l.TolerancePercent = int64(d.MinimumReservePVCBytes), int64(d.LessPVCSpaceToleration)
 	return l
 }
 

@@ -14,6 +14,7 @@ func pods(in *vmi.KubeVirtConfiguration, d *vmi.DeveloperConfiguration) Pods {
 		CPUAllocationRatio: d.CPUAllocationRatio,
 		MemoryOvercommit:   d.MemoryOvercommit,
 		NodeSelector:       d.NodeSelectors,
+		StateStorageClass:  in.VMStateStorageClass,
 	}
 	if r := in.AdditionalGuestMemoryOverheadRatio; r != nil {
 		p.OverheadRatio, _ = strconv.ParseFloat(*r, 64) // validated

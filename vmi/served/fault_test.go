@@ -79,7 +79,6 @@ func TestEachFieldThatIsNotServedIsAFault(t *testing.T) {
 func TestAllFaultsAreReportedAtOnce(t *testing.T) {
 	t.Parallel()
 	v := vmitest.New()
-	v.Spec.Domain.Devices.TPM = &vmi.TPM{}
 	v.Spec.Domain.Devices.Disks = []vmi.Disk{{Name: "a", Tag: "data"}}
 	v.Spec.Domain.Devices.Interfaces = []vmi.Interface{{Name: "b", InterfaceBinding: vmi.InterfaceBinding{DeprecatedSlirp: &vmi.DeprecatedBinding{}}}}
 	var got []string
@@ -89,7 +88,6 @@ func TestAllFaultsAreReportedAtOnce(t *testing.T) {
 	require.Equal(t, []string{
 		`spec.domain.devices.disks[0].tag: Forbidden: not served yet: cloud-init's data do not hold the addresses of devices`,
 		`spec.domain.devices.interfaces[0].slirp: Forbidden: not served: the binding is discontinued: use masquerade or passtBinding`,
-		`spec.domain.devices.tpm: Forbidden: not served yet: no TPM emulator runs in the pod`,
 	}, got)
 }
 
@@ -110,8 +108,10 @@ func TestWhatTheDefaultsDecideIsNoFault(t *testing.T) {
 			want:   []string{"spec.domain.cpu.maxSockets"},
 		},
 		"a default beside another value": {
-			change: func(s *vmi.VirtualMachineInstanceSpec) { s.Domain.Features = &vmi.Features{SMM: &vmi.FeatureState{}} },
-			want:   []string{"spec.domain.features"},
+			change: func(s *vmi.VirtualMachineInstanceSpec) {
+				s.Domain.Features = &vmi.Features{Hyperv: &vmi.FeatureHyperv{TLBFlush: &vmi.FeatureTLBFlush{Direct: &vmi.FeatureState{}}}}
+			},
+			want: []string{"spec.domain.features.hyperv.tlbflush.direct"},
 		},
 		"what follows from another value": {
 			change: func(s *vmi.VirtualMachineInstanceSpec) {

@@ -43,7 +43,6 @@ var untyped = map[string]Fields{
 		{Path: "spec.configuration.virtTemplateDeployment", Why: "Podvisor is installed from manifests, not by an operator", Refused: true},
 		{Path: "spec.configuration.virtualMachineInstancesPerNode", Why: "how many pods a node runs is the kubelet's", Refused: true},
 		{Path: "spec.configuration.virtualMachineOptions", Why: "few VMs need it; it enters when it is built", Refused: true},
-		{Path: "spec.configuration.vmStateStorageClass", Why: "enters with persistent state of TPM and firmware", Refused: true},
 		{Path: "spec.configuration.webhookConfiguration", Why: "Podvisor has no such component", Refused: true},
 		{Path: "spec.customizeComponents", Why: "Podvisor is installed from manifests, not by an operator", Refused: true},
 		{Path: "spec.imagePullPolicy", Why: "Podvisor is installed from manifests, not by an operator", Refused: true},

@@ -122,6 +122,12 @@ func developer(at *field.Path, d *vmi.DeveloperConfiguration) field.ErrorList {
 	if m := d.MemoryOvercommit; m != 0 && m < 10 {
 		l = append(l, field.Invalid(at.Child("memoryOvercommit"), m, "must be at least 10"))
 	}
+	if p := d.LessPVCSpaceToleration; p < 0 || p > 99 {
+		l = append(l, field.Invalid(at.Child("pvcTolerateLessSpaceUpToPercent"), p, "must be from 0, which is the default of 10, to 99"))
+	}
+	if b := d.MinimumReservePVCBytes; b > vmi.MaxDiskBytes {
+		l = append(l, field.Invalid(at.Child("minimumReservePVCBytes"), b, "must be at most 1Pi"))
+	}
 	for _, k := range slices.Sorted(maps.Keys(d.NodeSelectors)) {
 		v, key := d.NodeSelectors[k], at.Child("nodeSelectors").Key(k)
 		l = append(l, invalid(key, k, validation.IsQualifiedName(k))...)

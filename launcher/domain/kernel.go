@@ -1,0 +1,34 @@
+package domain
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// KernelFiles are the files that a guest is started with in place of a boot loader, as
+// they are in the pod.
+type KernelFiles struct {
+	// Kernel and Initrd are their paths. Empty: there is none.
+	Kernel, Initrd string
+}
+
+// kernel adds the kernel that the firmware starts.
+func kernel(b *build) error {
+	c := b.spec.BootContainer()
+	if c == nil {
+		return nil
+	}
+	const field = "spec.domain.firmware.kernelBoot.container"
+	if c.KernelPath == "" {
+		return fmt.Errorf("%s.initrdPath: an initrd needs a kernel, which disks do not give it: set kernelPath: %w", field, vmi.ErrInvalid)
+	}
+	found := b.host.Kernel
+	if found.Kernel == "" || found.Initrd == "" && c.InitrdPath != "" {
+		return errors.New(field + ": the files of the image are not known")
+	}
+	b.domain.OS.Kernel, b.domain.OS.Initrd = found.Kernel, found.Initrd
+	b.domain.OS.Cmdline = b.spec.Firmware.KernelBoot.KernelArgs
+	return nil
+}

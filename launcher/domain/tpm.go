@@ -1,0 +1,20 @@
+package domain
+
+import "libvirt.org/go/libvirtxml"
+
+// tpm adds the emulated trusted platform module. Its models are KubeVirt's: one that
+// keeps its state has the newer interface, CRB. libvirt removes the state of the other
+// with the domain.
+func tpm(b *build) error {
+	t := b.spec.Devices.TPM
+	if !t.On() {
+		return nil
+	}
+	emulator := &libvirtxml.DomainTPMBackendEmulator{Version: "2.0"}
+	model := "tpm-tis"
+	if t.Persists() {
+		model, emulator.PersistentState = "tpm-crb", "yes"
+	}
+	b.domain.Devices.TPMs = []libvirtxml.DomainTPM{{Model: model, Backend: &libvirtxml.DomainTPMBackend{Emulator: emulator}}}
+	return nil
+}

@@ -1,0 +1,108 @@
+package supervisor
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+
+	"github.com/podvisor/podvisor/launcher/domain"
+	"github.com/podvisor/podvisor/storage/image"
+	"github.com/podvisor/podvisor/storage/volume"
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// makeVariables makes the file with the variables of the VMI's UEFI firmware, if it has
+// one and the file is not there.
+func makeVariables(d *vmi.DomainSpec) error {
+	u := domain.FirmwareOf(d, "x86_64")
+	if u == nil {
+		return nil
+	}
+	for _, file := range []string{u.Code, u.Template} {
+		if err := inImage(file, "UEFI firmware"); err != nil {
+			return err
+		}
+	}
+	if err := image.StateDir(path.Dir(u.Variables)); err != nil {
+		return fmt.Errorf("make the variables of the firmware: %w", err)
+	}
+	if err := image.CopyOnce(u.Template, u.Variables); err != nil {
+		return fmt.Errorf("make the variables of the firmware: %w", err)
+	}
+	return nil
+}
+
+// inImage is the error of a file that the launcher's image does not have.
+func inImage(file, what string) error {
+	_, err := os.Stat(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("this image of virt-launcher has no %s (%s): it is in virt-launcher-full, which LAUNCHER_FULL_IMAGE of virt-controller names: %w", what, file, vmi.ErrInvalid)
+	}
+	return err
+}
+
+// findKernel finds the files that the VMI is started with in place of a boot loader.
+func findKernel(d *vmi.DomainSpec, root string) (domain.KernelFiles, error) {
+	var found domain.KernelFiles
+	for _, i := range volume.KernelFiles(d.BootContainer(), root) {
+		file, err := image.BootFile(i.Dir, i.File)
+		if err != nil {
+			return domain.KernelFiles{}, fmt.Errorf("kernelBoot: image %s: %w", i.Reference, err)
+		}
+		switch i.Role {
+		case volume.Kernel:
+			found.Kernel = file
+		case volume.Initrd:
+			found.Initrd = file
+		}
+	}
+	return found, nil
+}
+
+// swtpm is the program that emulates a TPM.
+const swtpm = "/usr/bin/swtpm"
+
+// complete is the file that says that the state of a TPM is whole: a TPM whose making
+// was interrupted has no certificates.
+const complete = "complete"
+
+// prepareTPM makes libvirt keep the state of a persistent TPM where it outlasts the
+// domain, whose UUID the state does not depend on.
+func (s *Supervisor) prepareTPM(d *vmi.DomainSpec, uuid string) error {
+	if !d.Devices.TPM.On() {
+		return nil
+	}
+	if err := inImage(swtpm, "TPM emulator"); err != nil {
+		return err
+	}
+	if !d.Devices.TPM.Persists() {
+		return nil
+	}
+	state := tpmState()
+	if _, err := os.Lstat(filepath.Join(state, complete)); errors.Is(err, fs.ErrNotExist) {
+		if err := os.RemoveAll(state); err != nil {
+			return fmt.Errorf("remove the incomplete state of the TPM: %w", err)
+		}
+	}
+	for _, dir := range []string{vmi.TPMDir, state} {
+		if err := image.StateDir(dir); err != nil {
+			return fmt.Errorf("make the state of the TPM: %w", err)
+		}
+	}
+	return s.daemon.KeepTPM(uuid, state)
+}
+
+// tpmState is the folder of the state of the one TPM of a pod, in the folder that is a
+// mount point and belongs to root.
+func tpmState() string { return filepath.Join(vmi.TPMDir, "state") }
+
+// completeTPM notes that the state of the TPM is whole.
+func completeTPM(d *vmi.DomainSpec) error {
+	if !d.Devices.TPM.Persists() {
+		return nil
+	}
+	return os.WriteFile(filepath.Join(tpmState(), complete), nil, 0o600)
+}

@@ -1,0 +1,64 @@
+package pod_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podvisor/podvisor/scheduler/pod"
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/vmitest"
+)
+
+func TestOnlyAVMIThatNeedsTheFullImageHasIt(t *testing.T) {
+	t.Parallel()
+	uefi := func(v *vmi.VirtualMachineInstance) {
+		v.Spec.Domain.Firmware = &vmi.Firmware{Bootloader: &vmi.Bootloader{EFI: &vmi.EFI{SecureBoot: new(false)}}}
+	}
+	tpm := func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Devices.TPM = &vmi.TPM{} }
+	for name, tt := range map[string]struct {
+		config pod.Config
+		change func(*vmi.VirtualMachineInstance)
+		want   string
+	}{
+		"nothing of it":                {pod.Config{Image: "a/b:1", FullImage: "c"}, func(*vmi.VirtualMachineInstance) {}, "a/b:1"},
+		"a TPM that is disabled":       {pod.Config{Image: "a/b:1"}, func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Devices.TPM = &vmi.TPM{Enabled: new(false)} }, "a/b:1"},
+		"UEFI":                         {pod.Config{Image: "a/b:1"}, uefi, "a/b-full:1"},
+		"a TPM":                        {pod.Config{Image: "a:5000/b"}, tpm, "a:5000/b-full"},
+		"a name of its own":            {pod.Config{Image: "a/b:1", FullImage: "c@sha256:1"}, tpm, "c@sha256:1"},
+		"an image named by its digest": {pod.Config{Image: "a/b@sha256:1"}, tpm, "a/b@sha256:1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, err := pod.Render(vmitest.New(with(tt.change)), tt.config)
+			require.NoError(t, err)
+			require.Equal(t, tt.want, p.Spec.Containers[0].Image)
+		})
+	}
+}
+
+func TestTheClaimForTheStateGoesWithTheVMOrTheVMI(t *testing.T) {
+	t.Parallel()
+	v := vmitest.New(vmitest.WithName("web"))
+	c := pod.StateClaim(v, pod.Config{})
+	require.Equal(t, "persistent-state-for-web", c.Name)
+	require.Equal(t, []metav1.OwnerReference{{APIVersion: "kubevirt.io/v1", Kind: "VirtualMachineInstance", Name: "web", UID: v.UID}}, c.OwnerReferences)
+	require.Nil(t, c.Spec.StorageClassName)
+	require.Empty(t, pod.StateClaimFault(c, v))
+
+	v.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(&vmi.VirtualMachine{ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "vm"}}, vmi.VirtualMachines.GroupVersionKind)}
+	config := pod.Config{}
+	config.Cluster.Pods.StateStorageClass = "fast"
+	c = pod.StateClaim(v, config)
+	require.Equal(t, []metav1.OwnerReference{{APIVersion: "kubevirt.io/v1", Kind: "VirtualMachine", Name: "web", UID: "vm"}}, c.OwnerReferences)
+	require.Equal(t, "fast", *c.Spec.StorageClassName)
+
+	c.Spec.VolumeMode = new(corev1.PersistentVolumeBlock)
+	require.Equal(t, "has no file system", pod.StateClaimFault(c, v))
+	c.Labels = nil
+	require.Contains(t, pod.StateClaimFault(c, v), "persistent-state-for=web")
+	require.Len(t, pod.StateClaimName(strings.Repeat("a", 253)), 253)
+}

@@ -1,0 +1,73 @@
+package pod
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// stateClaimPrefix begins the names of the claims for the state of VMIs.
+const stateClaimPrefix = "persistent-state-for-"
+
+// stateSize is the size of the claim for the state of a VMI, as in KubeVirt. The
+// variables of the firmware and a TPM take less than 1 MiB.
+var stateSize = resource.MustParse("10Mi")
+
+// StateClaimName is the name of the claim for the state of the VMI or VM of this name:
+// what outlasts a VMI beside its disks. It is KubeVirt's, up to 253 characters.
+func StateClaimName(name string) string {
+	const most = 253
+	if claim := stateClaimPrefix + name; len(claim) <= most {
+		return claim
+	}
+	return (stateClaimPrefix + name)[:most-9] + "-" + digest(name, 8)
+}
+
+// StateClaim returns the claim for what outlasts v beside its disks. It lives as long
+// as the VM that controls v, or as v if there is none.
+func StateClaim(v *vmi.VirtualMachineInstance, c Config) *corev1.PersistentVolumeClaim {
+	claim := &corev1.PersistentVolumeClaim{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name:            StateClaimName(v.Name),
+			Namespace:       v.Namespace,
+			Labels:          map[string]string{vmi.StateLabel: id(v.Name)},
+			OwnerReferences: []metav1.OwnerReference{stateOwner(v)},
+		},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			VolumeMode:  new(corev1.PersistentVolumeFilesystem),
+			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: stateSize}},
+		},
+	}
+	if class := c.Cluster.Pods.StateStorageClass; class != "" {
+		claim.Spec.StorageClassName = &class
+	}
+	return claim
+}
+
+// stateOwner is what the claim for the state of v goes with.
+func stateOwner(v *vmi.VirtualMachineInstance) metav1.OwnerReference {
+	ref := metav1.GetControllerOfNoCopy(v)
+	if ref == nil || ref.Kind != vmi.VirtualMachines.Kind {
+		own := owner(v)
+		ref = &own
+	}
+	return metav1.OwnerReference{APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name, UID: ref.UID}
+}
+
+// StateClaimFault says why the claim that is there cannot hold the state of v, or is
+// empty if it can.
+func StateClaimFault(c *corev1.PersistentVolumeClaim, v *vmi.VirtualMachineInstance) string {
+	switch m := c.Spec.VolumeMode; {
+	case c.Labels[vmi.StateLabel] != id(v.Name):
+		return "has not the label " + vmi.StateLabel + "=" + id(v.Name) + " of a claim for the state of this VMI"
+	case m != nil && *m != corev1.PersistentVolumeFilesystem:
+		return "has no file system"
+	case c.DeletionTimestamp != nil:
+		return "is being deleted"
+	}
+	return ""
+}

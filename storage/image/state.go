@@ -1,0 +1,84 @@
+package image
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// CopyOnce copies the file from to the path to if nothing is there. What is there stays,
+// and must be a regular file of the size of from, not a link: it may be on a claim. The
+// copy appears whole or not at all.
+func CopyOnce(from, to string) error {
+	source, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	info, err := source.Stat()
+	if err != nil {
+		return err
+	}
+	there, err := os.Lstat(to)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return copyOnce(source, to)
+	case err != nil:
+		return err
+	case !there.Mode().IsRegular() || there.Size() != info.Size():
+		return fmt.Errorf("%s is not a regular file of %d bytes: delete it to have one made: %w", to, info.Size(), vmi.ErrInvalid)
+	}
+	return nil
+}
+
+func copyOnce(source io.Reader, to string) error {
+	f, err := os.CreateTemp(filepath.Dir(to), "."+filepath.Base(to)+"-*")
+	if err != nil {
+		return unnamed(err)
+	}
+	_, err = io.Copy(f, source)
+	err = unnamed(cmp.Or(err, f.Chmod(0o600), f.Sync(), f.Close()))
+	if err == nil {
+		err = unnamed(moveOnce(f.Name(), to))
+	}
+	if gone := os.Remove(f.Name()); !errors.Is(gone, fs.ErrNotExist) {
+		err = errors.Join(err, unnamed(gone))
+	}
+	return err
+}
+
+// BootFile finds the regular file in the container image whose root is the folder
+// root, and returns its path. No link is followed. A fault of the image is an error
+// that wraps [vmi.ErrInvalid].
+func BootFile(root, file string) (string, error) {
+	f, name, err := find(root, file)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(root, name), f.Close()
+}
+
+// StateDir makes the folder dir for the state of a device, which may be on a claim. What
+// is there and is not a folder is an error that wraps [vmi.ErrInvalid].
+func StateDir(dir string) error {
+	err := os.Mkdir(dir, 0o700)
+	if !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	var s unix.Stat_t
+	if err := unix.Lstat(dir, &s); err != nil {
+		return &fs.PathError{Op: "stat", Path: dir, Err: err}
+	}
+	if s.Mode&unix.S_IFMT != unix.S_IFDIR {
+		return fmt.Errorf("%s is not a folder: delete it to have one made: %w", dir, vmi.ErrInvalid)
+	}
+	return nil
+}

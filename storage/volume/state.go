@@ -1,0 +1,34 @@
+package volume
+
+import (
+	"path"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// StateVolume is the name of the volume in the pod that holds what outlasts the VMI
+// beside its disks.
+const StateVolume = "vm-state"
+
+// State returns what the pod of a VMI with the spec d needs for what outlasts it beside
+// its disks, which is in the claim of this name. The folders of the claim are KubeVirt's.
+func State(d *vmi.DomainSpec, claim string) Part {
+	if !d.KeepsState() {
+		return Part{}
+	}
+	p := Part{Volumes: []corev1.Volume{{Name: StateVolume, VolumeSource: corev1.VolumeSource{
+		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim},
+	}}}}
+	add := func(dir string) {
+		p.Mounts = append(p.Mounts, corev1.VolumeMount{Name: StateVolume, MountPath: dir, SubPath: path.Base(dir)})
+	}
+	if d.UEFI().Persists() {
+		add(vmi.NVRAMDir)
+	}
+	if d.Devices.TPM.Persists() {
+		add(vmi.TPMDir)
+	}
+	return p
+}
