@@ -150,8 +150,8 @@ type ResourceRequirements struct {
 	// VMI is added to it. Default for memory: its limit, or else the guest's
 	// memory, less what the cluster overcommits; for cpu: its limit, or else as
 	// the cluster's configuration says, usually a tenth of a CPU per processor;
-	// for ephemeral-storage: 50M. Huge pages are taken from the node, but the
-	// guest's memory is not made of them. A request above its limit is refused.
+	// for ephemeral-storage: 50M. Huge pages that are named here are taken from
+	// the node beside those that memory.hugepages makes the guest's memory of. A request above its limit is refused.
 	// +optional
 	Requests corev1.ResourceList `json:"requests,omitempty"`
 
@@ -167,7 +167,6 @@ type ResourceRequirements struct {
 	// them use their memory in full. A memory limit still includes it. Default:
 	// false.
 	// +optional
-	// +podvisor:unserved=the pod always asks for the overhead
 	OvercommitGuestOverhead bool `json:"overcommitGuestOverhead,omitempty"`
 }
 

@@ -143,7 +143,6 @@ type VirtualMachineInstanceSpec struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
-	// +podvisor:unserved=keys and passwords are not put into guests
 	AccessCredentials []AccessCredential `json:"accessCredentials,omitempty"`
 
 	// ResourceClaims are the claims of dynamic resource allocation that the pod

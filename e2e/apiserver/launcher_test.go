@@ -86,6 +86,12 @@ func TestThePolicyCanAffordTheLargestPod(t *testing.T) {
 	}
 	v := vmitest.New(append(most, vmitest.WithMasquerade("default", ports...))...)
 	v.Namespace = s.name
+	for i := range 256 {
+		name := fmt.Sprintf("%s-%d", strings.Repeat("s.", 100), i)
+		v.Spec.AccessCredentials = append(v.Spec.AccessCredentials, vmi.AccessCredential{UserPassword: &vmi.UserPasswordCredential{
+			Source: vmi.UserPasswordSource{Secret: &vmi.CredentialSecret{SecretName: strings.Replace(name, ".-", "-", 1)}}, PropagationMethod: vmi.UserPasswordPropagationMethod{QemuGuestAgent: &vmi.AgentPropagation{}},
+		}})
+	}
 	for _, way := range []pod.ContainerDisks{pod.ImageVolume, pod.InitCopy} {
 		p, err := pod.Render(v, pod.Config{Image: "podvisor/virt-launcher:v1", AllowEmulation: true, ContainerDisks: way})
 		require.NoError(t, err)

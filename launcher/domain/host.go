@@ -37,6 +37,12 @@ type Host struct {
 	// Places are the places of devices that are known from before, by the alias of
 	// the device. Nil: the order of the spec decides.
 	Places map[string]Place
+	// HostDevices are the devices of the node that the pod was given, as its
+	// environment names them: the variables that begin with [PCIVariable] or
+	// [MDEVVariable], and their values.
+	HostDevices map[string]string
+	// CPUs are those of the node that the pod may use. Needed for dedicated CPUs.
+	CPUs []HostCPU
 	// Settings are the cluster's. The zero value is the default.
 	Settings config.Launcher
 }

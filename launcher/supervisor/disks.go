@@ -25,6 +25,9 @@ func makeDisks(ctx context.Context, v *vmi.VirtualMachineInstance, root string, 
 	if err != nil {
 		return nil, err
 	}
+	if node.Keys, err = seedKeys(v, root); err != nil {
+		return nil, err
+	}
 	attachments, err := volume.Resolve(v, node)
 	if err != nil {
 		return nil, err

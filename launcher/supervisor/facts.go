@@ -55,6 +55,8 @@ type facts struct {
 	running running         // what is known of the domain
 	agent   *protocol.Agent // in the guest; never changed, only replaced
 
+	credentials *protocol.Credentials // written by the agent; never changed, only replaced
+
 	interrupted bool              // QEMU got a signal to end
 	event       libvirt.EventKind // of the end
 	status      *unix.WaitStatus  // of QEMU
@@ -140,14 +142,14 @@ func (f *facts) complete(s protocol.State) protocol.State {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s.Emulated, s.Machine, s.Disks, s.Agent = f.running.emulated, f.running.machineType, f.running.disks, f.agent
-	s.Reboots, s.Panics = f.reboots, f.panics
+	s.Reboots, s.Panics, s.Credentials = f.reboots, f.panics, f.credentials
 	return s
 }
 
 // forget drops what libvirt reported about a domain that is not the one that is
 // started.
 func (f *facts) forget() {
-	f.pause, f.interrupted, f.event, f.agent = protocol.Pause{}, false, "", nil
+	f.pause, f.interrupted, f.event, f.agent, f.credentials = protocol.Pause{}, false, "", nil, nil
 }
 
 // agentNow is what is known of the agent in the guest.

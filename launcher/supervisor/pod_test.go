@@ -50,6 +50,10 @@ const guest = "" +
 const launch = "PODVISOR_TEST_LAUNCHER"
 
 func TestMain(m *testing.M) {
+	if dir := os.Getenv(inspect); dir != "" {
+		printProcessors(dir)
+		return
+	}
 	if os.Getenv(launch) == "" {
 		code := m.Run()
 		_ = os.RemoveAll(shared())

@@ -189,7 +189,7 @@ func finish(o Observed, p vmi.Phase, f vmi.Finding, events ...scheduler.Emit) sc
 			s.Reason = f.Reason
 		}
 		for _, t := range []vmi.ConditionType{
-			vmi.ConditionPodScheduled, vmi.ConditionSynchronized, vmi.ConditionPaused, vmi.ConditionAgentConnected, vmi.ConditionAgentVersionNotSupported, vmi.ConditionGuestNotBooted,
+			vmi.ConditionPodScheduled, vmi.ConditionSynchronized, vmi.ConditionPaused, vmi.ConditionAgentConnected, vmi.ConditionAgentVersionNotSupported, vmi.ConditionAccessCredentialsSynchronized, vmi.ConditionGuestNotBooted,
 		} {
 			s.RemoveCondition(t) // they are about a guest that may still run
 		}

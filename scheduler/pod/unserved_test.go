@@ -60,6 +60,18 @@ func instanceOf(t *testing.T, file string) (*vmi.VirtualMachineInstance, served.
 	return &v, served.Unserved(vmi.Kind.Kind).In(d.Object), f
 }
 
+// devicesOf are the devices of nodes that the VMI asks for.
+func devicesOf(v *vmi.VirtualMachineInstance) map[string]bool {
+	all := map[string]bool{}
+	for _, g := range v.Spec.Domain.Devices.GPUs {
+		all[g.DeviceName] = true
+	}
+	for _, h := range v.Spec.Domain.Devices.HostDevices {
+		all[h.DeviceName] = true
+	}
+	return all
+}
+
 // What asks only for what is served has a pod, as it is written and with
 // KubeVirt's defaults, which set fields that are not served.
 func TestWhatIsServedHasAPod(t *testing.T) {
@@ -80,6 +92,7 @@ func TestWhatIsServedHasAPod(t *testing.T) {
 		}
 		c := config
 		c.Cluster.Limits.Features = features
+		c.Cluster.Pods.HostDevices = devicesOf(v)
 		_, err := pod.Render(v, c)
 		require.NoError(t, err, file)
 		rendered++

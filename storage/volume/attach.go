@@ -23,12 +23,17 @@ type Node struct {
 	Images map[string]storage.Image
 	// Paths are the facts of paths, by the path.
 	Paths map[string]storage.Facts
+	// Keys are the SSH public keys that cloud-init installs.
+	Keys Keys
 	// Content is the content of files, by the path. A file that does not exist is
 	// not in it.
 	Content map[string][]byte
 	// Space is how the sizes of disks and of their claims may differ.
 	Space Space
 }
+
+// Keys are SSH public keys for each kind of volume with cloud-init's data.
+type Keys struct{ NoCloud, ConfigDrive []string }
 
 // Observation is what has to be observed before a volume is attached. The zero
 // value is nothing.

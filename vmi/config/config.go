@@ -21,6 +21,8 @@ type Config struct {
 	Limits validate.Limits
 	// Pods is how their pods are rendered.
 	Pods Pods
+	// Nodes is how nodes are labelled.
+	Nodes Nodes
 	// Launcher is what their launchers get.
 	Launcher Launcher
 	// Agents are the versions of their guests' agents that are supported.
@@ -52,8 +54,35 @@ type Pods struct {
 	// StateStorageClass is the storage class of the claims for what outlasts VMIs
 	// beside their disks. Empty: the default one.
 	StateStorageClass string
+	// HostDevices are the devices of nodes that VMIs may have, by their resources.
+	HostDevices map[string]bool
 	// NodeSelector are labels that every node with VMIs has.
 	NodeSelector map[string]string
+}
+
+// Nodes is how nodes are labelled.
+type Nodes struct {
+	// ObsoleteModels are models of processors that no guest shall have. Nil: those
+	// that have less than guests of the last fifteen years need.
+	ObsoleteModels map[string]bool
+}
+
+// obsolete are the models that no guest shall have where nothing is configured.
+var obsolete = []string{
+	"486", "pentium", "pentium2", "pentium3", "pentiumpro", "coreduo", "n270", "core2duo", "Conroe", "athlon", "phenom",
+	"qemu64", "qemu32", "kvm64", "kvm32", "Opteron_G1", "Opteron_G2",
+}
+
+// Obsolete are the models that no guest shall have.
+func (n Nodes) Obsolete() map[string]bool {
+	if n.ObsoleteModels != nil {
+		return n.ObsoleteModels
+	}
+	all := map[string]bool{}
+	for _, m := range obsolete {
+		all[m] = true
+	}
+	return all
 }
 
 // Launcher is what a launcher gets beside its VMI.
@@ -121,6 +150,7 @@ func Resolve(k *vmi.KubeVirt) (Config, field.ErrorList) {
 		Limits:        validate.Configured(in),
 		Pods:          pods(in, d),
 		Launcher:      launcher(in, d, v),
+		Nodes:         Nodes{ObsoleteModels: in.ObsoleteCPUModels},
 		Agents:        in.SupportedGuestAgentVersions,
 		Controller:    component(in.ControllerConfiguration, v.VirtController),
 		Handler:       component(in.HandlerConfiguration, v.VirtHandler),

@@ -202,6 +202,9 @@ var podRules = []rule{
 	{"a domain to search that is none", `dnsConfig: {searches: [a_b, ok.]}`, validate.Limits{}, []string{"searchDomains: FieldValueInvalid"}},
 	{"keys for no user", `accessCredentials: [{sshPublicKey: {source: {secret: {secretName: a}}, propagationMethod: {qemuGuestAgent: {users: []}}}}, {}]`, validate.Limits{},
 		[]string{"spec.accessCredentials[0].sshPublicKey.propagationMethod.qemuGuestAgent.users: FieldValueInvalid", "spec.accessCredentials[1]: FieldValueInvalid"}},
+	{"keys for users that no guest can have", `accessCredentials: [{sshPublicKey: {source: {secret: {secretName: ../a}}, propagationMethod: {qemuGuestAgent: {users: [root, "a:b", -x, 'EXAMPLE\bob']}}}}]`, validate.Limits{}, []string{
+		"spec.accessCredentials[0].sshPublicKey.source.secret.secretName: FieldValueInvalid",
+		"spec.accessCredentials[0].sshPublicKey.propagationMethod.qemuGuestAgent.users[1]: FieldValueInvalid", "spec.accessCredentials[0].sshPublicKey.propagationMethod.qemuGuestAgent.users[2]: FieldValueInvalid"}},
 	{"keys on a drive that is not there", `accessCredentials: [{sshPublicKey: {source: {secret: {secretName: a}}, propagationMethod: {configDrive: {}}}}]`, validate.Limits{}, []string{"spec.accessCredentials[0].sshPublicKey.propagationMethod: FieldValueInvalid"}},
 	{"no node that could be", `affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: []}}}`, validate.Limits{}, []string{"spec.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms: FieldValueInvalid"}},
 	{"nodes that are asked for wrongly", `affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 0, preference: {matchExpressions: [{key: a, operator: Exists, values: [b]}, {key: a, operator: Gt}, {key: "", operator: x}]}}]}}`, validate.Limits{}, []string{
