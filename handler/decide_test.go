@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -178,10 +180,15 @@ func TestAStopWithNewSettingsIsPutWithoutAnotherEvent(t *testing.T) {
 func TestALauncherIsGivenThePlacesOfDisksAndNothingElseOfTheStatus(t *testing.T) {
 	t.Parallel()
 	v := instance(vmi.Running)
-	s := session(v, state(protocol.Running))
 	info := &vmi.PersistentVolumeClaimInfo{ClaimName: "data"}
+	v.Status.VolumeStatus = []vmi.VolumeStatus{{Name: "data", PersistentVolumeClaimInfo: info}}
+	s := session(v.DeepCopy(), state(protocol.Running))
 	v.Status.VolumeStatus = []vmi.VolumeStatus{{Name: "root", Target: "vda", Size: 1 << 30}, {Name: "later"}, {Name: "data", PersistentVolumeClaimInfo: info}}
 	require.Empty(t, Decide(observed(v, s)).Actions, "that a place was reported is no change")
+
+	grown := v.DeepCopy()
+	grown.Status.VolumeStatus[2].PersistentVolumeClaimInfo.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("2Gi")}
+	require.IsType(t, Put{}, Decide(observed(grown, s)).Actions[0], "that a claim has grown is one")
 
 	s.Put = nil
 	put := Decide(observed(v, s)).Actions[0].(Put)

@@ -126,8 +126,7 @@ type CDRomTarget struct {
 	// +optional
 	ReadOnly *bool `json:"readonly,omitempty"`
 
-	// Tray is the drive's tray when the guest starts: open or closed. Default:
-	// closed.
+	// Tray is the drive's tray when the guest starts. Default: closed.
 	// +optional
 	Tray TrayState `json:"tray,omitempty"`
 }
@@ -139,6 +138,7 @@ type TrayState string
 
 // The states of a tray. The zero value stands for closed.
 const (
+	// +podvisor:unserved=QEMU starts every drive with its tray closed
 	TrayOpen   TrayState = "open"
 	TrayClosed TrayState = "closed"
 )

@@ -88,7 +88,8 @@ const (
 	// IOThreadsAuto: up to twice as many threads as processors, assigned to the
 	// disks in turn.
 	IOThreadsAuto IOThreadsPolicy = "auto"
-	// IOThreadsSupplementalPool: every disk uses all threads of one pool.
+	// IOThreadsSupplementalPool: the disks take turns on the threads of one pool. With
+	// QEMU 7.2 a disk uses one of them.
 	IOThreadsSupplementalPool IOThreadsPolicy = "supplementalPool"
 )
 

@@ -4,12 +4,12 @@ package effect
 var diskArea = exceptions{
 	without: map[string]string{
 		"spec.domain.devices.disks[].cdrom.readonly": "nothing that a guest sends writes to a CD-ROM, so that false says no more than true",
+		"spec.domain.devices.disks[].cdrom.tray":     "every drive starts closed: the value open is not served",
 		"spec.domain.devices.disks[].lun.bus":        "scsi is the only bus of a LUN, and its default",
 	},
 	alternatives: map[string][]any{
 		"spec.domain.devices.disks[].disk.bus":                            {"virtio", "sata", "scsi", "usb"},
 		"spec.domain.devices.disks[].cdrom.bus":                           {"sata", "scsi", "usb"},
-		"spec.domain.devices.disks[].cdrom.tray":                          {"open", "closed"},
 		"spec.domain.devices.disks[].cache":                               {"none", "writethrough", "writeback"},
 		"spec.domain.devices.disks[].io":                                  {"native", "threads"},
 		"spec.domain.devices.disks[].errorPolicy":                         {"stop", "ignore", "report", "enospace"},

@@ -93,7 +93,7 @@ func drive(name string, bus vmi.DiskBus, tray vmi.TrayState) vmi.Disk {
 }
 
 func TestADiskHasWhatIsInTheSpec(t *testing.T) {
-	drives := instance(withDisks(drive("full", "", ""), drive("empty", vmi.DiskBusSATA, vmi.TrayOpen), drive("scsi", vmi.DiskBusSCSI, vmi.TrayClosed), drive("usb", vmi.DiskBusUSB, "")))
+	drives := instance(withDisks(drive("full", "", ""), drive("empty", vmi.DiskBusSATA, ""), drive("scsi", vmi.DiskBusSCSI, vmi.TrayClosed), drive("usb", vmi.DiskBusUSB, "")))
 	for name, tt := range map[string]struct {
 		vmi  *vmi.VirtualMachineInstance
 		host []func(*Host)

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -78,7 +79,7 @@ func TestEveryDiskThatASpecCanAskForIsStarted(t *testing.T) {
 	require.Len(t, state.Disks, len(v.Spec.Volumes), "an empty drive has no volume")
 }
 
-func TestAnIOErrorNamesTheVolumeOnEveryBus(t *testing.T) {
+func TestAnIOErrorOnAnyBusNamesTheVolumeAndTheGuestGoesOn(t *testing.T) {
 	for _, b := range []vmi.DiskBus{vmi.DiskBusSATA, vmi.DiskBusSCSI, vmi.DiskBusUSB} {
 		t.Run(string(b), func(t *testing.T) {
 			p := newPod(t, bootable(), "SPACE=24m")
@@ -87,9 +88,14 @@ func TestAnIOErrorNamesTheVolumeOnEveryBus(t *testing.T) {
 			require.NoError(t, p.client.Put(t.Context(), protocol.Desired{Instance: v}))
 			p.phase(protocol.Running)
 			p.says("test guest is up", 1)
-			fill(t, p.path("kubevirt-ephemeral-disks/filler"), 2<<20)
+			filler := p.path("kubevirt-ephemeral-disks/filler")
+			fill(t, filler, 2<<20)
 			p.write("w")
 			require.Equal(t, protocol.Pause{Cause: protocol.PausedByIOError, Volume: "empty", Message: "volume empty: no space left"}, p.paused())
+			require.NoError(t, os.Remove(filler))
+			require.NoError(t, p.client.Call(t.Context(), protocol.CallUnpause))
+			p.says("disk written", 1)
+			require.NotContains(t, p.console.String(), "disk failed", "the guest saw no error")
 		})
 	}
 }

@@ -78,3 +78,31 @@ func TestTheHandOverSaysWhatTheClaimsAre(t *testing.T) {
 		}},
 	}, s.VolumeStatus)
 }
+
+func TestTheSizeOfAClaimThatGrewIsWrittenOnce(t *testing.T) {
+	t.Parallel()
+	v := stored(vmi.Running, vmitest.WithClaim("data", "data"))
+	v.Status.VolumeStatus = []vmi.VolumeStatus{{Name: "seed", Target: "vda"}, {Name: "data", Target: "vdb", PersistentVolumeClaimInfo: &vmi.PersistentVolumeClaimInfo{
+		ClaimName: "data", Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
+	}}}
+	ready(v)
+	p := launcher(bound, running)
+	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}, {Type: vmi.PodConditionUnpaused, Status: corev1.ConditionTrue}}
+	o := observe(v, p)
+	has := func(size string) {
+		o.Claims = map[string]*corev1.PersistentVolumeClaim{"data": claimOf("data", func(c *corev1.PersistentVolumeClaim) {
+			c.Status.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}
+		})}
+	}
+	for _, same := range []string{"1Gi", "512Mi"} {
+		has(same)
+		require.Empty(t, instance.Decide(o).Actions, same)
+	}
+	has("2Gi")
+	s := statusOf(t, instance.Decide(o))
+	require.Equal(t, "vdb", s.VolumeStatus[1].Target)
+	require.Equal(t, "2Gi", s.VolumeStatus[1].PersistentVolumeClaimInfo.Capacity.Storage().String())
+	require.Nil(t, s.VolumeStatus[0].PersistentVolumeClaimInfo)
+	o.VMI.Status = s
+	require.Empty(t, instance.Decide(o).Actions)
+}
