@@ -178,10 +178,16 @@ func attack(t *testing.T, cfg *rest.Config, namespace, tenant string) {
 			volume(corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "c"}})(p)
 			p.Spec.Containers[0].VolumeDevices = []corev1.VolumeDevice{{Name: "v", DevicePath: "/etc/ld.so.preload"}}
 		},
-		"with a ConfigMap":             volume(corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: *secret}}),
-		"of an image of the thief":     func(p *corev1.Pod) { p.Spec.Containers[0].Image = "example/thief" },
-		"of a registry with that name": func(p *corev1.Pod) { p.Spec.Containers[0].Image = "podvisor/virt-launcher:5000/thief" },
-		"of an image that begins so":   func(p *corev1.Pod) { p.Spec.Containers[0].Image = "podvisor/virt-launcher-thief" },
+		"with a ConfigMap":               volume(corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: *secret}}),
+		"of an image of the thief":       func(p *corev1.Pod) { p.Spec.Containers[0].Image = "example/thief" },
+		"of a registry with that name":   func(p *corev1.Pod) { p.Spec.Containers[0].Image = "podvisor/virt-launcher:5000/thief" },
+		"of a full image that begins so": func(p *corev1.Pod) { p.Spec.Containers[0].Image = "podvisor/virt-launcher-full-thief:1" },
+		"with a claim for its state elsewhere": func(p *corev1.Pod) {
+			p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: "vm-state", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "c"}}})
+			p.Spec.Containers[0].VolumeMounts = append(p.Spec.Containers[0].VolumeMounts, corev1.VolumeMount{Name: "vm-state", MountPath: "/usr/share/OVMF", SubPath: "nvram"})
+		},
+		"with a part of a container disk": func(p *corev1.Pod) { p.Spec.Containers[0].VolumeMounts[4].SubPath = "etc" },
+		"of an image that begins so":      func(p *corev1.Pod) { p.Spec.Containers[0].Image = "podvisor/virt-launcher-thief" },
 		"with a command of the thief": func(p *corev1.Pod) {
 			p.Spec.Containers[0].Command = []string{"cat", "/var/run/kubevirt/secrets/seed/user/userdata"}
 		},
