@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"encoding/base64"
 	"fmt"
 	"strings"
 	"testing"
@@ -47,7 +48,8 @@ func reference(name string) *corev1.LocalObjectReference {
 	return &corev1.LocalObjectReference{Name: name}
 }
 
-func TestAGuestReadsCloudInitsDataOfSecrets(t *testing.T) {
+// The other forms are those of the tests of access credentials.
+func TestAGuestReadsCloudInitsDataOfSecretsAndInBase64(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	const drive = `{"links": [{"id": "a", "type": "phy", "ethernet_mac_address": "02:00:00:00:00:07"}],
@@ -64,6 +66,18 @@ func TestAGuestReadsCloudInitsDataOfSecrets(t *testing.T) {
 			UserDataSecretRef: reference("users-cloud"), NetworkDataSecretRef: reference("networks"),
 		}})),
 	}
+	// In base64, for what is not text; it may be no longer than the spec allows.
+	encode := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
+	short := func(name string) string {
+		return encode("#!/bin/sh\necho the user data of " + name + " > /dev/console\n")
+	}
+	all = append(all,
+		s.create(seeded("drive64", vmi.VolumeSource{CloudInitConfigDrive: &vmi.CloudInitConfigDrive{
+			UserDataBase64: short("drive64"), NetworkDataBase64: encode(drive),
+		}})),
+		s.create(seeded("cloud64", vmi.VolumeSource{CloudInitNoCloud: &vmi.CloudInitNoCloud{
+			UserDataBase64: short("cloud64"), NetworkDataBase64: encode(cloud),
+		}})))
 	for _, v := range all {
 		s.awaitPhase(v.Name, vmi.Running)
 		console := s.awaitConsole(v, "the user data of "+v.Name)

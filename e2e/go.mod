@@ -9,6 +9,7 @@ require (
 	github.com/podvisor/podvisor v0.0.0-00010101000000-000000000000
 	github.com/stretchr/testify v1.11.1
 	github.com/vishvananda/netlink v1.3.1
+	golang.org/x/crypto v0.54.0
 	golang.org/x/sys v0.47.0
 	k8s.io/api v0.37.0
 	k8s.io/apimachinery v0.37.0

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
 )
 
@@ -27,6 +28,29 @@ func agent(o Observed, s *vmi.VirtualMachineInstanceStatus, now metav1.Time) {
 		Type: vmi.ConditionAgentVersionNotSupported, Status: corev1.ConditionTrue, Reason: "VersionNotSupported",
 		Message: fmt.Sprintf("The guest's agent has version %s; supported are %s", a.Version, o.Agents),
 	}, now)
+}
+
+// credentials is the condition of the keys and passwords that the agent writes, with
+// an event when it changes.
+func (p *Plan) credentials(state *protocol.State, s *vmi.VirtualMachineInstanceStatus, now metav1.Time) {
+	if state.Credentials == nil {
+		s.RemoveCondition(vmi.ConditionAccessCredentialsSynchronized)
+		return
+	}
+	c := vmi.Condition{
+		Type: vmi.ConditionAccessCredentialsSynchronized, Status: corev1.ConditionTrue, Reason: vmi.ReasonCredentialsSynchronized,
+		Message: "The guest's agent has written the keys and passwords of the access credentials",
+	}
+	e := normal(EventCredentialsSynchronized, c.Message)
+	if why := state.Credentials.Failure; why != "" {
+		c.Status, c.Reason, c.Message = corev1.ConditionFalse, vmi.ReasonCredentialsFailed, why
+		e = warning(EventCredentialsFailed, why)
+	}
+	if old := s.Condition(c.Type); old != nil && old.Status == c.Status && old.Message == c.Message {
+		return
+	}
+	s.SetCondition(c, now)
+	p.Events = append(p.Events, e)
 }
 
 // noAgent removes the agent's conditions.

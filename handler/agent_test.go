@@ -2,6 +2,7 @@ package handler
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -66,6 +67,54 @@ func TestTheAgentHasConditions(t *testing.T) {
 				require.Empty(t, p.Actions)
 				v.Status = *p.Status
 				require.Equal(t, p.Status, Decide(o).Status, "nothing changes the second time")
+			}
+		})
+	}
+}
+
+func TestTheCredentialsHaveACondition(t *testing.T) {
+	t.Parallel()
+	before := metav1.NewTime(now.Add(-time.Hour))
+	at := metav1.NewTime(now)
+	is := func(at metav1.Time) *vmi.Condition {
+		return &vmi.Condition{
+			Type: vmi.ConditionAccessCredentialsSynchronized, Status: corev1.ConditionTrue, Reason: "AccessCredentialsSyncSuccess", LastTransitionTime: at,
+			Message: "The guest's agent has written the keys and passwords of the access credentials",
+		}
+	}
+	isNot := func(message string, at metav1.Time) *vmi.Condition {
+		return &vmi.Condition{Type: vmi.ConditionAccessCredentialsSynchronized, Status: corev1.ConditionFalse, Reason: "AccessCredentialsSyncFailed", LastTransitionTime: at, Message: message}
+	}
+	succeeded := []Event{normal("AccessCredentialsSyncSuccess", is(at).Message)}
+	failed := func(why string) []Event { return []Event{warning("AccessCredentialsSyncFailed", why)} }
+	for name, tt := range map[string]struct {
+		phase       protocol.Phase
+		credentials *protocol.Credentials
+		before      *vmi.Condition
+		want        *vmi.Condition
+		events      []Event
+	}{
+		"none":                         {protocol.Running, nil, nil, nil, nil},
+		"written":                      {protocol.Running, &protocol.Credentials{}, nil, is(at), succeeded},
+		"written already":              {protocol.Running, &protocol.Credentials{}, is(before), is(before), nil},
+		"failed":                       {protocol.Running, &protocol.Credentials{Failure: "no user"}, is(before), isNot("no user", at), failed("no user")},
+		"failed in another way":        {protocol.Running, &protocol.Credentials{Failure: "no agent"}, isNot("no user", before), isNot("no agent", before), failed("no agent")},
+		"failed as before":             {protocol.Running, &protocol.Credentials{Failure: "no user"}, isNot("no user", before), isNot("no user", before), nil},
+		"written in a guest that ends": {protocol.Stopping, nil, is(before), is(before), nil},
+		"of a guest that has ended":    {protocol.Ended, &protocol.Credentials{}, is(before), nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := instance(vmi.Running)
+			if tt.before != nil {
+				v.Status.Conditions = append(v.Status.Conditions, *tt.before)
+			}
+			st := state(tt.phase)
+			st.Credentials = tt.credentials
+			p := Decide(observed(v, session(v, st)))
+			require.Equal(t, tt.want, p.Status.Condition(vmi.ConditionAccessCredentialsSynchronized))
+			if tt.phase != protocol.Ended {
+				require.Equal(t, tt.events, p.Events)
 			}
 		})
 	}

@@ -28,17 +28,22 @@ func (p *Plan) put(o Observed, stop *protocol.Stop) bool {
 
 // same says that two Desired are the same for a launcher, which sees their JSON. The
 // places of devices count for a domain that is yet to be created: that they were
-// reported is no change.
+// reported is no change. That a claim has grown is one.
 func same(a, b protocol.Desired) bool {
-	a.Instance, b.Instance = withoutStatus(a.Instance), withoutStatus(b.Instance)
+	a.Instance, b.Instance = withoutPlaces(a.Instance), withoutPlaces(b.Instance)
 	x, errX := json.Marshal(a)
 	y, errY := json.Marshal(b)
 	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 
-func withoutStatus(v *vmi.VirtualMachineInstance) *vmi.VirtualMachineInstance {
+func withoutPlaces(v *vmi.VirtualMachineInstance) *vmi.VirtualMachineInstance {
 	out := *v
 	out.Status = vmi.VirtualMachineInstanceStatus{}
+	for _, s := range v.Status.VolumeStatus {
+		if s.PersistentVolumeClaimInfo != nil {
+			out.Status.VolumeStatus = append(out.Status.VolumeStatus, vmi.VolumeStatus{Name: s.Name, PersistentVolumeClaimInfo: s.PersistentVolumeClaimInfo})
+		}
+	}
 	return &out
 }
 

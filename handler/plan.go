@@ -75,6 +75,9 @@ const (
 	EventRebooted     = "GuestRebooted"
 	EventPanicked     = "GuestPanicked"
 	EventNotBooted    = "GuestNotBooted"
+
+	EventCredentialsSynchronized = vmi.ReasonCredentialsSynchronized
+	EventCredentialsFailed       = vmi.ReasonCredentialsFailed
 )
 
 // recheck asks for another decision after d, or earlier if that was asked for.

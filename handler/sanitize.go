@@ -74,6 +74,9 @@ func Sanitize(s protocol.State) protocol.State {
 	if s.Agent != nil {
 		out.Agent = &protocol.Agent{Version: sanitizeToken(s.Agent.Version)}
 	}
+	if s.Credentials != nil {
+		out.Credentials = &protocol.Credentials{Failure: shorten(s.Credentials.Failure)}
+	}
 	for _, d := range s.Disks {
 		if len(out.Disks) < maxDisks && sanitizeToken(d.Name) != "" && len(d.Target) <= maxTarget && sanitizeToken(d.Target) != "" {
 			out.Disks = append(out.Disks, protocol.Disk{Name: d.Name, Target: d.Target, SizeBytes: min(max(d.SizeBytes, 0), maxSize)})

@@ -72,7 +72,7 @@ func TestAStateThatFitsIsKept(t *testing.T) {
 			Generation: 3, Phase: protocol.Running, Emulated: true, Machine: "pc-q35-7.2", Agent: &protocol.Agent{Version: "7.2.22"},
 			Finding: &vmi.Finding{Reason: "AttachFailed", Message: "no such file"},
 			Disks:   []protocol.Disk{{Name: "root.disk-1", Target: "vda", SizeBytes: 5}}, Reboots: 3, Panics: 1,
-			NotBooted: &vmi.Finding{Reason: protocol.ReasonNothingRead, Message: "nothing was read"},
+			NotBooted: &vmi.Finding{Reason: protocol.ReasonNothingRead, Message: "nothing was read"}, Credentials: &protocol.Credentials{Failure: "no such user"},
 		},
 		"a guest that is paused": {Phase: protocol.Paused, Pause: &protocol.Pause{Cause: protocol.PausedByIOError, Volume: "root", Message: "full"}},
 		"a guest that has ended": {Phase: protocol.Ended, End: &protocol.End{Reason: protocol.Shutdown, Message: "the guest powered off"}},
@@ -133,7 +133,9 @@ func FuzzSanitize(f *testing.F) {
 			Pause: &protocol.Pause{Cause: protocol.PauseCause(reason), Volume: name, Message: message},
 			End:   &protocol.End{Reason: protocol.EndReason(reason), Message: message},
 			Disks: []protocol.Disk{{Name: name, Target: reason}}, Agent: &protocol.Agent{Version: name},
+			Credentials: &protocol.Credentials{Failure: message},
 		})
+		require.LessOrEqual(t, len(s.Credentials.Failure), maxMessage)
 		require.Equal(t, s, Sanitize(s), "it is stable")
 		require.LessOrEqual(t, len(s.Finding.Message), maxMessage)
 		require.NotContains(t, s.Machine, "/")

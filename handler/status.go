@@ -77,6 +77,7 @@ func (p *Plan) running(o Observed, s *vmi.VirtualMachineInstanceStatus, now meta
 	p.notBooted(state, s, now)
 	if state.Phase != protocol.Stopping { // the agent ends before the guest, and the end removes its conditions
 		agent(o, s, now)
+		p.credentials(state, s, now)
 	}
 }
 
@@ -130,6 +131,7 @@ func (p *Plan) finish(o Observed, phase vmi.Phase, f vmi.Finding) {
 	s.RemoveCondition(vmi.ConditionPaused)
 	s.RemoveCondition(vmi.ConditionSynchronized)
 	noAgent(s)
+	s.RemoveCondition(vmi.ConditionAccessCredentialsSynchronized)
 	s.RemoveCondition(vmi.ConditionGuestNotBooted)
 	p.occurred(o, s)
 	if f.Message == "" {

@@ -27,6 +27,12 @@ type Actual struct {
 	Boot Boot
 	// Devices are those of the domain.
 	Devices []Device
+	// Resizing says that a Resize is being executed.
+	Resizing bool
+	// ResizeFault is why the last Resize failed. Nil: none has.
+	ResizeFault error
+	// ResizeAt is when the next Resize may be tried.
+	ResizeAt time.Time
 	// Session is the session with the libvirt daemon.
 	Session Session
 	// Fault is why the last start failed. Nil: none has.

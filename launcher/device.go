@@ -22,14 +22,13 @@ type Difference struct {
 	Attach []Device
 	// Detach are there and not desired.
 	Detach []Device
-	// Resize are there with another size than the desired one, which they have
-	// here.
+	// Resize are there and smaller than desired. They have the desired size here.
 	Resize []Device
 }
 
 // Compare returns the difference between the devices that are desired and those
 // that are there. Devices are compared by their aliases; the order has no meaning.
-// A size that is not known differs from none.
+// A size that is not known differs from none, and no device is to become smaller.
 func Compare(desired, actual []Device) Difference {
 	var d Difference
 	for _, want := range desired {
@@ -37,7 +36,7 @@ func Compare(desired, actual []Device) Difference {
 		switch {
 		case !ok:
 			d.Attach = append(d.Attach, want)
-		case want.SizeBytes != 0 && have.SizeBytes != 0 && want.SizeBytes != have.SizeBytes:
+		case want.SizeBytes != 0 && have.SizeBytes != 0 && want.SizeBytes > have.SizeBytes:
 			d.Resize = append(d.Resize, want)
 		}
 	}

@@ -34,9 +34,10 @@
 // again after twice the time each, up to 3 minutes. It is reported as running
 // when it has run for a second: QEMU repeats the request that failed at once.
 //
-// While a domain runs, its devices are compared with the desired ones ([Compare]).
-// This build attaches, detaches and resizes nothing in a domain that runs; a
-// difference is a finding in the state.
+// While a domain runs, its devices are compared with the desired ones ([Compare]). A
+// disk that is smaller than desired is resized, and tried again after a back-off.
+// This build attaches and detaches nothing in a domain that runs; such a difference is
+// a finding in the state.
 //
 // A domain is created once: one that is gone is not created again. Observing and
 // acting is launcher/supervisor's. The package computes; it touches nothing.

@@ -17,6 +17,9 @@ const (
 	// ReasonDevicesDiffer: devices of the domain are not the desired ones, and this
 	// build does not change those of a domain that runs.
 	ReasonDevicesDiffer = "DevicesDiffer"
+	// ReasonResizeFailed: a disk whose claim has grown could not grow, and it is tried
+	// again.
+	ReasonResizeFailed = "DiskResizeFailed"
 )
 
 // checks find why a domain is not as it is desired, the most important first. A
@@ -25,6 +28,7 @@ var checks = []func(Desired, Actual) (f *vmi.Finding, wait time.Duration){
 	startFails,
 	daemonSilent,
 	devicesDiffer,
+	resizeFails,
 }
 
 // find adds the first finding to the plan's state. A domain that is to end has
@@ -70,6 +74,7 @@ func devicesDiffer(d Desired, a Actual) (*vmi.Finding, time.Duration) {
 		return nil, 0
 	}
 	difference := Compare(d.Devices, a.Devices)
+	difference.Resize = nil // disks grow
 	if difference.Empty() {
 		return nil, 0
 	}

@@ -19,7 +19,7 @@ type Plan struct {
 }
 
 // Action is something to do about a domain: a [Start], [CancelStart], [Suspend],
-// [Resume], [MeasureReads], [RequestShutdown], [Destroy] or [Finish].
+// [Resume], [MeasureReads], [Resize], [RequestShutdown], [Destroy] or [Finish].
 type Action interface{ action() }
 
 // Start prepares and creates the domain.
@@ -41,6 +41,9 @@ type Resume struct {
 // MeasureReads finds out how much the guest has read of its disks.
 type MeasureReads struct{}
 
+// Resize makes a disk of the domain as large as Device says.
+type Resize struct{ Device Device }
+
 // RequestShutdown asks the guest to power off.
 type RequestShutdown struct{}
 
@@ -56,6 +59,7 @@ func (CancelStart) action()     {}
 func (Suspend) action()         {}
 func (Resume) action()          {}
 func (MeasureReads) action()    {}
+func (Resize) action()          {}
 func (RequestShutdown) action() {}
 func (Destroy) action()         {}
 func (Finish) action()          {}

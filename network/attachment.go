@@ -11,6 +11,9 @@ type Attachment struct {
 	// Tap is the tap device in the pod's network namespace. It belongs to the
 	// launcher's user and exists already.
 	Tap string `json:"tap"`
+	// Backend is what carries the frames of the guest. Empty: the tap device. It is
+	// not sent: only a program that embeds a launcher chooses another.
+	Backend Backend `json:"-"`
 	// MAC is the address of the guest's interface.
 	MAC string `json:"mac"`
 	// MTU of the guest's interface, in bytes. 0: the guest's default.
@@ -18,6 +21,14 @@ type Attachment struct {
 	// DHCP is what the launcher offers the guest. Nil: nothing is served.
 	DHCP *Offer `json:"dhcp,omitempty"`
 }
+
+// Backend is what carries the frames of a guest.
+type Backend string
+
+// BackendUser is QEMU's user-mode network. It needs no privilege and no device: the
+// guest's connections become those of QEMU, and nothing reaches the guest from
+// outside. libvirt 9.0 of Debian refuses the XML of passt, which would be faster.
+const BackendUser Backend = "user"
 
 // Offer is what DHCPv4 offers one guest interface.
 type Offer struct {

@@ -36,7 +36,7 @@ func (a Attachment) Ephemeral() bool { return a.Source != nil && a.Source.epheme
 
 // Source is what a disk is made from: an [Overlay], a [Blank], a [Seed] or a
 // [Folder], which belong to the pod and are replaced when they are made again, or a
-// [Persistent], which never replaces anything.
+// [Persistent] or [Grown], which never replace anything.
 type Source interface{ ephemeral() bool }
 
 // Overlay is a disk of the pod that begins as another one and keeps what is
@@ -74,6 +74,8 @@ const (
 	// MaxFolderDepth is how deep its folders are: ISO 9660 has eight levels, and one
 	// of them is the root.
 	MaxFolderDepth = 7
+	// MaxFolderName is the length of a file's name: what Joliet holds.
+	MaxFolderName = 103
 )
 
 // Persistent is a raw disk on storage that outlives the pod, such as a claim. It
@@ -81,11 +83,16 @@ const (
 // shortened or written to.
 type Persistent struct{}
 
+// Grown is a raw disk on storage that outlives the pod, which is at its path and is
+// smaller than the attachment says. It is extended by zeros, and never shortened.
+type Grown struct{}
+
 func (Overlay) ephemeral() bool    { return true }
 func (Blank) ephemeral() bool      { return true }
 func (Seed) ephemeral() bool       { return true }
 func (Folder) ephemeral() bool     { return true }
 func (Persistent) ephemeral() bool { return false }
+func (Grown) ephemeral() bool      { return false }
 
 // Image is a disk image that exists.
 type Image struct {

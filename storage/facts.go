@@ -11,6 +11,23 @@ type Facts struct {
 	FreeBytes int64
 	// DirectIO says that a file or block device can be opened past the page cache.
 	DirectIO bool
+	// AllocatedBytes is the space that a file takes in its file system. 0 for
+	// everything else.
+	AllocatedBytes int64
+	// Blocks are the blocks of a block device, or of the file system that a file is
+	// in.
+	Blocks Blocks
+}
+
+// Blocks are the sizes of blocks. The zero value is not known.
+type Blocks struct {
+	// LogicalBytes is the smallest piece that is read or written.
+	LogicalBytes int64
+	// PhysicalBytes is the piece that is written at once.
+	PhysicalBytes int64
+	// DiscardBytes is the smallest piece that can be given back. 0: none can, or it
+	// is not known.
+	DiscardBytes int64
 }
 
 // Kind is what is at a path.

@@ -1,5 +1,7 @@
 package vmi
 
+import "regexp"
+
 // AccessCredential is a key or a password that is put into the guest: exactly
 // one field is set.
 //
@@ -63,7 +65,7 @@ type CloudInitPropagation struct{}
 // AgentUsersPropagation writes keys by the guest's agent.
 type AgentUsersPropagation struct {
 	// Users are the users of the guest whose authorized_keys the keys are
-	// written to. At least one.
+	// written to, in place of what is there. At least one.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=256
 	Users []string `json:"users"`
@@ -96,3 +98,11 @@ type UserPasswordPropagationMethod struct {
 
 // AgentPropagation has no settings.
 type AgentPropagation struct{}
+
+// guestUser matches names of users of Linux, and of Windows with their domain.
+var guestUser = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._@\\ $-]{0,103}$`)
+
+// IsGuestUser says that the name can be that of a user of a guest, whose agent gets
+// it: it has at most 104 letters, digits and characters of "._@\\ $-", and begins with
+// a letter, a digit or "_".
+func IsGuestUser(name string) bool { return guestUser.MatchString(name) }

@@ -44,8 +44,8 @@ const (
 	// agent is none that the cluster's configuration supports, and missing
 	// otherwise.
 	ConditionAgentVersionNotSupported ConditionType = "AgentVersionNotSupported"
-	// ConditionAccessCredentialsSynchronized is False if keys or passwords could
-	// not be put into the guest.
+	// ConditionAccessCredentialsSynchronized says whether the guest has the keys and
+	// passwords that its agent writes. It is missing until the agent was there.
 	ConditionAccessCredentialsSynchronized ConditionType = "AccessCredentialsSynchronized"
 	// ConditionLiveMigratable is True if the VMI can move to another node while it
 	// runs. False has a reason that ends in NotLiveMigratable.
@@ -124,6 +124,14 @@ const (
 	// ReasonLauncherUnsafe: what is in the place of the launcher's socket is not
 	// one, so it is not known whether the guest runs.
 	ReasonLauncherUnsafe = "LauncherUnsafe"
+)
+
+// Reasons of [ConditionAccessCredentialsSynchronized], and of the events about it.
+const (
+	// ReasonCredentialsSynchronized: the guest has them.
+	ReasonCredentialsSynchronized = "AccessCredentialsSyncSuccess"
+	// ReasonCredentialsFailed: the guest does not have all of them.
+	ReasonCredentialsFailed = "AccessCredentialsSyncFailed"
 )
 
 // Reasons of [ConditionPaused].

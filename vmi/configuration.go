@@ -15,6 +15,15 @@ type KubeVirtConfiguration struct {
 	// +kubebuilder:validation:Pattern=`^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$`
 	CPUModel string `json:"cpuModel,omitempty"`
 
+	// ObsoleteCPUModels are the models of processors, by their names, that no guest
+	// shall have: nodes get no label for them, and a node whose own processor counts
+	// as one of them runs no VMI with host-model. It takes the place of the default:
+	// 486, pentium, pentium2, pentium3, pentiumpro, coreduo, n270, core2duo, Conroe,
+	// athlon, phenom, qemu64, qemu32, kvm64, kvm32, Opteron_G1 and Opteron_G2.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=256
+	ObsoleteCPUModels map[string]bool `json:"obsoleteCPUModels,omitempty"`
+
 	// CPURequest is what a VMI's pod asks for if the VMI names neither a CPU
 	// request nor a limit. If it does not say what its processor looks like
 	// either, the guest sees as many, rounded up. Default, and also what 100m
@@ -80,6 +89,11 @@ type KubeVirtConfiguration struct {
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MaxLength=63
 	SupportedGuestAgentVersions []string `json:"supportedGuestAgentVersions,omitempty"`
+
+	// PermittedHostDevices are the devices of nodes that VMIs may have, in gpus and
+	// hostDevices. Default: none.
+	// +optional
+	PermittedHostDevices *PermittedHostDevices `json:"permittedHostDevices,omitempty"`
 
 	// SMBIOS is what the guest reads about its hardware in the SMBIOS tables. VMIs
 	// that run keep theirs.
@@ -292,13 +306,14 @@ type DeveloperConfiguration struct {
 	// LessPVCSpaceToleration is by how many per cent a claim may be smaller than
 	// the disk in it. Default: 10.
 	// +optional
-	// +podvisor:unserved=a new disk leaves of its claim what is the default
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=99
 	LessPVCSpaceToleration int `json:"pvcTolerateLessSpaceUpToPercent,omitempty"`
 
 	// MinimumReservePVCBytes is the space of a claim, in bytes, that a new disk
 	// leaves free. Default: 131072.
 	// +optional
-	// +podvisor:unserved=a new disk leaves of its claim what is the default
+	// +kubebuilder:validation:Maximum=1125899906842624
 	MinimumReservePVCBytes uint64 `json:"minimumReservePVCBytes,omitempty"`
 
 	// DiskVerification are settings of the check of disk images.
@@ -335,4 +350,60 @@ type LogVerbosity struct {
 	// over virtHandler.
 	// +optional
 	NodeVerbosity map[string]uint `json:"nodeVerbosity,omitempty"`
+}
+
+// PermittedHostDevices are devices of nodes that VMIs may have. They are offered by
+// device plugins of their own, as the resources that are named here.
+type PermittedHostDevices struct {
+	// PCIHostDevices are PCI devices.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=256
+	PCIHostDevices []PCIHostDevice `json:"pciHostDevices,omitempty"`
+
+	// MediatedDevices are mediated devices, such as parts of a GPU.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=256
+	MediatedDevices []MediatedHostDevice `json:"mediatedDevices,omitempty"`
+}
+
+// PCIHostDevice is a kind of PCI devices.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.externalResourceProvider) && self.externalResourceProvider",message="virt-handler offers no PCI devices: install a device plugin for the resource and set externalResourceProvider to true",fieldPath=".externalResourceProvider"
+type PCIHostDevice struct {
+	// PCIVendorSelector is the vendor and the product of the devices, for example
+	// 10DE:1EB8. The device plugin decides what it offers.
+	// +kubebuilder:validation:MaxLength=63
+	PCIVendorSelector string `json:"pciVendorSelector"`
+
+	// ResourceName is the resource that the device plugin offers.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	ResourceName string `json:"resourceName"`
+
+	// ExternalResourceProvider says that a device plugin beside virt-handler offers
+	// the resource. Required to be true.
+	// +optional
+	ExternalResourceProvider bool `json:"externalResourceProvider,omitempty"`
+}
+
+// MediatedHostDevice is a kind of mediated devices.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.externalResourceProvider) && self.externalResourceProvider",message="virt-handler offers no mediated devices: install a device plugin for the resource and set externalResourceProvider to true",fieldPath=".externalResourceProvider"
+type MediatedHostDevice struct {
+	// MDEVNameSelector is the type of the devices, for example GRID T4-1Q. The
+	// device plugin decides what it offers.
+	// +kubebuilder:validation:MaxLength=63
+	MDEVNameSelector string `json:"mdevNameSelector"`
+
+	// ResourceName is the resource that the device plugin offers.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	ResourceName string `json:"resourceName"`
+
+	// ExternalResourceProvider says that a device plugin beside virt-handler offers
+	// the resource. Required to be true.
+	// +optional
+	ExternalResourceProvider bool `json:"externalResourceProvider,omitempty"`
 }

@@ -53,14 +53,12 @@ type CPU struct {
 	// for itself. It needs a node whose kubelet runs the static CPU manager, and
 	// makes CPU requests and limits equal. Default: false.
 	// +optional
-	// +podvisor:unserved=pods do not ask for whole CPUs, domains do not pin
 	DedicatedCPUPlacement bool `json:"dedicatedCpuPlacement,omitempty"`
 
 	// IsolateEmulatorThread gives QEMU's own work one more CPU, so that it never
 	// takes time from the guest's. It needs dedicatedCpuPlacement. Default:
 	// false.
 	// +optional
-	// +podvisor:unserved=pods do not ask for whole CPUs, domains do not pin
 	IsolateEmulatorThread bool `json:"isolateEmulatorThread,omitempty"`
 
 	// NUMA shows the guest the node's memory topology. It needs

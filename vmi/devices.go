@@ -39,14 +39,12 @@ type Devices struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
-	// +podvisor:unserved=no device of the node is passed through
 	GPUs []GPU `json:"gpus,omitempty"`
 
 	// HostDevices are other devices of the node that the guest has for itself.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
-	// +podvisor:unserved=no device of the node is passed through
 	HostDevices []HostDevice `json:"hostDevices,omitempty"`
 
 	// Rng gives the guest a source of random numbers, fed by the node's.
@@ -114,7 +112,6 @@ type Devices struct {
 	// BlockMultiQueue gives each disk on the virtio bus as many queues as there
 	// are processors. Default: false.
 	// +optional
-	// +podvisor:unserved=every disk has one queue
 	BlockMultiQueue *bool `json:"blockMultiQueue,omitempty"`
 
 	// NetworkInterfaceMultiQueue gives each virtio interface as many queues as

@@ -16,13 +16,11 @@ type Disk struct {
 
 	// CDRom is a CD-ROM drive with the volume in it.
 	// +optional
-	// +podvisor:unserved=the domain has no CD-ROM drives
 	CDRom *CDRomTarget `json:"cdrom,omitempty"`
 
 	// LUN is a SCSI device whose commands reach the node's device: the guest can
 	// send more than reads and writes. Its volume must be a claim in block mode.
 	// +optional
-	// +podvisor:unserved=no SCSI command is passed through
 	LUN *LunTarget `json:"lun,omitempty"`
 
 	// BootOrder says which disk the guest is started from: the one with the
@@ -46,39 +44,33 @@ type Disk struct {
 	// writes to it and to the disk when the guest flushes. Default: none where
 	// the volume can do without a cache, otherwise writethrough.
 	// +optional
-	// +podvisor:unserved=the cache follows from what the volume can do
 	Cache DiskCache `json:"cache,omitempty"`
 
 	// IO is how the node reads and writes: native, with the kernel's
 	// asynchronous I/O, or threads. Default: native where the volume can do it.
 	// +optional
-	// +podvisor:unserved=the way of I/O follows from what the volume can do
 	IO DiskIO `json:"io,omitempty"`
 
 	// DedicatedIOThread gives the disk an I/O thread that no other disk uses. It
 	// needs the bus virtio. Default: false.
 	// +optional
-	// +podvisor:unserved=the domain has no I/O threads
 	DedicatedIOThread *bool `json:"dedicatedIOThread,omitempty"`
 
 	// ErrorPolicy says what happens when the volume fails: stop pauses the guest,
 	// report returns the error to the guest, ignore returns success, enospace
 	// pauses if the volume is full and reports otherwise. Default: stop.
 	// +optional
-	// +podvisor:unserved=a guest always pauses at an error
 	ErrorPolicy *DiskErrorPolicy `json:"errorPolicy,omitempty"`
 
 	// BlockSize is the size of the blocks that the guest sees. Default: 512
 	// bytes.
 	// +optional
-	// +podvisor:unserved=all disks have blocks of 512 bytes
 	BlockSize *BlockSize `json:"blockSize,omitempty"`
 
 	// Shareable lets other VMIs write to the volume at the same time. The guests
 	// must know how to do that, for example by a cluster file system. Default:
 	// false.
 	// +optional
-	// +podvisor:unserved=a volume has one writer
 	Shareable *bool `json:"shareable,omitempty"`
 
 	// Tag reaches the guest with the disk's address, in cloud-init's configuration
@@ -99,8 +91,7 @@ const (
 	DiskBusVirtio DiskBus = "virtio"
 	DiskBusSATA   DiskBus = "sata"
 	DiskBusSCSI   DiskBus = "scsi"
-	// +podvisor:unserved=the domain has no USB controller
-	DiskBusUSB DiskBus = "usb"
+	DiskBusUSB    DiskBus = "usb"
 )
 
 // DiskTarget is a disk as the guest sees it.
@@ -113,7 +104,6 @@ type DiskTarget struct {
 	// ReadOnly stops the guest from writing. Disks on the bus sata cannot be
 	// read-only. Default: false.
 	// +optional
-	// +podvisor:unserved=all disks can be written
 	ReadOnly bool `json:"readonly,omitempty"`
 
 	// PciAddress is the disk's address on the guest's PCI bus, for example
@@ -131,7 +121,8 @@ type CDRomTarget struct {
 	// +optional
 	Bus DiskBus `json:"bus,omitempty"`
 
-	// ReadOnly stops the guest from writing. Default: true.
+	// ReadOnly says what is true of every drive: the guest cannot write. Default:
+	// true.
 	// +optional
 	ReadOnly *bool `json:"readonly,omitempty"`
 
@@ -154,7 +145,8 @@ const (
 
 // LunTarget is a SCSI device as the guest sees it.
 type LunTarget struct {
-	// Bus is the bus that the device is attached to: scsi. Default: scsi.
+	// Bus is the bus that the device is attached to. Only devices on scsi take SCSI
+	// commands: a VMI with another bus fails. Default: scsi.
 	// +optional
 	Bus DiskBus `json:"bus,omitempty"`
 

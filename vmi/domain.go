@@ -51,12 +51,10 @@ type DomainSpec struct {
 	// supplementalPool. Default: QEMU's main thread serves all disks, except
 	// those that ask for a dedicatedIOThread.
 	// +optional
-	// +podvisor:unserved=the domain has no I/O threads
 	IOThreadsPolicy IOThreadsPolicy `json:"ioThreadsPolicy,omitempty"`
 
 	// IOThreads sizes the pool of the policy supplementalPool.
 	// +optional
-	// +podvisor:unserved=the domain has no I/O threads
 	IOThreads *IOThreads `json:"ioThreads,omitempty"`
 
 	// RebootPolicy says what happens when the guest reboots: Reboot restarts it in
@@ -104,6 +102,15 @@ type IOThreads struct {
 	SupplementalPoolThreadCount *uint32 `json:"supplementalPoolThreadCount,omitempty"`
 }
 
+// IOThreadPool is the number of threads in the pool of the policy supplementalPool: 0
+// with any other policy.
+func (d *DomainSpec) IOThreadPool() uint32 {
+	if d.IOThreadsPolicy != IOThreadsSupplementalPool || d.IOThreads == nil || d.IOThreads.SupplementalPoolThreadCount == nil {
+		return 0
+	}
+	return *d.IOThreads.SupplementalPoolThreadCount
+}
+
 // RebootPolicy says what happens when the guest reboots.
 //
 // +podvisor:enum
@@ -143,8 +150,8 @@ type ResourceRequirements struct {
 	// VMI is added to it. Default for memory: its limit, or else the guest's
 	// memory, less what the cluster overcommits; for cpu: its limit, or else as
 	// the cluster's configuration says, usually a tenth of a CPU per processor;
-	// for ephemeral-storage: 50M. Huge pages are taken from the node, but the
-	// guest's memory is not made of them. A request above its limit is refused.
+	// for ephemeral-storage: 50M. Huge pages that are named here are taken from
+	// the node beside those that memory.hugepages makes the guest's memory of. A request above its limit is refused.
 	// +optional
 	Requests corev1.ResourceList `json:"requests,omitempty"`
 
@@ -160,7 +167,6 @@ type ResourceRequirements struct {
 	// them use their memory in full. A memory limit still includes it. Default:
 	// false.
 	// +optional
-	// +podvisor:unserved=the pod always asks for the overhead
 	OvercommitGuestOverhead bool `json:"overcommitGuestOverhead,omitempty"`
 }
 

@@ -24,6 +24,7 @@ type GPU struct {
 	// Tag reaches the guest with the device's address, in cloud-init's
 	// configuration drive.
 	// +optional
+	// +podvisor:unserved=cloud-init's configuration drive names no devices
 	Tag string `json:"tag,omitempty"`
 }
 
@@ -66,6 +67,7 @@ type HostDevice struct {
 	// Tag reaches the guest with the device's address, in cloud-init's
 	// configuration drive.
 	// +optional
+	// +podvisor:unserved=cloud-init's configuration drive names no devices
 	Tag string `json:"tag,omitempty"`
 }
 
@@ -73,10 +75,12 @@ type HostDevice struct {
 type ClaimRequest struct {
 	// ClaimName is the name of one of resourceClaims. Required, with requestName.
 	// +optional
+	// +podvisor:unserved=pods have no resource claims
 	ClaimName *string `json:"claimName,omitempty"`
 
 	// RequestName is the name of the request in the claim that the device is
 	// allocated for. Required, with claimName.
 	// +optional
+	// +podvisor:unserved=pods have no resource claims
 	RequestName *string `json:"requestName,omitempty"`
 }

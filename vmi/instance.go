@@ -143,7 +143,6 @@ type VirtualMachineInstanceSpec struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
-	// +podvisor:unserved=keys and passwords are not put into guests
 	AccessCredentials []AccessCredential `json:"accessCredentials,omitempty"`
 
 	// ResourceClaims are the claims of dynamic resource allocation that the pod
@@ -193,7 +192,6 @@ type VirtualMachineInstanceSpec struct {
 	// must be the one of the serviceAccount volume, if there is one. Default: the
 	// account of that volume, or the namespace's default without its token.
 	// +optional
-	// +podvisor:unserved=pods run as the namespace's default account
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 }
 

@@ -21,7 +21,6 @@ type Memory struct {
 	// Hugepages backs the guest's memory with huge pages of the node. The pod
 	// asks for them, so a node without enough of them is not chosen.
 	// +optional
-	// +podvisor:unserved=pods ask for no huge pages
 	Hugepages *Hugepages `json:"hugepages,omitempty"`
 }
 

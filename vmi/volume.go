@@ -56,40 +56,35 @@ type VolumeSource struct {
 	// Ephemeral is a claim whose content is only read: what the guest writes goes
 	// to the node and is lost when the VMI ends.
 	// +optional
-	// +podvisor:unserved=every disk in a claim keeps what the guest writes
 	Ephemeral *EphemeralVolume `json:"ephemeral,omitempty"`
 
 	// HostDisk is a disk image in a file of the node. It is off unless the
 	// cluster's configuration allows it, since it gives every user who can create
 	// a VMI the node's disk.
 	// +optional
-	// +podvisor:unserved=no path of the node is mounted
 	HostDisk *HostDisk `json:"hostDisk,omitempty"`
 
-	// ConfigMap shows the keys of a ConfigMap as files.
+	// ConfigMap shows the keys of a ConfigMap as files, as they are when the VMI
+	// starts.
 	// +optional
-	// +podvisor:unserved=no image of files is made
 	ConfigMap *ConfigMapVolume `json:"configMap,omitempty"`
 
-	// Secret shows the keys of a Secret as files.
+	// Secret shows the keys of a Secret as files, as they are when the VMI starts.
 	// +optional
-	// +podvisor:unserved=no image of files is made
 	Secret *SecretVolume `json:"secret,omitempty"`
 
-	// DownwardAPI shows facts about the pod as files.
+	// DownwardAPI shows facts about the pod as files, as they are when the VMI
+	// starts.
 	// +optional
-	// +podvisor:unserved=no image of files is made
 	DownwardAPI *DownwardAPIVolume `json:"downwardAPI,omitempty"`
 
 	// ServiceAccount shows the token of a service account as a file. A VMI has at
 	// most one.
 	// +optional
-	// +podvisor:unserved=no image of files is made
 	ServiceAccount *ServiceAccountVolume `json:"serviceAccount,omitempty"`
 
 	// Sysprep is a CD-ROM with the answer files of Windows' setup.
 	// +optional
-	// +podvisor:unserved=no image of files is made
 	Sysprep *Sysprep `json:"sysprep,omitempty"`
 }
 
@@ -181,7 +176,8 @@ const MaxDiskBytes = 1 << 50
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.capacity) || self.type == 'DiskOrCreate'",message="capacity is only for type DiskOrCreate: an existing disk has its size",fieldPath=".capacity"
 type HostDisk struct {
-	// Path is the absolute path of the file on the node.
+	// Path is the absolute path of the file on the node. Its folder must exist, and
+	// user 107 must be able to use both.
 	Path string `json:"path"`
 
 	// Type is Disk, for a file that must be there, or DiskOrCreate, for one that
@@ -196,6 +192,7 @@ type HostDisk struct {
 	// Shared says that the path is the same on all nodes, so that the VMI can be
 	// migrated. Default: false.
 	// +optional
+	// +podvisor:unserved=VMIs do not migrate
 	Shared *bool `json:"shared,omitempty"`
 }
 
@@ -219,8 +216,8 @@ type ConfigMapVolume struct {
 	// +optional
 	Optional *bool `json:"optional,omitempty"`
 
-	// VolumeLabel is the label of the disk, by which the guest finds it.
-	// Default: cfgdata.
+	// VolumeLabel is the label of the disk, by which the guest finds it: up to 32
+	// printable characters of ASCII. Default: cfgdata.
 	// +optional
 	VolumeLabel string `json:"volumeLabel,omitempty"`
 }
@@ -236,8 +233,8 @@ type SecretVolume struct {
 	// +optional
 	Optional *bool `json:"optional,omitempty"`
 
-	// VolumeLabel is the label of the disk, by which the guest finds it.
-	// Default: cfgdata.
+	// VolumeLabel is the label of the disk, by which the guest finds it: up to 32
+	// printable characters of ASCII. Default: cfgdata.
 	// +optional
 	VolumeLabel string `json:"volumeLabel,omitempty"`
 }
@@ -251,8 +248,8 @@ type DownwardAPIVolume struct {
 	// +podvisor:refused:user=KubeVirt's API does not have the field
 	Fields []corev1.DownwardAPIVolumeFile `json:"fields,omitempty"`
 
-	// VolumeLabel is the label of the disk, by which the guest finds it.
-	// Default: cfgdata.
+	// VolumeLabel is the label of the disk, by which the guest finds it: up to 32
+	// printable characters of ASCII. Default: cfgdata.
 	// +optional
 	VolumeLabel string `json:"volumeLabel,omitempty"`
 }

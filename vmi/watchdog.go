@@ -21,6 +21,7 @@ type WatchdogDevice struct {
 
 	// Diag288 is the model of s390x.
 	// +optional
+	// +podvisor:unserved=VMIs of this architecture do not run yet
 	Diag288 *Diag288Watchdog `json:"diag288,omitempty"`
 }
 

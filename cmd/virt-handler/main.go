@@ -6,11 +6,13 @@ import (
 	"flag"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/klog/v2"
 
+	"github.com/podvisor/podvisor/handler"
 	"github.com/podvisor/podvisor/handler/controller"
 	"github.com/podvisor/podvisor/handler/device"
 	"github.com/podvisor/podvisor/handler/node"
@@ -35,6 +37,9 @@ func run(ctx context.Context, args []string) error {
 	plugins := flags.String("device-plugins", "/var/lib/kubelet/device-plugins", "the kubelet's folder of device plugins")
 	cdi := flags.String("cdi", "/var/run/cdi", "the container runtime's folder of CDI specifications")
 	kvm := flags.String("kvm", string(device.Auto), "whether to offer KVM: auto (if guests can run on it), yes or no")
+	processors := flags.String("processors", "/var/run/kubevirt-node/processors.json", "file that says what processors guests can have on this node, as virt-launcher processors writes it; without it the node's labels stay as they are")
+	resources := flags.String("pod-resources", "/var/lib/kubelet/pod-resources/kubelet.sock", "the kubelet's socket that says which CPUs it gives to pods")
+	emulate := flags.Bool("allow-emulation", os.Getenv("ALLOW_EMULATION") == "true", "guests run without hardware virtualization, as they do for virt-controller (ALLOW_EMULATION)")
 	listen := flags.String("listen", ":8443", "address of the health and metrics endpoint")
 	level := flags.String("log-level", "info", "debug, info, warn or error")
 	if err := program.ParseFlags(&flags, args); err != nil {
@@ -73,7 +78,27 @@ func run(ctx context.Context, args []string) error {
 	ops.CountUnreadable(s.Metrics, vmi.VirtualMachineInstances.Plural, c.Unreadable)
 	var heartbeat *node.Heartbeat
 	p := device.New(device.Config{Devices: offer, PluginDir: *plugins, CDIDir: *cdi, Logger: log, Changed: func() { heartbeat.Changed() }, Uninstalled: removal.Uninstalled})
-	heartbeat = node.New(node.Config{Nodes: kube.Nodes(), Name: *name, Schedulable: func() bool { return p.Registered(device.Tun) }, Uninstalled: removal.Uninstalled, Logger: log})
+	guests, err := node.ReadProcessors(*processors)
+	if err != nil {
+		log.Warn("the labels of the node about processors stay as they are", "err", err)
+	}
+	hasKVM := slices.ContainsFunc(offer, func(d device.Device) bool { return d.Name == device.KVM })
+	labels := func() map[string]string {
+		if guests == nil || !s.Settings.Known() {
+			return nil
+		}
+		l := handler.ProcessorLabels(*guests, hasKVM, *emulate, s.Settings.Config())
+		// Without an answer it is said of no node, and no VMI that needs it comes here.
+		if ok, err := node.DedicatesCPUs(ctx, *resources); ok && err == nil {
+			l[vmi.CPUManagerLabel] = "true"
+		}
+		return l
+	}
+	heartbeat = node.New(node.Config{
+		Nodes: kube.Nodes(), Name: *name, Schedulable: func() bool { return p.Registered(device.Tun) },
+		Labels: labels, Owned: handler.IsProcessorLabel, Uninstalled: removal.Uninstalled, Logger: log,
+	})
+	s.Settings.OnChange(heartbeat.Changed)
 	e := ops.Endpoint{Addr: *listen, Metrics: s.Metrics, Ready: c.Ready, Facts: s.Settings.Facts, Logger: log}
 	return ops.Together(ctx, s.Settings.Run, c.Run, s.Settings.Alone(p.Run), s.Settings.Alone(heartbeat.Run), func(ctx context.Context) error { return ops.Serve(ctx, e) })
 }

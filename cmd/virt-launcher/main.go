@@ -23,6 +23,7 @@ var program = command.Program{
        virt-launcher probe QUESTION [FLAG...] [-- PROGRAM [ARG...]]
            ask about the guest of this pod: ping (its agent), exec (a program in it)
        virt-launcher copy-disk [--path P] --to DIR  copy the container disk that is / to DIR
+       virt-launcher processors --to FILE           write what processors guests can have on this node
 `,
 }
 
@@ -34,6 +35,8 @@ func run(args []string) error {
 		return image.Install(filepath.Join(args[1], "virt-launcher"))
 	case len(args) > 0 && args[0] == "copy-disk":
 		return copyDisk(args[1:])
+	case len(args) > 0 && args[0] == "processors":
+		return processors(args[1:])
 	case len(args) > 0 && args[0] == "probe":
 		return probe(args[1:])
 	default:

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/podvisor/podvisor/scheduler/pod"
+	"github.com/podvisor/podvisor/storage/volume"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/vmitest"
 )
@@ -53,6 +54,7 @@ func TestThePolicyPermitsEveryPodThatRenderMakes(t *testing.T) {
 	s := newSpace(t)
 	_, err := world.kube.SchedulingV1().PriorityClasses().Create(t.Context(), &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "important"}, Value: 7}, metav1.CreateOptions{})
 	require.NoError(t, err)
+	s.account("robot")
 	files, err := filepath.Glob("../../scheduler/pod/testdata/*.yaml")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
@@ -84,6 +86,12 @@ func TestThePolicyCanAffordTheLargestPod(t *testing.T) {
 	}
 	v := vmitest.New(append(most, vmitest.WithMasquerade("default", ports...))...)
 	v.Namespace = s.name
+	for i := range 256 {
+		name := fmt.Sprintf("%s-%d", strings.Repeat("s.", 100), i)
+		v.Spec.AccessCredentials = append(v.Spec.AccessCredentials, vmi.AccessCredential{UserPassword: &vmi.UserPasswordCredential{
+			Source: vmi.UserPasswordSource{Secret: &vmi.CredentialSecret{SecretName: strings.Replace(name, ".-", "-", 1)}}, PropagationMethod: vmi.UserPasswordPropagationMethod{QemuGuestAgent: &vmi.AgentPropagation{}},
+		}})
+	}
 	for _, way := range []pod.ContainerDisks{pod.ImageVolume, pod.InitCopy} {
 		p, err := pod.Render(v, pod.Config{Image: "podvisor/virt-launcher:v1", AllowEmulation: true, ContainerDisks: way})
 		require.NoError(t, err)
@@ -132,7 +140,7 @@ func attack(t *testing.T, cfg *rest.Config, namespace, tenant string) {
 	security := func(f func(*corev1.SecurityContext)) func(*corev1.Pod) {
 		return func(p *corev1.Pod) { f(p.Spec.Containers[0].SecurityContext) }
 	}
-	volume := func(v corev1.VolumeSource) func(*corev1.Pod) {
+	with := func(v corev1.VolumeSource) func(*corev1.Pod) {
 		return func(p *corev1.Pod) {
 			p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: "v", VolumeSource: v})
 		}
@@ -167,27 +175,52 @@ func attack(t *testing.T, cfg *rest.Config, namespace, tenant string) {
 			p.Annotations["container.apparmor.security.beta.kubernetes.io/compute"] = "unconfined"
 		},
 		"with the token of an account": func(p *corev1.Pod) { p.Spec.AutomountServiceAccountToken = nil },
-		"with a projected token":       volume(corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "t"}}}}}),
-		"with a path of the node":      volume(corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}),
-		"with a claim":                 volume(corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "c"}}),
+		"with a projected token":       with(corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "t"}}}}}),
+		"with a path of the node":      with(corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}),
+		"with a claim":                 with(corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "c"}}),
 		"with a claim over the launcher": func(p *corev1.Pod) {
-			volume(corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "c"}})(p)
+			with(corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "c"}})(p)
 			p.Spec.Containers[0].VolumeMounts = append(p.Spec.Containers[0].VolumeMounts, corev1.VolumeMount{Name: "v", MountPath: "/var/run/kubevirt-private/vmi-disks/../../../../usr/bin"})
 		},
 		"with a claim as a device of the container": func(p *corev1.Pod) {
-			volume(corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "c"}})(p)
+			with(corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "c"}})(p)
 			p.Spec.Containers[0].VolumeDevices = []corev1.VolumeDevice{{Name: "v", DevicePath: "/etc/ld.so.preload"}}
 		},
-		"with a ConfigMap":               volume(corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: *secret}}),
-		"of an image of the thief":       func(p *corev1.Pod) { p.Spec.Containers[0].Image = "example/thief" },
-		"of a registry with that name":   func(p *corev1.Pod) { p.Spec.Containers[0].Image = "podvisor/virt-launcher:5000/thief" },
 		"of a full image that begins so": func(p *corev1.Pod) { p.Spec.Containers[0].Image = "podvisor/virt-launcher-full-thief:1" },
 		"with a claim for its state elsewhere": func(p *corev1.Pod) {
 			p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: "vm-state", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "c"}}})
 			p.Spec.Containers[0].VolumeMounts = append(p.Spec.Containers[0].VolumeMounts, corev1.VolumeMount{Name: "vm-state", MountPath: "/usr/share/OVMF", SubPath: "nvram"})
 		},
 		"with a part of a container disk": func(p *corev1.Pod) { p.Spec.Containers[0].VolumeMounts[4].SubPath = "etc" },
-		"of an image that begins so":      func(p *corev1.Pod) { p.Spec.Containers[0].Image = "podvisor/virt-launcher-thief" },
+		"with a ConfigMap over the launcher": func(p *corev1.Pod) {
+			with(corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: *secret}})(p)
+			p.Spec.Containers[0].VolumeMounts = append(p.Spec.Containers[0].VolumeMounts, corev1.VolumeMount{Name: "v", MountPath: "/usr/bin", ReadOnly: true})
+		},
+		"with a ConfigMap where claims are": func(p *corev1.Pod) {
+			with(corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: *secret}})(p)
+			p.Spec.Containers[0].VolumeMounts = append(p.Spec.Containers[0].VolumeMounts, corev1.VolumeMount{Name: "v", MountPath: "/var/run/kubevirt-private/vmi-disks/root", ReadOnly: true})
+		},
+		"with a token where containers have it": func(p *corev1.Pod) {
+			with(serviceAccountToken())(p)
+			p.Spec.Containers[0].VolumeMounts = append(p.Spec.Containers[0].VolumeMounts, corev1.VolumeMount{Name: "v", MountPath: "/var/run/secrets/kubernetes.io/serviceaccount", ReadOnly: true})
+		},
+		"with a token for another audience": func(p *corev1.Pod) {
+			v := serviceAccountToken()
+			v.Projected.Sources[0].ServiceAccountToken.Audience = "vault"
+			with(v)(p)
+		},
+		"with a token and a Secret": func(p *corev1.Pod) {
+			v := serviceAccountToken()
+			v.Projected.Sources = append(v.Projected.Sources, corev1.VolumeProjection{Secret: &corev1.SecretProjection{LocalObjectReference: *secret}})
+			with(v)(p)
+		},
+		"with a folder of the node where disks are": func(p *corev1.Pod) {
+			with(corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/data/disks", Type: new(corev1.HostPathDirectory)}})(p)
+			p.Spec.Containers[0].VolumeMounts = append(p.Spec.Containers[0].VolumeMounts, corev1.VolumeMount{Name: "v", MountPath: "/var/run/kubevirt-private/vmi-disks/root"})
+		},
+		"of an image of the thief":     func(p *corev1.Pod) { p.Spec.Containers[0].Image = "example/thief" },
+		"of a registry with that name": func(p *corev1.Pod) { p.Spec.Containers[0].Image = "podvisor/virt-launcher:5000/thief" },
+		"of an image that begins so":   func(p *corev1.Pod) { p.Spec.Containers[0].Image = "podvisor/virt-launcher-thief" },
 		"with a command of the thief": func(p *corev1.Pod) {
 			p.Spec.Containers[0].Command = []string{"cat", "/var/run/kubevirt/secrets/seed/user/userdata"}
 		},
@@ -231,6 +264,43 @@ func attack(t *testing.T, cfg *rest.Config, namespace, tenant string) {
 		_, err = kube.CoreV1().Pods(there).Create(t.Context(), launcherOf(t, there), dryRun)
 		require.True(t, apierrors.IsForbidden(err), "%s: %v", there, err)
 		require.ErrorContains(t, err, "virt-controller may make no pod in namespace "+there)
+	}
+}
+
+// serviceAccountToken is the volume of a serviceAccount volume.
+func serviceAccountToken() corev1.VolumeSource {
+	v := vmitest.New(vmitest.WithDisk("token", vmi.VolumeSource{ServiceAccount: &vmi.ServiceAccountVolume{ServiceAccountName: "default"}}))
+	part, _ := volume.Pod(v.Spec.Volumes, volume.Cluster{})
+	return part.Volumes[0].VolumeSource
+}
+
+// account makes a service account in the namespace.
+func (s space) account(name string) {
+	s.t.Helper()
+	_, err := world.kube.CoreV1().ServiceAccounts(s.name).Create(s.t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	require.NoError(s.t, err)
+}
+
+// An administrator names the folders of nodes that disks may be in.
+func TestAHostDiskIsPermittedInTheFoldersThatThePolicyNames(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	ask := newSweeper(t, s.name, func(p *admissionv1.ValidatingAdmissionPolicy) {
+		require.Equal(t, "hostDisks", p.Spec.Variables[2].Name)
+		p.Spec.Variables[2].Expression = "['/data/disks']"
+	})
+	allowed := pod.Config{Image: "podvisor/virt-launcher:v1", AllowEmulation: true}
+	allowed.Cluster.Limits.Features.HostDisk = true
+	for path, ok := range map[string]bool{"/data/disks/a.img": true, "/data/disks/team/a.img": true, "/data/other/a.img": false, "/data/disks-of-others/a.img": false, "/data/a.img": false} {
+		v := vmitest.New(vmitest.WithDisk("data", vmi.VolumeSource{HostDisk: &vmi.HostDisk{Path: path, Type: vmi.HostDiskExists}}))
+		v.Namespace = s.name
+		p, err := pod.Render(v, allowed)
+		require.NoError(t, err)
+		if err := ask(p); ok {
+			require.NoError(t, err, path)
+		} else {
+			require.ErrorContains(t, err, "variable hostDisks", path)
+		}
 	}
 }
 

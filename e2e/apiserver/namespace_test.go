@@ -139,7 +139,7 @@ func TestAttackAnInstallationInAnotherNamespaceIsHeldToTheSame(t *testing.T) {
 
 	// And no more than that.
 	forbidden(patchNode("virt-handler", "n2", `{"metadata":{"labels":{"kubevirt.io/schedulable":"true"}}}`), "may not change another node")
-	forbidden(patchNode("virt-handler", "n1", `{"metadata":{"labels":{"a":"b"}}}`), "labels of kubevirt.io only")
+	forbidden(patchNode("virt-handler", "n1", `{"metadata":{"labels":{"a":"b"}}}`), "only those labels of a node")
 	require.NoError(t, e.writeStatus(v, e.as(otherNamespace, "virt-handler", "n1")))
 	forbidden(e.writeStatus(v, e.as(otherNamespace, "virt-handler", "n2")), "the handler of node n2 may not change")
 	_, err = e.kubeAs(otherNamespace, "virt-controller", "").CoreV1().Pods("default").Create(t.Context(), &corev1.Pod{

@@ -210,12 +210,16 @@ func TestAHandlerMarksItsNodeOnly(t *testing.T) {
 	}{
 		{"its own label and heartbeat", node, `{"metadata":{"labels":{"kubevirt.io/schedulable":"true"},"annotations":{"kubevirt.io/heartbeat":"x"}}}`, ""},
 		{"a label of a processor", node, `{"metadata":{"labels":{"cpu-model.node.kubevirt.io/Skylake":"true"}}}`, ""},
+		{"that it gives whole CPUs to pods", node, `{"metadata":{"labels":{"kubevirt.io/cpumanager":"true","node-labeller.kubevirt.io/obsolete-host-model":"true","host-model-cpu.node.kubevirt.io/Haswell":"true"}}}`, ""},
 		{"another node", "other", `{"metadata":{"labels":{"kubevirt.io/schedulable":"false"}}}`, "may not change another node"},
-		{"a label of another owner", node, `{"metadata":{"labels":{"zone":"b"}}}`, "labels of kubevirt.io only"},
-		{"the removal of a label of another owner", node, `{"metadata":{"labels":{"zone":null}}}`, "labels of kubevirt.io only"},
-		{"a label that only looks like ours", node, `{"metadata":{"labels":{"kubevirt.io.example.com/x":"b"}}}`, "labels of kubevirt.io only"},
+		{"a label of another owner", node, `{"metadata":{"labels":{"zone":"b"}}}`, "only those labels of a node"},
+		{"the removal of a label of another owner", node, `{"metadata":{"labels":{"zone":null}}}`, "only those labels of a node"},
+		{"a label that only looks like ours", node, `{"metadata":{"labels":{"kubevirt.io.example.com/x":"b"}}}`, "only those labels of a node"},
+		{"a label of ours that others write", node, `{"metadata":{"labels":{"kubevirt.io/other":"b"}}}`, "only those labels of a node"},
+		{"a label that only begins as one of a processor", node, `{"metadata":{"labels":{"cpu-model.node.kubevirt.io.example.com/x":"b"}}}`, "only those labels of a node"},
+		{"the annotation that keeps its labels", node, `{"metadata":{"annotations":{"node-labeller.kubevirt.io/skip-node":"true"}}}`, "no annotation of a node but"},
 		{"the spec", node, `{"spec":{"unschedulable":true}}`, "may not change the spec"},
-		{"an annotation of another owner", node, `{"metadata":{"annotations":{"csi.volume.kubernetes.io/nodeid":"x"}}}`, "annotations of kubevirt.io only"},
+		{"an annotation of another owner", node, `{"metadata":{"annotations":{"csi.volume.kubernetes.io/nodeid":"x"}}}`, "no annotation of a node but"},
 		{"an owner", node, `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"x","uid":"x"}]}}`, "owners or the finalizers"},
 		{"a finalizer", node, `{"metadata":{"finalizers":["kubevirt.io/x"]}}`, "owners or the finalizers"},
 	}
@@ -244,4 +248,28 @@ func TestACreatedVMIHasTheFinalizer(t *testing.T) {
 	has := guest("has")
 	has.Finalizers = []string{vmi.Finalizer}
 	require.Equal(t, []string{vmi.Finalizer}, s.create(has).Finalizers)
+}
+
+// A node that says of another that it has a processor, or that it lacks one, would have
+// VMIs scheduled where it likes.
+func TestAttackTheProcessorsOfAnotherNode(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	_, err := world.kube.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+		Name: s.name, Labels: map[string]string{"cpu-model.node.kubevirt.io/Haswell": "true"},
+	}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = world.kube.CoreV1().Nodes().Delete(context.Background(), s.name, metav1.DeleteOptions{}) })
+	kube, err := kubernetes.NewForConfig(asHandler("other-" + s.name))
+	require.NoError(t, err)
+	for _, patch := range []string{
+		`{"metadata":{"labels":{"cpu-model.node.kubevirt.io/Haswell":null}}}`, `{"metadata":{"labels":{"cpu-model.node.kubevirt.io/Penryn":"true"}}}`,
+		`{"metadata":{"labels":{"cpu-feature.node.kubevirt.io/vmx":"true"}}}`, `{"metadata":{"labels":{"node-labeller.kubevirt.io/obsolete-host-model":"true"}}}`,
+		`{"metadata":{"labels":{"kubevirt.io/cpumanager":"true"}}}`,
+	} {
+		for _, sub := range [][]string{nil, {"status"}} {
+			_, err := kube.CoreV1().Nodes().Patch(t.Context(), s.name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, sub...)
+			require.True(t, apierrors.IsForbidden(err), "%s %v: %v", patch, sub, err)
+		}
+	}
 }

@@ -208,24 +208,30 @@ var passed = map[string]string{
 	`spec\.readinessGates.*`:                                                    "what the pod waits for before it is ready",
 	`spec\.schedulingGates.*`:                                                   "added by others' admission; keeps a pod from a node",
 	`spec\.imagePullSecrets.*`:                                                  "the user's; the kubelet gives them to the registries that they name only",
-	`spec\.(initContainers|containers)\[\d\]\.(imagePullPolicy|resizePolicy.*|terminationMessagePolicy)`:          "gives a container nothing",
-	`spec\.(initContainers|containers)\[\d\]\.resources(\.requests|\.limits)?\b.*`:                                "the user's, in a VMI as in a pod; and LimitRanger's",
-	`spec\.containers\[\d\]\.(stdin|tty)`:                                                                         "gives a container nothing",
-	`spec\.containers\[\d\]\.ports.*`:                                                                             "the VMI's; what reaches the node is refused",
-	`spec\.containers\[\d\]\.args\[7\]`:                                                                           "the VMI's grace period",
-	`spec\.containers\[\d\]\.args\[8\]\(removed\)`:                                                                "whether the guest is emulated",
-	`spec\.containers\[\d\]\.image`:                                                                               "another tag",
-	`spec\.initContainers\[\d\]\.(image|command\[[35]\])`:                                                         "the image and the path of a container disk, which runs the launcher's program",
-	`spec\.volumes\[\d\]\.image\.(reference|pullPolicy)`:                                                          "the image of a container disk",
-	`spec\.initContainers\[1\]\.name`:                                                                             "the name of a volume's container",
-	`spec\.containers\[\d\]\.volumeMounts\[[0-3]\]\.readOnly`:                                                     "gives less",
-	`spec\.containers\[\d\]\.volumeMounts\[4\]\.mountPath`:                                                        "the folder of another container disk",
-	`spec\.volumes\[\+\]\.(image|name)`:                                                                           "a volume that is nowhere mounted",
-	`spec\.volumes\[\d\]\.secret\.(secretName|defaultMode)(\(removed\))?`:                                         "a Secret that the VMI names",
-	`spec\.volumes\[\d\]\.persistentVolumeClaim\.(claimName|readOnly)`:                                            "a claim that the VMI names",
-	`spec\.containers\[\d\]\.volumeMounts\[7\]\.(mountPath|readOnly)`:                                             "the folder of another claim",
-	`spec\.containers\[\d\]\.volumeDevices\[0\]\.devicePath`:                                                      "the device of another claim",
-	`spec\.(volumes|containers\[\d\]\.volume(Mounts|Devices)|initContainers|imagePullSecrets)\[\d\](\(removed\))`: "fewer",
+	`spec\.(initContainers|containers)\[\d\]\.(imagePullPolicy|resizePolicy.*|terminationMessagePolicy)`:           "gives a container nothing",
+	`spec\.(initContainers|containers)\[\d\]\.resources(\.requests|\.limits)?\b.*`:                                 "the user's, in a VMI as in a pod; and LimitRanger's",
+	`spec\.containers\[\d\]\.(stdin|tty)`:                                                                          "gives a container nothing",
+	`spec\.containers\[\d\]\.ports.*`:                                                                              "the VMI's; what reaches the node is refused",
+	`spec\.containers\[\d\]\.args\[7\]`:                                                                            "the VMI's grace period",
+	`spec\.containers\[\d\]\.args\[8\]\(removed\)`:                                                                 "whether the guest is emulated",
+	`spec\.containers\[\d\]\.image`:                                                                                "another tag",
+	`spec\.initContainers\[\d\]\.(image|command\[[35]\])`:                                                          "the image and the path of a container disk, which runs the launcher's program",
+	`spec\.volumes\[\d\]\.image\.(reference|pullPolicy)`:                                                           "the image of a container disk",
+	`spec\.initContainers\[1\]\.name`:                                                                              "the name of a volume's container",
+	`spec\.containers\[\d\]\.volumeMounts\[[0-3]\]\.readOnly`:                                                      "gives less",
+	`spec\.containers\[\d\]\.volumeMounts\[4\]\.mountPath`:                                                         "the folder of another container disk",
+	`spec\.volumes\[\+\]\.(image|name)`:                                                                            "a volume that is nowhere mounted",
+	`spec\.volumes\[\d+\]\.secret\.(secretName|defaultMode|optional)(\(removed\))?`:                                "a Secret that the VMI names",
+	`spec\.volumes\[\d+\]\.configMap\.(name|defaultMode|optional)(\(removed\))?`:                                   "a ConfigMap that the VMI names",
+	`spec\.volumes\[\d+\]\.downwardAPI\.(items.*|defaultMode)(\(removed\))?`:                                       "facts of the pod itself",
+	`spec\.volumes\[\d+\]\.projected\.defaultMode(\(removed\))?`:                                                   "gives less",
+	`spec\.volumes\[\+\]\.(configMap|downwardAPI).*`:                                                               "a volume that is nowhere mounted",
+	`spec\.(serviceAccountName|serviceAccount)`:                                                                    "the account that the VMI names; its token is in the container compute alone",
+	`spec\.volumes\[\d\]\.persistentVolumeClaim\.(claimName|readOnly)`:                                             "a claim that the VMI names",
+	`spec\.containers\[\d\]\.volumeMounts\[7\]\.(mountPath|readOnly)`:                                              "the folder of another claim",
+	`spec\.containers\[\d\]\.volumeMounts\[([89]|1\d)\]\.mountPath`:                                                "the folder of another volume of files",
+	`spec\.containers\[\d\]\.volumeDevices\[0\]\.devicePath`:                                                       "the device of another claim",
+	`spec\.(volumes|containers\[\d\]\.volume(Mounts|Devices)|initContainers|imagePullSecrets)\[\d+\](\(removed\))`: "fewer",
 	`spec\.containers\[\d\]\.readinessProbe(\(removed\)|\.exec(\(removed\)|\.command\[([3-9]|\d\d|\+)\](\(removed\))?)|\.(initialDelay|timeout|period)Seconds|\.(success|failure)Threshold)`: "when and what the VMI's guest is asked",
 }
 
@@ -339,11 +345,19 @@ func (s space) sweptPods() map[string]*corev1.Pod {
 	secret := &corev1.LocalObjectReference{Name: "s"}
 	v := vmitest.New(vmitest.WithContainerDisk("root", "example/fedora:40"), vmitest.WithMasquerade("default", vmi.Port{Name: "http", Port: 80}),
 		vmitest.WithDisk("seed", vmi.VolumeSource{CloudInitNoCloud: &vmi.CloudInitNoCloud{UserDataSecretRef: secret, NetworkDataSecretRef: secret}}),
-		vmitest.WithClaim("data", "data"), vmitest.WithClaim("device", "device"))
+		vmitest.WithClaim("data", "data"), vmitest.WithClaim("device", "device"),
+		vmitest.WithDisk("config", vmi.VolumeSource{ConfigMap: &vmi.ConfigMapVolume{LocalObjectReference: *secret, Optional: new(true)}}),
+		vmitest.WithDisk("keys", vmi.VolumeSource{Secret: &vmi.SecretVolume{SecretName: "s", Optional: new(true)}}),
+		vmitest.WithDisk("facts", vmi.VolumeSource{DownwardAPI: &vmi.DownwardAPIVolume{Fields: []corev1.DownwardAPIVolumeFile{
+			{Path: "labels", FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.labels"}},
+		}}}),
+		vmitest.WithDisk("token", vmi.VolumeSource{ServiceAccount: &vmi.ServiceAccountVolume{ServiceAccountName: "robot"}}),
+		vmitest.WithDisk("answers", vmi.VolumeSource{Sysprep: &vmi.Sysprep{Secret: secret}}))
 	v.Namespace = s.name
 	v.Spec.Volumes[0].ContainerDisk.ImagePullSecret, v.Spec.Volumes[0].ContainerDisk.Path = "registry", "/disk/a"
 	v.Spec.ReadinessProbe = &vmi.Probe{ProbeHandler: vmi.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"true"}}}}
 	v.Spec.Tolerations = []corev1.Toleration{{Key: "a", Operator: corev1.TolerationOpExists}}
+	s.account("robot")
 	out := map[string]*corev1.Pod{}
 	for _, way := range []pod.ContainerDisks{pod.ImageVolume, pod.InitCopy} {
 		p, err := pod.Render(v, pod.Config{Image: "podvisor/virt-launcher:v1", AllowEmulation: true, ContainerDisks: way, Facts: pod.Facts{Claims: block("device")}})

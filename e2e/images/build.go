@@ -212,7 +212,14 @@ func (c *cache) baseKey(ctx context.Context, l List) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	parts := []string{"base", builder(), string(text)}
+	made := builder()
+	if l.System != nil {
+		// It takes minutes, and little else of this package is a part of it.
+		if made, err = source("system.go"); err != nil {
+			return "", err
+		}
+	}
+	parts := []string{"base", made, string(text)}
 	if l.base != nil {
 		base, err := c.baseKey(ctx, *l.base)
 		if err != nil {
@@ -264,6 +271,9 @@ func (c *cache) layers(ctx context.Context, l List, base string, programs map[st
 	}
 	if l.Debian != nil || len(l.Files) > 0 {
 		build := func() (tree, error) { return c.root(ctx, l, layers) }
+		if l.System != nil {
+			build = func() (tree, error) { return c.system(ctx, l) }
+		}
 		if l.Disk != nil {
 			sum, err := hashFile(programs[l.Disk.Init])
 			if err != nil {

@@ -118,3 +118,9 @@ func builder() string {
 	}
 	return fmt.Sprintf("%x", sum.Sum(nil))
 }
+
+// source names this version of a file of the package.
+func source(name string) (string, error) {
+	b, err := sources.ReadFile(name)
+	return fmt.Sprintf("%x", sha256.Sum256(b)), err
+}

@@ -17,6 +17,10 @@ func Names() []string {
 	return []string{"virt-controller", "virt-handler", "virt-launcher", "virt-launcher-full", "demo-guest", "tools"}
 }
 
+// Extra are the images that only single tests need. Nothing builds them that does not
+// name them.
+func Extra() []string { return []string{"debian-guest"} }
+
 // Reference is the name under which a cluster knows a locally built image.
 func Reference(name string) string {
 	return "localhost/podvisor/" + name + ":dev"
@@ -47,6 +51,9 @@ type List struct {
 	Programs []Program `json:"programs"`
 	// Disk makes the image a container disk; nil if it is not one.
 	Disk *Disk `json:"disk"`
+	// System makes the image a container disk with all of Debian's packages installed;
+	// nil if it is not one.
+	System *System `json:"system"`
 
 	Entrypoint []string          `json:"entrypoint"`
 	User       string            `json:"user"`
@@ -110,8 +117,8 @@ type Disk struct {
 
 // ReadList reads the declaration of an image of the repository at root.
 func ReadList(root, name string) (List, error) {
-	if !slices.Contains(Names(), name) {
-		return List{}, fmt.Errorf("no image %q; there are %q", name, Names())
+	if all := slices.Concat(Names(), Extra()); !slices.Contains(all, name) {
+		return List{}, fmt.Errorf("no image %q; there are %q", name, all)
 	}
 	text, err := os.ReadFile(filepath.Join(root, "images", name, "image.yaml"))
 	if err != nil {
@@ -142,7 +149,7 @@ func parseList(text []byte) (List, error) {
 		_, err := f.mode()
 		errs = append(errs, err)
 	}
-	if (len(l.Keep) > 0 || l.Disk != nil) && l.Debian == nil {
+	if (len(l.Keep) > 0 || l.Disk != nil || l.System != nil) && l.Debian == nil {
 		errs = append(errs, errors.New("keeps files of packages and names no packages"))
 	}
 	return l, errors.Join(errs...)

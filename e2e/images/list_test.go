@@ -5,6 +5,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,7 +16,7 @@ const root = "../.."
 
 func TestListsAreCompleteAndTheirContainerfilesSayTheSame(t *testing.T) {
 	t.Parallel()
-	for _, name := range Names() {
+	for _, name := range slices.Concat(Names(), Extra()) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l, err := ReadList(root, name)

@@ -147,6 +147,20 @@ replacements:
   - select: {kind: ValidatingAdmissionPolicy, name: virt-controller.kubevirt.io}
     fieldPaths: ["spec.variables.[name=launcher].expression"]
     options: {delimiter: "'", index: 1}
+- source:
+    kind: Deployment
+    name: virt-controller
+    fieldPath: spec.template.spec.containers.[name=virt-controller].env.[name=LAUNCHER_IMAGE].value
+  targets:
+  - select: {kind: DaemonSet, name: virt-handler}
+    fieldPaths: ["spec.template.spec.initContainers.[name=processors].image"]
+- source:
+    kind: Deployment
+    name: virt-controller
+    fieldPath: spec.template.spec.containers.[name=virt-controller].env.[name=ALLOW_EMULATION].value
+  targets:
+  - select: {kind: DaemonSet, name: virt-handler}
+    fieldPaths: ["spec.template.spec.containers.[name=virt-handler].env.[name=ALLOW_EMULATION].value"]
 `))
 
 // component is an image of the manifests and what it is called in the cluster.

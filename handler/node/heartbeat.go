@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"strconv"
 	"time"
@@ -36,7 +37,13 @@ type Config struct {
 	Name string
 	// Schedulable returns whether VMIs can run here now. Required.
 	Schedulable func() bool
-	// Uninstalled returns, at the end, whether the label and the annotation are to be
+	// Labels returns the further labels that the node is to have, of those that are
+	// Owned; the others of these are removed. Nil, or a nil map: they stay as they
+	// are, as they do on a node with the annotation that says so.
+	Labels func() map[string]string
+	// Owned says that a label is one of those that Labels returns. Nil: none is.
+	Owned func(key string) bool
+	// Uninstalled returns, at the end, whether the labels and the annotation are to be
 	// removed, and not the label to become false. Nil: they are not.
 	Uninstalled func(context.Context) bool
 	// Period is the time between two patches. 0: a minute.
@@ -53,6 +60,11 @@ type Config struct {
 type Heartbeat struct {
 	config  Config
 	changed chan struct{}
+	// desired are the further labels that the node had to have when it was written
+	// last, and has those that it has.
+	desired, has map[string]string
+	// skip says that they stay as they are.
+	skip bool
 }
 
 // New makes a Heartbeat. It writes nothing until it runs.
@@ -63,6 +75,12 @@ func New(c Config) *Heartbeat {
 	if c.StartDelay == 0 {
 		c.StartDelay = defaultStartDelay
 	}
+	if c.Labels == nil {
+		c.Labels = func() map[string]string { return nil }
+	}
+	if c.Owned == nil {
+		c.Owned = func(string) bool { return false }
+	}
 	if c.Uninstalled == nil {
 		c.Uninstalled = func(context.Context) bool { return false }
 	}
@@ -72,7 +90,7 @@ func New(c Config) *Heartbeat {
 	return &Heartbeat{config: c, changed: make(chan struct{}, 1)}
 }
 
-// Changed notes that the result of Schedulable may have changed. It does not block
+// Changed notes that the result of Schedulable or Labels may have changed. It does not block
 // and may be called at any time.
 func (h *Heartbeat) Changed() {
 	select {
@@ -95,7 +113,7 @@ func (h *Heartbeat) Run(ctx context.Context) error {
 	}
 	for {
 		now, wait := strconv.FormatBool(h.config.Schedulable()), h.next()
-		if err := h.patch(ctx, now); err != nil {
+		if err := h.write(ctx, now); err != nil {
 			if ctx.Err() == nil {
 				h.config.Logger.Warn("patch the node, will retry", "node", h.config.Name, "err", err)
 			}
@@ -132,28 +150,75 @@ func (h *Heartbeat) wait(ctx context.Context, d time.Duration, written string) b
 		case <-due.C:
 			return true
 		case <-h.changed:
-			if strconv.FormatBool(h.config.Schedulable()) != written {
+			if strconv.FormatBool(h.config.Schedulable()) != written || !maps.Equal(h.config.Labels(), h.desired) {
 				return true
 			}
 		}
 	}
 }
 
-func (h *Heartbeat) patch(ctx context.Context, schedulable string) error {
-	var label, beat any // nil: it is removed
-	if schedulable != removed {
-		label, beat = schedulable, time.Now().UTC().Format(time.RFC3339)
+// write writes that the node is alive, and its further labels if they are not those
+// that it is to have.
+func (h *Heartbeat) write(ctx context.Context, schedulable string) error {
+	if err := h.patch(ctx, schedulable); err != nil {
+		return err
 	}
-	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"labels": map[string]any{vmi.SchedulableLabel: label}, "annotations": map[string]any{vmi.HeartbeatAnnotation: beat},
-	}})
+	h.desired = h.config.Labels()
+	change := difference(h.desired, h.has)
+	if len(change) == 0 || h.skip {
+		return nil
+	}
+	if err := h.send(ctx, map[string]any{"labels": change}); err != nil {
+		return err
+	}
+	h.config.Logger.Info("wrote what processors guests can have", "node", h.config.Name, "labels", len(h.desired), "changed", len(change))
+	return nil
+}
+
+// difference makes the labels that a node has those that are desired. Nil: any are.
+func difference(desired, has map[string]string) map[string]any {
+	change := map[string]any{}
+	if desired == nil {
+		return change
+	}
+	for k, v := range desired {
+		if has[k] != v {
+			change[k] = v
+		}
+	}
+	for k := range has {
+		if _, ok := desired[k]; !ok {
+			change[k] = nil // it is removed
+		}
+	}
+	return change
+}
+
+func (h *Heartbeat) patch(ctx context.Context, schedulable string) error {
+	if schedulable != removed {
+		return h.send(ctx, map[string]any{
+			"labels":      map[string]any{vmi.SchedulableLabel: schedulable},
+			"annotations": map[string]any{vmi.HeartbeatAnnotation: time.Now().UTC().Format(time.RFC3339)},
+		})
+	}
+	labels := difference(map[string]string{}, h.has)
+	labels[vmi.SchedulableLabel] = nil
+	return h.send(ctx, map[string]any{"labels": labels, "annotations": map[string]any{vmi.HeartbeatAnnotation: nil}})
+}
+
+// send patches the node's metadata and notes the labels that it has then.
+func (h *Heartbeat) send(ctx context.Context, metadata map[string]any) error {
+	body, err := json.Marshal(map[string]any{"metadata": metadata})
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, patchTimeout)
 	defer cancel()
-	if _, err := h.config.Nodes.Patch(ctx, h.config.Name, types.MergePatchType, body, metav1.PatchOptions{}); err != nil {
+	n, err := h.config.Nodes.Patch(ctx, h.config.Name, types.MergePatchType, body, metav1.PatchOptions{})
+	if err != nil {
 		return fmt.Errorf("patch node %s: %w", h.config.Name, err)
 	}
+	h.has, h.skip = maps.Clone(n.Labels), n.Annotations[vmi.SkipNodeAnnotation] == "true"
+	maps.DeleteFunc(h.has, func(k, _ string) bool { return !h.config.Owned(k) })
 	return nil
 }

@@ -1,8 +1,11 @@
 package node
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"maps"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -138,4 +141,78 @@ func TestAnUninstallRemovesTheLabelAndTheAnnotation(t *testing.T) {
 	eventually(t, func() bool { return node(t, c).Labels[vmi.SchedulableLabel] == "true" })
 	stop()
 	requireUnmarked(t, c)
+}
+
+// labelPatches is how often labels were written without a sign of life.
+func labelPatches(c *fake.Clientset) int {
+	n := 0
+	for _, a := range c.Actions() {
+		if p, ok := a.(clienttesting.PatchAction); ok && !bytes.Contains(p.GetPatch(), []byte(vmi.SchedulableLabel)) {
+			n++
+		}
+	}
+	return n
+}
+
+// labelled is a heartbeat that keeps labels of the prefix x/.
+func labelled(c *fake.Clientset, labels func() map[string]string) Config {
+	return Config{
+		Nodes: c.CoreV1().Nodes(), Name: "n1", Schedulable: func() bool { return true }, Period: time.Millisecond,
+		Labels: labels, Owned: func(k string) bool { return strings.HasPrefix(k, "x/") },
+	}
+}
+
+func TestTheLabelsOfANodeAreWrittenWhenTheyChange(t *testing.T) {
+	t.Parallel()
+	c := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{"zone": "a", "x/old": "true"}}})
+	var now atomic.Pointer[map[string]string]
+	now.Store(&map[string]string{"x/a": "true", "x/b": "true"})
+	h, stop := run(t, labelled(c, func() map[string]string { return *now.Load() }))
+	has := func(want map[string]string) func() bool {
+		return func() bool {
+			got := maps.Clone(node(t, c).Labels)
+			delete(got, vmi.SchedulableLabel)
+			return maps.Equal(want, got)
+		}
+	}
+	eventually(t, has(map[string]string{"zone": "a", "x/a": "true", "x/b": "true"}))
+	before := labelPatches(c)
+	beats := patches(c)
+	eventually(t, func() bool { return patches(c) > beats+5 })
+	require.Equal(t, before, labelPatches(c), "nothing is written that is there")
+
+	now.Store(&map[string]string{"x/b": "true"})
+	h.Changed()
+	eventually(t, has(map[string]string{"zone": "a", "x/b": "true"}))
+
+	now.Store(new(map[string]string))
+	h.Changed()
+	beats = patches(c)
+	eventually(t, func() bool { return patches(c) > beats+5 })
+	require.True(t, has(map[string]string{"zone": "a", "x/b": "true"})(), "what is not known changes nothing")
+	stop()
+	require.Equal(t, before+1, labelPatches(c))
+}
+
+func TestTheLabelsOfANodeStayAsTheyAreIfItsAnnotationSaysSo(t *testing.T) {
+	t.Parallel()
+	c := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{
+		Name: "n1", Labels: map[string]string{"x/old": "true"}, Annotations: map[string]string{vmi.SkipNodeAnnotation: "true"},
+	}})
+	_, stop := run(t, labelled(c, func() map[string]string { return map[string]string{"x/a": "true"} }))
+	eventually(t, func() bool { return patches(c) > 5 })
+	stop()
+	require.Equal(t, map[string]string{"x/old": "true", vmi.SchedulableLabel: "false"}, node(t, c).Labels)
+	require.Zero(t, labelPatches(c))
+}
+
+func TestTheLabelsOfANodeAreRemovedWithPodvisor(t *testing.T) {
+	t.Parallel()
+	c := cluster()
+	config := labelled(c, func() map[string]string { return map[string]string{"x/a": "true"} })
+	config.Uninstalled = func(context.Context) bool { return true }
+	_, stop := run(t, config)
+	eventually(t, func() bool { return node(t, c).Labels["x/a"] == "true" })
+	stop()
+	require.Equal(t, map[string]string{"zone": "a"}, node(t, c).Labels)
 }

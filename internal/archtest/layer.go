@@ -39,6 +39,7 @@ var core = map[string]bool{
 	"scheduler/replicaset": true,
 	"storage":              true,
 	"storage/cloudinit":    true,
+	"storage/credential":   true,
 	"storage/volume":       true,
 	"vmi":                  true,
 	"vmi/bounds":           true,

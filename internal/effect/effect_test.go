@@ -243,7 +243,7 @@ func TestAFieldWithoutEffectIsFound(t *testing.T) {
 	}{
 		{leaf{"spec.domain.devices.disks[].serial", reflect.TypeFor[string]()}, "have no effect"},
 		{leaf{"spec.domain.devices.interfaces[].sriov", reflect.TypeFor[struct{}]()}, "not served yet"},
-		{leaf{"spec.domain.devices.gpus[].name", reflect.TypeFor[string]()}, "no VMI of testdata has this field"},
+		{leaf{"spec.resourceClaims[].name", reflect.TypeFor[string]()}, "no VMI of testdata has this field"},
 	} {
 		require.Contains(t, tt.leaf.fault(tt.leaf.try(t, trees, before)), tt.want)
 	}

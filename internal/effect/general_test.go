@@ -22,7 +22,6 @@ var generalArea = exceptions{
 		"spec.domain.firmware.uuid":                           {"5d307ca9-b3ef-428c-8861-06e72d69f224"},
 		"bootOrder":                                           {7.0},
 		"spec.domain.devices.panicDevices[].model":            {"isa"},
-		"spec.domain.devices.disks[].disk.bus":                {"virtio", "sata", "scsi"},
 		"spec.domain.devices.interfaces[].macAddress":         {"02:00:00:00:00:11"},
 		"spec.domain.devices.interfaces[].model":              {"virtio", "e1000", "e1000e", "ne2k_pci", "pcnet", "rtl8139"},
 		"spec.domain.devices.interfaces[].ports[].protocol":   {"TCP", "UDP"},

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/netip"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -17,9 +19,12 @@ import (
 	"github.com/podvisor/podvisor/scheduler/instance"
 	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/storage"
+	"github.com/podvisor/podvisor/storage/credential"
 	"github.com/podvisor/podvisor/storage/volume"
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/config"
 	"github.com/podvisor/podvisor/vmi/defaults"
+	"github.com/podvisor/podvisor/vmi/validate"
 )
 
 // effects are what is made of a VMI, as text, by the name of what it is.
@@ -55,6 +60,9 @@ func effectsOf(v *vmi.VirtualMachineInstance) (effects, error) {
 		return nil, err
 	}
 	out["disks"] = seeds
+	if out["agent"], err = agentOf(v); err != nil {
+		return nil, err
+	}
 	d, err := domainOf(v, attachments, disks)
 	if err != nil && !errors.Is(err, vmi.ErrInvalid) {
 		return nil, err
@@ -76,7 +84,7 @@ func (e effects) differ(other effects) bool {
 }
 
 func podOf(v *vmi.VirtualMachineInstance, way pod.ContainerDisks) (string, error) {
-	p, err := pod.Render(v, pod.Config{Image: "example/virt-launcher:v1", ContainerDisks: way})
+	p, err := pod.Render(v, pod.Config{Image: "example/virt-launcher:v1", ContainerDisks: way, Cluster: permissive})
 	if err != nil {
 		return "", err
 	}
@@ -111,6 +119,9 @@ func disksOf(v *vmi.VirtualMachineInstance) (string, map[string]domain.Disk, err
 			node.Images[o.Volume] = storage.Image{Path: filepath.Join(o.Image.Dir, "disk.img"), Format: storage.QCOW2, SizeBytes: 1 << 30}
 		}
 		for _, path := range o.Paths {
+			if strings.HasSuffix(path, "/missing") || strings.HasSuffix(path, "/missingx") {
+				continue
+			}
 			node.Paths[path] = storage.Facts{Kind: storage.Directory, FreeBytes: 1 << 40}
 			if filepath.Ext(path) == ".img" {
 				node.Paths[path] = storage.Facts{Kind: storage.File, SizeBytes: 1 << 30, DirectIO: true}
@@ -120,13 +131,18 @@ func disksOf(v *vmi.VirtualMachineInstance) (string, map[string]domain.Disk, err
 			node.Content[path] = []byte("of a Secret")
 		}
 	}
+	if node.Keys, err = credential.Seed(v, secretsOf(v)); err != nil {
+		return "", nil, err
+	}
 	attachments, err := volume.Resolve(v, node)
 	if err != nil {
 		return "", nil, err
 	}
 	disks := map[string]domain.Disk{}
 	for _, a := range attachments {
-		disks[a.Name] = domain.Disk{Attachment: a, DirectIO: true}
+		// A lun needs a device.
+		isLUN := slices.ContainsFunc(v.Spec.Domain.Devices.Disks, func(d vmi.Disk) bool { return d.Name == a.Name && d.LUN != nil })
+		disks[a.Name] = domain.Disk{Attachment: a, DirectIO: true, Device: isLUN, Blocks: storage.Blocks{LogicalBytes: 4096, PhysicalBytes: 4096}}
 	}
 	s, err := text(attachments)
 	return s, disks, err
@@ -140,7 +156,7 @@ func domainOf(v *vmi.VirtualMachineInstance, attachments []network.Attachment, d
 		}
 		kernel.Initrd = filepath.Join(f.Dir, f.File)
 	}
-	d, err := domain.Build(v, domain.Host{KVM: true, Disks: disks, Interfaces: attachments, Kernel: kernel})
+	d, err := domain.Build(v, domain.Host{KVM: true, ConsoleLog: "/private/console", Disks: disks, Interfaces: attachments, Kernel: kernel, CPUs: cpus(v), HostDevices: given})
 	if err != nil {
 		return "", err
 	}
@@ -149,7 +165,7 @@ func domainOf(v *vmi.VirtualMachineInstance, attachments []network.Attachment, d
 
 // evictionOf is what happens when the VMI's pod is evicted.
 func evictionOf(v *vmi.VirtualMachineInstance) (string, error) {
-	p, err := pod.Render(v, pod.Config{Image: "example/virt-launcher:v1"})
+	p, err := pod.Render(v, pod.Config{Image: "example/virt-launcher:v1", Cluster: permissive})
 	if err != nil {
 		return "", err
 	}
@@ -159,7 +175,7 @@ func evictionOf(v *vmi.VirtualMachineInstance) (string, error) {
 
 // gateOf is what is made of the readiness gate of the VMI's pod before its guest runs.
 func gateOf(v *vmi.VirtualMachineInstance) (string, error) {
-	p, err := pod.Render(v, pod.Config{Image: "example/virt-launcher:v1"})
+	p, err := pod.Render(v, pod.Config{Image: "example/virt-launcher:v1", Cluster: permissive})
 	if err != nil {
 		return "", err
 	}
@@ -187,6 +203,35 @@ func TestTheVMIsThatAreChangedAreRight(t *testing.T) {
 	for name, tree := range bases(t) {
 		e, err := effectsOf(decode(t, tree))
 		require.NoError(t, err, name)
-		require.Len(t, e, 7, name)
+		require.Len(t, e, 8, name)
 	}
 }
+
+// cpus are those of the node that the pod has for itself, if the VMI asks for them.
+func cpus(v *vmi.VirtualMachineInstance) []domain.HostCPU {
+	c := v.Spec.Domain.CPU
+	if c == nil || !c.DedicatedCPUPlacement {
+		return nil
+	}
+	all := make([]domain.HostCPU, min(c.VCPUs(), 255))
+	if c.IsolateEmulatorThread {
+		all = append(all, domain.HostCPU{})
+	}
+	for i := range all {
+		all[i] = domain.HostCPU{ID: i, Core: i}
+	}
+	return all
+}
+
+// permissive is the configuration of a cluster in which VMIs may have devices and disks of nodes,
+// and given are those that a pod is given.
+var (
+	permissive = config.Config{
+		Pods:   config.Pods{HostDevices: map[string]bool{"example.com/gpu": true, "example.com/vgpu": true}},
+		Limits: validate.Limits{Features: validate.Features{HostDevices: true, HostDisk: true}},
+	}
+	given = map[string]string{
+		"PCI_RESOURCE_EXAMPLE_COM_GPU":       "0000:01:00.0,0000:02:00.0,0000:03:00.0,0000:04:00.0",
+		"MDEV_PCI_RESOURCE_EXAMPLE_COM_VGPU": "4b20d080-1b54-4048-85b3-a6a62d165c01,4b20d080-1b54-4048-85b3-a6a62d165c02,4b20d080-1b54-4048-85b3-a6a62d165c03",
+	}
+)

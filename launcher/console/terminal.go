@@ -15,6 +15,7 @@ import (
 // guest writes after it. The writers may be used from any goroutine.
 type Terminal struct {
 	file *os.File
+	mode unix.Termios // that it had before
 
 	mu     sync.Mutex
 	last   part
@@ -38,6 +39,7 @@ func OpenTerminal(file *os.File) (*Terminal, error) {
 	if err != nil {
 		return nil, nil //nolint:nilerr // it is no terminal
 	}
+	before := *mode
 	mode.Iflag &^= unix.IGNBRK | unix.BRKINT | unix.PARMRK | unix.ISTRIP | unix.INLCR | unix.IGNCR | unix.ICRNL | unix.IXON
 	mode.Oflag &^= unix.OPOST
 	mode.Lflag &^= unix.ECHO | unix.ECHONL | unix.ICANON | unix.ISIG | unix.IEXTEN
@@ -46,7 +48,15 @@ func OpenTerminal(file *os.File) (*Terminal, error) {
 	if err := unix.IoctlSetTermios(fd, unix.TCSETS, mode); err != nil {
 		return nil, fmt.Errorf("make %s raw: %w", file.Name(), err)
 	}
-	return &Terminal{file: file}, nil
+	return &Terminal{file: file, mode: before}, nil
+}
+
+// Close gives the terminal the mode that it had before. It does not close the file.
+func (t *Terminal) Close() error {
+	if err := unix.IoctlSetTermios(int(t.file.Fd()), unix.TCSETS, &t.mode); err != nil {
+		return fmt.Errorf("restore the mode of %s: %w", t.file.Name(), err)
+	}
+	return nil
 }
 
 // Read reads what is typed.

@@ -46,6 +46,21 @@ func TestATerminalPassesOnEveryByte(t *testing.T) {
 	require.Equal(t, lines, string(shown), "nothing is echoed, and no line end is changed")
 }
 
+func TestATerminalIsGivenBackAsItWas(t *testing.T) {
+	_, program := pair(t)
+	before, err := unix.IoctlGetTermios(int(program.Fd()), unix.TCGETS)
+	require.NoError(t, err)
+	terminal, err := OpenTerminal(program)
+	require.NoError(t, err)
+	raw, err := unix.IoctlGetTermios(int(program.Fd()), unix.TCGETS)
+	require.NoError(t, err)
+	require.NotEqual(t, before, raw)
+	require.NoError(t, terminal.Close())
+	after, err := unix.IoctlGetTermios(int(program.Fd()), unix.TCGETS)
+	require.NoError(t, err)
+	require.Equal(t, before, after)
+}
+
 func TestTheLogAndTheGuestShareATerminalLineByLine(t *testing.T) {
 	user, program := pair(t)
 	terminal, err := OpenTerminal(program)

@@ -26,7 +26,7 @@ func cpu(b *build) error {
 	}
 	b.domain.CPU = out
 	b.domain.VCPU = &libvirtxml.DomainVCPU{Placement: "static", Value: uint(c.VCPUs())}
-	return nil
+	return dedicated(b)
 }
 
 // cpuModel is a model by its name, the closest to the node's that has a name, or the

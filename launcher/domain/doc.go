@@ -4,7 +4,8 @@
 // offers. Each kind of device has one file with one function that adds it; a new
 // kind is a new file and one line in the list of parts. Where a device is on its
 // bus is a [Place]: places that are known are kept, whatever is added or removed
-// beside them.
+// beside them. The others come from one table, in address.go and port.go, so that
+// no device is where it is because of a neighbour.
 //
 // The package neither observes the host nor calls libvirt, and it decides no
 // defaults: a field of the spec that is empty here is left to QEMU, except for the

@@ -21,6 +21,7 @@ const nonTransitional = "virtio-non-transitional"
 // returns why it cannot. A device is a part in a file of its own.
 var parts = []func(*build) error{
 	memory,
+	hugepages,
 	cpu,
 	clock,
 	features,
@@ -30,6 +31,7 @@ var parts = []func(*build) error{
 	controllers,
 	disks,
 	ifaces,
+	hostDevices,
 	console,
 	agentChannel,
 	display,

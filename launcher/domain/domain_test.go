@@ -113,7 +113,6 @@ func architecture(arch, machineType string) func(*vmi.VirtualMachineInstance) {
 		d.Sound, d.Watchdog = nil, nil
 		if arch == "s390x" {
 			d.Inputs = []vmi.Input{{Name: "b", Type: vmi.InputTablet, Bus: vmi.InputBusVirtio}}
-			d.Watchdog = &vmi.Watchdog{Name: "dog", WatchdogDevice: vmi.WatchdogDevice{Diag288: &vmi.Diag288Watchdog{}}}
 		}
 	}
 }
@@ -132,6 +131,33 @@ var cases = map[string]struct {
 	"cpu-features": {vmi: instance(func(v *vmi.VirtualMachineInstance) {
 		v.Spec.Domain.CPU = &vmi.CPU{Features: []vmi.CPUFeature{{Name: "vmx", Policy: vmi.CPUFeatureDisable}, {Name: "mpx", Policy: vmi.CPUFeatureForce}}}
 	})},
+	"host-devices": {instance(func(v *vmi.VirtualMachineInstance) {
+		v.Spec.Domain.Devices.GPUs = []vmi.GPU{
+			{Name: "whole", DeviceName: "nvidia.com/GP102GL_Tesla_P40"},
+			{Name: "part", DeviceName: "nvidia.com/GRID_T4-1Q"},
+			{Name: "second", DeviceName: "nvidia.com/GRID_T4-1Q"},
+			{Name: "plain", DeviceName: "nvidia.com/GRID_T4-1Q", VirtualGPUOptions: &vmi.VGPUOptions{Display: &vmi.VGPUDisplayOptions{RamFB: &vmi.FeatureState{Enabled: new(false)}}}},
+			{Name: "dark", DeviceName: "nvidia.com/GRID_T4-1Q", VirtualGPUOptions: &vmi.VGPUOptions{Display: &vmi.VGPUDisplayOptions{Enabled: new(false)}}},
+		}
+		v.Spec.Domain.Devices.HostDevices = []vmi.HostDevice{{Name: "qat-a", DeviceName: "intel.com/qat"}, {Name: "qat-b", DeviceName: "intel.com/qat"}}
+	}), []func(*Host){func(h *Host) {
+		h.HostDevices = map[string]string{
+			"PCI_RESOURCE_NVIDIA_COM_GP102GL_TESLA_P40": "0000:65:00.0",
+			"MDEV_PCI_RESOURCE_NVIDIA_COM_GRID_T4-1Q": "4b20d080-1b54-4048-85b3-a6a62d165c01,4b20d080-1b54-4048-85b3-a6a62d165c02," +
+				"4b20d080-1b54-4048-85b3-a6a62d165c03,4b20d080-1b54-4048-85b3-a6a62d165c04",
+			"PCI_RESOURCE_INTEL_COM_QAT": "0000:3d:01.0,0000:3d:01.7",
+		}
+	}}},
+	"hugepages": {vmi: instance(func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Memory.Hugepages = &vmi.Hugepages{PageSize: "2Mi"} })},
+	"dedicated": {instance(func(v *vmi.VirtualMachineInstance) {
+		v.Spec.Domain.CPU = &vmi.CPU{Cores: 2, Threads: 2, DedicatedCPUPlacement: true}
+	}),
+		[]func(*Host){func(h *Host) {
+			h.CPUs = []HostCPU{{ID: 2, Core: 1}, {ID: 3, Core: 2}, {ID: 6, Core: 1}, {ID: 7, Core: 2}}
+		}}},
+	"dedicated-emulator": {instance(func(v *vmi.VirtualMachineInstance) {
+		v.Spec.Domain.CPU = &vmi.CPU{Threads: 2, DedicatedCPUPlacement: true, IsolateEmulatorThread: true}
+	}), []func(*Host){func(h *Host) { h.CPUs = []HostCPU{{ID: 1, Core: 1}, {ID: 4, Core: 2}, {ID: 9, Core: 2}} }}},
 	"passthrough": {vmi: instance(processor(vmi.CPUModelPassthrough))},
 	"machine-type": {vmi: instance(func(v *vmi.VirtualMachineInstance) {
 		v.Spec.Architecture, v.Spec.Domain.Machine = "amd64", &vmi.Machine{Type: "pc-q35-7.1"}
@@ -174,6 +200,9 @@ var cases = map[string]struct {
 		v.Spec.Domain.Devices.Disks[1].BootOrder = new(uint(1))
 		v.Spec.Domain.Devices.Disks[0].BootOrder = new(uint(2))
 	})},
+	"user-network": {instance(interfaces(vmi.Interface{Name: "default"})), []func(*Host){func(h *Host) {
+		h.Interfaces[0].Tap, h.Interfaces[0].Backend = "", network.BackendUser
+	}}},
 	"interface": {instance(interfaces(vmi.Interface{Name: "default"}, vmi.Interface{Name: "old", Model: "e1000"})), []func(*Host){func(h *Host) {
 		h.Interfaces[0].MTU = 1450
 	}}},
@@ -261,14 +290,29 @@ func TestADomainThatCannotBeBuiltHasAllFaultsInItsError(t *testing.T) {
 		"another architecture, and a model by its name": {instance(processor("Haswell"), func(v *vmi.VirtualMachineInstance) { v.Spec.Architecture = "arm64" }),
 			nil, []string{"spec.architecture: architecture arm64 is not served: only amd64 is"}, true},
 		"no memory": {instance(func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Memory = nil }), nil, []string{"spec.domain.memory.guest: the guest has 0 of memory"}, true},
-		"devices that are not served": {instance(disksOn(vmi.DiskBusUSB), func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Devices.GPUs = []vmi.GPU{{Name: "a"}} }),
-			nil, []string{"spec.domain.devices.gpus: Forbidden: not served yet", `spec.domain.devices.disks[0].disk.bus: Unsupported value: "usb"`}, true},
+		"devices that are not served": {instance(disksOn(vmi.DiskBusUSB), func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Devices.Disks[0].Tag = "data" }),
+			nil, []string{"spec.domain.devices.disks[0].tag: Forbidden: not served yet"}, true},
 		"an initrd and no kernel": {instance(func(v *vmi.VirtualMachineInstance) {
 			v.Spec.Domain.Firmware = &vmi.Firmware{KernelBoot: &vmi.KernelBoot{Container: &vmi.KernelBootContainer{Image: "a", InitrdPath: "/initrd"}}}
 		}), nil, []string{"spec.domain.firmware.kernelBoot.container.initrdPath: an initrd needs a kernel", "set kernelPath"}, true},
 		"a kernel that was not looked for": {instance(func(v *vmi.VirtualMachineInstance) {
 			v.Spec.Domain.Firmware = &vmi.Firmware{KernelBoot: &vmi.KernelBoot{Container: &vmi.KernelBootContainer{Image: "a", KernelPath: "/vmlinuz"}}}
 		}), nil, []string{"the files of the image are not known"}, false},
+		"too few CPUs for itself": {instance(func(v *vmi.VirtualMachineInstance) {
+			v.Spec.Domain.CPU = &vmi.CPU{Cores: 2, DedicatedCPUPlacement: true}
+		}), []func(*Host){func(h *Host) { h.CPUs = []HostCPU{{ID: 3}} }},
+			[]string{"spec.domain.cpu.dedicatedCpuPlacement: the pod has 1 CPUs for itself and the guest needs 2"}, false},
+		"devices of the node that the pod was not given": {instance(func(v *vmi.VirtualMachineInstance) {
+			v.Spec.Domain.Devices.GPUs = []vmi.GPU{{Name: "a", DeviceName: "x.org/a"}, {Name: "b", DeviceName: "x.org/a"}, {Name: "c", DeviceName: "x.org/c"}, {Name: "d", DeviceName: "x.org/d"}}
+			v.Spec.Domain.Devices.HostDevices = []vmi.HostDevice{{Name: "e", DeviceName: "x.org/e"}}
+		}), []func(*Host){func(h *Host) {
+			h.HostDevices = map[string]string{"PCI_RESOURCE_X_ORG_A": "0000:01:00.0", "PCI_RESOURCE_X_ORG_D": "01:00.0", "MDEV_PCI_RESOURCE_X_ORG_E": "../x"}
+		}}, []string{
+			"spec.domain.devices.gpus[1]: device b: the device plugin gave the pod fewer devices of x.org/a than the VMI has",
+			"spec.domain.devices.gpus[2]: device c: neither PCI_RESOURCE_X_ORG_C nor MDEV_PCI_RESOURCE_X_ORG_C is in the environment of the pod",
+			`spec.domain.devices.gpus[3]: device d: "01:00.0" is no PCI address`,
+			`spec.domain.devices.hostDevices[0]: device e: "../x" is no UUID of a mediated device`,
+		}, false},
 		"no attachments": {instance(disksOn(""), interfaces(vmi.Interface{Name: "default"})),
 			[]func(*Host){func(h *Host) { h.Disks, h.Interfaces = nil, nil }}, []string{"spec.domain.devices.disks[0]: disk diska has no attachment", "spec.domain.devices.interfaces[0]: interface default is not bound"}, false},
 	} {

@@ -37,6 +37,12 @@ type Host struct {
 	// Places are the places of devices that are known from before, by the alias of
 	// the device. Nil: the order of the spec decides.
 	Places map[string]Place
+	// HostDevices are the devices of the node that the pod was given, as its
+	// environment names them: the variables that begin with [PCIVariable] or
+	// [MDEVVariable], and their values.
+	HostDevices map[string]string
+	// CPUs are those of the node that the pod may use. Needed for dedicated CPUs.
+	CPUs []HostCPU
 	// Settings are the cluster's. The zero value is the default.
 	Settings config.Launcher
 }
@@ -49,6 +55,10 @@ type Disk struct {
 	// DirectIO says that the attachment, and what it is an overlay of, can be
 	// opened past the page cache.
 	DirectIO bool
+	// Blocks are the blocks of what the attachment is in.
+	Blocks storage.Blocks
+	// Preallocated says that the volume has taken all space of the disk beforehand.
+	Preallocated bool
 }
 
 // Sockets of a VMI in its private folder.

@@ -38,6 +38,9 @@ func iface(i vmi.Interface, a network.Attachment, at Place) libvirtxml.DomainInt
 		Alias:   &libvirtxml.DomainAlias{Name: InterfaceAlias(i.Name)},
 		Address: pciAddress(at.PCI),
 	}
+	if a.Backend == network.BackendUser {
+		out.Source, out.Target = &libvirtxml.DomainInterfaceSource{User: &libvirtxml.DomainInterfaceSourceUser{}}, nil
+	}
 	if a.MAC != "" {
 		out.MAC = &libvirtxml.DomainInterfaceMAC{Address: a.MAC}
 	}

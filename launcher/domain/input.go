@@ -14,9 +14,12 @@ import (
 // screen gets a keyboard and a tablet.
 func inputs(b *build) error {
 	all := b.inputs()
-	n := 0
+	n, named := 0, map[string]bool{}
 	for _, i := range all {
 		out := libvirtxml.DomainInput{Type: string(i.Type), Bus: string(vmi.InputBusVirtio)}
+		if !named[i.Name] { // libvirt refuses two devices with one alias
+			out.Alias, named[i.Name] = deviceAlias("input", i.Name), true
+		}
 		if i.Bus != vmi.InputBusVirtio {
 			n++
 			out.Bus, out.Address = string(vmi.InputBusUSB), usbAddress(n)

@@ -62,6 +62,9 @@ func DomainPlaces(d *libvirtxml.Domain) map[string]Place {
 	for _, i := range d.Devices.Interfaces {
 		add(i.Alias, Place{}, i.Address)
 	}
+	for _, h := range d.Devices.Hostdevs {
+		add(h.Alias, Place{}, h.Address)
+	}
 	return known
 }
 

@@ -2,7 +2,9 @@ package domain
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"libvirt.org/go/libvirtxml"
 
@@ -68,6 +70,15 @@ func portsUpTo(bus uint) int {
 	return 0
 }
 
+// allPorts is how many ports a domain can have.
+func allPorts() int {
+	n := 0
+	for _, g := range portGroups {
+		n += g.count
+	}
+	return n
+}
+
 // ports adds the root of the bus and the ports that devices at the addresses are
 // behind, with some to spare.
 func ports(b *build, taken map[PCIAddress]string) error {
@@ -77,9 +88,9 @@ func ports(b *build, taken map[PCIAddress]string) error {
 		return rooted(taken)
 	}
 	most, disks := uint(0), 0
-	for a, name := range taken {
-		if a.Bus > 0 && (portsUpTo(a.Bus) == 0 || a.Domain != 0 || a.Slot != 0 || a.Function != 0) {
-			return fmt.Errorf("%s: the guest has no PCI address %s: it has those of bus 00, and 00.0 of the buses 01 to %02x: %w", name, a, portsUpTo(0xff), vmi.ErrInvalid)
+	for _, a := range sorted(taken) {
+		if a.Domain != 0 || a.Bus > 0 && (portsUpTo(a.Bus) == 0 || a.Slot != 0 || a.Function != 0) {
+			return fmt.Errorf("%s: the guest has no PCI address %s: it has those of bus 00, and 00.0 of the buses 01 to %02x: %w", taken[a], a, allPorts(), vmi.ErrInvalid)
 		}
 		most = max(most, a.Bus)
 	}
@@ -104,12 +115,16 @@ func ports(b *build, taken map[PCIAddress]string) error {
 
 // rooted says which device of a domain without ports is not on bus 0.
 func rooted(taken map[PCIAddress]string) error {
-	for a, name := range taken {
+	for _, a := range sorted(taken) {
 		if a.Bus > 0 || a.Domain > 0 {
-			return fmt.Errorf("%s: the guest has no PCI address %s: all its devices are on bus 00: %w", name, a, vmi.ErrInvalid)
+			return fmt.Errorf("%s: the guest has no PCI address %s: all its devices are on bus 00: %w", taken[a], a, vmi.ErrInvalid)
 		}
 	}
 	return nil
+}
+
+func sorted(taken map[PCIAddress]string) []PCIAddress {
+	return slices.SortedFunc(maps.Keys(taken), func(a, b PCIAddress) int { return strings.Compare(a.String(), b.String()) })
 }
 
 // rootPort is port n of a domain, counted from 0.

@@ -15,7 +15,7 @@ func sound(b *build) error {
 	if s == nil {
 		return nil
 	}
-	b.domain.Devices.Sounds = []libvirtxml.DomainSound{{Model: string(cmp.Or(s.Model, vmi.SoundICH9))}}
+	b.domain.Devices.Sounds = []libvirtxml.DomainSound{{Model: string(cmp.Or(s.Model, vmi.SoundICH9)), Alias: deviceAlias("sound", s.Name)}}
 	b.domain.Devices.Audios = []libvirtxml.DomainAudio{{ID: 1, None: &libvirtxml.DomainAudioNone{}}}
 	return nil
 }

@@ -14,7 +14,7 @@ func watchdog(b *build) error {
 	if w == nil {
 		return nil
 	}
-	out := libvirtxml.DomainWatchdog{Model: "i6300esb"}
+	out := libvirtxml.DomainWatchdog{Model: "i6300esb", Alias: deviceAlias("watchdog", w.Name)}
 	action := vmi.WatchdogAction("")
 	switch {
 	case w.Diag288 != nil:

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	golibvirt "github.com/digitalocean/go-libvirt"
+	"libvirt.org/go/libvirtxml"
 )
 
 // JobState is what has become of a block job.
@@ -48,4 +49,39 @@ func (c *Connection) BlockSize(ctx context.Context, name, target string) (int64,
 		return err
 	})
 	return int64(size), err
+}
+
+// BlockCopy begins to copy the disk with the target of the domain of this name to
+// another file or device, which the disk to describes with its format and which
+// exists, as large as the disk. The events BlockJobChanged say when it is ready;
+// then [Connection.BlockPivot] makes the guest use the copy.
+func (c *Connection) BlockCopy(ctx context.Context, name, target string, to *libvirtxml.DomainDisk) error {
+	return c.withDevice(ctx, "copy disk "+target+" of", name, to, func(d golibvirt.Domain, xml string) error {
+		// A transient job is the only one that a transient domain can have.
+		return c.rpc.DomainBlockCopy(d, target, xml, nil, golibvirt.DomainBlockCopyReuseExt|golibvirt.DomainBlockCopyTransientJob)
+	})
+}
+
+// BlockCommit begins to write what the overlay of the disk with the target of the
+// domain of this name holds to the file below it. The events BlockJobChanged say when
+// it is ready; then [Connection.BlockPivot] makes the guest use that file.
+func (c *Connection) BlockCommit(ctx context.Context, name, target string) error {
+	return c.with(ctx, "commit disk "+target+" of", name, func(d golibvirt.Domain) error {
+		return c.rpc.DomainBlockCommit(d, target, nil, nil, 0, golibvirt.DomainBlockCommitActive|golibvirt.DomainBlockCommitShallow)
+	})
+}
+
+// BlockPivot ends a block job that is ready: the guest uses its destination from then
+// on.
+func (c *Connection) BlockPivot(ctx context.Context, name, target string) error {
+	return c.with(ctx, "end the job of disk "+target+" of", name, func(d golibvirt.Domain) error {
+		return c.rpc.DomainBlockJobAbort(d, target, golibvirt.DomainBlockJobAbortPivot)
+	})
+}
+
+// BlockAbort ends a block job: the guest goes on with what it used.
+func (c *Connection) BlockAbort(ctx context.Context, name, target string) error {
+	return c.with(ctx, "abort the job of disk "+target+" of", name, func(d golibvirt.Domain) error {
+		return c.rpc.DomainBlockJobAbort(d, target, 0)
+	})
 }

@@ -73,12 +73,24 @@ func (d *dialer) Dial() (net.Conn, error) {
 // Close ends the connection. The daemon continues with the calls that it got.
 //
 // It closes the socket, which the daemon takes for the end. go-libvirt's Disconnect
-// asks the daemon first and waits for the answer for as long as a daemon hangs, and
-// for ever if an event comes while a subscription ends.
+// asks the daemon first and waits for the answer for as long as a daemon hangs.
 func (c *Connection) Close() error { return c.socket.close() }
 
 // Lost is closed when the daemon is gone or the connection was closed.
 func (c *Connection) Lost() <-chan struct{} { return c.rpc.Disconnected() }
+
+// Ping returns when the daemon has answered. It waits for no domain, whatever the
+// daemon does with one.
+func (c *Connection) Ping(ctx context.Context) error {
+	err := c.wait(ctx, func() error {
+		_, err := c.rpc.ConnectGetLibVersion()
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("ask libvirt for an answer: %w", err)
+	}
+	return nil
+}
 
 // wait runs call and returns its error, or that of ctx if it ends first. Then
 // call goes on, until the daemon answers or is gone. Beside [atOnce] calls that go on

@@ -40,11 +40,11 @@ type daemon struct {
 	dir string
 }
 
-// newDaemon starts a daemon that ends with the test.
+// newDaemon starts a daemon that ends with the test. It has a host name of its own.
 func newDaemon(t *testing.T) daemon {
 	t.Helper()
 	testenv.Root(t)
-	for _, name := range []string{"setpriv", process.DaemonPath, process.QEMUPath} {
+	for _, name := range []string{"setpriv", "unshare", "qemu-img", process.DaemonPath, process.QEMUPath} {
 		testenv.Program(t, name)
 	}
 	require.NoError(t, reaping())
@@ -60,9 +60,11 @@ func newDaemon(t *testing.T) daemon {
 	out, err := exec.Command("chown", "-R", uid, dir).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	output := &testenv.Output{}
-	cmd := exec.Command("setpriv", "--pdeathsig", "KILL", "--reuid", uid, "--clear-groups", "--no-new-privs", "--bounding-set=-all", "--inh-caps=-all", process.DaemonPath)
+	const named = `hostname "$1"; shift; exec "$@"`
+	cmd := exec.Command("unshare", "--uts", "sh", "-c", named, "sh", filepath.Base(dir), "setpriv", "--pdeathsig", "KILL", "--reuid", uid, "--clear-groups", "--no-new-privs", "--bounding-set=-all", "--inh-caps=-all", process.DaemonPath)
 	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + dir + "/home", "XDG_RUNTIME_DIR=" + dir + "/run", "XDG_CONFIG_HOME=" + dir + "/conf", "XDG_CACHE_HOME=" + dir + "/cache"}
 	cmd.Stdout, cmd.Stderr = output, output
+	cmd.WaitDelay = time.Second
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() {
 		pids, _ := filepath.Glob(dir + "/run/libvirt/qemu/run/*.pid")
@@ -125,6 +127,13 @@ type events struct {
 
 	mu  sync.Mutex
 	all []libvirt.Event
+}
+
+// forget drops the events so far.
+func (e *events) forget() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.all = nil
 }
 
 // has waits for the event.
@@ -231,4 +240,11 @@ func (g *guest) described() *libvirtxml.Domain {
 	x, err := g.Describe(g.Context(), name)
 	require.NoError(g, err)
 	return x
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return string(b)
 }

@@ -127,6 +127,20 @@ func (c *Connection) Shutdown(ctx context.Context, name string) error {
 	})
 }
 
+// ShutdownByAgent asks the agent in the guest of the domain of this name to power off.
+// It takes up to ten seconds if the agent does not answer.
+func (c *Connection) ShutdownByAgent(ctx context.Context, name string) error {
+	return c.with(ctx, "shut down by its agent", name, func(d golibvirt.Domain) error {
+		return c.rpc.DomainShutdownFlags(d, golibvirt.DomainShutdownGuestAgent)
+	})
+}
+
+// Reset presses the reset button of the domain of this name: the guest begins anew
+// without being asked.
+func (c *Connection) Reset(ctx context.Context, name string) error {
+	return c.with(ctx, "reset", name, func(d golibvirt.Domain) error { return c.rpc.DomainReset(d, 0) })
+}
+
 // Destroy ends QEMU. It returns when it has ended.
 func (c *Connection) Destroy(ctx context.Context, name string) error {
 	return c.with(ctx, "destroy", name, func(d golibvirt.Domain) error {

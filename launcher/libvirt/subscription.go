@@ -33,21 +33,20 @@ var subscriptions = []subscription{
 	{golibvirt.DomainEventIDBalloonChange, "balloons", balloonEvent},
 }
 
-// Events returns what happens to domains from now on. The channel is closed
-// when ctx ends or the connection is lost; until then it must be read from, and
-// the connection is good for nothing else. Events of one kind come in their order;
+// Events returns what happens to domains from now on. When ctx ends the connection is
+// closed, and the channel when it is closed or lost; until then it must be read from,
+// and the connection is good for nothing else. Events of one kind come in their order;
 // an IOError may come before or after the Suspended that it causes.
 //
 // The domain that go-libvirt's SubscribeEvents takes is ignored by it: events of all
-// domains come.
+// domains come. Its context must not end: an event that comes while a subscription
+// ends blocks the library for ever.
 func (c *Connection) Events(ctx context.Context) (<-chan Event, error) {
-	ctx, cancel := context.WithCancel(ctx)
 	out := make(chan Event)
 	var all sync.WaitGroup
 	for _, s := range subscriptions {
-		raw, err := c.rpc.SubscribeEvents(ctx, s.id, nil)
+		raw, err := c.rpc.SubscribeEvents(context.WithoutCancel(ctx), s.id, nil)
 		if err != nil {
-			cancel()
 			return nil, fmt.Errorf("subscribe to the events of %s: %w", s.what, err)
 		}
 		all.Go(func() {
@@ -63,9 +62,10 @@ func (c *Connection) Events(ctx context.Context) (<-chan Event, error) {
 			}
 		})
 	}
+	stop := context.AfterFunc(ctx, func() { _ = c.Close() }) // fails if it is closed already
 	go func() {
 		all.Wait()
-		cancel()
+		stop()
 		close(out)
 	}()
 	return out, nil

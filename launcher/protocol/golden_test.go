@@ -38,18 +38,21 @@ func TestWhatIsSentHasItsForm(t *testing.T) {
 				Server: netip.MustParseAddr("10.0.2.1"), Router: netip.MustParseAddr("10.0.2.1"), MTU: 1450, Hostname: "hello",
 			},
 		}}},
-		"desired-stop":     Desired{Generation: 5, Instance: instance, Stop: &Stop{GracePeriodSeconds: 30}},
-		"desired-older":    Desired{Instance: instance},
-		"desired-places":   Desired{Generation: 6, Instance: placed()},
-		"state-waiting":    State{Phase: Waiting},
-		"state-starting":   State{Generation: 1, Phase: Starting, Finding: &vmi.Finding{Reason: "StartFailed", Message: "create domain default_hello: busy"}},
-		"state-running":    State{Generation: 4, Phase: Running, Emulated: true, Machine: "pc-q35-7.2", Disks: disks, Agent: &Agent{Version: "7.2.0"}},
-		"state-paused":     State{Generation: 4, Phase: Paused, Pause: &Pause{Cause: PausedByUser}, Machine: "pc-q35-7.2", Disks: disks, Agent: &Agent{}},
-		"state-io-error":   State{Generation: 4, Phase: Paused, Pause: &Pause{Cause: PausedByIOError, Volume: "data", Message: "volume data: no space left"}, Machine: "pc-q35-7.2", Disks: disks},
-		"state-stopping":   State{Generation: 5, Phase: Stopping, Machine: "pc-q35-7.2", Disks: disks},
-		"state-reboots":    State{Generation: 4, Phase: Running, Machine: "pc-q35-7.2", Disks: disks, Reboots: 3},
-		"state-panics":     State{Generation: 4, Phase: Ended, End: &End{Reason: Crashed, Message: "the kernel of the guest panicked"}, Reboots: 1, Panics: 2},
-		"state-not-booted": State{Generation: 4, Phase: Running, Disks: disks, NotBooted: &vmi.Finding{Reason: ReasonNoBootableDevice, Message: "No bootable device."}},
+		"desired-stop":      Desired{Generation: 5, Instance: instance, Stop: &Stop{GracePeriodSeconds: 30}},
+		"desired-older":     Desired{Instance: instance},
+		"desired-places":    Desired{Generation: 6, Instance: placed()},
+		"state-waiting":     State{Phase: Waiting},
+		"state-starting":    State{Generation: 1, Phase: Starting, Finding: &vmi.Finding{Reason: "StartFailed", Message: "create domain default_hello: busy"}},
+		"state-running":     State{Generation: 4, Phase: Running, Emulated: true, Machine: "pc-q35-7.2", Disks: disks, Agent: &Agent{Version: "7.2.0"}},
+		"state-paused":      State{Generation: 4, Phase: Paused, Pause: &Pause{Cause: PausedByUser}, Machine: "pc-q35-7.2", Disks: disks, Agent: &Agent{}},
+		"state-io-error":    State{Generation: 4, Phase: Paused, Pause: &Pause{Cause: PausedByIOError, Volume: "data", Message: "volume data: no space left"}, Machine: "pc-q35-7.2", Disks: disks},
+		"state-stopping":    State{Generation: 5, Phase: Stopping, Machine: "pc-q35-7.2", Disks: disks},
+		"state-reboots":     State{Generation: 4, Phase: Running, Machine: "pc-q35-7.2", Disks: disks, Reboots: 3},
+		"state-panics":      State{Generation: 4, Phase: Ended, End: &End{Reason: Crashed, Message: "the kernel of the guest panicked"}, Reboots: 1, Panics: 2},
+		"state-not-booted":  State{Generation: 4, Phase: Running, Disks: disks, NotBooted: &vmi.Finding{Reason: ReasonNoBootableDevice, Message: "No bootable device."}},
+		"state-credentials": State{Generation: 4, Phase: Running, Agent: &Agent{Version: "7.2.0"}, Credentials: &Credentials{}},
+		"state-no-credentials": State{Generation: 4, Phase: Running, Agent: &Agent{Version: "7.2.0"}, Credentials: &Credentials{
+			Failure: `secret "team": key bob, line 1 is no SSH public key`}},
 		"state-ended":      State{Generation: 5, Phase: Ended, End: &End{Reason: Killed, Message: "the grace period was over"}, Machine: "pc-q35-7.2", Disks: disks},
 		"refusal-stale":    vmi.Finding{Reason: ReasonStale, Message: "generation 3 is older than generation 4, which is in force"},
 		"refusal-instance": vmi.Finding{Reason: ReasonOtherInstance, Message: "this launcher runs another VMI"},
@@ -84,7 +87,7 @@ func TestAnEndIsASuccessIfItWasAskedForOrTheGuestsOwn(t *testing.T) {
 
 // FuzzState reads what a launcher may send and writes it again.
 func FuzzState(f *testing.F) {
-	for _, name := range []string{"state-running", "state-io-error", "state-ended", "state-panics", "state-not-booted", "desired"} {
+	for _, name := range []string{"state-running", "state-io-error", "state-ended", "state-panics", "state-not-booted", "state-no-credentials", "desired"} {
 		b, err := os.ReadFile(filepath.Join("testdata", name+".json"))
 		if err != nil {
 			f.Fatal(err)

@@ -25,6 +25,9 @@ type State struct {
 	Disks []Disk `json:"disks,omitempty"`
 	// Agent is the agent in the guest. Nil: there is none, or it is not known.
 	Agent *Agent `json:"agent,omitempty"`
+	// Credentials says whether the guest has the keys and passwords that its agent
+	// writes. Nil: there are none, or they were not tried yet.
+	Credentials *Credentials `json:"credentials,omitempty"`
 	// Reboots is how often the guest rebooted or was reset since its domain was
 	// created. 0: never, or the launcher does not count.
 	Reboots int64 `json:"reboots,omitempty"`
@@ -141,4 +144,10 @@ type Disk struct {
 type Agent struct {
 	// Version is what it says it is, one short word. Empty: it did not say.
 	Version string `json:"version,omitempty"`
+}
+
+// Credentials says whether the guest has the keys and passwords that its agent writes.
+type Credentials struct {
+	// Failure is why it does not have all of them, for people. Empty: it has them.
+	Failure string `json:"failure,omitempty"`
 }

@@ -31,6 +31,8 @@ func (s *Supervisor) act(ctx context.Context, p launcher.Plan) error {
 			s.actResume(ctx, action)
 		case launcher.MeasureReads:
 			s.actMeasure(ctx)
+		case launcher.Resize:
+			s.actResize(ctx, action)
 		case launcher.RequestShutdown:
 			s.actShutdown(ctx)
 		case launcher.Destroy:
@@ -73,6 +75,7 @@ func (s *Supervisor) actStart(ctx context.Context) {
 			f.running = created
 			s.started(f)
 		})
+		s.measureDisks() // a claim may have grown meanwhile
 	})
 }
 

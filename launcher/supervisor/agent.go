@@ -93,22 +93,34 @@ func (s *Supervisor) lookAtAgent(ctx context.Context) (known, again bool) {
 	s.config.Logger.Debug("looked for the agent", "connected", connected)
 	if !connected {
 		s.setAgent(before, nil)
+		s.lookAtSecrets(ctx)
 		return false, false
 	}
-	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
-	defer cancel()
-	conn, err := s.session.connection(ctx)
-	if err == nil {
-		version, err = conn.AgentVersion(ctx, s.domainName())
-	}
+	version, err = s.askVersion(ctx)
 	if err != nil {
 		s.config.Logger.Debug("the version of the agent is not known", "err", err)
 		if before != nil {
 			version = before.Version
 		}
 	}
+	// Before the agent is reported, so that both are in one write of the status.
+	credentials := s.credentials.sync(ctx, true, true)
 	s.setAgent(before, &protocol.Agent{Version: version})
+	if credentials != nil {
+		s.setCredentials(credentials)
+	}
 	return true, version == ""
+}
+
+// askVersion asks the agent for its version.
+func (s *Supervisor) askVersion(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	conn, err := s.session.connection(ctx)
+	if err != nil {
+		return "", err
+	}
+	return conn.AgentVersion(ctx, s.domainName())
 }
 
 // setAgent notes what is known of the agent. The loop is not woken if that was known

@@ -13,14 +13,19 @@ import (
 	"github.com/podvisor/podvisor/storage/probe"
 	"github.com/podvisor/podvisor/storage/volume"
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/config"
 )
 
 // makeDisks makes the disks of v in the pod whose root is the folder root, and
 // returns them by their names. Errors name the volume and the path; those of the
 // spec wrap [vmi.ErrInvalid].
-func makeDisks(ctx context.Context, v *vmi.VirtualMachineInstance, root string) (map[string]domain.Disk, error) {
+func makeDisks(ctx context.Context, v *vmi.VirtualMachineInstance, root string, settings config.Launcher) (map[string]domain.Disk, error) {
 	node, err := observeVolumes(v.Spec.Volumes, root)
+	node.Space = volume.Space{ReserveBytes: settings.ReserveBytes, TolerancePercent: settings.TolerancePercent}
 	if err != nil {
+		return nil, err
+	}
+	if node.Keys, err = seedKeys(v, root); err != nil {
 		return nil, err
 	}
 	attachments, err := volume.Resolve(v, node)
@@ -30,7 +35,14 @@ func makeDisks(ctx context.Context, v *vmi.VirtualMachineInstance, root string) 
 	if err := makeFiles(ctx, attachments); err != nil {
 		return nil, err
 	}
-	return examine(attachments)
+	disks, err := examine(attachments)
+	for _, s := range v.Status.VolumeStatus {
+		if d, ok := disks[s.Name]; ok && s.PersistentVolumeClaimInfo != nil {
+			d.Preallocated = s.PersistentVolumeClaimInfo.Preallocated
+			disks[s.Name] = d
+		}
+	}
+	return disks, err
 }
 
 // observeVolumes observes what attachments of the volumes depend on.
@@ -120,7 +132,7 @@ func examined(a storage.Attachment) (domain.Disk, error) {
 	if a.SizeBytes == 0 && a.Format == storage.Raw {
 		a.SizeBytes = facts.SizeBytes
 	}
-	return domain.Disk{Attachment: a, Device: facts.Kind == storage.BlockDevice, DirectIO: direct}, nil
+	return domain.Disk{Attachment: a, Device: facts.Kind == storage.BlockDevice, DirectIO: direct, Blocks: facts.Blocks}, nil
 }
 
 // content returns the facts of a path that holds a disk.
@@ -143,7 +155,9 @@ func disksOf(v *vmi.VirtualMachineInstance, host domain.Host) []protocol.Disk {
 	places := domain.DiskPlaces(specs, host.Places)
 	var all []protocol.Disk
 	for _, d := range specs {
-		all = append(all, protocol.Disk{Name: d.Name, Target: places[domain.DiskAlias(d.Name)].Target, SizeBytes: host.Disks[d.Name].SizeBytes})
+		if from, ok := host.Disks[d.Name]; ok { // else it is an empty drive
+			all = append(all, protocol.Disk{Name: d.Name, Target: places[domain.DiskAlias(d.Name)].Target, SizeBytes: from.SizeBytes})
+		}
 	}
 	return all
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/podvisor/podvisor/storage"
 	"github.com/podvisor/podvisor/storage/volume"
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/config"
 )
 
 // podRoot is the root of a pod whose container disk root holds these files.
@@ -37,7 +38,7 @@ func TestTheDisksOfTheSpecAreMadeAndExamined(t *testing.T) {
 	testenv.Program(t, "qemu-img")
 	root := podRoot(t, bootable())
 	v := instance()
-	got, err := makeDisks(t.Context(), v, root)
+	got, err := makeDisks(t.Context(), v, root, config.Launcher{})
 	require.NoError(t, err)
 	require.Len(t, got, 3)
 	require.Equal(t, storage.Overlay{Base: storage.Image{
@@ -50,7 +51,7 @@ func TestTheDisksOfTheSpecAreMadeAndExamined(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, seed.Size(), got["seed"].SizeBytes, "known when it is made")
 
-	again, err := makeDisks(t.Context(), v, root)
+	again, err := makeDisks(t.Context(), v, root, config.Launcher{})
 	require.NoError(t, err)
 	require.Equal(t, got, again)
 
@@ -86,13 +87,13 @@ func TestTheDataOfASecretIsOnTheDiskThatIsMade(t *testing.T) {
 		UserDataSecretRef: &corev1.LocalObjectReference{Name: "users"}, NetworkData: `{"links":[]}`,
 	}}
 	mountSecret(t, root, v, map[string]string{"other": "x"})
-	_, err := makeDisks(t.Context(), v, root)
+	_, err := makeDisks(t.Context(), v, root, config.Launcher{})
 	require.ErrorContains(t, err, `volume seed: secret "users" has no key userdata (or userData)`)
 	require.NotErrorIs(t, err, vmi.ErrInvalid, "the key may be added")
 
 	user := strings.Repeat("# a long script\n", 5000)
 	mountSecret(t, root, v, map[string]string{"userData": user})
-	got, err := makeDisks(t.Context(), v, root)
+	got, err := makeDisks(t.Context(), v, root, config.Launcher{})
 	require.NoError(t, err)
 	b, err := file.OpenFromPath(got["seed"].Path, true)
 	require.NoError(t, err)
@@ -125,9 +126,6 @@ func TestADiskThatCannotBeMadeNamesItsVolumeAndKeepsItsClass(t *testing.T) {
 			_ = os.RemoveAll(filepath.Join(root, vmi.ContainerDisksDir))
 		},
 			says: "observe volume root, container disk example/guest:1: open ", is: fs.ErrNotExist},
-		"a volume that is not served": {files: bootable(), change: func(_ string, v *vmi.VirtualMachineInstance) {
-			v.Spec.Volumes[2].VolumeSource = vmi.VolumeSource{HostDisk: &vmi.HostDisk{}}
-		}, says: "volume empty: kind hostDisk is not served", invalid: true},
 		"a capacity of nothing": {files: bootable(), change: func(_ string, v *vmi.VirtualMachineInstance) {
 			v.Spec.Volumes[2].EmptyDisk = &vmi.EmptyDisk{Capacity: resource.Quantity{}}
 		}, says: "volume empty: capacity 0", invalid: true},
@@ -140,7 +138,7 @@ func TestADiskThatCannotBeMadeNamesItsVolumeAndKeepsItsClass(t *testing.T) {
 			if tt.change != nil {
 				tt.change(root, v)
 			}
-			_, err := makeDisks(t.Context(), v, root)
+			_, err := makeDisks(t.Context(), v, root, config.Launcher{})
 			require.ErrorContains(t, err, tt.says)
 			if tt.invalid {
 				require.ErrorIs(t, err, vmi.ErrInvalid)
@@ -193,13 +191,13 @@ func TestAttackADiskBeyondAnyNodeIsRefusedBeforeAProgramRuns(t *testing.T) {
 	for _, capacity := range []string{"8Ei", "9223372036854775807", "1125899906842625"} {
 		root, v := podRoot(t, bootable()), instance()
 		v.Spec.Volumes[2].EmptyDisk.Capacity = resource.MustParse(capacity)
-		_, err := makeDisks(t.Context(), v, root)
+		_, err := makeDisks(t.Context(), v, root, config.Launcher{})
 		require.ErrorIs(t, err, vmi.ErrInvalid, capacity)
 		require.ErrorContains(t, err, "volume empty: capacity")
 	}
 	testenv.Program(t, "qemu-img")
 	v := instance()
 	v.Spec.Volumes[2].EmptyDisk.Capacity = resource.MustParse("1Pi")
-	_, err := makeDisks(t.Context(), v, podRoot(t, bootable()))
+	_, err := makeDisks(t.Context(), v, podRoot(t, bootable()), config.Launcher{})
 	require.NoError(t, err, "the largest one")
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/podvisor/podvisor/launcher"
 	"github.com/podvisor/podvisor/launcher/libvirt"
 	"github.com/podvisor/podvisor/launcher/protocol"
+	"github.com/podvisor/podvisor/storage"
 )
 
 // facts are what is desired and what is known of the domain. Whatever is learned
@@ -45,8 +46,16 @@ type facts struct {
 	boot            launcher.Boot
 	readBefore      int64 // by the guest of its disks, when boot began
 
+	growing     map[string]storage.Attachment // disks in claims, as large as they shall be, by their aliases
+	resizing    bool
+	resizeFault error
+	resizes     int // that failed in a row
+	resizeAt    time.Time
+
 	running running         // what is known of the domain
 	agent   *protocol.Agent // in the guest; never changed, only replaced
+
+	credentials *protocol.Credentials // written by the agent; never changed, only replaced
 
 	interrupted bool              // QEMU got a signal to end
 	event       libvirt.EventKind // of the end
@@ -90,7 +99,8 @@ func (f *facts) observe(now time.Time) (launcher.Desired, launcher.Actual) {
 	return d, launcher.Actual{
 		Now: now, Domain: f.domain, Devices: f.running.devices, Session: f.session,
 		Pause: f.pause, PausedAt: f.pausedAt, ResumedAt: f.resumedAt, Resumes: f.resumes, Turning: f.turning,
-		Boot:  f.boot,
+		Boot:     f.boot,
+		Resizing: f.resizing, ResizeFault: f.resizeFault, ResizeAt: f.resizeAt,
 		Fault: f.fault, RetryAt: f.retryAt, AskedAt: f.askedAt, KilledAt: f.killedAt, Exit: f.exit,
 	}
 }
@@ -103,6 +113,7 @@ func (f *facts) put(d protocol.Desired, now time.Time) {
 			f.retryAt = time.Time{} // a start that failed may succeed now
 		}
 		f.desired, f.devices = &d, desiredDevices(d.Instance)
+		f.enlarge()
 		if d.Stop != nil {
 			f.stop(now.Add(time.Duration(d.Stop.GracePeriodSeconds) * time.Second))
 		}
@@ -131,14 +142,14 @@ func (f *facts) complete(s protocol.State) protocol.State {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s.Emulated, s.Machine, s.Disks, s.Agent = f.running.emulated, f.running.machineType, f.running.disks, f.agent
-	s.Reboots, s.Panics = f.reboots, f.panics
+	s.Reboots, s.Panics, s.Credentials = f.reboots, f.panics, f.credentials
 	return s
 }
 
 // forget drops what libvirt reported about a domain that is not the one that is
 // started.
 func (f *facts) forget() {
-	f.pause, f.interrupted, f.event, f.agent = protocol.Pause{}, false, "", nil
+	f.pause, f.interrupted, f.event, f.agent, f.credentials = protocol.Pause{}, false, "", nil, nil
 }
 
 // agentNow is what is known of the agent in the guest.

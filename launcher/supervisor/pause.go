@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/podvisor/podvisor/launcher"
-	"github.com/podvisor/podvisor/launcher/domain"
 	"github.com/podvisor/podvisor/launcher/libvirt"
 	"github.com/podvisor/podvisor/launcher/protocol"
 )
@@ -218,7 +216,7 @@ func (s *Supervisor) explained(ctx context.Context, c *libvirt.Connection, cause
 func (f *facts) volume(alias string) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	i := slices.IndexFunc(f.running.disks, func(d protocol.Disk) bool { return domain.DiskAlias(d.Name) == alias })
+	i := f.disk(alias)
 	if i < 0 {
 		return ""
 	}

@@ -50,6 +50,10 @@ const guest = "" +
 const launch = "PODVISOR_TEST_LAUNCHER"
 
 func TestMain(m *testing.M) {
+	if dir := os.Getenv(inspect); dir != "" {
+		printProcessors(dir)
+		return
+	}
 	if os.Getenv(launch) == "" {
 		code := m.Run()
 		_ = os.RemoveAll(shared())
@@ -87,9 +91,11 @@ mkdir -p /run/kubevirt/sockets /run/kubevirt-private /run/kubevirt-ephemeral-dis
 chown 107:107 /run/kubevirt/sockets /run/kubevirt-private /run/kubevirt-ephemeral-disks
 touch /run/termination-log && chmod 666 /run/termination-log
 if [ -n "$SPACE" ]; then mount -t tmpfs -o mode=0777,size=$SPACE tmpfs /run/kubevirt-ephemeral-disks; fi
+if [ -n "$CLAIM" ]; then mkdir -p /run/kubevirt-private/vmi-disks/data; mount -t tmpfs -o mode=0777,size=$CLAIM tmpfs /run/kubevirt-private/vmi-disks/data; fi
 if [ -n "$DAEMON" ]; then mount --bind "$DAEMON" /usr/sbin/libvirtd; fi
 mount --bind "$DISK" /run/kubevirt/container-disks/root
 if [ -n "$SECOND" ]; then mkdir /run/kubevirt/container-disks/second; mount --bind "$SECOND" /run/kubevirt/container-disks/second; fi
+if [ -n "$FILES" ]; then cp -r "$FILES"/. /run/ && chown -R 107:107 /run/kubevirt/secrets /run/kubevirt-private; fi
 if [ -n "$KERNEL" ]; then mkdir -p /run/kubevirt/kernel-boot/kernel; mount --bind "$KERNEL" /run/kubevirt/kernel-boot/kernel; fi
 if [ -n "$STATE" ]; then
 	mkdir /run/kubevirt-private/nvram /run/kubevirt-private/swtpm

@@ -72,7 +72,7 @@ func (c ProbeConfig) exec(ctx context.Context, conn *libvirt.Connection, domain 
 
 // withAgent connects to the daemon, which may just be started again.
 func (c ProbeConfig) withAgent(ctx context.Context, ask func(*libvirt.Connection, string) error) (err error) {
-	conn, err := dial(ctx, process.NewDaemon(process.Config{Dir: daemonDir()}).Socket())
+	conn, err := dial(ctx, process.NewDaemon(process.Config{Dir: daemonDir("")}).Socket())
 	if err != nil {
 		return err
 	}
@@ -82,8 +82,14 @@ func (c ProbeConfig) withAgent(ctx context.Context, ask func(*libvirt.Connection
 	return ask(conn, domain.Name(&v))
 }
 
-// daemonDir is the folder of the libvirt daemon.
-func daemonDir() string { return filepath.Join(vmi.PrivateDir, "libvirt") }
+// daemonDir is the folder of the libvirt daemon. Below another root than the pod's it
+// is not as deep: the paths of sockets are short.
+func daemonDir(root string) string {
+	if root != "" {
+		return filepath.Join(root, "libvirt")
+	}
+	return filepath.Join(vmi.PrivateDir, "libvirt")
+}
 
 // dial connects to the daemon as soon as it answers.
 func dial(ctx context.Context, socket string) (*libvirt.Connection, error) {

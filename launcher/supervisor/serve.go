@@ -27,15 +27,17 @@ func (s *Supervisor) instance() *vmi.VirtualMachineInstance {
 
 func (s *Supervisor) domainName() string { return domain.Name(s.instance()) }
 
-func (s *Supervisor) privateDir() string { return domain.PrivateDir(s.instance()) }
+func (s *Supervisor) privateDir() string {
+	return filepath.Join(s.config.Root, domain.PrivateDir(s.instance()))
+}
 
 // consolePath is the pipe that QEMU writes the serial console to.
 func (s *Supervisor) consolePath() string { return filepath.Join(s.privateDir(), "virt-serial0-log") }
 
 // listen opens the control socket. Its mode lets all users connect: the handler has
 // no capability to override a mode, and the folder is private to it and the pod.
-func listen() (net.Listener, error) {
-	path := filepath.Join(vmi.SocketsDir, vmi.LauncherSocket)
+func listen(root string) (net.Listener, error) {
+	path := filepath.Join(root, vmi.SocketsDir, vmi.LauncherSocket)
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}

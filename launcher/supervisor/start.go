@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"os"
 	"time"
 
 	"libvirt.org/go/libvirtxml"
@@ -33,14 +34,18 @@ func (s *Supervisor) start(ctx context.Context, desired protocol.Desired) (runni
 	if err := s.clear(ctx); err != nil {
 		return running{}, err
 	}
-	disks, err := makeDisks(ctx, desired.Instance, "")
+	disks, err := s.disks(ctx, desired.Instance, desired.Settings)
 	if err != nil {
 		return running{}, err
 	}
 	host.Disks = disks
+	host.HostDevices = hostDevices(os.Environ())
+	if host.CPUs, err = hostCPUs("/sys"); err != nil {
+		return running{}, err
+	}
 	s.config.Logger.Debug("the disks are made")
 	spec := &desired.Instance.Spec.Domain
-	if host.Kernel, err = findKernel(spec, ""); err != nil {
+	if host.Kernel, err = findKernel(spec, s.config.Root); err != nil {
 		return running{}, err
 	}
 	if err := makeVariables(spec); err != nil {
@@ -82,6 +87,7 @@ func (s *Supervisor) start(ctx context.Context, desired protocol.Desired) (runni
 func (s *Supervisor) host(desired protocol.Desired) domain.Host {
 	return domain.Host{
 		AllowEmulation: s.config.AllowEmulation,
+		PrivateDir:     s.privateDir(),
 		ConsoleLog:     s.consolePath(),
 		Interfaces:     desired.Interfaces,
 		Settings:       desired.Settings,

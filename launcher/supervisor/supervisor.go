@@ -19,6 +19,7 @@ import (
 	"github.com/podvisor/podvisor/launcher/domain"
 	"github.com/podvisor/podvisor/launcher/process"
 	"github.com/podvisor/podvisor/launcher/protocol"
+	"github.com/podvisor/podvisor/storage"
 )
 
 const (
@@ -41,6 +42,15 @@ type Config struct {
 	// AllowEmulation lets the guest run without KVM.
 	AllowEmulation bool
 
+	// Root is the folder that takes the place of the pod's root, with the folders
+	// that vmi has names of, such as [vmi.SocketsDir], below it. Sockets are in it, so
+	// its path must have at most [MaxRoot] bytes. Empty: the process is in the pod.
+	Root string
+
+	// Disks are the attachments of volumes, by the names of the volumes, that are not
+	// where a pod has them. Nil: each volume is where a pod has it.
+	Disks map[string]storage.Attachment
+
 	// Console is written what the guest writes to its serial port. Nil: it is
 	// dropped.
 	Console io.Writer
@@ -61,6 +71,9 @@ type Config struct {
 	LogLevel *slog.LevelVar
 }
 
+// MaxRoot is the longest path of a Root: a socket's path has at most 107 bytes.
+const MaxRoot = 32
+
 // Supervisor is the first process of a VMI's pod. There is one in a process, and
 // it runs once.
 type Supervisor struct {
@@ -72,6 +85,8 @@ type Supervisor struct {
 	agent   *agent
 	serial  *console.Serial
 	server  *control.Server
+
+	credentials *credentials
 
 	cancelStart context.CancelFunc
 	tried       bool            // the daemon was asked to create the domain
@@ -87,6 +102,9 @@ func New(c Config) (*Supervisor, error) {
 	if c.Namespace == "" || c.Name == "" || c.UID == "" {
 		return nil, errors.New("a launcher needs the namespace, name and UID of its VMI")
 	}
+	if len(c.Root) > MaxRoot {
+		return nil, fmt.Errorf("root %s of the launcher has %d bytes, and at most %d leave room for the names of sockets", c.Root, len(c.Root), MaxRoot)
+	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -101,16 +119,17 @@ func New(c Config) (*Supervisor, error) {
 		return nil, fmt.Errorf("become the reaper: %w", err)
 	}
 	s := &Supervisor{config: c, facts: newFacts(), reaper: r, cancelStart: func() {}, addresses: map[string]bool{}, over: make(chan struct{})}
-	s.daemon = process.NewDaemon(process.Config{Dir: daemonDir(), Reaper: r, Logger: c.Logger})
+	s.daemon = process.NewDaemon(process.Config{Dir: daemonDir(c.Root), Reaper: r, Logger: c.Logger})
 	s.session = &session{
 		socket: s.daemon.Socket(), logger: c.Logger, ready: make(chan struct{}),
 		up: s.connected, down: s.disconnected, event: s.happened,
 	}
 	s.agent = &agent{look: s.lookAtAgent, changed: make(chan struct{}, 1)}
+	s.credentials = &credentials{read: s.readCredentials, write: s.writeCredentials}
 	s.serial = &console.Serial{Socket: domain.SerialSocket(s.privateDir())}
 	s.server = control.NewServer(control.ServerConfig{
 		Namespace: c.Namespace, Name: c.Name, UID: c.UID, Logger: c.Logger,
-		Put: s.put,
+		Put: s.Put,
 		Calls: map[protocol.Call]func(context.Context) error{
 			protocol.CallPause:   s.calling(protocol.CallPause),
 			protocol.CallUnpause: s.calling(protocol.CallUnpause),
@@ -123,14 +142,16 @@ func New(c Config) (*Supervisor, error) {
 	return s, nil
 }
 
-// put makes d the Desired in force.
-func (s *Supervisor) put(d protocol.Desired) error {
+// Put makes d the Desired in force. It is what the handler does over the control
+// socket. It may be called from any goroutine, before Run too.
+func (s *Supervisor) Put(d protocol.Desired) error {
 	level := slog.LevelInfo
 	if d.Settings.Verbosity.Debug() {
 		level = slog.LevelDebug
 	}
 	s.config.LogLevel.Set(level)
 	s.facts.put(d, time.Now())
+	s.measureDisks()
 	return nil
 }
 
@@ -146,7 +167,7 @@ func (s *Supervisor) Run(ctx context.Context) (protocol.End, error) {
 	defer cancel()
 	background.Go(func() { s.reaper.Run(inner) })
 
-	l, err := listen()
+	l, err := listen(s.config.Root)
 	if err != nil {
 		return protocol.End{}, fmt.Errorf("listen for the handler: %w", err)
 	}
@@ -164,6 +185,7 @@ func (s *Supervisor) Run(ctx context.Context) (protocol.End, error) {
 	daemonDone.Go(func() { s.daemon.Run(daemonContext) })
 	background.Go(func() { s.session.run(inner) })
 	background.Go(func() { s.agent.run(inner) })
+	background.Go(func() { s.credentials.run(inner, s.lookAtSecrets) })
 	if s.config.Input != nil {
 		go s.typeIn(inner) // not in the background: no read of a terminal can be ended
 	}

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,7 +17,12 @@ func TestTheLogLevelFollowsTheClustersSettings(t *testing.T) {
 		verbosity config.Verbosity
 		want      slog.Level
 	}{{0, slog.LevelInfo}, {4, slog.LevelDebug}, {2, slog.LevelInfo}} {
-		require.NoError(t, s.put(protocol.Desired{Settings: config.Launcher{Verbosity: tt.verbosity}}))
+		require.NoError(t, s.Put(protocol.Desired{Settings: config.Launcher{Verbosity: tt.verbosity}}))
 		require.Equal(t, tt.want, s.config.LogLevel.Level(), tt.verbosity)
 	}
+}
+
+func TestARootThatLeavesNoRoomForSocketsIsRefused(t *testing.T) {
+	_, err := New(Config{Namespace: "default", Name: "vm", UID: "1", Root: "/" + strings.Repeat("r", MaxRoot)})
+	require.ErrorContains(t, err, "has 33 bytes, and at most 32 leave room for the names of sockets")
 }

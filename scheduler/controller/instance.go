@@ -32,6 +32,8 @@ func (c *Controller) registerInstances() error {
 	err = errors.Join(err,
 		reconcile.Watch(c.caches.pods, l, madeFor, podChanged),
 		reconcile.Watch(c.caches.claims, l, c.caches.instancesWith, nil),
+		reconcile.Watch(c.caches.instances, l, c.caches.instancesBeside, progressed),
+		reconcile.Watch(c.caches.pods, l, c.besidePod, podChanged),
 		reconcile.Watch(c.caches.nodes, l, func(n *corev1.Node) []string {
 			if c.caches.nodes.Key(n.Name) == nil {
 				c.downtimes.forget(n.Name)
@@ -73,6 +75,11 @@ func (c *Controller) observeInstance(ctx context.Context, v *vmi.VirtualMachineI
 	}
 	if o.Claims, err = c.claimsOf(ctx, v, o.Pods); err != nil {
 		return nil, err
+	}
+	if o.Pods.Active == nil {
+		if o.Sharers, err = c.sharers(ctx, v); err != nil {
+			return nil, err
+		}
 	}
 	o.Silence = c.silence(ctx, v, o.Pods.Active)
 	return func(v *vmi.VirtualMachineInstance, refusal *vmi.Finding) scheduler.Plan {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podvisor/podvisor/scheduler"
 	"github.com/podvisor/podvisor/scheduler/pod"
@@ -56,6 +57,9 @@ func stateClaim(o Observed) ([]scheduler.Action, *vmi.Finding) {
 // default of CDI.
 const filesystemOverhead = "0.055"
 
+// preallocation is CDI's annotation of a claim whose disk has all its space.
+const preallocation = "cdi.kubevirt.io/storage.preallocation"
+
 // claimStatus are the volumes in claims, with what is known of the claims.
 func claimStatus(o Observed) []vmi.VolumeStatus {
 	var out []vmi.VolumeStatus
@@ -68,6 +72,22 @@ func claimStatus(o Observed) []vmi.VolumeStatus {
 	return out
 }
 
+// claimsGrew writes the sizes of claims that have grown since they were written, from
+// which the launcher learns that their disks may.
+func claimsGrew(o Observed) scheduler.Plan {
+	return write(o, func(s *vmi.VirtualMachineInstanceStatus, _ metav1.Time) {
+		for i := range s.VolumeStatus {
+			info := s.VolumeStatus[i].PersistentVolumeClaimInfo
+			if info == nil {
+				continue
+			}
+			if c := o.Claims[info.ClaimName]; c != nil && c.Status.Capacity.Storage().Cmp(*info.Capacity.Storage()) > 0 {
+				s.VolumeStatus[i].PersistentVolumeClaimInfo = claimInfo(c)
+			}
+		}
+	})
+}
+
 func claimInfo(c *corev1.PersistentVolumeClaim) *vmi.PersistentVolumeClaimInfo {
 	info := &vmi.PersistentVolumeClaimInfo{
 		ClaimName:   c.Name,
@@ -75,6 +95,8 @@ func claimInfo(c *corev1.PersistentVolumeClaim) *vmi.PersistentVolumeClaimInfo {
 		VolumeMode:  new(corev1.PersistentVolumeFilesystem),
 		Capacity:    c.Status.Capacity.DeepCopy(),
 		Requests:    c.Spec.Resources.Requests.DeepCopy(),
+		// What CDI writes on a claim whose space it has taken.
+		Preallocated: c.Annotations[preallocation] == "true",
 	}
 	if c.Spec.VolumeMode != nil {
 		*info.VolumeMode = *c.Spec.VolumeMode

@@ -36,6 +36,9 @@ func create(o Observed) scheduler.Plan {
 	if f, ok := missingClaims(o); ok {
 		return pending(o, f)
 	}
+	if f, ok := claimsInUse(o); ok {
+		return pending(o, f)
+	}
 	claim, fault := stateClaim(o)
 	if fault != nil {
 		return pending(o, *fault)

@@ -51,7 +51,8 @@ const (
 //	                                              gate by whether the guest is paused
 //	Scheduling          none                      Failed: it was there
 //	new, Pending        none                      pod is created; or Pending with the reason,
-//	                                              also while a pod of an earlier VMI of the name runs
+//	                                              also while a pod of an earlier VMI of the name runs, or
+//	                                              another VMI uses a claim that one of the two writes
 //	before Scheduled    not the VMI's             Pending, until it is gone
 //	before Scheduled    refused by its node       Pending with the reason; pod is deleted, to be created again
 //	before Scheduled    ended                     Failed
@@ -125,6 +126,9 @@ func watch(o Observed) scheduler.Plan {
 		return fail(o, nodeGone(o))
 	case !over(active):
 		p := readiness(o)
+		if len(p.Actions) == 0 {
+			p.Actions = claimsGrew(o).Actions
+		}
 		p.Actions = append(p.Actions, opened(o)...)
 		return p
 	}

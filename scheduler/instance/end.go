@@ -67,9 +67,12 @@ func runs(p *corev1.Pod) bool {
 	return s != nil && s.State.Running != nil
 }
 
-// over reports whether the pod has ended: its launcher does not run and never
+// over is [Over].
+func over(p *corev1.Pod) bool { return Over(p) }
+
+// Over reports whether the pod has ended: its launcher does not run and never
 // will again. Other containers may still run.
-func over(p *corev1.Pod) bool {
+func Over(p *corev1.Pod) bool {
 	if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
 		return true
 	}
@@ -186,7 +189,7 @@ func finish(o Observed, p vmi.Phase, f vmi.Finding, events ...scheduler.Emit) sc
 			s.Reason = f.Reason
 		}
 		for _, t := range []vmi.ConditionType{
-			vmi.ConditionPodScheduled, vmi.ConditionSynchronized, vmi.ConditionPaused, vmi.ConditionAgentConnected, vmi.ConditionAgentVersionNotSupported, vmi.ConditionGuestNotBooted,
+			vmi.ConditionPodScheduled, vmi.ConditionSynchronized, vmi.ConditionPaused, vmi.ConditionAgentConnected, vmi.ConditionAgentVersionNotSupported, vmi.ConditionAccessCredentialsSynchronized, vmi.ConditionGuestNotBooted,
 		} {
 			s.RemoveCondition(t) // they are about a guest that may still run
 		}

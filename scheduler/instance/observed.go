@@ -26,6 +26,9 @@ type Observed struct {
 	// Claims are the claims that [ClaimNames] names, by their names. A nil
 	// value: the claim does not exist.
 	Claims map[string]*corev1.PersistentVolumeClaim
+	// Sharers are the other VMIs with volumes in these claims. They matter before the
+	// VMI has a pod.
+	Sharers []Sharer
 	// Config is how pods are rendered. Its Facts are those of Observed.
 	Config pod.Config
 	// Refusal is why the pod of the last plan was not accepted. Nil: no pod was

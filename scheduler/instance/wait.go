@@ -158,7 +158,7 @@ func image(p *corev1.Pod) string {
 func unschedulable(o Observed) (obstacle, bool) {
 	for _, c := range o.Pods.Active.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason != corev1.PodReasonSchedulingGated {
-			return obstacle{vmi.ConditionPodScheduled, settle(o, vmi.ConditionPodScheduled, "", vmi.Finding{Reason: c.Reason, Message: c.Message})}, true
+			return obstacle{vmi.ConditionPodScheduled, settle(o, vmi.ConditionPodScheduled, "", vmi.Finding{Reason: c.Reason, Message: c.Message + needs(o.Pods.Active, c.Reason)})}, true
 		}
 	}
 	return obstacle{}, false
@@ -269,4 +269,14 @@ func partOfImage(b byte) bool {
 // ends reports whether the text goes on with punctuation and not with more of a name.
 func ends(text string) bool {
 	return strings.IndexByte(".:", text[0]) >= 0 && (len(text) == 1 || text[1] == ' ')
+}
+
+// needs names, for a pod that no node suits, the labels that it needs for the guest's
+// processor: the scheduler says only that a selector does not match.
+func needs(p *corev1.Pod, reason string) string {
+	labels := pod.ProcessorLabels(p)
+	if reason != corev1.PodReasonUnschedulable || len(labels) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" The VMI's spec.domain.cpu needs a node with %s.", strings.Join(labels, ", "))
 }

@@ -1,6 +1,7 @@
 package pod
 
 import (
+	"cmp"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,7 +21,9 @@ func Render(v *vmi.VirtualMachineInstance, c Config) (*corev1.Pod, error) {
 	unserved := served.Faults(v, c.profile())
 	v = defaults.Apply(v, c.profile()) // a copy: the pod may hold parts of it
 	faults := validate.Instance(v, validate.User{Kind: validate.Controller}, c.limits())
-	if err := validate.Error(append(faults, besides(faults, unserved)...)); err != nil {
+	faults = append(faults, besides(faults, unserved)...)
+	faults = append(faults, besides(faults, unpermitted(&v.Spec.Domain, c))...)
+	if err := validate.Error(faults); err != nil {
 		return nil, err
 	}
 	storage, err := volumes(v, c)
@@ -39,7 +42,7 @@ func Render(v *vmi.VirtualMachineInstance, c Config) (*corev1.Pod, error) {
 			OwnerReferences: []metav1.OwnerReference{owner(v)},
 		},
 		Spec: corev1.PodSpec{
-			InitContainers:                initContainers(storage.Init, c),
+			InitContainers:                initContainers(storage.Init, c, v.Spec.Domain.CPU != nil && v.Spec.Domain.CPU.DedicatedCPUPlacement),
 			Containers:                    []corev1.Container{compute(v, c, memory, storage)},
 			Volumes:                       storage.Volumes,
 			ImagePullSecrets:              storage.PullSecrets,
@@ -53,6 +56,7 @@ func Render(v *vmi.VirtualMachineInstance, c Config) (*corev1.Pod, error) {
 			Subdomain:                     v.Spec.Subdomain,
 			DNSPolicy:                     v.Spec.DNSPolicy,
 			DNSConfig:                     v.Spec.DNSConfig,
+			ServiceAccountName:            cmp.Or(v.Spec.ServiceAccountName, storage.Account),
 			SecurityContext:               podSecurity(),
 			RestartPolicy:                 corev1.RestartPolicyNever,
 			TerminationGracePeriodSeconds: new(int64((v.GracePeriod() + podGrace).Seconds())),

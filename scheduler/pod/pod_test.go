@@ -47,6 +47,17 @@ func TestRender(t *testing.T) {
 		{"cloud-init-secrets", config, vmitest.New(vmitest.WithDisk("seed", vmi.VolumeSource{CloudInitConfigDrive: &vmi.CloudInitConfigDrive{
 			UserDataSecretRef: &corev1.LocalObjectReference{Name: "users"}, NetworkDataSecretRef: &corev1.LocalObjectReference{Name: "networks"},
 		}}))},
+		{"credentials", config, vmitest.New(vmitest.WithCloudInit("access-credentials-0", "#!/bin/sh"), with(func(v *vmi.VirtualMachineInstance) {
+			from := func(name string) *vmi.CredentialSecret { return &vmi.CredentialSecret{SecretName: name} }
+			v.Spec.AccessCredentials = []vmi.AccessCredential{
+				{SSHPublicKey: &vmi.SSHPublicKeyCredential{Source: vmi.SSHPublicKeySource{Secret: from("team.keys")},
+					PropagationMethod: vmi.SSHPublicKeyPropagationMethod{NoCloud: &vmi.CloudInitPropagation{}}}},
+				{SSHPublicKey: &vmi.SSHPublicKeyCredential{Source: vmi.SSHPublicKeySource{Secret: from("team.keys")},
+					PropagationMethod: vmi.SSHPublicKeyPropagationMethod{QemuGuestAgent: &vmi.AgentUsersPropagation{Users: []string{"admin"}}}}},
+				{UserPassword: &vmi.UserPasswordCredential{Source: vmi.UserPasswordSource{Secret: from("passwords")},
+					PropagationMethod: vmi.UserPasswordPropagationMethod{QemuGuestAgent: &vmi.AgentPropagation{}}}},
+			}
+		}))},
 		{"probes", config, vmitest.New(vmitest.WithMasquerade("default", vmi.Port{Name: "http", Port: 80}), with(func(v *vmi.VirtualMachineInstance) {
 			v.Spec.ReadinessProbe = &vmi.Probe{
 				ProbeHandler:        vmi.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/ready", Port: intstr.FromString("http")}},
@@ -67,6 +78,20 @@ func TestRender(t *testing.T) {
 				v.Spec.Domain.Devices.Disks[0].Disk = &vmi.DiskTarget{Bus: vmi.DiskBusVirtio}
 				v.Spec.Volumes[0].PersistentVolumeClaim.ReadOnly = true
 			}))},
+		{"ephemeral", claimed, vmitest.New(
+			vmitest.WithDisk("data", vmi.VolumeSource{Ephemeral: &vmi.EphemeralVolume{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}),
+			vmitest.WithDisk("device", vmi.VolumeSource{Ephemeral: &vmi.EphemeralVolume{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "device"}}}))},
+		{"files", config, vmitest.New(
+			vmitest.WithDisk("config", vmi.VolumeSource{ConfigMap: &vmi.ConfigMapVolume{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}, Optional: new(true)}}),
+			vmitest.WithDisk("keys", vmi.VolumeSource{Secret: &vmi.SecretVolume{SecretName: "keys"}}),
+			vmitest.WithDisk("facts", vmi.VolumeSource{DownwardAPI: &vmi.DownwardAPIVolume{Fields: []corev1.DownwardAPIVolumeFile{
+				{Path: "labels", FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.labels"}},
+				{Path: "memory", ResourceFieldRef: &corev1.ResourceFieldSelector{ContainerName: "compute", Resource: "requests.memory"}},
+			}}}),
+			vmitest.WithDisk("token", vmi.VolumeSource{ServiceAccount: &vmi.ServiceAccountVolume{ServiceAccountName: "robot"}}),
+			vmitest.WithDisk("answers", vmi.VolumeSource{Sysprep: &vmi.Sysprep{ConfigMap: &corev1.LocalObjectReference{Name: "answers"}}}),
+			vmitest.WithDisk("secret-answers", vmi.VolumeSource{Sysprep: &vmi.Sysprep{Secret: &corev1.LocalObjectReference{Name: "answers"}}}))},
+		{"service-account", config, vmitest.New(with(func(v *vmi.VirtualMachineInstance) { v.Spec.ServiceAccountName = "robot" }))},
 		{"kernel-boot", config, vmitest.New(with(kernelBoot))},
 		{"kernel-boot-copied", copied, vmitest.New(vmitest.WithContainerDisk("kernel-boot", "example/fedora:40"), with(kernelBoot))},
 		{"persistent-state", config, vmitest.New(with(func(v *vmi.VirtualMachineInstance) {
@@ -238,14 +263,130 @@ func TestAPodIsKnownByItsOwnerOrByItsLabels(t *testing.T) {
 func TestOverhead(t *testing.T) {
 	t.Parallel()
 	mib := func(m pod.Guest) int64 { o := pod.Overhead(m); return o.Value() >> 20 }
-	small := pod.Guest{Memory: resource.MustParse("128Mi"), VCPUs: 1}
-	big := pod.Guest{Memory: resource.MustParse("64Gi"), VCPUs: 1}
-	wide := pod.Guest{Memory: resource.MustParse("128Mi"), VCPUs: 8}
-	emulated := pod.Guest{Memory: resource.MustParse("128Mi"), VCPUs: 1, Emulated: true}
+	small := pod.Guest{Memory: resource.MustParse("128Mi"), VCPUs: 1, Screen: true}
+	big := pod.Guest{Memory: resource.MustParse("64Gi"), VCPUs: 1, Screen: true}
+	wide := pod.Guest{Memory: resource.MustParse("128Mi"), VCPUs: 8, Screen: true}
+	emulated := pod.Guest{Memory: resource.MustParse("128Mi"), VCPUs: 1, Screen: true, Emulated: true}
 	require.Equal(t, int64(109), mib(small))
 	require.Equal(t, int64(108+128), mib(big), "a 512th of the guest's memory maps it")
 	require.Equal(t, int64(109+7*4), mib(wide))
 	require.Equal(t, int64(109+40), mib(emulated))
+	require.Equal(t, int64(93), mib(pod.Guest{Memory: resource.MustParse("128Mi"), VCPUs: 1}), "without a screen")
+	all := pod.Guest{Memory: resource.MustParse("128Mi"), VCPUs: 1, Screen: true, UEFI: true, TPM: true, HostDevices: true, IOThreads: 3, AgentProbes: 1}
+	require.Equal(t, int64(109+8+16+1024+3*2+8), mib(all))
+}
+
+// resourcesOf are what the compute container of a VMI asks for, and its limits.
+func resourcesOf(t *testing.T, change func(*vmi.VirtualMachineInstance)) (requests, limits map[string]string, p *corev1.Pod) {
+	t.Helper()
+	p, err := pod.Render(vmitest.New(vmitest.WithMemory("512Mi"), with(change)), config)
+	require.NoError(t, err)
+	text := func(l corev1.ResourceList) map[string]string {
+		out := map[string]string{}
+		for k, q := range l {
+			if k == corev1.ResourceCPU || k == corev1.ResourceMemory || strings.HasPrefix(string(k), "hugepages-") {
+				out[string(k)] = q.String()
+			}
+		}
+		return out
+	}
+	r := p.Spec.Containers[0].Resources
+	return text(r.Requests), text(r.Limits), p
+}
+
+func TestAGuestOfHugePagesAsksForThemAndForNoOtherMemoryOfItsOwn(t *testing.T) {
+	t.Parallel()
+	requests, limits, _ := resourcesOf(t, func(v *vmi.VirtualMachineInstance) {
+		v.Spec.Domain.Memory.Hugepages = &vmi.Hugepages{PageSize: "2048Ki"}
+		v.Spec.Domain.Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")}
+	})
+	require.Equal(t, map[string]string{"cpu": "100m", "memory": "109Mi", "hugepages-2Mi": "512Mi"}, requests)
+	require.Equal(t, map[string]string{"memory": "109Mi", "hugepages-2Mi": "512Mi"}, limits)
+}
+
+func TestOvercommittedOverheadIsInTheLimitOnly(t *testing.T) {
+	t.Parallel()
+	requests, limits, _ := resourcesOf(t, func(v *vmi.VirtualMachineInstance) {
+		v.Spec.Domain.Resources.OvercommitGuestOverhead = true
+		v.Spec.Domain.Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("512Mi")}
+	})
+	require.Equal(t, "512Mi", requests["memory"])
+	require.Equal(t, "621Mi", limits["memory"])
+}
+
+func TestDedicatedCPUsAreWholeOnesInAPodWhoseRequestsAreItsLimits(t *testing.T) {
+	t.Parallel()
+	copied := config
+	copied.ContainerDisks = pod.InitCopy
+	p, err := pod.Render(vmitest.New(vmitest.WithMemory("512Mi"), vmitest.WithContainerDisk("root", "example/fedora:40"), with(func(v *vmi.VirtualMachineInstance) {
+		v.Spec.Domain.CPU = &vmi.CPU{Cores: 2, Threads: 2, DedicatedCPUPlacement: true, IsolateEmulatorThread: true}
+	})), copied)
+	require.NoError(t, err)
+	require.Equal(t, "true", p.Spec.NodeSelector["kubevirt.io/cpumanager"])
+	cpu := p.Spec.Containers[0].Resources.Limits[corev1.ResourceCPU]
+	require.Equal(t, "5", cpu.String(), "one more for QEMU's own work")
+	require.NotEmpty(t, p.Spec.InitContainers)
+	for _, c := range append(p.Spec.InitContainers, p.Spec.Containers...) {
+		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+			require.Equal(t, c.Resources.Requests[name], c.Resources.Limits[name], "%s of %s: the pod would not be Guaranteed", name, c.Name)
+		}
+	}
+}
+
+func TestTheProcessorOfAGuestSelectsItsNode(t *testing.T) {
+	t.Parallel()
+	obsolete := corev1.NodeSelectorRequirement{Key: "node-labeller.kubevirt.io/obsolete-host-model", Operator: corev1.NodeSelectorOpDoesNotExist}
+	forbidden := corev1.NodeSelectorRequirement{Key: "cpu-feature.node.kubevirt.io/vmx", Operator: corev1.NodeSelectorOpDoesNotExist}
+	zone := corev1.NodeSelectorRequirement{Key: "zone", Operator: corev1.NodeSelectorOpExists}
+	features := []vmi.CPUFeature{{Name: "aes"}, {Name: "pcid", Policy: vmi.CPUFeatureRequire}, {Name: "vmx", Policy: vmi.CPUFeatureForbid},
+		{Name: "x", Policy: vmi.CPUFeatureForce}, {Name: "y", Policy: vmi.CPUFeatureOptional}, {Name: "z", Policy: vmi.CPUFeatureDisable}}
+	for name, tt := range map[string]struct {
+		cpu      vmi.CPU
+		emulated bool
+		terms    []corev1.NodeSelectorTerm // of the VMI
+		labels   map[string]string
+		want     []corev1.NodeSelectorTerm
+	}{
+		"the default":           {want: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{obsolete}}}},
+		"the default, emulated": {emulated: true},
+		"the node's own":        {cpu: vmi.CPU{Model: vmi.CPUModelPassthrough}},
+		"a model":               {cpu: vmi.CPU{Model: "Haswell"}, labels: map[string]string{"cpu-model.node.kubevirt.io/Haswell": "true"}},
+		"a model, emulated":     {cpu: vmi.CPU{Model: "Penryn"}, emulated: true, labels: map[string]string{"cpu-model.node.kubevirt.io/Penryn": "true"}},
+		"features": {cpu: vmi.CPU{Model: "Haswell", Features: features},
+			labels: map[string]string{"cpu-model.node.kubevirt.io/Haswell": "true", "cpu-feature.node.kubevirt.io/aes": "true", "cpu-feature.node.kubevirt.io/pcid": "true"},
+			want:   []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{forbidden}}}},
+		"each term of the user's": {terms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{zone}}, {}},
+			want: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{zone, obsolete}}, {}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := config
+			c.AllowEmulation = tt.emulated
+			p, err := pod.Render(vmitest.New(with(func(v *vmi.VirtualMachineInstance) {
+				v.Spec.Domain.CPU = &tt.cpu
+				if tt.terms != nil {
+					v.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+						RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: tt.terms}}}
+				}
+			})), c)
+			require.NoError(t, err)
+			labels := map[string]string{}
+			for k, v := range p.Spec.NodeSelector {
+				if strings.HasPrefix(k, "cpu-") {
+					labels[k] = v
+				}
+			}
+			if tt.labels == nil {
+				tt.labels = map[string]string{}
+			}
+			require.Equal(t, tt.labels, labels)
+			if tt.want == nil {
+				require.Nil(t, p.Spec.Affinity)
+				return
+			}
+			require.Equal(t, tt.want, p.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms)
+		})
+	}
 }
 
 func TestAPodSaysItsOverhead(t *testing.T) {
@@ -294,4 +435,28 @@ func kernelBoot(v *vmi.VirtualMachineInstance) {
 	v.Spec.Domain.Firmware = &vmi.Firmware{KernelBoot: &vmi.KernelBoot{KernelArgs: "quiet", Container: &vmi.KernelBootContainer{
 		Image: "example/kernel:1", KernelPath: "/boot/vmlinuz", InitrdPath: "/boot/initrd", ImagePullSecret: "registry",
 	}}}
+}
+
+func TestDevicesOfTheNodeNeedThePermissionOfTheCluster(t *testing.T) {
+	t.Parallel()
+	v := vmitest.New(with(func(v *vmi.VirtualMachineInstance) {
+		v.Spec.Domain.Devices.GPUs = []vmi.GPU{{Name: "a", DeviceName: "example.com/gpu"}, {Name: "b", DeviceName: "example.com/gpu"}}
+		v.Spec.Domain.Devices.HostDevices = []vmi.HostDevice{{Name: "c", DeviceName: "example.com/qat"}}
+	}))
+	c := config
+	c.Cluster.Limits.Features.HostDevices = true
+	c.Cluster.Pods.HostDevices = map[string]bool{"example.com/gpu": true}
+	_, err := pod.Render(v, c)
+	require.ErrorIs(t, err, vmi.ErrInvalid)
+	require.EqualError(t, err, "invalid: spec.domain.devices.hostDevices[0].deviceName: Forbidden: the cluster's configuration does not permit example.com/qat: "+
+		"name it in spec.configuration.permittedHostDevices of the KubeVirt, or name one that is there")
+	c.Cluster.Pods.HostDevices["example.com/qat"] = true
+	p, err := pod.Render(v, c)
+	require.NoError(t, err)
+	limits := p.Spec.Containers[0].Resources.Limits
+	gpus, qats := limits["example.com/gpu"], limits["example.com/qat"]
+	require.Equal(t, "2", gpus.String())
+	require.Equal(t, "1", qats.String())
+	overhead := pod.MemoryOverhead(p)
+	require.Greater(t, overhead.Value(), int64(1<<30))
 }

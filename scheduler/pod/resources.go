@@ -8,6 +8,7 @@ import (
 
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/config"
+	"github.com/podvisor/podvisor/vmi/quantity"
 )
 
 // Guest is what the memory that a pod needs beside its guest's depends on.
@@ -18,53 +19,72 @@ type Guest struct {
 	VCPUs uint32
 	// Emulated says that the guest runs without hardware virtualization.
 	Emulated bool
-	// UEFI says that UEFI firmware starts the guest.
-	UEFI bool
-	// TPM says that the guest has an emulated TPM.
-	TPM bool
 	// AgentProbes is the number of probes that ask the guest's agent.
 	AgentProbes int
+	// IOThreads is the number of threads that only disks use.
+	IOThreads int
+	// UEFI says that the guest's firmware is UEFI.
+	UEFI bool
+	// TPM says that the guest has a TPM, which is emulated by a process of its own.
+	TPM bool
+	// Screen says that the guest has a graphics card.
+	Screen bool
+	// HostDevices says that the guest has devices of the node.
+	HostDevices bool
 }
 
 // The parts of the overhead, in bytes. Measured with one guest of 128 MiB:
 // launcher 13 MB, libvirt daemon 25–28 MB, both resident; QEMU 35–46 MB more
-// than the guest's memory under emulation with a translation cache of 32 MiB.
-// Each has some reserve, for what a device, a client or a console adds.
+// than the guest's memory under emulation with a translation cache of 32 MiB, of
+// which the screen is a few. Each has some reserve, for what a device, a client or a
+// console adds.
 const (
 	mib             = 1 << 20
 	launcherMemory  = 20 * mib
 	daemonMemory    = 36 * mib
-	qemuMemory      = 48 * mib
+	qemuMemory      = 32 * mib
 	perVCPUMemory   = 4 * mib
 	emulationMemory = 40 * mib
+	// The graphics card has 16 MiB of memory, which the guest fills when it draws.
+	screenMemory = 16 * mib
 	// A probe that asks the agent is a process of 10 MB resident, of which most is
 	// the program that it shares with the launcher.
 	agentProbeMemory = 8 * mib
-	// The firmware and its variables, which QEMU maps.
+	// A thread touches some pages of its stack and has its own heap: 0.1 MB when it
+	// is idle, some MB with many requests under way.
+	ioThreadMemory = 2 * mib
+	// UEFI is 3.4 MB of QEMU's memory for its code, and as much again for variables
+	// and tables.
 	uefiMemory = 8 * mib
-	// The emulator, and what makes its keys and certificates before the first start.
+	// swtpm is 7 MB resident, of which 1 MB is its own, and its state is in memory.
 	tpmMemory = 16 * mib
+	// The node's devices are mapped into QEMU and into the tables of the IOMMU; none
+	// was measured, so it is what KubeVirt asks for.
+	hostDeviceMemory = 1024 * mib
 	// pageTables: one entry of 8 bytes for each page of 4096.
 	pageTables = 512
 )
 
 // Overhead is the memory that a launcher pod needs beside its guest's: that of
 // the launcher, the libvirt daemon and QEMU, of the tables with which the guest's
-// memory is mapped, of probes that ask the guest's agent, of UEFI firmware and a TPM, and of
-// translated code where the guest is emulated.
+// memory is mapped, of the devices that need some, of probes that ask the guest's
+// agent, and of translated code where the guest is emulated.
 func Overhead(g Guest) resource.Quantity {
 	n := int64(launcherMemory + daemonMemory + qemuMemory)
 	n += int64(g.VCPUs) * perVCPUMemory
 	n += int64(g.AgentProbes) * agentProbeMemory
+	n += int64(g.IOThreads) * ioThreadMemory
 	n += g.Memory.Value() / pageTables
-	if g.Emulated {
-		n += emulationMemory
-	}
-	if g.UEFI {
-		n += uefiMemory
-	}
-	if g.TPM {
-		n += tpmMemory
+	for _, part := range []struct {
+		has   bool
+		bytes int64
+	}{
+		{g.Screen, screenMemory}, {g.UEFI, uefiMemory}, {g.TPM, tpmMemory},
+		{g.HostDevices, hostDeviceMemory}, {g.Emulated, emulationMemory},
+	} {
+		if part.has {
+			n += part.bytes
+		}
 	}
 	// Whole MiB, which people can read.
 	return *resource.NewQuantity((n+mib-1)/mib*mib, resource.BinarySI)
@@ -72,7 +92,35 @@ func Overhead(g Guest) resource.Quantity {
 
 func guest(v *vmi.VirtualMachineInstance, c Config) Guest {
 	d := &v.Spec.Domain
-	return Guest{Memory: d.GuestMemory(), VCPUs: d.CPU.VCPUs(), Emulated: c.emulation(), UEFI: d.UEFI() != nil, TPM: d.Devices.TPM.On(), AgentProbes: agentProbes(v)}
+	return Guest{
+		Memory: d.GuestMemory(), VCPUs: d.CPU.VCPUs(), Emulated: c.emulation(), AgentProbes: agentProbes(v),
+		IOThreads:   ioThreads(d),
+		UEFI:        d.UEFI() != nil,
+		TPM:         d.Devices.TPM.On(),
+		Screen:      d.Devices.AutoattachGraphicsDevice == nil || *d.Devices.AutoattachGraphicsDevice,
+		HostDevices: len(d.Devices.GPUs)+len(d.Devices.HostDevices) > 0,
+	}
+}
+
+// ioThreads is the number of threads that only disks use, at most.
+func ioThreads(d *vmi.DomainSpec) int {
+	n := 0
+	switch d.IOThreadsPolicy {
+	case vmi.IOThreadsShared:
+		n = 1
+	case vmi.IOThreadsAuto:
+		n = 2 * int(d.CPU.VCPUs())
+	case vmi.IOThreadsSupplementalPool:
+		if d.IOThreads != nil && d.IOThreads.SupplementalPoolThreadCount != nil {
+			n = int(*d.IOThreads.SupplementalPoolThreadCount)
+		}
+	}
+	for _, disk := range d.Devices.Disks {
+		if disk.DedicatedIOThread != nil && *disk.DedicatedIOThread {
+			n++
+		}
+	}
+	return n
 }
 
 // What a processor and a pod ask for if the user does not say.
@@ -96,7 +144,12 @@ func resources(v *vmi.VirtualMachineInstance, c Config, overhead resource.Quanti
 	if !ok {
 		memory = memoryRequest(d, c.Cluster.Pods)
 	}
-	memory.Add(overhead)
+	if d.Memory != nil && d.Memory.Hugepages != nil {
+		memory = hugepages(d, req, lim)
+	}
+	if !d.Resources.OvercommitGuestOverhead {
+		memory.Add(overhead)
+	}
 	req[corev1.ResourceMemory] = memory
 	if m, ok := lim[corev1.ResourceMemory]; ok {
 		m.Add(overhead)
@@ -105,16 +158,55 @@ func resources(v *vmi.VirtualMachineInstance, c Config, overhead resource.Quanti
 	if _, ok := req[corev1.ResourceCPU]; !ok {
 		req[corev1.ResourceCPU] = cpuRequest(d, c.Cluster.Pods)
 	}
+	if d.CPU != nil && d.CPU.DedicatedCPUPlacement {
+		dedicate(d, req, lim)
+	}
 	if _, ok := req[corev1.ResourceEphemeralStorage]; !ok {
 		req[corev1.ResourceEphemeralStorage] = storageRequest(lim)
 	}
 	for _, name := range devices(d, c) {
 		lim[name] = resource.MustParse("1")
 	}
+	addHostDevices(d, lim)
 	if len(lim) == 0 {
 		lim = nil
 	}
 	return corev1.ResourceRequirements{Requests: req, Limits: lim}
+}
+
+// hugepages makes the guest's memory huge pages of the node, which are no memory for
+// Kubernetes, and returns the memory that is left to ask for, which is none.
+func hugepages(d *vmi.DomainSpec, req, lim corev1.ResourceList) resource.Quantity {
+	size, err := quantity.Parse(d.Memory.Hugepages.PageSize)
+	if err != nil {
+		return resource.Quantity{} // refused by validation
+	}
+	// As the kubelet names it, whatever the user wrote.
+	name := corev1.ResourceName(corev1.ResourceHugePagesPrefix + resource.NewQuantity(size.Value(), resource.BinarySI).String())
+	pages := d.GuestMemory()
+	pages = *resource.NewQuantity(pages.Value(), resource.BinarySI)
+	if more, ok := req[name]; ok {
+		pages.Add(more)
+	} else if more, ok := lim[name]; ok {
+		pages.Add(more)
+	}
+	req[name], lim[name] = pages, pages
+	if _, ok := lim[corev1.ResourceMemory]; ok {
+		lim[corev1.ResourceMemory] = resource.Quantity{}
+	}
+	return resource.Quantity{}
+}
+
+// dedicate asks for CPUs that no other pod uses: whole ones, as many as the guest has
+// processors, and in a pod whose requests are its limits.
+func dedicate(d *vmi.DomainSpec, req, lim corev1.ResourceList) {
+	n := int64(d.CPU.VCPUs())
+	if d.CPU.IsolateEmulatorThread {
+		n++
+	}
+	cpus := *resource.NewQuantity(n, resource.DecimalSI)
+	req[corev1.ResourceCPU], lim[corev1.ResourceCPU] = cpus, cpus
+	lim[corev1.ResourceMemory] = req[corev1.ResourceMemory]
 }
 
 // memoryRequest is the memory that is asked for where the user named no
@@ -131,14 +223,16 @@ func memoryRequest(d *vmi.DomainSpec, p config.Pods) resource.Quantity {
 }
 
 // cpuRequest is the processor time that is asked for where the user named no
-// request: the limit, or a share of a processor for each that the guest sees.
+// request: the limit, or a share of a processor for each that the guest sees and for
+// each thread of its pool of I/O threads.
 func cpuRequest(d *vmi.DomainSpec, p config.Pods) resource.Quantity {
 	if cpu, ok := d.Resources.Limits[corev1.ResourceCPU]; ok {
 		return cpu.DeepCopy()
 	}
 	ratio := int64(cmp.Or(p.CPUAllocationRatio, cpuAllocationRatio))
 	// Rounded up: a pod that asks for nothing gets nothing on a busy node.
-	return *resource.NewMilliQuantity((int64(d.CPU.VCPUs())*1000+ratio-1)/ratio, resource.DecimalSI)
+	threads := int64(d.CPU.VCPUs()) + int64(d.IOThreadPool())
+	return *resource.NewMilliQuantity((threads*1000+ratio-1)/ratio, resource.DecimalSI)
 }
 
 // storageRequest is the space of the node that is asked for where the user named

@@ -19,16 +19,14 @@ func TestWhatIsNotServedHasNoPod(t *testing.T) {
 	t.Parallel()
 	_, err := pod.Render(vmitest.New(vmitest.WithContainerDisk("a", "b"), with(func(v *vmi.VirtualMachineInstance) {
 		v.Spec.Domain.Memory = nil
-		v.Spec.Domain.Devices.GPUs = []vmi.GPU{{Name: "a", DeviceName: "example.com/gpu"}}
-		v.Spec.Domain.Devices.Disks[0].Disk.Bus = vmi.DiskBusUSB
+		v.Spec.Domain.Devices.Disks[0].Tag = "data"
 		v.Spec.Domain.Devices.Interfaces = []vmi.Interface{{Name: "old", InterfaceBinding: vmi.InterfaceBinding{DeprecatedSlirp: &vmi.DeprecatedBinding{}}}}
 		v.Spec.Networks = []vmi.Network{{Name: "old", NetworkSource: vmi.NetworkSource{Pod: &vmi.PodNetwork{}}}}
 	})), config)
 	require.ErrorIs(t, err, vmi.ErrInvalid)
 	require.EqualError(t, err, `invalid: spec.domain.devices.interfaces[0].slirp: Invalid value: "old": this binding has been discontinued: use masquerade; `+
 		`spec.domain.memory.guest: Required value: say how much memory the guest sees: here, or in spec.domain.resources.requests.memory, or have one huge page by spec.domain.memory.hugepages.pageSize; `+
-		`spec.domain.devices.disks[0].disk.bus: Unsupported value: "usb": not served yet: the domain has no USB controller; `+
-		`spec.domain.devices.gpus: Forbidden: not served yet: no device of the node is passed through`)
+		`spec.domain.devices.disks[0].tag: Forbidden: not served yet: cloud-init's data do not hold the addresses of devices`)
 }
 
 // document is a file with an object, or with a record of one.
@@ -58,8 +56,20 @@ func instanceOf(t *testing.T, file string) (*vmi.VirtualMachineInstance, served.
 	if m := v.Spec.Domain.GuestMemory(); m.IsZero() {
 		vmitest.WithMemory("128Mi")(&v)
 	}
-	f, _ := validate.FeatureGates(append(d.FeatureGates, "Sidecar")...)
+	f, _ := validate.FeatureGates(append(d.FeatureGates, "Sidecar", "HostDisk")...)
 	return &v, served.Unserved(vmi.Kind.Kind).In(d.Object), f
+}
+
+// devicesOf are the devices of nodes that the VMI asks for.
+func devicesOf(v *vmi.VirtualMachineInstance) map[string]bool {
+	all := map[string]bool{}
+	for _, g := range v.Spec.Domain.Devices.GPUs {
+		all[g.DeviceName] = true
+	}
+	for _, h := range v.Spec.Domain.Devices.HostDevices {
+		all[h.DeviceName] = true
+	}
+	return all
 }
 
 // What asks only for what is served has a pod, as it is written and with
@@ -82,6 +92,7 @@ func TestWhatIsServedHasAPod(t *testing.T) {
 		}
 		c := config
 		c.Cluster.Limits.Features = features
+		c.Cluster.Pods.HostDevices = devicesOf(v)
 		_, err := pod.Render(v, c)
 		require.NoError(t, err, file)
 		rendered++

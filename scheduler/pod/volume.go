@@ -2,10 +2,12 @@ package pod
 
 import (
 	"cmp"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/podvisor/podvisor/storage/credential"
 	"github.com/podvisor/podvisor/storage/volume"
 	"github.com/podvisor/podvisor/vmi"
 )
@@ -34,19 +36,23 @@ func volumes(v *vmi.VirtualMachineInstance, c Config) (volume.Part, error) {
 	other := volume.KernelNames(boot)
 	reserved.Volumes = append(append(reserved.Volumes, volume.StateVolume), other.Volumes...)
 	reserved.Containers = append(reserved.Containers, other.Containers...)
+	credentials := credential.Part(v)
+	for _, c := range credentials.Volumes {
+		reserved.Volumes = append(reserved.Volumes, c.Name)
+	}
 	its, err := volume.Pod(v.Spec.Volumes, volume.Cluster{ContainerDisks: c.ContainerDisks, Claims: c.Facts.Claims, Reserved: reserved})
 	if err != nil {
 		return volume.Part{}, err
 	}
 	its.Add(volume.KernelBoot(boot, c.ContainerDisks))
 	its.Add(volume.State(&v.Spec.Domain, StateClaimName(v.Name)))
-	its.Volumes = append(own.Volumes, its.Volumes...)
-	its.Mounts = append(own.Mounts, its.Mounts...)
+	its.Volumes = slices.Concat(own.Volumes, its.Volumes, credentials.Volumes)
+	its.Mounts = slices.Concat(own.Mounts, its.Mounts, credentials.Mounts)
 	return its, nil
 }
 
 // initContainers are the containers that run before the compute container.
-func initContainers(all []volume.Init, c Config) []corev1.Container {
+func initContainers(all []volume.Init, c Config, dedicated bool) []corev1.Container {
 	var out []corev1.Container
 	for _, i := range all {
 		image, pull := i.Image, i.PullPolicy
@@ -54,18 +60,29 @@ func initContainers(all []volume.Init, c Config) []corev1.Container {
 			image, pull = c.Image, c.pullPolicy()
 		}
 		out = append(out, corev1.Container{
-			Name:            i.Name,
-			Image:           image,
-			ImagePullPolicy: pull,
-			Command:         append([]string{cmp.Or(i.Program, launcherPath)}, i.Args...),
-			SecurityContext: containerSecurity(),
-			VolumeMounts:    i.Mounts,
-			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
-				corev1.ResourceCPU:    resource.MustParse("10m"),
-				corev1.ResourceMemory: resource.MustParse("32Mi"),
-			}},
+			Name:                     i.Name,
+			Image:                    image,
+			ImagePullPolicy:          pull,
+			Command:                  append([]string{cmp.Or(i.Program, launcherPath)}, i.Args...),
+			SecurityContext:          containerSecurity(),
+			VolumeMounts:             i.Mounts,
+			Resources:                initResources(dedicated),
 			TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 		})
 	}
 	return out
+}
+
+// initResources are what a container asks for that runs before the compute container.
+// In a pod with CPUs for itself each has limits, and so many that it is not slow: they
+// are free at that time.
+func initResources(dedicated bool) corev1.ResourceRequirements {
+	if dedicated {
+		all := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("64Mi")}
+		return corev1.ResourceRequirements{Requests: all, Limits: all.DeepCopy()}
+	}
+	return corev1.ResourceRequirements{Requests: corev1.ResourceList{
+		corev1.ResourceCPU:    resource.MustParse("10m"),
+		corev1.ResourceMemory: resource.MustParse("32Mi"),
+	}}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/podvisor/podvisor/scheduler/pod"
@@ -48,13 +49,23 @@ func TestNamesOfTheVolumesNeverCollideInThePod(t *testing.T) {
 	}
 }
 
-func TestAVolumeThatIsNotServedIsRefused(t *testing.T) {
+func TestADiskOnTheNodeIsRefusedUnlessTheClusterAllowsIt(t *testing.T) {
 	t.Parallel()
-	_, err := pod.Render(vmitest.New(vmitest.WithDisk("data", vmi.VolumeSource{
-		Sysprep: &vmi.Sysprep{ConfigMap: &corev1.LocalObjectReference{Name: "answers"}},
-	})), config)
+	v := vmitest.New(vmitest.WithDisk("data", vmi.VolumeSource{
+		HostDisk: &vmi.HostDisk{Path: "/data/disks/a.img", Type: vmi.HostDiskExistsOrCreate, Capacity: new(resource.MustParse("1Gi"))},
+	}))
+	_, err := pod.Render(v, config)
 	require.ErrorIs(t, err, vmi.ErrInvalid)
-	require.ErrorContains(t, err, "spec.volumes[0].sysprep: Forbidden: not served yet")
+	require.ErrorContains(t, err, "disks in files of the node are switched off in this cluster's configuration: use a persistentVolumeClaim")
+
+	allowed := config
+	allowed.Cluster.Limits.Features.HostDisk = true
+	p, err := pod.Render(v, allowed)
+	require.NoError(t, err)
+	require.Contains(t, p.Spec.Volumes, corev1.Volume{Name: "data", VolumeSource: corev1.VolumeSource{
+		HostPath: &corev1.HostPathVolumeSource{Path: "/data/disks", Type: new(corev1.HostPathDirectory)},
+	}})
+	require.Contains(t, p.Spec.Containers[0].VolumeMounts, corev1.VolumeMount{Name: "data", MountPath: "/var/run/kubevirt-private/vmi-disks/data"})
 }
 
 func TestEveryPullSecretIsNamedOnce(t *testing.T) {

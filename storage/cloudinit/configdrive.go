@@ -3,6 +3,7 @@ package cloudinit
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 
 	"github.com/podvisor/podvisor/vmi"
 )
@@ -19,6 +20,24 @@ const (
 	driveNetwork = "openstack/latest/network_data.json"
 )
 
+// driveMetaData is the file meta_data.json.
+type driveMetaData struct {
+	Hostname      string            `json:"hostname"`
+	InstanceID    string            `json:"instance_id"`
+	LocalHostname string            `json:"local_hostname"`
+	Keys          map[string]string `json:"public_keys,omitempty"`
+	UUID          string            `json:"uuid"`
+}
+
+// named gives each key a name, as OpenStack does: its number.
+func named(keys []string) map[string]string {
+	all := map[string]string{}
+	for i, k := range keys {
+		all[strconv.Itoa(i)] = k
+	}
+	return all
+}
+
 // ConfigDrive returns the files of the ConfigDrive data source for v, all in
 // openstack/latest: meta_data.json, and user_data and network_data.json if there is
 // such data. The uuid, without which cloud-init refuses the disk, is that of the
@@ -29,11 +48,8 @@ func ConfigDrive(v *vmi.VirtualMachineInstance, c *vmi.CloudInitConfigDrive, s S
 	if f := v.Spec.Domain.Firmware; f != nil && f.UUID != "" {
 		uuid = f.UUID
 	}
-	meta, err := json.Marshal(map[string]string{
-		"hostname":       v.Hostname(),
-		"instance_id":    instanceID(v),
-		"local_hostname": v.Hostname(),
-		"uuid":           string(uuid),
+	meta, err := json.Marshal(driveMetaData{
+		Hostname: v.Hostname(), InstanceID: instanceID(v), LocalHostname: v.Hostname(), UUID: string(uuid), Keys: named(s.Keys),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("write meta_data.json: %w", err)

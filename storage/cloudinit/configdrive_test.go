@@ -41,6 +41,11 @@ func TestConfigDriveHasTheFilesOfTheDataSource(t *testing.T) {
 		})
 	}
 
+	keys, err := cloudinit.ConfigDrive(instance, &vmi.CloudInitConfigDrive{UserData: string(user.Content)}, cloudinit.Secrets{Keys: []string{"ssh-ed25519 AAAA a", "ssh-rsa BBBB b"}})
+	require.NoError(t, err)
+	require.JSONEq(t, `{"hostname": "vm", "instance_id": "vm.ns", "local_hostname": "vm", "uuid": "11111111-1111-4111-8111-111111111111",
+		"public_keys": {"0": "ssh-ed25519 AAAA a", "1": "ssh-rsa BBBB b"}}`, string(keys[0].Content))
+
 	instance.Spec.Domain.Firmware = &vmi.Firmware{UUID: "5d307ca9-b3ef-428c-8861-06e72d69f223"}
 	got, err := cloudinit.ConfigDrive(instance, &vmi.CloudInitConfigDrive{UserData: string(user.Content)}, cloudinit.Secrets{})
 	require.NoError(t, err)

@@ -21,7 +21,11 @@ type File struct {
 
 // Secrets is the data that the spec has in Secrets. Nil: the spec names no Secret
 // for it.
-type Secrets struct{ UserData, NetworkData []byte }
+type Secrets struct {
+	UserData, NetworkData []byte
+	// Keys are the SSH public keys for the default user of the guest, sorted.
+	Keys []string
+}
 
 // form is data in the forms that the spec has for it.
 type form struct {

@@ -12,14 +12,19 @@ import (
 // disk.
 const NoCloudLabel = "cidata"
 
+// noCloudMeta is the file meta-data.
+// https://cloudinit.readthedocs.io/en/latest/reference/datasources/nocloud.html
+type noCloudMeta struct {
+	InstanceID string   `json:"instance-id"`
+	Hostname   string   `json:"local-hostname"`
+	Keys       []string `json:"public-keys,omitempty"`
+}
+
 // NoCloud returns the files of the NoCloud data source for v: meta-data,
 // user-data and, if there is network data, network-config. Its error joins all
 // faults, which wrap [vmi.ErrInvalid].
 func NoCloud(v *vmi.VirtualMachineInstance, c *vmi.CloudInitNoCloud, s Secrets) ([]File, error) {
-	meta, err := yaml.Marshal(map[string]string{
-		"instance-id":    instanceID(v),
-		"local-hostname": v.Hostname(),
-	})
+	meta, err := yaml.Marshal(noCloudMeta{InstanceID: instanceID(v), Hostname: v.Hostname(), Keys: s.Keys})
 	if err != nil {
 		return nil, fmt.Errorf("write meta-data: %w", err)
 	}

@@ -36,7 +36,9 @@ func TestNoCloudHasTheFilesOfTheDataSource(t *testing.T) {
 		"user data of the largest size":               {vmi.CloudInitNoCloud{UserData: strings.Repeat("x", 2048)}, cloudinit.Secrets{}, []cloudinit.File{meta, {Name: "user-data", Content: []byte(strings.Repeat("x", 2048))}}},
 		"user data in a Secret, which may be larger than the spec allows": {vmi.CloudInitNoCloud{NetworkData: string(network.Content)},
 			cloudinit.Secrets{UserData: large}, []cloudinit.File{meta, {Name: "user-data", Content: large}, network}},
-		"network data in a Secret":       {vmi.CloudInitNoCloud{UserData: string(user.Content)}, cloudinit.Secrets{NetworkData: network.Content}, []cloudinit.File{meta, user, network}},
+		"network data in a Secret": {vmi.CloudInitNoCloud{UserData: string(user.Content)}, cloudinit.Secrets{NetworkData: network.Content}, []cloudinit.File{meta, user, network}},
+		"keys": {vmi.CloudInitNoCloud{UserData: string(user.Content)}, cloudinit.Secrets{Keys: []string{"ssh-ed25519 AAAA a", "ssh-rsa BBBB #b"}},
+			[]cloudinit.File{{Name: "meta-data", Content: []byte("instance-id: vm.ns\nlocal-hostname: vm\npublic-keys:\n- ssh-ed25519 AAAA a\n- 'ssh-rsa BBBB #b'\n")}, user}},
 		"nothing in the key of a Secret": {vmi.CloudInitNoCloud{}, cloudinit.Secrets{UserData: []byte{}}, []cloudinit.File{meta, {Name: "user-data", Content: []byte{}}}},
 	} {
 		t.Run(name, func(t *testing.T) {

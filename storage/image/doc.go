@@ -14,5 +14,5 @@
 // root without following a link, its format is read from its first bytes and
 // passed to QEMU from then on, and a qcow2 that refers to another file is refused,
 // because QEMU would open that file with the launcher's permissions. A file of a
-// [storage.Persistent] is never replaced; every other one is.
+// [storage.Persistent] or [storage.Grown] is never replaced; every other one is.
 package image

@@ -59,6 +59,9 @@ func (c *copying) dir(name string, depth int) error {
 		if c.count++; c.count > storage.MaxFolderFiles {
 			return fmt.Errorf("more than %d files: %w", storage.MaxFolderFiles, vmi.ErrInvalid)
 		}
+		if len(e.Name()) > storage.MaxFolderName {
+			return fmt.Errorf("the name %s has more than %d characters, which an image of files cannot hold: %w", e.Name(), storage.MaxFolderName, vmi.ErrInvalid)
+		}
 		if err := c.entry(path.Join(name, e.Name()), depth); err != nil {
 			return err
 		}

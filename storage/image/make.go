@@ -15,7 +15,8 @@ import (
 
 // Make makes the file of an attachment from its source. A file that is ephemeral
 // is made in any case and replaces one that is there; a [storage.Persistent] is
-// made only if nothing is at its path, whatever else makes it at the same time.
+// made only if nothing is at its path, whatever else makes it at the same time, and a
+// [storage.Grown] is extended.
 // An attachment without a source is left as it is. When ctx ends, so does the
 // program that makes the file. Errors name the volume and the path.
 func Make(ctx context.Context, a storage.Attachment) error {
@@ -25,6 +26,8 @@ func Make(ctx context.Context, a storage.Attachment) error {
 		return nil
 	case storage.Persistent:
 		err = createOnce(a.Path, a.SizeBytes)
+	case storage.Grown:
+		err = grow(a.Path, a.SizeBytes)
 	case storage.Overlay:
 		err = create(ctx, a, "-F", string(s.Base.Format), "-b", s.Base.Path, "-u")
 	case storage.Blank:

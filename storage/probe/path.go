@@ -68,7 +68,21 @@ func content(f *os.File, kind storage.Kind) (storage.Facts, error) {
 		return storage.Facts{}, err
 	}
 	direct, err := directIO(f)
-	return storage.Facts{Kind: kind, DirectIO: direct, SizeBytes: size}, err
+	if err != nil {
+		return storage.Facts{}, err
+	}
+	facts := storage.Facts{Kind: kind, DirectIO: direct, SizeBytes: size}
+	var s unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &s); err != nil {
+		return storage.Facts{}, &os.PathError{Op: "stat", Path: f.Name(), Err: err}
+	}
+	if kind == storage.BlockDevice {
+		facts.Blocks, err = deviceBlocks(f, s)
+		return facts, err
+	}
+	facts.AllocatedBytes = s.Blocks * 512
+	facts.Blocks = storage.Blocks{LogicalBytes: int64(s.Blksize), PhysicalBytes: int64(s.Blksize), DiscardBytes: int64(s.Blksize)}
+	return facts, nil
 }
 
 // directIO tries to open the file past the page cache. File systems that cannot,

@@ -64,6 +64,33 @@ func TestABlockDeviceHasItsOwnSize(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, storage.BlockDevice, got.Kind)
 	require.EqualValues(t, 1<<20, got.SizeBytes)
+	require.EqualValues(t, 512, got.Blocks.LogicalBytes)
+
+	require.NoError(t, exec.Command(losetup, "--detach", device).Run())
+	out, err = exec.Command(losetup, "--sector-size", "4096", device, p).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	got, err = probe.Path(device)
+	require.NoError(t, err)
+	require.EqualValues(t, 4096, got.Blocks.LogicalBytes)
+	require.EqualValues(t, 4096, got.Blocks.PhysicalBytes)
+	text, err := os.ReadFile("/sys/block/" + filepath.Base(device) + "/queue/discard_granularity")
+	require.NoError(t, err)
+	require.Equal(t, strings.TrimSpace(string(text)), fmt.Sprint(got.Blocks.DiscardBytes))
+}
+
+func TestAFileHasTheBlocksOfItsFileSystemAndTheSpaceThatItTakes(t *testing.T) {
+	testenv.Root(t)
+	dir := t.TempDir()
+	require.NoError(t, unix.Mount("none", dir, "tmpfs", 0, "size=8M"))
+	t.Cleanup(func() { require.NoError(t, unix.Unmount(dir, 0)) })
+	p := filepath.Join(dir, "disk")
+	require.NoError(t, os.WriteFile(p, make([]byte, 1<<20), 0o600))
+	require.NoError(t, os.Truncate(p, 64<<20))
+	got, err := probe.Path(p)
+	require.NoError(t, err)
+	require.EqualValues(t, 64<<20, got.SizeBytes)
+	require.EqualValues(t, 1<<20, got.AllocatedBytes)
+	require.Equal(t, storage.Blocks{LogicalBytes: 4096, PhysicalBytes: 4096, DiscardBytes: 4096}, got.Blocks)
 }
 
 func TestAFileSystemWithoutDirectIOIsAFact(t *testing.T) {
@@ -75,7 +102,8 @@ func TestAFileSystemWithoutDirectIOIsAFact(t *testing.T) {
 	require.NoError(t, os.WriteFile(p, make([]byte, 4096), 0o600))
 	got, err := probe.Path(p)
 	require.NoError(t, err)
-	require.Equal(t, storage.Facts{Kind: storage.File, SizeBytes: 4096}, got)
+	require.False(t, got.DirectIO)
+	require.Equal(t, storage.File, got.Kind)
 }
 
 func TestWhatCannotBeADiskIsAnErrorThatNamesThePath(t *testing.T) {

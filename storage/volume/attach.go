@@ -23,12 +23,17 @@ type Node struct {
 	Images map[string]storage.Image
 	// Paths are the facts of paths, by the path.
 	Paths map[string]storage.Facts
+	// Keys are the SSH public keys that cloud-init installs.
+	Keys Keys
 	// Content is the content of files, by the path. A file that does not exist is
 	// not in it.
 	Content map[string][]byte
 	// Space is how the sizes of disks and of their claims may differ.
 	Space Space
 }
+
+// Keys are SSH public keys for each kind of volume with cloud-init's data.
+type Keys struct{ NoCloud, ConfigDrive []string }
 
 // Observation is what has to be observed before a volume is attached. The zero
 // value is nothing.
@@ -79,8 +84,8 @@ func (all kinds) observations(volumes []vmi.Volume, n Node) ([]Observation, erro
 	return out, errors.Join(faults...)
 }
 
-// Resolve returns the attachments of v's disks, in the order of the disks. Its
-// error joins all faults; those of the spec wrap [vmi.ErrInvalid].
+// Resolve returns the attachments of v's disks, in the order of the disks; a drive
+// without a volume has none. Its error joins all faults; those of the spec wrap [vmi.ErrInvalid].
 func Resolve(v *vmi.VirtualMachineInstance, n Node) ([]storage.Attachment, error) {
 	return served.resolve(v, n)
 }
@@ -90,6 +95,9 @@ func (all kinds) resolve(v *vmi.VirtualMachineInstance, n Node) ([]storage.Attac
 	var faults []error
 	at := map[string]string{}
 	for _, d := range v.Spec.Domain.Devices.Disks {
+		if emptyDrive(v, d) {
+			continue
+		}
 		a, err := all.attachment(v, d.Name, n)
 		if first, ok := at[a.Path]; ok && err == nil {
 			err = fmt.Errorf("volume %s: %s is the file of volume %s: %w", d.Name, a.Path, first, vmi.ErrInvalid)
@@ -105,6 +113,11 @@ func (all kinds) resolve(v *vmi.VirtualMachineInstance, n Node) ([]storage.Attac
 		return nil, err
 	}
 	return out, nil
+}
+
+// emptyDrive says that the disk is a CD-ROM drive without a volume.
+func emptyDrive(v *vmi.VirtualMachineInstance, d vmi.Disk) bool {
+	return d.CDRom != nil && !slices.ContainsFunc(v.Spec.Volumes, func(v vmi.Volume) bool { return v.Name == d.Name })
 }
 
 // Attach returns the attachment of v's volume name.

@@ -83,6 +83,9 @@ func (c claim) file(v vmi.Volume, n Node, info *vmi.PersistentVolumeClaimInfo) (
 		if c.readOnly {
 			return a, nil
 		}
+		if size := n.Space.grown(f, info, n.Paths[claimDir(n.Root, v.Name)].FreeBytes); size > a.SizeBytes {
+			a.SizeBytes, a.Source = size, storage.Grown{}
+		}
 		return a, n.Space.tooLarge(f.SizeBytes, info)
 	case f.Kind == storage.File:
 		return a, fmt.Errorf("%s in it is empty: replace it by a raw disk image, or delete it to have one made: %w", diskFile, vmi.ErrInvalid)

@@ -19,6 +19,7 @@ var cloudInitConfigDrive = kind{
 		if err != nil {
 			return storage.Attachment{}, err
 		}
+		secrets.Keys = n.Keys.ConfigDrive
 		files, err := cloudinit.ConfigDrive(instance, v.CloudInitConfigDrive, secrets)
 		if err != nil {
 			return storage.Attachment{}, err

@@ -19,6 +19,7 @@ var cloudInitNoCloud = kind{
 		if err != nil {
 			return storage.Attachment{}, err
 		}
+		secrets.Keys = n.Keys.NoCloud
 		files, err := cloudinit.NoCloud(instance, v.CloudInitNoCloud, secrets)
 		if err != nil {
 			return storage.Attachment{}, err

@@ -46,8 +46,8 @@ func ephemeralClaim(v vmi.Volume) claim {
 
 // readOnly lets the container only read what is in the claims. Their file systems are
 // mounted for writing on the node nevertheless, unless the spec says otherwise: the
-// kubelet gives the files of a claim to the pod's group only then. A device belongs to
-// nobody's group, and the container gets it for reading.
+// kubelet gives the files of a claim to the pod's group only then. No group
+// owns a device, and the container gets it for reading.
 func readOnly(p Part) Part {
 	for i := range p.Mounts {
 		p.Mounts[i].ReadOnly = true

@@ -40,6 +40,20 @@ func (s Space) least(size int64) int64 {
 // newSize is the size of a disk that is made in a claim: what the claim has, less what
 // the file system needs for itself, and not more than is free.
 func (s Space) newSize(info *vmi.PersistentVolumeClaimInfo, free int64) (int64, error) {
+	want, err := wanted(info)
+	if err != nil {
+		return 0, err
+	}
+	size := min(want, (free-s.reserve())/whole*whole)
+	if size < max(s.least(want), 1) {
+		return 0, fmt.Errorf("%s free of its file system are too few for a disk of %s: delete what else is in it, or take a larger one", mebibytes(free), mebibytes(want))
+	}
+	return size, nil
+}
+
+// wanted is the size of a disk that has all of a claim but what the file system needs
+// for itself.
+func wanted(info *vmi.PersistentVolumeClaimInfo) (int64, error) {
 	want := claimBytes(info)
 	if o := info.FilesystemOverhead; o != nil {
 		share, err := strconv.ParseFloat(*o, 64)
@@ -52,11 +66,22 @@ func (s Space) newSize(info *vmi.PersistentVolumeClaimInfo, free int64) (int64, 
 	if want <= 0 {
 		return 0, fmt.Errorf("its size of %d bytes is too small for a disk: %w", claimBytes(info), vmi.ErrInvalid)
 	}
-	size := min(want, (free-s.reserve())/whole*whole)
-	if size < max(s.least(want), 1) {
-		return 0, fmt.Errorf("%s free of its file system are too few for a disk of %s: delete what else is in it, or take a larger one", mebibytes(free), mebibytes(want))
+	return want, nil
+}
+
+// grown is the size of a disk in a claim that is larger than the disk, or that of the
+// disk. It grows as far as there is space, and is never shortened: what is not known
+// of the claim, or a file system that is full, is no reason not to start.
+func (s Space) grown(disk storage.Facts, info *vmi.PersistentVolumeClaimInfo, free int64) int64 {
+	if info == nil {
+		return disk.SizeBytes
 	}
-	return size, nil
+	want, err := wanted(info)
+	if err != nil {
+		return disk.SizeBytes
+	}
+	// What the disk has of the file system is its own.
+	return max(disk.SizeBytes, min(want, (free+disk.AllocatedBytes-s.reserve())/whole*whole))
 }
 
 // tooLarge is the fault of a disk image of size bytes in a claim that is too small for

@@ -18,7 +18,11 @@ var lists = map[string]*list{
 						"emulatedMachines": {max: 1024},
 					}},
 				}},
-				"emulatedMachines":            {max: 1024},
+				"emulatedMachines": {max: 1024},
+				"permittedHostDevices": {fields: map[string]*list{
+					"mediatedDevices": {max: 256},
+					"pciHostDevices":  {max: 256},
+				}},
 				"supportedGuestAgentVersions": {max: 32},
 			}},
 		}},

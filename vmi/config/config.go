@@ -21,6 +21,8 @@ type Config struct {
 	Limits validate.Limits
 	// Pods is how their pods are rendered.
 	Pods Pods
+	// Nodes is how nodes are labelled.
+	Nodes Nodes
 	// Launcher is what their launchers get.
 	Launcher Launcher
 	// Agents are the versions of their guests' agents that are supported.
@@ -52,8 +54,35 @@ type Pods struct {
 	// StateStorageClass is the storage class of the claims for what outlasts VMIs
 	// beside their disks. Empty: the default one.
 	StateStorageClass string
+	// HostDevices are the devices of nodes that VMIs may have, by their resources.
+	HostDevices map[string]bool
 	// NodeSelector are labels that every node with VMIs has.
 	NodeSelector map[string]string
+}
+
+// Nodes is how nodes are labelled.
+type Nodes struct {
+	// ObsoleteModels are models of processors that no guest shall have. Nil: those
+	// that have less than guests of the last fifteen years need.
+	ObsoleteModels map[string]bool
+}
+
+// obsolete are the models that no guest shall have where nothing is configured.
+var obsolete = []string{
+	"486", "pentium", "pentium2", "pentium3", "pentiumpro", "coreduo", "n270", "core2duo", "Conroe", "athlon", "phenom",
+	"qemu64", "qemu32", "kvm64", "kvm32", "Opteron_G1", "Opteron_G2",
+}
+
+// Obsolete are the models that no guest shall have.
+func (n Nodes) Obsolete() map[string]bool {
+	if n.ObsoleteModels != nil {
+		return n.ObsoleteModels
+	}
+	all := map[string]bool{}
+	for _, m := range obsolete {
+		all[m] = true
+	}
+	return all
 }
 
 // Launcher is what a launcher gets beside its VMI.
@@ -66,6 +95,11 @@ type Launcher struct {
 	StatsPeriod int `json:"statsPeriod,omitempty"`
 	// Verbosity is how much it logs. 0: 2.
 	Verbosity Verbosity `json:"verbosity,omitempty"`
+	// ReserveBytes is the space of a claim that a new disk leaves free. 0: 128 KiB.
+	ReserveBytes int64 `json:"reserveBytes,omitempty"`
+	// TolerancePercent is by how many per cent a claim may be smaller than the disk in
+	// it. 0: 10.
+	TolerancePercent int64 `json:"tolerancePercent,omitempty"`
 }
 
 // Verbosity is how much a component logs: 1 and 2 the usual, more also what
@@ -115,7 +149,8 @@ func Resolve(k *vmi.KubeVirt) (Config, field.ErrorList) {
 		Defaults:      defaults.Configured(in),
 		Limits:        validate.Configured(in),
 		Pods:          pods(in, d),
-		Launcher:      launcher(in, v),
+		Launcher:      launcher(in, d, v),
+		Nodes:         Nodes{ObsoleteModels: in.ObsoleteCPUModels},
 		Agents:        in.SupportedGuestAgentVersions,
 		Controller:    component(in.ControllerConfiguration, v.VirtController),
 		Handler:       component(in.HandlerConfiguration, v.VirtHandler),
@@ -136,7 +171,7 @@ func undecoded(why *vmi.UnreadableError) field.ErrorList {
 	return l
 }
 
-func launcher(in *vmi.KubeVirtConfiguration, v *vmi.LogVerbosity) Launcher {
+func launcher(in *vmi.KubeVirtConfiguration, d *vmi.DeveloperConfiguration, v *vmi.LogVerbosity) Launcher {
 	l := Launcher{Verbosity: Verbosity(v.VirtLauncher)}
 	if in.SMBIOS != nil {
 		l.SMBIOS = *in.SMBIOS
@@ -144,6 +179,7 @@ func launcher(in *vmi.KubeVirtConfiguration, v *vmi.LogVerbosity) Launcher {
 	if p := in.MemBalloonStatsPeriod; p != nil {
 		l.StatsPeriod = cmp.Or(int(*p), -1)
 	}
+	l.ReserveBytes, l.TolerancePercent = int64(d.MinimumReservePVCBytes), int64(d.LessPVCSpaceToleration)
 	return l
 }
 

@@ -19,5 +19,21 @@ func pods(in *vmi.KubeVirtConfiguration, d *vmi.DeveloperConfiguration) Pods {
 	if r := in.AdditionalGuestMemoryOverheadRatio; r != nil {
 		p.OverheadRatio, _ = strconv.ParseFloat(*r, 64) // validated
 	}
+	p.HostDevices = hostDevices(in.PermittedHostDevices)
 	return p
+}
+
+// hostDevices are the resources of devices that VMIs may have, or nil.
+func hostDevices(in *vmi.PermittedHostDevices) map[string]bool {
+	if in == nil || len(in.PCIHostDevices)+len(in.MediatedDevices) == 0 {
+		return nil
+	}
+	all := map[string]bool{}
+	for _, d := range in.PCIHostDevices {
+		all[d.ResourceName] = true
+	}
+	for _, d := range in.MediatedDevices {
+		all[d.ResourceName] = true
+	}
+	return all
 }

@@ -27,7 +27,7 @@ const conformance = "../../../shared/conformance"
 var differences = []string{
 	"an image of a registry with a port and without a tag is pulled always: it has no tag, the colon is the port's",
 	"a disk that is read only, has a PCI address or a thread of its own gets virtio: with the usual bus the VMI would be refused for a field that its user did not write",
-	"a reserved LUN and a CD-ROM drive off amd64 get SCSI, for the same reason",
+	"a LUN, and a CD-ROM drive off amd64, get SCSI, for the same reason",
 	"an interface without a binding gets one: KubeVirt leaves it without any",
 	"a feature of Windows that builds on one which is switched off brings nothing along, so that the fault is where the user can correct it",
 }

@@ -42,7 +42,7 @@ func TestDefaults(t *testing.T) {
 		{"other architectures have virtio", `{architecture: arm64, domain: {devices: {disks: [{name: a}, {name: b, cdrom: {}}]}}}`, defaults.Profile{}, disks, `[{name: a, disk: {bus: virtio}}, {name: b, cdrom: {bus: scsi, readonly: true, tray: closed}}]`},
 		{"a drive is closed", `{domain: {devices: {disks: [{name: b, cdrom: {}}]}}}`, defaults.Profile{}, disks, `[{name: b, cdrom: {bus: sata, readonly: true, tray: closed}}]`},
 		{"a disk gets the bus that it needs", `{domain: {devices: {disks: [{name: a, disk: {readonly: true}}, {name: b, dedicatedIOThread: true}, {name: c, lun: {reservation: true}}, {name: d, lun: {}}]}}}`, defaults.Profile{}, disks,
-			`[{name: a, disk: {bus: virtio, readonly: true}}, {name: b, dedicatedIOThread: true, disk: {bus: virtio}}, {name: c, lun: {bus: scsi, reservation: true}}, {name: d, lun: {bus: sata}}]`},
+			`[{name: a, disk: {bus: virtio, readonly: true}}, {name: b, dedicatedIOThread: true, disk: {bus: virtio}}, {name: c, lun: {bus: scsi, reservation: true}}, {name: d, lun: {bus: scsi}}]`},
 		{"a bus that is named stays", `{domain: {devices: {disks: [{name: a, disk: {bus: scsi}}]}}}`, defaults.Profile{}, disks, `[{name: a, disk: {bus: scsi}}]`},
 		{"blocks that are named match", `{domain: {devices: {disks: [{name: a, disk: {bus: scsi}, blockSize: {matchVolume: {}}}]}}}`, defaults.Profile{}, disks, `[{name: a, disk: {bus: scsi}, blockSize: {matchVolume: {enabled: true}}}]`},
 

@@ -39,7 +39,8 @@ func disk(d *vmi.Disk, arch string) {
 		t.Bus = diskBus(d, arch)
 	}
 	if t := d.LUN; t != nil && t.Bus == "" {
-		t.Bus = lunBus(d, arch)
+		// KubeVirt's default is sata or virtio, on which libvirt has no such devices.
+		t.Bus = vmi.DiskBusSCSI
 	}
 	if t := d.CDRom; t != nil {
 		cdrom(t, arch)
@@ -51,17 +52,6 @@ func disk(d *vmi.Disk, arch string) {
 func diskBus(d *vmi.Disk, arch string) vmi.DiskBus {
 	thread := d.DedicatedIOThread != nil && *d.DedicatedIOThread
 	if arch != AMD64 || thread || d.Disk.PciAddress != "" || d.Disk.ReadOnly {
-		return vmi.DiskBusVirtio
-	}
-	return vmi.DiskBusSATA
-}
-
-// lunBus is SCSI for a device that is reserved: a reservation is a SCSI command.
-func lunBus(d *vmi.Disk, arch string) vmi.DiskBus {
-	switch thread := d.DedicatedIOThread != nil && *d.DedicatedIOThread; {
-	case d.LUN.Reservation:
-		return vmi.DiskBusSCSI
-	case arch != AMD64 || thread:
 		return vmi.DiskBusVirtio
 	}
 	return vmi.DiskBusSATA

@@ -2,6 +2,7 @@ package defaults_test
 
 import (
 	"reflect"
+	"strconv"
 	"testing"
 	"time"
 
@@ -117,6 +118,9 @@ func TestRandomVMIsThatAreWrittenAgainAreUnchanged(t *testing.T) {
 				*q = *resource.NewQuantity(c.Int63n(8), resource.DecimalSI)
 			},
 		).Fill(&written.Spec)
+		for i := range written.Spec.Volumes {
+			written.Spec.Volumes[i].Name += strconv.Itoa(i) // no two have one name
+		}
 		created := written.DeepCopy()
 		created.UID = "11111111-1111-4111-8111-111111111111"
 		before, after := profiles[seed%int64(len(profiles))], profiles[(seed/int64(len(profiles)))%int64(len(profiles))]

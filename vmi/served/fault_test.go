@@ -79,16 +79,14 @@ func TestEachFieldThatIsNotServedIsAFault(t *testing.T) {
 func TestAllFaultsAreReportedAtOnce(t *testing.T) {
 	t.Parallel()
 	v := vmitest.New()
-	v.Spec.Domain.Devices.GPUs = []vmi.GPU{{Name: "c"}}
-	v.Spec.Domain.Devices.Disks = []vmi.Disk{{Name: "a", Disk: &vmi.DiskTarget{Bus: vmi.DiskBusUSB}}}
+	v.Spec.Domain.Devices.Disks = []vmi.Disk{{Name: "a", Tag: "data"}}
 	v.Spec.Domain.Devices.Interfaces = []vmi.Interface{{Name: "b", InterfaceBinding: vmi.InterfaceBinding{DeprecatedSlirp: &vmi.DeprecatedBinding{}}}}
 	var got []string
 	for _, e := range Faults(v, defaults.Profile{}) {
 		got = append(got, e.Error())
 	}
 	require.Equal(t, []string{
-		`spec.domain.devices.disks[0].disk.bus: Unsupported value: "usb": not served yet: the domain has no USB controller`,
-		`spec.domain.devices.gpus: Forbidden: not served yet: no device of the node is passed through`,
+		`spec.domain.devices.disks[0].tag: Forbidden: not served yet: cloud-init's data do not hold the addresses of devices`,
 		`spec.domain.devices.interfaces[0].slirp: Forbidden: not served: the binding is discontinued: use masquerade or passtBinding`,
 	}, got)
 }
@@ -110,8 +108,10 @@ func TestWhatTheDefaultsDecideIsNoFault(t *testing.T) {
 			want:   []string{"spec.domain.cpu.maxSockets"},
 		},
 		"a default beside another value": {
-			change: func(s *vmi.VirtualMachineInstanceSpec) { s.Domain.Features = &vmi.Features{SMM: &vmi.FeatureState{}} },
-			want:   []string{"spec.domain.features"},
+			change: func(s *vmi.VirtualMachineInstanceSpec) {
+				s.Domain.Features = &vmi.Features{Hyperv: &vmi.FeatureHyperv{TLBFlush: &vmi.FeatureTLBFlush{Direct: &vmi.FeatureState{}}}}
+			},
+			want: []string{"spec.domain.features.hyperv.tlbflush.direct"},
 		},
 		"what follows from another value": {
 			change: func(s *vmi.VirtualMachineInstanceSpec) {

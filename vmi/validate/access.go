@@ -3,6 +3,7 @@ package validate
 import (
 	"slices"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/podvisor/podvisor/vmi"
@@ -33,7 +34,11 @@ func secretSource(at *field.Path, s *vmi.CredentialSecret) field.ErrorList {
 	if s == nil {
 		return field.ErrorList{field.Invalid(at, "none", "must name a Secret, in secret.secretName")}
 	}
-	return nil
+	var l field.ErrorList
+	for _, why := range validation.IsDNS1123Subdomain(s.SecretName) {
+		l = append(l, field.Invalid(at.Child("secret", "secretName"), s.SecretName, why))
+	}
+	return l
 }
 
 func sshKey(at *field.Path, k *vmi.SSHPublicKeyCredential, volumes []vmi.Volume) field.ErrorList {
@@ -50,6 +55,14 @@ func sshKey(at *field.Path, k *vmi.SSHPublicKeyCredential, volumes []vmi.Volume)
 	}
 	if a := m.QemuGuestAgent; a != nil && len(a.Users) == 0 {
 		l = append(l, field.Invalid(way.Child("qemuGuestAgent", "users"), "none", "must name at least one user of the guest"))
+	}
+	if a := m.QemuGuestAgent; a != nil {
+		for i, u := range a.Users {
+			if !vmi.IsGuestUser(u) {
+				l = append(l, field.Invalid(way.Child("qemuGuestAgent", "users").Index(i), u,
+					"cannot be the name of a user of the guest: at most 104 letters, digits and characters of ._@\\ $-, of which the first is a letter, a digit or _"))
+			}
+		}
 	}
 	return l
 }

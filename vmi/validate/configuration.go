@@ -27,6 +27,9 @@ func Configured(c *vmi.KubeVirtConfiguration) Limits {
 	if len(types) > 0 {
 		l.MachineTypes = types
 	}
+	if p := c.PermittedHostDevices; p != nil {
+		l.Features.HostDevices = len(p.PCIHostDevices)+len(p.MediatedDevices) > 0
+	}
 	l.NoLiveUpdate = c.VMRolloutStrategy != nil && *c.VMRolloutStrategy == vmi.RolloutStage
 	return l
 }

@@ -36,6 +36,9 @@ func OnlyKubeVirt(k *vmi.KubeVirt, existing []*vmi.KubeVirt) *field.Error {
 func configuration(at *field.Path, c *vmi.KubeVirtConfiguration) field.ErrorList {
 	var l field.ErrorList
 	l = append(l, processorName(at.Child("cpuModel"), c.CPUModel)...)
+	if p := c.PermittedHostDevices; p != nil {
+		l = append(l, permitted(at.Child("permittedHostDevices"), p)...)
+	}
 	if q := c.CPURequest; q != nil && q.Sign() <= 0 {
 		l = append(l, field.Invalid(at.Child("cpuRequest"), q.String(), "must be more than 0"))
 	} else if q != nil {
@@ -122,10 +125,36 @@ func developer(at *field.Path, d *vmi.DeveloperConfiguration) field.ErrorList {
 	if m := d.MemoryOvercommit; m != 0 && m < 10 {
 		l = append(l, field.Invalid(at.Child("memoryOvercommit"), m, "must be at least 10"))
 	}
+	if p := d.LessPVCSpaceToleration; p < 0 || p > 99 {
+		l = append(l, field.Invalid(at.Child("pvcTolerateLessSpaceUpToPercent"), p, "must be from 0, which is the default of 10, to 99"))
+	}
+	if b := d.MinimumReservePVCBytes; b > vmi.MaxDiskBytes {
+		l = append(l, field.Invalid(at.Child("minimumReservePVCBytes"), b, "must be at most 1Pi"))
+	}
 	for _, k := range slices.Sorted(maps.Keys(d.NodeSelectors)) {
 		v, key := d.NodeSelectors[k], at.Child("nodeSelectors").Key(k)
 		l = append(l, invalid(key, k, validation.IsQualifiedName(k))...)
 		l = append(l, invalid(key, v, validation.IsValidLabelValue(v))...)
+	}
+	return l
+}
+
+// permitted checks the devices of nodes that VMIs may have.
+func permitted(at *field.Path, p *vmi.PermittedHostDevices) field.ErrorList {
+	var l field.ErrorList
+	check := func(at *field.Path, resource string, external bool) {
+		if problems := validation.IsQualifiedName(resource); len(problems) > 0 {
+			l = append(l, field.Invalid(at.Child("resourceName"), resource, strings.Join(problems, "; ")))
+		}
+		if !external {
+			l = append(l, field.Invalid(at.Child("externalResourceProvider"), external, "must be true: virt-handler offers no such devices, a device plugin of their own does"))
+		}
+	}
+	for i, d := range p.PCIHostDevices {
+		check(at.Child("pciHostDevices").Index(i), d.ResourceName, d.ExternalResourceProvider)
+	}
+	for i, d := range p.MediatedDevices {
+		check(at.Child("mediatedDevices").Index(i), d.ResourceName, d.ExternalResourceProvider)
 	}
 	return l
 }

@@ -178,6 +178,16 @@ var deviceRules = []rule{
 		[]string{"spec.domain.devices.gpus[0]: FieldValueInvalid", "spec.domain.devices.gpus[0].requestName: FieldValueRequired", "spec.domain.devices.gpus[1].claimName: FieldValueRequired"}},
 	{"claims that are none", `resourceClaims: [{name: A}, {name: c, resourceClaimName: d, resourceClaimTemplateName: e}, {name: c, resourceClaimName: d}]`, validate.Limits{},
 		[]string{"spec.resourceClaims[0].name: FieldValueInvalid", "spec.resourceClaims[0]: FieldValueInvalid", "spec.resourceClaims[1]: FieldValueInvalid", "spec.resourceClaims[2].name: FieldValueDuplicate"}},
+	{"policies of timers that they do not have", `domain: {clock: {timer: {hpet: {tickPolicy: x}, pit: {tickPolicy: merge}, rtc: {tickPolicy: discard, track: boot}}}}`, everything, []string{
+		"spec.domain.clock.timer.hpet.tickPolicy: FieldValueInvalid", "spec.domain.clock.timer.pit.tickPolicy: FieldValueInvalid",
+		"spec.domain.clock.timer.rtc.tickPolicy: FieldValueInvalid", "spec.domain.clock.timer.rtc.track: FieldValueInvalid"}},
+	{"policies of timers that they have", `domain: {clock: {timezone: Europe/Rome, timer: {hpet: {tickPolicy: merge}, pit: {tickPolicy: discard}, rtc: {tickPolicy: catchup, track: wall}}}}`, everything, nil},
+	{"a time zone that is the path of a file", `domain: {clock: {timezone: ../../dev/zero}}`, everything, []string{"spec.domain.clock.timezone: FieldValueInvalid"}},
+	{"a sound card that there is not", `domain: {devices: {sound: {name: a, model: sb16}}}`, everything, []string{"spec.Sound: FieldValueInvalid"}},
+	{"a sound card without a name", `domain: {devices: {sound: {model: ac97}}}`, everything, []string{"spec.Sound: FieldValueInvalid"}},
+	{"a sound card on arm64", `{architecture: arm64, domain: {devices: {sound: {name: a}}}}`, everything, []string{"spec.domain.devices.sound: FieldValueInvalid"}},
+	{"all of Hyper-V and some of it", `domain: {features: {hypervPassthrough: {}, hyperv: {relaxed: {}}}}`, everything, []string{"spec.domain.features.hyperv: FieldValueInvalid"}},
+	{"a vendor of Hyper-V with a comma", `domain: {features: {hyperv: {vendorid: {vendorid: "a,b"}}}}`, everything, []string{"spec.domain.features.hyperv.vendorid.vendorid: FieldValueInvalid"}},
 	{"a reboot that does nothing known", `domain: {rebootPolicy: x}`, everything, []string{"spec.domain.rebootPolicy: FieldValueInvalid"}},
 }
 
@@ -192,6 +202,9 @@ var podRules = []rule{
 	{"a domain to search that is none", `dnsConfig: {searches: [a_b, ok.]}`, validate.Limits{}, []string{"searchDomains: FieldValueInvalid"}},
 	{"keys for no user", `accessCredentials: [{sshPublicKey: {source: {secret: {secretName: a}}, propagationMethod: {qemuGuestAgent: {users: []}}}}, {}]`, validate.Limits{},
 		[]string{"spec.accessCredentials[0].sshPublicKey.propagationMethod.qemuGuestAgent.users: FieldValueInvalid", "spec.accessCredentials[1]: FieldValueInvalid"}},
+	{"keys for users that no guest can have", `accessCredentials: [{sshPublicKey: {source: {secret: {secretName: ../a}}, propagationMethod: {qemuGuestAgent: {users: [root, "a:b", -x, 'EXAMPLE\bob']}}}}]`, validate.Limits{}, []string{
+		"spec.accessCredentials[0].sshPublicKey.source.secret.secretName: FieldValueInvalid",
+		"spec.accessCredentials[0].sshPublicKey.propagationMethod.qemuGuestAgent.users[1]: FieldValueInvalid", "spec.accessCredentials[0].sshPublicKey.propagationMethod.qemuGuestAgent.users[2]: FieldValueInvalid"}},
 	{"keys on a drive that is not there", `accessCredentials: [{sshPublicKey: {source: {secret: {secretName: a}}, propagationMethod: {configDrive: {}}}}]`, validate.Limits{}, []string{"spec.accessCredentials[0].sshPublicKey.propagationMethod: FieldValueInvalid"}},
 	{"no node that could be", `affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: []}}}`, validate.Limits{}, []string{"spec.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms: FieldValueInvalid"}},
 	{"nodes that are asked for wrongly", `affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 0, preference: {matchExpressions: [{key: a, operator: Exists, values: [b]}, {key: a, operator: Gt}, {key: "", operator: x}]}}]}}`, validate.Limits{}, []string{

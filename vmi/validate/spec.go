@@ -32,6 +32,7 @@ func Spec(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) field.E
 
 		platform(at, s, lim),
 		firmware(dom, &s.Domain, lim.architecture(s.Architecture)),
+		clock(dom.Child("clock"), s.Domain.Clock),
 		hyperv(at, &s.Domain),
 		ioThreads(dom, &s.Domain),
 		rebootPolicy(dom, &s.Domain, lim),

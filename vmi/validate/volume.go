@@ -2,6 +2,8 @@ package validate
 
 import (
 	"fmt"
+	"path"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -98,9 +100,35 @@ func named(at *field.Path, v *vmi.Volume) field.ErrorList {
 	if e := v.Ephemeral; e != nil && e.PersistentVolumeClaim == nil {
 		l = append(l, field.Required(at.Child("ephemeral", "persistentVolumeClaim"), "name the claim that is read"))
 	}
+	l = append(l, fileLabels(at, v)...)
 	if s := v.Sysprep; s != nil {
 		if n := count(s.Secret != nil, s.ConfigMap != nil); n != 1 {
 			l = append(l, field.Invalid(at.Child("sysprep"), plural(n, "source"), "must be exactly one of secret and configMap"))
+		}
+	}
+	return l
+}
+
+// maxFilesLabel is the longest label of an ISO 9660 file system.
+const maxFilesLabel = 32
+
+// fileLabels checks the labels of images of files.
+func fileLabels(at *field.Path, v *vmi.Volume) field.ErrorList {
+	labels := map[string]string{}
+	if c := v.ConfigMap; c != nil {
+		labels["configMap"] = c.VolumeLabel
+	}
+	if s := v.Secret; s != nil {
+		labels["secret"] = s.VolumeLabel
+	}
+	if d := v.DownwardAPI; d != nil {
+		labels["downwardAPI"] = d.VolumeLabel
+	}
+	var l field.ErrorList
+	for kind, label := range labels {
+		odd := strings.ContainsFunc(label, func(r rune) bool { return r < ' ' || r > '~' })
+		if odd || len(label) > maxFilesLabel {
+			l = append(l, field.Invalid(at.Child(kind, "volumeLabel"), label, fmt.Sprintf("must be at most %d printable ASCII characters", maxFilesLabel)))
 		}
 	}
 	return l
@@ -131,6 +159,9 @@ func hostDisk(at *field.Path, h *vmi.HostDisk, lim Limits) field.ErrorList {
 	}
 	if h.Path == "" {
 		l = append(l, &field.Error{Type: field.ErrorTypeNotFound, Field: here.Child("path").String(), BadValue: "", Detail: "name the file on the node"})
+	}
+	if h.Path != "" && (!path.IsAbs(h.Path) || path.Clean(h.Path) == "/" || slices.Contains(strings.Split(h.Path, "/"), "..")) {
+		l = append(l, field.Invalid(here.Child("path"), h.Path, "must be the absolute path of a file, without '..'"))
 	}
 	l = append(l, exactlyOneOf(here.Child("type"), h.Type, vmi.HostDiskExists, vmi.HostDiskExistsOrCreate)...)
 	if h.Type == vmi.HostDiskExists && h.Capacity != nil && !h.Capacity.IsZero() {

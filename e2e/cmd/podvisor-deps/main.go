@@ -19,6 +19,7 @@ import (
 var packages = []string{
 	"busybox-static",
 	"iproute2",
+	"libarchive-tools",
 	"libvirt-daemon",
 	"libvirt-daemon-driver-qemu",
 	"libxml2-utils",

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 
 	"github.com/podvisor/podvisor/e2e/images"
@@ -19,7 +20,7 @@ var program = command.Program{
        podvisor-images sizes [NAME...]   the same, and what takes the space in each
        podvisor-images unpack NAME DIR   the same, and its files below a folder
 
-NAME is one of ` + strings.Join(images.Names(), ", ") + "; without one, all are meant.",
+NAME is one of ` + strings.Join(slices.Concat(images.Names(), images.Extra()), ", ") + "; without one, all are meant but the last.",
 }
 
 func main() {

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net"
 	"net/netip"
+	"slices"
 )
 
 // driveDir is the folder of a ConfigDrive disk that is read.
@@ -29,9 +31,12 @@ func parseDrive(disk fs.FS) (seed, error) {
 		}
 	}
 	read("meta_data.json", func(b []byte) error {
-		var meta struct{ UUID, Hostname string }
+		var meta struct {
+			UUID, Hostname string
+			Keys           map[string]string `json:"public_keys"`
+		}
 		err := json.Unmarshal(b, &meta)
-		s.meta = metaData{InstanceID: meta.UUID, Hostname: meta.Hostname}
+		s.meta = metaData{InstanceID: meta.UUID, Hostname: meta.Hostname, Keys: slices.Sorted(maps.Values(meta.Keys))}
 		return err
 	})
 	read("user_data", func(b []byte) (err error) {

@@ -59,6 +59,7 @@ func (m *guest) boot() {
 		m.command(c)
 	}
 	m.network()
+	m.must("write the SSH public keys of meta-data", m.seed.meta.writeKeys())
 	m.must("write the files of user-data", writeFiles(m.seed.user.Files))
 	m.serve()
 	say("booted in %.1f s", uptime())

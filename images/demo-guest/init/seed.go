@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 
 	"golang.org/x/sys/unix"
 	"sigs.k8s.io/yaml"
@@ -32,6 +33,16 @@ type metaData struct {
 	InstanceID    string `json:"instance-id"`
 	LocalHostname string `json:"local-hostname"`
 	Hostname      string `json:"hostname"`
+	// Keys are the SSH public keys for root.
+	Keys []string `json:"public-keys"`
+}
+
+// writeKeys makes the SSH public keys those of root.
+func (m metaData) writeKeys() error {
+	if len(m.Keys) == 0 {
+		return nil
+	}
+	return file{Path: "/root/.ssh/authorized_keys", Content: strings.Join(m.Keys, "\n") + "\n", Permissions: 0o600}.write()
 }
 
 // hostname is the name the seed gives to the guest; that of user-data comes first.

@@ -72,11 +72,12 @@ func TestFilesAreWrittenWithTheirModeAndAppended(t *testing.T) {
 
 func TestSeed(t *testing.T) {
 	s, err := parseSeed(fstest.MapFS{
-		"meta-data": {Data: []byte(`{"instance-id": "i", "local-hostname": "m"}`)},
+		"meta-data": {Data: []byte(`{"instance-id": "i", "local-hostname": "m", "public-keys": ["k"]}`)},
 		"user-data": {Data: []byte("#cloud-config\nhostname: u\n")},
 	})
 	require.NoError(t, err)
 	require.Equal(t, "i", s.meta.InstanceID)
+	require.Equal(t, []string{"k"}, s.meta.Keys)
 	require.Equal(t, "u", s.hostname(), "the name in user-data comes first")
 	require.Equal(t, "m", seed{meta: s.meta}.hostname())
 
@@ -87,7 +88,7 @@ func TestSeed(t *testing.T) {
 
 func TestConfigDrive(t *testing.T) {
 	s, err := parseDrive(fstest.MapFS{
-		"openstack/latest/meta_data.json": {Data: []byte(`{"uuid": "u", "hostname": "m"}`)},
+		"openstack/latest/meta_data.json": {Data: []byte(`{"uuid": "u", "hostname": "m", "public_keys": {"0": "k", "1": "l"}}`)},
 		"openstack/latest/user_data":      {Data: []byte("#!/bin/sh\n")},
 		"openstack/latest/network_data.json": {Data: []byte(`{"links": [{"id": "a", "type": "phy", "ethernet_mac_address": "02:00:00:00:00:01", "mtu": 1400}, {"id": "b", "ethernet_mac_address": "02:00:00:00:00:02"}],
 			"networks": [{"link": "a", "type": "ipv4", "ip_address": "192.0.2.5", "netmask": "255.255.255.0"}, {"link": "b", "type": "ipv4_dhcp"}],
@@ -95,6 +96,7 @@ func TestConfigDrive(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.Equal(t, "u", s.meta.InstanceID)
+	require.Equal(t, []string{"k", "l"}, s.meta.Keys)
 	require.Equal(t, "m", s.hostname())
 	require.Equal(t, "#!/bin/sh\n", string(s.user.Script))
 	first, ok := s.network.of(link{name: "eth0", mac: "02:00:00:00:00:01"})

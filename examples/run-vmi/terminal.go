@@ -1,0 +1,62 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/podvisor/podvisor/launcher/console"
+)
+
+// leaves is ^], the key that powers the guest off.
+const leaves = 0x1d
+
+// terminal is where the guest's console is.
+type terminal struct {
+	raw     *console.Terminal // nil: the input is no terminal
+	in      io.Reader
+	out     io.Writer
+	log     io.Writer
+	onLeave func() // called for each ^]
+}
+
+// openTerminal makes a terminal raw.
+func openTerminal(in, out *os.File) (*terminal, error) {
+	raw, err := console.OpenTerminal(in)
+	if err != nil {
+		return nil, err
+	}
+	t := &terminal{raw: raw, in: in, out: out, log: os.Stderr}
+	if raw != nil {
+		t.in, t.out, t.log = raw, raw.Guest(), raw.Log()
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGQUIT, syscall.SIGTSTP) // keys are the guest's
+	}
+	return t, nil
+}
+
+// Close gives the terminal back.
+func (t *terminal) Close() error {
+	if t.raw == nil {
+		return nil
+	}
+	return t.raw.Close()
+}
+
+// Read reads what is typed for the guest.
+func (t *terminal) Read(b []byte) (int, error) {
+	for {
+		n, err := t.in.Read(b)
+		kept := bytes.ReplaceAll(b[:n], []byte{leaves}, nil)
+		for range n - len(kept) {
+			t.onLeave()
+		}
+		if n = copy(b, kept); n > 0 || err != nil {
+			return n, err
+		}
+	}
+}
+
+// Write shows what the guest writes.
+func (t *terminal) Write(b []byte) (int, error) { return t.out.Write(b) }

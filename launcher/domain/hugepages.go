@@ -1,0 +1,34 @@
+package domain
+
+import (
+	"fmt"
+
+	"libvirt.org/go/libvirtxml"
+
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/quantity"
+)
+
+// hugepages makes the guest's memory of huge pages of the node, which the pod has
+// asked for. They are those of an anonymous file, so that the pod needs no mount.
+func hugepages(b *build) error {
+	if b.spec.Memory == nil || b.spec.Memory.Hugepages == nil {
+		return nil
+	}
+	size, err := quantity.Parse(b.spec.Memory.Hugepages.PageSize)
+	if err != nil || size.Value() < 1<<10 {
+		return fmt.Errorf("spec.domain.memory.hugepages.pageSize: %q is no size of a page, such as 2Mi: %w", b.spec.Memory.Hugepages.PageSize, vmi.ErrInvalid)
+	}
+	m := memoryBacking(b)
+	m.MemoryHugePages = &libvirtxml.DomainMemoryHugepages{Hugepages: []libvirtxml.DomainMemoryHugepage{{Size: uint(size.Value() >> 10), Unit: "KiB"}}}
+	m.MemorySource = &libvirtxml.DomainMemorySource{Type: "memfd"}
+	return nil
+}
+
+// memoryBacking is what the guest's memory is made of, to which several parts add.
+func memoryBacking(b *build) *libvirtxml.DomainMemoryBacking {
+	if b.domain.MemoryBacking == nil {
+		b.domain.MemoryBacking = &libvirtxml.DomainMemoryBacking{}
+	}
+	return b.domain.MemoryBacking
+}

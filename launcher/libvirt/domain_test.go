@@ -1,0 +1,89 @@
+package libvirt_test
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/podvisor/podvisor/internal/testguest"
+	"github.com/podvisor/podvisor/launcher/libvirt"
+)
+
+func TestAGuestIsPausedResetAndPoweredOff(t *testing.T) {
+	d := newDaemon(t)
+	events := d.events()
+	g := d.start("")
+	require.NoError(t, d.Suspend(t.Context(), name))
+	require.NoError(t, d.Suspend(t.Context(), name), "again")
+	status, err := d.Status(t.Context(), name)
+	require.NoError(t, err)
+	require.Equal(t, libvirt.Status{State: libvirt.Paused, Pause: "User"}, status)
+	require.NoError(t, d.Resume(t.Context(), name))
+
+	require.NoError(t, d.Reset(t.Context(), name))
+	events.has(libvirt.Event{Domain: name, Kind: libvirt.Rebooted})
+	g.says(testguest.Up, 2)
+
+	require.ErrorContains(t, d.ShutdownByAgent(t.Context(), name), "shut down by its agent domain default_vm: ")
+	require.NoError(t, d.Shutdown(t.Context(), name))
+	g.says("power button pressed", 1)
+	events.has(libvirt.Event{Domain: name, Kind: libvirt.PoweredOff})
+	_, err = d.Status(t.Context(), name)
+	require.ErrorIs(t, err, libvirt.ErrNotFound)
+}
+
+func TestAScreenshotIsAnImageOfALimitedSize(t *testing.T) {
+	d := newDaemon(t)
+	d.start(`<video><model type="vga"/></video>`)
+	image, err := d.Screenshot(t.Context(), name, 16<<20)
+	require.NoError(t, err)
+	require.True(t, bytes.HasPrefix(image, []byte("\x89PNG")) || bytes.HasPrefix(image, []byte("P6")), "%q", image[:16])
+	_, err = d.Screenshot(t.Context(), name, len(image)-1)
+	require.ErrorContains(t, err, "take a screenshot of domain default_vm: the image has ")
+	_, err = d.Screenshot(t.Context(), "default_other", 1)
+	require.ErrorIs(t, err, libvirt.ErrNotFound)
+	again, err := d.Screenshot(t.Context(), name, 16<<20)
+	require.NoError(t, err, "the connection works on")
+	require.NotEmpty(t, again)
+}
+
+func TestWithoutAScreenThereIsNoScreenshot(t *testing.T) {
+	d := newDaemon(t)
+	d.start("")
+	_, err := d.Screenshot(t.Context(), name, 1<<20)
+	require.ErrorContains(t, err, "take a screenshot of domain default_vm: ")
+}
+
+func TestWhatADomainUsesIsCounted(t *testing.T) {
+	d := newDaemon(t)
+	g := d.start(`<disk type="file" device="disk"><driver name="qemu" type="raw"/><source file="` + d.file("data.img", make([]byte, 16<<20)) + `"/><target dev="vdb" bus="virtio"/><boot order="2"/></disk>
+		<interface type="user"><mac address="02:00:00:00:00:01"/><model type="virtio"/></interface>`)
+	g.types("w")
+	g.says("disk written", 1)
+	s, err := d.Stats(t.Context(), name)
+	require.NoError(t, err)
+	require.Positive(t, s.CPU)
+	require.Len(t, s.VCPUs, 1)
+	require.EqualValues(t, 32<<20, s.Memory.BalloonBytes)
+	require.Greater(t, s.Memory.ResidentBytes, int64(16<<20))
+	require.Len(t, s.Disks, 2)
+	require.Equal(t, "vdb", s.Disks[1].Target)
+	require.GreaterOrEqual(t, s.Disks[1].WriteBytes, int64(8<<20))
+	require.Positive(t, s.Disks[1].WriteRequests)
+	require.EqualValues(t, 16<<20, s.Disks[1].CapacityBytes)
+	require.Positive(t, s.Disks[0].ReadBytes)
+
+	_, ok, err := d.DirtyRate(t.Context(), name)
+	require.NoError(t, err)
+	require.False(t, ok)
+	require.NoError(t, d.MeasureDirtyRate(t.Context(), name, time.Second))
+	d.until("the measurement is over", func() error {
+		_, ok, err := d.DirtyRate(t.Context(), name)
+		if err == nil && !ok {
+			err = errNotOver
+		}
+		return err
+	})
+}

@@ -1,0 +1,161 @@
+package libvirt
+
+import (
+	"context"
+	"time"
+
+	golibvirt "github.com/digitalocean/go-libvirt"
+)
+
+// Migration is how a domain moves to another daemon. The same Migration is used in all
+// five calls, which the two launchers make in this order: [Connection.MigrateBegin] at
+// the source, [Connection.MigratePrepare] at the destination,
+// [Connection.MigratePerform] at the source, [Connection.MigrateFinish] at the
+// destination and [Connection.MigrateConfirm] at the source. Each returns a cookie for
+// the next one, of about a KiB. The daemons do not connect to each other, only QEMU
+// does.
+//
+// The two daemons must have different host UUIDs and host names. go-libvirt drops the
+// event JOB_COMPLETED: how a migration ended is what MigrateFinish returns.
+type Migration struct {
+	// URI is where QEMU at the destination takes the memory, for example
+	// unix:///run/memory.sock. Required.
+	URI string
+	// Disks are the targets of the disks that are copied. They exist at the
+	// destination, with their sizes. Nil: both use the same.
+	Disks []string
+	// DisksURI is where QEMU at the destination takes the disks. Required with Disks.
+	DisksURI string
+}
+
+// Outcome is how a part of a migration ended, for the calls after it.
+type Outcome int32
+
+// The outcomes, with libvirt's numbers.
+const (
+	// Moved: everything is at the destination.
+	Moved Outcome = 0
+	// NotMoved: the guest stays at the source.
+	NotMoved Outcome = 1
+)
+
+// flags of each of the five calls. libvirt takes a disk on a local file system for
+// one that is not shared and refuses it; what is safe is decided before.
+func (m Migration) flags() golibvirt.DomainMigrateFlags {
+	f := golibvirt.MigrateLive | golibvirt.MigrateUnsafe
+	if len(m.Disks) > 0 {
+		f |= golibvirt.MigrateNonSharedDisk
+	}
+	return f
+}
+
+func (m Migration) params(more ...golibvirt.TypedParam) []golibvirt.TypedParam {
+	p := append([]golibvirt.TypedParam{param(golibvirt.MigrateParamURI, m.URI)}, more...)
+	for _, d := range m.Disks {
+		p = append(p, param(golibvirt.MigrateParamMigrateDisks, d))
+	}
+	if len(m.Disks) > 0 {
+		p = append(p, param(golibvirt.MigrateParamDisksURI, m.DisksURI))
+	}
+	return p
+}
+
+// MigrateBegin returns the XML of the domain of this name for the destination, which
+// may change what is the host's in it, and a cookie.
+func (c *Connection) MigrateBegin(ctx context.Context, name string, m Migration) (xml string, cookie []byte, err error) {
+	err = c.with(ctx, "begin the migration of", name, func(d golibvirt.Domain) (err error) {
+		cookie, xml, err = c.rpc.DomainMigrateBegin3Params(d, m.params(), uint32(m.flags()))
+		return err
+	})
+	return xml, cookie, err
+}
+
+// MigratePrepare starts a QEMU at the destination that waits for the domain.
+func (c *Connection) MigratePrepare(ctx context.Context, name string, m Migration, xml string, cookie []byte) (next []byte, err error) {
+	err = failure("prepare the migration of", name, c.wait(ctx, func() (err error) {
+		next, _, err = c.rpc.DomainMigratePrepare3Params(m.params(param(golibvirt.MigrateParamDestXML, xml)), cookie, uint32(m.flags()))
+		return err
+	}))
+	return next, err
+}
+
+// MigratePerform moves the domain. It returns when everything is at the destination,
+// which may take long, or when the job was aborted.
+func (c *Connection) MigratePerform(ctx context.Context, name string, m Migration, cookie []byte) (next []byte, err error) {
+	err = c.with(ctx, "migrate", name, func(d golibvirt.Domain) (err error) {
+		next, err = c.rpc.DomainMigratePerform3Params(d, nil, m.params(), cookie, m.flags())
+		return err
+	})
+	return next, err
+}
+
+// MigrateFinish lets the guest run at the destination, or ends the QEMU there if it
+// was NotMoved, for which libvirt returns an error too.
+func (c *Connection) MigrateFinish(ctx context.Context, name string, m Migration, cookie []byte, was Outcome) (next []byte, err error) {
+	err = failure("finish the migration of", name, c.wait(ctx, func() (err error) {
+		_, next, err = c.rpc.DomainMigrateFinish3Params(m.params(param(golibvirt.MigrateParamDestName, name)), cookie, uint32(m.flags()), int32(was))
+		return err
+	}))
+	return next, err
+}
+
+// MigrateConfirm ends the domain at the source, or lets its guest run on there if it
+// was NotMoved.
+func (c *Connection) MigrateConfirm(ctx context.Context, name string, m Migration, cookie []byte, was Outcome) error {
+	return c.with(ctx, "confirm the migration of", name, func(d golibvirt.Domain) error {
+		return c.rpc.DomainMigrateConfirm3Params(d, m.params(), cookie, uint32(m.flags()), int32(was))
+	})
+}
+
+// AbortJob aborts what the domain of this name is busy with, such as its migration.
+func (c *Connection) AbortJob(ctx context.Context, name string) error {
+	return c.with(ctx, "abort the job of", name, func(d golibvirt.Domain) error { return c.rpc.DomainAbortJob(d) })
+}
+
+// SetMaxDowntime sets for how long the guest of the domain of this name may stand still
+// at the end of its migration, in whole milliseconds.
+func (c *Connection) SetMaxDowntime(ctx context.Context, name string, most time.Duration) error {
+	return c.with(ctx, "set the downtime of the migration of", name, func(d golibvirt.Domain) error {
+		return c.rpc.DomainMigrateSetMaxDowntime(d, uint64(most.Milliseconds()), 0)
+	})
+}
+
+// Job is how far the job of a domain is, such as its migration.
+type Job struct {
+	// Elapsed is the time since it began. 0: there is no job.
+	Elapsed time.Duration
+	// TotalBytes, ProcessedBytes and RemainingBytes are its data, memory and disks.
+	TotalBytes, ProcessedBytes, RemainingBytes int64
+	// DirtyBytes is how much memory the guest changes each second.
+	DirtyBytes int64
+	// Iterations is how often the memory was sent.
+	Iterations int64
+	// Downtime is how long the guest stands still, or stood in a job that is over.
+	Downtime time.Duration
+}
+
+// Job is the job of the domain of this name.
+func (c *Connection) Job(ctx context.Context, name string) (Job, error) {
+	return c.job(ctx, name, 0)
+}
+
+// CompletedJob is the last job of the domain of this name that is over, which after a
+// migration the destination knows.
+func (c *Connection) CompletedJob(ctx context.Context, name string) (Job, error) {
+	return c.job(ctx, name, golibvirt.DomainJobStatsCompleted|golibvirt.DomainJobStatsKeepCompleted)
+}
+
+func (c *Connection) job(ctx context.Context, name string, flags golibvirt.DomainGetJobStatsFlags) (Job, error) {
+	var p params
+	err := c.with(ctx, "get the job of", name, func(d golibvirt.Domain) error {
+		_, all, err := c.rpc.DomainGetJobStats(d, flags)
+		p = newParams(all)
+		return err
+	})
+	milliseconds := func(name string) time.Duration { return time.Duration(p.number(name)) * time.Millisecond }
+	return Job{
+		Elapsed: milliseconds("time_elapsed"), Downtime: milliseconds("downtime"),
+		TotalBytes: p.number("data_total"), ProcessedBytes: p.number("data_processed"), RemainingBytes: p.number("data_remaining"),
+		DirtyBytes: p.number("memory_dirty_rate") * p.number("memory_page_size"), Iterations: p.number("memory_iteration"),
+	}, err
+}

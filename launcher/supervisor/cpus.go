@@ -1,0 +1,73 @@
+package supervisor
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podvisor/podvisor/launcher/domain"
+)
+
+// maxCPU is the highest number of a CPU that is looked for.
+const maxCPU = 1024
+
+// hostCPUs are the CPUs that this process may use: those of the pod, where the kubelet
+// gives it CPUs for itself.
+func hostCPUs(sysfs string) ([]domain.HostCPU, error) {
+	var allowed unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &allowed); err != nil {
+		return nil, fmt.Errorf("ask the kernel which CPUs the pod has: %w", err)
+	}
+	var all []domain.HostCPU
+	for id := range maxCPU {
+		if allowed.IsSet(id) {
+			all = append(all, hostCPU(sysfs, id))
+		}
+	}
+	return all, nil
+}
+
+// hostCPU is where a CPU is in the node. What the kernel does not say is 0, or for the
+// core the CPU itself: then it shares none.
+func hostCPU(sysfs string, id int) domain.HostCPU {
+	dir := filepath.Join(sysfs, "devices/system/cpu", "cpu"+strconv.Itoa(id))
+	c := domain.HostCPU{ID: id, Core: id}
+	if n, err := number(filepath.Join(dir, "topology/core_id")); err == nil {
+		c.Core = n
+	}
+	if n, err := number(filepath.Join(dir, "topology/physical_package_id")); err == nil {
+		c.Package = n
+	}
+	nodes, _ := filepath.Glob(filepath.Join(dir, "node[0-9]*")) // fails for a wrong pattern only
+	for _, n := range nodes {
+		if n, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(n), "node")); err == nil {
+			c.Node = n
+		}
+	}
+	return c
+}
+
+// number is the number in a file of the kernel's.
+func number(path string) (int, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(strings.TrimSpace(string(b)))
+}
+
+// hostDevices are the variables of an environment that name devices of the node.
+func hostDevices(environment []string) map[string]string {
+	all := map[string]string{}
+	for _, e := range environment {
+		name, value, _ := strings.Cut(e, "=")
+		if strings.HasPrefix(name, domain.PCIVariable) || strings.HasPrefix(name, domain.MDEVVariable) {
+			all[name] = value
+		}
+	}
+	return all
+}

@@ -1,0 +1,144 @@
+package supervisor
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/podvisor/podvisor/internal/testenv"
+	"github.com/podvisor/podvisor/launcher"
+	"github.com/podvisor/podvisor/launcher/domain"
+	"github.com/podvisor/podvisor/launcher/protocol"
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// withClaim is the VMI of the tests with a disk in a claim of the size.
+func withClaim(size string) *vmi.VirtualMachineInstance {
+	v := instance()
+	v.Spec.Domain.Devices.Disks = append(v.Spec.Domain.Devices.Disks, vmi.Disk{Name: "data", Disk: &vmi.DiskTarget{Bus: vmi.DiskBusVirtio}})
+	v.Spec.Volumes = append(v.Spec.Volumes, vmi.Volume{Name: "data", VolumeSource: vmi.VolumeSource{PersistentVolumeClaim: &vmi.PersistentVolumeClaimVolume{
+		PersistentVolumeClaimVolumeSource: corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"},
+	}}})
+	v.Status.VolumeStatus = []vmi.VolumeStatus{{Name: "data", PersistentVolumeClaimInfo: &vmi.PersistentVolumeClaimInfo{
+		ClaimName: "data", Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)},
+	}}}
+	return v
+}
+
+// run executes a program as root of the node.
+func run(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	out, err := exec.Command(testenv.Program(t, name), args...).CombinedOutput()
+	require.NoError(t, err, "%s %v: %s", name, args, out)
+	return strings.TrimSpace(string(out))
+}
+
+func TestADiskInAFileSystemThatGrewIsLargerAtTheNextStart(t *testing.T) {
+	testenv.Root(t)
+	testenv.Program(t, "qemu-img")
+	root := podRoot(t, bootable())
+	dir := filepath.Join(root, "var/run/kubevirt-private/vmi-disks/data")
+	require.NoError(t, os.MkdirAll(dir, 0o755))
+	store := filepath.Join(t.TempDir(), "store")
+	require.NoError(t, os.WriteFile(store, nil, 0o600))
+	require.NoError(t, os.Truncate(store, 32<<20))
+	run(t, "mkfs.ext4", "-q", "-m", "0", store)
+	device := run(t, "losetup", "--find", "--show", store)
+	t.Cleanup(func() { run(t, "losetup", "--detach", device) })
+	run(t, "mount", device, dir)
+	t.Cleanup(func() { run(t, "umount", dir) })
+
+	disks, err := makeDisks(t.Context(), withClaim("20Mi"), root)
+	require.NoError(t, err)
+	require.EqualValues(t, 20<<20, disks["data"].SizeBytes)
+	f, err := os.OpenFile(disks["data"].Path, os.O_WRONLY, 0)
+	require.NoError(t, err)
+	_, err = f.WriteAt([]byte("kept"), 19<<20)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+
+	disks, err = makeDisks(t.Context(), withClaim("64Mi"), root)
+	require.NoError(t, err)
+	require.Less(t, disks["data"].SizeBytes, int64(32<<20), "the file system has not grown yet")
+
+	require.NoError(t, os.Truncate(store, 96<<20))
+	run(t, "umount", dir)
+	run(t, "losetup", "--set-capacity", device)
+	run(t, "e2fsck", "-f", "-y", device)
+	run(t, "resize2fs", device)
+	run(t, "mount", device, dir)
+	disks, err = makeDisks(t.Context(), withClaim("64Mi"), root)
+	require.NoError(t, err)
+	require.EqualValues(t, 64<<20, disks["data"].SizeBytes)
+	content, err := os.ReadFile(disks["data"].Path)
+	require.NoError(t, err)
+	require.Len(t, content, 64<<20)
+	require.Equal(t, "kept", string(content[19<<20:19<<20+4]))
+
+	disks, err = makeDisks(t.Context(), withClaim("62Mi"), root)
+	require.NoError(t, err)
+	require.EqualValues(t, 64<<20, disks["data"].SizeBytes, "a disk is never shortened")
+}
+
+func TestADiskOfAGuestThatRunsGrowsWithItsClaim(t *testing.T) {
+	p := newPod(t, bootable(), "CLAIM=24m")
+	require.NoError(t, p.client.Put(t.Context(), protocol.Desired{Generation: 1, Instance: withClaim("20Mi")}))
+	p.phase(protocol.Running)
+	p.says("test guest is up", 1)
+	sized := func(bytes int64) func(protocol.State) bool {
+		return func(s protocol.State) bool {
+			return s.Disks[3].Name == "data" && s.Disks[3].SizeBytes == bytes && s.Finding == nil
+		}
+	}
+	p.reports("the disk as large as the claim", sized(20<<20))
+
+	run(t, "nsenter", "--mount", "--target", fmt.Sprint(p.launcher), "mount", "-o", "remount,size=96m", "/run/kubevirt-private/vmi-disks/data")
+	require.NoError(t, p.client.Put(t.Context(), protocol.Desired{Generation: 2, Instance: withClaim("64Mi")}))
+	p.reports("the disk as large as the claim is now", sized(64<<20))
+	info, err := os.Stat(p.path("kubevirt-private/vmi-disks/data/disk.img"))
+	require.NoError(t, err)
+	require.EqualValues(t, 64<<20, info.Size())
+	seen := run(t, "virsh", "--quiet", "--connect", "qemu:///session?socket="+p.path("kubevirt-private/libvirt/run/libvirt/libvirt-sock"), "domblkinfo", "default_vm", "vdd")
+	require.Contains(t, strings.Join(strings.Fields(seen), " "), fmt.Sprintf("Capacity: %d", 64<<20))
+	require.Equal(t, 1, strings.Count(p.log.String(), "resize the disk"))
+
+	require.NoError(t, p.client.Put(t.Context(), protocol.Desired{Generation: 3, Instance: withClaim("20Mi")}))
+	p.reports("the disk as it was", func(s protocol.State) bool { return s.Generation == 3 && sized(64<<20)(s) })
+}
+
+func TestADiskThatDidNotGrowIsTriedAgainLater(t *testing.T) {
+	f := newFacts()
+	f.desired, f.domain = &protocol.Desired{Instance: withClaim("64Mi")}, launcher.Running
+	data := launcher.Device{Alias: domain.DiskAlias("data"), Name: "disk data", SizeBytes: 64 << 20}
+	small := data
+	small.SizeBytes = 20 << 20
+	f.devices, f.running.devices = []launcher.Device{data}, []launcher.Device{small}
+	f.running.disks = []protocol.Disk{{Name: "data", SizeBytes: small.SizeBytes}}
+	reported := f.running.disks
+	now := time.Now()
+	require.Equal(t, []launcher.Action{launcher.Resize{Device: data}}, launcher.Decide(f.observe(now)).Actions)
+	f.resizing = true
+	require.Empty(t, launcher.Decide(f.observe(now)).Actions)
+	f.resized(data, os.ErrPermission, now)
+	plan := launcher.Decide(f.observe(now))
+	require.Empty(t, plan.Actions)
+	require.Equal(t, &vmi.Finding{Reason: launcher.ReasonResizeFailed, Message: "resize disk data to 67108864 bytes: permission denied"}, plan.State.Finding)
+	require.Equal(t, launcher.Backoff(1), plan.Recheck)
+
+	later := now.Add(plan.Recheck)
+	require.Len(t, launcher.Decide(f.observe(later)).Actions, 1)
+	f.resized(data, nil, later)
+	plan = launcher.Decide(f.observe(later))
+	require.Empty(t, plan.Actions)
+	require.Nil(t, plan.State.Finding)
+	require.EqualValues(t, 20<<20, reported[0].SizeBytes, "what was reported is not changed")
+	require.EqualValues(t, 64<<20, f.running.disks[0].SizeBytes)
+}

@@ -1,0 +1,91 @@
+package instance
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// ClaimInUse: another VMI has a disk in the same claim, and one of the two writes.
+const ClaimInUse = "ClaimInUse"
+
+// Sharer is another VMI with a volume in a claim of this one.
+type Sharer struct {
+	// VMI is that VMI.
+	VMI *vmi.VirtualMachineInstance
+	// Pod is a pod of it that has not ended, on a node that is not fenced. Nil: there
+	// is none.
+	Pod *corev1.Pod
+}
+
+// claimsInUse says which claims other VMIs use so that this one must wait: QEMU would
+// not open the disk, or, on a block device, both guests would destroy its content.
+func claimsInUse(o Observed) (vmi.Finding, bool) {
+	var used []string
+	for _, mine := range uses(o.VMI) {
+		for _, s := range o.Sharers {
+			for _, its := range uses(s.VMI) {
+				if mine.conflicts(its) && s.precedes(o.VMI) {
+					used = append(used, fmt.Sprintf("volume %s: PersistentVolumeClaim %s is a disk of VMI %s", mine.volume, mine.claim, s.VMI.Name))
+				}
+			}
+		}
+	}
+	if len(used) == 0 {
+		return vmi.Finding{}, false
+	}
+	return vmi.Finding{Reason: ClaimInUse, Message: strings.Join(used, "; ") +
+		", and only one VMI at a time may write to a claim: stop that VMI, and this one starts, or use another claim"}, true
+}
+
+// use is how a VMI uses a claim.
+type use struct {
+	volume, claim string
+	writes        bool
+	shares        bool // with other writers that share it too
+}
+
+func (u use) conflicts(other use) bool {
+	return u.claim == other.claim && (u.writes || other.writes) && !(u.shares && other.shares)
+}
+
+func uses(v *vmi.VirtualMachineInstance) []use {
+	shared := map[string]bool{}
+	for _, d := range v.Spec.Domain.Devices.Disks {
+		shared[d.Name] = d.Shareable != nil && *d.Shareable
+	}
+	var out []use
+	for i := range v.Spec.Volumes {
+		s := &v.Spec.Volumes[i]
+		if c := s.Claim(); c != "" {
+			reads := s.Ephemeral != nil || s.PersistentVolumeClaim != nil && s.PersistentVolumeClaim.ReadOnly
+			out = append(out, use{volume: s.Name, claim: c, writes: !reads, shares: shared[s.Name]})
+		}
+	}
+	return out
+}
+
+// precedes says that the VMI v waits for s. It waits for one that has a pod. Of two
+// that have none, the younger waits, unless the other one says why it does not start.
+func (s Sharer) precedes(v *vmi.VirtualMachineInstance) bool {
+	switch phase := s.VMI.Status.Phase; {
+	case s.Pod != nil:
+		return true
+	case phase.Final() || s.VMI.DeletionTimestamp != nil:
+		return false
+	case phase != vmi.PhaseUnset && phase != vmi.Pending:
+		return true
+	}
+	c := s.VMI.Status.Condition(vmi.ConditionSynchronized)
+	if c != nil && c.Status == corev1.ConditionFalse && c.Reason != ClaimInUse {
+		return false
+	}
+	a, b := s.VMI.CreationTimestamp, v.CreationTimestamp
+	if a.Equal(&b) {
+		return s.VMI.UID < v.UID
+	}
+	return a.Before(&b)
+}

@@ -1,0 +1,99 @@
+package instance_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podvisor/podvisor/scheduler"
+	"github.com/podvisor/podvisor/scheduler/instance"
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/vmitest"
+)
+
+func last[T any](all []T) *T { return &all[len(all)-1] }
+
+func TestAVMIWaitsForTheWriterOfItsClaim(t *testing.T) {
+	t.Parallel()
+	readOnly := func(v *vmi.VirtualMachineInstance) {
+		last(v.Spec.Volumes).PersistentVolumeClaim.ReadOnly = true
+		last(v.Spec.Domain.Devices.Disks).Disk = &vmi.DiskTarget{Bus: vmi.DiskBusVirtio}
+	}
+	shareable := func(v *vmi.VirtualMachineInstance) { last(v.Spec.Domain.Devices.Disks).Shareable = new(true) }
+	ephemeral := func(v *vmi.VirtualMachineInstance) {
+		last(v.Spec.Volumes).VolumeSource = vmi.VolumeSource{Ephemeral: &vmi.EphemeralVolume{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"},
+		}}
+	}
+	phase := func(p vmi.Phase) func(*vmi.VirtualMachineInstance) {
+		return func(v *vmi.VirtualMachineInstance) { v.Status.Phase = p }
+	}
+	stopped := func(reason string) func(*vmi.VirtualMachineInstance) {
+		return func(v *vmi.VirtualMachineInstance) {
+			v.Status.Phase = vmi.Pending
+			v.Status.SetCondition(vmi.Condition{Type: vmi.ConditionSynchronized, Status: corev1.ConditionFalse, Reason: reason}, metav1.Now())
+		}
+	}
+	younger := func(v *vmi.VirtualMachineInstance) {
+		v.CreationTimestamp = metav1.NewTime(v.CreationTimestamp.Add(time.Hour))
+	}
+	none := func(*vmi.VirtualMachineInstance) {}
+	for name, tt := range map[string]struct {
+		mine, its, also func(*vmi.VirtualMachineInstance)
+		pod             bool
+		waits           bool
+	}{
+		"the other runs":                         {mine: none, its: phase(vmi.Running), waits: true},
+		"the other is about to run":              {mine: none, its: phase(vmi.Scheduling), waits: true},
+		"the other has ended":                    {mine: none, its: phase(vmi.Succeeded)},
+		"the other has ended, but its pod runs":  {mine: none, its: phase(vmi.Failed), pod: true, waits: true},
+		"the other was made before":              {mine: none, its: none, waits: true},
+		"the other was made later":               {mine: none, its: younger},
+		"the other was made later and has a pod": {mine: none, its: younger, pod: true, waits: true},
+		"the other cannot start":                 {mine: none, its: stopped(instance.InvalidSpec)},
+		"the other waits for a third":            {mine: none, its: stopped(instance.ClaimInUse), waits: true},
+		"both only read":                         {mine: readOnly, its: readOnly, also: phase(vmi.Running)},
+		"both are above the claim":               {mine: ephemeral, its: ephemeral, also: phase(vmi.Running)},
+		"one writes below the other":             {mine: ephemeral, its: phase(vmi.Running), waits: true},
+		"one would write below the other":        {mine: none, its: ephemeral, also: phase(vmi.Running), waits: true},
+		"one only reads what the other writes":   {mine: readOnly, its: phase(vmi.Running), waits: true},
+		"one shares and the other does not":      {mine: none, its: shareable, also: phase(vmi.Running), waits: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := stored(vmi.PhaseUnset, vmitest.WithClaim("data", "data"), tt.mine)
+			v.CreationTimestamp = metav1.NewTime(time.Unix(1e9, 0))
+			other := stored(vmi.PhaseUnset, vmitest.WithName("other"), vmitest.WithClaim("root", "data"))
+			other.UID, other.CreationTimestamp = "0", v.CreationTimestamp
+			tt.its(other)
+			if tt.also != nil {
+				tt.also(other)
+			}
+			o := observe(v)
+			o.Claims = map[string]*corev1.PersistentVolumeClaim{"data": claimOf("data")}
+			s := instance.Sharer{VMI: other}
+			if tt.pod {
+				s.Pod = launcher()
+			}
+			o.Sharers = []instance.Sharer{s}
+			p := instance.Decide(o)
+			if !tt.waits {
+				require.IsType(t, scheduler.CreatePod{}, p.Actions[0])
+				return
+			}
+			status := statusOf(t, p)
+			require.Equal(t, vmi.Pending, status.Phase)
+			c := status.Condition(vmi.ConditionSynchronized)
+			require.Equal(t, instance.ClaimInUse, c.Reason)
+			require.Equal(t, "volume data: PersistentVolumeClaim data is a disk of VMI other, and only one VMI at a time may write to a claim: stop that VMI, and this one starts, or use another claim", c.Message)
+			require.Len(t, p.Actions, 2, "it is written and said once")
+			v.Status = status
+			require.Empty(t, instance.Decide(o).Actions)
+			o.Sharers = nil
+			require.IsType(t, scheduler.CreatePod{}, instance.Decide(o).Actions[0], "it starts when the other is gone")
+		})
+	}
+}
