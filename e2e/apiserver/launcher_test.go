@@ -186,6 +186,12 @@ func attack(t *testing.T, cfg *rest.Config, namespace, tenant string) {
 			with(corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "c"}})(p)
 			p.Spec.Containers[0].VolumeDevices = []corev1.VolumeDevice{{Name: "v", DevicePath: "/etc/ld.so.preload"}}
 		},
+		"of a full image that begins so": func(p *corev1.Pod) { p.Spec.Containers[0].Image = "podvisor/virt-launcher-full-thief:1" },
+		"with a claim for its state elsewhere": func(p *corev1.Pod) {
+			p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: "vm-state", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "c"}}})
+			p.Spec.Containers[0].VolumeMounts = append(p.Spec.Containers[0].VolumeMounts, corev1.VolumeMount{Name: "vm-state", MountPath: "/usr/share/OVMF", SubPath: "nvram"})
+		},
+		"with a part of a container disk": func(p *corev1.Pod) { p.Spec.Containers[0].VolumeMounts[4].SubPath = "etc" },
 		"with a ConfigMap over the launcher": func(p *corev1.Pod) {
 			with(corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: *secret}})(p)
 			p.Spec.Containers[0].VolumeMounts = append(p.Spec.Containers[0].VolumeMounts, corev1.VolumeMount{Name: "v", MountPath: "/usr/bin", ReadOnly: true})

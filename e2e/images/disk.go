@@ -49,12 +49,14 @@ func (c *cache) disk(ctx context.Context, l List, init string) (tree, error) {
 	}
 	defer os.RemoveAll(temp)
 	boot := bootDisk{dir: temp, files: map[string][]byte{
-		"vmlinuz":  system[kernels[0]].Content,
+		kernelName: system[kernels[0]].Content,
 		"initrd":   ramdisk,
 		laterName:  later,
 		"syslinux": system["/usr/bin/syslinux"].Content,
-		"syslinux.cfg": fmt.Appendf(nil, "DEFAULT linux\nPROMPT 0\nTIMEOUT 0\nLABEL linux\n KERNEL vmlinuz\n INITRD initrd\n APPEND %s\n",
+		"syslinux.cfg": fmt.Appendf(nil, "DEFAULT linux\nPROMPT 0\nTIMEOUT 0\nLABEL linux\n KERNEL "+kernelName+"\n INITRD initrd\n APPEND %s\n",
 			l.Disk.CommandLine),
+		// UEFI firmware that finds no boot loader starts its shell, which runs this.
+		"startup.nsh": fmt.Appendf(nil, "@echo -off\r\n\\%s initrd=\\initrd %s\r\n", kernelName, l.Disk.CommandLine),
 	}}
 	content, err := boot.make(ctx)
 	if err != nil {
@@ -64,6 +66,9 @@ func (c *cache) disk(ctx context.Context, l List, init string) (tree, error) {
 	image.add(l.Disk.Path, node{Mode: 0o440, UID: diskOwner, GID: diskOwner, Content: content})
 	return image, nil
 }
+
+// kernelName is the name of the kernel, which is a program for UEFI firmware too.
+const kernelName = "vmlinuz.efi"
 
 // laterName is the name by which process 1 knows the archive of the files that it
 // boots without.
@@ -152,7 +157,7 @@ func addBusybox(ctx context.Context, root, system tree) error {
 }
 
 // bootDisk makes a disk that is one FAT file system with a boot loader, without a
-// partition table: nothing but the BIOS ever looks at it.
+// partition table: nothing but the firmware ever looks at it.
 type bootDisk struct {
 	dir   string
 	files map[string][]byte
@@ -179,7 +184,7 @@ func (b bootDisk) make(ctx context.Context) ([]byte, error) {
 	}
 	for _, step := range [][]string{
 		{"/usr/sbin/mkfs.vfat", "-F", "16", "--invariant", "-n", "BOOT", raw},
-		{"mcopy", "-i", raw, "syslinux.cfg", "vmlinuz", "initrd", laterName, "::"},
+		{"mcopy", "-i", raw, "syslinux.cfg", "startup.nsh", kernelName, "initrd", laterName, "::"},
 		{filepath.Join(b.dir, "syslinux"), "--install", raw},
 		// Compressing it would save 3 MB and cost each boot half a second.
 		{"qemu-img", "convert", "-O", "qcow2", raw, "disk.qcow2"},

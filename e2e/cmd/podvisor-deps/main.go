@@ -24,9 +24,12 @@ var packages = []string{
 	"libvirt-daemon-driver-qemu",
 	"libxml2-utils",
 	"nftables",
+	"ovmf",
 	"qemu-system-x86",
 	"qemu-utils",
 	"seabios",
+	"swtpm",
+	"swtpm-tools",
 	"util-linux",
 }
 
