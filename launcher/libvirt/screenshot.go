@@ -1,53 +1,45 @@
 package libvirt
 
 import (
-	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
 	golibvirt "github.com/digitalocean/go-libvirt"
 )
 
-// Screenshot is the screen of the domain of this name as an image, in PNG or PPM as
-// QEMU likes. One that is larger than most, in bytes, is an error.
+// Screenshot has QEMU write the screen of the domain of this name to the file, as a
+// PNG. The file is made by the user of QEMU, where QEMU sees the path, and replaces
+// what is there.
 //
-// go-libvirt returns an error of its decoder after the image has come completely: it
-// looks for the type of the image in the last packet of the stream, where it is not.
-// That error is dropped if there is an image. A writer that fails, or waits, blocks
-// the whole connection; this one does neither.
-func (c *Connection) Screenshot(ctx context.Context, name string, most int) ([]byte, error) {
-	const op = "take a screenshot of"
-	image := &bounded{most: most}
-	err := c.with(ctx, op, name, func(d golibvirt.Domain) error {
-		_, err := c.rpc.DomainScreenshot(d, image, 0, 0)
-		if le := (golibvirt.Error{}); errors.As(err, &le) || image.size == 0 {
-			return err
-		}
-		return nil
+// libvirt's own call sends the image as a stream, of which go-libvirt cannot find the
+// end: it returns too early, or blocks the connection with what comes after it.
+func (c *Connection) Screenshot(ctx context.Context, name, file string) error {
+	command, err := json.Marshal(map[string]any{
+		"execute": "screendump", "arguments": map[string]string{"filename": file, "format": "png"},
 	})
-	switch {
-	case err != nil:
-		return nil, err
-	case image.size == 0:
-		return nil, failure(op, name, errors.New("it gave no image"))
-	case image.size > most:
-		return nil, failure(op, name, fmt.Errorf("the image has %d bytes, and at most %d are read", image.size, most))
+	if err != nil {
+		return fmt.Errorf("write the command for a screenshot of domain %s: %w", name, err)
 	}
-	return image.content.Bytes(), nil
-}
-
-// bounded keeps what is written to it up to a size, and counts the rest.
-type bounded struct {
-	most, size int
-	content    bytes.Buffer
-}
-
-// Write implements io.Writer. It never fails.
-func (b *bounded) Write(p []byte) (int, error) {
-	b.size += len(p)
-	if b.size <= b.most {
-		b.content.Write(p)
+	const op = "take a screenshot of"
+	var answer string
+	if err := c.with(ctx, op, name, func(d golibvirt.Domain) (err error) {
+		answer, err = c.rpc.QEMUDomainMonitorCommand(d, string(command), 0)
+		return err
+	}); err != nil {
+		return err
 	}
-	return len(p), nil
+	var said struct {
+		Error *struct {
+			Desc string `json:"desc"`
+		} `json:"error"`
+	}
+	if err := json.Unmarshal([]byte(answer), &said); err != nil {
+		return failure(op, name, err)
+	}
+	if said.Error != nil {
+		return failure(op, name, errors.New(said.Error.Desc))
+	}
+	return nil
 }

@@ -93,6 +93,7 @@ func withUEFI(secure, persistent bool) *vmi.VirtualMachineInstance {
 	v := instance()
 	v.Spec.Domain.Firmware = &vmi.Firmware{Bootloader: &vmi.Bootloader{EFI: &vmi.EFI{SecureBoot: &secure, Persistent: &persistent}}}
 	v.Spec.Domain.Devices.TPM = &vmi.TPM{Persistent: &persistent}
+	v.Spec.Domain.Features = &vmi.Features{SMM: &vmi.FeatureState{}}
 	v.Spec.Domain.Memory = nil
 	v.Spec.Domain.Resources.Requests = memoryOf("128Mi")
 	return v

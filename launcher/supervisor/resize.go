@@ -88,7 +88,7 @@ func (s *Supervisor) actResize(ctx context.Context, r launcher.Resize) {
 	})
 }
 
-// resize extends what the disk is in, and tells the guest.
+// resize extends what the disk is in, and the disk that the guest sees.
 func (s *Supervisor) resize(ctx context.Context, a storage.Attachment, target string, size int64) error {
 	if target == "" {
 		return errors.New("its place in the domain is not known")

@@ -68,7 +68,7 @@ func TestAnotherKindHasNoRow(t *testing.T) {
 // faulty is one object of each kind that has a fault.
 func faulty() map[string]vmi.Object {
 	k := &vmi.KubeVirt{}
-	k.Spec.Configuration.CPUModel = "Haswell"
+	k.Spec.Configuration.ImagePullPolicy = "Sometimes"
 	return map[string]vmi.Object{
 		"KubeVirt":                         k,
 		"VirtualMachine":                   vmitest.NewVM("Sometimes"),

@@ -113,12 +113,6 @@ func TestWhatTheDefaultsDecideIsNoFault(t *testing.T) {
 			},
 			want: []string{"spec.domain.features.hyperv.tlbflush.direct"},
 		},
-		"what follows from another value": {
-			change: func(s *vmi.VirtualMachineInstanceSpec) {
-				s.Domain.Memory = &vmi.Memory{Hugepages: &vmi.Hugepages{PageSize: "2Gi"}}
-			},
-			want: []string{"spec.domain.memory.hugepages"},
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
