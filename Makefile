@@ -50,6 +50,11 @@ test: ## Install what is missing and run all tests
 test-attacks: ## Repeat the attacks of the tests and the fuzz targets for hours (FUZZTIME=1m each, IN=folder)
 	@./hack/test-attacks $(IN)
 
+.PHONY: test-debian
+test-debian: ## Run the test with a guest of Debian, which takes ten minutes where it is emulated
+	go -C e2e run ./cmd/podvisor-deps
+	DEBIAN=1 CI=true GOFLAGS=-buildvcs=false go -C e2e test -count=1 -timeout 60m . -run '^TestADebianGuest'
+
 .PHONY: bench
 bench: ## Measure against a plain pod: start, deletion, API writes, memory, admission
 	@$(E2E) ./cmd/podvisor-bench

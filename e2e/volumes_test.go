@@ -77,6 +77,10 @@ func TestAGuestReadsFilesAndLosesWhatItWritesToEphemeralDisks(t *testing.T) {
 		withVolume("disk-empty", vmi.VolumeSource{EmptyDisk: &vmi.EmptyDisk{Capacity: resource.MustParse("16Mi")}}))
 	v.Labels = map[string]string{"tier": "web"}
 	s.vmOf(v)
+	eventually(t, soon, func() error {
+		_, err := world.vmis.VirtualMachineInstances(s.name).Get(t.Context(), "reader", metav1.GetOptions{})
+		return err
+	})
 	s.awaitReason("reader", "ClaimInUse")
 	require.Contains(t, s.get("reader").Status.Condition(vmi.ConditionSynchronized).Message, "volume disk-file: PersistentVolumeClaim claim-base is a disk of VMI writer")
 	s.delete("writer")
