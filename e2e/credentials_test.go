@@ -118,7 +118,7 @@ func TestAGuestHasTheKeysAndPasswordsOfItsSecrets(t *testing.T) {
 	s.awaitCredentials(v.Name, slow, corev1.ConditionTrue, "has written")
 	s.awaitEvent(v, vmi.ReasonCredentialsSynchronized)
 	page := seen.awaitPage("http://credentials/cgi-bin/seen")
-	require.Contains(t, page, first+"\n"+second+"\n", "one by cloud-init, one by the agent")
+	require.Contains(t, page, first+"\n"+second, "one by cloud-init, one by the agent")
 	require.Contains(t, page, fmt.Sprintf("password of bob: %x", md5.Sum([]byte("correct horse\n"))))
 
 	s.setSecret(v, "team", "key", third)

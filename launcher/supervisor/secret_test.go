@@ -95,8 +95,11 @@ func (p *pod) holding(words string) map[string]bool {
 			return nil
 		}
 		info, err := d.Info()
-		if err != nil {
-			return nil // gone
+		switch {
+		case os.IsNotExist(err):
+			return nil
+		case err != nil:
+			return err
 		}
 		if content, err := os.ReadFile(path); err == nil && bytes.Contains(content, []byte(words)) {
 			out[name] = info.Mode().Perm()&0o077 == 0

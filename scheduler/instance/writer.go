@@ -49,7 +49,7 @@ type use struct {
 }
 
 func (u use) conflicts(other use) bool {
-	return u.claim == other.claim && (u.writes || other.writes) && !(u.shares && other.shares)
+	return u.claim == other.claim && (u.writes || other.writes) && (!u.shares || !other.shares)
 }
 
 func uses(v *vmi.VirtualMachineInstance) []use {

@@ -81,7 +81,7 @@ func content(f *os.File, kind storage.Kind) (storage.Facts, error) {
 		return facts, err
 	}
 	facts.AllocatedBytes = s.Blocks * 512
-	facts.Blocks = storage.Blocks{LogicalBytes: int64(s.Blksize), PhysicalBytes: int64(s.Blksize), DiscardBytes: int64(s.Blksize)}
+	facts.Blocks = storage.Blocks{LogicalBytes: s.Blksize, PhysicalBytes: s.Blksize, DiscardBytes: s.Blksize}
 	return facts, nil
 }
 
