@@ -63,7 +63,7 @@ func (s space) setSecret(v *vmi.VirtualMachineInstance, name, key, content strin
 	patch := fmt.Sprintf(`{"data": {%q: %q}}`, key, base64.StdEncoding.EncodeToString([]byte(content)))
 	_, err := world.kube.CoreV1().Secrets(s.name).Patch(s.t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 	require.NoError(s.t, err)
-	s.kubectl("annotate", "pod", s.pod(v).Name, "e2e/changed="+fmt.Sprint(time.Now().UnixNano()))
+	s.kubectl("annotate", "--overwrite", "pod", s.pod(v).Name, "e2e/changed="+fmt.Sprint(time.Now().UnixNano()))
 }
 
 // awaitCredentials waits until the condition of the credentials is as given.
