@@ -193,7 +193,6 @@ func TestTheClusterDecidesOnMachineTypeAndProcessor(t *testing.T) {
 	require.Equal(t, map[string][]string{"amd64": {"pc-q35-7.*"}}, settings.State().Config.Limits.MachineTypes)
 
 	for patch, says := range map[string]string{
-		`{"spec":{"configuration":{"cpuModel":"Haswell"}}}`:                                        "set cpuModel to host-model or host-passthrough",
 		`{"spec":{"configuration":{"architectureConfiguration":{"defaultArchitecture":"arm64"}}}}`: "set defaultArchitecture to amd64",
 	} {
 		_, err := world.vmis.KubeVirts(s.name).Patch(t.Context(), "kubevirt", types.MergePatchType, []byte(patch), metav1.PatchOptions{})

@@ -57,11 +57,11 @@ func TestAFieldIsExplained(t *testing.T) {
 func TestAFieldThatIsNotServedIsNamedByItsObject(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
-	const with = "apiVersion: kubevirt.io/v1\nkind: VirtualMachineInstance\nmetadata: {name: vm, namespace: %s}\nspec: {domain: {memory: {guest: 64Mi}, devices: {tpm: {}, disks: [{name: a, shareable: true}]}}, volumes: [{name: a, emptyDisk: {capacity: 1Gi}}]}\n"
+	const with = "apiVersion: kubevirt.io/v1\nkind: VirtualMachineInstance\nmetadata: {name: vm, namespace: %s}\nspec: {domain: {memory: {guest: 64Mi}, devices: {networkInterfaceMultiqueue: true, disks: [{name: a, tag: data}]}}, volumes: [{name: a, emptyDisk: {capacity: 1Gi}}]}\n"
 	said, err := kubectl(t, fmt.Sprintf(with, s.name), "create", "-f", "-")
 	require.Error(t, err)
-	for field, object := range map[string]string{"tpm": "vmi.spec.domain.devices", "shareable": "vmi.spec.domain.devices.disks", "launchSecurity": "vmi.spec.domain", "virtAPI": "kubevirt.spec.configuration.developerConfiguration.logVerbosity"} {
-		if field == "tpm" || field == "shareable" {
+	for field, object := range map[string]string{"networkInterfaceMultiqueue": "vmi.spec.domain.devices", "tag": "vmi.spec.domain.devices.disks", "launchSecurity": "vmi.spec.domain", "virtAPI": "kubevirt.spec.configuration.developerConfiguration.logVerbosity"} {
+		if field == "networkInterfaceMultiqueue" || field == "tag" {
 			require.Regexp(t, `unknown field "spec\.domain\.devices\S*\.`+field+`"`, said)
 		}
 		explained, err := kubectl(t, "", "explain", object)
@@ -71,7 +71,7 @@ func TestAFieldThatIsNotServedIsNamedByItsObject(t *testing.T) {
 	}
 	said, err = kubectl(t, fmt.Sprintf(with, s.name), "create", "--validate=warn", "-f", "-")
 	require.NoError(t, err, said)
-	require.Contains(t, said, `unknown field "spec.domain.devices.tpm"`)
+	require.Contains(t, said, `unknown field "spec.domain.devices.networkInterfaceMultiqueue"`)
 }
 
 func TestMissingMemoryHasAField(t *testing.T) {
@@ -151,13 +151,9 @@ func TestARefusalNamesTheFieldAndTheWayOut(t *testing.T) {
 			strings.Replace(withDevices(s.name, "", "", "", ""), "spec:\n", "spec:\n  architecture: arm64\n", 1),
 			"VMIs of this architecture do not run yet: set architecture to amd64, or leave it out",
 		},
-		"a processor by its name": {
-			strings.Replace(withDevices(s.name, "", "", "", ""), "domain:\n", "domain:\n    cpu: {model: Haswell}\n", 1),
-			"set model to host-model or host-passthrough, or leave it out",
-		},
 		"a field that is not built": {
-			withDevices(s.name, "{name: a, shareable: true}", "", "", "{name: a, emptyDisk: {capacity: 1Gi}}"),
-			`unknown field "spec.domain.devices.disks[0].shareable"`,
+			withDevices(s.name, "{name: a, tag: data}", "", "", "{name: a, emptyDisk: {capacity: 1Gi}}"),
+			`unknown field "spec.domain.devices.disks[0].tag"`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

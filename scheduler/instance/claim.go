@@ -75,15 +75,22 @@ func claimStatus(o Observed) []vmi.VolumeStatus {
 // claimsGrew writes the sizes of claims that have grown since they were written, from
 // which the launcher learns that their disks may.
 func claimsGrew(o Observed) scheduler.Plan {
+	grown := map[int]*corev1.PersistentVolumeClaim{}
+	for i, s := range o.VMI.Status.VolumeStatus {
+		info := s.PersistentVolumeClaimInfo
+		if info == nil {
+			continue
+		}
+		if c := o.Claims[info.ClaimName]; c != nil && c.Status.Capacity.Storage().Cmp(*info.Capacity.Storage()) > 0 {
+			grown[i] = c
+		}
+	}
+	if len(grown) == 0 {
+		return scheduler.Plan{} // the rest of the status is virt-handler's
+	}
 	return write(o, func(s *vmi.VirtualMachineInstanceStatus, _ metav1.Time) {
-		for i := range s.VolumeStatus {
-			info := s.VolumeStatus[i].PersistentVolumeClaimInfo
-			if info == nil {
-				continue
-			}
-			if c := o.Claims[info.ClaimName]; c != nil && c.Status.Capacity.Storage().Cmp(*info.Capacity.Storage()) > 0 {
-				s.VolumeStatus[i].PersistentVolumeClaimInfo = claimInfo(c)
-			}
+		for i, c := range grown {
+			s.VolumeStatus[i].PersistentVolumeClaimInfo = claimInfo(c)
 		}
 	})
 }
