@@ -3,8 +3,10 @@ module github.com/podvisor/podvisor
 go 1.26.0
 
 require (
+	github.com/containernetworking/plugins v1.9.1
 	github.com/digitalocean/go-libvirt v0.0.0-20260217163227-273eaa321819
 	github.com/diskfs/go-diskfs v1.9.4
+	github.com/hanwen/go-fuse/v2 v2.12.1
 	github.com/insomniacslk/dhcp v0.0.0-20260901064844-234b97448fae
 	github.com/mdlayher/netlink v1.7.3-0.20250113171957-fbb4dce95f42
 	github.com/prometheus/client_golang v1.24.0

@@ -318,8 +318,18 @@ type DeveloperConfiguration struct {
 
 	// DiskVerification are settings of the check of disk images.
 	// +optional
-	// +podvisor:unserved=only the header of a disk image is read, which takes little memory
 	DiskVerification *DiskVerification `json:"diskVerification,omitempty"`
+
+	// FeatureGates are KubeVirt's names of features that are off by default. HostDisk
+	// allows disks in files of the node, PortRangesSpec ranges of ports, VSOCK sockets
+	// between guests and their nodes, WorkloadEncryptionSEV guests with encrypted
+	// memory. A name of a feature that is on in any case, or that Podvisor does not
+	// have, changes nothing.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:items:MaxLength=256
+	FeatureGates []string `json:"featureGates,omitempty"`
 
 	// LogVerbosity says how much the components log.
 	// +optional
@@ -328,7 +338,8 @@ type DeveloperConfiguration struct {
 
 // DiskVerification are settings of the check of disk images.
 type DiskVerification struct {
-	// MemoryLimit is the memory that the check may use. Default: 2000Mi.
+	// MemoryLimit is the memory that the process that checks an image may use. Less
+	// than 64Mi counts as 64Mi. Default: 128Mi.
 	MemoryLimit *resource.Quantity `json:"memoryLimit"`
 }
 

@@ -22,7 +22,6 @@ type CPU struct {
 	// as the guest would see at most 512 processors. A value below sockets is
 	// refused.
 	// +optional
-	// +podvisor:unserved=processors cannot be added to a running guest yet
 	MaxSockets uint32 `json:"maxSockets,omitempty"`
 
 	// Threads per core. Default: 1.
@@ -64,7 +63,6 @@ type CPU struct {
 	// NUMA shows the guest the node's memory topology. It needs
 	// dedicatedCpuPlacement and hugepages.
 	// +optional
-	// +podvisor:unserved=the domain has one memory node
 	NUMA *NUMA `json:"numa,omitempty"`
 }
 

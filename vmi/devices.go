@@ -26,7 +26,6 @@ type Devices struct {
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
-	// +podvisor:unserved=virtiofsd needs a user namespace or capabilities, which a launcher pod does not have
 	Filesystems []Filesystem `json:"filesystems,omitempty"`
 
 	// Inputs are the VMI's pointing devices.
@@ -117,7 +116,6 @@ type Devices struct {
 	// NetworkInterfaceMultiQueue gives each virtio interface as many queues as
 	// there are processors. Default: false.
 	// +optional
-	// +podvisor:unserved=every interface has one queue
 	NetworkInterfaceMultiQueue *bool `json:"networkInterfaceMultiqueue,omitempty"`
 
 	// UseVirtioTransitional makes virtio devices support the legacy protocol as
@@ -125,9 +123,17 @@ type Devices struct {
 	// +optional
 	UseVirtioTransitional *bool `json:"useVirtioTransitional,omitempty"`
 
-	// DisableHotplug forbids to attach disks while the guest runs. Default: false.
+	// AutoattachVSOCK gives the VMI a vsock device: sockets between programs in the
+	// guest and programs on its node, without a network. The guest's number is in
+	// status.VSOCKCID. It needs the feature gate VSOCK, and a node with the device
+	// /dev/vhost-vsock. Default: false.
 	// +optional
-	// +podvisor:unserved=nothing can be added to a running VMI yet
+	AutoattachVSOCK *bool `json:"autoattachVSOCK,omitempty"`
+
+	// DisableHotplug leaves out what disks and interfaces that are attached while the
+	// guest runs need: spare PCI ports, and a SCSI controller without a disk. Default:
+	// false.
+	// +optional
 	DisableHotplug bool `json:"disableHotplug,omitempty"`
 }
 

@@ -73,10 +73,9 @@ type Disk struct {
 	// +optional
 	Shareable *bool `json:"shareable,omitempty"`
 
-	// Tag reaches the guest with the disk's address, in cloud-init's configuration
-	// drive.
+	// Tag reaches the guest with the disk's address and serial number, in the file
+	// meta_data.json of cloud-init's configuration drive.
 	// +optional
-	// +podvisor:unserved=cloud-init's data do not hold the addresses of devices
 	Tag string `json:"tag,omitempty"`
 }
 

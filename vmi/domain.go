@@ -57,6 +57,11 @@ type DomainSpec struct {
 	// +optional
 	IOThreads *IOThreads `json:"ioThreads,omitempty"`
 
+	// LaunchSecurity keeps the guest's memory and processors from the node that it
+	// runs on. Default: the node sees all of the guest.
+	// +optional
+	LaunchSecurity *LaunchSecurity `json:"launchSecurity,omitempty"`
+
 	// RebootPolicy says what happens when the guest reboots: Reboot restarts it in
 	// the same pod, Terminate ends the VMI as if the guest had powered off.
 	// Default: Reboot.

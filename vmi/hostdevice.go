@@ -24,7 +24,6 @@ type GPU struct {
 	// Tag reaches the guest with the device's address, in cloud-init's
 	// configuration drive.
 	// +optional
-	// +podvisor:unserved=cloud-init's configuration drive names no devices
 	Tag string `json:"tag,omitempty"`
 }
 
@@ -67,7 +66,6 @@ type HostDevice struct {
 	// Tag reaches the guest with the device's address, in cloud-init's
 	// configuration drive.
 	// +optional
-	// +podvisor:unserved=cloud-init's configuration drive names no devices
 	Tag string `json:"tag,omitempty"`
 }
 

@@ -45,11 +45,11 @@ type Interface struct {
 	Ports []Port `json:"ports,omitempty"`
 
 	// PortRanges are ranges of ports that the masquerade binding forwards to the
-	// guest. They exclude ports.
+	// guest. They exclude ports, and need the feature gate PortRangesSpec. The pod
+	// does not list them.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10
-	// +podvisor:unserved=ports are forwarded one by one
 	PortRanges []PortRange `json:"portRanges,omitempty"`
 
 	// BootOrder is the position in which the firmware tries to boot from this
@@ -57,12 +57,10 @@ type Interface struct {
 	// guest does not boot from it. Two devices with the same number are refused.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
-	// +podvisor:unserved=no guest boots from the network
 	BootOrder *uint `json:"bootOrder,omitempty"`
 
 	// DHCPOptions are sent to the guest with its address.
 	// +optional
-	// +podvisor:unserved=the DHCP server sends address, routes and names only
 	DHCPOptions *DHCPOptions `json:"dhcpOptions,omitempty"`
 
 	// PciAddress is the interface's address on the guest's PCI bus, for example
@@ -81,14 +79,13 @@ type Interface struct {
 	// Tag reaches the guest with the interface's address, in cloud-init's
 	// configuration drive.
 	// +optional
-	// +podvisor:unserved=cloud-init's data do not hold the addresses of devices
 	Tag string `json:"tag,omitempty"`
 
-	// State is the cable: up, down (the guest sees a cable that is not plugged in)
-	// or absent (the interface is detached from the running guest; bridge binding
-	// only, and not the pod network). Default: up.
+	// State is the cable when the guest starts: up, down (the guest sees a cable that
+	// is not plugged in) or absent (the guest has no such interface, and its pod is
+	// not attached to the network; bridge binding only, and not the pod network).
+	// Default: up.
 	// +optional
-	// +podvisor:unserved=the link of every interface is up
 	State InterfaceState `json:"state,omitempty"`
 }
 
@@ -121,20 +118,21 @@ type InterfaceBinding struct {
 
 	// Masquerade attaches the guest by network address translation: the guest has
 	// a private address, which is translated to the pod's. It gets the IPv4
-	// address by DHCP; that of IPv6 it must be configured with.
+	// address by DHCP, and that of IPv6 by router advertisements and DHCPv6.
 	// +optional
 	Masquerade *InterfaceMasquerade `json:"masquerade,omitempty"`
 
 	// SRIOV gives the guest a virtual function of the node's network card for
-	// itself.
+	// itself. Its network is one of Multus, whose device plugin gives the pod the
+	// function: name the resource in the VMI's domain.resources.limits, once for each
+	// such interface.
 	// +optional
-	// +podvisor:unserved=no device of the node is passed through
 	SRIOV *InterfaceSRIOV `json:"sriov,omitempty"`
 
 	// PasstBinding attaches the guest by passt, an unprivileged program that opens
 	// the guest's connections from the pod: guest and pod share the pod's address.
 	// +optional
-	// +podvisor:unserved=no passt runs in the pod
+	// +podvisor:unserved=passt needs a user namespace and mounts for itself, which a launcher's pod may not make (seccomp RuntimeDefault)
 	PasstBinding *InterfacePasst `json:"passtBinding,omitempty"`
 
 	// DeprecatedSlirp is a binding that KubeVirt has removed.
@@ -267,16 +265,26 @@ type DHCPPrivateOption struct {
 	Value string `json:"value"`
 }
 
+// What the information of an [InterfaceStatus] is from.
+const (
+	InfoSourceDomain     = "domain"
+	InfoSourceGuestAgent = "guest-agent"
+	// InfoSourceMultusStatus is the annotation by which Multus reports the networks of
+	// a pod.
+	InfoSourceMultusStatus = "multus-status"
+)
+
 // InterfaceStatus is an observed network interface.
 type InterfaceStatus struct {
-	// Name is the name of the interface in the spec.
+	// Name is the name of the interface in the spec. Empty: only the guest has it.
 	// +optional
 	Name string `json:"name,omitempty"`
-	// IP is the address under which the guest is reached: the pod's.
+	// IP is the first one of IPs.
 	// +optional
 	IP string `json:"ipAddress,omitempty"`
-	// IPs are all addresses under which the guest is reached: the pod's. Whether
-	// the guest has set up its IPv6 address is not known.
+	// IPs are all addresses: with the masquerade binding the pod's, under which the
+	// guest is reached; otherwise those that the guest's agent reports, and the pod's
+	// while there is no agent. A guest may report any address.
 	// +optional
 	// +listType=atomic
 	IPs []string `json:"ipAddresses,omitempty"`
@@ -286,7 +294,6 @@ type InterfaceStatus struct {
 	// InterfaceName is the interface's name in the guest, if the guest's agent
 	// reported it.
 	// +optional
-	// +podvisor:unserved=the guest's agent is not asked for the guest's interfaces
 	InterfaceName string `json:"interfaceName,omitempty"`
 	// PodInterfaceName is the pod's interface behind it.
 	// +optional
@@ -295,11 +302,10 @@ type InterfaceStatus struct {
 	// multus-status, or several of them with commas between.
 	// +optional
 	InfoSource string `json:"infoSource,omitempty"`
-	// QueueCount is the number of queues. For now there is one.
+	// QueueCount is the number of queues.
 	// +optional
 	QueueCount int32 `json:"queueCount,omitempty"`
-	// LinkState is up or down, as a cable that is plugged in or not. For now it is
-	// always up.
+	// LinkState is up or down, as a cable that is plugged in or not.
 	// +optional
 	LinkState string `json:"linkState,omitempty"`
 }

@@ -49,6 +49,11 @@ const (
 	SkipNodeAnnotation = "node-labeller.kubevirt.io/skip-node"
 	// CPUManagerLabel is "true" on nodes that give pods whole CPUs.
 	CPUManagerLabel = "kubevirt.io/cpumanager"
+	// SEVLabel is "true" on nodes that can encrypt the memory of guests, and SEVESLabel
+	// on those that can encrypt the registers of their processors too. Who administers
+	// the nodes sets both.
+	SEVLabel   = "kubevirt.io/sev"
+	SEVESLabel = "kubevirt.io/sev-es"
 	// Finalizer keeps a deleted VirtualMachineInstance until its guest is off.
 	Finalizer = "kubevirt.io/foregroundDeleteVirtualMachine"
 
@@ -91,11 +96,15 @@ const (
 	// IgnitionAnnotation is the configuration of a guest that reads Ignition.
 	IgnitionAnnotation = "kubevirt.io/ignitiondata"
 
-	// KVMResource, TunResource and VhostNetResource are the node's devices as
-	// resources of a pod.
-	KVMResource      = "devices.kubevirt.io/kvm"
-	TunResource      = "devices.kubevirt.io/tun"
-	VhostNetResource = "devices.kubevirt.io/vhost-net"
+	// KVMResource, TunResource, VhostNetResource and VhostVSOCKResource are the
+	// node's devices as resources of a pod.
+	KVMResource        = "devices.kubevirt.io/kvm"
+	TunResource        = "devices.kubevirt.io/tun"
+	VhostNetResource   = "devices.kubevirt.io/vhost-net"
+	VhostVSOCKResource = "devices.kubevirt.io/vhost-vsock"
+	// SEVResource is the device by which the memory of guests is encrypted. No handler
+	// offers it.
+	SEVResource = "devices.kubevirt.io/sev"
 )
 
 // ReservedLabels returns the labels of VMIs that only Podvisor writes.

@@ -23,6 +23,10 @@ const (
 	// ContainerDisksDir holds one folder per container disk, named after its
 	// volume: the root of the container image.
 	ContainerDisksDir = "/var/run/kubevirt/container-disks"
+	// FilesystemsVolume is the emptyDir with the sockets of the servers of file
+	// systems, mounted at FilesystemsDir.
+	FilesystemsVolume = "virtiofs-containers"
+	FilesystemsDir    = "/var/run/kubevirt/virtiofs-containers"
 	// KernelBootDir holds the folders kernel and initrd, in which the container image
 	// of a VMI's kernel is found, or the copy of the one file.
 	KernelBootDir = "/var/run/kubevirt/kernel-boot"
@@ -41,3 +45,7 @@ func CloudInitImage(namespace, name string) string {
 func ConfigDriveImage(namespace, name string) string {
 	return path.Join(EphemeralDisksDir, "cloud-init-data", namespace, name, "configdrive.iso")
 }
+
+// FilesystemSocket is the path in a launcher pod of the socket of the server of the file
+// system of this name.
+func FilesystemSocket(name string) string { return path.Join(FilesystemsDir, name+".sock") }

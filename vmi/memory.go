@@ -15,7 +15,6 @@ type Memory struct {
 	// adding memory to the running guest. Default: four times guest, except on
 	// arm64, where memory cannot be added. A value below guest is refused.
 	// +optional
-	// +podvisor:unserved=memory cannot be added to a running guest yet
 	MaxGuest *resource.Quantity `json:"maxGuest,omitempty"`
 
 	// Hugepages backs the guest's memory with huge pages of the node. The pod

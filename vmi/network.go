@@ -21,9 +21,9 @@ type NetworkSource struct {
 	// +optional
 	Pod *PodNetwork `json:"pod,omitempty"`
 
-	// Multus is a further network of the pod, which Multus attaches.
+	// Multus is a further network of the pod, which Multus attaches. Without Multus
+	// in the cluster the VMI does not start.
 	// +optional
-	// +podvisor:unserved=pods have no networks beside their own
 	Multus *MultusNetwork `json:"multus,omitempty"`
 }
 
@@ -37,23 +37,23 @@ type PodNetwork struct {
 	VMNetworkCIDR string `json:"vmNetworkCIDR,omitempty"`
 
 	// VMIPv6NetworkCIDR is the same for IPv6, with at most 126 bits, where the pod
-	// has an IPv6 address. The guest does not get it by DHCP yet: configure it
-	// with the second address, for example by cloud-init's network data, and the
-	// first as its gateway. Default: fd10:0:2::/120, so fd10:0:2::2 and
-	// fd10:0:2::1.
+	// has an IPv6 address. The guest gets the second address by DHCPv6. Default:
+	// fd10:0:2::/120, so fd10:0:2::2 and the gateway fd10:0:2::1.
 	// +optional
 	VMIPv6NetworkCIDR string `json:"vmIPv6NetworkCIDR,omitempty"`
 }
 
 // MultusNetwork is a network that Multus attaches to the pod.
 type MultusNetwork struct {
-	// NetworkName is the NetworkAttachmentDefinition, as name or as
-	// namespace/name. If it does not exist, the pod does not start.
+	// NetworkName is the NetworkAttachmentDefinition, as name or as namespace/name.
+	// While it does not exist the pod does not start.
 	// +kubebuilder:validation:MinLength=1
 	NetworkName string `json:"networkName"`
 
 	// Default makes this network the pod's first one, in place of the cluster's.
-	// At most one network has it, and none beside a pod network. Default: false.
+	// At most one network has it, and none beside a pod network. Multus looks for a
+	// name without a namespace in the namespace of its configuration, mostly
+	// kube-system. Default: false.
 	// +optional
 	Default bool `json:"default,omitempty"`
 }

@@ -52,9 +52,8 @@ type VirtualMachineInstanceStatus struct {
 	VolumeStatus []VolumeStatus `json:"volumeStatus,omitempty"`
 
 	// KernelBootStatus identifies what the guest was started with by
-	// firmware.kernelBoot.
+	// firmware.kernelBoot. Nil: nothing of it, or it does not run yet.
 	// +optional
-	// +podvisor:unserved=no guest is started by kernelBoot
 	KernelBootStatus *KernelBootStatus `json:"kernelBootStatus,omitempty"`
 
 	// Memory is the VMI's memory.
@@ -80,6 +79,17 @@ type VirtualMachineInstanceStatus struct {
 	// guest with one of domain.devices.panicDevices reports. Nil: it did not.
 	// +optional
 	GuestPanics *GuestOccurrences `json:"guestPanics,omitempty"`
+
+	// VSOCKCID is the guest's number (CID) in the addresses of vsock sockets on its
+	// node, if it has autoattachVSOCK. Guests of other nodes may have the same number,
+	// and the VMI may have another at its next start. Nil: it has no such device, or
+	// it does not run yet.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=4294967295
+	// +kubebuilder:validation:Type=integer
+	// +kubebuilder:validation:Format=int64
+	// +optional
+	VSOCKCID *uint32 `json:"VSOCKCID,omitempty"`
 
 	// QOSClass is the quality-of-service class of the VMI's pod.
 	// +optional

@@ -18,6 +18,9 @@ var lists = map[string]*list{
 						"emulatedMachines": {max: 1024},
 					}},
 				}},
+				"developerConfiguration": {fields: map[string]*list{
+					"featureGates": {max: 256},
+				}},
 				"emulatedMachines": {max: 1024},
 				"permittedHostDevices": {fields: map[string]*list{
 					"mediatedDevices": {max: 256},

@@ -100,6 +100,9 @@ type Launcher struct {
 	// TolerancePercent is by how many per cent a claim may be smaller than the disk in
 	// it. 0: 10.
 	TolerancePercent int64 `json:"tolerancePercent,omitempty"`
+	// InspectionMemoryBytes is what the inspection of a disk image may have of memory.
+	// 0: as the launcher has it.
+	InspectionMemoryBytes int64 `json:"inspectionMemoryBytes,omitempty"`
 }
 
 // Verbosity is how much a component logs: 1 and 2 the usual, more also what
@@ -180,6 +183,9 @@ func launcher(in *vmi.KubeVirtConfiguration, d *vmi.DeveloperConfiguration, v *v
 		l.StatsPeriod = cmp.Or(int(*p), -1)
 	}
 	l.ReserveBytes, l.TolerancePercent = int64(d.MinimumReservePVCBytes), int64(d.LessPVCSpaceToleration)
+	if v := d.DiskVerification; v != nil && v.MemoryLimit != nil {
+		l.InspectionMemoryBytes = v.MemoryLimit.Value()
+	}
 	return l
 }
 

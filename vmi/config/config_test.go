@@ -81,8 +81,8 @@ func TestResolve(t *testing.T) {
 			want: config.Config{Launcher: config.Launcher{SMBIOS: vmi.SMBIOSConfiguration{Sku: "7"}, StatsPeriod: 5, Verbosity: 4}},
 		},
 		"the space of claims": {
-			in:   vmi.KubeVirtConfiguration{DeveloperConfiguration: &vmi.DeveloperConfiguration{LessPVCSpaceToleration: 5, MinimumReservePVCBytes: 1 << 20}},
-			want: config.Config{Launcher: config.Launcher{ReserveBytes: 1 << 20, TolerancePercent: 5}},
+			in:   vmi.KubeVirtConfiguration{DeveloperConfiguration: &vmi.DeveloperConfiguration{LessPVCSpaceToleration: 5, MinimumReservePVCBytes: 1 << 20, DiskVerification: &vmi.DiskVerification{MemoryLimit: new(resource.MustParse("100Mi"))}}},
+			want: config.Config{Launcher: config.Launcher{ReserveBytes: 1 << 20, TolerancePercent: 5, InspectionMemoryBytes: 100 << 20}},
 		},
 		"a period of 0 measures nothing": {
 			in:   vmi.KubeVirtConfiguration{MemBalloonStatsPeriod: new(uint32(0))},

@@ -70,6 +70,10 @@ func maxGuest(s *vmi.VirtualMachineInstanceSpec, p Profile) {
 	if c := s.Domain.CPU; c != nil && c.NUMA != nil && c.NUMA.GuestMappingPassthrough != nil {
 		return
 	}
+	// The key of the guest's memory is that of the memory which it starts with.
+	if s.Domain.LaunchSecurity != nil {
+		return
+	}
 	block := int64(memoryBlock)
 	if m.Hugepages != nil {
 		q, err := quantity.Parse(m.Hugepages.PageSize)

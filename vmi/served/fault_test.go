@@ -79,14 +79,14 @@ func TestEachFieldThatIsNotServedIsAFault(t *testing.T) {
 func TestAllFaultsAreReportedAtOnce(t *testing.T) {
 	t.Parallel()
 	v := vmitest.New()
-	v.Spec.Domain.Devices.Disks = []vmi.Disk{{Name: "a", Tag: "data"}}
+	v.Spec.Domain.Devices.Disks = []vmi.Disk{{Name: "a", LUN: &vmi.LunTarget{Reservation: true}}}
 	v.Spec.Domain.Devices.Interfaces = []vmi.Interface{{Name: "b", InterfaceBinding: vmi.InterfaceBinding{DeprecatedSlirp: &vmi.DeprecatedBinding{}}}}
 	var got []string
 	for _, e := range Faults(v, defaults.Profile{}) {
 		got = append(got, e.Error())
 	}
 	require.Equal(t, []string{
-		`spec.domain.devices.disks[0].tag: Forbidden: not served yet: cloud-init's data do not hold the addresses of devices`,
+		`spec.domain.devices.disks[0].lun.reservation: Forbidden: not served yet: no helper for persistent reservations runs on the node`,
 		`spec.domain.devices.interfaces[0].slirp: Forbidden: not served: the binding is discontinued: use masquerade or passtBinding`,
 	}, got)
 }
@@ -104,8 +104,10 @@ func TestWhatTheDefaultsDecideIsNoFault(t *testing.T) {
 		"those of another architecture": {profile: defaults.Profile{Architecture: defaults.ARM64}},
 		"a default that a user writes":  {change: func(s *vmi.VirtualMachineInstanceSpec) { s.Domain.Features = &vmi.Features{} }},
 		"another value": {
-			change: func(s *vmi.VirtualMachineInstanceSpec) { s.Domain.CPU = &vmi.CPU{MaxSockets: 9} },
-			want:   []string{"spec.domain.cpu.maxSockets"},
+			change: func(s *vmi.VirtualMachineInstanceSpec) {
+				s.Domain.Devices.Disks = []vmi.Disk{{Name: "a", LUN: &vmi.LunTarget{Reservation: true}}}
+			},
+			want: []string{"spec.domain.devices.disks[0].lun.reservation"},
 		},
 		"a default beside another value": {
 			change: func(s *vmi.VirtualMachineInstanceSpec) {

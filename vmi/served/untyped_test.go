@@ -10,15 +10,15 @@ import (
 
 func TestAFieldWithoutATypeHasAReason(t *testing.T) {
 	t.Parallel()
-	o := object(t, `{spec: {template: {spec: {domain: {devices: {autoattachVSOCK: true, clientPassthrough: {}}}}}}}`)
+	o := object(t, `{spec: {template: {spec: {domain: {devices: {clientPassthrough: {}, downwardMetrics: {}}}}}}}`)
 	var got []string
 	for _, f := range Untyped("VirtualMachine").In(o) {
 		require.True(t, f.Refused)
 		got = append(got, f.String())
 	}
 	require.Equal(t, []string{
-		"spec.template.spec.domain.devices.autoattachVSOCK: not served: sockets between node and guest enter when they are built",
 		"spec.template.spec.domain.devices.clientPassthrough: not served: few VMs need it; it enters when it is built",
+		"spec.template.spec.domain.devices.downwardMetrics: not served: metrics of the node for the guest enter when they are built",
 	}, got)
 	for kind, fields := range untyped {
 		for _, f := range fields {

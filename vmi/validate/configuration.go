@@ -30,6 +30,12 @@ func Configured(c *vmi.KubeVirtConfiguration) Limits {
 	if p := c.PermittedHostDevices; p != nil {
 		l.Features.HostDevices = len(p.PCIHostDevices)+len(p.MediatedDevices) > 0
 	}
+	if d := c.DeveloperConfiguration; d != nil {
+		gates, _ := FeatureGates(d.FeatureGates...)
+		// The others are not served, or need more than a gate.
+		l.Features.HostDisk, l.Features.PortRanges = gates.HostDisk, gates.PortRanges
+		l.Features.VSOCK, l.Features.SEV = gates.VSOCK, gates.SEV
+	}
 	l.NoLiveUpdate = c.VMRolloutStrategy != nil && *c.VMRolloutStrategy == vmi.RolloutStage
 	return l
 }

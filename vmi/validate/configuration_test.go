@@ -83,6 +83,19 @@ func TestFeatureGatesHaveKubeVirtsNames(t *testing.T) {
 	require.Equal(t, []string{"LiveMigration", "EnableVirtioFsConfigVolumes"}, unknown, "what is always on cannot be switched off")
 }
 
+func TestFeatureGatesAllowWhatIsOffByDefault(t *testing.T) {
+	c := &vmi.KubeVirtConfiguration{DeveloperConfiguration: &vmi.DeveloperConfiguration{FeatureGates: []string{"LiveMigration", "Sidecar"}}}
+	require.Equal(t, validate.Limits{}, validate.Configured(c), "the others change nothing")
+	c.DeveloperConfiguration.FeatureGates = append(c.DeveloperConfiguration.FeatureGates, "HostDisk")
+	require.Equal(t, validate.Limits{Features: validate.Features{HostDisk: true}}, validate.Configured(c))
+	c.DeveloperConfiguration.FeatureGates = append(c.DeveloperConfiguration.FeatureGates, "PortRangesSpec")
+	require.Equal(t, validate.Limits{Features: validate.Features{HostDisk: true, PortRanges: true}}, validate.Configured(c))
+	c.DeveloperConfiguration.FeatureGates = []string{"VSOCK"}
+	require.Equal(t, validate.Limits{Features: validate.Features{VSOCK: true}}, validate.Configured(c))
+	c.DeveloperConfiguration.FeatureGates = []string{"WorkloadEncryptionSEV", "WorkloadEncryptionTDX"}
+	require.Equal(t, validate.Limits{Features: validate.Features{SEV: true}}, validate.Configured(c), "TDX is not served")
+}
+
 func TestADefaultConfigurationHasTheFeaturesOfADefaultKubeVirt(t *testing.T) {
 	require.Equal(t, validate.Limits{}, validate.Configured(&vmi.KubeVirtConfiguration{}))
 }

@@ -58,7 +58,7 @@ func inputs(at *field.Path, all []vmi.Input) field.ErrorList {
 }
 
 // filesystems checks what the guest sees as directories.
-func filesystems(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) field.ErrorList {
+func filesystems(at *field.Path, s *vmi.VirtualMachineInstanceSpec) field.ErrorList {
 	var l field.ErrorList
 	for i, f := range s.Domain.Devices.Filesystems {
 		here := at.Index(i)
@@ -70,12 +70,25 @@ func filesystems(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) 
 			l = append(l, field.Invalid(here.Child("name"), f.Name, "there is no volume of this name: add one to volumes, or remove the file system"))
 			continue
 		}
-		v := &s.Volumes[k]
-		if storage := v.PersistentVolumeClaim != nil || v.DataVolume != nil; storage && !lim.Features.VirtiofsStorage {
-			l = append(l, as(at.String(), field.Invalid(here.Child("virtiofs"), f.Name, "is switched off for this kind of volume in this cluster's configuration: show the volume as a disk")))
+		if len(f.Name) > maxTag {
+			l = append(l, field.TooLong(here.Child("name"), f.Name, maxTag))
+		}
+		if !shareable(&s.Volumes[k]) {
+			l = append(l, field.Invalid(here.Child("name"), f.Name, "a volume of this kind cannot be a file system, only persistentVolumeClaim, dataVolume, configMap, secret, downwardAPI and serviceAccount: show it by a disk"))
+		}
+		if slices.ContainsFunc(s.Domain.Devices.Filesystems[:i], func(o vmi.Filesystem) bool { return o.Name == f.Name }) {
+			l = append(l, field.Duplicate(here.Child("name"), f.Name))
 		}
 	}
 	return l
+}
+
+// maxTag is the longest name by which a guest mounts a file system, in bytes.
+const maxTag = 36
+
+// shareable says that a volume can be a file system of the guest.
+func shareable(v *vmi.Volume) bool {
+	return v.PersistentVolumeClaim != nil || v.DataVolume != nil || v.ConfigMap != nil || v.Secret != nil || v.DownwardAPI != nil || v.ServiceAccount != nil
 }
 
 // gpus checks the GPUs that are passed through.
@@ -131,6 +144,15 @@ func panicDevices(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits)
 		l = append(l, field.Invalid(at, plural(len(all), "device"), "guests of s390x report a crash without a device: leave it out"))
 	}
 	return l
+}
+
+// vsock checks the device for sockets between guest and node, by which a guest reaches
+// what listens there, as no pod does.
+func vsock(at *field.Path, d *vmi.Devices, lim Limits) field.ErrorList {
+	if d.AutoattachVSOCK == nil || !*d.AutoattachVSOCK || lim.Features.VSOCK {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(at, true, "sockets between guests and their nodes are switched off in this cluster's configuration: leave it out")}
 }
 
 func watchdog(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) field.ErrorList {

@@ -70,7 +70,8 @@ func firmware(at *field.Path, d *vmi.DomainSpec, arch string) field.ErrorList {
 		if b.BIOS != nil && b.EFI != nil {
 			l = append(l, field.Invalid(here.Child("bootloader"), "bios and efi", "must be one of them: leave the other out"))
 		}
-		if arch != defaults.ARM64 && b.EFI != nil && enabled(b.EFI.SecureBoot) && !smm(d.Features) {
+		isTDX := d.LaunchSecurity != nil && d.LaunchSecurity.TDX != nil // which keeps the firmware's variables without SMM
+		if arch != defaults.ARM64 && !isTDX && b.EFI != nil && enabled(b.EFI.SecureBoot) && !smm(d.Features) {
 			l = append(l, field.Invalid(at, "efi", "secure boot, which is on unless firmware.bootloader.efi.secureBoot is false, needs features.smm.enabled: true"))
 		}
 	}

@@ -25,7 +25,7 @@ import (
 func FuzzNothingPanics(f *testing.F) {
 	f.Add([]byte(`{"spec":{"domain":{}}}`))
 	f.Add([]byte(`{"spec":{"template":{"spec":{}}},"status":{"volumeRequests":[` + claimRequest + `,{"removeVolumeOptions":{"name":"b"}},{}]}}`))
-	for _, tables := range [][]rule{processorRules, firmwareRules, storageRules, networkRules, deviceRules, podRules} {
+	for _, tables := range [][]rule{processorRules, securityRules, firmwareRules, storageRules, networkRules, deviceRules, podRules} {
 		for _, tt := range tables {
 			if spec, err := yaml.YAMLToJSON([]byte(tt.spec)); err == nil {
 				f.Add([]byte(`{"spec":` + string(spec) + `}`))

@@ -13,15 +13,16 @@ type Features struct {
 	HostDevices bool
 	// PersistentReservation allows reservations of SCSI devices.
 	PersistentReservation bool
-	// VirtiofsStorage allows file systems in claims. Those of ConfigMaps, Secrets
-	// and the like are always allowed.
-	VirtiofsStorage bool
 	// HookSidecars allows containers that change the domain.
 	HookSidecars bool
 	// Ignition allows Ignition's configuration in an annotation.
 	Ignition bool
 	// PortRanges allows to forward ranges of ports.
 	PortRanges bool
+	// VSOCK allows sockets between a guest and its node.
+	VSOCK bool
+	// SEV allows guests whose memory is encrypted by SEV, and TDX those of TDX.
+	SEV, TDX bool
 
 	// NoEmptyCDRom refuses drives without a volume, into which one is put later.
 	NoEmptyCDRom bool
@@ -47,8 +48,9 @@ type gate struct {
 func (f *Features) gates() map[string]gate {
 	return map[string]gate{
 		"HostDisk": {&f.HostDisk, true}, "HostDevices": {&f.HostDevices, true}, "PersistentReservation": {&f.PersistentReservation, true},
-		"EnableVirtioFsStorageVolumes": {&f.VirtiofsStorage, true}, "Sidecar": {&f.HookSidecars, true}, "ExperimentalIgnitionSupport": {&f.Ignition, true},
-		"PortRangesSpec": {&f.PortRanges, true},
+		"Sidecar": {&f.HookSidecars, true}, "ExperimentalIgnitionSupport": {&f.Ignition, true},
+		"PortRangesSpec": {&f.PortRanges, true}, "VSOCK": {&f.VSOCK, true},
+		"WorkloadEncryptionSEV": {&f.SEV, true}, "WorkloadEncryptionTDX": {&f.TDX, true},
 
 		"DeclarativeHotplugVolumes": {&f.NoEmptyCDRom, false}, "RebootPolicy": {&f.NoRebootPolicy, false}, "PasstBinding": {&f.NoPasst, false},
 		"DecentralizedLiveMigration": {&f.NoDecentralizedMigration, false},
@@ -57,7 +59,7 @@ func (f *Features) gates() map[string]gate {
 }
 
 // always are the gates of features that cannot be switched off any more.
-var always = []string{"EnableVirtioFsConfigVolumes"}
+var always = []string{"EnableVirtioFsConfigVolumes", "EnableVirtioFsStorageVolumes"}
 
 // FeatureGates are the features of a default KubeVirt with KubeVirt's feature
 // gates of these names switched on too, and the names that mean nothing here.

@@ -38,6 +38,9 @@ func hyperv(at *field.Path, d *vmi.DomainSpec) field.ErrorList {
 	if s := h.Spinlocks; s != nil && s.Retries != nil && *s.Retries < 4096 && enabled(s.Enabled) {
 		l = append(l, field.Invalid(here.Child("spinlocks", "spinlocks"), *s.Retries, "must be at least 4096"))
 	}
+	if id := h.VendorID; id != nil && id.VendorID == "" && enabled(id.Enabled) {
+		l = append(l, field.Required(here.Child("vendorid", "vendorid"), "name what the guest sees, in at most 12 characters, or leave vendorid out"))
+	}
 	if id := h.VendorID; id != nil && len(id.VendorID) > 12 {
 		l = append(l, field.Invalid(here.Child("vendorid", "vendorid"), id.VendorID, "must have at most 12 characters"))
 	}

@@ -174,6 +174,9 @@ func memoryHotplug(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits
 	if c := s.Domain.CPU; c != nil && c.NUMA != nil && c.NUMA.GuestMappingPassthrough != nil {
 		return field.ErrorList{fault(field.OmitValueType{}, "memory cannot be added to a VMI with cpu.numa.guestMappingPassthrough: leave memory.maxGuest out")}
 	}
+	if s.Domain.LaunchSecurity != nil {
+		return field.ErrorList{fault(field.OmitValueType{}, "memory cannot be added to a VMI with launchSecurity: leave memory.maxGuest out")}
+	}
 	if m.Guest == nil {
 		return field.ErrorList{fault(field.OmitValueType{}, "must be set if memory.maxGuest is")}
 	}

@@ -22,7 +22,7 @@ type rule struct {
 
 func TestRules(t *testing.T) {
 	t.Parallel()
-	for _, tables := range [][]rule{processorRules, firmwareRules, storageRules, networkRules, deviceRules, podRules} {
+	for _, tables := range [][]rule{processorRules, securityRules, firmwareRules, storageRules, networkRules, deviceRules, podRules} {
 		for _, tt := range tables {
 			t.Run(tt.name, func(t *testing.T) {
 				t.Parallel()
@@ -39,13 +39,26 @@ func TestRules(t *testing.T) {
 }
 
 var everything = validate.Limits{Features: validate.Features{
-	HostDisk: true, HostDevices: true, PersistentReservation: true, VirtiofsStorage: true, HookSidecars: true, Ignition: true, PortRanges: true,
+	HostDisk: true, HostDevices: true, PersistentReservation: true, HookSidecars: true, Ignition: true, PortRanges: true, VSOCK: true,
+	SEV: true, TDX: true,
 }}
 
 // nothing has every feature off.
 var nothing = validate.Limits{Features: validate.Features{
 	NoEmptyCDRom: true, NoRebootPolicy: true, NoPasst: true, NoDecentralizedMigration: true, NoGPUsWithDRA: true, NoHostDevicesWithDRA: true,
 }}
+
+var securityRules = []rule{
+	{"SEV with secure boot", `domain: {features: {smm: {}}, firmware: {bootloader: {efi: {}}}, launchSecurity: {sev: {}}}`, everything, []string{"spec.launchSecurity: FieldValueInvalid"}},
+	{"SEV-ES", `domain: {memory: {guest: 2Gi}, firmware: {bootloader: {efi: {secureBoot: false}}}, launchSecurity: {sev: {policy: {encryptedState: true}}}}`, everything, nil},
+	{"SEV that is switched off", `domain: {firmware: {bootloader: {efi: {secureBoot: false}}}, launchSecurity: {sev: {}}}`, validate.Limits{}, []string{"spec.launchSecurity: FieldValueInvalid"}},
+	{"SEV with variables that are kept, and a start from the network", `{domain: {firmware: {bootloader: {efi: {secureBoot: false, persistent: true}}}, launchSecurity: {sev: {}}, devices: {interfaces: [{name: a, masquerade: {}, bootOrder: 1}]}}, networks: [{name: a, pod: {}}]}`, everything,
+		[]string{"spec.launchSecurity: FieldValueInvalid", "spec.launchSecurity: FieldValueInvalid"}},
+	{"two kinds of encrypted memory", `domain: {firmware: {bootloader: {efi: {secureBoot: false}}}, launchSecurity: {sev: {}, snp: {}}}`, everything, []string{"spec.launchSecurity: FieldValueForbidden"}},
+	{"SNP with BIOS", `domain: {launchSecurity: {snp: {}}}`, everything, []string{"spec.launchSecurity: FieldValueInvalid"}},
+	{"encrypted memory on arm64", `{architecture: arm64, domain: {launchSecurity: {sev: {}}}}`, everything, []string{"spec.launchSecurity: FieldValueInvalid"}},
+	{"SEV on s390x", `{architecture: s390x, domain: {launchSecurity: {sev: {}}}}`, everything, []string{"spec.launchSecurity: FieldValueInvalid"}},
+}
 
 var processorRules = []rule{
 	{"three threads of a whole CPU", `domain: {cpu: {dedicatedCpuPlacement: true, cores: 1, sockets: 1, threads: 3}}`, validate.Limits{}, []string{"spec.domain.cpu.dedicatedCpuPlacement: FieldValueInvalid"}},
@@ -120,7 +133,10 @@ var storageRules = []rule{
 		"spec.volumes[0].configMap.name: FieldValueInvalid", "spec.volumes[1].secret.secretName: FieldValueInvalid", "spec.volumes[2].serviceAccount.serviceAccountName: FieldValueInvalid",
 		"spec.volumes[3].name: FieldValueRequired", "spec.volumes[4].ephemeral.persistentVolumeClaim: FieldValueRequired", "spec.volumes[5].sysprep: FieldValueInvalid"}},
 	{"two accounts", `volumes: [{name: a, serviceAccount: {serviceAccountName: a}}, {name: b, serviceAccount: {serviceAccountName: b}}]`, validate.Limits{}, []string{"spec.volumes: FieldValueInvalid"}},
-	{"a file system of a claim that is switched off", `{domain: {devices: {filesystems: [{name: a, virtiofs: {}}]}}` + pvc, validate.Limits{}, []string{"spec.domain.devices.filesystems: FieldValueInvalid"}},
+	{"a file system of a claim", `{domain: {devices: {filesystems: [{name: a, virtiofs: {}}]}}` + pvc, nothing, nil},
+	{"a file system of a container disk", `{domain: {devices: {filesystems: [{name: a, virtiofs: {}}]}}, volumes: [{name: a, containerDisk: {image: a}}]}`, nothing, []string{"spec.domain.devices.filesystems[0].name: FieldValueInvalid"}},
+	{"a file system with a name that guests cannot mount", `{domain: {devices: {filesystems: [{name: a12345678901234567890123456789012345b, virtiofs: {}}]}}, volumes: [{name: a12345678901234567890123456789012345b, configMap: {name: a}}]}`, nothing, []string{"spec.domain.devices.filesystems[0].name: FieldValueTooLong"}},
+	{"a file system twice", `{domain: {devices: {filesystems: [{name: a, virtiofs: {}}, {name: a, virtiofs: {}}]}}, volumes: [{name: a, configMap: {name: a}}]}`, nothing, []string{"spec.domain.devices.filesystems[1].name: FieldValueDuplicate"}},
 	{"a file system of a ConfigMap", `{domain: {devices: {filesystems: [{name: a, virtiofs: {}}]}}, volumes: [{name: a, configMap: {name: a}}]}`, nothing, nil},
 	{"an empty drive", `domain: {devices: {disks: [{name: a, cdrom: {}}]}}`, validate.Limits{}, nil},
 	{"an empty drive that is switched off", `domain: {devices: {disks: [{name: a, cdrom: {}}]}}`, nothing, []string{"spec.domain.devices.disks[0].name: FieldValueInvalid"}},
@@ -164,6 +180,9 @@ var deviceRules = []rule{
 	{"panic devices", `domain: {devices: {panicDevices: [{}, {model: isa}]}}`, validate.Limits{}, nil},
 	{"a panic device of no known model", `domain: {devices: {panicDevices: [{model: x}]}}`, validate.Limits{}, []string{"spec.domain.devices.panicDevices[0].model: FieldValueInvalid"}},
 	{"a panic device on s390x", `{architecture: s390x, domain: {devices: {panicDevices: [{model: isa}]}}}`, validate.Limits{}, []string{"spec.domain.devices.panicDevices: FieldValueInvalid"}},
+	{"sockets to the node", `domain: {devices: {autoattachVSOCK: true}}`, everything, nil},
+	{"sockets to the node that are switched off", `domain: {devices: {autoattachVSOCK: true}}`, validate.Limits{}, []string{"spec.domain.devices.autoattachVSOCK: FieldValueInvalid"}},
+	{"no sockets to the node", `domain: {devices: {autoattachVSOCK: false}}`, validate.Limits{}, nil},
 	{"a watchdog that does nothing known", `domain: {devices: {watchdog: {name: a, i6300esb: {action: x}}}}`, validate.Limits{}, []string{"spec.domain.devices.watchdog.i6300esb.action: FieldValueInvalid"}},
 	{"a graphics card of another architecture", `{architecture: s390x, domain: {devices: {video: {type: vga}}}}`, validate.Limits{}, []string{"spec.domain.devices.video.type: FieldValueNotSupported"}},
 	{"a device without a name", `domain: {devices: {hostDevices: [{name: a}]}}`, everything, []string{"spec.domain.devices.hostDevices: FieldValueRequired"}},
@@ -187,6 +206,8 @@ var deviceRules = []rule{
 	{"a sound card without a name", `domain: {devices: {sound: {model: ac97}}}`, everything, []string{"spec.Sound: FieldValueInvalid"}},
 	{"a sound card on arm64", `{architecture: arm64, domain: {devices: {sound: {name: a}}}}`, everything, []string{"spec.domain.devices.sound: FieldValueInvalid"}},
 	{"all of Hyper-V and some of it", `domain: {features: {hypervPassthrough: {}, hyperv: {relaxed: {}}}}`, everything, []string{"spec.domain.features.hyperv: FieldValueInvalid"}},
+	{"a vendor of Hyper-V without a name", `domain: {features: {hyperv: {vendorid: {}}}}`, everything, []string{"spec.domain.features.hyperv.vendorid.vendorid: FieldValueRequired"}},
+	{"a vendor of Hyper-V that is off and has no name", `domain: {features: {hyperv: {vendorid: {enabled: false}}}}`, everything, nil},
 	{"a vendor of Hyper-V with a comma", `domain: {features: {hyperv: {vendorid: {vendorid: "a,b"}}}}`, everything, []string{"spec.domain.features.hyperv.vendorid.vendorid: FieldValueInvalid"}},
 	{"a reboot that does nothing known", `domain: {rebootPolicy: x}`, everything, []string{"spec.domain.rebootPolicy: FieldValueInvalid"}},
 }

@@ -36,11 +36,12 @@ func Spec(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) field.E
 		hyperv(at, &s.Domain),
 		ioThreads(dom, &s.Domain),
 		rebootPolicy(dom, &s.Domain, lim),
+		launchSecurity(at, s, lim),
 
 		volumes(at.Child("volumes"), s, lim),
 		serviceAccount(at, s),
 		disks(dev.Child("disks"), s, lim),
-		filesystems(dev.Child("filesystems"), s, lim),
+		filesystems(dev.Child("filesystems"), s),
 		networks(at, s),
 		interfaces(dev.Child("interfaces"), s, lim),
 		bootOrders(at, &s.Domain.Devices),
@@ -52,6 +53,7 @@ func Spec(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) field.E
 		sound(at, dev.Child("sound"), s, lim),
 		panicDevices(dev.Child("panicDevices"), s, lim),
 		video(at, dev.Child("video"), s, lim),
+		vsock(dev.Child("autoattachVSOCK"), &s.Domain.Devices, lim),
 	} {
 		l = append(l, part...)
 	}
