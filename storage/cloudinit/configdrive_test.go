@@ -46,6 +46,14 @@ func TestConfigDriveHasTheFilesOfTheDataSource(t *testing.T) {
 	require.JSONEq(t, `{"hostname": "vm", "instance_id": "vm.ns", "local_hostname": "vm", "uuid": "11111111-1111-4111-8111-111111111111",
 		"public_keys": {"0": "ssh-ed25519 AAAA a", "1": "ssh-rsa BBBB b"}}`, string(keys[0].Content))
 
+	described, err := cloudinit.ConfigDrive(instance, &vmi.CloudInitConfigDrive{UserData: string(user.Content)}, cloudinit.Secrets{},
+		cloudinit.Device{Type: cloudinit.DeviceNIC, Bus: "pci", Address: "0000:01:00.0", MAC: "02:00:00:00:00:01", Tags: []string{"fast"}},
+		cloudinit.Device{Type: cloudinit.DeviceDisk, Bus: "usb", Serial: "S1", Tags: []string{"data"}})
+	require.NoError(t, err)
+	require.JSONEq(t, `{"hostname": "vm", "instance_id": "vm.ns", "local_hostname": "vm", "uuid": "11111111-1111-4111-8111-111111111111", "devices": [
+		{"type": "nic", "bus": "pci", "address": "0000:01:00.0", "mac": "02:00:00:00:00:01", "tags": ["fast"]},
+		{"type": "disk", "bus": "usb", "serial": "S1", "tags": ["data"]}]}`, string(described[0].Content))
+
 	instance.Spec.Domain.Firmware = &vmi.Firmware{UUID: "5d307ca9-b3ef-428c-8861-06e72d69f223"}
 	got, err := cloudinit.ConfigDrive(instance, &vmi.CloudInitConfigDrive{UserData: string(user.Content)}, cloudinit.Secrets{})
 	require.NoError(t, err)

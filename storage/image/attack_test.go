@@ -73,14 +73,14 @@ func TestAttackAnImageThatNamesAnotherFileIsRefused(t *testing.T) {
 			out, err := exec.Command(qemuImg, append(append([]string{"create", "-q"}, tt.create...), p, "16M")...).CombinedOutput()
 			require.NoError(t, err, "%s", out)
 			root := packed(t, p)
-			_, err = ContainerDisk(root, "")
+			_, err = inChild.ContainerDisk(t.Context(), root, "")
 			require.ErrorIs(t, err, vmi.ErrInvalid)
 			require.ErrorContains(t, err, tt.says)
 			require.NotContains(t, err.Error(), secret, "the name is the image's")
 
 			to := t.TempDir()
 			require.NoError(t, Copy(root, "", to))
-			_, err = ContainerDisk(to, "")
+			_, err = inChild.ContainerDisk(t.Context(), to, "")
 			require.ErrorContains(t, err, tt.says, "a copy is inspected as well")
 		})
 	}
@@ -127,7 +127,7 @@ func TestAttackAnImageThatIsNoFileOrIsNotToBeBelievedIsRefused(t *testing.T) {
 			t.Cleanup(func() { require.NoError(t, unix.Unmount(root, 0)) })
 			require.NoError(t, os.Mkdir(filepath.Join(root, diskDir), 0o755))
 			tt.file(t, filepath.Join(root, diskDir, "disk.img"))
-			_, err := ContainerDisk(root, "")
+			_, err := inChild.ContainerDisk(t.Context(), root, "")
 			require.ErrorIs(t, err, vmi.ErrInvalid)
 			require.ErrorContains(t, err, tt.says)
 		})
@@ -240,7 +240,7 @@ func TestAttackAFileIsOpenedByItsNameWhateverTheNameSays(t *testing.T) {
 			require.NoError(t, os.Mkdir(filepath.Join(root, diskDir), 0o755))
 			require.NoError(t, os.WriteFile(filepath.Join(root, diskDir, name), append([]byte("IMAGE"), make([]byte, 1<<16)...), 0o644))
 			for _, file := range []string{"", "/disk/" + name} {
-				i, err := ContainerDisk(root, file)
+				i, err := inChild.ContainerDisk(t.Context(), root, file)
 				require.NoError(t, err)
 				require.Equal(t, filepath.Join(root, diskDir, name), i.Path)
 				over := filepath.Join(t.TempDir(), "over.qcow2")
@@ -253,7 +253,7 @@ func TestAttackAFileIsOpenedByItsNameWhateverTheNameSays(t *testing.T) {
 			}
 		})
 	}
-	_, err := ContainerDisk(tree(t, map[string]string{"disk/a": "x"}), `json:{"driver":"file","filename":"`+secret+`"}`)
+	_, err := inChild.ContainerDisk(t.Context(), tree(t, map[string]string{"disk/a": "x"}), `json:{"driver":"file","filename":"`+secret+`"}`)
 	require.ErrorIs(t, err, vmi.ErrInvalid)
 	require.ErrorContains(t, err, "does not exist")
 }

@@ -12,34 +12,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podvisor/podvisor/storage"
 	"github.com/podvisor/podvisor/vmi"
 )
 
 // diskDir is the folder of a container disk that holds its one image.
 const diskDir = "disk"
-
-// ContainerDisk finds the image of the container disk whose root is the folder
-// root, and inspects it. file is the absolute path of the image within the
-// container disk; empty, it is the one file in /disk. A fault of the container disk
-// itself is an error that wraps [vmi.ErrInvalid].
-func ContainerDisk(root, file string) (storage.Image, error) {
-	f, name, err := find(root, file)
-	if err != nil {
-		return storage.Image{}, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return storage.Image{}, err
-	}
-	i, err := storage.Inspect(f, info.Size())
-	if err != nil {
-		return storage.Image{}, fmt.Errorf("/%s: %w", name, err)
-	}
-	i.Path = path.Join(root, name)
-	return i, nil
-}
 
 // find opens the image of a container disk and returns its path beneath root.
 func find(root, file string) (*os.File, string, error) {

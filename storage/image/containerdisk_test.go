@@ -48,7 +48,7 @@ func TestTheImageOfAContainerDiskIsFound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := tree(t, tt.files)
-			got, err := ContainerDisk(root, tt.file)
+			got, err := Inspector{}.ContainerDisk(t.Context(), root, tt.file)
 			require.NoError(t, err)
 			require.Equal(t, storage.Image{Path: filepath.Join(root, tt.want), Format: storage.Raw, SizeBytes: 3}, got)
 		})
@@ -77,7 +77,7 @@ func TestAWrongContainerDiskIsInvalid(t *testing.T) {
 		"an image with a base":            {map[string]string{"disk/a": "QFI\xfb\x00\x00\x00\x03\x00\x00\x00\x00\x00\x00\x00\x70" + strings.Repeat("\x00", 100)}, "", "backing file"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := ContainerDisk(tree(t, tt.files), tt.file)
+			_, err := Inspector{}.ContainerDisk(t.Context(), tree(t, tt.files), tt.file)
 			require.ErrorIs(t, err, vmi.ErrInvalid)
 			require.ErrorContains(t, err, tt.want)
 		})
@@ -87,7 +87,7 @@ func TestAWrongContainerDiskIsInvalid(t *testing.T) {
 func TestAPipeInAContainerDiskIsInvalidAndDoesNotBlock(t *testing.T) {
 	root := tree(t, map[string]string{"disk/": ""})
 	require.NoError(t, unix.Mkfifo(filepath.Join(root, "disk/pipe"), 0o644))
-	_, err := ContainerDisk(root, "")
+	_, err := Inspector{}.ContainerDisk(t.Context(), root, "")
 	require.ErrorIs(t, err, vmi.ErrInvalid)
 }
 
@@ -96,13 +96,13 @@ func TestAMountInAContainerDiskIsOutsideIt(t *testing.T) {
 	root := tree(t, map[string]string{"disk/": ""})
 	require.NoError(t, unix.Mount("none", filepath.Join(root, "disk"), "tmpfs", 0, ""))
 	t.Cleanup(func() { require.NoError(t, unix.Unmount(filepath.Join(root, "disk"), 0)) })
-	_, err := ContainerDisk(root, "")
+	_, err := Inspector{}.ContainerDisk(t.Context(), root, "")
 	require.ErrorIs(t, err, vmi.ErrInvalid)
 	require.ErrorContains(t, err, "is outside the container disk")
 }
 
 func TestAContainerDiskThatIsNotMountedYetIsNotInvalid(t *testing.T) {
-	_, err := ContainerDisk(filepath.Join(t.TempDir(), "missing"), "")
+	_, err := Inspector{}.ContainerDisk(t.Context(), filepath.Join(t.TempDir(), "missing"), "")
 	require.ErrorIs(t, err, os.ErrNotExist)
 	require.NotErrorIs(t, err, vmi.ErrInvalid)
 }
@@ -115,7 +115,8 @@ func FuzzContainerDisk(f *testing.F) {
 	require.NoError(f, os.Mkdir(filepath.Join(root, "disk"), 0o755))
 	require.NoError(f, os.WriteFile(filepath.Join(root, "disk", "a"), []byte("raw"), 0o644))
 	f.Fuzz(func(t *testing.T, file string) {
-		if i, err := ContainerDisk(root, file); err == nil {
+		i, err := Inspector{}.ContainerDisk(t.Context(), root, file)
+		if err == nil {
 			require.Equal(t, filepath.Join(root, "disk/a"), i.Path)
 		}
 	})

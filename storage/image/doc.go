@@ -1,6 +1,7 @@
 // Package image finds, inspects, makes and copies disk images.
 //
-// [ContainerDisk] finds the one image in a container disk and inspects it;
+// An [Inspector] finds the one image in a container disk and inspects it, in a process
+// of its own with limits if it has a command for that;
 // [Make] makes the file of a [storage.Attachment] (a qcow2 overlay or an empty
 // qcow2 by qemu-img, an ISO 9660 file system, also of the files in a folder, and a sparse raw file by
 // itself);

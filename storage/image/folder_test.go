@@ -72,9 +72,6 @@ func TestTheFilesOfAFolderAreReadByAGuest(t *testing.T) {
 	a := folderAt(t, mounted(t, files))
 	require.NoError(t, Make(t.Context(), a))
 	require.Equal(t, files, readISO(t, a.Path), "with the names of Rock Ridge")
-	delete(files, "sub/folder/file")
-	a = folderAt(t, mounted(t, files))
-	require.NoError(t, Make(t.Context(), a))
 	require.Equal(t, files, readISO(t, a.Path, "--options", "iso9660:!rockridge"), "with the names of Joliet")
 }
 

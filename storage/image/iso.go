@@ -100,6 +100,13 @@ func format(image, tree, label string, size int64) (err error) {
 	if err := fs.Finalize(iso9660.FinalizeOptions{RockRidge: true, Joliet: true, VolumeIdentifier: label}); err != nil {
 		return err
 	}
+	w, err := b.Writable()
+	if err != nil {
+		return err
+	}
+	if err := joliet(w); err != nil {
+		return err
+	}
 	// The primary volume descriptor, in block 16, counts the blocks in use.
 	var blocks [4]byte
 	if _, err := b.ReadAt(blocks[:], 16*isoBlock+80); err != nil {

@@ -36,7 +36,7 @@ func TestMakeMakesAnOverlayOverEitherFormat(t *testing.T) {
 		base := filepath.Join(dir, "disk", "base, with=odd:name")
 		require.NoError(t, os.Mkdir(filepath.Dir(base), 0o755))
 		require.NoError(t, exec.Command(qemuImg, "create", "-q", "-f", string(format), base, "1M").Run())
-		i, err := ContainerDisk(dir, "")
+		i, err := Inspector{}.ContainerDisk(t.Context(), dir, "")
 		require.NoError(t, err)
 		require.Equal(t, storage.Image{Path: base, Format: format, SizeBytes: 1 << 20}, i)
 
@@ -117,10 +117,10 @@ func TestCopyCopiesTheImageOfAContainerDisk(t *testing.T) {
 
 	require.NoError(t, Copy(root, "/b/c.img", to))
 	require.NoError(t, Copy(root, "/b/c.img", to), "again")
-	i, err := ContainerDisk(to, "/b/c.img")
+	i, err := Inspector{}.ContainerDisk(t.Context(), to, "/b/c.img")
 	require.NoError(t, err)
 	require.Equal(t, storage.Image{Path: filepath.Join(to, "disk/c.img"), Format: storage.Raw, SizeBytes: 256 << 20}, i)
-	_, err = ContainerDisk(to, "")
+	_, err = Inspector{}.ContainerDisk(t.Context(), to, "")
 	require.NoError(t, err, "and it is the only file")
 
 	var s unix.Stat_t

@@ -2,8 +2,10 @@ package image
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"io/fs"
 	"os"
@@ -64,6 +66,29 @@ func BootFile(root, file string) (string, error) {
 		return "", err
 	}
 	return filepath.Join(root, name), f.Close()
+}
+
+// Checksum returns the CRC-32 (IEEE) of the file, as it is read. It ends when ctx does:
+// the file is of an image, and as large as its author made it.
+func Checksum(ctx context.Context, path string) (uint32, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	sum, block := crc32.NewIEEE(), make([]byte, 256<<10)
+	for {
+		n, err := f.Read(block)
+		_, _ = sum.Write(block[:n]) // never fails
+		switch {
+		case errors.Is(err, io.EOF):
+			return sum.Sum32(), nil
+		case err != nil:
+			return 0, err
+		case ctx.Err() != nil:
+			return 0, fmt.Errorf("read %s: %w", path, context.Cause(ctx))
+		}
+	}
 }
 
 // StateDir makes the folder dir for the state of a device, which may be on a claim. What

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/podvisor/podvisor/storage"
+	"github.com/podvisor/podvisor/storage/cloudinit"
 	"github.com/podvisor/podvisor/vmi"
 )
 
@@ -25,6 +26,8 @@ type Node struct {
 	Paths map[string]storage.Facts
 	// Keys are the SSH public keys that cloud-init installs.
 	Keys Keys
+	// Devices are the devices that a configuration drive describes.
+	Devices []cloudinit.Device
 	// Content is the content of files, by the path. A file that does not exist is
 	// not in it.
 	Content map[string][]byte

@@ -28,7 +28,7 @@ type claim struct {
 
 func claimKind(name string, of func(vmi.Volume) claim) kind {
 	return kind{
-		name:  name,
+		name: name, shares: true,
 		claim: of,
 		pod:   func(v vmi.Volume, n names, c Cluster) Part { return of(v).pod(v, n, c) },
 		observe: func(v vmi.Volume, n Node) Observation {

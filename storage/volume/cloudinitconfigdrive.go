@@ -20,7 +20,7 @@ var cloudInitConfigDrive = kind{
 			return storage.Attachment{}, err
 		}
 		secrets.Keys = n.Keys.ConfigDrive
-		files, err := cloudinit.ConfigDrive(instance, v.CloudInitConfigDrive, secrets)
+		files, err := cloudinit.ConfigDrive(instance, v.CloudInitConfigDrive, secrets, n.Devices...)
 		if err != nil {
 			return storage.Attachment{}, err
 		}

@@ -30,8 +30,8 @@ type files struct {
 
 func (f files) kind() kind {
 	return kind{
-		name: f.name,
-		pod:  func(v vmi.Volume, n names, _ Cluster) Part { return f.pod(v, n) },
+		name: f.name, shares: true,
+		pod: func(v vmi.Volume, n names, _ Cluster) Part { return f.pod(v, n) },
 		attach: func(_ *vmi.VirtualMachineInstance, v vmi.Volume, n Node) (storage.Attachment, error) {
 			return f.attach(v, n)
 		},

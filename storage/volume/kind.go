@@ -37,6 +37,8 @@ type kind struct {
 	shared Names
 	// claim returns the claim that a volume is in. Nil: volumes of the kind are in none.
 	claim func(vmi.Volume) claim
+	// shares says that a volume can be a file system.
+	shares bool
 	// pod returns what the pod needs for a volume. Nil: nothing.
 	pod func(vmi.Volume, names, Cluster) Part
 	// observe returns what has to be observed before a volume is attached. Nil:

@@ -28,7 +28,9 @@ type names struct {
 	// volume is the name of its volume, and networkData that of the volume with its
 	// network data.
 	volume, networkData string
-	container           string
+	// container is the name of its container, and filesystem that of the container
+	// that serves it as a file system.
+	container, filesystem string
 }
 
 // podNames returns the names in the pod for each volume, by its name in the spec.
@@ -42,9 +44,10 @@ func podNames(volumes []vmi.Volume, reserved Names) map[string]names {
 	inVolumes := assign(all, "", reserved.Volumes)
 	inNetworkData := assign(all, networkDataPrefix, slices.AppendSeq(slices.Clone(reserved.Volumes), maps.Values(inVolumes)))
 	inContainers := assign(all, containerPrefix, reserved.Containers)
+	asFilesystems := assign(all, filesystemPrefix, slices.AppendSeq(slices.Clone(reserved.Containers), maps.Values(inContainers)))
 	out := map[string]names{}
 	for _, n := range all {
-		out[n] = names{volume: inVolumes[n], networkData: inNetworkData[n], container: inContainers[n]}
+		out[n] = names{volume: inVolumes[n], networkData: inNetworkData[n], container: inContainers[n], filesystem: asFilesystems[n]}
 	}
 	return out
 }

@@ -30,10 +30,10 @@ func TestVolumesKeepTheirNamesInThePod(t *testing.T) {
 	t.Parallel()
 	got := podNames(named("root", "volume-private", "compute", "install"), own)
 	require.Equal(t, map[string]names{
-		"root":           {"root", "networkdata-root", "volumeroot"},
-		"volume-private": {"volume-private", "networkdata-volume-private", "volumevolume-private"},
-		"compute":        {"compute", "networkdata-compute", "volumecompute"},
-		"install":        {"install", "networkdata-install", "volumeinstall"},
+		"root":           {"root", "networkdata-root", "volumeroot", "virtiofs-root"},
+		"volume-private": {"volume-private", "networkdata-volume-private", "volumevolume-private", "virtiofs-volume-private"},
+		"compute":        {"compute", "networkdata-compute", "volumecompute", "virtiofs-compute"},
+		"install":        {"install", "networkdata-install", "volumeinstall", "virtiofs-install"},
 	}, got)
 }
 

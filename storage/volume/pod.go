@@ -18,6 +18,9 @@ type Cluster struct {
 	// Claims are the claims that the volumes name, by their names. A nil value: the
 	// claim does not exist.
 	Claims map[string]*corev1.PersistentVolumeClaim
+	// Filesystems are the volumes that the guest mounts as file systems, by their
+	// names: true says that they are disks too.
+	Filesystems map[string]bool
 	// Reserved are the names of the pod's other volumes and containers.
 	Reserved Names
 }
@@ -32,6 +35,9 @@ type Part struct {
 	// Init are the containers that have to end before the compute container starts,
 	// in this order.
 	Init []Init
+	// Shares are the containers that serve file systems while the compute container
+	// runs.
+	Shares []Share
 	// PullSecrets are the secrets with which images are pulled, each once.
 	PullSecrets []corev1.LocalObjectReference
 	// Account is the service account that the pod runs as. Empty: any.
@@ -70,9 +76,16 @@ func (all kinds) part(volumes []vmi.Volume, c Cluster) (Part, error) {
 			faults = append(faults, err)
 			continue
 		}
-		if k.pod != nil {
-			out.add(k.pod(v, names[v.Name], c))
+		if k.pod == nil {
+			continue
 		}
+		p := k.pod(v, names[v.Name], c)
+		if disk, ok := c.Filesystems[v.Name]; ok {
+			if p, err = k.share(v, names[v.Name], p, disk); err != nil {
+				faults = append(faults, err)
+			}
+		}
+		out.add(p)
 	}
 	if err := errors.Join(append(faults, all.twice(volumes))...); err != nil {
 		return Part{}, err
@@ -88,6 +101,7 @@ func (p *Part) add(q Part) {
 	p.Mounts = union(p.Mounts, q.Mounts, func(m corev1.VolumeMount) string { return m.MountPath })
 	p.Devices = union(p.Devices, q.Devices, func(d corev1.VolumeDevice) string { return d.DevicePath })
 	p.Init = union(p.Init, q.Init, func(i Init) string { return i.Name })
+	p.Shares = union(p.Shares, q.Shares, func(s Share) string { return s.Name })
 	p.Account = cmp.Or(p.Account, q.Account)
 	p.PullSecrets = union(p.PullSecrets, q.PullSecrets, func(s corev1.LocalObjectReference) string { return s.Name })
 }

@@ -34,6 +34,7 @@ func sysprepKind() kind {
 		},
 		label: unlabelled(sysprepLabel),
 	}.kind()
+	k.shares = false // Windows reads it from a disk
 	k.observe = func(v vmi.Volume, n Node) Observation {
 		return Observation{Content: within(filesDir(n.Root, "sysprep", v.Name), answerFiles)}
 	}
