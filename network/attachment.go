@@ -1,6 +1,10 @@
 package network
 
-import "net/netip"
+import (
+	"net/netip"
+
+	"github.com/podvisor/podvisor/vmi"
+)
 
 // Attachment is one interface of a VMI as it is bound in the pod: what the
 // launcher must know to attach the guest to it. The handler sends it to the
@@ -9,26 +13,39 @@ type Attachment struct {
 	// Name is the interface's name in the spec.
 	Name string `json:"name"`
 	// Tap is the tap device in the pod's network namespace. It belongs to the
-	// launcher's user and exists already.
+	// launcher's user and exists already. Empty: the guest gets a device of the node,
+	// which the launcher finds in the environment of its pod.
 	Tap string `json:"tap"`
 	// Backend is what carries the frames of the guest. Empty: the tap device. It is
 	// not sent: only a program that embeds a launcher chooses another.
 	Backend Backend `json:"-"`
-	// MAC is the address of the guest's interface.
+	// Server is where QEMU connects to if the backend is TCP.
+	Server netip.AddrPort `json:"-"`
+	// MAC is the address of the guest's interface. Empty: that of the device of the node.
 	MAC string `json:"mac"`
 	// MTU of the guest's interface, in bytes. 0: the guest's default.
 	MTU int `json:"mtu,omitempty"`
+	// Queues is how many queues the guest's interface has. 0: one.
+	Queues int `json:"queues,omitempty"`
 	// DHCP is what the launcher offers the guest. Nil: nothing is served.
 	DHCP *Offer `json:"dhcp,omitempty"`
+	// DHCP6 is what the launcher offers the guest by IPv6. Nil: nothing is served.
+	DHCP6 *Offer6 `json:"dhcp6,omitempty"`
 }
 
 // Backend is what carries the frames of a guest.
 type Backend string
 
-// BackendUser is QEMU's user-mode network. It needs no privilege and no device: the
-// guest's connections become those of QEMU, and nothing reaches the guest from
-// outside. libvirt 9.0 of Debian refuses the XML of passt, which would be faster.
-const BackendUser Backend = "user"
+// The backends beside a tap device. Neither needs a privilege or a device.
+const (
+	// BackendUser is QEMU's user-mode network: the guest's connections become those
+	// of QEMU, and nothing reaches the guest from outside.
+	BackendUser Backend = "user"
+	// BackendTCP is a connection of QEMU to a server, on which each frame follows its
+	// length as a number of four bytes, the most significant first. The program passt
+	// serves that. QEMU connects once, when it starts.
+	BackendTCP Backend = "tcp"
+)
 
 // Offer is what DHCPv4 offers one guest interface.
 type Offer struct {
@@ -55,6 +72,8 @@ type Offer struct {
 	// Subdomain is put before the cluster's domain of the pod's namespace to
 	// make the guest's own domain. Empty: the guest's domain is that one.
 	Subdomain string `json:"subdomain,omitempty"`
+	// Options are those of the spec. Nil: none.
+	Options *vmi.DHCPOptions `json:"options,omitempty"`
 }
 
 // Route is a route of a pod or a guest.

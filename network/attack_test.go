@@ -269,6 +269,9 @@ func TestAttackARoutedGuestSendsAsAnother(t *testing.T) {
 		{"a question for the gateway by ARP", own},
 		{"a question for the gateway by IPv6", toGateway(typeIPv6, discovery(routed6, "ff02::1:ff00:1", solicitation, gateway6, sourceOption, routedMAC))},
 		{"a probe for its address by IPv6", toGateway(typeIPv6, discovery("::", "ff02::1:ff00:2", solicitation, routed6, 0, ""))},
+		{"a question from a link-local address of its choice", toGateway(typeIPv6, discovery("fe80::1234", "ff02::1:ff00:1", solicitation, gateway6, sourceOption, routedMAC))},
+		{"a probe for a link-local address of its choice", toGateway(typeIPv6, discovery("::", "ff02::1:ff00:1234", solicitation, "fe80::1234", 0, ""))},
+		{"a question for routers from a link-local address of its choice", toGateway(typeIPv6, discovery("fe80::1234", "ff02::2", routers, "", sourceOption, routedMAC))},
 		{"a datagram", toGateway(typeIPv4, ipv4(routed4, networktest.WorldAddress, 17, 0, udp(1, 2, nil)))},
 		{"a datagram of IPv6", toGateway(typeIPv6, datagram6(routed6, networktest.WorldAddress6, 1, 2, nil))},
 	}

@@ -25,7 +25,7 @@ type Binding interface {
 
 // Bindings returns the built-in bindings. The caller may change the slice.
 func Bindings() []Binding {
-	return []Binding{BridgeBinding{}, MasqueradeBinding{}}
+	return []Binding{BridgeBinding{}, MasqueradeBinding{}, SRIOVBinding{}}
 }
 
 // Interface is one interface of a VMI and all that a plan for it depends on. It
@@ -66,9 +66,31 @@ func (i Interface) LinkMAC(link string) string { return MAC(i.Instance.UID, "lin
 // Tap is the tap device of the interface as a port of its bridge.
 func (i Interface) Tap(mtu int) LinkConfig {
 	return LinkConfig{
-		Name: i.Names.Tap, Kind: Tap, MAC: i.LinkMAC(i.Names.Tap), MTU: mtu, Master: i.Names.Bridge, Owner: i.Owner,
+		Name: i.Names.Tap, Kind: Tap, MAC: i.LinkMAC(i.Names.Tap), MTU: mtu, Master: i.Names.Bridge, Owner: i.Owner, MultiQueue: i.Queues() > 1,
 		Sysctls: []Sysctl{noLinkLocal(i.Names.Tap)},
 	}
+}
+
+// mostQueues is how many queues the kernel gives a tap device (MAX_TAP_QUEUES).
+const mostQueues = 256
+
+// Queues is how many queues the guest's interface has: one for each processor if the
+// spec asks for several, which virtio alone can have, and otherwise one.
+func (i Interface) Queues() int {
+	d := &i.Instance.Spec.Domain
+	if on := d.Devices.NetworkInterfaceMultiQueue; on == nil || !*on || i.Spec.Model != "" && i.Spec.Model != vmi.InterfaceModelVirtio {
+		return 1
+	}
+	return int(min(d.CPU.VCPUs(), mostQueues))
+}
+
+// attachment is the interface as the launcher attaches it, with this MAC and MTU.
+func (i Interface) attachment(mac string, mtu int) Attachment {
+	a := Attachment{Name: i.Spec.Name, Tap: i.Names.Tap, MAC: mac, MTU: mtu}
+	if n := i.Queues(); n > 1 {
+		a.Queues = n
+	}
+	return a
 }
 
 // Status is the interface as the VMI's status shows it: the guest has this MAC
@@ -76,7 +98,10 @@ func (i Interface) Tap(mtu int) LinkConfig {
 func (i Interface) Status(mac string, addresses []netip.Prefix) vmi.InterfaceStatus {
 	s := vmi.InterfaceStatus{
 		Name: i.Spec.Name, MAC: mac, PodInterfaceName: i.Names.Pod,
-		InfoSource: "domain", QueueCount: 1, LinkState: "up",
+		InfoSource: vmi.InfoSourceDomain, QueueCount: int32(i.Queues()), LinkState: string(vmi.InterfaceUp),
+	}
+	if i.Spec.State == vmi.InterfaceDown {
+		s.LinkState = string(vmi.InterfaceDown)
 	}
 	for _, a := range addresses {
 		s.IPs = append(s.IPs, a.Addr().String())
@@ -115,6 +140,11 @@ func asked(bindings []Binding, at *field.Path, spec vmi.Interface) (Binding, err
 	default:
 		return nil, invalid(at, "interface %s: it has %d bindings", spec.Name, len(all))
 	}
+}
+
+// linkLocalOfMAC makes the link-local address of a link of IPv6 the one of its MAC.
+func linkLocalOfMAC(link string) Sysctl {
+	return Sysctl{Key: "net/ipv6/conf/" + link + "/addr_gen_mode", Value: "0"}
 }
 
 // noLinkLocal keeps a link that is no end of anything from giving itself IPv6

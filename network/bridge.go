@@ -57,7 +57,7 @@ func (BridgeBinding) Plan(i Interface) (Config, error) {
 	own := i.LinkMAC(i.Names.Bridge)
 	filter := i.Filter(mac, hosts(pod.Addresses))
 	filter.Uplink = i.Names.NIC
-	at := Attachment{Name: i.Spec.Name, Tap: i.Names.Tap, MAC: mac, MTU: pod.MTU}
+	at := i.attachment(mac, pod.MTU)
 	bridge := LinkConfig{
 		Name: i.Names.Bridge, Kind: Bridge, MAC: own, MTU: pod.MTU, Remember: pod.Routes,
 		Sysctls: []Sysctl{
@@ -81,17 +81,27 @@ func (BridgeBinding) Plan(i Interface) (Config, error) {
 			bridge,
 			i.Tap(pod.MTU),
 			{Name: i.Names.Pod, Interim: i.Names.Interim, Kind: Bridge, MAC: pod.MAC, MTU: pod.MTU, Down: true, Addresses: pod.Addresses},
-			{
-				Name: i.Names.NIC, Kind: Uplink, Index: pod.Index, Master: i.Names.Bridge, NoLearning: true,
-				// With the guest's MAC on this end of the bridge no frame would
-				// reach the guest.
-				MAC: own, Sysctls: []Sysctl{noLinkLocal(i.Names.NIC)},
-			},
+			i.nic(pod, mac, own),
 		},
 		Filters:     []Filter{filter},
 		Attachments: []Attachment{at},
 		Interfaces:  []vmi.InterfaceStatus{i.Status(mac, pod.Addresses)},
 	}, nil
+}
+
+// nic is the pod's link as a port of the bridge. With the guest's MAC no frame would
+// reach the guest, since the frames for a port's own address are the pod's; so it has
+// another one. Only a macvlan link has the guest's, since it gets frames for its own
+// address alone, and the tap device gets those.
+func (i Interface) nic(pod PodLink, guest, own string) LinkConfig {
+	l := LinkConfig{
+		Name: i.Names.NIC, Kind: Uplink, Index: pod.Index, Master: i.Names.Bridge, NoLearning: true,
+		MAC: own, Sysctls: []Sysctl{noLinkLocal(i.Names.NIC)},
+	}
+	if pod.Kind == Macvlan {
+		l.MAC, l.FramesTo = guest, i.Names.Tap
+	}
+	return l
 }
 
 // server is the address that the interface's DHCP offers come from: the one that
@@ -115,7 +125,7 @@ func (i Interface) podOffer(pod PodLink, a netip.Prefix, mac string, server neti
 	o := &Offer{
 		Link: i.Names.Bridge, MAC: mac, MTU: pod.MTU, Server: server,
 		Address:  netip.PrefixFrom(a.Addr(), 32),
-		Hostname: i.Instance.Hostname(), Subdomain: i.Instance.Spec.Subdomain,
+		Hostname: i.Instance.Hostname(), Subdomain: i.Instance.Spec.Subdomain, Options: i.Spec.DHCPOptions,
 	}
 	var routes []Route
 	for _, r := range pod.Routes {

@@ -64,8 +64,13 @@ type LinkConfig struct {
 	// NoLearning keeps the bridge from learning which addresses are behind this
 	// port.
 	NoLearning bool
+	// FramesTo is the port of the same bridge that gets the frames for MAC, although it is
+	// this link's own address. Empty: the pod gets them.
+	FramesTo string
 	// Owner is the user and group that can open a Tap.
 	Owner Owner
+	// MultiQueue says that a Tap is opened once for each of several queues.
+	MultiQueue bool
 	// Addresses are all addresses of the link; but an Uplink that is no port of
 	// a bridge keeps what it has.
 	Addresses []netip.Prefix
@@ -111,9 +116,11 @@ type Guest struct {
 	Pod []netip.Addr
 }
 
-// Port is a port of a guest.
+// Port is a port of a guest, or a range of ports.
 type Port struct {
 	// Protocol is TCP or UDP.
 	Protocol string
 	Number   uint16
+	// Last is the last port of the range that begins with Number. 0: Number alone.
+	Last uint16
 }

@@ -43,8 +43,7 @@ func TestPlanNamesEveryFault(t *testing.T) {
 				s.Domain.Devices.Interfaces = append(s.Domain.Devices.Interfaces, vmi.Interface{Name: "blue", InterfaceBinding: bridge})
 				s.Networks = append(s.Networks, vmi.Network{Name: "blue", NetworkSource: vmi.NetworkSource{Multus: &vmi.MultusNetwork{NetworkName: "blue"}}})
 			},
-			faults:  []string{"spec.networks[1]: network blue: it is not the pod network, and the pod has no link for it"},
-			invalid: true,
+			faults: []string{"bind interface blue: the pod has no link pod16477688c0e for network blue"},
 		},
 		{
 			name: "an interface without a network, twice",
@@ -56,11 +55,11 @@ func TestPlanNamesEveryFault(t *testing.T) {
 			invalid: true,
 		},
 		{
-			name: "a network that is not the pod network, and two of a name",
+			name: "two networks of a name",
 			spec: func(s *vmi.VirtualMachineInstanceSpec) {
 				s.Networks = []vmi.Network{{Name: "default"}, {Name: "default"}}
 			},
-			faults:  []string{"spec.networks[0]: network default: it is not the pod network", "spec.networks[1].name: network default: there are two of that name"},
+			faults:  []string{"spec.networks[1].name: network default: there are two of that name"},
 			invalid: true,
 		},
 		{
@@ -70,11 +69,13 @@ func TestPlanNamesEveryFault(t *testing.T) {
 				i.Bridge = &vmi.InterfaceBridge{}
 				i.MacAddress = "01:00:5e:00:00:01"
 				i.Ports = []vmi.Port{{Port: 70000}, {Port: 1, Protocol: "SCTP"}}
+				i.PortRanges = []vmi.PortRange{{Start: 2, End: 1}}
 			},
 			faults: []string{
 				"interfaces[0]: interface default: it has 2 bindings", "interfaces[0].macAddress: interface default: MAC address 01:00:5e:00:00:01: it is one for groups",
 				"interfaces[0].ports[0].port: interface default: port 70000 is not within 1 and 65535",
 				`interfaces[0].ports[1].protocol: interface default: port 1: protocol "SCTP" is neither TCP nor UDP`,
+				"interfaces[0].portRanges[0]: interface default: 2-1/ is no range of ports of TCP or UDP",
 			},
 			invalid: true,
 		},

@@ -19,13 +19,17 @@ type Filter struct {
 	MAC string
 	// Addresses are the guest's addresses, IPv4 first. With an Uplink the
 	// addresses of IPv6 whose last 64 bits are made of the MAC are its own too,
-	// otherwise only the link-local one of these. None: the network gives no
-	// addresses, and the guest may have any.
+	// otherwise every link-local one, since only the gateway is on the link with it.
+	// None: the network gives no addresses, and the guest may have any.
 	Addresses []netip.Addr
 	// Uplink is the link by which the guest's frames leave the pod unchanged. The
 	// pod itself then gets nothing of what comes by Link or Uplink but the guest's
 	// requests for addresses. Empty: the pod routes what the guest sends.
 	Uplink string
+	// Router is the tap device by which the launcher answers the guest as its router:
+	// from RouterMAC, with router advertisements and DHCPv6 only, and the pod gets
+	// nothing of it. Empty: there is none.
+	Router, RouterMAC string
 }
 
 // InterfaceID is the second half of the addresses of IPv6 that are made of the MAC

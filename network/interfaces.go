@@ -10,7 +10,7 @@ import (
 )
 
 // interfaces returns the interfaces of the VMI with their networks and names, in
-// the order of the spec.
+// the order of the spec, without those that are absent.
 func (in Input) interfaces() ([]Interface, error) {
 	networks, faults := in.networks()
 	path := field.NewPath("spec", "domain", "devices", "interfaces")
@@ -18,6 +18,10 @@ func (in Input) interfaces() ([]Interface, error) {
 	used := map[string]bool{}
 	for n, spec := range in.Instance.Spec.Domain.Devices.Interfaces {
 		at := path.Index(n)
+		if spec.State == vmi.InterfaceAbsent {
+			used[spec.Name] = true
+			continue
+		}
 		binding, err := asked(in.Bindings, at, spec)
 		faults = append(append(faults, err), specFaults(at, spec)...)
 		i, ok := networks[spec.Name]
@@ -54,10 +58,8 @@ func (in Input) networks() (map[string]Interface, []error) {
 		switch link := in.Links[net.Name]; {
 		case link != "":
 			i.Names = NamesOf(net.Name, link)
-		case net.Pod != nil:
-			i.Names = NamesOf(net.Name, podLink)
 		default:
-			faults = append(faults, invalid(at, "network %s: it is not the pod network, and the pod has no link for it", net.Name))
+			i.Names = NamesOf(net.Name, PodLinkName(net))
 		}
 		all[net.Name] = i
 	}
@@ -106,6 +108,11 @@ func specFaults(at *field.Path, i vmi.Interface) []error {
 		}
 		if p.Protocol != "TCP" && p.Protocol != "UDP" && p.Protocol != "" {
 			faults = append(faults, invalid(port.Child("protocol"), "interface %s: port %d: protocol %q is neither TCP nor UDP", i.Name, p.Port, p.Protocol))
+		}
+	}
+	for n, r := range i.PortRanges {
+		if r.Start < 1 || r.End > 65535 || r.Start > r.End || r.Protocol != vmi.ProtocolTCP && r.Protocol != vmi.ProtocolUDP && r.Protocol != "" {
+			faults = append(faults, invalid(at.Child("portRanges").Index(n), "interface %s: %d-%d/%s is no range of ports of TCP or UDP", i.Name, r.Start, r.End, r.Protocol))
 		}
 	}
 	return faults

@@ -52,18 +52,26 @@ func (MasqueradeBinding) Plan(i Interface) (Config, error) {
 	}
 	bridge := LinkConfig{Name: i.Names.Bridge, Kind: Bridge, MAC: gatewayMAC, MTU: pod.MTU}
 	uplink := LinkConfig{Name: i.Names.Pod, Kind: Uplink, Index: pod.Index}
-	at := Attachment{Name: i.Spec.Name, Tap: i.Names.Tap, MAC: mac, MTU: pod.MTU}
-	nat := NAT{Link: i.Names.Bridge, Guests: guests, Ports: ports(i.Spec.Ports), Loopback: i.Names.Pod == podLink}
+	at := i.attachment(mac, pod.MTU)
+	nat := NAT{Link: i.Names.Bridge, Guests: guests, Ports: ports(i.Spec), Loopback: i.Names.Pod == podLink}
 	global := routedNotBridged()
 	var addresses []netip.Addr
+	var more []LinkConfig
 	for _, g := range guests {
 		addresses = append(addresses, g.Address)
 		bridge.Addresses = append(bridge.Addresses, netip.PrefixFrom(g.Gateway, g.Network.Bits()))
 		if g.Address.Is6() {
 			global = append(global, i.forwarding6(pod)...)
+			bridge.Sysctls = append(bridge.Sysctls, linkLocalOfMAC(bridge.Name))
+			var tap LinkConfig
+			at.DHCP6, tap = i.offer6(g, mac, pod.MTU)
+			more = append(more, tap)
 			continue
 		}
-		uplink.Sysctls = append(uplink.Sysctls, forwarding4(i.Names.Pod))
+		uplink.Sysctls = append(uplink.Sysctls, forwarding4(i.Names.Pod),
+			// Other links of the pod have addresses of its guest, which may be on the
+			// same segment: the pod must not answer for them here.
+			Sysctl{Key: "net/ipv4/conf/" + i.Names.Pod + "/arp_ignore", Value: "1"})
 		bridge.Sysctls = append(bridge.Sysctls, forwarding4(i.Names.Bridge))
 		if nat.Loopback {
 			// The answers to connections within the pod to 127.0.0.1 come from
@@ -73,14 +81,18 @@ func (MasqueradeBinding) Plan(i Interface) (Config, error) {
 		at.DHCP = &Offer{
 			Link: i.Names.Bridge, MAC: mac, MTU: pod.MTU, Server: g.Gateway, Router: g.Gateway,
 			Address:  netip.PrefixFrom(g.Address, g.Network.Bits()),
-			Hostname: i.Instance.Hostname(), Subdomain: i.Instance.Spec.Subdomain,
+			Hostname: i.Instance.Hostname(), Subdomain: i.Instance.Spec.Subdomain, Options: i.Spec.DHCPOptions,
 		}
 	}
+	filter := i.Filter(mac, addresses)
+	if at.DHCP6 != nil {
+		filter.Router, filter.RouterMAC = at.DHCP6.Tap, at.DHCP6.RouterMAC
+	}
 	return Config{
-		Links:       []LinkConfig{bridge, i.Tap(pod.MTU), uplink},
+		Links:       append([]LinkConfig{bridge, i.Tap(pod.MTU), uplink}, more...),
 		Sysctls:     global,
 		NAT:         []NAT{nat},
-		Filters:     []Filter{i.Filter(mac, addresses)},
+		Filters:     []Filter{filter},
 		Attachments: []Attachment{at},
 		Interfaces:  []vmi.InterfaceStatus{i.Status(mac, pod.Addresses)},
 	}, nil
@@ -146,13 +158,20 @@ func (i Interface) inUse(n netip.Prefix) (string, netip.Addr, bool) {
 }
 
 // ports returns the ports of a spec in order, each one once.
-func ports(in []vmi.Port) []Port {
+func ports(spec vmi.Interface) []Port {
 	var out []Port
-	for _, p := range in {
-		out = append(out, Port{Protocol: cmp.Or(p.Protocol, "TCP"), Number: uint16(p.Port)})
+	for _, p := range spec.Ports {
+		out = append(out, Port{Protocol: cmp.Or(p.Protocol, vmi.ProtocolTCP), Number: uint16(p.Port)})
+	}
+	for _, r := range spec.PortRanges {
+		p := Port{Protocol: cmp.Or(r.Protocol, vmi.ProtocolTCP), Number: uint16(r.Start)}
+		if r.End != r.Start {
+			p.Last = uint16(r.End)
+		}
+		out = append(out, p)
 	}
 	slices.SortFunc(out, func(a, b Port) int {
-		return cmp.Or(cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Number, b.Number))
+		return cmp.Or(cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Number, b.Number), cmp.Compare(a.Last, b.Last))
 	})
 	return slices.Compact(out)
 }

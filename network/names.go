@@ -27,6 +27,9 @@ type Names struct {
 	Bridge string
 	// Tap is the pod's end of the guest's interface.
 	Tap string
+	// Router is the tap device by which the launcher offers the guest addresses of
+	// IPv6.
+	Router string
 }
 
 // NamesOf returns the names of the links for a network whose link in the pod has
@@ -35,10 +38,10 @@ type Names struct {
 // as their hashes do; [Plan] refuses VMIs where they do not.
 func NamesOf(network, link string) Names {
 	if link == podLink {
-		return Names{Pod: podLink, NIC: "eth0-nic", Interim: "eth0-new", Bridge: PodBridge, Tap: "tap0"}
+		return Names{Pod: podLink, NIC: "eth0-nic", Interim: "eth0-new", Bridge: PodBridge, Tap: "tap0", Router: "ra0"}
 	}
 	h := hash(network)
-	return Names{Pod: link, NIC: h + "-nic", Interim: h + "-new", Bridge: "k6t-" + h, Tap: "tap" + h}
+	return Names{Pod: link, NIC: h + "-nic", Interim: h + "-new", Bridge: "k6t-" + h, Tap: "tap" + h, Router: "ra-" + h}
 }
 
 // PodLinkName is the name that the link of a network has in the pod unless a
@@ -57,4 +60,4 @@ func hash(network string) string {
 	return hex.EncodeToString(sum[:])[:11]
 }
 
-func (n Names) all() []string { return []string{n.Pod, n.NIC, n.Interim, n.Bridge, n.Tap} }
+func (n Names) all() []string { return []string{n.Pod, n.NIC, n.Interim, n.Bridge, n.Tap, n.Router} }

@@ -15,9 +15,9 @@ func TestNames(t *testing.T) {
 	require.Equal(t, "eth0", network.PodLinkName(podNetwork("blue")))
 	require.Equal(t, "eth0", network.PodLinkName(vmi.Network{Name: "blue", NetworkSource: vmi.NetworkSource{Multus: &vmi.MultusNetwork{Default: true}}}))
 	require.Equal(t, "pod16477688c0e", network.PodLinkName(vmi.Network{Name: "blue", NetworkSource: vmi.NetworkSource{Multus: &vmi.MultusNetwork{}}}), "a contract: it must never change")
-	require.Equal(t, network.Names{Pod: "eth0", NIC: "eth0-nic", Interim: "eth0-new", Bridge: network.PodBridge, Tap: "tap0"}, network.NamesOf("blue", "eth0"))
+	require.Equal(t, network.Names{Pod: "eth0", NIC: "eth0-nic", Interim: "eth0-new", Bridge: network.PodBridge, Tap: "tap0", Router: "ra0"}, network.NamesOf("blue", "eth0"))
 	require.Equal(t, network.Names{
-		Pod: "pod16477688c0e", NIC: "16477688c0e-nic", Interim: "16477688c0e-new", Bridge: "k6t-16477688c0e", Tap: "tap16477688c0e",
+		Pod: "pod16477688c0e", NIC: "16477688c0e-nic", Interim: "16477688c0e-new", Bridge: "k6t-16477688c0e", Tap: "tap16477688c0e", Router: "ra-16477688c0e",
 	}, network.NamesOf("blue", "pod16477688c0e"))
 	require.Equal(t, "net1", network.NamesOf("blue", "net1").Pod)
 }
@@ -37,7 +37,7 @@ func FuzzNames(f *testing.F) {
 				return
 			}
 			names := network.NamesOf(name, link)
-			for _, l := range []string{names.Pod, names.NIC, names.Interim, names.Bridge, names.Tap} {
+			for _, l := range []string{names.Pod, names.NIC, names.Interim, names.Bridge, names.Tap, names.Router} {
 				if len(l) == 0 || len(l) > 15 {
 					t.Fatalf("network %q: the link %q has %d bytes", name, l, len(l))
 				}

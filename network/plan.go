@@ -22,8 +22,7 @@ type Input struct {
 	// Owner is the launcher's user, as the host sees it.
 	Owner Owner
 	// Links are the names of the pod's links, by the name of the network that they
-	// belong to. A network without one has eth0 if it is the pod network, and is
-	// refused otherwise. Nil: there is the pod network only.
+	// belong to. A network without one has that of [PodLinkName].
 	Links map[string]string
 	// Bindings are the bindings that interfaces may have. If several say that they
 	// bound an interface, the first one counts. Nil: [Bindings].

@@ -74,6 +74,10 @@ func TestPlanOfMasquerade(t *testing.T) {
 			Link: "k6t-eth0", MAC: mac, MTU: 1450, Hostname: "hello",
 			Address: netip.MustParsePrefix("10.0.2.2/24"), Server: netip.MustParseAddr("10.0.2.1"), Router: netip.MustParseAddr("10.0.2.1"),
 		},
+		DHCP6: &network.Offer6{
+			Tap: "ra0", MAC: mac, MTU: 1450, Address: netip.MustParsePrefix("fd10:0:2::2/120"),
+			Router: netip.MustParseAddr("fe80::ff:fe00:0"), RouterMAC: "02:00:00:00:00:00",
+		},
 	}}, cfg.Attachments)
 	require.Equal(t, []vmi.InterfaceStatus{{
 		Name: "default", IP: "10.244.0.5", IPs: []string{"10.244.0.5", "fd00:244::5"}, MAC: mac,
@@ -106,6 +110,26 @@ func TestPlanFollowsTheSpec(t *testing.T) {
 	require.Equal(t, "farm", at.DHCP.Subdomain)
 	require.Equal(t, netip.MustParseAddr("fd66::2"), cfg.NAT[0].Guests[1].Address)
 	require.Equal(t, []network.Port{{Protocol: "TCP", Number: 80}, {Protocol: "TCP", Number: 443}, {Protocol: "UDP", Number: 53}}, cfg.NAT[0].Ports)
+}
+
+func TestAPlanWithEachFieldOfAnInterface(t *testing.T) {
+	t.Parallel()
+	v := instance(masquerade, bridge, bridge)
+	v.Spec.Domain.CPU = &vmi.CPU{Cores: 2, Sockets: 2}
+	v.Spec.Domain.Devices.NetworkInterfaceMultiQueue = new(true)
+	all := v.Spec.Domain.Devices.Interfaces
+	all[0].DHCPOptions = &vmi.DHCPOptions{BootFileName: "boot.ipxe", TFTPServerName: "192.0.2.7", NTPServers: []string{"192.0.2.8"}, PrivateOptions: []vmi.DHCPPrivateOption{{Option: 240, Value: "x"}}}
+	all[0].PortRanges = []vmi.PortRange{{Protocol: "UDP", Start: 53, End: 53}, {Protocol: "TCP", Start: 8000, End: 8999}}
+	all[1].Model, all[1].State = vmi.InterfaceModelE1000, vmi.InterfaceDown
+	all[2].State = vmi.InterfaceAbsent
+	cfg, err := network.Plan(network.Input{Instance: v, State: fresh("lan1"), Links: networktest.Links(v)})
+	require.NoError(t, err)
+	golden.Equal(t, "testdata/fields.txt", []byte(cfg.String()))
+	require.Equal(t, []int{4, 0}, []int{cfg.Attachments[0].Queues, cfg.Attachments[1].Queues})
+	require.Equal(t, []int32{4, 1}, []int32{cfg.Interfaces[0].QueueCount, cfg.Interfaces[1].QueueCount})
+	require.Equal(t, []string{"up", "down"}, []string{cfg.Interfaces[0].LinkState, cfg.Interfaces[1].LinkState})
+	require.Equal(t, []network.Port{{Protocol: "TCP", Number: 8000, Last: 8999}, {Protocol: "UDP", Number: 53}}, cfg.NAT[0].Ports)
+	require.Len(t, cfg.Interfaces, 2, "what is absent is not bound")
 }
 
 func TestABridgedGuestHasTheAddressOfThePod(t *testing.T) {

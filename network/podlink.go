@@ -12,7 +12,9 @@ import (
 type PodLink struct {
 	// Index of the link, whatever its name is now.
 	Index int
-	MAC   string
+	// Kind is the kernel's name of the kind of link, as in [Link].
+	Kind string
+	MAC  string
 	// MTU in bytes.
 	MTU int
 	// Addresses are the link's addresses, IPv4 first. They may be none.
@@ -43,7 +45,7 @@ func (i Interface) Pod() (PodLink, error) {
 	if nic == nil {
 		return PodLink{}, fmt.Errorf("the pod has no link %s for network %s", i.Names.Pod, i.Network.Name)
 	}
-	p := PodLink{Index: nic.Index, MAC: nic.MAC, MTU: nic.MTU, Addresses: nic.Addresses, Routes: sortRoutes(nic.Routes), AcceptsRA: nic.AcceptsRA}
+	p := PodLink{Index: nic.Index, Kind: nic.Kind, MAC: nic.MAC, MTU: nic.MTU, Addresses: nic.Addresses, Routes: sortRoutes(nic.Routes), AcceptsRA: nic.AcceptsRA}
 	if nic.Name == i.Names.Pod && nic.Up {
 		return p, nil
 	}

@@ -53,8 +53,14 @@ func (l LinkConfig) write(b *strings.Builder) {
 	if l.NoLearning {
 		b.WriteString(" not learning")
 	}
+	if l.FramesTo != "" {
+		fmt.Fprintf(b, " frames for its address go to %s", l.FramesTo)
+	}
 	if l.Kind == Tap {
 		fmt.Fprintf(b, " owner %d:%d", l.Owner.UID, l.Owner.GID)
+	}
+	if l.MultiQueue {
+		b.WriteString(" multi-queue")
 	}
 	b.WriteByte('\n')
 	for _, a := range l.Addresses {
@@ -86,6 +92,10 @@ func (n NAT) write(b *strings.Builder) {
 		b.WriteByte('\n')
 	}
 	for _, p := range n.Ports {
+		if p.Last != 0 {
+			fmt.Fprintf(b, "  ports %d-%d/%s\n", p.Number, p.Last, p.Protocol)
+			continue
+		}
 		fmt.Fprintf(b, "  port %d/%s\n", p.Number, p.Protocol)
 	}
 }
@@ -100,11 +110,21 @@ func (f Filter) write(b *strings.Builder) {
 	if f.Uplink != "" {
 		fmt.Fprintf(b, " to %s", f.Uplink)
 	}
+	if f.Router != "" {
+		fmt.Fprintf(b, ", answered by %s", f.Router)
+	}
 	b.WriteByte('\n')
 }
 
 func (a Attachment) write(b *strings.Builder) {
-	fmt.Fprintf(b, "attach %s: tap %s mac %s mtu %d\n", a.Name, a.Tap, a.MAC, a.MTU)
+	fmt.Fprintf(b, "attach %s: tap %s mac %s mtu %d", a.Name, a.Tap, a.MAC, a.MTU)
+	if a.Queues > 0 {
+		fmt.Fprintf(b, " queues %d", a.Queues)
+	}
+	b.WriteByte('\n')
+	if o := a.DHCP6; o != nil {
+		fmt.Fprintf(b, "  DHCPv6 on %s for %s: address %s router %s mtu %d\n", o.Tap, o.MAC, o.Address, o.Router, o.MTU)
+	}
 	o := a.DHCP
 	if o == nil {
 		return
@@ -118,6 +138,9 @@ func (a Attachment) write(b *strings.Builder) {
 		fmt.Fprintf(b, " subdomain %s", o.Subdomain)
 	}
 	b.WriteByte('\n')
+	if o.Options != nil {
+		fmt.Fprintf(b, "  DHCP options boot file %q TFTP server %q NTP servers %s private %v\n", o.Options.BootFileName, o.Options.TFTPServerName, list(o.Options.NTPServers), o.Options.PrivateOptions)
+	}
 	for _, r := range o.Routes {
 		fmt.Fprintf(b, "  DHCP route %s\n", r)
 	}

@@ -6,6 +6,9 @@ import (
 	"strings"
 )
 
+// Macvlan is the kernel's name of links that get frames for their own MAC address alone.
+const Macvlan = "macvlan"
+
 // State is a pod's network namespace as it is.
 type State struct {
 	// Links are the links of the namespace in the order of their indexes.
@@ -28,9 +31,14 @@ type Link struct {
 	// Learning says that the link is a port of a bridge, which learns from it
 	// which addresses are behind it.
 	Learning bool
+	// Static are the MAC addresses that a bridge keeps as those behind this port. They
+	// are read if a link of the namespace is of the kind [Macvlan].
+	Static []string
 	// Owner is the owner of a tap device. Nil if the link is no tap device that
 	// QEMU can open.
 	Owner *Owner
+	// MultiQueue says that a tap device can only be opened with several queues.
+	MultiQueue bool
 	// Addresses are the link's addresses, IPv4 first, without the link-local
 	// ones of IPv6.
 	Addresses []netip.Prefix
@@ -74,9 +82,15 @@ func (l Link) write(b *strings.Builder) {
 		if !l.Learning {
 			b.WriteString(" not learning")
 		}
+		if len(l.Static) > 0 {
+			fmt.Fprintf(b, " leads to %s", strings.Join(l.Static, " "))
+		}
 	}
 	if l.Owner != nil {
 		fmt.Fprintf(b, " owner %d:%d", l.Owner.UID, l.Owner.GID)
+	}
+	if l.MultiQueue {
+		b.WriteString(" multi-queue")
 	}
 	b.WriteByte('\n')
 	for _, a := range l.Addresses {

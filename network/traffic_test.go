@@ -31,18 +31,26 @@ func bind(t *testing.T, pod *os.File, v *vmi.VirtualMachineInstance) network.Con
 	require.NoError(t, nft.Apply(pod, cfg))
 	require.NoError(t, link.Apply(pod, cfg))
 	for _, a := range cfg.Attachments {
-		if a.DHCP == nil {
-			continue
+		if a.DHCP != nil {
+			serve(t, pod, func(ctx context.Context) error { return dhcp.Serve(ctx, *a.DHCP, resolver, nil) })
 		}
-		ctx, stop := context.WithCancel(t.Context())
-		ended := make(chan struct{})
-		go networktest.In(t, pod, func() {
-			defer close(ended)
-			_ = dhcp.Serve(ctx, *a.DHCP, resolver, nil)
-		})
-		t.Cleanup(func() { stop(); <-ended })
+		if a.DHCP6 != nil {
+			serve(t, pod, func(ctx context.Context) error { return dhcp.Serve6(ctx, *a.DHCP6, resolver, nil) })
+		}
 	}
 	return cfg
+}
+
+// serve serves in the pod until the test ends.
+func serve(t *testing.T, pod *os.File, f func(context.Context) error) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go networktest.In(t, pod, func() {
+		defer close(ended)
+		_ = f(ctx)
+	})
+	t.Cleanup(func() { stop(); <-ended })
 }
 
 // attempt is a connection that is tried, and what comes of it.
@@ -68,7 +76,7 @@ func (a attempt) check(t *testing.T) {
 
 func ping(t *testing.T, from *os.File, address string) {
 	t.Helper()
-	networktest.Run(t, from, testenv.Program(t, "busybox"), "ping", "-c", "1", "-W", "2", address)
+	networktest.Run(t, from, testenv.Program(t, "busybox"), "ping", "-c", "1", "-w", "10", address)
 }
 
 func TestMasquerade(t *testing.T) {
@@ -130,6 +138,28 @@ func TestMasqueradeForwardsOnlyThePortsOfTheSpec(t *testing.T) {
 		t.Run(a.name, a.check)
 	}
 	ping(t, node, networktest.PodAddress)
+}
+
+func TestMasqueradeForwardsRangesOfPorts(t *testing.T) {
+	pod, node := networktest.Pod(t)
+	v := instance(masquerade)
+	v.Spec.Domain.Devices.Interfaces[0].PortRanges = []vmi.PortRange{{Protocol: "TCP", Start: 8080, End: 8090}, {Protocol: "UDP", Start: 53, End: 53}}
+	cfg := bind(t, pod, v)
+	guest := networktest.Guest(t, pod, cfg.Attachments[0])
+	networktest.Lease(t, guest, "eth0")
+	for _, port := range []string{"8079", "8080", "8090", "8091"} {
+		networktest.Listen(t, guest, "guest", "tcp", "10.0.2.2:"+port)
+	}
+	networktest.Listen(t, guest, "guest", "udp", "10.0.2.2:53")
+	for _, a := range []attempt{
+		{"the port before a range", node, "tcp", networktest.PodAddress + ":8079", ""},
+		{"the first port", node, "tcp", networktest.PodAddress + ":8080", "guest saw " + networktest.NodeAddress},
+		{"the last port", node, "tcp", networktest.PodAddress + ":8090", "guest saw " + networktest.NodeAddress},
+		{"the port after a range", node, "tcp", networktest.PodAddress + ":8091", ""},
+		{"a range of one", node, "udp", networktest.PodAddress + ":53", "guest saw " + networktest.NodeAddress},
+	} {
+		t.Run(a.name, a.check)
+	}
 }
 
 func TestMasqueradeOfBothFamilies(t *testing.T) {

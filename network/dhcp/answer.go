@@ -10,6 +10,7 @@ import (
 	"github.com/insomniacslk/dhcp/rfc1035label"
 
 	"github.com/podvisor/podvisor/network"
+	"github.com/podvisor/podvisor/vmi"
 )
 
 // forever is the lease time that has no end (RFC 2131, 3.3).
@@ -82,7 +83,59 @@ func inform(o network.Offer, r Resolver, m *dhcpv4.DHCPv4, t dhcpv4.MessageType)
 	if o.Hostname != "" {
 		options = append(options, dhcpv4.OptHostName(o.Hostname))
 	}
-	return reply(m, t, append(options, names(r.under(o.Subdomain))...)...)
+	options = append(options, names(r.under(o.Subdomain))...)
+	if o.Options == nil {
+		return reply(m, t, options...)
+	}
+	a := reply(m, t, append(options, own(*o.Options)...)...)
+	if a != nil {
+		boot(a, *o.Options)
+	}
+	return a
+}
+
+// own are the options of the spec.
+func own(o vmi.DHCPOptions) []dhcpv4.Option {
+	var out []dhcpv4.Option
+	if o.TFTPServerName != "" {
+		out = append(out, dhcpv4.OptTFTPServerName(o.TFTPServerName))
+	}
+	if o.BootFileName != "" {
+		out = append(out, dhcpv4.OptBootFileName(o.BootFileName))
+	}
+	var servers []net.IP
+	for _, s := range o.NTPServers {
+		if a, err := netip.ParseAddr(s); err == nil && a.Unmap().Is4() {
+			servers = append(servers, a.Unmap().AsSlice())
+		}
+	}
+	if len(servers) > 0 {
+		out = append(out, dhcpv4.OptNTPServers(servers...))
+	}
+	for _, p := range o.PrivateOptions {
+		if p.Option >= firstPrivate && p.Option <= lastPrivate {
+			out = append(out, dhcpv4.OptGeneric(dhcpv4.GenericOptionCode(p.Option), []byte(p.Value)))
+		}
+	}
+	return out
+}
+
+// The numbers of private options.
+const (
+	firstPrivate = 224
+	lastPrivate  = 254
+)
+
+// boot fills the fields that the boot ROM of an interface reads before it reads
+// options. The one for the server has room for an address only.
+func boot(a *dhcpv4.DHCPv4, o vmi.DHCPOptions) {
+	const room = 127
+	if len(o.BootFileName) <= room {
+		a.BootFileName = o.BootFileName
+	}
+	if s, err := netip.ParseAddr(o.TFTPServerName); err == nil && s.Unmap().Is4() {
+		a.ServerIPAddr = s.Unmap().AsSlice()
+	}
 }
 
 // names are the options about the resolver.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/podvisor/podvisor/internal/golden"
 	"github.com/podvisor/podvisor/network"
+	"github.com/podvisor/podvisor/vmi"
 )
 
 var (
@@ -22,6 +23,14 @@ var (
 		Nameservers: []netip.Addr{netip.MustParseAddr("10.96.0.10"), netip.MustParseAddr("fd00::10"), netip.MustParseAddr("10.96.0.11")},
 		Search:      []string{"default.svc.cluster.local", "svc.cluster.local"},
 	}
+	booted = func() network.Offer {
+		o := offer
+		o.Options = &vmi.DHCPOptions{
+			BootFileName: "boot.ipxe", TFTPServerName: "192.0.2.7", NTPServers: []string{"192.0.2.8", "192.0.2.9", "ntp.example.com"},
+			PrivateOptions: []vmi.DHCPPrivateOption{{Option: 224, Value: "a"}, {Option: 254, Value: "b"}, {Option: 51, Value: "no"}},
+		}
+		return o
+	}()
 	routed = network.Offer{
 		Link: "k6t-eth0", MAC: mac.String(), Address: netip.MustParsePrefix("10.244.0.5/32"),
 		Server: netip.MustParseAddr("169.254.75.10"), Router: netip.MustParseAddr("169.254.1.1"), Subdomain: "farm",
@@ -59,6 +68,7 @@ func TestAnswer(t *testing.T) {
 	}{
 		{"a client that discovers servers is offered its address", offer, request(t, dhcpv4.MessageTypeDiscover), dhcpv4.MessageTypeOffer, "offer"},
 		{"a pod's routes are offered, and its subdomain", routed, request(t, dhcpv4.MessageTypeDiscover), dhcpv4.MessageTypeOffer, "routes"},
+		{"the options of the spec are offered", booted, request(t, dhcpv4.MessageTypeDiscover), dhcpv4.MessageTypeOffer, "options"},
 		{"a client gets the address that it was offered", offer, request(t, dhcpv4.MessageTypeRequest, asksFor("10.0.2.2"), dhcpv4.WithOption(dhcpv4.OptServerIdentifier(net.IPv4(10, 0, 2, 1)))), dhcpv4.MessageTypeAck, "ack"},
 		{"a client that was started again keeps its address", offer, request(t, dhcpv4.MessageTypeRequest, asksFor("10.0.2.2")), dhcpv4.MessageTypeAck, ""},
 		{"a client that renews keeps its address", offer, request(t, dhcpv4.MessageTypeRequest, dhcpv4.WithClientIP(net.IPv4(10, 0, 2, 2))), dhcpv4.MessageTypeAck, ""},

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -215,7 +214,7 @@ func FuzzServe(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, packet []byte) {
 		c := &exchange{received: [][]byte{packet, m.ToBytes()}}
-		require.ErrorIs(t, answerAll(c, handler(offer, resolver, slog.New(slog.DiscardHandler))), os.ErrClosed)
+		require.ErrorIs(t, answerAll(c, handler(offer, resolver, discard)), os.ErrClosed)
 		require.NotEmpty(t, c.sent, "the client after it is served")
 		for _, b := range c.sent {
 			require.Equal(t, mac.String(), net.HardwareAddr(b[28:34]).String())

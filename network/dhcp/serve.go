@@ -31,16 +31,21 @@ func Serve(ctx context.Context, offer network.Offer, resolver Resolver, logger *
 		logger = slog.New(slog.DiscardHandler)
 	}
 	logger = logger.With("link", offer.Link, "mac", offer.MAC)
+	return again(ctx, logger, "cannot serve DHCP yet", func() error { return serve(ctx, offer, resolver, logger) })
+}
+
+// again calls serve until ctx ends, and returns nil then.
+func again(ctx context.Context, logger *slog.Logger, failure string, serve func() error) error {
 	tick := time.NewTicker(retry)
 	defer tick.Stop()
 	var last string
 	for {
-		err := serve(ctx, offer, resolver, logger)
+		err := serve()
 		if ctx.Err() != nil {
 			return nil
 		}
 		if err.Error() != last {
-			logger.Info("cannot serve DHCP yet", "err", err)
+			logger.Info(failure, "err", err)
 			last = err.Error()
 		}
 		select {

@@ -81,6 +81,8 @@ func (a *actor) act(s step) error {
 		err = a.on(s.Link, "make it a port of "+s.Master, func(l netlink.Link) error { return a.setMaster(l, s.Master) })
 	case stopLearning:
 		err = a.on(s.Link, "stop learning", func(l netlink.Link) error { return a.h.LinkSetLearning(l, false) })
+	case keepMAC:
+		err = a.on(s.Link, "keep MAC address "+s.MAC, func(l netlink.Link) error { return a.keepMAC(l, s.MAC) })
 	case addAddress:
 		err = a.on(s.Link, "add address "+s.Address.String(), func(l netlink.Link) error { return a.h.AddrReplace(l, address(s.Address)) })
 	case removeAddress:
@@ -136,7 +138,7 @@ func (a *actor) create(c create) error {
 	}
 	switch c.Kind {
 	case network.Tap:
-		return createTap(c.Name, c.Owner)
+		return createTap(c.Name, c.Owner, c.MultiQueue)
 	case network.Bridge:
 		// Two or three ports need no snooping, and without a querier of groups it
 		// would drop the neighbour discovery of IPv6.
@@ -152,6 +154,16 @@ func (a *actor) setMAC(l netlink.Link, mac string) error {
 		return err
 	}
 	return a.h.LinkSetHardwareAddr(l, hw)
+}
+
+func (a *actor) keepMAC(l netlink.Link, mac string) error {
+	hw, err := net.ParseMAC(mac)
+	if err != nil {
+		return err
+	}
+	return a.h.NeighSet(&netlink.Neigh{
+		LinkIndex: l.Attrs().Index, Family: unix.AF_BRIDGE, Flags: netlink.NTF_MASTER, State: netlink.NUD_NOARP, HardwareAddr: hw,
+	})
 }
 
 func (a *actor) setMaster(l netlink.Link, master string) error {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/podvisor/podvisor/internal/golden"
 	"github.com/podvisor/podvisor/network"
@@ -65,6 +66,24 @@ func text(t *testing.T, pod *os.File, cfg network.Config) []byte {
 		}
 	})
 	return []byte(b.String())
+}
+
+func TestATapDeviceIsOpenedForEachQueue(t *testing.T) {
+	v := networktest.Instance(networktest.Masquerade)
+	v.Spec.Domain.CPU = &vmi.CPU{Cores: 3}
+	v.Spec.Domain.Devices.NetworkInterfaceMultiQueue = new(true)
+	pod, _ := networktest.Pod(t)
+	cfg := plan(t, pod, v)
+	require.Equal(t, 3, cfg.Attachments[0].Queues)
+	require.NoError(t, Apply(pod, cfg))
+	first := string(text(t, pod, cfg))
+	require.Contains(t, first, "owner 107:107 multi-queue")
+	require.Equal(t, cfg, plan(t, pod, v), "the plan for what is bound is the same plan")
+	require.NoError(t, Apply(pod, cfg))
+	require.Equal(t, first, string(text(t, pod, cfg)))
+	for range 3 {
+		networktest.OpenTap(t, pod, "tap0", unix.IFF_MULTI_QUEUE)
+	}
 }
 
 func TestApply(t *testing.T) {

@@ -43,31 +43,6 @@ func some(t *testing.T, ns *os.File, cfg network.Config, n int) int {
 	return total
 }
 
-func TestApplyAfterAnInterruption(t *testing.T) {
-	for _, name := range []string{"masquerade", "bridge", "masquerade-bridge", "bridge-bridge"} {
-		t.Run(name, func(t *testing.T) {
-			v := networktest.Instance(bindings[name]...)
-			whole := podOf(t, v, networktest.DualPod)
-			cfg := plan(t, whole, v)
-			total := some(t, whole, cfg, 1000)
-			require.Zero(t, some(t, whole, cfg, 0), "no step is left")
-			want := string(text(t, whole, cfg))
-			for n := range total {
-				t.Run(fmt.Sprintf("after step %d", n), func(t *testing.T) {
-					pod := podOf(t, v, networktest.DualPod)
-					some(t, pod, plan(t, pod, v), n)
-					again := plan(t, pod, v)
-					require.Equal(t, cfg, again, "the plan is the same")
-					// The second attempt is interrupted too.
-					some(t, pod, again, (total-n)/2)
-					require.NoError(t, Apply(pod, plan(t, pod, v)))
-					require.Equal(t, want, string(text(t, pod, cfg)))
-				})
-			}
-		})
-	}
-}
-
 // A process that ends between the rules and the links leaves the rules, which name
 // links that are not there, and the next one continues.
 func TestTheRulesComeBeforeTheLinks(t *testing.T) {

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"strconv"
 
+	"github.com/containernetworking/plugins/pkg/ns"
 	"golang.org/x/sys/unix"
 )
 
@@ -60,29 +62,14 @@ func Cookie(ns *os.File) (cookie uint64, err error) {
 // namespace for now.
 const ownNamespace = "/proc/thread-self/ns/net"
 
-// within calls f on a thread that is in the namespace.
-func within(ns *os.File, f func() error) error {
-	done := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread()
-		own, err := os.Open(ownNamespace)
-		if err != nil {
-			done <- fmt.Errorf("open own network namespace: %w", err)
-			return
-		}
-		defer own.Close()
-		if err := unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET); err != nil {
-			done <- fmt.Errorf("enter network namespace: %w", err)
-			return
-		}
-		err = f()
-		// A thread that cannot return stays locked, so that no other goroutine runs
-		// on it. Most threads end then; but the first one of the process never
-		// does, and would keep the namespace.
-		if unix.Setns(int(own.Fd()), unix.CLONE_NEWNET) == nil {
-			runtime.UnlockOSThread()
-		}
-		done <- err
-	}()
-	return <-done
+// within calls f on a thread that is in the namespace. The file is opened once more by
+// its descriptor: one that another process sent has no path of its own.
+func within(file *os.File, f func() error) error {
+	defer runtime.KeepAlive(file)
+	n, err := ns.GetNS("/proc/thread-self/fd/" + strconv.Itoa(int(file.Fd())))
+	if err != nil {
+		return fmt.Errorf("open network namespace: %w", err)
+	}
+	defer n.Close()
+	return n.Do(func(ns.NetNS) error { return f() })
 }

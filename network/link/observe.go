@@ -55,7 +55,26 @@ func observe(h *netlink.Handle) (network.State, error) {
 	if err := observeAddresses(h, &s); err != nil {
 		return network.State{}, err
 	}
+	if slices.ContainsFunc(s.Links, func(l network.Link) bool { return l.Kind == network.Macvlan }) {
+		if err := observeStatic(h, &s); err != nil {
+			return network.State{}, err
+		}
+	}
 	return s, observeRoutes(h, &s)
+}
+
+// observeStatic reads which addresses bridges keep as those behind their ports.
+func observeStatic(h *netlink.Handle, s *network.State) error {
+	entries, err := h.NeighList(0, unix.AF_BRIDGE)
+	if err != nil {
+		return fmt.Errorf("list the addresses behind the ports of bridges: %w", err)
+	}
+	for _, e := range entries {
+		if l := indexed(s, e.LinkIndex); l != nil && e.MasterIndex != 0 && e.State == netlink.NUD_NOARP {
+			l.Static = append(l.Static, e.HardwareAddr.String())
+		}
+	}
+	return nil
 }
 
 func observeLink(h *netlink.Handle, l netlink.Link, names map[int]string) (network.Link, error) {
@@ -71,7 +90,7 @@ func observeLink(h *netlink.Handle, l netlink.Link, names map[int]string) (netwo
 		got.Kind = string(network.Tap)
 	}
 	if t, ok := l.(*netlink.Tuntap); ok {
-		got.Owner = tapOwner(t)
+		got.Owner, got.MultiQueue = tapOwner(t), t.Flags&netlink.TUNTAP_MULTI_QUEUE != 0
 	}
 	if got.Master != "" {
 		p, err := h.LinkGetProtinfo(l)

@@ -20,6 +20,8 @@ type (
 		MAC   string
 		MTU   int
 		Owner network.Owner
+		// MultiQueue is for a tap device.
+		MultiQueue bool
 	}
 	remove  struct{ Link string }
 	rename  struct{ Link, Name string }
@@ -32,7 +34,9 @@ type (
 	}
 	setMaster    struct{ Link, Master string }
 	stopLearning struct{ Link string }
-	addAddress   struct {
+	// keepMAC makes the port the way to the address for good.
+	keepMAC    struct{ Link, MAC string }
+	addAddress struct {
 		Link    string
 		Address netip.Prefix
 	}
@@ -60,6 +64,7 @@ func (setMAC) step()        {}
 func (setMTU) step()        {}
 func (setMaster) step()     {}
 func (stopLearning) step()  {}
+func (keepMAC) step()       {}
 func (addAddress) step()    {}
 func (removeAddress) step() {}
 func (remember) step()      {}
@@ -111,6 +116,7 @@ func (d *difference) link(want network.LinkConfig) error {
 	if !want.Down && !l.Up {
 		d.add(setUp{l.Name})
 	}
+	d.framesTo(l, want)
 	for _, r := range l.Remembered {
 		if !slices.Contains(want.Remember, r) {
 			d.add(forget{l.Name, r})
@@ -138,7 +144,7 @@ func (d *difference) existing(want network.LinkConfig) (network.Link, error) {
 	if l != nil && l.Kind != string(want.Kind) {
 		return network.Link{}, fmt.Errorf("%s: there is one already, of the kind %q and not %q", about(want.Interface, want.Name), l.Kind, want.Kind)
 	}
-	if l != nil && want.Kind == network.Tap && (l.Owner == nil || *l.Owner != want.Owner) {
+	if l != nil && want.Kind == network.Tap && (l.Owner == nil || *l.Owner != want.Owner || l.MultiQueue != want.MultiQueue) {
 		d.add(remove{l.Name})
 		d.links = slices.DeleteFunc(d.links, func(o network.Link) bool { return o.Name == want.Name })
 		l = nil
@@ -146,7 +152,7 @@ func (d *difference) existing(want network.LinkConfig) (network.Link, error) {
 	if l != nil {
 		return *l, nil
 	}
-	d.add(create{Name: want.Name, Kind: want.Kind, MAC: want.MAC, MTU: want.MTU, Owner: want.Owner})
+	d.add(create{Name: want.Name, Kind: want.Kind, MAC: want.MAC, MTU: want.MTU, Owner: want.Owner, MultiQueue: want.MultiQueue})
 	made := network.Link{Name: want.Name, Kind: string(want.Kind)}
 	if want.Kind != network.Tap {
 		made.MAC, made.MTU = want.MAC, want.MTU
@@ -193,6 +199,18 @@ func (d *difference) attributes(l network.Link, want network.LinkConfig) {
 	}
 	if want.NoLearning && l.Learning {
 		d.add(stopLearning{l.Name})
+	}
+}
+
+// framesTo gives the frames for the link's own address to another port. The kernel takes
+// them back when the link becomes a port, and when it gets the address.
+func (d *difference) framesTo(l network.Link, want network.LinkConfig) {
+	if want.FramesTo == "" {
+		return
+	}
+	to := d.named(want.FramesTo)
+	if to == nil || !slices.Contains(to.Static, want.MAC) || l.Master != want.Master || l.MAC != want.MAC {
+		d.add(keepMAC{want.FramesTo, want.MAC})
 	}
 }
 

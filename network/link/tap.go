@@ -9,13 +9,14 @@ import (
 	"github.com/podvisor/podvisor/network"
 )
 
-// tapFlags are the flags that QEMU opens a tap device of one queue with.
+// tapFlags are the flags that QEMU opens a tap device with. For several queues it adds
+// IFF_MULTI_QUEUE.
 const tapFlags = unix.IFF_TAP | unix.IFF_NO_PI | unix.IFF_VNET_HDR
 
 // createTap makes a tap device in the namespace that the thread is in. It stays
 // when this process ends. It exists only if it is complete: a call that fails
 // before the last one leaves nothing.
-func createTap(name string, owner network.Owner) error {
+func createTap(name string, owner network.Owner, multiQueue bool) error {
 	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return fmt.Errorf("open /dev/net/tun: %w", err)
@@ -25,7 +26,11 @@ func createTap(name string, owner network.Owner) error {
 	if err != nil {
 		return err
 	}
-	req.SetUint16(tapFlags)
+	flags := uint16(tapFlags)
+	if multiQueue {
+		flags |= unix.IFF_MULTI_QUEUE
+	}
+	req.SetUint16(flags)
 	if err := unix.IoctlIfreq(fd, unix.TUNSETIFF, req); err != nil {
 		return fmt.Errorf("make tap device: %w", err)
 	}
@@ -44,11 +49,10 @@ func createTap(name string, owner network.Owner) error {
 	return nil
 }
 
-// tapOwner is the owner of a tap device, or nil if QEMU cannot open it with one
-// queue. The device's other flags are set anew by each process that opens it, so
-// they are not compared.
+// tapOwner is the owner of a tap device, or nil if QEMU cannot open it. The device's
+// other flags are set anew by each process that opens it, so they are not compared.
 func tapOwner(t *netlink.Tuntap) *network.Owner {
-	if t.Mode != netlink.TUNTAP_MODE_TAP || t.Flags&netlink.TUNTAP_MULTI_QUEUE != 0 {
+	if t.Mode != netlink.TUNTAP_MODE_TAP {
 		return nil
 	}
 	return &network.Owner{UID: t.Owner, GID: t.Group}

@@ -35,8 +35,8 @@ func Guest(t testing.TB, pod *os.File, attachments ...network.Attachment) *os.Fi
 
 // OpenTap opens a tap device with the flags of QEMU: each frame that is read or
 // written has a header of [HeaderLength] bytes before it, which describes
-// offloads.
-func OpenTap(t testing.TB, ns *os.File, name string) *os.File {
+// offloads. More flags of the kernel (IFF_…) are added to these.
+func OpenTap(t testing.TB, ns *os.File, name string, more ...uint16) *os.File {
 	t.Helper()
 	var f *os.File
 	var err error
@@ -46,7 +46,11 @@ func OpenTap(t testing.TB, ns *os.File, name string) *os.File {
 			return
 		}
 		req, _ := unix.NewIfreq(name)
-		req.SetUint16(unix.IFF_TAP | unix.IFF_NO_PI | unix.IFF_VNET_HDR)
+		flags := uint16(unix.IFF_TAP | unix.IFF_NO_PI | unix.IFF_VNET_HDR)
+		for _, f := range more {
+			flags |= f
+		}
+		req.SetUint16(flags)
 		if err = unix.IoctlIfreq(fd, unix.TUNSETIFF, req); err == nil {
 			f = os.NewFile(uintptr(fd), name)
 		}

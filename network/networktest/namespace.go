@@ -1,72 +1,59 @@
 package networktest
 
 import (
-	"errors"
+	"fmt"
 	"os"
 	"os/exec"
-	"runtime"
 	"strings"
 	"testing"
 
+	"github.com/containernetworking/plugins/pkg/ns"
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 
 	"github.com/podvisor/podvisor/internal/testenv"
 )
 
 // Namespace makes a network namespace with a loopback, which exists until the
-// test ends.
+// test ends, however it ends: it is mounted nowhere.
 func Namespace(t testing.TB) *os.File {
 	t.Helper()
 	testenv.Root(t)
-	var ns *os.File
-	apart(t, func() (err error) {
-		if err = unix.Unshare(unix.CLONE_NEWNET); err == nil {
-			ns, err = os.Open(current)
-		}
-		return err
-	})
-	t.Cleanup(func() { ns.Close() })
-	IP(t, ns, "link set lo up")
-	return ns
+	n, err := ns.TempNetNS()
+	require.NoError(t, err)
+	f, err := os.Open(descriptor(n.Fd()))
+	require.NoError(t, err)
+	t.Cleanup(func() { f.Close() })
+	require.NoError(t, n.Close())
+	IP(t, f, "link set lo up")
+	return f
 }
 
 // In calls f on a thread that is in the namespace.
-func In(t testing.TB, ns *os.File, f func()) {
+func In(t testing.TB, file *os.File, f func()) {
 	t.Helper()
-	apart(t, func() error {
-		if err := unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET); err != nil {
-			return err
-		}
+	n, err := ns.GetNS(descriptor(file.Fd()))
+	require.NoError(t, err)
+	defer n.Close()
+	// A failed requirement ends the goroutine of f, not the test that waits for it.
+	returned := false
+	require.NoError(t, n.Do(func(ns.NetNS) error {
 		f()
+		returned = true
 		return nil
-	})
+	}))
+	require.True(t, returned, "the test failed in the namespace")
 }
 
-// current is the namespace of the thread.
-const current = "/proc/thread-self/ns/net"
+func descriptor(fd uintptr) string { return fmt.Sprintf("/proc/thread-self/fd/%d", fd) }
 
-// apart calls f on a thread of its own, which then returns to its namespace.
-func apart(t testing.TB, f func() error) {
+// Read reads a file as it is in the namespace, such as a setting of the kernel.
+func Read(t testing.TB, ns *os.File, path string) string {
 	t.Helper()
-	done := make(chan error)
-	go func() {
-		err := errors.New("the test failed in the namespace")
-		// A failed requirement ends the goroutine, not the test that waits for it.
-		defer func() { done <- err }()
-		runtime.LockOSThread()
-		own, failed := os.Open(current)
-		if failed != nil {
-			err = failed
-			return
-		}
-		defer own.Close()
-		failed = f()
-		if err = errors.Join(failed, unix.Setns(int(own.Fd()), unix.CLONE_NEWNET)); err == nil {
-			runtime.UnlockOSThread()
-		}
-	}()
-	require.NoError(t, <-done)
+	var b []byte
+	var err error
+	In(t, ns, func() { b, err = os.ReadFile(path) })
+	require.NoError(t, err)
+	return strings.TrimSpace(string(b))
 }
 
 // IP runs the program ip in the namespace with the words of a line.

@@ -66,6 +66,21 @@ func BarePod(t testing.TB) (pod, node *os.File) {
 	return pod, node
 }
 
+// MacvlanPod is [Pod] with a macvlan link, on a bridge of the node that has the gateway's
+// address.
+func MacvlanPod(t testing.TB) (pod, node *os.File) {
+	t.Helper()
+	pod, node = Namespace(t), Namespace(t)
+	IP(t, node, fmt.Sprintf("link add podlink address 0a:58:0a:f4:00:01 mtu %d type bridge", PodMTU))
+	IP(t, node, "addr add "+NodeAddress+"/24 dev podlink")
+	IP(t, node, "link set podlink up")
+	IP(t, node, "link add link podlink name eth0 address "+PodMAC+" type macvlan mode bridge")
+	IP(t, node, fmt.Sprintf("link set eth0 netns /proc/%d/fd/%d", os.Getpid(), pod.Fd()))
+	IP(t, pod, "link set eth0 up")
+	address(t, pod)
+	return pod, node
+}
+
 // attach makes the veth pair between a pod and its node.
 func attach(t testing.TB, pod, node *os.File) {
 	t.Helper()

@@ -136,6 +136,10 @@ func (e *exprs) test(t test) {
 		e.ports(t.values)
 		return
 	}
+	if t.last != nil {
+		e.add(&expr.Range{Op: expr.CmpOpEq, Register: register, FromData: t.values[0], ToData: t.last})
+		return
+	}
 	op := expr.CmpOpEq
 	if t.not {
 		op = expr.CmpOpNeq

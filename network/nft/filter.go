@@ -18,6 +18,11 @@ func filters(all []network.Filter) table {
 		if f.Uplink != "" {
 			toPod.addPod(f)
 		}
+		if f.Router != "" {
+			ingress.add(send(f.Router), from(f.Router))
+			toPod.add(drop, from(f.Router))
+			guests = append(guests, router(f))
+		}
 		g := guest{f}
 		guests = append(guests, g.all(), g.solicits(), g.probes(), g.advertises(), g.seeksRouters())
 	}
@@ -30,6 +35,16 @@ func (c *chain) addPod(f network.Filter) {
 	c.add(accept, from(f.Link), isIPv4, toPort("udp", 67))
 	c.add(drop, from(f.Link))
 	c.add(drop, from(f.Uplink))
+}
+
+// router is what the launcher may send a guest as its router.
+func router(f network.Filter) chain {
+	c := chain{Name: f.Router}
+	c.add(drop, notFrom(f.RouterMAC))
+	c.add(accept, isIPv6, icmp6(routerAdvert))
+	c.add(accept, isIPv6, fromPort("udp", 547), toPort("udp", 546))
+	c.add(drop)
+	return c
 }
 
 // guest is what one guest may send.
@@ -47,13 +62,6 @@ func (g guest) addresses(v6 bool) []netip.Addr {
 
 // free says that the guest may have any address.
 func (g guest) free() bool { return len(g.Addresses) == 0 }
-
-// linkLocal is the address that the guest's MAC makes.
-func (g guest) linkLocal() netip.Addr {
-	a := g.InterfaceID().As16()
-	a[0], a[1] = 0xfe, 0x80
-	return netip.AddrFrom16(a)
-}
 
 // all is the guest's chain.
 func (g guest) all() chain {
@@ -149,7 +157,8 @@ func (g guest) own6() [][]match {
 	if g.Uplink != "" {
 		return append(out, []match{endsWith(g.InterfaceID())})
 	}
-	return append(out, []match{sender(g.linkLocal())})
+	// No host but the gateway is on the link with it, so the guest may make one up.
+	return append(out, []match{fromLinkLocal})
 }
 
 // target are the conditions of which a message about an address of the guest's
@@ -163,7 +172,7 @@ func (g guest) target() []match {
 	if g.Uplink != "" {
 		return append(out, part(at+8, g.InterfaceID().AsSlice()[8:]))
 	}
-	return append(out, part(at, g.linkLocal().AsSlice()))
+	return append(out, partLinkLocal(at))
 }
 
 // The lengths of the messages, and of the option that follows.

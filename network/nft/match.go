@@ -24,6 +24,8 @@ type test struct {
 	not bool
 	// values are what is compared with; several are a set of ports.
 	values [][]byte
+	// last makes a range of it, from the only value to this one. Nil: no range.
+	last []byte
 }
 
 // load says what is compared: a part of one of the packet's headers, or a fact
@@ -154,6 +156,14 @@ func toPort(carried string, ports ...uint16) match { return port(carried, "dport
 
 func fromPort(carried string, ports ...uint16) match { return port(carried, "sport", 0, ports) }
 
+// toPorts is met by packets of the protocol to a port of the range.
+func toPorts(carried string, first, last uint16) match {
+	m := toPort(carried, first)
+	m.text = fmt.Sprintf("%s-%d", m.text, last)
+	m.tests[len(m.tests)-1].last = binary.BigEndian.AppendUint16(nil, last)
+	return m
+}
+
 func port(carried, words string, offset uint32, ports []uint16) match {
 	t := test{load: load{transport, offset, 2}}
 	for _, p := range ports {
@@ -184,6 +194,20 @@ func partNot(offset uint32, value []byte) match {
 	m.text = fmt.Sprintf("@th,%d,%d != 0x%x", offset*8, len(value)*8, value)
 	m.tests[0].not = true
 	return m
+}
+
+// fromLinkLocal is met by packets from a link-local address of IPv6, and partLinkLocal
+// by those that have one at that place of the transport header.
+var fromLinkLocal = func() match {
+	t := equals(load{packet, 8, 2}, []byte{0xfe, 0x80})
+	t.mask = []byte{0xff, 0xc0}
+	return match{"@nh,64,16 & 0xffc0 == 0xfe80", []test{t}}
+}()
+
+func partLinkLocal(offset uint32) match {
+	t := equals(load{transport, offset, 2}, []byte{0xfe, 0x80})
+	t.mask = []byte{0xff, 0xc0}
+	return match{fmt.Sprintf("@th,%d,16 & 0xffc0 == 0xfe80", offset*8), []test{t}}
 }
 
 // icmp6 is met by messages of ICMPv6 of a type.

@@ -39,14 +39,21 @@ var (
 		"everything":     {NAT: []network.NAT{everything}, Filters: []network.Filter{routed}},
 		"one-port":       translated(network.NAT{Link: "k6t-eth0", Loopback: true, Guests: []network.Guest{guest4}, Ports: []network.Port{{Protocol: "TCP", Number: 80}}}),
 		"ports":          translated(network.NAT{Link: "k6t-eth0", Loopback: true, Guests: []network.Guest{guest4}, Ports: []network.Port{{Protocol: "TCP", Number: 22}, {Protocol: "TCP", Number: 80}, {Protocol: "UDP", Number: 53}}}),
+		"port-ranges":    translated(network.NAT{Link: "k6t-eth0", Loopback: true, Guests: []network.Guest{guest4}, Ports: []network.Port{{Protocol: "TCP", Number: 22}, {Protocol: "TCP", Number: 8000, Last: 8999}, {Protocol: "TCP", Number: 40000, Last: 65535}, {Protocol: "UDP", Number: 1, Last: 1023}}}),
 		"both-families":  translated(network.NAT{Link: "k6t-eth0", Loopback: true, Guests: []network.Guest{guest4, guest6}}),
 		"only-ipv6":      translated(network.NAT{Link: "k6t-eth0", Loopback: true, Guests: []network.Guest{guest6}}),
 		"two-interfaces": translated(everything, second),
 		"bridge":         {Filters: []network.Filter{bridged}},
+		"router":         {Filters: []network.Filter{answered}},
 		"no-addresses":   {Filters: []network.Filter{free}},
 		"filters":        {Filters: []network.Filter{routed, free}},
 	}
-	routed = network.Filter{Link: "tap0", MAC: "02:29:ef:a9:cb:99", Addresses: []netip.Addr{guest4.Address, guest6.Address}}
+	routed   = network.Filter{Link: "tap0", MAC: "02:29:ef:a9:cb:99", Addresses: []netip.Addr{guest4.Address, guest6.Address}}
+	answered = func() network.Filter {
+		f := routed
+		f.Router, f.RouterMAC = "ra0", "02:00:00:00:00:00"
+		return f
+	}()
 	// The MAC begins with zeros, which nft does not write.
 	bridged = network.Filter{
 		Link: "tap0", MAC: "00:00:0a:f4:00:05", Uplink: "eth0-nic",

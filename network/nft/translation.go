@@ -99,20 +99,27 @@ func (c *chain) forward(g network.Guest, ports []network.Port, to []netip.Addr) 
 			continue
 		}
 		for _, protocol := range []string{"tcp", "udp"} {
-			if p := of(ports, protocol); len(p) > 0 {
-				c.add(dnat(g.Address), destination(a), toPort(protocol, p...))
+			single, ranges := of(ports, protocol)
+			if len(single) > 0 {
+				c.add(dnat(g.Address), destination(a), toPort(protocol, single...))
+			}
+			for _, r := range ranges {
+				c.add(dnat(g.Address), destination(a), toPorts(protocol, r.Number, r.Last))
 			}
 		}
 	}
 }
 
-// of are the numbers of the ports of a protocol.
-func of(ports []network.Port, protocol string) []uint16 {
-	var out []uint16
+// of are the ports of a protocol: the numbers of single ones, and the ranges.
+func of(ports []network.Port, protocol string) (single []uint16, ranges []network.Port) {
 	for _, p := range ports {
-		if strings.EqualFold(p.Protocol, protocol) {
-			out = append(out, p.Number)
+		switch {
+		case !strings.EqualFold(p.Protocol, protocol):
+		case p.Last != 0:
+			ranges = append(ranges, p)
+		default:
+			single = append(single, p.Number)
 		}
 	}
-	return out
+	return single, ranges
 }

@@ -1,0 +1,93 @@
+package network_test
+
+import (
+	"net"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/insomniacslk/dhcp/dhcpv6"
+	"github.com/insomniacslk/dhcp/dhcpv6/nclient6"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/podvisor/podvisor/network/networktest"
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// lease6 requests an address for an interface of the guest by DHCPv6 and gives it to
+// the interface, as a client does.
+func lease6(t *testing.T, guest *os.File, iface string) *dhcpv6.Message {
+	t.Helper()
+	var reply *dhcpv6.Message
+	require.Eventually(t, func() (ok bool) {
+		networktest.In(t, guest, func() {
+			// Not by a zone: package net remembers its number over namespaces.
+			l := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
+				return c.Control(func(fd uintptr) { _ = unix.BindToDevice(int(fd), iface) })
+			}}
+			conn, err := l.ListenPacket(t.Context(), "udp6", "[::]:546")
+			require.NoError(t, err)
+			c, err := nclient6.NewWithConn(conn, hardware(networktest.PodMAC), nclient6.WithTimeout(time.Second), nclient6.WithRetry(2))
+			require.NoError(t, err)
+			defer c.Close()
+			// Before its link-local address is there, nothing can be sent.
+			advertised, err := c.Solicit(t.Context())
+			if err == nil {
+				reply, err = c.Request(t.Context(), advertised)
+			}
+			ok = err == nil
+		})
+		return ok
+	}, 20*time.Second, 10*time.Millisecond)
+	networktest.IP(t, guest, "addr add "+reply.Options.OneIANA().Options.OneAddress().IPv6Addr.String()+"/128 dev "+iface+" nodad")
+	return reply
+}
+
+// NetworkManager and Windows do not make a link-local address of the MAC.
+func TestAGuestBehindMasqueradeMayMakeUpItsLinkLocalAddress(t *testing.T) {
+	pod, node := networktest.DualPod(t)
+	cfg := bind(t, pod, instance(masquerade))
+	guest := networktest.Guest(t, pod, cfg.Attachments[0])
+	networktest.IP(t, guest, "-6 addr flush dev eth0")
+	networktest.IP(t, guest, "addr add fe80::1234/64 dev eth0 nodad")
+	lease6(t, guest, "eth0")
+	require.Eventually(t, func() bool {
+		return networktest.IP(t, guest, "-6 route show default") != ""
+	}, 15*time.Second, 10*time.Millisecond)
+	networktest.Listen(t, node, "world", "tcp", ":80")
+	attempt{"IPv6 goes out", guest, "tcp", "[" + networktest.WorldAddress6 + "]:80", "world saw " + networktest.PodAddress6}.check(t)
+}
+
+// The guest does nothing but what every system does by default: it listens to router
+// advertisements, and has a client of DHCPv6.
+func TestAGuestBehindMasqueradeGetsItsIPv6ByItself(t *testing.T) {
+	for name, cidr := range map[string]string{"the usual network": "", "a network of its own": "fd66::/64"} {
+		t.Run(name, func(t *testing.T) {
+			pod, node := networktest.DualPod(t)
+			v := instance(masquerade)
+			v.Spec.Networks[0].Pod = &vmi.PodNetwork{VMIPv6NetworkCIDR: cidr}
+			cfg := bind(t, pod, v)
+			guest := networktest.Guest(t, pod, cfg.Attachments[0])
+			require.Eventually(t, func() bool {
+				return networktest.IP(t, guest, "-6 route show default") != ""
+			}, 15*time.Second, 10*time.Millisecond)
+			route := networktest.IP(t, guest, "-6 route show")
+			require.Contains(t, route, "default via fe80::ff:fe00:0 dev eth0 proto ra")
+			require.Contains(t, route, cfg.Attachments[0].DHCP6.Address.Masked().String()+" dev eth0 proto kernel", "the guest's network is on the link")
+			reply := lease6(t, guest, "eth0")
+			require.Equal(t, cfg.Attachments[0].DHCP6.Address.Addr().String(), reply.Options.OneIANA().Options.OneAddress().IPv6Addr.String())
+			require.Equal(t, "1450", networktest.Read(t, guest, "/proc/sys/net/ipv6/conf/eth0/mtu"))
+
+			networktest.Listen(t, guest, "guest", "tcp", ":8080")
+			networktest.Listen(t, node, "world", "tcp", ":80")
+			for _, a := range []attempt{
+				{"IPv6 goes out", guest, "tcp", "[" + networktest.WorldAddress6 + "]:80", "world saw " + networktest.PodAddress6},
+				{"IPv6 comes in", node, "tcp", "[" + networktest.PodAddress6 + "]:8080", "guest saw " + networktest.NodeAddress6},
+			} {
+				t.Run(a.name, a.check)
+			}
+		})
+	}
+}
