@@ -27,6 +27,8 @@ type Actual struct {
 	Boot Boot
 	// Devices are those of the domain.
 	Devices []Device
+	// LostFilesystems are the file systems whose servers have ended, by their names.
+	LostFilesystems []string
 	// Resizing says that a Resize is being executed.
 	Resizing bool
 	// ResizeFault is why the last Resize failed. Nil: none has.

@@ -2,6 +2,8 @@ package launcher
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/podvisor/podvisor/launcher/protocol"
@@ -20,6 +22,9 @@ const (
 	// ReasonResizeFailed: a disk whose claim has grown could not grow, and it is tried
 	// again.
 	ReasonResizeFailed = "DiskResizeFailed"
+	// ReasonFilesystemLost: the server of a file system ended, and the guest cannot use
+	// the file system until its domain is made anew.
+	ReasonFilesystemLost = "FilesystemLost"
 )
 
 // checks find why a domain is not as it is desired, the most important first. A
@@ -29,6 +34,7 @@ var checks = []func(Desired, Actual) (f *vmi.Finding, wait time.Duration){
 	daemonSilent,
 	devicesDiffer,
 	resizeFails,
+	filesystemsLost,
 }
 
 // find adds the first finding to the plan's state. A domain that is to end has
@@ -81,5 +87,17 @@ func devicesDiffer(d Desired, a Actual) (*vmi.Finding, time.Duration) {
 	return &vmi.Finding{
 		Reason:  ReasonDevicesDiffer,
 		Message: fmt.Sprintf("%s: the devices of a domain that runs are not changed", difference),
+	}, 0
+}
+
+func filesystemsLost(_ Desired, a Actual) (*vmi.Finding, time.Duration) {
+	if !a.Domain.exists() || len(a.LostFilesystems) == 0 {
+		return nil, 0
+	}
+	names := slices.Sorted(slices.Values(a.LostFilesystems))
+	return &vmi.Finding{
+		Reason: ReasonFilesystemLost,
+		Message: fmt.Sprintf("the server of file system %s ended, and QEMU does not connect to another: programs of the guest that use it wait for ever: "+
+			"stop and start the VM; a guest that only reboots does not get it back", strings.Join(slices.Compact(names), ", ")),
 	}, 0
 }

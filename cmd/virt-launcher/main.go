@@ -23,6 +23,8 @@ var program = command.Program{
        virt-launcher probe QUESTION [FLAG...] [-- PROGRAM [ARG...]]
            ask about the guest of this pod: ping (its agent), exec (a program in it)
        virt-launcher copy-disk [--path P] --to DIR  copy the container disk that is / to DIR
+       virt-launcher share --socket S --folder DIR  serve DIR to the guest of this pod by virtio-fs
+       virt-launcher inspect BYTES                  inspect the disk image on standard input with so much memory
        virt-launcher processors --to FILE           write what processors guests can have on this node
 `,
 }
@@ -35,6 +37,10 @@ func run(args []string) error {
 		return image.Install(filepath.Join(args[1], "virt-launcher"))
 	case len(args) > 0 && args[0] == "copy-disk":
 		return copyDisk(args[1:])
+	case len(args) > 0 && args[0] == "share":
+		return shareFolder(args[1:])
+	case len(args) == 2 && args[0] == "inspect":
+		return image.Inspection(args[1], os.Stdout)
 	case len(args) > 0 && args[0] == "processors":
 		return processors(args[1:])
 	case len(args) > 0 && args[0] == "probe":
@@ -46,7 +52,7 @@ func run(args []string) error {
 
 func launch(args []string) error {
 	limitMemory()
-	c := supervisor.Config{TerminationLog: "/dev/termination-log"}
+	c := supervisor.Config{TerminationLog: "/dev/termination-log", Inspector: image.Inspector{Command: []string{"/proc/self/exe", "inspect"}}}
 	var f flag.FlagSet
 	f.StringVar(&c.Namespace, "namespace", "", "the VMI's namespace")
 	f.StringVar(&c.Name, "name", "", "the VMI's name")

@@ -103,6 +103,7 @@ var changes = []func(*vmi.VirtualMachineInstance){
 	func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Devices.AutoattachMemBalloon = new(false) },
 	func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Devices.AutoattachSerialConsole = new(false) },
 	func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Devices.PanicDevices = []vmi.PanicDevice{{}} },
+	func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Devices.AutoattachVSOCK = new(true) },
 	func(v *vmi.VirtualMachineInstance) { addInput(v, vmi.InputBusUSB) },
 	func(v *vmi.VirtualMachineInstance) { addInput(v, vmi.InputBusVirtio) },
 	func(v *vmi.VirtualMachineInstance) { addDisk(v, vmi.DiskBusVirtio) },

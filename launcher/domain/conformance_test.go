@@ -26,11 +26,10 @@ const conformance = "../../../shared/conformance"
 // differences are facts of KubeVirt's domains that ours do not have, by a part of
 // them, and why.
 var differences = []struct{ fact, why string }{
+	{"/devices/hostdev@", "KubeVirt's domain was made where the pod had no function for the binding sriov"},
 	{"/uuid", "theirs leaves the UUID of the domain to libvirt"},
 	{"alias@name", "aliases of interfaces have a part of their own, so that a disk may have the same name"},
 	{"backingStore", "every disk says that it has no backing file"},
-	{"/vcpu", "processors are not added to a running guest yet, so that there are no more than at the start"},
-	{"/cpu/topology@sockets", "processors are not added to a running guest yet"},
 	{"/interface/target", "interfaces are on taps that the handler has made"},
 	{"/controller[pci", "the ports are always there, so that no device moves when another is added"},
 	{"/address", "every device has an address of its own"},
@@ -113,6 +112,7 @@ func theirs(v *vmi.VirtualMachineInstance) Host {
 	for i := range h.Interfaces {
 		h.Interfaces[i] = network.Attachment{Name: h.Interfaces[i].Name, Tap: fmt.Sprint("tap", i)}
 	}
+	h.HostDevices = map[string]string{"PCIDEVICE_EXAMPLE_COM_FUNCTION": "0000:81:02.0"}
 	return h
 }
 

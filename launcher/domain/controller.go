@@ -26,10 +26,16 @@ func controllers(b *build) error {
 			c.USB = &libvirtxml.DomainControllerUSB{Port: new(uint(usbPorts))}
 		})
 	}
-	all := []libvirtxml.DomainController{usb, controller("scsi", 0, nonTransitional), controller("virtio-serial", 0, nonTransitional)}
+	scsi, serial := nonTransitional, nonTransitional
 	if b.host.Arch == archS390X {
-		all[1].Model, all[2].Model = "virtio-scsi", ""
+		scsi, serial = "virtio-scsi", ""
 	}
+	all := []libvirtxml.DomainController{usb}
+	// Without a disk it is for those that are attached later.
+	if !b.spec.Devices.DisableHotplug || b.hasDiskOn(vmi.DiskBusSCSI) {
+		all = append(all, controller("scsi", 0, scsi))
+	}
+	all = append(all, controller("virtio-serial", 0, serial))
 	last := 0
 	for name, p := range b.diskPlaces() {
 		i := slices.IndexFunc(b.spec.Devices.Disks, func(d vmi.Disk) bool { return DiskAlias(d.Name) == name })
@@ -50,7 +56,11 @@ func controllers(b *build) error {
 // hasUSB says that a device of the guest is on the USB.
 func (b *build) hasUSB() bool {
 	return slices.ContainsFunc(b.inputs(), func(i vmi.Input) bool { return i.Bus != vmi.InputBusVirtio }) ||
-		slices.ContainsFunc(b.spec.Devices.Disks, func(d vmi.Disk) bool { return bus(d) == vmi.DiskBusUSB })
+		b.hasDiskOn(vmi.DiskBusUSB)
+}
+
+func (b *build) hasDiskOn(on vmi.DiskBus) bool {
+	return slices.ContainsFunc(b.spec.Devices.Disks, func(d vmi.Disk) bool { return bus(d) == on })
 }
 
 // controller is a controller, with what is special about it.

@@ -16,16 +16,11 @@ func cpu(b *build) error {
 		c = &vmi.CPU{}
 	}
 	out := cpuModel(c, b.host)
-	out.Topology = &libvirtxml.DomainCPUTopology{
-		Sockets: int(max(c.Sockets, 1)),
-		Cores:   int(max(c.Cores, 1)),
-		Threads: int(max(c.Threads, 1)),
-	}
 	for _, f := range c.Features {
 		out.Features = append(out.Features, libvirtxml.DomainCPUFeature{Name: f.Name, Policy: string(cmp.Or(f.Policy, vmi.CPUFeatureRequire))})
 	}
 	b.domain.CPU = out
-	b.domain.VCPU = &libvirtxml.DomainVCPU{Placement: "static", Value: uint(c.VCPUs())}
+	topology(b, c)
 	return dedicated(b)
 }
 

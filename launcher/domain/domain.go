@@ -9,6 +9,7 @@ import (
 	"libvirt.org/go/libvirtxml"
 
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/defaults"
 	"github.com/podvisor/podvisor/vmi/served"
 	"github.com/podvisor/podvisor/vmi/validate"
 )
@@ -23,15 +24,19 @@ var parts = []func(*build) error{
 	memory,
 	hugepages,
 	cpu,
+	numa,
 	clock,
 	features,
 	firmware,
+	launchSecurity,
 	kernel,
 	chassis,
 	controllers,
 	disks,
 	ifaces,
 	hostDevices,
+	sriov,
+	filesystems,
 	console,
 	agentChannel,
 	display,
@@ -41,11 +46,12 @@ var parts = []func(*build) error{
 	memballoon,
 	rng,
 	panics,
+	vsock,
 	tpm,
 }
 
 // finish are parts that need all others.
-var finish = []func(*build) error{transitional, addresses}
+var finish = []func(*build) error{transitional, shareBuffers, addresses}
 
 // build is a domain that is being built.
 type build struct {
@@ -92,7 +98,7 @@ func Build(v *vmi.VirtualMachineInstance, h Host) (*libvirtxml.Domain, error) {
 		OnCrash:    "destroy",
 		Devices:    &libvirtxml.DomainDeviceList{},
 	}}
-	faults := []error{native(v.Spec.Architecture, h.Arch), accelerable(h), validate.Error(served.Faults(v, h.Defaults))}
+	faults := []error{native(v.Spec.Architecture, h.Arch), accelerable(h), validate.Error(served.Faults(v, defaults.Profile{}))}
 	for _, part := range parts {
 		faults = append(faults, part(b))
 	}

@@ -1,6 +1,7 @@
 package domain
 
 import (
+	"net/netip"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -80,6 +81,17 @@ func uefi(e vmi.EFI) func(*vmi.VirtualMachineInstance) {
 	}
 }
 
+// onMemoryNodes asks for the memory nodes of the node.
+func onMemoryNodes(v *vmi.VirtualMachineInstance) {
+	v.Spec.Domain.CPU = &vmi.CPU{Sockets: 3, MaxSockets: 4, DedicatedCPUPlacement: true, NUMA: &vmi.NUMA{GuestMappingPassthrough: &vmi.NUMAGuestMappingPassthrough{}}}
+	v.Spec.Domain.Memory = &vmi.Memory{Guest: new(resource.MustParse("130Mi")), Hugepages: &vmi.Hugepages{PageSize: "2Mi"}}
+}
+
+func twoNodes(h *Host) {
+	h.CPUs = []HostCPU{{ID: 1, Node: 1, Core: 1}, {ID: 2, Core: 2}, {ID: 3, Node: 1, Core: 3}}
+	h.MemoryNodes = []int{0, 1}
+}
+
 // windows has what manifests of Windows guests have.
 func windows(v *vmi.VirtualMachineInstance) {
 	on := func() *vmi.FeatureState { return &vmi.FeatureState{} }
@@ -103,6 +115,35 @@ func optionalDevices(v *vmi.VirtualMachineInstance) {
 	d.Rng, d.Sound, d.Video = &vmi.Rng{}, &vmi.Sound{Name: "sound"}, &vmi.Video{Type: "virtio"}
 	d.Watchdog = &vmi.Watchdog{Name: "dog", WatchdogDevice: vmi.WatchdogDevice{I6300ESB: &vmi.I6300ESBWatchdog{Action: vmi.WatchdogPoweroff}}}
 	d.Inputs = []vmi.Input{{Name: "a", Type: vmi.InputTablet, Bus: vmi.InputBusUSB}, {Name: "b", Type: vmi.InputTablet, Bus: vmi.InputBusVirtio}, {Name: "c", Type: vmi.InputTablet}}
+}
+
+// encrypted has each device whose buffers the guest shares with its node.
+func encrypted(s vmi.SEV) *vmi.VirtualMachineInstance {
+	return instance(uefi(vmi.EFI{SecureBoot: new(false)}), optionalDevices, disksOn(vmi.DiskBusVirtio, vmi.DiskBusSATA, vmi.DiskBusSCSI),
+		interfaces(vmi.Interface{Name: "default"}, vmi.Interface{Name: "old", Model: "e1000"}), func(v *vmi.VirtualMachineInstance) {
+			v.Spec.Domain.LaunchSecurity = &vmi.LaunchSecurity{SEV: &s}
+			v.Spec.Domain.Devices.Filesystems = []vmi.Filesystem{{Name: "data", Virtiofs: &vmi.FilesystemVirtiofs{}}}
+		})
+}
+
+// multus are networks of Multus of these names.
+func multus(names ...string) func(*vmi.VirtualMachineInstance) {
+	return func(v *vmi.VirtualMachineInstance) {
+		v.Spec.Networks = nil
+		for _, n := range names {
+			v.Spec.Networks = append(v.Spec.Networks, vmi.Network{Name: n, NetworkSource: vmi.NetworkSource{Multus: &vmi.MultusNetwork{NetworkName: n}}})
+		}
+	}
+}
+
+// passedThrough are interfaces of these names with the binding sriov.
+func passedThrough(names ...string) func(*vmi.VirtualMachineInstance) {
+	return func(v *vmi.VirtualMachineInstance) {
+		v.Spec.Domain.Devices.Interfaces = nil
+		for _, n := range names {
+			v.Spec.Domain.Devices.Interfaces = append(v.Spec.Domain.Devices.Interfaces, vmi.Interface{Name: n, InterfaceBinding: vmi.InterfaceBinding{SRIOV: &vmi.InterfaceSRIOV{}}})
+		}
+	}
 }
 
 // architecture takes out what its guests do not have.
@@ -148,6 +189,20 @@ var cases = map[string]struct {
 			"PCI_RESOURCE_INTEL_COM_QAT": "0000:3d:01.0,0000:3d:01.7",
 		}
 	}}},
+	"sriov": {instance(interfaces(
+		vmi.Interface{Name: "default"},
+		vmi.Interface{Name: "red", BootOrder: new(uint(2)), InterfaceBinding: vmi.InterfaceBinding{SRIOV: &vmi.InterfaceSRIOV{}}},
+		vmi.Interface{Name: "blue", PciAddress: "0000:08:00.0", InterfaceBinding: vmi.InterfaceBinding{SRIOV: &vmi.InterfaceSRIOV{}}},
+	), multus("default", "blue", "red"), func(v *vmi.VirtualMachineInstance) {
+		v.Spec.Domain.Devices.HostDevices = []vmi.HostDevice{{Name: "qat", DeviceName: "intel.com/qat"}}
+	}), []func(*Host){func(h *Host) {
+		h.HostDevices = map[string]string{
+			"PCI_RESOURCE_INTEL_COM_QAT": "0000:3d:01.0",
+			// In the order of the networks: the first one is blue's.
+			"PCIDEVICE_INTEL_COM_SRIOV_NETDEVICE":      "0000:81:02.0,0000:81:02.1",
+			"PCIDEVICE_INTEL_COM_SRIOV_NETDEVICE_INFO": `{"0000:81:02.0":{"generic":{"deviceID":"0000:81:02.0"}}}`,
+		}
+	}}},
 	"hugepages": {vmi: instance(func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Memory.Hugepages = &vmi.Hugepages{PageSize: "2Mi"} })},
 	"dedicated": {instance(func(v *vmi.VirtualMachineInstance) {
 		v.Spec.Domain.CPU = &vmi.CPU{Cores: 2, Threads: 2, DedicatedCPUPlacement: true}
@@ -158,6 +213,24 @@ var cases = map[string]struct {
 	"dedicated-emulator": {instance(func(v *vmi.VirtualMachineInstance) {
 		v.Spec.Domain.CPU = &vmi.CPU{Threads: 2, DedicatedCPUPlacement: true, IsolateEmulatorThread: true}
 	}), []func(*Host){func(h *Host) { h.CPUs = []HostCPU{{ID: 1, Core: 1}, {ID: 4, Core: 2}, {ID: 9, Core: 2}} }}},
+	"spare-sockets": {vmi: instance(func(v *vmi.VirtualMachineInstance) {
+		v.Spec.Domain.CPU = &vmi.CPU{Sockets: 2, Cores: 2, MaxSockets: 3}
+	})},
+	"spare-sockets-emulated": {instance(func(v *vmi.VirtualMachineInstance) {
+		v.Spec.Domain.CPU = &vmi.CPU{Sockets: 2, Cores: 2, MaxSockets: 3}
+	}), []func(*Host){emulated}},
+	"spare-memory": {vmi: instance(func(v *vmi.VirtualMachineInstance) {
+		v.Spec.Domain.CPU = &vmi.CPU{Cores: 2}
+		v.Spec.Domain.Memory = &vmi.Memory{Guest: new(resource.MustParse("1Gi")), MaxGuest: new(resource.MustParse("4Gi"))}
+	})},
+	"numa": {instance(onMemoryNodes), []func(*Host){twoNodes, func(h *Host) { h.BindMemory = true }}},
+	"numa-one": {instance(onMemoryNodes), []func(*Host){twoNodes, func(h *Host) {
+		h.MemoryNodes = []int{1}
+		h.CPUs = []HostCPU{{ID: 1, Node: 1, Core: 1}, {ID: 3, Node: 1, Core: 3}, {ID: 5, Node: 1, Core: 5}}
+	}}},
+	"no-hotplug": {vmi: instance(disksOn(vmi.DiskBusVirtio, vmi.DiskBusVirtio), interfaces(vmi.Interface{Name: "default"}), func(v *vmi.VirtualMachineInstance) {
+		v.Spec.Domain.Devices.DisableHotplug = true
+	})},
 	"passthrough": {vmi: instance(processor(vmi.CPUModelPassthrough))},
 	"machine-type": {vmi: instance(func(v *vmi.VirtualMachineInstance) {
 		v.Spec.Architecture, v.Spec.Domain.Machine = "amd64", &vmi.Machine{Type: "pc-q35-7.1"}
@@ -180,6 +253,7 @@ var cases = map[string]struct {
 	"panic-devices": {vmi: instance(func(v *vmi.VirtualMachineInstance) {
 		v.Spec.Domain.Devices.PanicDevices = []vmi.PanicDevice{{}, {Model: new(vmi.PanicDeviceISA)}}
 	})},
+	"vsock":       {vmi: instance(disksOn(vmi.DiskBusVirtio), func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Devices.AutoattachVSOCK = new(true) })},
 	"console-log": {instance(), []func(*Host){func(h *Host) { h.ConsoleLog = "/private/console" }}},
 	"buses":       {vmi: instance(disksOn(vmi.DiskBusVirtio, vmi.DiskBusSATA, vmi.DiskBusSCSI, vmi.DiskBusVirtio, vmi.DiskBusSCSI, ""))},
 	"overlay":     {instance(disksOn(vmi.DiskBusVirtio)), []func(*Host){overlay}},
@@ -203,9 +277,18 @@ var cases = map[string]struct {
 	"user-network": {instance(interfaces(vmi.Interface{Name: "default"})), []func(*Host){func(h *Host) {
 		h.Interfaces[0].Tap, h.Interfaces[0].Backend = "", network.BackendUser
 	}}},
+	"tcp-network": {instance(interfaces(vmi.Interface{Name: "default"})), []func(*Host){func(h *Host) {
+		a := &h.Interfaces[0]
+		a.Tap, a.Backend, a.Server = "", network.BackendTCP, netip.MustParseAddrPort("127.0.0.1:4321")
+	}}},
 	"interface": {instance(interfaces(vmi.Interface{Name: "default"}, vmi.Interface{Name: "old", Model: "e1000"})), []func(*Host){func(h *Host) {
 		h.Interfaces[0].MTU = 1450
 	}}},
+	"interface-fields": {instance(interfaces(
+		vmi.Interface{Name: "fast", BootOrder: new(uint(1))},
+		vmi.Interface{Name: "unplugged", State: vmi.InterfaceDown, ACPIIndex: 7},
+		vmi.Interface{Name: "gone", State: vmi.InterfaceAbsent},
+	)), []func(*Host){func(h *Host) { h.Interfaces[0].Queues = 4 }}},
 	"models": {vmi: instance(interfaces(vmi.Interface{Name: "a", Model: "virtio"}, vmi.Interface{Name: "b", Model: "e1000"}, vmi.Interface{Name: "c", Model: "e1000e"},
 		vmi.Interface{Name: "d", Model: "ne2k_pci"}, vmi.Interface{Name: "e", Model: "pcnet"}, vmi.Interface{Name: "f", Model: "rtl8139"}))},
 	"clock": {vmi: instance(func(v *vmi.VirtualMachineInstance) {
@@ -248,6 +331,11 @@ var cases = map[string]struct {
 	"s390x": {instance(optionalDevices, disksOn(vmi.DiskBusVirtio, vmi.DiskBusSCSI), interfaces(vmi.Interface{Name: "default"}), architecture("s390x", "s390-ccw-virtio"),
 		func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Devices.UseVirtioTransitional = new(true) }),
 		[]func(*Host){func(h *Host) { h.Arch, h.ConsoleLog = archS390X, "/private/console" }}},
+	"sev":    {vmi: encrypted(vmi.SEV{})},
+	"sev-es": {vmi: encrypted(vmi.SEV{Policy: &vmi.SEVPolicy{EncryptedState: new(true)}, Session: "U0VTU0lPTg==\nAAAA", DHCert: "Q0VSVA=="})},
+	"s390-pv": {instance(optionalDevices, disksOn(vmi.DiskBusVirtio, vmi.DiskBusSCSI), interfaces(vmi.Interface{Name: "default"}), architecture("s390x", "s390-ccw-virtio"),
+		func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.LaunchSecurity = &vmi.LaunchSecurity{} }),
+		[]func(*Host){func(h *Host) { h.Arch = archS390X }}},
 	"everything": {instance(disksOn(vmi.DiskBusVirtio, vmi.DiskBusSATA, vmi.DiskBusSCSI), interfaces(vmi.Interface{Name: "default", Model: "virtio"}), func(v *vmi.VirtualMachineInstance) {
 		v.Spec.Domain.CPU = &vmi.CPU{Cores: 2}
 		v.Spec.Domain.Devices.Rng = &vmi.Rng{}
@@ -261,7 +349,7 @@ func TestADomainHasWhatIsInTheSpec(t *testing.T) {
 			t.Parallel()
 			d, err := Build(tt.vmi, host(tt.vmi, tt.host...))
 			require.NoError(t, err)
-			xml, err := d.Marshal()
+			xml, err := XML(d)
 			require.NoError(t, err)
 			golden.Equal(t, filepath.Join("testdata", name+".xml"), []byte(xml+"\n"))
 		})
@@ -290,18 +378,35 @@ func TestADomainThatCannotBeBuiltHasAllFaultsInItsError(t *testing.T) {
 		"another architecture, and a model by its name": {instance(processor("Haswell"), func(v *vmi.VirtualMachineInstance) { v.Spec.Architecture = "arm64" }),
 			nil, []string{"spec.architecture: architecture arm64 is not served: only amd64 is"}, true},
 		"no memory": {instance(func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Memory = nil }), nil, []string{"spec.domain.memory.guest: the guest has 0 of memory"}, true},
-		"devices that are not served": {instance(disksOn(vmi.DiskBusUSB), func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Devices.Disks[0].Tag = "data" }),
-			nil, []string{"spec.domain.devices.disks[0].tag: Forbidden: not served yet"}, true},
+		"devices that are not served": {instance(disksOn(vmi.DiskBusUSB), func(v *vmi.VirtualMachineInstance) {
+			v.Spec.Domain.Devices.Disks[0] = vmi.Disk{Name: "diska", LUN: &vmi.LunTarget{Reservation: true}}
+		}),
+			nil, []string{"spec.domain.devices.disks[0].lun.reservation: Forbidden: not served yet"}, true},
 		"an initrd and no kernel": {instance(func(v *vmi.VirtualMachineInstance) {
 			v.Spec.Domain.Firmware = &vmi.Firmware{KernelBoot: &vmi.KernelBoot{Container: &vmi.KernelBootContainer{Image: "a", InitrdPath: "/initrd"}}}
 		}), nil, []string{"spec.domain.firmware.kernelBoot.container.initrdPath: an initrd needs a kernel", "set kernelPath"}, true},
 		"a kernel that was not looked for": {instance(func(v *vmi.VirtualMachineInstance) {
 			v.Spec.Domain.Firmware = &vmi.Firmware{KernelBoot: &vmi.KernelBoot{Container: &vmi.KernelBootContainer{Image: "a", KernelPath: "/vmlinuz"}}}
 		}), nil, []string{"the files of the image are not known"}, false},
+		"encrypted memory with emulation and the legacy interface": {instance(uefi(vmi.EFI{SecureBoot: new(false)}), func(v *vmi.VirtualMachineInstance) {
+			v.Spec.Domain.LaunchSecurity = &vmi.LaunchSecurity{SEV: &vmi.SEV{}}
+			v.Spec.Domain.Devices.UseVirtioTransitional = new(true)
+		}), []func(*Host){emulated}, []string{
+			"spec.domain.launchSecurity: the guest is kept from its node by the processor, which needs KVM",
+			"spec.domain.devices.useVirtioTransitional: the legacy interface of virtio reads memory that launchSecurity keeps from the node",
+		}, true},
 		"too few CPUs for itself": {instance(func(v *vmi.VirtualMachineInstance) {
 			v.Spec.Domain.CPU = &vmi.CPU{Cores: 2, DedicatedCPUPlacement: true}
 		}), []func(*Host){func(h *Host) { h.CPUs = []HostCPU{{ID: 3}} }},
 			[]string{"spec.domain.cpu.dedicatedCpuPlacement: the pod has 1 CPUs for itself and the guest needs 2"}, false},
+		"memory nodes of the node that QEMU may not choose": {instance(onMemoryNodes), []func(*Host){twoNodes},
+			[]string{"spec.domain.cpu.numa: the seccomp profile of the pod", "memory manager policy Static"}, false},
+		"memory nodes without CPUs for itself": {instance(func(v *vmi.VirtualMachineInstance) {
+			v.Spec.Domain.CPU = &vmi.CPU{NUMA: &vmi.NUMA{GuestMappingPassthrough: &vmi.NUMAGuestMappingPassthrough{}}}
+		}), nil, []string{"spec.domain.cpu.numa: the memory nodes of the node need dedicatedCpuPlacement"}, true},
+		"more memory nodes than huge pages": {instance(onMemoryNodes, func(v *vmi.VirtualMachineInstance) {
+			v.Spec.Domain.Memory.Guest = new(resource.MustParse("2Mi"))
+		}), []func(*Host){twoNodes}, []string{"the guest has 2 memory nodes"}, false},
 		"devices of the node that the pod was not given": {instance(func(v *vmi.VirtualMachineInstance) {
 			v.Spec.Domain.Devices.GPUs = []vmi.GPU{{Name: "a", DeviceName: "x.org/a"}, {Name: "b", DeviceName: "x.org/a"}, {Name: "c", DeviceName: "x.org/c"}, {Name: "d", DeviceName: "x.org/d"}}
 			v.Spec.Domain.Devices.HostDevices = []vmi.HostDevice{{Name: "e", DeviceName: "x.org/e"}}
@@ -313,6 +418,19 @@ func TestADomainThatCannotBeBuiltHasAllFaultsInItsError(t *testing.T) {
 			`spec.domain.devices.gpus[3]: device d: "01:00.0" is no PCI address`,
 			`spec.domain.devices.hostDevices[0]: device e: "../x" is no UUID of a mediated device`,
 		}, false},
+		"interfaces with the binding sriov in a pod without a function": {instance(passedThrough("red"), multus("red")), nil, []string{
+			"spec.domain.devices.interfaces[0]: interface red: no variable PCIDEVICE_<resource> in the environment of the pod has a PCI address",
+			"for the network red: name in spec.domain.resources.limits the resource",
+		}, false},
+		"more interfaces with the binding sriov than functions": {instance(passedThrough("red", "blue"), multus("red", "blue")), []func(*Host){func(h *Host) {
+			h.HostDevices = map[string]string{"PCIDEVICE_X_ORG_A": "0000:81:02.0"}
+		}}, []string{"spec.domain.devices.interfaces[1]: interface blue: PCIDEVICE_X_ORG_A has fewer devices than the VMI has interfaces with the binding sriov"}, false},
+		"functions of two resources": {instance(passedThrough("red", "blue"), multus("red", "blue")), []func(*Host){func(h *Host) {
+			h.HostDevices = map[string]string{"PCIDEVICE_X_ORG_A": "0000:81:02.0", "PCIDEVICE_X_ORG_B": "0000:81:02.1"}
+		}}, []string{"interface red: the pod has devices of several resources, PCIDEVICE_X_ORG_A and PCIDEVICE_X_ORG_B"}, false},
+		"a function whose address is none": {instance(passedThrough("red", "blue"), multus("red", "blue")), []func(*Host){func(h *Host) {
+			h.HostDevices = map[string]string{"PCIDEVICE_X_ORG_A": "0000:81:02.0,../x"}
+		}}, []string{`interfaces[1]: device blue: "../x" is no PCI address`}, false},
 		"no attachments": {instance(disksOn(""), interfaces(vmi.Interface{Name: "default"})),
 			[]func(*Host){func(h *Host) { h.Disks, h.Interfaces = nil, nil }}, []string{"spec.domain.devices.disks[0]: disk diska has no attachment", "spec.domain.devices.interfaces[0]: interface default is not bound"}, false},
 	} {
@@ -327,16 +445,6 @@ func TestADomainThatCannotBeBuiltHasAllFaultsInItsError(t *testing.T) {
 				require.NotErrorIs(t, err, vmi.ErrInvalid)
 			}
 		})
-	}
-}
-
-func TestDefaultsThatAreNotServedAreNoFault(t *testing.T) {
-	v := instance(func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Memory.Guest = new(resource.MustParse("2Gi")) })
-	for _, p := range []defaults.Profile{{}, {HotplugRatio: 2}} {
-		completed := defaults.Apply(v, p)
-		require.NotNil(t, completed.Spec.Domain.Memory.MaxGuest, "the default that is not served")
-		_, err := Build(completed, host(completed, func(h *Host) { h.Defaults = p; h.Interfaces = []network.Attachment{{Name: "default"}} }))
-		require.NoError(t, err)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"github.com/podvisor/podvisor/storage"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/config"
-	"github.com/podvisor/podvisor/vmi/defaults"
 )
 
 // Host is what a pod offers to the domain in it.
@@ -31,18 +30,21 @@ type Host struct {
 	Kernel KernelFiles
 	// Interfaces are the VMI's interfaces as they are bound in the pod.
 	Interfaces []network.Attachment
-	// Defaults are those that the VMI was completed with. The zero value is that
-	// of a cluster that configures nothing.
-	Defaults defaults.Profile
 	// Places are the places of devices that are known from before, by the alias of
 	// the device. Nil: the order of the spec decides.
 	Places map[string]Place
 	// HostDevices are the devices of the node that the pod was given, as its
-	// environment names them: the variables that begin with [PCIVariable] or
-	// [MDEVVariable], and their values.
+	// environment names them: the variables that begin with [PCIVariable],
+	// [MDEVVariable] or [NetworkVariable], and their values.
 	HostDevices map[string]string
 	// CPUs are those of the node that the pod may use. Needed for dedicated CPUs.
 	CPUs []HostCPU
+	// MemoryNodes are the numbers of the NUMA nodes that the pod's memory may be of.
+	// Nil: not known.
+	MemoryNodes []int
+	// BindMemory says that the pod may choose of which NUMA node memory is. Most
+	// seccomp profiles forbid that.
+	BindMemory bool
 	// Settings are the cluster's. The zero value is the default.
 	Settings config.Launcher
 }

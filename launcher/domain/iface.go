@@ -16,6 +16,9 @@ func ifaces(b *build) error {
 	var faults []error
 	places := b.interfacePlaces()
 	for n, i := range b.spec.Devices.Interfaces {
+		if i.State == vmi.InterfaceAbsent || i.SRIOV != nil {
+			continue
+		}
 		at := slices.IndexFunc(b.host.Interfaces, func(a network.Attachment) bool { return a.Name == i.Name })
 		if at < 0 {
 			faults = append(faults, fmt.Errorf("%s: interface %s is not bound in the pod", devicesPath.Child("interfaces").Index(n), i.Name))
@@ -26,20 +29,17 @@ func ifaces(b *build) error {
 	return errors.Join(faults...)
 }
 
-// iface is one interface on a tap device that exists and that libvirt does not
-// configure.
+// iface is one interface.
 func iface(i vmi.Interface, a network.Attachment, at Place) libvirtxml.DomainInterface {
 	out := libvirtxml.DomainInterface{
-		Source: &libvirtxml.DomainInterfaceSource{Ethernet: &libvirtxml.DomainInterfaceSourceEthernet{}},
-		Target: &libvirtxml.DomainInterfaceTarget{Dev: a.Tap, Managed: "no"},
-		Model:  &libvirtxml.DomainInterfaceModel{Type: model(i)},
-		// No guest boots from the network, and the boot ROM takes a second.
-		ROM:     &libvirtxml.DomainROM{Enabled: "no"},
+		Source:  backend(a),
+		Model:   &libvirtxml.DomainInterfaceModel{Type: model(i)},
 		Alias:   &libvirtxml.DomainAlias{Name: InterfaceAlias(i.Name)},
 		Address: pciAddress(at.PCI),
 	}
-	if a.Backend == network.BackendUser {
-		out.Source, out.Target = &libvirtxml.DomainInterfaceSource{User: &libvirtxml.DomainInterfaceSourceUser{}}, nil
+	if a.Backend == "" {
+		// The tap device exists, and libvirt does not configure it.
+		out.Target = &libvirtxml.DomainInterfaceTarget{Dev: a.Tap, Managed: "no"}
 	}
 	if a.MAC != "" {
 		out.MAC = &libvirtxml.DomainInterfaceMAC{Address: a.MAC}
@@ -47,10 +47,36 @@ func iface(i vmi.Interface, a network.Attachment, at Place) libvirtxml.DomainInt
 	if a.MTU > 0 {
 		out.MTU = &libvirtxml.DomainInterfaceMTU{Size: uint(a.MTU)}
 	}
+	if i.BootOrder != nil {
+		out.Boot = &libvirtxml.DomainDeviceBoot{Order: *i.BootOrder}
+	} else {
+		// A boot ROM takes a second of the guest's start.
+		out.ROM = &libvirtxml.DomainROM{Enabled: "no"}
+	}
+	if a.Queues > 1 {
+		out.Driver = &libvirtxml.DomainInterfaceDriver{Queues: uint(a.Queues)}
+	}
+	if i.State == vmi.InterfaceDown {
+		out.Link = &libvirtxml.DomainInterfaceLink{State: "down"}
+	}
 	if i.ACPIIndex > 0 {
 		out.ACPI = &libvirtxml.DomainDeviceACPI{Index: uint(i.ACPIIndex)}
 	}
 	return out
+}
+
+// backend is what carries the frames. The form "user" with the backend passt is none:
+// libvirt 9.0 refuses it.
+func backend(a network.Attachment) *libvirtxml.DomainInterfaceSource {
+	switch a.Backend {
+	case network.BackendUser:
+		return &libvirtxml.DomainInterfaceSource{User: &libvirtxml.DomainInterfaceSourceUser{}}
+	case network.BackendTCP:
+		return &libvirtxml.DomainInterfaceSource{Client: &libvirtxml.DomainInterfaceSourceClient{
+			Address: a.Server.Addr().String(), Port: uint(a.Server.Port()),
+		}}
+	}
+	return &libvirtxml.DomainInterfaceSource{Ethernet: &libvirtxml.DomainInterfaceSourceEthernet{}}
 }
 
 func model(i vmi.Interface) string {

@@ -99,12 +99,17 @@ func ports(b *build, taken map[PCIAddress]string) error {
 			disks = max(disks, number26(d.Target.Dev)+1)
 		}
 	}
-	if spare := port(diskPorts, disks+spareDisks-1); spare != nil {
+	spare := port(diskPorts, disks+spareDisks-1)
+	if spare != nil && !b.spec.Devices.DisableHotplug {
 		most = max(most, spare.Bus)
 	}
+	count := portsUpTo(most)
+	if b.spec.Devices.DisableHotplug {
+		count = int(most)
+	}
 	all := []libvirtxml.DomainController{root}
-	for n := range portsUpTo(most) {
-		all = append(all, rootPort(n))
+	for n := range count {
+		all = append(all, rootPort(n, b.spec.Devices.DisableHotplug))
 		if at := (PCIAddress{Slot: slotPorts + uint(n)/functions, Function: uint(n) % functions}); taken[at] != "" {
 			return fmt.Errorf("%s: its PCI address %s is that of a port: choose another: %w", taken[at], at, vmi.ErrInvalid)
 		}
@@ -127,10 +132,13 @@ func sorted(taken map[PCIAddress]string) []PCIAddress {
 	return slices.SortedFunc(maps.Keys(taken), func(a, b PCIAddress) int { return strings.Compare(a.String(), b.String()) })
 }
 
-// rootPort is port n of a domain, counted from 0.
-func rootPort(n int) libvirtxml.DomainController {
+// rootPort is port n of a domain, counted from 0. What is behind a fixed one stays.
+func rootPort(n int, fixed bool) libvirtxml.DomainController {
 	c := pciController(uint(n)+1, "pcie-root-port")
 	c.PCI.Target = &libvirtxml.DomainControllerPCITarget{Chassis: new(uint(n) + 1), Port: new(uint(n) + 0x10)}
+	if fixed {
+		c.PCI.Target.Hotplug = "off"
+	}
 	c.Address = pciAddress(&PCIAddress{Slot: slotPorts + uint(n)/functions, Function: uint(n) % functions})
 	return c
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/podvisor/podvisor/internal/testguest"
 	"github.com/podvisor/podvisor/launcher/libvirt"
 	"github.com/podvisor/podvisor/launcher/process"
+	"github.com/podvisor/podvisor/network/networktest"
 )
 
 // reaping is needed by every daemon: it takes a QEMU for running until it is reaped.
@@ -43,6 +44,13 @@ type daemon struct {
 // newDaemon starts a daemon that ends with the test. It has a host name of its own.
 func newDaemon(t *testing.T) daemon {
 	t.Helper()
+	return newDaemonIn(t, nil)
+}
+
+// newDaemonIn starts it in a network namespace, where its user can open tap devices
+// that belong to it. Nil: that of the test.
+func newDaemonIn(t *testing.T, ns *os.File) daemon {
+	t.Helper()
 	testenv.Root(t)
 	for _, name := range []string{"setpriv", "unshare", "qemu-img", process.DaemonPath, process.QEMUPath} {
 		testenv.Program(t, name)
@@ -60,12 +68,22 @@ func newDaemon(t *testing.T) daemon {
 	out, err := exec.Command("chown", "-R", uid, dir).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	output := &testenv.Output{}
-	const named = `hostname "$1"; shift; exec "$@"`
-	cmd := exec.Command("unshare", "--uts", "sh", "-c", named, "sh", filepath.Base(dir), "setpriv", "--pdeathsig", "KILL", "--reuid", uid, "--clear-groups", "--no-new-privs", "--bounding-set=-all", "--inh-caps=-all", process.DaemonPath)
+	named, own := `hostname "$1"; shift; exec "$@"`, []string{"--uts"}
+	if ns != nil {
+		own = append(own, "--mount")
+		tun := dir + "/tun"
+		named = `mknod -m 666 ` + tun + ` c 10 200 && mount --bind ` + tun + ` /dev/net/tun || exit 1; ` + named
+	}
+	cmd := exec.Command("unshare", append(own, "sh", "-c", named, "sh", filepath.Base(dir), "setpriv", "--pdeathsig", "KILL", "--reuid", uid, "--clear-groups", "--no-new-privs", "--bounding-set=-all", "--inh-caps=-all", process.DaemonPath)...)
 	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + dir + "/home", "XDG_RUNTIME_DIR=" + dir + "/run", "XDG_CONFIG_HOME=" + dir + "/conf", "XDG_CACHE_HOME=" + dir + "/cache"}
 	cmd.Stdout, cmd.Stderr = output, output
 	cmd.WaitDelay = time.Second
-	require.NoError(t, cmd.Start())
+	if ns == nil {
+		require.NoError(t, cmd.Start())
+	} else {
+		networktest.In(t, ns, func() { err = cmd.Start() })
+		require.NoError(t, err)
+	}
 	t.Cleanup(func() {
 		pids, _ := filepath.Glob(dir + "/run/libvirt/qemu/run/*.pid")
 		for _, p := range pids {

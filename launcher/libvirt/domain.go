@@ -7,6 +7,7 @@ import (
 	golibvirt "github.com/digitalocean/go-libvirt"
 	"libvirt.org/go/libvirtxml"
 
+	"github.com/podvisor/podvisor/launcher/domain"
 	"github.com/podvisor/podvisor/launcher/protocol"
 )
 
@@ -48,7 +49,7 @@ func (c *Connection) CreatePaused(ctx context.Context, d *libvirtxml.Domain) err
 }
 
 func (c *Connection) create(ctx context.Context, d *libvirtxml.Domain, flags golibvirt.DomainCreateFlags) error {
-	xml, err := d.Marshal()
+	xml, err := domain.XML(d)
 	if err != nil {
 		return fmt.Errorf("write domain %s as XML: %w", d.Name, err)
 	}

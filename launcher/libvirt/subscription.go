@@ -43,10 +43,12 @@ var subscriptions = []subscription{
 // ends blocks the library for ever.
 func (c *Connection) Events(ctx context.Context) (<-chan Event, error) {
 	out := make(chan Event)
+	stop := context.AfterFunc(ctx, func() { _ = c.Close() }) // fails if it is closed already
 	var all sync.WaitGroup
 	for _, s := range subscriptions {
 		raw, err := c.rpc.SubscribeEvents(context.WithoutCancel(ctx), s.id, nil)
 		if err != nil {
+			stop()
 			return nil, fmt.Errorf("subscribe to the events of %s: %w", s.what, err)
 		}
 		all.Go(func() {
@@ -62,7 +64,6 @@ func (c *Connection) Events(ctx context.Context) (<-chan Event, error) {
 			}
 		})
 	}
-	stop := context.AfterFunc(ctx, func() { _ = c.Close() }) // fails if it is closed already
 	go func() {
 		all.Wait()
 		stop()

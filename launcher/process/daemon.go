@@ -224,15 +224,29 @@ func (d *Daemon) environment() []string {
 // them the same message would be another each time.
 var daemonTime = regexp.MustCompile(`^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+\+\d{4}: \d+: `)
 
+// ofAgent matches what comes before the message where a line of the daemon's is about
+// the guest's agent. The message quotes the agent, which may repeat the passwords that it
+// was given.
+var ofAgent = regexp.MustCompile(`^(.*? : (?:qemuAgent|virJSON)\w*:\d+ : )`)
+
 // log logs the daemon's output to its end. Much of it is about what a pod does not
-// have, so it is logged at debug level.
+// have, so it is logged at debug level. What the guest's agent said is left out.
 func (d *Daemon) log(r io.Reader) {
-	lines := bufio.NewScanner(r)
+	lines, left := bufio.NewScanner(r), false
 	for lines.Scan() {
+		line := lines.Text()
+		begins := daemonTime.MatchString(line)
+		if left && !begins {
+			continue // the message goes on
+		}
+		about := ofAgent.FindString(line)
+		if left = begins && about != ""; left {
+			line = about + "the answer of the guest's agent is left out"
+		}
 		d.mu.Lock()
-		d.output = daemonTime.ReplaceAllString(lines.Text(), "")
+		d.output = daemonTime.ReplaceAllString(line, "")
 		d.mu.Unlock()
-		d.config.Logger.Debug("libvirt", "line", lines.Text())
+		d.config.Logger.Debug("libvirt", "line", line)
 	}
 	_, _ = io.Copy(io.Discard, r) // a line too long must not stop the daemon
 }

@@ -2,6 +2,7 @@ package process
 
 import (
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -16,6 +17,26 @@ func TestTheOutputOfADaemonIsTheSameEachTime(t *testing.T) {
 	require.Equal(t, "error : virGDBusGetSystemBus:99 : no bus: at 12:00", d.Output())
 	d.log(strings.NewReader("libvirtd: cannot open shared object file\n"))
 	require.Equal(t, "libvirtd: cannot open shared object file", d.Output())
+}
+
+func TestAttackNoLineOfADaemonHasWordsOfTheAgent(t *testing.T) {
+	var log strings.Builder
+	d := NewDaemon(Config{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	at := "2026-11-21 20:20:49.355+0000: 36: error : "
+	for _, said := range []string{
+		"qemuAgentCheckError:1168 : internal error: unable to execute QEMU agent command 'guest-set-user-password': cannot set hunter2",
+		"qemuAgentCheckError:1168 : internal error: unable to execute QEMU agent command 'guest-set-user-password': cannot set\nhunter2\n\n hunter2",
+		"virJSONValueFromString:1650 : internal error: cannot parse json {hunter2: lexical error",
+		"qemuAgentIOProcessLine:320 : internal error: Parser error 'hunter2'",
+	} {
+		d.log(strings.NewReader(at + said + "\n"))
+		require.Contains(t, d.Output(), "the answer of the guest's agent is left out")
+		require.Contains(t, d.Output(), said[:strings.Index(said, ":")], "who logged it")
+	}
+	require.NotContains(t, log.String(), "hunter2")
+	d.log(strings.NewReader(at + "qemuMonitorIO:500 : internal error: End of file from qemu monitor\ngone\n"))
+	require.Equal(t, "gone", d.Output(), "other lines are whole")
+	require.Contains(t, log.String(), "End of file from qemu monitor")
 }
 
 func TestTheFailureOfADaemonHoldsItsLastOutput(t *testing.T) {

@@ -20,13 +20,34 @@ func (d *Daemon) QEMU(domain string) (int, error) {
 // QEMUMessages are the last lines that a domain's QEMU wrote to its log, on one
 // line. Empty: it wrote none, or there is no log.
 func (d *Daemon) QEMUMessages(domain string) string {
-	return lastLines(d.folder("cache/libvirt/qemu/log/" + domain + ".log"))
+	return lastLines(d.logOf(domain))
 }
 
-// lastLines are the last lines of QEMU's in its log. Those of libvirt, QEMU's
-// command line for one, are left out.
-func lastLines(path string) string {
-	const most, lines = 4 << 10, 4
+// ended is in the line with which libvirt ends the log of a QEMU that is gone, before
+// the name of the reason (virDomainShutoffReason).
+const ended = ": shutting down, reason="
+
+// QEMUReason is why libvirt says in the log that the domain's QEMU ended, as virsh
+// domstate --reason says it: "shutdown" if the guest powered off, "destroyed",
+// "crashed" and others. Empty: libvirt has not said that it ended.
+func (d *Daemon) QEMUReason(domain string) string {
+	_, line, _ := strings.Cut(lastOf(d.logOf(domain)), ended)
+	return strings.TrimSpace(line)
+}
+
+func (d *Daemon) logOf(domain string) string {
+	return d.folder("cache/libvirt/qemu/log/" + domain + ".log")
+}
+
+// lastOf is the last line of a log. Empty: there is none.
+func lastOf(path string) string {
+	lines := strings.Split(strings.TrimSpace(tail(path)), "\n")
+	return lines[len(lines)-1]
+}
+
+// tail is the end of a file, as far as it can be read.
+func tail(path string) string {
+	const most = 4 << 10
 	f, err := os.Open(path)
 	if err != nil {
 		return ""
@@ -41,14 +62,21 @@ func lastLines(path string) string {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return ""
 	}
+	return string(b[:n])
+}
+
+// lastLines are the last lines of QEMU's in its log. Those of libvirt, QEMU's
+// command line for one, are left out.
+func lastLines(path string) string {
+	const lines = 4
 	var last []string
-	for line := range strings.Lines(string(b[:n])) {
+	for line := range strings.Lines(tail(path)) {
 		line = strings.TrimSpace(line)
 		if strings.HasSuffix(line, ` \`) || strings.HasSuffix(line, "-msg timestamp=on") {
 			last = nil // the command line ends here or later
 			continue
 		}
-		if line != "" && !strings.Contains(line, ": shutting down, reason=") {
+		if line != "" && !strings.Contains(line, ended) {
 			last = append(last, line)
 		}
 	}

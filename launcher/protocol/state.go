@@ -21,10 +21,19 @@ type State struct {
 	Emulated bool `json:"emulated,omitempty"`
 	// Machine is the machine type that the guest runs on.
 	Machine string `json:"machine,omitempty"`
+	// VSOCKCID is the number of the guest in the addresses of vsock sockets on its
+	// node, from 3 on. 0: it has none, or the launcher does not say.
+	VSOCKCID uint32 `json:"vsockCID,omitempty"`
 	// Disks are the domain's disks.
 	Disks []Disk `json:"disks,omitempty"`
+	// KernelBoot identifies the kernel and the initrd of kernelBoot. Nil: the guest
+	// was started by none, or the launcher does not say.
+	KernelBoot *vmi.KernelBootStatus `json:"kernelBoot,omitempty"`
 	// Agent is the agent in the guest. Nil: there is none, or it is not known.
 	Agent *Agent `json:"agent,omitempty"`
+	// Interfaces are the guest's interfaces as its agent reports them. Empty: there is
+	// no agent, or it did not say.
+	Interfaces []Interface `json:"interfaces,omitempty"`
 	// Credentials says whether the guest has the keys and passwords that its agent
 	// writes. Nil: there are none, or they were not tried yet.
 	Credentials *Credentials `json:"credentials,omitempty"`
@@ -150,4 +159,15 @@ type Agent struct {
 type Credentials struct {
 	// Failure is why it does not have all of them, for people. Empty: it has them.
 	Failure string `json:"failure,omitempty"`
+}
+
+// Interface is a network interface of a guest, as its agent reports it: the guest may
+// say what it likes.
+type Interface struct {
+	// Name is its name in the guest, for example eth0.
+	Name string `json:"name,omitempty"`
+	// MAC is its address.
+	MAC string `json:"mac"`
+	// Addresses are its addresses, without the lengths of their networks.
+	Addresses []string `json:"addresses,omitempty"`
 }

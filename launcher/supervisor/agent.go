@@ -103,7 +103,8 @@ func (s *Supervisor) lookAtAgent(ctx context.Context) (known, again bool) {
 			version = before.Version
 		}
 	}
-	// Before the agent is reported, so that both are in one write of the status.
+	// Before the agent is reported, so that all of it is in one write of the status.
+	s.askInterfaces(ctx)
 	credentials := s.credentials.sync(ctx, true, true)
 	s.setAgent(before, &protocol.Agent{Version: version})
 	if credentials != nil {

@@ -82,6 +82,7 @@ func readerDisk(t *testing.T, second []byte) []byte {
 }
 
 func TestAttackAContainerDiskThatNamesASecretStartsNoQEMU(t *testing.T) {
+	t.Parallel()
 	secret := secretFile(t)
 	p := newPod(t, map[string][]byte{"disk.qcow2": naming(t, secret)})
 	require.NoError(t, p.client.Put(t.Context(), protocol.Desired{Instance: instance()}))

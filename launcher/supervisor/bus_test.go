@@ -31,6 +31,7 @@ func (p *pod) running() *libvirtxml.Domain {
 }
 
 func TestEveryDiskThatASpecCanAskForIsStarted(t *testing.T) {
+	t.Parallel()
 	p := newPod(t, bootable())
 	v := instance()
 	v.Spec.Domain.CPU = &vmi.CPU{Cores: 2}
@@ -80,8 +81,10 @@ func TestEveryDiskThatASpecCanAskForIsStarted(t *testing.T) {
 }
 
 func TestAnIOErrorOnAnyBusNamesTheVolumeAndTheGuestGoesOn(t *testing.T) {
+	t.Parallel()
 	for _, b := range []vmi.DiskBus{vmi.DiskBusSATA, vmi.DiskBusSCSI, vmi.DiskBusUSB} {
 		t.Run(string(b), func(t *testing.T) {
+			t.Parallel()
 			p := newPod(t, bootable(), "SPACE=24m")
 			v := withoutSeed()
 			v.Spec.Domain.Devices.Disks[1].Disk = &vmi.DiskTarget{Bus: b}
@@ -101,6 +104,7 @@ func TestAnIOErrorOnAnyBusNamesTheVolumeAndTheGuestGoesOn(t *testing.T) {
 }
 
 func TestAnErrorThatIsReportedToTheGuestPausesNothing(t *testing.T) {
+	t.Parallel()
 	p := newPod(t, bootable(), "SPACE=24m")
 	v := withoutSeed()
 	v.Spec.Domain.Devices.Disks[1].ErrorPolicy = new(vmi.DiskErrorPolicyReport)

@@ -60,12 +60,57 @@ func number(path string) (int, error) {
 	return strconv.Atoi(strings.TrimSpace(string(b)))
 }
 
+// memoryNodes are the NUMA nodes that this process may have memory of, by its status
+// in /proc. A kernel that knows no NUMA nodes has node 0.
+func memoryNodes(status string) ([]int, error) {
+	data, err := os.ReadFile(status)
+	if err != nil {
+		return nil, fmt.Errorf("ask the kernel of which NUMA nodes the pod has memory: %w", err)
+	}
+	for line := range strings.Lines(string(data)) {
+		if list, ok := strings.CutPrefix(line, "Mems_allowed_list:"); ok {
+			return numbers(strings.TrimSpace(list))
+		}
+	}
+	return []int{0}, nil
+}
+
+// numbers is a list of the kernel's, such as 0-2,5.
+func numbers(list string) ([]int, error) {
+	var all []int
+	for part := range strings.SplitSeq(list, ",") {
+		first, last, several := strings.Cut(part, "-")
+		if !several {
+			last = first
+		}
+		from, err := strconv.ParseUint(first, 10, 16)
+		if err != nil {
+			return nil, fmt.Errorf("%q is no list of NUMA nodes: %w", list, err)
+		}
+		to, err := strconv.ParseUint(last, 10, 16)
+		if err != nil {
+			return nil, fmt.Errorf("%q is no list of NUMA nodes: %w", list, err)
+		}
+		for n := from; n <= to; n++ {
+			all = append(all, int(n))
+		}
+	}
+	return all, nil
+}
+
+// choosesMemory says that this process may choose of which NUMA node memory is, which
+// a seccomp profile can forbid. It chooses the policy that it has, the default.
+func choosesMemory() bool {
+	_, _, fault := unix.Syscall(unix.SYS_SET_MEMPOLICY, unix.MPOL_DEFAULT, 0, 0)
+	return fault == 0
+}
+
 // hostDevices are the variables of an environment that name devices of the node.
 func hostDevices(environment []string) map[string]string {
 	all := map[string]string{}
 	for _, e := range environment {
 		name, value, _ := strings.Cut(e, "=")
-		if strings.HasPrefix(name, domain.PCIVariable) || strings.HasPrefix(name, domain.MDEVVariable) {
+		if strings.HasPrefix(name, domain.PCIVariable) || strings.HasPrefix(name, domain.MDEVVariable) || strings.HasPrefix(name, domain.NetworkVariable) {
 			all[name] = value
 		}
 	}

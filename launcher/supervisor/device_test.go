@@ -4,9 +4,12 @@ import (
 	"encoding/hex"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"libvirt.org/go/libvirtxml"
 
 	"github.com/podvisor/podvisor/launcher/domain"
 	"github.com/podvisor/podvisor/launcher/libvirt"
@@ -40,6 +43,7 @@ func withWatchdog(action vmi.WatchdogAction) *vmi.VirtualMachineInstance {
 }
 
 func TestAWatchdogThatIsNotResetRestartsTheGuest(t *testing.T) {
+	t.Parallel()
 	p := newPod(t, watching())
 	require.NoError(t, p.client.Put(t.Context(), protocol.Desired{Instance: withWatchdog(vmi.WatchdogReset)}))
 	p.says("test guest is up", 2)
@@ -48,12 +52,21 @@ func TestAWatchdogThatIsNotResetRestartsTheGuest(t *testing.T) {
 
 // QEMU exits at once then. That the guest did not react is a failure of the VMI.
 func TestAWatchdogThatIsNotResetEndsTheGuest(t *testing.T) {
+	t.Parallel()
 	p := newPod(t, watching())
 	require.NoError(t, p.client.Put(t.Context(), protocol.Desired{Instance: withWatchdog(vmi.WatchdogPoweroff)}))
-	p.ends(protocol.Crashed, "QEMU ended with exit code 0")
+	p.ends(protocol.Crashed, expired)
+}
+
+func TestAWatchdogThatIsNotResetPressesThePowerButton(t *testing.T) {
+	p := newPod(t, watching())
+	require.NoError(t, p.client.Put(t.Context(), protocol.Desired{Instance: withWatchdog(vmi.WatchdogShutdown)}))
+	p.until("the watchdog expires", func() bool { return strings.Contains(p.log.String(), `"action":"shutdown"`) })
+	p.phase(protocol.Running) // this guest does not look at the button
 }
 
 func TestAGuestThatMayNotRebootEndsThen(t *testing.T) {
+	t.Parallel()
 	p := newPod(t, bootable())
 	v := instance()
 	v.Spec.Domain.RebootPolicy = vmi.RebootPolicyTerminate
@@ -85,14 +98,34 @@ func wholeInstance() *vmi.VirtualMachineInstance {
 	return defaults.Apply(v, defaults.Profile{})
 }
 
+// present is how many processors of a domain are there.
+func present(d *libvirtxml.Domain) int {
+	if d.VCPUs == nil {
+		return int(d.VCPU.Value)
+	}
+	n := 0
+	for _, v := range d.VCPUs.VCPU {
+		if v.Enabled == "yes" {
+			n++
+		}
+	}
+	return n
+}
+
 // addresses are the addresses of a domain's devices, in an order of their own.
 var addresses = regexp.MustCompile(`<address type="(pci|usb|drive|virtio-serial)"[^>]*>`)
 
 func TestLibvirtTakesEachDeviceAtTheAddressThatItIsGiven(t *testing.T) {
+	t.Parallel()
 	for name, change := range map[string]func(*vmi.VirtualMachineInstance){
 		"behind ports":        func(*vmi.VirtualMachineInstance) {},
 		"on the root complex": func(v *vmi.VirtualMachineInstance) { v.Annotations[vmi.RootComplexAnnotation] = "true" },
 		"transitional":        func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Devices.UseVirtioTransitional = new(true) },
+		"with room for more processors and memory": func(v *vmi.VirtualMachineInstance) {
+			v.Spec.Domain.CPU = &vmi.CPU{Sockets: 2, Cores: 2, MaxSockets: 63}
+			v.Spec.Domain.Memory = &vmi.Memory{Guest: new(resource.MustParse("1Gi")), MaxGuest: new(resource.MustParse("4Gi"))}
+		},
+		"without hotplug": func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Devices.DisableHotplug = true },
 		"with the least": func(v *vmi.VirtualMachineInstance) {
 			v.Spec.Domain.Devices.AutoattachGraphicsDevice, v.Spec.Domain.Devices.Video = new(false), nil
 			v.Spec.Domain.Devices.AutoattachMemBalloon = new(false)
@@ -100,6 +133,7 @@ func TestLibvirtTakesEachDeviceAtTheAddressThatItIsGiven(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			p := newPod(t, bootable())
 			v := wholeInstance()
 			change(v)
@@ -112,6 +146,8 @@ func TestLibvirtTakesEachDeviceAtTheAddressThatItIsGiven(t *testing.T) {
 			defer conn.Close()
 			running, err := conn.Describe(t.Context(), domain.Name(v))
 			require.NoError(t, err)
+			require.Equal(t, int(v.Spec.Domain.CPU.VCPUs()), present(running), "the processors that the guest has")
+			require.Equal(t, v.Spec.Domain.Memory.Guest.Value(), int64(running.CurrentMemory.Value)<<10, "the memory that the guest has")
 			text, err := running.Marshal()
 			require.NoError(t, err)
 			have := addresses.FindAllString(text, -1)

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"github.com/podvisor/podvisor/launcher/domain"
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/storage"
+	"github.com/podvisor/podvisor/storage/cloudinit"
 	"github.com/podvisor/podvisor/storage/image"
 	"github.com/podvisor/podvisor/storage/probe"
 	"github.com/podvisor/podvisor/storage/volume"
@@ -16,16 +18,24 @@ import (
 	"github.com/podvisor/podvisor/vmi/config"
 )
 
-// makeDisks makes the disks of v in the pod whose root is the folder root, and
-// returns them by their names. Errors name the volume and the path; those of the
-// spec wrap [vmi.ErrInvalid].
-func makeDisks(ctx context.Context, v *vmi.VirtualMachineInstance, root string, settings config.Launcher) (map[string]domain.Disk, error) {
-	node, err := observeVolumes(v.Spec.Volumes, root)
-	node.Space = volume.Space{ReserveBytes: settings.ReserveBytes, TolerancePercent: settings.TolerancePercent}
+// place is where the disks of a VMI are made, and how.
+type place struct {
+	root      string // the folder that is the root of the pod
+	settings  config.Launcher
+	inspector image.Inspector
+}
+
+// makeDisks makes the disks of v in the pod and returns them by their names. A
+// configuration drive describes the devices. Errors name the volume and the path;
+// those of the spec wrap [vmi.ErrInvalid].
+func makeDisks(ctx context.Context, v *vmi.VirtualMachineInstance, p place, devices ...cloudinit.Device) (map[string]domain.Disk, error) {
+	node, err := p.observe(ctx, v.Spec.Volumes)
+	node.Space = volume.Space{ReserveBytes: p.settings.ReserveBytes, TolerancePercent: p.settings.TolerancePercent}
+	node.Devices = devices
 	if err != nil {
 		return nil, err
 	}
-	if node.Keys, err = seedKeys(v, root); err != nil {
+	if node.Keys, err = seedKeys(v, p.root); err != nil {
 		return nil, err
 	}
 	attachments, err := volume.Resolve(v, node)
@@ -45,24 +55,25 @@ func makeDisks(ctx context.Context, v *vmi.VirtualMachineInstance, root string, 
 	return disks, err
 }
 
-// observeVolumes observes what attachments of the volumes depend on.
-func observeVolumes(volumes []vmi.Volume, root string) (volume.Node, error) {
-	node := volume.Node{Root: root, Images: map[string]storage.Image{}, Paths: map[string]storage.Facts{}, Content: map[string][]byte{}}
+// observe observes what attachments of the volumes depend on.
+func (p place) observe(ctx context.Context, volumes []vmi.Volume) (volume.Node, error) {
+	p.inspector.MemoryBytes = cmp.Or(p.settings.InspectionMemoryBytes, p.inspector.MemoryBytes)
+	node := volume.Node{Root: p.root, Images: map[string]storage.Image{}, Paths: map[string]storage.Facts{}, Content: map[string][]byte{}}
 	observations, err := volume.Observations(volumes, node)
 	if err != nil {
 		return volume.Node{}, err
 	}
 	var faults []error
 	for _, o := range observations {
-		faults = append(faults, observe(o, node))
+		faults = append(faults, p.add(ctx, o, node))
 	}
 	return node, errors.Join(faults...)
 }
 
-// observe makes an observation and adds it to the facts of the node.
-func observe(o volume.Observation, node volume.Node) error {
+// add makes an observation and adds it to the facts of the node.
+func (p place) add(ctx context.Context, o volume.Observation, node volume.Node) error {
 	if c := o.Image; c != nil {
-		i, err := image.ContainerDisk(c.Dir, c.File)
+		i, err := p.inspector.ContainerDisk(ctx, c.Dir, c.File)
 		if err != nil {
 			return fmt.Errorf("observe volume %s, container disk %s: %w", o.Volume, c.Reference, err)
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/podvisor/podvisor/launcher/domain"
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/storage"
+	"github.com/podvisor/podvisor/storage/image"
 	"github.com/podvisor/podvisor/storage/volume"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/config"
@@ -38,7 +39,7 @@ func TestTheDisksOfTheSpecAreMadeAndExamined(t *testing.T) {
 	testenv.Program(t, "qemu-img")
 	root := podRoot(t, bootable())
 	v := instance()
-	got, err := makeDisks(t.Context(), v, root, config.Launcher{})
+	got, err := makeDisks(t.Context(), v, place{root: root})
 	require.NoError(t, err)
 	require.Len(t, got, 3)
 	require.Equal(t, storage.Overlay{Base: storage.Image{
@@ -51,7 +52,7 @@ func TestTheDisksOfTheSpecAreMadeAndExamined(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, seed.Size(), got["seed"].SizeBytes, "known when it is made")
 
-	again, err := makeDisks(t.Context(), v, root, config.Launcher{})
+	again, err := makeDisks(t.Context(), v, place{root: root})
 	require.NoError(t, err)
 	require.Equal(t, got, again)
 
@@ -87,13 +88,13 @@ func TestTheDataOfASecretIsOnTheDiskThatIsMade(t *testing.T) {
 		UserDataSecretRef: &corev1.LocalObjectReference{Name: "users"}, NetworkData: `{"links":[]}`,
 	}}
 	mountSecret(t, root, v, map[string]string{"other": "x"})
-	_, err := makeDisks(t.Context(), v, root, config.Launcher{})
+	_, err := makeDisks(t.Context(), v, place{root: root})
 	require.ErrorContains(t, err, `volume seed: secret "users" has no key userdata (or userData)`)
 	require.NotErrorIs(t, err, vmi.ErrInvalid, "the key may be added")
 
 	user := strings.Repeat("# a long script\n", 5000)
 	mountSecret(t, root, v, map[string]string{"userData": user})
-	got, err := makeDisks(t.Context(), v, root, config.Launcher{})
+	got, err := makeDisks(t.Context(), v, place{root: root})
 	require.NoError(t, err)
 	b, err := file.OpenFromPath(got["seed"].Path, true)
 	require.NoError(t, err)
@@ -138,7 +139,7 @@ func TestADiskThatCannotBeMadeNamesItsVolumeAndKeepsItsClass(t *testing.T) {
 			if tt.change != nil {
 				tt.change(root, v)
 			}
-			_, err := makeDisks(t.Context(), v, root, config.Launcher{})
+			_, err := makeDisks(t.Context(), v, place{root: root})
 			require.ErrorContains(t, err, tt.says)
 			if tt.invalid {
 				require.ErrorIs(t, err, vmi.ErrInvalid)
@@ -158,14 +159,14 @@ func TestWhatIsAtAPathIsObserved(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, make([]byte, 4096), 0o600))
 	missing := filepath.Join(dir, "missing")
 	node := volume.Node{Paths: map[string]storage.Facts{}}
-	require.NoError(t, observe(volume.Observation{Volume: "data", Paths: []string{dir, file, missing}}, node))
+	require.NoError(t, place{}.add(t.Context(), volume.Observation{Volume: "data", Paths: []string{dir, file, missing}}, node))
 	require.Equal(t, storage.Directory, node.Paths[dir].Kind)
 	require.Positive(t, node.Paths[dir].FreeBytes)
 	require.EqualValues(t, 4096, node.Paths[file].SizeBytes)
 	require.Equal(t, storage.Facts{}, node.Paths[missing])
 	require.Contains(t, node.Paths, missing)
 
-	err := observe(volume.Observation{Volume: "data", Paths: []string{"/dev/null"}}, node)
+	err := place{}.add(t.Context(), volume.Observation{Volume: "data", Paths: []string{"/dev/null"}}, node)
 	require.ErrorContains(t, err, "observe volume data: /dev/null is neither")
 }
 
@@ -191,13 +192,30 @@ func TestAttackADiskBeyondAnyNodeIsRefusedBeforeAProgramRuns(t *testing.T) {
 	for _, capacity := range []string{"8Ei", "9223372036854775807", "1125899906842625"} {
 		root, v := podRoot(t, bootable()), instance()
 		v.Spec.Volumes[2].EmptyDisk.Capacity = resource.MustParse(capacity)
-		_, err := makeDisks(t.Context(), v, root, config.Launcher{})
+		_, err := makeDisks(t.Context(), v, place{root: root})
 		require.ErrorIs(t, err, vmi.ErrInvalid, capacity)
 		require.ErrorContains(t, err, "volume empty: capacity")
 	}
 	testenv.Program(t, "qemu-img")
 	v := instance()
 	v.Spec.Volumes[2].EmptyDisk.Capacity = resource.MustParse("1Pi")
-	_, err := makeDisks(t.Context(), v, podRoot(t, bootable()), config.Launcher{})
+	_, err := makeDisks(t.Context(), v, place{root: podRoot(t, bootable())})
 	require.NoError(t, err, "the largest one")
+}
+
+func TestAnImageWhoseInspectionFailsNamesVolumeAndImage(t *testing.T) {
+	p := place{root: podRoot(t, bootable()), inspector: image.Inspector{Command: []string{"/bin/false"}}}
+	_, err := makeDisks(t.Context(), instance(), p)
+	require.EqualError(t, err, `observe volume root, container disk `+instance().Spec.Volumes[0].ContainerDisk.Image+
+		`: /disk/guest.img: inspect the image in a process of its own: exit status 1: ""`)
+	require.NotErrorIs(t, err, vmi.ErrInvalid, "it is tried again")
+}
+
+func TestTheMemoryOfAnInspectionIsTheClusters(t *testing.T) {
+	p := place{
+		root: podRoot(t, bootable()), settings: config.Launcher{InspectionMemoryBytes: 100 << 20},
+		inspector: image.Inspector{Command: []string{"/bin/sh", "-c", `printf '{"fault":"%s bytes"}' "$0"`}},
+	}
+	_, err := makeDisks(t.Context(), instance(), p)
+	require.ErrorContains(t, err, "/disk/guest.img: 104857600 bytes")
 }

@@ -20,9 +20,16 @@ const (
 	forEvent = 15 * time.Second
 )
 
+// poweredOff is libvirt's reason for the end of a domain whose guest powered off.
+const poweredOff = "shutdown"
+
 // panicked is how a domain ended whose guest's kernel crashed, which libvirt reports
 // before it ends QEMU.
 const panicked = "the kernel of the guest panicked; the guest's console says why"
+
+// expired is how a domain ended whose watchdog powered it off: QEMU leaves then with
+// exit code 0, which libvirt takes for a crash.
+const expired = "the guest did not reset its watchdog in time, and the watchdog powered it off"
 
 // ended notes one of the two reports of the domain's end, libvirt's event and QEMU's
 // exit status. The domain is gone when both are there, or when the second is late.
@@ -32,6 +39,8 @@ func (s *Supervisor) ended(report func(*facts)) {
 		report(f)
 		switch {
 		case f.domain == launcher.Gone, f.domain == launcher.Absent:
+		case f.unexplained():
+			time.AfterFunc(forStatus, func() { s.facts.change(s.gone) })
 		case f.event != "" && f.status != nil:
 			s.gone(f)
 		case first:
@@ -44,6 +53,13 @@ func (s *Supervisor) ended(report func(*facts)) {
 	})
 }
 
+// unexplained says that QEMU left by itself, which it does for a watchdog alone,
+// and that the watchdog's event has not come: libvirt sends it first, but events of
+// different kinds may overtake each other on their way.
+func (f *facts) unexplained() bool {
+	return f.event == libvirt.Failed && f.status != nil && f.status.Exited() && f.status.ExitStatus() == 0 && f.panics == 0 && !f.watchdog
+}
+
 // gone makes the domain gone if its end was reported and the start is over.
 func (s *Supervisor) gone(f *facts) {
 	if f.event == "" && f.status == nil || f.domain != launcher.Running && f.domain != launcher.Paused {
@@ -51,12 +67,19 @@ func (s *Supervisor) gone(f *facts) {
 	}
 	f.domain = launcher.Gone
 	event := f.event
+	if event == "" && s.daemon.QEMUReason(s.domainName()) == poweredOff {
+		event = libvirt.PoweredOff // and the event came before a session that would see it
+	}
 	if event == libvirt.PoweredOff && f.interrupted {
 		event = libvirt.Destroyed
 	}
 	f.exit = exit(event, f.status)
-	if event == libvirt.Failed && f.panics > 0 {
+	switch {
+	case event == libvirt.Failed && f.panics > 0:
 		f.exit.Message = panicked
+		return
+	case event == libvirt.Failed && f.watchdog:
+		f.exit.Message = expired
 		return
 	}
 	if f.exit.Cause == launcher.Crashed {

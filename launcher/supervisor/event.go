@@ -85,6 +85,9 @@ func (s *Supervisor) happened(e libvirt.Event) {
 	case libvirt.Panicked:
 		s.facts.change(func(f *facts) { f.panics++ })
 		s.config.Logger.Warn("the kernel of the guest panicked")
+	case libvirt.WatchdogExpired:
+		s.facts.change(func(f *facts) { f.watchdog = e.Action == libvirt.ActionPowerOff })
+		s.config.Logger.Warn("the guest did not reset its watchdog in time", "action", e.Action)
 	case libvirt.AgentChanged:
 		s.agent.notice()
 	}

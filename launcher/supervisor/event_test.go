@@ -3,9 +3,12 @@ package supervisor
 import (
 	"context"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/podvisor/podvisor/launcher"
 	"github.com/podvisor/podvisor/launcher/libvirt"
@@ -38,6 +41,35 @@ func TestEventsDuringAStartCount(t *testing.T) {
 			}
 			s.facts.change(s.started)
 			require.Equal(t, tt.want, s.facts.domain)
+		})
+	}
+}
+
+// A daemon that is started in the place of one that ended may end a QEMU whose guest has
+// powered off before a session with it can see that.
+func TestAnEndWithoutAnEventIsWhatLibvirtsLogSays(t *testing.T) {
+	for _, tt := range []struct {
+		name, log string
+		event     libvirt.EventKind
+		want      launcher.Cause
+	}{
+		{"the guest powered off", "a line of QEMU's\n2026-11-22 23:45:41.660+0000: shutting down, reason=shutdown\n", "", launcher.PoweredOff},
+		{"the domain was destroyed", "2026-11-22 23:45:41.660+0000: shutting down, reason=destroyed\n", "", launcher.Destroyed},
+		{"an event says more", "2026-11-22 23:45:41.660+0000: shutting down, reason=shutdown\n", libvirt.Destroyed, launcher.Destroyed},
+		{"an earlier start ended so", "2026-11-22 23:45:41.660+0000: shutting down, reason=shutdown\na line of QEMU's\n", "", launcher.Destroyed},
+		{"nothing", "", "", launcher.Destroyed},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			log := filepath.Join(dir, "cache/libvirt/qemu/log/ns_vm.log")
+			require.NoError(t, os.MkdirAll(filepath.Dir(log), 0o755))
+			require.NoError(t, os.WriteFile(log, []byte(tt.log), 0o644))
+			s := &Supervisor{config: Config{Namespace: "ns", Name: "vm"}, facts: newFacts(), daemon: process.NewDaemon(process.Config{Dir: dir})}
+			s.facts.change(func(f *facts) {
+				f.domain, f.event, f.status = launcher.Running, tt.event, new(unix.WaitStatus)
+				s.gone(f)
+			})
+			require.Equal(t, tt.want, s.facts.exit.Cause)
 		})
 	}
 }

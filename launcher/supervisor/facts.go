@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/podvisor/podvisor/launcher/libvirt"
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/storage"
+	"github.com/podvisor/podvisor/vmi"
 )
 
 // facts are what is desired and what is known of the domain. Whatever is learned
@@ -55,9 +57,14 @@ type facts struct {
 	running running         // what is known of the domain
 	agent   *protocol.Agent // in the guest; never changed, only replaced
 
+	interfaces []protocol.Interface // of the guest; never changed, only replaced
+
+	lost []string // file systems whose servers ended
+
 	credentials *protocol.Credentials // written by the agent; never changed, only replaced
 
 	interrupted bool              // QEMU got a signal to end
+	watchdog    bool              // the guest's watchdog makes QEMU end
 	event       libvirt.EventKind // of the end
 	status      *unix.WaitStatus  // of QEMU
 	exit        launcher.Exit
@@ -69,7 +76,9 @@ type running struct {
 	machineType string
 	disks       []protocol.Disk
 	devices     []launcher.Device
-	paused      bool // it was created with the guest's processors stopped
+	kernel      *vmi.KernelBootStatus // never changed
+	vsockCID    uint32                // 0: none
+	paused      bool                  // it was created with the guest's processors stopped
 }
 
 func newFacts() *facts {
@@ -99,7 +108,7 @@ func (f *facts) observe(now time.Time) (launcher.Desired, launcher.Actual) {
 	return d, launcher.Actual{
 		Now: now, Domain: f.domain, Devices: f.running.devices, Session: f.session,
 		Pause: f.pause, PausedAt: f.pausedAt, ResumedAt: f.resumedAt, Resumes: f.resumes, Turning: f.turning,
-		Boot:     f.boot,
+		Boot: f.boot, LostFilesystems: slices.Clone(f.lost),
 		Resizing: f.resizing, ResizeFault: f.resizeFault, ResizeAt: f.resizeAt,
 		Fault: f.fault, RetryAt: f.retryAt, AskedAt: f.askedAt, KilledAt: f.killedAt, Exit: f.exit,
 	}
@@ -142,14 +151,19 @@ func (f *facts) complete(s protocol.State) protocol.State {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s.Emulated, s.Machine, s.Disks, s.Agent = f.running.emulated, f.running.machineType, f.running.disks, f.agent
-	s.Reboots, s.Panics, s.Credentials = f.reboots, f.panics, f.credentials
+	s.Reboots, s.Panics, s.Credentials, s.KernelBoot = f.reboots, f.panics, f.credentials, f.running.kernel
+	s.VSOCKCID = f.running.vsockCID
+	if f.agent != nil {
+		s.Interfaces = f.interfaces
+	}
 	return s
 }
 
 // forget drops what libvirt reported about a domain that is not the one that is
 // started.
 func (f *facts) forget() {
-	f.pause, f.interrupted, f.event, f.agent, f.credentials = protocol.Pause{}, false, "", nil, nil
+	f.pause, f.interrupted, f.watchdog, f.event, f.agent, f.credentials = protocol.Pause{}, false, false, "", nil, nil
+	f.interfaces = nil
 }
 
 // agentNow is what is known of the agent in the guest.
@@ -157,4 +171,11 @@ func (f *facts) agentNow() *protocol.Agent {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.agent
+}
+
+// interfacesNow are the interfaces of the guest as far as they are known.
+func (f *facts) interfacesNow() []protocol.Interface {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.interfaces
 }

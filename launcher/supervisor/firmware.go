@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -60,6 +61,32 @@ func findKernel(d *vmi.DomainSpec, root string) (domain.KernelFiles, error) {
 		}
 	}
 	return found, nil
+}
+
+// kernelStatus is what the files are identified by. Nil: there are none.
+func kernelStatus(ctx context.Context, files domain.KernelFiles) (*vmi.KernelBootStatus, error) {
+	info := func(file string) (*vmi.BootFileInfo, error) {
+		if file == "" {
+			return nil, nil
+		}
+		sum, err := image.Checksum(ctx, file)
+		if err != nil {
+			return nil, fmt.Errorf("kernelBoot: make the checksum of the file: %w", err)
+		}
+		return &vmi.BootFileInfo{Checksum: sum}, nil
+	}
+	if files.Kernel == "" {
+		return nil, nil
+	}
+	kernel, err := info(files.Kernel)
+	if err != nil {
+		return nil, err
+	}
+	initrd, err := info(files.Initrd)
+	if err != nil {
+		return nil, err
+	}
+	return &vmi.KernelBootStatus{KernelInfo: kernel, InitrdInfo: initrd}, nil
 }
 
 // swtpm is the program that emulates a TPM.

@@ -1,7 +1,7 @@
 package supervisor
 
 import (
-	"encoding/hex"
+	"hash/crc32"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,7 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/podvisor/podvisor/internal/testenv"
+	"github.com/podvisor/podvisor/internal/testguest"
 	"github.com/podvisor/podvisor/launcher/protocol"
+	overhead "github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/vmi"
 )
 
@@ -38,8 +40,6 @@ func folder(t *testing.T, owner int, names ...string) string {
 // would and starts it there.
 func kernel(t *testing.T) []byte {
 	t.Helper()
-	code, err := hex.DecodeString(guest)
-	require.NoError(t, err)
 	// cld; mov ax,cs; mov ds,ax; xor ax,ax; mov es,ax; mov si,0x1a; mov di,0x7c00;
 	// mov cx,0x100; rep movsw; jmp 0:0x7c00
 	start := []byte{0xfc, 0x8c, 0xc8, 0x8e, 0xd8, 0x31, 0xc0, 0x8e, 0xc0, 0xbe, 0x1a, 0x00, 0xbf, 0x00, 0x7c,
@@ -47,7 +47,7 @@ func kernel(t *testing.T) []byte {
 	require.Len(t, start, 0x1a)
 	out := make([]byte, 16<<10)
 	copy(out[512:], start)
-	copy(out[512+len(start):], code)
+	copy(out[512+len(start):], testguest.Disk()[:510])
 	return out
 }
 
@@ -65,11 +65,15 @@ func TestAGuestIsStartedByTheKernelOfAnImage(t *testing.T) {
 	p := newPod(t, map[string][]byte{"empty.img": make([]byte, 1<<20)}, "KERNEL="+dir)
 	require.NoError(t, p.client.Put(t.Context(), protocol.Desired{Instance: kernelOf("/boot/vmlinuz")}))
 	p.says("test guest is up", 1)
+	p.reports("the checksum of the kernel", func(s protocol.State) bool {
+		return s.KernelBoot != nil && s.KernelBoot.KernelInfo.Checksum == crc32.ChecksumIEEE(kernel(t)) && s.KernelBoot.InitrdInfo == nil
+	})
 	p.write("o")
 	p.ends(protocol.Shutdown, "the guest powered off")
 }
 
 func TestAttackAKernelThatLeadsOutOfItsImageIsNotStarted(t *testing.T) {
+	t.Parallel()
 	dir := folder(t, 0, "boot")
 	require.NoError(t, os.Symlink("/etc/passwd", filepath.Join(dir, "boot", "link")))
 	require.NoError(t, os.Symlink("/", filepath.Join(dir, "root")))
@@ -99,13 +103,20 @@ func withUEFI(secure, persistent bool) *vmi.VirtualMachineInstance {
 	return v
 }
 
-// startUEFI runs the VMI until its firmware looks for something to boot.
-func startUEFI(t *testing.T, v *vmi.VirtualMachineInstance, env ...string) *pod {
+// putUEFI runs the VMI.
+func putUEFI(t *testing.T, v *vmi.VirtualMachineInstance, env ...string) *pod {
 	t.Helper()
 	testenv.File(t, "/usr/share/OVMF/OVMF_CODE_4M.fd")
 	testenv.Program(t, "swtpm")
 	p := newPod(t, map[string][]byte{"empty.img": make([]byte, 1<<20)}, env...)
 	require.NoError(t, p.client.Put(t.Context(), protocol.Desired{Instance: v}))
+	return p
+}
+
+// startUEFI runs the VMI until its firmware looks for something to boot.
+func startUEFI(t *testing.T, v *vmi.VirtualMachineInstance, env ...string) *pod {
+	t.Helper()
+	p := putUEFI(t, v, env...)
 	// The firmware is slow under emulation.
 	require.Eventually(t, func() bool { return strings.Contains(p.console.String(), "BdsDxe: ") }, 3*time.Minute, 50*time.Millisecond)
 	return p
@@ -144,6 +155,7 @@ func TestSecureBootHasVariablesWithKeys(t *testing.T) {
 	content, err := os.ReadFile(p.path("kubevirt-private/nvram/secure-boot.fd"))
 	require.NoError(t, err)
 	require.Contains(t, string(content), "Microsoft Corporation UEFI CA")
+	p.uses(overhead.Guest{Memory: resource.MustParse("128Mi"), VCPUs: 1, Emulated: true, Screen: true, UEFI: true, TPM: true})
 }
 
 func TestAttackVariablesThatAreALinkAreNotUsed(t *testing.T) {
@@ -163,7 +175,7 @@ func TestATPMWhoseMakingWasInterruptedIsMadeAnew(t *testing.T) {
 	for _, dir := range []string{half, filepath.Dir(half)} {
 		require.NoError(t, os.Chown(dir, 107, 107))
 	}
-	startUEFI(t, withUEFI(false, true), "STATE="+state)
+	putUEFI(t, withUEFI(false, true), "STATE="+state).phase(protocol.Running)
 	info, err := os.Stat(filepath.Join(half, "tpm2-00.permall"))
 	require.NoError(t, err)
 	require.Greater(t, info.Size(), int64(5000), "one without keys and certificates is smaller")

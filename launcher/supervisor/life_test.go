@@ -42,6 +42,7 @@ func TestALauncherNeedsNoRecordOfWhatQEMUCanDo(t *testing.T) {
 }
 
 func TestAGuestIsAskedToPowerOff(t *testing.T) {
+	t.Parallel()
 	p := newPod(t, bootable())
 	state, err := p.client.State(t.Context())
 	require.NoError(t, err)
@@ -61,6 +62,7 @@ func TestAGuestIsAskedToPowerOff(t *testing.T) {
 }
 
 func TestTheEndOfAPodIsTheEndOfItsGuest(t *testing.T) {
+	t.Parallel()
 	p := newPod(t, bootable())
 	p.run()
 	p.kill(p.launcher, unix.SIGTERM)
@@ -69,6 +71,7 @@ func TestTheEndOfAPodIsTheEndOfItsGuest(t *testing.T) {
 }
 
 func TestAGuestThatRebootsRunsOn(t *testing.T) {
+	t.Parallel()
 	p := newPod(t, bootable())
 	p.run()
 	qemu := p.process("qemu-system-x86_64")
@@ -84,6 +87,7 @@ func TestAGuestThatRebootsRunsOn(t *testing.T) {
 }
 
 func TestAGuestWhoseKernelPanicsHasCrashed(t *testing.T) {
+	t.Parallel()
 	p := newPod(t, bootable())
 	v := instance()
 	v.Spec.Domain.Devices.PanicDevices = []vmi.PanicDevice{{Model: new(vmi.PanicDeviceISA)}}
@@ -96,6 +100,7 @@ func TestAGuestWhoseKernelPanicsHasCrashed(t *testing.T) {
 }
 
 func TestWithoutAPanicDeviceAPanicEndsNothing(t *testing.T) {
+	t.Parallel()
 	p := newPod(t, bootable())
 	p.run()
 	console, err := p.client.Stream(t.Context(), protocol.StreamConsole)
@@ -108,6 +113,7 @@ func TestWithoutAPanicDeviceAPanicEndsNothing(t *testing.T) {
 }
 
 func TestAGuestThatDoesNotReactIsSwitchedOff(t *testing.T) {
+	t.Parallel()
 	p := newPod(t, bootable())
 	p.run()
 	p.write("d")
@@ -118,6 +124,7 @@ func TestAGuestThatDoesNotReactIsSwitchedOff(t *testing.T) {
 }
 
 func TestAShorterGracePeriodCounts(t *testing.T) {
+	t.Parallel()
 	p := newPod(t, bootable(), "GRACE=1h")
 	p.run()
 	p.write("d")
@@ -129,6 +136,7 @@ func TestAShorterGracePeriodCounts(t *testing.T) {
 }
 
 func TestAQEMUThatIsKilledHasCrashed(t *testing.T) {
+	t.Parallel()
 	p := newPod(t, bootable())
 	p.run()
 	p.kill(p.process("qemu-system-x86_64"), unix.SIGKILL)
@@ -136,6 +144,7 @@ func TestAQEMUThatIsKilledHasCrashed(t *testing.T) {
 }
 
 func TestAQEMUThatGotASignalToEndWasNotPoweredOff(t *testing.T) {
+	t.Parallel()
 	p := newPod(t, bootable())
 	p.run()
 	p.kill(p.process("qemu-system-x86_64"), unix.SIGTERM)
@@ -143,6 +152,7 @@ func TestAQEMUThatGotASignalToEndWasNotPoweredOff(t *testing.T) {
 }
 
 func TestAGuestRunsOnWithoutTheDaemon(t *testing.T) {
+	t.Parallel()
 	p := newPod(t, bootable())
 	p.run()
 	qemu, libvirt := p.process("qemu-system-x86_64"), p.process("libvirtd")
@@ -159,6 +169,7 @@ func TestAGuestRunsOnWithoutTheDaemon(t *testing.T) {
 }
 
 func TestAGuestMayPowerOffWhileTheDaemonIsAway(t *testing.T) {
+	t.Parallel()
 	p := newPod(t, bootable())
 	p.run()
 	p.kill(p.process("libvirtd"), unix.SIGKILL)
@@ -167,6 +178,7 @@ func TestAGuestMayPowerOffWhileTheDaemonIsAway(t *testing.T) {
 }
 
 func TestADaemonThatHangsDelaysNoEnd(t *testing.T) {
+	t.Parallel()
 	p := newPod(t, bootable())
 	p.run()
 	p.kill(p.process("libvirtd"), unix.SIGSTOP)
@@ -175,6 +187,7 @@ func TestADaemonThatHangsDelaysNoEnd(t *testing.T) {
 }
 
 func TestADaemonThatHangsIsReplacedWhileTheGuestGoesOn(t *testing.T) {
+	t.Parallel()
 	p := newPod(t, bootable(), "ANSWERS=10s")
 	first := 0
 	p.until("the daemon runs", func() bool { first = p.process("libvirtd"); return first != 0 })
@@ -193,6 +206,7 @@ func TestADaemonThatHangsIsReplacedWhileTheGuestGoesOn(t *testing.T) {
 }
 
 func TestAQEMUMayEndWhileTheDaemonIsAway(t *testing.T) {
+	t.Parallel()
 	p := newPod(t, bootable())
 	p.run()
 	qemu := p.process("qemu-system-x86_64")
@@ -202,24 +216,28 @@ func TestAQEMUMayEndWhileTheDaemonIsAway(t *testing.T) {
 }
 
 func TestALauncherWithoutADesiredIsCancelled(t *testing.T) {
+	t.Parallel()
 	p := newPod(t, nil)
 	p.kill(p.launcher, unix.SIGTERM)
 	p.ends(protocol.Cancelled, "before the guest ran")
 }
 
 func TestAStopThatComesFirstCancels(t *testing.T) {
+	t.Parallel()
 	p := newPod(t, bootable())
 	require.NoError(t, p.client.Put(t.Context(), protocol.Desired{Instance: instance(), Stop: &protocol.Stop{GracePeriodSeconds: 60}}))
 	p.ends(protocol.Cancelled, "before the guest ran")
 }
 
 func TestAContainerDiskWithoutAnImageIsTheEnd(t *testing.T) {
+	t.Parallel()
 	p := newPod(t, nil)
 	require.NoError(t, p.client.Put(t.Context(), protocol.Desired{Instance: instance()}))
 	p.ends(protocol.CannotStart, "volume root, container disk example/guest:1: the folder /disk is empty")
 }
 
 func TestADomainHasTheMachineTypeOfItsSpec(t *testing.T) {
+	t.Parallel()
 	p := newPod(t, bootable())
 	v := instance()
 	v.Spec.Domain.Machine = &vmi.Machine{Type: "pc-q35-6.2"}
@@ -233,6 +251,7 @@ func TestADomainHasTheMachineTypeOfItsSpec(t *testing.T) {
 }
 
 func TestADomainHasDisksOnEveryBusAndBootsFromTheOneWithABootOrder(t *testing.T) {
+	t.Parallel()
 	p := newPod(t, bootable())
 	v := instance()
 	v.Spec.Domain.Devices.Disks, v.Spec.Volumes = nil, v.Spec.Volumes[:1]
@@ -249,10 +268,12 @@ func TestADomainHasDisksOnEveryBusAndBootsFromTheOneWithABootOrder(t *testing.T)
 }
 
 func TestAMachineTypeThatQEMUDoesNotHaveIsTheEnd(t *testing.T) {
+	t.Parallel()
 	// libvirt says of the first that QEMU does not have it, and complains about
 	// the devices of the second.
 	for _, machineType := range []string{"pc-q35-99.9", "q35-next"} {
 		t.Run(machineType, func(t *testing.T) {
+			t.Parallel()
 			p := newPod(t, bootable())
 			v := instance()
 			v.Spec.Domain.Machine = &vmi.Machine{Type: machineType}
@@ -263,12 +284,14 @@ func TestAMachineTypeThatQEMUDoesNotHaveIsTheEnd(t *testing.T) {
 }
 
 func TestWithoutKVMADomainIsNotStartedUnlessEmulationIsAllowed(t *testing.T) {
+	t.Parallel()
 	p := newPod(t, bootable(), "EMULATION=")
 	require.NoError(t, p.client.Put(t.Context(), protocol.Desired{Instance: instance()}))
 	p.ends(protocol.CannotStart, "/dev/kvm")
 }
 
 func TestEveryProcessIsReaped(t *testing.T) {
+	t.Parallel()
 	p := newPod(t, bootable())
 	p.run()
 	p.until("every child lives", func() bool {
@@ -282,6 +305,7 @@ func TestEveryProcessIsReaped(t *testing.T) {
 }
 
 func TestADaemonThatEndsDuringAStartLeavesNothingThatPreventsTheNext(t *testing.T) {
+	t.Parallel()
 	p := newPod(t, bootable())
 	require.NoError(t, p.client.Put(t.Context(), protocol.Desired{Instance: instance()}))
 	daemon := 0
@@ -311,6 +335,7 @@ func TestADaemonThatEndsDuringAStartLeavesNothingThatPreventsTheNext(t *testing.
 }
 
 func TestAFindingThatStaysIsPublishedOnce(t *testing.T) {
+	t.Parallel()
 	p := newPod(t, bootable())
 	v := instance()
 	v.Spec.Domain.Memory.Guest = new(resource.MustParse("8Ti"))

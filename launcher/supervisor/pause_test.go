@@ -37,6 +37,7 @@ func (p *pod) silent(words string) {
 }
 
 func TestACallPausesAGuestUntilAnotherUnpausesIt(t *testing.T) {
+	t.Parallel()
 	p := newPod(t, bootable())
 	p.run()
 	require.NoError(t, p.client.Call(t.Context(), protocol.CallPause))
@@ -58,6 +59,7 @@ func TestACallPausesAGuestUntilAnotherUnpausesIt(t *testing.T) {
 }
 
 func TestACallNeedsAGuest(t *testing.T) {
+	t.Parallel()
 	p := newPod(t, bootable())
 	for _, call := range []protocol.Call{protocol.CallPause, protocol.CallUnpause} {
 		err := p.client.Call(t.Context(), call)
@@ -69,6 +71,7 @@ func TestACallNeedsAGuest(t *testing.T) {
 }
 
 func TestAPausedGuestIsSwitchedOffAtOnce(t *testing.T) {
+	t.Parallel()
 	p := newPod(t, bootable())
 	p.run()
 	require.NoError(t, p.client.Call(t.Context(), protocol.CallPause))
@@ -92,6 +95,7 @@ func withoutSeed() *vmi.VirtualMachineInstance {
 }
 
 func TestAnIOErrorPausesAGuestUntilItsCauseIsGone(t *testing.T) {
+	t.Parallel()
 	p := newPod(t, bootable(), "SPACE=24m")
 	require.NoError(t, p.client.Put(t.Context(), protocol.Desired{Generation: 3, Instance: withoutSeed()}))
 	p.phase(protocol.Running)

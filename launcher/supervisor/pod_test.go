@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/hex"
 	"fmt"
 	"io"
 	"log/slog"
@@ -26,33 +25,29 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podvisor/podvisor/internal/testenv"
+	"github.com/podvisor/podvisor/internal/testguest"
 	"github.com/podvisor/podvisor/launcher/control"
 	"github.com/podvisor/podvisor/launcher/process"
 	"github.com/podvisor/podvisor/launcher/protocol"
+	"github.com/podvisor/podvisor/storage/image"
 	"github.com/podvisor/podvisor/vmi"
 )
-
-// guest is testdata/guest.s.
-const guest = "" +
-	"fa31c08ed88ed0bc007cfcfbba0206b80001efbeec7ce8ac00f4bafd03ec" +
-	"a8017429baf803ec3c6f74373c7274423c7774463c62746c3c700f848000" +
-	"3c64750bc606db7c01befe7ce87a00803edb7c0174c7ba0006edf6c40174" +
-	"bebe147de86400be2a7de85e00ba0406b80020efeba9baf90cb006eeeba1" +
-	"b9000151bedc7cb80043b281cd13597210668306e47c40e2eabe387de82e" +
-	"00eb80be517de82600e977ffb9080051bedc7cb80042b280cd1359e2f2be" +
-	"467de80c00e95dffba0505b001eee954ffac08c0741050bafd03eca82074" +
-	"fb58baf803eeebebc3001000400000800000000000000000000074657374" +
-	"2067756573742069732075700a00706f77657220627574746f6e2069676e" +
-	"6f7265640a00706f77657220627574746f6e20707265737365640a00706f" +
-	"776572696e67206f66660a006469736b207772697474656e0a006469736b" +
-	"20726561640a006469736b206661696c65640a00"
 
 // launch is set in the environment of a test binary that is to be a launcher.
 const launch = "PODVISOR_TEST_LAUNCHER"
 
+// inspection is the first argument of a test binary that is to inspect an image.
+const inspection = "inspect"
+
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(inspect); dir != "" {
 		printProcessors(dir)
+		return
+	}
+	if len(os.Args) == 3 && os.Args[1] == inspection {
+		if err := image.Inspection(os.Args[2], os.Stdout); err != nil {
+			panic(err)
+		}
 		return
 	}
 	if os.Getenv(launch) == "" {
@@ -67,7 +62,7 @@ func TestMain(m *testing.M) {
 	s, err := New(Config{
 		Namespace: "default", Name: "vm", UID: "6f1c2a3e-9a43-4f0e-8d2b-0c54a7b1e9d2",
 		GracePeriod: grace, AllowEmulation: os.Getenv("EMULATION") != "",
-		Console: os.Stdout, Input: os.Stdin, TerminationLog: "/run/termination-log",
+		Inspector: image.Inspector{Command: []string{"/proc/self/exe", inspection}}, Console: os.Stdout, Input: os.Stdin, TerminationLog: "/run/termination-log",
 		Logger: slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
 	if err != nil {
@@ -106,12 +101,18 @@ if [ -n "$STATE" ]; then
 	mount --bind "$STATE/nvram" /run/kubevirt-private/nvram
 	mount --bind "$STATE/swtpm" /run/kubevirt-private/swtpm
 fi
+if [ -n "$BLOCK" ]; then
+	mkdir /run/dev && mount -t tmpfs -o mode=0755 tmpfs /run/dev
+	cp -a /dev/null /dev/zero /dev/full /dev/random /dev/urandom /dev/tty /run/dev/
+	cp -a "$BLOCK" /run/dev/data && chown 107:107 /run/dev/data
+	mount --move /run/dev /dev
+fi
 mount --bind passwd /etc/passwd
 mount --bind group /etc/group
 mount -t overlay -o lowerdir=share:/usr/share overlay /usr/share
 ln -s /usr/lib/x86_64-linux-gnu/libvirt/connection-driver/libvirt_driver_qemu.so /run/drivers/
 export LIBVIRT_DRIVER_DIR=/run/drivers
-exec setpriv --pdeathsig KILL --reuid 107 --regid 107 --clear-groups --no-new-privs --bounding-set=-all --inh-caps=-all ./launcher
+exec taskset --cpu-list "${CPUS:-0-1023}" setpriv --pdeathsig KILL --reuid 107 --regid 107 --clear-groups --no-new-privs --bounding-set=-all --inh-caps=-all ./launcher
 `
 
 // shared is the folder with what the sandboxes of this test run share. It is not
@@ -211,7 +212,7 @@ func (p *pod) path(name string) string { return fmt.Sprintf("/proc/%d/root/run/%
 
 func (p *pod) until(what string, is func() bool) {
 	p.Helper()
-	for deadline := time.Now().Add(60 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			require.FailNow(p, "timeout: "+what)
 		}
@@ -340,14 +341,7 @@ func instance() *vmi.VirtualMachineInstance {
 	return v
 }
 
-// bootable is a disk with the guest in its boot sector.
+// bootable is a container disk with the guest of package testguest.
 func bootable() map[string][]byte {
-	code, err := hex.DecodeString(guest)
-	if err != nil {
-		panic(err)
-	}
-	disk := make([]byte, 1<<20)
-	copy(disk, code)
-	disk[510], disk[511] = 0x55, 0xaa
-	return map[string][]byte{"guest.img": disk}
+	return map[string][]byte{"guest.img": testguest.Disk()}
 }

@@ -21,6 +21,7 @@ func TestAProbeNeedsAQuestion(t *testing.T) {
 }
 
 func TestAGuestThatStartsPausedRunsFromItsFirstUnpause(t *testing.T) {
+	t.Parallel()
 	p := newPod(t, bootable())
 	v := instance()
 	v.Spec.StartStrategy = new(vmi.StartPaused)

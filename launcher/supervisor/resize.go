@@ -27,7 +27,7 @@ func (s *Supervisor) measureDisks() {
 		return
 	}
 	s.work.Go(func() {
-		growing, err := inClaims(desired.Instance, "")
+		growing, err := inClaims(s.inner, desired.Instance)
 		if err != nil {
 			s.config.Logger.Warn("the sizes of the disks in claims are not known", "err", err)
 			return
@@ -41,13 +41,13 @@ func (s *Supervisor) measureDisks() {
 
 // inClaims are the disks of v that are in claims and outlive the pod, as they shall be,
 // by their aliases.
-func inClaims(v *vmi.VirtualMachineInstance, root string) (map[string]storage.Attachment, error) {
+func inClaims(ctx context.Context, v *vmi.VirtualMachineInstance) (map[string]storage.Attachment, error) {
 	part := *v
 	part.Spec.Volumes = slices.DeleteFunc(slices.Clone(v.Spec.Volumes), func(v vmi.Volume) bool { return v.Claim() == "" || v.Ephemeral != nil })
 	part.Spec.Domain.Devices.Disks = slices.DeleteFunc(slices.Clone(v.Spec.Domain.Devices.Disks), func(d vmi.Disk) bool {
 		return !slices.ContainsFunc(part.Spec.Volumes, func(v vmi.Volume) bool { return v.Name == d.Name })
 	})
-	node, err := observeVolumes(part.Spec.Volumes, root)
+	node, err := place{}.observe(ctx, part.Spec.Volumes)
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,6 @@ import (
 	"github.com/podvisor/podvisor/launcher/domain"
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
-	"github.com/podvisor/podvisor/vmi/config"
 )
 
 // withClaim is the VMI of the tests with a disk in a claim of the size.
@@ -57,7 +56,7 @@ func TestADiskInAFileSystemThatGrewIsLargerAtTheNextStart(t *testing.T) {
 	run(t, "mount", device, dir)
 	t.Cleanup(func() { run(t, "umount", dir) })
 
-	disks, err := makeDisks(t.Context(), withClaim("20Mi"), root, config.Launcher{})
+	disks, err := makeDisks(t.Context(), withClaim("20Mi"), place{root: root})
 	require.NoError(t, err)
 	require.EqualValues(t, 20<<20, disks["data"].SizeBytes)
 	f, err := os.OpenFile(disks["data"].Path, os.O_WRONLY, 0)
@@ -66,7 +65,7 @@ func TestADiskInAFileSystemThatGrewIsLargerAtTheNextStart(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, f.Close())
 
-	disks, err = makeDisks(t.Context(), withClaim("64Mi"), root, config.Launcher{})
+	disks, err = makeDisks(t.Context(), withClaim("64Mi"), place{root: root})
 	require.NoError(t, err)
 	require.Less(t, disks["data"].SizeBytes, int64(32<<20), "the file system has not grown yet")
 
@@ -76,7 +75,7 @@ func TestADiskInAFileSystemThatGrewIsLargerAtTheNextStart(t *testing.T) {
 	run(t, "e2fsck", "-f", "-y", device)
 	run(t, "resize2fs", device)
 	run(t, "mount", device, dir)
-	disks, err = makeDisks(t.Context(), withClaim("64Mi"), root, config.Launcher{})
+	disks, err = makeDisks(t.Context(), withClaim("64Mi"), place{root: root})
 	require.NoError(t, err)
 	require.EqualValues(t, 64<<20, disks["data"].SizeBytes)
 	content, err := os.ReadFile(disks["data"].Path)
@@ -84,12 +83,13 @@ func TestADiskInAFileSystemThatGrewIsLargerAtTheNextStart(t *testing.T) {
 	require.Len(t, content, 64<<20)
 	require.Equal(t, "kept", string(content[19<<20:19<<20+4]))
 
-	disks, err = makeDisks(t.Context(), withClaim("62Mi"), root, config.Launcher{})
+	disks, err = makeDisks(t.Context(), withClaim("62Mi"), place{root: root})
 	require.NoError(t, err)
 	require.EqualValues(t, 64<<20, disks["data"].SizeBytes, "a disk is never shortened")
 }
 
 func TestADiskOfAGuestThatRunsGrowsWithItsClaim(t *testing.T) {
+	t.Parallel()
 	p := newPod(t, bootable(), "CLAIM=24m")
 	require.NoError(t, p.client.Put(t.Context(), protocol.Desired{Generation: 1, Instance: withClaim("20Mi")}))
 	p.phase(protocol.Running)

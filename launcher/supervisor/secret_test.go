@@ -28,6 +28,7 @@ func withSecrets(t *testing.T) (v *vmi.VirtualMachineInstance, files string) {
 	for _, name := range []string{
 		"kubevirt/secrets/seed/user/userdata", "kubevirt/secrets/seed/network/networkdata",
 		"kubevirt-private/secret/keys/password", "kubevirt-private/service-account/token/token", "kubevirt-private/sysprep/answers/unattend.xml",
+		"kubevirt/secrets/passwords/credentials/bob", "kubevirt/secrets/no-keys/credentials/keys",
 	} {
 		p := filepath.Join(files, name)
 		require.NoError(t, os.MkdirAll(filepath.Dir(p), 0o755))
@@ -36,6 +37,16 @@ func withSecrets(t *testing.T) (v *vmi.VirtualMachineInstance, files string) {
 	v = instance()
 	ref := &corev1.LocalObjectReference{Name: "s"}
 	v.Spec.Volumes[1].CloudInitNoCloud = &vmi.CloudInitNoCloud{UserDataSecretRef: ref, NetworkDataSecretRef: ref}
+	v.Spec.AccessCredentials = []vmi.AccessCredential{
+		{UserPassword: &vmi.UserPasswordCredential{
+			Source:            vmi.UserPasswordSource{Secret: &vmi.CredentialSecret{SecretName: "passwords"}},
+			PropagationMethod: vmi.UserPasswordPropagationMethod{QemuGuestAgent: &vmi.AgentPropagation{}},
+		}},
+		{SSHPublicKey: &vmi.SSHPublicKeyCredential{ // a password where keys belong
+			Source:            vmi.SSHPublicKeySource{Secret: &vmi.CredentialSecret{SecretName: "no-keys"}},
+			PropagationMethod: vmi.SSHPublicKeyPropagationMethod{QemuGuestAgent: &vmi.AgentUsersPropagation{Users: []string{"bob"}}},
+		}},
+	}
 	for name, source := range map[string]vmi.VolumeSource{
 		"keys":    {Secret: &vmi.SecretVolume{SecretName: "s"}},
 		"token":   {ServiceAccount: &vmi.ServiceAccountVolume{ServiceAccountName: "robot"}},

@@ -96,17 +96,26 @@ func (s *Supervisor) serveAddresses(interfaces []network.Attachment) error {
 		return err
 	}
 	for _, i := range interfaces {
-		if i.DHCP == nil || s.addresses[i.Name] {
+		if s.addresses[i.Name] {
 			continue
 		}
 		s.addresses[i.Name] = true
-		s.work.Go(func() {
-			if err := dhcp.Serve(s.inner, *i.DHCP, resolver, s.config.Logger); err != nil {
-				s.config.Logger.Error("the guest is offered no address", "interface", i.Name, "err", err)
-			}
-		})
+		if i.DHCP != nil {
+			s.serveAddress(i.Name, func() error { return dhcp.Serve(s.inner, *i.DHCP, resolver, s.config.Logger) })
+		}
+		if i.DHCP6 != nil {
+			s.serveAddress(i.Name, func() error { return dhcp.Serve6(s.inner, *i.DHCP6, resolver, s.config.Logger) })
+		}
 	}
 	return nil
+}
+
+func (s *Supervisor) serveAddress(iface string, serve func() error) {
+	s.work.Go(func() {
+		if err := serve(); err != nil {
+			s.config.Logger.Error("the guest is offered no address", "interface", iface, "err", err)
+		}
+	})
 }
 
 // conclude writes the end where the kubelet reads it. virt-controller relies on the

@@ -76,7 +76,11 @@ func dialDelay(outage time.Duration) time.Duration {
 func (s *session) once(ctx context.Context) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	conn, err := s.dial(ctx)
+	// A daemon that takes connections and does not answer hangs, before its first answer
+	// or after it. It may take long at its start, when it finds out what QEMU can do.
+	late := time.AfterFunc(s.answers, cancel)
+	defer late.Stop()
+	conn, err := libvirt.Dial(ctx, s.socket)
 	if err != nil {
 		return err
 	}
@@ -95,13 +99,16 @@ func (s *session) once(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, pulse.Close()) }()
+	if !late.Stop() {
+		return fmt.Errorf("the daemon did not answer all within %s: %w", s.answers, context.DeadlineExceeded)
+	}
+	go s.watch(ctx, pulse)
 	s.up(ctx, conn)
 	s.set(conn)
 	defer func() {
 		s.unset()
 		s.silent = time.Now()
 	}()
-	go s.watch(ctx, pulse)
 	for {
 		select {
 		case e, ok := <-events:
@@ -117,15 +124,6 @@ func (s *session) once(ctx context.Context) (err error) {
 			return nil
 		}
 	}
-}
-
-// dial makes the first connection of a session. A daemon that takes connections and
-// does not answer hangs; it may take long at its start, when it finds out what QEMU can
-// do.
-func (s *session) dial(ctx context.Context) (*libvirt.Connection, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.answers)
-	defer cancel()
-	return libvirt.Dial(ctx, s.socket)
 }
 
 // watch asks the daemon for an answer again and again, until the session ends. The

@@ -16,7 +16,6 @@ import (
 	"github.com/podvisor/podvisor/launcher/libvirt"
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
-	"github.com/podvisor/podvisor/vmi/defaults"
 )
 
 const (
@@ -34,7 +33,10 @@ func (s *Supervisor) start(ctx context.Context, desired protocol.Desired) (runni
 	if err := s.clear(ctx); err != nil {
 		return running{}, err
 	}
-	disks, err := s.disks(ctx, desired.Instance, desired.Settings)
+	if err := s.watchFilesystems(ctx, desired.Instance); err != nil {
+		return running{}, err
+	}
+	disks, err := s.disks(ctx, desired.Instance, desired.Settings, domain.Tagged(desired.Instance, host))
 	if err != nil {
 		return running{}, err
 	}
@@ -43,9 +45,17 @@ func (s *Supervisor) start(ctx context.Context, desired protocol.Desired) (runni
 	if host.CPUs, err = hostCPUs("/sys"); err != nil {
 		return running{}, err
 	}
+	if host.MemoryNodes, err = memoryNodes("/proc/self/status"); err != nil {
+		return running{}, err
+	}
+	host.BindMemory = choosesMemory()
 	s.config.Logger.Debug("the disks are made")
 	spec := &desired.Instance.Spec.Domain
 	if host.Kernel, err = findKernel(spec, s.config.Root); err != nil {
+		return running{}, err
+	}
+	booted, err := kernelStatus(ctx, host.Kernel)
+	if err != nil {
 		return running{}, err
 	}
 	if err := makeVariables(spec); err != nil {
@@ -71,7 +81,7 @@ func (s *Supervisor) start(ctx context.Context, desired protocol.Desired) (runni
 	s.config.Logger.Debug("the daemon is ready and the domain is built")
 	created := running{emulated: !host.KVM, machineType: d.OS.Type.Machine, disks: disksOf(desired.Instance, host)}
 	created.devices = actualDevices(d, desiredDevices(desired.Instance), created.disks)
-	created.paused = desired.Instance.Spec.StartsPaused()
+	created.paused, created.kernel = desired.Instance.Spec.StartsPaused(), booted
 	created, err = s.create(context.WithoutCancel(ctx), conn, d, created)
 	if err != nil {
 		return created, err
@@ -91,23 +101,8 @@ func (s *Supervisor) host(desired protocol.Desired) domain.Host {
 		ConsoleLog:     s.consolePath(),
 		Interfaces:     desired.Interfaces,
 		Settings:       desired.Settings,
-		Defaults:       stated(&desired.Instance.Spec.Domain),
 		Places:         domain.StatusPlaces(desired.Instance),
 	}
-}
-
-// stated are defaults by which a VMI may grow to what its spec states. The handler
-// completes the spec with the defaults of its cluster, which a launcher does not
-// know; virt-controller, which does, makes no pod for a VMI that states others.
-func stated(d *vmi.DomainSpec) defaults.Profile {
-	var p defaults.Profile
-	if d.CPU != nil {
-		p.MaxSockets = d.CPU.MaxSockets
-	}
-	if d.Memory != nil {
-		p.MaxGuest = d.Memory.MaxGuest
-	}
-	return p
 }
 
 // connection waits for the daemon, for as long as most.
@@ -157,6 +152,7 @@ func (s *Supervisor) create(ctx context.Context, conn *libvirt.Connection, d *li
 			created.machineType = now.OS.Type.Machine
 		}
 		created.devices = actualDevices(now, created.devices, created.disks)
+		created.vsockCID = domain.VSOCKCID(now)
 	}
 	s.watchQEMU(d.Name)
 	return created, nil

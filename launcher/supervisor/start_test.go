@@ -26,7 +26,7 @@ func TestAVMICompletedWithTheDefaultsOfAnyClusterIsServed(t *testing.T) {
 			_, err := build(v)
 			require.NoError(t, err)
 
-			v.Spec.Domain.Devices.NetworkInterfaceMultiQueue = new(true)
+			v.Spec.Domain.Devices.Disks = []vmi.Disk{{Name: "a", LUN: &vmi.LunTarget{Reservation: true}}}
 			_, err = build(v)
 			require.ErrorIs(t, err, vmi.ErrInvalid, "what no default decides is refused")
 		})

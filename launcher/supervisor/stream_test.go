@@ -15,6 +15,7 @@ import (
 )
 
 func TestTheConsoleOfAGuestIsAStream(t *testing.T) {
+	t.Parallel()
 	p := newPod(t, bootable())
 	p.run()
 	first, err := p.client.Stream(t.Context(), protocol.StreamConsole)
@@ -41,6 +42,7 @@ func TestTheConsoleOfAGuestIsAStream(t *testing.T) {
 }
 
 func TestAGuestIsTypedInto(t *testing.T) {
+	t.Parallel()
 	p := newPod(t, bootable())
 	_, err := io.WriteString(p.keyboard, "o") // before there is a guest
 	require.NoError(t, err)
@@ -79,6 +81,7 @@ func TestAGuestIsTypedInto(t *testing.T) {
 }
 
 func TestTheScreenOfAGuestIsAStream(t *testing.T) {
+	t.Parallel()
 	p := newPod(t, bootable())
 	_, err := p.client.Stream(t.Context(), protocol.StreamScreen)
 	var refusal *control.Error
@@ -99,6 +102,7 @@ func TestTheScreenOfAGuestIsAStream(t *testing.T) {
 }
 
 func TestADaemonThatDoesNotStartIsAFinding(t *testing.T) {
+	t.Parallel()
 	p := newPod(t, bootable(), "DAEMON=/bin/false")
 	require.NoError(t, p.client.Put(t.Context(), protocol.Desired{Generation: 1, Instance: instance()}))
 	ctx, cancel := context.WithTimeout(t.Context(), 25*time.Second)
@@ -118,6 +122,7 @@ func TestADaemonThatDoesNotStartIsAFinding(t *testing.T) {
 }
 
 func TestADeviceThatIsDesiredLaterIsAFinding(t *testing.T) {
+	t.Parallel()
 	p := newPod(t, bootable())
 	require.NoError(t, p.client.Put(t.Context(), protocol.Desired{Generation: 1, Instance: withoutSeed()}))
 	p.phase(protocol.Running)

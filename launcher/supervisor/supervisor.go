@@ -20,6 +20,7 @@ import (
 	"github.com/podvisor/podvisor/launcher/process"
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/storage"
+	"github.com/podvisor/podvisor/storage/image"
 )
 
 const (
@@ -50,6 +51,10 @@ type Config struct {
 	// Disks are the attachments of volumes, by the names of the volumes, that are not
 	// where a pod has them. Nil: each volume is where a pod has it.
 	Disks map[string]storage.Attachment
+
+	// Inspector inspects the images of container disks. A limit of memory that the
+	// cluster sets takes the place of its own. The zero value does it in this process.
+	Inspector image.Inspector
 
 	// Console is written what the guest writes to its serial port. Nil: it is
 	// dropped.
@@ -185,6 +190,7 @@ func (s *Supervisor) Run(ctx context.Context) (protocol.End, error) {
 	daemonDone.Go(func() { s.daemon.Run(daemonContext) })
 	background.Go(func() { s.session.run(inner) })
 	background.Go(func() { s.agent.run(inner) })
+	background.Go(func() { s.followInterfaces(inner) })
 	background.Go(func() { s.credentials.run(inner, s.lookAtSecrets) })
 	if s.config.Input != nil {
 		go s.typeIn(inner) // not in the background: no read of a terminal can be ended

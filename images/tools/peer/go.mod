@@ -1,0 +1,3 @@
+module github.com/podvisor/podvisor/images/tools/peer
+
+go 1.26.0

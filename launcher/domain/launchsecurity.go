@@ -1,0 +1,118 @@
+package domain
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"libvirt.org/go/libvirtxml"
+
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// The bits of a policy of SEV.
+const (
+	sevNoDebug        = 1 << 0
+	sevEncryptedState = 1 << 2
+)
+
+// launchSecurity keeps the guest's memory from the node. Where the bit of encrypted
+// pages is, and how many bits of an address it costs, libvirt asks the processor.
+func launchSecurity(b *build) error {
+	l := b.spec.LaunchSecurity
+	if l == nil {
+		return nil
+	}
+	var faults []error
+	if !b.host.KVM {
+		faults = append(faults, fmt.Errorf("spec.domain.launchSecurity: the guest is kept from its node by the processor, which needs KVM: %w", vmi.ErrInvalid))
+	}
+	if b.host.Arch != archS390X && isOn(b.spec.Devices.UseVirtioTransitional, false) {
+		faults = append(faults, fmt.Errorf("%s: the legacy interface of virtio reads memory that launchSecurity keeps from the node: leave one out: %w", devicesPath.Child("useVirtioTransitional"), vmi.ErrInvalid))
+	}
+	switch {
+	case b.host.Arch == archS390X:
+		b.domain.LaunchSecurity = &libvirtxml.DomainLaunchSecurity{S390PV: &libvirtxml.DomainLaunchSecurityS390PV{}}
+	case l.SEV != nil:
+		policy := uint(sevNoDebug)
+		if l.EncryptsState() {
+			policy |= sevEncryptedState
+		}
+		b.domain.LaunchSecurity = &libvirtxml.DomainLaunchSecurity{SEV: &libvirtxml.DomainLaunchSecuritySEV{Policy: &policy, DHCert: l.SEV.DHCert, Session: l.SEV.Session}}
+	}
+	return errors.Join(faults...)
+}
+
+// shareBuffers makes the guest's virtio devices use memory that the guest has shared
+// with the node: they cannot read the rest.
+func shareBuffers(b *build) error {
+	if b.domain.LaunchSecurity == nil {
+		return nil
+	}
+	const on = "on"
+	d := b.domain.Devices
+	for i := range d.Disks {
+		if d.Disks[i].Target.Bus == string(vmi.DiskBusVirtio) {
+			d.Disks[i].Driver.IOMMU = on
+		}
+	}
+	for i := range d.Interfaces {
+		n := &d.Interfaces[i]
+		if !isVirtio(n.Model.Type) {
+			continue
+		}
+		if n.Driver == nil {
+			n.Driver = &libvirtxml.DomainInterfaceDriver{}
+		}
+		n.Driver.IOMMU = on
+	}
+	for i := range d.Controllers {
+		c := &d.Controllers[i]
+		if c.Type != "virtio-serial" && !isVirtio(c.Model) {
+			continue
+		}
+		if c.Driver == nil {
+			c.Driver = &libvirtxml.DomainControllerDriver{}
+		}
+		c.Driver.IOMMU = on
+	}
+	for i := range d.Filesystems {
+		d.Filesystems[i].Driver.IOMMU = on
+	}
+	for i := range d.Inputs {
+		if d.Inputs[i].Bus == string(vmi.InputBusVirtio) {
+			d.Inputs[i].Driver = &libvirtxml.DomainInputDriver{IOMMU: on}
+		}
+	}
+	for i := range d.Videos {
+		if isVirtio(d.Videos[i].Model.Type) {
+			d.Videos[i].Driver = &libvirtxml.DomainVideoDriver{IOMMU: on}
+		}
+	}
+	for i := range d.RNGs {
+		d.RNGs[i].Driver = &libvirtxml.DomainRNGDriver{IOMMU: on}
+	}
+	if m := d.MemBalloon; m != nil && isVirtio(m.Model) {
+		m.Driver = &libvirtxml.DomainMemBalloonDriver{IOMMU: on}
+	}
+	return nil
+}
+
+func isVirtio(model string) bool { return strings.HasPrefix(model, "virtio") }
+
+// XML is the domain as libvirt reads it. The module of libvirt's types misspells the
+// element of the session of SEV, which libvirt would pass over.
+func XML(d *libvirtxml.Domain) (string, error) {
+	text, err := d.Marshal()
+	if err != nil || d.LaunchSecurity == nil || d.LaunchSecurity.SEV == nil {
+		return text, err
+	}
+	return sevNames.Replace(text), nil
+}
+
+// sevNames are the elements with their right names. No other element has these, and in
+// a text each < is escaped. A certificate and a session that are not there have none.
+var sevNames = strings.NewReplacer(
+	"    <dhCert></dhCert>\n", "", "    <sesion></sesion>\n", "",
+	"<sesion>", "<session>", "</sesion>", "</session>",
+)
