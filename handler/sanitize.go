@@ -21,6 +21,8 @@ const (
 	maxDisks      = 512
 	maxGeneration = 1 << 62
 	maxCount      = 1 << 31
+	minCID        = 3         // those below are not of guests
+	maxCID        = 1<<32 - 2 // the next is that of any guest
 )
 
 // unknownReason stands for a reason that is not a word.
@@ -29,6 +31,8 @@ const unknownReason = "Unknown"
 var (
 	// word matches what can be a reason.
 	word = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*$`)
+	// mac matches an address of Ethernet.
+	mac = regexp.MustCompile(`^([0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}$`)
 	// token matches what can be a version, a machine type, or the name of a volume
 	// or a disk.
 	token = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z.+~_-]*$`)
@@ -55,6 +59,12 @@ func Sanitize(s protocol.State) protocol.State {
 	if slices.Contains(phases, s.Phase) {
 		out.Phase = s.Phase
 	}
+	if minCID <= s.VSOCKCID && s.VSOCKCID <= maxCID {
+		out.VSOCKCID = s.VSOCKCID
+	}
+	if k := s.KernelBoot; k != nil {
+		out.KernelBoot = k.DeepCopy() // numbers
+	}
 	if s.Finding != nil {
 		out.Finding = new(SanitizeFinding(*s.Finding))
 	}
@@ -74,6 +84,7 @@ func Sanitize(s protocol.State) protocol.State {
 	if s.Agent != nil {
 		out.Agent = &protocol.Agent{Version: sanitizeToken(s.Agent.Version)}
 	}
+	out.Interfaces = sanitizeInterfaces(s.Interfaces)
 	if s.Credentials != nil {
 		out.Credentials = &protocol.Credentials{Failure: shorten(s.Credentials.Failure)}
 	}

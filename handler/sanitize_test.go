@@ -21,16 +21,18 @@ func TestALauncherReportsNoMoreThanAStatusHolds(t *testing.T) {
 	s := Sanitize(protocol.State{
 		Reboots: 1<<63 - 1, Panics: -1, NotBooted: &vmi.Finding{Reason: "No Word", Message: long},
 		Generation: 1<<63 - 1, Phase: protocol.Ended, Machine: long,
-		Disks:   append([]protocol.Disk{{Name: long}, {Name: "root", Target: long}, {Name: "root"}, {Name: "a b", Target: "vda"}}, disks...),
-		Finding: &vmi.Finding{Reason: "No Word", Message: long},
-		Agent:   &protocol.Agent{Version: long},
-		End:     &protocol.End{Reason: protocol.EndReason(long), Message: long},
+		VSOCKCID: 1<<32 - 1,
+		Disks:    append([]protocol.Disk{{Name: long}, {Name: "root", Target: long}, {Name: "root"}, {Name: "a b", Target: "vda"}}, disks...),
+		Finding:  &vmi.Finding{Reason: "No Word", Message: long},
+		Agent:    &protocol.Agent{Version: long},
+		End:      &protocol.End{Reason: protocol.EndReason(long), Message: long},
 	})
 	require.Equal(t, int64(maxGeneration), s.Generation)
 	require.Equal(t, int64(maxCount), s.Reboots)
 	require.Zero(t, s.Panics)
 	require.Equal(t, unknownReason, s.NotBooted.Reason)
 	require.Empty(t, s.Machine)
+	require.Zero(t, s.VSOCKCID)
 	require.Equal(t, &protocol.Agent{}, s.Agent)
 	require.Len(t, s.Disks, maxDisks)
 	require.Equal(t, protocol.Disk{Name: "root", Target: "vda"}, s.Disks[0])
@@ -69,10 +71,12 @@ func TestAStateThatFitsIsKept(t *testing.T) {
 	kept := map[string]bool{}
 	for name, s := range map[string]protocol.State{
 		"a guest that runs": {
-			Generation: 3, Phase: protocol.Running, Emulated: true, Machine: "pc-q35-7.2", Agent: &protocol.Agent{Version: "7.2.22"},
+			Generation: 3, Phase: protocol.Running, Emulated: true, Machine: "pc-q35-7.2", VSOCKCID: 3, Agent: &protocol.Agent{Version: "7.2.22"},
 			Finding: &vmi.Finding{Reason: "AttachFailed", Message: "no such file"},
 			Disks:   []protocol.Disk{{Name: "root.disk-1", Target: "vda", SizeBytes: 5}}, Reboots: 3, Panics: 1,
 			NotBooted: &vmi.Finding{Reason: protocol.ReasonNothingRead, Message: "nothing was read"}, Credentials: &protocol.Credentials{Failure: "no such user"},
+			KernelBoot: &vmi.KernelBootStatus{KernelInfo: &vmi.BootFileInfo{Checksum: 7}, InitrdInfo: &vmi.BootFileInfo{Checksum: 8}},
+			Interfaces: []protocol.Interface{{Name: "eth0", MAC: "02:29:ef:a9:cb:99", Addresses: []string{"10.0.2.2", "fd10:0:2::2"}}},
 		},
 		"a guest that is paused": {Phase: protocol.Paused, Pause: &protocol.Pause{Cause: protocol.PausedByIOError, Volume: "root", Message: "full"}},
 		"a guest that has ended": {Phase: protocol.Ended, End: &protocol.End{Reason: protocol.Shutdown, Message: "the guest powered off"}},
@@ -106,6 +110,13 @@ func fields(v reflect.Value, path string, set map[string]bool) {
 		}
 	default:
 		set[path] = set[path] || !v.IsZero()
+	}
+}
+
+func TestAttackANumberThatIsNoGuestsIsNotReported(t *testing.T) {
+	t.Parallel()
+	for reported, want := range map[uint32]uint32{0: 0, 1: 0, 2: 0, 3: 3, 1<<32 - 2: 1<<32 - 2, 1<<32 - 1: 0} {
+		require.Equal(t, want, Sanitize(protocol.State{Phase: protocol.Running, VSOCKCID: reported}).VSOCKCID, reported)
 	}
 }
 

@@ -56,13 +56,21 @@ func (p *Plan) running(o Observed, s *vmi.VirtualMachineInstanceStatus, now meta
 		p.Events = append(p.Events, normal(EventStarted, "The guest was started"))
 	}
 	s.SetPhase(vmi.Running, now)
-	s.Interfaces = o.Session.Network.Interfaces
+	s.Interfaces = interfaces(o.Instance, o.Session.Network.Interfaces, state.Interfaces)
 	s.VolumeStatus = volumes(o.Instance, state.Disks)
 	s.Memory = memory(&o.Instance.Spec.Domain, s.Memory)
 	s.CurrentCPUTopology = topology(o.Instance.Spec.Domain.CPU)
 	s.RuntimeUser = vmi.User
 	if state.Machine != "" {
 		s.Machine = &vmi.Machine{Type: state.Machine}
+	}
+	// A launcher reads the files once; one that reports others later causes no write.
+	if s.KernelBootStatus == nil && o.Instance.Spec.Domain.BootContainer() != nil {
+		s.KernelBootStatus = state.KernelBoot
+	}
+	// A guest keeps its number as long as it runs.
+	if on := o.Instance.Spec.Domain.Devices.AutoattachVSOCK; s.VSOCKCID == nil && on != nil && *on && state.VSOCKCID != 0 {
+		s.VSOCKCID = new(state.VSOCKCID)
 	}
 	if state.Emulated {
 		s.SetCondition(vmi.Condition{

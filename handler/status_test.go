@@ -24,7 +24,10 @@ func TestRunningIsOneWrite(t *testing.T) {
 	}
 	overhead := resource.MustParse("90Mi")
 	v.Status.Memory = &vmi.MemoryStatus{MemoryOverhead: &overhead}
-	s := &protocol.State{Phase: protocol.Running, Emulated: true, Machine: "pc-q35-7.2", Disks: []protocol.Disk{
+	v.Spec.Domain.Firmware = &vmi.Firmware{KernelBoot: &vmi.KernelBoot{Container: &vmi.KernelBootContainer{Image: "example/kernel:1", KernelPath: "/kernel"}}}
+	kernel := &vmi.KernelBootStatus{KernelInfo: &vmi.BootFileInfo{Checksum: 7}}
+	v.Spec.Domain.Devices.AutoattachVSOCK = new(true)
+	s := &protocol.State{Phase: protocol.Running, Emulated: true, Machine: "pc-q35-7.2", KernelBoot: kernel, VSOCKCID: 5, Disks: []protocol.Disk{
 		{Name: "root", Target: "vda", SizeBytes: 1 << 30},
 		{Name: "root", Target: "vdb"}, {Name: "nosuch", Target: "vdc"},
 	}}
@@ -49,6 +52,8 @@ func TestRunningIsOneWrite(t *testing.T) {
 		Machine:            &vmi.Machine{Type: "pc-q35-7.2"},
 		CurrentCPUTopology: &vmi.CPUTopology{Cores: 2, Sockets: 1, Threads: 1},
 		RuntimeUser:        107,
+		KernelBootStatus:   kernel,
+		VSOCKCID:           new(uint32(5)),
 	}, p.Status)
 	require.Equal(t, []Event{normal(EventStarted, "The guest was started")}, p.Events)
 
@@ -56,6 +61,24 @@ func TestRunningIsOneWrite(t *testing.T) {
 	o := observed(v, session(v, s))
 	o.Now = now.Add(time.Hour)
 	require.Equal(t, Plan{Status: p.Status}, Decide(o), "a VMI that runs causes no writes and no rechecks")
+	s.KernelBoot = &vmi.KernelBootStatus{KernelInfo: &vmi.BootFileInfo{Checksum: 8}}
+	require.Equal(t, Plan{Status: p.Status}, Decide(o), "a launcher that reports another kernel causes none either")
+	s.VSOCKCID = 6
+	require.Equal(t, Plan{Status: p.Status}, Decide(o), "nor one that reports another number of the guest")
+}
+
+func TestAttackAGuestWithoutSocketsToItsNodeHasNoNumber(t *testing.T) {
+	t.Parallel()
+	for name, on := range map[string]*bool{"not asked for": nil, "switched off": new(false)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := instance(vmi.Scheduled)
+			v.Spec.Domain.Devices.AutoattachVSOCK = on
+			p := Decide(observed(v, session(v, &protocol.State{Phase: protocol.Running, VSOCKCID: 5})))
+			require.Equal(t, vmi.Running, p.Status.Phase)
+			require.Nil(t, p.Status.VSOCKCID)
+		})
+	}
 }
 
 func TestPhases(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/podvisor/podvisor/launcher/control"
 	"github.com/podvisor/podvisor/network"
+	"github.com/podvisor/podvisor/network/cni"
 	"github.com/podvisor/podvisor/network/link"
 	"github.com/podvisor/podvisor/network/nft"
 	"github.com/podvisor/podvisor/vmi"
@@ -40,7 +41,8 @@ func BindNetwork(bindings []network.Binding) func(context.Context, *control.Clie
 			return network.Config{}, err
 		}
 		n, err = network.Plan(network.Input{
-			Instance: v, State: state, Owner: network.Owner{UID: ns.UID, GID: ns.GID}, Bindings: bindings,
+			Instance: v, State: state, Owner: network.Owner{UID: ns.UID, GID: ns.GID},
+			Links: cni.Links(v), Bindings: bindings,
 		})
 		if err != nil {
 			return network.Config{}, err

@@ -21,17 +21,19 @@ type Device struct {
 	Major, Minor uint32
 }
 
-// KVM, Tun and VhostNet are the names of the devices.
+// KVM, Tun, VhostNet and VhostVSOCK are the names of the devices.
 const (
-	KVM      = "kvm"
-	Tun      = "tun"
-	VhostNet = "vhost-net"
+	KVM        = "kvm"
+	Tun        = "tun"
+	VhostNet   = "vhost-net"
+	VhostVSOCK = "vhost-vsock"
 )
 
 var known = []Device{
 	{Name: KVM, Resource: vmi.KVMResource, Path: "/dev/kvm"},
 	{Name: Tun, Resource: vmi.TunResource, Path: "/dev/net/tun"},
 	{Name: VhostNet, Resource: vmi.VhostNetResource, Path: "/dev/vhost-net"},
+	{Name: VhostVSOCK, Resource: vmi.VhostVSOCKResource, Path: "/dev/vhost-vsock"},
 }
 
 // Find returns the devices that the kernel offers, by what it says in sysfs

@@ -26,12 +26,13 @@ func TestFind(t *testing.T) {
 	t.Parallel()
 	kvm := Device{Name: KVM, Resource: vmi.KVMResource, Path: "/dev/kvm", Major: 10, Minor: 232}
 	vhost := Device{Name: VhostNet, Resource: vmi.VhostNetResource, Path: "/dev/vhost-net", Major: 10, Minor: 238}
+	vsock := Device{Name: VhostVSOCK, Resource: "devices.kubevirt.io/vhost-vsock", Path: "/dev/vhost-vsock", Major: 10, Minor: 241}
 	tests := []struct {
 		name  string
 		sysfs map[string]string
 		want  []Device
 	}{
-		{"a node with everything", map[string]string{"kvm": "10:232\n", "tun": "10:200\n", "vhost-net": "10:238\n", "fuse": "10:229\n"}, []Device{kvm, tun, vhost}},
+		{"a node with everything", map[string]string{"kvm": "10:232\n", "tun": "10:200\n", "vhost-net": "10:238\n", "vhost-vsock": "10:241\n", "fuse": "10:229\n"}, []Device{kvm, tun, vhost, vsock}},
 		{"a node without virtualization", map[string]string{"tun": "10:200\n"}, []Device{tun}},
 		{"a node with nothing", nil, nil},
 	}
@@ -81,7 +82,7 @@ func TestKVMIsOfferedWhereItIsOfUse(t *testing.T) {
 
 func TestTheCDISpecificationGivesTheDevicesToTheLauncher(t *testing.T) {
 	t.Parallel()
-	devices, err := Find(sysfs(t, map[string]string{"kvm": "10:232", "tun": "10:200", "vhost-net": "10:238"}))
+	devices, err := Find(sysfs(t, map[string]string{"kvm": "10:232", "tun": "10:200", "vhost-net": "10:238", "vhost-vsock": "10:241"}))
 	require.NoError(t, err)
 	dir := t.TempDir()
 	for _, offered := range [][]Device{devices[:1], devices} {

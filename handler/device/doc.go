@@ -1,5 +1,5 @@
 // Package device gives the node's devices to launcher pods. It is a device
-// plugin of the kubelet for devices.kubevirt.io/kvm, tun and vhost-net.
+// plugin of the kubelet for devices.kubevirt.io/kvm, tun, vhost-net and vhost-vsock.
 //
 // [Find] says which of them the node has, [Plugins.Run] serves them. What a pod
 // is given is not the plain device, which belongs to root, but a CDI device with

@@ -31,7 +31,8 @@ const OwnedPath = "/admission/owned"
 // virt-controller creates, unless the VirtualMachine or the replica set that controls
 // it exists and asks for it. So the token of virt-controller gives no guest of one's
 // own beside the Secrets and disks of others. The same holds for DataVolumes: what
-// fills one sends the Secrets that it names to its source.
+// fills one sends the Secrets that it names to its source; and for pods with the token
+// of a service account: the VMI must ask for it.
 //
 // What decides what a guest is and reads is compared with the template: disks, volumes,
 // networks, credentials, devices, firmware. Where it runs, how large it is, and labels
@@ -49,8 +50,10 @@ type Owned struct {
 	Logger *slog.Logger
 }
 
-// Owners are the clients of the kinds that own VMIs. *client.Client is one.
+// Owners are the clients of the kinds that own VMIs, and of VMIs, which own pods.
+// *client.Client is one.
 type Owners interface {
+	VirtualMachineInstances(namespace string) client.Instances
 	VirtualMachines(namespace string) client.VirtualMachines
 	VirtualMachineInstanceReplicaSets(namespace string) client.ReplicaSets
 }
@@ -76,8 +79,11 @@ func (o Owned) refusal(ctx context.Context, req *admissionv1.AdmissionRequest) (
 	if fault := bounds.Fault(req.Kind.Kind, req.Object.Raw); fault != nil {
 		return fault.Error(), nil
 	}
-	if req.Kind.Kind == dataVolume {
+	switch req.Kind.Kind {
+	case dataVolume:
 		return o.volumeRefusal(ctx, req)
+	case podKind:
+		return o.podRefusal(ctx, req)
 	}
 	made := &vmi.VirtualMachineInstance{}
 	if err := decoder.Into(req.Object.Raw, made); err != nil {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -168,6 +169,11 @@ func (a *Authority) reconcile(ctx context.Context, _ string) (time.Duration, err
 	}
 	// The API server allows small letters and digits only.
 	token := cmp.Or(string(own.Data[certificate.PathKey]), strings.ToLower(rand.Text()))
+	if !bytes.Equal(have.Authorities, want.Authorities) {
+		if is, err := a.isCurrent(ctx, serving); err != nil || !is {
+			return cacheLag, err
+		}
+	}
 	// The key that signed the certificate that bridges the time to the next authority is
 	// not there any more once that authority is kept.
 	if bridges(have, want) {
@@ -185,6 +191,24 @@ func (a *Authority) reconcile(ctx context.Context, _ string) (time.Duration, err
 	later, errServing := a.serve(ctx, serving, want, token)
 	unheld, errHold := a.hold(ctx, serving)
 	return soonest(after, later, unheld), errors.Join(err, errServing, errHold)
+}
+
+// cacheLag is when the caches are looked at again that lack what was written last.
+const cacheLag = 100 * time.Millisecond
+
+// isCurrent says that the Secret is as the API server has it. A next authority takes the
+// place of the key that signed the certificate, which a cache without that certificate
+// does not show: what was served then would not be trusted.
+func (a *Authority) isCurrent(ctx context.Context, s *corev1.Secret) (bool, error) {
+	o := metav1.ListOptions{}
+	named(s.Name)(&o)
+	l, err := a.cfg.Kube.CoreV1().Secrets(s.Namespace).List(ctx, o)
+	if err != nil {
+		return false, fmt.Errorf("list Secret %s/%s: %w", s.Namespace, s.Name, err)
+	}
+	return slices.ContainsFunc(l.Items, func(is corev1.Secret) bool {
+		return is.Name == s.Name && is.ResourceVersion == s.ResourceVersion
+	}), nil
 }
 
 // soonest is the shortest of the times that is not 0.

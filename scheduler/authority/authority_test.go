@@ -299,6 +299,7 @@ func TestAnAuthorityThatIsNotTrustedYetSignsNothing(t *testing.T) {
 	mute.Store(false)
 	w.eventually(func() error {
 		look()
+		time.Sleep(50 * time.Millisecond) // in which the Authority can write the Secret, too
 		n, by, err := w.trusted(*now.Load())
 		if err == nil && (n != 2 || bytes.Equal(by, before)) {
 			err = errors.New("the second authority does not sign yet")

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podvisor/podvisor/internal/reconcile"
@@ -229,8 +230,12 @@ func bound(c *corev1.PersistentVolumeClaim) bool {
 
 func isRunning(p *corev1.Pod) bool { return p != nil && p.Status.Phase == corev1.PodRunning }
 
-// read reads an object from the API server. Nil: it does not exist.
+// read reads an object from the API server. Nil: it does not exist, as none does with a
+// name that cannot be in a URL, which the client refuses each time.
 func read[T any](ctx context.Context, what, name string, get func(context.Context, string, metav1.GetOptions) (*T, error)) (*T, error) {
+	if name == "" || len(content.IsPathSegmentName(name)) > 0 {
+		return nil, nil
+	}
 	o, err := get(ctx, name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):

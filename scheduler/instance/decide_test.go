@@ -387,6 +387,17 @@ func TestHandOverIsOneWrite(t *testing.T) {
 	}, s)
 }
 
+func TestHandOverShowsTheInterfacesThatMultusAttached(t *testing.T) {
+	t.Parallel()
+	v := stored(vmi.Scheduling, vmitest.WithMasquerade("default"), vmitest.WithMultus("blue", "lan"))
+	p := launcher(running, func(p *corev1.Pod) {
+		p.Annotations["k8s.v1.cni.cncf.io/network-status"] = `[{"name": "default/lan", "interface": "pod16477688c0e", "mac": "02:00:00:00:00:07"}]`
+	})
+	plan := instance.Decide(observe(v, p))
+	require.Len(t, plan.Actions, 1)
+	require.Equal(t, []vmi.InterfaceStatus{{Name: "blue", PodInterfaceName: "pod16477688c0e", InfoSource: "multus-status"}}, statusOf(t, plan).Interfaces)
+}
+
 func TestTheMessageNamesTheVolumeOfAMissingImage(t *testing.T) {
 	t.Parallel()
 	v := stored(vmi.Scheduling, vmitest.WithContainerDisk("data", "example/fedora:40-data"), vmitest.WithContainerDisk("more", "example/more"))

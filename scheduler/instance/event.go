@@ -78,8 +78,14 @@ var causeOf = map[string]string{
 	"FailedCreatePodContainer":      "FailedCreatePodContainer",
 	"NetworkNotReady":               "NetworkNotReady",
 	"FailedCreatePodSandBox":        "FailedCreatePodSandBox",
+	noNetworkFound:                  noNetworkFound,
 	imageFailed:                     errImagePull,
 }
+
+// noNetworkFound is the reason of an event of Multus: a NetworkAttachmentDefinition is
+// not there. Each is followed by one of the kubelet, whose message has that of Multus
+// and much more.
+const noNetworkFound = "NoNetworkFound"
 
 // Reasons of events about volumes, images and containers.
 const (
@@ -109,7 +115,7 @@ func unstartable(o Observed) (obstacle, bool) {
 		return obstacle{}, false
 	}
 	newest := slices.MaxFunc(current, func(a, b corev1.Event) int {
-		return cmp.Or(lastSeen(a).Compare(lastSeen(b)), strings.Compare(a.Reason, b.Reason))
+		return cmp.Or(precise(a)-precise(b), lastSeen(a).Compare(lastSeen(b)), strings.Compare(a.Reason, b.Reason))
 	})
 	said := map[string]string{}
 	for _, e := range current {
@@ -127,6 +133,14 @@ func unstartable(o Observed) (obstacle, bool) {
 		messages = append(messages[:mostCauses], fmt.Sprintf("and %d more", more))
 	}
 	return obstacle{vmi.ConditionSynchronized, settle(o, vmi.ConditionSynchronized, "", vmi.Finding{Reason: causeOf[newest.Reason], Message: strings.Join(messages, "; ")})}, true
+}
+
+// precise puts the event of Multus after that of the kubelet that follows from it.
+func precise(e corev1.Event) int {
+	if e.Reason == noNetworkFound {
+		return 1
+	}
+	return 0
 }
 
 // keptCause is the cause that the VMI has from events that are not known here yet, as

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podvisor/podvisor/network/cni"
 	"github.com/podvisor/podvisor/scheduler"
 	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/vmi"
@@ -134,6 +135,7 @@ func handOver(o Observed) scheduler.Plan {
 			s.Memory.MemoryOverhead = m
 		}
 		s.VolumeStatus = claimStatus(o)
+		s.Interfaces = cni.Interfaces(o.VMI, active.Annotations[cni.StatusAnnotation])
 		s.RemoveCondition(vmi.ConditionPodScheduled)
 		s.RemoveCondition(vmi.ConditionSynchronized)
 		setNotReady(s, f, now)

@@ -9,7 +9,8 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// ClaimInUse: another VMI has a disk in the same claim, and one of the two writes.
+// ClaimInUse: another VMI has the same claim, a disk of one of the two is in it, and one
+// of the two writes.
 const ClaimInUse = "ClaimInUse"
 
 // Sharer is another VMI with a volume in a claim of this one.
@@ -29,7 +30,7 @@ func claimsInUse(o Observed) (vmi.Finding, bool) {
 		for _, s := range o.Sharers {
 			for _, its := range uses(s.VMI) {
 				if mine.conflicts(its) && s.precedes(o.VMI) {
-					used = append(used, fmt.Sprintf("volume %s: PersistentVolumeClaim %s is a disk of VMI %s", mine.volume, mine.claim, s.VMI.Name))
+					used = append(used, fmt.Sprintf("volume %s: PersistentVolumeClaim %s is a %s of VMI %s", mine.volume, mine.claim, its.kind(), s.VMI.Name))
 				}
 			}
 		}
@@ -46,23 +47,37 @@ type use struct {
 	volume, claim string
 	writes        bool
 	shares        bool // with other writers that share it too
+	folder        bool // it is a file system and no disk
 }
 
+// conflicts says that the two cannot use the claim at a time. Two that have it as a file
+// system are to it what two pods are.
 func (u use) conflicts(other use) bool {
-	return u.claim == other.claim && (u.writes || other.writes) && (!u.shares || !other.shares)
+	return u.claim == other.claim && (u.writes || other.writes) && (!u.shares || !other.shares) && (!u.folder || !other.folder)
+}
+
+// kind is what the claim is to the VMI.
+func (u use) kind() string {
+	if u.folder {
+		return "file system"
+	}
+	return "disk"
 }
 
 func uses(v *vmi.VirtualMachineInstance) []use {
-	shared := map[string]bool{}
+	shared, disk, folder := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, d := range v.Spec.Domain.Devices.Disks {
-		shared[d.Name] = d.Shareable != nil && *d.Shareable
+		disk[d.Name], shared[d.Name] = true, d.Shareable != nil && *d.Shareable
+	}
+	for _, f := range v.Spec.Domain.Devices.Filesystems {
+		folder[f.Name] = !disk[f.Name]
 	}
 	var out []use
 	for i := range v.Spec.Volumes {
 		s := &v.Spec.Volumes[i]
 		if c := s.Claim(); c != "" {
 			reads := s.Ephemeral != nil || s.PersistentVolumeClaim != nil && s.PersistentVolumeClaim.ReadOnly
-			out = append(out, use{volume: s.Name, claim: c, writes: !reads, shares: shared[s.Name]})
+			out = append(out, use{volume: s.Name, claim: c, writes: !reads, shares: shared[s.Name], folder: folder[s.Name]})
 		}
 	}
 	return out

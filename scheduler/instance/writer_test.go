@@ -1,6 +1,8 @@
 package instance_test
 
 import (
+	"cmp"
+	"slices"
 	"testing"
 	"time"
 
@@ -28,6 +30,17 @@ func TestAVMIWaitsForTheWriterOfItsClaim(t *testing.T) {
 			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"},
 		}}
 	}
+	// filesystem makes the claim's disk a file system.
+	filesystem := func(v *vmi.VirtualMachineInstance) {
+		d, name := &v.Spec.Domain.Devices, last(v.Spec.Volumes).Name
+		d.Disks = slices.DeleteFunc(d.Disks, func(d vmi.Disk) bool { return d.Name == name })
+		d.Filesystems = append(d.Filesystems, vmi.Filesystem{Name: name, Virtiofs: &vmi.FilesystemVirtiofs{}})
+	}
+	// both is a disk and a file system.
+	both := func(v *vmi.VirtualMachineInstance) {
+		d := &v.Spec.Domain.Devices
+		d.Filesystems = append(d.Filesystems, vmi.Filesystem{Name: last(v.Spec.Volumes).Name, Virtiofs: &vmi.FilesystemVirtiofs{}})
+	}
 	phase := func(p vmi.Phase) func(*vmi.VirtualMachineInstance) {
 		return func(v *vmi.VirtualMachineInstance) { v.Status.Phase = p }
 	}
@@ -40,11 +53,16 @@ func TestAVMIWaitsForTheWriterOfItsClaim(t *testing.T) {
 	younger := func(v *vmi.VirtualMachineInstance) {
 		v.CreationTimestamp = metav1.NewTime(v.CreationTimestamp.Add(time.Hour))
 	}
+	readFolder := func(v *vmi.VirtualMachineInstance) {
+		last(v.Spec.Volumes).PersistentVolumeClaim.ReadOnly = true
+		filesystem(v)
+	}
 	none := func(*vmi.VirtualMachineInstance) {}
 	for name, tt := range map[string]struct {
 		mine, its, also func(*vmi.VirtualMachineInstance)
 		pod             bool
 		waits           bool
+		as              string // what the claim is to the other; empty: a disk
 	}{
 		"the other runs":                         {mine: none, its: phase(vmi.Running), waits: true},
 		"the other is about to run":              {mine: none, its: phase(vmi.Scheduling), waits: true},
@@ -61,6 +79,11 @@ func TestAVMIWaitsForTheWriterOfItsClaim(t *testing.T) {
 		"one would write below the other":        {mine: none, its: ephemeral, also: phase(vmi.Running), waits: true},
 		"one only reads what the other writes":   {mine: readOnly, its: phase(vmi.Running), waits: true},
 		"one shares and the other does not":      {mine: none, its: shareable, also: phase(vmi.Running), waits: true},
+		"both mount its file system":             {mine: filesystem, its: filesystem, also: phase(vmi.Running)},
+		"one has a disk in the file system":      {mine: none, its: filesystem, also: phase(vmi.Running), waits: true, as: "file system"},
+		"one mounts where the other has a disk":  {mine: filesystem, its: phase(vmi.Running), waits: true},
+		"one has a disk and mounts it too":       {mine: filesystem, its: both, also: phase(vmi.Running), waits: true},
+		"one reads the file system of a disk":    {mine: readFolder, its: readOnly, also: phase(vmi.Running)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -88,7 +111,7 @@ func TestAVMIWaitsForTheWriterOfItsClaim(t *testing.T) {
 			require.Equal(t, vmi.Pending, status.Phase)
 			c := status.Condition(vmi.ConditionSynchronized)
 			require.Equal(t, instance.ClaimInUse, c.Reason)
-			require.Equal(t, "volume data: PersistentVolumeClaim data is a disk of VMI other, and only one VMI at a time may write to a claim: stop that VMI, and this one starts, or use another claim", c.Message)
+			require.Equal(t, "volume data: PersistentVolumeClaim data is a "+cmp.Or(tt.as, "disk")+" of VMI other, and only one VMI at a time may write to a claim: stop that VMI, and this one starts, or use another claim", c.Message)
 			require.Len(t, p.Actions, 2, "it is written and said once")
 			v.Status = status
 			require.Empty(t, instance.Decide(o).Actions)

@@ -3,6 +3,7 @@ package pod
 import (
 	"crypto/sha256"
 	"encoding/base32"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podvisor/podvisor/network"
+	"github.com/podvisor/podvisor/network/cni"
 	"github.com/podvisor/podvisor/vmi"
 )
 
@@ -129,10 +131,12 @@ func id(name string) string {
 func annotations(v *vmi.VirtualMachineInstance, overhead resource.Quantity) map[string]string {
 	a := map[string]string{}
 	for k, val := range v.Annotations {
-		if !strings.HasPrefix(k, kubectlAnnotations) {
+		// What Multus has attached is for Multus to write.
+		if !strings.HasPrefix(k, kubectlAnnotations) && k != cni.StatusAnnotation {
 			a[k] = val
 		}
 	}
+	maps.Copy(a, cni.Selection(v))
 	a[vmi.DomainAnnotation] = v.Name
 	a[defaultContainerAnnotation] = vmi.ComputeContainer
 	a[overheadAnnotation] = strconv.FormatInt(overhead.Value(), 10)

@@ -21,6 +21,12 @@ func nodeSelector(v *vmi.VirtualMachineInstance, c Config) map[string]string {
 	if cpu := v.Spec.Domain.CPU; cpu != nil {
 		processor(s, cpu)
 	}
+	if l := v.Spec.Domain.LaunchSecurity; l.EncryptsMemory() {
+		s[vmi.SEVLabel] = "true"
+		if l.EncryptsState() {
+			s[vmi.SEVESLabel] = "true"
+		}
+	}
 	return s
 }
 

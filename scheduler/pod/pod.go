@@ -42,7 +42,7 @@ func Render(v *vmi.VirtualMachineInstance, c Config) (*corev1.Pod, error) {
 			OwnerReferences: []metav1.OwnerReference{owner(v)},
 		},
 		Spec: corev1.PodSpec{
-			InitContainers:                initContainers(storage.Init, c, v.Spec.Domain.CPU != nil && v.Spec.Domain.CPU.DedicatedCPUPlacement),
+			InitContainers:                slices.Concat(initContainers(storage.Init, c, dedicated(&v.Spec.Domain)), shares(storage.Shares, v, c)),
 			Containers:                    []corev1.Container{compute(v, c, memory, storage)},
 			Volumes:                       storage.Volumes,
 			ImagePullSecrets:              storage.PullSecrets,

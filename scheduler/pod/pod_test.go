@@ -29,7 +29,9 @@ func TestRender(t *testing.T) {
 	emulated, copied, everything := config, config, config
 	emulated.AllowEmulation = true
 	copied.ContainerDisks = pod.InitCopy
-	claimed := config
+	claimed, sockets, permitted := config, config, config
+	sockets.Cluster.Limits.Features.VSOCK = true
+	permitted.Cluster.Limits.Features.SEV = true
 	claimed.Facts.Claims = map[string]*corev1.PersistentVolumeClaim{"data": {}, "filled": {}, "device": {Spec: corev1.PersistentVolumeClaimSpec{VolumeMode: new(corev1.PersistentVolumeBlock)}}}
 	everything.ImagePullPolicy, everything.Architecture = corev1.PullAlways, "arm64"
 	tests := []struct {
@@ -44,9 +46,23 @@ func TestRender(t *testing.T) {
 			vmitest.WithDisk("data", vmi.VolumeSource{ContainerDisk: &vmi.ContainerDisk{Image: "example/data", Path: "/images/data.qcow2"}}))},
 		{"masquerade-ports", config, vmitest.New(vmitest.WithMasquerade("default",
 			vmi.Port{Name: "http", Port: 80}, vmi.Port{Protocol: "UDP", Port: 53}))},
+		{"multus", config, vmitest.New(vmitest.WithMasquerade("default"), vmitest.WithMultus("lan", "lan"), vmitest.WithMultus("san", "infra/san"),
+			with(func(v *vmi.VirtualMachineInstance) {
+				v.Spec.Domain.Devices.Interfaces[1].MacAddress = "02:00:00:00:00:07"
+				// Only Multus says what it has attached.
+				v.Annotations = map[string]string{"k8s.v1.cni.cncf.io/network-status": `[{"name": "forged"}]`, "k8s.v1.cni.cncf.io/networks": "forged"}
+			}))},
 		{"cloud-init-secrets", config, vmitest.New(vmitest.WithDisk("seed", vmi.VolumeSource{CloudInitConfigDrive: &vmi.CloudInitConfigDrive{
 			UserDataSecretRef: &corev1.LocalObjectReference{Name: "users"}, NetworkDataSecretRef: &corev1.LocalObjectReference{Name: "networks"},
 		}}))},
+		{"filesystems", config, vmitest.New(shared("data", inClaim("claim")),
+			shared("conf", vmi.VolumeSource{ConfigMap: &vmi.ConfigMapVolume{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}}}),
+			shared("keys", vmi.VolumeSource{Secret: &vmi.SecretVolume{SecretName: "keys"}}),
+			shared("token", vmi.VolumeSource{ServiceAccount: &vmi.ServiceAccountVolume{ServiceAccountName: "robot"}}),
+			shared("facts", vmi.VolumeSource{DownwardAPI: &vmi.DownwardAPIVolume{Fields: []corev1.DownwardAPIVolumeFile{{Path: "labels", FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.labels"}}}}}),
+			with(func(v *vmi.VirtualMachineInstance) { // a disk too
+				v.Spec.Domain.Devices.Disks = append(v.Spec.Domain.Devices.Disks, vmi.Disk{Name: "conf"})
+			}))},
 		{"credentials", config, vmitest.New(vmitest.WithCloudInit("access-credentials-0", "#!/bin/sh"), with(func(v *vmi.VirtualMachineInstance) {
 			from := func(name string) *vmi.CredentialSecret { return &vmi.CredentialSecret{SecretName: name} }
 			v.Spec.AccessCredentials = []vmi.AccessCredential{
@@ -69,6 +85,17 @@ func TestRender(t *testing.T) {
 			v.Spec.ReadinessProbe = &vmi.Probe{ProbeHandler: vmi.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"sh", "-c", `test "$(cat /run/ready)" = yes`}}}, TimeoutSeconds: 5}
 			v.Spec.LivenessProbe = &vmi.Probe{ProbeHandler: vmi.ProbeHandler{GuestAgentPing: &vmi.GuestAgentPing{}}}
 		}))},
+		{"probes-liveness", config, vmitest.New(vmitest.WithMasquerade("default"), with(func(v *vmi.VirtualMachineInstance) {
+			v.Spec.LivenessProbe = &vmi.Probe{
+				ProbeHandler: vmi.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{
+					Path: "/healthz", Port: intstr.FromInt32(8443), Scheme: corev1.URISchemeHTTPS, HTTPHeaders: []corev1.HTTPHeader{{Name: "X-Probe", Value: "liveness"}},
+				}},
+				InitialDelaySeconds: 30, TimeoutSeconds: 4, PeriodSeconds: 7, FailureThreshold: 6,
+			}
+			v.Spec.ReadinessProbe = &vmi.Probe{ProbeHandler: vmi.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{
+				Port: intstr.FromInt32(8443), Scheme: corev1.URISchemeHTTPS, HTTPHeaders: []corev1.HTTPHeader{{Name: "X-Probe", Value: "readiness"}},
+			}}, TimeoutSeconds: 3, FailureThreshold: 9}
+		}))},
 		{"start-paused", config, vmitest.New(with(func(v *vmi.VirtualMachineInstance) { v.Spec.StartStrategy = new(vmi.StartPaused) }))},
 		{"claims", claimed, vmitest.New(
 			vmitest.WithDisk("data", vmi.VolumeSource{PersistentVolumeClaim: claimOf("data")}),
@@ -85,8 +112,8 @@ func TestRender(t *testing.T) {
 			vmitest.WithDisk("config", vmi.VolumeSource{ConfigMap: &vmi.ConfigMapVolume{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}, Optional: new(true)}}),
 			vmitest.WithDisk("keys", vmi.VolumeSource{Secret: &vmi.SecretVolume{SecretName: "keys"}}),
 			vmitest.WithDisk("facts", vmi.VolumeSource{DownwardAPI: &vmi.DownwardAPIVolume{Fields: []corev1.DownwardAPIVolumeFile{
-				{Path: "labels", FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.labels"}},
-				{Path: "memory", ResourceFieldRef: &corev1.ResourceFieldSelector{ContainerName: "compute", Resource: "requests.memory"}},
+				{Path: "labels", FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.labels"}, Mode: new(int32(0o400))},
+				{Path: "memory", ResourceFieldRef: &corev1.ResourceFieldSelector{ContainerName: "compute", Resource: "requests.memory", Divisor: resource.MustParse("1Mi")}},
 			}}}),
 			vmitest.WithDisk("token", vmi.VolumeSource{ServiceAccount: &vmi.ServiceAccountVolume{ServiceAccountName: "robot"}}),
 			vmitest.WithDisk("answers", vmi.VolumeSource{Sysprep: &vmi.Sysprep{ConfigMap: &corev1.LocalObjectReference{Name: "answers"}}}),
@@ -99,7 +126,12 @@ func TestRender(t *testing.T) {
 			v.Spec.Domain.Firmware = &vmi.Firmware{Bootloader: &vmi.Bootloader{EFI: &vmi.EFI{Persistent: new(true)}}}
 			v.Spec.Domain.Devices.TPM = &vmi.TPM{Persistent: new(true)}
 		}))},
+		{"sev", permitted, vmitest.New(with(func(v *vmi.VirtualMachineInstance) {
+			v.Spec.Domain.Firmware = &vmi.Firmware{Bootloader: &vmi.Bootloader{EFI: &vmi.EFI{SecureBoot: new(false)}}}
+			v.Spec.Domain.LaunchSecurity = &vmi.LaunchSecurity{SEV: &vmi.SEV{Policy: &vmi.SEVPolicy{EncryptedState: new(true)}}}
+		}))},
 		{"emulation", emulated, vmitest.New(vmitest.WithBridge("default"))},
+		{"vsock", sockets, vmitest.New(with(func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Devices.AutoattachVSOCK = new(true) }))},
 		{"requests-and-limits", config, vmitest.New(with(func(v *vmi.VirtualMachineInstance) {
 			v.Spec.Domain.Resources = vmi.ResourceRequirements{
 				Requests: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi"), "example.com/fpga": resource.MustParse("1")},
@@ -117,6 +149,7 @@ func TestRender(t *testing.T) {
 				v.Labels = map[string]string{"app": "web", "kubevirt.io": "mine"}
 				v.Annotations = map[string]string{"example.com/note": "kept", "kubectl.kubernetes.io/last-applied-configuration": "{}"}
 				v.Spec.Volumes[0].ContainerDisk.ImagePullSecret = "registry"
+				v.Spec.Volumes[0].ContainerDisk.ImagePullPolicy = corev1.PullNever
 				v.Spec.Hostname, v.Spec.Subdomain = "web", "vmis"
 				v.Spec.NodeSelector = map[string]string{"disk": "fast"}
 				v.Spec.Tolerations = []corev1.Toleration{{Key: "dedicated", Operator: corev1.TolerationOpExists}}
@@ -273,7 +306,7 @@ func TestOverhead(t *testing.T) {
 	require.Equal(t, int64(109+40), mib(emulated))
 	require.Equal(t, int64(93), mib(pod.Guest{Memory: resource.MustParse("128Mi"), VCPUs: 1}), "without a screen")
 	all := pod.Guest{Memory: resource.MustParse("128Mi"), VCPUs: 1, Screen: true, UEFI: true, TPM: true, HostDevices: true, IOThreads: 3, AgentProbes: 1}
-	require.Equal(t, int64(109+8+16+1024+3*2+8), mib(all))
+	require.Equal(t, int64(109+8+8+1024+3*2+8), mib(all))
 }
 
 // resourcesOf are what the compute container of a VMI asks for, and its limits.
@@ -459,4 +492,22 @@ func TestDevicesOfTheNodeNeedThePermissionOfTheCluster(t *testing.T) {
 	require.Equal(t, "1", qats.String())
 	overhead := pod.MemoryOverhead(p)
 	require.Greater(t, overhead.Value(), int64(1<<30))
+}
+
+// The resource of the network is asked for as a pod asks for it: by its name.
+func TestAnInterfaceOfTheNodeNeedsNoTapDevice(t *testing.T) {
+	t.Parallel()
+	v := vmitest.New(vmitest.WithMultus("fast", "infra/fast"), with(func(v *vmi.VirtualMachineInstance) {
+		v.Spec.Domain.Devices.Interfaces[0].InterfaceBinding = vmi.InterfaceBinding{SRIOV: &vmi.InterfaceSRIOV{}}
+		v.Spec.Domain.Resources.Limits = corev1.ResourceList{"example.com/function": resource.MustParse("1")}
+	}))
+	p, err := pod.Render(v, config)
+	require.NoError(t, err)
+	limits := p.Spec.Containers[0].Resources.Limits
+	require.Contains(t, limits, corev1.ResourceName("example.com/function"))
+	require.NotContains(t, limits, corev1.ResourceName(vmi.TunResource))
+	require.NotContains(t, limits, corev1.ResourceName(vmi.VhostNetResource))
+	require.Contains(t, p.Annotations["k8s.v1.cni.cncf.io/networks"], `"name":"fast","namespace":"infra"`)
+	overhead := pod.MemoryOverhead(p)
+	require.Greater(t, overhead.Value(), int64(1<<30), "the guest's memory is mapped into the tables of the IOMMU")
 }

@@ -34,13 +34,13 @@ func volumes(v *vmi.VirtualMachineInstance, c Config) (volume.Part, error) {
 	}
 	boot := v.Spec.Domain.BootContainer()
 	other := volume.KernelNames(boot)
-	reserved.Volumes = append(append(reserved.Volumes, volume.StateVolume), other.Volumes...)
+	reserved.Volumes = append(append(reserved.Volumes, volume.StateVolume, vmi.FilesystemsVolume), other.Volumes...)
 	reserved.Containers = append(reserved.Containers, other.Containers...)
 	credentials := credential.Part(v)
 	for _, c := range credentials.Volumes {
 		reserved.Volumes = append(reserved.Volumes, c.Name)
 	}
-	its, err := volume.Pod(v.Spec.Volumes, volume.Cluster{ContainerDisks: c.ContainerDisks, Claims: c.Facts.Claims, Reserved: reserved})
+	its, err := volume.Pod(v.Spec.Volumes, volume.Cluster{ContainerDisks: c.ContainerDisks, Claims: c.Facts.Claims, Filesystems: filesystems(&v.Spec.Domain.Devices), Reserved: reserved})
 	if err != nil {
 		return volume.Part{}, err
 	}
