@@ -9,12 +9,11 @@ const (
 	claims      = "devices by dynamic resource allocation enter when they are built"
 	incremental = "incremental backups enter when they are built"
 	memoryDump  = "memory dumps enter when they are built"
-	vsock       = "sockets between node and guest enter when they are built"
 	metrics     = "metrics of the node for the guest enter when they are built"
 	clusters    = "migration between clusters enters when it is built"
 	experiments = "an experiment of KubeVirt's"
 	installer   = "Podvisor is installed from manifests, not by an operator"
-	gates       = "there are no feature gates: a feature is in the schema or it is not there"
+	gates       = "what is served cannot be switched off: leave out the fields of it"
 	component   = "Podvisor has no such component"
 	deprecated  = "KubeVirt has deprecated it"
 	nodeDevices = "devices of the node enter when they are passed through"
@@ -23,20 +22,17 @@ const (
 // refused are the fields without a type, by kind.
 var refused = map[string][]refusal{
 	"VirtualMachineInstance": {
-		{"spec.domain.cpu.realtime", niche},
-		{"spec.domain.devices.autoattachVSOCK", vsock},
+		{"spec.domain.cpu.realtime", "a launcher pod may neither lock memory nor schedule in real time, which need capabilities"},
 		{"spec.domain.devices.clientPassthrough", niche},
 		{"spec.domain.devices.disks[].changedBlockTracking", incremental},
 		{"spec.domain.devices.downwardMetrics", metrics},
 		{"spec.domain.firmware.acpi", niche},
-		{"spec.domain.launchSecurity", "confidential guests enter when they are built"},
 		{"spec.domain.memory.reservedOverhead", niche},
 		{"spec.networks[].resourceClaim", claims},
 		{"spec.utilityVolumes[]", niche},
 		{"spec.volumes[].containerPath", niche},
 		{"spec.volumes[].downwardMetrics", metrics},
 		{"spec.volumes[].memoryDump", memoryDump},
-		{"status.VSOCKCID", vsock},
 		{"status.changedBlockTracking", incremental},
 		{"status.migrationState.migrationConfiguration.experimental", experiments},
 		{"status.migrationState.migrationConfiguration.utilityVolumesTimeout", niche},
@@ -73,7 +69,6 @@ var refused = map[string][]refusal{
 		{"spec.configuration.defaultRuntimeClass", niche},
 		{"spec.configuration.developerConfiguration.clusterProfiler", component},
 		{"spec.configuration.developerConfiguration.disabledFeatureGates[]", gates},
-		{"spec.configuration.developerConfiguration.featureGates[]", gates},
 		{"spec.configuration.developerConfiguration.logVerbosity.virtAPI", component},
 		{"spec.configuration.developerConfiguration.logVerbosity.virtOperator", component},
 		{"spec.configuration.developerConfiguration.logVerbosity.virtSynchronizationController", component},
@@ -90,7 +85,7 @@ var refused = map[string][]refusal{
 		{"spec.configuration.permittedHostDevices.usb[]", "the launcher passes PCI devices and mediated ones"},
 		{"spec.configuration.persistentReservationConfiguration", niche},
 		{"spec.configuration.roleAggregationStrategy", installer},
-		{"spec.configuration.seccompConfiguration", "the profile is RuntimeDefault; another one is a flag of virt-controller"},
+		{"spec.configuration.seccompConfiguration", "the profile of launcher pods is RuntimeDefault"},
 		{"spec.configuration.selinuxLauncherType", "the type is the container runtime's"},
 		{"spec.configuration.supportContainerResources[]", "the launcher pod has no containers beside compute"},
 		{"spec.configuration.tlsConfiguration", "connections use TLS 1.3"},

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/podvisor/podvisor/internal/proof"
 )
 
 // The states of a field.
@@ -116,7 +118,14 @@ const tableHead = `# The fields of the API
 
 Written by ` + "`make generate`" + ` from the types in package vmi; do not edit.
 
-- **served**: in the schema, and it has the effect that its description says.
+- **served**: in the schema, and it has the effect that its description says. The last columns say where a test sees that effect, and its name:
+  - **guest**: a guest that has booted sees it, or does what it says.
+  - **domain**: libvirt starts QEMU with it.
+  - **pod**: a real API server, kubelet or kernel has it in the launcher's pod or the pod's network.
+  - **API**: an object on a real API server shows it.
+  - **XML**: only the XML of the domain has it, or the pod that is made of the VMI: the hosts of the tests have no hardware for more, or there is
+    nothing more to see.
+  - **unit**: a test of what the library computes.
 - **typed**: in the Go types, with defaults and validation, but not in the schema until what the last column says is built; the API server
   refuses a manifest that sets it.
 - **refused**: not offered, for the reason in the last column. A line stands for all fields below it too.
@@ -146,9 +155,14 @@ func renderTable(m *model, all []*definition) string {
 		if d.kind() != instanceKind && hasTemplate(m, d) {
 			fmt.Fprintf(&b, "`%s` has the fields of the spec of a %s.\n\n", templateSpec, instanceKind)
 		}
-		b.WriteString("| field | type | state | why |\n|---|---|---|---|\n")
-		for _, r := range rows(m, d) {
-			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", r.path, r.kind, r.state, r.reason)
+		b.WriteString("| field | type | state | seen in | test, or why not served |\n|---|---|---|---|---|\n")
+		all := rows(m, d)
+		for i, r := range all {
+			place, last := "", r.reason
+			if r.state == stateServed && !isAbove(r, all[i+1:]) {
+				place, last = seen(d.kind(), r.path)
+			}
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", r.path, r.kind, r.state, place, last)
 		}
 	}
 	b.WriteString("\n## Other kinds\n\n| kind | why it is not there |\n|---|---|\n")
@@ -156,4 +170,21 @@ func renderTable(m *model, all []*definition) string {
 		fmt.Fprintf(&b, "| %s | %s |\n", r.path, r.reason)
 	}
 	return b.String()
+}
+
+// isAbove says that one of the rows that follow is of a field below that of r, which has
+// no effect of its own.
+func isAbove(r row, following []row) bool {
+	return slices.ContainsFunc(following, func(f row) bool {
+		return f.state == stateServed && (strings.HasPrefix(f.path, r.path+".") || f.path == r.path+"{}")
+	})
+}
+
+// seen is where a test sees the effect of the field, and the test.
+func seen(kind, path string) (place, test string) {
+	p, ok := proof.Of(kind, path)
+	if !ok {
+		return "", ""
+	}
+	return string(p.Place), "`" + p.Test + "`"
 }

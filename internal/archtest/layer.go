@@ -31,6 +31,7 @@ var core = map[string]bool{
 	"launcher/domain":      true,
 	"launcher/protocol":    true,
 	"network":              true,
+	"network/cni":          true,
 	"network/nft":          true,
 	"scheduler":            true,
 	"scheduler/instance":   true,
@@ -58,7 +59,7 @@ var core = map[string]bool{
 var edges = map[string]bool{
 	"vmi/client": true, "vmi/client/informer": true, "vmi/client/fake": true,
 	"handler/socket": true, "handler/device": true, "handler/node": true,
-	"launcher/console": true, "launcher/control": true, "launcher/libvirt": true, "launcher/process": true,
+	"launcher/console": true, "launcher/control": true, "launcher/libvirt": true, "launcher/process": true, "launcher/share": true,
 	"network/link": true, "network/dhcp": true, "network/networktest": true,
 	"storage/image": true, "storage/probe": true,
 }
@@ -98,7 +99,7 @@ func LayerOf(f File) Layer {
 var outside = []string{
 	"context", "os", "io/fs", "net", "syscall", "log",
 	"golang.org/x/sys", "k8s.io/client-go", "k8s.io/klog",
-	"github.com/vishvananda/netlink", "github.com/digitalocean/go-libvirt", "github.com/google/nftables",
+	"github.com/vishvananda/netlink", "github.com/digitalocean/go-libvirt", "github.com/google/nftables", "github.com/containernetworking/plugins",
 }
 
 // forbidden returns why a file must not have the import, or "".

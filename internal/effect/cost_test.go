@@ -88,7 +88,7 @@ func everything(data []byte) {
 		if v, ok := o.(*vmi.VirtualMachineInstance); ok {
 			_, _ = effectsOf(v)
 			_, _, _ = planOf(v)
-			_, disks, _ := disksOf(v)
+			_, disks, _ := disksOf(v, nil)
 			_, _ = domainOf(v, nil, disks)
 		}
 	}

@@ -33,7 +33,7 @@ type exceptions struct {
 }
 
 // areas are the exceptions of each area, in a file of its own.
-var areas = []exceptions{generalArea, platformArea, diskArea, volumeArea, firmwareArea, nodeArea, accessArea, sharingArea}
+var areas = []exceptions{generalArea, platformArea, diskArea, volumeArea, firmwareArea, nodeArea, accessArea, sharingArea, networkArea}
 
 var (
 	without      = joined(func(e exceptions) map[string]string { return e.without })
@@ -227,7 +227,7 @@ func TestEveryServedFieldHasAnEffect(t *testing.T) {
 	t.Logf("%d served fields have an effect, %d have none", len(all)-len(without), len(without))
 }
 
-// A serial number is in the domain only, so without looking at the domain it has
+// A serial number of the chassis is in the domain only, so without looking at the domain it has
 // no effect. What is refused has none either.
 func TestAFieldWithoutEffectIsFound(t *testing.T) {
 	trees, before := bases(t), map[string]effects{}
@@ -241,8 +241,8 @@ func TestAFieldWithoutEffectIsFound(t *testing.T) {
 		leaf leaf
 		want string
 	}{
-		{leaf{"spec.domain.devices.disks[].serial", reflect.TypeFor[string]()}, "have no effect"},
-		{leaf{"spec.domain.devices.interfaces[].sriov", reflect.TypeFor[struct{}]()}, "not served yet"},
+		{leaf{"spec.domain.chassis.serial", reflect.TypeFor[string]()}, "have no effect"},
+		{leaf{"spec.domain.devices.disks[].lun.reservation", reflect.TypeFor[bool]()}, "not served yet"},
 		{leaf{"spec.resourceClaims[].name", reflect.TypeFor[string]()}, "no VMI of testdata has this field"},
 	} {
 		require.Contains(t, tt.leaf.fault(tt.leaf.try(t, trees, before)), tt.want)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"path/filepath"
 	"slices"
@@ -15,10 +16,12 @@ import (
 
 	"github.com/podvisor/podvisor/launcher/domain"
 	"github.com/podvisor/podvisor/network"
+	"github.com/podvisor/podvisor/network/cni"
 	"github.com/podvisor/podvisor/scheduler"
 	"github.com/podvisor/podvisor/scheduler/instance"
 	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/storage"
+	"github.com/podvisor/podvisor/storage/cloudinit"
 	"github.com/podvisor/podvisor/storage/credential"
 	"github.com/podvisor/podvisor/storage/volume"
 	"github.com/podvisor/podvisor/vmi"
@@ -55,7 +58,7 @@ func effectsOf(v *vmi.VirtualMachineInstance) (effects, error) {
 		return nil, err
 	}
 	out["network"] = plan
-	seeds, disks, err := disksOf(v)
+	seeds, disks, err := disksOf(v, domain.Tagged(v, domain.Host{Interfaces: attachments}))
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +102,13 @@ func planOf(v *vmi.VirtualMachineInstance) (string, []network.Attachment, error)
 		Addresses: []netip.Prefix{netip.MustParsePrefix("10.244.0.5/24"), netip.MustParsePrefix("fd00:244::5/64")},
 		Routes:    []network.Route{{Destination: netip.MustParsePrefix("0.0.0.0/0"), Gateway: netip.MustParseAddr("10.244.0.1")}},
 	}
-	c, err := network.Plan(network.Input{Instance: v, State: network.State{Links: []network.Link{eth0}}, Owner: network.Owner{UID: vmi.User, GID: vmi.User}})
+	names, links := cni.Links(v), []network.Link{eth0}
+	for _, name := range slices.Sorted(maps.Values(names)) {
+		if name != eth0.Name {
+			links = append(links, network.Link{Index: 2 + len(links), Name: name, Kind: "veth", MAC: "0a:58:0a:f4:00:06", MTU: 1500, Up: true})
+		}
+	}
+	c, err := network.Plan(network.Input{Instance: v, State: network.State{Links: links}, Links: names, Owner: network.Owner{UID: vmi.User, GID: vmi.User}})
 	if err != nil {
 		return "", nil, err
 	}
@@ -108,12 +117,12 @@ func planOf(v *vmi.VirtualMachineInstance) (string, []network.Attachment, error)
 }
 
 // disksOf are the disks that the launcher makes, with the files of cloud-init.
-func disksOf(v *vmi.VirtualMachineInstance) (string, map[string]domain.Disk, error) {
+func disksOf(v *vmi.VirtualMachineInstance, tagged []cloudinit.Device) (string, map[string]domain.Disk, error) {
 	observations, err := volume.Observations(v.Spec.Volumes, volume.Node{})
 	if err != nil {
 		return "", nil, err
 	}
-	node := volume.Node{Images: map[string]storage.Image{}, Paths: map[string]storage.Facts{}, Content: map[string][]byte{}}
+	node := volume.Node{Images: map[string]storage.Image{}, Paths: map[string]storage.Facts{}, Content: map[string][]byte{}, Devices: tagged}
 	for _, o := range observations {
 		if o.Image != nil {
 			node.Images[o.Volume] = storage.Image{Path: filepath.Join(o.Image.Dir, "disk.img"), Format: storage.QCOW2, SizeBytes: 1 << 30}
@@ -149,6 +158,11 @@ func disksOf(v *vmi.VirtualMachineInstance) (string, map[string]domain.Disk, err
 }
 
 func domainOf(v *vmi.VirtualMachineInstance, attachments []network.Attachment, disks map[string]domain.Disk) (string, error) {
+	return domainOn(v, attachments, disks, domain.Host{KVM: true})
+}
+
+// domainOn is the domain on a host with or without KVM.
+func domainOn(v *vmi.VirtualMachineInstance, attachments []network.Attachment, disks map[string]domain.Disk, h domain.Host) (string, error) {
 	var kernel domain.KernelFiles
 	for _, f := range volume.KernelFiles(v.Spec.Domain.BootContainer(), "") {
 		if kernel.Kernel == "" {
@@ -156,11 +170,13 @@ func domainOf(v *vmi.VirtualMachineInstance, attachments []network.Attachment, d
 		}
 		kernel.Initrd = filepath.Join(f.Dir, f.File)
 	}
-	d, err := domain.Build(v, domain.Host{KVM: true, ConsoleLog: "/private/console", Disks: disks, Interfaces: attachments, Kernel: kernel, CPUs: cpus(v), HostDevices: given})
+	h.ConsoleLog, h.Disks, h.Interfaces, h.Kernel = "/private/console", disks, attachments, kernel
+	h.CPUs, h.MemoryNodes, h.HostDevices = cpus(v), []int{0}, given
+	d, err := domain.Build(v, h)
 	if err != nil {
 		return "", err
 	}
-	return d.Marshal()
+	return domain.XML(d)
 }
 
 // evictionOf is what happens when the VMI's pod is evicted.
@@ -228,9 +244,10 @@ func cpus(v *vmi.VirtualMachineInstance) []domain.HostCPU {
 var (
 	permissive = config.Config{
 		Pods:   config.Pods{HostDevices: map[string]bool{"example.com/gpu": true, "example.com/vgpu": true}},
-		Limits: validate.Limits{Features: validate.Features{HostDevices: true, HostDisk: true}},
+		Limits: validate.Limits{Features: validate.Features{HostDevices: true, HostDisk: true, PortRanges: true, VSOCK: true, SEV: true}},
 	}
 	given = map[string]string{
+		"PCIDEVICE_EXAMPLE_COM_SRIOV":        "0000:05:00.0",
 		"PCI_RESOURCE_EXAMPLE_COM_GPU":       "0000:01:00.0,0000:02:00.0,0000:03:00.0,0000:04:00.0",
 		"MDEV_PCI_RESOURCE_EXAMPLE_COM_VGPU": "4b20d080-1b54-4048-85b3-a6a62d165c01,4b20d080-1b54-4048-85b3-a6a62d165c02,4b20d080-1b54-4048-85b3-a6a62d165c03",
 	}

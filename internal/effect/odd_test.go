@@ -12,7 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/podvisor/podvisor/launcher/domain"
+	"github.com/podvisor/podvisor/network"
 	"github.com/podvisor/podvisor/scheduler/pod"
+	"github.com/podvisor/podvisor/storage"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/defaults"
 	"github.com/podvisor/podvisor/vmi/served"
@@ -34,7 +36,14 @@ func TestOddVMIsAreRenderedOrRefused(t *testing.T) {
 			require.True(t, err == nil || errors.Is(err, vmi.ErrInvalid), "seed %d: %v", seed, err)
 			done := defaults.Apply(v, p)
 			for _, either := range []*vmi.VirtualMachineInstance{v, done} {
-				_, err = domain.Build(either, domain.Host{KVM: true, Defaults: p})
+				h := domain.Host{KVM: true, Disks: map[string]domain.Disk{}}
+				for _, d := range either.Spec.Domain.Devices.Disks {
+					h.Disks[d.Name] = domain.Disk{Attachment: storage.Attachment{Name: d.Name, Path: "/disk", Format: storage.Raw}}
+				}
+				for _, i := range either.Spec.Domain.Devices.Interfaces {
+					h.Interfaces = append(h.Interfaces, network.Attachment{Name: i.Name, Tap: "tap"})
+				}
+				_, err = domain.Build(either, h)
 				require.True(t, err == nil || errors.Is(err, vmi.ErrInvalid), "seed %d: %v", seed, err)
 			}
 			require.Equal(t, len(served.Faults(v, p)) == 0, len(served.Faults(done, p)) == 0, "seed %d", seed)

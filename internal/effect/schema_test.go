@@ -26,7 +26,7 @@ import (
 // domainsOf are the domains of a VMI with KVM and with emulation, as far as it has
 // them.
 func domainsOf(v *vmi.VirtualMachineInstance) (map[string]string, error) {
-	if l := validate.Spec(field.NewPath("spec"), &v.Spec, validate.Limits{}); len(l) > 0 {
+	if l := validate.Spec(field.NewPath("spec"), &v.Spec, validate.Limits{Features: validate.Features{SEV: true}}); len(l) > 0 {
 		return nil, l.ToAggregate()
 	}
 	v = defaults.Apply(v, defaults.Profile{})
@@ -34,7 +34,7 @@ func domainsOf(v *vmi.VirtualMachineInstance) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, disks, err := disksOf(v)
+	_, disks, err := disksOf(v, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func domainsOf(v *vmi.VirtualMachineInstance) (map[string]string, error) {
 		case err != nil:
 			return nil, err
 		}
-		text, err := d.Marshal()
+		text, err := domain.XML(d)
 		if err != nil {
 			return nil, err
 		}

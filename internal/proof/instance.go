@@ -1,0 +1,252 @@
+package proof
+
+// instance are the proofs of a VMI.
+var instance = []group{
+	{Guest, "TestAGuestFindsItsDevicesWhereTheyAreAndItsWatchdogFires", []string{
+		"spec.domain.chassis",
+		"spec.domain.clock.utc",
+		"spec.domain.devices.inputs[]",
+		"spec.domain.devices.interfaces[].dhcpOptions",
+		"spec.domain.devices.rng",
+		"spec.domain.devices.sound",
+		"spec.domain.devices.video",
+		"spec.domain.devices.watchdog",
+		"spec.domain.firmware.serial",
+		"spec.domain.firmware.uuid",
+		"spec.domain.rebootPolicy",
+	}},
+	{Guest, "TestAGuestReadsAndWritesEveryDisk", []string{
+		"spec.domain.cpu.cores",
+		"spec.domain.devices.blockMultiQueue",
+		"spec.domain.devices.disks[].blockSize.custom.logical",
+		"spec.domain.devices.disks[].blockSize.custom.physical",
+		"spec.domain.devices.disks[].cdrom",
+		"spec.domain.devices.disks[].disk.bus",
+		"spec.domain.devices.disks[].disk.readonly",
+		"spec.domain.devices.disks[].name",
+		"spec.domain.devices.disks[].serial",
+	}},
+	{Guest, "TestAGuestHasTheProcessorThatItsNodeIsLabelledWith", []string{
+		"spec.domain.cpu.model",
+		"spec.domain.cpu.sockets",
+		"spec.domain.memory.guest",
+	}},
+	{Guest, "TestAGuestReadsFilesAndLosesWhatItWritesToEphemeralDisks", []string{
+		"spec.volumes[].configMap",
+		"spec.volumes[].downwardAPI",
+		"spec.volumes[].emptyDisk",
+		"spec.volumes[].ephemeral",
+		"spec.volumes[].name",
+		"spec.volumes[].secret",
+		"spec.volumes[].serviceAccount",
+		"spec.volumes[].sysprep",
+	}},
+	{Guest, "TestAGuestReadsCloudInitsDataOfSecretsAndInBase64", []string{
+		"spec.domain.devices.disks[].tag",
+		"spec.volumes[].cloudInitConfigDrive",
+		"spec.volumes[].cloudInitNoCloud.networkDataBase64",
+		"spec.volumes[].cloudInitNoCloud.networkDataSecretRef",
+		"spec.volumes[].cloudInitNoCloud.secretRef",
+		"spec.volumes[].cloudInitNoCloud.userDataBase64",
+	}},
+	{Guest, "TestAGuestHasTheKeysAndPasswordsOfItsSecrets", []string{
+		"spec.accessCredentials[].sshPublicKey.propagationMethod.configDrive",
+		"spec.volumes[].cloudInitConfigDrive.networkDataSecretRef",
+		"spec.volumes[].cloudInitConfigDrive.userData",
+	}},
+	{Guest, "TestADebianGuestIsConfiguredByCloudInitAndItsAgent", []string{
+		"spec.accessCredentials[]",
+		"spec.domain.devices.interfaces[].macAddress",
+		"spec.hostname",
+		"spec.volumes[].cloudInitNoCloud",
+	}},
+	{Guest, "TestAGuestSharesAClaimAndAConfigMapWithPods", []string{
+		"spec.domain.devices.filesystems[]",
+	}},
+	{Guest, "TestAGuestStartedByUEFIHasTheSameTPMAfterAStop", []string{
+		"spec.domain.devices.tpm",
+	}},
+	{Guest, "TestAKernelSaysThatSecureBootIsOn", []string{
+		"spec.domain.features.smm",
+		"spec.domain.firmware.bootloader.efi.secureBoot",
+	}},
+	{Guest, "TestAGuestIsStartedByAKernelOfAnImage", []string{
+		"spec.domain.firmware.kernelBoot",
+	}},
+	{Guest, "TestAVMIBootsServesAndPowersOff", []string{
+		"spec.domain.devices.interfaces[].masquerade",
+		"spec.domain.devices.interfaces[].name",
+		"spec.networks[].name",
+		"spec.volumes[].containerDisk.image",
+	}},
+	{Guest, "TestGuestsOfTwoNodesReachEachOtherOnTheNetworksOfMultusAsSoonAsTheyAreDefined", []string{
+		"spec.networks[].multus.networkName",
+	}},
+	{Guest, "TestADefaultNetworkOfMultusTakesThePlaceOfTheClustersBesideALinkThatIsDown", []string{
+		"spec.networks[].multus.default",
+	}},
+	{Guest, "TestABridgedGuestHasTheAddressOfItsPod", []string{
+		"spec.domain.devices.interfaces[].bridge",
+	}},
+	{Guest, "TestWhatAGuestWritesToItsClaimsIsThereAfterAStop", []string{
+		"spec.volumes[].persistentVolumeClaim.claimName",
+	}},
+	{Guest, "TestTheConfigurationReachesGuestsAndComponents", []string{
+		"spec.domain.devices.autoattachPodInterface",
+		"spec.volumes[].hostDisk",
+	}},
+	{Guest, "TestAGuestThatIgnoresThePowerButtonIsSwitchedOffAfterItsGracePeriod", []string{
+		"spec.terminationGracePeriodSeconds",
+	}},
+	{Guest, "TestAPausedVMIIsOutOfItsServices", []string{
+		"spec.startStrategy",
+	}},
+	{Guest, "TestAReadinessProbeFollowsTheAnswersOfItsGuest", []string{
+		"spec.domain.devices.interfaces[].ports[].name",
+		"spec.readinessProbe",
+	}},
+	{Guest, "TestALivenessProbeEndsAVMIWhoseAgentIsGone", []string{
+		"spec.livenessProbe.failureThreshold",
+		"spec.livenessProbe.guestAgentPing",
+		"spec.livenessProbe.initialDelaySeconds",
+		"spec.livenessProbe.periodSeconds",
+		"spec.readinessProbe.guestAgentPing",
+	}},
+	{Guest, "TestAGuestThatMayOnlyMigrateDoesNotNoticeAnEviction", []string{
+		"spec.evictionStrategy",
+	}},
+	{Guest, "TestADomainHasDisksOnEveryBusAndBootsFromTheOneWithABootOrder", []string{
+		"spec.domain.devices.disks[].bootOrder",
+	}},
+	{Guest, "TestAnErrorThatIsReportedToTheGuestPausesNothing", []string{
+		"spec.domain.devices.disks[].errorPolicy",
+	}},
+	{Guest, "TestSecureBootStartsASignedSystemWhoseVariableOutlastsThePod", []string{
+		"spec.domain.firmware.bootloader.efi.persistent",
+	}},
+
+	{Domain, sweep, []string{
+		"spec.domain.cpu.features[]",
+		"spec.domain.devices.sound.model",
+		"spec.domain.devices.tpm.enabled",
+		"spec.domain.clock.timer",
+		"spec.domain.clock.timezone",
+		"spec.domain.cpu.maxSockets",
+		"spec.domain.cpu.threads",
+		"spec.domain.devices.autoattachGraphicsDevice",
+		"spec.domain.devices.autoattachInputDevice",
+		"spec.domain.devices.autoattachMemBalloon",
+		"spec.domain.devices.autoattachSerialConsole",
+		"spec.domain.devices.autoattachVSOCK",
+		"spec.domain.devices.disableHotplug",
+		"spec.domain.devices.disks[].blockSize.custom.discardGranularity",
+		"spec.domain.devices.disks[].blockSize.matchVolume",
+		"spec.domain.devices.disks[].cache",
+		"spec.domain.devices.disks[].dedicatedIOThread",
+		"spec.domain.devices.disks[].disk.pciAddress",
+		"spec.domain.devices.disks[].io",
+		"spec.domain.devices.disks[].lun.readonly",
+		"spec.domain.devices.disks[].shareable",
+		"spec.domain.devices.interfaces[].bootOrder",
+		"spec.domain.devices.interfaces[].model",
+		"spec.domain.devices.logSerialConsole",
+		"spec.domain.devices.panicDevices[]",
+		"spec.domain.devices.useVirtioTransitional",
+		"spec.domain.features.acpi",
+		"spec.domain.features.apic",
+		"spec.domain.features.hyperv",
+		"spec.domain.features.hypervPassthrough",
+		"spec.domain.features.kvm",
+		"spec.domain.features.pvspinlock",
+		"spec.domain.firmware.bootloader.bios",
+		"spec.domain.ioThreads",
+		"spec.domain.ioThreadsPolicy",
+		"spec.domain.machine",
+		"spec.domain.memory.maxGuest",
+	}},
+	{Domain, kept, []string{
+		"spec.domain.devices.interfaces[].acpiIndex",
+		"spec.domain.devices.interfaces[].pciAddress",
+		"spec.domain.devices.interfaces[].state",
+		"spec.domain.devices.networkInterfaceMultiqueue",
+	}},
+	{Domain, "TestTheMemoryOfAGuestIsHugePagesOfTheNUMANodesOfItsCPUs", []string{
+		"spec.domain.cpu.numa",
+		"spec.domain.memory.hugepages",
+	}},
+	{Domain, "TestAGuestHasACPUOfItsNodeForItself", []string{
+		"spec.domain.cpu.dedicatedCpuPlacement",
+	}},
+	{Domain, "TestAProcessorWithADedicatedCPURunsOnItAndTheRestOfQEMUOnAnother", []string{
+		"spec.domain.cpu.isolateEmulatorThread",
+	}},
+	{Domain, "TestEveryDiskThatASpecCanAskForIsStarted", []string{
+		"spec.domain.devices.disks[].cdrom.readonly",
+	}},
+
+	{Pod, "TestThePolicyPermitsEveryPodThatRenderMakes", []string{
+		"spec.affinity",
+		"spec.architecture",
+		"spec.dnsConfig",
+		"spec.dnsPolicy",
+		"spec.domain.firmware.kernelBoot.container.imagePullSecret",
+		"spec.domain.resources",
+		"spec.livenessProbe",
+		"spec.priorityClassName",
+		"spec.readinessProbe.failureThreshold",
+		"spec.readinessProbe.httpGet.httpHeaders[]",
+		"spec.readinessProbe.httpGet.scheme",
+		"spec.readinessProbe.initialDelaySeconds",
+		"spec.readinessProbe.periodSeconds",
+		"spec.readinessProbe.successThreshold",
+		"spec.readinessProbe.timeoutSeconds",
+		"spec.serviceAccountName",
+		"spec.subdomain",
+		"spec.tolerations[]",
+		"spec.topologySpreadConstraints[]",
+		"spec.volumes[].containerDisk.imagePullPolicy",
+		"spec.volumes[].containerDisk.imagePullSecret",
+		"spec.volumes[].downwardAPI.fields[].mode",
+		"spec.volumes[].downwardAPI.fields[].resourceFieldRef",
+		"spec.volumes[].persistentVolumeClaim.readOnly",
+	}},
+	{Pod, "TestAGuestHasACPUOfItsNodeForItself", []string{
+		"spec.nodeSelector",
+	}},
+	{Pod, "TestAVMIOfASchedulerThatDoesNotExistSaysSo", []string{
+		"spec.schedulerName",
+	}},
+	{Pod, "TestMasqueradeForwardsOnlyThePortsOfTheSpec", []string{
+		"spec.domain.devices.interfaces[].ports[]",
+	}},
+	{Pod, "TestMasqueradeForwardsRangesOfPorts", []string{
+		"spec.domain.devices.interfaces[].portRanges[]",
+	}},
+	{Pod, "TestAGuestBehindMasqueradeGetsItsIPv6ByItself", []string{
+		"spec.networks[].pod.vmIPv6NetworkCIDR",
+	}},
+	{Pod, "TestAGuestBehindMasqueradeHasTheNetworkOfItsSpec", []string{
+		"spec.networks[].pod.vmNetworkCIDR",
+	}},
+	{Pod, "TestTheImageOfAContainerDiskIsFound", []string{
+		"spec.volumes[].containerDisk.path",
+	}},
+	{API, "TestAVMIsStartedWhenItsDataVolumesAreFilled", []string{
+		"spec.volumes[].dataVolume",
+	}},
+
+	{XML, every, []string{
+		"spec.volumes[].ephemeral.persistentVolumeClaim.readOnly",
+		"spec.volumes[].downwardAPI.fields[].fieldRef.apiVersion",
+		"spec.domain.firmware.kernelBoot.container.imagePullPolicy",
+		"spec.domain.resources.overcommitGuestOverhead",
+		"spec.livenessProbe.exec",
+		"spec.domain.devices.disks[].lun.bus",
+		"spec.domain.devices.gpus[]",
+		"spec.domain.devices.hostDevices[]",
+		"spec.domain.devices.interfaces[].sriov",
+		"spec.domain.devices.interfaces[].tag",
+		"spec.domain.features.hyperv.evmcs",
+		"spec.domain.launchSecurity",
+	}},
+}
