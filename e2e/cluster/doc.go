@@ -26,8 +26,15 @@
 //	cp/audit.log       every API request
 //	n1/lib/kubelet     /var/lib/kubelet of the node
 //
-// A claim of the storage class local, which is the default, gets a volume of the node
-// that its first pod runs on, with a file system or as a block device (package volume).
+// A claim of the storage class local, which is the default, gets a volume when its first
+// pod is scheduled, with a file system or as a block device, which both nodes reach. It
+// grows while it is used, and has snapshots and clones (program csi of package toolchain).
+//
+// Pods get further networks by Multus. The bridge br1 of each node is for those: all nodes
+// are on it.
+//
+// NetworkPolicies hold on every node, for both families (program policy of package
+// toolchain).
 //
 // A node shares the host's files but has its own /etc (changes only), /opt,
 // /run, /var/lib and /var/log. Images come by [Cluster.Load]; there is no way to

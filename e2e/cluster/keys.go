@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"path/filepath"
+	"slices"
 
 	"github.com/podvisor/podvisor/e2e/cluster/pki"
 	"github.com/podvisor/podvisor/e2e/cluster/plan"
@@ -44,9 +45,16 @@ func keys(p plan.Plan, port int) (map[string][]byte, error) {
 	}
 	for _, n := range p.Nodes {
 		files[filepath.Join(n.Name, "pki/ca.crt")] = ca.Cert
+		multus, err := ca.Issue(pki.Subject{Name: plan.MultusUser(n.Name), Groups: []string{plan.MultusGroup}})
+		if err != nil {
+			return nil, err
+		}
+		files[filepath.Join(n.Name, plan.MultusCertificate)] = slices.Concat(multus.Cert, multus.Key)
+		// Of this one Multus takes the server and the authority, which must be in it.
+		files[filepath.Join(n.Name, plan.MultusKubeconfig)] = kubeconfig(p.Name, plan.Server, ca.Cert, multus)
 	}
 	admin := pki.Pair{Cert: files["pki/admin.crt"], Key: files["pki/admin.key"]}
-	files["kubeconfig"] = kubeconfig(p.Name, port, ca.Cert, admin)
+	files["kubeconfig"] = kubeconfig(p.Name, fmt.Sprintf("https://127.0.0.1:%d", port), ca.Cert, admin)
 	return files, nil
 }
 
@@ -59,7 +67,7 @@ func subjects(p plan.Plan) map[string]pki.Subject {
 			Name: "kube-apiserver",
 			DNS: []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc",
 				"kubernetes.default.svc." + plan.Domain},
-			IPs: []netip.Addr{loopback, p.ControlPlane.Address.Addr(), plan.APIService},
+			IPs: []netip.Addr{loopback, p.ControlPlane.Address.Addr(), p.ControlPlane.Address6.Addr(), plan.APIService},
 		},
 		"pki/apiserver-kubelet-client": {Name: "kube-apiserver-kubelet-client", Groups: []string{"system:masters"}},
 		"pki/admin":                    {Name: "admin", Groups: []string{"system:masters"}},
@@ -70,22 +78,23 @@ func subjects(p plan.Plan) map[string]pki.Subject {
 	for _, n := range p.Nodes {
 		all[filepath.Join(n.Name, "pki/kubelet")] = pki.Subject{
 			Name: "system:node:" + n.Name, Groups: []string{"system:nodes"},
-			DNS: []string{n.Name}, IPs: []netip.Addr{n.Address.Addr(), loopback},
+			DNS: []string{n.Name}, IPs: []netip.Addr{n.Address.Addr(), n.Address6.Addr(), loopback},
 		}
 		all[filepath.Join(n.Name, "pki/kube-proxy")] = pki.Subject{Name: "system:kube-proxy"}
+		all[filepath.Join(n.Name, "pki/policy")] = pki.Subject{Name: plan.PolicyUser}
 	}
 	return all
 }
 
 // kubeconfig is a client configuration that holds everything itself.
-func kubeconfig(name string, port int, ca []byte, user pki.Pair) []byte {
+func kubeconfig(name, server string, ca []byte, user pki.Pair) []byte {
 	b64 := base64.StdEncoding.EncodeToString
 	return fmt.Appendf(nil, `apiVersion: v1
 kind: Config
 clusters:
 - name: podvisor-%[1]s
   cluster:
-    server: https://127.0.0.1:%[2]d
+    server: %[2]s
     certificate-authority-data: %[3]s
 users:
 - name: podvisor-%[1]s
@@ -96,5 +105,5 @@ contexts:
 - name: podvisor-%[1]s
   context: {cluster: podvisor-%[1]s, user: podvisor-%[1]s}
 current-context: podvisor-%[1]s
-`, name, port, b64(ca), b64(user.Cert), b64(user.Key))
+`, name, server, b64(ca), b64(user.Cert), b64(user.Key))
 }

@@ -27,7 +27,7 @@ const timeout = time.Minute
 func TestLife(t *testing.T) {
 	needs(t)
 	c := config(t, "life")
-	before := look(t)
+	before := look(t, c.Name)
 	l := life{t: t, config: c, cluster: up(t, c)}
 	l.step("a second up finds the cluster running and leaves it alone", func(t *testing.T, w world) {
 		id := w.id()
@@ -42,7 +42,7 @@ func TestLife(t *testing.T) {
 		require.Contains(t, string(log), `"requestURI":"/api/v1/namespaces/default/pods?`)
 	})
 	l.step("nothing of the whole host is changed", func(t *testing.T, w world) {
-		require.Equal(t, before, look(t))
+		require.Equal(t, before, look(t, c.Name))
 	})
 	l.killed()
 	l.step("another cluster runs beside it", func(t *testing.T, w world) {
@@ -162,7 +162,7 @@ func (l life) died() {
 func TestKilledStarter(t *testing.T) {
 	needs(t)
 	c := config(t, "killed")
-	before := look(t)
+	before := look(t, c.Name)
 	dir := stateDir(t, c.Name)
 	program := filepath.Join(t.TempDir(), "podvisor-cluster")
 	build := exec.Command("go", "build", "-o", program, "../cmd/podvisor-cluster")

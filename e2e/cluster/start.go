@@ -22,8 +22,9 @@ import (
 )
 
 // packages are what the nodes' programs call: kube-proxy and portmap nft, the
-// kubelet mount, and this package nsenter.
-var packages = []string{"mount", "nftables", "util-linux"}
+// kubelet mount, csi losetup, mkfs.ext4 and resize2fs, policy iptables and ipset, and
+// this package nsenter.
+var packages = []string{"e2fsprogs", "ipset", "iptables", "mount", "nftables", "util-linux"}
 
 // start makes a new cluster and starts process 1. What is there of an old one
 // is removed first. Killed at any point, it leaves what the next start removes.
@@ -98,7 +99,7 @@ func listen(port string) (*net.TCPListener, error) {
 func (c Config) lay(tools toolchain.Tools, port int) (plan.Plan, error) {
 	p := plan.New(plan.Config{
 		Name: c.Name, Extent: c.Extent, Nodes: c.Nodes, ID: newID(),
-		State: c.state(), Kubernetes: tools.Kubernetes, Runtime: tools.Runtime, PauseImage: toolchain.PauseImage,
+		State: c.state(), Kubernetes: tools.Kubernetes, Runtime: tools.Runtime, CSI: tools.CSI, Policy: tools.Policy, PauseImage: toolchain.PauseImage,
 	})
 	files, err := keys(p, port)
 	if err != nil {
@@ -124,6 +125,9 @@ func (c Config) lay(tools toolchain.Tools, port int) (plan.Plan, error) {
 			return p, err
 		}
 	}
+	if err := os.MkdirAll(filepath.Join(c.state(), plan.VolumesDir), 0o700); err != nil {
+		return p, err
+	}
 	if err := os.Symlink(filepath.Join(tools.Kubernetes, "kubectl"), filepath.Join(c.state(), "kubectl")); err != nil {
 		return p, err
 	}
@@ -132,7 +136,7 @@ func (c Config) lay(tools toolchain.Tools, port int) (plan.Plan, error) {
 
 // mode keeps secrets from other users of the host.
 func mode(name string) os.FileMode {
-	if strings.HasSuffix(name, ".key") || name == "kubeconfig" {
+	if strings.HasSuffix(name, ".key") || strings.HasSuffix(name, ".pem") || strings.HasSuffix(name, "kubeconfig") {
 		return 0o600
 	}
 	return 0o644

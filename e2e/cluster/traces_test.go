@@ -23,27 +23,28 @@ type traces struct {
 	loops   []string
 }
 
-// look sees the host as it is.
-func look(t *testing.T) traces {
+// look sees the host as it is. Other clusters may come and go at the same time, and
+// images be built: their loop devices and mounts are not those of the named cluster.
+func look(t *testing.T, name string) traces {
 	t.Helper()
 	l := traces{sysctls: map[string]string{}}
 	// Other tests may mount and link at the same time; look for the names that clusters use.
 	links, err := net.Interfaces()
 	require.NoError(t, err)
 	for _, link := range links {
-		if slices.Contains([]string{"br0", "n1", "n2", "cni0"}, link.Name) {
+		if slices.Contains([]string{"br0", "br1", "n1", "n2", "n1-eth1", "n2-eth1", "cni0"}, link.Name) {
 			l.links = append(l.links, link.Name)
 		}
 	}
 	mounts, err := os.ReadFile("/proc/self/mounts")
 	require.NoError(t, err)
 	for line := range strings.Lines(string(mounts)) {
-		if strings.Contains(line, "podvisor") || strings.Contains(line, "kubelet") || strings.Contains(line, "containerd") {
+		if strings.Contains(line, "podvisor") && !strings.Contains(line, "/podvisor/images/") || strings.Contains(line, "kubelet") || strings.Contains(line, "containerd") {
 			l.mounts = append(l.mounts, line)
 		}
 	}
 	for _, name := range []string{"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops",
-		"kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes", "net/ipv4/ip_forward"} {
+		"kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes", "net/ipv4/ip_forward", "net/ipv6/conf/all/forwarding", "net/ipv6/conf/default/accept_dad"} {
 		value, err := os.ReadFile(filepath.Join("/proc/sys", name))
 		require.NoError(t, err)
 		l.sysctls[name] = string(value)
@@ -56,7 +57,7 @@ func look(t *testing.T) traces {
 	loops, err := filepath.Glob("/sys/block/loop*/loop/backing_file")
 	require.NoError(t, err)
 	for _, file := range loops {
-		if shown, err := os.ReadFile(file); err == nil && strings.Contains(string(shown), "podvisor") {
+		if shown, err := os.ReadFile(file); err == nil && strings.Contains(string(shown), stateDir(t, name)) {
 			l.loops = append(l.loops, string(shown))
 		}
 	}
@@ -66,7 +67,7 @@ func look(t *testing.T) traces {
 // requireGone checks that nothing is left of a cluster.
 func requireGone(t *testing.T, c cluster.Config, before traces) {
 	t.Helper()
-	require.Equal(t, before, look(t))
+	require.Equal(t, before, look(t, c.Name))
 	state := stateDir(t, c.Name)
 	require.NoDirExists(t, state)
 	require.NoFileExists(t, state+".lock")

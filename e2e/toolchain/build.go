@@ -32,6 +32,11 @@ type Tools struct {
 	Kubernetes string
 	// Runtime is the folder with containerd, ctr, runc and, in cni/, the CNI plugins.
 	Runtime string
+	// CSI is the folder with the program csi and snapshot-kinds.json, the definitions of
+	// the kinds of snapshots as a list of objects and the paths to create them at.
+	CSI string
+	// Policy is the folder with the program policy, which makes NetworkPolicies hold on a node.
+	Policy string
 	// Pause is the archive with the image [PauseImage].
 	Pause string
 }
@@ -59,6 +64,8 @@ func Build(ctx context.Context, c Config) (Tools, error) {
 	}{
 		{kubernetes, func(p part, dir string) { tools.Version, tools.Kubernetes = p.version, dir }},
 		{containers, func(_ part, dir string) { tools.Runtime = dir }},
+		{storage, func(_ part, dir string) { tools.CSI = dir }},
+		{policies, func(_ part, dir string) { tools.Policy = dir }},
 		{pause, func(_ part, dir string) { tools.Pause = filepath.Join(dir, "pause.tar") }},
 	} {
 		p, err := make.part(source)

@@ -4,13 +4,14 @@
 // [Build] makes what is missing and says where everything is: one combined
 // Kubernetes binary (API server, controller manager, scheduler, kubelet, proxy,
 // kubectl, etcd and CoreDNS, chosen by the name it is called with), containerd
-// with its shim and ctr, runc, the CNI plugins, and the image of the pause
-// container. Nothing is downloaded prebuilt. The first build takes about ten
-// minutes on two cores and says how far it is; a build that finds everything
-// takes milliseconds.
+// with its shim and ctr, runc, the CNI plugins, Multus, the program that gives claims
+// their volumes (csi), the one that makes NetworkPolicies hold (policy), and the image of
+// the pause container. Nothing is downloaded prebuilt. The first build takes about ten
+// minutes on two cores and says how far it is; a build that finds everything takes
+// milliseconds.
 //
-// Versions are those of the nested modules kubernetes/ and runtime/ beside this
-// file. Each of the three parts is in the cache under a name made of its
+// Versions are those of the nested modules kubernetes/, runtime/, csi/ and policy/ beside this
+// file. Each of the parts is in the cache under a name made of its
 // version and a digest of the module's files and the build flags, so that a
 // change builds anew and two checkouts of one version share.
 //

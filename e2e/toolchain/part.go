@@ -90,9 +90,14 @@ func containers(source string) (part, error) {
 			ldflags: "-X github.com/containerd/containerd/v2/version.Version=" + containerd,
 		})
 	}
-	for _, plugin := range []string{"ipam/host-local", "main/bridge", "main/loopback", "meta/portmap"} {
+	for _, plugin := range []string{"ipam/host-local", "main/bridge", "main/loopback", "main/macvlan", "meta/portmap"} {
 		p.programs = append(p.programs, program{
 			output: "cni/" + filepath.Base(plugin), pkg: "github.com/containernetworking/plugins/plugins/" + plugin,
+		})
+	}
+	for _, output := range []string{"cni/multus-shim", "multus-daemon"} {
+		p.programs = append(p.programs, program{
+			output: output, pkg: "gopkg.in/k8snetworkplumbingwg/multus-cni.v4/cmd/" + filepath.Base(output),
 		})
 	}
 	p.programs = append(p.programs, program{

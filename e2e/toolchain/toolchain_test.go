@@ -77,8 +77,8 @@ func TestParts(t *testing.T) {
 	for _, p := range r.programs {
 		outputs = append(outputs, p.output)
 	}
-	require.Equal(t, []string{"containerd", "containerd-shim-runc-v2", "ctr", "cni/host-local", "cni/bridge", "cni/loopback",
-		"cni/portmap", "runc"}, outputs)
+	require.Equal(t, []string{"containerd", "containerd-shim-runc-v2", "ctr", "cni/host-local", "cni/bridge",
+		"cni/loopback", "cni/macvlan", "cni/portmap", "cni/multus-shim", "multus-daemon", "runc"}, outputs)
 }
 
 func TestProgress(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -18,35 +19,59 @@ type BootstrapConfig struct {
 	Server string
 	// CA, Cert and Key are files: the authority and the administrator's identity.
 	CA, Cert, Key string
-	// Objects is the file with the objects.
-	Objects string
+	// Objects are the files with the objects, in the order in which they are made.
+	Objects []string
 }
 
 // Bootstrap makes the first objects of a cluster. An object that is there
-// already is left as it is.
+// already is left as it is. A kind that was made just before may take a moment to be
+// served: Bootstrap waits for it.
 func Bootstrap(ctx context.Context, c BootstrapConfig) error {
-	data, err := os.ReadFile(c.Objects)
-	if err != nil {
-		return err
-	}
-	var objects []struct {
-		Path   string
-		Object json.RawMessage
-	}
-	if err := json.Unmarshal(data, &objects); err != nil {
-		return fmt.Errorf("read %s: %w", c.Objects, err)
-	}
 	client, err := c.client()
 	if err != nil {
 		return err
 	}
-	for _, o := range objects {
-		if err := create(ctx, client, c.Server+o.Path, o.Object); err != nil {
+	for _, file := range c.Objects {
+		objects, err := readObjects(file)
+		if err != nil {
 			return err
+		}
+		for _, o := range objects {
+			for {
+				err := create(ctx, client, c.Server+o.Path, o.Object)
+				if err == nil {
+					break
+				}
+				if !errors.Is(err, errNotServed) {
+					return err
+				}
+				time.Sleep(poll)
+			}
 		}
 	}
 	return nil
 }
+
+// object is an object and the path that it is created at.
+type object struct {
+	Path   string
+	Object json.RawMessage
+}
+
+func readObjects(file string) ([]object, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	var objects []object
+	if err := json.Unmarshal(data, &objects); err != nil {
+		return nil, fmt.Errorf("read %s: %w", file, err)
+	}
+	return objects, nil
+}
+
+// errNotServed is in the error for a path that the API server does not know.
+var errNotServed = errors.New("not served")
 
 func (c BootstrapConfig) client() (*http.Client, error) {
 	roots, err := readCA(c.CA)
@@ -75,6 +100,9 @@ func create(ctx context.Context, client *http.Client, url string, object []byte)
 	body, _ := io.ReadAll(resp.Body)
 	if resp.StatusCode == http.StatusCreated || resp.StatusCode == http.StatusConflict {
 		return nil
+	}
+	if resp.StatusCode == http.StatusNotFound {
+		return fmt.Errorf("create at %s: %w: %s", url, errNotServed, body)
 	}
 	return fmt.Errorf("create at %s: %s: %s", url, resp.Status, body)
 }

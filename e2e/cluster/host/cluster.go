@@ -53,7 +53,7 @@ func RunCluster(ctx context.Context, dir, id string, listener net.Listener, log 
 	if err := unix.Sethostname([]byte(p.ControlPlane.Name)); err != nil {
 		return fmt.Errorf("set the host name: %w", err)
 	}
-	if err := makeSwitch(p.ControlPlane.Address); err != nil {
+	if err := makeSwitch(p.ControlPlane.Address, p.ControlPlane.Address6); err != nil {
 		return err
 	}
 	programs := p.ControlPlane.Programs

@@ -79,6 +79,9 @@ func mountNode(p plan.Plan, n plan.Host) error {
 		plan.NodeState:      filepath.Join(p.State, n.Name),
 		plan.NodeKubernetes: p.Kubernetes,
 		plan.NodeRuntime:    p.Runtime,
+		plan.NodeCSI:        p.CSI,
+		plan.NodePolicy:     p.Policy,
+		plan.NodeVolumes:    filepath.Join(p.State, plan.VolumesDir),
 	}
 	held := map[string]int{}
 	for target, source := range folders {
@@ -137,7 +140,7 @@ func mountSys() error {
 func mountFolders() error {
 	in := func(name string) string { return filepath.Join(plan.NodeState, name) }
 	for _, dir := range []string{"lib/kubelet", "lib/containerd", "lib/cni", "var-log/pods", "var-log/containers",
-		"opt/cni/bin", "cni-bin", "cni-work", "etc", "etc-work"} {
+		"opt/cni/bin", "cni-bin", "cni-work", "etc/cni/net.d", "etc-work"} {
 		if err := os.MkdirAll(in(dir), 0o755); err != nil {
 			return err
 		}

@@ -3,10 +3,14 @@ package plan
 import (
 	"fmt"
 	"path"
+	"slices"
 )
 
 // Server is the URL of kube-apiserver inside the cluster.
 var Server = fmt.Sprintf("https://%s:6443", ControlPlane.Addr())
+
+// serviceRanges are the networks of the Services' addresses, the first family first.
+var serviceRanges = Services.String() + "," + Services6.String()
 
 const etcdURL = "http://127.0.0.1:2379"
 
@@ -15,13 +19,13 @@ const bootstrapped = "done:bootstrap"
 
 func controlPlane(c Config) Host {
 	m := Host{
-		Name: "cp", Address: ControlPlane,
+		Name: "cp", Address: ControlPlane, Address6: ControlPlane6,
 		Programs: []Program{etcd(c), apiServer(c), bootstrap(c)},
 	}
 	if c.Extent == APIServer {
 		return m
 	}
-	m.Programs = append(m.Programs, controllerManager(c), kubeScheduler(c), coreDNS(c), volumes(c))
+	m.Programs = append(m.Programs, controllerManager(c), kubeScheduler(c), coreDNS(c), csiController(c), snapshotKinds(c))
 	return m
 }
 
@@ -47,7 +51,7 @@ func apiServer(c Config) Program {
 	p := c.program("kube-apiserver",
 		"--etcd-servers="+etcdURL,
 		"--bind-address=0.0.0.0", "--secure-port=6443", "--advertise-address="+ControlPlane.Addr().String(),
-		"--service-cluster-ip-range="+Services.String(),
+		"--service-cluster-ip-range="+serviceRanges,
 		"--tls-cert-file="+c.pki("apiserver.crt"), "--tls-private-key-file="+c.pki("apiserver.key"),
 		"--client-ca-file="+c.pki("ca.crt"),
 		"--service-account-issuer=https://kubernetes.default.svc."+Domain,
@@ -76,10 +80,14 @@ func ready(ca string) string { return "https:" + ca + ":" + Server + "/readyz" }
 
 // bootstrap makes the first objects. The executable is the one that runs it.
 func bootstrap(c Config) Program {
+	return c.create("bootstrap", []string{ready(c.pki("ca.crt"))}, c.cp("bootstrap.json"))
+}
+
+// create makes the objects in the files.
+func (c Config) create(name string, after []string, files ...string) Program {
 	return Program{
-		Name: "bootstrap", Once: true, After: []string{ready(c.pki("ca.crt"))},
-		Args: []string{"/proc/self/exe", "bootstrap", Server, c.pki("ca.crt"), c.pki("admin.crt"), c.pki("admin.key"),
-			c.cp("bootstrap.json")},
+		Name: name, Once: true, After: after,
+		Args: append([]string{"/proc/self/exe", "bootstrap", Server, c.pki("ca.crt"), c.pki("admin.crt"), c.pki("admin.key")}, files...),
 	}
 }
 
@@ -92,7 +100,7 @@ func controllerManager(c Config) Program {
 		"--use-service-account-credentials=true", "--service-account-private-key-file="+c.pki("sa.key"),
 		"--root-ca-file="+c.pki("ca.crt"),
 		"--cluster-signing-cert-file="+c.pki("ca.crt"), "--cluster-signing-key-file="+c.pki("ca.key"),
-		"--allocate-node-cidrs=false", "--service-cluster-ip-range="+Services.String(),
+		"--allocate-node-cidrs=false", "--service-cluster-ip-range="+serviceRanges,
 		// With the usual 20 requests per second the start alone takes seconds.
 		"--kube-api-qps=1000", "--kube-api-burst=2000", "--profiling=false")
 	p.After = []string{bootstrapped}
@@ -129,7 +137,8 @@ func controlPlaneFiles(c Config) map[string]string {
 		files["cp/"+user+".kubeconfig"] = kubeconfig(Server, c.pki("ca.crt"), c.pki(user+".crt"), c.pki(user+".key"))
 	}
 	files["cp/Corefile"] = corefile(c)
-	files["cp/bootstrap.json"] = bootstrapObjects()
+	files["cp/bootstrap.json"] = listOf(slices.Concat(dnsObjects(), multusObjects(), storageObjects(), policyObjects()))
+	files["cp/snapshot-class.json"] = listOf(snapshotClass())
 	return files
 }
 

@@ -13,7 +13,7 @@ const dnsReady = "http://127.0.0.1:8181/ready"
 // asking a server that cannot be reached would hang.
 func corefile(c Config) string {
 	return fmt.Sprintf(`.:53 {
-    bind %s
+    bind %s %s
     errors
     ready 127.0.0.1:8181
     kubernetes %s in-addr.arpa ip6.arpa {
@@ -24,7 +24,7 @@ func corefile(c Config) string {
         rcode NXDOMAIN
     }
 }
-`, ControlPlane.Addr(), Domain, c.cp("coredns.kubeconfig"))
+`, ControlPlane.Addr(), ControlPlane6.Addr(), Domain, c.cp("coredns.kubeconfig"))
 }
 
 // object is one API object and the path it is created at.
@@ -35,9 +35,9 @@ type object struct {
 
 type m = map[string]any
 
-// bootstrapObjects are the first objects of a cluster, as JSON.
-func bootstrapObjects() string {
-	data, err := json.MarshalIndent(append(dnsObjects(), storageClass()), "", "  ")
+// listOf is the file with the objects.
+func listOf(objects []object) string {
+	data, err := json.MarshalIndent(objects, "", "  ")
 	if err != nil {
 		panic(err) // nothing in it can fail to marshal
 	}

@@ -9,7 +9,8 @@
 //
 // Addresses are the same in every cluster, because every cluster has network
 // namespaces of its own: 10.200.0.1 is the control plane, 10.200.0.11 the first
-// node, 10.244.N.0/24 are the pods of node N, 10.96.0.0/16 the Services.
+// node, 10.244.N.0/24 are the pods of node N, 10.96.0.0/16 the Services; with IPv6
+// fd00:200::1, fd00:200::11, fd00:244:0:N::/64 and fd00:96::/112.
 //
 // Traps: containerd needs restrict_oom_score_adj where the capability
 // SYS_RESOURCE is missing, or runc dies with "can't get final child's PID from

@@ -16,7 +16,7 @@ func ExampleNew() {
 		fmt.Println()
 	}
 	// Output:
-	// cp 10.200.0.1: etcd kube-apiserver bootstrap kube-controller-manager kube-scheduler coredns volumes
-	// n1 10.200.0.11: containerd pause-image kubelet kube-proxy
-	// n2 10.200.0.12: containerd pause-image kubelet kube-proxy
+	// cp 10.200.0.1: etcd kube-apiserver bootstrap kube-controller-manager kube-scheduler coredns csi snapshot-kinds
+	// n1 10.200.0.11: containerd pause-image multus kubelet kube-proxy csi policy
+	// n2 10.200.0.12: containerd pause-image multus kubelet kube-proxy csi policy
 }

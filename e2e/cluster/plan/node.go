@@ -14,7 +14,8 @@ func node(c Config, n int) Host {
 	serves := ready(state("pki/ca.crt"))
 	name := NodeName(n)
 	return Host{
-		Name: name, Address: NodeAddress(n), Pods: NodePods(n), Cgroup: path.Join(Cgroup(c.Name), name),
+		Name: name, Address: NodeAddress(n), Address6: NodeAddress6(n), Pods: NodePods(n), Pods6: NodePods6(n),
+		Cgroup: path.Join(Cgroup(c.Name), name),
 		Programs: []Program{
 			{
 				Name:  "containerd",
@@ -24,16 +25,24 @@ func node(c Config, n int) Host {
 				Name: "pause-image", Once: true, After: []string{"unix:" + containerdSocket},
 				Args: []string{path.Join(NodeRuntime, "ctr"), "-n", "k8s.io", "images", "import", state("pause.tar")},
 			}, {
+				// Pods that start after it was killed wait until it serves again.
+				Name: "multus", After: []string{serves},
+				Args:  []string{path.Join(NodeRuntime, "multus-daemon"), "-config", state("multus.json")},
+				Env:   []string{"MULTUS_NODE_NAME=" + name},
+				Ready: []string{"unix:" + multusSocket},
+			}, {
 				Name: "kubelet", After: []string{serves, "done:pause-image"},
 				Args: []string{kubernetes("kubelet"), "--config=" + state("kubelet.yaml"),
 					"--kubeconfig=" + state("kubelet.kubeconfig"), "--hostname-override=" + name,
-					"--node-ip=" + NodeAddress(n).Addr().String(), "--v=2"},
+					"--node-ip=" + NodeAddress(n).Addr().String() + "," + NodeAddress6(n).Addr().String(), "--v=2"},
 				Ready: []string{"http:http://127.0.0.1:10248/healthz"},
 			}, {
 				Name: "kube-proxy", After: []string{serves},
 				Args:  []string{kubernetes("kube-proxy"), "--config=" + state("kube-proxy.yaml"), "--v=1"},
 				Ready: []string{"http:http://127.0.0.1:10256/healthz"},
 			},
+			csiNode(name),
+			nodePolicy(name),
 		},
 	}
 }
@@ -43,8 +52,9 @@ func nodeFiles(c Config, n int) map[string]string {
 	replace := strings.NewReplacer(
 		"$NAME", NodeName(n),
 		"$ADDRESS", NodeAddress(n).Addr().String(),
-		"$PODS", NodePods(n).String(),
-		"$ALLPODS", Pods.String(),
+		"$PODS4", NodePods(n).String(),
+		"$PODS6", NodePods6(n).String(),
+		"$ALLPODS", Pods.String()+","+Pods6.String(),
 		"$CGROUP", "/"+path.Join(Cgroup(c.Name), NodeName(n)),
 		"$DNS", DNSService.String(),
 		"$DOMAIN", Domain,
@@ -54,12 +64,14 @@ func nodeFiles(c Config, n int) map[string]string {
 		"$PAUSE", c.PauseImage,
 	)
 	return map[string]string{
-		"containerd.toml":                    replace.Replace(containerdConfig),
-		"etc/cni/net.d/10-podvisor.conflist": replace.Replace(cniConfig),
-		"kubelet.yaml":                       replace.Replace(kubeletConfig),
-		"kube-proxy.yaml":                    replace.Replace(proxyConfig),
-		"kubelet.kubeconfig":                 kubeconfig(Server, pki("ca.crt"), pki("kubelet.crt"), pki("kubelet.key")),
-		"kube-proxy.kubeconfig":              kubeconfig(Server, pki("ca.crt"), pki("kube-proxy.crt"), pki("kube-proxy.key")),
+		"containerd.toml":                     replace.Replace(containerdConfig),
+		clusterNetworks + "/10-podvisor.conf": replace.Replace(cniConfig),
+		"multus.json":                         replace.Replace(multusConfig),
+		"kubelet.yaml":                        replace.Replace(kubeletConfig),
+		"kube-proxy.yaml":                     replace.Replace(proxyConfig),
+		"kubelet.kubeconfig":                  kubeconfig(Server, pki("ca.crt"), pki("kubelet.crt"), pki("kubelet.key")),
+		"kube-proxy.kubeconfig":               kubeconfig(Server, pki("ca.crt"), pki("kube-proxy.crt"), pki("kube-proxy.key")),
+		"policy.kubeconfig":                   kubeconfig(Server, pki("ca.crt"), pki("policy.crt"), pki("policy.key")),
 	}
 }
 
@@ -97,20 +109,17 @@ disabled_plugins = ["io.containerd.internal.v1.opt"]
         SystemdCgroup = false
 `
 
+// cniConfig is one plugin and no list of plugins: of a list Multus 4.2 keeps only a part,
+// with which it cannot detach pods again, and their addresses are never free.
 const cniConfig = `{
   "cniVersion": "1.0.0",
   "name": "podvisor",
-  "plugins": [
-    {
-      "type": "bridge", "bridge": "cni0", "isGateway": true, "hairpinMode": true,
-      "ipam": {
-        "type": "host-local",
-        "ranges": [[{"subnet": "$PODS"}]],
-        "routes": [{"dst": "0.0.0.0/0"}]
-      }
-    },
-    {"type": "portmap", "backend": "nftables", "capabilities": {"portMappings": true}}
-  ]
+  "type": "bridge", "bridge": "cni0", "isGateway": true, "hairpinMode": true,
+  "ipam": {
+    "type": "host-local",
+    "ranges": [[{"subnet": "$PODS4"}], [{"subnet": "$PODS6"}]],
+    "routes": [{"dst": "0.0.0.0/0"}, {"dst": "::/0"}]
+  }
 }
 `
 
@@ -135,6 +144,13 @@ containerRuntimeEndpoint: unix://$SOCKET
 resolvConf: /dev/null
 makeIPTablesUtilChains: false
 serializeImagePulls: false
+# Pods are looked at more often than each minute: what changes in Secrets and in the sizes
+# of claims is seen then.
+syncFrequency: 10s
+# A Guaranteed container with whole CPUs has them for itself. What is kept for the
+# system is rounded up to whole CPUs there, so that pods can have all but one.
+cpuManagerPolicy: static
+systemReserved: {cpu: 100m}
 # Images are loaded by hand and cannot be pulled again, so they are never
 # collected, and pods are evicted only when the disk is all but full.
 imageGCHighThresholdPercent: 100

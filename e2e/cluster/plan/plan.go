@@ -32,6 +32,10 @@ type Config struct {
 	// Kubernetes and Runtime are the folders with the programs, as package
 	// toolchain makes them.
 	Kubernetes, Runtime string
+	// CSI is the folder with the program that gives claims their volumes.
+	CSI string
+	// Policy is the folder with the program that makes NetworkPolicies hold.
+	Policy string
 	// PauseImage is the image that holds a pod's namespaces; the node finds it in
 	// the file pause.tar of its folder.
 	PauseImage string
@@ -45,6 +49,8 @@ type Plan struct {
 	State      string `json:"state"`
 	Kubernetes string `json:"kubernetes"`
 	Runtime    string `json:"runtime"`
+	CSI        string `json:"csi"`
+	Policy     string `json:"policy"`
 
 	ControlPlane Host   `json:"controlPlane"`
 	Nodes        []Host `json:"nodes,omitempty"`
@@ -57,8 +63,12 @@ type Host struct {
 	Name string `json:"name"`
 	// Address is the host's own address and the network that all hosts are in.
 	Address netip.Prefix `json:"address"`
+	// Address6 is the same for IPv6.
+	Address6 netip.Prefix `json:"address6"`
 	// Pods is the network of the pods on this host; not valid means none.
 	Pods netip.Prefix `json:"pods,omitzero"`
+	// Pods6 is the same for IPv6.
+	Pods6 netip.Prefix `json:"pods6,omitzero"`
 	// Cgroup is the parent of all containers, relative to the root of every
 	// hierarchy; empty means that the host runs none.
 	Cgroup   string    `json:"cgroup,omitempty"`
@@ -91,18 +101,25 @@ type Program struct {
 	Once bool `json:"once,omitempty"`
 }
 
-// The addresses of every cluster.
+// The addresses of every cluster, which has IPv4 and IPv6. IPv4 is the first family
+// of its pods and the only one of a Service that does not ask for both.
 var (
 	// ControlPlane is where etcd, kube-apiserver and CoreDNS listen.
 	ControlPlane = netip.MustParsePrefix("10.200.0.1/24")
+	// ControlPlane6 is the same for IPv6.
+	ControlPlane6 = netip.MustParsePrefix("fd00:200::1/64")
 	// Services is the network of the Services' addresses.
 	Services = netip.MustParsePrefix("10.96.0.0/16")
+	// Services6 is the same for IPv6.
+	Services6 = netip.MustParsePrefix("fd00:96::/112")
 	// APIService is the address of the Service default/kubernetes.
 	APIService = netip.MustParseAddr("10.96.0.1")
 	// DNSService is the address of the Service kube-system/kube-dns.
 	DNSService = netip.MustParseAddr("10.96.0.10")
 	// Pods is the network of all pods.
 	Pods = netip.MustParsePrefix("10.244.0.0/16")
+	// Pods6 is the same for IPv6.
+	Pods6 = netip.MustParsePrefix("fd00:244::/48")
 )
 
 // Domain is the domain of the names of Services and pods.
@@ -116,7 +133,13 @@ const (
 	NodeState      = "/run/podvisor/node"
 	NodeKubernetes = "/run/podvisor/kubernetes"
 	NodeRuntime    = "/run/podvisor/runtime"
+	NodeCSI        = "/run/podvisor/csi"
+	NodePolicy     = "/run/podvisor/policy"
+	NodeVolumes    = "/run/podvisor/volumes"
 )
+
+// VolumesDir is the folder of the volumes of claims, below the cluster's.
+const VolumesDir = "cp/csi"
 
 // NodeName is the name of the node with the given number, counted from 1.
 func NodeName(n int) string { return fmt.Sprintf("n%d", n) }
@@ -126,9 +149,19 @@ func NodeAddress(n int) netip.Prefix {
 	return netip.MustParsePrefix(fmt.Sprintf("10.200.0.%d/24", 10+n))
 }
 
+// NodeAddress6 is the IPv6 address of the node with the given number, counted from 1.
+func NodeAddress6(n int) netip.Prefix {
+	return netip.MustParsePrefix(fmt.Sprintf("fd00:200::%d/64", 10+n))
+}
+
 // NodePods is the network of the pods of the node with the given number.
 func NodePods(n int) netip.Prefix {
 	return netip.MustParsePrefix(fmt.Sprintf("10.244.%d.0/24", n))
+}
+
+// NodePods6 is the IPv6 network of the pods of the node with the given number.
+func NodePods6(n int) netip.Prefix {
+	return netip.MustParsePrefix(fmt.Sprintf("fd00:244:0:%d::/64", n))
 }
 
 // Cgroup is the parent of all of a cluster's cgroups.
@@ -138,7 +171,7 @@ func Cgroup(cluster string) string { return "podvisor-" + cluster }
 func New(c Config) Plan {
 	p := Plan{
 		Name: c.Name, ID: c.ID, Extent: c.Extent,
-		State: c.State, Kubernetes: c.Kubernetes, Runtime: c.Runtime,
+		State: c.State, Kubernetes: c.Kubernetes, Runtime: c.Runtime, CSI: c.CSI, Policy: c.Policy,
 		ControlPlane: controlPlane(c), Files: controlPlaneFiles(c),
 	}
 	if c.Extent == APIServer {

@@ -16,7 +16,7 @@ import (
 func config(extent Extent) Config {
 	return Config{
 		Name: "dev", Extent: extent, Nodes: 2, ID: "0123456789abcdef", State: "/cache/clusters/dev",
-		Kubernetes: "/cache/toolchain/kubernetes", Runtime: "/cache/toolchain/runtime", PauseImage: "localhost/pause:v1",
+		Kubernetes: "/cache/toolchain/kubernetes", Runtime: "/cache/toolchain/runtime", CSI: "/cache/toolchain/csi", Policy: "/cache/toolchain/policy", PauseImage: "localhost/pause:v1",
 	}
 }
 
@@ -45,7 +45,8 @@ func TestNew(t *testing.T) {
 		}))
 	})
 	t.Run("the nodes differ in name, address and pods and in nothing else", func(t *testing.T) {
-		swap := strings.NewReplacer("n1", "n2", "10.200.0.11", "10.200.0.12", "10.244.1.", "10.244.2.")
+		swap := strings.NewReplacer("n1", "n2", "10.200.0.11", "10.200.0.12", "10.244.1.", "10.244.2.",
+			"fd00:200::11", "fd00:200::12", "fd00:244:0:1:", "fd00:244:0:2:")
 		for name, content := range p.Files {
 			if strings.HasPrefix(name, "n1/") {
 				require.Equal(t, p.Files["n2/"+name[len("n1/"):]], swap.Replace(content), name)
@@ -54,7 +55,7 @@ func TestNew(t *testing.T) {
 	})
 	t.Run("configuration files are well-formed", func(t *testing.T) {
 		for name, content := range p.Files {
-			if ext := filepath.Ext(name); ext == ".yaml" || ext == ".kubeconfig" || ext == ".json" || ext == ".conflist" {
+			if ext := filepath.Ext(name); ext == ".yaml" || ext == ".kubeconfig" || ext == ".json" || ext == ".conf" || ext == ".conflist" {
 				require.NoError(t, yaml.UnmarshalStrict([]byte(content), new(any)), name)
 			}
 			require.NotContains(t, content, "$", name+" has a placeholder left")

@@ -11,57 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attach makes the file, sparse, and a loop device of it, and returns the path of the
-// device. A device that the file has already is as good.
-func attach(file string, size int64) (string, error) {
-	all, err := loops()
-	if err != nil {
-		return "", err
-	}
-	for _, l := range all {
-		if l.file == file {
-			return l.path, nil
-		}
-	}
-	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	if err := f.Truncate(size); err != nil {
-		return "", err
-	}
-	control, err := os.OpenFile("/dev/loop-control", os.O_RDWR, 0)
-	if err != nil {
-		return "", err
-	}
-	defer control.Close()
-	for {
-		n, err := unix.IoctlRetInt(int(control.Fd()), unix.LOOP_CTL_GET_FREE)
-		if err != nil {
-			return "", fmt.Errorf("find a free loop device: %w", err)
-		}
-		path := fmt.Sprintf("/dev/loop%d", n)
-		if err = configure(path, f, file); !errors.Is(err, unix.EBUSY) { // another process was faster
-			return path, err
-		}
-	}
-}
-
-func configure(path string, f *os.File, file string) error {
-	device, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		return err
-	}
-	defer device.Close()
-	c := unix.LoopConfig{Fd: uint32(f.Fd())}
-	copy(c.Info.File_name[:len(c.Info.File_name)-1], filepath.Base(file))
-	if err := unix.IoctlLoopConfigure(int(device.Fd()), &c); err != nil {
-		return fmt.Errorf("attach %s to %s: %w", file, path, err)
-	}
-	return nil
-}
-
 // Detach frees the loop devices of the file, or of the files below the folder, and the
 // loop devices that hold those, as the kubelet has one for each device in a pod.
 func Detach(path string) error {

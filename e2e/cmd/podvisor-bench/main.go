@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -12,17 +13,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/podvisor/podvisor/e2e/bench"
-	"github.com/podvisor/podvisor/e2e/cluster"
 	"github.com/podvisor/podvisor/e2e/images"
-	"github.com/podvisor/podvisor/e2e/install"
-	"github.com/podvisor/podvisor/e2e/kubectl"
+	"github.com/podvisor/podvisor/e2e/local"
 	"github.com/podvisor/podvisor/internal/command"
 	"github.com/podvisor/podvisor/vmi"
-	"github.com/podvisor/podvisor/vmi/client"
 	"github.com/podvisor/podvisor/vmi/vmitest"
 )
 
@@ -51,57 +47,26 @@ func run(ctx context.Context, args []string) error {
 }
 
 func inCluster(ctx context.Context, runs int, keep bool) (err error) {
-	c, err := cluster.Up(ctx, cluster.Config{Name: "bench", Out: os.Stdout})
-	if err != nil {
-		return err
-	}
+	site, err := local.Up(ctx, local.Config{Name: "bench", Out: os.Stdout})
 	if !keep {
-		defer func() {
-			if downErr := c.Down(context.WithoutCancel(ctx)); err == nil {
-				err = downErr
-			}
-		}()
+		defer func() { err = errors.Join(err, site.Down(ctx)) }()
 	}
-	built, err := images.Build(ctx, images.Config{Out: os.Stdout})
 	if err != nil {
 		return err
 	}
-	if err := c.Load(ctx, images.Tars(built)...); err != nil {
-		return err
-	}
-	err = install.Install(ctx, install.Config{
-		Kubectl: kubectl.Kubectl{Path: c.Kubectl, Kubeconfig: c.Kubeconfig}, Manifests: "../manifests",
-		Reference: images.Reference, Emulation: true, Content: images.Content(built), Out: os.Stdout,
-	})
-	if err != nil {
-		return err
-	}
-	for _, i := range built {
+	for _, i := range site.Built {
 		fmt.Printf("image %-16s %6.1f MB\n", i.Name, float64(i.SizeBytes)/1e6)
 	}
-	return measure(ctx, c, runs)
+	return measure(ctx, site, runs)
 }
 
-func measure(ctx context.Context, c *cluster.Cluster, runs int) error {
-	cfg, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig)
-	if err != nil {
-		return err
-	}
-	cfg.QPS = -1 // the client's own limit would be part of the figures
-	kube, err := kubernetes.NewForConfig(cfg)
-	if err != nil {
-		return err
-	}
-	vmis, err := client.New(cfg)
-	if err != nil {
-		return err
-	}
-	ns, err := kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "bench-"}}, metav1.CreateOptions{})
+func measure(ctx context.Context, site local.Site, runs int) error {
+	ns, err := site.Kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "bench-"}}, metav1.CreateOptions{})
 	if err != nil {
 		return err
 	}
 	b := bench.Bench{
-		Cluster: c, Kube: kube, Instances: vmis, Namespace: ns.Name, Runs: runs, Out: os.Stdout,
+		Cluster: site.Cluster, Kube: site.Kube, Instances: site.VMIs, Namespace: ns.Name, Runs: runs, Out: os.Stdout,
 		PodImage: images.Reference("tools"),
 		Guest: func(name string) *vmi.VirtualMachineInstance {
 			v := vmitest.New(vmitest.WithName(name), vmitest.WithMasquerade("default"),
@@ -120,5 +85,5 @@ func measure(ctx context.Context, c *cluster.Cluster, runs int) error {
 	if err := b.Admission(ctx); err != nil {
 		return err
 	}
-	return kube.CoreV1().Namespaces().Delete(ctx, ns.Name, metav1.DeleteOptions{})
+	return site.Kube.CoreV1().Namespaces().Delete(ctx, ns.Name, metav1.DeleteOptions{})
 }

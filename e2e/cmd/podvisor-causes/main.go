@@ -15,16 +15,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/podvisor/podvisor/e2e/causes"
-	"github.com/podvisor/podvisor/e2e/cluster"
 	"github.com/podvisor/podvisor/e2e/images"
-	"github.com/podvisor/podvisor/e2e/install"
-	"github.com/podvisor/podvisor/e2e/kubectl"
+	"github.com/podvisor/podvisor/e2e/local"
 	"github.com/podvisor/podvisor/internal/command"
-	"github.com/podvisor/podvisor/vmi/client"
 )
 
 // limit is how long one mistake is waited for.
@@ -52,45 +47,19 @@ func run(ctx context.Context, args []string) (err error) {
 	if err := program.ParseFlags(&flags, args); err != nil {
 		return err
 	}
-	c, err := cluster.Up(ctx, cluster.Config{Name: *name, Out: os.Stdout})
-	if err != nil {
-		return err
-	}
+	site, err := local.Up(ctx, local.Config{Name: *name, Out: os.Stdout})
 	if !*keep {
-		defer func() { err = errors.Join(err, c.Down(context.WithoutCancel(ctx))) }()
+		defer func() { err = errors.Join(err, site.Down(ctx)) }()
 	}
-	built, err := images.Build(ctx, images.Config{Out: os.Stdout})
 	if err != nil {
 		return err
 	}
-	if err := c.Load(ctx, images.Tars(built)...); err != nil {
-		return err
-	}
-	err = install.Install(ctx, install.Config{
-		Kubectl: kubectl.Kubectl{Path: c.Kubectl, Kubeconfig: c.Kubeconfig}, Manifests: "../manifests",
-		Reference: images.Reference, Emulation: true, Content: images.Content(built), Out: os.Stdout,
-	})
-	if err != nil {
-		return err
-	}
-	return measure(ctx, c)
+	return measure(ctx, causes.Site{Kube: site.Kube, VMIs: site.VMIs})
 }
 
 // measure makes all mistakes. One whose cause is not named does not keep the others
 // from being measured.
-func measure(ctx context.Context, c *cluster.Cluster) error {
-	cfg, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig)
-	if err != nil {
-		return err
-	}
-	cfg.QPS = -1 // the client's own limit would be part of the figures
-	s := causes.Site{}
-	if s.Kube, err = kubernetes.NewForConfig(cfg); err != nil {
-		return err
-	}
-	if s.VMIs, err = client.New(cfg); err != nil {
-		return err
-	}
+func measure(ctx context.Context, s causes.Site) error {
 	fmt.Printf("\n%s\n", causes.Header())
 	var failed []error
 	for _, m := range causes.All(images.Reference) {
