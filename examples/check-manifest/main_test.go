@@ -25,7 +25,7 @@ func TestFaultsAreOnStandardOutputAndNotesAreNot(t *testing.T) {
 	require.Equal(t, 1, status)
 	require.Contains(t, out, testdata+"refused.yaml: VirtualMachineInstance/old: spec.domain.devices.interfaces[0].slirp: FieldValueInvalid: ")
 	require.NotContains(t, out, "not served yet")
-	require.Contains(t, notes, testdata+"unserved.yaml: VirtualMachine/lasting: spec.template.spec.domain.devices.networkInterfaceMultiqueue: not served yet: ")
+	require.Contains(t, notes, testdata+"unserved.yaml: VirtualMachine/lasting: spec.template.spec.domain.devices.disks[0].lun.reservation: not served yet: ")
 	require.NotContains(t, notes, "FieldValue")
 }
 

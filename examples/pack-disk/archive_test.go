@@ -109,7 +109,7 @@ func TestTheArchiveIsAnImageWithTheDisk(t *testing.T) {
 	root := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(root, "disk"), 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(root, "disk/disk.qcow2"), disk, 0o440))
-	found, err := store.ContainerDisk(root, "")
+	found, err := store.Inspector{}.ContainerDisk(t.Context(), root, "")
 	require.NoError(t, err)
 	require.Equal(t, storage.Image{Path: filepath.Join(root, "disk/disk.qcow2"), Format: storage.QCOW2, SizeBytes: 1 << 20}, found)
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/launcher/supervisor"
-	"github.com/podvisor/podvisor/network"
 	"github.com/podvisor/podvisor/storage/volume"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/kinds"
@@ -26,7 +24,9 @@ import (
 type host struct {
 	images  map[string]string // archives, by the references of container disks
 	volumes map[string]string // paths, by the names of volumes
-	network string            // user or none; empty: user
+	network string            // passt, user or none; empty: passt
+	ports   map[int]int       // of the host, by those of the guest
+	notes   io.Writer         // gets what the user must know
 	log     *slog.Logger
 }
 
@@ -44,8 +44,8 @@ func pair(to map[string]string) func(string) error {
 }
 
 func (h *host) setNetwork(s string) error {
-	if !slices.Contains([]string{"user", "none"}, s) {
-		return errors.New("it must be user or none")
+	if !slices.Contains([]string{"passt", "user", "none"}, s) {
+		return errors.New("it must be passt, user or none")
 	}
 	h.network = s
 	return nil
@@ -91,14 +91,19 @@ func (h *host) run(ctx context.Context, v *vmi.VirtualMachineInstance, t *termin
 	}
 	s, err := supervisor.New(supervisor.Config{
 		Namespace: v.Namespace, Name: v.Name, UID: v.UID, GracePeriod: v.GracePeriod(), AllowEmulation: true,
-		Root: root, Disks: disks, Console: t, Input: t, Logger: h.log,
+		Root: root, Disks: disks, Inspector: inspector, Console: t, Input: t, Logger: h.log,
 	})
 	if err != nil {
 		return protocol.End{}, err
 	}
 	ctx, leave := context.WithCancel(ctx)
 	defer leave()
-	desired := protocol.Desired{Instance: v, Interfaces: h.interfaces(v)}
+	interfaces, unbind, err := h.interfaces(v)
+	if err != nil {
+		return protocol.End{}, err
+	}
+	defer unbind()
+	desired := protocol.Desired{Instance: v, Interfaces: interfaces}
 	var left atomic.Bool
 	t.onLeave = func() {
 		if left.Swap(true) {
@@ -112,19 +117,4 @@ func (h *host) run(ctx context.Context, v *vmi.VirtualMachineInstance, t *termin
 		return protocol.End{}, err
 	}
 	return s.Run(ctx)
-}
-
-// interfaces are those of v on this host. Without a network v has none.
-func (h *host) interfaces(v *vmi.VirtualMachineInstance) []network.Attachment {
-	devices := &v.Spec.Domain.Devices
-	if h.network == "none" {
-		devices.Interfaces, v.Spec.Networks = nil, nil
-	}
-	var all []network.Attachment
-	for _, i := range devices.Interfaces {
-		all = append(all, network.Attachment{
-			Name: i.Name, Backend: network.BackendUser, MAC: cmp.Or(i.MacAddress, network.MAC(v.UID, i.Name)),
-		})
-	}
-	return all
 }

@@ -1,7 +1,7 @@
 // Command run-vmi boots the VMI of a manifest on a host with libvirt and QEMU, without
 // Kubernetes and as an ordinary user. It is virt-launcher without a pod.
 //
-//	run-vmi [-image REFERENCE=ARCHIVE]… [-volume NAME=PATH]… [-network user|none] FILE
+//	run-vmi [-image REFERENCE=ARCHIVE]… [-volume NAME=PATH]… [-network passt|user|none] [-port GUEST=HOST]… FILE
 //
 // FILE has one VMI, or a VM or replica set with its template; - is standard input. The
 // guest's serial console is on the terminal. ^] asks the guest to power off, and once
@@ -27,18 +27,29 @@ import (
 	"syscall"
 
 	"github.com/podvisor/podvisor/internal/command"
+	"github.com/podvisor/podvisor/storage/image"
 )
 
 var program = command.Program{Name: "run-vmi", Usage: "usage: run-vmi [FLAG...] FILE\n\nboots the VMI of a manifest on this host; ^] powers it off"}
 
+// inspection is the first argument of the program where it inspects an image, as the
+// child of itself.
+const inspection = "inspect"
+
+var inspector = image.Inspector{Command: []string{"/proc/self/exe", inspection}}
+
 func main() { os.Exit(program.Status(run(os.Args[1:]))) }
 
 func run(args []string) error {
-	h := host{images: map[string]string{}, volumes: map[string]string{}}
+	if len(args) == 2 && args[0] == inspection {
+		return image.Inspection(args[1], os.Stdout)
+	}
+	h := host{images: map[string]string{}, volumes: map[string]string{}, ports: map[int]int{}}
 	var flags flag.FlagSet
 	flags.Func("image", "the `REFERENCE=ARCHIVE` of a container disk, as docker save or an OCI layout in a tar file", pair(h.images))
 	flags.Func("volume", "the `NAME=PATH` of a volume: a disk image, a block device, or a folder with disk.img", pair(h.volumes))
-	flags.Func("network", "what the guest's interfaces are on: `user` (QEMU's user-mode network, the default) or none", h.setNetwork)
+	flags.Func("network", "what the guest's interfaces are on: `passt` (the default), user (QEMU's user-mode network, without ports) or none", h.setNetwork)
+	flags.Func("port", "the `GUEST=HOST` ports: a port of an interface in FILE, and the one of 127.0.0.1 that leads to it", h.setPort)
 	verbose := flags.Bool("v", false, "log what is done")
 	if err := program.Parse(&flags, args); err != nil {
 		return err
@@ -59,6 +70,7 @@ func run(args []string) error {
 	if *verbose {
 		level = slog.LevelDebug
 	}
+	h.notes = t.log
 	h.log = slog.New(slog.NewTextHandler(t.log, &slog.HandlerOptions{Level: level}))
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()

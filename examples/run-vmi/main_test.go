@@ -25,7 +25,7 @@ import (
 const asProgram = "PODVISOR_TEST_RUN_VMI"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(asProgram) != "" {
+	if os.Getenv(asProgram) != "" || len(os.Args) == 3 && os.Args[1] == inspection {
 		os.Exit(program.Status(run(os.Args[1:])))
 	}
 	os.Exit(m.Run())
@@ -234,5 +234,6 @@ func TestEverythingThatIsMissingIsNamedAtOnce(t *testing.T) {
 		"volume data: give its disk with -volume data=PATH\nvolume nosuch: the VMI has none of this name")
 	require.Equal(t, 2, program.Status(run(nil)))
 	require.Equal(t, 2, program.Status(run([]string{"-network", "tap", v})))
+	require.Equal(t, 2, program.Status(run([]string{"-port", "80", v})))
 	require.ErrorContains(t, run([]string{"../service-hello.yaml"}), "it must have one VMI and has 0")
 }

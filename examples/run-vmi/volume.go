@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 
 	"github.com/podvisor/podvisor/storage"
-	"github.com/podvisor/podvisor/storage/image"
 	"github.com/podvisor/podvisor/storage/volume"
 	"github.com/podvisor/podvisor/vmi"
 )
@@ -26,7 +25,7 @@ func (h *host) disks(ctx context.Context, v *vmi.VirtualMachineInstance, root st
 		var err error
 		switch {
 		case given:
-			all[vol.Name], err = attachment(vol, path, root)
+			all[vol.Name], err = attachment(ctx, vol, path, root)
 		case vol.ContainerDisk != nil:
 			err = h.unpack(ctx, vol, root)
 		case vol.PersistentVolumeClaim != nil || vol.DataVolume != nil || vol.HostDisk != nil || vol.Ephemeral != nil:
@@ -47,7 +46,7 @@ func (h *host) disks(ctx context.Context, v *vmi.VirtualMachineInstance, root st
 // attachment is the disk at path: an image, a block device, or the image disk.img in
 // a folder or else the one in its folder disk. A volume whose content is not to be
 // changed gets an overlay below root.
-func attachment(vol vmi.Volume, path, root string) (storage.Attachment, error) {
+func attachment(ctx context.Context, vol vmi.Volume, path, root string) (storage.Attachment, error) {
 	path, err := filepath.Abs(path)
 	if err == nil {
 		path, err = filepath.EvalSymlinks(path) // those below it are not followed
@@ -69,7 +68,7 @@ func attachment(vol vmi.Volume, path, root string) (storage.Attachment, error) {
 			file = "disk.img"
 		}
 	}
-	base, err := image.ContainerDisk(dir, file)
+	base, err := inspector.ContainerDisk(ctx, dir, file)
 	if err != nil {
 		return storage.Attachment{}, err
 	}

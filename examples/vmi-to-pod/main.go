@@ -11,9 +11,7 @@
 package main
 
 import (
-	"errors"
 	"flag"
-	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -21,9 +19,10 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/podvisor/podvisor/internal/command"
+	"github.com/podvisor/podvisor/internal/manifests"
 	"github.com/podvisor/podvisor/scheduler/pod"
+	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/kinds"
-	"github.com/podvisor/podvisor/vmi/manifest"
 )
 
 func main() { os.Exit(status(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
@@ -42,52 +41,17 @@ func run(p command.Program, args []string, in io.Reader, out io.Writer) error {
 	if err := p.Parse(&flags, args); err != nil {
 		return err
 	}
-	if flags.NArg() == 0 {
-		return command.Fault("no file is given")
-	}
-	var all []string
-	var wrong []error
-	for _, name := range flags.Args() {
-		pods, err := read(name, in, c)
-		if err != nil {
-			wrong = append(wrong, fmt.Errorf("%s: %w", name, err))
-		}
-		all = append(all, pods...)
-	}
-	if err := errors.Join(wrong...); err != nil {
-		return err
-	}
-	_, err := io.WriteString(out, strings.Join(all, "---\n"))
-	return err
-}
-
-// read returns the pods of the VMIs of a file.
-func read(name string, in io.Reader, c pod.Config) ([]string, error) {
-	data, err := content(name, in)
-	if err != nil {
-		return nil, err
-	}
-	instances, err := manifest.Instances(data, kinds.Cluster{})
-	if err != nil {
-		return nil, err
-	}
-	var all []string
-	var wrong []error
-	for _, v := range instances {
+	all, err := manifests.Show(flags.Args(), in, kinds.Cluster{}, func(v *vmi.VirtualMachineInstance) (string, error) {
 		p, err := pod.Render(v, c)
 		if err != nil {
-			wrong = append(wrong, fmt.Errorf("%s/%s: %w", v.Namespace, v.Name, err))
-			continue
+			return "", err
 		}
 		text, err := yaml.Marshal(p)
-		wrong, all = append(wrong, err), append(all, string(text))
+		return string(text), err
+	})
+	if err != nil {
+		return err
 	}
-	return all, errors.Join(wrong...)
-}
-
-func content(name string, in io.Reader) ([]byte, error) {
-	if name == "-" {
-		return io.ReadAll(in)
-	}
-	return os.ReadFile(name)
+	_, err = io.WriteString(out, strings.Join(all, "---\n"))
+	return err
 }

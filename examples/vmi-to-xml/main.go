@@ -12,17 +12,17 @@
 package main
 
 import (
-	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 
 	"github.com/podvisor/podvisor/internal/command"
+	"github.com/podvisor/podvisor/internal/manifests"
 	"github.com/podvisor/podvisor/launcher/domain"
+	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/defaults"
 	"github.com/podvisor/podvisor/vmi/kinds"
-	"github.com/podvisor/podvisor/vmi/manifest"
 )
 
 func main() { os.Exit(status(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
@@ -40,20 +40,10 @@ func run(p command.Program, args []string, in io.Reader, out io.Writer) error {
 	if err := p.Parse(&flags, args); err != nil {
 		return err
 	}
-	if flags.NArg() == 0 {
-		return command.Fault("no file is given")
-	}
 	c := kinds.Cluster{Defaults: defaults.Profile{Architecture: *arch}}
-	var all []string
-	var wrong []error
-	for _, name := range flags.Args() {
-		domains, err := read(name, in, c, domain.Host{KVM: !*emulate, AllowEmulation: *emulate, Defaults: c.Defaults})
-		if err != nil {
-			wrong = append(wrong, fmt.Errorf("%s: %w", name, err))
-		}
-		all = append(all, domains...)
-	}
-	if err := errors.Join(wrong...); err != nil {
+	host := domain.Host{KVM: !*emulate, AllowEmulation: *emulate}
+	all, err := manifests.Show(flags.Args(), in, c, func(v *vmi.VirtualMachineInstance) (string, error) { return xml(v, host) })
+	if err != nil {
 		return err
 	}
 	for _, xml := range all {
@@ -62,33 +52,4 @@ func run(p command.Program, args []string, in io.Reader, out io.Writer) error {
 		}
 	}
 	return nil
-}
-
-// read returns the domains of the VMIs of a file.
-func read(name string, in io.Reader, c kinds.Cluster, host domain.Host) ([]string, error) {
-	data, err := content(name, in)
-	if err != nil {
-		return nil, err
-	}
-	instances, err := manifest.Instances(data, c)
-	if err != nil {
-		return nil, err
-	}
-	var all []string
-	var wrong []error
-	for _, v := range instances {
-		xml, err := xml(v, host)
-		if err != nil {
-			wrong = append(wrong, fmt.Errorf("%s/%s: %w", v.Namespace, v.Name, err))
-		}
-		all = append(all, xml)
-	}
-	return all, errors.Join(wrong...)
-}
-
-func content(name string, in io.Reader) ([]byte, error) {
-	if name == "-" {
-		return io.ReadAll(in)
-	}
-	return os.ReadFile(name)
 }

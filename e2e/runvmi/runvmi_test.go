@@ -1,0 +1,211 @@
+// Package runvmi tests examples/run-vmi with a guest that has a network.
+package runvmi
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/podvisor/podvisor/e2e/images"
+	"github.com/podvisor/podvisor/internal/testenv"
+)
+
+// user is a user with a line in /etc/passwd and no rights.
+const user = "65534"
+
+// The host of the test is a network namespace: its only network leads to outside.
+const (
+	inside  = "198.51.100.2/24"
+	outside = "198.51.100.1/24"
+	greeter = "198.51.100.1 8000"
+	port    = ":8000"
+)
+
+// manifest is a guest that connects to outside and shows on port 80 what it gets.
+const manifest = `
+apiVersion: kubevirt.io/v1
+kind: VirtualMachineInstance
+metadata: {name: hello}
+spec:
+  terminationGracePeriodSeconds: 60
+  domain:
+    memory: {guest: 96Mi}
+    devices:
+      disks: [{name: root, disk: {bus: virtio}}, {name: seed, disk: {bus: virtio}}]
+      interfaces: [{name: default, masquerade: {}, ports: [{port: 80}]}]
+  networks: [{name: default, pod: {}}]
+  volumes:
+  - {name: root, containerDisk: {image: "example/guest:1"}}
+  - name: seed
+    cloudInitNoCloud:
+      userData: |
+        #!/bin/sh
+        nc -w 10 ` + greeter + ` </dev/null >/www/copy
+        echo "the copy is made" > /dev/console
+`
+
+// command runs a program and returns what it prints.
+func command(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), args[0], args[1:]...).CombinedOutput()
+	require.NoError(t, err, "%v: %s", args, out)
+	return string(out)
+}
+
+// host makes a network namespace in which run-vmi runs. A server outside of it says so,
+// and so does another one, of the same port, on its loopback.
+func host(t *testing.T) string {
+	t.Helper()
+	name := fmt.Sprintf("podvisor-run-%d", os.Getpid())
+	link := fmt.Sprintf("run%d", os.Getpid())
+	t.Cleanup(func() {
+		_ = exec.Command("ip", "link", "del", link).Run()
+		_ = exec.Command("ip", "netns", "del", name).Run()
+	})
+	gateway := strings.Split(outside, "/")[0]
+	for _, line := range []string{
+		"netns add " + name,
+		"link add " + link + " type veth peer name eth0 netns " + name,
+		"addr add " + outside + " dev " + link,
+		"link set " + link + " up",
+		"-n " + name + " link set lo up",
+		"-n " + name + " link set eth0 up",
+		"-n " + name + " addr add " + inside + " dev eth0",
+		"-n " + name + " route add default via " + gateway,
+	} {
+		command(t, append([]string{"ip"}, strings.Fields(line)...)...)
+	}
+	l, err := net.Listen("tcp4", gateway+port)
+	require.NoError(t, err)
+	greet(t, l, "from outside")
+	within(t, name, func() error {
+		l, err := net.Listen("tcp4", "127.0.0.1"+port)
+		if err == nil {
+			greet(t, l, "from loopback")
+		}
+		return err
+	})
+	return name
+}
+
+// greet says words to each connection.
+func greet(t *testing.T, l net.Listener, words string) {
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = io.WriteString(c, words)
+			_, _ = io.Copy(io.Discard, c)
+			_ = c.Close()
+		}
+	}()
+}
+
+// within runs f in a network namespace.
+func within(t *testing.T, namespace string, f func() error) {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // the thread ends with the goroutine
+		ns, err := os.Open("/run/netns/" + namespace)
+		if err == nil {
+			err = unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET)
+			_ = ns.Close()
+		}
+		if err == nil {
+			err = f()
+		}
+		done <- err
+	}()
+	require.NoError(t, <-done)
+}
+
+// fetch fetches a page of the guest.
+func fetch(t *testing.T, namespace, path string) string {
+	t.Helper()
+	var body []byte
+	within(t, namespace, func() error {
+		c, err := net.Dial("tcp4", "127.0.0.1:8080")
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		fmt.Fprintf(c, "GET %s HTTP/1.0\r\n\r\n", path)
+		r, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			return err
+		}
+		defer r.Body.Close()
+		body, err = io.ReadAll(r.Body)
+		return err
+	})
+	return string(body)
+}
+
+// The guest has the address of its host, reaches what is outside, and answers at a port
+// of the host's loopback, which it does not reach itself.
+func TestAGuestIsOnTheNetworkOfItsHostByPasst(t *testing.T) {
+	testenv.Root(t)
+	for _, name := range []string{"ip", "setpriv", "passt", "qemu-system-x86_64"} {
+		testenv.Program(t, name)
+	}
+	namespace := host(t)
+	built, err := images.Build(t.Context(), images.Config{Names: []string{"demo-guest"}, Out: t.Output()})
+	require.NoError(t, err)
+	dir, err := os.MkdirTemp("", "run") // the path is short
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	command(t, "go", "-C", "../..", "build", "-o", dir+"/run-vmi", "./examples/run-vmi")
+	command(t, "install", "-m", "0644", built[0].Tar, dir+"/guest.tar")
+	require.NoError(t, os.WriteFile(dir+"/vmi.yaml", []byte(manifest), 0o644))
+	command(t, "chown", "-R", user, dir)
+
+	var console, notes testenv.Output
+	cmd := exec.Command("ip", "netns", "exec", namespace, "setpriv", "--reuid", user, "--clear-groups", "--no-new-privs", "--bounding-set=-all", "--inh-caps=-all",
+		dir+"/run-vmi", "-image", "example/guest:1="+dir+"/guest.tar", dir+"/vmi.yaml")
+	cmd.Env = []string{"PATH=/usr/bin:/bin:/usr/sbin:/sbin", "TMPDIR=" + os.TempDir()}
+	cmd.Stdout, cmd.Stderr = &console, &notes
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	require.NoError(t, cmd.Start())
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		if t.Failed() {
+			t.Logf("console:\n%s\nlog:\n%s", &console, &notes)
+		}
+	})
+	says := func(words string) {
+		t.Helper()
+		require.Eventually(t, func() bool { return strings.Contains(console.String(), words) }, 3*time.Minute, 50*time.Millisecond)
+	}
+	says("podvisor-guest: eth0 has address " + inside)
+	says("the copy is made")
+	require.Contains(t, notes.String(), "run-vmi: TCP port 80 of the guest is 127.0.0.1:8080\n")
+	require.Equal(t, "from outside", fetch(t, namespace, "/copy"))
+
+	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+	says("podvisor-guest: powering off")
+	select {
+	case err := <-ended:
+		require.NoError(t, err)
+	case <-time.After(time.Minute):
+		require.FailNow(t, "timeout: run-vmi ends with the guest")
+	}
+	require.NotContains(t, notes.String(), "the guest's network has ended")
+}
