@@ -11,7 +11,7 @@ E2E := go -C e2e run
 
 # Nested modules that are not part of the test of the cluster: importers of the
 # root module do not get their dependencies.
-MODULES := examples/list-vmis images/demo-guest/init
+MODULES := examples/list-vmis images/demo-guest/init images/tools/peer e2e/toolchain/csi e2e/toolchain/policy
 
 # A build needs no version control.
 export GOFLAGS := -buildvcs=false
@@ -50,10 +50,9 @@ test: ## Install what is missing and run all tests
 test-attacks: ## Repeat the attacks of the tests and the fuzz targets for hours (FUZZTIME=1m each, IN=folder)
 	@./hack/test-attacks $(IN)
 
-.PHONY: test-debian
-test-debian: ## Run the test with a guest of Debian, which takes ten minutes where it is emulated
-	go -C e2e run ./cmd/podvisor-deps
-	DEBIAN=1 CI=true GOFLAGS=-buildvcs=false go -C e2e test -count=1 -timeout 60m . -run '^TestADebianGuest'
+.PHONY: test-flow
+test-flow: ## Send between pods and guests for long, and require every byte (FLOW=10m)
+	FLOW=$(or $(FLOW),10m) go -C e2e test -count=1 -timeout 60m -v -run '^TestGuestsAreOnThePodNetworkAsPodsAre$$' .
 
 .PHONY: bench
 bench: ## Measure against a plain pod: start, deletion, API writes, memory, admission
@@ -62,6 +61,10 @@ bench: ## Measure against a plain pod: start, deletion, API writes, memory, admi
 .PHONY: causes
 causes: ## Measure how long VMIs take to say what is wrong, for the commonest mistakes
 	@$(E2E) ./cmd/podvisor-causes
+
+.PHONY: examples
+examples: ## Count which manifests apply unchanged and run (MANIFESTS="FILE...")
+	@$(E2E) ./cmd/podvisor-examples $(abspath $(MANIFESTS))
 
 .PHONY: generate
 generate: ## Write the generated files anew

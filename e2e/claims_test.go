@@ -1,11 +1,15 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,14 +22,63 @@ import (
 // claim makes a claim of the storage class, or of the default one.
 func (s space) claim(name, size string, mode corev1.PersistentVolumeMode, class *string) {
 	s.t.Helper()
-	_, err := world.kube.CoreV1().PersistentVolumeClaims(s.name).Create(s.t.Context(), &corev1.PersistentVolumeClaim{
+	s.claimWith(name, size, mode, func(c *corev1.PersistentVolumeClaim) { c.Spec.StorageClassName = class })
+}
+
+// claimWith makes a claim of the default storage class, after the change.
+func (s space) claimWith(name, size string, mode corev1.PersistentVolumeMode, change func(*corev1.PersistentVolumeClaim)) {
+	s.t.Helper()
+	c := &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: corev1.PersistentVolumeClaimSpec{
-			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, VolumeMode: &mode, StorageClassName: class,
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, VolumeMode: &mode,
 			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}},
 		},
-	}, metav1.CreateOptions{})
+	}
+	change(c)
+	_, err := world.kube.CoreV1().PersistentVolumeClaims(s.name).Create(s.t.Context(), c, metav1.CreateOptions{})
 	require.NoError(s.t, err)
+}
+
+// filledClaim makes a claim with a file system and calls fill with a folder that shows
+// it. No pod is needed: the claim says that the scheduler has chosen a node.
+func (s space) filledClaim(name, size string, fill func(dir string)) {
+	s.t.Helper()
+	s.claimWith(name, size, corev1.PersistentVolumeFilesystem, func(c *corev1.PersistentVolumeClaim) {
+		c.Annotations = map[string]string{"volume.kubernetes.io/selected-node": "n1"}
+	})
+	var device string
+	eventually(s.t, long, func() error {
+		c, err := world.kube.CoreV1().PersistentVolumeClaims(s.name).Get(s.t.Context(), name, metav1.GetOptions{})
+		if err != nil || c.Status.Phase != corev1.ClaimBound {
+			return fmt.Errorf("claim %s is not bound: %w", name, err)
+		}
+		v, err := world.kube.CoreV1().PersistentVolumes().Get(s.t.Context(), c.Spec.VolumeName, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		device = v.Spec.CSI.VolumeAttributes["device"]
+		return nil
+	})
+	dir := s.t.TempDir()
+	require.NoError(s.t, unix.Mount(device, dir, "ext4", 0, ""))
+	defer func() { require.NoError(s.t, unix.Unmount(dir, 0)) }()
+	fill(dir)
+}
+
+// grow makes a claim larger.
+func (s space) grow(name, size string) {
+	s.t.Helper()
+	patch := fmt.Sprintf(`{"spec":{"resources":{"requests":{"storage":%q}}}}`, size)
+	_, err := world.kube.CoreV1().PersistentVolumeClaims(s.name).Patch(s.t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	require.NoError(s.t, err)
+}
+
+// apply applies a manifest in the namespace.
+func (s space) apply(manifest string) {
+	s.t.Helper()
+	out, err := world.kubectl.RunInput(s.t.Context(), strings.NewReader(manifest), "-n", s.name, "apply", "-f", "-")
+	require.NoError(s.t, err, out)
 }
 
 // withClaim adds a virtio disk in the claim, with a serial number of the same name.
@@ -79,15 +132,24 @@ func (s space) awaitPrinted(name string, want vmi.PrintableStatus) *vmi.VirtualM
 // onClaims writes to the console what is on the disks whose serial numbers begin with
 // claim-, and then writes to them.
 const onClaims = `#!/bin/sh
+mkdir -p /tmp
 for b in /sys/block/vd*; do
   serial=$(cat $b/serial)
   case $serial in claim-*) ;; *) continue ;; esac
   disk=/dev/${b##*/}
   echo "$serial of $(cat $b/size) sectors holds [$(dd if=$disk bs=5 count=1 2>/dev/null | tr -d '\000')]" > /dev/console
   printf kept! | dd of=$disk bs=5 conv=notrunc,fsync 2>/dev/null
+  cat $b/size > /tmp/was-${b##*/}
 done
 sync
 echo "claims are written" > /dev/console
+while sleep 1; do
+  for b in /sys/block/vd*; do
+    was=/tmp/was-${b##*/}
+    [ ! -e $was ] || [ "$(cat $was)" = "$(cat $b/size)" ] || echo "$(cat $b/serial) grew to $(cat $b/size) sectors" > /dev/console
+    cat $b/size > $was
+  done
+done &
 `
 
 func TestWhatAGuestWritesToItsClaimsIsThereAfterAStop(t *testing.T) {
@@ -118,6 +180,71 @@ func TestWhatAGuestWritesToItsClaimsIsThereAfterAStop(t *testing.T) {
 	console = s.awaitConsole(s.get("keeper"), "claims are written")
 	require.Contains(t, console, "claim-files of 122880 sectors holds [kept!]")
 	require.Contains(t, console, "claim-block of 32768 sectors holds [kept!]")
+
+	// A snapshot of the claim in use becomes a claim of another VM, and both claims grow.
+	s.apply(`{apiVersion: snapshot.storage.k8s.io/v1, kind: VolumeSnapshot, metadata: {name: kept}, spec: {source: {persistentVolumeClaimName: claim-files}}}`)
+	s.claimWith("claim-restored", "96Mi", corev1.PersistentVolumeFilesystem, func(c *corev1.PersistentVolumeClaim) {
+		c.Spec.DataSource = &corev1.TypedLocalObjectReference{APIGroup: new("snapshot.storage.k8s.io"), Kind: "VolumeSnapshot", Name: "kept"}
+	})
+	s.vmOf(guest("copy", onClaims, withClaim("claim-restored"), vmitest.WithGracePeriod(5)))
+	s.grow("claim-block", "32Mi")
+	s.grow("claim-files", "128Mi")
+	s.awaitPrinted("copy", vmi.StatusRunning)
+	require.Contains(t, s.awaitConsole(s.get("copy"), "claims are written"), "claim-restored of 184320 sectors holds [kept!]", "grown with its claim at the start")
+	s.awaitConsole(s.get("keeper"), "claim-block grew to 65536 sectors")
+	s.awaitConsole(s.get("keeper"), "claim-files grew to 245760 sectors")
+}
+
+// brokenDisks are what disk.img in a claim may be, and what the VMI says.
+var brokenDisks = []struct {
+	name string
+	make func(image string) error
+	says string
+}{
+	{"larger", func(image string) error {
+		return errors.Join(os.WriteFile(image, nil, 0o660), os.Truncate(image, 1<<30))
+	},
+		"disk.img in it has 1073741824 bytes, and the claim has 33554432: make the claim at least as large as the image"},
+	{"linked", func(image string) error { return os.Symlink("/etc/passwd", image) }, "disk.img"},
+	{"folder", func(image string) error { return os.Mkdir(image, 0o777) }, "disk.img"},
+	{"empty", func(image string) error { return os.WriteFile(image, nil, 0o660) }, "disk.img"},
+}
+
+func TestABrokenDiskInAClaimIsNamedOnce(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	for _, b := range brokenDisks {
+		s.filledClaim(b.name, "32Mi", func(dir string) { require.NoError(t, b.make(filepath.Join(dir, "disk.img"))) })
+		v := vmitest.New(vmitest.WithName(b.name), vmitest.WithMemory("64Mi"), withClaim(b.name), vmitest.WithGracePeriod(1))
+		v.UID = ""
+		s.create(v)
+	}
+	for _, b := range brokenDisks {
+		v := s.awaitPhase(b.name, vmi.Failed)
+		require.Equal(t, "CannotStart", v.Status.Reason, b.name)
+		message := v.Status.Condition(vmi.ConditionReady).Message
+		require.Contains(t, message, "volume "+b.name)
+		require.Contains(t, message, b.says)
+		eventually(t, soon, func() error {
+			if said := s.said(v, b.says); said != 1 {
+				return fmt.Errorf("%d events of %s contain %q: %+v", said, b.name, b.says, s.events(v))
+			}
+			return nil
+		})
+	}
+	for _, b := range brokenDisks {
+		require.Equal(t, 1, s.said(s.get(b.name), b.says), b.name)
+	}
+}
+
+// said is how often events of the VMI contain the words.
+func (s space) said(v *vmi.VirtualMachineInstance, words string) (times int) {
+	for _, e := range s.events(v) {
+		if strings.Contains(e.Message, words) {
+			times += int(max(e.Count, 1))
+		}
+	}
+	return times
 }
 
 func TestAVMWaitsForItsClaim(t *testing.T) {

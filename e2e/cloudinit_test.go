@@ -71,10 +71,14 @@ func TestAGuestReadsCloudInitsDataOfSecretsAndInBase64(t *testing.T) {
 	short := func(name string) string {
 		return encode("#!/bin/sh\necho the user data of " + name + " > /dev/console\n")
 	}
+	tagged := seeded("drive64", vmi.VolumeSource{CloudInitConfigDrive: &vmi.CloudInitConfigDrive{
+		UserDataBase64: encode("#!/bin/sh\necho the user data of drive64 > /dev/console\n" +
+			`echo "the tag system is at $(strings /dev/vdb | grep -o '"address":"[^"]*"' | head -n 1), vda is $(readlink -f /sys/block/vda/device)" > /dev/console` + "\n"),
+		NetworkDataBase64: encode(drive),
+	}})
+	tagged.Spec.Domain.Devices.Disks[0].Tag = "system"
 	all = append(all,
-		s.create(seeded("drive64", vmi.VolumeSource{CloudInitConfigDrive: &vmi.CloudInitConfigDrive{
-			UserDataBase64: short("drive64"), NetworkDataBase64: encode(drive),
-		}})),
+		s.create(tagged),
 		s.create(seeded("cloud64", vmi.VolumeSource{CloudInitNoCloud: &vmi.CloudInitNoCloud{
 			UserDataBase64: short("cloud64"), NetworkDataBase64: encode(cloud),
 		}})))
@@ -85,6 +89,7 @@ func TestAGuestReadsCloudInitsDataOfSecretsAndInBase64(t *testing.T) {
 		require.Contains(t, console, "ready, serving HTTP on port 80 as "+v.Name)
 	}
 	require.Contains(t, s.console(all[0]), fmt.Sprintf("cloud-init data of instance %q", defaults.Apply(all[0], defaults.Profile{}).Spec.Domain.Firmware.UUID))
+	require.Regexp(t, `the tag system is at "address":"(0000:05:00\.0)", vda is \S*/0000:05:00\.0/virtio`, s.awaitConsole(s.get(tagged.Name), ", vda is "))
 	for _, v := range all {
 		s.delete(v.Name)
 	}

@@ -9,9 +9,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/vmitest"
 )
 
 // TestTheConfigurationReachesGuestsAndComponents does not run beside the others:
@@ -23,7 +25,7 @@ func TestTheConfigurationReachesGuestsAndComponents(t *testing.T) {
 	all := world.vmis.KubeVirts("kubevirt")
 	k := &vmi.KubeVirt{ObjectMeta: metav1.ObjectMeta{Name: "kubevirt"}}
 	k.Spec.Configuration.SMBIOS = &vmi.SMBIOSConfiguration{Manufacturer: "Acme"}
-	k.Spec.Configuration.DeveloperConfiguration = &vmi.DeveloperConfiguration{UseEmulation: new(true), LogVerbosity: &vmi.LogVerbosity{VirtLauncher: 4}}
+	k.Spec.Configuration.DeveloperConfiguration = &vmi.DeveloperConfiguration{UseEmulation: new(true), FeatureGates: []string{"HostDisk"}, LogVerbosity: &vmi.LogVerbosity{VirtLauncher: 4}}
 	k.Spec.Configuration.ArchitectureConfiguration = &vmi.ArchitectureConfiguration{AMD64: &vmi.ArchitectureSettings{MachineType: "pc-q35-6.2"}}
 	k.Spec.Configuration.CPUModel = vmi.CPUModelPassthrough
 	k.Spec.Configuration.Network = &vmi.NetworkConfiguration{DefaultNetworkInterface: "masquerade"}
@@ -66,4 +68,37 @@ func TestTheConfigurationReachesGuestsAndComponents(t *testing.T) {
 	log, err := world.kube.CoreV1().Pods(s.name).GetLogs(s.pod(v).Name, &corev1.PodLogOptions{Container: vmi.ComputeContainer}).DoRaw(t.Context())
 	require.NoError(t, err)
 	require.Contains(t, string(log), `"level":"DEBUG"`)
+	s.seeHostDisks()
+}
+
+// seeHostDisks starts a guest with disks in files of a node, in a namespace that allows
+// folders of the node, and once the policy allows the folder.
+func (s space) seeHostDisks() {
+	s.t.Helper()
+	const folder, binding = "/run/disks", "validatingadmissionpolicy/virt-controller.kubevirt.io"
+	n := traces{t: s.t, node: "n1"}
+	n.run("install -d -o 107 -g 107 " + folder + " && truncate -s 8M " + folder + "/there.img && chown 107:107 " + folder + "/there.img")
+	s.kubectl("label", "--overwrite", "namespace", s.name, "pod-security.kubernetes.io/enforce=privileged")
+	on := func(name string, disk vmi.HostDisk) vmitest.Option {
+		disk.Path = folder + "/" + strings.TrimPrefix(name, "claim-") + ".img"
+		return withVolume(name, vmi.VolumeSource{HostDisk: &disk})
+	}
+	made := vmi.HostDisk{Type: vmi.HostDiskExistsOrCreate, Capacity: new(resource.MustParse("16Mi"))}
+	v := guest("hosted", onClaims, on("claim-there", vmi.HostDisk{Type: vmi.HostDiskExists}), on("claim-made", made), onNode("n1"), vmitest.WithGracePeriod(1))
+	s.create(v)
+	s.awaitReason("hosted", "FailedCreate")
+	require.Contains(s.t, s.get("hosted").Status.Condition(vmi.ConditionSynchronized).Message, "variable hostDisks")
+
+	patch := func(value string) {
+		out, err := world.kubectl.Run(context.Background(), "patch", binding, "--type=json", "-p",
+			fmt.Sprintf(`[{"op":"test","path":"/spec/variables/2/name","value":"hostDisks"},{"op":"replace","path":"/spec/variables/2/expression","value":%q}]`, value))
+		require.NoError(s.t, err, out)
+	}
+	before := s.kubectl("get", binding, "-o", "jsonpath={.spec.variables[2].expression}")
+	patch("['" + folder + "']")
+	s.t.Cleanup(func() { patch(before) })
+	console := s.awaitConsole(s.awaitPhase("hosted", vmi.Running), "claims are written")
+	require.Contains(s.t, console, "claim-there of 16384 sectors holds []")
+	require.Contains(s.t, console, "claim-made of 32768 sectors holds []")
+	require.Equal(s.t, "kept!kept!", n.run("head -c 5 "+folder+"/there.img; head -c 5 "+folder+"/made.img"))
 }

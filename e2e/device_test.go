@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"encoding/hex"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,9 +14,13 @@ import (
 // stages of a second, without an interrupt.
 const looks = `#!/bin/sh
 exec > /dev/console 2>&1
+printf '#!/bin/sh\n[ "$1" = bound ] && echo "$bootfile $boot_file $tftp $ntpsrv $opt240"\n' > /run/options
+chmod +x /run/options
 for d in /sys/bus/pci/devices/*; do echo "found ${d##*/} $(cat $d/vendor) $(cat $d/device)"; done
 for n in /sys/class/net/*; do echo "found ${n##*/} $(readlink -f $n/device)"; done
-echo "found chassis $(cat /sys/class/dmi/id/chassis_asset_tag)"
+for f in chassis_asset_tag chassis_vendor chassis_version chassis_serial product_serial product_uuid; do echo "found $f $(cat /sys/class/dmi/id/$f)"; done
+echo "found sku $(strings /sys/firmware/dmi/tables/DMI | grep '^sku-')"
+echo "found options $(udhcpc -i eth0 -n -q -f -O bootfile -O tftp -O ntpsrv -O 240 -s /run/options | tail -n 1)"
 echo "found rng $(cat /sys/class/misc/hw_random/rng_available)"
 echo "found input $(cat /sys/class/input/input*/name | tr '\n' ' ')"
 echo "found clock $(cat /sys/class/rtc/rtc0/date)"
@@ -31,7 +36,13 @@ func TestAGuestFindsItsDevicesWhereTheyAreAndItsWatchdogFires(t *testing.T) {
 	s := newSpace(t)
 	v := guest("devices", looks, vmitest.WithMemory("128Mi"), func(v *vmi.VirtualMachineInstance) {
 		d := &v.Spec.Domain
-		d.Chassis, d.RebootPolicy = &vmi.Chassis{Asset: "rack-7"}, vmi.RebootPolicyTerminate
+		d.RebootPolicy = vmi.RebootPolicyTerminate
+		d.Chassis = &vmi.Chassis{Asset: "rack-7", Manufacturer: "Acme", Version: "2.1", Serial: "C-42", Sku: "sku-9"}
+		d.Firmware = &vmi.Firmware{UUID: "5d307ca9-b3ef-428c-8861-06e72d69f223", Serial: "S-77"}
+		d.Devices.Interfaces[0].DHCPOptions = &vmi.DHCPOptions{
+			BootFileName: "boot.ipxe", TFTPServerName: "tftp.example.com", NTPServers: []string{"192.0.2.8"},
+			PrivateOptions: []vmi.DHCPPrivateOption{{Option: 240, Value: "private"}},
+		}
 		d.Clock = &vmi.Clock{ClockOffset: vmi.ClockOffset{UTC: &vmi.ClockUTC{OffsetSeconds: new(-400 * 24 * 3600)}}, Timer: &vmi.Timer{HPET: &vmi.HPETTimer{Enabled: new(false)}}}
 		// What emulation does not have is left out.
 		d.Features = &vmi.Features{KVM: &vmi.FeatureKVM{Hidden: true}, Hyperv: &vmi.FeatureHyperv{Relaxed: &vmi.FeatureState{}, SyNICTimer: &vmi.FeatureSyNICTimer{}}}
@@ -55,7 +66,9 @@ func TestAGuestFindsItsDevicesWhereTheyAreAndItsWatchdogFires(t *testing.T) {
 		"found 0000:00:1b.0 0x8086 0x293e", // sound
 		"found 0000:01:00.0 0x1af4 0x1041", // interface
 		"found 0000:05:00.0 0x1af4 0x1042", // disk vda
-		"found chassis rack-7",
+		"found chassis_asset_tag rack-7", "found chassis_vendor Acme", "found chassis_version 2.1", "found chassis_serial C-42", "found sku sku-9",
+		"found product_serial S-77", "found product_uuid 5d307ca9-b3ef-428c-8861-06e72d69f223",
+		"found options boot.ipxe ", " tftp.example.com 192.0.2.8 " + hex.EncodeToString([]byte("private")),
 		"found rng virtio_rng",
 		"QEMU Virtio Tablet",
 	} {

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"hash/crc32"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/podvisor/podvisor/e2e/debian"
 	"github.com/podvisor/podvisor/internal/testenv"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/vmitest"
@@ -56,6 +58,52 @@ func TestAGuestStartedByUEFIHasTheSameTPMAfterAStop(t *testing.T) {
 	require.Equal(t, vmi.VirtualMachines.Kind, claim.OwnerReferences[0].Kind)
 }
 
+// signedDisk is a disk with the demo guest's kernel, which Debian has signed, and Debian's
+// boot loaders.
+func signedDisk(t *testing.T) string {
+	t.Helper()
+	require.NoError(t, debian.Ensure(t.Context(), t.Output(), "dosfstools", "grub-efi-amd64-signed", "mtools", "qemu-utils", "shim-signed"))
+	dir := t.TempDir()
+	demo, raw, disk := filepath.Join(dir, "demo.raw"), filepath.Join(dir, "disk.raw"), filepath.Join(dir, "disk.qcow2")
+	// Neither quiet, nor with so little memory that the kernel must be tuned to it.
+	const config = "linux /vmlinuz.efi console=ttyS0 panic=-1\ninitrd /initrd\nboot\n"
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "grub.cfg"), []byte(config), 0o600))
+	require.NoError(t, os.WriteFile(raw, nil, 0o600))
+	require.NoError(t, os.Truncate(raw, 40<<20))
+	for _, step := range [][]string{
+		{"qemu-img", "convert", "-O", "raw", demoDisk(t), demo},
+		{"mcopy", "-i", demo, "::vmlinuz.efi", "::initrd", dir},
+		{"/usr/sbin/mkfs.vfat", "-F", "16", raw},
+		{"mmd", "-i", raw, "::EFI", "::EFI/BOOT", "::EFI/debian"},
+		{"mcopy", "-i", raw, filepath.Join(dir, "vmlinuz.efi"), filepath.Join(dir, "initrd"), "::"},
+		{"mcopy", "-i", raw, filepath.Join(dir, "grub.cfg"), "::EFI/debian"},
+		{"mcopy", "-i", raw, "/usr/lib/shim/shimx64.efi.signed", "::EFI/BOOT/BOOTX64.EFI"},
+		{"mcopy", "-i", raw, "/usr/lib/grub/x86_64-efi-signed/grubx64.efi.signed", "::EFI/BOOT/grubx64.efi"},
+		{"qemu-img", "convert", "-O", "qcow2", raw, disk},
+	} {
+		out, err := exec.Command(step[0], step[1:]...).CombinedOutput()
+		require.NoError(t, err, "%v: %s", step, out)
+	}
+	b, err := os.ReadFile(disk)
+	require.NoError(t, err)
+	return string(b)
+}
+
+func TestAKernelSaysThatSecureBootIsOn(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	const reference = "localhost/podvisor-e2e/signed:1"
+	require.NoError(t, world.cluster.Load(t.Context(), imageOf(t, reference, []entry{{"disk/", 107, 0o755, ""}, {"disk/disk.qcow2", 107, 0o440, signedDisk(t)}})))
+	v := vmitest.New(vmitest.WithName("secure"), vmitest.WithMemory("320Mi"), vmitest.WithGracePeriod(1), vmitest.WithContainerDisk("root", reference))
+	v.UID = ""
+	v.Spec.Domain.CPU = &vmi.CPU{Model: "Westmere"}
+	v.Spec.Domain.Features = &vmi.Features{SMM: &vmi.FeatureState{}}
+	v.Spec.Domain.Firmware = &vmi.Firmware{Bootloader: &vmi.Bootloader{EFI: &vmi.EFI{}}} // secure boot is the default
+	v = s.create(v)
+	s.awaitPhase("secure", vmi.Running)
+	s.awaitConsole(v, "secureboot: Secure boot enabled")
+}
+
 func TestAGuestIsStartedByAKernelOfAnImage(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
@@ -82,4 +130,8 @@ func TestAGuestIsStartedByAKernelOfAnImage(t *testing.T) {
 	v = s.create(v)
 	s.awaitPhase("kernel", vmi.Running)
 	s.awaitConsole(v, "ready, serving HTTP on port 80")
+	require.Equal(t, &vmi.KernelBootStatus{
+		KernelInfo: &vmi.BootFileInfo{Checksum: crc32.ChecksumIEEE([]byte(read("vmlinuz.efi")))},
+		InitrdInfo: &vmi.BootFileInfo{Checksum: crc32.ChecksumIEEE([]byte(read("initrd")))},
+	}, s.get("kernel").Status.KernelBootStatus)
 }

@@ -1,12 +1,16 @@
 package e2e
 
 import (
+	"bytes"
+	"fmt"
+	"net/http"
 	"strings"
 
+	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/remotecommand"
 
 	"github.com/podvisor/podvisor/e2e/images"
 	"github.com/podvisor/podvisor/vmi"
@@ -73,9 +77,25 @@ func (s space) newVisitor() visitor {
 	return visitor{s, p.Name}
 }
 
+// exec runs a program in the visitor and returns what it printed. It starts no kubectl,
+// for the reason of readConsole.
+func (v visitor) exec(program ...string) (string, error) {
+	to := world.kube.CoreV1().RESTClient().Post().Namespace(v.name).Resource("pods").Name(v.pod).SubResource("exec").
+		VersionedParams(&corev1.PodExecOptions{Command: program, Stdout: true, Stderr: true}, scheme.ParameterCodec)
+	session, err := remotecommand.NewWebSocketExecutor(world.config, http.MethodGet, to.URL().String())
+	if err != nil {
+		return "", err
+	}
+	var out, errs bytes.Buffer
+	if err := session.StreamWithContext(v.t.Context(), remotecommand.StreamOptions{Stdout: &out, Stderr: &errs}); err != nil {
+		return out.String(), fmt.Errorf("%s: %w: %s", strings.Join(program, " "), err, strings.TrimSpace(errs.String()))
+	}
+	return out.String(), nil
+}
+
 // fetch gets a page, or an error.
 func (v visitor) fetch(url string) (string, error) {
-	return world.kubectl.Run(v.t.Context(), "-n", v.name, "exec", v.pod, "--", "wget", "-q", "-O", "-", url)
+	return v.exec("wget", "-q", "-O", "-", url)
 }
 
 // awaitPage gets a page as soon as it is served.

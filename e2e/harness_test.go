@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -15,12 +16,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/rest"
 
 	"github.com/podvisor/podvisor/e2e/cluster"
 	"github.com/podvisor/podvisor/e2e/images"
 	"github.com/podvisor/podvisor/e2e/install"
 	"github.com/podvisor/podvisor/e2e/kubectl"
+	"github.com/podvisor/podvisor/e2e/local"
 	"github.com/podvisor/podvisor/internal/testenv"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
@@ -43,6 +45,7 @@ var world struct {
 	kubectl kubectl.Kubectl
 	kube    kubernetes.Interface
 	vmis    *client.Client
+	config  *rest.Config
 	built   []images.Built
 	err     error
 }
@@ -65,36 +68,9 @@ func TestMain(m *testing.M) {
 
 // setUp starts the cluster and installs Podvisor in it.
 func setUp(ctx context.Context) error {
-	c, err := cluster.Up(ctx, cluster.Config{Name: clusterName, Out: os.Stdout})
-	if err != nil {
-		return err
-	}
-	world.cluster = c
-	world.kubectl = kubectl.Kubectl{Path: c.Kubectl, Kubeconfig: c.Kubeconfig}
-	built, err := images.Build(ctx, images.Config{Out: os.Stdout})
-	if err != nil {
-		return err
-	}
-	world.built = built
-	if err := c.Load(ctx, images.Tars(built)...); err != nil {
-		return err
-	}
-	err = install.Install(ctx, install.Config{
-		Kubectl: world.kubectl, Manifests: "../manifests",
-		Reference: images.Reference, Emulation: true, Content: images.Content(built), Out: os.Stdout,
-	})
-	if err != nil {
-		return err
-	}
-	cfg, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig)
-	if err != nil {
-		return err
-	}
-	cfg.QPS = -1 // tests wait for the cluster, not for their own client
-	if world.kube, err = kubernetes.NewForConfig(cfg); err != nil {
-		return err
-	}
-	world.vmis, err = client.New(cfg)
+	site, err := local.Up(ctx, local.Config{Name: clusterName, Out: os.Stdout})
+	world.cluster, world.kubectl, world.built = site.Cluster, site.Kubectl, site.Built
+	world.config, world.kube, world.vmis = site.Access, site.Kube, site.VMIs
 	return err
 }
 
@@ -104,12 +80,26 @@ type space struct {
 	name string
 }
 
+// turns has room for the tests that may use the processors at a time. A guest that
+// boots under emulation and has no processor for seconds takes wrong times.
+var turns = make(chan struct{}, runtime.NumCPU())
+
+// withoutTurn runs what only waits, while another test has the turn.
+func withoutTurn(wait func()) {
+	<-turns
+	defer func() { turns <- struct{}{} }()
+	wait()
+}
+
 // newSpace makes a namespace that is removed with all that is in it when the
-// test ends. If the test failed, it first shows what there is to see.
+// test ends. If the test failed, it first shows what there is to see. It waits for
+// the test's turn: a test calls it once, before all that takes time.
 func newSpace(t *testing.T) space {
 	t.Helper()
 	testenv.Root(t)
 	require.NoError(t, world.err, "set up the cluster")
+	turns <- struct{}{}
+	t.Cleanup(func() { <-turns })
 	ns, err := world.kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		GenerateName: "e2e-", Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
 	}}, metav1.CreateOptions{})
@@ -243,7 +233,18 @@ func (s space) pod(v *vmi.VirtualMachineInstance) corev1.Pod {
 // console is what the guest has written to its serial console so far.
 func (s space) console(v *vmi.VirtualMachineInstance) string {
 	s.t.Helper()
-	return s.kubectl("logs", s.pod(v).Name, "-c", vmi.ComputeContainer)
+	text, err := s.readConsole(v)
+	require.NoError(s.t, err)
+	return text
+}
+
+// readConsole is console for who asks again after an error. It starts no kubectl, which
+// takes more of a processor than most of what a test waits for.
+func (s space) readConsole(v *vmi.VirtualMachineInstance) (string, error) {
+	s.t.Helper()
+	log := world.kube.CoreV1().Pods(s.name).GetLogs(s.pod(v).Name, &corev1.PodLogOptions{Container: vmi.ComputeContainer})
+	text, err := log.DoRaw(s.t.Context())
+	return string(text), err
 }
 
 // keepConsole opens the log file of the VMI's console on its node. The
@@ -270,11 +271,11 @@ func (s space) awaitConsole(v *vmi.VirtualMachineInstance, text string) string {
 	s.t.Helper()
 	var console string
 	eventually(s.t, long, func() error {
-		console = s.console(v)
-		if !strings.Contains(console, text) {
-			return fmt.Errorf("the guest of %s did not write %q yet", v.Name, text)
+		var err error
+		if console, err = s.readConsole(v); err == nil && !strings.Contains(console, text) {
+			err = fmt.Errorf("the guest of %s did not write %q yet", v.Name, text)
 		}
-		return nil
+		return err
 	})
 	return console
 }

@@ -2,13 +2,16 @@ package e2e
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/podvisor/podvisor/e2e/install"
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/vmitest"
 )
 
 func TestAGuestHasTheProcessorThatItsNodeIsLabelledWith(t *testing.T) {
@@ -49,4 +52,50 @@ func TestAGuestHasTheProcessorThatItsNodeIsLabelledWith(t *testing.T) {
 		require.Contains(t, c.Message, "needs a node with cpu-feature.node.kubevirt.io/aes=true, cpu-model.node.kubevirt.io/Skylake-Server=true")
 		return nil
 	})
+}
+
+// threads are the CPUs that each thread of the pod's process may use, by the thread's
+// name.
+func (n traces) threads(process string) map[string]string {
+	n.t.Helper()
+	pid, _, _ := strings.Cut(n.process(process), " ")
+	all := map[string]string{}
+	for line := range strings.Lines(n.run("for t in /proc/" + pid + "/task/*; do echo \"$(cat $t/comm)=$(sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' $t/status)\"; done")) {
+		name, cpus, _ := strings.Cut(strings.TrimSpace(line), "=")
+		all[name] = cpus
+	}
+	return all
+}
+
+// The kubelets of the cluster give pods all CPUs but one. While the guest runs, other
+// pods of its node do without its CPU.
+func TestAGuestHasACPUOfItsNodeForItself(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	v := guest("alone", cloudConfig("hostname: alone"), onNode("n2"), vmitest.WithMemory("128Mi"), vmitest.WithGracePeriod(1))
+	v.Spec.Domain.CPU = &vmi.CPU{Cores: 1, DedicatedCPUPlacement: true}
+	s.create(v)
+	v = s.awaitPhase("alone", vmi.Running)
+	p := s.pod(v)
+	require.Equal(t, "true", p.Spec.NodeSelector[vmi.CPUManagerLabel])
+	require.Equal(t, corev1.PodQOSGuaranteed, p.Status.QOSClass)
+	require.Equal(t, corev1.PodQOSGuaranteed, *v.Status.QOSClass)
+
+	threads := s.traces(v).threads("qemu-system")
+	cpu := threads["CPU 0/TCG"]
+	require.Regexp(t, `^\d+$`, cpu, "one CPU: %v", threads)
+	l, err := world.kube.CoreV1().Pods(install.Namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "kubevirt.io=virt-handler", FieldSelector: "spec.nodeName=n2"})
+	require.NoError(t, err)
+	require.Len(t, l.Items, 1)
+	other := traces{t: t, node: "n2", pod: string(l.Items[0].UID)}
+	eventually(t, soon, func() error { // the kubelet moves them every ten seconds
+		for name, cpus := range other.threads("virt-handler") {
+			if strings.Contains(cpus, cpu) {
+				return fmt.Errorf("the thread %s of virt-handler may use CPU %s: %s", name, cpu, cpus)
+			}
+		}
+		return nil
+	})
+	s.delete("alone")
+	s.awaitGone(v)
 }

@@ -15,38 +15,52 @@ import (
 
 	"github.com/podvisor/podvisor/e2e/install"
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/vmitest"
 )
 
 // These tests kill what all VMIs depend on, so none runs beside another.
 
 func TestAGuestDoesNotNoticeThatTheControllerIsKilled(t *testing.T) {
-	undisturbed(t, "virt-controller")
+	undisturbed(t, "virt-controller", "deployment/virt-controller")
 }
 
-func TestAGuestDoesNotNoticeThatTheHandlerIsKilled(t *testing.T) {
-	undisturbed(t, "virt-handler")
+func TestAGuestDoesNotNoticeThatTheHandlerIsKilledAndReplaced(t *testing.T) {
+	undisturbed(t, "virt-handler", "daemonset/virt-handler")
 }
 
-// undisturbed kills a component while a guest runs: the guest goes on, its
-// status stays right, and both go on to work when the component is back.
-func undisturbed(t *testing.T, component string) {
+// undisturbed kills a component while a guest runs, and replaces its pods as an upgrade
+// does: the guest goes on with its addresses and connections, its status stays right, and
+// both go on to work when the component is back.
+func undisturbed(t *testing.T, component, object string) {
 	s := newSpace(t)
 	s.service("steady")
 	seen := s.newVisitor()
-	s.create(guest("steady", cloudConfig("hostname: steady")))
+	other := s.endPod("other", "n2", nil)
+	s.create(endGuest("steady", "n1", other, vmitest.WithMasquerade("default")))
 	v := s.awaitSteady("steady")
 	boot := seen.awaitPage("http://steady/boot-id")
 	require.NotEmpty(t, boot)
+	steady := s.endOf("steady", s.pod(v))
+	goesOn := []func(){steady.hold(other), other.hold(steady)}
+	addresses := steady.must("ip", "-o", "-4", "addr")
 
-	s.killComponent(component, v.Status.NodeName)
-	require.Equal(t, boot, seen.awaitPage("http://steady/boot-id"), "the guest did not boot anew")
-	after := s.get("steady")
-	require.Equal(t, v.Status, after.Status, "the status is what it was")
+	for _, do := range []func(){
+		func() { s.killComponent(component, v.Status.NodeName) },
+		func() { replaceComponent(t, object) },
+	} {
+		do()
+		for _, check := range goesOn {
+			check()
+		}
+		require.Equal(t, boot, seen.awaitPage("http://steady/boot-id"), "the guest did not boot anew")
+		require.Equal(t, addresses, steady.must("ip", "-o", "-4", "addr"))
+		require.Equal(t, v.Status, s.get("steady").Status, "the status is what it was")
+	}
 
-	other := s.create(guest("another", cloudConfig("hostname: another")))
+	another := s.create(guest("another", cloudConfig("hostname: another")))
 	s.awaitPhase("another", vmi.Running)
 	s.delete("another")
-	s.awaitGone(other)
+	s.awaitGone(another)
 	s.delete("steady")
 	s.awaitGone(v)
 }
@@ -79,6 +93,15 @@ func (s space) killComponent(component, node string) {
 		}
 		return nil
 	})
+}
+
+// replaceComponent replaces the pods of a component with new ones, as an upgrade does.
+func replaceComponent(t *testing.T, object string) {
+	t.Helper()
+	for _, args := range [][]string{{"restart", object}, {"status", object, "--timeout=120s"}} {
+		_, err := world.kubectl.Run(t.Context(), append([]string{"-n", install.Namespace, "rollout"}, args...)...)
+		require.NoError(t, err)
+	}
 }
 
 // controllers waits until nothing moves among the virt-controllers, and returns

@@ -36,7 +36,7 @@ for b in /sys/block/vd*; do
       echo "$serial label $(dd if=$disk bs=1 skip=32808 count=32 2>/dev/null | tr -d ' ') ${f#./} is [$text]" > /dev/console
     done ;;
   disk-*)
-    echo "$serial holds [$(dd if=$disk bs=5 count=1 2>/dev/null | tr -d '\000')]" > /dev/console
+    echo "$serial of $(cat $b/size) sectors holds [$(dd if=$disk bs=5 count=1 2>/dev/null | tr -d '\000')]" > /dev/console
     printf other | dd of=$disk bs=5 conv=notrunc,fsync 2>/dev/null ;;
   esac
 done
@@ -50,6 +50,8 @@ func TestAGuestReadsFilesAndLosesWhatItWritesToEphemeralDisks(t *testing.T) {
 	core := world.kube.CoreV1()
 	data := map[string]string{"plain.txt": "from a ConfigMap", "A-key.with_a-long.name-of-more-than-31-characters": "long"}
 	_, err := core.ConfigMaps(s.name).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "settings"}, Data: data}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	_, err = core.ConfigMaps(s.name).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "answers"}, Data: map[string]string{"unattend.xml": "<unattend/>"}}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	_, err = core.Secrets(s.name).Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "keys"}, StringData: map[string]string{"password": "from a Secret", "autounattend.xml": "<unattend/>"}}, metav1.CreateOptions{})
 	require.NoError(t, err)
@@ -67,8 +69,10 @@ func TestAGuestReadsFilesAndLosesWhatItWritesToEphemeralDisks(t *testing.T) {
 	v := guest("reader", onVolumes, vmitest.WithGracePeriod(1),
 		withVolume("files-config", vmi.VolumeSource{ConfigMap: &vmi.ConfigMapVolume{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}, VolumeLabel: "SETTINGS"}}),
 		withVolume("files-none", vmi.VolumeSource{ConfigMap: &vmi.ConfigMapVolume{LocalObjectReference: corev1.LocalObjectReference{Name: "missing"}, Optional: new(true)}}),
-		withVolume("files-secret", vmi.VolumeSource{Secret: &vmi.SecretVolume{SecretName: "keys"}}),
-		withVolume("files-facts", vmi.VolumeSource{DownwardAPI: &vmi.DownwardAPIVolume{Fields: []corev1.DownwardAPIVolumeFile{
+		withVolume("files-secret", vmi.VolumeSource{Secret: &vmi.SecretVolume{SecretName: "keys", VolumeLabel: "KEYS"}}),
+		withVolume("files-nothing", vmi.VolumeSource{Secret: &vmi.SecretVolume{SecretName: "missing", Optional: new(true)}}),
+		withVolume("files-answers", vmi.VolumeSource{Sysprep: &vmi.Sysprep{ConfigMap: &corev1.LocalObjectReference{Name: "answers"}}}),
+		withVolume("files-facts", vmi.VolumeSource{DownwardAPI: &vmi.DownwardAPIVolume{VolumeLabel: "FACTS", Fields: []corev1.DownwardAPIVolumeFile{
 			{Path: "labels/all", FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.labels['tier']"}},
 		}}}),
 		withVolume("files-account", vmi.VolumeSource{ServiceAccount: &vmi.ServiceAccountVolume{ServiceAccountName: "robot"}}),
@@ -91,13 +95,14 @@ func TestAGuestReadsFilesAndLosesWhatItWritesToEphemeralDisks(t *testing.T) {
 		for _, want := range []string{
 			"files-config label SETTINGS plain.txt is [from a ConfigMap]",
 			"files-config label SETTINGS A-key.with_a-long.name-of-more-than-31-characters is [long]",
-			"files-secret label cfgdata password is [from a Secret]",
-			"files-facts label cfgdata labels/all is [web]",
+			"files-secret label KEYS password is [from a Secret]",
+			"files-answers label unattendCD unattend.xml is [<unattend/>]",
+			"files-facts label FACTS labels/all is [web]",
 			"files-account label cfgdata namespace is [" + s.name + "]",
 			"files-account label cfgdata token is [bytes]",
 			"files-account label cfgdata ca.crt is [bytes]",
 			"files-sysprep label unattendCD autounattend.xml is [<unattend/>]",
-			"disk-file holds [kept!]", "disk-block holds [kept!]", "disk-empty holds []",
+			"disk-file of 30720 sectors holds [kept!]", "disk-block of 32768 sectors holds [kept!]", "disk-empty of 32768 sectors holds []",
 		} {
 			require.Contains(t, console, want, when)
 		}

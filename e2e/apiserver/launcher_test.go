@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -65,6 +66,7 @@ func TestThePolicyPermitsEveryPodThatRenderMakes(t *testing.T) {
 		require.NoError(t, yaml.UnmarshalStrict([]byte(strings.ReplaceAll(string(text), "example/virt-launcher", "podvisor/virt-launcher")), &p))
 		require.Equal(t, "default", p.Namespace)
 		p.Namespace, p.Spec.Containers[0].Args[3] = s.name, s.name
+		s.askedFor(&p)
 		_, err = s.asController().Pods(s.name).Create(t.Context(), &p, dryRun)
 		require.NoError(t, err, f)
 	}
@@ -145,7 +147,29 @@ func attack(t *testing.T, cfg *rest.Config, namespace, tenant string) {
 			p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: "v", VolumeSource: v})
 		}
 	}
+	serving := func(f func(*corev1.Container)) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			shared := launcherOf(t, tenant, withSharedSecret)
+			p.Spec.Volumes = append(p.Spec.Volumes, shared.Spec.Volumes[len(shared.Spec.Volumes)-2:]...)
+			p.Spec.InitContainers = shared.Spec.InitContainers
+			f(&p.Spec.InitContainers[0])
+		}
+	}
+	served := rendered.DeepCopy()
+	serving(func(*corev1.Container) {})(served)
+	_, err = kube.CoreV1().Pods(tenant).Create(t.Context(), served, dryRun)
+	require.NoError(t, err, "the server of a file system is permitted")
 	for name, change := range map[string]func(*corev1.Pod){
+		"with a server of another image":     serving(func(c *corev1.Container) { c.Image = "example/thief" }),
+		"with a server that is a shell":      serving(func(c *corev1.Container) { c.Command[0] = "sh" }),
+		"with a server of the root":          serving(func(c *corev1.Container) { c.Command[5] = "/" }),
+		"with a server at another socket":    serving(func(c *corev1.Container) { c.Command[3] = "/var/run/kubevirt/virtiofs-containers/../x.sock" }),
+		"with a server that writes a Secret": serving(func(c *corev1.Container) { c.VolumeMounts[0].ReadOnly = false }),
+		"with a server that runs as root":    serving(func(c *corev1.Container) { c.SecurityContext.RunAsUser = new(int64(0)) }),
+		"with a server of all volumes": serving(func(c *corev1.Container) {
+			c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: "private", MountPath: "/private"})
+		}),
+		"with a server that sees the launcher's program": serving(func(c *corev1.Container) { c.VolumeMounts[0].MountPath = "/usr/bin" }),
 		"without an owner":                 func(p *corev1.Pod) { p.OwnerReferences = nil },
 		"of another kind":                  func(p *corev1.Pod) { p.OwnerReferences[0].APIVersion, p.OwnerReferences[0].Kind = "v1", "Node" },
 		"of a version that does not exist": func(p *corev1.Pod) { p.OwnerReferences[0].APIVersion = "kubevirt.io/v9" },
@@ -267,11 +291,64 @@ func attack(t *testing.T, cfg *rest.Config, namespace, tenant string) {
 	}
 }
 
+// withSharedSecret adds a Secret that the guest has as a file system.
+func withSharedSecret(v *vmi.VirtualMachineInstance) {
+	v.Spec.Volumes = append(v.Spec.Volumes, vmi.Volume{Name: "keys", VolumeSource: vmi.VolumeSource{Secret: &vmi.SecretVolume{SecretName: "keys"}}})
+	v.Spec.Domain.Devices.Filesystems = []vmi.Filesystem{{Name: "keys", Virtiofs: &vmi.FilesystemVirtiofs{}}}
+}
+
 // serviceAccountToken is the volume of a serviceAccount volume.
 func serviceAccountToken() corev1.VolumeSource {
 	v := vmitest.New(vmitest.WithDisk("token", vmi.VolumeSource{ServiceAccount: &vmi.ServiceAccountVolume{ServiceAccountName: "default"}}))
 	part, _ := volume.Pod(v.Spec.Volumes, volume.Cluster{})
 	return part.Volumes[0].VolumeSource
+}
+
+// askedFor makes the VMI that asks for the pod, if the pod has the token of an account,
+// and the pod its own.
+func (s space) askedFor(p *corev1.Pod) {
+	s.t.Helper()
+	if !slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return v.Projected != nil }) {
+		return
+	}
+	v := vmitest.New(vmitest.WithName(p.OwnerReferences[0].Name),
+		vmitest.WithDisk("token", vmi.VolumeSource{ServiceAccount: &vmi.ServiceAccountVolume{ServiceAccountName: p.Spec.ServiceAccountName}}))
+	v.Namespace = s.name
+	vmis := world.vmis.VirtualMachineInstances(s.name)
+	made, err := vmis.Create(s.t.Context(), v, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) { // another pod with the token has asked for it
+		made, err = vmis.Get(s.t.Context(), v.Name, metav1.GetOptions{})
+	}
+	require.NoError(s.t, err)
+	v = made
+	p.OwnerReferences[0].UID, p.Labels[vmi.CreatedByLabel], p.Spec.Containers[0].Args[5] = v.UID, string(v.UID), string(v.UID)
+}
+
+// The policy permits such a pod with the token of any account: it sees no VMI. The webhook
+// that the API server requires for it asks for the VMI.
+func TestAttackTheTokenOfTheControllerMakesNoPodWithATokenThatNoVMIAsksFor(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	s.account("robot")
+	s.account("admin")
+	kube, err := kubernetes.NewForConfig(withToken(t, world.config, home, "virt-controller"))
+	require.NoError(t, err)
+	asked := launcherOf(t, s.name, vmitest.WithDisk("token", vmi.VolumeSource{ServiceAccount: &vmi.ServiceAccountVolume{ServiceAccountName: "robot"}}))
+	_, err = kube.CoreV1().Pods(s.name).Create(t.Context(), asked, dryRun)
+	require.True(t, apierrors.IsForbidden(err), "%v", err)
+	require.ErrorContains(t, err, "does not exist, so virt-controller creates no pod with a token for it")
+	s.askedFor(asked)
+	_, err = kube.CoreV1().Pods(s.name).Create(t.Context(), asked, dryRun)
+	require.NoError(t, err, "what the VMI asks for is permitted")
+	other := asked.DeepCopy()
+	other.Spec.ServiceAccountName = "admin"
+	_, err = kube.CoreV1().Pods(s.name).Create(t.Context(), other, dryRun)
+	require.True(t, apierrors.IsForbidden(err), "%v", err)
+	require.ErrorContains(t, err, `has no volume with the token of the service account "admin"`)
+	require.ErrorContains(t, err, "owned.virt-controller.kubevirt.io")
+	plain := launcherOf(t, s.name, vmitest.WithContainerDisk("root", "example/fedora:40"))
+	_, err = kube.CoreV1().Pods(s.name).Create(t.Context(), plain, dryRun)
+	require.NoError(t, err, "other pods are not asked about")
 }
 
 // account makes a service account in the namespace.

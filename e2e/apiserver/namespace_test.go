@@ -102,6 +102,14 @@ func TestAttackAnInstallationInAnotherNamespaceIsHeldToTheSame(t *testing.T) {
 	admin, err := client.New(e.config)
 	require.NoError(t, err)
 	vmis := admin.VirtualMachineInstances("default")
+	for _, name := range []string{"n1", "n2"} {
+		_, err := e.kube.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+		require.NoError(t, err)
+	}
+	patchNode := func(account, node, patch string) error {
+		_, err := e.kubeAs(otherNamespace, account, "n1").CoreV1().Nodes().Patch(t.Context(), node, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+		return err
+	}
 	var v *vmi.VirtualMachineInstance
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		labelled := guest("vm")
@@ -115,18 +123,11 @@ func TestAttackAnInstallationInAnotherNamespaceIsHeldToTheSame(t *testing.T) {
 		reserved.Labels = map[string]string{vmi.CreatedByLabel: "x"}
 		_, err = vmis.Create(t.Context(), reserved, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		require.True(c, apierrors.IsInvalid(err), "%v", err)
+		require.True(c, apierrors.IsForbidden(patchNode("virt-handler", "n1", `{"metadata":{"labels":{"a":"b"}}}`)), "the policies are not all in force")
 		v = created
 	}, timeout, 100*time.Millisecond)
 	_, err = e.kube.CoreV1().ServiceAccounts("default").Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{})
 	require.NoError(t, err)
-	for _, name := range []string{"n1", "n2"} {
-		_, err := e.kube.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
-		require.NoError(t, err)
-	}
-	patchNode := func(account, node, patch string) error {
-		_, err := e.kubeAs(otherNamespace, account, "n1").CoreV1().Nodes().Patch(t.Context(), node, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
-		return err
-	}
 	forbidden := func(err error, message string) {
 		t.Helper()
 		require.True(t, apierrors.IsForbidden(err), "%v", err)

@@ -57,12 +57,12 @@ func TestAFieldIsExplained(t *testing.T) {
 func TestAFieldThatIsNotServedIsNamedByItsObject(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
-	const with = "apiVersion: kubevirt.io/v1\nkind: VirtualMachineInstance\nmetadata: {name: vm, namespace: %s}\nspec: {domain: {memory: {guest: 64Mi}, devices: {networkInterfaceMultiqueue: true, disks: [{name: a, tag: data}]}}, volumes: [{name: a, emptyDisk: {capacity: 1Gi}}]}\n"
+	const with = "apiVersion: kubevirt.io/v1\nkind: VirtualMachineInstance\nmetadata: {name: vm, namespace: %s}\nspec: {domain: {memory: {guest: 64Mi}, devices: {disks: [{name: a, lun: {reservation: true}}]}}, volumes: [{name: a, persistentVolumeClaim: {claimName: a, hotpluggable: true}}]}\n"
 	said, err := kubectl(t, fmt.Sprintf(with, s.name), "create", "-f", "-")
 	require.Error(t, err)
-	for field, object := range map[string]string{"networkInterfaceMultiqueue": "vmi.spec.domain.devices", "tag": "vmi.spec.domain.devices.disks", "launchSecurity": "vmi.spec.domain", "virtAPI": "kubevirt.spec.configuration.developerConfiguration.logVerbosity"} {
-		if field == "networkInterfaceMultiqueue" || field == "tag" {
-			require.Regexp(t, `unknown field "spec\.domain\.devices\S*\.`+field+`"`, said)
+	for field, object := range map[string]string{"reservation": "vmi.spec.domain.devices.disks.lun", "hotpluggable": "vmi.spec.volumes.persistentVolumeClaim", "attestation": "vmi.spec.domain.launchSecurity.sev", "virtAPI": "kubevirt.spec.configuration.developerConfiguration.logVerbosity"} {
+		if field == "reservation" || field == "hotpluggable" {
+			require.Regexp(t, `unknown field "spec\S*\.`+field+`"`, said)
 		}
 		explained, err := kubectl(t, "", "explain", object)
 		require.NoError(t, err, explained)
@@ -71,7 +71,7 @@ func TestAFieldThatIsNotServedIsNamedByItsObject(t *testing.T) {
 	}
 	said, err = kubectl(t, fmt.Sprintf(with, s.name), "create", "--validate=warn", "-f", "-")
 	require.NoError(t, err, said)
-	require.Contains(t, said, `unknown field "spec.domain.devices.networkInterfaceMultiqueue"`)
+	require.Contains(t, said, `unknown field "spec.domain.devices.disks[0].lun.reservation"`)
 }
 
 func TestMissingMemoryHasAField(t *testing.T) {
@@ -133,7 +133,7 @@ func TestARefusalNamesTheFieldAndTheWayOut(t *testing.T) {
 		},
 		"an interface with two bindings": {
 			withDevices(s.name, "", "{name: net, bridge: {}, masquerade: {}}", "{name: net, pod: {}}", ""),
-			"spec.domain.devices.interfaces[0]: Invalid value: an interface has at most one binding: bridge or masquerade",
+			"spec.domain.devices.interfaces[0]: Invalid value: an interface has at most one binding: bridge, masquerade or sriov",
 		},
 		"two disks of one name": {
 			withDevices(s.name, "{name: a}, {name: a}", "", "", "{name: a, emptyDisk: {capacity: 1Gi}}"),
@@ -152,8 +152,8 @@ func TestARefusalNamesTheFieldAndTheWayOut(t *testing.T) {
 			"VMIs of this architecture do not run yet: set architecture to amd64, or leave it out",
 		},
 		"a field that is not built": {
-			withDevices(s.name, "{name: a, tag: data}", "", "", "{name: a, emptyDisk: {capacity: 1Gi}}"),
-			`unknown field "spec.domain.devices.disks[0].tag"`,
+			withDevices(s.name, "{name: a, lun: {reservation: true}}", "", "", "{name: a, persistentVolumeClaim: {claimName: a}}"),
+			`unknown field "spec.domain.devices.disks[0].lun.reservation"`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -358,6 +358,9 @@ func (s space) sweptPods() map[string]*corev1.Pod {
 	v.Spec.ReadinessProbe = &vmi.Probe{ProbeHandler: vmi.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"true"}}}}
 	v.Spec.Tolerations = []corev1.Toleration{{Key: "a", Operator: corev1.TolerationOpExists}}
 	s.account("robot")
+	made, err := world.vmis.VirtualMachineInstances(s.name).Create(s.t.Context(), v, metav1.CreateOptions{})
+	require.NoError(s.t, err)
+	v.UID = made.UID
 	out := map[string]*corev1.Pod{}
 	for _, way := range []pod.ContainerDisks{pod.ImageVolume, pod.InitCopy} {
 		p, err := pod.Render(v, pod.Config{Image: "podvisor/virt-launcher:v1", AllowEmulation: true, ContainerDisks: way, Facts: pod.Facts{Claims: block("device")}})

@@ -32,9 +32,9 @@ import (
 	"github.com/podvisor/podvisor/vmi/client"
 )
 
-// clusterName is the cluster of these tests, which CLUSTER names when another
+// clusterName is the cluster of these tests, beside the one that CLUSTER names when another
 // checkout runs them at the same time.
-var clusterName = cmp.Or(os.Getenv("CLUSTER"), "test-apiserver")
+var clusterName = cmp.Or(os.Getenv("CLUSTER"), "test") + "-apiserver"
 
 // timeout limits each wait of a test.
 const timeout = time.Minute
