@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"os"
 	"runtime"
-	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -22,10 +21,7 @@ func runKilled(t *testing.T, environment []string, file *os.File, kill int) (cal
 	exe, err := os.Executable()
 	require.NoError(t, err)
 	p, err := os.StartProcess(exe, []string{exe}, &os.ProcAttr{
-		// The runtime of Go interrupts threads by a signal, and the kernel then begins the
-		// same call anew: it would be counted twice.
-		Env:   append(slices.Clip(environment), "GODEBUG=asyncpreemptoff=1"),
-		Files: []*os.File{nil, os.Stdout, os.Stderr, file}, Sys: &unix.SysProcAttr{Ptrace: true},
+		Env: environment, Files: []*os.File{nil, os.Stdout, os.Stderr, file}, Sys: &unix.SysProcAttr{Ptrace: true},
 	})
 	require.NoError(t, err)
 	var s unix.WaitStatus
