@@ -84,7 +84,7 @@ func TestGuestsOfTwoNodesReachEachOtherOnTheNetworksOfMultusAsSoonAsTheyAreDefin
 	nodes := world.cluster.NodeNames()
 	elsewhere.define(addressed("addressed", "192.168.78.0/24", "192.168.78.20"))
 	left := s.create(onNetworks("left", nodes[0], 10, 20, "addressed"))
-	require.Contains(t, s.awaitReason("left", "NoNetworkFound"), "(lan)", "the message names what is missing")
+	require.Contains(t, s.awaitReason("left", "NoNetworkFound"), "NetworkAttachmentDefinition lan does not exist in namespace "+s.name, "the message names what is missing")
 	s.define(documentedLAN(t), addressed("addressed", "192.168.78.0/24", "192.168.78.10"), definition("macvlan", `"type": "macvlan", "master": "br1", "mode": "bridge"`))
 	right := s.create(onNetworks("right", nodes[1], 20, 10, elsewhere.name+"/addressed"))
 	for _, v := range []*vmi.VirtualMachineInstance{left, right} {

@@ -30,6 +30,7 @@ var rare = map[string]string{
 	"virt-controller get datavolumes":                                     "the cluster has the Containerized Data Importer: TestAVMIsStartedWhenItsDataVolumesAreFilled",
 	"virt-controller list datavolumes":                                    "the cluster has the Containerized Data Importer: TestAVMIsStartedWhenItsDataVolumesAreFilled",
 	"virt-controller watch datavolumes":                                   "the cluster has the Containerized Data Importer: TestAVMIsStartedWhenItsDataVolumesAreFilled",
+	"virt-controller get network-attachment-definitions":                  "a VMI has a network of Multus: TestGuestsOfTwoNodesReachEachOtherOnTheNetworksOfMultusAsSoonAsTheyAreDefined",
 	"virt-controller create persistentvolumeclaims":                       "a VMI has persistent state: TestAGuestStartedByUEFIHasTheSameTPMAfterAStop",
 	"virt-controller update secrets":                                      "an uninstall with VMIs: TestPodvisorIsNotDeletedUnderVMIs",
 	"virt-controller act components":                                      "the policies ask for it",

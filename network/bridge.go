@@ -1,6 +1,7 @@
 package network
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 
@@ -59,7 +60,7 @@ func (BridgeBinding) Plan(i Interface) (Config, error) {
 	filter.Uplink = i.Names.NIC
 	at := i.attachment(mac, pod.MTU)
 	bridge := LinkConfig{
-		Name: i.Names.Bridge, Kind: Bridge, MAC: own, MTU: pod.MTU, Remember: pod.Routes,
+		Name: i.Names.Bridge, Kind: Bridge, MAC: own, MTU: pod.MTU, Remember: slices.Concat(pod.Routes, i.routes6(pod)),
 		Sysctls: []Sysctl{
 			noLinkLocal(i.Names.Bridge),
 			// The pod still has the guest's address. It must neither answer for it
@@ -73,19 +74,30 @@ func (BridgeBinding) Plan(i Interface) (Config, error) {
 		bridge.Addresses = []netip.Prefix{server}
 		at.DHCP = i.podOffer(pod, a, mac, server.Addr())
 	}
+	var more []LinkConfig
+	if o, tap, ok := i.podOffer6(pod, mac); ok {
+		at.DHCP6, more = o, []LinkConfig{tap}
+		filter.Router, filter.RouterMAC = o.Tap, o.RouterMAC
+	}
+	var notes []string
+	if pod.RouterSilent {
+		notes = append(notes, fmt.Sprintf("interface %s: the pod's router of IPv6 does not answer at the link-local address that its MAC address makes: "+
+			"the guest gets no address of IPv6, and is to be configured with the pod's", i.Spec.Name))
+	}
 	return Config{
 		// The order is what makes it safe to stop anywhere: the routes are
 		// remembered and the stand-in holds the rest before the pod's link loses
 		// anything.
-		Links: []LinkConfig{
+		Links: append([]LinkConfig{
 			bridge,
 			i.Tap(pod.MTU),
 			{Name: i.Names.Pod, Interim: i.Names.Interim, Kind: Bridge, MAC: pod.MAC, MTU: pod.MTU, Down: true, Addresses: pod.Addresses},
 			i.nic(pod, mac, own),
-		},
+		}, more...),
 		Filters:     []Filter{filter},
 		Attachments: []Attachment{at},
 		Interfaces:  []vmi.InterfaceStatus{i.Status(mac, pod.Addresses)},
+		Notes:       notes,
 	}, nil
 }
 

@@ -25,6 +25,9 @@ type Config struct {
 	// Interfaces are the VMI's interfaces for its status, in the order of the
 	// spec.
 	Interfaces []vmi.InterfaceStatus
+	// Notes say what guests go without, for people. Those that were there when the
+	// network was bound first are not there later.
+	Notes []string
 }
 
 // Kind is what a link in a [Config] is.
@@ -64,6 +67,9 @@ type LinkConfig struct {
 	// NoLearning keeps the bridge from learning which addresses are behind this
 	// port.
 	NoLearning bool
+	// NoFlooding keeps the bridge from sending frames to this port whose MAC address it
+	// has not learnt. Groups and broadcasts still come.
+	NoFlooding bool
 	// FramesTo is the port of the same bridge that gets the frames for MAC, although it is
 	// this link's own address. Empty: the pod gets them.
 	FramesTo string

@@ -30,6 +30,7 @@ func (m *merger) add(i Interface, part Config) error {
 	m.config.Filters = append(m.config.Filters, part.Filters...)
 	m.config.Attachments = append(m.config.Attachments, part.Attachments...)
 	m.config.Interfaces = append(m.config.Interfaces, part.Interfaces...)
+	m.config.Notes = append(m.config.Notes, part.Notes...)
 	return nil
 }
 

@@ -22,6 +22,11 @@ type PodLink struct {
 	// Routes are those of IPv4, one for each destination, in an order in which
 	// they can be made.
 	Routes []Route
+	// RouterMAC is the MAC address of the default router of IPv6, as in [Link].
+	RouterMAC    string
+	RouterSilent bool
+	// OnLink6 says that the network of the first IPv6 address is reached without a router.
+	OnLink6 bool
 	// AcceptsRA says that the link takes routes from IPv6 router advertisements.
 	AcceptsRA bool
 }
@@ -47,6 +52,8 @@ func (i Interface) Pod() (PodLink, error) {
 	}
 	p := PodLink{Index: nic.Index, Kind: nic.Kind, MAC: nic.MAC, MTU: nic.MTU, Addresses: nic.Addresses, Routes: sortRoutes(nic.Routes), AcceptsRA: nic.AcceptsRA}
 	if nic.Name == i.Names.Pod && nic.Up {
+		p.RouterMAC, p.RouterSilent = nic.RouterMAC, nic.RouterSilent
+		p.OnLink6 = onLink6(p.Addresses, nic.Routes)
 		return p, nil
 	}
 	copied, bridge := i.standIn(), i.State.Link(i.Names.Bridge)
@@ -54,6 +61,7 @@ func (i Interface) Pod() (PodLink, error) {
 		return PodLink{}, fmt.Errorf("the pod's link %s for network %s is down", nic.Name, i.Network.Name)
 	}
 	p.MAC, p.Addresses, p.Routes = copied.MAC, copied.Addresses, sortRoutes(bridge.Remembered)
+	p.RouterMAC, p.OnLink6 = rememberedRouter(bridge.Remembered), onLink6(p.Addresses, bridge.Remembered)
 	return p, nil
 }
 

@@ -27,6 +27,9 @@ func (c Config) String() string {
 	for _, i := range c.Interfaces {
 		fmt.Fprintf(&b, "status %s: mac %s pod link %s addresses %s\n", i.Name, i.MAC, i.PodInterfaceName, list(i.IPs))
 	}
+	for _, n := range c.Notes {
+		fmt.Fprintf(&b, "note: %s\n", n)
+	}
 	return b.String()
 }
 
@@ -52,6 +55,9 @@ func (l LinkConfig) write(b *strings.Builder) {
 	}
 	if l.NoLearning {
 		b.WriteString(" not learning")
+	}
+	if l.NoFlooding {
+		b.WriteString(" not flooded")
 	}
 	if l.FramesTo != "" {
 		fmt.Fprintf(b, " frames for its address go to %s", l.FramesTo)

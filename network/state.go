@@ -31,6 +31,14 @@ type Link struct {
 	// Learning says that the link is a port of a bridge, which learns from it
 	// which addresses are behind it.
 	Learning bool
+	// Flooding says that the link is a port of a bridge, which sends it the frames for
+	// addresses that it has not learnt.
+	Flooding bool
+	// RouterMAC is the MAC address of the router of IPv6 that the link's default route
+	// leads to, if that answers at the link-local address that its MAC makes. Empty:
+	// there is none, or it was not looked for, or RouterSilent says that it did not answer.
+	RouterMAC    string
+	RouterSilent bool
 	// Static are the MAC addresses that a bridge keeps as those behind this port. They
 	// are read if a link of the namespace is of the kind [Macvlan].
 	Static []string

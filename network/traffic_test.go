@@ -26,6 +26,9 @@ func bind(t *testing.T, pod *os.File, v *vmi.VirtualMachineInstance) network.Con
 	require.NoError(t, link.Check(pod))
 	s, err := link.Observe(pod)
 	require.NoError(t, err)
+	if name := network.RoutedLink(v); name != "" {
+		require.NoError(t, link.FindRouter(pod, &s, name))
+	}
 	cfg, err := network.Plan(network.Input{Instance: v, State: s, Owner: network.Owner{UID: 107, GID: 107}, Links: networktest.Links(v)})
 	require.NoError(t, err)
 	require.NoError(t, nft.Apply(pod, cfg))

@@ -123,9 +123,10 @@ type InterfaceBinding struct {
 	Masquerade *InterfaceMasquerade `json:"masquerade,omitempty"`
 
 	// SRIOV gives the guest a virtual function of the node's network card for
-	// itself. Its network is one of Multus, whose device plugin gives the pod the
-	// function: name the resource in the VMI's domain.resources.limits, once for each
-	// such interface.
+	// itself. Its network is one of Multus, whose
+	// NetworkAttachmentDefinition names in its annotation
+	// k8s.v1.cni.cncf.io/resourceName the resource by which a device plugin gives the
+	// pod the function.
 	// +optional
 	SRIOV *InterfaceSRIOV `json:"sriov,omitempty"`
 

@@ -17,6 +17,10 @@ const (
 	// VMIIDLabel is the name of a launcher pod's VMI, or a hash of it if the name
 	// is too long for a label.
 	VMIIDLabel = "vmi.kubevirt.io/id"
+	// NetworkResourceVariable begins the names of the launcher's environment variables
+	// that say of which resource of nodes the device of a network is. The network's name
+	// follows.
+	NetworkResourceVariable = "KUBEVIRT_RESOURCE_NAME_"
 	// DomainAnnotation is the name of a launcher pod's VMI.
 	DomainAnnotation = "kubevirt.io/domain"
 	// SchedulableLabel is "true" on nodes whose handler runs.

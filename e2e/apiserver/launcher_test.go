@@ -249,6 +249,9 @@ func attack(t *testing.T, cfg *rest.Config, namespace, tenant string) {
 			p.Spec.Containers[0].Command = []string{"cat", "/var/run/kubevirt/secrets/seed/user/userdata"}
 		},
 		"with a library of the thief": func(p *corev1.Pod) { p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "LD_PRELOAD", Value: "/tmp/x"}} },
+		"with a Secret in a variable for a network": func(p *corev1.Pod) {
+			p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: vmi.NetworkResourceVariable + "lan", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: *secret, Key: "x"}}}}
+		},
 		"with a Secret in its environment": func(p *corev1.Pod) {
 			p.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: *secret}}}
 		},

@@ -96,6 +96,9 @@ func (c *Controller) bind(ctx context.Context, s *session, o handler.Observed) e
 		return err
 	}
 	s.bound(n)
+	for _, note := range n.Notes {
+		s.log.Warn("the guest goes without something", "note", note)
+	}
 	s.log.Info("bound the network", "interfaces", len(n.Attachments))
 	return nil
 }

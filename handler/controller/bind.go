@@ -40,6 +40,11 @@ func BindNetwork(bindings []network.Binding) func(context.Context, *control.Clie
 		if err != nil {
 			return network.Config{}, err
 		}
+		if name := network.RoutedLink(v); name != "" {
+			if err := link.FindRouter(ns.File, &state, name); err != nil {
+				return network.Config{}, err
+			}
+		}
 		n, err = network.Plan(network.Input{
 			Instance: v, State: state, Owner: network.Owner{UID: ns.UID, GID: ns.GID},
 			Links: cni.Links(v), Bindings: bindings,

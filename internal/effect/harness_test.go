@@ -87,11 +87,24 @@ func (e effects) differ(other effects) bool {
 }
 
 func podOf(v *vmi.VirtualMachineInstance, way pod.ContainerDisks) (string, error) {
-	p, err := pod.Render(v, pod.Config{Image: "example/virt-launcher:v1", ContainerDisks: way, Cluster: permissive})
+	p, err := pod.Render(v, pod.Config{Image: "example/virt-launcher:v1", ContainerDisks: way, Cluster: permissive, Facts: factsOf(v)})
 	if err != nil {
 		return "", err
 	}
 	return text(p)
+}
+
+// factsOf are definitions by which each network of Multus needs a resource of its own, as
+// the device plugins of the networks offer them.
+func factsOf(v *vmi.VirtualMachineInstance) pod.Facts {
+	f := pod.Facts{Networks: map[string]*cni.Definition{}}
+	for name, at := range cni.Definitions(v) {
+		resource := "example.com/" + at.Namespace + "_" + at.Name
+		if cni.ResourceFault(resource) == "" {
+			f.Networks[name] = &cni.Definition{Resource: resource}
+		}
+	}
+	return f
 }
 
 // planOf is the network that the handler makes, and the attachments that it puts
@@ -247,7 +260,8 @@ var (
 		Limits: validate.Limits{Features: validate.Features{HostDevices: true, HostDisk: true, PortRanges: true, VSOCK: true, SEV: true}},
 	}
 	given = map[string]string{
-		"PCIDEVICE_EXAMPLE_COM_SRIOV":        "0000:05:00.0",
+		"PCIDEVICE_EXAMPLE_COM_SRIOV":        "0000:05:00.0,0000:05:00.1",
+		"KUBEVIRT_RESOURCE_NAME_lan":         "example.com/sriov",
 		"PCI_RESOURCE_EXAMPLE_COM_GPU":       "0000:01:00.0,0000:02:00.0,0000:03:00.0,0000:04:00.0",
 		"MDEV_PCI_RESOURCE_EXAMPLE_COM_VGPU": "4b20d080-1b54-4048-85b3-a6a62d165c01,4b20d080-1b54-4048-85b3-a6a62d165c02,4b20d080-1b54-4048-85b3-a6a62d165c03",
 	}

@@ -203,6 +203,19 @@ var cases = map[string]struct {
 			"PCIDEVICE_INTEL_COM_SRIOV_NETDEVICE_INFO": `{"0000:81:02.0":{"generic":{"deviceID":"0000:81:02.0"}}}`,
 		}
 	}}},
+	"sriov-resources": {instance(interfaces(
+		vmi.Interface{Name: "red", InterfaceBinding: vmi.InterfaceBinding{SRIOV: &vmi.InterfaceSRIOV{}}},
+		vmi.Interface{Name: "blue", InterfaceBinding: vmi.InterfaceBinding{SRIOV: &vmi.InterfaceSRIOV{}}},
+		vmi.Interface{Name: "green", InterfaceBinding: vmi.InterfaceBinding{SRIOV: &vmi.InterfaceSRIOV{}}},
+	), multus("red", "blue", "green")), []func(*Host){func(h *Host) {
+		h.HostDevices = map[string]string{
+			"PCIDEVICE_INTEL_COM_SRIOV_A":        "0000:81:02.0,0000:81:02.1", // red and green
+			"PCIDEVICE_MELLANOX-NET_COM_SRIOV_B": "0000:82:02.0",
+			"KUBEVIRT_RESOURCE_NAME_red":         "intel.com/sriov_a",
+			"KUBEVIRT_RESOURCE_NAME_blue":        "mellanox-net.com/sriov-b",
+			"KUBEVIRT_RESOURCE_NAME_green":       "intel.com/sriov_a",
+		}
+	}}},
 	"hugepages": {vmi: instance(func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Memory.Hugepages = &vmi.Hugepages{PageSize: "2Mi"} })},
 	"dedicated": {instance(func(v *vmi.VirtualMachineInstance) {
 		v.Spec.Domain.CPU = &vmi.CPU{Cores: 2, Threads: 2, DedicatedCPUPlacement: true}
@@ -420,7 +433,7 @@ func TestADomainThatCannotBeBuiltHasAllFaultsInItsError(t *testing.T) {
 		}, false},
 		"interfaces with the binding sriov in a pod without a function": {instance(passedThrough("red"), multus("red")), nil, []string{
 			"spec.domain.devices.interfaces[0]: interface red: no variable PCIDEVICE_<resource> in the environment of the pod has a PCI address",
-			"for the network red: name in spec.domain.resources.limits the resource",
+			"for the network red: give the NetworkAttachmentDefinition the annotation k8s.v1.cni.cncf.io/resourceName",
 		}, false},
 		"more interfaces with the binding sriov than functions": {instance(passedThrough("red", "blue"), multus("red", "blue")), []func(*Host){func(h *Host) {
 			h.HostDevices = map[string]string{"PCIDEVICE_X_ORG_A": "0000:81:02.0"}
@@ -428,6 +441,9 @@ func TestADomainThatCannotBeBuiltHasAllFaultsInItsError(t *testing.T) {
 		"functions of two resources": {instance(passedThrough("red", "blue"), multus("red", "blue")), []func(*Host){func(h *Host) {
 			h.HostDevices = map[string]string{"PCIDEVICE_X_ORG_A": "0000:81:02.0", "PCIDEVICE_X_ORG_B": "0000:81:02.1"}
 		}}, []string{"interface red: the pod has devices of several resources, PCIDEVICE_X_ORG_A and PCIDEVICE_X_ORG_B"}, false},
+		"the resource of the network has no functions for guests": {instance(passedThrough("red"), multus("red")), []func(*Host){func(h *Host) {
+			h.HostDevices = map[string]string{"PCIDEVICE_X_ORG_A": "0000:81:02.0", "KUBEVIRT_RESOURCE_NAME_red": "x.org/b"}
+		}}, []string{"interface red: no variable PCIDEVICE_X_ORG_B with a PCI address is in the environment of the pod: the device plugin of x.org/b"}, false},
 		"a function whose address is none": {instance(passedThrough("red", "blue"), multus("red", "blue")), []func(*Host){func(h *Host) {
 			h.HostDevices = map[string]string{"PCIDEVICE_X_ORG_A": "0000:81:02.0,../x"}
 		}}, []string{`interfaces[1]: device blue: "../x" is no PCI address`}, false},

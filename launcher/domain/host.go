@@ -35,7 +35,8 @@ type Host struct {
 	Places map[string]Place
 	// HostDevices are the devices of the node that the pod was given, as its
 	// environment names them: the variables that begin with [PCIVariable],
-	// [MDEVVariable] or [NetworkVariable], and their values.
+	// [MDEVVariable] or [NetworkVariable], and their values. Those that begin with
+	// vmi.NetworkResourceVariable say which resource is whose.
 	HostDevices map[string]string
 	// CPUs are those of the node that the pod may use. Needed for dedicated CPUs.
 	CPUs []HostCPU

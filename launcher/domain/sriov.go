@@ -43,21 +43,26 @@ func sriov(b *build) error {
 	return errors.Join(faults...)
 }
 
-// virtualFunctions are those of a pod: the variables that name them, and the
-// addresses that are left of those.
+// virtualFunctions are those of a pod: the variables that name them, the addresses that
+// are left of each, and what is known of whose they are.
 type virtualFunctions struct {
 	variables []string
-	left      []string
+	left      map[string][]string
+	resources map[string]string // by the name of the network
 }
 
 // givenFunctions are those that the environment names. The plugin has a second variable for
 // each resource, with facts in JSON.
 func (b *build) givenFunctions() virtualFunctions {
-	var f virtualFunctions
+	f := virtualFunctions{left: map[string][]string{}, resources: map[string]string{}}
 	for _, name := range slices.Sorted(maps.Keys(b.host.HostDevices)) {
-		addresses := strings.Split(b.host.HostDevices[name], ",")
+		value := b.host.HostDevices[name]
+		if of, ok := strings.CutPrefix(name, vmi.NetworkResourceVariable); ok {
+			f.resources[of] = value
+		}
+		addresses := strings.Split(value, ",")
 		if strings.HasPrefix(name, NetworkVariable) && pciAddresses.MatchString(addresses[0]) {
-			f.variables, f.left = append(f.variables, name), append(f.left, addresses...)
+			f.variables, f.left[name] = append(f.variables, name), addresses
 		}
 	}
 	return f
@@ -65,21 +70,47 @@ func (b *build) givenFunctions() virtualFunctions {
 
 // next is the function for the network.
 func (f *virtualFunctions) next(net vmi.Network, at Place) (libvirtxml.DomainHostdev, error) {
+	variable, err := f.variable(net)
+	if err != nil {
+		return libvirtxml.DomainHostdev{}, err
+	}
+	left := f.left[variable]
+	if len(left) == 0 {
+		return libvirtxml.DomainHostdev{}, fmt.Errorf("interface %s: %s has fewer devices than the VMI has interfaces with the binding sriov: ask for one of each in spec.domain.resources.limits", net.Name, variable)
+	}
+	f.left[variable] = left[1:]
+	return hostDevice(net.Name, left[0], NetworkVariable, at)
+}
+
+// variable is the one that names the functions of the network's resource. Where the
+// resource is not known, as in a pod that asks for it by the VMI's own limits, there must
+// be one resource only.
+func (f *virtualFunctions) variable(net vmi.Network) (string, error) {
 	of := ""
 	if net.Multus != nil {
 		of = net.Multus.NetworkName
 	}
-	switch {
-	case len(f.variables) == 0:
-		return libvirtxml.DomainHostdev{}, fmt.Errorf("interface %s: no variable %s<resource> in the environment of the pod has a PCI address: no device plugin gave the pod a device for the network %s: "+
-			"name in spec.domain.resources.limits the resource that the NetworkAttachmentDefinition has as annotation k8s.v1.cni.cncf.io/resourceName", net.Name, NetworkVariable, of)
-	case len(f.variables) > 1:
-		return libvirtxml.DomainHostdev{}, fmt.Errorf("interface %s: the pod has devices of several resources, %s, and which of them is for the network %s is not known: "+
-			"use networks whose NetworkAttachmentDefinitions have the same resource", net.Name, strings.Join(f.variables, " and "), of)
-	case len(f.left) == 0:
-		return libvirtxml.DomainHostdev{}, fmt.Errorf("interface %s: %s has fewer devices than the VMI has interfaces with the binding sriov: ask for one of each in spec.domain.resources.limits", net.Name, f.variables[0])
+	if r, ok := f.resources[net.Name]; ok {
+		n := slices.IndexFunc(f.variables, func(v string) bool { return variableName(v) == NetworkVariable+variableName(r) })
+		if n < 0 {
+			return "", fmt.Errorf("interface %s: no variable %s%s with a PCI address is in the environment of the pod: the device plugin of %s, the resource of the network %s, gives no devices for guests: "+
+				"bind them to vfio-pci on the node", net.Name, NetworkVariable, variableName(r), r, of)
+		}
+		return f.variables[n], nil
 	}
-	address := f.left[0]
-	f.left = f.left[1:]
-	return hostDevice(net.Name, address, NetworkVariable, at)
+	switch len(f.variables) {
+	case 0:
+		return "", fmt.Errorf("interface %s: no variable %s<resource> in the environment of the pod has a PCI address: no device plugin gave the pod a device for the network %s: "+
+			"give the NetworkAttachmentDefinition the annotation k8s.v1.cni.cncf.io/resourceName, or name the resource in spec.domain.resources.limits", net.Name, NetworkVariable, of)
+	case 1:
+		return f.variables[0], nil
+	}
+	return "", fmt.Errorf("interface %s: the pod has devices of several resources, %s, and which of them is for the network %s is not known: "+
+		"give the NetworkAttachmentDefinition the annotation k8s.v1.cni.cncf.io/resourceName", net.Name, strings.Join(f.variables, " and "), of)
+}
+
+// variableName is a resource as the plugin writes it in the name of a variable. Its
+// versions do not replace the same characters.
+func variableName(resource string) string {
+	return strings.NewReplacer("/", "_", ".", "_", "-", "_").Replace(strings.ToUpper(resource))
 }

@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/podvisor/podvisor/launcher/domain"
+	"github.com/podvisor/podvisor/vmi"
 )
 
 // maxCPU is the highest number of a CPU that is looked for.
@@ -105,12 +107,14 @@ func choosesMemory() bool {
 	return fault == 0
 }
 
-// hostDevices are the variables of an environment that name devices of the node.
+// hostDevices are the variables of an environment that name devices of the node, and those
+// that say which resource is whose.
 func hostDevices(environment []string) map[string]string {
 	all := map[string]string{}
 	for _, e := range environment {
 		name, value, _ := strings.Cut(e, "=")
-		if strings.HasPrefix(name, domain.PCIVariable) || strings.HasPrefix(name, domain.MDEVVariable) || strings.HasPrefix(name, domain.NetworkVariable) {
+		if slices.ContainsFunc([]string{domain.PCIVariable, domain.MDEVVariable, domain.NetworkVariable, vmi.NetworkResourceVariable},
+			func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
 			all[name] = value
 		}
 	}

@@ -118,12 +118,12 @@ func TestAnInterfaceWithoutAFunctionOfTheNodeSaysWhatToAskFor(t *testing.T) {
 	v.Spec.Networks = []vmi.Network{{Name: "fast", NetworkSource: vmi.NetworkSource{Multus: &vmi.MultusNetwork{NetworkName: "infra/fast"}}}}
 	require.NoError(t, p.client.Put(t.Context(), protocol.Desired{Instance: v, Interfaces: []network.Attachment{{Name: "fast"}}}))
 	p.reports("why it does not start", func(s protocol.State) bool {
-		return s.Finding != nil && strings.Contains(s.Finding.Message, "no device plugin gave the pod a device for the network infra/fast: name in spec.domain.resources.limits the resource")
+		return s.Finding != nil && strings.Contains(s.Finding.Message, "no device plugin gave the pod a device for the network infra/fast: give the NetworkAttachmentDefinition the annotation k8s.v1.cni.cncf.io/resourceName")
 	})
 }
 
 func TestTheDevicesOfThePodAreInItsEnvironment(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, map[string]string{"PCI_RESOURCE_A": "0000:01:00.0", "MDEV_PCI_RESOURCE_B": "x", "PCIDEVICE_C": "0000:02:00.0"},
-		hostDevices([]string{"PATH=/bin", "PCI_RESOURCE_A=0000:01:00.0", "MDEV_PCI_RESOURCE_B=x", "PCIDEVICE_C=0000:02:00.0", "OTHER_PCI_RESOURCE_A=y"}))
+	require.Equal(t, map[string]string{"PCI_RESOURCE_A": "0000:01:00.0", "MDEV_PCI_RESOURCE_B": "x", "PCIDEVICE_C": "0000:02:00.0", "KUBEVIRT_RESOURCE_NAME_fast": "c"},
+		hostDevices([]string{"PATH=/bin", "PCI_RESOURCE_A=0000:01:00.0", "MDEV_PCI_RESOURCE_B=x", "PCIDEVICE_C=0000:02:00.0", "KUBEVIRT_RESOURCE_NAME_fast=c", "OTHER_PCI_RESOURCE_A=y"}))
 }

@@ -9,8 +9,11 @@
 // Both annotations are of the NetworkAttachmentDefinition standard, version 1. CNI's own
 // types describe the results of plugins, which no pod has.
 //
-// It computes; it touches nothing. It reads no NetworkAttachmentDefinition: Multus does,
-// with the namespace that the VMI names, as for every other pod.
+// [Definitions] are the NetworkAttachmentDefinitions that the VMI names, of which only the
+// resource that [ResourceAnnotation] names matters: the pod asks for it.
+//
+// It computes; it touches nothing. What a definition configures is read by Multus, from
+// the namespace that the VMI names, as for every other pod.
 //
 // Traps: whoever may update a pod may write its status annotation. Nothing that binds a
 // guest to a network reads it: the links in the pod's network namespace are read instead.

@@ -81,6 +81,8 @@ func (a *actor) act(s step) error {
 		err = a.on(s.Link, "make it a port of "+s.Master, func(l netlink.Link) error { return a.setMaster(l, s.Master) })
 	case stopLearning:
 		err = a.on(s.Link, "stop learning", func(l netlink.Link) error { return a.h.LinkSetLearning(l, false) })
+	case stopFlooding:
+		err = a.on(s.Link, "stop flooding", func(l netlink.Link) error { return a.h.LinkSetFlood(l, false) })
 	case keepMAC:
 		err = a.on(s.Link, "keep MAC address "+s.MAC, func(l netlink.Link) error { return a.keepMAC(l, s.MAC) })
 	case addAddress:

@@ -97,7 +97,7 @@ func observeLink(h *netlink.Handle, l netlink.Link, names map[int]string) (netwo
 		if err != nil {
 			return got, fmt.Errorf("read the port %s of %s: %w", got.Name, got.Master, err)
 		}
-		got.Learning = p.Learning
+		got.Learning, got.Flooding = p.Learning, p.Flood
 	}
 	v, _ := sysctl("net/ipv6/conf/" + got.Name + "/accept_ra")
 	got.AcceptsRA = v != "" && v != "0"

@@ -34,6 +34,7 @@ type (
 	}
 	setMaster    struct{ Link, Master string }
 	stopLearning struct{ Link string }
+	stopFlooding struct{ Link string }
 	// keepMAC makes the port the way to the address for good.
 	keepMAC    struct{ Link, MAC string }
 	addAddress struct {
@@ -64,6 +65,7 @@ func (setMAC) step()        {}
 func (setMTU) step()        {}
 func (setMaster) step()     {}
 func (stopLearning) step()  {}
+func (stopFlooding) step()  {}
 func (keepMAC) step()       {}
 func (addAddress) step()    {}
 func (removeAddress) step() {}
@@ -195,10 +197,13 @@ func (d *difference) attributes(l network.Link, want network.LinkConfig) {
 	}
 	if want.Master != "" && l.Master != want.Master {
 		d.add(setMaster{l.Name, want.Master})
-		l.Learning = true
+		l.Learning, l.Flooding = true, true
 	}
 	if want.NoLearning && l.Learning {
 		d.add(stopLearning{l.Name})
+	}
+	if want.NoFlooding && l.Flooding {
+		d.add(stopFlooding{l.Name})
 	}
 }
 

@@ -41,6 +41,9 @@ func (c *chain) addPod(f network.Filter) {
 func router(f network.Filter) chain {
 	c := chain{Name: f.Router}
 	c.add(drop, notFrom(f.RouterMAC))
+	if f.Uplink != "" { // others are behind it
+		c.add(drop, toOthers(f.MAC))
+	}
 	c.add(accept, isIPv6, icmp6(routerAdvert))
 	c.add(accept, isIPv6, fromPort("udp", 547), toPort("udp", 546))
 	c.add(drop)

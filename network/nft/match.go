@@ -84,6 +84,11 @@ func notFrom(mac string) match {
 	return match{"ether saddr != " + mac, []test{{load: load{frame, 6, 6}, not: true, values: [][]byte{bytesOf(mac)}}}}
 }
 
+// toOthers is met by frames for others than the MAC address.
+func toOthers(mac string) match {
+	return match{"ether daddr != " + mac, []test{{load: load{frame, 0, 6}, not: true, values: [][]byte{bytesOf(mac)}}}}
+}
+
 // bytesOf are the bytes of a MAC address.
 func bytesOf(mac string) []byte {
 	b, _ := hex.DecodeString(strings.ReplaceAll(mac, ":", ""))

@@ -44,6 +44,7 @@ var (
 		"only-ipv6":      translated(network.NAT{Link: "k6t-eth0", Loopback: true, Guests: []network.Guest{guest6}}),
 		"two-interfaces": translated(everything, second),
 		"bridge":         {Filters: []network.Filter{bridged}},
+		"bridge-router":  {Filters: []network.Filter{bridgedAnswered}},
 		"router":         {Filters: []network.Filter{answered}},
 		"no-addresses":   {Filters: []network.Filter{free}},
 		"filters":        {Filters: []network.Filter{routed, free}},
@@ -52,6 +53,11 @@ var (
 	answered = func() network.Filter {
 		f := routed
 		f.Router, f.RouterMAC = "ra0", "02:00:00:00:00:00"
+		return f
+	}()
+	bridgedAnswered = func() network.Filter {
+		f := bridged
+		f.Router, f.RouterMAC = "ra0", "0a:58:0a:f4:00:01"
 		return f
 	}()
 	// The MAC begins with zeros, which nft does not write.

@@ -34,8 +34,9 @@ type Config struct {
 	Client Clients
 	// Kube reads and writes everything else. Required.
 	Kube kubernetes.Interface
-	// Dynamic reads and creates DataVolumes, where the API server serves them. Nil:
-	// VMs with dataVolumeTemplates are not started.
+	// Dynamic reads and creates DataVolumes, where the API server serves them, and
+	// reads the NetworkAttachmentDefinitions of VMIs. Nil: VMs with dataVolumeTemplates
+	// are not started, and the resources that networks need are to be named in the VMIs.
 	Dynamic dynamic.Interface
 	// Pods is how launcher pods are rendered. Its Image is required. Its Cluster is
 	// replaced by that of Settings, if there are any, and its Facts are not used.

@@ -81,6 +81,9 @@ func (c *Controller) observeInstance(ctx context.Context, v *vmi.VirtualMachineI
 		if o.Sharers, err = c.sharers(ctx, v); err != nil {
 			return nil, err
 		}
+		if o.Definitions, err = c.definitions(ctx, v); err != nil {
+			return nil, err
+		}
 	}
 	o.Silence = c.silence(ctx, v, o.Pods.Active)
 	return func(v *vmi.VirtualMachineInstance, refusal *vmi.Finding) scheduler.Plan {

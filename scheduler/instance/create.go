@@ -28,7 +28,10 @@ const (
 // the pod is gone.
 func create(o Observed) scheduler.Plan {
 	c := o.Config
-	c.Facts.Claims = o.Claims
+	if f, ok := undefinedNetworks(o); ok {
+		return waitForDefinitions(o, f)
+	}
+	c.Facts.Claims, c.Facts.Networks = o.Claims, o.Definitions
 	p, err := pod.Render(o.VMI, c)
 	if err != nil {
 		return pending(o, vmi.Finding{Reason: InvalidSpec, Message: err.Error()})

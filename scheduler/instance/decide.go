@@ -52,7 +52,8 @@ const (
 //	Scheduling          none                      Failed: it was there
 //	new, Pending        none                      pod is created; or Pending with the reason,
 //	                                              also while a pod of an earlier VMI of the name runs, or
-//	                                              another VMI uses a claim that one of the two writes
+//	                                              another VMI uses a claim that one of the two writes, or
+//	                                              a network is not defined
 //	before Scheduled    not the VMI's             Pending, until it is gone
 //	before Scheduled    refused by its node       Pending with the reason; pod is deleted, to be created again
 //	before Scheduled    ended                     Failed

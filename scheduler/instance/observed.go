@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/podvisor/podvisor/network/cni"
 	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/vmi"
 )
@@ -26,6 +27,11 @@ type Observed struct {
 	// Claims are the claims that [ClaimNames] names, by their names. A nil
 	// value: the claim does not exist.
 	Claims map[string]*corev1.PersistentVolumeClaim
+	// Definitions are what the networks of the VMI need, by the networks' names. They
+	// matter before the VMI has a pod. A nil value: the network's
+	// NetworkAttachmentDefinition does not exist. A network that is not in it: no
+	// definition was looked for.
+	Definitions map[string]*cni.Definition
 	// Sharers are the other VMIs with volumes in these claims. They matter before the
 	// VMI has a pod.
 	Sharers []Sharer

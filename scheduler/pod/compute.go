@@ -37,6 +37,7 @@ func compute(v *vmi.VirtualMachineInstance, c Config, overhead resource.Quantity
 		ImagePullPolicy:          c.pullPolicy(),
 		Command:                  []string{launcherPath},
 		Args:                     args,
+		Env:                      environment(v, c),
 		Ports:                    ports(v),
 		Resources:                resources(v, c, overhead),
 		VolumeMounts:             storage.Mounts,

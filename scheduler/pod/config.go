@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/podvisor/podvisor/network/cni"
 	"github.com/podvisor/podvisor/storage/volume"
 	"github.com/podvisor/podvisor/vmi/config"
 	"github.com/podvisor/podvisor/vmi/defaults"
@@ -42,7 +43,7 @@ type Config struct {
 	// one.
 	Cluster config.Config
 	// Facts are what was observed for this instance. The zero value is right for an
-	// instance whose volumes name no claim.
+	// instance whose volumes name no claim and whose networks need no resource.
 	Facts Facts
 }
 
@@ -51,6 +52,9 @@ type Facts struct {
 	// Claims are the claims of the instance's namespace that its volumes name, by
 	// their names. A nil value: the claim does not exist.
 	Claims map[string]*corev1.PersistentVolumeClaim
+	// Networks are what the instance's networks of Multus need, by the networks' names.
+	// A network that is not in it, or is nil, needs nothing.
+	Networks map[string]*cni.Definition
 }
 
 // ContainerDisks is a way in which disks in container images reach the pod.

@@ -23,6 +23,7 @@ func Render(v *vmi.VirtualMachineInstance, c Config) (*corev1.Pod, error) {
 	faults := validate.Instance(v, validate.User{Kind: validate.Controller}, c.limits())
 	faults = append(faults, besides(faults, unserved)...)
 	faults = append(faults, besides(faults, unpermitted(&v.Spec.Domain, c))...)
+	faults = append(faults, besides(faults, wrongResources(v, c))...)
 	if err := validate.Error(faults); err != nil {
 		return nil, err
 	}

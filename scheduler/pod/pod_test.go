@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/podvisor/podvisor/internal/golden"
+	"github.com/podvisor/podvisor/network/cni"
 	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/vmitest"
@@ -29,11 +30,14 @@ func TestRender(t *testing.T) {
 	emulated, copied, everything := config, config, config
 	emulated.AllowEmulation = true
 	copied.ContainerDisks = pod.InitCopy
-	claimed, sockets, permitted := config, config, config
+	claimed, sockets, permitted, attached := config, config, config, config
 	sockets.Cluster.Limits.Features.VSOCK = true
 	permitted.Cluster.Limits.Features.SEV = true
 	claimed.Facts.Claims = map[string]*corev1.PersistentVolumeClaim{"data": {}, "filled": {}, "device": {Spec: corev1.PersistentVolumeClaimSpec{VolumeMode: new(corev1.PersistentVolumeBlock)}}}
 	everything.ImagePullPolicy, everything.Architecture = corev1.PullAlways, "arm64"
+	red := &cni.Definition{Resource: "example.com/red"}
+	attached.Facts.Networks = map[string]*cni.Definition{"red": red, "green": red, "lan": {Resource: "example.com/lan"},
+		"blue": {Resource: "example.com/blue"}, "gone": {Resource: "example.com/blue"}}
 	tests := []struct {
 		name     string
 		config   pod.Config
@@ -51,6 +55,15 @@ func TestRender(t *testing.T) {
 				v.Spec.Domain.Devices.Interfaces[1].MacAddress = "02:00:00:00:00:07"
 				// Only Multus says what it has attached.
 				v.Annotations = map[string]string{"k8s.v1.cni.cncf.io/network-status": `[{"name": "forged"}]`, "k8s.v1.cni.cncf.io/networks": "forged"}
+			}))},
+		{"sriov", attached, vmitest.New(vmitest.WithMasquerade("default"), vmitest.WithMultus("red", "infra/red"), vmitest.WithMultus("blue", "blue"),
+			vmitest.WithMultus("green", "infra/red"), vmitest.WithMultus("lan", "lan"), vmitest.WithMultus("gone", "blue"), with(func(v *vmi.VirtualMachineInstance) {
+				for _, n := range []int{1, 2, 3} {
+					v.Spec.Domain.Devices.Interfaces[n].InterfaceBinding = vmi.InterfaceBinding{SRIOV: &vmi.InterfaceSRIOV{}}
+				}
+				v.Spec.Domain.Devices.Interfaces[5].State = vmi.InterfaceAbsent
+				// What the user asks for counts.
+				v.Spec.Domain.Resources.Limits = corev1.ResourceList{"example.com/red": resource.MustParse("1"), "example.com/lan": resource.MustParse("3")}
 			}))},
 		{"cloud-init-secrets", config, vmitest.New(vmitest.WithDisk("seed", vmi.VolumeSource{CloudInitConfigDrive: &vmi.CloudInitConfigDrive{
 			UserDataSecretRef: &corev1.LocalObjectReference{Name: "users"}, NetworkDataSecretRef: &corev1.LocalObjectReference{Name: "networks"},
@@ -494,7 +507,16 @@ func TestDevicesOfTheNodeNeedThePermissionOfTheCluster(t *testing.T) {
 	require.Greater(t, overhead.Value(), int64(1<<30))
 }
 
-// The resource of the network is asked for as a pod asks for it: by its name.
+func TestTheResourceOfANetworkIsOneOfADevicePlugin(t *testing.T) {
+	t.Parallel()
+	c := config
+	c.Facts.Networks = map[string]*cni.Definition{"fast": {Resource: "memory"}}
+	_, err := pod.Render(vmitest.New(vmitest.WithMultus("fast", "infra/fast")), c)
+	require.ErrorIs(t, err, vmi.ErrInvalid)
+	require.ErrorContains(t, err, `spec.networks[0].multus.networkName: Invalid value: "fast": the annotation k8s.v1.cni.cncf.io/resourceName of the NetworkAttachmentDefinition is wrong: "memory" is no resource`)
+}
+
+// A resource can be asked for as a pod asks for it: by its name.
 func TestAnInterfaceOfTheNodeNeedsNoTapDevice(t *testing.T) {
 	t.Parallel()
 	v := vmitest.New(vmitest.WithMultus("fast", "infra/fast"), with(func(v *vmi.VirtualMachineInstance) {

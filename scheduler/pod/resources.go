@@ -177,6 +177,7 @@ func resources(v *vmi.VirtualMachineInstance, c Config, overhead resource.Quanti
 		lim[name] = resource.MustParse("1")
 	}
 	addHostDevices(d, lim)
+	addNetworkResources(d, c.Facts, req, lim)
 	if len(lim) == 0 {
 		lim = nil
 	}

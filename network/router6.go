@@ -1,0 +1,95 @@
+package network
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// RoutedLink is the name of the pod's link on whose [Link.RouterMAC] the plan for the VMI
+// depends: a guest that is bridged to the pod network has the pod's router for its own.
+// Empty: there is none.
+func RoutedLink(v *vmi.VirtualMachineInstance) string {
+	for _, n := range v.Spec.Networks {
+		if PodLinkName(n) == podLink && slices.ContainsFunc(v.Spec.Domain.Devices.Interfaces, func(i vmi.Interface) bool {
+			return i.Name == n.Name && i.Bridge != nil && i.State != vmi.InterfaceAbsent
+		}) {
+			return podLink
+		}
+	}
+	return ""
+}
+
+// podOffer6 offers a bridged guest the pod's address of IPv6 and the pod's router, and
+// returns the tap device that the offer is made by. The router itself answers at the
+// address that is offered, so the guest's frames go to it directly, and so do its
+// questions whether it is still there.
+func (i Interface) podOffer6(pod PodLink, mac string) (*Offer6, LinkConfig, bool) {
+	a, ok := first6(pod.Addresses)
+	if !ok || pod.RouterMAC == "" || i.Names.Pod != podLink {
+		return nil, LinkConfig{}, false
+	}
+	if !pod.OnLink6 {
+		a = netip.PrefixFrom(a.Addr(), a.Addr().BitLen())
+	}
+	o, tap := i.offer6(Guest{Address: a.Addr(), Network: a}, mac, pod.MTU)
+	o.Router, o.RouterMAC = LinkLocal(pod.RouterMAC), pod.RouterMAC
+	// The router's address is not learnt: all that is sent to it would come by here too.
+	tap.NoFlooding = true
+	return o, tap, true
+}
+
+// routes6 are what is remembered of the pod's routes of IPv6: the router's link-local
+// address, which its MAC makes, and the network that is on the link.
+func (i Interface) routes6(pod PodLink) []Route {
+	a, ok := first6(pod.Addresses)
+	if !ok || pod.RouterMAC == "" || i.Names.Pod != podLink {
+		return nil
+	}
+	router := LinkLocal(pod.RouterMAC)
+	out := []Route{{Destination: netip.PrefixFrom(router, router.BitLen())}}
+	if pod.OnLink6 {
+		out = append(out, Route{Destination: a.Masked()})
+	}
+	return out
+}
+
+// rememberedRouter is the MAC address of the router that is among remembered routes.
+func rememberedRouter(routes []Route) string {
+	for _, r := range routes {
+		if a := r.Destination.Addr(); a.Is6() && a.IsLinkLocalUnicast() && r.Destination.IsSingleIP() {
+			return macOf(a)
+		}
+	}
+	return ""
+}
+
+// macOf is the MAC address that makes the link-local address. Empty: none does.
+func macOf(a netip.Addr) string {
+	b := a.As16()
+	if b[11] != 0xff || b[12] != 0xfe {
+		return ""
+	}
+	mac := fmt.Sprintf("%02x:%02x:%02x:%02x:%02x:%02x", b[8]^2, b[9], b[10], b[13], b[14], b[15])
+	if LinkLocal(mac) != a {
+		return ""
+	}
+	return mac
+}
+
+// onLink6 says that the network of the first address of IPv6 is reached without a router.
+func onLink6(addresses []netip.Prefix, routes []Route) bool {
+	a, ok := first6(addresses)
+	return ok && slices.Contains(routes, Route{Destination: a.Masked()})
+}
+
+// first6 returns the first IPv6 address.
+func first6(addresses []netip.Prefix) (netip.Prefix, bool) {
+	n := slices.IndexFunc(addresses, func(a netip.Prefix) bool { return a.Addr().Is6() })
+	if n < 0 {
+		return netip.Prefix{}, false
+	}
+	return addresses[n], true
+}

@@ -1,0 +1,133 @@
+package network_test
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/podvisor/podvisor/internal/golden"
+	"github.com/podvisor/podvisor/network"
+	"github.com/podvisor/podvisor/network/link"
+	"github.com/podvisor/podvisor/network/networktest"
+	"github.com/podvisor/podvisor/network/nft"
+)
+
+// routed is a pod of both families whose router of IPv6 answers.
+func routed() network.State {
+	s := fresh()
+	eth0 := &s.Links[1]
+	eth0.Addresses = append(eth0.Addresses[:1:1], netip.MustParsePrefix("fd00:244::5/64"))
+	eth0.Routes = append(eth0.Routes, network.Route{Destination: netip.MustParsePrefix("fd00:244::/64")},
+		network.Route{Destination: netip.MustParsePrefix("::/0"), Gateway: netip.MustParseAddr("fd00:244::1")})
+	eth0.RouterMAC = "0a:58:0a:f4:00:01"
+	return s
+}
+
+func TestABridgedGuestIsOfferedTheRouterOfItsPod(t *testing.T) {
+	t.Parallel()
+	plan := func(s network.State) network.Config {
+		cfg, err := network.Plan(network.Input{Instance: instance(bridge), State: s})
+		require.NoError(t, err)
+		return cfg
+	}
+	s := routed()
+	cfg := plan(s)
+	golden.Equal(t, "testdata/bridge-ipv6.txt", []byte(cfg.String()))
+	require.Equal(t, netip.MustParseAddr("fe80::858:aff:fef4:1"), cfg.Attachments[0].DHCP6.Router)
+
+	s.Links[1].Routes = nil // as of a plugin that reaches everything by the gateway
+	require.Equal(t, netip.MustParsePrefix("fd00:244::5/128"), plan(s).Attachments[0].DHCP6.Address)
+
+	s.Links[1].RouterMAC, s.Links[1].RouterSilent = "", true
+	cfg = plan(s)
+	require.Nil(t, cfg.Attachments[0].DHCP6)
+	require.Len(t, cfg.Links, 4)
+	require.Len(t, cfg.Notes, 1)
+	require.Contains(t, cfg.String(), "note: interface default: the pod's router of IPv6 does not answer")
+}
+
+// The guest does nothing but what every system does by default: it listens to router
+// advertisements, and has a client of DHCPv6.
+func TestABridgedGuestGetsItsIPv6ByItself(t *testing.T) {
+	pod, node := networktest.DualPod(t)
+	v := instance(bridge)
+	cfg := bind(t, pod, v)
+	require.NotNil(t, cfg.Attachments[0].DHCP6)
+	guest := networktest.Guest(t, pod, cfg.Attachments[0])
+	router := cfg.Attachments[0].DHCP6.Router.String()
+	require.Eventually(t, func() bool {
+		return networktest.IP(t, guest, "-6 route show default") != ""
+	}, 15*time.Second, 10*time.Millisecond)
+	route := networktest.IP(t, guest, "-6 route show")
+	require.Contains(t, route, "default via "+router+" dev eth0 proto ra")
+	require.Contains(t, route, "fd00:244::/64 dev eth0 proto kernel", "the pod's network is on the link")
+	reply := lease6(t, guest, "eth0")
+	require.Equal(t, networktest.PodAddress6, reply.Options.OneIANA().Options.OneAddress().IPv6Addr.String())
+
+	networktest.Listen(t, guest, "guest", "tcp", ":8080")
+	networktest.Listen(t, node, "world", "tcp", ":80")
+	for _, a := range []attempt{
+		{"IPv6 goes out", guest, "tcp", "[" + networktest.WorldAddress6 + "]:80", "world saw " + networktest.PodAddress6},
+		{"IPv6 comes in", node, "tcp", "[" + networktest.PodAddress6 + "]:8080", "guest saw " + networktest.NodeAddress6},
+	} {
+		a.check(t)
+	}
+	// The router itself answers the guest's questions whether it is there.
+	networktest.IP(t, guest, "-6 neigh replace "+router+" lladdr "+cfg.Attachments[0].DHCP6.RouterMAC+" dev eth0 nud probe")
+	require.Eventually(t, func() bool {
+		return networktest.IP(t, guest, "-6 neigh show "+router+" nud reachable") != ""
+	}, 15*time.Second, 10*time.Millisecond)
+
+	// A handler that starts anew finds what was bound.
+	s, err := link.Observe(pod)
+	require.NoError(t, err)
+	require.NoError(t, link.FindRouter(pod, &s, network.RoutedLink(v)))
+	again, err := network.Plan(network.Input{Instance: v, State: s, Owner: network.Owner{UID: 107, GID: 107}, Links: networktest.Links(v)})
+	require.NoError(t, err)
+	require.Equal(t, cfg, again)
+}
+
+func TestABridgedGuestHasNoRouterWhereNoneAnswersAtItsLinkLocalAddress(t *testing.T) {
+	pod, node := networktest.DualPod(t)
+	networktest.IP(t, node, "-6 addr flush dev podlink scope link")
+	cfg := bind(t, pod, instance(bridge))
+	require.Nil(t, cfg.Attachments[0].DHCP6)
+	require.Len(t, cfg.Notes, 1)
+}
+
+// Who has taken over a launcher can write any frame to the tap device by which it answers
+// the guest. With the bridge binding others are on the guest's link.
+func TestAttackTheNetworkByTheTapDeviceOfABridgedGuestsRouter(t *testing.T) {
+	pod, node := networktest.DualPod(t)
+	v := instance(bridge)
+	state, err := link.Observe(pod)
+	require.NoError(t, err)
+	require.NoError(t, link.FindRouter(pod, &state, network.RoutedLink(v)))
+	cfg, err := network.Plan(network.Input{Instance: v, State: state, Owner: network.Owner{UID: 107, GID: 107}})
+	require.NoError(t, err)
+	require.NoError(t, nft.Apply(pod, cfg))
+	require.NoError(t, link.Apply(pod, cfg))
+	o := cfg.Attachments[0].DHCP6
+	require.NotNil(t, o)
+	mac, router := o.RouterMAC, o.Router.String()
+	guest := networktest.Guest(t, pod, cfg.Attachments[0])
+	advert := ethernet(networktest.PodMAC, mac, typeIPv6, discovery(router, everyone6, routing, "", sourceOption, mac))
+	s := newSender(t, pod, network.Attachment{Tap: o.Tap}, advert)
+	atGuest, atNode := networktest.Watch(t, guest, "eth0"), networktest.Watch(t, node, "podlink")
+	// The bridge forwards when it has seen that the device is open.
+	require.Eventually(t, func() bool { return atGuest.Has(s.send(t, advert)) }, 10*time.Second, 10*time.Millisecond)
+	for _, tt := range []frameCase{
+		{"an advertisement for everyone", ethernet(everyMAC6, mac, typeIPv6, discovery(router, everyone6, routing, "", sourceOption, mac))},
+		{"an advertisement for the router", ethernet(mac, mac, typeIPv6, discovery(router, everyone6, routing, "", sourceOption, mac))},
+		{"an advertisement for another guest", ethernet(victimMAC, mac, typeIPv6, discovery(router, everyone6, routing, "", sourceOption, mac))},
+		{"a datagram", ethernet(mac, networktest.PodMAC, typeIPv6, datagram6(networktest.PodAddress6, networktest.WorldAddress6, 1, 2, nil))},
+		{"an announcement of the router's address", ethernet(networktest.PodMAC, mac, typeIPv6, discovery(router, everyone6, advertisement, router, targetOption, mac))},
+	} {
+		known := s.send(t, tt.frame)
+		require.True(t, atGuest.Await(s.send(t, advert)), tt.name)
+		require.False(t, atNode.Has(known), tt.name)
+		require.False(t, atGuest.Has(known), tt.name)
+	}
+}
