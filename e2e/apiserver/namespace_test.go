@@ -113,7 +113,7 @@ func TestAttackAnInstallationInAnotherNamespaceIsHeldToTheSame(t *testing.T) {
 	var v *vmi.VirtualMachineInstance
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		labelled := guest("vm")
-		labelled.Labels = map[string]string{"mine": "a"}
+		attackable(labelled)
 		created, err := vmis.Create(t.Context(), labelled, metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) {
 			created, err = vmis.Get(t.Context(), "vm", metav1.GetOptions{})

@@ -33,7 +33,7 @@ func desiredDevices(v *vmi.VirtualMachineInstance) []launcher.Device {
 // it was built with, the sizes of its disks and the states of its links.
 func actualDevices(d *libvirtxml.Domain, built []launcher.Device, disks []protocol.Disk) []launcher.Device {
 	var all []launcher.Device
-	for _, device := range present(d) {
+	for _, device := range attached(d) {
 		alias := device.Alias
 		if i := slices.IndexFunc(built, func(b launcher.Device) bool { return b.Alias == alias }); i >= 0 {
 			device.Name, device.SizeBytes = built[i].Name, built[i].SizeBytes
@@ -46,9 +46,9 @@ func actualDevices(d *libvirtxml.Domain, built []launcher.Device, disks []protoc
 	return all
 }
 
-// present are a domain's disks and interfaces by their aliases, with the states of the
+// attached are a domain's disks and interfaces by their aliases, with the states of the
 // links.
-func present(d *libvirtxml.Domain) []launcher.Device {
+func attached(d *libvirtxml.Domain) []launcher.Device {
 	var all []launcher.Device
 	add := func(a *libvirtxml.DomainAlias, link string) {
 		if a != nil {
