@@ -1,7 +1,6 @@
 package supervisor
 
 import (
-	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -19,8 +18,7 @@ import (
 
 func TestTheLinkOfAGuestThatRunsIsSwitched(t *testing.T) {
 	t.Parallel()
-	p := newPod(t, bootable())
-	run(t, "nsenter", "--net", "--target", fmt.Sprint(p.launcher), "ip", "tuntap", "add", "tap0", "mode", "tap", "user", "107")
+	p := newPod(t, bootable(), "TAP=tap0")
 	put := func(generation int64, state vmi.InterfaceState) {
 		v := instance()
 		v.Spec.Domain.Devices.Interfaces = []vmi.Interface{{Name: "default", State: state, InterfaceBinding: vmi.InterfaceBinding{Bridge: &vmi.InterfaceBridge{}}}}
