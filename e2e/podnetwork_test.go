@@ -93,6 +93,7 @@ func TestGuestsAreOnThePodNetworkAsPodsAre(t *testing.T) {
 		{"a lease is renewed", renewLease},
 		{"nothing is lost", loseNothing},
 		{"policies are for guests as for pods", limitByPolicies},
+		{"a cable that is pulled and plugged in again", pullCables},
 	} {
 		t.Logf("%5.1f s: %s", time.Since(began).Seconds(), step.name)
 		step.do(s, e)

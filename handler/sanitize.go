@@ -84,7 +84,7 @@ func Sanitize(s protocol.State) protocol.State {
 	if s.Agent != nil {
 		out.Agent = &protocol.Agent{Version: sanitizeToken(s.Agent.Version)}
 	}
-	out.Interfaces = sanitizeInterfaces(s.Interfaces)
+	out.Interfaces, out.Links = sanitizeInterfaces(s.Interfaces), sanitizeLinks(s.Links)
 	if s.Credentials != nil {
 		out.Credentials = &protocol.Credentials{Failure: shorten(s.Credentials.Failure)}
 	}

@@ -77,6 +77,7 @@ func TestAStateThatFitsIsKept(t *testing.T) {
 			NotBooted: &vmi.Finding{Reason: protocol.ReasonNothingRead, Message: "nothing was read"}, Credentials: &protocol.Credentials{Failure: "no such user"},
 			KernelBoot: &vmi.KernelBootStatus{KernelInfo: &vmi.BootFileInfo{Checksum: 7}, InitrdInfo: &vmi.BootFileInfo{Checksum: 8}},
 			Interfaces: []protocol.Interface{{Name: "eth0", MAC: "02:29:ef:a9:cb:99", Addresses: []string{"10.0.2.2", "fd10:0:2::2"}}},
+			Links:      []protocol.Link{{Name: "default", State: "up"}, {Name: "lan", State: "down"}},
 		},
 		"a guest that is paused": {Phase: protocol.Paused, Pause: &protocol.Pause{Cause: protocol.PausedByIOError, Volume: "root", Message: "full"}},
 		"a guest that has ended": {Phase: protocol.Ended, End: &protocol.End{Reason: protocol.Shutdown, Message: "the guest powered off"}},

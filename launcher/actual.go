@@ -35,6 +35,12 @@ type Actual struct {
 	ResizeFault error
 	// ResizeAt is when the next Resize may be tried.
 	ResizeAt time.Time
+	// Switching says that a SwitchLink is being executed.
+	Switching bool
+	// SwitchFault is why the last SwitchLink failed. Nil: none has.
+	SwitchFault error
+	// SwitchAt is when the next SwitchLink may be tried.
+	SwitchAt time.Time
 	// Session is the session with the libvirt daemon.
 	Session Session
 	// Fault is why the last start failed. Nil: none has.

@@ -16,6 +16,7 @@ func Decide(d Desired, a Actual) Plan {
 	p.find(d, a)
 	p.notBooted(d, a)
 	p.resize(d, a)
+	p.switchLink(d, a)
 	return p
 }
 

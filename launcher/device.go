@@ -14,6 +14,8 @@ type Device struct {
 	Name string
 	// SizeBytes is the size of a disk. 0: it has none, or it is not known.
 	SizeBytes int64
+	// Link is the state of the link of an interface, up or down. Empty: it has none.
+	Link string
 }
 
 // Difference is what makes the devices of a domain those that are desired.
@@ -24,6 +26,8 @@ type Difference struct {
 	Detach []Device
 	// Resize are there and smaller than desired. They have the desired size here.
 	Resize []Device
+	// Switch are there with another state of their links. They have the desired one here.
+	Switch []Device
 }
 
 // Compare returns the difference between the devices that are desired and those
@@ -36,6 +40,8 @@ func Compare(desired, actual []Device) Difference {
 		switch {
 		case !ok:
 			d.Attach = append(d.Attach, want)
+		case want.Link != "" && have.Link != "" && want.Link != have.Link:
+			d.Switch = append(d.Switch, want)
 		case want.SizeBytes != 0 && have.SizeBytes != 0 && want.SizeBytes > have.SizeBytes:
 			d.Resize = append(d.Resize, want)
 		}
@@ -57,7 +63,7 @@ func find(all []Device, alias string) (Device, bool) {
 }
 
 // Empty says that there is no difference.
-func (d Difference) Empty() bool { return len(d.Attach)+len(d.Detach)+len(d.Resize) == 0 }
+func (d Difference) Empty() bool { return len(d.Attach)+len(d.Detach)+len(d.Resize)+len(d.Switch) == 0 }
 
 // String lists the differences for people.
 func (d Difference) String() string {
@@ -65,7 +71,7 @@ func (d Difference) String() string {
 	for _, p := range []struct {
 		verb    string
 		devices []Device
-	}{{"not attached", d.Attach}, {"not detached", d.Detach}, {"not resized", d.Resize}} {
+	}{{"not attached", d.Attach}, {"not detached", d.Detach}, {"not resized", d.Resize}, {"not switched", d.Switch}} {
 		for _, device := range p.devices {
 			parts = append(parts, fmt.Sprintf("%s is %s", device.Name, p.verb))
 		}

@@ -7,7 +7,9 @@ import (
 )
 
 func TestDevicesAreComparedByTheirAliases(t *testing.T) {
-	root, data, nic := Device{"ua-root", "disk root", 10}, Device{"ua-data", "disk data", 20}, Device{Alias: "ua-default", Name: "interface default"}
+	root, data, nic := Device{"ua-root", "disk root", 10, ""}, Device{"ua-data", "disk data", 20, ""}, Device{Alias: "ua-default", Name: "interface default", Link: "up"}
+	down := nic
+	down.Link = "down"
 	larger := data
 	larger.SizeBytes = 30
 	unknown := data
@@ -24,6 +26,7 @@ func TestDevicesAreComparedByTheirAliases(t *testing.T) {
 		"one that grew":                      {[]Device{larger, root}, []Device{root, data}, Difference{Resize: []Device{larger}}, "disk data is not resized"},
 		"one whose size is not known yet":    {[]Device{unknown}, []Device{data}, Difference{}, ""},
 		"one whose size cannot be looked up": {[]Device{data}, []Device{unknown}, Difference{}, ""},
+		"one whose link shall be down":       {[]Device{down, root}, []Device{root, nic}, Difference{Switch: []Device{down}}, "interface default is not switched"},
 		"all at once": {[]Device{larger, nic}, []Device{data, root},
 			Difference{Attach: []Device{nic}, Detach: []Device{root}, Resize: []Device{larger}},
 			"interface default is not attached, disk root is not detached, disk data is not resized"},

@@ -35,7 +35,8 @@
 // when it has run for a second: QEMU repeats the request that failed at once.
 //
 // While a domain runs, its devices are compared with the desired ones ([Compare]). A
-// disk that is smaller than desired is resized, and tried again after a back-off.
+// disk that is smaller than desired is resized, and a link that is not as desired is
+// switched; what fails is tried again after a back-off.
 // This build attaches and detaches nothing in a domain that runs; such a difference is
 // a finding in the state.
 //

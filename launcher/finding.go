@@ -22,6 +22,9 @@ const (
 	// ReasonResizeFailed: a disk whose claim has grown could not grow, and it is tried
 	// again.
 	ReasonResizeFailed = "DiskResizeFailed"
+	// ReasonSwitchFailed: the link of an interface could not be set up or down, and it is
+	// tried again.
+	ReasonSwitchFailed = "LinkSwitchFailed"
 	// ReasonFilesystemLost: the server of a file system ended, and the guest cannot use
 	// the file system until its domain is made anew.
 	ReasonFilesystemLost = "FilesystemLost"
@@ -34,6 +37,7 @@ var checks = []func(Desired, Actual) (f *vmi.Finding, wait time.Duration){
 	daemonSilent,
 	devicesDiffer,
 	resizeFails,
+	switchFails,
 	filesystemsLost,
 }
 
@@ -80,7 +84,7 @@ func devicesDiffer(d Desired, a Actual) (*vmi.Finding, time.Duration) {
 		return nil, 0
 	}
 	difference := Compare(d.Devices, a.Devices)
-	difference.Resize = nil // disks grow
+	difference.Resize, difference.Switch = nil, nil // disks grow, and links are switched
 	if difference.Empty() {
 		return nil, 0
 	}

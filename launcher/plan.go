@@ -19,7 +19,8 @@ type Plan struct {
 }
 
 // Action is something to do about a domain: a [Start], [CancelStart], [Suspend],
-// [Resume], [MeasureReads], [Resize], [RequestShutdown], [Destroy] or [Finish].
+// [Resume], [MeasureReads], [Resize], [SwitchLink], [RequestShutdown], [Destroy] or
+// [Finish].
 type Action interface{ action() }
 
 // Start prepares and creates the domain.
@@ -44,6 +45,9 @@ type MeasureReads struct{}
 // Resize makes a disk of the domain as large as Device says.
 type Resize struct{ Device Device }
 
+// SwitchLink makes the link of an interface of the domain what Device says.
+type SwitchLink struct{ Device Device }
+
 // RequestShutdown asks the guest to power off.
 type RequestShutdown struct{}
 
@@ -60,6 +64,7 @@ func (Suspend) action()         {}
 func (Resume) action()          {}
 func (MeasureReads) action()    {}
 func (Resize) action()          {}
+func (SwitchLink) action()      {}
 func (RequestShutdown) action() {}
 func (Destroy) action()         {}
 func (Finish) action()          {}

@@ -68,10 +68,12 @@ type AdoptInstance struct{ Instance *vmi.VirtualMachineInstance }
 // ReleaseInstance makes the object no longer the controller of the VMI.
 type ReleaseInstance struct{ Instance *vmi.VirtualMachineInstance }
 
-// AnnotateInstance sets annotations of the VMI.
-type AnnotateInstance struct {
+// ChangeInstance sets annotations of the VMI, and the link states of its interfaces by
+// their names, in one write.
+type ChangeInstance struct {
 	Instance    *vmi.VirtualMachineInstance
 	Annotations map[string]string
+	Links       map[string]vmi.InterfaceState
 }
 
 // CreateDataVolume creates a DataVolume that the object controls. One of that name
@@ -116,7 +118,7 @@ func (CreateInstance) action()   {}
 func (DeleteInstance) action()   {}
 func (AdoptInstance) action()    {}
 func (ReleaseInstance) action()  {}
-func (AnnotateInstance) action() {}
+func (ChangeInstance) action()   {}
 func (CreateClaim) action()      {}
 func (CreateDataVolume) action() {}
 func (CreateRevision) action()   {}

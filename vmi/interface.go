@@ -81,9 +81,10 @@ type Interface struct {
 	// +optional
 	Tag string `json:"tag,omitempty"`
 
-	// State is the cable when the guest starts: up, down (the guest sees a cable that
-	// is not plugged in) or absent (the guest has no such interface, and its pod is
-	// not attached to the network; bridge binding only, and not the pod network).
+	// State is the cable: up, down (the guest sees a cable that is not plugged in) or
+	// absent (the guest has no such interface, and its pod is not attached to the
+	// network; bridge binding only, and not the pod network). In the template of a
+	// VirtualMachine it can be changed between up and down while the guest runs.
 	// Default: up.
 	// +optional
 	State InterfaceState `json:"state,omitempty"`
@@ -230,6 +231,18 @@ const (
 	InterfaceDown   InterfaceState = "down"
 	InterfaceAbsent InterfaceState = "absent"
 )
+
+// HasLink says that the interface has a link that can be switched while the guest runs. A
+// device of the node has none of its own, nor has an interface that is absent.
+func (i *Interface) HasLink() bool { return i.SRIOV == nil && i.State != InterfaceAbsent }
+
+// Link is the state of the link of an interface that has one: up or down.
+func (i *Interface) Link() InterfaceState {
+	if i.State == InterfaceDown {
+		return InterfaceDown
+	}
+	return InterfaceUp
+}
 
 // DHCPOptions are sent to the guest with its address.
 type DHCPOptions struct {

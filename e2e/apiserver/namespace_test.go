@@ -113,7 +113,7 @@ func TestAttackAnInstallationInAnotherNamespaceIsHeldToTheSame(t *testing.T) {
 	var v *vmi.VirtualMachineInstance
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		labelled := guest("vm")
-		labelled.Labels = map[string]string{"mine": "a"}
+		attackable(labelled)
 		created, err := vmis.Create(t.Context(), labelled, metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) {
 			created, err = vmis.Get(t.Context(), "vm", metav1.GetOptions{})
@@ -123,7 +123,8 @@ func TestAttackAnInstallationInAnotherNamespaceIsHeldToTheSame(t *testing.T) {
 		reserved.Labels = map[string]string{vmi.CreatedByLabel: "x"}
 		_, err = vmis.Create(t.Context(), reserved, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		require.True(c, apierrors.IsInvalid(err), "%v", err)
-		require.True(c, apierrors.IsForbidden(patchNode("virt-handler", "n1", `{"metadata":{"labels":{"a":"b"}}}`)), "the policies are not all in force")
+		err = patchNode("virt-handler", "n1", `{"metadata":{"labels":{"a":"b"}}}`)
+		require.True(c, apierrors.IsForbidden(err), "the policies are not all in force: %v", err)
 		v = created
 	}, timeout, 100*time.Millisecond)
 	_, err = e.kube.CoreV1().ServiceAccounts("default").Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{})

@@ -16,6 +16,7 @@ import (
 
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
+	"github.com/podvisor/podvisor/vmi/vmitest"
 )
 
 // onNode1 is the configuration of a client with the token of the handler's pod on node
@@ -98,6 +99,14 @@ func TestAttackTheTokensOfTheComponentsForgeNoEvents(t *testing.T) {
 	forgeEvents(t, world.config, home, newSpace(t).name)
 }
 
+// attackable gives a VMI what changeVMIs needs: a label, and a second interface, which is
+// absent.
+func attackable(v *vmi.VirtualMachineInstance) {
+	v.Labels = map[string]string{"mine": "a"}
+	vmitest.WithMultus("second", "lan")(v)
+	v.Spec.Domain.Devices.Interfaces[1].State = vmi.InterfaceAbsent
+}
+
 // changeVMIs tries to change a VMI with the token of virt-controller.
 func changeVMIs(t *testing.T, cfg *rest.Config, namespace string, v *vmi.VirtualMachineInstance) {
 	t.Helper()
@@ -105,6 +114,10 @@ func changeVMIs(t *testing.T, cfg *rest.Config, namespace string, v *vmi.Virtual
 	require.NoError(t, err)
 	patch := func(data string) error {
 		_, err := c.VirtualMachineInstances(v.Namespace).Patch(t.Context(), v.Name, types.MergePatchType, []byte(data), metav1.PatchOptions{})
+		return err
+	}
+	change := func(data string) error {
+		_, err := c.VirtualMachineInstances(v.Namespace).Patch(t.Context(), v.Name, types.JSONPatchType, []byte(data), metav1.PatchOptions{})
 		return err
 	}
 	for what, data := range map[string]string{
@@ -121,12 +134,53 @@ func changeVMIs(t *testing.T, cfg *rest.Config, namespace string, v *vmi.Virtual
 		require.True(t, apierrors.IsForbidden(err), "%s: %v", what, err)
 		require.ErrorContains(t, err, "virt-controller may change of ", what)
 	}
-	err = patch(`{"spec":{"terminationGracePeriodSeconds":0}}`)
-	require.ErrorContains(t, err, "cannot be changed")
+	link := func(state string) string {
+		return `[{"op":"add","path":"/spec/domain/devices/interfaces/0/state","value":"` + state + `"}]`
+	}
+	for what, data := range map[string]string{
+		"the memory":              `[{"op":"replace","path":"/spec/domain/memory/guest","value":"1Gi"}]`,
+		"a field that is left":    `[{"op":"add","path":"/spec/hostname","value":"x"}]`,
+		"the volumes":             `[{"op":"remove","path":"/spec/volumes/0"}]`,
+		"a device":                `[{"op":"add","path":"/spec/domain/devices/rng","value":{}}]`,
+		"the grace and a volume":  `[{"op":"add","path":"/spec/terminationGracePeriodSeconds","value":7},{"op":"remove","path":"/spec/volumes/0"}]`,
+		"a link of a VMI of none": link("down"),
+	} {
+		require.ErrorContains(t, change(data), "cannot be changed", what)
+	}
+	require.NoError(t, change(`[{"op":"add","path":"/spec/terminationGracePeriodSeconds","value":7}]`), "the time to power off")
+	require.NoError(t, change(`[{"op":"replace","path":"/spec/terminationGracePeriodSeconds","value":0}]`))
+	require.ErrorContains(t, change(link("down")[:len(link("down"))-1]+`,{"op":"add","path":"/metadata/ownerReferences","value":[`+ownerOf("VirtualMachine", "x")+`]}]`),
+		"cannot be changed", "an owner in the same write")
 	require.NoError(t, patch(`{"metadata":{"finalizers":["`+vmi.Finalizer+`"],"labels":{"kubevirt.io/nodeName":"n1"},"annotations":{"kubevirt.io/vm-generation":"2"}}}`))
 	require.NoError(t, patch(`{"metadata":{"ownerReferences":[`+ownerOf("VirtualMachine", "x")+`]}}`), "it adopts what nothing controls")
 	err = patch(`{"metadata":{"ownerReferences":[` + ownerOf("VirtualMachine", "y") + `]}}`)
 	require.ErrorContains(t, err, "virt-controller may change of the owners of a VMI only", "it takes no VMI from its owner")
+	for what, data := range map[string]string{
+		"another field of the interface":  `[{"op":"add","path":"/spec/domain/devices/interfaces/0/model","value":"e1000"}]`,
+		"its MAC address":                 link("down")[:len(link("down"))-1] + `,{"op":"add","path":"/spec/domain/devices/interfaces/0/macAddress","value":"02:00:00:00:00:77"}]`,
+		"one that is absent":              link("absent"),
+		"one that was absent":             `[{"op":"replace","path":"/spec/domain/devices/interfaces/1/state","value":"up"}]`,
+		"one that was absent, by removal": `[{"op":"remove","path":"/spec/domain/devices/interfaces/1/state"}]`,
+		"another interface":               `[{"op":"add","path":"/spec/domain/devices/interfaces/-","value":{"name":"more","bridge":{},"state":"down"}}]`,
+		"one less":                        `[{"op":"remove","path":"/spec/domain/devices/interfaces/1"}]`,
+		"another order":                   `[{"op":"move","from":"/spec/domain/devices/interfaces/0","path":"/spec/domain/devices/interfaces/1"}]`,
+		"another name":                    `[{"op":"replace","path":"/spec/domain/devices/interfaces/0/name","value":"x"}]`,
+		"the link and the memory":         link("down")[:len(link("down"))-1] + `,{"op":"replace","path":"/spec/domain/memory/guest","value":"1Gi"}]`,
+		"the link and the grace":          link("down")[:len(link("down"))-1] + `,{"op":"replace","path":"/spec/terminationGracePeriodSeconds","value":9}]`,
+	} {
+		require.ErrorContains(t, change(data), "cannot be changed", what)
+	}
+	for _, state := range []string{"down", "up"} {
+		require.NoError(t, change(link(state)), state)
+	}
+	require.NoError(t, change(`[{"op":"remove","path":"/spec/domain/devices/interfaces/0/state"}]`), "which stands for up")
+	user, err := client.New(cfg)
+	require.NoError(t, err)
+	_, err = user.VirtualMachineInstances(v.Namespace).Patch(t.Context(), v.Name, types.JSONPatchType, []byte(link("down")), metav1.PatchOptions{})
+	require.ErrorContains(t, err, "cannot be changed", "a user")
+	require.NoError(t, patch(`{"metadata":{"ownerReferences":null}}`))
+	require.NoError(t, patch(`{"metadata":{"ownerReferences":[`+ownerOf("VirtualMachineInstanceReplicaSet", "x")+`]}}`))
+	require.ErrorContains(t, change(link("down")), "cannot be changed", "of a replica set")
 	require.NoError(t, patch(`{"metadata":{"ownerReferences":null}}`))
 }
 
@@ -139,7 +193,7 @@ func TestAttackTheTokenOfTheControllerChangesNothingOfAVMI(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	v := guest("vm")
-	v.Labels = map[string]string{"mine": "a"}
+	attackable(v)
 	changeVMIs(t, world.config, home, s.create(v))
 }
 

@@ -66,6 +66,33 @@ func TestARollingEditDisturbsNoVM(t *testing.T) {
 	require.Equal(t, before["vm1"].UID, v.UID)
 }
 
+func TestTheLinkOfAVMFollowsItsTemplateWithFewWrites(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	s.controlVMs()
+	s.play()
+	s.createVM(vmOf("vm", vmi.RunAlways))
+	s.awaitVM("vm", func(v *vmi.VirtualMachine) bool { return v.Status.Ready })
+	first := s.awaitPhase("vm", vmi.Running)
+	pods := s.podUIDs()
+	for n, state := range []vmi.InterfaceState{vmi.InterfaceDown, vmi.InterfaceUp} {
+		before := len(s.writes.all())
+		template := fmt.Sprintf(`[{"name":"default","masquerade":{},"state":%q}]`, state)
+		s.editVM("vm", `{"spec":{"template":{"spec":{"domain":{"devices":{"interfaces":`+template+`}}}}}}`)
+		generation := int64(n + 2)
+		v := s.await("vm", func(v *vmi.VirtualMachineInstance) bool { return v.Spec.Domain.Devices.Interfaces[0].State == state })
+		require.Equal(t, first.UID, v.UID)
+		require.Equal(t, generation, vmi.StartGeneration(v), "in the same write")
+		want := first.Spec.DeepCopy()
+		want.Domain.Devices.Interfaces[0].State = state
+		require.Equal(t, *want, v.Spec, "nothing else")
+		vm := s.awaitVM("vm", func(v *vmi.VirtualMachine) bool { return v.Status.ObservedGeneration == generation })
+		require.Nil(t, vm.Status.Condition(vmi.ConditionRestartRequired))
+		require.ElementsMatch(t, []string{"PATCH virtualmachines/vm/status 200", "PATCH virtualmachineinstances/vm 200"}, s.writes.all()[before:])
+	}
+	require.Equal(t, pods, s.podUIDs())
+}
+
 // podUIDs are the UIDs of the pods of the namespace.
 func (s space) podUIDs() map[types.UID]bool {
 	s.t.Helper()

@@ -45,6 +45,7 @@ func TestWhatIsSentHasItsForm(t *testing.T) {
 		"state-starting":    State{Generation: 1, Phase: Starting, Finding: &vmi.Finding{Reason: "StartFailed", Message: "create domain default_hello: busy"}},
 		"state-running":     State{Generation: 4, Phase: Running, Emulated: true, Machine: "pc-q35-7.2", Disks: disks, Agent: &Agent{Version: "7.2.0"}},
 		"state-interfaces":  State{Generation: 4, Phase: Running, Agent: &Agent{Version: "7.2.0"}, Interfaces: []Interface{{Name: "eth0", MAC: "02:29:ef:a9:cb:99", Addresses: []string{"10.0.2.2", "fd10:0:2::2"}}}},
+		"state-links":       State{Generation: 4, Phase: Running, Links: []Link{{Name: "default", State: "up"}, {Name: "lan", State: "down"}}},
 		"state-paused":      State{Generation: 4, Phase: Paused, Pause: &Pause{Cause: PausedByUser}, Machine: "pc-q35-7.2", Disks: disks, Agent: &Agent{}},
 		"state-io-error":    State{Generation: 4, Phase: Paused, Pause: &Pause{Cause: PausedByIOError, Volume: "data", Message: "volume data: no space left"}, Machine: "pc-q35-7.2", Disks: disks},
 		"state-stopping":    State{Generation: 5, Phase: Stopping, Machine: "pc-q35-7.2", Disks: disks},

@@ -34,6 +34,9 @@ type State struct {
 	// Interfaces are the guest's interfaces as its agent reports them. Empty: there is
 	// no agent, or it did not say.
 	Interfaces []Interface `json:"interfaces,omitempty"`
+	// Links are the links of the domain's interfaces. Empty: it has none, or the launcher
+	// does not say.
+	Links []Link `json:"links,omitempty"`
 	// Credentials says whether the guest has the keys and passwords that its agent
 	// writes. Nil: there are none, or they were not tried yet.
 	Credentials *Credentials `json:"credentials,omitempty"`
@@ -170,4 +173,12 @@ type Interface struct {
 	MAC string `json:"mac"`
 	// Addresses are its addresses, without the lengths of their networks.
 	Addresses []string `json:"addresses,omitempty"`
+}
+
+// Link is the link of a domain's interface: the cable that the guest sees.
+type Link struct {
+	// Name is the interface's name in the spec.
+	Name string `json:"name"`
+	// State is up or down.
+	State string `json:"state"`
 }

@@ -33,6 +33,8 @@ func (s *Supervisor) act(ctx context.Context, p launcher.Plan) error {
 			s.actMeasure(ctx)
 		case launcher.Resize:
 			s.actResize(ctx, action)
+		case launcher.SwitchLink:
+			s.actSwitchLink(ctx, action)
 		case launcher.RequestShutdown:
 			s.actShutdown(ctx)
 		case launcher.Destroy:

@@ -54,6 +54,11 @@ type facts struct {
 	resizes     int // that failed in a row
 	resizeAt    time.Time
 
+	switching   bool
+	switchFault error
+	switches    int // that failed in a row
+	switchAt    time.Time
+
 	running running         // what is known of the domain
 	agent   *protocol.Agent // in the guest; never changed, only replaced
 
@@ -110,6 +115,7 @@ func (f *facts) observe(now time.Time) (launcher.Desired, launcher.Actual) {
 		Pause: f.pause, PausedAt: f.pausedAt, ResumedAt: f.resumedAt, Resumes: f.resumes, Turning: f.turning,
 		Boot: f.boot, LostFilesystems: slices.Clone(f.lost),
 		Resizing: f.resizing, ResizeFault: f.resizeFault, ResizeAt: f.resizeAt,
+		Switching: f.switching, SwitchFault: f.switchFault, SwitchAt: f.switchAt,
 		Fault: f.fault, RetryAt: f.retryAt, AskedAt: f.askedAt, KilledAt: f.killedAt, Exit: f.exit,
 	}
 }
@@ -152,7 +158,7 @@ func (f *facts) complete(s protocol.State) protocol.State {
 	defer f.mu.Unlock()
 	s.Emulated, s.Machine, s.Disks, s.Agent = f.running.emulated, f.running.machineType, f.running.disks, f.agent
 	s.Reboots, s.Panics, s.Credentials, s.KernelBoot = f.reboots, f.panics, f.credentials, f.running.kernel
-	s.VSOCKCID = f.running.vsockCID
+	s.VSOCKCID, s.Links = f.running.vsockCID, f.links()
 	if f.agent != nil {
 		s.Interfaces = f.interfaces
 	}

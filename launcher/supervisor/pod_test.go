@@ -107,6 +107,10 @@ if [ -n "$BLOCK" ]; then
 	cp -a "$BLOCK" /run/dev/data && chown 107:107 /run/dev/data
 	mount --move /run/dev /dev
 fi
+if [ -n "$TAP" ]; then
+	ip tuntap add "$TAP" mode tap user 107
+	mknod -m 0666 /run/tun c 10 200 && mount --bind /run/tun /dev/net/tun
+fi
 mount --bind passwd /etc/passwd
 mount --bind group /etc/group
 mount -t overlay -o lowerdir=share:/usr/share overlay /usr/share

@@ -117,8 +117,9 @@ func (e *executor[T, L]) do(ctx context.Context, o T, a scheduler.Action) (T, er
 	case scheduler.ReleaseInstance:
 		log.Info("release instance", "instance", a.Instance.Name)
 		return o, e.owned.release(ctx, o.GetUID(), a.Instance)
-	case scheduler.AnnotateInstance:
-		return o, e.owned.patch(ctx, a.Instance, "annotate", map[string]any{"annotations": a.Annotations})
+	case scheduler.ChangeInstance:
+		log.Info("change instance", "instance", a.Instance.Name, "annotations", a.Annotations, "links", a.Links)
+		return o, e.owned.change(ctx, a)
 	case scheduler.CreateDataVolume:
 		log.Info("create DataVolume", "name", a.DataVolume.GetName())
 		return o, e.dataVolumes.create(ctx, o, a.DataVolume)

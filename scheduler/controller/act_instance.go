@@ -127,11 +127,47 @@ func (w *owned) delete(ctx context.Context, v *vmi.VirtualMachineInstance) error
 func (w *owned) patch(ctx context.Context, v *vmi.VirtualMachineInstance, what string, metadata map[string]any) error {
 	m := maps.Clone(metadata)
 	m["uid"], m["resourceVersion"] = v.UID, v.ResourceVersion
-	raw, err := json.Marshal(map[string]any{"metadata": m})
+	return w.send(ctx, v, what, types.MergePatchType, map[string]any{"metadata": m})
+}
+
+// operation is one of a JSON patch.
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value"`
+}
+
+// change changes annotations and link states of the VMI if it has not changed since. The
+// interfaces are a list, of which a merge patch would write everything.
+func (w *owned) change(ctx context.Context, a scheduler.ChangeInstance) error {
+	v := a.Instance
+	if len(a.Links) == 0 {
+		return w.patch(ctx, v, "annotate", map[string]any{"annotations": a.Annotations})
+	}
+	all := []operation{{"replace", "/metadata/uid", v.UID}, {"replace", "/metadata/resourceVersion", v.ResourceVersion}}
+	for i, n := range v.Spec.Domain.Devices.Interfaces {
+		if to, ok := a.Links[n.Name]; ok {
+			all = append(all, operation{"add", fmt.Sprintf("/spec/domain/devices/interfaces/%d/state", i), to})
+		}
+	}
+	if len(a.Annotations) > 0 {
+		annotations := maps.Clone(v.Annotations)
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		maps.Copy(annotations, a.Annotations)
+		all = append(all, operation{"add", "/metadata/annotations", annotations})
+	}
+	return w.send(ctx, v, "set the links of", types.JSONPatchType, all)
+}
+
+// send patches the VMI.
+func (w *owned) send(ctx context.Context, v *vmi.VirtualMachineInstance, what string, kind types.PatchType, patch any) error {
+	raw, err := json.Marshal(patch)
 	if err != nil {
 		return err
 	}
-	now, err := w.in(v.Namespace).Patch(ctx, v.Name, types.MergePatchType, raw, metav1.PatchOptions{})
+	now, err := w.in(v.Namespace).Patch(ctx, v.Name, kind, raw, metav1.PatchOptions{})
 	switch {
 	case isMissing(err):
 		return nil

@@ -26,7 +26,7 @@ func TestAStartCostsFourWrites(t *testing.T) {
 	w.edit(func(s *vmi.VirtualMachineSpec) { s.RunStrategy = new(vmi.RunHalted) })
 	w.settle()
 	w.gone()
-	require.Equal(t, []string{"status Stopping", "delete vmi", "status Stopped"}, slices.DeleteFunc(w.writes, func(s string) bool { return s == "annotate vmi" }))
+	require.Equal(t, []string{"status Stopping", "delete vmi", "status Stopped"}, slices.DeleteFunc(w.writes, func(s string) bool { return s == "change vmi" }))
 	require.False(t, w.vm.Status.Created)
 }
 

@@ -8,9 +8,10 @@ import (
 
 // restartRequired says that the template differs from the one that the VMI was
 // started from in something that only the next start changes. Where live is true, the
-// VMI takes other processors, memory and placement while it runs.
+// VMI takes other processors, memory and placement while it runs. It takes link states
+// always.
 func restartRequired(started, now *vmi.VirtualMachineInstanceTemplate, live bool) bool {
-	a, b := started.DeepCopy(), now.DeepCopy()
+	a, b := withoutLinks(started), withoutLinks(now)
 	for _, t := range []*vmi.VirtualMachineInstanceTemplate{a, b} {
 		if live {
 			forgetLive(&t.Spec)

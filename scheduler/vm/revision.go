@@ -74,10 +74,11 @@ func startedFrom(r *appsv1.ControllerRevision) (vmi.VirtualMachineSpec, bool) {
 	return s.Spec, true
 }
 
-// sameTemplate says that the VMI has the template that the VM has now.
+// sameTemplate says that the VMI has the template that the VM has now, or will have as
+// soon as its links follow.
 func sameTemplate(o Observed, v *vmi.VirtualMachineInstance) bool {
 	was, is, ok := templates(o, v)
-	return ok && equality.Semantic.DeepEqual(was, is)
+	return ok && equality.Semantic.DeepEqual(withoutLinks(was), withoutLinks(is))
 }
 
 // templates are the template that the VMI was started from and the one that the VM has
@@ -90,14 +91,19 @@ func templates(o Observed, v *vmi.VirtualMachineInstance) (was, is *vmi.VirtualM
 	return whole(o.VM, &s, o.Profile), whole(o.VM, &o.VM.Spec, o.Profile), true
 }
 
-// follow notes on a VMI whose template is still that of the VM that it has the VM's
-// generation, and deletes the revisions that nothing runs from.
+// follow gives a VMI the link states of the template, notes on one whose template is
+// still that of the VM that it has the VM's generation, and deletes the revisions that
+// nothing runs from.
 func follow(o Observed, v *vmi.VirtualMachineInstance) []scheduler.Action {
 	var out []scheduler.Action
-	if v.DeletionTimestamp == nil && !v.Status.Phase.Final() && vmi.StartGeneration(v) != o.VM.Generation && sameTemplate(o, v) {
-		out = append(out, scheduler.AnnotateInstance{Instance: v, Annotations: map[string]string{
-			vmi.VMGenerationAnnotation: strconv.FormatInt(o.VM.Generation, 10),
-		}})
+	if v.DeletionTimestamp == nil && !v.Status.Phase.Final() && vmi.StartGeneration(v) != o.VM.Generation {
+		change := scheduler.ChangeInstance{Instance: v, Links: links(o, v)}
+		if sameTemplate(o, v) {
+			change.Annotations = map[string]string{vmi.VMGenerationAnnotation: strconv.FormatInt(o.VM.Generation, 10)}
+		}
+		if len(change.Annotations)+len(change.Links) > 0 {
+			out = append(out, change)
+		}
 	}
 	in := running(o, v)
 	if in == nil {

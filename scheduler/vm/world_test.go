@@ -83,8 +83,14 @@ func (w *world) do(a scheduler.Action) bool {
 	case scheduler.AdoptInstance:
 		w.writes = append(w.writes, "adopt vmi")
 		w.vmi.OwnerReferences = append(w.vmi.OwnerReferences, *metav1.NewControllerRef(w.vm, vmi.VirtualMachines.GroupVersionKind))
-	case scheduler.AnnotateInstance:
-		w.writes = append(w.writes, "annotate vmi")
+	case scheduler.ChangeInstance:
+		w.writes = append(w.writes, "change vmi")
+		for i := range w.vmi.Spec.Domain.Devices.Interfaces {
+			n := &w.vmi.Spec.Domain.Devices.Interfaces[i]
+			if to, ok := a.Links[n.Name]; ok {
+				n.State = to
+			}
+		}
 		for k, v := range a.Annotations {
 			w.vmi.Annotations[k] = v
 		}
