@@ -18,6 +18,9 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
+// maxRefusal is how much of an answer that is no Status is in an error, in bytes.
+const maxRefusal = 512
+
 // Stream is an open connection to a guest.
 //
 // Read returns io.EOF when the other side has closed the stream, and an error that wraps
@@ -114,5 +117,10 @@ func (v verbs) status(err error, name string) error {
 		return &apierrors.StatusError{ErrStatus: s}
 	}
 	after, _ := strconv.Atoi(refused.Header.Get("Retry-After"))
-	return apierrors.NewGenericServerResponse(refused.Status, http.MethodGet, v.of.Resource().GroupResource(), name, strings.TrimSpace(string(refused.Body)), after, true)
+	out := apierrors.NewGenericServerResponse(refused.Status, http.MethodGet, v.of.Resource().GroupResource(), name, "", after, true)
+	text := strings.TrimSpace(string(refused.Body[:min(len(refused.Body), maxRefusal)]))
+	if text == "" {
+		return out
+	}
+	return fmt.Errorf("%w: %q", out, text)
 }
