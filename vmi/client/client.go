@@ -23,6 +23,8 @@ type Client struct {
 	http *http.Client
 	// kinds are the kindClients by typedKind.
 	kinds sync.Map
+	// subresources sends requests to the API of the verbs.
+	subresources rest.Interface
 }
 
 // New makes a Client that talks to the API server of cfg. The configuration is
@@ -41,6 +43,9 @@ func New(cfg *rest.Config) (*Client, error) {
 	}
 	c := &Client{cfg: cfg, http: h}
 	// What is wrong with a configuration is wrong for every kind.
+	if c.subresources, err = c.newSubresources(); err != nil {
+		return nil, fmt.Errorf("make a client of %s: %w", cfg.Host, err)
+	}
 	if _, err := c.newKindClient(vmi.VirtualMachineInstances.Definition); err != nil {
 		return nil, fmt.Errorf("make a client of %s: %w", cfg.Host, err)
 	}
@@ -59,14 +64,14 @@ func ScaledOf[T Object, L runtime.Object](c *Client, d vmi.DefinitionOf[T, L], n
 	return scaled[T, L]{at(c, d, namespace)}
 }
 
-// VirtualMachineInstances reads and writes VMIs.
+// VirtualMachineInstances reads and writes VMIs, and calls their verbs.
 func (c *Client) VirtualMachineInstances(namespace string) Instances {
-	return Of(c, vmi.VirtualMachineInstances, namespace)
+	return instances{at(c, vmi.VirtualMachineInstances, namespace), verbs{c, vmi.VirtualMachineInstances.Definition, namespace}}
 }
 
-// VirtualMachines reads and writes VirtualMachines.
+// VirtualMachines reads and writes VirtualMachines, and calls their verbs.
 func (c *Client) VirtualMachines(namespace string) VirtualMachines {
-	return Of(c, vmi.VirtualMachines, namespace)
+	return virtualMachines{at(c, vmi.VirtualMachines, namespace), verbs{c, vmi.VirtualMachines.Definition, namespace}}
 }
 
 // VirtualMachineInstanceReplicaSets reads and writes replica sets and their

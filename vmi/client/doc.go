@@ -13,6 +13,11 @@
 // names. Apply makes what is set in an object so and leaves the rest to others;
 // [Configuration] says what counts as set. [WriteStatus] is for controllers.
 //
+// What users do with VMs beside that are the verbs of [VirtualMachines] and [Instances],
+// of the API group subresources.kubevirt.io: starting and stopping, pausing, what the
+// guest's agent reports, and streams as net.Conn: the serial console, the screen and the
+// ports of a guest.
+//
 // [WaitForPhase] waits for a VMI, [WaitFor] for anything else. Package
 // informer keeps caches, package fake is an API server for tests.
 //
@@ -24,7 +29,7 @@
 // an object does not keep a client from the others: it is decoded in part, marked
 // (vmi.Unreadable), and named by the error of a read ([Objects]).
 //
-// Traps: an object that Update writes must hold all that was read; a client that
+// Traps: a stream that is not read is ended by the other side after some time. An object that Update writes must hold all that was read; a client that
 // is older than the API server drops the fields that it does not know. Use Patch
 // or Apply where both may meet.
 package client

@@ -47,10 +47,6 @@ type Objects[T Object, L runtime.Object] interface {
 
 // The clients of the kinds.
 type (
-	// Instances reads and writes VirtualMachineInstances.
-	Instances = Objects[*vmi.VirtualMachineInstance, *vmi.VirtualMachineInstanceList]
-	// VirtualMachines reads and writes VirtualMachines.
-	VirtualMachines = Objects[*vmi.VirtualMachine, *vmi.VirtualMachineList]
 	// Migrations reads and writes VirtualMachineInstanceMigrations.
 	Migrations = Objects[*vmi.VirtualMachineInstanceMigration, *vmi.VirtualMachineInstanceMigrationList]
 	// KubeVirts reads and writes the configuration of Podvisor.

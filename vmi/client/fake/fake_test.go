@@ -15,3 +15,9 @@ func TestTheFakeKeepsTheContractOfTheRealOne(t *testing.T) {
 	require.NoError(t, err)
 	contract.Run(t, c, "default")
 }
+
+func TestTheVerbsOfTheFakeKeepTheContract(t *testing.T) {
+	c, err := client.New(fake.New().Config())
+	require.NoError(t, err)
+	contract.RunVerbs(t, c, "default")
+}

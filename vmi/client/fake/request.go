@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podvisor/podvisor/vmi"
 )
 
 // request is a request for an object, or for all if it has no name.
@@ -156,6 +158,10 @@ func (q request) selector() (func(*unstructured.Unstructured) bool, error) {
 
 // ServeHTTP answers requests for the kinds that are served, at their paths.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if gv, below, ok := groupVersion(r.URL.Path); ok && gv.Group == vmi.SubresourceGroup {
+		s.serveVerb(w, r, below)
+		return
+	}
 	q, err := s.parse(r)
 	if err != nil {
 		fail(w, err)

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"reflect"
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -13,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	"github.com/podvisor/podvisor/internal/websocket"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/kinds"
 )
@@ -27,6 +30,8 @@ type Server struct {
 	// kinds are the kinds that are served.
 	kinds    map[schema.GroupVersionResource]*vmi.Definition
 	managers managers
+	// streams are the open streams of the verbs.
+	streams map[*websocket.Conn]opened
 }
 
 // New makes a Server that serves the kinds of the table in package vmi/kinds and
@@ -38,7 +43,7 @@ func New(objects ...Object) *Server { return Serving(nil, objects...) }
 
 // Serving is like [New] and serves further kinds, of any API group.
 func Serving(more []vmi.Definition, objects ...Object) *Server {
-	s := &Server{store: newStore(), kinds: map[schema.GroupVersionResource]*vmi.Definition{}}
+	s := &Server{store: newStore(), kinds: map[schema.GroupVersionResource]*vmi.Definition{}, streams: map[*websocket.Conn]opened{}}
 	for _, d := range append(kinds.Definitions(), more...) {
 		s.kinds[d.Resource()] = &d
 	}
@@ -73,11 +78,16 @@ func (s *Server) Config() *rest.Config {
 	return &rest.Config{Host: "http://fake", Transport: s, QPS: -1}
 }
 
-// Disconnect ends all watches, as an API server does that restarts.
+// Disconnect ends all watches and cuts all streams, as an API server does that
+// restarts.
 func (s *Server) Disconnect() {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.disconnect()
+	streams := slices.Collect(maps.Keys(s.streams))
+	s.mu.Unlock()
+	for _, c := range streams {
+		c.Cut()
+	}
 }
 
 // Expire ends all watches and drops all events: a watch from the version that a

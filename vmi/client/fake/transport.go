@@ -1,8 +1,10 @@
 package fake
 
 import (
+	"bufio"
 	"context"
 	"io"
+	"net"
 	"net/http"
 	"sync"
 )
@@ -11,7 +13,7 @@ import (
 // the answer is read while it is written. cancel ends the request's context.
 func roundTrip(r *http.Request, cancel context.CancelFunc, h http.Handler) (*http.Response, error) {
 	out, in := io.Pipe()
-	w := &answer{header: http.Header{}, body: in, begun: make(chan struct{})}
+	w := &answer{header: http.Header{}, body: in, begun: make(chan struct{}), hijacked: make(chan net.Conn, 1)}
 	stop := context.AfterFunc(r.Context(), func() { _ = in.CloseWithError(r.Context().Err()) })
 	go func() {
 		defer cancel()
@@ -26,6 +28,8 @@ func roundTrip(r *http.Request, cancel context.CancelFunc, h http.Handler) (*htt
 	}()
 	select {
 	case <-w.begun:
+	case wire := <-w.hijacked:
+		return upgraded(r, wire)
 	case <-r.Context().Done():
 		return nil, r.Context().Err()
 	}
@@ -42,6 +46,33 @@ type answer struct {
 	once   sync.Once
 	code   int
 	begun  chan struct{}
+	// hijacked gets the client's end of a connection that the handler has taken over.
+	hijacked chan net.Conn
+}
+
+// Hijack implements http.Hijacker.
+func (a *answer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	ours, theirs := net.Pipe()
+	a.hijacked <- theirs
+	return ours, bufio.NewReadWriter(bufio.NewReader(ours), bufio.NewWriter(ours)), nil
+}
+
+// upgraded is the answer that the handler writes to a connection that it has taken over.
+func upgraded(r *http.Request, wire net.Conn) (*http.Response, error) {
+	b := bufio.NewReader(wire)
+	out, err := http.ReadResponse(b, r)
+	if err != nil {
+		_ = wire.Close()
+		return nil, err
+	}
+	out.Body = connection{b, wire}
+	return out, nil
+}
+
+// connection is a connection of which a part was read.
+type connection struct {
+	io.Reader
+	io.WriteCloser
 }
 
 func (a *answer) Header() http.Header { return a.header }

@@ -1,0 +1,209 @@
+package contract
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/client"
+	"github.com/podvisor/podvisor/vmi/vmitest"
+)
+
+// verbCase is a call of a verb of a VM or VMI of the name a.
+type verbCase struct {
+	name string
+	// strategy is the run strategy of the VM. "": there is none.
+	strategy vmi.RunStrategy
+	// phase is the phase of the VMI. "": there is none.
+	phase vmi.Phase
+	// with changes the VMI before it is there, except for what is in its status.
+	with func(*vmi.VirtualMachineInstance)
+	// conditions are those of the VMI that are True.
+	conditions []vmi.ConditionType
+	call       func(context.Context, client.VirtualMachines, client.Instances) error
+	// is classifies the error, and words are in it. Nil: there is none.
+	is    func(error) bool
+	words string
+	// becomes is the run strategy after the call ("": as before), and queue the changes
+	// that the VM is asked for.
+	becomes vmi.RunStrategy
+	queue   []vmi.StateChange
+}
+
+var dryRun = []string{metav1.DryRunAll}
+
+func start(o vmi.StartOptions) func(context.Context, client.VirtualMachines, client.Instances) error {
+	return func(ctx context.Context, c client.VirtualMachines, _ client.Instances) error {
+		return c.Start(ctx, "a", o)
+	}
+}
+
+func stop(o vmi.StopOptions) func(context.Context, client.VirtualMachines, client.Instances) error {
+	return func(ctx context.Context, c client.VirtualMachines, _ client.Instances) error {
+		return c.Stop(ctx, "a", o)
+	}
+}
+
+func restart(o vmi.RestartOptions) func(context.Context, client.VirtualMachines, client.Instances) error {
+	return func(ctx context.Context, c client.VirtualMachines, _ client.Instances) error {
+		return c.Restart(ctx, "a", o)
+	}
+}
+
+func onVMI(call func(context.Context, client.Instances) error) func(context.Context, client.VirtualMachines, client.Instances) error {
+	return func(ctx context.Context, _ client.VirtualMachines, c client.Instances) error { return call(ctx, c) }
+}
+
+// verbCases are what every server of the verbs answers, without a guest that runs.
+var verbCases = []verbCase{
+	{name: "start of a halted VM", strategy: vmi.RunHalted, call: start(vmi.StartOptions{}), becomes: vmi.RunAlways},
+	{name: "dry start of a halted VM", strategy: vmi.RunHalted, call: start(vmi.StartOptions{DryRun: dryRun})},
+	{name: "start of a halted VM, paused", strategy: vmi.RunHalted, call: start(vmi.StartOptions{Paused: true}), queue: []vmi.StateChange{vmi.StartRequest}},
+	{name: "start of a VM that is started by hand", strategy: vmi.RunManual, call: start(vmi.StartOptions{}), queue: []vmi.StateChange{vmi.StartRequest}},
+	{name: "start of one whose VMI has ended", strategy: vmi.RunManual, phase: vmi.Succeeded, call: start(vmi.StartOptions{}), queue: []vmi.StateChange{vmi.StopRequest, vmi.StartRequest}},
+	{name: "start of one that has failed", strategy: vmi.RunRerunOnFailure, phase: vmi.Failed, call: start(vmi.StartOptions{}), is: apierrors.IsConflict, words: "RerunOnFailure does not support starting VM from failed state"},
+	{name: "start of one that runs", strategy: vmi.RunManual, phase: vmi.Running, call: start(vmi.StartOptions{}), is: apierrors.IsConflict, words: "VM is already running"},
+	{name: "start of one that is being scheduled", strategy: vmi.RunAlways, phase: vmi.Scheduling, call: start(vmi.StartOptions{}), is: apierrors.IsConflict, words: "VM is already running"},
+	{name: "start of one that starts by itself", strategy: vmi.RunAlways, call: start(vmi.StartOptions{}), is: apierrors.IsConflict, words: "Always does not support manual start requests"},
+	{name: "start of no VM", call: start(vmi.StartOptions{}), is: apierrors.IsNotFound, words: `virtualmachine.kubevirt.io "a" not found`},
+
+	{name: "stop of a VM that runs", strategy: vmi.RunAlways, phase: vmi.Running, call: stop(vmi.StopOptions{}), becomes: vmi.RunHalted},
+	{name: "stop of one that fails again and again", strategy: vmi.RunAlways, call: stop(vmi.StopOptions{}), becomes: vmi.RunHalted},
+	{name: "dry stop", strategy: vmi.RunAlways, phase: vmi.Running, call: stop(vmi.StopOptions{DryRun: dryRun})},
+	{name: "stop of one that was started by hand", strategy: vmi.RunManual, phase: vmi.Running, call: stop(vmi.StopOptions{}), queue: []vmi.StateChange{vmi.StopRequest}},
+	{name: "stop of one that is off", strategy: vmi.RunManual, call: stop(vmi.StopOptions{}), is: apierrors.IsConflict, words: "VM is not running"},
+	{name: "stop of one that is stopping", strategy: vmi.RunHalted, phase: vmi.Running, call: stop(vmi.StopOptions{}), is: apierrors.IsConflict, words: "Halted only supports manual stop requests with a shorter graceperiod"},
+	{name: "faster stop of one that is stopping", strategy: vmi.RunHalted, phase: vmi.Running, with: func(v *vmi.VirtualMachineInstance) { v.Spec.TerminationGracePeriodSeconds = new(int64(600)) },
+		call: stop(vmi.StopOptions{GracePeriod: new(int64(0))}), queue: []vmi.StateChange{vmi.StopRequest}},
+	{name: "stop of no VM", call: stop(vmi.StopOptions{}), is: apierrors.IsNotFound, words: `virtualmachine.kubevirt.io "a" not found`},
+
+	{name: "restart", strategy: vmi.RunAlways, phase: vmi.Running, call: restart(vmi.RestartOptions{}), queue: []vmi.StateChange{vmi.StopRequest, vmi.StartRequest}},
+	{name: "restart at once", strategy: vmi.RunAlways, phase: vmi.Running, call: restart(vmi.RestartOptions{GracePeriodSeconds: new(int64(0))}), queue: []vmi.StateChange{vmi.StopRequest, vmi.StartRequest}},
+	{name: "restart after a while", strategy: vmi.RunAlways, phase: vmi.Running, call: restart(vmi.RestartOptions{GracePeriodSeconds: new(int64(1))}), is: apierrors.IsBadRequest, words: "only gracePeriod=0 is supported"},
+	{name: "restart of one that is halted", strategy: vmi.RunHalted, call: restart(vmi.RestartOptions{}), is: apierrors.IsConflict, words: "Halted does not support manual restart requests"},
+	{name: "restart of one that is off", strategy: vmi.RunManual, call: restart(vmi.RestartOptions{}), is: apierrors.IsConflict, words: "VM is not running"},
+	{name: "migration of one that is off", strategy: vmi.RunManual, phase: vmi.Scheduling, call: func(ctx context.Context, c client.VirtualMachines, _ client.Instances) error {
+		return c.Migrate(ctx, "a", vmi.MigrateOptions{})
+	}, is: apierrors.IsConflict},
+	{name: "ports of a VM that is off", strategy: vmi.RunManual, call: func(ctx context.Context, c client.VirtualMachines, _ client.Instances) error {
+		_, err := c.PortForward("a")(ctx, "tcp", ":80")
+		return err
+	}, is: apierrors.IsConflict, words: "VMI is not started"},
+
+	{name: "pause of no VMI", call: onVMI(func(ctx context.Context, c client.Instances) error { return c.Pause(ctx, "a", vmi.PauseOptions{}) }),
+		is: apierrors.IsNotFound, words: `virtualmachineinstance.kubevirt.io "a" not found`},
+	{name: "pause of one that does not run", phase: vmi.Scheduled, call: onVMI(func(ctx context.Context, c client.Instances) error { return c.Pause(ctx, "a", vmi.PauseOptions{}) }),
+		is: apierrors.IsConflict, words: "VM is not running"},
+	{name: "pause of one that is paused", phase: vmi.Running, conditions: []vmi.ConditionType{vmi.ConditionPaused},
+		call: onVMI(func(ctx context.Context, c client.Instances) error { return c.Pause(ctx, "a", vmi.PauseOptions{}) }), is: apierrors.IsConflict, words: "VMI is already paused"},
+	{name: "pause of one with a probe", phase: vmi.Running, with: func(v *vmi.VirtualMachineInstance) {
+		v.Spec.LivenessProbe = &vmi.Probe{ProbeHandler: vmi.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(80)}}}
+	}, call: onVMI(func(ctx context.Context, c client.Instances) error { return c.Pause(ctx, "a", vmi.PauseOptions{}) }), is: apierrors.IsForbidden, words: "LivenessProbe is not supported"},
+	{name: "unpause of one that is not paused", phase: vmi.Running, call: onVMI(func(ctx context.Context, c client.Instances) error { return c.Unpause(ctx, "a", vmi.UnpauseOptions{}) }),
+		is: apierrors.IsConflict, words: "VMI is not paused"},
+	{name: "soft reboot of one that is paused", phase: vmi.Running, conditions: []vmi.ConditionType{vmi.ConditionPaused},
+		call: onVMI(func(ctx context.Context, c client.Instances) error { return c.SoftReboot(ctx, "a") }), is: apierrors.IsConflict, words: "VMI is paused"},
+	{name: "reset of one that does not run", phase: vmi.Scheduling, call: onVMI(func(ctx context.Context, c client.Instances) error { return c.Reset(ctx, "a") }), is: apierrors.IsBadRequest},
+	{name: "freeze of one that does not run", phase: vmi.Scheduling, call: onVMI(func(ctx context.Context, c client.Instances) error { return c.Freeze(ctx, "a", client.FreezeOptions{}) }),
+		is: apierrors.IsConflict, words: "VM is not running"},
+	{name: "users where no agent is", phase: vmi.Running, call: onVMI(func(ctx context.Context, c client.Instances) error { _, err := c.Users(ctx, "a"); return err }),
+		is: apierrors.IsConflict, words: "VMI does not have guest agent connected"},
+	{name: "the guest of one that does not run", phase: vmi.Scheduling, call: onVMI(func(ctx context.Context, c client.Instances) error { _, err := c.GuestInfo(ctx, "a"); return err }),
+		is: apierrors.IsConflict, words: "VMI is not running"},
+	{name: "screenshot of no VMI", call: onVMI(func(ctx context.Context, c client.Instances) error { _, err := c.Screenshot(ctx, "a"); return err }), is: apierrors.IsNotFound},
+
+	{name: "console of no VMI", call: onVMI(func(ctx context.Context, c client.Instances) error { _, err := c.Console(ctx, "a"); return err }),
+		is: apierrors.IsNotFound, words: `virtualmachineinstance.kubevirt.io "a" not found`},
+	{name: "console of one that does not run", phase: vmi.Scheduling, call: onVMI(func(ctx context.Context, c client.Instances) error { _, err := c.Console(ctx, "a"); return err }),
+		is: apierrors.IsBadRequest, words: "VMI is not running"},
+	{name: "console of one that has failed", phase: vmi.Failed, call: onVMI(func(ctx context.Context, c client.Instances) error { _, err := c.Console(ctx, "a"); return err }),
+		is: apierrors.IsConflict, words: "VMI is in failed status"},
+	{name: "console of one without a serial port", phase: vmi.Running, with: func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Devices.AutoattachSerialConsole = new(false) },
+		call: onVMI(func(ctx context.Context, c client.Instances) error { _, err := c.Console(ctx, "a"); return err }), is: apierrors.IsBadRequest, words: "No serial consoles are present."},
+	{name: "screen of one without graphics", phase: vmi.Running, with: func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Devices.AutoattachGraphicsDevice = new(false) },
+		call: onVMI(func(ctx context.Context, c client.Instances) error {
+			_, err := c.VNC(ctx, "a", client.VNCOptions{})
+			return err
+		}), is: apierrors.IsBadRequest, words: "No graphics devices are present."},
+	{name: "ports of one without a network", phase: vmi.Running, call: onVMI(func(ctx context.Context, c client.Instances) error {
+		_, err := c.PortForward("a")(ctx, "tcp", ":80")
+		return err
+	}),
+		is: apierrors.IsBadRequest, words: "no network interfaces are present"},
+	{name: "ports of one that is paused", phase: vmi.Running, conditions: []vmi.ConditionType{vmi.ConditionPaused},
+		call: onVMI(func(ctx context.Context, c client.Instances) error {
+			_, err := c.PortForward("a")(ctx, "udp", ":53")
+			return err
+		}), is: apierrors.IsConflict, words: "VMI is paused"},
+}
+
+// RunVerbs runs the tests of the verbs of VMs and VMIs that need no guest, in a namespace
+// without objects of the name a.
+func RunVerbs(t *testing.T, c *client.Client, namespace string) {
+	for _, tt := range verbCases {
+		t.Run(tt.name, func(t *testing.T) { tt.run(t, suite{c, namespace}) })
+	}
+}
+
+func (tt verbCase) run(t *testing.T, s suite) {
+	ctx := t.Context()
+	vmis := s.c.VirtualMachineInstances(s.namespace)
+	if tt.strategy != "" {
+		m := s.vm("a")
+		m.Spec.RunStrategy = &tt.strategy
+		s.created(t, m)
+		defer func() { require.NoError(t, s.vms().Delete(context.WithoutCancel(ctx), "a", metav1.DeleteOptions{})) }()
+	}
+	if tt.phase != "" {
+		s.instance(t, tt)
+		defer func() { require.NoError(t, vmis.Delete(context.WithoutCancel(ctx), "a", metav1.DeleteOptions{})) }()
+	}
+	err := tt.call(ctx, s.vms(), vmis)
+	if tt.is == nil {
+		require.NoError(t, err)
+	} else {
+		require.True(t, tt.is(err), "%v", err)
+		require.ErrorContains(t, err, tt.words)
+	}
+	if tt.strategy == "" {
+		return
+	}
+	m, err := s.vms().Get(ctx, "a", metav1.GetOptions{})
+	require.NoError(t, err)
+	want := tt.becomes
+	if want == "" {
+		want = tt.strategy
+	}
+	require.Equal(t, want, m.Spec.Strategy())
+	var queue []vmi.StateChange
+	for _, r := range m.Status.StateChangeRequests {
+		queue = append(queue, r.Action)
+	}
+	require.Equal(t, tt.queue, queue)
+}
+
+// instance makes the VMI of the case.
+func (s suite) instance(t *testing.T, tt verbCase) {
+	t.Helper()
+	v := vmitest.New(vmitest.WithName("a"))
+	v.ObjectMeta = metav1.ObjectMeta{Namespace: s.namespace, Name: "a"}
+	if tt.with != nil {
+		tt.with(v)
+	}
+	vmis := s.c.VirtualMachineInstances(s.namespace)
+	v, err := vmis.Create(t.Context(), v, metav1.CreateOptions{})
+	require.NoError(t, err)
+	now := v.DeepCopy()
+	now.Status.SetPhase(tt.phase, metav1.Now())
+	for _, c := range tt.conditions {
+		now.Status.SetCondition(vmi.Condition{Type: c, Status: corev1.ConditionTrue, Reason: "Test"}, metav1.Now())
+	}
+	_, err = client.WriteStatus(t.Context(), vmis, v, now)
+	require.NoError(t, err)
+}
