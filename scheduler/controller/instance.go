@@ -18,7 +18,12 @@ import (
 	"github.com/podvisor/podvisor/scheduler/instance"
 	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/client"
 )
+
+func (c *Controller) instanceClient(namespace string) client.Objects[*vmi.VirtualMachineInstance, *vmi.VirtualMachineInstanceList] {
+	return c.cfg.Client.VirtualMachineInstances(namespace)
+}
 
 // registerInstances makes VirtualMachineInstances one of the kinds. They are
 // queued when their pod, its node, the virt-handler there or a claim changes.
@@ -26,7 +31,7 @@ func (c *Controller) registerInstances() error {
 	var err error
 	c.instances, err = register(c, registration[*vmi.VirtualMachineInstance, *vmi.VirtualMachineInstanceList]{
 		definition: vmi.VirtualMachineInstances, finalizer: vmi.Finalizer,
-		name: "virt-controller-vmi", cached: c.caches.instances, in: c.cfg.Client.VirtualMachineInstances, observe: c.observeInstance,
+		name: "virt-controller-vmi", cached: c.caches.instances, in: c.instanceClient, observe: c.observeInstance,
 		describe: describeInstance,
 	})
 	l := c.instances.loop
