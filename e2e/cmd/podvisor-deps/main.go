@@ -22,6 +22,7 @@ var packages = []string{
 	"grub-efi-amd64-signed",
 	"iproute2",
 	"libarchive-tools",
+	"libvirt-clients",
 	"libvirt-daemon",
 	"libvirt-daemon-driver-qemu",
 	"libxml2-utils",
