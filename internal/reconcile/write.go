@@ -30,8 +30,8 @@ type Writer[T client.Object, L runtime.Object] struct {
 }
 
 // NewWriter makes a Writer that writes with the clients that in returns.
-func NewWriter[T client.Object, L runtime.Object](in func(namespace string) client.Objects[T, L]) *Writer[T, L] {
-	return &Writer[T, L]{in: in}
+func NewWriter[T client.Object, L runtime.Object, C client.Objects[T, L]](in func(namespace string) C) *Writer[T, L] {
+	return &Writer[T, L]{in: func(namespace string) client.Objects[T, L] { return in(namespace) }}
 }
 
 // Status makes the status of the object old that of changed, and returns the

@@ -18,6 +18,7 @@ import (
 	"github.com/podvisor/podvisor/scheduler/instance"
 	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/client"
 )
 
 // registerInstances makes VirtualMachineInstances one of the kinds. They are
@@ -26,7 +27,10 @@ func (c *Controller) registerInstances() error {
 	var err error
 	c.instances, err = register(c, registration[*vmi.VirtualMachineInstance, *vmi.VirtualMachineInstanceList]{
 		definition: vmi.VirtualMachineInstances, finalizer: vmi.Finalizer,
-		name: "virt-controller-vmi", cached: c.caches.instances, in: c.cfg.Client.VirtualMachineInstances, observe: c.observeInstance,
+		name: "virt-controller-vmi", cached: c.caches.instances, in: func(namespace string) client.Objects[*vmi.VirtualMachineInstance, *vmi.VirtualMachineInstanceList] {
+			return c.cfg.Client.VirtualMachineInstances(namespace)
+		},
+		observe:  c.observeInstance,
 		describe: describeInstance,
 	})
 	l := c.instances.loop

@@ -13,6 +13,7 @@ import (
 	"github.com/podvisor/podvisor/scheduler"
 	"github.com/podvisor/podvisor/scheduler/vm"
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/client"
 )
 
 // registerVMs makes VirtualMachines one of the kinds. They are queued when the VMI of
@@ -20,7 +21,10 @@ import (
 func (c *Controller) registerVMs() error {
 	k, err := register(c, registration[*vmi.VirtualMachine, *vmi.VirtualMachineList]{
 		definition: vmi.VirtualMachines, finalizer: vmi.VMFinalizer,
-		name: "virt-controller-vm", cached: c.caches.vms, in: c.cfg.Client.VirtualMachines, observe: c.observeVM,
+		name: "virt-controller-vm", cached: c.caches.vms, in: func(namespace string) client.Objects[*vmi.VirtualMachine, *vmi.VirtualMachineList] {
+			return c.cfg.Client.VirtualMachines(namespace)
+		},
+		observe:  c.observeVM,
 		describe: func(v *vmi.VirtualMachine) []any { return []any{"status", v.Status.PrintableStatus} },
 	})
 	k.owned = c.owned
