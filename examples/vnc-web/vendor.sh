@@ -11,8 +11,10 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cp package.json package-lock.json "$work"
 npm --prefix "$work" ci --ignore-scripts --no-audit --no-fund --loglevel=error >&2
-new=page/vendor.$$
-rm -rf "$new"
+# Beside page, which a build may be reading: what is embedded is there whole or not at all.
+new=$(mktemp -d .vendor.XXXXXX)
+trap 'rm -rf "$work" "$new"' EXIT
+chmod 755 "$new"
 mkdir -p "$new/novnc" "$new/xterm"
 modules=$work/node_modules
 cp -r "$modules/@novnc/novnc/core" "$modules/@novnc/novnc/vendor" "$modules/@novnc/novnc/LICENSE.txt" "$new/novnc"

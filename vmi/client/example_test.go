@@ -1,14 +1,17 @@
 package client_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -212,4 +215,50 @@ func Example_unreadable() {
 	// Output:
 	// broken: spec.domain.cpu.cores: -1: must be a whole number from 0 to 4294967295
 	// testvmi can be used
+}
+
+func Example_start() {
+	vms := connect(vmitest.NewVM(vmi.RunHalted, vmitest.WithName("web"))).VirtualMachines("default")
+	ctx := context.Background()
+
+	fmt.Println(vms.Start(ctx, "web", vmi.StartOptions{}))
+	m, err := vms.Get(ctx, "web", metav1.GetOptions{})
+	fmt.Println(m.Spec.Strategy(), err)
+
+	err = vms.Start(ctx, "web", vmi.StartOptions{})
+	fmt.Println(apierrors.IsConflict(err))
+	// Output:
+	// <nil>
+	// Always <nil>
+	// true
+}
+
+// The guest of the fake sends back what it gets.
+func Example_console() {
+	vmis := connect(vmitest.New(vmitest.WithName("web"), vmitest.WithPhase(vmi.Running))).VirtualMachineInstances("default")
+
+	console, err := vmis.Console(context.Background(), "web")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer console.Close()
+	_ = console.SetDeadline(time.Now().Add(time.Minute))
+	if _, err := io.WriteString(console, "uptime\n"); err != nil {
+		fmt.Println(err)
+		return
+	}
+	line, err := bufio.NewReader(console).ReadString('\n')
+	fmt.Printf("%q %v\n", line, err)
+	// Output: "uptime\n" <nil>
+}
+
+// A port of a guest serves any client of net/http.
+func ExampleDial() {
+	vms := connect().VirtualMachines("default")
+
+	web := http.Client{Transport: &http.Transport{DialContext: vms.PortForward("web")}}
+	_, err := web.Get("http://web/")
+	fmt.Println(apierrors.IsNotFound(err))
+	// Output: true
 }

@@ -6,7 +6,9 @@ import (
 	"context"
 	"flag"
 	"os"
+	"os/exec"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -14,10 +16,20 @@ import (
 	"github.com/podvisor/podvisor/internal/command"
 )
 
+// needed are the packages, and npm where there is none: it comes with other packages of
+// nodejs too, which Debian's package is in conflict with.
+func needed() []string {
+	if _, err := exec.LookPath("npm"); err != nil {
+		return append(slices.Clone(packages), "npm")
+	}
+	return packages
+}
+
 // packages are what the tests of the root module run. What the cluster and the
 // images need is installed where they are made.
 var packages = []string{
 	"busybox-static",
+	"chromium",
 	"dosfstools",
 	"grub-efi-amd64-signed",
 	"iproute2",
@@ -43,7 +55,7 @@ var program = command.Program{
 	Name: "podvisor-deps",
 	Usage: `usage: podvisor-deps
 
-Installs the Debian packages that the tests need: ` + strings.Join(packages, ", ") + ".",
+Installs the Debian packages that the tests need: ` + strings.Join(packages, ", ") + ",\nand npm where there is none.",
 }
 
 func main() {
@@ -56,5 +68,5 @@ func run(ctx context.Context, args []string) error {
 	if err := program.ParseFlags(&flag.FlagSet{}, args); err != nil {
 		return err
 	}
-	return debian.Ensure(ctx, os.Stdout, packages...)
+	return debian.Ensure(ctx, os.Stdout, needed()...)
 }
