@@ -9,6 +9,7 @@
 // guest its addresses:
 //
 //	state, err := link.Observe(ns)
+//	err = link.FindRouter(ns, &state, network.RoutedLink(instance)) // if that names a link
 //	cfg, err := network.Plan(network.Input{Instance: instance, State: state, Owner: owner})
 //	err = nft.Apply(ns, cfg)
 //	err = link.Apply(ns, cfg)

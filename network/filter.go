@@ -28,7 +28,8 @@ type Filter struct {
 	Uplink string
 	// Router is the tap device by which the launcher answers the guest as its router:
 	// from RouterMAC, with router advertisements and DHCPv6 only, and the pod gets
-	// nothing of it. Empty: there is none.
+	// nothing of it. With an Uplink it may send to the guest's MAC alone. Empty: there is
+	// none.
 	Router, RouterMAC string
 }
 

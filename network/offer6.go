@@ -14,7 +14,8 @@ type Offer6 struct {
 	// Address is the guest's address with the length of its network.
 	Address netip.Prefix `json:"address"`
 	// Router is the link-local address of the guest's default gateway, and RouterMAC
-	// its MAC address.
+	// its MAC address: the pod behind address translation, and otherwise the router of
+	// the pod.
 	Router    netip.Addr `json:"router"`
 	RouterMAC string     `json:"routerMAC"`
 	// MTU of the network, in bytes. 0: not offered.

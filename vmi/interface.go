@@ -111,9 +111,10 @@ const (
 // field is set.
 type InterfaceBinding struct {
 	// Bridge attaches the guest to the pod's interface by a bridge: the guest
-	// takes over the pod's MAC and IP addresses. It gets the IPv4 address by DHCP;
-	// that of IPv6 it must be configured with, for example by cloud-init's network
-	// data.
+	// takes over the pod's MAC and IP addresses. It gets the IPv4 address by DHCP,
+	// and on the pod network that of IPv6 by router advertisements and DHCPv6, if the
+	// pod's router answers at the link-local address that its MAC makes. Otherwise it
+	// must be configured with that of IPv6, for example by cloud-init's network data.
 	// +optional
 	Bridge *InterfaceBridge `json:"bridge,omitempty"`
 

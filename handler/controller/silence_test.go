@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"reflect"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -263,7 +264,7 @@ func TestAStreamThatStopsIsOpenedAgain(t *testing.T) {
 	w.eventually("paused", func() bool { return w.condition(vmi.ConditionPaused).Reason == "PausedIOError" })
 	require.Equal(t, "The guest was paused by an I/O error on volume root: No space left on device", w.condition(vmi.ConditionPaused).Message)
 	require.EqualValues(t, 2, s.watches.Load())
-	w.eventually("event", func() bool { return w.reasons()[len(w.reasons())-1] == "W IOerror" })
+	w.eventually("event", func() bool { return slices.Contains(w.reasons(), "W IOerror") })
 }
 
 func TestAPutThatIsNotAnsweredIsACondition(t *testing.T) {
