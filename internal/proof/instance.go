@@ -164,10 +164,10 @@ var instance = []group{
 		"spec.domain.machine",
 		"spec.domain.memory.maxGuest",
 	}},
+	{Domain, "TestTheLinkOfAGuestThatRunsIsSwitched", []string{"spec.domain.devices.interfaces[].state"}},
 	{Domain, kept, []string{
 		"spec.domain.devices.interfaces[].acpiIndex",
 		"spec.domain.devices.interfaces[].pciAddress",
-		"spec.domain.devices.interfaces[].state",
 		"spec.domain.devices.networkInterfaceMultiqueue",
 	}},
 	{Domain, "TestTheMemoryOfAGuestIsHugePagesOfTheNUMANodesOfItsCPUs", []string{

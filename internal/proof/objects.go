@@ -28,8 +28,8 @@ var instanceStatus = []group{
 		"status.volumeStatus[].persistentVolumeClaimInfo.filesystemOverhead",
 		"status.volumeStatus[].persistentVolumeClaimInfo.preallocated",
 	}},
+	{Unit, "TestTheLinksOfAVMIAreThoseOfItsDomain", []string{"status.interfaces[].linkState"}},
 	{Unit, "TestAPlanWithEachFieldOfAnInterface", []string{
-		"status.interfaces[].linkState",
 		"status.interfaces[].podInterfaceName",
 		"status.interfaces[].queueCount",
 	}},
