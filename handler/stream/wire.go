@@ -75,14 +75,14 @@ func carry(ctx context.Context, a, b net.Conn) {
 	both.Wait()
 }
 
-// rest is a connection of which some bytes were read already.
-type rest struct {
+// prefixed is a connection of which some bytes were read already.
+type prefixed struct {
 	net.Conn
 	early []byte
 }
 
 // Read reads what was read already before all else.
-func (c *rest) Read(b []byte) (int, error) {
+func (c *prefixed) Read(b []byte) (int, error) {
 	if len(c.early) == 0 {
 		return c.Conn.Read(b)
 	}
@@ -96,5 +96,5 @@ func (c *rest) Read(b []byte) (int, error) {
 // unread returns the connection with what r has read of it and not returned.
 func unread(c net.Conn, r *bufio.Reader) (net.Conn, error) {
 	early, err := r.Peek(r.Buffered())
-	return &rest{Conn: c, early: append([]byte(nil), early...)}, err
+	return &prefixed{Conn: c, early: append([]byte(nil), early...)}, err
 }
