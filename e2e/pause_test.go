@@ -25,7 +25,7 @@ func (s space) call(v *vmi.VirtualMachineInstance, call protocol.Call) {
 	require.NoError(s.t, err)
 	defer pods.Close()
 	launcher := control.NewClient(func(ctx context.Context) (net.Conn, error) { return pods.Dial(ctx, string(p.UID)) })
-	require.NoError(s.t, launcher.Call(s.t.Context(), call))
+	require.NoError(s.t, launcher.Call(s.t.Context(), call, nil, nil))
 }
 
 // awaitServed waits until the Service leads, or does not lead, to the VMI.

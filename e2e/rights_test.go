@@ -47,6 +47,8 @@ var rare = map[string]string{
 	"virt-controller patch kubevirts/status":                              "there is a KubeVirt",
 	"virt-handler act components":                                         "the policies ask for it",
 	"virt-handler get customresourcedefinitions":                          "virt-handler ends and may not read its DaemonSet",
+	"virt-controller create serviceaccounts/token":                        "a user opens a stream: TestAStreamIsOpenedWithATokenForOneNode",
+	"virt-handler create tokenreviews":                                    "a user opens a stream: TestAStreamIsOpenedWithATokenForOneNode",
 	"virt-handler get daemonsets":                                         "virt-handler ends",
 }
 

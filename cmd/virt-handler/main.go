@@ -7,7 +7,6 @@ import (
 	"os/signal"
 	"syscall"
 
-	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/klog/v2"
 
 	"github.com/podvisor/podvisor/handler"
@@ -17,7 +16,6 @@ import (
 	"github.com/podvisor/podvisor/handler/socket"
 	"github.com/podvisor/podvisor/internal/ops"
 	"github.com/podvisor/podvisor/vmi"
-	"github.com/podvisor/podvisor/vmi/client"
 	"github.com/podvisor/podvisor/vmi/config"
 )
 
@@ -36,6 +34,7 @@ func run(ctx context.Context, args []string) error {
 	cdi := flags.String("cdi", "/var/run/cdi", "the container runtime's folder of CDI specifications")
 	kvm := flags.String("kvm", string(device.Auto), "whether to offer KVM: auto (if guests can run on it), yes or no")
 	listen := flags.String("listen", ":8443", "address of the health and metrics endpoint")
+	streams := flags.String("streams", ":8186", "address of the streams of guests, which virt-controller opens")
 	level := flags.String("log-level", "info", "debug, info, warn or error")
 	if err := program.ParseFlags(flags, args); err != nil {
 		return err
@@ -47,11 +46,7 @@ func run(ctx context.Context, args []string) error {
 	}
 	log := s.Log
 	klog.SetSlogLogger(ops.WithoutRepeats(log))
-	instances, err := client.New(s.Kubernetes)
-	if err != nil {
-		return err
-	}
-	kube, err := corev1.NewForConfig(s.Kubernetes)
+	instances, kube, err := newClients(s.Kubernetes)
 	if err != nil {
 		return err
 	}
@@ -68,12 +63,16 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	server, annotations, err := newStreams(s.Urgent, c, *name, os.Getenv("POD_NAMESPACE"), log)
+	if err != nil {
+		return err
+	}
 	removal := node.Removal{Metadata: s.Metadata, Namespace: os.Getenv("POD_NAMESPACE"), DaemonSet: "virt-handler"}
 	ops.CountUnreadable(s.Metrics, vmi.VirtualMachineInstances.Plural, c.Unreadable)
 	var heartbeat *node.Heartbeat
 	p := device.New(device.Config{Devices: offer, PluginDir: *plugins, CDIDir: *cdi, Logger: log, Changed: func() { heartbeat.Changed() }, Uninstalled: removal.Uninstalled})
-	heartbeat = node.New(node.Config{Nodes: kube.Nodes(), Name: *name, Schedulable: func() bool { return p.Registered(device.Tun) }, Labels: l.labels(ctx, offer, s.Settings, log), Owned: handler.IsProcessorLabel, Uninstalled: removal.Uninstalled, Logger: log})
+	heartbeat = node.New(node.Config{Nodes: kube.Nodes(), Name: *name, Annotations: annotations, Schedulable: func() bool { return p.Registered(device.Tun) }, Labels: l.labels(ctx, offer, s.Settings, log), Owned: handler.IsProcessorLabel, Uninstalled: removal.Uninstalled, Logger: log})
 	s.Settings.OnChange(heartbeat.Changed)
 	e := ops.Endpoint{Addr: *listen, Metrics: s.Metrics, Ready: c.Ready, Facts: s.Settings.Facts, Logger: log}
-	return ops.Together(ctx, s.Settings.Run, c.Run, s.Settings.Alone(p.Run), s.Settings.Alone(heartbeat.Run), func(ctx context.Context) error { return ops.Serve(ctx, e) })
+	return ops.Together(ctx, s.Settings.Run, c.Run, func(ctx context.Context) error { return server.ListenAndServe(ctx, *streams) }, s.Settings.Alone(p.Run), s.Settings.Alone(heartbeat.Run), func(ctx context.Context) error { return ops.Serve(ctx, e) })
 }

@@ -49,7 +49,7 @@ func (c *Controller) call(ctx context.Context, namespace, name string, uid types
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, actionTimeout, s.noAnswer())
 	defer cancel()
-	if err := s.client.Call(ctx, call); err != nil {
+	if err := s.client.Call(ctx, call, nil, nil); err != nil {
 		if cause := context.Cause(ctx); cause != nil {
 			err = cause
 		}
@@ -61,19 +61,30 @@ func (c *Controller) call(ctx context.Context, namespace, name string, uid types
 
 // callable is the session with the launcher of a VMI that can be called.
 func (c *Controller) callable(key string, uid types.UID) (*session, error) {
-	if c.config.Settings != nil && c.config.Settings.Foreign() != "" {
-		return nil, ErrNotHere // it is KubeVirt's
-	}
-	v, s := c.writer.Latest(key, c.instances.Key(key)), c.session(key)
+	v, s := c.handled(key, uid)
 	switch {
-	case v == nil, s == nil, uid != "" && v.UID != uid:
+	case s == nil:
 		return nil, ErrNotHere
-	case v.Status.NodeName != c.config.Node || v.Status.Phase != vmi.Scheduled && v.Status.Phase != vmi.Running:
-		return nil, ErrNotHere
-	case v.Status.ActivePods[types.UID(s.podUID)] != c.config.Node:
-		return nil, ErrNotHere // the session is of an earlier pod
 	case v.DeletionTimestamp != nil:
 		return nil, ErrStopping
 	}
 	return s, nil
+}
+
+// handled is a VMI that this handler handles, and the session with its launcher. Nil:
+// it handles none of that name and UID.
+func (c *Controller) handled(key string, uid types.UID) (*vmi.VirtualMachineInstance, *session) {
+	if c.config.Settings != nil && c.config.Settings.Foreign() != "" {
+		return nil, nil // it is KubeVirt's
+	}
+	v, s := c.writer.Latest(key, c.instances.Key(key)), c.session(key)
+	switch {
+	case v == nil, s == nil, uid != "" && v.UID != uid:
+		return nil, nil
+	case v.Status.NodeName != c.config.Node || v.Status.Phase != vmi.Scheduled && v.Status.Phase != vmi.Running:
+		return nil, nil
+	case v.Status.ActivePods[types.UID(s.podUID)] != c.config.Node:
+		return nil, nil // the session is of an earlier pod
+	}
+	return v, s
 }

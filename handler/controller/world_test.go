@@ -50,7 +50,9 @@ type world struct {
 	dials  atomic.Int64
 
 	// calls are those that the launcher knows.
-	calls map[protocol.Call]func(context.Context) error
+	calls     map[protocol.Call]func(context.Context) error
+	questions map[protocol.Call]func(context.Context, []byte) (any, error)
+	streams   map[protocol.Stream]func(context.Context) (net.Conn, error)
 
 	mu      sync.Mutex
 	desired []protocol.Desired
@@ -130,7 +132,7 @@ func (w *world) launch(state protocol.State, put func(*control.Server, protocol.
 	l, err := net.Listen("unix", w.socket)
 	require.NoError(w.t, err)
 	server = control.NewServer(control.ServerConfig{
-		Namespace: "default", Name: "testvmi", UID: vmitest.UID, Calls: w.calls,
+		Namespace: "default", Name: "testvmi", UID: vmitest.UID, Calls: w.calls, Questions: w.questions, Streams: w.streams,
 		Put: func(d protocol.Desired) error {
 			w.mu.Lock()
 			w.desired = append(w.desired, d)

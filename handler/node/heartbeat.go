@@ -43,6 +43,9 @@ type Config struct {
 	Labels func() map[string]string
 	// Owned says that a label is one of those that Labels returns. Nil: none is.
 	Owned func(key string) bool
+	// Annotations are further annotations of the node, which are written at once when it
+	// runs, and removed when Podvisor is uninstalled. Nil: there are none.
+	Annotations map[string]string
 	// Uninstalled returns, at the end, whether the labels and the annotation are to be
 	// removed, and not the label to become false. Nil: they are not.
 	Uninstalled func(context.Context) bool
@@ -108,6 +111,11 @@ const removed = ""
 // that.
 func (h *Heartbeat) Run(ctx context.Context) error {
 	written := "false"
+	if len(h.config.Annotations) > 0 {
+		if err := h.send(ctx, map[string]any{"annotations": h.config.Annotations}); err != nil && ctx.Err() == nil {
+			h.config.Logger.Warn("annotate the node, will retry", "node", h.config.Name, "err", err)
+		}
+	}
 	if !h.config.Schedulable() {
 		h.wait(ctx, h.config.StartDelay, written)
 	}
@@ -129,9 +137,9 @@ func (h *Heartbeat) Run(ctx context.Context) error {
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), patchTimeout)
 	defer cancel()
 	if h.config.Uninstalled(last) {
-		return h.patch(last, removed)
+		return h.patch(last, removed, h.config.Annotations)
 	}
-	return h.patch(last, "false")
+	return h.patch(last, "false", nil)
 }
 
 // next is the time until the next patch.
@@ -160,7 +168,7 @@ func (h *Heartbeat) wait(ctx context.Context, d time.Duration, written string) b
 // write writes that the node is alive, and its further labels if they are not those
 // that it is to have.
 func (h *Heartbeat) write(ctx context.Context, schedulable string) error {
-	if err := h.patch(ctx, schedulable); err != nil {
+	if err := h.patch(ctx, schedulable, h.config.Annotations); err != nil {
 		return err
 	}
 	h.desired = h.config.Labels()
@@ -194,16 +202,24 @@ func difference(desired, has map[string]string) map[string]any {
 	return change
 }
 
-func (h *Heartbeat) patch(ctx context.Context, schedulable string) error {
+// patch writes the label and the annotations, with the further ones that are given: at the
+// end these may be those of the next handler already.
+func (h *Heartbeat) patch(ctx context.Context, schedulable string, further map[string]string) error {
+	annotations := map[string]any{}
 	if schedulable != removed {
-		return h.send(ctx, map[string]any{
-			"labels":      map[string]any{vmi.SchedulableLabel: schedulable},
-			"annotations": map[string]any{vmi.HeartbeatAnnotation: time.Now().UTC().Format(time.RFC3339)},
-		})
+		annotations[vmi.HeartbeatAnnotation] = time.Now().UTC().Format(time.RFC3339)
+		for k, v := range further {
+			annotations[k] = v
+		}
+		return h.send(ctx, map[string]any{"labels": map[string]any{vmi.SchedulableLabel: schedulable}, "annotations": annotations})
+	}
+	annotations[vmi.HeartbeatAnnotation] = nil
+	for k := range further {
+		annotations[k] = nil
 	}
 	labels := difference(map[string]string{}, h.has)
 	labels[vmi.SchedulableLabel] = nil
-	return h.send(ctx, map[string]any{"labels": labels, "annotations": map[string]any{vmi.HeartbeatAnnotation: nil}})
+	return h.send(ctx, map[string]any{"labels": labels, "annotations": annotations})
 }
 
 // send patches the node's metadata and notes the labels that it has then.

@@ -83,7 +83,7 @@ func serve(ctx context.Context, l net.Listener, e Endpoint) error {
 		WriteTimeout:      mostToWrite,
 		IdleTimeout:       mostIdle,
 		MaxHeaderBytes:    mostHeader,
-		ConnState:         track,
+		ConnState:         Track,
 		ErrorLog:          slog.NewLogLogger(e.Logger.Handler(), slog.LevelDebug),
 	}
 	done := make(chan struct{})

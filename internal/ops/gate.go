@@ -39,6 +39,12 @@ type gate struct {
 	sources map[netip.Addr]int
 }
 
+// Gate returns a listener that has so many connections open at most, in all and of one
+// source: the address, or of an IPv6 address the network. When there is no room, a
+// connection that is not used gives its place to a new one. A [http.Server] on it needs
+// [Track] as its ConnState, also behind TLS; connections that it gives away do not count.
+func Gate(l net.Listener, inAll, perSource int) net.Listener { return newGate(l, inAll, perSource) }
+
 func newGate(l net.Listener, inAll, perSource int) *gate {
 	return &gate{Listener: l, inAll: inAll, perSource: perSource, open: map[*conn]struct{}{}, sources: map[netip.Addr]int{}}
 }
@@ -164,9 +170,9 @@ func (g *gate) leave(c *conn) {
 	g.remove(c)
 }
 
-// track notes what a server does with a connection. One that was taken over, which
+// Track notes what a server does with a connection of a [Gate]. One that was taken over, which
 // was let in by its request, does not count any more.
-func track(c net.Conn, s http.ConnState) {
+func Track(c net.Conn, s http.ConnState) {
 	if t, ok := c.(*tls.Conn); ok {
 		c = t.NetConn()
 	}

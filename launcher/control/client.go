@@ -168,15 +168,41 @@ func (c *Client) Put(ctx context.Context, d protocol.Desired) error {
 	return resp.Body.Close()
 }
 
-// Call makes a call and returns when it is done. A refusal is an [*Error]; its
-// reason is [protocol.ReasonUnknown] for a call that the launcher does not know.
-// How long a call takes is bounded by ctx alone.
-func (c *Client) Call(ctx context.Context, call protocol.Call) error {
-	resp, err := do(ctx, c.calls, http.MethodPost, callPath+url.PathEscape(string(call)), nil)
+// Call makes a call and returns when it is done. Options are sent as JSON, and the
+// answer is decoded into what answer points to; nil: there are none. An answer of more
+// than [protocol.MaxAnswer] bytes is an error. A refusal is an [*Error]; its reason is
+// [protocol.ReasonUnknown] for a call that the launcher does not know. How long a call
+// takes is bounded by ctx alone.
+//
+// The answer is a tenant's. A launcher of the release before ignores options, and
+// answers nothing: then the answer stays as it is.
+func (c *Client) Call(ctx context.Context, call protocol.Call, options, answer any) error {
+	var body []byte
+	if options != nil {
+		var err error
+		if body, err = json.Marshal(options); err != nil {
+			return fmt.Errorf("encode the options of call %s: %w", call, err)
+		}
+	}
+	resp, err := do(ctx, c.calls, http.MethodPost, callPath+url.PathEscape(string(call)), body)
 	if err != nil {
 		return unknown(err, "call "+string(call))
 	}
-	return resp.Body.Close()
+	defer resp.Body.Close()
+	if answer == nil || resp.StatusCode == http.StatusNoContent {
+		return nil
+	}
+	text, err := io.ReadAll(io.LimitReader(resp.Body, protocol.MaxAnswer+1))
+	if err == nil && (len(text) > protocol.MaxAnswer || bytes.Count(text, []byte{','})+bytes.Count(text, []byte{'['}) > maxValues) {
+		err = errors.New("it is larger than any answer")
+	}
+	if err == nil {
+		err = json.Unmarshal(text, answer)
+	}
+	if err != nil {
+		return fmt.Errorf("read the launcher's answer to call %s: %w", call, limited{err})
+	}
+	return nil
 }
 
 // do sends a request and returns the response of a success, whose body the

@@ -172,7 +172,7 @@ func FuzzClient(f *testing.F) {
 			limit(err)
 		}
 		limit(c.Put(ctx, protocol.Desired{Instance: own()}))
-		limit(c.Call(ctx, protocol.CallPause))
+		limit(c.Call(ctx, protocol.CallPause, nil, nil))
 		_, err = c.Namespace(ctx)
 		require.Error(t, err, "there is no descriptor")
 		limit(err)

@@ -7,7 +7,8 @@
 //	GET  /v1/state           the present protocol.State
 //	GET  /v1/watch           one State per line, the present one first, until Ended
 //	PUT  /v1/desired         a protocol.Desired; 204, or a refusal
-//	POST /v1/calls/<call>    204 when the call is done, or a refusal
+//	POST /v1/calls/<call>    options as JSON; when the call is done 200 with the answer, or
+//	                         204 if it has none, or a refusal
 //	GET  /v1/streams/<name>  with "Upgrade: podvisor-stream": 101, then the stream; the
 //	                         stream network-namespace is one descriptor, which comes
 //	                         with the first byte of the 101

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -24,6 +25,9 @@ type Error struct {
 	vmi.Finding
 }
 
+// passing are the reasons of refusals after which the same request may be granted.
+var passing = []string{protocol.ReasonStale, protocol.ReasonBusy, protocol.ReasonNoAgent}
+
 // Error is the launcher's message.
 func (e *Error) Error() string {
 	if e.Message == "" {
@@ -34,7 +38,7 @@ func (e *Error) Error() string {
 
 // Is makes a refusal that is final a [vmi.ErrInvalid].
 func (e *Error) Is(target error) bool {
-	return target == vmi.ErrInvalid && e.Status >= 400 && e.Status < 500 && e.Reason != protocol.ReasonStale
+	return target == vmi.ErrInvalid && e.Status >= 400 && e.Status < 500 && !slices.Contains(passing, e.Reason)
 }
 
 // maxText is how many bytes of a launcher's text get into an error.

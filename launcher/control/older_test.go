@@ -257,7 +257,7 @@ func TestAClientGetsTheNetworkNamespaceOfALauncherOfTheReleaseBefore(t *testing.
 func TestALauncherOfTheReleaseBeforeKnowsNoCallsAndNoStreams(t *testing.T) {
 	c := olderServer(t, nil)
 	_, err := c.Stream(t.Context(), protocol.StreamConsole)
-	for what, err := range map[string]error{"call pause": c.Call(t.Context(), protocol.CallPause), "stream console": err} {
+	for what, err := range map[string]error{"call pause": c.Call(t.Context(), protocol.CallPause, nil, nil), "stream console": err} {
 		var refusal *Error
 		require.ErrorAs(t, err, &refusal)
 		require.Equal(t, Error{404, vmi.Finding{

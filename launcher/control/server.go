@@ -40,6 +40,11 @@ type ServerConfig struct {
 	// is terminal if it wraps [vmi.ErrInvalid]. Nil: none is known.
 	Calls map[protocol.Call]func(context.Context) error
 
+	// Questions are the calls that have options or an answer. They are given the
+	// options as JSON, which is empty without, and return what is encoded as the
+	// answer; nil: there is none. Errors are as for Calls. Nil: none is known.
+	Questions map[protocol.Call]func(ctx context.Context, options []byte) (any, error)
+
 	// Streams open the inner end of each stream that the launcher knows, beside
 	// [protocol.StreamNetworkNamespace], which every server has. Nil: none.
 	Streams map[protocol.Stream]func(context.Context) (net.Conn, error)
@@ -57,6 +62,7 @@ type ServerConfig struct {
 type Server struct {
 	config  ServerConfig
 	streams sync.WaitGroup
+	places  chan struct{} // has one element for each stream that is open
 
 	putting    sync.Mutex
 	generation int64 // of the Desired in force; guarded by putting
@@ -82,6 +88,7 @@ func NewServer(config ServerConfig) *Server {
 		state:   protocol.State{Phase: protocol.Waiting},
 		changed: make(chan struct{}),
 		drained: make(chan struct{}),
+		places:  make(chan struct{}, mostStreams),
 	}
 }
 
@@ -235,24 +242,61 @@ func (s *Server) putDesired(w http.ResponseWriter, r *http.Request) {
 // call makes a call and answers when it is done.
 func (s *Server) call(w http.ResponseWriter, r *http.Request) {
 	name := protocol.Call(r.PathValue("name"))
-	do := s.config.Calls[name]
-	if do == nil {
+	if do := s.config.Calls[name]; do != nil {
+		s.answer(w, do(r.Context()))
+		return
+	}
+	ask := s.config.Questions[name]
+	if ask == nil {
 		s.refuse(w, http.StatusNotFound, protocol.ReasonUnknown, fmt.Errorf("this launcher has no call %q", name))
 		return
 	}
-	s.answer(w, do(r.Context()))
+	options, err := io.ReadAll(http.MaxBytesReader(w, r.Body, protocol.MaxOptions))
+	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+		s.refuse(w, http.StatusRequestEntityTooLarge, protocol.ReasonTooLarge, fmt.Errorf("the options of call %s: %w", name, err))
+		return
+	}
+	if err != nil {
+		s.refuse(w, http.StatusBadRequest, protocol.ReasonMalformed, err)
+		return
+	}
+	answer, err := ask(r.Context(), options)
+	if err != nil || answer == nil {
+		s.answer(w, err)
+		return
+	}
+	body, err := json.Marshal(answer)
+	if err == nil && len(body) > protocol.MaxAnswer {
+		err = fmt.Errorf("the answer to call %s has %d bytes, and at most %d are sent", name, len(body), protocol.MaxAnswer)
+	}
+	if err != nil {
+		s.answer(w, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(body) // the client may be gone
+}
+
+// statuses are the codes of the refusals that a call or a stream chooses the reason of.
+var statuses = map[string]int{
+	protocol.ReasonBusy: http.StatusConflict, protocol.ReasonNoAgent: http.StatusConflict,
+	protocol.ReasonMalformed: http.StatusBadRequest, protocol.ReasonTooLarge: http.StatusRequestEntityTooLarge,
 }
 
 // answer answers a request that has nothing to return.
 func (s *Server) answer(w http.ResponseWriter, err error) {
-	switch {
-	case errors.Is(err, vmi.ErrInvalid):
-		s.refuse(w, http.StatusUnprocessableEntity, protocol.ReasonInvalid, err)
-	case err != nil:
-		s.refuse(w, http.StatusServiceUnavailable, protocol.ReasonUnavailable, err)
-	default:
+	if err == nil {
 		w.WriteHeader(http.StatusNoContent)
+		return
 	}
+	status, reason := http.StatusServiceUnavailable, protocol.ReasonUnavailable
+	if errors.Is(err, vmi.ErrInvalid) {
+		status, reason = http.StatusUnprocessableEntity, protocol.ReasonInvalid
+	}
+	if r := (*vmi.Refusal)(nil); errors.As(err, &r) && statuses[r.Reason] != 0 {
+		status, reason = statuses[r.Reason], r.Reason
+	}
+	s.refuse(w, status, reason, err)
 }
 
 // own says why v is not the launcher's VMI.

@@ -192,7 +192,7 @@ func TestACallIsAnsweredWhenItIsDone(t *testing.T) {
 		protocol.CallPause: func(context.Context) error { close(began); <-done; return nil },
 	}})
 	answered := make(chan error, 1)
-	go func() { answered <- c.Call(t.Context(), protocol.CallPause) }()
+	go func() { answered <- c.Call(t.Context(), protocol.CallPause, nil, nil) }()
 	<-began
 	select {
 	case <-answered:
@@ -216,7 +216,7 @@ func TestACallThatIsRefusedHasAReason(t *testing.T) {
 		protocol.CallUnpause: {Error{503, vmi.Finding{Reason: protocol.ReasonUnavailable, Message: "busy"}}, false},
 		"../state":           {Error{404, vmi.Finding{Reason: protocol.ReasonUnknown, Message: `this launcher has no call "../state"`}}, true},
 	} {
-		err := c.Call(t.Context(), call)
+		err := c.Call(t.Context(), call, nil, nil)
 		var refusal *Error
 		require.ErrorAs(t, err, &refusal)
 		require.Equal(t, want.Error, *refusal)

@@ -18,6 +18,13 @@ import (
 // streamToken is what the connection of a stream is upgraded to.
 const streamToken = "podvisor-stream"
 
+// mostStreams is how many streams a server has open at once.
+const mostStreams = 32
+
+// bufferSize is what is copied at once in one direction of a stream, in bytes: an open
+// stream has two of these.
+const bufferSize = 8 << 10
+
 // maxHead is the longest head of a response that is read, in bytes.
 const maxHead = 64 << 10
 
@@ -124,9 +131,16 @@ func (s *Server) getStream(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, http.StatusNotFound, protocol.ReasonUnknown, fmt.Errorf("this launcher has no stream %q", name))
 		return
 	}
+	select {
+	case s.places <- struct{}{}:
+		defer func() { <-s.places }()
+	default:
+		s.refuse(w, http.StatusConflict, protocol.ReasonBusy, fmt.Errorf("%d streams are open: close one of them", cap(s.places)))
+		return
+	}
 	inner, err := open(r.Context())
 	if err != nil {
-		s.refuse(w, http.StatusServiceUnavailable, protocol.ReasonUnavailable, err)
+		s.answer(w, err)
 		return
 	}
 	defer inner.Close()
@@ -157,7 +171,9 @@ func carry(ctx context.Context, a, b net.Conn) {
 	for _, pair := range [][2]net.Conn{{a, b}, {b, a}} {
 		both.Go(func() {
 			defer end()
-			_, _ = io.Copy(pair[0], pair[1]) // how a stream ends is of no interest: it has
+			// Without the methods of the connections, which would take larger buffers.
+			to, from := struct{ io.Writer }{pair[0]}, struct{ io.Reader }{pair[1]}
+			_, _ = io.CopyBuffer(to, from, make([]byte, bufferSize)) // how a stream ends is of no interest: it has
 		})
 	}
 	both.Wait()

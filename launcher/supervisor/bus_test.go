@@ -96,7 +96,7 @@ func TestAnIOErrorOnAnyBusNamesTheVolumeAndTheGuestGoesOn(t *testing.T) {
 			p.write("w")
 			require.Equal(t, protocol.Pause{Cause: protocol.PausedByIOError, Volume: "empty", Message: "volume empty: no space left"}, p.paused())
 			require.NoError(t, os.Remove(filler))
-			require.NoError(t, p.client.Call(t.Context(), protocol.CallUnpause))
+			require.NoError(t, p.client.Call(t.Context(), protocol.CallUnpause, nil, nil))
 			p.says("disk written", 1)
 			require.NotContains(t, p.console.String(), "disk failed", "the guest saw no error")
 		})

@@ -40,9 +40,9 @@ func TestACallPausesAGuestUntilAnotherUnpausesIt(t *testing.T) {
 	t.Parallel()
 	p := newPod(t, bootable())
 	p.run()
-	require.NoError(t, p.client.Call(t.Context(), protocol.CallPause))
+	require.NoError(t, p.client.Call(t.Context(), protocol.CallPause, nil, nil))
 	require.Equal(t, protocol.Pause{Cause: protocol.PausedByUser}, p.paused())
-	require.NoError(t, p.client.Call(t.Context(), protocol.CallPause), "a guest that is paused already")
+	require.NoError(t, p.client.Call(t.Context(), protocol.CallPause, nil, nil), "a guest that is paused already")
 	p.write("d")
 	p.silent("power button ignored")
 
@@ -52,17 +52,17 @@ func TestACallPausesAGuestUntilAnotherUnpausesIt(t *testing.T) {
 	require.Equal(t, protocol.Pause{Cause: protocol.PausedByUser}, p.paused())
 	p.silent("power button ignored")
 
-	require.NoError(t, p.client.Call(t.Context(), protocol.CallUnpause))
+	require.NoError(t, p.client.Call(t.Context(), protocol.CallUnpause, nil, nil))
 	p.phase(protocol.Running)
 	p.says("power button ignored", 1)
-	require.NoError(t, p.client.Call(t.Context(), protocol.CallUnpause), "a guest that runs already")
+	require.NoError(t, p.client.Call(t.Context(), protocol.CallUnpause, nil, nil), "a guest that runs already")
 }
 
 func TestACallNeedsAGuest(t *testing.T) {
 	t.Parallel()
 	p := newPod(t, bootable())
 	for _, call := range []protocol.Call{protocol.CallPause, protocol.CallUnpause} {
-		err := p.client.Call(t.Context(), call)
+		err := p.client.Call(t.Context(), call, nil, nil)
 		var refusal *control.Error
 		require.ErrorAs(t, err, &refusal)
 		require.Equal(t, vmi.Finding{Reason: protocol.ReasonUnavailable, Message: "the guest does not run"}, refusal.Finding)
@@ -74,7 +74,7 @@ func TestAPausedGuestIsSwitchedOffAtOnce(t *testing.T) {
 	t.Parallel()
 	p := newPod(t, bootable())
 	p.run()
-	require.NoError(t, p.client.Call(t.Context(), protocol.CallPause))
+	require.NoError(t, p.client.Call(t.Context(), protocol.CallPause, nil, nil))
 	began := time.Now()
 	require.NoError(t, p.client.Put(t.Context(), protocol.Desired{Instance: instance(), Stop: &protocol.Stop{GracePeriodSeconds: 600}}))
 	p.ends(protocol.Shutdown, "the guest was paused and was switched off")
@@ -114,7 +114,7 @@ func TestAnIOErrorPausesAGuestUntilItsCauseIsGone(t *testing.T) {
 	require.Equal(t, full, p.paused(), "there is still no space")
 
 	before := strings.Count(p.log.String(), "resume the guest")
-	require.NoError(t, p.client.Call(t.Context(), protocol.CallUnpause))
+	require.NoError(t, p.client.Call(t.Context(), protocol.CallUnpause, nil, nil))
 	p.until("it is paused again", func() bool {
 		state, err := p.client.State(t.Context())
 		return err == nil && state.Phase == protocol.Paused

@@ -30,7 +30,7 @@ func TestAGuestThatStartsPausedRunsFromItsFirstUnpause(t *testing.T) {
 	p.silent("test guest is up")
 	require.Equal(t, protocol.Pause{Cause: protocol.PausedByUser}, p.paused())
 
-	require.NoError(t, p.client.Call(t.Context(), protocol.CallUnpause))
+	require.NoError(t, p.client.Call(t.Context(), protocol.CallUnpause, nil, nil))
 	p.phase(protocol.Running)
 	p.says("test guest is up", 1)
 

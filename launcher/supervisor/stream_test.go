@@ -3,6 +3,7 @@ package supervisor
 import (
 	"bufio"
 	"context"
+	"image/png"
 	"io"
 	"strings"
 	"testing"
@@ -97,6 +98,21 @@ func TestTheScreenOfAGuestIsAStream(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "RFB 003.008\n", string(greeting))
 	}
+	_, err = p.client.Stream(t.Context(), protocol.StreamScreenIfFree)
+	require.ErrorAs(t, err, &refusal)
+	require.Equal(t, protocol.ReasonBusy, refusal.Reason)
+
+	shot, err := p.client.Stream(t.Context(), protocol.StreamScreenshot)
+	require.NoError(t, err)
+	defer shot.Close()
+	picture, err := png.Decode(shot)
+	require.NoError(t, err)
+	require.Positive(t, picture.Bounds().Dx())
+	err = p.client.Call(t.Context(), protocol.CallGuestOSInfo, nil, nil)
+	require.ErrorAs(t, err, &refusal)
+	require.Equal(t, protocol.ReasonNoAgent, refusal.Reason)
+	require.NoError(t, p.client.Call(t.Context(), protocol.CallReset, nil, nil))
+	require.NoError(t, p.client.Call(t.Context(), protocol.CallSoftReboot, nil, nil))
 	_, err = p.client.Namespace(t.Context())
 	require.NoError(t, err)
 }

@@ -97,7 +97,9 @@ type Supervisor struct {
 	tried       bool            // the daemon was asked to create the domain
 	addresses   map[string]bool // interfaces whose guests are offered addresses
 	work        sync.WaitGroup
-	over        chan struct{}   // closed when the domain has ended
+	over        chan struct{} // closed when the domain has ended
+	thaw        thaw
+	screens     screens
 	inner       context.Context // that of Run, without its end
 	published   protocol.State
 }
@@ -139,9 +141,12 @@ func New(c Config) (*Supervisor, error) {
 			protocol.CallPause:   s.calling(protocol.CallPause),
 			protocol.CallUnpause: s.calling(protocol.CallUnpause),
 		},
+		Questions: s.guestCalls(),
 		Streams: map[protocol.Stream]func(context.Context) (net.Conn, error){
-			protocol.StreamConsole: s.serial.Open,
-			protocol.StreamScreen:  s.openScreen,
+			protocol.StreamConsole:      s.serial.Open,
+			protocol.StreamScreen:       s.openScreen,
+			protocol.StreamScreenIfFree: s.openScreenIfFree,
+			protocol.StreamScreenshot:   s.openScreenshot,
 		},
 	})
 	return s, nil

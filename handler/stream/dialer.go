@@ -1,0 +1,242 @@
+package stream
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/podvisor/podvisor/launcher/protocol"
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// handlerLabels select the pods of virt-handler.
+const handlerLabels = "kubevirt.io=virt-handler"
+
+// DialerConfig is what a [Dialer] needs.
+type DialerConfig struct {
+	// Nodes reads nodes. Required.
+	Nodes corev1client.NodeInterface
+	// Handlers lists the pods of the namespace that Podvisor is installed in. Required.
+	Handlers corev1client.PodInterface
+	// Token returns a token for an audience: [Tokens.Token]. Required.
+	Token func(ctx context.Context, audience string) (string, error)
+	// Port is the one that handlers listen on. 0: 8186.
+	Port int
+	// Logger takes a line for each stream that cannot be opened. Nil: nothing is logged.
+	Logger *slog.Logger
+}
+
+// Dialer opens streams of VMIs, and makes calls to them, at the handlers of their nodes. It
+// keeps no connection, so it needs no closing. Its methods may be called from any goroutine.
+type Dialer struct{ config DialerConfig }
+
+// NewDialer makes a Dialer. It asks nothing until a stream or call is asked for.
+func NewDialer(c DialerConfig) *Dialer {
+	if c.Port == 0 {
+		c.Port = 8186
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Dialer{c}
+}
+
+// Stream opens a stream of the VMI, by its namespace, name, UID and status.nodeName. ctx
+// bounds the opening and not the stream, which the caller closes. Every error is a
+// [*vmi.Refusal]; what the handler or the launcher refuses has their reason, and what
+// does not answer is protocol.ReasonUnavailable.
+//
+// What arrives is a tenant's: raw bytes, at any rate, until either side ends.
+func (d *Dialer) Stream(ctx context.Context, v *vmi.VirtualMachineInstance, name string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, openTimeout+5*time.Second)
+	defer cancel()
+	conn, resp, r, err := d.ask(ctx, v, http.MethodGet, pathTo(v, "streams", name), nil)
+	if err != nil {
+		return nil, d.failed(v, "open the stream "+name, err)
+	}
+	if resp.StatusCode != http.StatusSwitchingProtocols {
+		defer conn.Close()
+		return nil, d.failed(v, "open the stream "+name, readRefusal(resp.Body, resp.Status))
+	}
+	out, err := unread(conn, r)
+	if err == nil {
+		err = conn.settle()
+	}
+	if err != nil {
+		return nil, d.failed(v, "open the stream "+name, errors.Join(err, conn.Close()))
+	}
+	return out, nil
+}
+
+// Call makes a call to the VMI's launcher and returns when it is done. Options are sent as
+// JSON, and the answer is decoded into what answer points to; nil: there are none. Errors
+// are as those of [Dialer.Stream].
+func (d *Dialer) Call(ctx context.Context, v *vmi.VirtualMachineInstance, name string, options, answer any) error {
+	body := []byte{}
+	if options != nil {
+		var err error
+		if body, err = json.Marshal(options); err != nil {
+			return d.failed(v, name, refusal(protocol.ReasonMalformed, "encode the options: %v", err))
+		}
+	}
+	conn, resp, _, err := d.ask(ctx, v, http.MethodPost, pathTo(v, "calls", name), body)
+	if err != nil {
+		return d.failed(v, name, err)
+	}
+	defer conn.Close()
+	switch {
+	case resp.StatusCode == http.StatusNoContent:
+		return nil
+	case resp.StatusCode != http.StatusOK:
+		return d.failed(v, name, readRefusal(resp.Body, resp.Status))
+	case answer == nil:
+		return nil
+	}
+	text, err := io.ReadAll(io.LimitReader(resp.Body, 2*protocol.MaxAnswer))
+	if err == nil {
+		err = json.Unmarshal(text, answer)
+	}
+	if err != nil {
+		return d.failed(v, name, errors.New("the answer cannot be read"))
+	}
+	return nil
+}
+
+// ask sends a request to the handler of the VMI's node, and reads the head of the
+// response. The caller closes the connection.
+func (d *Dialer) ask(ctx context.Context, v *vmi.VirtualMachineInstance, method, path string, body []byte) (_ *asking, _ *http.Response, _ *bufio.Reader, err error) {
+	node := v.Status.NodeName
+	if node == "" {
+		return nil, nil, nil, refusal(protocol.ReasonNotFound, "it is on no node: wait until it runs")
+	}
+	want, address, err := d.handler(ctx, node)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	token, err := d.config.Token(ctx, Audience(node))
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	tcp, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	secure := tls.Client(tcp, pinned(want))
+	conn := bound(ctx, secure)
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, context.Cause(ctx), conn.Close())
+		}
+	}()
+	if err := secure.HandshakeContext(ctx); err != nil {
+		return nil, nil, nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+address+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	if body == nil {
+		req.Header.Set("Connection", "Upgrade")
+		req.Header.Set("Upgrade", upgradeToken)
+	}
+	if err := req.Write(conn); err != nil {
+		return nil, nil, nil, err
+	}
+	r := bufio.NewReader(&io.LimitedReader{R: conn, N: mostHeader + 4*protocol.MaxAnswer})
+	resp, err := http.ReadResponse(r, req)
+	return conn, resp, r, err
+}
+
+// handler is the handler of the node: the hash of its certificate and its address.
+func (d *Dialer) handler(ctx context.Context, node string) (hash, address string, err error) {
+	n, err := d.config.Nodes.Get(ctx, node, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return "", "", refusal(protocol.ReasonNotFound, "its node %s is gone", node)
+	}
+	if err != nil {
+		return "", "", err
+	}
+	if hash = n.Annotations[CertificateAnnotation]; hash == "" {
+		return "", "", fmt.Errorf("node %s has no annotation %s, which its virt-handler writes when it serves streams", node, CertificateAnnotation)
+	}
+	pods, err := d.config.Handlers.List(ctx, metav1.ListOptions{
+		LabelSelector: handlerLabels, FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String(),
+	})
+	if err != nil {
+		return "", "", err
+	}
+	p := newest(pods.Items)
+	if p == nil {
+		return "", "", fmt.Errorf("no virt-handler runs on node %s", node)
+	}
+	return hash, net.JoinHostPort(p.Status.PodIP, strconv.Itoa(d.config.Port)), nil
+}
+
+// newest is the handler that serves: of several the one that was made last, and of those
+// none that ends if there is another. Nil: there is none with an address.
+func newest(pods []corev1.Pod) *corev1.Pod {
+	var best *corev1.Pod
+	for i := range pods {
+		p := &pods[i]
+		switch {
+		case p.Status.PodIP == "" || p.Status.Phase != corev1.PodRunning:
+		case best == nil,
+			best.DeletionTimestamp != nil && p.DeletionTimestamp == nil,
+			(best.DeletionTimestamp == nil) == (p.DeletionTimestamp == nil) && best.CreationTimestamp.Before(&p.CreationTimestamp):
+			best = p
+		}
+	}
+	return best
+}
+
+// failed is the refusal that an error stands for.
+func (d *Dialer) failed(v *vmi.VirtualMachineInstance, what string, err error) error {
+	key := v.Namespace + "/" + v.Name
+	d.config.Logger.Debug("refused", "vmi", key, "node", v.Status.NodeName, "do", what, "err", err)
+	if r := (*vmi.Refusal)(nil); errors.As(err, &r) {
+		return r
+	}
+	return refusal(protocol.ReasonUnavailable, "%s of VMI %s: virt-handler of node %s: %v", what, key, v.Status.NodeName, err)
+}
+
+// asking is a connection that is bound to a context until it is settled.
+type asking struct {
+	net.Conn
+	stop func() bool
+}
+
+// bound ends what conn waits for when ctx ends.
+func bound(ctx context.Context, conn net.Conn) *asking {
+	return &asking{conn, context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })}
+}
+
+// settle ends the bond. It is an error if ctx has ended before.
+func (a *asking) settle() error {
+	if !a.stop() {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+// Close implements net.Conn.
+func (a *asking) Close() error {
+	a.stop()
+	return a.Conn.Close()
+}

@@ -1,0 +1,155 @@
+package stream
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
+)
+
+var (
+	// ErrDenied is the class of the errors about a caller that is not virt-controller.
+	ErrDenied = errors.New("not virt-controller")
+	// ErrNotReviewed is the class of the errors about a caller that may be: the API
+	// server did not say.
+	ErrNotReviewed = errors.New("the token was not reviewed")
+)
+
+// podName is what Kubernetes says about a token that is bound to a pod.
+const podName = "authentication.kubernetes.io/pod-name"
+
+const (
+	// reviewTimeout is how long the API server may take.
+	reviewTimeout = 5 * time.Second
+	// reviewsKept is how many tokens are remembered. Each replica of virt-controller
+	// has one or two.
+	reviewsKept = 64
+	// reviewsAtOnce and reviewsPerSource are how many reviews wait for the API server.
+	// Every pod in the cluster can show something that looks like a token.
+	reviewsAtOnce    = 32
+	reviewsPerSource = 4
+	// longestToken is the longest token that is reviewed, in bytes.
+	longestToken = 8 << 10
+)
+
+// ReviewsConfig is what [Reviews] need.
+type ReviewsConfig struct {
+	// Client asks the API server. Required.
+	Client authenticationclient.TokenReviewInterface
+	// Node is the node whose handler reviews. Required.
+	Node string
+	// User is whose tokens are admitted, as system:serviceaccount:kubevirt:virt-controller.
+	// Required.
+	User string
+	// Lifetime is how long an answer is used. 0: a minute. A token that is revoked is
+	// admitted for as long.
+	Lifetime time.Duration
+}
+
+// Reviews admit virt-controller by its tokens. The methods may be called from any goroutine.
+type Reviews struct {
+	config ReviewsConfig
+
+	mu      sync.Mutex
+	known   map[[sha256.Size]byte]time.Time // when an answer that admits is over
+	asking  int
+	sources map[string]int
+}
+
+// NewReviews makes Reviews.
+func NewReviews(c ReviewsConfig) *Reviews {
+	if c.Lifetime == 0 {
+		c.Lifetime = time.Minute
+	}
+	return &Reviews{config: c, known: map[[sha256.Size]byte]time.Time{}, sources: map[string]int{}}
+}
+
+// Admit returns nil if the token is one of virt-controller for this node. Other tokens
+// are an [ErrDenied]; without an answer of the API server the error is an [ErrNotReviewed].
+// No error repeats the token.
+func (r *Reviews) Admit(ctx context.Context, token, source string) error {
+	if token == "" || len(token) > longestToken {
+		return fmt.Errorf("%w: it has a token of %d bytes", ErrDenied, len(token))
+	}
+	key := sha256.Sum256([]byte(token))
+	if r.isKnown(key, time.Now()) {
+		return nil
+	}
+	if !r.begin(source) {
+		return fmt.Errorf("%w: too many tokens of %s are reviewed", ErrNotReviewed, source)
+	}
+	defer r.end(source)
+	if err := r.review(ctx, token); err != nil {
+		return err
+	}
+	r.remember(key, time.Now())
+	return nil
+}
+
+func (r *Reviews) review(ctx context.Context, token string) error {
+	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
+	defer cancel()
+	audience := Audience(r.config.Node)
+	answer, err := r.config.Client.Create(ctx, &authenticationv1.TokenReview{
+		Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: []string{audience}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrNotReviewed, err)
+	}
+	s := answer.Status
+	switch {
+	case !s.Authenticated, !slices.Contains(s.Audiences, audience):
+		return fmt.Errorf("%w: the token is none for %s", ErrDenied, audience)
+	case s.User.Username != r.config.User:
+		return fmt.Errorf("%w: the token is of %s", ErrDenied, s.User.Username)
+	case len(s.User.Extra[podName]) != 1 || s.User.Extra[podName][0] == "":
+		return fmt.Errorf("%w: the token is bound to no pod", ErrDenied)
+	}
+	return nil
+}
+
+func (r *Reviews) isKnown(key [sha256.Size]byte, now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return now.Before(r.known[key])
+}
+
+// remember keeps an answer that admits. Others are not kept: there is no end of them.
+func (r *Reviews) remember(key [sha256.Size]byte, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for k, until := range r.known {
+		if !now.Before(until) || len(r.known) >= reviewsKept {
+			delete(r.known, k)
+		}
+	}
+	r.known[key] = now.Add(r.config.Lifetime)
+}
+
+// begin takes the place of a review, if there is one.
+func (r *Reviews) begin(source string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.asking >= reviewsAtOnce || r.sources[source] >= reviewsPerSource {
+		return false
+	}
+	r.asking++
+	r.sources[source]++
+	return true
+}
+
+func (r *Reviews) end(source string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.asking--
+	if r.sources[source]--; r.sources[source] == 0 {
+		delete(r.sources, source)
+	}
+}

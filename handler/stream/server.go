@@ -1,0 +1,295 @@
+package stream
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podvisor/podvisor/internal/ops"
+	"github.com/podvisor/podvisor/launcher/protocol"
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// Guests are the VMIs of a node. Errors that are a [*vmi.Refusal] reach the caller with
+// their reason, others as protocol.ReasonUnavailable.
+type Guests interface {
+	// Stream opens a stream; ctx bounds the opening.
+	Stream(ctx context.Context, namespace, name string, uid types.UID, stream protocol.Stream) (net.Conn, error)
+	// Call makes a call; options and answer are JSON or nil.
+	Call(ctx context.Context, namespace, name string, uid types.UID, call protocol.Call, options json.RawMessage) (json.RawMessage, error)
+}
+
+// ServerConfig is what a [Server] needs.
+type ServerConfig struct {
+	// Guests are the VMIs of the node. Required.
+	Guests Guests
+	// Admit returns nil if the bearer of the token may open streams: [Reviews.Admit].
+	// The source is the address that the request comes from. Required.
+	Admit func(ctx context.Context, token, source string) error
+	// Certificate is that of the server. Required.
+	Certificate Certificate
+	// StreamsPerVMI and Streams are how many streams of one VMI, and in all, may be
+	// open. 0: 32 and 1024.
+	StreamsPerVMI, Streams int
+	// CallTimeout is how long a call may take. 0: a minute.
+	CallTimeout time.Duration
+	// Logger takes a line for each stream that begins or ends. Nil: nothing is logged.
+	Logger *slog.Logger
+}
+
+// Connections that have not become a stream: so many in all, and so many of one source.
+// Every pod in the cluster can connect.
+const (
+	connsInAll     = 512
+	connsPerSource = 256
+)
+
+// Server serves the streams and calls of the VMIs of one node.
+type Server struct {
+	config  ServerConfig
+	streams sync.WaitGroup
+
+	mu   sync.Mutex
+	open map[types.UID]int // streams and calls by VMI
+	all  int
+}
+
+// NewServer makes a Server.
+func NewServer(c ServerConfig) *Server {
+	if c.StreamsPerVMI == 0 {
+		c.StreamsPerVMI = 32
+	}
+	if c.Streams == 0 {
+		c.Streams = 1024
+	}
+	if c.CallTimeout == 0 {
+		c.CallTimeout = time.Minute
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Server{config: c, open: map[types.UID]int{}}
+}
+
+// ListenAndServe listens on the address and serves until ctx ends.
+func (s *Server) ListenAndServe(ctx context.Context, addr string) error {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
+	if err != nil {
+		return fmt.Errorf("listen on %s: %w", addr, err)
+	}
+	return s.Serve(ctx, l)
+}
+
+// Serve serves on l until ctx ends, closes l and returns nil then. Streams end with it.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	h := &http.Server{
+		Handler:           s.handler(),
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       10 * time.Second,
+		WriteTimeout:      s.config.CallTimeout + 10*time.Second,
+		IdleTimeout:       time.Minute,
+		MaxHeaderBytes:    mostHeader,
+		ConnState:         ops.Track,
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ErrorLog:          slog.NewLogLogger(s.config.Logger.Handler(), slog.LevelDebug),
+	}
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		<-ctx.Done()
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		if h.Shutdown(grace) != nil {
+			_ = h.Close() // what is still open has had its second
+		}
+	}()
+	err := h.Serve(tls.NewListener(ops.Gate(l, connsInAll, connsPerSource), s.config.Certificate.server()))
+	cancel()
+	<-stopped
+	s.streams.Wait()
+	if !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve streams: %w", err)
+	}
+	return nil
+}
+
+func (s *Server) handler() http.Handler {
+	const vmiPath = "/v1/namespaces/{namespace}/instances/{name}/{uid}"
+	m := http.NewServeMux()
+	m.HandleFunc("POST "+vmiPath+"/calls/{call}", s.call)
+	m.HandleFunc("GET "+vmiPath+"/streams/{stream}", s.stream)
+	m.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		s.refuse(w, refusal(protocol.ReasonUnknown, "this virt-handler has no such request: it is of another release"))
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		token, has := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		host, _, _ := net.SplitHostPort(r.RemoteAddr)
+		if !has || len(r.Header.Values("Authorization")) != 1 {
+			s.deny(w, host, errNoToken)
+			return
+		}
+		if err := s.config.Admit(r.Context(), token, host); err != nil {
+			s.deny(w, host, err)
+			return
+		}
+		m.ServeHTTP(w, r)
+	})
+}
+
+// errNoToken is the error of a request without one token.
+var errNoToken = errors.New("the request has no token")
+
+// deny answers a caller that is not admitted, and says nothing about VMIs.
+func (s *Server) deny(w http.ResponseWriter, source string, err error) {
+	s.config.Logger.Debug("denied a request", "source", source, "err", err)
+	status := http.StatusUnauthorized
+	if errors.Is(err, ErrNotReviewed) {
+		status = http.StatusServiceUnavailable
+	}
+	w.Header().Set("Connection", "close")
+	s.write(w, status, vmi.Finding{Reason: protocol.ReasonUnavailable, Message: err.Error()})
+}
+
+// statuses are the codes of refusals by their reason. Others have 503.
+var statuses = map[string]int{
+	protocol.ReasonNotFound: http.StatusNotFound, protocol.ReasonUnknown: http.StatusNotFound,
+	protocol.ReasonBusy: http.StatusConflict, protocol.ReasonNoAgent: http.StatusConflict,
+	protocol.ReasonInvalid: http.StatusUnprocessableEntity, protocol.ReasonMalformed: http.StatusBadRequest,
+	protocol.ReasonTooLarge: http.StatusRequestEntityTooLarge,
+}
+
+func (s *Server) refuse(w http.ResponseWriter, err error) {
+	f := vmi.Finding{Reason: protocol.ReasonUnavailable, Message: err.Error()}
+	if r := (*vmi.Refusal)(nil); errors.As(err, &r) {
+		f = r.Finding
+	}
+	status := statuses[f.Reason]
+	if status == 0 {
+		status = http.StatusServiceUnavailable
+	}
+	s.write(w, status, f)
+}
+
+func (s *Server) write(w http.ResponseWriter, status int, f vmi.Finding) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(f) // the client may be gone
+}
+
+// enter takes a place for a stream or call of the VMI, which leave gives back.
+func (s *Server) enter(uid types.UID) (leave func(), err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.open[uid] >= s.config.StreamsPerVMI {
+		return nil, refusal(protocol.ReasonBusy, "%d streams of the VMI are open: close one of them", s.open[uid])
+	}
+	if s.all >= s.config.Streams {
+		return nil, refusal(protocol.ReasonBusy, "%d streams of VMIs on this node are open: try again when one is closed", s.all)
+	}
+	s.open[uid]++
+	s.all++
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.all--
+		if s.open[uid]--; s.open[uid] == 0 {
+			delete(s.open, uid)
+		}
+	}, nil
+}
+
+// about is the VMI that a request is about. A request without its UID is refused.
+func about(r *http.Request) (namespace, name string, uid types.UID) {
+	return r.PathValue("namespace"), r.PathValue("name"), types.UID(r.PathValue("uid"))
+}
+
+func (s *Server) call(w http.ResponseWriter, r *http.Request) {
+	options, err := io.ReadAll(http.MaxBytesReader(w, r.Body, protocol.MaxOptions))
+	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+		s.refuse(w, refusal(protocol.ReasonTooLarge, "the options have more than %d bytes", tooLarge.Limit))
+		return
+	}
+	if err != nil || len(options) > 0 && !json.Valid(options) {
+		s.refuse(w, refusal(protocol.ReasonMalformed, "the options are no JSON"))
+		return
+	}
+	namespace, name, uid := about(r)
+	leave, err := s.enter(uid)
+	if err != nil {
+		s.refuse(w, err)
+		return
+	}
+	defer leave()
+	ctx, cancel := context.WithTimeout(r.Context(), s.config.CallTimeout)
+	defer cancel()
+	answer, err := s.config.Guests.Call(ctx, namespace, name, uid, protocol.Call(r.PathValue("call")), options)
+	switch {
+	case err != nil:
+		s.refuse(w, err)
+	case answer == nil:
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(answer) // the client may be gone
+	}
+}
+
+// stream opens a stream and carries it until either side or the server ends.
+func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
+	s.streams.Add(1)
+	defer s.streams.Done()
+	if r.Header.Get("Upgrade") != upgradeToken {
+		s.refuse(w, refusal(protocol.ReasonMalformed, "ask for the upgrade %s", upgradeToken))
+		return
+	}
+	namespace, name, uid := about(r)
+	leave, err := s.enter(uid)
+	if err != nil {
+		s.refuse(w, err)
+		return
+	}
+	defer leave()
+	stream := protocol.Stream(r.PathValue("stream"))
+	opening, cancel := context.WithTimeout(r.Context(), openTimeout)
+	defer cancel()
+	inner, err := s.config.Guests.Stream(opening, namespace, name, uid, stream)
+	cancel()
+	if err != nil {
+		s.refuse(w, err)
+		return
+	}
+	defer inner.Close()
+	conn, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		s.refuse(w, err)
+		return
+	}
+	defer conn.Close()
+	outer, err := unread(conn, buffered.Reader)
+	if err != nil {
+		return
+	}
+	if _, err := fmt.Fprintf(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n", upgradeToken); err != nil {
+		return
+	}
+	if err := conn.SetDeadline(time.Time{}); err != nil {
+		return
+	}
+	log := s.config.Logger.With("vmi", namespace+"/"+name, "stream", stream)
+	log.Info("a stream begins")
+	carry(r.Context(), outer, inner)
+	log.Info("a stream ended")
+}

@@ -1,0 +1,100 @@
+package stream
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/podvisor/podvisor/launcher/protocol"
+	"github.com/podvisor/podvisor/vmi"
+)
+
+const (
+	// upgradeToken is what the connection of a stream is upgraded to.
+	upgradeToken = "podvisor-stream"
+	// mostHeader is the longest head of a request or response, in bytes. A token of a
+	// service account has about 1.5 KiB.
+	mostHeader = 16 << 10
+	// mostRefusal is how much of the body of a refusal is read, in bytes.
+	mostRefusal = 8 << 10
+	// openTimeout is how long it may take to open a stream.
+	openTimeout = 15 * time.Second
+	// bufferSize is what is copied at once in one direction of a stream, in bytes: an
+	// open stream has two of these.
+	bufferSize = 16 << 10
+)
+
+// Audience is what a token for the handler of the node is issued for.
+func Audience(node string) string { return audiencePrefix + node }
+
+const audiencePrefix = "handler.podvisor.io/"
+
+// CertificateAnnotation is the annotation of a node that has the hash of the certificate
+// of its handler: [Certificate.Hash].
+const CertificateAnnotation = "podvisor.io/stream-certificate"
+
+// pathTo is the path of a request about a VMI.
+func pathTo(v *vmi.VirtualMachineInstance, kind, what string) string {
+	return fmt.Sprintf("/v1/namespaces/%s/instances/%s/%s/%s/%s",
+		url.PathEscape(v.Namespace), url.PathEscape(v.Name), url.PathEscape(string(v.UID)), kind, url.PathEscape(what))
+}
+
+// refusal is an error of this package as the API server's clients can be shown it.
+func refusal(reason, format string, args ...any) *vmi.Refusal {
+	return &vmi.Refusal{Finding: vmi.Finding{Reason: reason, Message: fmt.Sprintf(format, args...)}}
+}
+
+// readRefusal reads the finding of a response.
+func readRefusal(r io.Reader, status string) *vmi.Refusal {
+	var f vmi.Finding
+	if json.NewDecoder(io.LimitReader(r, mostRefusal)).Decode(&f) != nil || f.Reason == "" {
+		f = vmi.Finding{Reason: protocol.ReasonUnavailable, Message: "virt-handler answers " + status}
+	}
+	return &vmi.Refusal{Finding: f}
+}
+
+// carry copies in both directions until one of them is at its end or ctx is, and closes
+// both connections.
+func carry(ctx context.Context, a, b net.Conn) {
+	end := sync.OnceFunc(func() { _, _ = a.Close(), b.Close() })
+	defer context.AfterFunc(ctx, end)()
+	var both sync.WaitGroup
+	for _, pair := range [][2]net.Conn{{a, b}, {b, a}} {
+		both.Go(func() {
+			defer end()
+			to, from := struct{ io.Writer }{pair[0]}, struct{ io.Reader }{pair[1]}
+			_, _ = io.CopyBuffer(to, from, make([]byte, bufferSize)) // how a stream ends is of no interest: it has
+		})
+	}
+	both.Wait()
+}
+
+// prefixed is a connection of which some bytes were read already.
+type prefixed struct {
+	net.Conn
+	early []byte
+}
+
+// Read reads what was read already before all else.
+func (c *prefixed) Read(b []byte) (int, error) {
+	if len(c.early) == 0 {
+		return c.Conn.Read(b)
+	}
+	n := copy(b, c.early)
+	if c.early = c.early[n:]; len(c.early) == 0 {
+		c.early = nil
+	}
+	return n, nil
+}
+
+// unread returns the connection with what r has read of it and not returned.
+func unread(c net.Conn, r *bufio.Reader) (net.Conn, error) {
+	early, err := r.Peek(r.Buffered())
+	return &prefixed{Conn: c, early: append([]byte(nil), early...)}, err
+}
