@@ -209,6 +209,8 @@ func TestAHandlerMarksItsNodeOnly(t *testing.T) {
 		name, as, patch, message string
 	}{
 		{"its own label and heartbeat", node, `{"metadata":{"labels":{"kubevirt.io/schedulable":"true"},"annotations":{"kubevirt.io/heartbeat":"x"}}}`, ""},
+		{"the hash of its certificate", node, `{"metadata":{"annotations":{"podvisor.io/stream-certificate":"x"}}}`, ""},
+		{"the hash of the certificate of another node", "other", `{"metadata":{"annotations":{"podvisor.io/stream-certificate":"x"}}}`, "may not change another node"},
 		{"a label of a processor", node, `{"metadata":{"labels":{"cpu-model.node.kubevirt.io/Skylake":"true"}}}`, ""},
 		{"that it gives whole CPUs to pods", node, `{"metadata":{"labels":{"kubevirt.io/cpumanager":"true","node-labeller.kubevirt.io/obsolete-host-model":"true","host-model-cpu.node.kubevirt.io/Haswell":"true"}}}`, ""},
 		{"another node", "other", `{"metadata":{"labels":{"kubevirt.io/schedulable":"false"}}}`, "may not change another node"},

@@ -32,7 +32,7 @@ const user = "system:serviceaccount:kubevirt:virt-controller"
 
 // api is as much of an API server as the road needs.
 type api struct {
-	t    *testing.T
+	t    testing.TB
 	kube kubernetes.Interface
 
 	mu       sync.Mutex
@@ -42,7 +42,7 @@ type api struct {
 	reviews  int
 }
 
-func newAPI(t *testing.T) *api {
+func newAPI(t testing.TB) *api {
 	t.Helper()
 	a := &api{t: t, issued: map[string]authenticationv1.TokenReviewStatus{}}
 	s := httptest.NewServer(a)
@@ -159,7 +159,7 @@ type road struct {
 	stop   func()
 }
 
-func newRoad(t *testing.T, change ...func(*ServerConfig)) *road {
+func newRoad(t testing.TB, change ...func(*ServerConfig)) *road {
 	t.Helper()
 	r := &road{api: newAPI(t), guests: &guests{}}
 	r.serve("127.0.0.1:0", change...)

@@ -27,7 +27,7 @@ const (
 	openTimeout = 15 * time.Second
 	// bufferSize is what is copied at once in one direction of a stream, in bytes: an
 	// open stream has two of these.
-	bufferSize = 16 << 10
+	bufferSize = 8 << 10
 )
 
 // Audience is what a token for the handler of the node is issued for.

@@ -169,13 +169,16 @@ func (s *Supervisor) freeze(ctx context.Context, options []byte) (any, error) {
 	return nil, s.withAgent(ctx, func(ctx context.Context, c *libvirt.Connection) error {
 		// Before: the freeze may succeed though its answer does not come.
 		if after > 0 {
-			s.thaw.set(time.AfterFunc(after, func() { s.work.Go(s.thawNow) }))
+			s.thaw.set(time.AfterFunc(after, s.thawNow))
+		} else {
+			s.thaw.set(nil)
 		}
 		return c.Freeze(ctx, s.domainName())
 	})
 }
 
-// thawNow thaws the guest's file systems, and tries for a minute.
+// thawNow thaws the guest's file systems, and tries for a minute, or until the launcher
+// ends.
 func (s *Supervisor) thawNow() {
 	const attempts, pause = 6, 10 * time.Second
 	for range attempts {

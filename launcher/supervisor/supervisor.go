@@ -174,6 +174,7 @@ func (s *Supervisor) Run(ctx context.Context) (protocol.End, error) {
 	var background sync.WaitGroup
 	defer background.Wait()
 	defer s.work.Wait()
+	defer s.thaw.set(nil)
 	defer cancel()
 	background.Go(func() { s.reaper.Run(inner) })
 
