@@ -66,7 +66,7 @@ var edges = map[string]bool{
 
 // controllers are the packages that join cores and edges.
 var controllers = map[string]bool{
-	"scheduler/controller": true, "handler/controller": true, "launcher/supervisor": true, "scheduler/admission": true, "scheduler/authority": true, "vmi/config/live": true,
+	"scheduler/controller": true, "handler/controller": true, "launcher/supervisor": true, "scheduler/admission": true, "scheduler/authority": true, "scheduler/subresource": true, "scheduler/subresource/frontproxy": true, "vmi/config/live": true,
 }
 
 // edgeFiles are the files of core packages that are the edge beside their core.

@@ -1,0 +1,157 @@
+package subresource
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/podvisor/podvisor/scheduler/subresource/frontproxy"
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/client"
+	"github.com/podvisor/podvisor/vmi/defaults"
+)
+
+// Nodes reach the VMIs on their nodes. Errors that are a [*vmi.Refusal] are of the node or
+// the launcher; others are of the way to it.
+type Nodes interface {
+	// Stream opens the named stream of the VMI: "console", "screen", "screen-if-free",
+	// "screenshot".
+	Stream(ctx context.Context, v *vmi.VirtualMachineInstance, name string) (net.Conn, error)
+	// Call makes the named call with the options, nil for none, and decodes the answer
+	// into answer unless it is nil.
+	Call(ctx context.Context, v *vmi.VirtualMachineInstance, name string, options, answer any) error
+}
+
+// Config is the configuration of a Server.
+type Config struct {
+	// Client reads and patches VMs and VMIs. Required.
+	Client *client.Client
+	// Kube reads pods and nodes, watches the trust in the aggregator and creates
+	// SubjectAccessReviews. Required.
+	Kube kubernetes.Interface
+	// Nodes reach the VMIs. Nil: what needs them is answered with 503.
+	Nodes Nodes
+	// Defaults complete a VM that is expanded. Nil: the defaults of Podvisor.
+	Defaults func() defaults.Profile
+	// DrainKey is the key of the taint of nodes that are drained. Empty:
+	// kubevirt.io/drain.
+	DrainKey string
+	// GitVersion is the version that is answered, as "v1.2.3". Empty: v0.0.0.
+	GitVersion string
+	// Requests is how many requests are answered at once. 0: 128. A stream counts until
+	// it is open.
+	Requests int
+	// Streams is how many streams are open in all, and StreamsPerVMI of one VMI. 0:
+	// 1,000 and 20.
+	Streams, StreamsPerVMI int
+	// Ping is the time between two pings of a stream, and Idle how long its client may
+	// answer none, or take nothing of what is sent. 0: 10 s and 60 s.
+	Ping, Idle time.Duration
+	// Dial reaches the pods of VMIs, for port forwarding. Nil: a net.Dialer.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Logger logs refused callers and failures. Nil: nothing is logged.
+	Logger *slog.Logger
+}
+
+func (c Config) complete() Config {
+	c.DrainKey = cmp.Or(c.DrainKey, "kubevirt.io/drain")
+	c.GitVersion = cmp.Or(c.GitVersion, "v0.0.0")
+	c.Requests = cmp.Or(c.Requests, 128)
+	c.Streams = cmp.Or(c.Streams, 1000)
+	c.StreamsPerVMI = cmp.Or(c.StreamsPerVMI, 20)
+	c.Ping = cmp.Or(c.Ping, 10*time.Second)
+	c.Idle = cmp.Or(c.Idle, time.Minute)
+	if c.Nodes == nil {
+		c.Nodes = unreachable{}
+	}
+	if c.Defaults == nil {
+		c.Defaults = func() defaults.Profile { return defaults.Profile{} }
+	}
+	if c.Dial == nil {
+		c.Dial = new(net.Dialer).DialContext
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// Server answers the API. It is made by [New] and run once.
+type Server struct {
+	Config
+	proxy    *frontproxy.Proxy
+	reviewer frontproxy.Authorizer
+	inside   chan struct{} // one element for each request
+	streams  places
+
+	// ended is closed when the streams are to end.
+	ended chan struct{}
+}
+
+// New makes a Server.
+func New(c Config) (*Server, error) {
+	if c.Client == nil || c.Kube == nil {
+		return nil, errors.New("configure the subresource API: client and kube are required")
+	}
+	c = c.complete()
+	p, err := frontproxy.New(c.Kube, c.Logger)
+	return &Server{
+		Config: c, proxy: p, reviewer: frontproxy.Authorizer{Kube: c.Kube}, inside: make(chan struct{}, c.Requests),
+		streams: places{inAll: c.Streams, perKey: c.StreamsPerVMI, open: map[string]int{}}, ended: make(chan struct{}),
+	}, err
+}
+
+// Run watches whom to trust until ctx ends. Then it ends the streams, each with a close
+// frame, and returns when they are closed.
+func (s *Server) Run(ctx context.Context) error {
+	err := s.proxy.Run(ctx)
+	s.streams.end()
+	close(s.ended)
+	s.streams.all.Wait()
+	return err
+}
+
+// Ready says why users cannot be authenticated, if they cannot.
+func (s *Server) Ready() error { return s.proxy.Ready() }
+
+// Handlers are the handlers by path, for a [http.ServeMux].
+func (s *Server) Handlers() map[string]http.Handler {
+	all := map[string]http.Handler{"/apis": s, "/apis/": s, "/{$}": s, "/openapi/": s}
+	return all
+}
+
+// ServeHTTP answers one request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	select {
+	case s.inside <- struct{}{}:
+		leave := sync.OnceFunc(func() { <-s.inside })
+		defer leave()
+		if answer, ok := s.discovery(r); ok {
+			write(w, http.StatusOK, answer)
+			return
+		}
+		s.verb(w, r, leave)
+	default:
+		w.Header().Set("Retry-After", "1")
+		fail(w, tooMany("virt-controller answers as many requests as it can; call again"))
+	}
+}
+
+// unreachable are no nodes.
+type unreachable struct{}
+
+func (unreachable) Stream(context.Context, *vmi.VirtualMachineInstance, string) (net.Conn, error) {
+	return nil, unavailable("virt-controller does not reach the nodes: it is configured without them")
+}
+
+func (unreachable) Call(context.Context, *vmi.VirtualMachineInstance, string, any, any) error {
+	return unavailable("virt-controller does not reach the nodes: it is configured without them")
+}

@@ -1,0 +1,153 @@
+package subresource
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"unicode/utf8"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// The kinds as errors name them: in the singular.
+var (
+	ofVM  = schema.GroupResource{Group: vmi.GroupName, Resource: "virtualmachine"}
+	ofVMI = schema.GroupResource{Group: vmi.GroupName, Resource: "virtualmachineinstance"}
+)
+
+// mostOfMessage is how much of a message is sent: with all else, a Status must have fewer
+// than 1,024 bytes. Each error has its message, and the cause, at most once.
+const mostOfMessage = 600
+
+func conflict(of schema.GroupResource, name, format string, args ...any) error {
+	return apierrors.NewConflict(of, name, fmt.Errorf(format, args...))
+}
+
+func bad(format string, args ...any) error {
+	return apierrors.NewBadRequest(fmt.Sprintf(format, args...))
+}
+
+func status(code int, reason metav1.StatusReason, message string) *apierrors.StatusError {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: int32(code), Reason: reason, Message: message}}
+}
+
+func unavailable(format string, args ...any) error {
+	return status(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, fmt.Sprintf(format, args...))
+}
+
+func tooMany(message string) error {
+	return status(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, message)
+}
+
+func unauthorized(err error) error {
+	return status(http.StatusUnauthorized, metav1.StatusReasonUnauthorized, err.Error())
+}
+
+// missing is that there is no such path.
+func missing(format string, args ...any) error {
+	return status(http.StatusNotFound, metav1.StatusReasonNotFound, fmt.Sprintf(format, args...))
+}
+
+// statusOf is the answer to an error. That of the API server about an object is passed on
+// with the kind in the singular.
+func statusOf(err error) metav1.Status {
+	var s apierrors.APIStatus
+	if !errors.As(err, &s) {
+		return apierrors.NewInternalError(err).ErrStatus
+	}
+	return s.Status()
+}
+
+// found names the kind of an object that is not found as clients expect it.
+func found(err error, of schema.GroupResource, name string) error {
+	if apierrors.IsNotFound(err) {
+		return apierrors.NewNotFound(of, name)
+	}
+	return err
+}
+
+// refused is the error of a node as clients are to see it.
+func refused(v *vmi.VirtualMachineInstance, what string, err error) error {
+	var r *vmi.Refusal
+	if !errors.As(err, &r) {
+		var s apierrors.APIStatus
+		if errors.As(err, &s) {
+			return err
+		}
+		return unavailable("%s of VMI %s/%s: node %s does not answer: %v; try again", what, v.Namespace, v.Name, v.Status.NodeName, err)
+	}
+	switch r.Reason {
+	case "Busy":
+		if what == "vnc" {
+			return conflict(ofVMI, v.Name, "Active VNC connection. Request denied.: end the other client, or connect without preserveSession")
+		}
+		return conflict(ofVMI, v.Name, "another client has its %s: %s; end the other client, or try again", what, r.Message)
+	case "NoAgent":
+		return conflict(ofVMI, v.Name, "VMI does not have guest agent connected: %s; install and start qemu-guest-agent in the guest", r.Message)
+	case "NotFound":
+		return conflict(ofVMI, v.Name, "it does not run on node %s: %s; read its status, and try again", v.Status.NodeName, r.Message)
+	case "Unknown":
+		return conflict(ofVMI, v.Name, "its launcher does not know %s: %s; restart the VMI, which gives it the present launcher", what, r.Message)
+	case "Malformed", "TooLarge":
+		return bad("%s of VMI %s: %s", what, v.Name, r.Message)
+	case "Unavailable":
+		return unavailable("%s of VMI %s cannot be had now: %s; try again", what, v.Name, r.Message)
+	}
+	return apierrors.NewInternalError(fmt.Errorf("%s of VMI %s: %s", what, v.Name, r.Message))
+}
+
+// fail answers with the error.
+func fail(w http.ResponseWriter, err error) {
+	s := statusOf(err)
+	s.Kind, s.APIVersion = "Status", "v1"
+	s.ListMeta = metav1.ListMeta{}
+	if s.Code == 0 {
+		s.Code = http.StatusInternalServerError
+	}
+	if s.Message = cut(s.Message); s.Details != nil {
+		d := *s.Details
+		d.Causes = nil
+		s.Details = &d
+	}
+	write(w, int(s.Code), s)
+}
+
+// cut shortens a message to what clients read, with what JSON writes in place of its
+// characters.
+func cut(m string) string {
+	for len(m) > 0 {
+		if b, err := json.Marshal(m); err == nil && len(b) <= mostOfMessage {
+			break
+		}
+		_, n := utf8.DecodeLastRuneInString(m)
+		m = m[:len(m)-n]
+	}
+	return strings.ToValidUTF8(m, "?")
+}
+
+// write answers with JSON, or with an empty body.
+func write(w http.ResponseWriter, code int, answer any) {
+	if answer == nil {
+		w.WriteHeader(code)
+		return
+	}
+	if p, ok := answer.(picture); ok {
+		w.Header().Set("Content-Type", "image/png")
+		w.WriteHeader(code)
+		_, _ = w.Write(p)
+		return
+	}
+	b, err := json.MarshalIndent(answer, "", " ")
+	if err != nil {
+		code, b = http.StatusInternalServerError, []byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","code":500}`)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_, _ = w.Write(b)
+}
