@@ -91,7 +91,7 @@ func (s *Supervisor) started(f *facts) {
 	if f.pause.Cause != "" {
 		f.domain = launcher.Paused
 	}
-	s.gone(f)
+	s.settleEnd(f) // it may have ended before its start was over
 }
 
 // actShutdown asks the guest to power off.

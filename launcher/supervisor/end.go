@@ -32,25 +32,31 @@ const panicked = "the kernel of the guest panicked; the guest's console says why
 const expired = "the guest did not reset its watchdog in time, and the watchdog powered it off"
 
 // ended notes one of the two reports of the domain's end, libvirt's event and QEMU's
-// exit status. The domain is gone when both are there, or when the second is late.
+// exit status.
 func (s *Supervisor) ended(report func(*facts)) {
 	s.facts.change(func(f *facts) {
-		first := f.event == "" && f.status == nil
 		report(f)
-		switch {
-		case f.domain == launcher.Gone, f.domain == launcher.Absent:
-		case f.unexplained():
-			time.AfterFunc(forStatus, func() { s.facts.change(s.gone) })
-		case f.event != "" && f.status != nil:
-			s.gone(f)
-		case first:
-			wait := forEvent
-			if f.status == nil {
-				wait = forStatus
-			}
-			time.AfterFunc(wait, func() { s.facts.change(s.gone) })
+		if f.domain != launcher.Gone && f.domain != launcher.Absent {
+			s.settleEnd(f)
 		}
 	})
+}
+
+// settleEnd makes the domain gone when both reports of its end are there, or when the
+// second is late. It does nothing as long as there is none.
+func (s *Supervisor) settleEnd(f *facts) {
+	wait := forStatus
+	switch {
+	case f.event == "" && f.status == nil:
+		return
+	case f.unexplained():
+	case f.event != "" && f.status != nil:
+		s.gone(f)
+		return
+	case f.status != nil:
+		wait = forEvent
+	}
+	time.AfterFunc(wait, func() { s.facts.change(s.gone) })
 }
 
 // unexplained says that QEMU left by itself, which it does for a watchdog alone,

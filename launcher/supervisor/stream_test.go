@@ -67,6 +67,8 @@ func TestAGuestIsTypedInto(t *testing.T) {
 	require.Equal(t, "power button ignored\n", line)
 
 	require.NoError(t, stream.Close())
+	// QEMU drops what it has not read of a connection that ends.
+	p.until("the stream ends", func() bool { return strings.Contains(p.log.String(), "a stream ended") })
 	_, err = io.WriteString(p.keyboard, "d")
 	require.NoError(t, err)
 	p.says("power button ignored", 4)
