@@ -40,6 +40,9 @@ func TestEventsDuringAStartCount(t *testing.T) {
 				s.happened(libvirt.Event{Domain: "ns_other", Kind: libvirt.Failed})
 			}
 			s.facts.change(s.started)
+			if tt.want == launcher.Gone {
+				s.ended(func(f *facts) { f.status = new(unix.WaitStatus) }) // the second report
+			}
 			require.Equal(t, tt.want, s.facts.domain)
 		})
 	}
