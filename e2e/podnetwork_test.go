@@ -58,12 +58,11 @@ func (s space) startEnds() ends {
 	}{{"near", &e.near}, {"far", &e.far}, {"bridged", &e.bridged}} {
 		*g.end = s.endOf(g.name, s.pod(s.awaitPhase(g.name, vmi.Running)))
 	}
-	// The guests have no client for DHCPv6.
+	// The guests have no client for DHCPv6. The default route is of the advertisements.
 	for _, g := range []end{e.near, e.far} {
 		g.must("ip", "-6", "addr", "add", "fd10:0:2::2/120", "dev", "eth0")
 	}
 	e.bridged.must("ip", "-6", "addr", "add", e.bridged.addresses[1]+"/64", "dev", "eth0")
-	e.bridged.must("ip", "-6", "route", "add", "default", "via", plan.NodePods6(1).Addr().Next().String())
 	for _, g := range e.guests() {
 		eventually(s.t, soon, func() error { // an address is used when no other host has it
 			if _, err := g.ask("tcp", e.two.addresses[1], tcpPort); err != nil {
