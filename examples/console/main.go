@@ -12,6 +12,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -60,7 +61,7 @@ func connect(ctx context.Context, vmis client.Instances, name string, in, out *o
 	fmt.Fprintf(notes, "Connected to the console of %s. Press Enter for a prompt, and Ctrl-] to leave.\n", name)
 	terminal, err := console.OpenTerminal(in)
 	if err != nil {
-		return fmt.Errorf("%w; %v", err, stream.Close())
+		return errors.Join(err, stream.Close())
 	}
 	err = session(ctx, stream, in, out)
 	// The terminal is given back even if the guest cannot be reached any more.

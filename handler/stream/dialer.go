@@ -70,6 +70,7 @@ func (d *Dialer) Stream(ctx context.Context, v *vmi.VirtualMachineInstance, name
 	if err != nil {
 		return nil, d.failed(v, "open the stream "+name, err)
 	}
+	defer resp.Body.Close() // a response that switches protocols has none
 	if resp.StatusCode != http.StatusSwitchingProtocols {
 		defer conn.Close()
 		return nil, d.failed(v, "open the stream "+name, readRefusal(resp.Body, resp.Status))
@@ -100,6 +101,7 @@ func (d *Dialer) Call(ctx context.Context, v *vmi.VirtualMachineInstance, name s
 		return d.failed(v, name, err)
 	}
 	defer conn.Close()
+	defer resp.Body.Close()
 	switch {
 	case resp.StatusCode == http.StatusNoContent:
 		return nil

@@ -120,7 +120,7 @@ func TestHowAStreamEnds(t *testing.T) {
 
 // other is the end that want is not.
 func other(want error) error {
-	if want == io.EOF {
+	if errors.Is(want, io.EOF) {
 		return io.ErrUnexpectedEOF
 	}
 	return io.EOF

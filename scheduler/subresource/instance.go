@@ -62,7 +62,7 @@ func (s *Server) pause(ctx context.Context, r *request) (any, error) {
 	case err != nil:
 		return nil, err
 	case v.Spec.LivenessProbe != nil && v.Spec.LivenessProbe.GuestAgentPing == nil:
-		return nil, apierrors.NewForbidden(ofVMI, v.Name, errors.New("Pausing VMIs with a non-GuestAgentPing LivenessProbe is not supported"))
+		return nil, apierrors.NewForbidden(ofVMI, v.Name, errors.New("Pausing VMIs with a non-GuestAgentPing LivenessProbe is not supported")) //nolint:staticcheck // clients match it
 	case v.Status.Condition(vmi.ConditionPaused) != nil:
 		return nil, conflict(ofVMI, v.Name, "VMI is already paused")
 	case dryRun:
@@ -222,7 +222,7 @@ func sendPicture(r *request, v *vmi.VirtualMachineInstance, from io.Reader) erro
 	if err == nil {
 		_, err = io.CopyN(r.w, from, mostOfPicture)
 	}
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		panic(errCut) // the client must not take a part for the whole
 	}
 	return errStreamed

@@ -39,7 +39,7 @@ const attempts = 5
 // patch.
 func whileItChanges(r *request, do func() error) error {
 	for range attempts {
-		if err := do(); err != errChanged {
+		if err := do(); !errors.Is(err, errChanged) {
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package subresource
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -175,7 +176,7 @@ func (s *Server) verb(w http.ResponseWriter, r *http.Request, admitted func()) {
 	}
 	answer, err := v.do(s, r.Context(), &request{Request: r, route: at, w: w, user: user, admitted: admitted})
 	switch {
-	case err == errStreamed:
+	case errors.Is(err, errStreamed):
 	case err != nil:
 		fail(w, err)
 	default:

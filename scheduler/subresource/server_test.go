@@ -10,6 +10,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"io"
 	"math/big"
 	"net"
@@ -261,7 +262,7 @@ func TestAConsoleIsAWebsocket(t *testing.T) {
 	d := websocket.Dialer{TLSClientConfig: config(w.front.issue(t, "aggregator")), Subprotocols: []string{"fantasy.protocol", vmi.StreamProtocol}}
 	c, a, err := d.DialContext(t.Context(), "wss"+strings.TrimPrefix(w.url, "https")+api+"/namespaces/a/virtualmachineinstances/x/console", alice())
 	require.NoError(t, err)
-	defer func() { _ = c.Close() }()
+	defer func() { _ = errors.Join(c.Close(), a.Body.Close()) }()
 	require.Equal(t, vmi.StreamProtocol, a.Header.Get("Sec-Websocket-Protocol"))
 	require.NoError(t, c.WriteMessage(websocket.BinaryMessage, []byte("hello")))
 	_, b, err := c.ReadMessage()

@@ -277,7 +277,7 @@ func (s *Server) send(near *websocket.Conn, far net.Conn, k kind) {
 				return
 			}
 		}
-		if err != nil && !(k.datagrams && errors.Is(err, syscall.ECONNREFUSED)) {
+		if err != nil && (!k.datagrams || !errors.Is(err, syscall.ECONNREFUSED)) {
 			return
 		}
 	}
