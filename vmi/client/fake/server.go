@@ -32,6 +32,9 @@ type Server struct {
 	managers managers
 	// streams are the open streams of the verbs.
 	streams map[*websocket.Conn]opened
+	// cuts counts the calls of Disconnect: a client may have a stream before it is in
+	// streams.
+	cuts int
 }
 
 // New makes a Server that serves the kinds of the table in package vmi/kinds and
@@ -83,6 +86,7 @@ func (s *Server) Config() *rest.Config {
 func (s *Server) Disconnect() {
 	s.mu.Lock()
 	s.disconnect()
+	s.cuts++
 	streams := slices.Collect(maps.Keys(s.streams))
 	s.mu.Unlock()
 	for _, c := range streams {

@@ -38,7 +38,7 @@ type guest struct {
 func (s *Server) serveStream(w http.ResponseWriter, c *call, v verb) {
 	s.mu.Lock()
 	g, err := v.open(c)
-	old := s.open(g.only)
+	old, cuts := s.open(g.only), s.cuts
 	s.mu.Unlock()
 	switch {
 	case err != nil:
@@ -59,8 +59,15 @@ func (s *Server) serveStream(w http.ResponseWriter, c *call, v verb) {
 		return
 	}
 	s.mu.Lock()
-	s.streams[stream] = g.only
+	cut := s.cuts != cuts
+	if !cut {
+		s.streams[stream] = g.only
+	}
 	s.mu.Unlock()
+	if cut {
+		stream.Cut()
+		return
+	}
 	echo(stream, g.greeting)
 	s.mu.Lock()
 	delete(s.streams, stream)
