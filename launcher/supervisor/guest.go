@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"sync"
 	"time"
 
@@ -164,6 +163,9 @@ func (s *Supervisor) freeze(ctx context.Context, options []byte) (any, error) {
 	}
 	after := thawAfter
 	if o.UnfreezeTimeout != nil {
+		if o.UnfreezeTimeout.Duration < 0 {
+			return nil, refused(protocol.ReasonMalformed, "unfreezeTimeout of freeze is %s: give a time that is not negative; 0s thaws never by itself", o.UnfreezeTimeout.Duration)
+		}
 		after = min(o.UnfreezeTimeout.Duration, mostThaw)
 	}
 	return nil, s.withAgent(ctx, func(ctx context.Context, c *libvirt.Connection) error {
@@ -193,37 +195,4 @@ func (s *Supervisor) thawNow() {
 			return
 		}
 	}
-}
-
-// screens are the connections to the guest's screen, of which there is one at a time.
-type screens struct {
-	mu   sync.Mutex
-	last *screen
-}
-
-// screen is a connection to the guest's screen.
-type screen struct {
-	net.Conn
-	of *screens
-}
-
-// Close implements net.Conn.
-func (c *screen) Close() error {
-	c.of.mu.Lock()
-	if c.of.last == c {
-		c.of.last = nil
-	}
-	c.of.mu.Unlock()
-	return c.Conn.Close()
-}
-
-// openScreenIfFree connects to the guest's screen if there is no connection.
-func (s *Supervisor) openScreenIfFree(ctx context.Context) (net.Conn, error) {
-	s.screens.mu.Lock()
-	busy := s.screens.last != nil
-	s.screens.mu.Unlock()
-	if busy {
-		return nil, refused(protocol.ReasonBusy, "the screen of the guest is in use: connect without preserving the session to end the other")
-	}
-	return s.openScreen(ctx)
 }

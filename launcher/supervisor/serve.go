@@ -77,23 +77,6 @@ func (s *Supervisor) typeIn(ctx context.Context) {
 	}
 }
 
-// openScreen connects to the guest's screen and ends the connection before.
-func (s *Supervisor) openScreen(ctx context.Context) (net.Conn, error) {
-	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", domain.VNCSocket(s.privateDir()))
-	if err != nil {
-		return nil, fmt.Errorf("open the screen: %w", err)
-	}
-	next := &screen{Conn: conn, of: &s.screens}
-	s.screens.mu.Lock()
-	before := s.screens.last
-	s.screens.last = next
-	s.screens.mu.Unlock()
-	if before != nil {
-		_ = before.Conn.Close() // fails if its owner has closed it
-	}
-	return next, nil
-}
-
 // serveAddresses offers the guest its addresses until the launcher ends. An
 // interface that is served already stays so.
 func (s *Supervisor) serveAddresses(interfaces []network.Attachment) error {
