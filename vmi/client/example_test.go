@@ -258,7 +258,10 @@ func ExampleDial() {
 	vms := connect().VirtualMachines("default")
 
 	web := http.Client{Transport: &http.Transport{DialContext: vms.PortForward("web")}}
-	_, err := web.Get("http://web/")
+	page, err := web.Get("http://web/")
+	if err == nil {
+		defer page.Body.Close()
+	}
 	fmt.Println(apierrors.IsNotFound(err))
 	// Output: true
 }

@@ -209,7 +209,10 @@ func TestAnAnswerOfTheGuestIsBounded(t *testing.T) {
 func TestAPortServesAnHTTPClient(t *testing.T) {
 	c := serve(t, func(http.ResponseWriter, *http.Request) {})
 	dial := c.VirtualMachines("default").PortForward("web")
-	_, err := (&http.Client{Transport: &http.Transport{DialContext: dial, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}}}).Get("http://web:8080/")
+	page, err := (&http.Client{Transport: &http.Transport{DialContext: dial, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}}}).Get("http://web:8080/")
+	if err == nil {
+		defer page.Body.Close()
+	}
 	require.ErrorContains(t, err, "open portforward/8080/tcp of VirtualMachine default/web")
 }
 
