@@ -50,9 +50,16 @@ func whileItChanges(r *request, do func() error) error {
 	return conflict(of, r.name, "it changes while it is read; try again")
 }
 
-// patched is the error of a patch: errChanged if a test failed.
+// patched is the error of a patch: errChanged if a test failed. The API server answers
+// that with Invalid without a cause; a refusal of the object or of a policy has causes.
 func patched(err error) error {
-	if apierrors.IsInvalid(err) || apierrors.IsConflict(err) {
+	var s apierrors.APIStatus
+	switch {
+	case apierrors.IsConflict(err):
+		return errChanged
+	case !apierrors.IsInvalid(err) || !errors.As(err, &s):
+		return err
+	case s.Status().Details == nil || len(s.Status().Details.Causes) == 0:
 		return errChanged
 	}
 	return err
