@@ -6,6 +6,7 @@ import (
 	"flag"
 	"os"
 
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/klog/v2"
@@ -54,7 +55,11 @@ func runCertificates(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	a, err := authority.New(authority.Config{Kube: kube, Metadata: meta, Namespace: *namespace, Logger: log})
+	registrations, err := dynamic.NewForConfig(cfg)
+	if err != nil {
+		return err
+	}
+	a, err := authority.New(authority.Config{Kube: kube, Metadata: meta, Dynamic: registrations, Namespace: *namespace, Logger: log})
 	if err != nil {
 		return err
 	}

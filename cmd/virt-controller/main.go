@@ -66,11 +66,15 @@ func run(ctx context.Context, args []string) error {
 	if serving, err = admission.NewServing(admission.ServingConfig{Kube: api.answerKube, Namespace: *namespace, Changed: c.QueueAll, Logger: s.Log}); err != nil {
 		return err
 	}
+	verbs, err := subresources(s, api, *namespace)
+	if err != nil {
+		return err
+	}
 	e := ops.Endpoint{Addr: *listen, Metrics: s.Metrics, Ready: ops.All(c.Ready, serving.Ready), Facts: s.Settings.Facts, Logger: s.Log,
-		Handlers: handlers(s, api, c, serving, *namespace), Certificate: serving.Certificate}
+		Handlers: handlers(s, api, c, serving, verbs, *namespace), Certificate: serving.Certificate}
 	host, _ := os.Hostname()
 	lease := controller.Lease{Kube: api.lease, Namespace: *namespace, Name: "virt-controller", Identity: host, OnChange: ops.Leading(s.Metrics)}
-	return ops.Together(ctx, s.Settings.Run, serving.Run,
+	return ops.Together(ctx, s.Settings.Run, serving.Run, verbs.Run,
 		func(ctx context.Context) error { return ops.Serve(ctx, e) },
 		func(ctx context.Context) error { return controller.Lead(ctx, lease, c.Run) })
 }

@@ -1,6 +1,12 @@
 package certificate
 
-import "strings"
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/podvisor/podvisor/vmi"
+)
 
 // What the one who keeps the certificate and the one who serves with it know of each
 // other.
@@ -17,6 +23,15 @@ const (
 	// Webhooks is the name of both webhook configurations.
 	Webhooks = "virt-controller.kubevirt.io"
 )
+
+// APIServiceResource is the resource of [APIServices].
+var APIServiceResource = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
+
+// APIServices are the names of the objects by which the API server sends the verbs of
+// VMs and VMIs to virt-controller.
+func APIServices() []string {
+	return []string{"v1." + vmi.SubresourceGroup, "v1alpha3." + vmi.SubresourceGroup}
+}
 
 // The keys of the Secrets, beside tls.crt and tls.key.
 const (

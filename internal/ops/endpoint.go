@@ -69,6 +69,8 @@ func Serve(ctx context.Context, e Endpoint) error {
 	}
 	return serve(ctx, tls.NewListener(newGate(l, connsInAll, connsPerSource), &tls.Config{
 		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{cert}, GetCertificate: e.Certificate,
+		// Handlers verify them, each by its own authority.
+		ClientAuth: tls.RequestClientCert,
 	}), e)
 }
 

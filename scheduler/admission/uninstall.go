@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 
+	"github.com/podvisor/podvisor/internal/certificate"
 	"github.com/podvisor/podvisor/scheduler"
 	"github.com/podvisor/podvisor/vmi"
 )
@@ -37,12 +38,13 @@ const (
 // deletion of what Podvisor consists of while there are VMIs, or objects that make VMIs.
 // Without them, the deletion of the namespace or of one of their definitions ends
 // virt-handler first: only before its rights are deleted can it remove from the nodes
-// what it has put there.
+// what it has put there. It also deletes the APIServices: Kubernetes finishes no deletion
+// of a namespace while the server of one does not answer.
 type Uninstalls struct {
 	// Kube deletes the DaemonSet of virt-handler and lists its pods. Required.
 	Kube kubernetes.Interface
-	// Metadata lists the objects of scheduler.Kinds, also those that cannot be decoded.
-	// Required.
+	// Metadata lists the objects of scheduler.Kinds, also those that cannot be decoded,
+	// and deletes the APIServices. Required.
 	Metadata metadata.Interface
 	// Namespace is where Podvisor is installed. Required.
 	Namespace string
@@ -91,10 +93,10 @@ func (u Uninstalls) refusal(ctx context.Context, req *admissionv1.AdmissionReque
 		left, err = u.left(ctx)
 	}
 	if err == nil && left == "" {
-		err = u.hold(ctx, false)
+		err = errors.Join(u.hold(ctx, false), u.deleteAPIServices(ctx))
 	}
 	if err != nil {
-		return fmt.Sprintf("end virt-handler, and the webhook that would refuse it: %v; try again", err)
+		return fmt.Sprintf("end virt-handler, the APIServices and the webhook that would refuse it: %v; try again", err)
 	}
 	return left
 }
@@ -172,6 +174,17 @@ func (u Uninstalls) endHandlers(ctx context.Context) error {
 		case <-next.C:
 		}
 	}
+}
+
+// deleteAPIServices deletes what sends requests of users to virt-controller.
+func (u Uninstalls) deleteAPIServices(ctx context.Context) error {
+	var errs []error
+	for _, name := range certificate.APIServices() {
+		if err := u.Metadata.Resource(certificate.APIServiceResource).Delete(ctx, name, metav1.DeleteOptions{}); ignoreNotFound(err) != nil {
+			errs = append(errs, fmt.Errorf("delete APIService %s: %w", name, err))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // handlers are the pods of virt-handler.

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	coreinformers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
@@ -33,6 +34,9 @@ type Config struct {
 	// Metadata lists the objects of scheduler.Kinds, also those that cannot be decoded.
 	// Required.
 	Metadata metadata.Interface
+	// Dynamic holds the APIServices, none of which has to exist. Nil: they are not
+	// written.
+	Dynamic dynamic.Interface
 	// Namespace is where the Secrets and the Service are. Required.
 	Namespace string
 	// Service is the Service that the API server calls. Empty: virt-controller.
@@ -112,6 +116,11 @@ func New(c Config) (*Authority, error) {
 	a.secret = coreinformers.NewFilteredSecretInformer(c.Kube, c.Namespace, 0, cache.Indexers{}, named(c.Secret))
 	a.serving = coreinformers.NewFilteredSecretInformer(c.Kube, c.Namespace, 0, cache.Indexers{}, named(c.Serving))
 	a.registrations = []registration{mutatingWebhooks(c), validatingWebhooks(c)}
+	if c.Dynamic != nil {
+		for _, name := range certificate.APIServices() {
+			a.registrations = append(a.registrations, apiService(c, name))
+		}
+	}
 	var errs []error
 	again := func(any) { a.loop.Add(theKey) }
 	for _, i := range a.informers() {
@@ -145,7 +154,7 @@ func (a *Authority) Run(ctx context.Context) error {
 	for _, i := range a.informers() {
 		wg.Go(func() { i.RunWithContext(ctx) })
 	}
-	// The configurations may be created later, or not at all.
+	// The registrations may be created later, or not at all.
 	if !cache.WaitForCacheSync(ctx.Done(), a.secret.HasSynced, a.serving.HasSynced) {
 		return nil
 	}

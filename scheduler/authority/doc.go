@@ -3,8 +3,8 @@
 //
 // [Authority] makes an authority, keeps its key in a Secret that only its own account
 // may read, writes the certificate that it signs into the Secret of virt-controller,
-// and writes into the webhook configurations which authority to trust and at which
-// secret paths the webhooks are. It renews all of it before it expires; nothing is restarted. A new
+// and writes into the webhook configurations and the APIServices which authority to trust,
+// and at which secret paths the webhooks are. It renews all of it before it expires; nothing is restarted. A new
 // authority signs only when the API server trusts it.
 //
 // It serves no requests: what may change a webhook configuration may read every

@@ -3,13 +3,16 @@ package authority
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic/dynamicinformer"
 	admissioninformers "k8s.io/client-go/informers/admissionregistration/v1"
 	"k8s.io/client-go/tools/cache"
 
@@ -68,6 +71,31 @@ func validatingWebhooks(c Config) registration {
 		},
 		patch: func(ctx context.Context, operations []byte) error {
 			_, err := client.Patch(ctx, c.Webhooks, types.JSONPatchType, operations, metav1.PatchOptions{})
+			return err
+		},
+	}
+}
+
+// apiService is the APIService of this name. What it says of the Service is left alone:
+// one that sends requests elsewhere is another's.
+func apiService(c Config, name string) registration {
+	client := c.Dynamic.Resource(certificate.APIServiceResource)
+	return registration{
+		what: "APIService", name: name,
+		informer: dynamicinformer.NewFilteredDynamicInformer(c.Dynamic, certificate.APIServiceResource, metav1.NamespaceAll, 0, cache.Indexers{}, named(name)).Informer(),
+		missing: func(o any, authorities []byte, _ string) []operation {
+			spec, _, _ := unstructured.NestedMap(o.(*unstructured.Unstructured).Object, "spec")
+			service, _, _ := unstructured.NestedStringMap(spec, "service")
+			if service["namespace"] != c.Namespace || service["name"] != c.Service {
+				return nil
+			}
+			if bundle := base64.StdEncoding.EncodeToString(authorities); spec["caBundle"] != bundle {
+				return []operation{{"test", "/spec/service/name", c.Service}, {"test", "/spec/service/namespace", c.Namespace}, {"add", "/spec/caBundle", bundle}}
+			}
+			return nil
+		},
+		patch: func(ctx context.Context, operations []byte) error {
+			_, err := client.Patch(ctx, name, types.JSONPatchType, operations, metav1.PatchOptions{})
 			return err
 		},
 	}

@@ -1,15 +1,17 @@
 package main
 
 import (
+	"maps"
 	"net/http"
 
 	"github.com/podvisor/podvisor/internal/ops"
 	"github.com/podvisor/podvisor/scheduler/admission"
 	"github.com/podvisor/podvisor/scheduler/controller"
+	"github.com/podvisor/podvisor/scheduler/subresource"
 )
 
-// handlers answer the webhooks, each with limits of its own.
-func handlers(s *ops.Setup, api clients, c *controller.Controller, serving *admission.Serving, namespace string) map[string]http.Handler {
+// handlers answer the webhooks and the verbs of users, each with limits of its own.
+func handlers(s *ops.Setup, api clients, c *controller.Controller, serving *admission.Serving, verbs *subresource.Server, namespace string) map[string]http.Handler {
 	all := admission.Webhooks{Settings: s.Settings.Config, KubeVirts: s.Settings.KubeVirts, Logger: s.Log}.Handlers()
 	all[admission.EvictionPath] = new(admission.Gate).Limit(admission.Evictions{
 		Kube: api.answerKube, VMIs: api.answerVMIs, Cached: c.Cached, Settings: s.Settings.Config, Logger: s.Log,
@@ -20,5 +22,7 @@ func handlers(s *ops.Setup, api clients, c *controller.Controller, serving *admi
 	all = admission.AllowWhile(s.Settings.Foreign, all)
 	// virt-controller creates no VMI while KubeVirt itself is installed.
 	all[admission.OwnedPath] = new(admission.Gate).Limit(admission.Owned{Owners: api.answerVMIs, Settings: s.Settings.Config, Logger: s.Log})
-	return admission.AtSecretPaths(serving.Token, all)
+	all = admission.AtSecretPaths(serving.Token, all)
+	maps.Copy(all, verbs.Handlers())
+	return all
 }
