@@ -156,7 +156,7 @@ func (b *Browser) must(t *testing.T, into any, method string, params any) {
 // Eval is the value of an expression of JavaScript in the page, as text. What it throws is an
 // error. A promise is waited for, a minute at most.
 func (b *Browser) Eval(expression string) (string, error) {
-	raw, err := b.call("Runtime.evaluate", map[string]any{"expression": "String(" + expression + ")", "returnByValue": true, "awaitPromise": true})
+	raw, err := b.call("Runtime.evaluate", map[string]any{"expression": "Promise.resolve(" + expression + ").then(String)", "returnByValue": true, "awaitPromise": true})
 	if err != nil {
 		return "", err
 	}
