@@ -37,6 +37,7 @@ func TestPeopleUseAVMThroughTheAPI(t *testing.T) {
 	page := u.openPage()
 
 	require.NoError(t, u.vms.Start(t.Context(), "desk", vmi.StartOptions{Paused: true}))
+	s.next("desk", "")
 	v := s.awaitPaused("desk", true)
 	require.True(t, apierrors.IsConflict(u.vms.Start(t.Context(), "desk", vmi.StartOptions{})), "it is there already")
 	dark, err := admin.screenshot(t.Context(), "desk")
@@ -87,7 +88,7 @@ func (u user) useConsole(name string) {
 	second.types("\r")
 	second.shows("root@"+name, "")
 	second.types("(read x </dev/tty1; echo pressed-$x-there >/dev/ttyS0) &\r")
-	second.shows("root@"+name, "\r")
+	second.shows(">/dev/ttyS0) &\r\n", "")
 	require.NoError(u.t, second.stream.Close())
 	for range 3 { // who has left is not in the way
 		again := u.console(name)
