@@ -76,17 +76,17 @@ func TestAPausedVMIIsOutOfItsServices(t *testing.T) {
 	s.awaitServed("still", false)
 	require.True(t, apierrors.IsConflict(u.vmis.Pause(t.Context(), "still", vmi.PauseOptions{})), "it is paused already")
 
-	// A paused guest hears nothing and shows what it showed, and its console and screen
+	// A paused guest reads nothing and shows what it showed, and its console and screen
 	// open.
 	console := u.console("still")
-	console.types("\recho heard-$((40+2))\r")
+	console.types("\recho read-$((40+2))\r")
 	require.NoError(t, u.screen("still", client.VNCOptions{}).Close())
 	_, err := u.vmis.PortForward("still")(t.Context(), "tcp", ":80")
 	require.True(t, apierrors.IsConflict(err), "%v", err)
 	require.Empty(t, console.screen())
 
 	unpause()
-	console.shows("heard-42", "")
+	console.shows("read-42", "")
 	s.awaitPaused("still", false)
 	s.awaitServed("still", true)
 	require.Contains(t, seen.awaitPage("http://still"), "still")

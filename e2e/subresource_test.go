@@ -76,7 +76,7 @@ func TestPeopleUseAVMThroughTheAPI(t *testing.T) {
 	require.Equal(t, vmi.RunHalted, s.getVM("desk").Spec.Strategy())
 }
 
-// useConsole logs in, is heard, and loses the console to the next who opens it.
+// useConsole types and gets an answer, and loses the console to the next who opens it.
 func (u user) useConsole(name string) {
 	u.t.Helper()
 	first := u.console(name)
