@@ -38,6 +38,8 @@ var rare = map[string]string{
 	"virt-controller update virtualmachineinstancereplicasets/finalizers": "the plugin OwnerReferencesPermissionEnforcement asks for it",
 	"virt-controller update virtualmachines/finalizers":                   "the plugin OwnerReferencesPermissionEnforcement asks for it",
 	"virt-controller delete controllerrevisions":                          "a VM is started again after it was changed",
+	"virt-controller delete apiservices":                                  "an uninstall: TestPodvisorIsDeletedAsItIsInstalled",
+	"virt-controller create subjectaccessreviews":                         "a user calls a verb: TestTheRoleEditMayCallEveryVerbAndViewNone",
 	"virt-controller delete daemonsets":                                   "an uninstall: TestPodvisorIsNotDeletedUnderVMIs",
 	"virt-controller get nodes":                                           "a pod is on a node that the cache does not have",
 	"virt-controller get persistentvolumeclaims":                          "a VMI names a claim that the cache does not have",

@@ -17,10 +17,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/fake"
 	metadatafake "k8s.io/client-go/metadata/fake"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/podvisor/podvisor/internal/certificate"
 	"github.com/podvisor/podvisor/scheduler"
 	"github.com/podvisor/podvisor/vmi"
 )
@@ -38,13 +40,20 @@ func newInstallation(t *testing.T, vmis ...string) installation {
 	t.Helper()
 	s := runtime.NewScheme()
 	require.NoError(t, metav1.AddMetaToScheme(s))
-	s.AddKnownTypeWithName(vmi.Kind.GroupVersion().WithKind(vmi.Kind.Kind+"List"), &metav1.PartialObjectMetadataList{})
+	for _, k := range []schema.GroupVersionKind{vmi.Kind, certificate.APIServiceResource.GroupVersion().WithKind("APIService")} {
+		s.AddKnownTypeWithName(k.GroupVersion().WithKind(k.Kind+"List"), &metav1.PartialObjectMetadataList{})
+	}
 	i := installation{
 		kube: fake.NewClientset(
 			&appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "kubevirt", Name: "virt-handler"}},
 			&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "kubevirt", Name: "h", Labels: map[string]string{vmi.AppLabel: "virt-handler"}}},
 		),
 		meta: metadatafake.NewSimpleMetadataClient(s),
+	}
+	for _, name := range certificate.APIServices() {
+		o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		o.SetGroupVersionKind(certificate.APIServiceResource.GroupVersion().WithKind("APIService"))
+		require.NoError(t, i.meta.Tracker().Create(certificate.APIServiceResource, o, ""))
 	}
 	for _, name := range vmis {
 		o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
@@ -120,6 +129,8 @@ func TestTheDeletionOfPodvisorIsReviewed(t *testing.T) {
 				require.Contains(t, message, tt.refusal)
 			}
 			require.Equal(t, !tt.ended, i.handlers(t) == 1, "virt-handler runs on")
+			_, err := i.meta.Resource(certificate.APIServiceResource).Get(t.Context(), certificate.APIServices()[0], metav1.GetOptions{})
+			require.Equal(t, tt.ended, apierrors.IsNotFound(err), "the verbs are not served any more: %v", err)
 			require.Equal(t, tt.refusal != "" && !tt.dryRun, *i.held)
 			if tt.ended {
 				*i.held = true

@@ -84,12 +84,14 @@ func apiService(c Config, name string) registration {
 		what: "APIService", name: name,
 		informer: dynamicinformer.NewFilteredDynamicInformer(c.Dynamic, certificate.APIServiceResource, metav1.NamespaceAll, 0, cache.Indexers{}, named(name)).Informer(),
 		missing: func(o any, authorities []byte, _ string) []operation {
-			spec, _, _ := unstructured.NestedMap(o.(*unstructured.Unstructured).Object, "spec")
-			service, _, _ := unstructured.NestedStringMap(spec, "service")
-			if service["namespace"] != c.Namespace || service["name"] != c.Service {
+			stored := o.(*unstructured.Unstructured).Object
+			namespace, _, _ := unstructured.NestedString(stored, "spec", "service", "namespace")
+			service, _, _ := unstructured.NestedString(stored, "spec", "service", "name")
+			if namespace != c.Namespace || service != c.Service {
 				return nil
 			}
-			if bundle := base64.StdEncoding.EncodeToString(authorities); spec["caBundle"] != bundle {
+			is, _, _ := unstructured.NestedString(stored, "spec", "caBundle")
+			if bundle := base64.StdEncoding.EncodeToString(authorities); is != bundle {
 				return []operation{{"test", "/spec/service/name", c.Service}, {"test", "/spec/service/namespace", c.Namespace}, {"add", "/spec/caBundle", bundle}}
 			}
 			return nil

@@ -49,7 +49,7 @@ type Config struct {
 	// it is open.
 	Requests int
 	// Streams is how many streams are open in all, and StreamsPerVMI of one VMI. 0:
-	// 1,000 and 20.
+	// 1,000 and 20. The VMIs of one namespace have no more than are free.
 	Streams, StreamsPerVMI int
 	// Ping is the time between two pings of a stream, and Idle how long its client may
 	// answer none, or take nothing of what is sent. 0: 10 s and 60 s.
@@ -89,7 +89,7 @@ type Server struct {
 	proxy    *frontproxy.Proxy
 	reviewer frontproxy.Authorizer
 	inside   chan struct{} // one element for each request
-	streams  places
+	streams  *places
 
 	// ended is closed when the streams are to end.
 	ended chan struct{}
@@ -104,7 +104,7 @@ func New(c Config) (*Server, error) {
 	p, err := frontproxy.New(c.Kube, c.Logger)
 	return &Server{
 		Config: c, proxy: p, reviewer: frontproxy.Authorizer{Kube: c.Kube}, inside: make(chan struct{}, c.Requests),
-		streams: places{inAll: c.Streams, perKey: c.StreamsPerVMI, open: map[string]int{}}, ended: make(chan struct{}),
+		streams: newPlaces(c.Streams, c.StreamsPerVMI), ended: make(chan struct{}),
 	}, err
 }
 

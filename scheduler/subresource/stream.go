@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podvisor/podvisor/vmi"
 )
@@ -45,7 +46,9 @@ var upgrader = websocket.Upgrader{
 	},
 }
 
-func key(v *vmi.VirtualMachineInstance) string { return v.Namespace + "/" + v.Name }
+func key(v *vmi.VirtualMachineInstance) types.NamespacedName {
+	return types.NamespacedName{Namespace: v.Namespace, Name: v.Name}
+}
 
 func (s *Server) console(ctx context.Context, r *request) (any, error) {
 	v, err := s.vmi(ctx, r)
