@@ -18,8 +18,9 @@ import (
 
 // Sizes, in bytes.
 const (
-	// chunk is how much of a stream is read or written at once.
-	chunk = 16 << 10
+	// chunk is how much of a stream is read or written at once, and little is that while
+	// less comes.
+	chunk, little = 16 << 10, 1 << 10
 	// maxMessage is the size of the largest message of a stream of bytes. No more than a
 	// chunk of it is held.
 	maxMessage = 1 << 20
@@ -41,14 +42,6 @@ const (
 	// does not fit into the buffer of that Read is lost, as with UDP.
 	Datagrams Framing = "datagrams"
 )
-
-// size is the size of a buffer that takes what is read or written at once.
-func (f Framing) size() int {
-	if f == Datagrams {
-		return maxDatagram
-	}
-	return chunk
-}
 
 // Buffers that a stream has only while it uses them.
 var (
@@ -234,9 +227,12 @@ func passDatagram(far net.Conn, message io.Reader) error {
 
 // send sends to the peer what comes from far, until far ends or the peer does not take it.
 func (l *Link) send(far net.Conn) {
-	b := make([]byte, l.Framing.size())
+	in := space{framing: l.Framing}
+	defer in.release()
 	for {
+		b := in.next()
 		n, err := far.Read(b)
+		in.filled = n
 		if n > 0 || err == nil && l.Framing == Datagrams {
 			if l.Idle > 0 {
 				_ = l.ws.SetWriteDeadline(time.Now().Add(l.Idle))
@@ -249,6 +245,41 @@ func (l *Link) send(far net.Conn) {
 		if err != nil && (l.Framing != Datagrams || !errors.Is(err, syscall.ECONNREFUSED)) {
 			return
 		}
+	}
+}
+
+// space is the memory that is read into: little until it is filled at once, and again after
+// less has come, so that a stream that carries nothing holds little.
+type space struct {
+	framing Framing
+	filled  int // by the last read
+	small   []byte
+	large   *[]byte // from chunks, or nil
+}
+
+// next is what the next read is to fill. A datagram must fit.
+func (s *space) next() []byte {
+	switch {
+	case s.small == nil && s.framing == Datagrams:
+		s.small = make([]byte, maxDatagram)
+	case s.small == nil:
+		s.small = make([]byte, little)
+	case s.framing == Datagrams:
+	case s.large == nil && s.filled == little:
+		s.large = chunks.Get().(*[]byte)
+	case s.large != nil && s.filled < little:
+		s.release()
+	}
+	if s.large != nil {
+		return *s.large
+	}
+	return s.small
+}
+
+func (s *space) release() {
+	if s.large != nil {
+		chunks.Put(s.large)
+		s.large = nil
 	}
 }
 
