@@ -13,14 +13,14 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"github.com/podvisor/podvisor/internal/carry"
 	"github.com/podvisor/podvisor/vmi"
 )
 
 // Sizes, in bytes.
 const (
-	// chunk is how much of a stream is read or written at once, and little is that while
-	// less comes.
-	chunk, little = 16 << 10, 1 << 10
+	// chunk is how much of a stream is read or written at once.
+	chunk = carry.Much
 	// maxMessage is the size of the largest message of a stream of bytes. No more than a
 	// chunk of it is held.
 	maxMessage = 1 << 20
@@ -227,60 +227,32 @@ func passDatagram(far net.Conn, message io.Reader) error {
 
 // send sends to the peer what comes from far, until far ends or the peer does not take it.
 func (l *Link) send(far net.Conn) {
-	in := space{framing: l.Framing}
-	defer in.release()
+	if l.Framing != Datagrams {
+		_ = carry.Copy(sender{l}, far) // how a stream ends is what is received
+		return
+	}
+	b := make([]byte, maxDatagram)
 	for {
-		b := in.next()
 		n, err := far.Read(b)
-		in.filled = n
-		if n > 0 || err == nil && l.Framing == Datagrams {
-			if l.Idle > 0 {
-				_ = l.ws.SetWriteDeadline(time.Now().Add(l.Idle))
-			}
-			if l.ws.WriteMessage(websocket.BinaryMessage, b[:n]) != nil {
-				return
-			}
+		if err == nil {
+			_, err = sender{l}.Write(b[:n])
 		}
 		// That nothing takes the datagrams at a port may change.
-		if err != nil && (l.Framing != Datagrams || !errors.Is(err, syscall.ECONNREFUSED)) {
+		if err != nil && !errors.Is(err, syscall.ECONNREFUSED) {
 			return
 		}
 	}
 }
 
-// space is the memory that is read into: little until it is filled at once, and again after
-// less has come, so that a stream that carries nothing holds little.
-type space struct {
-	framing Framing
-	filled  int // by the last read
-	small   []byte
-	large   *[]byte // from chunks, or nil
-}
+// sender sends each write in a message.
+type sender struct{ *Link }
 
-// next is what the next read is to fill. A datagram must fit.
-func (s *space) next() []byte {
-	switch {
-	case s.small == nil && s.framing == Datagrams:
-		s.small = make([]byte, maxDatagram)
-	case s.small == nil:
-		s.small = make([]byte, little)
-	case s.framing == Datagrams:
-	case s.large == nil && s.filled == little:
-		s.large = chunks.Get().(*[]byte)
-	case s.large != nil && s.filled < little:
-		s.release()
+// Write implements io.Writer.
+func (s sender) Write(b []byte) (int, error) {
+	if s.Idle > 0 {
+		_ = s.ws.SetWriteDeadline(time.Now().Add(s.Idle))
 	}
-	if s.large != nil {
-		return *s.large
-	}
-	return s.small
-}
-
-func (s *space) release() {
-	if s.large != nil {
-		chunks.Put(s.large)
-		s.large = nil
-	}
+	return len(b), s.ws.WriteMessage(websocket.BinaryMessage, b)
 }
 
 // addr is the address of a stream: its URL.
