@@ -178,8 +178,10 @@ func TestTheRoleEditMayCallEveryVerbAndViewNone(t *testing.T) {
 		for _, c := range verbCalls {
 			allowed := strings.Contains(" "+c.roles+" ", " "+name+" ")
 			for hop, send := range map[string]func() (int, metav1.Status){
-				"through the API server":    func() (int, metav1.Status) { return v.ask(t, cfg, c.method, verbPath(ns, c.path), c.body) },
-				"virt-controller by itself": func() (int, metav1.Status) { return sendTo(t, aggregator, port+verbPath(ns, c.path), c.method, c.body, as) },
+				"through the API server": func() (int, metav1.Status) { return v.ask(t, cfg, c.method, verbPath(ns, c.path), c.body) },
+				"virt-controller by itself": func() (int, metav1.Status) {
+					return sendTo(t, aggregator, port+verbPath(ns, c.path), c.method, c.body, as)
+				},
 			} {
 				code, s := send()
 				if !allowed {
