@@ -6,10 +6,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// places limit how many streams are open: in all, of each VMI, and of each namespace,
-// which has no more than are free. So one namespace takes half of them at most, and
-// another always finds some.
+// places limit how many streams are open, or requests are answered: in all, of each VMI,
+// and of each namespace, which has no more than are free. So one namespace takes half of
+// them at most, and another always finds some.
 type places struct {
+	// what is limited, as messages name it.
+	what          string
 	inAll, perVMI int
 
 	mu    sync.Mutex
@@ -21,8 +23,8 @@ type places struct {
 	all   sync.WaitGroup
 }
 
-func newPlaces(inAll, perVMI int) *places {
-	return &places{inAll: inAll, perVMI: perVMI, open: map[types.NamespacedName]int{}, of: map[string]int{}}
+func newPlaces(what string, inAll, perVMI int) *places {
+	return &places{what: what, inAll: inAll, perVMI: perVMI, open: map[types.NamespacedName]int{}, of: map[string]int{}}
 }
 
 // take takes a place, which the returned function gives back.
@@ -33,11 +35,11 @@ func (p *places) take(key types.NamespacedName) (leave func(), err error) {
 	case p.ended:
 		return nil, unavailable("virt-controller ends; try again")
 	case p.open[key] >= p.perVMI:
-		return nil, tooMany("VMI " + key.String() + " has as many open streams as it may have; close one")
+		return nil, tooMany("VMI " + key.String() + " has as many " + p.what + " as it may have; close one")
 	case p.of[key.Namespace] > 0 && p.of[key.Namespace] >= p.inAll-p.taken:
-		return nil, tooMany("the VMIs of namespace " + key.Namespace + " have as many open streams as they may have; close one")
+		return nil, tooMany("the VMIs of namespace " + key.Namespace + " have as many " + p.what + " as they may have; close one, or try again")
 	case p.taken >= p.inAll:
-		return nil, tooMany("virt-controller has as many open streams as it can; try again")
+		return nil, tooMany("virt-controller has as many " + p.what + " as it can; try again")
 	}
 	p.all.Add(1)
 	p.taken++

@@ -12,7 +12,7 @@ import (
 func TestAttackNoNamespaceTakesThePlacesOfTheOthers(t *testing.T) {
 	t.Parallel()
 	const inAll = 64
-	p := newPlaces(inAll, 2)
+	p := newPlaces("open streams", inAll, 2)
 	var leave []func()
 	fill := func(namespace string) (n int) {
 		for ; ; n++ {
