@@ -264,3 +264,18 @@ func TestAVMIIsRestartedAndPaused(t *testing.T) {
 	require.Equal(t, 200, code, s.Message)
 	require.Equal(t, "pause", <-w.nodes.calls)
 }
+
+// Clients take 400 for a VMI that does not run yet, and ask again for minutes.
+func TestOnlyAConsoleThatMayComeIsAnsweredWithBadRequest(t *testing.T) {
+	scheduled, silent := running(), running()
+	scheduled.Name, scheduled.Status.Phase = "scheduled", vmi.Scheduled
+	silent.Name, silent.Spec.Domain.Devices.AutoattachSerialConsole = "silent", new(false)
+	w := newWorld(t, scheduled, silent)
+	cert := w.front.issue(t, "aggregator")
+	code, s := w.do(cert, alice(), "GET", api+"/namespaces/a/virtualmachineinstances/scheduled/console", "")
+	require.Equal(t, 400, code)
+	require.Equal(t, "VMI is not running", s.Message)
+	code, s = w.do(cert, alice(), "GET", api+"/namespaces/a/virtualmachineinstances/silent/console", "")
+	require.Equal(t, 409, code)
+	require.Equal(t, "No serial consoles are present.", s.Message)
+}

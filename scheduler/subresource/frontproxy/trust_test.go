@@ -38,6 +38,7 @@ func TestAttackNoHeaderButThoseOfTheTrustNamesAUser(t *testing.T) {
 func FuzzUser(f *testing.F) {
 	f.Add("X-Remote-User: a\nX-Remote-Group: g\nX-Remote-Extra-Scopes%2fa: b")
 	f.Add("X-Remote-User: a\nX-Remote-User: b")
+	f.Add("X-Remote-User: a\nX-Remote-Group: g\nX-Remote-Extra-A%2: b")
 	f.Add("X_Remote_User: a\nX-Remote-Group: ")
 	f.Fuzz(func(t *testing.T, lines string) {
 		h := http.Header{}
