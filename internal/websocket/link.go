@@ -120,7 +120,7 @@ func (l *Link) Join(far net.Conn, ended <-chan struct{}) {
 	both.Go(func() { defer close(l.received); l.reason = l.receive(far) })
 	both.Go(func() { defer close(sent); l.send(far) })
 	if l.Ping > 0 {
-		defer l.ping().Stop()
+		defer l.ping(far).Stop()
 	}
 	code, why := 0, ""
 	select {
@@ -150,13 +150,16 @@ func (l *Link) limit() *time.Timer {
 	})
 }
 
-// ping sends pings until one cannot be sent or the timer is stopped.
-func (l *Link) ping() *time.Timer {
+// ping sends pings until the timer is stopped. One that cannot be sent ends the stream, also
+// when nothing is received because far takes nothing.
+func (l *Link) ping(far net.Conn) *time.Timer {
 	var next *time.Timer
 	next = time.AfterFunc(time.Hour, func() {
-		if l.ws.WriteControl(websocket.PingMessage, nil, time.Now().Add(l.Idle)) == nil {
-			next.Reset(l.Ping)
+		if l.ws.WriteControl(websocket.PingMessage, nil, time.Now().Add(l.Idle)) != nil {
+			_ = far.Close()
+			return
 		}
+		next.Reset(l.Ping)
 	})
 	next.Reset(l.Ping)
 	return next
