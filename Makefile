@@ -54,6 +54,11 @@ test-attacks: ## Repeat the attacks of the tests and the fuzz targets for hours 
 test-flow: ## Send between pods and guests for long, and require every byte (FLOW=10m)
 	FLOW=$(or $(FLOW),10m) go -C e2e test -count=1 -timeout 60m -v -run '^TestGuestsAreOnThePodNetworkAsPodsAre$$' .
 
+.PHONY: test-virtctl
+test-virtctl: ## Build an unmodified virtctl of KubeVirt and do with it all that it can
+	@echo '== Build virtctl (the first time this takes minutes)'
+	VIRTCTL="$$($(E2E) ./cmd/podvisor-virtctl)" && export VIRTCTL && go -C e2e test -count=1 -timeout 30m -v -run '^TestAnUnmodifiedVirtctlWorks$$' .
+
 .PHONY: bench
 bench: ## Measure against a plain pod: start, deletion, API writes, memory, admission
 	@$(E2E) ./cmd/podvisor-bench

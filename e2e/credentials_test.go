@@ -187,6 +187,10 @@ func TestADebianGuestIsConfiguredByCloudInitAndItsAgent(t *testing.T) {
 
 	s.setSecret(v, "bobs", "key", agent)
 	require.Equal(t, "bob\n", seen.awaitSSH(v, "bob", ssh.PublicKeys(agentKey), "id -un"))
+
+	s.askGuest(v)
+	s.freezeGuest(v, seen, "debian", ssh.PublicKeys(cloudKey))
+	s.rebootGuest(v)
 	s.delete(v.Name)
 	s.awaitGone(v)
 }

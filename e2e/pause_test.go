@@ -1,32 +1,17 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
-	"net"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/podvisor/podvisor/handler/socket"
-	"github.com/podvisor/podvisor/launcher/control"
-	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/client"
 )
-
-// call makes a call to the launcher of the VMI, as virt-handler does.
-func (s space) call(v *vmi.VirtualMachineInstance, call protocol.Call) {
-	s.t.Helper()
-	p := s.pod(v)
-	pods, err := socket.Open(filepath.Join(filepath.Dir(world.cluster.Kubeconfig), p.Spec.NodeName, "lib/kubelet/pods"))
-	require.NoError(s.t, err)
-	defer pods.Close()
-	launcher := control.NewClient(func(ctx context.Context) (net.Conn, error) { return pods.Dial(ctx, string(p.UID)) })
-	require.NoError(s.t, launcher.Call(s.t.Context(), call, nil, nil))
-}
 
 // awaitServed waits until the Service leads, or does not lead, to the VMI.
 func (s space) awaitServed(service string, want bool) {
@@ -67,6 +52,9 @@ func (s space) awaitPaused(name string, want bool) *vmi.VirtualMachineInstance {
 func TestAPausedVMIIsOutOfItsServices(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
+	u := s.user("edit")
+	pause := func() { require.NoError(t, u.vmis.Pause(t.Context(), "still", vmi.PauseOptions{})) }
+	unpause := func() { require.NoError(t, u.vmis.Unpause(t.Context(), "still", vmi.UnpauseOptions{})) }
 	s.service("still")
 	seen := s.newVisitor()
 	v := guest("still", cloudConfig("hostname: still"))
@@ -78,17 +66,27 @@ func TestAPausedVMIIsOutOfItsServices(t *testing.T) {
 	require.NotContains(t, s.console(v), "Linux version", "its processors have not run")
 	s.awaitServed("still", false)
 
-	s.call(v, protocol.CallUnpause)
+	unpause()
 	s.awaitPaused("still", false)
 	s.awaitServed("still", true)
 	require.Contains(t, seen.awaitPage("http://still"), "still")
 
-	s.call(v, protocol.CallPause)
+	pause()
 	s.awaitPaused("still", true)
 	s.awaitServed("still", false)
-	s.call(v, protocol.CallPause) // again, which changes nothing
+	require.True(t, apierrors.IsConflict(u.vmis.Pause(t.Context(), "still", vmi.PauseOptions{})), "it is paused already")
 
-	s.call(v, protocol.CallUnpause)
+	// A paused guest hears nothing and shows what it showed, and its console and screen
+	// open.
+	console := u.console("still")
+	console.types("\recho heard-$((40+2))\r")
+	require.NoError(t, u.screen("still", client.VNCOptions{}).Close())
+	_, err := u.vmis.PortForward("still")(t.Context(), "tcp", ":80")
+	require.True(t, apierrors.IsConflict(err), "%v", err)
+	require.Empty(t, console.screen())
+
+	unpause()
+	console.shows("heard-42", "")
 	s.awaitPaused("still", false)
 	s.awaitServed("still", true)
 	require.Contains(t, seen.awaitPage("http://still"), "still")

@@ -15,6 +15,7 @@ import (
 
 	"github.com/podvisor/podvisor/e2e/install"
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/client"
 	"github.com/podvisor/podvisor/vmi/vmitest"
 )
 
@@ -43,12 +44,22 @@ func undisturbed(t *testing.T, component, object string) {
 	steady := s.endOf("steady", s.pod(v))
 	goesOn := []func(){steady.hold(other), other.hold(steady)}
 	addresses := steady.must("ip", "-o", "-4", "addr")
+	u := s.user("edit")
 
-	for _, do := range []func(){
+	for what, do := range []func(){
 		func() { s.killComponent(component, v.Status.NodeName) },
 		func() { replaceComponent(t, object) },
 	} {
+		streams := u.openStreams("steady")
 		do()
+		// The streams may lead through the other virt-controller than the killed one.
+		if what == 1 || component == "virt-handler" {
+			streams[0].isCut()
+			streams[1].isCut()
+		}
+		u.opensAnew("steady")
+		streams[0].isCut()
+		streams[1].isCut()
 		for _, check := range goesOn {
 			check()
 		}
@@ -63,6 +74,29 @@ func undisturbed(t *testing.T, component, object string) {
 	s.awaitGone(another)
 	s.delete("steady")
 	s.awaitGone(v)
+}
+
+// openStreams opens a console, on which something was typed and seen, and a screen.
+func (u user) openStreams(name string) []*terminal {
+	u.t.Helper()
+	console := u.console(name)
+	console.shows("root@", "\r")
+	return []*terminal{console, u.watch(u.screen(name, client.VNCOptions{}))}
+}
+
+// opensAnew opens a console and a screen, which work at once.
+func (u user) opensAnew(name string) {
+	u.t.Helper()
+	var stream client.Stream
+	eventually(u.t, 5*time.Second, func() (err error) {
+		stream, err = u.vmis.Console(u.t.Context(), name)
+		return err
+	})
+	next := u.watch(stream)
+	next.types("echo next-$((20+1))\r")
+	next.shows("next-21", "")
+	require.NoError(u.t, u.screen(name, client.VNCOptions{}).Close())
+	require.NoError(u.t, next.stream.Close())
 }
 
 // killComponent kills the virt-controller that works, or the virt-handler of the

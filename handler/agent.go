@@ -58,3 +58,11 @@ func noAgent(s *vmi.VirtualMachineInstanceStatus) {
 	s.RemoveCondition(vmi.ConditionAgentConnected)
 	s.RemoveCondition(vmi.ConditionAgentVersionNotSupported)
 }
+
+// frozen is what the status says about the file systems of the guest.
+func frozen(state *protocol.State) string {
+	if state.Frozen {
+		return "frozen"
+	}
+	return ""
+}

@@ -55,6 +55,7 @@ func Sanitize(s protocol.State) protocol.State {
 		Machine:    sanitizeToken(s.Machine),
 		Reboots:    min(max(s.Reboots, 0), maxCount),
 		Panics:     min(max(s.Panics, 0), maxCount),
+		Frozen:     s.Frozen,
 	}
 	if slices.Contains(phases, s.Phase) {
 		out.Phase = s.Phase

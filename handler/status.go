@@ -80,6 +80,7 @@ func (p *Plan) running(o Observed, s *vmi.VirtualMachineInstanceStatus, now meta
 	} else {
 		s.RemoveCondition(vmi.ConditionSoftwareEmulation)
 	}
+	s.FSFreezeStatus = frozen(state)
 	p.paused(o, s, now)
 	p.occurred(o, s)
 	p.notBooted(state, s, now)
@@ -138,6 +139,7 @@ func (p *Plan) finish(o Observed, phase vmi.Phase, f vmi.Finding) {
 	s.Reason = f.Reason
 	s.RemoveCondition(vmi.ConditionPaused)
 	s.RemoveCondition(vmi.ConditionSynchronized)
+	s.FSFreezeStatus = ""
 	noAgent(s)
 	s.RemoveCondition(vmi.ConditionAccessCredentialsSynchronized)
 	s.RemoveCondition(vmi.ConditionGuestNotBooted)

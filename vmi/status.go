@@ -113,9 +113,9 @@ type VirtualMachineInstanceStatus struct {
 	// +podvisor:unserved=the guest's agent is not queried for it
 	GuestOSInfo GuestOSInfo `json:"guestOSInfo,omitzero"`
 
-	// FSFreezeStatus is "frozen" while the guest's file systems are frozen.
+	// FSFreezeStatus is "frozen" while the guest's file systems are frozen by the verb
+	// freeze.
 	// +optional
-	// +podvisor:unserved=the guest's agent is not queried for it
 	FSFreezeStatus string `json:"fsFreezeStatus,omitempty"`
 
 	// EvacuationNodeName is the node that the VMI has to leave, since an eviction

@@ -24,7 +24,7 @@ func subresources(s *ops.Setup, api clients, namespace string) (*subresource.Ser
 		PodName: os.Getenv("POD_NAME"), PodUID: types.UID(os.Getenv("POD_UID"))}
 	return subresource.New(subresource.Config{
 		Client: api.verbVMIs, Kube: api.verbKube, GitVersion: gitVersion(), Logger: s.Log,
-		Nodes:    stream.NewDialer(stream.DialerConfig{Nodes: core.Nodes(), Handlers: core.Pods(namespace), Token: tokens.Token, Logger: s.Log}),
+		Nodes:    stream.NewDialer(stream.DialerConfig{Nodes: core.Nodes(), Handlers: core.Pods(namespace), Token: tokens.Token, Refused: tokens.Forget, Logger: s.Log}),
 		Defaults: func() defaults.Profile { return s.Settings.Config().Defaults },
 	})
 }

@@ -1,5 +1,6 @@
 // Package demo shows Podvisor in a cluster: it installs, boots a VMI and shows that
-// its guest answers, and starts, stops and starts a VM.
+// its guest answers, starts, stops and starts a VM, and opens the console and the screen of
+// a guest.
 package demo
 
 import (
@@ -62,7 +63,10 @@ func (d *Demo) Run(ctx context.Context) error {
 	if err := d.show(ctx); err != nil {
 		return err
 	}
-	return d.showVM(ctx)
+	if err := d.showVM(ctx); err != nil {
+		return err
+	}
+	return d.look(ctx)
 }
 
 // boot applies the example and waits, visibly, until the guest serves.
@@ -174,7 +178,9 @@ func (d *Demo) HowToGoOn(toCluster, remove string) {
 	d.text(fmt.Sprintf(`%s
 kubectl get vmi                          # the VMI
 kubectl describe vmi hello               # its conditions and events
-kubectl logs -f -l kubevirt.io=virt-launcher   # its console
+kubectl logs -f -l kubevirt.io=virt-launcher   # what it writes to its console
+go run ./examples/console hello          # its console; Ctrl-] leaves
+./examples/vnc-web/vendor.sh && go run ./examples/vnc-web   # a page with the screens of both
 kubectl -n kubevirt logs deploy/virt-controller
 kubectl -n kubevirt logs ds/virt-handler
 kubectl delete vmi hello                 # power it off

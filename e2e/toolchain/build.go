@@ -43,15 +43,9 @@ type Tools struct {
 
 // Build makes what is missing in the cache and returns where everything is.
 func Build(ctx context.Context, c Config) (Tools, error) {
-	if c.Out == nil {
-		c.Out = io.Discard
-	}
-	if c.Dir == "" {
-		cache, err := os.UserCacheDir()
-		if err != nil {
-			return Tools{}, fmt.Errorf("find a place for the toolchain: %w", err)
-		}
-		c.Dir = filepath.Join(cache, "podvisor", "toolchain")
+	c, err := c.complete()
+	if err != nil {
+		return Tools{}, err
 	}
 	source, err := Source()
 	if err != nil {
@@ -79,6 +73,21 @@ func Build(ctx context.Context, c Config) (Tools, error) {
 		make.store(p, dir)
 	}
 	return tools, nil
+}
+
+// complete fills in what is empty.
+func (c Config) complete() (Config, error) {
+	if c.Out == nil {
+		c.Out = io.Discard
+	}
+	if c.Dir == "" {
+		cache, err := os.UserCacheDir()
+		if err != nil {
+			return c, fmt.Errorf("find a place for the toolchain: %w", err)
+		}
+		c.Dir = filepath.Join(cache, "podvisor", "toolchain")
+	}
+	return c, nil
 }
 
 // build returns the part's folder, and makes it if it is not there.

@@ -10,8 +10,11 @@
 // minutes on two cores and says how far it is; a build that finds everything takes
 // milliseconds.
 //
-// Versions are those of the nested modules kubernetes/, runtime/, csi/ and policy/ beside this
-// file. Each of the parts is in the cache under a name made of its
+// [Virtctl] does the same for the client of KubeVirt, for the tests that run it against
+// Podvisor.
+//
+// Versions are those of the nested modules kubernetes/, runtime/, csi/, policy/ and virtctl/
+// beside this file. Each of the parts is in the cache under a name made of its
 // version and a digest of the module's files and the build flags, so that a
 // change builds anew and two checkouts of one version share.
 //

@@ -17,3 +17,12 @@ func ExampleBuild() {
 	fmt.Println(tools.Kubernetes + "/kubectl")
 	fmt.Println(tools.Runtime + "/containerd")
 }
+
+func ExampleVirtctl() {
+	path, err := toolchain.Virtctl(context.Background(), toolchain.Config{Out: os.Stderr})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return
+	}
+	fmt.Println(path)
+}

@@ -71,6 +71,15 @@ func TestParts(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, k.programs[0].ldflags, "gitVersion="+k.version)
 	require.Contains(t, k.links, "kubelet")
+	v, err := virtctl(source)
+	require.NoError(t, err)
+	require.Equal(t, "kubevirt.io/kubevirt/cmd/virtctl", v.programs[0].pkg)
+	require.Contains(t, v.programs[0].ldflags, "gitVersion="+v.version)
+	for _, module := range []string{"api", "client-go"} {
+		mod, err := os.ReadFile(filepath.Join(v.dir, "go.mod"))
+		require.NoError(t, err)
+		require.Contains(t, string(mod), "kubevirt.io/"+module+" => kubevirt.io/"+module+" "+v.version, "the module names its own by a folder")
+	}
 	r, err := containers(source)
 	require.NoError(t, err)
 	var outputs []string

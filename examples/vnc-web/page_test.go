@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -15,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/podvisor/podvisor/internal/browser"
 	"github.com/podvisor/podvisor/internal/testenv"
 	"github.com/podvisor/podvisor/internal/websocket"
 	"github.com/podvisor/podvisor/vmi"
@@ -58,44 +60,51 @@ func TestThePageShowsVMsAndTheirScreensAndConsoles(t *testing.T) {
 	go func() { ended <- serve(ctx, l, s) }()
 	defer func() { stop(); require.NoError(t, <-ended) }()
 
-	b := openBrowser(t, s.url())
+	b := browser.Open(t, s.url())
 	cell := func(row, column string) string {
 		return "document.querySelector('#list tr:nth-child(" + row + ") td:nth-child(" + column + ")').textContent"
 	}
-	b.until(t, "off", cell("1", "2"))
-	b.until(t, "Stopped", cell("1", "3"))
-	b.until(t, "web", cell("2", "2"))
-	b.until(t, "Running", cell("2", "3"))
+	b.Until(t, "off", cell("1", "2"))
+	b.Until(t, "Stopped", cell("1", "3"))
+	b.Until(t, "web", cell("2", "2"))
+	b.Until(t, "Running", cell("2", "3"))
 
-	b.click(t, 1, "Screen")
+	click(t, b, 1, "Screen")
 	pixel := "document.querySelector('#screen canvas').getContext('2d').getImageData(80, 50, 1, 1).data"
-	b.until(t, "255,0,0,255", pixel)
-	b.until(t, "CANVAS", "document.activeElement.tagName")
-	b.press(t, "k")
+	b.Until(t, "255,0,0,255", pixel)
+	b.Until(t, "CANVAS", "document.activeElement.tagName")
+	b.Press(t, "k")
 	select {
 	case k := <-keys:
 		require.EqualValues(t, 'k', k)
 	case <-time.After(time.Minute):
 		require.Fail(t, "the key has not reached the guest")
 	}
-	b.until(t, "0,255,0,255", pixel)
+	b.Until(t, "0,255,0,255", pixel)
 
-	b.click(t, 1, "Console")
-	b.until(t, "null", "document.querySelector('#screen canvas')")
-	b.until(t, "TEXTAREA", "document.activeElement.tagName")
-	b.press(t, "hello")
-	b.until(t, "hello", "document.querySelector('.xterm-rows').textContent.trim()")
-	_, err = b.eval("document.getElementById('close').click()")
+	click(t, b, 1, "Console")
+	b.Until(t, "null", "document.querySelector('#screen canvas')")
+	b.Until(t, "TEXTAREA", "document.activeElement.tagName")
+	b.Press(t, "hello")
+	b.Until(t, "hello", "document.querySelector('.xterm-rows').textContent.trim()")
+	_, err = b.Eval("document.getElementById('close').click()")
 	require.NoError(t, err)
 
-	b.click(t, 1, "Pause")
-	b.until(t, "Paused", cell("2", "3"))
-	b.click(t, 1, "Unpause")
-	b.until(t, "Running", cell("2", "3"))
-	b.click(t, 0, "Start")
+	click(t, b, 1, "Pause")
+	b.Until(t, "Paused", cell("2", "3"))
+	click(t, b, 1, "Unpause")
+	b.Until(t, "Running", cell("2", "3"))
+	click(t, b, 0, "Start")
 	require.Eventually(t, func() bool {
 		m, err := c.VirtualMachines("default").Get(t.Context(), "off", metav1.GetOptions{})
 		return err == nil && m.Spec.Strategy() == vmi.RunAlways
 	}, time.Minute, 10*time.Millisecond)
-	b.until(t, "", "document.getElementById('note').textContent")
+	b.Until(t, "", "document.getElementById('note').textContent")
+}
+
+// click clicks a button of a row of the list.
+func click(t *testing.T, b *browser.Browser, row int, text string) {
+	t.Helper()
+	_, err := b.Eval(fmt.Sprintf("[...document.querySelectorAll('#list tr')[%d].querySelectorAll('button')].find(b => b.textContent === %q && !b.disabled).click()", row, text))
+	require.NoError(t, err, text)
 }

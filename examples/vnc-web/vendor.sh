@@ -4,6 +4,9 @@
 # there already.
 set -euo pipefail
 cd "$(dirname "$0")"
+# Two at the same time: the second waits, and finds them there.
+exec 9<package-lock.json
+if command -v flock >/dev/null; then flock 9; fi
 sum=$(sha256sum package-lock.json "$(basename "$0")" | sha256sum | cut -d' ' -f1)
 if [ "$(cat page/vendor/.sum 2>/dev/null)" = "$sum" ]; then exit; fi
 command -v npm >/dev/null || { echo 'vendor.sh: needs npm, which is in the Debian package npm and comes with nodejs.org' >&2; exit 1; }

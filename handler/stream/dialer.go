@@ -36,6 +36,9 @@ type DialerConfig struct {
 	Handlers corev1client.PodInterface
 	// Token returns a token for an audience: [Tokens.Token]. Required.
 	Token func(ctx context.Context, audience string) (string, error)
+	// Refused is called with a token that a handler refuses, before Token is called again,
+	// once: [Tokens.Forget]. Nil: the refusal is the answer.
+	Refused func(audience, token string)
 	// Port is the one that handlers listen on. 0: 8186.
 	Port int
 	// Logger takes a line for each stream that cannot be opened. Nil: nothing is logged.
@@ -122,7 +125,7 @@ func (d *Dialer) Call(ctx context.Context, v *vmi.VirtualMachineInstance, name s
 
 // ask sends a request to the handler of the VMI's node, and reads the head of the
 // response. The caller closes the connection.
-func (d *Dialer) ask(ctx context.Context, v *vmi.VirtualMachineInstance, method, path string, body []byte) (_ *asking, _ *http.Response, _ *bufio.Reader, err error) {
+func (d *Dialer) ask(ctx context.Context, v *vmi.VirtualMachineInstance, method, path string, body []byte) (*asking, *http.Response, *bufio.Reader, error) {
 	node := v.Status.NodeName
 	if node == "" {
 		return nil, nil, nil, refusal(protocol.ReasonNotFound, "it is on no node: wait until it runs")
@@ -131,10 +134,22 @@ func (d *Dialer) ask(ctx context.Context, v *vmi.VirtualMachineInstance, method,
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	token, err := d.config.Token(ctx, Audience(node))
-	if err != nil {
-		return nil, nil, nil, err
+	for again := d.config.Refused != nil; ; again = false {
+		token, err := d.config.Token(ctx, Audience(node))
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		conn, resp, r, err := d.send(ctx, want, address, token, method, path, body)
+		if err != nil || resp.StatusCode != http.StatusUnauthorized || !again {
+			return conn, resp, r, err
+		}
+		d.config.Refused(Audience(node), token)
+		_, _ = resp.Body.Close(), conn.Close()
 	}
+}
+
+// send sends a request to the handler with the certificate at the address.
+func (d *Dialer) send(ctx context.Context, want, address, token, method, path string, body []byte) (_ *asking, _ *http.Response, _ *bufio.Reader, err error) {
 	tcp, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, nil, nil, err

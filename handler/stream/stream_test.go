@@ -169,7 +169,7 @@ func newRoad(t testing.TB, change ...func(*ServerConfig)) *road {
 	_, err = fmt.Sscan(port, &number)
 	require.NoError(t, err)
 	tokens := &Tokens{Accounts: r.kube.CoreV1().ServiceAccounts("kubevirt"), Account: "virt-controller", PodName: "virt-controller-1", PodUID: "p1"}
-	r.dialer = NewDialer(DialerConfig{Nodes: r.kube.CoreV1().Nodes(), Handlers: r.kube.CoreV1().Pods("kubevirt"), Token: tokens.Token, Port: number})
+	r.dialer = NewDialer(DialerConfig{Nodes: r.kube.CoreV1().Nodes(), Handlers: r.kube.CoreV1().Pods("kubevirt"), Token: tokens.Token, Refused: tokens.Forget, Port: number})
 	return r
 }
 

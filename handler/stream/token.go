@@ -68,6 +68,17 @@ func (t *Tokens) Token(ctx context.Context, audience string) (string, error) {
 	return k.token, nil
 }
 
+// Forget drops the token for the audience, if it is the one that is remembered. The next
+// one that is asked for is new.
+func (t *Tokens) Forget(audience, token string) {
+	k := t.of(audience)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.token == token {
+		k.token, k.until = "", time.Time{}
+	}
+}
+
 // of is the token for the audience.
 func (t *Tokens) of(audience string) *issued {
 	t.mu.Lock()

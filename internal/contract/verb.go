@@ -125,7 +125,7 @@ var verbCases = []verbCase{
 	{name: "console of one that has failed", phase: vmi.Failed, call: onVMI(func(ctx context.Context, c client.Instances) error { _, err := c.Console(ctx, "a"); return err }),
 		is: apierrors.IsConflict, words: "VMI is in failed status"},
 	{name: "console of one without a serial port", phase: vmi.Running, with: func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Devices.AutoattachSerialConsole = new(false) },
-		call: onVMI(func(ctx context.Context, c client.Instances) error { _, err := c.Console(ctx, "a"); return err }), is: apierrors.IsBadRequest, words: "No serial consoles are present."},
+		call: onVMI(func(ctx context.Context, c client.Instances) error { _, err := c.Console(ctx, "a"); return err }), is: apierrors.IsConflict, words: "No serial consoles are present."},
 	{name: "screen of one without graphics", phase: vmi.Running, with: func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Devices.AutoattachGraphicsDevice = new(false) },
 		call: onVMI(func(ctx context.Context, c client.Instances) error {
 			_, err := c.VNC(ctx, "a", client.VNCOptions{})

@@ -14,6 +14,7 @@ const (
 var instanceStatus = []group{
 	{API, "TestAVMIBootsServesAndPowersOff", []string{"status.conditions[]", "status.interfaces[]", "status.phase"}},
 	{API, "TestTheStatusReportsTheGuestsAgent", []string{"status.interfaces[].interfaceName"}},
+	{API, "TestADebianGuestIsConfiguredByCloudInitAndItsAgent", []string{"status.fsFreezeStatus"}},
 	{API, "TestALifeTakesFourWritesOfTheController", []string{"status.activePods", "status.launcherContainerImageVersion", "status.nodeName"}},
 	{API, "TestAGuestThatPowersItselfOffSucceeds", []string{"status.reason"}},
 	{API, "TestAGuestIsStartedByAKernelOfAnImage", []string{"status.kernelBootStatus"}},

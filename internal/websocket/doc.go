@@ -11,7 +11,8 @@
 // k8s.io/client-go/transport/websocket does not do that: it makes its own connections, past
 // the Dial and Transport of a rest.Config, and keeps 1,024 bytes of a refusal.
 //
-// A Link of bytes holds a buffer of 16 KiB and two small ones, one of datagrams 64 KiB.
+// A Link of bytes that carries nothing holds a buffer of 1 KiB and those of its connection,
+// one of datagrams 64 KiB.
 //
 // Traps: a Conn that is not read answers no pings, and the peer may end it for that.
 package websocket

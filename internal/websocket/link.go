@@ -13,13 +13,14 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"github.com/podvisor/podvisor/internal/carry"
 	"github.com/podvisor/podvisor/vmi"
 )
 
 // Sizes, in bytes.
 const (
 	// chunk is how much of a stream is read or written at once.
-	chunk = 16 << 10
+	chunk = carry.Much
 	// maxMessage is the size of the largest message of a stream of bytes. No more than a
 	// chunk of it is held.
 	maxMessage = 1 << 20
@@ -41,14 +42,6 @@ const (
 	// does not fit into the buffer of that Read is lost, as with UDP.
 	Datagrams Framing = "datagrams"
 )
-
-// size is the size of a buffer that takes what is read or written at once.
-func (f Framing) size() int {
-	if f == Datagrams {
-		return maxDatagram
-	}
-	return chunk
-}
 
 // Buffers that a stream has only while it uses them.
 var (
@@ -234,22 +227,32 @@ func passDatagram(far net.Conn, message io.Reader) error {
 
 // send sends to the peer what comes from far, until far ends or the peer does not take it.
 func (l *Link) send(far net.Conn) {
-	b := make([]byte, l.Framing.size())
+	if l.Framing != Datagrams {
+		_ = carry.Copy(sender{l}, far) // how a stream ends is what is received
+		return
+	}
+	b := make([]byte, maxDatagram)
 	for {
 		n, err := far.Read(b)
-		if n > 0 || err == nil && l.Framing == Datagrams {
-			if l.Idle > 0 {
-				_ = l.ws.SetWriteDeadline(time.Now().Add(l.Idle))
-			}
-			if l.ws.WriteMessage(websocket.BinaryMessage, b[:n]) != nil {
-				return
-			}
+		if err == nil {
+			_, err = sender{l}.Write(b[:n])
 		}
 		// That nothing takes the datagrams at a port may change.
-		if err != nil && (l.Framing != Datagrams || !errors.Is(err, syscall.ECONNREFUSED)) {
+		if err != nil && !errors.Is(err, syscall.ECONNREFUSED) {
 			return
 		}
 	}
+}
+
+// sender sends each write in a message.
+type sender struct{ *Link }
+
+// Write implements io.Writer.
+func (s sender) Write(b []byte) (int, error) {
+	if s.Idle > 0 {
+		_ = s.ws.SetWriteDeadline(time.Now().Add(s.Idle))
+	}
+	return len(b), s.ws.WriteMessage(websocket.BinaryMessage, b)
 }
 
 // addr is the address of a stream: its URL.

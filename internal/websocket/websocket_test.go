@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -201,6 +202,48 @@ func TestAPeerThatIsSilentIsGivenUp(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
 	require.NoError(t, c.Close())
 	require.Greater(t, <-ended, 4*idle)
+}
+
+func TestAStreamTakesLittleMemory(t *testing.T) {
+	const streams = 500
+	ended := make(chan struct{})
+	var all sync.WaitGroup
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		l, err := Upgrade(w, r, Options{Ping: time.Minute, Idle: time.Hour})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		near, far := net.Pipe()
+		all.Go(func() { _, _ = io.CopyBuffer(struct{ io.Writer }{far}, struct{ io.Reader }{far}, make([]byte, 1<<10)); _ = far.Close() })
+		l.Join(near, ended)
+	}))
+	defer s.Close()
+	used := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc + m.StackInuse
+	}
+	before := used()
+	d := websocket.Dialer{WriteBufferPool: outgoing, WriteBufferSize: chunk}
+	for range streams {
+		c, _, err := d.DialContext(t.Context(), "ws"+strings.TrimPrefix(s.URL, "http"), nil)
+		require.NoError(t, err)
+		defer func() { _ = c.Close() }()
+		require.NoError(t, c.WriteMessage(websocket.BinaryMessage, make([]byte, chunk)))
+		for n := 0; n < chunk; {
+			_, b, err := c.ReadMessage()
+			require.NoError(t, err)
+			n += len(b)
+		}
+		all.Go(func() { _, _, _ = c.ReadMessage() })
+	}
+	each := (used() - before) / streams
+	t.Logf("%d bytes a stream, with its client, its guest and net/http", each)
+	require.Less(t, each, uint64(64<<10))
+	close(ended)
+	all.Wait()
 }
 
 func TestCloseDoesNotWaitForAPeerThatIsSilent(t *testing.T) {

@@ -55,9 +55,14 @@ const askAgent = "ask the agent in"
 // askAgent sends a command to the agent in the guest of the domain of this name, and
 // returns its answer, which may be anything.
 func (c *Connection) askAgent(ctx context.Context, name, command string) (string, error) {
+	return c.askAgentFor(ctx, agentTimeout, name, command)
+}
+
+// askAgentFor is askAgent for a command whose answer may take so many seconds.
+func (c *Connection) askAgentFor(ctx context.Context, seconds int32, name, command string) (string, error) {
 	var answer golibvirt.OptString
 	err := c.with(ctx, askAgent, name, func(d golibvirt.Domain) (err error) {
-		answer, err = c.rpc.QEMUDomainAgentCommand(d, command, agentTimeout, 0)
+		answer, err = c.rpc.QEMUDomainAgentCommand(d, command, seconds, 0)
 		return err
 	})
 	if err != nil {

@@ -21,7 +21,12 @@ const (
 // ask asks the agent a question without arguments and decodes the answer, which is the
 // guest's. No error repeats it.
 func ask[T any](ctx context.Context, c *Connection, name, command string) (out T, err error) {
-	answer, err := c.askAgent(ctx, name, `{"execute":"`+command+`"}`)
+	return askFor[T](ctx, c, agentTimeout, name, command)
+}
+
+// askFor is ask for a question whose answer may take so many seconds.
+func askFor[T any](ctx context.Context, c *Connection, seconds int32, name, command string) (out T, err error) {
+	answer, err := c.askAgentFor(ctx, seconds, name, `{"execute":"`+command+`"}`)
 	if err != nil {
 		return out, err
 	}
@@ -97,8 +102,8 @@ func (c *Connection) GuestFacts(ctx context.Context, name string) (vmi.VirtualMa
 			VersionID: text("version-id"), KernelVersion: text("kernel-version"), Machine: text("machine"), ID: text("id"),
 		}
 	}
-	if status, err := ask[string](ctx, c, name, "guest-fsfreeze-status"); err == nil && status == "frozen" {
-		out.FSFreezeStatus = status
+	if frozen, err := c.Frozen(ctx, name); err == nil && frozen {
+		out.FSFreezeStatus = "frozen"
 	}
 	return out, nil
 }
@@ -158,19 +163,30 @@ func (c *Connection) GuestFileSystems(ctx context.Context, name string) ([]vmi.V
 	return out, nil
 }
 
-// Freeze has the agent in the guest of the domain of this name freeze the guest's file
-// systems. It is no error if they are frozen already.
-func (c *Connection) Freeze(ctx context.Context, name string) error {
+// freezeTimeout is how long libvirt waits for a freeze or a thaw, in seconds: what the
+// guest has not written yet is written first.
+const freezeTimeout = 30
+
+// Frozen says whether the guest's file systems are frozen, as the agent in the guest of
+// the domain of this name says.
+func (c *Connection) Frozen(ctx context.Context, name string) (bool, error) {
 	status, err := ask[string](ctx, c, name, "guest-fsfreeze-status")
-	if err != nil || status == "frozen" {
+	return status == "frozen", err
+}
+
+// Freeze has the agent in the guest of the domain of this name freeze the guest's file
+// systems. It is no error if they are frozen already. It takes up to half a minute.
+func (c *Connection) Freeze(ctx context.Context, name string) error {
+	frozen, err := c.Frozen(ctx, name)
+	if err != nil || frozen {
 		return err
 	}
-	_, err = ask[int](ctx, c, name, "guest-fsfreeze-freeze")
+	_, err = askFor[int](ctx, c, freezeTimeout, name, "guest-fsfreeze-freeze")
 	return err
 }
 
 // Thaw has it thaw them. It is no error if they are not frozen.
 func (c *Connection) Thaw(ctx context.Context, name string) error {
-	_, err := ask[int](ctx, c, name, "guest-fsfreeze-thaw")
+	_, err := askFor[int](ctx, c, freezeTimeout, name, "guest-fsfreeze-thaw")
 	return err
 }

@@ -14,8 +14,9 @@ func (c *Connection) Reboot(ctx context.Context, name string) error {
 	})
 }
 
-// RebootByAgent asks the agent in the guest of the domain of this name to reboot. It takes
-// up to ten seconds if the agent does not answer.
+// RebootByAgent asks the agent in the guest of the domain of this name to reboot. It
+// returns when the guest is reset or the agent has ended, which may take a minute; it is
+// an error if neither happens by then, or if the agent refuses or does not answer.
 func (c *Connection) RebootByAgent(ctx context.Context, name string) error {
 	return c.with(ctx, "reboot by its agent", name, func(d golibvirt.Domain) error {
 		return c.rpc.DomainReboot(d, golibvirt.DomainRebootGuestAgent)

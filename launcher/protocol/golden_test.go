@@ -54,6 +54,7 @@ func TestWhatIsSentHasItsForm(t *testing.T) {
 		"state-reboots":     State{Generation: 4, Phase: Running, Machine: "pc-q35-7.2", Disks: disks, Reboots: 3},
 		"state-panics":      State{Generation: 4, Phase: Ended, End: &End{Reason: Crashed, Message: "the kernel of the guest panicked"}, Reboots: 1, Panics: 2},
 		"state-not-booted":  State{Generation: 4, Phase: Running, Disks: disks, NotBooted: &vmi.Finding{Reason: ReasonNoBootableDevice, Message: "No bootable device."}},
+		"state-frozen":      State{Generation: 4, Phase: Running, Agent: &Agent{Version: "7.2.0"}, Frozen: true},
 		"state-credentials": State{Generation: 4, Phase: Running, Agent: &Agent{Version: "7.2.0"}, Credentials: &Credentials{}},
 		"state-no-credentials": State{Generation: 4, Phase: Running, Agent: &Agent{Version: "7.2.0"}, Credentials: &Credentials{
 			Failure: `secret "team": key bob, line 1 is no SSH public key`}},

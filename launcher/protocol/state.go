@@ -47,6 +47,9 @@ type State struct {
 	// device reports. 0: never, or it has no such device, or the launcher does not
 	// count.
 	Panics int64 `json:"panics,omitempty"`
+	// Frozen says that the guest's file systems are frozen. False: they are not, or
+	// the launcher does not say.
+	Frozen bool `json:"frozen,omitempty"`
 	// NotBooted is why the guest seems not to have booted. Nil: it boots or has
 	// booted, or it is not known.
 	NotBooted *vmi.Finding `json:"notBooted,omitempty"`

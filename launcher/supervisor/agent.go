@@ -105,6 +105,9 @@ func (s *Supervisor) lookAtAgent(ctx context.Context) (known, again bool) {
 	}
 	// Before the agent is reported, so that all of it is in one write of the status.
 	s.askInterfaces(ctx)
+	if s.facts.frozenNow() {
+		s.askFrozen(ctx) // it may have been thawed in the guest
+	}
 	credentials := s.credentials.sync(ctx, true, true)
 	s.setAgent(before, &protocol.Agent{Version: version})
 	if credentials != nil {

@@ -25,6 +25,7 @@ const oneReboot = time.Second
 func (s *Supervisor) rebooted() {
 	now, counts := time.Now(), false
 	s.facts.change(func(f *facts) {
+		f.frozen = false // a freeze ends with the kernel that it was asked of
 		if counts = now.Sub(f.rebootedAt) > oneReboot; counts {
 			f.reboots++
 			f.rebootedAt = now

@@ -64,6 +64,8 @@ type facts struct {
 
 	interfaces []protocol.Interface // of the guest; never changed, only replaced
 
+	frozen bool // the file systems of the guest
+
 	lost []string // file systems whose servers ended
 
 	credentials *protocol.Credentials // written by the agent; never changed, only replaced
@@ -158,7 +160,7 @@ func (f *facts) complete(s protocol.State) protocol.State {
 	defer f.mu.Unlock()
 	s.Emulated, s.Machine, s.Disks, s.Agent = f.running.emulated, f.running.machineType, f.running.disks, f.agent
 	s.Reboots, s.Panics, s.Credentials, s.KernelBoot = f.reboots, f.panics, f.credentials, f.running.kernel
-	s.VSOCKCID, s.Links = f.running.vsockCID, f.links()
+	s.VSOCKCID, s.Links, s.Frozen = f.running.vsockCID, f.links(), f.frozen
 	if f.agent != nil {
 		s.Interfaces = f.interfaces
 	}
@@ -169,7 +171,7 @@ func (f *facts) complete(s protocol.State) protocol.State {
 // started.
 func (f *facts) forget() {
 	f.pause, f.interrupted, f.watchdog, f.event, f.agent, f.credentials = protocol.Pause{}, false, false, "", nil, nil
-	f.interfaces = nil
+	f.interfaces, f.frozen = nil, false
 }
 
 // agentNow is what is known of the agent in the guest.
@@ -184,4 +186,29 @@ func (f *facts) interfacesNow() []protocol.Interface {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.interfaces
+}
+
+// frozenNow says whether the guest's file systems are known to be frozen.
+func (f *facts) frozenNow() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.frozen
+}
+
+// rebootsNow is how often the guest rebooted.
+func (f *facts) rebootsNow() int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.reboots
+}
+
+// acpi says whether the guest of the domain in force has ACPI.
+func (f *facts) acpi() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.desired == nil {
+		return true
+	}
+	features := f.desired.Instance.Spec.Domain.Features
+	return features == nil || features.ACPI.Enabled == nil || *features.ACPI.Enabled
 }

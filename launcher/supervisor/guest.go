@@ -45,6 +45,7 @@ func (s *Supervisor) guestCalls() map[protocol.Call]func(context.Context, []byte
 					return err
 				}
 				s.thaw.set(nil)
+				s.setFrozen(false)
 				return nil
 			})
 		},
@@ -98,22 +99,13 @@ func (s *Supervisor) withAgent(ctx context.Context, do func(context.Context, *li
 	})
 }
 
-// softReboot asks the agent, or without one presses the power button.
-func (s *Supervisor) softReboot(ctx context.Context, c *libvirt.Connection) error {
-	connected, err := c.AgentConnected(ctx, s.domainName())
-	if err != nil {
-		return err
-	}
-	if connected {
-		return c.RebootByAgent(ctx, s.domainName())
-	}
-	return c.Reboot(ctx, s.domainName())
-}
-
 func (s *Supervisor) guestFacts(ctx context.Context, c *libvirt.Connection) (vmi.VirtualMachineInstanceGuestAgentInfo, error) {
 	out, err := c.GuestFacts(ctx, s.domainName())
 	if err != nil {
 		return out, err
+	}
+	if (out.FSFreezeStatus != "") != s.facts.frozenNow() {
+		s.askFrozen(ctx)
 	}
 	// An agent may not know these.
 	if users, err := c.GuestUsers(ctx, s.domainName()); err == nil {
@@ -175,17 +167,49 @@ func (s *Supervisor) freeze(ctx context.Context, options []byte) (any, error) {
 		} else {
 			s.thaw.set(nil)
 		}
-		return c.Freeze(ctx, s.domainName())
+		if err := c.Freeze(ctx, s.domainName()); err != nil {
+			s.work.Go(func() { s.askFrozen(s.inner) })
+			return err
+		}
+		s.setFrozen(true)
+		return nil
 	})
 }
 
-// thawNow thaws the guest's file systems, and tries for a minute, or until the launcher
-// ends.
+// setFrozen notes whether the guest's file systems are frozen. The loop is not woken if
+// that was known.
+func (s *Supervisor) setFrozen(frozen bool) {
+	if s.facts.frozenNow() != frozen {
+		s.facts.change(func(f *facts) { f.frozen = frozen })
+	}
+}
+
+// askFrozen asks the agent whether they are. What is known stays if it does not answer.
+func (s *Supervisor) askFrozen(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	conn, err := s.session.connection(ctx)
+	if err != nil {
+		return
+	}
+	frozen, err := conn.Frozen(ctx, s.domainName())
+	if err != nil {
+		s.config.Logger.Debug("it is not known whether the guest's file systems are frozen", "err", err)
+		return
+	}
+	s.setFrozen(frozen)
+}
+
+// thawNow thaws the guest's file systems. It tries for a minute, and for as long as they
+// are known to be frozen and the launcher does not end.
 func (s *Supervisor) thawNow() {
 	const attempts, pause = 6, 10 * time.Second
-	for range attempts {
+	for i := 0; i < attempts || s.facts.frozenNow(); i++ {
 		err := s.withAgent(s.inner, func(ctx context.Context, c *libvirt.Connection) error { return c.Thaw(ctx, s.domainName()) })
 		s.config.Logger.Info("thaw the guest's file systems", "err", err)
+		if err == nil {
+			s.setFrozen(false)
+		}
 		if err == nil || errors.Is(err, errNotRunning) {
 			return
 		}

@@ -99,6 +99,7 @@ type Supervisor struct {
 	work        sync.WaitGroup
 	over        chan struct{} // closed when the domain has ended
 	thaw        thaw
+	rebooting   sync.Mutex // held while the agent is asked to reboot the guest
 	screens     screens
 	inner       context.Context // that of Run, without its end
 	published   protocol.State

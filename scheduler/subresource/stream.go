@@ -32,7 +32,8 @@ func (s *Server) console(ctx context.Context, r *request) (any, error) {
 	case err != nil:
 		return nil, err
 	case v.Spec.Domain.Devices.AutoattachSerialConsole != nil && !*v.Spec.Domain.Devices.AutoattachSerialConsole:
-		return nil, bad("No serial consoles are present.")
+		// Clients expect just these words. They ask again for minutes after a 400.
+		return nil, status(http.StatusConflict, metav1.StatusReasonConflict, "No serial consoles are present.")
 	case v.Status.Phase == vmi.Failed:
 		return nil, conflict(ofVMI, v.Name, "VMI is in failed status")
 	case v.Status.Phase != vmi.Running:

@@ -90,7 +90,6 @@ var unserved = map[string]Fields{
 		{Path: "spec.volumes[].downwardAPI.fields[].user", Why: "KubeVirt's API does not have the field", Refused: true},
 		{Path: "spec.volumes[].hostDisk.shared", Why: "VMIs do not migrate"},
 		{Path: "spec.volumes[].persistentVolumeClaim.hotpluggable", Why: "nothing can be added to a running VMI yet"},
-		{Path: "status.fsFreezeStatus", Why: "the guest's agent is not queried for it"},
 		{Path: "status.guestOSInfo", Why: "the guest's agent is not queried for it"},
 		{Path: "status.migratedVolumes", Why: "VMIs do not migrate"},
 		{Path: "status.migrationMethod", Why: "VMIs do not migrate"},

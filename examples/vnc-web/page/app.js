@@ -44,8 +44,9 @@ function openScreen(vm) {
   show(vm, 'Screen');
   const rfb = new RFB($('screen'), stream(vm, 'screen'), { wsProtocols: [protocol] });
   rfb.scaleViewport = true;
-  rfb.addEventListener('disconnect', () => note(`The screen of ${vm.name} was closed.`));
-  shown = () => rfb.disconnect();
+  const closed = () => note(`The screen of ${vm.name} was closed.`);
+  rfb.addEventListener('disconnect', closed);
+  shown = () => { rfb.removeEventListener('disconnect', closed); rfb.disconnect(); };
   rfb.focus();
 }
 

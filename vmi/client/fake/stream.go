@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podvisor/podvisor/internal/websocket"
 	"github.com/podvisor/podvisor/vmi"
@@ -110,7 +111,9 @@ func console(c *call) (guest, error) {
 	attached := v.Spec.Domain.Devices.AutoattachSerialConsole
 	switch {
 	case attached != nil && !*attached:
-		err = apierrors.NewBadRequest("No serial consoles are present.")
+		err = &apierrors.StatusError{ErrStatus: metav1.Status{
+			Status: metav1.StatusFailure, Code: http.StatusConflict, Reason: metav1.StatusReasonConflict, Message: "No serial consoles are present.",
+		}}
 	case v.Status.Phase == vmi.Failed:
 		err = c.conflict(vmiKind, "VMI is in failed status")
 	case v.Status.Phase != vmi.Running:

@@ -1,4 +1,4 @@
-package main
+package browser
 
 import (
 	"bufio"
@@ -17,8 +17,8 @@ import (
 	"github.com/podvisor/podvisor/internal/testenv"
 )
 
-// browser is a headless browser, used by the DevTools protocol over a pair of pipes.
-type browser struct {
+// Browser is a headless browser with one page. Its methods are for one goroutine.
+type Browser struct {
 	in      io.WriteCloser
 	mu      sync.Mutex
 	last    int
@@ -35,8 +35,9 @@ type answer struct {
 	} `json:"error"`
 }
 
-// openBrowser starts a browser and opens the URL.
-func openBrowser(t *testing.T, url string) *browser {
+// Open starts a browser, which ends with the test, and opens the URL. Without Chromium the
+// test is skipped, see [testenv.Program].
+func Open(t *testing.T, url string) *Browser {
 	t.Helper()
 	program := testenv.Program(t, "chromium")
 	theirIn, in, err := os.Pipe()
@@ -52,7 +53,7 @@ func openBrowser(t *testing.T, url string) *browser {
 	c.Stderr = log
 	require.NoError(t, c.Start())
 	_, _ = theirIn.Close(), theirOut.Close()
-	b := &browser{in: in, waiting: map[int]chan answer{}}
+	b := &Browser{in: in, waiting: map[int]chan answer{}}
 	var read sync.WaitGroup
 	read.Go(func() { b.read(out) })
 	t.Cleanup(func() {
@@ -75,7 +76,7 @@ func openBrowser(t *testing.T, url string) *browser {
 }
 
 // read delivers the answers.
-func (b *browser) read(out io.Reader) {
+func (b *Browser) read(out io.Reader) {
 	r := bufio.NewReader(out)
 	for {
 		line, err := r.ReadBytes(0)
@@ -101,7 +102,7 @@ func (b *browser) read(out io.Reader) {
 }
 
 // call calls a method of the browser, or of the page once it is open.
-func (b *browser) call(method string, params any) (json.RawMessage, error) {
+func (b *Browser) call(method string, params any) (json.RawMessage, error) {
 	b.mu.Lock()
 	if b.waiting == nil {
 		b.mu.Unlock()
@@ -143,7 +144,7 @@ func (b *browser) call(method string, params any) (json.RawMessage, error) {
 }
 
 // must is call for what must work.
-func (b *browser) must(t *testing.T, into any, method string, params any) {
+func (b *Browser) must(t *testing.T, into any, method string, params any) {
 	t.Helper()
 	raw, err := b.call(method, params)
 	require.NoError(t, err)
@@ -152,9 +153,10 @@ func (b *browser) must(t *testing.T, into any, method string, params any) {
 	}
 }
 
-// eval is the value of an expression in the page, as text. A fault in the page is an error.
-func (b *browser) eval(expression string) (string, error) {
-	raw, err := b.call("Runtime.evaluate", map[string]any{"expression": "String(" + expression + ")", "returnByValue": true, "awaitPromise": true})
+// Eval is the value of an expression of JavaScript in the page, as text. What it throws is an
+// error. A promise is waited for, a minute at most.
+func (b *Browser) Eval(expression string) (string, error) {
+	raw, err := b.call("Runtime.evaluate", map[string]any{"expression": "Promise.resolve(" + expression + ").then(String)", "returnByValue": true, "awaitPromise": true})
 	if err != nil {
 		return "", err
 	}
@@ -171,32 +173,31 @@ func (b *browser) eval(expression string) (string, error) {
 	return v.Result.Value, nil
 }
 
-// until waits until the expression has the value.
-func (b *browser) until(t *testing.T, want, expression string) {
+// Until waits until the expression has the value, a minute at most.
+func (b *Browser) Until(t *testing.T, want, expression string) {
 	t.Helper()
 	var got string
 	var err error
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		if got, err = b.eval(expression); err == nil && got == want {
+		if got, err = b.Eval(expression); err == nil && got == want {
 			return
 		}
 	}
-	note, _ := b.eval("document.getElementById('note').textContent")
-	require.Failf(t, "the page does not become what it should", "%s is %q (%v) and not %q; the page says %q", expression, got, err, want, note)
+	text, _ := b.Eval("document.body.innerText")
+	require.Failf(t, "the page does not become what it should", "%s is %q (%v) and not %q; the page has the text:\n%s", expression, got, err, want, text)
 }
 
-// click clicks a button of a row of the list.
-func (b *browser) click(t *testing.T, row int, text string) {
-	t.Helper()
-	_, err := b.eval(fmt.Sprintf("[...document.querySelectorAll('#list tr')[%d].querySelectorAll('button')].find(b => b.textContent === %q && !b.disabled).click()", row, text))
-	require.NoError(t, err, text)
-}
-
-// press presses keys that are characters.
-func (b *browser) press(t *testing.T, text string) {
+// Press presses keys: letters from a to z, and Enter for a line feed.
+func (b *Browser) Press(t *testing.T, text string) {
 	t.Helper()
 	for _, k := range text {
 		key := map[string]any{"type": "keyDown", "key": string(k), "text": string(k), "code": "Key" + string(k-'a'+'A'), "windowsVirtualKeyCode": k - 'a' + 'A'}
+		switch {
+		case k == '\n':
+			key = map[string]any{"type": "keyDown", "key": "Enter", "text": "\r", "code": "Enter", "windowsVirtualKeyCode": 13}
+		case k < 'a' || k > 'z':
+			require.Failf(t, "there is no such key", "%q is neither a letter from a to z nor a line feed", k)
+		}
 		b.must(t, nil, "Input.dispatchKeyEvent", key)
 		key["type"] = "keyUp"
 		delete(key, "text")
