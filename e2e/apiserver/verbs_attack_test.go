@@ -18,6 +18,7 @@ import (
 	"math/big"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -182,7 +183,10 @@ func TestAttackHeadersAndPathsOfAClientGiveItNoRight(t *testing.T) {
 		"a method of none":         request("PROPFIND", console, upgrade, ""),
 		"another method":           request("GET", reset, "X-HTTP-Method-Override: PUT\r\n", ""),
 	} {
-		for _, code := range v.answers(t, text) {
+		began := time.Now()
+		codes := v.answers(t, text)
+		t.Logf("%s: %v after %s", name, codes, time.Since(began))
+		for _, code := range codes {
 			// A conflict is the answer to what the user may, that the guest has no agent.
 			if name == "a body of a GET" || name == "chunks of a GET" {
 				require.Contains(t, []int{http.StatusConflict, http.StatusForbidden}, code, name)
@@ -194,11 +198,15 @@ func TestAttackHeadersAndPathsOfAClientGiveItNoRight(t *testing.T) {
 	require.Equal(t, calls, v.guests.called(), "no handler was called")
 }
 
-func TestAttackAThousandStreamsOfOneCallerKeepNoOtherOut(t *testing.T) {
+func TestAttackTheStreamsOfOneCallerKeepNoOtherOut(t *testing.T) {
 	v := newVerbs(t)
 	ns, other := v.namespace(t), v.namespace(t)
 	edit, honest := v.user(t, ns, "edit"), v.user(t, other, "edit")
-	const guests, each = 50, 20
+	// Of a VMI no more than 20 are open, and of a namespace no more than are free of 1,000.
+	guests, each, most := 6, 25, 120
+	if os.Getenv("ATTACKS") == "long" {
+		guests, each, most = 50, 20, 500
+	}
 	for i := range guests {
 		v.guest(t, ns, fmt.Sprintf("g%d", i))
 	}
@@ -240,8 +248,8 @@ func TestAttackAThousandStreamsOfOneCallerKeepNoOtherOut(t *testing.T) {
 	close(work)
 	wg.Wait()
 	t.Logf("after %s %d streams are open, %d were refused; virt-controller has %d MiB", time.Since(began), opened.Load(), refused.Load(), v.memory(t, 8443))
-	require.LessOrEqual(t, opened.Load(), int64(500), "no more than are free")
-	require.Greater(t, opened.Load(), int64(300), "streams end by themselves only after a minute")
+	require.LessOrEqual(t, opened.Load(), int64(most))
+	require.Positive(t, refused.Load())
 	require.NoError(t, v.completes(t.Context()))
 	require.NoError(t, v.apiServices(t.Context()))
 	c, err := v.console(t, honest, other, "a")
@@ -257,7 +265,7 @@ func TestAttackRequestsThatAreNotSentToTheEndKeepNoOtherOut(t *testing.T) {
 	edit, honest := v.user(t, ns, "edit"), v.user(t, other, "edit")
 	began := time.Now()
 	var slow []net.Conn
-	for range 150 {
+	for range 100 {
 		c := v.dial(t)
 		_, err := io.WriteString(c, "PUT "+verbPath(ns, "virtualmachineinstances/a/pause")+" HTTP/1.1\r\nHost: k\r\nAuthorization: Bearer "+edit.BearerToken+"\r\nContent-Length: 100\r\n\r\n{")
 		require.NoError(t, err)
