@@ -18,6 +18,7 @@ import (
 	"math/big"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -115,14 +116,14 @@ func TestAttackForgedHeadersAtThePortOfVirtControllerAreRefused(t *testing.T) {
 	require.Equal(t, http.StatusOK, code, "the aggregator itself: %s", s.Message)
 }
 
-// answers sends bytes to the API server and returns the codes of all answers until the
-// connection ends.
+// answers sends bytes to the API server, and a request that closes the connection, and
+// returns the codes of all answers.
 func (v *verbs) answers(t *testing.T, text string) (codes []int) {
 	t.Helper()
 	c := v.dial(t)
 	defer func() { _ = c.Close() }()
-	require.NoError(t, c.SetDeadline(time.Now().Add(10*time.Second)))
-	_, err := io.WriteString(c, text)
+	require.NoError(t, c.SetDeadline(time.Now().Add(20*time.Second)))
+	_, err := io.WriteString(c, text+"GET /closes HTTP/1.1\r\nHost: kubernetes\r\nConnection: close\r\n\r\n")
 	require.NoError(t, err)
 	r := bufio.NewReader(c)
 	for {
@@ -149,7 +150,7 @@ func TestAttackHeadersAndPathsOfAClientGiveItNoRight(t *testing.T) {
 	}
 	console, reset, may := verbPath(ns, "virtualmachineinstances/a/console"), verbPath(ns, "virtualmachineinstances/a/reset"), verbPath(ns, "virtualmachineinstances/a/userlist")
 	theirs := "virtualmachineinstances/a/console"
-	require.Equal(t, []int{http.StatusConflict}, v.answers(t, request("GET", may, "Connection: close\r\n", "")), "what the user may")
+	require.Equal(t, []int{http.StatusConflict, http.StatusForbidden}, v.answers(t, request("GET", may, "", "")), "what the user may")
 	calls := v.guests.called()
 	inner := "PUT " + reset + " HTTP/1.1\r\nHost: kubernetes\r\nX-Remote-User: admin\r\nX-Remote-Group: system:masters\r\nContent-Length: 0\r\n\r\n"
 	for name, text := range map[string]string{
@@ -163,8 +164,8 @@ func TestAttackHeadersAndPathsOfAClientGiveItNoRight(t *testing.T) {
 		"another group":            request("GET", console, upgrade+"Impersonate-User: admin\r\nImpersonate-Group: system:masters\r\n", ""),
 		"a length and chunks":      request("PUT", reset, "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", "0\r\n\r\n"+inner),
 		"two lengths":              request("PUT", reset, "Content-Length: 0\r\nContent-Length: 5\r\n", inner),
-		"a body of a GET":          request("GET", may, fmt.Sprintf("Content-Length: %d\r\n", len(inner)), inner) + "GET / HTTP/1.1\r\nHost: kubernetes\r\nConnection: close\r\n\r\n",
-		"chunks of a GET":          request("GET", may, "Transfer-Encoding: chunked\r\n", fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(inner), inner)) + "GET / HTTP/1.1\r\nHost: kubernetes\r\nConnection: close\r\n\r\n",
+		"a body of a GET":          request("GET", may, fmt.Sprintf("Content-Length: %d\r\n", len(inner)), inner),
+		"chunks of a GET":          request("GET", may, "Transfer-Encoding: chunked\r\n", fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(inner), inner)),
 		"folded lines":             request("GET", console, upgrade+"X-Other: a\r\n X-Remote-User: admin\r\n", ""),
 		"a step back":              request("GET", verbPath(ns, "virtualmachineinstances/a/userlist/../console"), upgrade, ""),
 		"a step back, escaped":     request("GET", verbPath(ns, "virtualmachineinstances/a/userlist%2f..%2fconsole"), upgrade, ""),
@@ -180,9 +181,12 @@ func TestAttackHeadersAndPathsOfAClientGiveItNoRight(t *testing.T) {
 		"a path of another server": request("GET", "/api/v1/namespaces/"+home+"/services/https:virt-controller:443/proxy"+console, upgrade, ""),
 		"a URL as the path":        request("GET", verbsPort+console, upgrade, ""),
 		"a method of none":         request("PROPFIND", console, upgrade, ""),
-		"another method":           request("GET", reset, "X-HTTP-Method-Override: PUT\r\nConnection: close\r\n", ""),
+		"another method":           request("GET", reset, "X-HTTP-Method-Override: PUT\r\n", ""),
 	} {
-		for _, code := range v.answers(t, text) {
+		began := time.Now()
+		codes := v.answers(t, text)
+		t.Logf("%s: %v after %s", name, codes, time.Since(began))
+		for _, code := range codes {
 			// A conflict is the answer to what the user may, that the guest has no agent.
 			if name == "a body of a GET" || name == "chunks of a GET" {
 				require.Contains(t, []int{http.StatusConflict, http.StatusForbidden}, code, name)
@@ -194,18 +198,23 @@ func TestAttackHeadersAndPathsOfAClientGiveItNoRight(t *testing.T) {
 	require.Equal(t, calls, v.guests.called(), "no handler was called")
 }
 
-func TestAttackAThousandStreamsOfOneCallerKeepNoOtherOut(t *testing.T) {
+func TestAttackTheStreamsOfOneCallerKeepNoOtherOut(t *testing.T) {
 	v := newVerbs(t)
 	ns, other := v.namespace(t), v.namespace(t)
 	edit, honest := v.user(t, ns, "edit"), v.user(t, other, "edit")
-	const guests, each = 50, 20
+	// Of a VMI no more than 20 are open, and of a namespace no more than are free of 1,000.
+	guests, each, most := 6, 25, 120
+	if os.Getenv("ATTACKS") == "long" {
+		guests, each, most = 50, 20, 500
+	}
 	for i := range guests {
 		v.guest(t, ns, fmt.Sprintf("g%d", i))
 	}
+	began := time.Now()
 	var opened, refused atomic.Int64
 	var wg sync.WaitGroup
 	work := make(chan string)
-	for range 16 {
+	for range 8 {
 		wg.Go(func() {
 			for name := range work {
 				c := v.dial(t) // it is read no further, and stays open until the test ends
@@ -215,7 +224,8 @@ func TestAttackAThousandStreamsOfOneCallerKeepNoOtherOut(t *testing.T) {
 					t.Error(err)
 					continue
 				}
-				a, err := http.ReadResponse(bufio.NewReader(c), nil)
+				r := bufio.NewReader(c)
+				a, err := http.ReadResponse(r, nil)
 				switch {
 				case err != nil:
 					t.Error(err)
@@ -224,7 +234,8 @@ func TestAttackAThousandStreamsOfOneCallerKeepNoOtherOut(t *testing.T) {
 				case a.StatusCode == http.StatusTooManyRequests:
 					refused.Add(1)
 				default:
-					t.Errorf("a stream is answered with %s", a.Status)
+					b, _ := io.ReadAll(io.LimitReader(a.Body, 1000))
+					t.Errorf("a stream is answered with %s after %s: %s", a.Status, time.Since(began), b)
 				}
 			}
 		})
@@ -236,9 +247,9 @@ func TestAttackAThousandStreamsOfOneCallerKeepNoOtherOut(t *testing.T) {
 	}
 	close(work)
 	wg.Wait()
-	t.Logf("%d streams are open, %d were refused; virt-controller has %d MiB", opened.Load(), refused.Load(), v.memory(t, 8443))
-	require.LessOrEqual(t, opened.Load(), int64(500), "no more than are free")
-	require.Greater(t, opened.Load(), int64(300), "streams end by themselves only after a minute")
+	t.Logf("after %s %d streams are open, %d were refused; virt-controller has %d MiB", time.Since(began), opened.Load(), refused.Load(), v.memory(t, 8443))
+	require.LessOrEqual(t, opened.Load(), int64(most))
+	require.Positive(t, refused.Load())
 	require.NoError(t, v.completes(t.Context()))
 	require.NoError(t, v.apiServices(t.Context()))
 	c, err := v.console(t, honest, other, "a")
@@ -254,7 +265,7 @@ func TestAttackRequestsThatAreNotSentToTheEndKeepNoOtherOut(t *testing.T) {
 	edit, honest := v.user(t, ns, "edit"), v.user(t, other, "edit")
 	began := time.Now()
 	var slow []net.Conn
-	for range 150 {
+	for range 100 {
 		c := v.dial(t)
 		_, err := io.WriteString(c, "PUT "+verbPath(ns, "virtualmachineinstances/a/pause")+" HTTP/1.1\r\nHost: k\r\nAuthorization: Bearer "+edit.BearerToken+"\r\nContent-Length: 100\r\n\r\n{")
 		require.NoError(t, err)
@@ -294,7 +305,7 @@ func TestAttackBodiesFramesAndAnswersWithoutEnd(t *testing.T) {
 	defer func() { _ = kept.Close() }()
 	t.Run("a body", func(t *testing.T) {
 		for _, path := range []string{"virtualmachineinstances/a/pause", "expand-vm-spec"} {
-			body := io.MultiReader(strings.NewReader(`{"a":"`), endless{})
+			body := io.MultiReader(strings.NewReader(`{"a":"`), unending{})
 			r, err := http.NewRequestWithContext(t.Context(), "PUT", v.config.Host+verbPath(ns, path), body)
 			require.NoError(t, err)
 			r.Header.Set("Authorization", "Bearer "+edit.BearerToken)
@@ -379,10 +390,10 @@ func TestAttackBodiesFramesAndAnswersWithoutEnd(t *testing.T) {
 	require.Less(t, v.memory(t, 8443), 500)
 }
 
-// endless is a body without an end.
-type endless struct{}
+// unending is a body without an end.
+type unending struct{}
 
-func (endless) Read(b []byte) (int, error) {
+func (unending) Read(b []byte) (int, error) {
 	for i := range b {
 		b[i] = 'x'
 	}

@@ -59,7 +59,7 @@ type Reviews struct {
 
 	mu      sync.Mutex
 	known   map[[sha256.Size]byte]time.Time // when an answer that admits is over
-	asking  int
+	asked   map[[sha256.Size]byte]*answer   // what is being reviewed
 	sources map[string]int
 }
 
@@ -68,7 +68,7 @@ func NewReviews(c ReviewsConfig) *Reviews {
 	if c.Lifetime == 0 {
 		c.Lifetime = time.Minute
 	}
-	return &Reviews{config: c, known: map[[sha256.Size]byte]time.Time{}, sources: map[string]int{}}
+	return &Reviews{config: c, known: map[[sha256.Size]byte]time.Time{}, asked: map[[sha256.Size]byte]*answer{}, sources: map[string]int{}}
 }
 
 // Admit returns nil if the token is one of virt-controller for this node. Other tokens
@@ -82,28 +82,44 @@ func (r *Reviews) Admit(ctx context.Context, token, source string) error {
 	if r.isKnown(key, time.Now()) {
 		return nil
 	}
-	if !r.begin(source) {
+	a, first := r.begin(key, source)
+	if a == nil {
 		return fmt.Errorf("%w: too many tokens of %s are reviewed", ErrNotReviewed, source)
 	}
-	defer r.end(source)
-	if err := r.review(ctx, token); err != nil {
-		return err
+	if first {
+		defer r.end(key, source)
+		// The others that wait for it do not depend on this request.
+		if a.err = r.review(context.WithoutCancel(ctx), token); a.err == nil {
+			r.remember(key, time.Now())
+		}
+		close(a.done)
+		return a.err
 	}
-	r.remember(key, time.Now())
-	return nil
+	select {
+	case <-a.done:
+		return a.err
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", ErrNotReviewed, ctx.Err())
+	}
+}
+
+// answer is that of a review, for all who show the token meanwhile.
+type answer struct {
+	done chan struct{} // closed when err is known
+	err  error
 }
 
 func (r *Reviews) review(ctx context.Context, token string) error {
 	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
 	audience := Audience(r.config.Node)
-	answer, err := r.config.Client.Create(ctx, &authenticationv1.TokenReview{
+	reviewed, err := r.config.Client.Create(ctx, &authenticationv1.TokenReview{
 		Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: []string{audience}},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrNotReviewed, err)
 	}
-	s := answer.Status
+	s := reviewed.Status
 	switch {
 	case !s.Authenticated, !slices.Contains(s.Audiences, audience):
 		return fmt.Errorf("%w: the token is none for %s", ErrDenied, audience)
@@ -133,22 +149,27 @@ func (r *Reviews) remember(key [sha256.Size]byte, now time.Time) {
 	r.known[key] = now.Add(r.config.Lifetime)
 }
 
-// begin takes the place of a review, if there is one.
-func (r *Reviews) begin(source string) bool {
+// begin takes the place of a review, if there is one. One who shows a token that is being
+// reviewed is not the first, and needs no place.
+func (r *Reviews) begin(key [sha256.Size]byte, source string) (a *answer, first bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.asking >= reviewsAtOnce || r.sources[source] >= reviewsPerSource {
-		return false
+	if a := r.asked[key]; a != nil {
+		return a, false
 	}
-	r.asking++
+	if len(r.asked) >= reviewsAtOnce || r.sources[source] >= reviewsPerSource {
+		return nil, false
+	}
+	a = &answer{done: make(chan struct{})}
+	r.asked[key] = a
 	r.sources[source]++
-	return true
+	return a, true
 }
 
-func (r *Reviews) end(source string) {
+func (r *Reviews) end(key [sha256.Size]byte, source string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.asking--
+	delete(r.asked, key)
 	if r.sources[source]--; r.sources[source] == 0 {
 		delete(r.sources, source)
 	}
