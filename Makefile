@@ -60,7 +60,7 @@ test-virtctl: ## Build an unmodified virtctl of KubeVirt and do with it all that
 	VIRTCTL="$$($(E2E) ./cmd/podvisor-virtctl)" && export VIRTCTL && go -C e2e test -count=1 -timeout 30m -v -run '^TestAnUnmodifiedVirtctlWorks$$' .
 
 .PHONY: bench
-bench: ## Measure against a plain pod: start, deletion, API writes, memory, admission
+bench: ## Measure against a plain pod: start, deletion, API writes, memory, admission; streams against the shortest way
 	@$(E2E) ./cmd/podvisor-bench
 
 .PHONY: causes
