@@ -40,6 +40,9 @@ type Config struct {
 	Nodes Nodes
 	// Defaults complete a VM that is expanded. Nil: the defaults of Podvisor.
 	Defaults func() defaults.Profile
+	// ConfigVersion is the resourceVersion of the KubeVirt object in force, which healthz
+	// answers with. Nil: there is none.
+	ConfigVersion func() string
 	// DrainKey is the key of the taint of nodes that are drained. Empty:
 	// kubevirt.io/drain.
 	DrainKey string
@@ -74,6 +77,9 @@ func (c Config) complete() Config {
 	if c.Defaults == nil {
 		c.Defaults = func() defaults.Profile { return defaults.Profile{} }
 	}
+	if c.ConfigVersion == nil {
+		c.ConfigVersion = func() string { return "" }
+	}
 	if c.Dial == nil {
 		c.Dial = new(net.Dialer).DialContext
 	}
@@ -90,6 +96,7 @@ type Server struct {
 	reviewer frontproxy.Authorizer
 	inside   chan struct{} // one element for each request
 	streams  *places
+	checks   checks
 
 	// ended is closed when the streams are to end.
 	ended chan struct{}
@@ -135,7 +142,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		leave := sync.OnceFunc(func() { <-s.inside })
 		defer leave()
 		if answer, ok := s.discovery(r); ok {
-			write(w, http.StatusOK, answer)
+			code := http.StatusOK
+			if h, ok := answer.(health); ok && h.APIServer.Connectivity != connected {
+				code = http.StatusInternalServerError
+			}
+			write(w, code, answer)
 			return
 		}
 		s.verb(w, r, leave)
