@@ -119,3 +119,28 @@ func TestTheCredentialsHaveACondition(t *testing.T) {
 		})
 	}
 }
+
+func TestAFreezeIsOneWriteAndAThawIsOne(t *testing.T) {
+	t.Parallel()
+	v := instance(vmi.Running)
+	st := state(protocol.Running)
+	st.Agent = &protocol.Agent{Version: "7.2.22"}
+	step := func(frozen bool) vmi.VirtualMachineInstanceStatus {
+		before := *v.Status.DeepCopy()
+		st.Frozen = frozen
+		p := Decide(observed(v, session(v, st)))
+		require.Empty(t, p.Events)
+		v.Status = *p.Status.DeepCopy()
+		after := *p.Status
+		after.FSFreezeStatus, before.FSFreezeStatus = "", ""
+		require.Equal(t, before, after, "nothing else changes")
+		return v.Status
+	}
+	v.Status = *Decide(observed(v, session(v, st))).Status
+	require.Equal(t, "frozen", step(true).FSFreezeStatus)
+	require.Equal(t, "frozen", step(true).FSFreezeStatus)
+	require.Empty(t, step(false).FSFreezeStatus)
+	step(true)
+	v.Status = *Decide(observed(v, session(v, &protocol.State{Phase: protocol.Ended, End: &protocol.End{Reason: protocol.Shutdown}, Frozen: true}))).Status
+	require.Empty(t, v.Status.FSFreezeStatus, "a guest that has ended is not frozen")
+}

@@ -73,7 +73,7 @@ func TestAStateThatFitsIsKept(t *testing.T) {
 		"a guest that runs": {
 			Generation: 3, Phase: protocol.Running, Emulated: true, Machine: "pc-q35-7.2", VSOCKCID: 3, Agent: &protocol.Agent{Version: "7.2.22"},
 			Finding: &vmi.Finding{Reason: "AttachFailed", Message: "no such file"},
-			Disks:   []protocol.Disk{{Name: "root.disk-1", Target: "vda", SizeBytes: 5}}, Reboots: 3, Panics: 1,
+			Disks:   []protocol.Disk{{Name: "root.disk-1", Target: "vda", SizeBytes: 5}}, Reboots: 3, Panics: 1, Frozen: true,
 			NotBooted: &vmi.Finding{Reason: protocol.ReasonNothingRead, Message: "nothing was read"}, Credentials: &protocol.Credentials{Failure: "no such user"},
 			KernelBoot: &vmi.KernelBootStatus{KernelInfo: &vmi.BootFileInfo{Checksum: 7}, InitrdInfo: &vmi.BootFileInfo{Checksum: 8}},
 			Interfaces: []protocol.Interface{{Name: "eth0", MAC: "02:29:ef:a9:cb:99", Addresses: []string{"10.0.2.2", "fd10:0:2::2"}}},

@@ -7,11 +7,33 @@ import "errors"
 var ErrInvalid = errors.New("invalid")
 
 // Refusal is the error of a request that a node or a launcher does not carry out. Its
-// reason is one of those of a launcher's protocol: "Unknown" of a call or stream that it
-// does not have, "Unavailable" of one that it cannot have now, "Busy" of one that another
-// client has, "NoAgent" of one that needs the guest's agent, "Malformed" and "TooLarge" of
-// what it does not read, "NotFound" of a VMI that is not there.
+// reason is one of the Refused constants, or one of a later release.
 type Refusal struct{ Finding }
+
+// The reasons of a [Refusal]. They are words of the protocols between virt-controller,
+// virt-handler and launchers.
+const (
+	// RefusedMalformed: the request is not what the protocol says.
+	RefusedMalformed = "Malformed"
+	// RefusedTooLarge: the request is larger than any VMI needs.
+	RefusedTooLarge = "TooLarge"
+	// RefusedOtherInstance: the request is about a VMI that is not the launcher's.
+	RefusedOtherInstance = "OtherMachine"
+	// RefusedInvalid: the domain cannot be made as it is desired.
+	RefusedInvalid = "Invalid"
+	// RefusedStale: what is desired is older than what is in force.
+	RefusedStale = "Stale"
+	// RefusedUnknown: the launcher does not know the call or the stream.
+	RefusedUnknown = "Unknown"
+	// RefusedUnavailable: it cannot be done now.
+	RefusedUnavailable = "Unavailable"
+	// RefusedBusy: another client has the stream, or there are as many as may be open.
+	RefusedBusy = "Busy"
+	// RefusedNoAgent: the call needs the guest's agent, which is not connected.
+	RefusedNoAgent = "NoAgent"
+	// RefusedNotFound: there is no such VMI on the node. Only a handler says it.
+	RefusedNotFound = "NotFound"
+)
 
 // Error is the message.
 func (r *Refusal) Error() string { return r.Message }

@@ -26,6 +26,12 @@ func subresources(s *ops.Setup, api clients, namespace string) (*subresource.Ser
 		Client: api.verbVMIs, Kube: api.verbKube, GitVersion: gitVersion(), Logger: s.Log,
 		Nodes:    stream.NewDialer(stream.DialerConfig{Nodes: core.Nodes(), Handlers: core.Pods(namespace), Token: tokens.Token, Refused: tokens.Forget, Logger: s.Log}),
 		Defaults: func() defaults.Profile { return s.Settings.Config().Defaults },
+		ConfigVersion: func() string {
+			if k := s.Settings.State().KubeVirt; k != nil {
+				return k.ResourceVersion
+			}
+			return ""
+		},
 	})
 }
 

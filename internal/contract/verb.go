@@ -2,6 +2,8 @@ package contract
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -26,7 +28,9 @@ type verbCase struct {
 	with func(*vmi.VirtualMachineInstance)
 	// conditions are those of the VMI that are True.
 	conditions []vmi.ConditionType
-	call       func(context.Context, client.VirtualMachines, client.Instances) error
+	// leaves is the node that the VMI is to leave.
+	leaves string
+	call   func(context.Context, client.VirtualMachines, client.Instances) error
 	// is classifies the error, and words are in it. Nil: there is none.
 	is    func(error) bool
 	words string
@@ -58,6 +62,35 @@ func restart(o vmi.RestartOptions) func(context.Context, client.VirtualMachines,
 
 func onVMI(call func(context.Context, client.Instances) error) func(context.Context, client.VirtualMachines, client.Instances) error {
 	return func(ctx context.Context, _ client.VirtualMachines, c client.Instances) error { return call(ctx, c) }
+}
+
+func cancel(o vmi.EvacuateCancelOptions) func(context.Context, client.VirtualMachines, client.Instances) error {
+	return onVMI(func(ctx context.Context, c client.Instances) error { return c.EvacuateCancel(ctx, "a", o) })
+}
+
+// leaves is an error unless the VMI is to leave the node.
+func leaves(ctx context.Context, c client.Instances, node string) error {
+	v, err := c.Get(ctx, "a", metav1.GetOptions{})
+	if err == nil && v.Status.EvacuationNodeName != node {
+		err = fmt.Errorf("it is to leave %q, and not %q", v.Status.EvacuationNodeName, node)
+	}
+	return err
+}
+
+// expand expands a VM that is not stored.
+func expand(change func(*vmi.VirtualMachine)) func(context.Context, client.VirtualMachines, client.Instances) error {
+	return func(ctx context.Context, c client.VirtualMachines, _ client.Instances) error {
+		always := vmi.RunAlways
+		m := &vmi.VirtualMachine{ObjectMeta: metav1.ObjectMeta{Name: "b"}}
+		m.Spec.RunStrategy = &always
+		m.Spec.Template = &vmi.VirtualMachineInstanceTemplate{Spec: vmitest.New().Spec}
+		change(m)
+		got, err := c.ExpandSpecOf(ctx, m)
+		if err == nil && (got.Name != "b" || got.Spec.Template == nil) {
+			err = fmt.Errorf("the answer is not what was given: %+v", got)
+		}
+		return err
+	}
 }
 
 // verbCases are what every server of the verbs answers, without a guest that runs.
@@ -116,6 +149,28 @@ var verbCases = []verbCase{
 		is: apierrors.IsConflict, words: "VMI does not have guest agent connected"},
 	{name: "the guest of one that does not run", phase: vmi.Scheduling, call: onVMI(func(ctx context.Context, c client.Instances) error { _, err := c.GuestInfo(ctx, "a"); return err }),
 		is: apierrors.IsConflict, words: "VMI is not running"},
+	{name: "evacuation of no VMI", call: cancel(vmi.EvacuateCancelOptions{}), is: apierrors.IsNotFound, words: `virtualmachineinstance.kubevirt.io "a" not found`},
+	{name: "evacuation of one that need not leave", phase: vmi.Running, call: cancel(vmi.EvacuateCancelOptions{EvacuationNodeName: "gone"})},
+	{name: "evacuation of one that is to leave another node", phase: vmi.Running, leaves: "gone",
+		call: cancel(vmi.EvacuateCancelOptions{EvacuationNodeName: "other"}), is: apierrors.IsConflict, words: "it is to leave node gone"},
+	{name: "evacuation of one that is to leave", phase: vmi.Running, leaves: "gone", call: onVMI(func(ctx context.Context, c client.Instances) error {
+		o := vmi.EvacuateCancelOptions{EvacuationNodeName: "gone", DryRun: dryRun}
+		if err := errors.Join(c.EvacuateCancel(ctx, "a", o), leaves(ctx, c, "gone")); err != nil {
+			return err
+		}
+		o.DryRun = nil
+		return errors.Join(c.EvacuateCancel(ctx, "a", o), leaves(ctx, c, ""))
+	})},
+	{name: "evacuation of a VM that is off", strategy: vmi.RunManual, call: func(ctx context.Context, c client.VirtualMachines, _ client.Instances) error {
+		return c.EvacuateCancel(ctx, "a", vmi.EvacuateCancelOptions{})
+	}, is: apierrors.IsConflict, words: "VMI is not started"},
+	{name: "evacuation of no VM", call: func(ctx context.Context, c client.VirtualMachines, _ client.Instances) error {
+		return c.EvacuateCancel(ctx, "a", vmi.EvacuateCancelOptions{})
+	}, is: apierrors.IsNotFound, words: `virtualmachine.kubevirt.io "a" not found`},
+	{name: "expansion of a VM that is not stored", call: expand(func(*vmi.VirtualMachine) {})},
+	{name: "expansion of one of another namespace", call: expand(func(m *vmi.VirtualMachine) { m.Namespace = "elsewhere" }), is: apierrors.IsBadRequest, words: "VM namespace must be empty or"},
+	{name: "expansion of one without a template", call: expand(func(m *vmi.VirtualMachine) { m.Spec.Template = nil }), is: apierrors.IsBadRequest, words: "Object is not a valid VirtualMachine"},
+
 	{name: "screenshot of no VMI", call: onVMI(func(ctx context.Context, c client.Instances) error { _, err := c.Screenshot(ctx, "a"); return err }), is: apierrors.IsNotFound},
 
 	{name: "console of no VMI", call: onVMI(func(ctx context.Context, c client.Instances) error { _, err := c.Console(ctx, "a"); return err }),
@@ -204,6 +259,7 @@ func (s suite) instance(t *testing.T, tt verbCase) {
 	for _, c := range tt.conditions {
 		now.Status.SetCondition(vmi.Condition{Type: c, Status: corev1.ConditionTrue, Reason: "Test"}, metav1.Now())
 	}
+	now.Status.EvacuationNodeName = tt.leaves
 	_, err = client.WriteStatus(t.Context(), vmis, v, now)
 	require.NoError(t, err)
 }

@@ -1,5 +1,7 @@
 package protocol
 
+import "github.com/podvisor/podvisor/vmi"
+
 // Call is a command or a question to a launcher. It is acknowledged when it is done, and
 // calling it again when it is done already succeeds and changes nothing, but for
 // [CallReset] and [CallSoftReboot], which do it again. Options and answers are JSON.
@@ -38,26 +40,16 @@ const (
 	CallFileSystemList Call = "filesystemlist"
 )
 
-// The reasons of a refusal, in a [vmi.Finding].
+// The reasons of a refusal, in a [vmi.Finding], which the package vmi explains.
 const (
-	// ReasonMalformed: the request is not what the protocol says.
-	ReasonMalformed = "Malformed"
-	// ReasonTooLarge: the request is larger than any VMI needs.
-	ReasonTooLarge = "TooLarge"
-	// ReasonOtherInstance: the request is about a VMI that is not the launcher's.
-	ReasonOtherInstance = "OtherMachine"
-	// ReasonInvalid: the domain cannot be made as it is desired.
-	ReasonInvalid = "Invalid"
-	// ReasonStale: the Desired is older than the one in force.
-	ReasonStale = "Stale"
-	// ReasonUnknown: the launcher does not know the call or the stream.
-	ReasonUnknown = "Unknown"
-	// ReasonUnavailable: the launcher cannot do it now.
-	ReasonUnavailable = "Unavailable"
-	// ReasonBusy: another client has the stream, or there are as many as may be open.
-	ReasonBusy = "Busy"
-	// ReasonNoAgent: the call needs the guest's agent, which is not connected.
-	ReasonNoAgent = "NoAgent"
-	// ReasonNotFound: there is no such VMI on the node. Only a handler says it.
-	ReasonNotFound = "NotFound"
+	ReasonMalformed     = vmi.RefusedMalformed
+	ReasonTooLarge      = vmi.RefusedTooLarge
+	ReasonOtherInstance = vmi.RefusedOtherInstance
+	ReasonInvalid       = vmi.RefusedInvalid
+	ReasonStale         = vmi.RefusedStale
+	ReasonUnknown       = vmi.RefusedUnknown
+	ReasonUnavailable   = vmi.RefusedUnavailable
+	ReasonBusy          = vmi.RefusedBusy
+	ReasonNoAgent       = vmi.RefusedNoAgent
+	ReasonNotFound      = vmi.RefusedNotFound
 )

@@ -10,6 +10,7 @@ import (
 	"github.com/podvisor/podvisor/launcher/domain"
 	"github.com/podvisor/podvisor/launcher/libvirt"
 	"github.com/podvisor/podvisor/launcher/process"
+	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
 )
 
@@ -18,7 +19,8 @@ type Question string
 
 // The questions.
 const (
-	// AskPing: does the guest's agent answer?
+	// AskPing: does the guest's agent answer? That of a guest that a user has paused counts
+	// as one that does: a user may pause a VMI whose liveness probe asks this.
 	AskPing Question = "ping"
 	// AskExec: does a program in the guest, which its agent runs, end with status 0?
 	AskExec Question = "exec"
@@ -47,11 +49,19 @@ func Probe(ctx context.Context, c ProbeConfig) error {
 	}
 	switch c.Question {
 	case AskPing:
-		return c.withAgent(ctx, func(conn *libvirt.Connection, domain string) error { return conn.PingAgent(ctx, domain) })
+		return c.withAgent(ctx, func(conn *libvirt.Connection, domain string) error { return ping(ctx, conn, domain) })
 	case AskExec:
 		return c.withAgent(ctx, func(conn *libvirt.Connection, domain string) error { return c.exec(ctx, conn, domain) })
 	}
 	return fmt.Errorf("probe %q is neither %s nor %s: %w", c.Question, AskPing, AskExec, vmi.ErrInvalid)
+}
+
+func ping(ctx context.Context, conn *libvirt.Connection, domain string) error {
+	status, err := conn.Status(ctx, domain)
+	if err == nil && status.State == libvirt.Paused && status.Pause == protocol.PausedByUser {
+		return nil
+	}
+	return conn.PingAgent(ctx, domain)
 }
 
 func (c ProbeConfig) exec(ctx context.Context, conn *libvirt.Connection, domain string) error {

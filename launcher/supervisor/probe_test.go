@@ -28,11 +28,16 @@ func TestAGuestThatStartsPausedRunsFromItsFirstUnpause(t *testing.T) {
 	require.NoError(t, p.client.Put(t.Context(), protocol.Desired{Generation: 1, Instance: v}))
 	require.Equal(t, protocol.Pause{Cause: protocol.PausedByUser}, p.paused())
 	p.silent("test guest is up")
+	conn, err := dial(t.Context(), p.path("kubevirt-private/libvirt/run/libvirt/libvirt-sock"))
+	require.NoError(t, err)
+	defer conn.Close()
+	require.NoError(t, ping(t.Context(), conn, "default_vm"), "a user may pause a VMI whose agent is probed")
 	require.Equal(t, protocol.Pause{Cause: protocol.PausedByUser}, p.paused())
 
 	require.NoError(t, p.client.Call(t.Context(), protocol.CallUnpause, nil, nil))
 	p.phase(protocol.Running)
 	p.says("test guest is up", 1)
+	require.Error(t, ping(t.Context(), conn, "default_vm"), "the guest has no agent")
 
 	// Neither another handler, nor another daemon, nor a reboot pauses it again.
 	require.NoError(t, p.client.Put(t.Context(), protocol.Desired{Generation: 2, Instance: v}))

@@ -47,7 +47,7 @@ func (s *Server) discovery(r *http.Request) (answer any, ok bool) {
 		case root + "/" + v + "/version":
 			return s.version(), true
 		case root + "/" + v + "/healthz":
-			return map[string]any{"apiserver": map[string]any{"connectivity": "ok", "version": s.version()}}, true
+			return s.healthz(), true
 		case "/openapi/v3" + root + "/" + v:
 			return openAPI3(v), true
 		}

@@ -12,15 +12,34 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// mostToCall is how long a call to a node may take.
-const mostToCall = 10 * time.Second
+const (
+	// mostToCall is how long a call to a node may take.
+	mostToCall = 10 * time.Second
+	// mostToAsk is how long one may take that the guest's agent answers. The API server
+	// waits a minute.
+	mostToAsk = 45 * time.Second
+)
+
+const (
+	softReboot = "softreboot"
+	noReboot   = "VMI neither have the agent connected nor the ACPI feature enabled"
+)
+
+// asksAgent are the calls that the guest's agent answers.
+var asksAgent = map[string]bool{
+	softReboot: true, "freeze": true, "unfreeze": true, "guestosinfo": true, "userlist": true, "filesystemlist": true,
+}
 
 // call makes a call to the VMI's node.
 func (s *Server) call(ctx context.Context, v *vmi.VirtualMachineInstance, name string, options, answer any) error {
 	if err := onNode(v); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, mostToCall)
+	most := mostToCall
+	if asksAgent[name] {
+		most = mostToAsk
+	}
+	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	if err := s.Nodes.Call(ctx, v, name, options, answer); err != nil {
 		return refused(v, name, err)
@@ -139,9 +158,9 @@ func (s *Server) softReboot(ctx context.Context, r *request) (any, error) {
 	case is(v.Status.Condition(vmi.ConditionPaused)):
 		return nil, conflict(ofVMI, v.Name, "VMI is paused")
 	case v.Status.Condition(vmi.ConditionAgentConnected) == nil && !acpi:
-		return nil, conflict(ofVMI, v.Name, "VMI neither have the agent connected nor the ACPI feature enabled")
+		return nil, conflict(ofVMI, v.Name, "%s", noReboot)
 	}
-	return nil, s.call(ctx, v, "softreboot", nil, nil)
+	return nil, s.call(ctx, v, softReboot, nil, nil)
 }
 
 func (s *Server) reset(ctx context.Context, r *request) (any, error) {

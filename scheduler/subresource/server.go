@@ -39,6 +39,9 @@ type Config struct {
 	Nodes Nodes
 	// Defaults complete a VM that is expanded. Nil: the defaults of Podvisor.
 	Defaults func() defaults.Profile
+	// ConfigVersion is the resourceVersion of the KubeVirt object in force, which healthz
+	// answers with. Nil: there is none.
+	ConfigVersion func() string
 	// DrainKey is the key of the taint of nodes that are drained. Empty:
 	// kubevirt.io/drain.
 	DrainKey string
@@ -73,6 +76,9 @@ func (c Config) complete() Config {
 	if c.Defaults == nil {
 		c.Defaults = func() defaults.Profile { return defaults.Profile{} }
 	}
+	if c.ConfigVersion == nil {
+		c.ConfigVersion = func() string { return "" }
+	}
 	if c.Dial == nil {
 		c.Dial = new(net.Dialer).DialContext
 	}
@@ -90,7 +96,8 @@ type Server struct {
 	requests *places
 	streams  *places
 	// large has room for what one large body takes while it is decoded.
-	large chan struct{}
+	large  chan struct{}
+	checks checks
 
 	// ended is closed when the streams are to end.
 	ended chan struct{}
@@ -133,7 +140,11 @@ func (s *Server) Handlers() map[string]http.Handler {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	if answer, ok := s.discovery(r); ok {
-		write(w, http.StatusOK, answer)
+		code := http.StatusOK
+		if h, ok := answer.(health); ok && h.APIServer.Connectivity != connected {
+			code = http.StatusInternalServerError
+		}
+		write(w, code, answer)
 		return
 	}
 	s.verb(w, r)

@@ -66,7 +66,11 @@ func (a authority) issue(t *testing.T, name string) *tls.Certificate {
 }
 
 // echo are nodes whose streams echo.
-type echo struct{ calls chan string }
+type echo struct {
+	calls chan string
+	// refuses has the errors of the next calls.
+	refuses chan error
+}
 
 func (e echo) Stream(context.Context, *vmi.VirtualMachineInstance, string) (net.Conn, error) {
 	a, b := net.Pipe()
@@ -75,8 +79,13 @@ func (e echo) Stream(context.Context, *vmi.VirtualMachineInstance, string) (net.
 }
 
 func (e echo) Call(_ context.Context, _ *vmi.VirtualMachineInstance, name string, _, _ any) error {
-	e.calls <- name
-	return nil
+	select {
+	case err := <-e.refuses:
+		return err
+	default:
+		e.calls <- name
+		return nil
+	}
 }
 
 // world is a server behind real TLS.
@@ -87,6 +96,7 @@ type world struct {
 	reviews chan authorizationv1.SubjectAccessReviewSpec
 	nodes   echo
 	vmis    *client.Client
+	kube    *fake.Clientset
 	// end ends the server and waits until it has.
 	end func()
 }
@@ -97,12 +107,13 @@ func newWorld(t *testing.T, objects ...vmifake.Object) *world {
 
 // newWorldWith makes a world with the limits of c.
 func newWorldWith(t *testing.T, c subresource.Config, objects ...vmifake.Object) *world {
-	w := &world{t: t, front: newAuthority(t), reviews: make(chan authorizationv1.SubjectAccessReviewSpec, 10_000), nodes: echo{make(chan string, 10)}}
+	w := &world{t: t, front: newAuthority(t), reviews: make(chan authorizationv1.SubjectAccessReviewSpec, 10_000), nodes: echo{make(chan string, 10), make(chan error, 10)}}
 	kube := fake.NewClientset(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "extension-apiserver-authentication"}, Data: map[string]string{
 		"requestheader-client-ca-file": w.front.pem(), "requestheader-allowed-names": `["aggregator"]`,
 		"requestheader-username-headers": `["X-Remote-User"]`, "requestheader-group-headers": `["X-Remote-Group"]`,
 		"requestheader-extra-headers-prefix": `["X-Remote-Extra-"]`,
 	}})
+	w.kube = kube
 	kube.PrependReactor("create", "subjectaccessreviews", func(a kubetesting.Action) (bool, runtime.Object, error) {
 		r := a.(kubetesting.CreateAction).GetObject().(*authorizationv1.SubjectAccessReview).DeepCopy()
 		w.reviews <- r.Spec
@@ -112,7 +123,7 @@ func newWorldWith(t *testing.T, c subresource.Config, objects ...vmifake.Object)
 	var err error
 	w.vmis, err = client.New(vmifake.New(objects...).Config())
 	require.NoError(t, err)
-	c.Client, c.Kube, c.Nodes = w.vmis, kube, w.nodes
+	c.Client, c.Kube, c.Nodes, c.ConfigVersion = w.vmis, kube, w.nodes, func() string { return "42" }
 	s, err := subresource.New(c)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())

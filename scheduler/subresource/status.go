@@ -83,20 +83,23 @@ func refused(v *vmi.VirtualMachineInstance, what string, err error) error {
 		return unavailable("%s of VMI %s/%s: node %s does not answer: %v; try again", what, v.Namespace, v.Name, v.Status.NodeName, err)
 	}
 	switch r.Reason {
-	case "Busy":
+	case vmi.RefusedBusy:
 		if what == "vnc" {
 			return conflict(ofVMI, v.Name, "Active VNC connection. Request denied.: end the other client, or connect without preserveSession")
 		}
 		return conflict(ofVMI, v.Name, "another client has its %s: %s; end the other client, or try again", what, r.Message)
-	case "NoAgent":
+	case vmi.RefusedNoAgent:
+		if what == softReboot {
+			return conflict(ofVMI, v.Name, "%s", noReboot)
+		}
 		return conflict(ofVMI, v.Name, "VMI does not have guest agent connected: %s; install and start qemu-guest-agent in the guest", r.Message)
-	case "NotFound":
+	case vmi.RefusedNotFound:
 		return conflict(ofVMI, v.Name, "it does not run on node %s: %s; read its status, and try again", v.Status.NodeName, r.Message)
-	case "Unknown":
+	case vmi.RefusedUnknown:
 		return conflict(ofVMI, v.Name, "its launcher does not know %s: %s; restart the VMI, which gives it the present launcher", what, r.Message)
-	case "Malformed", "TooLarge":
+	case vmi.RefusedMalformed, vmi.RefusedTooLarge:
 		return bad("%s of VMI %s: %s", what, v.Name, r.Message)
-	case "Unavailable":
+	case vmi.RefusedUnavailable:
 		return unavailable("%s of VMI %s cannot be had now: %s; try again", what, v.Name, r.Message)
 	}
 	return apierrors.NewInternalError(fmt.Errorf("%s of VMI %s: %s", what, v.Name, r.Message))

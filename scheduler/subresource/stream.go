@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"net/netip"
+	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -129,13 +131,30 @@ func (s *Server) address(ctx context.Context, v *vmi.VirtualMachineInstance) (st
 	for _, p := range pods.Items {
 		switch {
 		case !metav1.IsControlledBy(&p, v), p.Status.Phase != corev1.PodRunning, p.Status.PodIP == "", p.Spec.NodeName != v.Status.NodeName:
-		case p.Spec.HostNetwork:
+		case p.Spec.HostNetwork, ofNode(&p):
 			return "", conflict(ofVMI, v.Name, "it is on the network of node %s: connect to the node", p.Spec.NodeName)
 		default:
 			return p.Status.PodIP, nil
 		}
 	}
 	return "", bad("no network interfaces are present: VMI %s has no running pod with an address", v.Name)
+}
+
+// ofNode says whether the address of the pod is one of its node, or none that leads to a
+// pod.
+func ofNode(p *corev1.Pod) bool {
+	a, err := netip.ParseAddr(p.Status.PodIP)
+	if a = a.Unmap(); err != nil || !a.IsGlobalUnicast() {
+		return true
+	}
+	hosts := []string{p.Status.HostIP}
+	for _, h := range p.Status.HostIPs {
+		hosts = append(hosts, h.IP)
+	}
+	return slices.ContainsFunc(hosts, func(h string) bool {
+		host, err := netip.ParseAddr(h)
+		return err == nil && host.Unmap() == a
+	})
 }
 
 // join opens the stream and joins it with a websocket of the client, until one of them

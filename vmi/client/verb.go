@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,6 +41,11 @@ type VirtualMachines interface {
 	Migrate(ctx context.Context, name string, opts vmi.MigrateOptions) error
 	// ExpandSpec returns the VM with what its instance type and preference stand for.
 	ExpandSpec(ctx context.Context, name string) (*vmi.VirtualMachine, error)
+	// ExpandSpecOf is ExpandSpec for a VM that is not stored. Its namespace is empty or
+	// that of the client, and v is not changed.
+	ExpandSpecOf(ctx context.Context, v *vmi.VirtualMachine) (*vmi.VirtualMachine, error)
+	// EvacuateCancel is that of the VM's VMI, see [Instances].
+	EvacuateCancel(ctx context.Context, name string, opts vmi.EvacuateCancelOptions) error
 	// PortForward connects to the ports of the VM's guest, see [Dial]. It asks for
 	// nothing before a connection is made.
 	PortForward(name string) Dial
@@ -62,6 +68,9 @@ type Instances interface {
 	Freeze(ctx context.Context, name string, opts FreezeOptions) error
 	// Unfreeze ends Freeze.
 	Unfreeze(ctx context.Context, name string) error
+	// EvacuateCancel lets the VMI stay on the node that the options name, which it was to
+	// leave. It is an error if it is to leave another one, and none if it need not leave.
+	EvacuateCancel(ctx context.Context, name string, opts vmi.EvacuateCancelOptions) error
 
 	// GuestInfo, Users and FileSystems are what the guest's agent reports. It is a
 	// conflict if no agent is connected. The guest decides what is in them.
@@ -139,7 +148,7 @@ func (v verbs) request(r *rest.Request, name string, verb ...string) (*rest.Requ
 
 // call calls a verb with the options, or without any if they are nil.
 func (v verbs) call(ctx context.Context, name, verb string, opts any) error {
-	r, err := v.request(v.client.subresources.Put(), name, verb)
+	r, err := v.request(v.client.subresources.Put(), name, strings.Split(verb, "/")...)
 	if err != nil {
 		return err
 	}
@@ -163,15 +172,21 @@ func (v verbs) read(ctx context.Context, size int64, name string, verb ...string
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = answer.Close() }()
-	b, err := io.ReadAll(io.LimitReader(answer, size+1))
-	switch {
-	case err != nil:
+	b, err := atMost(answer, size)
+	if err != nil {
 		return nil, fmt.Errorf("read %v of %s %s/%s: %w", verb, v.of.Kind, v.within, name, err)
-	case int64(len(b)) > size:
-		return nil, fmt.Errorf("read %v of %s %s/%s: the answer has more than %d bytes", verb, v.of.Kind, v.within, name, size)
 	}
 	return b, nil
+}
+
+// atMost reads an answer of the size at most, and closes it.
+func atMost(answer io.ReadCloser, size int64) ([]byte, error) {
+	defer func() { _ = answer.Close() }()
+	b, err := io.ReadAll(io.LimitReader(answer, size+1))
+	if err == nil && int64(len(b)) > size {
+		return nil, fmt.Errorf("the answer has more than %d bytes", size)
+	}
+	return b, err
 }
 
 // answer reads the answer of a verb into a new T.
@@ -208,9 +223,46 @@ func (c virtualMachines) ExpandSpec(ctx context.Context, name string) (*vmi.Virt
 	if err != nil {
 		return nil, err
 	}
+	return c.expanded(b, name, "expand-spec")
+}
+
+func (c virtualMachines) ExpandSpecOf(ctx context.Context, v *vmi.VirtualMachine) (*vmi.VirtualMachine, error) {
+	const verb = "expand-vm-spec"
+	if c.within == "" {
+		return nil, fmt.Errorf("%s of %s %s: the client is for all namespaces: make one for a namespace", verb, c.of.Kind, v.Name)
+	}
+	given := v.DeepCopy()
+	given.APIVersion, given.Kind = c.of.GroupVersion().String(), c.of.Kind
+	body, err := json.Marshal(given)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s %s for %s: %w", c.of.Kind, v.Name, verb, err)
+	}
+	answer, err := c.client.subresources.Put().Namespace(c.within).Resource(verb).SetHeader("Content-Type", runtime.ContentTypeJSON).Body(body).Stream(ctx)
+	if err != nil {
+		return nil, err
+	}
+	b, err := atMost(answer, maxAnswer)
+	if err != nil {
+		return nil, fmt.Errorf("read %s of %s %s/%s: %w", verb, c.of.Kind, c.within, v.Name, err)
+	}
+	return c.expanded(b, v.Name, verb)
+}
+
+func (c virtualMachines) EvacuateCancel(ctx context.Context, name string, opts vmi.EvacuateCancelOptions) error {
+	return c.call(ctx, name, cancelEvacuation, opts)
+}
+
+func (c instances) EvacuateCancel(ctx context.Context, name string, opts vmi.EvacuateCancelOptions) error {
+	return c.call(ctx, name, cancelEvacuation, opts)
+}
+
+const cancelEvacuation = "evacuate/cancel"
+
+// expanded decodes a VM that was expanded by the verb.
+func (c virtualMachines) expanded(b []byte, name, verb string) (*vmi.VirtualMachine, error) {
 	o := &vmi.VirtualMachine{}
 	if err := decode.Into(b, o); err != nil && vmi.Unreadable(o) == nil {
-		return nil, fmt.Errorf("decode expand-spec of %s %s/%s: %w", c.of.Kind, c.within, name, err)
+		return nil, fmt.Errorf("decode %s of %s %s/%s: %w", verb, c.of.Kind, c.within, name, err)
 	}
 	return o, readable(c.of.Kind, o)
 }

@@ -214,6 +214,53 @@ func expand(c *call) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
+	return expanded(m)
+}
+
+func expandGiven(c *call) (reply, error) {
+	m := &vmi.VirtualMachine{}
+	if err := c.options(m); err != nil {
+		return reply{}, err
+	}
+	switch {
+	case m.Spec.Template == nil:
+		return reply{}, apierrors.NewBadRequest("Object is not a valid VirtualMachine: spec.template is required")
+	case m.Namespace != "" && m.Namespace != c.namespace:
+		return reply{}, apierrors.NewBadRequest("VM namespace must be empty or " + c.namespace)
+	}
+	return expanded(m)
+}
+
+func cancelEvacuationOfVM(c *call) (reply, error) {
+	m, err := c.vm()
+	if err != nil {
+		return reply{}, err
+	}
+	if v, err := c.vmi(); err != nil || !metav1.IsControlledBy(v, m) {
+		return reply{}, c.conflict(vmKind, "VMI is not started")
+	}
+	return cancelEvacuationOfVMI(c)
+}
+
+func cancelEvacuationOfVMI(c *call) (reply, error) {
+	var opts vmi.EvacuateCancelOptions
+	if err := c.options(&opts); err != nil {
+		return reply{}, err
+	}
+	v, err := c.vmi()
+	switch {
+	case err != nil:
+		return reply{}, err
+	case v.Status.EvacuationNodeName == "":
+		return done(nil)
+	case v.Status.EvacuationNodeName != opts.EvacuationNodeName:
+		return reply{}, c.conflict(vmiKind, "it is to leave node "+v.Status.EvacuationNodeName)
+	}
+	return done(c.set(vmiKind, opts.DryRun, nil, "status", "evacuationNodeName"))
+}
+
+// expanded answers with the VM as it is.
+func expanded(m *vmi.VirtualMachine) (reply, error) {
 	if m.Spec.Instancetype != nil || m.Spec.Preference != nil {
 		return reply{}, apierrors.NewInternalError(errors.New("the fake expands no instance type or preference"))
 	}

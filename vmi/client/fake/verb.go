@@ -52,26 +52,30 @@ type verb struct {
 
 // verbs are the verbs by their resource and their path below the object.
 var verbs = map[string]verb{
-	"virtualmachines start":       {method: http.MethodPut, do: start},
-	"virtualmachines stop":        {method: http.MethodPut, do: stop},
-	"virtualmachines restart":     {method: http.MethodPut, do: restart},
-	"virtualmachines migrate":     {method: http.MethodPut, do: migrate},
-	"virtualmachines expand-spec": {method: http.MethodGet, do: expand},
-	"virtualmachines portforward": {method: http.MethodGet, open: forwardVM},
+	"expand-vm-spec ": {method: http.MethodPut, do: expandGiven},
 
-	"virtualmachineinstances pause":          {method: http.MethodPut, do: pause},
-	"virtualmachineinstances unpause":        {method: http.MethodPut, do: unpause},
-	"virtualmachineinstances softreboot":     {method: http.MethodPut, do: softReboot},
-	"virtualmachineinstances reset":          {method: http.MethodPut, do: reset},
-	"virtualmachineinstances freeze":         {method: http.MethodPut, do: freeze},
-	"virtualmachineinstances unfreeze":       {method: http.MethodPut, do: unfreeze},
-	"virtualmachineinstances guestosinfo":    {method: http.MethodGet, do: guestInfo},
-	"virtualmachineinstances userlist":       {method: http.MethodGet, do: users},
-	"virtualmachineinstances filesystemlist": {method: http.MethodGet, do: fileSystems},
-	"virtualmachineinstances vnc/screenshot": {method: http.MethodGet, do: screenshot},
-	"virtualmachineinstances console":        {method: http.MethodGet, open: console},
-	"virtualmachineinstances vnc":            {method: http.MethodGet, open: screen},
-	"virtualmachineinstances portforward":    {method: http.MethodGet, open: forwardVMI},
+	"virtualmachines start":           {method: http.MethodPut, do: start},
+	"virtualmachines stop":            {method: http.MethodPut, do: stop},
+	"virtualmachines restart":         {method: http.MethodPut, do: restart},
+	"virtualmachines migrate":         {method: http.MethodPut, do: migrate},
+	"virtualmachines expand-spec":     {method: http.MethodGet, do: expand},
+	"virtualmachines evacuate/cancel": {method: http.MethodPut, do: cancelEvacuationOfVM},
+	"virtualmachines portforward":     {method: http.MethodGet, open: forwardVM},
+
+	"virtualmachineinstances pause":           {method: http.MethodPut, do: pause},
+	"virtualmachineinstances unpause":         {method: http.MethodPut, do: unpause},
+	"virtualmachineinstances softreboot":      {method: http.MethodPut, do: softReboot},
+	"virtualmachineinstances reset":           {method: http.MethodPut, do: reset},
+	"virtualmachineinstances freeze":          {method: http.MethodPut, do: freeze},
+	"virtualmachineinstances unfreeze":        {method: http.MethodPut, do: unfreeze},
+	"virtualmachineinstances evacuate/cancel": {method: http.MethodPut, do: cancelEvacuationOfVMI},
+	"virtualmachineinstances guestosinfo":     {method: http.MethodGet, do: guestInfo},
+	"virtualmachineinstances userlist":        {method: http.MethodGet, do: users},
+	"virtualmachineinstances filesystemlist":  {method: http.MethodGet, do: fileSystems},
+	"virtualmachineinstances vnc/screenshot":  {method: http.MethodGet, do: screenshot},
+	"virtualmachineinstances console":         {method: http.MethodGet, open: console},
+	"virtualmachineinstances vnc":             {method: http.MethodGet, open: screen},
+	"virtualmachineinstances portforward":     {method: http.MethodGet, open: forwardVMI},
 }
 
 // parseVerb finds the verb of the path below the group and version.
@@ -80,6 +84,9 @@ func (s *Server) parseVerb(r *http.Request, below []string) (*call, verb, error)
 		Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
 		Message: "the server could not find the requested resource",
 	}}
+	if len(below) == 3 && below[0] == "namespaces" && below[2] == "expand-vm-spec" {
+		below = append(slices.Clone(below), "", "")
+	}
 	if len(below) < 5 || below[0] != "namespaces" {
 		return nil, verb{}, notFound
 	}
