@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -53,6 +54,22 @@ func TestTheStatusReportsTheGuestsAgent(t *testing.T) {
 	})
 	require.NoError(t, all.Delete(t.Context(), k.Name, metav1.DeleteOptions{}))
 	await("an agent that is supported again", func(connected, unsupported *vmi.Condition) bool { return holds(connected) && unsupported == nil })
+
+	// What the agent of this guest would reboot it with is not there.
+	vmis := world.vmis.VirtualMachineInstances(s.name)
+	info, err := vmis.GuestInfo(t.Context(), "agent")
+	require.NoError(t, err)
+	require.Contains(t, info.GuestAgentVersion, "7.2.")
+	require.NoError(t, vmis.SoftReboot(t.Context(), "agent"))
+	eventually(t, long, func() error {
+		if s.get("agent").Status.GuestReboots == nil {
+			return errors.New("the guest did not reboot")
+		}
+		return nil
+	})
+	log, err := s.readConsole(s.get("agent"))
+	require.NoError(t, err)
+	require.Contains(t, log, "press the power button for a reboot")
 
 	seen.awaitPage("http://agent/cgi-bin/stop")
 	await("no agent", func(connected, unsupported *vmi.Condition) bool { return connected == nil && unsupported == nil })

@@ -30,7 +30,7 @@ func (s space) askGuest(v *vmi.VirtualMachineInstance) {
 	require.NotEmpty(s.t, info.GuestAgentVersion)
 	require.NotEmpty(s.t, info.FSInfo.Filesystems)
 	require.Empty(s.t, info.FSFreezeStatus)
-	_, err = vmis.Users(ctx, v.Name) // nobody need be logged in
+	_, err = vmis.Users(ctx, v.Name) // no user need be logged in
 	require.NoError(s.t, err)
 	files, err := vmis.FileSystems(ctx, v.Name)
 	require.NoError(s.t, err)

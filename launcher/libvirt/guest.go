@@ -175,14 +175,15 @@ func (c *Connection) Frozen(ctx context.Context, name string) (bool, error) {
 }
 
 // Freeze has the agent in the guest of the domain of this name freeze the guest's file
-// systems. It is no error if they are frozen already. It takes up to half a minute.
-func (c *Connection) Freeze(ctx context.Context, name string) error {
-	frozen, err := c.Frozen(ctx, name)
+// systems, and says whether there are any that can be. It is no error if they are frozen
+// already. It takes up to half a minute.
+func (c *Connection) Freeze(ctx context.Context, name string) (frozen bool, err error) {
+	frozen, err = c.Frozen(ctx, name)
 	if err != nil || frozen {
-		return err
+		return frozen, err
 	}
-	_, err = askFor[int](ctx, c, freezeTimeout, name, "guest-fsfreeze-freeze")
-	return err
+	n, err := askFor[int](ctx, c, freezeTimeout, name, "guest-fsfreeze-freeze")
+	return n > 0, err
 }
 
 // Thaw has it thaw them. It is no error if they are not frozen.

@@ -167,11 +167,12 @@ func (s *Supervisor) freeze(ctx context.Context, options []byte) (any, error) {
 		} else {
 			s.thaw.set(nil)
 		}
-		if err := c.Freeze(ctx, s.domainName()); err != nil {
+		frozen, err := c.Freeze(ctx, s.domainName())
+		if err != nil {
 			s.work.Go(func() { s.askFrozen(s.inner) })
 			return err
 		}
-		s.setFrozen(true)
+		s.setFrozen(frozen)
 		return nil
 	})
 }

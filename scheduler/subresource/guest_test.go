@@ -53,7 +53,7 @@ func TestHealthzSaysWhetherTheAPIServerAnswers(t *testing.T) {
 		require.Equal(t, 500, code)
 		require.Equal(t, map[string]any{"connectivity": "failed", "error": "connection refused"}, h["apiserver"])
 	}
-	require.Equal(t, 1, asked, "who may ask without identity does not load the API server")
+	require.Equal(t, 1, asked, "requests without identity do not load the API server")
 }
 
 func TestWhatIsNotServedIsNamedAndNotListed(t *testing.T) {
