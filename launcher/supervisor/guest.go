@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -98,16 +99,37 @@ func (s *Supervisor) withAgent(ctx context.Context, do func(context.Context, *li
 	})
 }
 
-// softReboot asks the agent, or without one presses the power button.
+// rebooter is what reboots a guest.
+type rebooter interface {
+	AgentConnected(ctx context.Context, name string) (bool, error)
+	RebootByAgent(ctx context.Context, name string) error
+	Reboot(ctx context.Context, name string) error
+}
+
+// softReboot asks the guest to reboot.
 func (s *Supervisor) softReboot(ctx context.Context, c *libvirt.Connection) error {
-	connected, err := c.AgentConnected(ctx, s.domainName())
+	acpi := true
+	if f := s.instance().Spec.Domain.Features; f != nil && f.ACPI.Enabled != nil {
+		acpi = *f.ACPI.Enabled
+	}
+	return softReboot(ctx, c, s.domainName(), acpi, s.config.Logger)
+}
+
+// softReboot asks the agent. Without one, or if the agent fails, as where the guest lacks the
+// program that it calls, it presses the power button of a guest that has one.
+func softReboot(ctx context.Context, c rebooter, name string, button bool, log *slog.Logger) error {
+	connected, err := c.AgentConnected(ctx, name)
 	if err != nil {
 		return err
 	}
 	if connected {
-		return c.RebootByAgent(ctx, s.domainName())
+		err := c.RebootByAgent(ctx, name)
+		if err == nil || !button || errors.Is(err, libvirt.ErrNotFound) {
+			return err
+		}
+		log.Info("the agent does not reboot the guest: pressing the power button", "err", err)
 	}
-	return c.Reboot(ctx, s.domainName())
+	return c.Reboot(ctx, name)
 }
 
 func (s *Supervisor) guestFacts(ctx context.Context, c *libvirt.Connection) (vmi.VirtualMachineInstanceGuestAgentInfo, error) {
