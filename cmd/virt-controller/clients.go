@@ -19,6 +19,9 @@ type clients struct {
 	// answerVMIs and answerKube are for the webhooks.
 	answerVMIs *client.Client
 	answerKube kubernetes.Interface
+	// verbVMIs and verbKube are for the verbs of users, who decide how many there are.
+	verbVMIs *client.Client
+	verbKube kubernetes.Interface
 	// lease renews the lease of the leader.
 	lease kubernetes.Interface
 }
@@ -37,6 +40,12 @@ func newClients(s *ops.Setup) (c clients, err error) {
 		return c, err
 	}
 	if c.answerKube, err = kubernetes.NewForConfig(s.Urgent); err != nil {
+		return c, err
+	}
+	if c.verbVMIs, err = client.New(s.Urgent); err != nil {
+		return c, err
+	}
+	if c.verbKube, err = kubernetes.NewForConfig(s.Urgent); err != nil {
 		return c, err
 	}
 	c.lease, err = kubernetes.NewForConfig(s.Urgent)

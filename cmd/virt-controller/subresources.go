@@ -19,11 +19,11 @@ var version string
 // subresources answer the verbs of VMs and VMIs. The pod says in its environment who it
 // is: the tokens for the handlers are bound to it.
 func subresources(s *ops.Setup, api clients, namespace string) (*subresource.Server, error) {
-	core := api.answerKube.CoreV1()
+	core := api.verbKube.CoreV1()
 	tokens := &stream.Tokens{Accounts: core.ServiceAccounts(namespace), Account: "virt-controller",
 		PodName: os.Getenv("POD_NAME"), PodUID: types.UID(os.Getenv("POD_UID"))}
 	return subresource.New(subresource.Config{
-		Client: api.answerVMIs, Kube: api.answerKube, GitVersion: gitVersion(), Logger: s.Log,
+		Client: api.verbVMIs, Kube: api.verbKube, GitVersion: gitVersion(), Logger: s.Log,
 		Nodes:    stream.NewDialer(stream.DialerConfig{Nodes: core.Nodes(), Handlers: core.Pods(namespace), Token: tokens.Token, Logger: s.Log}),
 		Defaults: func() defaults.Profile { return s.Settings.Config().Defaults },
 	})

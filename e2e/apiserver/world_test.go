@@ -58,6 +58,10 @@ func TestMain(m *testing.M) {
 	}
 	world.err = err
 	code := m.Run()
+	if err := theVerbs.v.down(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "remove the API server of the verbs:", err)
+		code = max(code, 1)
+	}
 	if c != nil {
 		if err := c.Down(ctx); err != nil {
 			fmt.Fprintln(os.Stderr, "remove the cluster:", err)

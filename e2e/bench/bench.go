@@ -1,5 +1,6 @@
 // Package bench measures what a VMI costs: time beside a plain pod, writes
-// to the API, memory beside the guest.
+// to the API, memory beside the guest, and what its streams take beside the
+// shortest way to the guest.
 //
 // The figures are medians over several runs on an idle cluster whose images are
 // on the nodes already.
@@ -21,6 +22,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/podvisor/podvisor/e2e/cluster"
+	"github.com/podvisor/podvisor/e2e/kubectl"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
 )
@@ -30,6 +32,8 @@ type Bench struct {
 	Cluster   *cluster.Cluster
 	Kube      kubernetes.Interface
 	Instances *client.Client
+	// Kubectl is a kubectl of the cluster. Required.
+	Kubectl kubectl.Kubectl
 	// Namespace is where pods and VMIs are made. Required.
 	Namespace string
 	// Guest makes a VMI of the name. Required.
@@ -228,11 +232,11 @@ func (b *Bench) podGone(ctx context.Context, v *vmi.VirtualMachineInstance) erro
 
 // awaitConsole follows the VMI's console until it holds the text.
 func (b *Bench) awaitConsole(ctx context.Context, v *vmi.VirtualMachineInstance, text string) error {
-	l, err := b.Kube.CoreV1().Pods(b.Namespace).List(ctx, metav1.ListOptions{LabelSelector: vmi.CreatedByLabel + "=" + string(v.UID)})
-	if err != nil || len(l.Items) == 0 {
-		return fmt.Errorf("find the pod of %s: %d found: %w", v.Name, len(l.Items), err)
+	pod, err := b.podOf(ctx, v)
+	if err != nil {
+		return err
 	}
-	r, err := b.Kube.CoreV1().Pods(b.Namespace).GetLogs(l.Items[0].Name, &corev1.PodLogOptions{Container: vmi.ComputeContainer, Follow: true}).Stream(ctx)
+	r, err := b.Kube.CoreV1().Pods(b.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: vmi.ComputeContainer, Follow: true}).Stream(ctx)
 	if err != nil {
 		return err
 	}
@@ -249,8 +253,8 @@ func (b *Bench) awaitConsole(ctx context.Context, v *vmi.VirtualMachineInstance,
 	return nil
 }
 
-// median is the median of f over all samples.
-func median(all []sample, f func(sample) float64) float64 {
+// median is the median of f over all.
+func median[T any](all []T, f func(T) float64) float64 {
 	x := make([]float64, len(all))
 	for i, s := range all {
 		x[i] = f(s)

@@ -6,19 +6,17 @@ import (
 	"strconv"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/podvisor/podvisor/vmi"
 )
 
 // memory measures what the processes of the VMI's pod use, in bytes of PSS:
 // pages that several processes share count in part for each.
 func (b *Bench) memory(ctx context.Context, v *vmi.VirtualMachineInstance, s *sample) error {
-	l, err := b.Kube.CoreV1().Pods(b.Namespace).List(ctx, metav1.ListOptions{LabelSelector: vmi.CreatedByLabel + "=" + string(v.UID)})
-	if err != nil || len(l.Items) != 1 {
-		return fmt.Errorf("find the pod of %s: %d found: %w", v.Name, len(l.Items), err)
+	pod, err := b.podOf(ctx, v)
+	if err != nil {
+		return err
 	}
-	script := `for p in /proc/[0-9]*; do grep -qs ` + string(l.Items[0].UID) + ` $p/cgroup || continue
+	script := `for p in /proc/[0-9]*; do grep -qs ` + string(pod.UID) + ` $p/cgroup || continue
 		echo "$(tr '\0' ' ' < $p/cmdline | cut -d' ' -f1) $(sed -n 's/^Pss: *\([0-9]*\) kB/\1/p' $p/smaps_rollup)"; done`
 	out, err := b.Cluster.Node(v.Status.NodeName).Command(ctx, "sh", "-c", script).Output()
 	if err != nil {

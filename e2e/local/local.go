@@ -60,15 +60,30 @@ func Up(ctx context.Context, c Config) (s Site, err error) {
 	if err != nil {
 		return s, err
 	}
-	if s.Access, err = clientcmd.BuildConfigFromFlags("", s.Cluster.Kubeconfig); err != nil {
+	err = s.connect()
+	return s, err
+}
+
+// Open finds a cluster that runs with Podvisor in it. It builds and changes nothing.
+func Open(name string) (s Site, err error) {
+	if s.Cluster, err = cluster.Open(cluster.Config{Name: name}); err != nil {
 		return s, err
+	}
+	s.Kubectl = kubectl.Kubectl{Path: s.Cluster.Kubectl, Kubeconfig: s.Cluster.Kubeconfig}
+	err = s.connect()
+	return s, err
+}
+
+func (s *Site) connect() (err error) {
+	if s.Access, err = clientcmd.BuildConfigFromFlags("", s.Cluster.Kubeconfig); err != nil {
+		return err
 	}
 	s.Access.QPS = -1
 	if s.Kube, err = kubernetes.NewForConfig(s.Access); err != nil {
-		return s, err
+		return err
 	}
 	s.VMIs, err = client.New(s.Access)
-	return s, err
+	return err
 }
 
 // load puts the images on the nodes.

@@ -41,7 +41,7 @@ func TestThePageShowsVMsAndTheirScreensAndConsoles(t *testing.T) {
 			api.ServeHTTP(w, r)
 			return
 		}
-		stream, err := websocket.Accept(w, r, vmi.StreamProtocol, websocket.Bytes)
+		stream, err := websocket.Accept(w, r, websocket.Options{})
 		if err == nil {
 			_ = serveRFB(stream, keys)
 			_ = stream.Close()

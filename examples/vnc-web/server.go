@@ -1,17 +1,13 @@
 package main
 
 import (
-	"context"
 	"crypto/rand"
 	"crypto/subtle"
 	"encoding/json"
 	"errors"
-	"io"
 	"io/fs"
-	"net"
 	"net/http"
 	"strings"
-	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -147,30 +143,11 @@ func (s *server) stream(w http.ResponseWriter, r *http.Request) {
 		refuse(w, err)
 		return
 	}
-	page, err := websocket.Accept(w, r, vmi.StreamProtocol, websocket.Bytes)
+	page, err := websocket.Upgrade(w, r, websocket.Options{})
 	if err != nil {
 		_ = guest.Close()
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	join(r.Context(), page, guest)
-}
-
-// join copies both ways until one side ends or the context does.
-func join(ctx context.Context, a, b net.Conn) {
-	end := sync.OnceFunc(func() {
-		var both sync.WaitGroup
-		both.Go(func() { _ = a.Close() })
-		both.Go(func() { _ = b.Close() })
-		both.Wait()
-	})
-	defer context.AfterFunc(ctx, end)()
-	var both sync.WaitGroup
-	for _, way := range [][2]net.Conn{{a, b}, {b, a}} {
-		both.Go(func() {
-			_, _ = io.Copy(way[0], way[1])
-			end()
-		})
-	}
-	both.Wait()
+	page.Join(guest, r.Context().Done())
 }

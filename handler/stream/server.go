@@ -16,6 +16,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podvisor/podvisor/internal/carry"
 	"github.com/podvisor/podvisor/internal/ops"
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
@@ -290,6 +291,6 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 	}
 	log := s.config.Logger.With("vmi", namespace+"/"+name, "stream", stream)
 	log.Info("a stream begins")
-	carry(r.Context(), outer, inner)
+	carry.Both(r.Context(), outer, inner)
 	log.Info("a stream ended")
 }

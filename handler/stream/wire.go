@@ -2,13 +2,11 @@ package stream
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net"
 	"net/url"
-	"sync"
 	"time"
 
 	"github.com/podvisor/podvisor/launcher/protocol"
@@ -25,9 +23,6 @@ const (
 	mostRefusal = 8 << 10
 	// openTimeout is how long it may take to open a stream.
 	openTimeout = 15 * time.Second
-	// bufferSize is what is copied at once in one direction of a stream, in bytes: an
-	// open stream has two of these.
-	bufferSize = 8 << 10
 )
 
 // Audience is what a token for the handler of the node is issued for.
@@ -57,22 +52,6 @@ func readRefusal(r io.Reader, status string) *vmi.Refusal {
 		f = vmi.Finding{Reason: protocol.ReasonUnavailable, Message: "virt-handler answers " + status}
 	}
 	return &vmi.Refusal{Finding: f}
-}
-
-// carry copies in both directions until one of them is at its end or ctx is, and closes
-// both connections.
-func carry(ctx context.Context, a, b net.Conn) {
-	end := sync.OnceFunc(func() { _, _ = a.Close(), b.Close() })
-	defer context.AfterFunc(ctx, end)()
-	var both sync.WaitGroup
-	for _, pair := range [][2]net.Conn{{a, b}, {b, a}} {
-		both.Go(func() {
-			defer end()
-			to, from := struct{ io.Writer }{pair[0]}, struct{ io.Reader }{pair[1]}
-			_, _ = io.CopyBuffer(to, from, make([]byte, bufferSize)) // how a stream ends is of no interest: it has
-		})
-	}
-	both.Wait()
 }
 
 // prefixed is a connection of which some bytes were read already.

@@ -9,9 +9,9 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"sync"
 	"time"
 
+	"github.com/podvisor/podvisor/internal/carry"
 	"github.com/podvisor/podvisor/launcher/protocol"
 )
 
@@ -20,10 +20,6 @@ const streamToken = "podvisor-stream"
 
 // mostStreams is how many streams a server has open at once.
 const mostStreams = 32
-
-// bufferSize is what is copied at once in one direction of a stream, in bytes: an open
-// stream has two of these.
-const bufferSize = 8 << 10
 
 // maxHead is the longest head of a response that is read, in bytes.
 const maxHead = 64 << 10
@@ -158,23 +154,6 @@ func (s *Server) getStream(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.config.Logger.Info("a stream begins", "stream", name)
-	carry(r.Context(), &stream{Conn: conn, early: early}, inner)
+	carry.Both(r.Context(), &stream{Conn: conn, early: early}, inner)
 	s.config.Logger.Info("a stream ended", "stream", name)
-}
-
-// carry copies in both directions until one of them is at its end or ctx is, and
-// closes both connections.
-func carry(ctx context.Context, a, b net.Conn) {
-	end := sync.OnceFunc(func() { _, _ = a.Close(), b.Close() })
-	defer context.AfterFunc(ctx, end)()
-	var both sync.WaitGroup
-	for _, pair := range [][2]net.Conn{{a, b}, {b, a}} {
-		both.Go(func() {
-			defer end()
-			// Without the methods of the connections, which would take larger buffers.
-			to, from := struct{ io.Writer }{pair[0]}, struct{ io.Reader }{pair[1]}
-			_, _ = io.CopyBuffer(to, from, make([]byte, bufferSize)) // how a stream ends is of no interest: it has
-		})
-	}
-	both.Wait()
 }

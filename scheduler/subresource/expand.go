@@ -36,11 +36,13 @@ func (s *Server) expandStored(ctx context.Context, r *request) (any, error) {
 	return out, nil
 }
 
-func (s *Server) expandGiven(_ context.Context, r *request) (any, error) {
+func (s *Server) expandGiven(ctx context.Context, r *request) (any, error) {
 	var v vmi.VirtualMachine
-	if err := r.body(&v); err != nil {
+	leave, err := s.object(ctx, r, vmi.VirtualMachines.Kind, &v)
+	if err != nil {
 		return nil, err
 	}
+	defer leave()
 	switch {
 	case v.Spec.Template == nil:
 		return nil, bad("Object is not a valid VirtualMachine: spec.template is required")

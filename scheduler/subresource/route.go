@@ -1,7 +1,9 @@
 package subresource
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,10 +13,12 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
 	"github.com/podvisor/podvisor/scheduler/subresource/frontproxy"
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/bounds"
 )
 
 // versions are the versions of the API, the preferred one first.
@@ -133,7 +137,7 @@ var words = map[string]string{
 }
 
 // verb answers a request of a verb.
-func (s *Server) verb(w http.ResponseWriter, r *http.Request, admitted func()) {
+func (s *Server) verb(w http.ResponseWriter, r *http.Request) {
 	user, err := s.proxy.Authenticate(r)
 	if err != nil {
 		s.Logger.Debug("refused a caller", "from", r.RemoteAddr, "path", r.URL.Path, "error", err)
@@ -146,6 +150,13 @@ func (s *Server) verb(w http.ResponseWriter, r *http.Request, admitted func()) {
 		fail(w, missing("the path is not served; kubectl get --raw /apis/%s/v1 lists what is", vmi.SubresourceGroup))
 		return
 	}
+	leave, err := s.requests.take(types.NamespacedName{Namespace: at.namespace})
+	if err != nil {
+		w.Header().Set("Retry-After", "1")
+		fail(w, err)
+		return
+	}
+	defer leave()
 	allowed, reason, err := s.reviewer.Allowed(r.Context(), user, at.attributes(word))
 	if err != nil {
 		s.Logger.Warn("cannot authorize", "user", user.Name, "path", r.URL.Path, "error", err)
@@ -174,7 +185,7 @@ func (s *Server) verb(w http.ResponseWriter, r *http.Request, admitted func()) {
 		fail(w, apierrors.NewMethodNotSupported(of, word))
 		return
 	}
-	answer, err := v.do(s, r.Context(), &request{Request: r, route: at, w: w, user: user, admitted: admitted})
+	answer, err := v.do(s, r.Context(), &request{Request: r, route: at, w: w, user: user, admitted: leave})
 	switch {
 	case errors.Is(err, errStreamed):
 	case err != nil:
@@ -184,24 +195,60 @@ func (s *Server) verb(w http.ResponseWriter, r *http.Request, admitted func()) {
 	}
 }
 
-// mostOfBody is the largest body that is read, in bytes: an object in the API server has
-// no more.
-const mostOfBody = 1 << 20
+// mostOfOptions is the largest body with options that is read, in bytes.
+const mostOfOptions = 8 << 10
 
-// body decodes the body, JSON or YAML, into options. An empty one is none.
+// body decodes the body, JSON or YAML, into options. An empty one is none. YAML has no
+// aliases: a body of some KiB could stand for gigabytes.
 func (r *request) body(options any) error {
-	b, err := io.ReadAll(http.MaxBytesReader(r.w, r.Body, mostOfBody))
+	b, err := io.ReadAll(http.MaxBytesReader(r.w, r.Body, mostOfOptions))
 	if err != nil {
 		return bad("Can not read Request body, error: %v", err)
 	}
-	if len(b) == 0 {
+	if len(bytes.TrimSpace(b)) == 0 || json.Unmarshal(b, options) == nil {
 		return nil
 	}
-	if err := yaml.Unmarshal(b, options); err != nil {
+	if bytes.ContainsAny(b, "&*") {
+		err = errors.New("it is no JSON of the options, and YAML is read without the characters & and *")
+	} else {
+		err = yaml.Unmarshal(b, options)
+	}
+	if err != nil {
 		return bad("Can not unmarshal Request body to struct, error: %v", err)
 	}
 	return nil
 }
+
+// object reads the body, which must be the JSON of an object of the kind, and decodes it.
+// leave is to be called when the object is not used any more.
+func (s *Server) object(ctx context.Context, r *request, kind string, into any) (leave func(), err error) {
+	b, err := io.ReadAll(http.MaxBytesReader(r.w, r.Body, bounds.MaxBytes))
+	if err != nil {
+		return nil, bad("Can not read Request body, error: %v", err)
+	}
+	leave = func() {}
+	if len(b) > smallObject {
+		select {
+		case s.large <- struct{}{}:
+			leave = func() { <-s.large }
+		case <-ctx.Done():
+			return nil, unavailable("too many large objects are read; try again")
+		}
+	}
+	if fault := bounds.Fault(kind, b); fault != nil {
+		err = fault
+	} else {
+		err = json.Unmarshal(b, into)
+	}
+	if err != nil {
+		leave()
+		return nil, bad("Object is not a valid %s: %v", kind, err)
+	}
+	return leave, nil
+}
+
+// smallObject is the size of an object that does not wait for others, in bytes.
+const smallObject = 32 << 10
 
 // dry says that nothing is to be done.
 func dry(run []string) (bool, error) {

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"sync"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
@@ -45,11 +44,11 @@ type Config struct {
 	DrainKey string
 	// GitVersion is the version that is answered, as "v1.2.3". Empty: v0.0.0.
 	GitVersion string
-	// Requests is how many requests are answered at once. 0: 128. A stream counts until
-	// it is open.
+	// Requests is how many requests of verbs are answered at once. 0: 128. Those of one
+	// namespace are no more than are free. A stream counts until it is open.
 	Requests int
 	// Streams is how many streams are open in all, and StreamsPerVMI of one VMI. 0:
-	// 1,000 and 20.
+	// 1,000 and 20. The VMIs of one namespace have no more than are free.
 	Streams, StreamsPerVMI int
 	// Ping is the time between two pings of a stream, and Idle how long its client may
 	// answer none, or take nothing of what is sent. 0: 10 s and 60 s.
@@ -88,8 +87,10 @@ type Server struct {
 	Config
 	proxy    *frontproxy.Proxy
 	reviewer frontproxy.Authorizer
-	inside   chan struct{} // one element for each request
-	streams  places
+	requests *places
+	streams  *places
+	// large has room for what one large body takes while it is decoded.
+	large chan struct{}
 
 	// ended is closed when the streams are to end.
 	ended chan struct{}
@@ -103,8 +104,8 @@ func New(c Config) (*Server, error) {
 	c = c.complete()
 	p, err := frontproxy.New(c.Kube, c.Logger)
 	return &Server{
-		Config: c, proxy: p, reviewer: frontproxy.Authorizer{Kube: c.Kube}, inside: make(chan struct{}, c.Requests),
-		streams: places{inAll: c.Streams, perKey: c.StreamsPerVMI, open: map[string]int{}}, ended: make(chan struct{}),
+		Config: c, proxy: p, reviewer: frontproxy.Authorizer{Kube: c.Kube}, requests: newPlaces("requests", c.Requests, c.Requests),
+		large: make(chan struct{}, 1), streams: newPlaces("open streams", c.Streams, c.StreamsPerVMI), ended: make(chan struct{}),
 	}, err
 }
 
@@ -127,22 +128,15 @@ func (s *Server) Handlers() map[string]http.Handler {
 	return all
 }
 
-// ServeHTTP answers one request.
+// ServeHTTP answers one request. What describes the API is answered always: without it
+// the API server takes the API for one that is gone.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	select {
-	case s.inside <- struct{}{}:
-		leave := sync.OnceFunc(func() { <-s.inside })
-		defer leave()
-		if answer, ok := s.discovery(r); ok {
-			write(w, http.StatusOK, answer)
-			return
-		}
-		s.verb(w, r, leave)
-	default:
-		w.Header().Set("Retry-After", "1")
-		fail(w, tooMany("virt-controller answers as many requests as it can; call again"))
+	if answer, ok := s.discovery(r); ok {
+		write(w, http.StatusOK, answer)
+		return
 	}
+	s.verb(w, r)
 }
 
 // unreachable are no nodes.

@@ -10,7 +10,6 @@ import (
 	"crypto/x509/pkix"
 	"encoding/json"
 	"encoding/pem"
-	"errors"
 	"io"
 	"math/big"
 	"net"
@@ -20,7 +19,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gorilla/websocket"
 	"github.com/stretchr/testify/require"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -89,10 +87,17 @@ type world struct {
 	reviews chan authorizationv1.SubjectAccessReviewSpec
 	nodes   echo
 	vmis    *client.Client
+	// end ends the server and waits until it has.
+	end func()
 }
 
 func newWorld(t *testing.T, objects ...vmifake.Object) *world {
-	w := &world{t: t, front: newAuthority(t), reviews: make(chan authorizationv1.SubjectAccessReviewSpec, 1000), nodes: echo{make(chan string, 10)}}
+	return newWorldWith(t, subresource.Config{}, objects...)
+}
+
+// newWorldWith makes a world with the limits of c.
+func newWorldWith(t *testing.T, c subresource.Config, objects ...vmifake.Object) *world {
+	w := &world{t: t, front: newAuthority(t), reviews: make(chan authorizationv1.SubjectAccessReviewSpec, 10_000), nodes: echo{make(chan string, 10)}}
 	kube := fake.NewClientset(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "extension-apiserver-authentication"}, Data: map[string]string{
 		"requestheader-client-ca-file": w.front.pem(), "requestheader-allowed-names": `["aggregator"]`,
 		"requestheader-username-headers": `["X-Remote-User"]`, "requestheader-group-headers": `["X-Remote-Group"]`,
@@ -107,15 +112,18 @@ func newWorld(t *testing.T, objects ...vmifake.Object) *world {
 	var err error
 	w.vmis, err = client.New(vmifake.New(objects...).Config())
 	require.NoError(t, err)
-	s, err := subresource.New(subresource.Config{Client: w.vmis, Kube: kube, Nodes: w.nodes})
+	c.Client, c.Kube, c.Nodes = w.vmis, kube, w.nodes
+	s, err := subresource.New(c)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); _ = s.Run(ctx) }()
 	server := httptest.NewUnstartedServer(s)
 	server.TLS = &tls.Config{ClientAuth: tls.RequestClientCert}
+	server.Config.ReadHeaderTimeout = 10 * time.Second
 	server.StartTLS()
-	t.Cleanup(func() { cancel(); <-done; server.Close() })
+	w.end = func() { cancel(); <-done }
+	t.Cleanup(func() { w.end(); server.Close() })
 	require.Eventually(t, func() bool { return s.Ready() == nil }, 10*time.Second, 5*time.Millisecond)
 	w.url = server.URL
 	return w
@@ -270,23 +278,4 @@ func TestOnlyAConsoleThatMayComeIsAnsweredWithBadRequest(t *testing.T) {
 	code, s = w.do(cert, alice(), "GET", api+"/namespaces/a/virtualmachineinstances/silent/console", "")
 	require.Equal(t, 409, code)
 	require.Equal(t, "No serial consoles are present.", s.Message)
-}
-
-func TestAConsoleIsAWebsocket(t *testing.T) {
-	w := newWorld(t, running())
-	d := websocket.Dialer{TLSClientConfig: config(w.front.issue(t, "aggregator")), Subprotocols: []string{"fantasy.protocol", vmi.StreamProtocol}}
-	c, a, err := d.DialContext(t.Context(), "wss"+strings.TrimPrefix(w.url, "https")+api+"/namespaces/a/virtualmachineinstances/x/console", alice())
-	require.NoError(t, err)
-	defer func() { _ = errors.Join(c.Close(), a.Body.Close()) }()
-	require.Equal(t, vmi.StreamProtocol, a.Header.Get("Sec-Websocket-Protocol"))
-	require.NoError(t, c.WriteMessage(websocket.BinaryMessage, []byte("hello")))
-	_, b, err := c.ReadMessage()
-	require.NoError(t, err)
-	require.Equal(t, "hello", string(b))
-	// A message that is larger than any may be ends the stream.
-	_ = c.WriteMessage(websocket.BinaryMessage, make([]byte, 2<<20))
-	for err == nil {
-		_, _, err = c.ReadMessage()
-	}
-	require.Error(t, err)
 }

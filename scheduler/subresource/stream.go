@@ -3,19 +3,16 @@ package subresource
 import (
 	"context"
 	"errors"
-	"io"
 	"net"
 	"net/http"
 	"strconv"
-	"sync"
-	"syscall"
-	"time"
 
-	"github.com/gorilla/websocket"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podvisor/podvisor/internal/websocket"
 	"github.com/podvisor/podvisor/vmi"
 )
 
@@ -25,27 +22,9 @@ var errStreamed = errors.New("the answer is sent")
 // errCut ends a connection in the middle of an answer.
 var errCut = http.ErrAbortHandler
 
-// Sizes, in bytes: of the buffers of a stream, of a datagram, and of the largest message
-// of a client, of which no more than a buffer is held.
-const (
-	bufferSize     = 16 << 10
-	mostOfDatagram = 64 << 10
-	mostOfFrames   = 1 << 20
-)
-
-var upgrader = websocket.Upgrader{
-	HandshakeTimeout: mostToCall,
-	WriteBufferPool:  new(sync.Pool),
-	WriteBufferSize:  4 << 10,
-	Subprotocols:     []string{vmi.StreamProtocol},
-	// The aggregator is the only client; the origin is that of the user's page.
-	CheckOrigin: func(*http.Request) bool { return true },
-	Error: func(w http.ResponseWriter, _ *http.Request, _ int, reason error) {
-		fail(w, bad("%v", reason))
-	},
+func key(v *vmi.VirtualMachineInstance) types.NamespacedName {
+	return types.NamespacedName{Namespace: v.Namespace, Name: v.Name}
 }
-
-func key(v *vmi.VirtualMachineInstance) string { return v.Namespace + "/" + v.Name }
 
 func (s *Server) console(ctx context.Context, r *request) (any, error) {
 	v, err := s.vmi(ctx, r)
@@ -66,7 +45,7 @@ func (s *Server) console(ctx context.Context, r *request) (any, error) {
 			return nil, refused(v, "console", err)
 		}
 		return c, nil
-	}, cutsAtEnd)
+	}, websocket.Options{Cuts: true})
 }
 
 // withScreen reads the VMI, which must have a screen.
@@ -98,7 +77,7 @@ func (s *Server) vnc(ctx context.Context, r *request) (any, error) {
 			return nil, refused(v, "vnc", err)
 		}
 		return c, nil
-	}, cutsAtEnd)
+	}, websocket.Options{Cuts: true})
 }
 
 func (s *Server) forward(ctx context.Context, r *request) (any, error) {
@@ -124,6 +103,10 @@ func (s *Server) forward(ctx context.Context, r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	var o websocket.Options
+	if network == "udp" {
+		o.Framing = websocket.Datagrams
+	}
 	address = net.JoinHostPort(address, strconv.FormatUint(port, 10))
 	return nil, s.join(ctx, r, v, func(ctx context.Context) (net.Conn, error) {
 		c, err := s.Dial(ctx, network, address)
@@ -131,7 +114,7 @@ func (s *Server) forward(ctx context.Context, r *request) (any, error) {
 			return nil, unavailable("dialing VM: %v", err)
 		}
 		return c, nil
-	}, kind{datagrams: network == "udp", ends: true})
+	}, o)
 }
 
 // address is the address that Kubernetes reports of the pod that the VMI runs in. It is
@@ -155,21 +138,11 @@ func (s *Server) address(ctx context.Context, v *vmi.VirtualMachineInstance) (st
 	return "", bad("no network interfaces are present: VMI %s has no running pod with an address", v.Name)
 }
 
-// kind is how a stream is framed and ended.
-type kind struct {
-	// datagrams says that each message is one.
-	datagrams bool
-	// ends says that the client gets a close frame when the other end is closed. Clients
-	// of consoles and screens take the end of the connection for the end.
-	ends bool
-}
-
-var cutsAtEnd kind
-
 // join opens the stream and joins it with a websocket of the client, until one of them
-// ends.
-func (s *Server) join(ctx context.Context, r *request, v *vmi.VirtualMachineInstance, open func(context.Context) (net.Conn, error), k kind) error {
-	if !websocket.IsWebSocketUpgrade(r.Request) {
+// ends or the server does. Clients of consoles and screens take the end of the connection,
+// without a close frame, for the end.
+func (s *Server) join(ctx context.Context, r *request, v *vmi.VirtualMachineInstance, open func(context.Context) (net.Conn, error), o websocket.Options) error {
+	if !websocket.Asked(r.Request) {
 		return bad("%s is a websocket: send the headers of an upgrade", r.subresource)
 	}
 	leave, err := s.streams.take(key(v))
@@ -184,102 +157,15 @@ func (s *Server) join(ctx context.Context, r *request, v *vmi.VirtualMachineInst
 		return err
 	}
 	defer func() { _ = far.Close() }()
-	near, err := upgrader.Upgrade(r.w, r.Request, nil)
-	if err != nil {
-		return errStreamed // upgrader has answered
+	o.Ping, o.Idle = s.Ping, s.Idle
+	near, err := websocket.Upgrade(r.w, r.Request, o)
+	switch {
+	case errors.Is(err, websocket.ErrNoUpgrade):
+		return bad("%v", err)
+	case err != nil:
+		return errStreamed // the client is gone
 	}
-	defer func() { _ = near.Close() }()
 	r.admitted()
-	s.pass(near, far, k)
+	near.Join(far, s.ended)
 	return errStreamed
-}
-
-// pass copies both ways until either end is closed, the client does not answer, or the
-// server ends.
-func (s *Server) pass(near *websocket.Conn, far net.Conn, k kind) {
-	near.SetReadLimit(mostOfFrames)
-	alive := func() { _ = near.SetReadDeadline(time.Now().Add(s.Idle)) }
-	alive()
-	near.SetPongHandler(func(string) error { alive(); return nil })
-	var both sync.WaitGroup
-	fromClient, fromFar := make(chan struct{}), make(chan struct{})
-	both.Go(func() { defer close(fromClient); receive(near, far, k, alive) })
-	both.Go(func() { defer close(fromFar); s.send(near, far, k) })
-	pings := time.NewTicker(s.Ping)
-	defer pings.Stop()
-	code, why := 0, ""
-	for on := true; on; {
-		select {
-		case <-fromClient:
-			on = false
-		case <-fromFar:
-			on = false
-			if k.ends {
-				code = websocket.CloseNormalClosure
-			}
-		case <-s.ended:
-			on = false
-			code, why = websocket.CloseGoingAway, "virt-controller ends; connect again"
-		case <-pings.C:
-			// One that cannot be written ends the stream by the deadline of reading.
-			_ = near.WriteControl(websocket.PingMessage, nil, time.Now().Add(time.Second))
-		}
-	}
-	if code != 0 {
-		_ = near.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, why), time.Now().Add(time.Second))
-	}
-	_ = far.Close()
-	_ = near.Close()
-	both.Wait()
-}
-
-// receive copies what the client sends.
-func receive(near *websocket.Conn, far net.Conn, k kind, alive func()) {
-	size := bufferSize
-	if k.datagrams {
-		size = mostOfDatagram
-	}
-	buffer := make([]byte, size)
-	for {
-		t, message, err := near.NextReader()
-		switch {
-		case err != nil:
-			return
-		case t != websocket.BinaryMessage:
-			continue
-		case k.datagrams:
-			n, err := io.ReadFull(message, buffer)
-			if err != io.EOF && err != io.ErrUnexpectedEOF {
-				return
-			}
-			_, _ = far.Write(buffer[:n]) // a datagram may be lost
-		default:
-			// Without its other methods, the connection copies through the buffer.
-			if _, err := io.CopyBuffer(struct{ io.Writer }{far}, message, buffer); err != nil {
-				return
-			}
-		}
-		alive()
-	}
-}
-
-// send copies what comes from the other end.
-func (s *Server) send(near *websocket.Conn, far net.Conn, k kind) {
-	size := bufferSize
-	if k.datagrams {
-		size = mostOfDatagram
-	}
-	buffer := make([]byte, size)
-	for {
-		n, err := far.Read(buffer)
-		if n > 0 {
-			_ = near.SetWriteDeadline(time.Now().Add(s.Idle))
-			if near.WriteMessage(websocket.BinaryMessage, buffer[:n]) != nil {
-				return
-			}
-		}
-		if err != nil && (!k.datagrams || !errors.Is(err, syscall.ECONNREFUSED)) {
-			return
-		}
-	}
 }

@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podvisor/podvisor/internal/websocket"
-	"github.com/podvisor/podvisor/vmi"
 )
 
 // maxRefusal is how much of an answer that is no Status is in an error, in bytes.
@@ -98,7 +97,7 @@ func (v verbs) stream(ctx context.Context, s streamOf, name string) (net.Conn, e
 	if transport == nil {
 		transport = http.DefaultTransport
 	}
-	c, err := websocket.Dial(ctx, transport, r.URL(), vmi.StreamProtocol, s.framing)
+	c, err := websocket.Dial(ctx, transport, r.URL(), s.framing)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", what, v.status(err, name))
 	}

@@ -114,8 +114,10 @@ func (t *Trust) User(h http.Header) (User, error) {
 	case len(u.Groups) == 0:
 		return User{}, fmt.Errorf("%w: a valid group header is required for authorization", ErrUnauthenticated)
 	}
-	u.Extra, err = t.extra(h)
-	return u, err
+	if u.Extra, err = t.extra(h); err != nil {
+		return User{}, err
+	}
+	return u, nil
 }
 
 // one is the value of the first of the headers that has one.

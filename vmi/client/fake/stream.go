@@ -54,7 +54,7 @@ func (s *Server) serveStream(w http.ResponseWriter, c *call, v verb) {
 	case old != nil:
 		old.Cut()
 	}
-	stream, err := websocket.Accept(w, c.request, vmi.StreamProtocol, g.framing)
+	stream, err := websocket.Accept(w, c.request, websocket.Options{Framing: g.framing})
 	if err != nil {
 		fail(w, apierrors.NewBadRequest(err.Error()))
 		return
