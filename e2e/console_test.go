@@ -18,7 +18,7 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// console is a kubectl attach at a terminal.
+// console is a program at a terminal, as kubectl attach.
 type console struct {
 	t    *testing.T
 	user *os.File // the end of the terminal that a user has
@@ -32,6 +32,15 @@ type console struct {
 // attach runs kubectl attach -it for the VMI's pod.
 func (s space) attach(v *vmi.VirtualMachineInstance) *console {
 	s.t.Helper()
+	c := s.terminal(world.kubectl.Command(s.t.Context(), "-n", s.name, "attach", "-it", s.pod(v).Name, "-c", vmi.ComputeContainer))
+	// What is typed before kubectl has made its terminal raw is echoed and edited.
+	c.shows("try pressing enter")
+	return c
+}
+
+// terminal runs the program at a terminal.
+func (s space) terminal(cmd *exec.Cmd) *console {
+	s.t.Helper()
 	// Non-blocking, or a read that waits would keep it open when it is closed.
 	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	require.NoError(s.t, err)
@@ -43,8 +52,7 @@ func (s space) attach(v *vmi.VirtualMachineInstance) *console {
 	require.NoError(s.t, err)
 	defer program.Close()
 	require.NoError(s.t, unix.IoctlSetWinsize(int(program.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 80}))
-	c := &console{t: s.t, user: user, done: make(chan error, 1)}
-	c.cmd = world.kubectl.Command(s.t.Context(), "-n", s.name, "attach", "-it", s.pod(v).Name, "-c", vmi.ComputeContainer)
+	c := &console{t: s.t, user: user, cmd: cmd, done: make(chan error, 1)}
 	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = program, program, program
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	require.NoError(s.t, c.cmd.Start())
@@ -67,13 +75,6 @@ func (s space) attach(v *vmi.VirtualMachineInstance) *console {
 		}
 	}()
 	go func() { c.done <- c.cmd.Wait() }()
-	// What is typed before kubectl has made its terminal raw is echoed and edited.
-	eventually(s.t, soon, func() error {
-		if !strings.Contains(c.screen(), "try pressing enter") {
-			return fmt.Errorf("kubectl has not attached: %q", c.screen())
-		}
-		return nil
-	})
 	return c
 }
 
@@ -92,7 +93,12 @@ func (c *console) types(keys string) {
 // shows waits for the text.
 func (c *console) shows(text string) {
 	c.t.Helper()
-	eventually(c.t, soon, func() error {
+	c.showsIn(soon, text)
+}
+
+func (c *console) showsIn(limit time.Duration, text string) {
+	c.t.Helper()
+	eventually(c.t, limit, func() error {
 		if !strings.Contains(c.screen(), text) {
 			return fmt.Errorf("the terminal does not show %q", text)
 		}
@@ -100,13 +106,13 @@ func (c *console) shows(text string) {
 	})
 }
 
-// ends waits for the end of kubectl.
+// ends waits for the end of the program.
 func (c *console) ends() {
 	c.t.Helper()
 	select {
 	case <-c.done:
 	case <-time.After(soon):
-		require.FailNow(c.t, "kubectl attach has not ended")
+		require.FailNowf(c.t, "the program has not ended", "%s", c.cmd)
 	}
 }
 

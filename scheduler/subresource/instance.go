@@ -8,6 +8,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/podvisor/podvisor/vmi"
 )
@@ -187,7 +188,11 @@ func (s *Server) ask(ctx context.Context, r *request, name string, answer any) (
 }
 
 func (s *Server) guestInfo(ctx context.Context, r *request) (any, error) {
-	return s.ask(ctx, r, "guestosinfo", new(vmi.VirtualMachineInstanceGuestAgentInfo))
+	answer, err := s.ask(ctx, r, "guestosinfo", new(vmi.VirtualMachineInstanceGuestAgentInfo))
+	if err != nil && r.Header.Get("Accept") != runtime.ContentTypeJSON {
+		return nil, inWords{err}
+	}
+	return answer, err
 }
 
 func (s *Server) users(ctx context.Context, r *request) (any, error) {

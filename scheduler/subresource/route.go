@@ -188,6 +188,8 @@ func (s *Server) verb(w http.ResponseWriter, r *http.Request) {
 	answer, err := v.do(s, r.Context(), &request{Request: r, route: at, w: w, user: user, admitted: leave})
 	switch {
 	case errors.Is(err, errStreamed):
+	case errors.As(err, new(inWords)):
+		failInWords(w, err)
 	case err != nil:
 		fail(w, err)
 	default:

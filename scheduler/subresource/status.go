@@ -121,6 +121,17 @@ func fail(w http.ResponseWriter, err error) {
 	write(w, int(s.Code), s)
 }
 
+// inWords is an error that is answered with 500 and its message as text. A client that reads
+// an answer as it comes, as KubeVirt's does that of guestosinfo, shows the words of no other.
+// A client that takes nothing but JSON gets a Status.
+type inWords struct{ error }
+
+func failInWords(w http.ResponseWriter, err error) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(http.StatusInternalServerError)
+	_, _ = w.Write([]byte(cut(err.Error())))
+}
+
 // cut shortens a message to what clients read, with what JSON writes in place of its
 // characters.
 func cut(m string) string {

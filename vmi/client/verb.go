@@ -163,8 +163,8 @@ func (v verbs) call(ctx context.Context, name, verb string, opts any) error {
 }
 
 // read reads the answer of a verb, of the size at most.
-func (v verbs) read(ctx context.Context, size int64, name string, verb ...string) ([]byte, error) {
-	r, err := v.request(v.client.subresources.Get(), name, verb...)
+func (v verbs) read(ctx context.Context, size int64, accept, name string, verb ...string) ([]byte, error) {
+	r, err := v.request(v.client.subresources.Get().SetHeader("Accept", accept), name, verb...)
 	if err != nil {
 		return nil, err
 	}
@@ -191,7 +191,7 @@ func atMost(answer io.ReadCloser, size int64) ([]byte, error) {
 
 // answer reads the answer of a verb into a new T.
 func answer[T any](ctx context.Context, v verbs, name, verb string) (*T, error) {
-	b, err := v.read(ctx, maxAnswer, name, verb)
+	b, err := v.read(ctx, maxAnswer, runtime.ContentTypeJSON, name, verb)
 	if err != nil {
 		return nil, err
 	}
@@ -219,7 +219,7 @@ func (c virtualMachines) Migrate(ctx context.Context, name string, opts vmi.Migr
 }
 
 func (c virtualMachines) ExpandSpec(ctx context.Context, name string) (*vmi.VirtualMachine, error) {
-	b, err := c.read(ctx, maxAnswer, name, "expand-spec")
+	b, err := c.read(ctx, maxAnswer, runtime.ContentTypeJSON, name, "expand-spec")
 	if err != nil {
 		return nil, err
 	}
@@ -308,7 +308,7 @@ func (c instances) FileSystems(ctx context.Context, name string) (*vmi.VirtualMa
 }
 
 func (c instances) Screenshot(ctx context.Context, name string) ([]byte, error) {
-	b, err := c.read(ctx, maxScreenshot, name, "vnc", "screenshot")
+	b, err := c.read(ctx, maxScreenshot, "*/*", name, "vnc", "screenshot")
 	if err == nil && !bytes.HasPrefix(b, []byte("\x89PNG\r\n\x1a\n")) {
 		return nil, fmt.Errorf("read the screenshot of %s %s/%s: the answer is no PNG", c.of.Kind, c.within, name)
 	}
