@@ -445,7 +445,7 @@ func virtctlBare(t *testing.T, c virtctl) {
 func virtctlSpec(t *testing.T, c virtctl) {
 	expanded := c.does("expand", "--vm", "tool")
 	require.Contains(t, expanded, "kind: VirtualMachine\n")
-	require.Contains(t, expanded, "machine:\n")
+	require.Contains(t, expanded, "    type: q35")
 	file := filepath.Join(t.TempDir(), "vm.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(expanded), 0o600))
 	require.Contains(t, c.does("expand", "--file", file, "--output", "json"), `"kind": "VirtualMachine"`)
@@ -464,7 +464,7 @@ func virtctlMissing(t *testing.T, c virtctl) {
 	c.refuses("Error migrating VirtualMachine "+conflict(aVM, "tool", "live migration is not supported by this version: stop the VM, and start it on another node"), "migrate", "tool")
 	c.refuses(`error removing volume, virtualmachineinstances.subresources.kubevirt.io "tool" is forbidden: User "`+virtctlUser+`" cannot update resource `+
 		`"virtualmachineinstances/removevolume" in API group "subresources.kubevirt.io" in the namespace "`+c.name+`"`, "removevolume", "tool", "--volume-name=extra")
-	c.as = "" // who may all that Kubernetes checks
+	c.as = "" // an administrator of the cluster
 	const served = " is not served; kubectl get --raw /apis/subresources.kubevirt.io/v1 lists what is"
 	for _, tt := range []struct{ want, command string }{
 		{"error adding volume, virtualmachineinstances/addvolume" + served, "addvolume tool --volume-name=extra"},

@@ -67,15 +67,6 @@ func asAdmin() http.Header {
 	return http.Header{"X-Remote-User": {"admin"}, "X-Remote-Group": {"system:masters", "system:authenticated"}}
 }
 
-// upgrading adds what a websocket begins with.
-func upgrading(h http.Header) http.Header {
-	h.Set("Connection", "Upgrade")
-	h.Set("Upgrade", "websocket")
-	h.Set("Sec-Websocket-Version", "13")
-	h.Set("Sec-Websocket-Key", "AAAAAAAAAAAAAAAAAAAAAA==")
-	return h
-}
-
 const verbsPort = "https://10.200.0.1:8443"
 
 // Every pod of the cluster reaches the port of virt-controller.
@@ -126,7 +117,7 @@ func (v *verbs) answers(t *testing.T, text string) (codes []int) {
 	require.NoError(t, err)
 	r := bufio.NewReader(c)
 	for {
-		a, err := http.ReadResponse(r, nil)
+		a, err := http.ReadResponse(r, nil) //nolint:bodyclose // a websocket has none
 		if err != nil {
 			return codes
 		}
@@ -224,7 +215,7 @@ func TestAttackTheStreamsOfOneCallerKeepNoOtherOut(t *testing.T) {
 					continue
 				}
 				r := bufio.NewReader(c)
-				a, err := http.ReadResponse(r, nil)
+				a, err := http.ReadResponse(r, nil) //nolint:bodyclose // a websocket has none
 				switch {
 				case err != nil:
 					t.Error(err)
@@ -349,7 +340,7 @@ func TestAttackBodiesFramesAndAnswersWithoutEnd(t *testing.T) {
 				"\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n")
 			require.NoError(t, err)
 			r := bufio.NewReader(c)
-			a, err := http.ReadResponse(r, nil)
+			a, err := http.ReadResponse(r, nil) //nolint:bodyclose // a websocket has none
 			require.NoError(t, err)
 			require.Equal(t, http.StatusSwitchingProtocols, a.StatusCode)
 			_, err = c.Write(frames)

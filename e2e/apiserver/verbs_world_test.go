@@ -309,8 +309,9 @@ func (v *verbs) start(ctx context.Context, port int) error {
 	v.mu.Unlock()
 	end := time.Now().Add(timeout)
 	for {
-		_, err := v.at(port, nil).Get(fmt.Sprintf("https://%s:%d/readyz", address, port))
+		answer, err := v.at(port, nil).Get(fmt.Sprintf("https://%s:%d/readyz", address, port))
 		if err == nil {
+			_ = answer.Body.Close()
 			break
 		}
 		if time.Now().After(end) {

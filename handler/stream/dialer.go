@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
+	"github.com/podvisor/podvisor/internal/carry"
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
 )
@@ -257,3 +258,6 @@ func (a *asking) Close() error {
 	a.stop()
 	return a.Conn.Close()
 }
+
+// CloseWrite ends what is written, if the connection can.
+func (a *asking) CloseWrite() error { return carry.CloseWrite(a.Conn) }

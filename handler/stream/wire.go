@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/podvisor/podvisor/internal/carry"
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
 )
@@ -77,3 +78,6 @@ func unread(c net.Conn, r *bufio.Reader) (net.Conn, error) {
 	early, err := r.Peek(r.Buffered())
 	return &prefixed{Conn: c, early: append([]byte(nil), early...)}, err
 }
+
+// CloseWrite ends what is written, if the connection can.
+func (c *prefixed) CloseWrite() error { return carry.CloseWrite(c.Conn) }

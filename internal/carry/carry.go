@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"time"
 )
 
 // Little and Much are how many bytes are read at once: Little until so many have come at
@@ -53,17 +54,47 @@ func Copy(to io.Writer, from io.Reader) error {
 	}
 }
 
+// lingers is how long the other side has to end too when one side has.
+const lingers = 2 * time.Second
+
+// CloseWrite ends what is written to the connection, and not what comes from it. It is
+// errors.ErrUnsupported for a connection that ends only as a whole.
+func CloseWrite(c net.Conn) error {
+	if w, ok := c.(interface{ CloseWrite() error }); ok {
+		return w.CloseWrite()
+	}
+	return errors.ErrUnsupported
+}
+
+// Finish closes the connection when the other side has read what was written, or after
+// some seconds. To close it while something is unread would reset it, and what the other
+// side has not read yet would be lost.
+func Finish(c net.Conn) {
+	if CloseWrite(c) == nil && c.SetReadDeadline(time.Now().Add(lingers)) == nil {
+		_, _ = io.Copy(io.Discard, c)
+	}
+	_ = c.Close()
+}
+
 // Both copies in both directions until one of them is at its end or ctx is, and closes
-// both connections. How they ended is not reported.
+// both connections: what came before the end is given to the other side, for which that has
+// some seconds. How they ended is not reported.
 func Both(ctx context.Context, a, b net.Conn) {
 	end := sync.OnceFunc(func() { _, _ = a.Close(), b.Close() })
 	defer context.AfterFunc(ctx, end)()
+	late := time.AfterFunc(time.Hour, end)
+	late.Stop()
+	defer late.Stop()
 	var both sync.WaitGroup
 	for _, pair := range [][2]net.Conn{{a, b}, {b, a}} {
 		both.Go(func() {
-			defer end()
-			_ = Copy(pair[0], pair[1])
+			if Copy(pair[0], pair[1]) != nil || CloseWrite(pair[0]) != nil {
+				end()
+				return
+			}
+			late.Reset(lingers)
 		})
 	}
 	both.Wait()
+	end()
 }

@@ -103,3 +103,41 @@ func TestBothEndTogether(t *testing.T) {
 		})
 	}
 }
+
+// joined are the two ends of a connection of TCP.
+func joined(t *testing.T) (a, b net.Conn) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	a, err = net.Dial("tcp", l.Addr().String())
+	require.NoError(t, err)
+	b, err = l.Accept()
+	require.NoError(t, errors.Join(err, l.Close()))
+	t.Cleanup(func() { _, _ = a.Close(), b.Close() })
+	return a, b
+}
+
+func TestWhatWasWrittenBeforeTheEndArrivesWhileTheOtherSideSends(t *testing.T) {
+	const much = 256 << 10
+	for range 20 {
+		user, near := joined(t)
+		far, guest := joined(t)
+		done := make(chan struct{})
+		go func() { defer close(done); carry.Both(t.Context(), near, far) }()
+		go func() {
+			for b := make([]byte, 1<<10); ; {
+				if _, err := guest.Write(b); err != nil {
+					return
+				}
+			}
+		}()
+		go func() {
+			_, _ = user.Write(make([]byte, much))
+			carry.Finish(user)
+		}()
+		n, err := io.Copy(io.Discard, guest)
+		require.NoError(t, err)
+		require.EqualValues(t, much, n)
+		_ = guest.Close()
+		<-done
+	}
+}

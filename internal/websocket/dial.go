@@ -46,7 +46,7 @@ func Dial(ctx context.Context, t http.RoundTripper, u *url.URL, f Framing) (*Con
 		WriteBufferSize: chunk,
 		Subprotocols:    []string{vmi.StreamProtocol},
 	}
-	ws, _, err := d.DialContext(ctx, (&url.URL{Scheme: "ws", Host: u.Host}).String(), nil)
+	ws, _, err := d.DialContext(ctx, (&url.URL{Scheme: "ws", Host: u.Host}).String(), nil) //nolint:bodyclose // a websocket has none
 	if err != nil {
 		return nil, err
 	}

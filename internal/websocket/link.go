@@ -125,6 +125,8 @@ func (l *Link) Join(far net.Conn, ended <-chan struct{}) {
 	code, why := 0, ""
 	select {
 	case <-l.received:
+		_ = l.ws.Close()
+		carry.Finish(far)
 	case <-sent:
 		if !l.Cuts {
 			code = websocket.CloseNormalClosure

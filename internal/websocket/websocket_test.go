@@ -185,7 +185,7 @@ func TestAPeerThatIsSilentIsGivenUp(t *testing.T) {
 	defer s.Close()
 	u, err := url.Parse(s.URL)
 	require.NoError(t, err)
-	silent, _, err := websocket.DefaultDialer.DialContext(t.Context(), "ws"+strings.TrimPrefix(s.URL, "http"), nil)
+	silent, _, err := websocket.DefaultDialer.DialContext(t.Context(), "ws"+strings.TrimPrefix(s.URL, "http"), nil) //nolint:bodyclose // a websocket has none
 	require.NoError(t, err)
 	defer func() { _ = silent.Close() }()
 	select {
@@ -215,7 +215,10 @@ func TestAStreamTakesLittleMemory(t *testing.T) {
 			return
 		}
 		near, far := net.Pipe()
-		all.Go(func() { _, _ = io.CopyBuffer(struct{ io.Writer }{far}, struct{ io.Reader }{far}, make([]byte, 1<<10)); _ = far.Close() })
+		all.Go(func() {
+			_, _ = io.CopyBuffer(struct{ io.Writer }{far}, struct{ io.Reader }{far}, make([]byte, 1<<10))
+			_ = far.Close()
+		})
 		l.Join(near, ended)
 	}))
 	defer s.Close()
@@ -228,7 +231,7 @@ func TestAStreamTakesLittleMemory(t *testing.T) {
 	before := used()
 	d := websocket.Dialer{WriteBufferPool: outgoing, WriteBufferSize: chunk}
 	for range streams {
-		c, _, err := d.DialContext(t.Context(), "ws"+strings.TrimPrefix(s.URL, "http"), nil)
+		c, _, err := d.DialContext(t.Context(), "ws"+strings.TrimPrefix(s.URL, "http"), nil) //nolint:bodyclose // a websocket has none
 		require.NoError(t, err)
 		defer func() { _ = c.Close() }()
 		require.NoError(t, c.WriteMessage(websocket.BinaryMessage, make([]byte, chunk)))

@@ -99,6 +99,9 @@ type stream struct {
 	early []byte
 }
 
+// CloseWrite ends what is written, if the connection can.
+func (s *stream) CloseWrite() error { return carry.CloseWrite(s.Conn) }
+
 // Read reads what came with the head of the response before all else.
 func (s *stream) Read(b []byte) (int, error) {
 	if len(s.early) > 0 {

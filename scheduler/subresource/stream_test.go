@@ -46,7 +46,7 @@ func (w *world) aggregator() *aggregator {
 func (a *aggregator) console(t *testing.T, of string) (*websocket.Conn, metav1.Status) {
 	t.Helper()
 	namespace, name, _ := strings.Cut(of, "/")
-	c, answer, err := a.DialContext(t.Context(), a.url+"/namespaces/"+namespace+"/virtualmachineinstances/"+name+"/console", alice())
+	c, answer, err := a.DialContext(t.Context(), a.url+"/namespaces/"+namespace+"/virtualmachineinstances/"+name+"/console", alice()) //nolint:bodyclose // a websocket has none, and of a refusal gorilla has read it
 	var s metav1.Status
 	if err != nil {
 		require.ErrorIs(t, err, websocket.ErrBadHandshake)
