@@ -90,12 +90,13 @@ func (c *Controller) do(ctx context.Context, key string, s *session, o handler.O
 
 func (c *Controller) bind(ctx context.Context, s *session, o handler.Observed) error {
 	began := c.timing.now()
+	losses := s.lostSoFar()
 	n, err := c.config.Bind(ctx, s.client, o.Instance)
 	if err != nil {
 		s.fail(began, vmi.Finding{Reason: handler.ReasonNetworkFailed, Message: err.Error()})
 		return err
 	}
-	s.bound(n)
+	s.bound(n, losses)
 	for _, note := range n.Notes {
 		s.log.Warn("the guest goes without something", "note", note)
 	}
@@ -105,10 +106,11 @@ func (c *Controller) bind(ctx context.Context, s *session, o handler.Observed) e
 
 func (c *Controller) put(ctx context.Context, s *session, d protocol.Desired) error {
 	began := c.timing.now()
+	losses := s.lostSoFar()
 	d.Generation = s.putting()
 	err := s.client.Put(ctx, d)
 	if err == nil {
-		s.accepted(d)
+		s.accepted(d, losses)
 		s.log.Info("put the VMI to the launcher", "generation", d.Generation, "stop", d.Stop != nil)
 		return nil
 	}

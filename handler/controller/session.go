@@ -72,6 +72,7 @@ type session struct {
 	network    *handler.Network
 	put        *protocol.Desired
 	generation int64
+	losses     int // of the connection
 
 	finding *vmi.Finding
 	since   time.Time // when it began
@@ -217,6 +218,7 @@ func (s *session) lost(err error) {
 	now := s.timing.now()
 	s.mu.Lock()
 	connected := s.state != nil
+	s.losses++
 	s.state, s.next, s.network, s.put = nil, nil, nil, nil
 	if connected {
 		s.finding = nil // it was about the network or a Put
@@ -263,10 +265,20 @@ func (s *session) observe() *handler.Session {
 	return o
 }
 
-// bound notes the network that was bound.
-func (s *session) bound(n network.Config) {
+// lostSoFar is how often the connection was lost. What belongs to a connection and is done
+// after its loss is not noted: the launcher of the next may be another.
+func (s *session) lostSoFar() int {
 	s.mu.Lock()
-	s.network, s.finding = &handler.Network{Interfaces: n.Interfaces, Attachments: n.Attachments}, nil
+	defer s.mu.Unlock()
+	return s.losses
+}
+
+// bound notes the network that was bound when so many connections were lost.
+func (s *session) bound(n network.Config, losses int) {
+	s.mu.Lock()
+	if s.losses == losses {
+		s.network, s.finding = &handler.Network{Interfaces: n.Interfaces, Attachments: n.Attachments}, nil
+	}
 	s.mu.Unlock()
 	s.queue()
 }
@@ -280,12 +292,14 @@ func (s *session) putting() int64 {
 	return s.generation
 }
 
-// accepted notes the Desired that the launcher accepted. If it refused one before,
-// that is over.
-func (s *session) accepted(d protocol.Desired) {
+// accepted notes the Desired that was sent when so many connections were lost, and that
+// the launcher accepted. If it refused one before, that is over.
+func (s *session) accepted(d protocol.Desired, losses int) {
 	s.mu.Lock()
-	over := s.finding != nil
-	s.put, s.finding = &d, nil
+	over := s.losses == losses && s.finding != nil
+	if s.losses == losses {
+		s.put, s.finding = &d, nil
+	}
 	s.mu.Unlock()
 	if over {
 		s.queue()
