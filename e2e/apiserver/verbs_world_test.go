@@ -556,6 +556,7 @@ func sendTo(t *testing.T, c *http.Client, at, method, body string, h http.Header
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, at, strings.NewReader(body))
 	require.NoError(t, err)
+	r.Header.Set("Accept", "application/json") // of others some verbs take text
 	for name, values := range h {
 		r.Header[name] = values
 	}
