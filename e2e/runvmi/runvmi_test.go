@@ -110,6 +110,7 @@ func greet(t *testing.T, l net.Listener, words string) {
 				return
 			}
 			_, _ = io.WriteString(c, words)
+			_ = c.(*net.TCPConn).CloseWrite() // the client ends by it, and need not be the first
 			_, _ = io.Copy(io.Discard, c)
 			_ = c.Close()
 		}
