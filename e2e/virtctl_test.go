@@ -378,8 +378,8 @@ func virtctlPorts(t *testing.T, c virtctl) {
 
 	// What virtctl ssh and scp use.
 	in, request := io.Pipe()
-	t.Cleanup(func() { _ = request.Close() })
 	r := c.startWith(in, "port-forward", "--stdio", "vmi/tool", "80")
+	t.Cleanup(func() { _ = request.Close() }) // before the end of virtctl is waited for
 	_, err := io.WriteString(request, "GET / HTTP/1.0\r\n\r\n")
 	require.NoError(t, err)
 	r.says("tool")
