@@ -3,7 +3,6 @@ package e2e
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -13,7 +12,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -57,7 +55,7 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	}
 	ctx := context.Background()
-	world.err = errors.Join(sitOut(), setUp(ctx))
+	world.err = setUp(ctx)
 	code := m.Run()
 	if world.cluster != nil && os.Getenv("KEEP") == "" {
 		if err := world.cluster.Down(ctx); err != nil {
@@ -91,27 +89,6 @@ func withoutTurn(wait func()) {
 	<-turns
 	defer func() { turns <- struct{}{} }()
 	wait()
-}
-
-// sitOut takes a turn while a command runs that holds the lock of the file BESIDE, if
-// that is set: tests with clusters of their own, which use the processors, too.
-func sitOut() error {
-	path := os.Getenv("BESIDE")
-	if path == "" {
-		return nil
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	turns <- struct{}{}
-	go func() {
-		for unix.Flock(int(f.Fd()), unix.LOCK_SH) == unix.EINTR { //nolint:revive // the next try waits on
-		}
-		_ = f.Close() // with another error, the tests run beside the command
-		<-turns
-	}()
-	return nil
 }
 
 // newSpace makes a namespace that is removed with all that is in it when the
