@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 const user = "65534"
 
 // folder is one that the user may write, with the program, a manifest, an image
-// archive and a disk.
+// archive and a disk. It is the folder for temporary files too.
 func folder(t *testing.T) string {
 	t.Helper()
 	testenv.Root(t)
@@ -108,7 +108,7 @@ func start(t *testing.T, dir string, in *os.File, typed io.Writer, args ...strin
 	t.Helper()
 	r := &running{T: t, out: &testenv.Output{}, notes: &testenv.Output{}, in: typed, exited: make(chan int, 1)}
 	cmd := exec.Command("setpriv", append([]string{"--pdeathsig", "KILL", "--reuid", user, "--clear-groups", "--no-new-privs", "--bounding-set=-all", "--inh-caps=-all", dir + "/run-vmi"}, args...)...)
-	cmd.Env = []string{asProgram + "=1", "PATH=/usr/bin:/bin", "TMPDIR=" + os.TempDir()}
+	cmd.Env = []string{asProgram + "=1", "PATH=/usr/bin:/bin", "TMPDIR=" + dir}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, r.out, r.notes
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	require.NoError(t, cmd.Start())
@@ -189,7 +189,7 @@ func TestAGuestRunsInATerminalUntilItIsLeft(t *testing.T) {
 	after, err := unix.IoctlGetTermios(int(terminal.Fd()), unix.TCGETS)
 	require.NoError(t, err)
 	require.Equal(t, before, after)
-	left, err := filepath.Glob(os.TempDir() + "/vm[0-9]*/libvirt/run")
+	left, err := filepath.Glob(dir + "/vm[0-9]*")
 	require.NoError(t, err)
 	require.Empty(t, left, "nothing is left of the guest")
 }
