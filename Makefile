@@ -39,8 +39,8 @@ cluster-down: ## Remove the local Kubernetes (CLUSTER=name)
 	@$(E2E) ./cmd/podvisor-cluster down --name $(CLUSTER)
 
 .PHONY: images
-images: ## Build all container images
-	@$(E2E) ./cmd/podvisor-images build
+images: ## Build all container images (VERSION=v1.2.3: what virt-controller says that it is)
+	@$(E2E) ./cmd/podvisor-images $(if $(VERSION),-version $(VERSION)) build
 
 .PHONY: test
 test: ## Install what is missing and run all tests
@@ -57,7 +57,7 @@ test-flow: ## Send between pods and guests for long, and require every byte (FLO
 .PHONY: test-virtctl
 test-virtctl: ## Build an unmodified virtctl of KubeVirt and do with it all that it can
 	@echo '== Build virtctl (the first time this takes minutes)'
-	VIRTCTL="$$($(E2E) ./cmd/podvisor-virtctl)" && export VIRTCTL && go -C e2e test -count=1 -timeout 30m -v -run '^TestAnUnmodifiedVirtctlWorks$$' .
+	VIRTCTL="$$($(E2E) ./cmd/podvisor-virtctl)" && export VIRTCTL && go -C e2e test -tags virtctl -count=1 -timeout 30m -v -run '^TestAnUnmodifiedVirtctlWorks$$' .
 
 .PHONY: bench
 bench: ## Measure against a plain pod: start, deletion, API writes, memory, admission; streams against the shortest way
@@ -79,7 +79,7 @@ generate: ## Write the generated files anew
 .PHONY: lint
 lint: ## Look for unformatted code and suspicious constructs
 	@test -z "$$(gofmt -l . | tee /dev/stderr)" || { echo 'not formatted: run gofmt -w on the files above' >&2; exit 1; }
-	go vet ./... && go -C e2e vet ./...
+	go vet ./... && go -C e2e vet -tags virtctl ./...
 	$(LINT) run ./... && cd e2e && $(LINT) run --config ../.golangci.yaml ./...
 	@for m in $(MODULES); do echo "lint $$m"; go -C $$m vet ./... && (cd $$m && $(LINT) run --config $(CURDIR)/.golangci.yaml ./...) || exit 1; done
 

@@ -64,7 +64,8 @@ func TestADebianGuestIsConfiguredByCloudInitAndItsAgent(t *testing.T) {
 	require.Equal(t, "bob\n", seen.awaitSSH(v, "bob", ssh.PublicKeys(agentKey), "id -un"))
 
 	s.askGuest(v)
-	s.freezeGuest(v)
+	s.freezeGuest(v, seen, "debian", ssh.PublicKeys(cloudKey))
+	s.rebootGuest(v)
 	s.delete(v.Name)
 	s.awaitGone(v)
 }

@@ -1,10 +1,14 @@
 package e2e
 
 import (
+	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/crypto/ssh"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -38,17 +42,18 @@ func (s space) askGuest(v *vmi.VirtualMachineInstance) {
 }
 
 // freezeGuest freezes the guest's file systems until they thaw by themselves, and then
-// until a call.
-func (s space) freezeGuest(v *vmi.VirtualMachineInstance) {
+// until a call. Meanwhile a program in the guest writes again and again.
+func (s space) freezeGuest(v *vmi.VirtualMachineInstance, seen visitor, user string, key ssh.AuthMethod) {
 	s.t.Helper()
 	const frozenFor = 10 * time.Second
 	ctx, vmis := s.t.Context(), world.vmis.VirtualMachineInstances(s.name)
+	// It notes the times of its writes in memory.
+	seen.awaitSSH(v, user, key, `sh -c 'while [ ! -e /dev/shm/stop ]; do echo x >>/var/tmp/probe && sync /var/tmp/probe && cut -d" " -f1 /proc/uptime >>/dev/shm/writes; sleep 0.5; done' >/dev/null 2>&1 </dev/null & while [ ! -s /dev/shm/writes ]; do sleep 0.2; done`)
 	changes, err := vmis.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + v.Name, ResourceVersion: s.get(v.Name).ResourceVersion})
 	require.NoError(s.t, err)
 	defer changes.Stop()
-	// until waits for a status.
-	until := func(want string) {
-		var all []string // on the way to it
+	// until waits for a status, and returns those on the way to it.
+	until := func(want string) (all []string) {
 		limit := time.After(long)
 		for {
 			select {
@@ -59,7 +64,7 @@ func (s space) freezeGuest(v *vmi.VirtualMachineInstance) {
 				}
 				now := e.Object.(*vmi.VirtualMachineInstance).Status.FSFreezeStatus
 				if all = append(all, now); now == want {
-					return
+					return all
 				}
 			case <-limit:
 				require.Fail(s.t, "the status does not follow", "it is not %q: %q", want, all)
@@ -67,8 +72,8 @@ func (s space) freezeGuest(v *vmi.VirtualMachineInstance) {
 		}
 	}
 	require.NoError(s.t, vmis.Freeze(ctx, v.Name, client.FreezeOptions{Timeout: frozenFor}))
-	until("frozen")
-	until("") // it thaws by itself
+	require.Equal(s.t, []string{"frozen"}, until("frozen"), "one write")
+	require.Equal(s.t, []string{""}, slices.Compact(until("")), "it thaws by itself")
 
 	require.NoError(s.t, vmis.Freeze(ctx, v.Name, client.FreezeOptions{}))
 	until("frozen")
@@ -77,4 +82,44 @@ func (s space) freezeGuest(v *vmi.VirtualMachineInstance) {
 	require.Equal(s.t, "frozen", info.FSFreezeStatus)
 	require.NoError(s.t, vmis.Unfreeze(ctx, v.Name))
 	until("")
+
+	var last, longest float64
+	for _, at := range strings.Fields(seen.awaitSSH(v, user, key, "touch /dev/shm/stop; cat /dev/shm/writes")) {
+		now, err := strconv.ParseFloat(at, 64)
+		require.NoError(s.t, err)
+		if last > 0 {
+			longest = max(longest, now-last)
+		}
+		last = now
+	}
+	require.Greater(s.t, longest, 0.8*frozenFor.Seconds(), "the guest wrote while it was frozen")
+}
+
+// rebootGuest has the agent reboot the guest.
+func (s space) rebootGuest(v *vmi.VirtualMachineInstance) {
+	s.t.Helper()
+	count := func(now *vmi.VirtualMachineInstance) int64 {
+		if now.Status.GuestReboots == nil {
+			return 0
+		}
+		return now.Status.GuestReboots.Count
+	}
+	before := count(s.get(v.Name))
+	require.NoError(s.t, world.vmis.VirtualMachineInstances(s.name).SoftReboot(s.t.Context(), v.Name))
+	eventually(s.t, slow, func() error {
+		now := s.get(v.Name)
+		require.Equal(s.t, v.UID, now.UID)
+		if count(now) == before {
+			return fmt.Errorf("%s did not reboot", v.Name)
+		}
+		return nil
+	})
+	var log string
+	eventually(s.t, soon, func() (err error) {
+		if log, err = s.readConsole(v); err == nil && !strings.Contains(log, "ask the guest's agent to reboot") {
+			err = fmt.Errorf("the launcher of %s has not asked the agent", v.Name)
+		}
+		return err
+	})
+	require.NotContains(s.t, log, "press the power button for a reboot")
 }

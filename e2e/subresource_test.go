@@ -70,8 +70,13 @@ func TestPeopleUseAVMThroughTheAPI(t *testing.T) {
 	require.ErrorContains(t, u.vms.Stop(t.Context(), "desk", vmi.StopOptions{}), "VM is not running")
 	page.until(string(vmi.StatusStopped))
 	page.click("Start")
-	s.next("desk", second.UID)
+	third := s.next("desk", second.UID)
+	open := []*terminal{u.console("desk"), u.watch(u.screen("desk", client.VNCOptions{}))}
 	require.NoError(t, u.vms.Stop(t.Context(), "desk", vmi.StopOptions{GracePeriod: new(int64)}))
+	for _, stream := range open {
+		stream.isCut()
+	}
+	s.awaitGone(third)
 	s.awaitPrintable("desk", vmi.StatusStopped)
 	require.Equal(t, vmi.RunHalted, s.getVM("desk").Spec.Strategy())
 }

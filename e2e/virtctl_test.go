@@ -1,3 +1,5 @@
+//go:build virtctl
+
 package e2e
 
 import (
@@ -34,13 +36,11 @@ type virtctl struct {
 	as string
 }
 
-// newVirtctl needs a virtctl, which is built only for this.
+// newVirtctl needs the path of a virtctl.
 func newVirtctl(t *testing.T) virtctl {
 	t.Helper()
 	path := os.Getenv("VIRTCTL")
-	if path == "" {
-		t.Skip("VIRTCTL is not the path of a virtctl: run make test-virtctl")
-	}
+	require.NotEmpty(t, path, "VIRTCTL must be the path of a virtctl: run make test-virtctl")
 	c := virtctl{newSpace(t), path, virtctlUser}
 	for _, role := range []string{"admin", "kubevirt.io:migrate"} {
 		c.kubectl("create", "rolebinding", strings.ReplaceAll(role, ":", "-"), "--clusterrole="+role, "--user="+virtctlUser)
@@ -154,8 +154,8 @@ const (
 	aVMI = "virtualmachineinstance"
 )
 
-// TestAnUnmodifiedVirtctlWorks runs the client of KubeVirt as a user does. It takes minutes, and needs the
-// program: see make test-virtctl.
+// TestAnUnmodifiedVirtctlWorks runs the client of KubeVirt as a user does. It takes minutes, and needs a
+// program whose build takes minutes, so that it is compiled for make test-virtctl alone.
 func TestAnUnmodifiedVirtctlWorks(t *testing.T) {
 	c := newVirtctl(t)
 	c.applyVM(vmi.RunHalted, guest("tool", cloudConfig("hostname: tool")))
@@ -420,7 +420,7 @@ func virtctlPause(t *testing.T, c virtctl) {
 func virtctlReboot(t *testing.T, c virtctl) {
 	v := c.get("tool")
 	for n, verb := range []string{"soft-reboot", "reset"} {
-		c.says("VMI tool was scheduled to "+strings.ReplaceAll(verb, "-", ""), verb, "tool")
+		c.says("VMI tool was scheduled to "+verb, verb, "tool")
 		eventually(t, boots, func() error {
 			if got := strings.Count(c.console(v), ready); got != n+2 {
 				return fmt.Errorf("after %s: the guest has booted %d times and not %d", verb, got, n+2)
@@ -497,6 +497,7 @@ func virtctlRestart(t *testing.T, c virtctl) {
 
 	c.says("Dry Run execution\nVM tool was scheduled to start", "start", "tool", "--paused", "--dry-run")
 	c.says("VM tool was scheduled to start", "start", "tool", "--paused")
+	c.next("tool", v.UID)
 	v = c.awaitPaused("tool", true)
 	c.says("VM tool was scheduled to stop", "stop", "tool", "--force", "--grace-period=0")
 	c.awaitGone(v)

@@ -23,6 +23,8 @@ type Config struct {
 	Out io.Writer
 	// Names of the images; empty means all.
 	Names []string
+	// Version is what the programs say that they are, as in v1.2.3; empty for none.
+	Version string
 	// Root is the folder of the repository; empty means that of the working
 	// directory.
 	Root string
@@ -86,7 +88,7 @@ func (c *cache) build(ctx context.Context, conf Config) ([]Built, error) {
 		lists, packages = append(lists, l), append(packages, l.packages()...)
 	}
 	began := time.Now()
-	programs, err := c.buildPrograms(ctx, conf.Root, packages)
+	programs, err := c.buildPrograms(ctx, conf.Root, conf.Version, packages)
 	if err != nil {
 		return nil, err
 	}

@@ -16,8 +16,8 @@ import (
 
 // buildPrograms links main packages of the repository statically into the cache, with
 // one run of go build for each module, which does nothing for those that are up to
-// date. It returns the file of each.
-func (c *cache) buildPrograms(ctx context.Context, root string, packages []string) (map[string]string, error) {
+// date. version is what they say that they are, or empty. It returns the file of each.
+func (c *cache) buildPrograms(ctx context.Context, root, version string, packages []string) (map[string]string, error) {
 	dir, err := filepath.Abs(c.path("programs"))
 	if err != nil {
 		return nil, err
@@ -36,7 +36,7 @@ func (c *cache) buildPrograms(ctx context.Context, root string, packages []strin
 		files[p] = filepath.Join(dir, path.Base(p))
 	}
 	for module, packages := range modules {
-		if err := build(ctx, filepath.Join(root, module), dir, module, packages); err != nil {
+		if err := build(ctx, filepath.Join(root, module), dir, module, version, packages); err != nil {
 			return nil, err
 		}
 	}
@@ -55,10 +55,14 @@ func moduleOf(root, pkg string) (string, error) {
 
 // build links packages of the module whose folder is module below the root of the
 // repository, each into a file of its name in the folder to.
-func build(ctx context.Context, folder, to, module string, packages []string) error {
+func build(ctx context.Context, folder, to, module, version string, packages []string) error {
 	// A folder as output asks for the linking of each; go then compares the build
 	// identifiers and links only what changed.
-	args := []string{"build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", to + "/"}
+	flags := "-s -w"
+	if version != "" {
+		flags += " -X main.version=" + version
+	}
+	args := []string{"build", "-trimpath", "-buildvcs=false", "-ldflags=" + flags, "-o", to + "/"}
 	for _, p := range packages {
 		rel, err := filepath.Rel(module, path.Clean(p))
 		if err != nil {

@@ -92,7 +92,7 @@ func refused(v *vmi.VirtualMachineInstance, what string, err error) error {
 		if what == softReboot {
 			return conflict(ofVMI, v.Name, "%s", noReboot)
 		}
-		return conflict(ofVMI, v.Name, "VMI does not have guest agent connected: %s; install and start qemu-guest-agent in the guest", r.Message)
+		return conflict(ofVMI, v.Name, "VMI does not have guest agent connected: %s", r.Message)
 	case vmi.RefusedNotFound:
 		return conflict(ofVMI, v.Name, "it does not run on node %s: %s; read its status, and try again", v.Status.NodeName, r.Message)
 	case vmi.RefusedUnknown:

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -16,9 +17,9 @@ import (
 
 var program = command.Program{
 	Name: "podvisor-images",
-	Usage: `usage: podvisor-images build [NAME...]   make what is not up to date, print where it is
-       podvisor-images sizes [NAME...]   the same, and what takes the space in each
-       podvisor-images unpack NAME DIR   the same, and its files below a folder
+	Usage: `usage: podvisor-images [-version v1.2.3] build [NAME...]   make what is not up to date, print where it is
+       podvisor-images sizes [NAME...]                    the same, and what takes the space in each
+       podvisor-images unpack NAME DIR                    the same, and its files below a folder
 
 NAME is one of ` + strings.Join(slices.Concat(images.Names(), images.Extra()), ", ") + "; without one, all are meant but the last.",
 }
@@ -31,13 +32,20 @@ func main() {
 
 func run(ctx context.Context, args []string) error {
 	var flags flag.FlagSet
+	var conf images.Config
+	flags.StringVar(&conf.Version, "version", "", "what the programs say that they are")
 	if err := program.Parse(&flags, args); err != nil {
 		return err
 	}
 	args = flags.Args()
+	conf.Out = os.Stdout
+	if !regexp.MustCompile(`^(v[0-9A-Za-z.+-]+)?$`).MatchString(conf.Version) {
+		return command.Fault("-version %q must be like v1.2.3", conf.Version)
+	}
 	switch {
 	case len(args) == 3 && args[0] == "unpack":
-		built, err := images.Build(ctx, images.Config{Out: os.Stdout, Names: args[1:2]})
+		conf.Names = args[1:2]
+		built, err := images.Build(ctx, conf)
 		if err != nil {
 			return err
 		}
@@ -49,7 +57,8 @@ func run(ctx context.Context, args []string) error {
 	case args[0] != "build" && args[0] != "sizes":
 		return command.Fault("unknown command %q", args[0])
 	}
-	built, err := images.Build(ctx, images.Config{Out: os.Stdout, Names: args[1:]})
+	conf.Names = args[1:]
+	built, err := images.Build(ctx, conf)
 	if err != nil || args[0] == "build" {
 		return err
 	}
