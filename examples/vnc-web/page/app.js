@@ -57,8 +57,11 @@ function openConsole(vm) {
   socket.binaryType = 'arraybuffer';
   const bytes = new TextEncoder();
   terminal.open($('console'));
-  terminal.onData((text) => socket.readyState === WebSocket.OPEN && socket.send(bytes.encode(text)));
-  terminal.onBinary((text) => socket.send(Uint8Array.from(text, (c) => c.charCodeAt(0))));
+  const early = []; // what is typed before the console is open
+  const send = (data) => (socket.readyState === WebSocket.CONNECTING ? early.push(data) : socket.send(data));
+  terminal.onData((text) => send(bytes.encode(text)));
+  terminal.onBinary((text) => send(Uint8Array.from(text, (c) => c.charCodeAt(0))));
+  socket.onopen = () => early.forEach((data) => socket.send(data));
   socket.onmessage = (m) => terminal.write(new Uint8Array(m.data));
   socket.onclose = () => note(`The console of ${vm.name} was closed.`);
   shown = () => { socket.onclose = null; socket.close(1000); terminal.dispose(); };
