@@ -13,7 +13,7 @@ import (
 // once, Much until fewer come.
 const (
 	Little = 1 << 10
-	Much   = 16 << 10
+	Much   = 32 << 10
 )
 
 var pool = sync.Pool{New: func() any { return new([Much]byte) }}

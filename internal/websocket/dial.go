@@ -43,6 +43,7 @@ func Dial(ctx context.Context, t http.RoundTripper, u *url.URL, f Framing) (*Con
 	d := websocket.Dialer{
 		NetDialContext:  func(context.Context, string, string) (net.Conn, error) { return x, nil },
 		WriteBufferPool: outgoing,
+		ReadBufferSize:  chunk,
 		WriteBufferSize: chunk,
 		Subprotocols:    []string{vmi.StreamProtocol},
 	}
