@@ -10,10 +10,11 @@ import (
 )
 
 // Little and Much are how many bytes are read at once: Little until so many have come at
-// once, Much until fewer come.
+// once, Much until fewer come. As many in one frame of a websocket fill two records of TLS,
+// and do not begin a third.
 const (
 	Little = 1 << 10
-	Much   = 32 << 10
+	Much   = 32<<10 - 16
 )
 
 var pool = sync.Pool{New: func() any { return new([Much]byte) }}
