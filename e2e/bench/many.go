@@ -28,20 +28,26 @@ const (
 // components are the programs whose memory streams may take.
 var components = []string{"virt-controller", "virt-handler", "virt-launcher"}
 
-// many opens streams to many VMIs at once, and measures what memory they take. The
-// guests have no disk: their firmware finds nothing to start, and halts.
-func (b *Bench) many(ctx context.Context) error {
-	all, err := b.halted(ctx)
-	if err != nil {
-		return err
-	}
-	var listeners []net.Listener
-	defer func() {
-		for _, l := range listeners {
-			_ = l.Close()
+// Crowd opens streams to many VMIs at once, and measures what memory they take.
+func (b *Bench) Crowd(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Minute)
+	defer cancel()
+	_, _ = fmt.Fprintf(b.Out, "\nmany streams\n")
+	return b.served(ctx, guests, func(all []*vmi.VirtualMachineInstance) error { return b.crowd(ctx, all) })
+}
+
+// served measures n VMIs whose pods serve connections. The guests have no disk: their
+// firmware finds nothing to start, and halts.
+func (b *Bench) served(ctx context.Context, n int, measure func([]*vmi.VirtualMachineInstance) error) error {
+	var all []*vmi.VirtualMachineInstance
+	for i := range n {
+		v := vmitest.New(vmitest.WithName(fmt.Sprintf("bench-served-%d", i)), vmitest.WithMemory("32Mi"), vmitest.WithGracePeriod(0))
+		v.Namespace, v.UID = b.Namespace, ""
+		v.Spec.Domain.Devices.AutoattachPodInterface = new(false)
+		v, err := b.running(ctx, v)
+		if err != nil {
+			return err
 		}
-	}()
-	for _, v := range all {
 		at, err := b.placeOf(v)
 		if err != nil {
 			return err
@@ -50,12 +56,10 @@ func (b *Bench) many(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		listeners = append(listeners, l)
+		defer func() { _ = l.Close() }()
+		all = append(all, v)
 	}
-	if err := b.forwarding(ctx, all[0]); err != nil {
-		return err
-	}
-	if err := b.crowd(ctx, all); err != nil {
+	if err := measure(all); err != nil {
 		return err
 	}
 	for _, v := range all {
@@ -64,22 +68,6 @@ func (b *Bench) many(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// halted starts the VMIs.
-func (b *Bench) halted(ctx context.Context) ([]*vmi.VirtualMachineInstance, error) {
-	var all []*vmi.VirtualMachineInstance
-	for i := range guests {
-		v := vmitest.New(vmitest.WithName(fmt.Sprintf("bench-many-%d", i)), vmitest.WithMemory("32Mi"), vmitest.WithGracePeriod(0))
-		v.Namespace, v.UID = b.Namespace, ""
-		v.Spec.Domain.Devices.AutoattachPodInterface = new(false)
-		v, err := b.running(ctx, v)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, v)
-	}
-	return all, nil
 }
 
 // crowd opens all streams and requires that each carries bytes while the others are open.

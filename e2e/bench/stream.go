@@ -31,9 +31,8 @@ const (
 	port = "9000"
 )
 
-// Streams measures the streams of the API subresources.kubevirt.io beside the shortest
-// way to the same: of a console and a screen QEMU's socket, of a forwarded port that of
-// kubectl.
+// Streams measures a console and a screen of the API subresources.kubevirt.io beside the
+// shortest way to the same, QEMU's socket.
 func (b *Bench) Streams(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Minute)
 	defer cancel()
@@ -51,10 +50,16 @@ func (b *Bench) Streams(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := b.remove(ctx, v); err != nil {
-		return err
-	}
-	return b.many(ctx)
+	return b.remove(ctx, v)
+}
+
+// Ports measures a port forwarded by the API subresources.kubevirt.io beside one that is
+// forwarded by kubectl.
+func (b *Bench) Ports(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Minute)
+	defer cancel()
+	_, _ = fmt.Fprintf(b.Out, "\nforwarded ports, medians over %d rounds\n", rounds)
+	return b.served(ctx, 1, func(all []*vmi.VirtualMachineInstance) error { return b.forwarding(ctx, all[0]) })
 }
 
 // running creates the VMI and waits until it runs.

@@ -86,7 +86,8 @@ var measurements = []struct {
 	do   func(*bench.Bench, context.Context) error
 }{
 	{"vmi", (*bench.Bench).Run}, {"vm", (*bench.Bench).VM}, {"verbs", (*bench.Bench).Verbs},
-	{"streams", (*bench.Bench).Streams}, {"admission", (*bench.Bench).Admission},
+	{"streams", (*bench.Bench).Streams}, {"ports", (*bench.Bench).Ports}, {"crowd", (*bench.Bench).Crowd},
+	{"admission", (*bench.Bench).Admission},
 }
 
 func names() (out []string) {
