@@ -16,6 +16,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -365,6 +366,23 @@ func (v *verbs) memory(t *testing.T, port int) int {
 	_, err = fmt.Sscan(after, &kib)
 	require.NoError(t, err)
 	return kib >> 10
+}
+
+// seats is how much of the API server's priority levels the requests that it works on take.
+func (v *verbs) seats(t *testing.T) int {
+	t.Helper()
+	text, err := v.kube.Discovery().RESTClient().Get().AbsPath("/metrics").Do(t.Context()).Raw()
+	require.NoError(t, err)
+	all, series := 0, 0
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, "apiserver_flowcontrol_current_executing_seats{") && !strings.Contains(line, `priority_level="exempt"`) {
+			n, err := strconv.Atoi(line[strings.LastIndex(line, " ")+1 : len(line)-1])
+			require.NoError(t, err)
+			all, series = all+n, series+1
+		}
+	}
+	require.Positive(t, series)
+	return all
 }
 
 // apiServices says whether the API server has both versions available.

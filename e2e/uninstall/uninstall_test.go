@@ -169,7 +169,7 @@ func (w *world) requireGone() {
 	w.t.Helper()
 	_, err := w.kube.CoreV1().Namespaces().Get(w.t.Context(), install.Namespace, metav1.GetOptions{})
 	require.True(w.t, apierrors.IsNotFound(err), "%v", err)
-	out := w.kubectl("get", "crd,apiservices,clusterroles,clusterrolebindings,validatingwebhookconfigurations,mutatingwebhookconfigurations,"+
+	out := w.kubectl("get", "crd,apiservices,flowschemas,clusterroles,clusterrolebindings,validatingwebhookconfigurations,mutatingwebhookconfigurations,"+
 		"validatingadmissionpolicies,validatingadmissionpolicybindings,mutatingadmissionpolicies,mutatingadmissionpolicybindings", "-o", "name")
 	require.NotContains(w.t, out, "kubevirt")
 	require.NotContains(w.t, out, "virt-certificates")
@@ -194,7 +194,8 @@ func TestPodvisorIsDeletedAsItIsInstalled(t *testing.T) {
 			`namespaces "kubevirt"`, `customresourcedefinitions.apiextensions.k8s.io "virtualmachineinstances.kubevirt.io"`, `serviceaccounts "virt-handler"`,
 			`clusterroles.rbac.authorization.k8s.io "virt-handler"`, `rolebindings.rbac.authorization.k8s.io "virt-controller"`, `secrets "virt-controller-certificates"`,
 			`deployments.apps "virt-controller"`, `daemonsets.apps "virt-handler"`, `deployments.apps "virt-certificates"`, `secrets "virt-certificates"`,
-			`serviceaccounts "virt-certificates"`, `apiservices.apiregistration.k8s.io "v1.subresources.kubevirt.io"`, `clusterroles.rbac.authorization.k8s.io "virt-certificates"`,
+			`serviceaccounts "virt-certificates"`, `apiservices.apiregistration.k8s.io "v1.subresources.kubevirt.io"`, `flowschemas.flowcontrol.apiserver.k8s.io "kubevirt-streams"`,
+			`clusterroles.rbac.authorization.k8s.io "virt-certificates"`,
 		} {
 			require.ErrorContains(t, err, part)
 		}
