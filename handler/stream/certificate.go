@@ -55,7 +55,9 @@ func hash(der []byte) string {
 
 // server is the configuration of the handler's side.
 func (c Certificate) server() *tls.Config {
-	return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{c.tls}, NextProtos: []string{"http/1.1"}}
+	return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{c.tls}, NextProtos: []string{"http/1.1"},
+		SessionTicketsDisabled: true, // no client would use one again
+	}
 }
 
 // errCertificate is the error of a peer that has not the certificate of the handler.

@@ -79,7 +79,7 @@ func (d *Dialer) Stream(ctx context.Context, v *vmi.VirtualMachineInstance, name
 		defer conn.Close()
 		return nil, d.failed(v, "open the stream "+name, readRefusal(resp.Body, resp.Status))
 	}
-	out, err := unread(conn, r)
+	out, err := carry.Unread(conn, r)
 	if err == nil {
 		err = conn.settle()
 	}

@@ -58,8 +58,9 @@ const (
 
 // Server serves the streams and calls of the VMIs of one node.
 type Server struct {
-	config  ServerConfig
-	streams sync.WaitGroup
+	config ServerConfig
+	// busy are the streams and calls.
+	busy sync.WaitGroup
 
 	mu   sync.Mutex
 	open map[types.UID]int // streams and calls by VMI
@@ -97,7 +98,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	h := &http.Server{
-		Handler:           s.handler(),
+		Handler:           s.handler(ctx),
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       10 * time.Second,
 		WriteTimeout:      s.config.CallTimeout + 10*time.Second,
@@ -120,18 +121,19 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	err := h.Serve(tls.NewListener(ops.Gate(l, connsInAll, connsPerSource), s.config.Certificate.server()))
 	cancel()
 	<-stopped
-	s.streams.Wait()
+	s.busy.Wait()
 	if !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve streams: %w", err)
 	}
 	return nil
 }
 
-func (s *Server) handler() http.Handler {
+// handler answers requests. Streams end with ctx.
+func (s *Server) handler(ctx context.Context) http.Handler {
 	const vmiPath = "/v1/namespaces/{namespace}/instances/{name}/{uid}"
 	m := http.NewServeMux()
 	m.HandleFunc("POST "+vmiPath+"/calls/{call}", s.call)
-	m.HandleFunc("GET "+vmiPath+"/streams/{stream}", s.stream)
+	m.HandleFunc("GET "+vmiPath+"/streams/{stream}", func(w http.ResponseWriter, r *http.Request) { s.stream(ctx, w, r) })
 	m.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		s.refuse(w, refusal(protocol.ReasonUnknown, "this virt-handler has no such request: it is of another release"))
 	})
@@ -200,9 +202,11 @@ func (s *Server) enter(uid types.UID) (leave func(), err error) {
 	if s.all >= s.config.Streams {
 		return nil, refusal(protocol.ReasonBusy, "%d streams of VMIs on this node are open: try again when one is closed", s.all)
 	}
+	s.busy.Add(1)
 	s.open[uid]++
 	s.all++
 	return func() {
+		defer s.busy.Done()
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.all--
@@ -248,10 +252,9 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// stream opens a stream and carries it until either side or the server ends.
-func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
-	s.streams.Add(1)
-	defer s.streams.Done()
+// stream opens a stream, which is carried until either side or ctx ends. It returns when
+// the stream is open: the request takes memory too.
+func (s *Server) stream(ctx context.Context, w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Upgrade") != upgradeToken {
 		s.refuse(w, refusal(protocol.ReasonMalformed, "ask for the upgrade %s", upgradeToken))
 		return
@@ -262,35 +265,27 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, err)
 		return
 	}
-	defer leave()
 	stream := protocol.Stream(r.PathValue("stream"))
 	opening, cancel := context.WithTimeout(r.Context(), openTimeout)
-	defer cancel()
 	inner, err := s.config.Guests.Stream(opening, namespace, name, uid, stream)
 	cancel()
 	if err != nil {
+		leave()
 		s.refuse(w, err)
 		return
 	}
-	defer inner.Close()
-	conn, buffered, err := http.NewResponseController(w).Hijack()
+	outer, err := carry.Upgrade(w, upgradeToken)
 	if err != nil {
-		s.refuse(w, err)
-		return
-	}
-	defer conn.Close()
-	outer, err := unread(conn, buffered.Reader)
-	if err != nil {
-		return
-	}
-	if _, err := fmt.Fprintf(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n", upgradeToken); err != nil {
-		return
-	}
-	if err := conn.SetDeadline(time.Time{}); err != nil {
+		_ = inner.Close()
+		leave()
+		s.refuse(w, err) // the client may be gone
 		return
 	}
 	log := s.config.Logger.With("vmi", namespace+"/"+name, "stream", stream)
 	log.Info("a stream begins")
-	carry.Both(r.Context(), outer, inner)
-	log.Info("a stream ended")
+	go func() {
+		defer leave()
+		carry.Both(ctx, outer, inner)
+		log.Info("a stream ended")
+	}()
 }

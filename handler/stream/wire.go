@@ -1,15 +1,12 @@
 package stream
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/url"
 	"time"
 
-	"github.com/podvisor/podvisor/internal/carry"
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
 )
@@ -54,30 +51,3 @@ func readRefusal(r io.Reader, status string) *vmi.Refusal {
 	}
 	return &vmi.Refusal{Finding: f}
 }
-
-// prefixed is a connection of which some bytes were read already.
-type prefixed struct {
-	net.Conn
-	early []byte
-}
-
-// Read reads what was read already before all else.
-func (c *prefixed) Read(b []byte) (int, error) {
-	if len(c.early) == 0 {
-		return c.Conn.Read(b)
-	}
-	n := copy(b, c.early)
-	if c.early = c.early[n:]; len(c.early) == 0 {
-		c.early = nil
-	}
-	return n, nil
-}
-
-// unread returns the connection with what r has read of it and not returned.
-func unread(c net.Conn, r *bufio.Reader) (net.Conn, error) {
-	early, err := r.Peek(r.Buffered())
-	return &prefixed{Conn: c, early: append([]byte(nil), early...)}, err
-}
-
-// CloseWrite ends what is written, if the connection can.
-func (c *prefixed) CloseWrite() error { return carry.CloseWrite(c.Conn) }

@@ -25,7 +25,7 @@ func joined(tb testing.TB, far func() net.Conn) *httptest.Server {
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		l, err := websocket.Upgrade(w, r, websocket.Options{Ping: 10 * time.Second, Idle: time.Minute})
 		if err == nil {
-			l.Join(far(), ended)
+			go l.Join(far(), ended) // the request ends
 		}
 	}))
 	tb.Cleanup(server.Close)

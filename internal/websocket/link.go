@@ -24,6 +24,9 @@ const (
 	// maxMessage is the size of the largest message of a stream of bytes. No more than a
 	// chunk of it is held.
 	maxMessage = 1 << 20
+	// ofClient is the buffer of what is read of a client: more is read past it. It is not
+	// the buffer of the request, which keeps the request in memory.
+	ofClient = carry.Little
 	// maxDatagram is the size of the largest datagram of UDP.
 	maxDatagram = 65535
 )
@@ -90,6 +93,7 @@ var ErrNoUpgrade = errors.New("the request asks for no websocket of version 13")
 func Upgrade(w http.ResponseWriter, r *http.Request, o Options) (*Link, error) {
 	u := websocket.Upgrader{
 		HandshakeTimeout: closing,
+		ReadBufferSize:   ofClient,
 		WriteBufferPool:  outgoing,
 		WriteBufferSize:  chunk,
 		Subprotocols:     []string{vmi.StreamProtocol},

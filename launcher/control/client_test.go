@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/podvisor/podvisor/internal/carry"
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
 )
@@ -115,7 +116,7 @@ func TestAPeerWithAnotherProtocolIsAnError(t *testing.T) {
 	for name, answer := range map[string]string{
 		"silence":           "",
 		"noise":             strings.Repeat("noise\r\n", 20000),
-		"no descriptor":     string(upgradeResponse(olderNamespaceToken)),
+		"no descriptor":     string(carry.Granted(olderNamespaceToken)),
 		"a refusal":         "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 25\r\n\r\n{\"reason\":\"Unavailable\"}\r\n",
 		"a state that long": "HTTP/1.1 200 OK\r\n\r\n" + strings.Repeat("x", 2*maxState),
 		"an endless head":   "HTTP/1.1 101 Switching Protocols\r\n" + strings.Repeat("X: y\r\n", maxHead),
@@ -152,7 +153,7 @@ func FuzzClient(f *testing.F) {
 		"HTTP/1.1 200 OK\r\n\r\n{\"phase\":\"Running\"}\n{\"phase\":\"Ended\",\"end\":{}}\n",
 		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{\"pha\r\n0\r\n\r\n",
 		"HTTP/1.1 409 Conflict\r\nContent-Length: 18\r\n\r\n{\"reason\":\"Stale\"}",
-		string(upgradeResponse(streamToken)) + "login: ",
+		string(carry.Granted(streamToken)) + "login: ",
 		"HTTP/1.1 404 Not Found\r\n\r\n404 page not found",
 	} {
 		f.Add([]byte(answer))

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podvisor/podvisor/internal/carry"
 	"github.com/podvisor/podvisor/launcher/protocol"
 )
 
@@ -195,7 +196,7 @@ func (s *Server) sendNamespace(w http.ResponseWriter, token string) {
 	if !ok {
 		return
 	}
-	if _, _, err := uc.WriteMsgUnix(upgradeResponse(token), unix.UnixRights(int(f.Fd())), nil); err != nil {
+	if _, _, err := uc.WriteMsgUnix(carry.Granted(token), unix.UnixRights(int(f.Fd())), nil); err != nil {
 		s.config.Logger.Debug("cannot send the network namespace", "err", err)
 	}
 }

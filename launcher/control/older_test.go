@@ -62,7 +62,7 @@ func answerTo(t *testing.T, s *Server, name string) []byte {
 	path := filepath.Join(t.TempDir(), "s")
 	l, err := net.Listen("unix", path)
 	require.NoError(t, err)
-	h := &http.Server{Handler: s.handler()}
+	h := &http.Server{Handler: s.handler(t.Context())}
 	go func() { _ = h.Serve(l) }()
 	defer h.Close()
 	conn, err := dialTo(path)(t.Context())

@@ -112,7 +112,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	h := &http.Server{
-		Handler:           s.handler(),
+		Handler:           s.handler(ctx),
 		ReadHeaderTimeout: 5 * time.Second,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ErrorLog:          slog.NewLogLogger(s.config.Logger.Handler(), slog.LevelDebug),
@@ -137,13 +137,14 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return nil
 }
 
-func (s *Server) handler() http.Handler {
+// handler answers requests. Streams end with ctx.
+func (s *Server) handler(ctx context.Context) http.Handler {
 	m := http.NewServeMux()
 	m.HandleFunc("GET "+statePath, s.getState)
 	m.HandleFunc("GET "+watchPath, s.watch)
 	m.HandleFunc("PUT "+desiredPath, s.putDesired)
 	m.HandleFunc("POST "+callPath+"{name}", s.call)
-	m.HandleFunc("GET "+streamPath+"{name}", s.getStream)
+	m.HandleFunc("GET "+streamPath+"{name}", func(w http.ResponseWriter, r *http.Request) { s.getStream(ctx, w, r) })
 	m.HandleFunc("GET "+olderNamespacePath, s.getOlderNamespace)
 	return m
 }

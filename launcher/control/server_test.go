@@ -236,7 +236,7 @@ func FuzzDesired(f *testing.F) {
 		w := &response{header: http.Header{}}
 		r, err := http.NewRequest(http.MethodPut, desiredPath, bytes.NewReader(body))
 		require.NoError(t, err)
-		s.handler().ServeHTTP(w, r)
+		s.handler(t.Context()).ServeHTTP(w, r)
 		require.NotZero(t, w.status)
 	})
 }

@@ -29,11 +29,6 @@ func upgradeRequest(path, token string) []byte {
 	return fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: launcher\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n", path, token)
 }
 
-// upgradeResponse is the head of the response that grants the upgrade.
-func upgradeResponse(token string) []byte {
-	return fmt.Appendf(nil, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n", token)
-}
-
 // Stream opens a stream. ctx bounds the opening and not the stream, which the
 // caller closes. A refusal is an [*Error]; its reason is [protocol.ReasonUnknown]
 // for a stream that the launcher does not know, and [protocol.ReasonUnavailable]
@@ -80,8 +75,7 @@ func (c *Client) stream(ctx context.Context, name protocol.Stream) (_ net.Conn, 
 	if err := conn.SetDeadline(time.Time{}); err != nil {
 		return nil, err
 	}
-	early, err := r.Peek(r.Buffered())
-	return &stream{Conn: conn, early: early}, err
+	return carry.Unread(conn, r)
 }
 
 // bound ends what conn waits for when ctx ends, or when a launcher is due to have
@@ -93,29 +87,9 @@ func bound(ctx context.Context, conn net.Conn) (stop func() bool) {
 	return context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 }
 
-// stream is a connection of which some bytes were read already.
-type stream struct {
-	net.Conn
-	early []byte
-}
-
-// CloseWrite ends what is written, if the connection can.
-func (s *stream) CloseWrite() error { return carry.CloseWrite(s.Conn) }
-
-// Read reads what came with the head of the response before all else.
-func (s *stream) Read(b []byte) (int, error) {
-	if len(s.early) > 0 {
-		n := copy(b, s.early)
-		s.early = s.early[n:]
-		return n, nil
-	}
-	return s.Conn.Read(b)
-}
-
-// getStream opens a stream and carries it until either side ends.
-func (s *Server) getStream(w http.ResponseWriter, r *http.Request) {
-	s.streams.Add(1)
-	defer s.streams.Done()
+// getStream opens a stream, which is carried until either side or ctx ends. It returns
+// when the stream is open: the request takes memory too.
+func (s *Server) getStream(ctx context.Context, w http.ResponseWriter, r *http.Request) {
 	name := protocol.Stream(r.PathValue("name"))
 	if r.Header.Get("Upgrade") != streamToken {
 		s.refuse(w, http.StatusUpgradeRequired, protocol.ReasonMalformed, errors.New("ask for the upgrade "+streamToken))
@@ -132,31 +106,29 @@ func (s *Server) getStream(w http.ResponseWriter, r *http.Request) {
 	}
 	select {
 	case s.places <- struct{}{}:
-		defer func() { <-s.places }()
 	default:
 		s.refuse(w, http.StatusConflict, protocol.ReasonBusy, fmt.Errorf("%d streams are open: close one of them", cap(s.places)))
 		return
 	}
+	s.streams.Add(1)
+	leave := func() { <-s.places; s.streams.Done() }
 	inner, err := open(r.Context())
 	if err != nil {
+		leave()
 		s.answer(w, err)
 		return
 	}
-	defer inner.Close()
-	conn, buffered, err := http.NewResponseController(w).Hijack()
+	outer, err := carry.Upgrade(w, streamToken)
 	if err != nil {
-		s.refuse(w, http.StatusServiceUnavailable, protocol.ReasonUnavailable, err)
-		return
-	}
-	defer conn.Close()
-	early, err := buffered.Peek(buffered.Reader.Buffered())
-	if err != nil {
-		return
-	}
-	if _, err := conn.Write(upgradeResponse(streamToken)); err != nil {
+		_ = inner.Close()
+		leave()
+		s.refuse(w, http.StatusServiceUnavailable, protocol.ReasonUnavailable, err) // the handler may be gone
 		return
 	}
 	s.config.Logger.Info("a stream begins", "stream", name)
-	carry.Both(r.Context(), &stream{Conn: conn, early: early}, inner)
-	s.config.Logger.Info("a stream ended", "stream", name)
+	go func() {
+		defer leave()
+		carry.Both(ctx, outer, inner)
+		s.config.Logger.Info("a stream ended", "stream", name)
+	}()
 }

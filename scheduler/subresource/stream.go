@@ -160,6 +160,9 @@ func ofNode(p *corev1.Pod) bool {
 // join opens the stream and joins it with a websocket of the client, until one of them
 // ends or the server does. Clients of consoles and screens take the end of the connection,
 // without a close frame, for the end.
+//
+// It returns when the stream is open: what the request took of memory, with its buffers
+// and the stack of its handshake, is as much as the stream.
 func (s *Server) join(ctx context.Context, r *request, v *vmi.VirtualMachineInstance, open func(context.Context) (net.Conn, error), o websocket.Options) error {
 	if !websocket.Asked(r.Request) {
 		return bad("%s is a websocket: send the headers of an upgrade", r.subresource)
@@ -168,23 +171,27 @@ func (s *Server) join(ctx context.Context, r *request, v *vmi.VirtualMachineInst
 	if err != nil {
 		return err
 	}
-	defer leave()
 	dial, cancel := context.WithTimeout(ctx, mostToCall)
 	far, err := open(dial)
 	cancel()
 	if err != nil {
+		leave()
 		return err
 	}
-	defer func() { _ = far.Close() }()
 	o.Ping, o.Idle = s.Ping, s.Idle
 	near, err := websocket.Upgrade(r.w, r.Request, o)
-	switch {
-	case errors.Is(err, websocket.ErrNoUpgrade):
-		return bad("%v", err)
-	case err != nil:
+	if err != nil {
+		_ = far.Close()
+		leave()
+		if errors.Is(err, websocket.ErrNoUpgrade) {
+			return bad("%v", err)
+		}
 		return errStreamed // the client is gone
 	}
 	r.admitted()
-	near.Join(far, s.ended)
+	go func() {
+		defer leave()
+		near.Join(far, s.ended)
+	}()
 	return errStreamed
 }

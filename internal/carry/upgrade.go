@@ -1,0 +1,67 @@
+package carry
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+)
+
+// Granted is the head of the response that grants the upgrade to the token.
+func Granted(token string) []byte {
+	return fmt.Appendf(nil, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n", token)
+}
+
+// Upgrade grants the request the upgrade to the token, and returns its connection, without
+// deadlines. The handler of the request should return then: until it does, the request and
+// its buffers are in memory. The connection is closed if there is an error.
+func Upgrade(w http.ResponseWriter, token string) (net.Conn, error) {
+	c, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return nil, err
+	}
+	out, err := Unread(c, buffered.Reader)
+	if err == nil {
+		_, err = c.Write(Granted(token))
+	}
+	if err == nil {
+		err = c.SetDeadline(time.Time{})
+	}
+	if err != nil {
+		_ = c.Close()
+		return nil, err
+	}
+	return out, nil
+}
+
+// Unread returns the connection with what r has read of it and not returned. It keeps
+// nothing of r.
+func Unread(c net.Conn, r *bufio.Reader) (net.Conn, error) {
+	early, err := r.Peek(r.Buffered())
+	if len(early) == 0 {
+		return c, err
+	}
+	return &prefixed{Conn: c, early: append([]byte(nil), early...)}, err
+}
+
+// prefixed is a connection of which some bytes were read already.
+type prefixed struct {
+	net.Conn
+	early []byte
+}
+
+// Read reads what was read already before all else.
+func (c *prefixed) Read(b []byte) (int, error) {
+	if len(c.early) == 0 {
+		return c.Conn.Read(b)
+	}
+	n := copy(b, c.early)
+	if c.early = c.early[n:]; len(c.early) == 0 {
+		c.early = nil
+	}
+	return n, nil
+}
+
+// CloseWrite ends what is written, if the connection can.
+func (c *prefixed) CloseWrite() error { return CloseWrite(c.Conn) }
