@@ -84,37 +84,26 @@ func (b *Bench) crowd(ctx context.Context, all []*vmi.VirtualMachineInstance) er
 			way{"screen of " + v.Name, func() (net.Conn, error) { return instances.VNC(ctx, v.Name, client.VNCOptions{}) }})
 	}
 	var open []net.Conn
-	defer func() {
+	end := func() {
 		for _, c := range open {
 			_ = c.Close()
 		}
-	}()
-	// What is made once, for the first streams, is no stream's.
-	for _, w := range append(guestStreams, ports[:len(all)]...) {
-		c, err := w.open()
-		if err != nil {
-			return fmt.Errorf("%s: %w", w.name, err)
-		}
-		_ = c.Close()
+		open = nil
 	}
-	before, err := b.resident(ctx)
-	if err != nil {
-		return err
-	}
+	defer end()
 	for _, group := range []struct {
 		what string
 		ways []way
-	}{{"forwarded port", ports}, {"console or screen", guestStreams}} {
-		began := time.Now()
-		for _, w := range group.ways {
-			c, err := w.open()
-			if err != nil {
-				return fmt.Errorf("%s, with %d open: %w", w.name, len(open), err)
-			}
-			open = append(open, c)
+	}{{"console or screen", guestStreams}, {"forwarded port", ports}} {
+		end()
+		before, err := b.resident(ctx, group.ways)
+		if err != nil {
+			return err
 		}
-		took := time.Since(began)
-		now, err := b.resident(ctx)
+		if open, err = openAll(group.ways); err != nil {
+			return err
+		}
+		now, err := b.resident(ctx, nil)
 		if err != nil {
 			return err
 		}
@@ -125,15 +114,33 @@ func (b *Bench) crowd(ctx context.Context, all []*vmi.VirtualMachineInstance) er
 			sum += grown
 			each = append(each, fmt.Sprintf("%s %.1f", name, float64(grown)/1e3))
 		}
-		_, _ = fmt.Fprintf(b.Out, "  memory (PSS) of an open %s: %.1f kB (%s), by %d opened in %.1f s\n",
-			group.what, float64(sum)/1e3, strings.Join(each, ", "), len(group.ways), took.Seconds())
-		before = now
+		_, _ = fmt.Fprintf(b.Out, "  memory of an open %-18s %.1f kB (%s)\n", group.what+":", float64(sum)/1e3, strings.Join(each, ", "))
 	}
+	end()
+	began := time.Now()
+	var err error
+	if open, err = openAll(append(ports, guestStreams...)); err != nil {
+		return err
+	}
+	took := time.Since(began)
 	if err := carryAll(open[:len(ports)], open[len(ports):]); err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintf(b.Out, "  streams open at once: %d, of which %d by virt-handler; each of the ports and screens carried bytes then\n", len(open), len(guestStreams))
+	_, _ = fmt.Fprintf(b.Out, "  streams open at once: %d, of which %d by virt-handler, opened in %.1f s; each of the ports and screens carried bytes then\n",
+		len(open), len(guestStreams), took.Seconds())
 	return nil
+}
+
+// openAll opens each way once. It returns what is open, also with an error.
+func openAll(ways []way) (open []net.Conn, err error) {
+	for _, w := range ways {
+		c, err := w.open()
+		if err != nil {
+			return open, fmt.Errorf("%s, with %d open: %w", w.name, len(open), err)
+		}
+		open = append(open, c)
+	}
+	return open, nil
 }
 
 // carryAll sends by all streams at once: ports send back, and screens greet. A console
@@ -163,17 +170,44 @@ func carryAll(ports, guestStreams []net.Conn) error {
 	return all
 }
 
-// resident measures the memory of the components in the cluster, in bytes of PSS by their
-// names, after a rest.
-func (b *Bench) resident(ctx context.Context) (map[string]int64, error) {
-	select {
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-time.After(rests):
+// resident measures the memory of the components in the cluster, in bytes by their names:
+// what is theirs alone of it, without their programs and libraries. Before, it opens and
+// closes the ways until that makes no more memory theirs: the heap of each is as large then
+// as its collector lets it become.
+func (b *Bench) resident(ctx context.Context, ways []way) (all map[string]int64, err error) {
+	for range 10 {
+		for _, w := range ways {
+			c, err := w.open()
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", w.name, err)
+			}
+			_ = c.Close()
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(rests):
+		}
+		before := all
+		if all, err = b.anonymous(ctx); err != nil || len(ways) == 0 {
+			return all, err
+		}
+		steady := before != nil
+		for _, name := range components {
+			steady = steady && all[name] <= before[name]+before[name]/100
+		}
+		if steady {
+			return all, nil
+		}
 	}
+	return all, nil
+}
+
+// anonymous is the memory of the components that is no file's, in bytes.
+func (b *Bench) anonymous(ctx context.Context) (map[string]int64, error) {
 	sums := map[string]int64{}
 	for _, node := range b.Cluster.NodeNames() {
-		script := `for p in /proc/[0-9]*; do echo "$(cat $p/comm 2>/dev/null) $(sed -n 's/^Pss: *\([0-9]*\) kB/\1/p' $p/smaps_rollup 2>/dev/null)"; done`
+		script := `for p in /proc/[0-9]*; do echo "$(cat $p/comm 2>/dev/null) $(sed -n 's/^Pss_Anon: *\([0-9]*\) kB/\1/p' $p/smaps_rollup 2>/dev/null)"; done`
 		out, err := b.Cluster.Node(node).Command(ctx, "sh", "-c", script).Output()
 		if err != nil {
 			return nil, fmt.Errorf("measure the memory on %s: %w", node, err)
