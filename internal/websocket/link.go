@@ -195,6 +195,8 @@ func (l *Link) receive(far net.Conn) error {
 		switch {
 		case websocket.IsCloseError(err, websocket.CloseNormalClosure, websocket.CloseNoStatusReceived):
 			return io.EOF
+		case websocket.IsCloseError(err, websocket.CloseAbnormalClosure):
+			return fmt.Errorf("the stream has ended: %w", io.ErrUnexpectedEOF) // of which 1006 has the text only
 		case err != nil:
 			return fmt.Errorf("the stream has ended: %w: %w", err, io.ErrUnexpectedEOF)
 		}
