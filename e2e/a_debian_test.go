@@ -49,6 +49,7 @@ func TestADebianGuestIsConfiguredByCloudInitAndItsAgent(t *testing.T) {
 	seen := s.newVisitor()
 	v = s.create(v)
 	s.awaitPhase(v.Name, vmi.Running)
+	silent := s.user("edit").console(v.Name)
 
 	said := seen.awaitSSH(v, "debian", ssh.PublicKeys(cloudKey), "cat /etc/written /run/commanded && hostname && ip -4 -o address && sudo -n id -u")
 	for _, want := range []string{"written by cloud-init\n", "run by cloud-init on configured\n", "\nconfigured\n", " 10.0.2.2/24 ", "\n0\n"} {
@@ -65,6 +66,9 @@ func TestADebianGuestIsConfiguredByCloudInitAndItsAgent(t *testing.T) {
 
 	s.askGuest(v)
 	s.freezeGuest(v, seen, "debian", ssh.PublicKeys(cloudKey))
+	// Nothing was typed for minutes: neither the API server nor what is behind it ends that.
+	silent.types("bob\r")
+	silent.shows("Password:", "")
 	s.rebootGuest(v)
 	s.delete(v.Name)
 	s.awaitGone(v)
