@@ -35,7 +35,8 @@ type answer struct {
 	} `json:"error"`
 }
 
-// Open starts a browser, which ends with the test, and opens the URL. Without Chromium the
+// Open starts a browser, which ends with the test, and opens the URL. It returns when the
+// page is loaded. Without Chromium the
 // test is skipped, see [testenv.Program].
 func Open(t *testing.T, url string) *Browser {
 	t.Helper()
@@ -69,9 +70,14 @@ func Open(t *testing.T, url string) *Browser {
 		}
 	})
 	var target struct{ TargetID, SessionID string }
-	b.must(t, &target, "Target.createTarget", map[string]any{"url": url})
+	const blank = "about:blank"
+	b.must(t, &target, "Target.createTarget", map[string]any{"url": blank})
 	b.must(t, &target, "Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true})
 	b.session = target.SessionID
+	var page struct{ ErrorText string }
+	b.must(t, &page, "Page.navigate", map[string]any{"url": url})
+	require.Empty(t, page.ErrorText, url)
+	b.Until(t, "complete", "location.href === '"+blank+"' ? 'not yet' : document.readyState")
 	return b
 }
 

@@ -13,7 +13,6 @@ const pressed = "data:text/html,<body><script>document.onkeydown=e=>document.tit
 
 func TestWhatIsPressedReachesThePage(t *testing.T) {
 	b := browser.Open(t, pressed)
-	b.Until(t, "complete", "document.readyState")
 	b.Press(t, "ab\n")
 	b.Until(t, "a.b.Enter.", "document.title")
 	_, err := b.Eval("missing()")
