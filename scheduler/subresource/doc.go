@@ -7,6 +7,9 @@
 // node through [Nodes], streams are joined with a websocket of the client, and port
 // forwarding dials the address that Kubernetes reports of the VMI's pod.
 //
+// An API of another group has the same of package frontproxy, of [Join], and of a
+// [github.com/podvisor/podvisor/handler/stream.Dialer], which implements [Nodes].
+//
 // Every failure is a metav1.Status of at most 1,024 bytes, as clients read no more.
 //
 // The package is a controller: it joins clients of the API server with the nodes.

@@ -68,8 +68,6 @@ func (c Config) complete() Config {
 	c.Requests = cmp.Or(c.Requests, 128)
 	c.Streams = cmp.Or(c.Streams, 1000)
 	c.StreamsPerVMI = cmp.Or(c.StreamsPerVMI, 20)
-	c.Ping = cmp.Or(c.Ping, 10*time.Second)
-	c.Idle = cmp.Or(c.Idle, time.Minute)
 	if c.Nodes == nil {
 		c.Nodes = unreachable{}
 	}

@@ -47,7 +47,7 @@ func (s *Server) console(ctx context.Context, r *request) (any, error) {
 			return nil, refused(v, "console", err)
 		}
 		return c, nil
-	}, websocket.Options{Cuts: true})
+	}, JoinOptions{Cuts: true})
 }
 
 // withScreen reads the VMI, which must have a screen.
@@ -79,7 +79,7 @@ func (s *Server) vnc(ctx context.Context, r *request) (any, error) {
 			return nil, refused(v, "vnc", err)
 		}
 		return c, nil
-	}, websocket.Options{Cuts: true})
+	}, JoinOptions{Cuts: true})
 }
 
 func (s *Server) forward(ctx context.Context, r *request) (any, error) {
@@ -105,10 +105,6 @@ func (s *Server) forward(ctx context.Context, r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var o websocket.Options
-	if network == "udp" {
-		o.Framing = websocket.Datagrams
-	}
 	address = net.JoinHostPort(address, strconv.FormatUint(port, 10))
 	return nil, s.join(ctx, r, v, func(ctx context.Context) (net.Conn, error) {
 		c, err := s.Dial(ctx, network, address)
@@ -116,7 +112,7 @@ func (s *Server) forward(ctx context.Context, r *request) (any, error) {
 			return nil, unavailable("dialing VM: %v", err)
 		}
 		return c, nil
-	}, o)
+	}, JoinOptions{Datagrams: network == "udp"})
 }
 
 // address is the address that Kubernetes reports of the pod that the VMI runs in. It is
@@ -157,13 +153,8 @@ func ofNode(p *corev1.Pod) bool {
 	})
 }
 
-// join opens the stream and joins it with a websocket of the client, until one of them
-// ends or the server does. Clients of consoles and screens take the end of the connection,
-// without a close frame, for the end.
-//
-// It returns when the stream is open: what the request took of memory, with its buffers
-// and the stack of its handshake, is as much as the stream.
-func (s *Server) join(ctx context.Context, r *request, v *vmi.VirtualMachineInstance, open func(context.Context) (net.Conn, error), o websocket.Options) error {
+// join opens the stream and joins it with a websocket of the client.
+func (s *Server) join(ctx context.Context, r *request, v *vmi.VirtualMachineInstance, open func(context.Context) (net.Conn, error), o JoinOptions) error {
 	if !websocket.Asked(r.Request) {
 		return bad("%s is a websocket: send the headers of an upgrade", r.subresource)
 	}
@@ -178,20 +169,13 @@ func (s *Server) join(ctx context.Context, r *request, v *vmi.VirtualMachineInst
 		leave()
 		return err
 	}
-	o.Ping, o.Idle = s.Ping, s.Idle
-	near, err := websocket.Upgrade(r.w, r.Request, o)
-	if err != nil {
-		_ = far.Close()
-		leave()
-		if errors.Is(err, websocket.ErrNoUpgrade) {
-			return bad("%v", err)
-		}
+	o.Ping, o.Idle, o.Ended, o.Closed = s.Ping, s.Idle, s.ended, leave
+	switch err := Join(r.w, r.Request, far, o); {
+	case errors.Is(err, ErrNoWebsocket):
+		return bad("%v", err)
+	case err != nil:
 		return errStreamed // the client is gone
 	}
 	r.admitted()
-	go func() {
-		defer leave()
-		near.Join(far, s.ended)
-	}()
 	return errStreamed
 }
