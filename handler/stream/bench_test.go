@@ -2,10 +2,11 @@ package stream
 
 import (
 	"io"
-	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/podvisor/podvisor/internal/testenv"
 )
 
 // BenchmarkRoad measures the bytes that go to a guest and back, and what an open stream
@@ -33,22 +34,14 @@ func BenchmarkRoad(b *testing.B) {
 		const streams = 200
 		for b.Loop() {
 			r := newRoad(b, func(c *ServerConfig) { c.StreamsPerVMI = streams })
-			before := inUse()
+			before := testenv.InUse()
 			for range streams {
 				conn, err := r.dialer.Stream(b.Context(), on("n1"), "console")
 				require.NoError(b, err)
 				defer conn.Close()
 				echoes(b, conn, "hello")
 			}
-			b.ReportMetric(float64(inUse()-before)/streams, "B/stream")
+			b.ReportMetric(float64(testenv.InUse()-before)/streams, "B/stream")
 		}
 	})
-}
-
-// inUse is the memory of the heap and of stacks that is in use, in bytes.
-func inUse() uint64 {
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapInuse + m.StackInuse
 }

@@ -36,8 +36,7 @@ type answer struct {
 }
 
 // Open starts a browser, which ends with the test, and opens the URL. It returns when the
-// page is loaded. Without Chromium the
-// test is skipped, see [testenv.Program].
+// page is loaded. Without Chromium the test is skipped, see [testenv.Program].
 func Open(t *testing.T, url string) *Browser {
 	t.Helper()
 	program := testenv.Program(t, "chromium")

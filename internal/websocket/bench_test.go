@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +15,7 @@ import (
 	gorilla "github.com/gorilla/websocket"
 	"github.com/stretchr/testify/require"
 
+	"github.com/podvisor/podvisor/internal/testenv"
 	"github.com/podvisor/podvisor/internal/websocket"
 )
 
@@ -106,19 +106,11 @@ func BenchmarkLink(b *testing.B) {
 		for b.Loop() {
 			server := joined(b, func() net.Conn { near, _ := net.Pipe(); return near })
 			_ = dialRaw(b, server)
-			before := inUse()
+			before := testenv.InUse()
 			for range streams {
 				_ = dialRaw(b, server)
 			}
-			b.ReportMetric(float64(inUse()-before)/streams, "B/stream")
+			b.ReportMetric(float64(testenv.InUse()-before)/streams, "B/stream")
 		}
 	})
-}
-
-// inUse is the memory of the heap and of stacks that is in use, in bytes.
-func inUse() uint64 {
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapInuse + m.StackInuse
 }

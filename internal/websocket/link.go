@@ -196,7 +196,7 @@ func (l *Link) receive(far net.Conn) error {
 		case websocket.IsCloseError(err, websocket.CloseNormalClosure, websocket.CloseNoStatusReceived):
 			return io.EOF
 		case websocket.IsCloseError(err, websocket.CloseAbnormalClosure):
-			return fmt.Errorf("the stream has ended: %w", io.ErrUnexpectedEOF) // of which 1006 has the text only
+			return fmt.Errorf("the stream has ended: %w", io.ErrUnexpectedEOF) // a CloseError wraps nothing
 		case err != nil:
 			return fmt.Errorf("the stream has ended: %w: %w", err, io.ErrUnexpectedEOF)
 		}

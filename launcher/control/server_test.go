@@ -20,7 +20,7 @@ import (
 
 // serve runs a server of the VMI of [own] until the test ends and returns it with
 // a client.
-func serve(t *testing.T, c ServerConfig) (*Server, *Client) {
+func serve(t testing.TB, c ServerConfig) (*Server, *Client) {
 	t.Helper()
 	c.Namespace, c.Name, c.UID = "ns", "vm", "u1"
 	s := NewServer(c)

@@ -11,13 +11,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/podvisor/podvisor/internal/testenv"
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
 )
 
 // streaming returns a client of a server whose console is the other end of each
 // connection that inner takes.
-func streaming(t *testing.T, inner func(net.Conn)) *Client {
+func streaming(t testing.TB, inner func(net.Conn)) *Client {
 	t.Helper()
 	_, c := serve(t, ServerConfig{Streams: map[protocol.Stream]func(context.Context) (net.Conn, error){
 		protocol.StreamConsole: func(context.Context) (net.Conn, error) {
@@ -118,4 +119,26 @@ func TestAStreamIsNotWaitedForBeyondItsContext(t *testing.T) {
 	defer cancel()
 	_, err = NewClient(dialTo(path)).Stream(ctx, protocol.StreamConsole)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
+}
+
+// BenchmarkStream measures what an open stream that carries nothing takes of memory in the
+// launcher and the handler's client together, with the pipe that stands for QEMU's socket.
+func BenchmarkStream(b *testing.B) {
+	b.Run("memory", func(b *testing.B) {
+		const streams = mostStreams - 1
+		for b.Loop() {
+			c := streaming(b, func(far net.Conn) { _, _ = far.Read(make([]byte, 1)) })
+			open := func() {
+				conn, err := c.Stream(b.Context(), protocol.StreamConsole)
+				require.NoError(b, err)
+				b.Cleanup(func() { _ = conn.Close() })
+			}
+			open()
+			before := testenv.InUse()
+			for range streams {
+				open()
+			}
+			b.ReportMetric(float64(testenv.InUse()-before)/streams, "B/stream")
+		}
+	})
 }
