@@ -60,10 +60,8 @@ func (c *Connection) askAgent(ctx context.Context, name, command string) (string
 
 // askAgentFor is askAgent for a command whose answer may take so many seconds.
 func (c *Connection) askAgentFor(ctx context.Context, seconds int32, name, command string) (string, error) {
-	var answer golibvirt.OptString
-	err := c.with(ctx, askAgent, name, func(d golibvirt.Domain) (err error) {
-		answer, err = c.rpc.QEMUDomainAgentCommand(d, command, seconds, 0)
-		return err
+	answer, err := of(ctx, c, askAgent, name, func(d golibvirt.Domain) (golibvirt.OptString, error) {
+		return c.rpc.QEMUDomainAgentCommand(d, command, seconds, 0)
 	})
 	if err != nil {
 		return "", err

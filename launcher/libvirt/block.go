@@ -43,12 +43,10 @@ func (c *Connection) BlockResize(ctx context.Context, name, target string, sizeB
 // BlockSize is the size in bytes that the disk with the target of the domain of this
 // name has for its guest.
 func (c *Connection) BlockSize(ctx context.Context, name, target string) (int64, error) {
-	var size uint64
-	err := c.with(ctx, "get the size of disk "+target+" of", name, func(d golibvirt.Domain) (err error) {
-		_, size, _, err = c.rpc.DomainGetBlockInfo(d, target, 0)
-		return err
+	return of(ctx, c, "get the size of disk "+target+" of", name, func(d golibvirt.Domain) (int64, error) {
+		_, size, _, err := c.rpc.DomainGetBlockInfo(d, target, 0)
+		return int64(size), err
 	})
-	return int64(size), err
 }
 
 // BlockCopy begins to copy the disk with the target of the domain of this name to

@@ -10,11 +10,7 @@ import (
 // MachineTypes are the machine types that QEMU has for guests of an architecture, as
 // libvirt names it, aliases such as q35 included.
 func (c *Connection) MachineTypes(ctx context.Context, arch string) ([]string, error) {
-	var xml string
-	err := c.wait(ctx, func() (err error) {
-		xml, err = c.rpc.ConnectGetCapabilities()
-		return err
-	})
+	xml, err := wait(ctx, c, c.rpc.ConnectGetCapabilities)
 	if err != nil {
 		return nil, fmt.Errorf("ask libvirt for the capabilities of the host: %w", err)
 	}

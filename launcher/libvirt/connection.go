@@ -29,8 +29,7 @@ const atOnce = 5
 func Dial(ctx context.Context, socket string) (*Connection, error) {
 	d := &dialer{ctx: ctx, socket: socket}
 	c := &Connection{rpc: golibvirt.NewWithDialer(d), socket: d, calls: make(chan struct{}, atOnce)}
-	err := c.wait(ctx, func() error { return c.rpc.ConnectToURI(golibvirt.QEMUSession) })
-	if err != nil {
+	if err := c.do(ctx, func() error { return c.rpc.ConnectToURI(golibvirt.QEMUSession) }); err != nil {
 		return nil, errors.Join(fmt.Errorf("connect to libvirt at %s: %w", socket, err), d.close())
 	}
 	return c, nil
@@ -82,38 +81,68 @@ func (c *Connection) Lost() <-chan struct{} { return c.rpc.Disconnected() }
 // Ping returns when the daemon has answered. It waits for no domain, whatever the
 // daemon does with one.
 func (c *Connection) Ping(ctx context.Context) error {
-	err := c.wait(ctx, func() error {
-		_, err := c.rpc.ConnectGetLibVersion()
-		return err
-	})
-	if err != nil {
+	if _, err := wait(ctx, c, c.rpc.ConnectGetLibVersion); err != nil {
 		return fmt.Errorf("ask libvirt for an answer: %w", err)
 	}
 	return nil
 }
 
-// wait runs call and returns its error, or that of ctx if it ends first. Then
+// wait runs call and returns its result, or the error of ctx if that ends first. Then
 // call goes on, until the daemon answers or is gone. Beside [atOnce] calls that go on
 // no other is begun.
-func (c *Connection) wait(ctx context.Context, call func() error) error {
+//
+// The result is that of call until it is handed over: call writes nothing that its
+// caller reads, since its caller may be gone.
+func wait[T any](ctx context.Context, c *Connection, call func() (T, error)) (T, error) {
+	var none T
 	if err := ctx.Err(); err != nil {
-		return err
+		return none, err
 	}
 	select {
 	case c.calls <- struct{}{}:
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return none, context.Cause(ctx)
 	}
-	done := make(chan error, 1)
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
 	go func() {
-		err := call()
+		value, err := call()
 		<-c.calls
-		done <- err
+		done <- result{value, err}
 	}()
 	select {
-	case err := <-done:
-		return err
+	case r := <-done:
+		return r.value, r.err
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return none, context.Cause(ctx)
 	}
+}
+
+// do is wait for a call without a result.
+func (c *Connection) do(ctx context.Context, call func() error) error {
+	_, err := wait(ctx, c, func() (struct{}, error) { return struct{}{}, call() })
+	return err
+}
+
+// of is the result of a call about the domain of this name. The call is made as by
+// wait.
+func of[T any](ctx context.Context, c *Connection, op, name string, call func(golibvirt.Domain) (T, error)) (T, error) {
+	value, err := wait(ctx, c, func() (T, error) {
+		d, err := c.rpc.DomainLookupByName(name)
+		if err != nil {
+			var none T
+			return none, err
+		}
+		return call(d)
+	})
+	return value, failure(op, name, err)
+}
+
+// with is of for a call without a result.
+func (c *Connection) with(ctx context.Context, op, name string, do func(golibvirt.Domain) error) error {
+	_, err := of(ctx, c, op, name, func(d golibvirt.Domain) (struct{}, error) { return struct{}{}, do(d) })
+	return err
 }

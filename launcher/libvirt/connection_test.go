@@ -13,7 +13,7 @@ func TestADaemonThatHangsIsNotAskedForEver(t *testing.T) {
 	answer := make(chan struct{})
 	for range atOnce {
 		ctx, cancel := context.WithCancel(t.Context())
-		require.ErrorIs(t, c.wait(ctx, func() error {
+		require.ErrorIs(t, c.do(ctx, func() error {
 			cancel()
 			<-answer
 			return nil
@@ -24,10 +24,10 @@ func TestADaemonThatHangsIsNotAskedForEver(t *testing.T) {
 	count := func() error { begun++; return nil }
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	require.ErrorIs(t, c.wait(ctx, count), context.DeadlineExceeded)
+	require.ErrorIs(t, c.do(ctx, count), context.DeadlineExceeded)
 	require.Zero(t, begun, "the daemon has as many calls as it works on")
 
 	close(answer)
-	require.NoError(t, c.wait(t.Context(), count))
+	require.NoError(t, c.do(t.Context(), count))
 	require.Equal(t, 1, begun)
 }

@@ -53,7 +53,7 @@ func (c *Connection) create(ctx context.Context, d *libvirtxml.Domain, flags gol
 	if err != nil {
 		return fmt.Errorf("write domain %s as XML: %w", d.Name, err)
 	}
-	return failure("create", d.Name, c.wait(ctx, func() error {
+	return failure("create", d.Name, c.do(ctx, func() error {
 		_, err := c.rpc.DomainCreateXML(xml, flags)
 		return err
 	}))
@@ -68,15 +68,13 @@ type Status struct {
 
 // Status is what the domain of this name does, or an [ErrNotFound].
 func (c *Connection) Status(ctx context.Context, name string) (Status, error) {
-	var state, reason int32
-	err := c.with(ctx, "get the state of", name, func(d golibvirt.Domain) (err error) {
-		state, reason, err = c.rpc.DomainGetState(d, 0)
-		return err
+	return of(ctx, c, "get the state of", name, func(d golibvirt.Domain) (Status, error) {
+		state, reason, err := c.rpc.DomainGetState(d, 0)
+		if err != nil {
+			return Status{}, err
+		}
+		return status(golibvirt.DomainState(state), reason), nil
 	})
-	if err != nil {
-		return Status{}, err
-	}
-	return status(golibvirt.DomainState(state), reason), nil
 }
 
 // status translates libvirt's pair of numbers.
@@ -94,11 +92,7 @@ func status(state golibvirt.DomainState, reason int32) Status {
 
 // Describe is the domain of this name as it is now.
 func (c *Connection) Describe(ctx context.Context, name string) (*libvirtxml.Domain, error) {
-	var xml string
-	err := c.with(ctx, "describe", name, func(d golibvirt.Domain) (err error) {
-		xml, err = c.rpc.DomainGetXMLDesc(d, 0)
-		return err
-	})
+	xml, err := of(ctx, c, "describe", name, func(d golibvirt.Domain) (string, error) { return c.rpc.DomainGetXMLDesc(d, 0) })
 	if err != nil {
 		return nil, err
 	}
@@ -112,12 +106,10 @@ func (c *Connection) Describe(ctx context.Context, name string) (*libvirtxml.Dom
 // BytesRead is how many bytes the guest of the domain of this name has read of all
 // its disks since it was started.
 func (c *Connection) BytesRead(ctx context.Context, name string) (int64, error) {
-	var read int64
-	err := c.with(ctx, "get the statistics of the disks of", name, func(d golibvirt.Domain) (err error) {
-		_, read, _, _, _, err = c.rpc.DomainBlockStats(d, "") // no path: of all together
-		return err
+	return of(ctx, c, "get the statistics of the disks of", name, func(d golibvirt.Domain) (int64, error) {
+		_, read, _, _, _, err := c.rpc.DomainBlockStats(d, "") // no path: of all together
+		return read, err
 	})
-	return read, err
 }
 
 // Shutdown presses the power button of the domain of this name. The guest may or
@@ -147,15 +139,4 @@ func (c *Connection) Destroy(ctx context.Context, name string) error {
 	return c.with(ctx, "destroy", name, func(d golibvirt.Domain) error {
 		return c.rpc.DomainDestroyFlags(d, golibvirt.DomainDestroyDefault)
 	})
-}
-
-// with calls do with the domain of this name.
-func (c *Connection) with(ctx context.Context, op, name string, do func(golibvirt.Domain) error) error {
-	return failure(op, name, c.wait(ctx, func() error {
-		d, err := c.rpc.DomainLookupByName(name)
-		if err != nil {
-			return err
-		}
-		return do(d)
-	}))
 }

@@ -63,40 +63,42 @@ func (m Migration) params(more ...golibvirt.TypedParam) []golibvirt.TypedParam {
 // MigrateBegin returns the XML of the domain of this name for the destination, which
 // may change what is the host's in it, and a cookie.
 func (c *Connection) MigrateBegin(ctx context.Context, name string, m Migration) (xml string, cookie []byte, err error) {
-	err = c.with(ctx, "begin the migration of", name, func(d golibvirt.Domain) (err error) {
-		cookie, xml, err = c.rpc.DomainMigrateBegin3Params(d, m.params(), uint32(m.flags()))
-		return err
+	type begun struct {
+		xml    string
+		cookie []byte
+	}
+	b, err := of(ctx, c, "begin the migration of", name, func(d golibvirt.Domain) (b begun, err error) {
+		b.cookie, b.xml, err = c.rpc.DomainMigrateBegin3Params(d, m.params(), uint32(m.flags()))
+		return b, err
 	})
-	return xml, cookie, err
+	return b.xml, b.cookie, err
 }
 
 // MigratePrepare starts a QEMU at the destination that waits for the domain.
 func (c *Connection) MigratePrepare(ctx context.Context, name string, m Migration, xml string, cookie []byte) (next []byte, err error) {
-	err = failure("prepare the migration of", name, c.wait(ctx, func() (err error) {
-		next, _, err = c.rpc.DomainMigratePrepare3Params(m.params(param(golibvirt.MigrateParamDestXML, xml)), cookie, uint32(m.flags()))
-		return err
-	}))
-	return next, err
+	next, err = wait(ctx, c, func() ([]byte, error) {
+		next, _, err := c.rpc.DomainMigratePrepare3Params(m.params(param(golibvirt.MigrateParamDestXML, xml)), cookie, uint32(m.flags()))
+		return next, err
+	})
+	return next, failure("prepare the migration of", name, err)
 }
 
 // MigratePerform moves the domain. It returns when everything is at the destination,
 // which may take long, or when the job was aborted.
 func (c *Connection) MigratePerform(ctx context.Context, name string, m Migration, cookie []byte) (next []byte, err error) {
-	err = c.with(ctx, "migrate", name, func(d golibvirt.Domain) (err error) {
-		next, err = c.rpc.DomainMigratePerform3Params(d, nil, m.params(), cookie, m.flags())
-		return err
+	return of(ctx, c, "migrate", name, func(d golibvirt.Domain) ([]byte, error) {
+		return c.rpc.DomainMigratePerform3Params(d, nil, m.params(), cookie, m.flags())
 	})
-	return next, err
 }
 
 // MigrateFinish lets the guest run at the destination, or ends the QEMU there if it
 // was NotMoved, for which libvirt returns an error too.
 func (c *Connection) MigrateFinish(ctx context.Context, name string, m Migration, cookie []byte, was Outcome) (next []byte, err error) {
-	err = failure("finish the migration of", name, c.wait(ctx, func() (err error) {
-		_, next, err = c.rpc.DomainMigrateFinish3Params(m.params(param(golibvirt.MigrateParamDestName, name)), cookie, uint32(m.flags()), int32(was))
-		return err
-	}))
-	return next, err
+	next, err = wait(ctx, c, func() ([]byte, error) {
+		_, next, err := c.rpc.DomainMigrateFinish3Params(m.params(param(golibvirt.MigrateParamDestName, name)), cookie, uint32(m.flags()), int32(was))
+		return next, err
+	})
+	return next, failure("finish the migration of", name, err)
 }
 
 // MigrateConfirm ends the domain at the source, or lets its guest run on there if it
@@ -146,11 +148,9 @@ func (c *Connection) CompletedJob(ctx context.Context, name string) (Job, error)
 }
 
 func (c *Connection) job(ctx context.Context, name string, flags golibvirt.DomainGetJobStatsFlags) (Job, error) {
-	var p params
-	err := c.with(ctx, "get the job of", name, func(d golibvirt.Domain) error {
+	p, err := of(ctx, c, "get the job of", name, func(d golibvirt.Domain) (params, error) {
 		_, all, err := c.rpc.DomainGetJobStats(d, flags)
-		p = newParams(all)
-		return err
+		return newParams(all), err
 	})
 	milliseconds := func(name string) time.Duration { return time.Duration(p.number(name)) * time.Millisecond }
 	return Job{

@@ -37,10 +37,8 @@ type DiskError struct {
 // QEMU is asked, not libvirt: go-libvirt cannot decode virDomainGetDiskErrors, whose
 // structure has a field that it does not export.
 func (c *Connection) DiskErrors(ctx context.Context, name string) ([]DiskError, error) {
-	var answer string
-	err := c.with(ctx, "get the disk errors of", name, func(d golibvirt.Domain) (err error) {
-		answer, err = c.rpc.QEMUDomainMonitorCommand(d, `{"execute":"query-block"}`, 0)
-		return err
+	answer, err := of(ctx, c, "get the disk errors of", name, func(d golibvirt.Domain) (string, error) {
+		return c.rpc.QEMUDomainMonitorCommand(d, `{"execute":"query-block"}`, 0)
 	})
 	if err != nil {
 		return nil, err

@@ -14,27 +14,29 @@ import (
 // Processors are what guests of an architecture, as libvirt names it, can have on
 // this host. KVM need not be there.
 func (c *Connection) Processors(ctx context.Context, arch string) (protocol.Processors, error) {
-	var host, emulated string
-	var names []string
-	err := c.wait(ctx, func() (err error) {
-		if host, err = c.rpc.ConnectGetCapabilities(); err != nil {
-			return err
+	type answers struct {
+		host, emulated string
+		names          []string
+	}
+	said, err := wait(ctx, c, func() (a answers, err error) {
+		if a.host, err = c.rpc.ConnectGetCapabilities(); err != nil {
+			return a, err
 		}
-		if names, _, err = c.rpc.ConnectGetCPUModelNames(arch, 1, 0); err != nil {
-			return err
+		if a.names, _, err = c.rpc.ConnectGetCPUModelNames(arch, 1, 0); err != nil {
+			return a, err
 		}
-		emulated, err = c.rpc.ConnectGetDomainCapabilities(nil, golibvirt.OptString{arch}, nil, golibvirt.OptString{"qemu"}, 0)
-		return err
+		a.emulated, err = c.rpc.ConnectGetDomainCapabilities(nil, golibvirt.OptString{arch}, nil, golibvirt.OptString{"qemu"}, 0)
+		return a, err
 	})
 	if err != nil {
 		return protocol.Processors{}, fmt.Errorf("ask libvirt what processors guests can have: %w", err)
 	}
 	expand := func(p libvirtxml.CapsHostCPU) ([]string, error) { return c.expand(ctx, p) }
 	var all protocol.Processors
-	if all.Native, err = native(host, names, expand); err != nil {
+	if all.Native, err = native(said.host, said.names, expand); err != nil {
 		return protocol.Processors{}, err
 	}
-	all.Emulated, err = emulation(emulated, expand)
+	all.Emulated, err = emulation(said.emulated, expand)
 	return all, err
 }
 
@@ -44,11 +46,10 @@ func (c *Connection) expand(ctx context.Context, p libvirtxml.CapsHostCPU) ([]st
 	if err != nil {
 		return nil, err
 	}
-	var out string
-	if err := c.wait(ctx, func() (err error) {
-		out, err = c.rpc.ConnectBaselineCPU([]string{in}, golibvirt.ConnectBaselineCPUExpandFeatures)
-		return err
-	}); err != nil {
+	out, err := wait(ctx, c, func() (string, error) {
+		return c.rpc.ConnectBaselineCPU([]string{in}, golibvirt.ConnectBaselineCPUExpandFeatures)
+	})
+	if err != nil {
 		return nil, fmt.Errorf("ask libvirt for the features of %s: %w", p.Model, err)
 	}
 	var full libvirtxml.DomainCPU

@@ -23,11 +23,10 @@ func (c *Connection) Screenshot(ctx context.Context, name, file string) error {
 		return fmt.Errorf("write the command for a screenshot of domain %s: %w", name, err)
 	}
 	const op = "take a screenshot of"
-	var answer string
-	if err := c.with(ctx, op, name, func(d golibvirt.Domain) (err error) {
-		answer, err = c.rpc.QEMUDomainMonitorCommand(d, string(command), 0)
-		return err
-	}); err != nil {
+	answer, err := of(ctx, c, op, name, func(d golibvirt.Domain) (string, error) {
+		return c.rpc.QEMUDomainMonitorCommand(d, string(command), 0)
+	})
+	if err != nil {
 		return err
 	}
 	var said struct {

@@ -71,10 +71,8 @@ func (c *Connection) Stats(ctx context.Context, name string) (Stats, error) {
 // stats are groups of the statistics of the domain of this name.
 func (c *Connection) stats(ctx context.Context, name string, groups golibvirt.DomainStatsTypes) (params, error) {
 	const op = "get the statistics of"
-	var records []golibvirt.DomainStatsRecord
-	err := c.with(ctx, op, name, func(d golibvirt.Domain) (err error) {
-		records, err = c.rpc.ConnectGetAllDomainStats([]golibvirt.Domain{d}, uint32(groups), 0)
-		return err
+	records, err := of(ctx, c, op, name, func(d golibvirt.Domain) ([]golibvirt.DomainStatsRecord, error) {
+		return c.rpc.ConnectGetAllDomainStats([]golibvirt.Domain{d}, uint32(groups), 0)
 	})
 	if err != nil {
 		return nil, err
