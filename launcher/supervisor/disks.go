@@ -18,6 +18,11 @@ import (
 	"github.com/podvisor/podvisor/vmi/config"
 )
 
+// place is where the launcher makes disks, and how: as the cluster's settings say.
+func (s *Supervisor) place(settings config.Launcher) place {
+	return place{s.config.Root, settings, s.config.Inspector}
+}
+
 // place is where the disks of a VMI are made, and how.
 type place struct {
 	root      string // the folder that is the root of the pod
@@ -29,16 +34,7 @@ type place struct {
 // configuration drive describes the devices. Errors name the volume and the path;
 // those of the spec wrap [vmi.ErrInvalid].
 func makeDisks(ctx context.Context, v *vmi.VirtualMachineInstance, p place, devices ...cloudinit.Device) (map[string]domain.Disk, error) {
-	node, err := p.observe(ctx, v.Spec.Volumes)
-	node.Space = volume.Space{ReserveBytes: p.settings.ReserveBytes, TolerancePercent: p.settings.TolerancePercent}
-	node.Devices = devices
-	if err != nil {
-		return nil, err
-	}
-	if node.Keys, err = seedKeys(v, p.root); err != nil {
-		return nil, err
-	}
-	attachments, err := volume.Resolve(v, node)
+	attachments, err := p.resolve(ctx, v, devices...)
 	if err != nil {
 		return nil, err
 	}
@@ -53,6 +49,21 @@ func makeDisks(ctx context.Context, v *vmi.VirtualMachineInstance, p place, devi
 		}
 	}
 	return disks, err
+}
+
+// resolve returns how the disks of v are attached, with the sizes that they shall have:
+// whatever makes or enlarges a disk asks here.
+func (p place) resolve(ctx context.Context, v *vmi.VirtualMachineInstance, devices ...cloudinit.Device) ([]storage.Attachment, error) {
+	node, err := p.observe(ctx, v.Spec.Volumes)
+	if err != nil {
+		return nil, err
+	}
+	node.Space = volume.Space{ReserveBytes: p.settings.ReserveBytes, TolerancePercent: p.settings.TolerancePercent}
+	node.Devices = devices
+	if node.Keys, err = seedKeys(v, p.root); err != nil {
+		return nil, err
+	}
+	return volume.Resolve(v, node)
 }
 
 // observe observes what attachments of the volumes depend on.

@@ -15,7 +15,23 @@ import (
 // disks makes the disks of v: those of the config from their attachments, and the
 // others as in a pod. A configuration drive describes the devices with a tag.
 func (s *Supervisor) disks(ctx context.Context, v *vmi.VirtualMachineInstance, settings config.Launcher, tagged []cloudinit.Device) (map[string]domain.Disk, error) {
-	others, given := v.DeepCopy(), []storage.Attachment(nil)
+	others, given := s.given(v)
+	disks, err := makeDisks(ctx, others, s.place(settings), tagged...)
+	if err != nil || len(given) == 0 {
+		return disks, err
+	}
+	if err := makeFiles(ctx, given); err != nil {
+		return nil, err
+	}
+	own, err := examine(given)
+	maps.Copy(disks, own)
+	return disks, err
+}
+
+// given are the attachments of the config for v's disks. The others of v are disks that
+// are where a pod has them.
+func (s *Supervisor) given(v *vmi.VirtualMachineInstance) (others *vmi.VirtualMachineInstance, given []storage.Attachment) {
+	others = v.DeepCopy()
 	devices := &others.Spec.Domain.Devices
 	devices.Disks = slices.DeleteFunc(devices.Disks, func(d vmi.Disk) bool {
 		a, ok := s.config.Disks[d.Name]
@@ -29,14 +45,5 @@ func (s *Supervisor) disks(ctx context.Context, v *vmi.VirtualMachineInstance, s
 		_, ok := s.config.Disks[v.Name]
 		return ok
 	})
-	disks, err := makeDisks(ctx, others, place{s.config.Root, settings, s.config.Inspector}, tagged...)
-	if err != nil || len(given) == 0 {
-		return disks, err
-	}
-	if err := makeFiles(ctx, given); err != nil {
-		return nil, err
-	}
-	own, err := examine(given)
-	maps.Copy(disks, own)
-	return disks, err
+	return others, given
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/storage"
 	"github.com/podvisor/podvisor/storage/image"
-	"github.com/podvisor/podvisor/storage/volume"
 	"github.com/podvisor/podvisor/vmi"
 )
 
@@ -27,31 +26,31 @@ func (s *Supervisor) measureDisks() {
 		return
 	}
 	s.work.Go(func() {
-		growing, err := inClaims(s.inner, desired.Instance)
+		others, _ := s.given(desired.Instance)
+		growing, err := s.place(desired.Settings).inClaims(s.inner, others)
 		if err != nil {
 			s.config.Logger.Warn("the sizes of the disks in claims are not known", "err", err)
 			return
 		}
 		s.facts.change(func(f *facts) {
-			f.growing = growing
-			f.enlarge()
+			if f.desired == desired { // else another measurement follows
+				f.growing = growing
+				f.enlarge()
+			}
 		})
 	})
 }
 
 // inClaims are the disks of v that are in claims and outlive the pod, as they shall be,
 // by their aliases.
-func inClaims(ctx context.Context, v *vmi.VirtualMachineInstance) (map[string]storage.Attachment, error) {
+func (p place) inClaims(ctx context.Context, v *vmi.VirtualMachineInstance) (map[string]storage.Attachment, error) {
 	part := *v
 	part.Spec.Volumes = slices.DeleteFunc(slices.Clone(v.Spec.Volumes), func(v vmi.Volume) bool { return v.Claim() == "" || v.Ephemeral != nil })
 	part.Spec.Domain.Devices.Disks = slices.DeleteFunc(slices.Clone(v.Spec.Domain.Devices.Disks), func(d vmi.Disk) bool {
 		return !slices.ContainsFunc(part.Spec.Volumes, func(v vmi.Volume) bool { return v.Name == d.Name })
 	})
-	node, err := place{}.observe(ctx, part.Spec.Volumes)
-	if err != nil {
-		return nil, err
-	}
-	all, err := volume.Resolve(&part, node)
+	part.Spec.AccessCredentials = nil // they are on no disk in a claim
+	all, err := p.resolve(ctx, &part)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,7 +18,9 @@ import (
 	"github.com/podvisor/podvisor/launcher"
 	"github.com/podvisor/podvisor/launcher/domain"
 	"github.com/podvisor/podvisor/launcher/protocol"
+	"github.com/podvisor/podvisor/storage"
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/config"
 )
 
 // withClaim is the VMI of the tests with a disk in a claim of the size.
@@ -86,6 +89,42 @@ func TestADiskInAFileSystemThatGrewIsLargerAtTheNextStart(t *testing.T) {
 	disks, err = makeDisks(t.Context(), withClaim("62Mi"), place{root: root})
 	require.NoError(t, err)
 	require.EqualValues(t, 64<<20, disks["data"].SizeBytes, "a disk is never shortened")
+}
+
+func TestADiskOfAGuestThatRunsHasTheSizeThatItsCreationWouldGiveIt(t *testing.T) {
+	const image = 20 << 20
+	for _, tt := range []struct {
+		name     string
+		claim    string
+		settings config.Launcher
+		disks    map[string]storage.Attachment
+		want     int64
+	}{
+		{name: "the claim has grown", claim: "64Mi", want: 64 << 20},
+		{name: "the node reserves more than is free", claim: "64Mi", settings: config.Launcher{ReserveBytes: 1 << 50}, want: image},
+		{name: "the node tolerates a claim that is smaller", claim: "10Mi", settings: config.Launcher{TolerancePercent: 60}, want: image},
+		{name: "the embedder gives the disk", claim: "64Mi", disks: map[string]storage.Attachment{"data": {}}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			root := t.TempDir()
+			file := filepath.Join(root, vmi.PrivateDir, "vmi-disks/data/disk.img")
+			require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
+			require.NoError(t, os.WriteFile(file, nil, 0o600))
+			require.NoError(t, os.Truncate(file, image))
+			s := &Supervisor{config: Config{Root: root, Disks: tt.disks, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), LogLevel: &slog.LevelVar{}}, facts: newFacts(), inner: t.Context()}
+			v := withClaim(tt.claim)
+			v.Spec.Domain.Devices.Disks, v.Spec.Volumes = v.Spec.Domain.Devices.Disks[3:], v.Spec.Volumes[3:]
+			s.facts.domain = launcher.Running
+			require.NoError(t, s.Put(protocol.Desired{Instance: v, Settings: tt.settings}))
+			s.work.Wait()
+			require.Equal(t, []launcher.Device{{Alias: domain.DiskAlias("data"), Name: "disk data", SizeBytes: tt.want}}, s.facts.devices)
+			if tt.disks == nil {
+				made, err := makeDisks(t.Context(), v, s.place(tt.settings))
+				require.NoError(t, err)
+				require.Equal(t, tt.want, made["data"].SizeBytes)
+			}
+		})
+	}
 }
 
 func TestADiskOfAGuestThatRunsGrowsWithItsClaim(t *testing.T) {
