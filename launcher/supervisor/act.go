@@ -66,6 +66,7 @@ func (s *Supervisor) actStart(ctx context.Context) {
 		} else {
 			s.config.Logger.Info("the domain runs", "seconds", time.Since(began).Seconds(), "machineType", created.machineType, "emulated", created.emulated)
 		}
+		log := s.qemuLog() // the domain may have ended before its start was over
 		s.facts.change(func(f *facts) {
 			f.fault = err
 			if err != nil {
@@ -75,14 +76,14 @@ func (s *Supervisor) actStart(ctx context.Context) {
 				return
 			}
 			f.running = created
-			s.started(f)
+			s.started(f, log)
 		})
 		s.measureDisks() // a claim may have grown meanwhile
 	})
 }
 
 // started makes the domain what the events of its start say.
-func (s *Supervisor) started(f *facts) {
+func (s *Supervisor) started(f *facts, log qemuLog) {
 	f.domain = launcher.Running
 	f.boots(0, time.Now())
 	if f.running.paused && f.pause.Cause == "" {
@@ -91,7 +92,7 @@ func (s *Supervisor) started(f *facts) {
 	if f.pause.Cause != "" {
 		f.domain = launcher.Paused
 	}
-	s.settleEnd(f) // it may have ended before its start was over
+	s.settleEnd(f, log)
 }
 
 // actShutdown asks the guest to power off.

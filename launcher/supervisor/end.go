@@ -31,32 +31,47 @@ const panicked = "the kernel of the guest panicked; the guest's console says why
 // exit code 0, which libvirt takes for a crash.
 const expired = "the guest did not reset its watchdog in time, and the watchdog powered it off"
 
+// qemuLog is what the log of a domain's QEMU says of its end. It is read before the
+// facts are locked: a file may take long to read.
+type qemuLog struct {
+	// reason is why QEMU ended, as libvirt says it. Empty: it has not said that.
+	reason string
+	// messages are the last ones of QEMU.
+	messages string
+}
+
+func (s *Supervisor) qemuLog() qemuLog {
+	name := s.domainName()
+	return qemuLog{s.daemon.QEMUReason(name), s.daemon.QEMUMessages(name)}
+}
+
 // ended notes one of the two reports of the domain's end, libvirt's event and QEMU's
 // exit status.
 func (s *Supervisor) ended(report func(*facts)) {
+	log := s.qemuLog()
 	s.facts.change(func(f *facts) {
 		report(f)
 		if f.domain != launcher.Gone && f.domain != launcher.Absent {
-			s.settleEnd(f)
+			s.settleEnd(f, log)
 		}
 	})
 }
 
 // settleEnd makes the domain gone when both reports of its end are there, or when the
 // second is late. It does nothing as long as there is none.
-func (s *Supervisor) settleEnd(f *facts) {
+func (s *Supervisor) settleEnd(f *facts, log qemuLog) {
 	wait := forStatus
 	switch {
 	case f.event == "" && f.status == nil:
 		return
 	case f.unexplained():
 	case f.event != "" && f.status != nil:
-		s.gone(f)
+		f.gone(log)
 		return
 	case f.status != nil:
 		wait = forEvent
 	}
-	time.AfterFunc(wait, func() { s.facts.change(s.gone) })
+	time.AfterFunc(wait, s.late)
 }
 
 // unexplained says that QEMU left by itself, which it does for a watchdog alone,
@@ -66,14 +81,20 @@ func (f *facts) unexplained() bool {
 	return f.event == libvirt.Failed && f.status != nil && f.status.Exited() && f.status.ExitStatus() == 0 && f.panics == 0 && !f.watchdog
 }
 
+// late makes the domain gone without waiting for a second report any longer.
+func (s *Supervisor) late() {
+	log := s.qemuLog()
+	s.facts.change(func(f *facts) { f.gone(log) })
+}
+
 // gone makes the domain gone if its end was reported and the start is over.
-func (s *Supervisor) gone(f *facts) {
+func (f *facts) gone(log qemuLog) {
 	if f.event == "" && f.status == nil || f.domain != launcher.Running && f.domain != launcher.Paused {
 		return
 	}
 	f.domain = launcher.Gone
 	event := f.event
-	if event == "" && s.daemon.QEMUReason(s.domainName()) == poweredOff {
+	if event == "" && log.reason == poweredOff {
 		event = libvirt.PoweredOff // and the event came before a session that would see it
 	}
 	if event == libvirt.PoweredOff && f.interrupted {
@@ -88,10 +109,8 @@ func (s *Supervisor) gone(f *facts) {
 		f.exit.Message = expired
 		return
 	}
-	if f.exit.Cause == launcher.Crashed {
-		if last := s.daemon.QEMUMessages(s.domainName()); last != "" {
-			f.exit.Message += "; QEMU's last messages: " + last
-		}
+	if f.exit.Cause == launcher.Crashed && log.messages != "" {
+		f.exit.Message += "; QEMU's last messages: " + log.messages
 	}
 }
 

@@ -1,14 +1,55 @@
 package supervisor
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
 	"github.com/podvisor/podvisor/launcher"
 	"github.com/podvisor/podvisor/launcher/libvirt"
+	"github.com/podvisor/podvisor/launcher/process"
 )
+
+// A file that is slow to read, such as one on a disk that hangs, stops no call that only
+// asks what is known.
+func TestNoFileIsReadUnderTheLockOfTheFacts(t *testing.T) {
+	dir := t.TempDir()
+	log := filepath.Join(dir, "cache/libvirt/qemu/log/ns_vm.log")
+	require.NoError(t, os.MkdirAll(filepath.Dir(log), 0o755))
+	require.NoError(t, unix.Mkfifo(log, 0o600)) // to open it takes as long as none writes to it
+	s := &Supervisor{config: Config{Namespace: "ns", Name: "vm"}, facts: newFacts(), daemon: process.NewDaemon(process.Config{Dir: dir})}
+	s.facts.domain, s.facts.event = launcher.Running, libvirt.Failed
+	ended, observed := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		s.ended(func(f *facts) { f.status = new(unix.WaitStatus(9)) })
+	}()
+	time.Sleep(100 * time.Millisecond)
+	go func() {
+		defer close(observed)
+		s.facts.observe(time.Now())
+	}()
+	select {
+	case <-observed:
+	case <-time.After(10 * time.Second):
+		t.Error("the facts are locked while a file is read")
+	}
+	for done := false; !done; {
+		f, err := os.OpenFile(log, os.O_RDWR, 0)
+		require.NoError(t, err)
+		select {
+		case <-ended:
+			done = true
+		case <-time.After(10 * time.Millisecond):
+		}
+		require.NoError(t, f.Close())
+	}
+	require.Equal(t, launcher.Gone, s.facts.domain)
+}
 
 func TestHowADomainEndedFollowsFromItsReports(t *testing.T) {
 	code := func(n int) *unix.WaitStatus { return new(unix.WaitStatus(n << 8)) }

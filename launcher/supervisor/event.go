@@ -32,11 +32,12 @@ func (s *Supervisor) connected(ctx context.Context, c *libvirt.Connection) {
 	case errors.Is(err, libvirt.ErrNotFound):
 		// No event will come any more.
 		time.AfterFunc(forStatus, func() {
+			log := s.qemuLog()
 			s.facts.change(func(f *facts) {
 				if f.status == nil && f.event == "" {
 					f.event = libvirt.Failed
 				}
-				s.gone(f)
+				f.gone(log)
 			})
 		})
 	case err != nil:

@@ -39,7 +39,7 @@ func TestEventsDuringAStartCount(t *testing.T) {
 				s.happened(libvirt.Event{Domain: "ns_vm", Kind: e, Pause: causes[e]})
 				s.happened(libvirt.Event{Domain: "ns_other", Kind: libvirt.Failed})
 			}
-			s.facts.change(s.started)
+			s.facts.change(func(f *facts) { s.started(f, s.qemuLog()) })
 			if tt.want == launcher.Gone {
 				s.ended(func(f *facts) { f.status = new(unix.WaitStatus) }) // the second report
 			}
@@ -68,10 +68,8 @@ func TestAnEndWithoutAnEventIsWhatLibvirtsLogSays(t *testing.T) {
 			require.NoError(t, os.MkdirAll(filepath.Dir(log), 0o755))
 			require.NoError(t, os.WriteFile(log, []byte(tt.log), 0o644))
 			s := &Supervisor{config: Config{Namespace: "ns", Name: "vm"}, facts: newFacts(), daemon: process.NewDaemon(process.Config{Dir: dir})}
-			s.facts.change(func(f *facts) {
-				f.domain, f.event, f.status = launcher.Running, tt.event, new(unix.WaitStatus)
-				s.gone(f)
-			})
+			s.facts.domain, s.facts.event, s.facts.status = launcher.Running, tt.event, new(unix.WaitStatus)
+			s.late()
 			require.Equal(t, tt.want, s.facts.exit.Cause)
 		})
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,31 +20,31 @@ func TestASoftRebootPressesThePowerButtonIfTheAgentFails(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		// agent is what the agent does. Nil: there is none.
-		agent  func(context.Context, *int64) error
+		agent  func(context.Context, *atomic.Int64) error
 		noACPI bool
 		err    error
 		after  time.Duration // until the caller is answered
 		// pressed is how often the button was pressed then, and when all is over.
-		pressed, inTheEnd int
+		pressed, inTheEnd int64
 	}{
-		{name: "an agent that reboots the guest", agent: func(_ context.Context, n *int64) error { *n++; return nil }},
+		{name: "an agent that reboots the guest", agent: func(_ context.Context, n *atomic.Int64) error { n.Add(1); return nil }},
 		{name: "no agent", pressed: 1, inTheEnd: 1},
-		{name: "an agent that refuses", agent: func(context.Context, *int64) error { return refuses }, pressed: 1, inTheEnd: 1},
-		{name: "an agent that refuses a guest without ACPI", agent: func(context.Context, *int64) error { return refuses }, noACPI: true, err: refuses},
-		{name: "an agent that does nothing", agent: func(context.Context, *int64) error {
+		{name: "an agent that refuses", agent: func(context.Context, *atomic.Int64) error { return refuses }, pressed: 1, inTheEnd: 1},
+		{name: "an agent that refuses a guest without ACPI", agent: func(context.Context, *atomic.Int64) error { return refuses }, noACPI: true, err: refuses},
+		{name: "an agent that does nothing", agent: func(context.Context, *atomic.Int64) error {
 			time.Sleep(time.Minute)
 			return errors.New("no event came")
 		}, after: agentRefuses, inTheEnd: 1},
-		{name: "a guest that reboots late", agent: func(_ context.Context, n *int64) error {
+		{name: "a guest that reboots late", agent: func(_ context.Context, n *atomic.Int64) error {
 			time.Sleep(time.Minute)
-			*n++
+			n.Add(1)
 			return errors.New("the answer was lost")
 		}, after: agentRefuses},
-		{name: "a slow guest without ACPI", noACPI: true, agent: func(context.Context, *int64) error {
+		{name: "a slow guest without ACPI", noACPI: true, agent: func(context.Context, *atomic.Int64) error {
 			time.Sleep(time.Minute)
 			return errors.New("no event came")
 		}, after: agentRefuses},
-		{name: "libvirt that does not answer", agent: func(ctx context.Context, _ *int64) error {
+		{name: "libvirt that does not answer", agent: func(ctx context.Context, _ *atomic.Int64) error {
 			<-ctx.Done()
 			return ctx.Err()
 		}, after: agentRefuses, inTheEnd: 1},
@@ -51,14 +52,13 @@ func TestASoftRebootPressesThePowerButtonIfTheAgentFails(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var work sync.WaitGroup
-				var reboots int64
-				var pressed int
-				r := softReboot{reboots: func() int64 { return reboots }, later: func(do func(context.Context)) { work.Go(func() { do(t.Context()) }) }}
+				var reboots, pressed atomic.Int64
+				r := softReboot{reboots: reboots.Load, later: func(do func(context.Context)) { work.Go(func() { do(t.Context()) }) }}
 				if tt.agent != nil {
 					r.agent = func(ctx context.Context) error { return tt.agent(ctx, &reboots) }
 				}
 				if !tt.noACPI {
-					r.button = func(context.Context) error { pressed++; return nil }
+					r.button = func(context.Context) error { pressed.Add(1); return nil }
 				}
 				begun := time.Now()
 				err := r.ask(t.Context())
@@ -69,9 +69,9 @@ func TestASoftRebootPressesThePowerButtonIfTheAgentFails(t *testing.T) {
 				}
 				require.Equal(t, tt.after, time.Since(begun))
 				synctest.Wait()
-				require.Equal(t, tt.pressed, pressed)
+				require.Equal(t, tt.pressed, pressed.Load())
 				work.Wait()
-				require.Equal(t, tt.inTheEnd, pressed)
+				require.Equal(t, tt.inTheEnd, pressed.Load())
 			})
 		})
 	}
