@@ -29,18 +29,8 @@ type Actual struct {
 	Devices []Device
 	// LostFilesystems are the file systems whose servers have ended, by their names.
 	LostFilesystems []string
-	// Resizing says that a Resize is being executed.
-	Resizing bool
-	// ResizeFault is why the last Resize failed. Nil: none has.
-	ResizeFault error
-	// ResizeAt is when the next Resize may be tried.
-	ResizeAt time.Time
-	// Switching says that a SwitchLink is being executed.
-	Switching bool
-	// SwitchFault is why the last SwitchLink failed. Nil: none has.
-	SwitchFault error
-	// SwitchAt is when the next SwitchLink may be tried.
-	SwitchAt time.Time
+	// Operations is what became of the operations on the domain.
+	Operations Operations
 	// Session is the session with the libvirt daemon.
 	Session Session
 	// Fault is why the last start failed. Nil: none has.

@@ -15,8 +15,7 @@ func Decide(d Desired, a Actual) Plan {
 	p.State.Generation = d.Generation
 	p.find(d, a)
 	p.notBooted(d, a)
-	p.resize(d, a)
-	p.switchLink(d, a)
+	p.operate(d, a)
 	return p
 }
 

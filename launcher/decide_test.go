@@ -35,9 +35,17 @@ func found(p Plan, reason, message string) Plan {
 	return p
 }
 
+// operates is a plan with operations.
+func operates(p Plan, all ...Operation) Plan {
+	p.Operations = all
+	return p
+}
+
 func TestDecide(t *testing.T) {
 	up := []Device{{Alias: "ua-net_default", Name: "interface default", Link: "up"}}
 	down := []Device{{Alias: "ua-net_default", Name: "interface default", Link: "down"}}
+	cut := Operation{SetLink, down[0]}
+	failed := Operations{}.Begin(cut).End(cut, errBusy, noon)
 	run := Desired{Run: true}
 	stop := func(by time.Time) Desired { return Desired{Run: true, StopBy: by} }
 	call := func(c protocol.Call) Desired { return Desired{Run: true, Call: c} }
@@ -131,17 +139,20 @@ func TestDecide(t *testing.T) {
 			Actual{Domain: Running, Devices: []Device{{Alias: "ua-root", Name: "disk root"}}},
 			found(plan(protocol.Running), ReasonDevicesDiffer, "disk data is not attached: the devices of a domain that runs are not changed")},
 		"a link that is not as desired is switched": {
-			Desired{Run: true, Devices: down}, Actual{Domain: Running, Devices: up}, plan(protocol.Running, SwitchLink{down[0]})},
+			Desired{Run: true, Devices: down}, Actual{Domain: Running, Devices: up}, operates(plan(protocol.Running), cut)},
 		"a link of a paused guest too": {
 			Desired{Run: true, Devices: down}, Actual{Domain: Paused, Pause: ioError, PausedAt: noon, Devices: up},
-			waits(pausedBy(ioError, SwitchLink{down[0]}), ResumeFirst)},
+			operates(waits(pausedBy(ioError), ResumeFirst), cut)},
 		"a link that is being switched is waited for": {
-			Desired{Run: true, Devices: down}, Actual{Domain: Running, Devices: up, Switching: true}, plan(protocol.Running)},
+			Desired{Run: true, Devices: down}, Actual{Domain: Running, Devices: up, Operations: Operations{}.Begin(cut)}, plan(protocol.Running)},
 		"a link that was not switched is a finding and tried later": {
-			Desired{Run: true, Devices: down}, Actual{Domain: Running, Devices: up, SwitchFault: errBusy, SwitchAt: in(time.Second)},
-			found(waits(plan(protocol.Running), time.Second), ReasonSwitchFailed, "busy")},
+			Desired{Run: true, Devices: down}, Actual{Domain: Running, Devices: up, Operations: failed},
+			found(waits(plan(protocol.Running), time.Second), ReasonSwitchFailed, "set the link of interface default down: busy")},
+		"the finding stays while it is tried again": {
+			Desired{Run: true, Devices: down}, Actual{Domain: Running, Devices: up, Operations: failed.Begin(cut)},
+			found(plan(protocol.Running), ReasonSwitchFailed, "set the link of interface default down: busy")},
 		"a link that need not be switched any more is no finding": {
-			Desired{Run: true, Devices: up}, Actual{Domain: Running, Devices: up, SwitchFault: errBusy, SwitchAt: in(time.Second)}, plan(protocol.Running)},
+			Desired{Run: true, Devices: up}, Actual{Domain: Running, Devices: up, Operations: failed}, plan(protocol.Running)},
 		"a guest that is to power off keeps its link": {
 			Desired{Run: true, StopBy: in(time.Minute), Devices: down}, Actual{Domain: Running, AskedAt: noon, Devices: up}, waits(plan(protocol.Stopping), AskAgain)},
 		"devices of a domain that does not run yet are no finding": {

@@ -18,32 +18,21 @@ type Device struct {
 	Link string
 }
 
-// Difference is what makes the devices of a domain those that are desired.
+// Difference is what makes a domain have the devices that are desired.
 type Difference struct {
 	// Attach are desired and not there.
 	Attach []Device
 	// Detach are there and not desired.
 	Detach []Device
-	// Resize are there and smaller than desired. They have the desired size here.
-	Resize []Device
-	// Switch are there with another state of their links. They have the desired one here.
-	Switch []Device
 }
 
 // Compare returns the difference between the devices that are desired and those
 // that are there. Devices are compared by their aliases; the order has no meaning.
-// A size that is not known differs from none, and no device is to become smaller.
 func Compare(desired, actual []Device) Difference {
 	var d Difference
 	for _, want := range desired {
-		have, ok := find(actual, want.Alias)
-		switch {
-		case !ok:
+		if _, ok := find(actual, want.Alias); !ok {
 			d.Attach = append(d.Attach, want)
-		case want.Link != "" && have.Link != "" && want.Link != have.Link:
-			d.Switch = append(d.Switch, want)
-		case want.SizeBytes != 0 && have.SizeBytes != 0 && want.SizeBytes > have.SizeBytes:
-			d.Resize = append(d.Resize, want)
 		}
 	}
 	for _, have := range actual {
@@ -63,7 +52,7 @@ func find(all []Device, alias string) (Device, bool) {
 }
 
 // Empty says that there is no difference.
-func (d Difference) Empty() bool { return len(d.Attach)+len(d.Detach)+len(d.Resize)+len(d.Switch) == 0 }
+func (d Difference) Empty() bool { return len(d.Attach)+len(d.Detach) == 0 }
 
 // String lists the differences for people.
 func (d Difference) String() string {
@@ -71,7 +60,7 @@ func (d Difference) String() string {
 	for _, p := range []struct {
 		verb    string
 		devices []Device
-	}{{"not attached", d.Attach}, {"not detached", d.Detach}, {"not resized", d.Resize}, {"not switched", d.Switch}} {
+	}{{"not attached", d.Attach}, {"not detached", d.Detach}} {
 		for _, device := range p.devices {
 			parts = append(parts, fmt.Sprintf("%s is %s", device.Name, p.verb))
 		}

@@ -34,9 +34,10 @@
 // again after twice the time each, up to 3 minutes. It is reported as running
 // when it has run for a second: QEMU repeats the request that failed at once.
 //
-// While a domain runs, its devices are compared with the desired ones ([Compare]). A
-// disk that is smaller than desired is resized, and a link that is not as desired is
-// switched; what fails is tried again after a back-off.
+// While there is a domain, its devices are compared with the desired ones. A disk that
+// is smaller than desired is resized, and a link that is not as desired is switched: each
+// is an [Operation], at most one at a time of a device; what fails is tried again after a
+// back-off.
 // This build attaches and detaches nothing in a domain that runs; such a difference is
 // a finding in the state.
 //

@@ -13,14 +13,16 @@ type Plan struct {
 	State protocol.State
 	// Actions are to be executed in order.
 	Actions []Action
+	// Operations are to be begun then, in any order.
+	Operations []Operation
 	// Recheck is after how long to decide again if nothing happens before. 0:
 	// only when something happens.
 	Recheck time.Duration
 }
 
-// Action is something to do about a domain: a [Start], [CancelStart], [Suspend],
-// [Resume], [MeasureReads], [Resize], [SwitchLink], [RequestShutdown], [Destroy] or
-// [Finish].
+// Action is a step in the life of a domain or its guest: a [Start], [CancelStart],
+// [Suspend], [Resume], [MeasureReads], [RequestShutdown], [Destroy] or [Finish]. What is
+// done to make a domain that is there what is desired is an [Operation].
 type Action interface{ action() }
 
 // Start prepares and creates the domain.
@@ -42,12 +44,6 @@ type Resume struct {
 // MeasureReads finds out how much the guest has read of its disks.
 type MeasureReads struct{}
 
-// Resize makes a disk of the domain as large as Device says.
-type Resize struct{ Device Device }
-
-// SwitchLink makes the link of an interface of the domain what Device says.
-type SwitchLink struct{ Device Device }
-
 // RequestShutdown asks the guest to power off.
 type RequestShutdown struct{}
 
@@ -63,8 +59,6 @@ func (CancelStart) action()     {}
 func (Suspend) action()         {}
 func (Resume) action()          {}
 func (MeasureReads) action()    {}
-func (Resize) action()          {}
-func (SwitchLink) action()      {}
 func (RequestShutdown) action() {}
 func (Destroy) action()         {}
 func (Finish) action()          {}

@@ -18,13 +18,26 @@ func situation(r *rand.Rand) (Desired, Actual) {
 		}
 		return noon.Add(time.Duration(r.IntN(120)-60) * time.Second)
 	}
+	devices := func() (all []Device) {
+		for _, alias := range []string{"a", "b", "c"} {
+			if r.IntN(3) > 0 {
+				all = append(all, Device{Alias: alias, SizeBytes: r.Int64N(3), Link: []string{"", "up", "down"}[r.IntN(3)]})
+			}
+		}
+		return all
+	}
+	operations := Operations{}
+	for _, device := range devices() {
+		o := Operation{OperationKinds()[r.IntN(len(operationKinds))], device}
+		operations[o.Key()] = Progress{UnderWay: r.IntN(2) == 0, Fault: []error{nil, errBusy}[r.IntN(2)], RetryAt: moment()}
+	}
 	d := Desired{
-		Generation: r.Int64N(9), Run: r.IntN(2) == 0, StopBy: moment(),
+		Devices: devices(), Generation: r.Int64N(9), Run: r.IntN(2) == 0, StopBy: moment(),
 		Call: []protocol.Call{"", protocol.CallPause, protocol.CallUnpause}[r.IntN(3)],
 	}
 	return d, Actual{
 		Now: noon, RetryAt: moment(), AskedAt: moment(), KilledAt: moment(), PausedAt: moment(), ResumedAt: moment(), Resumes: r.IntN(5),
-		Turning: r.IntN(4) == 0, Session: Session{LostAt: moment()},
+		Devices: devices(), Operations: operations, Turning: r.IntN(4) == 0, Session: Session{LostAt: moment()},
 		Domain: []Domain{Absent, Starting, Running, Paused, Gone}[r.IntN(5)],
 		Pause: protocol.Pause{Cause: []protocol.PauseCause{protocol.PausedByUser, protocol.PausedByIOError, protocol.PausedByWatchdog,
 			protocol.PausedByMigration, protocol.PausedByPanic, protocol.PausedByUnknown}[r.IntN(6)]},
@@ -61,6 +74,16 @@ func TestNoPlanContradictsItself(t *testing.T) {
 				require.True(t, a.Domain == Gone || a.Domain == Absent, "%+v %+v", d, a)
 				require.Equal(t, protocol.Ended, p.State.Phase)
 			}
+		}
+		begun := map[string]bool{}
+		for _, o := range p.Operations {
+			require.True(t, a.Domain.exists() && !d.stops(), "%+v %+v", d, a)
+			require.False(t, begun[o.Device.Alias], "two at once of a device: %+v %+v", d, a)
+			require.False(t, a.Operations.busy(o.Device.Alias), "%+v %+v", d, a)
+			require.False(t, a.Operations[o.Key()].RetryAt.After(a.Now), "%+v %+v", d, a)
+			require.Contains(t, d.Devices, o.Device)
+			require.NotContains(t, a.Devices, o.Device)
+			begun[o.Device.Alias] = true
 		}
 		if p.State.Phase == protocol.Stopping && a.Domain != Starting {
 			require.Positive(t, p.Recheck, "a stop is looked at again: %+v %+v", d, a)

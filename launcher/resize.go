@@ -1,32 +1,17 @@
 package launcher
 
-import (
-	"time"
+import "fmt"
 
-	"github.com/podvisor/podvisor/vmi"
-)
+// ResizeDisk makes a disk as large as its Device says.
+const ResizeDisk OperationKind = "resize disk"
 
-// resize adds to a plan the disk that is smaller than it shall be, one at a time. A
-// guest that is to power off keeps what it has.
-func (p *Plan) resize(d Desired, a Actual) {
-	if !a.Domain.exists() || d.stops() || a.Resizing {
-		return
-	}
-	smaller := Compare(d.Devices, a.Devices).Resize
-	if len(smaller) == 0 {
-		return
-	}
-	if wait := a.ResizeAt.Sub(a.Now); wait > 0 {
-		p.recheck(wait)
-		return
-	}
-	p.Actions = append(p.Actions, Resize{Device: smaller[0]})
-}
-
-// resizeFails finds a disk that did not grow.
-func resizeFails(d Desired, a Actual) (*vmi.Finding, time.Duration) {
-	if a.ResizeFault == nil || !a.Domain.exists() || len(Compare(d.Devices, a.Devices).Resize) == 0 {
-		return nil, 0
-	}
-	return &vmi.Finding{Reason: ReasonResizeFailed, Message: a.ResizeFault.Error()}, 0
+// resizeDisk is due when a disk is smaller than desired. A size that is not known differs
+// from none, and no disk is to become smaller.
+var resizeDisk = operationKind{
+	name: ResizeDisk,
+	due: changing(func(want, have Device) bool {
+		return want.SizeBytes != 0 && have.SizeBytes != 0 && want.SizeBytes > have.SizeBytes
+	}),
+	text:   func(d Device) string { return fmt.Sprintf("resize %s to %d bytes", d.Name, d.SizeBytes) },
+	reason: ReasonResizeFailed,
 }

@@ -17,7 +17,7 @@ import (
 // does not answer must not keep the loop from its deadlines.
 const callTimeout = 3 * time.Second
 
-// act executes the actions of a plan. It starts what takes long and returns.
+// act executes the actions and operations of a plan. It starts what takes long and returns.
 func (s *Supervisor) act(ctx context.Context, p launcher.Plan) error {
 	for _, action := range p.Actions {
 		switch action := action.(type) {
@@ -31,10 +31,6 @@ func (s *Supervisor) act(ctx context.Context, p launcher.Plan) error {
 			s.actResume(ctx, action)
 		case launcher.MeasureReads:
 			s.actMeasure(ctx)
-		case launcher.Resize:
-			s.actResize(ctx, action)
-		case launcher.SwitchLink:
-			s.actSwitchLink(ctx, action)
 		case launcher.RequestShutdown:
 			s.actShutdown(ctx)
 		case launcher.Destroy:
@@ -45,7 +41,11 @@ func (s *Supervisor) act(ctx context.Context, p launcher.Plan) error {
 			return fmt.Errorf("execute %T: no such action", action)
 		}
 	}
-	return nil
+	var faults []error
+	for _, o := range p.Operations {
+		faults = append(faults, s.operate(ctx, o))
+	}
+	return errors.Join(faults...)
 }
 
 // actStart starts the domain in the background.

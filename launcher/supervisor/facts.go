@@ -48,16 +48,8 @@ type facts struct {
 	boot            launcher.Boot
 	readBefore      int64 // by the guest of its disks, when boot began
 
-	growing     map[string]storage.Attachment // disks in claims, as large as they shall be, by their aliases
-	resizing    bool
-	resizeFault error
-	resizes     int // that failed in a row
-	resizeAt    time.Time
-
-	switching   bool
-	switchFault error
-	switches    int // that failed in a row
-	switchAt    time.Time
+	growing    map[string]storage.Attachment // disks in claims, as large as they shall be, by their aliases
+	operations launcher.Operations           // never changed, only replaced
 
 	running running         // what is known of the domain
 	agent   *protocol.Agent // in the guest; never changed, only replaced
@@ -116,9 +108,7 @@ func (f *facts) observe(now time.Time) (launcher.Desired, launcher.Actual) {
 		Now: now, Domain: f.domain, Devices: f.running.devices, Session: f.session,
 		Pause: f.pause, PausedAt: f.pausedAt, ResumedAt: f.resumedAt, Resumes: f.resumes, Turning: f.turning,
 		Boot: f.boot, LostFilesystems: slices.Clone(f.lost),
-		Resizing: f.resizing, ResizeFault: f.resizeFault, ResizeAt: f.resizeAt,
-		Switching: f.switching, SwitchFault: f.switchFault, SwitchAt: f.switchAt,
-		Fault: f.fault, RetryAt: f.retryAt, AskedAt: f.askedAt, KilledAt: f.killedAt, Exit: f.exit,
+		Operations: f.operations, Fault: f.fault, RetryAt: f.retryAt, AskedAt: f.askedAt, KilledAt: f.killedAt, Exit: f.exit,
 	}
 }
 

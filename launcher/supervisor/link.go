@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"libvirt.org/go/libvirtxml"
 
@@ -14,20 +13,18 @@ import (
 	"github.com/podvisor/podvisor/launcher/protocol"
 )
 
-// actSwitchLink makes the link of an interface what the device says, in the background.
-func (s *Supervisor) actSwitchLink(ctx context.Context, a launcher.SwitchLink) {
-	s.facts.change(func(f *facts) { f.switching = true })
-	s.work.Go(func() {
-		err := s.switchLink(ctx, a.Device)
-		s.config.Logger.Info("switch the link", "interface", a.Device.Name, "state", a.Device.Link, "err", err)
-		s.facts.change(func(f *facts) { f.switched(a.Device, err, time.Now()) })
-	})
+var setLink = operation{
+	kind: launcher.SetLink,
+	do:   (*Supervisor).setLink,
+	log: func(d launcher.Device) (string, []any) {
+		return "switch the link", []any{"interface", d.Name, "state", d.Link}
+	},
 }
 
-// switchLink updates the interface with nothing changed but its link: libvirt refuses
+// setLink updates the interface with nothing changed but its link: libvirt refuses
 // other changes.
-func (s *Supervisor) switchLink(ctx context.Context, d launcher.Device) error {
-	return s.call(ctx, func(ctx context.Context, c *libvirt.Connection) error {
+func (s *Supervisor) setLink(ctx context.Context, d launcher.Device) (func(*facts), error) {
+	err := s.call(ctx, func(ctx context.Context, c *libvirt.Connection) error {
 		now, err := c.Describe(ctx, s.domainName())
 		if err != nil {
 			return err
@@ -43,24 +40,12 @@ func (s *Supervisor) switchLink(ctx context.Context, d launcher.Device) error {
 		i.Link = &libvirtxml.DomainInterfaceLink{State: d.Link}
 		return c.Update(ctx, s.domainName(), i)
 	})
+	return func(f *facts) { f.linked(d) }, err
 }
 
-// switched notes that an attempt to switch a link is over.
-func (f *facts) switched(d launcher.Device, err error, now time.Time) {
-	f.switching = false
-	if err != nil {
-		f.switches++
-		f.switchFault, f.switchAt = fmt.Errorf("set the link of %s %s: %w", d.Name, d.Link, err), now.Add(launcher.Backoff(f.switches))
-		return
-	}
-	f.switches, f.switchFault, f.switchAt = 0, nil, time.Time{}
-	devices := slices.Clone(f.running.devices)
-	for i := range devices {
-		if devices[i].Alias == d.Alias {
-			devices[i].Link = d.Link
-		}
-	}
-	f.running.devices = devices
+// linked notes that an interface has the link of the device.
+func (f *facts) linked(d launcher.Device) {
+	f.setDevice(d.Alias, func(known *launcher.Device) { known.Link = d.Link })
 }
 
 // links are the links of the domain's interfaces, by the names in the spec.

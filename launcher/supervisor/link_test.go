@@ -62,19 +62,20 @@ func TestALinkThatWasNotSwitchedIsTriedAgainLater(t *testing.T) {
 	up.Link = "up"
 	f.running.devices = []launcher.Device{up}
 	now := time.Now()
-	require.Equal(t, []launcher.Action{launcher.SwitchLink{Device: down}}, launcher.Decide(f.observe(now)).Actions)
-	f.switched(down, os.ErrPermission, now)
+	set := launcher.Operation{Kind: launcher.SetLink, Device: down}
+	require.Equal(t, []launcher.Operation{set}, launcher.Decide(f.observe(now)).Operations)
+	f.operated(set, nil, os.ErrPermission, now)
 	plan := launcher.Decide(f.observe(now))
-	require.Empty(t, plan.Actions)
+	require.Empty(t, plan.Operations)
 	require.Equal(t, &vmi.Finding{Reason: launcher.ReasonSwitchFailed, Message: "set the link of interface default down: permission denied"}, plan.State.Finding)
 	require.Equal(t, launcher.Backoff(1), plan.Recheck)
 	require.Equal(t, []protocol.Link{{Name: "default", State: "up"}}, f.links())
 
 	later := now.Add(plan.Recheck)
-	require.Len(t, launcher.Decide(f.observe(later)).Actions, 1)
-	f.switched(down, nil, later)
+	require.Len(t, launcher.Decide(f.observe(later)).Operations, 1)
+	f.operated(set, func(f *facts) { f.linked(down) }, nil, later)
 	plan = launcher.Decide(f.observe(later))
-	require.Empty(t, plan.Actions)
+	require.Empty(t, plan.Operations)
 	require.Nil(t, plan.State.Finding)
 	require.Equal(t, []protocol.Link{{Name: "default", State: "down"}}, f.links())
 }

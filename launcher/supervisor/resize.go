@@ -3,9 +3,7 @@ package supervisor
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
-	"time"
 
 	"github.com/podvisor/podvisor/launcher"
 	"github.com/podvisor/podvisor/launcher/domain"
@@ -70,58 +68,51 @@ func (f *facts) enlarge() {
 	f.devices = devices
 }
 
-// actResize makes a disk larger in the background.
-func (s *Supervisor) actResize(ctx context.Context, r launcher.Resize) {
-	var a storage.Attachment
-	target := ""
-	s.facts.change(func(f *facts) {
-		f.resizing, a = true, f.growing[r.Device.Alias]
-		if i := f.disk(r.Device.Alias); i >= 0 {
-			target = f.running.disks[i].Target
-		}
-	})
-	s.work.Go(func() {
-		err := s.resize(ctx, a, target, r.Device.SizeBytes)
-		s.config.Logger.Info("resize the disk", "disk", r.Device.Name, "bytes", r.Device.SizeBytes, "err", err)
-		s.facts.change(func(f *facts) { f.resized(r.Device, err, time.Now()) })
-	})
+var resizeDisk = operation{
+	kind: launcher.ResizeDisk,
+	do:   (*Supervisor).resizeDisk,
+	log: func(d launcher.Device) (string, []any) {
+		return "resize the disk", []any{"disk", d.Name, "bytes", d.SizeBytes}
+	},
 }
 
-// resize extends what the disk is in, and the disk that the guest sees.
-func (s *Supervisor) resize(ctx context.Context, a storage.Attachment, target string, size int64) error {
+// resizeDisk extends what the disk is in, and the disk that the guest sees.
+func (s *Supervisor) resizeDisk(ctx context.Context, d launcher.Device) (func(*facts), error) {
+	a, target := s.facts.grows(d.Alias)
 	if target == "" {
-		return errors.New("its place in the domain is not known")
+		return nil, errors.New("its place in the domain is not known")
 	}
-	if a.SizeBytes != size {
-		return errors.New("its claim has another size by now")
+	if a.SizeBytes != d.SizeBytes {
+		return nil, errors.New("its claim has another size by now")
 	}
 	if err := image.Make(ctx, a); err != nil {
-		return err
+		return nil, err
 	}
-	return s.call(ctx, func(ctx context.Context, c *libvirt.Connection) error {
-		return c.BlockResize(ctx, s.domainName(), target, size)
+	err := s.call(ctx, func(ctx context.Context, c *libvirt.Connection) error {
+		return c.BlockResize(ctx, s.domainName(), target, d.SizeBytes)
 	})
+	return func(f *facts) { f.resized(d) }, err
 }
 
-// resized notes that an attempt to resize a disk is over.
-func (f *facts) resized(d launcher.Device, err error, now time.Time) {
-	f.resizing = false
-	if err != nil {
-		f.resizes++
-		f.resizeFault, f.resizeAt = fmt.Errorf("resize %s to %d bytes: %w", d.Name, d.SizeBytes, err), now.Add(launcher.Backoff(f.resizes))
-		return
+// grows is the disk with the alias as it shall be, and its name on its bus. Empty: there
+// is no such disk.
+func (f *facts) grows(alias string) (a storage.Attachment, target string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if i := f.disk(alias); i >= 0 {
+		target = f.running.disks[i].Target
 	}
-	f.resizes, f.resizeFault, f.resizeAt = 0, nil, time.Time{}
-	disks, devices := slices.Clone(f.running.disks), slices.Clone(f.running.devices)
+	return f.growing[alias], target
+}
+
+// resized notes that a disk has the size of the device.
+func (f *facts) resized(d launcher.Device) {
+	disks := slices.Clone(f.running.disks) // which may have been published
 	if i := f.disk(d.Alias); i >= 0 {
 		disks[i].SizeBytes = d.SizeBytes
 	}
-	for i := range devices {
-		if devices[i].Alias == d.Alias {
-			devices[i].SizeBytes = d.SizeBytes
-		}
-	}
-	f.running.disks, f.running.devices = disks, devices
+	f.running.disks = disks
+	f.setDevice(d.Alias, func(known *launcher.Device) { known.SizeBytes = d.SizeBytes })
 }
 
 // disk is the number of the disk that has the alias, or below 0.

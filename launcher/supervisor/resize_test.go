@@ -164,20 +164,21 @@ func TestADiskThatDidNotGrowIsTriedAgainLater(t *testing.T) {
 	f.running.disks = []protocol.Disk{{Name: "data", SizeBytes: small.SizeBytes}}
 	reported := f.running.disks
 	now := time.Now()
-	require.Equal(t, []launcher.Action{launcher.Resize{Device: data}}, launcher.Decide(f.observe(now)).Actions)
-	f.resizing = true
-	require.Empty(t, launcher.Decide(f.observe(now)).Actions)
-	f.resized(data, os.ErrPermission, now)
+	resize := launcher.Operation{Kind: launcher.ResizeDisk, Device: data}
+	require.Equal(t, []launcher.Operation{resize}, launcher.Decide(f.observe(now)).Operations)
+	f.operations = f.operations.Begin(resize)
+	require.Empty(t, launcher.Decide(f.observe(now)).Operations)
+	f.operated(resize, nil, os.ErrPermission, now)
 	plan := launcher.Decide(f.observe(now))
-	require.Empty(t, plan.Actions)
+	require.Empty(t, plan.Operations)
 	require.Equal(t, &vmi.Finding{Reason: launcher.ReasonResizeFailed, Message: "resize disk data to 67108864 bytes: permission denied"}, plan.State.Finding)
 	require.Equal(t, launcher.Backoff(1), plan.Recheck)
 
 	later := now.Add(plan.Recheck)
-	require.Len(t, launcher.Decide(f.observe(later)).Actions, 1)
-	f.resized(data, nil, later)
+	require.Len(t, launcher.Decide(f.observe(later)).Operations, 1)
+	f.operated(resize, func(f *facts) { f.resized(data) }, nil, later)
 	plan = launcher.Decide(f.observe(later))
-	require.Empty(t, plan.Actions)
+	require.Empty(t, plan.Operations)
 	require.Nil(t, plan.State.Finding)
 	require.EqualValues(t, 20<<20, reported[0].SizeBytes, "what was reported is not changed")
 	require.EqualValues(t, 64<<20, f.running.disks[0].SizeBytes)
