@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"libvirt.org/go/libvirtxml"
 
+	"github.com/podvisor/podvisor/internal/testenv"
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
 )
@@ -23,7 +24,7 @@ func emptyOn(v *vmi.VirtualMachineInstance, d vmi.Disk) {
 // running is the domain as libvirt describes it.
 func (p *pod) running() *libvirtxml.Domain {
 	p.Helper()
-	out, err := exec.Command("virsh", "--quiet", "--connect", "qemu:///session?socket="+p.path("kubevirt-private/libvirt/run/libvirt/libvirt-sock"), "dumpxml", "default_vm").CombinedOutput()
+	out, err := exec.Command(testenv.Program(p, "virsh"), "--quiet", "--connect", "qemu:///session?socket="+p.path("kubevirt-private/libvirt/run/libvirt/libvirt-sock"), "dumpxml", "default_vm").CombinedOutput()
 	require.NoError(p, err, "%s", out)
 	d := &libvirtxml.Domain{}
 	require.NoError(p, d.Unmarshal(string(out)))

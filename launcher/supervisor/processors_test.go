@@ -37,8 +37,8 @@ func printProcessors(dir string) {
 func TestTheProcessorsOfGuestsAreFoundOutWithoutKVMAndPrivileges(t *testing.T) {
 	testenv.Root(t)
 	setpriv := testenv.Program(t, "setpriv")
-	testenv.File(t, process.DaemonPath)
-	testenv.File(t, process.QEMUPath)
+	testenv.Program(t, process.DaemonPath)
+	testenv.Program(t, process.QEMUPath)
 	require.NoError(t, prepared())
 	dir, err := os.MkdirTemp("", "proc")
 	require.NoError(t, err)

@@ -32,6 +32,7 @@ const started = "the boot loader was started"
 // EFI/BOOT/BOOTX64.EFI. Its files are paths of the host by their places.
 func system(t *testing.T, files map[string]string) []byte {
 	t.Helper()
+	testenv.File(t, "/usr/share/OVMF/OVMF_CODE_4M.secboot.fd")
 	dir := t.TempDir()
 	disk, config, entry := filepath.Join(dir, "disk"), filepath.Join(dir, "grub.cfg"), filepath.Join(dir, "entry")
 	require.NoError(t, os.WriteFile(disk, nil, 0o600))
@@ -46,7 +47,7 @@ func system(t *testing.T, files map[string]string) []byte {
 	steps := [][]string{
 		{testenv.Program(t, "mkfs.vfat"), "-F", "12", disk},
 		{testenv.Program(t, "mmd"), "-i", disk, "::EFI", "::EFI/BOOT", "::EFI/debian"},
-		{"mcopy", "-i", disk, config, "::EFI/debian/grub.cfg"},
+		{testenv.Program(t, "mcopy"), "-i", disk, config, "::EFI/debian/grub.cfg"},
 		{"mcopy", "-i", disk, entry, "::EFI/debian/BOOTX64.CSV"},
 	}
 	for place, file := range files {
@@ -101,7 +102,7 @@ func TestSecureBootStartsASignedSystemWhoseVariableOutlastsThePod(t *testing.T) 
 
 func TestAttackSecureBootStartsNothingThatIsNotSigned(t *testing.T) {
 	t.Parallel()
-	b, err := os.ReadFile(shim)
+	b, err := os.ReadFile(testenv.File(t, shim))
 	require.NoError(t, err)
 	changed := filepath.Join(t.TempDir(), "changed.efi")
 	at := bytes.Index(b, []byte("UEFI SHIM"))

@@ -53,6 +53,7 @@ func TestMakeMakesAnOverlayOverEitherFormat(t *testing.T) {
 }
 
 func TestMakeMakesAnEmptyDisk(t *testing.T) {
+	testenv.Program(t, "qemu-img")
 	p := filepath.Join(t.TempDir(), "empty.qcow2")
 	require.NoError(t, Make(t.Context(), storage.Attachment{Path: p, Format: storage.QCOW2, SizeBytes: 1 << 30, Source: storage.Blank{}}))
 	got := info(t, p)
