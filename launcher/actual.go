@@ -12,6 +12,9 @@ type Actual struct {
 	Now time.Time
 	// Domain is where the domain is in its life.
 	Domain Domain
+	// Observed is what was observed of the domain and its guest, as the handler reads it.
+	// Nothing is decided about it.
+	Observed protocol.State
 	// Pause is why the guest is paused, or was before it was resumed for a trial.
 	Pause protocol.Pause
 	// PausedAt is when the guest was paused last.

@@ -16,7 +16,16 @@ func Decide(d Desired, a Actual) Plan {
 	p.find(d, a)
 	p.notBooted(d, a)
 	p.operate(d, a)
+	p.State = published(a.Observed, p.State)
 	return p
+}
+
+// published is the state that the handler reads: what was observed, with what is decided.
+func published(observed, decided protocol.State) protocol.State {
+	s := observed
+	s.Generation, s.Phase, s.Finding = decided.Generation, decided.Phase, decided.Finding
+	s.Pause, s.End, s.NotBooted = decided.Pause, decided.End, decided.NotBooted
+	return s
 }
 
 func decide(d Desired, a Actual) Plan {

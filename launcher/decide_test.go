@@ -3,6 +3,8 @@ package launcher
 import (
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -175,6 +177,39 @@ func TestDecide(t *testing.T) {
 			tt.want.State.Generation = 7
 			require.Equal(t, tt.want, Decide(tt.desired, tt.actual))
 		})
+	}
+}
+
+// A fact that is added to the state is published as it was observed, without a change
+// here. What is decided is never observed.
+func TestWhatWasObservedIsPublishedAsItIs(t *testing.T) {
+	decided := []string{"Generation", "Phase", "Finding", "Pause", "End", "NotBooted"}
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[protocol.State]()) {
+		var observed protocol.State
+		value := reflect.ValueOf(&observed).Elem().FieldByIndex(field.Index)
+		switch value.Kind() {
+		case reflect.Pointer:
+			value.Set(reflect.New(value.Type().Elem()))
+		case reflect.Slice:
+			value.Set(reflect.MakeSlice(value.Type(), 1, 1))
+		case reflect.Bool:
+			value.SetBool(true)
+		case reflect.String:
+			value.SetString("x")
+		case reflect.Int64:
+			value.SetInt(7)
+		case reflect.Uint32:
+			value.SetUint(7)
+		default:
+			t.Fatal("set a value of another kind here: ", field.Name)
+		}
+		state := Decide(Desired{Run: true}, Actual{Now: noon, Domain: Running, Observed: observed}).State
+		want := observed
+		if slices.Contains(decided, field.Name) {
+			want = protocol.State{}
+		}
+		want.Phase = protocol.Running
+		require.Equal(t, want, state, field.Name)
 	}
 }
 

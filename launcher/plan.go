@@ -8,8 +8,8 @@ import (
 
 // Plan is what to do about a domain now.
 type Plan struct {
-	// State is what the handler reads, but for the facts of the domain (machine
-	// type, disks, agent), about which nothing is decided.
+	// State is what the handler reads: what is decided, and what was observed of the
+	// domain and its guest.
 	State protocol.State
 	// Actions are to be executed in order.
 	Actions []Action

@@ -24,7 +24,8 @@ const (
 	BootAgain = 10 * time.Second
 )
 
-// Backoff is how long to wait after the given number of failed starts.
+// Backoff is how long to wait after the given number of attempts failed, at the start or
+// at an [Operation].
 func Backoff(failures int) time.Duration { return doubled(time.Second, failures, 30*time.Second) }
 
 // ResumeBackoff is how long to wait before the given attempt to resume a guest

@@ -56,16 +56,22 @@ func secretFailure(op, name string, err error) error {
 		out.Err = fmt.Errorf("no answer of its agent: %w", context.DeadlineExceeded)
 	case errors.As(err, &e):
 		out.Code = e.Code
-		switch e.Code {
-		// libvirt 9.0 gives an error of the agent no code of its own.
-		case golibvirt.ErrAgentCommandFailed, golibvirt.ErrInternalError:
+		switch {
+		case refuses(err):
 			out.Err = ErrAgentRefused
-		case golibvirt.ErrAgentUnresponsive, golibvirt.ErrAgentUnsynced, golibvirt.ErrAgentCommandTimeout:
-		case golibvirt.ErrNoDomain:
+		case e.Code == golibvirt.ErrAgentUnresponsive, e.Code == golibvirt.ErrAgentUnsynced, e.Code == golibvirt.ErrAgentCommandTimeout:
+		case e.Code == golibvirt.ErrNoDomain:
 			out.Err = ErrNotFound
 		default:
 			out.Err = fmt.Errorf("libvirt error %d", e.Code)
 		}
 	}
 	return out
+}
+
+// refuses says that an error is an answer of the agent: it does not know the command, or
+// the command failed. libvirt 9.0 gives an error of the agent no code of its own.
+func refuses(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && (e.Code == golibvirt.ErrAgentCommandFailed || e.Code == golibvirt.ErrInternalError)
 }

@@ -60,11 +60,11 @@ func (s *Supervisor) actStart(ctx context.Context) {
 	s.work.Go(func() {
 		defer cancel()
 		began := time.Now()
-		created, err := s.start(ctx, desired)
+		made, err := s.start(ctx, desired)
 		if err != nil {
 			s.config.Logger.Error("start the domain", "err", err)
 		} else {
-			s.config.Logger.Info("the domain runs", "seconds", time.Since(began).Seconds(), "machineType", created.machineType, "emulated", created.emulated)
+			s.config.Logger.Info("the domain runs", "seconds", time.Since(began).Seconds(), "machineType", made.machineType, "emulated", made.emulated)
 		}
 		log := s.qemuLog() // the domain may have ended before its start was over
 		s.facts.change(func(f *facts) {
@@ -75,18 +75,19 @@ func (s *Supervisor) actStart(ctx context.Context) {
 				f.retryAt = time.Now().Add(launcher.Backoff(f.faults))
 				return
 			}
-			f.running = created
-			s.started(f, log)
+			s.started(f, made, log)
 		})
 		s.measureDisks() // a claim may have grown meanwhile
 	})
 }
 
-// started makes the domain what the events of its start say.
-func (s *Supervisor) started(f *facts, log qemuLog) {
+// started notes a domain that was created, and makes it what the events of its start say.
+func (s *Supervisor) started(f *facts, made created, log qemuLog) {
+	made.note(&f.observed)
+	f.attached = made.devices
 	f.domain = launcher.Running
 	f.boots(0, time.Now())
-	if f.running.paused && f.pause.Cause == "" {
+	if made.paused && f.pause.Cause == "" {
 		f.pauses(protocol.Pause{Cause: protocol.PausedByUser}, time.Now()) // the event that says so may come later
 	}
 	if f.pause.Cause != "" {

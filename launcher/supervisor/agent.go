@@ -80,7 +80,7 @@ func (a *agent) run(ctx context.Context) {
 // lookAtAgent notes whether there is an agent in the guest, and its version. A
 // version that is known stays until the agent goes or gives another.
 func (s *Supervisor) lookAtAgent(ctx context.Context) (known, again bool) {
-	before := s.facts.agentNow()
+	before := s.facts.known().Agent
 	connected, version := false, ""
 	err := s.call(ctx, func(ctx context.Context, c *libvirt.Connection) (err error) {
 		connected, err = c.AgentConnected(ctx, s.domainName())
@@ -92,7 +92,7 @@ func (s *Supervisor) lookAtAgent(ctx context.Context) (known, again bool) {
 	}
 	s.config.Logger.Debug("looked for the agent", "connected", connected)
 	if !connected {
-		s.setAgent(before, nil)
+		s.setAgent(nil)
 		s.lookAtSecrets(ctx)
 		return false, false
 	}
@@ -104,12 +104,12 @@ func (s *Supervisor) lookAtAgent(ctx context.Context) (known, again bool) {
 		}
 	}
 	// Before the agent is reported, so that all of it is in one write of the status.
-	s.askInterfaces(ctx)
-	if s.facts.frozenNow() {
+	s.observeGuest(ctx)
+	if s.facts.known().Frozen {
 		s.askFrozen(ctx) // it may have been thawed in the guest
 	}
 	credentials := s.credentials.sync(ctx, true, true)
-	s.setAgent(before, &protocol.Agent{Version: version})
+	s.setAgent(&protocol.Agent{Version: version})
 	if credentials != nil {
 		s.setCredentials(credentials)
 	}
@@ -127,12 +127,9 @@ func (s *Supervisor) askVersion(ctx context.Context) (string, error) {
 	return conn.AgentVersion(ctx, s.domainName())
 }
 
-// setAgent notes what is known of the agent. The loop is not woken if that was known
-// before.
-func (s *Supervisor) setAgent(before, now *protocol.Agent) {
-	if before == now || before != nil && now != nil && *before == *now {
-		return
+// setAgent notes what is known of the agent.
+func (s *Supervisor) setAgent(now *protocol.Agent) {
+	if s.facts.note(func(s *protocol.State) { s.Agent = now }) {
+		s.config.Logger.Info("the guest's agent changed", "agent", now)
 	}
-	s.config.Logger.Info("the guest's agent changed", "agent", now)
-	s.facts.change(func(f *facts) { f.agent = now })
 }

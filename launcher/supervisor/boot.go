@@ -25,9 +25,9 @@ const oneReboot = time.Second
 func (s *Supervisor) rebooted() {
 	now, counts := time.Now(), false
 	s.facts.change(func(f *facts) {
-		f.frozen = false // a freeze ends with the kernel that it was asked of
+		f.observed.Frozen = false // a freeze ends with the kernel that it was asked of
 		if counts = now.Sub(f.rebootedAt) > oneReboot; counts {
-			f.reboots++
+			f.observed.Reboots++
 			f.rebootedAt = now
 		}
 	})

@@ -150,22 +150,16 @@ func (c *credentials) run(ctx context.Context, look func(context.Context)) {
 
 // lookAtSecrets writes what has changed in the Secrets since the agent connected.
 func (s *Supervisor) lookAtSecrets(ctx context.Context) {
-	if now := s.credentials.sync(ctx, s.facts.agentNow() != nil, false); now != nil {
+	if now := s.credentials.sync(ctx, s.facts.known().Agent != nil, false); now != nil {
 		s.setCredentials(now)
 	}
 }
 
-// setCredentials notes what is known of the keys and passwords. The loop is not woken
-// if that was known before.
+// setCredentials notes what is known of the keys and passwords.
 func (s *Supervisor) setCredentials(now *protocol.Credentials) {
-	s.facts.mu.Lock()
-	before := s.facts.credentials
-	s.facts.mu.Unlock()
-	if before == now || before != nil && now != nil && *before == *now {
-		return
+	if s.facts.note(func(s *protocol.State) { s.Credentials = now }) {
+		s.config.Logger.Info("the access credentials of the guest changed", "failure", now.Failure)
 	}
-	s.config.Logger.Info("the access credentials of the guest changed", "failure", now.Failure)
-	s.facts.change(func(f *facts) { f.credentials = now })
 }
 
 // readCredentials reads what the agent is to write.

@@ -78,7 +78,7 @@ func (s *Supervisor) settleEnd(f *facts, log qemuLog) {
 // and that the watchdog's event has not come: libvirt sends it first, but events of
 // different kinds may overtake each other on their way.
 func (f *facts) unexplained() bool {
-	return f.event == libvirt.Failed && f.status != nil && f.status.Exited() && f.status.ExitStatus() == 0 && f.panics == 0 && !f.watchdog
+	return f.event == libvirt.Failed && f.status != nil && f.status.Exited() && f.status.ExitStatus() == 0 && f.observed.Panics == 0 && !f.watchdog
 }
 
 // late makes the domain gone without waiting for a second report any longer.
@@ -102,7 +102,7 @@ func (f *facts) gone(log qemuLog) {
 	}
 	f.exit = exit(event, f.status)
 	switch {
-	case event == libvirt.Failed && f.panics > 0:
+	case event == libvirt.Failed && f.observed.Panics > 0:
 		f.exit.Message = panicked
 		return
 	case event == libvirt.Failed && f.watchdog:

@@ -26,7 +26,7 @@ func (s *Supervisor) connected(ctx context.Context, c *libvirt.Connection) {
 	defer cancel()
 	s.agent.notice()
 	if d, err := c.Describe(ctx, s.domainName()); err == nil {
-		s.facts.change(func(f *facts) { f.running.devices = actualDevices(d, f.running.devices, f.running.disks) })
+		s.facts.change(func(f *facts) { f.attached = actualDevices(d, f.attached, f.observed.Disks) })
 	}
 	switch err := s.read(ctx, c, events); {
 	case errors.Is(err, libvirt.ErrNotFound):
@@ -84,7 +84,7 @@ func (s *Supervisor) happened(e libvirt.Event) {
 	case libvirt.Rebooted:
 		s.rebooted()
 	case libvirt.Panicked:
-		s.facts.change(func(f *facts) { f.panics++ })
+		s.facts.change(func(f *facts) { f.observed.Panics++ })
 		s.config.Logger.Warn("the kernel of the guest panicked")
 	case libvirt.WatchdogExpired:
 		s.facts.change(func(f *facts) { f.watchdog = e.Action == libvirt.ActionPowerOff })

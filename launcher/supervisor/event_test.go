@@ -39,7 +39,7 @@ func TestEventsDuringAStartCount(t *testing.T) {
 				s.happened(libvirt.Event{Domain: "ns_vm", Kind: e, Pause: causes[e]})
 				s.happened(libvirt.Event{Domain: "ns_other", Kind: libvirt.Failed})
 			}
-			s.facts.change(func(f *facts) { s.started(f, s.qemuLog()) })
+			s.facts.change(func(f *facts) { s.started(f, created{}, s.qemuLog()) })
 			if tt.want == launcher.Gone {
 				s.ended(func(f *facts) { f.status = new(unix.WaitStatus) }) // the second report
 			}

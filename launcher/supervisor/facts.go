@@ -12,7 +12,6 @@ import (
 	"github.com/podvisor/podvisor/launcher/libvirt"
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/storage"
-	"github.com/podvisor/podvisor/vmi"
 )
 
 // facts are what is desired and what is known of the domain. Whatever is learned
@@ -43,41 +42,25 @@ type facts struct {
 
 	askedAt, killedAt time.Time
 
-	reboots, panics int64 // of the guest
-	rebootedAt      time.Time
-	boot            launcher.Boot
-	readBefore      int64 // by the guest of its disks, when boot began
+	rebootedAt time.Time // by the guest
+	boot       launcher.Boot
+	readBefore int64 // by the guest of its disks, when boot began
 
 	growing    map[string]storage.Attachment // disks in claims, as large as they shall be, by their aliases
 	operations launcher.Operations           // never changed, only replaced
 
-	running running         // what is known of the domain
-	agent   *protocol.Agent // in the guest; never changed, only replaced
-
-	interfaces []protocol.Interface // of the guest; never changed, only replaced
-
-	frozen bool // the file systems of the guest
+	// observed is what the handler reads of the domain and its guest. What it holds is
+	// never changed, only replaced.
+	observed protocol.State
+	attached []launcher.Device // those of the domain; never changed, only replaced
 
 	lost []string // file systems whose servers ended
-
-	credentials *protocol.Credentials // written by the agent; never changed, only replaced
 
 	interrupted bool              // QEMU got a signal to end
 	watchdog    bool              // the guest's watchdog makes QEMU end
 	event       libvirt.EventKind // of the end
 	status      *unix.WaitStatus  // of QEMU
 	exit        launcher.Exit
-}
-
-// running are the facts of a domain that was created.
-type running struct {
-	emulated    bool
-	machineType string
-	disks       []protocol.Disk
-	devices     []launcher.Device
-	kernel      *vmi.KernelBootStatus // never changed
-	vsockCID    uint32                // 0: none
-	paused      bool                  // it was created with the guest's processors stopped
 }
 
 func newFacts() *facts {
@@ -89,11 +72,37 @@ func (f *facts) change(change func(*facts)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	change(f)
+	f.changed()
+}
+
+// changed wakes the loop.
+func (f *facts) changed() {
 	f.settle()
 	select {
 	case f.wake <- struct{}{}:
 	default: // the loop is woken already
 	}
+}
+
+// note changes what is observed. The loop is not woken by what was known before, of which
+// note returns false.
+func (f *facts) note(change func(*protocol.State)) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	before := f.observed
+	change(&f.observed)
+	if reflect.DeepEqual(before, f.observed) {
+		return false
+	}
+	f.changed()
+	return true
+}
+
+// known is what was observed.
+func (f *facts) known() protocol.State {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.observed
 }
 
 // observe returns the facts as launcher.Decide takes them.
@@ -105,7 +114,7 @@ func (f *facts) observe(now time.Time) (launcher.Desired, launcher.Actual) {
 		d.Generation = f.desired.Generation
 	}
 	return d, launcher.Actual{
-		Now: now, Domain: f.domain, Devices: f.running.devices, Session: f.session,
+		Now: now, Domain: f.domain, Observed: f.state(), Devices: f.attached, Session: f.session,
 		Pause: f.pause, PausedAt: f.pausedAt, ResumedAt: f.resumedAt, Resumes: f.resumes, Turning: f.turning,
 		Boot: f.boot, LostFilesystems: slices.Clone(f.lost),
 		Operations: f.operations, Fault: f.fault, RetryAt: f.retryAt, AskedAt: f.askedAt, KilledAt: f.killedAt, Exit: f.exit,
@@ -144,52 +153,21 @@ func (f *facts) stop(by time.Time) {
 	}
 }
 
-// complete adds the facts of the domain to the state of a plan.
-func (f *facts) complete(s protocol.State) protocol.State {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	s.Emulated, s.Machine, s.Disks, s.Agent = f.running.emulated, f.running.machineType, f.running.disks, f.agent
-	s.Reboots, s.Panics, s.Credentials, s.KernelBoot = f.reboots, f.panics, f.credentials, f.running.kernel
-	s.VSOCKCID, s.Links, s.Frozen = f.running.vsockCID, f.links(), f.frozen
-	if f.agent != nil {
-		s.Interfaces = f.interfaces
+// state is what was observed, as it is reported. A fact that is added to what is observed
+// is reported without a change here.
+func (f *facts) state() protocol.State {
+	s := f.observed
+	s.Links = f.links()
+	if s.Agent == nil {
+		libvirt.DropGuest(&s)
 	}
 	return s
 }
 
-// forget drops what libvirt reported about a domain that is not the one that is
-// started.
+// forget drops what was observed of a domain that is not the one that is started.
 func (f *facts) forget() {
-	f.pause, f.interrupted, f.watchdog, f.event, f.agent, f.credentials = protocol.Pause{}, false, false, "", nil, nil
-	f.interfaces, f.frozen = nil, false
-}
-
-// agentNow is what is known of the agent in the guest.
-func (f *facts) agentNow() *protocol.Agent {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.agent
-}
-
-// interfacesNow are the interfaces of the guest as far as they are known.
-func (f *facts) interfacesNow() []protocol.Interface {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.interfaces
-}
-
-// frozenNow says whether the guest's file systems are known to be frozen.
-func (f *facts) frozenNow() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.frozen
-}
-
-// rebootsNow is how often the guest rebooted.
-func (f *facts) rebootsNow() int64 {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.reboots
+	f.pause, f.interrupted, f.watchdog, f.event = protocol.Pause{}, false, false, ""
+	f.observed = protocol.State{}
 }
 
 // acpi says whether the guest of the domain in force has ACPI.

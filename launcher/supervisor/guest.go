@@ -104,7 +104,7 @@ func (s *Supervisor) guestFacts(ctx context.Context, c *libvirt.Connection) (vmi
 	if err != nil {
 		return out, err
 	}
-	if (out.FSFreezeStatus != "") != s.facts.frozenNow() {
+	if (out.FSFreezeStatus != "") != s.facts.known().Frozen {
 		s.askFrozen(ctx)
 	}
 	// An agent may not know these.
@@ -177,12 +177,9 @@ func (s *Supervisor) freeze(ctx context.Context, options []byte) (any, error) {
 	})
 }
 
-// setFrozen notes whether the guest's file systems are frozen. The loop is not woken if
-// that was known.
+// setFrozen notes whether the guest's file systems are frozen.
 func (s *Supervisor) setFrozen(frozen bool) {
-	if s.facts.frozenNow() != frozen {
-		s.facts.change(func(f *facts) { f.frozen = frozen })
-	}
+	s.facts.note(func(s *protocol.State) { s.Frozen = frozen })
 }
 
 // askFrozen asks the agent whether they are. What is known stays if it does not answer.
@@ -205,7 +202,7 @@ func (s *Supervisor) askFrozen(ctx context.Context) {
 // are known to be frozen and the launcher does not end.
 func (s *Supervisor) thawNow() {
 	const attempts, pause = 6, 10 * time.Second
-	for i := 0; i < attempts || s.facts.frozenNow(); i++ {
+	for i := 0; i < attempts || s.facts.known().Frozen; i++ {
 		err := s.withAgent(s.inner, func(ctx context.Context, c *libvirt.Connection) error { return c.Thaw(ctx, s.domainName()) })
 		s.config.Logger.Info("thaw the guest's file systems", "err", err)
 		if err == nil {

@@ -55,9 +55,9 @@ func (f *facts) links() []protocol.Link {
 	}
 	var all []protocol.Link
 	for _, i := range f.desired.Instance.Spec.Domain.Devices.Interfaces {
-		at := slices.IndexFunc(f.running.devices, func(d launcher.Device) bool { return d.Alias == domain.InterfaceAlias(i.Name) })
+		at := slices.IndexFunc(f.attached, func(d launcher.Device) bool { return d.Alias == domain.InterfaceAlias(i.Name) })
 		if at >= 0 {
-			all = append(all, protocol.Link{Name: i.Name, State: f.running.devices[at].Link})
+			all = append(all, protocol.Link{Name: i.Name, State: f.attached[at].Link})
 		}
 	}
 	return all

@@ -60,7 +60,7 @@ func TestALinkThatWasNotSwitchedIsTriedAgainLater(t *testing.T) {
 	require.Equal(t, []launcher.Device{down}, f.devices, "the others have no link")
 	up := down
 	up.Link = "up"
-	f.running.devices = []launcher.Device{up}
+	f.attached = []launcher.Device{up}
 	now := time.Now()
 	set := launcher.Operation{Kind: launcher.SetLink, Device: down}
 	require.Equal(t, []launcher.Operation{set}, launcher.Decide(f.observe(now)).Operations)

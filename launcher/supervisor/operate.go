@@ -54,11 +54,11 @@ func (f *facts) operated(o launcher.Operation, known func(*facts), err error, no
 
 // setDevice changes what is known of the device that has the alias.
 func (f *facts) setDevice(alias string, change func(*launcher.Device)) {
-	devices := slices.Clone(f.running.devices) // which the loop may read
+	devices := slices.Clone(f.attached) // which the loop may read
 	for i := range devices {
 		if devices[i].Alias == alias {
 			change(&devices[i])
 		}
 	}
-	f.running.devices = devices
+	f.attached = devices
 }

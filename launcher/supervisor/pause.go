@@ -220,5 +220,5 @@ func (f *facts) volume(alias string) string {
 	if i < 0 {
 		return ""
 	}
-	return f.running.disks[i].Name
+	return f.observed.Disks[i].Name
 }

@@ -100,22 +100,22 @@ func (f *facts) grows(alias string) (a storage.Attachment, target string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if i := f.disk(alias); i >= 0 {
-		target = f.running.disks[i].Target
+		target = f.observed.Disks[i].Target
 	}
 	return f.growing[alias], target
 }
 
 // resized notes that a disk has the size of the device.
 func (f *facts) resized(d launcher.Device) {
-	disks := slices.Clone(f.running.disks) // which may have been published
+	disks := slices.Clone(f.observed.Disks) // which may have been published
 	if i := f.disk(d.Alias); i >= 0 {
 		disks[i].SizeBytes = d.SizeBytes
 	}
-	f.running.disks = disks
+	f.observed.Disks = disks
 	f.setDevice(d.Alias, func(known *launcher.Device) { known.SizeBytes = d.SizeBytes })
 }
 
 // disk is the number of the disk that has the alias, or below 0.
 func (f *facts) disk(alias string) int {
-	return slices.IndexFunc(f.running.disks, func(d protocol.Disk) bool { return domain.DiskAlias(d.Name) == alias })
+	return slices.IndexFunc(f.observed.Disks, func(d protocol.Disk) bool { return domain.DiskAlias(d.Name) == alias })
 }

@@ -160,9 +160,9 @@ func TestADiskThatDidNotGrowIsTriedAgainLater(t *testing.T) {
 	data := launcher.Device{Alias: domain.DiskAlias("data"), Name: "disk data", SizeBytes: 64 << 20}
 	small := data
 	small.SizeBytes = 20 << 20
-	f.devices, f.running.devices = []launcher.Device{data}, []launcher.Device{small}
-	f.running.disks = []protocol.Disk{{Name: "data", SizeBytes: small.SizeBytes}}
-	reported := f.running.disks
+	f.devices, f.attached = []launcher.Device{data}, []launcher.Device{small}
+	f.observed.Disks = []protocol.Disk{{Name: "data", SizeBytes: small.SizeBytes}}
+	reported := f.observed.Disks
 	now := time.Now()
 	resize := launcher.Operation{Kind: launcher.ResizeDisk, Device: data}
 	require.Equal(t, []launcher.Operation{resize}, launcher.Decide(f.observe(now)).Operations)
@@ -181,5 +181,5 @@ func TestADiskThatDidNotGrowIsTriedAgainLater(t *testing.T) {
 	require.Empty(t, plan.Operations)
 	require.Nil(t, plan.State.Finding)
 	require.EqualValues(t, 20<<20, reported[0].SizeBytes, "what was reported is not changed")
-	require.EqualValues(t, 64<<20, f.running.disks[0].SizeBytes)
+	require.EqualValues(t, 64<<20, f.observed.Disks[0].SizeBytes)
 }

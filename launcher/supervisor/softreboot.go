@@ -82,7 +82,7 @@ func (s *Supervisor) softReboot(ctx context.Context, c *libvirt.Connection) erro
 	if err != nil {
 		return err
 	}
-	r := softReboot{reboots: s.facts.rebootsNow, later: func(do func(context.Context)) { s.work.Go(func() { do(s.inner) }) }}
+	r := softReboot{reboots: func() int64 { return s.facts.known().Reboots }, later: func(do func(context.Context)) { s.work.Go(func() { do(s.inner) }) }}
 	if connected {
 		if !s.rebooting.TryLock() {
 			return nil

@@ -85,7 +85,7 @@ func TestASoftRebootNeedsTheAgentOrACPI(t *testing.T) {
 
 func TestAFreezeIsKnownUntilTheThawOrTheReboot(t *testing.T) {
 	s := &Supervisor{facts: newFacts()}
-	state := func() bool { return s.facts.complete(protocol.State{}).Frozen }
+	state := func() bool { return s.facts.state().Frozen }
 	s.setFrozen(true)
 	require.True(t, state())
 	<-s.facts.wake

@@ -12,6 +12,7 @@ import (
 	"libvirt.org/go/libvirtxml"
 
 	"github.com/podvisor/podvisor/internal/kvm"
+	"github.com/podvisor/podvisor/launcher"
 	"github.com/podvisor/podvisor/launcher/domain"
 	"github.com/podvisor/podvisor/launcher/libvirt"
 	"github.com/podvisor/podvisor/launcher/protocol"
@@ -25,71 +26,87 @@ const (
 	createTimeout = time.Minute
 )
 
+// created is what its creation makes known of a domain.
+type created struct {
+	emulated    bool
+	machineType string
+	disks       []protocol.Disk
+	devices     []launcher.Device
+	kernel      *vmi.KernelBootStatus
+	vsockCID    uint32 // 0: none
+	paused      bool   // the guest's processors are stopped
+}
+
+// note adds it to what was observed.
+func (c created) note(s *protocol.State) {
+	s.Emulated, s.Machine, s.Disks, s.KernelBoot, s.VSOCKCID = c.emulated, c.machineType, c.disks, c.kernel, c.vsockCID
+}
+
 // start makes everything that the domain needs and creates it. When ctx ends
 // before the domain is created, it is not.
-func (s *Supervisor) start(ctx context.Context, desired protocol.Desired) (running, error) {
+func (s *Supervisor) start(ctx context.Context, desired protocol.Desired) (created, error) {
 	host := s.host(desired)
 	host.KVM = hasKVM(s.config.Logger)
 	if err := s.clear(ctx); err != nil {
-		return running{}, err
+		return created{}, err
 	}
 	if err := s.watchFilesystems(ctx, desired.Instance); err != nil {
-		return running{}, err
+		return created{}, err
 	}
 	disks, err := s.disks(ctx, desired.Instance, desired.Settings, domain.Tagged(desired.Instance, host))
 	if err != nil {
-		return running{}, err
+		return created{}, err
 	}
 	host.Disks = disks
 	host.HostDevices = hostDevices(os.Environ())
 	if host.CPUs, err = hostCPUs("/sys"); err != nil {
-		return running{}, err
+		return created{}, err
 	}
 	if host.MemoryNodes, err = memoryNodes("/proc/self/status"); err != nil {
-		return running{}, err
+		return created{}, err
 	}
 	host.BindMemory = choosesMemory()
 	s.config.Logger.Debug("the disks are made")
 	spec := &desired.Instance.Spec.Domain
 	if host.Kernel, err = findKernel(spec, s.config.Root); err != nil {
-		return running{}, err
+		return created{}, err
 	}
 	booted, err := kernelStatus(ctx, host.Kernel)
 	if err != nil {
-		return running{}, err
+		return created{}, err
 	}
 	if err := makeVariables(spec); err != nil {
-		return running{}, err
+		return created{}, err
 	}
 	d, err := domain.Build(desired.Instance, host)
 	if err != nil {
-		return running{}, err
+		return created{}, err
 	}
 	if err := s.prepareTPM(spec, d.UUID); err != nil {
-		return running{}, err
+		return created{}, err
 	}
 	if err := s.serveAddresses(desired.Interfaces); err != nil {
-		return running{}, err
+		return created{}, err
 	}
 	conn, err := s.connection(ctx, daemonTimeout)
 	if err != nil {
-		return running{}, err
+		return created{}, err
 	}
 	if err := ctx.Err(); err != nil {
-		return running{}, err
+		return created{}, err
 	}
 	s.config.Logger.Debug("the daemon is ready and the domain is built")
-	created := running{emulated: !host.KVM, machineType: d.OS.Type.Machine, disks: disksOf(desired.Instance, host)}
-	created.devices = actualDevices(d, desiredDevices(desired.Instance), created.disks)
-	created.paused, created.kernel = desired.Instance.Spec.StartsPaused(), booted
-	created, err = s.create(context.WithoutCancel(ctx), conn, d, created)
+	made := created{emulated: !host.KVM, machineType: d.OS.Type.Machine, disks: disksOf(desired.Instance, host)}
+	made.devices = actualDevices(d, desiredDevices(desired.Instance), made.disks)
+	made.paused, made.kernel = desired.Instance.Spec.StartsPaused(), booted
+	made, err = s.create(context.WithoutCancel(ctx), conn, d, made)
 	if err != nil {
-		return created, err
+		return created{}, err
 	}
 	if err := completeTPM(spec); err != nil {
 		s.config.Logger.Warn("the state of the TPM is not kept", "err", err)
 	}
-	return created, nil
+	return made, nil
 }
 
 // host is what the pod offers to the domain that is desired, without what has to be
@@ -135,27 +152,27 @@ func (s *Supervisor) clear(ctx context.Context) error {
 
 // create creates the domain. ctx does not end: a call to libvirt cannot be taken
 // back, and a domain that runs must be known.
-func (s *Supervisor) create(ctx context.Context, conn *libvirt.Connection, d *libvirtxml.Domain, created running) (running, error) {
+func (s *Supervisor) create(ctx context.Context, conn *libvirt.Connection, d *libvirtxml.Domain, made created) (created, error) {
 	ctx, cancel := context.WithTimeout(ctx, createTimeout)
 	defer cancel()
 	s.tried = true
 	create := conn.Create
-	if created.paused {
+	if made.paused {
 		create = conn.CreatePaused
 	}
 	if err := create(ctx, d); err != nil {
 		_ = s.destroy(context.WithoutCancel(ctx)) // the next attempt does it again
-		return running{}, s.inSpec(ctx, conn, d, err)
+		return created{}, s.inSpec(ctx, conn, d, err)
 	}
 	if now, err := conn.Describe(ctx, d.Name); err == nil {
 		if now.OS != nil && now.OS.Type != nil {
-			created.machineType = now.OS.Type.Machine
+			made.machineType = now.OS.Type.Machine
 		}
-		created.devices = actualDevices(now, created.devices, created.disks)
-		created.vsockCID = domain.VSOCKCID(now)
+		made.devices = actualDevices(now, made.devices, made.disks)
+		made.vsockCID = domain.VSOCKCID(now)
 	}
 	s.watchQEMU(d.Name)
-	return created, nil
+	return made, nil
 }
 
 // inSpec is the error of a domain that cannot be created. If QEMU does not have its

@@ -197,7 +197,7 @@ func (s *Supervisor) Run(ctx context.Context) (protocol.End, error) {
 	daemonDone.Go(func() { s.daemon.Run(daemonContext) })
 	background.Go(func() { s.session.run(inner) })
 	background.Go(func() { s.agent.run(inner) })
-	background.Go(func() { s.followInterfaces(inner) })
+	background.Go(func() { s.followGuest(inner) })
 	background.Go(func() { s.credentials.run(inner, s.lookAtSecrets) })
 	if s.config.Input != nil {
 		go s.typeIn(inner) // not in the background: no read of a terminal can be ended
@@ -229,7 +229,7 @@ func (s *Supervisor) loop(ctx context.Context) protocol.End {
 		desired, actual := s.facts.observe(time.Now())
 		actual.Session.Message = s.daemon.Failure()
 		plan := launcher.Decide(desired, actual)
-		s.publish(s.facts.complete(plan.State))
+		s.publish(plan.State)
 		if err := s.act(ctx, plan); err != nil {
 			s.config.Logger.Error("act", "err", err)
 		}
