@@ -23,6 +23,7 @@ import (
 // theirs.
 func folder(t *testing.T, owner int, names ...string) string {
 	t.Helper()
+	testenv.Root(t)
 	require.NoError(t, prepared())
 	dir, err := os.MkdirTemp(shared(), "folder")
 	require.NoError(t, err)

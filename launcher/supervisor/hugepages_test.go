@@ -18,6 +18,7 @@ import (
 // kernel takes them from the free memory when a process maps them.
 func withHugePages(t *testing.T, n int) {
 	t.Helper()
+	testenv.Root(t)
 	const limit = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_overcommit_hugepages"
 	before, err := os.ReadFile(testenv.File(t, limit))
 	require.NoError(t, err)

@@ -39,6 +39,7 @@ func withClaim(size string) *vmi.VirtualMachineInstance {
 // run executes a program as root of the node.
 func run(t *testing.T, name string, args ...string) string {
 	t.Helper()
+	testenv.Root(t)
 	out, err := exec.Command(testenv.Program(t, name), args...).CombinedOutput()
 	require.NoError(t, err, "%s %v: %s", name, args, out)
 	return strings.TrimSpace(string(out))
