@@ -180,29 +180,38 @@ func TestDecide(t *testing.T) {
 	}
 }
 
+// fill makes a value another than zero.
+func fill(t *testing.T, value reflect.Value) {
+	switch {
+	case value.Kind() == reflect.Pointer:
+		value.Set(reflect.New(value.Type().Elem()))
+	case value.Kind() == reflect.Slice:
+		value.Set(reflect.MakeSlice(value.Type(), 1, 1))
+	case value.Kind() == reflect.Struct:
+		for i := range value.NumField() {
+			fill(t, value.Field(i))
+		}
+	case value.Kind() == reflect.Bool:
+		value.SetBool(true)
+	case value.Kind() == reflect.String:
+		value.SetString("x")
+	case value.CanInt():
+		value.SetInt(7)
+	case value.CanUint():
+		value.SetUint(7)
+	default:
+		t.Fatal("fill a value of this kind here: ", value.Type())
+	}
+}
+
 // A fact that is added to the state is published as it was observed, without a change
 // here. What is decided is never observed.
 func TestWhatWasObservedIsPublishedAsItIs(t *testing.T) {
 	decided := []string{"Generation", "Phase", "Finding", "Pause", "End", "NotBooted"}
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[protocol.State]()) {
 		var observed protocol.State
-		value := reflect.ValueOf(&observed).Elem().FieldByIndex(field.Index)
-		switch value.Kind() {
-		case reflect.Pointer:
-			value.Set(reflect.New(value.Type().Elem()))
-		case reflect.Slice:
-			value.Set(reflect.MakeSlice(value.Type(), 1, 1))
-		case reflect.Bool:
-			value.SetBool(true)
-		case reflect.String:
-			value.SetString("x")
-		case reflect.Int64:
-			value.SetInt(7)
-		case reflect.Uint32:
-			value.SetUint(7)
-		default:
-			t.Fatal("set a value of another kind here: ", field.Name)
-		}
+		fill(t, reflect.ValueOf(&observed).Elem().FieldByIndex(field.Index))
+		require.NotEqual(t, protocol.State{}, observed)
 		state := Decide(Desired{Run: true}, Actual{Now: noon, Domain: Running, Observed: observed}).State
 		want := observed
 		if slices.Contains(decided, field.Name) {
