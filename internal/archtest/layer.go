@@ -121,6 +121,8 @@ func forbidden(f File, imported string) string {
 		return "nothing under vmi imports another tree"
 	case isOwn && (p == "vmi/client" || p == "vmi/client/informer") && own != "vmi" && own != "vmi/decode" && own != "vmi/quantity" && own != "internal/websocket":
 		return "a program that reads and writes objects links neither defaults nor validation"
+	case isOwn && p == "launcher/protocol" && side(own) != "":
+		return "the protocol is on its own: all three processes have it"
 	case isOwn && apart(p, own):
 		return "scheduler, handler and launcher do not import each other"
 	case isOwn && strings.HasPrefix(own, "cmd/"):
@@ -129,11 +131,10 @@ func forbidden(f File, imported string) string {
 	return ""
 }
 
-// apart reports whether the packages belong to different processes. Handler
-// and launcher share the launcher's protocol, and only the handler's controller
-// uses its transport.
+// apart reports whether the packages belong to different processes. All share the
+// launcher's protocol, and only the handler's controller uses its transport.
 func apart(p, own string) bool {
-	if side(p) == "handler" && own == "launcher/protocol" || p == "handler/controller" && own == "launcher/control" {
+	if own == "launcher/protocol" || p == "handler/controller" && own == "launcher/control" {
 		return false
 	}
 	return side(p) != "" && side(own) != "" && side(p) != side(own)

@@ -286,7 +286,7 @@ func (p *pod) ends(want protocol.EndReason, message string) protocol.State {
 	require.Equal(p, want.Succeeded(), code == 0, "exit code %d", code)
 	b := make([]byte, 4096)
 	n, _ := log.ReadAt(b, 0)
-	require.Equal(p, fmt.Sprintf("%s: %s\n", want, oneLine(last.End.Message)), string(b[:n]))
+	require.Equal(p, last.End.Termination(), string(b[:n]))
 	return last
 }
 

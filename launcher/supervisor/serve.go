@@ -3,12 +3,10 @@ package supervisor
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"os"
 	"path/filepath"
 	"reflect"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -109,22 +107,15 @@ func (s *Supervisor) serveAddress(iface string, serve func() error) {
 	})
 }
 
-// conclude writes the end where the kubelet reads it. virt-controller relies on the
-// form.
+// conclude writes the end where the kubelet reads it, for virt-controller.
 func (s *Supervisor) conclude(end protocol.End) {
 	if s.config.TerminationLog == "" {
 		return
 	}
-	text := fmt.Sprintf("%s: %s\n", end.Reason, oneLine(end.Message))
-	if err := os.WriteFile(s.config.TerminationLog, []byte(text), 0o644); err != nil {
+	if err := os.WriteFile(s.config.TerminationLog, []byte(end.Termination()), 0o644); err != nil {
 		s.config.Logger.Debug("no termination log", "err", err)
 	}
 }
-
-// oneLine is a text without line breaks.
-func oneLine(s string) string { return strings.Join(strings.FieldsFunc(s, isBreak), "; ") }
-
-func isBreak(r rune) bool { return r == '\n' || r == '\r' }
 
 // within waits for done, but no longer than most.
 func within(done <-chan struct{}, most time.Duration) {

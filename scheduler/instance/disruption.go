@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/scheduler"
 	"github.com/podvisor/podvisor/vmi"
 )
@@ -79,7 +80,7 @@ func trueEnd(o Observed) (vmi.Finding, bool) {
 	}
 	e := endOf(p)
 	f, ok := e.Finding, e.byNode && !e.at.After(endedAt(o.VMI).Add(reportDelay))
-	if !ok && o.VMI.Status.Reason == gracePeriodExceeded {
+	if !ok && o.VMI.Status.Reason == string(protocol.Killed) {
 		f, ok = disruption(p)
 		if c := o.VMI.Status.Condition(vmi.ConditionReady); c != nil {
 			f.Message += "; " + c.Message

@@ -1,8 +1,8 @@
 package instance
 
 import (
+	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/scheduler"
 	"github.com/podvisor/podvisor/vmi"
 )
@@ -36,9 +37,6 @@ const (
 // not offered. A node admits a pod before it starts it, and again when it was
 // restarted itself.
 const notAdmitted = "UnexpectedAdmissionError"
-
-// gracePeriodExceeded is virt-handler's reason of a guest that was switched off.
-const gracePeriodExceeded = "GracePeriodExceeded"
 
 // podGone is why a VMI failed whose pod does not exist. A pod on a node that does
 // not respond is removed by force only, which is how an administrator says that
@@ -120,7 +118,7 @@ func endOf(p *corev1.Pod) end {
 	if f, ok := endByNode(p); ok {
 		e.byNode = !e.succeeded
 		e.succeeded, e.Finding = false, f
-	} else if f, ok := disruption(p); ok && e.Reason == gracePeriodExceeded {
+	} else if f, ok := disruption(p); ok && e.Reason == string(protocol.Killed) {
 		e.Finding = vmi.Finding{Reason: f.Reason, Message: f.Message + "; " + e.Message}
 	}
 	return e
@@ -136,10 +134,6 @@ func tooEarly(p *corev1.Pod) vmi.Finding {
 	return f
 }
 
-// termination is the format of a launcher's termination message: a reason in one
-// word, and a message in one line.
-var termination = regexp.MustCompile(`^([A-Z][A-Za-z]{2,63}): (.+)$`)
-
 // maxMessage is how much of a termination message becomes a message, in bytes.
 const maxMessage = 512
 
@@ -147,10 +141,10 @@ const maxMessage = 512
 // reason; what other containers write is text.
 func said(container string, t *corev1.ContainerStateTerminated) vmi.Finding {
 	text := strings.TrimSpace(t.Message)
-	if m := termination.FindStringSubmatch(text); m != nil && container == vmi.ComputeContainer {
-		return vmi.Finding{Reason: m[1], Message: lastOf(m[2])}
-	}
 	message := fmt.Sprintf("container %s ended with exit code %d (%s)", container, t.ExitCode, t.Reason)
+	if e, ok := protocol.ParseTermination(text); ok && container == vmi.ComputeContainer {
+		return vmi.Finding{Reason: string(e.Reason), Message: cmp.Or(lastOf(e.Message), message)}
+	}
 	if strings.Contains(text, otherArchitecture) {
 		message += ", since its image is for another architecture than the node's"
 	}

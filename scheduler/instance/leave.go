@@ -7,14 +7,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/scheduler"
 	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/vmi"
 )
-
-// Cancelled: the VMI was deleted, or its pod was ended, before its guest ran. The
-// launcher ends with the same reason.
-const Cancelled = "Cancelled"
 
 // leave brings a deleted VMI to its end. The finalizer is removed when every pod
 // whose guest may run is gone or fenced, whether or not the handler works, and
@@ -71,7 +68,7 @@ func release(o Observed) scheduler.Plan {
 	switch kept := len(o.VMI.Finalizers) > 1; {
 	case o.VMI.Status.Phase.Final():
 	case !handedOver(o.VMI) && kept:
-		p = finish(o, vmi.Failed, vmi.Finding{Reason: Cancelled, Message: deleted.Message}, deleted)
+		p = finish(o, vmi.Failed, vmi.Finding{Reason: string(protocol.Cancelled), Message: deleted.Message}, deleted)
 	case !handedOver(o.VMI):
 		remove = append(remove, deleted)
 	case kept:

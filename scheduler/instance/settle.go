@@ -9,6 +9,9 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
+// The messages here are those of kubelets and container runtimes, which give them no other
+// form. They are compared, and nothing is decided by what they say.
+
 // changing are the parts of a message that are others with each try: numbers, and the
 // identifiers of sandboxes and connections.
 var changing = regexp.MustCompile(`[0-9a-f]*[0-9][0-9a-f]*`)
