@@ -25,13 +25,13 @@ import (
 // echoing are guests whose streams echo.
 type echoing struct{}
 
-func (echoing) Stream(context.Context, string, string, types.UID, protocol.Stream) (net.Conn, error) {
+func (echoing) Stream(context.Context, protocol.Target, protocol.Stream) (net.Conn, error) {
 	near, far := net.Pipe()
 	go func() { _, _ = io.Copy(far, far); _ = far.Close() }()
 	return near, nil
 }
 
-func (echoing) Call(context.Context, string, string, types.UID, protocol.Call, json.RawMessage) (json.RawMessage, error) {
+func (echoing) Call(context.Context, protocol.Target, protocol.Call, json.RawMessage) (json.RawMessage, error) {
 	return nil, nil
 }
 

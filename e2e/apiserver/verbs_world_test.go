@@ -631,12 +631,12 @@ type played struct {
 	calls int
 }
 
-func (p *played) Stream(_ context.Context, namespace, name string, _ types.UID, s protocol.Stream) (net.Conn, error) {
+func (p *played) Stream(_ context.Context, to protocol.Target, s protocol.Stream) (net.Conn, error) {
 	near, far := net.Pipe()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.calls++
-	p.open[far] = namespace + "/" + name
+	p.open[far] = to.Namespace + "/" + to.Name
 	go func() {
 		defer func() {
 			_ = far.Close()
@@ -646,7 +646,7 @@ func (p *played) Stream(_ context.Context, namespace, name string, _ types.UID, 
 		}()
 		if s == protocol.StreamScreenshot {
 			_, _ = io.WriteString(far, "\x89PNG\r\n\x1a\nand so on")
-			for block := bytes.Repeat([]byte("x"), 64<<10); name == "endless"; {
+			for block := bytes.Repeat([]byte("x"), 64<<10); to.Name == "endless"; {
 				if _, err := far.Write(block); err != nil {
 					return
 				}
@@ -658,11 +658,11 @@ func (p *played) Stream(_ context.Context, namespace, name string, _ types.UID, 
 	return near, nil
 }
 
-func (p *played) Call(_ context.Context, _, name string, _ types.UID, _ protocol.Call, _ json.RawMessage) (json.RawMessage, error) {
+func (p *played) Call(_ context.Context, to protocol.Target, _ protocol.Call, _ json.RawMessage) (json.RawMessage, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.calls++
-	if name == "endless" {
+	if to.Name == "endless" {
 		return json.RawMessage(`"` + strings.Repeat("x", 4<<20) + `"`), nil
 	}
 	return nil, nil

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"net"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/podvisor/podvisor/handler"
 	"github.com/podvisor/podvisor/launcher/control"
 	"github.com/podvisor/podvisor/launcher/protocol"
@@ -21,9 +19,9 @@ import (
 // protocol.ReasonUnavailable of a launcher that does not answer. It may be called from
 // any goroutine and waits for no other VMI. A stream that hands over descriptors is
 // known to no caller of this.
-func (c *Controller) Stream(ctx context.Context, namespace, name string, uid types.UID, stream protocol.Stream) (net.Conn, error) {
-	key := namespace + "/" + name
-	_, s := c.handled(key, uid)
+func (c *Controller) Stream(ctx context.Context, to protocol.Target, stream protocol.Stream) (net.Conn, error) {
+	key := to.Namespace + "/" + to.Name
+	_, s := c.handled(key, to.UID)
 	if s == nil || stream == protocol.StreamNetworkNamespace {
 		return nil, c.refused(fmt.Sprintf("open the stream %s of VMI %s", stream, key), s, stream == protocol.StreamNetworkNamespace, nil)
 	}
@@ -37,10 +35,10 @@ func (c *Controller) Stream(ctx context.Context, namespace, name string, uid typ
 // Call makes a call to the VMI's launcher and returns its answer as JSON, or nil.
 // Options are JSON or nil. Its errors are as those of [Controller.Stream]; a VMI that is
 // being deleted is Unavailable. How long it takes is bounded by ctx alone.
-func (c *Controller) Call(ctx context.Context, namespace, name string, uid types.UID, call protocol.Call, options json.RawMessage) (json.RawMessage, error) {
-	key := namespace + "/" + name
+func (c *Controller) Call(ctx context.Context, to protocol.Target, call protocol.Call, options json.RawMessage) (json.RawMessage, error) {
+	key := to.Namespace + "/" + to.Name
 	what := fmt.Sprintf("%s VMI %s", call, key)
-	s, err := c.callable(key, uid)
+	s, err := c.callable(key, to.UID)
 	if err != nil {
 		return nil, c.refused(what, s, false, err)
 	}

@@ -17,6 +17,9 @@ import (
 	"github.com/podvisor/podvisor/vmi/vmitest"
 )
 
+// testvmi is the VMI of a world.
+var testvmi = protocol.Target{Namespace: "default", Name: "testvmi", UID: vmitest.UID}
+
 // serving is a world whose launcher serves a console that echoes, and answers calls.
 func serving(t *testing.T) (*world, *Controller) {
 	t.Helper()
@@ -51,7 +54,7 @@ func serving(t *testing.T) (*world, *Controller) {
 func TestAStreamOfAVMILeadsToItsLauncher(t *testing.T) {
 	t.Parallel()
 	_, c := serving(t)
-	conn, err := c.Stream(t.Context(), "default", "testvmi", vmitest.UID, protocol.StreamConsole)
+	conn, err := c.Stream(t.Context(), testvmi, protocol.StreamConsole)
 	require.NoError(t, err)
 	defer conn.Close()
 	_, err = io.WriteString(conn, "hello")
@@ -77,14 +80,14 @@ func TestWhatALauncherRefusesHasItsReason(t *testing.T) {
 		{"another UID", "testvmi", "another", protocol.StreamConsole, protocol.ReasonNotFound},
 		{"another VMI", "other", vmitest.UID, protocol.StreamConsole, protocol.ReasonNotFound},
 	} {
-		_, err := c.Stream(t.Context(), "default", tt.vmi, tt.uid, tt.stream)
+		_, err := c.Stream(t.Context(), protocol.Target{Namespace: "default", Name: tt.vmi, UID: tt.uid}, tt.stream)
 		var r *vmi.Refusal
 		require.ErrorAs(t, err, &r, tt.name)
 		require.Equal(t, tt.want, r.Reason, "%s: %s", tt.name, r.Message)
 	}
 	w.change(func(v *vmi.VirtualMachineInstance) { v.Status.NodeName = "n2" })
 	w.eventually("the VMI of another node is not found", func() bool {
-		_, err := c.Stream(t.Context(), "default", "testvmi", vmitest.UID, protocol.StreamConsole)
+		_, err := c.Stream(t.Context(), testvmi, protocol.StreamConsole)
 		r, ok := err.(*vmi.Refusal) //nolint:errorlint // every error is one
 		return ok && r.Reason == protocol.ReasonNotFound
 	})
@@ -94,7 +97,7 @@ func TestAttackTheAnswerOfALauncherIsPassedOnWithinLimits(t *testing.T) {
 	t.Parallel()
 	_, c := serving(t)
 	call := func(name protocol.Call, options string) (string, *vmi.Refusal) {
-		answer, err := c.Call(t.Context(), "default", "testvmi", vmitest.UID, name, json.RawMessage(options))
+		answer, err := c.Call(t.Context(), testvmi, name, json.RawMessage(options))
 		if err == nil {
 			return string(answer), nil
 		}

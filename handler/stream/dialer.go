@@ -67,24 +67,24 @@ func NewDialer(c DialerConfig) *Dialer {
 // does not answer is protocol.ReasonUnavailable.
 //
 // What arrives is a tenant's: raw bytes, at any rate, until either side ends.
-func (d *Dialer) Stream(ctx context.Context, v *vmi.VirtualMachineInstance, name string) (net.Conn, error) {
+func (d *Dialer) Stream(ctx context.Context, v *vmi.VirtualMachineInstance, stream protocol.Stream) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, openTimeout+5*time.Second)
 	defer cancel()
-	conn, resp, r, err := d.ask(ctx, v, http.MethodGet, pathTo(v, "streams", name), nil)
+	conn, resp, r, err := d.ask(ctx, v, http.MethodGet, protocol.Path{Target: target(v), Stream: stream}, nil)
 	if err != nil {
-		return nil, d.failed(v, "open the stream "+name, err)
+		return nil, d.failed(v, "open the stream "+string(stream), err)
 	}
 	defer resp.Body.Close() // a response that switches protocols has none
 	if resp.StatusCode != http.StatusSwitchingProtocols {
 		defer conn.Close()
-		return nil, d.failed(v, "open the stream "+name, readRefusal(resp.Body, resp.Status))
+		return nil, d.failed(v, "open the stream "+string(stream), readRefusal(resp.Body, resp.Status))
 	}
 	out, err := carry.Unread(conn, r)
 	if err == nil {
 		err = conn.settle()
 	}
 	if err != nil {
-		return nil, d.failed(v, "open the stream "+name, errors.Join(err, conn.Close()))
+		return nil, d.failed(v, "open the stream "+string(stream), errors.Join(err, conn.Close()))
 	}
 	return out, nil
 }
@@ -92,17 +92,17 @@ func (d *Dialer) Stream(ctx context.Context, v *vmi.VirtualMachineInstance, name
 // Call makes a call to the VMI's launcher and returns when it is done. Options are sent as
 // JSON, and the answer is decoded into what answer points to; nil: there are none. Errors
 // are as those of [Dialer.Stream].
-func (d *Dialer) Call(ctx context.Context, v *vmi.VirtualMachineInstance, name string, options, answer any) error {
+func (d *Dialer) Call(ctx context.Context, v *vmi.VirtualMachineInstance, call protocol.Call, options, answer any) error {
 	body := []byte{}
 	if options != nil {
 		var err error
 		if body, err = json.Marshal(options); err != nil {
-			return d.failed(v, name, refusal(protocol.ReasonMalformed, "encode the options: %v", err))
+			return d.failed(v, string(call), refusal(protocol.ReasonMalformed, "encode the options: %v", err))
 		}
 	}
-	conn, resp, _, err := d.ask(ctx, v, http.MethodPost, pathTo(v, "calls", name), body)
+	conn, resp, _, err := d.ask(ctx, v, http.MethodPost, protocol.Path{Target: target(v), Call: call}, body)
 	if err != nil {
-		return d.failed(v, name, err)
+		return d.failed(v, string(call), err)
 	}
 	defer conn.Close()
 	defer resp.Body.Close()
@@ -110,7 +110,7 @@ func (d *Dialer) Call(ctx context.Context, v *vmi.VirtualMachineInstance, name s
 	case resp.StatusCode == http.StatusNoContent:
 		return nil
 	case resp.StatusCode != http.StatusOK:
-		return d.failed(v, name, readRefusal(resp.Body, resp.Status))
+		return d.failed(v, string(call), readRefusal(resp.Body, resp.Status))
 	case answer == nil:
 		return nil
 	}
@@ -119,14 +119,14 @@ func (d *Dialer) Call(ctx context.Context, v *vmi.VirtualMachineInstance, name s
 		err = json.Unmarshal(text, answer)
 	}
 	if err != nil {
-		return d.failed(v, name, errors.New("the answer cannot be read"))
+		return d.failed(v, string(call), errors.New("the answer cannot be read"))
 	}
 	return nil
 }
 
 // ask sends a request to the handler of the VMI's node, and reads the head of the
 // response. The caller closes the connection.
-func (d *Dialer) ask(ctx context.Context, v *vmi.VirtualMachineInstance, method, path string, body []byte) (*asking, *http.Response, *bufio.Reader, error) {
+func (d *Dialer) ask(ctx context.Context, v *vmi.VirtualMachineInstance, method string, path protocol.Path, body []byte) (*asking, *http.Response, *bufio.Reader, error) {
 	node := v.Status.NodeName
 	if node == "" {
 		return nil, nil, nil, refusal(protocol.ReasonNotFound, "it is on no node: wait until it runs")
@@ -150,7 +150,7 @@ func (d *Dialer) ask(ctx context.Context, v *vmi.VirtualMachineInstance, method,
 }
 
 // send sends a request to the handler with the certificate at the address.
-func (d *Dialer) send(ctx context.Context, want, address, token, method, path string, body []byte) (_ *asking, _ *http.Response, _ *bufio.Reader, err error) {
+func (d *Dialer) send(ctx context.Context, want, address, token, method string, path protocol.Path, body []byte) (_ *asking, _ *http.Response, _ *bufio.Reader, err error) {
 	tcp, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, nil, nil, err
@@ -165,14 +165,14 @@ func (d *Dialer) send(ctx context.Context, want, address, token, method, path st
 	if err := secure.HandshakeContext(ctx); err != nil {
 		return nil, nil, nil, err
 	}
-	req, err := http.NewRequestWithContext(ctx, method, "http://"+address+path, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+address+path.String(), bytes.NewReader(body))
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	req.Header.Set("Authorization", "Bearer "+token)
 	if body == nil {
 		req.Header.Set("Connection", "Upgrade")
-		req.Header.Set("Upgrade", upgradeToken)
+		req.Header.Set("Upgrade", protocol.StreamUpgrade)
 	}
 	if err := req.Write(conn); err != nil {
 		return nil, nil, nil, err

@@ -4,7 +4,7 @@
 //	POST /v1/namespaces/<ns>/instances/<name>/<uid>/calls/<call>      options as JSON; 200 with the answer, 204, or a refusal
 //	GET  /v1/namespaces/<ns>/instances/<name>/<uid>/streams/<stream>  with "Upgrade: podvisor-stream": 101, then the stream
 //
-// [Server] is the handler's side, [Dialer] virt-controller's. Neither holds a signing key.
+// The paths are those of [protocol.Path]. [Server] is the handler's side, [Dialer] virt-controller's. Neither holds a signing key.
 //
 // virt-controller shows a token of its service account that Kubernetes issued for its pod
 // and for the handler of one node ([Tokens], [Audience]); the server has it checked by a

@@ -26,9 +26,9 @@ import (
 // their reason, others as protocol.ReasonUnavailable.
 type Guests interface {
 	// Stream opens a stream; ctx bounds the opening.
-	Stream(ctx context.Context, namespace, name string, uid types.UID, stream protocol.Stream) (net.Conn, error)
+	Stream(ctx context.Context, to protocol.Target, stream protocol.Stream) (net.Conn, error)
 	// Call makes a call; options and answer are JSON or nil.
-	Call(ctx context.Context, namespace, name string, uid types.UID, call protocol.Call, options json.RawMessage) (json.RawMessage, error)
+	Call(ctx context.Context, to protocol.Target, call protocol.Call, options json.RawMessage) (json.RawMessage, error)
 }
 
 // ServerConfig is what a [Server] needs.
@@ -130,13 +130,6 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 
 // handler answers requests. Streams end with ctx.
 func (s *Server) handler(ctx context.Context) http.Handler {
-	const vmiPath = "/v1/namespaces/{namespace}/instances/{name}/{uid}"
-	m := http.NewServeMux()
-	m.HandleFunc("POST "+vmiPath+"/calls/{call}", s.call)
-	m.HandleFunc("GET "+vmiPath+"/streams/{stream}", func(w http.ResponseWriter, r *http.Request) { s.stream(ctx, w, r) })
-	m.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		s.refuse(w, refusal(protocol.ReasonUnknown, "this virt-handler has no such request: it is of another release"))
-	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		token, has := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 		host, _, _ := net.SplitHostPort(r.RemoteAddr)
@@ -148,7 +141,14 @@ func (s *Server) handler(ctx context.Context) http.Handler {
 			s.deny(w, host, err)
 			return
 		}
-		m.ServeHTTP(w, r)
+		switch p, ok := protocol.ParsePath(r.URL.EscapedPath()); {
+		case ok && p.Target.UID != "" && p.Call != "" && r.Method == http.MethodPost:
+			s.call(w, r, p.Target, p.Call)
+		case ok && p.Target.UID != "" && p.Stream != "" && r.Method == http.MethodGet:
+			s.stream(ctx, w, r, p.Target, p.Stream)
+		default:
+			s.refuse(w, refusal(protocol.ReasonUnknown, "this virt-handler has no such request: it is of another release"))
+		}
 	})
 }
 
@@ -216,12 +216,7 @@ func (s *Server) enter(uid types.UID) (leave func(), err error) {
 	}, nil
 }
 
-// about is the VMI that a request is about. A request without its UID is refused.
-func about(r *http.Request) (namespace, name string, uid types.UID) {
-	return r.PathValue("namespace"), r.PathValue("name"), types.UID(r.PathValue("uid"))
-}
-
-func (s *Server) call(w http.ResponseWriter, r *http.Request) {
+func (s *Server) call(w http.ResponseWriter, r *http.Request, to protocol.Target, call protocol.Call) {
 	options, err := io.ReadAll(http.MaxBytesReader(w, r.Body, protocol.MaxOptions))
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
 		s.refuse(w, refusal(protocol.ReasonTooLarge, "the options have more than %d bytes", tooLarge.Limit))
@@ -231,8 +226,7 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, refusal(protocol.ReasonMalformed, "the options are no JSON"))
 		return
 	}
-	namespace, name, uid := about(r)
-	leave, err := s.enter(uid)
+	leave, err := s.enter(to.UID)
 	if err != nil {
 		s.refuse(w, err)
 		return
@@ -240,7 +234,7 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request) {
 	defer leave()
 	ctx, cancel := context.WithTimeout(r.Context(), s.config.CallTimeout)
 	defer cancel()
-	answer, err := s.config.Guests.Call(ctx, namespace, name, uid, protocol.Call(r.PathValue("call")), options)
+	answer, err := s.config.Guests.Call(ctx, to, call, options)
 	switch {
 	case err != nil:
 		s.refuse(w, err)
@@ -254,34 +248,32 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request) {
 
 // stream opens a stream, which is carried until either side or ctx ends. It returns when
 // the stream is open: the request takes memory too.
-func (s *Server) stream(ctx context.Context, w http.ResponseWriter, r *http.Request) {
-	if r.Header.Get("Upgrade") != upgradeToken {
-		s.refuse(w, refusal(protocol.ReasonMalformed, "ask for the upgrade %s", upgradeToken))
+func (s *Server) stream(ctx context.Context, w http.ResponseWriter, r *http.Request, to protocol.Target, stream protocol.Stream) {
+	if r.Header.Get("Upgrade") != protocol.StreamUpgrade {
+		s.refuse(w, refusal(protocol.ReasonMalformed, "ask for the upgrade %s", protocol.StreamUpgrade))
 		return
 	}
-	namespace, name, uid := about(r)
-	leave, err := s.enter(uid)
+	leave, err := s.enter(to.UID)
 	if err != nil {
 		s.refuse(w, err)
 		return
 	}
-	stream := protocol.Stream(r.PathValue("stream"))
 	opening, cancel := context.WithTimeout(r.Context(), openTimeout)
-	inner, err := s.config.Guests.Stream(opening, namespace, name, uid, stream)
+	inner, err := s.config.Guests.Stream(opening, to, stream)
 	cancel()
 	if err != nil {
 		leave()
 		s.refuse(w, err)
 		return
 	}
-	outer, err := carry.Upgrade(w, upgradeToken)
+	outer, err := carry.Upgrade(w, protocol.StreamUpgrade)
 	if err != nil {
 		_ = inner.Close()
 		leave()
 		s.refuse(w, err) // the client may be gone
 		return
 	}
-	log := s.config.Logger.With("vmi", namespace+"/"+name, "stream", stream)
+	log := s.config.Logger.With("vmi", to.Namespace+"/"+to.Name, "stream", stream)
 	log.Info("a stream begins")
 	go func() {
 		defer leave()

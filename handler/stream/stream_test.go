@@ -20,7 +20,6 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -118,10 +117,10 @@ type guests struct {
 	begins func(net.Conn) // nil: it echoes
 }
 
-func (g *guests) Stream(_ context.Context, namespace, name string, uid types.UID, s protocol.Stream) (net.Conn, error) {
+func (g *guests) Stream(_ context.Context, to protocol.Target, s protocol.Stream) (net.Conn, error) {
 	switch {
-	case namespace != "default" || uid != "u1":
-		return nil, refusal(protocol.ReasonNotFound, "no VMI %s/%s on this node", namespace, name)
+	case to.Namespace != "default" || to.UID != "u1":
+		return nil, refusal(protocol.ReasonNotFound, "no VMI %s/%s on this node", to.Namespace, to.Name)
 	case s == protocol.StreamScreenIfFree:
 		return nil, refusal(protocol.ReasonBusy, "the screen is in use")
 	}
@@ -139,9 +138,9 @@ func (g *guests) Stream(_ context.Context, namespace, name string, uid types.UID
 	return near, nil
 }
 
-func (g *guests) Call(_ context.Context, _, _ string, uid types.UID, call protocol.Call, options json.RawMessage) (json.RawMessage, error) {
+func (g *guests) Call(_ context.Context, to protocol.Target, call protocol.Call, options json.RawMessage) (json.RawMessage, error) {
 	switch {
-	case uid != "u1":
+	case to.UID != "u1":
 		return nil, refusal(protocol.ReasonNotFound, "no such VMI")
 	case call == protocol.CallPause:
 		return nil, nil
@@ -295,7 +294,7 @@ func (r *road) ask(header ...string) int {
 	defer conn.Close()
 	require.NoError(r.t, conn.SetDeadline(time.Now().Add(20*time.Second)))
 	_, err = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: %s\r\n%s\r\n",
-		pathTo(on("n1"), "streams", "console"), upgradeToken, strings.Join(header, ""))
+		protocol.Path{Target: target(on("n1")), Stream: protocol.StreamConsole}, protocol.StreamUpgrade, strings.Join(header, ""))
 	require.NoError(r.t, err)
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	require.NoError(r.t, err)

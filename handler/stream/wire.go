@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net/url"
 	"time"
 
 	"github.com/podvisor/podvisor/launcher/protocol"
@@ -12,8 +11,6 @@ import (
 )
 
 const (
-	// upgradeToken is what the connection of a stream is upgraded to.
-	upgradeToken = "podvisor-stream"
 	// mostHeader is the longest head of a request or response, in bytes. A token of a
 	// service account has about 1.5 KiB.
 	mostHeader = 16 << 10
@@ -32,10 +29,9 @@ const audiencePrefix = "handler.podvisor.io/"
 // of its handler: [Certificate.Hash].
 const CertificateAnnotation = "podvisor.io/stream-certificate"
 
-// pathTo is the path of a request about a VMI.
-func pathTo(v *vmi.VirtualMachineInstance, kind, what string) string {
-	return fmt.Sprintf("/v1/namespaces/%s/instances/%s/%s/%s/%s",
-		url.PathEscape(v.Namespace), url.PathEscape(v.Name), url.PathEscape(string(v.UID)), kind, url.PathEscape(what))
+// target is the VMI that a request is about.
+func target(v *vmi.VirtualMachineInstance) protocol.Target {
+	return protocol.Target{Namespace: v.Namespace, Name: v.Name, UID: v.UID}
 }
 
 // refusal is an error of this package as the API server's clients can be shown it.

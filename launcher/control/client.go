@@ -12,7 +12,6 @@ import (
 	"iter"
 	"net"
 	"net/http"
-	"net/url"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -20,14 +19,12 @@ import (
 	"github.com/podvisor/podvisor/launcher/protocol"
 )
 
-// The paths of the protocol. A change that an older peer would misread gets
-// another version.
+// The paths of the protocol, beside those of [protocol.Path]. A change that an older peer
+// would misread gets another version.
 const (
 	statePath   = "/v1/state"
 	watchPath   = "/v1/watch"
 	desiredPath = "/v1/desired"
-	callPath    = "/v1/calls/"
-	streamPath  = "/v1/streams/"
 )
 
 // A state is read within these limits: the launcher belongs to a tenant and may send
@@ -184,7 +181,7 @@ func (c *Client) Call(ctx context.Context, call protocol.Call, options, answer a
 			return fmt.Errorf("encode the options of call %s: %w", call, err)
 		}
 	}
-	resp, err := do(ctx, c.calls, http.MethodPost, callPath+url.PathEscape(string(call)), body)
+	resp, err := do(ctx, c.calls, http.MethodPost, protocol.Path{Call: call}.String(), body)
 	if err != nil {
 		return unknown(err, "call "+string(call))
 	}

@@ -153,7 +153,7 @@ func FuzzClient(f *testing.F) {
 		"HTTP/1.1 200 OK\r\n\r\n{\"phase\":\"Running\"}\n{\"phase\":\"Ended\",\"end\":{}}\n",
 		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{\"pha\r\n0\r\n\r\n",
 		"HTTP/1.1 409 Conflict\r\nContent-Length: 18\r\n\r\n{\"reason\":\"Stale\"}",
-		string(carry.Granted(streamToken)) + "login: ",
+		string(carry.Granted(protocol.StreamUpgrade)) + "login: ",
 		"HTTP/1.1 404 Not Found\r\n\r\n404 page not found",
 	} {
 		f.Add([]byte(answer))

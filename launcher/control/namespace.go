@@ -40,7 +40,7 @@ func (n *Namespace) Close() error { return n.File.Close() }
 // network namespace for certain. Whose it is the caller checks: link.Check refuses
 // those that no pod has.
 func (c *Client) Namespace(ctx context.Context) (*Namespace, error) {
-	n, err := c.namespace(ctx, streamPath+string(protocol.StreamNetworkNamespace), streamToken)
+	n, err := c.namespace(ctx, protocol.Path{Stream: protocol.StreamNetworkNamespace}.String(), protocol.StreamUpgrade)
 	if refusal := (*Error)(nil); errors.As(err, &refusal) && refusal.Status == http.StatusNotFound {
 		n, err = c.namespace(ctx, olderNamespacePath, olderNamespaceToken)
 	}

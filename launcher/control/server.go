@@ -143,9 +143,19 @@ func (s *Server) handler(ctx context.Context) http.Handler {
 	m.HandleFunc("GET "+statePath, s.getState)
 	m.HandleFunc("GET "+watchPath, s.watch)
 	m.HandleFunc("PUT "+desiredPath, s.putDesired)
-	m.HandleFunc("POST "+callPath+"{name}", s.call)
-	m.HandleFunc("GET "+streamPath+"{name}", func(w http.ResponseWriter, r *http.Request) { s.getStream(ctx, w, r) })
 	m.HandleFunc("GET "+olderNamespacePath, s.getOlderNamespace)
+	m.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		switch p, ok := protocol.ParsePath(r.URL.EscapedPath()); {
+		case !ok || p.Target != protocol.Target{}:
+			http.NotFound(w, r)
+		case p.Call != "" && r.Method == http.MethodPost:
+			s.call(w, r, p.Call)
+		case p.Stream != "" && r.Method == http.MethodGet:
+			s.getStream(ctx, w, r, p.Stream)
+		default:
+			http.Error(w, http.StatusText(http.StatusMethodNotAllowed), http.StatusMethodNotAllowed)
+		}
+	})
 	return m
 }
 
@@ -241,8 +251,7 @@ func (s *Server) putDesired(w http.ResponseWriter, r *http.Request) {
 }
 
 // call makes a call and answers when it is done.
-func (s *Server) call(w http.ResponseWriter, r *http.Request) {
-	name := protocol.Call(r.PathValue("name"))
+func (s *Server) call(w http.ResponseWriter, r *http.Request, name protocol.Call) {
 	if do := s.config.Calls[name]; do != nil {
 		s.answer(w, do(r.Context()))
 		return

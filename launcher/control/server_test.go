@@ -182,7 +182,7 @@ func TestAServerRefusesWhatItCannotRead(t *testing.T) {
 	}
 	require.Equal(t, protocol.ReasonMalformed, refused(http.MethodPut, desiredPath, []byte("{")).Reason)
 	require.Equal(t, protocol.ReasonTooLarge, refused(http.MethodPut, desiredPath, bytes.Repeat([]byte(" "), maxBody+1)).Reason)
-	require.Equal(t, protocol.ReasonMalformed, refused(http.MethodGet, streamPath+"console", nil).Reason, "the upgrade is missing")
+	require.Equal(t, protocol.ReasonMalformed, refused(http.MethodGet, protocol.Path{Stream: protocol.StreamConsole}.String(), nil).Reason, "the upgrade is missing")
 	require.Equal(t, http.StatusNotFound, refused(http.MethodGet, "/v2/state", nil).Status)
 }
 

@@ -8,15 +8,11 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/podvisor/podvisor/internal/carry"
 	"github.com/podvisor/podvisor/launcher/protocol"
 )
-
-// streamToken is what the connection of a stream is upgraded to.
-const streamToken = "podvisor-stream"
 
 // mostStreams is how many streams a server has open at once.
 const mostStreams = 32
@@ -56,7 +52,7 @@ func (c *Client) stream(ctx context.Context, name protocol.Stream) (_ net.Conn, 
 	}()
 	stop := bound(ctx, conn)
 	defer stop()
-	if _, err := conn.Write(upgradeRequest(streamPath+url.PathEscape(string(name)), streamToken)); err != nil {
+	if _, err := conn.Write(upgradeRequest(protocol.Path{Stream: name}.String(), protocol.StreamUpgrade)); err != nil {
 		return nil, err
 	}
 	head := &io.LimitedReader{R: conn, N: maxHead}
@@ -89,14 +85,13 @@ func bound(ctx context.Context, conn net.Conn) (stop func() bool) {
 
 // getStream opens a stream, which is carried until either side or ctx ends. It returns
 // when the stream is open: the request takes memory too.
-func (s *Server) getStream(ctx context.Context, w http.ResponseWriter, r *http.Request) {
-	name := protocol.Stream(r.PathValue("name"))
-	if r.Header.Get("Upgrade") != streamToken {
-		s.refuse(w, http.StatusUpgradeRequired, protocol.ReasonMalformed, errors.New("ask for the upgrade "+streamToken))
+func (s *Server) getStream(ctx context.Context, w http.ResponseWriter, r *http.Request, name protocol.Stream) {
+	if r.Header.Get("Upgrade") != protocol.StreamUpgrade {
+		s.refuse(w, http.StatusUpgradeRequired, protocol.ReasonMalformed, errors.New("ask for the upgrade "+protocol.StreamUpgrade))
 		return
 	}
 	if name == protocol.StreamNetworkNamespace {
-		s.sendNamespace(w, streamToken)
+		s.sendNamespace(w, protocol.StreamUpgrade)
 		return
 	}
 	open := s.config.Streams[name]
@@ -118,7 +113,7 @@ func (s *Server) getStream(ctx context.Context, w http.ResponseWriter, r *http.R
 		s.answer(w, err)
 		return
 	}
-	outer, err := carry.Upgrade(w, streamToken)
+	outer, err := carry.Upgrade(w, protocol.StreamUpgrade)
 	if err != nil {
 		_ = inner.Close()
 		leave()

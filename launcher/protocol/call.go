@@ -40,6 +40,16 @@ const (
 	CallFileSystemList Call = "filesystemlist"
 )
 
+// AsksAgent says that the guest's agent may be asked, which takes longer than what the
+// launcher does itself. Some guests reboot without.
+func (c Call) AsksAgent() bool {
+	switch c {
+	case CallSoftReboot, CallFreeze, CallUnfreeze, CallGuestOSInfo, CallUserList, CallFileSystemList:
+		return true
+	}
+	return false
+}
+
 // The reasons of a refusal, in a [vmi.Finding], which the package vmi explains.
 const (
 	ReasonMalformed     = vmi.RefusedMalformed

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
 )
 
@@ -22,28 +23,22 @@ const (
 )
 
 const (
-	softReboot = "softreboot"
-	noReboot   = "VMI neither have the agent connected nor the ACPI feature enabled"
+	noReboot = "VMI neither have the agent connected nor the ACPI feature enabled"
 )
 
-// asksAgent are the calls that the guest's agent answers.
-var asksAgent = map[string]bool{
-	softReboot: true, "freeze": true, "unfreeze": true, "guestosinfo": true, "userlist": true, "filesystemlist": true,
-}
-
 // call makes a call to the VMI's node.
-func (s *Server) call(ctx context.Context, v *vmi.VirtualMachineInstance, name string, options, answer any) error {
+func (s *Server) call(ctx context.Context, v *vmi.VirtualMachineInstance, call protocol.Call, options, answer any) error {
 	if err := onNode(v); err != nil {
 		return err
 	}
 	most := mostToCall
-	if asksAgent[name] {
+	if call.AsksAgent() {
 		most = mostToAsk
 	}
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
-	if err := s.Nodes.Call(ctx, v, name, options, answer); err != nil {
-		return refused(v, name, err)
+	if err := s.Nodes.Call(ctx, v, call, options, answer); err != nil {
+		return refused(v, string(call), err)
 	}
 	return nil
 }
@@ -88,7 +83,7 @@ func (s *Server) pause(ctx context.Context, r *request) (any, error) {
 	case dryRun:
 		return nil, nil
 	}
-	return nil, s.call(ctx, v, "pause", nil, nil)
+	return nil, s.call(ctx, v, protocol.CallPause, nil, nil)
 }
 
 func (s *Server) unpause(ctx context.Context, r *request) (any, error) {
@@ -117,7 +112,7 @@ func (s *Server) unpause(ctx context.Context, r *request) (any, error) {
 	case dryRun:
 		return nil, nil
 	}
-	return nil, s.call(ctx, v, "unpause", nil, nil)
+	return nil, s.call(ctx, v, protocol.CallUnpause, nil, nil)
 }
 
 func (s *Server) freeze(ctx context.Context, r *request) (any, error) {
@@ -135,7 +130,7 @@ func (s *Server) freeze(ctx context.Context, r *request) (any, error) {
 	if o.UnfreezeTimeout.Duration < 0 {
 		return nil, bad("unfreezeTimeout %s is negative", o.UnfreezeTimeout.Duration)
 	}
-	return nil, s.call(ctx, v, "freeze", o, nil)
+	return nil, s.call(ctx, v, protocol.CallFreeze, o, nil)
 }
 
 func (s *Server) unfreeze(ctx context.Context, r *request) (any, error) {
@@ -143,7 +138,7 @@ func (s *Server) unfreeze(ctx context.Context, r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return nil, s.call(ctx, v, "unfreeze", nil, nil)
+	return nil, s.call(ctx, v, protocol.CallUnfreeze, nil, nil)
 }
 
 func (s *Server) softReboot(ctx context.Context, r *request) (any, error) {
@@ -161,7 +156,7 @@ func (s *Server) softReboot(ctx context.Context, r *request) (any, error) {
 	case v.Status.Condition(vmi.ConditionAgentConnected) == nil && !acpi:
 		return nil, conflict(ofVMI, v.Name, "%s", noReboot)
 	}
-	return nil, s.call(ctx, v, softReboot, nil, nil)
+	return nil, s.call(ctx, v, protocol.CallSoftReboot, nil, nil)
 }
 
 func (s *Server) reset(ctx context.Context, r *request) (any, error) {
@@ -172,11 +167,11 @@ func (s *Server) reset(ctx context.Context, r *request) (any, error) {
 	if err := onNode(v); err != nil {
 		return nil, bad("Failed to reset non-running VMI with phase %s: %s", v.Status.Phase, err.Error())
 	}
-	return nil, s.call(ctx, v, "reset", nil, nil)
+	return nil, s.call(ctx, v, protocol.CallReset, nil, nil)
 }
 
 // ask asks the agent of the guest.
-func (s *Server) ask(ctx context.Context, r *request, name string, answer any) (any, error) {
+func (s *Server) ask(ctx context.Context, r *request, call protocol.Call, answer any) (any, error) {
 	v, err := s.running(ctx, r, "VMI")
 	if err != nil {
 		return nil, err
@@ -184,11 +179,11 @@ func (s *Server) ask(ctx context.Context, r *request, name string, answer any) (
 	if v.Status.Condition(vmi.ConditionAgentConnected) == nil {
 		return nil, conflict(ofVMI, v.Name, "VMI does not have guest agent connected; install and start qemu-guest-agent in the guest")
 	}
-	return answer, s.call(ctx, v, name, nil, answer)
+	return answer, s.call(ctx, v, call, nil, answer)
 }
 
 func (s *Server) guestInfo(ctx context.Context, r *request) (any, error) {
-	answer, err := s.ask(ctx, r, "guestosinfo", new(vmi.VirtualMachineInstanceGuestAgentInfo))
+	answer, err := s.ask(ctx, r, protocol.CallGuestOSInfo, new(vmi.VirtualMachineInstanceGuestAgentInfo))
 	if err != nil && r.Header.Get("Accept") != runtime.ContentTypeJSON {
 		return nil, inWords{err}
 	}
@@ -196,11 +191,11 @@ func (s *Server) guestInfo(ctx context.Context, r *request) (any, error) {
 }
 
 func (s *Server) users(ctx context.Context, r *request) (any, error) {
-	return s.ask(ctx, r, "userlist", new(vmi.VirtualMachineInstanceGuestOSUserList))
+	return s.ask(ctx, r, protocol.CallUserList, new(vmi.VirtualMachineInstanceGuestOSUserList))
 }
 
 func (s *Server) fileSystems(ctx context.Context, r *request) (any, error) {
-	return s.ask(ctx, r, "filesystemlist", new(vmi.VirtualMachineInstanceFileSystemList))
+	return s.ask(ctx, r, protocol.CallFileSystemList, new(vmi.VirtualMachineInstanceFileSystemList))
 }
 
 // picture is a PNG file.
@@ -222,7 +217,7 @@ func (s *Server) screenshot(ctx context.Context, r *request) (any, error) {
 	defer leave()
 	ctx, cancel := context.WithTimeout(ctx, mostToCall)
 	defer cancel()
-	c, err := s.Nodes.Stream(ctx, v, "screenshot")
+	c, err := s.Nodes.Stream(ctx, v, protocol.StreamScreenshot)
 	if err != nil {
 		return nil, refused(v, "vnc/screenshot", err)
 	}

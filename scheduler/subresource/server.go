@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/scheduler/subresource/frontproxy"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
@@ -20,12 +21,11 @@ import (
 // Nodes reach the VMIs on their nodes. Errors that are a [*vmi.Refusal] are of the node or
 // the launcher; others are of the way to it.
 type Nodes interface {
-	// Stream opens the named stream of the VMI: "console", "screen", "screen-if-free",
-	// "screenshot".
-	Stream(ctx context.Context, v *vmi.VirtualMachineInstance, name string) (net.Conn, error)
-	// Call makes the named call with the options, nil for none, and decodes the answer
+	// Stream opens the stream of the VMI.
+	Stream(ctx context.Context, v *vmi.VirtualMachineInstance, stream protocol.Stream) (net.Conn, error)
+	// Call makes the call with the options, nil for none, and decodes the answer
 	// into answer unless it is nil.
-	Call(ctx context.Context, v *vmi.VirtualMachineInstance, name string, options, answer any) error
+	Call(ctx context.Context, v *vmi.VirtualMachineInstance, call protocol.Call, options, answer any) error
 }
 
 // Config is the configuration of a Server.
@@ -151,10 +151,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // unreachable are no nodes.
 type unreachable struct{}
 
-func (unreachable) Stream(context.Context, *vmi.VirtualMachineInstance, string) (net.Conn, error) {
+func (unreachable) Stream(context.Context, *vmi.VirtualMachineInstance, protocol.Stream) (net.Conn, error) {
 	return nil, unavailable("virt-controller does not reach the nodes: it is configured without them")
 }
 
-func (unreachable) Call(context.Context, *vmi.VirtualMachineInstance, string, any, any) error {
+func (unreachable) Call(context.Context, *vmi.VirtualMachineInstance, protocol.Call, any, any) error {
 	return unavailable("virt-controller does not reach the nodes: it is configured without them")
 }

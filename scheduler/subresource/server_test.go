@@ -27,6 +27,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	kubetesting "k8s.io/client-go/testing"
 
+	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/scheduler/subresource"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
@@ -72,18 +73,18 @@ type echo struct {
 	refuses chan error
 }
 
-func (e echo) Stream(context.Context, *vmi.VirtualMachineInstance, string) (net.Conn, error) {
+func (e echo) Stream(context.Context, *vmi.VirtualMachineInstance, protocol.Stream) (net.Conn, error) {
 	a, b := net.Pipe()
 	go func() { _, _ = io.Copy(b, b); _ = b.Close() }()
 	return a, nil
 }
 
-func (e echo) Call(_ context.Context, _ *vmi.VirtualMachineInstance, name string, _, _ any) error {
+func (e echo) Call(_ context.Context, _ *vmi.VirtualMachineInstance, call protocol.Call, _, _ any) error {
 	select {
 	case err := <-e.refuses:
 		return err
 	default:
-		e.calls <- name
+		e.calls <- string(call)
 		return nil
 	}
 }

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
 )
 
@@ -89,7 +90,7 @@ func refused(v *vmi.VirtualMachineInstance, what string, err error) error {
 		}
 		return conflict(ofVMI, v.Name, "another client has its %s: %s; end the other client, or try again", what, r.Message)
 	case vmi.RefusedNoAgent:
-		if what == softReboot {
+		if what == string(protocol.CallSoftReboot) {
 			return conflict(ofVMI, v.Name, "%s", noReboot)
 		}
 		return conflict(ofVMI, v.Name, "VMI does not have guest agent connected: %s", r.Message)

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podvisor/podvisor/internal/websocket"
+	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
 )
 
@@ -42,9 +43,9 @@ func (s *Server) console(ctx context.Context, r *request) (any, error) {
 		return nil, bad("VMI is not running")
 	}
 	return nil, s.join(ctx, r, v, func(ctx context.Context) (net.Conn, error) {
-		c, err := s.Nodes.Stream(ctx, v, "console")
+		c, err := s.Nodes.Stream(ctx, v, protocol.StreamConsole)
 		if err != nil {
-			return nil, refused(v, "console", err)
+			return nil, refused(v, string(protocol.StreamConsole), err)
 		}
 		return c, nil
 	}, JoinOptions{Cuts: true})
@@ -69,12 +70,12 @@ func (s *Server) vnc(ctx context.Context, r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	name := "screen"
+	stream := protocol.StreamScreen
 	if keep, err := strconv.ParseBool(r.URL.Query().Get("preserveSession")); err == nil && keep {
-		name = "screen-if-free"
+		stream = protocol.StreamScreenIfFree
 	}
 	return nil, s.join(ctx, r, v, func(ctx context.Context) (net.Conn, error) {
-		c, err := s.Nodes.Stream(ctx, v, name)
+		c, err := s.Nodes.Stream(ctx, v, stream)
 		if err != nil {
 			return nil, refused(v, "vnc", err)
 		}
