@@ -3,7 +3,7 @@
 // [Decide] is the main function. It is given the VMI as the API has it and the
 // [Session] with the launcher in the VMI's pod on this node, and returns a
 // [Plan]: the actions to take, the status that the VMI shall have, and the events
-// that go with it. [Sanitize] limits what a launcher reports before it is
+// that go with it. [protocol.State.Sanitized] limits what a launcher reports before it is
 // observed.
 //
 // It does not create or delete pods, judge a pod that is gone (virt-controller

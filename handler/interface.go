@@ -1,7 +1,6 @@
 package handler
 
 import (
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -61,37 +60,4 @@ func addressed(i vmi.InterfaceStatus, addresses []string) vmi.InterfaceStatus {
 // translated says that the addresses of the interface stand for others of the guest.
 func translated(v *vmi.VirtualMachineInstance, name string) bool {
 	return slices.ContainsFunc(v.Spec.Domain.Devices.Interfaces, func(i vmi.Interface) bool { return i.Name == name && i.Masquerade != nil })
-}
-
-// The limits of what a launcher reports of interfaces.
-const (
-	maxInterfaces = 32
-	maxAddresses  = 16
-)
-
-// sanitizeInterfaces leaves out what is no interface with a MAC address, and the
-// addresses that are none.
-func sanitizeInterfaces(all []protocol.Interface) []protocol.Interface {
-	var out []protocol.Interface
-	for _, i := range all {
-		if len(out) == maxInterfaces || !mac.MatchString(i.MAC) {
-			continue
-		}
-		found := protocol.Interface{Name: shortName(i.Name), MAC: strings.ToLower(i.MAC)}
-		for _, a := range i.Addresses {
-			if parsed, err := netip.ParseAddr(a); err == nil && parsed.Zone() == "" && len(found.Addresses) < maxAddresses {
-				found.Addresses = append(found.Addresses, parsed.String())
-			}
-		}
-		out = append(out, found)
-	}
-	return out
-}
-
-// shortName is a name of an interface in the guest, which may have spaces.
-func shortName(s string) string {
-	if len(s) > maxWord {
-		return ""
-	}
-	return shorten(s)
 }

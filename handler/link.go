@@ -7,21 +7,6 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// maxLinks is how many links a launcher may report: as many as a spec has interfaces.
-const maxLinks = 256
-
-// sanitizeLinks leaves out links that are neither up nor down.
-func sanitizeLinks(all []protocol.Link) []protocol.Link {
-	var out []protocol.Link
-	for _, l := range all {
-		known := l.State == string(vmi.InterfaceUp) || l.State == string(vmi.InterfaceDown)
-		if len(out) < maxLinks && known && len(l.Name) <= maxMessage {
-			out = append(out, l)
-		}
-	}
-	return out
-}
-
 // linked gives the interfaces that were bound the states of their links in the domain.
 // One that the launcher does not report has the state that it was bound with, and a
 // device of the node has none.

@@ -17,14 +17,3 @@ func TestTheLinksOfAVMIAreThoseOfItsDomain(t *testing.T) {
 		linked(bound, []protocol.Link{{Name: "default", State: "down"}, {Name: "device", State: "up"}, {Name: "other", State: "up"}}))
 	require.Equal(t, "up", bound[0].LinkState, "what was bound is not changed")
 }
-
-func TestAttackTheStatusByTheLinksOfALauncher(t *testing.T) {
-	t.Parallel()
-	all := []protocol.Link{{Name: "default", State: "sideways"}, {Name: "lan", State: ""}}
-	for range 2 * maxLinks {
-		all = append(all, protocol.Link{Name: "more", State: "down"})
-	}
-	got := Sanitize(protocol.State{Phase: protocol.Running, Links: all}).Links
-	require.Len(t, got, maxLinks)
-	require.Equal(t, protocol.Link{Name: "more", State: "down"}, got[0])
-}

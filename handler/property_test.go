@@ -16,7 +16,7 @@ import (
 func everySession(v *vmi.VirtualMachineInstance, f func(*Session)) {
 	finding := &vmi.Finding{Reason: "Finding", Message: "text"}
 	states := []*protocol.State{nil}
-	for _, p := range phases {
+	for _, p := range []protocol.Phase{protocol.Waiting, protocol.Starting, protocol.Running, protocol.Paused, protocol.Stopping, protocol.Ended} {
 		states = append(states, &protocol.State{Phase: p}, &protocol.State{Phase: p, Emulated: true, Generation: 3, Finding: finding},
 			&protocol.State{Phase: p, End: &protocol.End{Reason: protocol.Shutdown}, Pause: &protocol.Pause{Cause: protocol.PausedByIOError, Volume: "root"}})
 	}

@@ -119,7 +119,7 @@ func hasVolume(v *vmi.VirtualMachineInstance, name string) bool {
 // ended is the end that the launcher reports.
 func (p *Plan) ended(o Observed, e *protocol.End) {
 	if e == nil {
-		e = &protocol.End{Reason: unknownReason, Message: "The launcher did not report how the guest ended"}
+		e = &protocol.End{Reason: protocol.UnknownReason, Message: "The launcher did not report how the guest ended"}
 	}
 	phase, f := vmi.Failed, vmi.Finding{Reason: string(e.Reason), Message: e.Message}
 	if e.Reason.Succeeded() {

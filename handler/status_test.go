@@ -1,6 +1,7 @@
 package handler
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -183,4 +184,17 @@ func TestWhatFailsIsACondition(t *testing.T) {
 			require.Equal(t, tt.recheck, p.Recheck)
 		})
 	}
+}
+
+func TestDisksThatTheSpecDoesNotHaveAreNotReported(t *testing.T) {
+	t.Parallel()
+	v := instance(vmi.Scheduled)
+	v.Spec.Volumes = []vmi.Volume{{Name: "root"}, {Name: "data"}}
+	s := protocol.State{Phase: protocol.Running, Disks: []protocol.Disk{
+		{Name: "invented", Target: "vdz"}, {Name: "root", Target: "vda", SizeBytes: 1<<63 - 1}, {Name: "root", Target: "vdb", SizeBytes: 1},
+		{Name: "data", Target: strings.Repeat("v", 17)}, {Name: "data", Target: "vdc", SizeBytes: -1},
+	}}.Sanitized()
+	info := &vmi.PersistentVolumeClaimInfo{ClaimName: "data"}
+	v.Status.VolumeStatus = []vmi.VolumeStatus{{Name: "data", PersistentVolumeClaimInfo: info}, {Name: "gone", PersistentVolumeClaimInfo: info}}
+	require.Equal(t, []vmi.VolumeStatus{{Name: "root", Target: "vda", Size: 1 << 56}, {Name: "data", Target: "vdc", PersistentVolumeClaimInfo: info}}, volumes(v, s.Disks))
 }

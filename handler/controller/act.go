@@ -134,7 +134,7 @@ func (s *session) refresh(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the generation in force: %w", err)
 	}
-	s.alive(handler.Sanitize(state).Generation)
+	s.alive(state.Sanitized().Generation)
 	return nil
 }
 

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/podvisor/podvisor/handler"
 	"github.com/podvisor/podvisor/launcher/control"
 )
 
@@ -32,7 +31,7 @@ func (s *session) follow(ctx context.Context) (answered bool, err error) {
 		if !answered {
 			answered = true
 			first.Stop()
-			s.log.Info("connected to the launcher", "pod", s.podUID, "phase", handler.Sanitize(state).Phase)
+			s.log.Info("connected to the launcher", "pod", s.podUID, "phase", state.Sanitized().Phase)
 			wg.Go(func() { cancel(s.check(watch)) })
 		}
 		s.receive(state)
@@ -75,7 +74,7 @@ func (s *session) probe(ctx context.Context) error {
 	case err != nil:
 		return err
 	}
-	state = handler.Sanitize(state)
+	state = state.Sanitized()
 	s.alive(state.Generation)
 	if s.isLatest(state) || !sleep(ctx, s.timing.answer) || s.count() > before {
 		return nil

@@ -144,7 +144,7 @@ func (s *session) run(ctx context.Context) {
 // receive takes a state, now or, if there were too many, later, when it may have
 // been replaced by another. An end is never delayed.
 func (s *session) receive(state protocol.State) {
-	state = handler.Sanitize(state)
+	state = state.Sanitized()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.answered = s.timing.now()
@@ -211,7 +211,7 @@ func (s *session) alive(generation int64) {
 
 // lost drops what belongs to a connection, and notes why it broke.
 func (s *session) lost(err error) {
-	f := handler.SanitizeFinding(vmi.Finding{Reason: vmi.ReasonLauncherUnresponsive, Message: err.Error()})
+	f := protocol.SanitizeFinding(vmi.Finding{Reason: vmi.ReasonLauncherUnresponsive, Message: err.Error()})
 	if errors.Is(err, socket.ErrUnsafe) {
 		f.Reason = vmi.ReasonLauncherUnsafe
 	}
@@ -236,7 +236,7 @@ func (s *session) lost(err error) {
 // fail notes why the network or a Put failed, and when that attempt began. Of
 // several the first one's beginning is kept.
 func (s *session) fail(began time.Time, f vmi.Finding) {
-	f = handler.SanitizeFinding(f)
+	f = protocol.SanitizeFinding(f)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.state == nil {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 
-	"github.com/podvisor/podvisor/handler"
 	"github.com/podvisor/podvisor/launcher/control"
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
@@ -54,7 +53,7 @@ func (c *Controller) Call(ctx context.Context, to protocol.Target, call protocol
 	if len(answer) == 0 {
 		return nil, nil
 	}
-	if answer, err = handler.SanitizeAnswer(answer); err != nil {
+	if answer, err = protocol.SanitizeAnswer(answer); err != nil {
 		return nil, c.refused(what, s, false, err)
 	}
 	return answer, nil
@@ -73,12 +72,12 @@ func (c *Controller) refused(what string, s *session, unknown bool, err error) *
 		f.Message = ErrStopping.Error()
 	case s == nil:
 		f.Reason, f.Message = protocol.ReasonNotFound, fmt.Sprintf("%s: %v %s: it has ended, moved, or is not handed over yet", what, ErrNotHere, c.config.Node)
-		return &vmi.Refusal{Finding: handler.SanitizeFinding(f)}
+		return &vmi.Refusal{Finding: protocol.SanitizeFinding(f)}
 	case unknown:
 		f.Reason, f.Message = protocol.ReasonUnknown, "it is no stream of users"
 	default:
 		f.Message = fmt.Sprintf("its launcher does not answer: %v", err)
 	}
 	f.Message = what + ": " + f.Message
-	return &vmi.Refusal{Finding: handler.SanitizeFinding(f)}
+	return &vmi.Refusal{Finding: protocol.SanitizeFinding(f)}
 }

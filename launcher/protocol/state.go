@@ -1,6 +1,12 @@
 package protocol
 
-import "github.com/podvisor/podvisor/vmi"
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/podvisor/podvisor/vmi"
+)
 
 // State is everything that a launcher reports of its domain.
 type State struct {
@@ -55,6 +61,43 @@ type State struct {
 	NotBooted *vmi.Finding `json:"notBooted,omitempty"`
 }
 
+// Sanitized returns the state with everything removed or shortened that does not
+// fit into a status: long texts, reasons of more than one word, names that are
+// none. A phase that is not known, of a newer launcher, becomes Starting: the
+// guest is not reported to run. A field that is not named here is not passed on.
+func (s State) Sanitized() State {
+	out := State{
+		Generation:  within(s.Generation, maxGeneration),
+		Phase:       Starting,
+		Finding:     present(s.Finding, SanitizeFinding),
+		Emulated:    s.Emulated,
+		Machine:     sanitizeToken(s.Machine),
+		Disks:       first(maxDisks, s.Disks, Disk.sanitized),
+		KernelBoot:  s.KernelBoot.DeepCopy(), // numbers
+		Agent:       present(s.Agent, Agent.sanitized),
+		Interfaces:  first(maxInterfaces, s.Interfaces, Interface.sanitized),
+		Links:       first(maxLinks, s.Links, Link.sanitized),
+		Credentials: present(s.Credentials, Credentials.sanitized),
+		Reboots:     within(s.Reboots, maxCount),
+		Panics:      within(s.Panics, maxCount),
+		Frozen:      s.Frozen,
+		NotBooted:   present(s.NotBooted, SanitizeFinding),
+	}
+	if slices.Contains(phases, s.Phase) {
+		out.Phase = s.Phase
+	}
+	if minCID <= s.VSOCKCID && s.VSOCKCID <= maxCID {
+		out.VSOCKCID = s.VSOCKCID
+	}
+	switch out.Phase {
+	case Paused:
+		out.Pause = present(s.Pause, Pause.sanitized)
+	case Ended:
+		out.End = present(s.End, End.sanitized)
+	}
+	return out
+}
+
 // The reasons of a NotBooted.
 const (
 	// ReasonNothingRead: the guest has run for long and has read next to nothing of
@@ -84,6 +127,9 @@ const (
 	Ended Phase = "Ended"
 )
 
+// phases are the phases that this release knows.
+var phases = []Phase{Waiting, Starting, Running, Paused, Stopping, Ended}
+
 // Pause says why a guest is paused.
 type Pause struct {
 	// Cause is the kind of cause.
@@ -93,6 +139,10 @@ type Pause struct {
 	Volume string `json:"volume,omitempty"`
 	// Message says more, for people.
 	Message string `json:"message,omitempty"`
+}
+
+func (p Pause) sanitized() Pause {
+	return Pause{Cause: sanitizeReason(p.Cause), Volume: sanitizeToken(p.Volume), Message: shorten(p.Message)}
 }
 
 // PauseCause is the kind of cause of a pause.
@@ -121,6 +171,10 @@ type End struct {
 	Reason EndReason `json:"reason"`
 	// Message says more, for people.
 	Message string `json:"message,omitempty"`
+}
+
+func (e End) sanitized() End {
+	return End{Reason: sanitizeReason(e.Reason), Message: shorten(e.Message)}
 }
 
 // EndReason is the kind of a domain's end.
@@ -155,17 +209,26 @@ type Disk struct {
 	SizeBytes int64 `json:"sizeBytes,omitempty"`
 }
 
+func (d Disk) sanitized() (Disk, bool) {
+	ok := sanitizeToken(d.Name) != "" && len(d.Target) <= maxTarget && sanitizeToken(d.Target) != ""
+	return Disk{Name: d.Name, Target: d.Target, SizeBytes: within(d.SizeBytes, maxSize)}, ok
+}
+
 // Agent is QEMU's agent in a guest, which has opened its channel.
 type Agent struct {
 	// Version is what it says it is, one short word. Empty: it did not say.
 	Version string `json:"version,omitempty"`
 }
 
+func (a Agent) sanitized() Agent { return Agent{Version: sanitizeToken(a.Version)} }
+
 // Credentials says whether the guest has the keys and passwords that its agent writes.
 type Credentials struct {
 	// Failure is why it does not have all of them, for people. Empty: it has them.
 	Failure string `json:"failure,omitempty"`
 }
+
+func (c Credentials) sanitized() Credentials { return Credentials{Failure: shorten(c.Failure)} }
 
 // Interface is a network interface of a guest, as its agent reports it: the guest may
 // say what it likes.
@@ -178,10 +241,26 @@ type Interface struct {
 	Addresses []string `json:"addresses,omitempty"`
 }
 
+// sanitized is the interface without the addresses that are none. One without a MAC
+// address is none.
+func (i Interface) sanitized() (Interface, bool) {
+	return Interface{Name: shortName(i.Name), MAC: strings.ToLower(i.MAC), Addresses: first(maxAddresses, i.Addresses, sanitizeAddress)}, mac.MatchString(i.MAC)
+}
+
+func sanitizeAddress(s string) (string, bool) {
+	a, err := netip.ParseAddr(s)
+	return a.String(), err == nil && a.Zone() == ""
+}
+
 // Link is the link of a domain's interface: the cable that the guest sees.
 type Link struct {
 	// Name is the interface's name in the spec.
 	Name string `json:"name"`
 	// State is up or down.
 	State string `json:"state"`
+}
+
+func (l Link) sanitized() (Link, bool) {
+	known := l.State == string(vmi.InterfaceUp) || l.State == string(vmi.InterfaceDown)
+	return l, known && len(l.Name) <= maxMessage
 }
