@@ -25,6 +25,7 @@ const (
 	statePath   = "/v1/state"
 	watchPath   = "/v1/watch"
 	desiredPath = "/v1/desired"
+	statsPath   = "/v1/stats"
 )
 
 // A state is read within these limits: the launcher belongs to a tenant and may send
@@ -35,6 +36,8 @@ const (
 	// maxValues is how many values a state has at most. A few bytes can stand for a
 	// value that takes many in memory.
 	maxValues = 8 << 10
+	// maxStats is the length of the longest stats, in bytes.
+	maxStats = 64 << 10
 )
 
 // The states that a client reads: so many bytes at once, and then so many per second.
@@ -200,6 +203,30 @@ func (c *Client) Call(ctx context.Context, call protocol.Call, options, answer a
 		return fmt.Errorf("read the launcher's answer to call %s: %w", call, limited{err})
 	}
 	return nil
+}
+
+// Stats asks the launcher what is counted of its domain now. It is an [*Error] while there
+// is no domain, and with [protocol.ReasonUnknown] from a launcher that counts nothing.
+//
+// The answer is a tenant's: use [protocol.Stats.Sanitized].
+func (c *Client) Stats(ctx context.Context) (protocol.Stats, error) {
+	resp, err := do(ctx, c.http, http.MethodGet, statsPath, nil)
+	if err != nil {
+		return protocol.Stats{}, unknown(err, "statistics")
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxStats+1))
+	if err == nil && (len(text) > maxStats || bytes.Count(text, []byte{','})+bytes.Count(text, []byte{'{'}) > maxValues) {
+		err = errors.New("they are larger than any")
+	}
+	var s protocol.Stats
+	if err == nil {
+		err = json.Unmarshal(text, &s)
+	}
+	if err != nil {
+		return protocol.Stats{}, fmt.Errorf("read the launcher's statistics: %w", limited{err})
+	}
+	return s, nil
 }
 
 // do sends a request and returns the response of a success, whose body the

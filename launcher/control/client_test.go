@@ -3,6 +3,8 @@ package control
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -146,6 +148,47 @@ func requireErrors(t *testing.T, c *Client, opens bool) {
 	}
 }
 
+func TestStatsAreThoseOfTheDomain(t *testing.T) {
+	want := protocol.Stats{Parts: []protocol.Part{{Group: protocol.VCPU, Number: 1, Values: map[protocol.Stat]float64{protocol.VCPUTime: 1.5e9}}}}
+	var fails error
+	_, c := serve(t, ServerConfig{Stats: func(context.Context) (protocol.Stats, error) { return want, fails }})
+	got, err := c.Stats(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+
+	fails = errors.New("there is no domain")
+	_, err = c.Stats(t.Context())
+	refusal := (*Error)(nil)
+	require.ErrorAs(t, err, &refusal)
+	require.Equal(t, protocol.ReasonUnavailable, refusal.Reason)
+
+	_, c = serve(t, ServerConfig{})
+	_, err = c.Stats(t.Context())
+	require.ErrorAs(t, err, &refusal)
+	require.Equal(t, protocol.ReasonUnknown, refusal.Reason)
+
+	c = olderServer(t, nil)
+	_, err = c.Stats(t.Context())
+	require.ErrorAs(t, err, &refusal)
+	require.Equal(t, protocol.ReasonUnknown, refusal.Reason, "the release before counts nothing")
+}
+
+func TestAttackStatsOfALauncherAreReadWithinLimits(t *testing.T) {
+	for name, body := range map[string]string{
+		"bytes":   `{"parts":[{"group":"` + strings.Repeat("x", maxStats) + `"}]}`,
+		"values":  `{"parts":[` + strings.Repeat(`{},`, maxValues) + `{}]}`,
+		"numbers": `{"parts":[{"group":"vcpu","values":{"vcpu.time":1e999}}]}`,
+		"no JSON": strings.Repeat("\x1b", 100),
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := answering(t, fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(body), body)).Stats(t.Context())
+			require.ErrorContains(t, err, "read the launcher's statistics")
+			require.LessOrEqual(t, len(err.Error()), 2*maxText)
+			require.NotContains(t, err.Error(), "\x1b")
+		})
+	}
+}
+
 // FuzzClient lets a launcher answer anything.
 func FuzzClient(f *testing.F) {
 	for _, answer := range []string{
@@ -174,6 +217,8 @@ func FuzzClient(f *testing.F) {
 		}
 		limit(c.Put(ctx, protocol.Desired{Instance: own()}))
 		limit(c.Call(ctx, protocol.CallPause, nil, nil))
+		_, err = c.Stats(ctx)
+		limit(err)
 		_, err = c.Namespace(ctx)
 		require.Error(t, err, "there is no descriptor")
 		limit(err)

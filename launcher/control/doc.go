@@ -6,6 +6,7 @@
 //
 //	GET  /v1/state           the present protocol.State
 //	GET  /v1/watch           one State per line, the present one first, until Ended
+//	GET  /v1/stats           the protocol.Stats of the domain, or a refusal
 //	PUT  /v1/desired         a protocol.Desired; 204, or a refusal
 //	POST /v1/calls/<call>    options as JSON; when the call is done 200 with the answer, or
 //	                         204 if it has none, or a refusal

@@ -49,6 +49,10 @@ type ServerConfig struct {
 	// [protocol.StreamNetworkNamespace], which every server has. Nil: none.
 	Streams map[protocol.Stream]func(context.Context) (net.Conn, error)
 
+	// Stats are what is counted of the domain now. An error is sent to the handler as for
+	// Calls. Nil: nothing is counted.
+	Stats func(context.Context) (protocol.Stats, error)
+
 	// NetworkNamespace is the file of the namespace that is sent to the handler.
 	// Default: that of the process.
 	NetworkNamespace string
@@ -143,6 +147,7 @@ func (s *Server) handler(ctx context.Context) http.Handler {
 	m.HandleFunc("GET "+statePath, s.getState)
 	m.HandleFunc("GET "+watchPath, s.watch)
 	m.HandleFunc("PUT "+desiredPath, s.putDesired)
+	m.HandleFunc("GET "+statsPath, s.getStats)
 	m.HandleFunc("GET "+olderNamespacePath, s.getOlderNamespace)
 	m.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		switch p, ok := protocol.ParsePath(r.URL.EscapedPath()); {
@@ -167,6 +172,20 @@ func (s *Server) getState(w http.ResponseWriter, _ *http.Request) {
 	if err := json.NewEncoder(w).Encode(state); err == nil && state.Phase == protocol.Ended {
 		s.left(0, true)
 	}
+}
+
+func (s *Server) getStats(w http.ResponseWriter, r *http.Request) {
+	if s.config.Stats == nil {
+		s.refuse(w, http.StatusNotFound, protocol.ReasonUnknown, errors.New("this launcher counts nothing"))
+		return
+	}
+	stats, err := s.config.Stats(r.Context())
+	if err != nil {
+		s.answer(w, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(stats) // the handler may be gone
 }
 
 // watch sends the state now and whenever it changes, until the domain or the

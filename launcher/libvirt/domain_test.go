@@ -12,6 +12,7 @@ import (
 
 	"github.com/podvisor/podvisor/internal/testguest"
 	"github.com/podvisor/podvisor/launcher/libvirt"
+	"github.com/podvisor/podvisor/launcher/protocol"
 )
 
 func TestAGuestIsPausedResetAndPoweredOff(t *testing.T) {
@@ -89,4 +90,23 @@ func TestWhatADomainUsesIsCounted(t *testing.T) {
 		}
 		return err
 	})
+}
+
+func TestWhatIsCountedHasTheNamesOfLibvirt(t *testing.T) {
+	d := newDaemon(t)
+	d.start("")
+	all, err := d.Counted(t.Context(), name, "cpu", "balloon", protocol.VCPU, "net", "block")
+	require.NoError(t, err)
+	for _, known := range []string{"cpu.time", "balloon.current", "vcpu.0.time", "block.0.rd.reqs"} {
+		require.Contains(t, all, known)
+	}
+	require.Len(t, protocol.NewStats(all).Of(protocol.VCPU), 1)
+	some, err := d.Counted(t.Context(), name, protocol.StatGroups()...)
+	require.NoError(t, err)
+	require.Contains(t, some, "vcpu.0.time")
+	require.NotContains(t, some, "block.0.rd.reqs", "libvirt was not asked for it")
+	_, err = d.Counted(t.Context(), name, "disk")
+	require.ErrorContains(t, err, `no statistics "disk"`)
+	_, err = d.Counted(t.Context(), "no domain", protocol.VCPU)
+	require.ErrorIs(t, err, libvirt.ErrNotFound)
 }

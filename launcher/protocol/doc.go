@@ -1,10 +1,11 @@
 // Package protocol is what virt-handler and virt-launcher say to each other about
 // one VMI, as types, and what virt-controller reads and asks of both.
 //
-// It has three planes. State is level-triggered: the handler puts a [Desired] as
+// It has four planes. State is level-triggered: the handler puts a [Desired] as
 // a whole and reads a [State] as a whole, as often as it likes. Calls ([Call]) are
 // commands that are acknowledged and safe to repeat. Streams ([Stream]) are
 // connections into the pod, by name and never by path.
+// Statistics ([Stats]) are asked for when metrics are read, and nothing follows from them.
 //
 // All three processes write and read these words with the code of this package: names of
 // calls and streams in a [Path], which virt-controller asks virt-handler for and

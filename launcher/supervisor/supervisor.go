@@ -137,7 +137,7 @@ func New(c Config) (*Supervisor, error) {
 	s.serial = &console.Serial{Socket: domain.SerialSocket(s.privateDir())}
 	s.server = control.NewServer(control.ServerConfig{
 		Namespace: c.Namespace, Name: c.Name, UID: c.UID, Logger: c.Logger,
-		Put: s.Put,
+		Put: s.Put, Stats: s.stats,
 		Calls: map[protocol.Call]func(context.Context) error{
 			protocol.CallPause:   s.calling(protocol.CallPause),
 			protocol.CallUnpause: s.calling(protocol.CallUnpause),

@@ -1,0 +1,60 @@
+package supervisor
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/podvisor/podvisor/launcher/control"
+	"github.com/podvisor/podvisor/launcher/protocol"
+)
+
+// counted are the statistics of the guest's first processor.
+func (p *pod) counted() map[protocol.Stat]float64 {
+	p.Helper()
+	s, err := p.client.Stats(p.Context())
+	require.NoError(p, err)
+	require.Equal(p, s, s.Sanitized())
+	require.Len(p, s.Of(protocol.VCPU), 1)
+	return s.Parts[0].Values
+}
+
+func TestWhatAGuestUsesIsCountedWhileItIsThere(t *testing.T) {
+	t.Parallel()
+	p := newPod(t, bootable())
+	_, err := p.client.Stats(t.Context())
+	refusal := (*control.Error)(nil)
+	require.ErrorAs(t, err, &refusal, "there is no domain yet")
+	require.Equal(t, protocol.ReasonUnavailable, refusal.Reason)
+
+	p.run()
+	first := p.counted()
+	require.Positive(t, first[protocol.VCPUTime])
+	require.Contains(t, first, protocol.VCPUState)
+	p.write("d")
+	p.says("power button ignored", 1)
+	require.Greater(t, p.counted()[protocol.VCPUTime], first[protocol.VCPUTime])
+
+	require.NoError(t, p.client.Call(t.Context(), protocol.CallPause, nil, nil))
+	require.Positive(t, p.counted()[protocol.VCPUTime], "a paused guest")
+	require.NoError(t, p.client.Call(t.Context(), protocol.CallUnpause, nil, nil))
+
+	// A QEMU that hangs costs each question its time, and the launcher nothing.
+	qemu := p.process("qemu-system-x86_64")
+	require.NoError(t, unix.Kill(qemu, unix.SIGSTOP))
+	for range 12 {
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		_, _ = p.client.Stats(ctx)
+		cancel()
+	}
+	_, err = p.client.State(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, unix.Kill(qemu, unix.SIGCONT))
+	p.until("the guest is counted again", func() bool {
+		s, err := p.client.Stats(t.Context())
+		return err == nil && len(s.Of(protocol.VCPU)) == 1
+	})
+}
