@@ -27,6 +27,7 @@ const Unknown Layer = ""
 var core = map[string]bool{
 	".":                    true,
 	"handler":              true,
+	"handler/metrics":      true,
 	"launcher":             true,
 	"launcher/domain":      true,
 	"launcher/protocol":    true,
@@ -58,7 +59,7 @@ var core = map[string]bool{
 // edges are the packages that touch one outside thing.
 var edges = map[string]bool{
 	"vmi/client": true, "vmi/client/informer": true, "vmi/client/fake": true,
-	"handler/socket": true, "handler/device": true, "handler/node": true, "handler/stream": true,
+	"handler/socket": true, "handler/device": true, "handler/node": true, "handler/stream": true, "handler/scrape": true,
 	"launcher/console": true, "launcher/control": true, "launcher/libvirt": true, "launcher/process": true, "launcher/share": true,
 	"network/link": true, "network/dhcp": true, "network/networktest": true,
 	"storage/image": true, "storage/probe": true,
