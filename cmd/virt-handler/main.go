@@ -13,6 +13,7 @@ import (
 	"github.com/podvisor/podvisor/handler/controller"
 	"github.com/podvisor/podvisor/handler/device"
 	"github.com/podvisor/podvisor/handler/node"
+	"github.com/podvisor/podvisor/handler/scrape"
 	"github.com/podvisor/podvisor/handler/socket"
 	"github.com/podvisor/podvisor/internal/ops"
 	"github.com/podvisor/podvisor/vmi"
@@ -69,6 +70,7 @@ func run(ctx context.Context, args []string) error {
 	}
 	removal := node.Removal{Metadata: s.Metadata, Namespace: os.Getenv("POD_NAMESPACE"), DaemonSet: "virt-handler"}
 	ops.CountUnreadable(s.Metrics, vmi.VirtualMachineInstances.Plural, c.Unreadable)
+	s.Metrics.MustRegister(scrape.New(scrape.Config{Guests: c, Logger: log}))
 	var heartbeat *node.Heartbeat
 	p := device.New(device.Config{Devices: offer, PluginDir: *plugins, CDIDir: *cdi, Logger: log, Changed: func() { heartbeat.Changed() }, Uninstalled: removal.Uninstalled})
 	heartbeat = node.New(node.Config{Nodes: kube.Nodes(), Name: *name, Annotations: annotations, Schedulable: func() bool { return p.Registered(device.Tun) }, Labels: l.labels(ctx, offer, s.Settings, log), Owned: handler.IsProcessorLabel, Uninstalled: removal.Uninstalled, Logger: log})

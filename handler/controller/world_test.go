@@ -53,6 +53,7 @@ type world struct {
 	calls     map[protocol.Call]func(context.Context) error
 	questions map[protocol.Call]func(context.Context, []byte) (any, error)
 	streams   map[protocol.Stream]func(context.Context) (net.Conn, error)
+	stats     func(context.Context) (protocol.Stats, error)
 
 	mu      sync.Mutex
 	desired []protocol.Desired
@@ -132,7 +133,7 @@ func (w *world) launch(state protocol.State, put func(*control.Server, protocol.
 	l, err := net.Listen("unix", w.socket)
 	require.NoError(w.t, err)
 	server = control.NewServer(control.ServerConfig{
-		Namespace: "default", Name: "testvmi", UID: vmitest.UID, Calls: w.calls, Questions: w.questions, Streams: w.streams,
+		Namespace: "default", Name: "testvmi", UID: vmitest.UID, Calls: w.calls, Questions: w.questions, Streams: w.streams, Stats: w.stats,
 		Put: func(d protocol.Desired) error {
 			w.mu.Lock()
 			w.desired = append(w.desired, d)

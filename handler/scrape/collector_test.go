@@ -1,0 +1,225 @@
+package scrape
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podvisor/podvisor/launcher/protocol"
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/vmitest"
+)
+
+// guests are VMIs whose launchers answer, hang or fail, by their names.
+type guests struct {
+	mu          sync.Mutex
+	all         []*vmi.VirtualMachineInstance
+	hang, fail  map[string]bool
+	asked       []string
+	busy, most  int
+	afterAnswer func(name string)
+}
+
+func newGuests(names ...string) *guests {
+	g := &guests{hang: map[string]bool{}, fail: map[string]bool{}}
+	for _, name := range names {
+		v := vmitest.New()
+		v.Name, v.UID, v.Status.NodeName = name, types.UID("uid-"+name), "n1"
+		g.all = append(g.all, v)
+	}
+	return g
+}
+
+func (g *guests) Instances() []*vmi.VirtualMachineInstance {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Clone(g.all)
+}
+
+func (g *guests) Stats(ctx context.Context, of protocol.Target) (protocol.Stats, error) {
+	g.mu.Lock()
+	g.asked = append(g.asked, of.Name)
+	g.busy++
+	g.most = max(g.most, g.busy)
+	hang, fail := g.hang[of.Name], g.fail[of.Name]
+	g.mu.Unlock()
+	defer func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.busy--
+		if g.afterAnswer != nil {
+			g.afterAnswer(of.Name)
+		}
+	}()
+	switch {
+	case hang:
+		<-ctx.Done()
+		return protocol.Stats{}, ctx.Err()
+	case fail:
+		return protocol.Stats{}, errors.New("there is no domain")
+	}
+	return protocol.NewStats(map[string]any{"vcpu.0.time": uint64(2e9), "vcpu.0.state": int32(1)}), nil
+}
+
+// remove removes a VMI.
+func (g *guests) remove(name string) {
+	g.all = slices.DeleteFunc(g.all, func(v *vmi.VirtualMachineInstance) bool { return v.Name == name })
+}
+
+// takeAsked are the names of those that were asked since it was called last.
+func (g *guests) takeAsked() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	asked := g.asked
+	g.asked = nil
+	return asked
+}
+
+// scraper scrapes a Collector, and returns the names of VMIs that have series, and the text.
+func scraper(t *testing.T, c Config) func() (names []string, text string) {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	require.NoError(t, registry.Register(New(c)))
+	h := promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
+	return func() (names []string, text string) {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+		require.Equal(t, 200, w.Code, "%s", w.Body)
+		for line := range strings.Lines(w.Body.String()) {
+			if _, after, ok := strings.Cut(line, `,name="`); ok {
+				name, _, _ := strings.Cut(after, `"`)
+				names = append(names, name)
+			}
+		}
+		return names, w.Body.String()
+	}
+}
+
+func TestSeriesAreServedAsPrometheusReadsThem(t *testing.T) {
+	t.Parallel()
+	g := newGuests("a", "b")
+	g.all[1].Labels = map[string]string{"kubevirt.io/domain": "of b"}
+	_, text := scraper(t, Config{Guests: g})()
+	require.Equal(t, `# HELP kubevirt_vmi_vcpu_seconds_total Seconds that a processor of the guest has run. id is its number, state is what it does now: running, blocked, offline or unknown.
+# TYPE kubevirt_vmi_vcpu_seconds_total counter
+kubevirt_vmi_vcpu_seconds_total{id="0",name="a",namespace="default",node="n1",state="running"} 2
+kubevirt_vmi_vcpu_seconds_total{id="0",kubernetes_vmi_label_kubevirt_io_domain="of b",name="b",namespace="default",node="n1",state="running"} 2
+`, text)
+}
+
+func TestALauncherThatHangsCostsItsOwnSeries(t *testing.T) {
+	t.Parallel()
+	g := newGuests("hangs", "a", "fails", "b")
+	g.hang["hangs"], g.fail["fails"] = true, true
+	scrape := scraper(t, Config{Guests: g, PerVMI: 50 * time.Millisecond, Fresh: time.Nanosecond})
+	for range 3 {
+		began := time.Now()
+		names, _ := scrape()
+		require.Equal(t, []string{"a", "b"}, names)
+		require.Less(t, time.Since(began), 2*time.Second)
+	}
+	g.mu.Lock()
+	delete(g.hang, "hangs")
+	g.mu.Unlock()
+	names, _ := scrape()
+	require.Equal(t, []string{"a", "b", "hangs"}, names, "it answers again")
+}
+
+func TestLaunchersThatHangDoNotKeepTheOthersFromBeingAsked(t *testing.T) {
+	t.Parallel()
+	var names []string
+	for i := range 30 {
+		names = append(names, fmt.Sprintf("hangs%02d", i))
+	}
+	g := newGuests(append(names, "last")...)
+	for _, name := range names {
+		g.hang[name] = true
+	}
+	scrape := scraper(t, Config{Guests: g, PerVMI: 100 * time.Millisecond, InAll: 150 * time.Millisecond, Fresh: time.Nanosecond})
+	for i := 0; ; i++ {
+		began := time.Now()
+		served, _ := scrape()
+		require.Less(t, time.Since(began), 2*time.Second)
+		if len(served) == 1 {
+			break
+		}
+		require.Less(t, i, 4, "each scrape asks those first that were not asked")
+	}
+	g.takeAsked()
+	served, _ := scrape()
+	require.Equal(t, []string{"last"}, served)
+	require.Equal(t, 8, g.most)
+	first := g.takeAsked()
+	scrape()
+	require.NotContains(t, g.takeAsked()[1:8], first[1], "those that hang take turns")
+}
+
+func TestScrapesThatFollowCloselyShareTheAnswers(t *testing.T) {
+	t.Parallel()
+	g := newGuests("a", "hangs")
+	g.hang["hangs"] = true
+	c := Config{Guests: g, PerVMI: 20 * time.Millisecond, Fresh: time.Hour}
+	scrape := scraper(t, c)
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() { scrape() })
+	}
+	wg.Wait()
+	require.ElementsMatch(t, []string{"a", "hangs"}, g.takeAsked(), "also that a launcher does not answer is shared")
+
+	c.Fresh = time.Nanosecond
+	scrape = scraper(t, c)
+	scrape()
+	scrape()
+	require.Len(t, g.takeAsked(), 4)
+}
+
+func TestNoSeriesOutlivesItsVMI(t *testing.T) {
+	t.Parallel()
+	g := newGuests("a", "b", "c")
+	scrape := scraper(t, Config{Guests: g, Fresh: time.Hour})
+	names, _ := scrape()
+	require.Equal(t, []string{"a", "b", "c"}, names)
+	g.mu.Lock()
+	g.remove("b")
+	again := vmitest.New()
+	again.Name, again.UID = "c", "another"
+	g.remove("c")
+	g.fail["c"] = true
+	g.all = append(g.all, again)
+	g.mu.Unlock()
+	names, _ = scrape()
+	require.Equal(t, []string{"a"}, names, "an answer that is shared is of no other VMI of the name")
+
+	g = newGuests("a", "ends")
+	g.afterAnswer = func(string) { g.remove("ends") }
+	names, _ = scraper(t, Config{Guests: g})()
+	require.Equal(t, []string{"a"}, names, "it ended while the launchers were asked")
+}
+
+func TestASeriesThatIsNotValidIsLeftOut(t *testing.T) {
+	t.Parallel()
+	g := newGuests("a", "b")
+	g.all[0].Labels = map[string]string{"app": "\xff"}
+	names, _ := scraper(t, Config{Guests: g})()
+	require.Equal(t, []string{"b"}, names)
+}
+
+func Example() {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(New(Config{Guests: newGuests("hello")}))
+	families, _ := registry.Gather()
+	fmt.Println(families[0].GetName(), families[0].GetMetric()[0].GetCounter().GetValue())
+	// Output: kubevirt_vmi_vcpu_seconds_total 2
+}
