@@ -1,12 +1,15 @@
 package e2e
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/podvisor/podvisor/e2e/install"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/vmitest"
 )
@@ -37,12 +40,45 @@ func TestAVMIBootsServesAndPowersOff(t *testing.T) {
 	}
 	onNode := s.traces(v)
 	require.NotEmpty(t, onNode.processes())
+	s.awaitSeries(v, `kubevirt_vmi_vcpu_seconds_total{id="0",`, 1)
 
 	console := s.keepConsole(v)
 	s.delete("web")
 	s.awaitGone(v)
 	require.Contains(t, console(), "powering off", "the guest powered off in order")
 	onNode.awaitNone()
+	s.awaitSeries(v, "kubevirt_vmi_", 0)
+}
+
+// awaitSeries waits until the handler of the VMI's node serves so many series of it that
+// begin so, each with a value that is not zero.
+func (s space) awaitSeries(v *vmi.VirtualMachineInstance, begin string, want int) {
+	s.t.Helper()
+	pods := world.kube.CoreV1().Pods(install.Namespace)
+	labels := fmt.Sprintf(`,name=%q,namespace=%q,node=%q,`, v.Name, v.Namespace, v.Status.NodeName)
+	eventually(s.t, soon, func() error {
+		l, err := pods.List(s.t.Context(), metav1.ListOptions{LabelSelector: "kubevirt.io=virt-handler", FieldSelector: "spec.nodeName=" + v.Status.NodeName})
+		if err != nil || len(l.Items) != 1 {
+			return fmt.Errorf("%d handlers: %w", len(l.Items), err)
+		}
+		text, err := pods.ProxyGet("https", l.Items[0].Name, "8443", "//metrics", nil).DoRaw(s.t.Context())
+		if err != nil {
+			return err
+		}
+		if !strings.Contains(string(text), "go_goroutines") {
+			return fmt.Errorf("no metrics: %s", text)
+		}
+		found := 0
+		for line := range strings.Lines(string(text)) {
+			if strings.HasPrefix(line, begin) && strings.Contains(line, labels) && !strings.HasSuffix(line, " 0\n") {
+				found++
+			}
+		}
+		if found != want {
+			return fmt.Errorf("%d series %s… of VMI %s, not %d", found, begin, v.Name, want)
+		}
+		return nil
+	})
 }
 
 func TestEveryLegalNameRuns(t *testing.T) {

@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"fmt"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -84,14 +85,17 @@ func TestAttackALauncherMakesNoSeriesThatItsVMIDoesNotHave(t *testing.T) {
 	require.Len(t, Of(Observation{Instance: onNode(nil), Stats: twice}), 1)
 }
 
-func TestEachMetricHasANameAndHelpOfItsOwn(t *testing.T) {
+func TestEachMetricHasANameOfItsOwnAndIsInTheDocs(t *testing.T) {
 	t.Parallel()
+	page, err := os.ReadFile("../../docs/metrics.md")
+	require.NoError(t, err)
 	seen := map[string]bool{}
 	for _, m := range All() {
 		require.Regexp(t, regexp.MustCompile(`^(kubevirt|podvisor)_vmi_[a-z0-9_]+$`), m.Name)
 		require.False(t, seen[m.Name], m.Name)
 		seen[m.Name] = true
 		require.NotEmpty(t, m.Help, m.Name)
+		require.Contains(t, string(page), "| `"+m.Name+"` | "+string(m.Type)+" |", "docs/metrics.md does not explain it")
 		require.Contains(t, []Type{Counter, Gauge}, m.Type, m.Name)
 		require.Equal(t, m.Type == Counter, strings.HasSuffix(m.Name, "_total"), m.Name)
 	}
