@@ -1,6 +1,8 @@
 package protocol
 
 import (
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"unicode"
@@ -85,4 +87,15 @@ func requireReadable(t *testing.T, e End) {
 	again, ok := ParseTermination(e.Termination())
 	require.True(t, ok)
 	require.Equal(t, e, again)
+}
+
+// A reason that is not in the list would be read as unknown.
+func TestEveryReasonOfAnEndIsReadAgain(t *testing.T) {
+	text, err := os.ReadFile("state.go")
+	require.NoError(t, err)
+	declared := regexp.MustCompile(`EndReason = "(\w+)"`).FindAllStringSubmatch(string(text), -1)
+	require.Len(t, declared, len(endReasons))
+	for _, m := range declared {
+		require.Contains(t, endReasons, EndReason(m[1]))
+	}
 }
