@@ -1,9 +1,8 @@
 // Package metrics turns what is known of the VMIs of a node into series, as dashboards
 // written for KubeVirt know them.
 //
-// [Of] is the main function. A metric is an entry of a table, one table for each kind of
-// part of a domain (vcpu.go), and reads a number of launcher/protocol's statistics. Each
-// series has the labels of its VMI (label.go): node, namespace, name, and a column for each
+// [Of] is the main function. A metric is an entry of a table (table.go), and reads a
+// number of launcher/protocol's statistics. Each series has the labels of its VMI (label.go): node, namespace, name, and a column for each
 // label of the VMI.
 //
 // It computes; it touches nothing. handler/scrape asks the launchers and serves the

@@ -51,7 +51,7 @@ type Series struct {
 }
 
 // All are the metrics of VMIs.
-func All() []Metric { return slices.Concat(vcpu) }
+func All() []Metric { return slices.Clone(table) }
 
 // Of are the series of a VMI. Each has other labels: of two that would be the same the
 // first is there.
