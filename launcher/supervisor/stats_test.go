@@ -19,7 +19,7 @@ func (p *pod) counted() map[protocol.Stat]float64 {
 	require.NoError(p, err)
 	require.Equal(p, s, s.Sanitized())
 	require.Len(p, s.Of(protocol.VCPU), 1)
-	return s.Parts[0].Values
+	return s.Of(protocol.VCPU)[0].Values
 }
 
 func TestWhatAGuestUsesIsCountedWhileItIsThere(t *testing.T) {
