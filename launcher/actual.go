@@ -94,6 +94,8 @@ const (
 	PoweredOff Cause = "powered off"
 	// Destroyed: the domain was destroyed from outside.
 	Destroyed Cause = "destroyed"
+	// MovedAway: the guest runs in another launcher.
+	MovedAway Cause = "moved away"
 	// Crashed: QEMU or the guest crashed.
 	Crashed Cause = "crashed"
 )

@@ -34,6 +34,8 @@ func decide(d Desired, a Actual) Plan {
 		return finish(end(d, a))
 	case a.Domain == Absent && d.stops():
 		return finish(protocol.Cancelled, "the launcher was stopped before the guest ran")
+	case a.Domain == Absent && d.Target:
+		return plan(protocol.Waiting)
 	case a.Domain == Absent && errors.Is(a.Fault, vmi.ErrInvalid):
 		return finish(protocol.CannotStart, a.Fault.Error())
 	case a.Domain == Absent && d.Run:
@@ -68,6 +70,8 @@ func end(d Desired, a Actual) (protocol.EndReason, string) {
 	switch {
 	case a.Exit.Cause == PoweredOff:
 		return protocol.Shutdown, a.Exit.Message
+	case a.Exit.Cause == MovedAway:
+		return protocol.MovedAway, a.Exit.Message
 	case !a.KilledAt.IsZero() && a.KilledAt.Before(d.StopBy):
 		return protocol.Shutdown, "the guest was paused and was switched off"
 	case !a.KilledAt.IsZero() && a.AskedAt.IsZero():

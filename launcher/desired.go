@@ -13,6 +13,9 @@ type Desired struct {
 	// Run says that there is a protocol.Desired in force: the domain shall run,
 	// unless StopBy is set.
 	Run bool
+	// Target says that the guest comes from another launcher: the domain is not
+	// created here.
+	Target bool
 	// StopBy is when the guest has to be off. Zero: its end is not asked for.
 	StopBy time.Time
 	// Devices are those that the domain shall have.

@@ -7,6 +7,7 @@
 //	domain      desired       plan
 //	gone        anything      finish with the end of the domain
 //	absent      stop          finish: cancelled
+//	absent      target        wait
 //	absent      run           finish: cannot start, if the fault is in the spec;
 //	                          else start, now or when the back-off is over
 //	absent      nothing       wait

@@ -32,7 +32,7 @@ func situation(r *rand.Rand) (Desired, Actual) {
 		operations[o.Key()] = Progress{UnderWay: r.IntN(2) == 0, Fault: []error{nil, errBusy}[r.IntN(2)], RetryAt: moment()}
 	}
 	d := Desired{
-		Devices: devices(), Generation: r.Int64N(9), Run: r.IntN(2) == 0, StopBy: moment(),
+		Devices: devices(), Generation: r.Int64N(9), Run: r.IntN(2) == 0, Target: r.IntN(4) == 0, StopBy: moment(),
 		Call: []protocol.Call{"", protocol.CallPause, protocol.CallUnpause}[r.IntN(3)],
 	}
 	return d, Actual{
@@ -42,7 +42,7 @@ func situation(r *rand.Rand) (Desired, Actual) {
 		Pause: protocol.Pause{Cause: []protocol.PauseCause{protocol.PausedByUser, protocol.PausedByIOError, protocol.PausedByWatchdog,
 			protocol.PausedByMigration, protocol.PausedByPanic, protocol.PausedByUnknown}[r.IntN(6)]},
 		Fault: []error{nil, errBusy, errInvalid}[r.IntN(3)],
-		Exit:  Exit{Cause: []Cause{PoweredOff, Destroyed, Crashed}[r.IntN(3)]},
+		Exit:  Exit{Cause: []Cause{PoweredOff, Destroyed, MovedAway, Crashed}[r.IntN(4)]},
 	}
 }
 
@@ -60,7 +60,7 @@ func TestNoPlanContradictsItself(t *testing.T) {
 		for _, action := range p.Actions {
 			switch action.(type) {
 			case Start:
-				require.True(t, d.Run && !d.stops() && a.Domain == Absent, "%+v %+v", d, a)
+				require.True(t, d.Run && !d.Target && !d.stops() && a.Domain == Absent, "%+v %+v", d, a)
 			case CancelStart:
 				require.True(t, d.stops() && a.Domain == Starting, "%+v %+v", d, a)
 			case Suspend:

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/podvisor/podvisor/launcher/protocol"
+	"github.com/podvisor/podvisor/vmi"
 )
 
 // The paths of the protocol, beside those of [protocol.Path]. A change that an older peer
@@ -25,6 +26,7 @@ const (
 	statePath   = "/v1/state"
 	watchPath   = "/v1/watch"
 	desiredPath = "/v1/desired"
+	targetPath  = "/v1/target"
 	statsPath   = "/v1/stats"
 )
 
@@ -155,15 +157,21 @@ func (c *Client) Watch(ctx context.Context) iter.Seq2[protocol.State, error] {
 	}
 }
 
-// Put makes d the launcher's Desired. A refusal is an [*Error].
+// Put makes d the launcher's Desired. A refusal is an [*Error]; its reason is
+// [protocol.ReasonUnknown] for a launcher of the release before that shall be a target: it
+// would start the guest.
 func (c *Client) Put(ctx context.Context, d protocol.Desired) error {
 	body, err := json.Marshal(d)
 	if err != nil {
 		return fmt.Errorf("encode the desired state: %w", err)
 	}
-	resp, err := do(ctx, c.http, http.MethodPut, desiredPath, body)
+	path := desiredPath
+	if d.Role == vmi.RoleTarget {
+		path = targetPath
+	}
+	resp, err := do(ctx, c.http, http.MethodPut, path, body)
 	if err != nil {
-		return err
+		return unknown(err, "role "+string(d.Role))
 	}
 	return resp.Body.Close()
 }

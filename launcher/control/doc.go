@@ -8,6 +8,7 @@
 //	GET  /v1/watch           one State per line, the present one first, until Ended
 //	GET  /v1/stats           the protocol.Stats of the domain, or a refusal
 //	PUT  /v1/desired         a protocol.Desired; 204, or a refusal
+//	PUT  /v1/target          the same, of a pod that waits for the VMI
 //	POST /v1/calls/<call>    options as JSON; when the call is done 200 with the answer, or
 //	                         204 if it has none, or a refusal
 //	GET  /v1/streams/<name>  with "Upgrade: podvisor-stream": 101, then the stream; the
@@ -23,7 +24,7 @@
 //
 // which is what the release before asks for, and a client asks for it when the
 // server answers 404 to the stream. A server of the release before knows no calls
-// and no other streams; a client returns [protocol.ReasonUnknown] for them.
+// and no other streams, and no target; a client returns [protocol.ReasonUnknown] for them.
 //
 // The package decides nothing about domains: what a Desired, a call or a stream
 // does is its user's. It is an edge: it touches sockets.

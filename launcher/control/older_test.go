@@ -254,10 +254,11 @@ func TestAClientGetsTheNetworkNamespaceOfALauncherOfTheReleaseBefore(t *testing.
 	requireOwn(t, n.File)
 }
 
-func TestALauncherOfTheReleaseBeforeKnowsNoCallsAndNoStreams(t *testing.T) {
-	c := olderServer(t, nil)
+func TestALauncherOfTheReleaseBeforeKnowsNoCallsNoStreamsAndNoTarget(t *testing.T) {
+	c := olderServer(t, map[string]string{"PUT /v1/desired": "put"})
 	_, err := c.Stream(t.Context(), protocol.StreamConsole)
-	for what, err := range map[string]error{"call pause": c.Call(t.Context(), protocol.CallPause, nil, nil), "stream console": err} {
+	target := c.Put(t.Context(), protocol.Desired{Generation: 3, Instance: own(), Role: vmi.RoleTarget})
+	for what, err := range map[string]error{"call pause": c.Call(t.Context(), protocol.CallPause, nil, nil), "stream console": err, "role Target": target} {
 		var refusal *Error
 		require.ErrorAs(t, err, &refusal)
 		require.Equal(t, Error{404, vmi.Finding{

@@ -148,9 +148,10 @@ func (s *Server) handler(ctx context.Context) http.Handler {
 	m.HandleFunc("GET "+watchPath, s.watch)
 	m.HandleFunc("PUT "+desiredPath, s.putDesired)
 	m.HandleFunc("GET "+statsPath, s.getStats)
+	m.HandleFunc("PUT "+targetPath, s.putDesired)
 	m.HandleFunc("GET "+olderNamespacePath, s.getOlderNamespace)
 	m.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		switch p, ok := protocol.ParsePath(r.URL.EscapedPath()); {
+		switch p, ok := protocol.ParsePath(r.URL.RequestURI()); {
 		case !ok || p.Target != protocol.Target{}:
 			http.NotFound(w, r)
 		case p.Call != "" && r.Method == http.MethodPost:

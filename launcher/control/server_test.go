@@ -100,7 +100,9 @@ func TestAServerPutsTheDesiredOfItsOwnInstance(t *testing.T) {
 	_, c := serve(t, ServerConfig{Put: func(d protocol.Desired) error { got = append(got, d); return nil }})
 	want := protocol.Desired{Generation: 3, Instance: own(), Stop: &protocol.Stop{GracePeriodSeconds: 7}}
 	require.NoError(t, c.Put(t.Context(), want))
-	require.Equal(t, []protocol.Desired{want}, got)
+	target := protocol.Desired{Generation: 4, Instance: own(), Role: vmi.RoleTarget}
+	require.NoError(t, c.Put(t.Context(), target))
+	require.Equal(t, []protocol.Desired{want, target}, got)
 }
 
 func TestAServerIgnoresFieldsThatItDoesNotKnow(t *testing.T) {

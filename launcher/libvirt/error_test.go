@@ -55,6 +55,7 @@ func TestEventsAreTranslated(t *testing.T) {
 		{golibvirt.DomainEventResumed, int32(golibvirt.DomainEventResumedUnpaused), Resumed},
 		{golibvirt.DomainEventStopped, int32(golibvirt.DomainEventStoppedShutdown), PoweredOff},
 		{golibvirt.DomainEventStopped, int32(golibvirt.DomainEventStoppedDestroyed), Destroyed},
+		{golibvirt.DomainEventStopped, int32(golibvirt.DomainEventStoppedMigrated), MovedAway},
 		{golibvirt.DomainEventStopped, int32(golibvirt.DomainEventStoppedFailed), Failed},
 		{golibvirt.DomainEventStopped, int32(golibvirt.DomainEventStoppedCrashed), Failed},
 		{golibvirt.DomainEventCrashed, int32(golibvirt.DomainEventCrashedPanicked), Panicked},

@@ -47,6 +47,8 @@ const (
 	PoweredOff EventKind = "powered off"
 	// Destroyed: QEMU ended because the domain was destroyed.
 	Destroyed EventKind = "destroyed"
+	// MovedAway: QEMU ended because the guest has moved to another daemon.
+	MovedAway EventKind = "moved away"
 	// Failed: QEMU ended by itself.
 	Failed EventKind = "failed"
 	// Rebooted: the guest rebooted, or was reset.
@@ -128,6 +130,8 @@ func eventKind(event golibvirt.DomainEventType, detail int32) EventKind {
 			return PoweredOff
 		case golibvirt.DomainEventStoppedDestroyed:
 			return Destroyed
+		case golibvirt.DomainEventStoppedMigrated:
+			return MovedAway
 		default:
 			return Failed
 		}

@@ -25,6 +25,11 @@ type Desired struct {
 	// Settings are the cluster's for every launcher. What they say about the
 	// domain takes effect when the domain is created.
 	Settings config.Launcher `json:"settings,omitzero"`
+	// Role is what the launcher's pod is for the VMI. A launcher that was a
+	// [vmi.RoleTarget] once waits, and never creates a domain by itself: the domain
+	// comes from another launcher. It is put so that a launcher of the release before,
+	// which would create one, refuses it. Empty: the VMI runs in the pod.
+	Role vmi.Role `json:"role,omitempty"`
 	// Stop asks for the end of the domain. Nil: it shall run.
 	Stop *Stop `json:"stop,omitempty"`
 }

@@ -40,6 +40,7 @@ func TestWhatIsSentHasItsForm(t *testing.T) {
 		}}},
 		"desired-stop":      Desired{Generation: 5, Instance: instance, Stop: &Stop{GracePeriodSeconds: 30}},
 		"desired-older":     Desired{Instance: instance},
+		"desired-target":    Desired{Generation: 7, Instance: instance, Role: vmi.RoleTarget},
 		"desired-places":    Desired{Generation: 6, Instance: placed()},
 		"state-waiting":     State{Phase: Waiting},
 		"state-starting":    State{Generation: 1, Phase: Starting, Finding: &vmi.Finding{Reason: "StartFailed", Message: "create domain default_hello: busy"}},
@@ -58,6 +59,7 @@ func TestWhatIsSentHasItsForm(t *testing.T) {
 		"state-credentials": State{Generation: 4, Phase: Running, Agent: &Agent{Version: "7.2.0"}, Credentials: &Credentials{}},
 		"state-no-credentials": State{Generation: 4, Phase: Running, Agent: &Agent{Version: "7.2.0"}, Credentials: &Credentials{
 			Failure: `secret "team": key bob, line 1 is no SSH public key`}},
+		"state-moved":      State{Generation: 5, Phase: Ended, End: &End{Reason: MovedAway, Message: "the guest runs in another pod"}},
 		"state-ended":      State{Generation: 5, Phase: Ended, End: &End{Reason: Killed, Message: "the grace period was over"}, Machine: "pc-q35-7.2", Disks: disks},
 		"refusal-stale":    vmi.Finding{Reason: ReasonStale, Message: "generation 3 is older than generation 4, which is in force"},
 		"refusal-instance": vmi.Finding{Reason: ReasonOtherInstance, Message: "this launcher runs another VMI"},
@@ -75,7 +77,7 @@ func TestTheWordsOnTheWireAreThoseOfTheReleaseBefore(t *testing.T) {
 		string(Waiting): "Waiting", string(Starting): "Starting", string(Running): "Running",
 		string(Paused): "Paused", string(Stopping): "Stopping", string(Ended): "Ended",
 		string(Shutdown): "Shutdown", string(Killed): "GracePeriodExceeded", string(Crashed): "Crashed",
-		string(CannotStart): "CannotStart", string(Cancelled): "Cancelled",
+		string(CannotStart): "CannotStart", string(Cancelled): "Cancelled", string(MovedAway): "MovedAway",
 		ReasonMalformed: "Malformed", ReasonTooLarge: "TooLarge", ReasonOtherInstance: "OtherMachine",
 		ReasonInvalid: "Invalid", ReasonUnavailable: "Unavailable",
 		ReasonNothingRead: "NothingReadFromDisks", ReasonNoBootableDevice: "NoBootableDevice",
@@ -85,8 +87,9 @@ func TestTheWordsOnTheWireAreThoseOfTheReleaseBefore(t *testing.T) {
 }
 
 func TestAnEndIsASuccessIfItWasAskedForOrTheGuestsOwn(t *testing.T) {
-	for reason, want := range map[EndReason]bool{Shutdown: true, Cancelled: false, Killed: false, Crashed: false, CannotStart: false, "": false} {
+	for reason, want := range map[EndReason]bool{Shutdown: true, Cancelled: false, MovedAway: false, Killed: false, Crashed: false, CannotStart: false, "": false} {
 		require.Equal(t, want, reason.Succeeded(), reason)
+		require.Equal(t, !want && reason != MovedAway, reason.Failed(), reason)
 	}
 }
 

@@ -19,11 +19,22 @@ const (
 	streams    = "streams"
 )
 
-// Target is the VMI that a request to a handler is about.
+// podQuery is the name of the UID of a pod in the query of a request. Without one the
+// request is of the release before, and is about the pod that the VMI runs in.
+const podQuery = "pod"
+
+// Target is the launcher that a request to a handler is for.
 type Target struct {
+	// Namespace, Name and UID are those of its VMI. An empty UID is that of any VMI of
+	// the name.
 	Namespace, Name string
 	UID             types.UID
+	// Pod is the UID of its pod. Empty: the pod that the VMI runs in.
+	Pod types.UID
 }
+
+// Key is the key of its VMI.
+func (t Target) Key() string { return t.Namespace + "/" + t.Name }
 
 // Path is the path of a request that makes a call or opens a stream: to a handler about
 // its Target, or without one to a launcher, which has one VMI.
@@ -35,7 +46,7 @@ type Path struct {
 	Stream Stream
 }
 
-// String is the path as it is sent, escaped.
+// String is the path as it is sent, escaped, with its query.
 func (p Path) String() string {
 	kind, what := calls, string(p.Call)
 	if p.Stream != "" {
@@ -49,13 +60,21 @@ func (p Path) String() string {
 	for _, s := range append(segments, kind, what) {
 		path += "/" + url.PathEscape(s)
 	}
+	if pod := p.Target.Pod; pod != "" {
+		path += "?" + url.Values{podQuery: {string(pod)}}.Encode()
+	}
 	return path
 }
 
-// ParsePath reads a path as it was sent, escaped. It is not ok for one that names no call
+// ParsePath reads a path as it was sent, escaped, with its query. It is not ok for one that names no call
 // and no stream, as that of a newer peer may. Whether there is such a call, stream or VMI
 // is not asked.
 func ParsePath(escaped string) (p Path, ok bool) {
+	escaped, query, _ := strings.Cut(escaped, "?")
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		return Path{}, false
+	}
 	s := strings.Split(escaped, "/")
 	for i := range s {
 		var err error
@@ -67,7 +86,7 @@ func ParsePath(escaped string) (p Path, ok bool) {
 		return Path{}, false
 	}
 	if s = s[2:]; len(s) == 7 && s[0] == namespaces && s[2] == instances {
-		p.Target, s = Target{Namespace: s[1], Name: s[3], UID: types.UID(s[4])}, s[5:]
+		p.Target, s = Target{Namespace: s[1], Name: s[3], UID: types.UID(s[4]), Pod: types.UID(values.Get(podQuery))}, s[5:]
 	}
 	switch {
 	case len(s) != 2:

@@ -113,7 +113,8 @@ type Phase string
 
 // The phases of a guest, in order.
 const (
-	// Waiting: nothing is desired yet.
+	// Waiting: nothing is desired yet, or the pod is a target that the guest has not
+	// moved to.
 	Waiting Phase = "Waiting"
 	// Starting: the domain is being prepared.
 	Starting Phase = "Starting"
@@ -193,11 +194,16 @@ const (
 	CannotStart EndReason = "CannotStart"
 	// Cancelled: a stop was asked for before the domain was created.
 	Cancelled EndReason = "Cancelled"
+	// MovedAway: the guest runs on in another launcher. It is no end of the VMI.
+	MovedAway EndReason = "MovedAway"
 )
 
 // Succeeded says that the guest ran, and powered off or was switched off as it was
 // asked to.
 func (e EndReason) Succeeded() bool { return e == Shutdown }
+
+// Failed says that the guest neither succeeded nor runs on elsewhere.
+func (e EndReason) Failed() bool { return e != Shutdown && e != MovedAway }
 
 // Disk is a disk of a running domain.
 type Disk struct {

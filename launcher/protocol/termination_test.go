@@ -37,7 +37,7 @@ func TestATerminationMessageIsReadAsItWasWritten(t *testing.T) {
 		"of the release before":    {"GracePeriodExceeded: the guest had not powered off\n", End{Killed, "the guest had not powered off"}, true},
 		"as a kubelet passes it":   {"Cancelled: a stop", End{Cancelled, "a stop"}, true},
 		"without a message":        {"Crashed:", End{Crashed, ""}, true},
-		"a reason of a newer one":  {"MovedAway: to node n2", End{}, false},
+		"a reason of a newer one":  {"Adjourned: to node n2", End{}, false},
 		"a reason of the cluster":  {"Evicted: by me", End{}, false},
 		"a reason in small":        {"crashed: x", End{}, false},
 		"a log":                    {"Crashed: x\ngoroutine 1", End{}, false},
@@ -56,7 +56,7 @@ func TestATerminationMessageIsReadAsItWasWritten(t *testing.T) {
 }
 
 func FuzzTermination(f *testing.F) {
-	for _, s := range []string{"Crashed: QEMU was killed", "Crashed:", "MovedAway: x", "Shutdown: a\nb", "CannotStart: \xff\x00 ", ""} {
+	for _, s := range []string{"Crashed: QEMU was killed", "Crashed:", "Adjourned: x", "Shutdown: a\nb", "CannotStart: \xff\x00 ", ""} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -120,6 +120,8 @@ func exit(event libvirt.EventKind, status *unix.WaitStatus) launcher.Exit {
 	switch {
 	case event == libvirt.PoweredOff:
 		return launcher.Exit{Cause: launcher.PoweredOff, Message: "the guest powered off"}
+	case event == libvirt.MovedAway:
+		return launcher.Exit{Cause: launcher.MovedAway, Message: "the guest runs in another pod"}
 	case event == libvirt.Destroyed:
 		return launcher.Exit{Cause: launcher.Destroyed, Message: "the domain was destroyed from outside"}
 	case status == nil:

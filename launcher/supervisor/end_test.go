@@ -63,6 +63,7 @@ func TestHowADomainEndedFollowsFromItsReports(t *testing.T) {
 		"powered off":                        {libvirt.PoweredOff, code(0), launcher.PoweredOff, "powered off"},
 		"powered off, and killed by libvirt": {libvirt.PoweredOff, signal(9), launcher.PoweredOff, "powered off"},
 		"destroyed":                          {libvirt.Destroyed, code(0), launcher.Destroyed, "destroyed"},
+		"moved away":                         {libvirt.MovedAway, code(0), launcher.MovedAway, "another pod"},
 		"killed":                             {libvirt.Failed, signal(9), launcher.Crashed, "signal 9 (killed), as the kernel does when the memory"},
 		"killed, with no event":              {"", signal(11), launcher.Crashed, "signal 11 (segmentation fault)"},
 		"an exit code":                       {libvirt.Failed, code(1), launcher.Crashed, "exit code 1"},

@@ -12,6 +12,7 @@ import (
 	"github.com/podvisor/podvisor/launcher/libvirt"
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/storage"
+	"github.com/podvisor/podvisor/vmi"
 )
 
 // facts are what is desired and what is known of the domain. Whatever is learned
@@ -22,6 +23,7 @@ type facts struct {
 
 	desired *protocol.Desired
 	devices []launcher.Device // of desired
+	target  bool              // some Desired was that of a target
 	stopBy  time.Time
 
 	call    protocol.Call // about pausing, in force
@@ -109,7 +111,7 @@ func (f *facts) known() protocol.State {
 func (f *facts) observe(now time.Time) (launcher.Desired, launcher.Actual) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	d := launcher.Desired{Run: f.desired != nil, StopBy: f.stopBy, Devices: f.devices, Call: f.call}
+	d := launcher.Desired{Run: f.desired != nil, Target: f.target, StopBy: f.stopBy, Devices: f.devices, Call: f.call}
 	if f.desired != nil {
 		d.Generation = f.desired.Generation
 	}
@@ -129,6 +131,7 @@ func (f *facts) put(d protocol.Desired, now time.Time) {
 			f.retryAt = time.Time{} // a start that failed may succeed now
 		}
 		f.desired, f.devices = &d, desiredDevices(d.Instance)
+		f.target = f.target || d.Role == vmi.RoleTarget
 		f.enlarge()
 		if d.Stop != nil {
 			f.stop(now.Add(time.Duration(d.Stop.GracePeriodSeconds) * time.Second))

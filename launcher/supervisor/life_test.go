@@ -222,6 +222,21 @@ func TestALauncherWithoutADesiredIsCancelled(t *testing.T) {
 	p.ends(protocol.Cancelled, "before the guest ran")
 }
 
+func TestATargetWaitsForAGuestAndStartsNone(t *testing.T) {
+	t.Parallel()
+	p := newPod(t, bootable())
+	for i, role := range []vmi.Role{vmi.RoleTarget, vmi.RoleActive} {
+		d := protocol.Desired{Generation: int64(i + 1), Instance: instance(), Role: role}
+		require.NoError(t, p.client.Put(t.Context(), d))
+		require.Eventually(t, func() bool {
+			s, err := p.client.State(t.Context())
+			return err == nil && s.Generation == d.Generation && s.Phase == protocol.Waiting
+		}, 20*time.Second, 10*time.Millisecond, "role %q", role)
+	}
+	p.kill(p.launcher, unix.SIGTERM)
+	p.ends(protocol.Cancelled, "before the guest ran")
+}
+
 func TestAStopThatComesFirstCancels(t *testing.T) {
 	t.Parallel()
 	p := newPod(t, bootable())

@@ -4,10 +4,12 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/podvisor/podvisor/launcher/protocol"
+	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/config"
 )
 
@@ -19,6 +21,15 @@ func TestTheLogLevelFollowsTheClustersSettings(t *testing.T) {
 	}{{0, slog.LevelInfo}, {4, slog.LevelDebug}, {2, slog.LevelInfo}} {
 		require.NoError(t, s.Put(protocol.Desired{Settings: config.Launcher{Verbosity: tt.verbosity}}))
 		require.Equal(t, tt.want, s.config.LogLevel.Level(), tt.verbosity)
+	}
+}
+
+func TestWhatWasATargetOnceIsOneToItsEnd(t *testing.T) {
+	f := newFacts()
+	for _, role := range []vmi.Role{vmi.RoleTarget, vmi.RoleActive} {
+		f.put(protocol.Desired{Instance: &vmi.VirtualMachineInstance{}, Role: role}, time.Now())
+		d, _ := f.observe(time.Now())
+		require.True(t, d.Target, "role %q", role)
 	}
 }
 
