@@ -58,6 +58,11 @@ const (
 	// the nodes sets both.
 	SEVLabel   = "kubevirt.io/sev"
 	SEVESLabel = "kubevirt.io/sev-es"
+	// AttachmentApp is the AppLabel of pods that attach volumes to a launcher pod, and
+	// OwnerNameAnnotation and OwnerUIDAnnotation name the VMI that they do it for.
+	AttachmentApp       = "hotplug-disk"
+	OwnerNameAnnotation = "kubevirt.io/owner-vmi-name"
+	OwnerUIDAnnotation  = "kubevirt.io/owner-vmi-uid"
 	// Finalizer keeps a deleted VirtualMachineInstance until its guest is off.
 	Finalizer = "kubevirt.io/foregroundDeleteVirtualMachine"
 
@@ -75,6 +80,8 @@ const (
 	// MigrationJobLabel is the UID of the migration that a launcher pod was made
 	// for.
 	MigrationJobLabel = "kubevirt.io/migrationJobUID"
+	// MigrationJobAnnotation is the name of that migration.
+	MigrationJobAnnotation = "kubevirt.io/migrationJobName"
 	// MigrationTargetNodeLabel is the node that a VMI moves to.
 	MigrationTargetNodeLabel = "kubevirt.io/migrationTargetNodeName"
 	// InstallStrategyLabel marks objects that belong to an installer.

@@ -17,6 +17,8 @@ import (
 // Config is what a launcher pod depends on beside its VMI: how Podvisor is
 // installed, and in Cluster how the cluster is configured.
 type Config struct {
+	// Role is what the pod is for the instance. The zero value: the instance runs in it.
+	Role Role
 	// Image is the reference of the virt-launcher image. Required.
 	Image string
 	// FullImage is the reference of the image with what few VMIs need beside: UEFI

@@ -113,6 +113,7 @@ func labels(v *vmi.VirtualMachineInstance) map[string]string {
 	for k, val := range v.Labels {
 		l[k] = val
 	}
+	delete(l, vmi.MigrationJobLabel) // a target has that of its migration
 	l[vmi.AppLabel] = vmi.LauncherApp
 	l[vmi.CreatedByLabel] = string(v.UID)
 	l[vmi.VMNameLabel] = Hostname(v)
@@ -128,7 +129,7 @@ func id(name string) string {
 	return name[:maxLabel-9] + "-" + digest(name, 8)
 }
 
-func annotations(v *vmi.VirtualMachineInstance, overhead resource.Quantity) map[string]string {
+func annotations(v *vmi.VirtualMachineInstance) map[string]string {
 	a := map[string]string{}
 	for k, val := range v.Annotations {
 		// What Multus has attached is for Multus to write.
@@ -139,7 +140,6 @@ func annotations(v *vmi.VirtualMachineInstance, overhead resource.Quantity) map[
 	maps.Copy(a, cni.Selection(v))
 	a[vmi.DomainAnnotation] = v.Name
 	a[defaultContainerAnnotation] = vmi.ComputeContainer
-	a[overheadAnnotation] = strconv.FormatInt(overhead.Value(), 10)
 	a[evictAnnotation] = ""
 	if masqueraded(&v.Spec) {
 		a[istioAnnotation], a[legacyIstioAnnotation] = network.PodBridge, network.PodBridge

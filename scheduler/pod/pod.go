@@ -3,6 +3,7 @@ package pod
 import (
 	"cmp"
 	"slices"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,7 +15,7 @@ import (
 	"github.com/podvisor/podvisor/vmi/validate"
 )
 
-// Render returns the pod that the VMI runs in. Defaults are applied, and a VMI
+// Render returns the pod that the VMI runs in, or that it moves to by the role. Defaults are applied, and a VMI
 // that is wrong, or that asks for what this build does not serve, gives an error
 // that wraps [vmi.ErrInvalid] and lists every fault. The input is not changed.
 func Render(v *vmi.VirtualMachineInstance, c Config) (*corev1.Pod, error) {
@@ -24,6 +25,7 @@ func Render(v *vmi.VirtualMachineInstance, c Config) (*corev1.Pod, error) {
 	faults = append(faults, besides(faults, unserved)...)
 	faults = append(faults, besides(faults, unpermitted(&v.Spec.Domain, c))...)
 	faults = append(faults, besides(faults, wrongResources(v, c))...)
+	faults = append(faults, wrongRole(c.Role)...)
 	if err := validate.Error(faults); err != nil {
 		return nil, err
 	}
@@ -32,23 +34,18 @@ func Render(v *vmi.VirtualMachineInstance, c Config) (*corev1.Pod, error) {
 		return nil, err
 	}
 	memory := c.overhead(guest(v, c))
+	meta := Metadata(v, c.Role)
+	meta.Annotations[overheadAnnotation] = strconv.FormatInt(memory.Value(), 10)
 	return &corev1.Pod{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
-		ObjectMeta: metav1.ObjectMeta{
-			Name:            Name(v),
-			GenerateName:    generateName(v),
-			Namespace:       v.Namespace,
-			Labels:          labels(v),
-			Annotations:     annotations(v, memory),
-			OwnerReferences: []metav1.OwnerReference{owner(v)},
-		},
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: meta,
 		Spec: corev1.PodSpec{
 			InitContainers:                slices.Concat(initContainers(storage.Init, c, dedicated(&v.Spec.Domain)), shares(storage.Shares, v, c)),
 			Containers:                    []corev1.Container{compute(v, c, memory, storage)},
 			Volumes:                       storage.Volumes,
 			ImagePullSecrets:              storage.PullSecrets,
 			NodeSelector:                  nodeSelector(v, c),
-			Affinity:                      affinity(v, c),
+			Affinity:                      apart(v, c.Role, affinity(v, c)),
 			Tolerations:                   v.Spec.Tolerations,
 			TopologySpreadConstraints:     v.Spec.TopologySpreadConstraints,
 			PriorityClassName:             v.Spec.PriorityClassName,
