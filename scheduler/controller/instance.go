@@ -102,11 +102,12 @@ func (c *Controller) observeInstance(ctx context.Context, v *vmi.VirtualMachineI
 // active one is missing in the cache is harmless where the answer is to create it,
 // because a pod cannot be created twice. Everywhere else the API server decides.
 func (c *Controller) podsOf(ctx context.Context, v *vmi.VirtualMachineInstance) (instance.Pods, []*corev1.Pod, error) {
+	name := instance.ActiveName(v)
 	named, err := c.named(ctx, v)
 	if err != nil {
 		return instance.Pods{}, nil, err
 	}
-	all := slices.DeleteFunc(slices.Clone(named), func(p *corev1.Pod) bool { return !pod.MadeFor(p, v) && p.Name != pod.Name(v) })
+	all := slices.DeleteFunc(slices.Clone(named), func(p *corev1.Pod) bool { return !pod.MadeFor(p, v) && p.Name != name })
 	r := instance.Roles(v, all)
 	fresh := v.DeletionTimestamp == nil && (v.Status.Phase == vmi.PhaseUnset || v.Status.Phase == vmi.Pending)
 	switch {
@@ -116,9 +117,9 @@ func (c *Controller) podsOf(ctx context.Context, v *vmi.VirtualMachineInstance) 
 	case r.Active != nil || v.Status.Phase == vmi.Succeeded || v.Status.Phase.Final() && v.DeletionTimestamp == nil:
 		return r, nil, nil
 	}
-	live, err := read(ctx, "pod", pod.Name(v), c.cfg.Kube.CoreV1().Pods(v.Namespace).Get)
+	live, err := read(ctx, "pod", name, c.cfg.Kube.CoreV1().Pods(v.Namespace).Get)
 	if live == nil || err != nil {
-		return instance.Roles(v, without(all, pod.Name(v))), nil, err
+		return instance.Roles(v, without(all, name)), nil, err
 	}
 	return instance.Roles(v, append(without(all, live.Name), live)), nil, nil
 }
@@ -126,22 +127,22 @@ func (c *Controller) podsOf(ctx context.Context, v *vmi.VirtualMachineInstance) 
 // named are the pods that were made for VMIs of this name, and the one with the
 // name of the VMI's pod.
 func (c *Controller) named(ctx context.Context, v *vmi.VirtualMachineInstance) ([]*corev1.Pod, error) {
-	key := reconcile.Key(v)
+	key, name := reconcile.Key(v), instance.ActiveName(v)
 	found, err := c.caches.pods.GetIndexer().ByIndex(byInstance, key)
 	if err != nil {
 		return nil, err
 	}
 	var all []*corev1.Pod
 	for _, o := range found {
-		if p := o.(*corev1.Pod); p.Name != pod.Name(v) {
+		if p := o.(*corev1.Pod); p.Name != name {
 			all = append(all, p)
 		}
 	}
-	if p := c.caches.pods.Get(v.Namespace, pod.Name(v)); p != nil {
+	if p := c.caches.pods.Get(v.Namespace, name); p != nil {
 		all = append(all, p)
 	}
 	last := c.made.last(key)
-	if last == "" || last == pod.Name(v) || c.caches.pods.Get(v.Namespace, last) != nil {
+	if last == "" || last == name || c.caches.pods.Get(v.Namespace, last) != nil {
 		return all, nil
 	}
 	live, err := read(ctx, "pod", last, c.cfg.Kube.CoreV1().Pods(v.Namespace).Get)

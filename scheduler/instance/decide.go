@@ -41,11 +41,12 @@ const (
 //	deleted, Scheduling alive                     pod is deleted
 //	deleted, Scheduled+ alive                     left to the handler; after its time the pod is deleted
 //	not deleted or ended, with a pod              a finalizer that was removed is added again
-//	ended               ended, or none            stray pods are deleted
+//	ended               ended, or none            targets and stray pods are deleted
 //	ended               alive                     the same; after 30 s the active pod is deleted
 //	Failed              ended by Kubernetes       the reason is written, if it is another one
-//	Scheduled+          none                      Failed; stray pods are deleted
-//	Scheduled+          ended                     left to the handler for 5 s; then Succeeded or Failed
+//	Scheduled+          none                      Failed; targets and stray pods are deleted
+//	Scheduled+          ended                     left to the handler for 5 s; then Succeeded or Failed,
+//	                                              or nothing if its guest moved away
 //	Scheduled+          alive, but fenced         Failed: NodeUnresponsive
 //	Scheduled+          alive                     left to the handler; Ready by node and pod, the pod's readiness
 //	                                              gate by whether the guest is paused
@@ -91,7 +92,7 @@ func decide(o Observed) scheduler.Plan {
 	case misnamed(o):
 		return correct(o)
 	case phase.Final():
-		return deleteStray(o, ended(o))
+		return deleteOthers(o, ended(o))
 	case handedOver(o.VMI):
 		return watch(o)
 	case active == nil && phase == vmi.Scheduling:
@@ -122,7 +123,7 @@ func watch(o Observed) scheduler.Plan {
 	active := o.Pods.Active
 	switch {
 	case active == nil:
-		return deleteStray(o, fail(o, podGone(o)))
+		return deleteOthers(o, fail(o, podGone(o)))
 	case !over(active) && fenced(o.Node):
 		return fail(o, nodeGone(o))
 	case !over(active):
@@ -134,6 +135,9 @@ func watch(o Observed) scheduler.Plan {
 		return p
 	}
 	e := endOf(active)
+	if e.movedAway && leaving(o) {
+		return scheduler.Plan{}
+	}
 	if left := e.at.Add(reportDelay).Sub(o.Now); left > 0 && !e.byNode {
 		return scheduler.Plan{Recheck: left}
 	}
@@ -167,12 +171,12 @@ func endedAt(v *vmi.VirtualMachineInstance) time.Time {
 	return time.Time{}
 }
 
-// deleteStray puts the deletion of stray pods before the plan, if they are the
-// VMI's and still do something: pods that were created by mistake, after the
-// end.
-func deleteStray(o Observed, p scheduler.Plan) scheduler.Plan {
+// deleteOthers puts the deletion of the pods beside the active one before the plan, if
+// they are the VMI's and still do something: targets, and pods that were created by
+// mistake, after the end.
+func deleteOthers(o Observed, p scheduler.Plan) scheduler.Plan {
 	var first []scheduler.Action
-	for _, s := range o.Pods.Stray {
+	for _, s := range slices.Concat(o.Pods.Stray, o.Pods.Targets) {
 		if pod.MadeFor(s, o.VMI) && !over(s) && s.DeletionTimestamp == nil {
 			first = append(first, scheduler.DeletePod{Name: s.Name, UID: s.UID})
 		}

@@ -448,7 +448,7 @@ func TestTerminationMessages(t *testing.T) {
 		{"a reason and a message", "Crashed: QEMU was killed", "Crashed", "QEMU was killed"},
 		{"a reason without a message", "Crashed:", "Crashed", "container compute ended with exit code 1 (Error)"},
 		{"a message for a terminal", "Crashed: \x1b[2JQEMU\x00 was killed", "Crashed", "[2JQEMU  was killed"},
-		{"a reason of the next release", "MovedAway: to node n2", "PodFailed", "container compute ended with exit code 1 (Error): MovedAway: to node n2"},
+		{"a reason of the next release", "Adjourned: to node n2", "PodFailed", "container compute ended with exit code 1 (Error): Adjourned: to node n2"},
 		{"a reason that is the cluster's to give", "Evicted: by the guest", "PodFailed", "container compute ended with exit code 1 (Error): Evicted: by the guest"},
 		{"a log", "panic: oh\ngoroutine 1", "PodFailed", "container compute ended with exit code 1 (Error): panic: oh\ngoroutine 1"},
 		{"nothing", "", "PodFailed", "container compute ended with exit code 1 (Error)"},

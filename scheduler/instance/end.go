@@ -38,6 +38,13 @@ const (
 // restarted itself.
 const notAdmitted = "UnexpectedAdmissionError"
 
+// leaving says that a migration moves, or has moved, the VMI from the node of its active
+// pod, and has not failed. A launcher that reports so without one is not believed.
+func leaving(o Observed) bool {
+	m := o.VMI.Status.MigrationState
+	return m != nil && !m.Failed && m.SourceNode != "" && m.SourceNode == o.Pods.Active.Spec.NodeName
+}
+
 // podGone is why a VMI failed whose pod does not exist. A pod on a node that does
 // not respond is removed by force only, which is how an administrator says that
 // the node is off.
@@ -95,6 +102,8 @@ type end struct {
 	// byNode says that Kubernetes, or its node, ended the pod, which the launcher did
 	// not survive to report.
 	byNode bool
+	// movedAway says that the launcher reports that the guest runs in another pod.
+	movedAway bool
 	vmi.Finding
 }
 
@@ -108,8 +117,10 @@ func endOf(p *corev1.Pod) end {
 		case t == nil:
 		case s.Name == vmi.ComputeContainer:
 			e = end{succeeded: t.ExitCode == 0, at: t.FinishedAt.Time, Finding: e.Finding}
-			if t.ExitCode != 0 {
-				e.Finding = said(s.Name, t)
+			if f := said(s.Name, t); t.ExitCode != 0 {
+				e.Finding = f
+			} else if f.Reason == string(protocol.MovedAway) {
+				e.succeeded, e.movedAway, e.Finding = false, true, f
 			}
 		case t.ExitCode != 0 && e.at.IsZero():
 			e.at, e.Finding = t.FinishedAt.Time, said(s.Name, t)

@@ -1,6 +1,7 @@
 package instance
 
 import (
+	"cmp"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -66,7 +67,7 @@ func Roles(v *vmi.VirtualMachineInstance, pods []*corev1.Pod) Pods {
 		switch {
 		case isActive(v, p):
 			r.Active = p
-		case p.Labels[vmi.MigrationJobLabel] != "" && pod.Owned(p, v):
+		case pod.RoleOf(p) == vmi.RoleTarget && pod.Owned(p, v):
 			r.Targets = append(r.Targets, p)
 		default:
 			r.Stray = append(r.Stray, p)
@@ -81,6 +82,21 @@ func isActive(v *vmi.VirtualMachineInstance, p *corev1.Pod) bool {
 	}
 	node, ok := v.Status.ActivePods[p.UID]
 	return ok && (node == v.Status.NodeName || v.Status.NodeName == "")
+}
+
+// ActiveName is the name of the pod that the VMI runs in, or that is to be made: after a
+// migration it is that of the migration's target.
+func ActiveName(v *vmi.VirtualMachineInstance) string {
+	name := ""
+	if m := v.Status.MigrationState; m != nil && v.Status.NodeName != "" {
+		switch v.Status.NodeName {
+		case m.TargetNode:
+			name = m.TargetPod
+		case m.SourceNode:
+			name = m.SourcePod
+		}
+	}
+	return cmp.Or(name, pod.Name(v))
 }
 
 // handedOver reports whether virt-handler writes the VMI's status.

@@ -286,16 +286,20 @@ func TestRoles(t *testing.T) {
 	moved := stored(vmi.Running)
 	moved.Status.NodeName = "node2"
 	moved.Status.ActivePods = map[types.UID]string{podUID: node, "target-uid": "node2"}
+	waiting := moved.DeepCopy()
+	waiting.Status.NodeName = node
 	for name, tt := range map[string]struct {
 		vmi  *vmi.VirtualMachineInstance
 		pods []*corev1.Pod
 		want instance.Pods
 	}{
-		"before the hand-over the name decides":    {stored(vmi.Scheduling), []*corev1.Pod{second, source}, instance.Pods{Active: source, Stray: []*corev1.Pod{second}}},
-		"after it the status decides":              {stored(vmi.Running), []*corev1.Pod{launcher(other), second, source}, instance.Pods{Active: source, Stray: []*corev1.Pod{launcher(other), second}}},
-		"a target of a migration is neither":       {stored(vmi.Running), []*corev1.Pod{target, source}, instance.Pods{Active: source, Targets: []*corev1.Pod{target}}},
-		"after a migration the target is active":   {moved, []*corev1.Pod{target, source}, instance.Pods{Active: target, Stray: []*corev1.Pod{source}}},
-		"a pod of another owner is never a target": {stored(vmi.Running), []*corev1.Pod{foreign(target)}, instance.Pods{Stray: []*corev1.Pod{foreign(target)}}},
+		"before the hand-over the name decides":                           {stored(vmi.Scheduling), []*corev1.Pod{second, source}, instance.Pods{Active: source, Stray: []*corev1.Pod{second}}},
+		"after it the status decides":                                     {stored(vmi.Running), []*corev1.Pod{launcher(other), second, source}, instance.Pods{Active: source, Stray: []*corev1.Pod{launcher(other), second}}},
+		"a target of a migration is neither":                              {stored(vmi.Running), []*corev1.Pod{target, source}, instance.Pods{Active: source, Targets: []*corev1.Pod{target}}},
+		"after a migration the target is active":                          {moved, []*corev1.Pod{target, source}, instance.Pods{Active: target, Stray: []*corev1.Pod{source}}},
+		"before the hand-over a target is no active pod":                  {stored(vmi.Scheduling), []*corev1.Pod{target}, instance.Pods{Targets: []*corev1.Pod{target}}},
+		"a target that the status names is active only on the VMI's node": {waiting, []*corev1.Pod{source, target}, instance.Pods{Active: source, Targets: []*corev1.Pod{target}}},
+		"a pod of another owner is never a target":                        {stored(vmi.Running), []*corev1.Pod{foreign(target)}, instance.Pods{Stray: []*corev1.Pod{foreign(target)}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
