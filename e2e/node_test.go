@@ -24,8 +24,13 @@ type traces struct {
 // traces looks for the VMI on its node.
 func (s space) traces(v *vmi.VirtualMachineInstance) traces {
 	s.t.Helper()
-	p := s.pod(v)
-	n := traces{t: s.t, node: p.Spec.NodeName, pod: string(p.UID)}
+	return tracesOf(s.t, s.pod(v))
+}
+
+// tracesOf looks for a launcher pod on its node.
+func tracesOf(t *testing.T, p corev1.Pod) traces {
+	t.Helper()
+	n := traces{t: t, node: p.Spec.NodeName, pod: string(p.UID)}
 	pid, _, _ := strings.Cut(n.process("virt-launcher"), " ")
 	n.netns = strings.TrimSpace(n.run("stat -L -c %i /proc/" + pid + "/ns/net"))
 	return n

@@ -2,6 +2,7 @@ package handler
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
@@ -15,11 +16,8 @@ import (
 //	no pod here        -                   disconnect; another handler has it
 //	final              -                   disconnect; everything is reported
 //	handed over        no session          connect
-//	handed over        of another pod      disconnect, then connect
-//	active elsewhere   any                 nothing: the handler of status.nodeName
-//	                                       reports, and only its pod starts a domain
 //	handed over        does not answer     report that; the session keeps trying
-//	handed over        ended               report the end
+//	handed over        ended               report the end, unless the guest moved away
 //	cannot be decoded  any other           nothing but to report that: the guest is left
 //	                                       alone, and virt-controller ends a deleted VMI
 //	being deleted      any other           put the stop; that needs no network
@@ -29,26 +27,30 @@ import (
 //	Scheduled          not running at      Failed; put a stop if the launcher answers
 //	                   StartDeadline
 //
+// This is the pod that the VMI runs in. Of a pod that the VMI moves to nothing is
+// reported, for the handler of status.nodeName does that:
+//
+//	VMI                launcher            what to do
+//	handed over        no session          connect
+//	handed over        does not answer     nothing; the session keeps trying
+//	handed over        ended               nothing; virt-controller observes the pod
+//	cannot be decoded  any other           nothing
+//	being deleted      any other           put the stop
+//	handed over        waits               bind the network, then put the VMI as a target,
+//	                                       which starts no domain
+//
 // What is put is put again whenever it changes, each time with a higher
 // generation. The status is reported as a whole, in one write; if it is the same
 // as before nothing is written.
 func Decide(o Observed) Plan {
 	v := o.Instance
-	pod := ""
-	if v != nil && handedOver(v) {
-		pod = podOn(v, o.Node)
-	}
 	switch {
-	case pod == "":
+	case v == nil || o.Pod.UID == "" || !handedOver(v):
 		return leave(o)
 	case o.Session == nil:
-		return connect(pod)
-	case o.Session.PodUID != pod:
-		p := connect(pod)
-		p.Actions = append([]Action{Disconnect{}}, p.Actions...)
-		return p
-	case v.Status.NodeName != o.Node:
-		return Plan{}
+		return connect(o.Pod.UID)
+	case o.Pod.Role == vmi.RoleTarget:
+		return await(o)
 	case o.Session.State != nil && o.Session.State.Phase == protocol.Ended:
 		return report(o)
 	case vmi.Unreadable(v) != nil:
@@ -63,24 +65,6 @@ func Decide(o Observed) Plan {
 	return run(o)
 }
 
-// handedOver says that virt-controller has given the VMI to the handlers, and
-// that it has not ended.
-func handedOver(v *vmi.VirtualMachineInstance) bool {
-	return v.Status.Phase == vmi.Scheduled || v.Status.Phase == vmi.Running
-}
-
-// podOn is the UID of the VMI's pod on the node. Empty: it has none there. Of
-// several it is always the same.
-func podOn(v *vmi.VirtualMachineInstance, node string) string {
-	found := ""
-	for uid, n := range v.Status.ActivePods {
-		if n == node && (found == "" || string(uid) < found) {
-			found = string(uid)
-		}
-	}
-	return found
-}
-
 func leave(o Observed) Plan {
 	if o.Session == nil {
 		return Plan{}
@@ -90,7 +74,7 @@ func leave(o Observed) Plan {
 
 // connect connects, and asks for a decision when a launcher that has not answered
 // is to be reported: nothing else may happen until then.
-func connect(pod string) Plan {
+func connect(pod types.UID) Plan {
 	return Plan{Actions: []Action{Connect{pod}}, Recheck: SilenceDelay}
 }
 
@@ -101,6 +85,22 @@ func leaveAlone(o Observed) Plan {
 	f := vmi.UnreadableFinding(o.Instance)
 	p.warn(f, warning(f.Reason, f.Message), p.Status, metav1.NewTime(o.Now))
 	p.Status.Explain()
+	return p
+}
+
+// await prepares the launcher of a pod that the VMI moves to, and lets it wait. The VMI
+// is another handler's, so nothing is reported.
+func await(o Observed) Plan {
+	p := Plan{}
+	switch s := o.Session; {
+	case s.State == nil, s.State.Phase == protocol.Ended, vmi.Unreadable(o.Instance) != nil:
+	case o.Instance.DeletionTimestamp != nil:
+		p.put(o, &protocol.Stop{})
+	case s.Network == nil:
+		p.Actions = append(p.Actions, BindNetwork{})
+	default:
+		p.put(o, nil)
+	}
 	return p
 }
 

@@ -64,11 +64,15 @@ func desired(v *vmi.VirtualMachineInstance, generation int64, stop *protocol.Sto
 
 // session is a session that is complete: the network is bound and the VMI put.
 func session(v *vmi.VirtualMachineInstance, s *protocol.State) *Session {
-	return &Session{PodUID: pod, Began: now, State: s, Network: bound, Put: desired(v, 1, nil), Generation: 1, Since: now}
+	return &Session{Began: now, State: s, Network: bound, Put: desired(v, 1, nil), Generation: 1, Since: now}
 }
 
 func observed(v *vmi.VirtualMachineInstance, s *Session) Observed {
-	return Observed{Instance: v, Node: node, Session: s, Now: now}
+	o := Observed{Instance: v, Node: node, Session: s, Now: now}
+	if pods := Pods(v, node); len(pods) > 0 {
+		o.Pod = pods[0]
+	}
+	return o
 }
 
 func TestActions(t *testing.T) {
@@ -76,7 +80,7 @@ func TestActions(t *testing.T) {
 	grace := &protocol.Stop{GracePeriodSeconds: 5}
 	shuttingDown := Emit{normal(EventShuttingDown, "The guest is asked to power off")}
 	in := func(s *protocol.State, n *Network, put *protocol.Desired) *Session {
-		return &Session{PodUID: pod, Began: now, State: s, Network: n, Put: put, Generation: 7}
+		return &Session{Began: now, State: s, Network: n, Put: put, Generation: 7}
 	}
 	put := func(d *protocol.Desired) Put {
 		d.Generation = 8
@@ -97,20 +101,19 @@ func TestActions(t *testing.T) {
 		session *Session
 		want    []Action
 	}{
-		{"the session of a VMI that is gone is ended", nil, &Session{PodUID: pod}, []Action{Disconnect{}}},
+		{"the session of a VMI that is gone is ended", nil, &Session{}, []Action{Disconnect{}}},
 		{"a VMI that is gone and has no session needs nothing", nil, nil, nil},
 		{"a VMI that is not handed over is virt-controller's", instance(vmi.Scheduling), nil, nil},
 		{"a VMI without a pod is virt-controller's", instance(vmi.Scheduled, func(v *vmi.VirtualMachineInstance) { v.Status.ActivePods = nil }), nil, nil},
 		{"a VMI that was handed over is connected to", scheduled, nil, []Action{Connect{pod}}},
 		{"a running VMI is connected to after a restart", runs, nil, []Action{Connect{pod}}},
 		{"a VMI that ended is not connected to", instance(vmi.Succeeded), nil, nil},
-		{"the session of a VMI that ended is ended", instance(vmi.Failed), &Session{PodUID: pod}, []Action{Disconnect{}}},
-		{"another pod means another session", scheduled, &Session{PodUID: "other", State: state(protocol.Running)}, []Action{Disconnect{}, Connect{pod}}},
+		{"the session of a VMI that ended is ended", instance(vmi.Failed), &Session{}, []Action{Disconnect{}}},
 		{"a VMI whose pods are on other nodes is not connected to", instance(vmi.Running, func(v *vmi.VirtualMachineInstance) {
 			v.Status.NodeName, v.Status.ActivePods = "n2", map[types.UID]string{"pod-2": "n2"}
 		}), nil, nil},
-		{"the pod on this node is connected to, whatever other pods there are", instance(vmi.Running, elsewhere), nil, []Action{Connect{pod}}},
-		{"a pod that is not the active one does not start a domain", instance(vmi.Running, elsewhere), in(state(protocol.Waiting), nil, nil), nil},
+		{"a pod without a role is not connected to", instance(vmi.Running, elsewhere), nil, nil},
+		{"the session with a pod that has no role is ended", instance(vmi.Running, elsewhere), in(state(protocol.Waiting), nil, nil), []Action{Disconnect{}}},
 		{"a launcher that does not answer is waited for", scheduled, in(nil, nil, nil), nil},
 		{"the network is bound before the VMI is put", scheduled, in(state(protocol.Waiting), nil, nil), []Action{BindNetwork{}}},
 		{"the VMI is put when the network is bound", scheduled, in(state(protocol.Waiting), bound, nil), []Action{put(desired(scheduled, 0, nil))}},
@@ -128,6 +131,120 @@ func TestActions(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			require.Equal(t, tt.want, Decide(observed(tt.v, tt.session)).Actions)
+		})
+	}
+}
+
+// moving makes the VMI one that moves from n2 to this node.
+func moving(v *vmi.VirtualMachineInstance) {
+	v.Status.NodeName = "n2"
+	v.Status.ActivePods["pod-2"] = "n2"
+	v.Status.MigrationState = &vmi.MigrationState{MigrationUID: "m1", SourceNode: "n2", TargetNode: node}
+}
+
+func TestTheRoleOfAPodFollowsFromTheStatus(t *testing.T) {
+	t.Parallel()
+	change := func(f func(*vmi.MigrationState)) vmitest.Option {
+		return func(v *vmi.VirtualMachineInstance) { f(v.Status.MigrationState) }
+	}
+	arrived := func(v *vmi.VirtualMachineInstance) { v.Status.NodeName = node }
+	active, target := []Pod{{UID: pod}}, []Pod{{UID: pod, Role: vmi.RoleTarget}}
+	for name, tt := range map[string]struct {
+		v    *vmi.VirtualMachineInstance
+		want []Pod
+	}{
+		"no VMI":                                  {nil, nil},
+		"a VMI that runs here":                    {instance(vmi.Running), active},
+		"one that is not handed over":             {instance(vmi.Scheduling), nil},
+		"one that moves here":                     {instance(vmi.Running, moving), target},
+		"one that moves elsewhere":                {instance(vmi.Running, moving, change(func(m *vmi.MigrationState) { m.TargetNode = "n3" })), nil},
+		"one that has arrived":                    {instance(vmi.Running, moving, arrived), active},
+		"one that was to move here and did not":   {instance(vmi.Running, moving, change(func(m *vmi.MigrationState) { m.Failed = true })), nil},
+		"one that has been here":                  {instance(vmi.Running, moving, change(func(m *vmi.MigrationState) { m.Completed = true })), nil},
+		"one that moves here and has no pod here": {instance(vmi.Running, moving, func(v *vmi.VirtualMachineInstance) { delete(v.Status.ActivePods, pod) }), nil},
+		"one that moves here and has ended":       {instance(vmi.Failed, moving), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.Equal(t, tt.want, Pods(tt.v, node))
+		})
+	}
+}
+
+func TestATargetIsPreparedAndReportsNothing(t *testing.T) {
+	t.Parallel()
+	v, ends := instance(vmi.Running, moving), instance(vmi.Running, moving, deleted)
+	target := func(v *vmi.VirtualMachineInstance, stop *protocol.Stop) *protocol.Desired {
+		d := desired(v, 7, stop)
+		d.Role = vmi.RoleTarget
+		return d
+	}
+	put := func(d *protocol.Desired) []Action {
+		d.Generation = 8
+		return []Action{Put{*d}}
+	}
+	in := func(s *protocol.State, n *Network, put *protocol.Desired) *Session {
+		return &Session{Began: now.Add(-time.Hour), Since: now.Add(-time.Hour), State: s, Network: n, Put: put, Generation: 7}
+	}
+	failed := in(state(protocol.Waiting), nil, nil)
+	failed.Finding = &vmi.Finding{Reason: ReasonNetworkFailed}
+	for name, tt := range map[string]struct {
+		v       *vmi.VirtualMachineInstance
+		session *Session
+		want    []Action
+	}{
+		"a launcher that is not connected to":    {v, nil, []Action{Connect{pod}}},
+		"one that does not answer":               {v, in(nil, nil, nil), nil},
+		"one that waits":                         {v, in(state(protocol.Waiting), nil, nil), []Action{BindNetwork{}}},
+		"one whose network cannot be bound":      {v, failed, []Action{BindNetwork{}}},
+		"one with its network":                   {v, in(state(protocol.Waiting), bound, nil), put(target(v, nil))},
+		"one that is prepared":                   {v, in(state(protocol.Waiting), bound, target(v, nil)), nil},
+		"one that was put the VMI to run":        {v, in(state(protocol.Waiting), bound, desired(v, 7, nil)), put(target(v, nil))},
+		"one that has ended":                     {v, in(&protocol.State{Phase: protocol.Ended, End: &protocol.End{Reason: protocol.Cancelled}}, bound, target(v, nil)), nil},
+		"one that claims that the guest crashed": {v, in(&protocol.State{Phase: protocol.Ended, End: &protocol.End{Reason: protocol.Crashed}}, bound, target(v, nil)), nil},
+		"one that claims that the guest runs":    {v, in(state(protocol.Running), bound, target(v, nil)), nil},
+		"one of a VMI that is deleted":           {ends, in(state(protocol.Waiting), bound, target(v, nil)), put(target(ends, &protocol.Stop{}))},
+		"one of a VMI that cannot be decoded":    {instance(vmi.Running, moving, unreadable), in(state(protocol.Waiting), bound, nil), nil},
+		"one that the VMI has arrived at": {instance(vmi.Running, moving, func(v *vmi.VirtualMachineInstance) { v.Status.NodeName = node }),
+			in(state(protocol.Running), bound, target(v, nil)), put(desired(v, 7, nil))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := Decide(observed(tt.v, tt.session))
+			require.Equal(t, tt.want, p.Actions)
+			if tt.v.Status.NodeName != node {
+				require.Nil(t, p.Status, "the handler of the active pod reports")
+				require.Empty(t, p.Events)
+			}
+		})
+	}
+}
+
+func TestAGuestThatMovedAwayEndsNoVMI(t *testing.T) {
+	t.Parallel()
+	leaves := func(m *vmi.MigrationState) *vmi.VirtualMachineInstance {
+		return instance(vmi.Running, func(v *vmi.VirtualMachineInstance) { v.Status.MigrationState = m })
+	}
+	moved := &protocol.State{Phase: protocol.Ended, End: &protocol.End{Reason: protocol.MovedAway, Message: "the guest runs in another pod"}}
+	for name, tt := range map[string]struct {
+		m    *vmi.MigrationState
+		ends bool
+	}{
+		"a migration from here":        {&vmi.MigrationState{SourceNode: node, TargetNode: "n2"}, false},
+		"a migration that failed":      {&vmi.MigrationState{SourceNode: node, TargetNode: "n2", Failed: true}, true},
+		"a migration from elsewhere":   {&vmi.MigrationState{SourceNode: "n2", TargetNode: node, Completed: true}, true},
+		"a launcher that only says so": {nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := leaves(tt.m)
+			p := Decide(observed(v, session(v, moved)))
+			if !tt.ends {
+				require.Equal(t, Plan{}, p)
+				return
+			}
+			require.Equal(t, vmi.Failed, p.Status.Phase)
+			require.Equal(t, "MovedAway", p.Status.Reason)
 		})
 	}
 }

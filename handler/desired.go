@@ -14,7 +14,7 @@ import (
 // put adds a Put of what is desired now, unless that is in force. It says whether
 // it did.
 func (p *Plan) put(o Observed, stop *protocol.Stop) bool {
-	d := protocol.Desired{Instance: forLauncher(o.Instance), Interfaces: attachments(o.Session.Network), Settings: o.Settings, Stop: stop}
+	d := protocol.Desired{Instance: forLauncher(o.Instance), Interfaces: attachments(o.Session.Network), Settings: o.Settings, Role: o.Pod.Role, Stop: stop}
 	if last := o.Session.Put; last != nil {
 		d.Generation = last.Generation
 		if same(*last, d) {

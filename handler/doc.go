@@ -1,7 +1,8 @@
 // Package handler decides what a node does for one VirtualMachineInstance (VMI).
 //
-// [Decide] is the main function. It is given the VMI as the API has it and the
-// [Session] with the launcher in the VMI's pod on this node, and returns a
+// [Pods] says which pods a VMI has on this node, and what each is for it: the VMI runs in
+// one, or moves to it. [Decide] is the main function. It is given the VMI as the API has
+// it, one of these pods and the [Session] with the launcher in it, and returns a
 // [Plan]: the actions to take, the status that the VMI shall have, and the events
 // that go with it. [protocol.State.Sanitized] limits what a launcher reports before it is
 // observed.

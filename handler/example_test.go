@@ -16,10 +16,10 @@ func ExampleDecide() {
 	v := vmitest.New()
 	v.Status.Phase, v.Status.NodeName = vmi.Scheduled, "n1"
 	v.Status.ActivePods = map[types.UID]string{"0e3f8a52": "n1"}
-	o := handler.Observed{Instance: v, Node: "n1", Now: time.Now()}
+	o := handler.Observed{Instance: v, Pod: handler.Pods(v, "n1")[0], Node: "n1", Now: time.Now()}
 	fmt.Printf("%T\n", handler.Decide(o).Actions[0])
 
-	o.Session = &handler.Session{PodUID: "0e3f8a52", Began: o.Now, State: &protocol.State{Phase: protocol.Waiting}}
+	o.Session = &handler.Session{Began: o.Now, State: &protocol.State{Phase: protocol.Waiting}}
 	fmt.Printf("%T\n", handler.Decide(o).Actions[0])
 
 	o.Session.Network = &handler.Network{}

@@ -16,8 +16,10 @@ type Observed struct {
 	Instance *vmi.VirtualMachineInstance
 	// Node is the name of this node.
 	Node string
-	// Session is the connection to the launcher of the VMI's pod on this node.
-	// Nil: there is none.
+	// Pod is the pod that the decision is about, with its role: one of [Pods]. The zero
+	// value: the pod of the Session is none of the VMI's on this node.
+	Pod Pod
+	// Session is the connection to the launcher in the Pod. Nil: there is none.
 	Session *Session
 	// Settings are the cluster's for launchers.
 	Settings config.Launcher
@@ -31,8 +33,6 @@ type Observed struct {
 // whenever it breaks, and what is known through it. State, Network and Put are
 // lost when it breaks.
 type Session struct {
-	// PodUID is the launcher's pod.
-	PodUID string
 	// Began is when the session was started.
 	Began time.Time
 	// State is what the launcher reported last, sanitized. Nil: it has not

@@ -3,6 +3,8 @@ package handler
 import (
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
 )
@@ -27,7 +29,7 @@ type Plan struct {
 type Action interface{ action() }
 
 // Connect starts a session with the launcher in the pod.
-type Connect struct{ PodUID string }
+type Connect struct{ PodUID types.UID }
 
 // Disconnect ends the session. The launcher is not affected.
 type Disconnect struct{}

@@ -16,7 +16,9 @@ import (
 // observed, and with the events of its changes.
 func (p *Plan) report(o Observed) {
 	if state := o.Session.State; state != nil && state.Phase == protocol.Ended {
-		p.ended(o, state.End)
+		if !movedAway(o, state.End) {
+			p.ended(o, state.End)
+		}
 		return
 	}
 	now := metav1.NewTime(o.Now)
@@ -114,6 +116,14 @@ func claim(v *vmi.VirtualMachineInstance, volume string) *vmi.PersistentVolumeCl
 
 func hasVolume(v *vmi.VirtualMachineInstance, name string) bool {
 	return slices.ContainsFunc(v.Spec.Volumes, func(volume vmi.Volume) bool { return volume.Name == name })
+}
+
+// movedAway says that the guest has moved from this node, which ends no VMI: the handler
+// of the node that it has moved to reports it. A launcher that says so without a migration
+// from here is not believed.
+func movedAway(o Observed, e *protocol.End) bool {
+	m := o.Instance.Status.MigrationState
+	return e != nil && e.Reason == protocol.MovedAway && m != nil && m.SourceNode == o.Node && !m.Failed
 }
 
 // ended is the end that the launcher reports.

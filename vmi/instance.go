@@ -16,6 +16,7 @@ import (
 // +kubebuilder:resource:shortName=vmi;vmis,categories=all
 // +kubebuilder:subresource:status
 // +kubebuilder:selectablefield:JSONPath=`.status.nodeName`
+// +kubebuilder:selectablefield:JSONPath=`.status.migrationState.targetNode`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
 // +kubebuilder:printcolumn:name="IP",type=string,JSONPath=`.status.interfaces[0].ipAddress`

@@ -11,10 +11,12 @@ type MigrationState struct {
 	// StartTimestamp is when the copy began.
 	// +optional
 	// +nullable
+	// +podvisor:unserved=VMIs do not migrate
 	StartTimestamp *metav1.Time `json:"startTimestamp,omitempty"`
 	// EndTimestamp is when the migration ended.
 	// +optional
 	// +nullable
+	// +podvisor:unserved=VMIs do not migrate
 	EndTimestamp *metav1.Time `json:"endTimestamp,omitempty"`
 	// Completed says that the migration has ended, with success or without.
 	// +optional
@@ -24,12 +26,15 @@ type MigrationState struct {
 	Failed bool `json:"failed,omitempty"`
 	// FailureReason is a sentence with the cause.
 	// +optional
+	// +podvisor:unserved=VMIs do not migrate
 	FailureReason string `json:"failureReason,omitempty"`
 	// AbortRequested says that the migration is to stop.
 	// +optional
+	// +podvisor:unserved=VMIs do not migrate
 	AbortRequested bool `json:"abortRequested,omitempty"`
 	// AbortStatus is the progress of the abort.
 	// +optional
+	// +podvisor:unserved=VMIs do not migrate
 	AbortStatus MigrationAbortStatus `json:"abortStatus,omitempty"`
 	// MigrationUID is the UID of the VirtualMachineInstanceMigration.
 	// +optional
@@ -37,15 +42,19 @@ type MigrationState struct {
 	// Mode says how memory is copied: while the guest runs on the first node, on
 	// the second, or not at all.
 	// +optional
+	// +podvisor:unserved=VMIs do not migrate
 	Mode MigrationMode `json:"mode,omitempty"`
 	// MigrationPolicyName is the MigrationPolicy that applied.
 	// +optional
+	// +podvisor:unserved=VMIs do not migrate
 	MigrationPolicyName *string `json:"migrationPolicyName,omitempty"`
 	// MigrationConfiguration are the settings that applied.
 	// +optional
+	// +podvisor:unserved=VMIs do not migrate
 	MigrationConfiguration *MigrationConfiguration `json:"migrationConfiguration,omitempty"`
 	// MigrationNetworkType is pod, or migration if there is a network for it.
 	// +optional
+	// +podvisor:unserved=VMIs do not migrate
 	MigrationNetworkType MigrationNetworkType `json:"migrationNetworkType,omitempty"`
 
 	// SourceNode is the node that the VMI leaves.
@@ -57,6 +66,7 @@ type MigrationState struct {
 	// SourcePersistentStatePVCName is the claim with the VMI's own state that it
 	// leaves.
 	// +optional
+	// +podvisor:unserved=VMIs do not migrate
 	SourcePersistentStatePVCName string `json:"sourcePersistentStatePVCName,omitempty"`
 
 	// TargetNode is the node that the VMI goes to.
@@ -81,6 +91,7 @@ type MigrationState struct {
 	TargetNodeDomainReadyTimestamp *metav1.Time `json:"targetNodeDomainReadyTimestamp,omitempty"`
 	// TargetAttachmentPodUID is the pod that holds hotplugged volumes there.
 	// +optional
+	// +podvisor:unserved=VMIs do not migrate
 	TargetAttachmentPodUID types.UID `json:"targetAttachmentPodUID,omitempty"`
 	// TargetCPUSet are the CPUs that a VMI with dedicated ones has there.
 	// +optional
@@ -92,10 +103,12 @@ type MigrationState struct {
 	// TargetPersistentStatePVCName is the claim with the VMI's own state that it
 	// goes to.
 	// +optional
+	// +podvisor:unserved=VMIs do not migrate
 	TargetPersistentStatePVCName string `json:"targetPersistentStatePVCName,omitempty"`
 	// TargetMemoryOverhead is what the second pod is given beside the guest's
 	// memory.
 	// +optional
+	// +podvisor:unserved=VMIs do not migrate
 	TargetMemoryOverhead *resource.Quantity `json:"targetMemoryOverhead,omitempty"`
 }
 

@@ -127,7 +127,6 @@ type VirtualMachineInstanceStatus struct {
 
 	// MigrationState is the VMI's current or last migration.
 	// +optional
-	// +podvisor:unserved=VMIs do not migrate
 	MigrationState *MigrationState `json:"migrationState,omitempty"`
 
 	// MigrationMethod says how the VMI would migrate: LiveMigration, if its

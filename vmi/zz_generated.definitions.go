@@ -45,7 +45,7 @@ var VirtualMachineInstances = Define[VirtualMachineInstance, VirtualMachineInsta
 	GroupVersionKind: GroupVersion.WithKind("VirtualMachineInstance"),
 	Plural:           "virtualmachineinstances",
 	Status:           true,
-	Selectable:       []string{"status.nodeName"},
+	Selectable:       []string{"status.nodeName", "status.migrationState.targetNode"},
 	ListKeys: map[string][]string{
 		"spec.accessCredentials[].sshPublicKey.propagationMethod.qemuGuestAgent.users": {},
 		"spec.domain.devices.disks":      {"name"},

@@ -73,7 +73,7 @@ func launch(args []string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), ends...)
 	defer stop()
 	end, err := s.Run(ctx)
-	if err == nil && !end.Reason.Succeeded() {
+	if err == nil && end.Reason.Failed() {
 		err = fmt.Errorf("%s: %s", end.Reason, end.Message)
 	}
 	return err

@@ -33,6 +33,8 @@ func TestAHandlerWritesVMIsOfItsNodeOnly(t *testing.T) {
 		{"a handler that removes the node of its VMI", "n1", func(s *vmi.VirtualMachineInstanceStatus) { s.NodeName = "" }, "may not change a VMI of another node"},
 		{"a handler that moves another node's VMI to its own", "n2", func(s *vmi.VirtualMachineInstanceStatus) { s.NodeName = "n2" }, "may not change a VMI of another node"},
 		{"a handler that points to another pod", "n1", func(s *vmi.VirtualMachineInstanceStatus) { s.ActivePods = map[types.UID]string{"x": "n1"} }, "may not change the pods of a VMI"},
+		{"a handler that has its VMI move", "n1", func(s *vmi.VirtualMachineInstanceStatus) { s.MigrationState = &vmi.MigrationState{TargetNode: "n2"} }, "only what a target reports: []"},
+		{"a handler that has another node's VMI move to its own", "n2", func(s *vmi.VirtualMachineInstanceStatus) { s.MigrationState = &vmi.MigrationState{TargetNode: "n2"} }, "may not change a VMI of another node"},
 		{"a handler that removes the pod", "n1", func(s *vmi.VirtualMachineInstanceStatus) { s.ActivePods = nil }, "may not change the pods of a VMI"},
 	}
 	for _, tt := range tests {
@@ -43,6 +45,76 @@ func TestAHandlerWritesVMIsOfItsNodeOnly(t *testing.T) {
 		})
 	}
 	require.NoError(t, s.report(v, "n1", phase(vmi.Succeeded)))
+}
+
+// move writes, as virt-controller, that a migration moves the VMI from n1 to n2.
+func (s space) move(v *vmi.VirtualMachineInstance, change ...func(*vmi.VirtualMachineInstanceStatus)) {
+	s.t.Helper()
+	c, err := client.New(asController())
+	require.NoError(s.t, err)
+	v, err = c.VirtualMachineInstances(s.name).Get(s.t.Context(), v.Name, metav1.GetOptions{})
+	require.NoError(s.t, err)
+	moved := v.DeepCopy()
+	moved.Status.ActivePods["second"] = "n2"
+	moved.Status.MigrationState = &vmi.MigrationState{MigrationUID: "m1", SourceNode: "n1", TargetNode: "n2", TargetPod: "second"}
+	for _, f := range change {
+		f(&moved.Status)
+	}
+	_, err = client.WriteStatus(s.t.Context(), c.VirtualMachineInstances(s.name), v, moved)
+	require.NoError(s.t, err)
+}
+
+func TestAHandlerWritesOfAVMIThatMovesToItsNodeWhatATargetReports(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	s.control()
+	v := s.start("vm")
+	s.move(v)
+	type status = vmi.VirtualMachineInstanceStatus
+	for _, tt := range []struct {
+		name, node string
+		change     func(*status)
+		message    string
+	}{
+		{"the target's takes the VMI", "n2", func(s *status) { s.NodeName = "n2" }, "may change of its status only the migrationState"},
+		{"the target's ends the VMI", "n2", phase(vmi.Failed), "may change of its status only the migrationState"},
+		{"the target's writes a condition", "n2", func(s *status) { s.SetCondition(vmi.Condition{Type: "Ready", Status: "False"}, metav1.Now()) }, "may change of its status only the migrationState"},
+		{"the target's removes a field", "n2", func(s *status) { s.Interfaces, s.Conditions = nil, nil }, "may change of its status only the migrationState"},
+		{"the target's points to another pod", "n2", func(s *status) { s.ActivePods["third"] = "n2" }, "may change of its status only the migrationState"},
+		{"the target's moves the VMI elsewhere", "n2", func(s *status) { s.MigrationState.TargetNode = "n3" }, "may change of status.migrationState only what a target reports: [targetNodeAddress,"},
+		{"the target's names another migration", "n2", func(s *status) { s.MigrationState.MigrationUID = "m2" }, "only what a target reports"},
+		{"the target's ends the migration", "n2", func(s *status) { s.MigrationState.Completed = true }, "only what a target reports"},
+		{"the target's removes the migration", "n2", func(s *status) { s.MigrationState = nil }, "only what a target reports"},
+		{"the source's moves the VMI elsewhere", "n1", func(s *status) { s.MigrationState.TargetNode = "n3" }, "only what a target reports: []"},
+		{"the source's reports for the target", "n1", func(s *status) { s.MigrationState.TargetNodeAddress = "192.0.2.1" }, "only what a target reports: []"},
+		{"the source's removes the migration", "n1", func(s *status) { s.MigrationState = nil }, "only what a target reports: []"},
+		{"a third one", "n3", func(s *status) { s.MigrationState.TargetNodeAddress = "192.0.2.1" }, "may not change a VMI of another node"},
+	} {
+		err := s.report(s.latest(v), tt.node, tt.change)
+		require.True(t, apierrors.IsForbidden(err), "%s: %v", tt.name, err)
+		require.ErrorContains(t, err, tt.message, tt.name)
+	}
+	reports := func(s *status) {
+		m := s.MigrationState
+		m.TargetNodeAddress, m.TargetDirectMigrationNodePorts = "192.0.2.1", map[string]int{"8186": 0}
+		m.TargetCPUSet, m.TargetNodeTopology = []int{2, 3}, "{}"
+		m.TargetNodeDomainDetected, m.TargetNodeDomainReadyTimestamp = true, new(metav1.Now())
+	}
+	require.NoError(t, s.report(s.latest(v), "n2", reports))
+	require.NoError(t, s.report(s.latest(v), "n1", func(s *status) { s.Reason = "Tested" }), "the source's goes on")
+
+	s.move(v, func(s *status) { s.MigrationState.Failed = true })
+	err := s.report(s.latest(v), "n2", reports)
+	require.True(t, apierrors.IsForbidden(err), "%v", err)
+	require.ErrorContains(t, err, "may not change a VMI of another node")
+}
+
+// latest is the VMI as it is stored.
+func (s space) latest(v *vmi.VirtualMachineInstance) *vmi.VirtualMachineInstance {
+	s.t.Helper()
+	v, err := s.vmis.Get(s.t.Context(), v.Name, metav1.GetOptions{})
+	require.NoError(s.t, err)
+	return v
 }
 
 func TestAHandlerTakesNoVMIThatHasNoNodeYet(t *testing.T) {

@@ -631,12 +631,12 @@ type played struct {
 	calls int
 }
 
-func (p *played) Stream(_ context.Context, to protocol.Target, s protocol.Stream) (net.Conn, error) {
+func (p *played) Stream(_ context.Context, of protocol.Target, s protocol.Stream) (net.Conn, error) {
 	near, far := net.Pipe()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.calls++
-	p.open[far] = to.Namespace + "/" + to.Name
+	p.open[far] = of.Key()
 	go func() {
 		defer func() {
 			_ = far.Close()
@@ -646,7 +646,7 @@ func (p *played) Stream(_ context.Context, to protocol.Target, s protocol.Stream
 		}()
 		if s == protocol.StreamScreenshot {
 			_, _ = io.WriteString(far, "\x89PNG\r\n\x1a\nand so on")
-			for block := bytes.Repeat([]byte("x"), 64<<10); to.Name == "endless"; {
+			for block := bytes.Repeat([]byte("x"), 64<<10); of.Name == "endless"; {
 				if _, err := far.Write(block); err != nil {
 					return
 				}
@@ -658,11 +658,11 @@ func (p *played) Stream(_ context.Context, to protocol.Target, s protocol.Stream
 	return near, nil
 }
 
-func (p *played) Call(_ context.Context, to protocol.Target, _ protocol.Call, _ json.RawMessage) (json.RawMessage, error) {
+func (p *played) Call(_ context.Context, of protocol.Target, _ protocol.Call, _ json.RawMessage) (json.RawMessage, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.calls++
-	if to.Name == "endless" {
+	if of.Name == "endless" {
 		return json.RawMessage(`"` + strings.Repeat("x", 4<<20) + `"`), nil
 	}
 	return nil, nil

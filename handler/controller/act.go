@@ -74,8 +74,8 @@ func (c *Controller) do(ctx context.Context, key string, s *session, o handler.O
 	case handler.Connect:
 		c.connect(ctx, key, a.PodUID)
 	case handler.Disconnect:
-		c.disconnect(key)
-		c.log.Info("ended the session with the launcher", "vmi", key)
+		c.disconnect(key, s)
+		c.log.Info("ended the session with the launcher", "vmi", key, "pod", s.podUID)
 	case handler.BindNetwork:
 		return c.bind(ctx, s, o)
 	case handler.Put:
@@ -111,7 +111,7 @@ func (c *Controller) put(ctx context.Context, s *session, d protocol.Desired) er
 	err := s.client.Put(ctx, d)
 	if err == nil {
 		s.accepted(d, losses)
-		s.log.Info("put the VMI to the launcher", "generation", d.Generation, "stop", d.Stop != nil)
+		s.log.Info("put the VMI to the launcher", "generation", d.Generation, "role", d.Role, "stop", d.Stop != nil)
 		return nil
 	}
 	f := vmi.Finding{Reason: vmi.ReasonLauncherUnresponsive, Message: err.Error()}

@@ -23,7 +23,7 @@ type api struct {
 	mu       sync.Mutex
 	version  int
 	instance *vmi.VirtualMachineInstance
-	watchers []chan metav1.WatchEvent
+	watchers []*watcher
 	patches  int // attempts to write
 	written  int // those that changed the VMI
 	// conflicts is how many writes meet a VMI that was written in between.
@@ -44,43 +44,84 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (a *api) list(w http.ResponseWriter, r *http.Request) {
-	if got := r.URL.Query().Get("fieldSelector"); got != "status.nodeName="+nodeName {
-		a.t.Errorf("a handler must list the VMIs of its node only, not %q", got)
+// watcher is a watch of the VMIs that it selects.
+type watcher struct {
+	events  chan metav1.WatchEvent
+	selects func(*vmi.VirtualMachineInstance) bool
+	has     bool // the VMI was selected last
+}
+
+// selection is what a request selects: the VMIs that run on a node, or that move to it.
+func (a *api) selection(r *http.Request) func(*vmi.VirtualMachineInstance) bool {
+	field, node, _ := strings.Cut(r.URL.Query().Get("fieldSelector"), "=")
+	switch {
+	case node == nodeName || node == otherNode:
+	default:
+		a.t.Errorf("a handler must list the VMIs of its node only, not %q", r.URL.RawQuery)
 	}
+	return func(v *vmi.VirtualMachineInstance) bool {
+		switch m := v.Status.MigrationState; field {
+		case "status.nodeName":
+			return v.Status.NodeName == node
+		case "status.migrationState.targetNode":
+			return m != nil && m.TargetNode == node
+		}
+		a.t.Errorf("the field %q is not selectable", field)
+		return false
+	}
+}
+
+func (a *api) list(w http.ResponseWriter, r *http.Request) {
+	selects := a.selection(r)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	l := vmi.VirtualMachineInstanceList{TypeMeta: metav1.TypeMeta{APIVersion: vmi.GroupVersion.String(), Kind: vmi.Kind.Kind + "List"}}
 	l.ResourceVersion = strconv.Itoa(a.version)
-	if a.instance != nil {
+	if a.instance != nil && selects(a.instance) {
 		l.Items = append(l.Items, *a.instance)
 	}
 	_ = json.NewEncoder(w).Encode(l)
 }
 
 func (a *api) watch(w http.ResponseWriter, r *http.Request) {
-	events := make(chan metav1.WatchEvent, 100)
+	own := &watcher{events: make(chan metav1.WatchEvent, 100), selects: a.selection(r)}
 	a.mu.Lock()
-	a.watchers = append(a.watchers, events)
-	if a.instance != nil && r.URL.Query().Get("sendInitialEvents") == "true" {
-		events <- event("ADDED", a.instance)
+	a.watchers = append(a.watchers, own)
+	own.has = a.instance != nil && own.selects(a.instance)
+	if own.has && r.URL.Query().Get("sendInitialEvents") == "true" {
+		own.events <- event("ADDED", a.instance)
 	}
 	if r.URL.Query().Get("sendInitialEvents") == "true" {
 		end := &vmi.VirtualMachineInstance{TypeMeta: metav1.TypeMeta{APIVersion: vmi.GroupVersion.String(), Kind: vmi.Kind.Kind}}
 		end.ResourceVersion = strconv.Itoa(a.version)
 		end.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
-		events <- event("BOOKMARK", end)
+		own.events <- event("BOOKMARK", end)
 	}
 	a.mu.Unlock()
 	for {
 		_ = http.NewResponseController(w).Flush()
 		select {
-		case e := <-events:
+		case e := <-own.events:
 			_ = json.NewEncoder(w).Encode(e)
 		case <-r.Context().Done():
 			return
 		}
 	}
+}
+
+// send sends a change to a watch: a VMI that it selects no more is gone for it.
+func (w *watcher) send(kind string, v *vmi.VirtualMachineInstance) {
+	selected := kind != "DELETED" && w.selects(v)
+	switch {
+	case selected && !w.has:
+		kind = "ADDED"
+	case !selected && w.has:
+		kind = "DELETED"
+	case !selected:
+		return
+	}
+	w.has = selected
+	w.events <- event(kind, v)
 }
 
 func event(kind string, v *vmi.VirtualMachineInstance) metav1.WatchEvent {
@@ -141,7 +182,7 @@ func (a *api) change(kind string, f func(*vmi.VirtualMachineInstance)) {
 	v.ResourceVersion = strconv.Itoa(a.version)
 	a.instance = v
 	for _, w := range a.watchers {
-		w <- event(kind, v)
+		w.send(kind, v)
 	}
 	if kind == "DELETED" {
 		a.instance = nil

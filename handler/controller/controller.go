@@ -6,11 +6,13 @@ import (
 	"log/slog"
 	"net"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/util/workqueue"
 
@@ -61,7 +63,8 @@ type Controller struct {
 	config    Config
 	log       *slog.Logger
 	caches    reconcile.Caches
-	instances informer.Informer[*vmi.VirtualMachineInstance]
+	instances informer.Informer[*vmi.VirtualMachineInstance] // that run on the node
+	targets   informer.Informer[*vmi.VirtualMachineInstance] // that move to the node
 	writer    *reconcile.Writer[*vmi.VirtualMachineInstance, *vmi.VirtualMachineInstanceList]
 	events    *reconcile.Events
 	loop      *reconcile.Loop
@@ -72,7 +75,7 @@ type Controller struct {
 	open sync.WaitGroup
 
 	mu       sync.Mutex
-	sessions map[string]*session // by the key of the VMI
+	sessions map[sessionKey]*session
 	// cancels end the sessions at once, also those that were ended.
 	cancels map[*session]context.CancelFunc
 }
@@ -92,10 +95,11 @@ func New(c Config) (*Controller, error) {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	k := &Controller{
-		config: c, log: c.Logger, sessions: map[string]*session{}, cancels: map[*session]context.CancelFunc{},
+		config: c, log: c.Logger, sessions: map[sessionKey]*session{}, cancels: map[*session]context.CancelFunc{},
 		timing: timing{heartbeat: handler.HeartbeatPeriod, answer: handler.AnswerTimeout, now: time.Now},
 	}
 	k.instances = informer.New(c.Client.VirtualMachineInstances(metav1.NamespaceAll), informer.Selection{NodeName: c.Node})
+	k.targets = informer.New(c.Client.VirtualMachineInstances(metav1.NamespaceAll), informer.Selection{TargetNode: c.Node})
 	k.writer = reconcile.NewWriter(c.Client.VirtualMachineInstances)
 	// KubeVirt names the work queue so.
 	k.loop = reconcile.New(reconcile.Config{Name: "virt-handler-vm", Do: k.reconcile, Workers: c.Workers, Metrics: c.Metrics, Logger: c.Logger})
@@ -103,7 +107,9 @@ func New(c Config) (*Controller, error) {
 	k.events, err = reconcile.NewEvents(reconcile.EventsConfig{Client: c.Events, Component: component, Node: c.Node, Logger: c.Logger})
 	err = errors.Join(err,
 		reconcile.Cache(&k.caches, k.instances, reconcile.Cached[*vmi.VirtualMachineInstance]{}),
-		reconcile.Watch(k.instances, k.loop, reconcile.Itself[*vmi.VirtualMachineInstance], nil))
+		reconcile.Cache(&k.caches, k.targets, reconcile.Cached[*vmi.VirtualMachineInstance]{}),
+		reconcile.Watch(k.instances, k.loop, reconcile.Itself[*vmi.VirtualMachineInstance], nil),
+		reconcile.Watch(k.targets, k.loop, reconcile.Itself[*vmi.VirtualMachineInstance], nil))
 	if err != nil {
 		return nil, err
 	}
@@ -150,13 +156,15 @@ func (c *Controller) Run(ctx context.Context) error {
 // reconfigured queues every VMI, and those that were deleted while KubeVirt was
 // installed.
 func (c *Controller) reconfigured() {
-	for _, key := range c.instances.GetIndexer().ListKeys() {
-		c.loop.Add(key)
+	for _, i := range []informer.Informer[*vmi.VirtualMachineInstance]{c.instances, c.targets} {
+		for _, key := range i.GetIndexer().ListKeys() {
+			c.loop.Add(key)
+		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for key := range c.sessions {
-		c.loop.Add(key)
+	for k := range c.sessions {
+		c.loop.Add(k.vmi)
 	}
 }
 
@@ -170,49 +178,99 @@ func (c *Controller) settings() config.Config {
 
 // reconcile does what is to be done for one VMI. While KubeVirt itself is installed
 // that is nothing: the VMIs are KubeVirt's, and guests that run are not affected.
-func (c *Controller) reconcile(ctx context.Context, key string) (time.Duration, error) {
+func (c *Controller) reconcile(ctx context.Context, key string) (after time.Duration, err error) {
 	if c.config.Settings != nil && c.config.Settings.Foreign() != "" {
 		return 0, nil
 	}
-	s, seen := c.session(key), 0
+	v := c.instance(key)
+	if v == nil || v.Status.Phase.Final() {
+		c.budgets.drop(key)
+	}
+	do := func(p handler.Pod, s *session) {
+		wait, failed := c.reconcilePod(ctx, key, v, p, s)
+		if err = errors.Join(err, failed); wait > 0 && (after == 0 || wait < after) {
+			after = wait
+		}
+	}
+	pods := handler.Pods(v, c.config.Node)
+	for _, s := range c.others(key, pods) {
+		do(handler.Pod{}, s)
+	}
+	for _, p := range pods {
+		do(p, c.session(key, p.UID))
+	}
+	return after, err
+}
+
+// reconcilePod does what is to be done for one pod of a VMI, with which there may be a
+// session.
+func (c *Controller) reconcilePod(ctx context.Context, key string, v *vmi.VirtualMachineInstance, p handler.Pod, s *session) (time.Duration, error) {
+	cluster, seen := c.settings(), 0
+	o := handler.Observed{Instance: v, Node: c.config.Node, Pod: p, Now: c.timing.now(), Settings: cluster.Launcher, Agents: cluster.Agents}
 	if s != nil {
 		seen = s.seen()
+		o.Session = s.observe()
 	}
-	o := c.observe(key, s)
 	return c.act(ctx, key, s, o, handler.Decide(o), seen)
 }
 
-func (c *Controller) observe(key string, s *session) handler.Observed {
-	cluster := c.settings()
-	o := handler.Observed{Node: c.config.Node, Now: c.timing.now(), Settings: cluster.Launcher, Agents: cluster.Agents}
-	if s != nil {
-		o.Session = s.observe()
+// instance is the VMI with this key, with defaults applied, by the caches and own writes.
+// Nil: it neither runs on this node nor moves to it.
+func (c *Controller) instance(key string) *vmi.VirtualMachineInstance {
+	v := c.writer.Latest(key, c.cached(key))
+	if v == nil {
+		return nil
 	}
-	if v := c.writer.Latest(key, c.instances.Key(key)); v != nil {
-		p := cluster.Defaults
-		p.Architecture = runtime.GOARCH
-		o.Instance = defaults.Apply(v, p)
-	}
-	if o.Instance == nil || o.Instance.Status.Phase.Final() {
-		c.budgets.drop(key)
-	}
-	return o
+	p := c.settings().Defaults
+	p.Architecture = runtime.GOARCH
+	return defaults.Apply(v, p)
 }
 
-// session returns the session of a VMI, or nil if there is none.
-func (c *Controller) session(key string) *session {
+// cached is the VMI with this key. One that has just arrived is in both caches for a
+// moment, of which one may be behind.
+func (c *Controller) cached(key string) *vmi.VirtualMachineInstance {
+	v, moves := c.instances.Key(key), c.targets.Key(key)
+	if v == nil || moves != nil && reconcile.Older(v, moves) {
+		return moves
+	}
+	return v
+}
+
+// sessionKey is what a session is for: a pod of a VMI. Two VMIs whose statuses name the
+// same pod have a session each, and the launcher refuses what is not its own VMI.
+type sessionKey struct {
+	vmi string // its key
+	pod types.UID
+}
+
+// session returns the session with the launcher in a pod of the VMI, or nil if there is
+// none.
+func (c *Controller) session(key string, pod types.UID) *session {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.sessions[key]
+	return c.sessions[sessionKey{key, pod}]
+}
+
+// others are the sessions of a VMI with launchers in other pods than these.
+func (c *Controller) others(key string, pods []handler.Pod) []*session {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var out []*session
+	for k, s := range c.sessions {
+		if k.vmi == key && !slices.ContainsFunc(pods, func(p handler.Pod) bool { return p.UID == k.pod }) {
+			out = append(out, s)
+		}
+	}
+	return out
 }
 
 // connect starts a session.
-func (c *Controller) connect(ctx context.Context, key, podUID string) {
-	s := newSession(podUID, c.config.Dial, c.timing, c.log.With("vmi", key), func() { c.loop.Add(key) })
+func (c *Controller) connect(ctx context.Context, key string, pod types.UID) {
+	s := newSession(pod, c.config.Dial, c.timing, c.log.With("vmi", key), func() { c.loop.Add(key) })
 	// The session outlives this call, but not the Controller, which ends it.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	c.mu.Lock()
-	c.sessions[key], c.cancels[s] = s, cancel
+	c.sessions[sessionKey{key, pod}], c.cancels[s] = s, cancel
 	c.mu.Unlock()
 	c.open.Go(func() {
 		s.live(ctx)
@@ -223,15 +281,12 @@ func (c *Controller) connect(ctx context.Context, key, podUID string) {
 	})
 }
 
-// disconnect ends a session, if there is one. It does not wait for it.
-func (c *Controller) disconnect(key string) {
+// disconnect ends a session of the VMI. It does not wait for it.
+func (c *Controller) disconnect(key string, s *session) {
 	c.mu.Lock()
-	s := c.sessions[key]
-	delete(c.sessions, key)
+	delete(c.sessions, sessionKey{key, s.podUID})
 	c.mu.Unlock()
-	if s != nil {
-		s.end()
-	}
+	s.end()
 }
 
 func (c *Controller) closeAll() {
@@ -239,7 +294,7 @@ func (c *Controller) closeAll() {
 	for _, cancel := range c.cancels {
 		cancel()
 	}
-	c.sessions = map[string]*session{}
+	c.sessions = map[sessionKey]*session{}
 	c.mu.Unlock()
 	c.open.Wait()
 }

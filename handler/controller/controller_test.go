@@ -46,14 +46,14 @@ func TestAVMIRunsAndEnds(t *testing.T) {
 		slices.Sort(all)
 		return slices.Equal(all, []string{"N Deleted", "N ShuttingDown", "N Started"})
 	})
-	w.eventually("the session is ended", func() bool { return c.session(key) == nil })
+	w.eventually("the session is ended", func() bool { return c.session(key, podUID) == nil })
 }
 
 func TestALauncherThatStartsLateIsConnectedTo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c, _ := w.handle()
-	w.eventually("session", func() bool { return c.session(key) != nil })
+	w.eventually("session", func() bool { return c.session(key, podUID) != nil })
 	w.launch(protocol.State{Phase: protocol.Waiting}, obey)
 	w.phase(vmi.Running)
 	require.Equal(t, 1, w.patches())
@@ -104,7 +104,7 @@ func TestALauncherThatIsGoneForAMomentCausesNoWrite(t *testing.T) {
 	c, _ := w.handle()
 	w.phase(vmi.Running)
 	kill()
-	w.eventually("noticed", func() bool { return c.session(key).observe().State == nil })
+	w.eventually("noticed", func() bool { return c.session(key, podUID).observe().State == nil })
 	require.Equal(t, vmi.Running, w.instance().Status.Phase)
 	w.launch(running, obey)
 	w.eventually("connected again", func() bool { return len(w.puts()) == 2 })
@@ -120,7 +120,7 @@ func TestTheSessionOfAVMIThatIsGoneIsEnded(t *testing.T) {
 	w.api.mu.Lock()
 	w.api.change("DELETED", func(*vmi.VirtualMachineInstance) {})
 	w.api.mu.Unlock()
-	w.eventually("the session is ended", func() bool { return c.session(key) == nil })
+	w.eventually("the session is ended", func() bool { return c.session(key, podUID) == nil })
 	require.Len(t, w.puts(), 1, "its pod is deleted with it; nothing is stopped")
 }
 

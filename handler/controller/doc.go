@@ -1,12 +1,13 @@
 // Package controller is virt-handler's loop: it observes the VMIs of one node and
 // their launchers, asks handler.Decide, and acts.
 //
-// [New] makes a [Controller] and [Controller.Run] runs it. A VMI is reconciled when
-// the API server or its launcher reports a change. The session with a launcher starts
-// when the VMI is handed over. It follows the launcher's states until the domain has
-// ended, and everything that waits for the launcher is done by the session's own
-// goroutine, one task at a time: the workers, which all VMIs share, wait for the API
-// server only.
+// [New] makes a [Controller] and [Controller.Run] runs it. It watches the VMIs that run
+// on the node and those that a migration moves to it, and has a session with the launcher
+// in each of their pods there. A VMI is reconciled when the API server or a launcher of it
+// reports a change. A session starts when the VMI is handed over, or moves to the pod. It
+// follows the launcher's states until the domain has ended, and everything that waits for
+// the launcher is done by the session's own goroutine, one task at a time: the workers,
+// which all VMIs share, wait for the API server only.
 //
 // A tenant controls the launcher. What a session may cost is limited: its states and
 // tasks by time, its lines in the log, and the writes of the VMI's status, of which

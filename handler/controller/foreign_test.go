@@ -68,7 +68,7 @@ func TestWhereKubeVirtIsInstalledNothingIsDone(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.Zero(t, w.patches())
-	require.Nil(t, c.session(key))
+	require.Nil(t, c.session(key, podUID))
 
 	d.label(nil)
 	w.phase(vmi.Running)

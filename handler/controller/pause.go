@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podvisor/podvisor/handler"
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
 )
@@ -31,21 +32,20 @@ var (
 // the launcher does not answer. It may be called from any goroutine and waits for no
 // other VMI.
 func (c *Controller) Pause(ctx context.Context, namespace, name string, uid types.UID) error {
-	return c.call(ctx, namespace, name, uid, protocol.CallPause)
+	return c.call(ctx, protocol.Target{Namespace: namespace, Name: name, UID: uid}, protocol.CallPause)
 }
 
 // Unpause resumes the guest of the VMI, whatever paused it, and returns when it runs;
 // one that runs already is no error. The rest is as for [Controller.Pause].
 func (c *Controller) Unpause(ctx context.Context, namespace, name string, uid types.UID) error {
-	return c.call(ctx, namespace, name, uid, protocol.CallUnpause)
+	return c.call(ctx, protocol.Target{Namespace: namespace, Name: name, UID: uid}, protocol.CallUnpause)
 }
 
-// call makes a call to the launcher of a VMI.
-func (c *Controller) call(ctx context.Context, namespace, name string, uid types.UID, call protocol.Call) error {
-	key := namespace + "/" + name
-	s, err := c.callable(key, uid)
+// call makes a call to a launcher.
+func (c *Controller) call(ctx context.Context, of protocol.Target, call protocol.Call) error {
+	s, err := c.callable(of)
 	if err != nil {
-		return fmt.Errorf("%s VMI %s: %w", call, key, err)
+		return fmt.Errorf("%s VMI %s: %w", call, of.Key(), err)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, actionTimeout, s.noAnswer())
 	defer cancel()
@@ -53,15 +53,15 @@ func (c *Controller) call(ctx context.Context, namespace, name string, uid types
 		if cause := context.Cause(ctx); cause != nil {
 			err = cause
 		}
-		return fmt.Errorf("%s VMI %s: %w", call, key, err)
+		return fmt.Errorf("%s VMI %s: %w", call, of.Key(), err)
 	}
 	s.log.Info("called the launcher", "call", call)
 	return nil
 }
 
-// callable is the session with the launcher of a VMI that can be called.
-func (c *Controller) callable(key string, uid types.UID) (*session, error) {
-	v, s := c.handled(key, uid)
+// callable is the session with a launcher that can be called.
+func (c *Controller) callable(of protocol.Target) (*session, error) {
+	v, s := c.handled(of)
 	switch {
 	case s == nil:
 		return nil, ErrNotHere
@@ -71,20 +71,20 @@ func (c *Controller) callable(key string, uid types.UID) (*session, error) {
 	return s, nil
 }
 
-// handled is a VMI that this handler handles, and the session with its launcher. Nil:
-// it handles none of that name and UID.
-func (c *Controller) handled(key string, uid types.UID) (*vmi.VirtualMachineInstance, *session) {
+// handled is a VMI with a pod on this node, and the session with the launcher in it. Nil:
+// there is no such VMI, or no session with a launcher of it in such a pod.
+func (c *Controller) handled(of protocol.Target) (*vmi.VirtualMachineInstance, *session) {
 	if c.config.Settings != nil && c.config.Settings.Foreign() != "" {
 		return nil, nil // it is KubeVirt's
 	}
-	v, s := c.writer.Latest(key, c.instances.Key(key)), c.session(key)
-	switch {
-	case v == nil, s == nil, uid != "" && v.UID != uid:
+	v := c.writer.Latest(of.Key(), c.cached(of.Key()))
+	if v == nil || of.UID != "" && v.UID != of.UID {
 		return nil, nil
-	case v.Status.NodeName != c.config.Node || v.Status.Phase != vmi.Scheduled && v.Status.Phase != vmi.Running:
-		return nil, nil
-	case v.Status.ActivePods[types.UID(s.podUID)] != c.config.Node:
-		return nil, nil // the session is of an earlier pod
 	}
-	return v, s
+	for _, p := range handler.Pods(v, c.config.Node) {
+		if p.UID == of.Pod || of.Pod == "" && p.Role == vmi.RoleActive {
+			return v, c.session(of.Key(), p.UID)
+		}
+	}
+	return nil, nil
 }

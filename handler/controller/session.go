@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podvisor/podvisor/handler"
 	"github.com/podvisor/podvisor/handler/socket"
@@ -53,7 +54,7 @@ type timing struct {
 // session is the connection to one launcher, which is made again whenever it
 // breaks, and what is known through it.
 type session struct {
-	podUID string
+	podUID types.UID
 	client *control.Client
 	states *rate.Limiter
 	timing timing
@@ -81,12 +82,12 @@ type session struct {
 	turn turn
 }
 
-func newSession(podUID string, dial func(context.Context, string) (net.Conn, error), t timing, log *slog.Logger, queue func()) *session {
+func newSession(podUID types.UID, dial func(context.Context, string) (net.Conn, error), t timing, log *slog.Logger, queue func()) *session {
 	return &session{
 		podUID: podUID, queue: queue, timing: t, log: limitedLog(log), began: t.now(),
 		tasks: make(chan task, 1), ended: make(chan struct{}),
 		states: rate.NewLimiter(statesPerSecond, statesAtOnce),
-		client: control.NewClient(func(ctx context.Context) (net.Conn, error) { return dial(ctx, podUID) }),
+		client: control.NewClient(func(ctx context.Context) (net.Conn, error) { return dial(ctx, string(podUID)) }),
 		turn:   turn{pace: rate.NewLimiter(rate.Every(taskInterval), tasksAtOnce)},
 	}
 }
@@ -253,7 +254,7 @@ func (s *session) observe() *handler.Session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o := &handler.Session{
-		PodUID: s.podUID, Began: s.began, State: s.state, Network: s.network, Put: s.put,
+		Began: s.began, State: s.state, Network: s.network, Put: s.put,
 		Generation: s.generation, Finding: s.finding, Since: s.since,
 	}
 	if s.state == nil {

@@ -138,9 +138,9 @@ func TestALauncherThatDoesNotStartItsGuestIsAConditionAndThenTheEnd(t *testing.T
 			})
 			tt.launch(w)
 			c, _ := w.handle()
-			w.eventually("session", func() bool { return c.session(key) != nil })
+			w.eventually("session", func() bool { return c.session(key, podUID) != nil })
 			w.eventually("cause", func() bool {
-				o := c.session(key).observe()
+				o := c.session(key, podUID).observe()
 				return o.Finding != nil || o.State != nil && (o.State.Finding != nil)
 			})
 			w.elapse(10 * time.Second)
@@ -153,7 +153,7 @@ func TestALauncherThatDoesNotStartItsGuestIsAConditionAndThenTheEnd(t *testing.T
 			require.Contains(t, w.condition(vmi.ConditionReady).Message, "The guest did not start within 3m0s: ")
 			require.Contains(t, w.condition(vmi.ConditionReady).Message, tt.message)
 			require.Equal(t, 2, w.written(), "one write for the condition, one for the end")
-			w.eventually("the session is ended", func() bool { return c.session(key) == nil })
+			w.eventually("the session is ended", func() bool { return c.session(key, podUID) == nil })
 			if tt.stopped {
 				w.eventually("stop", func() bool {
 					puts := w.puts()
@@ -208,7 +208,7 @@ func TestALauncherThatHangsAfterItsStartIsNotReadyUntilItAnswers(t *testing.T) {
 	c, _ := w.handle()
 	w.phase(vmi.Running)
 	w.frozen.Store(true)
-	w.eventually("detected", func() bool { return c.session(key).observe().State == nil })
+	w.eventually("detected", func() bool { return c.session(key, podUID).observe().State == nil })
 	require.Equal(t, corev1.ConditionTrue, ready(w.instance()), "not in the first seconds")
 	w.elapse(handler.SilenceDelay)
 	w.eventually("not ready", func() bool { return ready(w.instance()) == corev1.ConditionFalse })

@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
@@ -13,7 +14,8 @@ import (
 func (c *Controller) Instances() []*vmi.VirtualMachineInstance {
 	var out []*vmi.VirtualMachineInstance
 	for _, key := range c.instances.GetIndexer().ListKeys() {
-		if v, s := c.handled(key, ""); s != nil && v.Status.Phase == vmi.Running {
+		namespace, name, _ := strings.Cut(key, "/")
+		if v, s := c.handled(protocol.Target{Namespace: namespace, Name: name}); s != nil && v.Status.Phase == vmi.Running {
 			out = append(out, v)
 		}
 	}
@@ -23,14 +25,13 @@ func (c *Controller) Instances() []*vmi.VirtualMachineInstance {
 // Stats asks the launcher of a VMI what it has counted, and returns that sanitized. It
 // returns when ctx ends. It may be called from any goroutine and waits for no other VMI.
 func (c *Controller) Stats(ctx context.Context, of protocol.Target) (protocol.Stats, error) {
-	key := of.Namespace + "/" + of.Name
-	_, s := c.handled(key, of.UID)
+	_, s := c.handled(of)
 	if s == nil {
-		return protocol.Stats{}, fmt.Errorf("count what VMI %s uses: %w", key, ErrNotHere)
+		return protocol.Stats{}, fmt.Errorf("count what VMI %s uses: %w", of.Key(), ErrNotHere)
 	}
 	stats, err := s.client.Stats(ctx)
 	if err != nil {
-		return protocol.Stats{}, fmt.Errorf("count what VMI %s uses: %w", key, err)
+		return protocol.Stats{}, fmt.Errorf("count what VMI %s uses: %w", of.Key(), err)
 	}
 	return stats.Sanitized(), nil
 }

@@ -55,6 +55,6 @@ func TestTheMetricsOfAVMIAreServedWhileItsGuestRuns(t *testing.T) {
 	w.change(func(v *vmi.VirtualMachineInstance) { v.DeletionTimestamp = new(metav1.Now()) })
 	w.phase(vmi.Succeeded)
 	w.eventually("a VMI that has ended has no series", func() bool { return len(scraped()) == 0 })
-	_, err := c.Stats(t.Context(), testvmi)
+	_, err := c.Stats(t.Context(), own)
 	require.ErrorIs(t, err, ErrNotHere)
 }

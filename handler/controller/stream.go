@@ -12,15 +12,15 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// Stream opens a stream of the VMI's launcher, also while the VMI is being deleted. ctx
+// Stream opens a stream of a launcher, also while the VMI is being deleted. ctx
 // bounds the opening. Every error is a [*vmi.Refusal]: of the launcher with its reason,
-// protocol.ReasonNotFound of a VMI that this handler does not handle, and
+// protocol.ReasonNotFound of a VMI or a pod that this handler does not handle, and
 // protocol.ReasonUnavailable of a launcher that does not answer. It may be called from
 // any goroutine and waits for no other VMI. A stream that hands over descriptors is
 // known to no caller of this.
-func (c *Controller) Stream(ctx context.Context, to protocol.Target, stream protocol.Stream) (net.Conn, error) {
-	key := to.Namespace + "/" + to.Name
-	_, s := c.handled(key, to.UID)
+func (c *Controller) Stream(ctx context.Context, of protocol.Target, stream protocol.Stream) (net.Conn, error) {
+	key := of.Key()
+	_, s := c.handled(of)
 	if s == nil || stream == protocol.StreamNetworkNamespace {
 		return nil, c.refused(fmt.Sprintf("open the stream %s of VMI %s", stream, key), s, stream == protocol.StreamNetworkNamespace, nil)
 	}
@@ -31,13 +31,12 @@ func (c *Controller) Stream(ctx context.Context, to protocol.Target, stream prot
 	return conn, nil
 }
 
-// Call makes a call to the VMI's launcher and returns its answer as JSON, or nil.
+// Call makes a call to a launcher and returns its answer as JSON, or nil.
 // Options are JSON or nil. Its errors are as those of [Controller.Stream]; a VMI that is
 // being deleted is Unavailable. How long it takes is bounded by ctx alone.
-func (c *Controller) Call(ctx context.Context, to protocol.Target, call protocol.Call, options json.RawMessage) (json.RawMessage, error) {
-	key := to.Namespace + "/" + to.Name
-	what := fmt.Sprintf("%s VMI %s", call, key)
-	s, err := c.callable(key, to.UID)
+func (c *Controller) Call(ctx context.Context, of protocol.Target, call protocol.Call, options json.RawMessage) (json.RawMessage, error) {
+	what := fmt.Sprintf("%s VMI %s", call, of.Key())
+	s, err := c.callable(of)
 	if err != nil {
 		return nil, c.refused(what, s, false, err)
 	}

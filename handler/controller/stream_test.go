@@ -17,8 +17,8 @@ import (
 	"github.com/podvisor/podvisor/vmi/vmitest"
 )
 
-// testvmi is the VMI of a world.
-var testvmi = protocol.Target{Namespace: "default", Name: "testvmi", UID: vmitest.UID}
+// own is the launcher of the VMI.
+var own = protocol.Target{Namespace: "default", Name: "testvmi", UID: vmitest.UID}
 
 // serving is a world whose launcher serves a console that echoes, and answers calls.
 func serving(t *testing.T) (*world, *Controller) {
@@ -54,7 +54,7 @@ func serving(t *testing.T) (*world, *Controller) {
 func TestAStreamOfAVMILeadsToItsLauncher(t *testing.T) {
 	t.Parallel()
 	_, c := serving(t)
-	conn, err := c.Stream(t.Context(), testvmi, protocol.StreamConsole)
+	conn, err := c.Stream(t.Context(), own, protocol.StreamConsole)
 	require.NoError(t, err)
 	defer conn.Close()
 	_, err = io.WriteString(conn, "hello")
@@ -70,24 +70,25 @@ func TestWhatALauncherRefusesHasItsReason(t *testing.T) {
 	w, c := serving(t)
 	for _, tt := range []struct {
 		name, vmi string
-		uid       types.UID
+		uid, pod  types.UID
 		stream    protocol.Stream
 		want      string
 	}{
-		{"a screen in use", "testvmi", vmitest.UID, protocol.StreamScreenIfFree, protocol.ReasonBusy},
-		{"a stream of the future", "testvmi", vmitest.UID, "of the future", protocol.ReasonUnknown},
-		{"descriptors", "testvmi", vmitest.UID, protocol.StreamNetworkNamespace, protocol.ReasonUnknown},
-		{"another UID", "testvmi", "another", protocol.StreamConsole, protocol.ReasonNotFound},
-		{"another VMI", "other", vmitest.UID, protocol.StreamConsole, protocol.ReasonNotFound},
+		{"a screen in use", "testvmi", vmitest.UID, podUID, protocol.StreamScreenIfFree, protocol.ReasonBusy},
+		{"a stream of the future", "testvmi", vmitest.UID, "", "of the future", protocol.ReasonUnknown},
+		{"descriptors", "testvmi", vmitest.UID, "", protocol.StreamNetworkNamespace, protocol.ReasonUnknown},
+		{"another UID", "testvmi", "another", "", protocol.StreamConsole, protocol.ReasonNotFound},
+		{"another VMI", "other", vmitest.UID, "", protocol.StreamConsole, protocol.ReasonNotFound},
+		{"another pod", "testvmi", vmitest.UID, otherPod, protocol.StreamConsole, protocol.ReasonNotFound},
 	} {
-		_, err := c.Stream(t.Context(), protocol.Target{Namespace: "default", Name: tt.vmi, UID: tt.uid}, tt.stream)
+		_, err := c.Stream(t.Context(), protocol.Target{Namespace: "default", Name: tt.vmi, UID: tt.uid, Pod: tt.pod}, tt.stream)
 		var r *vmi.Refusal
 		require.ErrorAs(t, err, &r, tt.name)
 		require.Equal(t, tt.want, r.Reason, "%s: %s", tt.name, r.Message)
 	}
 	w.change(func(v *vmi.VirtualMachineInstance) { v.Status.NodeName = "n2" })
 	w.eventually("the VMI of another node is not found", func() bool {
-		_, err := c.Stream(t.Context(), testvmi, protocol.StreamConsole)
+		_, err := c.Stream(t.Context(), own, protocol.StreamConsole)
 		r, ok := err.(*vmi.Refusal) //nolint:errorlint // every error is one
 		return ok && r.Reason == protocol.ReasonNotFound
 	})
@@ -97,7 +98,7 @@ func TestAttackTheAnswerOfALauncherIsPassedOnWithinLimits(t *testing.T) {
 	t.Parallel()
 	_, c := serving(t)
 	call := func(name protocol.Call, options string) (string, *vmi.Refusal) {
-		answer, err := c.Call(t.Context(), testvmi, name, json.RawMessage(options))
+		answer, err := c.Call(t.Context(), own, name, json.RawMessage(options))
 		if err == nil {
 			return string(answer), nil
 		}

@@ -30,7 +30,10 @@ import (
 const (
 	nodeName = "n1"
 	podUID   = "0e3f8a52-9c1b-4b5e-8f6d-2a7c4d9e1f00"
-	key      = "default/testvmi"
+	// otherNode is that of otherPod.
+	otherNode = "n2"
+	otherPod  = "7b1d2c34-58aa-4d0c-b7a9-64f0e2c8d911"
+	key       = "default/testvmi"
 )
 
 // world is an API server, a launcher's socket and a node.
@@ -81,11 +84,19 @@ func newWorld(t *testing.T, options ...vmitest.Option) *world {
 }
 
 func (w *world) dial(ctx context.Context, uid string) (net.Conn, error) {
-	if uid != podUID {
+	if uid != podUID && uid != otherPod {
 		return nil, fmt.Errorf("no pod %s: %w", uid, os.ErrNotExist)
 	}
 	w.dials.Add(1)
-	return (&net.Dialer{}).DialContext(ctx, "unix", w.socket)
+	return (&net.Dialer{}).DialContext(ctx, "unix", w.socketOf(uid))
+}
+
+// socketOf is the socket of the launcher in a pod.
+func (w *world) socketOf(pod string) string {
+	if pod == otherPod {
+		return w.socket + "2"
+	}
+	return w.socket
 }
 
 // hangs makes the launcher one that hangs while frozen is true.
@@ -130,16 +141,22 @@ func (w *world) bind(context.Context, *control.Client, *vmi.VirtualMachineInstan
 // returned function is called.
 func (w *world) launch(state protocol.State, put func(*control.Server, protocol.Desired) error) (server *control.Server, stop func()) {
 	w.t.Helper()
-	l, err := net.Listen("unix", w.socket)
+	return w.launchIn(podUID, state, func(s *control.Server, d protocol.Desired) error {
+		w.mu.Lock()
+		w.desired = append(w.desired, d)
+		w.mu.Unlock()
+		return put(s, d)
+	})
+}
+
+// launchIn starts a launcher in one of the two pods.
+func (w *world) launchIn(pod string, state protocol.State, put func(*control.Server, protocol.Desired) error) (server *control.Server, stop func()) {
+	w.t.Helper()
+	l, err := net.Listen("unix", w.socketOf(pod))
 	require.NoError(w.t, err)
 	server = control.NewServer(control.ServerConfig{
 		Namespace: "default", Name: "testvmi", UID: vmitest.UID, Calls: w.calls, Questions: w.questions, Streams: w.streams, Stats: w.stats,
-		Put: func(d protocol.Desired) error {
-			w.mu.Lock()
-			w.desired = append(w.desired, d)
-			w.mu.Unlock()
-			return put(server, d)
-		},
+		Put: func(d protocol.Desired) error { return put(server, d) },
 	})
 	server.Publish(state)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -156,7 +173,15 @@ func (w *world) launch(state protocol.State, put func(*control.Server, protocol.
 // handle starts a handler. It runs until the returned function is called.
 func (w *world) handle() (c *Controller, stop func()) {
 	w.t.Helper()
-	c, err := New(w.config)
+	return w.handleOn(nodeName)
+}
+
+// handleOn starts the handler of one of the two nodes.
+func (w *world) handleOn(node string) (c *Controller, stop func()) {
+	w.t.Helper()
+	config := w.config
+	config.Node = node
+	c, err := New(config)
 	require.NoError(w.t, err)
 	c.timing.now = w.now
 	if w.heartbeat != 0 {

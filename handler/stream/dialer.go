@@ -19,8 +19,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
+	"github.com/podvisor/podvisor/handler"
 	"github.com/podvisor/podvisor/internal/carry"
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
@@ -48,7 +50,10 @@ type DialerConfig struct {
 
 // Dialer opens streams of VMIs, and makes calls to them, at the handlers of their nodes. It
 // keeps no connection, so it needs no closing. Its methods may be called from any goroutine.
-type Dialer struct{ config DialerConfig }
+type Dialer struct {
+	config DialerConfig
+	pod    types.UID // empty: the one that the VMI runs in
+}
 
 // NewDialer makes a Dialer. It asks nothing until a stream or call is asked for.
 func NewDialer(c DialerConfig) *Dialer {
@@ -58,11 +63,23 @@ func NewDialer(c DialerConfig) *Dialer {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Dialer{c}
+	return &Dialer{config: c}
 }
 
-// Stream opens a stream of the VMI, by its namespace, name, UID and status.nodeName. ctx
-// bounds the opening and not the stream, which the caller closes. Every error is a
+// Of returns a Dialer that reaches the launcher in the pod with this UID, one of the VMI's
+// status.activePods, and not the one in the pod that the VMI runs in.
+func (d *Dialer) Of(pod types.UID) *Dialer { return &Dialer{d.config, pod} }
+
+// place is the pod whose launcher is asked, and its node. Empty: there is none.
+func (d *Dialer) place(v *vmi.VirtualMachineInstance) (pod types.UID, node string) {
+	if d.pod != "" {
+		return d.pod, v.Status.ActivePods[d.pod]
+	}
+	return handler.ActivePod(v), v.Status.NodeName
+}
+
+// Stream opens a stream of the VMI, by its namespace, name and UID, in the pod that
+// its status.nodeName and status.activePods name. ctx bounds the opening and not the stream, which the caller closes. Every error is a
 // [*vmi.Refusal]; what the handler or the launcher refuses has their reason, and what
 // does not answer is protocol.ReasonUnavailable.
 //
@@ -70,7 +87,7 @@ func NewDialer(c DialerConfig) *Dialer {
 func (d *Dialer) Stream(ctx context.Context, v *vmi.VirtualMachineInstance, stream protocol.Stream) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, openTimeout+5*time.Second)
 	defer cancel()
-	conn, resp, r, err := d.ask(ctx, v, http.MethodGet, protocol.Path{Target: target(v), Stream: stream}, nil)
+	conn, resp, r, err := d.ask(ctx, v, http.MethodGet, protocol.Path{Stream: stream}, nil)
 	if err != nil {
 		return nil, d.failed(v, "open the stream "+string(stream), err)
 	}
@@ -100,7 +117,7 @@ func (d *Dialer) Call(ctx context.Context, v *vmi.VirtualMachineInstance, call p
 			return d.failed(v, string(call), refusal(protocol.ReasonMalformed, "encode the options: %v", err))
 		}
 	}
-	conn, resp, _, err := d.ask(ctx, v, http.MethodPost, protocol.Path{Target: target(v), Call: call}, body)
+	conn, resp, _, err := d.ask(ctx, v, http.MethodPost, protocol.Path{Call: call}, body)
 	if err != nil {
 		return d.failed(v, string(call), err)
 	}
@@ -124,17 +141,21 @@ func (d *Dialer) Call(ctx context.Context, v *vmi.VirtualMachineInstance, call p
 	return nil
 }
 
-// ask sends a request to the handler of the VMI's node, and reads the head of the
+// ask sends a request to the handler of the pod's node, and reads the head of the
 // response. The caller closes the connection.
 func (d *Dialer) ask(ctx context.Context, v *vmi.VirtualMachineInstance, method string, path protocol.Path, body []byte) (*asking, *http.Response, *bufio.Reader, error) {
-	node := v.Status.NodeName
-	if node == "" {
+	pod, node := d.place(v)
+	switch {
+	case node == "" && d.pod != "":
+		return nil, nil, nil, refusal(protocol.ReasonNotFound, "pod %s is none of its pods", pod)
+	case node == "":
 		return nil, nil, nil, refusal(protocol.ReasonNotFound, "it is on no node: wait until it runs")
 	}
 	want, address, err := d.handler(ctx, node)
 	if err != nil {
 		return nil, nil, nil, err
 	}
+	path.Target = target(v, pod)
 	for again := d.config.Refused != nil; ; again = false {
 		token, err := d.config.Token(ctx, Audience(node))
 		if err != nil {
@@ -227,11 +248,12 @@ func newest(pods []corev1.Pod) *corev1.Pod {
 // failed is the refusal that an error stands for.
 func (d *Dialer) failed(v *vmi.VirtualMachineInstance, what string, err error) error {
 	key := v.Namespace + "/" + v.Name
-	d.config.Logger.Debug("refused", "vmi", key, "node", v.Status.NodeName, "do", what, "err", err)
+	pod, node := d.place(v)
+	d.config.Logger.Debug("refused", "vmi", key, "node", node, "pod", pod, "do", what, "err", err)
 	if r := (*vmi.Refusal)(nil); errors.As(err, &r) {
 		return r
 	}
-	return refusal(protocol.ReasonUnavailable, "%s of VMI %s: virt-handler of node %s: %v", what, key, v.Status.NodeName, err)
+	return refusal(protocol.ReasonUnavailable, "%s of VMI %s: virt-handler of node %s: %v", what, key, node, err)
 }
 
 // asking is a connection that is bound to a context until it is settled.

@@ -1,8 +1,11 @@
 // Package stream carries the streams and calls of users from virt-controller to the
 // virt-handler of a VMI's node: HTTP/1.1 over TLS.
 //
-//	POST /v1/namespaces/<ns>/instances/<name>/<uid>/calls/<call>      options as JSON; 200 with the answer, 204, or a refusal
-//	GET  /v1/namespaces/<ns>/instances/<name>/<uid>/streams/<stream>  with "Upgrade: podvisor-stream": 101, then the stream
+//	POST /v1/namespaces/<ns>/instances/<name>/<uid>/calls/<call>?pod=<uid>      options as JSON; 200 with the answer, 204, or a refusal
+//	GET  /v1/namespaces/<ns>/instances/<name>/<uid>/streams/<stream>?pod=<uid>  with "Upgrade: podvisor-stream": 101, then the stream
+//
+// A VMI has a pod on each of two nodes while it moves: a request names the pod whose
+// launcher it is for, and a handler refuses a pod that it has no session with.
 //
 // The paths are those of [protocol.Path]. [Server] is the handler's side, [Dialer] virt-controller's. Neither holds a signing key.
 //

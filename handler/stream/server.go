@@ -141,7 +141,7 @@ func (s *Server) handler(ctx context.Context) http.Handler {
 			s.deny(w, host, err)
 			return
 		}
-		switch p, ok := protocol.ParsePath(r.URL.EscapedPath()); {
+		switch p, ok := protocol.ParsePath(r.URL.RequestURI()); {
 		case ok && p.Target.UID != "" && p.Call != "" && r.Method == http.MethodPost:
 			s.call(w, r, p.Target, p.Call)
 		case ok && p.Target.UID != "" && p.Stream != "" && r.Method == http.MethodGet:
@@ -273,7 +273,7 @@ func (s *Server) stream(ctx context.Context, w http.ResponseWriter, r *http.Requ
 		s.refuse(w, err) // the client may be gone
 		return
 	}
-	log := s.config.Logger.With("vmi", to.Namespace+"/"+to.Name, "stream", stream)
+	log := s.config.Logger.With("vmi", to.Key(), "stream", stream)
 	log.Info("a stream begins")
 	go func() {
 		defer leave()

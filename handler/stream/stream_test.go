@@ -20,6 +20,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -117,10 +118,10 @@ type guests struct {
 	begins func(net.Conn) // nil: it echoes
 }
 
-func (g *guests) Stream(_ context.Context, to protocol.Target, s protocol.Stream) (net.Conn, error) {
+func (g *guests) Stream(_ context.Context, of protocol.Target, s protocol.Stream) (net.Conn, error) {
 	switch {
-	case to.Namespace != "default" || to.UID != "u1":
-		return nil, refusal(protocol.ReasonNotFound, "no VMI %s/%s on this node", to.Namespace, to.Name)
+	case of.Namespace != "default" || of.UID != "u1":
+		return nil, refusal(protocol.ReasonNotFound, "no VMI %s on this node", of.Key())
 	case s == protocol.StreamScreenIfFree:
 		return nil, refusal(protocol.ReasonBusy, "the screen is in use")
 	}
@@ -138,16 +139,16 @@ func (g *guests) Stream(_ context.Context, to protocol.Target, s protocol.Stream
 	return near, nil
 }
 
-func (g *guests) Call(_ context.Context, to protocol.Target, call protocol.Call, options json.RawMessage) (json.RawMessage, error) {
+func (g *guests) Call(_ context.Context, of protocol.Target, call protocol.Call, options json.RawMessage) (json.RawMessage, error) {
 	switch {
-	case to.UID != "u1":
+	case of.UID != "u1":
 		return nil, refusal(protocol.ReasonNotFound, "no such VMI")
 	case call == protocol.CallPause:
 		return nil, nil
 	case call == protocol.CallUserList:
 		return nil, refusal(protocol.ReasonNoAgent, "no agent")
 	}
-	return json.Marshal(map[string]any{"call": call, "options": options})
+	return json.Marshal(map[string]any{"call": call, "options": options, "pod": of.Pod})
 }
 
 // road is an API server, a handler of node n1 and a Dialer.
@@ -204,7 +205,7 @@ func (r *road) serve(addr string, change ...func(*ServerConfig)) {
 func on(node string) *vmi.VirtualMachineInstance {
 	return &vmi.VirtualMachineInstance{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "vm", UID: "u1"},
-		Status:     vmi.VirtualMachineInstanceStatus{NodeName: node},
+		Status:     vmi.VirtualMachineInstanceStatus{NodeName: node, ActivePods: map[types.UID]string{"pod-1": node, "pod-2": "n2"}},
 	}
 }
 
@@ -285,6 +286,35 @@ func TestCallsHaveOptionsAnswersAndReasons(t *testing.T) {
 	requireRefusal(t, err, protocol.ReasonNotFound)
 }
 
+func TestARequestNamesThePodAndReachesTheHandlerOfItsNode(t *testing.T) {
+	t.Parallel()
+	r := newRoad(t)
+	asked := func(d *Dialer, v *vmi.VirtualMachineInstance) (pod string, err error) {
+		var answer struct{ Pod string }
+		err = d.Call(t.Context(), v, "freeze", map[string]int{}, &answer)
+		return answer.Pod, err
+	}
+	pod, err := asked(r.dialer, on("n1"))
+	require.NoError(t, err)
+	require.Equal(t, "pod-1", pod, "the one that the VMI runs in")
+	moved := on("n1")
+	moved.Status.NodeName = "n2"
+	pod, err = asked(r.dialer.Of("pod-1"), moved)
+	require.NoError(t, err)
+	require.Equal(t, "pod-1", pod, "another one, on another node than the VMI's")
+	_, err = asked(r.dialer.Of("pod-2"), on("n1"))
+	require.ErrorContains(t, err, "the token is none for "+Audience("n1"), "the token is for the handler of the pod's node")
+	_, err = asked(r.dialer.Of("pod-3"), on("n1"))
+	requireRefusal(t, err, protocol.ReasonNotFound)
+	require.ErrorContains(t, err, "pod-3 is none of its pods")
+
+	older := on("n1")
+	older.Status.ActivePods = nil
+	pod, err = asked(r.dialer, older)
+	require.NoError(t, err)
+	require.Empty(t, pod, "a status without pods leaves the choice to the handler")
+}
+
 // ask sends a request to the handler as a stranger does, and returns the code of the
 // response.
 func (r *road) ask(header ...string) int {
@@ -294,7 +324,7 @@ func (r *road) ask(header ...string) int {
 	defer conn.Close()
 	require.NoError(r.t, conn.SetDeadline(time.Now().Add(20*time.Second)))
 	_, err = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: %s\r\n%s\r\n",
-		protocol.Path{Target: target(on("n1")), Stream: protocol.StreamConsole}, protocol.StreamUpgrade, strings.Join(header, ""))
+		protocol.Path{Target: target(on("n1"), "pod-1"), Stream: protocol.StreamConsole}, protocol.StreamUpgrade, strings.Join(header, ""))
 	require.NoError(r.t, err)
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	require.NoError(r.t, err)

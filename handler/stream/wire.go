@@ -6,6 +6,8 @@ import (
 	"io"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
 )
@@ -29,9 +31,10 @@ const audiencePrefix = "handler.podvisor.io/"
 // of its handler: [Certificate.Hash].
 const CertificateAnnotation = "podvisor.io/stream-certificate"
 
-// target is the VMI that a request is about.
-func target(v *vmi.VirtualMachineInstance) protocol.Target {
-	return protocol.Target{Namespace: v.Namespace, Name: v.Name, UID: v.UID}
+// target is the launcher in the pod of the VMI. A handler of the release before does not read
+// the pod, and asks the launcher of the VMI's pod on its node.
+func target(v *vmi.VirtualMachineInstance, pod types.UID) protocol.Target {
+	return protocol.Target{Namespace: v.Namespace, Name: v.Name, UID: v.UID, Pod: pod}
 }
 
 // refusal is an error of this package as the API server's clients can be shown it.

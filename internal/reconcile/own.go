@@ -42,7 +42,7 @@ func (w *Own[T]) Latest(key string, cached T) T {
 	if !ok {
 		return cached
 	}
-	if isNil(cached) || cached.GetUID() != own.GetUID() || !released(own) && !older(cached, own) {
+	if isNil(cached) || cached.GetUID() != own.GetUID() || !released(own) && !Older(cached, own) {
 		delete(w.objects, key)
 		return cached
 	}
@@ -68,8 +68,8 @@ func released(o informer.Object) bool {
 	return o.GetDeletionTimestamp() != nil && len(o.GetFinalizers()) == 0
 }
 
-// older reports whether a is known to be an earlier state than b.
-func older(a, b informer.Object) bool {
+// Older reports whether a is known to be an earlier state than b.
+func Older(a, b informer.Object) bool {
 	c, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
 	return err == nil && c < 0
 }

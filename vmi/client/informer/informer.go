@@ -35,6 +35,9 @@ type Selection struct {
 	// VirtualMachineInstances have a node; the API server refuses it for other
 	// kinds.
 	NodeName string
+	// TargetNode limits it to the VMIs that a migration moves to one node, or has moved
+	// there last. Empty: all.
+	TargetNode string
 	// Labels is a label selector. Empty: all.
 	Labels string
 }
@@ -54,9 +57,14 @@ type Informer[T Object] struct {
 func New[T Object, L runtime.Object](from Source[T, L], s Selection) Informer[T] {
 	restrict := func(o *metav1.ListOptions) {
 		o.LabelSelector = s.Labels
+		selected := fields.Set{}
 		if s.NodeName != "" {
-			o.FieldSelector = fields.OneTermEqualSelector("status.nodeName", s.NodeName).String()
+			selected["status.nodeName"] = s.NodeName
 		}
+		if s.TargetNode != "" {
+			selected["status.migrationState.targetNode"] = s.TargetNode
+		}
+		o.FieldSelector = selected.AsSelector().String()
 	}
 	lw := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {

@@ -1,0 +1,66 @@
+package apiserver
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podvisor/podvisor/scheduler/pod"
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// target makes, as virt-controller, the pod that a migration moves the VMI to. It runs on
+// n2 and waits.
+func (s space) target(v *vmi.VirtualMachineInstance) *corev1.Pod {
+	s.t.Helper()
+	m := &vmi.VirtualMachineInstanceMigration{ObjectMeta: metav1.ObjectMeta{Name: "move", UID: "m1"}}
+	p, err := pod.Render(v, pod.Config{Image: "podvisor/virt-launcher:v1", AllowEmulation: true, Role: pod.Target(m)})
+	require.NoError(s.t, err)
+	p, err = s.asController().Pods(s.name).Create(s.t.Context(), p, metav1.CreateOptions{})
+	require.NoError(s.t, err, "the policies permit it")
+	s.bind(p, "n2")
+	s.status(p, running)
+	return p
+}
+
+func TestATargetIsNeverTakenForTheActivePod(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	s.control()
+	v := s.start("vm")
+	first := s.pod(v)
+	second := s.target(v)
+	s.move(v, func(st *vmi.VirtualMachineInstanceStatus) {
+		delete(st.ActivePods, "second")
+		st.ActivePods[second.UID] = "n2"
+		st.MigrationState.TargetPod = second.Name
+	})
+	for _, tt := range []struct {
+		selector string
+		want     int
+	}{{"status.migrationState.targetNode=n2", 1}, {"status.migrationState.targetNode=n1", 0}, {"status.nodeName=n2", 0}, {"status.nodeName=n1", 1}} {
+		l, err := s.vmis.List(t.Context(), metav1.ListOptions{FieldSelector: tt.selector})
+		require.NoError(t, err)
+		require.Len(t, l.Items, tt.want, tt.selector)
+	}
+
+	s.vanish(second)
+	s.awaitPhase(s.create(guest("later")).Name, vmi.Scheduling) // the controller has seen that it is gone
+	now := s.latest(v)
+	require.Equal(t, vmi.Running, now.Status.Phase)
+	require.Equal(t, "n1", now.Status.NodeName)
+	require.Equal(t, first.UID, s.pod(v).UID)
+}
+
+func TestATargetIsDeletedWithItsVMI(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	s.control()
+	v := s.start("vm")
+	second := s.target(v)
+	require.NoError(t, s.report(s.latest(v), "n1", phase(vmi.Succeeded)))
+	s.awaitLeaving(second)
+	require.Equal(t, vmi.Succeeded, s.latest(v).Status.Phase)
+}
