@@ -143,21 +143,12 @@ func (p *Plan) ended(o Observed, e *protocol.End) {
 
 // finish is the status and the event of a VMI that has ended.
 func (p *Plan) finish(o Observed, phase vmi.Phase, f vmi.Finding) {
-	now := metav1.NewTime(o.Now)
 	s := o.Instance.Status.DeepCopy()
-	s.SetPhase(phase, now)
-	s.Reason = f.Reason
-	s.RemoveCondition(vmi.ConditionPaused)
-	s.RemoveCondition(vmi.ConditionSynchronized)
-	s.FSFreezeStatus = ""
-	noAgent(s)
-	s.RemoveCondition(vmi.ConditionAccessCredentialsSynchronized)
-	s.RemoveCondition(vmi.ConditionGuestNotBooted)
-	p.occurred(o, s)
 	if f.Message == "" {
 		f.Message = "The guest has ended: " + f.Reason
 	}
-	s.SetCondition(notReady(vmi.ReasonGuestNotRunning, f.Message), now)
+	s.End(phase, f.Reason, vmi.Finding{Reason: vmi.ReasonGuestNotRunning, Message: f.Message}, metav1.NewTime(o.Now))
+	p.occurred(o, s)
 	p.Status = s
 	switch {
 	case o.Instance.DeletionTimestamp != nil:

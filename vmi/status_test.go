@@ -55,3 +55,25 @@ func TestProcessorsAreCountedOverTheWholeTopology(t *testing.T) {
 	require.EqualValues(t, 1, (&vmi.CPU{}).VCPUs())
 	require.EqualValues(t, 12, (&vmi.CPU{Sockets: 2, Cores: 3, Threads: 2}).VCPUs())
 }
+
+func TestAnEndedStatusSaysNothingOfAGuestThatRuns(t *testing.T) {
+	s := vmi.VirtualMachineInstanceStatus{Phase: vmi.Running, FSFreezeStatus: "frozen", NodeName: "n"}
+	stays := []vmi.ConditionType{vmi.ConditionSoftwareEmulation, vmi.ConditionLiveMigratable, vmi.ConditionEvictionRequested}
+	goes := []vmi.ConditionType{
+		vmi.ConditionPodScheduled, vmi.ConditionSynchronized, vmi.ConditionPaused, vmi.ConditionAgentConnected,
+		vmi.ConditionAgentVersionNotSupported, vmi.ConditionAccessCredentialsSynchronized, vmi.ConditionGuestNotBooted,
+	}
+	for _, c := range append(goes, stays...) {
+		s.SetCondition(vmi.Condition{Type: c, Status: corev1.ConditionTrue}, monday)
+	}
+	s.End(vmi.Failed, "Crashed", vmi.Finding{Reason: vmi.ReasonGuestNotRunning, Message: "QEMU was killed"}, tuesday)
+	want := vmi.VirtualMachineInstanceStatus{
+		Phase: vmi.Failed, Reason: "Crashed", NodeName: "n",
+		PhaseTransitionTimestamps: []vmi.PhaseTransitionTimestamp{{Phase: vmi.Failed, PhaseTransitionTimestamp: tuesday}},
+	}
+	for _, c := range stays {
+		want.SetCondition(vmi.Condition{Type: c, Status: corev1.ConditionTrue}, monday)
+	}
+	want.SetCondition(vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionFalse, Reason: vmi.ReasonGuestNotRunning, Message: "QEMU was killed"}, tuesday)
+	require.Equal(t, want, s)
+}

@@ -490,8 +490,10 @@ func TestAnEndHasItsReasonAndNoConditionOfTheGuest(t *testing.T) {
 	v.Status.SetCondition(vmi.Condition{Type: vmi.ConditionPaused, Status: corev1.ConditionTrue, Reason: "Paused"}, metav1.NewTime(now))
 	v.Status.SetCondition(vmi.Condition{Type: vmi.ConditionAgentConnected, Status: corev1.ConditionTrue}, metav1.NewTime(now))
 	v.Status.SetCondition(vmi.Condition{Type: vmi.ConditionAgentVersionNotSupported, Status: corev1.ConditionTrue}, metav1.NewTime(now))
+	v.Status.FSFreezeStatus = "frozen"
 	s = statusOf(t, instance.Decide(observe(v)))
 	require.Equal(t, vmi.Failed, s.Phase)
+	require.Empty(t, s.FSFreezeStatus, "a guest that has ended is not frozen")
 	require.Nil(t, s.Condition(vmi.ConditionPaused), "as the handler does it")
 	require.Nil(t, s.Condition(vmi.ConditionAgentConnected))
 	require.Nil(t, s.Condition(vmi.ConditionAgentVersionNotSupported))

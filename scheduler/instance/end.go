@@ -188,16 +188,11 @@ func finish(o Observed, p vmi.Phase, f vmi.Finding, events ...scheduler.Emit) sc
 	if o.Pods.Active == nil {
 		ready = vmi.ReasonPodNotExists
 	}
+	reason := ""
+	if p == vmi.Failed {
+		reason = f.Reason
+	}
 	return write(o, func(s *vmi.VirtualMachineInstanceStatus, now metav1.Time) {
-		s.SetPhase(p, now)
-		if s.Reason = ""; p == vmi.Failed {
-			s.Reason = f.Reason
-		}
-		for _, t := range []vmi.ConditionType{
-			vmi.ConditionPodScheduled, vmi.ConditionSynchronized, vmi.ConditionPaused, vmi.ConditionAgentConnected, vmi.ConditionAgentVersionNotSupported, vmi.ConditionAccessCredentialsSynchronized, vmi.ConditionGuestNotBooted,
-		} {
-			s.RemoveCondition(t) // they are about a guest that may still run
-		}
-		s.SetCondition(notReady(ready, f.Message), now)
+		s.End(p, reason, vmi.Finding{Reason: ready, Message: f.Message}, now)
 	}, events...)
 }

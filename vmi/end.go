@@ -1,0 +1,26 @@
+package vmi
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ofTheGuest are the conditions about a guest that may still run, or a pod that may still
+// be scheduled. A VMI that has ended has none of them.
+var ofTheGuest = []ConditionType{
+	ConditionPodScheduled, ConditionSynchronized, ConditionPaused, ConditionAgentConnected, ConditionAgentVersionNotSupported,
+	ConditionAccessCredentialsSynchronized, ConditionGuestNotBooted,
+}
+
+// End makes the status that of a VMI that has ended, whichever process finds that out:
+// p is the final phase, reason becomes status.reason, and ready is why the VMI is not
+// ready any more. What is about a guest that may still run is removed.
+func (s *VirtualMachineInstanceStatus) End(p Phase, reason string, ready Finding, now metav1.Time) {
+	s.SetPhase(p, now)
+	s.Reason = reason
+	s.FSFreezeStatus = ""
+	for _, t := range ofTheGuest {
+		s.RemoveCondition(t)
+	}
+	s.SetCondition(Condition{Type: ConditionReady, Status: corev1.ConditionFalse, Reason: ready.Reason, Message: ready.Message}, now)
+}
