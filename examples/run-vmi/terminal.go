@@ -52,7 +52,7 @@ func (t *terminal) Read(b []byte) (int, error) {
 		for range n - len(kept) {
 			t.onLeave()
 		}
-		if n = copy(b, kept); n > 0 || err != nil {
+		if n = copy(b, kept); n > 0 || err != nil || len(b) == 0 {
 			return n, err
 		}
 	}

@@ -258,12 +258,16 @@ func (l *Link) send(far net.Conn) {
 // sender sends each write in a message.
 type sender struct{ *Link }
 
-// Write implements io.Writer.
+// Write implements io.Writer. How much of a message that failed was sent is not known: none
+// of it counts.
 func (s sender) Write(b []byte) (int, error) {
 	if s.Idle > 0 {
 		_ = s.ws.SetWriteDeadline(time.Now().Add(s.Idle))
 	}
-	return len(b), s.ws.WriteMessage(websocket.BinaryMessage, b)
+	if err := s.ws.WriteMessage(websocket.BinaryMessage, b); err != nil {
+		return 0, err
+	}
+	return len(b), nil
 }
 
 // addr is the address of a stream: its URL.

@@ -80,6 +80,17 @@ func TestBytesWrittenJustBeforeCloseArrive(t *testing.T) {
 	}
 }
 
+func TestAWriteThatFailedHasWrittenNothing(t *testing.T) {
+	c, _ := pair(t, Bytes)
+	n, err := sender{c.link}.Write([]byte("data"))
+	require.NoError(t, err)
+	require.Equal(t, 4, n)
+	c.Cut()
+	n, err = sender{c.link}.Write([]byte("data"))
+	require.Error(t, err)
+	require.Zero(t, n)
+}
+
 func TestHowAStreamEnds(t *testing.T) {
 	raw := func(frame string) func(*Conn) {
 		return func(p *Conn) { _, _ = p.link.ws.NetConn().Write([]byte(frame)) }
