@@ -1,10 +1,16 @@
 package main
 
 import (
+	"os"
+
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
+	"github.com/podvisor/podvisor/handler/stream"
 	"github.com/podvisor/podvisor/internal/ops"
+	"github.com/podvisor/podvisor/scheduler/guest"
 	"github.com/podvisor/podvisor/vmi/client"
 )
 
@@ -22,11 +28,13 @@ type clients struct {
 	// verbVMIs and verbKube are for the verbs of users, who decide how many there are.
 	verbVMIs *client.Client
 	verbKube kubernetes.Interface
+	// guests reach the launchers, for the loops and the verbs.
+	guests guest.Guests
 	// lease renews the lease of the leader.
 	lease kubernetes.Interface
 }
 
-func newClients(s *ops.Setup) (c clients, err error) {
+func newClients(s *ops.Setup, namespace string) (c clients, err error) {
 	if c.vmis, err = client.New(s.Kubernetes); err != nil {
 		return c, err
 	}
@@ -48,6 +56,17 @@ func newClients(s *ops.Setup) (c clients, err error) {
 	if c.verbKube, err = kubernetes.NewForConfig(s.Urgent); err != nil {
 		return c, err
 	}
+	c.guests = reach(s, c.verbKube.CoreV1(), namespace)
 	c.lease, err = kubernetes.NewForConfig(s.Urgent)
 	return c, err
+}
+
+// reach is the way to the launchers of VMIs, for the loops and the verbs. The pod says in its
+// environment who it is: the tokens for the handlers are bound to it.
+func reach(s *ops.Setup, core corev1.CoreV1Interface, namespace string) guest.Guests {
+	tokens := &stream.Tokens{Accounts: core.ServiceAccounts(namespace), Account: "virt-controller",
+		PodName: os.Getenv("POD_NAME"), PodUID: types.UID(os.Getenv("POD_UID"))}
+	return guest.Guests{Nodes: stream.NewDialer(stream.DialerConfig{
+		Nodes: core.Nodes(), Handlers: core.Pods(namespace), Token: tokens.Token, Refused: tokens.Forget, Logger: s.Log,
+	})}
 }

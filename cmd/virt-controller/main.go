@@ -47,7 +47,7 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	klog.SetSlogLogger(ops.WithoutRepeats(s.Log))
-	api, err := newClients(s)
+	api, err := newClients(s, *namespace)
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	var serving *admission.Serving
-	c, err := controller.New(controller.Config{Client: api.vmis, Kube: api.kube, Dynamic: api.dynamic, Logger: s.Log, Metrics: s.Queues, Settings: s.Settings, Home: *namespace,
+	c, err := controller.New(controller.Config{Client: api.vmis, Kube: api.kube, Dynamic: api.dynamic, Logger: s.Log, Metrics: s.Queues, Settings: s.Settings, Home: *namespace, Guests: api.guests,
 		Guarded: func() bool { return serving.Guarded() },
 		Pods:    pod.Config{Image: *image, FullImage: *full, AllowEmulation: *emulate, ContainerDisks: way}})
 	if err != nil {
@@ -66,7 +66,7 @@ func run(ctx context.Context, args []string) error {
 	if serving, err = admission.NewServing(admission.ServingConfig{Kube: api.answerKube, Namespace: *namespace, Changed: c.QueueAll, Logger: s.Log}); err != nil {
 		return err
 	}
-	verbs, err := subresources(s, api, *namespace)
+	verbs, err := subresources(s, api)
 	if err != nil {
 		return err
 	}

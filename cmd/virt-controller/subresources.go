@@ -2,12 +2,8 @@ package main
 
 import (
 	"cmp"
-	"os"
 	"runtime/debug"
 
-	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/podvisor/podvisor/handler/stream"
 	"github.com/podvisor/podvisor/internal/ops"
 	"github.com/podvisor/podvisor/scheduler/subresource"
 	"github.com/podvisor/podvisor/vmi/defaults"
@@ -16,15 +12,10 @@ import (
 // version is set when it is linked: -ldflags "-X main.version=v1.2.3".
 var version string
 
-// subresources answer the verbs of VMs and VMIs. The pod says in its environment who it
-// is: the tokens for the handlers are bound to it.
-func subresources(s *ops.Setup, api clients, namespace string) (*subresource.Server, error) {
-	core := api.verbKube.CoreV1()
-	tokens := &stream.Tokens{Accounts: core.ServiceAccounts(namespace), Account: "virt-controller",
-		PodName: os.Getenv("POD_NAME"), PodUID: types.UID(os.Getenv("POD_UID"))}
+// subresources answer the verbs of VMs and VMIs.
+func subresources(s *ops.Setup, api clients) (*subresource.Server, error) {
 	return subresource.New(subresource.Config{
-		Client: api.verbVMIs, Kube: api.verbKube, GitVersion: gitVersion(), Logger: s.Log,
-		Nodes:    stream.NewDialer(stream.DialerConfig{Nodes: core.Nodes(), Handlers: core.Pods(namespace), Token: tokens.Token, Refused: tokens.Forget, Logger: s.Log}),
+		Client: api.verbVMIs, Kube: api.verbKube, GitVersion: gitVersion(), Logger: s.Log, Guests: api.guests,
 		Defaults: func() defaults.Profile { return s.Settings.Config().Defaults },
 		ConfigVersion: func() string {
 			if k := s.Settings.State().KubeVirt; k != nil {

@@ -53,13 +53,14 @@ var core = map[string]bool{
 	"vmi/quantity":         true,
 	"vmi/served":           true,
 	"vmi/validate":         true,
+	"vmi/verb":             true,
 	"vmi/vmitest":          true,
 }
 
 // edges are the packages that touch one outside thing.
 var edges = map[string]bool{
 	"vmi/client": true, "vmi/client/informer": true, "vmi/client/fake": true,
-	"handler/socket": true, "handler/device": true, "handler/node": true, "handler/stream": true, "handler/scrape": true,
+	"handler/socket": true, "handler/device": true, "handler/node": true, "handler/stream": true, "handler/scrape": true, "scheduler/guest": true,
 	"launcher/console": true, "launcher/control": true, "launcher/libvirt": true, "launcher/process": true, "launcher/share": true,
 	"network/link": true, "network/dhcp": true, "network/networktest": true,
 	"storage/image": true, "storage/probe": true,

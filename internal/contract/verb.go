@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -22,6 +23,9 @@ type verbCase struct {
 	name string
 	// strategy is the run strategy of the VM. "": there is none.
 	strategy vmi.RunStrategy
+	// vm changes the VM before it is there, and status what its status has then.
+	vm     func(*vmi.VirtualMachine)
+	status func(*vmi.VirtualMachineStatus)
 	// phase is the phase of the VMI. "": there is none.
 	phase vmi.Phase
 	// with changes the VMI before it is there, except for what is in its status.
@@ -91,6 +95,121 @@ func expand(change func(*vmi.VirtualMachine)) func(context.Context, client.Virtu
 		}
 		return err
 	}
+}
+
+func migrate(ctx context.Context, c client.VirtualMachines, _ client.Instances) error {
+	return c.Migrate(ctx, "a", vmi.MigrateOptions{})
+}
+
+func pause(o vmi.PauseOptions) func(context.Context, client.VirtualMachines, client.Instances) error {
+	return onVMI(func(ctx context.Context, c client.Instances) error { return c.Pause(ctx, "a", o) })
+}
+
+func unpause(o vmi.UnpauseOptions) func(context.Context, client.VirtualMachines, client.Instances) error {
+	return onVMI(func(ctx context.Context, c client.Instances) error { return c.Unpause(ctx, "a", o) })
+}
+
+func forwardVM(ctx context.Context, c client.VirtualMachines, _ client.Instances) error {
+	_, err := c.PortForward("a")(ctx, "tcp", ":80")
+	return err
+}
+
+// vmCondition gives a VM a condition that is True.
+func vmCondition(t vmi.ConditionType) func(*vmi.VirtualMachineStatus) {
+	return func(s *vmi.VirtualMachineStatus) {
+		s.Conditions = append(s.Conditions, vmi.Condition{Type: t, Status: corev1.ConditionTrue, Reason: "Test"})
+	}
+}
+
+// queued gives a VM a change that waits.
+func queued(s *vmi.VirtualMachineStatus) {
+	s.StateChangeRequests = []vmi.StateChangeRequest{{Action: vmi.StartRequest}}
+}
+
+var unknown = []string{"Some"}
+
+// refusals are verbs of VMs and VMIs that are refused for what is asked, or for what the
+// objects are.
+var refusals = []verbCase{
+	{name: "start with an unknown dryRun", strategy: vmi.RunHalted, call: start(vmi.StartOptions{DryRun: unknown}), is: apierrors.IsBadRequest, words: "dryRun"},
+	{name: "start of one whose volumes are to be restored", strategy: vmi.RunHalted, status: vmCondition(vmi.ConditionManualRecoveryRequired), call: start(vmi.StartOptions{}),
+		is: apierrors.IsConflict, words: "VM recovery required"},
+	{name: "start of one that is being started", strategy: vmi.RunManual, status: queued, call: start(vmi.StartOptions{}), queue: []vmi.StateChange{vmi.StartRequest},
+		is: apierrors.IsConflict, words: "stop/start already underway"},
+	{name: "stop with a negative grace period", strategy: vmi.RunAlways, phase: vmi.Running, call: stop(vmi.StopOptions{GracePeriod: new(int64(-1))}),
+		is: apierrors.IsBadRequest, words: "gracePeriod has to be greater or equal to 0"},
+	{name: "stop with an unknown dryRun", strategy: vmi.RunAlways, phase: vmi.Running, call: stop(vmi.StopOptions{DryRun: unknown}), is: apierrors.IsBadRequest, words: "dryRun"},
+	{name: "stop of one that is halted and off", strategy: vmi.RunHalted, call: stop(vmi.StopOptions{}), is: apierrors.IsConflict, words: "VM is not running"},
+	{name: "stop of one that is being started", strategy: vmi.RunManual, phase: vmi.Running, status: queued, call: stop(vmi.StopOptions{}), queue: []vmi.StateChange{vmi.StopRequest}},
+	{name: "stop of a receiver", strategy: vmi.RunWaitAsReceiver, call: stop(vmi.StopOptions{})},
+	{name: "restart with a negative grace period", strategy: vmi.RunAlways, phase: vmi.Running, call: restart(vmi.RestartOptions{GracePeriodSeconds: new(int64(-1))}),
+		is: apierrors.IsBadRequest, words: "gracePeriod has to be greater or equal to 0"},
+	{name: "restart with an unknown dryRun", strategy: vmi.RunAlways, phase: vmi.Running, call: restart(vmi.RestartOptions{DryRun: unknown}), is: apierrors.IsBadRequest, words: "dryRun"},
+	{name: "restart of one that runs once", strategy: vmi.RunOnce, phase: vmi.Running, call: restart(vmi.RestartOptions{}), is: apierrors.IsConflict, words: "Once does not support manual restart requests"},
+	{name: "restart of one whose volumes are replaced", strategy: vmi.RunAlways, phase: vmi.Running, status: vmCondition(vmi.ConditionVolumesChange), call: restart(vmi.RestartOptions{}),
+		is: apierrors.IsConflict, words: "VM recovery required"},
+	{name: "restart of one that is being started", strategy: vmi.RunAlways, phase: vmi.Running, status: queued, call: restart(vmi.RestartOptions{}), queue: []vmi.StateChange{vmi.StartRequest},
+		is: apierrors.IsConflict, words: "stop/start already underway"},
+	{name: "restart of no VM", call: restart(vmi.RestartOptions{}), is: apierrors.IsNotFound, words: `virtualmachine.kubevirt.io "a" not found`},
+	{name: "migration of one that runs", strategy: vmi.RunAlways, phase: vmi.Running, call: migrate, is: apierrors.IsConflict, words: "live migration is not supported"},
+	{name: "migration of one without a VMI", strategy: vmi.RunManual, call: migrate, is: apierrors.IsNotFound, words: `virtualmachineinstance.kubevirt.io "a" not found`},
+	{name: "migration of no VM", phase: vmi.Running, call: migrate, is: apierrors.IsNotFound, words: `virtualmachine.kubevirt.io "a" not found`},
+	{name: "expansion of one with an instance type", strategy: vmi.RunHalted, vm: func(m *vmi.VirtualMachine) { m.Spec.Instancetype = &vmi.InstancetypeMatcher{Name: "small"} },
+		call: func(ctx context.Context, c client.VirtualMachines, _ client.Instances) error {
+			_, err := c.ExpandSpec(ctx, "a")
+			return err
+		}, is: apierrors.IsConflict, words: "spec.instancetype and spec.preference are not supported"},
+	{name: "expansion of no VM", call: func(ctx context.Context, c client.VirtualMachines, _ client.Instances) error {
+		_, err := c.ExpandSpec(ctx, "a")
+		return err
+	}, is: apierrors.IsNotFound, words: `virtualmachine.kubevirt.io "a" not found`},
+	{name: "expansion of one with an instance type that is not stored", call: expand(func(m *vmi.VirtualMachine) { m.Spec.Instancetype = &vmi.InstancetypeMatcher{Name: "small"} }),
+		is: apierrors.IsBadRequest, words: "spec.instancetype and spec.preference are not supported"},
+	{name: "ports of a VM whose VMI is another's", strategy: vmi.RunAlways, phase: vmi.Running, status: func(s *vmi.VirtualMachineStatus) { s.Created = true }, call: forwardVM,
+		is: apierrors.IsInternalError, words: "is not of VM a"},
+	{name: "ports of a VM that has not made its VMI", strategy: vmi.RunAlways, phase: vmi.Running, call: forwardVM, is: apierrors.IsConflict, words: "VMI is not started"},
+	{name: "ports of no VM", call: forwardVM, is: apierrors.IsNotFound, words: `virtualmachine.kubevirt.io "a" not found`},
+
+	{name: "pause with an unknown dryRun", phase: vmi.Running, call: pause(vmi.PauseOptions{DryRun: unknown}), is: apierrors.IsBadRequest, words: "dryRun"},
+	{name: "dry pause", phase: vmi.Running, call: pause(vmi.PauseOptions{DryRun: dryRun})},
+	{name: "unpause with an unknown dryRun", phase: vmi.Running, call: unpause(vmi.UnpauseOptions{DryRun: unknown}), is: apierrors.IsBadRequest, words: "dryRun"},
+	{name: "dry unpause", phase: vmi.Running, conditions: []vmi.ConditionType{vmi.ConditionPaused}, call: unpause(vmi.UnpauseOptions{DryRun: dryRun})},
+	{name: "unpause of one that does not run", phase: vmi.Scheduled, call: unpause(vmi.UnpauseOptions{}), is: apierrors.IsConflict, words: "VMI is not running"},
+	{name: "unpause during a snapshot", strategy: vmi.RunAlways, phase: vmi.Running, conditions: []vmi.ConditionType{vmi.ConditionPaused},
+		status: func(s *vmi.VirtualMachineStatus) { s.SnapshotInProgress = new("snapshot") }, call: unpause(vmi.UnpauseOptions{}),
+		is: apierrors.IsConflict, words: "VM snapshot is in progress"},
+	{name: "unpause of no VMI", call: unpause(vmi.UnpauseOptions{}), is: apierrors.IsNotFound, words: `virtualmachineinstance.kubevirt.io "a" not found`},
+	{name: "soft reboot without ACPI and agent", phase: vmi.Running, with: func(v *vmi.VirtualMachineInstance) {
+		v.Spec.Domain.Features = &vmi.Features{ACPI: vmi.FeatureState{Enabled: new(false)}}
+	}, call: onVMI(func(ctx context.Context, c client.Instances) error { return c.SoftReboot(ctx, "a") }), is: apierrors.IsConflict, words: "VMI neither have the agent connected nor the ACPI feature enabled"},
+	{name: "soft reboot of one that does not run", phase: vmi.Scheduled, call: onVMI(func(ctx context.Context, c client.Instances) error { return c.SoftReboot(ctx, "a") }),
+		is: apierrors.IsConflict, words: "VM is not running"},
+	{name: "reset of one that has ended", phase: vmi.Succeeded, call: onVMI(func(ctx context.Context, c client.Instances) error { return c.Reset(ctx, "a") }),
+		is: apierrors.IsBadRequest, words: "Failed to reset non-running VMI with phase Succeeded"},
+	{name: "reset of no VMI", call: onVMI(func(ctx context.Context, c client.Instances) error { return c.Reset(ctx, "a") }), is: apierrors.IsNotFound},
+	{name: "unfreeze of one that does not run", phase: vmi.Scheduling, call: onVMI(func(ctx context.Context, c client.Instances) error { return c.Unfreeze(ctx, "a") }),
+		is: apierrors.IsConflict, words: "VMI is not running"},
+	{name: "file systems where no agent is", phase: vmi.Running, call: onVMI(func(ctx context.Context, c client.Instances) error { _, err := c.FileSystems(ctx, "a"); return err }),
+		is: apierrors.IsConflict, words: "VMI does not have guest agent connected"},
+	{name: "the guest of no VMI", call: onVMI(func(ctx context.Context, c client.Instances) error { _, err := c.GuestInfo(ctx, "a"); return err }), is: apierrors.IsNotFound},
+	{name: "evacuation with an unknown dryRun", phase: vmi.Running, leaves: "gone", call: cancel(vmi.EvacuateCancelOptions{EvacuationNodeName: "gone", DryRun: unknown}),
+		is: apierrors.IsBadRequest, words: "dryRun"},
+	{name: "evacuation of a VM whose VMI is another's", strategy: vmi.RunAlways, phase: vmi.Running, status: func(s *vmi.VirtualMachineStatus) { s.Created = true },
+		call: func(ctx context.Context, c client.VirtualMachines, _ client.Instances) error {
+			return c.EvacuateCancel(ctx, "a", vmi.EvacuateCancelOptions{})
+		}, is: apierrors.IsInternalError, words: "is not of VM a"},
+	{name: "screenshot of one without graphics", phase: vmi.Running, with: func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Devices.AutoattachGraphicsDevice = new(false) },
+		call: onVMI(func(ctx context.Context, c client.Instances) error { _, err := c.Screenshot(ctx, "a"); return err }), is: apierrors.IsBadRequest, words: "No graphics devices are present."},
+	{name: "screenshot of one that does not run", phase: vmi.Scheduled, call: onVMI(func(ctx context.Context, c client.Instances) error { _, err := c.Screenshot(ctx, "a"); return err }),
+		is: apierrors.IsBadRequest, words: "VMI is not running"},
+	{name: "screen of one that does not run", phase: vmi.Scheduled, call: onVMI(func(ctx context.Context, c client.Instances) error {
+		_, err := c.VNC(ctx, "a", client.VNCOptions{})
+		return err
+	}), is: apierrors.IsBadRequest, words: "VMI is not running"},
+	{name: "ports of no VMI", call: onVMI(func(ctx context.Context, c client.Instances) error {
+		_, err := c.PortForward("a")(ctx, "tcp", ":80")
+		return err
+	}), is: apierrors.IsNotFound, words: `virtualmachineinstance.kubevirt.io "a" not found`},
 }
 
 // verbCases are what every server of the verbs answers, without a guest that runs.
@@ -201,7 +320,7 @@ var verbCases = []verbCase{
 // RunVerbs runs the tests of the verbs of VMs and VMIs that need no guest, in a namespace
 // without objects of the name a.
 func RunVerbs(t *testing.T, c *client.Client, namespace string) {
-	for _, tt := range verbCases {
+	for _, tt := range slices.Concat(verbCases, refusals) {
 		t.Run(tt.name, func(t *testing.T) { tt.run(t, suite{c, namespace}) })
 	}
 }
@@ -212,7 +331,10 @@ func (tt verbCase) run(t *testing.T, s suite) {
 	if tt.strategy != "" {
 		m := s.vm("a")
 		m.Spec.RunStrategy = &tt.strategy
-		s.created(t, m)
+		if tt.vm != nil {
+			tt.vm(m)
+		}
+		s.withStatus(t, s.created(t, m), tt.status)
 		defer func() { require.NoError(t, s.vms().Delete(context.WithoutCancel(ctx), "a", metav1.DeleteOptions{})) }()
 	}
 	if tt.phase != "" {
@@ -241,6 +363,18 @@ func (tt verbCase) run(t *testing.T, s suite) {
 		queue = append(queue, r.Action)
 	}
 	require.Equal(t, tt.queue, queue)
+}
+
+// withStatus gives the VM the status. Nil: none.
+func (s suite) withStatus(t *testing.T, m *vmi.VirtualMachine, status func(*vmi.VirtualMachineStatus)) {
+	t.Helper()
+	if status == nil {
+		return
+	}
+	now := m.DeepCopy()
+	status(&now.Status)
+	_, err := client.WriteStatus(t.Context(), s.vms(), m, now)
+	require.NoError(t, err)
 }
 
 // instance makes the VMI of the case.

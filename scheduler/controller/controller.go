@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/podvisor/podvisor/internal/reconcile"
+	"github.com/podvisor/podvisor/scheduler/guest"
 	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
@@ -45,6 +46,9 @@ type Config struct {
 	// written by the Controller, and the Controller does nothing while KubeVirt
 	// itself is installed. Nil: the configuration is always Pods.Cluster.
 	Settings *live.Watcher
+	// Guests reach the launchers of VMIs: what a kind asks of a guest, or has it do, goes
+	// through it. No kind does yet. Without nodes, every call is refused as unavailable.
+	Guests guest.Guests
 	// Home is the namespace that virt-handler is installed in. Its pods say on which
 	// nodes VMIs can be looked after, and its progress is a part of the status of
 	// the KubeVirt. Required with Settings. Empty: virt-handler is not observed.

@@ -9,42 +9,36 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/verb"
 )
 
-// withBody is a request with the body.
-func withBody(b []byte) *request {
-	w := httptest.NewRecorder()
-	return &request{Request: httptest.NewRequest("PUT", "/", bytes.NewReader(b)), w: w}
+// decided is what the verb answers to a request with the body, without objects.
+func decided(s *Server, v verb.Verb, body []byte) error {
+	r := &request{Request: httptest.NewRequest("PUT", "/", bytes.NewReader(body)), w: httptest.NewRecorder(), verb: v}
+	b, leave, err := s.body(r.Context(), r)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	_, err = v.Decide(verb.Observed{Body: b})
+	return err
 }
 
-func TestOptionsAreJSONOrYAML(t *testing.T) {
-	for _, tt := range []struct {
-		name, body string
-		want       vmi.StopOptions
-		fault      string
-	}{
-		{"nothing", " \n", vmi.StopOptions{}, ""},
-		{"JSON", `{"gracePeriod": 3, "dryRun": ["All"], "other": "X"}`, vmi.StopOptions{GracePeriod: new(int64(3)), DryRun: []string{"All"}}, ""},
-		{"YAML", "gracePeriod: 3\nother: X\n", vmi.StopOptions{GracePeriod: new(int64(3))}, ""},
-		{"an object of YAML in braces", `{gracePeriod: 3}`, vmi.StopOptions{GracePeriod: new(int64(3))}, ""},
-		{"another type", `{"gracePeriod": {}}`, vmi.StopOptions{}, "Can not unmarshal Request body to struct, error:"},
-		{"neither", "a: [", vmi.StopOptions{}, "Can not unmarshal Request body to struct, error:"},
-		{"an alias", "a: &a x\nb: *a", vmi.StopOptions{}, "without the characters & and *"},
-		{"more than is read", `{"x": "` + strings.Repeat("x", mostOfOptions) + `"}`, vmi.StopOptions{}, "Can not read Request body, error:"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			var o vmi.StopOptions
-			err := withBody([]byte(tt.body)).body(&o)
-			if tt.fault != "" {
-				require.ErrorContains(t, err, tt.fault)
-				return
-			}
-			require.NoError(t, err)
-			require.Equal(t, tt.want, o)
-		})
-	}
+// found is the row of a verb.
+func found(t testing.TB, resource, subresource string) verb.Verb {
+	v, ok := verb.Find(resource, subresource)
+	require.True(t, ok)
+	return v
+}
+
+func TestNoMoreOfABodyIsReadThanTheVerbSays(t *testing.T) {
+	s := &Server{large: make(chan struct{}, 1)}
+	require.ErrorContains(t, decided(s, found(t, verb.VMs, "stop"), make([]byte, verb.Options+1)), "Can not read Request body, error:")
+	require.ErrorContains(t, decided(s, found(t, verb.Expand, ""), make([]byte, verb.Object+1)), "Can not read Request body, error:")
+	require.True(t, apierrors.IsNotFound(decided(s, found(t, verb.VMIs, "reset"), make([]byte, verb.Object+1))), "it has no body")
+	require.Empty(t, s.large)
 }
 
 // One string of 30 KiB that 9,000 aliases name, in a body of 57 KiB, took 1.5 GiB and
@@ -55,19 +49,18 @@ func TestAttackABodyStandsForNoMoreThanItIs(t *testing.T) {
 		return "a: &a " + strings.Repeat("x", n/2) + "\nb: [" + strings.Repeat("*a,", n/6) + "]"
 	}
 	for name, body := range map[string]string{
-		"aliases":         aliases(mostOfOptions),
+		"aliases":         aliases(verb.Options),
 		"many aliases":    aliases(56 << 10),
-		"nested lists":    strings.Repeat("[", mostOfOptions),
-		"nested objects":  strings.Repeat(`{"a":`, mostOfOptions/5),
-		"empty lists":     "a: [" + strings.Repeat("[],", mostOfOptions/3-2) + "]",
+		"nested lists":    strings.Repeat("[", verb.Options),
+		"nested objects":  strings.Repeat(`{"a":`, verb.Options/5),
+		"empty lists":     "a: [" + strings.Repeat("[],", verb.Options/3-2) + "]",
 		"a million lists": `{"spec":{"template":{"spec":{"volumes":[` + strings.Repeat("{},", 340_000) + "{}]}}}}",
 	} {
 		t.Run(name, func(t *testing.T) {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			_ = withBody([]byte(body)).body(new(vmi.StopOptions))
-			_, err := s.object(t.Context(), withBody([]byte(body)), vmi.VirtualMachines.Kind, new(vmi.VirtualMachine))
-			require.Error(t, err)
+			_ = decided(s, found(t, verb.VMs, "stop"), []byte(body))
+			require.Equal(t, int32(400), statusOf(decided(s, found(t, verb.Expand, ""), []byte(body))).Code)
 			runtime.ReadMemStats(&after)
 			require.Less(t, (after.TotalAlloc-before.TotalAlloc)>>20, uint64(24), "MiB")
 			require.Empty(t, s.large)
@@ -81,13 +74,13 @@ func FuzzBody(f *testing.F) {
 	}
 	s := &Server{Config: Config{}.complete(), large: make(chan struct{}, 1)}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		for _, o := range []any{&vmi.StartOptions{}, &vmi.StopOptions{}, &vmi.RestartOptions{}, &vmi.MigrateOptions{}, &vmi.PauseOptions{}, &vmi.FreezeUnfreezeTimeout{}, &vmi.EvacuateCancelOptions{}} {
-			if err := withBody(b).body(o); err != nil {
-				require.Equal(t, int32(400), statusOf(err).Code)
+		for _, v := range verb.All() {
+			if v.Body == verb.NoBody {
+				continue
 			}
-		}
-		if _, err := s.expandGiven(t.Context(), withBody(b)); err != nil {
-			require.Equal(t, int32(400), statusOf(err).Code)
+			if err := decided(s, v, b); err != nil {
+				require.Contains(t, []int32{400, 404}, statusOf(err).Code, v.Path())
+			}
 		}
 		require.Empty(t, s.large)
 	})
@@ -105,13 +98,13 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		again := []string{root[1:], r.version, "namespaces", r.namespace, r.resource}
-		if r.resource != expand {
+		if r.resource != verb.Expand {
 			again = append(again, r.name, r.subresource)
 		}
 		require.Equal(t, strings.TrimPrefix(path, "/"), strings.Join(append(again, r.rest...), "/"))
 		a := r.attributes("get")
 		require.Equal(t, []string{r.version, r.namespace, r.resource, r.name, r.subresource}, []string{a.Version, a.Namespace, a.Resource, a.Name, a.Subresource})
-		require.Equal(t, r.resource == expand, r.name == "")
+		require.Equal(t, r.resource == verb.Expand, r.name == "")
 		require.False(t, slices.Contains(r.rest, ""))
 	})
 }

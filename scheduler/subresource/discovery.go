@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/verb"
 )
 
 const root = "/apis/" + vmi.SubresourceGroup
@@ -66,10 +67,8 @@ func group() metav1.APIGroup {
 
 // paths are what is served, as "virtualmachines/start", in order.
 func paths() (out []string) {
-	for resource, under := range verbs {
-		for subresource := range under {
-			out = append(out, strings.TrimSuffix(resource+"/"+subresource, "/"))
-		}
+	for _, v := range verb.All() {
+		out = append(out, v.Path())
 	}
 	slices.Sort(out)
 	return out
@@ -98,25 +97,23 @@ func operations(v string, schema func() map[string]any) map[string]any {
 		return p
 	}
 	out := map[string]any{}
-	for resource, under := range verbs {
-		for subresource, what := range under {
-			at := root + "/" + v + "/namespaces/{namespace}/" + resource
-			parameters := []any{parameter("namespace")}
-			id := v + "-" + resource
-			if subresource != "" {
-				at += "/{name}/" + subresource
-				parameters = append(parameters, parameter("name"))
-				id += "-" + strings.ReplaceAll(subresource, "/", "-")
-			}
-			if subresource == "portforward" {
-				at += "/{port}"
-				parameters = append(parameters, parameter("port"))
-			}
-			out[at] = map[string]any{strings.ToLower(what.method): map[string]any{
-				"operationId": id, "parameters": parameters,
-				"responses": map[string]any{"default": map[string]any{"description": "empty, JSON, or a Status"}},
-			}}
+	for _, of := range verb.All() {
+		at := root + "/" + v + "/namespaces/{namespace}/" + of.Resource
+		parameters := []any{parameter("namespace")}
+		id := v + "-" + of.Resource
+		if of.Subresource != "" {
+			at += "/{name}/" + of.Subresource
+			parameters = append(parameters, parameter("name"))
+			id += "-" + strings.ReplaceAll(of.Subresource, "/", "-")
 		}
+		if of.Tail != "" {
+			at += "/{port}"
+			parameters = append(parameters, parameter("port"))
+		}
+		out[at] = map[string]any{strings.ToLower(of.Method): map[string]any{
+			"operationId": id, "parameters": parameters,
+			"responses": map[string]any{"default": map[string]any{"description": "empty, JSON, or a Status"}},
+		}}
 	}
 	return out
 }

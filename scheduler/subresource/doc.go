@@ -2,13 +2,13 @@
 // subresources.kubevirt.io.
 //
 // A [Server] authenticates the API server's aggregator and authorizes its user by package
-// frontproxy, checks what the object's state allows, and does it: verbs of a VM change its
-// run strategy or the queue status.stateChangeRequests, verbs of a VMI are called on its
-// node through [Nodes], streams are joined with a websocket of the client, and port
-// forwarding dials the address that Kubernetes reports of the VMI's pod.
+// frontproxy, reads the objects, lets [github.com/podvisor/podvisor/vmi/verb] decide what the
+// verb does, and does it: it patches the objects, calls the launcher or opens a stream through
+// [github.com/podvisor/podvisor/scheduler/guest.Guests], or dials the address that Kubernetes
+// reports of the VMI's pod. A stream is joined with a websocket of the client.
 //
-// An API of another group has the same of package frontproxy, of [Join], and of a
-// [github.com/podvisor/podvisor/handler/stream.Dialer], which implements [Nodes].
+// An API of another group has the same of package frontproxy, of [Join], and of
+// [github.com/podvisor/podvisor/scheduler/guest].
 //
 // Every failure is a metav1.Status of at most 1,024 bytes, as clients read no more.
 //

@@ -1,34 +1,24 @@
 package subresource
 
 import (
-	"bytes"
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/yaml"
 
 	"github.com/podvisor/podvisor/scheduler/subresource/frontproxy"
 	"github.com/podvisor/podvisor/vmi"
-	"github.com/podvisor/podvisor/vmi/bounds"
+	"github.com/podvisor/podvisor/vmi/verb"
 )
 
 // versions are the versions of the API, the preferred one first.
 var versions = []string{"v1", "v1alpha3"}
-
-const (
-	ofVMs  = "virtualmachines"
-	ofVMIs = "virtualmachineinstances"
-	expand = "expand-vm-spec"
-)
 
 // route is what the path of a request addresses.
 type route struct {
@@ -46,9 +36,9 @@ func parse(path string) (r route, ok bool) {
 	}
 	r = route{version: s[2], namespace: s[4], resource: s[5]}
 	switch s = s[6:]; {
-	case r.resource == expand:
+	case r.resource == verb.Expand:
 		return r, len(s) == 0
-	case r.resource != ofVMs && r.resource != ofVMIs || len(s) < 2:
+	case r.resource != verb.VMs && r.resource != verb.VMIs || len(s) < 2:
 		return r, false
 	}
 	r.name = s[0]
@@ -76,58 +66,8 @@ type request struct {
 	// admitted is called when a stream is open: it does not count as a request any
 	// more.
 	admitted func()
-	// options are those of the body, where it is read more than once.
-	options *vmi.EvacuateCancelOptions
-}
-
-// verb is what is served at a subresource.
-type verb struct {
-	method string
-	// code is the status of success.
-	code int
-	// do does it. Its answer is sent as JSON. An error of a stream that is open already
-	// is [errStreamed].
-	do func(s *Server, ctx context.Context, r *request) (answer any, err error)
-}
-
-const (
-	get = http.MethodGet
-	put = http.MethodPut
-)
-
-// verbs are what is served, by resource and subresource. What is not there is neither
-// listed nor served.
-var verbs map[string]map[string]verb
-
-func init() { // the handlers name the table that they are in
-	verbs = map[string]map[string]verb{
-		expand: {"": {put, 200, (*Server).expandGiven}},
-		ofVMs: {
-			"start":           {put, 202, (*Server).start},
-			"stop":            {put, 202, (*Server).stop},
-			"restart":         {put, 202, (*Server).restart},
-			"migrate":         {put, 202, (*Server).migrate},
-			"expand-spec":     {get, 200, (*Server).expandStored},
-			"evacuate/cancel": {put, 200, (*Server).cancelEvacuation},
-			"portforward":     {get, 200, (*Server).forward},
-		},
-		ofVMIs: {
-			"console":         {get, 200, (*Server).console},
-			"vnc":             {get, 200, (*Server).vnc},
-			"vnc/screenshot":  {get, 200, (*Server).screenshot},
-			"portforward":     {get, 200, (*Server).forward},
-			"pause":           {put, 200, (*Server).pause},
-			"unpause":         {put, 200, (*Server).unpause},
-			"freeze":          {put, 200, (*Server).freeze},
-			"unfreeze":        {put, 200, (*Server).unfreeze},
-			"reset":           {put, 200, (*Server).reset},
-			"softreboot":      {put, 200, (*Server).softReboot},
-			"guestosinfo":     {get, 200, (*Server).guestInfo},
-			"userlist":        {get, 200, (*Server).users},
-			"filesystemlist":  {get, 200, (*Server).fileSystems},
-			"evacuate/cancel": {put, 200, (*Server).cancelEvacuation},
-		},
-	}
+	// verb is the row of the verb.
+	verb verb.Verb
 }
 
 // words are the verbs of RBAC by method.
@@ -163,102 +103,35 @@ func (s *Server) verb(w http.ResponseWriter, r *http.Request) {
 		fail(w, unavailable("cannot ask the API server what the user may: %v; try again", err))
 		return
 	}
-	of := ofVM
-	if at.resource == ofVMIs {
-		of = ofVMI
+	v, ok := verb.Find(at.resource, at.subresource)
+	if !ok {
+		v.Resource = at.resource
 	}
 	if !allowed {
 		if reason == "" {
 			reason = "no role allows it"
 		}
-		fail(w, apierrors.NewForbidden(of, at.name, fmt.Errorf("user %q may not %s %s/%s of %s in namespace %s: %s; ask for a role with it",
+		fail(w, apierrors.NewForbidden(v.Of(), at.name, fmt.Errorf("user %q may not %s %s/%s of %s in namespace %s: %s; ask for a role with it",
 			user.Name, word, at.resource, at.subresource, vmi.SubresourceGroup, at.namespace, reason)))
 		return
 	}
-	v, ok := verbs[at.resource][at.subresource]
 	switch {
 	case !ok:
 		fail(w, missing("%s/%s is not served; kubectl get --raw /apis/%s/v1 lists what is", at.resource, at.subresource, vmi.SubresourceGroup))
 		return
-	case v.method != r.Method:
-		w.Header().Set("Allow", v.method)
-		fail(w, apierrors.NewMethodNotSupported(of, word))
+	case v.Method != r.Method:
+		w.Header().Set("Allow", v.Method)
+		fail(w, apierrors.NewMethodNotSupported(v.Of(), word))
 		return
 	}
-	answer, err := v.do(s, r.Context(), &request{Request: r, route: at, w: w, user: user, admitted: leave})
+	answer, err := s.do(r.Context(), &request{Request: r, route: at, w: w, user: user, admitted: leave, verb: v})
 	switch {
 	case errors.Is(err, errStreamed):
-	case errors.As(err, new(inWords)):
+	case err != nil && v.Words && r.Header.Get("Accept") != runtime.ContentTypeJSON:
 		failInWords(w, err)
 	case err != nil:
 		fail(w, err)
 	default:
-		write(w, v.code, answer)
+		write(w, v.Code, answer)
 	}
-}
-
-// mostOfOptions is the largest body with options that is read, in bytes.
-const mostOfOptions = 8 << 10
-
-// body decodes the body, JSON or YAML, into options. An empty one is none. YAML has no
-// aliases: a body of some KiB could stand for gigabytes.
-func (r *request) body(options any) error {
-	b, err := io.ReadAll(http.MaxBytesReader(r.w, r.Body, mostOfOptions))
-	if err != nil {
-		return bad("Can not read Request body, error: %v", err)
-	}
-	if len(bytes.TrimSpace(b)) == 0 || json.Unmarshal(b, options) == nil {
-		return nil
-	}
-	if bytes.ContainsAny(b, "&*") {
-		err = errors.New("it is no JSON of the options, and YAML is read without the characters & and *")
-	} else {
-		err = yaml.Unmarshal(b, options)
-	}
-	if err != nil {
-		return bad("Can not unmarshal Request body to struct, error: %v", err)
-	}
-	return nil
-}
-
-// object reads the body, which must be the JSON of an object of the kind, and decodes it.
-// leave is to be called when the object is not used any more.
-func (s *Server) object(ctx context.Context, r *request, kind string, into any) (leave func(), err error) {
-	b, err := io.ReadAll(http.MaxBytesReader(r.w, r.Body, bounds.MaxBytes))
-	if err != nil {
-		return nil, bad("Can not read Request body, error: %v", err)
-	}
-	leave = func() {}
-	if len(b) > smallObject {
-		select {
-		case s.large <- struct{}{}:
-			leave = func() { <-s.large }
-		case <-ctx.Done():
-			return nil, unavailable("too many large objects are read; try again")
-		}
-	}
-	if fault := bounds.Fault(kind, b); fault != nil {
-		err = fault
-	} else {
-		err = json.Unmarshal(b, into)
-	}
-	if err != nil {
-		leave()
-		return nil, bad("Object is not a valid %s: %v", kind, err)
-	}
-	return leave, nil
-}
-
-// smallObject is the size of an object that does not wait for others, in bytes.
-const smallObject = 32 << 10
-
-// dry says that nothing is to be done.
-func dry(run []string) (bool, error) {
-	switch {
-	case len(run) == 0:
-		return false, nil
-	case len(run) == 1 && run[0] == "All":
-		return true, nil
-	}
-	return false, bad("dryRun: %q is not supported; leave it out, or give [\"All\"]", run)
 }

@@ -11,22 +11,11 @@ import (
 
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/podvisor/podvisor/launcher/protocol"
+	"github.com/podvisor/podvisor/scheduler/guest"
 	"github.com/podvisor/podvisor/scheduler/subresource/frontproxy"
-	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
 	"github.com/podvisor/podvisor/vmi/defaults"
 )
-
-// Nodes reach the VMIs on their nodes. Errors that are a [*vmi.Refusal] are of the node or
-// the launcher; others are of the way to it.
-type Nodes interface {
-	// Stream opens the stream of the VMI.
-	Stream(ctx context.Context, v *vmi.VirtualMachineInstance, stream protocol.Stream) (net.Conn, error)
-	// Call makes the call with the options, nil for none, and decodes the answer
-	// into answer unless it is nil.
-	Call(ctx context.Context, v *vmi.VirtualMachineInstance, call protocol.Call, options, answer any) error
-}
 
 // Config is the configuration of a Server.
 type Config struct {
@@ -35,8 +24,8 @@ type Config struct {
 	// Kube reads pods and nodes, watches the trust in the aggregator and creates
 	// SubjectAccessReviews. Required.
 	Kube kubernetes.Interface
-	// Nodes reach the VMIs. Nil: what needs them is answered with 503.
-	Nodes Nodes
+	// Guests reach the launchers. Without nodes, what needs them is answered with 503.
+	Guests guest.Guests
 	// Defaults complete a VM that is expanded. Nil: the defaults of Podvisor.
 	Defaults func() defaults.Profile
 	// ConfigVersion is the resourceVersion of the KubeVirt object in force, which healthz
@@ -68,9 +57,6 @@ func (c Config) complete() Config {
 	c.Requests = cmp.Or(c.Requests, 128)
 	c.Streams = cmp.Or(c.Streams, 1000)
 	c.StreamsPerVMI = cmp.Or(c.StreamsPerVMI, 20)
-	if c.Nodes == nil {
-		c.Nodes = unreachable{}
-	}
 	if c.Defaults == nil {
 		c.Defaults = func() defaults.Profile { return defaults.Profile{} }
 	}
@@ -146,15 +132,4 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.verb(w, r)
-}
-
-// unreachable are no nodes.
-type unreachable struct{}
-
-func (unreachable) Stream(context.Context, *vmi.VirtualMachineInstance, protocol.Stream) (net.Conn, error) {
-	return nil, unavailable("virt-controller does not reach the nodes: it is configured without them")
-}
-
-func (unreachable) Call(context.Context, *vmi.VirtualMachineInstance, protocol.Call, any, any) error {
-	return unavailable("virt-controller does not reach the nodes: it is configured without them")
 }

@@ -28,6 +28,7 @@ import (
 	kubetesting "k8s.io/client-go/testing"
 
 	"github.com/podvisor/podvisor/launcher/protocol"
+	"github.com/podvisor/podvisor/scheduler/guest"
 	"github.com/podvisor/podvisor/scheduler/subresource"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
@@ -79,12 +80,12 @@ func (e echo) Stream(context.Context, *vmi.VirtualMachineInstance, protocol.Stre
 	return a, nil
 }
 
-func (e echo) Call(_ context.Context, _ *vmi.VirtualMachineInstance, call protocol.Call, _, _ any) error {
+func (e echo) Call(_ context.Context, _ *vmi.VirtualMachineInstance, name protocol.Call, _, _ any) error {
 	select {
 	case err := <-e.refuses:
 		return err
 	default:
-		e.calls <- string(call)
+		e.calls <- string(name)
 		return nil
 	}
 }
@@ -96,6 +97,7 @@ type world struct {
 	front   authority
 	reviews chan authorizationv1.SubjectAccessReviewSpec
 	nodes   echo
+	store   *vmifake.Server
 	vmis    *client.Client
 	kube    *fake.Clientset
 	// end ends the server and waits until it has.
@@ -122,9 +124,10 @@ func newWorldWith(t *testing.T, c subresource.Config, objects ...vmifake.Object)
 		return true, r, nil
 	})
 	var err error
-	w.vmis, err = client.New(vmifake.New(objects...).Config())
+	w.store = vmifake.New(objects...)
+	w.vmis, err = client.New(w.store.Config())
 	require.NoError(t, err)
-	c.Client, c.Kube, c.Nodes, c.ConfigVersion = w.vmis, kube, w.nodes, func() string { return "42" }
+	c.Client, c.Kube, c.Guests, c.ConfigVersion = w.vmis, kube, guest.Guests{Nodes: w.nodes}, func() string { return "42" }
 	s, err := subresource.New(c)
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())

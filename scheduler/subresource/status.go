@@ -10,25 +10,11 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"github.com/podvisor/podvisor/launcher/protocol"
-	"github.com/podvisor/podvisor/vmi"
-)
-
-// The kinds as errors name them: in the singular.
-var (
-	ofVM  = schema.GroupResource{Group: vmi.GroupName, Resource: "virtualmachine"}
-	ofVMI = schema.GroupResource{Group: vmi.GroupName, Resource: "virtualmachineinstance"}
 )
 
 // mostOfMessage is how much of a message is sent: with all else, a Status must have fewer
 // than 1,024 bytes. Each error has its message, and the cause, at most once.
 const mostOfMessage = 600
-
-func conflict(of schema.GroupResource, name, format string, args ...any) error {
-	return apierrors.NewConflict(of, name, fmt.Errorf(format, args...))
-}
 
 func bad(format string, args ...any) error {
 	return apierrors.NewBadRequest(fmt.Sprintf(format, args...))
@@ -65,47 +51,6 @@ func statusOf(err error) metav1.Status {
 	return s.Status()
 }
 
-// found names the kind of an object that is not found as clients expect it.
-func found(err error, of schema.GroupResource, name string) error {
-	if apierrors.IsNotFound(err) {
-		return apierrors.NewNotFound(of, name)
-	}
-	return err
-}
-
-// refused is the error of a node as clients are to see it.
-func refused(v *vmi.VirtualMachineInstance, what string, err error) error {
-	var r *vmi.Refusal
-	if !errors.As(err, &r) {
-		var s apierrors.APIStatus
-		if errors.As(err, &s) {
-			return err
-		}
-		return unavailable("%s of VMI %s/%s: node %s does not answer: %v; try again", what, v.Namespace, v.Name, v.Status.NodeName, err)
-	}
-	switch r.Reason {
-	case vmi.RefusedBusy:
-		if what == "vnc" {
-			return conflict(ofVMI, v.Name, "Active VNC connection. Request denied.: end the other client, or connect without preserveSession")
-		}
-		return conflict(ofVMI, v.Name, "another client has its %s: %s; end the other client, or try again", what, r.Message)
-	case vmi.RefusedNoAgent:
-		if what == string(protocol.CallSoftReboot) {
-			return conflict(ofVMI, v.Name, "%s", noReboot)
-		}
-		return conflict(ofVMI, v.Name, "VMI does not have guest agent connected: %s", r.Message)
-	case vmi.RefusedNotFound:
-		return conflict(ofVMI, v.Name, "it does not run on node %s: %s; read its status, and try again", v.Status.NodeName, r.Message)
-	case vmi.RefusedUnknown:
-		return conflict(ofVMI, v.Name, "its launcher does not know %s: %s; restart the VMI, which gives it the present launcher", what, r.Message)
-	case vmi.RefusedMalformed, vmi.RefusedTooLarge:
-		return bad("%s of VMI %s: %s", what, v.Name, r.Message)
-	case vmi.RefusedUnavailable:
-		return unavailable("%s of VMI %s cannot be had now: %s; try again", what, v.Name, r.Message)
-	}
-	return apierrors.NewInternalError(fmt.Errorf("%s of VMI %s: %s", what, v.Name, r.Message))
-}
-
 // fail answers with the error.
 func fail(w http.ResponseWriter, err error) {
 	s := statusOf(err)
@@ -122,11 +67,9 @@ func fail(w http.ResponseWriter, err error) {
 	write(w, int(s.Code), s)
 }
 
-// inWords is an error that is answered with 500 and its message as text. A client that reads
-// an answer as it comes, as KubeVirt's does that of guestosinfo, shows the words of no other.
-// A client that takes nothing but JSON gets a Status.
-type inWords struct{ error }
-
+// failInWords answers an error with 500 and its message as text. A client that reads an answer
+// as it comes, as KubeVirt's does that of guestosinfo, shows the words of no other. A client
+// that takes nothing but JSON gets a Status.
 func failInWords(w http.ResponseWriter, err error) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(http.StatusInternalServerError)
@@ -150,12 +93,6 @@ func cut(m string) string {
 func write(w http.ResponseWriter, code int, answer any) {
 	if answer == nil {
 		w.WriteHeader(code)
-		return
-	}
-	if p, ok := answer.(picture); ok {
-		w.Header().Set("Content-Type", "image/png")
-		w.WriteHeader(code)
-		_, _ = w.Write(p)
 		return
 	}
 	b, err := json.MarshalIndent(answer, "", " ")

@@ -3,13 +3,16 @@ package subresource
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
 	"slices"
 	"strconv"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,6 +20,7 @@ import (
 	"github.com/podvisor/podvisor/internal/websocket"
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/verb"
 )
 
 // errStreamed is that the answer has been sent.
@@ -25,95 +29,38 @@ var errStreamed = errors.New("the answer is sent")
 // errCut ends a connection in the middle of an answer.
 var errCut = http.ErrAbortHandler
 
+// mostToDial is how long a port may take to answer.
+const mostToDial = 10 * time.Second
+
 func key(v *vmi.VirtualMachineInstance) types.NamespacedName {
 	return types.NamespacedName{Namespace: v.Namespace, Name: v.Name}
 }
 
-func (s *Server) console(ctx context.Context, r *request) (any, error) {
-	v, err := s.vmi(ctx, r)
-	switch {
-	case err != nil:
-		return nil, err
-	case v.Spec.Domain.Devices.AutoattachSerialConsole != nil && !*v.Spec.Domain.Devices.AutoattachSerialConsole:
-		// Clients expect just these words. They ask again for minutes after a 400.
-		return nil, status(http.StatusConflict, metav1.StatusReasonConflict, "No serial consoles are present.")
-	case v.Status.Phase == vmi.Failed:
-		return nil, conflict(ofVMI, v.Name, "VMI is in failed status")
-	case v.Status.Phase != vmi.Running:
-		return nil, bad("VMI is not running")
-	}
-	return nil, s.join(ctx, r, v, func(ctx context.Context) (net.Conn, error) {
-		c, err := s.Nodes.Stream(ctx, v, protocol.StreamConsole)
-		if err != nil {
-			return nil, refused(v, string(protocol.StreamConsole), err)
-		}
-		return c, nil
-	}, JoinOptions{Cuts: true})
-}
-
-// withScreen reads the VMI, which must have a screen.
-func (s *Server) withScreen(ctx context.Context, r *request) (*vmi.VirtualMachineInstance, error) {
-	v, err := s.vmi(ctx, r)
-	switch {
-	case err != nil:
-		return nil, err
-	case v.Spec.Domain.Devices.AutoattachGraphicsDevice != nil && !*v.Spec.Domain.Devices.AutoattachGraphicsDevice:
-		return nil, bad("No graphics devices are present.")
-	case v.Status.Phase != vmi.Running:
-		return nil, bad("VMI is not running")
-	}
-	return v, nil
-}
-
-func (s *Server) vnc(ctx context.Context, r *request) (any, error) {
-	v, err := s.withScreen(ctx, r)
-	if err != nil {
-		return nil, err
-	}
-	stream := protocol.StreamScreen
-	if keep, err := strconv.ParseBool(r.URL.Query().Get("preserveSession")); err == nil && keep {
-		stream = protocol.StreamScreenIfFree
-	}
-	return nil, s.join(ctx, r, v, func(ctx context.Context) (net.Conn, error) {
-		c, err := s.Nodes.Stream(ctx, v, stream)
-		if err != nil {
-			return nil, refused(v, "vnc", err)
-		}
-		return c, nil
-	}, JoinOptions{Cuts: true})
-}
-
-func (s *Server) forward(ctx context.Context, r *request) (any, error) {
-	network := "tcp"
-	if len(r.rest) == 2 {
-		network = r.rest[1]
-	}
-	if len(r.rest) < 1 || len(r.rest) > 2 || network != "tcp" && network != "udp" {
-		return nil, bad("the path of portforward ends with a port, and tcp or udp if it is not tcp")
-	}
-	port, err := strconv.ParseUint(r.rest[0], 10, 16)
-	if err != nil || port == 0 {
-		return nil, bad("port %q is none from 1 to 65535", r.rest[0])
-	}
-	v, err := s.evacuated(ctx, r)
-	switch {
-	case err != nil:
-		return nil, err
-	case v.Status.Condition(vmi.ConditionPaused) != nil:
-		return nil, conflict(ofVMI, v.Name, "VMI is paused")
+// open opens the stream and joins it with a websocket of the client.
+func (s *Server) open(ctx context.Context, r *request, v *vmi.VirtualMachineInstance, of verb.Stream) error {
+	if of.Name != "" {
+		return s.join(ctx, r, v, func(ctx context.Context) (net.Conn, error) {
+			c, err := s.Guests.Stream(ctx, v, protocol.Stream(of.Name))
+			if err != nil {
+				return nil, r.verb.Refused(v, err)
+			}
+			return c, nil
+		}, JoinOptions{Cuts: true})
 	}
 	address, err := s.address(ctx, v)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	address = net.JoinHostPort(address, strconv.FormatUint(port, 10))
-	return nil, s.join(ctx, r, v, func(ctx context.Context) (net.Conn, error) {
-		c, err := s.Dial(ctx, network, address)
+	address = net.JoinHostPort(address, strconv.Itoa(int(of.Port)))
+	return s.join(ctx, r, v, func(ctx context.Context) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(ctx, mostToDial)
+		defer cancel()
+		c, err := s.Dial(ctx, of.Network, address)
 		if err != nil {
 			return nil, unavailable("dialing VM: %v", err)
 		}
 		return c, nil
-	}, JoinOptions{Datagrams: network == "udp"})
+	}, JoinOptions{Datagrams: of.Network == verb.UDP})
 }
 
 // address is the address that Kubernetes reports of the pod that the VMI runs in. It is
@@ -129,7 +76,7 @@ func (s *Server) address(ctx context.Context, v *vmi.VirtualMachineInstance) (st
 		switch {
 		case !metav1.IsControlledBy(&p, v), p.Status.Phase != corev1.PodRunning, p.Status.PodIP == "", p.Spec.NodeName != v.Status.NodeName:
 		case p.Spec.HostNetwork, ofNode(&p):
-			return "", conflict(ofVMI, v.Name, "it is on the network of node %s: connect to the node", p.Spec.NodeName)
+			return "", apierrors.NewConflict(verb.OfVMI, v.Name, fmt.Errorf("it is on the network of node %s: connect to the node", p.Spec.NodeName))
 		default:
 			return p.Status.PodIP, nil
 		}
@@ -154,18 +101,16 @@ func ofNode(p *corev1.Pod) bool {
 	})
 }
 
-// join opens the stream and joins it with a websocket of the client.
+// join opens the far end and joins it with a websocket of the client.
 func (s *Server) join(ctx context.Context, r *request, v *vmi.VirtualMachineInstance, open func(context.Context) (net.Conn, error), o JoinOptions) error {
 	if !websocket.Asked(r.Request) {
-		return bad("%s is a websocket: send the headers of an upgrade", r.subresource)
+		return r.verb.NoWebsocket()
 	}
 	leave, err := s.streams.take(key(v))
 	if err != nil {
 		return err
 	}
-	dial, cancel := context.WithTimeout(ctx, mostToCall)
-	far, err := open(dial)
-	cancel()
+	far, err := open(ctx)
 	if err != nil {
 		leave()
 		return err

@@ -24,6 +24,7 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
 	"github.com/podvisor/podvisor/vmi/client/fake"
+	"github.com/podvisor/podvisor/vmi/defaults"
 	"github.com/podvisor/podvisor/vmi/vmitest"
 )
 
@@ -222,7 +223,9 @@ func TestAnExpandedVMIsRead(t *testing.T) {
 	require.NoError(t, err)
 	got, err := c.VirtualMachines("default").ExpandSpec(t.Context(), "web")
 	require.NoError(t, err)
-	require.Equal(t, m.Spec, got.Spec)
+	want := m.Spec.DeepCopy()
+	want.Template.Spec = *defaults.Spec(&m.Spec.Template.Spec, defaults.Profile{})
+	require.Equal(t, *want, got.Spec)
 	_, err = c.VirtualMachines("default").ExpandSpec(t.Context(), "other")
 	require.True(t, apierrors.IsNotFound(err), "%v", err)
 }

@@ -4,126 +4,13 @@ import (
 	"bytes"
 	"image"
 	"image/png"
-	"net/http"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/verb"
 )
-
-// running is the VMI of the call, which is in conflict with the words unless it runs.
-func (c *call) running(words string) (*vmi.VirtualMachineInstance, error) {
-	v, err := c.vmi()
-	if err == nil && v.Status.Phase != vmi.Running {
-		err = c.conflict(vmiKind, words)
-	}
-	return v, err
-}
-
-// done is the answer of the verbs of VMIs.
-func done(err error) (reply, error) { return reply{code: http.StatusOK}, err }
-
-// conditions writes the conditions of the VMI, which the change changes.
-func (c *call) conditions(v *vmi.VirtualMachineInstance, dryRun []string, change func(*vmi.VirtualMachineInstanceStatus)) error {
-	change(&v.Status)
-	return c.set(vmiKind, dryRun, v.Status.Conditions, "status", "conditions")
-}
-
-func pause(c *call) (reply, error) {
-	var opts vmi.PauseOptions
-	if err := c.options(&opts); err != nil {
-		return reply{}, err
-	}
-	v, err := c.running("VM is not running")
-	switch {
-	case err != nil:
-		return reply{}, err
-	case v.Spec.LivenessProbe != nil && v.Spec.LivenessProbe.GuestAgentPing == nil:
-		return reply{}, apierrors.NewForbidden(singular(vmiKind), c.name, errProbe)
-	case v.Status.Condition(vmi.ConditionPaused) != nil:
-		return reply{}, c.conflict(vmiKind, "VMI is already paused")
-	}
-	return done(c.conditions(v, opts.DryRun, func(s *vmi.VirtualMachineInstanceStatus) {
-		s.SetCondition(vmi.Condition{Type: vmi.ConditionPaused, Status: corev1.ConditionTrue, Reason: vmi.ReasonPausedByUser}, metav1.Now())
-	}))
-}
-
-func unpause(c *call) (reply, error) {
-	var opts vmi.UnpauseOptions
-	if err := c.options(&opts); err != nil {
-		return reply{}, err
-	}
-	v, err := c.running("VMI is not running")
-	switch {
-	case err != nil:
-		return reply{}, err
-	case v.Status.Condition(vmi.ConditionPaused) == nil:
-		return reply{}, c.conflict(vmiKind, "VMI is not paused")
-	}
-	return done(c.conditions(v, opts.DryRun, func(s *vmi.VirtualMachineInstanceStatus) { s.RemoveCondition(vmi.ConditionPaused) }))
-}
-
-// has reports whether the condition is True.
-func has(v *vmi.VirtualMachineInstance, t vmi.ConditionType) bool {
-	c := v.Status.Condition(t)
-	return c != nil && c.Status == corev1.ConditionTrue
-}
-
-func softReboot(c *call) (reply, error) {
-	v, err := c.running("VM is not running")
-	if err != nil {
-		return reply{}, err
-	}
-	f := v.Spec.Domain.Features
-	noACPI := f != nil && f.ACPI.Enabled != nil && !*f.ACPI.Enabled
-	switch {
-	case has(v, vmi.ConditionPaused):
-		err = c.conflict(vmiKind, "VMI is paused")
-	case noACPI && !has(v, vmi.ConditionAgentConnected):
-		err = c.conflict(vmiKind, "VMI neither have the agent connected nor the ACPI feature enabled")
-	}
-	return done(err)
-}
-
-func reset(c *call) (reply, error) {
-	v, err := c.vmi()
-	if err == nil && v.Status.Phase != vmi.Running && v.Status.Phase != vmi.Scheduled {
-		err = apierrors.NewBadRequest("Failed to reset non-running VMI with phase " + string(v.Status.Phase))
-	}
-	return done(err)
-}
-
-func freeze(c *call) (reply, error) {
-	if _, err := c.running("VM is not running"); err != nil {
-		return reply{}, err
-	}
-	var opts vmi.FreezeUnfreezeTimeout
-	if err := c.options(&opts); err != nil {
-		return reply{}, err
-	}
-	if opts.UnfreezeTimeout == nil {
-		return reply{}, apierrors.NewInternalError(errTimeout)
-	}
-	return done(c.set(vmiKind, nil, "frozen", "status", "fsFreezeStatus"))
-}
-
-func unfreeze(c *call) (reply, error) {
-	if _, err := c.running("VMI is not running"); err != nil {
-		return reply{}, err
-	}
-	return done(c.set(vmiKind, nil, nil, "status", "fsFreezeStatus"))
-}
-
-// agent is the VMI of the call, whose agent is connected.
-func (c *call) agent() (*vmi.VirtualMachineInstance, error) {
-	v, err := c.running("VMI is not running")
-	if err == nil && v.Status.Condition(vmi.ConditionAgentConnected) == nil {
-		err = c.conflict(vmiKind, "VMI does not have guest agent connected")
-	}
-	return v, err
-}
 
 // What every guest of the fake has.
 var (
@@ -134,36 +21,60 @@ var (
 	}}
 )
 
-func guestInfo(c *call) (reply, error) {
-	v, err := c.agent()
-	if err != nil {
-		return reply{}, err
-	}
-	return jsonReply(vmi.VirtualMachineInstanceGuestAgentInfo{
-		GuestAgentVersion: "fake", Hostname: v.Name, OS: v.Status.GuestOSInfo, Timezone: "UTC, 0",
-		UserList: guestUsers, FSInfo: vmi.VirtualMachineInstanceFileSystemInfo{Filesystems: guestFiles}, FSFreezeStatus: v.Status.FSFreezeStatus,
-	})
+// played are what guests do when their launchers are called, by the name of the call, as
+// their status shows it: an answer, and what is written. A guest that is called by another name
+// does nothing, and answers with the zero value of the answer.
+var played = map[string]func(*call) (any, []verb.Operation){
+	"pause": func(c *call) (any, []verb.Operation) {
+		c.VMI.Status.SetCondition(vmi.Condition{Type: vmi.ConditionPaused, Status: corev1.ConditionTrue, Reason: vmi.ReasonPausedByUser}, metav1.Now())
+		return nil, set("conditions", c.VMI.Status.Conditions)
+	},
+	"unpause": func(c *call) (any, []verb.Operation) {
+		c.VMI.Status.RemoveCondition(vmi.ConditionPaused)
+		return nil, set("conditions", c.VMI.Status.Conditions)
+	},
+	"freeze":   func(*call) (any, []verb.Operation) { return nil, set("fsFreezeStatus", "frozen") },
+	"unfreeze": func(*call) (any, []verb.Operation) { return nil, set("fsFreezeStatus", "") },
+	"guestosinfo": func(c *call) (any, []verb.Operation) {
+		return vmi.VirtualMachineInstanceGuestAgentInfo{
+			GuestAgentVersion: "fake", Hostname: c.Name, OS: c.VMI.Status.GuestOSInfo, Timezone: "UTC, 0",
+			UserList: guestUsers, FSInfo: vmi.VirtualMachineInstanceFileSystemInfo{Filesystems: guestFiles}, FSFreezeStatus: c.VMI.Status.FSFreezeStatus,
+		}, nil
+	},
+	"userlist": func(*call) (any, []verb.Operation) {
+		return vmi.VirtualMachineInstanceGuestOSUserList{Items: guestUsers}, nil
+	},
+	"filesystemlist": func(*call) (any, []verb.Operation) {
+		return vmi.VirtualMachineInstanceFileSystemList{Items: guestFiles}, nil
+	},
 }
 
-func users(c *call) (reply, error) {
-	if _, err := c.agent(); err != nil {
-		return reply{}, err
-	}
-	return jsonReply(vmi.VirtualMachineInstanceGuestOSUserList{Items: guestUsers})
+// set writes a field of the status.
+func set(field string, value any) []verb.Operation {
+	return []verb.Operation{{Op: "add", Path: "/status/" + field, Value: value}}
 }
 
-func fileSystems(c *call) (reply, error) {
-	if _, err := c.agent(); err != nil {
-		return reply{}, err
+// play is what the guest answers to the call of its launcher.
+func (c *call) play() (any, error) {
+	do, ok := played[c.verb.Subresource]
+	if !ok {
+		if c.verb.Answer == nil {
+			return nil, nil
+		}
+		return c.verb.Answer(), nil
 	}
-	return jsonReply(vmi.VirtualMachineInstanceFileSystemList{Items: guestFiles})
+	answer, writes := do(c)
+	if len(writes) == 0 {
+		return answer, nil
+	}
+	return answer, c.patch(verb.Patch{Of: verb.OfVMI, UID: c.VMI.UID, Subresource: "status", Operations: writes})
 }
 
-func screenshot(c *call) (reply, error) {
-	if _, err := c.graphics(); err != nil {
-		return reply{}, err
-	}
+// picture is a PNG file.
+type picture []byte
+
+func screenshot() (any, error) {
 	var b bytes.Buffer
 	err := png.Encode(&b, image.NewGray(image.Rect(0, 0, 72, 40)))
-	return reply{http.StatusOK, "image/png", b.Bytes()}, err
+	return picture(b.Bytes()), err
 }

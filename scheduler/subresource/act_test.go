@@ -9,6 +9,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/podvisor/podvisor/vmi/verb"
 )
 
 func TestOnlyATestThatFailsIsTriedAgain(t *testing.T) {
@@ -19,9 +21,9 @@ func TestOnlyATestThatFailsIsTriedAgain(t *testing.T) {
 	}{
 		"done":                 {nil, false},
 		"a test failed":        {apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", "testing value failed", 0, false), true},
-		"another write":        {apierrors.NewConflict(ofVM, "x", errors.New("modified")), true},
+		"another write":        {apierrors.NewConflict(verb.OfVM, "x", errors.New("modified")), true},
 		"the object is wrong":  {refusal, false},
-		"there is none":        {apierrors.NewNotFound(ofVM, "x"), false},
+		"there is none":        {apierrors.NewNotFound(verb.OfVM, "x"), false},
 		"no answer of the API": {errors.New("connection refused"), false},
 	} {
 		t.Run(name, func(t *testing.T) {

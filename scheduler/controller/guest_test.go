@@ -1,0 +1,136 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubefake "k8s.io/client-go/kubernetes/fake"
+
+	"github.com/podvisor/podvisor/internal/reconcile"
+	"github.com/podvisor/podvisor/launcher/protocol"
+	"github.com/podvisor/podvisor/scheduler"
+	"github.com/podvisor/podvisor/scheduler/guest"
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/client"
+	"github.com/podvisor/podvisor/vmi/client/fake"
+	"github.com/podvisor/podvisor/vmi/client/informer"
+)
+
+// launchers are nodes whose launchers freeze guests. Each call has the next fault.
+type launchers struct {
+	mu     sync.Mutex
+	faults []func(ctx context.Context) error
+	calls  int
+	frozen int
+}
+
+func (*launchers) Stream(context.Context, *vmi.VirtualMachineInstance, protocol.Stream) (net.Conn, error) {
+	return nil, errors.New("no stream is opened")
+}
+
+func (l *launchers) Call(ctx context.Context, _ *vmi.VirtualMachineInstance, name protocol.Call, _, _ any) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if name != "freeze" {
+		return errors.New("unknown call " + string(name))
+	}
+	l.calls++
+	var fault func(context.Context) error
+	if len(l.faults) > 0 {
+		fault, l.faults = l.faults[0], l.faults[1:]
+	}
+	if fault == nil {
+		l.frozen++
+		return nil
+	}
+	return fault(ctx)
+}
+
+func (l *launchers) made() (calls, frozen int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.calls, l.frozen
+}
+
+func refuses(reason string) func(context.Context) error {
+	return func(context.Context) error {
+		return &vmi.Refusal{Finding: vmi.Finding{Reason: reason, Message: "refused"}}
+	}
+}
+
+// freezing is the decision of a kind that has a guest frozen: it is done, it waits, or it
+// cannot be.
+func freezing(m *vmi.VirtualMachineInstanceMigration, err error) scheduler.Plan {
+	changed := m.DeepCopy()
+	var refused *vmi.Refusal
+	switch {
+	case !errors.As(err, &refused):
+		changed.Status.Phase = vmi.MigrationSucceeded
+	case refused.Reason == vmi.RefusedUnavailable && !guest.Once("freeze"):
+		changed.Status.Phase = vmi.MigrationPending
+		return scheduler.Plan{Actions: []scheduler.Action{scheduler.WriteStatus[*vmi.VirtualMachineInstanceMigration]{Object: changed}}, Recheck: time.Millisecond}
+	default:
+		changed.Status.Phase = vmi.MigrationFailed
+	}
+	return scheduler.Plan{Actions: []scheduler.Action{scheduler.WriteStatus[*vmi.VirtualMachineInstanceMigration]{Object: changed}}}
+}
+
+func TestAKindAsksAGuestThroughTheControllersConfiguration(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		phase         vmi.Phase
+		faults        []func(context.Context) error
+		want          vmi.MigrationPhase
+		calls, frozen int
+	}{
+		"it is done":              {vmi.Running, nil, vmi.MigrationSucceeded, 1, 1},
+		"the handler was away":    {vmi.Running, []func(context.Context) error{refuses(vmi.RefusedUnavailable), refuses(vmi.RefusedUnavailable)}, vmi.MigrationSucceeded, 3, 1},
+		"the launcher hangs once": {vmi.Running, []func(context.Context) error{func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }}, vmi.MigrationSucceeded, 2, 1},
+		"the answer was lost": {vmi.Running, []func(context.Context) error{func(context.Context) error { return errors.New("connection reset by peer") }},
+			vmi.MigrationSucceeded, 2, 1},
+		"the launcher is gone": {vmi.Running, []func(context.Context) error{refuses(vmi.RefusedNotFound)}, vmi.MigrationFailed, 1, 0},
+		"the VMI has ended":    {vmi.Succeeded, nil, vmi.MigrationFailed, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			nodes := &launchers{faults: tt.faults}
+			v := stored(tt.phase)
+			m := &vmi.VirtualMachineInstanceMigration{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "migration-uid"}}
+			api, err := client.New(fake.New(m).Config())
+			require.NoError(t, err)
+			c, err := New(Config{Client: api, Kube: kubefake.NewClientset(), Pods: rendering, Guests: guest.Guests{Nodes: nodes, MostToAsk: 50 * time.Millisecond}})
+			require.NoError(t, err)
+			migrations := informer.New(api.VirtualMachineInstanceMigrations(""), informer.Selection{})
+			require.NoError(t, reconcile.Cache(&c.caches.Caches, migrations, reconcile.Cached[*vmi.VirtualMachineInstanceMigration]{}))
+			_, err = register(c, registration[*vmi.VirtualMachineInstanceMigration, *vmi.VirtualMachineInstanceMigrationList]{
+				definition: vmi.VirtualMachineInstanceMigrations, finalizer: vmi.Finalizer,
+				name: "virt-controller-migration", cached: migrations, in: api.VirtualMachineInstanceMigrations,
+				describe: func(*vmi.VirtualMachineInstanceMigration) []any { return nil },
+				observe: func(ctx context.Context, m *vmi.VirtualMachineInstanceMigration) (decide[*vmi.VirtualMachineInstanceMigration], error) {
+					if p := m.Status.Phase; p == vmi.MigrationSucceeded || p == vmi.MigrationFailed {
+						return func(*vmi.VirtualMachineInstanceMigration, *vmi.Finding) scheduler.Plan { return scheduler.Plan{} }, nil
+					}
+					err := c.cfg.Guests.Call(ctx, v, "freeze", vmi.FreezeUnfreezeTimeout{UnfreezeTimeout: &metav1.Duration{}}, nil)
+					return func(m *vmi.VirtualMachineInstanceMigration, _ *vmi.Finding) scheduler.Plan { return freezing(m, err) }, nil
+				},
+			})
+			require.NoError(t, err)
+			ctx, cancel := context.WithCancel(context.Background())
+			done := make(chan error, 1)
+			go func() { done <- c.Run(ctx) }()
+			defer func() { cancel(); require.NoError(t, <-done) }()
+			require.Eventually(t, func() bool {
+				m, err := api.VirtualMachineInstanceMigrations("default").Get(ctx, "web", metav1.GetOptions{})
+				return err == nil && m.Status.Phase == tt.want
+			}, 30*time.Second, 5*time.Millisecond)
+			calls, frozen := nodes.made()
+			require.Equal(t, [2]int{tt.calls, tt.frozen}, [2]int{calls, frozen})
+		})
+	}
+}
