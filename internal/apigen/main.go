@@ -17,6 +17,7 @@ const (
 	table    = "docs/fields.md"
 	unserved = "vmi/served/zz_generated.unserved.go"
 	untyped  = "vmi/served/zz_generated.untyped.go"
+	users    = "manifests/rbac/users.yaml"
 	lists    = "vmi/bounds/zz_generated.lists.go"
 	rowsFile = "zz_generated.definitions.go"
 )
@@ -67,6 +68,9 @@ func run(controllerGen []string, whole string) error {
 		return err
 	}
 	if err := os.WriteFile(table, []byte(text), 0o644); err != nil {
+		return err
+	}
+	if err := writeVerbs(users); err != nil {
 		return err
 	}
 	pruned, err := writeServed(m, all, crds)

@@ -1,0 +1,144 @@
+package verb_test
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/verb"
+	"github.com/podvisor/podvisor/vmi/vmitest"
+)
+
+// tableOf are the cells of the first two columns below a heading of docs/subresources.md.
+func tableOf(t *testing.T, page, after string) []string {
+	t.Helper()
+	_, rest, ok := strings.Cut(page, after)
+	require.True(t, ok, after)
+	var rows []string
+	for _, line := range strings.Split(strings.TrimLeft(rest[strings.Index(rest, "\n|"):], "\n"), "\n") {
+		if !strings.HasPrefix(line, "|") {
+			break
+		}
+		rows = append(rows, strings.Split(line, "|")[1])
+	}
+	require.Greater(t, len(rows), 2)
+	return rows[2:]
+}
+
+var quoted = regexp.MustCompile("`([a-z/-]+)")
+
+// documented are the verbs in the first cells of rows.
+func documented(rows []string) []string {
+	var out []string
+	for _, r := range rows {
+		for _, m := range quoted.FindAllStringSubmatch(r, -1) {
+			out = append(out, strings.TrimSuffix(m[1], "/"))
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(slices.DeleteFunc(out, func(s string) bool { return s == "" }))
+}
+
+func TestThePageHasEveryVerbAndNoOther(t *testing.T) {
+	b, err := os.ReadFile("../../docs/subresources.md")
+	require.NoError(t, err)
+	page := string(b)
+	served := map[string][]string{}
+	for _, v := range verb.All() {
+		served[v.Resource] = append(served[v.Resource], v.Subresource)
+	}
+	for _, all := range served {
+		slices.Sort(all)
+	}
+	ofVMs := documented(tableOf(t, page, "Of VMs, below `virtualmachines/NAME/`"))
+	ofVMIs := documented(tableOf(t, page, "Of VMIs, below `virtualmachineinstances/NAME/`"))
+	// A port follows portforward in both, and the protocol alone is no verb.
+	require.Equal(t, served[verb.VMs], ofVMs)
+	require.Equal(t, served[verb.VMIs], ofVMIs)
+	require.Contains(t, page, "And `"+verb.Expand+"` (PUT")
+}
+
+func TestEveryVerbIsThereOnceAndWhole(t *testing.T) {
+	paths := map[string]bool{}
+	for _, v := range verb.All() {
+		require.False(t, paths[v.Path()], v.Path())
+		paths[v.Path()] = true
+		require.NotNil(t, v.Decide, v.Path())
+		require.Contains(t, []string{verb.Get, verb.Put}, v.Method)
+		require.NotZero(t, v.Code)
+		found, ok := verb.Find(v.Resource, v.Subresource)
+		require.True(t, ok)
+		require.Equal(t, v.Path(), found.Path())
+	}
+	require.True(t, paths["virtualmachines/start"])
+	_, ok := verb.Find(verb.VMs, "vnc")
+	require.False(t, ok)
+}
+
+func runs() *vmi.VirtualMachineInstance {
+	return vmitest.New(vmitest.WithName("a"), vmitest.WithPhase(vmi.Running))
+}
+
+// The refusals that no client of package vmi/client can cause; package contract has the others.
+func TestWhatNoClientAsksIsRefused(t *testing.T) {
+	drained := verb.Observed{VMI: runs(), Drain: "drain", Taints: []corev1.Taint{{Key: "drain", Effect: corev1.TaintEffectNoSchedule}}}
+	for name, tt := range map[string]struct {
+		resource, subresource string
+		observed              verb.Observed
+		code                  int32
+		words                 string
+	}{
+		"a freeze without a timeout":         {verb.VMIs, "freeze", verb.Observed{VMI: runs()}, 400, "Unfreeze timeout in freeze request is not set"},
+		"a freeze with a negative timeout":   {verb.VMIs, "freeze", verb.Observed{VMI: runs(), Body: []byte("unfreezeTimeout: -1s")}, 400, "is negative"},
+		"a freeze that is malformed":         {verb.VMIs, "freeze", verb.Observed{VMI: runs(), Body: []byte("[")}, 400, "Can not unmarshal"},
+		"a pause that is malformed":          {verb.VMIs, "pause", verb.Observed{VMI: runs(), Body: []byte("[")}, 400, "Can not unmarshal"},
+		"an evacuation from a drained node":  {verb.VMIs, "evacuate/cancel", drained, 400, "has NodeDrainTaintKey drain"},
+		"a port that is none":                {verb.VMIs, "portforward", verb.Observed{VMI: runs(), Tail: []string{"0"}}, 400, "is none from 1 to 65535"},
+		"a port of no network":               {verb.VMIs, "portforward", verb.Observed{VMI: runs(), Tail: []string{"1", "sctp"}}, 400, "tcp or udp"},
+		"no port":                            {verb.VMIs, "portforward", verb.Observed{VMI: runs()}, 400, "ends with a port"},
+		"an expansion of another kind":       {verb.Expand, "", verb.Observed{Body: []byte(`{"kind":"Pod","spec":{"template":{}}}`)}, 400, "its kind is Pod"},
+		"an expansion of what is no object":  {verb.Expand, "", verb.Observed{Body: []byte(`[]`)}, 400, "Object is not a valid VirtualMachine"},
+		"an expansion of what is too deep":   {verb.Expand, "", verb.Observed{Body: []byte(strings.Repeat("[", 100))}, 400, "Object is not a valid VirtualMachine"},
+		"a migration that is malformed":      {verb.VMs, "migrate", verb.Observed{VMI: runs(), Body: []byte("[")}, 400, "Can not unmarshal"},
+		"a stop of two fields of a strategy": {verb.VMs, "stop", verb.Observed{VM: &vmi.VirtualMachine{Spec: vmi.VirtualMachineSpec{Running: new(true), RunStrategy: new(vmi.RunAlways)}}}, 500, "remove one"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v, ok := verb.Find(tt.resource, tt.subresource)
+			require.True(t, ok)
+			_, err := v.Decide(tt.observed)
+			require.ErrorContains(t, err, tt.words)
+			var s apierrors.APIStatus
+			require.ErrorAs(t, err, &s)
+			require.Equal(t, tt.code, s.Status().Code)
+		})
+	}
+}
+
+func TestAPlanOfACallHasItsOptions(t *testing.T) {
+	v, _ := verb.Find(verb.VMIs, "freeze")
+	p, err := v.Decide(verb.Observed{VMI: runs(), Body: []byte("unfreezeTimeout: 10s")})
+	require.NoError(t, err)
+	require.Equal(t, verb.Plan{Call: &verb.Call{Options: vmi.FreezeUnfreezeTimeout{UnfreezeTimeout: &metav1.Duration{Duration: 10 * time.Second}}}}, p)
+}
+
+func TestARestartAtOnceIsTakenBackIfItCannotBeQueued(t *testing.T) {
+	v, _ := verb.Find(verb.VMs, "restart")
+	i := runs()
+	i.Spec.TerminationGracePeriodSeconds = new(int64(30))
+	p, err := v.Decide(verb.Observed{VM: vmitest.NewVM(vmi.RunAlways), VMI: i, Body: []byte(`{"gracePeriodSeconds":0}`)})
+	require.NoError(t, err)
+	require.Len(t, p.Patches, 2)
+	const at = "/spec/terminationGracePeriodSeconds"
+	require.Equal(t, []verb.Operation{{Op: "test", Path: at, Value: int64(30)}, {Op: "replace", Path: at, Value: int64(1)}}, p.Patches[0].Operations)
+	require.Equal(t, []verb.Operation{{Op: "test", Path: at, Value: int64(1)}, {Op: "replace", Path: at, Value: int64(30)}}, p.Patches[0].Undo)
+	require.Equal(t, "status", p.Patches[1].Subresource)
+}
