@@ -52,14 +52,18 @@ func undisturbed(t *testing.T, component, object string) {
 	} {
 		streams := u.openStreams("steady")
 		do()
-		// The streams may lead through the other virt-controller than the killed one.
 		if what == 1 || component == "virt-handler" {
 			streams[0].isCut()
 			streams[1].isCut()
+			u.opensAnew("steady")
+		} else {
+			// The streams may lead through the other virt-controller than the killed one: then
+			// they go on until the next ones are opened.
+			streams[0].worksOrIsCut()
+			u.opensAnew("steady")
+			streams[0].isCut()
+			streams[1].isCut()
 		}
-		u.opensAnew("steady")
-		streams[0].isCut()
-		streams[1].isCut()
 		for _, check := range goesOn {
 			check()
 		}

@@ -162,6 +162,24 @@ func (c *terminal) isCut() {
 	require.ErrorContains(c.u.t, c.err, "EOF")
 }
 
+// worksOrIsCut waits until the shell of the guest answers or the stream has ended. One that
+// does neither hangs.
+func (c *terminal) worksOrIsCut() {
+	c.u.t.Helper()
+	_, _ = c.stream.Write([]byte("echo still-$((20+1))\r")) // it may have ended
+	eventually(c.u.t, soon, func() error {
+		select {
+		case <-c.ended:
+			return nil
+		default:
+		}
+		if !strings.Contains(c.screen(), "still-21") {
+			return errors.New("the console does not answer, and has not ended")
+		}
+		return nil
+	})
+}
+
 // screen opens the screen and reads what an RFB server sends first.
 func (u user) screen(name string, opts client.VNCOptions) client.Stream {
 	u.t.Helper()
