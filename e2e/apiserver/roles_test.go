@@ -71,6 +71,7 @@ func TestNoRoleOfUsersWritesRevisions(t *testing.T) {
 	for _, role := range []string{"system:aggregate-to-edit", "system:aggregate-to-admin", "kubevirt.io:edit"} {
 		r, err := world.kube.RbacV1().ClusterRoles().Get(t.Context(), role, metav1.GetOptions{})
 		require.NoError(t, err)
+		require.NotEmpty(t, r.Rules, role)
 		for _, rule := range r.Rules {
 			require.NotContains(t, rule.Resources, "controllerrevisions", role)
 			require.NotContains(t, rule.Resources, "*", role)

@@ -68,9 +68,11 @@ func TestAWatchThatBreaksReturnsAnError(t *testing.T) {
 	require.ErrorIs(t, last, context.Canceled)
 
 	gone := NewClient(dialTo(filepath.Join(t.TempDir(), "nothing")))
+	last = nil
 	for _, err := range gone.Watch(t.Context()) {
-		require.ErrorIs(t, err, syscall.ENOENT)
+		last = err
 	}
+	require.ErrorIs(t, last, syscall.ENOENT)
 	_, err := answering(t, []byte("HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\n{\"phase\":")).State(t.Context())
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 }

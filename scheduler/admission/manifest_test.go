@@ -58,6 +58,7 @@ func TestTheWebhooksAreRegisteredForEveryServedKind(t *testing.T) {
 		}
 	}
 	require.ElementsMatch(t, served, registered)
+	require.NotEmpty(t, rules[DefaultsPath])
 	for _, r := range rules[DefaultsPath] {
 		require.Subset(t, served, r.Resources)
 	}

@@ -247,6 +247,7 @@ func TestNamesFitWhereTheyAreUsed(t *testing.T) {
 			require.Equal(t, tt.instance, pod.InstanceName(p), "the whole name is in the pod")
 			folder := strings.Repeat("n", 63) + "_" + p.Name + "_11111111-1111-4111-8111-111111111111"
 			require.LessOrEqual(t, len(folder), 255, "the kubelet's folder of the pod's log")
+			require.NotEmpty(t, p.Labels)
 			for k, v := range p.Labels {
 				require.Empty(t, validation.IsValidLabelValue(v), k)
 			}
