@@ -37,7 +37,7 @@ type VirtualMachines interface {
 	Stop(ctx context.Context, name string, opts vmi.StopOptions) error
 	// Restart stops the VM and starts it anew, with another VMI.
 	Restart(ctx context.Context, name string, opts vmi.RestartOptions) error
-	// Migrate moves the running VM to another node.
+	// Migrate moves the running VM to another node. It is a conflict: this version moves none.
 	Migrate(ctx context.Context, name string, opts vmi.MigrateOptions) error
 	// ExpandSpec returns the VM with what its instance type and preference stand for.
 	ExpandSpec(ctx context.Context, name string) (*vmi.VirtualMachine, error)
