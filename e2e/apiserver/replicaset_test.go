@@ -32,7 +32,7 @@ func setOf(n int32) *vmi.VirtualMachineInstanceReplicaSet {
 	return s
 }
 
-func (s space) sets() client.ReplicaSets {
+func (s space) sets() client.Objects[*vmi.VirtualMachineInstanceReplicaSet, *vmi.VirtualMachineInstanceReplicaSetList] {
 	return world.vmis.VirtualMachineInstanceReplicaSets(s.name)
 }
 

@@ -100,7 +100,7 @@ func New(c Config) (*Controller, error) {
 	}
 	k.instances = informer.New(c.Client.VirtualMachineInstances(metav1.NamespaceAll), informer.Selection{NodeName: c.Node})
 	k.targets = informer.New(c.Client.VirtualMachineInstances(metav1.NamespaceAll), informer.Selection{TargetNode: c.Node})
-	k.writer = reconcile.NewWriter(c.Client.VirtualMachineInstances)
+	k.writer = reconcile.NewWriter(c.Client, vmi.VirtualMachineInstances)
 	// KubeVirt names the work queue so.
 	k.loop = reconcile.New(reconcile.Config{Name: "virt-handler-vm", Do: k.reconcile, Workers: c.Workers, Metrics: c.Metrics, Logger: c.Logger})
 	var err error

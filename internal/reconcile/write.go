@@ -26,12 +26,13 @@ const writeTimeout = 10 * time.Second
 // caller would not know whether it was done, and its event would be lost.
 type Writer[T client.Object, L runtime.Object] struct {
 	Own[T]
-	in func(namespace string) client.Objects[T, L]
+	client *client.Client
+	kind   vmi.DefinitionOf[T, L]
 }
 
-// NewWriter makes a Writer that writes with the clients that in returns.
-func NewWriter[C client.Objects[T, L], T client.Object, L runtime.Object](in func(namespace string) C) *Writer[T, L] {
-	return &Writer[T, L]{in: func(namespace string) client.Objects[T, L] { return in(namespace) }}
+// NewWriter makes a Writer of the objects of the kind.
+func NewWriter[T client.Object, L runtime.Object](c *client.Client, kind vmi.DefinitionOf[T, L]) *Writer[T, L] {
+	return &Writer[T, L]{client: c, kind: kind}
 }
 
 // Status makes the status of the object old that of changed, and returns the
@@ -60,7 +61,7 @@ func (w *Writer[T, L]) Finalizers(ctx context.Context, old T, finalizers []strin
 func (w *Writer[T, L]) write(ctx context.Context, what string, old T, do func(context.Context, client.Objects[T, L]) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
 	defer cancel()
-	o, err := do(ctx, w.in(old.GetNamespace()))
+	o, err := do(ctx, client.Of(w.client, w.kind, old.GetNamespace()))
 	// The write was done if it is only the answer that cannot be decoded whole.
 	if err != nil && (!errors.Is(err, vmi.ErrUnreadable) || isNil(o)) {
 		return old, fmt.Errorf("write %s of %s: %w", what, cache.MetaObjectToName(old), err)

@@ -20,7 +20,7 @@ func TestAWriterWritesAndKeepsTheAnswer(t *testing.T) {
 	require.NoError(t, err)
 	cached, err := c.VirtualMachineInstances(v.Namespace).Get(t.Context(), v.Name, metav1.GetOptions{})
 	require.NoError(t, err)
-	w := NewWriter(c.VirtualMachineInstances)
+	w := NewWriter(c, vmi.VirtualMachineInstances)
 	changed := cached.DeepCopy()
 	changed.Status.NodeName = "n1"
 	ended, cancel := context.WithCancel(t.Context())

@@ -32,7 +32,7 @@ type Evictions struct {
 	// Kube reads the pods. Required.
 	Kube kubernetes.Interface
 	// VMIs reads and marks the VMIs. Required.
-	VMIs VMIs
+	VMIs *client.Client
 	// Cached returns the cached pod of this name and its VMI, or nil for what is not
 	// in the cache. It saves requests when an eviction is repeated every few seconds.
 	// Nil: nothing is cached.
@@ -42,11 +42,6 @@ type Evictions struct {
 	Settings func() config.Config
 	// Logger logs each eviction that is refused. Nil: nothing is logged.
 	Logger *slog.Logger
-}
-
-// VMIs are the clients of VMIs. *client.Client is one.
-type VMIs interface {
-	VirtualMachineInstances(namespace string) client.Instances
 }
 
 // ServeHTTP answers one review. An eviction is refused as by a disruption budget,

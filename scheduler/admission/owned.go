@@ -13,14 +13,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/podvisor/podvisor/scheduler/replicaset"
-	"github.com/podvisor/podvisor/scheduler/vm"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/bounds"
 	"github.com/podvisor/podvisor/vmi/client"
 	"github.com/podvisor/podvisor/vmi/config"
 	decoder "github.com/podvisor/podvisor/vmi/decode"
-	"github.com/podvisor/podvisor/vmi/defaults"
 )
 
 // OwnedPath is where the validating webhook for the VMIs is that virt-controller
@@ -41,21 +38,13 @@ const OwnedPath = "/admission/owned"
 // configuration of the cluster, or the same version of the owner, ends with the next
 // try.
 type Owned struct {
-	// Owners reads the owners. Required.
-	Owners Owners
+	// Owners reads the owners of VMIs, and VMIs, which own pods. Required.
+	Owners *client.Client
 	// Settings returns the configuration of the cluster that is in force. Nil: the
 	// default configuration.
 	Settings func() config.Config
 	// Logger logs each VMI that is refused. Nil: nothing is logged.
 	Logger *slog.Logger
-}
-
-// Owners are the clients of the kinds that own VMIs, and of VMIs, which own pods.
-// *client.Client is one.
-type Owners interface {
-	VirtualMachineInstances(namespace string) client.Instances
-	VirtualMachines(namespace string) client.VirtualMachines
-	VirtualMachineInstanceReplicaSets(namespace string) client.ReplicaSets
 }
 
 // ServeHTTP answers one review.
@@ -91,19 +80,21 @@ func (o Owned) refusal(ctx context.Context, req *admissionv1.AdmissionRequest) (
 	}
 	made.Namespace = req.Namespace
 	ref := metav1.GetControllerOfNoCopy(made)
-	if ref == nil || len(made.OwnerReferences) != 1 || !strings.HasPrefix(ref.APIVersion, vmi.GroupName+"/") {
+	if ref == nil || len(made.OwnerReferences) != 1 {
+		return notAskedFor, nil
+	}
+	m, ok := makerOf(*ref)
+	if !ok {
 		return notAskedFor, nil
 	}
 	profile := inForce(o.Settings).Defaults
-	owner, asked, err := o.asked(ctx, made, *ref, profile)
+	owner, asked, err := m.asked(ctx, o.Owners, ref.Name, made, profile)
 	object := fmt.Sprintf("%s %s/%s", ref.Kind, made.Namespace, ref.Name)
 	switch {
 	case apierrors.IsNotFound(err):
 		return object + " does not exist, so virt-controller creates no VMI for it", nil
 	case err != nil:
 		return "", fmt.Errorf("read %s, which controls the VMI: %w", object, err)
-	case owner == nil:
-		return notAskedFor, nil
 	case owner.GetUID() != ref.UID:
 		return object + " is another one than the one that is to control the VMI", nil
 	case owner.GetDeletionTimestamp() != nil:
@@ -118,41 +109,3 @@ func (o Owned) refusal(ctx context.Context, req *admissionv1.AdmissionRequest) (
 }
 
 const notAskedFor = "virt-controller may create VMIs only that one VirtualMachine or VirtualMachineInstanceReplicaSet controls"
-
-// asked are the owner as the API server has it, and the VMI of this name that it asks
-// for: nil if it asks for none. The owner is nil if it is of no kind that makes VMIs.
-func (o Owned) asked(ctx context.Context, made *vmi.VirtualMachineInstance, ref metav1.OwnerReference, p defaults.Profile) (metav1.Object, *vmi.VirtualMachineInstance, error) {
-	switch ref.Kind {
-	case vmi.VirtualMachines.Kind:
-		owner, err := o.Owners.VirtualMachines(made.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
-		if err != nil {
-			return nil, nil, err
-		}
-		if owner.Spec.Template == nil || made.Name != owner.Name {
-			return owner, nil, nil
-		}
-		keep(made, owner.Spec.Template)
-		return owner, vm.Instance(owner, p), nil
-	case vmi.VirtualMachineInstanceReplicaSets.Kind:
-		owner, err := o.Owners.VirtualMachineInstanceReplicaSets(made.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
-		if err != nil {
-			return nil, nil, err
-		}
-		if owner.Spec.Template == nil {
-			return owner, nil, nil
-		}
-		keep(made, owner.Spec.Template)
-		return owner, replicaset.Instance(owner, made.Name, 0), nil
-	}
-	return nil, nil, nil
-}
-
-// keep gives the template, where it leaves that open, what the configuration of the
-// cluster decided when the VMI was made: this replica may have another one by now.
-func keep(made *vmi.VirtualMachineInstance, t *vmi.VirtualMachineInstanceTemplate) {
-	made = made.DeepCopy()
-	for i := range made.Spec.Domain.Devices.Interfaces {
-		made.Spec.Domain.Devices.Interfaces[i].MacAddress = "" // it follows from the owner
-	}
-	t.Spec = defaults.Keep(made, &vmi.VirtualMachineInstance{Spec: t.Spec}).Spec
-}

@@ -131,7 +131,7 @@ func TestAttackAPodWithATokenThatItsVMIDoesNotAskForIsRefused(t *testing.T) {
 	}
 }
 
-func askOf(t *testing.T, c admission.Owners, made *vmi.VirtualMachineInstance, settings config.Config) (string, metav1.StatusReason) {
+func askOf(t *testing.T, c *client.Client, made *vmi.VirtualMachineInstance, settings config.Config) (string, metav1.StatusReason) {
 	t.Helper()
 	raw, err := json.Marshal(made)
 	require.NoError(t, err)
@@ -140,7 +140,7 @@ func askOf(t *testing.T, c admission.Owners, made *vmi.VirtualMachineInstance, s
 	}, settings)
 }
 
-func send(t *testing.T, c admission.Owners, req *admissionv1.AdmissionRequest, settings config.Config) (string, metav1.StatusReason) {
+func send(t *testing.T, c *client.Client, req *admissionv1.AdmissionRequest, settings config.Config) (string, metav1.StatusReason) {
 	t.Helper()
 	body, err := json.Marshal(admissionv1.AdmissionReview{Request: req})
 	require.NoError(t, err)

@@ -13,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
@@ -40,7 +39,7 @@ type executor[T client.Object, L runtime.Object] struct {
 	kube   kubernetes.Interface
 	events *reconcile.Events
 	writer *reconcile.Writer[T, L]
-	in     func(namespace string) client.Objects[T, L]
+	client *client.Client
 	log    *slog.Logger
 	// made notes the pods that are created.
 	made *made
@@ -51,8 +50,8 @@ type executor[T client.Object, L runtime.Object] struct {
 	describe func(T) []any
 	// finalizer is the one of the kind.
 	finalizer string
-	// kind is the kind of the objects, as owner references name it.
-	kind schema.GroupVersionKind
+	// kind is the kind of the objects.
+	kind vmi.DefinitionOf[T, L]
 	// dataVolumes makes those of VMs. Nil: the objects have none.
 	dataVolumes *dataVolumes
 	// owned does what is done with VMIs. Nil: the objects own none.
@@ -113,7 +112,7 @@ func (e *executor[T, L]) do(ctx context.Context, o T, a scheduler.Action) (T, er
 		return o, e.deleteInstances(ctx, o, []*vmi.VirtualMachineInstance{a.Instance})
 	case scheduler.AdoptInstance:
 		log.Info("adopt instance", "instance", a.Instance.Name)
-		return o, e.owned.adopt(ctx, *metav1.NewControllerRef(o, e.kind), a.Instance)
+		return o, e.owned.adopt(ctx, *metav1.NewControllerRef(o, e.kind.GroupVersionKind), a.Instance)
 	case scheduler.ReleaseInstance:
 		log.Info("release instance", "instance", a.Instance.Name)
 		return o, e.owned.release(ctx, o.GetUID(), a.Instance)

@@ -24,7 +24,7 @@ import (
 
 // owned does what plans of other kinds do with VMIs.
 type owned struct {
-	in func(namespace string) client.Instances
+	client *client.Client
 	// writer is that of the loop of VMIs, which sees what is written here.
 	writer *reconcile.Writer[*vmi.VirtualMachineInstance, *vmi.VirtualMachineInstanceList]
 	// made are the VMIs that were created and that the cache may not have.
@@ -86,9 +86,9 @@ func firstRefusal(errs []error) error {
 // create creates the VMI. One of that name that the owner controls is the one that
 // was to be created.
 func (w *owned) create(ctx context.Context, owner metav1.Object, v *vmi.VirtualMachineInstance) error {
-	got, err := w.in(v.Namespace).Create(ctx, v, metav1.CreateOptions{})
+	got, err := w.client.VirtualMachineInstances(v.Namespace).Create(ctx, v, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
-		got, err = w.in(v.Namespace).Get(ctx, v.Name, metav1.GetOptions{})
+		got, err = w.client.VirtualMachineInstances(v.Namespace).Get(ctx, v.Name, metav1.GetOptions{})
 		if err == nil && !metav1.IsControlledBy(got, owner) {
 			return &refusal{Finding: vmi.Finding{Reason: instanceNameTaken, Message: fmt.Sprintf("VirtualMachineInstance %s exists and belongs to something else", v.Name)}}
 		}
@@ -115,7 +115,7 @@ func (w *owned) delete(ctx context.Context, v *vmi.VirtualMachineInstance) error
 		return nil
 	}
 	o := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &v.UID, ResourceVersion: &v.ResourceVersion}}
-	err := w.in(v.Namespace).Delete(ctx, v.Name, o)
+	err := w.client.VirtualMachineInstances(v.Namespace).Delete(ctx, v.Name, o)
 	if err != nil && !isMissing(err) {
 		return fmt.Errorf("delete VirtualMachineInstance %s/%s: %w", v.Namespace, v.Name, err)
 	}
@@ -167,7 +167,7 @@ func (w *owned) send(ctx context.Context, v *vmi.VirtualMachineInstance, what st
 	if err != nil {
 		return err
 	}
-	now, err := w.in(v.Namespace).Patch(ctx, v.Name, kind, raw, metav1.PatchOptions{})
+	now, err := w.client.VirtualMachineInstances(v.Namespace).Patch(ctx, v.Name, kind, raw, metav1.PatchOptions{})
 	switch {
 	case isMissing(err):
 		return nil
@@ -262,7 +262,7 @@ func (e *executor[T, L]) setRunStrategy(ctx context.Context, o T, a scheduler.Se
 	if err != nil {
 		return o, err
 	}
-	now, err := e.in(o.GetNamespace()).Patch(ctx, o.GetName(), types.MergePatchType, raw, metav1.PatchOptions{})
+	now, err := client.Of(e.client, e.kind, o.GetNamespace()).Patch(ctx, o.GetName(), types.MergePatchType, raw, metav1.PatchOptions{})
 	if err != nil {
 		return o, fmt.Errorf("write the run strategy of %s: %w", reconcile.Key(o), err)
 	}

@@ -22,12 +22,11 @@ import (
 )
 
 // caches are the informers that the loops of all kinds share, each with what is
-// read of its objects.
+// read of its objects. A kind that is reconciled has its own, which [register] adds.
 type caches struct {
 	reconcile.Caches
+	// instances are those of the loop of VMIs, which most loops read.
 	instances informer.Informer[*vmi.VirtualMachineInstance]
-	vms       informer.Informer[*vmi.VirtualMachine]
-	sets      informer.Informer[*vmi.VirtualMachineInstanceReplicaSet]
 	revisions informer.Informer[*appsv1.ControllerRevision]
 	pods      informer.Informer[*corev1.Pod]
 	claims    informer.Informer[*corev1.PersistentVolumeClaim]
@@ -56,9 +55,6 @@ func newCaches(c Config) (*caches, error) {
 		return func(o *metav1.ListOptions) { o.LabelSelector = vmi.AppLabel + "=" + app }
 	}
 	s := &caches{
-		instances: informer.New(c.Client.VirtualMachineInstances(c.Namespace), informer.Selection{}),
-		vms:       informer.New(c.Client.VirtualMachines(c.Namespace), informer.Selection{}),
-		sets:      informer.New(c.Client.VirtualMachineInstanceReplicaSets(c.Namespace), informer.Selection{}),
 		revisions: informer.Of[*appsv1.ControllerRevision](appsinformers.NewFilteredControllerRevisionInformer(c.Kube, c.Namespace, 0, namespaced(), labelled(vm.RevisionApp))),
 		pods:      informer.Of[*corev1.Pod](coreinformers.NewFilteredPodInformer(c.Kube, c.Namespace, 0, namespaced(), labelled(vmi.LauncherApp))),
 		claims:    informer.Of[*corev1.PersistentVolumeClaim](coreinformers.NewPersistentVolumeClaimInformer(c.Kube, c.Namespace, 0, namespaced())),
@@ -66,17 +62,6 @@ func newCaches(c Config) (*caches, error) {
 		handlers:  informer.Of[*corev1.Pod](coreinformers.NewFilteredPodInformer(c.Kube, c.Home, 0, namespaced(), labelled(handlerApp))),
 	}
 	err := errors.Join(
-		reconcile.Cache(&s.Caches, s.instances, reconcile.Cached[*vmi.VirtualMachineInstance]{Indexers: cache.Indexers{
-			byNode: index(func(v *vmi.VirtualMachineInstance) []string { return nonEmpty(v.Status.NodeName) }),
-			byUID:  index(func(v *vmi.VirtualMachineInstance) []string { return nonEmpty(string(v.UID)) }),
-			byClaim: index(func(v *vmi.VirtualMachineInstance) []string {
-				return reconcile.KeysIn(v.Namespace, instance.ClaimNames(v)...)
-			}),
-		}}),
-		reconcile.Cache(&s.Caches, s.vms, reconcile.Cached[*vmi.VirtualMachine]{Indexers: cache.Indexers{
-			byClaim: index(func(v *vmi.VirtualMachine) []string { return reconcile.KeysIn(v.Namespace, vm.ClaimNames(v)...) }),
-		}}),
-		reconcile.Cache(&s.Caches, s.sets, reconcile.Cached[*vmi.VirtualMachineInstanceReplicaSet]{}),
 		reconcile.Cache(&s.Caches, s.revisions, reconcile.Cached[*appsv1.ControllerRevision]{Indexers: cache.Indexers{
 			byVM: index(func(r *appsv1.ControllerRevision) []string { return nonEmpty(string(vmi.StartedVM(r.Name))) }),
 		}}),
@@ -94,6 +79,17 @@ func newCaches(c Config) (*caches, error) {
 		}}))
 	}
 	return s, err
+}
+
+// instanceIndexers find VMIs.
+func instanceIndexers() cache.Indexers {
+	return cache.Indexers{
+		byNode: index(func(v *vmi.VirtualMachineInstance) []string { return nonEmpty(v.Status.NodeName) }),
+		byUID:  index(func(v *vmi.VirtualMachineInstance) []string { return nonEmpty(string(v.UID)) }),
+		byClaim: index(func(v *vmi.VirtualMachineInstance) []string {
+			return reconcile.KeysIn(v.Namespace, instance.ClaimNames(v)...)
+		}),
+	}
 }
 
 func namespaced() cache.Indexers {

@@ -20,19 +20,10 @@ import (
 	"github.com/podvisor/podvisor/vmi/config/live"
 )
 
-// Clients are the clients of the kinds that the Controller reconciles, and of the
-// objects that configure the cluster. *client.Client is one.
-type Clients interface {
-	VirtualMachineInstances(namespace string) client.Instances
-	VirtualMachines(namespace string) client.VirtualMachines
-	VirtualMachineInstanceReplicaSets(namespace string) client.ReplicaSets
-	KubeVirts(namespace string) client.KubeVirts
-}
-
 // Config is the configuration of a Controller.
 type Config struct {
 	// Client reads and writes the kinds of package vmi. Required.
-	Client Clients
+	Client *client.Client
 	// Kube reads and writes everything else. Required.
 	Kube kubernetes.Interface
 	// Dynamic reads and creates DataVolumes, where the API server serves them, and
@@ -92,6 +83,14 @@ type Controller struct {
 	silences      *silences
 }
 
+// registrations register the kinds that are reconciled: first VMIs, which the others
+// watch.
+var registrations = []func(*Controller) error{
+	(*Controller).registerInstances,
+	(*Controller).registerVMs,
+	(*Controller).registerSets,
+}
+
 // New makes a Controller. It sends nothing until it runs.
 func New(c Config) (*Controller, error) {
 	switch {
@@ -119,12 +118,10 @@ func New(c Config) (*Controller, error) {
 	if k.caches, err = newCaches(c); err != nil {
 		return nil, err
 	}
-	if err := k.registerInstances(); err != nil {
-		return nil, err
-	}
-	k.owned = &owned{in: c.Client.VirtualMachineInstances, writer: k.instances.writer, made: &k.madeInstances, cached: k.caches.instances, now: c.Now}
-	if err := errors.Join(k.registerVMs(), k.registerSets()); err != nil {
-		return nil, err
+	for _, register := range registrations {
+		if err := register(k); err != nil {
+			return nil, err
+		}
 	}
 	if k.sweeper, err = newSweeper(k); err != nil {
 		return nil, err

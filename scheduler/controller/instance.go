@@ -18,12 +18,7 @@ import (
 	"github.com/podvisor/podvisor/scheduler/instance"
 	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/vmi"
-	"github.com/podvisor/podvisor/vmi/client"
 )
-
-func (c *Controller) instanceClient(namespace string) client.Objects[*vmi.VirtualMachineInstance, *vmi.VirtualMachineInstanceList] {
-	return c.cfg.Client.VirtualMachineInstances(namespace)
-}
 
 // registerInstances makes VirtualMachineInstances one of the kinds. They are
 // queued when their pod, its node, the virt-handler there or a claim changes.
@@ -31,11 +26,16 @@ func (c *Controller) registerInstances() error {
 	var err error
 	c.instances, err = register(c, registration[*vmi.VirtualMachineInstance, *vmi.VirtualMachineInstanceList]{
 		definition: vmi.VirtualMachineInstances, finalizer: vmi.Finalizer,
-		name: "virt-controller-vmi", cached: c.caches.instances, in: c.instanceClient, observe: c.observeInstance,
-		describe: describeInstance,
+		name: "virt-controller-vmi", observe: c.observeInstance,
+		describe: describeInstance, indexers: instanceIndexers(),
 	})
+	if err != nil {
+		return err
+	}
+	c.caches.instances = c.instances.cached
+	c.owned = &owned{client: c.cfg.Client, writer: c.instances.writer, made: &c.madeInstances, cached: c.caches.instances, now: c.cfg.Now}
 	l := c.instances.loop
-	err = errors.Join(err,
+	err = errors.Join(
 		reconcile.Watch(c.caches.pods, l, madeFor, podChanged),
 		reconcile.Watch(c.caches.claims, l, c.caches.instancesWith, nil),
 		reconcile.Watch(c.caches.instances, l, c.caches.instancesBeside, progressed),

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/podvisor/podvisor/internal/reconcile"
 	"github.com/podvisor/podvisor/scheduler"
@@ -27,10 +28,8 @@ type registration[T client.Object, L runtime.Object] struct {
 	finalizer string
 	// name names the loop, as KubeVirt names its work queues.
 	name string
-	// cached are the objects, among the Controller's caches.
-	cached informer.Informer[T]
-	// in are the clients of the kind.
-	in func(namespace string) client.Objects[T, L]
+	// indexers find the objects in the cache by a value. Nil: only by their namespace.
+	indexers cache.Indexers
 	// observe reads what a decision about the object depends on.
 	observe func(ctx context.Context, o T) (decide[T], error)
 	// describe is what the log has of a status that is written: keys and values.
@@ -44,7 +43,9 @@ type registration[T client.Object, L runtime.Object] struct {
 type kind[T client.Object, L runtime.Object] struct {
 	registration[T, L]
 	executor[T, L]
-	loop *reconcile.Loop
+	// cached are the objects, among the Controller's caches.
+	cached informer.Informer[T]
+	loop   *reconcile.Loop
 	// turns are those of objects whose pods are refused.
 	turns *turns
 	// suspended reports whether nothing is to be done.
@@ -59,21 +60,25 @@ type looper interface {
 	run(ctx context.Context)
 }
 
-// register makes the kind one of the Controller's, and queues its objects when
-// they change. When else they are to be queued, the caller says.
+// register makes the kind one of the Controller's, caches its objects, and queues them
+// when they change. When else they are to be queued, the caller says.
 func register[T client.Object, L runtime.Object](c *Controller, r registration[T, L]) (*kind[T, L], error) {
 	k := &kind[T, L]{
 		registration: r,
 		executor: executor[T, L]{
-			kube: c.cfg.Kube, events: c.events, writer: reconcile.NewWriter(r.in), in: r.in, log: c.log.With("loop", r.name), made: &c.made, gates: &c.gates, now: c.cfg.Now, describe: r.describe,
-			finalizer: r.finalizer, kind: r.definition.GroupVersionKind,
+			kube: c.cfg.Kube, events: c.events, client: c.cfg.Client, writer: reconcile.NewWriter(c.cfg.Client, r.definition), log: c.log.With("loop", r.name), made: &c.made, gates: &c.gates, now: c.cfg.Now, describe: r.describe,
+			finalizer: r.finalizer, kind: r.definition, owned: c.owned,
 		},
+		cached:    informer.New(client.Of(c.cfg.Client, r.definition, c.cfg.Namespace), informer.Selection{}),
 		suspended: c.suspended,
+	}
+	if err := reconcile.Cache(&c.caches.Caches, k.cached, reconcile.Cached[T]{Indexers: r.indexers}); err != nil {
+		return nil, err
 	}
 	k.loop = reconcile.New(reconcile.Config{Name: r.name, Do: k.reconcile, Workers: c.cfg.Workers, Metrics: c.cfg.Metrics, Logger: c.log})
 	k.turns = newTurns(k.loop.Add, c.cfg.Now)
 	c.kinds = append(c.kinds, k)
-	return k, reconcile.Watch(r.cached, k.loop, reconcile.Itself[T], nil)
+	return k, reconcile.Watch(k.cached, k.loop, reconcile.Itself[T], nil)
 }
 
 func (k *kind[T, L]) run(ctx context.Context) {

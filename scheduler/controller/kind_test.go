@@ -9,16 +9,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubefake "k8s.io/client-go/kubernetes/fake"
 
-	"github.com/podvisor/podvisor/internal/reconcile"
 	"github.com/podvisor/podvisor/scheduler"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
 	"github.com/podvisor/podvisor/vmi/client/fake"
-	"github.com/podvisor/podvisor/vmi/client/informer"
 )
 
-// TestAKindIsARegistration adds a kind to a Controller: its clients, its cache and
-// its decision.
+// TestAKindIsARegistration adds a kind to a Controller: its definition and its
+// decision.
 func TestAKindIsARegistration(t *testing.T) {
 	t.Parallel()
 	m := &vmi.VirtualMachineInstanceMigration{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "migration-uid"}}
@@ -28,11 +26,9 @@ func TestAKindIsARegistration(t *testing.T) {
 	c, err := New(Config{Client: api, Kube: kube, Pods: rendering})
 	require.NoError(t, err)
 
-	migrations := informer.New(api.VirtualMachineInstanceMigrations(""), informer.Selection{})
-	require.NoError(t, reconcile.Cache(&c.caches.Caches, migrations, reconcile.Cached[*vmi.VirtualMachineInstanceMigration]{}))
 	_, err = register(c, registration[*vmi.VirtualMachineInstanceMigration, *vmi.VirtualMachineInstanceMigrationList]{
 		definition: vmi.VirtualMachineInstanceMigrations, finalizer: vmi.Finalizer,
-		name: "virt-controller-migration", cached: migrations, in: api.VirtualMachineInstanceMigrations,
+		name:     "virt-controller-migration",
 		describe: func(*vmi.VirtualMachineInstanceMigration) []any { return nil },
 		observe: func(context.Context, *vmi.VirtualMachineInstanceMigration) (decide[*vmi.VirtualMachineInstanceMigration], error) {
 			return func(o *vmi.VirtualMachineInstanceMigration, _ *vmi.Finding) scheduler.Plan {

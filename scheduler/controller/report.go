@@ -39,7 +39,7 @@ type reporter struct {
 }
 
 func newReporter(c Config, events *reconcile.Events) (*reporter, error) {
-	r := &reporter{cfg: c, log: c.Logger, settings: c.Settings, events: events, writer: reconcile.NewWriter(c.Client.KubeVirts)}
+	r := &reporter{cfg: c, log: c.Logger, settings: c.Settings, events: events, writer: reconcile.NewWriter(c.Client, vmi.KubeVirts)}
 	r.handlers = appsinformers.NewFilteredDaemonSetInformer(c.Kube, c.Home, 0, cache.Indexers{},
 		func(o *metav1.ListOptions) { o.LabelSelector = vmi.AppLabel + "=" + handlerApp })
 	// One worker: there is one status to write.

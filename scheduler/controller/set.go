@@ -14,7 +14,7 @@ import (
 	"github.com/podvisor/podvisor/scheduler"
 	"github.com/podvisor/podvisor/scheduler/replicaset"
 	"github.com/podvisor/podvisor/vmi"
-	"github.com/podvisor/podvisor/vmi/client"
+	"github.com/podvisor/podvisor/vmi/client/informer"
 )
 
 // registerSets makes VirtualMachineInstanceReplicaSets one of the kinds. They are
@@ -22,27 +22,27 @@ import (
 func (c *Controller) registerSets() error {
 	k, err := register(c, registration[*vmi.VirtualMachineInstanceReplicaSet, *vmi.VirtualMachineInstanceReplicaSetList]{
 		definition: vmi.VirtualMachineInstanceReplicaSets, finalizer: vmi.Finalizer,
-		name: "virt-controller-replicaset", cached: c.caches.sets,
-		in: func(ns string) client.Objects[*vmi.VirtualMachineInstanceReplicaSet, *vmi.VirtualMachineInstanceReplicaSetList] {
-			return c.cfg.Client.VirtualMachineInstanceReplicaSets(ns)
-		},
-		observe: c.observeSet, meanwhile: true,
+		name: "virt-controller-replicaset", observe: c.observeSet, meanwhile: true,
 		describe: func(s *vmi.VirtualMachineInstanceReplicaSet) []any {
 			return []any{"replicas", s.Status.Replicas, "ready", s.Status.ReadyReplicas}
 		},
 	})
-	k.owned = c.owned
-	return errors.Join(err, reconcile.Watch(c.caches.instances, k.loop, c.seen(c.setsOf), nil))
+	if err != nil {
+		return err
+	}
+	return reconcile.Watch(c.caches.instances, k.loop, c.seen(func(v *vmi.VirtualMachineInstance) []string {
+		return setsOf(v, k.cached.Lister)
+	}), nil)
 }
 
 // setsOf are the keys of the sets that control the VMI, or else of those whose
 // selector matches it.
-func (c *Controller) setsOf(v *vmi.VirtualMachineInstance) []string {
+func setsOf(v *vmi.VirtualMachineInstance, sets informer.Lister[*vmi.VirtualMachineInstanceReplicaSet]) []string {
 	if ref := metav1.GetControllerOfNoCopy(v); ref != nil {
 		return reconcile.OwnedBy[*vmi.VirtualMachineInstance](vmi.VirtualMachineInstanceReplicaSets.Kind)(v)
 	}
 	var keys []string
-	for _, s := range c.caches.sets.Select(v.Namespace, labels.Everything()) {
+	for _, s := range sets.Select(v.Namespace, labels.Everything()) {
 		if selector, err := metav1.LabelSelectorAsSelector(s.Spec.Selector); err == nil && selector.Matches(labels.Set(v.Labels)) {
 			keys = append(keys, reconcile.Key(s))
 		}

@@ -19,12 +19,12 @@ func TestNoVMIIsTakenOrDeletedByAnOldStateOfTheSet(t *testing.T) {
 	for name, tt := range map[string]struct {
 		owned bool
 		// change is what was done with the set since it was cached.
-		change func(t *testing.T, sets client.ReplicaSets)
+		change func(t *testing.T, sets sets)
 	}{
-		"an orphan of a set that was deleted": {false, func(t *testing.T, sets client.ReplicaSets) {
+		"an orphan of a set that was deleted": {false, func(t *testing.T, sets sets) {
 			require.NoError(t, sets.Delete(t.Context(), "testvmi", metav1.DeleteOptions{}))
 		}},
-		"a VMI of a set that was scaled up": {true, func(t *testing.T, sets client.ReplicaSets) {
+		"a VMI of a set that was scaled up": {true, func(t *testing.T, sets sets) {
 			o, err := sets.Get(t.Context(), "testvmi", metav1.GetOptions{})
 			require.NoError(t, err)
 			o.Spec.Replicas = new(int32(1))
@@ -47,7 +47,7 @@ func TestNoVMIIsTakenOrDeletedByAnOldStateOfTheSet(t *testing.T) {
 			require.NoError(t, err)
 			before, err := instances.Get(t.Context(), "testvmi", metav1.GetOptions{})
 			require.NoError(t, err)
-			require.NoError(t, c.caches.sets.GetIndexer().Add(cached))
+			require.NoError(t, setsOfController(t, c).cached.GetIndexer().Add(cached))
 			require.NoError(t, c.caches.instances.GetIndexer().Add(before.DeepCopy()))
 			tt.change(t, sets)
 
@@ -59,6 +59,9 @@ func TestNoVMIIsTakenOrDeletedByAnOldStateOfTheSet(t *testing.T) {
 		})
 	}
 }
+
+// sets are the sets of a namespace.
+type sets = client.Objects[*vmi.VirtualMachineInstanceReplicaSet, *vmi.VirtualMachineInstanceReplicaSetList]
 
 func setsOfController(t *testing.T, c *Controller) *kind[*vmi.VirtualMachineInstanceReplicaSet, *vmi.VirtualMachineInstanceReplicaSetList] {
 	t.Helper()

@@ -8,45 +8,46 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/podvisor/podvisor/internal/reconcile"
 	"github.com/podvisor/podvisor/scheduler"
 	"github.com/podvisor/podvisor/scheduler/vm"
 	"github.com/podvisor/podvisor/vmi"
-	"github.com/podvisor/podvisor/vmi/client"
 )
-
-func (c *Controller) vmClient(namespace string) client.Objects[*vmi.VirtualMachine, *vmi.VirtualMachineList] {
-	return c.cfg.Client.VirtualMachines(namespace)
-}
 
 // registerVMs makes VirtualMachines one of the kinds. They are queued when the VMI of
 // their name, one of their revisions or a claim changes.
 func (c *Controller) registerVMs() error {
 	k, err := register(c, registration[*vmi.VirtualMachine, *vmi.VirtualMachineList]{
 		definition: vmi.VirtualMachines, finalizer: vmi.VMFinalizer,
-		name: "virt-controller-vm", cached: c.caches.vms, in: c.vmClient, observe: c.observeVM,
+		name: "virt-controller-vm", observe: c.observeVM,
 		describe: func(v *vmi.VirtualMachine) []any { return []any{"status", v.Status.PrintableStatus} },
+		indexers: cache.Indexers{
+			byClaim: index(func(v *vmi.VirtualMachine) []string { return reconcile.KeysIn(v.Namespace, vm.ClaimNames(v)...) }),
+		},
 	})
-	k.owned = c.owned
+	if err != nil {
+		return err
+	}
 	c.dataVolumes = newDataVolumes(c.cfg, func(key string) {
-		waiting, _ := c.caches.vms.GetIndexer().IndexKeys(byClaim, key) // the index exists
+		waiting, _ := k.cached.GetIndexer().IndexKeys(byClaim, key) // the index exists
 		for _, vm := range waiting {
 			k.loop.Add(vm)
 		}
 	})
 	k.dataVolumes = c.dataVolumes
-	return errors.Join(err,
+	return errors.Join(
 		reconcile.Watch(c.caches.instances, k.loop, c.seen(func(v *vmi.VirtualMachineInstance) []string {
 			key := reconcile.Key(v)
-			if c.caches.vms.Key(key) == nil {
+			if k.cached.Key(key) == nil {
 				return nil
 			}
 			return []string{key}
 		}), nil),
 		reconcile.Watch(c.caches.revisions, k.loop, reconcile.OwnedBy[*appsv1.ControllerRevision](vmi.VirtualMachines.Kind), nil),
 		reconcile.Watch(c.caches.claims, k.loop, func(p *corev1.PersistentVolumeClaim) []string {
-			keys, _ := c.caches.vms.GetIndexer().IndexKeys(byClaim, reconcile.Key(p)) // the index exists
+			keys, _ := k.cached.GetIndexer().IndexKeys(byClaim, reconcile.Key(p)) // the index exists
 			return keys
 		}, nil))
 }

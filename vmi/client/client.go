@@ -54,48 +54,38 @@ func New(cfg *rest.Config) (*Client, error) {
 
 // Of reads and writes the objects of one kind in the namespace, or in all of them
 // if it is empty. The kind may be of any API group; if its objects are in no
-// namespace, the namespace is ignored.
+// namespace, the namespace is ignored. It sends nothing.
 func Of[T Object, L runtime.Object](c *Client, d vmi.DefinitionOf[T, L], namespace string) Objects[T, L] {
-	return at(c, d, namespace)
-}
-
-// ScaledOf is like [Of] for a kind with the subresource scale.
-func ScaledOf[T Object, L runtime.Object](c *Client, d vmi.DefinitionOf[T, L], namespace string) Scaled[T, L] {
-	return scaled[T, L]{at(c, d, namespace)}
+	if d.ClusterScoped {
+		namespace = ""
+	}
+	return Objects[T, L]{kindClient: c.kind(d.Definition), definition: d, namespace: namespace}
 }
 
 // VirtualMachineInstances reads and writes VMIs, and calls their verbs.
 func (c *Client) VirtualMachineInstances(namespace string) Instances {
-	return instances{at(c, vmi.VirtualMachineInstances, namespace), verbs{c, vmi.VirtualMachineInstances.Definition, namespace}}
+	return Instances{Of(c, vmi.VirtualMachineInstances, namespace), verbs{c, vmi.VirtualMachineInstances.Definition, namespace}}
 }
 
 // VirtualMachines reads and writes VirtualMachines, and calls their verbs.
 func (c *Client) VirtualMachines(namespace string) VirtualMachines {
-	return virtualMachines{at(c, vmi.VirtualMachines, namespace), verbs{c, vmi.VirtualMachines.Definition, namespace}}
+	return VirtualMachines{Of(c, vmi.VirtualMachines, namespace), verbs{c, vmi.VirtualMachines.Definition, namespace}}
 }
 
 // VirtualMachineInstanceReplicaSets reads and writes replica sets and their
 // scales.
-func (c *Client) VirtualMachineInstanceReplicaSets(namespace string) ReplicaSets {
-	return ScaledOf(c, vmi.VirtualMachineInstanceReplicaSets, namespace)
+func (c *Client) VirtualMachineInstanceReplicaSets(namespace string) Objects[*vmi.VirtualMachineInstanceReplicaSet, *vmi.VirtualMachineInstanceReplicaSetList] {
+	return Of(c, vmi.VirtualMachineInstanceReplicaSets, namespace)
 }
 
 // VirtualMachineInstanceMigrations reads and writes migrations.
-func (c *Client) VirtualMachineInstanceMigrations(namespace string) Migrations {
+func (c *Client) VirtualMachineInstanceMigrations(namespace string) Objects[*vmi.VirtualMachineInstanceMigration, *vmi.VirtualMachineInstanceMigrationList] {
 	return Of(c, vmi.VirtualMachineInstanceMigrations, namespace)
 }
 
 // KubeVirts reads and writes the configuration of Podvisor.
-func (c *Client) KubeVirts(namespace string) KubeVirts {
+func (c *Client) KubeVirts(namespace string) Objects[*vmi.KubeVirt, *vmi.KubeVirtList] {
 	return Of(c, vmi.KubeVirts, namespace)
-}
-
-// at makes the client of one kind in one namespace.
-func at[T Object, L runtime.Object](c *Client, d vmi.DefinitionOf[T, L], namespace string) objects[T, L] {
-	if d.ClusterScoped {
-		namespace = ""
-	}
-	return objects[T, L]{kindClient: c.kind(d.Definition), definition: d, namespace: namespace}
 }
 
 // kindClient sends requests for the objects of one kind.

@@ -17,7 +17,8 @@ import (
 type Object = vmi.Object
 
 // Objects reads and writes the objects T of one kind in one namespace; made
-// without a namespace, it lists and watches those in all. L is their list.
+// without a namespace, it lists and watches those in all. L is their list. It is made by
+// [Of] and safe for concurrent use.
 //
 // An object may be stored that T cannot hold: see [vmi.Unreadable] for what of it
 // there is. It is returned, alone or in a list with all others, beside an error that
@@ -25,59 +26,28 @@ type Object = vmi.Object
 // it sends any other. A write whose error wraps it was done if the object is not nil:
 // the answer could not be decoded. Create, Update, UpdateStatus and Apply of such an
 // object are refused with this error, and with nil in place of the object.
-type Objects[T Object, L runtime.Object] interface {
-	Create(ctx context.Context, o T, opts metav1.CreateOptions) (T, error)
-	Update(ctx context.Context, o T, opts metav1.UpdateOptions) (T, error)
-	UpdateStatus(ctx context.Context, o T, opts metav1.UpdateOptions) (T, error)
-	Delete(ctx context.Context, name string, opts metav1.DeleteOptions) error
-	DeleteCollection(ctx context.Context, opts metav1.DeleteOptions, which metav1.ListOptions) error
-	Get(ctx context.Context, name string, opts metav1.GetOptions) (T, error)
-	List(ctx context.Context, opts metav1.ListOptions) (L, error)
-	Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error)
-	Patch(ctx context.Context, name string, pt types.PatchType, data []byte, opts metav1.PatchOptions, subresources ...string) (T, error)
-
-	// Apply gives the fields that are set in o these values, and creates the object
-	// if it does not exist (server-side apply). opts.FieldManager names the owner of
-	// the fields: a field that the same manager applied before and that is not set
-	// in o any more is removed, unless another manager owns it too.
-	//
-	// Only what is set is sent, see [Configuration] for what that means.
-	Apply(ctx context.Context, o T, opts metav1.ApplyOptions) (T, error)
-}
-
-// The clients of the kinds.
-type (
-	// Migrations reads and writes VirtualMachineInstanceMigrations.
-	Migrations = Objects[*vmi.VirtualMachineInstanceMigration, *vmi.VirtualMachineInstanceMigrationList]
-	// KubeVirts reads and writes the configuration of Podvisor.
-	KubeVirts = Objects[*vmi.KubeVirt, *vmi.KubeVirtList]
-	// ReplicaSets reads and writes VirtualMachineInstanceReplicaSets and their
-	// scales.
-	ReplicaSets = Scaled[*vmi.VirtualMachineInstanceReplicaSet, *vmi.VirtualMachineInstanceReplicaSetList]
-)
-
-// objects are the objects of one kind in one namespace. client-go's package
-// gentype would do, but it brings its fakes along and what they are made of:
-// twenty modules in every program that imports us.
-type objects[T Object, L runtime.Object] struct {
+//
+// client-go's package gentype would do, but it brings its fakes along and what they are
+// made of: twenty modules in every program that imports us.
+type Objects[T Object, L runtime.Object] struct {
 	kindClient
 	definition vmi.DefinitionOf[T, L]
 	namespace  string
 }
 
 // all addresses the request to all objects, with the options as parameters.
-func (c objects[T, L]) all(r *rest.Request, opts runtime.Object) *rest.Request {
+func (c Objects[T, L]) all(r *rest.Request, opts runtime.Object) *rest.Request {
 	return r.NamespaceIfScoped(c.namespace, c.namespace != "").Resource(c.definition.Plural).VersionedParams(opts, c.codec)
 }
 
 // one addresses the request to the object of this name or to its subresource. An
 // empty name is an error of the request.
-func (c objects[T, L]) one(r *rest.Request, opts runtime.Object, name string, subresources ...string) *rest.Request {
+func (c Objects[T, L]) one(r *rest.Request, opts runtime.Object, name string, subresources ...string) *rest.Request {
 	return c.all(r, opts).Name(name).SubResource(subresources...)
 }
 
 // object sends the request and decodes the one object of the answer.
-func (c objects[T, L]) object(ctx context.Context, r *rest.Request) (T, error) {
+func (c Objects[T, L]) object(ctx context.Context, r *rest.Request) (T, error) {
 	o := c.definition.New().(T)
 	if err := r.Do(ctx).Into(o); err != nil {
 		return o, err
@@ -86,34 +56,46 @@ func (c objects[T, L]) object(ctx context.Context, r *rest.Request) (T, error) {
 }
 
 // written sends the request with o as its body, and decodes the answer.
-func (c objects[T, L]) written(ctx context.Context, r *rest.Request, o T) (T, error) {
+func (c Objects[T, L]) written(ctx context.Context, r *rest.Request, o T) (T, error) {
 	if err := writable(c.definition.Kind, o); err != nil {
 		return none[T](), err
 	}
 	return c.object(ctx, r.Body(o))
 }
 
-func (c objects[T, L]) Create(ctx context.Context, o T, opts metav1.CreateOptions) (T, error) {
+// Create creates the object. Its status is not stored.
+func (c Objects[T, L]) Create(ctx context.Context, o T, opts metav1.CreateOptions) (T, error) {
 	return c.written(ctx, c.all(c.rest.Post(), &opts), o)
 }
 
-func (c objects[T, L]) Update(ctx context.Context, o T, opts metav1.UpdateOptions) (T, error) {
+// Update replaces the object, except for its status. It is a conflict if the object was
+// written since o was read.
+func (c Objects[T, L]) Update(ctx context.Context, o T, opts metav1.UpdateOptions) (T, error) {
 	return c.written(ctx, c.one(c.rest.Put(), &opts, o.GetName()), o)
 }
 
-func (c objects[T, L]) UpdateStatus(ctx context.Context, o T, opts metav1.UpdateOptions) (T, error) {
+// UpdateStatus replaces the status of the object, and nothing else.
+func (c Objects[T, L]) UpdateStatus(ctx context.Context, o T, opts metav1.UpdateOptions) (T, error) {
 	return c.written(ctx, c.one(c.rest.Put(), &opts, o.GetName(), "status"), o)
 }
 
-func (c objects[T, L]) Get(ctx context.Context, name string, opts metav1.GetOptions) (T, error) {
+// Get returns the object of this name.
+func (c Objects[T, L]) Get(ctx context.Context, name string, opts metav1.GetOptions) (T, error) {
 	return c.object(ctx, c.one(c.rest.Get(), &opts, name))
 }
 
-func (c objects[T, L]) Patch(ctx context.Context, name string, pt types.PatchType, data []byte, opts metav1.PatchOptions, subresources ...string) (T, error) {
+// Patch changes what the patch names, of the object or of its subresource.
+func (c Objects[T, L]) Patch(ctx context.Context, name string, pt types.PatchType, data []byte, opts metav1.PatchOptions, subresources ...string) (T, error) {
 	return c.object(ctx, c.one(c.rest.Patch(pt), &opts, name, subresources...).Body(data))
 }
 
-func (c objects[T, L]) Apply(ctx context.Context, o T, opts metav1.ApplyOptions) (T, error) {
+// Apply gives the fields that are set in o these values, and creates the object
+// if it does not exist (server-side apply). opts.FieldManager names the owner of
+// the fields: a field that the same manager applied before and that is not set
+// in o any more is removed, unless another manager owns it too.
+//
+// Only what is set is sent, see [Configuration] for what that means.
+func (c Objects[T, L]) Apply(ctx context.Context, o T, opts metav1.ApplyOptions) (T, error) {
 	data, err := Configuration(c.definition, o)
 	if err != nil {
 		return none[T](), err
@@ -121,15 +103,18 @@ func (c objects[T, L]) Apply(ctx context.Context, o T, opts metav1.ApplyOptions)
 	return c.Patch(ctx, o.GetName(), types.ApplyPatchType, data, opts.ToPatchOptions())
 }
 
-func (c objects[T, L]) Delete(ctx context.Context, name string, opts metav1.DeleteOptions) error {
+// Delete deletes the object of this name.
+func (c Objects[T, L]) Delete(ctx context.Context, name string, opts metav1.DeleteOptions) error {
 	return c.one(c.rest.Delete(), &metav1.ListOptions{}, name).Body(&opts).Do(ctx).Error()
 }
 
-func (c objects[T, L]) DeleteCollection(ctx context.Context, opts metav1.DeleteOptions, which metav1.ListOptions) error {
+// DeleteCollection deletes the objects that which selects.
+func (c Objects[T, L]) DeleteCollection(ctx context.Context, opts metav1.DeleteOptions, which metav1.ListOptions) error {
 	return c.all(c.rest.Delete(), &which).Timeout(timeout(which)).Body(&opts).Do(ctx).Error()
 }
 
-func (c objects[T, L]) List(ctx context.Context, opts metav1.ListOptions) (L, error) {
+// List returns the objects that the options select.
+func (c Objects[T, L]) List(ctx context.Context, opts metav1.ListOptions) (L, error) {
 	l := c.definition.NewList().(L)
 	if err := c.all(c.rest.Get(), &opts).Timeout(timeout(opts)).Do(ctx).Into(l); err != nil {
 		return l, err
@@ -137,7 +122,8 @@ func (c objects[T, L]) List(ctx context.Context, opts metav1.ListOptions) (L, er
 	return l, listReadable(c.definition.Kind, l)
 }
 
-func (c objects[T, L]) Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+// Watch sends the changes of the objects that the options select.
+func (c Objects[T, L]) Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
 	opts.Watch = true
 	return c.all(c.rest.Get(), &opts).Timeout(timeout(opts)).Watch(ctx)
 }

@@ -152,7 +152,7 @@ func TestTheListsOfAnotherKindAreMergedByItsDefinition(t *testing.T) {
 
 func TestAnotherKindIsScaled(t *testing.T) {
 	c, _ := playRacks(t, &rack{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: rackSpec{Count: 2}, Status: rackStatus{Count: 1}})
-	r := client.ScaledOf(c, racks, "")
+	r := client.Of(c, racks, "")
 	s, err := r.GetScale(t.Context(), "a", metav1.GetOptions{})
 	require.NoError(t, err)
 	require.Equal(t, []int32{2, 1}, []int32{s.Spec.Replicas, s.Status.Replicas})
@@ -162,6 +162,9 @@ func TestAnotherKindIsScaled(t *testing.T) {
 	a, err := r.Get(t.Context(), "a", metav1.GetOptions{})
 	require.NoError(t, err)
 	require.EqualValues(t, 5, a.Spec.Count)
+
+	_, err = c.KubeVirts("default").GetScale(t.Context(), "a", metav1.GetOptions{})
+	require.True(t, apierrors.IsNotFound(err), "a kind without a scale: %v", err)
 }
 
 func TestAnotherKindIsCachedAndWaitedFor(t *testing.T) {

@@ -6,26 +6,17 @@ import (
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Scaled reads and writes the objects of a kind with the subresource scale, and
-// their scales: how many replicas are desired and how many there are, in the form
-// that autoscalers use.
-type Scaled[T Object, L runtime.Object] interface {
-	Objects[T, L]
-	GetScale(ctx context.Context, name string, opts metav1.GetOptions) (*autoscalingv1.Scale, error)
-	// UpdateScale sets the number of replicas that are desired, and nothing else.
-	UpdateScale(ctx context.Context, name string, s *autoscalingv1.Scale, opts metav1.UpdateOptions) (*autoscalingv1.Scale, error)
-}
-
-type scaled[T Object, L runtime.Object] struct{ objects[T, L] }
-
-func (c scaled[T, L]) GetScale(ctx context.Context, name string, opts metav1.GetOptions) (*autoscalingv1.Scale, error) {
+// GetScale returns the scale of the object: how many replicas are desired and how many
+// there are, in the form that autoscalers use. It is NotFound if the kind has no
+// subresource scale.
+func (c Objects[T, L]) GetScale(ctx context.Context, name string, opts metav1.GetOptions) (*autoscalingv1.Scale, error) {
 	return scale(c.one(c.rest.Get(), &opts, name, "scale").DoRaw(ctx))
 }
 
-func (c scaled[T, L]) UpdateScale(ctx context.Context, name string, s *autoscalingv1.Scale, opts metav1.UpdateOptions) (*autoscalingv1.Scale, error) {
+// UpdateScale sets the number of replicas that are desired, and nothing else.
+func (c Objects[T, L]) UpdateScale(ctx context.Context, name string, s *autoscalingv1.Scale, opts metav1.UpdateOptions) (*autoscalingv1.Scale, error) {
 	typed := *s
 	typed.SetGroupVersionKind(autoscalingv1.SchemeGroupVersion.WithKind("Scale"))
 	body, err := json.Marshal(typed)

@@ -8,16 +8,20 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 )
+
+// Patched are objects T that can be patched, as [Objects] and what embeds it.
+type Patched[T Object] interface {
+	Patch(ctx context.Context, name string, pt types.PatchType, data []byte, opts metav1.PatchOptions, subresources ...string) (T, error)
+}
 
 // WriteStatus makes the status of the object old what it is in changed, by one
 // merge patch that holds only the difference. The patch carries old's
 // resourceVersion, so it fails with a conflict if the object was written in
 // between. Nothing is written, and old is returned, if the two are equal. An
 // object without a field Status is an error.
-func WriteStatus[T Object, L runtime.Object](ctx context.Context, o Objects[T, L], old, changed T) (T, error) {
+func WriteStatus[T Object](ctx context.Context, o Patched[T], old, changed T) (T, error) {
 	from, to := status(old), status(changed)
 	if from == nil || to == nil {
 		return none[T](), fmt.Errorf("write the status of %s/%s: %T has no field Status", old.GetNamespace(), old.GetName(), old)

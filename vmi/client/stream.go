@@ -37,15 +37,22 @@ type Stream = net.Conn
 // It has the type of the field DialContext of http.Transport.
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-func (c virtualMachines) PortForward(name string) Dial { return c.forward(name) }
+// PortForward connects to the ports of the VM's guest, see [Dial]. It asks for nothing
+// before a connection is made.
+func (c VirtualMachines) PortForward(name string) Dial { return c.forward(name) }
 
-func (c instances) PortForward(name string) Dial { return c.forward(name) }
+// PortForward connects to the ports of the guest, see [Dial]. It asks for nothing before
+// a connection is made.
+func (c Instances) PortForward(name string) Dial { return c.forward(name) }
 
-func (c instances) Console(ctx context.Context, name string) (Stream, error) {
+// Console opens the guest's serial port, as a [net.Conn] with the rules of [Dial]. Who has
+// it open loses it to the one who opens it next.
+func (c Instances) Console(ctx context.Context, name string) (Stream, error) {
 	return c.stream(ctx, streamOf{verb: []string{"console"}}, name)
 }
 
-func (c instances) VNC(ctx context.Context, name string, opts VNCOptions) (Stream, error) {
+// VNC opens the guest's screen, of the protocol RFB. The server is the first to send.
+func (c Instances) VNC(ctx context.Context, name string, opts VNCOptions) (Stream, error) {
 	s := streamOf{verb: []string{"vnc"}}
 	if opts.Preserve {
 		s.param, s.value = "preserveSession", "true"

@@ -26,68 +26,18 @@ const (
 )
 
 // VirtualMachines reads and writes VirtualMachines and calls their verbs. The verbs do
-// not wait: a VM that was asked to start is not running yet.
-type VirtualMachines interface {
+// not wait: a VM that was asked to start is not running yet. It is made by
+// [Client.VirtualMachines].
+type VirtualMachines struct {
 	Objects[*vmi.VirtualMachine, *vmi.VirtualMachineList]
-
-	// Start starts the VM. It is a conflict if the VM is running, or starts by itself.
-	Start(ctx context.Context, name string, opts vmi.StartOptions) error
-	// Stop stops the VM. It is a conflict if the VM is not running, unless its run
-	// strategy is what starts it again and again.
-	Stop(ctx context.Context, name string, opts vmi.StopOptions) error
-	// Restart stops the VM and starts it anew, with another VMI.
-	Restart(ctx context.Context, name string, opts vmi.RestartOptions) error
-	// Migrate moves the running VM to another node. It is a conflict: this version moves none.
-	Migrate(ctx context.Context, name string, opts vmi.MigrateOptions) error
-	// ExpandSpec returns the VM with what its instance type and preference stand for.
-	ExpandSpec(ctx context.Context, name string) (*vmi.VirtualMachine, error)
-	// ExpandSpecOf is ExpandSpec for a VM that is not stored. Its namespace is empty or
-	// that of the client, and v is not changed.
-	ExpandSpecOf(ctx context.Context, v *vmi.VirtualMachine) (*vmi.VirtualMachine, error)
-	// EvacuateCancel is that of the VM's VMI, see [Instances].
-	EvacuateCancel(ctx context.Context, name string, opts vmi.EvacuateCancelOptions) error
-	// PortForward connects to the ports of the VM's guest, see [Dial]. It asks for
-	// nothing before a connection is made.
-	PortForward(name string) Dial
+	verbs
 }
 
-// Instances reads and writes VirtualMachineInstances and calls their verbs.
-type Instances interface {
+// Instances reads and writes VirtualMachineInstances and calls their verbs. It is made by
+// [Client.VirtualMachineInstances].
+type Instances struct {
 	Objects[*vmi.VirtualMachineInstance, *vmi.VirtualMachineInstanceList]
-
-	// Pause stops the virtual CPUs until Unpause.
-	Pause(ctx context.Context, name string, opts vmi.PauseOptions) error
-	// Unpause lets a paused guest run on, and sets its clock.
-	Unpause(ctx context.Context, name string, opts vmi.UnpauseOptions) error
-	// SoftReboot asks the guest to reboot, by its agent or by ACPI.
-	SoftReboot(ctx context.Context, name string) error
-	// Reset resets the guest at once, as the button of a computer does.
-	Reset(ctx context.Context, name string) error
-	// Freeze makes the guest's file systems consistent on their disks and keeps the guest
-	// from writing to them.
-	Freeze(ctx context.Context, name string, opts FreezeOptions) error
-	// Unfreeze ends Freeze.
-	Unfreeze(ctx context.Context, name string) error
-	// EvacuateCancel lets the VMI stay on the node that the options name, which it was to
-	// leave. It is an error if it is to leave another one, and none if it need not leave.
-	EvacuateCancel(ctx context.Context, name string, opts vmi.EvacuateCancelOptions) error
-
-	// GuestInfo, Users and FileSystems are what the guest's agent reports. It is a
-	// conflict if no agent is connected. The guest decides what is in them.
-	GuestInfo(ctx context.Context, name string) (*vmi.VirtualMachineInstanceGuestAgentInfo, error)
-	Users(ctx context.Context, name string) (*vmi.VirtualMachineInstanceGuestOSUserList, error)
-	FileSystems(ctx context.Context, name string) (*vmi.VirtualMachineInstanceFileSystemList, error)
-
-	// Console opens the guest's serial port, as a [net.Conn] with the rules of [Dial].
-	// Who has it open loses it to the one who opens it next.
-	Console(ctx context.Context, name string) (Stream, error)
-	// VNC opens the guest's screen, of the protocol RFB. The server is the first to send.
-	VNC(ctx context.Context, name string, opts VNCOptions) (Stream, error)
-	// Screenshot returns what the guest shows, as a PNG of 64 MiB at most.
-	Screenshot(ctx context.Context, name string) ([]byte, error)
-	// PortForward connects to the ports of the guest, see [Dial]. It asks for nothing
-	// before a connection is made.
-	PortForward(name string) Dial
+	verbs
 }
 
 // FreezeOptions say how the file systems of a guest are frozen.
@@ -105,18 +55,6 @@ type VNCOptions struct {
 	// Preserve leaves the screen to who has it open: opening it is an error then. Default:
 	// who has it open loses it.
 	Preserve bool
-}
-
-// instances are the VMIs of a namespace.
-type instances struct {
-	objects[*vmi.VirtualMachineInstance, *vmi.VirtualMachineInstanceList]
-	verbs
-}
-
-// virtualMachines are the VMs of a namespace.
-type virtualMachines struct {
-	objects[*vmi.VirtualMachine, *vmi.VirtualMachineList]
-	verbs
 }
 
 // verbs calls the verbs of the objects of a kind.
@@ -202,23 +140,29 @@ func answer[T any](ctx context.Context, v verbs, name, verb string) (*T, error) 
 	return out, nil
 }
 
-func (c virtualMachines) Start(ctx context.Context, name string, opts vmi.StartOptions) error {
+// Start starts the VM. It is a conflict if the VM is running, or starts by itself.
+func (c VirtualMachines) Start(ctx context.Context, name string, opts vmi.StartOptions) error {
 	return c.call(ctx, name, "start", opts)
 }
 
-func (c virtualMachines) Stop(ctx context.Context, name string, opts vmi.StopOptions) error {
+// Stop stops the VM. It is a conflict if the VM is not running, unless its run
+// strategy is what starts it again and again.
+func (c VirtualMachines) Stop(ctx context.Context, name string, opts vmi.StopOptions) error {
 	return c.call(ctx, name, "stop", opts)
 }
 
-func (c virtualMachines) Restart(ctx context.Context, name string, opts vmi.RestartOptions) error {
+// Restart stops the VM and starts it anew, with another VMI.
+func (c VirtualMachines) Restart(ctx context.Context, name string, opts vmi.RestartOptions) error {
 	return c.call(ctx, name, "restart", opts)
 }
 
-func (c virtualMachines) Migrate(ctx context.Context, name string, opts vmi.MigrateOptions) error {
+// Migrate moves the running VM to another node. It is a conflict: this version moves none.
+func (c VirtualMachines) Migrate(ctx context.Context, name string, opts vmi.MigrateOptions) error {
 	return c.call(ctx, name, "migrate", opts)
 }
 
-func (c virtualMachines) ExpandSpec(ctx context.Context, name string) (*vmi.VirtualMachine, error) {
+// ExpandSpec returns the VM with what its instance type and preference stand for.
+func (c VirtualMachines) ExpandSpec(ctx context.Context, name string) (*vmi.VirtualMachine, error) {
 	b, err := c.read(ctx, maxAnswer, runtime.ContentTypeJSON, name, "expand-spec")
 	if err != nil {
 		return nil, err
@@ -226,7 +170,9 @@ func (c virtualMachines) ExpandSpec(ctx context.Context, name string) (*vmi.Virt
 	return c.expanded(b, name, "expand-spec")
 }
 
-func (c virtualMachines) ExpandSpecOf(ctx context.Context, v *vmi.VirtualMachine) (*vmi.VirtualMachine, error) {
+// ExpandSpecOf is ExpandSpec for a VM that is not stored. Its namespace is empty or
+// that of the client, and v is not changed.
+func (c VirtualMachines) ExpandSpecOf(ctx context.Context, v *vmi.VirtualMachine) (*vmi.VirtualMachine, error) {
 	const verb = "expand-vm-spec"
 	if c.within == "" {
 		return nil, fmt.Errorf("%s of %s %s: the client is for all namespaces: make one for a namespace", verb, c.of.Kind, v.Name)
@@ -248,18 +194,21 @@ func (c virtualMachines) ExpandSpecOf(ctx context.Context, v *vmi.VirtualMachine
 	return c.expanded(b, v.Name, verb)
 }
 
-func (c virtualMachines) EvacuateCancel(ctx context.Context, name string, opts vmi.EvacuateCancelOptions) error {
+// EvacuateCancel is that of the VM's VMI, see [Instances.EvacuateCancel].
+func (c VirtualMachines) EvacuateCancel(ctx context.Context, name string, opts vmi.EvacuateCancelOptions) error {
 	return c.call(ctx, name, cancelEvacuation, opts)
 }
 
-func (c instances) EvacuateCancel(ctx context.Context, name string, opts vmi.EvacuateCancelOptions) error {
+// EvacuateCancel lets the VMI stay on the node that the options name, which it was to
+// leave. It is an error if it is to leave another one, and none if it need not leave.
+func (c Instances) EvacuateCancel(ctx context.Context, name string, opts vmi.EvacuateCancelOptions) error {
 	return c.call(ctx, name, cancelEvacuation, opts)
 }
 
 const cancelEvacuation = "evacuate/cancel"
 
 // expanded decodes a VM that was expanded by the verb.
-func (c virtualMachines) expanded(b []byte, name, verb string) (*vmi.VirtualMachine, error) {
+func (c VirtualMachines) expanded(b []byte, name, verb string) (*vmi.VirtualMachine, error) {
 	o := &vmi.VirtualMachine{}
 	if err := decode.Into(b, o); err != nil && vmi.Unreadable(o) == nil {
 		return nil, fmt.Errorf("decode %s of %s %s/%s: %w", verb, c.of.Kind, c.within, name, err)
@@ -267,23 +216,29 @@ func (c virtualMachines) expanded(b []byte, name, verb string) (*vmi.VirtualMach
 	return o, readable(c.of.Kind, o)
 }
 
-func (c instances) Pause(ctx context.Context, name string, opts vmi.PauseOptions) error {
+// Pause stops the virtual CPUs until Unpause.
+func (c Instances) Pause(ctx context.Context, name string, opts vmi.PauseOptions) error {
 	return c.call(ctx, name, "pause", opts)
 }
 
-func (c instances) Unpause(ctx context.Context, name string, opts vmi.UnpauseOptions) error {
+// Unpause lets a paused guest run on, and sets its clock.
+func (c Instances) Unpause(ctx context.Context, name string, opts vmi.UnpauseOptions) error {
 	return c.call(ctx, name, "unpause", opts)
 }
 
-func (c instances) SoftReboot(ctx context.Context, name string) error {
+// SoftReboot asks the guest to reboot, by its agent or by ACPI.
+func (c Instances) SoftReboot(ctx context.Context, name string) error {
 	return c.call(ctx, name, "softreboot", nil)
 }
 
-func (c instances) Reset(ctx context.Context, name string) error {
+// Reset resets the guest at once, as the button of a computer does.
+func (c Instances) Reset(ctx context.Context, name string) error {
 	return c.call(ctx, name, "reset", nil)
 }
 
-func (c instances) Freeze(ctx context.Context, name string, opts FreezeOptions) error {
+// Freeze makes the guest's file systems consistent on their disks and keeps the guest
+// from writing to them.
+func (c Instances) Freeze(ctx context.Context, name string, opts FreezeOptions) error {
 	after := opts.Timeout
 	if after == 0 {
 		after = freezeTimeout
@@ -291,23 +246,29 @@ func (c instances) Freeze(ctx context.Context, name string, opts FreezeOptions) 
 	return c.call(ctx, name, "freeze", vmi.FreezeUnfreezeTimeout{UnfreezeTimeout: &metav1.Duration{Duration: max(after, 0)}})
 }
 
-func (c instances) Unfreeze(ctx context.Context, name string) error {
+// Unfreeze ends Freeze.
+func (c Instances) Unfreeze(ctx context.Context, name string) error {
 	return c.call(ctx, name, "unfreeze", nil)
 }
 
-func (c instances) GuestInfo(ctx context.Context, name string) (*vmi.VirtualMachineInstanceGuestAgentInfo, error) {
+// GuestInfo is what the guest's agent reports of the guest. It is a conflict if no agent
+// is connected. The guest decides what is in it.
+func (c Instances) GuestInfo(ctx context.Context, name string) (*vmi.VirtualMachineInstanceGuestAgentInfo, error) {
 	return answer[vmi.VirtualMachineInstanceGuestAgentInfo](ctx, c.verbs, name, "guestosinfo")
 }
 
-func (c instances) Users(ctx context.Context, name string) (*vmi.VirtualMachineInstanceGuestOSUserList, error) {
+// Users are the users who are logged in, with the rules of GuestInfo.
+func (c Instances) Users(ctx context.Context, name string) (*vmi.VirtualMachineInstanceGuestOSUserList, error) {
 	return answer[vmi.VirtualMachineInstanceGuestOSUserList](ctx, c.verbs, name, "userlist")
 }
 
-func (c instances) FileSystems(ctx context.Context, name string) (*vmi.VirtualMachineInstanceFileSystemList, error) {
+// FileSystems are the guest's mounted file systems, with the rules of GuestInfo.
+func (c Instances) FileSystems(ctx context.Context, name string) (*vmi.VirtualMachineInstanceFileSystemList, error) {
 	return answer[vmi.VirtualMachineInstanceFileSystemList](ctx, c.verbs, name, "filesystemlist")
 }
 
-func (c instances) Screenshot(ctx context.Context, name string) ([]byte, error) {
+// Screenshot returns what the guest shows, as a PNG of 64 MiB at most.
+func (c Instances) Screenshot(ctx context.Context, name string) ([]byte, error) {
 	b, err := c.read(ctx, maxScreenshot, "*/*", name, "vnc", "screenshot")
 	if err == nil && !bytes.HasPrefix(b, []byte("\x89PNG\r\n\x1a\n")) {
 		return nil, fmt.Errorf("read the screenshot of %s %s/%s: the answer is no PNG", c.of.Kind, c.within, name)

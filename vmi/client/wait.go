@@ -19,6 +19,14 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
+// Watched are objects T that can be waited for, as [Objects] and what embeds it.
+type Watched[T Object, L runtime.Object] interface {
+	// Get says what the objects are. It is not called.
+	Get(ctx context.Context, name string, opts metav1.GetOptions) (T, error)
+	List(ctx context.Context, opts metav1.ListOptions) (L, error)
+	Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error)
+}
+
 // WaitFor waits until done says so of the object, and returns it. It asks done
 // about the object as it is now and after each change; while there is no such
 // object, done is not asked, and the wait goes on: see [WaitForDeletion] for how to
@@ -31,7 +39,7 @@ import (
 // and an API server that is away do not. Then the object as it was last seen is
 // returned beside the error, or nil if there was none. Without a deadline in
 // the context, the wait has none.
-func WaitFor[T Object, L runtime.Object](ctx context.Context, o Objects[T, L], name string, done func(T) (bool, error)) (T, error) {
+func WaitFor[T Object, L runtime.Object](ctx context.Context, o Watched[T, L], name string, done func(T) (bool, error)) (T, error) {
 	return wait(ctx, o, name, func(o T) (bool, error) {
 		if isNone(o) {
 			return false, nil
@@ -47,7 +55,7 @@ func WaitFor[T Object, L runtime.Object](ctx context.Context, o Objects[T, L], n
 // more, even if there is another of its name by then. If there is none now, the wait
 // is over. The context and the answers of the API server end it as they end
 // [WaitFor].
-func WaitForDeletion[T Object, L runtime.Object](ctx context.Context, o Objects[T, L], name string) error {
+func WaitForDeletion[T Object, L runtime.Object](ctx context.Context, o Watched[T, L], name string) error {
 	first := none[T]()
 	_, err := wait(ctx, o, name, func(o T) (bool, error) {
 		if isNone(first) {
@@ -60,7 +68,7 @@ func WaitForDeletion[T Object, L runtime.Object](ctx context.Context, o Objects[
 
 // wait is WaitFor, except that done is asked about any object, and with nil while
 // there is none.
-func wait[T Object, L runtime.Object](ctx context.Context, o Objects[T, L], name string, done func(T) (bool, error)) (T, error) {
+func wait[T Object, L runtime.Object](ctx context.Context, o Watched[T, L], name string, done func(T) (bool, error)) (T, error) {
 	w := waiter[T, L]{objects: o, name: name, done: done}
 	pause := retries()
 	for {
@@ -96,7 +104,7 @@ func retries() backoff.Backoff {
 
 // waiter follows one object.
 type waiter[T Object, L runtime.Object] struct {
-	objects Objects[T, L]
+	objects Watched[T, L]
 	name    string
 	done    func(T) (bool, error)
 	// now is the object as it is, and last as it last was; now is nil while there

@@ -1,0 +1,74 @@
+package admission
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/podvisor/podvisor/scheduler/replicaset"
+	"github.com/podvisor/podvisor/scheduler/vm"
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/client"
+	"github.com/podvisor/podvisor/vmi/defaults"
+)
+
+// makers are the kinds whose objects make VMIs.
+var makers = []maker{
+	makes(vmi.VirtualMachines, func(o *vmi.VirtualMachine, made *vmi.VirtualMachineInstance, p defaults.Profile) *vmi.VirtualMachineInstance {
+		if made.Name != o.Name || o.Spec.Template == nil {
+			return nil
+		}
+		keep(made, o.Spec.Template)
+		return vm.Instance(o, p)
+	}),
+	makes(vmi.VirtualMachineInstanceReplicaSets, func(o *vmi.VirtualMachineInstanceReplicaSet, made *vmi.VirtualMachineInstance, _ defaults.Profile) *vmi.VirtualMachineInstance {
+		if o.Spec.Template == nil {
+			return nil
+		}
+		keep(made, o.Spec.Template)
+		return replicaset.Instance(o, made.Name, 0)
+	}),
+}
+
+// maker is a kind whose objects make VMIs.
+type maker struct {
+	kind schema.GroupKind
+	// asked are the owner as the API server has it, and the VMI of the name of made that
+	// it asks for, or nil.
+	asked func(ctx context.Context, c *client.Client, name string, made *vmi.VirtualMachineInstance, p defaults.Profile) (metav1.Object, *vmi.VirtualMachineInstance, error)
+}
+
+// makes is the maker of a kind whose objects ask for what asked returns.
+func makes[T vmi.Object, L runtime.Object](d vmi.DefinitionOf[T, L], asked func(owner T, made *vmi.VirtualMachineInstance, p defaults.Profile) *vmi.VirtualMachineInstance) maker {
+	return maker{d.GroupKind(), func(ctx context.Context, c *client.Client, name string, made *vmi.VirtualMachineInstance, p defaults.Profile) (metav1.Object, *vmi.VirtualMachineInstance, error) {
+		owner, err := client.Of(c, d, made.Namespace).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return nil, nil, err
+		}
+		return owner, asked(owner, made, p), nil
+	}}
+}
+
+// makerOf is the maker of the kind that the reference names. False: it is of no kind that
+// makes VMIs.
+func makerOf(ref metav1.OwnerReference) (maker, bool) {
+	gv, _ := schema.ParseGroupVersion(ref.APIVersion) // none is of no maker
+	for _, m := range makers {
+		if m.kind == gv.WithKind(ref.Kind).GroupKind() {
+			return m, true
+		}
+	}
+	return maker{}, false
+}
+
+// keep gives the template, where it leaves that open, what the configuration of the
+// cluster decided when the VMI was made: this replica may have another one by now.
+func keep(made *vmi.VirtualMachineInstance, t *vmi.VirtualMachineInstanceTemplate) {
+	made = made.DeepCopy()
+	for i := range made.Spec.Domain.Devices.Interfaces {
+		made.Spec.Domain.Devices.Interfaces[i].MacAddress = "" // it follows from the owner
+	}
+	t.Spec = defaults.Keep(made, &vmi.VirtualMachineInstance{Spec: t.Spec}).Spec
+}
