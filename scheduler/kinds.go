@@ -1,11 +1,18 @@
 package scheduler
 
-import "github.com/podvisor/podvisor/vmi"
+import (
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/kinds"
+)
 
-// Kinds are the definitions of the kinds whose objects run guests, or make others that
+// Kinds are the definitions of the served kinds whose objects run guests, or make others that
 // do, those that make others first. Podvisor is not deleted while there are any.
 func Kinds() []vmi.Definition {
-	return []vmi.Definition{
-		vmi.VirtualMachines.Definition, vmi.VirtualMachineInstanceReplicaSets.Definition, vmi.VirtualMachineInstances.Definition,
+	var out []vmi.Definition
+	for _, k := range kinds.All() {
+		if k.RunsGuests() && k.Served() {
+			out = append(out, k.Definition)
+		}
 	}
+	return out
 }

@@ -12,22 +12,18 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
 	"github.com/podvisor/podvisor/vmi/defaults"
+	"github.com/podvisor/podvisor/vmi/kinds"
 )
 
 // makers are the kinds whose objects make VMIs.
 var makers = []maker{
 	makes(vmi.VirtualMachines, func(o *vmi.VirtualMachine, made *vmi.VirtualMachineInstance, p defaults.Profile) *vmi.VirtualMachineInstance {
-		if made.Name != o.Name || o.Spec.Template == nil {
+		if made.Name != o.Name {
 			return nil
 		}
-		keep(made, o.Spec.Template)
 		return vm.Instance(o, p)
 	}),
 	makes(vmi.VirtualMachineInstanceReplicaSets, func(o *vmi.VirtualMachineInstanceReplicaSet, made *vmi.VirtualMachineInstance, _ defaults.Profile) *vmi.VirtualMachineInstance {
-		if o.Spec.Template == nil {
-			return nil
-		}
-		keep(made, o.Spec.Template)
 		return replicaset.Instance(o, made.Name, 0)
 	}),
 }
@@ -40,13 +36,20 @@ type maker struct {
 	asked func(ctx context.Context, c *client.Client, name string, made *vmi.VirtualMachineInstance, p defaults.Profile) (metav1.Object, *vmi.VirtualMachineInstance, error)
 }
 
-// makes is the maker of a kind whose objects ask for what asked returns.
+// makes is the maker of a kind whose objects ask for what asked returns. It is asked of
+// objects with a template only.
 func makes[T vmi.Object, L runtime.Object](d vmi.DefinitionOf[T, L], asked func(owner T, made *vmi.VirtualMachineInstance, p defaults.Profile) *vmi.VirtualMachineInstance) maker {
 	return maker{d.GroupKind(), func(ctx context.Context, c *client.Client, name string, made *vmi.VirtualMachineInstance, p defaults.Profile) (metav1.Object, *vmi.VirtualMachineInstance, error) {
 		owner, err := client.Of(c, d, made.Namespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return nil, nil, err
 		}
+		k, _ := kinds.Find(d.GroupKind())
+		t := k.Template(owner)
+		if t == nil {
+			return owner, nil, nil
+		}
+		keep(made, t)
 		return owner, asked(owner, made, p), nil
 	}}
 }

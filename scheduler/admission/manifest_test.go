@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/podvisor/podvisor/internal/certificate"
@@ -74,4 +75,14 @@ func TestTheDefinitionsOfWhatRunsGuestsAreKeptWithIt(t *testing.T) {
 	for _, d := range scheduler.Kinds() {
 		require.Contains(t, condition, `"`+d.Resource().GroupResource().String()+`"`)
 	}
+}
+
+func TestEveryKindThatMakesVMIsIsAsked(t *testing.T) {
+	t.Parallel()
+	for _, k := range kinds.All() {
+		_, ok := makerOf(metav1.OwnerReference{APIVersion: k.GroupVersion().String(), Kind: k.Kind})
+		require.Equal(t, k.Template != nil, ok, k.Kind)
+	}
+	_, ok := makerOf(metav1.OwnerReference{APIVersion: "example.io/v1", Kind: "VirtualMachine"})
+	require.False(t, ok)
 }

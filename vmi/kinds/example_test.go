@@ -15,6 +15,6 @@ func Example() {
 	// Output:
 	// kubevirts.kubevirt.io
 	// virtualmachines.kubevirt.io
-	// virtualmachineinstances.kubevirt.io
 	// virtualmachineinstancereplicasets.kubevirt.io
+	// virtualmachineinstances.kubevirt.io
 }

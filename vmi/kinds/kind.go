@@ -33,6 +33,17 @@ type Kind struct {
 	Keep func(old, o vmi.Object) vmi.Object
 	// FixedSpec says that the spec cannot be changed once the object exists.
 	FixedSpec bool
+	// Open says that objects may leave something open, which Complete decides.
+	Open bool
+	// Template returns the template of the VMIs that the object makes, or nil if it has
+	// none. Nil: objects of the kind make no VMIs.
+	Template func(o vmi.Object) *vmi.VirtualMachineInstanceTemplate
+	// Grants are what the roles of an installation may do with the objects.
+	Grants []Grant
+	// StatusBy are the components that alone write the status. Nil: whoever may.
+	StatusBy []Component
+	// EventsBy are the components that write events of the objects. Nil: none.
+	EventsBy []Component
 }
 
 // Cluster is what the defaults and the validation of an object depend on beside
@@ -85,6 +96,9 @@ func (k Kind) Served() bool {
 	return true
 }
 
+// RunsGuests says that the objects run guests, or make others that do.
+func (k Kind) RunsGuests() bool { return k.Template != nil || k.GroupVersionKind == vmi.Kind }
+
 // SameSpec says that the specs of two objects mean the same once both are
 // complete.
 func (k Kind) SameSpec(a, b vmi.Object, c Cluster) bool {
@@ -110,6 +124,11 @@ type rules[T vmi.Object] struct {
 	create    func(T, Cluster) field.ErrorList
 	update    func(old, o T, by validate.User, lim validate.Limits) field.ErrorList
 	fixedSpec bool
+	// template is nil if the objects make no VMIs.
+	template func(T) *vmi.VirtualMachineInstanceTemplate
+	// What follows is as in [Kind].
+	grants             []Grant
+	statusBy, eventsBy []Component
 }
 
 // of makes the row of a kind.
@@ -117,6 +136,10 @@ func of[T vmi.Object, L runtime.Object](d vmi.DefinitionOf[T, L], r rules[T]) Ki
 	k := Kind{
 		Definition: d.Definition,
 		FixedSpec:  r.fixedSpec,
+		Open:       r.complete != nil,
+		Grants:     r.grants,
+		StatusBy:   r.statusBy,
+		EventsBy:   r.eventsBy,
 		Complete: func(o vmi.Object, c Cluster) vmi.Object {
 			if r.complete == nil {
 				return o.DeepCopyObject().(vmi.Object)
@@ -137,6 +160,9 @@ func of[T vmi.Object, L runtime.Object](d vmi.DefinitionOf[T, L], r rules[T]) Ki
 	k.Create = k.Faults
 	if r.create != nil {
 		k.Create = func(o vmi.Object, c Cluster) field.ErrorList { return r.create(o.(T), c) }
+	}
+	if r.template != nil {
+		k.Template = func(o vmi.Object) *vmi.VirtualMachineInstanceTemplate { return r.template(o.(T)) }
 	}
 	return k
 }

@@ -107,3 +107,18 @@ func TestAVMIThatExistsIsJudgedByWhatWasAllowed(t *testing.T) {
 	require.Empty(t, k.Update(v, v, c))
 	require.True(t, k.FixedSpec)
 }
+
+func TestAKindThatMakesVMIsGivesTheirTemplate(t *testing.T) {
+	t.Parallel()
+	var makers []string
+	for _, k := range kinds.All() {
+		if k.Template != nil {
+			makers = append(makers, k.Kind)
+			require.Nil(t, k.Template(k.New()), "%s: a new object has none", k.Kind)
+		}
+	}
+	require.Equal(t, []string{"VirtualMachine", "VirtualMachineInstanceReplicaSet"}, makers)
+	k, _ := kinds.Find(vmi.VirtualMachines.GroupKind())
+	v := vmitest.NewVM(vmi.RunHalted)
+	require.Same(t, v.Spec.Template, k.Template(v))
+}

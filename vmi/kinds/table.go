@@ -1,6 +1,8 @@
 package kinds
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/podvisor/podvisor/vmi"
@@ -8,14 +10,43 @@ import (
 	"github.com/podvisor/podvisor/vmi/validate"
 )
 
-// All returns the table, a row for each kind.
+// All returns the table, a row for each kind. Those that make others stand before these.
 func All() []Kind {
 	return []Kind{
-		of(vmi.KubeVirts, rules[*vmi.KubeVirt]{faults: configuration, create: onlyKubeVirt, update: changedKubeVirt}),
-		of(vmi.VirtualMachines, rules[*vmi.VirtualMachine]{complete: defaults.VirtualMachine, faults: validate.VirtualMachine, update: validate.VirtualMachineUpdate}),
-		of(vmi.VirtualMachineInstances, rules[*vmi.VirtualMachineInstance]{complete: defaults.Apply, keep: defaults.Keep, faults: validate.Instance, update: existing, fixedSpec: true}),
-		of(vmi.VirtualMachineInstanceMigrations, rules[*vmi.VirtualMachineInstanceMigration]{complete: labelled, faults: migration, update: migrationUpdate}),
-		of(vmi.VirtualMachineInstanceReplicaSets, rules[*vmi.VirtualMachineInstanceReplicaSet]{complete: defaults.ReplicaSet, faults: validate.ReplicaSet, update: validate.ReplicaSetUpdate}),
+		of(vmi.KubeVirts, rules[*vmi.KubeVirt]{
+			faults: configuration, create: onlyKubeVirt, update: changedKubeVirt,
+			grants: []Grant{
+				to(everyone, "get", "list"), to(string(Handler), "list", "watch"),
+				to(string(Controller), "list", "watch"), to(string(Controller), "patch").of("status"),
+			},
+			eventsBy: []Component{Controller},
+		}),
+		of(vmi.VirtualMachines, rules[*vmi.VirtualMachine]{
+			complete: defaults.VirtualMachine, faults: validate.VirtualMachine, update: validate.VirtualMachineUpdate,
+			template: func(v *vmi.VirtualMachine) *vmi.VirtualMachineInstanceTemplate { return v.Spec.Template },
+			grants:   slices.Concat(writing(), owning("get", "list", "watch", "patch")),
+			statusBy: []Component{Controller}, eventsBy: []Component{Controller},
+		}),
+		of(vmi.VirtualMachineInstanceReplicaSets, rules[*vmi.VirtualMachineInstanceReplicaSet]{
+			complete: defaults.ReplicaSet, faults: validate.ReplicaSet, update: validate.ReplicaSetUpdate,
+			template: func(r *vmi.VirtualMachineInstanceReplicaSet) *vmi.VirtualMachineInstanceTemplate {
+				return r.Spec.Template
+			},
+			grants: slices.Concat(writing(), owning("get", "list", "watch"), []Grant{
+				to(viewers, "get").of("scale"), to(editors, "get", "update", "patch").of("scale"),
+			}),
+			statusBy: []Component{Controller}, eventsBy: []Component{Controller},
+		}),
+		of(vmi.VirtualMachineInstances, rules[*vmi.VirtualMachineInstance]{
+			complete: defaults.Apply, keep: defaults.Keep, faults: validate.Instance, update: existing, fixedSpec: true,
+			grants: slices.Concat(writing(), owning("get", "list", "watch", "create", "patch", "delete"), []Grant{
+				to(string(Handler), "list", "watch"), to(string(Handler), "patch").of("status"),
+			}),
+			statusBy: []Component{Controller, Handler}, eventsBy: []Component{Controller, Handler},
+		}),
+		of(vmi.VirtualMachineInstanceMigrations, rules[*vmi.VirtualMachineInstanceMigration]{
+			complete: labelled, faults: migration, update: migrationUpdate,
+		}),
 	}
 }
 

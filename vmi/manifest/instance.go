@@ -6,6 +6,7 @@ import (
 	"maps"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podvisor/podvisor/vmi"
@@ -55,13 +56,10 @@ func (silent) Unwrap() error { return vmi.ErrInvalid }
 // complete.
 func (o Object) Instance(c kinds.Cluster) *vmi.VirtualMachineInstance {
 	var v *vmi.VirtualMachineInstance
-	switch of := o.Complete.(type) {
-	case *vmi.VirtualMachineInstance:
+	if of, ok := o.Complete.(*vmi.VirtualMachineInstance); ok {
 		v = of.DeepCopy()
-	case *vmi.VirtualMachine:
-		v = made(of, of.Spec.Template)
-	case *vmi.VirtualMachineInstanceReplicaSet:
-		v = made(of, of.Spec.Template)
+	} else if t := o.template(); t != nil {
+		v = made(o.Complete, t)
 	}
 	if v == nil {
 		return nil
@@ -75,11 +73,17 @@ func (o Object) Instance(c kinds.Cluster) *vmi.VirtualMachineInstance {
 	return defaults.Apply(v, c.Defaults)
 }
 
-// made is the VMI of a template. Nil: there is no template.
-func made(o vmi.Object, t *vmi.VirtualMachineInstanceTemplate) *vmi.VirtualMachineInstance {
-	if t == nil {
+// template is the template of VMIs that the object has, or nil.
+func (o Object) template() *vmi.VirtualMachineInstanceTemplate {
+	k, _ := kinds.Find(schema.FromAPIVersionAndKind(o.APIVersion, o.Kind).GroupKind())
+	if o.Complete == nil || k.Template == nil {
 		return nil
 	}
+	return k.Template(o.Complete)
+}
+
+// made is the VMI of a template.
+func made(o vmi.Object, t *vmi.VirtualMachineInstanceTemplate) *vmi.VirtualMachineInstance {
 	name := o.GetName()
 	if name == "" {
 		name = o.GetGenerateName()
