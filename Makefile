@@ -75,6 +75,7 @@ examples: ## Count which manifests apply unchanged and run (MANIFESTS="FILE...")
 generate: ## Write the generated files anew
 	$(CONTROLLER_GEN) object paths=./vmi/...
 	go run ./internal/apigen -controller-gen '$(CONTROLLER_GEN)'
+	go run ./internal/kindgen
 
 .PHONY: lint
 lint: ## Look for unformatted code and suspicious constructs

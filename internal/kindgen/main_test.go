@@ -1,0 +1,170 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/kinds"
+)
+
+func TestTheManifestsAreThoseOfTheTable(t *testing.T) {
+	t.Parallel()
+	n := 0
+	require.NoError(t, filepath.WalkDir("../../manifests", func(file string, e os.DirEntry, err error) error {
+		if err != nil || filepath.Ext(file) != ".yaml" || filepath.Base(filepath.Dir(file)) == "crds" {
+			return err
+		}
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		got, err := render(e.Name(), string(text), kinds.All())
+		require.NoError(t, err, file)
+		require.Equal(t, string(text), got, "%s: run make generate", file)
+		n += strings.Count(got, "# kinds: ")
+		return nil
+	}))
+	require.Positive(t, n)
+}
+
+// pools are a kind that a table may have: of another group, and with all that a kind can
+// have in the manifests.
+func pools() kinds.Kind {
+	return kinds.Kind{
+		Definition: vmi.Definition{GroupVersionKind: schema.GroupVersionKind{Group: "pool.kubevirt.io", Version: "v1beta1", Kind: "Pool"}, Plural: "pools"},
+		Open:       true,
+		Template:   func(vmi.Object) *vmi.VirtualMachineInstanceTemplate { return nil },
+		Grants: []kinds.Grant{
+			{Role: "kubevirt.io:view", Verbs: []string{"get", "list", "watch"}},
+			{Role: "virt-controller", Verbs: []string{"get", "update"}},
+			{Role: "virt-controller", Subresource: "status", Verbs: []string{"patch"}},
+		},
+		StatusBy: []kinds.Component{kinds.Controller}, EventsBy: []kinds.Component{kinds.Controller},
+	}
+}
+
+// policies are a kind of the cluster with no more than validation.
+func policies() kinds.Kind {
+	return kinds.Kind{Definition: vmi.Definition{
+		GroupVersionKind: schema.GroupVersionKind{Group: "migrations.kubevirt.io", Version: "v1alpha1", Kind: "Policy"}, Plural: "policies", ClusterScoped: true,
+	}}
+}
+
+func rendered(t *testing.T, name, text string, all ...kinds.Kind) string {
+	t.Helper()
+	out, err := render(name, text, append(kinds.All(), all...))
+	require.NoError(t, err)
+	again, err := render(name, out, append(kinds.All(), all...))
+	require.NoError(t, err)
+	require.Equal(t, out, again, "what was generated is not changed again")
+	back, err := render(name, out, kinds.All())
+	require.NoError(t, err)
+	require.Equal(t, text, back, "kinds that go leave nothing")
+	return out
+}
+
+func TestAKindOfAnotherGroupGetsARuleOfItsOwn(t *testing.T) {
+	t.Parallel()
+	text := `webhooks:
+- name: validation
+  rules:
+  # A comment.
+  # kinds: served
+  - apiGroups: [kubevirt.io]
+    apiVersions: [v1]
+    operations: [CREATE, UPDATE]
+    resources: [virtualmachines, virtualmachineinstances, virtualmachineinstancereplicasets, kubevirts]
+    scope: Namespaced
+  matchPolicy: Equivalent
+`
+	require.Equal(t, strings.Replace(text, "  matchPolicy", `  # kinds: served
+  - apiGroups: [pool.kubevirt.io]
+    apiVersions: [v1beta1]
+    operations: [CREATE, UPDATE]
+    resources: [pools]
+    scope: Namespaced
+  # kinds: served
+  - apiGroups: [migrations.kubevirt.io]
+    apiVersions: [v1alpha1]
+    operations: [CREATE, UPDATE]
+    resources: [policies]
+    scope: Cluster
+  matchPolicy`, 1), rendered(t, "webhooks.yaml", text, pools(), policies()))
+
+	text = `
+    resourceRules:
+    # kinds: status
+    - apiGroups: [kubevirt.io]
+      apiVersions: ["*"]
+      resources: [virtualmachines/status, virtualmachineinstances/status, virtualmachineinstancereplicasets/status]
+  validations: []
+`
+	require.Equal(t, strings.Replace(text, "  validations", `    # kinds: status
+    - apiGroups: [pool.kubevirt.io]
+      apiVersions: ["*"]
+      resources: [pools/status]
+  validations`, 1), rendered(t, "status.yaml", text, pools(), policies()))
+}
+
+func TestARoleGetsItsGrants(t *testing.T) {
+	t.Parallel()
+	b, err := os.ReadFile("../../manifests/rbac/virt-controller.yaml")
+	require.NoError(t, err)
+	out := rendered(t, "virt-controller.yaml", string(b), pools(), policies())
+	require.Contains(t, out, "  resources: [virtualmachines/finalizers, virtualmachineinstances/finalizers, virtualmachineinstancereplicasets/finalizers]\n  verbs: [update]\n"+
+		"# kinds: granted\n- apiGroups: [pool.kubevirt.io]\n  resources: [pools]\n  verbs: [get, update]\n"+
+		"# kinds: granted\n- apiGroups: [pool.kubevirt.io]\n  resources: [pools/status]\n  verbs: [patch]\n")
+	require.NotContains(t, out, "policies]")
+
+	k := pools()
+	k.Group = "kubevirt.io"
+	b, err = os.ReadFile("../../manifests/rbac/users.yaml")
+	require.NoError(t, err)
+	require.Equal(t, strings.Replace(string(b), "virtualmachineinstancereplicasets]\n  verbs: [get, list, watch]\n", "virtualmachineinstancereplicasets, pools]\n  verbs: [get, list, watch]\n", 1),
+		rendered(t, "users.yaml", string(b), k))
+}
+
+func TestTheListsOfAnExpressionAreThoseOfTheSets(t *testing.T) {
+	t.Parallel()
+	for _, file := range []string{"policies/events.yaml", "policies/metadata.yaml", "webhooks.yaml"} {
+		b, err := os.ReadFile("../../manifests/" + file)
+		require.NoError(t, err)
+		out := rendered(t, file, string(b), pools())
+		require.Contains(t, out, map[string]string{
+			"policies/events.yaml": `["VirtualMachineInstance"]
+      : ["VirtualMachine", "VirtualMachineInstance", "VirtualMachineInstanceReplicaSet", "KubeVirt", "Pool"]`,
+			"policies/metadata.yaml": `["kubevirt.io/", "pool.kubevirt.io/"].exists(g, o.apiVersion.startsWith(g)) &&
+      o.kind in ["VirtualMachine", "VirtualMachineInstanceReplicaSet", "Pool"]`,
+			"webhooks.yaml": `["virtualmachines.kubevirt.io", "virtualmachineinstances.kubevirt.io",
+      "virtualmachineinstancereplicasets.kubevirt.io", "kubevirts.kubevirt.io", "pools.pool.kubevirt.io"]`,
+		}[file], file)
+	}
+}
+
+func TestTheDefinitionsOfServedKindsAreInstalled(t *testing.T) {
+	t.Parallel()
+	text := "# - crds/none.yaml\nresources:\n- crds/kubevirt.io_kubevirts.yaml\n- crds/kubevirt.io_virtualmachines.yaml\n" +
+		"- crds/kubevirt.io_virtualmachineinstancereplicasets.yaml\n- crds/kubevirt.io_virtualmachineinstances.yaml\n- webhooks.yaml\n"
+	require.Equal(t, strings.Replace(text, "- webhooks", "- crds/pool.kubevirt.io_pools.yaml\n- webhooks", 1), rendered(t, kustomization, text, pools()))
+	require.Equal(t, text, installed(strings.Replace(text, "- webhooks", "- crds/kubevirt.io_gone.yaml\n- webhooks", 1), kinds.All()))
+}
+
+func TestWhatIsNoSetIsAnError(t *testing.T) {
+	t.Parallel()
+	rule := "name: x\n# kinds: %\n- apiGroups: [kubevirt.io]\n  resources: [a]\n"
+	for text, want := range map[string]string{
+		strings.Replace(rule, "%", "all", 1):                      `there is no set of kinds "all"`,
+		strings.Replace(rule, "%", "served, guests", 1):           "a rule has the resources of one set",
+		strings.Replace(rule, "%", "events of virt-launcher", 1):  "is empty",
+		strings.Replace(rule, "%", "granted", 1):                  `no kind has a grant for the role ""`,
+		"# kinds: served\n- expression: x in y\n":                 "the item has 0 lists",
+		"# kinds: served\n- expression: x in [\"A\"] + [\"B\"]\n": "the item has 2 lists",
+	} {
+		_, err := render("x.yaml", text, kinds.All())
+		require.ErrorContains(t, err, want, text)
+	}
+}
