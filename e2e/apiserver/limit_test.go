@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/kinds"
 	"github.com/podvisor/podvisor/vmi/quantity"
 )
 
@@ -119,7 +120,7 @@ func TestWhatIsStoredIsWhatTheTypesHold(t *testing.T) {
 	out, err := gen.CombinedOutput()
 	require.NoError(t, err, string(out))
 	w := sweep{space: s}
-	for _, d := range vmi.Definitions() {
+	for _, d := range kinds.Definitions() {
 		text, err := os.ReadFile(filepath.Join(dir, d.Group+"_"+d.Plural+".yaml"))
 		require.NoError(t, err)
 		var crd map[string]any
@@ -131,7 +132,7 @@ func TestWhatIsStoredIsWhatTheTypesHold(t *testing.T) {
 		w.leaves(d, nil, schema, reflect.TypeOf(d.New()), func(v string) string { return v })
 	}
 	t.Cleanup(func() {
-		for _, d := range vmi.Definitions() {
+		for _, d := range kinds.Definitions() {
 			_ = world.kube.CoreV1().RESTClient().Delete().AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/" + d.Plural + "." + sweepGroup).Do(context.Background()).Error()
 		}
 	})
@@ -147,7 +148,7 @@ func TestWhatIsStoredIsWhatTheTypesHold(t *testing.T) {
 func unruled(crd map[string]any, d vmi.Definition) map[string]any {
 	crd["metadata"] = map[string]any{"name": d.Plural + "." + sweepGroup}
 	spec := crd["spec"].(map[string]any)
-	spec["group"] = sweepGroup
+	spec["group"], spec["scope"] = sweepGroup, "Namespaced"
 	names := spec["names"].(map[string]any)
 	delete(names, "shortNames")
 	delete(names, "categories")

@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/kinds"
 	"github.com/podvisor/podvisor/vmi/quantity"
 )
 
@@ -159,7 +159,7 @@ func holdAll(t *testing.T, all []*definition) map[string]int {
 	t.Helper()
 	h := holder{t: t, leaves: map[string]int{}}
 	for _, d := range all {
-		for _, k := range vmi.Definitions() {
+		for _, k := range kinds.Definitions() {
 			if k.Kind != d.kind() {
 				continue
 			}
@@ -194,7 +194,7 @@ func TestATypeHoldsWhatItsWholeSchemaAllows(t *testing.T) {
 	dir := t.TempDir()
 	_, err := writeServed(m, all, dir)
 	require.NoError(t, err)
-	require.Len(t, all, len(vmi.Definitions()))
+	require.Len(t, all, len(kinds.Definitions()))
 	for i, d := range all {
 		all[i], err = readDefinition(filepath.Join(dir, d.file))
 		require.NoError(t, err)

@@ -13,10 +13,19 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/podvisor/podvisor/internal/proof"
+	"github.com/podvisor/podvisor/vmi/kinds"
 )
 
-// kinds are those with served fields.
-var kinds = []string{"KubeVirt", "VirtualMachine", "VirtualMachineInstance", "VirtualMachineInstanceReplicaSet"}
+// served are the kinds with served fields.
+func served() []string {
+	var out []string
+	for _, k := range kinds.All() {
+		if k.Served() {
+			out = append(out, k.Kind)
+		}
+	}
+	return out
+}
 
 // field is a line of docs/fields.md.
 type field struct {
@@ -48,7 +57,7 @@ func fields(t *testing.T, kind string) []field {
 
 func TestEveryServedFieldSaysWhereATestSeesItsEffect(t *testing.T) {
 	t.Parallel()
-	for _, kind := range kinds {
+	for _, kind := range served() {
 		all := fields(t, kind)
 		for i, f := range all {
 			above := i+1 < len(all) && (strings.HasPrefix(all[i+1].path, f.path+".") || all[i+1].path == f.path+"{}")
@@ -61,7 +70,7 @@ func TestEveryServedFieldSaysWhereATestSeesItsEffect(t *testing.T) {
 
 func TestEveryProofIsOfAServedField(t *testing.T) {
 	t.Parallel()
-	for _, kind := range kinds {
+	for _, kind := range served() {
 		served, used := map[string]bool{}, map[string]bool{}
 		for _, f := range fields(t, kind) {
 			if f.state != "served" {
@@ -101,7 +110,7 @@ func TestEveryTestThatAProofNamesExists(t *testing.T) {
 		return nil
 	})
 	require.NoError(t, err)
-	for _, kind := range kinds {
+	for _, kind := range served() {
 		for _, p := range proof.All(kind) {
 			require.True(t, have[p.Test], "%s: %s: there is no test %s", kind, p.Path, p.Test)
 		}
