@@ -1,6 +1,9 @@
 package validate
 
 import (
+	"maps"
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -16,11 +19,7 @@ func Migration(m *vmi.VirtualMachineInstanceMigration, by User) field.ErrorList 
 	if m.Spec.VMIName == "" {
 		l = append(l, field.Required(at.Child("vmiName"), "name the VMI to migrate"))
 	}
-	for k, v := range m.Spec.AddedNodeSelector {
-		key := at.Child("addedNodeSelector").Key(k)
-		l = append(l, invalid(key, k, validation.IsQualifiedName(k))...)
-		l = append(l, invalid(key, v, validation.IsValidLabelValue(v))...)
-	}
+	l = append(l, labelsOf(at.Child("addedNodeSelector"), m.Spec.AddedNodeSelector)...)
 	if p := m.Spec.Priority; p != nil {
 		here := at.Child("priority")
 		l = append(l, exactlyOneOf(here, *p, vmi.MigrationSystemCritical, vmi.MigrationUserTriggered, vmi.MigrationSystemMaintenance)...)
@@ -66,6 +65,17 @@ func MigrationUpdate(old, m *vmi.VirtualMachineInstanceMigration) field.ErrorLis
 	is, has := m.Labels[vmi.MigrationSelectorLabel]
 	if had && (!has || was != is) && !m.Status.Phase.Final() {
 		l = append(l, whole(field.ErrorTypeNotSupported, "the label "+vmi.MigrationSelectorLabel+" must stay "+quote(was)+" until the migration has ended"))
+	}
+	return l
+}
+
+// labelsOf are the faults of labels that are selected by, which no object could have.
+func labelsOf(at *field.Path, all map[string]string) field.ErrorList {
+	var l field.ErrorList
+	for _, k := range slices.Sorted(maps.Keys(all)) {
+		key := at.Key(k)
+		l = append(l, invalid(key, k, validation.IsQualifiedName(k))...)
+		l = append(l, invalid(key, all[k], validation.IsValidLabelValue(all[k]))...)
 	}
 	return l
 }
