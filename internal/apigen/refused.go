@@ -55,6 +55,9 @@ var refused = map[string][]refusal{
 		{"status.migrationState.targetState", clusters},
 		{"status.synchronizationAddresses[]", clusters},
 	},
+	"MigrationPolicy": {
+		{"spec.experimental", experiments},
+	},
 	"KubeVirt": {
 		{"spec.certificateRotateStrategy", "certificates renew themselves"},
 		{"spec.configuration.apiConfiguration", component},
@@ -126,7 +129,6 @@ var refusedKinds = []refusal{
 	{"VirtualMachinePool", "enters when a controller makes the VMs"},
 	{"VirtualMachineInstancetype, VirtualMachineClusterInstancetype", "enter when VMs can be sized by them"},
 	{"VirtualMachinePreference, VirtualMachineClusterPreference", "enter when VMs can take defaults from them"},
-	{"MigrationPolicy", "enters with migration"},
 	{"VirtualMachineSnapshot, VirtualMachineSnapshotContent, VirtualMachineRestore", "enter when snapshots are taken"},
 	{"VirtualMachineClone", "enters with snapshots"},
 	{"VirtualMachineExport", niche},

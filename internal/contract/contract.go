@@ -31,6 +31,7 @@ func Run(t *testing.T, c *client.Client, namespace string) {
 	s := suite{c, namespace}
 	t.Run("an object is created, read, changed and deleted", s.life)
 	t.Run("every kind has a client", s.kinds)
+	t.Run("a kind of another group has objects of the cluster", s.cluster)
 	t.Run("a write of an old version is a conflict", s.conflict)
 	t.Run("the status is written apart from the rest", s.status)
 	t.Run("the generation counts changes of the spec", s.generation)

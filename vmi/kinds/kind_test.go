@@ -11,6 +11,8 @@ import (
 
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/kinds"
+	"github.com/podvisor/podvisor/vmi/migrationpolicy"
+	"github.com/podvisor/podvisor/vmi/served"
 	"github.com/podvisor/podvisor/vmi/validate"
 	"github.com/podvisor/podvisor/vmi/vmitest"
 )
@@ -21,6 +23,8 @@ func TestEveryKindOfTheModelHasARow(t *testing.T) {
 	var schemas []string
 	for _, k := range kinds.All() {
 		require.NotContains(t, listed, k.GroupVersionKind)
+		_, untyped := served.UntypedKind(k.Kind)
+		require.False(t, untyped, "%s has a type", k.Kind)
 		listed = append(listed, k.GroupVersionKind)
 		if k.Served() {
 			schemas = append(schemas, "../../manifests/crds/"+k.Group+"_"+k.Plural+".yaml")
@@ -30,9 +34,9 @@ func TestEveryKindOfTheModelHasARow(t *testing.T) {
 		require.Contains(t, listed, d.GroupVersionKind)
 	}
 	// Kinds of other groups are found by their schemas.
-	served, err := filepath.Glob("../../manifests/crds/*.yaml")
+	installed, err := filepath.Glob("../../manifests/crds/*.yaml")
 	require.NoError(t, err)
-	require.ElementsMatch(t, served, schemas)
+	require.ElementsMatch(t, installed, schemas)
 }
 
 func TestEveryRowIsComplete(t *testing.T) {
@@ -70,6 +74,7 @@ func faulty() map[string]vmi.Object {
 	k := &vmi.KubeVirt{}
 	k.Spec.Configuration.ImagePullPolicy = "Sometimes"
 	return map[string]vmi.Object{
+		"MigrationPolicy":                  &migrationpolicy.MigrationPolicy{},
 		"KubeVirt":                         k,
 		"VirtualMachine":                   vmitest.NewVM("Sometimes"),
 		"VirtualMachineInstance":           vmitest.New(func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Memory = nil }),

@@ -7,6 +7,7 @@ import (
 
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/defaults"
+	"github.com/podvisor/podvisor/vmi/migrationpolicy"
 	"github.com/podvisor/podvisor/vmi/validate"
 )
 
@@ -46,6 +47,9 @@ func All() []Kind {
 		}),
 		of(vmi.VirtualMachineInstanceMigrations, rules[*vmi.VirtualMachineInstanceMigration]{
 			complete: labelled, faults: migration, update: migrationUpdate,
+		}),
+		of(migrationpolicy.MigrationPolicies, rules[*migrationpolicy.MigrationPolicy]{
+			faults: migrationPolicy, update: migrationPolicyUpdate, grants: reading(),
 		}),
 	}
 }
@@ -90,4 +94,14 @@ func migration(m *vmi.VirtualMachineInstanceMigration, by validate.User, _ valid
 
 func migrationUpdate(old, m *vmi.VirtualMachineInstanceMigration, _ validate.User, _ validate.Limits) field.ErrorList {
 	return validate.MigrationUpdate(old, m)
+}
+
+func migrationPolicy(p *migrationpolicy.MigrationPolicy, _ validate.User, _ validate.Limits) field.ErrorList {
+	return validate.MigrationPolicy(p)
+}
+
+// migrationPolicyUpdate judges a change as a creation: no migration depends on what the
+// policy was.
+func migrationPolicyUpdate(_, p *migrationpolicy.MigrationPolicy, _ validate.User, _ validate.Limits) field.ErrorList {
+	return validate.MigrationPolicy(p)
 }

@@ -14,6 +14,9 @@ var unserved = map[string]Fields{
 		{Path: "status.operatorVersion", Why: "the components do not know their version"},
 		{Path: "status.targetKubeVirtVersion", Why: "the components do not know their version"},
 	},
+	"MigrationPolicy": {
+		{Why: "VMIs do not migrate"},
+	},
 	"VirtualMachine": {
 		{Path: "spec.dataVolumeTemplates[].spec.sourceRef", Why: "a DataSource may lead to another namespace, and nothing checks whether who made the VM may read that"},
 		{Path: "spec.instancetype", Why: "there are no instance types"},

@@ -125,6 +125,9 @@ var untyped = map[string]Fields{
 		{Path: "status.memoryDumpRequest", Why: "memory dumps enter when they are built", Refused: true},
 		{Path: "status.volumeRequests[].addVolumeOptions.disk.changedBlockTracking", Why: "incremental backups enter when they are built", Refused: true},
 	},
+	"MigrationPolicy": {
+		{Path: "spec.experimental", Why: "an experiment of KubeVirt's", Refused: true},
+	},
 }
 
 // untypedKinds are the kinds of KubeVirt's API that have no type, with the reasons.
@@ -135,7 +138,6 @@ var untypedKinds = map[string]string{
 	"VirtualMachineClusterInstancetype": "enter when VMs can be sized by them",
 	"VirtualMachinePreference":          "enter when VMs can take defaults from them",
 	"VirtualMachineClusterPreference":   "enter when VMs can take defaults from them",
-	"MigrationPolicy":                   "enters with migration",
 	"VirtualMachineSnapshot":            "enter when snapshots are taken",
 	"VirtualMachineSnapshotContent":     "enter when snapshots are taken",
 	"VirtualMachineRestore":             "enter when snapshots are taken",
