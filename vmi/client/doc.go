@@ -2,11 +2,10 @@
 // other kind, through the Kubernetes API.
 //
 // [New] makes a [Client] from the configuration that every client-go program
-// has; [Client.VirtualMachineInstances] and its siblings read and write the
-// objects of one kind in one namespace, all by the same methods ([Objects]). [Of]
-// does so for any kind of any API group, by its definition: group, version, path
-// and scope follow from it. Errors are those of
-// k8s.io/apimachinery/pkg/api/errors.
+// has; [Of] makes of it [Objects], which read and write the objects of one kind of any
+// API group in one namespace, by the kind's definition: group, version, path and scope
+// follow from it. [Client.VirtualMachineInstances] and its siblings are short for that.
+// Errors are those of k8s.io/apimachinery/pkg/api/errors.
 //
 // There are three ways to change an object. Update replaces it, and fails with
 // a conflict if the object was written in between. Patch changes what the patch

@@ -3,9 +3,15 @@
 // it is served (vmi/served).
 //
 // [All] returns the table, [Find] one row of it. Whatever treats all kinds alike
-// ranges over it: admission, the check of manifests, the API server for tests. To
-// add a kind, write its type, generate its definition (make generate) and add its
-// line to the table; a test fails if the line is missing.
+// ranges over it: admission, the check of manifests, the API server for tests. What an
+// installation needs to know of a kind is in its row too: make generate writes the lists
+// of definitions, rules and rights in the manifests from it (internal/kindgen).
+//
+// To add a kind, write its type and its validation, generate its definition (make
+// generate), add its row to the table and generate again; a test fails if the row is
+// missing. A kind of a further API group has a package of its own below vmi, whose doc.go
+// names the group. A kind that is reconciled has a package that decides and a
+// registration too, both in the tree scheduler.
 //
 // The package computes; it touches nothing. Clients and informers need only the
 // definition, and do not link this package.

@@ -21,8 +21,11 @@ func TestEveryKindOfTheModelHasARow(t *testing.T) {
 	t.Parallel()
 	var listed []schema.GroupVersionKind
 	var schemas []string
+	names := map[string]bool{}
 	for _, k := range kinds.All() {
 		require.NotContains(t, listed, k.GroupVersionKind)
+		require.False(t, names[k.Kind], "two groups have a kind %s: fields are looked up by its name", k.Kind)
+		names[k.Kind] = true
 		_, untyped := served.UntypedKind(k.Kind)
 		require.False(t, untyped, "%s has a type", k.Kind)
 		listed = append(listed, k.GroupVersionKind)
