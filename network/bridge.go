@@ -81,7 +81,7 @@ func (BridgeBinding) Plan(i Interface) (Config, error) {
 	}
 	var notes []string
 	if pod.RouterSilent {
-		notes = append(notes, fmt.Sprintf("interface %s: the pod's router of IPv6 does not answer at the link-local address that its MAC address makes: "+
+		notes = append(notes, fmt.Sprintf("interface %s: the pod's router of IPv6 does not answer at a link-local address: "+
 			"the guest gets no address of IPv6, and is to be configured with the pod's", i.Spec.Name))
 	}
 	return Config{

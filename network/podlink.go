@@ -22,7 +22,8 @@ type PodLink struct {
 	// Routes are those of IPv4, one for each destination, in an order in which
 	// they can be made.
 	Routes []Route
-	// RouterMAC is the MAC address of the default router of IPv6, as in [Link].
+	// Router and RouterMAC are the addresses of the default router of IPv6, as in [Link].
+	Router       netip.Addr
 	RouterMAC    string
 	RouterSilent bool
 	// OnLink6 says that the network of the first IPv6 address is reached without a router.
@@ -52,7 +53,7 @@ func (i Interface) Pod() (PodLink, error) {
 	}
 	p := PodLink{Index: nic.Index, Kind: nic.Kind, MAC: nic.MAC, MTU: nic.MTU, Addresses: nic.Addresses, Routes: sortRoutes(nic.Routes), AcceptsRA: nic.AcceptsRA}
 	if nic.Name == i.Names.Pod && nic.Up {
-		p.RouterMAC, p.RouterSilent = nic.RouterMAC, nic.RouterSilent
+		p.Router, p.RouterMAC, p.RouterSilent = nic.Router, nic.RouterMAC, nic.RouterSilent
 		p.OnLink6 = onLink6(p.Addresses, nic.Routes)
 		return p, nil
 	}
@@ -61,7 +62,8 @@ func (i Interface) Pod() (PodLink, error) {
 		return PodLink{}, fmt.Errorf("the pod's link %s for network %s is down", nic.Name, i.Network.Name)
 	}
 	p.MAC, p.Addresses, p.Routes = copied.MAC, copied.Addresses, sortRoutes(bridge.Remembered)
-	p.RouterMAC, p.OnLink6 = rememberedRouter(bridge.Remembered), onLink6(p.Addresses, bridge.Remembered)
+	p.Router, p.RouterMAC = rememberedRouter(bridge.Remembered)
+	p.OnLink6 = onLink6(p.Addresses, bridge.Remembered)
 	return p, nil
 }
 

@@ -35,35 +35,45 @@ func (i Interface) podOffer6(pod PodLink, mac string) (*Offer6, LinkConfig, bool
 		a = netip.PrefixFrom(a.Addr(), a.Addr().BitLen())
 	}
 	o, tap := i.offer6(Guest{Address: a.Addr(), Network: a}, mac, pod.MTU)
-	o.Router, o.RouterMAC = LinkLocal(pod.RouterMAC), pod.RouterMAC
+	o.Router, o.RouterMAC = pod.Router, pod.RouterMAC
 	// The router's address is not learnt: all that is sent to it would come by here too.
 	tap.NoFlooding = true
 	return o, tap, true
 }
 
 // routes6 are what is remembered of the pod's routes of IPv6: the router's link-local
-// address, which its MAC makes, and the network that is on the link.
+// address and the network that is on the link. Another address than the one that the
+// router's MAC makes is remembered with that one for its gateway.
 func (i Interface) routes6(pod PodLink) []Route {
 	a, ok := first6(pod.Addresses)
 	if !ok || pod.RouterMAC == "" || i.Names.Pod != podLink {
 		return nil
 	}
-	router := LinkLocal(pod.RouterMAC)
-	out := []Route{{Destination: netip.PrefixFrom(router, router.BitLen())}}
+	router := Route{Destination: netip.PrefixFrom(pod.Router, pod.Router.BitLen())}
+	if made := LinkLocal(pod.RouterMAC); made != pod.Router {
+		router.Gateway = made
+	}
+	out := []Route{router}
 	if pod.OnLink6 {
 		out = append(out, Route{Destination: a.Masked()})
 	}
 	return out
 }
 
-// rememberedRouter is the MAC address of the router that is among remembered routes.
-func rememberedRouter(routes []Route) string {
+// rememberedRouter is the link-local address and the MAC address of the router that is
+// among remembered routes.
+func rememberedRouter(routes []Route) (netip.Addr, string) {
 	for _, r := range routes {
-		if a := r.Destination.Addr(); a.Is6() && a.IsLinkLocalUnicast() && r.Destination.IsSingleIP() {
-			return macOf(a)
+		a := r.Destination.Addr()
+		if !a.Is6() || !a.IsLinkLocalUnicast() || !r.Destination.IsSingleIP() {
+			continue
 		}
+		if r.Gateway.IsValid() {
+			return a, macOf(r.Gateway)
+		}
+		return a, macOf(a)
 	}
-	return ""
+	return netip.Addr{}, ""
 }
 
 // macOf is the MAC address that makes the link-local address. Empty: none does.

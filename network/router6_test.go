@@ -2,6 +2,8 @@ package network_test
 
 import (
 	"net/netip"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,7 +23,7 @@ func routed() network.State {
 	eth0.Addresses = append(eth0.Addresses[:1:1], netip.MustParsePrefix("fd00:244::5/64"))
 	eth0.Routes = append(eth0.Routes, network.Route{Destination: netip.MustParsePrefix("fd00:244::/64")},
 		network.Route{Destination: netip.MustParsePrefix("::/0"), Gateway: netip.MustParseAddr("fd00:244::1")})
-	eth0.RouterMAC = "0a:58:0a:f4:00:01"
+	eth0.Router, eth0.RouterMAC = netip.MustParseAddr("fe80::858:aff:fef4:1"), "0a:58:0a:f4:00:01"
 	return s
 }
 
@@ -89,7 +91,43 @@ func TestABridgedGuestGetsItsIPv6ByItself(t *testing.T) {
 	require.Equal(t, cfg, again)
 }
 
-func TestABridgedGuestHasNoRouterWhereNoneAnswersAtItsLinkLocalAddress(t *testing.T) {
+// The bridge of the network plugin bridge has such an address if two pods are attached to
+// it while it comes up, since each may change its MAC.
+func TestABridgedGuestHasTheRouterWhoseLinkLocalAddressItsMACDoesNotMake(t *testing.T) {
+	for name, forwards := range map[string]string{"a router": "1", "a router without a route": "0"} {
+		t.Run(name, func(t *testing.T) {
+			pod, node := networktest.DualPod(t)
+			networktest.In(t, node, func() {
+				require.NoError(t, os.WriteFile("/proc/sys/net/ipv6/conf/all/forwarding", []byte(forwards), 0))
+			})
+			networktest.IP(t, node, "-6 addr flush dev podlink scope link")
+			networktest.IP(t, node, "addr add fe80::7/64 dev podlink nodad")
+			if forwards == "1" { // it would answer that it has no route
+				networktest.IP(t, node, "route add 2001:db8::/64 dev podlink")
+			}
+			v := instance(bridge)
+			cfg := bind(t, pod, v)
+			o := cfg.Attachments[0].DHCP6
+			require.NotNil(t, o, cfg.Notes)
+			require.Equal(t, "fe80::7", o.Router.String())
+			require.Equal(t, "0a:58:0a:f4:00:01", o.RouterMAC)
+			guest := networktest.Guest(t, pod, cfg.Attachments[0])
+			require.Eventually(t, func() bool {
+				return strings.Contains(networktest.IP(t, guest, "-6 route show default"), "default via fe80::7 dev eth0 proto ra")
+			}, 15*time.Second, 10*time.Millisecond)
+			lease6(t, guest, "eth0")
+			ping(t, guest, networktest.NodeAddress6)
+
+			s, err := link.Observe(pod)
+			require.NoError(t, err)
+			again, err := network.Plan(network.Input{Instance: v, State: s, Owner: network.Owner{UID: 107, GID: 107}, Links: networktest.Links(v)})
+			require.NoError(t, err)
+			require.Equal(t, cfg, again)
+		})
+	}
+}
+
+func TestABridgedGuestHasNoRouterWhereNoneAnswersAtALinkLocalAddress(t *testing.T) {
 	pod, node := networktest.DualPod(t)
 	networktest.IP(t, node, "-6 addr flush dev podlink scope link")
 	cfg := bind(t, pod, instance(bridge))

@@ -34,9 +34,10 @@ type Link struct {
 	// Flooding says that the link is a port of a bridge, which sends it the frames for
 	// addresses that it has not learnt.
 	Flooding bool
-	// RouterMAC is the MAC address of the router of IPv6 that the link's default route
-	// leads to, if that answers at the link-local address that its MAC makes. Empty:
-	// there is none, or it was not looked for, or RouterSilent says that it did not answer.
+	// Router is the link-local address at which the router of IPv6 answers that the link's
+	// default route leads to, and RouterMAC its MAC address. Not valid and empty: there is
+	// none, or it was not looked for, or RouterSilent says that it did not answer.
+	Router       netip.Addr
 	RouterMAC    string
 	RouterSilent bool
 	// Static are the MAC addresses that a bridge keeps as those behind this port. They

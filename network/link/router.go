@@ -1,6 +1,7 @@
 package link
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -13,22 +14,33 @@ import (
 	"github.com/podvisor/podvisor/network"
 )
 
-// Times of the search for a router. A pod looks for duplicates of its link-local address
-// for a second or two, before which it cannot ask.
+// Times of the search for a router. The kernel sees the carrier of a new link after a
+// second at most, looks for duplicates of its link-local address for two more before it
+// answers, and repeats an unanswered question after a second: that is four, and as many
+// again for what is lost.
 const (
-	routerTime = 3 * time.Second
+	routerTime = 8 * time.Second
 	routerTick = 20 * time.Millisecond
+	// hopDelay is how long the router may be silent at the link-local address that its MAC
+	// makes before it is asked for another, and hopTick the time between two such questions.
+	hopDelay = 500 * time.Millisecond
+	hopTick  = 250 * time.Millisecond
 )
 
 // discard is the port of the datagrams that have the kernel look for a neighbour.
 const discard = 9
 
+// beyond is no address of any host: it is for documentation (RFC 3849).
+var beyond = netip.MustParseAddr("2001:db8::")
+
 // FindRouter looks for the router of IPv6 that the default route of the link of s with
-// that name leads to, and sets its [network.Link.RouterMAC] if the router answers at the
-// link-local address that its MAC makes, as every bridge and veth of Linux does. It sends
-// datagrams, and waits for three seconds if there is no answer. If it does not,
-// RouterSilent is set. Without such a route, or if an advertisement of the network has
-// brought it, or if the link is bound already, nothing is done.
+// that name leads to, and sets its [network.Link.Router] and RouterMAC if the router
+// answers at a link-local address: at the one that its MAC makes, as most links of Linux
+// do, or at the one from which it says that a packet's hop limit is over. A bridge whose
+// MAC changes while it comes up keeps the address of the one before. It sends datagrams,
+// and waits for eight seconds if there is no answer. If it does not, RouterSilent is set.
+// Without such a route, or if an advertisement of the network has brought it, or if the
+// link is bound already, nothing is done.
 func FindRouter(ns *os.File, s *network.State, name string) error {
 	n := slices.IndexFunc(s.Links, func(l network.Link) bool { return l.Name == name && l.Up && l.Kind != string(network.Bridge) })
 	if n < 0 {
@@ -45,15 +57,13 @@ func FindRouter(ns *os.File, s *network.State, name string) error {
 		if err != nil || !gateway.IsValid() {
 			return err
 		}
-		l.RouterSilent = true
-		mac, err := neighbour(h, l.Index, gateway)
-		if mac == "" || err != nil {
+		q, err := newSearch(h, l.Index)
+		if err != nil {
 			return err
 		}
-		again, err := neighbour(h, l.Index, network.LinkLocal(mac))
-		if again == mac && err == nil {
-			l.RouterMAC, l.RouterSilent = mac, false
-		}
+		defer q.close()
+		l.Router, l.RouterMAC, err = q.router(gateway)
+		l.RouterSilent = l.RouterMAC == ""
 		return err
 	})
 	if err != nil {
@@ -80,26 +90,147 @@ func defaultRouter(h *netlink.Handle, index int) (netip.Addr, error) {
 	return netip.Addr{}, nil
 }
 
-// neighbour is the MAC address of the neighbour, or empty if it does not answer in time.
-func neighbour(h *netlink.Handle, index int, a netip.Addr) (string, error) {
-	fd, err := unix.Socket(unix.AF_INET6, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+// search is a search for a router on a link.
+type search struct {
+	h     *netlink.Handle
+	index int
+	// plain sends datagrams to neighbours, and limited those with a hop limit of 1, from
+	// the link-local address of the link.
+	plain, limited int
+	bound          bool      // limited has its address
+	next           time.Time // when limited sends again
+	// named are the addresses from which a router said that a hop limit is over.
+	named []netip.Addr
+}
+
+func newSearch(h *netlink.Handle, index int) (*search, error) {
+	s := &search{h: h, index: index, plain: -1, limited: -1}
+	for _, fd := range []*int{&s.plain, &s.limited} {
+		var err error
+		if *fd, err = unix.Socket(unix.AF_INET6, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0); err != nil {
+			s.close()
+			return nil, fmt.Errorf("open a socket: %w", err)
+		}
+	}
+	err := errors.Join(unix.SetsockoptInt(s.limited, unix.IPPROTO_IPV6, unix.IPV6_UNICAST_HOPS, 1),
+		unix.SetsockoptInt(s.limited, unix.IPPROTO_IPV6, unix.IPV6_RECVERR, 1))
 	if err != nil {
-		return "", fmt.Errorf("open a socket: %w", err)
+		s.close()
+		return nil, fmt.Errorf("limit the hops of datagrams: %w", err)
 	}
-	defer func() { _ = unix.Close(fd) }()
-	to := &unix.SockaddrInet6{Port: discard, ZoneId: uint32(index), Addr: a.As16()}
+	return s, nil
+}
+
+func (s *search) close() {
+	for _, fd := range []int{s.plain, s.limited} {
+		if fd >= 0 {
+			_ = unix.Close(fd)
+		}
+	}
+}
+
+// router is the link-local address and the MAC address of the gateway. Not valid and
+// empty: it does not answer in time.
+func (s *search) router(gateway netip.Addr) (netip.Addr, string, error) {
+	var known time.Time // since when the gateway's MAC is known
 	for end := time.Now().Add(routerTime); time.Now().Before(end); time.Sleep(routerTick) {
-		_ = unix.Sendto(fd, nil, 0, to) // fails until the pod has an address to send from
-		all, err := h.NeighList(index, unix.AF_INET6)
+		s.ask(gateway)
+		macs, err := s.neighbours()
 		if err != nil {
-			return "", fmt.Errorf("list neighbours: %w", err)
+			return netip.Addr{}, "", err
 		}
-		for _, n := range all {
-			const known = netlink.NUD_REACHABLE | netlink.NUD_STALE | netlink.NUD_DELAY | netlink.NUD_PROBE | netlink.NUD_PERMANENT
-			if ip, ok := netip.AddrFromSlice(n.IP); ok && ip == a && n.State&known != 0 && len(n.HardwareAddr) == 6 {
-				return n.HardwareAddr.String(), nil
+		mac := macs[gateway]
+		if mac == "" {
+			continue
+		}
+		for _, a := range append([]netip.Addr{network.LinkLocal(mac)}, s.named...) {
+			if macs[a] == mac {
+				return a, mac, nil
 			}
+			s.ask(a)
+		}
+		if known.IsZero() {
+			known = time.Now()
+		}
+		if time.Since(known) > hopDelay {
+			s.askBeyond()
 		}
 	}
-	return "", nil
+	return netip.Addr{}, "", nil
+}
+
+// ask has the kernel look for the neighbour. It fails until the pod has an address to send from.
+func (s *search) ask(a netip.Addr) {
+	_ = unix.Sendto(s.plain, nil, 0, &unix.SockaddrInet6{Port: discard, ZoneId: uint32(s.index), Addr: a.As16()})
+}
+
+// neighbours are the MAC addresses of the neighbours that have answered.
+func (s *search) neighbours() (map[netip.Addr]string, error) {
+	all, err := s.h.NeighList(s.index, unix.AF_INET6)
+	if err != nil {
+		return nil, fmt.Errorf("list neighbours: %w", err)
+	}
+	out := map[netip.Addr]string{}
+	for _, n := range all {
+		const known = netlink.NUD_REACHABLE | netlink.NUD_STALE | netlink.NUD_DELAY | netlink.NUD_PROBE | netlink.NUD_PERMANENT
+		if ip, ok := netip.AddrFromSlice(n.IP); ok && n.State&known != 0 && len(n.HardwareAddr) == 6 {
+			out[ip] = n.HardwareAddr.String()
+		}
+	}
+	return out, nil
+}
+
+// askBeyond sends a packet that the router has to refuse, from a link-local address, so
+// that the refusal comes from one too, and notes from which. No packet goes further than
+// to the router.
+func (s *search) askBeyond() {
+	if !s.bound {
+		s.bound = s.bind()
+	}
+	if s.bound && !time.Now().Before(s.next) {
+		s.next = time.Now().Add(hopTick)
+		_ = unix.Sendto(s.limited, nil, 0, &unix.SockaddrInet6{Port: discard, Addr: beyond.As16()})
+	}
+	b, control := make([]byte, 512), make([]byte, 512)
+	for {
+		_, n, _, _, err := unix.Recvmsg(s.limited, b, control, unix.MSG_ERRQUEUE|unix.MSG_DONTWAIT)
+		if err != nil {
+			return
+		}
+		if a := offender(control[:n]); a.IsLinkLocalUnicast() && !slices.Contains(s.named, a) {
+			s.named = append(s.named, a)
+		}
+	}
+}
+
+// bind gives the socket a link-local address of the link. There is none until the kernel
+// has looked for duplicates.
+func (s *search) bind() bool {
+	l, err := s.h.LinkByIndex(s.index)
+	if err != nil {
+		return false
+	}
+	addresses, _ := s.h.AddrList(l, netlink.FAMILY_V6)
+	for _, a := range addresses {
+		if ip := prefix(a.IPNet).Addr(); ip.IsLinkLocalUnicast() && unix.Bind(s.limited, &unix.SockaddrInet6{ZoneId: uint32(s.index), Addr: ip.As16()}) == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// offender is the address of the router that a message of ICMPv6 came from, of which the
+// kernel says in control that it came. Not valid: it says nothing of the kind.
+func offender(control []byte) netip.Addr {
+	const origin, address, length = 4, 16 + 8, 16 + 8 + 16 // in a sock_extended_err and a sockaddr_in6 after it
+	messages, err := unix.ParseSocketControlMessage(control)
+	if err != nil {
+		return netip.Addr{}
+	}
+	for _, m := range messages {
+		if m.Header.Level == unix.IPPROTO_IPV6 && m.Header.Type == unix.IPV6_RECVERR && len(m.Data) >= length && m.Data[origin] == unix.SO_EE_ORIGIN_ICMP6 {
+			return netip.AddrFrom16([16]byte(m.Data[address:length]))
+		}
+	}
+	return netip.Addr{}
 }
