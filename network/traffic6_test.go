@@ -21,28 +21,36 @@ import (
 func lease6(t *testing.T, guest *os.File, iface string) *dhcpv6.Message {
 	t.Helper()
 	var reply *dhcpv6.Message
-	require.Eventually(t, func() (ok bool) {
-		networktest.In(t, guest, func() {
-			// Not by a zone: package net remembers its number over namespaces.
-			l := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
-				return c.Control(func(fd uintptr) { _ = unix.BindToDevice(int(fd), iface) })
-			}}
-			conn, err := l.ListenPacket(t.Context(), "udp6", "[::]:546")
-			require.NoError(t, err)
-			c, err := nclient6.NewWithConn(conn, hardware(networktest.PodMAC), nclient6.WithTimeout(time.Second), nclient6.WithRetry(2))
-			require.NoError(t, err)
-			defer c.Close()
-			// Before its link-local address is there, nothing can be sent.
-			advertised, err := c.Solicit(t.Context())
-			if err == nil {
-				reply, err = c.Request(t.Context(), advertised)
-			}
-			ok = err == nil
-		})
-		return ok
+	require.Eventually(t, func() bool {
+		c := client6On(t, guest, iface)
+		defer c.Close()
+		// Before its link-local address is there, nothing can be sent.
+		advertised, err := c.Solicit(t.Context())
+		if err == nil {
+			reply, err = c.Request(t.Context(), advertised)
+		}
+		return err == nil
 	}, 20*time.Second, 10*time.Millisecond)
 	networktest.IP(t, guest, "addr add "+reply.Options.OneIANA().Options.OneAddress().IPv6Addr.String()+"/128 dev "+iface+" nodad")
 	return reply
+}
+
+// client6On is a client of DHCPv6 on an interface of the guest, until the test ends.
+func client6On(t *testing.T, guest *os.File, iface string) *nclient6.Client {
+	t.Helper()
+	var c *nclient6.Client
+	networktest.In(t, guest, func() {
+		// Not by a zone: package net remembers its number over namespaces.
+		l := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
+			return c.Control(func(fd uintptr) { _ = unix.BindToDevice(int(fd), iface) })
+		}}
+		conn, err := l.ListenPacket(t.Context(), "udp6", "[::]:546")
+		require.NoError(t, err)
+		c, err = nclient6.NewWithConn(conn, hardware(networktest.PodMAC), nclient6.WithTimeout(time.Second), nclient6.WithRetry(2))
+		require.NoError(t, err)
+	})
+	t.Cleanup(func() { _ = c.Close() })
+	return c
 }
 
 // NetworkManager and Windows do not make a link-local address of the MAC.

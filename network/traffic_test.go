@@ -35,10 +35,10 @@ func bind(t *testing.T, pod *os.File, v *vmi.VirtualMachineInstance) network.Con
 	require.NoError(t, link.Apply(pod, cfg))
 	for _, a := range cfg.Attachments {
 		if a.DHCP != nil {
-			serve(t, pod, func(ctx context.Context) error { return dhcp.Serve(ctx, *a.DHCP, resolver, nil) })
+			serve(t, pod, func(ctx context.Context) error { return dhcp.Server{Resolver: resolver}.Serve(ctx, *a.DHCP) })
 		}
 		if a.DHCP6 != nil {
-			serve(t, pod, func(ctx context.Context) error { return dhcp.Serve6(ctx, *a.DHCP6, resolver, nil) })
+			serve(t, pod, func(ctx context.Context) error { return dhcp.Server{Resolver: resolver}.Serve6(ctx, *a.DHCP6) })
 		}
 	}
 	return cfg

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -75,36 +76,52 @@ func (s *Supervisor) typeIn(ctx context.Context) {
 	}
 }
 
-// serveAddresses offers the guest its addresses until the launcher ends. An
-// interface that is served already stays so.
+// listenTimeout is how long a start waits until the guest's questions for addresses are
+// answered. It goes on then, since they are as soon as they can be.
+const listenTimeout = 5 * time.Second
+
+// serveAddresses offers the guest its addresses until the launcher ends, and returns when
+// its questions are answered. An interface that is served already stays so.
 func (s *Supervisor) serveAddresses(interfaces []network.Attachment) error {
-	var resolver dhcp.Resolver
+	server := dhcp.Server{Logger: s.config.Logger}
 	if b, err := os.ReadFile("/etc/resolv.conf"); err == nil {
-		resolver = dhcp.ParseResolvConf(b)
+		server.Resolver = dhcp.ParseResolvConf(b)
 	} else if !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
+	var started []<-chan struct{}
 	for _, i := range interfaces {
 		if s.addresses[i.Name] {
 			continue
 		}
 		s.addresses[i.Name] = true
 		if i.DHCP != nil {
-			s.serveAddress(i.Name, func() error { return dhcp.Serve(s.inner, *i.DHCP, resolver, s.config.Logger) })
+			started = append(started, s.serveAddress(i.Name, server, func(d dhcp.Server) error { return d.Serve(s.inner, *i.DHCP) }))
 		}
 		if i.DHCP6 != nil {
-			s.serveAddress(i.Name, func() error { return dhcp.Serve6(s.inner, *i.DHCP6, resolver, s.config.Logger) })
+			started = append(started, s.serveAddress(i.Name, server, func(d dhcp.Server) error { return d.Serve6(s.inner, *i.DHCP6) }))
 		}
+	}
+	end := time.Now().Add(listenTimeout)
+	for _, listening := range started {
+		within(listening, time.Until(end))
 	}
 	return nil
 }
 
-func (s *Supervisor) serveAddress(iface string, serve func() error) {
+// serveAddress calls serve until the launcher ends. The channel is closed when the guest's
+// questions are answered, or never will be.
+func (s *Supervisor) serveAddress(iface string, server dhcp.Server, serve func(dhcp.Server) error) <-chan struct{} {
+	listening := make(chan struct{})
+	done := sync.OnceFunc(func() { close(listening) })
+	server.Listening = done
 	s.work.Go(func() {
-		if err := serve(); err != nil {
+		defer done()
+		if err := serve(server); err != nil {
 			s.config.Logger.Error("the guest is offered no address", "interface", iface, "err", err)
 		}
 	})
+	return listening
 }
 
 // conclude writes the end where the kubelet reads it, for virt-controller.

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"testing"
+	"time"
 
 	"github.com/insomniacslk/dhcp/dhcpv6"
 	"github.com/insomniacslk/dhcp/iana"
@@ -145,7 +146,7 @@ func TestAnIncompleteOfferIsAnError(t *testing.T) {
 	} {
 		o := offer6
 		change(&o)
-		require.ErrorContains(t, Serve6(t.Context(), o, resolver, nil), "is not complete")
+		require.ErrorContains(t, Server{}.Serve6(t.Context(), o), "is not complete")
 	}
 }
 
@@ -166,7 +167,7 @@ func FuzzServe6(f *testing.F) {
 	f.Fuzz(func(t *testing.T, frame []byte) {
 		s := server6{offer: offer6, resolver: resolver, log: discard}
 		var out sent
-		s.answer(&out, frame)
+		s.answer(&out, frame, time.Now())
 		if len(out) > 1 {
 			t.Fatalf("%d answers", len(out))
 		}

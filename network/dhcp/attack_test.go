@@ -85,7 +85,7 @@ func served(t *testing.T) *os.File {
 	networktest.IP(t, guest, "link set eth0 up")
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go networktest.In(t, pod, func() { ended <- Serve(ctx, offer, resolver, nil) })
+	go networktest.In(t, pod, func() { ended <- Server{Resolver: resolver}.Serve(ctx, offer) })
 	t.Cleanup(func() {
 		stop()
 		require.NoError(t, <-ended)

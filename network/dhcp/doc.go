@@ -1,9 +1,9 @@
 // Package dhcp serves one guest its addresses: by DHCPv4, and by router advertisements
 // and DHCPv6.
 //
-// [Serve] answers the one client of a [network.Offer] on one link, and no other.
+// [Server.Serve] answers the one client of a [network.Offer] on one link, and no other.
 // The offer never changes and the lease never ends, so there is no state: an
-// answer follows from the offer, the [Resolver] and the request alone. [Serve6] does
+// answer follows from the offer, the [Resolver] and the request alone. [Server.Serve6] does
 // the same for a [network.Offer6], and says to the guest who its router is: the pod, or the pod's own router. A
 // VMI with several interfaces has one Serve and one Serve6 for each.
 //

@@ -20,18 +20,39 @@ import (
 // its request after a few seconds at the earliest.
 const retry = 100 * time.Millisecond
 
+// Server is what the guests of a launcher get beside their offers. The zero value
+// names no servers for names, and logs nothing.
+type Server struct {
+	// Resolver is how the guests look up names.
+	Resolver Resolver
+	// Logger. Nil: nothing is logged.
+	Logger *slog.Logger
+	// Listening is called whenever a question of the guest is answered from then on:
+	// once, and again after a link was gone. Nil: nothing is called.
+	Listening func()
+}
+
+func (s Server) log() *slog.Logger {
+	if s.Logger == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return s.Logger
+}
+
+func (s Server) listening() {
+	if s.Listening != nil {
+		s.Listening()
+	}
+}
+
 // Serve answers the guest of the offer until ctx ends, and returns nil then. It
-// waits for the link if there is none yet. Nothing is logged if logger is nil. An
-// error says that the offer is not complete.
-func Serve(ctx context.Context, offer network.Offer, resolver Resolver, logger *slog.Logger) error {
+// waits for the link if there is none yet. An error says that the offer is not complete.
+func (s Server) Serve(ctx context.Context, offer network.Offer) error {
 	if offer.Link == "" || !offer.Address.Addr().Is4() || !offer.Server.Is4() {
 		return fmt.Errorf("serve DHCP on link %q: the offer of %s by %s is not complete", offer.Link, offer.Address, offer.Server)
 	}
-	if logger == nil {
-		logger = slog.New(slog.DiscardHandler)
-	}
-	logger = logger.With("link", offer.Link, "mac", offer.MAC)
-	return again(ctx, logger, "cannot serve DHCP yet", func() error { return serve(ctx, offer, resolver, logger) })
+	log := s.log().With("link", offer.Link, "mac", offer.MAC)
+	return again(ctx, log, "cannot serve DHCP yet", func() error { return s.serve(ctx, offer, log) })
 }
 
 // again calls serve until ctx ends, and returns nil then.
@@ -57,7 +78,7 @@ func again(ctx context.Context, logger *slog.Logger, failure string, serve func(
 }
 
 // serve answers until ctx ends or the socket fails, and returns why.
-func serve(ctx context.Context, offer network.Offer, resolver Resolver, logger *slog.Logger) error {
+func (s Server) serve(ctx context.Context, offer network.Offer, log *slog.Logger) error {
 	conn, err := listen(offer.Link)
 	if err != nil {
 		return err
@@ -65,8 +86,9 @@ func serve(ctx context.Context, offer network.Offer, resolver Resolver, logger *
 	defer conn.Close()
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
-	logger.Info("serving DHCP", "address", offer.Address)
-	return answerAll(conn, handler(offer, resolver, logger))
+	log.Info("serving DHCP", "address", offer.Address)
+	s.listening()
+	return answerAll(conn, handler(offer, s.Resolver, log))
 }
 
 // longest is the length of a message that is read. Clients send less than 600

@@ -2,12 +2,12 @@ package dhcp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"os"
-	"sync"
 	"time"
 
 	"github.com/insomniacslk/dhcp/dhcpv6"
@@ -16,29 +16,21 @@ import (
 	"github.com/podvisor/podvisor/network"
 )
 
-// advertiseEvery is the time between two advertisements that answer no question: a guest
-// that missed one still has its router, whose lifetime is many times as long.
-const advertiseEvery = 10 * time.Minute
-
 // Serve6 is the guest's router on its link until ctx ends, and returns nil then: it
 // advertises itself and answers DHCPv6. It waits for the tap device if there is none
-// yet. Nothing is logged if logger is nil. An error says that the offer is not
-// complete.
-func Serve6(ctx context.Context, offer network.Offer6, resolver Resolver, logger *slog.Logger) error {
+// yet. An error says that the offer is not complete.
+func (s Server) Serve6(ctx context.Context, offer network.Offer6) error {
 	_, badGuest := net.ParseMAC(offer.MAC)
 	_, badRouter := net.ParseMAC(offer.RouterMAC)
 	if offer.Tap == "" || !offer.Address.Addr().Is6() || !offer.Router.Is6() || badGuest != nil || badRouter != nil {
 		return fmt.Errorf("serve DHCPv6 on link %q: the offer of %s by %s is not complete", offer.Tap, offer.Address, offer.Router)
 	}
-	if logger == nil {
-		logger = slog.New(slog.DiscardHandler)
-	}
-	logger = logger.With("link", offer.Tap, "mac", offer.MAC)
-	return again(ctx, logger, "cannot serve DHCPv6 yet", func() error { return serve6(ctx, offer, resolver, logger) })
+	log := s.log().With("link", offer.Tap, "mac", offer.MAC)
+	return again(ctx, log, "cannot serve DHCPv6 yet", func() error { return s.serve6(ctx, offer, log) })
 }
 
 // serve6 answers until ctx ends or the tap device fails, and returns why.
-func serve6(ctx context.Context, offer network.Offer6, resolver Resolver, logger *slog.Logger) error {
+func (s Server) serve6(ctx context.Context, offer network.Offer6, log *slog.Logger) error {
 	tap, err := openTap(offer.Tap)
 	if err != nil {
 		return err
@@ -46,15 +38,10 @@ func serve6(ctx context.Context, offer network.Offer6, resolver Resolver, logger
 	defer tap.Close()
 	stop := context.AfterFunc(ctx, func() { tap.Close() })
 	defer stop()
-	logger.Info("serving DHCPv6", "address", offer.Address)
-	s := server6{offer: offer, resolver: resolver, log: logger}
-	var advertising sync.WaitGroup
-	ended := make(chan struct{})
-	advertising.Go(func() { s.advertise(tap, ended) })
-	err = s.answerAll(tap)
-	close(ended)
-	advertising.Wait()
-	return err
+	log.Info("serving DHCPv6", "address", offer.Address)
+	s.listening()
+	r := server6{offer: offer, resolver: s.Resolver, log: log}
+	return r.serve(tap)
 }
 
 // openTap opens a tap device that exists and is the user's.
@@ -80,46 +67,51 @@ type server6 struct {
 	offer    network.Offer6
 	resolver Resolver
 	log      *slog.Logger
-	logged   sync.Map // of string
+	logged   map[string]bool
+	times    schedule
 }
 
-// advertise sends advertisements that answer no question, until ended is closed.
-func (s *server6) advertise(to io.Writer, ended <-chan struct{}) {
-	tick := time.NewTicker(advertiseEvery)
-	defer tick.Stop()
+// serve advertises and answers one frame after the other until it cannot read any more.
+func (s *server6) serve(tap *os.File) error {
+	b := make([]byte, 1<<16)
 	for {
-		s.send(to, "advertisement", advertisement(s.offer, s.resolver, allNodes))
-		select {
-		case <-tick.C:
-		case <-ended:
-			return
+		if now := time.Now(); !now.Before(s.times.next) {
+			s.advertise(tap, now)
+		}
+		if err := tap.SetReadDeadline(s.times.next); err != nil {
+			return err
+		}
+		switch n, err := tap.Read(b); {
+		case errors.Is(err, os.ErrDeadlineExceeded):
+		case err != nil:
+			return err
+		default:
+			s.answer(tap, b[:n], time.Now())
 		}
 	}
 }
 
-// answerAll answers one frame after the other until it cannot read any more.
-func (s *server6) answerAll(tap io.ReadWriter) error {
-	b := make([]byte, 1<<16)
-	for {
-		n, err := tap.Read(b)
-		if err != nil {
-			return err
-		}
-		s.answer(tap, b[:n])
+// advertise sends an advertisement to all nodes of the link.
+func (s *server6) advertise(to io.Writer, now time.Time) {
+	if s.send(to, "advertisement", advertisement(s.offer, s.resolver, allNodes)) {
+		s.times.sent(now)
+	} else {
+		s.times.failed(now)
 	}
 }
 
 // answer answers a frame if it is a question of the guest.
-func (s *server6) answer(to io.Writer, frame []byte) {
+func (s *server6) answer(to io.Writer, frame []byte, now time.Time) {
 	q, ok := parse6(s.offer, frame)
 	switch {
 	case !ok:
+	case q.dhcp == nil && q.from.IsUnspecified():
+		s.times.asked(now)
 	case q.dhcp == nil:
-		target := q.from
-		if target.IsUnspecified() {
-			target = allNodes
+		s.times.answered(now)
+		if !s.send(to, "advertisement", advertisement(s.offer, s.resolver, q.from)) {
+			s.times.failed(now)
 		}
-		s.send(to, "advertisement", advertisement(s.offer, s.resolver, target))
 	case len(q.dhcp) <= longest:
 		m, err := dhcpv6.MessageFromBytes(q.dhcp)
 		if err != nil {
@@ -131,13 +123,30 @@ func (s *server6) answer(to io.Writer, frame []byte) {
 	}
 }
 
-// send sends a frame. The same kind of answer is logged once.
-func (s *server6) send(to io.Writer, what string, frame []byte) {
-	if _, err := to.Write(frame); err != nil {
-		s.log.Debug("answer by IPv6", "answer", what, "err", err)
-		return
+// send sends a frame and says whether it could. The same kind of answer, and the same
+// error, is logged once. A client of DHCPv6 repeats what was not answered.
+func (s *server6) send(to io.Writer, what string, frame []byte) bool {
+	_, err := to.Write(frame)
+	if err != nil {
+		if s.first(what + ": " + err.Error()) {
+			s.log.Warn("answer by IPv6", "answer", what, "err", err)
+		}
+		return false
 	}
-	if _, again := s.logged.LoadOrStore(what, true); !again {
+	if s.first(what) {
 		s.log.Info("answered by IPv6", "answer", what)
 	}
+	return true
+}
+
+// first says that this was not logged before.
+func (s *server6) first(what string) bool {
+	if s.logged[what] {
+		return false
+	}
+	if s.logged == nil {
+		s.logged = map[string]bool{}
+	}
+	s.logged[what] = true
+	return true
 }

@@ -20,7 +20,7 @@ func TestServeWaitsForItsLinkAndEndsWithItsContext(t *testing.T) {
 	var log testenv.Output
 	ended := make(chan error, 1)
 	go networktest.In(t, ns, func() {
-		ended <- Serve(ctx, offer, resolver, slog.New(slog.NewTextHandler(&log, nil)))
+		ended <- Server{Resolver: resolver, Logger: slog.New(slog.NewTextHandler(&log, nil))}.Serve(ctx, offer)
 	})
 	require.Eventually(t, func() bool { return bytes.Contains([]byte(log.String()), []byte("cannot serve DHCP yet")) }, 5*time.Second, time.Millisecond)
 	networktest.IP(t, ns, "link add k6t-eth0 type bridge")
@@ -31,5 +31,5 @@ func TestServeWaitsForItsLinkAndEndsWithItsContext(t *testing.T) {
 
 func TestServeRefusesAnOfferThatIsNotComplete(t *testing.T) {
 	t.Parallel()
-	require.ErrorContains(t, Serve(t.Context(), network.Offer{Link: "k6t-eth0"}, Resolver{}, nil), "is not complete")
+	require.ErrorContains(t, Server{}.Serve(t.Context(), network.Offer{Link: "k6t-eth0"}), "is not complete")
 }

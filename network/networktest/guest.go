@@ -18,6 +18,13 @@ import (
 // and so on. It opens the pod's tap devices as QEMU does, and copies every frame.
 func Guest(t testing.TB, pod *os.File, attachments ...network.Attachment) *os.File {
 	t.Helper()
+	return LossyGuest(t, pod, func([]byte) bool { return false }, attachments...)
+}
+
+// LossyGuest is [Guest] with a cable that loses the frames of both directions for which
+// lose returns true. It is called from several goroutines.
+func LossyGuest(t testing.TB, pod *os.File, lose func(frame []byte) bool, attachments ...network.Attachment) *os.File {
+	t.Helper()
 	guest := Namespace(t)
 	for n, a := range attachments {
 		name := "eth" + strconv.Itoa(n)
@@ -27,8 +34,8 @@ func Guest(t testing.TB, pod *os.File, attachments ...network.Attachment) *os.Fi
 			IP(t, guest, "link set "+name+" mtu "+strconv.Itoa(a.MTU))
 		}
 		IP(t, guest, "link set "+name+" address "+a.MAC+" up")
-		go copyFrames(outer, inner)
-		go copyFrames(inner, outer)
+		go copyFrames(outer, inner, lose)
+		go copyFrames(inner, outer, lose)
 	}
 	return guest
 }
@@ -64,13 +71,16 @@ func OpenTap(t testing.TB, ns *os.File, name string, more ...uint16) *os.File {
 const HeaderLength = 10
 
 // copyFrames copies frames, with the header that describes offloads, until a
-// device is closed.
-func copyFrames(from io.Reader, to io.Writer) {
+// device is closed. It loses some.
+func copyFrames(from io.Reader, to io.Writer, lose func([]byte) bool) {
 	frame := make([]byte, 1<<16)
 	for {
 		n, err := from.Read(frame)
 		if err != nil {
 			return
+		}
+		if n >= HeaderLength && lose(frame[HeaderLength:n]) {
+			continue
 		}
 		// A device that is down loses frames, as a cable does.
 		_, _ = to.Write(frame[:n])
