@@ -12,6 +12,8 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
+
+	"github.com/podvisor/podvisor/internal/expiring"
 )
 
 var (
@@ -57,9 +59,9 @@ type ReviewsConfig struct {
 type Reviews struct {
 	config ReviewsConfig
 
+	known   expiring.Map[[sha256.Size]byte, struct{}] // answers that admit
 	mu      sync.Mutex
-	known   map[[sha256.Size]byte]time.Time // when an answer that admits is over
-	asked   map[[sha256.Size]byte]*answer   // what is being reviewed
+	asked   map[[sha256.Size]byte]*answer // what is being reviewed
 	sources map[string]int
 }
 
@@ -68,7 +70,7 @@ func NewReviews(c ReviewsConfig) *Reviews {
 	if c.Lifetime == 0 {
 		c.Lifetime = time.Minute
 	}
-	return &Reviews{config: c, known: map[[sha256.Size]byte]time.Time{}, asked: map[[sha256.Size]byte]*answer{}, sources: map[string]int{}}
+	return &Reviews{config: c, known: expiring.Map[[sha256.Size]byte, struct{}]{Most: reviewsKept}, asked: map[[sha256.Size]byte]*answer{}, sources: map[string]int{}}
 }
 
 // Admit returns nil if the token is one of virt-controller for this node. Other tokens
@@ -79,7 +81,7 @@ func (r *Reviews) Admit(ctx context.Context, token, source string) error {
 		return fmt.Errorf("%w: it has a token of %d bytes", ErrDenied, len(token))
 	}
 	key := sha256.Sum256([]byte(token))
-	if r.isKnown(key, time.Now()) {
+	if _, known := r.known.Get(key, time.Now()); known {
 		return nil
 	}
 	a, first := r.begin(key, source)
@@ -90,7 +92,8 @@ func (r *Reviews) Admit(ctx context.Context, token, source string) error {
 		defer r.end(key, source)
 		// The others that wait for it do not depend on this request.
 		if a.err = r.review(context.WithoutCancel(ctx), token); a.err == nil {
-			r.remember(key, time.Now())
+			// Others are not kept: there is no end of them.
+			r.known.Put(key, struct{}{}, time.Now(), r.config.Lifetime)
 		}
 		close(a.done)
 		return a.err
@@ -129,24 +132,6 @@ func (r *Reviews) review(ctx context.Context, token string) error {
 		return fmt.Errorf("%w: the token is bound to no pod", ErrDenied)
 	}
 	return nil
-}
-
-func (r *Reviews) isKnown(key [sha256.Size]byte, now time.Time) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return now.Before(r.known[key])
-}
-
-// remember keeps an answer that admits. Others are not kept: there is no end of them.
-func (r *Reviews) remember(key [sha256.Size]byte, now time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for k, until := range r.known {
-		if !now.Before(until) || len(r.known) >= reviewsKept {
-			delete(r.known, k)
-		}
-	}
-	r.known[key] = now.Add(r.config.Lifetime)
 }
 
 // begin takes the place of a review, if there is one. One who shows a token that is being

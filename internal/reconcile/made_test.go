@@ -24,5 +24,5 @@ func TestWhatWasMadeIsThereUntilTheCacheHasHadIt(t *testing.T) {
 	require.Nil(t, m.Of(Key(v), now))
 	m.Note(v, now)
 	require.Nil(t, m.Of(Key(v), now.Add(madeFor+1)), "it may have been deleted before the cache saw it")
-	require.Empty(t, m.objects)
+	require.Empty(t, m.In(v.Namespace, now.Add(madeFor+1)))
 }

@@ -162,7 +162,7 @@ func (e *executor[T, L]) createPod(ctx context.Context, o T, p *corev1.Pod) erro
 	}
 	switch {
 	case err == nil:
-		e.made.note(reconcile.Key(o), p.Name)
+		e.made.Put(reconcile.Key(o), p.Name, e.now(), 0)
 		return nil
 	case isRefusal(err):
 		return &refusal{vmi.Finding{Reason: instance.FailedCreate, Message: err.Error()}, err}
@@ -194,7 +194,7 @@ func (e *executor[T, L]) setPodCondition(ctx context.Context, namespace string, 
 	// Conditions are merged by their type.
 	_, err = e.kube.CoreV1().Pods(namespace).Patch(ctx, a.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 	if err == nil {
-		e.gates.note(a.UID, a.Condition, e.now())
+		e.gates.Put(a.UID, a.Condition, e.now(), gatesFor)
 	}
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return fmt.Errorf("write condition %s of pod %s/%s: %w", a.Condition.Type, namespace, a.Name, err)

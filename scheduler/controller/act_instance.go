@@ -15,12 +15,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podvisor/podvisor/internal/expiring"
 	"github.com/podvisor/podvisor/internal/reconcile"
 	"github.com/podvisor/podvisor/scheduler"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
 	"github.com/podvisor/podvisor/vmi/client/informer"
 )
+
+// recentFor is how long it is remembered that something was done with an object.
+const recentFor = time.Minute
+
+// recent are when something was done with objects: when they were deleted, or when their
+// status was written.
+type recent = expiring.Map[types.UID, time.Time]
 
 // owned does what plans of other kinds do with VMIs.
 type owned struct {
@@ -111,7 +119,7 @@ func (w *owned) create(ctx context.Context, owner metav1.Object, v *vmi.VirtualM
 // delete deletes the VMI if it has not changed since: whoever orphaned it in between
 // wants to keep it. One that is gone is what was wanted.
 func (w *owned) delete(ctx context.Context, v *vmi.VirtualMachineInstance) error {
-	if w.deleted.has(v.UID, w.now()) {
+	if _, ok := w.deleted.Get(v.UID, w.now()); ok {
 		return nil
 	}
 	o := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &v.UID, ResourceVersion: &v.ResourceVersion}}
@@ -119,7 +127,7 @@ func (w *owned) delete(ctx context.Context, v *vmi.VirtualMachineInstance) error
 	if err != nil && !isMissing(err) {
 		return fmt.Errorf("delete VirtualMachineInstance %s/%s: %w", v.Namespace, v.Name, err)
 	}
-	w.deleted.note(v.UID, w.now())
+	w.deleted.Put(v.UID, w.now(), w.now(), recentFor)
 	return nil
 }
 
@@ -242,14 +250,14 @@ func (e *executor[T, L]) createRevision(ctx context.Context, r *appsv1.Controlle
 
 // deleteRevision deletes the revision, if it is still the same.
 func (e *executor[T, L]) deleteRevision(ctx context.Context, namespace string, a scheduler.DeleteRevision) error {
-	if e.owned.deleted.has(a.UID, e.owned.now()) {
+	if _, ok := e.owned.deleted.Get(a.UID, e.owned.now()); ok {
 		return nil
 	}
 	err := e.kube.AppsV1().ControllerRevisions(namespace).Delete(ctx, a.Name, *metav1.NewPreconditionDeleteOptions(string(a.UID)))
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete ControllerRevision %s/%s: %w", namespace, a.Name, err)
 	}
-	e.owned.deleted.note(a.UID, e.owned.now())
+	e.owned.deleted.Put(a.UID, e.owned.now(), e.owned.now(), recentFor)
 	return nil
 }
 

@@ -3,6 +3,8 @@ package controller
 import (
 	"sync"
 	"time"
+
+	"github.com/podvisor/podvisor/internal/expiring"
 )
 
 // budget limits reads of the API server, and shares them among namespaces: of those
@@ -17,52 +19,41 @@ type budget struct {
 	mu      sync.Mutex
 	left    float64
 	counted time.Time
-	reads   map[string]time.Time // when each namespace has read last
-	waiting map[string]time.Time // when each namespace was refused last, and has not read since
+	reads   expiring.Map[string, time.Time] // when each namespace has read last
+	waiting expiring.Map[string, time.Time] // when each namespace was refused last, and has not read since
 }
 
 func newBudget(perSecond, atOnce float64, wait time.Duration) *budget {
-	return &budget{perSecond: perSecond, atOnce: atOnce, wait: wait, left: atOnce, reads: map[string]time.Time{}, waiting: map[string]time.Time{}}
+	return &budget{perSecond: perSecond, atOnce: atOnce, wait: wait, left: atOnce}
 }
+
+// readsKept is how long it counts when a namespace has read: so many wait at the same time
+// that it is the turn of each within it.
+const readsKept = 10 * time.Minute
 
 // accept says whether a pod of the namespace may be read about now.
 func (b *budget) accept(namespace string, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.pass(now)
-	if b.left < 1 || b.after(namespace) {
-		b.waiting[namespace] = now
-		return false
-	}
-	b.left--
-	b.reads[namespace] = now
-	delete(b.waiting, namespace)
-	return true
-}
-
-// pass takes what the time since the last call gives, and drops what does not count any
-// more.
-func (b *budget) pass(now time.Time) {
 	if !b.counted.IsZero() {
 		b.left = min(b.atOnce, b.left+now.Sub(b.counted).Seconds()*b.perSecond)
 	}
 	b.counted = now
-	for namespace, at := range b.waiting {
-		if now.Sub(at) > b.wait {
-			delete(b.waiting, namespace)
-		}
+	if b.left < 1 || b.after(namespace, now) {
+		b.waiting.Put(namespace, now, now, b.wait)
+		return false
 	}
-	for namespace, at := range b.reads {
-		if _, waits := b.waiting[namespace]; !waits && now.Sub(at) > time.Duration(b.atOnce/b.perSecond*float64(time.Second)) {
-			delete(b.reads, namespace)
-		}
-	}
+	b.left--
+	b.reads.Put(namespace, now, now, readsKept)
+	b.waiting.Delete(namespace)
+	return true
 }
 
 // after reports whether one of the namespaces that wait is before this one.
-func (b *budget) after(namespace string) bool {
-	for other := range b.waiting {
-		if other != namespace && b.reads[other].Before(b.reads[namespace]) {
+func (b *budget) after(namespace string, now time.Time) bool {
+	reads := b.reads.All(now)
+	for other := range b.waiting.All(now) {
+		if other != namespace && reads[other].Before(reads[namespace]) {
 			return true
 		}
 	}

@@ -8,12 +8,15 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/workqueue"
 
+	"github.com/podvisor/podvisor/internal/expiring"
 	"github.com/podvisor/podvisor/internal/reconcile"
 	"github.com/podvisor/podvisor/scheduler/guest"
+	"github.com/podvisor/podvisor/scheduler/instance"
 	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
@@ -63,11 +66,13 @@ type Config struct {
 // Controller reconciles the objects of all kinds of the cluster side, over one
 // set of caches. It is made by New and run once.
 type Controller struct {
-	cfg       Config
-	log       *slog.Logger
-	events    *reconcile.Events
-	caches    *caches
-	downtimes downtimes
+	cfg    Config
+	log    *slog.Logger
+	events *reconcile.Events
+	caches *caches
+	// downtimes are since when virt-handler has not been ready, by node. The time is
+	// lost with the process, and is counted anew then.
+	downtimes expiring.Map[string, time.Time]
 	made      made
 	gates     gates
 	sweeper   *sweeper
@@ -80,7 +85,11 @@ type Controller struct {
 	dataVolumes   *dataVolumes
 	statusWritten recent
 	report        *reporter // nil: there are no Settings
-	silences      *silences
+	// silences are what is known of pods that wait and do not say why. It is lost with the
+	// process, and is found anew then.
+	silences expiring.Map[types.UID, instance.Silence]
+	// eventReads limits the reads of such pods' events.
+	eventReads *budget
 }
 
 // registrations register the kinds that are reconciled: first VMIs, which the others
@@ -108,7 +117,7 @@ func New(c Config) (*Controller, error) {
 	if c.Workers == 0 {
 		c.Workers = 8
 	}
-	k := &Controller{cfg: c, log: c.Logger, silences: newSilences()}
+	k := &Controller{cfg: c, log: c.Logger, eventReads: newBudget(readsPerSecond, readsAtOnce, readWait)}
 	var err error
 	if k.events, err = reconcile.NewEvents(reconcile.EventsConfig{
 		Client: c.Kube.CoreV1(), Component: "virtualmachine-controller", Logger: c.Logger, Now: c.Now,

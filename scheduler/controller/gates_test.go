@@ -21,7 +21,7 @@ func TestAConditionOfAPodIsKnownBeforeTheCacheHasIt(t *testing.T) {
 	require.Nil(t, g.latest(nil, now))
 	require.Empty(t, g.latest(pod(), now).Status.Conditions)
 
-	g.note("a", open, now)
+	g.Put("a", open, now, gatesFor)
 	cached := pod()
 	require.Equal(t, []corev1.PodCondition{open}, g.latest(cached, now).Status.Conditions)
 	require.Empty(t, cached.Status.Conditions, "the cache's own is not changed")
@@ -31,9 +31,9 @@ func TestAConditionOfAPodIsKnownBeforeTheCacheHasIt(t *testing.T) {
 	require.Equal(t, []corev1.PodCondition{open}, g.latest(pod(open), now).Status.Conditions)
 	require.Equal(t, []corev1.PodCondition{shut}, g.latest(pod(shut), now).Status.Conditions, "the cache had it, so this is newer")
 
-	g.note("a", open, now)
+	g.Put("a", open, now, gatesFor)
 	require.Equal(t, []corev1.PodCondition{shut}, g.latest(pod(shut), now.Add(time.Minute)).Status.Conditions, "it was overwritten by another")
-	g.note("a", open, now)
-	g.note("b", open, now.Add(time.Minute))
-	require.Len(t, g.wrote, 1, "what is old is dropped")
+	g.Put("a", open, now, gatesFor)
+	g.Put("b", open, now.Add(time.Minute), gatesFor)
+	require.Equal(t, 1, g.Len(), "what is old is dropped")
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -42,13 +41,13 @@ func (c *Controller) registerInstances() error {
 		reconcile.Watch(c.caches.pods, l, c.besidePod, podChanged),
 		reconcile.Watch(c.caches.nodes, l, func(n *corev1.Node) []string {
 			if c.caches.nodes.Key(n.Name) == nil {
-				c.downtimes.forget(n.Name)
+				c.downtimes.Delete(n.Name)
 			}
 			return c.caches.instancesOn(n.Name)
 		}, nodeChanged))
 	err = errors.Join(err, reconcile.Watch(c.caches.pods, l, func(p *corev1.Pod) []string {
 		if c.caches.pods.Get(p.Namespace, p.Name) == nil {
-			c.silences.forget(p.UID)
+			c.silences.Delete(p.UID)
 		}
 		return nil
 	}, podChanged))
@@ -141,7 +140,7 @@ func (c *Controller) named(ctx context.Context, v *vmi.VirtualMachineInstance) (
 	if p := c.caches.pods.Get(v.Namespace, name); p != nil {
 		all = append(all, p)
 	}
-	last := c.made.last(key)
+	last, _ := c.made.Get(key, c.cfg.Now())
 	if last == "" || last == name || c.caches.pods.Get(v.Namespace, last) != nil {
 		return all, nil
 	}
@@ -205,10 +204,15 @@ func (c *Controller) handler(node string) (*corev1.Pod, time.Time) {
 	}
 	p := c.caches.handlerOn(node)
 	if p == nil && c.caches.nodes.Key(node) == nil {
-		c.downtimes.forget(node)
+		c.downtimes.Delete(node)
 		return nil, time.Time{}
 	}
-	return p, c.downtimes.note(node, p != nil && isReady(p), c.cfg.Now())
+	if p != nil && isReady(p) {
+		c.downtimes.Delete(node)
+		return p, time.Time{}
+	}
+	now := c.cfg.Now()
+	return p, c.downtimes.GetOrPut(node, now, now, 0)
 }
 
 // claimsOf are the claims of the VMI's volumes. Before there is a pod the API
@@ -253,36 +257,4 @@ func read[T any](ctx context.Context, what, name string, get func(context.Contex
 		return nil, fmt.Errorf("read %s %s: %w", what, name, err)
 	}
 	return o, nil
-}
-
-// downtimes are since when virt-handler has not been ready, by node. The time is
-// lost with the process, and is counted anew then.
-type downtimes struct {
-	mu    sync.Mutex
-	since map[string]time.Time
-}
-
-// forget drops what is known of a node that does not exist.
-func (d *downtimes) forget(node string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.since, node)
-}
-
-// note takes whether virt-handler is ready on the node now, and returns since when
-// it is not. Zero: it is.
-func (d *downtimes) note(node string, ready bool, now time.Time) time.Time {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if ready {
-		delete(d.since, node)
-		return time.Time{}
-	}
-	if d.since == nil {
-		d.since = map[string]time.Time{}
-	}
-	if _, ok := d.since[node]; !ok {
-		d.since[node] = now
-	}
-	return d.since[node]
 }

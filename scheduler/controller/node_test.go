@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	ktesting "k8s.io/client-go/testing"
 
+	"github.com/podvisor/podvisor/internal/expiring"
 	"github.com/podvisor/podvisor/scheduler/instance"
 	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/vmi"
@@ -59,7 +60,7 @@ type cluster struct {
 	t    *testing.T
 	vmis client.Instances
 	kube *fake.Clientset
-	down *downtimes
+	down *expiring.Map[string, time.Time]
 	// patches is the number of writes of VMIs.
 	patches atomic.Int32
 	mu      sync.Mutex
@@ -141,11 +142,7 @@ func TestANodeThatDoesNotRespondIsOneWriteAndOneEventForEachVMI(t *testing.T) {
 	down := handlerPod(corev1.ConditionFalse)
 	_, err := c.kube.CoreV1().Pods("vms").Update(t.Context(), down, metav1.UpdateOptions{})
 	require.NoError(t, err)
-	require.Eventually(t, func() bool {
-		c.down.mu.Lock()
-		defer c.down.mu.Unlock()
-		return len(c.down.since) == 1
-	}, 30*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return c.down.Len() == 1 }, 30*time.Second, time.Millisecond)
 	c.mu.Lock()
 	c.now = c.now.Add(time.Minute)
 	c.mu.Unlock()
@@ -191,11 +188,7 @@ func TestANodeThatIsGoneIsForgotten(t *testing.T) {
 	c.waitReason("vmi0", "NodeNotReady") // the caches are filled
 	downtimes := func(n int) {
 		t.Helper()
-		require.Eventually(t, func() bool {
-			c.down.mu.Lock()
-			defer c.down.mu.Unlock()
-			return len(c.down.since) == n
-		}, 30*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return c.down.Len() == n }, 30*time.Second, time.Millisecond)
 	}
 	require.NoError(t, c.kube.CoreV1().Pods("vms").Delete(t.Context(), handlerPod("").Name, metav1.DeleteOptions{}))
 	downtimes(1)

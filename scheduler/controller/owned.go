@@ -36,7 +36,7 @@ func (c *Controller) instancesIn(namespace string) (out []*vmi.VirtualMachineIns
 		if v = c.instances.latest(reconcile.Key(v)); v == nil {
 			continue
 		}
-		if v.DeletionTimestamp == nil && c.owned.deleted.has(v.UID, now) {
+		if _, deleted := c.owned.deleted.Get(v.UID, now); deleted && v.DeletionTimestamp == nil {
 			v = v.DeepCopy()
 			v.DeletionTimestamp = new(metav1.NewTime(now))
 		}

@@ -55,9 +55,10 @@ func setsOf(v *vmi.VirtualMachineInstance, sets informer.Lister[*vmi.VirtualMach
 // have that it was deleted or scaled.
 func (c *Controller) observeSet(ctx context.Context, s *vmi.VirtualMachineInstanceReplicaSet) (decide[*vmi.VirtualMachineInstanceReplicaSet], error) {
 	instances, made := c.instancesIn(s.Namespace)
+	written, _ := c.statusWritten.Get(s.UID, c.cfg.Now())
 	o := replicaset.Observed{
 		Instances: instances, Unguarded: c.cfg.Guarded != nil && !c.cfg.Guarded(),
-		StatusWritten: c.statusWritten.last(s.UID, c.cfg.Now()), Now: c.cfg.Now(),
+		StatusWritten: written, Now: c.cfg.Now(),
 	}
 	next := func(s *vmi.VirtualMachineInstanceReplicaSet, refusal *vmi.Finding) scheduler.Plan {
 		now := o
@@ -76,7 +77,7 @@ func (c *Controller) observeSet(ctx context.Context, s *vmi.VirtualMachineInstan
 	return func(s *vmi.VirtualMachineInstanceReplicaSet, refusal *vmi.Finding) scheduler.Plan {
 		p := next(s, refusal)
 		if slices.ContainsFunc(p.Actions, writesStatusOfSet) {
-			c.statusWritten.note(s.UID, o.Now)
+			c.statusWritten.Put(s.UID, o.Now, o.Now, recentFor)
 		}
 		if made && (p.Recheck == 0 || p.Recheck > unseen) {
 			p.Recheck = unseen // the cache may never have it

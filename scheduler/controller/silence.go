@@ -2,13 +2,11 @@ package controller
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podvisor/podvisor/scheduler/instance"
 	"github.com/podvisor/podvisor/vmi"
@@ -24,41 +22,6 @@ const (
 	readWait = 5 * time.Second
 )
 
-// silences are what is known of pods that wait and do not say why, by their UIDs. It
-// is lost with the process, and is found anew then.
-type silences struct {
-	mu     sync.Mutex
-	known  map[types.UID]instance.Silence
-	budget *budget
-}
-
-func newSilences() *silences {
-	return &silences{known: map[types.UID]instance.Silence{}, budget: newBudget(readsPerSecond, readsAtOnce, readWait)}
-}
-
-// get is what is known of the pod, which is silent since now if nothing is.
-func (s *silences) get(pod types.UID, now time.Time) instance.Silence {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, ok := s.known[pod]; !ok {
-		s.known[pod] = instance.Silence{Since: now}
-	}
-	return s.known[pod]
-}
-
-func (s *silences) put(pod types.UID, known instance.Silence) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.known[pod] = known
-}
-
-// forget drops what is known of a pod that is not silent any more.
-func (s *silences) forget(pod types.UID) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.known, pod)
-}
-
 // silence is what is known of the VMI's pod, if it is silent. Its events are read when
 // it is time. That they cannot be read stops nothing else: the known ones count on.
 func (c *Controller) silence(ctx context.Context, v *vmi.VirtualMachineInstance, p *corev1.Pod) *instance.Silence {
@@ -66,12 +29,12 @@ func (c *Controller) silence(ctx context.Context, v *vmi.VirtualMachineInstance,
 		return nil
 	}
 	if !instance.Silent(v, p) {
-		c.silences.forget(p.UID)
+		c.silences.Delete(p.UID)
 		return nil
 	}
 	now := c.cfg.Now()
-	s := c.silences.get(p.UID, now)
-	if now.Before(s.Due()) || !c.silences.budget.accept(p.Namespace, now) {
+	s := c.silences.GetOrPut(p.UID, instance.Silence{Since: now}, now, 0)
+	if now.Before(s.Due()) || !c.eventReads.accept(p.Namespace, now) {
 		return &s
 	}
 	events, err := c.cfg.Kube.CoreV1().Events(p.Namespace).List(ctx, metav1.ListOptions{
@@ -83,7 +46,7 @@ func (c *Controller) silence(ctx context.Context, v *vmi.VirtualMachineInstance,
 	} else {
 		s.Events = keepEvents(events.Items)
 	}
-	c.silences.put(p.UID, s)
+	c.silences.Put(p.UID, s, now, 0)
 	return &s
 }
 

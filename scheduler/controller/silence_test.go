@@ -72,12 +72,12 @@ func TestAPodThatStartsIsForgotten(t *testing.T) {
 	t.Parallel()
 	r, _ := silentRig(t)
 	r.again(t)
-	require.Len(t, r.silences.known, 1)
+	require.Equal(t, 1, r.silences.Len())
 	p := r.caches.pods.List()[0].DeepCopy()
 	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: vmi.ComputeContainer, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
 	require.NoError(t, r.caches.pods.GetIndexer().Update(p))
 	r.again(t)
-	require.Empty(t, r.silences.known)
+	require.Zero(t, r.silences.Len())
 }
 
 func TestEventsThatCannotBeReadStopNothing(t *testing.T) {
@@ -93,7 +93,7 @@ func TestEventsThatCannotBeReadStopNothing(t *testing.T) {
 func TestManySilentPodsShareABudget(t *testing.T) {
 	t.Parallel()
 	r, pass := silentRig(t)
-	r.silences.budget = newBudget(0.001, 0, readWait) // other pods have used it up
+	r.eventReads = newBudget(0.001, 0, readWait) // other pods have used it up
 	r.again(t)
 	pass(3 * time.Second)
 	require.Equal(t, 2*time.Second, r.again(t), "it is tried again soon")

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/podvisor/podvisor/internal/expiring"
 	"github.com/podvisor/podvisor/internal/reconcile"
 	"github.com/podvisor/podvisor/scheduler"
 	"github.com/podvisor/podvisor/scheduler/instance"
@@ -25,15 +25,13 @@ import (
 type sweeper struct {
 	*Controller
 	loop *reconcile.Loop
-
-	mu   sync.Mutex
-	gone map[types.UID]time.Time // since when the VMIs of pods are known not to exist
+	gone expiring.Map[types.UID, time.Time] // since when the VMIs of pods are known not to exist
 }
 
 // newSweeper makes the sweeper of the controller. Pods are queued when they change,
 // and when their VMI goes.
 func newSweeper(c *Controller) (*sweeper, error) {
-	s := &sweeper{Controller: c, gone: map[types.UID]time.Time{}}
+	s := &sweeper{Controller: c}
 	s.loop = reconcile.New(reconcile.Config{Name: "virt-controller-pod", Do: s.reconcile, Workers: 2, Metrics: c.cfg.Metrics, Logger: c.log})
 	_, err := c.caches.instances.AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: func(o any) {
 		if d, ok := o.(cache.DeletedFinalStateUnknown); ok {
@@ -87,10 +85,8 @@ func (s *sweeper) reconcile(ctx context.Context, key string) (time.Duration, err
 // known reports whether the cache has the VMI with this UID.
 func (s *sweeper) known(uid types.UID) bool {
 	keys, _ := s.caches.instances.GetIndexer().IndexKeys(byUID, string(uid)) // the index exists
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if len(keys) > 0 {
-		delete(s.gone, uid)
+		s.gone.Delete(uid)
 	}
 	return len(keys) > 0
 }
@@ -98,17 +94,13 @@ func (s *sweeper) known(uid types.UID) bool {
 // since is since when the VMI with this UID is known not to exist. What is known of
 // pods that are gone too is dropped.
 func (s *sweeper) since(uid types.UID) time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for other := range s.gone {
+	now := s.cfg.Now()
+	for other := range s.gone.All(now) {
 		if pods, _ := s.caches.pods.GetIndexer().IndexKeys(byCreator, string(other)); len(pods) == 0 {
-			delete(s.gone, other)
+			s.gone.Delete(other)
 		}
 	}
-	if _, ok := s.gone[uid]; !ok {
-		s.gone[uid] = s.cfg.Now()
-	}
-	return s.gone[uid]
+	return s.gone.GetOrPut(uid, now, now, 0)
 }
 
 // lacksInstance asks the API server whether the VMI that the pod was made for does
@@ -138,38 +130,11 @@ func isMissing(err error) bool {
 }
 
 // made are the names of the pods that were created last, by the key of their VMI.
-// The zero value is empty.
 //
 // It closes one race: a VMI whose finalizer is removed by hand can be deleted and
 // created again before the cache has the pod of the first one, and the second one
 // must wait for the end of that pod.
-type made struct {
-	mu    sync.Mutex
-	names map[string]string
-}
-
-func (m *made) note(key, pod string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.names == nil {
-		m.names = map[string]string{}
-	}
-	m.names[key] = pod
-}
-
-// last is the pod that was created last for a VMI of this key and that the cache
-// may not have yet. Empty: there is none.
-func (m *made) last(key string) string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.names[key]
-}
+type made struct{ expiring.Map[string, string] }
 
 // seen drops the pod, which the cache has or which is gone.
-func (m *made) seen(key, pod string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.names[key] == pod {
-		delete(m.names, key)
-	}
-}
+func (m *made) seen(key, pod string) { m.DeleteIf(key, func(p string) bool { return p == pod }) }

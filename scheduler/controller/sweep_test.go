@@ -103,7 +103,7 @@ func TestAPodThatTheCacheHasNotSeenKeepsANewVMIOfItsName(t *testing.T) {
 	second.CreationTimestamp = metav1.NewTime(time.Now().Add(-time.Hour))
 	require.NoError(t, r.caches.instances.GetIndexer().Update(second))
 	r.server.vmi = second.DeepCopy()
-	r.made.note(key, first.Name)
+	r.made.Put(key, first.Name, time.Now(), 0)
 
 	_, err := r.reconcile(t.Context(), key)
 	require.NoError(t, err)
