@@ -1,8 +1,6 @@
 package handler
 
 import (
-	"slices"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -10,16 +8,12 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// ownReasons are the reasons of a Ready that is False which this handler writes and
-// takes back.
-var ownReasons = []string{vmi.ReasonGuestNotRunning, vmi.ReasonLauncherUnresponsive, vmi.ReasonLauncherUnsafe}
-
-// foreign says that Ready is False for another reason. It was written by
-// virt-controller, about the pod or the node, and stays until virt-controller takes
+// foreign says that Ready is False for a reason that is not virt-handler's. It was written
+// by virt-controller, about the pod or the node, and stays until virt-controller takes
 // it back.
 func foreign(s *vmi.VirtualMachineInstanceStatus) bool {
 	c := s.Condition(vmi.ConditionReady)
-	return c != nil && c.Status == corev1.ConditionFalse && !slices.Contains(ownReasons, c.Reason)
+	return c != nil && c.Status == corev1.ConditionFalse && vmi.NotReadyBy(c.Reason) != vmi.HandlerOwns
 }
 
 func notReady(reason, message string) vmi.Condition {
@@ -61,15 +55,12 @@ func (p *Plan) paused(o Observed, s *vmi.VirtualMachineInstanceStatus, now metav
 	}
 }
 
-// containersNotReady is the reason of a pod whose readiness probe fails.
-const containersNotReady = "ContainersNotReady"
-
 // resumed is the condition Ready of a guest that runs, and that was paused before or
 // was not. The readiness probe of one that was may have failed meanwhile: that it has
 // not is for virt-controller to write, which knows the pod.
 func resumed(o Observed, wasPaused bool) vmi.Condition {
 	if wasPaused && o.Instance.Spec.ReadinessProbe != nil {
-		return notReady(containersNotReady, "The guest was resumed and has not answered its readiness probe yet")
+		return notReady(vmi.ReasonContainersNotReady, "The guest was resumed and has not answered its readiness probe yet")
 	}
 	return vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionTrue}
 }

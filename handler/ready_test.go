@@ -55,6 +55,16 @@ func TestReadyIsTakenBackOnlyByItsWriter(t *testing.T) {
 	}
 }
 
+func TestEveryReasonIsTakenBackByItsOwner(t *testing.T) {
+	t.Parallel()
+	for _, r := range vmi.NotReadyReasons() {
+		v := instance(vmi.Running, withCondition(vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionFalse, Reason: r.Reason}))
+		s := Decide(observed(v, session(v, state(protocol.Running)))).Status
+		taken := s != nil && s.Condition(vmi.ConditionReady).Status == corev1.ConditionTrue
+		require.Equal(t, r.Owner == vmi.HandlerOwns, taken, r.Reason)
+	}
+}
+
 func TestAPausedGuestHasTheCauseAndTheVolume(t *testing.T) {
 	t.Parallel()
 	paused := func(p *protocol.Pause) *protocol.State { return &protocol.State{Phase: protocol.Paused, Pause: p} }

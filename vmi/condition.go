@@ -11,9 +11,7 @@ type ConditionType string
 // The conditions of a VMI.
 const (
 	// ConditionReady is True while the pod is ready and the guest runs. False
-	// has one of the reasons PodNotExists, PodTerminating, GuestNotRunning,
-	// PodConditionMissing, NodeNotReady, HandlerNotReady, or the reason of the
-	// pod's own condition.
+	// has one of the [NotReadyReasons], or another reason of the pod's own condition.
 	ConditionReady ConditionType = "Ready"
 	// ConditionSynchronized is False if the VMI cannot be made as its spec says;
 	// reason and message hold the cause.
@@ -110,20 +108,6 @@ const (
 	ConditionDegraded ConditionType = "Degraded"
 	// ConditionCreated is True when everything that the components need is there.
 	ConditionCreated ConditionType = "Created"
-)
-
-// Reasons of [ConditionReady], when False.
-const (
-	ReasonPodNotExists        = "PodNotExists"
-	ReasonPodTerminating      = "PodTerminating"
-	ReasonGuestNotRunning     = "GuestNotRunning"
-	ReasonPodConditionMissing = "PodConditionMissing"
-	// ReasonLauncherUnresponsive: the launcher does not answer its node's handler,
-	// so it is not known whether the guest runs.
-	ReasonLauncherUnresponsive = "LauncherUnresponsive"
-	// ReasonLauncherUnsafe: what is in the place of the launcher's socket is not
-	// one, so it is not known whether the guest runs.
-	ReasonLauncherUnsafe = "LauncherUnsafe"
 )
 
 // Reasons of [ConditionAccessCredentialsSynchronized], and of the events about it.

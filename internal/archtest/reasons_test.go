@@ -10,11 +10,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/podvisor/podvisor/vmi"
 )
 
 // reasonsIn are where reasons of VMIs are declared that users see, with how.
 var reasonsIn = map[string]*regexp.Regexp{
-	"vmi/condition.go":           regexp.MustCompile(`\tReason(?:Pod|Guest|Launcher|Paused)\w* += "(\w+)"`),
+	"vmi/condition.go":           regexp.MustCompile(`\tReasonPaused\w* += "(\w+)"`),
+	"vmi/readiness.go":           regexp.MustCompile(`\tReason\w+ += "(\w+)"`),
 	"handler/observed.go":        regexp.MustCompile(`\tReason\w+ += "(\w+)"`),
 	"launcher/finding.go":        regexp.MustCompile(`\tReason\w+ += "(\w+)"`),
 	"launcher/protocol/state.go": regexp.MustCompile(`EndReason = "(\w+)"`),
@@ -61,4 +64,20 @@ func TestTheDocsHaveNoReasonThatDoesNotExist(t *testing.T) {
 	for _, m := range rows {
 		require.True(t, slices.Contains(kubernetes, m[1]) || bytes.Contains(code, []byte(`"`+m[1]+`"`)), "no code has the reason %s of docs/conditions.md", m[1])
 	}
+}
+
+// rowOfReady is a row of the table of reasons for which a VMI is not ready.
+var rowOfReady = regexp.MustCompile("(?m)^\\| `(\\w+)` \\| (virt-\\w+) \\| ([^|]+) \\|")
+
+func TestTheDocsHaveTheOwnerAndTheMeaningOfEveryReasonOfReady(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(root, "docs/conditions.md"))
+	require.NoError(t, err)
+	var got []vmi.NotReadyReason
+	for _, m := range rowOfReady.FindAllStringSubmatch(string(page), -1) {
+		got = append(got, vmi.NotReadyReason{Reason: m[1], Owner: vmi.Owner(m[2]), Meaning: m[3]})
+	}
+	require.Equal(t, vmi.NotReadyReasons(), got)
+	declared, err := os.ReadFile(filepath.Join(root, "vmi/readiness.go"))
+	require.NoError(t, err)
+	require.Len(t, reasonsIn["vmi/readiness.go"].FindAll(declared, -1), len(got), "every reason that is declared is in the list")
 }

@@ -10,14 +10,6 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// Reasons of the condition Ready, beside those of package vmi.
-const (
-	// NodeNotReady: the node does not respond, or says that it cannot run pods.
-	NodeNotReady = "NodeNotReady"
-	// HandlerNotReady: virt-handler does not work on the node.
-	HandlerNotReady = "HandlerNotReady"
-)
-
 // Times that are waited before a condition says that something is not ready: what
 // only restarts costs no writes. A node that does not report at all has been waited
 // for by Kubernetes already.
@@ -66,7 +58,7 @@ func nodeNotReady(o Observed) (vmi.Finding, bool) {
 	if n.Name == "" || n.Object == nil || nodeIsReady(n.Object) || nodeSettles(o) > 0 {
 		return vmi.Finding{}, false
 	}
-	return vmi.Finding{Reason: NodeNotReady, Message: fmt.Sprintf("node %s is not ready, and the guest may still run there; "+
+	return vmi.Finding{Reason: vmi.ReasonNodeNotReady, Message: fmt.Sprintf("node %s is not ready, and the guest may still run there; "+
 		"if the node does not come back, power it off and then delete the Node or taint it %s=nodeshutdown:NoExecute, which ends the VMI",
 		n.Name, corev1.TaintNodeOutOfService)}, true
 }
@@ -78,17 +70,17 @@ func handlerNotReady(o Observed) (vmi.Finding, bool) {
 		return vmi.Finding{}, false
 	}
 	if n.Handler == nil {
-		return vmi.Finding{Reason: HandlerNotReady, Message: fmt.Sprintf("node %s has no pod of virt-handler, so the state of the guest is not known; "+
+		return vmi.Finding{Reason: vmi.ReasonHandlerNotReady, Message: fmt.Sprintf("node %s has no pod of virt-handler, so the state of the guest is not known; "+
 			"see the events of the DaemonSet virt-handler", n.Name)}, true
 	}
-	return vmi.Finding{Reason: HandlerNotReady, Message: fmt.Sprintf("pod %s/%s on node %s is not ready, so the state of the guest is not known; "+
+	return vmi.Finding{Reason: vmi.ReasonHandlerNotReady, Message: fmt.Sprintf("pod %s/%s on node %s is not ready, so the state of the guest is not known; "+
 		"see the events and the log of the pod", n.Handler.Namespace, n.Handler.Name, n.Name)}, true
 }
 
 // nodeSettles is how long a node that reports itself as not ready still has to
 // become ready. 0: it is ready, or has had its time.
 func nodeSettles(o Observed) time.Duration {
-	if o.Node.Object == nil || reasonOfReady(o) == NodeNotReady {
+	if o.Node.Object == nil || reasonOfReady(o) == vmi.ReasonNodeNotReady {
 		return 0
 	}
 	c := nodeReady(o.Node.Object)
@@ -104,7 +96,7 @@ func nodeSettles(o Observed) time.Duration {
 // handlerSettles is how long virt-handler still has to become ready. 0: it is
 // ready, or has had its time. A node that comes back gives its handler time.
 func handlerSettles(o Observed) time.Duration {
-	if o.Node.HandlerDown.IsZero() || reasonOfReady(o) == HandlerNotReady {
+	if o.Node.HandlerDown.IsZero() || reasonOfReady(o) == vmi.ReasonHandlerNotReady {
 		return 0
 	}
 	since := o.Node.HandlerDown

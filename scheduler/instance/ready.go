@@ -28,10 +28,6 @@ func firstOf(o Observed, checks ...func(Observed) (vmi.Finding, bool)) (vmi.Find
 	return vmi.Finding{}, false
 }
 
-// handlerReasons are the reasons of a Ready that is False which virt-handler takes
-// back. It keeps every other one, also none.
-var handlerReasons = []string{vmi.ReasonGuestNotRunning, vmi.ReasonLauncherUnresponsive, vmi.ReasonLauncherUnsafe}
-
 // readiness writes why a VMI that was handed over is not ready, as far as
 // virt-handler cannot know, and takes it back when it is over. What virt-handler
 // wrote stays, but for a better reason.
@@ -86,7 +82,9 @@ func nodeEvents(o Observed, f vmi.Finding) []scheduler.Emit {
 	return transition(o, vmi.ConditionReady, f)
 }
 
-func isNodeReason(reason string) bool { return reason == NodeNotReady || reason == HandlerNotReady }
+func isNodeReason(reason string) bool {
+	return reason == vmi.ReasonNodeNotReady || reason == vmi.ReasonHandlerNotReady
+}
 
 // guestReady is the condition Ready where only the guest counts. virt-handler
 // keeps what virt-controller wrote, so this says what virt-handler would.
@@ -102,10 +100,10 @@ func guestReady(s *vmi.VirtualMachineInstanceStatus) vmi.Condition {
 }
 
 // keptByHandler reports whether Ready is False for a reason that virt-handler does
-// not take back.
+// not take back, also for none.
 func keptByHandler(o Observed) bool {
 	c := o.VMI.Status.Condition(vmi.ConditionReady)
-	return c != nil && c.Status == corev1.ConditionFalse && !slices.Contains(handlerReasons, c.Reason)
+	return c != nil && c.Status == corev1.ConditionFalse && vmi.NotReadyBy(c.Reason) != vmi.HandlerOwns
 }
 
 // reasonOfReady is the reason of the condition Ready if it is False, or "".
@@ -141,7 +139,7 @@ func podNotReady(o Observed) (vmi.Finding, bool) {
 	if c == nil || c.Status == corev1.ConditionTrue || guestDecides(o) {
 		return vmi.Finding{}, false
 	}
-	return vmi.Finding{Reason: cmp.Or(c.Reason, "PodNotReady"), Message: c.Message}, true
+	return vmi.Finding{Reason: cmp.Or(c.Reason, vmi.ReasonPodNotReady), Message: c.Message}, true
 }
 
 // guestDecides says that the pod is not ready because of its guest alone, of which

@@ -171,6 +171,25 @@ func TestReadyIsThePodsReadinessAndTheGuests(t *testing.T) {
 	}
 }
 
+func TestEveryReasonIsTakenBackByItsOwner(t *testing.T) {
+	t.Parallel()
+	for _, r := range vmi.NotReadyReasons() {
+		plan := instance.Decide(observe(stored(vmi.Running, because(r.Reason)), launcher(running)))
+		var written []string
+		for _, a := range summarize(plan).Do {
+			if a == "write" {
+				s := statusOf(t, plan)
+				written = append(written, string(s.Condition(vmi.ConditionReady).Status))
+			}
+		}
+		if r.Owner == vmi.ControllerOwns {
+			require.Equal(t, []string{"True"}, written, r.Reason)
+		} else {
+			require.Empty(t, written, r.Reason)
+		}
+	}
+}
+
 func TestHandOverWritesWhyThePodIsNotReady(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
