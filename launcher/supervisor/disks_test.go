@@ -207,7 +207,7 @@ func TestAnImageWhoseInspectionFailsNamesVolumeAndImage(t *testing.T) {
 	p := place{root: podRoot(t, bootable()), inspector: image.Inspector{Command: []string{"/bin/false"}}}
 	_, err := makeDisks(t.Context(), instance(), p)
 	require.EqualError(t, err, `observe volume root, container disk `+instance().Spec.Volumes[0].ContainerDisk.Image+
-		`: /disk/guest.img: inspect the image in a process of its own: exit status 1: ""`)
+		`: /disk/guest.img: inspect the image in a process of its own: it ended without an answer within its limits of 128 MiB of memory and 5 s of processor time: exit status 1: ""`)
 	require.NotErrorIs(t, err, vmi.ErrInvalid, "it is tried again")
 }
 

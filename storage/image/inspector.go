@@ -109,10 +109,22 @@ func (i Inspector) ask(ctx context.Context, f *os.File) ([]byte, error) {
 	case err != nil && ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case err != nil:
-		line, _, _ := bytes.Cut(bytes.TrimSpace(stderr), []byte("\n"))
-		return nil, fmt.Errorf("%w: %q", err, line[:min(len(line), maxFault)])
+		return nil, ended(err, memory, stderr)
 	}
 	return out.bytes, nil
+}
+
+// ended is the error of a process that ended without an answer. The limits are in it: what
+// a process says that has reached the one of its memory depends on where it stood, and may
+// be a signal.
+func ended(err error, memory int64, stderr []byte) error {
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		return err
+	}
+	line, _, _ := bytes.Cut(bytes.TrimSpace(stderr), []byte("\n"))
+	return fmt.Errorf("it ended without an answer within its limits of %d MiB of memory and %d s of processor time: %w: %q",
+		memory>>20, inspectionCPU, err, line[:min(len(line), maxFault)])
 }
 
 // answerBytes takes at most maxOutput bytes. An error ends the pipe, and so the process
