@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -174,6 +175,17 @@ func (s sender) send(t *testing.T, frame []byte) []byte {
 	return known
 }
 
+// open sends the marker until one of those that were sent has come: the bridge forwards
+// when it has seen that the device is open.
+func (s sender) open(t *testing.T, c *networktest.Capture) {
+	t.Helper()
+	var sent [][]byte
+	require.Eventually(t, func() bool {
+		sent = append(sent, s.send(t, s.marker))
+		return slices.ContainsFunc(sent, c.Has)
+	}, 10*time.Second, 10*time.Millisecond)
+}
+
 // numbered gives a frame a number, by which it is known: packets in their header,
 // since a bridge cuts off what follows them, and others at the end.
 func numbered(frame []byte, n uint16) (numbered, known []byte) {
@@ -198,8 +210,7 @@ func numbered(frame []byte, n uint16) (numbered, known []byte) {
 // arrive sends frames and checks which of them come out by the captured link.
 func (s sender) arrive(t *testing.T, c *networktest.Capture, cases []frameCase, want bool) {
 	t.Helper()
-	// The bridge forwards when it has seen that the device is open.
-	require.Eventually(t, func() bool { return c.Has(s.send(t, s.marker)) }, 10*time.Second, 10*time.Millisecond)
+	s.open(t, c)
 	for _, tt := range cases {
 		t.Run(tt.name, func(t *testing.T) {
 			known := s.send(t, tt.frame)
@@ -397,7 +408,7 @@ func TestAttackAGuestSendsToThePodItself(t *testing.T) {
 					return false
 				}
 				s, c := newSender(t, pod, cfg.Attachments[0], tt.marker), networktest.Watch(t, pod, "k6t-eth0")
-				require.Eventually(t, func() bool { return c.Has(s.send(t, s.marker)) }, 10*time.Second, 10*time.Millisecond)
+				s.open(t, c)
 				for _, r := range tt.reach {
 					data := []byte("for " + r.name + ".")
 					s.send(t, r.frame(data))

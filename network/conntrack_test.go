@@ -56,7 +56,7 @@ func TestAttackTheConnectionsOfAGuestFillTheTableOfItsPodAlone(t *testing.T) {
 	v := instance(masquerade)
 	cfg, otherCfg := bind(t, pod, v), bind(t, other, v)
 	s, inPod := newSender(t, pod, cfg.Attachments[0], toGateway(typeARP, arp(1, routedMAC, routed4, gateway4))), networktest.Watch(t, pod, "k6t-eth0")
-	require.Eventually(t, func() bool { return inPod.Has(s.send(t, s.marker)) }, 10*time.Second, 10*time.Millisecond)
+	s.open(t, inPod)
 	guest := networktest.Guest(t, other, otherCfg.Attachments[0])
 	networktest.Lease(t, guest, "eth0")
 	networktest.Listen(t, otherNode, "world", "tcp", networktest.WorldAddress+":80")
