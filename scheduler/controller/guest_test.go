@@ -12,14 +12,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kubefake "k8s.io/client-go/kubernetes/fake"
 
-	"github.com/podvisor/podvisor/internal/reconcile"
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/scheduler"
 	"github.com/podvisor/podvisor/scheduler/guest"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
 	"github.com/podvisor/podvisor/vmi/client/fake"
-	"github.com/podvisor/podvisor/vmi/client/informer"
 )
 
 // launchers are nodes whose launchers freeze guests. Each call has the next fault.
@@ -106,11 +104,9 @@ func TestAKindAsksAGuestThroughTheControllersConfiguration(t *testing.T) {
 			require.NoError(t, err)
 			c, err := New(Config{Client: api, Kube: kubefake.NewClientset(), Pods: rendering, Guests: guest.Guests{Nodes: nodes, MostToAsk: 50 * time.Millisecond}})
 			require.NoError(t, err)
-			migrations := informer.New(api.VirtualMachineInstanceMigrations(""), informer.Selection{})
-			require.NoError(t, reconcile.Cache(&c.caches.Caches, migrations, reconcile.Cached[*vmi.VirtualMachineInstanceMigration]{}))
 			_, err = register(c, registration[*vmi.VirtualMachineInstanceMigration, *vmi.VirtualMachineInstanceMigrationList]{
 				definition: vmi.VirtualMachineInstanceMigrations, finalizer: vmi.Finalizer,
-				name: "virt-controller-migration", cached: migrations, in: api.VirtualMachineInstanceMigrations,
+				name:     "virt-controller-migration",
 				describe: func(*vmi.VirtualMachineInstanceMigration) []any { return nil },
 				observe: func(ctx context.Context, m *vmi.VirtualMachineInstanceMigration) (decide[*vmi.VirtualMachineInstanceMigration], error) {
 					if p := m.Status.Phase; p == vmi.MigrationSucceeded || p == vmi.MigrationFailed {
