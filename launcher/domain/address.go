@@ -76,29 +76,29 @@ func parsePCI(s string) *PCIAddress {
 
 // express says that the machine type has PCI Express ports: q35 and virt have. What
 // else there is, libvirt lays out.
-func (b *build) express() bool {
-	t := machineType(b.spec.Machine)
-	return b.host.Arch != archS390X && (strings.Contains(t, "q35") || t == "virt" || strings.HasPrefix(t, "virt-"))
+func (b *Draft) express() bool {
+	t := machineType(b.Spec.Machine)
+	return b.Host.Arch != archS390X && (strings.Contains(t, "q35") || t == "virt" || strings.HasPrefix(t, "virt-"))
 }
 
 // flat says that no device of the guest is behind a PCI Express port: the VMI's
 // annotation asks for it, or its virtio devices are conventional PCI devices, as
 // transitional ones are.
-func (b *build) flat() bool {
-	return b.vmi.Annotations[vmi.RootComplexAnnotation] == "true" || isOn(b.spec.Devices.UseVirtioTransitional, false)
+func (b *Draft) flat() bool {
+	return b.VMI.Annotations[vmi.RootComplexAnnotation] == "true" || isOn(b.Spec.Devices.UseVirtioTransitional, false)
 }
 
 // diskPlaces are the places of the disks of the spec.
-func (b *build) diskPlaces() map[string]Place {
-	specs := b.spec.Devices.Disks
-	all := DiskPlaces(specs, b.host.Places)
+func (b *Draft) diskPlaces() map[string]Place {
+	specs := b.Spec.Devices.Disks
+	all := DiskPlaces(specs, b.Host.Places)
 	for _, d := range specs {
 		alias := DiskAlias(d.Name)
 		p := all[alias]
 		switch {
 		case !b.express() || p.PCI == nil:
 			p.PCI = nil
-		case b.flat() && requestedPCI(d) == nil && b.host.Places[alias].PCI == nil:
+		case b.flat() && requestedPCI(d) == nil && b.Host.Places[alias].PCI == nil:
 			p.PCI = of(diskSlots, number26(p.Target))
 		}
 		all[alias] = p
@@ -107,12 +107,12 @@ func (b *build) diskPlaces() map[string]Place {
 }
 
 // interfacePlaces are the places of the interfaces of the spec.
-func (b *build) interfacePlaces() map[string]Place {
-	specs := b.spec.Devices.Interfaces
+func (b *Draft) interfacePlaces() map[string]Place {
+	specs := b.Spec.Devices.Interfaces
 	if !b.express() {
 		return map[string]Place{}
 	}
-	return interfacePlaces(specs, b.host.Places, b.flat())
+	return interfacePlaces(specs, b.Host.Places, b.flat())
 }
 
 // device is a device on the PCI bus.
@@ -125,13 +125,13 @@ type device struct {
 
 // addresses gives each device on the PCI bus that has no address yet its own, and
 // adds the ports. It is called when all other parts are there.
-func addresses(b *build) error {
+func addresses(b *Draft) error {
 	if !b.express() {
 		return nil
 	}
 	var faults []error
 	taken := map[PCIAddress]string{}
-	for _, d := range pciDevices(b.domain.Devices) {
+	for _, d := range pciDevices(b.Domain.Devices) {
 		if *d.address == nil {
 			*d.address = pciAddress(d.at)
 		}
@@ -152,7 +152,7 @@ func addresses(b *build) error {
 	if err := ports(b, taken); err != nil {
 		return err
 	}
-	multifunction(b.domain.Devices)
+	multifunction(b.Domain.Devices)
 	return nil
 }
 

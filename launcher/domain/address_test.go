@@ -228,7 +228,7 @@ func TestWithoutPortsEveryDeviceIsOnTheRootComplex(t *testing.T) {
 
 func TestHostDevicesAndFileSystemsGetAddressesTheyDoNotShare(t *testing.T) {
 	t.Parallel()
-	b := &build{vmi: instance(), spec: &vmi.DomainSpec{}, host: Host{Arch: archX86}, domain: &libvirtxml.Domain{Devices: &libvirtxml.DomainDeviceList{
+	b := &Draft{VMI: instance(), Spec: &vmi.DomainSpec{}, Host: Host{Arch: archX86}, Domain: &libvirtxml.Domain{Devices: &libvirtxml.DomainDeviceList{
 		Hostdevs: []libvirtxml.DomainHostdev{
 			{SubsysPCI: &libvirtxml.DomainHostdevSubsysPCI{}}, {SubsysUSB: &libvirtxml.DomainHostdevSubsysUSB{}}, {SubsysMDev: &libvirtxml.DomainHostdevSubsysMDev{}},
 		},
@@ -236,7 +236,7 @@ func TestHostDevicesAndFileSystemsGetAddressesTheyDoNotShare(t *testing.T) {
 		VSock:       &libvirtxml.DomainVSock{},
 	}}}
 	require.NoError(t, addresses(b))
-	l := b.domain.Devices
+	l := b.Domain.Devices
 	require.Equal(t, pciAddress(port(hostPorts, 0)), l.Hostdevs[0].Address)
 	require.Nil(t, l.Hostdevs[1].Address, "it is on no PCI bus")
 	require.Equal(t, pciAddress(port(hostPorts, 1)), l.Hostdevs[2].Address)

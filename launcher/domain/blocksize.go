@@ -78,14 +78,14 @@ func discardGranularity(d vmi.Disk, from Disk) uint {
 
 // override sets the discard granularity of a device. libvirt before 11.6 has no word
 // for it and passes it to QEMU so.
-func (b *build) override(alias string, discard uint) {
+func (b *Draft) override(alias string, discard uint) {
 	if discard == 0 {
 		return
 	}
-	if b.domain.QEMUOverride == nil {
-		b.domain.QEMUOverride = &libvirtxml.DomainQEMUOverride{}
+	if b.Domain.QEMUOverride == nil {
+		b.Domain.QEMUOverride = &libvirtxml.DomainQEMUOverride{}
 	}
-	b.domain.QEMUOverride.Devices = append(b.domain.QEMUOverride.Devices, libvirtxml.DomainQEMUOverrideDevice{
+	b.Domain.QEMUOverride.Devices = append(b.Domain.QEMUOverride.Devices, libvirtxml.DomainQEMUOverrideDevice{
 		Alias: alias,
 		Frontend: libvirtxml.DomainQEMUOverrideFrontend{Properties: []libvirtxml.DomainQEMUOverrideProperty{
 			{Name: "discard_granularity", Type: "unsigned", Value: strconv.FormatUint(uint64(discard), 10)},

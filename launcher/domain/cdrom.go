@@ -28,6 +28,6 @@ func cdromFaults(d vmi.Disk, from Disk) []string {
 }
 
 // isEmpty says that the disk is a drive without a volume.
-func (b *build) isEmpty(d vmi.Disk) bool {
-	return d.CDRom != nil && !slices.ContainsFunc(b.vmi.Spec.Volumes, func(v vmi.Volume) bool { return v.Name == d.Name })
+func (b *Draft) isEmpty(d vmi.Disk) bool {
+	return d.CDRom != nil && !slices.ContainsFunc(b.VMI.Spec.Volumes, func(v vmi.Volume) bool { return v.Name == d.Name })
 }

@@ -3,8 +3,8 @@ package domain
 import "libvirt.org/go/libvirtxml"
 
 // chassis adds what the SMBIOS tables say about the guest's case.
-func chassis(b *build) error {
-	c := b.spec.Chassis
+func chassis(b *Draft) error {
+	c := b.Spec.Chassis
 	if c == nil {
 		return nil
 	}
@@ -23,8 +23,8 @@ func chassis(b *build) error {
 	if len(entries) == 0 {
 		return nil
 	}
-	for i := range b.domain.SysInfo {
-		if s := b.domain.SysInfo[i].SMBIOS; s != nil {
+	for i := range b.Domain.SysInfo {
+		if s := b.Domain.SysInfo[i].SMBIOS; s != nil {
 			s.Chassis = &libvirtxml.DomainSysInfoChassis{Entry: entries}
 		}
 	}

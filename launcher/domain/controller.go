@@ -19,7 +19,7 @@ const (
 
 // controllers adds the buses that other devices are on. Those of PCI come last,
 // when the addresses are known.
-func controllers(b *build) error {
+func controllers(b *Draft) error {
 	usb := controller("usb", 0, "none")
 	if b.hasUSB() {
 		usb = controller("usb", 0, "qemu-xhci", func(c *libvirtxml.DomainController) {
@@ -27,19 +27,19 @@ func controllers(b *build) error {
 		})
 	}
 	scsi, serial := nonTransitional, nonTransitional
-	if b.host.Arch == archS390X {
+	if b.Host.Arch == archS390X {
 		scsi, serial = "virtio-scsi", ""
 	}
 	all := []libvirtxml.DomainController{usb}
 	// Without a disk it is for those that are attached later.
-	if !b.spec.Devices.DisableHotplug || b.hasDiskOn(vmi.DiskBusSCSI) {
+	if !b.Spec.Devices.DisableHotplug || b.hasDiskOn(vmi.DiskBusSCSI) {
 		all = append(all, controller("scsi", 0, scsi))
 	}
 	all = append(all, controller("virtio-serial", 0, serial))
 	last := 0
 	for name, p := range b.diskPlaces() {
-		i := slices.IndexFunc(b.spec.Devices.Disks, func(d vmi.Disk) bool { return DiskAlias(d.Name) == name })
-		if bus(b.spec.Devices.Disks[i]) == vmi.DiskBusSATA {
+		i := slices.IndexFunc(b.Spec.Devices.Disks, func(d vmi.Disk) bool { return DiskAlias(d.Name) == name })
+		if bus(b.Spec.Devices.Disks[i]) == vmi.DiskBusSATA {
 			last = max(last, number26(p.Target)/sataPorts)
 		}
 	}
@@ -49,18 +49,18 @@ func controllers(b *build) error {
 	for n := range last {
 		all = append(all, controller("sata", uint(n)+1, ""))
 	}
-	b.domain.Devices.Controllers = append(b.domain.Devices.Controllers, all...)
+	b.Domain.Devices.Controllers = append(b.Domain.Devices.Controllers, all...)
 	return nil
 }
 
 // hasUSB says that a device of the guest is on the USB.
-func (b *build) hasUSB() bool {
+func (b *Draft) hasUSB() bool {
 	return slices.ContainsFunc(b.inputs(), func(i vmi.Input) bool { return i.Bus != vmi.InputBusVirtio }) ||
 		b.hasDiskOn(vmi.DiskBusUSB)
 }
 
-func (b *build) hasDiskOn(on vmi.DiskBus) bool {
-	return slices.ContainsFunc(b.spec.Devices.Disks, func(d vmi.Disk) bool { return bus(d) == on })
+func (b *Draft) hasDiskOn(on vmi.DiskBus) bool {
+	return slices.ContainsFunc(b.Spec.Devices.Disks, func(d vmi.Disk) bool { return bus(d) == on })
 }
 
 // controller is a controller, with what is special about it.

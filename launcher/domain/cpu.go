@@ -10,16 +10,16 @@ import (
 )
 
 // cpu adds the processors that the guest sees.
-func cpu(b *build) error {
-	c := b.spec.CPU
+func cpu(b *Draft) error {
+	c := b.Spec.CPU
 	if c == nil {
 		c = &vmi.CPU{}
 	}
-	out := cpuModel(c, b.host)
+	out := cpuModel(c, b.Host)
 	for _, f := range c.Features {
 		out.Features = append(out.Features, libvirtxml.DomainCPUFeature{Name: f.Name, Policy: string(cmp.Or(f.Policy, vmi.CPUFeatureRequire))})
 	}
-	b.domain.CPU = out
+	b.Domain.CPU = out
 	topology(b, c)
 	return dedicated(b)
 }

@@ -21,8 +21,8 @@ type HostCPU struct {
 
 // dedicated gives each processor of the guest a CPU of the pod for itself, and what
 // else QEMU does the CPUs of all, or one of its own.
-func dedicated(b *build) error {
-	c := b.spec.CPU
+func dedicated(b *Draft) error {
+	c := b.Spec.CPU
 	if c == nil || !c.DedicatedCPUPlacement {
 		return nil
 	}
@@ -30,7 +30,7 @@ func dedicated(b *build) error {
 	if c.IsolateEmulatorThread {
 		needs++
 	}
-	cpus := ordered(b.host.CPUs, int(max(c.Threads, 1)))
+	cpus := ordered(b.Host.CPUs, int(max(c.Threads, 1)))
 	if len(cpus) != needs {
 		return fmt.Errorf("spec.domain.cpu.dedicatedCpuPlacement: the pod has %d CPUs for itself and the guest needs %d: "+
 			"check that the kubelet of the node has the CPU manager policy static", len(cpus), needs)
@@ -44,9 +44,9 @@ func dedicated(b *build) error {
 		rest = set(cpus[n:])
 	}
 	tune.EmulatorPin = &libvirtxml.DomainCPUTuneEmulatorPin{CPUSet: rest}
-	b.domain.CPUTune = tune
+	b.Domain.CPUTune = tune
 	// Where threads are that have no pin, those of disks.
-	b.domain.VCPU.CPUSet = rest
+	b.Domain.VCPU.CPUSet = rest
 	return nil
 }
 

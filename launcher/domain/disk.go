@@ -12,13 +12,13 @@ import (
 )
 
 // disks adds the disks of the spec, with the I/O threads that serve them.
-func disks(b *build) error {
+func disks(b *Draft) error {
 	var faults []error
-	specs := b.spec.Devices.Disks
-	places, threads := b.diskPlaces(), DiskThreads(b.spec)
+	specs := b.Spec.Devices.Disks
+	places, threads := b.diskPlaces(), DiskThreads(b.Spec)
 	for i, d := range specs {
 		at := devicesPath.Child("disks").Index(i)
-		from, ok := b.host.Disks[d.Name]
+		from, ok := b.Host.Disks[d.Name]
 		if !ok && !b.isEmpty(d) {
 			faults = append(faults, fmt.Errorf("%s: disk %s has no attachment", at, d.Name))
 			continue
@@ -30,10 +30,10 @@ func disks(b *build) error {
 			continue
 		}
 		alias := DiskAlias(d.Name)
-		b.domain.Devices.Disks = append(b.domain.Devices.Disks, disk(d, from, places[alias], b.queues(threads[alias])))
+		b.Domain.Devices.Disks = append(b.Domain.Devices.Disks, disk(d, from, places[alias], b.queues(threads[alias])))
 		b.override(alias, discardGranularity(d, from))
 	}
-	setIOThreads(b.domain, threads)
+	setIOThreads(b.Domain, threads)
 	return errors.Join(faults...)
 }
 
@@ -46,10 +46,10 @@ type lanes struct {
 }
 
 // queues are the lanes of a disk that the I/O thread serves.
-func (b *build) queues(thread uint) lanes {
+func (b *Draft) queues(thread uint) lanes {
 	l := lanes{thread: thread}
-	if isOn(b.spec.Devices.BlockMultiQueue, false) {
-		l.queues = uint(b.spec.CPU.VCPUs())
+	if isOn(b.Spec.Devices.BlockMultiQueue, false) {
+		l.queues = uint(b.Spec.CPU.VCPUs())
 	}
 	return l
 }

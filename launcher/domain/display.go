@@ -7,13 +7,13 @@ import (
 )
 
 // display adds a graphics card, and its screen as a VNC server on a socket.
-func display(b *build) error {
-	if !isOn(b.spec.Devices.AutoattachGraphicsDevice, true) {
+func display(b *Draft) error {
+	if !isOn(b.Spec.Devices.AutoattachGraphicsDevice, true) {
 		return nil
 	}
-	b.domain.Devices.Graphics = []libvirtxml.DomainGraphic{{VNC: &libvirtxml.DomainGraphicVNC{
+	b.Domain.Devices.Graphics = []libvirtxml.DomainGraphic{{VNC: &libvirtxml.DomainGraphicVNC{
 		Listeners: []libvirtxml.DomainGraphicListener{{
-			Socket: &libvirtxml.DomainGraphicListenerSocket{Socket: VNCSocket(b.host.PrivateDir)},
+			Socket: &libvirtxml.DomainGraphicListenerSocket{Socket: VNCSocket(b.Host.PrivateDir)},
 		}},
 	}}}
 	m := libvirtxml.DomainVideoModel{Type: b.card(), Heads: 1}
@@ -23,19 +23,19 @@ func display(b *build) error {
 	case "ramfb":
 		m.Heads = 0
 	}
-	b.domain.Devices.Videos = []libvirtxml.DomainVideo{{Model: m}}
+	b.Domain.Devices.Videos = []libvirtxml.DomainVideo{{Model: m}}
 	return nil
 }
 
 // card is the graphics card: that of the spec, or one that every guest and the
 // firmware of the architecture have a driver for.
-func (b *build) card() string {
-	switch v := b.spec.Devices.Video; {
+func (b *Draft) card() string {
+	switch v := b.Spec.Devices.Video; {
 	case v != nil && v.Type != "":
 		return v.Type
-	case b.host.Arch != archX86:
+	case b.Host.Arch != archX86:
 		return "virtio"
-	case efi(b.spec.Firmware):
+	case efi(b.Spec.Firmware):
 		return "bochs"
 	default:
 		return "vga"

@@ -20,7 +20,7 @@ const nonTransitional = "virtio-non-transitional"
 
 // parts are what a domain is built of, in any order: each adds its part, or
 // returns why it cannot. A device is a part in a file of its own.
-var parts = []func(*build) error{
+var parts = []func(*Draft) error{
 	memory,
 	hugepages,
 	cpu,
@@ -51,14 +51,18 @@ var parts = []func(*build) error{
 }
 
 // finish are parts that need all others.
-var finish = []func(*build) error{transitional, shareBuffers, addresses}
+var finish = []func(*Draft) error{transitional, shareBuffers, addresses}
 
-// build is a domain that is being built.
-type build struct {
-	vmi    *vmi.VirtualMachineInstance
-	spec   *vmi.DomainSpec
-	host   Host
-	domain *libvirtxml.Domain
+// Draft is a domain that is being built.
+type Draft struct {
+	// VMI is the instance, with defaults applied, and Spec its domain. Neither may be
+	// changed.
+	VMI  *vmi.VirtualMachineInstance
+	Spec *vmi.DomainSpec
+	// Host is what the pod offers, completed by its defaults.
+	Host Host
+	// Domain is what the parts before have built. Its Devices are not nil.
+	Domain *libvirtxml.Domain
 }
 
 // maxName is the longest name of a domain: libvirt and QEMU make files with it,
@@ -88,7 +92,7 @@ func Build(v *vmi.VirtualMachineInstance, h Host) (*libvirtxml.Domain, error) {
 	}
 	spec := &v.Spec.Domain
 	id := uuid(v)
-	b := &build{vmi: v, spec: spec, host: h, domain: &libvirtxml.Domain{
+	b := &Draft{VMI: v, Spec: spec, Host: h, Domain: &libvirtxml.Domain{
 		Type:       accelerator(h),
 		Name:       Name(v),
 		UUID:       id,
@@ -110,7 +114,7 @@ func Build(v *vmi.VirtualMachineInstance, h Host) (*libvirtxml.Domain, error) {
 			return nil, err
 		}
 	}
-	return b.domain, nil
+	return b.Domain, nil
 }
 
 // reboot is what libvirt does when the guest reboots.

@@ -12,26 +12,26 @@ const TranslationCacheBytes = 32 << 20
 
 // features adds what the machine type and the hypervisor offer. Emulation has none of
 // KVM's interfaces: there, they are left out, so that a manifest for KVM starts.
-func features(b *build) error {
-	spec := b.spec.Features
+func features(b *Draft) error {
+	spec := b.Spec.Features
 	if spec == nil {
 		spec = &vmi.Features{}
 	}
 	f := &libvirtxml.DomainFeatureList{}
-	if isOn(spec.ACPI.Enabled, b.host.Arch != archS390X) {
+	if isOn(spec.ACPI.Enabled, b.Host.Arch != archS390X) {
 		f.ACPI = &libvirtxml.DomainFeature{}
 	}
 	if spec.SMM != nil {
 		f.SMM = &libvirtxml.DomainFeatureSMM{State: onOff(spec.SMM.On())}
 	}
-	switch b.host.Arch {
+	switch b.Host.Arch {
 	case archX86:
 		f.VMPort = &libvirtxml.DomainFeatureState{State: "off"}
-		apic(f, spec.APIC, b.host.KVM)
+		apic(f, spec.APIC, b.Host.KVM)
 	case archARM:
 		f.GIC = &libvirtxml.DomainFeatureGIC{}
 	}
-	if b.host.KVM {
+	if b.Host.KVM {
 		kvmFeatures(f, spec)
 		if b.dedicated() {
 			if f.KVM == nil {
@@ -42,7 +42,7 @@ func features(b *build) error {
 	} else {
 		f.TCG = &libvirtxml.DomainFeatureTCG{TBCache: &libvirtxml.DomainFeatureTCGTBCache{Unit: "MiB", Size: TranslationCacheBytes >> 20}}
 	}
-	b.domain.Features = f
+	b.Domain.Features = f
 	return nil
 }
 
@@ -74,7 +74,7 @@ func kvmFeatures(f *libvirtxml.DomainFeatureList, spec *vmi.Features) {
 }
 
 // dedicated says that the guest has CPUs of the node for itself.
-func (b *build) dedicated() bool { return b.spec.CPU != nil && b.spec.CPU.DedicatedCPUPlacement }
+func (b *Draft) dedicated() bool { return b.Spec.CPU != nil && b.Spec.CPU.DedicatedCPUPlacement }
 
 func onOff(on bool) string {
 	if on {

@@ -12,16 +12,16 @@ const filesystemQueue = 1024
 
 // filesystems adds the volumes that the guest mounts as file systems. Their servers see
 // the guest's memory, so it is made of a file that QEMU shares with them.
-func filesystems(b *build) error {
-	for _, f := range b.spec.Devices.Filesystems {
-		b.domain.Devices.Filesystems = append(b.domain.Devices.Filesystems, libvirtxml.DomainFilesystem{
+func filesystems(b *Draft) error {
+	for _, f := range b.Spec.Devices.Filesystems {
+		b.Domain.Devices.Filesystems = append(b.Domain.Devices.Filesystems, libvirtxml.DomainFilesystem{
 			Driver: &libvirtxml.DomainFilesystemDriver{Type: "virtiofs", Queue: filesystemQueue},
 			Source: &libvirtxml.DomainFilesystemSource{Mount: &libvirtxml.DomainFilesystemSourceMount{Socket: vmi.FilesystemSocket(f.Name)}},
 			Target: &libvirtxml.DomainFilesystemTarget{Dir: f.Name},
 			Alias:  deviceAlias("fs", f.Name),
 		})
 	}
-	if len(b.domain.Devices.Filesystems) > 0 {
+	if len(b.Domain.Devices.Filesystems) > 0 {
 		m := memoryBacking(b)
 		m.MemoryAccess = &libvirtxml.DomainMemoryAccess{Mode: "shared"}
 		m.MemorySource = &libvirtxml.DomainMemorySource{Type: "memfd"}

@@ -53,17 +53,17 @@ func FirmwareOf(d *vmi.DomainSpec, arch string) *UEFI {
 
 // firmware adds what the guest is started by. The firmware is named by its files:
 // libvirt would choose by what is installed.
-func firmware(b *build) error {
+func firmware(b *Draft) error {
 	os := &libvirtxml.DomainOS{
-		Type:   &libvirtxml.DomainOSType{Arch: b.host.Arch, Machine: machineType(b.spec.Machine), Type: "hvm"},
+		Type:   &libvirtxml.DomainOSType{Arch: b.Host.Arch, Machine: machineType(b.Spec.Machine), Type: "hvm"},
 		SMBios: &libvirtxml.DomainSMBios{Mode: "sysinfo"},
 	}
-	b.domain.OS = os
-	if u := FirmwareOf(b.spec, b.host.Arch); u != nil {
+	b.Domain.OS = os
+	if u := FirmwareOf(b.Spec, b.Host.Arch); u != nil {
 		os.Loader = &libvirtxml.DomainLoader{Path: u.Code, Readonly: "yes", Secure: yesNo(u.Secure), Type: "pflash"}
 		os.NVRam = &libvirtxml.DomainNVRam{NVRam: u.Variables, Template: u.Template}
 	}
-	if f := b.spec.Firmware; f != nil && f.Bootloader != nil && f.Bootloader.BIOS != nil && f.Bootloader.BIOS.UseSerial != nil {
+	if f := b.Spec.Firmware; f != nil && f.Bootloader != nil && f.Bootloader.BIOS != nil && f.Bootloader.BIOS.UseSerial != nil {
 		os.BIOS = &libvirtxml.DomainBIOS{UseSerial: yesNo(*f.Bootloader.BIOS.UseSerial)}
 	}
 	return nil

@@ -25,12 +25,12 @@ const (
 
 // hostDevices adds the devices of the node that the pod was given. Each takes the
 // next one of its resource.
-func hostDevices(b *build) error {
-	g := given{left: map[string][]string{}, of: b.host.HostDevices}
+func hostDevices(b *Draft) error {
+	g := given{left: map[string][]string{}, of: b.Host.HostDevices}
 	var faults []error
 	screen := false // of a mediated device that does not say
-	for i, gpu := range b.spec.Devices.GPUs {
-		d, err := g.next(gpu.Name, gpu.DeviceName, b.host.Places)
+	for i, gpu := range b.Spec.Devices.GPUs {
+		d, err := g.next(gpu.Name, gpu.DeviceName, b.Host.Places)
 		if err != nil {
 			faults = append(faults, fmt.Errorf("%s: %w", devicesPath.Child("gpus").Index(i), err))
 			continue
@@ -38,15 +38,15 @@ func hostDevices(b *build) error {
 		if m := d.SubsysMDev; m != nil {
 			m.Display, m.RamFB = onScreen(gpu.VirtualGPUOptions, &screen)
 		}
-		b.domain.Devices.Hostdevs = append(b.domain.Devices.Hostdevs, d)
+		b.Domain.Devices.Hostdevs = append(b.Domain.Devices.Hostdevs, d)
 	}
-	for i, h := range b.spec.Devices.HostDevices {
-		d, err := g.next(h.Name, h.DeviceName, b.host.Places)
+	for i, h := range b.Spec.Devices.HostDevices {
+		d, err := g.next(h.Name, h.DeviceName, b.Host.Places)
 		if err != nil {
 			faults = append(faults, fmt.Errorf("%s: %w", devicesPath.Child("hostDevices").Index(i), err))
 			continue
 		}
-		b.domain.Devices.Hostdevs = append(b.domain.Devices.Hostdevs, d)
+		b.Domain.Devices.Hostdevs = append(b.Domain.Devices.Hostdevs, d)
 	}
 	return errors.Join(faults...)
 }

@@ -11,13 +11,13 @@ import (
 
 // hugepages makes the guest's memory of huge pages of the node, which the pod has
 // asked for. They are those of an anonymous file, so that the pod needs no mount.
-func hugepages(b *build) error {
-	if b.spec.Memory == nil || b.spec.Memory.Hugepages == nil {
+func hugepages(b *Draft) error {
+	if b.Spec.Memory == nil || b.Spec.Memory.Hugepages == nil {
 		return nil
 	}
-	size, err := quantity.Parse(b.spec.Memory.Hugepages.PageSize)
+	size, err := quantity.Parse(b.Spec.Memory.Hugepages.PageSize)
 	if err != nil || size.Value() < 1<<10 {
-		return fmt.Errorf("spec.domain.memory.hugepages.pageSize: %q is no size of a page, such as 2Mi: %w", b.spec.Memory.Hugepages.PageSize, vmi.ErrInvalid)
+		return fmt.Errorf("spec.domain.memory.hugepages.pageSize: %q is no size of a page, such as 2Mi: %w", b.Spec.Memory.Hugepages.PageSize, vmi.ErrInvalid)
 	}
 	m := memoryBacking(b)
 	m.MemoryHugePages = &libvirtxml.DomainMemoryHugepages{Hugepages: []libvirtxml.DomainMemoryHugepage{{Size: uint(size.Value() >> 10), Unit: "KiB"}}}
@@ -26,9 +26,9 @@ func hugepages(b *build) error {
 }
 
 // memoryBacking is what the guest's memory is made of, to which several parts add.
-func memoryBacking(b *build) *libvirtxml.DomainMemoryBacking {
-	if b.domain.MemoryBacking == nil {
-		b.domain.MemoryBacking = &libvirtxml.DomainMemoryBacking{}
+func memoryBacking(b *Draft) *libvirtxml.DomainMemoryBacking {
+	if b.Domain.MemoryBacking == nil {
+		b.Domain.MemoryBacking = &libvirtxml.DomainMemoryBacking{}
 	}
-	return b.domain.MemoryBacking
+	return b.Domain.MemoryBacking
 }

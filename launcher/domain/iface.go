@@ -12,19 +12,19 @@ import (
 )
 
 // ifaces adds the network interfaces of the spec.
-func ifaces(b *build) error {
+func ifaces(b *Draft) error {
 	var faults []error
 	places := b.interfacePlaces()
-	for n, i := range b.spec.Devices.Interfaces {
+	for n, i := range b.Spec.Devices.Interfaces {
 		if i.State == vmi.InterfaceAbsent || i.SRIOV != nil {
 			continue
 		}
-		at := slices.IndexFunc(b.host.Interfaces, func(a network.Attachment) bool { return a.Name == i.Name })
+		at := slices.IndexFunc(b.Host.Interfaces, func(a network.Attachment) bool { return a.Name == i.Name })
 		if at < 0 {
 			faults = append(faults, fmt.Errorf("%s: interface %s is not bound in the pod", devicesPath.Child("interfaces").Index(n), i.Name))
 			continue
 		}
-		b.domain.Devices.Interfaces = append(b.domain.Devices.Interfaces, iface(i, b.host.Interfaces[at], places[InterfaceAlias(i.Name)]))
+		b.Domain.Devices.Interfaces = append(b.Domain.Devices.Interfaces, iface(i, b.Host.Interfaces[at], places[InterfaceAlias(i.Name)]))
 	}
 	return errors.Join(faults...)
 }

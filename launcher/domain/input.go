@@ -12,7 +12,7 @@ import (
 
 // inputs adds the pointing devices. Guests of arm64 have no PS/2, so that one with a
 // screen gets a keyboard and a tablet.
-func inputs(b *build) error {
+func inputs(b *Draft) error {
 	all := b.inputs()
 	n, named := 0, map[string]bool{}
 	for _, i := range all {
@@ -24,7 +24,7 @@ func inputs(b *build) error {
 			n++
 			out.Bus, out.Address = string(vmi.InputBusUSB), usbAddress(n)
 		}
-		b.domain.Devices.Inputs = append(b.domain.Devices.Inputs, out)
+		b.Domain.Devices.Inputs = append(b.Domain.Devices.Inputs, out)
 	}
 	if n > usbInputs {
 		return fmt.Errorf("%s: the guest has room for %d input devices on the bus usb: give some the bus virtio: %w", devicesPath.Child("inputs"), usbInputs, vmi.ErrInvalid)
@@ -43,17 +43,17 @@ func usbAddress(port int) *libvirtxml.DomainAddress {
 
 // inputs are the input devices of the guest: those of the spec, and those that its
 // switches and its architecture add.
-func (b *build) inputs() []vmi.Input {
-	all := slices.Clone(b.spec.Devices.Inputs)
+func (b *Draft) inputs() []vmi.Input {
+	all := slices.Clone(b.Spec.Devices.Inputs)
 	for i := range all {
 		if all[i].Type == "" {
 			all[i].Type = vmi.InputTablet
 		}
 	}
-	if len(all) == 0 && isOn(b.spec.Devices.AutoattachInputDevice, false) {
+	if len(all) == 0 && isOn(b.Spec.Devices.AutoattachInputDevice, false) {
 		all = append(all, vmi.Input{Type: vmi.InputTablet, Bus: vmi.InputBusUSB})
 	}
-	if b.host.Arch == archARM && isOn(b.spec.Devices.AutoattachGraphicsDevice, true) {
+	if b.Host.Arch == archARM && isOn(b.Spec.Devices.AutoattachGraphicsDevice, true) {
 		all = append(all, vmi.Input{Type: vmi.InputTablet, Bus: vmi.InputBusUSB}, vmi.Input{Type: "keyboard", Bus: vmi.InputBusUSB})
 	}
 	return all

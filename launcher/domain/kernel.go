@@ -15,8 +15,8 @@ type KernelFiles struct {
 }
 
 // kernel adds the kernel that the firmware starts.
-func kernel(b *build) error {
-	c := b.spec.BootContainer()
+func kernel(b *Draft) error {
+	c := b.Spec.BootContainer()
 	if c == nil {
 		return nil
 	}
@@ -24,11 +24,11 @@ func kernel(b *build) error {
 	if c.KernelPath == "" {
 		return fmt.Errorf("%s.initrdPath: an initrd needs a kernel, which disks do not give it: set kernelPath: %w", field, vmi.ErrInvalid)
 	}
-	found := b.host.Kernel
+	found := b.Host.Kernel
 	if found.Kernel == "" || found.Initrd == "" && c.InitrdPath != "" {
 		return errors.New(field + ": the files of the image are not known")
 	}
-	b.domain.OS.Kernel, b.domain.OS.Initrd = found.Kernel, found.Initrd
-	b.domain.OS.Cmdline = b.spec.Firmware.KernelBoot.KernelArgs
+	b.Domain.OS.Kernel, b.Domain.OS.Initrd = found.Kernel, found.Initrd
+	b.Domain.OS.Cmdline = b.Spec.Firmware.KernelBoot.KernelArgs
 	return nil
 }

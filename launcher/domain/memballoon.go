@@ -12,18 +12,18 @@ const statsPeriod = 10
 // memballoon adds the device that gives free memory of the guest back to the node
 // and reports how much the guest uses, in the period of the cluster's settings. A
 // negative period: never. libvirt adds one to a domain that says nothing of it.
-func memballoon(b *build) error {
-	if !isOn(b.spec.Devices.AutoattachMemBalloon, true) {
-		b.domain.Devices.MemBalloon = &libvirtxml.DomainMemBalloon{Model: "none"}
+func memballoon(b *Draft) error {
+	if !isOn(b.Spec.Devices.AutoattachMemBalloon, true) {
+		b.Domain.Devices.MemBalloon = &libvirtxml.DomainMemBalloon{Model: "none"}
 		return nil
 	}
 	m := &libvirtxml.DomainMemBalloon{Model: nonTransitional, FreePageReporting: "on"}
-	if b.dedicated() || b.spec.Memory != nil && b.spec.Memory.Hugepages != nil {
+	if b.dedicated() || b.Spec.Memory != nil && b.Spec.Memory.Hugepages != nil {
 		m.FreePageReporting = "off" // reporting takes time of the processors, and huge pages are the pod's anyway
 	}
-	if p := b.host.Settings.StatsPeriod; p >= 0 {
+	if p := b.Host.Settings.StatsPeriod; p >= 0 {
 		m.Stats = &libvirtxml.DomainMemBalloonStats{Period: uint(cmp.Or(p, statsPeriod))}
 	}
-	b.domain.Devices.MemBalloon = m
+	b.Domain.Devices.MemBalloon = m
 	return nil
 }

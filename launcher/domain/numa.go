@@ -15,12 +15,12 @@ import (
 // numa adds the memory nodes of the guest: those of the node's CPUs that it has for
 // itself, if the spec asks for them, or one for all, if memory can be added to the
 // guest. It comes after the processors and the memory.
-func numa(b *build) error {
-	if c := b.spec.CPU; c != nil && c.NUMA != nil && c.NUMA.GuestMappingPassthrough != nil {
+func numa(b *Draft) error {
+	if c := b.Spec.CPU; c != nil && c.NUMA != nil && c.NUMA.GuestMappingPassthrough != nil {
 		return passthrough(b)
 	}
-	if b.domain.MaximumMemory != nil {
-		b.domain.CPU.Numa = &libvirtxml.DomainNuma{Cell: []libvirtxml.DomainCell{cell(0, span(0, b.domain.VCPU.Value), b.domain.Memory.Value)}}
+	if b.Domain.MaximumMemory != nil {
+		b.Domain.CPU.Numa = &libvirtxml.DomainNuma{Cell: []libvirtxml.DomainCell{cell(0, span(0, b.Domain.VCPU.Value), b.Domain.Memory.Value)}}
 	}
 	return nil
 }
@@ -28,17 +28,17 @@ func numa(b *build) error {
 // passthrough makes a memory node of each one of the node on whose CPUs processors of
 // the guest are, with these processors and an equal part of the memory, which is of
 // that node.
-func passthrough(b *build) error {
-	if b.domain.CPUTune == nil || b.domain.MemoryBacking == nil || b.domain.MemoryBacking.MemoryHugePages == nil {
+func passthrough(b *Draft) error {
+	if b.Domain.CPUTune == nil || b.Domain.MemoryBacking == nil || b.Domain.MemoryBacking.MemoryHugePages == nil {
 		return fmt.Errorf("spec.domain.cpu.numa: the memory nodes of the node need dedicatedCpuPlacement and memory.hugepages: %w", vmi.ErrInvalid)
 	}
 	at := map[string]int{} // a CPU's memory node
-	for _, c := range b.host.CPUs {
+	for _, c := range b.Host.CPUs {
 		at[strconv.Itoa(c.ID)] = c.Node
 	}
 	of := map[int][]string{} // the guest's processors by memory node of the node
 	var nodes []int
-	for _, pin := range b.domain.CPUTune.VCPUPin {
+	for _, pin := range b.Domain.CPUTune.VCPUPin {
 		node := at[pin.CPUSet]
 		if of[node] == nil {
 			nodes = append(nodes, node)
@@ -47,37 +47,37 @@ func passthrough(b *build) error {
 	}
 	slices.Sort(nodes)
 	if len(nodes) > 0 {
-		if spare := span(uint(len(b.domain.CPUTune.VCPUPin)), b.domain.VCPU.Value); spare != "" {
+		if spare := span(uint(len(b.Domain.CPUTune.VCPUPin)), b.Domain.VCPU.Value); spare != "" {
 			last := nodes[len(nodes)-1]
 			of[last] = append(of[last], spare)
 		}
 	}
-	page := &b.domain.MemoryBacking.MemoryHugePages.Hugepages[0]
-	parts, err := shares(b.domain.Memory.Value, page.Size<<10, len(nodes))
+	page := &b.Domain.MemoryBacking.MemoryHugePages.Hugepages[0]
+	parts, err := shares(b.Domain.Memory.Value, page.Size<<10, len(nodes))
 	if err != nil {
 		return err
 	}
-	b.domain.MemoryBacking.MemoryAllocation = &libvirtxml.DomainMemoryAllocation{Mode: "immediate"}
-	b.domain.CPU.Numa = &libvirtxml.DomainNuma{}
+	b.Domain.MemoryBacking.MemoryAllocation = &libvirtxml.DomainMemoryAllocation{Mode: "immediate"}
+	b.Domain.CPU.Numa = &libvirtxml.DomainNuma{}
 	for i, node := range nodes {
-		b.domain.CPU.Numa.Cell = append(b.domain.CPU.Numa.Cell, cell(uint(i), strings.Join(of[node], ","), parts[i]))
+		b.Domain.CPU.Numa.Cell = append(b.Domain.CPU.Numa.Cell, cell(uint(i), strings.Join(of[node], ","), parts[i]))
 	}
 	return bound(b, nodes)
 }
 
 // bound binds the memory of each of the guest's memory nodes to one of the node. Where
 // all memory of the pod is of one node, it is there anyway.
-func bound(b *build, nodes []int) error {
-	if len(nodes) == 1 && slices.Equal(b.host.MemoryNodes, nodes) {
+func bound(b *Draft, nodes []int) error {
+	if len(nodes) == 1 && slices.Equal(b.Host.MemoryNodes, nodes) {
 		return nil
 	}
-	if !b.host.BindMemory {
+	if !b.Host.BindMemory {
 		return errors.New("spec.domain.cpu.numa: the seccomp profile of the pod does not let QEMU choose the memory node of its memory (mbind): " +
 			"use a node that has one memory node, or let the kubelet give the pod memory of one (memory manager policy Static), or leave numa out")
 	}
-	b.domain.NUMATune = &libvirtxml.DomainNUMATune{}
+	b.Domain.NUMATune = &libvirtxml.DomainNUMATune{}
 	for i, node := range nodes {
-		b.domain.NUMATune.MemNodes = append(b.domain.NUMATune.MemNodes, libvirtxml.DomainNUMATuneMemNode{CellID: uint(i), Mode: "strict", Nodeset: strconv.Itoa(node)})
+		b.Domain.NUMATune.MemNodes = append(b.Domain.NUMATune.MemNodes, libvirtxml.DomainNUMATuneMemNode{CellID: uint(i), Mode: "strict", Nodeset: strconv.Itoa(node)})
 	}
 	return nil
 }

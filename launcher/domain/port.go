@@ -81,10 +81,10 @@ func allPorts() int {
 
 // ports adds the root of the bus and the ports that devices at the addresses are
 // behind, with some to spare.
-func ports(b *build, taken map[PCIAddress]string) error {
+func ports(b *Draft, taken map[PCIAddress]string) error {
 	root := pciController(0, "pcie-root")
 	if b.flat() {
-		b.domain.Devices.Controllers = append([]libvirtxml.DomainController{root}, b.domain.Devices.Controllers...)
+		b.Domain.Devices.Controllers = append([]libvirtxml.DomainController{root}, b.Domain.Devices.Controllers...)
 		return rooted(taken)
 	}
 	most, disks := uint(0), 0
@@ -94,27 +94,27 @@ func ports(b *build, taken map[PCIAddress]string) error {
 		}
 		most = max(most, a.Bus)
 	}
-	for _, d := range b.domain.Devices.Disks {
+	for _, d := range b.Domain.Devices.Disks {
 		if d.Target.Bus == string(vmi.DiskBusVirtio) {
 			disks = max(disks, number26(d.Target.Dev)+1)
 		}
 	}
 	spare := port(diskPorts, disks+spareDisks-1)
-	if spare != nil && !b.spec.Devices.DisableHotplug {
+	if spare != nil && !b.Spec.Devices.DisableHotplug {
 		most = max(most, spare.Bus)
 	}
 	count := portsUpTo(most)
-	if b.spec.Devices.DisableHotplug {
+	if b.Spec.Devices.DisableHotplug {
 		count = int(most)
 	}
 	all := []libvirtxml.DomainController{root}
 	for n := range count {
-		all = append(all, rootPort(n, b.spec.Devices.DisableHotplug))
+		all = append(all, rootPort(n, b.Spec.Devices.DisableHotplug))
 		if at := (PCIAddress{Slot: slotPorts + uint(n)/functions, Function: uint(n) % functions}); taken[at] != "" {
 			return fmt.Errorf("%s: its PCI address %s is that of a port: choose another: %w", taken[at], at, vmi.ErrInvalid)
 		}
 	}
-	b.domain.Devices.Controllers = append(all, b.domain.Devices.Controllers...)
+	b.Domain.Devices.Controllers = append(all, b.Domain.Devices.Controllers...)
 	return nil
 }
 

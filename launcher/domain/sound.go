@@ -10,12 +10,12 @@ import (
 
 // sound adds the guest's sound card, if the spec has one. What it plays is
 // discarded.
-func sound(b *build) error {
-	s := b.spec.Devices.Sound
+func sound(b *Draft) error {
+	s := b.Spec.Devices.Sound
 	if s == nil {
 		return nil
 	}
-	b.domain.Devices.Sounds = []libvirtxml.DomainSound{{Model: string(cmp.Or(s.Model, vmi.SoundICH9)), Alias: deviceAlias("sound", s.Name)}}
-	b.domain.Devices.Audios = []libvirtxml.DomainAudio{{ID: 1, None: &libvirtxml.DomainAudioNone{}}}
+	b.Domain.Devices.Sounds = []libvirtxml.DomainSound{{Model: string(cmp.Or(s.Model, vmi.SoundICH9)), Alias: deviceAlias("sound", s.Name)}}
+	b.Domain.Devices.Audios = []libvirtxml.DomainAudio{{ID: 1, None: &libvirtxml.DomainAudioNone{}}}
 	return nil
 }

@@ -18,12 +18,12 @@ const NetworkVariable = "PCIDEVICE_"
 
 // sriov adds the interfaces with the binding sriov: each gets the next function that
 // the pod was given, in the order of the networks, in which Multus configures them.
-func sriov(b *build) error {
+func sriov(b *Draft) error {
 	var faults []error
-	interfaces := b.spec.Devices.Interfaces
+	interfaces := b.Spec.Devices.Interfaces
 	places := b.interfacePlaces()
 	given := b.givenFunctions()
-	for _, net := range b.vmi.Spec.Networks {
+	for _, net := range b.VMI.Spec.Networks {
 		n := slices.IndexFunc(interfaces, func(i vmi.Interface) bool { return i.Name == net.Name && i.SRIOV != nil })
 		if n < 0 {
 			continue
@@ -38,7 +38,7 @@ func sriov(b *build) error {
 		if i.BootOrder != nil {
 			d.Boot = &libvirtxml.DomainDeviceBoot{Order: *i.BootOrder}
 		}
-		b.domain.Devices.Hostdevs = append(b.domain.Devices.Hostdevs, d)
+		b.Domain.Devices.Hostdevs = append(b.Domain.Devices.Hostdevs, d)
 	}
 	return errors.Join(faults...)
 }
@@ -53,10 +53,10 @@ type virtualFunctions struct {
 
 // givenFunctions are those that the environment names. The plugin has a second variable for
 // each resource, with facts in JSON.
-func (b *build) givenFunctions() virtualFunctions {
+func (b *Draft) givenFunctions() virtualFunctions {
 	f := virtualFunctions{left: map[string][]string{}, resources: map[string]string{}}
-	for _, name := range slices.Sorted(maps.Keys(b.host.HostDevices)) {
-		value := b.host.HostDevices[name]
+	for _, name := range slices.Sorted(maps.Keys(b.Host.HostDevices)) {
+		value := b.Host.HostDevices[name]
 		if of, ok := strings.CutPrefix(name, vmi.NetworkResourceVariable); ok {
 			f.resources[of] = value
 		}

@@ -16,14 +16,14 @@ func Tagged(v *vmi.VirtualMachineInstance, h Host) []cloudinit.Device {
 	if h.Arch == "" {
 		h.Arch = archX86
 	}
-	b := &build{vmi: v, spec: &v.Spec.Domain, host: h}
+	b := &Draft{VMI: v, Spec: &v.Spec.Domain, Host: h}
 	return slices.Concat(b.taggedDisks(), b.taggedInterfaces(), b.taggedHostDevices())
 }
 
-func (b *build) taggedDisks() []cloudinit.Device {
+func (b *Draft) taggedDisks() []cloudinit.Device {
 	var all []cloudinit.Device
 	places := b.diskPlaces()
-	for _, d := range b.spec.Devices.Disks {
+	for _, d := range b.Spec.Devices.Disks {
 		if d.Tag == "" {
 			continue
 		}
@@ -42,15 +42,15 @@ func (b *build) taggedDisks() []cloudinit.Device {
 	return all
 }
 
-func (b *build) taggedInterfaces() []cloudinit.Device {
+func (b *Draft) taggedInterfaces() []cloudinit.Device {
 	var all []cloudinit.Device
 	places := b.interfacePlaces()
-	for _, i := range b.spec.Devices.Interfaces {
-		at := slices.IndexFunc(b.host.Interfaces, func(a network.Attachment) bool { return a.Name == i.Name })
+	for _, i := range b.Spec.Devices.Interfaces {
+		at := slices.IndexFunc(b.Host.Interfaces, func(a network.Attachment) bool { return a.Name == i.Name })
 		if i.Tag == "" || at < 0 {
 			continue
 		}
-		t := cloudinit.Device{Type: cloudinit.DeviceNIC, MAC: b.host.Interfaces[at].MAC, Tags: []string{i.Tag}}
+		t := cloudinit.Device{Type: cloudinit.DeviceNIC, MAC: b.Host.Interfaces[at].MAC, Tags: []string{i.Tag}}
 		t.Bus, t.Address = onBus(places[InterfaceAlias(i.Name)].PCI)
 		all = append(all, t)
 	}
@@ -58,11 +58,11 @@ func (b *build) taggedInterfaces() []cloudinit.Device {
 }
 
 // taggedHostDevices are the devices of the node, whose places are in their order.
-func (b *build) taggedHostDevices() []cloudinit.Device {
+func (b *Draft) taggedHostDevices() []cloudinit.Device {
 	var all []cloudinit.Device
 	n := 0
 	add := func(name, tag string) {
-		at := b.host.Places[HostDeviceAlias(name)].PCI
+		at := b.Host.Places[HostDeviceAlias(name)].PCI
 		if at == nil && b.express() {
 			at = port(hostPorts, n)
 		}
@@ -73,10 +73,10 @@ func (b *build) taggedHostDevices() []cloudinit.Device {
 			all = append(all, t)
 		}
 	}
-	for _, g := range b.spec.Devices.GPUs {
+	for _, g := range b.Spec.Devices.GPUs {
 		add(g.Name, g.Tag)
 	}
-	for _, h := range b.spec.Devices.HostDevices {
+	for _, h := range b.Spec.Devices.HostDevices {
 		add(h.Name, h.Tag)
 	}
 	return all

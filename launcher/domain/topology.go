@@ -21,18 +21,18 @@ func sockets(c *vmi.CPU, arch string) uint32 {
 // topology adds the sockets, and which of their processors are there at the start: the
 // first ones. Those of the first socket always stay, and under emulation all do, since
 // QEMU ends when it removes one.
-func topology(b *build, c *vmi.CPU) {
+func topology(b *Draft, c *vmi.CPU) {
 	now, each := uint(c.VCPUs()), uint(max(c.Cores, 1)*max(c.Threads, 1))
-	n := sockets(c, b.host.Arch)
-	b.domain.CPU.Topology = &libvirtxml.DomainCPUTopology{Sockets: int(n), Cores: int(max(c.Cores, 1)), Threads: int(max(c.Threads, 1))}
+	n := sockets(c, b.Host.Arch)
+	b.Domain.CPU.Topology = &libvirtxml.DomainCPUTopology{Sockets: int(n), Cores: int(max(c.Cores, 1)), Threads: int(max(c.Threads, 1))}
 	all := uint(n) * each
-	b.domain.VCPU = &libvirtxml.DomainVCPU{Placement: "static", Value: all}
+	b.Domain.VCPU = &libvirtxml.DomainVCPU{Placement: "static", Value: all}
 	if all == now {
 		return
 	}
-	b.domain.VCPUs = &libvirtxml.DomainVCPUs{}
+	b.Domain.VCPUs = &libvirtxml.DomainVCPUs{}
 	for id := range all {
-		v := libvirtxml.DomainVCPUsVCPU{Id: &id, Enabled: yesNo(id < now), Hotpluggable: yesNo(id >= now || id >= each && b.host.KVM)}
-		b.domain.VCPUs.VCPU = append(b.domain.VCPUs.VCPU, v)
+		v := libvirtxml.DomainVCPUsVCPU{Id: &id, Enabled: yesNo(id < now), Hotpluggable: yesNo(id >= now || id >= each && b.Host.KVM)}
+		b.Domain.VCPUs.VCPU = append(b.Domain.VCPUs.VCPU, v)
 	}
 }

@@ -5,8 +5,8 @@ import "libvirt.org/go/libvirtxml"
 // tpm adds the emulated trusted platform module. Its models are KubeVirt's: one that
 // keeps its state has the newer interface, CRB. libvirt removes the state of the other
 // with the domain.
-func tpm(b *build) error {
-	t := b.spec.Devices.TPM
+func tpm(b *Draft) error {
+	t := b.Spec.Devices.TPM
 	if !t.On() {
 		return nil
 	}
@@ -15,6 +15,6 @@ func tpm(b *build) error {
 	if t.Persists() {
 		model, emulator.PersistentState = "tpm-crb", "yes"
 	}
-	b.domain.Devices.TPMs = []libvirtxml.DomainTPM{{Model: model, Backend: &libvirtxml.DomainTPMBackend{Emulator: emulator}}}
+	b.Domain.Devices.TPMs = []libvirtxml.DomainTPM{{Model: model, Backend: &libvirtxml.DomainTPMBackend{Emulator: emulator}}}
 	return nil
 }

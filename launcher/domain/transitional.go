@@ -6,8 +6,8 @@ const transitionalModel = "virtio-transitional"
 
 // transitional gives the guest's virtio devices the legacy interface, if the spec
 // asks for it: for guests without a driver for the modern one.
-func transitional(b *build) error {
-	if !isOn(b.spec.Devices.UseVirtioTransitional, false) || b.host.Arch == archS390X {
+func transitional(b *Draft) error {
+	if !isOn(b.Spec.Devices.UseVirtioTransitional, false) || b.Host.Arch == archS390X {
 		return nil
 	}
 	change := func(model *string) {
@@ -15,7 +15,7 @@ func transitional(b *build) error {
 			*model = transitionalModel
 		}
 	}
-	l := b.domain.Devices
+	l := b.Domain.Devices
 	for i := range l.Disks {
 		change(&l.Disks[i].Model)
 	}

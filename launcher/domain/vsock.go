@@ -12,11 +12,11 @@ import (
 //
 // The model is virtio without more, since there is no transitional one: QEMU makes of
 // it one without the legacy interface.
-func vsock(b *build) error {
-	if !isOn(b.spec.Devices.AutoattachVSOCK, false) {
+func vsock(b *Draft) error {
+	if !isOn(b.Spec.Devices.AutoattachVSOCK, false) {
 		return nil
 	}
-	b.domain.Devices.VSock = &libvirtxml.DomainVSock{
+	b.Domain.Devices.VSock = &libvirtxml.DomainVSock{
 		Model: "virtio",
 		CID:   &libvirtxml.DomainVSockCID{Auto: "yes"},
 		Alias: deviceAlias("vsock", "0"),

@@ -9,8 +9,8 @@ import (
 )
 
 // watchdog adds the device that acts when the guest stops resetting its timer.
-func watchdog(b *build) error {
-	w := b.spec.Devices.Watchdog
+func watchdog(b *Draft) error {
+	w := b.Spec.Devices.Watchdog
 	if w == nil {
 		return nil
 	}
@@ -23,6 +23,6 @@ func watchdog(b *build) error {
 		action = w.I6300ESB.Action
 	}
 	out.Action = string(cmp.Or(action, vmi.WatchdogReset))
-	b.domain.Devices.Watchdogs = []libvirtxml.DomainWatchdog{out}
+	b.Domain.Devices.Watchdogs = []libvirtxml.DomainWatchdog{out}
 	return nil
 }
