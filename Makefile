@@ -76,6 +76,7 @@ generate: ## Write the generated files anew
 	$(CONTROLLER_GEN) object paths=./vmi/...
 	go run ./internal/apigen -controller-gen '$(CONTROLLER_GEN)'
 	go run ./internal/kindgen
+	go run ./internal/entrygen
 
 .PHONY: lint
 lint: ## Look for unformatted code and suspicious constructs

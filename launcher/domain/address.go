@@ -12,40 +12,35 @@ import (
 	"github.com/podvisor/podvisor/vmi/defaults"
 )
 
-// The slots of bus 0, the root complex. A device of which a domain has one is
-// there, in the slot that it always has. Slots 0 and 0x1f belong to the machine
-// type q35: the host bridge, and the bridge to ISA with SATA and SMBus.
+// Slots 0 and 0x1f of bus 0, the root complex, belong to the machine type q35: the host
+// bridge, and the bridge to ISA with SATA and SMBus. Each other slot belongs to one kind
+// of devices, whose part names it. A device of which a domain has one is there, in the
+// slot that it always has.
+
+// spareSlot is a slot with a device in every domain, which a guest needs to find the
+// other functions of it. No slot is free: the functions 1 to 3 of this one are for kinds
+// of devices that this package gets later, those from firstSpare on for other programs.
 const (
-	slotVideo       = 0x01
-	slotPorts       = 0x02 // to 0x09, eight ports in each
-	slotFilesystems = 0x0a // eight functions
-	slotUSB         = 0x10
-	slotSCSI        = 0x11
-	slotSerial      = 0x12
-	slotBalloon     = 0x13
-	slotRNG         = 0x14
-	slotWatchdog    = 0x15
-	slotVSOCK       = 0x16
-	slotPanic       = 0x17
-	slotInputs      = 0x18 // eight functions
-	slotSATA        = 0x19 // and 0x1a, for the controllers after q35's own
-	slotSound       = 0x1b
+	spareSlot  = serialSlot
+	firstSpare = 4
 )
 
-// cardSlots are the slots of bus 0 for interfaces that cannot be behind a port: of
-// the first interface, the second, and so on.
-var cardSlots = []uint{0x0b, 0x0c, 0x0d, 0x0e, 0x0f, 0x1c, 0x1d, 0x1e}
-
-// diskSlots are those of disks that cannot be behind a port. Such a domain has no
-// ports in these slots.
-var diskSlots = []uint{0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x09}
+// Spare is place n on bus 0 of those that no device of this package ever has, or nil if
+// there is none of this number. They are for devices that an embedder adds: 0 to 3. A
+// device keeps its number, since a guest knows the device by its place.
+func Spare(n int) *PCIAddress {
+	if n < 0 {
+		return nil
+	}
+	return OnRoot(spareSlot, firstSpare+n)
+}
 
 // functions are how many devices a slot has room for.
 const functions = 8
 
-// onRoot is the address on bus 0 of function n of a slot, or nil if it has no such
+// OnRoot is the address on bus 0 of function n of a slot, or nil if it has no such
 // function.
-func onRoot(slot uint, n int) *PCIAddress {
+func OnRoot(slot uint, n int) *PCIAddress {
 	if n >= functions {
 		return nil
 	}
@@ -57,7 +52,7 @@ func of(slots []uint, n int) *PCIAddress {
 	if n >= len(slots) {
 		return nil
 	}
-	return onRoot(slots[n], 0)
+	return OnRoot(slots[n], 0)
 }
 
 // String is the address as lspci and the spec write it.
@@ -115,14 +110,6 @@ func (b *Draft) interfacePlaces() map[string]Place {
 	return interfacePlaces(specs, b.Host.Places, b.flat())
 }
 
-// device is a device on the PCI bus.
-type device struct {
-	name    string // for people
-	address **libvirtxml.DomainAddress
-	// at is where it is if it has no address yet. Nil: there is no room.
-	at *PCIAddress
-}
-
 // addresses gives each device on the PCI bus that has no address yet its own, and
 // adds the ports. It is called when all other parts are there.
 func addresses(b *Draft) error {
@@ -131,20 +118,20 @@ func addresses(b *Draft) error {
 	}
 	var faults []error
 	taken := map[PCIAddress]string{}
-	for _, d := range pciDevices(b.Domain.Devices) {
-		if *d.address == nil {
-			*d.address = pciAddress(d.at)
+	for _, d := range b.placed() {
+		if *d.Address == nil {
+			*d.Address = pciAddress(d.At)
 		}
-		if *d.address == nil {
-			faults = append(faults, fmt.Errorf("%s: the PCI bus of the guest has no room for it: remove devices of its kind, or give disks the bus scsi and interfaces the model virtio: %w", d.name, vmi.ErrInvalid))
+		if *d.Address == nil {
+			faults = append(faults, fmt.Errorf("%s: the PCI bus of the guest has no room for it: remove devices of its kind, or give disks the bus scsi and interfaces the model virtio: %w", d.Name, vmi.ErrInvalid))
 			continue
 		}
-		a := PCIAddress{number((*d.address).PCI.Domain), number((*d.address).PCI.Bus), number((*d.address).PCI.Slot), number((*d.address).PCI.Function)}
+		a := PCIAddress{number((*d.Address).PCI.Domain), number((*d.Address).PCI.Bus), number((*d.Address).PCI.Slot), number((*d.Address).PCI.Function)}
 		if other, ok := taken[a]; ok {
-			faults = append(faults, fmt.Errorf("%s: its PCI address %s is that of %s: choose another: %w", d.name, a, other, vmi.ErrInvalid))
+			faults = append(faults, fmt.Errorf("%s: its PCI address %s is that of %s: choose another: %w", d.Name, a, other, vmi.ErrInvalid))
 			continue
 		}
-		taken[a] = d.name
+		taken[a] = d.Name
 	}
 	if err := errors.Join(faults...); err != nil {
 		return err
@@ -152,98 +139,20 @@ func addresses(b *Draft) error {
 	if err := ports(b, taken); err != nil {
 		return err
 	}
-	multifunction(b.Domain.Devices)
+	b.multifunction()
 	return nil
 }
 
-// pciDevices are the devices on the PCI bus but for its ports, with where they are
-// by default.
-func pciDevices(l *libvirtxml.DomainDeviceList) []device {
-	var all []device
-	add := func(name string, address **libvirtxml.DomainAddress, at *PCIAddress) {
-		all = append(all, device{name, address, at})
-	}
-	for i := range l.Videos {
-		if v := &l.Videos[i]; v.Model.Type != "ramfb" && v.Model.Type != "none" {
-			add("the graphics card", &v.Address, onRoot(slotVideo, i))
-		}
-	}
-	for i := range l.Controllers {
-		c := &l.Controllers[i]
-		if at, ok := controllerAddress(c); ok {
-			add(fmt.Sprintf("controller %s %d", c.Type, *c.Index), &c.Address, at)
-		}
-	}
-	for i := range l.Disks {
-		if d := &l.Disks[i]; d.Target.Bus == string(vmi.DiskBusVirtio) {
-			add("disk "+strings.TrimPrefix(d.Alias.Name, aliasPrefix), &d.Address, nil)
-		}
-	}
-	for i := range l.Interfaces {
-		d := &l.Interfaces[i]
-		add("interface "+strings.TrimPrefix(d.Alias.Name, InterfaceAlias("")), &d.Address, nil)
-	}
-	hosted := 0
-	for i := range l.Hostdevs {
-		if h := &l.Hostdevs[i]; h.SubsysPCI != nil || h.SubsysMDev != nil {
-			add(fmt.Sprintf("host device %d", hosted), &h.Address, port(hostPorts, hosted))
-			hosted++
-		}
-	}
-	for i := range l.Filesystems {
-		add(fmt.Sprintf("file system %d", i), &l.Filesystems[i].Address, onRoot(slotFilesystems, i))
-	}
-	virtio := 0
-	for i := range l.Inputs {
-		if d := &l.Inputs[i]; d.Bus == string(vmi.InputBusVirtio) {
-			add(fmt.Sprintf("input %d", i), &d.Address, onRoot(slotInputs, virtio))
-			virtio++
-		}
-	}
-	for i := range l.Sounds {
-		add("the sound card", &l.Sounds[i].Address, onRoot(slotSound, i))
-	}
-	for i := range l.Watchdogs {
-		add("the watchdog", &l.Watchdogs[i].Address, onRoot(slotWatchdog, i))
-	}
-	for i := range l.RNGs {
-		add("the random number generator", &l.RNGs[i].Address, onRoot(slotRNG, i))
-	}
-	for i := range l.Panics {
-		if p := &l.Panics[i]; p.Model == string(vmi.PanicDevicePVPanic) {
-			add("the panic device", &p.Address, onRoot(slotPanic, i))
-		}
-	}
-	if m := l.MemBalloon; m != nil && m.Model != "none" {
-		add("the balloon", &m.Address, onRoot(slotBalloon, 0))
-	}
-	if v := l.VSock; v != nil {
-		add("the vsock device", &v.Address, onRoot(slotVSOCK, 0))
-	}
-	return all
-}
-
-// controllerAddress is where a controller is by default. It is false for those that
-// are no devices on the PCI bus, and for q35's own.
-func controllerAddress(c *libvirtxml.DomainController) (*PCIAddress, bool) {
-	n := int(number(c.Index))
-	switch {
-	case c.Model == "none" || c.Type == "pci":
-		return nil, false
-	case c.Type == "usb":
-		return onRoot(slotUSB, n), true
-	case c.Type == "scsi":
-		return onRoot(slotSCSI, n), true
-	case c.Type == "virtio-serial":
-		return onRoot(slotSerial, n), true
-	case c.Type == "sata" && n > 0:
-		return of([]uint{slotSATA, slotSATA + 1}, n-1), true
-	}
-	return nil, false
+// placed are the devices on the PCI bus but for its ports. Those that have an address
+// come last: if it is that of another device, it is theirs that is wrong.
+func (b *Draft) placed() []Device {
+	all := b.onPCI()
+	has := func(d Device) bool { return *d.Address != nil }
+	return slices.Concat(slices.DeleteFunc(slices.Clone(all), has), slices.DeleteFunc(all, func(d Device) bool { return !has(d) }))
 }
 
 // multifunction marks the devices at function 0 of slots that have several.
-func multifunction(l *libvirtxml.DomainDeviceList) {
+func (b *Draft) multifunction() {
 	first, several := map[PCIAddress]*libvirtxml.DomainAddressPCI{}, map[PCIAddress]bool{}
 	note := func(a *libvirtxml.DomainAddress) {
 		if a == nil || a.PCI == nil {
@@ -256,10 +165,10 @@ func multifunction(l *libvirtxml.DomainDeviceList) {
 			several[slot] = true
 		}
 	}
-	for _, d := range pciDevices(l) {
-		note(*d.address)
+	for _, d := range b.onPCI() {
+		note(*d.Address)
 	}
-	for _, c := range l.Controllers {
+	for _, c := range b.Domain.Devices.Controllers {
 		if c.Type == "pci" {
 			note(c.Address)
 		}

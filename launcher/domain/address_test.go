@@ -15,28 +15,76 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
+// full is a list of devices with as many of each kind on bus 0 as there can be.
+func full() *libvirtxml.DomainDeviceList {
+	l := &libvirtxml.DomainDeviceList{
+		Videos: make([]libvirtxml.DomainVideo, 1), RNGs: make([]libvirtxml.DomainRNG, 1), Watchdogs: make([]libvirtxml.DomainWatchdog, 1),
+		Sounds: make([]libvirtxml.DomainSound, 1), Panics: []libvirtxml.DomainPanic{{Model: string(vmi.PanicDevicePVPanic)}},
+		MemBalloon: &libvirtxml.DomainMemBalloon{}, VSock: &libvirtxml.DomainVSock{},
+		Filesystems: make([]libvirtxml.DomainFilesystem, functions), Inputs: make([]libvirtxml.DomainInput, functions),
+		Controllers: []libvirtxml.DomainController{controller("usb", 0, ""), controller("scsi", 0, ""), controller("virtio-serial", 0, "")},
+	}
+	for n := range sataControllers {
+		l.Controllers = append(l.Controllers, controller("sata", uint(n), ""))
+	}
+	for n := range l.Inputs {
+		l.Inputs[n].Bus = string(vmi.InputBusVirtio)
+	}
+	return l
+}
+
 func TestEachSlotOfTheRootComplexHasOneUse(t *testing.T) {
 	t.Parallel()
-	used := map[uint]bool{0: true, 0x1f: true} // q35's own
-	use := func(slot uint) {
-		require.False(t, used[slot], "slot %#x", slot)
+	used := map[uint]string{0: "q35", 0x1f: "q35"}
+	use := func(slot uint, by string) {
+		require.Empty(t, used[slot], "slot %#x, %s", slot, by)
 		require.Less(t, slot, uint(32))
-		used[slot] = true
+		used[slot] = by
 	}
-	for _, slot := range []uint{slotVideo, slotFilesystems, slotUSB, slotSCSI, slotSerial, slotBalloon, slotRNG, slotWatchdog, slotVSOCK, slotPanic, slotInputs, slotSATA, slotSATA + 1, slotSound} {
-		use(slot)
+	at := map[PCIAddress]string{}
+	for _, p := range Parts() {
+		its := map[uint]bool{}
+		b := &Draft{Host: Host{Parts: []Part{p}}, Domain: &libvirtxml.Domain{Devices: full()}}
+		for _, d := range b.onPCI() {
+			require.NotNil(t, d.At, d.Name)
+			require.Empty(t, at[*d.At], d.Name)
+			at[*d.At] = d.Name
+			if d.At.Slot != spareSlot || d.At.Function == 0 {
+				its[d.At.Slot] = true
+				continue
+			}
+			require.Less(t, d.At.Function, uint(firstSpare), d.Name)
+		}
+		for slot := range its {
+			use(slot, p.Name)
+		}
 	}
 	for _, slot := range cardSlots {
-		use(slot)
+		use(slot, "cards")
 	}
 	for n := range allPorts() {
 		if n%functions == 0 {
-			use(slotPorts + uint(n)/functions)
+			use(portsSlot+uint(n)/functions, "ports")
 		}
 	}
+	require.Len(t, used, 32, "each slot has a use")
 	for _, slot := range diskSlots {
-		require.True(t, slot >= slotPorts && slot < slotPorts+uint(len(diskSlots)), "a disk without a port is where a port would be")
+		require.True(t, slot >= portsSlot && slot < portsSlot+uint(len(diskSlots)), "a disk without a port is where a port would be")
 	}
+}
+
+func TestTheSparePlacesAreFewAndFound(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, []*PCIAddress{{Slot: serialSlot, Function: 4}, {Slot: serialSlot, Function: 7}}, []*PCIAddress{Spare(0), Spare(3)}, "guests know devices by these numbers: they do not change")
+	require.Nil(t, Spare(4))
+	require.Nil(t, Spare(-1))
+	least := instance(func(v *vmi.VirtualMachineInstance) {
+		d := &v.Spec.Domain.Devices
+		d.AutoattachGraphicsDevice, d.AutoattachSerialConsole, d.AutoattachMemBalloon, d.DisableHotplug = new(false), new(false), new(false), true
+	})
+	at, err := located(t, least)
+	require.NoError(t, err)
+	require.Equal(t, "0000:00:12.0", at["controller virtio-serial 0"], "a guest looks for other functions only where it finds the first")
 }
 
 func TestEachPortHasOneUse(t *testing.T) {
@@ -57,6 +105,11 @@ func TestEachPortHasOneUse(t *testing.T) {
 		[]*PCIAddress{port(interfacePorts, 0), port(interfacePorts, 3), port(diskPorts, 0), port(diskPorts, 3)}, "guests know devices by these numbers: they do not change")
 }
 
+// devicesOnPCI are the devices of a domain on the PCI bus but for its ports.
+func devicesOnPCI(d *libvirtxml.Domain) []Device {
+	return (&Draft{Host: Host{Parts: Parts()}, Domain: d}).onPCI()
+}
+
 // located are the addresses of the devices of a domain, by their names.
 func located(t *testing.T, v *vmi.VirtualMachineInstance, change ...func(*Host)) (map[string]string, error) {
 	t.Helper()
@@ -65,9 +118,9 @@ func located(t *testing.T, v *vmi.VirtualMachineInstance, change ...func(*Host))
 		return nil, err
 	}
 	all := map[string]string{}
-	for _, device := range pciDevices(d.Devices) {
-		a := (*device.address).PCI
-		all[device.name] = PCIAddress{number(a.Domain), number(a.Bus), number(a.Slot), number(a.Function)}.String()
+	for _, device := range devicesOnPCI(d) {
+		a := (*device.Address).PCI
+		all[device.Name] = PCIAddress{number(a.Domain), number(a.Bus), number(a.Slot), number(a.Function)}.String()
 	}
 	for _, c := range d.Devices.Controllers {
 		if c.PCI != nil && c.Address != nil {
@@ -228,7 +281,7 @@ func TestWithoutPortsEveryDeviceIsOnTheRootComplex(t *testing.T) {
 
 func TestHostDevicesAndFileSystemsGetAddressesTheyDoNotShare(t *testing.T) {
 	t.Parallel()
-	b := &Draft{VMI: instance(), Spec: &vmi.DomainSpec{}, Host: Host{Arch: archX86}, Domain: &libvirtxml.Domain{Devices: &libvirtxml.DomainDeviceList{
+	b := &Draft{VMI: instance(), Spec: &vmi.DomainSpec{}, Host: Host{Arch: archX86, Parts: Parts()}, Domain: &libvirtxml.Domain{Devices: &libvirtxml.DomainDeviceList{
 		Hostdevs: []libvirtxml.DomainHostdev{
 			{SubsysPCI: &libvirtxml.DomainHostdevSubsysPCI{}}, {SubsysUSB: &libvirtxml.DomainHostdevSubsysUSB{}}, {SubsysMDev: &libvirtxml.DomainHostdevSubsysMDev{}},
 		},
@@ -242,8 +295,20 @@ func TestHostDevicesAndFileSystemsGetAddressesTheyDoNotShare(t *testing.T) {
 	require.Equal(t, pciAddress(port(hostPorts, 1)), l.Hostdevs[2].Address)
 	require.Equal(t, "on", l.Filesystems[0].Address.PCI.MultiFunction)
 	require.Equal(t, uint(1), *l.Filesystems[1].Address.PCI.Function)
-	require.Equal(t, pciAddress(onRoot(slotVSOCK, 0)), l.VSock.Address)
+	require.Equal(t, pciAddress(OnRoot(vsockSlot, 0)), l.VSock.Address)
 	require.Len(t, l.Controllers, 1+portsUpTo(port(hostPorts, 1).Bus))
+}
+
+func TestTheDeviceWhoseAddressWasChosenIsTheOneThatIsWrong(t *testing.T) {
+	t.Parallel()
+	for _, at := range []struct{ address, of string }{
+		{"0000:00:01.0", "the graphics card"}, {"0000:00:12.0", "controller virtio-serial 0"}, {"0000:00:15.0", "the watchdog"},
+	} {
+		v := instance(optionalDevices)
+		v.Spec.Domain.Devices.Disks = []vmi.Disk{{Name: "a", Disk: &vmi.DiskTarget{Bus: vmi.DiskBusVirtio, PciAddress: at.address}}}
+		_, err := Build(v, host(v))
+		require.ErrorContains(t, err, "disk a: its PCI address "+at.address+" is that of "+at.of+": choose another")
+	}
 }
 
 func TestAMachineTypeWithoutPortsIsLaidOutByLibvirt(t *testing.T) {
@@ -255,8 +320,8 @@ func TestAMachineTypeWithoutPortsIsLaidOutByLibvirt(t *testing.T) {
 		v := instance(disksOn(vmi.DiskBusVirtio), interfaces(vmi.Interface{Name: "default"}), change)
 		d, err := Build(v, host(v, func(h *Host) { h.Arch = architectures[v.Spec.Architecture] }))
 		require.NoError(t, err)
-		for _, device := range pciDevices(d.Devices) {
-			require.Nil(t, *device.address, device.name)
+		for _, device := range devicesOnPCI(d) {
+			require.Nil(t, *device.Address, device.Name)
 		}
 	}
 }

@@ -2,6 +2,11 @@ package domain
 
 import "libvirt.org/go/libvirtxml"
 
+// agentPart is the channel of the guest agent.
+//
+// +podvisor:entry
+var agentPart = Part{Name: "guest agent", Build: agentChannel}
+
 // agentChannel adds the channel of the guest agent.
 func agentChannel(b *Draft) error {
 	b.Domain.Devices.Channels = append(b.Domain.Devices.Channels, libvirtxml.DomainChannel{

@@ -2,6 +2,11 @@ package domain
 
 import "libvirt.org/go/libvirtxml"
 
+// consolePart is the serial console.
+//
+// +podvisor:entry
+var consolePart = Part{Name: "console", Build: console}
+
 // console adds the guest's first serial port, which is its console: a socket for
 // the program that attaches to it, and a log of what the guest writes.
 func console(b *Draft) error {

@@ -17,6 +17,58 @@ const (
 	sataPorts, sataControllers = 6, 3
 )
 
+// The slots of the controllers, and of the SATA controllers after q35's own.
+const (
+	usbSlot    = 0x10
+	scsiSlot   = 0x11
+	serialSlot = 0x12
+)
+
+var sataSlots = []uint{0x19, 0x1a}
+
+// controllerPart are the buses that other devices are on.
+//
+// +podvisor:entry
+var controllerPart = Part{
+	Name: "controllers", Build: controllers,
+	Devices: func(l *libvirtxml.DomainDeviceList) []Device {
+		return devicesOf(l.Controllers, func(_ int, c *libvirtxml.DomainController) Device {
+			d := Device{Name: fmt.Sprintf("controller %s %d", c.Type, number(c.Index))}
+			if at, ok := controllerPlace(c); ok {
+				d.Address, d.At = &c.Address, at
+			}
+			if c.Type == "virtio-serial" || isVirtio(c.Model) {
+				d.Virtio = &Virtio{Model: &c.Model, Share: func() {
+					if c.Driver == nil {
+						c.Driver = &libvirtxml.DomainControllerDriver{}
+					}
+					c.Driver.IOMMU = switchedOn
+				}}
+			}
+			return d
+		})
+	},
+}
+
+// controllerPlace is where a controller is by default. It is false for those that
+// are no devices on the PCI bus, and for q35's own.
+func controllerPlace(c *libvirtxml.DomainController) (*PCIAddress, bool) {
+	n := int(number(c.Index))
+	switch {
+	case c.Model == "none" || c.Type == "pci":
+		return nil, false
+	case c.Type == "usb":
+		return OnRoot(usbSlot, n), true
+	case c.Type == "scsi":
+		return OnRoot(scsiSlot, n), true
+	case c.Type == "virtio-serial":
+		return OnRoot(serialSlot, n), true
+	case c.Type == "sata" && n > 0:
+		return of(sataSlots, n-1), true
+	}
+	return nil, false
+}
+
 // controllers adds the buses that other devices are on. Those of PCI come last,
 // when the addresses are known.
 func controllers(b *Draft) error {
@@ -55,8 +107,7 @@ func controllers(b *Draft) error {
 
 // hasUSB says that a device of the guest is on the USB.
 func (b *Draft) hasUSB() bool {
-	return slices.ContainsFunc(b.inputs(), func(i vmi.Input) bool { return i.Bus != vmi.InputBusVirtio }) ||
-		b.hasDiskOn(vmi.DiskBusUSB)
+	return slices.ContainsFunc(b.Host.Parts, func(p Part) bool { return p.NeedsUSB != nil && p.NeedsUSB(b) })
 }
 
 func (b *Draft) hasDiskOn(on vmi.DiskBus) bool {

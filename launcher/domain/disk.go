@@ -3,6 +3,7 @@ package domain
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"libvirt.org/go/libvirtxml"
@@ -10,6 +11,25 @@ import (
 	"github.com/podvisor/podvisor/storage"
 	"github.com/podvisor/podvisor/vmi"
 )
+
+// diskPart are the disks.
+//
+// +podvisor:entry
+var diskPart = Part{
+	Name: "disks", Build: disks,
+	Devices: func(l *libvirtxml.DomainDeviceList) []Device {
+		return devicesOf(l.Disks, func(_ int, d *libvirtxml.DomainDisk) Device {
+			if d.Target.Bus != string(vmi.DiskBusVirtio) {
+				return Device{}
+			}
+			return Device{
+				Name: "disk " + strings.TrimPrefix(d.Alias.Name, aliasPrefix), Address: &d.Address,
+				Virtio: &Virtio{Model: &d.Model, Share: func() { d.Driver.IOMMU = switchedOn }},
+			}
+		})
+	},
+	NeedsUSB: func(b *Draft) bool { return b.hasDiskOn(vmi.DiskBusUSB) },
+}
 
 // disks adds the disks of the spec, with the I/O threads that serve them.
 func disks(b *Draft) error {

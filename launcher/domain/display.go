@@ -6,6 +6,28 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
+// videoSlot is the slot of the graphics card.
+const videoSlot = 0x01
+
+// displayPart is the graphics card.
+//
+// +podvisor:entry
+var displayPart = Part{
+	Name: "display", Build: display,
+	Devices: func(l *libvirtxml.DomainDeviceList) []Device {
+		return devicesOf(l.Videos, func(n int, v *libvirtxml.DomainVideo) Device {
+			d := Device{Name: "the graphics card", At: OnRoot(videoSlot, n)}
+			if m := v.Model.Type; m != "ramfb" && m != "none" {
+				d.Address = &v.Address
+			}
+			if isVirtio(v.Model.Type) {
+				d.Virtio = &Virtio{Share: func() { v.Driver = &libvirtxml.DomainVideoDriver{IOMMU: switchedOn} }}
+			}
+			return d
+		})
+	},
+}
+
 // display adds a graphics card, and its screen as a VNC server on a socket.
 func display(b *Draft) error {
 	if !isOn(b.Spec.Devices.AutoattachGraphicsDevice, true) {

@@ -1,11 +1,12 @@
 // Package domain turns a virtual machine instance into a libvirt domain.
 //
 // [Build] takes the instance with its defaults applied and a [Host]: what the pod
-// offers. Each kind of device has one file with one function that adds it; a new
-// kind is a new file and one line in the list of parts. Where a device is on its
-// bus is a [Place]: places that are known are kept, whatever is added or removed
-// beside them. The others come from one table, in address.go and port.go, so that
-// no device is where it is because of a neighbour.
+// offers. Each kind of device is a [Part] in a file of its own; a new kind is a new
+// file, whose part has the marker +podvisor:entry for the generated list [Parts]. A
+// program that embeds the package adds its own to Host.Parts. Where a device is on
+// its bus is a [Place]: places that are known are kept, whatever is added or removed
+// beside them. The others are in the part of the device, and in port.go for what is
+// behind ports, so that no device is where it is because of a neighbour.
 //
 // The package neither observes the host nor calls libvirt, and it decides no
 // defaults: a field of the spec that is empty here is left to QEMU, except for the

@@ -18,9 +18,9 @@ import (
 // interface, which no guest of the last ten years needs.
 const nonTransitional = "virtio-non-transitional"
 
-// parts are what a domain is built of, in any order: each adds its part, or
-// returns why it cannot. A device is a part in a file of its own.
-var parts = []func(*Draft) error{
+// frame is what every domain is built of beside its devices, in this order: each adds
+// its part, or returns why it cannot.
+var frame = []func(*Draft) error{
 	memory,
 	hugepages,
 	cpu,
@@ -31,26 +31,9 @@ var parts = []func(*Draft) error{
 	launchSecurity,
 	kernel,
 	chassis,
-	controllers,
-	disks,
-	ifaces,
-	hostDevices,
-	sriov,
-	filesystems,
-	console,
-	agentChannel,
-	display,
-	inputs,
-	sound,
-	watchdog,
-	memballoon,
-	rng,
-	panics,
-	vsock,
-	tpm,
 }
 
-// finish are parts that need all others.
+// finish is what needs all devices.
 var finish = []func(*Draft) error{transitional, shareBuffers, addresses}
 
 // Draft is a domain that is being built.
@@ -90,6 +73,9 @@ func Build(v *vmi.VirtualMachineInstance, h Host) (*libvirtxml.Domain, error) {
 	if h.PrivateDir == "" {
 		h.PrivateDir = PrivateDir(v)
 	}
+	if h.Parts == nil {
+		h.Parts = Parts()
+	}
 	spec := &v.Spec.Domain
 	id := uuid(v)
 	b := &Draft{VMI: v, Spec: spec, Host: h, Domain: &libvirtxml.Domain{
@@ -103,14 +89,17 @@ func Build(v *vmi.VirtualMachineInstance, h Host) (*libvirtxml.Domain, error) {
 		Devices:    &libvirtxml.DomainDeviceList{},
 	}}
 	faults := []error{native(v.Spec.Architecture, h.Arch), accelerable(h), validate.Error(served.Faults(v, defaults.Profile{}))}
-	for _, part := range parts {
-		faults = append(faults, part(b))
+	for _, add := range frame {
+		faults = append(faults, add(b))
+	}
+	for _, p := range h.Parts {
+		faults = append(faults, p.Build(b))
 	}
 	if err := errors.Join(faults...); err != nil {
 		return nil, err
 	}
-	for _, part := range finish {
-		if err := part(b); err != nil {
+	for _, add := range finish {
+		if err := add(b); err != nil {
 			return nil, err
 		}
 	}

@@ -46,6 +46,8 @@ type Host struct {
 	// BindMemory says that the pod may choose of which NUMA node memory is. Most
 	// seccomp profiles forbid that.
 	BindMemory bool
+	// Parts are the kinds of devices that the domain is built of. Nil: [Parts].
+	Parts []Part
 	// Settings are the cluster's. The zero value is the default.
 	Settings config.Launcher
 }

@@ -23,6 +23,22 @@ const (
 	MDEVVariable = "MDEV_PCI_RESOURCE_"
 )
 
+// hostPart are the devices of the node.
+//
+// +podvisor:entry
+var hostPart = Part{
+	Name: "hostDevices", Build: hostDevices,
+	Devices: func(l *libvirtxml.DomainDeviceList) []Device {
+		var all []Device
+		for i := range l.Hostdevs {
+			if h := &l.Hostdevs[i]; h.SubsysPCI != nil || h.SubsysMDev != nil {
+				all = append(all, Device{Name: fmt.Sprintf("host device %d", len(all)), Address: &h.Address, At: port(hostPorts, len(all))})
+			}
+		}
+		return all
+	},
+}
+
 // hostDevices adds the devices of the node that the pod was given. Each takes the
 // next one of its resource.
 func hostDevices(b *Draft) error {

@@ -4,12 +4,34 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"libvirt.org/go/libvirtxml"
 
 	"github.com/podvisor/podvisor/network"
 	"github.com/podvisor/podvisor/vmi"
 )
+
+// interfacePart are the network interfaces.
+//
+// +podvisor:entry
+var interfacePart = Part{
+	Name: "interfaces", Build: ifaces,
+	Devices: func(l *libvirtxml.DomainDeviceList) []Device {
+		return devicesOf(l.Interfaces, func(_ int, n *libvirtxml.DomainInterface) Device {
+			d := Device{Name: "interface " + strings.TrimPrefix(n.Alias.Name, InterfaceAlias("")), Address: &n.Address}
+			if n.Model != nil && isVirtio(n.Model.Type) {
+				d.Virtio = &Virtio{Model: &n.Model.Type, Share: func() {
+					if n.Driver == nil {
+						n.Driver = &libvirtxml.DomainInterfaceDriver{}
+					}
+					n.Driver.IOMMU = switchedOn
+				}}
+			}
+			return d
+		})
+	},
+}
 
 // ifaces adds the network interfaces of the spec.
 func ifaces(b *Draft) error {

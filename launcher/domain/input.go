@@ -10,6 +10,31 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
+// inputSlot is the slot of the input devices on the bus virtio, one in each function.
+const inputSlot = 0x18
+
+// inputPart are the input devices.
+//
+// +podvisor:entry
+var inputPart = Part{
+	Name: "input", Build: inputs,
+	Devices: func(l *libvirtxml.DomainDeviceList) []Device {
+		var all []Device
+		for i := range l.Inputs {
+			if d := &l.Inputs[i]; d.Bus == string(vmi.InputBusVirtio) {
+				all = append(all, Device{
+					Name: fmt.Sprintf("input %d", i), Address: &d.Address, At: OnRoot(inputSlot, len(all)),
+					Virtio: &Virtio{Share: func() { d.Driver = &libvirtxml.DomainInputDriver{IOMMU: switchedOn} }},
+				})
+			}
+		}
+		return all
+	},
+	NeedsUSB: func(b *Draft) bool {
+		return slices.ContainsFunc(b.inputs(), func(i vmi.Input) bool { return i.Bus != vmi.InputBusVirtio })
+	},
+}
+
 // inputs adds the pointing devices. Guests of arm64 have no PS/2, so that one with a
 // screen gets a keyboard and a tablet.
 func inputs(b *Draft) error {

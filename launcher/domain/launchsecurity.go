@@ -49,54 +49,16 @@ func shareBuffers(b *Draft) error {
 	if b.Domain.LaunchSecurity == nil {
 		return nil
 	}
-	const on = "on"
-	d := b.Domain.Devices
-	for i := range d.Disks {
-		if d.Disks[i].Target.Bus == string(vmi.DiskBusVirtio) {
-			d.Disks[i].Driver.IOMMU = on
+	for _, d := range b.virtio() {
+		if d.Share != nil {
+			d.Share()
 		}
-	}
-	for i := range d.Interfaces {
-		n := &d.Interfaces[i]
-		if !isVirtio(n.Model.Type) {
-			continue
-		}
-		if n.Driver == nil {
-			n.Driver = &libvirtxml.DomainInterfaceDriver{}
-		}
-		n.Driver.IOMMU = on
-	}
-	for i := range d.Controllers {
-		c := &d.Controllers[i]
-		if c.Type != "virtio-serial" && !isVirtio(c.Model) {
-			continue
-		}
-		if c.Driver == nil {
-			c.Driver = &libvirtxml.DomainControllerDriver{}
-		}
-		c.Driver.IOMMU = on
-	}
-	for i := range d.Filesystems {
-		d.Filesystems[i].Driver.IOMMU = on
-	}
-	for i := range d.Inputs {
-		if d.Inputs[i].Bus == string(vmi.InputBusVirtio) {
-			d.Inputs[i].Driver = &libvirtxml.DomainInputDriver{IOMMU: on}
-		}
-	}
-	for i := range d.Videos {
-		if isVirtio(d.Videos[i].Model.Type) {
-			d.Videos[i].Driver = &libvirtxml.DomainVideoDriver{IOMMU: on}
-		}
-	}
-	for i := range d.RNGs {
-		d.RNGs[i].Driver = &libvirtxml.DomainRNGDriver{IOMMU: on}
-	}
-	if m := d.MemBalloon; m != nil && isVirtio(m.Model) {
-		m.Driver = &libvirtxml.DomainMemBalloonDriver{IOMMU: on}
 	}
 	return nil
 }
+
+// switchedOn is a switch in libvirt's words.
+const switchedOn = "on"
 
 func isVirtio(model string) bool { return strings.HasPrefix(model, "virtio") }
 

@@ -74,8 +74,8 @@ var pitfalls = map[string]func(*testing.T, *libvirtxml.Domain){
 	},
 	"libvirt gives addresses in the order of the devices": func(t *testing.T, d *libvirtxml.Domain) {
 		if slices.ContainsFunc(d.Devices.Controllers, func(c libvirtxml.DomainController) bool { return c.Model == "pcie-root" }) {
-			for _, device := range pciDevices(d.Devices) {
-				require.NotNil(t, *device.address, device.name)
+			for _, device := range devicesOnPCI(d) {
+				require.NotNil(t, *device.Address, device.Name)
 			}
 		}
 	},

@@ -34,6 +34,17 @@ var portGroups = []struct {
 	{diskPorts, 4}, {hostPorts, 4}, {diskPorts, 8}, {interfacePorts, 4}, {hostPorts, 4}, {diskPorts, 8}, {interfacePorts, 8}, {hostPorts, 8}, {diskPorts, 8},
 }
 
+// portsSlot is the first slot of bus 0 with ports: eight slots with eight each.
+const portsSlot = 0x02
+
+// cardSlots are the slots of bus 0 for interfaces that cannot be behind a port: of
+// the first interface, the second, and so on.
+var cardSlots = []uint{0x0b, 0x0c, 0x0d, 0x0e, 0x0f, 0x1c, 0x1d, 0x1e}
+
+// diskSlots are those of disks that cannot be behind a port. Such a domain has no
+// ports in these slots.
+var diskSlots = []uint{0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x09}
+
 const (
 	// leastGroups are the groups that every domain has.
 	leastGroups = 2
@@ -110,7 +121,7 @@ func ports(b *Draft, taken map[PCIAddress]string) error {
 	all := []libvirtxml.DomainController{root}
 	for n := range count {
 		all = append(all, rootPort(n, b.Spec.Devices.DisableHotplug))
-		if at := (PCIAddress{Slot: slotPorts + uint(n)/functions, Function: uint(n) % functions}); taken[at] != "" {
+		if at := (PCIAddress{Slot: portsSlot + uint(n)/functions, Function: uint(n) % functions}); taken[at] != "" {
 			return fmt.Errorf("%s: its PCI address %s is that of a port: choose another: %w", taken[at], at, vmi.ErrInvalid)
 		}
 	}
@@ -139,7 +150,7 @@ func rootPort(n int, fixed bool) libvirtxml.DomainController {
 	if fixed {
 		c.PCI.Target.Hotplug = "off"
 	}
-	c.Address = pciAddress(&PCIAddress{Slot: slotPorts + uint(n)/functions, Function: uint(n) % functions})
+	c.Address = pciAddress(&PCIAddress{Slot: portsSlot + uint(n)/functions, Function: uint(n) % functions})
 	return c
 }
 

@@ -16,6 +16,12 @@ import (
 // plugin of SR-IOV says which virtual functions the pod has: PCI addresses.
 const NetworkVariable = "PCIDEVICE_"
 
+// sriovPart are the interfaces that are devices of the node. Their places are those of
+// all devices of the node.
+//
+// +podvisor:entry
+var sriovPart = Part{Name: "sriov", Build: sriov}
+
 // sriov adds the interfaces with the binding sriov: each gets the next function that
 // the pod was given, in the order of the networks, in which Multus configures them.
 func sriov(b *Draft) error {

@@ -2,6 +2,11 @@ package domain
 
 import "libvirt.org/go/libvirtxml"
 
+// tpmPart is the trusted platform module.
+//
+// +podvisor:entry
+var tpmPart = Part{Name: "tpm", Build: tpm}
+
 // tpm adds the emulated trusted platform module. Its models are KubeVirt's: one that
 // keeps its state has the newer interface, CRB. libvirt removes the state of the other
 // with the domain.

@@ -10,28 +10,10 @@ func transitional(b *Draft) error {
 	if !isOn(b.Spec.Devices.UseVirtioTransitional, false) || b.Host.Arch == archS390X {
 		return nil
 	}
-	change := func(model *string) {
-		if *model == nonTransitional {
-			*model = transitionalModel
+	for _, d := range b.virtio() {
+		if d.Model != nil && *d.Model == nonTransitional {
+			*d.Model = transitionalModel
 		}
-	}
-	l := b.Domain.Devices
-	for i := range l.Disks {
-		change(&l.Disks[i].Model)
-	}
-	for i := range l.Interfaces {
-		if m := l.Interfaces[i].Model; m != nil {
-			change(&m.Type)
-		}
-	}
-	for i := range l.Controllers {
-		change(&l.Controllers[i].Model)
-	}
-	for i := range l.RNGs {
-		change(&l.RNGs[i].Model)
-	}
-	if l.MemBalloon != nil {
-		change(&l.MemBalloon.Model)
 	}
 	return nil
 }

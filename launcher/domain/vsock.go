@@ -6,6 +6,22 @@ import (
 	"libvirt.org/go/libvirtxml"
 )
 
+// vsockSlot is the slot of the vsock device.
+const vsockSlot = 0x16
+
+// vsockPart is the vsock device.
+//
+// +podvisor:entry
+var vsockPart = Part{
+	Name: "vsock", Build: vsock,
+	Devices: func(l *libvirtxml.DomainDeviceList) []Device {
+		if l.VSock == nil {
+			return nil
+		}
+		return []Device{{Name: "the vsock device", Address: &l.VSock.Address, At: OnRoot(vsockSlot, 0)}}
+	},
+}
+
 // vsock adds the device for sockets between the guest and its node, if the spec has
 // one. libvirt takes the lowest number from 3 on that no other guest of the node has,
 // as the kernel says: those of the node's other pods too.

@@ -8,6 +8,21 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
+// watchdogSlot is the slot of the watchdog.
+const watchdogSlot = 0x15
+
+// watchdogPart is the watchdog.
+//
+// +podvisor:entry
+var watchdogPart = Part{
+	Name: "watchdog", Build: watchdog,
+	Devices: func(l *libvirtxml.DomainDeviceList) []Device {
+		return devicesOf(l.Watchdogs, func(n int, w *libvirtxml.DomainWatchdog) Device {
+			return Device{Name: "the watchdog", Address: &w.Address, At: OnRoot(watchdogSlot, n)}
+		})
+	},
+}
+
 // watchdog adds the device that acts when the guest stops resetting its timer.
 func watchdog(b *Draft) error {
 	w := b.Spec.Devices.Watchdog
