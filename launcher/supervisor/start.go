@@ -119,6 +119,7 @@ func (s *Supervisor) host(desired protocol.Desired) domain.Host {
 		Interfaces:     desired.Interfaces,
 		Settings:       desired.Settings,
 		Places:         domain.StatusPlaces(desired.Instance),
+		Parts:          s.config.Parts,
 	}
 }
 

@@ -56,6 +56,9 @@ type Config struct {
 	// cluster sets takes the place of its own. The zero value does it in this process.
 	Inspector image.Inspector
 
+	// Parts are the kinds of devices that the domain is built of. Nil: [domain.Parts].
+	Parts []domain.Part
+
 	// Console is written what the guest writes to its serial port. Nil: it is
 	// dropped.
 	Console io.Writer
