@@ -20,7 +20,8 @@ type Volume struct {
 	VolumeSource `json:",inline"`
 }
 
-// VolumeSource is what a volume is made of. Exactly one field is set.
+// VolumeSource is what a volume is made of. Exactly one field is set. The trait
+// "filesystem" says that the guest can have a volume as a file system.
 type VolumeSource struct {
 	// ContainerDisk is a disk image in a container image. What the guest writes is
 	// lost when the VMI ends.
@@ -32,12 +33,12 @@ type VolumeSource struct {
 	// made as large as the claim if it is missing. What the guest writes stays. A
 	// claim that does not exist keeps the VMI from starting.
 	// +optional
-	PersistentVolumeClaim *PersistentVolumeClaimVolume `json:"persistentVolumeClaim,omitempty"`
+	PersistentVolumeClaim *PersistentVolumeClaimVolume `json:"persistentVolumeClaim,omitempty" traits:"filesystem"`
 
 	// DataVolume is the claim that a DataVolume of the same name fills. The VMI
 	// waits until it is filled.
 	// +optional
-	DataVolume *DataVolumeVolume `json:"dataVolume,omitempty"`
+	DataVolume *DataVolumeVolume `json:"dataVolume,omitempty" traits:"filesystem"`
 
 	// CloudInitNoCloud is a disk with cloud-init's NoCloud data source. A VMI has
 	// at most one cloud-init volume; a second is refused.
@@ -67,26 +68,32 @@ type VolumeSource struct {
 	// ConfigMap shows the keys of a ConfigMap as files, as they are when the VMI
 	// starts.
 	// +optional
-	ConfigMap *ConfigMapVolume `json:"configMap,omitempty"`
+	ConfigMap *ConfigMapVolume `json:"configMap,omitempty" traits:"filesystem"`
 
 	// Secret shows the keys of a Secret as files, as they are when the VMI starts.
 	// +optional
-	Secret *SecretVolume `json:"secret,omitempty"`
+	Secret *SecretVolume `json:"secret,omitempty" traits:"filesystem"`
 
 	// DownwardAPI shows facts about the pod as files, as they are when the VMI
 	// starts.
 	// +optional
-	DownwardAPI *DownwardAPIVolume `json:"downwardAPI,omitempty"`
+	DownwardAPI *DownwardAPIVolume `json:"downwardAPI,omitempty" traits:"filesystem"`
 
 	// ServiceAccount shows the token of a service account as a file. A VMI has at
 	// most one.
 	// +optional
-	ServiceAccount *ServiceAccountVolume `json:"serviceAccount,omitempty"`
+	ServiceAccount *ServiceAccountVolume `json:"serviceAccount,omitempty" traits:"filesystem"`
 
 	// Sysprep is a CD-ROM with the answer files of Windows' setup.
 	// +optional
 	Sysprep *Sysprep `json:"sysprep,omitempty"`
 }
+
+// Kinds are the kinds of the source, by their names in JSON: one, if the volume is right.
+func (s *VolumeSource) Kinds() []string { return set(*s) }
+
+// FilesystemKinds are the kinds of volumes that the guest can have as a file system.
+func FilesystemKinds() []string { return having[VolumeSource]("filesystem") }
 
 // Claim is the name of the claim that the volume is in, or "" if it is in none.
 func (s *VolumeSource) Claim() string {

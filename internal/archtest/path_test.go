@@ -3,30 +3,28 @@ package archtest
 import (
 	"go/ast"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
-// pathFile is where the paths of volumes in a launcher pod are joined.
-const pathFile = "storage/volume/path.go"
+// pathPackage is where the paths of volumes in a launcher pod are joined, each in the
+// file of its kind.
+const pathPackage = "storage/volume"
 
 func TestPathsOfVolumesAreJoinedInOnePlace(t *testing.T) {
-	found := 0
+	in := map[string][]string{"ContainerDisksDir": nil, "EphemeralDisksDir": nil, "CloudInitImage": nil, "ConfigDriveImage": nil}
 	for _, f := range files(t) {
 		ast.Inspect(f.syntax, func(n ast.Node) bool {
-			s, ok := n.(*ast.SelectorExpr)
-			if !ok {
-				return true
-			}
-			switch s.Sel.Name {
-			case "ContainerDisksDir", "EphemeralDisksDir", "CloudInitImage", "ConfigDriveImage":
-				found++
-				if f.Path != pathFile {
-					t.Errorf("%s uses %s; only %s does", f.Path, s.Sel.Name, pathFile)
+			if s, ok := n.(*ast.SelectorExpr); ok {
+				if _, is := in[s.Sel.Name]; is {
+					require.Equal(t, pathPackage, f.Package(), "%s uses %s", f.Path, s.Sel.Name)
+					in[s.Sel.Name] = append(in[s.Sel.Name], f.Path)
 				}
 			}
 			return true
 		})
 	}
-	if found == 0 {
-		t.Error("the names are not used at all: update this rule")
+	for name, used := range in {
+		require.Len(t, used, 1, name)
 	}
 }

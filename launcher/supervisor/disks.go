@@ -20,7 +20,7 @@ import (
 
 // place is where the launcher makes disks, and how: as the cluster's settings say.
 func (s *Supervisor) place(settings config.Launcher) place {
-	return place{s.config.Root, settings, s.config.Inspector}
+	return place{s.config.Root, settings, s.config.Inspector, s.config.VolumeKinds}
 }
 
 // place is where the disks of a VMI are made, and how.
@@ -28,6 +28,7 @@ type place struct {
 	root      string // the folder that is the root of the pod
 	settings  config.Launcher
 	inspector image.Inspector
+	kinds     []volume.Kind // nil: all
 }
 
 // makeDisks makes the disks of v in the pod and returns them by their names. A
@@ -69,7 +70,7 @@ func (p place) resolve(ctx context.Context, v *vmi.VirtualMachineInstance, devic
 // observe observes what attachments of the volumes depend on.
 func (p place) observe(ctx context.Context, volumes []vmi.Volume) (volume.Node, error) {
 	p.inspector.MemoryBytes = cmp.Or(p.settings.InspectionMemoryBytes, p.inspector.MemoryBytes)
-	node := volume.Node{Root: p.root, Images: map[string]storage.Image{}, Paths: map[string]storage.Facts{}, Content: map[string][]byte{}}
+	node := volume.Node{Root: p.root, Kinds: p.kinds, Images: map[string]storage.Image{}, Paths: map[string]storage.Facts{}, Content: map[string][]byte{}}
 	observations, err := volume.Observations(volumes, node)
 	if err != nil {
 		return volume.Node{}, err

@@ -11,6 +11,7 @@ import (
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/storage"
 	"github.com/podvisor/podvisor/storage/image"
+	"github.com/podvisor/podvisor/storage/volume"
 	"github.com/podvisor/podvisor/vmi"
 )
 
@@ -43,7 +44,10 @@ func (s *Supervisor) measureDisks() {
 // by their aliases.
 func (p place) inClaims(ctx context.Context, v *vmi.VirtualMachineInstance) (map[string]storage.Attachment, error) {
 	part := *v
-	part.Spec.Volumes = slices.DeleteFunc(slices.Clone(v.Spec.Volumes), func(v vmi.Volume) bool { return v.Claim() == "" || v.Ephemeral != nil })
+	part.Spec.Volumes = slices.DeleteFunc(slices.Clone(v.Spec.Volumes), func(v vmi.Volume) bool {
+		k, err := volume.Of(v, p.kinds)
+		return err != nil || k.Claim == nil || !k.Outlasts
+	})
 	part.Spec.Domain.Devices.Disks = slices.DeleteFunc(slices.Clone(v.Spec.Domain.Devices.Disks), func(d vmi.Disk) bool {
 		return !slices.ContainsFunc(part.Spec.Volumes, func(v vmi.Volume) bool { return v.Name == d.Name })
 	})

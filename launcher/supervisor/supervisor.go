@@ -21,6 +21,7 @@ import (
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/storage"
 	"github.com/podvisor/podvisor/storage/image"
+	"github.com/podvisor/podvisor/storage/volume"
 )
 
 const (
@@ -58,6 +59,9 @@ type Config struct {
 
 	// Parts are the kinds of devices that the domain is built of. Nil: [domain.Parts].
 	Parts []domain.Part
+
+	// VolumeKinds are the kinds of volumes that are served. Nil: [volume.Kinds].
+	VolumeKinds []volume.Kind
 
 	// Console is written what the guest writes to its serial port. Nil: it is
 	// dropped.

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/podvisor/podvisor/storage/volume"
 	"github.com/podvisor/podvisor/vmi"
 )
 
@@ -74,10 +75,10 @@ func uses(v *vmi.VirtualMachineInstance) []use {
 	}
 	var out []use
 	for i := range v.Spec.Volumes {
-		s := &v.Spec.Volumes[i]
-		if c := s.Claim(); c != "" {
-			reads := s.Ephemeral != nil || s.PersistentVolumeClaim != nil && s.PersistentVolumeClaim.ReadOnly
-			out = append(out, use{volume: s.Name, claim: c, writes: !reads, shares: shared[s.Name], folder: folder[s.Name]})
+		s := v.Spec.Volumes[i]
+		if k, err := volume.Of(s, nil); err == nil && k.Claim != nil && k.Claim(s).Name != "" {
+			c := k.Claim(s)
+			out = append(out, use{volume: s.Name, claim: c.Name, writes: !c.ReadOnly, shares: shared[s.Name], folder: folder[s.Name]})
 		}
 	}
 	return out

@@ -41,6 +41,8 @@ type Config struct {
 	// Overhead is the memory that a pod needs beside its guest's. Nil: the
 	// function [Overhead].
 	Overhead func(Guest) resource.Quantity
+	// VolumeKinds are the kinds of volumes that are served. Nil: [volume.Kinds].
+	VolumeKinds []volume.Kind
 	// Cluster is the configuration of the cluster. The zero value is the default
 	// one.
 	Cluster config.Config

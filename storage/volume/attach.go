@@ -33,6 +33,8 @@ type Node struct {
 	Content map[string][]byte
 	// Space is how the sizes of disks and of their claims may differ.
 	Space Space
+	// Kinds are the kinds of volumes that are served. Nil: [Kinds].
+	Kinds []Kind
 }
 
 // Keys are SSH public keys for each kind of volume with cloud-init's data.
@@ -63,10 +65,10 @@ type ContainerImage struct {
 }
 
 // Observations returns what has to be observed before the volumes are attached. Of
-// n only Root is used. Its error joins the faults of all volumes, which wrap
+// n only Root and Kinds are used. Its error joins the faults of all volumes, which wrap
 // [vmi.ErrInvalid].
 func Observations(volumes []vmi.Volume, n Node) ([]Observation, error) {
-	return served.observations(volumes, n)
+	return orAll(n.Kinds).observations(volumes, n)
 }
 
 func (all kinds) observations(volumes []vmi.Volume, n Node) ([]Observation, error) {
@@ -78,8 +80,8 @@ func (all kinds) observations(volumes []vmi.Volume, n Node) ([]Observation, erro
 			faults = append(faults, err)
 			continue
 		}
-		if k.observe != nil {
-			o := k.observe(v, n)
+		if k.Observe != nil {
+			o := k.Observe(v, n)
 			o.Volume = v.Name
 			out = append(out, o)
 		}
@@ -90,7 +92,7 @@ func (all kinds) observations(volumes []vmi.Volume, n Node) ([]Observation, erro
 // Resolve returns the attachments of v's disks, in the order of the disks; a drive
 // without a volume has none. Its error joins all faults; those of the spec wrap [vmi.ErrInvalid].
 func Resolve(v *vmi.VirtualMachineInstance, n Node) ([]storage.Attachment, error) {
-	return served.resolve(v, n)
+	return orAll(n.Kinds).resolve(v, n)
 }
 
 func (all kinds) resolve(v *vmi.VirtualMachineInstance, n Node) ([]storage.Attachment, error) {
@@ -125,7 +127,7 @@ func emptyDrive(v *vmi.VirtualMachineInstance, d vmi.Disk) bool {
 
 // Attach returns the attachment of v's volume name.
 func Attach(v *vmi.VirtualMachineInstance, name string, n Node) (storage.Attachment, error) {
-	return served.attachment(v, name, n)
+	return orAll(n.Kinds).attachment(v, name, n)
 }
 
 func (all kinds) attachment(v *vmi.VirtualMachineInstance, name string, n Node) (storage.Attachment, error) {
@@ -137,7 +139,7 @@ func (all kinds) attachment(v *vmi.VirtualMachineInstance, name string, n Node) 
 	if err != nil {
 		return storage.Attachment{}, err
 	}
-	a, err := k.attach(v, v.Spec.Volumes[i], n)
+	a, err := k.Attach(v, v.Spec.Volumes[i], n)
 	if err != nil {
 		return storage.Attachment{}, fmt.Errorf("volume %s: %w", name, err)
 	}

@@ -36,7 +36,7 @@ func newReferences(user, network *corev1.LocalObjectReference) references {
 
 // pod mounts the Secrets. A Secret that does not exist keeps the pod from
 // starting, and the kubelet reports it in an event of the pod.
-func (r references) pod(v vmi.Volume, n names) Part {
+func (r references) pod(v vmi.Volume, n PodNames) Part {
 	var p Part
 	mount := func(secret, name, path string) {
 		if secret == "" {
@@ -47,8 +47,8 @@ func (r references) pod(v vmi.Volume, n names) Part {
 		}})
 		p.Mounts = append(p.Mounts, corev1.VolumeMount{Name: name, MountPath: path, ReadOnly: true})
 	}
-	mount(r.user, n.volume, userSecretDir("", v.Name))
-	mount(r.network, n.networkData, networkSecretDir("", v.Name))
+	mount(r.user, n.Volume, userSecretDir("", v.Name))
+	mount(r.network, n.NetworkData, networkSecretDir("", v.Name))
 	return p
 }
 
@@ -98,4 +98,19 @@ func within(dir string, names []string) []string {
 		all = append(all, path.Join(dir, n))
 	}
 	return all
+}
+
+// secretsDir is the folder of the Secrets that the launcher reads.
+const secretsDir = "/var/run/kubevirt/secrets"
+
+// userSecretDir is the folder with the keys of the Secret with a volume's user
+// data.
+func userSecretDir(root, volume string) string {
+	return path.Join(root, secretsDir, volume, "user")
+}
+
+// networkSecretDir is the folder with the keys of the Secret with a volume's
+// network data.
+func networkSecretDir(root, volume string) string {
+	return path.Join(root, secretsDir, volume, "network")
 }

@@ -1,6 +1,8 @@
 package volume
 
 import (
+	"path"
+
 	"github.com/podvisor/podvisor/storage"
 	"github.com/podvisor/podvisor/storage/cloudinit"
 	"github.com/podvisor/podvisor/vmi"
@@ -8,13 +10,16 @@ import (
 
 // cloudInitConfigDrive is a disk with cloud-init's ConfigDrive data source, which
 // the launcher makes from the spec and from Secrets.
-var cloudInitConfigDrive = kind{
-	name: "cloudInitConfigDrive",
-	pod:  func(v vmi.Volume, n names, _ Cluster) Part { return configDriveSecrets(v).pod(v, n) },
-	observe: func(v vmi.Volume, n Node) Observation {
+//
+// +podvisor:entry
+var cloudInitConfigDrive = Kind{
+	Name:       "cloudInitConfigDrive",
+	Migratable: true,
+	Pod:        func(v vmi.Volume, n PodNames, _ Cluster) Part { return configDriveSecrets(v).pod(v, n) },
+	Observe: func(v vmi.Volume, n Node) Observation {
 		return configDriveSecrets(v).observe(v, n)
 	},
-	attach: func(instance *vmi.VirtualMachineInstance, v vmi.Volume, n Node) (storage.Attachment, error) {
+	Attach: func(instance *vmi.VirtualMachineInstance, v vmi.Volume, n Node) (storage.Attachment, error) {
 		secrets, err := configDriveSecrets(v).read(v, n)
 		if err != nil {
 			return storage.Attachment{}, err
@@ -34,4 +39,9 @@ var cloudInitConfigDrive = kind{
 
 func configDriveSecrets(v vmi.Volume) references {
 	return newReferences(v.CloudInitConfigDrive.UserDataSecretRef, v.CloudInitConfigDrive.NetworkDataSecretRef)
+}
+
+// configDrivePath is the file of the instance's ConfigDrive image.
+func configDrivePath(root string, v *vmi.VirtualMachineInstance) string {
+	return path.Join(root, vmi.ConfigDriveImage(v.Namespace, v.Name))
 }

@@ -1,6 +1,8 @@
 package volume
 
 import (
+	"path"
+
 	"github.com/podvisor/podvisor/storage"
 	"github.com/podvisor/podvisor/storage/cloudinit"
 	"github.com/podvisor/podvisor/vmi"
@@ -8,13 +10,16 @@ import (
 
 // cloudInitNoCloud is a disk with cloud-init's NoCloud data source, which the
 // launcher makes from the spec and from Secrets.
-var cloudInitNoCloud = kind{
-	name: "cloudInitNoCloud",
-	pod:  func(v vmi.Volume, n names, _ Cluster) Part { return noCloudSecrets(v).pod(v, n) },
-	observe: func(v vmi.Volume, n Node) Observation {
+//
+// +podvisor:entry
+var cloudInitNoCloud = Kind{
+	Name:       "cloudInitNoCloud",
+	Migratable: true,
+	Pod:        func(v vmi.Volume, n PodNames, _ Cluster) Part { return noCloudSecrets(v).pod(v, n) },
+	Observe: func(v vmi.Volume, n Node) Observation {
 		return noCloudSecrets(v).observe(v, n)
 	},
-	attach: func(instance *vmi.VirtualMachineInstance, v vmi.Volume, n Node) (storage.Attachment, error) {
+	Attach: func(instance *vmi.VirtualMachineInstance, v vmi.Volume, n Node) (storage.Attachment, error) {
 		secrets, err := noCloudSecrets(v).read(v, n)
 		if err != nil {
 			return storage.Attachment{}, err
@@ -34,4 +39,9 @@ var cloudInitNoCloud = kind{
 
 func noCloudSecrets(v vmi.Volume) references {
 	return newReferences(v.CloudInitNoCloud.UserDataSecretRef, v.CloudInitNoCloud.NetworkDataSecretRef)
+}
+
+// noCloudPath is the file of the instance's NoCloud image.
+func noCloudPath(root string, v *vmi.VirtualMachineInstance) string {
+	return path.Join(root, vmi.CloudInitImage(v.Namespace, v.Name))
 }

@@ -7,6 +7,8 @@ import (
 )
 
 // configMap is an image with a file for each key of a ConfigMap.
+//
+// +podvisor:entry
 var configMap = files{
 	name: "configMap", dir: "config-map",
 	source: func(s vmi.VolumeSource) corev1.VolumeSource {

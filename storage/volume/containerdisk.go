@@ -2,6 +2,7 @@ package volume
 
 import (
 	"errors"
+	"path"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -29,10 +30,13 @@ const (
 )
 
 // containerDisk is a disk image in a container image. The guest gets an overlay.
-var containerDisk = kind{
-	name:   "containerDisk",
-	shared: Names{Volumes: []string{programVolume, copiesVolume}, Containers: []string{installContainer}},
-	pod: func(v vmi.Volume, n names, c Cluster) Part {
+//
+// +podvisor:entry
+var containerDisk = Kind{
+	Name:       "containerDisk",
+	Migratable: true,
+	Shared:     Names{Volumes: []string{programVolume, copiesVolume}, Containers: []string{installContainer}},
+	Pod: func(v vmi.Volume, n PodNames, c Cluster) Part {
 		part := mounted(v, n)
 		if c.ContainerDisks == InitCopy {
 			part = copied(v, n)
@@ -42,12 +46,12 @@ var containerDisk = kind{
 		}
 		return part
 	},
-	observe: func(v vmi.Volume, n Node) Observation {
+	Observe: func(v vmi.Volume, n Node) Observation {
 		return Observation{Image: &ContainerImage{
 			Reference: v.ContainerDisk.Image, Dir: containerDiskDir(n.Root, v.Name), File: v.ContainerDisk.Path,
 		}}
 	},
-	attach: func(_ *vmi.VirtualMachineInstance, v vmi.Volume, n Node) (storage.Attachment, error) {
+	Attach: func(_ *vmi.VirtualMachineInstance, v vmi.Volume, n Node) (storage.Attachment, error) {
 		base, ok := n.Images[v.Name]
 		if !ok {
 			return storage.Attachment{}, errors.New("container disk not observed")
@@ -62,18 +66,18 @@ var containerDisk = kind{
 }
 
 // mounted mounts the image at the container disk's folder.
-func mounted(v vmi.Volume, n names) Part {
+func mounted(v vmi.Volume, n PodNames) Part {
 	return Part{
-		Volumes: []corev1.Volume{{Name: n.volume, VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{
+		Volumes: []corev1.Volume{{Name: n.Volume, VolumeSource: corev1.VolumeSource{Image: &corev1.ImageVolumeSource{
 			Reference: v.ContainerDisk.Image, PullPolicy: v.ContainerDisk.ImagePullPolicy,
 		}}}},
-		Mounts: []corev1.VolumeMount{{Name: n.volume, MountPath: containerDiskDir("", v.Name), ReadOnly: true}},
+		Mounts: []corev1.VolumeMount{{Name: n.Volume, MountPath: containerDiskDir("", v.Name), ReadOnly: true}},
 	}
 }
 
 // copied copies the disk to the container disk's folder. A disk's image has
 // nothing to run, so the launcher's program is installed beside it first.
-func copied(v vmi.Volume, n names) Part {
+func copied(v vmi.Volume, n PodNames) Part {
 	program, install := installed()
 	copies := corev1.VolumeMount{Name: copiesVolume, MountPath: containerDisksDir("")}
 	args := []string{"copy-disk"}
@@ -81,7 +85,7 @@ func copied(v vmi.Volume, n names) Part {
 		args = append(args, "--path", v.ContainerDisk.Path)
 	}
 	take := Init{
-		Name:       n.container,
+		Name:       n.Container,
 		Image:      v.ContainerDisk.Image,
 		PullPolicy: v.ContainerDisk.ImagePullPolicy,
 		Program:    programPath(),
@@ -108,4 +112,13 @@ func installed() (corev1.VolumeMount, Init) {
 
 func emptyDir(name string) corev1.Volume {
 	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}
+}
+
+// containerDisksDir is the folder of the container disks.
+func containerDisksDir(root string) string { return path.Join(root, vmi.ContainerDisksDir) }
+
+// containerDiskDir is the folder with the content of a container disk: all of its
+// image, or the copy of its disk.
+func containerDiskDir(root, volume string) string {
+	return path.Join(containerDisksDir(root), volume)
 }

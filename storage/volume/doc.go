@@ -5,8 +5,9 @@
 // joins for all volumes, and what QEMU opens, which [Resolve] returns for all
 // disks. Both are computed from facts that were observed before: [Cluster] on the
 // side of the cluster, [Node] in the pod. [Observations] says what has to be
-// observed in the pod. A new kind is a new file, a line in the list of kinds, and
-// the lines in path.go that say where its volumes are.
+// observed in the pod. A new kind is a new file, whose [Kind] has the marker
+// +podvisor:entry for the generated list [Kinds]. A program that embeds the package
+// serves others by Cluster.Kinds and Node.Kinds.
 //
 // The package observes and makes nothing; storage/probe and storage/image do. It
 // computes; it touches nothing.

@@ -8,6 +8,8 @@ import (
 
 // downwardAPI is an image with facts about the pod as files, as they are when the VMI
 // starts.
+//
+// +podvisor:entry
 var downwardAPI = files{
 	name: "downwardAPI", dir: "downwardapi",
 	source: func(s vmi.VolumeSource) corev1.VolumeSource {

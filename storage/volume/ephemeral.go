@@ -11,20 +11,23 @@ import (
 
 // ephemeral is a disk that begins as the one in a claim, which is only read. What the
 // guest writes is in an overlay of the pod. Any number of VMIs may read one claim.
-var ephemeral = kind{
-	name: "ephemeral",
-	claim: func(v vmi.Volume) claim {
-		return claim{name: ephemeralClaim(v).name, readOnly: true}
+//
+// +podvisor:entry
+var ephemeral = Kind{
+	Name:       "ephemeral",
+	Migratable: true,
+	Claim: func(v vmi.Volume) Claim {
+		return Claim{Name: ephemeralClaim(v).Name, ReadOnly: true}
 	},
-	pod: func(v vmi.Volume, n names, c Cluster) Part { return readOnly(ephemeralClaim(v).pod(v, n, c)) },
-	observe: func(v vmi.Volume, n Node) Observation {
+	Pod: func(v vmi.Volume, n PodNames, c Cluster) Part { return readOnly(ephemeralClaim(v).pod(v, n, c)) },
+	Observe: func(v vmi.Volume, n Node) Observation {
 		return Observation{Paths: []string{claimDir(n.Root, v.Name), claimFile(n.Root, v.Name), devicePath(n.Root, v.Name)}}
 	},
-	attach: func(instance *vmi.VirtualMachineInstance, v vmi.Volume, n Node) (storage.Attachment, error) {
-		c := claim{name: ephemeralClaim(v).name, readOnly: true}
+	Attach: func(instance *vmi.VirtualMachineInstance, v vmi.Volume, n Node) (storage.Attachment, error) {
+		c := Claim{Name: ephemeralClaim(v).Name, ReadOnly: true}
 		base, err := c.attach(instance, v, n)
 		if err != nil {
-			return storage.Attachment{}, fmt.Errorf("claim %s: %w", c.name, err)
+			return storage.Attachment{}, fmt.Errorf("claim %s: %w", c.Name, err)
 		}
 		return storage.Attachment{
 			Path:      overlayPath(n.Root, v.Name),
@@ -37,11 +40,11 @@ var ephemeral = kind{
 	},
 }
 
-func ephemeralClaim(v vmi.Volume) claim {
+func ephemeralClaim(v vmi.Volume) Claim {
 	if p := v.Ephemeral.PersistentVolumeClaim; p != nil {
-		return claim{name: p.ClaimName, readOnly: p.ReadOnly}
+		return Claim{Name: p.ClaimName, ReadOnly: p.ReadOnly}
 	}
-	return claim{}
+	return Claim{}
 }
 
 // readOnly lets the container only read what is in the claims. Their file systems are

@@ -3,6 +3,7 @@ package volume
 import (
 	"cmp"
 	"fmt"
+	"path"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -28,11 +29,11 @@ type files struct {
 	label func(vmi.VolumeSource) string
 }
 
-func (f files) kind() kind {
-	return kind{
-		name: f.name, shares: true,
-		pod: func(v vmi.Volume, n names, _ Cluster) Part { return f.pod(v, n) },
-		attach: func(_ *vmi.VirtualMachineInstance, v vmi.Volume, n Node) (storage.Attachment, error) {
+func (f files) kind() Kind {
+	return Kind{
+		Name: f.name, Migratable: true,
+		Pod: func(v vmi.Volume, n PodNames, _ Cluster) Part { return f.pod(v, n) },
+		Attach: func(_ *vmi.VirtualMachineInstance, v vmi.Volume, n Node) (storage.Attachment, error) {
 			return f.attach(v, n)
 		},
 	}
@@ -41,10 +42,10 @@ func (f files) kind() kind {
 // pod mounts the files where their image is made from. An object that does not exist
 // keeps the pod from starting, unless it is optional, and the kubelet reports it in an
 // event of the pod.
-func (f files) pod(v vmi.Volume, n names) Part {
+func (f files) pod(v vmi.Volume, n PodNames) Part {
 	return Part{
-		Volumes: []corev1.Volume{{Name: n.volume, VolumeSource: f.source(v.VolumeSource)}},
-		Mounts:  []corev1.VolumeMount{{Name: n.volume, MountPath: filesDir("", f.dir, v.Name), ReadOnly: true}},
+		Volumes: []corev1.Volume{{Name: n.Volume, VolumeSource: f.source(v.VolumeSource)}},
+		Mounts:  []corev1.VolumeMount{{Name: n.Volume, MountPath: filesDir("", f.dir, v.Name), ReadOnly: true}},
 	}
 }
 
@@ -76,4 +77,15 @@ func labelFault(label string) string {
 // unlabelled is for kinds whose label the spec does not choose.
 func unlabelled(label string) func(vmi.VolumeSource) string {
 	return func(vmi.VolumeSource) string { return label }
+}
+
+// filesImagePath is the file of an image of files.
+func filesImagePath(root, volume string) string {
+	return path.Join(ephemeralDir(root), "files", volume+".iso")
+}
+
+// filesDir is the folder with the files of a volume of the kind, from which its image
+// is made.
+func filesDir(root, kind, volume string) string {
+	return path.Join(root, vmi.PrivateDir, kind, volume)
 }

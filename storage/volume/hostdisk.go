@@ -13,20 +13,23 @@ import (
 // hostDisk is a raw disk image in a folder of the node, which the pod mounts: the
 // image itself may not exist yet. Nothing of Podvisor changes the owner or the mode of
 // what is on the node: the folder and the image must be open to user 107.
-var hostDisk = kind{
-	name: "hostDisk",
-	pod: func(v vmi.Volume, n names, _ Cluster) Part {
+//
+// +podvisor:entry
+var hostDisk = Kind{
+	Name:     "hostDisk",
+	Outlasts: true,
+	Pod: func(v vmi.Volume, n PodNames, _ Cluster) Part {
 		return Part{
-			Volumes: []corev1.Volume{{Name: n.volume, VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{
+			Volumes: []corev1.Volume{{Name: n.Volume, VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{
 				Path: path.Dir(path.Clean(v.HostDisk.Path)), Type: new(corev1.HostPathDirectory),
 			}}}},
-			Mounts: []corev1.VolumeMount{{Name: n.volume, MountPath: claimDir("", v.Name)}},
+			Mounts: []corev1.VolumeMount{{Name: n.Volume, MountPath: claimDir("", v.Name)}},
 		}
 	},
-	observe: func(v vmi.Volume, n Node) Observation {
+	Observe: func(v vmi.Volume, n Node) Observation {
 		return Observation{Paths: []string{hostDiskPath(n.Root, v.Name, v.HostDisk)}}
 	},
-	attach: func(_ *vmi.VirtualMachineInstance, v vmi.Volume, n Node) (storage.Attachment, error) {
+	Attach: func(_ *vmi.VirtualMachineInstance, v vmi.Volume, n Node) (storage.Attachment, error) {
 		a, err := hostDiskAttachment(v, n)
 		if err != nil {
 			return storage.Attachment{}, fmt.Errorf("%s of the node: %w", v.HostDisk.Path, err)
@@ -55,4 +58,10 @@ func hostDiskAttachment(v vmi.Volume, n Node) (storage.Attachment, error) {
 	}
 	a.SizeBytes, a.Source = roundUp(d.Capacity.Value()), storage.Persistent{}
 	return a, nil
+}
+
+// hostDiskPath is the disk image in the folder of the node that is mounted where the
+// file system of a claim would be.
+func hostDiskPath(root, volume string, d *vmi.HostDisk) string {
+	return path.Join(claimDir(root, volume), path.Base(d.Path))
 }

@@ -3,6 +3,7 @@ package volume
 import (
 	"path"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,24 +15,24 @@ import (
 
 // added is a kind as a new file would add it: its pod half depends on a fact of
 // the cluster, its attach half on what is at its paths.
-var added = kind{
-	name: "persistentVolumeClaim",
-	pod: func(v vmi.Volume, n names, c Cluster) Part {
+var added = Kind{
+	Name: "persistentVolumeClaim",
+	Pod: func(v vmi.Volume, n PodNames, c Cluster) Part {
 		name := v.PersistentVolumeClaim.ClaimName
-		part := Part{Volumes: []corev1.Volume{{Name: n.volume, VolumeSource: corev1.VolumeSource{
+		part := Part{Volumes: []corev1.Volume{{Name: n.Volume, VolumeSource: corev1.VolumeSource{
 			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name},
 		}}}}
 		if m := c.Claims[name].Spec.VolumeMode; m != nil && *m == corev1.PersistentVolumeBlock {
-			part.Devices = []corev1.VolumeDevice{{Name: n.volume, DevicePath: "/dev/" + v.Name}}
+			part.Devices = []corev1.VolumeDevice{{Name: n.Volume, DevicePath: "/dev/" + v.Name}}
 		} else {
-			part.Mounts = []corev1.VolumeMount{{Name: n.volume, MountPath: "/claims/" + v.Name}}
+			part.Mounts = []corev1.VolumeMount{{Name: n.Volume, MountPath: "/claims/" + v.Name}}
 		}
 		return part
 	},
-	observe: func(v vmi.Volume, n Node) Observation {
+	Observe: func(v vmi.Volume, n Node) Observation {
 		return Observation{Paths: []string{path.Join(n.Root, "/dev", v.Name), path.Join(n.Root, "/claims", v.Name), path.Join(n.Root, "/claims", v.Name, "disk.img")}}
 	},
-	attach: func(_ *vmi.VirtualMachineInstance, v vmi.Volume, n Node) (storage.Attachment, error) {
+	Attach: func(_ *vmi.VirtualMachineInstance, v vmi.Volume, n Node) (storage.Attachment, error) {
 		device, dir := path.Join(n.Root, "/dev", v.Name), path.Join(n.Root, "/claims", v.Name)
 		if f := n.Paths[device]; f.Kind == storage.BlockDevice {
 			return storage.Attachment{Path: device, Format: storage.Raw, SizeBytes: f.SizeBytes}, nil
@@ -50,7 +51,7 @@ func claims() vmi.VolumeSource {
 	}}
 }
 
-func TestAKindIsALineInTheListForBothHalves(t *testing.T) {
+func TestAKindHasBothHalves(t *testing.T) {
 	t.Parallel()
 	all := kinds{emptyDisk, added}
 	v := instance(claims())
@@ -98,7 +99,7 @@ func TestNoKindMayReplaceWhatIsOutsideTheEphemeralDisks(t *testing.T) {
 		"/var/run/kubevirt-ephemeral-disks/a/disk.img":   true,
 	} {
 		for _, s := range []storage.Source{storage.Blank{}, storage.Overlay{}, storage.Seed{}, storage.Folder{}} {
-			careless := kind{name: added.name, attach: func(*vmi.VirtualMachineInstance, vmi.Volume, Node) (storage.Attachment, error) {
+			careless := Kind{Name: added.Name, Attach: func(*vmi.VirtualMachineInstance, vmi.Volume, Node) (storage.Attachment, error) {
 				return storage.Attachment{Path: p, Source: s}, nil
 			}}
 			_, err := kinds{careless}.resolve(instance(claims()), Node{})
@@ -115,7 +116,7 @@ func TestAttackADiskThatOutlivesThePodIsRawWhateverAGuestWroteToIt(t *testing.T)
 	t.Parallel()
 	for _, s := range []storage.Source{nil, storage.Persistent{}} {
 		for format, ok := range map[storage.Format]bool{storage.Raw: true, storage.QCOW2: false, "": false} {
-			believing := kind{name: added.name, attach: func(*vmi.VirtualMachineInstance, vmi.Volume, Node) (storage.Attachment, error) {
+			believing := Kind{Name: added.Name, Attach: func(*vmi.VirtualMachineInstance, vmi.Volume, Node) (storage.Attachment, error) {
 				return storage.Attachment{Path: "/claims/a/disk.img", Format: format, Source: s}, nil
 			}}
 			_, err := kinds{believing}.resolve(instance(claims()), Node{})
@@ -130,15 +131,68 @@ func TestAttackADiskThatOutlivesThePodIsRawWhateverAGuestWroteToIt(t *testing.T)
 
 func TestEveryServedKindHasASourceInTheSpecAndADisk(t *testing.T) {
 	t.Parallel()
-	names := map[string]bool{}
-	for _, n := range sources(everySource()) {
-		names[n] = true
+	all := everySource()
+	var names []string
+	for _, k := range Kinds() {
+		names = append(names, k.Name)
+		require.NotNil(t, k.Attach, k.Name)
 	}
-	require.Len(t, served, len(names), "every source of the spec is served")
-	for _, k := range served {
-		require.True(t, names[k.name], k.name)
-		require.NotNil(t, k.attach, k.name)
+	require.ElementsMatch(t, all.Kinds(), names)
+}
+
+func TestWhatVolumesOfAKindCanDoIsInItsEntry(t *testing.T) {
+	t.Parallel()
+	var pluggable, outlasting, staying, inClaims []string
+	for _, k := range Kinds() {
+		for _, trait := range []struct {
+			has bool
+			of  *[]string
+		}{{k.Hotpluggable, &pluggable}, {k.Outlasts, &outlasting}, {!k.Migratable, &staying}, {k.Claim != nil, &inClaims}} {
+			if trait.has {
+				*trait.of = append(*trait.of, k.Name)
+			}
+		}
 	}
+	var requested []string // those of a request to add a volume
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[vmi.HotplugVolumeSource]()) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		requested = append(requested, name)
+	}
+	require.ElementsMatch(t, requested, pluggable)
+	require.ElementsMatch(t, []string{"persistentVolumeClaim", "dataVolume", "hostDisk"}, outlasting)
+	require.ElementsMatch(t, []string{"hostDisk"}, staying)
+	require.ElementsMatch(t, []string{"persistentVolumeClaim", "dataVolume", "ephemeral"}, inClaims)
+}
+
+func TestAnEmbedderServesAKindInItsOwnWay(t *testing.T) {
+	t.Parallel()
+	own := append([]Kind{{
+		Name: "emptyDisk",
+		Pod: func(v vmi.Volume, n PodNames, _ Cluster) Part {
+			return Part{Volumes: []corev1.Volume{{Name: n.Volume}}, Mounts: []corev1.VolumeMount{{Name: n.Volume, MountPath: "/fast/" + v.Name}}}
+		},
+		Observe: func(vmi.Volume, Node) Observation { return Observation{Paths: []string{"/fast"}} },
+		Attach: func(_ *vmi.VirtualMachineInstance, v vmi.Volume, n Node) (storage.Attachment, error) {
+			return storage.Attachment{Path: "/fast/" + v.Name, Format: storage.Raw, SizeBytes: n.Paths["/fast"].FreeBytes, Source: storage.Persistent{}}, nil
+		},
+	}}, Kinds()...)
+	v := instance(vmi.VolumeSource{EmptyDisk: &vmi.EmptyDisk{}})
+	part, err := Pod(v.Spec.Volumes, Cluster{Kinds: own})
+	require.NoError(t, err)
+	require.Equal(t, "/fast/a", part.Mounts[0].MountPath)
+	observations, err := Observations(v.Spec.Volumes, Node{Kinds: own})
+	require.NoError(t, err)
+	require.Equal(t, []Observation{{Volume: "a", Paths: []string{"/fast"}}}, observations)
+	node := Node{Kinds: own, Paths: map[string]storage.Facts{"/fast": {FreeBytes: 4096}}}
+	want := storage.Attachment{Name: "a", Path: "/fast/a", Format: storage.Raw, SizeBytes: 4096, Source: storage.Persistent{}}
+	all, err := Resolve(v, node)
+	require.NoError(t, err)
+	require.Equal(t, []storage.Attachment{want}, all)
+	one, err := Attach(v, "a", node)
+	require.NoError(t, err)
+	require.Equal(t, want, one)
+	_, err = Pod(v.Spec.Volumes, Cluster{Kinds: []Kind{}})
+	require.ErrorContains(t, err, "kind emptyDisk is not served", "no kinds are not all")
 }
 
 // everySource is a volume with all sources of the spec.

@@ -23,20 +23,20 @@ type Names struct{ Volumes, Containers []string }
 // networkDataPrefix begins the names of volumes with cloud-init's network data.
 const networkDataPrefix = "networkdata-"
 
-// names are the names in the pod that belong to one volume of the spec.
-type names struct {
-	// volume is the name of its volume, and networkData that of the volume with its
+// PodNames are the names in the pod that belong to one volume of the spec.
+type PodNames struct {
+	// Volume is the name of its volume, and NetworkData that of the volume with its
 	// network data.
-	volume, networkData string
-	// container is the name of its container, and filesystem that of the container
+	Volume, NetworkData string
+	// Container is the name of its container, and Filesystem that of the container
 	// that serves it as a file system.
-	container, filesystem string
+	Container, Filesystem string
 }
 
 // podNames returns the names in the pod for each volume, by its name in the spec.
 // They depend on the set of names alone, not on their order, and differ from each
 // other and from the reserved ones.
-func podNames(volumes []vmi.Volume, reserved Names) map[string]names {
+func podNames(volumes []vmi.Volume, reserved Names) map[string]PodNames {
 	var all []string
 	for _, v := range volumes {
 		all = append(all, v.Name)
@@ -45,9 +45,9 @@ func podNames(volumes []vmi.Volume, reserved Names) map[string]names {
 	inNetworkData := assign(all, networkDataPrefix, slices.AppendSeq(slices.Clone(reserved.Volumes), maps.Values(inVolumes)))
 	inContainers := assign(all, containerPrefix, reserved.Containers)
 	asFilesystems := assign(all, filesystemPrefix, slices.AppendSeq(slices.Clone(reserved.Containers), maps.Values(inContainers)))
-	out := map[string]names{}
+	out := map[string]PodNames{}
 	for _, n := range all {
-		out[n] = names{volume: inVolumes[n], networkData: inNetworkData[n], container: inContainers[n], filesystem: asFilesystems[n]}
+		out[n] = PodNames{Volume: inVolumes[n], NetworkData: inNetworkData[n], Container: inContainers[n], Filesystem: asFilesystems[n]}
 	}
 	return out
 }

@@ -29,7 +29,7 @@ func named(all ...string) []vmi.Volume {
 func TestVolumesKeepTheirNamesInThePod(t *testing.T) {
 	t.Parallel()
 	got := podNames(named("root", "volume-private", "compute", "install"), own)
-	require.Equal(t, map[string]names{
+	require.Equal(t, map[string]PodNames{
 		"root":           {"root", "networkdata-root", "volumeroot", "virtiofs-root"},
 		"volume-private": {"volume-private", "networkdata-volume-private", "volumevolume-private", "virtiofs-volume-private"},
 		"compute":        {"compute", "networkdata-compute", "volumecompute", "virtiofs-compute"},
@@ -39,26 +39,26 @@ func TestVolumesKeepTheirNamesInThePod(t *testing.T) {
 
 func TestAVolumeWithAReservedNameGetsAFreeOne(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, "volume-private", podNames(named("private"), own)["private"].volume)
+	require.Equal(t, "volume-private", podNames(named("private"), own)["private"].Volume)
 	got := podNames(named("private", "volume-private"), own)
-	require.Equal(t, "volume-private", got["volume-private"].volume, "what is not reserved is kept")
-	first := got["private"].volume
+	require.Equal(t, "volume-private", got["volume-private"].Volume, "what is not reserved is kept")
+	first := got["private"].Volume
 	require.Regexp(t, `^volume-private-[a-v0-9]{8}$`, first)
 	got = podNames(named("private", "volume-private", first), own)
-	require.Equal(t, first, got[first].volume)
-	require.Regexp(t, `^volume-private-[a-v0-9]{8}$`, got["private"].volume)
-	require.NotEqual(t, first, got["private"].volume)
+	require.Equal(t, first, got[first].Volume)
+	require.Regexp(t, `^volume-private-[a-v0-9]{8}$`, got["private"].Volume)
+	require.NotEqual(t, first, got["private"].Volume)
 }
 
 func TestALongNameGetsAFreeOne(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("v", 63)
 	got := podNames(named(long), own)[long]
-	require.Equal(t, long, got.volume)
-	require.Len(t, got.container, 63)
+	require.Equal(t, long, got.Volume)
+	require.Len(t, got.Container, 63)
 	// The pod is full of names that are like the substitute.
 	reserved := Names{Containers: []string{substitute(long, 0), substitute(long, 1)}}
-	require.Equal(t, substitute(long, 2), podNames(named(long), reserved)[long].container)
+	require.Equal(t, substitute(long, 2), podNames(named(long), reserved)[long].Container)
 }
 
 // check fails if names in the pod collide, are illegal, or depend on the order.
@@ -74,16 +74,16 @@ func check(t *testing.T, all []string) {
 	}
 	for _, n := range all {
 		in := got[n]
-		require.Empty(t, volumes[in.volume], "%s and %s are both the volume %s", n, volumes[in.volume], in.volume)
-		require.Empty(t, containers[in.container], "%s and %s are both the container %s", n, containers[in.container], in.container)
-		volumes[in.volume], containers[in.container] = n, n
-		require.Empty(t, volumes[in.networkData], "%s and %s are both the volume %s", n, volumes[in.networkData], in.networkData)
-		volumes[in.networkData] = n
-		require.Empty(t, validation.IsDNS1123Label(in.networkData))
-		require.Empty(t, validation.IsDNS1123Label(in.volume))
-		require.Empty(t, validation.IsDNS1123Label(in.container))
+		require.Empty(t, volumes[in.Volume], "%s and %s are both the volume %s", n, volumes[in.Volume], in.Volume)
+		require.Empty(t, containers[in.Container], "%s and %s are both the container %s", n, containers[in.Container], in.Container)
+		volumes[in.Volume], containers[in.Container] = n, n
+		require.Empty(t, volumes[in.NetworkData], "%s and %s are both the volume %s", n, volumes[in.NetworkData], in.NetworkData)
+		volumes[in.NetworkData] = n
+		require.Empty(t, validation.IsDNS1123Label(in.NetworkData))
+		require.Empty(t, validation.IsDNS1123Label(in.Volume))
+		require.Empty(t, validation.IsDNS1123Label(in.Container))
 		if !slices.Contains(own.Volumes, n) {
-			require.Equal(t, n, in.volume)
+			require.Equal(t, n, in.Volume)
 		}
 	}
 	back := slices.Clone(all)

@@ -23,6 +23,8 @@ type Cluster struct {
 	Filesystems map[string]bool
 	// Reserved are the names of the pod's other volumes and containers.
 	Reserved Names
+	// Kinds are the kinds of volumes that are served. Nil: [Kinds].
+	Kinds []Kind
 }
 
 // Part is the part of a pod that belongs to volumes of an instance.
@@ -59,13 +61,13 @@ type Init struct {
 
 // Pod returns what a pod needs for volumes. Its error joins the faults of all
 // volumes, which wrap [vmi.ErrInvalid].
-func Pod(volumes []vmi.Volume, c Cluster) (Part, error) { return served.part(volumes, c) }
+func Pod(volumes []vmi.Volume, c Cluster) (Part, error) { return orAll(c.Kinds).part(volumes, c) }
 
 func (all kinds) part(volumes []vmi.Volume, c Cluster) (Part, error) {
 	reserved := c.Reserved
 	for _, k := range all {
-		reserved.Volumes = slices.Concat(reserved.Volumes, k.shared.Volumes)
-		reserved.Containers = slices.Concat(reserved.Containers, k.shared.Containers)
+		reserved.Volumes = slices.Concat(reserved.Volumes, k.Shared.Volumes)
+		reserved.Containers = slices.Concat(reserved.Containers, k.Shared.Containers)
 	}
 	names := podNames(volumes, reserved)
 	var out Part
@@ -76,10 +78,10 @@ func (all kinds) part(volumes []vmi.Volume, c Cluster) (Part, error) {
 			faults = append(faults, err)
 			continue
 		}
-		if k.pod == nil {
+		if k.Pod == nil {
 			continue
 		}
-		p := k.pod(v, names[v.Name], c)
+		p := k.Pod(v, names[v.Name], c)
 		if disk, ok := c.Filesystems[v.Name]; ok {
 			if p, err = k.share(v, names[v.Name], p, disk); err != nil {
 				faults = append(faults, err)

@@ -7,6 +7,8 @@ import (
 )
 
 // secret is an image with a file for each key of a Secret.
+//
+// +podvisor:entry
 var secret = files{
 	name: "secret", dir: "secret",
 	source: func(s vmi.VolumeSource) corev1.VolumeSource {

@@ -15,9 +15,11 @@ const tokenSeconds = 3607
 // namespace and the certificate of the API server's authority, as containers have
 // them. The pod runs as the account. The token is in this volume alone: no container
 // but compute has it.
+//
+// +podvisor:entry
 var serviceAccount = accountKind()
 
-func accountKind() kind {
+func accountKind() Kind {
 	k := files{
 		name: "serviceAccount", dir: "service-account",
 		source: func(vmi.VolumeSource) corev1.VolumeSource {
@@ -34,8 +36,8 @@ func accountKind() kind {
 		},
 		label: unlabelled(""),
 	}.kind()
-	mount := k.pod
-	k.pod = func(v vmi.Volume, n names, c Cluster) Part {
+	mount := k.Pod
+	k.Pod = func(v vmi.Volume, n PodNames, c Cluster) Part {
 		p := mount(v, n, c)
 		p.Account = v.ServiceAccount.ServiceAccountName
 		return p

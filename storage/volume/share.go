@@ -29,9 +29,9 @@ type Share struct {
 
 // share adds the container that serves a volume to its part of the pod. The compute
 // container has the volume only if it is a disk too.
-func (k kind) share(v vmi.Volume, n names, p Part, disk bool) (Part, error) {
-	if !k.shares {
-		return Part{}, fmt.Errorf("volume %s: kind %s cannot be a file system: show it by a disk: %w", v.Name, k.name, vmi.ErrInvalid)
+func (k Kind) share(v vmi.Volume, n PodNames, p Part, disk bool) (Part, error) {
+	if !slices.Contains(vmi.FilesystemKinds(), k.Name) {
+		return Part{}, fmt.Errorf("volume %s: kind %s cannot be a file system: show it by a disk: %w", v.Name, k.Name, vmi.ErrInvalid)
 	}
 	if len(p.Mounts) != 1 {
 		return Part{}, fmt.Errorf("volume %s: its claim is in block mode and cannot be a file system: show it by a disk, or name a claim with volumeMode Filesystem: %w", v.Name, vmi.ErrInvalid)
@@ -40,7 +40,7 @@ func (k kind) share(v vmi.Volume, n names, p Part, disk bool) (Part, error) {
 	mount := p.Mounts[0]
 	mount.MountPath = ShareDir
 	p.Shares = []Share{{
-		Name: n.filesystem, Socket: vmi.FilesystemSocket(v.Name), ReadOnly: mount.ReadOnly,
+		Name: n.Filesystem, Socket: vmi.FilesystemSocket(v.Name), ReadOnly: mount.ReadOnly,
 		Mounts: []corev1.VolumeMount{mount, sockets},
 	}}
 	if !disk {

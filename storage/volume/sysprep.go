@@ -18,9 +18,11 @@ var answerFiles = []string{"autounattend.xml", "unattend.xml", "Autounattend.xml
 
 // sysprep is an image with the answer files of Windows' setup, from a ConfigMap or a
 // Secret.
+//
+// +podvisor:entry
 var sysprep = sysprepKind()
 
-func sysprepKind() kind {
+func sysprepKind() Kind {
 	k := files{
 		name: "sysprep", dir: "sysprep",
 		source: func(s vmi.VolumeSource) corev1.VolumeSource {
@@ -34,12 +36,11 @@ func sysprepKind() kind {
 		},
 		label: unlabelled(sysprepLabel),
 	}.kind()
-	k.shares = false // Windows reads it from a disk
-	k.observe = func(v vmi.Volume, n Node) Observation {
+	k.Observe = func(v vmi.Volume, n Node) Observation {
 		return Observation{Content: within(filesDir(n.Root, "sysprep", v.Name), answerFiles)}
 	}
-	attach := k.attach
-	k.attach = func(i *vmi.VirtualMachineInstance, v vmi.Volume, n Node) (storage.Attachment, error) {
+	attach := k.Attach
+	k.Attach = func(i *vmi.VirtualMachineInstance, v vmi.Volume, n Node) (storage.Attachment, error) {
 		for _, p := range within(filesDir(n.Root, "sysprep", v.Name), answerFiles) {
 			if _, ok := n.Content[p]; ok {
 				return attach(i, v, n)

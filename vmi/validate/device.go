@@ -2,6 +2,7 @@ package validate
 
 import (
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -73,8 +74,8 @@ func filesystems(at *field.Path, s *vmi.VirtualMachineInstanceSpec) field.ErrorL
 		if len(f.Name) > maxTag {
 			l = append(l, field.TooLong(here.Child("name"), f.Name, maxTag))
 		}
-		if !shareable(&s.Volumes[k]) {
-			l = append(l, field.Invalid(here.Child("name"), f.Name, "a volume of this kind cannot be a file system, only persistentVolumeClaim, dataVolume, configMap, secret, downwardAPI and serviceAccount: show it by a disk"))
+		if can := vmi.FilesystemKinds(); !slices.ContainsFunc(s.Volumes[k].Kinds(), func(kind string) bool { return slices.Contains(can, kind) }) {
+			l = append(l, field.Invalid(here.Child("name"), f.Name, "a volume of this kind cannot be a file system, only "+enumeration(can)+": show it by a disk"))
 		}
 		if slices.ContainsFunc(s.Domain.Devices.Filesystems[:i], func(o vmi.Filesystem) bool { return o.Name == f.Name }) {
 			l = append(l, field.Duplicate(here.Child("name"), f.Name))
@@ -86,9 +87,10 @@ func filesystems(at *field.Path, s *vmi.VirtualMachineInstanceSpec) field.ErrorL
 // maxTag is the longest name by which a guest mounts a file system, in bytes.
 const maxTag = 36
 
-// shareable says that a volume can be a file system of the guest.
-func shareable(v *vmi.Volume) bool {
-	return v.PersistentVolumeClaim != nil || v.DataVolume != nil || v.ConfigMap != nil || v.Secret != nil || v.DownwardAPI != nil || v.ServiceAccount != nil
+// enumeration is names as a sentence lists them.
+func enumeration(names []string) string {
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
 // gpus checks the GPUs that are passed through.

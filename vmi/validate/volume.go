@@ -56,10 +56,8 @@ func volumes(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) fiel
 
 // source checks that a volume has exactly one source, and that source.
 func source(at *field.Path, v *vmi.Volume, lim Limits) field.ErrorList {
-	n := count(v.ContainerDisk != nil, v.PersistentVolumeClaim != nil, v.DataVolume != nil, v.CloudInitNoCloud != nil, v.CloudInitConfigDrive != nil,
-		v.EmptyDisk != nil, v.Ephemeral != nil, v.HostDisk != nil, v.ConfigMap != nil, v.Secret != nil, v.DownwardAPI != nil, v.ServiceAccount != nil, v.Sysprep != nil)
 	var l field.ErrorList
-	if n != 1 {
+	if n := len(v.Kinds()); n != 1 {
 		l = append(l, field.Invalid(at, v.Name, fmt.Sprintf("must have exactly one source, such as containerDisk or persistentVolumeClaim, not %d", n)))
 	}
 	if c := v.ContainerDisk; c != nil {
