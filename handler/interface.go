@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/podvisor/podvisor/launcher/protocol"
+	"github.com/podvisor/podvisor/network"
 	"github.com/podvisor/podvisor/vmi"
 )
 
@@ -59,5 +60,5 @@ func addressed(i vmi.InterfaceStatus, addresses []string) vmi.InterfaceStatus {
 
 // translated says that the addresses of the interface stand for others of the guest.
 func translated(v *vmi.VirtualMachineInstance, name string) bool {
-	return slices.ContainsFunc(v.Spec.Domain.Devices.Interfaces, func(i vmi.Interface) bool { return i.Name == name && i.Masquerade != nil })
+	return slices.ContainsFunc(v.Spec.Domain.Devices.Interfaces, func(i vmi.Interface) bool { return i.Name == name && network.TraitsOf(i, nil).Translated })
 }

@@ -21,11 +21,35 @@ type Binding interface {
 	// that wraps [vmi.ErrInvalid] says that the spec is wrong; after any other
 	// error the plan is tried again with a newer state.
 	Plan(i Interface) (Config, error)
+	// Traits are what all interfaces with this binding have in common.
+	Traits() Traits
 }
 
-// Bindings returns the built-in bindings. The caller may change the slice.
-func Bindings() []Binding {
-	return []Binding{BridgeBinding{}, MasqueradeBinding{}, SRIOVBinding{}}
+// Traits are what can be asked of a binding without a plan.
+type Traits struct {
+	// TakesOver says that the guest has the MAC address and the addresses that the pod
+	// has on the pod network.
+	TakesOver bool
+	// Translated says that the addresses of the pod stand for those of the guest, so
+	// that its traffic passes what is put into the pod, as by a service mesh.
+	Translated bool
+	// Movable says that the guest goes on when the pod that it has on the pod network
+	// is another one, with other addresses. On other networks it does in any case.
+	Movable bool
+}
+
+// TraitsOf are those of the binding that the spec of an interface asks for, or none if
+// that is not among the bindings. Nil: [Bindings].
+func TraitsOf(spec vmi.Interface, among []Binding) Traits {
+	if among == nil {
+		among = Bindings()
+	}
+	for _, b := range among {
+		if b.Serves(spec) {
+			return b.Traits()
+		}
+	}
+	return Traits{}
 }
 
 // Interface is one interface of a VMI and all that a plan for it depends on. It

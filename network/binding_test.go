@@ -2,6 +2,7 @@ package network_test
 
 import (
 	"fmt"
+	"reflect"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -80,6 +81,7 @@ func TestABindingStaysForEachInterfaceOnItsOwn(t *testing.T) {
 // the guest is attached to that.
 type pluginTap struct{}
 
+func (pluginTap) Traits() network.Traits { return network.Traits{} }
 func (pluginTap) Serves(spec vmi.Interface) bool {
 	return spec.Binding != nil && spec.Binding.Name == "tap"
 }
@@ -127,6 +129,7 @@ func ExampleBinding() {
 // fixed is a binding with a plan that does not depend on the interface.
 type fixed struct{ config network.Config }
 
+func (fixed) Traits() network.Traits                           { return network.Traits{} }
 func (fixed) Serves(spec vmi.Interface) bool                   { return spec.Binding != nil }
 func (fixed) Bound(network.Interface) bool                     { return false }
 func (f fixed) Plan(network.Interface) (network.Config, error) { return f.config, nil }
@@ -166,3 +169,23 @@ func TestInterfacesThatDoNotAgreeAreRefused(t *testing.T) {
 		})
 	}
 }
+
+func TestABindingSaysWhatItsInterfacesAre(t *testing.T) {
+	t.Parallel()
+	got := map[string]network.Traits{}
+	all := reflect.TypeFor[vmi.InterfaceBinding]()
+	for n := range all.NumField() {
+		var spec vmi.Interface
+		reflect.ValueOf(&spec.InterfaceBinding).Elem().Field(n).Set(reflect.New(all.Field(n).Type.Elem()))
+		got[spec.Bindings()[0]] = network.TraitsOf(spec, nil)
+	}
+	require.Equal(t, map[string]network.Traits{
+		"bridge": {TakesOver: true}, "masquerade": {Translated: true, Movable: true}, "sriov": {}, "passtBinding": {}, "slirp": {}, "macvtap": {}, "passt": {},
+	}, got)
+	require.Equal(t, network.Traits{Movable: true}, network.TraitsOf(vmi.Interface{Binding: &vmi.PluginBinding{Name: "own"}}, []network.Binding{movable{}}), "those of another program")
+}
+
+// movable is a binding of another program.
+type movable struct{ fixed }
+
+func (movable) Traits() network.Traits { return network.Traits{Movable: true} }

@@ -28,6 +28,8 @@ const firstServer = 10
 // pod could: from its MAC and its addresses. On a network that gives no addresses
 // it may have any. On the pod network its MAC is the pod's: with another one of
 // its choice it would get what is sent to others.
+//
+// +podvisor:entry
 type BridgeBinding struct{}
 
 // Serves says that the interface has the bridge binding.
@@ -42,6 +44,9 @@ func (BridgeBinding) Bound(i Interface) bool {
 	b := i.State.Link(i.Names.Bridge)
 	return b != nil && (len(b.Remembered) > 0 || slices.ContainsFunc(b.Addresses, isServer))
 }
+
+// Traits says that the guest has the addresses of the pod.
+func (BridgeBinding) Traits() Traits { return Traits{TakesOver: true} }
 
 // Plan returns the config for the interface.
 func (BridgeBinding) Plan(i Interface) (Config, error) {

@@ -16,7 +16,8 @@
 //	// cfg.Attachments go to the launcher, cfg.Interfaces into the status.
 //
 // Each interface is planned for itself, by one [Binding]. The built-in bindings
-// are in one file each and listed in [Bindings]; [Input] takes others. The links
+// are in one file each, with the marker +podvisor:entry for the generated list
+// [Bindings]; [Input] takes others. The links
 // of an interface have the names that [NamesOf] returns.
 //
 // It computes; it touches nothing. It does not attach a pod to networks: that is

@@ -25,6 +25,8 @@ const (
 // The guest reaches what the pod reaches on its networks, and of the pod itself
 // what others reach by the pod's addresses: not its loopback, and the gateway only
 // for addresses and echoes.
+//
+// +podvisor:entry
 type MasqueradeBinding struct{}
 
 // Serves says that the interface has the masquerade binding.
@@ -35,6 +37,9 @@ func (MasqueradeBinding) Bound(i Interface) bool {
 	b := i.State.Link(i.Names.Bridge)
 	return b != nil && slices.ContainsFunc(b.Addresses, func(a netip.Prefix) bool { return !isServer(a) })
 }
+
+// Traits says that the guest has addresses of its own behind those of the pod.
+func (MasqueradeBinding) Traits() Traits { return Traits{Translated: true, Movable: true} }
 
 // Plan returns the config for the interface.
 func (MasqueradeBinding) Plan(i Interface) (Config, error) {

@@ -14,7 +14,7 @@ import (
 func RoutedLink(v *vmi.VirtualMachineInstance) string {
 	for _, n := range v.Spec.Networks {
 		if PodLinkName(n) == podLink && slices.ContainsFunc(v.Spec.Domain.Devices.Interfaces, func(i vmi.Interface) bool {
-			return i.Name == n.Name && i.Bridge != nil && i.State != vmi.InterfaceAbsent
+			return i.Name == n.Name && TraitsOf(i, nil).TakesOver && i.State != vmi.InterfaceAbsent
 		}) {
 			return podLink
 		}

@@ -6,6 +6,8 @@ import "github.com/podvisor/podvisor/vmi"
 // virtual function of a network card. Nothing is bound in the pod's network
 // namespace: the network plugin configures the function, and the launcher finds it in
 // the environment of its pod.
+//
+// +podvisor:entry
 type SRIOVBinding struct{}
 
 // Serves says that the interface has the binding sriov.
@@ -13,6 +15,9 @@ func (SRIOVBinding) Serves(spec vmi.Interface) bool { return spec.SRIOV != nil }
 
 // Bound is false: the binding changes nothing in the pod.
 func (SRIOVBinding) Bound(Interface) bool { return false }
+
+// Traits says that none is on the pod network.
+func (SRIOVBinding) Traits() Traits { return Traits{} }
 
 // Plan returns the config for the interface.
 func (SRIOVBinding) Plan(i Interface) (Config, error) {

@@ -108,7 +108,8 @@ const (
 )
 
 // InterfaceBinding is how an interface is attached to its network. At most one
-// field is set.
+// field is set. The trait "device" says that the guest has a device of the node, and
+// "removable" that an interface can be removed from a running VMI.
 type InterfaceBinding struct {
 	// Bridge attaches the guest to the pod's interface by a bridge: the guest
 	// takes over the pod's MAC and IP addresses. It gets the IPv4 address by DHCP,
@@ -116,7 +117,7 @@ type InterfaceBinding struct {
 	// pod's router answers at the link-local address that its MAC makes. Otherwise it
 	// must be configured with that of IPv6, for example by cloud-init's network data.
 	// +optional
-	Bridge *InterfaceBridge `json:"bridge,omitempty"`
+	Bridge *InterfaceBridge `json:"bridge,omitempty" traits:"removable"`
 
 	// Masquerade attaches the guest by network address translation: the guest has
 	// a private address, which is translated to the pod's. It gets the IPv4
@@ -130,7 +131,7 @@ type InterfaceBinding struct {
 	// k8s.v1.cni.cncf.io/resourceName the resource by which a device plugin gives the
 	// pod the function.
 	// +optional
-	SRIOV *InterfaceSRIOV `json:"sriov,omitempty"`
+	SRIOV *InterfaceSRIOV `json:"sriov,omitempty" traits:"device"`
 
 	// PasstBinding attaches the guest by passt, an unprivileged program that opens
 	// the guest's connections from the pod: guest and pod share the pod's address.
@@ -153,6 +154,19 @@ type InterfaceBinding struct {
 	// +podvisor:refused=the binding is discontinued: use passtBinding
 	DeprecatedPasst *DeprecatedBinding `json:"passt,omitempty"`
 }
+
+// Bindings are the bindings that are set, by their names in JSON.
+func (b *InterfaceBinding) Bindings() []string { return set(*b) }
+
+// IsDevice says that the guest has a device of the node for the interface.
+func (b *InterfaceBinding) IsDevice() bool { return has(*b, "device") }
+
+// IsRemovable says that the interface can be removed from a VMI that runs.
+func (b *InterfaceBinding) IsRemovable() bool { return has(*b, "removable") }
+
+// RemovableBindings are the bindings whose interfaces can be removed from a VMI that
+// runs.
+func RemovableBindings() []string { return having[InterfaceBinding]("removable") }
 
 // InterfaceBridge is the bridge binding. It has no settings.
 type InterfaceBridge struct{}
@@ -235,7 +249,7 @@ const (
 
 // HasLink says that the interface has a link that can be switched while the guest runs. A
 // device of the node has none of its own, nor has an interface that is absent.
-func (i *Interface) HasLink() bool { return i.SRIOV == nil && i.State != InterfaceAbsent }
+func (i *Interface) HasLink() bool { return !i.IsDevice() && i.State != InterfaceAbsent }
 
 // Link is the state of the link of an interface that has one: up or down.
 func (i *Interface) Link() InterfaceState {

@@ -74,6 +74,7 @@ func TestBindingTwiceChangesNothing(t *testing.T) {
 // direct is a binding that attaches the guest to the pod's link itself.
 type direct struct{}
 
+func (direct) Traits() network.Traits         { return network.Traits{} }
 func (direct) Serves(spec vmi.Interface) bool { return spec.Binding != nil }
 func (direct) Bound(network.Interface) bool   { return false }
 func (direct) Plan(i network.Interface) (network.Config, error) {

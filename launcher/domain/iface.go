@@ -38,7 +38,7 @@ func ifaces(b *Draft) error {
 	var faults []error
 	places := b.interfacePlaces()
 	for n, i := range b.Spec.Devices.Interfaces {
-		if i.State == vmi.InterfaceAbsent || i.SRIOV != nil {
+		if i.State == vmi.InterfaceAbsent || i.IsDevice() {
 			continue
 		}
 		at := slices.IndexFunc(b.Host.Interfaces, func(a network.Attachment) bool { return a.Name == i.Name })

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/podvisor/podvisor/network"
 	"github.com/podvisor/podvisor/network/cni"
 	"github.com/podvisor/podvisor/storage/volume"
 	"github.com/podvisor/podvisor/vmi/config"
@@ -41,6 +42,9 @@ type Config struct {
 	// Overhead is the memory that a pod needs beside its guest's. Nil: the
 	// function [Overhead].
 	Overhead func(Guest) resource.Quantity
+	// Bindings are how interfaces may be bound to the networks of the pod, as in the
+	// handlers' configuration. Nil: [network.Bindings].
+	Bindings []network.Binding
 	// VolumeKinds are the kinds of volumes that are served. Nil: [volume.Kinds].
 	VolumeKinds []volume.Kind
 	// Cluster is the configuration of the cluster. The zero value is the default

@@ -141,16 +141,13 @@ func annotations(v *vmi.VirtualMachineInstance) map[string]string {
 	a[vmi.DomainAnnotation] = v.Name
 	a[defaultContainerAnnotation] = vmi.ComputeContainer
 	a[evictAnnotation] = ""
-	if masqueraded(&v.Spec) {
-		a[istioAnnotation], a[legacyIstioAnnotation] = network.PodBridge, network.PodBridge
-	}
 	return a
 }
 
-// masqueraded says that the guest's traffic reaches the pod network by the pod's
+// translated says that the guest's traffic reaches the pod network by the pod's
 // address, and so passes what a service mesh puts into the pod.
-func masqueraded(s *vmi.VirtualMachineInstanceSpec) bool {
-	return slices.ContainsFunc(s.Domain.Devices.Interfaces, func(i vmi.Interface) bool { return i.Masquerade != nil })
+func translated(s *vmi.VirtualMachineInstanceSpec, c Config) bool {
+	return slices.ContainsFunc(s.Domain.Devices.Interfaces, func(i vmi.Interface) bool { return network.TraitsOf(i, c.Bindings).Translated })
 }
 
 // MemoryOverhead is what a launcher pod asks for beside its guest's memory, or nil

@@ -63,7 +63,7 @@ func addNetworkResources(d *vmi.DomainSpec, f Facts, req, lim corev1.ResourceLis
 func environment(v *vmi.VirtualMachineInstance, c Config) []corev1.EnvVar {
 	var out []corev1.EnvVar
 	for _, i := range v.Spec.Domain.Devices.Interfaces {
-		if name := networkResource(i, c.Facts); name != "" && passedThrough(i) {
+		if name := networkResource(i, c.Facts); name != "" && i.IsDevice() {
 			out = append(out, corev1.EnvVar{Name: vmi.NetworkResourceVariable + i.Name, Value: name})
 		}
 	}

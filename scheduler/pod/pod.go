@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/podvisor/podvisor/network"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/defaults"
 	"github.com/podvisor/podvisor/vmi/served"
@@ -36,6 +37,9 @@ func Render(v *vmi.VirtualMachineInstance, c Config) (*corev1.Pod, error) {
 	memory := c.overhead(guest(v, c))
 	meta := Metadata(v, c.Role)
 	meta.Annotations[overheadAnnotation] = strconv.FormatInt(memory.Value(), 10)
+	if translated(&v.Spec, c) {
+		meta.Annotations[istioAnnotation], meta.Annotations[legacyIstioAnnotation] = network.PodBridge, network.PodBridge
+	}
 	return &corev1.Pod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: meta,

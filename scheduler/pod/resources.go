@@ -105,7 +105,7 @@ func guest(v *vmi.VirtualMachineInstance, c Config) Guest {
 		UEFI:        d.UEFI() != nil,
 		TPM:         d.Devices.TPM.On(),
 		Screen:      d.Devices.AutoattachGraphicsDevice == nil || *d.Devices.AutoattachGraphicsDevice,
-		HostDevices: len(d.Devices.GPUs)+len(d.Devices.HostDevices) > 0 || slices.ContainsFunc(d.Devices.Interfaces, passedThrough),
+		HostDevices: len(d.Devices.GPUs)+len(d.Devices.HostDevices) > 0 || slices.ContainsFunc(d.Devices.Interfaces, isDevice),
 
 		EncryptedMemory: d.LaunchSecurity.EncryptsMemory(),
 	}
@@ -267,7 +267,7 @@ func devices(d *vmi.DomainSpec, c Config) []corev1.ResourceName {
 	if d.LaunchSecurity.EncryptsMemory() {
 		out = append(out, vmi.SEVResource)
 	}
-	taps := slices.DeleteFunc(slices.Clone(d.Devices.Interfaces), passedThrough)
+	taps := slices.DeleteFunc(slices.Clone(d.Devices.Interfaces), isDevice)
 	if len(taps) > 0 {
 		out = append(out, vmi.TunResource)
 	}
@@ -279,5 +279,4 @@ func devices(d *vmi.DomainSpec, c Config) []corev1.ResourceName {
 	return out
 }
 
-// passedThrough says that an interface is a device of the node.
-func passedThrough(i vmi.Interface) bool { return i.SRIOV != nil }
+func isDevice(i vmi.Interface) bool { return i.IsDevice() }

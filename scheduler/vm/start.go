@@ -54,7 +54,7 @@ func whole(v *vmi.VirtualMachine, s *vmi.VirtualMachineSpec, p defaults.Profile)
 func addresses(v *vmi.VirtualMachine, s *vmi.VirtualMachineInstanceSpec) {
 	for i := range s.Domain.Devices.Interfaces {
 		n := &s.Domain.Devices.Interfaces[i]
-		if n.MacAddress == "" && n.SRIOV == nil && !takesOver(s, n) {
+		if n.MacAddress == "" && !n.IsDevice() && !takesOver(s, n) {
 			n.MacAddress = network.MAC(v.UID, n.Name)
 		}
 	}
@@ -62,5 +62,5 @@ func addresses(v *vmi.VirtualMachine, s *vmi.VirtualMachineInstanceSpec) {
 
 // takesOver says that the guest has the address of its pod.
 func takesOver(s *vmi.VirtualMachineInstanceSpec, n *vmi.Interface) bool {
-	return n.Bridge != nil && slices.ContainsFunc(s.Networks, func(w vmi.Network) bool { return w.Name == n.Name && w.Pod != nil })
+	return network.TraitsOf(*n, nil).TakesOver && slices.ContainsFunc(s.Networks, func(w vmi.Network) bool { return w.Name == n.Name && w.Pod != nil })
 }

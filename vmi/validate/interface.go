@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"regexp"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -103,8 +104,7 @@ func binding(at *field.Path, n *vmi.Interface, net *vmi.Network, lim Limits) fie
 	misfit := func(name, message string) {
 		l = append(l, as(at.Child("name").String(), field.Invalid(at.Child(name), n.Name, message)))
 	}
-	methods := count(n.Bridge != nil, n.Masquerade != nil, n.SRIOV != nil, n.PasstBinding != nil)
-	switch {
+	switch methods := len(n.Bindings()); {
 	case methods > 0 && n.Binding != nil:
 		l = append(l, field.Invalid(at.Child("binding"), n.Binding.Name, "a plugin excludes bridge, masquerade, sriov and passtBinding: leave one out"))
 	case methods > 1:
@@ -145,10 +145,10 @@ func discontinued(at *field.Path, n *vmi.Interface) field.ErrorList {
 func state(at *field.Path, n *vmi.Interface, net *vmi.Network) field.ErrorList {
 	l := oneOf(at, n.State, vmi.InterfaceUp, vmi.InterfaceDown, vmi.InterfaceAbsent)
 	switch {
-	case n.SRIOV != nil && (n.State == vmi.InterfaceUp || n.State == vmi.InterfaceDown):
+	case n.IsDevice() && (n.State == vmi.InterfaceUp || n.State == vmi.InterfaceDown):
 		l = append(l, field.Invalid(at, n.State, "a device of the node has no link that could be switched: leave it out"))
-	case n.State == vmi.InterfaceAbsent && n.Bridge == nil:
-		l = append(l, field.Invalid(at, n.State, "needs the binding bridge: interfaces with others cannot be removed from a running VMI"))
+	case n.State == vmi.InterfaceAbsent && !n.IsRemovable():
+		l = append(l, field.Invalid(at, n.State, "needs the binding "+strings.Join(vmi.RemovableBindings(), " or ")+": interfaces with others cannot be removed from a running VMI"))
 	case n.State == vmi.InterfaceAbsent && net != nil && (net.Pod != nil || net.Multus != nil && net.Multus.Default):
 		l = append(l, field.Invalid(at, n.State, "the VMI's default network cannot be removed: leave state out"))
 	}
