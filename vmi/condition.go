@@ -143,6 +143,8 @@ const (
 	ReasonCPUModeNotLiveMigratable               = "CPUModeLiveMigratable"
 	ReasonVirtIOFSNotLiveMigratable              = "VirtIOFSNotLiveMigratable"
 	ReasonHostDeviceNotLiveMigratable            = "HostDeviceNotLiveMigratable"
+	ReasonSEVNotLiveMigratable                   = "SEVNotLiveMigratable"
+	ReasonHypervPassthroughNotLiveMigratable     = "HypervPassthroughNotLiveMigratable"
 	ReasonNoTSCFrequencyNotLiveMigratable        = "NoTSCFrequencyNotLiveMigratable"
 	ReasonPersistentReservationNotLiveMigratable = "PersistentReservationNotLiveMigratable"
 )

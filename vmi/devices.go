@@ -1,5 +1,7 @@
 package vmi
 
+import "slices"
+
 // Devices are the devices of a domain.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.video) || !has(self.autoattachGraphicsDevice) || self.autoattachGraphicsDevice",message="video needs a graphics device: set autoattachGraphicsDevice to true, or leave video out",fieldPath=".video"
@@ -135,6 +137,81 @@ type Devices struct {
 	// false.
 	// +optional
 	DisableHotplug bool `json:"disableHotplug,omitempty"`
+}
+
+const mib = 1 << 20
+
+// Traits are those of the parts of a VMI. The caller may change the slice.
+func Traits() []Trait {
+	return []Trait{
+		{
+			// The graphics card has 16 MiB of memory, which the guest fills when it draws.
+			Part: "devices.autoattachGraphicsDevice", MemoryBytes: 16 * mib,
+			Has: devicesHave(func(d *Devices) bool { return d.AutoattachGraphicsDevice == nil || *d.AutoattachGraphicsDevice }),
+		},
+		{
+			// 3.7 MB of QEMU's memory for the firmware's code and 2 MB for variables and
+			// tables; what is translated of it is in the cache, of which it fills 14 MB more
+			// than a BIOS.
+			Part: "firmware.bootloader.efi", MemoryBytes: 8 * mib,
+			Has:      func(v *VirtualMachineInstance) bool { return v.Spec.Domain.UEFI() != nil },
+			StateDir: func(d *DomainSpec) string { return folder(NVRAMDir, d.UEFI().Persists()) },
+		},
+		{
+			// swtpm is 6.9 MB resident when the firmware has measured into it, of which 1 MB
+			// is its own.
+			Part: "devices.tpm", MemoryBytes: 8 * mib,
+			Has:      devicesHave(func(d *Devices) bool { return d.TPM.On() }),
+			StateDir: func(d *DomainSpec) string { return folder(TPMDir, d.Devices.TPM.Persists()) },
+		},
+		{
+			// The node's devices are mapped into QEMU and into the tables of the IOMMU; none
+			// was measured, so it is what KubeVirt asks for, however many there are.
+			Part: "devices.hostDevices", MemoryBytes: 1024 * mib,
+			Has:   devicesHave((*Devices).ofTheNode),
+			Stays: ReasonHostDeviceNotLiveMigratable, Why: "the guest has a device of its node",
+		},
+		{
+			Part:  "devices.filesystems",
+			Has:   devicesHave(func(d *Devices) bool { return len(d.Filesystems) > 0 }),
+			Stays: ReasonVirtIOFSNotLiveMigratable, Why: "the guest has a file system whose server is in its pod",
+		},
+		{
+			Part: "devices.autoattachVSOCK", Resource: VhostVSOCKResource,
+			Has: devicesHave(func(d *Devices) bool { return d.AutoattachVSOCK != nil && *d.AutoattachVSOCK }),
+		},
+		{
+			// Not measured either: it is what KubeVirt asks for.
+			Part: "launchSecurity.sev", MemoryBytes: 256 * mib, Resource: SEVResource,
+			Has:   func(v *VirtualMachineInstance) bool { return v.Spec.Domain.LaunchSecurity.EncryptsMemory() },
+			Stays: ReasonSEVNotLiveMigratable, Why: "the memory of the guest is encrypted by the processor of its node",
+		},
+		{
+			Part: "features.hypervPassthrough",
+			Has: func(v *VirtualMachineInstance) bool {
+				f := v.Spec.Domain.Features
+				return f != nil && f.HypervPassthrough != nil && (f.HypervPassthrough.Enabled == nil || *f.HypervPassthrough.Enabled)
+			},
+			Stays: ReasonHypervPassthroughNotLiveMigratable, Why: "the guest has all interfaces of Hyper-V that its node has",
+		},
+	}
+}
+
+func devicesHave(part func(*Devices) bool) func(*VirtualMachineInstance) bool {
+	return func(v *VirtualMachineInstance) bool { return part(&v.Spec.Domain.Devices) }
+}
+
+// ofTheNode says that the guest has devices of the node for itself.
+func (d *Devices) ofTheNode() bool {
+	return len(d.GPUs)+len(d.HostDevices) > 0 || slices.ContainsFunc(d.Interfaces, func(i Interface) bool { return i.IsDevice() })
+}
+
+// folder is the folder, if something is kept in it.
+func folder(dir string, kept bool) string {
+	if !kept {
+		return ""
+	}
+	return dir
 }
 
 // Rng is a virtio random number generator.

@@ -158,4 +158,15 @@ func (t *TPM) Persists() bool { return t.On() && t.Persistent != nil && *t.Persi
 
 // KeepsState says whether something of the VMI beside its disks outlasts it, for which
 // it has a claim.
-func (d *DomainSpec) KeepsState() bool { return d.UEFI().Persists() || d.Devices.TPM.Persists() }
+func (d *DomainSpec) KeepsState() bool { return len(d.StateDirs()) > 0 }
+
+// StateDirs are the folders in the pod of what outlasts the VMI beside its disks.
+func (d *DomainSpec) StateDirs() []string {
+	var all []string
+	for _, t := range Traits() {
+		if t.StateDir != nil && t.StateDir(d) != "" {
+			all = append(all, t.StateDir(d))
+		}
+	}
+	return all
+}

@@ -4,7 +4,30 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	corev1 "k8s.io/api/core/v1"
 )
+
+// Trait is what a part of a VMI, such as a device, asks of its pod and of its nodes. A
+// part that asks for nothing has none.
+//
+// +kubebuilder:object:generate=false
+type Trait struct {
+	// Part is the field of the part, from spec.domain on.
+	Part string
+	// Has says that the VMI has the part.
+	Has func(*VirtualMachineInstance) bool
+	// MemoryBytes is what the pod needs for the part beside the guest's memory.
+	MemoryBytes int64
+	// Resource is the device of the node that the pod asks for. Empty: none.
+	Resource corev1.ResourceName
+	// StateDir is the folder in the pod of what outlasts the VMI, or empty if this VMI
+	// keeps nothing of the part. Nil: it never does.
+	StateDir func(*DomainSpec) string
+	// Stays is the reason of [ConditionLiveMigratable] with which a VMI that has the part
+	// stays on its node, and Why is its message. Empty: it can move.
+	Stays, Why string
+}
 
 // Some structs have one field for each kind of a thing, such as [VolumeSource]. What all
 // of a kind can do is in the tag "traits" of its field, so that who asks needs no list

@@ -156,7 +156,7 @@ func TestSecureBootHasVariablesWithKeys(t *testing.T) {
 	content, err := os.ReadFile(p.path("kubevirt-private/nvram/secure-boot.fd"))
 	require.NoError(t, err)
 	require.Contains(t, string(content), "Microsoft Corporation UEFI CA")
-	p.uses(overhead.Guest{Memory: resource.MustParse("128Mi"), VCPUs: 1, Emulated: true, Screen: true, UEFI: true, TPM: true})
+	p.uses(overhead.Guest{Memory: resource.MustParse("128Mi"), VCPUs: 1, Emulated: true, PartBytes: partBytes("devices.autoattachGraphicsDevice", "firmware.bootloader.efi", "devices.tpm")})
 }
 
 func TestAttackVariablesThatAreALinkAreNotUsed(t *testing.T) {

@@ -13,6 +13,8 @@ import (
 
 	overhead "github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/stretchr/testify/require"
+
+	"github.com/podvisor/podvisor/vmi"
 )
 
 // used is the memory of a process in bytes, without the guest's.
@@ -92,9 +94,20 @@ func (p *pod) uses(g overhead.Guest) {
 	require.Less(p, own, asked.Value())
 }
 
+// partBytes is what these parts of a VMI need.
+func partBytes(names ...string) map[string]int64 {
+	all := map[string]int64{}
+	for _, t := range vmi.Traits() {
+		if slices.Contains(names, t.Part) {
+			all[t.Part] = t.MemoryBytes
+		}
+	}
+	return all
+}
+
 func TestThePodAsksForTheMemoryThatItsProcessesUse(t *testing.T) {
 	t.Parallel()
 	p := newPod(t, bootable())
 	p.run()
-	p.uses(overhead.Guest{Memory: *instance().Spec.Domain.Memory.Guest, VCPUs: 1, Emulated: true, Screen: true})
+	p.uses(overhead.Guest{Memory: *instance().Spec.Domain.Memory.Guest, VCPUs: 1, Emulated: true, PartBytes: partBytes("devices.autoattachGraphicsDevice")})
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/podvisor/podvisor/network"
 	"github.com/podvisor/podvisor/network/cni"
 	"github.com/podvisor/podvisor/storage/volume"
+	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/config"
 	"github.com/podvisor/podvisor/vmi/defaults"
 	"github.com/podvisor/podvisor/vmi/validate"
@@ -42,6 +43,8 @@ type Config struct {
 	// Overhead is the memory that a pod needs beside its guest's. Nil: the
 	// function [Overhead].
 	Overhead func(Guest) resource.Quantity
+	// Traits are what the parts of VMIs ask of their pods. Nil: [vmi.Traits].
+	Traits []vmi.Trait
 	// Bindings are how interfaces may be bound to the networks of the pod, as in the
 	// handlers' configuration. Nil: [network.Bindings].
 	Bindings []network.Binding
@@ -88,6 +91,14 @@ func (c Config) overhead(g Guest) resource.Quantity {
 		q = *resource.NewQuantity(int64(math.Ceil(float64(q.Value())*r/mib))*mib, resource.BinarySI)
 	}
 	return q
+}
+
+// traits are those of the parts of VMIs.
+func (c Config) traits() []vmi.Trait {
+	if c.Traits == nil {
+		return vmi.Traits()
+	}
+	return c.Traits
 }
 
 // emulation says that guests run without hardware virtualization.

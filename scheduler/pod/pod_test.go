@@ -2,6 +2,7 @@ package pod_test
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -310,16 +311,28 @@ func TestAPodIsKnownByItsOwnerOrByItsLabels(t *testing.T) {
 func TestOverhead(t *testing.T) {
 	t.Parallel()
 	mib := func(m pod.Guest) int64 { o := pod.Overhead(m); return o.Value() >> 20 }
-	small := pod.Guest{Memory: resource.MustParse("128Mi"), VCPUs: 1, Screen: true}
-	big := pod.Guest{Memory: resource.MustParse("64Gi"), VCPUs: 1, Screen: true}
-	wide := pod.Guest{Memory: resource.MustParse("128Mi"), VCPUs: 8, Screen: true}
-	emulated := pod.Guest{Memory: resource.MustParse("128Mi"), VCPUs: 1, Screen: true, Emulated: true}
+	parts := func(names ...string) map[string]int64 {
+		all := map[string]int64{}
+		for _, t := range vmi.Traits() {
+			if slices.Contains(names, t.Part) {
+				all[t.Part] = t.MemoryBytes
+			}
+		}
+		require.Len(t, all, len(names))
+		return all
+	}
+	screen := parts("devices.autoattachGraphicsDevice")
+	small := pod.Guest{Memory: resource.MustParse("128Mi"), VCPUs: 1, PartBytes: screen}
+	big := pod.Guest{Memory: resource.MustParse("64Gi"), VCPUs: 1, PartBytes: screen}
+	wide := pod.Guest{Memory: resource.MustParse("128Mi"), VCPUs: 8, PartBytes: screen}
+	emulated := pod.Guest{Memory: resource.MustParse("128Mi"), VCPUs: 1, PartBytes: screen, Emulated: true}
 	require.Equal(t, int64(109), mib(small))
 	require.Equal(t, int64(108+128), mib(big), "a 512th of the guest's memory maps it")
 	require.Equal(t, int64(109+7*4), mib(wide))
 	require.Equal(t, int64(109+40), mib(emulated))
 	require.Equal(t, int64(93), mib(pod.Guest{Memory: resource.MustParse("128Mi"), VCPUs: 1}), "without a screen")
-	all := pod.Guest{Memory: resource.MustParse("128Mi"), VCPUs: 1, Screen: true, UEFI: true, TPM: true, HostDevices: true, IOThreads: 3, AgentProbes: 1}
+	all := pod.Guest{Memory: resource.MustParse("128Mi"), VCPUs: 1, IOThreads: 3, AgentProbes: 1,
+		PartBytes: parts("devices.autoattachGraphicsDevice", "firmware.bootloader.efi", "devices.tpm", "devices.hostDevices")}
 	require.Equal(t, int64(109+8+8+1024+3*2+8), mib(all))
 }
 

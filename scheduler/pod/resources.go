@@ -24,16 +24,9 @@ type Guest struct {
 	AgentProbes int
 	// IOThreads is the number of threads that only disks use.
 	IOThreads int
-	// UEFI says that the guest's firmware is UEFI.
-	UEFI bool
-	// TPM says that the guest has a TPM, which is emulated by a process of its own.
-	TPM bool
-	// Screen says that the guest has a graphics card.
-	Screen bool
-	// HostDevices says that the guest has devices of the node.
-	HostDevices bool
-	// EncryptedMemory says that the guest's memory is encrypted by SEV.
-	EncryptedMemory bool
+	// PartBytes is what the parts of the guest need, such as its devices, by their names:
+	// see [vmi.Trait].
+	PartBytes map[string]int64
 }
 
 // The parts of the overhead, in bytes. Measured with one guest of 128 MiB:
@@ -48,26 +41,12 @@ const (
 	qemuMemory      = 32 * mib
 	perVCPUMemory   = 4 * mib
 	emulationMemory = 40 * mib
-	// The graphics card has 16 MiB of memory, which the guest fills when it draws.
-	screenMemory = 16 * mib
 	// A probe that asks the agent is a process of 10 MB resident, of which most is
 	// the program that it shares with the launcher.
 	agentProbeMemory = 8 * mib
 	// A thread touches some pages of its stack and has its own heap: 0.1 MB when it
 	// is idle, some MB with many requests under way.
 	ioThreadMemory = 2 * mib
-	// UEFI is 3.7 MB of QEMU's memory for its code and 2 MB for variables and tables;
-	// what is translated of it is in the cache, of which it fills 14 MB more than a
-	// BIOS.
-	uefiMemory = 8 * mib
-	// swtpm is 6.9 MB resident when the firmware has measured into it, of which 1 MB is
-	// its own.
-	tpmMemory = 8 * mib
-	// The node's devices are mapped into QEMU and into the tables of the IOMMU; none
-	// was measured, so it is what KubeVirt asks for.
-	hostDeviceMemory = 1024 * mib
-	// What encrypted memory needs was not measured either: it is what KubeVirt asks for.
-	encryptedMemory = 256 * mib
 	// pageTables: one entry of 8 bytes for each page of 4096.
 	pageTables = 512
 )
@@ -82,16 +61,11 @@ func Overhead(g Guest) resource.Quantity {
 	n += int64(g.AgentProbes) * agentProbeMemory
 	n += int64(g.IOThreads) * ioThreadMemory
 	n += g.Memory.Value() / pageTables
-	for _, part := range []struct {
-		has   bool
-		bytes int64
-	}{
-		{g.Screen, screenMemory}, {g.UEFI, uefiMemory}, {g.TPM, tpmMemory},
-		{g.HostDevices, hostDeviceMemory}, {g.EncryptedMemory, encryptedMemory}, {g.Emulated, emulationMemory},
-	} {
-		if part.has {
-			n += part.bytes
-		}
+	if g.Emulated {
+		n += emulationMemory
+	}
+	for _, bytes := range g.PartBytes {
+		n += bytes
 	}
 	// Whole MiB, which people can read.
 	return *resource.NewQuantity((n+mib-1)/mib*mib, resource.BinarySI)
@@ -99,16 +73,17 @@ func Overhead(g Guest) resource.Quantity {
 
 func guest(v *vmi.VirtualMachineInstance, c Config) Guest {
 	d := &v.Spec.Domain
-	return Guest{
+	g := Guest{
 		Memory: d.GuestMemory(), VCPUs: d.CPU.VCPUs(), Emulated: c.emulation(), AgentProbes: agentProbes(v),
-		IOThreads:   ioThreads(d),
-		UEFI:        d.UEFI() != nil,
-		TPM:         d.Devices.TPM.On(),
-		Screen:      d.Devices.AutoattachGraphicsDevice == nil || *d.Devices.AutoattachGraphicsDevice,
-		HostDevices: len(d.Devices.GPUs)+len(d.Devices.HostDevices) > 0 || slices.ContainsFunc(d.Devices.Interfaces, isDevice),
-
-		EncryptedMemory: d.LaunchSecurity.EncryptsMemory(),
+		IOThreads: ioThreads(d),
+		PartBytes: map[string]int64{},
 	}
+	for _, t := range c.traits() {
+		if t.MemoryBytes != 0 && t.Has(v) {
+			g.PartBytes[t.Part] = t.MemoryBytes
+		}
+	}
+	return g
 }
 
 // ioThreads is the number of threads that only disks use, at most.
@@ -173,7 +148,7 @@ func resources(v *vmi.VirtualMachineInstance, c Config, overhead resource.Quanti
 	if _, ok := req[corev1.ResourceEphemeralStorage]; !ok {
 		req[corev1.ResourceEphemeralStorage] = storageRequest(lim)
 	}
-	for _, name := range devices(d, c) {
+	for _, name := range devices(v, c) {
 		lim[name] = resource.MustParse("1")
 	}
 	addHostDevices(d, lim)
@@ -256,16 +231,16 @@ func storageRequest(limits corev1.ResourceList) resource.Quantity {
 }
 
 // devices are the node's devices that the VMI needs.
-func devices(d *vmi.DomainSpec, c Config) []corev1.ResourceName {
+func devices(v *vmi.VirtualMachineInstance, c Config) []corev1.ResourceName {
+	d := &v.Spec.Domain
 	var out []corev1.ResourceName
 	if !c.emulation() {
 		out = append(out, vmi.KVMResource)
 	}
-	if on := d.Devices.AutoattachVSOCK; on != nil && *on {
-		out = append(out, vmi.VhostVSOCKResource)
-	}
-	if d.LaunchSecurity.EncryptsMemory() {
-		out = append(out, vmi.SEVResource)
+	for _, t := range c.traits() {
+		if t.Resource != "" && t.Has(v) {
+			out = append(out, t.Resource)
+		}
 	}
 	taps := slices.DeleteFunc(slices.Clone(d.Devices.Interfaces), isDevice)
 	if len(taps) > 0 {

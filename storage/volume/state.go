@@ -15,20 +15,15 @@ const StateVolume = "vm-state"
 // State returns what the pod of a VMI with the spec d needs for what outlasts it beside
 // its disks, which is in the claim of this name. The folders of the claim are KubeVirt's.
 func State(d *vmi.DomainSpec, claim string) Part {
-	if !d.KeepsState() {
+	dirs := d.StateDirs()
+	if len(dirs) == 0 {
 		return Part{}
 	}
 	p := Part{Volumes: []corev1.Volume{{Name: StateVolume, VolumeSource: corev1.VolumeSource{
 		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim},
 	}}}}
-	add := func(dir string) {
+	for _, dir := range dirs {
 		p.Mounts = append(p.Mounts, corev1.VolumeMount{Name: StateVolume, MountPath: dir, SubPath: path.Base(dir)})
-	}
-	if d.UEFI().Persists() {
-		add(vmi.NVRAMDir)
-	}
-	if d.Devices.TPM.Persists() {
-		add(vmi.TPMDir)
 	}
 	return p
 }
