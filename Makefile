@@ -13,8 +13,11 @@ E2E := go -C e2e run
 # root module do not get their dependencies.
 MODULES := examples/list-vmis images/demo-guest/init images/tools/peer e2e/toolchain/csi e2e/toolchain/policy
 
-# A build needs no version control.
-export GOFLAGS := -buildvcs=false
+# A build needs no version control. The other settings are those of all that is built for
+# clusters and images: what is compiled for one of them is compiled for all, whatever the
+# folder of the checkout is.
+export GOFLAGS := -buildvcs=false -trimpath
+export CGO_ENABLED := 0
 
 .PHONY: help
 help: ## Show what can be made

@@ -51,7 +51,7 @@ type program struct {
 func buildController(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "virt-controller")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", file, "./cmd/virt-controller")
+	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", file, "./cmd/virt-controller")
 	build.Dir = "../.."
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", out)

@@ -36,7 +36,7 @@ func (c Config) executable(ctx context.Context, s *steps) (string, error) {
 	}
 	defer os.RemoveAll(dir)
 	tmp := filepath.Join(dir, "podvisor-cluster")
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", tmp, mainPackage)
+	cmd := exec.CommandContext(ctx, "go", "build", "-ldflags=-s -w", "-o", tmp, mainPackage)
 	cmd.Dir = filepath.Dir(source)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -165,7 +165,7 @@ func TestKilledStarter(t *testing.T) {
 	before := look(t, c.Name)
 	dir := stateDir(t, c.Name)
 	program := filepath.Join(t.TempDir(), "podvisor-cluster")
-	build := exec.Command("go", "build", "-o", program, "../cmd/podvisor-cluster")
+	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", program, "../cmd/podvisor-cluster")
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, string(out))
 	for _, point := range []string{"port", "plan.json", "init.lock", "cp/log/kube-apiserver.log"} {

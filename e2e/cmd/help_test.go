@@ -27,7 +27,7 @@ func programs(t *testing.T) []string {
 	dir := t.TempDir()
 	for _, f := range folders {
 		c := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", dir+"/", f.pattern)
-		c.Dir, c.Env = f.module, append(os.Environ(), "GOFLAGS=-buildvcs=false", "GOWORK=off")
+		c.Dir, c.Env = f.module, append(os.Environ(), "GOFLAGS=-buildvcs=false -trimpath", "GOWORK=off", "CGO_ENABLED=0")
 		out, err := c.CombinedOutput()
 		require.NoError(t, err, "%s: %s", f.pattern, out)
 	}
