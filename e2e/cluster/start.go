@@ -17,7 +17,6 @@ import (
 
 	"github.com/podvisor/podvisor/e2e/cluster/host"
 	"github.com/podvisor/podvisor/e2e/cluster/plan"
-	"github.com/podvisor/podvisor/e2e/debian"
 	"github.com/podvisor/podvisor/e2e/toolchain"
 )
 
@@ -29,17 +28,13 @@ var packages = []string{"e2fsprogs", "ipset", "iptables", "mount", "nftables", "
 // start makes a new cluster and starts process 1. What is there of an old one
 // is removed first. Killed at any point, it leaves what the next start removes.
 func (c Config) start(ctx context.Context, s *steps) error {
-	if err := debian.Ensure(ctx, c.Out, packages...); err != nil {
+	tools, err := c.build(ctx, s)
+	if err != nil {
 		return err
 	}
 	if err := bridgeFilter(ctx); err != nil {
 		return err
 	}
-	tools, err := toolchain.Build(ctx, toolchain.Config{Dir: filepath.Join(c.Dir, "toolchain"), Out: c.Out})
-	if err != nil {
-		return err
-	}
-	s.print("programs: Kubernetes %s in %s", tools.Version, tools.Kubernetes)
 	executable, err := c.executable(ctx, s)
 	if err != nil {
 		return err

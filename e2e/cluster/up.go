@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/podvisor/podvisor/e2e/cluster/host"
 	"github.com/podvisor/podvisor/e2e/cluster/plan"
+	"github.com/podvisor/podvisor/e2e/debian"
+	"github.com/podvisor/podvisor/e2e/toolchain"
 )
 
 const (
@@ -56,6 +59,29 @@ func Up(ctx context.Context, c Config) (*Cluster, error) {
 	}
 	s.print("cluster %s is ready", c.Name)
 	return cluster, nil
+}
+
+// Build builds and installs what clusters run, and starts none: what [Up] does the first
+// time that takes minutes.
+func Build(ctx context.Context, c Config) error {
+	c, err := c.complete()
+	if err != nil {
+		return err
+	}
+	_, err = c.build(ctx, newSteps(c.Out))
+	return err
+}
+
+// build installs and builds what is missing.
+func (c Config) build(ctx context.Context, s *steps) (toolchain.Tools, error) {
+	if err := debian.Ensure(ctx, c.Out, packages...); err != nil {
+		return toolchain.Tools{}, err
+	}
+	tools, err := toolchain.Build(ctx, toolchain.Config{Dir: filepath.Join(c.Dir, "toolchain"), Out: c.Out})
+	if err == nil {
+		s.print("programs: Kubernetes %s in %s", tools.Version, tools.Kubernetes)
+	}
+	return tools, err
 }
 
 // reuse returns the cluster that runs already, if it is well or becomes so.

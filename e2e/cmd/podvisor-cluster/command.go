@@ -10,6 +10,10 @@ import (
 	"github.com/podvisor/podvisor/internal/command"
 )
 
+func build(ctx context.Context, c cluster.Config, _ []string) error {
+	return cluster.Build(ctx, c)
+}
+
 func up(ctx context.Context, c cluster.Config, _ []string) error {
 	started, err := cluster.Up(ctx, c)
 	if err != nil {

@@ -17,6 +17,7 @@ var program = command.Program{Name: "podvisor-cluster", Usage: usage}
 
 const usage = `usage: podvisor-cluster COMMAND [FLAG...] [ARGUMENT...]
 
+  build           build what clusters run, and start none
   up              start the cluster, or repair it, and wait until it is well
   down            remove the cluster and everything it has on this host
   status          say what works and what does not
@@ -64,7 +65,7 @@ func run(ctx context.Context, args []string) error {
 }
 
 var commands = map[string]func(context.Context, cluster.Config, []string) error{
-	"up": up, "down": down, "status": status, "load": load, "kubectl": kubectl, "list": list,
+	"build": build, "up": up, "down": down, "status": status, "load": load, "kubectl": kubectl, "list": list,
 }
 
 // errNotWell ends "status" after it has printed why.
