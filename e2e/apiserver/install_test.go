@@ -102,6 +102,7 @@ func (b fresh) configMaps() []corev1.ConfigMap {
 // of README and kustomization.yaml installs in one go, all tests here show: they
 // begin with it.
 func TestTheManifestsInstallAndUpgrade(t *testing.T) {
+	t.Parallel()
 	b := newFresh(t, "install")
 	apply := func(t *testing.T, args ...string) string {
 		t.Helper()

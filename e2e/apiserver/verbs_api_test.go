@@ -28,6 +28,7 @@ func (v *verbs) get(t *testing.T, accept, path string) []byte {
 }
 
 func TestTheVerbsAreDiscoveredAndDescribed(t *testing.T) {
+	t.Parallel()
 	v := newVerbs(t)
 	require.NoError(t, v.apiServices(t.Context()))
 	const plain, aggregated = "application/json", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -142,6 +143,7 @@ var verbCalls = []verbCall{
 }
 
 func TestTheRoleEditMayCallEveryVerbAndViewNone(t *testing.T) {
+	t.Parallel()
 	v := newVerbs(t)
 	ns, elsewhere := v.namespace(t), v.namespace(t)
 	m := vmitest.NewVM(vmi.RunHalted, vmitest.WithContainerDisk("root", "example/fedora:40"))

@@ -87,6 +87,7 @@ const verbsPort = "https://10.200.0.1:8443"
 
 // Every pod of the cluster reaches the port of virt-controller.
 func TestAttackForgedHeadersAtThePortOfVirtControllerAreRefused(t *testing.T) {
+	t.Parallel()
 	v := newVerbs(t)
 	ns := v.namespace(t)
 	front := v.pair(t, "front-proxy-ca")
@@ -147,6 +148,7 @@ func (v *verbs) answers(t *testing.T, text string) (codes []int) {
 }
 
 func TestAttackHeadersAndPathsOfAClientGiveItNoRight(t *testing.T) {
+	t.Parallel()
 	v := newVerbs(t)
 	ns, other := v.namespace(t), v.namespace(t)
 	view := v.user(t, ns, "view")
@@ -204,6 +206,7 @@ func TestAttackHeadersAndPathsOfAClientGiveItNoRight(t *testing.T) {
 }
 
 func TestAttackTheStreamsOfOneCallerKeepNoOtherOut(t *testing.T) {
+	t.Parallel()
 	v := newVerbs(t)
 	ns, other := v.namespace(t), v.namespace(t)
 	edit, honest := v.user(t, ns, "edit"), v.user(t, other, "edit")
@@ -273,6 +276,7 @@ func TestAttackTheStreamsOfOneCallerKeepNoOtherOut(t *testing.T) {
 }
 
 func TestAttackRequestsThatAreNotSentToTheEndKeepNoOtherOut(t *testing.T) {
+	t.Parallel()
 	v := newVerbs(t)
 	ns, other := v.namespace(t), v.namespace(t)
 	edit, honest := v.user(t, ns, "edit"), v.user(t, other, "edit")
@@ -308,6 +312,7 @@ func isTimeout(err error) bool {
 }
 
 func TestAttackBodiesFramesAndAnswersWithoutEnd(t *testing.T) {
+	t.Parallel()
 	v := newVerbs(t)
 	ns := v.namespace(t)
 	edit, admin := v.user(t, ns, "edit"), v.user(t, ns, "admin")
@@ -405,6 +410,7 @@ func (unending) Read(b []byte) (int, error) {
 }
 
 func TestAStreamEndsWithItsVMIAndTheNextIsNotFound(t *testing.T) {
+	t.Parallel()
 	v := newVerbs(t)
 	ns := v.namespace(t)
 	edit := v.user(t, ns, "edit")
@@ -427,6 +433,7 @@ func TestAStreamEndsWithItsVMIAndTheNextIsNotFound(t *testing.T) {
 }
 
 func TestAttackTheTrustInTheAggregatorFollowsItsConfigMap(t *testing.T) {
+	t.Parallel()
 	v := newVerbs(t)
 	ns := v.namespace(t)
 	foreign := newAuthority(t)
@@ -468,6 +475,7 @@ func TestAttackTheTrustInTheAggregatorFollowsItsConfigMap(t *testing.T) {
 }
 
 func TestAStreamEndsWithItsVirtControllerAndTheNextWorks(t *testing.T) {
+	t.Parallel()
 	v := newVerbs(t)
 	ns := v.namespace(t)
 	edit := v.user(t, ns, "edit")

@@ -70,16 +70,19 @@ type verbs struct {
 const verbNode = "n1"
 
 var theVerbs struct {
+	turn sync.Mutex
 	once sync.Once
 	v    verbs
 	err  error
 }
 
 // newVerbs is the API server that all tests of the verbs share, with one replica of
-// virt-controller. These tests are not parallel.
+// virt-controller. The test has it for itself until it ends.
 func newVerbs(t *testing.T) *verbs {
 	t.Helper()
 	testenv.Root(t)
+	theVerbs.turn.Lock()
+	t.Cleanup(theVerbs.turn.Unlock)
 	theVerbs.once.Do(func() { theVerbs.err = theVerbs.v.up(context.Background()) })
 	require.NoError(t, theVerbs.err)
 	return &theVerbs.v
