@@ -17,6 +17,7 @@ import (
 func TestAnInvalidVMIIsRefusedAtOnceWithAllItsFaults(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
+	s.endTurn() // nothing boots
 	bad := guest("bad", cloudConfig("hostname: bad"))
 	bad.Namespace = s.name
 	bad.Spec.Domain.Memory = nil

@@ -67,6 +67,7 @@ func (s space) warnings(v *vmi.VirtualMachineInstance) map[string]int32 {
 func TestAVMIOfASchedulerThatDoesNotExistSaysSo(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
+	s.endTurn() // nothing boots
 	v := s.create(guest("waits", cloudConfig("hostname: waits"), withScheduler("nosuch")))
 	const says = "scheduler nosuch has done nothing with the pod of the VMI"
 	require.Contains(t, s.awaitReason("waits", "SchedulerUnresponsive"), says)
@@ -79,6 +80,7 @@ func TestAVMIOfASchedulerThatDoesNotExistSaysSo(t *testing.T) {
 func TestANetworkThatCannotBeMadeIsSaidOnceAsTheEventsOfThePodSayIt(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
+	s.endTurn() // nothing boots
 	start := time.Now()
 	v := s.create(guest("alone", cloudConfig("hostname: alone"), withoutNetwork))
 	message := s.awaitReason("alone", "FailedCreatePodSandBox")
@@ -108,6 +110,7 @@ func TestANetworkThatCannotBeMadeIsSaidOnceAsTheEventsOfThePodSayIt(t *testing.T
 func TestTriesToPullAnImageAreOneWriteAndOneEvent(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
+	s.endTurn() // nothing boots
 	v := guest("waits", cloudConfig("hostname: waits"))
 	v.Spec.Volumes[0].ContainerDisk.Image = "localhost:1/podvisor/missing:e2e"
 	v = s.create(v)

@@ -18,6 +18,7 @@ import (
 func TestAnUnknownFieldIsRejectedByName(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
+	s.endTurn() // nothing boots
 	manifest := `
 apiVersion: kubevirt.io/v1
 kind: VirtualMachineInstance
@@ -70,6 +71,7 @@ func TestAMachineTypeThatQEMUDoesNotHaveIsNamedWithThoseThatItHas(t *testing.T) 
 func TestAVMIThatNoNodeHasRoomForReportsIt(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
+	s.endTurn() // nothing boots
 	v := s.create(guest("huge", cloudConfig("hostname: huge"), vmitest.WithMemory("1Ti")))
 	c := s.awaitFalse(v, vmi.ConditionPodScheduled)
 	require.Contains(t, c.Message, "Insufficient memory")

@@ -204,6 +204,7 @@ func TestAGuestWhoseKernelPanicsHasFailed(t *testing.T) {
 func TestADiskThatNothingBootsIsHintedAt(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
+	s.endTurn() // nothing boots
 	v := guest("empty", cloudConfig())
 	v.Spec.Volumes[0].VolumeSource = vmi.VolumeSource{EmptyDisk: &vmi.EmptyDisk{Capacity: resource.MustParse("64Mi")}}
 	v = s.create(v)

@@ -69,14 +69,13 @@ func TestALauncherThatHangsBeforeItsGuestRunsIsSaidAndEndsFailed(t *testing.T) {
 	n.freezeLauncher("hung")
 	s.awaitCondition("hung", soon, vmi.ConditionSynchronized, metav1.ConditionFalse, "LauncherUnresponsive")
 	require.NotEqual(t, vmi.Running, s.get("hung").Status.Phase)
-	withoutTurn(func() {
-		eventually(t, 4*time.Minute, func() error {
-			v = s.get("hung")
-			if v.Status.Phase != vmi.Failed {
-				return fmt.Errorf("hung is %s: %+v", v.Status.Phase, v.Status.Conditions)
-			}
-			return nil
-		})
+	s.endTurn()
+	eventually(t, 4*time.Minute, func() error {
+		v = s.get("hung")
+		if v.Status.Phase != vmi.Failed {
+			return fmt.Errorf("hung is %s: %+v", v.Status.Phase, v.Status.Conditions)
+		}
+		return nil
 	})
 	require.Equal(t, "LauncherUnresponsive", v.Status.Reason)
 	s.delete("hung")

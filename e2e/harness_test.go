@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -78,33 +79,32 @@ func setUp(ctx context.Context) error {
 type space struct {
 	t    *testing.T
 	name string
+	// endTurn ends the test's turn, for a test that only waits from then on.
+	endTurn func()
 }
 
-// turns has room for the tests that may use the processors at a time. A guest that
-// boots under emulation and has no processor for seconds takes wrong times.
-var turns = make(chan struct{}, runtime.NumCPU())
-
-// withoutTurn runs what only waits, while another test has the turn.
-func withoutTurn(wait func()) {
-	<-turns
-	defer func() { turns <- struct{}{} }()
-	wait()
-}
+// turns has room for the tests whose guests boot at a time: as many as there are
+// processors, and one more whose pod starts meanwhile. A guest that boots under emulation
+// and has no processor for seconds takes wrong times. One that has booted needs next to
+// none.
+var turns = make(chan struct{}, runtime.NumCPU()+1)
 
 // newSpace makes a namespace that is removed with all that is in it when the
 // test ends. If the test failed, it first shows what there is to see. It waits for
-// the test's turn: a test calls it once, before all that takes time.
+// the test's turn, which ends when a guest in the namespace has booted: a test calls it
+// once, before all that takes time.
 func newSpace(t *testing.T) space {
 	t.Helper()
 	testenv.Root(t)
 	require.NoError(t, world.err, "set up the cluster")
 	turns <- struct{}{}
-	t.Cleanup(func() { <-turns })
+	endTurn := sync.OnceFunc(func() { <-turns })
+	t.Cleanup(endTurn)
 	ns, err := world.kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		GenerateName: "e2e-", Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
 	}}, metav1.CreateOptions{})
 	require.NoError(t, err)
-	s := space{t, ns.Name}
+	s := space{t, ns.Name, endTurn}
 	t.Cleanup(func() {
 		ctx := context.Background()
 		if t.Failed() {
@@ -112,7 +112,26 @@ func newSpace(t *testing.T) space {
 		}
 		require.NoError(t, world.kube.CoreV1().Namespaces().Delete(ctx, ns.Name, metav1.DeleteOptions{}))
 	})
+	go s.endTurnAfterBoot(t.Context())
 	return s
+}
+
+// endTurnAfterBoot ends the test's turn when the agent of a guest answers, which is the
+// last thing that the guests of the tests start. Until the test ends it waits for one.
+func (s space) endTurnAfterBoot(ctx context.Context) {
+	for ; ctx.Err() == nil; time.Sleep(time.Second) {
+		// A VMI that cannot be read, which some tests make, is not what is looked for.
+		all, err := world.vmis.VirtualMachineInstances(s.name).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			continue
+		}
+		for _, v := range all.Items {
+			if c := v.Status.Condition(vmi.ConditionAgentConnected); c != nil && c.Status == corev1.ConditionTrue {
+				s.endTurn()
+				return
+			}
+		}
+	}
 }
 
 // explain writes down what is in the namespace and what the components say.

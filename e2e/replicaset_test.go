@@ -159,6 +159,7 @@ func TestASetIsScaledWhileItsGuestsAreKilled(t *testing.T) {
 func TestASetOfABrokenTemplateTriesOneVMIAtATime(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
+	s.endTurn() // nothing boots
 	s.makeEditor()
 	s.applySet(setOf("broken", 4, vmitest.WithContainerDisk("root", images.Reference("tools")))) // it has no disk
 	var c *vmi.Condition
