@@ -52,6 +52,10 @@ var world struct {
 }
 
 func TestMain(m *testing.M) {
+	if err := choosePart(os.Getenv("PART")); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
 	if os.Geteuid() != 0 {
 		os.Exit(m.Run())
 	}
