@@ -25,15 +25,17 @@ func needed() []string {
 	return packages
 }
 
-// packages are what the tests of the root module run. What the cluster and the
-// images need is installed where they are made.
+// packages are what the tests of the root module run, and what a test is linked with that
+// looks for races. What the cluster and the images need is installed where they are made.
 var packages = []string{
 	"busybox-static",
 	"chromium",
 	"dosfstools",
+	"gcc",
 	"grub-efi-amd64-signed",
 	"iproute2",
 	"libarchive-tools",
+	"libc6-dev",
 	"libvirt-clients",
 	"libvirt-daemon",
 	"libvirt-daemon-driver-qemu",
