@@ -49,6 +49,10 @@ images: ## Build all container images (VERSION=v1.2.3: what virt-controller says
 test: ## Install what is missing and run all tests
 	@./hack/test
 
+.PHONY: test-race
+test-race: ## Run the end-to-end tests with Podvisor's programs built to find races
+	@RACE=1 ./hack/test end-to-end
+
 .PHONY: test-attacks
 test-attacks: ## Repeat the attacks of the tests and the fuzz targets for hours (FUZZTIME=1m each, IN=folder)
 	@./hack/test-attacks $(IN)

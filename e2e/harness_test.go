@@ -3,6 +3,7 @@ package e2e
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -24,6 +25,7 @@ import (
 	"github.com/podvisor/podvisor/e2e/install"
 	"github.com/podvisor/podvisor/e2e/kubectl"
 	"github.com/podvisor/podvisor/e2e/local"
+	"github.com/podvisor/podvisor/e2e/races"
 	"github.com/podvisor/podvisor/internal/testenv"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
@@ -51,6 +53,10 @@ var world struct {
 	err     error
 }
 
+// race says that Podvisor's programs have the race detector, of which no report may be in
+// the logs of the nodes.
+var race = os.Getenv("RACE") != ""
+
 func TestMain(m *testing.M) {
 	if err := choosePart(os.Getenv("PART")); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -61,7 +67,14 @@ func TestMain(m *testing.M) {
 	}
 	ctx := context.Background()
 	world.err = setUp(ctx)
+	var watcher *races.Watcher
+	if race {
+		watcher = races.Watch(podLogs)
+	}
 	code := m.Run()
+	if watcher != nil {
+		code = max(code, sayRaces(watcher))
+	}
 	if world.cluster != nil && os.Getenv("KEEP") == "" {
 		if err := world.cluster.Down(ctx); err != nil {
 			fmt.Fprintln(os.Stderr, "remove the cluster:", err)
@@ -71,9 +84,41 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// podLogs are the folders with the logs of the pods on the nodes.
+func podLogs() (folders []string) {
+	if world.cluster == nil {
+		return nil
+	}
+	for _, n := range world.cluster.NodeNames() {
+		// A node that restarts has none for a moment.
+		if pid, err := world.cluster.Node(n).PID(); err == nil {
+			folders = append(folders, fmt.Sprintf("/proc/%d/root/var/log/pods", pid))
+		}
+	}
+	return folders
+}
+
+// sayRaces prints the races that the watcher saw, and returns the exit status.
+func sayRaces(watcher *races.Watcher) (code int) {
+	logs, reports, err := watcher.Reports()
+	if err == nil && logs == 0 {
+		err = errors.New("there are none")
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "read the logs of the pods:", err)
+		code = 1
+	}
+	fmt.Printf("read %d logs of containers: %d reports of races\n", logs, len(reports))
+	for _, r := range reports {
+		fmt.Println(r)
+		code = 1
+	}
+	return code
+}
+
 // setUp starts the cluster and installs Podvisor in it.
 func setUp(ctx context.Context) error {
-	site, err := local.Up(ctx, local.Config{Name: clusterName, Out: os.Stdout})
+	site, err := local.Up(ctx, local.Config{Name: clusterName, Race: race, Out: os.Stdout})
 	world.cluster, world.kubectl, world.built = site.Cluster, site.Kubectl, site.Built
 	world.config, world.kube, world.vmis = site.Access, site.Kube, site.VMIs
 	return err

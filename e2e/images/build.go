@@ -25,6 +25,8 @@ type Config struct {
 	Names []string
 	// Version is what the programs say that they are, as in v1.2.3; empty for none.
 	Version string
+	// Race gives Podvisor's own programs the race detector of Go.
+	Race bool
 	// Root is the folder of the repository; empty means that of the working
 	// directory.
 	Root string
@@ -88,7 +90,7 @@ func (c *cache) build(ctx context.Context, conf Config) ([]Built, error) {
 		lists, packages = append(lists, l), append(packages, l.packages()...)
 	}
 	began := time.Now()
-	programs, err := c.buildPrograms(ctx, conf.Root, conf.Version, packages)
+	programs, err := c.buildPrograms(ctx, conf, packages)
 	if err != nil {
 		return nil, err
 	}

@@ -16,9 +16,16 @@ import (
 
 // buildPrograms links main packages of the repository statically into the cache, with
 // one run of go build for each module, which does nothing for those that are up to
-// date. version is what they say that they are, or empty. It returns the file of each.
-func (c *cache) buildPrograms(ctx context.Context, root, version string, packages []string) (map[string]string, error) {
-	dir, err := filepath.Abs(c.path("programs"))
+// date. It returns the file of each.
+func (c *cache) buildPrograms(ctx context.Context, conf Config, packages []string) (map[string]string, error) {
+	folder := "programs"
+	if conf.Race {
+		folder = "programs-race"
+		if err := c.ensure(ctx, "gcc", "libc6-dev"); err != nil {
+			return nil, err
+		}
+	}
+	dir, err := filepath.Abs(c.path(folder))
 	if err != nil {
 		return nil, err
 	}
@@ -28,7 +35,7 @@ func (c *cache) buildPrograms(ctx context.Context, root, version string, package
 	modules := map[string][]string{}
 	files := map[string]string{}
 	for _, p := range slices.Compact(slices.Sorted(slices.Values(packages))) {
-		module, err := moduleOf(root, p)
+		module, err := moduleOf(conf.Root, p)
 		if err != nil {
 			return nil, err
 		}
@@ -36,12 +43,15 @@ func (c *cache) buildPrograms(ctx context.Context, root, version string, package
 		files[p] = filepath.Join(dir, path.Base(p))
 	}
 	for module, packages := range modules {
-		if err := build(ctx, filepath.Join(root, module), dir, module, version, packages); err != nil {
+		if err := build(ctx, conf, dir, module, packages); err != nil {
 			return nil, err
 		}
 	}
 	return files, nil
 }
+
+// rootModule is the folder of the module that Podvisor's own programs are in.
+const rootModule = "."
 
 // moduleOf is the folder below root of the module that a package is in.
 func moduleOf(root, pkg string) (string, error) {
@@ -55,14 +65,21 @@ func moduleOf(root, pkg string) (string, error) {
 
 // build links packages of the module whose folder is module below the root of the
 // repository, each into a file of its name in the folder to.
-func build(ctx context.Context, folder, to, module, version string, packages []string) error {
+func build(ctx context.Context, conf Config, to, module string, packages []string) error {
+	flags, cgo := "-s -w", "CGO_ENABLED=0"
+	if conf.Version != "" {
+		flags += " -X main.version=" + conf.Version
+	}
 	// A folder as output asks for the linking of each; go then compares the build
 	// identifiers and links only what changed.
-	flags := "-s -w"
-	if version != "" {
-		flags += " -X main.version=" + version
+	args := []string{"build", "-trimpath", "-buildvcs=false", "-o", to + "/"}
+	if conf.Race && module == rootModule {
+		// The race detector needs cgo, and some images have no library of C. Names are
+		// resolved by Go all the same, as long as /etc/resolv.conf says nothing unusual.
+		flags, cgo = flags+" -linkmode=external -extldflags=-static", "CGO_ENABLED=1"
+		args = append(args, "-race")
 	}
-	args := []string{"build", "-trimpath", "-buildvcs=false", "-ldflags=" + flags, "-o", to + "/"}
+	args = append(args, "-ldflags="+flags)
 	for _, p := range packages {
 		rel, err := filepath.Rel(module, path.Clean(p))
 		if err != nil {
@@ -71,8 +88,8 @@ func build(ctx context.Context, folder, to, module, version string, packages []s
 		args = append(args, "./"+rel)
 	}
 	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir = folder
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64", "GOFLAGS=")
+	cmd.Dir = filepath.Join(conf.Root, module)
+	cmd.Env = append(os.Environ(), cgo, "GOOS=linux", "GOARCH=amd64", "GOFLAGS=")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("go build %s: %w\n%s", strings.Join(packages, " "), err, strings.TrimSpace(string(out)))
 	}

@@ -22,6 +22,8 @@ type Config struct {
 	Name string
 	// More makes archives of further images for the nodes. Nil: there are none.
 	More func(built []images.Built) (tars []string, err error)
+	// Race gives Podvisor's programs the race detector of Go.
+	Race bool
 	// Out gets the progress. Required.
 	Out io.Writer
 }
@@ -47,7 +49,7 @@ func Up(ctx context.Context, c Config) (s Site, err error) {
 		return s, err
 	}
 	s.Kubectl = kubectl.Kubectl{Path: s.Cluster.Kubectl, Kubeconfig: s.Cluster.Kubeconfig}
-	if s.Built, err = images.Build(ctx, images.Config{Out: c.Out}); err != nil {
+	if s.Built, err = images.Build(ctx, images.Config{Race: c.Race, Out: c.Out}); err != nil {
 		return s, err
 	}
 	if err := s.load(ctx, c); err != nil {
