@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/podvisor/podvisor/internal/testenv"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/quantity"
 )
@@ -54,15 +55,15 @@ func TestWhatPeopleWriteIsWithinTheBounds(t *testing.T) {
 func TestTextThatIsExpensiveIsAFault(t *testing.T) {
 	t.Parallel()
 	for _, text := range excessive {
-		start := time.Now()
-		l := quantity.FaultsIn(&vmi.VirtualMachineInstance{}, memory(text))
-		require.Len(t, l, 1, text)
-		require.Equal(t, "spec.domain.memory.guest", l[0].Field)
-		require.Contains(t, l[0].ErrorBody(), "must be a quantity of at most 32 characters with an exponent from -19 to 19")
-		require.Less(t, len(l[0].Error()), 300)
-		_, err := quantity.Parse(text)
-		require.ErrorIs(t, err, resource.ErrFormatWrong)
-		require.Less(t, time.Since(start), time.Second)
+		require.Less(t, testenv.ProcessorTime(t, func() {
+			l := quantity.FaultsIn(&vmi.VirtualMachineInstance{}, memory(text))
+			require.Len(t, l, 1, text)
+			require.Equal(t, "spec.domain.memory.guest", l[0].Field)
+			require.Contains(t, l[0].ErrorBody(), "must be a quantity of at most 32 characters with an exponent from -19 to 19")
+			require.Less(t, len(l[0].Error()), 300)
+			_, err := quantity.Parse(text)
+			require.ErrorIs(t, err, resource.ErrFormatWrong)
+		}), time.Second)
 	}
 }
 
