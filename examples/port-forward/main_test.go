@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podvisor/podvisor/internal/command"
 	"github.com/podvisor/podvisor/vmi"
@@ -50,7 +51,8 @@ func forwarding(t *testing.T, guest string, ports ...port) (addresses []string, 
 	v := vmitest.New(vmitest.WithName("web"), vmitest.WithPhase(vmi.Running))
 	v.Status.Interfaces = []vmi.InterfaceStatus{{Name: "default"}}
 	m := vmitest.NewVM(vmi.RunAlways, vmitest.WithName("web"))
-	m.Status.Created = true
+	m.Status.Created, m.UID = true, "vm-uid"
+	v.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(m, vmi.VirtualMachines.GroupVersionKind)}
 	c, err := client.New(fake.New(v, m).Config())
 	require.NoError(t, err)
 	dial, err := dialer(c, "default", guest)
