@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"time"
 
 	golibvirt "github.com/digitalocean/go-libvirt"
 )
@@ -27,9 +28,13 @@ const atOnce = 5
 // Dial connects to the daemon that listens on socket. It returns when the
 // daemon has answered, which it does as soon as it has started completely.
 func Dial(ctx context.Context, socket string) (*Connection, error) {
-	d := &dialer{ctx: ctx, socket: socket}
+	d := &dialer{ctx: ctx, socket: socket, greeted: make(chan struct{})}
 	c := &Connection{rpc: golibvirt.NewWithDialer(d), socket: d, calls: make(chan struct{}, atOnce)}
-	if err := c.do(ctx, func() error { return c.rpc.ConnectToURI(golibvirt.QEMUSession) }); err != nil {
+	greet := func() error {
+		defer close(d.greeted)
+		return c.rpc.ConnectToURI(golibvirt.QEMUSession)
+	}
+	if err := c.do(ctx, greet); err != nil {
 		return nil, errors.Join(fmt.Errorf("connect to libvirt at %s: %w", socket, err), d.close())
 	}
 	return c, nil
@@ -39,9 +44,35 @@ func Dial(ctx context.Context, socket string) (*Connection, error) {
 type dialer struct {
 	ctx    context.Context
 	socket string
+	// greeted is closed when the library has made its session or has failed to.
+	greeted chan struct{}
 
 	mu   sync.Mutex
 	conn net.Conn
+}
+
+// greetingEnds is how long the end of a connection is held back while the library makes
+// its session.
+const greetingEnds = 500 * time.Millisecond
+
+// held is a connection whose end the library sees after it has made its session. Of an
+// end between the daemon's last answer and that moment the library takes no note: the
+// session would be one that is never lost. An end that comes earlier is seen when
+// greetingEnds is over.
+type held struct {
+	net.Conn
+	greeted <-chan struct{}
+}
+
+func (c held) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if err != nil {
+		select {
+		case <-c.greeted:
+		case <-time.After(greetingEnds):
+		}
+	}
+	return n, err
 }
 
 // close closes a connection that did not become a session.
@@ -66,7 +97,7 @@ func (d *dialer) Dial() (net.Conn, error) {
 		return nil, err
 	}
 	d.conn = conn
-	return conn, nil
+	return held{conn, d.greeted}, nil
 }
 
 // Close ends the connection. The daemon continues with the calls that it got.

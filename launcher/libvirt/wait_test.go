@@ -128,3 +128,32 @@ func TestAnAnswerThatComesTooLateIsNobodys(t *testing.T) {
 		})
 	}
 }
+
+func TestADaemonThatEndsWithItsLastAnswerLeavesNoSession(t *testing.T) {
+	for range 50 {
+		socket := filepath.Join(t.TempDir(), "s")
+		l, err := net.Listen("unix", socket)
+		require.NoError(t, err)
+		go func() {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			defer conn.Close()
+			d := lateDaemon{asked: func() {}}
+			for range 2 { // it is asked for the kinds of authentication, and to open
+				if d.answer(conn) != nil {
+					return
+				}
+			}
+		}()
+		c, err := Dial(t.Context(), socket)
+		require.NoError(t, err)
+		select {
+		case <-c.Lost():
+		case <-time.After(10 * time.Second):
+			require.FailNow(t, "the session is not lost")
+		}
+		require.NoError(t, l.Close())
+	}
+}
