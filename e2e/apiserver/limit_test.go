@@ -57,7 +57,8 @@ func TestAQuantityThatTakesLongIsRefusedByTheSchema(t *testing.T) {
 				_, err := store(t, "/apis/kubevirt.io/v1/namespaces/"+s.name+"/virtualmachineinstances",
 					`{"apiVersion":"kubevirt.io/v1","kind":"VirtualMachineInstance","metadata":{"name":"vm"},"spec":`+fmt.Sprintf(spec, value)+`}`)
 				require.ErrorContains(t, err, path, "%.40s", value)
-				require.Less(t, time.Since(start), 5*time.Second, "%.40s", value)
+				// To decode one takes minutes. The other tests keep the API server busy for seconds.
+				require.Less(t, time.Since(start), 30*time.Second, "%.40s", value)
 			}
 		}
 	}

@@ -37,7 +37,7 @@ import (
 var clusterName = cmp.Or(os.Getenv("CLUSTER"), "test") + "-apiserver"
 
 // timeout limits each wait of a test.
-const timeout = time.Minute
+const timeout = 2 * time.Minute
 
 // world is the API server that all tests share.
 var world struct {

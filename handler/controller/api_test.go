@@ -54,9 +54,7 @@ type watcher struct {
 // selection is what a request selects: the VMIs that run on a node, or that move to it.
 func (a *api) selection(r *http.Request) func(*vmi.VirtualMachineInstance) bool {
 	field, node, _ := strings.Cut(r.URL.Query().Get("fieldSelector"), "=")
-	switch {
-	case node == nodeName || node == otherNode:
-	default:
+	if node != nodeName && node != otherNode {
 		a.t.Errorf("a handler must list the VMIs of its node only, not %q", r.URL.RawQuery)
 	}
 	return func(v *vmi.VirtualMachineInstance) bool {

@@ -60,7 +60,7 @@ func (q *quota) isEmpty(t *testing.T) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	require.Empty(t, q.spaces)
-	require.Empty(t, q.turns.said)
+	require.Empty(t, q.said)
 }
 
 func TestManyThatWaitCostFewTriesAndAllFollowWhenThereIsRoom(t *testing.T) {
