@@ -17,7 +17,7 @@ import (
 type traces struct {
 	t         *testing.T
 	node, pod string
-	// netns is the inode of the pod's network namespace, which holds its taps.
+	// netns is where the pod's network namespace is mounted, which holds its taps.
 	netns string
 }
 
@@ -32,7 +32,11 @@ func tracesOf(t *testing.T, p corev1.Pod) traces {
 	t.Helper()
 	n := traces{t: t, node: p.Spec.NodeName, pod: string(p.UID)}
 	pid, _, _ := strings.Cut(n.process("virt-launcher"), " ")
-	n.netns = strings.TrimSpace(n.run("stat -L -c %i /proc/" + pid + "/ns/net"))
+	// Its number is given to another one when it is gone, its name is not.
+	n.netns = strings.TrimSpace(n.run(`for ns in /run/netns/*; do
+		[ "$(stat -L -c %i "$ns" 2>/dev/null)" = "$(stat -L -c %i /proc/` + pid + `/ns/net)" ] && echo "$ns"
+	done; true`))
+	require.NotEmpty(t, n.netns, "pod %s has a network namespace", p.Name)
 	return n
 }
 
@@ -95,7 +99,7 @@ func (n traces) awaitNone() {
 		if files := n.run("ls -d /var/lib/kubelet/pods/" + n.pod + " 2>/dev/null || true"); files != "" {
 			return fmt.Errorf("files are left: %s", files)
 		}
-		if ns := n.run("stat -L -c '%i %n' /run/netns/* 2>/dev/null | grep '^" + n.netns + " ' || true"); ns != "" {
+		if ns := n.run("ls -d " + n.netns + " 2>/dev/null || true"); ns != "" {
 			return fmt.Errorf("the network namespace is left: %s", ns)
 		}
 		return nil
