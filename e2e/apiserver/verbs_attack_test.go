@@ -366,8 +366,8 @@ func TestAttackBodiesFramesAndAnswersWithoutEnd(t *testing.T) {
 			c, r, a, err := v.upgraded(t, edit, verbPath(ns, "virtualmachineinstances/endless/console")) //nolint:bodyclose // a websocket has none
 			require.NoError(t, err)
 			require.Equal(t, http.StatusSwitchingProtocols, a.StatusCode)
-			_, err = c.Write(frames)
-			require.NoError(t, err)
+			// Its end may come before all has been written.
+			_, _ = c.Write(frames)
 			require.NoError(t, c.SetReadDeadline(time.Now().Add(20*time.Second)))
 			_, err = io.Copy(io.Discard, r)
 			require.False(t, isTimeout(err), "the stream ends: %v", err)
