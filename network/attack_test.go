@@ -80,7 +80,17 @@ func bridgedOwn() []frameCase {
 		{"a question for routers without an address", fromGuest(typeIPv6, discovery("::", "ff02::2", routers, "", 0, ""))},
 		{"a report of its groups before it has an address", fromGuest(typeIPv6, ipv6("::", "ff02::16", hopByHop, append([]byte{icmp6, 0, 5, 2, 0, 0, 1, 0}, summed("::", "ff02::16", icmp6, 2, report)...)))},
 		{"a datagram of IPv6", fromGuest(typeIPv6, datagram6(own6, everyone6, 1, 2, nil))},
-		{"a datagram from an address that routers gave its MAC", fromGuest(typeIPv6, datagram6(ownDerived, everyone6, 1, 2, nil))},
+		{"a datagram from its link-local address", fromGuest(typeIPv6, datagram6(ownLocal, everyone6, 1, 2, nil))},
+		{"a report of a group by IGMP", fromGuest(typeIPv4, ipv4(own, "224.0.0.251", 2, 0, igmp(0x16, "224.0.0.251")))},
+		{"the end of it", fromGuest(typeIPv4, ipv4(own, "224.0.0.2", 2, 0, igmp(0x17, "224.0.0.251")))},
+		{"a report of all groups by IGMP", fromGuest(typeIPv4, ipv4(own, "224.0.0.22", 2, 0, igmp(0x22, "224.0.0.251")))},
+		{"a report of a group by IPv6", fromGuest(typeIPv6, ipv6(ownLocal, everyone6, hopByHop, before(icmp6, message(ownLocal, everyone6, 131, everyone6, 0, ""))))},
+		{"the end of it by IPv6", fromGuest(typeIPv6, ipv6(ownLocal, everyone6, hopByHop, before(icmp6, message(ownLocal, everyone6, 132, everyone6, 0, ""))))},
+		{"an echo of IPv4", fromGuest(typeIPv4, ipv4(own, networktest.NodeAddress, 1, 0, icmp(8)))},
+		{"a port that is closed", fromGuest(typeIPv4, ipv4(own, networktest.NodeAddress, 1, 0, icmp(3)))},
+		{"a segment of TCP", fromGuest(typeIPv4, ipv4(own, networktest.NodeAddress, 6, 0, make([]byte, 20)))},
+		{"a segment of TCP by IPv6", fromGuest(typeIPv6, ipv6(own6, networktest.NodeAddress6, 6, make([]byte, 20)))},
+		{"a segment of TCP behind options", fromGuest(typeIPv6, ipv6(own6, networktest.NodeAddress6, options, before(6, make([]byte, 20))))},
 		{"a request for an address by DHCPv6", fromGuest(typeIPv6, datagram6(ownLocal, "ff02::1:2", client6, server6, nil))},
 		{"an echo of IPv6", fromGuest(typeIPv6, ipv6(own6, everyone6, icmp6, echo))},
 		{"the first fragment of an echo", fromGuest(typeIPv6, ipv6(own6, everyone6, fragments, fragment(icmp6, 0, true, echo)))},
@@ -139,7 +149,65 @@ func bridgedForeign() []frameCase {
 		{"a question for routers that gives its address another's MAC", fromGuest(typeIPv6, discovery(ownLocal, "ff02::2", routers, "", sourceOption, victimMAC))},
 		{"a redirection", fromGuest(typeIPv6, discovery(ownLocal, everyone6, 137, victim6, 0, ""))},
 		{"an answer of DHCPv6", fromGuest(typeIPv6, datagram6(ownLocal, everyone6, server6, client6, nil))},
+		{"a datagram from an address that its MAC makes in a network of its choice", fromGuest(typeIPv6, datagram6(ownDerived, everyone6, 1, 2, nil))},
+		{"a segment of TCP from it", fromGuest(typeIPv6, ipv6(ownDerived, networktest.NodeAddress6, 6, make([]byte, 20)))},
+		{"a fragment from it", fromGuest(typeIPv6, ipv6(ownDerived, networktest.NodeAddress6, fragments, fragment(6, 1, false, make([]byte, 8))))},
+		{"an announcement of it", fromGuest(typeIPv6, discovery(own6, everyone6, advertisement, ownDerived, targetOption, mac))},
+		{"a probe for it", fromGuest(typeIPv6, discovery("::", everyone6, solicitation, ownDerived, 0, ""))},
+		{"a segment of TCP from another's address", fromGuest(typeIPv4, ipv4(victim, networktest.NodeAddress, 6, 0, make([]byte, 20)))},
 	}
+}
+
+// icmp is a message of ICMP.
+func icmp(kind byte) []byte {
+	b := append([]byte{kind, 0, 0, 0, 0, 0, 0, 0}, make([]byte, 28)...)
+	binary.BigEndian.PutUint16(b[2:], sum(b))
+	return b
+}
+
+// igmp is a message of IGMP about a group.
+func igmp(kind byte, group string) []byte {
+	b := append([]byte{kind, 10, 0, 0}, ip(group)...)
+	if kind == 0x22 {
+		b = append([]byte{kind, 0, 0, 0, 0, 0, 0, 1, 4, 0, 0, 0}, ip(group)...)
+	}
+	binary.BigEndian.PutUint16(b[2:], sum(b))
+	return b
+}
+
+// ofRouters are frames by which a guest with these addresses is a router for others, or
+// hides what it sends: they come out of a pod without rules.
+func ofRouters(to, mac, own, own6, local string) []frameCase {
+	send := func(kind uint16, payload []byte) []byte { return ethernet(to, mac, kind, payload) }
+	var all []frameCase
+	add := func(name string, frame []byte) { all = append(all, frameCase{name, frame}) }
+	for _, kind := range []byte{5, 9} {
+		add(fmt.Sprintf("ICMP %d", kind), send(typeIPv4, ipv4(own, "224.0.0.1", 1, 0, icmp(kind))))
+		add(fmt.Sprintf("the first fragment of ICMP %d", kind), send(typeIPv4, ipv4(own, "224.0.0.1", 1, 0x2000, icmp(kind)[:8])))
+	}
+	// A question of each version, those of DVMRP and PIM, and of routers of groups.
+	for _, kind := range []byte{0x11, 0x13, 0x14, 0x15, 0x30, 0x31, 0x32} {
+		add(fmt.Sprintf("IGMP %#x", kind), send(typeIPv4, ipv4(own, "224.0.0.1", 2, 0, igmp(kind, "224.0.0.251"))))
+	}
+	for _, kind := range []byte{130, 134, 137, 138, 149, 151, 153, 155} {
+		m := message(local, everyone6, kind, everyone6, 0, "")
+		add(fmt.Sprintf("ICMPv6 %d", kind), send(typeIPv6, ipv6(local, everyone6, icmp6, m)))
+		add(fmt.Sprintf("ICMPv6 %d behind options", kind), send(typeIPv6, ipv6(local, everyone6, hopByHop, before(icmp6, m))))
+	}
+	for _, protocol := range []byte{88, 89, 103, 112} {
+		add(fmt.Sprintf("protocol %d", protocol), send(typeIPv4, ipv4(own, "224.0.0.18", protocol, 0, make([]byte, 20))))
+		add(fmt.Sprintf("a fragment of protocol %d", protocol), send(typeIPv4, ipv4(own, "224.0.0.18", protocol, 1, make([]byte, 20))))
+		add(fmt.Sprintf("protocol %d by IPv6", protocol), send(typeIPv6, ipv6(own6, "ff02::12", protocol, make([]byte, 20))))
+		add(fmt.Sprintf("protocol %d behind options", protocol), send(typeIPv6, ipv6(own6, "ff02::12", options, before(protocol, make([]byte, 20)))))
+	}
+	claim := message(own6, everyone6, advertisement, victim6, targetOption, mac)
+	for _, header := range []byte{50, 51, 135, 139, 140, 253, 254} {
+		behind := before(icmp6, claim)
+		add(fmt.Sprintf("an announcement behind header %d", header), send(typeIPv6, ipv6(own6, everyone6, header, behind)))
+		add(fmt.Sprintf("an announcement behind options and header %d", header), send(typeIPv6, ipv6(own6, everyone6, options, before(header, behind))))
+		add(fmt.Sprintf("an announcement in a fragment behind header %d", header), send(typeIPv6, ipv6(own6, everyone6, fragments, fragment(header, 0, true, behind))))
+	}
+	return all
 }
 
 // unfiltered binds the interfaces of a VMI without the rules.
@@ -227,16 +295,19 @@ func (s sender) arrive(t *testing.T, c *networktest.Capture, cases []frameCase, 
 
 func TestAttackABridgedGuestSendsAsAnother(t *testing.T) {
 	own := fromGuest(typeARP, arp(1, networktest.PodMAC, networktest.PodAddress, networktest.NodeAddress))
+	routing := ofRouters(broadcast, networktest.PodMAC, networktest.PodAddress, networktest.PodAddress6, ownLocal)
 	t.Run("without the rules", func(t *testing.T) {
 		pod, node := networktest.DualPod(t)
 		cfg := unfiltered(t, pod, instance(bridge))
 		s, c := newSender(t, pod, cfg.Attachments[0], own), networktest.Watch(t, node, "podlink")
 		s.arrive(t, c, bridgedForeign(), true)
+		s.arrive(t, c, routing, true)
 	})
 	pod, node := networktest.DualPod(t)
 	cfg := bind(t, pod, instance(bridge))
 	s, c := newSender(t, pod, cfg.Attachments[0], own), networktest.Watch(t, node, "podlink")
 	s.arrive(t, c, bridgedForeign(), false)
+	s.arrive(t, c, routing, false)
 	require.NoError(t, nft.Apply(pod, cfg))
 	t.Run("what it needs", func(t *testing.T) { s.arrive(t, c, bridgedOwn(), true) })
 	require.NotContains(t, networktest.IP(t, node, "neigh show "+victim), networktest.PodMAC)
@@ -297,6 +368,7 @@ func TestAttackARoutedGuestSendsAsAnother(t *testing.T) {
 			s, inPod := newSender(t, pod, cfg.Attachments[0], own), networktest.Watch(t, pod, "k6t-eth0")
 			s.arrive(t, inPod, foreign, !rules)
 			s.arrive(t, inPod, sources, !rules)
+			s.arrive(t, inPod, ofRouters(gatewayMAC, routedMAC, routed4, routed6, routedOwn6), !rules)
 			s.arrive(t, inPod, needed, true)
 			// Beyond the pod, a packet is known by its data.
 			atNode := networktest.Watch(t, node, "podlink")
@@ -459,6 +531,84 @@ func TestAttackAGuestOnANetworkWithoutAddresses(t *testing.T) {
 		{"an announcement of IPv6 with another MAC", all(typeIPv6, discovery("fe80::7", everyone6, advertisement, "2001:db8::7", targetOption, other))},
 		{"an advertisement of a router", all(typeIPv6, discovery("fe80::7", everyone6, routing, "", 0, ""))},
 		{"an offer of DHCP", all(typeIPv4, ipv4("192.0.2.7", "255.255.255.255", 17, 0, udp(server, client, dhcpMessage(2, other))))},
+		{"a message to bridges", ethernet(group(14), mac, typeIPv4, ipv4("192.0.2.7", "255.255.255.255", 17, 0, udp(1, 2, nil)))},
 		{"a tagged frame", all(typeVLAN, append([]byte{0, 1, 8, 6}, arp(1, mac, "192.0.2.7", "192.0.2.8")...))},
+	}, false)
+	s.arrive(t, c, ofRouters(broadcast, mac, "192.0.2.7", "2001:db8::7", "fe80::7"), false)
+}
+
+// On the pod network, policies know the guest by the addresses of its pod: it gets nothing
+// for others. A neighbour that wants it to have them sends to its MAC address.
+func TestAttackABridgedGuestIsReachedAtNoOtherAddress(t *testing.T) {
+	toGuest := func(kind uint16, payload []byte) []byte {
+		return ethernet(networktest.PodMAC, nodeMAC, kind, payload)
+	}
+	foreign := []frameCase{
+		{"a datagram for an address that its MAC makes", toGuest(typeIPv6, datagram6(networktest.NodeAddress6, ownDerived, 1, 2, nil))},
+		{"a datagram for another's address of IPv6", toGuest(typeIPv6, datagram6(networktest.NodeAddress6, victim6, 1, 2, nil))},
+		{"a datagram for everyone's MAC and another's address of IPv6", ethernet(everyMAC6, nodeMAC, typeIPv6, datagram6(networktest.NodeAddress6, victim6, 1, 2, nil))},
+		{"a datagram for another's address", toGuest(typeIPv4, ipv4(networktest.NodeAddress, victim, 17, 0, udp(1, 2, nil)))},
+		{"a datagram in a tagged frame", tagged(toGuest(typeIPv4, ipv4(networktest.NodeAddress, networktest.PodAddress, 17, 0, udp(1, 2, nil))), 5)},
+	}
+	own := []frameCase{
+		{"a datagram", toGuest(typeIPv4, ipv4(networktest.NodeAddress, networktest.PodAddress, 17, 0, udp(1, 2, nil)))},
+		{"a datagram of IPv6", toGuest(typeIPv6, datagram6(networktest.NodeAddress6, networktest.PodAddress6, 1, 2, nil))},
+		{"a datagram for its link-local address", toGuest(typeIPv6, datagram6(router6, ownLocal, 1, 2, nil))},
+		{"ARP", toGuest(typeARP, arp(2, nodeMAC, networktest.NodeAddress, networktest.PodAddress))},
+		{"a datagram for a group", ethernet("01:00:5e:00:00:fb", nodeMAC, typeIPv4, ipv4(networktest.NodeAddress, "224.0.0.251", 17, 0, udp(1, 2, nil)))},
+		{"a datagram for everyone", ethernet(broadcast, nodeMAC, typeIPv4, ipv4(networktest.NodeAddress, "255.255.255.255", 17, 0, udp(1, 2, nil)))},
+		{"a datagram for everyone in the network", ethernet(broadcast, nodeMAC, typeIPv4, ipv4(networktest.NodeAddress, "10.244.0.255", 17, 0, udp(1, 2, nil)))},
+		{"a datagram for a group of IPv6", ethernet(everyMAC6, nodeMAC, typeIPv6, datagram6(router6, everyone6, 1, 2, nil))},
+	}
+	for _, rules := range []bool{false, true} {
+		name, start := "without the rules", unfiltered
+		if rules {
+			name, start = "with the rules", bind
+		}
+		t.Run(name, func(t *testing.T) {
+			pod, node := networktest.DualPod(t)
+			cfg := start(t, pod, instance(bridge))
+			guest := networktest.Guest(t, pod, cfg.Attachments[0])
+			s := sender{neighbour(t, node, "podlink"), new(uint16), own[0].frame}
+			s.arrive(t, networktest.Watch(t, guest, "eth0"), own, true)
+			s.arrive(t, networktest.Watch(t, guest, "eth0"), foreign, !rules)
+		})
+	}
+}
+
+// neighbour is a tap device on the segment of the link, which has a bridge of its own.
+func neighbour(t *testing.T, ns *os.File, link string) *os.File {
+	t.Helper()
+	networktest.IP(t, ns, "link add segment type bridge mcast_snooping 0")
+	networktest.IP(t, ns, "link set "+link+" master segment")
+	networktest.IP(t, ns, "tuntap add neighbour mode tap vnet_hdr")
+	networktest.IP(t, ns, "link set neighbour master segment up")
+	networktest.IP(t, ns, "link set segment up")
+	return networktest.OpenTap(t, ns, "neighbour")
+}
+
+// On a secondary network that gives addresses, a guest may also have those that its MAC
+// makes, as routers there give them.
+func TestABridgedGuestHasTheAddressesOfItsMACOnASecondaryNetwork(t *testing.T) {
+	pod, _ := networktest.DualPod(t)
+	v := instance(masquerade, bridge)
+	lans := networktest.AttachAll(t, pod, v)
+	cfg := bind(t, pod, v)
+	mac := networktest.SecondaryMAC(1)
+	id := cfg.Filters[1].InterfaceID().As16()
+	derived := func(network string) string {
+		a := netip.MustParseAddr(network).As16()
+		copy(a[8:], id[8:])
+		return netip.AddrFrom16(a).String()
+	}
+	marker := ethernet(broadcast, mac, typeARP, arp(1, mac, networktest.SecondaryAddress(1), networktest.SecondaryGateway(1)))
+	s, c := newSender(t, pod, cfg.Attachments[1], marker), networktest.Watch(t, lans[0], "lan")
+	s.arrive(t, c, []frameCase{
+		{"its link-local address", ethernet(broadcast, mac, typeIPv6, datagram6(derived("fe80::"), everyone6, 1, 2, nil))},
+		{"one of a network", ethernet(broadcast, mac, typeIPv6, datagram6(derived("2001:db8:9::"), everyone6, 1, 2, nil))},
+		{"a probe for it", ethernet(broadcast, mac, typeIPv6, discovery("::", everyone6, solicitation, derived("2001:db8:9::"), 0, ""))},
+	}, true)
+	s.arrive(t, c, []frameCase{
+		{"another", ethernet(broadcast, mac, typeIPv6, datagram6("2001:db8:9::7", everyone6, 1, 2, nil))},
 	}, false)
 }

@@ -91,7 +91,7 @@ func (i Interface) LinkMAC(link string) string { return MAC(i.Instance.UID, "lin
 func (i Interface) Tap(mtu int) LinkConfig {
 	return LinkConfig{
 		Name: i.Names.Tap, Kind: Tap, MAC: i.LinkMAC(i.Names.Tap), MTU: mtu, Master: i.Names.Bridge, Owner: i.Owner, MultiQueue: i.Queues() > 1,
-		Sysctls: []Sysctl{noLinkLocal(i.Names.Tap)},
+		CheckOffloads: true, Sysctls: noEnd(i.Names.Tap),
 	}
 }
 
@@ -171,8 +171,26 @@ func linkLocalOfMAC(link string) Sysctl {
 	return Sysctl{Key: "net/ipv6/conf/" + link + "/addr_gen_mode", Value: "0"}
 }
 
-// noLinkLocal keeps a link that is no end of anything from giving itself IPv6
-// addresses.
+// noLinkLocal keeps a link that is no end of anything from giving itself a link-local
+// address of IPv6.
 func noLinkLocal(link string) Sysctl {
 	return Sysctl{Key: "net/ipv6/conf/" + link + "/addr_gen_mode", Value: "1"}
+}
+
+// notLearnt6 keeps a link from learning addresses and routes from others; the setting is
+// what it would learn by.
+func notLearnt6(link, setting string) Sysctl {
+	return Sysctl{Key: "net/ipv6/conf/" + link + "/" + setting, Value: "0"}
+}
+
+// withoutIPv6 keeps a link that is no end of anything from having addresses of IPv6, and
+// from taking packets of it.
+func withoutIPv6(link string) Sysctl {
+	return Sysctl{Key: "net/ipv6/conf/" + link + "/disable_ipv6", Value: "1"}
+}
+
+// noEnd are the settings of a tap device: also without its bridge the pod takes no IPv6
+// from it and answers no ARP on it. What comes as IPv4 the rules drop.
+func noEnd(tap string) []Sysctl {
+	return []Sysctl{withoutIPv6(tap), {Key: "net/ipv4/conf/" + tap + "/arp_ignore", Value: "8"}}
 }

@@ -63,11 +63,14 @@ func (BridgeBinding) Plan(i Interface) (Config, error) {
 	own := i.LinkMAC(i.Names.Bridge)
 	filter := i.Filter(mac, hosts(pod.Addresses))
 	filter.Uplink = i.Names.NIC
+	// Policies of the pod network know the pod by its addresses.
+	filter.Derived = i.Names.Pod != podLink
 	at := i.attachment(mac, pod.MTU)
 	bridge := LinkConfig{
-		Name: i.Names.Bridge, Kind: Bridge, MAC: own, MTU: pod.MTU, Remember: slices.Concat(pod.Routes, i.routes6(pod)),
+		Name: i.Names.Bridge, Kind: Bridge, MAC: own, MTU: pod.MTU, ForwardGroups: true, Remember: slices.Concat(pod.Routes, i.routes6(pod)),
 		Sysctls: []Sysctl{
-			noLinkLocal(i.Names.Bridge),
+			// It remembers routes of IPv6, which a link without IPv6 cannot.
+			noLinkLocal(i.Names.Bridge), notLearnt6(i.Names.Bridge, "accept_ra"), notLearnt6(i.Names.Bridge, "autoconf"),
 			// The pod still has the guest's address. It must neither answer for it
 			// on this link nor drop the DHCP requests that the guest sends from it.
 			{Key: "net/ipv4/conf/" + i.Names.Bridge + "/arp_ignore", Value: "1"},
@@ -113,7 +116,7 @@ func (BridgeBinding) Plan(i Interface) (Config, error) {
 func (i Interface) nic(pod PodLink, guest, own string) LinkConfig {
 	l := LinkConfig{
 		Name: i.Names.NIC, Kind: Uplink, Index: pod.Index, Master: i.Names.Bridge, NoLearning: true,
-		MAC: own, Sysctls: []Sysctl{noLinkLocal(i.Names.NIC)},
+		MAC: own, Sysctls: []Sysctl{withoutIPv6(i.Names.NIC)},
 	}
 	if pod.Kind == Macvlan {
 		l.MAC, l.FramesTo = guest, i.Names.Tap

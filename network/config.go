@@ -70,6 +70,14 @@ type LinkConfig struct {
 	// NoFlooding keeps the bridge from sending frames to this port whose MAC address it
 	// has not learnt. Groups and broadcasts still come.
 	NoFlooding bool
+	// ForwardGroups has a Bridge forward frames to the groups that bridges do not forward
+	// (01:80:c2:00:00:03 to 0f), for the rules to drop: otherwise the kernel hands some of
+	// them to the pod as what came by the port, past all rules for frames.
+	ForwardGroups bool
+	// CheckOffloads has a Tap drop frames whose checksum is left to the hardware, as virtio
+	// lets guests do, at another place than that of the TCP or UDP that they carry. The
+	// kernel would write there after the rules for frames have seen them.
+	CheckOffloads bool
 	// FramesTo is the port of the same bridge that gets the frames for MAC, although it is
 	// this link's own address. Empty: the pod gets them.
 	FramesTo string

@@ -10,18 +10,22 @@ import (
 // MAC address and addresses can send from those alone, and so can the guest in its
 // place. Everything else is dropped where the guest's frames enter the pod:
 // frames of other protocols than IPv4, IPv6 and ARP, which tagged frames are too,
-// what comes from or announces other addresses, router advertisements, and the
-// answers of DHCP servers.
+// frames to the groups that bridges do not forward, what comes from or announces other
+// addresses, what only routers send, and the answers of DHCP servers.
 type Filter struct {
 	// Link is the tap device of the interface.
 	Link string
 	// MAC is the guest's.
 	MAC string
-	// Addresses are the guest's addresses, IPv4 first. With an Uplink the
-	// addresses of IPv6 whose last 64 bits are made of the MAC are its own too,
-	// otherwise every link-local one, since only the gateway is on the link with it.
+	// Addresses are the guest's addresses, IPv4 first. With an Uplink the link-local
+	// address of IPv6 that the MAC makes is its own too, otherwise every link-local one,
+	// since only the gateway is on the link with it.
 	// None: the network gives no addresses, and the guest may have any.
 	Addresses []netip.Addr
+	// Derived says that the guest may also have every address of IPv6 whose last 64 bits
+	// are made of the MAC, as routers of its network give them. With an Uplink and without
+	// it, the guest gets by IP nothing but what is for its addresses, groups and everyone.
+	Derived bool
 	// Uplink is the link by which the guest's frames leave the pod unchanged. The
 	// pod itself then gets nothing of what comes by Link or Uplink but the guest's
 	// requests for addresses. Empty: the pod routes what the guest sends.

@@ -55,7 +55,7 @@ func (MasqueradeBinding) Plan(i Interface) (Config, error) {
 	if mac == gatewayMAC {
 		return Config{}, invalid(i.Path.Child("macAddress"), "MAC address %s is the gateway's", mac)
 	}
-	bridge := LinkConfig{Name: i.Names.Bridge, Kind: Bridge, MAC: gatewayMAC, MTU: pod.MTU}
+	bridge := LinkConfig{Name: i.Names.Bridge, Kind: Bridge, MAC: gatewayMAC, MTU: pod.MTU, ForwardGroups: true}
 	uplink := LinkConfig{Name: i.Names.Pod, Kind: Uplink, Index: pod.Index}
 	at := i.attachment(mac, pod.MTU)
 	nat := NAT{Link: i.Names.Bridge, Guests: guests, Ports: ports(i.Spec), Loopback: i.Names.Pod == podLink}
@@ -67,7 +67,7 @@ func (MasqueradeBinding) Plan(i Interface) (Config, error) {
 		bridge.Addresses = append(bridge.Addresses, netip.PrefixFrom(g.Gateway, g.Network.Bits()))
 		if g.Address.Is6() {
 			global = append(global, i.forwarding6(pod)...)
-			bridge.Sysctls = append(bridge.Sysctls, linkLocalOfMAC(bridge.Name))
+			bridge.Sysctls = append(bridge.Sysctls, linkLocalOfMAC(bridge.Name), notLearnt6(bridge.Name, "accept_ra"), notLearnt6(bridge.Name, "autoconf"))
 			var tap LinkConfig
 			at.DHCP6, tap = i.offer6(g, mac, pod.MTU)
 			more = append(more, tap)
@@ -88,6 +88,9 @@ func (MasqueradeBinding) Plan(i Interface) (Config, error) {
 			Address:  netip.PrefixFrom(g.Address, g.Network.Bits()),
 			Hostname: i.Instance.Hostname(), Subdomain: i.Instance.Spec.Subdomain, Options: i.Spec.DHCPOptions,
 		}
+	}
+	if at.DHCP6 == nil {
+		bridge.Sysctls = append(bridge.Sysctls, withoutIPv6(bridge.Name))
 	}
 	filter := i.Filter(mac, addresses)
 	if at.DHCP6 != nil {

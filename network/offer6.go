@@ -43,7 +43,7 @@ func (i Interface) offer6(g Guest, mac string, mtu int) (*Offer6, LinkConfig) {
 	tap := LinkConfig{
 		Name: i.Names.Router, Kind: Tap, MAC: i.LinkMAC(i.Names.Router), MTU: mtu, Master: i.Names.Bridge, Owner: i.Owner,
 		// The answers come from the MAC address of the gateway, which is not behind this port.
-		NoLearning: true, Sysctls: []Sysctl{noLinkLocal(i.Names.Router)},
+		NoLearning: true, CheckOffloads: true, Sysctls: noEnd(i.Names.Router),
 	}
 	return &Offer6{
 		Tap: tap.Name, MAC: mac, Address: netip.PrefixFrom(g.Address, g.Network.Bits()),

@@ -56,6 +56,12 @@ func (l LinkConfig) write(b *strings.Builder) {
 	if l.NoLearning {
 		b.WriteString(" not learning")
 	}
+	if l.ForwardGroups {
+		b.WriteString(" forwarding groups")
+	}
+	if l.CheckOffloads {
+		b.WriteString(" checking offloads")
+	}
 	if l.NoFlooding {
 		b.WriteString(" not flooded")
 	}
@@ -112,6 +118,9 @@ func (f Filter) write(b *strings.Builder) {
 		b.WriteString(" any address")
 	} else {
 		fmt.Fprintf(b, " %s", list(f.Addresses))
+	}
+	if f.Derived {
+		b.WriteString(" and those of its mac")
 	}
 	if f.Uplink != "" {
 		fmt.Fprintf(b, " to %s", f.Uplink)

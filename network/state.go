@@ -34,6 +34,10 @@ type Link struct {
 	// Flooding says that the link is a port of a bridge, which sends it the frames for
 	// addresses that it has not learnt.
 	Flooding bool
+	// ForwardsGroups says that the link is a bridge with what [LinkConfig.ForwardGroups] asks for.
+	ForwardsGroups bool
+	// ChecksOffloads says that the link is a tap device with what [LinkConfig.CheckOffloads] asks for.
+	ChecksOffloads bool
 	// Router is the link-local address at which the router of IPv6 answers that the link's
 	// default route leads to, and RouterMAC its MAC address. Not valid and empty: there is
 	// none, or it was not looked for, or RouterSilent says that it did not answer.
@@ -95,11 +99,17 @@ func (l Link) write(b *strings.Builder) {
 			fmt.Fprintf(b, " leads to %s", strings.Join(l.Static, " "))
 		}
 	}
+	if l.ForwardsGroups {
+		b.WriteString(" forwarding groups")
+	}
 	if l.Owner != nil {
 		fmt.Fprintf(b, " owner %d:%d", l.Owner.UID, l.Owner.GID)
 	}
 	if l.MultiQueue {
 		b.WriteString(" multi-queue")
+	}
+	if l.ChecksOffloads {
+		b.WriteString(" checking offloads")
 	}
 	b.WriteByte('\n')
 	for _, a := range l.Addresses {

@@ -83,6 +83,10 @@ func (a *actor) act(s step) error {
 		err = a.on(s.Link, "stop learning", func(l netlink.Link) error { return a.h.LinkSetLearning(l, false) })
 	case stopFlooding:
 		err = a.on(s.Link, "stop flooding", func(l netlink.Link) error { return a.h.LinkSetFlood(l, false) })
+	case forwardGroups:
+		err = a.on(s.Link, "forward groups", a.forwardGroups)
+	case checkOffloads:
+		err = a.on(s.Link, "check offloads", a.checkOffloads)
 	case keepMAC:
 		err = a.on(s.Link, "keep MAC address "+s.MAC, func(l netlink.Link) error { return a.keepMAC(l, s.MAC) })
 	case addAddress:
@@ -148,6 +152,17 @@ func (a *actor) create(c create) error {
 	default:
 		return fmt.Errorf("links of kind %q cannot be made", c.Kind)
 	}
+}
+
+// allGroups are those of the groups 01:80:c2:00:00:00 to 0f, a bit for each, that a bridge
+// can forward. It always forwards the first one without a spanning tree, never
+// the second, and hands the third to the pod past the rules for what it would forward.
+const allGroups uint16 = 0xfff8
+
+func (a *actor) forwardGroups(l netlink.Link) error {
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name = l.Attrs().Name
+	return a.h.LinkModify(&netlink.Bridge{LinkAttrs: attrs, GroupFwdMask: new(allGroups)})
 }
 
 func (a *actor) setMAC(l netlink.Link, mac string) error {

@@ -10,8 +10,10 @@
 // The address translation is applied by package nft.
 //
 // This is an edge: it touches the kernel's network configuration by netlink, and
-// by a private mount of procfs for the settings that netlink does not reach. The
-// capabilities SYS_ADMIN and NET_ADMIN are all it needs, besides /dev/net/tun.
+// by a private mount of procfs for the settings that netlink does not reach. Each tap
+// device gets a small program that the kernel runs for its frames. The capabilities
+// SYS_ADMIN and NET_ADMIN are all it needs, besides /dev/net/tun and the kernel's
+// description of its types in /sys/kernel/btf.
 //
 // Traps: a tap device is opened by name in the namespace that it was made in. A
 // link that is set down loses its IPv6 addresses and all its routes.

@@ -90,7 +90,15 @@ func observeLink(h *netlink.Handle, l netlink.Link, names map[int]string) (netwo
 		got.Kind = string(network.Tap)
 	}
 	if t, ok := l.(*netlink.Tuntap); ok {
+		checks, err := checksOffloads(l)
+		if err != nil {
+			return got, fmt.Errorf("read the filters of %s: %w", got.Name, err)
+		}
+		got.ChecksOffloads = checks
 		got.Owner, got.MultiQueue = tapOwner(t), t.Flags&netlink.TUNTAP_MULTI_QUEUE != 0
+	}
+	if b, ok := l.(*netlink.Bridge); ok {
+		got.ForwardsGroups = b.GroupFwdMask != nil && *b.GroupFwdMask == allGroups
 	}
 	if got.Master != "" {
 		p, err := h.LinkGetProtinfo(l)

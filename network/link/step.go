@@ -35,6 +35,9 @@ type (
 	setMaster    struct{ Link, Master string }
 	stopLearning struct{ Link string }
 	stopFlooding struct{ Link string }
+	// forwardGroups is for a bridge, checkOffloads for a tap device.
+	forwardGroups struct{ Link string }
+	checkOffloads struct{ Link string }
 	// keepMAC makes the port the way to the address for good.
 	keepMAC    struct{ Link, MAC string }
 	addAddress struct {
@@ -66,6 +69,8 @@ func (setMTU) step()        {}
 func (setMaster) step()     {}
 func (stopLearning) step()  {}
 func (stopFlooding) step()  {}
+func (forwardGroups) step() {}
+func (checkOffloads) step() {}
 func (keepMAC) step()       {}
 func (addAddress) step()    {}
 func (removeAddress) step() {}
@@ -194,6 +199,12 @@ func (d *difference) attributes(l network.Link, want network.LinkConfig) {
 	}
 	if want.MTU != 0 && l.MTU != want.MTU {
 		d.add(setMTU{l.Name, want.MTU})
+	}
+	if want.ForwardGroups && !l.ForwardsGroups {
+		d.add(forwardGroups{l.Name})
+	}
+	if want.CheckOffloads && !l.ChecksOffloads {
+		d.add(checkOffloads{l.Name})
 	}
 	if want.Master != "" && l.Master != want.Master {
 		d.add(setMaster{l.Name, want.Master})

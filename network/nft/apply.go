@@ -93,6 +93,8 @@ func (c chain) kernel(t *nftables.Table) *nftables.Chain {
 	switch c.Hook {
 	case prerouting:
 		out.Hooknum = nftables.ChainHookPrerouting
+	case forward:
+		out.Hooknum = nftables.ChainHookForward
 	case input:
 		out.Hooknum = nftables.ChainHookInput
 	case output:
@@ -133,7 +135,7 @@ func (e *exprs) test(t test) {
 		e.add(&expr.Bitwise{SourceRegister: register, DestRegister: register, Len: n, Mask: t.mask, Xor: make([]byte, n)})
 	}
 	if len(t.values) > 1 {
-		e.ports(t.values)
+		e.anyOf(t)
 		return
 	}
 	if t.last != nil {
@@ -168,18 +170,23 @@ func (e *exprs) load(l load) {
 	}
 }
 
-// ports looks the value up in a set of ports.
-func (e *exprs) ports(ports [][]byte) {
-	set := &nftables.Set{Table: e.table, Anonymous: true, Constant: true, KeyType: nftables.TypeInetService}
+var setKeys = map[numbered]nftables.SetDatatype{
+	ports: nftables.TypeInetService, protocols: nftables.TypeInetProto, icmpTypes: nftables.TypeICMPType,
+	icmp6Types: nftables.TypeICMP6Type, igmpTypes: nftables.TypeIGMPType,
+}
+
+// anyOf looks the value up in a set of ports or of numbers of one byte.
+func (e *exprs) anyOf(t test) {
+	set := &nftables.Set{Table: e.table, Anonymous: true, Constant: true, KeyType: setKeys[t.of]}
 	var elements []nftables.SetElement
-	for _, p := range ports {
-		elements = append(elements, nftables.SetElement{Key: p})
+	for _, v := range t.values {
+		elements = append(elements, nftables.SetElement{Key: v})
 	}
 	if err := e.conn.AddSet(set, elements); err != nil {
-		e.err = fmt.Errorf("add the set of ports: %w", err)
+		e.err = fmt.Errorf("add a set of values: %w", err)
 		return
 	}
-	e.add(&expr.Lookup{SourceRegister: register, SetName: set.Name, SetID: set.ID})
+	e.add(&expr.Lookup{SourceRegister: register, SetName: set.Name, SetID: set.ID, Invert: t.not})
 }
 
 func (e *exprs) verdict(v verdict) {

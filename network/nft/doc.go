@@ -6,10 +6,11 @@
 // program is run. The rules of all interfaces of a pod are in the same tables.
 //
 // The table of frames (bridge) drops, where a guest's frames enter the pod, what
-// is not from the guest's MAC and addresses: see [network.Filter]. The tables of
-// packets (ip, ip6) drop what a guest that the pod routes for sends to the pod
-// itself, before they translate: to its loopback, to the gateway, and to links that
-// no others share.
+// is not from the guest's MAC and addresses, and on the pod network what is for other
+// addresses than the guest's: see [network.Filter]. The tables of packets (ip, ip6)
+// drop what comes from a guest by another way than its bridge, and what a guest that
+// the pod routes for sends to the pod itself, before they translate: to its loopback,
+// to the gateway, and to links that no others share.
 //
 // Rendering computes and touches nothing; Apply, in a file of its own, is an
 // edge: it touches the kernel's nftables by netlink, and only the tables named

@@ -2,6 +2,7 @@ package nft
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/podvisor/podvisor/network"
 )
@@ -12,9 +13,13 @@ import (
 func filters(all []network.Filter) table {
 	ingress := chain{Name: "prerouting", Kind: "filter", Hook: prerouting, Priority: frames}
 	toPod := chain{Name: "input", Kind: "filter", Hook: input, Priority: framesForPods}
+	toGuests := chain{Name: "forward", Kind: "filter", Hook: forward, Priority: frames}
 	var guests []chain
 	for _, f := range all {
 		ingress.add(send(f.Link), from(f.Link))
+		for _, l := range portsOf(f) {
+			toPod.add(drop, from(l), toBridges)
+		}
 		if f.Uplink != "" {
 			toPod.addPod(f)
 		}
@@ -25,8 +30,33 @@ func filters(all []network.Filter) table {
 		}
 		g := guest{f}
 		guests = append(guests, g.all(), g.solicits(), g.probes(), g.advertises(), g.seeksRouters())
+		if f.Uplink != "" && !f.Derived && !g.free() {
+			toGuests.add(send(f.Link+"-in"), leaves(f.Link))
+			guests = append(guests, g.gets())
+		}
 	}
-	return table{Family: bridge, Chains: append([]chain{ingress, toPod}, guests...)}
+	hooked := []chain{ingress, toPod}
+	if len(toGuests.Rules) > 0 {
+		hooked = append(hooked, toGuests)
+	}
+	return table{Family: bridge, Chains: append(hooked, guests...)}
+}
+
+// portsOf are the links of an interface that are ports of its bridge.
+func portsOf(f network.Filter) []string {
+	return slices.DeleteFunc([]string{f.Link, f.Router, f.Uplink}, func(l string) bool { return l == "" })
+}
+
+// pastBridges drops the packets of a port that come to the pod by the port itself, and not
+// by its bridge: no rule for frames has seen them.
+func pastBridges(all []network.Filter) chain {
+	c := chain{Name: "ports", Kind: "filter", Hook: prerouting, Priority: raw}
+	for _, f := range all {
+		for _, l := range portsOf(f) {
+			c.add(drop, from(l))
+		}
+	}
+	return c
 }
 
 // addPod adds what reaches the pod itself, which is not on this network.
@@ -41,6 +71,7 @@ func (c *chain) addPod(f network.Filter) {
 func router(f network.Filter) chain {
 	c := chain{Name: f.Router}
 	c.add(drop, notFrom(f.RouterMAC))
+	c.add(drop, toBridges)
 	if f.Uplink != "" { // others are behind it
 		c.add(drop, toOthers(f.MAC))
 	}
@@ -70,6 +101,8 @@ func (g guest) free() bool { return len(g.Addresses) == 0 }
 func (g guest) all() chain {
 	c := chain{Name: g.Link}
 	c.add(drop, notFrom(g.MAC))
+	c.add(drop, toBridges)
+	g.tcp(&c)
 	g.ipv4(&c)
 	g.ipv6(&c)
 	g.arp(&c)
@@ -81,15 +114,35 @@ var (
 	unspecified4 = netip.IPv4Unspecified()
 	unspecified6 = netip.IPv6Unspecified()
 	broadcast4   = netip.AddrFrom4([4]byte{255, 255, 255, 255})
+	// The addresses of several receivers.
+	groups4 = netip.MustParsePrefix("224.0.0.0/3")
+	groups6 = netip.MustParsePrefix("ff00::/8")
 )
+
+// tcp lets through most of what guests send, which no rule after it is for.
+func (g guest) tcp(c *chain) {
+	for _, own := range g.own4() {
+		c.add(accept, append([]match{isIPv4, carries("tcp")}, own...)...)
+	}
+	for _, own := range g.own6() {
+		c.add(accept, append([]match{isIPv6, carries("tcp")}, own...)...)
+	}
+}
+
+// routers are the protocols by which routers exchange routes and stand for each other:
+// EIGRP, OSPF, PIM, VRRP.
+var routers = []byte{88, 89, 103, 112}
 
 // ipv4 lets packets of IPv4 through.
 func (g guest) ipv4(c *chain) {
 	const clientMAC = 36 // after the header of UDP and 28 bytes
 	c.add(accept, isIPv4, sender(unspecified4), destination(broadcast4), fromPort("udp", 68), toPort("udp", 67), part(clientMAC, bytesOf(g.MAC)))
+	c.add(drop, isIPv4, carriesAny(routers...))
 	for _, own := range g.own4() {
 		c.add(accept, append([]match{isIPv4, isLaterFragment4}, own...)...)
 	}
+	c.add(drop, isIPv4, isRouting4)
+	c.add(drop, isIPv4, isGroupRouting)
 	c.add(drop, isIPv4, fromPort("udp", 67))
 	c.add(drop, isIPv4, toPort("udp", 68))
 	for _, own := range g.own4() {
@@ -115,28 +168,36 @@ const (
 	routerAdvert    = 134
 	neighborSolicit = 135
 	neighborAdvert  = 136
-	redirect        = 137
 	listenerReport2 = 143
 )
 
-// The headers of IPv6 that others follow, by which a message could begin in the
-// second fragment, where it is not seen.
-var extensions = []byte{0, 43, 44, 51, 60}
+// routing6 are the messages of ICMPv6 that only routers send: questions for groups, router
+// advertisements, redirects, renumbering, the certificates of routers (RFC 3971), the
+// advertisement and the end of routers of groups (RFC 4286), and RPL (RFC 6550).
+var routing6 = []byte{130, routerAdvert, 137, 138, 149, 151, 153, 155}
+
+// The headers of IPv6 that others follow: those that the kernel looks behind, and those
+// behind which a message would not be seen, which are AH, ESP, those of mobility, HIP and
+// Shim6, and two for experiments.
+var (
+	extensions = []byte{0, 43, 44, 60}
+	opaque     = []byte{50, 51, 135, 139, 140, 253, 254}
+)
 
 // ipv6 lets packets of IPv6 through. Later fragments are harmless without the first
 // one, which has the beginning of the message. The kernel may compare their data
 // with ports and types, so that they are accepted before.
 func (g guest) ipv6(c *chain) {
-	for _, h := range extensions {
-		c.add(drop, isIPv6, fragmentOf(h))
-	}
+	// By the headers before it a message could begin in the second fragment, where it is
+	// not seen.
+	c.add(drop, isIPv6, fragmentOf(slices.Concat(extensions, opaque)...))
+	c.add(drop, isIPv6, carriesAny(slices.Concat(opaque, routers)...))
 	for _, own := range g.own6() {
 		c.add(accept, append([]match{isIPv6, isLaterFragment6}, own...)...)
 	}
 	c.add(drop, isIPv6, fromPort("udp", 547))
 	c.add(drop, isIPv6, toPort("udp", 546))
-	c.add(drop, isIPv6, icmp6(routerAdvert))
-	c.add(drop, isIPv6, icmp6(redirect))
+	c.add(drop, isIPv6, isRouting6)
 	c.add(call(g.Link+"-ns"), isIPv6, icmp6(neighborSolicit))
 	c.add(call(g.Link+"-na"), isIPv6, icmp6(neighborAdvert))
 	c.add(call(g.Link+"-rs"), isIPv6, icmp6(routerSolicit))
@@ -157,8 +218,11 @@ func (g guest) own6() [][]match {
 	for _, a := range g.addresses(true) {
 		out = append(out, []match{sender(a)})
 	}
-	if g.Uplink != "" {
+	if g.Derived {
 		return append(out, []match{endsWith(g.InterfaceID())})
+	}
+	if g.Uplink != "" {
+		return append(out, []match{sender(network.LinkLocal(g.MAC))})
 	}
 	// No host but the gateway is on the link with it, so the guest may make one up.
 	return append(out, []match{fromLinkLocal})
@@ -172,10 +236,31 @@ func (g guest) target() []match {
 	for _, a := range g.addresses(true) {
 		out = append(out, part(at, a.AsSlice()))
 	}
-	if g.Uplink != "" {
+	if g.Derived {
 		return append(out, part(at+8, g.InterfaceID().AsSlice()[8:]))
 	}
+	if g.Uplink != "" {
+		return append(out, part(at, network.LinkLocal(g.MAC).AsSlice()))
+	}
 	return append(out, partLinkLocal(at))
+}
+
+// gets is what the guest gets of others on its network: what is for its addresses, for
+// groups and for everyone. What is for another address passes the policies for its own.
+func (g guest) gets() chain {
+	c := chain{Name: g.Link + "-in"}
+	for _, a := range g.addresses(false) {
+		c.add(accept, isIPv4, destination(a))
+	}
+	for _, a := range append(g.addresses(true), network.LinkLocal(g.MAC)) {
+		c.add(accept, isIPv6, destination(a))
+	}
+	c.add(accept, isARP)
+	c.add(accept, isIPv4, into(groups4))
+	c.add(accept, isIPv4, toMany)
+	c.add(accept, isIPv6, into(groups6))
+	c.add(drop)
+	return c
 }
 
 // The lengths of the messages, and of the option that follows.

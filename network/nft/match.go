@@ -22,11 +22,23 @@ type test struct {
 	mask []byte
 	// not says that the values must differ.
 	not bool
-	// values are what is compared with; several are a set of ports.
+	// values are what is compared with; several are a set, of what of says.
 	values [][]byte
+	of     numbered
 	// last makes a range of it, from the only value to this one. Nil: no range.
 	last []byte
 }
+
+// numbered is what the numbers of a set are, which the program nft shows.
+type numbered int
+
+const (
+	ports numbered = iota
+	protocols
+	icmpTypes
+	icmp6Types
+	igmpTypes
+)
 
 // load says what is compared: a part of one of the packet's headers, or a fact
 // about it without a length.
@@ -89,6 +101,19 @@ func toOthers(mac string) match {
 	return match{"ether daddr != " + mac, []test{{load: load{frame, 0, 6}, not: true, values: [][]byte{bytesOf(mac)}}}}
 }
 
+// toBridges is met by frames to one of the groups that bridges do not forward, and toMany
+// by frames to any group and to everyone.
+var (
+	toBridges = toGroup("ff:ff:ff:ff:ff:f0", "01:80:c2:00:00:00")
+	toMany    = toGroup("01:00:00:00:00:00", "01:00:00:00:00:00")
+)
+
+func toGroup(mask, group string) match {
+	t := equals(load{frame, 0, 6}, bytesOf(group))
+	t.mask = bytesOf(mask)
+	return match{"ether daddr & " + mask + " == " + group, []test{t}}
+}
+
 // bytesOf are the bytes of a MAC address.
 func bytesOf(mac string) []byte {
 	b, _ := hex.DecodeString(strings.ReplaceAll(mac, ":", ""))
@@ -142,7 +167,7 @@ func endsWith(id netip.Addr) match {
 }
 
 // The numbers of protocols.
-var numbers = map[string]byte{"icmp": 1, "tcp": 6, "udp": 17, "ipv6-icmp": 58}
+var numbers = map[string]byte{"icmp": 1, "igmp": 2, "tcp": 6, "udp": 17, "ipv6-icmp": 58}
 
 func carries(carried string) match {
 	return match{"meta l4proto " + carried, []test{equals(load{from: protocol}, []byte{numbers[carried]})}}
@@ -157,9 +182,9 @@ func carriesNot(carried string) match {
 
 // toPort and fromPort are met by packets of the protocol to or from one of the
 // ports.
-func toPort(carried string, ports ...uint16) match { return port(carried, "dport", 2, ports) }
+func toPort(carried string, to ...uint16) match { return port(carried, "dport", 2, to) }
 
-func fromPort(carried string, ports ...uint16) match { return port(carried, "sport", 0, ports) }
+func fromPort(carried string, of ...uint16) match { return port(carried, "sport", 0, of) }
 
 // toPorts is met by packets of the protocol to a port of the range.
 func toPorts(carried string, first, last uint16) match {
@@ -169,19 +194,35 @@ func toPorts(carried string, first, last uint16) match {
 	return m
 }
 
-func port(carried, words string, offset uint32, ports []uint16) match {
+func port(carried, words string, offset uint32, all []uint16) match {
 	t := test{load: load{transport, offset, 2}}
-	for _, p := range ports {
+	for _, p := range all {
 		t.values = append(t.values, binary.BigEndian.AppendUint16(nil, p))
 	}
-	return match{carried + " " + words + " " + list(ports), append(carries(carried).tests, t)}
+	return match{carried + " " + words + " " + list(all), append(carries(carried).tests, t)}
 }
 
-func list(ports []uint16) string {
-	if len(ports) == 1 {
-		return fmt.Sprint(ports[0])
+// list is the set of numbers as nft writes it.
+func list[T uint16 | byte](all []T) string {
+	if len(all) == 1 {
+		return fmt.Sprint(all[0])
 	}
-	return "{ " + strings.Trim(strings.ReplaceAll(fmt.Sprint(ports), " ", ", "), "[]") + " }"
+	return "{ " + strings.Trim(strings.ReplaceAll(fmt.Sprint(all), " ", ", "), "[]") + " }"
+}
+
+// anyOf is met where one of the bytes is; noneOf where another one is.
+func anyOf(words string, l load, of numbered, all ...byte) match {
+	t := test{load: l, of: of}
+	for _, n := range all {
+		t.values = append(t.values, []byte{n})
+	}
+	return match{words + " " + list(all), []test{t}}
+}
+
+func noneOf(words string, l load, of numbered, all ...byte) match {
+	m := anyOf(words+" !=", l, of, all...)
+	m.tests[0].not = true
+	return m
 }
 
 // isAnswer is met by packets of known connections that the other side began.
@@ -217,12 +258,36 @@ func partLinkLocal(offset uint32) match {
 
 // icmp6 is met by messages of ICMPv6 of a type.
 func icmp6(kind byte) match {
-	return match{fmt.Sprintf("icmpv6 type %s", icmp6Types[kind]), append(carries("ipv6-icmp").tests, equals(load{transport, 0, 1}, []byte{kind}))}
+	return match{fmt.Sprintf("icmpv6 type %s", icmp6Words[kind]), append(carries("ipv6-icmp").tests, equals(load{transport, 0, 1}, []byte{kind}))}
 }
 
-var icmp6Types = map[byte]string{
+var icmp6Words = map[byte]string{
 	routerSolicit: "nd-router-solicit", routerAdvert: "nd-router-advert", neighborSolicit: "nd-neighbor-solicit",
-	neighborAdvert: "nd-neighbor-advert", redirect: "nd-redirect", listenerReport2: "mld2-listener-report",
+	neighborAdvert: "nd-neighbor-advert", listenerReport2: "mld2-listener-report",
+}
+
+// Messages that give hosts the way to others, or ask for their groups.
+var (
+	isRouting4 = typesOf("icmp", "icmp type", icmpTypes, 5, 9)
+	isRouting6 = typesOf("ipv6-icmp", "icmpv6 type", icmp6Types, routing6...)
+	// isGroupRouting is met by messages of IGMP that are no reports of groups.
+	isGroupRouting = func() match {
+		m := noneOf("igmp type", load{transport, 0, 1}, igmpTypes, 0x12, 0x16, 0x17, 0x22)
+		m.tests = append(carries("igmp").tests, m.tests...)
+		return m
+	}()
+)
+
+func typesOf(carried, words string, of numbered, all ...byte) match {
+	m := anyOf(words, load{transport, 0, 1}, of, all...)
+	m.tests = append(carries(carried).tests, m.tests...)
+	return m
+}
+
+// carriesAny is met by packets of one of the protocols, wherever its header begins, and by
+// their later fragments.
+func carriesAny(all ...byte) match {
+	return anyOf("meta l4proto", load{from: protocol}, protocols, all...)
 }
 
 // length6 compares the length of what follows the header of IPv6.
@@ -263,7 +328,7 @@ var (
 	isLaterFragment6 = match{"frag frag-off != 0", []test{{load: load{fragment6, 2, 2}, mask: []byte{0xff, 0xf8}, not: true, values: [][]byte{{0, 0}}}}}
 )
 
-// fragmentOf is met by fragments of what begins with that header.
-func fragmentOf(header byte) match {
-	return match{fmt.Sprintf("frag nexthdr %d", header), []test{equals(load{fragment6, 0, 1}, []byte{header})}}
+// fragmentOf is met by fragments of what begins with one of the headers.
+func fragmentOf(headers ...byte) match {
+	return anyOf("frag nexthdr", load{fragment6, 0, 1}, protocols, headers...)
 }

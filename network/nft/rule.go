@@ -42,16 +42,19 @@ type hook string
 const (
 	prerouting  hook = "prerouting"
 	input       hook = "input"
+	forward     hook = "forward"
 	output      hook = "output"
 	postrouting hook = "postrouting"
 )
 
 // The priorities of our chains: packets are filtered when their connection is
-// known and before they are translated; frames before anything else.
+// known and before they are translated, and those that should not come at all before
+// that; frames before anything else.
 const (
 	filtered      = -150
 	destinations  = -100
 	sources       = 100
+	raw           = -300
 	frames        = -300
 	framesForPods = -200
 )
@@ -95,7 +98,11 @@ func (c *chain) add(then verdict, conditions ...match) {
 func tables(cfg network.Config) []table {
 	var out []table
 	for _, f := range []family{ip, ip6} {
-		if t := translation(f, cfg.NAT); len(t.Chains) > 0 {
+		t := translation(f, cfg.NAT)
+		if len(cfg.Filters) > 0 {
+			t = table{Family: f, Chains: append([]chain{pastBridges(cfg.Filters)}, t.Chains...)}
+		}
+		if len(t.Chains) > 0 {
 			out = append(out, t)
 		}
 	}

@@ -48,8 +48,8 @@ func translation(f family, all []network.NAT) table {
 // closedIn are the networks that a guest sends nothing into: those for several
 // receivers, which are never routed, and those in which only the pod itself is.
 var closedIn = map[family][]netip.Prefix{
-	ip:  {netip.MustParsePrefix("169.254.75.0/24"), netip.MustParsePrefix("224.0.0.0/3")},
-	ip6: {netip.MustParsePrefix("fe80::/10"), netip.MustParsePrefix("ff00::/8")},
+	ip:  {netip.MustParsePrefix("169.254.75.0/24"), groups4},
+	ip6: {netip.MustParsePrefix("fe80::/10"), groups6},
 }
 
 // ownLoopback are the addresses of the pod's loopback, and for IPv6 those that
