@@ -238,7 +238,8 @@ func (c *Client) Stats(ctx context.Context) (protocol.Stats, error) {
 }
 
 // do sends a request and returns the response of a success, whose body the
-// caller closes.
+// caller closes. A response that switches protocols is none: from then on ctx would not
+// end what is read of its connection.
 func do(ctx context.Context, c *http.Client, method, path string, body []byte) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, "http://launcher"+path, bytes.NewReader(body))
 	if err != nil {
@@ -248,7 +249,7 @@ func do(ctx context.Context, c *http.Client, method, path string, body []byte) (
 	if err != nil {
 		return nil, fmt.Errorf("ask the launcher: %w", limited{err})
 	}
-	if resp.StatusCode < 300 {
+	if resp.StatusCode >= 200 && resp.StatusCode < 300 {
 		return resp, nil
 	}
 	defer resp.Body.Close()

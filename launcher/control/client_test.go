@@ -26,6 +26,25 @@ import (
 // bytes and closes.
 func answering(t testing.TB, answer []byte) *Client {
 	t.Helper()
+	return peer(t, answer, func(conn net.Conn) { _ = conn.Close() })
+}
+
+// holding returns a client of a peer that answers every request with the same bytes, and
+// holds the connection open until the client closes it. It calls answered after each
+// answer.
+func holding(t testing.TB, answer []byte, answered func()) *Client {
+	t.Helper()
+	return peer(t, answer, func(conn net.Conn) {
+		answered()
+		_, _ = io.Copy(io.Discard, conn)
+		_ = conn.Close()
+	})
+}
+
+// peer returns a client of a peer that answers every request with the same bytes, after
+// which each connection is given to then.
+func peer(t testing.TB, answer []byte, then func(net.Conn)) *Client {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "s")
 	l, err := net.Listen("unix", path)
 	require.NoError(t, err)
@@ -36,12 +55,49 @@ func answering(t testing.TB, answer []byte) *Client {
 			if err != nil {
 				return
 			}
-			_, _ = conn.Read(make([]byte, 4096))
-			_, _ = conn.Write(answer)
-			_ = conn.Close()
+			go func() {
+				_, _ = conn.Read(make([]byte, 4096))
+				_, _ = conn.Write(answer)
+				then(conn)
+			}()
 		}
 	}()
 	return NewClient(dialTo(path))
+}
+
+// requests are all kinds of requests of a client. Each returns when nothing of it is left.
+var requests = map[string]func(context.Context, *Client) error{
+	"state": func(ctx context.Context, c *Client) error { _, err := c.State(ctx); return err },
+	"watch": func(ctx context.Context, c *Client) (last error) {
+		for _, err := range c.Watch(ctx) {
+			last = err
+		}
+		return last
+	},
+	"put": func(ctx context.Context, c *Client) error { return c.Put(ctx, protocol.Desired{Instance: own()}) },
+	"put to a target": func(ctx context.Context, c *Client) error {
+		return c.Put(ctx, protocol.Desired{Instance: own(), Role: vmi.RoleTarget})
+	},
+	"call": func(ctx context.Context, c *Client) error { return c.Call(ctx, protocol.CallPause, nil, nil) },
+	"question": func(ctx context.Context, c *Client) error {
+		var answer json.RawMessage
+		return c.Call(ctx, protocol.CallPause, map[string]int{}, &answer)
+	},
+	"stats": func(ctx context.Context, c *Client) error { _, err := c.Stats(ctx); return err },
+	"namespace": func(ctx context.Context, c *Client) error {
+		n, err := c.Namespace(ctx)
+		if err == nil {
+			err = n.Close()
+		}
+		return err
+	},
+	"stream": func(ctx context.Context, c *Client) error {
+		conn, err := c.Stream(ctx, protocol.StreamConsole)
+		if err == nil {
+			err = conn.Close()
+		}
+		return err
+	},
 }
 
 // handling returns a client of a peer with a handler of HTTP requests.
@@ -191,7 +247,8 @@ func TestAttackStatsOfALauncherAreReadWithinLimits(t *testing.T) {
 	}
 }
 
-// FuzzClient lets a launcher answer anything.
+// FuzzClient lets a launcher answer anything, and then close the connection or hold it
+// open.
 func FuzzClient(f *testing.F) {
 	for _, answer := range []string{
 		"HTTP/1.1 200 OK\r\nContent-Length: 19\r\n\r\n{\"phase\":\"Running\"}",
@@ -199,36 +256,85 @@ func FuzzClient(f *testing.F) {
 		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{\"pha\r\n0\r\n\r\n",
 		"HTTP/1.1 409 Conflict\r\nContent-Length: 18\r\n\r\n{\"reason\":\"Stale\"}",
 		string(carry.Granted(protocol.StreamUpgrade)) + "login: ",
+		"HTTP/1.1 101 Switching Protocols\r\n\r\n",
+		"HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 101 x\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n{",
 		"HTTP/1.1 404 Not Found\r\n\r\n404 page not found",
 	} {
-		f.Add([]byte(answer))
+		f.Add([]byte(answer), true)
+		f.Add([]byte(answer), false)
 	}
-	f.Fuzz(func(t *testing.T, answer []byte) {
-		c := answering(t, answer)
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-		defer cancel()
-		limit := func(err error) {
+	f.Fuzz(func(t *testing.T, answer []byte, held bool) {
+		for name, request := range requests {
+			ctx, cancel := context.WithCancel(t.Context())
+			c := answering(t, answer)
+			if held {
+				// What was written is most often read before.
+				c = holding(t, answer, func() { time.AfterFunc(2*time.Millisecond, cancel) })
+			}
+			err := ends(t, name, func() error { return request(ctx, c) })
+			cancel()
 			if err != nil {
 				require.LessOrEqual(t, len(err.Error()), 2*maxText+200)
 			}
-		}
-		_, err := c.State(ctx)
-		limit(err)
-		for _, err := range c.Watch(ctx) {
-			limit(err)
-		}
-		limit(c.Put(ctx, protocol.Desired{Instance: own()}))
-		limit(c.Call(ctx, protocol.CallPause, nil, nil))
-		_, err = c.Stats(ctx)
-		limit(err)
-		_, err = c.Namespace(ctx)
-		require.Error(t, err, "there is no descriptor")
-		limit(err)
-		if conn, err := c.Stream(ctx, protocol.StreamConsole); err == nil {
-			_, _ = io.Copy(io.Discard, conn)
-			require.NoError(t, conn.Close())
-		} else {
-			limit(err)
+			if name == "namespace" {
+				require.Error(t, err, "there is no descriptor")
+			}
 		}
 	})
+}
+
+// ends is the error of a request, which must return.
+func ends(t *testing.T, name string, request func() error) error {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() { done <- request() }()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(time.Minute):
+		require.FailNow(t, "the request does not end", name)
+		return nil
+	}
+}
+
+// An answer that switches protocols takes the connection out of the hands of net/http,
+// and so out of the context of the request.
+func TestAttackAnAnswerThatIsHeldOpenEndsWithTheContext(t *testing.T) {
+	t.Parallel()
+	for answer, granted := range map[string]bool{ // of a stream
+		"HTTP/1.1 101 Switching Protocols\r\n\r\n":                                                         true,
+		"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n{\"phase\":": true,
+		"HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 101 x\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n":      false,
+		"HTTP/1.1 200 OK\r\n\r\n":                                              false,
+		"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"phase\":":            false,
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{\"pha\r\n": false,
+		"HTTP/1.1 204 No Content\r\nContent-Length: 9\r\n\r\n":                 false,
+		"HTTP/1.1 302 Found\r\nLocation: /v1/state\r\n\r\n":                    false,
+		"HTTP/1.1 409 Conflict\r\nContent-Length: 100\r\n\r\n{\"reason\":":     false,
+		"HTTP/1.1 100 Continue\r\n\r\n":                                        false,
+		"HTTP/1.1 20":                                                          false,
+		"":                                                                     false,
+	} {
+		for name, request := range requests {
+			t.Run(fmt.Sprintf("%s %.40q", name, answer), func(t *testing.T) {
+				t.Parallel()
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				closed := make(chan struct{})
+				c := peer(t, []byte(answer), func(conn net.Conn) {
+					cancel()
+					_, _ = io.Copy(io.Discard, conn)
+					close(closed)
+				})
+				err := ends(t, name, func() error { return request(ctx, c) })
+				<-closed
+				if name == "stream" && granted {
+					return // whether ctx ended before is a race
+				}
+				if name != "put" && name != "put to a target" && name != "call" || !strings.Contains(answer, "/1.1 20") {
+					require.Error(t, err)
+				}
+			})
+		}
+	}
 }

@@ -62,9 +62,13 @@ type limited struct{ error }
 func (l limited) Error() string { return text(l.error.Error()) }
 func (l limited) Unwrap() error { return l.error }
 
-// refusal is the error that a response stands for.
+// refusal is the error that a response stands for. Of one that switches protocols
+// nothing is read: what follows it is the other protocol, and may have no end.
 func refusal(resp *http.Response) *Error {
 	e := &Error{Status: resp.StatusCode}
+	if resp.StatusCode < 200 {
+		return e
+	}
 	// Without a finding the status says enough.
 	_ = json.NewDecoder(io.LimitReader(resp.Body, 64<<10)).Decode(&e.Finding)
 	e.Reason, e.Message = text(e.Reason), text(e.Message)
