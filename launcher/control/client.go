@@ -65,6 +65,9 @@ type Client struct {
 	calls *http.Client
 	// pace limits the states of all watches: another connection has no more.
 	pace *rate.Limiter
+	// closing has an element while a namespace is asked for, and while what came instead of
+	// one is being closed.
+	closing chan struct{}
 }
 
 // NewClient returns a client of the launcher that dial connects to. Namespace
@@ -87,7 +90,7 @@ func NewClient(dial func(context.Context) (net.Conn, error)) *Client {
 	}
 	return &Client{
 		dial: dial, http: client(answerTimeout), calls: client(0),
-		pace: rate.NewLimiter(statesPerSecond, statesAtOnce),
+		pace: rate.NewLimiter(statesPerSecond, statesAtOnce), closing: make(chan struct{}, 1),
 	}
 }
 

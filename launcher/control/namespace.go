@@ -9,12 +9,11 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/podvisor/podvisor/internal/carry"
+	"github.com/podvisor/podvisor/internal/nsfs"
 	"github.com/podvisor/podvisor/launcher/protocol"
 )
 
@@ -28,17 +27,33 @@ const (
 type Namespace struct {
 	// File is the open namespace.
 	File *os.File
+	// Launcher is the process that listens at the launcher's socket, as a descriptor. Nil:
+	// the kernel gives none, as before Linux 6.5, or the process has ended.
+	Launcher *os.File
 	// UID and GID are those of the launcher as the kernel gives them: in the
 	// user namespace of the process that asked.
 	UID, GID uint32
 }
 
 // Close closes the namespace.
-func (n *Namespace) Close() error { return n.File.Close() }
+func (n *Namespace) Close() error {
+	err := n.File.Close()
+	if n.Launcher != nil {
+		err = errors.Join(err, n.Launcher.Close())
+	}
+	return err
+}
+
+// errClosing is the cause of an error about a launcher that has sent something whose
+// closing waits: a socket may wait for its peer for as long as its maker chose.
+var errClosing = errors.New("what the launcher sent before in place of its network namespace is not closed yet")
 
 // Namespace asks for the network namespace of the launcher's pod. What comes is a
 // network namespace for certain. Whose it is the caller checks: link.Check refuses
 // those that no pod has.
+//
+// Another descriptor never comes to Go's poller, and is closed by a goroutine of its own,
+// of which a Client has one at most.
 func (c *Client) Namespace(ctx context.Context) (*Namespace, error) {
 	n, err := c.namespace(ctx, protocol.Path{Stream: protocol.StreamNetworkNamespace}.String(), protocol.StreamUpgrade)
 	if refusal := (*Error)(nil); errors.As(err, &refusal) && refusal.Status == http.StatusNotFound {
@@ -51,6 +66,13 @@ func (c *Client) Namespace(ctx context.Context) (*Namespace, error) {
 }
 
 func (c *Client) namespace(ctx context.Context, path, token string) (*Namespace, error) {
+	select {
+	case c.closing <- struct{}{}:
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%w: %w", errClosing, context.Cause(ctx))
+	}
+	var foreign []int
+	defer func() { c.drop(foreign) }()
 	conn, err := c.dial(ctx)
 	if err != nil {
 		return nil, err
@@ -62,77 +84,92 @@ func (c *Client) namespace(ctx context.Context, path, token string) (*Namespace,
 	}
 	defer bound(ctx, uc)()
 
-	peer, err := peerOf(uc)
-	if err != nil {
+	n := &Namespace{}
+	if err := n.peer(uc); err != nil {
 		return nil, err
 	}
-	if _, err := uc.Write(upgradeRequest(path, token)); err != nil {
-		return nil, err
+	_, err = uc.Write(upgradeRequest(path, token))
+	if err == nil {
+		foreign, err = receive(uc)
+		err = errors.Join(err, context.Cause(ctx))
 	}
-	f, err := receive(uc)
-	if err != nil {
-		return nil, errors.Join(err, context.Cause(ctx))
-	}
-	// The name is the kernel's. To ask the file itself may have another meaning to a
-	// device, and take forever on a file system that a tenant serves.
-	if name, err := os.Readlink("/proc/thread-self/fd/" + strconv.Itoa(int(f.Fd()))); err != nil || !strings.HasPrefix(name, "net:[") {
-		return nil, errors.Join(errors.New("the launcher sent a descriptor that is no network namespace"), err, f.Close())
-	}
-	return &Namespace{File: f, UID: peer.Uid, GID: peer.Gid}, nil
-}
-
-// peerOf returns the credentials of the other end of a connection.
-func peerOf(c *net.UnixConn) (*unix.Ucred, error) {
-	raw, err := c.SyscallConn()
-	if err != nil {
-		return nil, err
-	}
-	var cred *unix.Ucred
-	var sysErr error
-	err = raw.Control(func(fd uintptr) {
-		cred, sysErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-	})
-	return cred, errors.Join(err, sysErr)
-}
-
-// receive reads the response to a request for the namespace and the one
-// descriptor that came with it.
-func receive(c *net.UnixConn) (*os.File, error) {
-	var head []byte
-	var files []*os.File
-	drop := func() {
-		for _, f := range files {
-			_ = f.Close()
+	if err == nil {
+		if err = nsfs.Network(foreign[0]); err != nil {
+			err = fmt.Errorf("the launcher sent a descriptor that is no network namespace: %w", err)
 		}
 	}
+	if err != nil {
+		if n.Launcher != nil {
+			err = errors.Join(err, n.Launcher.Close())
+		}
+		return nil, err
+	}
+	n.File, foreign = os.NewFile(uintptr(foreign[0]), "network namespace"), nil
+	return n, nil
+}
+
+// drop closes descriptors that are used for nothing, and then lets the next come.
+func (c *Client) drop(foreign []int) {
+	if len(foreign) == 0 {
+		<-c.closing
+		return
+	}
+	go func() {
+		for _, fd := range foreign {
+			_ = unix.Close(fd)
+		}
+		<-c.closing
+	}()
+}
+
+// peer notes who the other end of a connection is.
+func (n *Namespace) peer(c *net.UnixConn) error {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var sysErr error
+	err = raw.Control(func(fd uintptr) {
+		var cred *unix.Ucred
+		if cred, sysErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED); sysErr != nil {
+			return
+		}
+		n.UID, n.GID = cred.Uid, cred.Gid
+		if process, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_PEERPIDFD); err == nil {
+			n.Launcher = os.NewFile(uintptr(process), "launcher")
+		}
+	})
+	return errors.Join(err, sysErr)
+}
+
+// receive reads the response to a request for the namespace and the one descriptor that
+// came with it. With an error there may be descriptors too, which are to be closed: those
+// that came without a complete head, too many, or with a refusal.
+func receive(c *net.UnixConn) (foreign []int, err error) {
+	var head []byte
 	buf, oob := make([]byte, 4096), make([]byte, unix.CmsgSpace(4*4))
 	for !bytes.Contains(head, []byte("\r\n\r\n")) && len(head) < maxHead {
 		n, oobn, _, _, err := c.ReadMsgUnix(buf, oob)
 		got, rightsErr := rights(oob[:oobn])
-		files = append(files, got...)
+		foreign = append(foreign, got...)
 		err = errors.Join(err, rightsErr)
-		if err == nil && len(files) > 1 {
+		if err == nil && len(foreign) > 1 {
 			// More may come with every byte, until there is no room for any.
-			err = fmt.Errorf("the launcher sent %d descriptors, not one", len(files))
+			err = fmt.Errorf("the launcher sent %d descriptors, not one", len(foreign))
 		}
 		if err != nil {
-			drop()
-			return nil, err
+			return foreign, err
 		}
 		if n == 0 {
 			break
 		}
 		head = append(head, buf[:n]...)
 	}
-	err := switched(head)
-	if err == nil && len(files) == 0 {
+	err = switched(head)
+	if err == nil && len(foreign) == 0 {
 		err = errors.New("the launcher sent no descriptor")
 	}
-	if err != nil {
-		drop()
-		return nil, err
-	}
-	return files[0], nil
+	return foreign, err
 }
 
 // switched says why a response is not the one that a descriptor comes with.
@@ -148,23 +185,16 @@ func switched(response []byte) error {
 	return nil
 }
 
-// rights are the descriptors in control messages.
-func rights(oob []byte) ([]*os.File, error) {
+// rights are the descriptors in control messages, also in those before one that is
+// malformed.
+func rights(oob []byte) (all []int, err error) {
 	messages, err := unix.ParseSocketControlMessage(oob)
-	if err != nil {
-		return nil, err
-	}
-	var files []*os.File
 	for _, m := range messages {
-		fds, err := unix.ParseUnixRights(&m)
-		if errors.Is(err, unix.EINVAL) {
-			continue // another kind of message
-		}
-		for _, fd := range fds {
-			files = append(files, os.NewFile(uintptr(fd), "network namespace"))
+		if fds, notThese := unix.ParseUnixRights(&m); notThese == nil {
+			all = append(all, fds...)
 		}
 	}
-	return files, nil
+	return all, err
 }
 
 // getOlderNamespace answers a handler of the release before.

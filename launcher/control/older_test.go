@@ -170,8 +170,9 @@ func TestAServerSendsTheNetworkNamespaceToAHandlerOfTheReleaseBefore(t *testing.
 	files, err := rights(oob[:oobn])
 	require.NoError(t, err)
 	require.Len(t, files, 1)
-	defer files[0].Close()
-	requireOwn(t, files[0])
+	file := os.NewFile(uintptr(files[0]), "network namespace")
+	defer file.Close()
+	requireOwn(t, file)
 }
 
 // olderServer is a launcher of the release before, which answers requests as answers

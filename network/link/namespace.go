@@ -9,6 +9,8 @@ import (
 
 	"github.com/containernetworking/plugins/pkg/ns"
 	"golang.org/x/sys/unix"
+
+	"github.com/podvisor/podvisor/internal/nsfs"
 )
 
 // ErrNamespace is wrapped by the errors of [Check].
@@ -19,7 +21,7 @@ var ErrNamespace = errors.New("not the network namespace of a pod")
 // the node's, and it belongs to the caller's user namespace or to one that root made
 // in that. A file that another process sent must be checked before it is used.
 func Check(ns *os.File) error {
-	if err := checkKind(ns); err != nil {
+	if err := nsfs.Network(int(ns.Fd())); err != nil {
 		return fmt.Errorf("%w: %w", ErrNamespace, err)
 	}
 	theirs, err := ns.Stat()

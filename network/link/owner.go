@@ -4,37 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
-	"strings"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
-
-// checkKind returns why a file is no network namespace. The name that the kernel
-// gives a file is read first: to ask a file of a file system that a tenant serves
-// could take forever, and a device may know the same request by another meaning.
-func checkKind(ns *os.File) error {
-	name, err := os.Readlink("/proc/thread-self/fd/" + strconv.Itoa(int(ns.Fd())))
-	if err != nil {
-		return fmt.Errorf("get the name of the file: %w", err)
-	}
-	if !strings.HasPrefix(name, "net:[") {
-		kind, _, ok := strings.Cut(name, ":[")
-		if !ok || strings.Contains(kind, "/") {
-			kind = "other" // a path, which the sender chooses
-		}
-		return fmt.Errorf("a file of the kind %s", kind)
-	}
-	kind, err := unix.IoctlRetInt(int(ns.Fd()), unix.NS_GET_NSTYPE)
-	if err != nil {
-		return fmt.Errorf("get the kind of namespace: %w", err)
-	}
-	if kind != unix.CLONE_NEWNET {
-		return fmt.Errorf("namespace of kind 0x%x", kind)
-	}
-	return nil
-}
 
 // checkOwner returns why a network namespace is none that the container runtime
 // made: it belongs to a user namespace that a process in a pod has made for itself.
