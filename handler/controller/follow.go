@@ -32,7 +32,7 @@ func (s *session) follow(ctx context.Context) (answered bool, err error) {
 			answered = true
 			first.Stop()
 			s.log.Info("connected to the launcher", "pod", s.podUID, "phase", state.Sanitized().Phase)
-			wg.Go(func() { cancel(s.check(watch)) })
+			wg.Go(func() { cancel(guarded(func() error { return s.check(watch) })) })
 		}
 		s.receive(state)
 	}

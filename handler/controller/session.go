@@ -69,6 +69,7 @@ type session struct {
 	received int             // how many states were received
 	state    *protocol.State // what is observed
 	next     *protocol.State // received, and not to be observed yet
+	due      bool            // a timer waits to deliver next, whichever that is then
 
 	network    *handler.Network
 	put        *protocol.Desired
@@ -122,7 +123,8 @@ func (s *session) run(ctx context.Context) {
 	delay := firstDelay
 	for {
 		began := time.Now()
-		answered, err := s.follow(ctx)
+		var answered bool
+		err := guarded(func() (err error) { answered, err = s.follow(ctx); return err })
 		if err == nil || ctx.Err() != nil {
 			return
 		}
@@ -143,7 +145,8 @@ func (s *session) run(ctx context.Context) {
 }
 
 // receive takes a state, now or, if there were too many, later, when it may have
-// been replaced by another. An end is never delayed.
+// been replaced by another, also of another connection. One timer waits for that at a
+// time. An end is never delayed.
 func (s *session) receive(state protocol.State) {
 	state = state.Sanitized()
 	s.mu.Lock()
@@ -151,19 +154,20 @@ func (s *session) receive(state protocol.State) {
 	s.answered = s.timing.now()
 	s.received++
 	s.generation = max(s.generation, state.Generation)
-	waits := s.next != nil
 	s.next = &state
 	if state.Phase == protocol.Ended {
 		s.deliver()
 		return
 	}
-	if waits {
+	if s.due {
 		return
 	}
 	if wait := s.states.Reserve().Delay(); wait > 0 {
+		s.due = true
 		time.AfterFunc(wait, func() {
 			s.mu.Lock()
 			defer s.mu.Unlock()
+			s.due = false
 			s.deliver()
 		})
 		return

@@ -29,9 +29,14 @@ func (c *Controller) Stats(ctx context.Context, of protocol.Target) (protocol.St
 	if s == nil {
 		return protocol.Stats{}, fmt.Errorf("count what VMI %s uses: %w", of.Key(), ErrNotHere)
 	}
-	stats, err := s.client.Stats(ctx)
+	var stats protocol.Stats
+	err := guarded(func() error {
+		said, err := s.client.Stats(ctx)
+		stats = said.Sanitized()
+		return err
+	})
 	if err != nil {
 		return protocol.Stats{}, fmt.Errorf("count what VMI %s uses: %w", of.Key(), err)
 	}
-	return stats.Sanitized(), nil
+	return stats, nil
 }

@@ -69,6 +69,8 @@ type turn struct {
 	failed taskKind  // what failed last; empty: nothing
 	tries  int       // how often it failed
 	until  time.Time // when it is tried again
+	wake   *time.Timer
+	wakes  time.Time // when wake queues the VMI; zero: it does not
 	pace   *rate.Limiter
 }
 
@@ -98,7 +100,8 @@ func (s *session) hand(seen int, t task) {
 		return
 	}
 	if s.turn.failed == t.kind && time.Now().Before(s.turn.until) {
-		return // fail has set a timer
+		s.wakeAt(s.turn.until)
+		return
 	}
 	if r := s.turn.pace.Reserve(); r.Delay() > 0 && t.kind != taskStop {
 		wait := r.Delay()
@@ -120,7 +123,28 @@ func (s *session) begin(t task) {
 // The lock is held.
 func (s *session) retry(kind taskKind, delay time.Duration) {
 	s.turn.failed, s.turn.until = kind, time.Now().Add(delay)
-	time.AfterFunc(delay, s.queue)
+	s.wakeAt(s.turn.until)
+}
+
+// wakeAt queues the VMI at that time, or before: what is decided then is not taken, and
+// asks again. A session has one such timer, however often its launcher has tasks fail. The
+// lock is held.
+func (s *session) wakeAt(at time.Time) {
+	if !s.turn.wakes.IsZero() && !at.Before(s.turn.wakes) {
+		return
+	}
+	if s.turn.wake != nil {
+		s.turn.wake.Stop()
+	}
+	s.turn.wakes = at
+	s.turn.wake = time.AfterFunc(time.Until(at), func() {
+		s.mu.Lock()
+		if s.turn.wakes.Equal(at) { // it was not set anew meanwhile
+			s.turn.wakes = time.Time{}
+		}
+		s.mu.Unlock()
+		s.queue()
+	})
 }
 
 // work does what is handed over, one task at a time, until the session was ended
@@ -144,15 +168,20 @@ func (s *session) work(ctx context.Context) {
 	}
 }
 
-// attempt does a task. A panic is an error with the stack: one VMI that breaks the
-// code does not end the work on all others.
-func (s *session) attempt(ctx context.Context, t task) (err error) {
+// attempt does a task.
+func (s *session) attempt(ctx context.Context, t task) error {
+	return guarded(func() error { return t.do(ctx) })
+}
+
+// guarded calls do. A panic is an error with the stack: one VMI that breaks the code does
+// not end the work on all others. Every goroutine of a session is guarded.
+func guarded(do func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("panic: %v\n%s", r, debug.Stack())
 		}
 	}()
-	return t.do(ctx)
+	return do()
 }
 
 // finish notes the end of a task.

@@ -128,3 +128,53 @@ func TestWhatWaitsForALauncherIsATask(t *testing.T) {
 		}
 	}
 }
+
+// Each connection of a launcher that breaks begins the states of another.
+func TestAttackALauncherThatReconnectsHasOneTimerOfStates(t *testing.T) {
+	t.Parallel()
+	w := newWorker(t)
+	for n := range int64(1000) {
+		w.receive(protocol.State{Phase: protocol.Running, Reboots: n})
+		w.lost(errors.New("closed"))
+	}
+	require.Less(t, w.states.Reserve().Delay(), time.Duration(3/statesPerSecond*float64(time.Second)), "one state waits for its turn")
+	last := protocol.State{Phase: protocol.Running, Reboots: 1001}
+	w.receive(last)
+	require.Eventually(t, func() bool {
+		s := w.observe().State
+		return s != nil && s.Reboots == last.Reboots
+	}, time.Minute, time.Millisecond, "the state of the connection that lasts is observed")
+}
+
+func TestAttackALauncherWhoseTasksFailHasOneTimerOfRetries(t *testing.T) {
+	t.Parallel()
+	w := newWorker(t)
+	w.turn.pace.ReserveN(time.Now(), tasksAtOnce)
+	for range 1000 {
+		for _, kind := range []taskKind{taskBind, taskPut} {
+			w.hand(w.seen(), task{kind: kind, do: func(context.Context) error { return nil }})
+		}
+	}
+	w.eventually(t, func() bool { return w.queued.Load() > 0 })
+	require.Never(t, func() bool { return w.queued.Load() > 10 }, 100*time.Millisecond, time.Millisecond)
+}
+
+func TestAPanicInAGoroutineOfASessionIsAnError(t *testing.T) {
+	t.Parallel()
+	require.ErrorContains(t, guarded(func() error { panic("broken") }), "panic: broken")
+	w := newWorld(t)
+	w.launch(protocol.State{Phase: protocol.Waiting}, accept)
+	var clock atomic.Int64
+	s := newSession(podUID, w.dial, timing{heartbeat: time.Hour, answer: time.Minute, now: func() time.Time {
+		if clock.Add(1) == 2 { // the first state of the first connection
+			panic("broken")
+		}
+		return time.Now()
+	}}, slog.New(slog.DiscardHandler), func() {})
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() { s.run(ctx) })
+	require.Eventually(t, func() bool { return s.observe().State != nil }, time.Minute, time.Millisecond, "it connects again")
+	cancel()
+	wg.Wait()
+}
