@@ -213,11 +213,11 @@ func ofRouters(to, mac, own, own6, local string) []frameCase {
 // unfiltered binds the interfaces of a VMI without the rules.
 func unfiltered(t *testing.T, pod *os.File, v *vmi.VirtualMachineInstance) network.Config {
 	t.Helper()
-	s, err := link.Observe(pod)
+	s, err := link.Observe(t.Context(), pod)
 	require.NoError(t, err)
 	cfg, err := network.Plan(network.Input{Instance: v, State: s, Owner: network.Owner{UID: 107, GID: 107}, Links: networktest.Links(v)})
 	require.NoError(t, err)
-	require.NoError(t, link.Apply(pod, cfg))
+	require.NoError(t, link.Apply(t.Context(), pod, cfg))
 	return cfg
 }
 

@@ -25,12 +25,12 @@ func BenchmarkBind(b *testing.B) {
 					pod, _ := networktest.DualPod(b)
 					networktest.AttachAll(b, pod, v)
 					b.StartTimer()
-					s, err := link.Observe(pod)
+					s, err := link.Observe(b.Context(), pod)
 					require.NoError(b, err)
 					cfg, err := network.Plan(network.Input{Instance: v, State: s, Owner: network.Owner{UID: 107, GID: 107}, Links: networktest.Links(v)})
 					require.NoError(b, err)
 					require.NoError(b, nft.Apply(pod, cfg))
-					require.NoError(b, link.Apply(pod, cfg))
+					require.NoError(b, link.Apply(b.Context(), pod, cfg))
 				}
 			})
 		}

@@ -8,11 +8,11 @@
 // plan, network/nft applies the address translation and the filters, and network/dhcp offers the
 // guest its addresses:
 //
-//	state, err := link.Observe(ns)
-//	err = link.FindRouter(ns, &state, network.RoutedLink(instance)) // if that names a link
+//	state, err := link.Observe(ctx, ns)
+//	err = link.FindRouter(ctx, ns, &state, network.RoutedLink(instance)) // if that names a link
 //	cfg, err := network.Plan(network.Input{Instance: instance, State: state, Owner: owner})
 //	err = nft.Apply(ns, cfg)
-//	err = link.Apply(ns, cfg)
+//	err = link.Apply(ctx, ns, cfg)
 //	// cfg.Attachments go to the launcher, cfg.Interfaces into the status.
 //
 // Each interface is planned for itself, by one [Binding]. The built-in bindings

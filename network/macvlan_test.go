@@ -56,7 +56,7 @@ func TestBridgeOnAMacvlanLink(t *testing.T) {
 
 			again := bind(t, pod, v)
 			require.Equal(t, cfg, again, "what is bound is planned as before")
-			before, err := link.Observe(pod)
+			before, err := link.Observe(t.Context(), pod)
 			require.NoError(t, err)
 
 			// A process that was killed before its last step leaves no way to the guest.
@@ -64,7 +64,7 @@ func TestBridgeOnAMacvlanLink(t *testing.T) {
 			tap := cfg.Attachments[1].Tap
 			networktest.Run(t, pod, bridgeCommand, "fdb", "del", tt.guest, "dev", tap, "master")
 			bind(t, pod, v)
-			after, err := link.Observe(pod)
+			after, err := link.Observe(t.Context(), pod)
 			require.NoError(t, err)
 			require.Equal(t, before.String(), after.String())
 			require.Contains(t, after.String(), "leads to "+tt.guest)

@@ -83,9 +83,9 @@ func TestABridgedGuestGetsItsIPv6ByItself(t *testing.T) {
 	}, 15*time.Second, 10*time.Millisecond)
 
 	// A handler that starts anew finds what was bound.
-	s, err := link.Observe(pod)
+	s, err := link.Observe(t.Context(), pod)
 	require.NoError(t, err)
-	require.NoError(t, link.FindRouter(pod, &s, network.RoutedLink(v)))
+	require.NoError(t, link.FindRouter(t.Context(), pod, &s, network.RoutedLink(v)))
 	again, err := network.Plan(network.Input{Instance: v, State: s, Owner: network.Owner{UID: 107, GID: 107}, Links: networktest.Links(v)})
 	require.NoError(t, err)
 	require.Equal(t, cfg, again)
@@ -118,7 +118,7 @@ func TestABridgedGuestHasTheRouterWhoseLinkLocalAddressItsMACDoesNotMake(t *test
 			lease6(t, guest, "eth0")
 			ping(t, guest, networktest.NodeAddress6)
 
-			s, err := link.Observe(pod)
+			s, err := link.Observe(t.Context(), pod)
 			require.NoError(t, err)
 			again, err := network.Plan(network.Input{Instance: v, State: s, Owner: network.Owner{UID: 107, GID: 107}, Links: networktest.Links(v)})
 			require.NoError(t, err)
@@ -140,13 +140,13 @@ func TestABridgedGuestHasNoRouterWhereNoneAnswersAtALinkLocalAddress(t *testing.
 func TestAttackTheNetworkByTheTapDeviceOfABridgedGuestsRouter(t *testing.T) {
 	pod, node := networktest.DualPod(t)
 	v := instance(bridge)
-	state, err := link.Observe(pod)
+	state, err := link.Observe(t.Context(), pod)
 	require.NoError(t, err)
-	require.NoError(t, link.FindRouter(pod, &state, network.RoutedLink(v)))
+	require.NoError(t, link.FindRouter(t.Context(), pod, &state, network.RoutedLink(v)))
 	cfg, err := network.Plan(network.Input{Instance: v, State: state, Owner: network.Owner{UID: 107, GID: 107}})
 	require.NoError(t, err)
 	require.NoError(t, nft.Apply(pod, cfg))
-	require.NoError(t, link.Apply(pod, cfg))
+	require.NoError(t, link.Apply(t.Context(), pod, cfg))
 	o := cfg.Attachments[0].DHCP6
 	require.NotNil(t, o)
 	mac, router := o.RouterMAC, o.Router.String()

@@ -62,12 +62,12 @@ func translatedByHand(b *testing.B) road {
 
 func bound(b *testing.B, binding vmi.InterfaceBinding) road {
 	pod, node := networktest.Pod(b)
-	s, err := link.Observe(pod)
+	s, err := link.Observe(b.Context(), pod)
 	require.NoError(b, err)
 	cfg, err := network.Plan(network.Input{Instance: instance(binding), State: s, Owner: network.Owner{UID: 107, GID: 107}})
 	require.NoError(b, err)
 	require.NoError(b, nft.Apply(pod, cfg))
-	require.NoError(b, link.Apply(pod, cfg))
+	require.NoError(b, link.Apply(b.Context(), pod, cfg))
 	a := cfg.Attachments[0]
 	return road{node, networktest.PodAddress, hand(b, pod, a, a.DHCP.Address.Addr().String(), a.DHCP.Router.String())}
 }

@@ -24,15 +24,15 @@ var resolver = dhcp.ParseResolvConf([]byte("nameserver 10.96.0.10\nsearch defaul
 func bind(t *testing.T, pod *os.File, v *vmi.VirtualMachineInstance) network.Config {
 	t.Helper()
 	require.NoError(t, link.Check(pod))
-	s, err := link.Observe(pod)
+	s, err := link.Observe(t.Context(), pod)
 	require.NoError(t, err)
 	if name := network.RoutedLink(v); name != "" {
-		require.NoError(t, link.FindRouter(pod, &s, name))
+		require.NoError(t, link.FindRouter(t.Context(), pod, &s, name))
 	}
 	cfg, err := network.Plan(network.Input{Instance: v, State: s, Owner: network.Owner{UID: 107, GID: 107}, Links: networktest.Links(v)})
 	require.NoError(t, err)
 	require.NoError(t, nft.Apply(pod, cfg))
-	require.NoError(t, link.Apply(pod, cfg))
+	require.NoError(t, link.Apply(t.Context(), pod, cfg))
 	for _, a := range cfg.Attachments {
 		if a.DHCP != nil {
 			serve(t, pod, func(ctx context.Context) error { return dhcp.Server{Resolver: resolver}.Serve(ctx, *a.DHCP) })
@@ -200,7 +200,7 @@ func TestConnectionsSurviveBindingAgain(t *testing.T) {
 	c, err := networktest.Dial(t, node, "tcp", networktest.PodAddress+":8080")
 	require.NoError(t, err)
 	require.NoError(t, nft.Apply(pod, cfg))
-	require.NoError(t, link.Apply(pod, cfg))
+	require.NoError(t, link.Apply(t.Context(), pod, cfg))
 	_, err = c.Write([]byte("still there\n"))
 	require.NoError(t, err)
 	got := make([]byte, 100)

@@ -36,12 +36,12 @@ func BindNetwork(bindings []network.Binding) func(context.Context, *control.Clie
 		if err != nil {
 			return network.Config{}, fmt.Errorf("the launcher's network namespace: %w", err)
 		}
-		state, err := link.Observe(ns.File)
+		state, err := link.Observe(ctx, ns.File)
 		if err != nil {
 			return network.Config{}, err
 		}
 		if name := network.RoutedLink(v); name != "" {
-			if err := link.FindRouter(ns.File, &state, name); err != nil {
+			if err := link.FindRouter(ctx, ns.File, &state, name); err != nil {
 				return network.Config{}, err
 			}
 		}
@@ -56,6 +56,6 @@ func BindNetwork(bindings []network.Binding) func(context.Context, *control.Clie
 		if err := nft.Apply(ns.File, n); err != nil {
 			return network.Config{}, err
 		}
-		return n, link.Apply(ns.File, n)
+		return n, link.Apply(ctx, ns.File, n)
 	}
 }

@@ -1,6 +1,7 @@
 package link
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -15,16 +16,16 @@ import (
 
 // Apply makes the links and settings of a namespace what cfg says. It takes the
 // steps that are missing, in an order in which it may be interrupted anywhere,
-// and stops at the first step that fails. It does not apply the address
-// translation in cfg.
-func Apply(ns *os.File, cfg network.Config) error {
+// and stops at the first step that fails, and when ctx ends. It does not apply the
+// address translation in cfg.
+func Apply(ctx context.Context, ns *os.File, cfg network.Config) error {
 	return within(ns, func() error {
 		h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 		if err != nil {
 			return err
 		}
 		defer h.Close()
-		have, err := observe(h)
+		have, err := observe(ctx)
 		if err != nil {
 			return err
 		}
@@ -33,7 +34,10 @@ func Apply(ns *os.File, cfg network.Config) error {
 			return err
 		}
 		a := actor{h: h, interfaces: interfaces(cfg)}
-		for _, s := range todo {
+		for n, s := range todo {
+			if ctx.Err() != nil {
+				return fmt.Errorf("%d of %d steps are left: %w", len(todo)-n, len(todo), context.Cause(ctx))
+			}
 			if err := a.act(s); err != nil {
 				return err
 			}

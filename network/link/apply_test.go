@@ -38,7 +38,7 @@ func podOf(t *testing.T, v *vmi.VirtualMachineInstance, make func(testing.TB) (p
 
 func plan(t *testing.T, pod *os.File, v *vmi.VirtualMachineInstance) network.Config {
 	t.Helper()
-	s, err := Observe(pod)
+	s, err := Observe(t.Context(), pod)
 	require.NoError(t, err)
 	cfg, err := network.Plan(network.Input{Instance: v, State: s, Owner: owner, Links: networktest.Links(v)})
 	require.NoError(t, err)
@@ -48,7 +48,7 @@ func plan(t *testing.T, pod *os.File, v *vmi.VirtualMachineInstance) network.Con
 // text is the namespace as people read it, with the settings of the config.
 func text(t *testing.T, pod *os.File, cfg network.Config) []byte {
 	t.Helper()
-	s, err := Observe(pod)
+	s, err := Observe(t.Context(), pod)
 	require.NoError(t, err)
 	var b strings.Builder
 	b.WriteString(s.String())
@@ -75,11 +75,11 @@ func TestATapDeviceIsOpenedForEachQueue(t *testing.T) {
 	pod, _ := networktest.Pod(t)
 	cfg := plan(t, pod, v)
 	require.Equal(t, 3, cfg.Attachments[0].Queues)
-	require.NoError(t, Apply(pod, cfg))
+	require.NoError(t, Apply(t.Context(), pod, cfg))
 	first := string(text(t, pod, cfg))
 	require.Contains(t, first, "owner 107:107 multi-queue")
 	require.Equal(t, cfg, plan(t, pod, v), "the plan for what is bound is the same plan")
-	require.NoError(t, Apply(pod, cfg))
+	require.NoError(t, Apply(t.Context(), pod, cfg))
 	require.Equal(t, first, string(text(t, pod, cfg)))
 	for range 3 {
 		networktest.OpenTap(t, pod, "tap0", unix.IFF_MULTI_QUEUE)
@@ -94,14 +94,14 @@ func TestApply(t *testing.T) {
 				pod := podOf(t, v, make)
 				cfg := plan(t, pod, v)
 				began := time.Now()
-				require.NoError(t, Apply(pod, cfg))
+				require.NoError(t, Apply(t.Context(), pod, cfg))
 				t.Logf("applied in %s", time.Since(began))
 				first := text(t, pod, cfg)
 				golden.Equal(t, "testdata/"+name+"-"+family+".txt", first)
 
 				require.Equal(t, cfg, plan(t, pod, v), "the plan for what is bound is the same plan")
 				began = time.Now()
-				require.NoError(t, Apply(pod, cfg))
+				require.NoError(t, Apply(t.Context(), pod, cfg))
 				t.Logf("applied again in %s", time.Since(began))
 				require.Equal(t, string(first), string(text(t, pod, cfg)), "applying twice changes nothing more")
 			})

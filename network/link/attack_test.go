@@ -1,11 +1,14 @@
 package link
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"syscall"
 	"testing"
 	"time"
@@ -14,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podvisor/podvisor/internal/testenv"
+	"github.com/podvisor/podvisor/network"
 	"github.com/podvisor/podvisor/network/networktest"
 )
 
@@ -145,35 +149,100 @@ func TestAPodWithAUserNamespaceOfItsOwnIsAPod(t *testing.T) {
 	require.NoError(t, Check(pod))
 }
 
-func TestAttackByANamespaceWithManyLinks(t *testing.T) {
+// many calls add with the numbers of more things than are read, and has the program do what
+// it returns.
+func many(t *testing.T, pod *os.File, program string, add func(i int) string) int {
+	t.Helper()
 	number := most + 100
 	if os.Getenv("ATTACKS") == "long" {
 		number = 100_000
 	}
-	for name, add := range map[string]func(i int) string{
-		"links":     func(i int) string { return fmt.Sprintf("link add d%d type veth peer name e%d\n", i, i) },
-		"addresses": func(i int) string { return fmt.Sprintf("addr add 10.%d.%d.%d/32 dev eth0\n", i>>16, i>>8&255, i&255) },
-		"routes":    func(i int) string { return fmt.Sprintf("route add 11.%d.%d.%d/32 dev eth0\n", i>>16, i>>8&255, i&255) },
+	batch := filepath.Join(t.TempDir(), "batch")
+	f, err := os.Create(batch)
+	require.NoError(t, err)
+	for i := range number {
+		_, err := f.WriteString(add(i))
+		require.NoError(t, err)
+	}
+	require.NoError(t, f.Close())
+	networktest.In(t, pod, func() {
+		out, err := exec.CommandContext(t.Context(), testenv.Program(t, program), "-batch", batch).CombinedOutput()
+		require.NoError(t, err, string(out))
+	})
+	return number
+}
+
+// requireCrowded requires that f refuses so many things, and has read few of them.
+func requireCrowded(t *testing.T, number int, f func() error) {
+	t.Helper()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	began := time.Now()
+	err := f()
+	runtime.ReadMemStats(&after)
+	t.Logf("%d are refused after %s and %d KiB", number, time.Since(began), (after.TotalAlloc-before.TotalAlloc)>>10)
+	require.ErrorIs(t, err, ErrCrowded)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(most*16<<10), "no more than some KiB for each that is read")
+}
+
+func TestAttackByANamespaceWithManyLinks(t *testing.T) {
+	for name, tt := range map[string]struct {
+		before  []string // what is done once
+		program string
+		add     func(i int) string
+	}{
+		"links":     {nil, "ip", func(i int) string { return fmt.Sprintf("link add d%d type veth peer name e%d\n", i, i) }},
+		"addresses": {nil, "ip", func(i int) string { return fmt.Sprintf("addr add 10.%d.%d.%d/32 dev eth0\n", i>>16, i>>8&255, i&255) }},
+		"routes":    {nil, "ip", func(i int) string { return fmt.Sprintf("route add 11.%d.%d.%d/32 dev eth0\n", i>>16, i>>8&255, i&255) }},
+		"addresses behind the port of a bridge": {
+			[]string{"link add b0 type bridge", "link add p0 type veth peer name p1", "link set p0 master b0", "link add link p1 name m0 type macvlan"},
+			"bridge", func(i int) string {
+				return fmt.Sprintf("fdb add 02:00:00:%02x:%02x:%02x dev p0 master static\n", i>>16, i>>8&255, i&255)
+			},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod, _ := networktest.Pod(t)
-			batch := filepath.Join(t.TempDir(), "batch")
-			f, err := os.Create(batch)
-			require.NoError(t, err)
-			for i := range number {
-				_, err := f.WriteString(add(i))
-				require.NoError(t, err)
+			for _, c := range tt.before {
+				networktest.IP(t, pod, c)
 			}
-			require.NoError(t, f.Close())
-			networktest.In(t, pod, func() {
-				out, err := exec.CommandContext(t.Context(), testenv.Program(t, "ip"), "-batch", batch).CombinedOutput()
-				require.NoError(t, err, string(out))
-			})
-			began := time.Now()
-			_, err = Observe(pod)
-			t.Logf("%d %s: refused after %s", number, name, time.Since(began))
-			require.ErrorIs(t, err, ErrCrowded)
-			require.Less(t, time.Since(began), 3*time.Second)
+			number := many(t, pod, tt.program, tt.add)
+			requireCrowded(t, number, func() error { _, err := Observe(t.Context(), pod); return err })
+			// What was made since Observe is not read either.
+			requireCrowded(t, number, func() error { return Apply(t.Context(), pod, network.Config{}) })
 		})
 	}
+}
+
+func TestAttackByANamespaceWithManyNeighbours(t *testing.T) {
+	pod, _ := networktest.DualPod(t)
+	s, err := Observe(t.Context(), pod)
+	require.NoError(t, err)
+	number := many(t, pod, "ip", func(i int) string {
+		return fmt.Sprintf("neigh add fd77::%x:%x lladdr 02:00:00:00:00:01 dev eth0 nud permanent\n", i>>16, i&0xffff)
+	})
+	requireCrowded(t, number, func() error { return FindRouter(t.Context(), pod, &s, "eth0") })
+}
+
+// A router that a tenant keeps silent is not waited for beyond the context.
+func TestAttackASilentRouterIsNotWaitedForBeyondTheContext(t *testing.T) {
+	pod, _ := networktest.DualPod(t)
+	networktest.IP(t, pod, "-6 route replace default via fd77::1 dev eth0 onlink")
+	s, err := Observe(t.Context(), pod)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	stopped := errors.New("stopped")
+	time.AfterFunc(50*time.Millisecond, func() { cancel(stopped) })
+	require.ErrorIs(t, FindRouter(ctx, pod, &s, "eth0"), stopped)
+	require.False(t, s.Links[1].RouterSilent, "it was not asked long enough")
+	_, err = Observe(ctx, pod)
+	require.ErrorIs(t, err, stopped)
+	require.ErrorIs(t, Apply(ctx, pod, network.Config{}), stopped)
+}
+
+// One thread is in the namespace, and no caller could recover from a panic there.
+func TestAPanicInANamespaceIsAnError(t *testing.T) {
+	err := within(networktest.Namespace(t), func() error { panic("broken") })
+	require.ErrorContains(t, err, "panic: broken")
+	require.ErrorContains(t, err, "attack_test.go", "the stack says where")
 }

@@ -62,5 +62,5 @@ func bindInherited(t *testing.T, name string) {
 	cfg := plan(t, pod, networktest.Instance(bindings[name]...))
 	require.NoError(t, Check(pod))
 	require.NoError(t, nft.Apply(pod, cfg))
-	require.NoError(t, Apply(pod, cfg))
+	require.NoError(t, Apply(t.Context(), pod, cfg))
 }

@@ -1,6 +1,7 @@
 package link_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 
@@ -16,7 +17,7 @@ func bind(ns *os.File, instance *vmi.VirtualMachineInstance, owner network.Owner
 	if err := link.Check(ns); err != nil {
 		return nil, err
 	}
-	state, err := link.Observe(ns)
+	state, err := link.Observe(context.Background(), ns)
 	if err != nil {
 		return nil, err
 	}
@@ -27,7 +28,7 @@ func bind(ns *os.File, instance *vmi.VirtualMachineInstance, owner network.Owner
 	if err := nft.Apply(ns, cfg); err != nil {
 		return nil, err
 	}
-	return cfg.Attachments, link.Apply(ns, cfg)
+	return cfg.Attachments, link.Apply(context.Background(), ns, cfg)
 }
 
 func ExampleApply() {

@@ -26,7 +26,7 @@ func some(t *testing.T, ns *os.File, cfg network.Config, n int) int {
 			return err
 		}
 		defer h.Close()
-		have, err := observe(h)
+		have, err := observe(t.Context())
 		if err != nil {
 			return err
 		}
@@ -71,7 +71,7 @@ func TestRoutesThatAnEarlierReleaseRememberedAreKept(t *testing.T) {
 	v := networktest.Instance(networktest.Bridge)
 	pod := podOf(t, v, networktest.Pod)
 	cfg := plan(t, pod, v)
-	require.NoError(t, Apply(pod, cfg))
+	require.NoError(t, Apply(t.Context(), pod, cfg))
 	want := string(text(t, pod, cfg))
 	table := fmt.Sprintf(" table %d ", network.RememberTable)
 	networktest.IP(t, pod, "route flush"+table)
@@ -82,7 +82,7 @@ func TestRoutesThatAnEarlierReleaseRememberedAreKept(t *testing.T) {
 	require.Zero(t, some(t, pod, cfg, 0), "no step is left")
 
 	cfg.Links[0].Remember = nil
-	require.NoError(t, Apply(pod, cfg))
+	require.NoError(t, Apply(t.Context(), pod, cfg))
 	require.NotContains(t, string(text(t, pod, cfg)), "remembered route")
 }
 
@@ -95,7 +95,7 @@ func TestAFailedStepNamesTheInterface(t *testing.T) {
 			cfg.Links[n].MTU = 7
 		}
 	}
-	err := Apply(pod, cfg)
+	err := Apply(t.Context(), pod, cfg)
 	require.ErrorIs(t, err, unix.EINVAL)
 	require.ErrorContains(t, err, "bind interface lan1: link tapdbbba150db6: set MTU: ")
 }

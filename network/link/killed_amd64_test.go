@@ -1,6 +1,7 @@
 package link
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"testing"
@@ -30,7 +31,7 @@ func TestMain(m *testing.M) {
 }
 
 func bind(ns *os.File, v *vmi.VirtualMachineInstance) error {
-	s, err := Observe(ns)
+	s, err := Observe(context.Background(), ns)
 	if err != nil {
 		return err
 	}
@@ -41,7 +42,7 @@ func bind(ns *os.File, v *vmi.VirtualMachineInstance) error {
 	if err := nft.Apply(ns, cfg); err != nil {
 		return err
 	}
-	return Apply(ns, cfg)
+	return Apply(context.Background(), ns, cfg)
 }
 
 // onMacvlan is the VMI whose pod has a macvlan link.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"strconv"
 
 	"github.com/containernetworking/plugins/pkg/ns"
@@ -65,7 +66,9 @@ func Cookie(ns *os.File) (cookie uint64, err error) {
 const ownNamespace = "/proc/thread-self/ns/net"
 
 // within calls f on a thread that is in the namespace. The file is opened once more by
-// its descriptor: one that another process sent has no path of its own.
+// its descriptor: one that another process sent has no path of its own. A panic of f is an
+// error with the stack: what f reads a tenant wrote, and no caller could recover from it,
+// since f has a goroutine of its own.
 func within(file *os.File, f func() error) error {
 	defer runtime.KeepAlive(file)
 	n, err := ns.GetNS("/proc/thread-self/fd/" + strconv.Itoa(int(file.Fd())))
@@ -73,5 +76,12 @@ func within(file *os.File, f func() error) error {
 		return fmt.Errorf("open network namespace: %w", err)
 	}
 	defer n.Close()
-	return n.Do(func(ns.NetNS) error { return f() })
+	return n.Do(func(ns.NetNS) (err error) {
+		defer func() {
+			if r := recover(); r != nil {
+				err = fmt.Errorf("panic: %v\n%s", r, debug.Stack())
+			}
+		}()
+		return f()
+	})
 }

@@ -29,7 +29,7 @@ func TestCheckRefusesAllButTheNetworkNamespaceOfAnotherProcess(t *testing.T) {
 func TestNoThreadStaysInTheNamespace(t *testing.T) {
 	pod, _ := networktest.Pod(t)
 	for range 50 {
-		_, err := Observe(pod)
+		_, err := Observe(t.Context(), pod)
 		require.NoError(t, err)
 	}
 	theirs, err := pod.Stat()
@@ -47,7 +47,7 @@ func TestNoThreadStaysInTheNamespace(t *testing.T) {
 func TestApplyInAPodWithOtherLinksIsAnError(t *testing.T) {
 	pod := networktest.Namespace(t)
 	networktest.IP(t, pod, "link add tap0 type veth peer name other")
-	err := Apply(pod, network.Config{Links: []network.LinkConfig{
+	err := Apply(t.Context(), pod, network.Config{Links: []network.LinkConfig{
 		{Interface: "default", Name: "tap0", Kind: network.Tap},
 		{Name: "eth0", Kind: network.Uplink, Index: 99},
 	}})
@@ -58,9 +58,9 @@ func TestApplyInAPodWithOtherLinksIsAnError(t *testing.T) {
 func TestATapDeviceOfAnotherOwnerIsReplaced(t *testing.T) {
 	pod, _ := networktest.Pod(t)
 	cfg := plan(t, pod, networktest.Instance(networktest.Masquerade))
-	require.NoError(t, Apply(pod, cfg))
+	require.NoError(t, Apply(t.Context(), pod, cfg))
 	cfg.Links[1].Owner = network.Owner{UID: 1275265131, GID: 1275265131}
-	require.NoError(t, Apply(pod, cfg))
+	require.NoError(t, Apply(t.Context(), pod, cfg))
 	require.Contains(t, string(text(t, pod, cfg)), "owner 1275265131:1275265131")
 }
 
@@ -72,8 +72,8 @@ func TestATapDeviceInUseIsLeftAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pod, _ := networktest.Pod(t)
 			cfg := plan(t, pod, networktest.Instance(networktest.Masquerade))
-			require.NoError(t, Apply(pod, cfg))
-			before, err := Observe(pod)
+			require.NoError(t, Apply(t.Context(), pod, cfg))
+			before, err := Observe(t.Context(), pod)
 			require.NoError(t, err)
 			networktest.In(t, pod, func() {
 				fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC, 0)
@@ -84,8 +84,8 @@ func TestATapDeviceInUseIsLeftAlone(t *testing.T) {
 				req.SetUint16(flags)
 				require.NoError(t, unix.IoctlIfreq(fd, unix.TUNSETIFF, req))
 			})
-			require.NoError(t, Apply(pod, cfg))
-			after, err := Observe(pod)
+			require.NoError(t, Apply(t.Context(), pod, cfg))
+			after, err := Observe(t.Context(), pod)
 			require.NoError(t, err)
 			require.Equal(t, before, after)
 		})

@@ -2,6 +2,7 @@ package link
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"net"
 	"net/netip"
@@ -16,72 +17,107 @@ import (
 
 // Observe reads the links of a namespace. The error wraps [ErrCrowded] if there are
 // more than a pod has.
-func Observe(ns *os.File) (network.State, error) {
-	var s network.State
-	err := within(ns, func() error {
-		if err := uncrowded(); err != nil {
-			return err
-		}
-		h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
-		if err != nil {
-			return err
-		}
-		defer h.Close()
-		s, err = observe(h)
+func Observe(ctx context.Context, ns *os.File) (s network.State, err error) {
+	err = within(ns, func() error {
+		s, err = observe(ctx)
 		return err
 	})
 	return s, err
 }
 
-// observe reads the links of the namespace that the thread is in.
-func observe(h *netlink.Handle) (network.State, error) {
-	links, err := h.LinkList()
-	if err != nil {
-		return network.State{}, fmt.Errorf("list links: %w", err)
-	}
-	slices.SortFunc(links, func(a, b netlink.Link) int { return cmp.Compare(a.Attrs().Index, b.Attrs().Index) })
+// observe reads the links of the namespace that the thread is in. Whatever the number of
+// links is, each kind of thing is listed once.
+func observe(ctx context.Context) (network.State, error) {
+	var found []foundLink
 	names := map[int]string{}
-	for _, l := range links {
+	err := eachLink(ctx, unix.AF_UNSPEC, func(l netlink.Link) error {
+		is, err := observeLink(l)
+		found = append(found, foundLink{is, l.Attrs().MasterIndex})
 		names[l.Attrs().Index] = l.Attrs().Name
-	}
-	var s network.State
-	for _, l := range links {
-		got, err := observeLink(h, l, names)
-		if err != nil {
-			return network.State{}, err
-		}
-		s.Links = append(s.Links, got)
-	}
-	if err := observeAddresses(h, &s); err != nil {
+		return err
+	})
+	if err != nil {
 		return network.State{}, err
 	}
-	if slices.ContainsFunc(s.Links, func(l network.Link) bool { return l.Kind == network.Macvlan }) {
-		if err := observeStatic(h, &s); err != nil {
+	slices.SortFunc(found, func(a, b foundLink) int { return cmp.Compare(a.Index, b.Index) })
+	var s network.State
+	for _, l := range found {
+		l.Master = names[l.master]
+		s.Links = append(s.Links, l.Link)
+	}
+	for _, more := range []func(context.Context, *network.State) error{observeSettings, observePorts, observeAddresses, observeStatic, observeRoutes} {
+		if err := more(ctx, &s); err != nil {
 			return network.State{}, err
 		}
 	}
-	return s, observeRoutes(h, &s)
+	return s, nil
 }
 
-// observeStatic reads which addresses bridges keep as those behind their ports.
-func observeStatic(h *netlink.Handle, s *network.State) error {
-	entries, err := h.NeighList(0, unix.AF_BRIDGE)
-	if err != nil {
-		return fmt.Errorf("list the addresses behind the ports of bridges: %w", err)
+// foundLink is a link whose master's name is not known yet.
+type foundLink struct {
+	network.Link
+	master int
+}
+
+// observeStatic reads which addresses bridges keep as those behind their ports, if there
+// is a link for which that matters.
+func observeStatic(ctx context.Context, s *network.State) error {
+	if !slices.ContainsFunc(s.Links, func(l network.Link) bool { return l.Kind == network.Macvlan }) {
+		return nil
 	}
-	for _, e := range entries {
+	return eachNeighbour(ctx, unix.AF_BRIDGE, func(e *netlink.Neigh) {
 		if l := indexed(s, e.LinkIndex); l != nil && e.MasterIndex != 0 && e.State == netlink.NUD_NOARP {
 			l.Static = append(l.Static, e.HardwareAddr.String())
 		}
+	})
+}
+
+// observePorts reads how bridges treat their ports, if there are any.
+func observePorts(ctx context.Context, s *network.State) error {
+	bridges, ports := map[string]bool{}, map[int]bool{}
+	for _, l := range s.Links {
+		bridges[l.Name] = l.Kind == string(network.Bridge)
+	}
+	for _, l := range s.Links {
+		if bridges[l.Master] {
+			ports[l.Index] = true
+		}
+	}
+	if len(ports) == 0 {
+		return nil
+	}
+	err := eachLink(ctx, unix.AF_BRIDGE, func(p netlink.Link) error {
+		if index, settings := p.Attrs().Index, p.Attrs().Protinfo; ports[index] && settings != nil {
+			l := indexed(s, index)
+			l.Learning, l.Flooding = settings.Learning, settings.Flood
+			delete(ports, index)
+		}
+		return nil
+	})
+	if err == nil && len(ports) > 0 {
+		err = fmt.Errorf("list the ports of bridges: %d links have ceased to be ports", len(ports))
+	}
+	return err
+}
+
+// observeSettings reads the settings of the links.
+func observeSettings(ctx context.Context, s *network.State) error {
+	for i := range s.Links {
+		if ctx.Err() != nil {
+			return fmt.Errorf("read the settings of the links: %w", context.Cause(ctx))
+		}
+		v, _ := sysctl("net/ipv6/conf/" + s.Links[i].Name + "/accept_ra")
+		s.Links[i].AcceptsRA = v != "" && v != "0"
 	}
 	return nil
 }
 
-func observeLink(h *netlink.Handle, l netlink.Link, names map[int]string) (network.Link, error) {
+// observeLink is what the message about a link says of it.
+func observeLink(l netlink.Link) (network.Link, error) {
 	a := l.Attrs()
 	got := network.Link{
 		Index: a.Index, Name: a.Name, Kind: l.Type(), MAC: a.HardwareAddr.String(), MTU: a.MTU,
-		Up: a.Flags&net.FlagUp != 0, Master: names[a.MasterIndex],
+		Up: a.Flags&net.FlagUp != 0,
 	}
 	switch got.Kind {
 	case "device":
@@ -100,34 +136,20 @@ func observeLink(h *netlink.Handle, l netlink.Link, names map[int]string) (netwo
 	if b, ok := l.(*netlink.Bridge); ok {
 		got.ForwardsGroups = b.GroupFwdMask != nil && *b.GroupFwdMask == allGroups
 	}
-	if got.Master != "" {
-		p, err := h.LinkGetProtinfo(l)
-		if err != nil {
-			return got, fmt.Errorf("read the port %s of %s: %w", got.Name, got.Master, err)
-		}
-		got.Learning, got.Flooding = p.Learning, p.Flood
-	}
-	v, _ := sysctl("net/ipv6/conf/" + got.Name + "/accept_ra")
-	got.AcceptsRA = v != "" && v != "0"
 	return got, nil
 }
 
-func observeAddresses(h *netlink.Handle, s *network.State) error {
-	addresses, err := h.AddrList(nil, netlink.FAMILY_ALL)
-	if err != nil {
-		return fmt.Errorf("list addresses: %w", err)
-	}
-	for _, a := range addresses {
-		p := prefix(a.IPNet)
+func observeAddresses(ctx context.Context, s *network.State) error {
+	err := eachAddress(ctx, unix.AF_UNSPEC, func(index int, p netip.Prefix) {
 		linkLocal6 := p.Addr().Is6() && p.Addr().IsLinkLocalUnicast()
-		if l := indexed(s, a.LinkIndex); l != nil && !linkLocal6 {
+		if l := indexed(s, index); l != nil && !linkLocal6 {
 			l.Addresses = append(l.Addresses, p)
 		}
-	}
+	})
 	for i := range s.Links {
 		slices.SortStableFunc(s.Links[i].Addresses, compareAddresses)
 	}
-	return nil
+	return err
 }
 
 // compareAddresses puts IPv4 first and leaves it in the kernel's order, which has
@@ -140,33 +162,26 @@ func compareAddresses(a, b netip.Prefix) int {
 	return a.Addr().Compare(b.Addr())
 }
 
-func observeRoutes(h *netlink.Handle, s *network.State) error {
-	routes, err := h.RouteListFiltered(netlink.FAMILY_ALL, &netlink.Route{Table: unix.RT_TABLE_UNSPEC}, netlink.RT_FILTER_TABLE)
+func observeRoutes(ctx context.Context, s *network.State) error {
+	var routes []foundRoute
+	err := eachRoute(ctx, unix.AF_UNSPEC, func(r foundRoute) {
+		if r.table == unix.RT_TABLE_MAIN || r.table == network.RememberTable {
+			routes = append(routes, r)
+		}
+	})
 	if err != nil {
-		return fmt.Errorf("list routes: %w", err)
+		return err
 	}
-	slices.SortStableFunc(routes, func(a, b netlink.Route) int { return cmp.Compare(a.Priority, b.Priority) })
+	slices.SortStableFunc(routes, func(a, b foundRoute) int { return cmp.Compare(a.priority, b.priority) })
 	for _, r := range routes {
-		index, gateway := r.LinkIndex, r.Gw
-		if len(r.MultiPath) > 0 {
-			index, gateway = r.MultiPath[0].LinkIndex, r.MultiPath[0].Gw
-		}
-		l := indexed(s, index)
-		if l == nil || r.Type != unix.RTN_UNICAST || r.Dst == nil {
-			continue
-		}
-		got := network.Route{Destination: prefix(r.Dst)}
-		if a, ok := netip.AddrFromSlice(gateway); ok {
-			got.Gateway = a.Unmap()
-		}
-		switch r.Table {
-		case unix.RT_TABLE_MAIN:
-			// Every link has the one to the link-local addresses of IPv6.
-			if got.Destination.Addr().Is4() || !got.Destination.Addr().IsLinkLocalUnicast() {
-				l.Routes = append(l.Routes, got)
-			}
-		case network.RememberTable:
-			l.Remembered = append(l.Remembered, got)
+		l := indexed(s, r.index)
+		switch {
+		case l == nil:
+		case r.table == network.RememberTable:
+			l.Remembered = append(l.Remembered, r.Route)
+		// Every link has the one to the link-local addresses of IPv6.
+		case r.Destination.Addr().Is4() || !r.Destination.Addr().IsLinkLocalUnicast():
+			l.Routes = append(l.Routes, r.Route)
 		}
 	}
 	return nil

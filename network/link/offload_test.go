@@ -20,7 +20,7 @@ func TestWhatAnEarlierReleaseBoundIsProtectedToo(t *testing.T) {
 			v := networktest.Instance(b...)
 			pod := podOf(t, v, networktest.DualPod)
 			cfg := plan(t, pod, v)
-			require.NoError(t, Apply(pod, cfg))
+			require.NoError(t, Apply(t.Context(), pod, cfg))
 			want := string(text(t, pod, cfg))
 			tap := networktest.OpenTap(t, pod, "tap0")
 			for _, l := range cfg.Links {
@@ -40,7 +40,7 @@ func TestWhatAnEarlierReleaseBoundIsProtectedToo(t *testing.T) {
 				}
 			}
 			require.NotEqual(t, want, string(text(t, pod, cfg)))
-			require.NoError(t, Apply(pod, plan(t, pod, v)))
+			require.NoError(t, Apply(t.Context(), pod, plan(t, pod, v)))
 			require.Equal(t, want, string(text(t, pod, cfg)))
 			require.Zero(t, some(t, pod, cfg, 0), "no step is left")
 			_, err := tap.Write(make([]byte, networktest.HeaderLength+60))

@@ -1,6 +1,7 @@
 package link
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -41,29 +42,24 @@ var beyond = netip.MustParseAddr("2001:db8::")
 // and waits for eight seconds if there is no answer. If it does not, RouterSilent is set.
 // Without such a route, or if an advertisement of the network has brought it, or if the
 // link is bound already, nothing is done.
-func FindRouter(ns *os.File, s *network.State, name string) error {
+func FindRouter(ctx context.Context, ns *os.File, s *network.State, name string) error {
 	n := slices.IndexFunc(s.Links, func(l network.Link) bool { return l.Name == name && l.Up && l.Kind != string(network.Bridge) })
 	if n < 0 {
 		return nil
 	}
 	l := &s.Links[n]
 	err := within(ns, func() error {
-		h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
-		if err != nil {
-			return err
-		}
-		defer h.Close()
-		gateway, err := defaultRouter(h, l.Index)
+		gateway, err := defaultRouter(ctx, l.Index)
 		if err != nil || !gateway.IsValid() {
 			return err
 		}
-		q, err := newSearch(h, l.Index)
+		q, err := newSearch(l.Index)
 		if err != nil {
 			return err
 		}
 		defer q.close()
-		l.Router, l.RouterMAC, err = q.router(gateway)
-		l.RouterSilent = l.RouterMAC == ""
+		l.Router, l.RouterMAC, err = q.router(ctx, gateway)
+		l.RouterSilent = err == nil && l.RouterMAC == ""
 		return err
 	})
 	if err != nil {
@@ -74,25 +70,18 @@ func FindRouter(ns *os.File, s *network.State, name string) error {
 
 // defaultRouter is the gateway of the link's default route of IPv6 that no advertisement
 // has brought. Not valid: there is none.
-func defaultRouter(h *netlink.Handle, index int) (netip.Addr, error) {
-	routes, err := h.RouteListFiltered(netlink.FAMILY_V6, &netlink.Route{LinkIndex: index, Table: unix.RT_TABLE_MAIN}, netlink.RT_FILTER_OIF|netlink.RT_FILTER_TABLE)
-	if err != nil {
-		return netip.Addr{}, fmt.Errorf("list routes: %w", err)
-	}
-	for _, r := range routes {
-		if r.Dst != nil && prefix(r.Dst).Bits() != 0 || r.Protocol == unix.RTPROT_RA {
-			continue
+func defaultRouter(ctx context.Context, index int) (gateway netip.Addr, err error) {
+	err = eachRoute(ctx, unix.AF_INET6, func(r foundRoute) {
+		isDefault := r.index == index && r.table == unix.RT_TABLE_MAIN && r.Destination.Bits() == 0 && r.protocol != unix.RTPROT_RA
+		if isDefault && !gateway.IsValid() {
+			gateway = r.Gateway
 		}
-		if a, ok := netip.AddrFromSlice(r.Gw); ok {
-			return a, nil
-		}
-	}
-	return netip.Addr{}, nil
+	})
+	return gateway, err
 }
 
 // search is a search for a router on a link.
 type search struct {
-	h     *netlink.Handle
 	index int
 	// plain sends datagrams to neighbours, and limited those with a hop limit of 1, from
 	// the link-local address of the link.
@@ -103,8 +92,8 @@ type search struct {
 	named []netip.Addr
 }
 
-func newSearch(h *netlink.Handle, index int) (*search, error) {
-	s := &search{h: h, index: index, plain: -1, limited: -1}
+func newSearch(index int) (*search, error) {
+	s := &search{index: index, plain: -1, limited: -1}
 	for _, fd := range []*int{&s.plain, &s.limited} {
 		var err error
 		if *fd, err = unix.Socket(unix.AF_INET6, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0); err != nil {
@@ -131,11 +120,13 @@ func (s *search) close() {
 
 // router is the link-local address and the MAC address of the gateway. Not valid and
 // empty: it does not answer in time.
-func (s *search) router(gateway netip.Addr) (netip.Addr, string, error) {
+func (s *search) router(ctx context.Context, gateway netip.Addr) (netip.Addr, string, error) {
 	var known time.Time // since when the gateway's MAC is known
-	for end := time.Now().Add(routerTime); time.Now().Before(end); time.Sleep(routerTick) {
+	tick := time.NewTicker(routerTick)
+	defer tick.Stop()
+	for end := time.Now().Add(routerTime); time.Now().Before(end); <-tick.C {
 		s.ask(gateway)
-		macs, err := s.neighbours()
+		macs, err := s.neighbours(ctx)
 		if err != nil {
 			return netip.Addr{}, "", err
 		}
@@ -153,7 +144,7 @@ func (s *search) router(gateway netip.Addr) (netip.Addr, string, error) {
 			known = time.Now()
 		}
 		if time.Since(known) > hopDelay {
-			s.askBeyond()
+			s.askBeyond(ctx)
 		}
 	}
 	return netip.Addr{}, "", nil
@@ -165,27 +156,22 @@ func (s *search) ask(a netip.Addr) {
 }
 
 // neighbours are the MAC addresses of the neighbours that have answered.
-func (s *search) neighbours() (map[netip.Addr]string, error) {
-	all, err := s.h.NeighList(s.index, unix.AF_INET6)
-	if err != nil {
-		return nil, fmt.Errorf("list neighbours: %w", err)
-	}
+func (s *search) neighbours(ctx context.Context) (map[netip.Addr]string, error) {
 	out := map[netip.Addr]string{}
-	for _, n := range all {
+	return out, eachNeighbour(ctx, unix.AF_INET6, func(n *netlink.Neigh) {
 		const known = netlink.NUD_REACHABLE | netlink.NUD_STALE | netlink.NUD_DELAY | netlink.NUD_PROBE | netlink.NUD_PERMANENT
-		if ip, ok := netip.AddrFromSlice(n.IP); ok && n.State&known != 0 && len(n.HardwareAddr) == 6 {
+		if ip, ok := netip.AddrFromSlice(n.IP); ok && n.LinkIndex == s.index && n.State&known != 0 && len(n.HardwareAddr) == 6 {
 			out[ip] = n.HardwareAddr.String()
 		}
-	}
-	return out, nil
+	})
 }
 
 // askBeyond sends a packet that the router has to refuse, from a link-local address, so
 // that the refusal comes from one too, and notes from which. No packet goes further than
 // to the router.
-func (s *search) askBeyond() {
+func (s *search) askBeyond(ctx context.Context) {
 	if !s.bound {
-		s.bound = s.bind()
+		s.bound = s.bind(ctx)
 	}
 	if s.bound && !time.Now().Before(s.next) {
 		s.next = time.Now().Add(hopTick)
@@ -205,18 +191,14 @@ func (s *search) askBeyond() {
 
 // bind gives the socket a link-local address of the link. There is none until the kernel
 // has looked for duplicates.
-func (s *search) bind() bool {
-	l, err := s.h.LinkByIndex(s.index)
-	if err != nil {
-		return false
-	}
-	addresses, _ := s.h.AddrList(l, netlink.FAMILY_V6)
-	for _, a := range addresses {
-		if ip := prefix(a.IPNet).Addr(); ip.IsLinkLocalUnicast() && unix.Bind(s.limited, &unix.SockaddrInet6{ZoneId: uint32(s.index), Addr: ip.As16()}) == nil {
-			return true
+func (s *search) bind(ctx context.Context) (bound bool) {
+	// Without a list of addresses there is none, and it is tried again.
+	_ = eachAddress(ctx, unix.AF_INET6, func(index int, p netip.Prefix) {
+		if index == s.index && p.Addr().IsLinkLocalUnicast() && !bound {
+			bound = unix.Bind(s.limited, &unix.SockaddrInet6{ZoneId: uint32(index), Addr: p.Addr().As16()}) == nil
 		}
-	}
-	return false
+	})
+	return bound
 }
 
 // offender is the address of the router that a message of ICMPv6 came from, of which the

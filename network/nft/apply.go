@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
 	"github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
 
 	"github.com/podvisor/podvisor/network"
 )
@@ -27,13 +27,13 @@ func Apply(ns *os.File, cfg network.Config) error {
 	if err != nil {
 		return fmt.Errorf("open nftables: %w", err)
 	}
-	have, err := c.ListTables()
-	if err != nil {
-		return fmt.Errorf("list the nftables tables: %w", err)
-	}
-	for _, t := range have {
-		if t.Name == tableName && slices.Contains([]nftables.TableFamily{nftables.TableFamilyIPv4, nftables.TableFamilyIPv6, nftables.TableFamilyBridge}, t.Family) {
-			c.DelTable(t)
+	// Each is asked for by its name: a tenant may have made any number of others.
+	for _, f := range []nftables.TableFamily{nftables.TableFamilyIPv4, nftables.TableFamilyIPv6, nftables.TableFamilyBridge} {
+		switch have, err := c.ListTableOfFamily(tableName, f); {
+		case err == nil:
+			c.DelTable(have)
+		case !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.EOPNOTSUPP) && !errors.Is(err, unix.EAFNOSUPPORT):
+			return fmt.Errorf("look for the nftables table %s: %w", tableName, err)
 		}
 	}
 	for _, t := range tables(cfg) {
