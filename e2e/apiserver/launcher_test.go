@@ -367,11 +367,17 @@ func TestAHostDiskIsPermittedInTheFoldersThatThePolicyNames(t *testing.T) {
 	s := newSpace(t)
 	ask := newSweeper(t, s.name, func(p *admissionv1.ValidatingAdmissionPolicy) {
 		require.Equal(t, "hostDisks", p.Spec.Variables[2].Name)
-		p.Spec.Variables[2].Expression = "['/data/disks']"
+		p.Spec.Variables[2].Expression = "['/data/disks', '/srv', '/srv/disks']"
 	})
 	allowed := pod.Config{Image: "podvisor/virt-launcher:v1", AllowEmulation: true}
 	allowed.Cluster.Limits.Features.HostDisk = true
-	for path, ok := range map[string]bool{"/data/disks/a.img": true, "/data/disks/team/a.img": true, "/data/other/a.img": false, "/data/disks-of-others/a.img": false, "/data/a.img": false} {
+	// A launcher that writes to a folder may make a link in it, which the kubelet follows on
+	// the way to what is mounted.
+	for path, ok := range map[string]bool{
+		"/data/disks/a.img": true, "/srv/a.img": true,
+		"/data/disks/team/a.img": false, "/data/disks/link/etc/kubernetes/a.img": false, "/srv/disks/a.img": false,
+		"/data/other/a.img": false, "/data/disks-of-others/a.img": false, "/data/a.img": false,
+	} {
 		v := vmitest.New(vmitest.WithDisk("data", vmi.VolumeSource{HostDisk: &vmi.HostDisk{Path: path, Type: vmi.HostDiskExists}}))
 		v.Namespace = s.name
 		p, err := pod.Render(v, allowed)
