@@ -41,7 +41,7 @@ func TestAnAgentsVersionIsAShortWord(t *testing.T) {
 		return `{"return":{"version":"` + version + `","supported_commands":[{"name":"guest-ping"}]}}`
 	}
 	for _, v := range []string{"7.2.22", "107.0.1", "10.0.0-rc1", "9.1.0+git~1_a"} {
-		got, err := agentVersion(said(v))
+		got, err := agentVersion(agentAnswer{said(v)})
 		require.NoError(t, err)
 		require.Equal(t, v, got)
 	}
@@ -59,7 +59,7 @@ func TestAnAgentsVersionIsAShortWord(t *testing.T) {
 		"a long answer":      {said(strings.Repeat("7", maxAnswer)), "at most 65536 are read"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := agentVersion(tt.answer)
+			got, err := agentVersion(agentAnswer{tt.answer})
 			require.ErrorContains(t, err, tt.err)
 			require.Empty(t, got)
 		})
@@ -71,7 +71,7 @@ func FuzzAgentVersion(f *testing.F) {
 	f.Add(`{"return":{"version":"7.2 \u0000"}}`)
 	f.Add(strings.Repeat("[", 1000))
 	f.Fuzz(func(t *testing.T, answer string) {
-		v, err := agentVersion(answer)
+		v, err := agentVersion(agentAnswer{answer})
 		if err != nil {
 			require.Empty(t, v)
 			require.Less(t, len(err.Error()), 100)

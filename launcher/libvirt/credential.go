@@ -4,15 +4,10 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	golibvirt "github.com/digitalocean/go-libvirt"
 )
-
-// ErrAgentRefused is the class of errors of an agent that answered that it did not do
-// what it was asked to: it does not know the command, or the command failed.
-var ErrAgentRefused = errors.New("the agent refused")
 
 // SetAuthorizedKeys makes the keys all SSH public keys of the user of the guest of the
 // domain of this name, by its agent: those that were there before are lost. It takes up
@@ -40,38 +35,8 @@ func (c *Connection) sendSecret(ctx context.Context, name, op, command string, a
 	if err != nil {
 		return failure(op, name, fmt.Errorf("encode %s", command))
 	}
-	_, err = c.askAgent(ctx, name, string(text))
-	return secretFailure(op, name, err)
-}
-
-// secretFailure is the error of a command with secrets, without any text of the guest.
-func secretFailure(op, name string, err error) error {
-	if err == nil {
-		return nil
-	}
-	out := &Error{Op: op, Domain: name, Err: errors.New("no answer of its agent")}
-	var e *Error
-	switch {
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		out.Err = fmt.Errorf("no answer of its agent: %w", context.DeadlineExceeded)
-	case errors.As(err, &e):
-		out.Code = e.Code
-		switch {
-		case refuses(err):
-			out.Err = ErrAgentRefused
-		case e.Code == golibvirt.ErrAgentUnresponsive, e.Code == golibvirt.ErrAgentUnsynced, e.Code == golibvirt.ErrAgentCommandTimeout:
-		case e.Code == golibvirt.ErrNoDomain:
-			out.Err = ErrNotFound
-		default:
-			out.Err = fmt.Errorf("libvirt error %d", e.Code)
-		}
-	}
-	return out
-}
-
-// refuses says that an error is an answer of the agent: it does not know the command, or
-// the command failed. libvirt 9.0 gives an error of the agent no code of its own.
-func refuses(err error) bool {
-	var e *Error
-	return errors.As(err, &e) && (e.Code == golibvirt.ErrAgentCommandFailed || e.Code == golibvirt.ErrInternalError)
+	return tellAgent(ctx, c, op, name, func(d golibvirt.Domain) error {
+		_, err := c.rpc.QEMUDomainAgentCommand(d, string(text), agentTimeout, 0)
+		return err
+	})
 }

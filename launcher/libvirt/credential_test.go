@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAttackNoErrorAboutASecretHasWordsOfTheGuest(t *testing.T) {
+func TestAttackNoErrorOfAnAgentHasWordsOfTheGuest(t *testing.T) {
 	for name, tt := range map[string]struct {
 		err  error
 		want string
@@ -25,12 +25,12 @@ func TestAttackNoErrorAboutASecretHasWordsOfTheGuest(t *testing.T) {
 		"one that is no libvirt": {errors.New("hunter2"), "libvirt error 0", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := secretFailure("set the password of a user in", "d", failure(askAgent, "d", tt.err))
+			err := agentFailure("set the password of a user in", "d", nil, failure(askAgent, "d", tt.err))
 			require.EqualError(t, err, "set the password of a user in domain d: "+tt.want)
 			if tt.is != nil {
 				require.ErrorIs(t, err, tt.is)
 			}
 		})
 	}
-	require.NoError(t, secretFailure("set", "d", nil))
+	require.NoError(t, agentFailure("set", "d", nil, nil))
 }

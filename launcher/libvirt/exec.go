@@ -78,13 +78,13 @@ func execCommand(program string, args []string) (string, error) {
 
 // execPID reads the answer to guest-exec. The guest writes what it likes: no error
 // repeats it.
-func execPID(answer string) (int64, error) {
+func execPID(answer agentAnswer) (int64, error) {
 	var started struct {
 		Return struct {
 			PID int64 `json:"pid"`
 		} `json:"return"`
 	}
-	if err := readAnswer(answer, &started); err != nil || started.Return.PID == 0 {
+	if err := answer.decode(&started); err != nil || started.Return.PID == 0 {
 		return 0, errors.Join(errors.New("its answer is not what guest-exec answers"), err)
 	}
 	return started.Return.PID, nil
@@ -92,7 +92,7 @@ func execPID(answer string) (int64, error) {
 
 // execStatus reads the answer to guest-exec-status. Nil without an error: the program
 // has not ended.
-func execStatus(answer string) (*Exit, error) {
+func execStatus(answer agentAnswer) (*Exit, error) {
 	var status struct {
 		Return *struct {
 			Exited *bool `json:"exited"`
@@ -100,22 +100,11 @@ func execStatus(answer string) (*Exit, error) {
 			Signal int   `json:"signal"`
 		} `json:"return"`
 	}
-	switch err := readAnswer(answer, &status); {
+	switch err := answer.decode(&status); {
 	case err != nil || status.Return == nil || status.Return.Exited == nil:
 		return nil, errors.Join(errors.New("its answer is not what guest-exec-status answers"), err)
 	case !*status.Return.Exited:
 		return nil, nil
 	}
 	return &Exit{Status: status.Return.Status, Signal: status.Return.Signal}, nil
-}
-
-// readAnswer decodes an answer of an agent that is not too long.
-func readAnswer(answer string, v any) error {
-	if len(answer) > maxAnswer {
-		return fmt.Errorf("it has %d bytes, and at most %d are read", len(answer), maxAnswer)
-	}
-	if json.Unmarshal([]byte(answer), v) != nil {
-		return errors.New("it is no JSON of that form")
-	}
-	return nil
 }

@@ -18,7 +18,7 @@ func TestAProgramIsRunWithItsArgumentsAsTheyAre(t *testing.T) {
 }
 
 func TestTheAnswersOfAnAgentAboutAProgram(t *testing.T) {
-	pid, err := execPID(`{"return":{"pid":417}}`)
+	pid, err := execPID(agentAnswer{`{"return":{"pid":417}}`})
 	require.NoError(t, err)
 	require.EqualValues(t, 417, pid)
 	for name, tt := range map[string]struct {
@@ -33,7 +33,7 @@ func TestTheAnswersOfAnAgentAboutAProgram(t *testing.T) {
 		"a status beside one that it runs on": {`{"return":{"exited":false,"exitcode":1}}`, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			exit, err := execStatus(tt.answer)
+			exit, err := execStatus(agentAnswer{tt.answer})
 			require.NoError(t, err)
 			require.Equal(t, tt.want, exit)
 		})
@@ -44,9 +44,9 @@ func TestTheAnswersOfAnAgentAboutAProgram(t *testing.T) {
 		"too much": `{"return":{"exited":true,"out-data":"` + strings.Repeat("a", maxAnswer) + `"}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := execPID(answer)
+			_, err := execPID(agentAnswer{answer})
 			require.ErrorContains(t, err, "not what guest-exec answers")
-			exit, err := execStatus(answer)
+			exit, err := execStatus(agentAnswer{answer})
 			require.ErrorContains(t, err, "not what guest-exec-status answers")
 			require.Nil(t, exit)
 		})
@@ -58,12 +58,12 @@ func FuzzExecAnswers(f *testing.F) {
 	f.Add(`{"return":{"pid":417}}`)
 	f.Add(`{"return":{"exited":true,"exitcode":3,"signal":9}}`)
 	f.Fuzz(func(t *testing.T, answer string) {
-		if pid, err := execPID(answer); err == nil {
+		if pid, err := execPID(agentAnswer{answer}); err == nil {
 			require.NotZero(t, pid)
 		} else if !json.Valid([]byte(answer)) && len(answer) > 8 {
 			require.NotContains(t, err.Error(), answer, "no error repeats the guest")
 		}
-		if exit, err := execStatus(answer); err != nil {
+		if exit, err := execStatus(agentAnswer{answer}); err != nil {
 			require.Nil(t, exit)
 		}
 	})

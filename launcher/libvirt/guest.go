@@ -38,19 +38,19 @@ func askFor[T any](ctx context.Context, c *Connection, seconds int32, name, comm
 }
 
 // returned is what an agent's answer returns.
-func returned[T any](answer string) (T, error) {
-	var said struct {
+func returned[T any](answer agentAnswer) (T, error) {
+	var out struct {
 		Return *T `json:"return"`
 	}
-	err := readAnswer(answer, &said)
-	if err == nil && said.Return == nil {
+	err := answer.decode(&out)
+	if err == nil && out.Return == nil {
 		err = errors.New("it returns nothing")
 	}
 	if err != nil {
 		var none T
 		return none, err
 	}
-	return *said.Return, nil
+	return *out.Return, nil
 }
 
 // plain is a text of a guest as it is passed on: short, and without what a terminal would

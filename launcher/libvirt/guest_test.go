@@ -10,11 +10,11 @@ import (
 
 func TestAttackAnAgentsAnswerIsReadWithinLimits(t *testing.T) {
 	t.Parallel()
-	users, err := returned[[]struct{ User string }](`{"return":[{"user":"root"}]}`)
+	users, err := returned[[]struct{ User string }](agentAnswer{`{"return":[{"user":"root"}]}`})
 	require.NoError(t, err)
 	require.Equal(t, "root", users[0].User)
 	for _, answer := range []string{"", "{}", `{"return":null}`, `{"return":5}`, `{"return":"` + strings.Repeat("x", maxAnswer) + `"}`} {
-		_, err := returned[[]struct{ User string }](answer)
+		_, err := returned[[]struct{ User string }](agentAnswer{answer})
 		require.Error(t, err, answer[:min(len(answer), 20)])
 	}
 	require.Equal(t, "a [2Jb", plain("a\x1b[2Jb"))

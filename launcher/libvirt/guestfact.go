@@ -2,7 +2,6 @@ package libvirt
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -24,7 +23,7 @@ type guestFact struct {
 	command string
 	// read reads the answer, and returns what it says of the guest. A guest says what it
 	// likes: no error repeats it, and nothing but people may rely on it.
-	read func(answer string) (known func(*protocol.State), err error)
+	read func(answer agentAnswer) (known func(*protocol.State), err error)
 	// drop takes it out of a state: without an agent it is not known.
 	drop func(*protocol.State)
 }
@@ -33,7 +32,7 @@ type guestFact struct {
 var guestFacts = []guestFact{
 	{
 		command: "guest-network-get-interfaces",
-		read: func(answer string) (func(*protocol.State), error) {
+		read: func(answer agentAnswer) (func(*protocol.State), error) {
 			all, err := agentInterfaces(answer)
 			return func(s *protocol.State) { s.Interfaces = all }, err
 		},
@@ -53,13 +52,13 @@ func DropGuest(s *protocol.State) {
 // is an error, is not changed by that. It takes up to ten seconds if the agent does not
 // answer, and then asks it nothing else.
 func (c *Connection) ObserveGuest(ctx context.Context, name string) (known func(*protocol.State), err error) {
-	return observed(guestFacts, func(command string) (string, error) {
+	return observed(guestFacts, func(command string) (agentAnswer, error) {
 		return c.askAgent(ctx, name, `{"execute":"`+command+`"}`)
 	})
 }
 
 // observed are the facts that the agent says.
-func observed(facts []guestFact, ask func(command string) (string, error)) (known func(*protocol.State), err error) {
+func observed(facts []guestFact, ask func(command string) (agentAnswer, error)) (known func(*protocol.State), err error) {
 	var all []func(*protocol.State)
 	var faults []error
 	for _, f := range facts {
@@ -87,11 +86,8 @@ func observed(facts []guestFact, ask func(command string) (string, error)) (know
 
 // agentInterfaces reads the answer to guest-network-get-interfaces, but for the guest's
 // loopback.
-func agentInterfaces(answer string) ([]protocol.Interface, error) {
-	if len(answer) > maxAnswer {
-		return nil, fmt.Errorf("its answer has %d bytes, and at most %d are read", len(answer), maxAnswer)
-	}
-	var said struct {
+func agentInterfaces(answer agentAnswer) ([]protocol.Interface, error) {
+	var all struct {
 		Return []struct {
 			Name      string `json:"name"`
 			MAC       string `json:"hardware-address"`
@@ -100,12 +96,12 @@ func agentInterfaces(answer string) ([]protocol.Interface, error) {
 			} `json:"ip-addresses"`
 		} `json:"return"`
 	}
-	if json.Unmarshal([]byte(answer), &said) != nil {
-		return nil, errors.New("its answer is not what guest-network-get-interfaces answers")
+	if err := answer.decode(&all); err != nil {
+		return nil, fmt.Errorf("its answer is not what guest-network-get-interfaces answers: %w", err)
 	}
 	var out []protocol.Interface
-	for _, i := range said.Return {
-		found := protocol.Interface{Name: i.Name, MAC: i.MAC}
+	for _, i := range all.Return {
+		found := protocol.Interface{Name: plain(i.Name), MAC: plain(i.MAC)}
 		loopback := false
 		for _, a := range i.Addresses {
 			parsed, err := netip.ParseAddr(a.Address)
