@@ -23,7 +23,7 @@ var resolver = dhcp.ParseResolvConf([]byte("nameserver 10.96.0.10\nsearch defaul
 // launcher do.
 func bind(t *testing.T, pod *os.File, v *vmi.VirtualMachineInstance) network.Config {
 	t.Helper()
-	require.NoError(t, link.Check(pod))
+	require.NoError(t, link.Check(pod, nil))
 	s, err := link.Observe(t.Context(), pod)
 	require.NoError(t, err)
 	if name := network.RoutedLink(v); name != "" {

@@ -21,9 +21,13 @@ import (
 // again what is bound changes nothing.
 type Binder func(ctx context.Context, launcher *control.Client, v *vmi.VirtualMachineInstance) (network.Config, error)
 
-// actionTimeout is how long an action may take. No VMI but the launcher's own waits
-// for it.
-const actionTimeout = handler.AnswerTimeout
+// actionTimeout is how long an action may take, and bindTimeout how long the binding of a
+// network may, which looks for a router of IPv6. No VMI but the launcher's own waits for
+// either.
+const (
+	actionTimeout = handler.AnswerTimeout
+	bindTimeout   = 3 * handler.AnswerTimeout
+)
 
 // act does what the plan says: the status first, which a launcher cannot delay, and
 // then the actions, also if the status could not be written. But a final status
@@ -68,7 +72,11 @@ func (c *Controller) doAll(ctx context.Context, key string, s *session, o handle
 
 // do does one action.
 func (c *Controller) do(ctx context.Context, key string, s *session, o handler.Observed, a handler.Action) error {
-	ctx, cancel := context.WithTimeout(ctx, actionTimeout)
+	timeout := actionTimeout
+	if _, ok := a.(handler.BindNetwork); ok {
+		timeout = bindTimeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	switch a := a.(type) {
 	case handler.Connect:

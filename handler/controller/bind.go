@@ -26,7 +26,7 @@ func BindNetwork(bindings []network.Binding) func(context.Context, *control.Clie
 			return network.Config{}, err
 		}
 		defer func() { err = errors.Join(err, ns.Close()) }()
-		if err := link.Check(ns.File); err != nil {
+		if err := link.Check(ns.File, ns.Launcher); err != nil {
 			return network.Config{}, fmt.Errorf("the launcher's network namespace: %w", err)
 		}
 		cookie, err := link.Cookie(ns.File)

@@ -4,6 +4,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -18,6 +19,10 @@ func TestAClientGetsTheNetworkNamespaceOfTheServer(t *testing.T) {
 	require.EqualValues(t, os.Getuid(), n.UID)
 	require.EqualValues(t, os.Getgid(), n.GID)
 	requireOwn(t, n.File)
+	require.NotNil(t, n.Launcher, "Linux 6.5 and newer")
+	info, err := os.ReadFile("/proc/self/fdinfo/" + strconv.Itoa(int(n.Launcher.Fd())))
+	require.NoError(t, err)
+	require.Contains(t, string(info), "Pid:\t"+strconv.Itoa(os.Getpid())+"\n")
 }
 
 // requireOwn requires that f is the network namespace of this process.

@@ -22,8 +22,8 @@ import (
 )
 
 // madeBy is a network namespace of a user namespace that the user made, who is root
-// in it.
-func madeBy(t *testing.T, user int) *os.File {
+// in it, and the process that is in both.
+func madeBy(t *testing.T, user int) (ns, maker *os.File) {
 	t.Helper()
 	testenv.Root(t)
 	c := exec.CommandContext(t.Context(), testenv.Program(t, "unshare"), "--user", "--map-root-user", "--net", "sleep", "infinity")
@@ -35,7 +35,6 @@ func madeBy(t *testing.T, user int) *os.File {
 	})
 	own, err := os.Stat(ownNamespace)
 	require.NoError(t, err)
-	var ns *os.File
 	require.Eventually(t, func() bool {
 		f, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", c.Process.Pid))
 		if err != nil {
@@ -49,7 +48,7 @@ func madeBy(t *testing.T, user int) *os.File {
 		return false
 	}, 10*time.Second, time.Millisecond)
 	t.Cleanup(func() { ns.Close() })
-	return ns
+	return ns, networktest.Process(t, c.Process.Pid)
 }
 
 func TestAttackByADescriptorOfAnotherKindOrOwner(t *testing.T) {
@@ -58,7 +57,7 @@ func TestAttackByADescriptorOfAnotherKindOrOwner(t *testing.T) {
 	require.NoError(t, unix.Mkfifo(fifo, 0o600))
 	refused := func(t *testing.T, f *os.File, reason string) {
 		began := time.Now()
-		err := Check(f)
+		err := Check(f, nil)
 		require.ErrorIs(t, err, ErrNamespace)
 		require.ErrorContains(t, err, reason)
 		require.Less(t, time.Since(began), 5*time.Second)
@@ -88,8 +87,38 @@ func TestAttackByADescriptorOfAnotherKindOrOwner(t *testing.T) {
 		})
 	}
 	t.Run("a namespace that a tenant made", func(t *testing.T) {
-		refused(t, madeBy(t, 1234), "it belongs to a user namespace that user 1234 made")
+		ns, _ := madeBy(t, 1234)
+		refused(t, ns, "it belongs to a user namespace that user 1234 made")
 	})
+}
+
+// Root of a pod without a user namespace of its own is root of the node's, as the container
+// runtime is.
+func TestAttackByANamespaceThatRootOfAPodMade(t *testing.T) {
+	ns, maker := madeBy(t, 0)
+	_, _, other := networktest.UserPod(t, 1<<20)
+	ended := exec.CommandContext(t.Context(), testenv.Program(t, "sleep"), "infinity")
+	require.NoError(t, ended.Start())
+	gone := networktest.Process(t, ended.Process.Pid)
+	require.NoError(t, ended.Process.Kill())
+	_ = ended.Wait()
+	for name, tt := range map[string]struct {
+		launcher *os.File
+		reason   string
+	}{
+		"a launcher as most are":                 {networktest.Process(t, os.Getpid()), "that the launcher is not in"},
+		"a launcher in a user namespace":         {other, "that the launcher is not in"},
+		"a launcher that has ended":              {gone, "no such process"},
+		"no launcher, as on an older kernel":     {nil, "need Linux 6.11"},
+		"what is no process, as an older kernel": {ns, "need Linux 6.11"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := Check(ns, tt.launcher)
+			require.ErrorIs(t, err, ErrNamespace)
+			require.ErrorContains(t, err, tt.reason)
+		})
+	}
+	require.NoError(t, Check(ns, maker), "a launcher that is in it")
 }
 
 func socket() (*os.File, error) {
@@ -126,14 +155,14 @@ func TestAttackByTheNetworkNamespaceOfTheNode(t *testing.T) {
 	require.NoError(t, err)
 	defer first.Close()
 	networktest.In(t, pod, func() {
-		require.NoError(t, Check(other))
-		require.ErrorIs(t, Check(node), ErrNamespace)
-		require.ErrorIs(t, Check(node), errNode)
+		require.NoError(t, Check(other, nil))
+		require.ErrorIs(t, Check(node, nil), ErrNamespace)
+		require.ErrorIs(t, Check(node, nil), errNode)
 		if _, ok := sysctlIn(first); ok {
-			require.ErrorIs(t, Check(first), errNode)
+			require.ErrorIs(t, Check(first, nil), errNode)
 		}
 	})
-	require.NoError(t, Check(pod), "its link leads to another namespace than the caller's")
+	require.NoError(t, Check(pod, nil), "its link leads to another namespace than the caller's")
 }
 
 func sysctlIn(ns *os.File) (value string, ok bool) {
@@ -145,8 +174,8 @@ func sysctlIn(ns *os.File) (value string, ok bool) {
 }
 
 func TestAPodWithAUserNamespaceOfItsOwnIsAPod(t *testing.T) {
-	pod, _ := networktest.UserPod(t, 1<<20)
-	require.NoError(t, Check(pod))
+	pod, _, launcher := networktest.UserPod(t, 1<<20)
+	require.NoError(t, Check(pod, launcher))
 }
 
 // many calls add with the numbers of more things than are read, and has the program do what

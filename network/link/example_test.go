@@ -13,8 +13,8 @@ import (
 
 // bind binds the interfaces of a VMI to the networks of its pod, whose namespace a
 // launcher has sent.
-func bind(ns *os.File, instance *vmi.VirtualMachineInstance, owner network.Owner) ([]network.Attachment, error) {
-	if err := link.Check(ns); err != nil {
+func bind(ns, launcher *os.File, instance *vmi.VirtualMachineInstance, owner network.Owner) ([]network.Attachment, error) {
+	if err := link.Check(ns, launcher); err != nil {
 		return nil, err
 	}
 	state, err := link.Observe(context.Background(), ns)
@@ -38,7 +38,7 @@ func ExampleApply() {
 		return
 	}
 	defer own.Close()
-	_, err = bind(own, &vmi.VirtualMachineInstance{}, network.Owner{UID: 107, GID: 107})
+	_, err = bind(own, nil, &vmi.VirtualMachineInstance{}, network.Owner{UID: 107, GID: 107})
 	fmt.Println(err)
 	// Output: not the network namespace of a pod: a file of the kind other
 }

@@ -19,9 +19,13 @@ var ErrNamespace = errors.New("not the network namespace of a pod")
 
 // Check returns an error that wraps [ErrNamespace] if ns is anything but a network
 // namespace that a pod can have: it is not the one that the caller itself is in, nor
-// the node's, and it belongs to the caller's user namespace or to one that root made
-// in that. A file that another process sent must be checked before it is used.
-func Check(ns *os.File) error {
+// the node's, and it belongs to the caller's user namespace, or to one that root made
+// in that and that the launcher is in. A file that another process sent must be checked
+// before it is used.
+//
+// launcher is the process of the launcher, as a descriptor (pidfd_open(2)). Nil: then only
+// namespaces of the caller's user namespace are accepted.
+func Check(ns, launcher *os.File) error {
 	if err := nsfs.Network(int(ns.Fd())); err != nil {
 		return fmt.Errorf("%w: %w", ErrNamespace, err)
 	}
@@ -36,7 +40,7 @@ func Check(ns *os.File) error {
 	if os.SameFile(theirs, ours) {
 		return fmt.Errorf("%w: own namespace", ErrNamespace)
 	}
-	if err := checkOwner(ns); err != nil {
+	if err := checkOwner(ns, launcher); err != nil {
 		return fmt.Errorf("%w: %w", ErrNamespace, err)
 	}
 	if err := checkNode(ns); err != nil {

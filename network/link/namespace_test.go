@@ -13,7 +13,7 @@ import (
 )
 
 func TestCheckRefusesAllButTheNetworkNamespaceOfAnotherProcess(t *testing.T) {
-	require.NoError(t, Check(networktest.Namespace(t)))
+	require.NoError(t, Check(networktest.Namespace(t), nil))
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o644))
 	for _, path := range []string{"/proc/self/ns/mnt", "/proc/self/ns/user", "/proc/self", "/dev/null", file, ownNamespace} {
@@ -21,7 +21,7 @@ func TestCheckRefusesAllButTheNetworkNamespaceOfAnotherProcess(t *testing.T) {
 			f, err := os.Open(path)
 			require.NoError(t, err)
 			defer f.Close()
-			require.ErrorIs(t, Check(f), ErrNamespace)
+			require.ErrorIs(t, Check(f, nil), ErrNamespace)
 		})
 	}
 }

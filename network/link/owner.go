@@ -12,8 +12,9 @@ import (
 // checkOwner returns why a network namespace is none that the container runtime
 // made: it belongs to a user namespace that a process in a pod has made for itself.
 // That of a pod belongs to the node's user namespace or, in a pod with one of its
-// own, to one that root made in the node's.
-func checkOwner(ns *os.File) error {
+// own, to one that root made in the node's and that the launcher is in. Root of a pod
+// without one makes such a namespace too, and is not in it as a launcher.
+func checkOwner(ns, launcher *os.File) error {
 	users, err := related(ns, unix.NS_GET_USERNS)
 	if err != nil {
 		return fmt.Errorf("get the user namespace that it belongs to: %w", err)
@@ -43,7 +44,33 @@ func checkOwner(ns *os.File) error {
 	if !same || maker != 0 {
 		return fmt.Errorf("it belongs to a user namespace that user %d made", maker)
 	}
-	return nil
+	return checkMember(users, launcher)
+}
+
+// getUserNamespace opens the user namespace of the process that a descriptor is of
+// (PIDFD_GET_USER_NAMESPACE of linux/pidfd.h, since Linux 6.11). Root of the node may do
+// that with processes in the user namespaces that root made, without a capability.
+const getUserNamespace = 0xff09
+
+// checkMember returns why the launcher is not in a user namespace that is not the caller's.
+func checkMember(users, launcher *os.File) error {
+	if launcher == nil {
+		return errors.New("it belongs to a user namespace, and the kernel does not say in which one the launcher is: pods with user namespaces need Linux 6.11")
+	}
+	theirs, err := related(launcher, getUserNamespace)
+	switch {
+	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
+		return errors.New("it belongs to a user namespace that the launcher is not in")
+	case errors.Is(err, unix.ENOTTY), errors.Is(err, unix.EINVAL):
+		return fmt.Errorf("get the user namespace of the launcher: pods with user namespaces need Linux 6.11: %w", err)
+	case err != nil:
+		return fmt.Errorf("get the user namespace of the launcher: %w", err)
+	}
+	defer theirs.Close()
+	if same, err := sameFile(users, theirs); same || err != nil {
+		return err
+	}
+	return errors.New("it belongs to a user namespace that the launcher is not in")
 }
 
 // related opens the namespace that another one has a relation to.

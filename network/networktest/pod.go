@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/podvisor/podvisor/internal/testenv"
 )
@@ -120,24 +121,37 @@ func Attach(t testing.TB, pod *os.File, link string, number int, addresses ...st
 }
 
 // UserPod is [DualPod] with a pod that has a user namespace of its own, in which
-// the IDs begin with first.
-func UserPod(t testing.TB, first int) (pod, node *os.File) {
+// the IDs begin with first, and a process that is in both namespaces until the test ends,
+// as a descriptor.
+func UserPod(t testing.TB, first int) (pod, node, process *os.File) {
 	t.Helper()
 	testenv.Root(t)
 	ids := []syscall.SysProcIDMap{{HostID: first, Size: 1 << 16}}
 	c := exec.CommandContext(t.Context(), testenv.Program(t, "sleep"), "infinity")
 	c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET, UidMappings: ids, GidMappings: ids}
 	require.NoError(t, c.Start())
+	t.Cleanup(func() {
+		_ = c.Process.Kill()
+		_ = c.Wait()
+	})
 	pod, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", c.Process.Pid))
-	// The open file keeps the namespace.
-	require.NoError(t, c.Process.Kill())
-	_ = c.Wait()
 	require.NoError(t, err)
+	process = Process(t, c.Process.Pid)
 	t.Cleanup(func() { pod.Close() })
 	node = Namespace(t)
 	IP(t, pod, "link set lo up")
 	attach(t, pod, node)
 	address(t, pod)
 	address6(t, pod, node)
-	return pod, node
+	return pod, node, process
+}
+
+// Process is a descriptor of a process, until the test ends.
+func Process(t testing.TB, pid int) *os.File {
+	t.Helper()
+	fd, err := unix.PidfdOpen(pid, 0)
+	require.NoError(t, err)
+	f := os.NewFile(uintptr(fd), "process")
+	t.Cleanup(func() { f.Close() })
+	return f
 }
