@@ -133,6 +133,19 @@ func TestALauncherOnAVolumeInMemoryIsReached(t *testing.T) {
 	require.NoError(t, dial(t, p, uid))
 }
 
+// To connect to a socket needs the right to write to it, and is no write to its mount.
+func TestALauncherIsReachedByAReadOnlyMount(t *testing.T) {
+	p := newPod(t)
+	listenAs(t, p.socket, vmi.User)
+	mounted := t.TempDir()
+	require.NoError(t, unix.Mount(p.root, mounted, "", unix.MS_BIND, ""))
+	t.Cleanup(func() { _ = unix.Unmount(mounted, unix.MNT_DETACH) })
+	require.NoError(t, unix.Mount("", mounted, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY, ""))
+	require.ErrorIs(t, os.WriteFile(filepath.Join(mounted, "file"), nil, 0o600), unix.EROFS)
+	p.root = mounted
+	require.NoError(t, dial(t, p, uid))
+}
+
 func TestALauncherInAUserNamespaceIsReached(t *testing.T) {
 	t.Parallel()
 	p := newPod(t)
