@@ -85,8 +85,8 @@ func toAgent[T any](ctx context.Context, c *Connection, op, name string, call fu
 	return value, agentFailure(op, name, context.Cause(ctx), err)
 }
 
-// tellAgent is toAgent for a call without a result.
-func tellAgent(ctx context.Context, c *Connection, op, name string, do func(golibvirt.Domain) error) error {
+// requestAgent is toAgent for a call without a result.
+func requestAgent(ctx context.Context, c *Connection, op, name string, do func(golibvirt.Domain) error) error {
 	_, err := toAgent(ctx, c, op, name, func(d golibvirt.Domain) (struct{}, error) { return struct{}{}, do(d) })
 	return err
 }

@@ -280,7 +280,7 @@ func TestEveryCallToTheAgentIsMadeByTheOneFunction(t *testing.T) {
 			if !ok {
 				return true
 			}
-			if f, ok := call.Fun.(*ast.Ident); ok && (f.Name == "toAgent" || f.Name == "tellAgent") {
+			if f, ok := call.Fun.(*ast.Ident); ok && (f.Name == "toAgent" || f.Name == "requestAgent") {
 				ast.Inspect(call, func(n ast.Node) bool { inside[n] = true; return true })
 			}
 			return true

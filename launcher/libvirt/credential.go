@@ -35,7 +35,7 @@ func (c *Connection) sendSecret(ctx context.Context, name, op, command string, a
 	if err != nil {
 		return failure(op, name, fmt.Errorf("encode %s", command))
 	}
-	return tellAgent(ctx, c, op, name, func(d golibvirt.Domain) error {
+	return requestAgent(ctx, c, op, name, func(d golibvirt.Domain) error {
 		_, err := c.rpc.QEMUDomainAgentCommand(d, string(text), agentTimeout, 0)
 		return err
 	})

@@ -123,7 +123,7 @@ func (c *Connection) Shutdown(ctx context.Context, name string) error {
 // ShutdownByAgent asks the agent in the guest of the domain of this name to power off.
 // It takes up to ten seconds if the agent does not answer.
 func (c *Connection) ShutdownByAgent(ctx context.Context, name string) error {
-	return tellAgent(ctx, c, "shut down by its agent", name, func(d golibvirt.Domain) error {
+	return requestAgent(ctx, c, "shut down by its agent", name, func(d golibvirt.Domain) error {
 		return c.rpc.DomainShutdownFlags(d, golibvirt.DomainShutdownGuestAgent)
 	})
 }

@@ -18,7 +18,7 @@ func (c *Connection) Reboot(ctx context.Context, name string) error {
 // returns when the guest is reset or the agent has ended, which may take a minute; it is
 // an error if neither happens by then, or if the agent refuses or does not answer.
 func (c *Connection) RebootByAgent(ctx context.Context, name string) error {
-	return tellAgent(ctx, c, "reboot by its agent", name, func(d golibvirt.Domain) error {
+	return requestAgent(ctx, c, "reboot by its agent", name, func(d golibvirt.Domain) error {
 		return c.rpc.DomainReboot(d, golibvirt.DomainRebootGuestAgent)
 	})
 }

@@ -174,8 +174,13 @@ type End struct {
 	Message string `json:"message,omitempty"`
 }
 
+// sanitized is the end with a reason that a launcher has: what ends a pod from outside, as
+// an eviction, is not its to say.
 func (e End) sanitized() End {
-	return End{Reason: sanitizeReason(e.Reason), Message: shorten(e.Message)}
+	if !slices.Contains(endReasons, e.Reason) {
+		e.Reason = UnknownReason
+	}
+	return End{Reason: e.Reason, Message: shorten(e.Message)}
 }
 
 // EndReason is the kind of a domain's end.

@@ -21,7 +21,7 @@ var endReasons = []EndReason{Shutdown, Killed, Crashed, CannotStart, Cancelled, 
 // people read in the description of the pod, and [ParseTermination] reads: the reason and
 // the message, in one line. Of a message that is too long there is the end.
 func (e End) Termination() string {
-	return string(e.Reason) + separator + oneLine(e.Message) + "\n"
+	return string(e.Reason) + separator + OneLine(e.Message) + "\n"
 }
 
 // ParseTermination reads the termination message of a launcher's container. It is not ok
@@ -35,12 +35,13 @@ func ParseTermination(text string) (e End, ok bool) {
 	if !found || !slices.Contains(endReasons, EndReason(reason)) || strings.ContainsFunc(text, isBreak) {
 		return End{}, false
 	}
-	return End{Reason: EndReason(reason), Message: oneLine(message)}, true
+	return End{Reason: EndReason(reason), Message: OneLine(message)}, true
 }
 
-// oneLine is a message without line breaks, and without what a terminal would not print
-// as it is.
-func oneLine(s string) string {
+// OneLine is a text that a tenant may have written as a message for people: without line
+// breaks, without what a terminal would not print as it is, and of 2 KiB at most, of which
+// it keeps the end.
+func OneLine(s string) string {
 	s = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(s, ""), isBreak), "; ")
 	return tail(strings.TrimSpace(printable(s)), maxEndMessage)
 }

@@ -99,3 +99,12 @@ func TestEveryReasonOfAnEndIsReadAgain(t *testing.T) {
 		require.Contains(t, endReasons, EndReason(m[1]))
 	}
 }
+
+func TestAnEndThatIsReportedHasAReasonOfALauncher(t *testing.T) {
+	for _, r := range endReasons {
+		require.Equal(t, &End{Reason: r}, State{Phase: Ended, End: &End{Reason: r}}.Sanitized().End)
+	}
+	for _, r := range []EndReason{"Evicted", "NodeRestarted", "shutdown", "a b", ""} {
+		require.Equal(t, &End{Reason: UnknownReason}, State{Phase: Ended, End: &End{Reason: r}}.Sanitized().End)
+	}
+}

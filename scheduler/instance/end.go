@@ -159,7 +159,7 @@ func said(container string, t *corev1.ContainerStateTerminated) vmi.Finding {
 	if strings.Contains(text, otherArchitecture) {
 		message += ", since its image is for another architecture than the node's"
 	}
-	return vmi.Finding{Reason: PodFailed, Message: strings.TrimSuffix(message+": "+lastOf(text), ": ")}
+	return vmi.Finding{Reason: PodFailed, Message: strings.TrimSuffix(message+": "+lastOf(protocol.OneLine(text)), ": ")}
 }
 
 // otherArchitecture is what Linux says of a program for another architecture.
