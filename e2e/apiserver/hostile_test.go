@@ -163,6 +163,12 @@ var hostileKinds = map[string]func(launcher, *net.UnixConn, *http.Request){
 	"connects and drops":         dropAll,
 	"sends other descriptors":    descriptors,
 	"refuses with long messages": refuse,
+	"switches protocols":         switchProtocols,
+}
+
+func switchProtocols(_ launcher, c *net.UnixConn, _ *http.Request) {
+	_, _ = io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+	hang(c)
 }
 
 func hang(c *net.UnixConn) { _, _ = io.Copy(io.Discard, c) }

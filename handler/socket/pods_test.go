@@ -133,17 +133,38 @@ func TestALauncherOnAVolumeInMemoryIsReached(t *testing.T) {
 	require.NoError(t, dial(t, p, uid))
 }
 
-// To connect to a socket needs the right to write to it, and is no write to its mount.
+// To connect to a socket needs the right to write to it, and is no write to its mount. The
+// handler has a read-only mount of the kubelet's folder, to which the volumes in memory of
+// later pods are propagated, as the container runtime makes it.
 func TestALauncherIsReachedByAReadOnlyMount(t *testing.T) {
-	p := newPod(t)
-	listenAs(t, p.socket, vmi.User)
-	mounted := t.TempDir()
-	require.NoError(t, unix.Mount(p.root, mounted, "", unix.MS_BIND, ""))
-	t.Cleanup(func() { _ = unix.Unmount(mounted, unix.MNT_DETACH) })
-	require.NoError(t, unix.Mount("", mounted, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY, ""))
-	require.ErrorIs(t, os.WriteFile(filepath.Join(mounted, "file"), nil, 0o600), unix.EROFS)
-	p.root = mounted
-	require.NoError(t, dial(t, p, uid))
+	for _, inMemory := range []bool{false, true} {
+		t.Run(map[bool]string{false: "on the disk", true: "in memory"}[inMemory], func(t *testing.T) {
+			p := newPod(t)
+			mounted := t.TempDir()
+			for _, m := range []struct {
+				from, at string
+				flags    uintptr
+			}{
+				{p.root, p.root, unix.MS_BIND},
+				{"", p.root, unix.MS_SHARED},
+				{p.root, mounted, unix.MS_BIND | unix.MS_REC},
+				{"", mounted, unix.MS_SLAVE | unix.MS_REC},
+				{"", mounted, unix.MS_BIND | unix.MS_REMOUNT | unix.MS_RDONLY},
+			} {
+				require.NoError(t, unix.Mount(m.from, m.at, "", m.flags, ""))
+				if m.from != "" {
+					t.Cleanup(func() { _ = unix.Unmount(m.at, unix.MNT_DETACH) })
+				}
+			}
+			if inMemory {
+				require.NoError(t, unix.Mount("tmpfs", p.sockets, "tmpfs", 0, "mode=1777"))
+			}
+			listenAs(t, p.socket, vmi.User)
+			require.ErrorIs(t, os.WriteFile(filepath.Join(mounted, "file"), nil, 0o600), unix.EROFS)
+			p.root = mounted
+			require.NoError(t, dial(t, p, uid))
+		})
+	}
 }
 
 func TestALauncherInAUserNamespaceIsReached(t *testing.T) {
