@@ -31,6 +31,9 @@ type Attachment struct {
 	DHCP *Offer `json:"dhcp,omitempty"`
 	// DHCP6 is what the launcher offers the guest by IPv6. Nil: nothing is served.
 	DHCP6 *Offer6 `json:"dhcp6,omitempty"`
+	// Way is how the pod reaches the ports of the guest that users have forwarded to them.
+	// Nil: it does not by this interface.
+	Way *Way `json:"way,omitempty"`
 }
 
 // Backend is what carries the frames of a guest.

@@ -501,6 +501,10 @@ func TestAttackAGuestSendsToThePodItself(t *testing.T) {
 						require.False(t, answers(), "the pod of a bridged guest is on its network")
 						return
 					}
+					// Nor is it, without the rules, for senders that it has no route to.
+					networktest.In(t, pod, func() {
+						require.NoError(t, os.WriteFile("/proc/sys/net/ipv4/conf/k6t-eth0/rp_filter", []byte("0"), 0))
+					})
 					require.Eventually(t, answers, 20*time.Second, 10*time.Millisecond, "without the rules it is")
 				}
 			})

@@ -81,11 +81,22 @@ func (BridgeBinding) Plan(i Interface) (Config, error) {
 		server := i.server()
 		bridge.Addresses = []netip.Prefix{server}
 		at.DHCP = i.podOffer(pod, a, mac, server.Addr())
+		if i.Names.Pod == podLink {
+			at.Way = &Way{Link: bridge.Name, From: server.Addr(), To: a.Addr()}
+			filter.Own, filter.OwnMAC, filter.Bridge = server.Addr(), own, bridge.Name
+			// The answers have the pod's own address as their sender, which the pod has on
+			// another link.
+			bridge.Sysctls = append(bridge.Sysctls, Sysctl{Key: "net/ipv4/conf/" + bridge.Name + "/rp_filter", Value: "2"})
+		}
 	}
 	var more []LinkConfig
 	if o, tap, ok := i.podOffer6(pod, mac); ok {
 		at.DHCP6, more = o, []LinkConfig{tap}
 		filter.Router, filter.RouterMAC = o.Tap, o.RouterMAC
+	}
+	var global []Sysctl
+	if at.Way != nil {
+		global = routedNotBridged() // the pod knows connections, which what passes the bridge is none of
 	}
 	var notes []string
 	if pod.RouterSilent {
@@ -102,6 +113,7 @@ func (BridgeBinding) Plan(i Interface) (Config, error) {
 			{Name: i.Names.Pod, Interim: i.Names.Interim, Kind: Bridge, MAC: pod.MAC, MTU: pod.MTU, Down: true, Addresses: pod.Addresses},
 			i.nic(pod, mac, own),
 		}, more...),
+		Sysctls:     global,
 		Filters:     []Filter{filter},
 		Attachments: []Attachment{at},
 		Interfaces:  []vmi.InterfaceStatus{i.Status(mac, pod.Addresses)},

@@ -35,6 +35,12 @@ type Filter struct {
 	// nothing of it. With an Uplink it may send to the guest's MAC alone. Empty: there is
 	// none.
 	Router, RouterMAC string
+	// Own is the pod's address on the guest's bridge, and OwnMAC the MAC address of Bridge.
+	// Beside an Uplink, the pod connects to the guest from there: what the guest answers to
+	// Own gets to the pod, whatever its MAC, and the pod sends nothing by the Uplink.
+	// Invalid: the pod does not connect to the guest.
+	Own            netip.Addr
+	OwnMAC, Bridge string
 }
 
 // InterfaceID is the second half of the addresses of IPv6 that are made of the MAC

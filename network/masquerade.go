@@ -64,6 +64,9 @@ func (MasqueradeBinding) Plan(i Interface) (Config, error) {
 	var more []LinkConfig
 	for _, g := range guests {
 		addresses = append(addresses, g.Address)
+		if at.Way == nil && i.Names.Pod == podLink {
+			at.Way = &Way{Link: bridge.Name, From: g.Gateway, To: g.Address, Ports: nat.Ports}
+		}
 		bridge.Addresses = append(bridge.Addresses, netip.PrefixFrom(g.Gateway, g.Network.Bits()))
 		if g.Address.Is6() {
 			global = append(global, i.forwarding6(pod)...)

@@ -70,6 +70,7 @@ func TestPlanOfMasquerade(t *testing.T) {
 	mac := network.MAC("9f2f3c1e-4f5a-4f7b-8a39-3c6ee7a8e001", "default")
 	require.Equal(t, []network.Attachment{{
 		Name: "default", Tap: "tap0", MAC: mac, MTU: 1450,
+		Way: &network.Way{Link: "k6t-eth0", From: netip.MustParseAddr("10.0.2.1"), To: netip.MustParseAddr("10.0.2.2")},
 		DHCP: &network.Offer{
 			Link: "k6t-eth0", MAC: mac, MTU: 1450, Hostname: "hello",
 			Address: netip.MustParsePrefix("10.0.2.2/24"), Server: netip.MustParseAddr("10.0.2.1"), Router: netip.MustParseAddr("10.0.2.1"),

@@ -128,6 +128,9 @@ func (f Filter) write(b *strings.Builder) {
 	if f.Router != "" {
 		fmt.Fprintf(b, ", answered by %s", f.Router)
 	}
+	if f.Own.IsValid() {
+		fmt.Fprintf(b, ", asked by %s with mac %s on %s", f.Own, f.OwnMAC, f.Bridge)
+	}
 	b.WriteByte('\n')
 }
 
@@ -137,6 +140,9 @@ func (a Attachment) write(b *strings.Builder) {
 		fmt.Fprintf(b, " queues %d", a.Queues)
 	}
 	b.WriteByte('\n')
+	if a.Way != nil {
+		a.Way.write(b)
+	}
 	if o := a.DHCP6; o != nil {
 		fmt.Fprintf(b, "  DHCPv6 on %s for %s: address %s router %s mtu %d\n", o.Tap, o.MAC, o.Address, o.Router, o.MTU)
 	}

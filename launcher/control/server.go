@@ -49,6 +49,10 @@ type ServerConfig struct {
 	// [protocol.StreamNetworkNamespace], which every server has. Nil: none.
 	Streams map[protocol.Stream]func(context.Context) (net.Conn, error)
 
+	// Port opens the inner end of the stream of a port of the guest, by a network that is tcp
+	// or udp: [protocol.PortStream]. Nil: ports are not known.
+	Port func(ctx context.Context, network string, port uint16) (net.Conn, error)
+
 	// Stats are what is counted of the domain now. An error is sent to the handler as for
 	// Calls. Nil: nothing is counted.
 	Stats func(context.Context) (protocol.Stats, error)

@@ -95,6 +95,9 @@ func (s *Server) getStream(ctx context.Context, w http.ResponseWriter, r *http.R
 		return
 	}
 	open := s.config.Streams[name]
+	if network, port, is := name.Port(); is && s.config.Port != nil {
+		open = func(ctx context.Context) (net.Conn, error) { return s.config.Port(ctx, network, port) }
+	}
 	if open == nil {
 		s.refuse(w, http.StatusNotFound, protocol.ReasonUnknown, fmt.Errorf("this launcher has no stream %q", name))
 		return

@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"path/filepath"
@@ -47,6 +48,45 @@ func TestAStreamCarriesBytesInBothDirectionsUntilItsInnerEndCloses(t *testing.T)
 	all, err := io.ReadAll(conn)
 	require.NoError(t, err)
 	require.Equal(t, "login: hello guest", string(all))
+}
+
+func TestAPortIsOpenedByItsName(t *testing.T) {
+	asked := make(chan string, 1)
+	_, c := serve(t, ServerConfig{Port: func(_ context.Context, network string, port uint16) (net.Conn, error) {
+		asked <- fmt.Sprint(network, " ", port)
+		if port == 81 {
+			return nil, errors.New("connection refused")
+		}
+		near, far := net.Pipe()
+		go func() { _, _ = io.Copy(far, far) }()
+		return near, nil
+	}})
+	conn, err := c.Stream(t.Context(), protocol.PortStream("udp", 53))
+	require.NoError(t, err)
+	defer conn.Close()
+	require.Equal(t, "udp 53", <-asked)
+	_, err = conn.Write([]byte("hello"))
+	require.NoError(t, err)
+	b := make([]byte, 5)
+	_, err = io.ReadFull(conn, b)
+	require.NoError(t, err)
+	require.Equal(t, "hello", string(b))
+
+	_, err = c.Stream(t.Context(), protocol.PortStream("tcp", 81))
+	var refused *Error
+	require.ErrorAs(t, err, &refused)
+	require.Equal(t, protocol.ReasonUnavailable, refused.Reason)
+	require.Contains(t, refused.Message, "connection refused")
+	<-asked
+	for _, name := range []protocol.Stream{"port-tcp-0", "port-tcp-99999", "port-sctp-1"} {
+		_, err = c.Stream(t.Context(), name)
+		require.ErrorAs(t, err, &refused)
+		require.Equal(t, protocol.ReasonUnknown, refused.Reason)
+	}
+	_, older := serve(t, ServerConfig{})
+	_, err = older.Stream(t.Context(), protocol.PortStream("tcp", 22))
+	require.ErrorAs(t, err, &refused)
+	require.Equal(t, protocol.ReasonUnknown, refused.Reason, "a launcher that knows no ports")
 }
 
 func TestAStreamEndsAtItsInnerEndWhenTheClientCloses(t *testing.T) {

@@ -156,6 +156,7 @@ func New(c Config) (*Supervisor, error) {
 			protocol.StreamScreenIfFree: s.openScreenIfFree,
 			protocol.StreamScreenshot:   s.openScreenshot,
 		},
+		Port: s.openPort,
 	})
 	return s, nil
 }

@@ -195,6 +195,14 @@ func (e *exprs) verdict(v verdict) {
 		"jump": expr.VerdictJump, "goto": expr.VerdictGoto,
 	}
 	switch v.Kind {
+	case "ether daddr set":
+		const toThisHost = 0 // PACKET_HOST
+		e.add(
+			&expr.Immediate{Register: register, Data: bytesOf(v.MAC)},
+			&expr.Payload{OperationType: expr.PayloadWrite, SourceRegister: register, Base: expr.PayloadBaseLLHeader, Offset: 0, Len: 6},
+			&expr.Immediate{Register: register, Data: []byte{toThisHost}},
+			&expr.Meta{Key: expr.MetaKeyPKTTYPE, SourceRegister: true, Register: register},
+		)
 	case "masquerade":
 		e.add(&expr.Masq{})
 	case "dnat", "snat":

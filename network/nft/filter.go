@@ -14,11 +14,16 @@ func filters(all []network.Filter) table {
 	ingress := chain{Name: "prerouting", Kind: "filter", Hook: prerouting, Priority: frames}
 	toPod := chain{Name: "input", Kind: "filter", Hook: input, Priority: framesForPods}
 	toGuests := chain{Name: "forward", Kind: "filter", Hook: forward, Priority: frames}
+	answers, ofPod := answersToPod(), framesOfPod()
 	var guests []chain
 	for _, f := range all {
 		ingress.add(send(f.Link), from(f.Link))
 		for _, l := range portsOf(f) {
 			toPod.add(drop, from(l), toBridges)
+		}
+		if f.Own.IsValid() {
+			answers.redirect(f)
+			ofPod.keepIn(f)
 		}
 		if f.Uplink != "" {
 			toPod.addPod(f)
@@ -38,6 +43,9 @@ func filters(all []network.Filter) table {
 	hooked := []chain{ingress, toPod}
 	if len(toGuests.Rules) > 0 {
 		hooked = append(hooked, toGuests)
+	}
+	if len(answers.Rules) > 0 {
+		hooked = append(hooked, answers, ofPod)
 	}
 	return table{Family: bridge, Chains: append(hooked, guests...)}
 }
@@ -63,6 +71,9 @@ func pastBridges(all []network.Filter) chain {
 func (c *chain) addPod(f network.Filter) {
 	c.add(accept, from(f.Link), isARP)
 	c.add(accept, from(f.Link), isIPv4, toPort("udp", 67))
+	if f.Own.IsValid() {
+		c.add(accept, from(f.Link), isIPv4, destination(f.Own))
+	}
 	c.add(drop, from(f.Link))
 	c.add(drop, from(f.Uplink))
 }

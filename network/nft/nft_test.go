@@ -44,10 +44,15 @@ var (
 		"only-ipv6":      translated(network.NAT{Link: "k6t-eth0", Loopback: true, Guests: []network.Guest{guest6}}),
 		"two-interfaces": translated(everything, second),
 		"bridge":         {Filters: []network.Filter{bridged}},
-		"bridge-router":  {Filters: []network.Filter{bridgedAnswered}},
-		"router":         {Filters: []network.Filter{answered}},
-		"no-addresses":   {Filters: []network.Filter{free}},
-		"filters":        {Filters: []network.Filter{routed, free}},
+		"bridge-asked": {Filters: []network.Filter{func() network.Filter {
+			f := bridged
+			f.Own, f.OwnMAC, f.Bridge = netip.MustParseAddr("169.254.75.10"), "00:29:4b:50:bf:b1", "k6t-eth0"
+			return f
+		}()}},
+		"bridge-router": {Filters: []network.Filter{bridgedAnswered}},
+		"router":        {Filters: []network.Filter{answered}},
+		"no-addresses":  {Filters: []network.Filter{free}},
+		"filters":       {Filters: []network.Filter{routed, free}},
 	}
 	routed   = network.Filter{Link: "tap0", MAC: "02:29:ef:a9:cb:99", Addresses: []netip.Addr{guest4.Address, guest6.Address}}
 	answered = func() network.Filter {

@@ -51,5 +51,8 @@ func (r rule) text() string {
 	if r.Then.Address.IsValid() {
 		words = append(words, "to", r.Then.Address.String())
 	}
+	if r.Then.MAC != "" {
+		words = append(words, r.Then.MAC, "meta pkttype set host")
+	}
 	return strings.Join(words, " ")
 }

@@ -72,6 +72,8 @@ type verdict struct {
 	Chain string
 	// Address is the one that a translation puts into the packet.
 	Address netip.Addr
+	// MAC is what a frame is sent to instead.
+	MAC string
 }
 
 var (
@@ -89,6 +91,9 @@ func send(chain string) verdict { return verdict{Kind: "goto", Chain: chain} }
 func dnat(to netip.Addr) verdict { return verdict{Kind: "dnat", Address: to} }
 func snat(to netip.Addr) verdict { return verdict{Kind: "snat", Address: to} }
 
+// takeIn gives a frame to the bridge with this MAC address, which is not a port.
+func takeIn(mac string) verdict { return verdict{Kind: "ether daddr set", MAC: mac} }
+
 // add adds a rule to a chain.
 func (c *chain) add(then verdict, conditions ...match) {
 	c.Rules = append(c.Rules, rule{If: conditions, Then: then})
@@ -101,6 +106,9 @@ func tables(cfg network.Config) []table {
 		t := translation(f, cfg.NAT)
 		if len(cfg.Filters) > 0 {
 			t = table{Family: f, Chains: append([]chain{pastBridges(cfg.Filters)}, t.Chains...)}
+		}
+		if f == ip {
+			ownPods(&t, cfg.Filters)
 		}
 		if len(t.Chains) > 0 {
 			out = append(out, t)

@@ -4,8 +4,8 @@
 // A [Server] authenticates the API server's aggregator and authorizes its user by package
 // frontproxy, reads the objects, lets [github.com/podvisor/podvisor/vmi/verb] decide what the
 // verb does, and does it: it patches the objects, calls the launcher or opens a stream through
-// [github.com/podvisor/podvisor/scheduler/guest.Guests], or dials the address that Kubernetes
-// reports of the VMI's pod. A stream is joined with a websocket of the client.
+// [github.com/podvisor/podvisor/scheduler/guest.Guests]. A port of a guest is such a stream. It is
+// joined with a websocket of the client.
 //
 // An API of another group has the same of package frontproxy, of [Join], and of
 // [github.com/podvisor/podvisor/scheduler/guest].

@@ -4,9 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net"
 	"net/http"
+	"strings"
 	"testing"
 
+	"github.com/gorilla/websocket"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	kubetesting "k8s.io/client-go/testing"
 
+	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
 )
 
@@ -76,41 +80,79 @@ func TestWhatIsNotServedIsNamedAndNotListed(t *testing.T) {
 	}
 }
 
+// Whatever a tenant has the pod and the VMI say of their addresses, a port is one of the
+// guest, which its launcher connects to: nothing is dialed and no pod is read.
 func TestAttackAVMIIsNoWayToItsNode(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	require.NoError(t, err)
+	v := running()
+	v.UID = "u1"
+	v.Status.Interfaces = []vmi.InterfaceStatus{{Name: "default", IP: "127.0.0.1", IPs: []string{"127.0.0.1"}}}
+	w := newWorld(t, v)
+	v, err = w.vmis.VirtualMachineInstances("a").Get(t.Context(), "x", metav1.GetOptions{})
+	require.NoError(t, err)
+	_, err = w.kube.CoreV1().Pods("a").Create(t.Context(), &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "launcher", Labels: map[string]string{vmi.CreatedByLabel: string(v.UID)},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(v, vmi.VirtualMachineInstances.GroupVersionKind)}},
+		Spec:   corev1.PodSpec{NodeName: "n"},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "127.0.0.1", HostIP: "192.0.2.1"},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	c, _, err := w.aggregator().DialContext(t.Context(), w.aggregator().url+"/namespaces/a/virtualmachineinstances/x/portforward/"+port+"/tcp", alice()) //nolint:bodyclose // a websocket has none
+	require.NoError(t, err)
+	defer c.Close()
+	echoes(t, c)
+	require.Equal(t, protocol.Stream("port-tcp-"+port), <-w.nodes.streams, "the stream is the launcher's")
+	for _, a := range w.kube.Actions() {
+		require.False(t, a.GetResource().Resource == "pods" && a.GetVerb() != "create", "what a pod says of its address is not read")
+	}
+}
+
+func TestAPortOfDatagramsKeepsEachDatagram(t *testing.T) {
+	v := running()
+	v.Status.Interfaces = []vmi.InterfaceStatus{{Name: "default"}}
+	w := newWorld(t, v)
+	c, _, err := w.aggregator().DialContext(t.Context(), w.aggregator().url+"/namespaces/a/virtualmachineinstances/x/portforward/53/udp", alice()) //nolint:bodyclose // a websocket has none
+	require.NoError(t, err)
+	defer c.Close()
+	for _, text := range []string{"one", "two", strings.Repeat("x", 2000)} {
+		require.NoError(t, c.WriteMessage(websocket.BinaryMessage, []byte(text)))
+	}
+	for _, text := range []string{"one", "two", strings.Repeat("x", 2000)} {
+		_, b, err := c.ReadMessage()
+		require.NoError(t, err)
+		require.Equal(t, text, string(b))
+	}
+	require.Equal(t, protocol.Stream("port-udp-53"), <-w.nodes.streams)
+}
+
+func TestAPortThatCannotBeOpenedIsAnswered(t *testing.T) {
 	for name, tt := range map[string]struct {
-		change func(*corev1.Pod)
-		code   int
-		words  string
+		interfaces int
+		refused    vmi.Finding
+		code       int
+		words      string
 	}{
-		"a pod on the network of the node": {func(p *corev1.Pod) { p.Spec.HostNetwork = true }, 409, "network of node n"},
-		"the address of the node":          {func(p *corev1.Pod) { p.Status.PodIP = "192.0.2.1" }, 409, "network of node n"},
-		"another address of the node":      {func(p *corev1.Pod) { p.Status.PodIP = "2001:db8:0::1" }, 409, "network of node n"},
-		"the same in IPv6":                 {func(p *corev1.Pod) { p.Status.PodIP = "::ffff:192.0.2.1" }, 409, "network of node n"},
-		"this host":                        {func(p *corev1.Pod) { p.Status.PodIP = "127.0.0.1" }, 409, "network of node n"},
-		"a service of the cloud":           {func(p *corev1.Pod) { p.Status.PodIP = "169.254.169.254" }, 409, "network of node n"},
-		"no address":                       {func(p *corev1.Pod) { p.Status.PodIP = "node.example" }, 409, "network of node n"},
-		"a pod of another node":            {func(p *corev1.Pod) { p.Spec.NodeName = "m" }, 400, "no network interfaces are present"},
-		"a pod of another owner":           {func(p *corev1.Pod) { p.OwnerReferences[0].UID = "other" }, 400, "no network interfaces are present"},
-		"the pod of the VMI":               {func(*corev1.Pod) {}, 400, "is a websocket"}, // which this request does not ask for
+		"nothing listens":     {1, vmi.Finding{Reason: vmi.RefusedUnavailable, Message: "dial tcp 10.0.2.2:22: connect: connection refused"}, 503, "dialing VM: dial tcp 10.0.2.2:22: connect: connection refused"},
+		"an older launcher":   {1, vmi.Finding{Reason: vmi.RefusedUnknown, Message: "this launcher has no stream"}, 409, "restart the VMI"},
+		"no way to the guest": {1, vmi.Finding{Reason: vmi.RefusedMalformed, Message: "no network interfaces are present"}, 400, "no network interfaces are present"},
+		"no interface":        {0, vmi.Finding{}, 400, "no network interfaces are present"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := running()
-			v.UID = "u1"
+			v.Status.Interfaces = make([]vmi.InterfaceStatus, tt.interfaces)
 			w := newWorld(t, v)
-			v, err := w.vmis.VirtualMachineInstances("a").Get(t.Context(), "x", metav1.GetOptions{})
-			require.NoError(t, err)
-			p := &corev1.Pod{
-				ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "launcher", Labels: map[string]string{vmi.CreatedByLabel: string(v.UID)},
-					OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(v, vmi.VirtualMachineInstances.GroupVersionKind)}},
-				Spec: corev1.PodSpec{NodeName: "n"},
-				Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.1", HostIP: "192.0.2.1",
-					HostIPs: []corev1.HostIP{{IP: "192.0.2.1"}, {IP: "2001:db8::1"}}},
+			if tt.refused.Reason != "" {
+				w.nodes.refuses <- &vmi.Refusal{Finding: tt.refused}
 			}
-			tt.change(p)
-			_, err = w.kube.CoreV1().Pods("a").Create(t.Context(), p, metav1.CreateOptions{})
-			require.NoError(t, err)
-			code, s := w.do(w.front.issue(t, "aggregator"), alice(), "GET", api+"/namespaces/a/virtualmachineinstances/x/portforward/22/tcp", "")
-			require.Equal(t, tt.code, code, s.Message)
+			_, answer, err := w.aggregator().DialContext(t.Context(), w.aggregator().url+"/namespaces/a/virtualmachineinstances/x/portforward/22/tcp", alice()) //nolint:bodyclose // gorilla has read it
+			require.Error(t, err)
+			var s metav1.Status
+			require.NoError(t, json.NewDecoder(answer.Body).Decode(&s))
+			require.Equal(t, tt.code, answer.StatusCode)
 			require.Contains(t, s.Message, tt.words)
 		})
 	}

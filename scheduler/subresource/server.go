@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net"
 	"net/http"
 	"time"
 
@@ -21,7 +20,7 @@ import (
 type Config struct {
 	// Client reads and patches VMs and VMIs. Required.
 	Client *client.Client
-	// Kube reads pods and nodes, watches the trust in the aggregator and creates
+	// Kube reads nodes, watches the trust in the aggregator and creates
 	// SubjectAccessReviews. Required.
 	Kube kubernetes.Interface
 	// Guests reach the launchers. Without nodes, what needs them is answered with 503.
@@ -45,8 +44,6 @@ type Config struct {
 	// Ping is the time between two pings of a stream, and Idle how long its client may
 	// answer none, or take nothing of what is sent. 0: 10 s and 60 s.
 	Ping, Idle time.Duration
-	// Dial reaches the pods of VMIs, for port forwarding. Nil: a net.Dialer.
-	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Logger logs refused callers and failures. Nil: nothing is logged.
 	Logger *slog.Logger
 }
@@ -62,9 +59,6 @@ func (c Config) complete() Config {
 	}
 	if c.ConfigVersion == nil {
 		c.ConfigVersion = func() string { return "" }
-	}
-	if c.Dial == nil {
-		c.Dial = new(net.Dialer).DialContext
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

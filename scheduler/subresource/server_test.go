@@ -70,11 +70,21 @@ func (a authority) issue(t *testing.T, name string) *tls.Certificate {
 // echo are nodes whose streams echo.
 type echo struct {
 	calls chan string
-	// refuses has the errors of the next calls.
+	// refuses has the errors of the next calls and streams.
 	refuses chan error
+	// streams are the ports that are opened.
+	streams chan protocol.Stream
 }
 
-func (e echo) Stream(context.Context, *vmi.VirtualMachineInstance, protocol.Stream) (net.Conn, error) {
+func (e echo) Stream(_ context.Context, _ *vmi.VirtualMachineInstance, name protocol.Stream) (net.Conn, error) {
+	if _, _, is := name.Port(); is {
+		select {
+		case err := <-e.refuses:
+			return nil, err
+		default:
+			e.streams <- name
+		}
+	}
 	a, b := net.Pipe()
 	go func() { _, _ = io.Copy(b, b); _ = b.Close() }()
 	return a, nil
@@ -110,7 +120,7 @@ func newWorld(t *testing.T, objects ...vmifake.Object) *world {
 
 // newWorldWith makes a world with the limits of c.
 func newWorldWith(t *testing.T, c subresource.Config, objects ...vmifake.Object) *world {
-	w := &world{t: t, front: newAuthority(t), reviews: make(chan authorizationv1.SubjectAccessReviewSpec, 10_000), nodes: echo{make(chan string, 10), make(chan error, 10)}}
+	w := &world{t: t, front: newAuthority(t), reviews: make(chan authorizationv1.SubjectAccessReviewSpec, 10_000), nodes: echo{make(chan string, 10), make(chan error, 10), make(chan protocol.Stream, 10)}}
 	kube := fake.NewClientset(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "extension-apiserver-authentication"}, Data: map[string]string{
 		"requestheader-client-ca-file": w.front.pem(), "requestheader-allowed-names": `["aggregator"]`,
 		"requestheader-username-headers": `["X-Remote-User"]`, "requestheader-group-headers": `["X-Remote-Group"]`,

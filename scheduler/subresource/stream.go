@@ -3,20 +3,12 @@ package subresource
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
-	"net/netip"
-	"slices"
-	"strconv"
-	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podvisor/podvisor/internal/carry"
 	"github.com/podvisor/podvisor/internal/websocket"
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
@@ -29,76 +21,39 @@ var errStreamed = errors.New("the answer is sent")
 // errCut ends a connection in the middle of an answer.
 var errCut = http.ErrAbortHandler
 
-// mostToDial is how long a port may take to answer.
-const mostToDial = 10 * time.Second
-
 func key(v *vmi.VirtualMachineInstance) types.NamespacedName {
 	return types.NamespacedName{Namespace: v.Namespace, Name: v.Name}
 }
 
-// open opens the stream and joins it with a websocket of the client.
+// open opens the stream and joins it with a websocket of the client. A port is opened in the
+// VMI's pod by its launcher: no address that a status says is dialed.
 func (s *Server) open(ctx context.Context, r *request, v *vmi.VirtualMachineInstance, of verb.Stream) error {
-	if of.Name != "" {
-		return s.join(ctx, r, v, func(ctx context.Context) (net.Conn, error) {
-			c, err := s.Guests.Stream(ctx, v, protocol.Stream(of.Name))
-			if err != nil {
-				return nil, r.verb.Refused(v, err)
-			}
-			return c, nil
-		}, JoinOptions{Cuts: true})
+	name, o := protocol.Stream(of.Name), JoinOptions{Cuts: true}
+	if of.Name == "" {
+		name, o = protocol.PortStream(of.Network, of.Port), JoinOptions{Datagrams: of.Network == verb.UDP}
 	}
-	address, err := s.address(ctx, v)
-	if err != nil {
-		return err
-	}
-	address = net.JoinHostPort(address, strconv.Itoa(int(of.Port)))
 	return s.join(ctx, r, v, func(ctx context.Context) (net.Conn, error) {
-		ctx, cancel := context.WithTimeout(ctx, mostToDial)
-		defer cancel()
-		c, err := s.Dial(ctx, of.Network, address)
-		if err != nil {
-			return nil, unavailable("dialing VM: %v", err)
+		c, err := s.Guests.Stream(ctx, v, name)
+		switch {
+		case err != nil && of.Name == "":
+			return nil, undialed(r.verb.Refused(v, err), err)
+		case err != nil:
+			return nil, r.verb.Refused(v, err)
+		case o.Datagrams:
+			return carry.Datagrams(c), nil
 		}
 		return c, nil
-	}, JoinOptions{Datagrams: of.Network == verb.UDP})
+	}, o)
 }
 
-// address is the address that Kubernetes reports of the pod that the VMI runs in. It is
-// none of the node: on its network, a user would reach the node's own services.
-func (s *Server) address(ctx context.Context, v *vmi.VirtualMachineInstance) (string, error) {
-	pods, err := s.Kube.CoreV1().Pods(v.Namespace).List(ctx, metav1.ListOptions{
-		LabelSelector: labels.Set{vmi.CreatedByLabel: string(v.UID)}.String(),
-	})
-	if err != nil {
-		return "", err
+// undialed is the answer for a port that cannot be opened: that of the verb, but for a port
+// that nothing answers at, which clients know by these words.
+func undialed(answer, err error) error {
+	var r *vmi.Refusal
+	if errors.As(err, &r) && r.Reason == vmi.RefusedUnavailable {
+		return unavailable("dialing VM: %s", r.Message)
 	}
-	for _, p := range pods.Items {
-		switch {
-		case !metav1.IsControlledBy(&p, v), p.Status.Phase != corev1.PodRunning, p.Status.PodIP == "", p.Spec.NodeName != v.Status.NodeName:
-		case p.Spec.HostNetwork, ofNode(&p):
-			return "", apierrors.NewConflict(verb.OfVMI, v.Name, fmt.Errorf("it is on the network of node %s: connect to the node", p.Spec.NodeName))
-		default:
-			return p.Status.PodIP, nil
-		}
-	}
-	return "", bad("no network interfaces are present: VMI %s has no running pod with an address", v.Name)
-}
-
-// ofNode says whether the address of the pod is one of its node, or none that leads to a
-// pod.
-func ofNode(p *corev1.Pod) bool {
-	a, err := netip.ParseAddr(p.Status.PodIP)
-	if a = a.Unmap(); err != nil || !a.IsGlobalUnicast() {
-		return true
-	}
-	hosts := []string{p.Status.HostIP}
-	for _, h := range p.Status.HostIPs {
-		hosts = append(hosts, h.IP)
-	}
-	return slices.ContainsFunc(hosts, func(h string) bool {
-		host, err := netip.ParseAddr(h)
-		return err == nil && host.Unmap() == a
-	})
+	return answer
 }
 
 // join opens the far end and joins it with a websocket of the client.

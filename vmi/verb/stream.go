@@ -111,5 +111,8 @@ func forward(o Observed, owned func(Observed) error) (Plan, error) {
 	if o.VMI.Status.Condition(vmi.ConditionPaused) != nil {
 		return Plan{}, conflict(OfVMI, o.Name, "VMI is paused")
 	}
+	if len(o.VMI.Status.Interfaces) == 0 {
+		return Plan{}, bad("no network interfaces are present: VMI %s reports none; wait until it runs", o.VMI.Name)
+	}
 	return Plan{Stream: &Stream{Port: uint16(n), Network: network}}, nil
 }
