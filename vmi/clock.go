@@ -26,8 +26,10 @@ type ClockOffset struct {
 // ClockUTC is a clock that follows UTC.
 type ClockUTC struct {
 	// OffsetSeconds is added to UTC, in seconds. If it is set, the guest's own
-	// changes to its clock are lost when the VMI ends. Default: 0.
+	// changes to its clock are lost when the VMI ends. At most a century. Default: 0.
 	// +optional
+	// +kubebuilder:validation:Minimum=-3153600000
+	// +kubebuilder:validation:Maximum=3153600000
 	OffsetSeconds *int `json:"offsetSeconds,omitempty"`
 }
 

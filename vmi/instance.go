@@ -83,9 +83,10 @@ type VirtualMachineInstanceSpec struct {
 
 	// TerminationGracePeriodSeconds is how long the guest may take to power off
 	// after it was asked to, in seconds. When the time is over, or at once if it
-	// is 0, the guest is switched off. Default: 30.
+	// is 0, the guest is switched off. At most a year. Default: 30.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=31536000
 	TerminationGracePeriodSeconds *int64 `json:"terminationGracePeriodSeconds,omitempty"`
 
 	// EvictionStrategy says what happens when the VMI's pod is to be evicted from
@@ -227,15 +228,14 @@ func (s *VirtualMachineInstanceSpec) StartsPaused() bool {
 // does not say.
 const DefaultGracePeriod = 30 * time.Second
 
-// mostGracePeriod replaces everything longer: a [time.Duration] is limited, and
-// callers add to it.
-const mostGracePeriod = 100 * 365 * 24 * time.Hour
+// MostSeconds is the longest time that a spec gives in seconds: a year.
+const MostSeconds = 365 * 24 * 60 * 60
 
-// GracePeriod is the time that the guest has to power off after it was asked
-// to: the spec's, or [DefaultGracePeriod].
+// GracePeriod is the time that the guest has to power off after it was asked to: the spec's,
+// or [DefaultGracePeriod]. One that is stored and longer than [MostSeconds] is that long.
 func (v *VirtualMachineInstance) GracePeriod() time.Duration {
 	if s := v.Spec.TerminationGracePeriodSeconds; s != nil {
-		return time.Duration(min(*s, int64(mostGracePeriod/time.Second))) * time.Second
+		return time.Duration(min(*s, MostSeconds)) * time.Second
 	}
 	return DefaultGracePeriod
 }

@@ -14,24 +14,34 @@ type Probe struct {
 	// InitialDelaySeconds is the time to the first check, in seconds, counted from
 	// 10 seconds after the start of the pod's container. Default: 0.
 	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=31536000
 	InitialDelaySeconds int32 `json:"initialDelaySeconds,omitempty"`
 
 	// TimeoutSeconds is how long an answer may take, in seconds. Default: 1.
 	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=31536000
 	TimeoutSeconds int32 `json:"timeoutSeconds,omitempty"`
 
 	// PeriodSeconds is the time between two checks, in seconds. Default: 10.
 	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=31536000
 	PeriodSeconds int32 `json:"periodSeconds,omitempty"`
 
 	// SuccessThreshold is how many successes in a row make an unhealthy guest
 	// healthy. Default: 1, which is the only value for a liveness probe.
 	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=31536000
 	SuccessThreshold int32 `json:"successThreshold,omitempty"`
 
 	// FailureThreshold is how many failures in a row make a healthy guest
 	// unhealthy. Default: 3.
 	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=31536000
 	FailureThreshold int32 `json:"failureThreshold,omitempty"`
 }
 

@@ -108,31 +108,27 @@ func plain(t reflect.Type) node {
 	return node{"type": "string"}
 }
 
-// mostItems is the length of a list of a spec that has no limit of its own.
-const mostItems = 1024
+// mostItems is the length of a list, and mostEntries that of a map, that has no limit of its
+// own. No manifest comes near them.
+const (
+	mostItems   = 1024
+	mostEntries = 256
+)
 
-// limitLists puts a limit into every list of the spec that has none: what reads an
-// object before its schema does would decode a list of a million elements. The lists
-// of a status are written by Podvisor.
+// limitLists puts a limit into every list and every map that has none: what reads an object
+// before its schema does would decode a list of a million elements, and what is stored is
+// kept in caches and judged by policies again and again.
 func limitLists(s node) {
-	if spec := s.child("properties").child("spec"); spec != nil {
-		eachList(spec, func(list node) {
-			if list["maxItems"] == nil {
-				list["maxItems"] = mostItems
-			}
-		})
-	}
-}
-
-// eachList calls do with the schema of each list in the schema.
-func eachList(s node, do func(list node)) {
-	if s["type"] == "array" {
-		do(s)
+	switch {
+	case s["type"] == "array" && s["maxItems"] == nil:
+		s["maxItems"] = mostItems
+	case s["additionalProperties"] != nil && s["maxProperties"] == nil:
+		s["maxProperties"] = mostEntries
 	}
 	for _, below := range s.child("properties") {
-		eachList(object(below), do)
+		limitLists(object(below))
 	}
 	if elem, suffix := s.element(); suffix != "" {
-		eachList(elem, do)
+		limitLists(elem)
 	}
 }

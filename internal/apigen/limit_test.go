@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/kinds"
 	"github.com/podvisor/podvisor/vmi/quantity"
 )
@@ -54,6 +55,12 @@ func intervalOf(s node) interval {
 	return i
 }
 
+// ofKubernetes says that seconds are of a type of Kubernetes, which no code here reads: the API
+// server judges them in the pod or the claim.
+func ofKubernetes(at string) bool {
+	return strings.HasSuffix(at, ".tolerationSeconds") || strings.HasSuffix(at, ".deletionGracePeriodSeconds")
+}
+
 func (h *holder) leaf(what string) { h.leaves[what]++ }
 
 // hold demands that what passes the schema is a value of the type.
@@ -74,6 +81,9 @@ func (h *holder) hold(at string, s node, t reflect.Type) {
 		has := intervalOf(s)
 		require.GreaterOrEqual(h.t, has.min, limits.min, "%s: minimum of %s", at, t)
 		require.LessOrEqual(h.t, has.max, limits.max, "%s: maximum of %s", at, t)
+		if strings.HasSuffix(at, "Seconds") && !ofKubernetes(at) {
+			require.LessOrEqual(h.t, has.max, float64(100*vmi.MostSeconds), "%s: seconds become nanoseconds, and need a limit", at)
+		}
 		h.leaf(t.Kind().String())
 	case t.Kind() == reflect.Float32:
 		require.Equal(h.t, "number float", describe(s), at)
@@ -114,10 +124,12 @@ func (h *holder) compound(at string, s node, t reflect.Type) {
 	case reflect.Slice:
 		require.NotEqual(h.t, reflect.Uint8, t.Elem().Kind(), "%s: bytes are base64: say here and in limit.go what they can hold", at)
 		require.Equal(h.t, "array", s["type"], at)
+		require.NotNil(h.t, s["maxItems"], "%s: a list needs a limit", at)
 		h.hold(at+"[]", s.child("items"), t.Elem())
 	case reflect.Map:
 		require.Equal(h.t, "object", s["type"], at)
 		require.Equal(h.t, reflect.String, t.Key().Kind(), at)
+		require.NotNil(h.t, s["maxProperties"], "%s: a map needs a limit", at)
 		h.hold(at+"{}", s.child("additionalProperties"), t.Elem())
 	case reflect.Struct:
 		require.Equal(h.t, "object", s["type"], at)

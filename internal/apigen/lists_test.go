@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestEveryListOfASpecHasALimit(t *testing.T) {
+func TestEveryListAndMapHasALimit(t *testing.T) {
 	t.Parallel()
 	array := func(items map[string]any) map[string]any { return map[string]any{"type": "array", "items": items} }
 	own := array(map[string]any{"type": "string"})
@@ -21,11 +21,14 @@ func TestEveryListOfASpecHasALimit(t *testing.T) {
 	limitLists(s)
 	require.Equal(t, `fields: map[string]*list{
 "spec": {fields: map[string]*list{
-"map": {below: &list{max: 1024}},
+"map": {max: 256, below: &list{max: 1024}},
 "of": {max: 1024, below: &list{fields: map[string]*list{
 "inner": {max: 1024},
 }}},
 "own": {max: 4},
+}},
+"status": {fields: map[string]*list{
+"list": {max: 1024},
 }},
 }`, limitsBelow(s))
 }

@@ -28,6 +28,7 @@ func (p *pruner) definition(d *definition) {
 	p.kind, p.untyped = d.kind(), untypedOf(p.model, d)
 	p.schema(d.kind(), s, p.model.types[d.kind()])
 	limit(s)
+	limitLists(s) // of the metadata of templates, which is described here
 }
 
 // schema prunes the schema of a type, and names in its description what is not

@@ -145,7 +145,7 @@ func TestAttackAMillionElementsAreRefusedByBothWebhooks(t *testing.T) {
 func TestAttackFaultsWithoutNumberAreNamedInPart(t *testing.T) {
 	t.Parallel()
 	var labels bytes.Buffer
-	for i := range 20_000 {
+	for i := range 256 {
 		fmt.Fprintf(&labels, `"!%d":"%s",`, i, strings.Repeat("x", 30))
 	}
 	r := ask(t, ValidationPath, written(`{"domain":{"memory":{"guest":"64Mi"}},"hostname":"`+strings.Repeat("A", 200_000)+`","nodeSelector":{`+strings.TrimSuffix(labels.String(), ",")+`}}`), "")
@@ -153,6 +153,25 @@ func TestAttackFaultsWithoutNumberAreNamedInPart(t *testing.T) {
 	require.Len(t, r.Result.Details.Causes, 51)
 	require.Contains(t, r.Result.Message, "only the first 50 faults are listed")
 	require.Less(t, len(r.Result.Message), 60_000)
+}
+
+// A map is read at every placement, and again by each policy and each cache.
+func TestAttackAMapOfThousandsIsRefusedByBothWebhooks(t *testing.T) {
+	t.Parallel()
+	entries := func(n int) string {
+		all := make([]string, n)
+		for i := range all {
+			all[i] = fmt.Sprintf(`"k%d":"v"`, i)
+		}
+		return strings.Join(all, ",")
+	}
+	for _, path := range []string{DefaultsPath, ValidationPath} {
+		r := ask(t, path, written(`{"domain":{"memory":{"guest":"64Mi"}},"nodeSelector":{`+entries(24_000)+`}}`), "")
+		require.False(t, r.Allowed)
+		require.Contains(t, r.Result.Message, "spec.nodeSelector: Too many: must have at most 256 entries")
+	}
+	r := ask(t, ValidationPath, written(`{"domain":{"memory":{"guest":"64Mi"}},"nodeSelector":{`+entries(256)+`}}`), "")
+	require.True(t, r.Allowed, "%v", r.Result)
 }
 
 // What is within the bounds is answered soon, and its request need not be followed.
@@ -170,16 +189,16 @@ func TestAttackTheLargestObjectsAreAnsweredSoon(t *testing.T) {
 		"strings": `{"domain":{"devices":{"disks":[{"name":"a"}]}},"volumes":[` + list(7, func(i int) string {
 			return fmt.Sprintf(`{"name":"v%d","cloudInitNoCloud":{"userData":"%s"}}`, i, strings.Repeat("x<", 100_000))
 		}) + `]}`,
-		"a map": `{"domain":{},"nodeSelector":{` + list(49_000, pair) + `}}`,
+		"a map": `{"domain":{},"nodeSelector":{` + list(256, pair) + `}}`,
 		"disks": `{"domain":{"devices":{"disks":[` + list(256, func(i int) string { return fmt.Sprintf(`{"name":"d%d","disk":{"bus":"virtio"}}`, i) }) + `]}},"volumes":[` + list(256, func(i int) string { return fmt.Sprintf(`{"name":"d%d","emptyDisk":{"capacity":"1Gi"}}`, i) }) + `]}`,
 		"interfaces": `{"domain":{"devices":{"interfaces":[` + list(256, func(i int) string {
-			return fmt.Sprintf(`{"name":"i%d","masquerade":{},"ports":[%s]}`, i, list(60, func(p int) string { return fmt.Sprintf(`{"port":%d}`, p) }))
+			return fmt.Sprintf(`{"name":"i%d","masquerade":{},"ports":[%s]}`, i, list(30, func(p int) string { return fmt.Sprintf(`{"port":%d}`, p) }))
 		}) + `]}}}`,
-		"affinity": `{"domain":{},"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[` + list(1024, func(i int) string {
+		"affinity": `{"domain":{},"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[` + list(300, func(i int) string {
 			return `{"matchExpressions":[` + list(10, func(int) string { return `{"key":"a","operator":"In","values":["b"]}` }) + `]}`
 		}) + `]}}}}`,
 		"tolerations":   `{"domain":{},"tolerations":[` + list(1024, func(i int) string { return fmt.Sprintf(`{"key":"%d"}`, i) }) + `]}`,
-		"no quantities": `{"domain":{"resources":{"requests":{` + list(49_000, func(i int) string { return fmt.Sprintf(`"k%d":"1e99999"`, i) }) + `}}}}`,
+		"no quantities": `{"domain":{"resources":{"requests":{` + list(256, func(i int) string { return fmt.Sprintf(`"k%d":"1e99999"`, i) }) + `}}}}`,
 	} {
 		for _, path := range []string{DefaultsPath, ValidationPath} {
 			begin := time.Now()
@@ -187,6 +206,9 @@ func TestAttackTheLargestObjectsAreAnsweredSoon(t *testing.T) {
 			took := time.Since(begin)
 			t.Logf("%s at %s: %d bytes, allowed %v, %v", name, path, len(spec), r.Allowed, took.Round(time.Millisecond))
 			require.Less(t, took, 10*time.Second)
+			if r.Result != nil {
+				require.NotRegexp(t, `must have at most \d+ (items|entries|values)`, r.Result.Message, "it is within the bounds")
+			}
 		}
 	}
 }

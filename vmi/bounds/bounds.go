@@ -12,7 +12,7 @@ const (
 	// configured to.
 	MaxBytes = 3 << 19
 	// MaxValues is how many values its JSON has in all, with those of its metadata.
-	MaxValues = 50_000
+	MaxValues = 20_000
 	// MaxDepth is how many lists and objects are inside one another.
 	MaxDepth = 64
 	// MaxString is the length of a string in bytes, as JSON. The annotations of an
@@ -20,9 +20,10 @@ const (
 	MaxString = 256 << 10
 )
 
-// list is what is known of a value by its place in an object of a kind. nil: nothing.
+// list is what is known of a value by its place in an object of a kind: a list, a map or an
+// object. nil: nothing.
 type list struct {
-	// max is how many elements the list has at most. 0: any.
+	// max is how many elements the list has at most, or entries the map. 0: any.
 	max int
 	// below are the elements of the list, or the values of the map.
 	below *list

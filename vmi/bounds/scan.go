@@ -65,11 +65,20 @@ func (s *scanner) value(l *list) bool {
 
 func (s *scanner) object(l *list) bool {
 	s.path = append(s.path, step{})
-	for first := true; ; first = false {
+	most := 0
+	if l != nil && l.fields == nil { // a map
+		most = l.max
+	}
+	for n := 0; ; n++ {
 		s.at++
 		s.space()
-		if first && s.next('}') {
+		if n == 0 && s.next('}') {
 			return s.up()
+		}
+		if most > 0 && n == most {
+			s.path = s.path[:len(s.path)-1]
+			s.fault = fault(field.ErrorTypeTooMany, s.here(), fmt.Sprintf("must have at most %d entries", most))
+			return false
 		}
 		if !s.begins('"') {
 			return false

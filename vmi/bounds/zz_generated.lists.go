@@ -2,7 +2,7 @@
 
 package bounds
 
-// lists are the limits of the lists in all kinds.
+// lists are the limits of the lists and maps in all kinds.
 var lists = map[string]*list{
 	"KubeVirt": {fields: map[string]*list{
 		"spec": {fields: map[string]*list{
@@ -20,14 +20,35 @@ var lists = map[string]*list{
 				}},
 				"developerConfiguration": {fields: map[string]*list{
 					"featureGates": {max: 256},
+					"logVerbosity": {fields: map[string]*list{
+						"nodeVerbosity": {max: 256},
+					}},
+					"nodeSelectors": {max: 256},
 				}},
-				"emulatedMachines": {max: 1024},
+				"emulatedMachines":  {max: 1024},
+				"obsoleteCPUModels": {max: 256},
 				"permittedHostDevices": {fields: map[string]*list{
 					"mediatedDevices": {max: 256},
 					"pciHostDevices":  {max: 256},
 				}},
 				"supportedGuestAgentVersions": {max: 32},
 			}},
+		}},
+		"status": {fields: map[string]*list{
+			"conditions": {max: 1024},
+		}},
+	}},
+	"VirtualMachineInstanceMigration": {fields: map[string]*list{
+		"spec": {fields: map[string]*list{
+			"addedNodeSelector": {max: 256},
+		}},
+		"status": {fields: map[string]*list{
+			"conditions": {max: 1024},
+			"migrationState": {fields: map[string]*list{
+				"targetCPUSet":                   {max: 1024},
+				"targetDirectMigrationNodePorts": {max: 256},
+			}},
+			"phaseTransitionTimestamps": {max: 1024},
 		}},
 	}},
 	"VirtualMachineInstanceReplicaSet": {fields: map[string]*list{
@@ -36,6 +57,7 @@ var lists = map[string]*list{
 				"matchExpressions": {max: 1024, below: &list{fields: map[string]*list{
 					"values": {max: 1024},
 				}}},
+				"matchLabels": {max: 256},
 			}},
 			"template": {fields: map[string]*list{
 				"spec": {fields: map[string]*list{
@@ -78,6 +100,7 @@ var lists = map[string]*list{
 										"matchExpressions": {max: 1024, below: &list{fields: map[string]*list{
 											"values": {max: 1024},
 										}}},
+										"matchLabels": {max: 256},
 									}},
 									"matchLabelKeys":    {max: 1024},
 									"mismatchLabelKeys": {max: 1024},
@@ -85,6 +108,7 @@ var lists = map[string]*list{
 										"matchExpressions": {max: 1024, below: &list{fields: map[string]*list{
 											"values": {max: 1024},
 										}}},
+										"matchLabels": {max: 256},
 									}},
 									"namespaces": {max: 1024},
 								}},
@@ -94,6 +118,7 @@ var lists = map[string]*list{
 									"matchExpressions": {max: 1024, below: &list{fields: map[string]*list{
 										"values": {max: 1024},
 									}}},
+									"matchLabels": {max: 256},
 								}},
 								"matchLabelKeys":    {max: 1024},
 								"mismatchLabelKeys": {max: 1024},
@@ -101,6 +126,7 @@ var lists = map[string]*list{
 									"matchExpressions": {max: 1024, below: &list{fields: map[string]*list{
 										"values": {max: 1024},
 									}}},
+									"matchLabels": {max: 256},
 								}},
 								"namespaces": {max: 1024},
 							}}},
@@ -112,6 +138,7 @@ var lists = map[string]*list{
 										"matchExpressions": {max: 1024, below: &list{fields: map[string]*list{
 											"values": {max: 1024},
 										}}},
+										"matchLabels": {max: 256},
 									}},
 									"matchLabelKeys":    {max: 1024},
 									"mismatchLabelKeys": {max: 1024},
@@ -119,6 +146,7 @@ var lists = map[string]*list{
 										"matchExpressions": {max: 1024, below: &list{fields: map[string]*list{
 											"values": {max: 1024},
 										}}},
+										"matchLabels": {max: 256},
 									}},
 									"namespaces": {max: 1024},
 								}},
@@ -128,6 +156,7 @@ var lists = map[string]*list{
 									"matchExpressions": {max: 1024, below: &list{fields: map[string]*list{
 										"values": {max: 1024},
 									}}},
+									"matchLabels": {max: 256},
 								}},
 								"matchLabelKeys":    {max: 1024},
 								"mismatchLabelKeys": {max: 1024},
@@ -135,6 +164,7 @@ var lists = map[string]*list{
 									"matchExpressions": {max: 1024, below: &list{fields: map[string]*list{
 										"values": {max: 1024},
 									}}},
+									"matchLabels": {max: 256},
 								}},
 								"namespaces": {max: 1024},
 							}}},
@@ -165,6 +195,10 @@ var lists = map[string]*list{
 							}}},
 							"panicDevices": {max: 4},
 						}},
+						"resources": {fields: map[string]*list{
+							"limits":   {max: 256},
+							"requests": {max: 256},
+						}},
 					}},
 					"livenessProbe": {fields: map[string]*list{
 						"exec": {fields: map[string]*list{
@@ -174,7 +208,8 @@ var lists = map[string]*list{
 							"httpHeaders": {max: 1024},
 						}},
 					}},
-					"networks": {max: 256},
+					"networks":     {max: 256},
+					"nodeSelector": {max: 256},
 					"readinessProbe": {fields: map[string]*list{
 						"exec": {fields: map[string]*list{
 							"command": {max: 1024},
@@ -190,6 +225,7 @@ var lists = map[string]*list{
 							"matchExpressions": {max: 1024, below: &list{fields: map[string]*list{
 								"values": {max: 1024},
 							}}},
+							"matchLabels": {max: 256},
 						}},
 						"matchLabelKeys": {max: 1024},
 					}}},
@@ -200,6 +236,9 @@ var lists = map[string]*list{
 					}}},
 				}},
 			}},
+		}},
+		"status": {fields: map[string]*list{
+			"conditions": {max: 1024},
 		}},
 	}},
 	"VirtualMachineInstance": {fields: map[string]*list{
@@ -243,6 +282,7 @@ var lists = map[string]*list{
 								"matchExpressions": {max: 1024, below: &list{fields: map[string]*list{
 									"values": {max: 1024},
 								}}},
+								"matchLabels": {max: 256},
 							}},
 							"matchLabelKeys":    {max: 1024},
 							"mismatchLabelKeys": {max: 1024},
@@ -250,6 +290,7 @@ var lists = map[string]*list{
 								"matchExpressions": {max: 1024, below: &list{fields: map[string]*list{
 									"values": {max: 1024},
 								}}},
+								"matchLabels": {max: 256},
 							}},
 							"namespaces": {max: 1024},
 						}},
@@ -259,6 +300,7 @@ var lists = map[string]*list{
 							"matchExpressions": {max: 1024, below: &list{fields: map[string]*list{
 								"values": {max: 1024},
 							}}},
+							"matchLabels": {max: 256},
 						}},
 						"matchLabelKeys":    {max: 1024},
 						"mismatchLabelKeys": {max: 1024},
@@ -266,6 +308,7 @@ var lists = map[string]*list{
 							"matchExpressions": {max: 1024, below: &list{fields: map[string]*list{
 								"values": {max: 1024},
 							}}},
+							"matchLabels": {max: 256},
 						}},
 						"namespaces": {max: 1024},
 					}}},
@@ -277,6 +320,7 @@ var lists = map[string]*list{
 								"matchExpressions": {max: 1024, below: &list{fields: map[string]*list{
 									"values": {max: 1024},
 								}}},
+								"matchLabels": {max: 256},
 							}},
 							"matchLabelKeys":    {max: 1024},
 							"mismatchLabelKeys": {max: 1024},
@@ -284,6 +328,7 @@ var lists = map[string]*list{
 								"matchExpressions": {max: 1024, below: &list{fields: map[string]*list{
 									"values": {max: 1024},
 								}}},
+								"matchLabels": {max: 256},
 							}},
 							"namespaces": {max: 1024},
 						}},
@@ -293,6 +338,7 @@ var lists = map[string]*list{
 							"matchExpressions": {max: 1024, below: &list{fields: map[string]*list{
 								"values": {max: 1024},
 							}}},
+							"matchLabels": {max: 256},
 						}},
 						"matchLabelKeys":    {max: 1024},
 						"mismatchLabelKeys": {max: 1024},
@@ -300,6 +346,7 @@ var lists = map[string]*list{
 							"matchExpressions": {max: 1024, below: &list{fields: map[string]*list{
 								"values": {max: 1024},
 							}}},
+							"matchLabels": {max: 256},
 						}},
 						"namespaces": {max: 1024},
 					}}},
@@ -330,6 +377,10 @@ var lists = map[string]*list{
 					}}},
 					"panicDevices": {max: 4},
 				}},
+				"resources": {fields: map[string]*list{
+					"limits":   {max: 256},
+					"requests": {max: 256},
+				}},
 			}},
 			"livenessProbe": {fields: map[string]*list{
 				"exec": {fields: map[string]*list{
@@ -339,7 +390,8 @@ var lists = map[string]*list{
 					"httpHeaders": {max: 1024},
 				}},
 			}},
-			"networks": {max: 256},
+			"networks":     {max: 256},
+			"nodeSelector": {max: 256},
 			"readinessProbe": {fields: map[string]*list{
 				"exec": {fields: map[string]*list{
 					"command": {max: 1024},
@@ -355,12 +407,44 @@ var lists = map[string]*list{
 					"matchExpressions": {max: 1024, below: &list{fields: map[string]*list{
 						"values": {max: 1024},
 					}}},
+					"matchLabels": {max: 256},
 				}},
 				"matchLabelKeys": {max: 1024},
 			}}},
 			"volumes": {max: 256, below: &list{fields: map[string]*list{
 				"downwardAPI": {fields: map[string]*list{
 					"fields": {max: 1024},
+				}},
+			}}},
+		}},
+		"status": {fields: map[string]*list{
+			"activePods": {max: 256},
+			"conditions": {max: 1024},
+			"interfaces": {max: 1024, below: &list{fields: map[string]*list{
+				"ipAddresses": {max: 1024},
+			}}},
+			"migratedVolumes": {max: 1024, below: &list{fields: map[string]*list{
+				"destinationPVCInfo": {fields: map[string]*list{
+					"accessModes": {max: 1024},
+					"capacity":    {max: 256},
+					"requests":    {max: 256},
+				}},
+				"sourcePVCInfo": {fields: map[string]*list{
+					"accessModes": {max: 1024},
+					"capacity":    {max: 256},
+					"requests":    {max: 256},
+				}},
+			}}},
+			"migrationState": {fields: map[string]*list{
+				"targetCPUSet":                   {max: 1024},
+				"targetDirectMigrationNodePorts": {max: 256},
+			}},
+			"phaseTransitionTimestamps": {max: 1024},
+			"volumeStatus": {max: 1024, below: &list{fields: map[string]*list{
+				"persistentVolumeClaimInfo": {fields: map[string]*list{
+					"accessModes": {max: 1024},
+					"capacity":    {max: 256},
+					"requests":    {max: 256},
 				}},
 			}}},
 		}},
@@ -372,10 +456,15 @@ var lists = map[string]*list{
 					"checkpoints": {max: 1024},
 					"pvc": {fields: map[string]*list{
 						"accessModes": {max: 1024},
+						"resources": {fields: map[string]*list{
+							"limits":   {max: 256},
+							"requests": {max: 256},
+						}},
 						"selector": {fields: map[string]*list{
 							"matchExpressions": {max: 1024, below: &list{fields: map[string]*list{
 								"values": {max: 1024},
 							}}},
+							"matchLabels": {max: 256},
 						}},
 					}},
 					"source": {fields: map[string]*list{
@@ -386,10 +475,15 @@ var lists = map[string]*list{
 					}},
 					"storage": {fields: map[string]*list{
 						"accessModes": {max: 1024},
+						"resources": {fields: map[string]*list{
+							"limits":   {max: 256},
+							"requests": {max: 256},
+						}},
 						"selector": {fields: map[string]*list{
 							"matchExpressions": {max: 1024, below: &list{fields: map[string]*list{
 								"values": {max: 1024},
 							}}},
+							"matchLabels": {max: 256},
 						}},
 					}},
 				}},
@@ -435,6 +529,7 @@ var lists = map[string]*list{
 										"matchExpressions": {max: 1024, below: &list{fields: map[string]*list{
 											"values": {max: 1024},
 										}}},
+										"matchLabels": {max: 256},
 									}},
 									"matchLabelKeys":    {max: 1024},
 									"mismatchLabelKeys": {max: 1024},
@@ -442,6 +537,7 @@ var lists = map[string]*list{
 										"matchExpressions": {max: 1024, below: &list{fields: map[string]*list{
 											"values": {max: 1024},
 										}}},
+										"matchLabels": {max: 256},
 									}},
 									"namespaces": {max: 1024},
 								}},
@@ -451,6 +547,7 @@ var lists = map[string]*list{
 									"matchExpressions": {max: 1024, below: &list{fields: map[string]*list{
 										"values": {max: 1024},
 									}}},
+									"matchLabels": {max: 256},
 								}},
 								"matchLabelKeys":    {max: 1024},
 								"mismatchLabelKeys": {max: 1024},
@@ -458,6 +555,7 @@ var lists = map[string]*list{
 									"matchExpressions": {max: 1024, below: &list{fields: map[string]*list{
 										"values": {max: 1024},
 									}}},
+									"matchLabels": {max: 256},
 								}},
 								"namespaces": {max: 1024},
 							}}},
@@ -469,6 +567,7 @@ var lists = map[string]*list{
 										"matchExpressions": {max: 1024, below: &list{fields: map[string]*list{
 											"values": {max: 1024},
 										}}},
+										"matchLabels": {max: 256},
 									}},
 									"matchLabelKeys":    {max: 1024},
 									"mismatchLabelKeys": {max: 1024},
@@ -476,6 +575,7 @@ var lists = map[string]*list{
 										"matchExpressions": {max: 1024, below: &list{fields: map[string]*list{
 											"values": {max: 1024},
 										}}},
+										"matchLabels": {max: 256},
 									}},
 									"namespaces": {max: 1024},
 								}},
@@ -485,6 +585,7 @@ var lists = map[string]*list{
 									"matchExpressions": {max: 1024, below: &list{fields: map[string]*list{
 										"values": {max: 1024},
 									}}},
+									"matchLabels": {max: 256},
 								}},
 								"matchLabelKeys":    {max: 1024},
 								"mismatchLabelKeys": {max: 1024},
@@ -492,6 +593,7 @@ var lists = map[string]*list{
 									"matchExpressions": {max: 1024, below: &list{fields: map[string]*list{
 										"values": {max: 1024},
 									}}},
+									"matchLabels": {max: 256},
 								}},
 								"namespaces": {max: 1024},
 							}}},
@@ -522,6 +624,10 @@ var lists = map[string]*list{
 							}}},
 							"panicDevices": {max: 4},
 						}},
+						"resources": {fields: map[string]*list{
+							"limits":   {max: 256},
+							"requests": {max: 256},
+						}},
 					}},
 					"livenessProbe": {fields: map[string]*list{
 						"exec": {fields: map[string]*list{
@@ -531,7 +637,8 @@ var lists = map[string]*list{
 							"httpHeaders": {max: 1024},
 						}},
 					}},
-					"networks": {max: 256},
+					"networks":     {max: 256},
+					"nodeSelector": {max: 256},
 					"readinessProbe": {fields: map[string]*list{
 						"exec": {fields: map[string]*list{
 							"command": {max: 1024},
@@ -547,6 +654,7 @@ var lists = map[string]*list{
 							"matchExpressions": {max: 1024, below: &list{fields: map[string]*list{
 								"values": {max: 1024},
 							}}},
+							"matchLabels": {max: 256},
 						}},
 						"matchLabelKeys": {max: 1024},
 					}}},
@@ -559,7 +667,43 @@ var lists = map[string]*list{
 			}},
 		}},
 		"status": {fields: map[string]*list{
-			"volumeRequests": {max: 256},
+			"conditions": {max: 1024},
+			"stateChangeRequests": {max: 1024, below: &list{fields: map[string]*list{
+				"data": {max: 256},
+			}}},
+			"volumeRequests": {max: 256, below: &list{fields: map[string]*list{
+				"addVolumeOptions": {fields: map[string]*list{
+					"dryRun": {max: 1024},
+				}},
+				"removeVolumeOptions": {fields: map[string]*list{
+					"dryRun": {max: 1024},
+				}},
+			}}},
+			"volumeSnapshotStatuses": {max: 1024},
+			"volumeUpdateState": {fields: map[string]*list{
+				"volumeMigrationState": {fields: map[string]*list{
+					"migratedVolumes": {max: 1024, below: &list{fields: map[string]*list{
+						"destinationPVCInfo": {fields: map[string]*list{
+							"accessModes": {max: 1024},
+							"capacity":    {max: 256},
+							"requests":    {max: 256},
+						}},
+						"sourcePVCInfo": {fields: map[string]*list{
+							"accessModes": {max: 1024},
+							"capacity":    {max: 256},
+							"requests":    {max: 256},
+						}},
+					}}},
+				}},
+			}},
+		}},
+	}},
+	"MigrationPolicy": {fields: map[string]*list{
+		"spec": {fields: map[string]*list{
+			"selectors": {fields: map[string]*list{
+				"namespaceSelector":              {max: 256},
+				"virtualMachineInstanceSelector": {max: 256},
+			}},
 		}},
 	}},
 }

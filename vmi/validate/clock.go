@@ -20,6 +20,9 @@ func clock(at *field.Path, c *vmi.Clock) field.ErrorList {
 	if z := c.Timezone; z != nil && *z != "" && !zone.MatchString(*z) {
 		l = append(l, field.Invalid(at.Child("timezone"), *z, "must be the name of a time zone, such as Europe/Rome"))
 	}
+	if u := c.UTC; u != nil && u.OffsetSeconds != nil {
+		l = append(l, within(at.Child("utc", "offsetSeconds"), int64(*u.OffsetSeconds), -100*vmi.MostSeconds, 100*vmi.MostSeconds)...)
+	}
 	t := c.Timer
 	if t == nil {
 		return l

@@ -119,6 +119,18 @@ func invalid(at *field.Path, value string, messages []string) field.ErrorList {
 	return l
 }
 
+// within refuses a number outside of its limits, in the words of an API server that refuses it
+// by the schema.
+func within(at *field.Path, value, least, most int64) field.ErrorList {
+	switch {
+	case value < least:
+		return field.ErrorList{field.Invalid(at, value, fmt.Sprintf("should be greater than or equal to %d", least))}
+	case value > most:
+		return field.ErrorList{field.Invalid(at, value, fmt.Sprintf("should be less than or equal to %d", most))}
+	}
+	return nil
+}
+
 // oneOf refuses a value that is not empty and not among those allowed.
 func oneOf[T ~string](at *field.Path, value T, allowed ...T) field.ErrorList {
 	if value == "" {

@@ -62,9 +62,7 @@ func probe(at *field.Path, p *vmi.Probe, podNetwork bool) field.ErrorList {
 		{"initialDelaySeconds", p.InitialDelaySeconds}, {"timeoutSeconds", p.TimeoutSeconds}, {"periodSeconds", p.PeriodSeconds},
 		{"successThreshold", p.SuccessThreshold}, {"failureThreshold", p.FailureThreshold},
 	} {
-		if t.value < 0 {
-			l = append(l, field.Invalid(at.Child(t.name), t.value, "must not be negative"))
-		}
+		l = append(l, within(at.Child(t.name), int64(t.value), 0, vmi.MostSeconds)...)
 	}
 	return l
 }

@@ -86,8 +86,8 @@ func placement(at *field.Path, s *vmi.VirtualMachineInstanceSpec) field.ErrorLis
 // lifecycle checks how a VMI starts and ends.
 func lifecycle(at *field.Path, s *vmi.VirtualMachineInstanceSpec) field.ErrorList {
 	var l field.ErrorList
-	if t := s.TerminationGracePeriodSeconds; t != nil && *t < 0 {
-		l = append(l, field.Invalid(at.Child("terminationGracePeriodSeconds"), *t, "must not be negative"))
+	if t := s.TerminationGracePeriodSeconds; t != nil {
+		l = append(l, within(at.Child("terminationGracePeriodSeconds"), *t, 0, vmi.MostSeconds)...)
 	}
 	if e := s.EvictionStrategy; e != nil {
 		l = append(l, exactlyOneOf(at.Child("evictionStrategy"), *e, vmi.EvictionNone, vmi.EvictionLiveMigrate, vmi.EvictionLiveMigrateIfPossible, vmi.EvictionExternal)...)

@@ -2,6 +2,7 @@ package validate_test
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -57,6 +58,14 @@ func TestSpec(t *testing.T) {
 		{"a VMI that is right", func(*vmi.VirtualMachineInstanceSpec) {}, nil},
 		{"a host name that is none", func(s *vmi.VirtualMachineInstanceSpec) { s.Hostname = "a.b" }, []string{"spec.hostname: FieldValueInvalid"}},
 		{"a subdomain that is none", func(s *vmi.VirtualMachineInstanceSpec) { s.Subdomain = "-" }, []string{"spec.subdomain: FieldValueInvalid"}},
+		{"the longest grace period", func(s *vmi.VirtualMachineInstanceSpec) { s.TerminationGracePeriodSeconds = new(int64(vmi.MostSeconds)) }, nil},
+		{"a grace period beyond it", func(s *vmi.VirtualMachineInstanceSpec) { s.TerminationGracePeriodSeconds = new(int64(math.MaxInt64)) }, []string{"spec.terminationGracePeriodSeconds: FieldValueInvalid"}},
+		{"a clock that is beyond a century", func(s *vmi.VirtualMachineInstanceSpec) {
+			s.Domain.Clock = &vmi.Clock{ClockOffset: vmi.ClockOffset{UTC: &vmi.ClockUTC{OffsetSeconds: new(math.MinInt64)}}}
+		}, []string{"spec.domain.clock.utc.offsetSeconds: FieldValueInvalid"}},
+		{"a probe that waits for centuries", func(s *vmi.VirtualMachineInstanceSpec) {
+			s.ReadinessProbe = &vmi.Probe{ProbeHandler: vmi.ProbeHandler{GuestAgentPing: &vmi.GuestAgentPing{}}, InitialDelaySeconds: math.MaxInt32, TimeoutSeconds: math.MaxInt32}
+		}, []string{"spec.readinessProbe.initialDelaySeconds: FieldValueInvalid", "spec.readinessProbe.timeoutSeconds: FieldValueInvalid"}},
 		{"a negative grace period", func(s *vmi.VirtualMachineInstanceSpec) { s.TerminationGracePeriodSeconds = new(int64(-1)) }, []string{"spec.terminationGracePeriodSeconds: FieldValueInvalid"}},
 		{"a node selector that is none", func(s *vmi.VirtualMachineInstanceSpec) { s.NodeSelector = map[string]string{"a": "b c"} }, []string{"spec.nodeSelector[a]: FieldValueInvalid"}},
 

@@ -103,6 +103,9 @@ func stop(o Observed) (Plan, error) {
 	if err := decode(o.Body, &opts); err != nil {
 		return Plan{}, err
 	}
+	if opts.GracePeriod != nil && *opts.GracePeriod > vmi.MostSeconds {
+		return Plan{}, bad("gracePeriod has to be less than or equal to %d", vmi.MostSeconds)
+	}
 	if opts.GracePeriod != nil && *opts.GracePeriod < 0 {
 		return Plan{}, bad("gracePeriod has to be greater or equal to 0")
 	}

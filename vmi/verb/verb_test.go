@@ -97,6 +97,7 @@ func TestWhatNoClientAsksIsRefused(t *testing.T) {
 		code                  int32
 		words                 string
 	}{
+		"a stop with a longer time than any": {verb.VMs, "stop", verb.Observed{VM: &vmi.VirtualMachine{Spec: vmi.VirtualMachineSpec{RunStrategy: new(vmi.RunAlways)}}, VMI: runs(), Body: []byte("gracePeriod: 9223372036854775807")}, 400, "gracePeriod has to be less than or equal to 31536000"},
 		"a freeze without a timeout":         {verb.VMIs, "freeze", verb.Observed{VMI: runs()}, 400, "Unfreeze timeout in freeze request is not set"},
 		"a freeze with a negative timeout":   {verb.VMIs, "freeze", verb.Observed{VMI: runs(), Body: []byte("unfreezeTimeout: -1s")}, 400, "is negative"},
 		"a freeze that is malformed":         {verb.VMIs, "freeze", verb.Observed{VMI: runs(), Body: []byte("[")}, 400, "Can not unmarshal"},
