@@ -176,5 +176,11 @@ func TestAttackAnInstallationInAnotherNamespaceIsHeldToTheSame(t *testing.T) {
 		}, timeout, 100*time.Millisecond)
 		_, err = e.kubeAs("default", account, "n1").CoreV1().Pods("default").Create(t.Context(), bare, dryRun)
 		forbidden(err, "virt-controller")
+		own, err := client.New(e.as("default", account, "n1"))
+		require.NoError(t, err)
+		_, err = own.VirtualMachineInstances("default").Patch(t.Context(), v.Name, types.MergePatchType,
+			[]byte(`{"spec":{"terminationGracePeriodSeconds":7}}`), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+		require.True(t, apierrors.IsInvalid(err), "%v", err)
+		require.ErrorContains(t, err, "cannot be changed")
 	}
 }
