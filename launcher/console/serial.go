@@ -33,7 +33,7 @@ func (s *Serial) Open(ctx context.Context) (net.Conn, error) {
 
 // dial makes a new connection the one that is open. The lock is held.
 func (s *Serial) dial(ctx context.Context) (net.Conn, error) {
-	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", s.Socket)
+	conn, err := Connect(ctx, s.Socket)
 	if err != nil {
 		return nil, fmt.Errorf("open the serial console: %w", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"net"
 	"sync"
 
+	"github.com/podvisor/podvisor/launcher/console"
 	"github.com/podvisor/podvisor/launcher/domain"
 	"github.com/podvisor/podvisor/launcher/protocol"
 )
@@ -52,7 +53,7 @@ func (s *Supervisor) openScreenIfFree(ctx context.Context) (net.Conn, error) {
 // connectScreen makes a new connection the only one. The lock of screens is held, so that
 // of two clients that ask at once for a free screen one has it.
 func (s *Supervisor) connectScreen(ctx context.Context) (net.Conn, error) {
-	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", domain.VNCSocket(s.privateDir()))
+	conn, err := console.Connect(ctx, domain.VNCSocket(s.privateDir()))
 	if err != nil {
 		return nil, fmt.Errorf("open the screen: %w", err)
 	}
