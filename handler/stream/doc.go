@@ -11,7 +11,8 @@
 //
 // virt-controller shows a token of its service account that Kubernetes issued for its pod
 // and for the handler of one node ([Tokens], [Audience]); the server has it checked by a
-// TokenReview ([Reviews]). No other server takes such a token.
+// TokenReview ([Reviews]). No other server takes such a token. What does not say of itself that
+// it is one is refused without a review, and sources take turns for those that there are.
 //
 // The handler makes a key and a certificate of its own when it starts ([NewCertificate]),
 // and the hash of the certificate is an annotation of its node, which only the handler of

@@ -51,7 +51,7 @@ func TestAHandlerThatRefusesEveryTokenIsAskedTwice(t *testing.T) {
 	requireRefusal(t, err, protocol.ReasonUnavailable)
 	require.ErrorContains(t, err, "of another cluster")
 	require.Equal(t, 2, r.requests)
-	require.Equal(t, []string{"token-1", "token-2"}, asked)
+	require.Equal(t, []string{signed("token-1", user, "virt-controller-1", Audience("n1")), signed("token-2", user, "virt-controller-1", Audience("n1"))}, asked)
 }
 
 func TestForgetDropsNoOtherToken(t *testing.T) {

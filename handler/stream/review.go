@@ -3,9 +3,12 @@ package stream
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -28,12 +31,15 @@ var (
 const podName = "authentication.kubernetes.io/pod-name"
 
 const (
-	// reviewTimeout is how long the API server may take.
+	// reviewTimeout is how long the API server may take, and turnTimeout how long a review
+	// waits for its turn.
 	reviewTimeout = 5 * time.Second
+	turnTimeout   = 5 * time.Second
 	// reviewsKept is how many tokens are remembered. Each replica of virt-controller
 	// has one or two.
 	reviewsKept = 64
-	// reviewsAtOnce and reviewsPerSource are how many reviews wait for the API server.
+	// reviewsAtOnce is how many reviews the API server is asked for at a time, and
+	// reviewsPerSource how many of one source there are, with those that wait for a place.
 	// Every pod in the cluster can show something that looks like a token.
 	reviewsAtOnce    = 32
 	reviewsPerSource = 4
@@ -59,10 +65,10 @@ type ReviewsConfig struct {
 type Reviews struct {
 	config ReviewsConfig
 
-	known   expiring.Map[[sha256.Size]byte, struct{}] // answers that admit
-	mu      sync.Mutex
-	asked   map[[sha256.Size]byte]*answer // what is being reviewed
-	sources map[string]int
+	known expiring.Map[[sha256.Size]byte, struct{}] // answers that admit
+	mu    sync.Mutex
+	asked map[[sha256.Size]byte]*answer // what is being reviewed, or waits for it
+	turns turns
 }
 
 // NewReviews makes Reviews.
@@ -70,12 +76,15 @@ func NewReviews(c ReviewsConfig) *Reviews {
 	if c.Lifetime == 0 {
 		c.Lifetime = time.Minute
 	}
-	return &Reviews{config: c, known: expiring.Map[[sha256.Size]byte, struct{}]{Most: reviewsKept}, asked: map[[sha256.Size]byte]*answer{}, sources: map[string]int{}}
+	return &Reviews{config: c, known: expiring.Map[[sha256.Size]byte, struct{}]{Most: reviewsKept}, asked: map[[sha256.Size]byte]*answer{}, turns: newTurns(reviewsAtOnce, reviewsPerSource)}
 }
 
 // Admit returns nil if the token is one of virt-controller for this node. Other tokens
 // are an [ErrDenied]; without an answer of the API server the error is an [ErrNotReviewed].
 // No error repeats the token.
+//
+// What does not even say that it is such a token is refused without a review. Reviews are
+// limited, and the sources take turns: one with many waits for one with few.
 func (r *Reviews) Admit(ctx context.Context, token, source string) error {
 	if token == "" || len(token) > longestToken {
 		return fmt.Errorf("%w: it has a token of %d bytes", ErrDenied, len(token))
@@ -84,17 +93,18 @@ func (r *Reviews) Admit(ctx context.Context, token, source string) error {
 	if _, known := r.known.Get(key, time.Now()); known {
 		return nil
 	}
-	a, first := r.begin(key, source)
-	if a == nil {
-		return fmt.Errorf("%w: too many tokens of %s are reviewed", ErrNotReviewed, source)
+	if err := r.claims(token); err != nil {
+		return err
 	}
+	a, first := r.begin(key)
 	if first {
-		defer r.end(key, source)
 		// The others that wait for it do not depend on this request.
-		if a.err = r.review(context.WithoutCancel(ctx), token); a.err == nil {
+		a.err = r.inTurn(context.WithoutCancel(ctx), token, source)
+		if a.err == nil {
 			// Others are not kept: there is no end of them.
 			r.known.Put(key, struct{}{}, time.Now(), r.config.Lifetime)
 		}
+		r.end(key)
 		close(a.done)
 		return a.err
 	}
@@ -134,28 +144,81 @@ func (r *Reviews) review(ctx context.Context, token string) error {
 	return nil
 }
 
-// begin takes the place of a review, if there is one. One who shows a token that is being
-// reviewed is not the first, and needs no place.
-func (r *Reviews) begin(key [sha256.Size]byte, source string) (a *answer, first bool) {
+// inTurn reviews when it is the turn of the source.
+func (r *Reviews) inTurn(ctx context.Context, token, source string) error {
+	ctx, cancel := context.WithTimeout(ctx, turnTimeout)
+	leave, err := r.turns.take(ctx, source)
+	cancel()
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrNotReviewed, err)
+	}
+	defer leave()
+	return r.review(context.WithoutCancel(ctx), token)
+}
+
+// claims refuses a token that does not say that it is one of the account, for this handler and
+// bound to a pod. Nothing is believed: whoever writes a token writes this too. But a token that
+// Kubernetes issued to another says what it is.
+func (r *Reviews) claims(token string) error {
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		return fmt.Errorf("%w: what it shows is no token of a service account", ErrDenied)
+	}
+	text, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil {
+		return fmt.Errorf("%w: what it shows is no token of a service account", ErrDenied)
+	}
+	var c struct {
+		Subject    string    `json:"sub"`
+		Audience   audiences `json:"aud"`
+		Kubernetes struct {
+			Pod struct {
+				Name string `json:"name"`
+			} `json:"pod"`
+		} `json:"kubernetes.io"`
+	}
+	audience := Audience(r.config.Node)
+	switch {
+	case json.Unmarshal(text, &c) != nil:
+		return fmt.Errorf("%w: what it shows is no token of a service account", ErrDenied)
+	case c.Subject != r.config.User:
+		return fmt.Errorf("%w: the token is of another account", ErrDenied)
+	case !slices.Contains(c.Audience, audience):
+		return fmt.Errorf("%w: the token is none for %s", ErrDenied, audience)
+	case c.Kubernetes.Pod.Name == "":
+		return fmt.Errorf("%w: the token is bound to no pod", ErrDenied)
+	}
+	return nil
+}
+
+// audiences are those of a token: one, or a list.
+type audiences []string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (a *audiences) UnmarshalJSON(b []byte) error {
+	var one string
+	if json.Unmarshal(b, &one) == nil {
+		*a = audiences{one}
+		return nil
+	}
+	return json.Unmarshal(b, (*[]string)(a))
+}
+
+// begin returns the answer of the token. The first one who asks has it reviewed; the others who
+// show it meanwhile wait, and need no place.
+func (r *Reviews) begin(key [sha256.Size]byte) (a *answer, first bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if a := r.asked[key]; a != nil {
 		return a, false
 	}
-	if len(r.asked) >= reviewsAtOnce || r.sources[source] >= reviewsPerSource {
-		return nil, false
-	}
 	a = &answer{done: make(chan struct{})}
 	r.asked[key] = a
-	r.sources[source]++
 	return a, true
 }
 
-func (r *Reviews) end(key [sha256.Size]byte, source string) {
+func (r *Reviews) end(key [sha256.Size]byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.asked, key)
-	if r.sources[source]--; r.sources[source] == 0 {
-		delete(r.sources, source)
-	}
 }

@@ -1,16 +1,23 @@
 package stream
 
 import (
+	"context"
+	"encoding/base64"
 	"errors"
+	"fmt"
+	"math"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
+	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	kubetesting "k8s.io/client-go/testing"
 )
 
@@ -36,7 +43,7 @@ func TestATokenIsReviewedOnceForAllWhoShowIt(t *testing.T) {
 			var wg sync.WaitGroup
 			for range 5 * reviewsPerSource {
 				wg.Go(func() {
-					if err := r.Admit(t.Context(), "token", "10.0.0.9"); !errors.Is(err, want) {
+					if err := r.Admit(t.Context(), signed("right", owner, "p", Audience("n1")), "10.0.0.9"); !errors.Is(err, want) {
 						t.Errorf("the error is %v, not %v", err, want)
 					}
 				})
@@ -52,6 +59,122 @@ func TestATokenIsReviewedOnceForAllWhoShowIt(t *testing.T) {
 		all(nil)
 		require.Equal(t, 3, reviews)
 		require.Empty(t, r.asked)
-		require.Empty(t, r.sources)
+		require.Empty(t, r.turns.of)
+	})
+}
+
+// lasting makes each review last, one beside the others, which a fake Clientset does not.
+type lasting struct {
+	authenticationclient.TokenReviewInterface
+	takes time.Duration
+}
+
+func (l lasting) Create(ctx context.Context, r *authenticationv1.TokenReview, o metav1.CreateOptions) (*authenticationv1.TokenReview, error) {
+	time.Sleep(l.takes)
+	return l.TokenReviewInterface.Create(ctx, r, o)
+}
+
+func TestAttackShamTokensOfManyPodsKeepNoOtherOut(t *testing.T) {
+	const owner, pods = "system:serviceaccount:kubevirt:virt-controller", 20
+	for name, tt := range map[string]struct {
+		sham func(n int) string
+		// most is how many reviews the attack may cause beside those of the others.
+		most int64
+	}{
+		"that are no tokens":               {func(n int) string { return fmt.Sprint("sham-", n) }, 0},
+		"of other accounts":                {func(n int) string { return signed(fmt.Sprint(n), "system:serviceaccount:t:a", "p", Audience("n1")) }, 0},
+		"with the claims of the right one": {func(n int) string { return signed(fmt.Sprint(n), owner, "p", Audience("n1")) }, math.MaxInt64},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var reviews atomic.Int64
+				right := func(n int) string { return signed(fmt.Sprint("right-", n), owner, "p", Audience("n1")) }
+				kube := fake.NewClientset()
+				kube.PrependReactor("create", "tokenreviews", func(a kubetesting.Action) (bool, runtime.Object, error) {
+					reviews.Add(1)
+					v := a.(kubetesting.CreateAction).GetObject().(*authenticationv1.TokenReview).DeepCopy()
+					for n := range 10 {
+						if v.Spec.Token == right(n) {
+							v.Status = authenticationv1.TokenReviewStatus{Authenticated: true, Audiences: v.Spec.Audiences,
+								User: authenticationv1.UserInfo{Username: owner, Extra: map[string]authenticationv1.ExtraValue{podName: {"p"}}}}
+						}
+					}
+					return true, v, nil
+				})
+				r := NewReviews(ReviewsConfig{Client: lasting{kube.AuthenticationV1().TokenReviews(), 200 * time.Millisecond}, Node: "n1", User: owner})
+				ctx, cancel := context.WithCancel(t.Context())
+				var all sync.WaitGroup
+				var next atomic.Int64
+				for pod := range pods {
+					for range 6 { // each at once, again and again
+						all.Go(func() {
+							for ctx.Err() == nil {
+								if r.Admit(ctx, tt.sham(int(next.Add(1))), fmt.Sprint("10.0.1.", pod)) == nil {
+									t.Error("a sham token is admitted")
+								}
+								time.Sleep(100 * time.Millisecond)
+							}
+						})
+					}
+				}
+				time.Sleep(time.Second)
+				for n := range 10 {
+					began := time.Now()
+					require.NoError(t, r.Admit(t.Context(), right(n), "10.0.0.9"))
+					require.Less(t, time.Since(began), 2*time.Second)
+				}
+				cancel()
+				all.Wait()
+				require.LessOrEqual(t, reviews.Load()-10, tt.most)
+				require.Empty(t, r.turns.of)
+				require.Empty(t, r.turns.queued)
+				require.Zero(t, r.turns.taken)
+			})
+		})
+	}
+}
+
+func TestASourceWaitsForItsTurn(t *testing.T) {
+	turns := newTurns(2, 3)
+	first, err := turns.take(t.Context(), "a")
+	require.NoError(t, err)
+	_, err = turns.take(t.Context(), "a")
+	require.NoError(t, err)
+	order := make(chan string, 2)
+	var all sync.WaitGroup
+	for n, source := range []string{"a", "b"} {
+		all.Go(func() {
+			leave, err := turns.take(t.Context(), source)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			order <- source
+			leave()
+		})
+		require.Eventually(t, func() bool { turns.mu.Lock(); defer turns.mu.Unlock(); return len(turns.queued) == n+1 }, time.Minute, time.Millisecond)
+	}
+	_, err = turns.take(t.Context(), "a")
+	require.ErrorContains(t, err, "too many tokens of a are reviewed")
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = turns.take(ended, "c")
+	require.ErrorIs(t, err, context.Canceled)
+	first()
+	first() // again changes nothing
+	all.Wait()
+	require.Equal(t, []string{"b", "a"}, []string{<-order, <-order}, "the one without a place is before the one with one")
+}
+
+func FuzzClaims(f *testing.F) {
+	f.Add(signed("a", "u", "p", "aud"))
+	f.Add("a.e30.b")
+	f.Add("..")
+	f.Add("a." + base64.RawURLEncoding.EncodeToString([]byte(`{"sub":"u","aud":"handler.podvisor.io/n1","kubernetes.io":{"pod":{"name":"p"}}}`)) + ".b")
+	r := NewReviews(ReviewsConfig{Node: "n1", User: "u"})
+	f.Fuzz(func(t *testing.T, token string) {
+		if err := r.claims(token); err != nil {
+			require.ErrorIs(t, err, ErrDenied)
+		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -75,7 +76,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		a.requests++
-		q.Status.Token = fmt.Sprintf("token-%d", a.requests)
+		q.Status.Token = signed(fmt.Sprintf("token-%d", a.requests), user, q.Spec.BoundObjectRef.Name, q.Spec.Audiences...)
 		q.Status.ExpirationTimestamp = metav1.NewTime(time.Now().Add(time.Duration(*q.Spec.ExpirationSeconds) * time.Second))
 		a.issue(q.Status.Token, user, q.Spec.BoundObjectRef.Name, q.Spec.Audiences...)
 		out = &q
@@ -101,6 +102,14 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(out)
+}
+
+// signed is a token with these claims, which differs by its name.
+func signed(name, account, pod string, audiences ...string) string {
+	claims := map[string]any{"sub": account, "aud": audiences, "kubernetes.io": map[string]any{"pod": map[string]any{"name": pod}}}
+	text, _ := json.Marshal(claims)
+	part := base64.RawURLEncoding.EncodeToString
+	return part([]byte(`{"alg":"RS256"}`)) + "." + part(text) + "." + part([]byte(name))
 }
 
 // issue makes a token known. The lock is held.
@@ -335,25 +344,42 @@ func (r *road) ask(header ...string) int {
 func TestAttackAStrangerOpensNoStream(t *testing.T) {
 	t.Parallel()
 	r := newRoad(t)
+	strangers := map[string]struct{ account, pod, audience string }{
+		"of-a-tenant":        {"system:serviceaccount:default:virt-controller", "p", Audience("n1")},
+		"of-the-handler":     {"system:serviceaccount:kubevirt:virt-handler", "p", Audience("n1")},
+		"of-no-pod":          {user, "", Audience("n1")},
+		"for-another-node":   {user, "p", Audience("n2")},
+		"for-the-api-server": {user, "p", "https://kubernetes.default.svc"},
+	}
+	right := signed("right", user, "p", Audience("n1"))
+	says := func(name string) string {
+		return signed(name, strangers[name].account, strangers[name].pod, strangers[name].audience)
+	}
+	lies := func(name string) string { return signed(name, user, "p", Audience("n1")) }
 	r.mu.Lock()
-	r.issue("of-a-tenant", "system:serviceaccount:default:virt-controller", "p", Audience("n1"))
-	r.issue("of-the-handler", "system:serviceaccount:kubevirt:virt-handler", "p", Audience("n1"))
-	r.issue("of-no-pod", user, "", Audience("n1"))
-	r.issue("for-another-node", user, "p", Audience("n2"))
-	r.issue("for-the-api-server", user, "p", "https://kubernetes.default.svc")
-	r.issue("right", user, "p", Audience("n1"))
+	for name, s := range strangers {
+		r.issue(says(name), s.account, s.pod, s.audience)
+		r.issue(lies(name), s.account, s.pod, s.audience)
+	}
+	r.issue(right, user, "p", Audience("n1"))
 	r.mu.Unlock()
 	bearer := func(token string) string { return "Authorization: Bearer " + token + "\r\n" }
 	require.Equal(t, 401, r.ask(), "no token")
-	require.Equal(t, 401, r.ask("Authorization: Basic right\r\n"))
+	require.Equal(t, 401, r.ask("Authorization: Basic "+right+"\r\n"))
 	require.Equal(t, 401, r.ask(bearer("")))
 	require.Equal(t, 401, r.ask(bearer(strings.Repeat("x", longestToken+1))))
-	require.Equal(t, 401, r.ask(bearer("of-a-tenant"), bearer("right")), "two tokens")
-	for _, token := range []string{"unknown", "of-a-tenant", "of-the-handler", "of-no-pod", "for-another-node", "for-the-api-server"} {
-		require.Equal(t, 401, r.ask(bearer(token)), token)
+	require.Equal(t, 401, r.ask(bearer(says("of-a-tenant")), bearer(right)), "two tokens")
+	for name := range strangers {
+		require.Equal(t, 401, r.ask(bearer(says(name))), name)
 	}
+	require.Zero(t, r.reviews, "none of them says that it is for this handler")
+	require.Equal(t, 401, r.ask(bearer(signed("unknown", user, "p", Audience("n1")))))
+	for name := range strangers {
+		require.Equal(t, 401, r.ask(bearer(lies(name))), name)
+	}
+	require.Equal(t, 1+len(strangers), r.reviews)
 	require.Zero(t, r.guests.open.Load())
-	require.Equal(t, 101, r.ask(bearer("right")))
+	require.Equal(t, 101, r.ask(bearer(right)))
 }
 
 func TestAttackATokenIsSentToNoServerWithAnotherCertificate(t *testing.T) {
