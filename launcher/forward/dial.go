@@ -25,13 +25,14 @@ func Dial(ctx context.Context, w network.Way, protocol string, port uint16) (net
 	if protocol != "tcp" && protocol != "udp" {
 		return nil, fmt.Errorf("dial the guest: protocol %q is neither tcp nor udp", protocol)
 	}
-	if err := w.Leads(protocol, port); err != nil {
-		return nil, fmt.Errorf("dial the guest: %w", err)
+	address := net.JoinHostPort(w.To.String(), strconv.Itoa(int(port)))
+	if err := w.Leads(protocol, port); err != nil { // as the pod's own address refuses it
+		return nil, fmt.Errorf("dial %s %s: connect: %w: %w", protocol, address, syscall.ECONNREFUSED, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, mostToDial)
 	defer cancel()
 	d := net.Dialer{Control: func(_, _ string, c syscall.RawConn) error { return bind(c, w) }}
-	c, err := d.DialContext(ctx, protocol, net.JoinHostPort(w.To.String(), strconv.Itoa(int(port))))
+	c, err := d.DialContext(ctx, protocol, address)
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/podvisor/podvisor/launcher/forward"
 	"github.com/podvisor/podvisor/network"
@@ -53,12 +54,27 @@ func bind(t *testing.T, pod *os.File, v *vmi.VirtualMachineInstance) (network.Wa
 	return *way, guest
 }
 
+// unprivileged calls f on a thread that has no capability, as the launcher has none.
+func unprivileged(t *testing.T, f func()) {
+	t.Helper()
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var had, none [2]unix.CapUserData
+	require.NoError(t, unix.Capget(&header, &had[0]))
+	none = had
+	none[0].Effective, none[1].Effective = 0, 0
+	require.NoError(t, unix.Capset(&header, &none[0]))
+	defer func() { require.NoError(t, unix.Capset(&header, &had[0])) }()
+	f()
+}
+
 // dial connects in the pod.
 func dial(t *testing.T, pod *os.File, w network.Way, protocol string, port uint16) (c net.Conn, err error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
-	networktest.In(t, pod, func() { c, err = forward.Dial(ctx, w, protocol, port) })
+	networktest.In(t, pod, func() { // on a thread of its own
+		unprivileged(t, func() { c, err = forward.Dial(ctx, w, protocol, port) })
+	})
 	if err == nil {
 		t.Cleanup(func() { _ = c.Close() })
 		require.NoError(t, c.SetDeadline(time.Now().Add(soon)))
@@ -130,6 +146,7 @@ func TestOnlyThePortsOfTheSpecAreReached(t *testing.T) {
 		port     uint16
 	}{{"tcp", 8081}, {"tcp", 53}, {"udp", 8080}} {
 		_, err := dial(t, pod, way, refused.protocol, refused.port)
+		require.ErrorContains(t, err, "connection refused: port ")
 		require.ErrorContains(t, err, "is none of the ports that the spec lists")
 	}
 	_, err := dial(t, pod, way, "unix", 8080)
