@@ -274,10 +274,14 @@ func (s *Server) stream(ctx context.Context, w http.ResponseWriter, r *http.Requ
 		return
 	}
 	log := s.config.Logger.With("vmi", to.Key(), "stream", stream)
-	log.Info("a stream begins")
+	level := slog.LevelInfo
+	if _, _, port := stream.Port(); port { // of which a client opens one for each connection
+		level = slog.LevelDebug
+	}
+	log.Log(ctx, level, "a stream begins")
 	go func() {
 		defer leave()
 		carry.Both(ctx, outer, inner)
-		log.Info("a stream ended")
+		log.Log(context.WithoutCancel(ctx), level, "a stream ended")
 	}()
 }

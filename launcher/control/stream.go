@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"time"
@@ -123,10 +124,14 @@ func (s *Server) getStream(ctx context.Context, w http.ResponseWriter, r *http.R
 		s.refuse(w, http.StatusServiceUnavailable, protocol.ReasonUnavailable, err) // the handler may be gone
 		return
 	}
-	s.config.Logger.Info("a stream begins", "stream", name)
+	level := slog.LevelInfo
+	if _, _, port := name.Port(); port { // of which a client opens one for each connection
+		level = slog.LevelDebug
+	}
+	s.config.Logger.Log(ctx, level, "a stream begins", "stream", name)
 	go func() {
 		defer leave()
 		carry.Both(ctx, outer, inner)
-		s.config.Logger.Info("a stream ended", "stream", name)
+		s.config.Logger.Log(context.WithoutCancel(ctx), level, "a stream ended", "stream", name)
 	}()
 }
