@@ -35,12 +35,12 @@ func bridged() *vmi.VirtualMachineInstance { return vmitest.New(vmitest.WithBrid
 // bind binds the interface in the pod as the handler does, and makes a guest with its address.
 func bind(t *testing.T, pod *os.File, v *vmi.VirtualMachineInstance) (network.Way, *os.File) {
 	t.Helper()
-	s, err := link.Observe(pod)
+	s, err := link.Observe(t.Context(), pod)
 	require.NoError(t, err)
 	cfg, err := network.Plan(network.Input{Instance: v, State: s, Owner: network.Owner{UID: 107, GID: 107}, Links: networktest.Links(v)})
 	require.NoError(t, err)
 	require.NoError(t, nft.Apply(pod, cfg))
-	require.NoError(t, link.Apply(pod, cfg))
+	require.NoError(t, link.Apply(t.Context(), pod, cfg))
 	way := network.WayOf(cfg.Attachments)
 	require.NotNil(t, way)
 	guest := networktest.Guest(t, pod, cfg.Attachments[0])
