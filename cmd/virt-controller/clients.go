@@ -22,9 +22,10 @@ type clients struct {
 	kube kubernetes.Interface
 	// dynamic is for DataVolumes.
 	dynamic dynamic.Interface
-	// answerVMIs and answerKube are for the webhooks.
-	answerVMIs *client.Client
-	answerKube kubernetes.Interface
+	// answerVMIs, answerKube and answerDynamic are for the webhooks.
+	answerVMIs    *client.Client
+	answerKube    kubernetes.Interface
+	answerDynamic dynamic.Interface
 	// verbVMIs and verbKube are for the verbs of users, who decide how many there are.
 	verbVMIs *client.Client
 	verbKube kubernetes.Interface
@@ -48,6 +49,9 @@ func newClients(s *ops.Setup, namespace string) (c clients, err error) {
 		return c, err
 	}
 	if c.answerKube, err = kubernetes.NewForConfig(s.Urgent); err != nil {
+		return c, err
+	}
+	if c.answerDynamic, err = dynamic.NewForConfig(s.Urgent); err != nil {
 		return c, err
 	}
 	if c.verbVMIs, err = client.New(s.Urgent); err != nil {

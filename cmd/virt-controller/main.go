@@ -7,6 +7,7 @@ import (
 	"flag"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"k8s.io/klog/v2"
@@ -35,6 +36,7 @@ func run(ctx context.Context, args []string) error {
 	full := flags.String("launcher-full-image", os.Getenv("LAUNCHER_FULL_IMAGE"), "image of the launcher pods that need UEFI firmware or a TPM (LAUNCHER_FULL_IMAGE); default: the launcher image with -full before the tag")
 	emulate := flags.Bool("allow-emulation", os.Getenv("ALLOW_EMULATION") == "true", "run guests without hardware virtualization (ALLOW_EMULATION)")
 	disks := flags.String("container-disks", os.Getenv("CONTAINER_DISKS"), "auto, image-volume or init-copy (CONTAINER_DISKS)")
+	fields := flags.String("pod-fields", os.Getenv("POD_FIELDS"), "fields of launcher pods that the admission of others may set, with commas between them (POD_FIELDS)")
 	namespace := flags.String("namespace", cmp.Or(os.Getenv("POD_NAMESPACE"), "kubevirt"), "namespace of the lease and the certificate (POD_NAMESPACE)")
 	listen := flags.String("listen", ":8443", "address of the webhooks, health and metrics")
 	level := flags.String("log-level", "info", "debug, info, warn or error")
@@ -55,10 +57,14 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	pods := pod.Config{Image: *image, FullImage: *full, AllowEmulation: *emulate, ContainerDisks: way}
+	if pods.Build, err = buildOf(pods); err != nil {
+		return err
+	}
 	var serving *admission.Serving
 	c, err := controller.New(controller.Config{Client: api.vmis, Kube: api.kube, Dynamic: api.dynamic, Logger: s.Log, Metrics: s.Queues, Settings: s.Settings, Home: *namespace, Guests: api.guests,
 		Guarded: func() bool { return serving.Guarded() },
-		Pods:    pod.Config{Image: *image, FullImage: *full, AllowEmulation: *emulate, ContainerDisks: way}})
+		Pods:    pods})
 	if err != nil {
 		return err
 	}
@@ -71,7 +77,7 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	e := ops.Endpoint{Addr: *listen, Metrics: s.Metrics, Ready: ops.All(c.Ready, serving.Ready), Facts: s.Settings.Facts, Logger: s.Log,
-		Handlers: handlers(s, api, c, serving, verbs, *namespace), Certificate: serving.Certificate}
+		Handlers: handlers(s, api, c, serving, verbs, *namespace, strings.FieldsFunc(*fields, func(r rune) bool { return r == ',' || r == ' ' })), Certificate: serving.Certificate}
 	host, _ := os.Hostname()
 	lease := controller.Lease{Kube: api.lease, Namespace: *namespace, Name: "virt-controller", Identity: host, OnChange: ops.Leading(s.Metrics)}
 	return ops.Together(ctx, s.Settings.Run, serving.Run, verbs.Run,

@@ -28,8 +28,9 @@ const OwnedPath = "/admission/owned"
 // virt-controller creates, unless the VirtualMachine or the replica set that controls
 // it exists and asks for it. So the token of virt-controller gives no guest of one's
 // own beside the Secrets and disks of others. The same holds for DataVolumes: what
-// fills one sends the Secrets that it names to its source; and for pods with the token
-// of a service account: the VMI must ask for it.
+// fills one sends the Secrets that it names to its source. A pod that it creates must be
+// what scheduler/pod renders for the stored VMI that controls it, and a pod that it names
+// in the status of a VMI one that was made for that VMI: see [Launchers].
 //
 // What decides what a guest is and reads is compared with the template: disks, volumes,
 // networks, credentials, devices, firmware. Where it runs, how large it is, and labels
@@ -40,6 +41,8 @@ const OwnedPath = "/admission/owned"
 type Owned struct {
 	// Owners reads the owners of VMIs, and VMIs, which own pods. Required.
 	Owners *client.Client
+	// Launchers is what pods are compared with. Required.
+	Launchers Launchers
 	// Settings returns the configuration of the cluster that is in force. Nil: the
 	// default configuration.
 	Settings func() config.Config
@@ -53,6 +56,12 @@ func (o Owned) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		resource := schema.GroupResource{Group: req.Resource.Group, Resource: req.Resource.Resource}
 		why, err := o.refusal(ctx, req)
 		switch {
+		case errors.Is(err, errOtherBuild):
+			// The API server keeps its connections to replicas: the next may lead to another.
+			w.Header().Set("Connection", "close")
+			later := apierrors.NewServiceUnavailable(err.Error())
+			later.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: 1}
+			return refused(later)
 		case err != nil:
 			return refused(apierrors.NewServiceUnavailable(err.Error()))
 		case why != "":
@@ -68,11 +77,13 @@ func (o Owned) refusal(ctx context.Context, req *admissionv1.AdmissionRequest) (
 	if fault := bounds.Fault(req.Kind.Kind, req.Object.Raw); fault != nil {
 		return fault.Error(), nil
 	}
-	switch req.Kind.Kind {
-	case dataVolume:
+	switch {
+	case req.Kind.Kind == dataVolume:
 		return o.volumeRefusal(ctx, req)
-	case podKind:
+	case req.Kind.Kind == podKind:
 		return o.podRefusal(ctx, req)
+	case req.SubResource == "status":
+		return o.statusRefusal(ctx, req)
 	}
 	made := &vmi.VirtualMachineInstance{}
 	if err := decoder.Into(req.Object.Raw, made); err != nil {

@@ -3,51 +3,195 @@ package admission
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 
+	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/vmi"
 )
 
 // podKind is the kind of what VMIs run in.
 const podKind = "Pod"
 
-const podNotAskedFor = "virt-controller may create pods with the token of a service account only that one VirtualMachineInstance controls"
+// Launchers is what pods are compared with that virt-controller creates, and pods that it
+// names in the status of VMIs.
+type Launchers struct {
+	// Rendering returns how the build of virt-controller that a pod names renders pods, as
+	// the cluster is configured now, without Facts. False: this process has another build,
+	// and the review is refused until one with that build has it. Required.
+	Rendering func(build string) (pod.Config, bool)
+	// Kube reads pods and priority classes. Required.
+	Kube kubernetes.Interface
+	// Facts reads what a pod of the VMI is rendered by beside the configuration, from the
+	// API server. Required.
+	Facts func(context.Context, *vmi.VirtualMachineInstance) (pod.Facts, error)
+	// Cached returns the VMI of this name and its facts as they were a moment ago. A pod
+	// that differs from what follows from them is compared with what the API server has.
+	// Nil, as the function or as its answer: nothing is known.
+	Cached func(namespace, name string) (*vmi.VirtualMachineInstance, pod.Facts)
+	// CachedPod returns the launcher pod of this name as it was a moment ago. Nil, as the
+	// function or as its answer: none is known.
+	CachedPod func(namespace, name string) *corev1.Pod
+	// Fields are fields of launcher pods that the admission of others may set, as
+	// [pod.Admitted] has them.
+	Fields []string
+}
 
-// podRefusal says why virt-controller must not create the pod with the token of a
-// service account, or nothing: the VMI that controls it must have a volume with the
-// token of that account. The error is that this is not known.
+const podNotAskedFor = "virt-controller may create pods only that one VirtualMachineInstance controls"
+
+// errOtherBuild is that another build of virt-controller rendered a pod, so that it is not
+// known here what it must be.
+var errOtherBuild = errors.New("the pod was rendered by another build of virt-controller than that of the replica that was asked, as while it is upgraded: the next try may ask one with this build")
+
+// podRefusal says why virt-controller must not create the pod, or nothing: it must be the
+// launcher of the VMI that controls it. The error is that this is not known.
 func (o Owned) podRefusal(ctx context.Context, req *admissionv1.AdmissionRequest) (string, error) {
 	var made corev1.Pod
-	if err := json.Unmarshal(req.Object.Raw, &made); err != nil {
+	var tree any
+	if err := errors.Join(json.Unmarshal(req.Object.Raw, &made), json.Unmarshal(req.Object.Raw, &tree)); err != nil {
 		return fmt.Sprintf("decode the Pod: %v", err), nil
 	}
 	ref := metav1.GetControllerOfNoCopy(&made)
 	if ref == nil || len(made.OwnerReferences) != 1 || ref.APIVersion != vmi.GroupVersion.String() || ref.Kind != vmi.VirtualMachineInstances.Kind {
 		return podNotAskedFor, nil
 	}
+	l := o.Launchers
+	config, ok := l.Rendering(pod.BuildOf(&made))
+	if !ok {
+		return "", errOtherBuild
+	}
+	config.Role = pod.RoleFor(&made)
+	admitted := pod.Admitted{Fields: l.Fields}
+	if l.Cached != nil {
+		if v, facts := l.Cached(req.Namespace, ref.Name); v != nil && v.UID == ref.UID && v.DeletionTimestamp == nil {
+			if other, err := differencesOf(v, config, facts, tree, admitted); err == nil && len(other) == 0 {
+				return "", nil
+			}
+		}
+	}
 	object := fmt.Sprintf("%s %s/%s", ref.Kind, req.Namespace, ref.Name)
-	owner, err := o.Owners.VirtualMachineInstances(req.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+	v, err := o.Owners.VirtualMachineInstances(req.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return object + " does not exist, so virt-controller creates no pod with a token for it", nil
+		return object + " does not exist, so virt-controller creates no pod for it", nil
 	case err != nil:
 		return "", fmt.Errorf("read %s, which controls the pod: %w", object, err)
-	case owner.UID != ref.UID:
+	case v.UID != ref.UID:
 		return object + " is another one than the one that is to control the pod", nil
-	case owner.DeletionTimestamp != nil:
-		return object + " is being deleted, so virt-controller creates no pod with a token for it", nil
+	case v.DeletionTimestamp != nil:
+		return object + " is being deleted, so virt-controller creates no pod for it", nil
 	}
-	account := made.Spec.ServiceAccountName
-	if !slices.ContainsFunc(owner.Spec.Volumes, func(v vmi.Volume) bool {
-		return v.ServiceAccount != nil && v.ServiceAccount.ServiceAccountName == account
-	}) {
-		return fmt.Sprintf("%s has no volume with the token of the service account %q", object, account), nil
+	facts, err := l.Facts(ctx, v)
+	if err != nil {
+		return "", fmt.Errorf("read what the pod of %s depends on: %w", object, err)
+	}
+	if v.Spec.PriorityClassName == "" && made.Spec.PriorityClassName != "" {
+		if admitted.PriorityClass, err = l.defaultClass(ctx, made.Spec.PriorityClassName); err != nil {
+			return "", err
+		}
+	}
+	other, err := differencesOf(v, config, facts, tree, admitted)
+	switch {
+	case err != nil:
+		return fmt.Sprintf("%s has no pod: %v", object, err), nil
+	case len(other) > 0:
+		return fmt.Sprintf("%s asks for a pod with another %s: what the admission of others sets in launcher pods is permitted by POD_FIELDS of the Deployment virt-controller", object, strings.Join(other, ", ")), nil
 	}
 	return "", nil
+}
+
+// differencesOf are the fields in which the pod that was made differs from the launcher of
+// the VMI. The error is that the VMI has none.
+func differencesOf(v *vmi.VirtualMachineInstance, c pod.Config, f pod.Facts, made any, a pod.Admitted) ([]string, error) {
+	c.Facts = f
+	rendered, err := pod.Render(v, c)
+	if err != nil {
+		return nil, err
+	}
+	return pod.Differences(rendered, made, a)
+}
+
+// defaultClass returns the name if it is the class of pods that name none, or "".
+func (l Launchers) defaultClass(ctx context.Context, name string) (string, error) {
+	c, err := l.Kube.SchedulingV1().PriorityClasses().Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("read PriorityClass %s of the pod: %w", name, err)
+	case c.GlobalDefault:
+		return name, nil
+	}
+	return "", nil
+}
+
+// namedPods is what of a VMI says which pods it has.
+type namedPods struct {
+	metav1.ObjectMeta `json:"metadata"`
+	Status            struct {
+		ActivePods     map[types.UID]string `json:"activePods"`
+		MigrationState struct {
+			SourcePod string `json:"sourcePod"`
+			TargetPod string `json:"targetPod"`
+		} `json:"migrationState"`
+	} `json:"status"`
+}
+
+// statusRefusal says why virt-controller must not write the status of the VMI, or nothing:
+// a pod that it names in activePods, and did not before, must be one that was made for the
+// VMI and is on that node. Handlers connect to these pods. The error is that this is not
+// known.
+func (o Owned) statusRefusal(ctx context.Context, req *admissionv1.AdmissionRequest) (string, error) {
+	var was, is namedPods
+	if err := errors.Join(json.Unmarshal(req.OldObject.Raw, &was), json.Unmarshal(req.Object.Raw, &is)); err != nil {
+		return fmt.Sprintf("decode the status: %v", err), nil
+	}
+	v := &vmi.VirtualMachineInstance{ObjectMeta: metav1.ObjectMeta{Namespace: req.Namespace, Name: is.Name, UID: is.UID}}
+	names := []string{pod.Name(v), is.Status.MigrationState.TargetPod, is.Status.MigrationState.SourcePod}
+	for uid, node := range is.Status.ActivePods {
+		if was.Status.ActivePods[uid] == node {
+			continue
+		}
+		its, err := o.Launchers.isOf(ctx, v, names, uid, node)
+		switch {
+		case err != nil:
+			return "", err
+		case !its:
+			return fmt.Sprintf("status.activePods names pod %s on node %q, which was not made for VirtualMachineInstance %s/%s or is not there", uid, node, v.Namespace, v.Name), nil
+		}
+	}
+	return "", nil
+}
+
+// isOf says that a pod with one of the names has the UID, is on the node, and was made for
+// the VMI.
+func (l Launchers) isOf(ctx context.Context, v *vmi.VirtualMachineInstance, names []string, uid types.UID, node string) (bool, error) {
+	right := func(p *corev1.Pod) bool {
+		return p != nil && p.UID == uid && p.Spec.NodeName == node && node != "" && pod.Adoptable(p, v)
+	}
+	if l.CachedPod != nil && slices.ContainsFunc(names, func(n string) bool { return right(l.CachedPod(v.Namespace, n)) }) {
+		return true, nil
+	}
+	for _, n := range names {
+		if n == "" {
+			continue
+		}
+		p, err := l.Kube.CoreV1().Pods(v.Namespace).Get(ctx, n, metav1.GetOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return false, fmt.Errorf("read pod %s/%s, which the status may name: %w", v.Namespace, n, err)
+		}
+		if err == nil && right(p) {
+			return true, nil
+		}
+	}
+	return false, nil
 }

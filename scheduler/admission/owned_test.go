@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/podvisor/podvisor/scheduler/admission"
-	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/scheduler/replicaset"
 	"github.com/podvisor/podvisor/scheduler/vm"
 	"github.com/podvisor/podvisor/vmi"
@@ -89,48 +88,6 @@ func TestAttackADataVolumeThatNoTemplateAsksForIsRefused(t *testing.T) {
 	}
 }
 
-// A thief of virt-controller's token has launchers started with the tokens of accounts
-// that no VMI names.
-func TestAttackAPodWithATokenThatItsVMIDoesNotAskForIsRefused(t *testing.T) {
-	t.Parallel()
-	v := vmitest.New(vmitest.WithDisk("token", vmi.VolumeSource{ServiceAccount: &vmi.ServiceAccountVolume{ServiceAccountName: "robot"}}))
-	ended := v.DeepCopy()
-	ended.Name, ended.DeletionTimestamp, ended.Finalizers = "ended", new(metav1.Now()), []string{"a/b"}
-	c, err := client.New(fake.New(v, ended).Config())
-	require.NoError(t, err)
-	asked, err := pod.Render(v, pod.Config{Image: "podvisor/virt-launcher"})
-	require.NoError(t, err)
-	require.Equal(t, "robot", asked.Spec.ServiceAccountName)
-	for name, tt := range map[string]struct {
-		change func(*corev1.Pod)
-		says   string
-	}{
-		"as it is rendered":          {func(*corev1.Pod) {}, ""},
-		"of another account":         {func(p *corev1.Pod) { p.Spec.ServiceAccountName = "admin" }, `has no volume with the token of the service account "admin"`},
-		"of the default account":     {func(p *corev1.Pod) { p.Spec.ServiceAccountName = "" }, `has no volume with the token of the service account ""`},
-		"of a VMI that is not there": {func(p *corev1.Pod) { p.OwnerReferences[0].Name = "gone" }, "default/gone does not exist"},
-		"of a VMI before":            {func(p *corev1.Pod) { p.OwnerReferences[0].UID = "before" }, "is another one than the one that is to control the pod"},
-		"of a VMI that is deleted":   {func(p *corev1.Pod) { p.OwnerReferences[0].Name = "ended" }, "is being deleted"},
-		"of a VM":                    {func(p *corev1.Pod) { p.OwnerReferences[0].Kind = "VirtualMachine" }, "only that one VirtualMachineInstance controls"},
-		"of no owner":                {func(p *corev1.Pod) { p.OwnerReferences = nil }, "only that one VirtualMachineInstance controls"},
-		"of an owner beside the VMI": {func(p *corev1.Pod) {
-			p.OwnerReferences = append(p.OwnerReferences, metav1.OwnerReference{Kind: "Node"})
-		}, "only that one VirtualMachineInstance controls"},
-		"of a VMI that does not control": {func(p *corev1.Pod) { p.OwnerReferences[0].Controller = nil }, "only that one VirtualMachineInstance controls"},
-	} {
-		p := asked.DeepCopy()
-		tt.change(p)
-		raw, err := json.Marshal(p)
-		require.NoError(t, err)
-		message, _ := send(t, c, &admissionv1.AdmissionRequest{UID: "1", Operation: admissionv1.Create, Name: p.Name, Namespace: "default", Kind: metav1.GroupVersionKind{Version: "v1", Kind: "Pod"}, Object: runtime.RawExtension{Raw: raw}}, config.Config{})
-		if tt.says == "" {
-			require.Empty(t, message, name)
-			continue
-		}
-		require.Contains(t, message, tt.says, "a pod %s", name)
-	}
-}
-
 func askOf(t *testing.T, c *client.Client, made *vmi.VirtualMachineInstance, settings config.Config) (string, metav1.StatusReason) {
 	t.Helper()
 	raw, err := json.Marshal(made)
@@ -145,7 +102,8 @@ func send(t *testing.T, c *client.Client, req *admissionv1.AdmissionRequest, set
 	body, err := json.Marshal(admissionv1.AdmissionReview{Request: req})
 	require.NoError(t, err)
 	out := httptest.NewRecorder()
-	admission.Owned{Owners: c, Settings: func() config.Config { return settings }}.ServeHTTP(out, httptest.NewRequestWithContext(t.Context(), http.MethodPost, admission.OwnedPath, bytes.NewReader(body)))
+	owned := admission.Owned{Owners: c, Settings: func() config.Config { return settings }}
+	owned.ServeHTTP(out, httptest.NewRequestWithContext(t.Context(), http.MethodPost, admission.OwnedPath, bytes.NewReader(body)))
 	require.Equal(t, http.StatusOK, out.Code)
 	var answer admissionv1.AdmissionReview
 	require.NoError(t, json.Unmarshal(out.Body.Bytes(), &answer))

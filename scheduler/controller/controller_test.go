@@ -194,11 +194,24 @@ func TestAnAPIServerThatFailsIsNoRefusal(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, stored(""))
 	r.kube.PrependReactor("create", "pods", func(ktesting.Action) (bool, runtime.Object, error) {
-		return true, nil, apierrors.NewInternalError(errors.New("etcd"))
+		return true, nil, apierrors.NewServerTimeout(corev1.Resource("pods"), "create", 1)
 	})
 	_, err := r.reconcile(t.Context(), key)
 	require.ErrorContains(t, err, "create pod default/")
 	require.Empty(t, r.server.patches)
+}
+
+func TestAVMISaysThatItsPodWaitsForTheWebhook(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, stored(""))
+	r.kube.PrependReactor("create", "pods", func(ktesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewInternalError(errors.New("failed calling webhook"))
+	})
+	_, err := r.reconcile(t.Context(), key)
+	require.NoError(t, err)
+	c := r.server.vmi.Status.Condition(vmi.ConditionSynchronized)
+	require.Equal(t, "FailedCreate", c.Reason)
+	require.Contains(t, c.Message, "failed calling webhook")
 }
 
 func TestAPodWithTheNameIsTheVMIsOrAReason(t *testing.T) {

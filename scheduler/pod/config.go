@@ -21,6 +21,9 @@ import (
 type Config struct {
 	// Role is what the pod is for the instance. The zero value: the instance runs in it.
 	Role Role
+	// Build names the program and the settings that render, by which a reviewer knows
+	// whether it renders the same: see [BuildOf]. Empty: the pod names none.
+	Build string
 	// Image is the reference of the virt-launcher image. Required.
 	Image string
 	// FullImage is the reference of the image with what few VMIs need beside: UEFI

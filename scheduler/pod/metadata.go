@@ -29,6 +29,8 @@ const (
 	// sidecar takes over as if processes of the pod had sent it.
 	istioAnnotation       = "istio.io/reroute-virtual-interfaces"
 	legacyIstioAnnotation = "traffic.sidecar.istio.io/kubevirtInterfaces"
+	// buildAnnotation names what rendered the pod.
+	buildAnnotation = "podvisor.io/build"
 	// kubectlAnnotations belong to the object that kubectl applied.
 	kubectlAnnotations = "kubectl.kubernetes.io"
 )
@@ -143,6 +145,9 @@ func annotations(v *vmi.VirtualMachineInstance) map[string]string {
 	a[evictAnnotation] = ""
 	return a
 }
+
+// BuildOf is the Build of the [Config] that the pod was rendered with, as the pod says.
+func BuildOf(p *corev1.Pod) string { return p.Annotations[buildAnnotation] }
 
 // translated says that the guest's traffic reaches the pod network by the pod's
 // address, and so passes what a service mesh puts into the pod.

@@ -37,6 +37,10 @@ func Render(v *vmi.VirtualMachineInstance, c Config) (*corev1.Pod, error) {
 	memory := c.overhead(guest(v, c))
 	meta := Metadata(v, c.Role)
 	meta.Annotations[overheadAnnotation] = strconv.FormatInt(memory.Value(), 10)
+	delete(meta.Annotations, buildAnnotation) // of the VMI
+	if c.Build != "" {
+		meta.Annotations[buildAnnotation] = c.Build
+	}
 	if translated(&v.Spec, c) {
 		meta.Annotations[istioAnnotation], meta.Annotations[legacyIstioAnnotation] = network.PodBridge, network.PodBridge
 	}

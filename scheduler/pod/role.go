@@ -46,6 +46,14 @@ func RoleOf(p *corev1.Pod) vmi.Role {
 	return vmi.RoleActive
 }
 
+// RoleFor is the role that a pod was made for, with the object that it names.
+func RoleFor(p *corev1.Pod) Role {
+	if RoleOf(p) != vmi.RoleTarget {
+		return Role{Name: RoleOf(p)}
+	}
+	return Role{vmi.RoleTarget, Object{p.Annotations[vmi.MigrationJobAnnotation], types.UID(p.Labels[vmi.MigrationJobLabel])}}
+}
+
 // attachmentPrefix begins the names of pods that attach volumes.
 const attachmentPrefix = "hp-volume-"
 
