@@ -59,7 +59,7 @@ func TestAControllerThatDiedAfterMakingThePodFindsItAgain(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	v := s.create(guest("vm"))
-	p, err := pod.Render(v, pod.Config{Image: "podvisor/virt-launcher:v0", AllowEmulation: true})
+	p, err := pod.Render(v, build("before"))
 	require.NoError(t, err)
 	p, err = s.asController().Pods(s.name).Create(t.Context(), p, metav1.CreateOptions{})
 	require.NoError(t, err)

@@ -26,7 +26,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
 	"github.com/podvisor/podvisor/e2e/cluster/plan"
@@ -38,9 +40,69 @@ import (
 	"github.com/podvisor/podvisor/scheduler/vm"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
+	"github.com/podvisor/podvisor/vmi/config/live"
 	"github.com/podvisor/podvisor/vmi/defaults"
 	"github.com/podvisor/podvisor/vmi/vmitest"
 )
+
+// builds are the ways in which these tests render pods. Each stands for a build of
+// virt-controller, which a pod names.
+var builds = map[string]pod.Config{
+	"":             {Image: "podvisor/virt-launcher:v1", AllowEmulation: true},
+	"before":       {Image: "podvisor/virt-launcher:v0", AllowEmulation: true},
+	"init-copy":    {Image: "podvisor/virt-launcher:v1", AllowEmulation: true, ContainerDisks: pod.InitCopy},
+	"no-emulation": {Image: "podvisor/virt-launcher:v1"},
+	followed:       {Image: "podvisor/virt-launcher:v1", AllowEmulation: true},
+}
+
+// followed is the build that follows the configuration of the cluster.
+const followed = "followed"
+
+// build is the way in which the build renders pods.
+func build(name string) pod.Config {
+	c := builds[name]
+	c.Build = name
+	return c
+}
+
+// newOwned is the webhook for what virt-controller creates, with its rights.
+func newOwned(ctx context.Context, as *rest.Config) (admission.Owned, error) {
+	owners, err := client.New(as)
+	if err != nil {
+		return admission.Owned{}, err
+	}
+	kube, err := kubernetes.NewForConfig(as)
+	if err != nil {
+		return admission.Owned{}, err
+	}
+	networks, err := dynamic.NewForConfig(as)
+	if err != nil {
+		return admission.Owned{}, err
+	}
+	definitions, err := metadata.NewForConfig(as)
+	if err != nil {
+		return admission.Owned{}, err
+	}
+	settings, err := live.New(live.Config{KubeVirts: owners.KubeVirts(""), Metadata: definitions})
+	if err != nil {
+		return admission.Owned{}, err
+	}
+	go func() { _ = settings.Run(ctx) }()
+	return admission.Owned{Owners: owners, Launchers: admission.Launchers{
+		Rendering: func(name string) (pod.Config, bool) {
+			_, ok := builds[name]
+			c := build(name)
+			if name == followed {
+				c.Cluster = settings.Config()
+			}
+			return c, ok
+		},
+		Kube: kube,
+		Facts: func(ctx context.Context, v *vmi.VirtualMachineInstance) (pod.Facts, error) {
+			return controller.Facts(ctx, kube, networks, v)
+		},
+	}}, nil
+}
 
 // answerOwned answers the webhook for the VMIs that virt-controller creates, with its
 // rights, as long as the process runs: without an answer they are refused. The other
@@ -63,7 +125,7 @@ func answerOwned(ctx context.Context, cfg *rest.Config, clusterName, namespace s
 	}
 	as := rest.CopyConfig(cfg)
 	as.Impersonate.UserName = "system:serviceaccount:" + namespace + ":virt-controller"
-	owners, err := client.New(as)
+	owned, err := newOwned(ctx, as)
 	if err != nil {
 		return err
 	}
@@ -82,9 +144,9 @@ func answerOwned(ctx context.Context, cfg *rest.Config, clusterName, namespace s
 	}
 	// The other webhooks of the Service have no answer, and objects are admitted without one.
 	paths := http.NewServeMux()
-	paths.Handle("/{$}", admission.Owned{Owners: owners}) // until virt-certificates sets the paths
-	paths.Handle(admission.OwnedPath, admission.Owned{Owners: owners})
-	paths.Handle(admission.OwnedPath+"/", admission.Owned{Owners: owners})
+	paths.Handle("/{$}", owned) // until virt-certificates sets the paths
+	paths.Handle(admission.OwnedPath, owned)
+	paths.Handle(admission.OwnedPath+"/", owned)
 	s := &http.Server{Handler: paths, ErrorLog: log.New(io.Discard, "", 0)}
 	go func() {
 		_ = s.Serve(tls.NewListener(l, &tls.Config{GetCertificate: (&trusted{kube: kube, namespace: namespace, last: pair}).certificate, MinVersion: tls.VersionTLS13}))
@@ -277,7 +339,7 @@ func TestAVMSaysThatItsVMIWaitsForTheWebhook(t *testing.T) {
 	require.NoError(t, err)
 	kube, err := kubernetes.NewForConfig(cfg)
 	require.NoError(t, err)
-	c, err := controller.New(controller.Config{Client: own, Kube: kube, Pods: pod.Config{Image: "podvisor/virt-launcher:v1"}})
+	c, err := controller.New(controller.Config{Client: own, Kube: kube, Pods: build("no-emulation")})
 	require.NoError(t, err)
 	background(t, c.Run)
 	admin, err := client.New(e.config)

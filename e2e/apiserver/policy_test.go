@@ -47,16 +47,16 @@ func TestAHandlerWritesVMIsOfItsNodeOnly(t *testing.T) {
 	require.NoError(t, s.report(v, "n1", phase(vmi.Succeeded)))
 }
 
-// move writes, as virt-controller, that a migration moves the VMI from n1 to n2.
-func (s space) move(v *vmi.VirtualMachineInstance, change ...func(*vmi.VirtualMachineInstanceStatus)) {
+// move writes, as virt-controller, that a migration moves the VMI from n1 to the pod on n2.
+func (s space) move(v *vmi.VirtualMachineInstance, second *corev1.Pod, change ...func(*vmi.VirtualMachineInstanceStatus)) {
 	s.t.Helper()
 	c, err := client.New(asController())
 	require.NoError(s.t, err)
 	v, err = c.VirtualMachineInstances(s.name).Get(s.t.Context(), v.Name, metav1.GetOptions{})
 	require.NoError(s.t, err)
 	moved := v.DeepCopy()
-	moved.Status.ActivePods["second"] = "n2"
-	moved.Status.MigrationState = &vmi.MigrationState{MigrationUID: "m1", SourceNode: "n1", TargetNode: "n2", TargetPod: "second"}
+	moved.Status.ActivePods[second.UID] = "n2"
+	moved.Status.MigrationState = &vmi.MigrationState{MigrationUID: "m1", SourceNode: "n1", TargetNode: "n2", TargetPod: second.Name}
 	for _, f := range change {
 		f(&moved.Status)
 	}
@@ -69,7 +69,8 @@ func TestAHandlerWritesOfAVMIThatMovesToItsNodeWhatATargetReports(t *testing.T) 
 	s := newSpace(t)
 	s.control()
 	v := s.start("vm")
-	s.move(v)
+	second := s.target(v)
+	s.move(v, second)
 	type status = vmi.VirtualMachineInstanceStatus
 	for _, tt := range []struct {
 		name, node string
@@ -103,7 +104,7 @@ func TestAHandlerWritesOfAVMIThatMovesToItsNodeWhatATargetReports(t *testing.T) 
 	require.NoError(t, s.report(s.latest(v), "n2", reports))
 	require.NoError(t, s.report(s.latest(v), "n1", func(s *status) { s.Reason = "Tested" }), "the source's goes on")
 
-	s.move(v, func(s *status) { s.MigrationState.Failed = true })
+	s.move(v, second, func(s *status) { s.MigrationState.Failed = true })
 	err := s.report(s.latest(v), "n2", reports)
 	require.True(t, apierrors.IsForbidden(err), "%v", err)
 	require.ErrorContains(t, err, "may not change a VMI of another node")

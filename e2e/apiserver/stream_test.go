@@ -124,14 +124,18 @@ func TestAttackTheControllerRequestsNoTokensButForHandlers(t *testing.T) {
 		"of another account":          {"virt-certificates", authenticationv1.TokenRequestSpec{Audiences: []string{stream.Audience("n1")}, BoundObjectRef: bound(own)}},
 		"for the API server":          {"virt-controller", authenticationv1.TokenRequestSpec{BoundObjectRef: bound(own)}},
 		"for more than one audience":  {"virt-controller", authenticationv1.TokenRequestSpec{Audiences: []string{stream.Audience("n1"), "x"}, BoundObjectRef: bound(own)}},
+		"for a hundred years":         {"virt-controller", authenticationv1.TokenRequestSpec{Audiences: []string{stream.Audience("n1")}, BoundObjectRef: bound(own), ExpirationSeconds: new(int64(100 * 365 * 24 * 3600))}},
+		"for a second more":           {"virt-controller", authenticationv1.TokenRequestSpec{Audiences: []string{stream.Audience("n1")}, BoundObjectRef: bound(own), ExpirationSeconds: new(int64(3601))}},
 		"bound to no pod":             {"virt-controller", authenticationv1.TokenRequestSpec{Audiences: []string{stream.Audience("n1")}}},
 		"bound to another pod of its": {"virt-controller", authenticationv1.TokenRequestSpec{Audiences: []string{stream.Audience("n1")}, BoundObjectRef: bound(other)}},
 	} {
 		_, err := controller.CoreV1().ServiceAccounts(home).CreateToken(t.Context(), tt.account, &authenticationv1.TokenRequest{Spec: tt.spec}, metav1.CreateOptions{})
 		require.True(t, apierrors.IsForbidden(err), "a token %s: %v", what, err)
 	}
-	_, err := controller.CoreV1().ServiceAccounts(home).CreateToken(t.Context(), "virt-controller", &authenticationv1.TokenRequest{
-		Spec: authenticationv1.TokenRequestSpec{Audiences: []string{stream.Audience("n1")}, BoundObjectRef: bound(own)},
-	}, metav1.CreateOptions{})
-	require.NoError(t, err)
+	for _, seconds := range []*int64{nil, new(int64(600)), new(int64(3600))} {
+		_, err := controller.CoreV1().ServiceAccounts(home).CreateToken(t.Context(), "virt-controller", &authenticationv1.TokenRequest{
+			Spec: authenticationv1.TokenRequestSpec{Audiences: []string{stream.Audience("n1")}, BoundObjectRef: bound(own), ExpirationSeconds: seconds},
+		}, metav1.CreateOptions{})
+		require.NoError(t, err)
+	}
 }

@@ -338,9 +338,12 @@ func wholeNumbers(v any) any {
 	return v
 }
 
-// sweptPods are pods that have between them all that Render makes, as the API server
-// completes them.
-func (s space) sweptPods() map[string]*corev1.Pod {
+// swept is a pod as Render makes it, and as the API server completes it.
+type swept struct{ rendered, completed *corev1.Pod }
+
+// sweptPods are pods that have between them all that Render makes, by how they reach
+// container disks.
+func (s space) sweptPods() map[string]swept {
 	s.t.Helper()
 	secret := &corev1.LocalObjectReference{Name: "s"}
 	v := vmitest.New(vmitest.WithContainerDisk("root", "example/fedora:40"), vmitest.WithMasquerade("default", vmi.Port{Name: "http", Port: 80}),
@@ -358,15 +361,28 @@ func (s space) sweptPods() map[string]*corev1.Pod {
 	v.Spec.ReadinessProbe = &vmi.Probe{ProbeHandler: vmi.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"true"}}}}
 	v.Spec.Tolerations = []corev1.Toleration{{Key: "a", Operator: corev1.TolerationOpExists}}
 	s.account("robot")
+	for _, name := range []string{"data", "device"} {
+		mode := corev1.PersistentVolumeFilesystem
+		if name == "device" {
+			mode = corev1.PersistentVolumeBlock
+		}
+		_, err := world.kube.CoreV1().PersistentVolumeClaims(s.name).Create(s.t.Context(), &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, VolumeMode: &mode,
+			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Mi")}},
+		}}, metav1.CreateOptions{})
+		require.NoError(s.t, err)
+	}
 	made, err := world.vmis.VirtualMachineInstances(s.name).Create(s.t.Context(), v, metav1.CreateOptions{})
 	require.NoError(s.t, err)
 	v.UID = made.UID
-	out := map[string]*corev1.Pod{}
-	for _, way := range []pod.ContainerDisks{pod.ImageVolume, pod.InitCopy} {
-		p, err := pod.Render(v, pod.Config{Image: "podvisor/virt-launcher:v1", AllowEmulation: true, ContainerDisks: way, Facts: pod.Facts{Claims: block("device")}})
+	out := map[string]swept{}
+	for way, build := range map[pod.ContainerDisks]pod.Config{pod.ImageVolume: build(""), pod.InitCopy: build("init-copy")} {
+		build.Facts.Claims = block("device")
+		p, err := pod.Render(v, build)
 		require.NoError(s.t, err)
-		out[string(way)], err = s.asController().Pods(s.name).Create(s.t.Context(), p, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		require.NoError(s.t, err)
+		completed, err := s.asController().Pods(s.name).Create(s.t.Context(), p, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		require.NoError(s.t, err, "the webhook finds no difference in what the API server has completed")
+		out[string(way)] = swept{p, completed}
 	}
 	return out
 }
@@ -387,8 +403,8 @@ func TestAttackEveryOtherFieldOfALauncherPodIsRefused(t *testing.T) {
 	hit := map[string]bool{}
 	tried := 0
 	for way, p := range s.sweptPods() {
-		require.NoError(t, ask(p), "the pod itself, with %s", way)
-		for _, c := range changes(p) {
+		require.NoError(t, ask(p.completed), "the pod itself, with %s", way)
+		for _, c := range changes(p.completed) {
 			if way == string(pod.InitCopy) && !strings.Contains(c.path, "init") && !strings.Contains(c.path, "olume") {
 				continue // as in the other pod
 			}
@@ -409,6 +425,58 @@ func TestAttackEveryOtherFieldOfALauncherPodIsRefused(t *testing.T) {
 	t.Logf("%d changes of launcher pods", tried)
 	require.Greater(t, tried, 500)
 	for e := range passed {
+		if !hit[e] {
+			t.Errorf("no field is at %s", e)
+		}
+	}
+}
+
+// equal are the fields of launcher pods that are no difference for the webhook, with the
+// reason. The paths are regular expressions.
+var equal = map[string]string{
+	`metadata\.(uid|resourceVersion|generation|selfLink|creationTimestamp|deletionTimestamp|deletionGracePeriodSeconds|managedFields|finalizers).*`: "written by the API server, or keeps a pod that has ended",
+	`spec\.(schedulerName|tolerations.*|schedulingGates.*)`:                                           "where and when it runs",
+	`spec\.(nodeSelector|readinessGates\[\+\].*|imagePullSecrets\[\+\].*)`:                            "one more of these",
+	`spec\.(priority|preemptionPolicy)(\(removed\))?`:                                                 "the API server's, from the class",
+	`spec\.(initContainers|containers)\[\d\]\.(imagePullPolicy|resizePolicy.*)|.*\.image\.pullPolicy`: "gives a container nothing",
+	`spec\.(initContainers|containers)\[\+\]\.(` + strings.Join(beside, "|") + `)`:                    "a container whose image a policy has to permit",
+	`spec\.volumes\[\+\]\.(name|emptyDir|downwardAPI)`:                                                "a volume for such a container",
+	`spec\.volumes\[\d+\]\.\w+\.defaultMode\(removed\)`:                                               "completed by the API server",
+	`spec\.containers\[0\]\.resources\.requests\[devices\.kubevirt\.io/tun\]\(removed\)`:              "the API server asks for what is the limit",
+	`spec\.(initContainers|containers)\[\d\]\.resources\.limits\[(cpu|memory|ephemeral-storage)\].*`:  "LimitRanger's",
+}
+
+// beside are the fields that a container beside the launcher's may have.
+var beside = []string{"name", "image", "command", "args", "workingDir", "ports", "volumeMounts", "imagePullPolicy", "securityContext", "resizePolicy",
+	"restartPolicy", "restartPolicyRules", "stdin", "stdinOnce", "tty", "terminationMessagePath", "terminationMessagePolicy"}
+
+// The webhook compares a launcher with the one that follows from the stored VMI: each field
+// that gives something must be as it was rendered.
+func TestAttackEveryFieldOfALauncherPodIsComparedWithItsVMI(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	hit := map[string]bool{}
+	for way, p := range s.sweptPods() {
+		for _, c := range changes(p.completed) {
+			text, err := json.Marshal(c.pod)
+			require.NoError(t, err)
+			var made any
+			require.NoError(t, json.Unmarshal(text, &made))
+			other, err := pod.Differences(p.rendered, made, pod.Admitted{})
+			require.NoError(t, err)
+			why := ""
+			for e := range equal {
+				if regexp.MustCompile("^(" + e + ")$").MatchString(c.path) {
+					why = e
+					hit[e] = true
+				}
+			}
+			if why == "" && len(other) == 0 {
+				t.Errorf("%s: another %s is no difference", way, c.path)
+			}
+		}
+	}
+	for e := range equal {
 		if !hit[e] {
 			t.Errorf("no field is at %s", e)
 		}

@@ -16,7 +16,9 @@ import (
 func (s space) target(v *vmi.VirtualMachineInstance) *corev1.Pod {
 	s.t.Helper()
 	m := &vmi.VirtualMachineInstanceMigration{ObjectMeta: metav1.ObjectMeta{Name: "move", UID: "m1"}}
-	p, err := pod.Render(v, pod.Config{Image: "podvisor/virt-launcher:v1", AllowEmulation: true, Role: pod.Target(m)})
+	c := build("")
+	c.Role = pod.Target(m)
+	p, err := pod.Render(v, c)
 	require.NoError(s.t, err)
 	p, err = s.asController().Pods(s.name).Create(s.t.Context(), p, metav1.CreateOptions{})
 	require.NoError(s.t, err, "the policies permit it")
@@ -32,11 +34,7 @@ func TestATargetIsNeverTakenForTheActivePod(t *testing.T) {
 	v := s.start("vm")
 	first := s.pod(v)
 	second := s.target(v)
-	s.move(v, func(st *vmi.VirtualMachineInstanceStatus) {
-		delete(st.ActivePods, "second")
-		st.ActivePods[second.UID] = "n2"
-		st.MigrationState.TargetPod = second.Name
-	})
+	s.move(v, second)
 	for _, tt := range []struct {
 		selector string
 		want     int

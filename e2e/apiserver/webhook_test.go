@@ -125,8 +125,10 @@ func (w *webhooks) serve() (stop func()) {
 	w.served = serving
 	eventually(w.t, serving.Ready)
 	mux := http.NewServeMux()
+	owned, err := newOwned(w.t.Context(), asController())
+	require.NoError(w.t, err)
 	all := map[string]http.Handler{admission.DefaultsPath: w, admission.ValidationPath: w, admission.EvictionPath: w, admission.UninstallPath: w,
-		admission.OwnedPath: admission.Owned{Owners: world.vmis}}
+		admission.OwnedPath: owned}
 	for at, h := range admission.AtSecretPaths(serving.Token, all) {
 		mux.Handle(at, h)
 	}

@@ -169,6 +169,9 @@ func (s space) control(change ...func(*controller.Config)) (stop func()) {
 	for _, f := range change {
 		f(&config)
 	}
+	if config.Settings != nil {
+		config.Pods.Build = followed
+	}
 	c, err := controller.New(config)
 	require.NoError(s.t, err)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -11,6 +11,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/podvisor/podvisor/storage/volume"
+	"github.com/podvisor/podvisor/vmi"
 )
 
 // Admitted is what the admission of a cluster may set in a launcher pod beside what it sets
@@ -121,6 +124,10 @@ func (c *comparison) spec(want, got map[string]any) {
 	special := set("containers", "initContainers", "volumes", "imagePullSecrets", "priorityClassName", "serviceAccountName", "serviceAccount")
 	maps.Copy(special, freeSpec)
 	c.fields("spec", want, got, special)
+	reserved := set(append(volume.Copies(), volume.StateVolume, vmi.FilesystemsVolume)...)
+	for _, m := range ownMounts() {
+		reserved[m.Name] = true
+	}
 	for k, v := range object(want["nodeSelector"]) {
 		if object(got["nodeSelector"])[k] != v {
 			c.differs("spec.nodeSelector[" + k + "]")
@@ -142,7 +149,7 @@ func (c *comparison) spec(want, got map[string]any) {
 			c.differs("spec." + k)
 		}
 	}
-	c.volumes(array(want["volumes"]), array(got["volumes"]), append(array(got["containers"]), array(got["initContainers"])...), want)
+	c.volumes(want, got, reserved)
 	for _, list := range []string{"containers", "initContainers"} {
 		c.containers("spec."+list, array(want[list]), array(got[list]), array(want["volumes"]))
 	}
@@ -263,49 +270,67 @@ func (c *comparison) hosts(path string, handler map[string]any) {
 	}
 }
 
-// addedVolumes are the kinds of volumes that others' admission may add.
-var addedVolumes = set("emptyDir", "downwardAPI", "configMap", "projected")
+// The kinds of volumes that others' admission may add, and what may be projected in them.
+var (
+	addedVolumes = set("emptyDir", "downwardAPI", "configMap", "projected")
+	addedSources = set("downwardAPI", "configMap", "clusterTrustBundle", "serviceAccountToken")
+)
 
 // volumes compares those that were rendered. Of the others those with files of the
 // namespace are for containers that were added: which files these may be, a policy says
 // of the volumes that they mount.
-func (c *comparison) volumes(want, got, containers []any, spec map[string]any) {
-	for _, g := range got {
+func (c *comparison) volumes(want, got map[string]any, reserved map[string]bool) {
+	rendered := array(want["volumes"])
+	for _, g := range array(got["volumes"]) {
 		v := object(g)
 		name := text(v["name"])
 		at := "spec.volumes[" + name + "]"
-		if i := place(want, name); i >= 0 {
-			c.volume(at, object(want[i]), v)
-			continue
-		}
-		for k := range v {
-			if k != "name" && !addedVolumes[k] {
-				c.differs(at + "." + k)
-			}
-		}
-		for i, s := range array(object(v["projected"])["sources"]) {
-			for k, source := range object(s) {
-				if k == "secret" || k == "podCertificate" || k == "serviceAccountToken" && text(object(source)["audience"]) == "" {
-					c.differs(fmt.Sprintf("%s.projected.sources[%d].%s", at, i, k))
-				}
-			}
-		}
-		if v["configMap"] == nil && v["projected"] == nil {
-			continue
-		}
-		if !slices.ContainsFunc(containers, func(o any) bool {
-			k := object(o)
-			ours := place(append(array(spec["containers"]), array(spec["initContainers"])...), text(k["name"])) >= 0
-			return !ours && place(array(k["volumeMounts"]), name) >= 0
-		}) {
+		i := place(rendered, name)
+		switch {
+		case i >= 0:
+			c.volume(at, object(rendered[i]), v)
+		case reserved[name]: // a container that mounts it would be taken for the launcher's own
 			c.differs(at)
+		default:
+			c.addedVolume(at, v, mountedBeside(want, got, name))
 		}
 	}
-	for _, w := range want {
-		if name := text(object(w)["name"]); place(got, name) < 0 {
+	for _, w := range rendered {
+		if name := text(object(w)["name"]); place(array(got["volumes"]), name) < 0 {
 			c.differs("spec.volumes[" + name + "]")
 		}
 	}
+}
+
+// addedVolume notes what a volume that was not rendered has beside what is permitted.
+func (c *comparison) addedVolume(path string, v map[string]any, mounted bool) {
+	for k := range v {
+		if k != "name" && !addedVolumes[k] {
+			c.differs(path + "." + k)
+		}
+	}
+	for i, s := range array(object(v["projected"])["sources"]) {
+		for k, source := range object(s) {
+			if !addedSources[k] || k == "serviceAccountToken" && text(object(source)["audience"]) == "" {
+				c.differs(fmt.Sprintf("%s.projected.sources[%d].%s", path, i, k))
+			}
+		}
+	}
+	if !mounted && (v["configMap"] != nil || v["projected"] != nil) {
+		c.differs(path)
+	}
+}
+
+// mountedBeside says that a container that was not rendered mounts the volume.
+func mountedBeside(want, got map[string]any, volume string) bool {
+	for _, list := range []string{"containers", "initContainers"} {
+		for _, g := range array(got[list]) {
+			if place(array(want[list]), text(object(g)["name"])) < 0 && place(array(object(g)["volumeMounts"]), volume) >= 0 {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (c *comparison) volume(path string, want, got map[string]any) {

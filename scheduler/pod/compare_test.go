@@ -158,6 +158,7 @@ func TestAttackAPodThatIsNotTheLaunchersDiffers(t *testing.T) {
 		"a claim more":                {volume(corev1.Volume{Name: "x", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "x"}}}), volumes + "[x].persistentVolumeClaim"},
 		"a folder of the node":        {volume(corev1.Volume{Name: "x", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}}), volumes + "[x].hostPath"},
 		"a ConfigMap that none reads": {volume(corev1.Volume{Name: "x", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{}}}), volumes + "[x]"},
+		"the volume of copied disks":  {volume(corev1.Volume{Name: "container-disks", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}), volumes + "[container-disks]"},
 		"a volume less":               {func(p *corev1.Pod) { p.Spec.Volumes = p.Spec.Volumes[:len(p.Spec.Volumes)-1] }, volumes + "[" + seeds + "]"},
 		"a label of a Service":        {func(p *corev1.Pod) { p.Labels["app"] = "web" }, "metadata.labels[app]"},
 		"one label more":              {func(p *corev1.Pod) { p.Labels["run"] = "" }, "metadata.labels[run]"},

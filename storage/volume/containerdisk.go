@@ -29,6 +29,9 @@ const (
 	installContainer = "install"
 )
 
+// Copies are the names of the volumes that containers share which copy what is in images.
+func Copies() []string { return []string{programVolume, copiesVolume, kernelCopies} }
+
 // containerDisk is a disk image in a container image. The guest gets an overlay.
 //
 // +podvisor:entry
