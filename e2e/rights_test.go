@@ -45,6 +45,7 @@ var rare = map[string]string{
 	"virt-controller get persistentvolumeclaims":                          "a VMI names a claim that the cache does not have",
 	"virt-controller get pods":                                            "a pod is missing in the cache, or is evicted",
 	"virt-controller get virtualmachineinstances":                         "a pod is evicted, or its VMI is missing in the cache",
+	"virt-controller get priorityclasses":                                 "the cluster has a class for pods that name none",
 	"virt-controller list events":                                         "a pod waits and does not say why: TestASecretThatIsMissingIsSaidAndTheVMIStartsWhenItIsThere",
 	"virt-controller patch kubevirts/status":                              "there is a KubeVirt",
 	"virt-handler act components":                                         "the policies ask for it",

@@ -17,7 +17,9 @@ type Pod struct {
 // Pods are the pods of the VMI on the node, as virt-controller handed them over: the one
 // that the VMI runs in, or the one that it moves to. A pod that is in the status without
 // such a role is none. This is the only place that says which launchers are connected
-// to.
+// to. A handler may read no pod: that each in status.activePods was made for the VMI by
+// virt-controller, and is on that node, the webhook for what virt-controller writes finds
+// out before the status is stored (scheduler/admission.Owned), and no handler writes them.
 func Pods(v *vmi.VirtualMachineInstance, node string) []Pod {
 	if v == nil || !handedOver(v) {
 		return nil

@@ -7,7 +7,6 @@ import (
 	"flag"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 
 	"k8s.io/klog/v2"
@@ -43,7 +42,6 @@ func run(ctx context.Context, args []string) error {
 	if err := program.ParseFlags(&flags, args); err != nil {
 		return err
 	}
-
 	s, err := ops.Begin(ops.Flags{Component: "virt-controller", Kubeconfig: *kubeconfig, LogLevel: *level, Pick: func(c config.Config) config.Component { return c.Controller }})
 	if err != nil {
 		return err
@@ -53,18 +51,13 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	way, err := controller.ContainerDisks(*disks, api.kube.Discovery())
+	pods, err := rendering(pod.Config{Image: *image, FullImage: *full, AllowEmulation: *emulate}, *disks, api.kube.Discovery())
 	if err != nil {
-		return err
-	}
-	pods := pod.Config{Image: *image, FullImage: *full, AllowEmulation: *emulate, ContainerDisks: way}
-	if pods.Build, err = buildOf(pods); err != nil {
 		return err
 	}
 	var serving *admission.Serving
 	c, err := controller.New(controller.Config{Client: api.vmis, Kube: api.kube, Dynamic: api.dynamic, Logger: s.Log, Metrics: s.Queues, Settings: s.Settings, Home: *namespace, Guests: api.guests,
-		Guarded: func() bool { return serving.Guarded() },
-		Pods:    pods})
+		Guarded: func() bool { return serving.Guarded() }, Pods: pods})
 	if err != nil {
 		return err
 	}
@@ -77,7 +70,7 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	e := ops.Endpoint{Addr: *listen, Metrics: s.Metrics, Ready: ops.All(c.Ready, serving.Ready), Facts: s.Settings.Facts, Logger: s.Log,
-		Handlers: handlers(s, api, c, serving, verbs, *namespace, strings.FieldsFunc(*fields, func(r rune) bool { return r == ',' || r == ' ' })), Certificate: serving.Certificate}
+		Handlers: handlers(s, api, c, serving, verbs, *namespace, *fields), Certificate: serving.Certificate}
 	host, _ := os.Hostname()
 	lease := controller.Lease{Kube: api.lease, Namespace: *namespace, Name: "virt-controller", Identity: host, OnChange: ops.Leading(s.Metrics)}
 	return ops.Together(ctx, s.Settings.Run, serving.Run, verbs.Run,

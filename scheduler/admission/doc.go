@@ -5,17 +5,18 @@
 // [Webhooks] is an HTTP handler with two webhooks. [DefaultsPath] adds what the
 // user left out, so that all readers see the same; [ValidationPath] refuses an
 // object that cannot work, with all of its faults. [Evictions] is a third, which
-// refuses the eviction of a pod whose VMI must not end by it, and [Uninstalls] a
-// fourth, which refuses the deletion of Podvisor itself under VMIs. [Certificates]
+// refuses the eviction of a pod whose VMI must not end by it, [Uninstalls] a
+// fourth, which refuses the deletion of Podvisor itself under VMIs, and [Owned] a fifth,
+// which refuses what virt-controller creates and no user asks for. [Certificates]
 // keeps the certificate of the webhooks, and writes into the webhook configurations
 // which authority to trust and at which secret path evictions and deletions are
 // reviewed; all replicas share both in a Secret.
 //
-// No work depends on the webhooks: while none answers, objects are stored as they
-// were written, and virt-controller completes and validates them before it acts;
+// No work of users depends on the webhooks: while none answers, objects are stored as
+// they were written, and virt-controller completes and validates them before it acts;
 // evictions are allowed. So the API server goes on without an answer
-// (failurePolicy Ignore), and does not wait long. Only the deletion of Podvisor
-// needs one.
+// (failurePolicy Ignore), and does not wait long. Only the deletion of Podvisor, and what
+// virt-controller itself creates, need one.
 //
 // What is wrong with an object and what completes it are decided by the row of its
 // kind (vmi/kinds), as the cluster is configured. Defaults of fields that are not

@@ -55,11 +55,16 @@ var errOtherBuild = errors.New("the pod was rendered by another build of virt-co
 // podRefusal says why virt-controller must not create the pod, or nothing: it must be the
 // launcher of the VMI that controls it. The error is that this is not known.
 func (o Owned) podRefusal(ctx context.Context, req *admissionv1.AdmissionRequest) (string, error) {
-	var made corev1.Pod
+	var named struct {
+		Metadata metav1.ObjectMeta
+		Spec     struct{ PriorityClassName string }
+	}
 	var tree any
-	if err := errors.Join(json.Unmarshal(req.Object.Raw, &made), json.Unmarshal(req.Object.Raw, &tree)); err != nil {
+	if err := errors.Join(json.Unmarshal(req.Object.Raw, &named), json.Unmarshal(req.Object.Raw, &tree)); err != nil {
 		return fmt.Sprintf("decode the Pod: %v", err), nil
 	}
+	var made corev1.Pod
+	made.ObjectMeta = named.Metadata
 	ref := metav1.GetControllerOfNoCopy(&made)
 	if ref == nil || len(made.OwnerReferences) != 1 || ref.APIVersion != vmi.GroupVersion.String() || ref.Kind != vmi.VirtualMachineInstances.Kind {
 		return podNotAskedFor, nil
@@ -94,8 +99,8 @@ func (o Owned) podRefusal(ctx context.Context, req *admissionv1.AdmissionRequest
 	if err != nil {
 		return "", fmt.Errorf("read what the pod of %s depends on: %w", object, err)
 	}
-	if v.Spec.PriorityClassName == "" && made.Spec.PriorityClassName != "" {
-		if admitted.PriorityClass, err = l.defaultClass(ctx, made.Spec.PriorityClassName); err != nil {
+	if class := named.Spec.PriorityClassName; v.Spec.PriorityClassName == "" && class != "" {
+		if admitted.PriorityClass, err = l.defaultClass(ctx, class); err != nil {
 			return "", err
 		}
 	}

@@ -10,10 +10,10 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/podvisor/podvisor/storage/volume"
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/quantity"
 )
 
 // Admitted is what the admission of a cluster may set in a launcher pod beside what it sets
@@ -218,8 +218,8 @@ func (c *comparison) amounts(path string, want, got, limits map[string]any) {
 }
 
 func sameAmount(a, b any) bool {
-	x, err := resource.ParseQuantity(fmt.Sprint(a))
-	y, err2 := resource.ParseQuantity(fmt.Sprint(b))
+	x, err := quantity.Parse(fmt.Sprint(a))
+	y, err2 := quantity.Parse(fmt.Sprint(b))
 	return err == nil && err2 == nil && x.Cmp(y) == 0
 }
 
