@@ -125,7 +125,7 @@ func TestTheManifestsInstallAndUpgrade(t *testing.T) {
 		apply(t, "-k", b.release("v1"))
 		require.Equal(t, map[string]string{
 			"image":          "registry.example/podvisor/virt-controller:v1",
-			"LAUNCHER_IMAGE": "registry.example/podvisor/virt-launcher:v1", "ALLOW_EMULATION": "true", "CONTAINER_DISKS": "auto", "POD_NAME": "", "POD_NAMESPACE": "", "POD_UID": "", "GOMEMLIMIT": "900MiB",
+			"LAUNCHER_IMAGE": "registry.example/podvisor/virt-launcher:v1", "ALLOW_EMULATION": "true", "CONTAINER_DISKS": "auto", "POD_FIELDS": "", "POD_NAME": "", "POD_NAMESPACE": "", "POD_UID": "", "GOMEMLIMIT": "900MiB",
 		}, b.environment())
 		require.Equal(t, b.environment()["LAUNCHER_IMAGE"], b.launcher())
 	})
