@@ -145,7 +145,9 @@ func (c *comparison) spec(want, got map[string]any) {
 	}
 	account := text(want["serviceAccountName"])
 	for _, k := range []string{"serviceAccountName", "serviceAccount"} {
-		if is := text(got[k]); is != account && !(account == "" && is == "default") && !(is == "" && k == "serviceAccount") {
+		is := text(got[k])
+		completed := account == "" && is == "default" || k == "serviceAccount" && is == ""
+		if is != account && !completed {
 			c.differs("spec." + k)
 		}
 	}
