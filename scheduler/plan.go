@@ -31,6 +31,9 @@ type AddFinalizer struct{}
 // RemoveFinalizer removes [vmi.Finalizer] from the object.
 type RemoveFinalizer struct{}
 
+// SetLabel makes the label of the object this value.
+type SetLabel struct{ Key, Value string }
+
 // CreatePod creates a pod that the object controls. A pod of that name that the
 // object controls already is as good.
 type CreatePod struct{ Pod *corev1.Pod }
@@ -108,6 +111,7 @@ type Emit struct {
 
 func (AddFinalizer) action()    {}
 func (RemoveFinalizer) action() {}
+func (SetLabel) action()        {}
 func (CreatePod) action()       {}
 func (DeletePod) action()       {}
 func (SetPodCondition) action() {}

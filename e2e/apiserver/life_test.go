@@ -16,7 +16,7 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-func TestALifeTakesFourWritesOfTheController(t *testing.T) {
+func TestALifeTakesFiveWritesOfTheController(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	s.control()
@@ -31,7 +31,11 @@ func TestALifeTakesFourWritesOfTheController(t *testing.T) {
 	require.NoError(t, s.report(v, "n1", phase(vmi.Succeeded)))
 	s.awaitGone("vm")
 	const m = "virtualmachineinstances/vm"
-	require.Equal(t, []string{"POST pods 201", "PATCH " + m + "/status 200", "PATCH pods/status 200", "PATCH " + m + " 200"}, quick("vm", s.writes.all()))
+	require.Equal(t, []string{"POST pods 201",
+		"PATCH " + m + " 200", // the label of its node
+		"PATCH " + m + "/status 200", "PATCH pods/status 200",
+		"PATCH " + m + " 200", // its finalizer
+	}, quick("vm", s.writes.all()))
 	s.awaitEvents(v, "Normal SuccessfulCreate ×1")
 }
 

@@ -82,5 +82,5 @@ func TestANodeWithoutAHandlerAndThenAwayEndsAVMIOnlyWhenItsPodIsGone(t *testing.
 	require.Equal(t, "NodeUnresponsive", s.awaitPhase("vm", vmi.Failed).Status.Reason)
 	s.awaitEvents(v, "Normal SuccessfulCreate ×1", "Warning HandlerNotReady ×1", "Warning NodeNotReady ×1", "Warning NodeUnresponsive ×1")
 	const status = "PATCH virtualmachineinstances/vm/status 200"
-	require.Equal(t, []string{"POST pods 201", status, "PATCH pods/status 200", status, status, status}, quick("vm", s.writes.all()))
+	require.Equal(t, []string{"POST pods 201", "PATCH virtualmachineinstances/vm 200", status, "PATCH pods/status 200", status, status, status}, quick("vm", s.writes.all()))
 }

@@ -48,14 +48,27 @@ func (w *Writer[T, L]) Status(ctx context.Context, old, changed T) (T, error) {
 // as it is stored now. A change of the object in between is a conflict.
 func (w *Writer[T, L]) Finalizers(ctx context.Context, old T, finalizers []string) (T, error) {
 	return w.write(ctx, "finalizers", old, func(ctx context.Context, c client.Objects[T, L]) (T, error) {
-		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-			"finalizers": finalizers, "uid": old.GetUID(), "resourceVersion": old.GetResourceVersion(),
-		}})
-		if err != nil {
-			return old, err
-		}
-		return c.Patch(ctx, old.GetName(), types.MergePatchType, patch, metav1.PatchOptions{})
+		return patchMetadata(ctx, c, old, "finalizers", finalizers)
 	})
+}
+
+// Label makes the label of the object old this value, and returns the object as it is
+// stored now. A change of the object in between is a conflict.
+func (w *Writer[T, L]) Label(ctx context.Context, old T, key, value string) (T, error) {
+	return w.write(ctx, "label "+key, old, func(ctx context.Context, c client.Objects[T, L]) (T, error) {
+		return patchMetadata(ctx, c, old, "labels", map[string]string{key: value})
+	})
+}
+
+// patchMetadata merges one part of the metadata into that of the object old.
+func patchMetadata[T client.Object, L runtime.Object](ctx context.Context, c client.Objects[T, L], old T, part string, value any) (T, error) {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		part: value, "uid": old.GetUID(), "resourceVersion": old.GetResourceVersion(),
+	}})
+	if err != nil {
+		return old, err
+	}
+	return c.Patch(ctx, old.GetName(), types.MergePatchType, patch, metav1.PatchOptions{})
 }
 
 func (w *Writer[T, L]) write(ctx context.Context, what string, old T, do func(context.Context, client.Objects[T, L]) (T, error)) (T, error) {

@@ -87,6 +87,9 @@ func (e *executor[T, L]) do(ctx context.Context, o T, a scheduler.Action) (T, er
 	case scheduler.RemoveFinalizer:
 		log.Info("remove finalizer")
 		return e.removeFinalizer(ctx, o)
+	case scheduler.SetLabel:
+		log.Info("set label", "label", a.Key, "value", a.Value)
+		return e.writer.Label(ctx, o, a.Key, a.Value)
 	case scheduler.CreatePod:
 		log.Info("create pod", "pod", a.Pod.Name)
 		return o, e.createPod(ctx, o, a.Pod)

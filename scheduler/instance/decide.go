@@ -132,6 +132,7 @@ func watch(o Observed) scheduler.Plan {
 			p.Actions = claimsGrew(o).Actions
 		}
 		p.Actions = append(p.Actions, opened(o)...)
+		p.Actions = append(p.Actions, labelled(o, o.VMI.Status.NodeName)...)
 		return p
 	}
 	e := endOf(active)

@@ -39,6 +39,7 @@ func stored(p vmi.Phase, options ...vmitest.Option) *vmi.VirtualMachineInstance 
 	switch p {
 	case vmi.Scheduled, vmi.Running, vmi.Succeeded, vmi.Failed:
 		v.Status.NodeName, v.Status.ActivePods = node, map[types.UID]string{podUID: node}
+		v.Labels = map[string]string{vmi.NodeNameLabel: node}
 	}
 	for _, o := range options {
 		o(v)
@@ -368,11 +369,12 @@ func refusedBefore() *vmi.VirtualMachineInstance {
 func ranAs(v *vmi.VirtualMachineInstance) { v.Status.RuntimeUser = vmi.User }
 func long(v *vmi.VirtualMachineInstance)  { v.DeletionTimestamp.Time = now.Add(-time.Hour) }
 
-func TestHandOverIsOneWrite(t *testing.T) {
+func TestHandOverIsOneWriteOfTheStatus(t *testing.T) {
 	t.Parallel()
 	v := stored(vmi.Scheduling, condition(vmi.ConditionSynchronized, "ErrImagePull", "x"), condition(vmi.ConditionPodScheduled, "Unschedulable", "x"))
 	plan := instance.Decide(observe(v, launcher(running)))
-	require.Len(t, plan.Actions, 1)
+	require.Len(t, plan.Actions, 2)
+	require.Equal(t, scheduler.SetLabel{Key: vmi.NodeNameLabel, Value: node}, plan.Actions[0])
 	s := statusOf(t, plan)
 	burstable := corev1.PodQOSBurstable
 	require.Equal(t, vmi.VirtualMachineInstanceStatus{
@@ -394,7 +396,6 @@ func TestHandOverShowsTheInterfacesThatMultusAttached(t *testing.T) {
 		p.Annotations["k8s.v1.cni.cncf.io/network-status"] = `[{"name": "default/lan", "interface": "pod16477688c0e", "mac": "02:00:00:00:00:07"}]`
 	})
 	plan := instance.Decide(observe(v, p))
-	require.Len(t, plan.Actions, 1)
 	require.Equal(t, []vmi.InterfaceStatus{{Name: "blue", PodInterfaceName: "pod16477688c0e", InfoSource: "multus-status"}}, statusOf(t, plan).Interfaces)
 }
 

@@ -2,6 +2,7 @@ package instance_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -21,7 +22,7 @@ import (
 func situations() map[string]instance.Observed {
 	phases := []vmi.Phase{"", vmi.Pending, vmi.Scheduling, vmi.Scheduled, vmi.Running, vmi.Succeeded, vmi.Failed, vmi.Unknown}
 	instances := map[string][]vmitest.Option{
-		"plain": nil, "deleted": {deleted}, "bare": {bare}, "deleted long ago": {deleted, long}, "deleted, bare": {deleted, bare},
+		"plain": nil, "deleted": {deleted}, "bare": {bare, labelledWith("")}, "deleted long ago": {deleted, long}, "deleted, bare": {deleted, bare},
 		"deleted, kept": {deleted, kept}, "deleted long ago, kept": {deleted, long, kept},
 		"invalid":             {invalid},
 		"unreadable":          {unreadable},
@@ -90,6 +91,13 @@ func apply(o *instance.Observed, p scheduler.Plan) bool {
 			o.VMI.Finalizers = append(o.VMI.Finalizers, vmi.Finalizer)
 		case scheduler.RemoveFinalizer:
 			o.VMI.Finalizers = slices.DeleteFunc(o.VMI.Finalizers, func(f string) bool { return f == vmi.Finalizer })
+		case scheduler.SetLabel:
+			labels := maps.Clone(o.VMI.Labels)
+			if labels == nil {
+				labels = map[string]string{}
+			}
+			labels[a.Key] = a.Value
+			o.VMI.Labels = labels
 		case scheduler.CreatePod:
 			o.Pods.Active = a.Pod.DeepCopy()
 			o.Pods.Active.CreationTimestamp = metav1.NewTime(o.Now)

@@ -140,7 +140,7 @@ func handOver(o Observed) scheduler.Plan {
 		s.RemoveCondition(vmi.ConditionSynchronized)
 		setNotReady(s, f, now)
 	}, nodeEvents(o, f)...)
-	p.Actions = append(p.Actions, opened(o)...)
+	p.Actions = slices.Concat(labelled(o, active.Spec.NodeName), p.Actions, opened(o))
 	p.Recheck = settles(o)
 	return p
 }
