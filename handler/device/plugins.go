@@ -34,8 +34,8 @@ const (
 	lastDelay  = time.Second
 )
 
-// checkPeriod is the time between two checks of the sockets. They are for a kubelet
-// that drops the plugin without closing its connection.
+// checkPeriod is the time between two checks of the sockets, and of what is offered. The
+// first are for a kubelet that drops the plugin without closing its connection.
 const checkPeriod = time.Second
 
 // Config is what Plugins need.
@@ -50,6 +50,10 @@ type Config struct {
 	CDIDir string
 	// Count is how many times each device is offered. 0: 1000.
 	Count int
+	// Offered says whether a device is offered now. It is asked again every second, from
+	// several goroutines. Pods that have a device keep it when it is not offered any more.
+	// Nil: each is.
+	Offered func(Device) bool
 	// Changed is called after each change of what [Plugins.Registered] answers.
 	// Nil: nothing is.
 	Changed func()
@@ -71,6 +75,9 @@ type Plugins struct {
 func New(c Config) *Plugins {
 	if c.Count == 0 {
 		c.Count = defaultCount
+	}
+	if c.Offered == nil {
+		c.Offered = func(Device) bool { return true }
 	}
 	if c.Changed == nil {
 		c.Changed = func() {}
@@ -148,12 +155,16 @@ func (p *Plugins) keepCDI(ctx context.Context, spec []byte, failed error) {
 // keep offers a device until ctx ends, and again whenever that fails.
 func (p *Plugins) keep(ctx context.Context, d Device) {
 	delay := firstDelay
-	for {
+	for p.awaitOffered(ctx, d) {
 		registered, err := p.offer(ctx, d)
 		if ctx.Err() != nil {
 			return
 		}
-		if registered {
+		switch {
+		case registered && !p.config.Offered(d):
+			delay = firstDelay
+			p.config.Logger.Info("the device is not offered any more", "device", d.Name)
+		case registered:
 			delay = firstDelay
 			p.config.Logger.Info("the kubelet dropped the device, will register again", "device", d.Name)
 		}
@@ -169,8 +180,23 @@ func (p *Plugins) keep(ctx context.Context, d Device) {
 	}
 }
 
-// offer serves a device, registers it and returns when ctx ends or the kubelet has
-// dropped it.
+// awaitOffered waits until the device is to be offered. It returns false if ctx ends
+// before.
+func (p *Plugins) awaitOffered(ctx context.Context, d Device) bool {
+	check := time.NewTicker(checkPeriod)
+	defer check.Stop()
+	for !p.config.Offered(d) {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-check.C:
+		}
+	}
+	return true
+}
+
+// offer serves a device, registers it and returns when ctx ends, the kubelet has
+// dropped it, or it is not to be offered any more.
 func (p *Plugins) offer(ctx context.Context, d Device) (registered bool, err error) {
 	socket := filepath.Join(p.config.PluginDir, d.socket())
 	if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -213,7 +239,7 @@ func (p *Plugins) offer(ctx context.Context, d Device) (registered bool, err err
 		case <-answers.dropped:
 			return true, nil
 		case <-check.C:
-			if !kubelet.still(p.kubelet()) || !ours.still(socket) {
+			if !kubelet.still(p.kubelet()) || !ours.still(socket) || !p.config.Offered(d) {
 				return true, nil
 			}
 		}

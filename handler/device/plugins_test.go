@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -192,6 +193,30 @@ func TestTheSocketOfAHandlerThatWasKilledIsReplaced(t *testing.T) {
 	defer stop()
 	_, err = k.plugin(k.next()).GetDevicePluginOptions(t.Context(), &api.Empty{})
 	require.NoError(t, err)
+}
+
+func TestADeviceIsOfferedOnlyWhileItShallBe(t *testing.T) {
+	t.Parallel()
+	dir := folder(t)
+	k := startKubelet(t, dir)
+	sockets := Device{Name: VhostVSOCK, Resource: vmi.VhostVSOCKResource, Path: "/dev/vhost-vsock", Major: 10, Minor: 241}
+	var on atomic.Bool
+	p, stop := start(t, Config{Devices: []Device{sockets, tun}, PluginDir: dir, CDIDir: t.TempDir(),
+		Offered: func(d Device) bool { return d.Name != VhostVSOCK || on.Load() }})
+	defer stop()
+	require.Equal(t, vmi.TunResource, k.next().ResourceName)
+	require.False(t, p.Registered(VhostVSOCK))
+	require.NoFileExists(t, filepath.Join(dir, sockets.socket()))
+	for range 2 {
+		on.Store(true)
+		require.Equal(t, vmi.VhostVSOCKResource, k.next().ResourceName)
+		require.Eventually(t, func() bool { return p.Registered(VhostVSOCK) }, time.Minute, time.Millisecond)
+		on.Store(false)
+		require.Eventually(t, func() bool { return !p.Registered(VhostVSOCK) }, time.Minute, time.Millisecond)
+		require.NoFileExists(t, filepath.Join(dir, sockets.socket()))
+	}
+	require.True(t, p.Registered(Tun), "the others go on")
+	require.Empty(t, k.registered)
 }
 
 func TestAMissingCDIFolderIsAnError(t *testing.T) {
