@@ -69,10 +69,11 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	reviews := admission.All{Settings: s.Settings, Kube: api.answerKube, VMIs: api.answerVMIs, Metadata: s.Metadata, Cached: c.Cached, Serving: serving, Namespace: *namespace, Logger: s.Log,
+		Launchers: launchers(api, c, *fields)}
 	e := ops.Endpoint{Addr: *listen, Metrics: s.Metrics, Ready: ops.All(c.Ready, serving.Ready), Facts: s.Settings.Facts, Logger: s.Log,
-		Handlers: handlers(s, api, c, serving, verbs, *namespace, *fields), Certificate: serving.Certificate}
-	host, _ := os.Hostname()
-	lease := controller.Lease{Kube: api.lease, Namespace: *namespace, Name: "virt-controller", Identity: host, OnChange: ops.Leading(s.Metrics)}
+		Handlers: ops.Handlers(reviews.Handlers(), verbs.Handlers()), Certificate: serving.Certificate}
+	lease := controller.Lease{Kube: api.lease, Namespace: *namespace, Name: "virt-controller", Identity: hostname(), OnChange: ops.Leading(s.Metrics)}
 	return ops.Together(ctx, s.Settings.Run, serving.Run, verbs.Run,
 		func(ctx context.Context) error { return ops.Serve(ctx, e) },
 		func(ctx context.Context) error { return controller.Lead(ctx, lease, c.Run) })

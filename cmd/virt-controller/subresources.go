@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"os"
 	"runtime/debug"
 
 	"github.com/podvisor/podvisor/internal/ops"
@@ -24,6 +25,12 @@ func subresources(s *ops.Setup, api clients) (*subresource.Server, error) {
 			return ""
 		},
 	})
+}
+
+// hostname is the name of the pod, or "" if there is none.
+func hostname() string {
+	name, _ := os.Hostname()
+	return name
 }
 
 // gitVersion is what the binary was built from, if it is known.

@@ -3,13 +3,13 @@ package main
 
 import (
 	"context"
+	"flag"
 	"os"
 	"os/signal"
 	"syscall"
 
 	"k8s.io/klog/v2"
 
-	"github.com/podvisor/podvisor/handler"
 	"github.com/podvisor/podvisor/handler/controller"
 	"github.com/podvisor/podvisor/handler/device"
 	"github.com/podvisor/podvisor/handler/node"
@@ -27,7 +27,8 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) error {
-	flags, l := labelFlags()
+	var flags flag.FlagSet
+	labels := labelFlags(&flags)
 	name := flags.String("node-name", os.Getenv("NODE_NAME"), "name of this node (NODE_NAME)")
 	kubeconfig := flags.String("kubeconfig", "", "kubeconfig file; default: the pod's service account")
 	pods := flags.String("kubelet-pods", "/var/lib/kubelet/pods", "the kubelet's folder of pods")
@@ -37,7 +38,7 @@ func run(ctx context.Context, args []string) error {
 	listen := flags.String("listen", ":8443", "address of the health and metrics endpoint")
 	streams := flags.String("streams", ":8186", "address of the streams of guests, which virt-controller opens")
 	level := flags.String("log-level", "info", "debug, info, warn or error")
-	if err := program.ParseFlags(flags, args); err != nil {
+	if err := program.ParseFlags(&flags, args); err != nil {
 		return err
 	}
 	s, err := ops.Begin(ops.Flags{Component: "virt-handler", Kubeconfig: *kubeconfig, LogLevel: *level,
@@ -45,8 +46,7 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	log := s.Log
-	klog.SetSlogLogger(ops.WithoutRepeats(log))
+	klog.SetSlogLogger(ops.WithoutRepeats(s.Log))
 	instances, kube, err := newClients(s.Kubernetes)
 	if err != nil {
 		return err
@@ -56,25 +56,25 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	defer launchers.Close()
-	offer, err := device.Offer("/sys", device.Choice(*kvm), log)
+	offer, err := device.Offer("/sys", device.Choice(*kvm), s.Log)
 	if err != nil {
 		return err
 	}
-	c, err := controller.New(controller.Config{Node: *name, Client: instances, Events: kube, Dial: launchers.Dial, Settings: s.Settings, Metrics: s.Queues, Logger: log})
+	c, err := controller.New(controller.Config{Node: *name, Client: instances, Events: kube, Dial: launchers.Dial, Settings: s.Settings, Metrics: s.Queues, Logger: s.Log})
 	if err != nil {
 		return err
 	}
-	server, annotations, err := newStreams(s.Urgent, c, *name, os.Getenv("POD_NAMESPACE"), log)
+	server, annotations, err := newStreams(s.Urgent, c, *name, os.Getenv("POD_NAMESPACE"), s.Log)
 	if err != nil {
 		return err
 	}
 	removal := node.Removal{Metadata: s.Metadata, Namespace: os.Getenv("POD_NAMESPACE"), DaemonSet: "virt-handler"}
 	ops.CountUnreadable(s.Metrics, vmi.VirtualMachineInstances.Plural, c.Unreadable)
-	s.Metrics.MustRegister(scrape.New(scrape.Config{Guests: c, Logger: log}))
-	var heartbeat *node.Heartbeat
-	p := device.New(device.Config{Devices: offer, PluginDir: *plugins, CDIDir: *cdi, Logger: log, Changed: func() { heartbeat.Changed() }, Uninstalled: removal.Uninstalled})
-	heartbeat = node.New(node.Config{Nodes: kube.Nodes(), Name: *name, Annotations: annotations, Schedulable: func() bool { return p.Registered(device.Tun) }, Labels: l.labels(ctx, offer, s.Settings, log), Owned: handler.IsProcessorLabel, Uninstalled: removal.Uninstalled, Logger: log})
-	s.Settings.OnChange(heartbeat.Changed)
-	e := ops.Endpoint{Addr: *listen, Metrics: s.Metrics, Ready: c.Ready, Facts: s.Settings.Facts, Logger: log}
-	return ops.Together(ctx, s.Settings.Run, c.Run, func(ctx context.Context) error { return server.ListenAndServe(ctx, *streams) }, s.Settings.Alone(p.Run), s.Settings.Alone(heartbeat.Run), func(ctx context.Context) error { return ops.Serve(ctx, e) })
+	s.Metrics.MustRegister(scrape.New(scrape.Config{Guests: c, Logger: s.Log}))
+	n := controller.Node{Name: *name, Nodes: kube.Nodes(), Devices: offer, PluginDir: *plugins, CDIDir: *cdi, Labels: *labels, Annotations: annotations,
+		Settings: s.Settings, Uninstalled: removal.Uninstalled, Logger: s.Log}
+	e := ops.Endpoint{Addr: *listen, Metrics: s.Metrics, Ready: c.Ready, Facts: s.Settings.Facts, Logger: s.Log}
+	return ops.Together(ctx, s.Settings.Run, c.Run, n.Run,
+		func(ctx context.Context) error { return server.ListenAndServe(ctx, *streams) },
+		func(ctx context.Context) error { return ops.Serve(ctx, e) })
 }

@@ -62,7 +62,7 @@ func launch(args []string) error {
 	if err := program.ParseFlags(&f, args); err != nil {
 		return err
 	}
-	ends, err := connect(&c)
+	ends, err := c.Connect(os.Stdin, os.Stdout, os.Stderr)
 	if err != nil {
 		return err
 	}

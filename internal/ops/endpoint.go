@@ -177,3 +177,12 @@ func selfSigned(now time.Time) (tls.Certificate, error) {
 	}
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
 }
+
+// Handlers are the handlers of all of them, by their paths.
+func Handlers(all ...map[string]http.Handler) map[string]http.Handler {
+	out := map[string]http.Handler{}
+	for _, some := range all {
+		maps.Copy(out, some)
+	}
+	return out
+}

@@ -2,14 +2,35 @@ package supervisor
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"sync"
 
 	"github.com/podvisor/podvisor/launcher/process"
 	"github.com/podvisor/podvisor/launcher/protocol"
 )
+
+// WriteProcessors finds out what guests can have on this node, as [Processors] does, and
+// writes it to the file as JSON, for the handler of the node. The libvirt daemon has its
+// folders beside the file. The file is replaced at once; with an error it stays as it is.
+func WriteProcessors(ctx context.Context, file string, log *slog.Logger) error {
+	p, err := Processors(ctx, filepath.Join(filepath.Dir(file), "libvirt"), log)
+	if err != nil {
+		return fmt.Errorf("find out what processors guests can have: %w", err)
+	}
+	b, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(file+".new", b, 0o644); err != nil {
+		return err
+	}
+	return os.Rename(file+".new", file)
+}
 
 // Processors are what guests can have on this node. It starts a libvirt daemon in
 // dir, a folder with a short path, and ends it. The process has no other children.

@@ -51,6 +51,7 @@ func runs(t *testing.T, name string) (*vmi.VirtualMachineInstance, *corev1.Pod) 
 	}
 	v.Status.SetPhase(vmi.Running, metav1.Now())
 	v.Status.NodeName, v.Status.ActivePods = "n1", map[types.UID]string{p.UID: "n1"}
+	v.Labels = map[string]string{vmi.NodeNameLabel: "n1"}
 	v.Status.SetCondition(vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionTrue}, metav1.Now())
 	return v, p
 }
