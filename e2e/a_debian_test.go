@@ -1,19 +1,20 @@
 package e2e
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/crypto/ssh"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podvisor/podvisor/e2e/images"
 	"github.com/podvisor/podvisor/vmi"
-	"github.com/podvisor/podvisor/vmi/vmitest"
 )
 
 // Parallel tests begin in the order of the files' names, and this one takes longest: some ten minutes
-// under emulation, in which the others run.
+// under emulation, in which the others run. It is the walk of docs/first-vmi.md too.
 func TestADebianGuestIsConfiguredByCloudInitAndItsAgent(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
@@ -21,38 +22,47 @@ func TestADebianGuestIsConfiguredByCloudInitAndItsAgent(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, world.cluster.Load(t.Context(), images.Tars(built)...))
 
+	walk := readWalk(t)
+	userKey, users := newKey(t, "you@example.com")
 	cloudKey, cloud := newKey(t, "of cloud-init")
 	agentKey, agent := newKey(t, "of the agent")
 	s.secret("cloud", "key", cloud)
 	s.secret("bobs", "key", "# none yet\n")
 	s.secret("passwords", "bob", "correct horse")
-	v := vmitest.New(
-		vmitest.WithName("debian"), vmitest.WithMemory("384Mi"), vmitest.WithMasquerade("default"),
-		vmitest.WithContainerDisk("root", images.Reference("debian-guest")),
-		vmitest.WithDisk("seed", vmi.VolumeSource{CloudInitNoCloud: &vmi.CloudInitNoCloud{
-			UserData: cloudConfig(
-				"ssh_pwauth: true",
-				"users: [default, {name: bob, shell: /bin/bash, lock_passwd: false}]",
-				"write_files: [{path: /etc/written, content: \"written by cloud-init\\n\"}]",
-				"runcmd: [\"echo run by cloud-init on $(hostname) > /run/commanded\"]",
-			),
-			NetworkData: "version: 2\nethernets:\n  first:\n    match: {macaddress: \"02:00:00:00:00:07\"}\n    addresses: [10.0.2.2/24]\n    gateway4: 10.0.2.1\n",
-		}}),
-	)
-	v.UID = ""
+	// The VMI of the page, with more for cloud-init and the agent to do. It has no networks.
+	v := walk.instance.DeepCopy()
+	require.Empty(t, v.Spec.Networks)
+	require.Empty(t, v.Spec.Domain.Devices.Interfaces)
+	require.Nil(t, v.Spec.Domain.Devices.AutoattachPodInterface)
+	v.Namespace = s.name
+	v.Spec.Volumes[0].ContainerDisk.Image = images.Reference("debian-guest")
+	seed := v.Spec.Volumes[1].CloudInitNoCloud
+	require.Contains(t, seed.UserData, walk.key)
+	seed.UserData = strings.Replace(seed.UserData, walk.key, users, 1) + strings.Join([]string{
+		"ssh_pwauth: true",
+		"users: [default, {name: bob, shell: /bin/bash, lock_passwd: false}]",
+		"write_files: [{path: /etc/written, content: \"written by cloud-init\\n\"}]",
+		"runcmd: [\"echo run by cloud-init on $(hostname) > /run/commanded\"]",
+	}, "\n") + "\n"
+	// One address more than DHCP gives. The name follows from the place on the bus.
+	seed.NetworkData = "version: 2\nethernets:\n  enp1s0:\n    dhcp4: true\n    addresses: [192.0.2.7/32]\n"
 	v.Spec.Hostname = "configured"
-	v.Spec.Domain.Devices.Interfaces[0].MacAddress = "02:00:00:00:00:07"
 	v.Spec.AccessCredentials = []vmi.AccessCredential{
 		sshKeys("cloud", vmi.SSHPublicKeyPropagationMethod{NoCloud: &vmi.CloudInitPropagation{}}),
 		agentKeys("bobs", "bob"), agentPasswords("passwords"),
 	}
 	seen := s.newVisitor()
-	v = s.create(v)
+	u := s.user("edit")
+	v, err = u.vmis.Create(t.Context(), v, metav1.CreateOptions{})
+	require.NoError(t, err)
+	u.apply(walk.service)
 	s.awaitPhase(v.Name, vmi.Running)
-	silent := s.user("edit").console(v.Name)
+	require.Equal(t, s.get(v.Name).Status.NodeName, s.get(v.Name).Labels[vmi.NodeNameLabel])
+	silent := u.console(v.Name)
 
+	require.Equal(t, "debian\n", seen.awaitLogin(walk.host, "debian", ssh.PublicKeys(userKey), "id -un"))
 	said := seen.awaitSSH(v, "debian", ssh.PublicKeys(cloudKey), "cat /etc/written /run/commanded && hostname && ip -4 -o address && sudo -n id -u")
-	for _, want := range []string{"written by cloud-init\n", "run by cloud-init on configured\n", "\nconfigured\n", " 10.0.2.2/24 ", "\n0\n"} {
+	for _, want := range []string{"written by cloud-init\n", "run by cloud-init on configured\n", "\nconfigured\n", " 10.0.2.2/24 ", " 192.0.2.7/32 ", "\n0\n"} {
 		require.Contains(t, said, want)
 	}
 	s.awaitCredentials(v.Name, slow, corev1.ConditionTrue, "has written")

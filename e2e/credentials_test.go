@@ -137,13 +137,19 @@ func TestAGuestHasTheKeysAndPasswordsOfItsSecrets(t *testing.T) {
 	s.awaitGone(v)
 }
 
-// awaitSSH runs a command in the guest as soon as that succeeds. It tries rarely: a try
-// is work for the guest that is being waited for.
+// awaitSSH runs a command in the guest as soon as that succeeds.
 func (v visitor) awaitSSH(to *vmi.VirtualMachineInstance, user string, with ssh.AuthMethod, command string) string {
+	v.t.Helper()
+	return v.awaitLogin(v.space.pod(to).Status.PodIP, user, with, command)
+}
+
+// awaitLogin is awaitSSH at an address, or at the name of a Service. It tries rarely: a
+// try is work for the guest that is being waited for.
+func (v visitor) awaitLogin(host, user string, with ssh.AuthMethod, command string) string {
 	v.t.Helper()
 	var said string
 	eventually(v.t, slow, func() (err error) {
-		if said, err = v.ssh(to, user, with, command); err != nil {
+		if said, err = v.login(host, user, with, command); err != nil {
 			time.Sleep(5 * time.Second)
 		}
 		return err
@@ -154,14 +160,20 @@ func (v visitor) awaitSSH(to *vmi.VirtualMachineInstance, user string, with ssh.
 // ssh runs a command in the guest as the user, and returns what it wrote.
 func (v visitor) ssh(to *vmi.VirtualMachineInstance, user string, with ssh.AuthMethod, command string) (string, error) {
 	v.t.Helper()
-	conn, err := v.dial(v.space.pod(to).Status.PodIP, "22")
+	return v.login(v.space.pod(to).Status.PodIP, user, with, command)
+}
+
+// login is ssh at an address, or at the name of a Service.
+func (v visitor) login(host, user string, with ssh.AuthMethod, command string) (string, error) {
+	v.t.Helper()
+	conn, err := v.dial(host, "22")
 	if err != nil {
 		return "", err
 	}
 	defer conn.Close()
 	// A guest that hangs is tried again.
 	defer time.AfterFunc(time.Minute, func() { _ = conn.Close() }).Stop()
-	c, channels, requests, err := ssh.NewClientConn(conn, to.Name, &ssh.ClientConfig{
+	c, channels, requests, err := ssh.NewClientConn(conn, host, &ssh.ClientConfig{
 		User: user, Auth: []ssh.AuthMethod{with}, HostKeyCallback: ssh.InsecureIgnoreHostKey(), // the guest made it a minute ago
 	})
 	if err != nil {
