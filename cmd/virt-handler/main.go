@@ -12,6 +12,7 @@ import (
 
 	"github.com/podvisor/podvisor/handler/controller"
 	"github.com/podvisor/podvisor/handler/device"
+	"github.com/podvisor/podvisor/handler/host"
 	"github.com/podvisor/podvisor/handler/node"
 	"github.com/podvisor/podvisor/handler/scrape"
 	"github.com/podvisor/podvisor/handler/socket"
@@ -41,8 +42,7 @@ func run(ctx context.Context, args []string) error {
 	if err := program.ParseFlags(&flags, args); err != nil {
 		return err
 	}
-	s, err := ops.Begin(ops.Flags{Component: "virt-handler", Kubeconfig: *kubeconfig, LogLevel: *level,
-		Pick: func(c config.Config) config.Component { return c.OnNode(*name) }})
+	s, err := ops.Begin(ops.Flags{Component: "virt-handler", Kubeconfig: *kubeconfig, LogLevel: *level, Pick: func(c config.Config) config.Component { return c.OnNode(*name) }})
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func run(ctx context.Context, args []string) error {
 	removal := node.Removal{Metadata: s.Metadata, Namespace: os.Getenv("POD_NAMESPACE"), DaemonSet: "virt-handler"}
 	ops.CountUnreadable(s.Metrics, vmi.VirtualMachineInstances.Plural, c.Unreadable)
 	s.Metrics.MustRegister(scrape.New(scrape.Config{Guests: c, Logger: s.Log}))
-	n := controller.Node{Name: *name, Nodes: kube.Nodes(), Devices: offer, PluginDir: *plugins, CDIDir: *cdi, Labels: *labels, Annotations: annotations,
+	n := host.Node{Name: *name, Nodes: kube.Nodes(), Devices: offer, PluginDir: *plugins, CDIDir: *cdi, Labels: *labels, Annotations: annotations,
 		Settings: s.Settings, Uninstalled: removal.Uninstalled, Logger: s.Log}
 	e := ops.Endpoint{Addr: *listen, Metrics: s.Metrics, Ready: c.Ready, Facts: s.Settings.Facts, Logger: s.Log}
 	return ops.Together(ctx, s.Settings.Run, c.Run, n.Run,
