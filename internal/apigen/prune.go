@@ -29,6 +29,7 @@ func (p *pruner) definition(d *definition) {
 	p.schema(d.kind(), s, p.model.types[d.kind()])
 	limit(s)
 	limitLists(s) // of the metadata of templates, which is described here
+	p.addFormer(d)
 }
 
 // schema prunes the schema of a type, and names in its description what is not

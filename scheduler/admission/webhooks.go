@@ -164,16 +164,19 @@ func refused(err *apierrors.StatusError) *admissionv1.AdmissionResponse {
 // refused here, with its fields: the schema, which is checked next, knows only that
 // there is one.
 func answerDefaults(k kinds.Kind, c kinds.Cluster, req *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
+	raw, err := tree(req.Object.Raw)
+	if err != nil {
+		return nil, err
+	}
+	if faults := former(k, req, raw); len(faults) > 0 {
+		return refused(apierrors.NewInvalid(k.GroupKind(), nameOf(req), validate.First(faults))), nil
+	}
 	done, faults, err := complete(k, c, req.Object.Raw, req.OldObject.Raw)
 	switch {
 	case err != nil:
 		return nil, err
 	case len(faults) > 0:
 		return refused(apierrors.NewInvalid(k.GroupKind(), nameOf(req), validate.First(faults))), nil
-	}
-	raw, err := tree(req.Object.Raw)
-	if err != nil {
-		return nil, err
 	}
 	changes := difference(raw, done)
 	if len(changes) == 0 {

@@ -121,10 +121,12 @@ func (d document) check(c kinds.Cluster) []Object {
 		return out
 	}
 	o := Object{APIVersion: d.apiVersion, Kind: d.kind, Name: d.name}
+	d, o.Faults = d.renewed()
 	k, ok := d.row()
 	switch {
 	case d.fault != "":
 		o.Faults = []Fault{{Type: field.ErrorTypeInvalid, Message: d.fault}}
+	case !ok && len(o.Faults) > 0:
 	case !ok:
 		o.Notes = []string{d.skipped()}
 	case d.apiVersion != k.GroupVersion().String():
@@ -140,7 +142,7 @@ func (o *Object) examine(d document, k kinds.Kind, c kinds.Cluster) {
 	o.Unserved = unserved(d, k)
 	v := k.New()
 	decoded := decode(d, v)
-	o.Faults = append(d.nameFaults(), decoded...)
+	o.Faults = slices.Concat(o.Faults, d.nameFaults(), decoded)
 	c.Defaults.UUID = defaults.UUID(types.UID(d.namespace + "/" + d.name))
 	c.Defaults.Serial = string(defaults.UUID("serial of " + types.UID(d.namespace+"/"+d.name)))
 	v = k.Complete(v, c)

@@ -58,10 +58,21 @@ func decode(d document, into vmi.Object) []Fault {
 	}
 	reasons := map[string]string{}
 	for _, f := range served.Untyped(d.kind).In(d.fields) {
-		reasons[f.Path] = f.Why
+		reasons[f.Path] = "KubeVirt has this field and Podvisor does not: " + f.Why
 	}
+	former := served.FormersIn(d.kind, d.fields)
+	for _, f := range former {
+		reasons[f.Path] = f.Why + ": this is a field of before " + vmi.GroupVersion.String()
+	}
+	found := map[string]bool{}
 	for _, e := range strict.Errors() {
-		c.faults = append(c.faults, strictFault(e.Error(), reasons))
+		f := strictFault(e.Error(), reasons)
+		c.faults, found[f.Field] = append(c.faults, f), true
+	}
+	for _, f := range former {
+		if !found[f.Path] { // it is below another one
+			c.faults = append(c.faults, Fault{f.Path, field.ErrorTypeInvalid, reasons[f.Path]})
+		}
 	}
 	return c.faults
 }
@@ -78,7 +89,7 @@ func strictFault(text string, reasons map[string]string) Fault {
 	case m[1] == "duplicate":
 		return Fault{m[2], field.ErrorTypeDuplicate, "the field is there twice: leave one out"}
 	case reasons[m[2]] != "":
-		return Fault{m[2], field.ErrorTypeInvalid, "KubeVirt has this field and Podvisor does not: " + reasons[m[2]]}
+		return Fault{m[2], field.ErrorTypeInvalid, reasons[m[2]]}
 	}
 	return Fault{m[2], field.ErrorTypeInvalid, fmt.Sprintf("there is no field %q in this API: remove it, or look for its right name with kubectl explain", m[2])}
 }

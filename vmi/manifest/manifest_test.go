@@ -67,6 +67,7 @@ func TestFaultsAndNotes(t *testing.T) {
 		"refused":  {files: []string{"testdata/refused.yaml"}},
 		"both":     {files: []string{"testdata/both.yaml"}},
 		"untyped":  {files: []string{"testdata/untyped.yaml"}},
+		"former":   {files: []string{"testdata/former.yaml"}},
 		"cluster":  {files: []string{"testdata/cluster.yaml", "testdata/vm.yaml"}, cluster: cluster()},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,0 +1,53 @@
+package admission
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/kinds"
+)
+
+func TestAllWordsOfBeforeV1AreNamedAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		kind, version, spec string
+		want                []string
+	}{
+		"a VMI": {"VirtualMachineInstance", "v1",
+			`{"domain": {"memory": {"guest": "64Mi"}, "devices": {"disks": [{"name": "a", "volumeName": "a"}]}}, "volumes": [{"name": "a", "registryDisk": {"image": "x"}}]}`,
+			[]string{"spec.domain.devices.disks[0].volumeName: Forbidden: leave it out, and give the disk the name of its volume", "spec.volumes[0].registryDisk: Forbidden: write containerDisk"}},
+		"a VM that is a VMI": {"VirtualMachine", "v1alpha3", `{"domain": {}, "volumes": [{"name": "a", "registryDisk": {"image": "x"}}]}`,
+			[]string{"apiVersion: Forbidden: kubevirt.io/v1alpha3 cannot be written any more: write apiVersion: kubevirt.io/v1",
+				"spec.domain: Forbidden: write spec.template.spec.domain, or kind: VirtualMachineInstance for a guest that runs once",
+				"spec.volumes: Forbidden: write spec.template.spec.volumes", "spec.volumes[0].registryDisk: Forbidden: write containerDisk"}},
+		"a set": {"VirtualMachineInstanceReplicaSet", "v1", `{"template": {"spec": {"volumes": [{"name": "a", "registryDisk": {}}]}}}`,
+			[]string{"spec.template.spec.volumes[0].registryDisk: Forbidden: write containerDisk"}},
+		"a version alone":   {"VirtualMachineInstance", "v1alpha1", `{"domain": {"memory": {"guest": "64Mi"}}}`, []string{"kubevirt.io/v1alpha1 cannot be written any more"}},
+		"nothing of before": {"VirtualMachineInstance", "v1", `{"domain": {"memory": {"guest": "64Mi"}}}`, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			gvk := vmi.GroupVersion.WithKind(tt.kind)
+			k, ok := kinds.Find(gvk.GroupKind())
+			require.True(t, ok)
+			asked := metav1.GroupVersionKind{Group: gvk.Group, Version: tt.version, Kind: gvk.Kind}
+			raw, err := json.Marshal(map[string]any{"apiVersion": "kubevirt.io/v1", "kind": tt.kind, "metadata": map[string]any{"name": "a"}, "spec": json.RawMessage(tt.spec)})
+			require.NoError(t, err)
+			r, err := answerDefaults(k, kinds.Cluster{}, &admissionv1.AdmissionRequest{Name: "a", Kind: metav1.GroupVersionKind(gvk), RequestKind: &asked, Object: runtime.RawExtension{Raw: raw}})
+			require.NoError(t, err)
+			require.Equal(t, len(tt.want) == 0, r.Allowed)
+			for _, want := range tt.want {
+				require.Contains(t, r.Result.Message, want)
+			}
+			if !r.Allowed {
+				require.Len(t, r.Result.Details.Causes, len(tt.want))
+			}
+		})
+	}
+}
