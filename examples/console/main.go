@@ -20,30 +20,22 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/podvisor/podvisor/internal/command"
-	"github.com/podvisor/podvisor/internal/kubeconfig"
 	"github.com/podvisor/podvisor/launcher/console"
 	"github.com/podvisor/podvisor/vmi/client"
 )
 
-var program = command.Program{Name: "console", Usage: "usage: console [-n NAMESPACE] NAME\n\nconnects the terminal to the serial console of a VMI; Ctrl-] leaves"}
-
-func main() { os.Exit(program.Status(run(os.Args[1:]))) }
+func main() { os.Exit(exitStatus(run(os.Args[1:]), os.Stderr)) }
 
 func run(args []string) error {
 	var flags flag.FlagSet
 	namespace := flags.String("n", "", "the `NAMESPACE` of the VMI; default: that of the current context")
-	if err := program.Parse(&flags, args); err != nil {
+	if err := parse(&flags, args, os.Stdout); err != nil {
 		return err
 	}
 	if flags.NArg() != 1 {
-		return command.Fault("one VMI is needed")
+		return usageError("one VMI is needed")
 	}
-	cfg, in, err := kubeconfig.Load(*namespace)
-	if err != nil {
-		return err
-	}
-	c, err := client.New(cfg)
+	c, in, err := connected(*namespace)
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/podvisor/podvisor/internal/command"
 	"github.com/podvisor/podvisor/vmi/client"
 )
 
@@ -38,7 +37,7 @@ func parsePort(text string) (port, error) {
 	l, err := strconv.ParseUint(local, 10, 16)
 	r, err2 := strconv.ParseUint(remote, 10, 16)
 	if err != nil || err2 != nil || r == 0 || network != "tcp" && network != "udp" {
-		return port{}, command.Fault("%q is not [LOCAL:]REMOTE[/tcp|/udp] with ports up to 65535", text)
+		return port{}, usageError(fmt.Sprintf("%q is not [LOCAL:]REMOTE[/tcp|/udp] with ports up to 65535", text))
 	}
 	return port{uint16(l), uint16(r), network}, nil
 }

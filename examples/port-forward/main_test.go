@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/podvisor/podvisor/internal/command"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
 	"github.com/podvisor/podvisor/vmi/client/fake"
@@ -40,7 +39,7 @@ func TestPortsAreParsed(t *testing.T) {
 		got, err := parsePort(text)
 		require.Equal(t, want, got, text)
 		if want.network == "" {
-			require.ErrorIs(t, err, command.ErrUsage, text)
+			require.ErrorAs(t, err, new(usageError), text)
 		}
 	}
 }
@@ -135,10 +134,10 @@ func TestTheCommandLineIsChecked(t *testing.T) {
 		"no port":      {"vm/web"},
 		"a wrong port": {"vm/web", "80/sctp"},
 	} {
-		require.ErrorIs(t, run(args), command.ErrUsage, name)
+		require.ErrorAs(t, run(args), new(usageError), name)
 	}
 	for _, guest := range []string{"web", "pod/web", "vm/"} {
 		_, err := dialer(nil, "", guest)
-		require.ErrorIs(t, err, command.ErrUsage, guest)
+		require.ErrorAs(t, err, new(usageError), guest)
 	}
 }

@@ -18,8 +18,6 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/podvisor/podvisor/internal/command"
-	"github.com/podvisor/podvisor/internal/manifests"
 	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/kinds"
@@ -29,19 +27,18 @@ func main() { os.Exit(status(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
 // status is the program. It returns the exit status.
 func status(args []string, in io.Reader, out, faults io.Writer) int {
-	p := command.Program{Name: "vmi-to-pod", Usage: "usage: vmi-to-pod [FLAG...] FILE...\n\nprints the launcher pods of VMIs", Out: out, Err: faults}
-	return p.Status(run(p, args, in, out))
+	return exitStatus(run(args, in, out), faults)
 }
 
-func run(p command.Program, args []string, in io.Reader, out io.Writer) error {
+func run(args []string, in io.Reader, out io.Writer) error {
 	c := pod.Config{}
 	var flags flag.FlagSet
 	flags.StringVar(&c.Image, "image", "podvisor/virt-launcher", "the `reference` of the launcher's image")
 	flags.BoolVar(&c.AllowEmulation, "emulate", false, "print the pods of a cluster whose nodes have no KVM")
-	if err := p.Parse(&flags, args); err != nil {
+	if err := parse(&flags, args, out); err != nil {
 		return err
 	}
-	all, err := manifests.Show(flags.Args(), in, kinds.Cluster{}, func(v *vmi.VirtualMachineInstance) (string, error) {
+	all, err := show(flags.Args(), in, kinds.Cluster{}, func(v *vmi.VirtualMachineInstance) (string, error) {
 		p, err := pod.Render(v, c)
 		if err != nil {
 			return "", err

@@ -17,8 +17,6 @@ import (
 	"io"
 	"os"
 
-	"github.com/podvisor/podvisor/internal/command"
-	"github.com/podvisor/podvisor/internal/manifests"
 	"github.com/podvisor/podvisor/launcher/domain"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/defaults"
@@ -29,20 +27,19 @@ func main() { os.Exit(status(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
 // status is the program. It returns the exit status.
 func status(args []string, in io.Reader, out, faults io.Writer) int {
-	p := command.Program{Name: "vmi-to-xml", Usage: "usage: vmi-to-xml [FLAG...] FILE...\n\nprints the libvirt domains of VMIs", Out: out, Err: faults}
-	return p.Status(run(p, args, in, out))
+	return exitStatus(run(args, in, out), faults)
 }
 
-func run(p command.Program, args []string, in io.Reader, out io.Writer) error {
+func run(args []string, in io.Reader, out io.Writer) error {
 	var flags flag.FlagSet
 	arch := flags.String("arch", defaults.AMD64, "the architecture of VMIs that name none")
 	emulate := flags.Bool("emulate", false, "print the domains of a node without KVM")
-	if err := p.Parse(&flags, args); err != nil {
+	if err := parse(&flags, args, out); err != nil {
 		return err
 	}
 	c := kinds.Cluster{Defaults: defaults.Profile{Architecture: *arch}}
 	host := domain.Host{KVM: !*emulate, AllowEmulation: *emulate}
-	all, err := manifests.Show(flags.Args(), in, c, func(v *vmi.VirtualMachineInstance) (string, error) { return xml(v, host) })
+	all, err := show(flags.Args(), in, c, func(v *vmi.VirtualMachineInstance) (string, error) { return xml(v, host) })
 	if err != nil {
 		return err
 	}

@@ -27,9 +27,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/podvisor/podvisor/internal/command"
-	"github.com/podvisor/podvisor/internal/kubeconfig"
-	"github.com/podvisor/podvisor/vmi/client"
 )
 
 //go:generate ./vendor.sh
@@ -37,17 +34,18 @@ import (
 //go:embed page
 var files embed.FS
 
-var program = command.Program{Name: "vnc-web", Usage: "usage: vnc-web [-n NAMESPACE | -A] [-port PORT]\n\nserves a page on this host with the VMs of a cluster, their screens and consoles"}
-
-func main() { os.Exit(program.Status(run(os.Args[1:]))) }
+func main() { os.Exit(exitStatus(run(os.Args[1:]), os.Stderr)) }
 
 func run(args []string) error {
 	var flags flag.FlagSet
 	namespace := flags.String("n", "", "the `NAMESPACE` of the VMs; default: that of the current context")
 	all := flags.Bool("A", false, "show the VMs of all namespaces")
 	port := flags.Int("port", 0, "the `PORT` of 127.0.0.1 to listen on; 0: any that is free")
-	if err := program.ParseFlags(&flags, args); err != nil {
+	if err := parse(&flags, args, os.Stdout); err != nil {
 		return err
+	}
+	if flags.NArg() > 0 {
+		return usageError(fmt.Sprintf("argument %q is not expected", flags.Arg(0)))
 	}
 	page, err := fs.Sub(files, "page")
 	if err != nil {
@@ -56,16 +54,12 @@ func run(args []string) error {
 	if _, err := fs.Stat(page, "vendor/novnc"); err != nil {
 		return errors.New("noVNC and xterm.js are not built in: run ./examples/vnc-web/vendor.sh and start again")
 	}
-	cfg, in, err := kubeconfig.Load(*namespace)
+	c, in, err := connected(*namespace)
 	if err != nil {
 		return err
 	}
 	if *all {
 		in = ""
-	}
-	c, err := client.New(cfg)
-	if err != nil {
-		return err
 	}
 	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(*port)))
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/gorilla/websocket"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/podvisor/podvisor/internal/websocket"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
 )
@@ -57,7 +57,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the request is from a page of another origin", http.StatusForbidden)
 	case subtle.ConstantTimeCompare([]byte(token), []byte(s.token)) != 1 || !below:
 		http.Error(w, "open the URL that vnc-web has printed", http.StatusForbidden)
-	case websocket.Asked(r) && len(origins) == 0:
+	case websocket.IsWebSocketUpgrade(r) && len(origins) == 0:
 		http.Error(w, "a stream needs an origin", http.StatusForbidden)
 	default:
 		to := r.Clone(r.Context())
@@ -143,11 +143,10 @@ func (s *server) stream(w http.ResponseWriter, r *http.Request) {
 		refuse(w, err)
 		return
 	}
-	page, err := websocket.Upgrade(w, r, websocket.Options{})
+	page, err := upgrader.Upgrade(w, r, nil)
 	if err != nil {
-		_ = guest.Close()
-		http.Error(w, err.Error(), http.StatusBadRequest)
+		_ = guest.Close() // the answer has been sent
 		return
 	}
-	page.Join(guest, r.Context().Done())
+	join(r.Context(), page, guest)
 }

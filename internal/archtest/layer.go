@@ -116,6 +116,8 @@ func forbidden(f File, imported string) string {
 		return "the protocol is on its own: all three processes have it"
 	case isOwn && apart(p, own):
 		return "scheduler, handler and launcher do not import each other"
+	case isOwn && strings.HasPrefix(p, "examples/") && strings.HasPrefix(own, "internal/"):
+		return "an example is copied: it imports what its reader may import"
 	case isOwn && strings.HasPrefix(own, "cmd/"):
 		return "nothing imports a binary"
 	}
