@@ -36,7 +36,7 @@ func TestAVMStartsStopsAndStartsAgainWithFewWrites(t *testing.T) {
 		"POST controllerrevisions 201", "POST virtualmachineinstances 201", "PATCH virtualmachines/vm/status 200", // Starting
 		"POST pods 201", "PATCH virtualmachineinstances/vm/status 200", "PATCH pods/status 200",
 		"PATCH virtualmachineinstances/vm 200", // the label of its node
-		"PATCH virtualmachines/vm/status 200", // Running
+		"PATCH virtualmachines/vm/status 200",  // Running
 	}, quick("vm", started), "and one of virt-handler")
 
 	s.editVM("vm", `{"spec":{"runStrategy":"Halted"}}`)

@@ -26,7 +26,6 @@ import (
 	"strconv"
 	"syscall"
 	"time"
-
 )
 
 //go:generate ./vendor.sh
