@@ -183,7 +183,7 @@ func TestAttackATemplateGivesAVMIOnlyWhatItsUserMayWrite(t *testing.T) {
 	}
 	require.NoError(t, err)
 	got := s.awaitPhase("vm", vmi.Running)
-	require.Equal(t, map[string]string{"mine": "yes"}, got.Labels)
+	require.Equal(t, map[string]string{"mine": "yes", vmi.NodeNameLabel: "n1"}, got.Labels)
 	require.Equal(t, "yes", got.Annotations["mine"])
 	require.Equal(t, "1", got.Annotations[vmi.VMGenerationAnnotation])
 	require.Equal(t, []string{vmi.Finalizer}, got.Finalizers)
