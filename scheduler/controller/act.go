@@ -52,7 +52,7 @@ type executor[T client.Object, L runtime.Object] struct {
 	finalizer string
 	// kind is the kind of the objects.
 	kind vmi.DefinitionOf[T, L]
-	// dataVolumes makes those of VMs. Nil: the objects have none.
+	// dataVolumes makes DataVolumes.
 	dataVolumes *dataVolumes
 	// owned does what is done with VMIs. Nil: the objects own none.
 	owned *owned

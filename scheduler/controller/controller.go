@@ -43,6 +43,9 @@ type Config struct {
 	// Guests reach the launchers of VMIs: what a kind asks of a guest, or has it do, goes
 	// through it. No kind does yet. Without nodes, every call is refused as unavailable.
 	Guests guest.Guests
+	// Kinds are reconciled beside VMIs and the built-in [Kinds]. The API server must serve
+	// them, and the account of Client needs its rights on them.
+	Kinds []Kind
 	// Home is the namespace that virt-handler is installed in. Its pods say on which
 	// nodes VMIs can be looked after, and its progress is a part of the status of
 	// the KubeVirt. Required with Settings. Empty: virt-handler is not observed.
@@ -76,8 +79,8 @@ type Controller struct {
 	made      made
 	gates     gates
 	sweeper   *sweeper
-	kinds     []looper
-	instances *kind[*vmi.VirtualMachineInstance, *vmi.VirtualMachineInstanceList]
+	kinds     map[string]looper // by their names
+	instances *loopOf[*vmi.VirtualMachineInstance, *vmi.VirtualMachineInstanceList]
 	// madeInstances are VMIs that were created for others and that the cache may not
 	// have yet.
 	madeInstances reconcile.Made[*vmi.VirtualMachineInstance]
@@ -90,14 +93,6 @@ type Controller struct {
 	silences expiring.Map[types.UID, instance.Silence]
 	// eventReads limits the reads of such pods' events.
 	eventReads *budget
-}
-
-// registrations register the kinds that are reconciled: first VMIs, which the others
-// watch.
-var registrations = []func(*Controller) error{
-	(*Controller).registerInstances,
-	(*Controller).registerVMs,
-	(*Controller).registerSets,
 }
 
 // New makes a Controller. It sends nothing until it runs.
@@ -117,7 +112,7 @@ func New(c Config) (*Controller, error) {
 	if c.Workers == 0 {
 		c.Workers = 8
 	}
-	k := &Controller{cfg: c, log: c.Logger, eventReads: newBudget(readsPerSecond, readsAtOnce, readWait)}
+	k := &Controller{cfg: c, log: c.Logger, kinds: map[string]looper{}, eventReads: newBudget(readsPerSecond, readsAtOnce, readWait)}
 	var err error
 	if k.events, err = reconcile.NewEvents(reconcile.EventsConfig{
 		Client: c.Kube.CoreV1(), Component: "virtualmachine-controller", Logger: c.Logger, Now: c.Now,
@@ -127,8 +122,12 @@ func New(c Config) (*Controller, error) {
 	if k.caches, err = newCaches(c); err != nil {
 		return nil, err
 	}
-	for _, register := range registrations {
-		if err := register(k); err != nil {
+	k.dataVolumes = newDataVolumes(c)
+	if err := k.addInstances(); err != nil {
+		return nil, err
+	}
+	for _, kind := range append(Kinds(), c.Kinds...) {
+		if err := kind.add(k); err != nil {
 			return nil, err
 		}
 	}

@@ -30,7 +30,7 @@ type dataVolumes struct {
 	client    dynamic.Interface // nil: they count as not served
 	discovery discovery.DiscoveryInterface
 	namespace string // empty: all
-	// changed takes the key of a DataVolume.
+	// changed takes the key of a DataVolume. It is set before run.
 	changed func(key string)
 	now     func() time.Time
 	// ask holds those back who ask at the same time.
@@ -44,8 +44,8 @@ type dataVolumes struct {
 	work    sync.WaitGroup
 }
 
-func newDataVolumes(c Config, changed func(key string)) *dataVolumes {
-	return &dataVolumes{client: c.Dynamic, discovery: c.Kube.Discovery(), namespace: c.Namespace, changed: changed, now: c.Now}
+func newDataVolumes(c Config) *dataVolumes {
+	return &dataVolumes{client: c.Dynamic, discovery: c.Kube.Discovery(), namespace: c.Namespace, now: c.Now}
 }
 
 // run lets watches begin until ctx ends, and waits for their end.
@@ -143,6 +143,9 @@ func (d *dataVolumes) notify(o any) {
 // create creates the DataVolume. One of that name that the owner controls is the one
 // that was to be created; another is seen by the next decision.
 func (d *dataVolumes) create(ctx context.Context, owner metav1.Object, v *unstructured.Unstructured) error {
+	if d.client == nil {
+		return fmt.Errorf("create DataVolume %s/%s: the controller is configured without a client for DataVolumes", v.GetNamespace(), v.GetName())
+	}
 	_, err := d.in(v.GetNamespace()).Create(ctx, v, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
 		var there *unstructured.Unstructured

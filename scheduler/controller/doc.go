@@ -4,8 +4,9 @@
 // [New] makes a [Controller] and [Controller.Run] runs it until its context
 // ends. For each object that changed, or of which something changed that matters
 // to it, its kind's loop observes, lets the kind's package decide
-// (scheduler/instance), and acts. A kind is its registration: where its objects
-// come from, and how one is observed and decided on. [Lead] runs the Controller,
+// (scheduler/instance), and acts. A kind is its entry, a [KindOf]: which
+// objects, when one is queued, and how one is observed and decided on. [Kinds] are the
+// built-in ones, and [Config] takes further ones of any API group. [Lead] runs the Controller,
 // or anything else, in one process of several.
 //
 // The package is a controller: it joins the cores below scheduler with the

@@ -102,20 +102,17 @@ func TestAKindAsksAGuestThroughTheControllersConfiguration(t *testing.T) {
 			m := &vmi.VirtualMachineInstanceMigration{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "migration-uid"}}
 			api, err := client.New(fake.New(m).Config())
 			require.NoError(t, err)
-			c, err := New(Config{Client: api, Kube: kubefake.NewClientset(), Pods: rendering, Guests: guest.Guests{Nodes: nodes, MostToAsk: 50 * time.Millisecond}})
-			require.NoError(t, err)
-			_, err = register(c, registration[*vmi.VirtualMachineInstanceMigration, *vmi.VirtualMachineInstanceMigrationList]{
-				definition: vmi.VirtualMachineInstanceMigrations, finalizer: vmi.Finalizer,
-				name:     "virt-controller-migration",
-				describe: func(*vmi.VirtualMachineInstanceMigration) []any { return nil },
-				observe: func(ctx context.Context, m *vmi.VirtualMachineInstanceMigration) (decide[*vmi.VirtualMachineInstanceMigration], error) {
+			migrations := KindOf[*vmi.VirtualMachineInstanceMigration, *vmi.VirtualMachineInstanceMigrationList]{
+				Definition: vmi.VirtualMachineInstanceMigrations, Name: "virt-controller-migration",
+				Observe: func(ctx context.Context, c *Controller, m *vmi.VirtualMachineInstanceMigration) (Decide[*vmi.VirtualMachineInstanceMigration], error) {
 					if p := m.Status.Phase; p == vmi.MigrationSucceeded || p == vmi.MigrationFailed {
 						return func(*vmi.VirtualMachineInstanceMigration, *vmi.Finding) scheduler.Plan { return scheduler.Plan{} }, nil
 					}
 					err := c.cfg.Guests.Call(ctx, v, "freeze", vmi.FreezeUnfreezeTimeout{UnfreezeTimeout: &metav1.Duration{}}, nil)
 					return func(m *vmi.VirtualMachineInstanceMigration, _ *vmi.Finding) scheduler.Plan { return freezing(m, err) }, nil
 				},
-			})
+			}
+			c, err := New(Config{Client: api, Kube: kubefake.NewClientset(), Pods: rendering, Kinds: []Kind{migrations}, Guests: guest.Guests{Nodes: nodes, MostToAsk: 50 * time.Millisecond}})
 			require.NoError(t, err)
 			ctx, cancel := context.WithCancel(context.Background())
 			done := make(chan error, 1)

@@ -19,14 +19,15 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// registerInstances makes VirtualMachineInstances one of the kinds. They are
-// queued when their pod, its node, the virt-handler there or a claim changes.
-func (c *Controller) registerInstances() error {
+// addInstances adds the loop of VirtualMachineInstances, before all others: these watch
+// and write VMIs through it. They are queued when their pod, its node, the virt-handler
+// there or a claim changes.
+func (c *Controller) addInstances() error {
 	var err error
-	c.instances, err = register(c, registration[*vmi.VirtualMachineInstance, *vmi.VirtualMachineInstanceList]{
-		definition: vmi.VirtualMachineInstances, finalizer: vmi.Finalizer,
-		name: "virt-controller-vmi", observe: c.observeInstance,
-		describe: describeInstance, indexers: instanceIndexers(),
+	c.instances, err = newLoop(c, KindOf[*vmi.VirtualMachineInstance, *vmi.VirtualMachineInstanceList]{
+		Definition: vmi.VirtualMachineInstances, Finalizer: vmi.Finalizer,
+		Name: "virt-controller-vmi", Observe: observeInstance,
+		Describe: describeInstance, Indexers: instanceIndexers(),
 	})
 	if err != nil {
 		return err
@@ -68,7 +69,7 @@ func describeInstance(v *vmi.VirtualMachineInstance) []any {
 
 // observeInstance reads what a decision about the VMI depends on. What is missing
 // in a cache, and matters, is read from the API server.
-func (c *Controller) observeInstance(ctx context.Context, v *vmi.VirtualMachineInstance) (decide[*vmi.VirtualMachineInstance], error) {
+func observeInstance(ctx context.Context, c *Controller, v *vmi.VirtualMachineInstance) (Decide[*vmi.VirtualMachineInstance], error) {
 	o := instance.Observed{Config: c.rendering(), Unguarded: c.cfg.Guarded != nil && !c.cfg.Guarded(), Now: c.cfg.Now()}
 	var err error
 	if o.Pods, o.Former, err = c.podsOf(ctx, v); err != nil {

@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -16,43 +17,62 @@ import (
 	"github.com/podvisor/podvisor/vmi/client/informer"
 )
 
-// decide makes the plan for an object on top of what was observed for it.
-// Refusal is why the pod of the last plan was not accepted, or nil.
-type decide[T any] func(o T, refusal *vmi.Finding) scheduler.Plan
+// Decide makes the plan for an object on top of what was observed for it.
+// Refusal is why the pod or the VMI of the last plan was not accepted, or nil.
+type Decide[T any] func(o T, refusal *vmi.Finding) scheduler.Plan
 
-// registration is what makes a kind one of those that the Controller reconciles.
-type registration[T client.Object, L runtime.Object] struct {
-	// definition is the kind.
-	definition vmi.DefinitionOf[T, L]
-	// finalizer holds a deleted object until its guests are off.
-	finalizer string
-	// name names the loop, as KubeVirt names its work queues.
-	name string
-	// indexers find the objects in the cache by a value. Nil: only by their namespace.
-	indexers cache.Indexers
-	// observe reads what a decision about the object depends on.
-	observe func(ctx context.Context, o T) (decide[T], error)
-	// describe is what the log has of a status that is written: keys and values.
-	describe func(o T) []any
-	// meanwhile says that an object whose VMIs are refused is decided on also while it
-	// waits for its turn to create them.
-	meanwhile bool
+// Kind is a kind that a Controller reconciles: a [KindOf].
+type Kind interface {
+	// add makes the kind one of the Controller's.
+	add(c *Controller) error
 }
 
-// kind is the loop of one kind.
-type kind[T client.Object, L runtime.Object] struct {
-	registration[T, L]
+// KindOf is the entry of a kind with the objects T: what its loop has of its own. An
+// object is queued when it changes, when VMIs change of which Instances says so, and
+// when the Recheck of its last plan is over. Definition, Name and Observe are required.
+type KindOf[T client.Object, L runtime.Object] struct {
+	// Definition is the kind.
+	Definition vmi.DefinitionOf[T, L]
+	// Name names the loop in the log and its work queue in metrics, as KubeVirt names
+	// its own: virt-controller-vm.
+	Name string
+	// Finalizer is what AddFinalizer and RemoveFinalizer are about. It holds a deleted
+	// object until its guests are off. Empty: plans have neither action.
+	Finalizer string
+	// Indexers find the objects in the cache by a value. Nil: only by their namespace.
+	Indexers cache.Indexers
+	// Observe reads what a decision about the object depends on: VMIs from the
+	// Controller, all else by clients of its own. It does not change the object. It is
+	// called for several objects at the same time. After an error it is called again,
+	// later each time.
+	Observe func(ctx context.Context, c *Controller, o T) (Decide[T], error)
+	// Instances are the keys (namespace/name) of the objects that are queued when the VMI
+	// was created, changed or deleted. Objects are those of the kind. Nil: none.
+	Instances func(v *vmi.VirtualMachineInstance, objects informer.Lister[T]) []string
+	// Describe is what the log has of a status that is written: keys and values. Nil:
+	// nothing.
+	Describe func(o T) []any
+	// Meanwhile says that an object whose VMIs are refused is decided on also while it
+	// waits for its turn to create them.
+	Meanwhile bool
+	// also queues objects when something else changes. Nil: nothing does.
+	also func(c *Controller, l *loopOf[T, L]) error
+}
+
+// loopOf is the loop of one kind.
+type loopOf[T client.Object, L runtime.Object] struct {
+	KindOf[T, L]
 	executor[T, L]
 	// cached are the objects, among the Controller's caches.
 	cached informer.Informer[T]
 	loop   *reconcile.Loop
 	// turns are those of objects whose pods are refused.
 	turns *turns
-	// suspended reports whether nothing is to be done.
-	suspended func() bool
+	// on is the Controller that has the loop.
+	on *Controller
 }
 
-// looper is a kind, whichever it is.
+// looper is the loop of a kind, whichever it is.
 type looper interface {
 	// queueAll queues every object.
 	queueAll()
@@ -60,33 +80,59 @@ type looper interface {
 	run(ctx context.Context)
 }
 
-// register makes the kind one of the Controller's, caches its objects, and queues them
-// when they change. When else they are to be queued, the caller says.
-func register[T client.Object, L runtime.Object](c *Controller, r registration[T, L]) (*kind[T, L], error) {
-	k := &kind[T, L]{
-		registration: r,
-		executor: executor[T, L]{
-			kube: c.cfg.Kube, events: c.events, client: c.cfg.Client, writer: reconcile.NewWriter(c.cfg.Client, r.definition), log: c.log.With("loop", r.name), made: &c.made, gates: &c.gates, now: c.cfg.Now, describe: r.describe,
-			finalizer: r.finalizer, kind: r.definition, owned: c.owned,
-		},
-		cached:    informer.New(client.Of(c.cfg.Client, r.definition, c.cfg.Namespace), informer.Selection{}),
-		suspended: c.suspended,
+// add adds the loop of a kind that is not that of VMIs.
+func (e KindOf[T, L]) add(c *Controller) error {
+	k, err := newLoop(c, e)
+	if err != nil {
+		return err
 	}
-	if err := reconcile.Cache(&c.caches.Caches, k.cached, reconcile.Cached[T]{Indexers: r.indexers}); err != nil {
+	if e.Instances != nil {
+		err = reconcile.Watch(c.caches.instances, k.loop, c.seen(func(v *vmi.VirtualMachineInstance) []string {
+			return e.Instances(v, k.cached.Lister)
+		}), nil)
+	}
+	if e.also != nil {
+		err = errors.Join(err, e.also(c, k))
+	}
+	return err
+}
+
+// newLoop adds the loop of the kind to the Controller, caches its objects, and queues them
+// when they change. When else they are to be queued, the caller says.
+func newLoop[T client.Object, L runtime.Object](c *Controller, e KindOf[T, L]) (*loopOf[T, L], error) {
+	switch _, twice := c.kinds[e.Name]; {
+	case e.Definition.New == nil || e.Name == "" || e.Observe == nil:
+		return nil, fmt.Errorf("add the kind %q (%s): its definition, name and Observe are required", e.Name, e.Definition.Kind)
+	case twice:
+		return nil, fmt.Errorf("add the kind %s: there is a loop %s already", e.Definition.GroupKind(), e.Name)
+	}
+	if e.Describe == nil {
+		e.Describe = func(T) []any { return nil }
+	}
+	k := &loopOf[T, L]{
+		KindOf: e,
+		executor: executor[T, L]{
+			kube: c.cfg.Kube, events: c.events, client: c.cfg.Client, writer: reconcile.NewWriter(c.cfg.Client, e.Definition), log: c.log.With("loop", e.Name), made: &c.made, gates: &c.gates, now: c.cfg.Now, describe: e.Describe,
+			finalizer: e.Finalizer, kind: e.Definition, owned: c.owned, dataVolumes: c.dataVolumes,
+		},
+		cached: informer.New(client.Of(c.cfg.Client, e.Definition, c.cfg.Namespace), informer.Selection{}),
+		on:     c,
+	}
+	if err := reconcile.Cache(&c.caches.Caches, k.cached, reconcile.Cached[T]{Indexers: e.Indexers}); err != nil {
 		return nil, err
 	}
-	k.loop = reconcile.New(reconcile.Config{Name: r.name, Do: k.reconcile, Workers: c.cfg.Workers, Metrics: c.cfg.Metrics, Logger: c.log})
+	k.loop = reconcile.New(reconcile.Config{Name: e.Name, Do: k.reconcile, Workers: c.cfg.Workers, Metrics: c.cfg.Metrics, Logger: c.log})
 	k.turns = newTurns(k.loop.Add, c.cfg.Now)
-	c.kinds = append(c.kinds, k)
+	c.kinds[e.Name] = k
 	return k, reconcile.Watch(k.cached, k.loop, reconcile.Itself[T], nil)
 }
 
-func (k *kind[T, L]) run(ctx context.Context) {
+func (k *loopOf[T, L]) run(ctx context.Context) {
 	defer k.turns.stop()
 	k.loop.Run(ctx)
 }
 
-func (k *kind[T, L]) queueAll() {
+func (k *loopOf[T, L]) queueAll() {
 	for _, key := range k.cached.GetIndexer().ListKeys() {
 		k.loop.Add(key)
 	}
@@ -95,18 +141,18 @@ func (k *kind[T, L]) queueAll() {
 // reconcile observes, decides and acts. A pod that is refused is observed as
 // such, so that the reason is written before the next try, which is made when the
 // object has its turn.
-func (k *kind[T, L]) reconcile(ctx context.Context, key string) (time.Duration, error) {
+func (k *loopOf[T, L]) reconcile(ctx context.Context, key string) (time.Duration, error) {
 	o := k.latest(key)
 	var none T
-	if any(o) == any(none) || k.suspended() {
+	if any(o) == any(none) || k.on.suspended() {
 		k.turns.forget(key)
 		return 0, nil
 	}
 	waits := k.turns.waiting(key) && o.GetDeletionTimestamp() == nil
-	if waits && !k.meanwhile {
+	if waits && !k.Meanwhile {
 		return 0, nil
 	}
-	next, err := k.observe(ctx, o)
+	next, err := k.Observe(ctx, k.on, o)
 	if err != nil {
 		return 0, err
 	}
@@ -147,6 +193,6 @@ func creates(p scheduler.Plan) bool {
 
 // latest is the object with this key, by the cache and own writes. Nil: there is
 // none.
-func (k *kind[T, L]) latest(key string) T {
+func (k *loopOf[T, L]) latest(key string) T {
 	return k.writer.Latest(key, k.cached.Key(key))
 }

@@ -15,22 +15,15 @@ import (
 	"github.com/podvisor/podvisor/vmi/client/fake"
 )
 
-// TestAKindIsARegistration adds a kind to a Controller: its definition and its
-// decision.
-func TestAKindIsARegistration(t *testing.T) {
+func TestAKindIsItsEntry(t *testing.T) {
 	t.Parallel()
 	m := &vmi.VirtualMachineInstanceMigration{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "migration-uid"}}
 	api, err := client.New(fake.New(m).Config())
 	require.NoError(t, err)
 	kube := kubefake.NewClientset()
-	c, err := New(Config{Client: api, Kube: kube, Pods: rendering})
-	require.NoError(t, err)
-
-	_, err = register(c, registration[*vmi.VirtualMachineInstanceMigration, *vmi.VirtualMachineInstanceMigrationList]{
-		definition: vmi.VirtualMachineInstanceMigrations, finalizer: vmi.Finalizer,
-		name:     "virt-controller-migration",
-		describe: func(*vmi.VirtualMachineInstanceMigration) []any { return nil },
-		observe: func(context.Context, *vmi.VirtualMachineInstanceMigration) (decide[*vmi.VirtualMachineInstanceMigration], error) {
+	c, err := New(Config{Client: api, Kube: kube, Pods: rendering, Kinds: []Kind{KindOf[*vmi.VirtualMachineInstanceMigration, *vmi.VirtualMachineInstanceMigrationList]{
+		Definition: vmi.VirtualMachineInstanceMigrations, Finalizer: vmi.Finalizer, Name: "virt-controller-migration",
+		Observe: func(context.Context, *Controller, *vmi.VirtualMachineInstanceMigration) (Decide[*vmi.VirtualMachineInstanceMigration], error) {
 			return func(o *vmi.VirtualMachineInstanceMigration, _ *vmi.Finding) scheduler.Plan {
 				if len(o.Finalizers) > 0 {
 					return scheduler.Plan{}
@@ -44,7 +37,7 @@ func TestAKindIsARegistration(t *testing.T) {
 				}}
 			}, nil
 		},
-	})
+	}}})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -58,6 +51,32 @@ func TestAKindIsARegistration(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{vmi.Finalizer}, stored.Finalizers)
 	require.Equal(t, vmi.MigrationPending, stored.Status.Phase)
+}
+
+func TestAnEntryThatIsNotWholeOrNotTheOnlyOneIsRefused(t *testing.T) {
+	t.Parallel()
+	type entry = KindOf[*vmi.VirtualMachineInstanceMigration, *vmi.VirtualMachineInstanceMigrationList]
+	observe := func(context.Context, *Controller, *vmi.VirtualMachineInstanceMigration) (Decide[*vmi.VirtualMachineInstanceMigration], error) {
+		return nil, nil
+	}
+	for name, tt := range map[string]struct {
+		kinds []Kind
+		want  string
+	}{
+		"without a definition":     {[]Kind{entry{Name: "a", Observe: observe}}, "its definition, name and Observe are required"},
+		"without a name":           {[]Kind{entry{Definition: vmi.VirtualMachineInstanceMigrations, Observe: observe}}, "its definition, name and Observe are required"},
+		"without Observe":          {[]Kind{entry{Definition: vmi.VirtualMachineInstanceMigrations, Name: "a"}}, "its definition, name and Observe are required"},
+		"twice":                    {[]Kind{entry{Definition: vmi.VirtualMachineInstanceMigrations, Name: "a", Observe: observe}, entry{Definition: vmi.VirtualMachineInstanceMigrations, Name: "a", Observe: observe}}, "there is a loop a already"},
+		"with the name of another": {[]Kind{entry{Definition: vmi.VirtualMachineInstanceMigrations, Name: "virt-controller-vmi", Observe: observe}}, "there is a loop virt-controller-vmi already"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			api, err := client.New(fake.New().Config())
+			require.NoError(t, err)
+			_, err = New(Config{Client: api, Kube: kubefake.NewClientset(), Pods: rendering, Kinds: tt.kinds})
+			require.ErrorContains(t, err, tt.want)
+		})
+	}
 }
 
 func TestAStatusOfAnotherKindIsAnUnknownAction(t *testing.T) {

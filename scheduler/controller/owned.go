@@ -8,9 +8,11 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// instanceOf is the VMI with this key, by the cache and own writes. Nil: there is none.
-// Made says that it was created a moment ago and that the cache has not had it.
-func (c *Controller) instanceOf(key string) (v *vmi.VirtualMachineInstance, made bool) {
+// Instance is the VMI with this key (namespace/name), by the cache and own writes. Nil:
+// there is none. Made says that it was created a moment ago and that the cache has not
+// had it, and may never have it: a plan that relies on it has a Recheck. The VMI is
+// shared: copy it before changing it.
+func (c *Controller) Instance(key string) (v *vmi.VirtualMachineInstance, made bool) {
 	if v := c.instances.latest(key); v != nil {
 		return v, false
 	}
@@ -27,10 +29,12 @@ func (c *Controller) seen(keys func(*vmi.VirtualMachineInstance) []string) func(
 	}
 }
 
-// instancesIn are the VMIs of the namespace, by the cache and own writes. One that
+// Instances are the VMIs of the namespace, by the cache and own writes. One that
 // this process deleted is being deleted, also while the cache does not say so. Made
-// says that one was created a moment ago and that the cache has not had it.
-func (c *Controller) instancesIn(namespace string) (out []*vmi.VirtualMachineInstance, made bool) {
+// says that one was created a moment ago and that the cache has not had it, and may
+// never have it: a plan that relies on it has a Recheck. The VMIs are shared: copy one
+// before changing it.
+func (c *Controller) Instances(namespace string) (out []*vmi.VirtualMachineInstance, made bool) {
 	now := c.cfg.Now()
 	for _, v := range c.caches.instances.Select(namespace, labels.Everything()) {
 		if v = c.instances.latest(reconcile.Key(v)); v == nil {

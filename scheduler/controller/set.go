@@ -17,22 +17,17 @@ import (
 	"github.com/podvisor/podvisor/vmi/client/informer"
 )
 
-// registerSets makes VirtualMachineInstanceReplicaSets one of the kinds. They are
-// queued when a VMI changes that they control, or could.
-func (c *Controller) registerSets() error {
-	k, err := register(c, registration[*vmi.VirtualMachineInstanceReplicaSet, *vmi.VirtualMachineInstanceReplicaSetList]{
-		definition: vmi.VirtualMachineInstanceReplicaSets, finalizer: vmi.Finalizer,
-		name: "virt-controller-replicaset", observe: c.observeSet, meanwhile: true,
-		describe: func(s *vmi.VirtualMachineInstanceReplicaSet) []any {
-			return []any{"replicas", s.Status.Replicas, "ready", s.Status.ReadyReplicas}
-		},
-	})
-	if err != nil {
-		return err
-	}
-	return reconcile.Watch(c.caches.instances, k.loop, c.seen(func(v *vmi.VirtualMachineInstance) []string {
-		return setsOf(v, k.cached.Lister)
-	}), nil)
+// sets are VirtualMachineInstanceReplicaSets. They are queued when a VMI changes that
+// they control, or could.
+//
+// +podvisor:entry
+var sets = KindOf[*vmi.VirtualMachineInstanceReplicaSet, *vmi.VirtualMachineInstanceReplicaSetList]{
+	Definition: vmi.VirtualMachineInstanceReplicaSets, Finalizer: vmi.Finalizer,
+	Name: "virt-controller-replicaset", Observe: observeSet, Meanwhile: true,
+	Describe: func(s *vmi.VirtualMachineInstanceReplicaSet) []any {
+		return []any{"replicas", s.Status.Replicas, "ready", s.Status.ReadyReplicas}
+	},
+	Instances: setsOf,
 }
 
 // setsOf are the keys of the sets that control the VMI, or else of those whose
@@ -53,8 +48,8 @@ func setsOf(v *vmi.VirtualMachineInstance, sets informer.Lister[*vmi.VirtualMach
 // observeSet reads what a decision about the set depends on. Before a VMI is adopted
 // or deleted, the API server says whether the set is still the same: the cache may not
 // have that it was deleted or scaled.
-func (c *Controller) observeSet(ctx context.Context, s *vmi.VirtualMachineInstanceReplicaSet) (decide[*vmi.VirtualMachineInstanceReplicaSet], error) {
-	instances, made := c.instancesIn(s.Namespace)
+func observeSet(ctx context.Context, c *Controller, s *vmi.VirtualMachineInstanceReplicaSet) (Decide[*vmi.VirtualMachineInstanceReplicaSet], error) {
+	instances, made := c.Instances(s.Namespace)
 	written, _ := c.statusWritten.Get(s.UID, c.cfg.Now())
 	o := replicaset.Observed{
 		Instances: instances, Unguarded: c.cfg.Guarded != nil && !c.cfg.Guarded(),

@@ -19,12 +19,12 @@ func TestNoVMIIsTakenOrDeletedByAnOldStateOfTheSet(t *testing.T) {
 	for name, tt := range map[string]struct {
 		owned bool
 		// change is what was done with the set since it was cached.
-		change func(t *testing.T, sets sets)
+		change func(t *testing.T, sets setsIn)
 	}{
-		"an orphan of a set that was deleted": {false, func(t *testing.T, sets sets) {
+		"an orphan of a set that was deleted": {false, func(t *testing.T, sets setsIn) {
 			require.NoError(t, sets.Delete(t.Context(), "testvmi", metav1.DeleteOptions{}))
 		}},
-		"a VMI of a set that was scaled up": {true, func(t *testing.T, sets sets) {
+		"a VMI of a set that was scaled up": {true, func(t *testing.T, sets setsIn) {
 			o, err := sets.Get(t.Context(), "testvmi", metav1.GetOptions{})
 			require.NoError(t, err)
 			o.Spec.Replicas = new(int32(1))
@@ -60,13 +60,13 @@ func TestNoVMIIsTakenOrDeletedByAnOldStateOfTheSet(t *testing.T) {
 	}
 }
 
-// sets are the sets of a namespace.
-type sets = client.Objects[*vmi.VirtualMachineInstanceReplicaSet, *vmi.VirtualMachineInstanceReplicaSetList]
+// setsIn are the sets of a namespace.
+type setsIn = client.Objects[*vmi.VirtualMachineInstanceReplicaSet, *vmi.VirtualMachineInstanceReplicaSetList]
 
-func setsOfController(t *testing.T, c *Controller) *kind[*vmi.VirtualMachineInstanceReplicaSet, *vmi.VirtualMachineInstanceReplicaSetList] {
+func setsOfController(t *testing.T, c *Controller) *loopOf[*vmi.VirtualMachineInstanceReplicaSet, *vmi.VirtualMachineInstanceReplicaSetList] {
 	t.Helper()
 	for _, l := range c.kinds {
-		if k, ok := l.(*kind[*vmi.VirtualMachineInstanceReplicaSet, *vmi.VirtualMachineInstanceReplicaSetList]); ok {
+		if k, ok := l.(*loopOf[*vmi.VirtualMachineInstanceReplicaSet, *vmi.VirtualMachineInstanceReplicaSetList]); ok {
 			return k
 		}
 	}

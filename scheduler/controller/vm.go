@@ -14,37 +14,38 @@ import (
 	"github.com/podvisor/podvisor/scheduler"
 	"github.com/podvisor/podvisor/scheduler/vm"
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/client/informer"
 )
 
-// registerVMs makes VirtualMachines one of the kinds. They are queued when the VMI of
-// their name, one of their revisions or a claim changes.
-func (c *Controller) registerVMs() error {
-	k, err := register(c, registration[*vmi.VirtualMachine, *vmi.VirtualMachineList]{
-		definition: vmi.VirtualMachines, finalizer: vmi.VMFinalizer,
-		name: "virt-controller-vm", observe: c.observeVM,
-		describe: func(v *vmi.VirtualMachine) []any { return []any{"status", v.Status.PrintableStatus} },
-		indexers: cache.Indexers{
-			byClaim: index(func(v *vmi.VirtualMachine) []string { return reconcile.KeysIn(v.Namespace, vm.ClaimNames(v)...) }),
-		},
-	})
-	if err != nil {
-		return err
-	}
-	c.dataVolumes = newDataVolumes(c.cfg, func(key string) {
+// vms are VirtualMachines. They are queued when the VMI of their name, one of their
+// revisions, a claim or a DataVolume changes.
+//
+// +podvisor:entry
+var vms = KindOf[*vmi.VirtualMachine, *vmi.VirtualMachineList]{
+	Definition: vmi.VirtualMachines, Finalizer: vmi.VMFinalizer,
+	Name: "virt-controller-vm", Observe: observeVM,
+	Describe: func(v *vmi.VirtualMachine) []any { return []any{"status", v.Status.PrintableStatus} },
+	Indexers: cache.Indexers{
+		byClaim: index(func(v *vmi.VirtualMachine) []string { return reconcile.KeysIn(v.Namespace, vm.ClaimNames(v)...) }),
+	},
+	Instances: func(v *vmi.VirtualMachineInstance, vms informer.Lister[*vmi.VirtualMachine]) []string {
+		key := reconcile.Key(v)
+		if vms.Key(key) == nil {
+			return nil
+		}
+		return []string{key}
+	},
+	also: watchForVMs,
+}
+
+func watchForVMs(c *Controller, k *loopOf[*vmi.VirtualMachine, *vmi.VirtualMachineList]) error {
+	c.dataVolumes.changed = func(key string) {
 		waiting, _ := k.cached.GetIndexer().IndexKeys(byClaim, key) // the index exists
 		for _, vm := range waiting {
 			k.loop.Add(vm)
 		}
-	})
-	k.dataVolumes = c.dataVolumes
+	}
 	return errors.Join(
-		reconcile.Watch(c.caches.instances, k.loop, c.seen(func(v *vmi.VirtualMachineInstance) []string {
-			key := reconcile.Key(v)
-			if k.cached.Key(key) == nil {
-				return nil
-			}
-			return []string{key}
-		}), nil),
 		reconcile.Watch(c.caches.revisions, k.loop, reconcile.OwnedBy[*appsv1.ControllerRevision](vmi.VirtualMachines.Kind), nil),
 		reconcile.Watch(c.caches.claims, k.loop, func(p *corev1.PersistentVolumeClaim) []string {
 			keys, _ := k.cached.GetIndexer().IndexKeys(byClaim, reconcile.Key(p)) // the index exists
@@ -53,13 +54,13 @@ func (c *Controller) registerVMs() error {
 }
 
 // observeVM reads what a decision about the VM depends on.
-func (c *Controller) observeVM(ctx context.Context, v *vmi.VirtualMachine) (decide[*vmi.VirtualMachine], error) {
+func observeVM(ctx context.Context, c *Controller, v *vmi.VirtualMachine) (Decide[*vmi.VirtualMachine], error) {
 	o := vm.Observed{
 		Unguarded: c.cfg.Guarded != nil && !c.cfg.Guarded(),
 		Profile:   c.rendering().Cluster.Defaults, Jitter: rand.Float64(), Now: c.cfg.Now(),
 	}
 	var made bool
-	o.VMI, made = c.instanceOf(reconcile.Key(v))
+	o.VMI, made = c.Instance(reconcile.Key(v))
 	revisions, err := c.caches.revisions.GetIndexer().ByIndex(byVM, string(v.UID))
 	if err != nil {
 		return nil, err

@@ -10,8 +10,8 @@
 // To add a kind, write its type and its validation, generate its definition (make
 // generate), add its row to the table and generate again; a test fails if the row is
 // missing. A kind of a further API group has a package of its own below vmi, whose doc.go
-// names the group. A kind that is reconciled has a package that decides and a
-// registration too, both in the tree scheduler.
+// names the group. A kind that is reconciled has a package that decides and an
+// entry in scheduler/controller too.
 //
 // The package computes; it touches nothing. Clients and informers need only the
 // definition, and do not link this package.
