@@ -52,6 +52,10 @@ func TestAnAllowedUseOfAWordIsNoFault(t *testing.T) {
 	}
 }
 
+func TestANameIsSplitBeforeItsCapitalLetters(t *testing.T) {
+	require.Equal(t, "a domain xml of vm7 is ß é\nread io pci address", split("aDomainXMLOfVM7Is ß É\nread_IO PCIAddress"))
+}
+
 func TestAFaultHasItsLine(t *testing.T) {
 	require.Equal(t, []string{
 		`2: "nobody": write the process, the user, or no and a noun`,

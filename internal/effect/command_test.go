@@ -87,7 +87,7 @@ func of(t *testing.T, v *vmi.VirtualMachineInstance, translate func(xml string) 
 	if c := v.Spec.Domain.CPU; c.Model == vmi.CPUModelHost {
 		c.Model = "Westmere" // the processor of the host is KVM's
 	}
-	_, attachments, err := planOf(v)
+	plan, err := planOf(v)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func of(t *testing.T, v *vmi.VirtualMachineInstance, translate func(xml string) 
 	}
 	out, faults := made{}, []error{}
 	for _, kvm := range []bool{true, false} {
-		x, err := domainOn(v, attachments, disks, domain.Host{KVM: kvm, AllowEmulation: true})
+		x, err := domainOn(v, plan.Attachments, disks, domain.Host{KVM: kvm, AllowEmulation: true})
 		if err == nil {
 			x, err = translate(strings.Replace(x, `<domain type="kvm"`, `<domain type="qemu"`, 1))
 		}

@@ -87,7 +87,7 @@ func everything(data []byte) {
 		k.SameSpec(o, done, kinds.Cluster{})
 		if v, ok := o.(*vmi.VirtualMachineInstance); ok {
 			_, _ = effectsOf(v)
-			_, _, _ = planOf(v)
+			_, _ = planOf(v)
 			_, disks, _ := disksOf(v, nil)
 			_, _ = domainOf(v, nil, disks)
 		}

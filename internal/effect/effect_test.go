@@ -1,6 +1,8 @@
 package effect
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -67,10 +69,12 @@ func bases(t testing.TB) map[string]map[string]any {
 
 func decode(t *testing.T, tree map[string]any) *vmi.VirtualMachineInstance {
 	t.Helper()
-	data, err := yaml.Marshal(tree)
+	data, err := json.Marshal(tree)
 	require.NoError(t, err)
 	var v vmi.VirtualMachineInstance
-	require.NoError(t, yaml.UnmarshalStrict(data, &v), "%s", data)
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	require.NoError(t, d.Decode(&v), "%s", data)
 	return &v
 }
 

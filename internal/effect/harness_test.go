@@ -37,36 +37,42 @@ type effects map[string]string
 // the VMI is refused. What cannot be made of a VMI that is not refused is missing.
 func effectsOf(v *vmi.VirtualMachineInstance) (effects, error) {
 	out := effects{}
-	for _, way := range []pod.ContainerDisks{pod.ImageVolume, pod.InitCopy} {
-		p, err := podOf(v, way)
-		if err != nil {
+	var p *corev1.Pod
+	var err error
+	for _, way := range []pod.ContainerDisks{pod.InitCopy, pod.ImageVolume} {
+		if p, err = podOf(v, way); err != nil {
 			return nil, err
 		}
-		out["pod "+string(way)] = p
+		if out["pod "+string(way)], err = text(p); err != nil {
+			return nil, err
+		}
 	}
 	v = defaults.Apply(v, defaults.Profile{})
-	evicted, err := evictionOf(v)
+	p.Spec.NodeName = "node-a"
+	if out["eviction"], err = text(instance.Eviction(v, p, defaults.Profile{})); err != nil {
+		return nil, err
+	}
+	if out["gate"], err = text(gateOf(v, p)); err != nil {
+		return nil, err
+	}
+	plan, err := planOf(v)
 	if err != nil {
 		return nil, err
 	}
-	out["eviction"] = evicted
-	if out["gate"], err = gateOf(v); err != nil {
+	if out["network"], err = text(plan); err != nil {
 		return nil, err
 	}
-	plan, attachments, err := planOf(v)
+	volumes, disks, err := disksOf(v, domain.Tagged(v, domain.Host{Interfaces: plan.Attachments}))
 	if err != nil {
 		return nil, err
 	}
-	out["network"] = plan
-	seeds, disks, err := disksOf(v, domain.Tagged(v, domain.Host{Interfaces: attachments}))
-	if err != nil {
+	if out["disks"], err = text(volumes); err != nil {
 		return nil, err
 	}
-	out["disks"] = seeds
 	if out["agent"], err = agentOf(v); err != nil {
 		return nil, err
 	}
-	d, err := domainOf(v, attachments, disks)
+	d, err := domainOf(v, plan.Attachments, disks)
 	if err != nil && !errors.Is(err, vmi.ErrInvalid) {
 		return nil, err
 	}
@@ -86,12 +92,8 @@ func (e effects) differ(other effects) bool {
 	return false
 }
 
-func podOf(v *vmi.VirtualMachineInstance, way pod.ContainerDisks) (string, error) {
-	p, err := pod.Render(v, pod.Config{Image: "example/virt-launcher:v1", ContainerDisks: way, Cluster: permissive, Facts: factsOf(v)})
-	if err != nil {
-		return "", err
-	}
-	return text(p)
+func podOf(v *vmi.VirtualMachineInstance, way pod.ContainerDisks) (*corev1.Pod, error) {
+	return pod.Render(v, pod.Config{Image: "example/virt-launcher:v1", ContainerDisks: way, Cluster: permissive, Facts: factsOf(v)})
 }
 
 // factsOf are definitions by which each network of Multus needs a resource of its own, as
@@ -107,9 +109,9 @@ func factsOf(v *vmi.VirtualMachineInstance) pod.Facts {
 	return f
 }
 
-// planOf is the network that the handler makes, and the attachments that it puts
+// planOf is the network that the handler makes, with the attachments that it puts
 // to the launcher.
-func planOf(v *vmi.VirtualMachineInstance) (string, []network.Attachment, error) {
+func planOf(v *vmi.VirtualMachineInstance) (network.Config, error) {
 	eth0 := network.Link{
 		Index: 2, Name: "eth0", Kind: "veth", MAC: "0a:58:0a:f4:00:05", MTU: 1450, Up: true,
 		Addresses: []netip.Prefix{netip.MustParsePrefix("10.244.0.5/24"), netip.MustParsePrefix("fd00:244::5/64")},
@@ -121,19 +123,15 @@ func planOf(v *vmi.VirtualMachineInstance) (string, []network.Attachment, error)
 			links = append(links, network.Link{Index: 2 + len(links), Name: name, Kind: "veth", MAC: "0a:58:0a:f4:00:06", MTU: 1500, Up: true})
 		}
 	}
-	c, err := network.Plan(network.Input{Instance: v, State: network.State{Links: links}, Links: names, Owner: network.Owner{UID: vmi.User, GID: vmi.User}})
-	if err != nil {
-		return "", nil, err
-	}
-	s, err := text(c)
-	return s, c.Attachments, err
+	return network.Plan(network.Input{Instance: v, State: network.State{Links: links}, Links: names, Owner: network.Owner{UID: vmi.User, GID: vmi.User}})
 }
 
-// disksOf are the disks that the launcher makes, with the files of cloud-init.
-func disksOf(v *vmi.VirtualMachineInstance, tagged []cloudinit.Device) (string, map[string]domain.Disk, error) {
+// disksOf are the disks that the launcher makes, with the files of cloud-init, and those of
+// the domain.
+func disksOf(v *vmi.VirtualMachineInstance, tagged []cloudinit.Device) ([]storage.Attachment, map[string]domain.Disk, error) {
 	observations, err := volume.Observations(v.Spec.Volumes, volume.Node{})
 	if err != nil {
-		return "", nil, err
+		return nil, nil, err
 	}
 	node := volume.Node{Images: map[string]storage.Image{}, Paths: map[string]storage.Facts{}, Content: map[string][]byte{}, Devices: tagged}
 	for _, o := range observations {
@@ -154,11 +152,11 @@ func disksOf(v *vmi.VirtualMachineInstance, tagged []cloudinit.Device) (string, 
 		}
 	}
 	if node.Keys, err = credential.Seed(v, secretsOf(v)); err != nil {
-		return "", nil, err
+		return nil, nil, err
 	}
 	attachments, err := volume.Resolve(v, node)
 	if err != nil {
-		return "", nil, err
+		return nil, nil, err
 	}
 	disks := map[string]domain.Disk{}
 	for _, a := range attachments {
@@ -166,8 +164,7 @@ func disksOf(v *vmi.VirtualMachineInstance, tagged []cloudinit.Device) (string, 
 		isLUN := slices.ContainsFunc(v.Spec.Domain.Devices.Disks, func(d vmi.Disk) bool { return d.Name == a.Name && d.LUN != nil })
 		disks[a.Name] = domain.Disk{Attachment: a, DirectIO: true, Device: isLUN, Blocks: storage.Blocks{LogicalBytes: 4096, PhysicalBytes: 4096}}
 	}
-	s, err := text(attachments)
-	return s, disks, err
+	return attachments, disks, nil
 }
 
 func domainOf(v *vmi.VirtualMachineInstance, attachments []network.Attachment, disks map[string]domain.Disk) (string, error) {
@@ -192,23 +189,8 @@ func domainOn(v *vmi.VirtualMachineInstance, attachments []network.Attachment, d
 	return domain.XML(d)
 }
 
-// evictionOf is what happens when the VMI's pod is evicted.
-func evictionOf(v *vmi.VirtualMachineInstance) (string, error) {
-	p, err := pod.Render(v, pod.Config{Image: "example/virt-launcher:v1", Cluster: permissive})
-	if err != nil {
-		return "", err
-	}
-	p.Spec.NodeName = "node-a"
-	return text(instance.Eviction(v, p, defaults.Profile{}))
-}
-
 // gateOf is what is made of the readiness gate of the VMI's pod before its guest runs.
-func gateOf(v *vmi.VirtualMachineInstance) (string, error) {
-	p, err := pod.Render(v, pod.Config{Image: "example/virt-launcher:v1", Cluster: permissive})
-	if err != nil {
-		return "", err
-	}
-	p.Spec.NodeName = "node-a"
+func gateOf(v *vmi.VirtualMachineInstance, p *corev1.Pod) []corev1.ConditionStatus {
 	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: vmi.ComputeContainer, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
 	var out []corev1.ConditionStatus
 	for _, a := range instance.Decide(instance.Observed{VMI: v, Pods: instance.Pods{Active: p}, Node: instance.Node{Name: "node-a", Object: &corev1.Node{}}}).Actions {
@@ -216,7 +198,7 @@ func gateOf(v *vmi.VirtualMachineInstance) (string, error) {
 			out = append(out, g.Condition.Status)
 		}
 	}
-	return text(out)
+	return out
 }
 
 // text is JSON, in which equal values are equal.

@@ -1,6 +1,7 @@
 package effect
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -30,7 +31,7 @@ func domainsOf(v *vmi.VirtualMachineInstance) (map[string]string, error) {
 		return nil, l.ToAggregate()
 	}
 	v = defaults.Apply(v, defaults.Profile{})
-	_, attachments, err := planOf(v)
+	plan, err := planOf(v)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +41,7 @@ func domainsOf(v *vmi.VirtualMachineInstance) (map[string]string, error) {
 	}
 	out := map[string]string{}
 	for _, kvm := range []bool{true, false} {
-		d, err := domain.Build(v, domain.Host{KVM: kvm, AllowEmulation: true, ConsoleLog: "/private/console", Disks: disks, Interfaces: attachments})
+		d, err := domain.Build(v, domain.Host{KVM: kvm, AllowEmulation: true, ConsoleLog: "/private/console", Disks: disks, Interfaces: plan.Attachments})
 		switch {
 		case errors.Is(err, vmi.ErrInvalid):
 			continue
@@ -56,24 +57,27 @@ func domainsOf(v *vmi.VirtualMachineInstance) (map[string]string, error) {
 	return out, nil
 }
 
-// sweep are the VMIs of testdata, and each of them with each served leaf at each of
-// its other values.
-func sweep(t *testing.T) map[string]map[string]any {
+// sweep does something with the VMIs of testdata, and with each of them with each served
+// leaf of the domain at each of its other values.
+func sweep(t *testing.T, do func(name string, tree map[string]any)) {
 	trees := bases(t)
-	out := maps.Clone(trees)
+	names := slices.Sorted(maps.Keys(trees))
+	for _, name := range names {
+		do(name, trees[name])
+	}
 	for _, l := range leaves() {
 		if !strings.HasPrefix(l.path, "spec.domain.") {
 			continue
 		}
-		for name, tree := range trees {
+		for _, name := range names {
+			tree := trees[name]
 			for _, p := range places(tree, l.path) {
 				for _, value := range append(l.others(p.get(tree)), l.odd()...) {
-					out[fmt.Sprintf("%s %v = %v", name, p, value)] = l.changed(tree, p, value)
+					do(fmt.Sprintf("%s %v = %v", name, p, value), l.changed(tree, p, value))
 				}
 			}
 		}
 	}
-	return out
 }
 
 // odd are values of words that no program writes.
@@ -84,10 +88,9 @@ func (l leaf) odd() []any {
 	return []any{"<é & ,'\">", " ", "a\nb"}
 }
 
-// accepted are the specs of the conformance data that KubeVirt accepts, if they are
-// here.
-func accepted(t *testing.T) map[string]map[string]any {
-	out := map[string]map[string]any{}
+// accepted does something with the specs of the conformance data that KubeVirt accepts, if
+// they are here.
+func accepted(t *testing.T, do func(name string, tree map[string]any)) {
 	for _, folder := range []string{"accepted", "vmi", "defaulted", "examples"} {
 		files, err := filepath.Glob(filepath.Join("../../../shared/conformance", folder, "*.yaml"))
 		require.NoError(t, err)
@@ -103,28 +106,26 @@ func accepted(t *testing.T) map[string]map[string]any {
 				tree = template
 			}
 			tree["metadata"] = map[string]any{"name": "vm", "namespace": "default", "uid": "11111111-1111-4111-8111-111111111111"}
-			out[folder+"/"+filepath.Base(f)] = tree
+			do(folder+"/"+filepath.Base(f), tree)
 		}
 	}
-	return out
 }
 
 func TestEveryDomainIsWhatLibvirtsSchemaAllows(t *testing.T) {
 	xmllint := testenv.Program(t, "xmllint")
 	schema := testenv.File(t, "/usr/share/libvirt/schemas/domain.rng")
-	trees := sweep(t)
-	maps.Copy(trees, accepted(t))
-	dir, names, seen := t.TempDir(), map[string]string{}, map[string]bool{}
-	for _, name := range slices.Sorted(maps.Keys(trees)) {
-		data, err := yaml.Marshal(trees[name])
+	dir, names, seen, vmis := t.TempDir(), map[string]string{}, map[string]bool{}, 0
+	add := func(name string, tree map[string]any) {
+		vmis++
+		data, err := json.Marshal(tree)
 		require.NoError(t, err)
 		var v vmi.VirtualMachineInstance
-		if yaml.Unmarshal(data, &v) != nil {
-			continue // a field of another type than ours is refused before all this
+		if json.Unmarshal(data, &v) != nil {
+			return // a field of another type than ours is refused before all this
 		}
 		domains, err := domainsOf(&v)
 		if err != nil {
-			continue
+			return
 		}
 		for how, text := range domains {
 			if seen[text] {
@@ -136,9 +137,11 @@ func TestEveryDomainIsWhatLibvirtsSchemaAllows(t *testing.T) {
 			require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 		}
 	}
+	sweep(t, add)
+	accepted(t, add)
 	require.Greater(t, len(names), 200, "the sweep makes domains")
 	out, err := exec.Command(xmllint, append([]string{"--noout", "--relaxng", schema}, slices.Sorted(maps.Keys(names))...)...).CombinedOutput()
-	t.Logf("%d VMIs, %d different domains", len(trees), len(names))
+	t.Logf("%d VMIs, %d different domains", vmis, len(names))
 	if err == nil {
 		return
 	}
