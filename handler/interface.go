@@ -17,7 +17,7 @@ const mostGuestOnly = 10
 // of them, and those that the guest alone has. Behind address translation the VMI's
 // addresses are the pod's, whatever the guest says. A guest says what it likes: this is
 // for people, and nothing is decided by it.
-func interfaces(v *vmi.VirtualMachineInstance, bound []vmi.InterfaceStatus, said []protocol.Interface) []vmi.InterfaceStatus {
+func interfaces(v *vmi.VirtualMachineInstance, among []network.Binding, bound []vmi.InterfaceStatus, said []protocol.Interface) []vmi.InterfaceStatus {
 	out := slices.Clone(bound)
 	own := 0
 	for _, g := range said {
@@ -30,7 +30,7 @@ func interfaces(v *vmi.VirtualMachineInstance, bound []vmi.InterfaceStatus, said
 		}
 		i := &out[at]
 		i.InterfaceName, i.InfoSource = g.Name, i.InfoSource+", "+vmi.InfoSourceGuestAgent
-		if !translated(v, i.Name) && len(g.Addresses) > 0 {
+		if !translated(v, among, i.Name) && len(g.Addresses) > 0 {
 			*i = addressed(*i, g.Addresses)
 		}
 	}
@@ -59,6 +59,6 @@ func addressed(i vmi.InterfaceStatus, addresses []string) vmi.InterfaceStatus {
 }
 
 // translated says that the addresses of the interface stand for others of the guest.
-func translated(v *vmi.VirtualMachineInstance, name string) bool {
-	return slices.ContainsFunc(v.Spec.Domain.Devices.Interfaces, func(i vmi.Interface) bool { return i.Name == name && network.TraitsOf(i, nil).Translated })
+func translated(v *vmi.VirtualMachineInstance, among []network.Binding, name string) bool {
+	return slices.ContainsFunc(v.Spec.Domain.Devices.Interfaces, func(i vmi.Interface) bool { return i.Name == name && network.TraitsOf(i, among).Translated })
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/podvisor/podvisor/launcher/protocol"
+	"github.com/podvisor/podvisor/network"
 	"github.com/podvisor/podvisor/vmi"
 )
 
@@ -20,8 +21,8 @@ func TestTheInterfacesOfAVMIWithWhatTheGuestSays(t *testing.T) {
 		{Name: "default", MAC: "02:00:00:00:00:01", IP: "10.244.0.5", IPs: []string{"10.244.0.5"}, InfoSource: "domain"},
 		{Name: "lan", MAC: "02:00:00:00:00:02", InfoSource: "domain"},
 	}
-	require.Equal(t, bound, interfaces(v, bound, nil))
-	got := interfaces(v, bound, []protocol.Interface{
+	require.Equal(t, bound, interfaces(v, nil, bound, nil))
+	got := interfaces(v, nil, bound, []protocol.Interface{
 		{Name: "Ethernet 2", MAC: "02:00:00:00:00:02", Addresses: []string{"192.0.2.7", "fe80::2"}},
 		{Name: "eth0", MAC: "02:00:00:00:00:01", Addresses: []string{"10.0.2.2"}},
 		{Name: "vlan5", MAC: "02:00:00:00:00:01", Addresses: []string{"192.0.2.99"}},
@@ -39,7 +40,7 @@ func TestTheInterfacesOfAVMIWithWhatTheGuestSays(t *testing.T) {
 	for range 30 {
 		many = append(many, protocol.Interface{MAC: "02:42:00:00:00:01"})
 	}
-	require.Len(t, interfaces(v, bound, many), 2+mostGuestOnly)
+	require.Len(t, interfaces(v, nil, bound, many), 2+mostGuestOnly)
 }
 
 func TestAnInterfaceThatMultusAttachedKeepsThatSource(t *testing.T) {
@@ -60,11 +61,36 @@ func TestAnInterfaceThatMultusAttachedKeepsThatSource(t *testing.T) {
 		{"the agent reports", said, []string{"domain", "domain, guest-agent, multus-status", "guest-agent"}},
 		{"the agent reports no more", nil, []string{"domain", "domain, multus-status"}},
 	} {
-		v.Status.Interfaces = interfaces(v, bound, tt.said)
+		v.Status.Interfaces = interfaces(v, nil, bound, tt.said)
 		var got []string
 		for _, i := range v.Status.Interfaces {
 			got = append(got, i.InfoSource)
 		}
 		require.Equal(t, tt.want, got, tt.name)
+	}
+}
+
+// overlay is a binding of an embedder that translates.
+type overlay struct{ network.Binding }
+
+func (overlay) Serves(spec vmi.Interface) bool {
+	return spec.Binding != nil && spec.Binding.Name == "overlay"
+}
+func (overlay) Traits() network.Traits { return network.Traits{Translated: true} }
+
+func TestTheAddressesBehindABindingOfAnEmbedderAreItsPods(t *testing.T) {
+	t.Parallel()
+	v := instance(vmi.Running)
+	v.Spec.Domain.Devices.Interfaces = []vmi.Interface{{Name: "default", Binding: &vmi.PluginBinding{Name: "overlay"}}}
+	st := state(protocol.Running)
+	st.Interfaces = []protocol.Interface{{Name: "eth0", MAC: "02:00:00:00:00:01", Addresses: []string{"192.0.2.7"}}}
+	o := observed(v, session(v, st))
+	o.Session.Network.Interfaces = []vmi.InterfaceStatus{{Name: "default", MAC: "02:00:00:00:00:01", IP: "10.244.0.5", IPs: []string{"10.244.0.5"}, InfoSource: "domain"}}
+	for _, tt := range []struct {
+		among []network.Binding
+		want  string
+	}{{nil, "192.0.2.7"}, {append(network.Bindings(), overlay{}), "10.244.0.5"}} {
+		o.Bindings = tt.among
+		require.Equal(t, tt.want, Decide(o).Status.Interfaces[0].IP)
 	}
 }

@@ -23,6 +23,9 @@ type Observed struct {
 	Session *Session
 	// Settings are the cluster's for launchers.
 	Settings config.Launcher
+	// Bindings are how interfaces may be bound to the networks of their pod. Nil:
+	// [network.Bindings].
+	Bindings []network.Binding
 	// Agents are the versions of the guest's agent that the cluster supports.
 	Agents config.AgentVersions
 	// Now is the time.

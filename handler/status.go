@@ -58,7 +58,7 @@ func (p *Plan) running(o Observed, s *vmi.VirtualMachineInstanceStatus, now meta
 		p.Events = append(p.Events, normal(EventStarted, "The guest was started"))
 	}
 	s.SetPhase(vmi.Running, now)
-	s.Interfaces = interfaces(o.Instance, linked(o.Session.Network.Interfaces, state.Links), state.Interfaces)
+	s.Interfaces = interfaces(o.Instance, o.Bindings, linked(o.Session.Network.Interfaces, state.Links), state.Interfaces)
 	s.VolumeStatus = volumes(o.Instance, state.Disks)
 	s.Memory = memory(&o.Instance.Spec.Domain, s.Memory)
 	s.CurrentCPUTopology = topology(o.Instance.Spec.Domain.CPU)

@@ -101,6 +101,22 @@ func (pluginTap) Plan(i network.Interface) (network.Config, error) {
 	}, nil
 }
 
+// overlay is a binding whose guests have the address of their pod.
+type overlay struct{ network.Binding }
+
+func (overlay) Serves(spec vmi.Interface) bool {
+	return spec.Binding != nil && spec.Binding.Name == "overlay"
+}
+func (overlay) Traits() network.Traits { return network.Traits{TakesOver: true} }
+
+func TestTheRouterIsLookedForForABindingOfAnEmbedder(t *testing.T) {
+	t.Parallel()
+	v := instance(vmi.InterfaceBinding{})
+	v.Spec.Domain.Devices.Interfaces[0].Binding = &vmi.PluginBinding{Name: "overlay"}
+	require.Empty(t, network.RoutedLink(v, nil))
+	require.Equal(t, "eth0", network.RoutedLink(v, append(network.Bindings(), overlay{})))
+}
+
 // An embedder's own binding is one type, and one entry in the list.
 func ExampleBinding() {
 	v := instance(masquerade, vmi.InterfaceBinding{})

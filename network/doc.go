@@ -9,7 +9,7 @@
 // guest its addresses:
 //
 //	state, err := link.Observe(ctx, ns)
-//	err = link.FindRouter(ctx, ns, &state, network.RoutedLink(instance)) // if that names a link
+//	err = link.FindRouter(ctx, ns, &state, network.RoutedLink(instance, nil)) // if that names a link
 //	cfg, err := network.Plan(network.Input{Instance: instance, State: state, Owner: owner})
 //	err = nft.Apply(ns, cfg)
 //	err = link.Apply(ctx, ns, cfg)

@@ -9,12 +9,12 @@ import (
 )
 
 // RoutedLink is the name of the pod's link on whose [Link.RouterMAC] the plan for the VMI
-// depends: a guest that is bridged to the pod network has the pod's router for its own.
-// Empty: there is none.
-func RoutedLink(v *vmi.VirtualMachineInstance) string {
+// depends: a guest that takes over the pod's address on the pod network has the pod's router
+// for its own. Among are the bindings; nil: [Bindings]. Empty: there is none.
+func RoutedLink(v *vmi.VirtualMachineInstance, among []Binding) string {
 	for _, n := range v.Spec.Networks {
 		if PodLinkName(n) == podLink && slices.ContainsFunc(v.Spec.Domain.Devices.Interfaces, func(i vmi.Interface) bool {
-			return i.Name == n.Name && TraitsOf(i, nil).TakesOver && i.State != vmi.InterfaceAbsent
+			return i.Name == n.Name && TraitsOf(i, among).TakesOver && i.State != vmi.InterfaceAbsent
 		}) {
 			return podLink
 		}

@@ -85,7 +85,7 @@ func TestABridgedGuestGetsItsIPv6ByItself(t *testing.T) {
 	// A handler that starts anew finds what was bound.
 	s, err := link.Observe(t.Context(), pod)
 	require.NoError(t, err)
-	require.NoError(t, link.FindRouter(t.Context(), pod, &s, network.RoutedLink(v)))
+	require.NoError(t, link.FindRouter(t.Context(), pod, &s, network.RoutedLink(v, nil)))
 	again, err := network.Plan(network.Input{Instance: v, State: s, Owner: network.Owner{UID: 107, GID: 107}, Links: networktest.Links(v)})
 	require.NoError(t, err)
 	require.Equal(t, cfg, again)
@@ -142,7 +142,7 @@ func TestAttackTheNetworkByTheTapDeviceOfABridgedGuestsRouter(t *testing.T) {
 	v := instance(bridge)
 	state, err := link.Observe(t.Context(), pod)
 	require.NoError(t, err)
-	require.NoError(t, link.FindRouter(t.Context(), pod, &state, network.RoutedLink(v)))
+	require.NoError(t, link.FindRouter(t.Context(), pod, &state, network.RoutedLink(v, nil)))
 	cfg, err := network.Plan(network.Input{Instance: v, State: state, Owner: network.Owner{UID: 107, GID: 107}})
 	require.NoError(t, err)
 	require.NoError(t, nft.Apply(pod, cfg))

@@ -26,7 +26,7 @@ func bind(t *testing.T, pod *os.File, v *vmi.VirtualMachineInstance) network.Con
 	require.NoError(t, link.Check(pod, nil))
 	s, err := link.Observe(t.Context(), pod)
 	require.NoError(t, err)
-	if name := network.RoutedLink(v); name != "" {
+	if name := network.RoutedLink(v, nil); name != "" {
 		require.NoError(t, link.FindRouter(t.Context(), pod, &s, name))
 	}
 	cfg, err := network.Plan(network.Input{Instance: v, State: s, Owner: network.Owner{UID: 107, GID: 107}, Links: networktest.Links(v)})

@@ -231,7 +231,7 @@ func TestAttackTheTokenOfTheControllerMakesNoVMIThatNoOwnerAsksFor(t *testing.T)
 		_, err := c.VirtualMachineInstances(s.name).Create(t.Context(), v, dryRun)
 		return err
 	}
-	for kind, asked := range map[string]*vmi.VirtualMachineInstance{"VM": vm.Instance(m, defaults.Profile{}), "set": replicaset.Instance(set, "many-abc", 0)} {
+	for kind, asked := range map[string]*vmi.VirtualMachineInstance{"VM": vm.Instance(m, defaults.Profile{}, nil), "set": replicaset.Instance(set, "many-abc", 0)} {
 		require.NoError(t, create(asked.DeepCopy()), "what a %s asks for is permitted", kind)
 		for what, change := range map[string]func(*vmi.VirtualMachineInstance){
 			"of no owner": func(v *vmi.VirtualMachineInstance) { v.OwnerReferences = nil },

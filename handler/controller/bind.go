@@ -40,7 +40,7 @@ func BindNetwork(bindings []network.Binding) func(context.Context, *control.Clie
 		if err != nil {
 			return network.Config{}, err
 		}
-		if name := network.RoutedLink(v); name != "" {
+		if name := network.RoutedLink(v, bindings); name != "" {
 			if err := link.FindRouter(ctx, ns.File, &state, name); err != nil {
 				return network.Config{}, err
 			}

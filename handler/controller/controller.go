@@ -206,7 +206,7 @@ func (c *Controller) reconcile(ctx context.Context, key string) (after time.Dura
 // session.
 func (c *Controller) reconcilePod(ctx context.Context, key string, v *vmi.VirtualMachineInstance, p handler.Pod, s *session) (time.Duration, error) {
 	cluster, seen := c.settings(), 0
-	o := handler.Observed{Instance: v, Node: c.config.Node, Pod: p, Now: c.timing.now(), Settings: cluster.Launcher, Agents: cluster.Agents}
+	o := handler.Observed{Instance: v, Node: c.config.Node, Pod: p, Now: c.timing.now(), Settings: cluster.Launcher, Agents: cluster.Agents, Bindings: c.config.Bindings}
 	if s != nil {
 		seen = s.seen()
 		o.Session = s.observe()

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/podvisor/podvisor/network"
 	"github.com/podvisor/podvisor/scheduler/replicaset"
 	"github.com/podvisor/podvisor/scheduler/vm"
 	"github.com/podvisor/podvisor/vmi"
@@ -17,15 +18,21 @@ import (
 
 // makers are the kinds whose objects make VMIs.
 var makers = []maker{
-	makes(vmi.VirtualMachines, func(o *vmi.VirtualMachine, made *vmi.VirtualMachineInstance, p defaults.Profile) *vmi.VirtualMachineInstance {
+	makes(vmi.VirtualMachines, func(o *vmi.VirtualMachine, made *vmi.VirtualMachineInstance, p decided) *vmi.VirtualMachineInstance {
 		if made.Name != o.Name {
 			return nil
 		}
-		return vm.Instance(o, p)
+		return vm.Instance(o, p.Profile, p.Bindings)
 	}),
-	makes(vmi.VirtualMachineInstanceReplicaSets, func(o *vmi.VirtualMachineInstanceReplicaSet, made *vmi.VirtualMachineInstance, _ defaults.Profile) *vmi.VirtualMachineInstance {
+	makes(vmi.VirtualMachineInstanceReplicaSets, func(o *vmi.VirtualMachineInstanceReplicaSet, made *vmi.VirtualMachineInstance, _ decided) *vmi.VirtualMachineInstance {
 		return replicaset.Instance(o, made.Name, 0)
 	}),
+}
+
+// decided is what the VMI depends on beside its owner.
+type decided struct {
+	defaults.Profile
+	Bindings []network.Binding
 }
 
 // maker is a kind whose objects make VMIs.
@@ -33,13 +40,13 @@ type maker struct {
 	kind schema.GroupKind
 	// asked are the owner as the API server has it, and the VMI of the name of made that
 	// it asks for, or nil.
-	asked func(ctx context.Context, c *client.Client, name string, made *vmi.VirtualMachineInstance, p defaults.Profile) (metav1.Object, *vmi.VirtualMachineInstance, error)
+	asked func(ctx context.Context, c *client.Client, name string, made *vmi.VirtualMachineInstance, p decided) (metav1.Object, *vmi.VirtualMachineInstance, error)
 }
 
 // makes is the maker of a kind whose objects ask for what asked returns. It is asked of
 // objects with a template only.
-func makes[T vmi.Object, L runtime.Object](d vmi.DefinitionOf[T, L], asked func(owner T, made *vmi.VirtualMachineInstance, p defaults.Profile) *vmi.VirtualMachineInstance) maker {
-	return maker{d.GroupKind(), func(ctx context.Context, c *client.Client, name string, made *vmi.VirtualMachineInstance, p defaults.Profile) (metav1.Object, *vmi.VirtualMachineInstance, error) {
+func makes[T vmi.Object, L runtime.Object](d vmi.DefinitionOf[T, L], asked func(owner T, made *vmi.VirtualMachineInstance, p decided) *vmi.VirtualMachineInstance) maker {
+	return maker{d.GroupKind(), func(ctx context.Context, c *client.Client, name string, made *vmi.VirtualMachineInstance, p decided) (metav1.Object, *vmi.VirtualMachineInstance, error) {
 		owner, err := client.Of(c, d, made.Namespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return nil, nil, err

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/podvisor/podvisor/network"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/bounds"
 	"github.com/podvisor/podvisor/vmi/client"
@@ -46,6 +47,10 @@ type Owned struct {
 	// Settings returns the configuration of the cluster that is in force. Nil: the
 	// default configuration.
 	Settings func() config.Config
+	// Bindings are how interfaces may be bound to the networks of their pod, as in the
+	// configuration of virt-controller: the MAC addresses of a VM's guest depend on them.
+	// Nil: [network.Bindings].
+	Bindings []network.Binding
 	// Logger logs each VMI that is refused. Nil: nothing is logged.
 	Logger *slog.Logger
 }
@@ -99,7 +104,7 @@ func (o Owned) refusal(ctx context.Context, req *admissionv1.AdmissionRequest) (
 		return notAskedFor, nil
 	}
 	profile := inForce(o.Settings).Defaults
-	owner, asked, err := m.asked(ctx, o.Owners, ref.Name, made, profile)
+	owner, asked, err := m.asked(ctx, o.Owners, ref.Name, made, decided{profile, o.Bindings})
 	object := fmt.Sprintf("%s %s/%s", ref.Kind, made.Namespace, ref.Name)
 	switch {
 	case apierrors.IsNotFound(err):

@@ -128,7 +128,7 @@ func TestAVMIThatItsOwnerAsksForIsAllowed(t *testing.T) {
 		},
 		"with the defaults that were stored with it": func(v *vmi.VirtualMachineInstance) { *v = *defaults.Apply(v, defaults.Profile{}) },
 	} {
-		for kind, made := range map[string]*vmi.VirtualMachineInstance{"VM": vm.Instance(m, defaults.Profile{}), "set": replicaset.Instance(s, "web-abc", 3)} {
+		for kind, made := range map[string]*vmi.VirtualMachineInstance{"VM": vm.Instance(m, defaults.Profile{}, nil), "set": replicaset.Instance(s, "web-abc", 3)} {
 			change(made)
 			message, _ := ask(t, made, config.Config{}, m, s)
 			require.Empty(t, message, "the VMI of a %s %s", kind, name)
@@ -146,7 +146,7 @@ func TestAVMIIsAllowedWhateverTheDefaultsOfTheClusterAreNow(t *testing.T) {
 		Network:                   &vmi.NetworkConfiguration{DefaultNetworkInterface: "masquerade"},
 		ArchitectureConfiguration: &vmi.ArchitectureConfiguration{AMD64: &vmi.ArchitectureSettings{MachineType: "pc-q35-7.2"}},
 	})
-	for _, made := range []*vmi.VirtualMachineInstance{vm.Instance(m, before), defaults.Apply(replicaset.Instance(s, "web-abc", 0), before)} {
+	for _, made := range []*vmi.VirtualMachineInstance{vm.Instance(m, before, nil), defaults.Apply(replicaset.Instance(s, "web-abc", 0), before)} {
 		message, _ := ask(t, made, config.Config{}, m, s)
 		require.Empty(t, message)
 	}
@@ -188,7 +188,7 @@ func TestAttackAVMIThatItsOwnerDoesNotAskForIsRefused(t *testing.T) {
 		"with a label of Podvisor": {func(v *vmi.VirtualMachineInstance) { v.Labels = map[string]string{vmi.NodeNameLabel: "n1"} }, "metadata.labels[kubevirt.io/nodeName]"},
 	} {
 		m, s := shop()
-		made := map[string]*vmi.VirtualMachineInstance{"VM": vm.Instance(m, defaults.Profile{}), "set": defaults.Apply(replicaset.Instance(s, "web-abc", 0), defaults.Profile{})}
+		made := map[string]*vmi.VirtualMachineInstance{"VM": vm.Instance(m, defaults.Profile{}, nil), "set": defaults.Apply(replicaset.Instance(s, "web-abc", 0), defaults.Profile{})}
 		for kind, v := range made {
 			v.Spec.Domain.Firmware = &vmi.Firmware{UUID: "5d307ca9-b3ef-428c-8861-06e72d69f223"}
 			tt.change(v)
@@ -199,12 +199,12 @@ func TestAttackAVMIThatItsOwnerDoesNotAskForIsRefused(t *testing.T) {
 		}
 	}
 	m, _ := shop()
-	made := vm.Instance(m, defaults.Profile{})
+	made := vm.Instance(m, defaults.Profile{}, nil)
 	made.Name = "more"
 	message, _ := ask(t, made, config.Config{}, m)
 	require.Contains(t, message, "asks for a VMI of another name")
 	m.DeletionTimestamp, m.Finalizers = new(metav1.Now()), []string{vmi.VMFinalizer}
-	message, _ = ask(t, vm.Instance(m, defaults.Profile{}), config.Config{}, m)
+	message, _ = ask(t, vm.Instance(m, defaults.Profile{}, nil), config.Config{}, m)
 	require.Contains(t, message, "is being deleted")
 }
 
@@ -217,7 +217,7 @@ func TestAVMIWhoseOwnerCannotBeReadIsTriedAgain(t *testing.T) {
 	})
 	c, err := client.New(cfg)
 	require.NoError(t, err)
-	message, reason := askOf(t, c, vm.Instance(m, defaults.Profile{}), config.Config{})
+	message, reason := askOf(t, c, vm.Instance(m, defaults.Profile{}, nil), config.Config{})
 	require.Contains(t, message, "read VirtualMachine default/web, which controls the VMI")
 	require.Equal(t, metav1.StatusReasonServiceUnavailable, reason)
 }

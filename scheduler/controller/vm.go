@@ -57,7 +57,7 @@ func watchForVMs(c *Controller, k *loopOf[*vmi.VirtualMachine, *vmi.VirtualMachi
 func observeVM(ctx context.Context, c *Controller, v *vmi.VirtualMachine) (Decide[*vmi.VirtualMachine], error) {
 	o := vm.Observed{
 		Unguarded: c.cfg.Guarded != nil && !c.cfg.Guarded(),
-		Profile:   c.rendering().Cluster.Defaults, Jitter: rand.Float64(), Now: c.cfg.Now(),
+		Profile:   c.rendering().Cluster.Defaults, Bindings: c.cfg.Pods.Bindings, Jitter: rand.Float64(), Now: c.cfg.Now(),
 	}
 	var made bool
 	o.VMI, made = c.Instance(reconcile.Key(v))

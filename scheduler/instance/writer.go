@@ -27,9 +27,9 @@ type Sharer struct {
 // not open the disk, or, on a block device, both guests would destroy its content.
 func claimsInUse(o Observed) (vmi.Finding, bool) {
 	var used []string
-	for _, mine := range uses(o.VMI) {
+	for _, mine := range uses(o.VMI, o.Config.VolumeKinds) {
 		for _, s := range o.Sharers {
-			for _, its := range uses(s.VMI) {
+			for _, its := range uses(s.VMI, o.Config.VolumeKinds) {
 				if mine.conflicts(its) && s.precedes(o.VMI) {
 					used = append(used, fmt.Sprintf("volume %s: PersistentVolumeClaim %s is a %s of VMI %s", mine.volume, mine.claim, its.kind(), s.VMI.Name))
 				}
@@ -65,7 +65,8 @@ func (u use) kind() string {
 	return "disk"
 }
 
-func uses(v *vmi.VirtualMachineInstance) []use {
+// uses are those of the claims that volumes of these kinds are in.
+func uses(v *vmi.VirtualMachineInstance, kinds []volume.Kind) []use {
 	shared, disk, folder := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, d := range v.Spec.Domain.Devices.Disks {
 		disk[d.Name], shared[d.Name] = true, d.Shareable != nil && *d.Shareable
@@ -76,7 +77,7 @@ func uses(v *vmi.VirtualMachineInstance) []use {
 	var out []use
 	for i := range v.Spec.Volumes {
 		s := v.Spec.Volumes[i]
-		if k, err := volume.Of(s, nil); err == nil && k.Claim != nil && k.Claim(s).Name != "" {
+		if k, err := volume.Of(s, kinds); err == nil && k.Claim != nil && k.Claim(s).Name != "" {
 			c := k.Claim(s)
 			out = append(out, use{volume: s.Name, claim: c.Name, writes: !c.ReadOnly, shares: shared[s.Name], folder: folder[s.Name]})
 		}

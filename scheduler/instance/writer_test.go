@@ -12,9 +12,33 @@ import (
 
 	"github.com/podvisor/podvisor/scheduler"
 	"github.com/podvisor/podvisor/scheduler/instance"
+	"github.com/podvisor/podvisor/storage/volume"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/vmitest"
 )
+
+// An embedder's kind says that nothing is written to the claim.
+func TestAVMIDoesNotWaitForAWriterOfNoneByAKindOfAnEmbedder(t *testing.T) {
+	t.Parallel()
+	kinds := volume.Kinds()
+	read := kinds[slices.IndexFunc(kinds, func(k volume.Kind) bool { return k.Name == "persistentVolumeClaim" })]
+	claim := read.Claim
+	read.Claim = func(v vmi.Volume) volume.Claim {
+		c := claim(v)
+		c.ReadOnly = true
+		return c
+	}
+	v := stored(vmi.PhaseUnset, vmitest.WithClaim("data", "data"))
+	other := stored(vmi.Running, vmitest.WithName("other"), vmitest.WithClaim("root", "data"))
+	other.UID = "0"
+	o := observe(v)
+	o.Claims = map[string]*corev1.PersistentVolumeClaim{"data": claimOf("data")}
+	o.Sharers = []instance.Sharer{{VMI: other}}
+	waits := statusOf(t, instance.Decide(o))
+	require.Equal(t, instance.ClaimInUse, waits.Condition(vmi.ConditionSynchronized).Reason)
+	o.Config.VolumeKinds = append([]volume.Kind{read}, kinds...)
+	require.IsType(t, scheduler.CreatePod{}, instance.Decide(o).Actions[0])
+}
 
 func last[T any](all []T) *T { return &all[len(all)-1] }
 

@@ -78,7 +78,7 @@ func begin(o Observed, n next) scheduler.Plan {
 		n.obstacle = &vmi.Finding{Reason: InvalidSpec, Message: err.Error()}
 		return write(o, n)
 	}
-	v := Instance(o.VM, o.Profile)
+	v := Instance(o.VM, o.Profile, o.Bindings)
 	if startsPaused(n.requests) {
 		v.Spec.StartStrategy = new(vmi.StartPaused)
 	}

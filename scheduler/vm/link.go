@@ -12,7 +12,7 @@ func links(o Observed, v *vmi.VirtualMachineInstance) map[string]vmi.InterfaceSt
 		return nil
 	}
 	out := map[string]vmi.InterfaceState{}
-	wanted := whole(o.VM, &o.VM.Spec, o.Profile).Spec.Domain.Devices.Interfaces
+	wanted := whole(o.VM, &o.VM.Spec, o.Profile, o.Bindings).Spec.Domain.Devices.Interfaces
 	for _, now := range v.Spec.Domain.Devices.Interfaces {
 		for _, want := range wanted {
 			if want.Name == now.Name && want.HasLink() && now.HasLink() && want.Link() != now.Link() {

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/podvisor/podvisor/network"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/defaults"
 )
@@ -29,6 +30,9 @@ type Observed struct {
 	DataVolumes DataVolumes
 	// Profile is what the cluster makes of what a template leaves open.
 	Profile defaults.Profile
+	// Bindings are how interfaces may be bound to the networks of their pod, as in the
+	// handlers' configuration. Nil: [network.Bindings].
+	Bindings []network.Binding
 	// LiveUpdate says that changes of processors, memory and placement that a running
 	// VMI can take need no restart: vmRolloutStrategy is LiveUpdate.
 	LiveUpdate bool

@@ -88,7 +88,7 @@ func templates(o Observed, v *vmi.VirtualMachineInstance) (was, is *vmi.VirtualM
 	if !ok || o.VM.Spec.Template == nil {
 		return nil, nil, false
 	}
-	return whole(o.VM, &s, o.Profile), whole(o.VM, &o.VM.Spec, o.Profile), true
+	return whole(o.VM, &s, o.Profile, o.Bindings), whole(o.VM, &o.VM.Spec, o.Profile, o.Bindings), true
 }
 
 // follow gives a VMI the link states of the template, notes on one whose template is
