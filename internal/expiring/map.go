@@ -5,6 +5,8 @@
 package expiring
 
 import (
+	"container/heap"
+	"container/list"
 	"sync"
 	"time"
 )
@@ -13,24 +15,29 @@ import (
 const DefaultMost = 1 << 16
 
 // Map keeps values by their keys. The zero value is empty. It is safe for concurrent use.
-// What is over is never returned, and is dropped when others are put.
+// What is over is never returned, and is dropped when others are put. For n values, each
+// method but All takes O(log n).
 type Map[K comparable, V any] struct {
 	// Most is how many values are kept: for one more, the one that was put first is
 	// dropped. 0: [DefaultMost]. It is not changed after the first use.
 	Most int
 
 	mu     sync.Mutex
-	values map[K]kept[V]
-	sweep  time.Time // when what is over is dropped next
+	values map[K]*kept[K, V]
+	order  list.List  // all values, in the order in which they were put
+	ends   ends[K, V] // those that are over at some time
 }
 
-// kept is a value that was put at a time, and counts to another. Zero: it always does.
-type kept[V any] struct {
-	value     V
-	at, until time.Time
+// kept is a value, which counts until a time. Zero: it always does.
+type kept[K comparable, V any] struct {
+	key   K
+	value V
+	until time.Time
+	put   *list.Element // its place among all
+	at    int           // its place among the ends, if it has one
 }
 
-func (k kept[V]) over(now time.Time) bool { return !k.until.IsZero() && now.After(k.until) }
+func (k *kept[K, V]) over(now time.Time) bool { return !k.until.IsZero() && now.After(k.until) }
 
 // Put keeps the value for so long from now on, in place of the one before. 0: until it is
 // dropped.
@@ -78,7 +85,7 @@ func (m *Map[K, V]) All(now time.Time) map[K]V {
 func (m *Map[K, V]) Delete(key K) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.values, key)
+	m.drop(m.values[key])
 }
 
 // DeleteIf drops the value of the key if drop returns true for it. drop must not use the Map.
@@ -86,7 +93,7 @@ func (m *Map[K, V]) DeleteIf(key K, drop func(V) bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if k, ok := m.values[key]; ok && drop(k.value) {
-		delete(m.values, key)
+		m.drop(k)
 	}
 }
 
@@ -97,24 +104,24 @@ func (m *Map[K, V]) Len() int {
 	return len(m.values)
 }
 
-// put needs the lock. What is over is looked for once in the time that a value is kept, so
-// that a value costs little however many there are.
+// put needs the lock.
 func (m *Map[K, V]) put(key K, value V, now time.Time, keep time.Duration) {
 	if m.values == nil {
-		m.values = map[K]kept[V]{}
+		m.values = map[K]*kept[K, V]{}
 	}
-	k := kept[V]{value: value, at: now}
+	m.drop(m.values[key])
+	for len(m.ends.of) > 0 && m.ends.of[0].over(now) {
+		m.drop(m.ends.of[0])
+	}
+	if len(m.values) >= m.most() {
+		m.drop(m.order.Front().Value.(*kept[K, V]))
+	}
+	k := &kept[K, V]{key: key, value: value}
+	m.values[key], k.put = k, m.order.PushBack(k)
 	if keep > 0 {
 		k.until = now.Add(keep)
-		if now.After(m.sweep) {
-			m.dropOver(now)
-			m.sweep = k.until
-		}
+		heap.Push(&m.ends, k)
 	}
-	if _, ok := m.values[key]; !ok && len(m.values) >= m.most() {
-		m.makeRoom(now)
-	}
-	m.values[key] = k
 }
 
 func (m *Map[K, V]) most() int {
@@ -124,26 +131,47 @@ func (m *Map[K, V]) most() int {
 	return m.Most
 }
 
-// dropOver drops what is over. It needs the lock.
-func (m *Map[K, V]) dropOver(now time.Time) {
-	for key, k := range m.values {
-		if k.over(now) {
-			delete(m.values, key)
-		}
+// drop drops the value. Nil: there is none. It needs the lock.
+func (m *Map[K, V]) drop(k *kept[K, V]) {
+	if k == nil {
+		return
+	}
+	delete(m.values, k.key)
+	m.order.Remove(k.put)
+	if !k.until.IsZero() {
+		heap.Remove(&m.ends, k.at)
 	}
 }
 
-// makeRoom drops what is over, and if that is nothing, what was put first. It needs the lock.
-func (m *Map[K, V]) makeRoom(now time.Time) {
-	if m.dropOver(now); len(m.values) < m.most() {
-		return
-	}
-	var first K
-	var at time.Time
-	for key, k := range m.values {
-		if at.IsZero() || k.at.Before(at) {
-			first, at = key, k.at
-		}
-	}
-	delete(m.values, first)
+// ends are values that are over at some time, as a heap: the first one is over first.
+type ends[K comparable, V any] struct {
+	of []*kept[K, V]
+	// compared is how often two were compared.
+	compared int
+}
+
+func (e *ends[K, V]) Len() int { return len(e.of) }
+
+func (e *ends[K, V]) Less(i, j int) bool {
+	e.compared++
+	return e.of[i].until.Before(e.of[j].until)
+}
+
+func (e *ends[K, V]) Swap(i, j int) {
+	e.of[i], e.of[j] = e.of[j], e.of[i]
+	e.of[i].at, e.of[j].at = i, j
+}
+
+func (e *ends[K, V]) Push(k any) {
+	v := k.(*kept[K, V])
+	v.at = len(e.of)
+	e.of = append(e.of, v)
+}
+
+func (e *ends[K, V]) Pop() any {
+	last := len(e.of) - 1
+	k := e.of[last]
+	e.of[last] = nil
+	e.of = e.of[:last]
+	return k
 }

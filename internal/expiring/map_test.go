@@ -104,6 +104,28 @@ func TestForOneTooManyTheFirstIsDropped(t *testing.T) {
 	require.Equal(t, DefaultMost, d.Len())
 }
 
+// A put looks at few of many values, whether some are over, one has to go, or neither.
+func TestAPutLooksAtFewValues(t *testing.T) {
+	t.Parallel()
+	const most, logarithm = 1 << 14, 14
+	for name, keep := range map[string]func(n int) time.Duration{
+		"none is over":            func(int) time.Duration { return 24 * time.Hour },
+		"all are over in order":   func(int) time.Duration { return time.Second },
+		"the last are over first": func(n int) time.Duration { return 24*time.Hour - time.Duration(2*n)*time.Second },
+		"they are never over":     func(int) time.Duration { return 0 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := Map[int, int]{Most: most}
+			for n := range 2 * most {
+				m.Put(n, n, began.Add(time.Duration(n)*time.Millisecond), keep(n))
+			}
+			require.LessOrEqual(t, m.ends.compared, 2*most*6*logarithm)
+			require.Equal(t, m.order.Len(), m.Len())
+		})
+	}
+}
+
 func TestAMapIsUsedFromManyGoroutines(t *testing.T) {
 	t.Parallel()
 	m := Map[int, int]{Most: 50}
@@ -125,4 +147,9 @@ func TestAMapIsUsedFromManyGoroutines(t *testing.T) {
 	}
 	all.Wait()
 	require.LessOrEqual(t, m.Len(), 50)
+	require.Equal(t, m.Len(), m.order.Len())
+	for at, k := range m.ends.of {
+		require.Equal(t, at, k.at)
+		require.Same(t, k, m.values[k.key])
+	}
 }
