@@ -25,6 +25,17 @@ func strategy(v *vmi.VirtualMachine) (vmi.RunStrategy, error) {
 	return vmi.RunHalted, nil
 }
 
+// runs is the run strategy of the VM that a request with this dryRun is about.
+func runs(o Observed, dryRun []string) (vmi.RunStrategy, error) {
+	if _, err := dry(dryRun); err != nil {
+		return "", err
+	}
+	if o.VM == nil {
+		return "", noVM(o)
+	}
+	return strategy(o.VM)
+}
+
 // ended says that there is no VMI that runs, or will.
 func ended(i *vmi.VirtualMachineInstance) bool { return i == nil || i.Status.Phase.Final() }
 
@@ -66,10 +77,7 @@ func start(o Observed) (Plan, error) {
 	if err := decode(o.Body, &opts); err != nil {
 		return Plan{}, err
 	}
-	if _, err := dry(opts.DryRun); err != nil {
-		return Plan{}, err
-	}
-	run, err := strategy(v)
+	run, err := runs(o, opts.DryRun)
 	if err != nil {
 		return Plan{}, err
 	}
@@ -109,14 +117,8 @@ func stop(o Observed) (Plan, error) {
 	if opts.GracePeriod != nil && *opts.GracePeriod < 0 {
 		return Plan{}, bad("gracePeriod has to be greater or equal to 0")
 	}
-	if _, err := dry(opts.DryRun); err != nil {
-		return Plan{}, err
-	}
 	v, i := o.VM, o.VMI
-	if v == nil {
-		return Plan{}, noVM(o)
-	}
-	run, err := strategy(v)
+	run, err := runs(o, opts.DryRun)
 	if err != nil {
 		return Plan{}, err
 	}
@@ -154,14 +156,8 @@ func restart(o Observed) (Plan, error) {
 	case g != nil && *g < 0:
 		return Plan{}, bad("gracePeriod has to be greater or equal to 0")
 	}
-	if _, err := dry(opts.DryRun); err != nil {
-		return Plan{}, err
-	}
 	v, i := o.VM, o.VMI
-	if v == nil {
-		return Plan{}, noVM(o)
-	}
-	run, err := strategy(v)
+	run, err := runs(o, opts.DryRun)
 	switch {
 	case err != nil:
 		return Plan{}, err
