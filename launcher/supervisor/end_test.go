@@ -3,6 +3,9 @@ package supervisor
 import (
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,16 +31,17 @@ func TestNoFileIsReadUnderTheLockOfTheFacts(t *testing.T) {
 		defer close(ended)
 		s.ended(func(f *facts) { f.status = new(unix.WaitStatus(9)) })
 	}()
-	time.Sleep(100 * time.Millisecond)
+	require.Eventually(t, func() bool { return in("supervisor.(*Supervisor).ended", "syscall.openat") }, time.Minute, time.Millisecond)
 	go func() {
 		defer close(observed)
 		s.facts.observe(time.Now())
 	}()
 	select {
 	case <-observed:
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("the facts are locked while a file is read")
 	}
+	require.True(t, in("supervisor.(*Supervisor).ended", "syscall.openat"), "the file is read still")
 	for done := false; !done; {
 		f, err := os.OpenFile(log, os.O_RDWR, 0)
 		require.NoError(t, err)
@@ -49,6 +53,15 @@ func TestNoFileIsReadUnderTheLockOfTheFacts(t *testing.T) {
 		require.NoError(t, f.Close())
 	}
 	require.Equal(t, launcher.Gone, s.facts.domain)
+}
+
+// in says that there is a goroutine in all of these functions.
+func in(functions ...string) bool {
+	stacks := make([]byte, 1<<20)
+	stacks = stacks[:runtime.Stack(stacks, true)]
+	return slices.ContainsFunc(strings.Split(string(stacks), "\n\n"), func(stack string) bool {
+		return !slices.ContainsFunc(functions, func(f string) bool { return !strings.Contains(stack, f+"(") })
+	})
 }
 
 func TestHowADomainEndedFollowsFromItsReports(t *testing.T) {

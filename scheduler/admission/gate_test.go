@@ -15,6 +15,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	admissionv1 "k8s.io/api/admission/v1"
+
+	"github.com/podvisor/podvisor/internal/testenv"
 )
 
 // reading counts the bytes that are read of a body.
@@ -201,9 +204,8 @@ func TestAttackTheLargestObjectsAreAnsweredSoon(t *testing.T) {
 		"no quantities": `{"domain":{"resources":{"requests":{` + list(256, func(i int) string { return fmt.Sprintf(`"k%d":"1e99999"`, i) }) + `}}}}`,
 	} {
 		for _, path := range []string{DefaultsPath, ValidationPath} {
-			begin := time.Now()
-			r := ask(t, path, written(spec), "")
-			took := time.Since(begin)
+			var r *admissionv1.AdmissionResponse
+			took := testenv.ProcessorTime(t, func() { r = ask(t, path, written(spec), "") })
 			t.Logf("%s at %s: %d bytes, allowed %v, %v", name, path, len(spec), r.Allowed, took.Round(time.Millisecond))
 			require.Less(t, took, 10*time.Second)
 			if r.Result != nil {

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/podvisor/podvisor/internal/testenv"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/config"
 	"github.com/podvisor/podvisor/vmi/defaults"
@@ -237,17 +238,19 @@ func TestAQuantityThatTakesLongIsNotComputedWith(t *testing.T) {
 	good := written(`{"domain":{"memory":{"guest":"64Mi"}}}`)
 	for _, text := range []string{`"1e999999999"`, `"1e-999999999"`, `1e-999999999`, `"12345678901234567890e999999999"`, `"` + strings.Repeat("9", 200_000) + `"`} {
 		for _, spec := range []string{`{"domain":{"memory":{"guest":` + text + `}}}`, `{"domain":{"resources":{"requests":{"memory":` + text + `}}}}`} {
-			bad, start := written(spec), time.Now()
-			r := ask(t, DefaultsPath, bad, "")
-			require.True(t, r.Allowed, "the schema reports it")
-			require.Nil(t, r.Patch)
-			r = ask(t, ValidationPath, bad, "")
-			require.False(t, r.Allowed)
-			require.Contains(t, r.Result.Message, "must be a quantity of at most 32 characters with an exponent from -19 to 19")
-			require.Less(t, len(r.Result.Message), 400)
-			require.True(t, ask(t, ValidationPath, good, bad).Allowed, "it corrects the one before")
-			require.True(t, ask(t, DefaultsPath, good, bad).Allowed)
-			require.Less(t, time.Since(start), 10*time.Second)
+			bad := written(spec)
+			took := testenv.ProcessorTime(t, func() {
+				r := ask(t, DefaultsPath, bad, "")
+				require.True(t, r.Allowed, "the schema reports it")
+				require.Nil(t, r.Patch)
+				r = ask(t, ValidationPath, bad, "")
+				require.False(t, r.Allowed)
+				require.Contains(t, r.Result.Message, "must be a quantity of at most 32 characters with an exponent from -19 to 19")
+				require.Less(t, len(r.Result.Message), 400)
+				require.True(t, ask(t, ValidationPath, good, bad).Allowed, "it corrects the one before")
+				require.True(t, ask(t, DefaultsPath, good, bad).Allowed)
+			})
+			require.Less(t, took, 10*time.Second)
 		}
 	}
 }
