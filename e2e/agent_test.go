@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -9,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podvisor/podvisor/vmi"
 )
@@ -43,16 +41,11 @@ func TestTheStatusReportsTheGuestsAgent(t *testing.T) {
 	holds := func(c *vmi.Condition) bool { return c != nil && c.Status == corev1.ConditionTrue }
 	await("an agent of a supported version", func(connected, unsupported *vmi.Condition) bool { return holds(connected) && unsupported == nil })
 
-	k := &vmi.KubeVirt{ObjectMeta: metav1.ObjectMeta{Name: "kubevirt"}}
-	k.Spec.Configuration.SupportedGuestAgentVersions = []string{"1.*"}
-	all := world.vmis.KubeVirts("kubevirt")
-	_, err := all.Create(t.Context(), k, metav1.CreateOptions{})
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = all.Delete(context.Background(), k.Name, metav1.DeleteOptions{}) })
+	undo := configure(t, func(c *vmi.KubeVirtConfiguration) { c.SupportedGuestAgentVersions = []string{"1.*"} })
 	await("an agent of a version that is not supported", func(connected, unsupported *vmi.Condition) bool {
 		return holds(connected) && holds(unsupported) && strings.Contains(unsupported.Message, "has version 7.2.") && strings.HasSuffix(unsupported.Message, "supported are 1.*")
 	})
-	require.NoError(t, all.Delete(t.Context(), k.Name, metav1.DeleteOptions{}))
+	undo()
 	await("an agent that is supported again", func(connected, unsupported *vmi.Condition) bool { return holds(connected) && unsupported == nil })
 
 	// What the agent of this guest would reboot it with is not there.

@@ -22,18 +22,17 @@ func TestTheConfigurationReachesGuestsAndComponents(t *testing.T) {
 	s := newSpace(t)
 	s.service("web")
 	seen := s.newVisitor()
-	all := world.vmis.KubeVirts("kubevirt")
-	k := &vmi.KubeVirt{ObjectMeta: metav1.ObjectMeta{Name: "kubevirt"}}
-	k.Spec.Configuration.SMBIOS = &vmi.SMBIOSConfiguration{Manufacturer: "Acme"}
-	k.Spec.Configuration.DeveloperConfiguration = &vmi.DeveloperConfiguration{UseEmulation: new(true), FeatureGates: []string{"HostDisk"}, LogVerbosity: &vmi.LogVerbosity{VirtLauncher: 4}}
-	k.Spec.Configuration.ArchitectureConfiguration = &vmi.ArchitectureConfiguration{AMD64: &vmi.ArchitectureSettings{MachineType: "pc-q35-6.2"}}
-	k.Spec.Configuration.CPUModel = vmi.CPUModelPassthrough
-	k.Spec.Configuration.Network = &vmi.NetworkConfiguration{DefaultNetworkInterface: "masquerade"}
-	_, err := all.Create(t.Context(), k, metav1.CreateOptions{})
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = all.Delete(context.Background(), k.Name, metav1.DeleteOptions{}) })
+	configure(t, func(c *vmi.KubeVirtConfiguration) {
+		c.SMBIOS = &vmi.SMBIOSConfiguration{Manufacturer: "Acme"}
+		d := c.DeveloperConfiguration
+		d.UseEmulation, d.FeatureGates, d.LogVerbosity = new(true), []string{"HostDisk"}, &vmi.LogVerbosity{VirtLauncher: 4}
+		c.ArchitectureConfiguration = &vmi.ArchitectureConfiguration{AMD64: &vmi.ArchitectureSettings{MachineType: "pc-q35-6.2"}}
+		c.CPUModel = vmi.CPUModelPassthrough
+		c.Network = &vmi.NetworkConfiguration{DefaultNetworkInterface: "masquerade"}
+	})
+	var k *vmi.KubeVirt
 	eventually(t, long, func() (err error) {
-		if k, err = all.Get(t.Context(), k.Name, metav1.GetOptions{}); err != nil {
+		if k, err = world.vmis.KubeVirts("kubevirt").Get(t.Context(), "kubevirt", metav1.GetOptions{}); err != nil {
 			return err
 		}
 		if c := k.Status.Condition(vmi.ConditionAvailable); c == nil || c.Status != corev1.ConditionTrue || k.Status.Phase != vmi.KubeVirtDeployed {

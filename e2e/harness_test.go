@@ -121,7 +121,10 @@ func setUp(ctx context.Context) error {
 	site, err := local.Up(ctx, local.Config{Name: clusterName, Race: race, Out: os.Stdout})
 	world.cluster, world.kubectl, world.built = site.Cluster, site.Kubectl, site.Built
 	world.config, world.kube, world.vmis = site.Access, site.Kube, site.VMIs
-	return err
+	if err != nil {
+		return err
+	}
+	return setUsual(ctx)
 }
 
 // space is a namespace of one test, in which pods must be restricted.
