@@ -17,7 +17,7 @@ import (
 // or spaces between them.
 func launchers(api clients, c *controller.Controller, fields string) admission.Launchers {
 	return admission.Launchers{
-		Rendering: c.Rendering, Kube: api.answerKube, Cached: c.Instance,
+		Rendering: c.Rendering, Kube: api.answerKube, Cached: c.AsRendered,
 		Fields: strings.FieldsFunc(fields, func(r rune) bool { return r == ',' || r == ' ' }),
 		Facts: func(ctx context.Context, v *vmi.VirtualMachineInstance) (pod.Facts, error) {
 			return controller.Facts(ctx, api.answerKube, api.answerDynamic, v)

@@ -8,6 +8,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 
+	"github.com/podvisor/podvisor/network"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
 	"github.com/podvisor/podvisor/vmi/config/live"
@@ -25,6 +26,8 @@ type All struct {
 	// Cached returns the cached pod of this name and its VMI: see [Evictions]. Nil:
 	// nothing is cached.
 	Cached func(namespace, pod string) (*corev1.Pod, *vmi.VirtualMachineInstance)
+	// Bindings are those of [Owned]. Nil: [network.Bindings].
+	Bindings []network.Binding
 	// Launchers is what launcher pods are compared with. Required.
 	Launchers Launchers
 	// Serving knows the token of the paths. Required.
@@ -47,6 +50,6 @@ func (a All) Handlers() map[string]http.Handler {
 		Kube: a.Kube, Metadata: a.Metadata, Namespace: a.Namespace, Hold: a.Serving.Hold, Logger: a.Logger,
 	})
 	all = AllowWhile(a.Settings.Foreign, all)
-	all[OwnedPath] = new(Gate).Limit(Owned{Owners: a.VMIs, Settings: a.Settings.Config, Logger: a.Logger, Launchers: a.Launchers})
+	all[OwnedPath] = new(Gate).Limit(Owned{Owners: a.VMIs, Settings: a.Settings.Config, Logger: a.Logger, Launchers: a.Launchers, Bindings: a.Bindings})
 	return AtSecretPaths(a.Serving.Token, all)
 }

@@ -28,10 +28,10 @@ func Facts(ctx context.Context, kube kubernetes.Interface, d dynamic.Interface, 
 	return f, err
 }
 
-// Instance returns the VMI of this name and the facts that its pod is rendered by, but for
+// AsRendered returns the VMI of this name and the facts that its pod is rendered by, but for
 // its networks, as they were a moment ago. Nil: there is none, or the Controller does not
 // know of it, as while it does not run. The VMI is shared: copy it before changing it.
-func (c *Controller) Instance(namespace, name string) (*vmi.VirtualMachineInstance, pod.Facts) {
+func (c *Controller) AsRendered(namespace, name string) (*vmi.VirtualMachineInstance, pod.Facts) {
 	v := c.instances.latest(namespace + "/" + name)
 	if v == nil {
 		return nil, pod.Facts{}
