@@ -15,7 +15,7 @@ var instanceStatus = []group{
 	{API, "TestAVMIBootsServesAndPowersOff", []string{"status.conditions[]", "status.interfaces[]", "status.phase"}},
 	{API, "TestTheStatusReportsTheGuestsAgent", []string{"status.interfaces[].interfaceName"}},
 	{API, "TestADebianGuestIsConfiguredByCloudInitAndItsAgent", []string{"status.fsFreezeStatus"}},
-	{API, "TestALifeTakesFourWritesOfTheController", []string{"status.activePods", "status.launcherContainerImageVersion", "status.nodeName"}},
+	{API, "TestALifeTakesFiveWritesOfTheController", []string{"status.activePods", "status.launcherContainerImageVersion", "status.nodeName"}},
 	{API, "TestASecondPodOfAVMIWaitsOnAnotherNodeAndDisturbsNothing", []string{
 		"status.migrationState.migrationUid", "status.migrationState.sourceNode", "status.migrationState.targetNode", "status.migrationState.targetPod",
 	}},
