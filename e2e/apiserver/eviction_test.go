@@ -13,6 +13,7 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/podvisor/podvisor/scheduler/admission"
+	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
 	"github.com/podvisor/podvisor/vmi/vmitest"
@@ -153,9 +154,10 @@ func TestOnlyThePodsOfVMIsAreReviewed(t *testing.T) {
 	require.Equal(t, before, w.reviews.Load(), "a pod of another name is not reviewed")
 
 	// Another pod of the VMI, which is not the one that it runs in.
-	other.ObjectMeta = metav1.ObjectMeta{
-		Name: mine.Name[:len(mine.Name)-5] + "00000", Labels: mine.Labels, Annotations: mine.Annotations, OwnerReferences: mine.OwnerReferences,
-	}
+	target := build("")
+	target.Role = pod.Role{Name: vmi.RoleTarget, For: pod.Object{Name: "move", UID: "00000000-0000-0000-0000-000000000000"}}
+	other, err := pod.Render(v, target)
+	require.NoError(t, err)
 	p = add(w.asController().Pods(w.name), other)
 	require.NoError(t, w.evict(p))
 	w.goes(p)

@@ -320,7 +320,7 @@ func TestAConfigurationThatCannotBeDecodedLeavesTheLastGoodOneEverywhere(t *test
 
 	// Where a webhook answers, it is refused.
 	w.answer(admission.Webhooks{KubeVirts: replica.KubeVirts})
-	stop := w.serve()
+	w.serve()
 	eventually(t, func() error {
 		if err := configuration(`{"cpuRequest":"-1"}`); !apierrors.IsInvalid(err) {
 			return fmt.Errorf("a change to an invalid configuration was not refused: %w", err)
@@ -329,7 +329,9 @@ func TestAConfigurationThatCannotBeDecodedLeavesTheLastGoodOneEverywhere(t *test
 	})
 	require.ErrorContains(t, configuration(verbosity), "spec.configuration.developerConfiguration.logVerbosity.virtController: -1: must be a whole number")
 	require.NoError(t, configuration(good))
-	stop()
+	w.answer(http.HandlerFunc(func(out http.ResponseWriter, _ *http.Request) {
+		http.Error(out, "no answer", http.StatusInternalServerError)
+	}))
 
 	// Where none does, the last good one stays in force.
 	for _, tt := range []struct{ broken, message string }{

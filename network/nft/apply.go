@@ -36,8 +36,9 @@ func Apply(ns *os.File, cfg network.Config) error {
 			return fmt.Errorf("look for the nftables table %s: %w", tableName, err)
 		}
 	}
+	sets := uint32(0)
 	for _, t := range tables(cfg) {
-		if err := t.add(c); err != nil {
+		if err := t.add(c, &sets); err != nil {
 			return err
 		}
 	}
@@ -63,7 +64,8 @@ func (f family) kernel() nftables.TableFamily {
 	}
 }
 
-func (t table) add(c *nftables.Conn) error {
+// add adds the table, whose anonymous sets have the numbers after that of the last set.
+func (t table) add(c *nftables.Conn, sets *uint32) error {
 	to := c.AddTable(&nftables.Table{Name: tableName, Family: t.Family.kernel()})
 	// A rule names only chains that are there.
 	var chains []*nftables.Chain
@@ -72,7 +74,7 @@ func (t table) add(c *nftables.Conn) error {
 	}
 	for n, ch := range t.Chains {
 		for _, r := range ch.Rules {
-			e := exprs{table: to, conn: c}
+			e := exprs{table: to, conn: c, sets: sets}
 			e.rule(r)
 			if e.err != nil {
 				return e.err
@@ -109,6 +111,8 @@ func (c chain) kernel(t *nftables.Table) *nftables.Chain {
 type exprs struct {
 	conn  *nftables.Conn
 	table *nftables.Table
+	// sets is how many anonymous sets the transaction has: each has a number in it.
+	sets *uint32
 	list  []expr.Any
 	err   error
 }
@@ -177,7 +181,10 @@ var setKeys = map[numbered]nftables.SetDatatype{
 
 // anyOf looks the value up in a set of ports or of numbers of one byte.
 func (e *exprs) anyOf(t test) {
-	set := &nftables.Set{Table: e.table, Anonymous: true, Constant: true, KeyType: setKeys[t.of]}
+	// A set without a number takes one of a counter that all connections of the process share
+	// without a lock.
+	*e.sets++
+	set := &nftables.Set{Table: e.table, ID: *e.sets, Name: "__set%d", Anonymous: true, Constant: true, KeyType: setKeys[t.of]}
 	var elements []nftables.SetElement
 	for _, v := range t.values {
 		elements = append(elements, nftables.SetElement{Key: v})

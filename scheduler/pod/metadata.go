@@ -116,6 +116,7 @@ func labels(v *vmi.VirtualMachineInstance) map[string]string {
 		l[k] = val
 	}
 	delete(l, vmi.MigrationJobLabel) // a target has that of its migration
+	delete(l, vmi.NodeNameLabel)     // is of the pod that the VMI runs in
 	l[vmi.AppLabel] = vmi.LauncherApp
 	l[vmi.CreatedByLabel] = string(v.UID)
 	l[vmi.VMNameLabel] = Hostname(v)
