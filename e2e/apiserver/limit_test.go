@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -172,9 +173,20 @@ func strip(s map[string]any) {
 		}
 	}
 	properties, _ := s["properties"].(map[string]any)
-	for _, below := range properties {
+	for name, below := range properties {
+		if isFormer(below.(map[string]any)) {
+			delete(properties, name)
+			continue
+		}
 		strip(below.(map[string]any))
 	}
+}
+
+// isFormer says that the schema is of a field of before v1, which the types do not have
+// and no object may have.
+func isFormer(s map[string]any) bool {
+	rules, _ := s["x-kubernetes-validations"].([]any)
+	return slices.ContainsFunc(rules, func(r any) bool { return r.(map[string]any)["rule"] == "false" })
 }
 
 // try is one value of one leaf of one kind, in an object that has nothing else.

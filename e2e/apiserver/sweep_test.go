@@ -225,6 +225,7 @@ var passed = map[string]string{
 	`spec\.volumes\[\d+\]\.configMap\.(name|defaultMode|optional)(\(removed\))?`:                                   "a ConfigMap that the VMI names",
 	`spec\.volumes\[\d+\]\.downwardAPI\.(items.*|defaultMode)(\(removed\))?`:                                       "facts of the pod itself",
 	`spec\.volumes\[\d+\]\.projected\.defaultMode(\(removed\))?`:                                                   "gives less",
+	`spec\.volumes\[\+\]\.persistentVolumeClaim`:                                                                   "a claim that is nowhere mounted",
 	`spec\.volumes\[\+\]\.(configMap|downwardAPI).*`:                                                               "a volume that is nowhere mounted",
 	`spec\.(serviceAccountName|serviceAccount)`:                                                                    "the account that the VMI names; its token is in the container compute alone",
 	`spec\.volumes\[\d\]\.persistentVolumeClaim\.(claimName|readOnly)`:                                             "a claim that the VMI names",
@@ -443,7 +444,6 @@ var equal = map[string]string{
 	`spec\.volumes\[\+\]\.(name|emptyDir|downwardAPI)`:                                                "a volume for such a container",
 	`spec\.volumes\[\d+\]\.\w+\.defaultMode\(removed\)`:                                               "completed by the API server",
 	`spec\.containers\[0\]\.resources\.requests\[devices\.kubevirt\.io/tun\]\(removed\)`:              "the API server asks for what is the limit",
-	`spec\.(initContainers|containers)\[\d\]\.resources\.limits\[(cpu|memory|ephemeral-storage)\].*`:  "LimitRanger's",
 }
 
 // beside are the fields that a container beside the launcher's may have.

@@ -368,7 +368,7 @@ func TestAConfigurationThatCannotBeDecodedLeavesTheLastGoodOneEverywhere(t *test
 	require.NoError(t, configuration(verbosity))
 	s.awaitBroken("kubevirt")
 	tighten()
-	w.serve()
+	w.answer(admission.Webhooks{KubeVirts: replica.KubeVirts})
 	within(t, 2*time.Second, "the correction while a webhook answers", func() {
 		require.NoError(t, configuration(`{"cpuRequest":"400m"}`))
 		inForce("400m")
