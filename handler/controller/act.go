@@ -22,11 +22,12 @@ import (
 type Binder func(ctx context.Context, launcher *control.Client, v *vmi.VirtualMachineInstance) (network.Config, error)
 
 // actionTimeout is how long an action may take, and bindTimeout how long the binding of a
-// network may, which looks for a router of IPv6. No VMI but the launcher's own waits for
+// network may, which looks for a router of IPv6, and waits for the kernel's one lock of
+// links as long as other pods of the node are made. No VMI but the launcher's own waits for
 // either.
 const (
 	actionTimeout = handler.AnswerTimeout
-	bindTimeout   = 3 * handler.AnswerTimeout
+	bindTimeout   = time.Minute
 )
 
 // act does what the plan says: the status first, which a launcher cannot delay, and

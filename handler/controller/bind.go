@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/podvisor/podvisor/handler"
 	"github.com/podvisor/podvisor/launcher/control"
 	"github.com/podvisor/podvisor/network"
 	"github.com/podvisor/podvisor/network/cni"
@@ -21,7 +22,9 @@ import (
 func BindNetwork(bindings []network.Binding) func(context.Context, *control.Client, *vmi.VirtualMachineInstance) (network.Config, error) {
 	known := &claims{}
 	return func(ctx context.Context, launcher *control.Client, v *vmi.VirtualMachineInstance) (n network.Config, err error) {
-		ns, err := launcher.Namespace(ctx)
+		answer, cancel := context.WithTimeout(ctx, handler.AnswerTimeout)
+		defer cancel()
+		ns, err := launcher.Namespace(answer)
 		if err != nil {
 			return network.Config{}, err
 		}
