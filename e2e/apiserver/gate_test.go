@@ -36,10 +36,11 @@ func TestAttackTheTokenOfTheControllerWritesNothingButTheGateOfPods(t *testing.T
 	require.NoError(t, err)
 
 	kube := tokenOf(t, "virt-controller")
-	patch := func(pod, status string) error {
-		_, err := kube.CoreV1().Pods(s.name).Patch(t.Context(), pod, types.StrategicMergePatchType, []byte(`{"status":`+status+`}`), metav1.PatchOptions{}, "status")
+	patchAll := func(pod, change string) error {
+		_, err := kube.CoreV1().Pods(s.name).Patch(t.Context(), pod, types.StrategicMergePatchType, []byte(change), metav1.PatchOptions{}, "status")
 		return err
 	}
+	patch := func(pod, status string) error { return patchAll(pod, `{"status":`+status+`}`) }
 	const gate = `{"conditions":[{"type":"kubevirt.io/virtual-machine-unpaused","status":"False"}]}`
 	require.NoError(t, patch(launcher.Name, gate))
 	for what, try := range map[string]error{
@@ -52,6 +53,10 @@ func TestAttackTheTokenOfTheControllerWritesNothingButTheGateOfPods(t *testing.T
 		"the state of its containers": patch(launcher.Name, `{"containerStatuses":[{"name":"compute","ready":true,"image":"x","imageID":"y","restartCount":3}]}`),
 		"the gate and the address":    patch(launcher.Name, `{"podIP":"10.96.0.1","conditions":[{"type":"kubevirt.io/virtual-machine-unpaused","status":"True"}]}`),
 		"the reason that it shows":    patch(launcher.Name, `{"reason":"Evicted"}`),
+		"a label":                     patchAll(launcher.Name, `{"metadata":{"labels":{"app":"web"}}}`),
+		"fewer labels":                patchAll(launcher.Name, `{"metadata":{"labels":{"kubevirt.io":null,"kubevirt.io/created-by":null}}}`),
+		"an annotation":               patchAll(launcher.Name, `{"metadata":{"annotations":{"k8s.v1.cni.cncf.io/networks":"x"}}}`),
+		"a finalizer":                 patchAll(launcher.Name, `{"metadata":{"finalizers":["example.com/hold"]}}`),
 		"the node's address":          patch(launcher.Name, `{"hostIP":"10.0.0.1","hostIPs":[{"ip":"10.0.0.1"}]}`),
 	} {
 		require.True(t, apierrors.IsForbidden(try), "%s: %v", what, try)

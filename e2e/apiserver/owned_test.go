@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"net"
 	"net/http"
 	"slices"
@@ -231,7 +232,7 @@ func TestAttackTheTokenOfTheControllerMakesNoVMIThatNoOwnerAsksFor(t *testing.T)
 		_, err := c.VirtualMachineInstances(s.name).Create(t.Context(), v, dryRun)
 		return err
 	}
-	for kind, asked := range map[string]*vmi.VirtualMachineInstance{"VM": vm.Instance(m, defaults.Profile{}, nil), "set": replicaset.Instance(set, "many-abc", 0)} {
+	for kind, asked := range map[string]*vmi.VirtualMachineInstance{"VM": vm.Instance(m, defaults.Profile{}, nil), "set": replicaset.Instance(set, replicaset.Name(set, 3), 0)} {
 		require.NoError(t, create(asked.DeepCopy()), "what a %s asks for is permitted", kind)
 		for what, change := range map[string]func(*vmi.VirtualMachineInstance){
 			"of no owner": func(v *vmi.VirtualMachineInstance) { v.OwnerReferences = nil },
@@ -240,6 +241,22 @@ func TestAttackTheTokenOfTheControllerMakesNoVMIThatNoOwnerAsksFor(t *testing.T)
 			},
 			"of an owner that is not there": func(v *vmi.VirtualMachineInstance) { v.OwnerReferences[0].Name = "gone" },
 			"of an owner before":            func(v *vmi.VirtualMachineInstance) { v.OwnerReferences[0].UID = "before" },
+			"of a name that is free":        func(v *vmi.VirtualMachineInstance) { v.Name = "bank" },
+			"with the label of a Service": func(v *vmi.VirtualMachineInstance) {
+				v.Labels = maps.Clone(v.Labels)
+				if v.Labels == nil {
+					v.Labels = map[string]string{}
+				}
+				v.Labels["app"] = "shop"
+			},
+			"with a network of others": func(v *vmi.VirtualMachineInstance) {
+				v.Annotations = maps.Clone(v.Annotations)
+				if v.Annotations == nil {
+					v.Annotations = map[string]string{}
+				}
+				v.Annotations["v1.multus-cni.io/default-network"] = "kube-system/x"
+			},
+			"with a class that ends other pods": func(v *vmi.VirtualMachineInstance) { v.Spec.PriorityClassName = "system-node-critical" },
 			"with another Secret": func(v *vmi.VirtualMachineInstance) {
 				v.Spec.Volumes[1].CloudInitNoCloud.UserDataSecretRef.Name = "other"
 			},

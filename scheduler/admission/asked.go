@@ -4,17 +4,19 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/podvisor/podvisor/scheduler/pod"
+	"github.com/podvisor/podvisor/scheduler/replicaset"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/defaults"
 )
 
 // differences are the fields in which the VMI that was made differs from the one that
-// was asked for, as paths, without their values, which may be secret.
-func differences(asked, made *vmi.VirtualMachineInstance, p defaults.Profile) []string {
+// was asked for, as paths, without their values, which may be secret. The admission of
+// others may set the labels and annotations that are among the fields, as in launcher pods.
+func differences(asked, made *vmi.VirtualMachineInstance, p defaults.Profile, fields []string) []string {
 	asked = asked.DeepCopy()
 	asked.UID = made.UID // of which identities are made
 	a, b := defaults.Apply(asked, p), defaults.Apply(made, p)
@@ -24,6 +26,7 @@ func differences(asked, made *vmi.VirtualMachineInstance, p defaults.Profile) []
 	} {
 		out = append(out, differentNotes("metadata."+what, notes[0], notes[1])...)
 	}
+	out = slices.DeleteFunc(out, pod.Admitted{Fields: fields}.Sets)
 	slices.Sort(out)
 	free(&a.Spec)
 	free(&b.Spec)
@@ -43,14 +46,15 @@ func differences(asked, made *vmi.VirtualMachineInstance, p defaults.Profile) []
 // and how it starts and ends.
 func free(s *vmi.VirtualMachineInstanceSpec) {
 	s.NodeSelector, s.Affinity, s.Tolerations, s.TopologySpreadConstraints = nil, nil, nil, nil
-	s.PriorityClassName, s.SchedulerName = "", ""
+	s.SchedulerName = ""
 	s.StartStrategy, s.EvictionStrategy, s.TerminationGracePeriodSeconds = nil, nil, nil
 	s.Domain.Resources, s.Domain.CPU, s.Domain.Memory = vmi.ResourceRequirements{}, nil, nil
 }
 
-// differentNotes are the labels or annotations of KubeVirt in which two VMIs differ:
-// some of them say what a guest is. A VMI has the generation of its VirtualMachine, which
-// may be changed meanwhile.
+// differentNotes are the labels or annotations in which two VMIs differ. A launcher pod has
+// those of its VMI: its labels make it an endpoint of Services, and its annotations say to
+// the networks what to attach. A VMI has the generation of its VirtualMachine, which may be
+// changed meanwhile, and how often its place in a set has failed.
 func differentNotes(at string, asked, made map[string]string) []string {
 	all := maps.Clone(asked)
 	if all == nil {
@@ -59,11 +63,9 @@ func differentNotes(at string, asked, made map[string]string) []string {
 	maps.Copy(all, made)
 	var out []string
 	for k := range all {
-		domain, _, _ := strings.Cut(k, "/")
-		ours := domain == vmi.GroupName || strings.HasSuffix(domain, "."+vmi.GroupName)
 		a, was := asked[k]
 		b, is := made[k]
-		if ours && k != vmi.VMGenerationAnnotation && (a != b || was != is) {
+		if k != vmi.VMGenerationAnnotation && k != replicaset.FailuresAnnotation && (a != b || was != is) {
 			out = append(out, fmt.Sprintf("%s[%s]", at, k))
 		}
 	}

@@ -25,6 +25,9 @@ var makers = []maker{
 		return vm.Instance(o, p.Profile, p.Bindings)
 	}),
 	makes(vmi.VirtualMachineInstanceReplicaSets, func(o *vmi.VirtualMachineInstanceReplicaSet, made *vmi.VirtualMachineInstance, _ decided) *vmi.VirtualMachineInstance {
+		if !replicaset.HasName(o, made.Name) {
+			return nil
+		}
 		return replicaset.Instance(o, made.Name, 0)
 	}),
 }

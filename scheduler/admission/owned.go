@@ -118,7 +118,7 @@ func (o Owned) refusal(ctx context.Context, req *admissionv1.AdmissionRequest) (
 	case asked == nil:
 		return object + " has no template, or asks for a VMI of another name", nil
 	}
-	if other := differences(asked, made, profile); len(other) > 0 {
+	if other := differences(asked, made, profile, o.Launchers.Fields); len(other) > 0 {
 		return fmt.Sprintf("%s asks for a VMI with another %s", object, strings.Join(other, ", ")), nil
 	}
 	return "", nil

@@ -3,6 +3,7 @@ package admission_test
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -97,12 +98,15 @@ func askOf(t *testing.T, c *client.Client, made *vmi.VirtualMachineInstance, set
 	}, settings)
 }
 
+// permitted is what the admission of others may set.
+var permitted = []string{"metadata.labels[team]", "metadata.annotations[example.com/*"}
+
 func send(t *testing.T, c *client.Client, req *admissionv1.AdmissionRequest, settings config.Config) (string, metav1.StatusReason) {
 	t.Helper()
 	body, err := json.Marshal(admissionv1.AdmissionReview{Request: req})
 	require.NoError(t, err)
 	out := httptest.NewRecorder()
-	owned := admission.Owned{Owners: c, Settings: func() config.Config { return settings }}
+	owned := admission.Owned{Owners: c, Settings: func() config.Config { return settings }, Launchers: admission.Launchers{Fields: permitted}}
 	owned.ServeHTTP(out, httptest.NewRequestWithContext(t.Context(), http.MethodPost, admission.OwnedPath, bytes.NewReader(body)))
 	require.Equal(t, http.StatusOK, out.Code)
 	var answer admissionv1.AdmissionReview
@@ -120,7 +124,9 @@ func TestAVMIThatItsOwnerAsksForIsAllowed(t *testing.T) {
 		"as it was made":     func(*vmi.VirtualMachineInstance) {},
 		"that starts paused": func(v *vmi.VirtualMachineInstance) { v.Spec.StartStrategy = new(vmi.StartPaused) },
 		"with labels, annotations and a place of another's admission": func(v *vmi.VirtualMachineInstance) {
-			v.Labels, v.Annotations = map[string]string{"team": "a"}, map[string]string{"example.com/a": "b"}
+			labels := map[string]string{"team": "a"}
+			maps.Copy(labels, v.Labels)
+			v.Labels, v.Annotations = labels, map[string]string{"example.com/a": "b"}
 			v.Spec.NodeSelector = map[string]string{"zone": "a"}
 		},
 		"of a generation before": func(v *vmi.VirtualMachineInstance) {
@@ -128,7 +134,7 @@ func TestAVMIThatItsOwnerAsksForIsAllowed(t *testing.T) {
 		},
 		"with the defaults that were stored with it": func(v *vmi.VirtualMachineInstance) { *v = *defaults.Apply(v, defaults.Profile{}) },
 	} {
-		for kind, made := range map[string]*vmi.VirtualMachineInstance{"VM": vm.Instance(m, defaults.Profile{}, nil), "set": replicaset.Instance(s, "web-abc", 3)} {
+		for kind, made := range map[string]*vmi.VirtualMachineInstance{"VM": vm.Instance(m, defaults.Profile{}, nil), "set": replicaset.Instance(s, replicaset.Name(s, 2), 3)} {
 			change(made)
 			message, _ := ask(t, made, config.Config{}, m, s)
 			require.Empty(t, message, "the VMI of a %s %s", kind, name)
@@ -146,7 +152,7 @@ func TestAVMIIsAllowedWhateverTheDefaultsOfTheClusterAreNow(t *testing.T) {
 		Network:                   &vmi.NetworkConfiguration{DefaultNetworkInterface: "masquerade"},
 		ArchitectureConfiguration: &vmi.ArchitectureConfiguration{AMD64: &vmi.ArchitectureSettings{MachineType: "pc-q35-7.2"}},
 	})
-	for _, made := range []*vmi.VirtualMachineInstance{vm.Instance(m, before, nil), defaults.Apply(replicaset.Instance(s, "web-abc", 0), before)} {
+	for _, made := range []*vmi.VirtualMachineInstance{vm.Instance(m, before, nil), defaults.Apply(replicaset.Instance(s, replicaset.Name(s, 2), 0), before)} {
 		message, _ := ask(t, made, config.Config{}, m, s)
 		require.Empty(t, message)
 	}
@@ -185,10 +191,15 @@ func TestAttackAVMIThatItsOwnerDoesNotAskForIsRefused(t *testing.T) {
 		"with other user data in an annotation": {func(v *vmi.VirtualMachineInstance) {
 			v.Annotations = map[string]string{vmi.IgnitionAnnotation: "{}"}
 		}, "metadata.annotations[kubevirt.io/ignitiondata]"},
+		"with the label of a Service": {func(v *vmi.VirtualMachineInstance) { v.Labels = map[string]string{"app": "shop"} }, "metadata.labels[app]"},
+		"with a network of others": {func(v *vmi.VirtualMachineInstance) {
+			v.Annotations = map[string]string{"v1.multus-cni.io/default-network": "kube-system/x"}
+		}, "metadata.annotations[v1.multus-cni.io/default-network]"},
+		"with another class":       {func(v *vmi.VirtualMachineInstance) { v.Spec.PriorityClassName = "system-node-critical" }, "spec.priorityClassName"},
 		"with a label of Podvisor": {func(v *vmi.VirtualMachineInstance) { v.Labels = map[string]string{vmi.NodeNameLabel: "n1"} }, "metadata.labels[kubevirt.io/nodeName]"},
 	} {
 		m, s := shop()
-		made := map[string]*vmi.VirtualMachineInstance{"VM": vm.Instance(m, defaults.Profile{}, nil), "set": defaults.Apply(replicaset.Instance(s, "web-abc", 0), defaults.Profile{})}
+		made := map[string]*vmi.VirtualMachineInstance{"VM": vm.Instance(m, defaults.Profile{}, nil), "set": defaults.Apply(replicaset.Instance(s, replicaset.Name(s, 2), 0), defaults.Profile{})}
 		for kind, v := range made {
 			v.Spec.Domain.Firmware = &vmi.Firmware{UUID: "5d307ca9-b3ef-428c-8861-06e72d69f223"}
 			tt.change(v)

@@ -63,14 +63,19 @@ type comparison struct {
 	found    []string
 }
 
+// Sets says that the field with this path is one of Fields.
+func (a Admitted) Sets(path string) bool {
+	return slices.ContainsFunc(a.Fields, func(f string) bool {
+		prefix, all := strings.CutSuffix(f, "*")
+		return f == path || all && strings.HasPrefix(path, prefix)
+	})
+}
+
 // differs notes the field, unless the cluster's admission may set it.
 func (c *comparison) differs(path string) {
-	for _, f := range c.admitted.Fields {
-		if prefix, all := strings.CutSuffix(f, "*"); f == path || all && strings.HasPrefix(path, prefix) {
-			return
-		}
+	if !c.admitted.Sets(path) {
+		c.found = append(c.found, path)
 	}
-	c.found = append(c.found, path)
 }
 
 // Fields that may have any value, and why.

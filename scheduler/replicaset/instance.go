@@ -45,16 +45,27 @@ const maxName = 63
 func freeNames(s *vmi.VirtualMachineInstanceReplicaSet, taken map[string]bool, n int) []string {
 	var out []string
 	for i := 0; len(out) < n; i++ {
-		if name := nameOf(s, i); !taken[name] {
+		if name := Name(s, i); !taken[name] {
 			out = append(out, name)
 		}
 	}
 	return out
 }
 
-// nameOf is the name of the VMI in the ith place: that of the set, and what follows
+// HasName says that a VMI of the set may have the name. It looks at the first 10,000 places:
+// a set that leaves more than that to VMIs that are being deleted waits for these.
+func HasName(s *vmi.VirtualMachineInstanceReplicaSet, name string) bool {
+	for i := range 10_000 {
+		if Name(s, i) == name {
+			return true
+		}
+	}
+	return false
+}
+
+// Name is the name of the VMI in the ith place, from 0 on: that of the set, and what follows
 // from its UID and the place.
-func nameOf(s *vmi.VirtualMachineInstanceReplicaSet, i int) string {
+func Name(s *vmi.VirtualMachineInstanceReplicaSet, i int) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d", s.UID, i))
 	end := "-" + lowerLetters.EncodeToString(sum[:])[:6]
 	name := strings.ReplaceAll(s.Name, ".", "-") // a host name ends at the first dot
