@@ -19,8 +19,6 @@ const identityMark = "podvisor-guest: MAC "
 // showVM starts a VM, stops it and starts it again, and shows that the guest is the
 // same.
 func (d *Demo) showVM(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, 3*time.Minute, fmt.Errorf("three minutes are over; look at `kubectl -n %s describe vm %s`", namespace, lasting))
-	defer cancel()
 	if _, err := d.Kubectl.Run(ctx, "-n", namespace, "delete", "vm", lasting, "--ignore-not-found", "--timeout=60s"); err != nil {
 		return fmt.Errorf("remove the VM of an earlier demo: %w", err)
 	}
@@ -67,7 +65,7 @@ func (d *Demo) runStrategy(ctx context.Context, t *Timeline, strategy, status st
 		return err
 	}
 	t.Note("kubectl patch vm %s --type=merge -p '%s'", lasting, patch)
-	if _, err := d.Kubectl.Run(ctx, "-n", namespace, "wait", "vm", lasting, "--for=jsonpath={.status.printableStatus}="+status, "--timeout=90s"); err != nil {
+	if _, err := d.Kubectl.Run(ctx, "-n", namespace, "wait", "vm", lasting, "--for=jsonpath={.status.printableStatus}="+status, "--timeout=5m"); err != nil {
 		return fmt.Errorf("wait until VM %s is %s: %w", lasting, status, err)
 	}
 	t.Note("the VM is %s", status)
@@ -86,6 +84,8 @@ func (d *Demo) consoleOfVM(ctx context.Context) (string, error) {
 
 // identity waits until the guest says who it is.
 func (d *Demo) identity(ctx context.Context, t *Timeline) (string, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, 5*time.Minute, fmt.Errorf("five minutes are over; look at `kubectl -n %s describe vm %s`", namespace, lasting))
+	defer cancel()
 	for {
 		console, err := d.consoleOfVM(ctx)
 		for line := range strings.Lines(console) {
