@@ -113,8 +113,8 @@ type exprs struct {
 	table *nftables.Table
 	// sets is how many anonymous sets the transaction has: each has a number in it.
 	sets *uint32
-	list  []expr.Any
-	err   error
+	list []expr.Any
+	err  error
 }
 
 // register is where an expression leaves its result for the next one. One is
