@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -38,7 +39,7 @@ type censusList struct {
 
 func (c *census) DeepCopyObject() runtime.Object {
 	out := *c
-	c.ObjectMeta.DeepCopyInto(&out.ObjectMeta)
+	c.DeepCopyInto(&out.ObjectMeta)
 	return &out
 }
 
@@ -138,7 +139,7 @@ func TestAKindOfAnEmbedderIsReconciled(t *testing.T) {
 	eventually(t, func() error {
 		_, err := objects.Get(t.Context(), "all", metav1.GetOptions{})
 		if !apierrors.IsNotFound(err) {
-			return fmt.Errorf("the census is still there, or cannot be read: %v", err)
+			return errors.Join(errors.New("the census is still there, or cannot be read"), err)
 		}
 		return nil
 	})
