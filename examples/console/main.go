@@ -20,22 +20,28 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/podvisor/podvisor/examples/command"
 	"github.com/podvisor/podvisor/launcher/console"
 	"github.com/podvisor/podvisor/vmi/client"
 )
 
-func main() { os.Exit(exitStatus(run(os.Args[1:]), os.Stderr)) }
+var program = command.Program{
+	Name:  "console",
+	Usage: "usage: console [-n NAMESPACE] NAME\n\nconnects the terminal to the serial console of a VMI; Ctrl-] leaves",
+}
+
+func main() { os.Exit(program.Exit(run(os.Args[1:]), os.Stderr)) }
 
 func run(args []string) error {
 	var flags flag.FlagSet
 	namespace := flags.String("n", "", "the `NAMESPACE` of the VMI; default: that of the current context")
-	if err := parse(&flags, args, os.Stdout); err != nil {
+	if err := program.Parse(&flags, args, os.Stdout); err != nil {
 		return err
 	}
 	if flags.NArg() != 1 {
-		return usageError("one VMI is needed")
+		return command.Fault("one VMI is needed")
 	}
-	c, in, err := connected(*namespace)
+	c, in, err := command.Cluster(*namespace)
 	if err != nil {
 		return err
 	}

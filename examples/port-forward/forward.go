@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/podvisor/podvisor/examples/command"
 	"github.com/podvisor/podvisor/vmi/client"
 )
 
@@ -37,7 +38,7 @@ func parsePort(text string) (port, error) {
 	l, err := strconv.ParseUint(local, 10, 16)
 	r, err2 := strconv.ParseUint(remote, 10, 16)
 	if err != nil || err2 != nil || r == 0 || network != "tcp" && network != "udp" {
-		return port{}, usageError(fmt.Sprintf("%q is not [LOCAL:]REMOTE[/tcp|/udp] with ports up to 65535", text))
+		return port{}, command.Fault(fmt.Sprintf("%q is not [LOCAL:]REMOTE[/tcp|/udp] with ports up to 65535", text))
 	}
 	return port{uint16(l), uint16(r), network}, nil
 }

@@ -24,20 +24,27 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/podvisor/podvisor/examples/command"
 	"github.com/podvisor/podvisor/vmi/client"
 )
 
-func main() { os.Exit(exitStatus(run(os.Args[1:]), os.Stderr)) }
+var program = command.Program{
+	Name: "port-forward",
+	Usage: "usage: port-forward [-n NAMESPACE] [-address ADDRESS] vm/NAME|vmi/NAME [LOCAL:]REMOTE[/tcp|/udp]...\n\n" +
+		"makes ports of this host lead to ports of a guest, as in: port-forward vm/web 8080:80 5353:53/udp",
+}
+
+func main() { os.Exit(program.Exit(run(os.Args[1:]), os.Stderr)) }
 
 func run(args []string) error {
 	var flags flag.FlagSet
 	namespace := flags.String("n", "", "the `NAMESPACE` of the guest; default: that of the current context")
 	address := flags.String("address", "127.0.0.1", "the `ADDRESS` of this host to listen on")
-	if err := parse(&flags, args, os.Stdout); err != nil {
+	if err := program.Parse(&flags, args, os.Stdout); err != nil {
 		return err
 	}
 	if flags.NArg() < 2 {
-		return usageError("a guest and at least one port are needed")
+		return command.Fault("a guest and at least one port are needed")
 	}
 	var ports []port
 	for _, a := range flags.Args()[1:] {
@@ -47,7 +54,7 @@ func run(args []string) error {
 		}
 		ports = append(ports, p)
 	}
-	c, in, err := connected(*namespace)
+	c, in, err := command.Cluster(*namespace)
 	if err != nil {
 		return err
 	}
@@ -71,7 +78,7 @@ func dialer(c *client.Client, namespace, guest string) (client.Dial, error) {
 	case kind == "vmi":
 		return c.VirtualMachineInstances(namespace).PortForward(name), nil
 	}
-	return nil, usageError(fmt.Sprintf("%q is neither vm/NAME nor vmi/NAME", guest))
+	return nil, command.Fault(fmt.Sprintf("%q is neither vm/NAME nor vmi/NAME", guest))
 }
 
 // port is a port of this host and the port of the guest that it leads to.

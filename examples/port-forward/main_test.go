@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/podvisor/podvisor/examples/command"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
 	"github.com/podvisor/podvisor/vmi/client/fake"
@@ -39,7 +40,7 @@ func TestPortsAreParsed(t *testing.T) {
 		got, err := parsePort(text)
 		require.Equal(t, want, got, text)
 		if want.network == "" {
-			require.ErrorAs(t, err, new(usageError), text)
+			require.ErrorAs(t, err, new(command.Fault), text)
 		}
 	}
 }
@@ -134,10 +135,10 @@ func TestTheCommandLineIsChecked(t *testing.T) {
 		"no port":      {"vm/web"},
 		"a wrong port": {"vm/web", "80/sctp"},
 	} {
-		require.ErrorAs(t, run(args), new(usageError), name)
+		require.ErrorAs(t, run(args), new(command.Fault), name)
 	}
 	for _, guest := range []string{"web", "pod/web", "vm/"} {
 		_, err := dialer(nil, "", guest)
-		require.ErrorAs(t, err, new(usageError), guest)
+		require.ErrorAs(t, err, new(command.Fault), guest)
 	}
 }

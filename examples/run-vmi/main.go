@@ -26,6 +26,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/podvisor/podvisor/examples/command"
 	"github.com/podvisor/podvisor/storage/image"
 )
 
@@ -35,7 +36,12 @@ const inspection = "inspect"
 
 var inspector = image.Inspector{Command: []string{"/proc/self/exe", inspection}}
 
-func main() { os.Exit(exitStatus(run(os.Args[1:]), os.Stderr)) }
+var program = command.Program{
+	Name:  "run-vmi",
+	Usage: "usage: run-vmi [FLAG...] FILE\n\nboots the VMI of a manifest on this host; ^] powers it off",
+}
+
+func main() { os.Exit(program.Exit(run(os.Args[1:]), os.Stderr)) }
 
 func run(args []string) error {
 	if len(args) == 2 && args[0] == inspection {
@@ -48,11 +54,11 @@ func run(args []string) error {
 	flags.Func("network", "what the guest's interfaces are on: `passt` (the default), user (QEMU's user-mode network, without ports) or none", h.setNetwork)
 	flags.Func("port", "the `GUEST=HOST` ports: a port of an interface in FILE, and the one of 127.0.0.1 that leads to it", h.setPort)
 	verbose := flags.Bool("v", false, "log what is done")
-	if err := parse(&flags, args, os.Stdout); err != nil {
+	if err := program.Parse(&flags, args, os.Stdout); err != nil {
 		return err
 	}
 	if flags.NArg() != 1 {
-		return usageError("one file is needed")
+		return command.Fault("one file is needed")
 	}
 	instance, err := read(flags.Arg(0))
 	if err != nil {

@@ -26,7 +26,7 @@ const asProgram = "PODVISOR_TEST_RUN_VMI"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" || len(os.Args) == 3 && os.Args[1] == inspection {
-		os.Exit(exitStatus(run(os.Args[1:]), os.Stderr))
+		os.Exit(program.Exit(run(os.Args[1:]), os.Stderr))
 	}
 	os.Exit(m.Run())
 }
@@ -232,8 +232,8 @@ func TestEverythingThatIsMissingIsNamedAtOnce(t *testing.T) {
 	err := run([]string{"-network", "none", "-volume", "nosuch=/dev/null", v})
 	require.EqualError(t, err, "volume root: container disk example/guest:1: give its archive with -image example/guest:1=ARCHIVE, or its disk with -volume root=PATH\n"+
 		"volume data: give its disk with -volume data=PATH\nvolume nosuch: the VMI has none of this name")
-	require.Equal(t, 2, exitStatus(run(nil), os.Stderr))
-	require.Equal(t, 2, exitStatus(run([]string{"-network", "tap", v}), os.Stderr))
-	require.Equal(t, 2, exitStatus(run([]string{"-port", "80", v}), os.Stderr))
+	require.Equal(t, 2, program.Exit(run(nil), os.Stderr))
+	require.Equal(t, 2, program.Exit(run([]string{"-network", "tap", v}), os.Stderr))
+	require.Equal(t, 2, program.Exit(run([]string{"-port", "80", v}), os.Stderr))
 	require.ErrorContains(t, run([]string{"../service-hello.yaml"}), "it must have one VMI and has 0")
 }

@@ -18,16 +18,22 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/podvisor/podvisor/examples/command"
 	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/kinds"
 )
 
+var program = command.Program{
+	Name:  "vmi-to-pod",
+	Usage: "usage: vmi-to-pod [FLAG...] FILE...\n\nprints the launcher pods of VMIs",
+}
+
 func main() { os.Exit(status(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
 // status is the program. It returns the exit status.
 func status(args []string, in io.Reader, out, faults io.Writer) int {
-	return exitStatus(run(args, in, out), faults)
+	return program.Exit(run(args, in, out), faults)
 }
 
 func run(args []string, in io.Reader, out io.Writer) error {
@@ -35,10 +41,10 @@ func run(args []string, in io.Reader, out io.Writer) error {
 	var flags flag.FlagSet
 	flags.StringVar(&c.Image, "image", "podvisor/virt-launcher", "the `reference` of the launcher's image")
 	flags.BoolVar(&c.AllowEmulation, "emulate", false, "print the pods of a cluster whose nodes have no KVM")
-	if err := parse(&flags, args, out); err != nil {
+	if err := program.Parse(&flags, args, out); err != nil {
 		return err
 	}
-	all, err := show(flags.Args(), in, kinds.Cluster{}, func(v *vmi.VirtualMachineInstance) (string, error) {
+	all, err := command.Manifests(flags.Args(), in, kinds.Cluster{}, func(v *vmi.VirtualMachineInstance) (string, error) {
 		p, err := pod.Render(v, c)
 		if err != nil {
 			return "", err

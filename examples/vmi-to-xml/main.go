@@ -17,29 +17,35 @@ import (
 	"io"
 	"os"
 
+	"github.com/podvisor/podvisor/examples/command"
 	"github.com/podvisor/podvisor/launcher/domain"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/defaults"
 	"github.com/podvisor/podvisor/vmi/kinds"
 )
 
+var program = command.Program{
+	Name:  "vmi-to-xml",
+	Usage: "usage: vmi-to-xml [FLAG...] FILE...\n\nprints the libvirt domains of VMIs",
+}
+
 func main() { os.Exit(status(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
 // status is the program. It returns the exit status.
 func status(args []string, in io.Reader, out, faults io.Writer) int {
-	return exitStatus(run(args, in, out), faults)
+	return program.Exit(run(args, in, out), faults)
 }
 
 func run(args []string, in io.Reader, out io.Writer) error {
 	var flags flag.FlagSet
 	arch := flags.String("arch", defaults.AMD64, "the architecture of VMIs that name none")
 	emulate := flags.Bool("emulate", false, "print the domains of a node without KVM")
-	if err := parse(&flags, args, out); err != nil {
+	if err := program.Parse(&flags, args, out); err != nil {
 		return err
 	}
 	c := kinds.Cluster{Defaults: defaults.Profile{Architecture: *arch}}
 	host := domain.Host{KVM: !*emulate, AllowEmulation: *emulate}
-	all, err := show(flags.Args(), in, c, func(v *vmi.VirtualMachineInstance) (string, error) { return xml(v, host) })
+	all, err := command.Manifests(flags.Args(), in, c, func(v *vmi.VirtualMachineInstance) (string, error) { return xml(v, host) })
 	if err != nil {
 		return err
 	}

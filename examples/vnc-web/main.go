@@ -26,6 +26,8 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+
+	"github.com/podvisor/podvisor/examples/command"
 )
 
 //go:generate ./vendor.sh
@@ -33,18 +35,23 @@ import (
 //go:embed page
 var files embed.FS
 
-func main() { os.Exit(exitStatus(run(os.Args[1:]), os.Stderr)) }
+var program = command.Program{
+	Name:  "vnc-web",
+	Usage: "usage: vnc-web [-n NAMESPACE | -A] [-port PORT]\n\nserves a page on this host with the VMs of a cluster, their screens and consoles",
+}
+
+func main() { os.Exit(program.Exit(run(os.Args[1:]), os.Stderr)) }
 
 func run(args []string) error {
 	var flags flag.FlagSet
 	namespace := flags.String("n", "", "the `NAMESPACE` of the VMs; default: that of the current context")
 	all := flags.Bool("A", false, "show the VMs of all namespaces")
 	port := flags.Int("port", 0, "the `PORT` of 127.0.0.1 to listen on; 0: any that is free")
-	if err := parse(&flags, args, os.Stdout); err != nil {
+	if err := program.Parse(&flags, args, os.Stdout); err != nil {
 		return err
 	}
 	if flags.NArg() > 0 {
-		return usageError(fmt.Sprintf("argument %q is not expected", flags.Arg(0)))
+		return command.Fault(fmt.Sprintf("argument %q is not expected", flags.Arg(0)))
 	}
 	page, err := fs.Sub(files, "page")
 	if err != nil {
@@ -53,7 +60,7 @@ func run(args []string) error {
 	if _, err := fs.Stat(page, "vendor/novnc"); err != nil {
 		return errors.New("noVNC and xterm.js are not built in: run ./examples/vnc-web/vendor.sh and start again")
 	}
-	c, in, err := connected(*namespace)
+	c, in, err := command.Cluster(*namespace)
 	if err != nil {
 		return err
 	}

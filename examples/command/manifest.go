@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"errors"
@@ -11,11 +11,11 @@ import (
 	"github.com/podvisor/podvisor/vmi/manifest"
 )
 
-// show returns what text makes of each VMI in the files; the file - is in. The error has
+// Manifests returns what text makes of each VMI in the files; the file - is in. The error has
 // the faults of all files.
-func show(files []string, in io.Reader, c kinds.Cluster, text func(*vmi.VirtualMachineInstance) (string, error)) ([]string, error) {
+func Manifests(files []string, in io.Reader, c kinds.Cluster, text func(*vmi.VirtualMachineInstance) (string, error)) ([]string, error) {
 	if len(files) == 0 {
-		return nil, usageError("no file is given")
+		return nil, Fault("no file is given")
 	}
 	var all []string
 	var wrong []error

@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"fmt"
@@ -8,9 +8,9 @@ import (
 	"github.com/podvisor/podvisor/vmi/client"
 )
 
-// connected is a client of the cluster of KUBECONFIG or ~/.kube/config, and in a pod of
+// Cluster is a client of the cluster of KUBECONFIG or ~/.kube/config, and in a pod of
 // that of the pod. In is the namespace, or that of the current context if it is empty.
-func connected(namespace string) (c *client.Client, in string, err error) {
+func Cluster(namespace string) (c *client.Client, in string, err error) {
 	overrides := &clientcmd.ConfigOverrides{}
 	overrides.Context.Namespace = namespace
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(clientcmd.NewDefaultClientConfigLoadingRules(), overrides)
