@@ -186,7 +186,9 @@ func nodeProblem(ctx context.Context, client *client, name string) string {
 		}
 	}
 	for _, taint := range node.Spec.Taints {
-		if taint.Key == "node.kubernetes.io/not-ready" || taint.Key == "node.kubernetes.io/unreachable" {
+		// Pods tolerate NoExecute for a while (DefaultTolerationSeconds), and the node
+		// controller sets it late, from what it read before the node was ready.
+		if taint.Effect == "NoSchedule" && (taint.Key == "node.kubernetes.io/not-ready" || taint.Key == "node.kubernetes.io/unreachable") {
 			return "tainted " + taint.Key
 		}
 	}

@@ -2,6 +2,7 @@ package device
 
 import (
 	"context"
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
@@ -212,8 +213,11 @@ func TestADeviceIsOfferedOnlyWhileItShallBe(t *testing.T) {
 		require.Equal(t, vmi.VhostVSOCKResource, k.next().ResourceName)
 		require.Eventually(t, func() bool { return p.Registered(VhostVSOCK) }, time.Minute, time.Millisecond)
 		on.Store(false)
-		require.Eventually(t, func() bool { return !p.Registered(VhostVSOCK) }, time.Minute, time.Millisecond)
-		require.NoFileExists(t, filepath.Join(dir, sockets.socket()))
+		require.Eventually(t, func() bool {
+			_, err := os.Lstat(filepath.Join(dir, sockets.socket())) // its removal ends the withdrawal
+			return errors.Is(err, os.ErrNotExist)
+		}, time.Minute, time.Millisecond)
+		require.False(t, p.Registered(VhostVSOCK))
 	}
 	require.True(t, p.Registered(Tun), "the others go on")
 	require.Empty(t, k.registered)
