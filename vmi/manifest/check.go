@@ -127,6 +127,8 @@ func (d document) check(c kinds.Cluster) []Object {
 	case d.fault != "":
 		o.Faults = []Fault{{Type: field.ErrorTypeInvalid, Message: d.fault}}
 	case !ok && len(o.Faults) > 0:
+	case !ok && d.unknown():
+		o.Faults = []Fault{{"kind", field.ErrorTypeNotSupported, d.apiVersion + " has no kind " + d.kind}}
 	case !ok:
 		o.Notes = []string{d.skipped()}
 	case d.apiVersion != k.GroupVersion().String():
@@ -202,6 +204,12 @@ func (d document) skipped() string {
 		note += ": " + why
 	}
 	return note
+}
+
+// unknown says that the kind is none of KubeVirt's, and said to be of its first group.
+func (d document) unknown() bool {
+	_, untyped := served.UntypedKind(d.kind)
+	return schema.FromAPIVersionAndKind(d.apiVersion, d.kind).Group == vmi.GroupName && !untyped
 }
 
 // nameFaults are the faults of the name, which an API server checks before

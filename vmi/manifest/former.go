@@ -13,14 +13,20 @@ import (
 // before kubevirt.io/v1, so that the rest of it is checked too, and what is wrong with
 // them. Other documents are as they were.
 func (d document) renewed() (document, []Fault) {
-	write := served.FormerVersion(d.apiVersion)
-	if d.fault != "" || write == "" {
+	now := vmi.GroupVersion.String()
+	write, kind := served.FormerVersion(d.apiVersion), ""
+	if write != "" || d.apiVersion == now {
+		kind = served.FormerKind(d.kind)
+	}
+	if d.fault != "" || write == "" && kind == "" {
 		return d, nil
 	}
-	now := vmi.GroupVersion.String()
-	faults := []Fault{{"apiVersion", field.ErrorTypeNotSupported, d.apiVersion + " cannot be written any more: " + write}}
-	d.data = bytes.ReplaceAll(d.data, []byte(d.apiVersion), []byte(now))
-	if kind := served.FormerKind(d.kind); kind != "" {
+	var faults []Fault
+	if write != "" {
+		faults = append(faults, Fault{"apiVersion", field.ErrorTypeNotSupported, d.apiVersion + " cannot be written any more: " + write})
+		d.data = bytes.ReplaceAll(d.data, []byte(d.apiVersion), []byte(now))
+	}
+	if kind != "" {
 		faults = append(faults, Fault{"kind", field.ErrorTypeNotSupported, d.kind + " is a kind of before " + now + ": write kind: " + kind})
 		d.data = bytes.ReplaceAll(d.data, []byte(d.kind), []byte(kind))
 		d.kind = kind
