@@ -108,11 +108,23 @@ func stop(o Observed) Plan {
 	p := Plan{}
 	s := o.Session
 	asked := s.State.Phase == protocol.Stopping || s.Put != nil && s.Put.Stop != nil
-	if p.put(o, &protocol.Stop{GracePeriodSeconds: int64(o.Instance.GracePeriod().Seconds())}) && !asked {
-		p.Actions = append(p.Actions, Emit{normal(EventShuttingDown, "The guest is asked to power off")})
+	grace := int64(o.Instance.GracePeriod().Seconds())
+	if p.put(o, &protocol.Stop{GracePeriodSeconds: grace}) && !asked {
+		p.Actions = append(p.Actions, Emit{normal(EventShuttingDown, stopping(s.State, grace))})
 	}
 	p.report(o)
 	return p
+}
+
+// stopping says what the launcher does to a guest that it is to stop.
+func stopping(s *protocol.State, gracePeriodSeconds int64) string {
+	switch {
+	case gracePeriodSeconds == 0:
+		return "The guest is switched off: its grace period is 0 seconds"
+	case s.Phase == protocol.Paused && (s.Pause == nil || s.Pause.Cause != protocol.PausedByMigration):
+		return "The guest is paused and is switched off"
+	}
+	return "The guest is asked to power off"
 }
 
 func run(o Observed) Plan {

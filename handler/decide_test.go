@@ -95,6 +95,7 @@ func TestActions(t *testing.T) {
 		v.Status.ActivePods["pod-2"] = "n2"
 	}
 	scheduled, runs, ends := instance(vmi.Scheduled), instance(vmi.Running), instance(vmi.Running, deleted)
+	atOnce := instance(vmi.Running, deleted, func(v *vmi.VirtualMachineInstance) { v.Spec.TerminationGracePeriodSeconds = new(int64) })
 	tests := []struct {
 		name    string
 		v       *vmi.VirtualMachineInstance
@@ -121,6 +122,10 @@ func TestActions(t *testing.T) {
 		{"a running VMI needs nothing", runs, in(state(protocol.Running), bound, desired(runs, 7, nil)), nil},
 		{"a running VMI gets its network after a restart", runs, in(state(protocol.Running), nil, nil), []Action{BindNetwork{}}},
 		{"a deleted VMI is stopped", ends, in(state(protocol.Running), bound, desired(ends, 7, nil)), []Action{put(desired(ends, 0, grace)), shuttingDown}},
+		{"a paused guest is switched off", ends, in(state(protocol.Paused), bound, desired(ends, 7, nil)),
+			[]Action{put(desired(ends, 0, grace)), Emit{normal(EventShuttingDown, "The guest is paused and is switched off")}}},
+		{"a guest without a grace period is switched off", atOnce, in(state(protocol.Running), bound, desired(atOnce, 7, nil)),
+			[]Action{put(desired(atOnce, 0, &protocol.Stop{})), Emit{normal(EventShuttingDown, "The guest is switched off: its grace period is 0 seconds")}}},
 		{"a deleted VMI is stopped once", ends, in(state(protocol.Stopping), bound, desired(ends, 7, grace)), nil},
 		{"a stop after a restart has no event", ends, in(state(protocol.Stopping), nil, nil), []Action{put(unbound(desired(ends, 0, grace)))}},
 		{"a VMI that is deleted before it started needs no network", instance(vmi.Scheduled, deleted), in(state(protocol.Starting), nil, nil),
