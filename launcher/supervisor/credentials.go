@@ -24,7 +24,7 @@ const (
 	// change, before that is reported: cloud-init creates users after the agent starts.
 	credentialsSettle = time.Minute
 	// credentialsLatest is the longest time between two attempts.
-	credentialsLatest = 5 * time.Minute
+	credentialsLatest = time.Minute
 	// writeTimeout is how long an attempt may take, however slow the agent is.
 	writeTimeout = time.Minute
 	// maxFailures is how many failures are reported.
