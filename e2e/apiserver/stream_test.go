@@ -124,6 +124,8 @@ func TestAttackTheControllerRequestsNoTokensButForHandlers(t *testing.T) {
 		"of another account":          {"virt-certificates", authenticationv1.TokenRequestSpec{Audiences: []string{stream.Audience("n1")}, BoundObjectRef: bound(own)}},
 		"for the API server":          {"virt-controller", authenticationv1.TokenRequestSpec{BoundObjectRef: bound(own)}},
 		"for more than one audience":  {"virt-controller", authenticationv1.TokenRequestSpec{Audiences: []string{stream.Audience("n1"), "x"}, BoundObjectRef: bound(own)}},
+		"for the handler of no node":  {"virt-controller", authenticationv1.TokenRequestSpec{Audiences: []string{stream.Audience("")}, BoundObjectRef: bound(own)}},
+		"for what no node is called":  {"virt-controller", authenticationv1.TokenRequestSpec{Audiences: []string{stream.Audience("n1/n2")}, BoundObjectRef: bound(own)}},
 		"for a hundred years":         {"virt-controller", authenticationv1.TokenRequestSpec{Audiences: []string{stream.Audience("n1")}, BoundObjectRef: bound(own), ExpirationSeconds: new(int64(100 * 365 * 24 * 3600))}},
 		"for a second more":           {"virt-controller", authenticationv1.TokenRequestSpec{Audiences: []string{stream.Audience("n1")}, BoundObjectRef: bound(own), ExpirationSeconds: new(int64(3601))}},
 		"bound to no pod":             {"virt-controller", authenticationv1.TokenRequestSpec{Audiences: []string{stream.Audience("n1")}}},

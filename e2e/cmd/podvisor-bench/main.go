@@ -87,7 +87,7 @@ var measurements = []struct {
 }{
 	{"vmi", (*bench.Bench).Run}, {"vm", (*bench.Bench).VM}, {"verbs", (*bench.Bench).Verbs},
 	{"streams", (*bench.Bench).Streams}, {"ports", (*bench.Bench).Ports}, {"crowd", (*bench.Bench).Crowd},
-	{"admission", (*bench.Bench).Admission},
+	{"admission", (*bench.Bench).Admission}, {"processor", (*bench.Bench).Processor},
 }
 
 func names() (out []string) {
