@@ -84,7 +84,7 @@ func TestAFailureIsTriedAgainAndReportedWhenItStays(t *testing.T) {
 			}
 		}
 		require.Equal(t, credentialsSettle, reported)
-		require.InDelta(t, 16, len(g.writes), 2, "in an hour, later every five minutes")
+		require.InDelta(t, 62, len(g.writes), 2, "in an hour, later every minute")
 
 		g.fails = ""
 		time.Sleep(credentialsLatest)
