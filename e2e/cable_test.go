@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -12,6 +13,9 @@ import (
 
 // pullCables takes the links of guests down and up again by the templates of VMs, which
 // adopt the VMIs first. The guests keep their addresses.
+// cut is after how long a guest that does not answer is taken to be unreachable.
+const cut = 30 * time.Second
+
 func pullCables(s space, e ends) {
 	for _, g := range []end{e.far, e.bridged} {
 		before := s.awaitPhase(g.name, vmi.Running)
@@ -24,7 +28,7 @@ func pullCables(s space, e ends) {
 				if is := s.awaitPhase(g.name, vmi.Running).Status.Interfaces[0].LinkState; is != string(state) {
 					return fmt.Errorf("the link of %s is %s", g.name, is)
 				}
-				if _, err := g.run(soon, "true"); (err == nil) != (state == vmi.InterfaceUp) {
+				if _, err := g.run(cut, "true"); (err == nil) != (state == vmi.InterfaceUp) {
 					return errors.Join(fmt.Errorf("%s, whose link is %s, answers wrongly", g.name, state), err)
 				}
 				return nil

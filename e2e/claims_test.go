@@ -252,9 +252,8 @@ func TestAVMWaitsForItsClaim(t *testing.T) {
 	s := newSpace(t)
 	s.vmOf(guest("early", "#!/bin/sh\n", withClaim("late"), vmitest.WithGracePeriod(1)))
 	s.awaitPrinted("early", vmi.StatusPVCNotFound)
-	v := s.get("early")
+	v := s.awaitPhase("early", vmi.Pending) // its own status is written beside the VM's
 	c := v.Status.Condition(vmi.ConditionSynchronized)
-	require.Equal(t, vmi.Pending, v.Status.Phase)
 	require.Equal(t, "FailedPvcNotFound", c.Reason)
 	require.Contains(t, c.Message, "volume late: PersistentVolumeClaim late does not exist")
 	require.EqualValues(t, 1, s.awaitEvent(v, "FailedPvcNotFound").Count)

@@ -109,7 +109,7 @@ func (s space) fullDisk(name string) (v *vmi.VirtualMachineInstance, n traces, l
 		"- dd if=/dev/zero of=/dev/disk/by-id/virtio-scratch bs=1M count=48 || dd if=/dev/zero of=/dev/vdc bs=1M count=48",
 		"- sync",
 		"- echo wrote all of it > /dev/console",
-	), vmitest.WithEmptyDisk("scratch", "64Mi"), onNode("n2")))
+	), vmitest.WithEmptyDisk("scratch", "64Mi"), vmitest.WithGracePeriod(600), onNode("n2")))
 	n = traces{t: s.t, node: "n2"}
 	launcher = n.freezeLauncher(name)
 	n.run("mount -N " + launcher + " -t tmpfs -o size=16m,uid=107,gid=107,mode=0755 tmpfs " + vmi.EphemeralDisksDir)
@@ -139,9 +139,9 @@ func TestAPausedGuestIsSwitchedOffAtOnceWhenItsVMIIsDeleted(t *testing.T) {
 	s := newSpace(t)
 	v, _, _ := s.fullDisk("paused")
 	s.awaitCondition("paused", long, vmi.ConditionPaused, metav1.ConditionTrue, "PausedIOError")
-	require.Greater(t, v.GracePeriod(), 20*time.Second)
+	require.Greater(t, v.GracePeriod(), long, "it is not waited for")
 	s.delete("paused")
-	eventually(t, 15*time.Second, func() error {
+	eventually(t, long, func() error {
 		if pods := s.pods(v); len(pods) != 0 {
 			return fmt.Errorf("pod %s is still there", pods[0].Name)
 		}

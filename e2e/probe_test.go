@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -84,7 +83,7 @@ func TestALivenessProbeEndsAVMIWhoseAgentIsGone(t *testing.T) {
 	seen := s.newVisitor()
 	v := guest("alive", commands(map[string]string{"stop": "killall qemu-ga"}))
 	v.Spec.LivenessProbe = quick(vmi.ProbeHandler{GuestAgentPing: &vmi.GuestAgentPing{}})
-	v.Spec.LivenessProbe.InitialDelaySeconds, v.Spec.LivenessProbe.FailureThreshold = 30, 20 // a guest may take over a minute to boot
+	v.Spec.LivenessProbe.InitialDelaySeconds, v.Spec.LivenessProbe.FailureThreshold = 120, 30 // a guest may take minutes to boot
 	v.Spec.ReadinessProbe = quick(vmi.ProbeHandler{GuestAgentPing: &vmi.GuestAgentPing{}})
 	s.create(v)
 	v = s.awaitPhase("alive", vmi.Running)
@@ -92,7 +91,7 @@ func TestALivenessProbeEndsAVMIWhoseAgentIsGone(t *testing.T) {
 	seen.awaitPage("http://" + s.pod(v).Status.PodIP + "/cgi-bin/stop")
 	v = s.awaitPhase("alive", vmi.Succeeded)
 	require.Equal(t, "Shutdown", v.Status.Reason, "the guest powered off in its grace period")
-	eventually(t, 30*time.Second, func() error {
+	eventually(t, soon, func() error {
 		if said := s.kubectl("get", "events", "-o", "jsonpath={.items[*].message}"); !strings.Contains(said, "Liveness probe failed") {
 			return fmt.Errorf("no event says that the liveness probe failed: %s", said)
 		}

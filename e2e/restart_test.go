@@ -90,11 +90,11 @@ func (u user) openStreams(name string) []*terminal {
 	return []*terminal{console, u.watch(u.screen(name, client.VNCOptions{}))}
 }
 
-// opensAnew opens a console and a screen, which work at once.
+// opensAnew opens a console and a screen, which work.
 func (u user) opensAnew(name string) {
 	u.t.Helper()
 	var stream client.Stream
-	eventually(u.t, 5*time.Second, func() (err error) {
+	eventually(u.t, soon, func() (err error) {
 		stream, err = u.vmis.Console(u.t.Context(), name)
 		return err
 	})
