@@ -85,6 +85,7 @@ func TestALivenessProbeEndsAVMIWhoseAgentIsGone(t *testing.T) {
 	v.Spec.LivenessProbe = quick(vmi.ProbeHandler{GuestAgentPing: &vmi.GuestAgentPing{}})
 	v.Spec.LivenessProbe.InitialDelaySeconds, v.Spec.LivenessProbe.FailureThreshold = 120, 30 // a guest may take minutes to boot
 	v.Spec.ReadinessProbe = quick(vmi.ProbeHandler{GuestAgentPing: &vmi.GuestAgentPing{}})
+	v.Spec.ReadinessProbe.PeriodSeconds = 15 // the kubelet drops the events of a pod after 25
 	s.create(v)
 	v = s.awaitPhase("alive", vmi.Running)
 	s.awaitReadiness("alive", corev1.ConditionTrue)
