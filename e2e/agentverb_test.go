@@ -49,20 +49,30 @@ func (s space) freezeGuest(v *vmi.VirtualMachineInstance, seen visitor, user str
 	ctx, vmis := s.t.Context(), world.vmis.VirtualMachineInstances(s.name)
 	// It notes the times of its writes in memory.
 	seen.awaitSSH(v, user, key, `sh -c 'while [ ! -e /dev/shm/stop ]; do echo x >>/var/tmp/probe && sync /var/tmp/probe && cut -d" " -f1 /proc/uptime >>/dev/shm/writes; sleep 0.5; done' >/dev/null 2>&1 </dev/null & while [ ! -s /dev/shm/writes ]; do sleep 0.2; done`)
-	changes, err := vmis.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + v.Name, ResourceVersion: s.get(v.Name).ResourceVersion})
-	require.NoError(s.t, err)
-	defer changes.Stop()
+	follow := func(from string) watch.Interface {
+		w, err := vmis.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + v.Name, ResourceVersion: from})
+		require.NoError(s.t, err)
+		return w
+	}
+	version := s.get(v.Name).ResourceVersion
+	changes := follow(version)
+	defer func() { changes.Stop() }()
 	// until waits for a status, and returns those on the way to it.
 	until := func(want string) (all []string) {
 		limit := time.After(long)
 		for {
 			select {
 			case e, open := <-changes.ResultChan():
-				require.True(s.t, open, "the watch ended")
+				if !open { // an API server ends a watch when it likes
+					changes = follow(version)
+					continue
+				}
 				if e.Type != watch.Modified {
 					continue
 				}
-				now := e.Object.(*vmi.VirtualMachineInstance).Status.FSFreezeStatus
+				changed := e.Object.(*vmi.VirtualMachineInstance)
+				version = changed.ResourceVersion
+				now := changed.Status.FSFreezeStatus
 				if all = append(all, now); now == want {
 					return all
 				}
