@@ -4,10 +4,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/podvisor/podvisor/internal/testenv"
@@ -42,7 +45,8 @@ func LossyGuest(t testing.TB, pod *os.File, lose func(frame []byte) bool, attach
 
 // OpenTap opens a tap device with the flags of QEMU: each frame that is read or
 // written has a header of [HeaderLength] bytes before it, which describes
-// offloads. More flags of the kernel (IFF_…) are added to these.
+// offloads. More flags of the kernel (IFF_…) are added to these. It returns once the
+// namespace's links carry frames.
 func OpenTap(t testing.TB, ns *os.File, name string, more ...uint16) *os.File {
 	t.Helper()
 	var f *os.File
@@ -64,7 +68,22 @@ func OpenTap(t testing.TB, ns *os.File, name string, more ...uint16) *os.File {
 	})
 	require.NoError(t, err, "open tap device %s", name)
 	t.Cleanup(func() { f.Close() })
+	require.Eventually(t, func() bool { return operational(t, ns) }, time.Minute, 10*time.Millisecond, "links with a carrier get operational")
 	return f
+}
+
+// operational says whether each link that is up and has a carrier is operational. The
+// kernel's linkwatch sees to it some time after the carrier came: until then a bridge
+// takes no frames from the link, and what a guest sends first is lost. A real guest
+// boots meanwhile.
+func operational(t testing.TB, ns *os.File) bool {
+	t.Helper()
+	const pending, operational = unix.IFF_UP | unix.IFF_LOWER_UP, unix.IFF_UP | unix.IFF_LOWER_UP | unix.IFF_RUNNING
+	var links []netlink.Link
+	var err error
+	In(t, ns, func() { links, err = netlink.LinkList() })
+	require.NoError(t, err)
+	return !slices.ContainsFunc(links, func(l netlink.Link) bool { return l.Attrs().RawFlags&operational == pending })
 }
 
 // HeaderLength is the length of the header before each frame of [OpenTap].

@@ -82,11 +82,16 @@ func MacvlanPod(t testing.TB) (pod, node *os.File) {
 	return pod, node
 }
 
+// farIndex is the index of the far end of a pod's link, which is never the index of the
+// pod's end, as on a node. Of a link whose peer has the link's own index, the kernel
+// handles changes up to a second late (linkwatch_urgent_event in net/core/link_watch.c).
+const farIndex = 1000
+
 // attach makes the veth pair between a pod and its node.
 func attach(t testing.TB, pod, node *os.File) {
 	t.Helper()
-	IP(t, node, fmt.Sprintf("link add podlink address 0a:58:0a:f4:00:01 mtu %d type veth peer name eth0 address %s mtu %d netns /proc/%d/fd/%d",
-		PodMTU, PodMAC, PodMTU, os.Getpid(), pod.Fd()))
+	IP(t, node, fmt.Sprintf("link add podlink index %d address 0a:58:0a:f4:00:01 mtu %d type veth peer name eth0 address %s mtu %d netns /proc/%d/fd/%d",
+		farIndex, PodMTU, PodMAC, PodMTU, os.Getpid(), pod.Fd()))
 	IP(t, node, "addr add "+NodeAddress+"/24 dev podlink")
 	IP(t, node, "addr add "+WorldAddress+"/32 dev lo")
 	IP(t, node, "link set podlink up")
@@ -109,8 +114,8 @@ func SecondaryAddress(number int) string { return fmt.Sprintf("10.100.%d.5", num
 func Attach(t testing.TB, pod *os.File, link string, number int, addresses ...string) *os.File {
 	t.Helper()
 	lan := Namespace(t)
-	IP(t, lan, fmt.Sprintf("link add lan address 0a:58:0a:64:%02x:01 mtu %d type veth peer name %s address %s mtu %d netns /proc/%d/fd/%d",
-		number, PodMTU, link, SecondaryMAC(number), PodMTU, os.Getpid(), pod.Fd()))
+	IP(t, lan, fmt.Sprintf("link add lan index %d address 0a:58:0a:64:%02x:01 mtu %d type veth peer name %s address %s mtu %d netns /proc/%d/fd/%d",
+		farIndex, number, PodMTU, link, SecondaryMAC(number), PodMTU, os.Getpid(), pod.Fd()))
 	IP(t, lan, "addr add "+SecondaryGateway(number)+"/24 dev lan")
 	IP(t, lan, "link set lan up")
 	for _, a := range addresses {
