@@ -2,7 +2,6 @@ package apiserver
 
 import (
 	"context"
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -46,15 +45,15 @@ func (b fresh) kubectl(args ...string) (string, error) {
 }
 
 // release is the folder of an overlay with the images of the tag, as the comment of
-// kustomization.yaml shows it.
-func (b fresh) release(tag string) string {
+// kustomization.yaml shows it, with further lines.
+func (b fresh) release(tag, further string) string {
 	b.t.Helper()
 	text, err := os.ReadFile("../../manifests/kustomization.yaml")
 	require.NoError(b.t, err)
 	var overlay strings.Builder
 	for line := range strings.Lines(string(text)) {
 		if shown, ok := strings.CutPrefix(line, "#   "); ok {
-			overlay.WriteString(strings.ReplaceAll(shown, "v1}", tag+"}"))
+			overlay.WriteString(shown)
 		}
 	}
 	manifests, err := filepath.Abs("../../manifests")
@@ -62,8 +61,13 @@ func (b fresh) release(tag string) string {
 	dir := b.t.TempDir()
 	base, err := filepath.Rel(dir, manifests)
 	require.NoError(b.t, err)
-	shown := strings.NewReplacer("../manifests", base, "virt-launcher:v1", "virt-launcher:"+tag).Replace(overlay.String())
-	require.NoError(b.t, os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte("apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n"+shown), 0o600))
+	require.NoError(b.t, os.CopyFS(filepath.Join(dir, "images"), os.DirFS("../../manifests/overlays/images")))
+	named := filepath.Join(dir, "images", "images.yaml")
+	images, err := os.ReadFile(named)
+	require.NoError(b.t, err)
+	require.NoError(b.t, os.WriteFile(named, []byte(strings.ReplaceAll(string(images), ":v1\n", ":"+tag+"\n")), 0o600))
+	shown := strings.ReplaceAll(overlay.String(), "../manifests", base)
+	require.NoError(b.t, os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte("apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n"+shown+further), 0o600))
 	return dir
 }
 
@@ -122,24 +126,24 @@ func TestTheManifestsInstallAndUpgrade(t *testing.T) {
 		require.Equal(t, "podvisor/virt-launcher", b.launcher())
 	})
 	t.Run("the overlay that the comment of kustomization.yaml shows sets what it says", func(t *testing.T) {
-		apply(t, "-k", b.release("v1"))
+		apply(t, "-k", b.release("v1", ""))
 		require.Equal(t, map[string]string{
 			"image":          "registry.example/podvisor/virt-controller:v1",
-			"LAUNCHER_IMAGE": "registry.example/podvisor/virt-launcher:v1", "ALLOW_EMULATION": "true", "CONTAINER_DISKS": "auto", "POD_FIELDS": "", "POD_NAME": "", "POD_NAMESPACE": "", "POD_UID": "", "GOMEMLIMIT": "900MiB",
+			"LAUNCHER_IMAGE": "registry.example/podvisor/virt-launcher:v1", "LAUNCHER_FULL_IMAGE": "registry.example/podvisor/virt-launcher-full:v1", "ALLOW_EMULATION": "true", "CONTAINER_DISKS": "auto", "POD_FIELDS": "", "POD_NAME": "", "POD_NAMESPACE": "", "POD_UID": "", "GOMEMLIMIT": "900MiB",
 		}, b.environment())
 		require.Equal(t, b.environment()["LAUNCHER_IMAGE"], b.launcher())
 	})
 	t.Run("what was applied without --server-side is taken over once by force", func(t *testing.T) {
 		// The API server counts the defaults in atomic fields as another manager's.
-		require.Contains(t, refused(t, b.release("v1")), `conflict with "kubectl-client-side-apply"`)
-		apply(t, "--server-side", "--force-conflicts", "-k", b.release("v1"))
-		apply(t, "--server-side", "-k", b.release("v1"))
+		require.Contains(t, refused(t, b.release("v1", "")), `conflict with "kubectl-client-side-apply"`)
+		apply(t, "--server-side", "--force-conflicts", "-k", b.release("v1", ""))
+		apply(t, "--server-side", "-k", b.release("v1", ""))
 	})
 	t.Run("an upgrade rolls the Deployment and leaves nothing superseded, nor changes what virt-controller wrote", func(t *testing.T) {
 		said, err := b.kubectl("patch", "mutatingwebhookconfiguration", "virt-controller.kubevirt.io", "--field-manager=virt-controller",
 			"--type=json", "-p", `[{"op":"add","path":"/webhooks/0/clientConfig/caBundle","value":"`+b.authority()+`"}]`)
 		require.NoError(t, err, said)
-		apply(t, "--server-side", "-k", b.release("v2"))
+		apply(t, "--server-side", "-k", b.release("v2", ""))
 		require.Equal(t, "registry.example/podvisor/virt-launcher:v2", b.environment()["LAUNCHER_IMAGE"])
 		require.Equal(t, "registry.example/podvisor/virt-launcher:v2", b.launcher())
 		require.Empty(t, b.configMaps())
@@ -150,17 +154,17 @@ func TestTheManifestsInstallAndUpgrade(t *testing.T) {
 	t.Run("an upgrade names what was changed by hand, and keeps it but by force", func(t *testing.T) {
 		said, err := b.kubectl("-n", "kubevirt", "set", "env", "deployment/virt-controller", "ALLOW_EMULATION=false")
 		require.NoError(t, err, said)
-		said = refused(t, b.release("v3"))
+		said = refused(t, b.release("v3", ""))
 		require.Contains(t, said, `conflict with "kubectl-set"`)
 		require.Contains(t, said, `env[name="ALLOW_EMULATION"]`)
 		require.Equal(t, "false", b.environment()["ALLOW_EMULATION"])
-		apply(t, "--server-side", "--force-conflicts", "-k", b.release("v3"))
+		apply(t, "--server-side", "--force-conflicts", "-k", b.release("v3", ""))
 		require.Equal(t, "true", b.environment()["ALLOW_EMULATION"])
 	})
 	t.Run("the ConfigMap of an earlier version stays for the pods that read it", func(t *testing.T) {
 		apply(t, "--server-side", "-k", b.earlier("v3"))
 		require.Len(t, b.configMaps(), 1)
-		apply(t, "--server-side", "-k", b.release("v4"))
+		apply(t, "--server-side", "-k", b.release("v4", ""))
 		require.Equal(t, "registry.example/podvisor/virt-launcher:v4", b.environment()["LAUNCHER_IMAGE"])
 		require.Len(t, b.configMaps(), 1, "an old pod that starts again reads it")
 	})
@@ -170,17 +174,13 @@ func TestTheManifestsInstallAndUpgrade(t *testing.T) {
 // of its content in its name.
 func (b fresh) earlier(tag string) string {
 	b.t.Helper()
-	dir := b.release(tag)
-	f, err := os.OpenFile(filepath.Join(dir, "kustomization.yaml"), os.O_APPEND|os.O_WRONLY, 0)
-	require.NoError(b.t, err)
-	_, err = f.WriteString(`- target: {kind: Deployment, name: virt-controller}
+	return b.release(tag, `patches:
+- target: {kind: Deployment, name: virt-controller}
   patch: |
     - {op: add, path: /spec/template/spec/containers/0/envFrom, value: [{configMapRef: {name: podvisor}}]}
 configMapGenerator:
 - {name: podvisor, namespace: kubevirt, literals: [LAUNCHER_IMAGE=old]}
 `)
-	require.NoError(b.t, errors.Join(err, f.Close()))
-	return dir
 }
 
 // authority is a certificate of an authority, in base64.

@@ -4,6 +4,7 @@
 package install
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,8 @@ import (
 	"strings"
 	"text/template"
 	"time"
+
+	"sigs.k8s.io/yaml"
 
 	"github.com/podvisor/podvisor/e2e/kubectl"
 )
@@ -26,6 +29,8 @@ type Config struct {
 	Kubectl kubectl.Kubectl
 	// Manifests is the folder of the manifests. Required.
 	Manifests string
+	// Overlays is the folder of the overlays. Empty: that in the folder of the manifests.
+	Overlays string
 	// Reference names the image of a component, with its tag. Required.
 	Reference func(component string) string
 	// Emulation lets guests run in software where there is no hardware
@@ -118,92 +123,59 @@ func (c Config) accepts(ctx context.Context) error {
 var kustomization = template.Must(template.New("").Parse(`apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
 resources: [{{.Base}}]
-images:
-{{- range .Components}}
-- {name: podvisor/{{.Name}}, newName: "{{.Image}}", newTag: "{{.Tag}}"}
-{{- end}}
+components: [images{{if .Emulation}}, {{.Overlays}}/emulation{{end}}]
 patches:
-- patch: |
-    apiVersion: apps/v1
-    kind: Deployment
-    metadata: {name: virt-controller, namespace: kubevirt}
-    spec:
-      template:
-        spec:
-          containers:
-          - name: virt-controller
-            env:
-            - {name: LAUNCHER_IMAGE, value: "{{.Launcher}}"}
-            - {name: ALLOW_EMULATION, value: "{{.Emulation}}"}
 - target: {kind: (Deployment|DaemonSet)}
   patch: |
     - {op: add, path: /spec/template/metadata/annotations/podvisor.io~1content, value: "{{.Content}}"}
-replacements:
-- source:
-    kind: Deployment
-    name: virt-controller
-    fieldPath: spec.template.spec.containers.[name=virt-controller].env.[name=LAUNCHER_IMAGE].value
-  targets:
-  - select: {kind: ValidatingAdmissionPolicy, name: virt-controller.kubevirt.io}
-    fieldPaths: ["spec.variables.[name=launcher].expression"]
-    options: {delimiter: "'", index: 1}
-- source:
-    kind: Deployment
-    name: virt-controller
-    fieldPath: spec.template.spec.containers.[name=virt-controller].env.[name=LAUNCHER_IMAGE].value
-  targets:
-  - select: {kind: DaemonSet, name: virt-handler}
-    fieldPaths: ["spec.template.spec.initContainers.[name=processors].image"]
-- source:
-    kind: Deployment
-    name: virt-controller
-    fieldPath: spec.template.spec.containers.[name=virt-controller].env.[name=ALLOW_EMULATION].value
-  targets:
-  - select: {kind: DaemonSet, name: virt-handler}
-    fieldPaths: ["spec.template.spec.containers.[name=virt-handler].env.[name=ALLOW_EMULATION].value"]
 `))
 
-// component is an image of the manifests and what it is called in the cluster.
-type component struct{ Name, Image, Tag string }
+// Images names the images of Podvisor in the file of the overlay "images".
+func Images(reference func(component string) string) ([]byte, error) {
+	named := map[string]string{}
+	for _, name := range []string{"virt-controller", "virt-handler", "virt-launcher", "virt-launcher-full"} {
+		named[name] = reference(name)
+	}
+	return yaml.Marshal(map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "data": named,
+		"metadata": map[string]any{"name": "podvisor-images", "annotations": map[string]string{"config.kubernetes.io/local-config": "true"}},
+	})
+}
 
 // overlay writes a kustomization with the images' names in a temporary folder.
 func overlay(c Config) (string, error) {
-	abs, err := filepath.Abs(c.Manifests)
-	if err != nil {
-		return "", err
-	}
 	dir, err := os.MkdirTemp("", "podvisor-install-")
 	if err != nil {
 		return "", err
 	}
-	base, err := filepath.Rel(dir, abs)
-	if err != nil {
-		return "", err
+	// kustomize takes no absolute paths.
+	relative := func(path string) string {
+		abs, e := filepath.Abs(path)
+		rel, e2 := filepath.Rel(dir, abs)
+		err = errors.Join(err, e, e2)
+		return rel
+	}
+	overlays := cmp.Or(c.Overlays, filepath.Join(c.Manifests, "overlays"))
+	base, others := relative(c.Manifests), relative(overlays)
+	own := filepath.Join(dir, "images")
+	err = errors.Join(err, os.CopyFS(own, os.DirFS(filepath.Join(overlays, "images"))))
+	images, e := Images(c.Reference)
+	if err = errors.Join(err, e); err != nil {
+		return dir, err
+	}
+	if err := os.WriteFile(filepath.Join(own, "images.yaml"), images, 0o600); err != nil {
+		return dir, err
 	}
 	f, err := os.Create(filepath.Join(dir, "kustomization.yaml"))
 	if err != nil {
-		return "", err
+		return dir, err
 	}
-	var named []component
-	for _, name := range []string{"virt-controller", "virt-handler"} {
-		image, tag := splitTag(c.Reference(name))
-		named = append(named, component{name, image, tag})
-	}
+	c.Overlays = others
 	err = kustomization.Execute(f, struct {
 		Config
-		Base, Launcher string
-		Components     []component
-	}{c, base, c.Reference("virt-launcher"), named})
+		Base string
+	}{c, base})
 	return dir, errors.Join(err, f.Close())
-}
-
-// splitTag splits an image's reference into name and tag.
-func splitTag(reference string) (name, tag string) {
-	i := strings.LastIndex(reference, ":")
-	if i <= strings.LastIndex(reference, "/") {
-		return reference, "latest"
-	}
-	return reference[:i], reference[i+1:]
 }
 
 // retry calls do until it succeeds or the time is over.

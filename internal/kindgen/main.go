@@ -23,7 +23,7 @@ func main() {
 
 // run writes the manifests in the folder anew.
 func run(dir string) error {
-	return filepath.WalkDir(dir, func(file string, e os.DirEntry, err error) error {
+	return filepath.WalkDir(dir, func(file string, _ os.DirEntry, err error) error {
 		if err != nil || filepath.Ext(file) != ".yaml" || filepath.Base(filepath.Dir(file)) == "crds" {
 			return err
 		}
@@ -31,7 +31,11 @@ func run(dir string) error {
 		if err != nil {
 			return err
 		}
-		after, err := render(e.Name(), string(before), kinds.All())
+		name, err := filepath.Rel(dir, file)
+		if err != nil {
+			return err
+		}
+		after, err := render(name, string(before), kinds.All())
 		if err != nil {
 			return fmt.Errorf("%s: %w", file, err)
 		}
@@ -42,7 +46,7 @@ func run(dir string) error {
 	})
 }
 
-// render is the text of a manifest for the kinds.
+// render is the text of a manifest for the kinds. The name is its path in the folder.
 func render(name, text string, all []kinds.Kind) (string, error) {
 	lines := strings.Split(text, "\n")
 	found := families(lines)
