@@ -68,19 +68,18 @@ type KubeVirtStatus struct {
 	// +optional
 	ObservedDeploymentConfig string `json:"observedDeploymentConfig,omitempty"`
 
-	// OperatorVersion is the version of the components.
+	// OperatorVersion is the version of virt-controller, which reports it.
 	// +optional
-	// +podvisor:unserved=the components do not know their version
 	OperatorVersion string `json:"operatorVersion,omitempty"`
 
-	// ObservedKubeVirtVersion is the version of the components.
+	// ObservedKubeVirtVersion is the version of virt-controller when it last saw that all
+	// components were replaced and ready.
 	// +optional
-	// +podvisor:unserved=the components do not know their version
 	ObservedKubeVirtVersion string `json:"observedKubeVirtVersion,omitempty"`
 
-	// TargetKubeVirtVersion is the version of the components.
+	// TargetKubeVirtVersion is the version that is being installed. It is the observed
+	// one when that is over.
 	// +optional
-	// +podvisor:unserved=the components do not know their version
 	TargetKubeVirtVersion string `json:"targetKubeVirtVersion,omitempty"`
 }
 

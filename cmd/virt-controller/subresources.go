@@ -1,22 +1,17 @@
 package main
 
 import (
-	"cmp"
 	"os"
-	"runtime/debug"
 
 	"github.com/podvisor/podvisor/internal/ops"
 	"github.com/podvisor/podvisor/scheduler/subresource"
 	"github.com/podvisor/podvisor/vmi/defaults"
 )
 
-// version is set when it is linked: -ldflags "-X main.version=v1.2.3".
-var version string
-
 // subresources answer the verbs of VMs and VMIs.
 func subresources(s *ops.Setup, api clients) (*subresource.Server, error) {
 	return subresource.New(subresource.Config{
-		Client: api.verbVMIs, Kube: api.verbKube, GitVersion: gitVersion(), Logger: s.Log, Guests: api.guests,
+		Client: api.verbVMIs, Kube: api.verbKube, Logger: s.Log, Guests: api.guests,
 		Defaults: func() defaults.Profile { return s.Settings.Config().Defaults },
 		ConfigVersion: func() string {
 			if k := s.Settings.State().KubeVirt; k != nil {
@@ -31,13 +26,4 @@ func subresources(s *ops.Setup, api clients) (*subresource.Server, error) {
 func hostname() string {
 	name, _ := os.Hostname()
 	return name
-}
-
-// gitVersion is what the binary was built from, if it is known.
-func gitVersion() string {
-	built, _ := debug.ReadBuildInfo()
-	if built == nil || built.Main.Version == "(devel)" {
-		return version
-	}
-	return cmp.Or(version, built.Main.Version)
 }

@@ -207,10 +207,14 @@ func TestTheClusterDecidesOnMachineTypeAndProcessor(t *testing.T) {
 func TestTheStatusFollowsTheHandlers(t *testing.T) {
 	s := newSpace(t)
 	settings := watchSettings(t, asController())
-	s.control(func(c *controller.Config) { c.Settings = settings })
+	stop := s.control(func(c *controller.Config) { c.Settings, c.Version = settings, "v1.0.0" })
 	_, err := s.configure("kubevirt", vmi.KubeVirtConfiguration{})
 	require.NoError(t, err)
-	s.awaitKubeVirt("kubevirt", vmi.ConditionAvailable, "ComponentsNotReady")
+	versions := func(k *vmi.KubeVirt) [3]string {
+		return [3]string{k.Status.OperatorVersion, k.Status.TargetKubeVirtVersion, k.Status.ObservedKubeVirtVersion}
+	}
+	k := s.awaitKubeVirt("kubevirt", vmi.ConditionAvailable, "ComponentsNotReady")
+	require.Equal(t, [3]string{"v1.0.0", "v1.0.0", ""}, versions(k))
 
 	set := func(patch string) {
 		_, err := world.kube.AppsV1().DaemonSets("kubevirt").Patch(context.Background(), "virt-handler", types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
@@ -222,11 +226,26 @@ func TestTheStatusFollowsTheHandlers(t *testing.T) {
 	t.Cleanup(func() {
 		set(`{"status":{"observedGeneration":0,"desiredNumberScheduled":0,"updatedNumberScheduled":0,"numberReady":0}}`)
 	})
-	k := s.awaitKubeVirt("kubevirt", vmi.ConditionAvailable, "AllComponentsReady")
+	k = s.awaitKubeVirt("kubevirt", vmi.ConditionAvailable, "AllComponentsReady")
 	require.Equal(t, vmi.KubeVirtDeployed, k.Status.Phase)
+	require.Equal(t, [3]string{"v1.0.0", "v1.0.0", "v1.0.0"}, versions(k))
 	set(`{"status":{"updatedNumberScheduled":1,"numberReady":1}}`)
 	k = s.awaitKubeVirt("kubevirt", vmi.ConditionProgressing, "UpdateInProgress")
 	require.Equal(t, vmi.KubeVirtDeployed, k.Status.Phase, "it was there already")
+
+	// The next version replaces virt-controller first.
+	stop()
+	s.control(func(c *controller.Config) { c.Settings, c.Version = settings, "v1.1.0" })
+	eventually(t, func() (err error) {
+		if k, err = world.vmis.KubeVirts(s.name).Get(t.Context(), "kubevirt", metav1.GetOptions{}); err == nil && k.Status.OperatorVersion != "v1.1.0" {
+			err = fmt.Errorf("the status is of %q", k.Status.OperatorVersion)
+		}
+		return err
+	})
+	require.Equal(t, [3]string{"v1.1.0", "v1.1.0", "v1.0.0"}, versions(k), "while handlers are replaced")
+	set(`{"status":{"updatedNumberScheduled":2,"numberReady":2}}`)
+	k = s.awaitKubeVirt("kubevirt", vmi.ConditionProgressing, "AllComponentsReady")
+	require.Equal(t, [3]string{"v1.1.0", "v1.1.0", "v1.1.0"}, versions(k))
 
 	said, err := kubectl(t, "", "-n", s.name, "get", "kv")
 	require.NoError(t, err, said)

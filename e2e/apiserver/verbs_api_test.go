@@ -7,17 +7,23 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiversion "k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/rest"
 
+	"github.com/podvisor/podvisor/internal/version"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/vmitest"
 )
+
+// linked is the version of the virt-controller that these tests run.
+var linked = version.Info{Version: "v1.2.3+dirty", Commit: "c58b143aabbccddeeff00112233445566778899a", Date: "2026-01-02T03:04:05Z"}
 
 // get reads a path of the API server.
 func (v *verbs) get(t *testing.T, accept, path string) []byte {
@@ -70,18 +76,23 @@ func TestTheVerbsAreDiscoveredAndDescribed(t *testing.T) {
 	eventually(t, described)
 	before := len(said())
 
-	for _, version := range []string{"v1", "v1alpha3"} {
-		at := "/apis/" + vmi.SubresourceGroup + "/" + version
+	for _, of := range []string{"v1", "v1alpha3"} {
+		at := "/apis/" + vmi.SubresourceGroup + "/" + of
 		var l metav1.APIResourceList
 		require.NoError(t, json.Unmarshal(v.get(t, plain, at), &l))
-		require.Equal(t, vmi.SubresourceGroup+"/"+version, l.GroupVersion)
+		require.Equal(t, vmi.SubresourceGroup+"/"+of, l.GroupVersion)
 		var names []string
 		for _, r := range l.APIResources {
 			require.True(t, r.Namespaced)
 			names = append(names, r.Name)
 		}
 		require.Subset(t, names, []string{"virtualmachines/start", "virtualmachineinstances/console", "virtualmachineinstances/vnc/screenshot", "expand-vm-spec"})
-		require.Contains(t, string(v.get(t, plain, at+"/version")), `"gitVersion"`)
+		var said apiversion.Info
+		require.NoError(t, json.Unmarshal(v.get(t, plain, at+"/version"), &said))
+		require.Equal(t, apiversion.Info{
+			Major: "1", Minor: "0", GitVersion: linked.Version, GitCommit: linked.Commit, BuildDate: linked.Date, GitTreeState: "dirty",
+			GoVersion: runtime.Version(), Compiler: runtime.Compiler, Platform: runtime.GOOS + "/" + runtime.GOARCH,
+		}, said)
 		require.Contains(t, string(v.get(t, plain, at+"/healthz")), `"connectivity": "ok"`)
 		require.Contains(t, string(v.get(t, plain, "/openapi/v3"+at)), "virtualmachineinstances/{name}/console")
 	}

@@ -110,7 +110,7 @@ func (v *verbs) up(ctx context.Context) error {
 		return err
 	}
 	v.program = filepath.Join(v.folder, "virt-controller")
-	build := exec.CommandContext(ctx, "go", "build", "-ldflags=-s -w", "-o", v.program, "./cmd/virt-controller")
+	build := exec.CommandContext(ctx, "go", "build", "-ldflags=-s -w "+linked.Flags(), "-o", v.program, "./cmd/virt-controller")
 	build.Dir = "../.."
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("build virt-controller: %w: %s", err, out)

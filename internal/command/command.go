@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"github.com/podvisor/podvisor/internal/version"
 )
 
 // ErrUsage is the class of the faults of a command line.
@@ -34,12 +36,16 @@ type Program struct {
 }
 
 // Parse parses the arguments into the set, whose arguments that are no flags stay
-// in it. It prints the help where it is asked for and returns flag.ErrHelp then.
-// Another error is of the class ErrUsage.
+// in it. It prints the help or, for --version alone, the version where it is asked for,
+// and returns flag.ErrHelp then. Another error is of the class ErrUsage.
 func (p Program) Parse(f *flag.FlagSet, args []string) error {
 	f.Init(p.Name, flag.ContinueOnError)
 	f.SetOutput(io.Discard)
 	f.Usage = func() {}
+	if len(args) == 1 && args[0] == "--version" {
+		_, err := fmt.Fprintln(p.out(), p.Name, version.Of())
+		return errors.Join(flag.ErrHelp, err)
+	}
 	err := f.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -63,10 +69,7 @@ func (p Program) ParseFlags(f *flag.FlagSet, args []string) error {
 
 // Help prints the usage and the flags. A nil set has none.
 func (p Program) Help(f *flag.FlagSet) error {
-	out := p.Out
-	if out == nil {
-		out = os.Stdout
-	}
+	out := p.out()
 	if _, err := fmt.Fprintln(out, p.Usage); err != nil {
 		return err
 	}
@@ -75,6 +78,13 @@ func (p Program) Help(f *flag.FlagSet) error {
 		f.PrintDefaults()
 	}
 	return nil
+}
+
+func (p Program) out() io.Writer {
+	if p.Out == nil {
+		return os.Stdout
+	}
+	return p.Out
 }
 
 // Status is the exit status of a program that ended with the error, which it

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/podvisor/podvisor/internal/command"
+	"github.com/podvisor/podvisor/internal/version"
 )
 
 func TestACommandLine(t *testing.T) {
@@ -23,6 +24,7 @@ func TestACommandLine(t *testing.T) {
 		{name: "flags are read", args: []string{"-name", "x"}},
 		{name: "--help is printed to standard output", args: []string{"--help"}, out: "usage: program [FLAG...]\n  -name string\n    \ta name\n"},
 		{name: "-h is the same", args: []string{"-h"}, out: "usage: program [FLAG...]\n  -name string\n    \ta name\n"},
+		{name: "--version alone is the version", args: []string{"--version"}, out: "program " + version.Of().String() + "\n"},
 		{name: "a wrong flag is one line", args: []string{"--nope"}, status: 2, err: "program: flag provided but not defined: -nope: see program --help\n"},
 		{name: "a flag without its value is one line", args: []string{"--name"}, status: 2, err: "program: flag needs an argument: -name: see program --help\n"},
 		{name: "an argument is refused where none is expected", args: []string{"x"}, status: 2, err: "program: argument \"x\" is not expected: see program --help\n"},

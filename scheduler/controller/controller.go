@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/podvisor/podvisor/internal/expiring"
 	"github.com/podvisor/podvisor/internal/reconcile"
+	"github.com/podvisor/podvisor/internal/version"
 	"github.com/podvisor/podvisor/scheduler/guest"
 	"github.com/podvisor/podvisor/scheduler/instance"
 	"github.com/podvisor/podvisor/scheduler/pod"
@@ -50,6 +52,9 @@ type Config struct {
 	// nodes VMIs can be looked after, and its progress is a part of the status of
 	// the KubeVirt. Required with Settings. Empty: virt-handler is not observed.
 	Home string
+	// Version is in the status of the KubeVirt, as "v1.2.3". Empty: the version of the
+	// module in this program.
+	Version string
 	// Guarded reports whether the deletion of Podvisor is refused while there are
 	// VMIs. While it is not, VMIs have no finalizer: nothing could remove it once
 	// Podvisor is deleted. Call QueueAll after each change. Nil: it always is.
@@ -112,6 +117,7 @@ func New(c Config) (*Controller, error) {
 	if c.Workers == 0 {
 		c.Workers = 8
 	}
+	c.Version = cmp.Or(c.Version, version.Of().Version)
 	k := &Controller{cfg: c, log: c.Logger, kinds: map[string]looper{}, eventReads: newBudget(readsPerSecond, readsAtOnce, readWait)}
 	var err error
 	if k.events, err = reconcile.NewEvents(reconcile.EventsConfig{

@@ -116,11 +116,12 @@ func (r *reporter) reportForeign(ctx context.Context, why string) {
 
 // components is how far the installation of virt-handler is.
 func (r *reporter) components() config.Components {
+	c := config.Components{Version: r.cfg.Version}
 	list := r.handlers.GetStore().List()
 	if len(list) == 0 {
-		return config.Components{Waiting: "virt-handler is not installed."}
+		c.Waiting = "virt-handler is not installed."
+		return c
 	}
-	var c config.Components
 	for _, o := range list {
 		d := o.(*appsv1.DaemonSet)
 		s := d.Status

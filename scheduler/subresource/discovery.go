@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/version"
 
+	built "github.com/podvisor/podvisor/internal/version"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/verb"
 )
@@ -46,7 +47,7 @@ func (s *Server) discovery(r *http.Request) (answer any, ok bool) {
 		case root + "/" + v:
 			return resources(v), true
 		case root + "/" + v + "/version":
-			return s.version(), true
+			return s.Version, true
 		case root + "/" + v + "/healthz":
 			return s.healthz(), true
 		case "/openapi/v3" + root + "/" + v:
@@ -82,9 +83,15 @@ func resources(v string) metav1.APIResourceList {
 	return l
 }
 
-func (s *Server) version() version.Info {
+// own is the version of this program.
+func own() version.Info {
+	i := built.Of()
+	state := "clean"
+	if i.Dirty {
+		state = "dirty"
+	}
 	return version.Info{
-		Major: "1", Minor: "0", GitVersion: s.GitVersion, GitTreeState: "clean",
+		Major: "1", Minor: "0", GitVersion: i.Version, GitCommit: i.Commit, GitTreeState: state, BuildDate: i.Date,
 		GoVersion: runtime.Version(), Compiler: runtime.Compiler, Platform: runtime.GOOS + "/" + runtime.GOARCH,
 	}
 }

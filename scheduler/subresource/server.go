@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/podvisor/podvisor/scheduler/guest"
@@ -33,8 +34,9 @@ type Config struct {
 	// DrainKey is the key of the taint of nodes that are drained. Empty:
 	// kubevirt.io/drain.
 	DrainKey string
-	// GitVersion is the version that is answered, as "v1.2.3". Empty: v0.0.0.
-	GitVersion string
+	// Version is answered to who asks for the version. Without a GitVersion: what the
+	// program was built from.
+	Version version.Info
 	// Requests is how many requests of verbs are answered at once. 0: 128. Those of one
 	// namespace are no more than are free. A stream counts until it is open.
 	Requests int
@@ -50,7 +52,9 @@ type Config struct {
 
 func (c Config) complete() Config {
 	c.DrainKey = cmp.Or(c.DrainKey, "kubevirt.io/drain")
-	c.GitVersion = cmp.Or(c.GitVersion, "v0.0.0")
+	if c.Version.GitVersion == "" {
+		c.Version = own()
+	}
 	c.Requests = cmp.Or(c.Requests, 128)
 	c.Streams = cmp.Or(c.Streams, 1000)
 	c.StreamsPerVMI = cmp.Or(c.StreamsPerVMI, 20)

@@ -18,6 +18,8 @@ type Components struct {
 	Waiting string
 	// Updating is what is being replaced, in a sentence. Empty: nothing.
 	Updating string
+	// Version is the version of virt-controller, as in v1.2.3.
+	Version string
 }
 
 // Reasons of the conditions of a KubeVirt.
@@ -49,6 +51,7 @@ func Report(s State, k *vmi.KubeVirt, c Components, now metav1.Time) vmi.KubeVir
 		}
 		why := other + " is older, or as old and first by name, and is the configuration of the cluster; this one has no effect: delete one of them"
 		out.Phase, out.DefaultArchitecture, out.ObservedDeploymentConfig = "", "", ""
+		out.OperatorVersion, out.ObservedKubeVirtVersion, out.TargetKubeVirtVersion = "", "", ""
 		for _, t := range []vmi.ConditionType{vmi.ConditionAvailable, vmi.ConditionProgressing, vmi.ConditionCreated} {
 			out.SetCondition(condition(t, false, ReasonExistingDeployment, why), now)
 		}
@@ -57,6 +60,10 @@ func Report(s State, k *vmi.KubeVirt, c Components, now metav1.Time) vmi.KubeVir
 	}
 	out.DefaultArchitecture = cmp.Or(s.Config.Defaults.Architecture, defaults.AMD64)
 	out.ObservedDeploymentConfig = text(s.InForce)
+	out.OperatorVersion, out.TargetKubeVirtVersion = c.Version, c.Version
+	if c.Waiting == "" && c.Updating == "" {
+		out.ObservedKubeVirtVersion = c.Version
+	}
 	out.Phase = vmi.KubeVirtDeployed
 	available := condition(vmi.ConditionAvailable, true, ReasonAllComponentsReady, "All components are ready.")
 	if c.Waiting != "" {

@@ -157,6 +157,7 @@ func TestReport(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			tt.components.Version = "v1.2.3"
 			s := config.Next(config.State{}, []*vmi.KubeVirt{tt.kubevirt})
 			before := tt.kubevirt.DeepCopy()
 			got := config.Report(s, tt.kubevirt, tt.components, noon)
@@ -165,6 +166,8 @@ func TestReport(t *testing.T) {
 			require.Equal(t, tt.phase, got.Phase)
 			require.Equal(t, int64(3), *got.ObservedGeneration)
 			require.Equal(t, "amd64", got.DefaultArchitecture)
+			require.Equal(t, [2]string{"v1.2.3", "v1.2.3"}, [2]string{got.OperatorVersion, got.TargetKubeVirtVersion})
+			require.Equal(t, tt.components.Waiting == "", got.ObservedKubeVirtVersion == "v1.2.3")
 			tt.kubevirt.Status = got
 			require.Equal(t, got, config.Report(s, tt.kubevirt, tt.components, metav1.Now()), "saying it twice changes nothing")
 		})

@@ -10,9 +10,6 @@ var unserved = map[string]Fields{
 		{Path: "spec.configuration.liveUpdateConfiguration", Why: "nothing can be added to a running VMI yet"},
 		{Path: "spec.configuration.migrations", Why: "VMIs do not migrate"},
 		{Path: "spec.configuration.vmRolloutStrategy", Why: "nothing can be added to a running VMI yet"},
-		{Path: "status.observedKubeVirtVersion", Why: "the components do not know their version"},
-		{Path: "status.operatorVersion", Why: "the components do not know their version"},
-		{Path: "status.targetKubeVirtVersion", Why: "the components do not know their version"},
 	},
 	"MigrationPolicy": {
 		{Why: "VMIs do not migrate"},
