@@ -42,8 +42,8 @@ cluster-down: ## Remove the local Kubernetes (CLUSTER=name)
 	@$(E2E) ./cmd/podvisor-cluster down --name $(CLUSTER)
 
 .PHONY: images
-images: ## Build all container images (VERSION=v1.2.3: what virt-controller says that it is)
-	@$(E2E) ./cmd/podvisor-images $(if $(VERSION),-version $(VERSION)) build
+images: ## Build all container images (VERSION=v1.2.3: what they say that they are, TAG=name)
+	@$(E2E) ./cmd/podvisor-images $(if $(VERSION),-version $(VERSION)) $(if $(TAG),-tag $(TAG)) build
 
 .PHONY: test
 test: ## Install what is missing and run all tests

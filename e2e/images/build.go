@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/podvisor/podvisor/e2e/debian"
+	"github.com/podvisor/podvisor/internal/version"
 )
 
 // Config says what to build.
@@ -23,8 +24,11 @@ type Config struct {
 	Out io.Writer
 	// Names of the images; empty means all.
 	Names []string
-	// Version is what the programs say that they are, as in v1.2.3; empty for none.
+	// Version is what the programs say that they are, as in v1.2.3. Empty: the version of
+	// the commit, as [Version] has it.
 	Version string
+	// Tag is the tag of the images' names; empty means dev.
+	Tag string
 	// Race gives Podvisor's own programs the race detector of Go.
 	Race bool
 	// Root is the folder of the repository; empty means that of the working
@@ -33,6 +37,9 @@ type Config struct {
 	// Cache is the folder for what was built and downloaded; empty means
 	// podvisor/images in the user's cache directory.
 	Cache string
+
+	// version is Version with the commit.
+	version version.Info
 }
 
 // Built is an image that is ready to be imported.
@@ -54,6 +61,17 @@ type Built struct {
 // Build makes the images that are not up to date and returns all that were asked for,
 // in the order of their names in Config.
 func Build(ctx context.Context, conf Config) ([]Built, error) {
+	c, unlock, err := conf.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	return c.build(ctx, conf)
+}
+
+// open completes the configuration and takes the cache until the returned function is
+// called.
+func (conf *Config) open(ctx context.Context) (*cache, func(), error) {
 	if conf.Out == nil {
 		conf.Out = io.Discard
 	}
@@ -62,21 +80,25 @@ func Build(ctx context.Context, conf Config) ([]Built, error) {
 	}
 	var err error
 	if conf.Root, err = repository(conf.Root); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	conf.version = Version(ctx, conf.Root, conf.Version)
 	if conf.Cache == "" {
 		dir, err := os.UserCacheDir()
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		conf.Cache = filepath.Join(dir, "podvisor", "images")
 	}
 	c, unlock, err := openCache(conf.Cache, conf.Out)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	defer unlock()
-	return c.build(ctx, conf)
+	if c.built, err = c.place(*conf); err != nil {
+		unlock()
+		return nil, nil, err
+	}
+	return c, unlock, nil
 }
 
 func (c *cache) build(ctx context.Context, conf Config) ([]Built, error) {
@@ -100,10 +122,10 @@ func (c *cache) build(ctx context.Context, conf Config) ([]Built, error) {
 	var built []Built
 	for _, l := range lists {
 		began := time.Now()
-		b, err := c.image(ctx, l, programs)
+		b, err := c.image(ctx, conf, l, programs)
 		if errors.Is(err, errStale) && os.Geteuid() == 0 {
 			if err = c.update(ctx); err == nil {
-				b, err = c.image(ctx, l, programs)
+				b, err = c.image(ctx, conf, l, programs)
 			}
 		}
 		if err != nil {
@@ -126,7 +148,7 @@ func (b Built) String() string {
 }
 
 // image makes one image, or finds that it is there.
-func (c *cache) image(ctx context.Context, l List, programs map[string]string) (Built, error) {
+func (c *cache) image(ctx context.Context, conf Config, l List, programs map[string]string) (Built, error) {
 	base, err := c.baseKey(ctx, l)
 	if err != nil {
 		return Built{}, err
@@ -139,7 +161,9 @@ func (c *cache) image(ctx context.Context, l List, programs map[string]string) (
 		}
 		sums = append(sums, sum)
 	}
-	id := key(append([]string{"image"}, sums...)...)
+	l.Labels = conf.labels(l)
+	reference := reference(l.Name, conf.Tag)
+	id := key(append([]string{"image", fmt.Sprint(l.Labels), reference}, sums...)...)
 	if b, ok := c.recorded(l.Name, id); ok {
 		return b, nil
 	}
@@ -155,7 +179,7 @@ func (c *cache) image(ctx context.Context, l List, programs map[string]string) (
 	if err != nil {
 		return Built{}, err
 	}
-	b := Built{Name: l.Name, Reference: Reference(l.Name), Tar: c.path(l.Name + ".tar"), Digest: digest.String()}
+	b := Built{Name: l.Name, Reference: reference, Tar: filepath.Join(c.built, l.Name+".tar"), Digest: digest.String()}
 	for _, layer := range layers {
 		info, err := os.Stat(layer)
 		if err != nil {
@@ -166,12 +190,23 @@ func (c *cache) image(ctx context.Context, l List, programs map[string]string) (
 	if err := c.create(b.Tar, func(w io.Writer) error { return writeArchive(w, b.Reference, img) }); err != nil {
 		return Built{}, err
 	}
-	c.forget(l.Name, layers)
-	return b, c.record(id, b)
+	if err := c.record(id, b, layers); err != nil {
+		return Built{}, err
+	}
+	c.forget(l.Name)
+	return b, nil
 }
 
-// forget removes the layers of an image that it does not have any more.
-func (c *cache) forget(name string, layers []string) {
+// forget removes the layers of an image that it has in no clone and no version any more.
+func (c *cache) forget(name string) {
+	var layers []string
+	records, _ := filepath.Glob(c.path(places, "*", "*", "*.json"))
+	for _, file := range records {
+		var r record
+		if text, err := os.ReadFile(file); err == nil && json.Unmarshal(text, &r) == nil {
+			layers = append(layers, r.Layers...)
+		}
+	}
 	old, _ := filepath.Glob(c.path("layers", name+"-*.tar"))
 	own := regexp.MustCompile("^" + regexp.QuoteMeta(name) + `-([0-9a-f]{32}|program-.*)\.tar$`) // not of an image whose name begins so
 	for _, file := range old {
@@ -181,25 +216,28 @@ func (c *cache) forget(name string, layers []string) {
 	}
 }
 
+// record is what is noted of an image that was built.
+type record struct {
+	// ID names what its tar was made from.
+	ID string `json:"id"`
+	// Layers are files of the cache.
+	Layers []string `json:"layers"`
+	Built
+}
+
 // record notes what an image's tar was made from.
-func (c *cache) record(id string, b Built) error {
-	text, err := json.Marshal(struct {
-		ID string `json:"id"`
-		Built
-	}{id, b})
+func (c *cache) record(id string, b Built, layers []string) error {
+	text, err := json.Marshal(record{id, layers, b})
 	if err != nil {
 		return err
 	}
-	return c.write(c.path(b.Name+".json"), text)
+	return c.write(filepath.Join(c.built, b.Name+".json"), text)
 }
 
 // recorded finds an image that was made from the same.
 func (c *cache) recorded(name, id string) (Built, bool) {
-	var r struct {
-		ID string `json:"id"`
-		Built
-	}
-	text, err := os.ReadFile(c.path(name + ".json"))
+	var r record
+	text, err := os.ReadFile(filepath.Join(c.built, name+".json"))
 	if err != nil || json.Unmarshal(text, &r) != nil || r.ID != id {
 		return Built{}, false
 	}

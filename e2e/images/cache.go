@@ -21,6 +21,8 @@ var sources embed.FS
 type cache struct {
 	dir string
 	out io.Writer
+	// built is the folder for the archives of this clone and version.
+	built string
 }
 
 // openCache takes the folder for this process alone until the returned function

@@ -1,6 +1,7 @@
 package images
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -21,9 +22,17 @@ func Names() []string {
 // name them.
 func Extra() []string { return []string{"debian-guest"} }
 
+// Components are the images that an installation needs.
+func Components() []string { return Names()[:4] }
+
+// defaultTag is the tag of images that are given none.
+const defaultTag = "dev"
+
 // Reference is the name under which a cluster knows a locally built image.
-func Reference(name string) string {
-	return "localhost/podvisor/" + name + ":dev"
+func Reference(name string) string { return reference(name, "") }
+
+func reference(name, tag string) string {
+	return "localhost/podvisor/" + name + ":" + cmp.Or(tag, defaultTag)
 }
 
 // List declares what is in an image: the content of image.yaml.

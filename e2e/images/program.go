@@ -67,8 +67,8 @@ func moduleOf(root, pkg string) (string, error) {
 // repository, each into a file of its name in the folder to.
 func build(ctx context.Context, conf Config, to, module string, packages []string) error {
 	flags, cgo := "-s -w", "CGO_ENABLED=0"
-	if conf.Version != "" {
-		flags += " -X main.version=" + conf.Version
+	if module == rootModule {
+		flags += " " + conf.version.Flags()
 	}
 	// A folder as output asks for the linking of each; go then compares the build
 	// identifiers and links only what changed.

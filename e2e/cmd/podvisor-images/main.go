@@ -17,9 +17,9 @@ import (
 
 var program = command.Program{
 	Name: "podvisor-images",
-	Usage: `usage: podvisor-images [-version v1.2.3] build [NAME...]   make what is not up to date, print where it is
-       podvisor-images sizes [NAME...]                    the same, and what takes the space in each
-       podvisor-images unpack NAME DIR                    the same, and its files below a folder
+	Usage: `usage: podvisor-images [FLAG...] build [NAME...]   make what is not up to date, print where it is
+       podvisor-images [FLAG...] sizes [NAME...]   the same, and what takes the space in each
+       podvisor-images [FLAG...] unpack NAME DIR   the same, and its files below a folder
 
 NAME is one of ` + strings.Join(slices.Concat(images.Names(), images.Extra()), ", ") + "; without one, all are meant but the last.",
 }
@@ -33,7 +33,8 @@ func main() {
 func run(ctx context.Context, args []string) error {
 	var flags flag.FlagSet
 	var conf images.Config
-	flags.StringVar(&conf.Version, "version", "", "what the programs say that they are")
+	flags.StringVar(&conf.Version, "version", "", "what the programs say that they are, as v1.2.3; default: the commit")
+	flags.StringVar(&conf.Tag, "tag", "", "the tag of the images' names; default: dev")
 	if err := program.Parse(&flags, args); err != nil {
 		return err
 	}
@@ -41,6 +42,9 @@ func run(ctx context.Context, args []string) error {
 	conf.Out = os.Stdout
 	if !regexp.MustCompile(`^(v[0-9A-Za-z.+-]+)?$`).MatchString(conf.Version) {
 		return command.Fault("-version %q must be like v1.2.3", conf.Version)
+	}
+	if !regexp.MustCompile(`^(\w[\w.-]{0,127})?$`).MatchString(conf.Tag) {
+		return command.Fault("-tag %q must be a tag of an image, as v1.2.3", conf.Tag)
 	}
 	switch {
 	case len(args) == 3 && args[0] == "unpack":
