@@ -11,7 +11,7 @@ E2E := go -C e2e run
 
 # Nested modules that are not part of the test of the cluster: importers of the
 # root module do not get their dependencies.
-MODULES := examples/list-vmis images/demo-guest/init images/tools/peer e2e/toolchain/csi e2e/toolchain/policy
+MODULES := examples/list-vmis images/demo-guest/init images/tools/peer e2e/toolchain/csi e2e/toolchain/policy e2e/toolchain/registry
 
 # A build needs no version control. The other settings are those of all that is built for
 # clusters and images: what is compiled for one of them is compiled for all, whatever the
@@ -44,6 +44,17 @@ cluster-down: ## Remove the local Kubernetes (CLUSTER=name)
 .PHONY: images
 images: ## Build all container images (VERSION=v1.2.3: what they say that they are, TAG=name)
 	@$(E2E) ./cmd/podvisor-images $(if $(VERSION),-version $(VERSION)) $(if $(TAG),-tag $(TAG)) build
+
+# Where a release is written. It is in no commit.
+RELEASE ?= $(CURDIR)/_output/release/podvisor-$(VERSION)
+
+.PHONY: release
+release: ## Write a release into a folder (VERSION=v1.2.3 REGISTRY=registry.example/podvisor)
+	@$(E2E) ./cmd/podvisor-release -version '$(VERSION)' -registry '$(REGISTRY)' make '$(RELEASE)'
+
+.PHONY: push
+push: ## Upload the images of a release (VERSION=v1.2.3 or RELEASE=folder, REGISTRY=..., INSECURE=1)
+	@$(E2E) ./cmd/podvisor-release -registry '$(REGISTRY)' $(if $(INSECURE),-insecure) push '$(abspath $(RELEASE))'
 
 .PHONY: test
 test: ## Install what is missing and run all tests

@@ -3,6 +3,7 @@ package images
 import (
 	"context"
 	"crypto/sha256"
+	"os"
 	"slices"
 	"strings"
 )
@@ -33,7 +34,7 @@ func Packages(ctx context.Context, conf Config, b Built) ([]Package, error) {
 	if err != nil {
 		return nil, err
 	}
-	contents := map[[32]byte]bool{}
+	contents := map[[sha256.Size]byte]bool{}
 	for _, n := range image {
 		if len(n.Content) > 0 {
 			contents[sha256.Sum256(n.Content)] = true
@@ -66,7 +67,7 @@ func Packages(ctx context.Context, conf Config, b Built) ([]Package, error) {
 
 // inImage counts the files of a package, given as "name=version", that are among the
 // contents.
-func (c *cache) inImage(ctx context.Context, name string, contents map[[32]byte]bool) (p Package, err error) {
+func (c *cache) inImage(ctx context.Context, name string, contents map[[sha256.Size]byte]bool) (p Package, err error) {
 	p.Name, p.Version, _ = strings.Cut(name, "=")
 	if _, err := c.deb(name); err != nil {
 		if err := c.download(ctx, []string{name}); err != nil {
@@ -80,14 +81,32 @@ func (c *cache) inImage(ctx context.Context, name string, contents map[[32]byte]
 	if p.SHA256, err = hashFile(file); err != nil {
 		return p, err
 	}
-	files, err := c.unpackOne(ctx, name)
-	if err != nil {
-		return p, err
-	}
-	for _, n := range files {
-		if len(n.Content) > 0 && contents[sha256.Sum256(n.Content)] {
+	sums, err := c.sums(ctx, name, p.SHA256)
+	for i := 0; i < len(sums); i += sha256.Size {
+		if contents[[sha256.Size]byte(sums[i:i+sha256.Size])] {
 			p.Files++
 		}
 	}
-	return p, nil
+	return p, err
+}
+
+// sums are the digests of the contents of a package's files, one after the other. To
+// unpack it takes long, so they are kept under the digest of its file.
+func (c *cache) sums(ctx context.Context, name, sum string) ([]byte, error) {
+	memo := c.path("contents", sum)
+	if b, err := os.ReadFile(memo); err == nil && len(b)%sha256.Size == 0 {
+		return b, nil
+	}
+	files, err := c.unpackOne(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	var all []byte
+	for _, path := range files.sorted() {
+		if content := files[path].Content; len(content) > 0 {
+			one := sha256.Sum256(content)
+			all = append(all, one[:]...)
+		}
+	}
+	return all, c.write(memo, all)
 }

@@ -25,7 +25,7 @@ const Namespace = "kubevirt"
 
 // Config says what is installed.
 type Config struct {
-	// Kubectl talks to the cluster. Required.
+	// Kubectl talks to the cluster. Required but for [Overlay].
 	Kubectl kubectl.Kubectl
 	// Manifests is the folder of the manifests. Required.
 	Manifests string
@@ -37,7 +37,7 @@ type Config struct {
 	// virtualization.
 	Emulation bool
 	// Content is a digest over the images. The components start anew when it
-	// changes, though their images' names do not.
+	// changes, though their images' names do not. Empty: there is none.
 	Content string
 	// Out gets the progress. Nil: none is written.
 	Out io.Writer
@@ -45,7 +45,7 @@ type Config struct {
 
 // Install applies the manifests and returns when all components are ready.
 func Install(ctx context.Context, c Config) error {
-	dir, err := overlay(c)
+	dir, err := Overlay(c)
 	if err != nil {
 		return fmt.Errorf("write the overlay of the manifests: %w", err)
 	}
@@ -68,7 +68,7 @@ func Install(ctx context.Context, c Config) error {
 // when the cluster has deleted them. What goes with the namespace before kubectl
 // comes to it is no error.
 func Delete(ctx context.Context, c Config) error {
-	dir, err := overlay(c)
+	dir, err := Overlay(c)
 	if err != nil {
 		return fmt.Errorf("write the overlay of the manifests: %w", err)
 	}
@@ -124,10 +124,12 @@ var kustomization = template.Must(template.New("").Parse(`apiVersion: kustomize.
 kind: Kustomization
 resources: [{{.Base}}]
 components: [images{{if .Emulation}}, {{.Overlays}}/emulation{{end}}]
+{{- if .Content}}
 patches:
 - target: {kind: (Deployment|DaemonSet)}
   patch: |
     - {op: add, path: /spec/template/metadata/annotations/podvisor.io~1content, value: "{{.Content}}"}
+{{- end}}
 `))
 
 // Images names the images of Podvisor in the file of the overlay "images".
@@ -142,8 +144,9 @@ func Images(reference func(component string) string) ([]byte, error) {
 	})
 }
 
-// overlay writes a kustomization with the images' names in a temporary folder.
-func overlay(c Config) (string, error) {
+// Overlay writes a kustomization with the images' names in a temporary folder, which the
+// caller removes.
+func Overlay(c Config) (string, error) {
 	dir, err := os.MkdirTemp("", "podvisor-install-")
 	if err != nil {
 		return "", err

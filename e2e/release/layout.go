@@ -1,0 +1,172 @@
+package release
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"debug/buildinfo"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"github.com/podvisor/podvisor/e2e/images"
+	"github.com/podvisor/podvisor/internal/version"
+)
+
+// layoutFolder has the images, as one OCI layout: layers that two images have are there
+// once.
+const layoutFolder = "images"
+
+// Annotations of the images in the index of the layout.
+const (
+	nameAnnotation    = "org.opencontainers.image.ref.name"
+	versionAnnotation = "org.opencontainers.image.version"
+	// containerdAnnotation is the name by which containerd imports an image.
+	containerdAnnotation = "io.containerd.image.name"
+)
+
+// image is an image of the release.
+type image struct {
+	built  images.Built
+	digest v1.Hash
+	// modules of Go are in the programs of the image, each once.
+	modules []module
+}
+
+// writeLayout writes the images, and reads what Go put into their programs.
+func (c Config) writeLayout(dir string, of version.Info, built []images.Built) ([]image, error) {
+	at, err := time.Parse(time.RFC3339, of.Date)
+	if err != nil {
+		return nil, fmt.Errorf("time of the commit: %w", err)
+	}
+	l, err := layout.Write(dir, empty.Index)
+	if err != nil {
+		return nil, err
+	}
+	var out []image
+	packed := map[v1.Hash]v1.Layer{}
+	for _, b := range built {
+		img, modules, err := repack(b, at, packed)
+		if err != nil {
+			return nil, fmt.Errorf("pack image %s: %w", b.Name, err)
+		}
+		digest, err := img.Digest()
+		if err != nil {
+			return nil, err
+		}
+		named := map[string]string{nameAnnotation: b.Name, versionAnnotation: c.Version}
+		if c.Registry != "" {
+			named[containerdAnnotation] = c.Registry + "/" + b.Name + ":" + c.Version
+		}
+		err = l.AppendImage(img, layout.WithAnnotations(named), layout.WithPlatform(v1.Platform{OS: "linux", Architecture: "amd64"}))
+		if err != nil {
+			return nil, fmt.Errorf("write image %s: %w", b.Name, err)
+		}
+		out = append(out, image{built: b, digest: digest, modules: modules})
+	}
+	return out, nil
+}
+
+// repack makes the image of a registry of one that was built for an import: with media
+// types of OCI and compressed layers. Layers that were packed before are taken as they are.
+func repack(b images.Built, at time.Time, packed map[v1.Hash]v1.Layer) (v1.Image, []module, error) {
+	from, err := tarball.ImageFromPath(b.Tar, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	layers, err := from.Layers()
+	if err != nil {
+		return nil, nil, err
+	}
+	img := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
+	var modules []module
+	for _, l := range layers {
+		id, err := l.DiffID()
+		if err != nil {
+			return nil, nil, err
+		}
+		if packed[id] == nil {
+			packed[id], err = tarball.LayerFromOpener(l.Uncompressed, tarball.WithCompressionLevel(gzip.BestCompression),
+				tarball.WithMediaType(types.OCILayer), tarball.WithCompressedCaching)
+			if err != nil {
+				return nil, nil, err
+			}
+		}
+		if img, err = mutate.Append(img, mutate.Addendum{Layer: packed[id], MediaType: types.OCILayer}); err != nil {
+			return nil, nil, err
+		}
+		found, err := modulesOf(l)
+		if err != nil {
+			return nil, nil, err
+		}
+		modules = append(modules, found...)
+	}
+	slices.SortFunc(modules, compareModules)
+	was, err := from.ConfigFile()
+	if err != nil {
+		return nil, nil, err
+	}
+	is, err := img.ConfigFile()
+	if err != nil {
+		return nil, nil, err
+	}
+	is = is.DeepCopy()
+	is.OS, is.Architecture, is.Config, is.Created = was.OS, was.Architecture, was.Config, v1.Time{Time: at}
+	img, err = mutate.ConfigFile(img, is)
+	return img, slices.Compact(modules), err
+}
+
+// modulesOf are the modules of Go in the programs of a layer.
+func modulesOf(l v1.Layer) (all []module, err error) {
+	r, err := l.Uncompressed()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	for in := tar.NewReader(r); ; {
+		h, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			return all, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if h.Typeflag != tar.TypeReg || h.Mode&0o111 == 0 {
+			continue
+		}
+		content, err := io.ReadAll(in)
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", h.Name, err)
+		}
+		if !bytes.HasPrefix(content, []byte("\x7fELF")) {
+			continue
+		}
+		if info, err := buildinfo.Read(bytes.NewReader(content)); err == nil { // else it is no program of Go
+			all = append(all, modules(info)...)
+		}
+	}
+}
+
+// openLayout opens the images of a release.
+func openLayout(dir string) (layout.Path, *v1.IndexManifest, error) {
+	l, err := layout.FromPath(filepath.Join(dir, layoutFolder))
+	if err != nil {
+		return "", nil, fmt.Errorf("open the images of release %s: %w", dir, err)
+	}
+	index, err := l.ImageIndex()
+	if err != nil {
+		return "", nil, err
+	}
+	m, err := index.IndexManifest()
+	return l, m, err
+}

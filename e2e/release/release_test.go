@@ -1,0 +1,398 @@
+package release
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/validate"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/crypto/bcrypt"
+	"sigs.k8s.io/yaml"
+
+	"github.com/podvisor/podvisor/internal/testenv"
+)
+
+// made is the release that the tests share: of the working tree, with the version that
+// CHANGELOG.md has first.
+var made struct {
+	once sync.Once
+	dir  string
+	conf Config
+	err  error
+}
+
+const testRegistry = "registry.example/some/path"
+
+// madeOnce makes the release of the tests.
+func madeOnce(t *testing.T) (dir string, conf Config) {
+	t.Helper()
+	testenv.Root(t)
+	made.once.Do(func() {
+		text, err := os.ReadFile("../../CHANGELOG.md")
+		if err != nil {
+			made.err = err
+			return
+		}
+		version := regexp.MustCompile(`(?m)^## (v\S+)`).FindSubmatch(text)[1]
+		made.conf = Config{Version: string(version), Registry: testRegistry, Root: "../..", Changed: true, Out: os.Stdout}
+		if made.dir, made.err = os.MkdirTemp("", "podvisor-release-"); made.err == nil {
+			made.conf.To = filepath.Join(made.dir, "one")
+			made.err = Make(context.Background(), made.conf)
+		}
+	})
+	require.NoError(t, made.err)
+	return made.conf.To, made.conf
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	_ = os.RemoveAll(made.dir)
+	os.Exit(code)
+}
+
+// files are the digests of the files below a folder, with their modes.
+func files(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	require.NoError(t, filepath.WalkDir(dir, func(file string, e fs.DirEntry, err error) error {
+		require.NoError(t, err)
+		info, err := e.Info()
+		require.NoError(t, err)
+		rel, err := filepath.Rel(dir, file)
+		require.NoError(t, err)
+		all[rel] = info.Mode().String()
+		if !e.IsDir() {
+			sum, err := sumOf(file)
+			require.NoError(t, err)
+			all[rel] += " " + sum
+		}
+		return nil
+	}))
+	return all
+}
+
+func TestAReleaseIsTheSameBytesWhereverItIsMade(t *testing.T) {
+	first, conf := madeOnce(t)
+	conf.To = filepath.Join(t.TempDir(), "further", "two")
+	require.NoError(t, os.MkdirAll(conf.To, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(conf.To, "old"), nil, 0o600))
+	require.NoError(t, Make(t.Context(), conf))
+	require.Equal(t, files(t, first), files(t, conf.To))
+}
+
+func TestTheChecksumsAreOfAllFiles(t *testing.T) {
+	dir, _ := madeOnce(t)
+	check := exec.CommandContext(t.Context(), "sha256sum", "--check", "--strict", "--quiet", sumsFile)
+	check.Dir = dir
+	out, err := check.CombinedOutput()
+	require.NoError(t, err, string(out))
+	text, err := os.ReadFile(filepath.Join(dir, sumsFile))
+	require.NoError(t, err)
+	n := 0
+	for name, is := range files(t, dir) {
+		if !strings.HasPrefix(is, "d") {
+			n++
+			require.True(t, name == sumsFile || strings.Contains(string(text), "  "+name+"\n"), name)
+		}
+	}
+	require.Equal(t, n-1, strings.Count(string(text), "\n"))
+}
+
+// digests are those of the images in the layout, each of which is whole.
+func digests(t *testing.T, dir string) map[string]v1.Hash {
+	t.Helper()
+	l, index, err := openLayout(dir)
+	require.NoError(t, err)
+	all := map[string]v1.Hash{}
+	for _, d := range index.Manifests {
+		img, err := l.Image(d.Digest)
+		require.NoError(t, err)
+		require.NoError(t, validate.Image(img))
+		all[d.Annotations[nameAnnotation]] = d.Digest
+	}
+	return all
+}
+
+func TestTheManifestsNameTheImagesByTheirDigests(t *testing.T) {
+	dir, _ := madeOnce(t)
+	all := digests(t, dir)
+	require.Len(t, all, 4)
+	text, err := os.ReadFile(filepath.Join(dir, "podvisor.yaml"))
+	require.NoError(t, err)
+	named := regexp.MustCompile(`(?:image|value|- expression): '*("?)((?:registry\.example|podvisor)/[^'"\s]+)`).FindAllStringSubmatch(string(text), -1)
+	count := map[string]int{}
+	for _, m := range named {
+		count[m[2]]++
+	}
+	want := func(name string) string { return testRegistry + "/" + name + "@" + all[name].String() }
+	require.Equal(t, map[string]int{
+		want("virt-controller"): 2, want("virt-handler"): 1, want("virt-launcher"): 3, want("virt-launcher-full"): 1,
+	}, count, "two Deployments; a DaemonSet; its init container, LAUNCHER_IMAGE and the policy; LAUNCHER_FULL_IMAGE")
+	require.NotContains(t, string(text), "podvisor-images", "what only names images is not applied")
+}
+
+func TestAnImageIsLabelledAndRunsAsItWasBuilt(t *testing.T) {
+	dir, conf := madeOnce(t)
+	l, index, err := openLayout(dir)
+	require.NoError(t, err)
+	blobs := map[string]int{}
+	for _, d := range index.Manifests {
+		img, err := l.Image(d.Digest)
+		require.NoError(t, err)
+		c, err := img.ConfigFile()
+		require.NoError(t, err)
+		name := d.Annotations[nameAnnotation]
+		require.Equal(t, name, c.Config.Labels["org.opencontainers.image.title"])
+		require.Equal(t, conf.Version, c.Config.Labels["org.opencontainers.image.version"])
+		require.Regexp(t, `^[0-9a-f]{40}$`, c.Config.Labels["org.opencontainers.image.revision"])
+		require.Equal(t, c.Config.Labels["org.opencontainers.image.created"], c.Created.UTC().Format(time.RFC3339))
+		require.NotEmpty(t, c.Config.Entrypoint)
+		require.NotEmpty(t, c.Config.User)
+		require.Equal(t, testRegistry+"/"+name+":"+conf.Version, d.Annotations[containerdAnnotation])
+		m, err := img.Manifest()
+		require.NoError(t, err)
+		for _, layer := range m.Layers {
+			blobs[layer.Digest.String()]++
+		}
+	}
+	shared := 0
+	for _, n := range blobs {
+		shared += n - 1
+	}
+	require.GreaterOrEqual(t, shared, 2, "the launchers share the system and the program")
+}
+
+func TestOverlaysOfAReleaseAreComposed(t *testing.T) {
+	dir, _ := madeOnce(t)
+	mine := t.TempDir()
+	require.NoError(t, copyFiles(filepath.Join(mine, "images"), filepath.Join(dir, "overlays", "images")))
+	base, err := filepath.Rel(mine, dir)
+	require.NoError(t, err)
+	for _, order := range [][]string{{"images", base + "/overlays/emulation", base + "/overlays/kubernetes-1.32", base + "/overlays/namespace"}, {base + "/overlays/namespace", base + "/overlays/kubernetes-1.32", base + "/overlays/emulation", "images"}} {
+		text := "resources: [" + base + "]\ncomponents: [" + strings.Join(order, ", ") + "]\n"
+		require.NoError(t, os.WriteFile(filepath.Join(mine, "kustomization.yaml"), []byte(text), 0o600))
+		out, err := render(mine)
+		require.NoError(t, err)
+		require.NotContains(t, string(out), testRegistry)
+		require.NotContains(t, string(out), "MutatingAdmissionPolicy\n")
+		require.NotContains(t, strings.ReplaceAll(string(out), "paramRef:\n    namespace: kubevirt\n", ""), "namespace: kubevirt\n",
+			"but for a KubeVirt in the usual namespace, which a policy looks for wherever Podvisor is")
+		require.Contains(t, string(out), "''registry.example/podvisor/virt-launcher:v1''")
+		require.Equal(t, 2, strings.Count(string(out), "- name: ALLOW_EMULATION\n          value: \"true\"\n"))
+		require.Equal(t, 2, strings.Count(string(out), "image: registry.example/podvisor/virt-controller:v1\n"))
+	}
+	plain, err := os.ReadFile(filepath.Join(dir, "podvisor.yaml"))
+	require.NoError(t, err)
+	require.Equal(t, 2, strings.Count(string(plain), "kind: MutatingAdmissionPolicy"), "the base has what the overlay leaves out: the policy and its binding")
+}
+
+func TestABillOfMaterialsIsOfWhatIsInTheImage(t *testing.T) {
+	dir, conf := madeOnce(t)
+	all := digests(t, dir)
+	for image, want := range map[string][]string{
+		"virt-controller":    {"k8s.io/client-go", "stdlib"},
+		"virt-handler":       {"github.com/vishvananda/netlink"},
+		"virt-launcher":      {"github.com/digitalocean/go-libvirt", "libc6", "qemu-system-x86", "seabios"},
+		"virt-launcher-full": {"github.com/digitalocean/go-libvirt", "libc6", "ovmf", "swtpm"},
+	} {
+		text, err := os.ReadFile(filepath.Join(dir, "sbom", image+".spdx.json"))
+		require.NoError(t, err)
+		var d document
+		require.NoError(t, json.Unmarshal(text, &d))
+		ids, names := map[string]bool{d.SPDXID: true}, map[string]bool{}
+		for _, p := range d.Packages {
+			require.Regexp(t, `^SPDXRef-[0-9A-Za-z.-]+$`, p.SPDXID)
+			require.False(t, ids[p.SPDXID], "%s is there twice", p.SPDXID)
+			ids[p.SPDXID], names[p.Name] = true, true
+			require.NotEmpty(t, p.VersionInfo, p.Name)
+			require.Regexp(t, `^pkg:(oci|deb/debian|golang)/[^@]+@.+`, p.ExternalRefs[0].Locator)
+		}
+		for _, r := range d.Relationships {
+			require.True(t, ids[r.Element] && ids[r.Related], "%+v", r)
+		}
+		require.Len(t, d.Relationships, len(d.Packages))
+		require.Equal(t, all[image].Hex, d.Packages[0].Checksums[0].Value)
+		require.Equal(t, conf.Version, d.Packages[1].VersionInfo)
+		for _, w := range want {
+			require.True(t, names[w], "%s is not said to have %s", image, w)
+		}
+		require.Equal(t, strings.HasPrefix(image, "virt-launcher"), names["libc6"], "%s", image)
+	}
+}
+
+func TestTheNotesAreTheSectionOfTheVersion(t *testing.T) {
+	t.Parallel()
+	const text = "# Changes\n\nwords\n\n## v0.3.0 (soon)\n\n- a\n\n```\n## v0.2.0\n```\n\n### Part\n\n- b\n\n## v0.2.0\n\n## v0.1.0\n\n- c\n"
+	require.Equal(t, "- a\n\n```\n## v0.2.0\n```\n\n### Part\n\n- b\n", section(text, "v0.3.0"))
+	require.Equal(t, "- c\n", section(text, "v0.1.0"))
+	require.Empty(t, section(text, "v0.2.0"), "it has a heading only")
+	require.Empty(t, section(text, "v0.3"))
+}
+
+func TestWhatCannotBeReleasedIsRefused(t *testing.T) {
+	t.Parallel()
+	for want, c := range map[string]Config{
+		`version "0.3.0" must be like v1.2.3`:                             {Version: "0.3.0", Root: "../.."},
+		`version "v0.3" must be like`:                                     {Version: "v0.3", Root: "../.."},
+		`registry "podvisor" must be a host, with a path or without`:      {Version: "v0.3.0", Registry: "podvisor", Root: "../.."},
+		`registry "some/podvisor" must be a host, with a path or without`: {Version: "v0.3.0", Registry: "some/podvisor", Root: "../.."},
+		`registry "registry.example/"`:                                    {Version: "v0.3.0", Registry: "registry.example/", Root: "../.."},
+		`is no checkout of git`:                                           {Version: "v0.3.0", Root: "/"},
+		`has no section "## v99.0.0", or nothing in it: write`:            {Version: "v99.0.0", Root: "../..", Changed: true},
+		`must be like v1.2.3 or v1.2.3-rc.1`:                              {Version: "v1.2.3+dirty", Root: "../.."},
+	} {
+		c.To = filepath.Join(t.TempDir(), "to")
+		require.ErrorContains(t, Make(t.Context(), c), want)
+		require.NoDirExists(t, c.To)
+	}
+}
+
+// registry is a registry that runs, with one user.
+type registry struct{ host, user, password string }
+
+// Resolve returns the credentials of the registry: it is a keychain.
+func (r registry) Resolve(to authn.Resource) (authn.Authenticator, error) {
+	if to.RegistryStr() != r.host {
+		return authn.Anonymous, nil
+	}
+	return authn.FromConfig(authn.AuthConfig{Username: r.user, Password: r.password}), nil
+}
+
+// startRegistry builds the registry of github.com/distribution/distribution and runs it
+// until the test ends.
+func startRegistry(t *testing.T) registry {
+	t.Helper()
+	dir := t.TempDir()
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", filepath.Join(dir, "registry"), ".")
+	build.Dir = "../toolchain/registry"
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, string(out))
+
+	secret := make([]byte, 16)
+	_, _ = rand.Read(secret)
+	r := registry{user: "releaser", password: hex.EncodeToString(secret)}
+	hash, err := bcrypt.GenerateFromPassword([]byte(r.password), bcrypt.MinCost)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "htpasswd"), []byte(r.user+":"+string(hash)+"\n"), 0o600))
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	r.host = l.Addr().String()
+	require.NoError(t, l.Close())
+	conf, err := yaml.Marshal(map[string]any{
+		"version": 0.1, "log": map[string]any{"level": "error", "accesslog": map[string]any{"disabled": true}},
+		"storage": map[string]any{"filesystem": map[string]any{"rootdirectory": filepath.Join(dir, "storage")}},
+		"http":    map[string]any{"addr": r.host, "secret": r.password},
+		"auth":    map[string]any{"htpasswd": map[string]any{"realm": "test", "path": filepath.Join(dir, "htpasswd")}},
+	})
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "config.yaml"), conf, 0o600))
+
+	run := exec.Command(filepath.Join(dir, "registry"), "serve", filepath.Join(dir, "config.yaml"))
+	run.Env = append(os.Environ(), "OTEL_TRACES_EXPORTER=none")
+	log, err := os.Create(filepath.Join(dir, "log"))
+	require.NoError(t, err)
+	run.Stdout, run.Stderr = log, log
+	require.NoError(t, run.Start())
+	t.Cleanup(func() {
+		_ = run.Process.Kill()
+		_ = run.Wait()
+		if said, err := os.ReadFile(log.Name()); err == nil && t.Failed() {
+			t.Log(string(said))
+		}
+	})
+	require.Eventually(t, func() bool {
+		answer, err := http.Get("http://" + r.host + "/v2/")
+		if err != nil {
+			return false
+		}
+		_ = answer.Body.Close()
+		return answer.StatusCode == http.StatusUnauthorized
+	}, 2*time.Minute, 50*time.Millisecond, "the registry asks who it is")
+	return r
+}
+
+func TestAReleaseIsUploadedToARegistryThatAsksWhoItIs(t *testing.T) {
+	dir, conf := madeOnce(t)
+	r := startRegistry(t)
+	u := Upload{From: dir, Registry: r.host + "/some/path", Keychain: authn.NewMultiKeychain()}
+	require.ErrorContains(t, Push(t.Context(), u), "401 Unauthorized")
+	u.Keychain = registry{r.host, r.user, "wrong"}
+	require.ErrorContains(t, Push(t.Context(), u), "upload "+r.host+"/some/path/virt-controller:"+conf.Version)
+
+	// As "docker login" stores it.
+	stored := t.TempDir()
+	login := fmt.Sprintf(`{"auths": {%q: {"username": %q, "password": %q}}}`, r.host, r.user, r.password)
+	require.NoError(t, os.WriteFile(filepath.Join(stored, "config.json"), []byte(login), 0o600))
+	t.Setenv("DOCKER_CONFIG", stored)
+	u.Keychain = nil
+	var said strings.Builder
+	u.Out = &said
+	require.NoError(t, Push(t.Context(), u))
+	require.NoError(t, Push(t.Context(), u), "what is there is left")
+	for image, digest := range digests(t, dir) {
+		require.Contains(t, said.String(), r.host+"/some/path/"+image+":"+conf.Version+"@"+digest.String()+"\n")
+		tag, err := name.NewTag(r.host + "/some/path/" + image + ":" + conf.Version)
+		require.NoError(t, err)
+		for _, ref := range []name.Reference{tag, tag.Digest(digest.String())} {
+			img, err := remote.Image(ref, remote.WithContext(t.Context()), remote.WithAuthFromKeychain(r))
+			require.NoError(t, err)
+			got, err := img.Digest()
+			require.NoError(t, err)
+			require.Equal(t, digest, got)
+		}
+		img, err := remote.Image(tag, remote.WithContext(t.Context()), remote.WithAuthFromKeychain(r))
+		require.NoError(t, err)
+		require.NoError(t, validate.Image(img), "all layers came")
+	}
+
+	t.Run("what was damaged since is not uploaded", func(t *testing.T) {
+		damaged := filepath.Join(t.TempDir(), "release")
+		require.NoError(t, copyFiles(damaged, dir))
+		l, index, err := openLayout(damaged)
+		require.NoError(t, err)
+		img, err := l.Image(index.Manifests[0].Digest)
+		require.NoError(t, err)
+		m, err := img.Manifest()
+		require.NoError(t, err)
+		blob := filepath.Join(damaged, layoutFolder, "blobs", "sha256", m.Layers[0].Digest.Hex)
+		f, err := os.OpenFile(blob, os.O_RDWR, 0)
+		require.NoError(t, err)
+		_, err = f.WriteAt([]byte("damage"), 4096)
+		require.NoError(t, err)
+		require.NoError(t, f.Close())
+		require.ErrorContains(t, Push(t.Context(), Upload{From: damaged, Registry: r.host + "/damaged", Keychain: r}), "is not as it was released")
+		repo, err := name.NewRepository(r.host + "/damaged/virt-controller")
+		require.NoError(t, err)
+		_, err = remote.List(repo, remote.WithContext(t.Context()), remote.WithAuthFromKeychain(r))
+		require.ErrorContains(t, err, "NAME_UNKNOWN")
+	})
+	t.Run("a release that names no registry needs one", func(t *testing.T) {
+		nowhere := filepath.Join(t.TempDir(), "release")
+		require.NoError(t, copyFiles(nowhere, dir))
+		index := filepath.Join(nowhere, layoutFolder, "index.json")
+		text, err := os.ReadFile(index)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(index, []byte(strings.ReplaceAll(string(text), containerdAnnotation, "other")), 0o600))
+		require.ErrorContains(t, Push(t.Context(), Upload{From: nowhere, Keychain: r}), "names no registry")
+		require.ErrorContains(t, Push(t.Context(), Upload{From: nowhere, Registry: "podvisor", Keychain: r}), "must be a host, with a path or without")
+	})
+}
