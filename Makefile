@@ -37,6 +37,10 @@ cluster-up: ## Start a local Kubernetes with two nodes (CLUSTER=name)
 	@echo '== Build the cluster program (the first time this takes a minute or two)'
 	@$(E2E) ./cmd/podvisor-cluster up --name $(CLUSTER)
 
+.PHONY: install
+install: ## Install Podvisor into the local Kubernetes, without the demo (CLUSTER=name)
+	@$(E2E) ./cmd/podvisor-install --name $(CLUSTER)
+
 .PHONY: cluster-down
 cluster-down: ## Remove the local Kubernetes (CLUSTER=name)
 	@$(E2E) ./cmd/podvisor-cluster down --name $(CLUSTER)

@@ -1,6 +1,7 @@
 package release
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -38,6 +39,9 @@ type Config struct {
 	// Out gets the progress. Nil: none is written.
 	Out io.Writer
 }
+
+// shownPrefix is before the names of the images that the overlay in the repository shows.
+const shownPrefix = "registry.example/podvisor"
 
 // unnamed is the path of the images' names in manifests that name no registry.
 const unnamed = "podvisor"
@@ -163,11 +167,28 @@ func (c Config) writeManifests(dir string, released []image) error {
 	}
 	head := fmt.Sprintf("# Podvisor %s: kubectl apply --server-side -f podvisor.yaml\n", c.Version)
 	const base = "# The base for overlays of yours: see overlays/.\napiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [podvisor.yaml]\n"
-	return errors.Join(
+	err = errors.Join(
 		os.WriteFile(filepath.Join(dir, "podvisor.yaml"), append([]byte(head), text...), 0o644),
 		os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(base), 0o644),
 		copyFiles(filepath.Join(dir, "overlays"), filepath.Join(c.Root, "manifests", "overlays")),
 	)
+	if err != nil {
+		return err
+	}
+	// The overlay for other registries begins with the digests of this release.
+	named := filepath.Join(dir, "overlays", "images", "images.yaml")
+	images, err := os.ReadFile(named)
+	if err != nil {
+		return err
+	}
+	for name, digest := range digests {
+		shown := []byte(": " + shownPrefix + "/" + name + ":v1\n")
+		if !bytes.Contains(images, shown) {
+			return fmt.Errorf("%s does not name the image %s", named, name)
+		}
+		images = bytes.ReplaceAll(images, shown, []byte(": "+prefix+"/"+name+"@"+digest+"\n"))
+	}
+	return os.WriteFile(named, images, 0o644)
 }
 
 // render is what kubectl kustomize prints.

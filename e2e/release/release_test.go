@@ -184,6 +184,11 @@ func TestOverlaysOfAReleaseAreComposed(t *testing.T) {
 	dir, _ := madeOnce(t)
 	mine := t.TempDir()
 	require.NoError(t, copyFiles(filepath.Join(mine, "images"), filepath.Join(dir, "overlays", "images")))
+	named := filepath.Join(mine, "images", "images.yaml")
+	text, err := os.ReadFile(named)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(named, []byte(strings.ReplaceAll(string(text), testRegistry, "other.example:5000/mine")), 0o600))
+	all := digests(t, dir)
 	base, err := filepath.Rel(mine, dir)
 	require.NoError(t, err)
 	for _, order := range [][]string{{"images", base + "/overlays/emulation", base + "/overlays/kubernetes-1.32", base + "/overlays/namespace"}, {base + "/overlays/namespace", base + "/overlays/kubernetes-1.32", base + "/overlays/emulation", "images"}} {
@@ -195,9 +200,9 @@ func TestOverlaysOfAReleaseAreComposed(t *testing.T) {
 		require.NotContains(t, string(out), "MutatingAdmissionPolicy\n")
 		require.NotContains(t, strings.ReplaceAll(string(out), "paramRef:\n    namespace: kubevirt\n", ""), "namespace: kubevirt\n",
 			"but for a KubeVirt in the usual namespace, which a policy looks for wherever Podvisor is")
-		require.Contains(t, string(out), "''registry.example/podvisor/virt-launcher:v1''")
+		require.Contains(t, string(out), "''other.example:5000/mine/virt-launcher@"+all["virt-launcher"].String()+"''")
 		require.Equal(t, 2, strings.Count(string(out), "- name: ALLOW_EMULATION\n          value: \"true\"\n"))
-		require.Equal(t, 2, strings.Count(string(out), "image: registry.example/podvisor/virt-controller:v1\n"))
+		require.Equal(t, 2, strings.Count(string(out), "image: other.example:5000/mine/virt-controller@"+all["virt-controller"].String()+"\n"))
 	}
 	plain, err := os.ReadFile(filepath.Join(dir, "podvisor.yaml"))
 	require.NoError(t, err)
