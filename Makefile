@@ -81,6 +81,13 @@ test-virtctl: ## Build an unmodified virtctl of KubeVirt and do with it all that
 	@echo '== Build virtctl (the first time this takes minutes)'
 	VIRTCTL="$$($(E2E) ./cmd/podvisor-virtctl)" && export VIRTCTL && go -C e2e test -tags virtctl -count=1 -timeout 30m -v -run '^TestAnUnmodifiedVirtctlWorks$$' .
 
+# The release before the first one is the commit before there were releases.
+PREVIOUS ?= c58b14300f6182783106c2a68ba9313d3619bc73
+
+.PHONY: test-release
+test-release: ## Roll back to the release before and upgrade again, with VMs running (PREVIOUS=tag)
+	PREVIOUS=$(PREVIOUS) go -C e2e test -tags release -count=1 -timeout 90m -v -run '^TestARollbackAndAnUpgradeLeaveVMIsRunning$$' .
+
 .PHONY: bench
 bench: ## Measure against a plain pod: start, deletion, API writes, memory, admission; streams against the shortest way
 	@$(E2E) ./cmd/podvisor-bench
@@ -103,7 +110,7 @@ generate: ## Write the generated files anew
 .PHONY: lint
 lint: ## Look for unformatted code and suspicious constructs
 	@test -z "$$(gofmt -l . | tee /dev/stderr)" || { echo 'not formatted: run gofmt -w on the files above' >&2; exit 1; }
-	go vet ./... && go -C e2e vet -tags virtctl ./...
+	go vet ./... && go -C e2e vet -tags virtctl,release ./...
 	$(LINT) run ./... && cd e2e && $(LINT) run --config ../.golangci.yaml ./...
 	@for m in $(MODULES); do echo "lint $$m"; go -C $$m vet ./... && (cd $$m && $(LINT) run --config $(CURDIR)/.golangci.yaml ./...) || exit 1; done
 
