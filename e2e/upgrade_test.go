@@ -110,7 +110,7 @@ func (s space) begin(to side) {
 	s.awaitMixed(to)
 }
 
-// end lets the rollout go on to its end.
+// end removes the hold, and returns when the rollout has ended.
 func (s space) end(to side) {
 	s.t.Helper()
 	s.hold(0)

@@ -5,6 +5,6 @@
 // Debian and version of Go it writes the same bytes: nothing of the host, its clock or
 // the folder is in them. docs/install.md says what is in the folder.
 //
-// [Push] speaks the distribution protocol of OCI. Digests are those of the folder, so that
+// [Push] uploads by the distribution protocol of OCI. Digests are those of the folder, so that
 // the manifests hold whatever registry has the images.
 package release

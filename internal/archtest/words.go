@@ -135,7 +135,7 @@ func Texts(root string) ([]string, error) {
 		}
 		rel = filepath.ToSlash(rel)
 		if e.IsDir() {
-			if rel != "." && strings.HasPrefix(e.Name(), ".") && rel != ".ci" || rel == "manifests/crds" {
+			if rel != "." && strings.HasPrefix(e.Name(), ".") && rel != ".ci" || rel == "manifests/crds" || rel == "_output" {
 				return fs.SkipDir
 			}
 			return nil

@@ -1,5 +1,5 @@
-// Command registry is a registry of images for tests, with the program's own code for
-// what it stores and for who may have it.
+// Command registry is a registry of images for tests, with the code of the program itself for
+// what it stores and for whom it asks.
 package main
 
 import (
