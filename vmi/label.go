@@ -102,6 +102,11 @@ const (
 	// complex, behind no port. Nothing on the PCI bus can be attached to its guest
 	// while it runs.
 	RootComplexAnnotation = "kubevirt.io/placePCIDevicesOnRootComplex"
+	// NoPCIHole64Annotation is "true" on a VMI whose guest has no PCI memory above 4 GiB.
+	NoPCIHole64Annotation = "kubevirt.io/disablePCIHole64"
+	// NoPageReportingAnnotation is "true" on a VMI whose guest does not report memory that
+	// it has free.
+	NoPageReportingAnnotation = "kubevirt.io/free-page-reporting-disabled"
 	// HookSidecarsAnnotation lists containers that change a VMI's domain.
 	HookSidecarsAnnotation = "hooks.kubevirt.io/hookSidecars"
 	// IgnitionAnnotation is the configuration of a guest that reads Ignition.

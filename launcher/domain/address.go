@@ -10,6 +10,7 @@ import (
 
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/defaults"
+	"github.com/podvisor/podvisor/vmi/pci"
 )
 
 // Slots 0 and 0x1f of bus 0, the root complex, belong to the machine type q35: the host
@@ -35,39 +36,9 @@ func Spare(n int) *PCIAddress {
 	return OnRoot(spareSlot, firstSpare+n)
 }
 
-// functions are how many devices a slot has room for.
-const functions = 8
-
 // OnRoot is the address on bus 0 of function n of a slot, or nil if it has no such
 // function.
-func OnRoot(slot uint, n int) *PCIAddress {
-	if n >= functions {
-		return nil
-	}
-	return &PCIAddress{Slot: slot, Function: uint(n)}
-}
-
-// of is the address on bus 0 of device n of those that have a slot each.
-func of(slots []uint, n int) *PCIAddress {
-	if n >= len(slots) {
-		return nil
-	}
-	return OnRoot(slots[n], 0)
-}
-
-// String is the address as lspci and the spec write it.
-func (a PCIAddress) String() string {
-	return fmt.Sprintf("%04x:%02x:%02x.%x", a.Domain, a.Bus, a.Slot, a.Function)
-}
-
-// parsePCI is an address as a spec has it, or nil if it is none.
-func parsePCI(s string) *PCIAddress {
-	var a PCIAddress
-	if n, err := fmt.Sscanf(s, "%x:%x:%x.%x", &a.Domain, &a.Bus, &a.Slot, &a.Function); err != nil || n != 4 {
-		return nil
-	}
-	return &a
-}
+func OnRoot(slot uint, n int) *PCIAddress { return pci.OnRoot(slot, n) }
 
 // express says that the machine type has PCI Express ports: q35 and virt have. What
 // else there is, libvirt lays out.
@@ -80,7 +51,7 @@ func (b *Draft) express() bool {
 // annotation asks for it, or its virtio devices are conventional PCI devices, as
 // transitional ones are.
 func (b *Draft) flat() bool {
-	return b.VMI.Annotations[vmi.RootComplexAnnotation] == "true" || isOn(b.Spec.Devices.UseVirtioTransitional, false)
+	return pci.Flat(b.VMI.Annotations, &b.Spec.Devices)
 }
 
 // diskPlaces are the places of the disks of the spec.
@@ -94,7 +65,7 @@ func (b *Draft) diskPlaces() map[string]Place {
 		case !b.express() || p.PCI == nil:
 			p.PCI = nil
 		case b.flat() && requestedPCI(d) == nil && b.Host.Places[alias].PCI == nil:
-			p.PCI = of(diskSlots, number26(p.Target))
+			p.PCI = pci.Of(diskSlots, number26(p.Target))
 		}
 		all[alias] = p
 	}
@@ -126,7 +97,7 @@ func addresses(b *Draft) error {
 			faults = append(faults, fmt.Errorf("%s: the PCI bus of the guest has no room for it: remove devices of its kind, or give disks the bus scsi and interfaces the model virtio: %w", d.Name, vmi.ErrInvalid))
 			continue
 		}
-		a := PCIAddress{number((*d.Address).PCI.Domain), number((*d.Address).PCI.Bus), number((*d.Address).PCI.Slot), number((*d.Address).PCI.Function)}
+		a := PCIAddress{Domain: number((*d.Address).PCI.Domain), Bus: number((*d.Address).PCI.Bus), Slot: number((*d.Address).PCI.Slot), Function: number((*d.Address).PCI.Function)}
 		if other, ok := taken[a]; ok {
 			faults = append(faults, fmt.Errorf("%s: its PCI address %s is that of %s: choose another: %w", d.Name, a, other, vmi.ErrInvalid))
 			continue
@@ -178,12 +149,6 @@ func (b *Draft) multifunction() {
 			a.MultiFunction = "on"
 		}
 	}
-}
-
-// conventional says that an interface's card is a PCI device that is no PCI Express
-// device, so that it cannot be behind a port.
-func conventional(m vmi.InterfaceModel) bool {
-	return slices.Contains([]vmi.InterfaceModel{vmi.InterfaceModelE1000, vmi.InterfaceModelNE2kPCI, vmi.InterfaceModelPCnet, vmi.InterfaceModelRTL8139}, m)
 }
 
 // The architectures in libvirt's words.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/podvisor/podvisor/storage"
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/pci"
 )
 
 // full is a list of devices with as many of each kind on bus 0 as there can be.
@@ -90,7 +91,7 @@ func TestTheSparePlacesAreFewAndFound(t *testing.T) {
 func TestEachPortHasOneUse(t *testing.T) {
 	t.Parallel()
 	used := map[uint]bool{}
-	for _, u := range []use{interfacePorts, diskPorts, hostPorts} {
+	for _, u := range []pci.Use{interfacePorts, diskPorts, hostPorts} {
 		for n := 0; port(u, n) != nil; n++ {
 			bus := port(u, n).Bus
 			require.False(t, used[bus], "%s %d", u, n)
@@ -120,7 +121,7 @@ func located(t *testing.T, v *vmi.VirtualMachineInstance, change ...func(*Host))
 	all := map[string]string{}
 	for _, device := range devicesOnPCI(d) {
 		a := (*device.Address).PCI
-		all[device.Name] = PCIAddress{number(a.Domain), number(a.Bus), number(a.Slot), number(a.Function)}.String()
+		all[device.Name] = PCIAddress{Domain: number(a.Domain), Bus: number(a.Bus), Slot: number(a.Slot), Function: number(a.Function)}.String()
 	}
 	for _, c := range d.Devices.Controllers {
 		if c.PCI != nil && c.Address != nil {

@@ -7,6 +7,7 @@ import (
 	"libvirt.org/go/libvirtxml"
 
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/pci"
 )
 
 const (
@@ -64,7 +65,7 @@ func controllerPlace(c *libvirtxml.DomainController) (*PCIAddress, bool) {
 	case c.Type == "virtio-serial":
 		return OnRoot(serialSlot, n), true
 	case c.Type == "sata" && n > 0:
-		return of(sataSlots, n-1), true
+		return pci.Of(sataSlots, n-1), true
 	}
 	return nil, false
 }

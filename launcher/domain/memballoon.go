@@ -3,6 +3,7 @@ package domain
 import (
 	"cmp"
 
+	"github.com/podvisor/podvisor/vmi"
 	"libvirt.org/go/libvirtxml"
 )
 
@@ -38,7 +39,8 @@ func memballoon(b *Draft) error {
 		return nil
 	}
 	m := &libvirtxml.DomainMemBalloon{Model: nonTransitional, FreePageReporting: "on"}
-	if b.dedicated() || b.Spec.Memory != nil && b.Spec.Memory.Hugepages != nil {
+	unwanted := b.VMI.Annotations[vmi.NoPageReportingAnnotation] == "true"
+	if unwanted || b.dedicated() || b.Spec.Memory != nil && b.Spec.Memory.Hugepages != nil {
 		m.FreePageReporting = "off" // reporting takes time of the processors, and huge pages are the pod's anyway
 	}
 	if p := b.Host.Settings.StatsPeriod; p >= 0 {

@@ -6,6 +6,7 @@ import (
 	"libvirt.org/go/libvirtxml"
 
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/pci"
 )
 
 // Place is where a device is on its bus, as the guest sees it. The zero value is a
@@ -22,7 +23,7 @@ type Place struct {
 }
 
 // PCIAddress is the address of a PCI device.
-type PCIAddress struct{ Domain, Bus, Slot, Function uint }
+type PCIAddress = pci.Address
 
 // StatusPlaces are the places that v's status records, by the alias of the device.
 func StatusPlaces(v *vmi.VirtualMachineInstance) map[string]Place {
@@ -48,7 +49,7 @@ func DomainPlaces(d *libvirtxml.Domain) map[string]Place {
 			p.Unit = a.Drive.Unit
 		}
 		if a != nil && a.PCI != nil {
-			p.PCI = &PCIAddress{number(a.PCI.Domain), number(a.PCI.Bus), number(a.PCI.Slot), number(a.PCI.Function)}
+			p.PCI = &PCIAddress{Domain: number(a.PCI.Domain), Bus: number(a.PCI.Bus), Slot: number(a.PCI.Slot), Function: number(a.PCI.Function)}
 		}
 		known[alias.Name] = p
 	}
@@ -119,7 +120,7 @@ func requestedPCI(d vmi.Disk) *PCIAddress {
 	if d.Disk == nil || bus(d) != vmi.DiskBusVirtio {
 		return nil
 	}
-	return parsePCI(d.Disk.PciAddress)
+	return pci.Parse(d.Disk.PciAddress)
 }
 
 // kept is what a disk on the bus keeps of a known place: what is right for the bus

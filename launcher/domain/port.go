@@ -9,91 +9,43 @@ import (
 	"libvirt.org/go/libvirtxml"
 
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/pci"
 )
 
-// use is what a port is for.
-type use string
-
-// The uses of ports. A port that is used for nothing is for a device that is
-// attached later, or whose address is the user's choice.
+// The uses of ports: see package pci.
 const (
-	interfacePorts use = "interfaces"
-	diskPorts      use = "disks"
-	hostPorts      use = "host devices"
+	interfacePorts = pci.Interfaces
+	diskPorts      = pci.Disks
+	hostPorts      = pci.HostDevices
 )
-
-// portGroups are the PCI Express ports of a guest in the order of their bus numbers,
-// which the firmware counts. Linux names network cards after them, so a group is
-// never moved and a new one is added at the end. A domain has the first two groups,
-// and all up to the last that it needs: what a port costs is in docs/devices.md.
-var portGroups = []struct {
-	use   use
-	count int
-}{
-	{interfacePorts, 4}, {diskPorts, 4},
-	{diskPorts, 4}, {hostPorts, 4}, {diskPorts, 8}, {interfacePorts, 4}, {hostPorts, 4}, {diskPorts, 8}, {interfacePorts, 8}, {hostPorts, 8}, {diskPorts, 8},
-}
-
-// portsSlot is the first slot of bus 0 with ports: eight slots with eight each.
-const portsSlot = 0x02
-
-// cardSlots are the slots of bus 0 for interfaces that cannot be behind a port: of
-// the first interface, the second, and so on.
-var cardSlots = []uint{0x0b, 0x0c, 0x0d, 0x0e, 0x0f, 0x1c, 0x1d, 0x1e}
-
-// diskSlots are those of disks that cannot be behind a port. Such a domain has no
-// ports in these slots.
-var diskSlots = []uint{0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x09}
 
 const (
-	// leastGroups are the groups that every domain has.
-	leastGroups = 2
-	// spareDisks are the disks for which a guest keeps ports free, so that they can
-	// be attached while it runs.
-	spareDisks = 2
+	portsSlot = pci.PortsSlot
+	functions = pci.Functions
 )
 
-// port is the address behind port n of those for a use, or nil if there is none. The
-// number of a port is also that of the bus behind it.
-func port(u use, n int) *PCIAddress {
-	bus := 1
-	for _, g := range portGroups {
-		if g.use == u && n < g.count {
-			return &PCIAddress{Bus: uint(bus + n)}
-		}
-		if g.use == u {
-			n -= g.count
-		}
-		bus += g.count
-	}
-	return nil
-}
+var (
+	cardSlots = pci.CardSlots()
+	diskSlots = pci.DiskSlots()
+)
 
-// portsUpTo is how many ports a domain has that needs the one with this bus number,
-// or 0 if there is no such port.
-func portsUpTo(bus uint) int {
-	n := 0
-	for i, g := range portGroups {
-		if n += g.count; n >= int(bus) && i+1 >= leastGroups {
-			return n
-		}
-	}
-	return 0
-}
+// spareDisks are the disks for which a guest keeps ports free, so that they can
+// be attached while it runs.
+const spareDisks = 2
 
-// allPorts is how many ports a domain can have.
-func allPorts() int {
-	n := 0
-	for _, g := range portGroups {
-		n += g.count
-	}
-	return n
-}
+func port(u pci.Use, n int) *PCIAddress { return pci.Port(u, n) }
+
+func portsUpTo(bus uint) int { return pci.PortsUpTo(bus) }
+
+func allPorts() int { return pci.AllPorts() }
 
 // ports adds the root of the bus and the ports that devices at the addresses are
 // behind, with some to spare.
 func ports(b *Draft, taken map[PCIAddress]string) error {
 	root := pciController(0, "pcie-root")
+	if b.VMI.Annotations[vmi.NoPCIHole64Annotation] == "true" {
+		root.PCI.Hole64 = &libvirtxml.DomainControllerPCIHole64{Unit: "KiB"}
+	}
 	if b.flat() {
 		b.Domain.Devices.Controllers = append([]libvirtxml.DomainController{root}, b.Domain.Devices.Controllers...)
 		return rooted(taken)
@@ -165,7 +117,7 @@ func interfacePlaces(specs []vmi.Interface, known map[string]Place, flat bool) m
 	out, taken := map[string]Place{}, map[PCIAddress]bool{}
 	for _, i := range specs {
 		p := known[InterfaceAlias(i.Name)].PCI
-		if a := parsePCI(i.PciAddress); a != nil {
+		if a := pci.Parse(i.PciAddress); a != nil {
 			p = a
 		}
 		out[InterfaceAlias(i.Name)] = Place{PCI: p}
@@ -182,28 +134,11 @@ func interfacePlaces(specs []vmi.Interface, known map[string]Place, flat bool) m
 	}
 	for n, i := range specs {
 		alias := InterfaceAlias(i.Name)
-		for _, at := range candidates(n, flat || conventional(i.Model)) {
+		for _, at := range pci.Candidates(n, flat || pci.Conventional(i.Model)) {
 			if out[alias].PCI == nil && !taken[*at] {
 				out[alias], taken[*at] = Place{PCI: at}, true
 			}
 		}
 	}
 	return out
-}
-
-// candidates are the addresses that interface n may have: its own, and then all
-// others from the first.
-func candidates(n int, root bool) []*PCIAddress {
-	var all []*PCIAddress
-	next := func(i int) *PCIAddress { return port(interfacePorts, i) }
-	if root {
-		next = func(i int) *PCIAddress { return of(cardSlots, i) }
-	}
-	for i := 0; next(i) != nil; i++ {
-		all = append(all, next(i))
-	}
-	if n < len(all) {
-		all = slices.Insert(all, 0, all[n])
-	}
-	return all
 }

@@ -43,7 +43,7 @@ func TestATaggedDeviceHasTheAddressThatTheDomainGivesIt(t *testing.T) {
 			h.Disks, h.HostDevices = nil, nil // not known yet when the configuration drive is made
 			l := d.Devices
 			at := func(a *libvirtxml.DomainAddress) string {
-				return PCIAddress{*a.PCI.Domain, *a.PCI.Bus, *a.PCI.Slot, *a.PCI.Function}.String()
+				return PCIAddress{Domain: *a.PCI.Domain, Bus: *a.PCI.Bus, Slot: *a.PCI.Slot, Function: *a.PCI.Function}.String()
 			}
 			require.Equal(t, "sdd", l.Disks[5].Target.Dev)
 			require.Equal(t, uint(1), *l.Disks[3].Address.Drive.Unit)
