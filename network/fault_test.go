@@ -101,7 +101,7 @@ func TestPlanNamesEveryFault(t *testing.T) {
 			spec: func(s *vmi.VirtualMachineInstanceSpec) {
 				s.Networks[0].Pod = &vmi.PodNetwork{VMNetworkCIDR: "10.0.2.0/31", VMIPv6NetworkCIDR: "10.0.3.0/24"}
 			},
-			faults:  []string{"spec.networks[0].pod.vmNetworkCIDR: network default: vmNetworkCIDR 10.0.2.0/31 is not a network with room for two hosts", "vmIPv6NetworkCIDR 10.0.3.0/24 is not"},
+			faults:  []string{"spec.networks[0].pod.vmNetworkCIDR: network default: vmNetworkCIDR must have room for the guest and its gateway: at most /30", "vmIPv6NetworkCIDR must be an IPv6 network, as address/length"},
 			invalid: true,
 		},
 		{

@@ -10,12 +10,6 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// The networks between a pod and its guest, unless the spec has others.
-const (
-	guestNetwork4 = "10.0.2.0/24"
-	guestNetwork6 = "fd10:0:2::/120"
-)
-
 // MasqueradeBinding gives the guest a network of its own with the pod as its
 // gateway, and translates between the guest's addresses and the pod's. On the pod
 // network:
@@ -115,26 +109,22 @@ func (i Interface) guests(pod PodLink) ([]Guest, error) {
 	var (
 		guests []Guest
 		faults []error
-		spec   vmi.PodNetwork
 	)
-	if p := i.Network.Pod; p != nil {
-		spec = *p
-	}
 	for _, f := range []struct {
-		field, cidr string
-		is4         bool
-		bits        int
+		field  string
+		subnet func() (netip.Prefix, error)
+		is4    bool
 	}{
-		{"vmNetworkCIDR", cmp.Or(spec.VMNetworkCIDR, guestNetwork4), true, 30},
-		{"vmIPv6NetworkCIDR", cmp.Or(spec.VMIPv6NetworkCIDR, guestNetwork6), false, 126},
+		{"vmNetworkCIDR", i.Network.Pod.Subnet4, true},
+		{"vmIPv6NetworkCIDR", i.Network.Pod.Subnet6, false},
 	} {
 		at := i.NetworkPath.Child("pod", f.field)
-		n, err := netip.ParsePrefix(f.cidr)
-		if err != nil || n.Addr().Is4() != f.is4 || n.Addr().Is4In6() || n.Bits() > f.bits {
-			faults = append(faults, invalid(at, "network %s: %s %s is not a network with room for two hosts", i.Network.Name, f.field, f.cidr))
+		n, err := f.subnet()
+		if err != nil {
+			faults = append(faults, invalid(at, "network %s: %s %v", i.Network.Name, f.field, err))
 			continue
 		}
-		g := Guest{Network: n.Masked(), Gateway: n.Masked().Addr().Next()}
+		g := Guest{Network: n, Gateway: n.Addr().Next()}
 		g.Address = g.Gateway.Next()
 		for _, a := range pod.Addresses {
 			if a.Addr().Is4() == f.is4 {
@@ -146,7 +136,7 @@ func (i Interface) guests(pod PodLink) ([]Guest, error) {
 		}
 		guests = append(guests, g)
 		if link, a, ok := i.inUse(n); ok {
-			faults = append(faults, invalid(at, "network %s: %s %s holds the address %s of the pod's link %s", i.Network.Name, f.field, f.cidr, a, link))
+			faults = append(faults, invalid(at, "network %s: %s %s holds the address %s of the pod's link %s", i.Network.Name, f.field, n, a, link))
 		}
 	}
 	if len(faults) == 0 && len(guests) == 0 {
