@@ -1,6 +1,7 @@
 // Command apigen writes what follows from the types of package vmi, and of each
 // package below it whose doc.go has the marker +groupName, one for an API group:
-// the served schema (manifests/crds), the table of fields (docs/fields.md), what
+// the served schema (manifests/crds, and for programs vmi/schema), the table of fields
+// (docs/fields.md), what
 // is not served or has no type, with the reasons, in Go (vmi/served), and the
 // definitions of the kinds, by which they are served and cached
 // (zz_generated.definitions.go in each of the packages).
@@ -12,6 +13,9 @@
 //	                            schema, because its effect is not built yet
 //	+podvisor:refused=REASON    on a field: typed so that validation can say what to
 //	                            use instead; it never enters the schema
+//	+podvisor:unservedValues=VALUE;VALUE,REASON
+//	                            on a field that is a word: these values are not served;
+//	                            a rule of the schema refuses them
 //	+podvisor:unserved:PATH=REASON
 //	+podvisor:refused:PATH=REASON
 //	                            on a field whose type is of another package: the same

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -18,6 +19,7 @@ const (
 	unserved = "vmi/served/zz_generated.unserved.go"
 	untyped  = "vmi/served/zz_generated.untyped.go"
 	users    = "manifests/rbac/users.yaml"
+	judgeBy  = "vmi/schema/zz_generated.schemas.json"
 	lists    = "vmi/bounds/zz_generated.lists.go"
 	rowsFile = "zz_generated.definitions.go"
 )
@@ -77,7 +79,19 @@ func run(controllerGen []string, whole string) error {
 	if err != nil {
 		return err
 	}
+	rules, err := renderSchemas(servedOf(m, all))
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(judgeBy, rules, 0o644); err != nil {
+		return err
+	}
 	return writeGo(unserved, renderUnserved(pruned))
+}
+
+// servedOf are the definitions of the kinds that are served.
+func servedOf(m *model, all []*definition) []*definition {
+	return slices.DeleteFunc(slices.Clone(all), func(d *definition) bool { return m.types[d.kind()].unserved != "" })
 }
 
 // writeGo writes Go code as gofmt formats it.
