@@ -142,6 +142,7 @@ type ArchitectureConfiguration struct {
 	// DefaultArchitecture is the architecture of VMIs that name none. Only amd64
 	// works yet. Default: amd64.
 	// +optional
+	// +podvisor:unservedValues=arm64;s390x,VMIs of this architecture do not run yet
 	// +kubebuilder:validation:XValidation:rule="self in ['', 'amd64']",message="VMIs of this architecture do not run yet: set defaultArchitecture to amd64, or leave it out"
 	DefaultArchitecture string `json:"defaultArchitecture,omitempty"`
 

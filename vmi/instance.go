@@ -78,6 +78,7 @@ type VirtualMachineInstanceSpec struct {
 	// nodeSelector that asks for another one is refused, too. Default: the
 	// cluster's.
 	// +optional
+	// +podvisor:unservedValues=arm64;s390x,VMIs of this architecture do not run yet
 	// +kubebuilder:validation:XValidation:rule="self in ['', 'amd64']",message="VMIs of this architecture do not run yet: set architecture to amd64, or leave it out"
 	Architecture string `json:"architecture,omitempty"`
 

@@ -74,15 +74,15 @@ func TestAQuantityThatTakesLongIsRefusedByTheSchema(t *testing.T) {
 	})
 }
 
-func TestMemoryThatNoNodeHasIsRefusedWithAllOtherFaults(t *testing.T) {
+func TestMemoryThatCannotBeAddedUpIsRefusedWithAllOtherFaults(t *testing.T) {
 	t.Parallel()
 	w := newWebhooks(t, nil)
 	w.serve()
 	v := guest("vm")
-	v.Spec.Domain.Memory = &vmi.Memory{Guest: new(resource.MustParse("1Pi"))}
+	v.Spec.Domain.Memory = &vmi.Memory{Guest: new(resource.MustParse("2Ei"))}
 	v.Spec.Hostname = "A"
 	_, err := w.vmis.Create(t.Context(), v, metav1.CreateOptions{})
-	require.ErrorContains(t, err, `spec.domain.memory.guest: Invalid value: "1Pi": must be at most 512Ti: no node has more, and the sums of the scheduler would overflow`)
+	require.ErrorContains(t, err, `spec.domain.memory.guest: Invalid value: "2Ei": must be between -1Ei and 1Ei`)
 	require.ErrorContains(t, err, "spec.hostname: Invalid value")
 }
 

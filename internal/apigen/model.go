@@ -56,6 +56,8 @@ type goField struct {
 	// name is the field's name in Go.
 	name              string
 	unserved, refused string
+	// unbuilt are values of a word that are not served.
+	unbuilt []unbuilt
 	// inner are markers of fields below, if elem is of another package.
 	inner []innerMark
 }
@@ -170,7 +172,7 @@ func (m *model) serveAll() {
 }
 
 func (f *goField) serveAll() {
-	f.unserved = ""
+	f.unserved, f.unbuilt = "", nil
 	for i := range f.inner {
 		f.inner[i].unserved = ""
 	}
@@ -279,6 +281,12 @@ func (f *goField) readMarkers(marks []marker) error {
 			m.unserved = k.value
 		case "refused":
 			m.refused = k.value
+		case "unservedValues":
+			values, why, _ := strings.Cut(k.value, ",")
+			for _, v := range strings.Split(values, ";") {
+				f.unbuilt = append(f.unbuilt, unbuilt{v, why})
+			}
+			continue
 		default:
 			return fmt.Errorf("unknown marker %s", k.name)
 		}

@@ -136,6 +136,9 @@ func (p *pruner) field(at string, s node, f *goField) {
 		return
 	}
 	limitNumber(elem, f.basic)
+	for _, u := range f.unbuilt {
+		p.pruned = append(p.pruned, gap{path: at + suffix, value: u.value, why: u.why})
+	}
 	if f.elem == "metav1.ObjectMeta" && strings.Contains(at, ".spec.") {
 		describeMetadata(elem)
 	}

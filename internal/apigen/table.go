@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/podvisor/podvisor/internal/proof"
+	"github.com/podvisor/podvisor/vmi/served"
 )
 
 // The states of a field.
@@ -87,6 +88,11 @@ func (w walker) field(path string, s node, f *goField, r row) {
 	if f != nil {
 		t = w.model.types[f.elem]
 	}
+	if r.state == stateServed {
+		for _, u := range unbuiltOf(f, t) {
+			w.put(path+suffix+": "+u.value, "value", row{state: stateTyped, reason: u.why})
+		}
+	}
 	properties := elem.child("properties")
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
 		below := f.below(name)
@@ -95,6 +101,18 @@ func (w walker) field(path string, s node, f *goField, r row) {
 		}
 		w.field(path+suffix+"."+name, properties.child(name), below, r)
 	}
+}
+
+// unbuiltOf are the values of a field of the type that are not served.
+func unbuiltOf(f *goField, t *goType) []unbuilt {
+	var all []unbuilt
+	if f != nil {
+		all = append(all, f.unbuilt...)
+	}
+	if t != nil {
+		all = append(all, t.unbuilt...)
+	}
+	return all
 }
 
 func (w walker) put(path, kind string, r row) {
@@ -138,6 +156,17 @@ out: what the VMI does instead is in the last column. With ` + "`kubectl --valid
 ` + "`[]`" + ` marks the elements of a list, ` + "`{}`" + ` the values of a map. Types of Kubernetes' own are named without their fields.
 `
 
+const marksHead = `
+## Annotations and labels
+
+Those of VMIs, VMs and templates by which KubeVirt does something. Each **works** as in KubeVirt, or is **refused** with its reason, or is **harmless**: it
+changes nothing, and the VMI is what its author asks for without it. The labels that only Podvisor writes are refused from all others. All
+other annotations of a VMI are those of its pod, so that what a service mesh or a backup program reads there has its effect.
+
+| key | what it is | state | what it does, or why not |
+|---|---|---|---|
+`
+
 // renderTable writes the table of all kinds.
 func renderTable(m *model, all []*definition) string {
 	var b strings.Builder
@@ -164,6 +193,14 @@ func renderTable(m *model, all []*definition) string {
 			}
 			fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", r.path, r.kind, r.state, place, last)
 		}
+	}
+	b.WriteString(marksHead)
+	for _, m := range served.Marks() {
+		kind := "annotation"
+		if m.Label {
+			kind = "label"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", m.Key, kind, m.State, m.Why)
 	}
 	b.WriteString("\n## Other kinds\n\n| kind | why it is not there |\n|---|---|\n")
 	for _, r := range refusedKinds {

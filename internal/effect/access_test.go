@@ -20,16 +20,6 @@ var accessArea = exceptions{
 	},
 }
 
-// secretsOf are the Secrets of the VMI's access credentials, each with one value that is
-// a key.
-func secretsOf(v *vmi.VirtualMachineInstance) credential.Contents {
-	all := credential.Contents{}
-	for _, name := range credential.Secrets(v) {
-		all[name] = map[string][]byte{"root": []byte("ssh-test AAAACHNzaC10ZXN0AAAAAQA= of " + name)}
-	}
-	return all
-}
-
 // agentOf is what the guest's agent writes.
 func agentOf(v *vmi.VirtualMachineInstance) (string, error) {
 	access, faults := credential.ByAgent(v, secretsOf(v))

@@ -9,9 +9,6 @@ import (
 	"libvirt.org/go/libvirtxml"
 
 	"github.com/podvisor/podvisor/vmi"
-	"github.com/podvisor/podvisor/vmi/defaults"
-	"github.com/podvisor/podvisor/vmi/served"
-	"github.com/podvisor/podvisor/vmi/validate"
 )
 
 // nonTransitional is the model of every virtio device: one without the legacy
@@ -88,7 +85,7 @@ func Build(v *vmi.VirtualMachineInstance, h Host) (*libvirtxml.Domain, error) {
 		OnCrash:    "destroy",
 		Devices:    &libvirtxml.DomainDeviceList{},
 	}}
-	faults := []error{native(v.Spec.Architecture, h.Arch), accelerable(h), validate.Error(served.Faults(v, defaults.Profile{}))}
+	faults := []error{native(v.Spec.Architecture, h.Arch), accelerable(h), unserved(v)}
 	for _, add := range frame {
 		faults = append(faults, add(b))
 	}

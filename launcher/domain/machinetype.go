@@ -5,15 +5,24 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/defaults"
+	"github.com/podvisor/podvisor/vmi/served"
+	"github.com/podvisor/podvisor/vmi/validate"
 )
 
 // q35 is the alias of the newest version of the machine type that the other
 // devices are made for.
 const q35 = "q35"
+
+// unserved are what the spec asks for and this build cannot do, but for the architecture:
+// which guests run is a matter of the host.
+func unserved(v *vmi.VirtualMachineInstance) error {
+	return validate.Error(slices.DeleteFunc(served.Faults(v, defaults.Profile{}), func(e *field.Error) bool { return e.Field == "spec.architecture" }))
+}
 
 // native returns why a host cannot run guests of the architecture of a spec. There
 // are launchers for amd64 only.

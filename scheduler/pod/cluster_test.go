@@ -75,9 +75,9 @@ func TestThePodIsAsTheClusterIsConfigured(t *testing.T) {
 		},
 		"a VMI's architecture counts more than the cluster's": {
 			cluster:  cluster.Config{Defaults: defaults.Profile{Architecture: "s390x"}, Pods: cluster.Pods{NodeSelector: map[string]string{corev1.LabelArchStable: "s390x"}}},
-			instance: vmitest.New(with(func(v *vmi.VirtualMachineInstance) { v.Spec.Architecture = "arm64" })),
+			instance: vmitest.New(with(func(v *vmi.VirtualMachineInstance) { v.Spec.Architecture = "amd64" })),
 			check: func(t *testing.T, p *corev1.Pod) {
-				require.Equal(t, "arm64", p.Spec.NodeSelector[corev1.LabelArchStable])
+				require.Equal(t, "amd64", p.Spec.NodeSelector[corev1.LabelArchStable])
 			},
 		},
 		"machine type and processor need no node of their own": {

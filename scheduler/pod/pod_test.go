@@ -480,15 +480,31 @@ func TestTheMostThatAVMICanAskForDoesNotOverflow(t *testing.T) {
 	p, err := pod.Render(v, c)
 	require.NoError(t, err)
 	asked := p.Spec.Containers[0].Resources.Requests[corev1.ResourceMemory]
-	require.Greater(t, asked.Value(), int64(10*512)<<40)
+	require.Equal(t, "512Ti", asked.String(), "which no node has")
 	require.Equal(t, asked.Value()*1000, asked.MilliValue(), "no rounding to the largest number")
 	require.Positive(t, asked.Value()*1000, "no overflow")
 	require.Less(t, asked.Value(), int64(math.MaxInt64/1000))
 
-	_, err = pod.Render(vmitest.New(vmitest.WithMemory("513Ti")), c)
-	require.ErrorIs(t, err, vmi.ErrInvalid)
-	require.ErrorContains(t, err, "spec.domain.memory.guest")
-	require.ErrorContains(t, err, "must be at most 512Ti")
+	for _, guest := range []*vmi.VirtualMachineInstance{
+		vmitest.New(vmitest.WithMemory("1Ei")),
+		vmitest.New(func(v *vmi.VirtualMachineInstance) {
+			v.Spec.Domain.Memory = &vmi.Memory{Guest: new(resource.MustParse("1Ei")), Hugepages: &vmi.Hugepages{PageSize: "2Mi"}}
+			v.Spec.Domain.Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Ei")}
+		}),
+	} {
+		p, err := pod.Render(guest, c)
+		require.NoError(t, err, "the scheduler says that no node has it")
+		r := p.Spec.Containers[0].Resources
+		for _, list := range []corev1.ResourceList{r.Requests, r.Limits} {
+			for name, q := range list {
+				require.LessOrEqual(t, q.Value(), int64(512)<<40, name)
+			}
+		}
+		if guest.Spec.Domain.Memory.Hugepages == nil {
+			memory := r.Requests[corev1.ResourceMemory]
+			require.Equal(t, "512Ti", memory.String())
+		}
+	}
 }
 
 func kernelBoot(v *vmi.VirtualMachineInstance) {

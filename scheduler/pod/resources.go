@@ -3,6 +3,7 @@ package pod
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -74,7 +75,7 @@ func Overhead(g Guest) resource.Quantity {
 func guest(v *vmi.VirtualMachineInstance, c Config) Guest {
 	d := &v.Spec.Domain
 	g := Guest{
-		Memory: d.GuestMemory(), VCPUs: d.CPU.VCPUs(), Emulated: c.emulation(), AgentProbes: agentProbes(v),
+		Memory: bounded(d.GuestMemory()), VCPUs: d.CPU.VCPUs(), Emulated: c.emulation(), AgentProbes: agentProbes(v),
 		IOThreads: ioThreads(d),
 		PartBytes: map[string]int64{},
 	}
@@ -124,6 +125,13 @@ func resources(v *vmi.VirtualMachineInstance, c Config, overhead resource.Quanti
 	if lim == nil {
 		lim = corev1.ResourceList{}
 	}
+	bound(req)
+	bound(lim)
+	for _, name := range []corev1.ResourceName{corev1.ResourceMemory, corev1.ResourceCPU} {
+		if q, ok := lim[name]; ok && q.IsZero() {
+			delete(lim, name) // no limit
+		}
+	}
 	memory, ok := req[corev1.ResourceMemory]
 	if !ok {
 		memory = memoryRequest(d, c.Cluster.Pods)
@@ -151,12 +159,36 @@ func resources(v *vmi.VirtualMachineInstance, c Config, overhead resource.Quanti
 	for _, name := range devices(v, c) {
 		lim[name] = resource.MustParse("1")
 	}
+	bound(req)
+	bound(lim)
 	addHostDevices(d, lim)
 	addNetworkResources(d, c.Facts, req, lim)
 	if len(lim) == 0 {
 		lim = nil
 	}
 	return corev1.ResourceRequirements{Requests: req, Limits: lim}
+}
+
+// mostMemory is more than any node has. The sums of the requests on a node fit into 64
+// bits with it, in the thousandths with which the scheduler computes: with more they would
+// overflow, and the pod would fit everywhere.
+var mostMemory = resource.MustParse("512Ti")
+
+// bound bounds the memory of a list, also that in huge pages.
+func bound(list corev1.ResourceList) {
+	for name, q := range list {
+		if name == corev1.ResourceMemory || strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) {
+			list[name] = bounded(q)
+		}
+	}
+}
+
+// bounded is an amount of memory, or what no node has if it is more.
+func bounded(q resource.Quantity) resource.Quantity {
+	if q.Cmp(mostMemory) > 0 {
+		return mostMemory.DeepCopy()
+	}
+	return q.DeepCopy()
 }
 
 // hugepages makes the guest's memory huge pages of the node, which are no memory for
@@ -168,7 +200,7 @@ func hugepages(d *vmi.DomainSpec, req, lim corev1.ResourceList) resource.Quantit
 	}
 	// As the kubelet names it, whatever the user wrote.
 	name := corev1.ResourceName(corev1.ResourceHugePagesPrefix + resource.NewQuantity(size.Value(), resource.BinarySI).String())
-	pages := d.GuestMemory()
+	pages := bounded(d.GuestMemory())
 	pages = *resource.NewQuantity(pages.Value(), resource.BinarySI)
 	if more, ok := req[name]; ok {
 		pages.Add(more)
@@ -198,9 +230,9 @@ func dedicate(d *vmi.DomainSpec, req, lim corev1.ResourceList) {
 // request: the limit, or what the guest sees, less what is overcommitted.
 func memoryRequest(d *vmi.DomainSpec, p config.Pods) resource.Quantity {
 	if m, ok := d.Resources.Limits[corev1.ResourceMemory]; ok {
-		return m.DeepCopy()
+		return bounded(m)
 	}
-	m := d.GuestMemory()
+	m := bounded(d.GuestMemory())
 	if p.MemoryOvercommit != 0 && p.MemoryOvercommit != 100 {
 		return *resource.NewQuantity(int64(float64(m.Value())*100/float64(p.MemoryOvercommit)), m.Format)
 	}

@@ -131,13 +131,19 @@ func (c Config) OnNode(name string) Component {
 	return h
 }
 
-// Resolve is the configuration that k says, or everything that is wrong with it.
+// Resolve is the configuration that k says, or everything that is wrong with it. A device
+// of nodes that VMIs may not have as it is written is left out, and is no fault of the
+// rest: [LeftOut] says what is wrong with it.
 func Resolve(k *vmi.KubeVirt) (Config, field.ErrorList) {
 	if why := (*vmi.UnreadableError)(nil); errors.As(vmi.Unreadable(k), &why) {
 		return Config{}, undecoded(why)
 	}
 	if faults := validate.KubeVirt(k); len(faults) > 0 {
-		return Config{}, faults
+		right := withoutFaultyDevices(k, faults)
+		if left := validate.KubeVirt(right); len(left) > 0 {
+			return Config{}, faults
+		}
+		k = right
 	}
 	in := &k.Spec.Configuration
 	d := in.DeveloperConfiguration

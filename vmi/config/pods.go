@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/validate"
 )
 
 // pods is how the pods of VMIs are rendered. The configuration is valid.
@@ -19,21 +20,8 @@ func pods(in *vmi.KubeVirtConfiguration, d *vmi.DeveloperConfiguration) Pods {
 	if r := in.AdditionalGuestMemoryOverheadRatio; r != nil {
 		p.OverheadRatio, _ = strconv.ParseFloat(*r, 64) // validated
 	}
-	p.HostDevices = hostDevices(in.PermittedHostDevices)
+	if all := validate.PermittedDevices(in.PermittedHostDevices); len(all) > 0 {
+		p.HostDevices = all
+	}
 	return p
-}
-
-// hostDevices are the resources of devices that VMIs may have, or nil.
-func hostDevices(in *vmi.PermittedHostDevices) map[string]bool {
-	if in == nil || len(in.PCIHostDevices)+len(in.MediatedDevices) == 0 {
-		return nil
-	}
-	all := map[string]bool{}
-	for _, d := range in.PCIHostDevices {
-		all[d.ResourceName] = true
-	}
-	for _, d := range in.MediatedDevices {
-		all[d.ResourceName] = true
-	}
-	return all
 }

@@ -23,12 +23,17 @@ func disks(s *vmi.VirtualMachineInstanceSpec) {
 			shown[v.Name] = true
 		}
 	}
+	read := map[string]bool{}
+	for _, v := range s.Volumes {
+		read[v.Name] = v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ReadOnly
+	}
 	for i := range d.Disks {
-		disk(&d.Disks[i], s.Architecture)
+		disk(&d.Disks[i], s.Architecture, read[d.Disks[i].Name])
 	}
 }
 
-func disk(d *vmi.Disk, arch string) {
+// disk completes a disk. read says that its volume can only be read.
+func disk(d *vmi.Disk, arch string, read bool) {
 	if d.Disk == nil && d.CDRom == nil && d.LUN == nil {
 		d.Disk = &vmi.DiskTarget{}
 	}
@@ -36,7 +41,7 @@ func disk(d *vmi.Disk, arch string) {
 		enable(b.MatchVolume)
 	}
 	if t := d.Disk; t != nil && t.Bus == "" {
-		t.Bus = diskBus(d, arch)
+		t.Bus = diskBus(d, arch, read)
 	}
 	if t := d.LUN; t != nil && t.Bus == "" {
 		// KubeVirt's default is sata or virtio, on which libvirt has no such devices.
@@ -49,9 +54,9 @@ func disk(d *vmi.Disk, arch string) {
 
 // diskBus is the bus that every guest has a driver for, unless the disk
 // has what only virtio can do.
-func diskBus(d *vmi.Disk, arch string) vmi.DiskBus {
+func diskBus(d *vmi.Disk, arch string, read bool) vmi.DiskBus {
 	thread := d.DedicatedIOThread != nil && *d.DedicatedIOThread
-	if arch != AMD64 || thread || d.Disk.PciAddress != "" || d.Disk.ReadOnly {
+	if arch != AMD64 || thread || d.Disk.PciAddress != "" || d.Disk.ReadOnly || read {
 		return vmi.DiskBusVirtio
 	}
 	return vmi.DiskBusSATA

@@ -1,8 +1,6 @@
 package defaults
 
 import (
-	"math"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -84,7 +82,7 @@ func maxGuest(s *vmi.VirtualMachineInstanceSpec, p Profile) {
 	}
 	guest := m.Guest.Value()
 	ratio := int64(p.hotplugRatio())
-	if guest < memoryMinimum || guest%block != 0 || guest > math.MaxInt64/ratio {
+	if guest < memoryMinimum || guest%block != 0 || guest > quantity.Most/ratio {
 		return
 	}
 	most := resource.NewQuantity(guest*ratio, resource.BinarySI)

@@ -6,7 +6,8 @@ import (
 	"strings"
 
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	gvk "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
@@ -14,7 +15,9 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/defaults"
 	"github.com/podvisor/podvisor/vmi/kinds"
+	"github.com/podvisor/podvisor/vmi/schema"
 	"github.com/podvisor/podvisor/vmi/served"
+	"github.com/podvisor/podvisor/vmi/validate"
 )
 
 // Object is an object of a manifest with what was found. APIVersion, kind and name
@@ -71,7 +74,7 @@ func Configuration(data []byte) (Object, error) {
 	}
 	var found []Object
 	for _, o := range all {
-		if schema.FromAPIVersionAndKind(o.APIVersion, o.Kind).GroupKind() == vmi.KubeVirts.GroupKind() {
+		if gvk.FromAPIVersionAndKind(o.APIVersion, o.Kind).GroupKind() == vmi.KubeVirts.GroupKind() {
 			found = append(found, o)
 		}
 	}
@@ -144,11 +147,15 @@ func (o *Object) examine(d document, k kinds.Kind, c kinds.Cluster) {
 	o.Unserved = unserved(d, k)
 	v := k.New()
 	decoded := decode(d, v)
-	o.Faults = slices.Concat(o.Faults, d.nameFaults(), decoded)
+	o.Faults = slices.Concat(o.Faults, d.nameFaults(), decoded, metadataFaults(v))
 	c.Defaults.UUID = defaults.UUID(types.UID(d.namespace + "/" + d.name))
 	c.Defaults.Serial = string(defaults.UUID("serial of " + types.UID(d.namespace+"/"+d.name)))
-	v = k.Complete(v, c)
-	for _, f := range listed(k.Faults(v, c)) {
+	done := k.Complete(v, c)
+	all := k.Faults(done, c)
+	all = slices.DeleteFunc(all, func(e *field.Error) bool { return slices.Contains(o.Faults, listed(field.ErrorList{e})[0]) })
+	all = append(all, validate.Schema(k.Kind, stored(d, k, v, done), all)...)
+	v = done
+	for _, f := range listed(all) {
 		if !follows(f, decoded) {
 			o.Faults = append(o.Faults, f)
 		}
@@ -156,6 +163,19 @@ func (o *Object) examine(d document, k kinds.Kind, c kinds.Cluster) {
 	if len(decoded) == 0 {
 		o.Complete = v
 	}
+}
+
+// stored is the object as the API server judges it: as it is written, with the defaults
+// that the webhook adds. v is the object decoded, and done is v complete.
+func stored(d document, k kinds.Kind, v, done vmi.Object) map[string]any {
+	raw := schema.Completed(k.Kind, d.fields)
+	if k.Status {
+		delete(raw, "status") // it is not stored
+	}
+	if err := k.Unserved().Fill(raw, v, done); err != nil {
+		panic(fmt.Sprintf("%T is not JSON: %v", v, err)) // its types are made of what JSON has
+	}
+	return raw
 }
 
 // unserved are the fields of the object that are not served yet. What is refused is
@@ -183,20 +203,14 @@ func template(object map[string]any) (any, bool) {
 // at the same field, around it or below it.
 func follows(f Fault, decoded []Fault) bool {
 	return slices.ContainsFunc(decoded, func(d Fault) bool {
-		return d.Field != "" && f.Field != "" && (within(f.Field, d.Field) || within(d.Field, f.Field))
+		return d.Field != "" && f.Field != "" && (validate.Within(f.Field, d.Field) || validate.Within(d.Field, f.Field))
 	})
-}
-
-// within says that a path is the same as another, or below it.
-func within(path, other string) bool {
-	rest, ok := strings.CutPrefix(path, other)
-	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
 // skipped is why an object is not checked.
 func (d document) skipped() string {
 	note := "not of Podvisor's kinds, not checked"
-	gv, err := schema.ParseGroupVersion(d.apiVersion)
+	gv, err := gvk.ParseGroupVersion(d.apiVersion)
 	if err != nil || gv.Group != vmi.GroupName && !strings.HasSuffix(gv.Group, "."+vmi.GroupName) {
 		return note
 	}
@@ -209,7 +223,7 @@ func (d document) skipped() string {
 // unknown says that the kind is none of KubeVirt's, and said to be of its first group.
 func (d document) unknown() bool {
 	_, untyped := served.UntypedKind(d.kind)
-	return schema.FromAPIVersionAndKind(d.apiVersion, d.kind).Group == vmi.GroupName && !untyped
+	return gvk.FromAPIVersionAndKind(d.apiVersion, d.kind).Group == vmi.GroupName && !untyped
 }
 
 // nameFaults are the faults of the name, which an API server checks before
@@ -227,6 +241,17 @@ func (d document) nameFaults() []Fault {
 	for _, m := range apivalidation.NameIsDNSSubdomain(d.name, d.generated) {
 		l = append(l, field.Invalid(at, d.name, m))
 	}
+	return listed(l)
+}
+
+// metadataFaults are the faults of the rest of the metadata, which an API server checks of
+// all objects.
+func metadataFaults(v vmi.Object) []Fault {
+	at := field.NewPath("metadata")
+	l := metav1validation.ValidateLabels(v.GetLabels(), at.Child("labels"))
+	l = append(l, apivalidation.ValidateAnnotations(v.GetAnnotations(), at.Child("annotations"))...)
+	l = append(l, apivalidation.ValidateOwnerReferences(v.GetOwnerReferences(), at.Child("ownerReferences"))...)
+	l = append(l, apivalidation.ValidateFinalizers(v.GetFinalizers(), at.Child("finalizers"))...)
 	return listed(l)
 }
 

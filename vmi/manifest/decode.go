@@ -21,6 +21,10 @@ import (
 // and one that is there twice.
 var unknownField = regexp.MustCompile(`^(unknown|duplicate) field "(.*)"$`)
 
+// ofTemplate are the fields of the metadata of templates. The API server keeps those that
+// it does not know: programs of other versions of Kubernetes write them.
+var ofTemplate = regexp.MustCompile(`^spec\.(template|dataVolumeTemplates\[\d+\])\.metadata\.`)
+
 // repeatedKey is how the YAML decoder reports a field that is there twice.
 var repeatedKey = regexp.MustCompile(`line (\d+): key "(.*)" already set in map`)
 
@@ -67,6 +71,9 @@ func decode(d document, into vmi.Object) []Fault {
 	found := map[string]bool{}
 	for _, e := range strict.Errors() {
 		f := strictFault(e.Error(), reasons)
+		if ofTemplate.MatchString(f.Field) && f.Type != field.ErrorTypeDuplicate {
+			continue
+		}
 		c.faults, found[f.Field] = append(c.faults, f), true
 	}
 	for _, f := range former {

@@ -6,6 +6,8 @@ package served
 var unserved = map[string]Fields{
 	"KubeVirt": {
 		{Path: "spec.configuration.architectureConfiguration.arm64", Why: "VMIs of this architecture do not run yet"},
+		{Path: "spec.configuration.architectureConfiguration.defaultArchitecture", Value: "arm64", Why: "VMIs of this architecture do not run yet"},
+		{Path: "spec.configuration.architectureConfiguration.defaultArchitecture", Value: "s390x", Why: "VMIs of this architecture do not run yet"},
 		{Path: "spec.configuration.architectureConfiguration.s390x", Why: "VMIs of this architecture do not run yet"},
 		{Path: "spec.configuration.liveUpdateConfiguration", Why: "nothing can be added to a running VMI yet"},
 		{Path: "spec.configuration.migrations", Why: "VMIs do not migrate"},
@@ -19,6 +21,8 @@ var unserved = map[string]Fields{
 		{Path: "spec.instancetype", Why: "there are no instance types"},
 		{Path: "spec.preference", Why: "there are no preferences"},
 		{Path: "spec.runStrategy", Value: "WaitAsReceiver", Why: "VMs do not migrate between clusters"},
+		{Path: "spec.template.spec.architecture", Value: "arm64", Why: "VMIs of this architecture do not run yet"},
+		{Path: "spec.template.spec.architecture", Value: "s390x", Why: "VMIs of this architecture do not run yet"},
 		{Path: "spec.template.spec.domain.devices.disks[].cdrom.tray", Value: "open", Why: "QEMU starts every drive with its tray closed"},
 		{Path: "spec.template.spec.domain.devices.disks[].lun.reservation", Why: "no helper for persistent reservations runs on the node"},
 		{Path: "spec.template.spec.domain.devices.gpus[].claimName", Why: "pods have no resource claims"},
@@ -60,6 +64,8 @@ var unserved = map[string]Fields{
 		{Path: "status.volumeUpdateState", Why: "VMs do not migrate"},
 	},
 	"VirtualMachineInstance": {
+		{Path: "spec.architecture", Value: "arm64", Why: "VMIs of this architecture do not run yet"},
+		{Path: "spec.architecture", Value: "s390x", Why: "VMIs of this architecture do not run yet"},
 		{Path: "spec.domain.devices.disks[].cdrom.tray", Value: "open", Why: "QEMU starts every drive with its tray closed"},
 		{Path: "spec.domain.devices.disks[].lun.reservation", Why: "no helper for persistent reservations runs on the node"},
 		{Path: "spec.domain.devices.gpus[].claimName", Why: "pods have no resource claims"},
@@ -119,6 +125,8 @@ var unserved = map[string]Fields{
 		{Why: "VMIs do not migrate"},
 	},
 	"VirtualMachineInstanceReplicaSet": {
+		{Path: "spec.template.spec.architecture", Value: "arm64", Why: "VMIs of this architecture do not run yet"},
+		{Path: "spec.template.spec.architecture", Value: "s390x", Why: "VMIs of this architecture do not run yet"},
 		{Path: "spec.template.spec.domain.devices.disks[].cdrom.tray", Value: "open", Why: "QEMU starts every drive with its tray closed"},
 		{Path: "spec.template.spec.domain.devices.disks[].lun.reservation", Why: "no helper for persistent reservations runs on the node"},
 		{Path: "spec.template.spec.domain.devices.gpus[].claimName", Why: "pods have no resource claims"},

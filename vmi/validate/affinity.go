@@ -91,6 +91,11 @@ func nodeRequirement(at *field.Path, r *corev1.NodeSelectorRequirement) field.Er
 		if n == 0 {
 			return field.ErrorList{field.Required(at.Child("values"), "the operators In and NotIn need values")}
 		}
+		var l field.ErrorList
+		for i, v := range r.Values {
+			l = append(l, invalid(at.Child("values").Index(i), v, validation.IsValidLabelValue(v))...)
+		}
+		return l
 	case corev1.NodeSelectorOpExists, corev1.NodeSelectorOpDoesNotExist:
 		if n > 0 {
 			return field.ErrorList{field.Forbidden(at.Child("values"), "the operators Exists and DoesNotExist have no values")}
@@ -148,6 +153,11 @@ func podTerm(at *field.Path, t *corev1.PodAffinityTerm) field.ErrorList {
 	}
 	l = append(l, matchedKeys(at.Child("matchLabelKeys"), t.MatchLabelKeys, t.LabelSelector)...)
 	l = append(l, matchedKeys(at.Child("mismatchLabelKeys"), t.MismatchLabelKeys, t.LabelSelector)...)
+	for i, k := range t.MatchLabelKeys {
+		if slices.Contains(t.MismatchLabelKeys, k) {
+			l = append(l, field.Invalid(at.Child("matchLabelKeys").Index(i), k, "must not be in mismatchLabelKeys too: leave one out"))
+		}
+	}
 	return append(l, topologyKey(at, t.TopologyKey)...)
 }
 

@@ -5,6 +5,21 @@ import (
 	"github.com/podvisor/podvisor/vmi/defaults"
 )
 
+// PermittedDevices are the resources of the devices that VMIs may have. It is not nil.
+func PermittedDevices(p *vmi.PermittedHostDevices) map[string]bool {
+	all := map[string]bool{}
+	if p == nil {
+		return all
+	}
+	for _, d := range p.PCIHostDevices {
+		all[d.ResourceName] = true
+	}
+	for _, d := range p.MediatedDevices {
+		all[d.ResourceName] = true
+	}
+	return all
+}
+
 // Configured are the limits of a cluster with this configuration, with the
 // features of a default KubeVirt.
 func Configured(c *vmi.KubeVirtConfiguration) Limits {
@@ -29,6 +44,7 @@ func Configured(c *vmi.KubeVirtConfiguration) Limits {
 	}
 	if p := c.PermittedHostDevices; p != nil {
 		l.Features.HostDevices = len(p.PCIHostDevices)+len(p.MediatedDevices) > 0
+		l.Devices = PermittedDevices(p)
 	}
 	if d := c.DeveloperConfiguration; d != nil {
 		gates, _ := FeatureGates(d.FeatureGates...)

@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -111,7 +112,25 @@ func gpus(spec, at *field.Path, all []vmi.GPU, lim Limits) field.ErrorList {
 	if consoles > 1 {
 		l = append(l, as(spec.Child("GPUs").String(), field.Invalid(at, plural(consoles, "display"), "at most one GPU shows the boot console: switch virtualGPUOptions.display.ramFB off for the others")))
 	}
+	for i, g := range all {
+		l = append(l, deviceName(at.Index(i), g.Name, g.DeviceName, lim)...)
+	}
 	return append(l, claims(at, claimed, lim.Features.NoGPUsWithDRA)...)
+}
+
+// deviceNames are the names of devices of the node: libvirt has them as the devices' own.
+var deviceNames = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+
+// deviceName checks the name of a device of the node, and its resource.
+func deviceName(at *field.Path, name, resource string, lim Limits) field.ErrorList {
+	var l field.ErrorList
+	if !deviceNames.MatchString(name) {
+		l = append(l, field.Invalid(at.Child("name"), name, "must consist of the characters A-Z a-z 0-9 _ -"))
+	}
+	if resource != "" && lim.Devices != nil && !lim.Devices[resource] {
+		l = append(l, field.Forbidden(at.Child("deviceName"), "the cluster's configuration does not permit "+resource+": name it in spec.configuration.permittedHostDevices of the KubeVirt, or name one that is there"))
+	}
+	return l
 }
 
 func hostDevices(spec, at *field.Path, all []vmi.HostDevice, lim Limits) field.ErrorList {
@@ -130,6 +149,9 @@ func hostDevices(spec, at *field.Path, all []vmi.HostDevice, lim Limits) field.E
 	}
 	if plugged > 0 && !lim.Features.HostDevices {
 		l = append(l, as(spec.Child("HostDevices").String(), field.Invalid(at, plural(plugged, "device"), "devices of the node are switched off in this cluster's configuration: leave them out")))
+	}
+	for i, d := range all {
+		l = append(l, deviceName(at.Index(i), d.Name, d.DeviceName, lim)...)
 	}
 	return append(l, claims(at, claimed, lim.Features.NoHostDevicesWithDRA)...)
 }

@@ -42,6 +42,13 @@ func disks(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) field.
 		l = append(l, target(at, i, d, lim.architecture(s.Architecture))...)
 		l = append(l, writable(here, d, vols[d.Name], lim.architecture(s.Architecture))...)
 		l = append(l, tuning(at, i, d)...)
+		l = append(l, shared(here, d, vols[d.Name])...)
+		if d.LUN != nil && d.Serial != "" {
+			l = append(l, field.Invalid(here.Child("serial"), d.Serial, "a guest sees the serial number of a lun's device: leave it out"))
+		}
+		if d.LUN != nil && d.BlockSize != nil {
+			l = append(l, field.Invalid(here.Child("blockSize"), field.OmitValueType{}, "a guest sees the blocks of a lun's device: leave it out"))
+		}
 		if d.LUN != nil && d.LUN.Reservation {
 			l = append(l, reservation(at, here, d.LUN, lim)...)
 		}
@@ -59,7 +66,28 @@ func shows(at *field.Path, d *vmi.Disk, v *vmi.Volume, lim Limits) field.ErrorLi
 	case v != nil && d.LUN != nil && v.PersistentVolumeClaim == nil && v.DataVolume == nil:
 		return field.ErrorList{field.Invalid(at.Child("lun"), d.Name, "needs a volume of the kind persistentVolumeClaim or dataVolume")}
 	}
+	if v == nil && d.CDRom.Bus == vmi.DiskBusUSB {
+		return field.ErrorList{field.Invalid(at.Child("cdrom", "bus"), d.CDRom.Bus, "must be sata or scsi for a drive without a volume: on the bus usb a drive is never empty")}
+	}
 	return nil
+}
+
+// shared checks that other guests can write to a disk that is shareable.
+func shared(at *field.Path, d *vmi.Disk, v *vmi.Volume) field.ErrorList {
+	var l field.ErrorList
+	if d.IO == vmi.DiskIONative && d.Cache != "" && d.Cache != vmi.DiskCacheNone {
+		l = append(l, field.Invalid(at.Child("io"), d.IO, "works with cache none only: leave io out, or choose threads"))
+	}
+	if d.Shareable == nil || !*d.Shareable {
+		return l
+	}
+	if d.Cache != "" && d.Cache != vmi.DiskCacheNone {
+		l = append(l, field.Invalid(at.Child("cache"), d.Cache, "must be none, or left out, for a disk that is shareable: with a cache a guest does not see what another one writes"))
+	}
+	if v != nil && (v.ContainerDisk != nil || v.Ephemeral != nil || v.EmptyDisk != nil) {
+		l = append(l, field.Invalid(at.Child("shareable"), true, "needs a volume that outlasts its VMI, such as persistentVolumeClaim: what a guest writes to "+v.Kinds()[0]+" is its own. Leave it out"))
+	}
+	return l
 }
 
 // writable checks that a disk of a claim that is only read is on a bus where disks can
@@ -69,7 +97,7 @@ func writable(at *field.Path, d *vmi.Disk, v *vmi.Volume, arch string) field.Err
 	if v == nil || v.PersistentVolumeClaim == nil || !v.PersistentVolumeClaim.ReadOnly || target != "disk" {
 		return nil
 	}
-	if b == vmi.DiskBusSATA || b == "" && arch == defaults.AMD64 {
+	if b == vmi.DiskBusSATA {
 		return field.ErrorList{field.Invalid(at.Child("disk", "bus"), b, "must be virtio or scsi for a volume with persistentVolumeClaim.readOnly: disks on the bus sata cannot be read-only")}
 	}
 	return nil

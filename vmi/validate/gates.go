@@ -13,10 +13,6 @@ type Features struct {
 	HostDevices bool
 	// PersistentReservation allows reservations of SCSI devices.
 	PersistentReservation bool
-	// HookSidecars allows containers that change the domain.
-	HookSidecars bool
-	// Ignition allows Ignition's configuration in an annotation.
-	Ignition bool
 	// PortRanges allows to forward ranges of ports.
 	PortRanges bool
 	// VSOCK allows sockets between a guest and its node.
@@ -48,7 +44,6 @@ type gate struct {
 func (f *Features) gates() map[string]gate {
 	return map[string]gate{
 		"HostDisk": {&f.HostDisk, true}, "HostDevices": {&f.HostDevices, true}, "PersistentReservation": {&f.PersistentReservation, true},
-		"Sidecar": {&f.HookSidecars, true}, "ExperimentalIgnitionSupport": {&f.Ignition, true},
 		"PortRangesSpec": {&f.PortRanges, true}, "VSOCK": {&f.VSOCK, true},
 		"WorkloadEncryptionSEV": {&f.SEV, true}, "WorkloadEncryptionTDX": {&f.TDX, true},
 

@@ -5,10 +5,13 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/served"
 )
 
 // Instance returns what is wrong with a VMI that the user makes, or nothing.
@@ -16,7 +19,9 @@ func Instance(v *vmi.VirtualMachineInstance, by User, lim Limits) field.ErrorLis
 	l := Spec(field.NewPath("spec"), &v.Spec, lim)
 	l = append(l, shown(field.NewPath("spec"), &v.Spec)...)
 	l = append(l, memoryRequested(field.NewPath("spec"), &v.Spec.Domain)...)
-	return append(l, metadata(field.NewPath("metadata"), &v.ObjectMeta, by, lim)...)
+	l = append(l, metadata(field.NewPath("metadata"), &v.ObjectMeta, by)...)
+	l = append(l, places(field.NewPath("spec"), &v.Spec, v.Annotations)...)
+	return judged(vmi.Kind.Kind, v, l)
 }
 
 // shown checks that each volume has something that shows it. Defaults take care
@@ -57,17 +62,15 @@ func memoryRequested(at *field.Path, d *vmi.DomainSpec) field.ErrorList {
 var reserved = vmi.ReservedLabels()
 
 // metadata checks labels and annotations that mean something to Podvisor.
-func metadata(at *field.Path, m *metav1.ObjectMeta, by User, lim Limits) field.ErrorList {
-	var l field.ErrorList
+func metadata(at *field.Path, m *metav1.ObjectMeta, by User) field.ErrorList {
+	l := metav1validation.ValidateLabels(m.Labels, at.Child("labels"))
+	l = append(l, apivalidation.ValidateAnnotations(m.Annotations, at.Child("annotations"))...)
 	if taken := ReservedLabels(m.Labels); len(taken) > 0 && !by.ours() {
 		l = append(l, notYours(at.Child("labels"), taken))
 	}
-	for _, a := range []struct {
-		key     string
-		allowed bool
-	}{{vmi.IgnitionAnnotation, lim.Features.Ignition}, {vmi.HookSidecarsAnnotation, lim.Features.HookSidecars}} {
-		if m.Annotations[a.key] != "" && !a.allowed {
-			l = append(l, field.Invalid(at.Child("annotations"), a.key, "this annotation's feature is switched off in this cluster's configuration: remove it"))
+	for _, a := range served.Marks() {
+		if a.State == served.MarkRefused && m.Annotations[a.Key] != "" {
+			l = append(l, field.Invalid(at.Child("annotations"), a.Key, "this annotation is not served: "+a.Why+". Remove it"))
 		}
 	}
 	return l

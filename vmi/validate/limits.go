@@ -16,6 +16,8 @@ type Limits struct {
 	MachineTypes map[string][]string
 	// NoBridgeOnPodNetwork refuses VMIs that take over their pod's address.
 	NoBridgeOnPodNetwork bool
+	// Devices are the devices of nodes that VMIs may have, by their resources. Nil: any.
+	Devices map[string]bool
 	// MaxVCPUs is the largest number of processors of a VMI. 0: 255. Beyond it a
 	// guest needs an IOMMU that remaps interrupts, which no domain has.
 	MaxVCPUs uint32
@@ -28,7 +30,7 @@ type Limits struct {
 // changes, and the VMI stays as it is: it must be possible to label it and to
 // remove its finalizer.
 func (l Limits) Existing() Limits {
-	l.NoBridgeOnPodNetwork = false
+	l.NoBridgeOnPodNetwork, l.Devices = false, nil
 	all := []string{"*"}
 	l.MachineTypes = map[string][]string{defaults.AMD64: all, defaults.ARM64: all, defaults.S390X: all}
 	return l

@@ -13,27 +13,20 @@ import (
 // minMemory is the least memory that a guest or a request may have.
 var minMemory = resource.MustParse("1M")
 
-// The most that a VMI can ask for, which is more than any node has. Ten times as
-// much, which is the largest ratio of [vmi.DeveloperConfiguration], with the largest
-// overhead of the pod, and all that in thousandths, still fits into 64 bits: sums
-// of requests overflow in the scheduler otherwise, and the pod fits everywhere.
-var (
-	maxMemory = resource.MustParse("512Ti")
-	maxCPU    = resource.MustParse("1M")
-)
+// maxCPU is the most that a VMI can ask for, which is more than any node has. Sums of
+// requests in thousandths overflow in the scheduler otherwise, and the pod fits
+// everywhere. Of memory a pod asks for no more than any node has, and the scheduler says
+// that there is no such node.
+var maxCPU = resource.MustParse("1M")
 
-// tooLarge refuses what no node has of memory and CPUs.
+// tooLarge refuses what no node has of CPUs.
 func tooLarge(at *field.Path, d *vmi.DomainSpec) field.ErrorList {
 	var l field.ErrorList
 	for _, r := range []struct {
 		list corev1.ResourceList
 		at   *field.Path
 	}{{d.Resources.Requests, at.Child("resources", "requests")}, {d.Resources.Limits, at.Child("resources", "limits")}} {
-		l = append(l, tooMuch(r.at.Child("memory"), r.list[corev1.ResourceMemory], maxMemory)...)
 		l = append(l, tooMuch(r.at.Child("cpu"), r.list[corev1.ResourceCPU], maxCPU)...)
-	}
-	if m := d.Memory; m != nil && m.Guest != nil {
-		l = append(l, tooMuch(at.Child("memory", "guest"), *m.Guest, maxMemory)...)
 	}
 	return l
 }
@@ -55,6 +48,7 @@ func memory(at *field.Path, d *vmi.DomainSpec, lim Limits) field.ErrorList {
 		l = append(l, field.Invalid(res.Child("requests", "memory"), r.String(), "must be at least "+minMemory.String()))
 	}
 	l = append(l, hugepages(at, d)...)
+	l = append(l, growth(at, d)...)
 	return append(l, guestMemory(at, d, lim)...)
 }
 
@@ -99,8 +93,8 @@ func tooLittle(at *field.Path, d *vmi.DomainSpec, guest resource.Quantity) field
 	return field.ErrorList{field.Invalid(here, guest.String(), "a guest needs at least "+minMemory.String())}
 }
 
-// hugepages checks that the memory fills whole pages. The fault is reported at
-// the request even if there is none and the memory follows from the guest's.
+// hugepages checks that the memory fills whole pages. The fault is reported where the
+// memory was said: it follows from the request or the limit if nothing else is.
 func hugepages(at *field.Path, d *vmi.DomainSpec) field.ErrorList {
 	if d.Memory == nil || d.Memory.Hugepages == nil {
 		return nil
@@ -113,12 +107,17 @@ func hugepages(at *field.Path, d *vmi.DomainSpec) field.ErrorList {
 	if page.Sign() <= 0 {
 		return field.ErrorList{field.Invalid(size, text, "must be more than 0")}
 	}
-	request, guest := d.Resources.Requests[corev1.ResourceMemory], d.GuestMemory()
-	if request.IsZero() {
-		request = guest
+	if n := page.Value(); n&(n-1) != 0 && page.Cmp(minMemory) >= 0 {
+		return field.ErrorList{field.Invalid(size, text, "must be a power of two, as the sizes of pages are: 2Mi or 1Gi")}
 	}
-	l := wholePages(at.Child("resources", "requests", "memory"), request, page, text)
-	if guest.Cmp(request) != 0 {
+	res, request, guest := at.Child("resources"), d.Resources.Requests[corev1.ResourceMemory], d.GuestMemory()
+	limit := d.Resources.Limits[corev1.ResourceMemory]
+	l := wholePages(res.Child("requests", "memory"), request, page, text)
+	switch {
+	case guest.Cmp(request) == 0:
+	case request.IsZero() && guest.Cmp(limit) == 0:
+		l = append(l, wholePages(res.Child("limits", "memory"), guest, page, text)...)
+	default:
 		l = append(l, wholePages(at.Child("memory", "guest"), guest, page, text)...)
 	}
 	return l
@@ -141,6 +140,12 @@ func amounts(at *field.Path, d *vmi.DomainSpec, name corev1.ResourceName) field.
 	var l field.ErrorList
 	req, hasReq := d.Resources.Requests[name]
 	lim, hasLim := d.Resources.Limits[name]
+	if bad(req) {
+		hasReq = false
+	}
+	if bad(lim) {
+		hasLim = false
+	}
 	if hasReq && req.Sign() < 0 {
 		l = append(l, field.Invalid(at.Child("requests", string(name)), req.String(), "must not be negative"))
 	}
@@ -151,6 +156,14 @@ func amounts(at *field.Path, d *vmi.DomainSpec, name corev1.ResourceName) field.
 		l = append(l, field.Invalid(at.Child("requests", string(name)), req.String(), "must not be more than the limit, "+lim.String()))
 	}
 	return l
+}
+
+// growth checks that a guest starts with no more memory than it may have.
+func growth(at *field.Path, d *vmi.DomainSpec) field.ErrorList {
+	if m := d.Memory; m != nil && m.MaxGuest != nil && m.Guest != nil && m.Guest.Cmp(*m.MaxGuest) > 0 {
+		return field.ErrorList{field.Invalid(at.Child("memory", "guest"), m.Guest.String(), "must not be more than memory.maxGuest, "+m.MaxGuest.String())}
+	}
+	return nil
 }
 
 // The size of the pieces in which memory is added, and the memory that a VMI
@@ -189,9 +202,6 @@ func memoryHotplug(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits
 	}
 	if m.Guest.Value() < memoryMinimum {
 		l = append(l, fault(m.Guest.String(), "must be at least 1Gi if memory.maxGuest is set"))
-	}
-	if m.Guest.Cmp(*m.MaxGuest) > 0 {
-		l = append(l, fault(m.Guest.String(), "must not be more than memory.maxGuest, "+m.MaxGuest.String()))
 	}
 	if m.MaxGuest.Value()%block.Value() != 0 {
 		l = append(l, fault(m.MaxGuest.String(), "memory.maxGuest must be a multiple of "+block.String()))

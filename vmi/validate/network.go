@@ -1,9 +1,9 @@
 package validate
 
 import (
-	"fmt"
-	"net/netip"
+	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/podvisor/podvisor/vmi"
@@ -55,23 +55,30 @@ func network(at *field.Path, n *vmi.Network) field.ErrorList {
 		if n.Multus.NetworkName == "" {
 			return field.ErrorList{as(at.String(), field.Required(at.Child("multus", "networkName"), "name the NetworkAttachmentDefinition, as NAME or NAMESPACE/NAME"))}
 		}
-		return nil
+		return definition(at.Child("multus", "networkName"), n.Multus.NetworkName)
 	}
-	l := subnet(at.Child("pod", "vmNetworkCIDR"), n.Pod.VMNetworkCIDR, "IPv4", netip.Addr.Is4, 30)
-	return append(l, subnet(at.Child("pod", "vmIPv6NetworkCIDR"), n.Pod.VMIPv6NetworkCIDR, "IPv6", netip.Addr.Is6, 126)...)
+	var l field.ErrorList
+	if _, err := n.Pod.Subnet4(); err != nil {
+		l = append(l, field.Invalid(at.Child("pod", "vmNetworkCIDR"), n.Pod.VMNetworkCIDR, err.Error()))
+	}
+	if _, err := n.Pod.Subnet6(); err != nil {
+		l = append(l, field.Invalid(at.Child("pod", "vmIPv6NetworkCIDR"), n.Pod.VMIPv6NetworkCIDR, err.Error()))
+	}
+	return l
 }
 
-// subnet checks a network of one family that has room for guest and gateway.
-func subnet(at *field.Path, s, family string, is func(netip.Addr) bool, longest int) field.ErrorList {
-	if s == "" {
-		return nil
+// definition checks the name of a NetworkAttachmentDefinition.
+func definition(at *field.Path, text string) field.ErrorList {
+	namespace, name, qualified := strings.Cut(text, "/")
+	if !qualified {
+		namespace, name = "", text
 	}
-	p, err := netip.ParsePrefix(s)
-	if err != nil || !is(p.Addr()) {
-		return field.ErrorList{field.Invalid(at, s, "must be an "+family+" network, as address/length")}
+	var problems []string
+	if qualified {
+		problems = validation.IsDNS1123Label(namespace)
 	}
-	if p.Bits() > longest {
-		return field.ErrorList{field.Invalid(at, s, fmt.Sprintf("must have room for the guest and its gateway: at most /%d", longest))}
+	if problems = append(problems, validation.IsDNS1123Subdomain(name)...); len(problems) > 0 {
+		return field.ErrorList{field.Invalid(at, text, "must be NAME or NAMESPACE/NAME of a NetworkAttachmentDefinition: "+problems[0])}
 	}
 	return nil
 }

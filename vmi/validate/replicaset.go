@@ -12,13 +12,21 @@ import (
 // ReplicaSet returns what is wrong with a VirtualMachineInstanceReplicaSet that
 // the user makes or changes, or nothing.
 func ReplicaSet(r *vmi.VirtualMachineInstanceReplicaSet, by User, lim Limits) field.ErrorList {
+	return judged(vmi.VirtualMachineInstanceReplicaSets.Kind, r, replicaSet(r, by, lim))
+}
+
+// replicaSet checks what the schema does not: see virtualMachine.
+func replicaSet(r *vmi.VirtualMachineInstanceReplicaSet, by User, lim Limits) field.ErrorList {
 	at, s := field.NewPath("spec"), &r.Spec
 	l := replicas(at, s)
 	if s.Template == nil {
 		l = append(l, field.Required(at.Child("template"), "describe the VMIs"))
 	} else {
-		l = append(l, metadata(at.Child("template", "metadata"), &s.Template.ObjectMeta, by, lim)...)
-		l = append(l, Spec(at.Child("template", "spec"), templateSpec(s.Template, lim), lim)...)
+		here, spec := at.Child("template"), templateSpec(s.Template, lim)
+		l = append(l, metadata(here.Child("metadata"), &s.Template.ObjectMeta, by)...)
+		l = append(l, Spec(here.Child("spec"), spec, lim)...)
+		l = append(l, places(here.Child("spec"), spec, s.Template.ObjectMeta.Annotations)...)
+		l = append(l, memoryRequested(at.Child("template", "spec"), &s.Template.Spec.Domain)...)
 	}
 	return append(l, Selector(s)...)
 }
@@ -61,7 +69,7 @@ func ReplicaSetUpdate(old, r *vmi.VirtualMachineInstanceReplicaSet, by User, lim
 		at := field.NewPath("spec")
 		l = append(replicas(at, &r.Spec), Selector(&r.Spec)...)
 	} else {
-		l = ReplicaSet(r, by, lim)
+		l = replicaSet(r, by, lim)
 	}
 	if !equal(old.Spec.Selector, r.Spec.Selector) {
 		l = append(l, field.Invalid(field.NewPath("spec", "selector"), metav1.FormatLabelSelector(r.Spec.Selector), "must not change: VMIs would be left behind. Make another set"))

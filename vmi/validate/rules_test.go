@@ -39,7 +39,7 @@ func TestRules(t *testing.T) {
 }
 
 var everything = validate.Limits{Features: validate.Features{
-	HostDisk: true, HostDevices: true, PersistentReservation: true, HookSidecars: true, Ignition: true, PortRanges: true, VSOCK: true,
+	HostDisk: true, HostDevices: true, PersistentReservation: true, PortRanges: true, VSOCK: true,
 	SEV: true, TDX: true,
 }}
 
@@ -68,6 +68,24 @@ var processorRules = []rule{
 	{"a request that rounds up to the limit", `domain: {cpu: {dedicatedCpuPlacement: true}, resources: {requests: {cpu: 1500m}, limits: {cpu: "2"}}}`, validate.Limits{}, []string{"spec.domain.resources.requests.cpu: FieldValueInvalid"}},
 	{"a request that does not fill its pages", `domain: {memory: {guest: 64Mi, hugepages: {pageSize: 2Mi}}, resources: {requests: {memory: 63Mi}}}`, validate.Limits{}, []string{"spec.domain.resources.requests.memory: FieldValueInvalid"}},
 	{"a guest that does not fill its pages", `domain: {memory: {guest: 63Mi, hugepages: {pageSize: 2Mi}}, resources: {requests: {memory: 64Mi}}}`, validate.Limits{}, []string{"spec.domain.memory.guest: FieldValueInvalid"}},
+	{"pages of a size that none has", `domain: {memory: {guest: 6Mi, hugepages: {pageSize: 3Mi}}}`, validate.Limits{}, []string{"spec.domain.memory.hugepages.pageSize: FieldValueInvalid"}},
+	{"a limit that does not fill pages", `domain: {memory: {hugepages: {pageSize: 2Mi}}, resources: {limits: {memory: 63Mi}}}`, validate.Limits{}, []string{"spec.domain.resources.limits.memory: FieldValueInvalid"}},
+	{"a guest that does not fill its pages, and asks for nothing", `domain: {memory: {guest: 63Mi, hugepages: {pageSize: 2Mi}}}`, validate.Limits{}, []string{"spec.domain.memory.guest: FieldValueInvalid"}},
+	{"a guest that starts with more than it may have", `domain: {memory: {guest: 2Gi, maxGuest: 1Gi}}`, validate.Limits{}, []string{"spec.domain.memory.guest: FieldValueInvalid"}},
+	{"as much memory as Kubernetes adds up", `domain: {memory: {guest: 1Ei}}`, validate.Limits{}, nil},
+	{"a negative request beside a limit that is too large", `domain: {resources: {requests: {cpu: -3}, limits: {cpu: 900E}}}`, validate.Limits{}, []string{"spec.domain.resources.limits.cpu: FieldValueInvalid", "spec.domain.resources.requests.cpu: FieldValueInvalid"}},
+	{"a network with zeros before its numbers", `{networks: [{name: a, pod: {vmNetworkCIDR: 10.10.010.0/24}}], domain: {devices: {interfaces: [{name: a, masquerade: {}}]}}}`, validate.Limits{}, nil},
+	{"the network of all addresses", `{networks: [{name: a, pod: {vmNetworkCIDR: 0.0.0.0/0}}], domain: {devices: {interfaces: [{name: a, masquerade: {}}]}}}`, validate.Limits{}, []string{"spec.networks[0].pod.vmNetworkCIDR: FieldValueInvalid"}},
+	{"networks of loopback and multicast", `{networks: [{name: a, pod: {vmNetworkCIDR: 127.1.0.0/16, vmIPv6NetworkCIDR: "ff02::/64"}}], domain: {devices: {interfaces: [{name: a, masquerade: {}}]}}}`, validate.Limits{}, []string{"spec.networks[0].pod.vmNetworkCIDR: FieldValueInvalid", "spec.networks[0].pod.vmIPv6NetworkCIDR: FieldValueInvalid"}},
+	{"a definition of no name", `{networks: [{name: a, multus: {networkName: a/b/c}}], domain: {devices: {interfaces: [{name: a, bridge: {}}]}}}`, validate.Limits{}, []string{"spec.networks[0].multus.networkName: FieldValueInvalid"}},
+	{"a device of the node whose name is a path", `domain: {devices: {gpus: [{name: ../x, deviceName: example.com/gpu}]}}`, validate.Limits{}, []string{"spec.domain.devices.gpus[0].name: FieldValueInvalid"}},
+	{"a device that the cluster does not permit", `domain: {devices: {gpus: [{name: a, deviceName: example.com/gpu}]}}`, validate.Limits{Devices: map[string]bool{}}, []string{"spec.domain.devices.gpus[0].deviceName: FieldValueForbidden"}},
+	{"a resource that no device plugin has", `domain: {resources: {limits: {x: 1}}}`, validate.Limits{}, []string{"spec.domain.resources.limits[x]: FieldValueInvalid"}},
+	{"a resource that is asked for without a limit", `domain: {resources: {requests: {example.com/x: 1}}}`, validate.Limits{}, []string{"spec.domain.resources.limits[example.com/x]: FieldValueRequired"}},
+	{"an empty drive on the bus usb", `domain: {devices: {disks: [{name: a, cdrom: {bus: usb}}]}}`, validate.Limits{}, []string{"spec.domain.devices.disks[0].cdrom.bus: FieldValueInvalid"}},
+	{"a container disk that is shareable", `{domain: {devices: {disks: [{name: a, shareable: true, disk: {bus: virtio}}]}}, volumes: [{name: a, containerDisk: {image: a}}]}`, validate.Limits{}, []string{"spec.domain.devices.disks[0].shareable: FieldValueInvalid"}},
+	{"a claim that is shareable, with a cache", `{domain: {devices: {disks: [{name: a, shareable: true, cache: writeback, disk: {bus: virtio}}]}}, volumes: [{name: a, persistentVolumeClaim: {claimName: a}}]}`, validate.Limits{}, []string{"spec.domain.devices.disks[0].cache: FieldValueInvalid"}},
+	{"native I/O with a cache", `{domain: {devices: {disks: [{name: a, io: native, cache: writeback, disk: {bus: virtio}}]}}, volumes: [{name: a, emptyDisk: {capacity: 1Gi}}]}`, validate.Limits{}, []string{"spec.domain.devices.disks[0].io: FieldValueInvalid"}},
 	{"a policy that is none", `domain: {cpu: {features: [{name: vmx, policy: maybe}]}}`, validate.Limits{}, []string{"spec.domain.cpu.features[0].policy: FieldValueNotSupported"}},
 	{"threads on arm64", `{architecture: arm64, domain: {cpu: {threads: 2, cores: 1, sockets: 1}}}`, validate.Limits{}, nil},
 	{"a model on arm64", `{architecture: arm64, domain: {cpu: {model: host-model}}}`, validate.Limits{}, []string{"spec.domain.cpu.model: FieldValueNotSupported"}},

@@ -3,6 +3,7 @@ package validate
 import (
 	"strconv"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -18,8 +19,12 @@ func Spec(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) field.E
 	l := quantity.Faults(at, s)
 	if len(l) == 0 {
 		l = append(memory(dom, &s.Domain, lim), cpu(at, s, lim)...)
+	} else {
+		l = append(l, amounts(dom.Child("resources"), &s.Domain, corev1.ResourceMemory)...)
+		l = append(l, amounts(dom.Child("resources"), &s.Domain, corev1.ResourceCPU)...)
 	}
 	l = append(l, tooLarge(dom, &s.Domain)...)
+	l = append(l, resources(dom.Child("resources"), s.Domain.Resources)...)
 	for _, part := range []field.ErrorList{
 		placement(at, s),
 		affinity(at, s.Affinity),
@@ -67,7 +72,8 @@ func placement(at *field.Path, s *vmi.VirtualMachineInstanceSpec) field.ErrorLis
 		l = append(l, invalid(at.Child("hostname"), s.Hostname, validation.IsDNS1123Label(s.Hostname))...)
 	}
 	if s.Subdomain != "" {
-		l = append(l, invalid(at.Child("subdomain"), s.Subdomain, validation.IsDNS1123Subdomain(s.Subdomain))...)
+		// A pod takes no dots, other than a subdomain of names.
+		l = append(l, invalid(at.Child("subdomain"), s.Subdomain, validation.IsDNS1123Label(s.Subdomain))...)
 	}
 	if n := s.PriorityClassName; n != "" {
 		l = append(l, invalid(at.Child("priorityClassName"), n, validation.IsDNS1123Subdomain(n))...)

@@ -23,7 +23,7 @@ func VirtualMachineUpdate(old, v *vmi.VirtualMachine, by User, lim Limits) field
 	if v.DeletionTimestamp == nil && sameButStrategy(old, v) {
 		l = strategy(at, &v.Spec, lim)
 	} else {
-		l = VirtualMachine(v, by, lim)
+		l = virtualMachine(v, by, lim)
 	}
 	if name := v.Status.SnapshotInProgress; name != nil {
 		if !equal(volumesOf(old), volumesOf(v)) {

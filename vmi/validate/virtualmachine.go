@@ -14,6 +14,15 @@ func VirtualMachine(v *vmi.VirtualMachine, by User, lim Limits) field.ErrorList 
 	if v.DeletionTimestamp != nil {
 		return nil
 	}
+	return judged(vmi.VirtualMachines.Kind, v, virtualMachine(v, by, lim))
+}
+
+// virtualMachine checks what the schema does not. The schema judges a change itself, and
+// lets what is stored already stay as it is.
+func virtualMachine(v *vmi.VirtualMachine, by User, lim Limits) field.ErrorList {
+	if v.DeletionTimestamp != nil {
+		return nil
+	}
 	at := field.NewPath("spec")
 	l := strategy(at, &v.Spec, lim)
 	if u := v.Spec.UpdateVolumesStrategy; u != nil {
@@ -23,6 +32,9 @@ func VirtualMachine(v *vmi.VirtualMachine, by User, lim Limits) field.ErrorList 
 		return append(l, field.Required(at.Child("template"), "describe the VMI"))
 	}
 	l = append(l, template(at.Child("template"), v.Spec.Template, by, lim)...)
+	if v.Spec.Instancetype == nil {
+		l = append(l, memoryRequested(at.Child("template", "spec"), &v.Spec.Template.Spec.Domain)...)
+	}
 	l = append(l, volumeRequests(v)...)
 	if len(l) == 0 {
 		l = requested(v, lim)
@@ -32,10 +44,11 @@ func VirtualMachine(v *vmi.VirtualMachine, by User, lim Limits) field.ErrorList 
 
 // template checks what VMIs are made of, as they will be: with defaults.
 func template(at *field.Path, t *vmi.VirtualMachineInstanceTemplate, by User, lim Limits) field.ErrorList {
-	l := metadata(at.Child("metadata"), &t.ObjectMeta, by, lim)
+	l := metadata(at.Child("metadata"), &t.ObjectMeta, by)
 	s := templateSpec(t, lim)
 	l = append(l, Spec(at.Child("spec"), s, lim)...)
-	return append(l, memoryHotplug(at.Child("spec"), s, lim)...)
+	l = append(l, memoryHotplug(at.Child("spec"), s, lim)...)
+	return append(l, places(at.Child("spec"), s, t.ObjectMeta.Annotations)...)
 }
 
 // templateSpec is the spec of a VMI that the template makes, without the

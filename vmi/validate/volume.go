@@ -98,10 +98,19 @@ func named(at *field.Path, v *vmi.Volume) field.ErrorList {
 	if e := v.Ephemeral; e != nil && e.PersistentVolumeClaim == nil {
 		l = append(l, field.Required(at.Child("ephemeral", "persistentVolumeClaim"), "name the claim that is read"))
 	}
+	if d := v.DownwardAPI; d != nil {
+		l = append(l, downwardAPI(at.Child("downwardAPI", "fields"), d.Fields)...)
+	}
 	l = append(l, fileLabels(at, v)...)
 	if s := v.Sysprep; s != nil {
 		if n := count(s.Secret != nil, s.ConfigMap != nil); n != 1 {
 			l = append(l, field.Invalid(at.Child("sysprep"), plural(n, "source"), "must be exactly one of secret and configMap"))
+		}
+		if s.Secret != nil && s.Secret.Name == "" {
+			missing(at.Child("sysprep", "secret", "name"), "Secret")
+		}
+		if s.ConfigMap != nil && s.ConfigMap.Name == "" {
+			missing(at.Child("sysprep", "configMap", "name"), "ConfigMap")
 		}
 	}
 	return l
@@ -162,6 +171,9 @@ func hostDisk(at *field.Path, h *vmi.HostDisk, lim Limits) field.ErrorList {
 		l = append(l, field.Invalid(here.Child("path"), h.Path, "must be the absolute path of a file, without '..'"))
 	}
 	l = append(l, exactlyOneOf(here.Child("type"), h.Type, vmi.HostDiskExists, vmi.HostDiskExistsOrCreate)...)
+	if c := h.Capacity; c != nil && !bad(*c) && (c.Sign() < 0 || c.CmpInt64(vmi.MaxDiskBytes) > 0) {
+		l = append(l, field.Invalid(here.Child("capacity"), c.String(), "must be more than 0 and at most 1Pi"))
+	}
 	if h.Type == vmi.HostDiskExists && h.Capacity != nil && !h.Capacity.IsZero() {
 		l = append(l, field.Invalid(here.Child("capacity"), h.Capacity.String(), "needs type DiskOrCreate: a disk that exists has its size"))
 	}

@@ -1,0 +1,70 @@
+package validate
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/schema"
+	"github.com/podvisor/podvisor/vmi/served"
+)
+
+// judged are the faults, and those that the schema of the object's kind has beside them.
+// A field of which something is said already is not named again.
+func judged(kind string, o vmi.Object, l field.ErrorList) field.ErrorList {
+	return append(l, Schema(kind, treeOfSpec(o), l)...)
+}
+
+// Schema returns what the schema of a kind refuses in an object, or nothing: see
+// [schema.Faults]. Fields of which the known faults say something are left out, and so
+// are values that package served names with the reason. The object is not changed.
+func Schema(kind string, object map[string]any, known field.ErrorList) field.ErrorList {
+	l := Besides(known, schema.Faults(kind, schema.Completed(kind, object)))
+	if len(l) == 0 {
+		return nil
+	}
+	return Besides(served.Unserved(kind).In(object).Faults(), l)
+}
+
+// treeOfSpec is the object as a tree with nothing but its spec.
+func treeOfSpec(o vmi.Object) map[string]any {
+	var t map[string]any
+	text, err := json.Marshal(o)
+	if err == nil {
+		err = json.Unmarshal(text, &t)
+	}
+	if err != nil {
+		panic(fmt.Sprintf("%T is not JSON: %v", o, err)) // its types are made of what JSON has
+	}
+	return map[string]any{"spec": t["spec"]}
+}
+
+// Besides are the faults of more in fields of which first says nothing: neither of the
+// field, nor of what is around it or below it.
+func Besides(first, more field.ErrorList) field.ErrorList {
+	return slices.DeleteFunc(slices.Clone(more), func(e *field.Error) bool {
+		return slices.ContainsFunc(first, func(o *field.Error) bool {
+			path := pathOf(o)
+			return path != "" && (Within(e.Field, path) || Within(path, e.Field))
+		})
+	})
+}
+
+// pathOf is the path of the field that a fault is about. A message begins with it where
+// KubeVirt's name of the field is another: see as.
+func pathOf(e *field.Error) string {
+	if path, _, ok := strings.Cut(e.Detail, ": "); ok && strings.HasPrefix(path, "spec.") && !strings.Contains(path, " ") {
+		return path
+	}
+	return e.Field
+}
+
+// Within says that a path is the same as another, or below it.
+func Within(path, other string) bool {
+	rest, ok := strings.CutPrefix(path, other)
+	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
+}
