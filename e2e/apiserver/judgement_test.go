@@ -29,7 +29,7 @@ import (
 
 // mostJudged is how many objects are judged at each run. With JUDGE=6000 it is so many
 // others, which takes five minutes, and with JUDGE=all each that the generator has.
-const mostJudged = 1000
+const mostJudged = 600
 
 // judgement is what two judges say of an object.
 type judgement struct {

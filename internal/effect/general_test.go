@@ -14,7 +14,6 @@ var generalArea = exceptions{
 		"spec.livenessProbe.successThreshold": onlyOne,
 	},
 	alternatives: map[string][]any{
-		"spec.architecture":                                   {"arm64"},
 		"spec.dnsPolicy":                                      {"Default", "ClusterFirst", "ClusterFirstWithHostNet"},
 		"spec.evictionStrategy":                               {"None", "LiveMigrate", "LiveMigrateIfPossible"},
 		"spec.domain.cpu.model":                               {vmi.CPUModelPassthrough},

@@ -112,7 +112,9 @@ func disksOf(v *vmi.VirtualMachineInstance, tagged []cloudinit.Device) ([]storag
 			node.Images[o.Volume] = storage.Image{Path: filepath.Join(o.Image.Dir, "disk.img"), Format: storage.QCOW2, SizeBytes: 1 << 30}
 		}
 		for _, path := range o.Paths {
-			if strings.HasSuffix(path, "/missing") || strings.HasSuffix(path, "/missingx") {
+			// A file that is to be made is not there.
+			made := slices.ContainsFunc(v.Spec.Volumes, func(k vmi.Volume) bool { return k.Name == o.Volume && k.HostDisk != nil && k.HostDisk.Capacity != nil })
+			if made && (strings.HasSuffix(path, "/missing") || strings.HasSuffix(path, "/missingx")) {
 				continue
 			}
 			node.Paths[path] = storage.Facts{Kind: storage.Directory, FreeBytes: 1 << 40}
