@@ -34,6 +34,7 @@ func TestAnEvictedGuestPowersOffInOrder(t *testing.T) {
 	onNode := s.traces(v)
 	require.NoError(t, s.evict(v))
 	s.awaitPhase("leaves", vmi.Succeeded)
+	require.Contains(t, s.awaitReason("leaves", "Evicted"), "the guest powered off")
 	require.Contains(t, console(), "powering off")
 	eventually(t, long, func() error {
 		if pods := s.pods(v); len(pods) != 0 {
@@ -44,6 +45,27 @@ func TestAnEvictedGuestPowersOffInOrder(t *testing.T) {
 	onNode.awaitNone()
 	s.delete("leaves")
 	s.awaitGone(v)
+}
+
+// A drain is no stop by the VM's user: what it ends is started again, also where a guest
+// that powers itself off is not.
+func TestAVMThatIsEvictedStartsAgain(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	name := "again"
+	s.applyVM(vmi.RunRerunOnFailure, guest(name, cloudConfig("hostname: "+name)))
+	v := s.awaitPhase(name, vmi.Running)
+	s.awaitConsole(v, ready)
+	require.NoError(t, s.evict(v))
+	next := s.next(name, v.UID)
+	vm := s.getVM(name)
+	l, err := world.kube.CoreV1().Events(s.name).List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.uid=" + string(vm.UID) + ",type=Warning"})
+	require.NoError(t, err)
+	require.Len(t, l.Items, 1)
+	require.Equal(t, "Evicted", l.Items[0].Reason)
+	require.Contains(t, l.Items[0].Message, "the guest powered off")
+	s.kubectl("delete", "vm", name)
+	s.awaitGone(next)
 }
 
 func TestAGuestThatMayOnlyMigrateDoesNotNoticeAnEviction(t *testing.T) {

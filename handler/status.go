@@ -135,10 +135,29 @@ func (p *Plan) ended(o Observed, e *protocol.End) {
 	if e.Reason.Succeeded() {
 		phase = vmi.Succeeded
 	}
-	if e.Reason == protocol.Cancelled && o.Instance.DeletionTimestamp != nil {
+	switch {
+	case o.Instance.DeletionTimestamp == nil:
+		if d, ok := disrupted(o, e); ok {
+			f = d
+		}
+	case e.Reason == protocol.Cancelled:
 		f.Message = "the VMI was deleted before its guest ran"
 	}
 	p.finish(o, phase, f)
+}
+
+// disrupted is how a VMI ended whose pod was ended, as by an eviction: virt-controller has
+// written by what, or else the launcher says that it was. No handler reads pods, and a
+// virt-controller that is drained with the VMI writes nothing.
+func disrupted(o Observed, e *protocol.End) (vmi.Finding, bool) {
+	f, ok := o.Instance.Status.Disruption()
+	if !ok && e.Terminated {
+		f, ok = vmi.Finding{Reason: vmi.ReasonEvicted, Message: vmi.UnknownDisruption}, true
+	}
+	if !ok {
+		return f, false
+	}
+	return e.DisruptedBy(f)
 }
 
 // finish is the status and the event of a VMI that has ended.
@@ -154,7 +173,7 @@ func (p *Plan) finish(o Observed, phase vmi.Phase, f vmi.Finding) {
 	case o.Instance.DeletionTimestamp != nil:
 		// The user requested the end, so the event is no warning.
 		p.Events = append(p.Events, normal(EventDeleted, f.Message))
-	case phase == vmi.Failed:
+	case phase == vmi.Failed, s.Disrupted():
 		p.Events = append(p.Events, warning(EventStopped, f.Message))
 	default:
 		p.Events = append(p.Events, normal(EventStopped, f.Message))

@@ -134,6 +134,41 @@ func TestPhases(t *testing.T) {
 	}
 }
 
+func TestAnEndWithThePodNamesWhatEndedThePod(t *testing.T) {
+	t.Parallel()
+	evicted := withCondition(vmi.Condition{Type: vmi.ConditionDisruptionTarget, Status: corev1.ConditionTrue, Reason: "Preempted", Message: "makes room"})
+	tests := []struct {
+		name            string
+		v               *vmi.VirtualMachineInstance
+		end             protocol.End
+		phase           vmi.Phase
+		reason, message string
+		warns           bool
+	}{
+		{"a guest that powered off, as virt-controller has written", instance(vmi.Running, evicted), protocol.End{Reason: protocol.Shutdown, Message: "off"}, vmi.Succeeded, "Preempted", "makes room; off", true},
+		{"a guest that was killed, as virt-controller has written", instance(vmi.Running, evicted), protocol.End{Reason: protocol.Killed, Message: "late", Terminated: true}, vmi.Failed, "Preempted", "makes room; late", true},
+		{"a guest that powered off, and nothing is written", instance(vmi.Running), protocol.End{Reason: protocol.Shutdown, Message: "off", Terminated: true},
+			vmi.Succeeded, "Evicted", vmi.UnknownDisruption + "; off", true},
+		{"a guest that was killed, and nothing is written", instance(vmi.Running), protocol.End{Reason: protocol.Killed, Message: "late", Terminated: true},
+			vmi.Failed, "Evicted", vmi.UnknownDisruption + "; late", true},
+		{"a guest that had not run", instance(vmi.Scheduled), protocol.End{Reason: protocol.Cancelled, Message: "not run", Terminated: true}, vmi.Failed, "Evicted", vmi.UnknownDisruption + "; not run", true},
+		{"a guest that crashed meanwhile", instance(vmi.Running, evicted), protocol.End{Reason: protocol.Crashed, Message: "signal 11", Terminated: true}, vmi.Failed, "Crashed", "signal 11", true},
+		{"a guest that its user stopped", instance(vmi.Running, evicted, deleted), protocol.End{Reason: protocol.Shutdown, Message: "off", Terminated: true}, vmi.Succeeded, "Shutdown", "off", false},
+		{"a guest that powered itself off", instance(vmi.Running), protocol.End{Reason: protocol.Shutdown, Message: "off"}, vmi.Succeeded, "Shutdown", "off", false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			p := Decide(observed(tt.v, session(tt.v, &protocol.State{Phase: protocol.Ended, End: &tt.end})))
+			require.Equal(t, tt.phase, p.Status.Phase)
+			require.Equal(t, tt.reason, p.Status.Reason)
+			require.Equal(t, tt.message, p.Status.Condition(vmi.ConditionReady).Message)
+			require.Len(t, p.Events, 1)
+			require.Equal(t, tt.warns, p.Events[0].Warning)
+		})
+	}
+}
+
 func TestWhatFailsIsACondition(t *testing.T) {
 	t.Parallel()
 	missing, link := &vmi.Finding{Reason: "NoDisk", Message: "the image is missing"}, &vmi.Finding{Reason: "NetworkFailed", Message: "no such link"}

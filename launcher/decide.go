@@ -31,13 +31,13 @@ func published(observed, decided protocol.State) protocol.State {
 func decide(d Desired, a Actual) Plan {
 	switch {
 	case a.Domain == Gone:
-		return finish(end(d, a))
+		return finish(d, end(d, a))
 	case a.Domain == Absent && d.stops():
-		return finish(protocol.Cancelled, "the launcher was stopped before the guest ran")
+		return finish(d, protocol.End{Reason: protocol.Cancelled, Message: "the launcher was stopped before the guest ran"})
 	case a.Domain == Absent && d.Target:
 		return plan(protocol.Waiting)
 	case a.Domain == Absent && errors.Is(a.Fault, vmi.ErrInvalid):
-		return finish(protocol.CannotStart, a.Fault.Error())
+		return finish(d, protocol.End{Reason: protocol.CannotStart, Message: a.Fault.Error()})
 	case a.Domain == Absent && d.Run:
 		return start(a)
 	case a.Domain == Absent:
@@ -59,27 +59,28 @@ func plan(phase protocol.Phase, actions ...Action) Plan {
 	return Plan{State: protocol.State{Phase: phase}, Actions: actions}
 }
 
-func finish(r protocol.EndReason, message string) Plan {
+func finish(d Desired, e protocol.End) Plan {
 	p := plan(protocol.Ended, Finish{})
-	p.State.End = &protocol.End{Reason: r, Message: message}
+	e.Terminated = d.stops() && d.Terminated
+	p.State.End = &e
 	return p
 }
 
 // end is how a domain that is gone ended.
-func end(d Desired, a Actual) (protocol.EndReason, string) {
+func end(d Desired, a Actual) protocol.End {
 	switch {
 	case a.Exit.Cause == PoweredOff:
-		return protocol.Shutdown, a.Exit.Message
+		return protocol.End{Reason: protocol.Shutdown, Message: a.Exit.Message}
 	case a.Exit.Cause == MovedAway:
-		return protocol.MovedAway, a.Exit.Message
+		return protocol.End{Reason: protocol.MovedAway, Message: a.Exit.Message}
 	case !a.KilledAt.IsZero() && a.KilledAt.Before(d.StopBy):
-		return protocol.Shutdown, "the guest was paused and was switched off"
+		return protocol.End{Reason: protocol.Shutdown, Message: "the guest was paused and was switched off"}
 	case !a.KilledAt.IsZero() && a.AskedAt.IsZero():
-		return protocol.Shutdown, "the guest was switched off, with no time left to power off in"
+		return protocol.End{Reason: protocol.Shutdown, Message: "the guest was switched off, with no time left to power off in"}
 	case !a.KilledAt.IsZero():
-		return protocol.Killed, "the guest had not powered off when its grace period was over"
+		return protocol.End{Reason: protocol.Killed, Message: "the guest had not powered off when its grace period was over"}
 	default:
-		return protocol.Crashed, a.Exit.Message
+		return protocol.End{Reason: protocol.Crashed, Message: a.Exit.Message}
 	}
 }
 

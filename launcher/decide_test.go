@@ -22,6 +22,14 @@ var (
 	byUser     = protocol.Pause{Cause: protocol.PausedByUser}
 )
 
+// ends is the plan for the end of a domain whose pod is not ended.
+func ends(r protocol.EndReason, message string) Plan {
+	return finish(Desired{}, protocol.End{Reason: r, Message: message})
+}
+
+// terminated is desired when the pod is ended.
+func terminated(by time.Time) Desired { return Desired{Run: true, StopBy: by, Terminated: true} }
+
 func ago(d time.Duration) time.Time { return noon.Add(-d) }
 func in(d time.Duration) time.Time  { return noon.Add(d) }
 
@@ -65,15 +73,15 @@ func TestDecide(t *testing.T) {
 			found(plan(protocol.Starting, Start{}), ReasonStartFailed, "busy")},
 		"a finding stays while the start is done again": {run, Actual{Domain: Starting, Fault: errBusy},
 			found(plan(protocol.Starting), ReasonStartFailed, "busy")},
-		"a spec that is not possible is the end": {run, Actual{Fault: errInvalid}, finish(protocol.CannotStart, "disk root: invalid")},
+		"a spec that is not possible is the end": {run, Actual{Fault: errInvalid}, ends(protocol.CannotStart, "disk root: invalid")},
 		"a stop before the start cancels": {stop(in(time.Minute)), Actual{},
-			finish(protocol.Cancelled, "the launcher was stopped before the guest ran")},
+			ends(protocol.Cancelled, "the launcher was stopped before the guest ran")},
 		"a stop with nothing desired cancels": {Desired{StopBy: ago(time.Minute)}, Actual{},
-			finish(protocol.Cancelled, "the launcher was stopped before the guest ran")},
+			ends(protocol.Cancelled, "the launcher was stopped before the guest ran")},
 		"a target waits for its guest":       {Desired{Run: true, Target: true}, Actual{}, plan(protocol.Waiting)},
 		"a target waits whatever has failed": {Desired{Run: true, Target: true}, Actual{Fault: errInvalid}, plan(protocol.Waiting)},
 		"a target that is stopped has run no guest": {Desired{Run: true, Target: true, StopBy: noon}, Actual{},
-			finish(protocol.Cancelled, "the launcher was stopped before the guest ran")},
+			ends(protocol.Cancelled, "the launcher was stopped before the guest ran")},
 		"a guest that has come to a target runs": {Desired{Run: true, Target: true}, Actual{Domain: Running}, plan(protocol.Running)},
 		"a start takes its time":                 {run, Actual{Domain: Starting}, plan(protocol.Starting)},
 		"a stop cancels a start":                 {stop(in(time.Minute)), Actual{Domain: Starting}, plan(protocol.Stopping, CancelStart{})},
@@ -165,19 +173,21 @@ func TestDecide(t *testing.T) {
 		"devices of a domain that does not run yet are no finding": {
 			Desired{Run: true, Devices: []Device{{Alias: "ua-root"}}}, Actual{Domain: Starting}, plan(protocol.Starting)},
 
-		"a guest powered off":                               {run, Actual{Domain: Gone, Exit: off}, finish(protocol.Shutdown, "off")},
-		"a guest powered off just when it was switched off": {stop(noon), Actual{Domain: Gone, KilledAt: noon, Exit: off}, finish(protocol.Shutdown, "off")},
+		"a guest powered off":                               {run, Actual{Domain: Gone, Exit: off}, ends(protocol.Shutdown, "off")},
+		"a guest powered off just when it was switched off": {stop(noon), Actual{Domain: Gone, KilledAt: noon, Exit: off}, ends(protocol.Shutdown, "off")},
 		"a guest without a grace period was switched off": {stop(noon), Actual{Domain: Gone, KilledAt: noon, Exit: Exit{Destroyed, "gone"}},
-			finish(protocol.Shutdown, "the guest was switched off, with no time left to power off in")},
+			ends(protocol.Shutdown, "the guest was switched off, with no time left to power off in")},
 		"a guest was switched off for being late": {stop(noon), Actual{Domain: Gone, AskedAt: ago(time.Minute), KilledAt: noon, Exit: Exit{Destroyed, "gone"}},
-			finish(protocol.Killed, "the guest had not powered off when its grace period was over")},
+			ends(protocol.Killed, "the guest had not powered off when its grace period was over")},
 		"a paused guest was switched off": {stop(in(time.Minute)), Actual{Domain: Gone, AskedAt: ago(time.Minute), KilledAt: noon, Exit: Exit{Destroyed, "gone"}},
-			finish(protocol.Shutdown, "the guest was paused and was switched off")},
-		"the guest moved away": {run, Actual{Domain: Gone, Exit: Exit{MovedAway, "moved"}}, finish(protocol.MovedAway, "moved")},
+			ends(protocol.Shutdown, "the guest was paused and was switched off")},
+		"the guest moved away": {run, Actual{Domain: Gone, Exit: Exit{MovedAway, "moved"}}, ends(protocol.MovedAway, "moved")},
 		"the guest moved away while it was asked to power off": {stop(noon), Actual{Domain: Gone, AskedAt: noon, Exit: Exit{MovedAway, "moved"}},
-			finish(protocol.MovedAway, "moved")},
-		"QEMU crashed":                          {stop(in(time.Minute)), Actual{Domain: Gone, Exit: Exit{Crashed, "signal 11"}}, finish(protocol.Crashed, "signal 11")},
-		"the domain was destroyed from outside": {run, Actual{Domain: Gone, Exit: Exit{Destroyed, "gone"}}, finish(protocol.Crashed, "gone")},
+			ends(protocol.MovedAway, "moved")},
+		"a guest powered off since its pod ends": {terminated(in(time.Minute)), Actual{Domain: Gone, AskedAt: noon, Exit: off},
+			finish(terminated(in(time.Minute)), protocol.End{Reason: protocol.Shutdown, Message: "off"})},
+		"QEMU crashed":                          {stop(in(time.Minute)), Actual{Domain: Gone, Exit: Exit{Crashed, "signal 11"}}, ends(protocol.Crashed, "signal 11")},
+		"the domain was destroyed from outside": {run, Actual{Domain: Gone, Exit: Exit{Destroyed, "gone"}}, ends(protocol.Crashed, "gone")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -239,4 +249,21 @@ func TestDelaysGrowToALimit(t *testing.T) {
 	require.Equal(t, []time.Duration{s, s, 2 * s, 4 * s, 8 * s, 16 * s, 30 * s, 30 * s}, starts)
 	require.Equal(t, []time.Duration{10 * s, 10 * s, 20 * s, 40 * s, 80 * s, 160 * s, 180 * s, 180 * s}, resumes)
 	require.Equal(t, 30*s, Backoff(1000))
+}
+
+func TestOnlyAnEndOfThePodIsReportedAsTermination(t *testing.T) {
+	for name, tt := range map[string]struct {
+		desired Desired
+		want    bool
+	}{
+		"a guest that powers itself off":                  {Desired{Run: true}, false},
+		"a guest that its handler stops":                  {Desired{Run: true, StopBy: noon}, false},
+		"a guest whose pod is ended":                      {Desired{Run: true, StopBy: noon, Terminated: true}, true},
+		"a pod that is ended before anything was desired": {Desired{StopBy: noon, Terminated: true}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := Decide(tt.desired, Actual{Domain: Gone, Exit: Exit{PoweredOff, "off"}})
+			require.Equal(t, &protocol.End{Reason: protocol.Shutdown, Message: "off", Terminated: tt.want}, p.State.End)
+		})
+	}
 }

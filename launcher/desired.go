@@ -18,6 +18,9 @@ type Desired struct {
 	Target bool
 	// StopBy is when the guest has to be off. Zero: its end is not asked for.
 	StopBy time.Time
+	// Terminated says that the end was asked for from outside, as by an eviction of the
+	// pod, and by no protocol.Desired.
+	Terminated bool
 	// Devices are those that the domain shall have.
 	Devices []Device
 	// Call is the call about pausing that is in force: a pause until an unpause

@@ -67,7 +67,8 @@ const (
 
 // The conditions of a VirtualMachine beside those of its VMI, which it copies.
 const (
-	// ConditionFailure is True if the VMI could not be made or deleted.
+	// ConditionFailure is True if the VMI could not be made or deleted, or if the last one
+	// failed or was ended with its pod, until a guest runs.
 	ConditionFailure ConditionType = "Failure"
 	// ConditionRestartRequired is True if the template has changed in a way that
 	// takes effect only at the next start.

@@ -20,6 +20,11 @@ type VirtualMachineStatus struct {
 	// +kubebuilder:default=Stopped
 	PrintableStatus PrintableStatus `json:"printableStatus,omitempty"`
 
+	// Reason is why the VM does not run although it is to, or is not ready: the reason of
+	// its VirtualMachineInstance, or of the condition Failure. KubeVirt does not have it.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+
 	// RunStrategy is the run strategy that was last acted upon.
 	// +optional
 	RunStrategy RunStrategy `json:"runStrategy,omitempty"`

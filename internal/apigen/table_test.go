@@ -130,7 +130,7 @@ var foreignFields = []string{"spec.livenessProbe", "spec.readinessProbe"}
 
 // ownFields are fields beside KubeVirt's. Only a status has any: KubeVirt's clients
 // ignore what they do not know, and no manifest sets it.
-var ownFields = []string{"status.guestReboots", "status.guestPanics"}
+var ownFields = []string{"status.guestReboots", "status.guestPanics", "status.reason"}
 
 func TestNoFieldIsInvented(t *testing.T) {
 	m, all := generate(t)

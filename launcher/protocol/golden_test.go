@@ -59,6 +59,7 @@ func TestWhatIsSentHasItsForm(t *testing.T) {
 		"state-credentials": State{Generation: 4, Phase: Running, Agent: &Agent{Version: "7.2.0"}, Credentials: &Credentials{}},
 		"state-no-credentials": State{Generation: 4, Phase: Running, Agent: &Agent{Version: "7.2.0"}, Credentials: &Credentials{
 			Failure: `secret "team": key bob, line 1 is no SSH public key`}},
+		"state-terminated": State{Generation: 5, Phase: Ended, End: &End{Reason: Shutdown, Message: "the guest powered off", Terminated: true}},
 		"state-moved":      State{Generation: 5, Phase: Ended, End: &End{Reason: MovedAway, Message: "the guest runs in another pod"}},
 		"state-ended":      State{Generation: 5, Phase: Ended, End: &End{Reason: Killed, Message: "the grace period was over"}, Machine: "pc-q35-7.2", Disks: disks},
 		"refusal-stale":    vmi.Finding{Reason: ReasonStale, Message: "generation 3 is older than generation 4, which is in force"},

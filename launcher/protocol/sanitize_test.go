@@ -66,7 +66,7 @@ func TestAStateThatFitsIsKept(t *testing.T) {
 			Links:      []Link{{Name: "default", State: "up"}, {Name: "lan", State: "down"}},
 		},
 		"a guest that is paused": {Phase: Paused, Pause: &Pause{Cause: PausedByIOError, Volume: "root", Message: "full"}},
-		"a guest that has ended": {Phase: Ended, End: &End{Reason: Shutdown, Message: "the guest powered off"}},
+		"a guest that has ended": {Phase: Ended, End: &End{Reason: Shutdown, Message: "the guest powered off", Terminated: true}},
 		"nothing":                {Phase: Waiting},
 	} {
 		require.Equal(t, s, s.Sanitized(), name)

@@ -172,6 +172,23 @@ type End struct {
 	Reason EndReason `json:"reason"`
 	// Message says more, for people.
 	Message string `json:"message,omitempty"`
+	// Terminated says that the pod of the launcher was ended while the guest ran: the
+	// guest was asked to power off, and not by a Desired. A launcher of before this field
+	// does not say so.
+	Terminated bool `json:"terminated,omitempty"`
+}
+
+// DisruptedBy is how a domain ended whose pod was ended for the reason f. It is false for
+// an end that has a cause of its own, such as a crash.
+func (e End) DisruptedBy(f vmi.Finding) (vmi.Finding, bool) {
+	switch e.Reason {
+	case Shutdown, Killed, Cancelled:
+		if e.Message != "" {
+			f.Message += "; " + e.Message
+		}
+		return f, true
+	}
+	return vmi.Finding{}, false
 }
 
 // sanitized is the end with a reason that a launcher has: what ends a pod from outside, as
@@ -180,7 +197,7 @@ func (e End) sanitized() End {
 	if !slices.Contains(endReasons, e.Reason) {
 		e.Reason = UnknownReason
 	}
-	return End{Reason: e.Reason, Message: shorten(e.Message)}
+	return End{Reason: e.Reason, Message: shorten(e.Message), Terminated: e.Terminated}
 }
 
 // EndReason is the kind of a domain's end.

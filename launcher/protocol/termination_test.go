@@ -16,13 +16,13 @@ func TestATerminationMessageIsOneReadableLine(t *testing.T) {
 		end  End
 		want string
 	}{
-		"a reason and a message":             {End{Crashed, "QEMU was killed"}, "Crashed: QEMU was killed\n"},
-		"the word of a grace period":         {End{Killed, "late"}, "GracePeriodExceeded: late\n"},
-		"lines become parts of a line":       {End{CannotStart, "no disk\r\nno network\n"}, "CannotStart: no disk; no network\n"},
-		"a terminal prints it as it is":      {End{Crashed, "\x1b[31mred\a\xff\u200b"}, "Crashed: [31mred\n"},
-		"no message":                         {End{Crashed, ""}, "Crashed: \n"},
-		"of a long message there is the end": {End{Crashed, strings.Repeat("é", 4096) + "last"}, "Crashed: …" + strings.Repeat("é", 1020) + "last\n"},
-		"a message with a colon":             {End{Crashed, "QEMU: Shutdown: no"}, "Crashed: QEMU: Shutdown: no\n"},
+		"a reason and a message":             {End{Reason: Crashed, Message: "QEMU was killed"}, "Crashed: QEMU was killed\n"},
+		"the word of a grace period":         {End{Reason: Killed, Message: "late"}, "GracePeriodExceeded: late\n"},
+		"lines become parts of a line":       {End{Reason: CannotStart, Message: "no disk\r\nno network\n"}, "CannotStart: no disk; no network\n"},
+		"a terminal prints it as it is":      {End{Reason: Crashed, Message: "\x1b[31mred\a\xff\u200b"}, "Crashed: [31mred\n"},
+		"no message":                         {End{Reason: Crashed, Message: ""}, "Crashed: \n"},
+		"of a long message there is the end": {End{Reason: Crashed, Message: strings.Repeat("é", 4096) + "last"}, "Crashed: …" + strings.Repeat("é", 1020) + "last\n"},
+		"a message with a colon":             {End{Reason: Crashed, Message: "QEMU: Shutdown: no"}, "Crashed: QEMU: Shutdown: no\n"},
 	} {
 		t.Run(name, func(t *testing.T) { require.Equal(t, tt.want, tt.end.Termination()) })
 	}
@@ -34,9 +34,9 @@ func TestATerminationMessageIsReadAsItWasWritten(t *testing.T) {
 		want End
 		ok   bool
 	}{
-		"of the release before":    {"GracePeriodExceeded: the guest had not powered off\n", End{Killed, "the guest had not powered off"}, true},
-		"as a kubelet passes it":   {"Cancelled: a stop", End{Cancelled, "a stop"}, true},
-		"without a message":        {"Crashed:", End{Crashed, ""}, true},
+		"of the release before":    {"GracePeriodExceeded: the guest had not powered off\n", End{Reason: Killed, Message: "the guest had not powered off"}, true},
+		"as a kubelet passes it":   {"Cancelled: a stop", End{Reason: Cancelled, Message: "a stop"}, true},
+		"without a message":        {"Crashed:", End{Reason: Crashed, Message: ""}, true},
 		"a reason of a newer one":  {"Adjourned: to node n2", End{}, false},
 		"a reason of the cluster":  {"Evicted: by me", End{}, false},
 		"a reason in small":        {"crashed: x", End{}, false},
@@ -44,7 +44,7 @@ func TestATerminationMessageIsReadAsItWasWritten(t *testing.T) {
 		"an error of the program":  {"virt-launcher: listen for the handler: address in use", End{}, false},
 		"nothing":                  {"", End{}, false},
 		"only a reason":            {"Crashed", End{}, false},
-		"a text for a terminal":    {"Crashed: \x1b]0;x\a", End{Crashed, "]0;x"}, true},
+		"a text for a terminal":    {"Crashed: \x1b]0;x\a", End{Reason: Crashed, Message: "]0;x"}, true},
 		"no space after the colon": {"Crashed:x", End{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -61,7 +61,7 @@ func FuzzTermination(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, r := range endReasons {
-			e, ok := ParseTermination(End{r, text}.Termination())
+			e, ok := ParseTermination(End{Reason: r, Message: text}.Termination())
 			require.True(t, ok)
 			require.Equal(t, r, e.Reason)
 			requireReadable(t, e)

@@ -25,6 +25,8 @@ type facts struct {
 	devices []launcher.Device // of desired
 	target  bool              // some Desired was that of a target
 	stopBy  time.Time
+	// terminated says that the end was asked for from outside before any Desired did.
+	terminated bool
 
 	call    protocol.Call // about pausing, in force
 	callers []chan<- error
@@ -111,7 +113,7 @@ func (f *facts) known() protocol.State {
 func (f *facts) observe(now time.Time) (launcher.Desired, launcher.Actual) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	d := launcher.Desired{Run: f.desired != nil, Target: f.target, StopBy: f.stopBy, Devices: f.devices, Call: f.call}
+	d := launcher.Desired{Run: f.desired != nil, Target: f.target, StopBy: f.stopBy, Terminated: f.terminated, Devices: f.devices, Call: f.call}
 	if f.desired != nil {
 		d.Generation = f.desired.Generation
 	}
@@ -147,6 +149,13 @@ func same(before, after *protocol.Desired) bool {
 	counted := *after
 	counted.Generation = before.Generation
 	return reflect.DeepEqual(before, &counted)
+}
+
+// terminate is the stop that the pod's own end asks for. It is its cause unless a Desired
+// asked for one before.
+func (f *facts) terminate(by time.Time) {
+	f.terminated = f.terminated || f.stopBy.IsZero()
+	f.stop(by)
 }
 
 // stop sets the end of the grace period, unless it is sooner already.

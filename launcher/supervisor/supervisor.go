@@ -216,7 +216,7 @@ func (s *Supervisor) Run(ctx context.Context) (protocol.End, error) {
 		return protocol.End{}, fmt.Errorf("open the log of the console: %w", err)
 	}
 	defer context.AfterFunc(ctx, func() {
-		s.facts.change(func(f *facts) { f.stop(time.Now().Add(s.config.GracePeriod)) })
+		s.facts.change(func(f *facts) { f.terminate(time.Now().Add(s.config.GracePeriod)) })
 		s.config.Logger.Info("the end is asked for", "grace", s.config.GracePeriod)
 	})()
 

@@ -43,7 +43,7 @@ const (
 //	not deleted or ended, with a pod              a finalizer that was removed is added again
 //	ended               ended, or none            targets and stray pods are deleted
 //	ended               alive                     the same; after 30 s the active pod is deleted
-//	Failed              ended by Kubernetes       the reason is written, if it is another one
+//	Failed, Succeeded   ended by Kubernetes       the reason is written, if it is another one
 //	Scheduled+          none                      Failed; targets and stray pods are deleted
 //	Scheduled+          ended                     left to the handler for 5 s; then Succeeded or Failed,
 //	                                              or nothing if its guest moved away
@@ -143,7 +143,7 @@ func watch(o Observed) scheduler.Plan {
 		return scheduler.Plan{Recheck: left}
 	}
 	if e.succeeded {
-		return succeed(o)
+		return succeed(o, e)
 	}
 	return fail(o, e.Finding)
 }

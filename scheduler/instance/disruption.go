@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,11 +42,48 @@ func lost(t *corev1.ContainerStateTerminated) bool {
 	return t.Reason == "Unknown" && t.ExitCode == 255 || t.Reason == "ContainerStatusUnknown"
 }
 
-// disruption is why Kubernetes ends a pod that works.
+// disruption is why Kubernetes ends a pod that works, or that the pod was deleted.
 func disruption(p *corev1.Pod) (vmi.Finding, bool) {
-	i := slices.IndexFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+	if f, ok := disruptionTarget(p); ok {
+		return f, true
+	}
+	return vmi.Finding{Reason: PodDeleted, Message: "the pod of the VMI was deleted"}, p.DeletionTimestamp != nil
+}
+
+// disruptedEnd is how a pod ended that was disrupted before, at that time. It is false if
+// the end has another cause. Zero: the time of the end is not known.
+func disruptedEnd(p *corev1.Pod, at time.Time, e protocol.End) (vmi.Finding, bool) {
+	f, ok := disruption(p)
+	if !ok || !at.IsZero() && disruptedAt(p).After(at) {
+		return vmi.Finding{}, false
+	}
+	return e.DisruptedBy(f)
+}
+
+// disruptedAt is when the pod was disrupted, in whole seconds. Zero: it is not known.
+func disruptedAt(p *corev1.Pod) time.Time {
+	if i := targetCondition(p); i >= 0 {
+		return p.Status.Conditions[i].LastTransitionTime.Time
+	}
+	if p.DeletionTimestamp == nil {
+		return time.Time{}
+	}
+	at := p.DeletionTimestamp.Time
+	if s := p.DeletionGracePeriodSeconds; s != nil {
+		at = at.Add(-time.Duration(*s) * time.Second)
+	}
+	return at
+}
+
+func targetCondition(p *corev1.Pod) int {
+	return slices.IndexFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue
 	})
+}
+
+// disruptionTarget is why Kubernetes ends a pod that works, as it says itself.
+func disruptionTarget(p *corev1.Pod) (vmi.Finding, bool) {
+	i := targetCondition(p)
 	if i < 0 {
 		return vmi.Finding{}, false
 	}
@@ -57,7 +95,7 @@ func disruption(p *corev1.Pod) (vmi.Finding, bool) {
 }
 
 // misnamed reports whether virt-handler, which knows only what the launcher saw, has
-// given another reason to a VMI that Failed because Kubernetes ended its pod.
+// given another reason to a VMI whose pod Kubernetes ended.
 func misnamed(o Observed) bool {
 	_, ok := trueEnd(o)
 	return ok
@@ -72,21 +110,25 @@ func correct(o Observed) scheduler.Plan {
 	}, scheduler.Emit{Warning: true, Finding: f})
 }
 
-// trueEnd is why a VMI Failed, if its status has another reason.
+// trueEnd is why a VMI ended, if its status has another reason, or one without its cause.
 func trueEnd(o Observed) (vmi.Finding, bool) {
-	p := o.Pods.Active
-	if o.VMI.Status.Phase != vmi.Failed || p == nil || o.VMI.Status.ActivePods[p.UID] == "" {
+	p, s := o.Pods.Active, &o.VMI.Status
+	if !s.Phase.Final() || p == nil || s.ActivePods[p.UID] == "" {
 		return vmi.Finding{}, false
 	}
-	e := endOf(p)
-	f, ok := e.Finding, e.byNode && !e.at.After(endedAt(o.VMI).Add(reportDelay))
-	if !ok && o.VMI.Status.Reason == string(protocol.Killed) {
-		f, ok = disruption(p)
-		if c := o.VMI.Status.Condition(vmi.ConditionReady); c != nil {
-			f.Message += "; " + c.Message
-		}
+	said := protocol.End{Reason: protocol.EndReason(s.Reason)}
+	if c := s.Condition(vmi.ConditionReady); c != nil {
+		said.Message = c.Message
 	}
-	return f, ok && o.VMI.Status.Reason != f.Reason
+	rest, vague := strings.CutPrefix(said.Message, vmi.UnknownDisruption+"; ")
+	if vague = vague && s.Reason == Evicted; vague {
+		said = protocol.End{Reason: protocol.Killed, Message: rest} // whatever it was: it was asked to
+	}
+	if e := endOf(p); s.Phase == vmi.Failed && e.byNode && !e.at.After(endedAt(o.VMI).Add(reportDelay)) {
+		return e.Finding, vague || s.Reason != e.Reason
+	}
+	f, ok := disruptedEnd(p, endedAt(o.VMI), said)
+	return f, ok && (vague || s.Reason != f.Reason)
 }
 
 // nodeLost reports whether Kubernetes ended the pod because of its node.

@@ -28,9 +28,11 @@ const (
 	// OOMKilled: the kernel killed the pod's processes for lack of memory.
 	OOMKilled = "OOMKilled"
 	// Evicted: the pod was evicted from its node.
-	Evicted = "Evicted"
+	Evicted = vmi.ReasonEvicted
 	// Preempted: the pod had to make room for one of a higher priority.
-	Preempted = "Preempted"
+	Preempted = vmi.ReasonPreempted
+	// PodDeleted: the pod was deleted, and its VMI was not.
+	PodDeleted = vmi.ReasonPodDeleted
 )
 
 // notAdmitted is the reason of a pod that its node does not admit, since a device is
@@ -49,6 +51,10 @@ func leaving(o Observed) bool {
 // not respond is removed by force only, which is how an administrator says that
 // the node is off.
 func podGone(o Observed) vmi.Finding {
+	if f, ok := o.VMI.Status.Disruption(); ok {
+		f.Message += "; how the guest ended is not known"
+		return f
+	}
 	if unresponsive(o.Node) {
 		return vmi.Finding{Reason: NodeUnresponsive, Message: fmt.Sprintf("node %s does not respond, and the pod of the VMI was removed", o.Node.Name)}
 	}
@@ -102,6 +108,8 @@ type end struct {
 	// byNode says that Kubernetes, or its node, ended the pod, which the launcher did
 	// not survive to report.
 	byNode bool
+	// disrupted says that the pod was ended from outside, and the guest with it.
+	disrupted bool
 	// movedAway says that the launcher reports that the guest runs in another pod.
 	movedAway bool
 	vmi.Finding
@@ -129,8 +137,14 @@ func endOf(p *corev1.Pod) end {
 	if f, ok := endByNode(p); ok {
 		e.byNode = !e.succeeded
 		e.succeeded, e.Finding = false, f
-	} else if f, ok := disruption(p); ok && e.Reason == string(protocol.Killed) {
-		e.Finding = vmi.Finding{Reason: f.Reason, Message: f.Message + "; " + e.Message}
+		return e
+	}
+	said := protocol.End{Reason: protocol.EndReason(e.Reason), Message: e.Message}
+	if e.succeeded {
+		said = protocol.End{Reason: protocol.Shutdown, Message: poweredOff}
+	}
+	if f, ok := disruptedEnd(p, e.at, said); ok {
+		e.disrupted, e.Finding = true, f
 	}
 	return e
 }
@@ -178,9 +192,15 @@ func fail(o Observed, f vmi.Finding) scheduler.Plan {
 	return finish(o, vmi.Failed, f, scheduler.Emit{Warning: true, Finding: f})
 }
 
+// poweredOff is the message of a guest that powered itself off.
+const poweredOff = "the guest powered off"
+
 // succeed is the end of a VMI whose guest powered off.
-func succeed(o Observed) scheduler.Plan {
-	return finish(o, vmi.Succeeded, vmi.Finding{Reason: vmi.ReasonGuestNotRunning, Message: "the guest powered off"})
+func succeed(o Observed, e end) scheduler.Plan {
+	if e.disrupted && o.VMI.DeletionTimestamp == nil {
+		return finish(o, vmi.Succeeded, e.Finding, scheduler.Emit{Warning: true, Finding: e.Finding})
+	}
+	return finish(o, vmi.Succeeded, vmi.Finding{Message: poweredOff})
 }
 
 func finish(o Observed, p vmi.Phase, f vmi.Finding, events ...scheduler.Emit) scheduler.Plan {
@@ -188,11 +208,7 @@ func finish(o Observed, p vmi.Phase, f vmi.Finding, events ...scheduler.Emit) sc
 	if o.Pods.Active == nil {
 		ready = vmi.ReasonPodNotExists
 	}
-	reason := ""
-	if p == vmi.Failed {
-		reason = f.Reason
-	}
 	return write(o, func(s *vmi.VirtualMachineInstanceStatus, now metav1.Time) {
-		s.End(p, reason, vmi.Finding{Reason: ready, Message: f.Message}, now)
+		s.End(p, f.Reason, vmi.Finding{Reason: ready, Message: f.Message}, now)
 	}, events...)
 }

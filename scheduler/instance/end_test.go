@@ -84,7 +84,11 @@ func TestAnEndByKubernetesIsNamedForWhatItIs(t *testing.T) {
 }
 
 func failedFor(reason, message string) *vmi.VirtualMachineInstance {
-	v := stored(vmi.Failed, condition(vmi.ConditionReady, "GuestNotRunning", message))
+	return endedFor(vmi.Failed, reason, message)
+}
+
+func endedFor(p vmi.Phase, reason, message string) *vmi.VirtualMachineInstance {
+	v := stored(p, condition(vmi.ConditionReady, "GuestNotRunning", message))
 	v.Status.Reason = reason
 	return v
 }
@@ -104,6 +108,10 @@ func TestWhatTheHandlerCouldNotKnowOfAnEndIsCorrectedOnce(t *testing.T) {
 		{"a guest that crashed", failedFor("Crashed", "QEMU was killed"), launcher(exited(1, 0, "Crashed: QEMU was killed")), ""},
 		{"a guest that crashed and is evicted then", failedFor("Crashed", "QEMU was killed"), launcher(running, leaving, drained), ""},
 		{"a grace period without an eviction", failedFor("GracePeriodExceeded", exceeded), launcher(exited(1, 0, "")), ""},
+		{"a drain that the handler did not know of", endedFor(vmi.Succeeded, "Shutdown", "the guest powered off"), launcher(exited(0, 0, ""), drained), "Evicted"},
+		{"a drain of which nothing but the end of the pod was known", failedFor("Evicted", vmi.UnknownDisruption+"; "+exceeded), launcher(running, leaving, drained), "Evicted"},
+		{"a preemption of which nothing but the end of the pod was known", endedFor(vmi.Succeeded, "Evicted", vmi.UnknownDisruption+"; off"),
+			launcher(exited(0, 0, ""), disrupted("PreemptionByScheduler", "x")), "Preempted"},
 		{"a guest that powered off before its pod was evicted", stored(vmi.Succeeded), launcher(exited(0, 0, ""), evicted), ""},
 		{"another pod than the VMI's", failedFor("Crashed", "x"), launcher(exited(137, 0, ""), evicted, other), ""},
 	}
@@ -118,8 +126,9 @@ func TestWhatTheHandlerCouldNotKnowOfAnEndIsCorrectedOnce(t *testing.T) {
 			}
 			require.Equal(t, []string{"write", "Warning " + tt.reason}, summarize(plan).Do)
 			s := statusOf(t, plan)
-			require.Equal(t, vmi.Failed, s.Phase)
+			require.Equal(t, tt.vmi.Status.Phase, s.Phase)
 			require.Equal(t, tt.reason, s.Reason)
+			require.NotContains(t, s.Condition(vmi.ConditionReady).Message, vmi.UnknownDisruption)
 			apply(&o, plan)
 			require.Zero(t, count[writeStatus](instance.Decide(o)))
 		})
@@ -127,6 +136,91 @@ func TestWhatTheHandlerCouldNotKnowOfAnEndIsCorrectedOnce(t *testing.T) {
 	late := failedFor("StartFailed", "no disk")
 	endedBefore(time.Minute)(late)
 	require.Zero(t, count[writeStatus](instance.Decide(observe(late, launcher(exited(137, 0, ""), evicted)))), "the VMI had ended long before")
+}
+
+func atTime(d time.Duration) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Status.Conditions[len(p.Status.Conditions)-1].LastTransitionTime = metav1.Time{Time: now.Add(d)}
+	}
+}
+
+// removed is a pod that a user deletes at that time.
+func removed(d time.Duration) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &metav1.Time{Time: now.Add(d + 30*time.Second)}, new(int64(30))
+	}
+}
+
+func TestAGuestThatItsPodsEndPoweredOffDidNotPowerItselfOff(t *testing.T) {
+	t.Parallel()
+	off := exited(0, time.Minute, "Shutdown: the guest powered off") // a minute ago
+	tests := []struct {
+		name            string
+		vmi             *vmi.VirtualMachineInstance
+		pod             *corev1.Pod
+		phase           vmi.Phase
+		reason, message string
+	}{
+		{"a drain", stored(vmi.Running, ready), launcher(off, drained, atTime(-2*time.Minute)), vmi.Succeeded, "Evicted",
+			"the pod of the VMI is evicted from node node1 (Eviction API: evicting); the guest powered off"},
+		{"a preemption", stored(vmi.Running, ready), launcher(off, disrupted("PreemptionByScheduler", "default-scheduler: preempting")), vmi.Succeeded, "Preempted",
+			"the pod of the VMI makes room for another one on node node1 (default-scheduler: preempting); the guest powered off"},
+		{"a pod that was deleted", stored(vmi.Running, ready), launcher(off, removed(-2*time.Minute)), vmi.Succeeded, "PodDeleted", "the pod of the VMI was deleted; the guest powered off"},
+		{"a pod that was deleted and whose guest did not power off", stored(vmi.Running, ready),
+			launcher(exited(1, time.Minute, "GracePeriodExceeded: the guest had not powered off"), removed(-2*time.Minute)), vmi.Failed, "PodDeleted", "the pod of the VMI was deleted; the guest had not powered off"},
+		{"a drain after the guest powered itself off", stored(vmi.Running, ready), launcher(off, drained, atTime(0)), vmi.Succeeded, "", "the guest powered off"},
+		{"a pod that was deleted after its guest powered itself off", stored(vmi.Running, ready), launcher(off, removed(0)), vmi.Succeeded, "", "the guest powered off"},
+		{"a guest that powered itself off", stored(vmi.Running, ready), launcher(off), vmi.Succeeded, "", "the guest powered off"},
+		{"a drain of a VMI that its user deletes", stored(vmi.Running, ready, deleted, kept), launcher(off, drained), vmi.Succeeded, "", "the guest powered off"},
+		{"a pod that is gone, of a VMI that knew of the drain", stored(vmi.Running, ready, knows("Evicted", "the pod of the VMI is evicted from node node1")), nil, vmi.Failed, "Evicted",
+			"the pod of the VMI is evicted from node node1; how the guest ended is not known"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			plan := instance.Decide(observe(tt.vmi, tt.pod))
+			s := statusOf(t, plan)
+			require.Equal(t, tt.phase, s.Phase)
+			require.Equal(t, tt.reason, s.Reason)
+			require.Equal(t, tt.message, s.Condition(vmi.ConditionReady).Message)
+			require.Equal(t, tt.reason != "", s.Disrupted())
+			if tt.reason != "" {
+				require.Contains(t, summarize(plan).Do, "Warning "+tt.reason)
+			}
+		})
+	}
+}
+
+// knows is a VMI of whose disruption virt-controller has written.
+func knows(reason, message string) func(*vmi.VirtualMachineInstance) {
+	return func(v *vmi.VirtualMachineInstance) {
+		v.Status.SetCondition(vmi.Condition{Type: vmi.ConditionDisruptionTarget, Status: corev1.ConditionTrue, Reason: reason, Message: message}, metav1.Time{Time: now})
+	}
+}
+
+func TestADisruptionIsWrittenWhileTheGuestRuns(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		pod             *corev1.Pod
+		reason, message string
+	}{
+		"an eviction":  {launcher(running, leaving, drained), "Evicted", "the pod of the VMI is evicted from node node1 (Eviction API: evicting)"},
+		"a preemption": {launcher(running, disrupted("PreemptionByScheduler", "x")), "Preempted", "the pod of the VMI makes room for another one on node node1 (x)"},
+		"a deletion":   {launcher(running, leaving), "PodDeleted", "the pod of the VMI was deleted"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := observe(stored(vmi.Running, ready), tt.pod)
+			plan := instance.Decide(o)
+			s := statusOf(t, plan)
+			f, ok := s.Disruption()
+			require.True(t, ok)
+			require.Equal(t, vmi.Finding{Reason: tt.reason, Message: tt.message}, f)
+			require.False(t, s.Disrupted(), "it runs")
+			apply(&o, plan)
+			require.Zero(t, count[writeStatus](instance.Decide(o)))
+		})
+	}
 }
 
 func TestAPodThatIsEvictedSaysSo(t *testing.T) {

@@ -41,6 +41,8 @@ func readiness(o Observed) scheduler.Plan {
 	}
 	var p scheduler.Plan
 	switch {
+	case ok && f.Reason == vmi.ReasonPodTerminating:
+		p = terminating(o, f)
 	case ok:
 		p = writeNotReady(o, f)
 	case keptByHandler(o):
@@ -62,6 +64,16 @@ func nodeReadiness(o Observed) scheduler.Plan {
 
 func writeNotReady(o Observed, f vmi.Finding) scheduler.Plan {
 	return write(o, func(s *vmi.VirtualMachineInstanceStatus, now metav1.Time) { setNotReady(s, f, now) }, nodeEvents(o, f)...)
+}
+
+// terminating writes that the pod is ended, and by what: the last that is written before
+// virt-handler reports the end, which cannot know it.
+func terminating(o Observed, f vmi.Finding) scheduler.Plan {
+	d, _ := disruption(o.Pods.Active)
+	return write(o, func(s *vmi.VirtualMachineInstanceStatus, now metav1.Time) {
+		s.SetCondition(vmi.Condition{Type: vmi.ConditionDisruptionTarget, Status: corev1.ConditionTrue, Reason: d.Reason, Message: d.Message}, now)
+		setNotReady(s, f, now)
+	})
 }
 
 // setNotReady writes the finding. The message of a node's reason stays as it was
@@ -124,7 +136,7 @@ func settles(o Observed) time.Duration {
 }
 
 func podTerminating(o Observed) (vmi.Finding, bool) {
-	if f, ok := disruption(o.Pods.Active); ok {
+	if f, ok := disruptionTarget(o.Pods.Active); ok {
 		return vmi.Finding{Reason: vmi.ReasonPodTerminating, Message: f.Message}, true
 	}
 	return vmi.Finding{Reason: vmi.ReasonPodTerminating, Message: "the pod of the VMI is being deleted"}, o.Pods.Active.DeletionTimestamp != nil

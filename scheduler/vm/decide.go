@@ -117,7 +117,7 @@ func obstacle(o Observed) *vmi.Finding {
 func end(o Observed, n next) scheduler.Plan {
 	n.stops = true
 	v := o.own()
-	if o.VM.Spec.Strategy() == vmi.RunRerunOnFailure && o.state() == failed && v.DeletionTimestamp == nil && first(n.requests) != vmi.StartRequest {
+	if o.VM.Spec.Strategy() == vmi.RunRerunOnFailure && o.state() == failed && v.DeletionTimestamp == nil && len(n.requests) == 0 {
 		n.requests = []vmi.StateChangeRequest{{Action: vmi.StartRequest}}
 	}
 	p := write(o, n)
@@ -174,5 +174,6 @@ func hold(o Observed) scheduler.Plan {
 		"correct its spec, or install a version of Podvisor that can decode it"}
 	v := o.VM.DeepCopy()
 	v.Status.SetCondition(vmi.Condition{Type: vmi.ConditionFailure, Status: corev1.ConditionTrue, Reason: f.Reason, Message: f.Message}, metav1.NewTime(o.Now))
-	return written(o, v, &f)
+	v.Status.Reason = f.Reason
+	return written(o, v)
 }

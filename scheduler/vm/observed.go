@@ -61,17 +61,17 @@ type state int
 const (
 	absent    state = iota // there is none
 	alive                  // it has not ended
-	succeeded              // its guest powered off
-	failed                 // it ended otherwise
+	succeeded              // its guest powered itself off, or its user stopped it
+	failed                 // it ended otherwise, also with its pod
 )
 
 func (o Observed) state() state {
 	switch v := o.own(); {
 	case v == nil:
 		return absent
-	case v.Status.Phase == vmi.Succeeded:
+	case v.Status.Phase == vmi.Succeeded && !v.Status.Disrupted():
 		return succeeded
-	case v.Status.Phase == vmi.Failed:
+	case v.Status.Phase.Final():
 		return failed
 	}
 	return alive

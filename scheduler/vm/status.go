@@ -1,7 +1,10 @@
 package vm
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -20,17 +23,18 @@ var own = []vmi.ConditionType{vmi.ConditionReady, vmi.ConditionFailure, vmi.Cond
 func write(o Observed, n next) scheduler.Plan {
 	v := o.VM.DeepCopy()
 	describe(o, n, &v.Status)
-	return written(o, v, n.obstacle)
+	return written(o, v)
 }
 
-// written is the plan that writes the status of v, with an event if an obstacle is new.
-func written(o Observed, v *vmi.VirtualMachine, obstacle *vmi.Finding) scheduler.Plan {
+// written is the plan that writes the status of v, with an event if a failure is new.
+func written(o Observed, v *vmi.VirtualMachine) scheduler.Plan {
 	if equality.Semantic.DeepEqual(v.Status, o.VM.Status) {
 		return scheduler.Plan{}
 	}
 	p := scheduler.Plan{Actions: []scheduler.Action{scheduler.WriteStatus[*vmi.VirtualMachine]{Object: v}}}
-	if obstacle != nil && o.VM.Status.Condition(vmi.ConditionFailure) == nil {
-		p.Actions = append(p.Actions, scheduler.Emit{Warning: true, Finding: *obstacle})
+	is, was := v.Status.Condition(vmi.ConditionFailure), o.VM.Status.Condition(vmi.ConditionFailure)
+	if is != nil && (was == nil || was.Reason != is.Reason) {
+		p.Actions = append(p.Actions, scheduler.Emit{Warning: true, Finding: vmi.Finding{Reason: is.Reason, Message: is.Message}})
 	}
 	return p
 }
@@ -74,9 +78,21 @@ func conditions(o Observed, n next, s *vmi.VirtualMachineStatus) {
 	if !stopping(o, n) { // while it ends, the conditions say nothing more
 		mirror(o.own(), s, now)
 	}
-	s.SetCondition(ready(o, n), now)
-	failure(n, s, now)
+	failure(o, n, s, now)
+	s.SetCondition(ready(o, n, s), now)
+	s.Reason = reason(o, n, s)
 	restart(o, s, now)
+}
+
+// reason is that of the VMI, or of the VM's own failure. Empty: nothing is in the way.
+func reason(o Observed, n next, s *vmi.VirtualMachineStatus) string {
+	if i := o.own(); i != nil && !stopping(o, n) && i.Status.Reason != "" {
+		return i.Status.Reason
+	}
+	if c := s.Condition(vmi.ConditionFailure); c != nil {
+		return c.Reason
+	}
+	return ""
 }
 
 // mirror makes the conditions that are not the VM's own those of the VMI.
@@ -97,17 +113,21 @@ func mirror(i *vmi.VirtualMachineInstance, s *vmi.VirtualMachineStatus, now meta
 }
 
 // ready is the VMI's own condition Ready. As long as a start or a stop only takes its
-// time, it says just that, so that neither costs a write for each of its steps.
-func ready(o Observed, n next) vmi.Condition {
+// time, it says just that, so that neither costs a write for each of its steps. Without a
+// VMI it has the cause.
+func ready(o Observed, n next, s *vmi.VirtualMachineStatus) vmi.Condition {
 	c := vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionFalse}
 	i := o.own()
 	switch {
-	case n.made || i != nil && printable(o, n) == vmi.StatusStarting:
+	case n.made || i != nil && i.Status.Reason == "" && printable(o, n) == vmi.StatusStarting:
 		c.Reason, c.Message = vmi.ReasonGuestNotRunning, "the guest does not run yet"
 	case stopping(o, n):
 		c.Reason, c.Message = vmi.ReasonGuestNotRunning, "the VMI is being deleted"
 	case i == nil:
 		c.Reason, c.Message = ReasonInstanceNotExists, "the VM has no VMI"
+		if f := s.Condition(vmi.ConditionFailure); f != nil {
+			c.Message = f.Message
+		}
 	default:
 		if r := i.Status.Condition(vmi.ConditionReady); r != nil {
 			c.Status, c.Reason, c.Message = r.Status, r.Reason, r.Message
@@ -119,12 +139,43 @@ func ready(o Observed, n next) vmi.Condition {
 // ReasonInstanceNotExists is the reason of the condition Ready of a VM without a VMI.
 const ReasonInstanceNotExists = "VMINotExists"
 
-func failure(n next, s *vmi.VirtualMachineStatus, now metav1.Time) {
-	if n.obstacle == nil {
+func failure(o Observed, n next, s *vmi.VirtualMachineStatus, now metav1.Time) {
+	f := n.obstacle
+	if f == nil {
+		f = lastEnd(o)
+	}
+	if f == nil {
 		s.RemoveCondition(vmi.ConditionFailure)
 		return
 	}
-	s.SetCondition(vmi.Condition{Type: vmi.ConditionFailure, Status: corev1.ConditionTrue, Reason: n.obstacle.Reason, Message: n.obstacle.Message}, now)
+	s.SetCondition(vmi.Condition{Type: vmi.ConditionFailure, Status: corev1.ConditionTrue, Reason: f.Reason, Message: f.Message}, now)
+}
+
+// lastVMI begins the message of a failure that is the end of a VMI.
+const lastVMI = "the last VMI ended: "
+
+// lastEnd is how the VM's last VMI ended that failed, or that ended with its pod. It stays
+// while there is no VMI and while the next one starts, until a guest runs or the VM is no
+// longer to run. Nil: no end of a VMI is in the way.
+func lastEnd(o Observed) *vmi.Finding {
+	i := o.own()
+	switch {
+	case o.VM.DeletionTimestamp != nil, o.VM.Spec.Strategy() == vmi.RunHalted, o.VM.Status.RunStrategy != "" && renewed(o):
+		return nil
+	case i != nil && i.DeletionTimestamp == nil && o.state() == failed:
+		f := &vmi.Finding{Reason: cmp.Or(i.Status.Reason, string(i.Status.Phase)), Message: lastVMI}
+		if c := i.Status.Condition(vmi.ConditionReady); c != nil {
+			f.Message += c.Message
+		}
+		return f
+	case i != nil && i.DeletionTimestamp == nil && hasRun(i):
+		return nil
+	}
+	c := o.VM.Status.Condition(vmi.ConditionFailure)
+	if c == nil || !strings.HasPrefix(c.Message, lastVMI) {
+		return nil
+	}
+	return &vmi.Finding{Reason: c.Reason, Message: c.Message}
 }
 
 // restart says whether a change of the template waits for the next start.
@@ -139,17 +190,29 @@ func restart(o Observed, s *vmi.VirtualMachineStatus, now metav1.Time) {
 		return // what it was started from is not known, or not yet
 	}
 	live := o.LiveUpdate && isTrue(i.Status.Condition(vmi.ConditionLiveMigratable))
-	if !restartRequired(was, is, live) {
+	changed := restartRequired(was, is, live)
+	if len(changed) == 0 {
 		s.RemoveCondition(vmi.ConditionRestartRequired)
 		return
 	}
 	s.SetCondition(vmi.Condition{
 		Type: vmi.ConditionRestartRequired, Status: corev1.ConditionTrue, Reason: "RestartRequired",
-		Message: "a non-live-updatable field was changed in the template spec",
+		Message: "a non-live-updatable field was changed in the template spec: " + namedFields(changed),
 	}, now)
 }
 
 func isTrue(c *vmi.Condition) bool { return c != nil && c.Status == corev1.ConditionTrue }
+
+// mostChanged is how many fields a message names.
+const mostChanged = 5
+
+// namedFields are the fields of the template in one line.
+func namedFields(paths []string) string {
+	if more := len(paths) - mostChanged; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(paths[:mostChanged], ", "), more)
+	}
+	return strings.Join(paths, ", ")
+}
 
 func named(name string) func(*appsv1.ControllerRevision) bool {
 	return func(r *appsv1.ControllerRevision) bool { return r.Name == name }

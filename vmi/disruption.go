@@ -1,0 +1,46 @@
+package vmi
+
+import corev1 "k8s.io/api/core/v1"
+
+// ConditionDisruptionTarget of a VMI is True when something else than its user ends its
+// pod: a drain, an eviction, a preemption, or whoever deletes the pod. Reason is one of
+// those below. virt-controller, which alone reads pods, writes it while the guest may
+// still run, so that whoever reports the end knows its cause.
+const ConditionDisruptionTarget ConditionType = "DisruptionTarget"
+
+// Reasons of the condition DisruptionTarget, and of the end of a VMI that follows.
+const (
+	// ReasonEvicted: the pod was evicted from its node.
+	ReasonEvicted = "Evicted"
+	// ReasonPreempted: the pod had to make room for one of a higher priority.
+	ReasonPreempted = "Preempted"
+	// ReasonPodDeleted: the pod was deleted, and its VMI was not.
+	ReasonPodDeleted = "PodDeleted"
+)
+
+// UnknownDisruption is why a guest was ended whose pod was ended, as long as it is not
+// known by what.
+const UnknownDisruption = "the pod of the VMI was evicted or deleted"
+
+// Disruption is why the VMI's pod is ended, as the condition says. It is false if no such
+// thing is known.
+func (s *VirtualMachineInstanceStatus) Disruption() (Finding, bool) {
+	c := s.Condition(ConditionDisruptionTarget)
+	if c == nil || c.Status != corev1.ConditionTrue {
+		return Finding{}, false
+	}
+	return Finding{Reason: c.Reason, Message: c.Message}, true
+}
+
+// Disrupted says that the VMI has ended because its pod was ended from outside: its guest
+// did not power itself off, also if it powered off in order.
+func (s *VirtualMachineInstanceStatus) Disrupted() bool {
+	if !s.Phase.Final() {
+		return false
+	}
+	switch s.Reason {
+	case ReasonEvicted, ReasonPreempted, ReasonPodDeleted:
+		return true
+	}
+	return false
+}
