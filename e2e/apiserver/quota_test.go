@@ -132,3 +132,43 @@ func TestVMIsThatWaitForAQuotaCostLittleAndGoOnWhenItIsLifted(t *testing.T) {
 		})
 	}
 }
+
+// An ordinary default limit is below what a guest needs. The API server names neither the
+// LimitRange nor the field to set; what the VMI says is enough to start it.
+func TestADefaultLimitBelowTheGuestsMemoryIsSaidWithItsWayOut(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	_, err := world.kube.CoreV1().LimitRanges(s.name).Create(t.Context(), &corev1.LimitRange{
+		ObjectMeta: metav1.ObjectMeta{Name: "usual"},
+		Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
+			Type: corev1.LimitTypeContainer, Default: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("160Mi")},
+		}}},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	s.controlVMs()
+	small := guest("small")
+	_, err = s.vmis.Create(t.Context(), small, metav1.CreateOptions{})
+	require.NoError(t, err)
+	eventually(t, func() error {
+		v, err := s.vmis.Get(t.Context(), "small", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		c := v.Status.Condition(vmi.ConditionReady)
+		if c == nil || !strings.Contains(c.Message, "A LimitRange of namespace "+s.name+" sets this limit, since the VMI has none of its own: write spec.domain.resources.limits.memory") {
+			return fmt.Errorf("the VMI does not say so: %+v", v.Status)
+		}
+		return nil
+	})
+	advised := guest("advised")
+	advised.Spec.Domain.Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: advised.Spec.Domain.GuestMemory()}
+	made, err := s.vmis.Create(t.Context(), advised, metav1.CreateOptions{})
+	require.NoError(t, err)
+	eventually(t, func() error {
+		l, err := s.pods.List(t.Context(), metav1.ListOptions{LabelSelector: vmi.CreatedByLabel + "=" + string(made.UID)})
+		if err == nil && len(l.Items) == 0 {
+			err = errors.New("the VMI with the limit has no pod")
+		}
+		return err
+	})
+}

@@ -168,7 +168,7 @@ func (e *executor[T, L]) createPod(ctx context.Context, o T, p *corev1.Pod) erro
 		e.made.Put(reconcile.Key(o), p.Name, e.now(), 0)
 		return nil
 	case isRefusal(err), apierrors.IsInternalError(err): // as where the webhook that must permit it does not answer
-		return &refusal{vmi.Finding{Reason: instance.FailedCreate, Message: err.Error()}, err}
+		return &refusal{instance.Refused(p, err), err}
 	}
 	return fmt.Errorf("create pod %s/%s: %w", p.Namespace, p.Name, err)
 }
