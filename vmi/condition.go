@@ -107,6 +107,9 @@ const (
 	// ConditionDegraded is True if the configuration could not be used; the last
 	// good one stays in force and the message says what is wrong.
 	ConditionDegraded ConditionType = "Degraded"
+	// ConditionGatesWithoutEffect is True if feature gates of the configuration in force
+	// have no effect, as misspelt ones. KubeVirt does not have it.
+	ConditionGatesWithoutEffect ConditionType = "FeatureGatesWithoutEffect"
 	// ConditionCreated is True when everything that the components need is there.
 	ConditionCreated ConditionType = "Created"
 )

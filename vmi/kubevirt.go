@@ -102,3 +102,8 @@ func (s *KubeVirtStatus) Condition(t ConditionType) *Condition {
 func (s *KubeVirtStatus) SetCondition(c Condition, now metav1.Time) {
 	s.Conditions = setCondition(s.Conditions, c, now)
 }
+
+// RemoveCondition removes the condition of type t, if there is one.
+func (s *KubeVirtStatus) RemoveCondition(t ConditionType) {
+	s.Conditions = removeCondition(s.Conditions, t)
+}

@@ -48,17 +48,17 @@ func complete(k kinds.Kind, c kinds.Cluster, object, before []byte) (done map[st
 	return raw, nil, err
 }
 
-// check returns what is wrong with the object, which is created or follows before,
+// check returns the object, which is created or follows before, and what is wrong with it,
 // or the error of reading it.
-func check(k kinds.Kind, c kinds.Cluster, object, before []byte) (field.ErrorList, error) {
+func check(k kinds.Kind, c kinds.Cluster, object, before []byte) (vmi.Object, field.ErrorList, error) {
 	v, old, err := decode(k, object, before)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if old != nil {
-		return k.Update(k.Complete(old, c), k.Complete(v, c), c), nil
+		return v, k.Update(k.Complete(old, c), k.Complete(v, c), c), nil
 	}
-	return k.Create(k.Complete(v, c), c), nil
+	return v, k.Create(k.Complete(v, c), c), nil
 }
 
 // decode reads an object and the one before, which is nil if there was none, or if it

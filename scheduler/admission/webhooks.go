@@ -217,12 +217,12 @@ func difference(from, to map[string]any) []operation {
 // answerValidation answers with all faults, in the form that the API server gives
 // to those of its own kinds.
 func answerValidation(k kinds.Kind, c kinds.Cluster, req *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
-	faults, err := check(k, c, req.Object.Raw, req.OldObject.Raw)
+	v, faults, err := check(k, c, req.Object.Raw, req.OldObject.Raw)
 	if err != nil {
 		return nil, err
 	}
 	if len(faults) == 0 {
-		return allowed(), nil
+		return &admissionv1.AdmissionResponse{Allowed: true, Warnings: warnings(k, v, req)}, nil
 	}
 	return refused(apierrors.NewInvalid(k.GroupKind(), nameOf(req), validate.First(faults))), nil
 }

@@ -90,13 +90,16 @@ func (r *reporter) reconcile(ctx context.Context, _ string) (time.Duration, erro
 	return 0, nil
 }
 
-// warn emits an event when the configuration cannot be used any more.
+// warn emits an event when the configuration, or a feature gate of it, cannot be used any
+// more.
 func (r *reporter) warn(ctx context.Context, k *vmi.KubeVirt, s *vmi.KubeVirtStatus) {
-	was, is := k.Status.Condition(vmi.ConditionDegraded), s.Condition(vmi.ConditionDegraded)
-	if is.Status != corev1.ConditionTrue || was != nil && was.Status == is.Status && was.Reason == is.Reason && was.Message == is.Message {
-		return
+	for _, t := range []vmi.ConditionType{vmi.ConditionDegraded, vmi.ConditionGatesWithoutEffect} {
+		was, is := k.Status.Condition(t), s.Condition(t)
+		if is == nil || is.Status != corev1.ConditionTrue || was != nil && was.Status == is.Status && was.Reason == is.Reason && was.Message == is.Message {
+			continue
+		}
+		r.events.Emit(ctx, k, reconcile.Event{Warning: true, Finding: vmi.Finding{Reason: is.Reason, Message: is.Message}})
 	}
-	r.events.Emit(ctx, k, reconcile.Event{Warning: true, Finding: vmi.Finding{Reason: is.Reason, Message: is.Message}})
 }
 
 // reportForeign emits an event on every KubeVirt, once, when KubeVirt itself is

@@ -51,7 +51,7 @@ func leaving(o Observed) bool {
 // not respond is removed by force only, which is how an administrator says that
 // the node is off.
 func podGone(o Observed) vmi.Finding {
-	if f, ok := o.VMI.Status.Disruption(); ok {
+	if f, ok := o.VMI.Status.Disruption(); ok && f.Reason != PodDeleted {
 		f.Message += "; how the guest ended is not known"
 		return f
 	}

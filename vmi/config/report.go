@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"encoding/json"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,6 +36,8 @@ const (
 	// ReasonInvalidConfiguration: the configuration cannot be used, and the last
 	// good one is in force.
 	ReasonInvalidConfiguration = "InvalidConfiguration"
+	// ReasonUnknownFeatureGate: a feature gate of the configuration has no effect.
+	ReasonUnknownFeatureGate = "UnknownFeatureGate"
 	// ReasonExistingDeployment: another KubeVirt is the cluster's configuration.
 	ReasonExistingDeployment = "ExistingDeployment"
 )
@@ -86,6 +89,11 @@ func Report(s State, k *vmi.KubeVirt, c Components, now metav1.Time) vmi.KubeVir
 	for _, one := range []vmi.Condition{available, progressing, degraded,
 		condition(vmi.ConditionCreated, true, ReasonAllResourcesCreated, "All that the components need is there.")} {
 		out.SetCondition(one, now)
+	}
+	if useless := Gates(s.InForce); len(useless) > 0 {
+		out.SetCondition(condition(vmi.ConditionGatesWithoutEffect, true, ReasonUnknownFeatureGate, strings.Join(useless, "; ")), now)
+	} else {
+		out.RemoveCondition(vmi.ConditionGatesWithoutEffect)
 	}
 	return out
 }
