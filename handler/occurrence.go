@@ -20,6 +20,7 @@ func (p *Plan) occurred(o Observed, s *vmi.VirtualMachineInstanceStatus) {
 	}
 	final := s.Phase.Final()
 	if n, ok := p.risen(s.GuestReboots, state.Reboots, o.Now, final); ok {
+		p.loops(s.GuestReboots, n, s)
 		s.GuestReboots = n
 		p.Events = append(p.Events, normal(EventRebooted, fmt.Sprintf("The guest rebooted; reboots since it was started: %d", n.Count)))
 	}
@@ -27,6 +28,40 @@ func (p *Plan) occurred(o Observed, s *vmi.VirtualMachineInstanceStatus) {
 		s.GuestPanics = n
 		p.Events = append(p.Events, warning(EventPanicked, fmt.Sprintf("The kernel of the guest panicked; panics since it was started: %d", n.Count)))
 	}
+	p.settled(s, o.Now)
+}
+
+// ReasonRebootsAgain is the reason of the condition GuestRebootLoop.
+const ReasonRebootsAgain = "RebootsAgainAndAgain"
+
+// loops makes the condition of a guest that reboots again and again, given the count that
+// was reported before and the one that is reported now.
+func (p *Plan) loops(before, now *vmi.GuestOccurrences, s *vmi.VirtualMachineInstanceStatus) {
+	if before == nil || now.Count < LoopReboots || s.Phase.Final() {
+		return
+	}
+	mean := now.LastTimestamp.Sub(before.LastTimestamp.Time) / time.Duration(now.Count-before.Count)
+	if mean > LoopInterval {
+		return
+	}
+	f := vmi.Finding{Reason: ReasonRebootsAgain, Message: fmt.Sprintf("The guest reboots again and again, %d times since it was started: its console says why", now.Count)}
+	if s.Condition(vmi.ConditionGuestRebootLoop) == nil {
+		p.Events = append(p.Events, warning(EventRebootLoop, f.Message))
+	}
+	s.SetCondition(vmi.Condition{Type: vmi.ConditionGuestRebootLoop, Status: corev1.ConditionTrue, Reason: f.Reason, Message: f.Message}, now.LastTimestamp)
+}
+
+// settled removes the condition of a guest that has not rebooted for LoopOver since its
+// last reboot that was reported.
+func (p *Plan) settled(s *vmi.VirtualMachineInstanceStatus, now time.Time) {
+	if s.Condition(vmi.ConditionGuestRebootLoop) == nil || s.GuestReboots == nil {
+		return
+	}
+	if left := s.GuestReboots.LastTimestamp.Add(LoopOver).Sub(now); left > 0 {
+		p.recheck(min(left, LoopOver))
+		return
+	}
+	s.RemoveCondition(vmi.ConditionGuestRebootLoop)
 }
 
 // risen is the count to report in place of before, if it is higher and it is time to

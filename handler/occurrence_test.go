@@ -64,6 +64,61 @@ func TestWhatAGuestDidIsCounted(t *testing.T) {
 	}
 }
 
+func TestAGuestThatRebootsAgainAndAgainHasACondition(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		every time.Duration
+		times int64
+		loops bool
+	}{
+		"a guest that cannot boot":          {5 * time.Second, 20, true},
+		"a guest that takes a minute to":    {time.Minute, 8, true},
+		"an installation":                   {30 * time.Second, 3, false},
+		"a guest that reboots once an hour": {time.Hour, 20, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := instance(vmi.Running)
+			v.Status = *Decide(observed(v, session(v, state(protocol.Running)))).Status
+			at, warnings := now, 0
+			look := func(reboots int64) Plan {
+				o := observed(v, session(v, &protocol.State{Phase: protocol.Running, Reboots: reboots}))
+				o.Now = at
+				p := Decide(o)
+				for _, e := range p.Events {
+					if e.Reason == EventRebootLoop {
+						require.True(t, e.Warning)
+						warnings++
+					}
+				}
+				v.Status = *p.Status
+				return p
+			}
+			for n := range tt.times {
+				at = at.Add(tt.every)
+				look(n + 1)
+			}
+			for range 10 { // what was held back
+				at = at.Add(20 * time.Second)
+				look(tt.times)
+			}
+			c := v.Status.Condition(vmi.ConditionGuestRebootLoop)
+			require.Equal(t, tt.loops, c != nil)
+			if !tt.loops {
+				require.Zero(t, warnings)
+				return
+			}
+			require.Equal(t, 1, warnings)
+			require.Equal(t, ReasonRebootsAgain, c.Reason)
+			require.Equal(t, corev1.ConditionTrue, v.Status.Condition(vmi.ConditionReady).Status, "it runs")
+			at = at.Add(look(tt.times).Recheck)
+			at = at.Add(LoopOver)
+			look(tt.times)
+			require.Nil(t, v.Status.Condition(vmi.ConditionGuestRebootLoop), "it has not rebooted since")
+		})
+	}
+}
+
 func TestALoopOfRebootsCostsFewWrites(t *testing.T) {
 	t.Parallel()
 	v := instance(vmi.Running)

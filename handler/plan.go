@@ -77,6 +77,7 @@ const (
 	EventRebooted     = "GuestRebooted"
 	EventPanicked     = "GuestPanicked"
 	EventNotBooted    = "GuestNotBooted"
+	EventRebootLoop   = "GuestRebootLoop"
 
 	EventCredentialsSynchronized = vmi.ReasonCredentialsSynchronized
 	EventCredentialsFailed       = vmi.ReasonCredentialsFailed

@@ -28,6 +28,12 @@ const (
 	// that reboots again and again.
 	CountFirst  = 10 * time.Second
 	CountLatest = 5 * time.Minute
+	// A guest reboots again and again that has rebooted LoopReboots times since it was
+	// started, the last times every LoopInterval or more often. An installation reboots
+	// two or three times. It does not any more when it has not for LoopOver.
+	LoopReboots  = 5
+	LoopInterval = 2 * time.Minute
+	LoopOver     = 10 * time.Minute
 )
 
 // CountInterval is how long after a report of the count a higher one is not

@@ -34,6 +34,9 @@ type RemoveFinalizer struct{}
 // SetLabel makes the label of the object this value.
 type SetLabel struct{ Key, Value string }
 
+// RemoveLabel removes the label of the object.
+type RemoveLabel struct{ Key string }
+
 // CreatePod creates a pod that the object controls. A pod of that name that the
 // object controls already is as good.
 type CreatePod struct{ Pod *corev1.Pod }
@@ -111,6 +114,7 @@ type Emit struct {
 
 func (AddFinalizer) action()    {}
 func (RemoveFinalizer) action() {}
+func (RemoveLabel) action()     {}
 func (SetLabel) action()        {}
 func (CreatePod) action()       {}
 func (DeletePod) action()       {}

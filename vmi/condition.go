@@ -29,6 +29,9 @@ const (
 	// a hint and fails nothing. The reason is NothingReadFromDisks or
 	// NoBootableDevice.
 	ConditionGuestNotBooted ConditionType = "GuestNotBooted"
+	// ConditionGuestRebootLoop is True while the guest reboots again and again. KubeVirt
+	// does not have it.
+	ConditionGuestRebootLoop ConditionType = "GuestRebootLoop"
 	// ConditionProvisioning is True while claims that the VMI needs are not there
 	// or not bound.
 	ConditionProvisioning ConditionType = "Provisioning"
@@ -85,6 +88,9 @@ const (
 	// ConditionReplicaPaused is True while the set does nothing because
 	// spec.paused is true.
 	ConditionReplicaPaused ConditionType = "ReplicaPaused"
+	// ConditionReplicaOutdated is True while VMIs of the set are of an earlier template.
+	// KubeVirt does not have it.
+	ConditionReplicaOutdated ConditionType = "ReplicaOutdated"
 )
 
 // The conditions of a VirtualMachineInstanceMigration.

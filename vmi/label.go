@@ -77,6 +77,9 @@ const (
 
 	// NodeNameLabel is the node that a VMI runs on.
 	NodeNameLabel = "kubevirt.io/nodeName"
+	// OutdatedLauncherLabel is on a VMI whose launcher has another image than the one that
+	// a start would have now, as after an upgrade. Its value is empty.
+	OutdatedLauncherLabel = "kubevirt.io/outdatedLauncherImage"
 	// MigrationJobLabel is the UID of the migration that a launcher pod was made
 	// for.
 	MigrationJobLabel = "kubevirt.io/migrationJobUID"

@@ -52,8 +52,8 @@ func TestAFieldIsExplained(t *testing.T) {
 	require.Contains(t, said, "virtio is the fastest")
 }
 
-// The API server says of a field that is not served only that it is unknown, before
-// any webhook. The object around it names it, and says where the reason is.
+// A field that is not served is refused with its reason, whatever the client, also while
+// no webhook answers. The object around it names it, and says where the reason is.
 func TestAFieldThatIsNotServedIsNamedByItsObject(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
@@ -62,16 +62,40 @@ func TestAFieldThatIsNotServedIsNamedByItsObject(t *testing.T) {
 	require.Error(t, err)
 	for field, object := range map[string]string{"reservation": "vmi.spec.domain.devices.disks.lun", "hotpluggable": "vmi.spec.volumes.persistentVolumeClaim", "attestation": "vmi.spec.domain.launchSecurity.sev", "virtAPI": "kubevirt.spec.configuration.developerConfiguration.logVerbosity"} {
 		if field == "reservation" || field == "hotpluggable" {
-			require.Regexp(t, `unknown field "spec\S*\.`+field+`"`, said)
+			require.Regexp(t, `spec\S*\.`+field+`: Invalid value: .*: not served yet: `, said)
 		}
 		explained, err := kubectl(t, "", "explain", object)
 		require.NoError(t, err, explained)
 		require.Regexp(t, `(?s)Not served: [^.]*\b`+field+`\b`, explained)
 		require.Regexp(t, `Podvisor's\s+docs/fields\.md\s+and\s+its\s+program\s+check-manifest\s+say\s+why`, explained)
 	}
-	said, err = kubectl(t, fmt.Sprintf(with, s.name), "create", "--validate=warn", "-f", "-")
-	require.NoError(t, err, said)
-	require.Contains(t, said, `unknown field "spec.domain.devices.disks[0].lun.reservation"`)
+	for _, validate := range []string{"warn", "ignore"} {
+		said, err = kubectl(t, fmt.Sprintf(with, s.name), "create", "--validate="+validate, "-f", "-")
+		require.Error(t, err, said)
+		require.Contains(t, said, "not served yet: no helper for persistent reservations runs on the node")
+	}
+}
+
+// A client that does not ask for strict validation, as client-go does by default, gets the
+// sentence of check-manifest, and nothing of its object is dropped in silence.
+func TestAFieldThatIsNotServedIsRefusedWhateverTheClient(t *testing.T) {
+	t.Parallel()
+	w := newWebhooks(t, nil)
+	w.serve()
+	for name, tt := range map[string]struct{ manifest, want string }{
+		"an instance type": {"kind: VirtualMachine\nspec: {runStrategy: Always, instancetype: {name: u1.small, kind: VirtualMachineInstancetype}, template: {spec: {domain: {devices: {}}}}}",
+			"spec.instancetype: Forbidden: not served yet: there are no instance types"},
+		"a preference": {"kind: VirtualMachine\nspec: {runStrategy: Always, preference: {name: fedora}, template: {spec: {domain: {memory: {guest: 64Mi}, devices: {}}}}}",
+			"spec.preference: Forbidden: not served yet: there are no preferences"},
+		"a claim that is plugged": {"kind: VirtualMachineInstance\nspec: {domain: {memory: {guest: 64Mi}, devices: {disks: [{name: a, disk: {bus: virtio}}]}}, volumes: [{name: a, persistentVolumeClaim: {claimName: a, hotpluggable: true}}]}",
+			"spec.volumes[0].persistentVolumeClaim.hotpluggable: Forbidden: not served yet: nothing can be added to a running VMI yet"},
+	} {
+		for _, validate := range []string{"strict", "warn", "ignore"} {
+			said, err := kubectl(t, "apiVersion: kubevirt.io/v1\nmetadata: {name: a}\n"+tt.manifest, "-n", w.name, "create", "--validate="+validate, "-f", "-")
+			require.Error(t, err, name)
+			require.Contains(t, strings.Join(strings.Fields(said), " "), tt.want, "%s, --validate=%s", name, validate)
+		}
+	}
 }
 
 func TestMissingMemoryHasAField(t *testing.T) {
@@ -153,7 +177,7 @@ func TestARefusalNamesTheFieldAndTheWayOut(t *testing.T) {
 		},
 		"a field that is not built": {
 			withDevices(s.name, "{name: a, lun: {reservation: true}}", "", "", "{name: a, persistentVolumeClaim: {claimName: a}}"),
-			`unknown field "spec.domain.devices.disks[0].lun.reservation"`,
+			`spec.domain.devices.disks[0].lun.reservation: Forbidden: not served yet: no helper for persistent reservations runs on the node`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

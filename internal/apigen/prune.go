@@ -17,6 +17,8 @@ type pruner struct {
 	// pruned is what was taken out, with paths that begin with the kind.
 	pruned []gap
 	faults []error
+	// hidden are the fields of specs that were taken out.
+	hidden []hidden
 }
 
 func (p *pruner) fault(format string, args ...any) {
@@ -30,6 +32,7 @@ func (p *pruner) definition(d *definition) {
 	limit(s)
 	limitLists(s) // of the metadata of templates, which is described here
 	p.addFormer(d)
+	p.refuseHidden()
 }
 
 // schema prunes the schema of a type, and names in its description what is not
@@ -40,8 +43,7 @@ func (p *pruner) schema(at string, s node, t *goType) {
 	p.mention(at, s, p.pruned[before:])
 }
 
-// whereToLook ends the list of fields that are not served. An API server says of one
-// only that it is unknown.
+// whereToLook ends the list of fields that are not served.
 const whereToLook = ". Podvisor's docs/fields.md and its program check-manifest say why."
 
 // mention appends to the description of an object the names of its fields that
@@ -107,6 +109,11 @@ func (p *pruner) prune(at string, s node, t *goType) {
 func (p *pruner) hide(at string, s node, name string, f *goField) bool {
 	if f == nil || f.hidden() == "" {
 		return false
+	}
+	was := object(s.child("properties")[name])
+	if t, ok := was["type"].(string); ok && strings.HasPrefix(at, p.kind+".spec") {
+		items, _ := was.child("items")["type"].(string)
+		p.hidden = append(p.hidden, hidden{in: s, name: name, kind: t, items: items, why: f.hidden(), refused: f.refused != ""})
 	}
 	delete(s.child("properties"), name)
 	unrequire(s, name)

@@ -175,6 +175,7 @@ func TestHeadsAreKubeVirts(t *testing.T) {
 // has.
 var furtherColumns = []string{
 	"column Reason string .status.reason",
+	"column Deleting date .metadata.deletionTimestamp",
 	"column Message string .status.conditions[?(@.type=='Ready')].message priority=1",
 }
 

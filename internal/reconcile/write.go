@@ -60,6 +60,13 @@ func (w *Writer[T, L]) Label(ctx context.Context, old T, key, value string) (T, 
 	})
 }
 
+// Unlabel removes the label of the object old.
+func (w *Writer[T, L]) Unlabel(ctx context.Context, old T, key string) (T, error) {
+	return w.write(ctx, "remove label "+key, old, func(ctx context.Context, c client.Objects[T, L]) (T, error) {
+		return patchMetadata(ctx, c, old, "labels", map[string]any{key: nil})
+	})
+}
+
 // patchMetadata merges one part of the metadata into that of the object old.
 func patchMetadata[T client.Object, L runtime.Object](ctx context.Context, c client.Objects[T, L], old T, part string, value any) (T, error) {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{

@@ -53,8 +53,9 @@ func free(s *vmi.VirtualMachineInstanceSpec) {
 
 // differentNotes are the labels or annotations in which two VMIs differ. A launcher pod has
 // those of its VMI: its labels make it an endpoint of Services, and its annotations say to
-// the networks what to attach. A VMI has the generation of its VirtualMachine, which may be
-// changed meanwhile, and how often its place in a set has failed.
+// the networks what to attach. A VMI has the generation of its VirtualMachine or the hash of
+// its set's template, which may be changed meanwhile, and how often its place in a set has
+// failed.
 func differentNotes(at string, asked, made map[string]string) []string {
 	all := maps.Clone(asked)
 	if all == nil {
@@ -65,7 +66,7 @@ func differentNotes(at string, asked, made map[string]string) []string {
 	for k := range all {
 		a, was := asked[k]
 		b, is := made[k]
-		if k != vmi.VMGenerationAnnotation && k != replicaset.FailuresAnnotation && (a != b || was != is) {
+		if k != vmi.VMGenerationAnnotation && k != replicaset.FailuresAnnotation && k != replicaset.TemplateAnnotation && (a != b || was != is) {
 			out = append(out, fmt.Sprintf("%s[%s]", at, k))
 		}
 	}

@@ -168,7 +168,7 @@ func answerDefaults(k kinds.Kind, c kinds.Cluster, req *admissionv1.AdmissionReq
 	if err != nil {
 		return nil, err
 	}
-	if faults := former(k, req, raw); len(faults) > 0 {
+	if faults := append(former(k, req, raw), unserved(k, raw)...); len(faults) > 0 {
 		return refused(apierrors.NewInvalid(k.GroupKind(), nameOf(req), validate.First(faults))), nil
 	}
 	done, faults, err := complete(k, c, req.Object.Raw, req.OldObject.Raw)

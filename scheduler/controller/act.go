@@ -90,6 +90,9 @@ func (e *executor[T, L]) do(ctx context.Context, o T, a scheduler.Action) (T, er
 	case scheduler.SetLabel:
 		log.Info("set label", "label", a.Key, "value", a.Value)
 		return e.writer.Label(ctx, o, a.Key, a.Value)
+	case scheduler.RemoveLabel:
+		log.Info("remove label", "label", a.Key)
+		return e.writer.Unlabel(ctx, o, a.Key)
 	case scheduler.CreatePod:
 		log.Info("create pod", "pod", a.Pod.Name)
 		return o, e.createPod(ctx, o, a.Pod)

@@ -133,6 +133,7 @@ func watch(o Observed) scheduler.Plan {
 		}
 		p.Actions = append(p.Actions, opened(o)...)
 		p.Actions = append(p.Actions, labelled(o, o.VMI.Status.NodeName)...)
+		p.Actions = append(p.Actions, outdated(o)...)
 		return p
 	}
 	e := endOf(active)

@@ -24,6 +24,9 @@ func FullImage(image string) string {
 	return name + fullSuffix + tag
 }
 
+// ImageOf is the launcher's image that the VMI would get if it were started now.
+func (c Config) ImageOf(v *vmi.VirtualMachineInstance) string { return c.image(v) }
+
 // image is the launcher's image that has what the VMI needs.
 func (c Config) image(v *vmi.VirtualMachineInstance) string {
 	if needsFull(&v.Spec.Domain) {

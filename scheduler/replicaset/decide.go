@@ -28,7 +28,7 @@ func Decide(o Observed) scheduler.Plan {
 	selector, err := selectorOf(o.Set)
 	if err != nil {
 		return writeStatus(o, counted{replicas: o.Set.Status.Replicas, ready: o.Set.Status.ReadyReplicas, selector: o.Set.Status.LabelSelector},
-			&vmi.Finding{Reason: InvalidTemplate, Message: err.Error()})
+			&vmi.Finding{Reason: InvalidTemplate, Message: err.Error()}, nil)
 	}
 	m := classify(o, selector)
 	var p scheduler.Plan
@@ -44,7 +44,7 @@ func Decide(o Observed) scheduler.Plan {
 		p.Actions = append(p.Actions, c.actions()...)
 		p.Recheck = c.recheck
 	}
-	status := writeStatus(o, count(m, c, selector.String()), failure(o, m, c))
+	status := writeStatus(o, count(m, c, selector.String()), failure(o, m, c), outdated(o, m))
 	p.Actions = append(p.Actions, status.Actions...)
 	if p.Recheck == 0 || status.Recheck > 0 && status.Recheck < p.Recheck {
 		p.Recheck = status.Recheck

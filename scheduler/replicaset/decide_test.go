@@ -353,6 +353,8 @@ func TestVMIsHaveTheTemplateWithoutWhatOnlyPodvisorWrites(t *testing.T) {
 	w.settle()
 	v := w.vmis[0]
 	require.Equal(t, map[string]string{"app": "web", "set": "testvmi"}, v.Labels)
+	require.NotEmpty(t, v.Annotations[replicaset.TemplateAnnotation])
+	delete(v.Annotations, replicaset.TemplateAnnotation)
 	require.Equal(t, map[string]string{"note": "a"}, v.Annotations)
 	require.Regexp(t, `^web-web-[a-z0-9-]+-[a-z2-9]{6}$`, v.Name)
 	require.LessOrEqual(t, len(v.Name), 63)

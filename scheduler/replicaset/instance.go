@@ -24,11 +24,12 @@ func Instance(s *vmi.VirtualMachineInstanceReplicaSet, name string, failures int
 		},
 		Spec: t.Spec,
 	}
+	if out.Annotations == nil {
+		out.Annotations = map[string]string{}
+	}
 	delete(out.Annotations, FailuresAnnotation)
+	out.Annotations[TemplateAnnotation] = templateHash(s)
 	if failures > 0 {
-		if out.Annotations == nil {
-			out.Annotations = map[string]string{}
-		}
 		out.Annotations[FailuresAnnotation] = strconv.Itoa(failures)
 	}
 	return out

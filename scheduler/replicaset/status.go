@@ -75,8 +75,9 @@ func because(v *vmi.VirtualMachineInstance) string {
 	return what + ". It is replaced after a while; to replace it now, delete it"
 }
 
-// writeStatus is the plan that makes the status say what is observed.
-func writeStatus(o Observed, n counted, f *vmi.Finding) scheduler.Plan {
+// writeStatus is the plan that makes the status say what is observed: what is wrong, and
+// which VMIs are of an earlier template.
+func writeStatus(o Observed, n counted, f, old *vmi.Finding) scheduler.Plan {
 	set, now := o.Set.DeepCopy(), metav1.NewTime(o.Now)
 	s := &set.Status
 	condition(s, vmi.ConditionReplicaFailure, f, now)
@@ -85,6 +86,7 @@ func writeStatus(o Observed, n counted, f *vmi.Finding) scheduler.Plan {
 		paused = &vmi.Finding{Reason: Paused, Message: "spec.paused is true: no VMI is created or deleted"}
 	}
 	condition(s, vmi.ConditionReplicaPaused, paused, now)
+	condition(s, vmi.ConditionReplicaOutdated, old, now)
 	s.LabelSelector = n.selector
 	countsOnly := equality.Semantic.DeepEqual(set.Status, o.Set.Status)
 	s.Replicas, s.ReadyReplicas = n.replicas, n.ready

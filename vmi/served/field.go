@@ -36,6 +36,10 @@ func (f Field) String() string {
 	return f.Path + ": " + state + f.Why
 }
 
+// Sentence is String without the path, as the API server and admission say it of the field
+// of an object, which they name themselves.
+func (f Field) Sentence() string { return f.state() + f.Why }
+
 func (f Field) state() string {
 	if f.Refused {
 		return "not served: "

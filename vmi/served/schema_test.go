@@ -27,6 +27,15 @@ type structure struct {
 	Items                *structure           `json:"items"`
 	Enum                 []any                `json:"enum"`
 	Free                 bool                 `json:"x-kubernetes-preserve-unknown-fields"`
+	Description          string               `json:"description"`
+	Rules                []struct {
+		Rule string `json:"rule"`
+	} `json:"x-kubernetes-validations"`
+}
+
+// refuses says that the schema has the field only to refuse it with a reason.
+func (s structure) refuses() bool {
+	return strings.HasPrefix(s.Description, "Not served: ") && len(s.Rules) == 1 && s.Rules[0].Rule == "false"
 }
 
 // served are the kinds that have a schema.
@@ -59,7 +68,7 @@ func schemaOf(t *testing.T, d vmi.Definition) structure {
 	return crd.Spec.Versions[0].Schema.OpenAPIV3Schema
 }
 
-// unknown are the fields of the value that the schema does not have, without
+// unknown are the fields of the value that the schema does not have, or refuses, without
 // those below them.
 func (s structure) unknown(at *field.Path, v any) []string {
 	var out []string
@@ -72,6 +81,8 @@ func (s structure) unknown(at *field.Path, v any) []string {
 		for k, below := range v {
 			p, ok := s.Properties[k]
 			switch {
+			case ok && p.refuses():
+				out = append(out, at.Child(k).String())
 			case ok:
 				out = append(out, p.unknown(at.Child(k), below)...)
 			case s.AdditionalProperties != nil:
