@@ -115,7 +115,6 @@ func TestTriesToPullAnImageAreOneWriteAndOneEvent(t *testing.T) {
 	v.Spec.Volumes[0].ContainerDisk.Image = "localhost:1/podvisor/missing:e2e"
 	v = s.create(v)
 	require.Contains(t, s.awaitReason("waits", "ErrImagePull"), "ErrImagePull: volume root: ")
-	said := s.get("waits")
 	eventually(t, long, func() error {
 		for _, c := range s.pod(v).Status.ContainerStatuses {
 			if w := c.State.Waiting; w != nil && w.Reason == "ImagePullBackOff" {
@@ -124,9 +123,21 @@ func TestTriesToPullAnImageAreOneWriteAndOneEvent(t *testing.T) {
 		}
 		return fmt.Errorf("the kubelet does not back off: %+v", s.pod(v).Status.ContainerStatuses)
 	})
-	time.Sleep(time.Second) // virt-controller has seen it, too
-	require.Equal(t, said.ResourceVersion, s.get("waits").ResourceVersion)
-	require.Equal(t, map[string]int32{"ErrImagePull": 1}, s.warnings(v))
+	require.Contains(t, s.awaitReason("waits", "ImagePullBackOff"), "ImagePullBackOff: volume root: ")
+	said := s.get("waits")
+	eventually(t, long, func() error { // the kubelet tries once more
+		var tries int32
+		l, err := world.kube.CoreV1().Events(s.name).List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.uid=" + string(s.pod(v).UID) + ",reason=Pulling"})
+		for _, e := range l.Items {
+			tries += max(e.Count, 1)
+		}
+		if err == nil && tries < 3 {
+			err = fmt.Errorf("the kubelet has tried %d times", tries)
+		}
+		return err
+	})
+	require.Equal(t, said.ResourceVersion, s.get("waits").ResourceVersion, "it stays there")
+	require.Equal(t, map[string]int32{"ErrImagePull": 1, "ImagePullBackOff": 1}, s.warnings(v))
 	s.delete("waits")
 	s.awaitGone(v)
 }

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podvisor/podvisor/launcher/protocol"
+	"github.com/podvisor/podvisor/storage/credential"
 	"github.com/podvisor/podvisor/vmi"
 )
 
@@ -32,7 +33,7 @@ func agent(o Observed, s *vmi.VirtualMachineInstanceStatus, now metav1.Time) {
 
 // credentials is the condition of the keys and passwords that the agent writes, with
 // an event when it changes.
-func (p *Plan) credentials(state *protocol.State, s *vmi.VirtualMachineInstanceStatus, now metav1.Time) {
+func (p *Plan) credentials(v *vmi.VirtualMachineInstance, state *protocol.State, s *vmi.VirtualMachineInstanceStatus, now metav1.Time) {
 	if state.Credentials == nil {
 		s.RemoveCondition(vmi.ConditionAccessCredentialsSynchronized)
 		return
@@ -40,6 +41,12 @@ func (p *Plan) credentials(state *protocol.State, s *vmi.VirtualMachineInstanceS
 	c := vmi.Condition{
 		Type: vmi.ConditionAccessCredentialsSynchronized, Status: corev1.ConditionTrue, Reason: vmi.ReasonCredentialsSynchronized,
 		Message: "The guest's agent has written the keys and passwords of the access credentials",
+	}
+	if note := state.Credentials.Note; note != "" {
+		c.Message += "; " + note
+		if !credential.UsesAgent(v) {
+			c.Message = "cloud-init has the SSH public keys of the access credentials; " + note
+		}
 	}
 	e := normal(EventCredentialsSynchronized, c.Message)
 	if why := state.Credentials.Failure; why != "" {

@@ -85,6 +85,9 @@ func TestTheCredentialsHaveACondition(t *testing.T) {
 	isNot := func(message string, at metav1.Time) *vmi.Condition {
 		return &vmi.Condition{Type: vmi.ConditionAccessCredentialsSynchronized, Status: corev1.ConditionFalse, Reason: "AccessCredentialsSyncFailed", LastTransitionTime: at, Message: message}
 	}
+	noted := func(message string) *vmi.Condition {
+		return &vmi.Condition{Type: vmi.ConditionAccessCredentialsSynchronized, Status: corev1.ConditionTrue, Reason: "AccessCredentialsSyncSuccess", LastTransitionTime: at, Message: message}
+	}
 	succeeded := []Event{normal("AccessCredentialsSyncSuccess", is(at).Message)}
 	failed := func(why string) []Event { return []Event{warning("AccessCredentialsSyncFailed", why)} }
 	for name, tt := range map[string]struct {
@@ -94,8 +97,10 @@ func TestTheCredentialsHaveACondition(t *testing.T) {
 		want        *vmi.Condition
 		events      []Event
 	}{
-		"none":                         {protocol.Running, nil, nil, nil, nil},
-		"written":                      {protocol.Running, &protocol.Credentials{}, nil, is(at), succeeded},
+		"none":    {protocol.Running, nil, nil, nil, nil},
+		"written": {protocol.Running, &protocol.Credentials{}, nil, is(at), succeeded},
+		"an odd key that cloud-init has": {protocol.Running, &protocol.Credentials{Note: "line 1 is odd"}, nil, noted("cloud-init has the SSH public keys of the access credentials; line 1 is odd"),
+			[]Event{normal("AccessCredentialsSyncSuccess", "cloud-init has the SSH public keys of the access credentials; line 1 is odd")}},
 		"written already":              {protocol.Running, &protocol.Credentials{}, is(before), is(before), nil},
 		"failed":                       {protocol.Running, &protocol.Credentials{Failure: "no user"}, is(before), isNot("no user", at), failed("no user")},
 		"failed in another way":        {protocol.Running, &protocol.Credentials{Failure: "no agent"}, isNot("no user", before), isNot("no agent", before), failed("no agent")},

@@ -88,7 +88,7 @@ func (p *Plan) running(o Observed, s *vmi.VirtualMachineInstanceStatus, now meta
 	p.notBooted(state, s, now)
 	if state.Phase != protocol.Stopping { // the agent ends before the guest, and the end removes its conditions
 		agent(o, s, now)
-		p.credentials(state, s, now)
+		p.credentials(o.Instance, state, s, now)
 	}
 }
 

@@ -75,6 +75,10 @@ const (
 	// VMI has.
 	VMGenerationAnnotation = "kubevirt.io/vm-generation"
 
+	// FailFastAnnotation of a VMI, with any value, makes its launcher fail at once. Clients
+	// test with it how they handle starts that fail.
+	FailFastAnnotation = "kubevirt.io/func-test-virt-launcher-fail-fast"
+
 	// NodeNameLabel is the node that a VMI runs on.
 	NodeNameLabel = "kubevirt.io/nodeName"
 	// OutdatedLauncherLabel is on a VMI whose launcher has another image than the one that

@@ -59,8 +59,12 @@ func launch(args []string) error {
 	f.StringVar((*string)(&c.UID), "uid", "", "the VMI's UID")
 	f.DurationVar(&c.GracePeriod, "grace-period", vmi.DefaultGracePeriod, "how long the guest may take to power off after SIGTERM")
 	f.BoolVar(&c.AllowEmulation, "allow-emulation", false, "run the guest without KVM if there is none")
+	failFast := f.Bool("fail-fast", false, "fail at once, as a test of those who handle it")
 	if err := program.ParseFlags(&f, args); err != nil {
 		return err
+	}
+	if *failFast {
+		return fmt.Errorf("the VMI has the annotation %s", vmi.FailFastAnnotation)
 	}
 	ends, err := c.Connect(os.Stdin, os.Stdout, os.Stderr)
 	if err != nil {

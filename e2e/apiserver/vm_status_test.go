@@ -221,3 +221,28 @@ func TestTheStatusOfAVMSaysWhyItsPodDoesNotRun(t *testing.T) {
 	s.status(p, waiting("ImagePullBackOff", "Back-off pulling image"))
 	s.awaitPrintable("vm", vmi.StatusImagePullBackOff)
 }
+
+// Programs compare the revision that a VMI was started from with the spec of its VM.
+func TestAStartRevisionIsTheSpecAsItIsStored(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	s.controlVMs()
+	const manifest = "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: vm}\nspec: {runStrategy: Always, template: {metadata: {labels: {a: b}}, spec: {domain: {memory: {guest: 65536Ki}, devices: {}}}}}\n"
+	said, err := kubectl(t, manifest, "-n", s.name, "create", "-f", "-")
+	require.NoError(t, err, said)
+	var data, spec string
+	eventually(t, func() error {
+		l, err := world.kube.AppsV1().ControllerRevisions(s.name).List(t.Context(), metav1.ListOptions{})
+		if err == nil && len(l.Items) != 1 {
+			err = fmt.Errorf("%d revisions", len(l.Items))
+		}
+		if err == nil {
+			data = string(l.Items[0].Data.Raw)
+		}
+		return err
+	})
+	spec, err = kubectl(t, "", "-n", s.name, "get", "vm", "vm", "-o", "jsonpath={.spec}")
+	require.NoError(t, err, spec)
+	require.Contains(t, spec, "65536Ki")
+	require.JSONEq(t, `{"spec":`+spec+`}`, data)
+}

@@ -102,7 +102,7 @@ func New(c Config) (*Controller, error) {
 	k.targets = informer.New(c.Client.VirtualMachineInstances(metav1.NamespaceAll), informer.Selection{TargetNode: c.Node})
 	k.writer = reconcile.NewWriter(c.Client, vmi.VirtualMachineInstances)
 	// KubeVirt names the work queue so.
-	k.loop = reconcile.New(reconcile.Config{Name: "virt-handler-vm", Do: k.reconcile, Workers: c.Workers, Metrics: c.Metrics, Logger: c.Logger})
+	k.loop = reconcile.New(reconcile.Config{Name: "virt-handler-vm", Do: k.reconcile, Workers: c.Workers, Metrics: c.Metrics, Logger: c.Logger, LogKey: "vmi"})
 	var err error
 	k.events, err = reconcile.NewEvents(reconcile.EventsConfig{Client: c.Events, Component: component, Node: c.Node, Logger: c.Logger})
 	err = errors.Join(err,

@@ -81,7 +81,7 @@ func NewEvents(c EventsConfig) (*Events, error) {
 // There is no queue: an event goes with a change of the object, so there is
 // nothing to aggregate, and one in a queue would be lost when the process ends.
 func (e *Events) Emit(ctx context.Context, o informer.Object, ev Event) {
-	log := e.Logger.With("object", o.GetNamespace()+"/"+o.GetName(), "reason", ev.Reason)
+	log := e.Logger.With(LogKey(o), o.GetNamespace()+"/"+o.GetName(), "reason", ev.Reason)
 	out, err := e.event(o, ev)
 	switch {
 	case err != nil:

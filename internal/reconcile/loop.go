@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,6 +28,7 @@ type Loop struct {
 	do      Func
 	workers int
 	log     *slog.Logger
+	logKey  string
 	queue   workqueue.TypedRateLimitingInterface[string]
 }
 
@@ -43,6 +45,8 @@ type Config struct {
 	Metrics workqueue.MetricsProvider
 	// Logger takes a line for each failure. Nil: nothing is logged.
 	Logger *slog.Logger
+	// LogKey names the key in the log. Empty: key.
+	LogKey string
 }
 
 // Delays between two tries of a key that fails.
@@ -64,7 +68,7 @@ func New(c Config) *Loop {
 		Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[string]{Name: c.Name, MetricsProvider: c.Metrics, Queue: newFair()}),
 	})
 	return &Loop{
-		name: c.Name, do: c.Do, workers: c.Workers, log: c.Logger,
+		name: c.Name, do: c.Do, workers: c.Workers, log: c.Logger, logKey: cmp.Or(c.LogKey, "key"),
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstDelay, lastDelay),
 			workqueue.TypedRateLimitingQueueConfig[string]{Name: c.Name, MetricsProvider: c.Metrics, DelayingQueue: delaying}),
@@ -95,7 +99,7 @@ func (l *Loop) next(ctx context.Context) bool {
 	}
 	defer l.queue.Done(key)
 	after, err := l.call(ctx, key)
-	log := l.log.With("loop", l.name, "key", key)
+	log := l.log.With("loop", l.name, l.logKey, key)
 	switch {
 	case err == nil:
 		l.queue.Forget(key)

@@ -60,7 +60,7 @@ func TestAStateThatFitsIsKept(t *testing.T) {
 			Generation: 3, Phase: Running, Emulated: true, Machine: "pc-q35-7.2", VSOCKCID: 3, Agent: &Agent{Version: "7.2.22"},
 			Finding: &vmi.Finding{Reason: "AttachFailed", Message: "no such file"},
 			Disks:   []Disk{{Name: "root.disk-1", Target: "vda", SizeBytes: 5}}, Reboots: 3, Panics: 1, Frozen: true,
-			NotBooted: &vmi.Finding{Reason: ReasonNothingRead, Message: "nothing was read"}, Credentials: &Credentials{Failure: "no such user"},
+			NotBooted: &vmi.Finding{Reason: ReasonNothingRead, Message: "nothing was read"}, Credentials: &Credentials{Failure: "no such user", Note: "line 1 is odd"},
 			KernelBoot: &vmi.KernelBootStatus{KernelInfo: &vmi.BootFileInfo{Checksum: 7}, InitrdInfo: &vmi.BootFileInfo{Checksum: 8}},
 			Interfaces: []Interface{{Name: "eth0", MAC: "02:29:ef:a9:cb:99", Addresses: []string{"10.0.2.2", "fd10:0:2::2"}}},
 			Links:      []Link{{Name: "default", State: "up"}, {Name: "lan", State: "down"}},

@@ -254,9 +254,14 @@ func (a Agent) sanitized() Agent { return Agent{Version: sanitizeToken(a.Version
 type Credentials struct {
 	// Failure is why it does not have all of them, for people. Empty: it has them.
 	Failure string `json:"failure,omitempty"`
+	// Note is what looks wrong in them and was passed on as it is, for people. Empty:
+	// nothing.
+	Note string `json:"note,omitempty"`
 }
 
-func (c Credentials) sanitized() Credentials { return Credentials{Failure: shorten(c.Failure)} }
+func (c Credentials) sanitized() Credentials {
+	return Credentials{Failure: shorten(c.Failure), Note: shorten(c.Note)}
+}
 
 // Interface is a network interface of a guest, as its agent reports it: the guest may
 // say what it likes.

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/podvisor/podvisor/launcher"
 	"github.com/podvisor/podvisor/launcher/libvirt"
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/storage/credential"
@@ -72,6 +73,8 @@ type credentials struct {
 	// read reads what the agent is to write. ok is false if it writes nothing, or if
 	// that cannot be read now.
 	read func() (access credential.Access, faults []string, ok bool)
+	// doubts names what looks wrong and is passed on as it is. Nil: nothing is.
+	doubts func() []string
 	// write writes it, and returns what failed.
 	write func(context.Context, credential.Access) []string
 
@@ -123,7 +126,7 @@ func (c *credentials) sync(ctx context.Context, connected, fresh bool) *protocol
 func (c *credentials) report() *protocol.Credentials {
 	all := append(append([]string{}, c.faults...), c.failures...)
 	if len(all) == 0 {
-		return &protocol.Credentials{}
+		return &protocol.Credentials{Note: c.note()}
 	}
 	if len(c.faults) == 0 && time.Since(c.began) < credentialsSettle {
 		return nil
@@ -132,6 +135,14 @@ func (c *credentials) report() *protocol.Credentials {
 		all = append(all[:maxFailures], fmt.Sprintf("%d more", n))
 	}
 	return &protocol.Credentials{Failure: strings.Join(all, "; ")}
+}
+
+// note is what looks wrong and was passed on as it is.
+func (c *credentials) note() string {
+	if c.doubts == nil {
+		return ""
+	}
+	return strings.Join(c.doubts(), "; ")
 }
 
 // run compares the Secrets with what was written, until ctx ends.
@@ -150,15 +161,46 @@ func (c *credentials) run(ctx context.Context, look func(context.Context)) {
 
 // lookAtSecrets writes what has changed in the Secrets since the agent connected.
 func (s *Supervisor) lookAtSecrets(ctx context.Context) {
+	if note := s.seedNote(); note != "" {
+		s.setCredentials(&protocol.Credentials{Note: note})
+		return
+	}
 	if now := s.credentials.sync(ctx, s.facts.known().Agent != nil, false); now != nil {
 		s.setCredentials(now)
 	}
 }
 
+// seedNote is what looks wrong in keys that cloud-init alone installs: they were read when
+// the guest was started, and its agent writes none.
+func (s *Supervisor) seedNote() string {
+	s.facts.mu.Lock()
+	desired, exists := s.facts.desired, s.facts.domain == launcher.Running || s.facts.domain == launcher.Paused
+	s.facts.mu.Unlock()
+	if !exists || desired == nil || credential.UsesAgent(desired.Instance) || s.facts.known().Credentials != nil {
+		return ""
+	}
+	return s.credentials.note()
+}
+
+// credentialDoubts names what looks wrong in the Secrets.
+func (s *Supervisor) credentialDoubts() []string {
+	s.facts.mu.Lock()
+	desired := s.facts.desired
+	s.facts.mu.Unlock()
+	if desired == nil || len(desired.Instance.Spec.AccessCredentials) == 0 {
+		return nil
+	}
+	contents, err := readSecrets(desired.Instance, "")
+	if err != nil {
+		return nil // said by the next look
+	}
+	return credential.Doubts(desired.Instance, contents)
+}
+
 // setCredentials notes what is known of the keys and passwords.
 func (s *Supervisor) setCredentials(now *protocol.Credentials) {
 	if s.facts.note(func(s *protocol.State) { s.Credentials = now }) {
-		s.config.Logger.Info("the access credentials of the guest changed", "failure", now.Failure)
+		s.config.Logger.Info("the access credentials of the guest changed", "failure", now.Failure, "note", now.Note)
 	}
 }
 

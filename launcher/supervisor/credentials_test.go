@@ -151,7 +151,7 @@ func TestTheSecretsOfAPodAreRead(t *testing.T) {
 	version := filepath.Join(credential.Dir(root, "team"), "..1")
 	require.NoError(t, os.MkdirAll(version, 0o755))
 	require.NoError(t, os.Symlink("..1", filepath.Join(filepath.Dir(version), "..data")))
-	require.NoError(t, os.WriteFile(filepath.Join(version, "k"), []byte("private "+strings.Repeat("x", 10)), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(version, "k"), []byte("private "+strings.Repeat("x", 10)+"\x00"), 0o600))
 	_, err = seedKeys(v, root)
-	require.EqualError(t, err, `read the SSH public keys for cloud-init: secret "team": key k, line 1 is no SSH public key`)
+	require.EqualError(t, err, `read the SSH public keys for cloud-init: secret "team": key k, line 1 has control characters or is not UTF-8`)
 }

@@ -123,6 +123,8 @@ func New(c Config) (*Supervisor, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
+	// As the logs of virt-controller and virt-handler name it.
+	c.Logger = c.Logger.With("vmi", c.Namespace+"/"+c.Name)
 	if c.Console == nil {
 		c.Console = io.Discard
 	}
@@ -140,7 +142,7 @@ func New(c Config) (*Supervisor, error) {
 		up: s.connected, down: s.disconnected, event: s.happened, hung: s.replaceDaemon,
 	}
 	s.agent = &agent{look: s.lookAtAgent, changed: make(chan struct{}, 1)}
-	s.credentials = &credentials{read: s.readCredentials, write: s.writeCredentials}
+	s.credentials = &credentials{read: s.readCredentials, doubts: s.credentialDoubts, write: s.writeCredentials}
 	s.serial = &console.Serial{Socket: domain.SerialSocket(s.privateDir())}
 	s.server = control.NewServer(control.ServerConfig{
 		Namespace: c.Namespace, Name: c.Name, UID: c.UID, Logger: c.Logger,

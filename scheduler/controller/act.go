@@ -80,7 +80,7 @@ func (e *executor[T, L]) act(ctx context.Context, o T, p scheduler.Plan) (T, err
 }
 
 func (e *executor[T, L]) do(ctx context.Context, o T, a scheduler.Action) (T, error) {
-	log := e.log.With("object", reconcile.Key(o))
+	log := e.log.With(reconcile.LogKey(o), reconcile.Key(o))
 	switch a := a.(type) {
 	case scheduler.AddFinalizer:
 		return e.writer.Finalizers(ctx, o, append(slices.Clone(o.GetFinalizers()), e.finalizer))
@@ -117,19 +117,19 @@ func (e *executor[T, L]) do(ctx context.Context, o T, a scheduler.Action) (T, er
 	case scheduler.DeleteInstance:
 		return o, e.deleteInstances(ctx, o, []*vmi.VirtualMachineInstance{a.Instance})
 	case scheduler.AdoptInstance:
-		log.Info("adopt instance", "instance", a.Instance.Name)
+		log.Info("adopt instance", "vmi", reconcile.Key(a.Instance))
 		return o, e.owned.adopt(ctx, *metav1.NewControllerRef(o, e.kind.GroupVersionKind), a.Instance)
 	case scheduler.ReleaseInstance:
-		log.Info("release instance", "instance", a.Instance.Name)
+		log.Info("release instance", "vmi", reconcile.Key(a.Instance))
 		return o, e.owned.release(ctx, o.GetUID(), a.Instance)
 	case scheduler.ChangeInstance:
-		log.Info("change instance", "instance", a.Instance.Name, "annotations", a.Annotations, "links", a.Links)
+		log.Info("change instance", "vmi", reconcile.Key(a.Instance), "annotations", a.Annotations, "links", a.Links)
 		return o, e.owned.change(ctx, a)
 	case scheduler.CreateDataVolume:
 		log.Info("create DataVolume", "name", a.DataVolume.GetName())
 		return o, e.dataVolumes.create(ctx, o, a.DataVolume)
 	case scheduler.CreateRevision:
-		return o, e.createRevision(ctx, a.Revision)
+		return o, e.createRevision(ctx, o, a.Revision)
 	case scheduler.DeleteRevision:
 		return o, e.deleteRevision(ctx, o.GetNamespace(), a)
 	case scheduler.SetRunStrategy:

@@ -13,11 +13,13 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podvisor/podvisor/internal/expiring"
 	"github.com/podvisor/podvisor/internal/reconcile"
 	"github.com/podvisor/podvisor/scheduler"
+	"github.com/podvisor/podvisor/scheduler/vm"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
 	"github.com/podvisor/podvisor/vmi/client/informer"
@@ -228,24 +230,52 @@ func deletions(actions []scheduler.Action) (all []*vmi.VirtualMachineInstance) {
 
 // createInstances creates the VMIs.
 func (e *executor[T, L]) createInstances(ctx context.Context, o T, all []*vmi.VirtualMachineInstance) error {
-	e.log.Info("create instances", "object", reconcile.Key(o), "count", len(all), "first", all[0].Name)
+	e.log.Info("create instances", "object", reconcile.Key(o), "count", len(all), "vmi", reconcile.Key(all[0]))
 	return e.owned.createAll(ctx, o, all)
 }
 
 // deleteInstances deletes the VMIs.
 func (e *executor[T, L]) deleteInstances(ctx context.Context, o T, all []*vmi.VirtualMachineInstance) error {
-	e.log.Info("delete instances", "object", reconcile.Key(o), "count", len(all), "first", all[0].Name)
+	e.log.Info("delete instances", "object", reconcile.Key(o), "count", len(all), "vmi", reconcile.Key(all[0]))
 	return e.owned.deleteAll(ctx, all)
 }
 
 // createRevision creates the revision. One that exists has the same content: its name
 // has the generation.
-func (e *executor[T, L]) createRevision(ctx context.Context, r *appsv1.ControllerRevision) error {
-	_, err := e.kube.AppsV1().ControllerRevisions(r.Namespace).Create(ctx, r, metav1.CreateOptions{})
+func (e *executor[T, L]) createRevision(ctx context.Context, o T, r *appsv1.ControllerRevision) error {
+	spec, err := e.storedSpec(ctx, o)
+	if err != nil {
+		return err
+	}
+	if r, err = vm.AsStored(r, spec); err != nil {
+		return err
+	}
+	_, err = e.kube.AppsV1().ControllerRevisions(r.Namespace).Create(ctx, r, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create ControllerRevision %s/%s: %w", r.Namespace, r.Name, err)
 	}
 	return nil
+}
+
+// storedSpec is the spec of the object as the API server has it, whose notation the types do
+// not keep. Nil: there is no client to read it with, or it is of another generation by now,
+// whose revision has another name.
+func (e *executor[T, L]) storedSpec(ctx context.Context, o T) (map[string]any, error) {
+	c := e.dataVolumes.client
+	if c == nil {
+		return nil, nil
+	}
+	now, err := c.Resource(e.kind.Resource()).Namespace(o.GetNamespace()).Get(ctx, o.GetName(), metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read the spec of %s %s: %w", e.kind.Kind, reconcile.Key(o), err)
+	case now.GetUID() != o.GetUID() || now.GetGeneration() != o.GetGeneration():
+		return nil, nil
+	}
+	spec, _, err := unstructured.NestedMap(now.Object, "spec")
+	return spec, err
 }
 
 // deleteRevision deletes the revision, if it is still the same.

@@ -121,7 +121,7 @@ func newLoop[T client.Object, L runtime.Object](c *Controller, e KindOf[T, L]) (
 	if err := reconcile.Cache(&c.caches.Caches, k.cached, reconcile.Cached[T]{Indexers: e.Indexers}); err != nil {
 		return nil, err
 	}
-	k.loop = reconcile.New(reconcile.Config{Name: e.Name, Do: k.reconcile, Workers: c.cfg.Workers, Metrics: c.cfg.Metrics, Logger: c.log})
+	k.loop = reconcile.New(reconcile.Config{Name: e.Name, Do: k.reconcile, Workers: c.cfg.Workers, Metrics: c.cfg.Metrics, Logger: c.log, LogKey: reconcile.LogKey(*new(T))})
 	k.turns = newTurns(k.loop.Add, c.cfg.Now)
 	c.kinds[e.Name] = k
 	return k, reconcile.Watch(k.cached, k.loop, reconcile.Itself[T], nil)

@@ -421,7 +421,7 @@ func TestTheMessageNamesTheVolumeOfAMissingImage(t *testing.T) {
 	}
 }
 
-func TestAKubeletThatAlternatesItsReasonsIsWrittenOnce(t *testing.T) {
+func TestAKubeletThatAlternatesItsReasonsIsWrittenTwice(t *testing.T) {
 	t.Parallel()
 	pull := launcher(bound, waiting("ErrImagePull", "not found"))
 	back := launcher(bound, waiting("ImagePullBackOff", "Back-off pulling image: not found"))
@@ -439,8 +439,8 @@ func TestAKubeletThatAlternatesItsReasonsIsWrittenOnce(t *testing.T) {
 			}
 		}
 	}
-	require.Equal(t, 1, writes)
-	require.Equal(t, "ErrImagePull", v.Status.Condition(vmi.ConditionSynchronized).Reason)
+	require.Equal(t, 2, writes, "it goes on to the second reason once, and stays there")
+	require.Equal(t, "ImagePullBackOff", v.Status.Condition(vmi.ConditionSynchronized).Reason)
 }
 
 func TestTerminationMessages(t *testing.T) {

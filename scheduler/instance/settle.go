@@ -35,7 +35,8 @@ var bareBackOff = regexp.MustCompile(`^Back-off pulling image "[^"]*"$`)
 
 // settle is the finding, with the volume before its message, or the one that the
 // condition has if that says the same, but for what changes with each try. The kubelet
-// alternates between ErrImagePull and ImagePullBackOff: the first is kept.
+// alternates between ErrImagePull and ImagePullBackOff: the finding goes on to the second
+// once, and stays there.
 func settle(o Observed, t vmi.ConditionType, volume string, f vmi.Finding) vmi.Finding {
 	now := vmi.Finding{Reason: f.Reason, Message: strings.TrimSpace(volume + f.Message)}
 	c := o.VMI.Status.Condition(t)
@@ -45,9 +46,11 @@ func settle(o Observed, t vmi.ConditionType, volume string, f vmi.Finding) vmi.F
 	old := vmi.Finding{Reason: c.Reason, Message: c.Message}
 	switch {
 	case isPull(old.Reason) && isPull(now.Reason):
-		now.Reason = old.Reason
+		if old.Reason == imagePullBackOff {
+			now.Reason = imagePullBackOff
+		}
 		if said, ok := strings.CutPrefix(old.Message, volume); ok && samePull(said, f.Message) {
-			return old
+			now.Message = old.Message
 		}
 	case old.Reason == now.Reason && steady(old) == steady(now):
 		return old

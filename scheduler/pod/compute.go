@@ -31,6 +31,9 @@ func compute(v *vmi.VirtualMachineInstance, c Config, overhead resource.Quantity
 	if c.emulation() {
 		args = append(args, "--allow-emulation")
 	}
+	if _, ok := v.Annotations[vmi.FailFastAnnotation]; ok {
+		args = append(args, "--fail-fast")
+	}
 	return corev1.Container{
 		Name:                     vmi.ComputeContainer,
 		Image:                    c.image(v),

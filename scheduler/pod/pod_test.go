@@ -45,6 +45,7 @@ func TestRender(t *testing.T) {
 		instance *vmi.VirtualMachineInstance
 	}{
 		{"minimal", config, vmitest.New()},
+		{"fail-fast", config, vmitest.New(with(func(v *vmi.VirtualMachineInstance) { v.Annotations = map[string]string{vmi.FailFastAnnotation: "true"} }))},
 		{"container-disk", config, vmitest.New(vmitest.WithContainerDisk("root", "example/fedora:40"))},
 		{"container-disk-copied", copied, vmitest.New(
 			vmitest.WithContainerDisk("root", "example/fedora:40"),

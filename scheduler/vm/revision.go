@@ -50,6 +50,21 @@ func sorted(s started) ([]byte, error) {
 	return json.Marshal(tree)
 }
 
+// AsStored is the revision r of a VM with the spec as the API server has it, to the
+// notation of its quantities: programs compare the two. Without a spec it is r.
+func AsStored(r *appsv1.ControllerRevision, spec map[string]any) (*appsv1.ControllerRevision, error) {
+	if spec == nil {
+		return r, nil
+	}
+	raw, err := json.Marshal(map[string]any{"spec": spec}) // with sorted keys
+	if err != nil {
+		return nil, fmt.Errorf("store the spec in ControllerRevision %s/%s: %w", r.Namespace, r.Name, err)
+	}
+	out := r.DeepCopy()
+	out.Data.Raw = raw
+	return out, nil
+}
+
 // running is the revision that the VMI was started from, or nil if it is not there.
 func running(o Observed, v *vmi.VirtualMachineInstance) *appsv1.ControllerRevision {
 	name := v.Status.VirtualMachineRevisionName

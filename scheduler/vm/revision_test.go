@@ -24,3 +24,20 @@ func TestTheContentOfARevisionHasSortedKeys(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, v.Spec, s)
 }
+
+func TestTheContentOfARevisionIsTheSpecAsItIsStored(t *testing.T) {
+	t.Parallel()
+	v := vmitest.NewVM(vmi.RunAlways, vmitest.WithMemory("4096Ki"))
+	r, err := revision(v)
+	require.NoError(t, err)
+	const spec = `{"runStrategy":"Always","template":{"spec":{"domain":{"devices":{},"memory":{"guest":"4096Ki"}}}}}`
+	var stored map[string]any
+	require.NoError(t, json.Unmarshal([]byte(spec), &stored))
+	got, err := AsStored(r, stored)
+	require.NoError(t, err)
+	require.Equal(t, `{"spec":`+spec+`}`, string(got.Data.Raw))
+	require.NotEqual(t, string(got.Data.Raw), string(r.Data.Raw), "the types do not keep the notation")
+	got, err = AsStored(r, nil)
+	require.NoError(t, err)
+	require.Equal(t, r, got)
+}

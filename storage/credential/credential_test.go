@@ -81,20 +81,41 @@ func TestTheSeedHasTheKeysOfAllSecrets(t *testing.T) {
 			require.Equal(t, tt.want, got)
 		})
 	}
-	_, err := credential.Seed(with(keys("bad", cloud)), credential.Contents{"bad": in("k", key("a")+"\nhunter2\n")})
-	require.EqualError(t, err, `secret "bad": key k, line 2 is no SSH public key`)
+	odd := credential.Contents{"odd": in("k", key("a")+"\nssh-rsa not-base64 me\n")}
+	got, err := credential.Seed(with(keys("odd", cloud)), odd)
+	require.NoError(t, err)
+	require.Equal(t, volume.Keys{NoCloud: []string{key("a"), "ssh-rsa not-base64 me"}}, got, "as it is given")
+	require.Equal(t, []string{`secret "odd": key k, line 2 is no SSH public key and is passed on as it is`}, credential.Doubts(with(keys("odd", cloud), forUsers("odd", "bob")), odd))
+	_, err = credential.Seed(with(keys("bad", cloud)), credential.Contents{"bad": in("k", key("a")+"\nhunter2\x00\n")})
+	require.EqualError(t, err, `secret "bad": key k, line 2 has control characters or is not UTF-8`)
 	require.NotErrorIs(t, err, vmi.ErrInvalid, "the Secret may be corrected")
 }
 
-func TestWhatIsNoKeyIsAFault(t *testing.T) {
+func TestAKeyThatIsNotWellFormedIsPassedOn(t *testing.T) {
+	t.Parallel()
+	for line, wellFormed := range map[string]bool{
+		key("a"): true, "no-pty " + key("a"): true,
+		"ssh-ed25519": false, "ssh-ed25519 AAAA": false, strings.Replace(key("a"), "ssh", "sch", 1): false, "ssh-rsa AAAA\tme": false,
+	} {
+		v, contents := with(forUsers("s", "bob")), credential.Contents{"s": in("k", line)}
+		access, faults := credential.ByAgent(v, contents)
+		require.Empty(t, faults)
+		require.Equal(t, []credential.UserKeys{{User: "bob", Keys: []string{line}}}, access.Keys)
+		doubts := credential.Doubts(v, contents)
+		if wellFormed {
+			require.Empty(t, doubts)
+			continue
+		}
+		require.Equal(t, []string{`secret "s": key k, line 1 is no SSH public key and is passed on as it is`}, doubts)
+	}
+	require.Len(t, credential.Doubts(with(forUsers("s", "bob")), credential.Contents{"s": in("k", strings.Repeat("x\n", 1000))}), 5)
+}
+
+func TestWhatWouldBreakTheFileOfKeysIsAFault(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
-		"ssh-ed25519":      "is no SSH public key",
-		"ssh-ed25519 AAAA": "is no SSH public key",
-		strings.Replace(key("a"), "ssh", "sch", 1):  "is no SSH public key",
-		"-----BEGIN OPENSSH PRIVATE KEY-----":       "is no SSH public key",
-		key("a\x1b[2J"):                             "has control characters",
-		key("\xff"):                                 "is not UTF-8",
+		key("a\x1b[2J"): "has control characters",
+		key("\xff"):     "is not UTF-8",
 		key(strings.Repeat("x", credential.MaxKey)): fmt.Sprintf("has %d bytes, and a key has at most 8192", len(key(strings.Repeat("x", credential.MaxKey)))),
 	} {
 		access, faults := credential.ByAgent(with(forUsers("s", "bob")), credential.Contents{"s": in("k", line+"\n"+key("good"))})
@@ -107,7 +128,7 @@ func TestWhatIsNoKeyIsAFault(t *testing.T) {
 
 func TestAttackASecretOfWrongLinesHasFewFaults(t *testing.T) {
 	t.Parallel()
-	_, faults := credential.ByAgent(with(forUsers("s", "bob")), credential.Contents{"s": in("k", strings.Repeat("x\n", 100_000))})
+	_, faults := credential.ByAgent(with(forUsers("s", "bob")), credential.Contents{"s": in("k", strings.Repeat("x\x00\n", 100_000))})
 	require.Len(t, faults, 5)
 }
 
@@ -236,7 +257,7 @@ func FuzzByAgent(f *testing.F) {
 
 func ExampleByAgent() {
 	access, faults := credential.ByAgent(with(forUsers("team", "admin"), passwords("login")), credential.Contents{
-		"team":  in("alice", key("alice@example.com"), "bob", "not a key"),
+		"team":  in("alice", key("alice@example.com"), "bob", "not a\x00 key"),
 		"login": in("admin", "correct horse\n"),
 	})
 	fmt.Println(len(access.Keys[0].Keys), "key of", access.Keys[0].User)
@@ -245,5 +266,5 @@ func ExampleByAgent() {
 	// Output:
 	// 1 key of admin
 	// [password of user admin]
-	// [secret "team": key bob, line 1 is no SSH public key]
+	// [secret "team": key bob, line 1 has control characters or is not UTF-8]
 }
