@@ -114,7 +114,7 @@ func TestTriesToPullAnImageAreOneWriteAndOneEvent(t *testing.T) {
 	v := guest("waits", cloudConfig("hostname: waits"))
 	v.Spec.Volumes[0].ContainerDisk.Image = "localhost:1/podvisor/missing:e2e"
 	v = s.create(v)
-	require.Contains(t, s.awaitReason("waits", "ErrImagePull"), "ErrImagePull: volume root: ")
+	require.Contains(t, s.awaitReason("waits", "ErrImagePull"), "volume root: ")
 	eventually(t, long, func() error {
 		for _, c := range s.pod(v).Status.ContainerStatuses {
 			if w := c.State.Waiting; w != nil && w.Reason == "ImagePullBackOff" {
@@ -123,7 +123,7 @@ func TestTriesToPullAnImageAreOneWriteAndOneEvent(t *testing.T) {
 		}
 		return fmt.Errorf("the kubelet does not back off: %+v", s.pod(v).Status.ContainerStatuses)
 	})
-	require.Contains(t, s.awaitReason("waits", "ImagePullBackOff"), "ImagePullBackOff: volume root: ")
+	require.Contains(t, s.awaitReason("waits", "ImagePullBackOff"), "volume root: ")
 	said := s.get("waits")
 	eventually(t, long, func() error { // the kubelet tries once more
 		var tries int32

@@ -37,7 +37,7 @@ func decide(d Desired, a Actual) Plan {
 	case a.Domain == Absent && d.Target:
 		return plan(protocol.Waiting)
 	case a.Domain == Absent && errors.Is(a.Fault, vmi.ErrInvalid):
-		return finish(d, protocol.End{Reason: protocol.CannotStart, Message: a.Fault.Error()})
+		return finish(d, protocol.End{Reason: protocol.CannotStart, Message: vmi.FaultText(a.Fault)})
 	case a.Domain == Absent && d.Run:
 		return start(a)
 	case a.Domain == Absent:

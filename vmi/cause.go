@@ -5,7 +5,7 @@ import corev1 "k8s.io/api/core/v1"
 // Explain puts the cause of a VMI that does not run, or is not ready, where users
 // look for it: into Reason, and into the message of Ready where Ready itself only
 // says that there is no pod or that the guest does not run. Whoever writes the
-// conditions of a VMI calls it last. It does nothing to a VMI that has ended, whose
+// conditions of a VMI calls it last. The message does not repeat the reason. It does nothing to a VMI that has ended, whose
 // Reason is that of its end.
 func (s *VirtualMachineInstanceStatus) Explain() {
 	if s.Phase.Final() {
@@ -26,7 +26,7 @@ func (s *VirtualMachineInstanceStatus) Explain() {
 	}
 	if c := s.caused(corev1.ConditionFalse, ConditionSynchronized, ConditionPodScheduled); c != nil {
 		s.Reason = c.Reason
-		ready.Message = c.Reason + ": " + c.Message
+		ready.Message = c.Message
 	}
 }
 

@@ -1,10 +1,20 @@
 package vmi
 
-import "errors"
+import (
+	"errors"
+	"strings"
+)
 
 // ErrInvalid is wrapped by errors about an object that cannot be realised as it
 // is written: a retry does not help, a change of the object does.
 var ErrInvalid = errors.New("invalid")
+
+// FaultText is what the error says, without the word of [ErrInvalid] at its ends: in a
+// condition whose reason says the same.
+func FaultText(err error) string {
+	word := ErrInvalid.Error()
+	return strings.TrimSuffix(strings.TrimPrefix(err.Error(), word+": "), ": "+word)
+}
 
 // Refusal is the error of a request that a node or a launcher does not carry out. Its
 // reason is one of the Refused constants, or one of a later release.

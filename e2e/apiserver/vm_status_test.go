@@ -11,7 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 
+	"github.com/podvisor/podvisor/scheduler/controller"
 	"github.com/podvisor/podvisor/vmi"
 )
 
@@ -226,7 +228,12 @@ func TestTheStatusOfAVMSaysWhyItsPodDoesNotRun(t *testing.T) {
 func TestAStartRevisionIsTheSpecAsItIsStored(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
-	s.controlVMs()
+	cfg := asController()
+	s.control(func(c *controller.Config) {
+		var err error
+		c.Dynamic, err = dynamic.NewForConfig(cfg)
+		require.NoError(t, err)
+	})
 	const manifest = "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: vm}\nspec: {runStrategy: Always, template: {metadata: {labels: {a: b}}, spec: {domain: {memory: {guest: 65536Ki}, devices: {}}}}}\n"
 	said, err := kubectl(t, manifest, "-n", s.name, "create", "-f", "-")
 	require.NoError(t, err, said)

@@ -6,6 +6,9 @@
 // logged out. It takes the cluster from KUBECONFIG or ~/.kube/config, and needs the right
 // to get virtualmachineinstances/console of subresources.kubevirt.io.
 //
+// Where the input is no terminal and ends, as that of a pipe, the session ends when the guest
+// has written nothing for five seconds after it.
+//
 // A guest has one console: who opens it ends the session of who has it open. A session that
 // was ended so, or by the end of the guest, is not opened again: the exit status is 1 then.
 package main

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -132,4 +133,20 @@ func TestInputThatIsNoTerminalIsSent(t *testing.T) {
 	require.Equal(t, "uptime\n", string(got), "the output stays open after the input has ended")
 	require.NoError(t, stream.Close())
 	require.Error(t, <-ended)
+}
+
+// Where the input has ended, as with </dev/null, the session ends by itself.
+func TestASessionWithoutInputEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ended, over, written := make(chan error, 1), make(chan struct{}), make(chan struct{})
+		result := make(chan error, 1)
+		go func() { result <- await(t.Context(), ended, over, written) }()
+		began := time.Now()
+		time.Sleep(time.Hour) // the input is open
+		close(over)
+		time.Sleep(quiet - time.Second)
+		written <- struct{}{} // the guest answers
+		require.ErrorIs(t, <-result, errLeft)
+		require.Equal(t, time.Hour+2*quiet-time.Second, time.Since(began))
+	})
 }

@@ -24,6 +24,9 @@ import (
 	"strings"
 	"syscall"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/podvisor/podvisor/examples/command"
 	"github.com/podvisor/podvisor/vmi/client"
 )
@@ -64,6 +67,9 @@ func run(args []string) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
+	if err := exists(ctx, c, in, flags.Arg(0)); err != nil {
+		return err
+	}
 	f := forwarder{guest: flags.Arg(0), dial: dial, address: *address, out: os.Stdout, notes: os.Stderr}
 	return f.run(ctx, ports)
 }
@@ -79,6 +85,22 @@ func dialer(c *client.Client, namespace, guest string) (client.Dial, error) {
 		return c.VirtualMachineInstances(namespace).PortForward(name), nil
 	}
 	return nil, command.Fault(fmt.Sprintf("%q is neither vm/NAME nor vmi/NAME", guest))
+}
+
+// exists says whether the guest's object exists. Who may not read it finds out by the first
+// connection.
+func exists(ctx context.Context, c *client.Client, namespace, guest string) error {
+	kind, name, _ := strings.Cut(guest, "/")
+	var err error
+	if kind == "vm" {
+		_, err = c.VirtualMachines(namespace).Get(ctx, name, metav1.GetOptions{})
+	} else {
+		_, err = c.VirtualMachineInstances(namespace).Get(ctx, name, metav1.GetOptions{})
+	}
+	if err != nil && !apierrors.IsForbidden(err) {
+		return fmt.Errorf("find %s in namespace %s: %w", guest, namespace, err)
+	}
+	return nil
 }
 
 // port is a port of this host and the port of the guest that it leads to.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podvisor/podvisor/examples/command"
@@ -128,6 +129,19 @@ func TestAConnectionThatIsRefusedIsReportedAndThePortStaysOpen(t *testing.T) {
 		require.Error(t, err)
 	}
 	require.Equal(t, 2, strings.Count(notes(), `virtualmachineinstance.kubevirt.io "other" not found`), notes())
+}
+
+func TestAGuestThatDoesNotExistIsSaidBeforeAPortIsOpen(t *testing.T) {
+	v := vmitest.New(vmitest.WithName("web"))
+	v.Namespace = "default"
+	c, err := client.New(fake.New(v).Config())
+	require.NoError(t, err)
+	require.NoError(t, exists(t.Context(), c, "default", "vmi/web"))
+	for _, guest := range []string{"vmi/wep", "vm/web"} {
+		err := exists(t.Context(), c, "default", guest)
+		require.ErrorContains(t, err, "find "+guest+" in namespace default: ")
+		require.True(t, apierrors.IsNotFound(err))
+	}
 }
 
 func TestTheCommandLineIsChecked(t *testing.T) {

@@ -87,21 +87,21 @@ func (p place) add(ctx context.Context, o volume.Observation, node volume.Node) 
 	if c := o.Image; c != nil {
 		i, err := p.inspector.ContainerDisk(ctx, c.Dir, c.File)
 		if err != nil {
-			return fmt.Errorf("observe volume %s, container disk %s: %w", o.Volume, c.Reference, err)
+			return fmt.Errorf("volume %s, container disk %s: %w", o.Volume, c.Reference, err)
 		}
 		node.Images[o.Volume] = i
 	}
 	for _, path := range o.Paths {
 		facts, err := probe.Path(path)
 		if err != nil {
-			return fmt.Errorf("observe volume %s: %w", o.Volume, err)
+			return fmt.Errorf("volume %s: %w", o.Volume, err)
 		}
 		node.Paths[path] = facts
 	}
 	for _, path := range o.Content {
 		content, ok, err := probe.Content(path)
 		if err != nil {
-			return fmt.Errorf("observe volume %s: %w", o.Volume, err)
+			return fmt.Errorf("volume %s: %w", o.Volume, err)
 		}
 		if ok {
 			node.Content[path] = content

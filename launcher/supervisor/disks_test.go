@@ -122,11 +122,11 @@ func TestADiskThatCannotBeMadeNamesItsVolumeAndKeepsItsClass(t *testing.T) {
 		is      error
 	}{
 		"a container disk with two files": {files: map[string][]byte{"a": {1}, "b": {1}},
-			says: "observe volume root, container disk example/guest:1: the folder /disk must hold exactly one file", invalid: true},
+			says: "volume root, container disk example/guest:1: the folder /disk must hold exactly one file", invalid: true},
 		"a container disk that is not mounted": {change: func(root string, _ *vmi.VirtualMachineInstance) {
 			_ = os.RemoveAll(filepath.Join(root, vmi.ContainerDisksDir))
 		},
-			says: "observe volume root, container disk example/guest:1: open ", is: fs.ErrNotExist},
+			says: "volume root, container disk example/guest:1: open ", is: fs.ErrNotExist},
 		"a capacity of nothing": {files: bootable(), change: func(_ string, v *vmi.VirtualMachineInstance) {
 			v.Spec.Volumes[2].EmptyDisk = &vmi.EmptyDisk{Capacity: resource.Quantity{}}
 		}, says: "volume empty: capacity 0", invalid: true},
@@ -167,7 +167,7 @@ func TestWhatIsAtAPathIsObserved(t *testing.T) {
 	require.Contains(t, node.Paths, missing)
 
 	err := place{}.add(t.Context(), volume.Observation{Volume: "data", Paths: []string{"/dev/null"}}, node)
-	require.ErrorContains(t, err, "observe volume data: /dev/null is neither")
+	require.ErrorContains(t, err, "volume data: /dev/null is neither")
 }
 
 func TestADiskIsAFileOrADevice(t *testing.T) {
@@ -206,7 +206,7 @@ func TestAttackADiskBeyondAnyNodeIsRefusedBeforeAProgramRuns(t *testing.T) {
 func TestAnImageWhoseInspectionFailsNamesVolumeAndImage(t *testing.T) {
 	p := place{root: podRoot(t, bootable()), inspector: image.Inspector{Command: []string{"/bin/false"}}}
 	_, err := makeDisks(t.Context(), instance(), p)
-	require.EqualError(t, err, `observe volume root, container disk `+instance().Spec.Volumes[0].ContainerDisk.Image+
+	require.EqualError(t, err, `volume root, container disk `+instance().Spec.Volumes[0].ContainerDisk.Image+
 		`: /disk/guest.img: inspect the image in a process of its own: it ended without an answer within its limits of 128 MiB of memory and 5 s of processor time: exit status 1: ""`)
 	require.NotErrorIs(t, err, vmi.ErrInvalid, "it is tried again")
 }

@@ -109,7 +109,9 @@ func (f *facts) gone(log qemuLog) {
 		f.exit.Message = expired
 		return
 	}
-	if f.exit.Cause == launcher.Crashed && log.messages != "" {
+	// A QEMU that was killed has written nothing about that: its last messages are of before.
+	killed := f.status != nil && f.status.Signaled() && f.status.Signal() == unix.SIGKILL
+	if f.exit.Cause == launcher.Crashed && log.messages != "" && !killed {
 		f.exit.Message += "; QEMU's last messages: " + log.messages
 	}
 }

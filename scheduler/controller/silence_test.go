@@ -63,7 +63,7 @@ func TestTheEventsOfASilentPodAreReadAfterATimeAndSayWhy(t *testing.T) {
 	require.Equal(t, 2*time.Second, r.again(t))
 	require.Equal(t, []string{"involvedObject.uid=pod-uid"}, r.reads())
 	require.Equal(t, "FailedMount", r.server.vmi.Status.Reason)
-	require.Equal(t, `FailedMount: secret "nope" not found`, r.server.vmi.Status.Condition(vmi.ConditionReady).Message)
+	require.Equal(t, `secret "nope" not found`, r.server.vmi.Status.Condition(vmi.ConditionReady).Message)
 	r.again(t)
 	require.Len(t, r.reads(), 1, "another decision reads nothing")
 }

@@ -34,7 +34,7 @@ func create(o Observed) scheduler.Plan {
 	c.Facts.Claims, c.Facts.Networks = o.Claims, o.Definitions
 	p, err := pod.Render(o.VMI, c)
 	if err != nil {
-		return pending(o, vmi.Finding{Reason: InvalidSpec, Message: err.Error()})
+		return pending(o, vmi.Finding{Reason: InvalidSpec, Message: vmi.FaultText(err)})
 	}
 	if f, ok := missingClaims(o); ok {
 		return pending(o, f)

@@ -236,6 +236,6 @@ func TestADeviceThatIsMissingIsSaidWithTheHandlerThatOffersIt(t *testing.T) {
 	o.Node.HandlerDown = now
 	s := statusOf(t, instance.Decide(o))
 	require.Equal(t, vmi.Pending, s.Phase)
-	require.Equal(t, "UnexpectedAdmissionError: virt-handler, which offers the devices of VMIs, is not ready on node node1: Pod was rejected: no healthy devices present",
+	require.Equal(t, "virt-handler, which offers the devices of VMIs, is not ready on node node1: Pod was rejected: no healthy devices present",
 		s.Condition(vmi.ConditionReady).Message)
 }

@@ -99,7 +99,7 @@ func TestWhatOnlyTheEventsOfAPodSayIsTheCause(t *testing.T) {
 			s := statusOf(t, plan)
 			require.Equal(t, tt.reason, s.Reason)
 			require.Equal(t, tt.text, s.Condition(vmi.ConditionSynchronized).Message)
-			require.Equal(t, tt.reason+": "+tt.text, s.Condition(vmi.ConditionReady).Message)
+			require.Equal(t, tt.text, s.Condition(vmi.ConditionReady).Message)
 			require.Equal(t, []string{"write", "Warning " + tt.reason}, summarize(plan).Do)
 		})
 	}

@@ -69,7 +69,7 @@ func provision(o Observed, n next) (scheduler.Plan, bool) {
 		}
 		made, err := dataVolume(o.VM, t)
 		if err != nil {
-			n.obstacle = &vmi.Finding{Reason: InvalidSpec, Message: err.Error()}
+			n.obstacle = &vmi.Finding{Reason: InvalidSpec, Message: vmi.FaultText(err)}
 			return write(o, n), true
 		}
 		p.Actions = append(p.Actions, scheduler.CreateDataVolume{DataVolume: made}, scheduler.Emit{Finding: vmi.Finding{

@@ -75,7 +75,7 @@ func begin(o Observed, n next) scheduler.Plan {
 	}
 	r, err := revision(o.VM)
 	if err != nil {
-		n.obstacle = &vmi.Finding{Reason: InvalidSpec, Message: err.Error()}
+		n.obstacle = &vmi.Finding{Reason: InvalidSpec, Message: vmi.FaultText(err)}
 		return write(o, n)
 	}
 	v := Instance(o.VM, o.Profile, o.Bindings)

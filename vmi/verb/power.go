@@ -166,7 +166,7 @@ func restart(o Observed) (Plan, error) {
 	case run == vmi.RunHalted, run == vmi.RunOnce:
 		return Plan{}, conflict(OfVM, v.Name, "RunStategy %s does not support manual restart requests; change spec.runStrategy", run)
 	case i == nil:
-		return Plan{}, conflict(OfVM, v.Name, "VM is not running: %s", vmi.RunHalted)
+		return Plan{}, conflict(OfVM, v.Name, "VM is not running: %s; its run strategy is %s, and start starts it", vmi.RunHalted, run)
 	}
 	p, err := queue(v, opts.DryRun, stopOf(i), vmi.StateChangeRequest{Action: vmi.StartRequest})
 	if err != nil {
