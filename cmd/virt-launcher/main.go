@@ -1,5 +1,4 @@
-// Command virt-launcher is the first process of a VMI's pod: it runs one
-// domain from its start to its end.
+// Command virt-launcher is the first process of a VMI's pod: it runs one domain to its end.
 package main
 
 import (
@@ -59,12 +58,9 @@ func launch(args []string) error {
 	f.StringVar((*string)(&c.UID), "uid", "", "the VMI's UID")
 	f.DurationVar(&c.GracePeriod, "grace-period", vmi.DefaultGracePeriod, "how long the guest may take to power off after SIGTERM")
 	f.BoolVar(&c.AllowEmulation, "allow-emulation", false, "run the guest without KVM if there is none")
-	failFast := f.Bool("fail-fast", false, "fail at once, as a test of those who handle it")
+	f.BoolVar(&c.FailFast, "fail-fast", false, "fail at once, to test clients that handle it")
 	if err := program.ParseFlags(&f, args); err != nil {
 		return err
-	}
-	if *failFast {
-		return fmt.Errorf("the VMI has the annotation %s", vmi.FailFastAnnotation)
 	}
 	ends, err := c.Connect(os.Stdin, os.Stdout, os.Stderr)
 	if err != nil {

@@ -87,8 +87,8 @@ func dialer(c *client.Client, namespace, guest string) (client.Dial, error) {
 	return nil, command.Fault(fmt.Sprintf("%q is neither vm/NAME nor vmi/NAME", guest))
 }
 
-// exists says whether the guest's object exists. Who may not read it finds out by the first
-// connection.
+// exists says whether the guest's object exists. A user without the right to read it gets
+// the answer with the first connection.
 func exists(ctx context.Context, c *client.Client, namespace, guest string) error {
 	kind, name, _ := strings.Cut(guest, "/")
 	var err error

@@ -14,8 +14,8 @@ type hidden struct {
 
 // refuseHidden puts the fields that are not served back into the schema, each with a rule
 // that refuses it and says why. An API server drops what its schema does not have before
-// any webhook, and tells only those who ask for strict validation: a client that does not
-// would get something else than it wrote.
+// any webhook, and reports that to clients that ask for strict validation alone: the others
+// would get something else than they wrote.
 func (p *pruner) refuseHidden() {
 	for _, h := range p.hidden {
 		f := served.Field{Path: h.name, Why: h.why, Refused: h.refused}

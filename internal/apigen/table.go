@@ -150,7 +150,7 @@ Written by ` + "`make generate`" + ` from the types in package vmi; do not edit.
 
 The API server refuses a field of a spec that has a type here and is not served, whatever client writes it, and says why:
 ` + "`spec.instancetype: Forbidden: not served yet: there are no instance types`" + `. Of any other field it says only ` + "`unknown field \"spec.domain.devices.tpn\"`" + `,
-whether the name is misspelt or KubeVirt has it, and tells only clients that ask for strict validation, as kubectl does: for others it drops the field.
+whether the name is misspelt or KubeVirt has it, and says it only to clients that ask for strict validation, as kubectl does: for others it drops the field.
 Look for it below, or in ` + "`kubectl explain vmi.spec.domain.devices`" + `, which names what is not served of an object, or run
 ` + "`go run ./examples/check-manifest FILE`" + `, which lists all faults of a manifest and, apart from them, all that is not served. Then leave the field
 out: what the VMI does instead is in the last column.

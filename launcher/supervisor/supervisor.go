@@ -22,6 +22,7 @@ import (
 	"github.com/podvisor/podvisor/storage"
 	"github.com/podvisor/podvisor/storage/image"
 	"github.com/podvisor/podvisor/storage/volume"
+	"github.com/podvisor/podvisor/vmi"
 )
 
 const (
@@ -37,6 +38,8 @@ type Config struct {
 	Namespace, Name string
 	UID             types.UID
 
+	// FailFast makes New fail, as the VMI's annotation vmi.FailFastAnnotation asks for.
+	FailFast bool
 	// GracePeriod is how long the guest may take to power off when the context
 	// of Run ends. 0: it is switched off at once.
 	GracePeriod time.Duration
@@ -116,6 +119,9 @@ type Supervisor struct {
 func New(c Config) (*Supervisor, error) {
 	if c.Namespace == "" || c.Name == "" || c.UID == "" {
 		return nil, errors.New("a launcher needs the namespace, name and UID of its VMI")
+	}
+	if c.FailFast {
+		return nil, fmt.Errorf("the VMI has the annotation %s, which makes its launcher fail", vmi.FailFastAnnotation)
 	}
 	if len(c.Root) > MaxRoot {
 		return nil, fmt.Errorf("root %s of the launcher has %d bytes, and at most %d leave room for the names of sockets", c.Root, len(c.Root), MaxRoot)

@@ -37,3 +37,8 @@ func TestARootThatLeavesNoRoomForSocketsIsRefused(t *testing.T) {
 	_, err := New(Config{Namespace: "default", Name: "vm", UID: "1", Root: "/" + strings.Repeat("r", MaxRoot)})
 	require.ErrorContains(t, err, "has 33 bytes, and at most 32 leave room for the names of sockets")
 }
+
+func TestALauncherFailsAtOnceWhereItsVMIAsksForThat(t *testing.T) {
+	_, err := New(Config{Namespace: "default", Name: "vm", UID: "1", FailFast: true})
+	require.ErrorContains(t, err, "the VMI has the annotation kubevirt.io/func-test-virt-launcher-fail-fast")
+}

@@ -26,11 +26,11 @@ func TestAVMIOfAnOldLauncherIsLabelled(t *testing.T) {
 		vmi  *vmi.VirtualMachineInstance
 		want scheduler.Action
 	}{
-		"an old launcher":                      {in("example/virt-launcher:0", false), set},
-		"an old launcher, labelled":            {in("example/virt-launcher:0", true), nil},
-		"the launcher of a start now":          {in(config.Image, false), nil},
+		"an old launcher":                       {in("example/virt-launcher:0", false), set},
+		"an old launcher, labelled":             {in("example/virt-launcher:0", true), nil},
+		"the launcher of a start now":           {in(config.Image, false), nil},
 		"the launcher of a start now, labelled": {in(config.Image, true), remove},
-		"a launcher that is not known":         {in("", false), nil},
+		"a launcher that is not known":          {in("", false), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
