@@ -65,7 +65,7 @@ func nativeLabels(p protocol.Processor, obsolete map[string]bool) map[string]str
 }
 
 // emulatedLabels are the labels of a node whose guests are emulated. There is no host
-// model then: a guest that asks for it has all that can be emulated.
+// model then: a guest that asks for it has the same model on every node.
 func emulatedLabels(p protocol.Processor, obsolete map[string]bool) map[string]string {
 	l := map[string]string{}
 	for _, m := range p.Models {

@@ -32,9 +32,9 @@ type CPU struct {
 	// node's that has a name; host-passthrough, the node's own, down to what has
 	// none; or a model of libvirt's by its name, such as Haswell, which limits the
 	// nodes to those that have it (label cpu-model.node.kubevirt.io/<model>). A
-	// guest that is emulated sees all that can be emulated with the first two, and
-	// of the named models has those that can be emulated in full. Default: the
-	// cluster's, or host-model.
+	// guest that is emulated sees the same model on every node with the first two,
+	// EPYC without what emulation lacks, and of the named models has those that can
+	// be emulated in full. Default: the cluster's, or host-model.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$`

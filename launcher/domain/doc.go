@@ -16,6 +16,7 @@
 // Traps: libvirt refuses a domain whose UUID differs from the one in its SMBIOS
 // data, or two of whose devices have one alias. Unix socket paths end at 107
 // bytes, so those of the VMI are given in full rather than made by libvirt below
-// its own folders. The processor model "maximum" is for emulation only: with KVM
-// it is not migratable.
+// its own folders. The processor of an emulated guest is a fixed model with fixed
+// features: libvirt's mode "maximum" gives what a version of QEMU can emulate, and so
+// another processor after an upgrade.
 package domain

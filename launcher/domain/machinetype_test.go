@@ -19,14 +19,3 @@ func TestAMachineTypeThatQEMUDoesNotHaveIsInvalid(t *testing.T) {
 	require.EqualError(t, err, "QEMU has no machine type pc-q35-99.9: set machine.type to one of "+
 		"q35, pc-q35-rhel9.2.0, pc-q35-7.2, pc-q35-4.0.1, pc-q35-4.0, pc-q35-2.10, pc-q35-2.9: invalid")
 }
-
-func TestAnEmulatedProcessorHasAllFeaturesOfQEMU(t *testing.T) {
-	t.Parallel()
-	for _, model := range []string{"", vmi.CPUModelHost, vmi.CPUModelPassthrough} {
-		v := instance(processor(model))
-		d, err := Build(v, host(v, emulated))
-		require.NoError(t, err)
-		require.Equal(t, "maximum", d.CPU.Mode, model)
-		require.Empty(t, d.CPU.Check+d.CPU.Migratable, model)
-	}
-}

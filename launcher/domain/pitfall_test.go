@@ -25,8 +25,16 @@ var pitfalls = map[string]func(*testing.T, *libvirtxml.Domain){
 	"the models of KVM do not start under emulation": func(t *testing.T, d *libvirtxml.Domain) {
 		if d.Type == "qemu" {
 			require.NotContains(t, []string{"host-model", "host-passthrough"}, d.CPU.Mode)
-		} else {
-			require.NotEqual(t, "maximum", d.CPU.Mode)
+		}
+	},
+	"the mode maximum is another processor with another QEMU": func(t *testing.T, d *libvirtxml.Domain) {
+		require.True(t, d.CPU.Mode != "maximum" || d.OS.Type.Arch != archX86)
+	},
+	"libvirt refuses a feature that is named twice": func(t *testing.T, d *libvirtxml.Domain) {
+		named := map[string]bool{}
+		for _, f := range d.CPU.Features {
+			require.False(t, named[f.Name], f.Name)
+			named[f.Name] = true
 		}
 	},
 	"a processor that is removed under emulation ends QEMU": func(t *testing.T, d *libvirtxml.Domain) {
