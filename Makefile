@@ -60,6 +60,11 @@ release: ## Write a release into a folder (VERSION=v1.2.3 REGISTRY=registry.exam
 push: ## Upload the images of a release (VERSION=v1.2.3 or RELEASE=folder, REGISTRY=..., INSECURE=1)
 	@$(E2E) ./cmd/podvisor-release -registry '$(REGISTRY)' $(if $(INSECURE),-insecure) push '$(abspath $(RELEASE))'
 
+.PHONY: images-lock
+images-lock: ## Rebuild the images of the newest packages of their suites, and write images/lock.yaml
+	@$(E2E) ./cmd/podvisor-images lock
+	@$(E2E) ./cmd/podvisor-images build
+
 .PHONY: test
 test: ## Install what is missing and run all tests
 	@./hack/test

@@ -48,6 +48,9 @@ type Built struct {
 	Reference string `json:"reference"`
 	// Tar is the file of the docker-archive.
 	Tar string `json:"tar"`
+	// Packages is the file with the Debian packages of which files are in the image: in
+	// each line a name, a version and the SHA-256 of the package, with tabs between.
+	Packages string `json:"packages"`
 	// SizeBytes is the size of the layers, which are not compressed.
 	SizeBytes int64 `json:"sizeBytes"`
 	// Digest of the image's manifest: equal digests are equal images.
@@ -94,7 +97,11 @@ func (conf *Config) open(ctx context.Context) (*cache, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if c.built, err = c.place(*conf); err != nil {
+	c.repo = conf.Root
+	if c.built, err = c.place(*conf); err == nil {
+		c.lock, err = readLock(conf.Root)
+	}
+	if err != nil {
 		unlock()
 		return nil, nil, err
 	}
@@ -123,8 +130,8 @@ func (c *cache) build(ctx context.Context, conf Config) ([]Built, error) {
 	for _, l := range lists {
 		began := time.Now()
 		b, err := c.image(ctx, conf, l, programs)
-		if errors.Is(err, errStale) && os.Geteuid() == 0 {
-			if err = c.update(ctx); err == nil {
+		if errors.Is(err, errSuperseded) {
+			if err = c.supersede(ctx, l.locked().Suite, err); err == nil {
 				b, err = c.image(ctx, conf, l, programs)
 			}
 		}
@@ -149,7 +156,7 @@ func (b Built) String() string {
 
 // image makes one image, or finds that it is there.
 func (c *cache) image(ctx context.Context, conf Config, l List, programs map[string]string) (Built, error) {
-	base, err := c.baseKey(ctx, l)
+	base, err := c.baseKey(l)
 	if err != nil {
 		return Built{}, err
 	}
@@ -190,6 +197,9 @@ func (c *cache) image(ctx context.Context, conf Config, l List, programs map[str
 	if err := c.create(b.Tar, func(w io.Writer) error { return writeArchive(w, b.Reference, img) }); err != nil {
 		return Built{}, err
 	}
+	if b.Packages, err = c.writePackages(l, layers); err != nil {
+		return Built{}, err
+	}
 	if err := c.record(id, b, layers); err != nil {
 		return Built{}, err
 	}
@@ -212,6 +222,7 @@ func (c *cache) forget(name string) {
 	for _, file := range old {
 		if own.MatchString(filepath.Base(file)) && !slices.Contains(layers, file) {
 			_ = os.Remove(file)
+			_ = os.Remove(packagesOf(file))
 		}
 	}
 }
@@ -241,15 +252,17 @@ func (c *cache) recorded(name, id string) (Built, bool) {
 	if err != nil || json.Unmarshal(text, &r) != nil || r.ID != id {
 		return Built{}, false
 	}
-	if _, err := os.Stat(r.Tar); err != nil {
-		return Built{}, false
+	for _, file := range []string{r.Tar, r.Packages} {
+		if _, err := os.Stat(file); err != nil {
+			return Built{}, false
+		}
 	}
 	r.Cached = true
 	return r.Built, true
 }
 
 // baseKey names all that an image depends on, besides its programs.
-func (c *cache) baseKey(ctx context.Context, l List) (string, error) {
+func (c *cache) baseKey(l List) (string, error) {
 	text, err := json.Marshal(l)
 	if err != nil {
 		return "", err
@@ -263,45 +276,27 @@ func (c *cache) baseKey(ctx context.Context, l List) (string, error) {
 	}
 	parts := []string{"base", made, string(text)}
 	if l.base != nil {
-		base, err := c.baseKey(ctx, *l.base)
+		base, err := c.baseKey(*l.base)
 		if err != nil {
 			return "", err
 		}
 		parts = append(parts, base)
 	}
-	if l.Debian != nil {
-		packages, err := c.packages(ctx, *l.Debian)
+	if d := l.locked(); d != nil {
+		packages, err := c.lock.of(l.Name, *d)
 		if err != nil {
 			return "", err
 		}
-		parts = append(parts, packages...)
+		parts = append(parts, string(table(packages)))
 	}
 	return key(parts...), nil
-}
-
-// packages resolves packages, on a fresh host after getting apt's lists.
-func (c *cache) packages(ctx context.Context, d Debian) ([]string, error) {
-	packages, err := c.resolve(ctx, d)
-	if !errors.Is(err, errNoLists) || os.Geteuid() != 0 {
-		return packages, err
-	}
-	if err := c.update(ctx); err != nil {
-		return nil, err
-	}
-	return c.resolve(ctx, d)
-}
-
-func (c *cache) update(ctx context.Context) error {
-	c.say("  getting apt's lists")
-	_, err := run(ctx, "", "apt-get", "-q", "update")
-	return err
 }
 
 // layers makes the layers of an image, the one that changes least at the bottom.
 func (c *cache) layers(ctx context.Context, l List, base string, programs map[string]string) ([]string, error) {
 	var layers, above []string
 	if l.base != nil {
-		key, err := c.baseKey(ctx, *l.base)
+		key, err := c.baseKey(*l.base)
 		if err != nil {
 			return nil, err
 		}
@@ -312,9 +307,20 @@ func (c *cache) layers(ctx context.Context, l List, base string, programs map[st
 		layers, above = below[:1:1], below[1:]
 	}
 	if l.Debian != nil || len(l.Files) > 0 {
-		build := func() (tree, error) { return c.root(ctx, l, layers) }
+		build := func() (tree, []Package, error) {
+			t, err := c.root(ctx, l, layers)
+			return t, t.packages(), err
+		}
+		// What is in a disk is of all packages.
+		inside := func(t tree, err error) (tree, []Package, error) {
+			if err != nil {
+				return nil, nil, err
+			}
+			packages, err := c.lock.of(l.Name, *l.locked())
+			return t, packages, err
+		}
 		if l.System != nil {
-			build = func() (tree, error) { return c.system(ctx, l) }
+			build = func() (tree, []Package, error) { return inside(c.system(ctx, l)) }
 		}
 		if l.Disk != nil {
 			sum, err := hashFile(programs[l.Disk.Init])
@@ -322,7 +328,7 @@ func (c *cache) layers(ctx context.Context, l List, base string, programs map[st
 				return nil, err
 			}
 			base = key("disk", base, sum)
-			build = func() (tree, error) { return c.disk(ctx, l, programs[l.Disk.Init]) }
+			build = func() (tree, []Package, error) { return inside(c.disk(ctx, l, programs[l.Disk.Init])) }
 		}
 		layer, err := c.layer(l.Name+"-"+base, build)
 		if err != nil {

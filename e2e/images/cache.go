@@ -3,10 +3,13 @@ package images
 import (
 	"crypto/sha256"
 	"embed"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -23,6 +26,10 @@ type cache struct {
 	out io.Writer
 	// built is the folder for the archives of this clone and version.
 	built string
+	// repo is the folder of the repository whose images are made, and lock what it has
+	// written down of packages.
+	repo string
+	lock lock
 }
 
 // openCache takes the folder for this process alone until the returned function
@@ -86,16 +93,38 @@ func (c *cache) create(name string, fill func(io.Writer) error) error {
 }
 
 // layer returns the file of a layer, made from a tree if it is not there yet.
-func (c *cache) layer(key string, build func() (tree, error)) (string, error) {
+func (c *cache) layer(key string, build func() (tree, []Package, error)) (string, error) {
 	file := c.path("layers", key+".tar")
 	if _, err := os.Stat(file); err == nil {
 		return file, nil
 	}
-	t, err := build()
+	t, packages, err := build()
 	if err != nil {
 		return "", err
 	}
+	// First the table: a layer that is there has one.
+	if err := c.write(packagesOf(file), table(packages)); err != nil {
+		return "", err
+	}
 	return file, c.create(file, t.writeTar)
+}
+
+// packagesOf is the table of the packages of which files are in a layer.
+func packagesOf(layer string) string { return strings.TrimSuffix(layer, ".tar") + ".packages" }
+
+// writePackages writes the table of an image's packages beside the image.
+func (c *cache) writePackages(l List, layers []string) (string, error) {
+	var lines []string
+	for _, layer := range layers {
+		b, err := os.ReadFile(packagesOf(layer))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // one of a program has none
+			return "", err
+		}
+		lines = append(lines, slices.Collect(strings.Lines(string(b)))...)
+	}
+	slices.Sort(lines)
+	file := filepath.Join(c.built, l.Name+".packages")
+	return file, c.write(file, []byte(strings.Join(slices.Compact(lines), "")))
 }
 
 // key names something by all that it depends on.

@@ -20,19 +20,12 @@ func (c *cache) disk(ctx context.Context, l List, init string) (tree, error) {
 	if err := c.ensure(ctx, "dosfstools", "mtools", "qemu-utils"); err != nil {
 		return nil, err
 	}
-	packages, err := c.packages(ctx, *l.Debian)
-	if err != nil {
-		return nil, err
-	}
-	system, err := c.unpack(ctx, packages)
+	system, err := c.unpacked(ctx, l)
 	if err != nil {
 		return nil, err
 	}
 	ramdisk, err := initialRAMDisk(ctx, system, *l.Disk, init)
 	if err != nil {
-		return nil, err
-	}
-	if err := hollowOut(system, l.Hollow); err != nil {
 		return nil, err
 	}
 	later, err := laterFiles(system, l.Disk.Later)

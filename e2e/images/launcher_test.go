@@ -101,8 +101,7 @@ func TestTheLauncherImageBootsTheDemoGuestWithoutPrivileges(t *testing.T) {
 		t.Fatalf("the guest did not become ready (%v)\nserial: %s\nlibvirtd: %s\nQEMU: %s", err, log, said.String(), qemuLog)
 	}
 	require.FileExists(t, filepath.Join(root, "tmp", "vnc.sock"))
-	// A hollow library whose names or versions are not right is complained about
-	// by the loader.
+	// A library that is missing, or of another version, is complained about by the loader.
 	require.NotContains(t, said.String(), "version information")
 	require.NotContains(t, said.String(), "symbol lookup error")
 }

@@ -47,8 +47,6 @@ type List struct {
 	// Keep names files of the packages, as patterns. Programs and libraries bring
 	// the libraries that they are linked with.
 	Keep []string `json:"keep"`
-	// Hollow names libraries that are linked with but not used.
-	Hollow []Hollow `json:"hollow"`
 	// Capabilities is the folder for what libvirt found out about the image's QEMU;
 	// empty for none.
 	Capabilities string `json:"capabilities"`
@@ -74,24 +72,13 @@ type List struct {
 
 // Debian names packages of a release.
 type Debian struct {
-	// Suite is the release's name, which must be that of the building host.
+	// Suite is the release's name, which a file of images/suites has the sources of.
 	Suite string `json:"suite"`
 	// Packages come with all they depend on, without what they recommend.
 	Packages []string `json:"packages"`
 	// Only limits what is unpacked to packages of these names, given as patterns.
 	// Empty means all.
 	Only []string `json:"only"`
-}
-
-// Hollow says what a library does in place of what it did.
-type Hollow struct {
-	// Library is the file's name, its soname.
-	Library string `json:"library"`
-	// Returns is what every function returns.
-	Returns int32 `json:"returns"`
-	// Data names the content of the library's only symbol, where it is data:
-	// "icu" for ICU's empty table of contents.
-	Data string `json:"data"`
 }
 
 // File is a file or folder of the image, owned by root.
@@ -177,6 +164,14 @@ func (l List) packages() []string {
 		pkgs = append(pkgs, l.Disk.Init)
 	}
 	return pkgs
+}
+
+// locked are the packages that the lock has versions of; nil for none.
+func (l List) locked() *Debian {
+	if l.System != nil {
+		return loader(l.Debian.Suite)
+	}
+	return l.Debian
 }
 
 func (f File) mode() (fs.FileMode, error) {

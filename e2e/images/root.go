@@ -32,15 +32,8 @@ func (c *cache) root(ctx context.Context, l List, below []string) (tree, error) 
 		}
 	}()
 	if l.Debian != nil {
-		packages, err := c.packages(ctx, *l.Debian)
+		system, err := c.unpacked(ctx, l)
 		if err != nil {
-			return nil, err
-		}
-		system, err := c.unpack(ctx, packages)
-		if err != nil {
-			return nil, err
-		}
-		if err := hollowOut(system, l.Hollow); err != nil {
 			return nil, err
 		}
 		if err := keep(image, system, l.Keep); err != nil {
@@ -71,6 +64,16 @@ func (c *cache) root(ctx context.Context, l List, below []string) (tree, error) 
 		return image, nil
 	}
 	return image, c.addCapabilities(ctx, image, l.Capabilities)
+}
+
+// unpacked are all files of the packages that the lock has for an image.
+func (c *cache) unpacked(ctx context.Context, l List) (tree, error) {
+	d := l.locked()
+	packages, err := c.lock.of(l.Name, *d)
+	if err != nil {
+		return nil, err
+	}
+	return c.unpack(ctx, d.Suite, packages)
 }
 
 // keep copies files of the packages into the image, and the libraries of those that
@@ -105,7 +108,7 @@ func keepFile(image, system tree, name string) error {
 		return fmt.Errorf("is a folder")
 	}
 	// Nothing in the image is setuid or belongs to another than root.
-	image.add(name, node{Mode: n.Mode & 0o755, Content: n.Content})
+	image.add(name, node{Mode: n.Mode & 0o755, Content: n.Content, Package: n.Package})
 	if !bytes.HasPrefix(n.Content, []byte("\x7fELF")) {
 		return nil
 	}

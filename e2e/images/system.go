@@ -48,13 +48,13 @@ func (c *cache) system(ctx context.Context, l List) (tree, error) {
 	defer os.RemoveAll(temp)
 	root := filepath.Join(temp, "root")
 	c.say("  installing Debian %s for %s: a few minutes", l.Debian.Suite, l.Name)
-	if err := bootstrap(ctx, l, root); err != nil {
+	if err := c.bootstrap(ctx, l, root); err != nil {
 		return nil, err
 	}
 	if err := configure(*l.System, root); err != nil {
 		return nil, err
 	}
-	content, err := c.systemDisk(ctx, *l.System, temp, root)
+	content, err := c.systemDisk(ctx, l, temp, root)
 	if err != nil {
 		return nil, err
 	}
@@ -63,8 +63,15 @@ func (c *cache) system(ctx context.Context, l List) (tree, error) {
 	return image, nil
 }
 
+// loader is what loads the kernel of an installed system. Its packages are in the lock;
+// those of the system are the newest when it is installed.
+func loader(suite string) *Debian {
+	packages := []string{"syslinux", "syslinux-common"}
+	return &Debian{Suite: suite, Packages: packages, Only: packages}
+}
+
 // bootstrap installs the packages below root.
-func bootstrap(ctx context.Context, l List, root string) error {
+func (c *cache) bootstrap(ctx context.Context, l List, root string) error {
 	args := []string{"--mode=root", "--variant=minbase", "--format=directory", "--architectures=amd64",
 		"--include=" + strings.Join(l.Debian.Packages, ","),
 		// Only what the guest needs to find its root: Debian's own initial RAM disk has all drivers.
@@ -73,14 +80,7 @@ func bootstrap(ctx context.Context, l List, root string) error {
 	for _, pattern := range l.System.Exclude {
 		args = append(args, "--dpkgopt=path-exclude="+pattern)
 	}
-	args = append(args, l.Debian.Suite, root)
-	// The sources of the host, as for all other packages.
-	for _, file := range []string{"/etc/apt/sources.list.d/debian.sources", "/etc/apt/sources.list"} {
-		if info, err := os.Stat(file); err == nil && info.Size() > 0 {
-			args = append(args, file)
-			break
-		}
-	}
+	args = append(args, l.Debian.Suite, root, c.sources(l.Debian.Suite))
 	_, err := run(ctx, "", "mmdebstrap", args...)
 	return err
 }
@@ -121,13 +121,9 @@ func configure(s System, root string) error {
 
 // systemDisk makes a disk with two partitions: one from which the BIOS loads the kernel,
 // and one with the root file system.
-func (c *cache) systemDisk(ctx context.Context, s System, dir, root string) ([]byte, error) {
-	loader := Debian{Suite: "bookworm", Packages: []string{"syslinux", "syslinux-common"}, Only: []string{"syslinux", "syslinux-common"}}
-	packages, err := c.packages(ctx, loader)
-	if err != nil {
-		return nil, err
-	}
-	files, err := c.unpack(ctx, packages)
+func (c *cache) systemDisk(ctx context.Context, l List, dir, root string) ([]byte, error) {
+	s := l.System
+	files, err := c.unpacked(ctx, l)
 	if err != nil {
 		return nil, err
 	}

@@ -27,6 +27,20 @@ type node struct {
 	Link     string
 	Content  []byte
 	Folder   bool
+	// Package is the Debian package that the node is of; nil if it is of none, or comes
+	// from a layer.
+	Package *Package
+}
+
+// packages are those that files of the tree are of, sorted.
+func (t tree) packages() []Package {
+	seen := map[Package]bool{}
+	for _, n := range t {
+		if n.Package != nil && !n.Folder {
+			seen[*n.Package] = true
+		}
+	}
+	return slices.SortedFunc(maps.Keys(seen), func(a, b Package) int { return strings.Compare(a.Name, b.Name) })
 }
 
 // add puts a node into the tree, with the folders above it.

@@ -20,6 +20,7 @@ var program = command.Program{
 	Usage: `usage: podvisor-images [FLAG...] build [NAME...]   make what is not up to date, print where it is
        podvisor-images [FLAG...] sizes [NAME...]   the same, and what takes the space in each
        podvisor-images [FLAG...] unpack NAME DIR   the same, and its files below a folder
+       podvisor-images lock                        take the newest packages of Debian, write images/lock.yaml
 
 NAME is one of ` + strings.Join(slices.Concat(images.Names(), images.Extra()), ", ") + "; without one, all are meant but the last.",
 }
@@ -54,6 +55,8 @@ func run(ctx context.Context, args []string) error {
 			return err
 		}
 		return images.Unpack(built[0], args[2])
+	case len(args) == 1 && args[0] == "lock":
+		return images.Lock(ctx, conf)
 	case len(args) == 0:
 		return command.Fault("a command is missing")
 	case args[0] == "unpack":
