@@ -2,8 +2,12 @@ package images
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -56,6 +60,44 @@ func Unpack(b Built, dir string) error {
 		return err
 	}
 	return t.writeDir(dir)
+}
+
+// Root returns the folder of the cache with the files of the one image of conf.Names, which
+// is made first if need be. It has another name for another content, and is readable for
+// all. Nobody writes below it.
+func Root(ctx context.Context, conf Config) (string, error) {
+	built, err := Build(ctx, conf)
+	if err != nil {
+		return "", err
+	}
+	c, unlock, err := open(&conf)
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	b := built[0]
+	dir := c.path("roots", b.Name+"-"+strings.TrimPrefix(b.Digest, "sha256:")[:16])
+	if _, err := os.Stat(dir); err == nil {
+		return dir, nil
+	}
+	old, _ := filepath.Glob(c.path("roots", b.Name+"-*"))
+	for _, was := range old {
+		if regexp.MustCompile(regexp.QuoteMeta(b.Name) + "-[0-9a-f]{16}$").MatchString(was) { // not of an image whose name begins so
+			_ = os.RemoveAll(was)
+		}
+	}
+	if err := os.MkdirAll(c.path("roots"), 0o755); err != nil {
+		return "", err
+	}
+	temp, err := os.MkdirTemp(c.path("roots"), ".new-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(temp)
+	if err := errors.Join(os.Chmod(temp, 0o755), Unpack(b, temp)); err != nil {
+		return "", err
+	}
+	return dir, os.Rename(temp, dir)
 }
 
 // read returns the files of an image and how many layers it has.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"strings"
 )
 
 // root makes the file system of an image without its programs, and without what is in
@@ -96,6 +97,14 @@ func keep(image, system tree, patterns []string) error {
 // keepFile copies a file under the name it is asked for by, so that links to
 // versions of libraries are not needed.
 func keepFile(image, system tree, name string) error {
+	// Libraries are below /usr, as where they are installed, with links from where the
+	// loader is looked for.
+	for _, dir := range []string{"/lib", "/lib64"} {
+		if rest, ok := strings.CutPrefix(name, dir+"/"); ok && system[dir].Link != "" {
+			image.add(dir, node{Mode: 0o777, Link: "usr" + dir})
+			name = "/usr" + dir + "/" + rest
+		}
+	}
 	if _, ok := image[name]; ok {
 		return nil
 	}

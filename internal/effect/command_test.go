@@ -45,8 +45,8 @@ func newLibvirt(t *testing.T) *libvirt.Libvirt {
 	require.NoError(t, err, "%s", out)
 	output := &testenv.Output{}
 	tun := dir + "/tun"
-	cmd := exec.Command("unshare", "--mount", "--net", "sh", "-c", "mknod -m 666 "+tun+" c 10 200 && mount --bind "+tun+` /dev/net/tun || exit 1; exec "$@"`, "sh", "setpriv", "--pdeathsig", "KILL", "--reuid", uid, "--clear-groups", "--no-new-privs", "--inh-caps", "-all,+net_admin", "--ambient-caps", "-all,+net_admin", process.DaemonPath)
-	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + dir + "/home", "XDG_RUNTIME_DIR=" + dir + "/run", "XDG_CONFIG_HOME=" + dir + "/conf", "XDG_CACHE_HOME=" + dir + "/cache"}
+	cmd := exec.Command("unshare", "--mount", "--net", "sh", "-c", "set -e; mknod -m 666 "+tun+" c 10 200; mount --bind "+tun+" /dev/net/tun; "+testenv.LauncherMounts+` exec "$@"`, "sh", "setpriv", "--pdeathsig", "KILL", "--reuid", uid, "--clear-groups", "--no-new-privs", "--inh-caps", "-all,+net_admin", "--ambient-caps", "-all,+net_admin", process.DaemonPath)
+	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + dir + "/home", "XDG_RUNTIME_DIR=" + dir + "/run", "XDG_CONFIG_HOME=" + dir + "/conf", "XDG_CACHE_HOME=" + dir + "/cache", "LAUNCHER_ROOT=" + testenv.LauncherRoot(t)}
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = output, output, time.Second
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() {

@@ -39,6 +39,14 @@ type daemon struct {
 	*testing.T
 	*libvirt.Connection
 	dir string
+	pid int
+}
+
+// mount runs a script in the mount namespace of the daemon and of its QEMU.
+func (d daemon) mount(script string) {
+	d.Helper()
+	out, err := exec.Command("nsenter", fmt.Sprintf("--mount=/proc/%d/ns/mnt", d.pid), "sh", "-ec", script).CombinedOutput()
+	require.NoError(d, err, "%s", out)
 }
 
 // newDaemon starts a daemon that ends with the test. It has a host name of its own.
@@ -68,14 +76,13 @@ func newDaemonIn(t *testing.T, ns *os.File) daemon {
 	out, err := exec.Command("chown", "-R", uid, dir).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	output := &testenv.Output{}
-	named, own := `hostname "$1"; shift; exec "$@"`, []string{"--uts"}
+	named := `set -e; hostname "$1"; shift; ` + testenv.LauncherMounts + ` exec "$@"`
 	if ns != nil {
-		own = append(own, "--mount")
 		tun := dir + "/tun"
 		named = `mknod -m 666 ` + tun + ` c 10 200 && mount --bind ` + tun + ` /dev/net/tun || exit 1; ` + named
 	}
-	cmd := exec.Command("unshare", append(own, "sh", "-c", named, "sh", filepath.Base(dir), "setpriv", "--pdeathsig", "KILL", "--reuid", uid, "--clear-groups", "--no-new-privs", "--bounding-set=-all", "--inh-caps=-all", process.DaemonPath)...)
-	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + dir + "/home", "XDG_RUNTIME_DIR=" + dir + "/run", "XDG_CONFIG_HOME=" + dir + "/conf", "XDG_CACHE_HOME=" + dir + "/cache"}
+	cmd := exec.Command("unshare", "--uts", "--mount", "sh", "-c", named, "sh", filepath.Base(dir), "setpriv", "--pdeathsig", "KILL", "--reuid", uid, "--clear-groups", "--no-new-privs", "--bounding-set=-all", "--inh-caps=-all", process.DaemonPath)
+	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + dir + "/home", "XDG_RUNTIME_DIR=" + dir + "/run", "XDG_CONFIG_HOME=" + dir + "/conf", "XDG_CACHE_HOME=" + dir + "/cache", "LAUNCHER_ROOT=" + testenv.LauncherRoot(t)}
 	cmd.Stdout, cmd.Stderr = output, output
 	cmd.WaitDelay = time.Second
 	if ns == nil {
@@ -98,7 +105,7 @@ func newDaemonIn(t *testing.T, ns *os.File) daemon {
 			t.Logf("libvirt:\n%s", output)
 		}
 	})
-	d := daemon{T: t, dir: dir}
+	d := daemon{T: t, dir: dir, pid: cmd.Process.Pid}
 	d.Connection = d.dial(config.Socket())
 	return d
 }
@@ -191,9 +198,15 @@ const name = "default_vm"
 // the guest only disks with a boot order.
 func (d daemon) start(devices string) *guest {
 	d.Helper()
+	return d.startWith(devices, "")
+}
+
+// startWith starts it with further arguments of QEMU, as XML.
+func (d daemon) startWith(devices, arguments string) *guest {
+	d.Helper()
 	root := d.file("root.img", testguest.Disk())
 	var x libvirtxml.Domain
-	require.NoError(d, x.Unmarshal(fmt.Sprintf(`<domain type="qemu">
+	require.NoError(d, x.Unmarshal(fmt.Sprintf(`<domain type="qemu" xmlns:qemu="http://libvirt.org/schemas/domain/qemu/1.0">
   <name>%s</name><memory unit="MiB">32</memory><vcpu>1</vcpu>
   <os><type machine="q35">hvm</type></os>
   <features><acpi/><tcg><tb-cache unit="MiB">16</tb-cache></tcg></features>
@@ -211,7 +224,8 @@ func (d daemon) start(devices string) *guest {
     <serial type="unix"><source mode="bind" path="%s"/><log file="%s" append="on"/></serial>
     %s
   </devices>
-</domain>`, name, root, d.dir+"/serial", d.dir+"/serial.log", devices)))
+  <qemu:commandline>%s</qemu:commandline>
+</domain>`, name, root, d.dir+"/serial", d.dir+"/serial.log", devices, arguments)))
 	require.NoError(d, d.Create(d.Context(), &x))
 	g := &guest{daemon: d}
 	g.says(testguest.Up, 1)

@@ -98,7 +98,7 @@ func heldDaemon(t *testing.T) (daemon, open string) {
 	dir, err := os.MkdirTemp(shared(), "daemon")
 	require.NoError(t, err)
 	require.NoError(t, os.Chmod(dir, 0o755))
-	out, err := exec.Command("install", "-m", "0755", testenv.Program(t, process.DaemonPath), filepath.Join(dir, "libvirtd")).CombinedOutput()
+	out, err := exec.Command("install", "-m", "0755", testenv.Program(t, filepath.Join(testenv.LauncherRoot(t), process.DaemonPath)), filepath.Join(dir, "libvirtd")).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	open = filepath.Join(dir, "open")
 	script := "#!/bin/sh\nwhile [ ! -e " + open + " ]; do sleep 0.05; done\nexec " + filepath.Join(dir, "libvirtd") + " \"$@\"\n"

@@ -84,6 +84,7 @@ func TestMain(m *testing.M) {
 // and becomes its first process.
 const sandbox = `
 set -e
+` + testenv.LauncherMounts + `
 cd "$IMAGE"
 mount -t tmpfs -o mode=0755 tmpfs /run
 mkdir -p /run/kubevirt/sockets /run/kubevirt-private /run/kubevirt-ephemeral-disks /run/kubevirt/container-disks/root /run/drivers
@@ -178,7 +179,7 @@ func newPod(t *testing.T, disk map[string][]byte, env ...string) *pod {
 	}
 	p := &pod{T: t, console: &testenv.Output{}, log: &testenv.Output{}, exited: make(chan int, 1)}
 	cmd := exec.Command("unshare", "--mount", "--pid", "--net", "--ipc", "--fork", "--kill-child", "--mount-proc", "sh", "-c", sandbox)
-	cmd.Env = append(os.Environ(), append([]string{launch + "=1", "IMAGE=" + shared(), "DISK=" + dir, "GRACE=20s", "EMULATION=yes"}, env...)...)
+	cmd.Env = append(os.Environ(), append([]string{launch + "=1", "IMAGE=" + shared(), "DISK=" + dir, "GRACE=20s", "EMULATION=yes", "LAUNCHER_ROOT=" + testenv.LauncherRoot(t)}, env...)...)
 	cmd.Stdout, cmd.Stderr = p.console, p.log
 	p.keyboard, err = cmd.StdinPipe()
 	require.NoError(t, err)

@@ -2,6 +2,7 @@ package pod
 
 import (
 	"cmp"
+	"fmt"
 	"strings"
 
 	"github.com/podvisor/podvisor/vmi"
@@ -24,15 +25,26 @@ func FullImage(image string) string {
 	return name + fullSuffix + tag
 }
 
-// ImageOf is the launcher's image that the VMI would get if it were started now.
+// ImageOf is the launcher's image that the VMI would get if it were started now. Empty:
+// none is known that has what it needs.
 func (c Config) ImageOf(v *vmi.VirtualMachineInstance) string { return c.image(v) }
 
-// image is the launcher's image that has what the VMI needs.
+// image is the launcher's image that has what the VMI needs; see imageFault.
 func (c Config) image(v *vmi.VirtualMachineInstance) string {
 	if needsFull(&v.Spec.Domain) {
-		return cmp.Or(c.FullImage, FullImage(c.Image), c.Image)
+		return cmp.Or(c.FullImage, FullImage(c.Image))
 	}
 	return c.Image
+}
+
+// imageFault says why no image is known that has what the VMI needs. The installation has
+// to name one: the VMI is not wrong.
+func (c Config) imageFault(v *vmi.VirtualMachineInstance) error {
+	if c.Image == "" || c.image(v) != "" {
+		return nil
+	}
+	return fmt.Errorf("the VMI asks for UEFI firmware or a TPM, which the launcher's image %s does not have, and the full image is not known, since that one is named by its digest: "+
+		"set LAUNCHER_FULL_IMAGE of virt-controller", c.Image)
 }
 
 // needsFull says whether a VMI needs programs or firmware that only the full image has.

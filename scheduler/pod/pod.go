@@ -30,6 +30,9 @@ func Render(v *vmi.VirtualMachineInstance, c Config) (*corev1.Pod, error) {
 	if err := validate.Error(faults); err != nil {
 		return nil, err
 	}
+	if err := c.imageFault(v); err != nil {
+		return nil, err
+	}
 	storage, err := volumes(v, c)
 	if err != nil {
 		return nil, err

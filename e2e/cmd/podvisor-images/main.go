@@ -20,6 +20,7 @@ var program = command.Program{
 	Usage: `usage: podvisor-images [FLAG...] build [NAME...]   make what is not up to date, print where it is
        podvisor-images [FLAG...] sizes [NAME...]   the same, and what takes the space in each
        podvisor-images [FLAG...] unpack NAME DIR   the same, and its files below a folder
+       podvisor-images root NAME                   the same, and the folder with its files, which stays as it is
        podvisor-images lock                        take the newest packages of Debian, write images/lock.yaml
 
 NAME is one of ` + strings.Join(slices.Concat(images.Names(), images.Extra()), ", ") + "; without one, all are meant but the last.",
@@ -55,6 +56,13 @@ func run(ctx context.Context, args []string) error {
 			return err
 		}
 		return images.Unpack(built[0], args[2])
+	case len(args) == 2 && args[0] == "root":
+		conf.Names, conf.Out = args[1:], os.Stderr
+		dir, err := images.Root(ctx, conf)
+		if err == nil {
+			fmt.Println(dir)
+		}
+		return err
 	case len(args) == 1 && args[0] == "lock":
 		return images.Lock(ctx, conf)
 	case len(args) == 0:

@@ -1,0 +1,34 @@
+package testenv
+
+import (
+	"os"
+	"testing"
+)
+
+// LauncherRoot is the folder with the files of the image virt-launcher-full, whose libvirt
+// daemon and QEMU a test runs: the environment variable LAUNCHER_ROOT. Empty: it runs
+// those of the host.
+func LauncherRoot(t testing.TB) string {
+	t.Helper()
+	root := os.Getenv("LAUNCHER_ROOT")
+	if root == "" {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("needs LAUNCHER_ROOT, the folder with the files of the launcher's image: podvisor-images root virt-launcher-full")
+		}
+		return ""
+	}
+	return File(t, root)
+}
+
+// LauncherMounts is a script of the shell that puts the files of the folder LAUNCHER_ROOT
+// over those of the host, in a mount namespace of its own, if that variable is not empty.
+// Programs that the image does not have stay those of the host; of libvirt, QEMU, their
+// firmware and their modules there is nothing but what the image has.
+const LauncherMounts = `
+if [ -n "$LAUNCHER_ROOT" ]; then
+	mount -t overlay -o lowerdir="$LAUNCHER_ROOT/usr:/usr" overlay /usr
+	for whole in /usr/share/qemu /usr/share/seabios /usr/share/OVMF /usr/share/libvirt/cpu_map /usr/lib/ipxe /usr/lib/x86_64-linux-gnu/qemu /usr/lib/x86_64-linux-gnu/libvirt /usr/lib/qemu; do
+		if [ -d "$LAUNCHER_ROOT$whole" ]; then mount --bind "$LAUNCHER_ROOT$whole" "$whole"; elif [ -d "$whole" ]; then mount -t tmpfs -o ro tmpfs "$whole"; fi
+	done
+fi
+`
