@@ -103,7 +103,6 @@ const (
 	InterfaceModelNE2kPCI InterfaceModel = "ne2k_pci"
 	InterfaceModelPCnet   InterfaceModel = "pcnet"
 	InterfaceModelRTL8139 InterfaceModel = "rtl8139"
-	// +podvisor:unserved=the launcher's QEMU is older than this card
 	InterfaceModelIGB InterfaceModel = "igb"
 )
 

@@ -29,6 +29,13 @@ import (
 // newLibvirt connects to a libvirt daemon of an ordinary user that ends with the test.
 func newLibvirt(t *testing.T) *libvirt.Libvirt {
 	t.Helper()
+	return newLibvirtOf(t, testenv.LauncherRoot(t))
+}
+
+// newLibvirtOf connects to that of the image whose files are in the folder root, or of the
+// host, if root is empty.
+func newLibvirtOf(t *testing.T, root string) *libvirt.Libvirt {
+	t.Helper()
 	testenv.Root(t)
 	for _, name := range []string{"setpriv", process.DaemonPath, process.QEMUPath} {
 		testenv.Program(t, name)
@@ -45,8 +52,8 @@ func newLibvirt(t *testing.T) *libvirt.Libvirt {
 	require.NoError(t, err, "%s", out)
 	output := &testenv.Output{}
 	tun := dir + "/tun"
-	cmd := exec.Command("unshare", "--mount", "--net", "sh", "-c", "set -e; mknod -m 666 "+tun+" c 10 200; mount --bind "+tun+" /dev/net/tun; "+testenv.LauncherMounts+` exec "$@"`, "sh", "setpriv", "--pdeathsig", "KILL", "--reuid", uid, "--clear-groups", "--no-new-privs", "--inh-caps", "-all,+net_admin", "--ambient-caps", "-all,+net_admin", process.DaemonPath)
-	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + dir + "/home", "XDG_RUNTIME_DIR=" + dir + "/run", "XDG_CONFIG_HOME=" + dir + "/conf", "XDG_CACHE_HOME=" + dir + "/cache", "LAUNCHER_ROOT=" + testenv.LauncherRoot(t)}
+	cmd := exec.Command("unshare", "--mount", "--net", "sh", "-c", "set -e; mknod -m 666 "+tun+" c 10 200; mount --bind "+tun+" /dev/net/tun; ip tuntap add tap0 mode tap user "+uid+"; "+testenv.LauncherMounts+` exec "$@"`, "sh", "setpriv", "--pdeathsig", "KILL", "--reuid", uid, "--clear-groups", "--no-new-privs", "--inh-caps", "-all,+net_admin", "--ambient-caps", "-all,+net_admin", process.DaemonPath)
+	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + dir + "/home", "XDG_RUNTIME_DIR=" + dir + "/run", "XDG_CONFIG_HOME=" + dir + "/conf", "XDG_CACHE_HOME=" + dir + "/cache", "LAUNCHER_ROOT=" + root}
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = output, output, time.Second
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() {

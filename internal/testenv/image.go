@@ -10,10 +10,21 @@ import (
 // those of the host.
 func LauncherRoot(t testing.TB) string {
 	t.Helper()
-	root := os.Getenv("LAUNCHER_ROOT")
+	return imageRoot(t, "LAUNCHER_ROOT", "virt-launcher-full")
+}
+
+// SmallLauncherRoot is the same of the image virt-launcher: LAUNCHER_SMALL_ROOT.
+func SmallLauncherRoot(t testing.TB) string {
+	t.Helper()
+	return imageRoot(t, "LAUNCHER_SMALL_ROOT", "virt-launcher")
+}
+
+func imageRoot(t testing.TB, variable, image string) string {
+	t.Helper()
+	root := os.Getenv(variable)
 	if root == "" {
 		if os.Getenv("CI") == "true" {
-			t.Fatal("needs LAUNCHER_ROOT, the folder with the files of the launcher's image: podvisor-images root virt-launcher-full")
+			t.Fatal("needs " + variable + ", the folder with the files of the image: podvisor-images root " + image)
 		}
 		return ""
 	}

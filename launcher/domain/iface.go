@@ -88,7 +88,7 @@ func iface(i vmi.Interface, a network.Attachment, at Place) libvirtxml.DomainInt
 }
 
 // backend is what carries the frames. The form "user" with the backend passt is none:
-// libvirt 9.0 refuses it.
+// libvirt 9.0 of Debian 12 refuses it, and launchers in pods have tap devices.
 func backend(a network.Attachment) *libvirtxml.DomainInterfaceSource {
 	switch a.Backend {
 	case network.BackendUser:
