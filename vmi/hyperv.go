@@ -100,12 +100,12 @@ type FeatureTLBFlush struct {
 	// Direct lets a nested guest use the feature. Default:
 	// off.
 	// +optional
-	// +podvisor:unserved=the libvirt of the launcher does not have it
+	// +podvisor:unserved=it is for a hypervisor in the guest, which no test can run
 	Direct *FeatureState `json:"direct,omitempty"`
 
 	// Extended lets the guest name single pages. Default: off.
 	// +optional
-	// +podvisor:unserved=the libvirt of the launcher does not have it
+	// +podvisor:unserved=no test can run KVM, whose guests alone see it
 	Extended *FeatureState `json:"extended,omitempty"`
 }
 

@@ -12,12 +12,12 @@ type LaunchSecurity struct {
 
 	// SNP is SEV with pages that the node cannot exchange either.
 	// +optional
-	// +podvisor:unserved=the schema of the launcher's libvirt has no domain of the type sev-snp
+	// +podvisor:unserved=the firmware that it needs, OVMF for SEV-SNP, is in no package of Debian 13
 	SNP *SEVSNP `json:"snp,omitempty"`
 
 	// TDX is Intel's Trust Domain Extensions.
 	// +optional
-	// +podvisor:unserved=the schema of the launcher's libvirt has no domain of the type tdx
+	// +podvisor:unserved=QEMU 10.0 of the launcher does not have it
 	TDX *TDX `json:"tdx,omitempty"`
 }
 

@@ -92,6 +92,19 @@ func TestASupersededVersionIsReplacedByTheNewestAndNamed(t *testing.T) {
 	require.Equal(t, "1:1.0-1", again.Suites["trixie"]["busybox-static"].Version, "the lock stays as it is")
 }
 
+func TestTheImagesOfTheLauncherAreSmallAndHaveNoShell(t *testing.T) {
+	testenv.Program(t, "apt-get")
+	for name, most := range map[string]int64{"virt-launcher": 120e6, "virt-launcher-full": 250e6} {
+		b := built(t, name)
+		require.LessOrEqual(t, b.SizeBytes, most, name)
+		all := files(t, b)
+		for _, shell := range []string{"/bin/sh", "/usr/bin/sh", "/usr/bin/dash", "/usr/bin/bash"} {
+			require.NotContains(t, all, shell, name)
+		}
+		require.Contains(t, all, "/usr/bin/stat", name)
+	}
+}
+
 func TestAnImageHoldsUnmodifiedFilesOfThePackagesOfItsTable(t *testing.T) {
 	testenv.Program(t, "apt-get")
 	b := built(t, "virt-launcher")

@@ -11,6 +11,11 @@
 // resolves itself. So nothing outside of the folder is reached, also while another
 // process replaces folders in it by links. What the guest keeps open is limited.
 //
+// Debian's virtiofsd 1.13 is not what serves, for what its sandboxes need. As an ordinary
+// user it refuses chroot; namespace makes a user namespace, which the seccomp profile
+// RuntimeDefault of a pod does not allow; with none it serves, and what the guest asks
+// for is looked up with the root of the pod, its processes and its sockets in reach.
+//
 // The package is an edge: it touches the folder and the socket.
 //
 // Traps: QEMU does not connect again, so a guest whose server ended has to be started
