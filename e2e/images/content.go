@@ -64,7 +64,7 @@ func Unpack(b Built, dir string) error {
 
 // Root returns the folder of the cache with the files of the one image of conf.Names, which
 // is made first if need be. It has another name for another content, and is readable for
-// all. Nobody writes below it.
+// all. No program writes below it.
 func Root(ctx context.Context, conf Config) (string, error) {
 	built, err := Build(ctx, conf)
 	if err != nil {

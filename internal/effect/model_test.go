@@ -48,8 +48,8 @@ func variations() map[string]vmitest.Option {
 			v.Spec.Domain.Features = &vmi.Features{SMM: &vmi.FeatureState{}}
 			v.Spec.Domain.Firmware = &vmi.Firmware{Bootloader: &vmi.Bootloader{EFI: &vmi.EFI{}}}
 		},
-		"firmware with a TPM": func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Devices.TPM = &vmi.TPM{} },
-		"machine of before":   func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Machine = &vmi.Machine{Type: "pc-q35-7.2"} },
+		"firmware with a TPM":     func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Devices.TPM = &vmi.TPM{} },
+		"board of an older image": func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Machine = &vmi.Machine{Type: "pc-q35-7.2"} },
 	}
 	for _, t := range videoTypes {
 		all["video "+t] = func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Devices.Video = &vmi.Video{Type: t} }
@@ -122,7 +122,7 @@ func TestEveryModelThatAFieldCanNameIsInTheImageThatIsChosenForIt(t *testing.T) 
 			}
 		})
 	}
-	for kind, least := range map[string]int{"video": 5, "interface": 7, "sound": 2, "input": 2, "disk": 4, "firmware": 3, "machine": 1} {
+	for kind, least := range map[string]int{"video": 5, "interface": 7, "sound": 2, "input": 2, "disk": 4, "firmware": 3, "board": 1} {
 		require.GreaterOrEqual(t, tried[kind], least, "the VMIs of the kind %s that are served", kind)
 	}
 }

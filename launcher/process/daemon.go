@@ -211,6 +211,9 @@ func (d *Daemon) environment() []string {
 		"XDG_CACHE_HOME=" + d.folder("cache"),
 		"XDG_DATA_HOME=" + d.folder("data"),
 		"XDG_STATE_HOME=" + d.folder("state"),
+		// The workers of the daemon answer one client, in turn. A heap for each of them
+		// would keep megabytes that the others cannot use.
+		"MALLOC_ARENA_MAX=1",
 	}
 	// Where more drivers are installed than the launcher needs, this leaves them
 	// out.
