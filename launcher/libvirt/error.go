@@ -46,7 +46,7 @@ var (
 	qemuTime = regexp.MustCompile(`\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z `)
 	// qemuEnded matches libvirt's two messages about a QEMU that ended before it
 	// was ready.
-	qemuEnded = regexp.MustCompile(`internal error: (process exited while connecting to monitor|qemu unexpectedly closed the monitor): `)
+	qemuEnded = regexp.MustCompile(`internal error: (process exited while connecting to monitor|(?i:qemu) unexpectedly closed the monitor)( \(vm='[^']*'\))?: `)
 )
 
 // Error says what failed and why. It is the same whenever the same fails, so that

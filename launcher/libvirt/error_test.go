@@ -38,7 +38,7 @@ func TestErrorsHaveClasses(t *testing.T) {
 
 func TestAnErrorSaysTheSameEachTime(t *testing.T) {
 	const line = "2026-11-21T20:13:36.652713Z qemu-system-x86_64: no memory\n2026-11-21T20:13:36.7Z qemu-system-x86_64: bye"
-	for _, said := range []string{"process exited while connecting to monitor", "qemu unexpectedly closed the monitor"} {
+	for _, said := range []string{"process exited while connecting to monitor", "qemu unexpectedly closed the monitor", "QEMU unexpectedly closed the monitor (vm='ns_vm')", "process exited while connecting to monitor (vm='ns_vm')"} {
 		err := failure("create", "ns_vm", golibvirt.Error{Message: "internal error: " + said + ": " + line})
 		require.EqualError(t, err, "create domain ns_vm: QEMU ended: qemu-system-x86_64: no memory\nqemu-system-x86_64: bye")
 	}
