@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
@@ -62,6 +63,10 @@ func Unpack(b Built, dir string) error {
 	return t.writeDir(dir)
 }
 
+// rootKept is how long a folder of [Root] stays that was not asked for: tests of another
+// clone may run in it.
+const rootKept = 24 * time.Hour
+
 // Root returns the folder of the cache with the files of the one image of conf.Names, which
 // is made first if need be. It has another name for another content, and is readable for
 // all. No program writes below it.
@@ -70,19 +75,21 @@ func Root(ctx context.Context, conf Config) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	c, unlock, err := open(&conf)
+	c, unlock, err := conf.open(ctx)
 	if err != nil {
 		return "", err
 	}
 	defer unlock()
 	b := built[0]
 	dir := c.path("roots", b.Name+"-"+strings.TrimPrefix(b.Digest, "sha256:")[:16])
+	now := time.Now()
 	if _, err := os.Stat(dir); err == nil {
-		return dir, nil
+		return dir, os.Chtimes(dir, now, now)
 	}
 	old, _ := filepath.Glob(c.path("roots", b.Name+"-*"))
 	for _, was := range old {
-		if regexp.MustCompile(regexp.QuoteMeta(b.Name) + "-[0-9a-f]{16}$").MatchString(was) { // not of an image whose name begins so
+		own := regexp.MustCompile(regexp.QuoteMeta(b.Name) + "-[0-9a-f]{16}$").MatchString(was) // not of an image whose name begins so
+		if info, err := os.Stat(was); own && err == nil && now.Sub(info.ModTime()) > rootKept {
 			_ = os.RemoveAll(was)
 		}
 	}

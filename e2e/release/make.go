@@ -105,7 +105,7 @@ func Make(ctx context.Context, c Config) error {
 		return err
 	}
 	defer os.RemoveAll(temp)
-	if err := c.write(ctx, temp, of, notes, built); err != nil {
+	if err := c.write(temp, of, notes, built); err != nil {
 		return fmt.Errorf("make release %s: %w", c.Version, err)
 	}
 	if err := os.RemoveAll(to); err != nil {
@@ -119,7 +119,7 @@ func (c Config) images() images.Config {
 }
 
 // write writes all files of the release.
-func (c Config) write(ctx context.Context, dir string, of version.Info, notes string, built []images.Built) error {
+func (c Config) write(dir string, of version.Info, notes string, built []images.Built) error {
 	released, err := c.writeLayout(filepath.Join(dir, layoutFolder), of, built)
 	if err != nil {
 		return err
@@ -131,9 +131,9 @@ func (c Config) write(ctx context.Context, dir string, of version.Info, notes st
 		return err
 	}
 	for _, r := range released {
-		packages, err := images.Packages(ctx, c.images(), r.built)
+		packages, err := r.built.DebianPackages()
 		if err != nil {
-			return fmt.Errorf("packages in image %s: %w", r.built.Name, err)
+			return err
 		}
 		if err := c.writeBOM(dir, of, r, packages); err != nil {
 			return fmt.Errorf("bill of materials of image %s: %w", r.built.Name, err)
