@@ -78,6 +78,13 @@ func TestThePolicyPermitsEveryPodThatRenderMakes(t *testing.T) {
 	}
 }
 
+// onSCSI puts all disks on the bus that has room for so many.
+func onSCSI(v *vmi.VirtualMachineInstance) {
+	for i := range v.Spec.Domain.Devices.Disks {
+		v.Spec.Domain.Devices.Disks[i].Disk = &vmi.DiskTarget{Bus: vmi.DiskBusSCSI}
+	}
+}
+
 // An expression that costs the API server too much is an error, which refuses the pod.
 func TestThePolicyCanAffordTheLargestPod(t *testing.T) {
 	t.Parallel()
@@ -93,6 +100,7 @@ func TestThePolicyCanAffordTheLargestPod(t *testing.T) {
 		ports = append(ports, vmi.Port{Port: int32(i + 1)})
 	}
 	v := vmitest.New(append(most, vmitest.WithMasquerade("default", ports...))...)
+	onSCSI(v)
 	v.Namespace = s.name
 	for i := range 256 {
 		name := fmt.Sprintf("%s-%d", strings.Repeat("s.", 100), i)
@@ -116,6 +124,7 @@ func TestThePolicyCanAffordTheLargestPod(t *testing.T) {
 		}
 	}
 	v = vmitest.New(claims...)
+	onSCSI(v)
 	v.Namespace = s.name
 	p, err := pod.Render(v, pod.Config{Image: "podvisor/virt-launcher:v1", AllowEmulation: true, Facts: pod.Facts{Claims: block(devices...)}})
 	require.NoError(t, err)

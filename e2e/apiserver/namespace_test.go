@@ -113,6 +113,7 @@ func TestAttackAnInstallationInAnotherNamespaceIsHeldToTheSame(t *testing.T) {
 		return err
 	}
 	var v *vmi.VirtualMachineInstance
+	tries := 0
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		labelled := guest("vm")
 		attackable(labelled)
@@ -125,7 +126,9 @@ func TestAttackAnInstallationInAnotherNamespaceIsHeldToTheSame(t *testing.T) {
 		reserved.Labels = map[string]string{vmi.CreatedByLabel: "x"}
 		_, err = vmis.Create(t.Context(), reserved, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		require.True(c, apierrors.IsInvalid(err), "%v", err)
-		err = patchNode("virt-handler", "n1", `{"metadata":{"labels":{"a":"b"}}}`)
+		// Each try changes something: the first ones may be permitted.
+		tries++
+		err = patchNode("virt-handler", "n1", fmt.Sprintf(`{"metadata":{"labels":{"a":"try-%d"}}}`, tries))
 		require.True(c, apierrors.IsForbidden(err), "the policies are not all in force: %v", err)
 		v = created
 	}, timeout, 100*time.Millisecond)

@@ -110,7 +110,9 @@ func TestAnImageHoldsUnmodifiedFilesOfThePackagesOfItsTable(t *testing.T) {
 	b := built(t, "virt-launcher")
 	lines, err := os.ReadFile(b.Packages)
 	require.NoError(t, err)
-	c := &cache{dir: filepath.Dir(b.Tar)}
+	c, unlock, err := (&Config{Out: t.Output()}).open(t.Context())
+	require.NoError(t, err)
+	defer unlock()
 	from := map[string][]string{}
 	for line := range strings.Lines(string(lines)) {
 		f := strings.Split(strings.TrimSpace(line), "\t")

@@ -21,13 +21,15 @@ func judged(kind string, o vmi.Object, l field.ErrorList) field.ErrorList {
 
 // Schema returns what the schema of a kind refuses in an object, or nothing: see
 // [schema.Faults]. Fields of which the known faults say something are left out, and so
-// are values that package served names with the reason. The object is not changed.
+// are fields and values that are not served yet, which package served names with the
+// reason. The object is not changed.
 func Schema(kind string, object map[string]any, known field.ErrorList) field.ErrorList {
 	l := Besides(known, schema.Faults(kind, schema.Completed(kind, object)))
 	if len(l) == 0 {
 		return nil
 	}
-	return Besides(served.Unserved(kind).In(object).Faults(), l)
+	later := slices.DeleteFunc(served.Unserved(kind).In(object), func(f served.Field) bool { return f.Refused })
+	return Besides(later.Faults(), l)
 }
 
 // treeOfSpec is the object as a tree with nothing but its spec.
