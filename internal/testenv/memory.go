@@ -10,3 +10,12 @@ func InUse() uint64 {
 	runtime.ReadMemStats(&m)
 	return m.HeapInuse + m.StackInuse
 }
+
+// InspectionMemory is what the inspection of an image by a test binary gets, in bytes: most,
+// as everywhere, or with the race detector, which alone takes more now and then, 1 GiB.
+func InspectionMemory(most int64) int64 {
+	if Race {
+		return 1 << 30
+	}
+	return most
+}

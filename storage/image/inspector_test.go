@@ -14,15 +14,16 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/podvisor/podvisor/internal/testenv"
 	"github.com/podvisor/podvisor/storage"
 	"github.com/podvisor/podvisor/vmi"
 )
 
 // inChild is the test binary as the program of an inspector.
-var inChild = Inspector{Command: []string{"/proc/self/exe", "inspect"}, MemoryBytes: childMemory}
+var inChild = Inspector{Command: []string{"/proc/self/exe", "inspect"}, MemoryBytes: testenv.InspectionMemory(InspectionMemory)}
 
 // withinLimits is what the error says about a process that ended without an answer.
-var withinLimits = fmt.Sprintf("it ended without an answer within its limits of %d MiB of memory and 5 s of processor time: ", childMemory>>20)
+var withinLimits = fmt.Sprintf("it ended without an answer within its limits of %d MiB of memory and 5 s of processor time: ", inChild.MemoryBytes>>20)
 
 // as is an inspector whose program does what is named after it was limited.
 func as(what string) Inspector {
@@ -199,7 +200,7 @@ func TestTheMemoryOfAnInspectionIsConfigured(t *testing.T) {
 	i := inChild
 	i.MemoryBytes = 1
 	_, err := i.ContainerDisk(t.Context(), disk(t, "raw"), "")
-	if childMemory == InspectionMemory { // without the race detector
+	if !testenv.Race {
 		require.NoError(t, err, "less than the program itself needs is not taken")
 	}
 	i = as("grow")
