@@ -1,13 +1,17 @@
 package e2e
 
 import (
+	"bufio"
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -203,6 +207,36 @@ func (s space) explain(ctx context.Context) {
 			s.t.Log(err)
 		}
 	}
+	s.t.Logf("who changed VMs and VMIs, but for their status:\n%s", s.changes())
+}
+
+// changes are the requests that changed or deleted VMs and VMIs of the namespace, from the
+// audit log, each in a line.
+func (s space) changes() string {
+	f, err := os.Open(world.cluster.AuditLog)
+	if err != nil {
+		return err.Error()
+	}
+	defer func() { _ = f.Close() }()
+	var out strings.Builder
+	lines := bufio.NewScanner(f)
+	lines.Buffer(make([]byte, 1<<20), 1<<20)
+	for lines.Scan() {
+		var e struct {
+			Verb, StageTimestamp, UserAgent string
+			User                            struct{ Username string }
+			ObjectRef                       struct{ Namespace, Resource, Name, Subresource string }
+			ResponseStatus                  struct{ Code int }
+		}
+		if !bytes.Contains(lines.Bytes(), []byte(s.name)) || json.Unmarshal(lines.Bytes(), &e) != nil {
+			continue
+		}
+		o := e.ObjectRef
+		if o.Namespace == s.name && o.Subresource == "" && strings.HasPrefix(o.Resource, "virtualmachine") && slices.Contains([]string{"update", "patch", "delete"}, e.Verb) {
+			fmt.Fprintln(&out, e.StageTimestamp, e.User.Username, e.UserAgent, e.Verb, o.Resource, o.Name, e.ResponseStatus.Code)
+		}
+	}
+	return out.String()
 }
 
 // kubectl runs kubectl in the namespace and returns what it printed.

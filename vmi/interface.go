@@ -103,7 +103,7 @@ const (
 	InterfaceModelNE2kPCI InterfaceModel = "ne2k_pci"
 	InterfaceModelPCnet   InterfaceModel = "pcnet"
 	InterfaceModelRTL8139 InterfaceModel = "rtl8139"
-	InterfaceModelIGB InterfaceModel = "igb"
+	InterfaceModelIGB     InterfaceModel = "igb"
 )
 
 // InterfaceBinding is how an interface is attached to its network. At most one
