@@ -54,7 +54,8 @@ func TestAVMThatIsEvictedStartsAgain(t *testing.T) {
 	s := newSpace(t)
 	name := "again"
 	s.applyVM(vmi.RunRerunOnFailure, guest(name, cloudConfig("hostname: "+name)))
-	v := s.awaitPhase(name, vmi.Running)
+	s.awaitPrintable(name, vmi.StatusRunning)
+	v := s.get(name)
 	s.awaitConsole(v, ready)
 	require.NoError(t, s.evict(v))
 	next := s.next(name, v.UID)

@@ -91,7 +91,13 @@ func TestALivenessProbeEndsAVMIWhoseAgentIsGone(t *testing.T) {
 	s.awaitReadiness("alive", corev1.ConditionTrue)
 	seen.awaitPage("http://" + s.pod(v).Status.PodIP + "/cgi-bin/stop")
 	v = s.awaitPhase("alive", vmi.Succeeded)
-	require.Equal(t, "Shutdown", v.Status.Reason, "the guest powered off in its grace period")
+	eventually(t, soon, func() error {
+		if v = s.get("alive"); v.Status.Reason != "LivenessProbeFailed" {
+			return fmt.Errorf("the VMI has the reason %s", v.Status.Reason)
+		}
+		return nil
+	})
+	require.Equal(t, "the liveness probe of the guest failed; the guest powered off", v.Status.Condition(vmi.ConditionReady).Message)
 	eventually(t, soon, func() error {
 		if said := s.kubectl("get", "events", "-o", "jsonpath={.items[*].message}"); !strings.Contains(said, "Liveness probe failed") {
 			return fmt.Errorf("no event says that the liveness probe failed: %s", said)

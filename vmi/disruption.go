@@ -16,11 +16,14 @@ const (
 	ReasonPreempted = "Preempted"
 	// ReasonPodDeleted: the pod was deleted, and its VMI was not.
 	ReasonPodDeleted = "PodDeleted"
+	// ReasonLivenessProbeFailed: the kubelet ended the pod, whose liveness probe failed.
+	// The condition does not have it, since the pod says nothing of it before its end.
+	ReasonLivenessProbeFailed = "LivenessProbeFailed"
 )
 
 // UnknownDisruption is why a guest was ended whose pod was ended, as long as it is not
 // known by what.
-const UnknownDisruption = "the pod of the VMI was evicted or deleted"
+const UnknownDisruption = "the pod of the VMI was evicted, deleted or found unhealthy"
 
 // Disruption is why the VMI's pod is ended, as the condition says. It is false if no such
 // thing is known.
@@ -39,7 +42,7 @@ func (s *VirtualMachineInstanceStatus) Disrupted() bool {
 		return false
 	}
 	switch s.Reason {
-	case ReasonEvicted, ReasonPreempted, ReasonPodDeleted:
+	case ReasonEvicted, ReasonPreempted, ReasonPodDeleted, ReasonLivenessProbeFailed:
 		return true
 	}
 	return false

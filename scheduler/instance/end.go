@@ -33,6 +33,8 @@ const (
 	Preempted = vmi.ReasonPreempted
 	// PodDeleted: the pod was deleted, and its VMI was not.
 	PodDeleted = vmi.ReasonPodDeleted
+	// LivenessProbeFailed: the kubelet ended the pod, whose liveness probe failed.
+	LivenessProbeFailed = vmi.ReasonLivenessProbeFailed
 )
 
 // notAdmitted is the reason of a pod that its node does not admit, since a device is

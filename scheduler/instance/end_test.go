@@ -112,6 +112,11 @@ func TestWhatTheHandlerCouldNotKnowOfAnEndIsCorrectedOnce(t *testing.T) {
 		{"a drain of which nothing but the end of the pod was known", failedFor("Evicted", vmi.UnknownDisruption+"; "+exceeded), launcher(running, leaving, drained), "Evicted"},
 		{"a preemption of which nothing but the end of the pod was known", endedFor(vmi.Succeeded, "Evicted", vmi.UnknownDisruption+"; off"),
 			launcher(exited(0, 0, ""), disrupted("PreemptionByScheduler", "x")), "Preempted"},
+		{"a liveness probe that failed, of which nothing but the end of the pod was known", endedFor(vmi.Succeeded, "Evicted", vmi.UnknownDisruption+"; off"),
+			launcher(exited(0, 0, ""), livenessProbed), "LivenessProbeFailed"},
+		{"the same, while the pod still runs", endedFor(vmi.Succeeded, "Evicted", vmi.UnknownDisruption+"; off"), launcher(running, livenessProbed), ""},
+		{"a pod with a liveness probe that was deleted", endedFor(vmi.Succeeded, "Evicted", vmi.UnknownDisruption+"; off"), launcher(exited(0, 0, ""), livenessProbed, leaving), "PodDeleted"},
+		{"a pod without a liveness probe", endedFor(vmi.Succeeded, "Evicted", vmi.UnknownDisruption+"; off"), launcher(exited(0, 0, "")), ""},
 		{"a guest that powered off before its pod was evicted", stored(vmi.Succeeded), launcher(exited(0, 0, ""), evicted), ""},
 		{"another pod than the VMI's", failedFor("Crashed", "x"), launcher(exited(137, 0, ""), evicted, other), ""},
 	}
@@ -137,6 +142,9 @@ func TestWhatTheHandlerCouldNotKnowOfAnEndIsCorrectedOnce(t *testing.T) {
 	endedBefore(time.Minute)(late)
 	require.Zero(t, count[writeStatus](instance.Decide(observe(late, launcher(exited(137, 0, ""), evicted)))), "the VMI had ended long before")
 }
+
+// livenessProbed is a pod with a liveness probe.
+func livenessProbed(p *corev1.Pod) { p.Spec.Containers[0].LivenessProbe = &corev1.Probe{} }
 
 func atTime(d time.Duration) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
