@@ -128,19 +128,18 @@ func trueEnd(o Observed) (vmi.Finding, bool) {
 		return e.Finding, vague || s.Reason != e.Reason
 	}
 	f, ok := disruptedEnd(p, endedAt(o.VMI), said)
-	if !ok && vague && unhealthy(p) {
+	if !ok && vague && unhealthy(o) {
 		f, ok = said.DisruptedBy(vmi.Finding{Reason: LivenessProbeFailed, Message: "the liveness probe of the guest failed"})
 	}
 	return f, ok && (vague || s.Reason != f.Reason)
 }
 
-// unhealthy reports whether a pod that was ended from outside was ended since its liveness
-// probe failed, which Kubernetes says in events alone: the pod has such a probe, and has
-// ended without having been deleted or disrupted.
-func unhealthy(p *corev1.Pod) bool {
-	i := slices.IndexFunc(p.Spec.Containers, func(c corev1.Container) bool { return c.Name == vmi.ComputeContainer })
-	_, other := disruption(p)
-	return over(p) && !other && i >= 0 && p.Spec.Containers[i].LivenessProbe != nil
+// unhealthy reports whether the VMI's pod, which was ended from outside, was ended since its
+// liveness probe failed, which Kubernetes says in events alone: there is such a probe, and
+// the pod has ended without having been deleted or disrupted.
+func unhealthy(o Observed) bool {
+	_, other := disruption(o.Pods.Active)
+	return over(o.Pods.Active) && !other && o.VMI.Spec.LivenessProbe != nil
 }
 
 // nodeLost reports whether Kubernetes ended the pod because of its node.

@@ -112,10 +112,9 @@ func TestWhatTheHandlerCouldNotKnowOfAnEndIsCorrectedOnce(t *testing.T) {
 		{"a drain of which nothing but the end of the pod was known", failedFor("Evicted", vmi.UnknownDisruption+"; "+exceeded), launcher(running, leaving, drained), "Evicted"},
 		{"a preemption of which nothing but the end of the pod was known", endedFor(vmi.Succeeded, "Evicted", vmi.UnknownDisruption+"; off"),
 			launcher(exited(0, 0, ""), disrupted("PreemptionByScheduler", "x")), "Preempted"},
-		{"a liveness probe that failed, of which nothing but the end of the pod was known", endedFor(vmi.Succeeded, "Evicted", vmi.UnknownDisruption+"; off"),
-			launcher(exited(0, 0, ""), livenessProbed), "LivenessProbeFailed"},
-		{"the same, while the pod still runs", endedFor(vmi.Succeeded, "Evicted", vmi.UnknownDisruption+"; off"), launcher(running, livenessProbed), ""},
-		{"a pod with a liveness probe that was deleted", endedFor(vmi.Succeeded, "Evicted", vmi.UnknownDisruption+"; off"), launcher(exited(0, 0, ""), livenessProbed, leaving), "PodDeleted"},
+		{"a liveness probe that failed, of which nothing but the end of the pod was known", livenessProbed(), launcher(exited(0, 0, "")), "LivenessProbeFailed"},
+		{"the same, while the pod still runs", livenessProbed(), launcher(running), ""},
+		{"a pod with a liveness probe that was deleted", livenessProbed(), launcher(exited(0, 0, ""), leaving), "PodDeleted"},
 		{"a pod without a liveness probe", endedFor(vmi.Succeeded, "Evicted", vmi.UnknownDisruption+"; off"), launcher(exited(0, 0, "")), ""},
 		{"a guest that powered off before its pod was evicted", stored(vmi.Succeeded), launcher(exited(0, 0, ""), evicted), ""},
 		{"another pod than the VMI's", failedFor("Crashed", "x"), launcher(exited(137, 0, ""), evicted, other), ""},
@@ -143,8 +142,12 @@ func TestWhatTheHandlerCouldNotKnowOfAnEndIsCorrectedOnce(t *testing.T) {
 	require.Zero(t, count[writeStatus](instance.Decide(observe(late, launcher(exited(137, 0, ""), evicted)))), "the VMI had ended long before")
 }
 
-// livenessProbed is a pod with a liveness probe.
-func livenessProbed(p *corev1.Pod) { p.Spec.Containers[0].LivenessProbe = &corev1.Probe{} }
+// livenessProbed is a VMI that was ended from outside, and has a liveness probe.
+func livenessProbed() *vmi.VirtualMachineInstance {
+	v := endedFor(vmi.Succeeded, "Evicted", vmi.UnknownDisruption+"; off")
+	v.Spec.LivenessProbe = &vmi.Probe{}
+	return v
+}
 
 func atTime(d time.Duration) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
