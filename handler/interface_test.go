@@ -85,7 +85,9 @@ func TestTheAddressesBehindABindingOfAnEmbedderAreItsPods(t *testing.T) {
 	st := state(protocol.Running)
 	st.Interfaces = []protocol.Interface{{Name: "eth0", MAC: "02:00:00:00:00:01", Addresses: []string{"192.0.2.7"}}}
 	o := observed(v, session(v, st))
-	o.Session.Network.Interfaces = []vmi.InterfaceStatus{{Name: "default", MAC: "02:00:00:00:00:01", IP: "10.244.0.5", IPs: []string{"10.244.0.5"}, InfoSource: "domain"}}
+	bound := *o.Session.Network // which other tests read
+	o.Session.Network = &bound
+	bound.Interfaces = []vmi.InterfaceStatus{{Name: "default", MAC: "02:00:00:00:00:01", IP: "10.244.0.5", IPs: []string{"10.244.0.5"}, InfoSource: "domain"}}
 	for _, tt := range []struct {
 		among []network.Binding
 		want  string
