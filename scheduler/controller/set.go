@@ -61,12 +61,8 @@ func observeSet(ctx context.Context, c *Controller, s *vmi.VirtualMachineInstanc
 		return replicaset.Decide(now)
 	}
 	if takes(next(s, nil)) {
-		live, err := c.cfg.Client.VirtualMachineInstanceReplicaSets(s.Namespace).Get(ctx, s.Name, metav1.GetOptions{})
-		switch {
-		case err != nil && !apierrors.IsNotFound(err):
-			return nil, fmt.Errorf("read VirtualMachineInstanceReplicaSet %s: %w", reconcile.Key(s), err)
-		case err != nil || live.UID != s.UID || live.ResourceVersion != s.ResourceVersion:
-			return nil, apierrors.NewConflict(vmi.VirtualMachineInstanceReplicaSets.Resource().GroupResource(), s.Name, errOldCache)
+		if err := isCurrent(ctx, vmi.VirtualMachineInstanceReplicaSets.Definition, s, c.cfg.Client.VirtualMachineInstanceReplicaSets(s.Namespace).Get); err != nil {
+			return nil, err
 		}
 	}
 	return func(s *vmi.VirtualMachineInstanceReplicaSet, refusal *vmi.Finding) scheduler.Plan {
@@ -81,15 +77,32 @@ func observeSet(ctx context.Context, c *Controller, s *vmi.VirtualMachineInstanc
 	}, nil
 }
 
+// isCurrent asks the API server whether the object is as the cache has it. If it is not, the
+// error is a conflict.
+func isCurrent[T vmi.Object](ctx context.Context, d vmi.Definition, o T, get func(context.Context, string, metav1.GetOptions) (T, error)) error {
+	live, err := get(ctx, o.GetName(), metav1.GetOptions{})
+	switch {
+	case err != nil && !apierrors.IsNotFound(err):
+		return fmt.Errorf("read %s %s: %w", d.Kind, reconcile.Key(o), err)
+	case err != nil || live.GetUID() != o.GetUID() || live.GetResourceVersion() != o.GetResourceVersion():
+		return apierrors.NewConflict(d.Resource().GroupResource(), o.GetName(), errOldCache)
+	}
+	return nil
+}
+
 // errOldCache is why a decision by the cache is not carried out.
 var errOldCache = errors.New("the cache has an earlier state of the object")
 
+// adopts reports whether the plan adopts a VMI.
+func adopts(p scheduler.Plan) bool {
+	return slices.ContainsFunc(p.Actions, func(a scheduler.Action) bool { _, ok := a.(scheduler.AdoptInstance); return ok })
+}
+
 // takes reports whether the plan adopts or deletes a VMI that runs.
 func takes(p scheduler.Plan) bool {
-	return slices.ContainsFunc(p.Actions, func(a scheduler.Action) bool {
-		_, adopts := a.(scheduler.AdoptInstance)
+	return adopts(p) || slices.ContainsFunc(p.Actions, func(a scheduler.Action) bool {
 		d, deletes := a.(scheduler.DeleteInstance)
-		return adopts || deletes && !d.Instance.Status.Phase.Final()
+		return deletes && !d.Instance.Status.Phase.Final()
 	})
 }
 

@@ -53,7 +53,9 @@ func watchForVMs(c *Controller, k *loopOf[*vmi.VirtualMachine, *vmi.VirtualMachi
 		}, nil))
 }
 
-// observeVM reads what a decision about the VM depends on.
+// observeVM reads what a decision about the VM depends on. Before a VMI is adopted the API
+// server says whether the VM is still the same: a VM whose deletion the cache does not have
+// yet may just have left it.
 func observeVM(ctx context.Context, c *Controller, v *vmi.VirtualMachine) (Decide[*vmi.VirtualMachine], error) {
 	o := vm.Observed{
 		Unguarded: c.cfg.Guarded != nil && !c.cfg.Guarded(),
@@ -78,10 +80,18 @@ func observeVM(ctx context.Context, c *Controller, v *vmi.VirtualMachine) (Decid
 			return nil, err
 		}
 	}
-	return func(v *vmi.VirtualMachine, refusal *vmi.Finding) scheduler.Plan {
+	next := func(v *vmi.VirtualMachine, refusal *vmi.Finding) scheduler.Plan {
 		now := o
 		now.VM, now.Refusal = v, refusal
-		p := vm.Decide(now)
+		return vm.Decide(now)
+	}
+	if adopts(next(v, nil)) {
+		if err := isCurrent(ctx, vmi.VirtualMachines.Definition, v, c.cfg.Client.VirtualMachines(v.Namespace).Get); err != nil {
+			return nil, err
+		}
+	}
+	return func(v *vmi.VirtualMachine, refusal *vmi.Finding) scheduler.Plan {
+		p := next(v, refusal)
 		if made && p.Recheck == 0 {
 			p.Recheck = unseen // the cache may never have it
 		}
