@@ -32,7 +32,7 @@ func TestAGuestHasTheProcessorThatItsNodeIsLabelledWith(t *testing.T) {
 		`avx $(grep -m 1 ^flags /proc/cpuinfo | grep -cw avx), memory $(sed -n 's/^MemTotal: *//p' /proc/meminfo)" > /dev/console` + "\n"
 	with := func(name, model string) *vmi.VirtualMachineInstance {
 		v := seeded(name, vmi.VolumeSource{CloudInitNoCloud: &vmi.CloudInitNoCloud{UserData: report}})
-		v.Spec.Domain.CPU = &vmi.CPU{Model: model, Sockets: 2, Features: []vmi.CPUFeature{{Name: "aes"}}}
+		v.Spec.Domain.CPU = &vmi.CPU{Model: model, Sockets: 1, Features: []vmi.CPUFeature{{Name: "aes"}}}
 		return s.create(v)
 	}
 	with("missing", "Skylake-Server")
@@ -40,7 +40,7 @@ func TestAGuestHasTheProcessorThatItsNodeIsLabelledWith(t *testing.T) {
 	s.awaitPhase(v.Name, vmi.Running)
 	console := s.awaitConsole(v, "processor: ")
 	require.Contains(t, console, "processor: Westmere")
-	require.Contains(t, console, ", 2 of it, avx 0, memory ")
+	require.Contains(t, console, ", 1 of it, avx 0, memory ")
 	require.Regexp(t, `memory 1?[0-9]{5} kB`, console)
 
 	eventually(t, long, func() error {
