@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"os/user"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -179,7 +180,33 @@ func (l leaf) changes(t *testing.T, trees map[string]map[string]any, before map[
 
 func TestLibvirtStartsQEMUWithEveryFieldOfTheDomain(t *testing.T) {
 	conn := newLibvirt(t)
-	seenBy(t, func(xml string) (string, error) { return conn.ConnectDomainXMLToNative("qemu-argv", xml, 0) })
+	seenBy(t, func(xml string) (string, error) { return commandLine(conn, xml) })
+}
+
+// timeOfRTC is the guest's time at its start on the command line of QEMU. Libvirt adds the
+// adjustment of the clock to the host's time.
+var timeOfRTC = regexp.MustCompile(`-rtc base=(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2})`)
+
+// commandLine returns how libvirt would start QEMU for the domain, with the guest's time as
+// its distance from the host's: two command lines of one domain are equal at any time.
+func commandLine(conn *libvirt.Libvirt, xml string) (string, error) {
+	for {
+		before := time.Now()
+		line, err := conn.ConnectDomainXMLToNative("qemu-argv", xml, 0)
+		found := timeOfRTC.FindStringSubmatchIndex(line)
+		if err != nil || found == nil {
+			return line, err
+		}
+		// time(2) can be one tick of the kernel behind
+		if now := before.Add(-20 * time.Millisecond); now.Unix() != time.Now().Unix() {
+			continue
+		}
+		base, err := time.Parse("2006-01-02T15:04:05", line[found[2]:found[3]])
+		if err != nil {
+			return "", err
+		}
+		return line[:found[2]] + base.Sub(before.UTC().Truncate(time.Second)).String() + line[found[3]:], nil
+	}
 }
 
 // The command lines are without the addresses and links of interfaces, which libvirt
