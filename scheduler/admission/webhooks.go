@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"reflect"
+	"slices"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -168,7 +169,12 @@ func answerDefaults(k kinds.Kind, c kinds.Cluster, req *admissionv1.AdmissionReq
 	if err != nil {
 		return nil, err
 	}
-	if faults := append(former(k, req, raw), unserved(k, raw)...); len(faults) > 0 {
+	was := former(k, req, raw)
+	faults := append(was, unserved(k, raw)...)
+	if len(was) == 0 && len(faults) > 0 {
+		faults = append(faults, others(k, c, req, faults)...)
+	}
+	if len(faults) > 0 {
 		return refused(apierrors.NewInvalid(k.GroupKind(), nameOf(req), validate.First(faults))), nil
 	}
 	done, faults, err := complete(k, c, req.Object.Raw, req.OldObject.Raw)
@@ -188,6 +194,18 @@ func answerDefaults(k kinds.Kind, c kinds.Cluster, req *admissionv1.AdmissionReq
 	}
 	kind := admissionv1.PatchTypeJSONPatch
 	return &admissionv1.AdmissionResponse{Allowed: true, Patch: patch, PatchType: &kind}, nil
+}
+
+// others is what else is wrong with the object, which the webhook that validates is not
+// asked for any more, without what may follow from the faults that are known.
+func others(k kinds.Kind, c kinds.Cluster, req *admissionv1.AdmissionRequest, known field.ErrorList) field.ErrorList {
+	_, all, err := check(k, c, req.Object.Raw, req.OldObject.Raw)
+	if err != nil {
+		return nil // it is said when the rest is correct
+	}
+	return slices.DeleteFunc(all, func(e *field.Error) bool {
+		return slices.ContainsFunc(known, func(f *field.Error) bool { return validate.Follows(e.Field, f.Field) })
+	})
 }
 
 // operation is one of a JSON patch.

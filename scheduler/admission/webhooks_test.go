@@ -201,6 +201,18 @@ func TestAllFaultsAreCauses(t *testing.T) {
 	require.Equal(t, []string{"FieldValueInvalid spec.domain.devices.disks[0].name", "FieldValueRequired spec.domain.memory.guest"}, fields)
 }
 
+// The webhook that validates is not asked after this one has refused an object.
+func TestAFieldThatIsNotServedIsRefusedWithTheOtherFaults(t *testing.T) {
+	t.Parallel()
+	r := ask(t, DefaultsPath, written(`{"domain":{"memory":{"guest":"-1Mi"},"devices":{"interfaces":[{"name":"default","passtBinding":{}}]}},"networks":[{"name":"default","pod":{}}]}`), "")
+	require.False(t, r.Allowed)
+	var fields []string
+	for _, c := range r.Result.Details.Causes {
+		fields = append(fields, c.Field)
+	}
+	require.Equal(t, []string{"spec.domain.devices.interfaces[0].passtBinding", "spec.domain.memory.guest"}, fields, "not that the interface has no binding: %s", r.Result.Message)
+}
+
 func TestWhatIsRightIsAllowed(t *testing.T) {
 	t.Parallel()
 	good := written(`{"domain":{"memory":{"guest":"64Mi"}}}`)

@@ -199,12 +199,9 @@ func template(object map[string]any) (any, bool) {
 	return s, ok
 }
 
-// follows says that the fault may be there only because a value was not decoded: one
-// at the same field, around it or below it.
+// follows says that the fault may be there only because a value was not decoded.
 func follows(f Fault, decoded []Fault) bool {
-	return slices.ContainsFunc(decoded, func(d Fault) bool {
-		return d.Field != "" && f.Field != "" && (validate.Within(f.Field, d.Field) || validate.Within(d.Field, f.Field))
-	})
+	return slices.ContainsFunc(decoded, func(d Fault) bool { return validate.Follows(f.Field, d.Field) })
 }
 
 // skipped is why an object is not checked.

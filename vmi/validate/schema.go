@@ -70,3 +70,10 @@ func Within(path, other string) bool {
 	rest, ok := strings.CutPrefix(path, other)
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
+
+// Follows says that a fault at a path may be there only because something is wrong at
+// another path: it is the same, around it or below it. Nothing follows from a fault
+// without a path, and a fault without one follows from nothing.
+func Follows(path, other string) bool {
+	return path != "" && other != "" && (Within(path, other) || Within(other, path))
+}
