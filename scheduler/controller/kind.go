@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 
@@ -196,3 +198,19 @@ func creates(p scheduler.Plan) bool {
 func (k *loopOf[T, L]) latest(key string) T {
 	return k.writer.Latest(key, k.cached.Key(key))
 }
+
+// isCurrent asks the API server whether the object is as the cache has it. If it is not, the
+// error is a conflict.
+func isCurrent[T vmi.Object](ctx context.Context, d vmi.Definition, o T, get func(context.Context, string, metav1.GetOptions) (T, error)) error {
+	live, err := get(ctx, o.GetName(), metav1.GetOptions{})
+	switch {
+	case err != nil && !apierrors.IsNotFound(err):
+		return fmt.Errorf("read %s %s: %w", d.Kind, reconcile.Key(o), err)
+	case err != nil || live.GetUID() != o.GetUID() || live.GetResourceVersion() != o.GetResourceVersion():
+		return apierrors.NewConflict(d.Resource().GroupResource(), o.GetName(), errOldCache)
+	}
+	return nil
+}
+
+// errOldCache is why a decision by the cache is not carried out.
+var errOldCache = errors.New("the cache has an earlier state of the object")

@@ -2,11 +2,8 @@ package controller
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -76,22 +73,6 @@ func observeSet(ctx context.Context, c *Controller, s *vmi.VirtualMachineInstanc
 		return p
 	}, nil
 }
-
-// isCurrent asks the API server whether the object is as the cache has it. If it is not, the
-// error is a conflict.
-func isCurrent[T vmi.Object](ctx context.Context, d vmi.Definition, o T, get func(context.Context, string, metav1.GetOptions) (T, error)) error {
-	live, err := get(ctx, o.GetName(), metav1.GetOptions{})
-	switch {
-	case err != nil && !apierrors.IsNotFound(err):
-		return fmt.Errorf("read %s %s: %w", d.Kind, reconcile.Key(o), err)
-	case err != nil || live.GetUID() != o.GetUID() || live.GetResourceVersion() != o.GetResourceVersion():
-		return apierrors.NewConflict(d.Resource().GroupResource(), o.GetName(), errOldCache)
-	}
-	return nil
-}
-
-// errOldCache is why a decision by the cache is not carried out.
-var errOldCache = errors.New("the cache has an earlier state of the object")
 
 // adopts reports whether the plan adopts a VMI.
 func adopts(p scheduler.Plan) bool {
