@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/crypto/ssh"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podvisor/podvisor/e2e/images"
@@ -36,6 +37,9 @@ func TestADebianGuestIsConfiguredByCloudInitAndItsAgent(t *testing.T) {
 	require.Nil(t, v.Spec.Domain.Devices.AutoattachPodInterface)
 	v.Namespace = s.name
 	v.Spec.Volumes[0].ContainerDisk.Image = images.Reference("debian-guest")
+	// It has more to compute than all other guests together: beside them it gets five times
+	// what one of them gets.
+	v.Spec.Domain.Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m")}
 	seed := v.Spec.Volumes[1].CloudInitNoCloud
 	require.Contains(t, seed.UserData, walk.key)
 	seed.UserData = strings.Replace(seed.UserData, walk.key, users, 1) + strings.Join([]string{

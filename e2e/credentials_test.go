@@ -172,7 +172,7 @@ func (v visitor) login(host, user string, with ssh.AuthMethod, command string) (
 	}
 	defer conn.Close()
 	// A guest that hangs is tried again.
-	defer time.AfterFunc(time.Minute, func() { _ = conn.Close() }).Stop()
+	defer time.AfterFunc(long, func() { _ = conn.Close() }).Stop()
 	c, channels, requests, err := ssh.NewClientConn(conn, host, &ssh.ClientConfig{
 		User: user, Auth: []ssh.AuthMethod{with}, HostKeyCallback: ssh.InsecureIgnoreHostKey(), // the guest made it a minute ago
 	})
