@@ -145,9 +145,9 @@ sync
 echo "claims are written" > /dev/console
 while sleep 1; do
   for b in /sys/block/vd*; do
-    was=/tmp/was-${b##*/}
-    [ ! -e $was ] || [ "$(cat $was)" = "$(cat $b/size)" ] || echo "$(cat $b/serial) grew to $(cat $b/size) sectors" > /dev/console
-    cat $b/size > $was
+    was=/tmp/was-${b##*/} size=$(cat $b/size)
+    [ ! -e $was ] || [ "$(cat $was)" = $size ] || echo "$(cat $b/serial) grew to $size sectors" > /dev/console
+    echo $size > $was
   done
 done &
 `
