@@ -274,8 +274,11 @@ func (s space) delete(name string) {
 func (s space) awaitPhase(name string, want vmi.Phase) *vmi.VirtualMachineInstance {
 	s.t.Helper()
 	var v *vmi.VirtualMachineInstance
-	eventually(s.t, long, func() error {
-		v = s.get(name)
+	eventually(s.t, long, func() (err error) {
+		v, err = world.vmis.VirtualMachineInstances(s.name).Get(s.t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			return err // its VM has not made it yet
+		}
 		if v.Status.Phase != want {
 			if v.Status.Phase.Final() {
 				s.t.Fatalf("%s is %s (%s) and not %s", name, v.Status.Phase, v.Status.Reason, want)
