@@ -16,7 +16,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
@@ -214,20 +213,27 @@ func (b *Bench) deletion(ctx context.Context, v *vmi.VirtualMachineInstance, s *
 // podGone waits until the VMI's pod is gone, so that it does not disturb
 // the next run.
 func (b *Bench) podGone(ctx context.Context, v *vmi.VirtualMachineInstance) error {
-	for {
-		l, err := b.Kube.CoreV1().Pods(b.Namespace).List(ctx, metav1.ListOptions{LabelSelector: vmi.CreatedByLabel + "=" + string(v.UID)})
-		if err != nil && !apierrors.IsNotFound(err) {
+	pods, of := b.Kube.CoreV1().Pods(b.Namespace), metav1.ListOptions{LabelSelector: vmi.CreatedByLabel + "=" + string(v.UID)}
+	for ctx.Err() == nil {
+		l, err := pods.List(ctx, of)
+		if err != nil || len(l.Items) == 0 {
 			return err
 		}
-		if err == nil && len(l.Items) == 0 {
-			return nil
+		// Asking again and again would be most of what the API server does meanwhile.
+		from := of
+		from.ResourceVersion = l.ResourceVersion
+		w, err := pods.Watch(ctx, from)
+		if err != nil {
+			return err
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(100 * time.Millisecond):
+		for e := range w.ResultChan() {
+			if e.Type == watch.Deleted || e.Type == watch.Error {
+				break
+			}
 		}
+		w.Stop()
 	}
+	return ctx.Err()
 }
 
 // awaitConsole follows the VMI's console until it holds the text.
