@@ -119,7 +119,7 @@ func TestADefaultNetworkOfMultusTakesThePlaceOfTheClustersBesideALinkThatIsDown(
 	v := guest("elsewhere", cloudConfig("hostname: elsewhere", "runcmd:", "- echo the cable of eth1 is $(cat /sys/class/net/eth1/carrier) > /dev/console"),
 		vmitest.WithMultus("second", "lan"), vmitest.WithGracePeriod(1))
 	withNetworkData(v, "version: 2\nethernets:\n  eth1: {addresses: [192.168.81.1/24]}\n")
-	v.Spec.Domain.Devices.Interfaces[1].State = vmi.InterfaceDown
+	v.Spec.Domain.Devices.Interfaces[1].State, v.Spec.Domain.Devices.Interfaces[1].MacAddress = vmi.InterfaceDown, "02:00:00:00:81:01"
 	v.Spec.Networks[0] = vmi.Network{Name: "default", NetworkSource: vmi.NetworkSource{Multus: &vmi.MultusNetwork{NetworkName: s.name + "/first", Default: true}}}
 	v.Spec.Domain.Devices.Interfaces[0].InterfaceBinding = vmi.InterfaceBinding{Bridge: &vmi.InterfaceBridge{}}
 	s.create(v)
@@ -130,4 +130,20 @@ func TestADefaultNetworkOfMultusTakesThePlaceOfTheClustersBesideALinkThatIsDown(
 	require.True(t, netip.MustParsePrefix("192.168.80.0/24").Contains(netip.MustParseAddr(i.IP)), i.IP)
 	require.Equal(t, "down", v.Status.Interfaces[1].LinkState)
 	require.Contains(t, s.awaitConsole(v, "the cable of eth1 is 0"), i.IP)
+
+	// Another VMI has its MAC address on the network, as long as it is there.
+	twin := guest("twin", cloudConfig(), vmitest.WithMultus("second", "lan"), onNode("nowhere"))
+	twin.Spec.Domain.Devices.Interfaces[1].MacAddress = v.Spec.Domain.Devices.Interfaces[1].MacAddress
+	s.create(twin)
+	s.awaitEvent(v, "DuplicateMACAddress")
+	c := s.get(v.Name).Status.Condition(vmi.ConditionDuplicateMACAddress)
+	require.NotNil(t, c)
+	require.Contains(t, c.Message, "on network "+s.name+"/lan, and so has VMI twin")
+	s.delete("twin")
+	eventually(t, soon, func() error {
+		if c := s.get(v.Name).Status.Condition(vmi.ConditionDuplicateMACAddress); c != nil {
+			return fmt.Errorf("%s", c.Message)
+		}
+		return nil
+	})
 }

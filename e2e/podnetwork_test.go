@@ -86,6 +86,7 @@ func TestGuestsAreOnThePodNetworkAsPodsAre(t *testing.T) {
 		{"each end reaches every other", reachAll},
 		{"only the ports of the list are the guest's", reachOnlyPorts},
 		{"Services lead to guests", reachServices},
+		{"a guest of IPv6 alone answers over Services", reachWithoutIPv4},
 		{"names lead to guests, and guests resolve names", resolveNames},
 		{"guests reach the API server", reachAPIServer},
 		{"links are as the pods' are", compareLinks},
@@ -190,6 +191,55 @@ func reachServices(s space, e ends) {
 		})
 		require.Contains(s.t, got, ask.wants)
 	}
+}
+
+// reachWithoutIPv4 reaches a guest by a Service of each family alone, and by that of IPv6
+// again when the guest has no IPv4 address.
+func reachWithoutIPv4(s space, e ends) {
+	services := map[corev1.IPFamily]string{}
+	for _, family := range []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol} {
+		began := time.Now()
+		svc, err := world.kube.CoreV1().Services(s.name).Create(s.t.Context(), &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Name: "far-" + strings.ToLower(string(family))},
+			Spec: corev1.ServiceSpec{
+				Selector: map[string]string{"app": "far"}, IPFamilyPolicy: new(corev1.IPFamilyPolicySingleStack), IPFamilies: []corev1.IPFamily{family},
+				Ports: []corev1.ServicePort{{Port: 80, TargetPort: intstr.Parse(tcpPort)}},
+			},
+		}, metav1.CreateOptions{})
+		require.NoError(s.t, err)
+		services[family] = svc.Spec.ClusterIP
+		e.one.awaitAnswer(svc.Spec.ClusterIP, "far saw ")
+		s.t.Logf("a Service of %s leads to the guest %.1f s after its creation", family, time.Since(began).Seconds())
+	}
+	six := e.far
+	six.addresses[0] = six.addresses[1] // it is asked to run programs there
+	six.must("ip", "-4", "addr", "flush", "dev", "eth0")
+	defer func() {
+		six.must("ip", "addr", "add", "10.0.2.2/24", "dev", "eth0")
+		six.must("ip", "route", "add", "default", "via", "10.0.2.1", "dev", "eth0")
+	}()
+	for _, from := range []end{e.one, e.two, e.bridged} {
+		got, err := from.ask("tcp", services[corev1.IPv6Protocol], "80")
+		require.NoError(s.t, err)
+		require.Equal(s.t, "far saw "+from.addresses[1], got)
+	}
+	_, err := e.one.ask("tcp", services[corev1.IPv4Protocol], "80")
+	require.Error(s.t, err, "it has no IPv4 address")
+	got, err := six.ask("tcp", e.two.addresses[1], tcpPort)
+	require.NoError(s.t, err)
+	require.Equal(s.t, "two saw "+six.addresses[1], got)
+}
+
+// awaitAnswer asks at port 80 of the address until the answer has the text.
+func (e end) awaitAnswer(address, text string) {
+	e.t.Helper()
+	eventually(e.t, soon, func() error {
+		got, err := e.ask("tcp", address, "80")
+		if err == nil && !strings.Contains(got, text) {
+			err = fmt.Errorf("the answer is %s", got)
+		}
+		return err
+	})
 }
 
 // resolveNames asks for the names of guests, of the cluster, and for one that does not exist.

@@ -482,6 +482,15 @@ func virtctlMissing(t *testing.T, c virtctl) {
 	} {
 		c.refuses(tt.want, strings.Fields(tt.command)...)
 	}
+	// What is left behind, and what waits.
+	c.refuses("virtualmachines/memorydump"+served, "memory-dump", "get", "tool", "--claim-name=left", "--create-claim")
+	c.kubectl("get", "pvc", "left")
+	image := filepath.Join(t.TempDir(), "disk.img")
+	require.NoError(t, os.WriteFile(image, make([]byte, 1<<20), 0o600))
+	c.start("image-upload", "pvc", "upload", "--size=1Mi", "--image-path="+image).says("Waiting for PVC upload upload pod to be ready...")
+	c.kubectl("get", "pvc", "upload")
+	c.refuses("the server could not find the requested resource (post datavolumes.cdi.kubevirt.io)", "image-upload", "dv", "upload-dv", "--size=1Mi", "--image-path="+image)
+	c.start("vmexport", "download", "none", "--output="+image+".gz").says("couldn't get VM Export none, waiting for it to be created...")
 }
 
 func virtctlRestart(t *testing.T, c virtctl) {

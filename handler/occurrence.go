@@ -81,7 +81,8 @@ func (p *Plan) risen(before *vmi.GuestOccurrences, count int64, now time.Time, f
 	return &vmi.GuestOccurrences{Count: count, LastTimestamp: metav1.NewTime(now)}, true
 }
 
-// notBooted is the condition of a guest that seems not to have booted.
+// notBooted is the condition of a guest that seems not to have booted, or of which it is
+// not known: one that is silent may use another console.
 func (p *Plan) notBooted(state *protocol.State, s *vmi.VirtualMachineInstanceStatus, now metav1.Time) {
 	f := state.NotBooted
 	// A guest that resets again and again is neither booted nor not booted for long.
@@ -95,8 +96,12 @@ func (p *Plan) notBooted(state *protocol.State, s *vmi.VirtualMachineInstanceSta
 		s.RemoveCondition(vmi.ConditionGuestNotBooted)
 		return
 	}
-	if s.Condition(vmi.ConditionGuestNotBooted) == nil {
-		p.Events = append(p.Events, warning(EventNotBooted, f.Message))
+	status, event := corev1.ConditionTrue, warning(EventNotBooted, f.Message)
+	if f.Reason == protocol.ReasonNothingWritten {
+		status, event = corev1.ConditionUnknown, normal(EventNotBooted, f.Message)
 	}
-	s.SetCondition(vmi.Condition{Type: vmi.ConditionGuestNotBooted, Status: corev1.ConditionTrue, Reason: f.Reason, Message: f.Message}, now)
+	if s.Condition(vmi.ConditionGuestNotBooted) == nil {
+		p.Events = append(p.Events, event)
+	}
+	s.SetCondition(vmi.Condition{Type: vmi.ConditionGuestNotBooted, Status: status, Reason: f.Reason, Message: f.Message}, now)
 }

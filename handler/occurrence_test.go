@@ -159,3 +159,26 @@ func TestAGuestThatDidNotBootHasACondition(t *testing.T) {
 	ended := Decide(observed(v, session(v, &protocol.State{Phase: protocol.Ended, End: &protocol.End{Reason: protocol.Shutdown, Message: "off"}})))
 	require.Nil(t, ended.Status.Condition(vmi.ConditionGuestNotBooted))
 }
+
+func TestASilentGuestIsReadyAndNotSilentlySo(t *testing.T) {
+	t.Parallel()
+	v := instance(vmi.Running)
+	s := state(protocol.Running)
+	s.NotBooted = &vmi.Finding{Reason: protocol.ReasonNothingWritten, Message: "nothing was written"}
+	p := Decide(observed(v, session(v, s)))
+	c := p.Status.Condition(vmi.ConditionGuestNotBooted)
+	require.NotNil(t, c)
+	require.Equal(t, corev1.ConditionUnknown, c.Status, "it may use another console")
+	require.Equal(t, *s.NotBooted, vmi.Finding{Reason: c.Reason, Message: c.Message})
+	require.Equal(t, []Event{normal(EventNotBooted, "nothing was written")}, p.Events)
+	ready := p.Status.Condition(vmi.ConditionReady)
+	require.Equal(t, corev1.ConditionTrue, ready.Status)
+	require.Equal(t, "nothing was written", ready.Message, "kubectl get shows it")
+	require.Empty(t, p.Status.Reason)
+
+	v.Status = *p.Status
+	require.Equal(t, Plan{Status: p.Status}, Decide(observed(v, session(v, s))))
+	wrote := Decide(observed(v, session(v, state(protocol.Running))))
+	require.Nil(t, wrote.Status.Condition(vmi.ConditionGuestNotBooted))
+	require.Empty(t, wrote.Status.Condition(vmi.ConditionReady).Message)
+}

@@ -28,6 +28,8 @@ type Actual struct {
 	Turning bool
 	// Boot is what is known of the guest's boot.
 	Boot Boot
+	// Output is what is known of the guest's output.
+	Output Output
 	// Devices are those of the domain.
 	Devices []Device
 	// LostFilesystems are the file systems whose servers have ended, by their names.

@@ -15,6 +15,7 @@ func Decide(d Desired, a Actual) Plan {
 	p.State.Generation = d.Generation
 	p.find(d, a)
 	p.notBooted(d, a)
+	p.silent(d, a)
 	p.operate(d, a)
 	p.State = published(a.Observed, p.State)
 	return p

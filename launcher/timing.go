@@ -22,6 +22,9 @@ const (
 	// between two looks at one that does not.
 	BootDelay = 30 * time.Second
 	BootAgain = 10 * time.Second
+	// SilentDelay is how long a guest may run before it is named as one that has never
+	// written to its serial console. An emulated guest with a quiet boot takes a minute.
+	SilentDelay = 2 * time.Minute
 )
 
 // Backoff is how long to wait after the given number of attempts failed, at the start or

@@ -14,6 +14,7 @@ func (s *VirtualMachineInstanceStatus) Explain() {
 	s.Reason = ""
 	ready := s.Condition(ConditionReady)
 	if ready == nil || ready.Status != corev1.ConditionFalse {
+		s.hint(ready)
 		return
 	}
 	if ready.Reason != ReasonGuestNotRunning && ready.Reason != ReasonPodNotExists {
@@ -26,6 +27,14 @@ func (s *VirtualMachineInstanceStatus) Explain() {
 	}
 	if c := s.caused(corev1.ConditionFalse, ConditionSynchronized, ConditionPodScheduled); c != nil {
 		s.Reason = c.Reason
+		ready.Message = c.Message
+	}
+}
+
+// hint puts what is said of a guest that seems not to have booted into the message of
+// Ready, though the VMI is ready.
+func (s *VirtualMachineInstanceStatus) hint(ready *Condition) {
+	if c := s.Condition(ConditionGuestNotBooted); c != nil && ready != nil && ready.Status == corev1.ConditionTrue {
 		ready.Message = c.Message
 	}
 }

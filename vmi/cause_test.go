@@ -39,6 +39,8 @@ func TestReadyAndReasonCarryTheCause(t *testing.T) {
 		{"a condition without a reason says nothing", vmi.Scheduling, []vmi.Condition{idle, is(vmi.ConditionSynchronized, corev1.ConditionFalse, "", "x")},
 			"", "GuestNotRunning: the guest does not run yet"},
 		{"a guest that runs and is ready", vmi.Running, []vmi.Condition{is(vmi.ConditionReady, corev1.ConditionTrue, "", ""), image}, "", ": "},
+		{"a guest that is ready and seems not to have booted", vmi.Running, []vmi.Condition{is(vmi.ConditionReady, corev1.ConditionTrue, "", ""),
+			is(vmi.ConditionGuestNotBooted, corev1.ConditionUnknown, "NothingWrittenToConsole", "it is silent")}, "", ": it is silent"},
 		{"an end keeps its reason", vmi.Failed, []vmi.Condition{idle, image}, "before", "GuestNotRunning: the guest does not run yet"},
 	}
 	for _, tt := range tests {

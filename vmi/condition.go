@@ -27,11 +27,16 @@ const (
 	ConditionPaused ConditionType = "Paused"
 	// ConditionGuestNotBooted is True while the guest seems not to have booted. It is
 	// a hint and fails nothing. The reason is NothingReadFromDisks or
-	// NoBootableDevice.
+	// NoBootableDevice. It is Unknown with the reason NothingWrittenToConsole while a
+	// guest has never written to its serial console.
 	ConditionGuestNotBooted ConditionType = "GuestNotBooted"
 	// ConditionGuestRebootLoop is True while the guest reboots again and again. KubeVirt
 	// does not have it.
 	ConditionGuestRebootLoop ConditionType = "GuestRebootLoop"
+	// ConditionDuplicateMACAddress is True while another VMI has the same MAC address on
+	// the same secondary network. It is a hint and fails nothing. KubeVirt does not have
+	// it.
+	ConditionDuplicateMACAddress ConditionType = "DuplicateMACAddress"
 	// ConditionProvisioning is True while claims that the VMI needs are not there
 	// or not bound.
 	ConditionProvisioning ConditionType = "Provisioning"

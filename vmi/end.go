@@ -9,7 +9,7 @@ import (
 // be scheduled. A VMI that has ended has none of them.
 var ofTheGuest = []ConditionType{
 	ConditionPodScheduled, ConditionSynchronized, ConditionPaused, ConditionAgentConnected, ConditionAgentVersionNotSupported,
-	ConditionAccessCredentialsSynchronized, ConditionGuestNotBooted, ConditionGuestRebootLoop,
+	ConditionAccessCredentialsSynchronized, ConditionGuestNotBooted, ConditionGuestRebootLoop, ConditionDuplicateMACAddress,
 }
 
 // End makes the status that of a VMI that has ended, whichever process finds that out:

@@ -61,7 +61,7 @@ func TestAnEndedStatusSaysNothingOfAGuestThatRuns(t *testing.T) {
 	stays := []vmi.ConditionType{vmi.ConditionSoftwareEmulation, vmi.ConditionLiveMigratable, vmi.ConditionEvictionRequested}
 	goes := []vmi.ConditionType{
 		vmi.ConditionPodScheduled, vmi.ConditionSynchronized, vmi.ConditionPaused, vmi.ConditionAgentConnected,
-		vmi.ConditionAgentVersionNotSupported, vmi.ConditionAccessCredentialsSynchronized, vmi.ConditionGuestNotBooted,
+		vmi.ConditionAgentVersionNotSupported, vmi.ConditionAccessCredentialsSynchronized, vmi.ConditionGuestNotBooted, vmi.ConditionDuplicateMACAddress,
 	}
 	for _, c := range append(goes, stays...) {
 		s.SetCondition(vmi.Condition{Type: c, Status: corev1.ConditionTrue}, monday)

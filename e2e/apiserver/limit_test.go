@@ -82,7 +82,7 @@ func TestMemoryThatCannotBeAddedUpIsRefusedWithAllOtherFaults(t *testing.T) {
 	v.Spec.Domain.Memory = &vmi.Memory{Guest: new(resource.MustParse("2Ei"))}
 	v.Spec.Hostname = "A"
 	_, err := w.vmis.Create(t.Context(), v, metav1.CreateOptions{})
-	require.ErrorContains(t, err, `spec.domain.memory.guest: Invalid value: "2Ei": must be between -1Ei and 1Ei`)
+	require.ErrorContains(t, err, `spec.domain.memory.guest: Invalid value: "2Ei": must be at most 1Ei`)
 	require.ErrorContains(t, err, "spec.hostname: Invalid value")
 }
 

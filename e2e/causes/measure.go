@@ -56,6 +56,12 @@ func Measure(ctx context.Context, s Site, m Mistake) (Cause, error) {
 	}
 	defer w.stop()
 	start := time.Now()
+	if m.VM {
+		if _, err := s.VMIs.VirtualMachines(s.Namespace).Create(ctx, vmOf(m.VMI), metav1.CreateOptions{}); err != nil {
+			return Cause{}, err
+		}
+		return w.await(ctx, m, start)
+	}
 	v, err := s.VMIs.VirtualMachineInstances(s.Namespace).Create(ctx, m.VMI.DeepCopy(), metav1.CreateOptions{})
 	switch {
 	case m.Refused && err != nil:
@@ -80,8 +86,18 @@ func Measure(ctx context.Context, s Site, m Mistake) (Cause, error) {
 	return w.await(ctx, m, start)
 }
 
-// watches are the changes of the VMI, its pod and the events in the namespace.
-type watches struct{ vmis, pods, events watch.Interface }
+// vmOf is a VM that always runs, with the spec of the VMI.
+func vmOf(v *vmi.VirtualMachineInstance) *vmi.VirtualMachine {
+	return &vmi.VirtualMachine{
+		ObjectMeta: metav1.ObjectMeta{Name: v.Name},
+		Spec: vmi.VirtualMachineSpec{RunStrategy: new(vmi.RunAlways), Template: &vmi.VirtualMachineInstanceTemplate{
+			ObjectMeta: metav1.ObjectMeta{Annotations: v.Annotations}, Spec: *v.Spec.DeepCopy(),
+		}},
+	}
+}
+
+// watches are the changes of the VM, the VMI, its pod and the events in the namespace.
+type watches struct{ vms, vmis, pods, events watch.Interface }
 
 func (s Site) watch(ctx context.Context) (w watches, err error) {
 	defer func() {
@@ -98,11 +114,14 @@ func (s Site) watch(ctx context.Context) (w watches, err error) {
 	if w.vmis, err = s.VMIs.VirtualMachineInstances(s.Namespace).Watch(ctx, metav1.ListOptions{}); err != nil {
 		return w, fmt.Errorf("watch VMIs: %w", err)
 	}
+	if w.vms, err = s.VMIs.VirtualMachines(s.Namespace).Watch(ctx, metav1.ListOptions{}); err != nil {
+		return w, fmt.Errorf("watch VMs: %w", err)
+	}
 	return w, nil
 }
 
 func (w watches) stop() {
-	for _, one := range []watch.Interface{w.vmis, w.pods, w.events} {
+	for _, one := range []watch.Interface{w.vms, w.vmis, w.pods, w.events} {
 		if one != nil {
 			one.Stop()
 		}
@@ -123,19 +142,18 @@ func (w watches) await(ctx context.Context, m Mistake, start time.Time) (Cause, 
 		case e, ok = <-w.pods.ResultChan():
 		case e, ok = <-w.events.ResultChan():
 		case e, ok = <-w.vmis.ResultChan():
+		case e, ok = <-w.vms.ResultChan():
 		}
 		if !ok || e.Type == watch.Error {
 			return c, fmt.Errorf("watch %s: the watch ended: %v", m.Name, e.Object)
 		}
 		took := time.Since(start)
-		if v, isVMI := e.Object.(*vmi.VirtualMachineInstance); isVMI {
-			reason, message := said(v)
-			last = fmt.Sprintf("it is %s: %s: %s", v.Status.Phase, reason, message)
+		if state, reason, message, ok := m.said(e.Object); ok {
+			last = fmt.Sprintf("it is %s: %s: %s", state, reason, message)
 			if m.names(reason, message) {
 				c.VMI, c.Reason, c.Message = took, reason, message
 				return c, nil
 			}
-			continue
 		}
 		if c.Kubernetes == nil && m.Kubernetes != "" && slices.ContainsFunc(texts(e.Object), func(t string) bool { return strings.Contains(t, m.Kubernetes) }) {
 			c.Kubernetes = &took
@@ -143,14 +161,22 @@ func (w watches) await(ctx context.Context, m Mistake, start time.Time) (Cause, 
 	}
 }
 
-// said is what the VMI says of why it is not ready: the condition Ready, with the
-// reason of the status where there is one.
-func said(v *vmi.VirtualMachineInstance) (reason, message string) {
-	ready := v.Status.Condition(vmi.ConditionReady)
-	if ready == nil || ready.Status != corev1.ConditionFalse {
-		return v.Status.Reason, ""
+// said is what the VMI says of why it is not ready, or the VM between two tries: the
+// condition Ready, with the reason of the status where there is one. It is false for all
+// other objects.
+func (m Mistake) said(o any) (state, reason, message string, ok bool) {
+	var ready *vmi.Condition
+	switch v := o.(type) {
+	case *vmi.VirtualMachineInstance:
+		state, reason, ready, ok = string(v.Status.Phase), v.Status.Reason, v.Status.Condition(vmi.ConditionReady), !m.VM
+	case *vmi.VirtualMachine:
+		state, reason, ready = string(v.Status.PrintableStatus), v.Status.Reason, v.Status.Condition(vmi.ConditionReady)
+		ok = m.VM && v.Status.PrintableStatus == vmi.StatusCrashLoopBackOff
 	}
-	return cmp.Or(v.Status.Reason, ready.Reason), ready.Message
+	if ready == nil || ready.Status != corev1.ConditionFalse {
+		return state, reason, "", ok
+	}
+	return state, cmp.Or(reason, ready.Reason), ready.Message, ok
 }
 
 // names reports whether the reason and the message are the cause.

@@ -39,7 +39,7 @@ func fed(objects ...watch.Event) watches {
 		all.Modify(o.Object)
 	}
 	all.Stop()
-	return watches{pods: watch.NewFake(), events: watch.NewFake(), vmis: all}
+	return watches{pods: watch.NewFake(), events: watch.NewFake(), vms: watch.NewFake(), vmis: all}
 }
 
 func TestTheCauseIsTheFirstOneThatIsSaid(t *testing.T) {
@@ -69,6 +69,37 @@ func TestTheCauseIsTheFirstOneThatIsSaid(t *testing.T) {
 			require.Equal(t, "ErrImagePull", c.Reason)
 		})
 	}
+}
+
+func TestTheCauseOfAVMIsWhatItSaysBetweenTwoTries(t *testing.T) {
+	t.Parallel()
+	vm := func(status vmi.PrintableStatus) *vmi.VirtualMachine {
+		v := &vmi.VirtualMachine{Status: vmi.VirtualMachineStatus{PrintableStatus: status, Reason: "CannotStart"}}
+		v.Status.SetCondition(vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionFalse, Reason: "VMINotExists", Message: "volume root"}, metav1.Time{})
+		return v
+	}
+	m := Mistake{Name: "a VM", VM: true, Reasons: []string{"CannotStart"}, Message: "volume root"}
+	early := []watch.Event{{Object: vmiThat("CannotStart", "volume root")}, {Object: vm(vmi.StatusStarting)}}
+	_, err := fed(early...).await(t.Context(), m, time.Now())
+	require.ErrorContains(t, err, "the watch ended")
+	c, err := fed(append(early, watch.Event{Object: vm(vmi.StatusCrashLoopBackOff)})...).await(t.Context(), m, time.Now())
+	require.NoError(t, err)
+	require.Equal(t, "CannotStart", c.Reason)
+	m.VM = false
+	_, err = fed(watch.Event{Object: vm(vmi.StatusCrashLoopBackOff)}).await(t.Context(), m, time.Now())
+	require.ErrorContains(t, err, "the watch ended", "a VM is not looked at")
+}
+
+func TestThereAreTwentyMistakes(t *testing.T) {
+	t.Parallel()
+	names := map[string]bool{}
+	for _, m := range All(func(name string) string { return name }) {
+		require.True(t, m.Refused || len(m.Reasons) > 0, m.Name)
+		require.NotEmpty(t, m.Message, m.Name)
+		require.LessOrEqual(t, len(m.Name), 31, m.Name)
+		names[m.Name] = true
+	}
+	require.Len(t, names, 20)
 }
 
 func TestTheTable(t *testing.T) {

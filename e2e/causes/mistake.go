@@ -27,6 +27,9 @@ type Mistake struct {
 	VMI *vmi.VirtualMachineInstance
 	// Refused says that the API server must not accept the VMI.
 	Refused bool
+	// VM says that the VMI is that of a VM, which is created in its place, and which names
+	// the cause between two tries.
+	VM bool
 	// Act is the mistake, as soon as the guest runs. Nil: it is in the VMI.
 	Act func(context.Context, Site, *vmi.VirtualMachineInstance) error
 	// Kubernetes is a part of what Kubernetes says of the cause about the pod. Empty:
@@ -79,7 +82,7 @@ func All(image func(string) string) []Mistake {
 			Name: "no memory: no node has it", VMI: with(vmitest.WithMemory("1Ti")),
 			Kubernetes: "Insufficient memory", Reasons: []string{"Unschedulable"}, Message: "Insufficient memory",
 		}, {
-			Name: "no memory: more than its limit", Prepare: limit, VMI: with(vmitest.WithMemory("512Mi"), fills),
+			Name: "no memory: more than its limit", Prepare: limit("160Mi"), VMI: with(vmitest.WithMemory("512Mi"), fills),
 			Kubernetes: "OOMKilled", Reasons: []string{"OOMKilled"}, Message: "memory",
 		}, {
 			Name: "evicted by the API", VMI: with(), Act: evict,
@@ -90,6 +93,23 @@ func All(image func(string) string) []Mistake {
 		}, {
 			Name: "evicted by a taint", Alone: true, VMI: with(), Act: taint,
 			Kubernetes: "DeletionByTaintManager", Reasons: []string{"PodTerminating", "Evicted"}, Message: "evicted from node",
+		}, {
+			Name: "pod deleted", VMI: with(), Act: deletePod,
+			Kubernetes: "Stopping container", Reasons: []string{"PodTerminating", "PodDeleted"}, Message: "deleted",
+		}, {
+			Name: "a VM that cannot start", VM: true, VMI: with(disk(image("tools"))),
+			Reasons: []string{"StartFailed", "CannotStart"}, Message: "volume root",
+		}, {
+			Name: "a field that is not served", VMI: with(reservation), Refused: true, Message: "spec.domain.devices.disks[0].lun.reservation",
+		}, {
+			Name: "limit of a LimitRange", Prepare: limit("64Mi"), VMI: with(),
+			Reasons: []string{"FailedCreate"}, Message: "write spec.domain.resources.limits.memory",
+		}, {
+			Name: "maxGuest below guest", VMI: with(memory(vmi.Memory{Guest: new(resource.MustParse("2Gi")), MaxGuest: new(resource.MustParse("1Gi"))})),
+			Refused: true, Message: "must not be more than memory.maxGuest",
+		}, {
+			Name: "huge pages of 3Mi", VMI: with(memory(vmi.Memory{Guest: new(resource.MustParse("126Mi")), Hugepages: &vmi.Hugepages{PageSize: "3Mi"}})),
+			Refused: true, Message: "spec.domain.memory.hugepages.pageSize",
 		},
 	}
 }
@@ -104,7 +124,18 @@ func selector(key, value string) vmitest.Option {
 }
 
 func noMemory(v *vmi.VirtualMachineInstance) {
-	v.Spec.Domain.Memory = &vmi.Memory{Guest: new(resource.MustParse("0"))}
+	memory(vmi.Memory{Guest: new(resource.MustParse("0"))})(v)
+}
+
+func memory(m vmi.Memory) vmitest.Option {
+	return func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Memory = &m }
+}
+
+// reservation asks for what KubeVirt has and Podvisor does not serve. The client of the
+// mistakes is one that does not ask the API server for strict validation.
+func reservation(v *vmi.VirtualMachineInstance) {
+	d := &v.Spec.Domain.Devices.Disks[0]
+	d.Disk, d.LUN = nil, &vmi.LunTarget{Reservation: true}
 }
 
 // noNetwork makes the container runtime fail when it sets up the network of the pod:
@@ -146,15 +177,17 @@ func quota(ctx context.Context, s Site) error {
 }
 
 // limit gives containers without a limit of memory one that is too small for a guest
-// that has booted, and little more than the launcher asks for.
-func limit(ctx context.Context, s Site) error {
-	_, err := s.Kube.CoreV1().LimitRanges(s.Namespace).Create(ctx, &corev1.LimitRange{
-		ObjectMeta: metav1.ObjectMeta{Name: "small"},
-		Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
-			Type: corev1.LimitTypeContainer, Default: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("160Mi")},
-		}}},
-	}, metav1.CreateOptions{})
-	return err
+// that has booted: little more than the launcher asks for, or less.
+func limit(size string) func(context.Context, Site) error {
+	return func(ctx context.Context, s Site) error {
+		_, err := s.Kube.CoreV1().LimitRanges(s.Namespace).Create(ctx, &corev1.LimitRange{
+			ObjectMeta: metav1.ObjectMeta{Name: "small"},
+			Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
+				Type: corev1.LimitTypeContainer, Default: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(size)},
+			}}},
+		}, metav1.CreateOptions{})
+		return err
+	}
 }
 
 // removeWebhooks removes the webhooks that review VMIs, for all namespaces.
@@ -174,6 +207,15 @@ func evict(ctx context.Context, s Site, v *vmi.VirtualMachineInstance) error {
 		return err
 	}
 	return s.Kube.CoreV1().Pods(s.Namespace).EvictV1(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: p.Name}})
+}
+
+// deletePod deletes the pod of the VMI, as a user does who does not know VMIs.
+func deletePod(ctx context.Context, s Site, v *vmi.VirtualMachineInstance) error {
+	p, err := s.pod(ctx, v)
+	if err != nil {
+		return err
+	}
+	return s.Kube.CoreV1().Pods(s.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{})
 }
 
 // taint evicts all pods from the node of the VMI.

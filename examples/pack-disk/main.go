@@ -2,6 +2,10 @@
 // containerDisk. It needs no container engine.
 //
 //	pack-disk -name NAME:TAG [-output FILE] [-arch ARCH] [-raw] DISK
+//	pack-disk claim -claim NAME -image IMAGE [-file FILE] [-size SIZE] [-class CLASS] [-launcher IMAGE]
+//
+// The second prints a claim and a Job that copies the disk of such an image into it,
+// which makes a disk that stays: docs/root-disks.md. It uses no cluster.
 //
 // DISK is a qcow2 image, a raw image or an ISO. What no guest could use as a disk is
 // refused: see [inspect]. FILE is an image archive, both of OCI and of docker save,
@@ -40,6 +44,9 @@ func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
 // run is the program. It returns the exit status.
 func run(args []string, out, notes io.Writer) int {
+	if len(args) > 0 && args[0] == "claim" {
+		return runClaim(args[1:], out, notes)
+	}
 	flags := flag.NewFlagSet("pack-disk", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	name := flags.String("name", "", "the `NAME:TAG` of the image, as a VMI's containerDisk has it")
@@ -48,7 +55,7 @@ func run(args []string, out, notes io.Writer) int {
 	raw := flags.Bool("raw", false, "pack a raw image in which no partition table and no file system is found")
 	err := flags.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(out, usage)
+		fmt.Fprintf(out, "%s\n       %s\n", usage, strings.TrimPrefix(claimUsage, "usage: "))
 		flags.SetOutput(out)
 		flags.PrintDefaults()
 		return 0

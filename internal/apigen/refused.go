@@ -123,13 +123,14 @@ var refused = map[string][]refusal{
 	},
 }
 
-// refusedKinds are the kinds without a type.
+// refusedKinds are the kinds without a type, with what to use instead.
 var refusedKinds = []refusal{
-	{"VirtualMachineInstancePreset", deprecated},
-	{"VirtualMachinePool", "enters when a controller makes the VMs"},
-	{"VirtualMachineInstancetype, VirtualMachineClusterInstancetype", "enter when VMs can be sized by them"},
-	{"VirtualMachinePreference, VirtualMachineClusterPreference", "enter when VMs can take defaults from them"},
-	{"VirtualMachineSnapshot, VirtualMachineSnapshotContent, VirtualMachineRestore", "enter when snapshots are taken"},
-	{"VirtualMachineClone", "enters with snapshots"},
-	{"VirtualMachineExport", niche},
+	{"VirtualMachineInstancePreset", deprecated + ": write its fields into the VMIs"},
+	{"VirtualMachinePool", "no controller makes VMs of a pool yet: make each VM, or a VirtualMachineInstanceReplicaSet of guests that keep nothing"},
+	{"VirtualMachineInstancetype, VirtualMachineClusterInstancetype", "VMs are not sized by instance types yet: write cpu and memory into the template"},
+	{"VirtualMachinePreference, VirtualMachineClusterPreference", "VMs take no defaults from preferences yet: write what it sets into the template"},
+	{"VirtualMachineSnapshot, VirtualMachineSnapshotContent, VirtualMachineRestore", "no snapshots of VMs are taken yet: take a VolumeSnapshot of each claim, as docs/claims.md says"},
+	{"VirtualMachineClone", "VMs are not cloned yet: make claims from those of the VM, as docs/claims.md says, and a VM"},
+	{"VirtualMachineExport", "disks are not exported yet: a pod that mounts the claim of a VM that is off can read its disk.img"},
+	{"VirtualMachineBackup, VirtualMachineBackupTracker", incremental},
 }

@@ -169,6 +169,18 @@ other annotations of a VMI are those of its pod, so that what a service mesh or 
 |---|---|---|---|
 `
 
+const kindsHead = `
+## Kinds that are not served
+
+The API server does not have these kinds of KubeVirt's. kubectl says of such an object
+` + "`no matches for kind \"VirtualMachinePool\" in version \"pool.kubevirt.io/v1beta1\"`" + `, and ` + "`ensure CRDs are installed first`" + `: the installation lacks nothing, the kind is not
+served, for the reason in the table. ` + "`go run ./examples/check-manifest FILE`" + ` says the reason, and client-go's errors of such a kind are of ` + "`meta.IsNoMatchError`" + `. A
+` + "`DataVolume`" + ` is a kind of CDI's, which is there where CDI is installed.
+
+| kind | why it is not there, and what to use |
+|---|---|
+`
+
 // renderTable writes the table of all kinds.
 func renderTable(m *model, all []*definition) string {
 	var b strings.Builder
@@ -204,7 +216,12 @@ func renderTable(m *model, all []*definition) string {
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", m.Key, kind, m.State, m.Why)
 	}
-	b.WriteString("\n## Other kinds\n\n| kind | why it is not there |\n|---|---|\n")
+	b.WriteString(kindsHead)
+	for _, d := range all {
+		if why := m.types[d.kind()].unserved; why != "" {
+			fmt.Fprintf(&b, "| %s | %s |\n", d.kind(), why)
+		}
+	}
 	for _, r := range refusedKinds {
 		fmt.Fprintf(&b, "| %s | %s |\n", r.path, r.reason)
 	}

@@ -24,15 +24,24 @@ const longest = 256
 type Firmware struct {
 	// Out takes everything. Required.
 	Out io.Writer
+	// First is called once, before the first byte is passed on. Nil: it is not reported.
+	First func()
 	// Failed is called with the words of each line that has them. Required.
 	Failed func(words string)
 
-	line []byte
-	over bool // the line was looked at already
+	wrote bool
+	line  []byte
+	over  bool // the line was looked at already
 }
 
 // Write implements io.Writer.
 func (f *Firmware) Write(b []byte) (int, error) {
+	if len(b) > 0 && !f.wrote {
+		f.wrote = true
+		if f.First != nil {
+			f.First()
+		}
+	}
 	for rest := b; len(rest) > 0; {
 		part, after, ends := bytes.Cut(rest, []byte{'\n'})
 		rest = after

@@ -26,13 +26,18 @@ func TestTheWordsOfAFirmwareThatFindsNothingAreFound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
 			var got []string
-			f := &Firmware{Out: &out, Failed: func(words string) { got = append(got, words) }}
+			first := 0
+			f := &Firmware{Out: &out, First: func() { first++ }, Failed: func(words string) { got = append(got, words) }}
+			_, err := f.Write(nil)
+			require.NoError(t, err)
+			require.Zero(t, first, "nothing was written")
 			for _, w := range tt.writes {
 				n, err := f.Write([]byte(w))
 				require.NoError(t, err)
 				require.Equal(t, len(w), n)
 			}
 			require.Equal(t, tt.want, got)
+			require.Equal(t, 1, first)
 			require.Equal(t, strings.Join(tt.writes, ""), out.String(), "everything is passed on")
 		})
 	}

@@ -56,8 +56,8 @@ type State struct {
 	// Frozen says that the guest's file systems are frozen. False: they are not, or
 	// the launcher does not say.
 	Frozen bool `json:"frozen,omitempty"`
-	// NotBooted is why the guest seems not to have booted. Nil: it boots or has
-	// booted, or it is not known.
+	// NotBooted is why the guest seems not to have booted, or why it is not known whether
+	// it has. Nil: it boots or has booted, or nothing is known.
 	NotBooted *vmi.Finding `json:"notBooted,omitempty"`
 }
 
@@ -106,6 +106,9 @@ const (
 	// ReasonNoBootableDevice: the same, and the firmware says on the serial console
 	// that it has found nothing to boot from.
 	ReasonNoBootableDevice = "NoBootableDevice"
+	// ReasonNothingWritten: the guest has run for long, has never written to its serial
+	// console, and no agent in it answers. Whether it has booted is not known.
+	ReasonNothingWritten = "NothingWrittenToConsole"
 )
 
 // Phase is where a guest is in its life.

@@ -87,6 +87,7 @@ func (s *Supervisor) started(f *facts, made created, log qemuLog) {
 	f.attached = made.devices
 	f.domain = launcher.Running
 	f.boots(0, time.Now())
+	f.listens(time.Now())
 	if made.paused && f.pause.Cause == "" {
 		f.pauses(protocol.Pause{Cause: protocol.PausedByUser}, time.Now()) // the event that says so may come later
 	}

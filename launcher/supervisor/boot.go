@@ -17,6 +17,24 @@ func (f *facts) boots(read int64, now time.Time) {
 	f.boot, f.readBefore = launcher.Boot{Began: now}, read
 }
 
+// listens notes that what the guest writes is seen from now on, if it has a serial console
+// that is logged.
+func (f *facts) listens(now time.Time) {
+	if f.desired == nil {
+		return
+	}
+	d := f.desired.Instance.Spec.Domain.Devices
+	for _, on := range []*bool{d.AutoattachSerialConsole, d.LogSerialConsole} {
+		if on != nil && !*on {
+			return
+		}
+	}
+	f.output.Since = now
+}
+
+// wrote notes that the guest has written to its serial console.
+func (s *Supervisor) wrote() { s.facts.change(func(f *facts) { f.output.Written = true }) }
+
 // oneReboot is the time in which the resets of a guest are one reboot. SeaBIOS resets
 // the guest two or three times until the chipset is what it was at first.
 const oneReboot = time.Second

@@ -49,6 +49,7 @@ type facts struct {
 	rebootedAt time.Time // by the guest
 	boot       launcher.Boot
 	readBefore int64 // by the guest of its disks, when boot began
+	output     launcher.Output
 
 	growing    map[string]storage.Attachment // disks in claims, as large as they shall be, by their aliases
 	operations launcher.Operations           // never changed, only replaced
@@ -120,7 +121,7 @@ func (f *facts) observe(now time.Time) (launcher.Desired, launcher.Actual) {
 	return d, launcher.Actual{
 		Now: now, Domain: f.domain, Observed: f.state(), Devices: f.attached, Session: f.session,
 		Pause: f.pause, PausedAt: f.pausedAt, ResumedAt: f.resumedAt, Resumes: f.resumes, Turning: f.turning,
-		Boot: f.boot, LostFilesystems: slices.Clone(f.lost),
+		Boot: f.boot, Output: f.output, LostFilesystems: slices.Clone(f.lost),
 		Operations: f.operations, Fault: f.fault, RetryAt: f.retryAt, AskedAt: f.askedAt, KilledAt: f.killedAt, Exit: f.exit,
 	}
 }

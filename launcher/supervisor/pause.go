@@ -183,6 +183,9 @@ func (f *facts) runs() {
 	case launcher.Paused:
 		f.domain = launcher.Running
 		f.boot.Began = time.Now() // it has not run meanwhile
+		if !f.output.Since.IsZero() {
+			f.output.Since = time.Now()
+		}
 	case launcher.Starting:
 		f.pause = protocol.Pause{}
 	}

@@ -219,7 +219,7 @@ func (s *Supervisor) Run(ctx context.Context) (protocol.End, error) {
 		go s.typeIn(inner) // not in the background: no read of a terminal can be ended
 	}
 
-	c, err := console.OpenLog(s.consolePath(), &console.Firmware{Out: s.config.Console, Failed: s.firmwareFailed})
+	c, err := console.OpenLog(s.consolePath(), &console.Firmware{Out: s.config.Console, First: s.wrote, Failed: s.firmwareFailed})
 	if err != nil {
 		return protocol.End{}, fmt.Errorf("open the log of the console: %w", err)
 	}

@@ -271,8 +271,9 @@ func TestAQuantityThatTakesLongIsNotComputedWith(t *testing.T) {
 func TestMemoryThatCannotBeAddedUpIsRefused(t *testing.T) {
 	t.Parallel()
 	for guest, want := range map[string]string{
-		"2Ei":  `spec.domain.memory.guest: Invalid value: "2Ei": must be between -1Ei and 1Ei`,
-		"1e19": `must be between -1Ei and 1Ei`,
+		"2Ei":   `spec.domain.memory.guest: Invalid value: "2Ei": must be at most 1Ei: no node has more`,
+		"900Ei": `spec.domain.memory.guest: Invalid value: "8Ei or more": must be at most 1Ei: no node has more`,
+		"1e19":  `must be at most 1Ei`,
 	} {
 		r := ask(t, ValidationPath, written(`{"domain":{"memory":{"guest":"`+guest+`"}},"hostname":"A"}`), "")
 		require.False(t, r.Allowed)

@@ -40,6 +40,7 @@ const (
 	byNode  = "node"  // VMIs and pods of virt-handler by the name of their node
 	byClaim = "claim" // VMIs by namespace/name of their claims
 	byUID   = "uid"   // VMIs by their UID
+	byMAC   = "mac"   // VMIs by their networks with the MAC addresses there
 	// byInstance are pods by namespace/name of the VMI that they were made for, and
 	// byCreator by its UID.
 	byInstance = "instance"
@@ -86,6 +87,7 @@ func instanceIndexers() cache.Indexers {
 	return cache.Indexers{
 		byNode: index(func(v *vmi.VirtualMachineInstance) []string { return nonEmpty(v.Status.NodeName) }),
 		byUID:  index(func(v *vmi.VirtualMachineInstance) []string { return nonEmpty(string(v.UID)) }),
+		byMAC:  index(instance.Stations),
 		byClaim: index(func(v *vmi.VirtualMachineInstance) []string {
 			return reconcile.KeysIn(v.Namespace, instance.ClaimNames(v)...)
 		}),

@@ -39,6 +39,7 @@ func (c *Controller) addInstances() error {
 		reconcile.Watch(c.caches.pods, l, madeFor, podChanged),
 		reconcile.Watch(c.caches.claims, l, c.caches.instancesWith, nil),
 		reconcile.Watch(c.caches.instances, l, c.caches.instancesBeside, progressed),
+		reconcile.Watch(c.caches.instances, l, c.caches.instancesNear, progressed),
 		reconcile.Watch(c.caches.pods, l, c.besidePod, podChanged),
 		reconcile.Watch(c.caches.nodes, l, func(n *corev1.Node) []string {
 			if c.caches.nodes.Key(n.Name) == nil {
@@ -89,6 +90,9 @@ func observeInstance(ctx context.Context, c *Controller, v *vmi.VirtualMachineIn
 		if o.Definitions, err = c.definitions(ctx, v); err != nil {
 			return nil, err
 		}
+	}
+	if o.Pods.Active != nil {
+		o.Neighbours = c.caches.neighbours(v)
 	}
 	o.Silence = c.silence(ctx, v, o.Pods.Active)
 	return func(v *vmi.VirtualMachineInstance, refusal *vmi.Finding) scheduler.Plan {

@@ -131,6 +131,9 @@ func watch(o Observed) scheduler.Plan {
 		if len(p.Actions) == 0 {
 			p.Actions = claimsGrew(o).Actions
 		}
+		if len(p.Actions) == 0 {
+			p.Actions = duplicates(o).Actions
+		}
 		p.Actions = append(p.Actions, opened(o)...)
 		p.Actions = append(p.Actions, labelled(o, o.VMI.Status.NodeName)...)
 		p.Actions = append(p.Actions, outdated(o)...)

@@ -36,6 +36,9 @@ type Observed struct {
 	// Sharers are the other VMIs with volumes in these claims. They matter before the
 	// VMI has a pod.
 	Sharers []Sharer
+	// Neighbours are the other VMIs that share one of the [Stations] of this one. They
+	// matter once the VMI has a pod.
+	Neighbours []*vmi.VirtualMachineInstance
 	// Config is how pods are rendered. Its Facts are those of Observed.
 	Config pod.Config
 	// Refusal is why the pod of the last plan was not accepted. Nil: no pod was

@@ -2,6 +2,7 @@ package quantity
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 	"regexp"
 	"strings"
@@ -57,7 +58,11 @@ func Faults(at *field.Path, o any) field.ErrorList {
 	var l field.ErrorList
 	visit(at, reflect.ValueOf(o), func(at *field.Path, q resource.Quantity) bool {
 		if !within(q) {
-			l = append(l, field.Invalid(at, describe(q), "must be between -1Ei and 1Ei: sums of larger quantities do not fit into the 64 bits that Kubernetes computes with"))
+			bound := "must be at most 1Ei: no node has more, and "
+			if q.Sign() < 0 {
+				bound = "must be at least -1Ei: "
+			}
+			l = append(l, field.Invalid(at, describe(q), bound+"sums of such quantities do not fit into the 64 bits that Kubernetes computes with"))
 		}
 		return len(l) < MaxFaults
 	})
@@ -86,9 +91,12 @@ func within(q resource.Quantity) bool {
 }
 
 // describe is the quantity for a message. The digits of a large one are not
-// written.
+// written. The largest is what Kubernetes makes of all that are larger, as 900Ei.
 func describe(q resource.Quantity) string {
 	if small(q) {
+		if q.CmpInt64(math.MaxInt64) == 0 {
+			return "8Ei or more"
+		}
 		return q.String()
 	}
 	amount := q.AsDec()

@@ -31,9 +31,14 @@ func TestAFieldWithoutATypeHasAReason(t *testing.T) {
 
 func TestAKindWithoutATypeHasAReason(t *testing.T) {
 	t.Parallel()
-	why, ok := UntypedKind("VirtualMachinePool")
-	require.True(t, ok)
-	require.NotEmpty(t, why)
+	for _, kind := range []string{
+		"VirtualMachineInstancePreset", "VirtualMachinePool", "VirtualMachineInstancetype", "VirtualMachineClusterPreference",
+		"VirtualMachineSnapshot", "VirtualMachineRestore", "VirtualMachineClone", "VirtualMachineExport", "VirtualMachineBackup",
+	} {
+		why, ok := UntypedKind(kind)
+		require.True(t, ok, kind)
+		require.NotEmpty(t, why, kind)
+	}
 	for _, d := range vmi.Definitions() {
 		_, ok := UntypedKind(d.Kind)
 		require.False(t, ok, d.Kind)

@@ -132,15 +132,17 @@ var untyped = map[string]Fields{
 
 // untypedKinds are the kinds of KubeVirt's API that have no type, with the reasons.
 var untypedKinds = map[string]string{
-	"VirtualMachineInstancePreset":      "KubeVirt has deprecated it",
-	"VirtualMachinePool":                "enters when a controller makes the VMs",
-	"VirtualMachineInstancetype":        "enter when VMs can be sized by them",
-	"VirtualMachineClusterInstancetype": "enter when VMs can be sized by them",
-	"VirtualMachinePreference":          "enter when VMs can take defaults from them",
-	"VirtualMachineClusterPreference":   "enter when VMs can take defaults from them",
-	"VirtualMachineSnapshot":            "enter when snapshots are taken",
-	"VirtualMachineSnapshotContent":     "enter when snapshots are taken",
-	"VirtualMachineRestore":             "enter when snapshots are taken",
-	"VirtualMachineClone":               "enters with snapshots",
-	"VirtualMachineExport":              "few VMs need it; it enters when it is built",
+	"VirtualMachineInstancePreset":      "KubeVirt has deprecated it: write its fields into the VMIs",
+	"VirtualMachinePool":                "no controller makes VMs of a pool yet: make each VM, or a VirtualMachineInstanceReplicaSet of guests that keep nothing",
+	"VirtualMachineInstancetype":        "VMs are not sized by instance types yet: write cpu and memory into the template",
+	"VirtualMachineClusterInstancetype": "VMs are not sized by instance types yet: write cpu and memory into the template",
+	"VirtualMachinePreference":          "VMs take no defaults from preferences yet: write what it sets into the template",
+	"VirtualMachineClusterPreference":   "VMs take no defaults from preferences yet: write what it sets into the template",
+	"VirtualMachineSnapshot":            "no snapshots of VMs are taken yet: take a VolumeSnapshot of each claim, as docs/claims.md says",
+	"VirtualMachineSnapshotContent":     "no snapshots of VMs are taken yet: take a VolumeSnapshot of each claim, as docs/claims.md says",
+	"VirtualMachineRestore":             "no snapshots of VMs are taken yet: take a VolumeSnapshot of each claim, as docs/claims.md says",
+	"VirtualMachineClone":               "VMs are not cloned yet: make claims from those of the VM, as docs/claims.md says, and a VM",
+	"VirtualMachineExport":              "disks are not exported yet: a pod that mounts the claim of a VM that is off can read its disk.img",
+	"VirtualMachineBackup":              "incremental backups enter when they are built",
+	"VirtualMachineBackupTracker":       "incremental backups enter when they are built",
 }
