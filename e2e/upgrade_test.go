@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -25,6 +24,7 @@ import (
 
 	"github.com/podvisor/podvisor/e2e/images"
 	"github.com/podvisor/podvisor/e2e/install"
+	"github.com/podvisor/podvisor/e2e/release"
 	"github.com/podvisor/podvisor/internal/testenv"
 	"github.com/podvisor/podvisor/internal/version"
 	"github.com/podvisor/podvisor/vmi"
@@ -51,47 +51,25 @@ func thisSide() side {
 // cache of its own, and puts its images on the nodes.
 func earlierSide(t *testing.T, commit string) side {
 	t.Helper()
-	command := func(dir string, env []string, args ...string) string {
-		t.Helper()
-		c := exec.CommandContext(t.Context(), args[0], args[1:]...)
-		c.Dir, c.Env = dir, append(os.Environ(), env...)
-		var out, errs bytes.Buffer
-		c.Stdout, c.Stderr = &out, &errs
-		require.NoError(t, c.Run(), "%s: %s%s", strings.Join(args, " "), &out, &errs)
-		return out.String()
-	}
-	tree := filepath.Join(t.TempDir(), "earlier")
-	command("..", nil, "git", "worktree", "add", "--quiet", "--detach", tree, commit)
-	t.Cleanup(func() {
-		out, err := exec.Command("git", "-C", "..", "worktree", "remove", "--force", tree).CombinedOutput()
-		require.NoError(t, err, string(out))
-	})
-	cache, err := os.UserCacheDir()
+	e, err := release.BuildEarlier(t.Context(), "..", commit, filepath.Join(t.TempDir(), "earlier"), images.Components()...)
+	t.Cleanup(func() { require.NoError(t, e.Close()) })
 	require.NoError(t, err)
-	built := strings.TrimSpace(command("..", nil, "go", "env", "GOCACHE"))
-	said := command(filepath.Join(tree, "e2e"), []string{"XDG_CACHE_HOME=" + filepath.Join(cache, "podvisor", "earlier"), "GOCACHE=" + built},
-		"go", "run", "./cmd/podvisor-images", "build", "virt-controller", "virt-handler", "virt-launcher", "virt-launcher-full")
 	reference := func(component string) string { return "localhost/podvisor/" + component + ":earlier" }
 	var content []string
-	for line := range strings.Lines(said) {
-		words := strings.Fields(line)
-		if len(words) < 4 || !strings.HasSuffix(words[len(words)-1], "/"+words[0]+".tar") {
-			continue
-		}
-		img, err := tarball.ImageFromPath(words[len(words)-1], nil)
+	for _, component := range images.Components() {
+		img, err := tarball.ImageFromPath(e.Tars[component], nil)
 		require.NoError(t, err)
 		digest, err := img.Digest()
 		require.NoError(t, err)
-		tag, err := name.NewTag(reference(words[0]))
+		tag, err := name.NewTag(reference(component))
 		require.NoError(t, err)
-		file := filepath.Join(t.TempDir(), words[0]+".tar")
+		file := filepath.Join(t.TempDir(), component+".tar")
 		require.NoError(t, tarball.WriteToFile(file, tag, img))
 		require.NoError(t, world.cluster.Load(t.Context(), file))
 		content = append(content, digest.Hex[:8])
 	}
-	require.Len(t, content, 4, said)
 	return side{"version " + commit, install.Config{
-		Kubectl: world.kubectl, Manifests: filepath.Join(tree, "manifests"), Overlays: "../manifests/overlays", Reference: reference, Emulation: true,
+		Kubectl: world.kubectl, Manifests: filepath.Join(e.Tree, "manifests"), Overlays: "../manifests/overlays", Reference: reference, Emulation: true,
 		Content: strings.Join(content, "-"), Out: os.Stdout,
 	}, reference}
 }

@@ -7,4 +7,6 @@
 //
 // [Push] uploads by the distribution protocol of OCI. Digests are those of the folder, so that
 // the manifests hold whatever registry has the images.
+//
+// [BuildEarlier] builds the images of an earlier version, for the tests of an upgrade.
 package release

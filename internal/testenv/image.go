@@ -1,7 +1,11 @@
 package testenv
 
 import (
+	"errors"
+	"fmt"
 	"os"
+	"os/exec"
+	"syscall"
 	"testing"
 )
 
@@ -43,3 +47,24 @@ if [ -n "$LAUNCHER_ROOT" ]; then
 	done
 fi
 `
+
+// inLauncher is set in the environment of a test binary that InLauncher has started anew.
+const inLauncher = "PODVISOR_TEST_IN_LAUNCHER"
+
+// InLauncher starts the test binary anew with the files of the folder LAUNCHER_ROOT, as
+// [LauncherMounts] has it, and returns if that is done. It is for the TestMain of a package
+// that runs programs of the image itself. It returns too where that variable is empty, and
+// where the test does not run as root: the programs are then those of the host.
+func InLauncher() {
+	if os.Getenv("LAUNCHER_ROOT") == "" || os.Geteuid() != 0 || os.Getenv(inLauncher) != "" {
+		return
+	}
+	self, err := os.Executable()
+	unshare, missing := exec.LookPath("unshare")
+	if err = errors.Join(err, missing); err == nil {
+		args := append([]string{"unshare", "--mount", "sh", "-ec", LauncherMounts + `exec "$0" "$@"`, self}, os.Args[1:]...)
+		err = syscall.Exec(unshare, args, append(os.Environ(), inLauncher+"=1"))
+	}
+	fmt.Fprintln(os.Stderr, "run the tests with the files of the image: "+err.Error())
+	os.Exit(1)
+}

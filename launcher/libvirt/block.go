@@ -49,23 +49,65 @@ func (c *Connection) BlockSize(ctx context.Context, name, target string) (int64,
 	})
 }
 
+// BlockRate is how fast a block job reads, in bytes per second. 0: as fast as it can.
+type BlockRate int64
+
 // BlockCopy begins to copy the disk with the target of the domain of this name to
 // another file or device, which the disk to describes with its format and which
 // exists, as large as the disk. The events BlockJobChanged say when it is ready;
 // then [Connection.BlockPivot] makes the guest use the copy.
-func (c *Connection) BlockCopy(ctx context.Context, name, target string, to *libvirtxml.DomainDisk) error {
+func (c *Connection) BlockCopy(ctx context.Context, name, target string, to *libvirtxml.DomainDisk, rate BlockRate) error {
+	var limit []golibvirt.TypedParam
+	if rate > 0 {
+		limit = []golibvirt.TypedParam{{Field: golibvirt.DomainBlockCopyBandwidth, Value: *golibvirt.NewTypedParamValueUllong(uint64(rate))}}
+	}
 	return c.withDevice(ctx, "copy disk "+target+" of", name, to, func(d golibvirt.Domain, xml string) error {
 		// A transient job is the only one that a transient domain can have.
-		return c.rpc.DomainBlockCopy(d, target, xml, nil, golibvirt.DomainBlockCopyReuseExt|golibvirt.DomainBlockCopyTransientJob)
+		return c.rpc.DomainBlockCopy(d, target, xml, limit, golibvirt.DomainBlockCopyReuseExt|golibvirt.DomainBlockCopyTransientJob)
 	})
 }
 
 // BlockCommit begins to write what the overlay of the disk with the target of the
 // domain of this name holds to the file below it. The events BlockJobChanged say when
 // it is ready; then [Connection.BlockPivot] makes the guest use that file.
-func (c *Connection) BlockCommit(ctx context.Context, name, target string) error {
+func (c *Connection) BlockCommit(ctx context.Context, name, target string, rate BlockRate) error {
 	return c.with(ctx, "commit disk "+target+" of", name, func(d golibvirt.Domain) error {
-		return c.rpc.DomainBlockCommit(d, target, nil, nil, 0, golibvirt.DomainBlockCommitActive|golibvirt.DomainBlockCommitShallow)
+		return c.rpc.DomainBlockCommit(d, target, nil, nil, uint64(rate), golibvirt.DomainBlockCommitActive|golibvirt.DomainBlockCommitShallow|golibvirt.DomainBlockCommitBandwidthBytes)
+	})
+}
+
+// BlockPull begins to write what is below the overlay of the disk with the target of the
+// domain of this name to the overlay. When an event BlockJobChanged says that it is
+// completed, the overlay is the whole disk.
+func (c *Connection) BlockPull(ctx context.Context, name, target string, rate BlockRate) error {
+	return c.with(ctx, "pull disk "+target+" of", name, func(d golibvirt.Domain) error {
+		return c.rpc.DomainBlockPull(d, target, uint64(rate), golibvirt.DomainBlockPullBandwidthBytes)
+	})
+}
+
+// SetBlockRate changes how fast the job of the disk with the target of the domain of this
+// name goes.
+func (c *Connection) SetBlockRate(ctx context.Context, name, target string, rate BlockRate) error {
+	return c.with(ctx, "set the rate of the job of disk "+target+" of", name, func(d golibvirt.Domain) error {
+		return c.rpc.DomainBlockJobSetSpeed(d, target, uint64(rate), golibvirt.DomainBlockJobSpeedBandwidthBytes)
+	})
+}
+
+// BlockJob is how far a block job is.
+type BlockJob struct {
+	// DoneBytes of TotalBytes are done. TotalBytes 0: it has not begun, or there is none.
+	DoneBytes, TotalBytes int64
+	Rate                  BlockRate
+}
+
+// BlockJob is the job of the disk with the target of the domain of this name.
+func (c *Connection) BlockJob(ctx context.Context, name, target string) (BlockJob, error) {
+	return of(ctx, c, "get the job of disk "+target+" of", name, func(d golibvirt.Domain) (j BlockJob, err error) {
+		found, _, rate, done, total, err := c.rpc.DomainGetBlockJobInfo(d, target, uint32(golibvirt.DomainBlockJobInfoBandwidthBytes))
+		if err == nil && found > 0 {
+			j = BlockJob{DoneBytes: int64(done), TotalBytes: int64(total), Rate: BlockRate(rate)}
+		}
+		return j, err
 	})
 }
 

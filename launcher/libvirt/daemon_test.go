@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -56,8 +57,9 @@ func newDaemon(t *testing.T) daemon {
 }
 
 // newDaemonIn starts it in a network namespace, where its user can open tap devices
-// that belong to it. Nil: that of the test.
-func newDaemonIn(t *testing.T, ns *os.File) daemon {
+// that belong to it. Nil: that of the test. The daemon is run by the program through, with
+// its first arguments, or by none.
+func newDaemonIn(t *testing.T, ns *os.File, through ...string) daemon {
 	t.Helper()
 	testenv.Root(t)
 	for _, name := range []string{"setpriv", "unshare", "qemu-img", process.DaemonPath, process.QEMUPath} {
@@ -81,7 +83,8 @@ func newDaemonIn(t *testing.T, ns *os.File) daemon {
 		tun := dir + "/tun"
 		named = `mknod -m 666 ` + tun + ` c 10 200 && mount --bind ` + tun + ` /dev/net/tun || exit 1; ` + named
 	}
-	cmd := exec.Command("unshare", "--uts", "--mount", "sh", "-c", named, "sh", filepath.Base(dir), "setpriv", "--pdeathsig", "KILL", "--reuid", uid, "--clear-groups", "--no-new-privs", "--bounding-set=-all", "--inh-caps=-all", process.DaemonPath)
+	cmd := exec.Command("unshare", slices.Concat([]string{"--uts", "--mount", "sh", "-c", named, "sh", filepath.Base(dir)}, through,
+		[]string{"setpriv", "--pdeathsig", "KILL", "--reuid", uid, "--clear-groups", "--no-new-privs", "--bounding-set=-all", "--inh-caps=-all", process.DaemonPath})...)
 	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + dir + "/home", "XDG_RUNTIME_DIR=" + dir + "/run", "XDG_CONFIG_HOME=" + dir + "/conf", "XDG_CACHE_HOME=" + dir + "/cache", "LAUNCHER_ROOT=" + testenv.LauncherRoot(t)}
 	cmd.Stdout, cmd.Stderr = output, output
 	cmd.WaitDelay = time.Second
@@ -204,9 +207,19 @@ func (d daemon) start(devices string) *guest {
 // startWith starts it with further arguments of QEMU, as XML.
 func (d daemon) startWith(devices, arguments string) *guest {
 	d.Helper()
-	root := d.file("root.img", testguest.Disk())
 	var x libvirtxml.Domain
-	require.NoError(d, x.Unmarshal(fmt.Sprintf(`<domain type="qemu" xmlns:qemu="http://libvirt.org/schemas/domain/qemu/1.0">
+	require.NoError(d, x.Unmarshal(d.domain(devices, arguments)))
+	require.NoError(d, d.Create(d.Context(), &x))
+	g := &guest{daemon: d}
+	g.says(testguest.Up, 1)
+	return g
+}
+
+// domain is the domain of that guest, as XML. Its disk is made.
+func (d daemon) domain(devices, arguments string) string {
+	d.Helper()
+	root := d.file("root.img", testguest.Disk())
+	return fmt.Sprintf(`<domain type="qemu" xmlns:qemu="http://libvirt.org/schemas/domain/qemu/1.0">
   <name>%s</name><memory unit="MiB">32</memory><vcpu>1</vcpu>
   <os><type machine="q35">hvm</type></os>
   <features><acpi/><tcg><tb-cache unit="MiB">16</tb-cache></tcg></features>
@@ -225,11 +238,7 @@ func (d daemon) startWith(devices, arguments string) *guest {
     %s
   </devices>
   <qemu:commandline>%s</qemu:commandline>
-</domain>`, name, root, d.dir+"/serial", d.dir+"/serial.log", devices, arguments)))
-	require.NoError(d, d.Create(d.Context(), &x))
-	g := &guest{daemon: d}
-	g.says(testguest.Up, 1)
-	return g
+</domain>`, name, root, d.dir+"/serial", d.dir+"/serial.log", devices, arguments)
 }
 
 // file makes a file that QEMU may write.

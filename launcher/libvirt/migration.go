@@ -26,6 +26,18 @@ type Migration struct {
 	Disks []string
 	// DisksURI is where QEMU at the destination takes the disks. Required with Disks.
 	DisksURI string
+	// MiBPerSecond limits what is sent of memory, and of each disk. 0: nothing does.
+	MiBPerSecond int
+	// Connections is how many connections send the memory, at the same time. 0: one,
+	// which sends all else too.
+	Connections int
+	// AutoConverge slows the guest down as long as it changes its memory faster than
+	// that is sent.
+	AutoConverge bool
+	// PostCopy permits [Connection.StartPostCopy]. MigratePrepare fails unless QEMU
+	// at the destination may handle page faults of its memory: /dev/userfaultfd is open to
+	// its user, or the sysctl vm.unprivileged_userfaultfd is 1.
+	PostCopy bool
 }
 
 // Outcome is how a part of a migration ended, for the calls after it.
@@ -46,6 +58,15 @@ func (m Migration) flags() golibvirt.DomainMigrateFlags {
 	if len(m.Disks) > 0 {
 		f |= golibvirt.MigrateNonSharedDisk
 	}
+	if m.Connections > 0 {
+		f |= golibvirt.MigrateParallel
+	}
+	if m.AutoConverge {
+		f |= golibvirt.MigrateAutoConverge
+	}
+	if m.PostCopy {
+		f |= golibvirt.MigratePostcopy
+	}
 	return f
 }
 
@@ -56,6 +77,12 @@ func (m Migration) params(more ...golibvirt.TypedParam) []golibvirt.TypedParam {
 	}
 	if len(m.Disks) > 0 {
 		p = append(p, param(golibvirt.MigrateParamDisksURI, m.DisksURI))
+	}
+	if m.MiBPerSecond > 0 {
+		p = append(p, golibvirt.TypedParam{Field: golibvirt.MigrateParamBandwidth, Value: *golibvirt.NewTypedParamValueUllong(uint64(m.MiBPerSecond))})
+	}
+	if m.Connections > 0 {
+		p = append(p, golibvirt.TypedParam{Field: golibvirt.MigrateParamParallelConnections, Value: *golibvirt.NewTypedParamValueInt(int32(m.Connections))})
 	}
 	return p
 }
@@ -84,7 +111,8 @@ func (c *Connection) MigratePrepare(ctx context.Context, name string, m Migratio
 }
 
 // MigratePerform moves the domain. It returns when everything is at the destination,
-// which may take long, or when the job was aborted.
+// which may take long, or when the job was aborted. After an error the source is done with
+// it, and needs no MigrateConfirm.
 func (c *Connection) MigratePerform(ctx context.Context, name string, m Migration, cookie []byte) (next []byte, err error) {
 	return of(ctx, c, "migrate", name, func(d golibvirt.Domain) ([]byte, error) {
 		return c.rpc.DomainMigratePerform3Params(d, nil, m.params(), cookie, m.flags())
@@ -112,6 +140,14 @@ func (c *Connection) MigrateConfirm(ctx context.Context, name string, m Migratio
 // AbortJob aborts what the domain of this name is busy with, such as its migration.
 func (c *Connection) AbortJob(ctx context.Context, name string) error {
 	return c.with(ctx, "abort the job of", name, func(d golibvirt.Domain) error { return c.rpc.DomainAbortJob(d) })
+}
+
+// StartPostCopy makes the guest of the domain of this name, which MigratePerform moves
+// with PostCopy, run at the destination at once. Memory that is not there yet is sent when
+// the guest needs it; from then on the guest is lost if the source is. It fails before
+// the migration sends memory.
+func (c *Connection) StartPostCopy(ctx context.Context, name string) error {
+	return c.with(ctx, "start post-copy of", name, func(d golibvirt.Domain) error { return c.rpc.DomainMigrateStartPostCopy(d, 0) })
 }
 
 // SetMaxDowntime sets for how long the guest of the domain of this name may stand still

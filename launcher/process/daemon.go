@@ -214,6 +214,10 @@ func (d *Daemon) environment() []string {
 		// The workers of the daemon answer one client, in turn. A heap for each of them
 		// would keep megabytes that the others cannot use.
 		"MALLOC_ARENA_MAX=1",
+		// libvirt reads what processors and QEMU can do into trees of small parts and frees
+		// them. Parts that are kept for the next use of a thread would hold the pages
+		// around them: megabytes.
+		"GLIBC_TUNABLES=glibc.malloc.tcache_count=0",
 	}
 	// Where more drivers are installed than the launcher needs, this leaves them
 	// out.

@@ -34,6 +34,7 @@ func as(what string) Inspector {
 
 func TestMain(m *testing.M) {
 	if len(os.Args) < 3 || os.Args[1] != "inspect" {
+		testenv.InLauncher()
 		os.Exit(m.Run())
 	}
 	if err := child(os.Args[2:]); err != nil {

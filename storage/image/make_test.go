@@ -29,6 +29,19 @@ func info(t *testing.T, path string) map[string]any {
 	return got
 }
 
+func TestQemuImgIsThatOfTheLaunchersImage(t *testing.T) {
+	root := testenv.LauncherRoot(t)
+	if root == "" {
+		t.Skip("LAUNCHER_ROOT names no image: qemu-img is the host's")
+	}
+	testenv.Root(t)
+	want, err := Checksum(t.Context(), filepath.Join(root, "usr/bin/qemu-img"))
+	require.NoError(t, err)
+	got, err := Checksum(t.Context(), testenv.Program(t, "qemu-img"))
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+}
+
 func TestMakeMakesAnOverlayOverEitherFormat(t *testing.T) {
 	qemuImg := testenv.Program(t, "qemu-img")
 	for _, format := range []storage.Format{storage.Raw, storage.QCOW2} {
