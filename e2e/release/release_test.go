@@ -2,13 +2,8 @@ package release
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"io/fs"
-	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,9 +19,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 	"github.com/stretchr/testify/require"
-	"golang.org/x/crypto/bcrypt"
-	"sigs.k8s.io/yaml"
 
+	"github.com/podvisor/podvisor/e2e/registrytest"
 	"github.com/podvisor/podvisor/internal/testenv"
 )
 
@@ -270,83 +264,19 @@ func TestWhatCannotBeReleasedIsRefused(t *testing.T) {
 	}
 }
 
-// registry is a registry that runs, with one user.
-type registry struct{ host, user, password string }
-
-// Resolve returns the credentials of the registry: it is a keychain.
-func (r registry) Resolve(to authn.Resource) (authn.Authenticator, error) {
-	if to.RegistryStr() != r.host {
-		return authn.Anonymous, nil
-	}
-	return authn.FromConfig(authn.AuthConfig{Username: r.user, Password: r.password}), nil
-}
-
-// startRegistry builds the registry of github.com/distribution/distribution and runs it
-// until the test ends.
-func startRegistry(t *testing.T) registry {
-	t.Helper()
-	dir := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", filepath.Join(dir, "registry"), ".")
-	build.Dir = "../toolchain/registry"
-	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
-	out, err := build.CombinedOutput()
-	require.NoError(t, err, string(out))
-
-	secret := make([]byte, 16)
-	_, _ = rand.Read(secret)
-	r := registry{user: "releaser", password: hex.EncodeToString(secret)}
-	hash, err := bcrypt.GenerateFromPassword([]byte(r.password), bcrypt.MinCost)
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "htpasswd"), []byte(r.user+":"+string(hash)+"\n"), 0o600))
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	r.host = l.Addr().String()
-	require.NoError(t, l.Close())
-	conf, err := yaml.Marshal(map[string]any{
-		"version": 0.1, "log": map[string]any{"level": "error", "accesslog": map[string]any{"disabled": true}},
-		"storage": map[string]any{"filesystem": map[string]any{"rootdirectory": filepath.Join(dir, "storage")}},
-		"http":    map[string]any{"addr": r.host, "secret": r.password},
-		"auth":    map[string]any{"htpasswd": map[string]any{"realm": "test", "path": filepath.Join(dir, "htpasswd")}},
-	})
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "config.yaml"), conf, 0o600))
-
-	run := exec.Command(filepath.Join(dir, "registry"), "serve", filepath.Join(dir, "config.yaml"))
-	run.Env = append(os.Environ(), "OTEL_TRACES_EXPORTER=none")
-	log, err := os.Create(filepath.Join(dir, "log"))
-	require.NoError(t, err)
-	run.Stdout, run.Stderr = log, log
-	require.NoError(t, run.Start())
-	t.Cleanup(func() {
-		_ = run.Process.Kill()
-		_ = run.Wait()
-		if said, err := os.ReadFile(log.Name()); err == nil && t.Failed() {
-			t.Log(string(said))
-		}
-	})
-	require.Eventually(t, func() bool {
-		answer, err := http.Get("http://" + r.host + "/v2/")
-		if err != nil {
-			return false
-		}
-		_ = answer.Body.Close()
-		return answer.StatusCode == http.StatusUnauthorized
-	}, 2*time.Minute, 50*time.Millisecond, "the registry asks who it is")
-	return r
-}
-
 func TestAReleaseIsUploadedToARegistryThatAsksWhoItIs(t *testing.T) {
 	dir, conf := madeOnce(t)
-	r := startRegistry(t)
-	u := Upload{From: dir, Registry: r.host + "/some/path", Keychain: authn.NewMultiKeychain()}
+	r := registrytest.New(t, "../toolchain/registry")
+	u := Upload{From: dir, Registry: r.Host + "/some/path", Keychain: authn.NewMultiKeychain()}
 	require.ErrorContains(t, Push(t.Context(), u), "401 Unauthorized")
-	u.Keychain = registry{r.host, r.user, "wrong"}
-	require.ErrorContains(t, Push(t.Context(), u), "upload "+r.host+"/some/path/virt-controller:"+conf.Version)
+	wrong := r
+	wrong.Password = "wrong"
+	u.Keychain = wrong
+	require.ErrorContains(t, Push(t.Context(), u), "upload "+r.Host+"/some/path/virt-controller:"+conf.Version)
 
 	// As "docker login" stores it.
 	stored := t.TempDir()
-	login := fmt.Sprintf(`{"auths": {%q: {"username": %q, "password": %q}}}`, r.host, r.user, r.password)
-	require.NoError(t, os.WriteFile(filepath.Join(stored, "config.json"), []byte(login), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(stored, "config.json"), r.Login(), 0o600))
 	t.Setenv("DOCKER_CONFIG", stored)
 	u.Keychain = nil
 	var said strings.Builder
@@ -354,8 +284,8 @@ func TestAReleaseIsUploadedToARegistryThatAsksWhoItIs(t *testing.T) {
 	require.NoError(t, Push(t.Context(), u))
 	require.NoError(t, Push(t.Context(), u), "what is there is left")
 	for image, digest := range digests(t, dir) {
-		require.Contains(t, said.String(), r.host+"/some/path/"+image+":"+conf.Version+"@"+digest.String()+"\n")
-		tag, err := name.NewTag(r.host + "/some/path/" + image + ":" + conf.Version)
+		require.Contains(t, said.String(), r.Host+"/some/path/"+image+":"+conf.Version+"@"+digest.String()+"\n")
+		tag, err := name.NewTag(r.Host + "/some/path/" + image + ":" + conf.Version)
 		require.NoError(t, err)
 		for _, ref := range []name.Reference{tag, tag.Digest(digest.String())} {
 			img, err := remote.Image(ref, remote.WithContext(t.Context()), remote.WithAuthFromKeychain(r))
@@ -384,8 +314,8 @@ func TestAReleaseIsUploadedToARegistryThatAsksWhoItIs(t *testing.T) {
 		_, err = f.WriteAt([]byte("damage"), 4096)
 		require.NoError(t, err)
 		require.NoError(t, f.Close())
-		require.ErrorContains(t, Push(t.Context(), Upload{From: damaged, Registry: r.host + "/damaged", Keychain: r}), "is not as it was released")
-		repo, err := name.NewRepository(r.host + "/damaged/virt-controller")
+		require.ErrorContains(t, Push(t.Context(), Upload{From: damaged, Registry: r.Host + "/damaged", Keychain: r}), "is not as it was released")
+		repo, err := name.NewRepository(r.Host + "/damaged/virt-controller")
 		require.NoError(t, err)
 		_, err = remote.List(repo, remote.WithContext(t.Context()), remote.WithAuthFromKeychain(r))
 		require.ErrorContains(t, err, "NAME_UNKNOWN")
