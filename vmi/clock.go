@@ -127,7 +127,8 @@ type RTCTimer struct {
 	// +optional
 	TickPolicy TickPolicy `json:"tickPolicy,omitempty"`
 
-	// Enabled says whether the guest has the timer. Default: true.
+	// Enabled says whether the guest has the timer. Default: true. QEMU gives it to
+	// every guest, also where this is false.
 	// +optional
 	Enabled *bool `json:"present,omitempty"`
 

@@ -236,6 +236,7 @@ var instance = []group{
 	}},
 
 	{XML, every, []string{
+		"spec.domain.clock.timer.rtc.present",
 		"spec.volumes[].ephemeral.persistentVolumeClaim.readOnly",
 		"spec.volumes[].downwardAPI.fields[].fieldRef.apiVersion",
 		"spec.domain.firmware.kernelBoot.container.imagePullPolicy",
