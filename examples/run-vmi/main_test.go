@@ -19,12 +19,14 @@ import (
 	"github.com/podvisor/podvisor/internal/testenv"
 	"github.com/podvisor/podvisor/internal/testguest"
 	"github.com/podvisor/podvisor/launcher/process"
+	"github.com/podvisor/podvisor/storage/image"
 )
 
 // asProgram is set in the environment of a test binary that is to be run-vmi.
 const asProgram = "PODVISOR_TEST_RUN_VMI"
 
 func TestMain(m *testing.M) {
+	inspector.MemoryBytes = testenv.InspectionMemory(image.InspectionMemory)
 	if os.Getenv(asProgram) != "" || len(os.Args) == 3 && os.Args[1] == inspection {
 		os.Exit(program.Exit(run(os.Args[1:]), os.Stderr))
 	}
