@@ -92,6 +92,8 @@ func duplicates(o Observed) scheduler.Plan {
 	f, ok := duplicateMAC(o)
 	old := o.VMI.Status.Condition(vmi.ConditionDuplicateMACAddress)
 	switch {
+	case !ok && old == nil:
+		return scheduler.Plan{} // no other part of the status is looked at
 	case !ok:
 		return write(o, func(s *vmi.VirtualMachineInstanceStatus, _ metav1.Time) {
 			s.RemoveCondition(vmi.ConditionDuplicateMACAddress)
