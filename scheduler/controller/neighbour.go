@@ -8,13 +8,21 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// neighbours are the other VMIs with a MAC address of v on the same network, each once, in
-// all namespaces.
+// mostNeighbours is how many VMIs with a MAC address of another one are looked at: without
+// a limit, the work for many with one address grows with the square of their number. The
+// others learn of it when they change themselves.
+const mostNeighbours = 16
+
+// neighbours are other VMIs with a MAC address of v on the same network, each once, in all
+// namespaces: at most mostNeighbours.
 func (s *caches) neighbours(v *vmi.VirtualMachineInstance) []*vmi.VirtualMachineInstance {
 	var out []*vmi.VirtualMachineInstance
 	for _, station := range instance.Stations(v) {
 		found, _ := s.instances.GetIndexer().ByIndex(byMAC, station) // the index exists
 		for _, o := range found {
+			if len(out) == mostNeighbours {
+				return out
+			}
 			if other := o.(*vmi.VirtualMachineInstance); reconcile.Key(other) != reconcile.Key(v) && !slices.Contains(out, other) {
 				out = append(out, other)
 			}

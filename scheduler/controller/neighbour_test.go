@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -28,4 +29,10 @@ func TestVMIsWithOneMACAddressOnANetworkAreQueuedForEachOther(t *testing.T) {
 	ended.Status.Phase = vmi.Succeeded
 	require.Empty(t, r.caches.neighbours(ended))
 	require.ElementsMatch(t, []string{"default/b", "elsewhere/a"}, r.caches.instancesNear(ended), "they say that it is gone")
+
+	for i := range 10 * mostNeighbours {
+		require.NoError(t, r.caches.instances.GetIndexer().Add(station(fmt.Sprintf("many-%d", i), "default", "lan")))
+	}
+	require.Len(t, r.caches.neighbours(a), mostNeighbours)
+	require.Len(t, r.caches.instancesNear(a), mostNeighbours)
 }

@@ -87,7 +87,8 @@ func duplicateMAC(o Observed) (vmi.Finding, bool) {
 }
 
 // duplicates writes the condition of a VMI whose MAC address another one has, and takes it
-// back. It is a warning: the guest runs.
+// back. It is a warning: the guest runs. It names those that were there first: a thousand
+// VMIs with one address would otherwise write each other's status a million times.
 func duplicates(o Observed) scheduler.Plan {
 	f, ok := duplicateMAC(o)
 	old := o.VMI.Status.Condition(vmi.ConditionDuplicateMACAddress)
@@ -98,14 +99,10 @@ func duplicates(o Observed) scheduler.Plan {
 		return write(o, func(s *vmi.VirtualMachineInstanceStatus, _ metav1.Time) {
 			s.RemoveCondition(vmi.ConditionDuplicateMACAddress)
 		})
-	case old != nil && old.Message == f.Message:
+	case old != nil:
 		return scheduler.Plan{}
-	}
-	var events []scheduler.Emit
-	if old == nil {
-		events = []scheduler.Emit{{Warning: true, Finding: f}}
 	}
 	return write(o, func(s *vmi.VirtualMachineInstanceStatus, now metav1.Time) {
 		s.SetCondition(vmi.Condition{Type: vmi.ConditionDuplicateMACAddress, Status: corev1.ConditionTrue, Reason: f.Reason, Message: f.Message}, now)
-	}, events...)
+	}, scheduler.Emit{Warning: true, Finding: f})
 }

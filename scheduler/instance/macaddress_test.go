@@ -1,6 +1,7 @@
 package instance_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -74,6 +75,8 @@ func TestADuplicateMACAddressOnASecondaryNetworkIsAWarning(t *testing.T) {
 			o.VMI = v.DeepCopy()
 			o.VMI.Status = s
 			require.NotContains(t, instance.Decide(o).Actions, scheduler.Action(scheduler.Emit{Warning: true, Finding: f}))
+			o.Neighbours = append(slices.Clone(tt.others), rename(tt.others[0], "a-new-one"))
+			require.Empty(t, instance.Decide(o).Actions, "one more changes nothing that is written")
 			o.Neighbours = nil
 			s = statusOf(t, instance.Decide(o))
 			require.Nil(t, s.Condition(vmi.ConditionDuplicateMACAddress))
@@ -87,4 +90,11 @@ func TestAVMIThatHasEndedHasNoStations(t *testing.T) {
 	require.Equal(t, []string{v.Namespace + "/lan 02:00:00:00:77:01"}, instance.Stations(v))
 	v.Status.Phase = vmi.Failed
 	require.Empty(t, instance.Stations(v))
+}
+
+// rename is the VMI with another name.
+func rename(v *vmi.VirtualMachineInstance, name string) *vmi.VirtualMachineInstance {
+	v = v.DeepCopy()
+	v.Name = name
+	return v
 }
