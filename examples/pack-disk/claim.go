@@ -84,29 +84,39 @@ var (
 	filePattern  = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`)
 )
 
-// check says what is wrong with the arguments.
+// check says all that is wrong with the arguments.
 func (c claim) check() error {
-	size, err := quantity.Parse(c.Size)
+	var all []string
+	fault := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
 	switch {
 	case c.Name == "":
-		return errors.New("-claim is missing: the name of the claim that is made")
+		fault("-claim is missing: the name of the claim that is made")
 	case len(validation.IsDNS1123Label(c.Name)) > 0 || len(c.Job()) > validation.DNS1123LabelMaxLength:
-		return fmt.Errorf("-claim %q is no name of a claim and of a Job: it has lower-case letters, digits and - between them, and at most %d characters",
+		fault("-claim %q is no name of a claim and of a Job: it has lower-case letters, digits and - between them, and at most %d characters",
 			c.Name, validation.DNS1123LabelMaxLength-len(claim{}.Job()))
-	case c.Image == "":
-		return errors.New("-image is missing: the container disk, as a VMI's containerDisk names it")
-	case !imagePattern.MatchString(c.Image):
-		return fmt.Errorf("-image %q is no name of an image", c.Image)
-	case !imagePattern.MatchString(c.Launcher):
-		return fmt.Errorf("-launcher %q is no name of an image", c.Launcher)
-	case !filePattern.MatchString(c.File):
-		return fmt.Errorf("-file %q is no name of a file in the folder /disk of the image: it has letters, digits, and . _ -", c.File)
-	case err != nil || size.Sign() <= 0:
-		return fmt.Errorf("-size %q is no size of a claim: write one as 10Gi", c.Size)
-	case c.Class != "" && len(validation.IsDNS1123Subdomain(c.Class)) > 0:
-		return fmt.Errorf("-class %q is no name of a storage class", c.Class)
 	}
-	return nil
+	switch {
+	case c.Image == "":
+		fault("-image is missing: the container disk, as a VMI's containerDisk names it")
+	case !imagePattern.MatchString(c.Image):
+		fault("-image %q is no name of an image", c.Image)
+	}
+	if !imagePattern.MatchString(c.Launcher) {
+		fault("-launcher %q is no name of an image", c.Launcher)
+	}
+	if !filePattern.MatchString(c.File) {
+		fault("-file %q is no name of a file in the folder /disk of the image: it has letters, digits, and . _ -", c.File)
+	}
+	if size, err := quantity.Parse(c.Size); err != nil || size.Sign() <= 0 {
+		fault("-size %q is no size of a claim: write one as 10Gi", c.Size)
+	}
+	if c.Class != "" && len(validation.IsDNS1123Subdomain(c.Class)) > 0 {
+		fault("-class %q is no name of a storage class", c.Class)
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return errors.New(strings.Join(all, "; "))
 }
 
 // runClaim prints the claim and the Job that the arguments ask for. It returns the exit

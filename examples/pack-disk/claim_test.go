@@ -73,3 +73,11 @@ func TestArgumentsOfAClaimThatAreWrongAreNamed(t *testing.T) {
 	require.Zero(t, status)
 	require.Contains(t, out, claimUsage)
 }
+
+func TestAllFaultsOfAClaimAreSaidAtOnce(t *testing.T) {
+	t.Parallel()
+	err := claim{Name: "A_b", Size: "-1Gi", File: "../x", Launcher: "l"}.check()
+	for _, want := range []string{`-claim "A_b"`, "-image is missing", `-file "../x"`, `-size "-1Gi"`} {
+		require.ErrorContains(t, err, want)
+	}
+}
