@@ -151,16 +151,21 @@ type outcome struct {
 	refused []string
 }
 
-// try changes the leaf wherever a VMI has it or can have it. Where it is not set,
-// a value may be the default, and so without effect.
+// try changes the leaf wherever a VMI has it or can have it, as far as that can tell something
+// new: of a place that has it, whether any value has an effect there; of a value, whether it has
+// one anywhere. Where the leaf is not set, a value may be the default, and so without effect.
 func (l leaf) try(t *testing.T, trees map[string]map[string]any, before map[string]effects) outcome {
 	t.Helper()
 	o := outcome{tried: map[string]bool{}}
-	for name, tree := range trees {
+	for _, name := range slices.Sorted(maps.Keys(trees)) {
+		tree := trees[name]
 		for _, p := range places(tree, l.path) {
-			valid, differs := false, false
+			isSet, valid, differs := p.get(tree) != nil, false, false
 			for _, value := range l.others(p.get(tree)) {
 				shown := fmt.Sprint(value)
+				if o.tried[shown] && (differs || !isSet) {
+					continue
+				}
 				after, err := effectsOf(decode(t, l.changed(tree, p, value)))
 				if err != nil {
 					o.tried[shown] = o.tried[shown] || false // tried, without an effect so far
@@ -171,7 +176,7 @@ func (l leaf) try(t *testing.T, trees map[string]map[string]any, before map[stri
 				o.tried[shown] = o.tried[shown] || d
 				valid, differs = true, differs || d
 			}
-			if valid && !differs && p.get(tree) != nil {
+			if isSet && valid && !differs {
 				o.dead = append(o.dead, fmt.Sprintf("%s: %v", name, p))
 			}
 		}
