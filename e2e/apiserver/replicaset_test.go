@@ -3,8 +3,10 @@ package apiserver
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -337,10 +339,27 @@ func TestANameThatAUserTookIsPassedOver(t *testing.T) {
 	o := s.createSet(setOf(3))
 	plan := replicaset.Decide(replicaset.Observed{Set: o, Now: time.Now()})
 	taken := plan.Actions[0].(scheduler.CreateInstance).Instance.Name
-	s.controlVMs()
-	s.create(guest(taken)) // before or while the controller makes it
+	// The user makes it when the controller does not see it any more: its requests wait.
+	var once sync.Once
+	s.control(s.asTheController(func(next http.RoundTripper) http.RoundTripper {
+		return ahead{counter{next, s.writes}, func() { once.Do(func() { s.create(guest(taken)) }) }}
+	}))
 	s.play()
 	s.awaitSet(func(o *vmi.VirtualMachineInstanceReplicaSet) bool { return o.Status.ReadyReplicas == 3 })
+	require.Equal(t, 1, s.writesOf("POST virtualmachineinstances 409"))
+}
+
+// ahead does something ahead of each request that makes a VMI.
+type ahead struct {
+	next http.RoundTripper
+	do   func()
+}
+
+func (a ahead) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/virtualmachineinstances") {
+		a.do()
+	}
+	return a.next.RoundTrip(r)
 }
 
 func TestASetThatWouldNotFindItsVMIsMakesNone(t *testing.T) {
