@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podvisor/podvisor/vmi/vmitest"
 )
@@ -14,7 +15,12 @@ import (
 // connection.
 func BenchmarkReview(b *testing.B) {
 	v := vmitest.New(vmitest.WithName("vm"), vmitest.WithMemory("64Mi"), vmitest.WithMasquerade("default"), vmitest.WithContainerDisk("root", "podvisor/demo-guest"), vmitest.WithCloudInit("data", "#cloud-config\n"))
-	v.APIVersion, v.Kind, v.Namespace = "kubevirt.io/v1", "VirtualMachineInstance", "ns"
+	v.APIVersion, v.Kind, v.Namespace, v.UID = "kubevirt.io/v1", "VirtualMachineInstance", "ns", "86e4cb07-d249-498c-8e5e-4e63a0ea4491"
+	// As the API server notes it of a client that creates.
+	v.ManagedFields = []metav1.ManagedFieldsEntry{{
+		Manager: "kubectl-create", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: v.APIVersion, FieldsType: "FieldsV1", Time: new(metav1.Unix(1<<30, 0)),
+		FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{".":{},"f:domain":{".":{},"f:devices":{".":{},"f:autoattachPodInterface":{},"f:disks":{},"f:interfaces":{}},"f:memory":{".":{},"f:guest":{}},"f:resources":{}},"f:networks":{},"f:volumes":{}}}`)},
+	}}
 	object, err := json.Marshal(v)
 	require.NoError(b, err)
 	done := patched(b, string(object), ask(b, DefaultsPath, string(object), ""))

@@ -93,7 +93,7 @@ func TestTheTableDecidesWhatIsCompleted(t *testing.T) {
 			require.NoError(t, json.Unmarshal([]byte(tt.raw), &v))
 			got, err := tree([]byte(tt.raw))
 			require.NoError(t, err)
-			require.NoError(t, fill(got, v, complete(&v), tt.unserved))
+			require.NoError(t, tt.unserved.Fill(got, v, complete(&v)))
 			b, err := json.Marshal(got)
 			require.NoError(t, err)
 			require.JSONEq(t, tt.want, string(b))

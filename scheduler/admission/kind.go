@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/podvisor/podvisor/vmi"
@@ -16,16 +17,13 @@ import (
 
 // complete returns the object, which is created or follows before, with what was
 // left out, or the error of reading it. Faults are the changes of a spec that
-// cannot be changed.
-func complete(k kinds.Kind, c kinds.Cluster, object, before []byte) (done map[string]any, faults field.ErrorList, err error) {
+// cannot be changed. written is the tree of the object, and stays as it is.
+func complete(k kinds.Kind, c kinds.Cluster, object, before []byte, written map[string]any) (done map[string]any, faults field.ErrorList, err error) {
 	v, old, err := decode(k, object, before)
 	if err != nil {
 		return nil, nil, err
 	}
-	raw, err := tree(object)
-	if err != nil {
-		return nil, nil, err
-	}
+	raw := runtime.DeepCopyJSON(written)
 	if k.FixedSpec && old != nil {
 		faults, err = unchanged(k, c, old, v)
 		if err == nil && len(faults) == 0 {
@@ -33,7 +31,7 @@ func complete(k kinds.Kind, c kinds.Cluster, object, before []byte) (done map[st
 		}
 		return raw, faults, err
 	}
-	if err := fill(raw, v, k.Complete(v, c), k.Unserved()); err != nil {
+	if err := k.Unserved().Fill(raw, v, k.Complete(v, c)); err != nil {
 		return raw, nil, err
 	}
 	// A default that depends on a list that was written, and is not changed, may
@@ -43,9 +41,9 @@ func complete(k kinds.Kind, c kinds.Cluster, object, before []byte) (done map[st
 		return nil, nil, err
 	}
 	if !k.SameSpec(v, filled, c) {
-		err = restore(raw, object)
+		raw["spec"] = written["spec"]
 	}
-	return raw, nil, err
+	return raw, nil, nil
 }
 
 // check returns the object, which is created or follows before, and what is wrong with it,
@@ -63,12 +61,14 @@ func check(k kinds.Kind, c kinds.Cluster, object, before []byte) (vmi.Object, fi
 
 // decode reads an object and the one before, which is nil if there was none, or if it
 // cannot be decoded: what corrects it is judged as an object that is created. The
-// status of an object that is created is left out: it is not stored.
+// status of an object that is created is left out: it is not stored. So is who manages
+// which fields, which is often longer than the spec, and nothing here depends on.
 func decode(k kinds.Kind, object, before []byte) (v, old vmi.Object, err error) {
 	v = k.New()
 	if err := decoder.Into(object, v); err != nil {
 		return nil, nil, err
 	}
+	v.SetManagedFields(nil)
 	if len(before) == 0 {
 		if s := reflect.ValueOf(v).Elem().FieldByName("Status"); k.Status && s.IsValid() {
 			s.SetZero()
@@ -82,6 +82,7 @@ func decode(k kinds.Kind, object, before []byte) (v, old vmi.Object, err error) 
 	case err != nil:
 		return nil, nil, err
 	}
+	old.SetManagedFields(nil)
 	return v, old, nil
 }
 

@@ -169,6 +169,9 @@ func answerDefaults(k kinds.Kind, c kinds.Cluster, req *admissionv1.AdmissionReq
 	if err != nil {
 		return nil, err
 	}
+	if m, ok := raw["metadata"].(map[string]any); ok {
+		delete(m, "managedFields") // see decode
+	}
 	was := former(k, req, raw)
 	faults := append(was, unserved(k, raw)...)
 	if len(was) == 0 && len(faults) > 0 {
@@ -177,7 +180,7 @@ func answerDefaults(k kinds.Kind, c kinds.Cluster, req *admissionv1.AdmissionReq
 	if len(faults) > 0 {
 		return refused(apierrors.NewInvalid(k.GroupKind(), nameOf(req), validate.First(faults))), nil
 	}
-	done, faults, err := complete(k, c, req.Object.Raw, req.OldObject.Raw)
+	done, faults, err := complete(k, c, req.Object.Raw, req.OldObject.Raw, raw)
 	switch {
 	case err != nil:
 		return nil, err

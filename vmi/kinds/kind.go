@@ -75,7 +75,7 @@ func Definitions() []vmi.Definition {
 
 // Find returns the row of the kind. It is false if there is none.
 func Find(gk schema.GroupKind) (Kind, bool) {
-	for _, k := range All() {
+	for _, k := range table() {
 		if k.GroupKind() == gk {
 			return k, true
 		}

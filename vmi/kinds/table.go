@@ -2,6 +2,7 @@ package kinds
 
 import (
 	"slices"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -12,7 +13,9 @@ import (
 )
 
 // All returns the table, a row for each kind. Those that make others stand before these.
-func All() []Kind {
+func All() []Kind { return slices.Clone(table()) }
+
+var table = sync.OnceValue(func() []Kind {
 	return []Kind{
 		of(vmi.KubeVirts, rules[*vmi.KubeVirt]{
 			faults: configuration, create: onlyKubeVirt, update: changedKubeVirt,
@@ -52,7 +55,7 @@ func All() []Kind {
 			faults: migrationPolicy, update: migrationPolicyUpdate, grants: reading(),
 		}),
 	}
-}
+})
 
 // configuration are the faults of a KubeVirt, which no user and no limit changes.
 func configuration(k *vmi.KubeVirt, _ validate.User, _ validate.Limits) field.ErrorList {

@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -12,6 +13,9 @@ import (
 // visit calls found with each quantity in the value until it returns false, and
 // says whether it never did.
 func visit(at *field.Path, v reflect.Value, found func(*field.Path, resource.Quantity) bool) bool {
+	if !holds(v.Type()) {
+		return true
+	}
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:
 		return v.IsNil() || visit(at, v.Elem(), found)
@@ -21,7 +25,7 @@ func visit(at *field.Path, v reflect.Value, found func(*field.Path, resource.Qua
 		}
 		for i := range v.NumField() {
 			f := v.Type().Field(i)
-			if f.IsExported() && !visit(below(at, f), v.Field(i), found) {
+			if f.IsExported() && holds(f.Type) && !visit(below(at, f), v.Field(i), found) {
 				return false
 			}
 		}
@@ -42,6 +46,44 @@ func visit(at *field.Path, v reflect.Value, found func(*field.Path, resource.Qua
 		}
 	}
 	return true
+}
+
+// known are the types of which it is known whether values of them can have a quantity.
+var known sync.Map
+
+// holds says that values of the type can have a quantity: few can, and most of what is in
+// an object is passed over with its paths.
+func holds(t reflect.Type) bool {
+	if yes, ok := known.Load(t); ok {
+		return yes.(bool)
+	}
+	yes := leadsTo(t, map[reflect.Type]bool{})
+	known.Store(t, yes)
+	return yes
+}
+
+// leadsTo is holds for a type that is reached by way of the others.
+func leadsTo(t reflect.Type, by map[reflect.Type]bool) bool {
+	if t == reflect.TypeFor[resource.Quantity]() {
+		return true
+	}
+	if by[t] {
+		return false
+	}
+	by[t] = true
+	switch t.Kind() {
+	case reflect.Interface:
+		return true
+	case reflect.Pointer, reflect.Map, reflect.Slice:
+		return leadsTo(t.Elem(), by)
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if f := t.Field(i); f.IsExported() && leadsTo(f.Type, by) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // compound says that values of the type have parts.

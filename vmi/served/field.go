@@ -73,6 +73,9 @@ func (l Fields) Prune(object map[string]any) {
 // out.
 func (l Fields) visit(object map[string]any, found func(f Field, drop func())) {
 	for _, f := range l {
+		if !leads(object, f.Path) {
+			continue
+		}
 		place{value: object, drop: stay}.follow(f.steps(), func(p place) {
 			if f.Value == "" || p.value == f.Value {
 				found(Field{p.path(), f.Value, f.Why, f.Refused}, p.drop)

@@ -1,6 +1,7 @@
 package served
 
 import (
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -60,4 +61,33 @@ func (p place) follow(steps []string, found func(place)) {
 		}
 		place{at, below, drop}.follow(steps[1:], found)
 	}
+}
+
+// leads says that the path leads to a place from the value. Of the many fields that are not
+// served few are set: it allocates nothing.
+func leads(value any, path string) bool {
+	if path == "" {
+		return true
+	}
+	step, rest, _ := strings.Cut(path, ".")
+	name, elements := strings.CutSuffix(step, "[]")
+	name, values := strings.CutSuffix(name, "{}")
+	m, _ := value.(map[string]any)
+	below, ok := m[name]
+	switch {
+	case !ok:
+		return false
+	case elements:
+		list, _ := below.([]any)
+		return slices.ContainsFunc(list, func(e any) bool { return leads(e, rest) })
+	case values:
+		named, _ := below.(map[string]any)
+		for _, v := range named {
+			if leads(v, rest) {
+				return true
+			}
+		}
+		return false
+	}
+	return leads(below, rest)
 }
