@@ -151,7 +151,7 @@ type outcome struct {
 	refused []string
 }
 
-// try changes the leaf wherever a VMI has it or can have it, as far as that can tell something
+// try changes the leaf wherever a VMI has it or can have it, as far as that can say something
 // new: of a place that has it, whether any value has an effect there; of a value, whether it has
 // one anywhere. Where the leaf is not set, a value may be the default, and so without effect.
 func (l leaf) try(t *testing.T, trees map[string]map[string]any, before map[string]effects) outcome {
