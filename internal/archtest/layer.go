@@ -1,6 +1,9 @@
 package archtest
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Layer is what a package may do.
 type Layer string
@@ -79,7 +82,7 @@ func LayerOf(f File) Layer {
 		return Controller
 	case strings.HasPrefix(p, "cmd/"), strings.HasPrefix(p, "examples/"), strings.HasPrefix(p, "images/"):
 		return Binary
-	case strings.HasPrefix(p, "internal/"):
+	case tree(p) == "internal":
 		return Internal
 	}
 	return Unknown
@@ -102,7 +105,7 @@ func forbidden(f File, imported string) string {
 		return "core computes and touches nothing"
 	case layer == Core && isOwn && !isCore(own) && own != "internal/golden":
 		return "core imports only core"
-	case layer == Edge && isOwn && !isCore(own) && !strings.HasPrefix(own, "internal/"):
+	case layer == Edge && isOwn && !isCore(own) && tree(own) != "internal":
 		return "an edge imports core and one outside thing, never another edge or a controller"
 	case strings.HasPrefix(imported, "k8s.io/klog") && layer != Binary:
 		return "klog is named in cmd only"
@@ -142,11 +145,18 @@ func side(p string) string {
 	return ""
 }
 
-// tree is the top-level folder of a package.
+// tree is the tree that a package belongs to: its top-level folder, or that below internal
+// of a package that only this module imports.
 func tree(p string) string {
-	first, _, _ := strings.Cut(p, "/")
+	first, rest, _ := strings.Cut(p, "/")
+	if below, _, _ := strings.Cut(rest, "/"); first == "internal" && slices.Contains(trees, below) {
+		return below
+	}
 	return first
 }
+
+// trees are the trees of the domain. What no importer needs has the same path below internal.
+var trees = []string{"vmi", "scheduler", "handler", "launcher", "network", "storage"}
 
 // matches says that the import is one of the list or below it. net/netip holds
 // values only and is free.
