@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podvisor/podvisor/internal/command"
-	"github.com/podvisor/podvisor/launcher/share"
+	"github.com/podvisor/podvisor/internal/launcher/share"
 )
 
 // shareFolder serves a folder to the guest of the pod until the pod ends.

@@ -16,9 +16,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/podvisor/podvisor/internal/launcher/process"
 	"github.com/podvisor/podvisor/internal/testenv"
 	"github.com/podvisor/podvisor/internal/testguest"
-	"github.com/podvisor/podvisor/launcher/process"
 	"github.com/podvisor/podvisor/storage/image"
 )
 

@@ -48,7 +48,7 @@ var core = map[string]bool{
 var edges = map[string]bool{
 	"vmi/client": true, "vmi/client/informer": true, "vmi/client/fake": true,
 	"handler/socket": true, "handler/device": true, "handler/node": true, "handler/stream": true, "handler/scrape": true, "scheduler/guest": true,
-	"launcher/console": true, "launcher/control": true, "launcher/forward": true, "launcher/libvirt": true, "launcher/process": true, "launcher/share": true,
+	"launcher/console": true, "launcher/control": true, "launcher/forward": true, "internal/launcher/libvirt": true, "internal/launcher/process": true, "internal/launcher/share": true,
 	"network/link": true, "network/dhcp": true, "network/networktest": true,
 	"storage/image": true, "storage/probe": true,
 }

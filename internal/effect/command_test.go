@@ -18,10 +18,10 @@ import (
 	"github.com/digitalocean/go-libvirt/socket/dialers"
 	"github.com/stretchr/testify/require"
 
+	"github.com/podvisor/podvisor/internal/launcher/process"
 	"github.com/podvisor/podvisor/internal/proof"
 	"github.com/podvisor/podvisor/internal/testenv"
 	"github.com/podvisor/podvisor/launcher/domain"
-	"github.com/podvisor/podvisor/launcher/process"
 	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/defaults"

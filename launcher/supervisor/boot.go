@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/podvisor/podvisor/internal/launcher/libvirt"
 	"github.com/podvisor/podvisor/launcher"
-	"github.com/podvisor/podvisor/launcher/libvirt"
 )
 
 // boots notes that the guest boots from now on, and what it has read of its disks

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/podvisor/podvisor/internal/launcher/libvirt"
 	"github.com/podvisor/podvisor/launcher"
-	"github.com/podvisor/podvisor/launcher/libvirt"
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/storage/credential"
 	"github.com/podvisor/podvisor/storage/probe"

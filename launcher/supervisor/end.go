@@ -5,9 +5,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podvisor/podvisor/internal/launcher/libvirt"
+	"github.com/podvisor/podvisor/internal/launcher/process"
 	"github.com/podvisor/podvisor/launcher"
-	"github.com/podvisor/podvisor/launcher/libvirt"
-	"github.com/podvisor/podvisor/launcher/process"
 )
 
 const (

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/podvisor/podvisor/internal/launcher/libvirt"
 	"github.com/podvisor/podvisor/launcher"
-	"github.com/podvisor/podvisor/launcher/libvirt"
 	"github.com/podvisor/podvisor/launcher/protocol"
 )
 

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/podvisor/podvisor/launcher/share"
+	"github.com/podvisor/podvisor/internal/launcher/share"
 	"github.com/podvisor/podvisor/vmi"
 )
 

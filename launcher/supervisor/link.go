@@ -7,9 +7,9 @@ import (
 
 	"libvirt.org/go/libvirtxml"
 
+	"github.com/podvisor/podvisor/internal/launcher/libvirt"
 	"github.com/podvisor/podvisor/launcher"
 	"github.com/podvisor/podvisor/launcher/domain"
-	"github.com/podvisor/podvisor/launcher/libvirt"
 	"github.com/podvisor/podvisor/launcher/protocol"
 )
 

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/podvisor/podvisor/internal/launcher/libvirt"
 	"github.com/podvisor/podvisor/launcher"
-	"github.com/podvisor/podvisor/launcher/libvirt"
 	"github.com/podvisor/podvisor/launcher/protocol"
 )
 

@@ -24,10 +24,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/podvisor/podvisor/internal/launcher/process"
 	"github.com/podvisor/podvisor/internal/testenv"
 	"github.com/podvisor/podvisor/internal/testguest"
 	"github.com/podvisor/podvisor/launcher/control"
-	"github.com/podvisor/podvisor/launcher/process"
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/storage/image"
 	"github.com/podvisor/podvisor/vmi"

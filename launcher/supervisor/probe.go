@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/podvisor/podvisor/internal/launcher/libvirt"
+	"github.com/podvisor/podvisor/internal/launcher/process"
 	"github.com/podvisor/podvisor/launcher/domain"
-	"github.com/podvisor/podvisor/launcher/libvirt"
-	"github.com/podvisor/podvisor/launcher/process"
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
 )

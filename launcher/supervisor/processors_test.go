@@ -12,8 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/podvisor/podvisor/internal/launcher/process"
 	"github.com/podvisor/podvisor/internal/testenv"
-	"github.com/podvisor/podvisor/launcher/process"
 	"github.com/podvisor/podvisor/launcher/protocol"
 )
 

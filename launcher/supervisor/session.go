@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/podvisor/podvisor/launcher/libvirt"
+	"github.com/podvisor/podvisor/internal/launcher/libvirt"
 )
 
 // session keeps three connections to the daemon, one for calls, one for events and one

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/podvisor/podvisor/launcher/process"
+	"github.com/podvisor/podvisor/internal/launcher/process"
 )
 
 func TestTheDaemonIsDialledOftenAtFirstAndSeldomLater(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/podvisor/podvisor/launcher/libvirt"
+	"github.com/podvisor/podvisor/internal/launcher/libvirt"
 	"github.com/podvisor/podvisor/launcher/protocol"
 )
 

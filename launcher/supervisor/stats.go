@@ -3,7 +3,7 @@ package supervisor
 import (
 	"context"
 
-	"github.com/podvisor/podvisor/launcher/libvirt"
+	"github.com/podvisor/podvisor/internal/launcher/libvirt"
 	"github.com/podvisor/podvisor/launcher/protocol"
 )
 

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/podvisor/podvisor/launcher/process"
+	"github.com/podvisor/podvisor/internal/launcher/process"
 )
 
 func ExampleDaemon() {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"libvirt.org/go/libvirtxml"
 
-	"github.com/podvisor/podvisor/launcher/libvirt"
+	"github.com/podvisor/podvisor/internal/launcher/libvirt"
 )
 
 func TestADiskIsMadeLarger(t *testing.T) {

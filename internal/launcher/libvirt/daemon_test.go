@@ -19,10 +19,10 @@ import (
 	"golang.org/x/sys/unix"
 	"libvirt.org/go/libvirtxml"
 
+	"github.com/podvisor/podvisor/internal/launcher/libvirt"
+	"github.com/podvisor/podvisor/internal/launcher/process"
 	"github.com/podvisor/podvisor/internal/testenv"
 	"github.com/podvisor/podvisor/internal/testguest"
-	"github.com/podvisor/podvisor/launcher/libvirt"
-	"github.com/podvisor/podvisor/launcher/process"
 	"github.com/podvisor/podvisor/network/networktest"
 )
 

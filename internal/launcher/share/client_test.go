@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/podvisor/podvisor/launcher/share"
+	"github.com/podvisor/podvisor/internal/launcher/share"
 )
 
 // Operations of FUSE.

@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/podvisor/podvisor/launcher/share"
+	"github.com/podvisor/podvisor/internal/launcher/share"
 )
 
 func ExampleServe() {

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/podvisor/podvisor/internal/launcher/share"
 	"github.com/podvisor/podvisor/internal/testenv"
-	"github.com/podvisor/podvisor/launcher/share"
 )
 
 // outside makes a folder with a file secret, and a folder to be shared beside it.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/podvisor/podvisor/launcher/libvirt"
+	"github.com/podvisor/podvisor/internal/launcher/libvirt"
 )
 
 func TestAnIOErrorIsAnEventWithItsDisk(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/podvisor/podvisor/internal/launcher/libvirt"
 	"github.com/podvisor/podvisor/internal/testenv"
-	"github.com/podvisor/podvisor/launcher/libvirt"
 )
 
 func TestAGuestMovesWithItsDiskToAnotherDaemon(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/podvisor/podvisor/launcher/share"
+	"github.com/podvisor/podvisor/internal/launcher/share"
 )
 
 func TestAGuestReadsAndWritesTheFolder(t *testing.T) {
