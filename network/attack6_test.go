@@ -5,9 +5,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/podvisor/podvisor/internal/network/networktest"
+	"github.com/podvisor/podvisor/internal/network/nft"
 	"github.com/podvisor/podvisor/network"
-	"github.com/podvisor/podvisor/network/networktest"
-	"github.com/podvisor/podvisor/network/nft"
 )
 
 // Who has taken over a launcher can write any frame to the tap device by which it

@@ -12,8 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/podvisor/podvisor/internal/network/networktest"
 	"github.com/podvisor/podvisor/internal/testenv"
-	"github.com/podvisor/podvisor/network/networktest"
 )
 
 // vnet is the header by which a guest says what it leaves to the hardware (struct

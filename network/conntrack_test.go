@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/podvisor/podvisor/internal/network/networktest"
 	"github.com/podvisor/podvisor/internal/testenv"
-	"github.com/podvisor/podvisor/network/networktest"
 )
 
 // setting is a number of the namespace's connection tracking.

@@ -4,8 +4,8 @@
 // [Plan] takes the VMI and the links of its pod as they are, and returns a
 // [Config]: the links, addresses, settings and address translation that the
 // pod's namespace needs, what the launcher needs to attach the guest, and what
-// the VMI's status shows. Package network/link reads the links and applies the
-// plan, network/nft applies the address translation and the filters, and network/dhcp offers the
+// the VMI's status shows. Package internal/network/link reads the links and applies the
+// plan, internal/network/nft applies the address translation and the filters, and network/dhcp offers the
 // guest its addresses:
 //
 //	state, err := link.Observe(ctx, ns)

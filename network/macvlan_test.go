@@ -7,9 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/podvisor/podvisor/internal/network/link"
+	"github.com/podvisor/podvisor/internal/network/networktest"
 	"github.com/podvisor/podvisor/internal/testenv"
-	"github.com/podvisor/podvisor/network/link"
-	"github.com/podvisor/podvisor/network/networktest"
 )
 
 // attachMacvlan attaches the pod to a network as the CNI plugin macvlan does, by a link

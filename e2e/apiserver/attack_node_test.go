@@ -22,8 +22,8 @@ import (
 
 	handler "github.com/podvisor/podvisor/handler/controller"
 	"github.com/podvisor/podvisor/handler/socket"
+	"github.com/podvisor/podvisor/internal/network/networktest"
 	"github.com/podvisor/podvisor/internal/ops"
-	"github.com/podvisor/podvisor/network/networktest"
 	"github.com/podvisor/podvisor/scheduler/controller"
 	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/vmi"

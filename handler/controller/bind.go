@@ -6,11 +6,11 @@ import (
 	"fmt"
 
 	"github.com/podvisor/podvisor/handler"
+	"github.com/podvisor/podvisor/internal/network/link"
+	"github.com/podvisor/podvisor/internal/network/nft"
 	"github.com/podvisor/podvisor/launcher/control"
 	"github.com/podvisor/podvisor/network"
 	"github.com/podvisor/podvisor/network/cni"
-	"github.com/podvisor/podvisor/network/link"
-	"github.com/podvisor/podvisor/network/nft"
 	"github.com/podvisor/podvisor/vmi"
 )
 

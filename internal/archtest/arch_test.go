@@ -68,7 +68,7 @@ func TestTheRulesCatchWhatTheyShould(t *testing.T) {
 		"an example imports no internal package":     {"examples/console/main.go", Module + "/internal/carry", true},
 		"an example imports the library":             {"examples/console/main.go", Module + "/launcher/console", false},
 		"klog is for binaries":                       {"handler/controller/loop.go", "k8s.io/klog/v2", true},
-		"the edge file beside a core may open files": {"network/nft/apply.go", "os", false},
+		"the edge file beside a core may open files": {"internal/network/nft/apply.go", "os", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, tt.wrong, forbidden(File{Path: tt.file}, tt.imports) != "")

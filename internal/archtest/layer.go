@@ -29,19 +29,19 @@ const Unknown Layer = ""
 // package is core that is in no other list: a kind of object adds packages there. Edges
 // inside a core package are files, listed in edgeFiles.
 var core = map[string]bool{
-	".":                  true,
-	"handler":            true,
-	"handler/metrics":    true,
-	"launcher":           true,
-	"launcher/domain":    true,
-	"launcher/protocol":  true,
-	"network":            true,
-	"network/cni":        true,
-	"network/nft":        true,
-	"storage":            true,
-	"storage/cloudinit":  true,
-	"storage/credential": true,
-	"storage/volume":     true,
+	".":                    true,
+	"handler":              true,
+	"handler/metrics":      true,
+	"launcher":             true,
+	"launcher/domain":      true,
+	"launcher/protocol":    true,
+	"network":              true,
+	"network/cni":          true,
+	"internal/network/nft": true,
+	"storage":              true,
+	"storage/cloudinit":    true,
+	"storage/credential":   true,
+	"storage/volume":       true,
 }
 
 // edges are the packages that touch one outside thing.
@@ -49,7 +49,7 @@ var edges = map[string]bool{
 	"vmi/client": true, "vmi/client/informer": true, "vmi/client/fake": true,
 	"handler/socket": true, "handler/device": true, "handler/node": true, "handler/stream": true, "handler/scrape": true, "scheduler/guest": true,
 	"launcher/console": true, "launcher/control": true, "launcher/forward": true, "internal/launcher/libvirt": true, "internal/launcher/process": true, "internal/launcher/share": true,
-	"network/link": true, "network/dhcp": true, "network/networktest": true,
+	"internal/network/link": true, "network/dhcp": true, "internal/network/networktest": true,
 	"storage/image": true, "storage/probe": true,
 }
 
@@ -65,7 +65,7 @@ func isCore(p string) bool {
 
 // edgeFiles are the files of core packages that are the edge beside their core.
 var edgeFiles = map[string]bool{
-	"network/nft/apply.go": true,
+	"internal/network/nft/apply.go": true,
 }
 
 // LayerOf says which layer the file is in.

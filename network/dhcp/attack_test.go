@@ -15,7 +15,7 @@ import (
 	"github.com/insomniacslk/dhcp/dhcpv4"
 	"github.com/stretchr/testify/require"
 
-	"github.com/podvisor/podvisor/network/networktest"
+	"github.com/podvisor/podvisor/internal/network/networktest"
 )
 
 // mutate changes a message as no client would: bits, lengths, options that are cut

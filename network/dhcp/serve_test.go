@@ -9,9 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/podvisor/podvisor/internal/network/networktest"
 	"github.com/podvisor/podvisor/internal/testenv"
 	"github.com/podvisor/podvisor/network"
-	"github.com/podvisor/podvisor/network/networktest"
 )
 
 func TestServeWaitsForItsLinkAndEndsWithItsContext(t *testing.T) {

@@ -21,9 +21,9 @@ import (
 
 	"github.com/podvisor/podvisor/internal/launcher/libvirt"
 	"github.com/podvisor/podvisor/internal/launcher/process"
+	"github.com/podvisor/podvisor/internal/network/networktest"
 	"github.com/podvisor/podvisor/internal/testenv"
 	"github.com/podvisor/podvisor/internal/testguest"
-	"github.com/podvisor/podvisor/network/networktest"
 )
 
 // reaping is needed by every daemon: it takes a QEMU for running until it is reaped.

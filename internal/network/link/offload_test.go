@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/podvisor/podvisor/internal/network/networktest"
 	"github.com/podvisor/podvisor/internal/testenv"
-	"github.com/podvisor/podvisor/network/networktest"
 )
 
 // A namespace that an earlier release bound has neither the filter nor the settings. The

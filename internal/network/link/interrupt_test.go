@@ -9,10 +9,10 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/podvisor/podvisor/internal/network/networktest"
+	"github.com/podvisor/podvisor/internal/network/nft"
 	"github.com/podvisor/podvisor/internal/testenv"
 	"github.com/podvisor/podvisor/network"
-	"github.com/podvisor/podvisor/network/networktest"
-	"github.com/podvisor/podvisor/network/nft"
 )
 
 // some takes the first n steps of Apply, as a process would that is killed then.

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/podvisor/podvisor/internal/network/networktest"
 	"github.com/podvisor/podvisor/network"
-	"github.com/podvisor/podvisor/network/networktest"
 )
 
 func TestCheckRefusesAllButTheNetworkNamespaceOfAnotherProcess(t *testing.T) {

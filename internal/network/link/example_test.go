@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/podvisor/podvisor/internal/network/link"
+	"github.com/podvisor/podvisor/internal/network/nft"
 	"github.com/podvisor/podvisor/network"
-	"github.com/podvisor/podvisor/network/link"
-	"github.com/podvisor/podvisor/network/nft"
 	"github.com/podvisor/podvisor/vmi"
 )
 

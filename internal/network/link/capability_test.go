@@ -8,9 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/podvisor/podvisor/internal/network/networktest"
+	"github.com/podvisor/podvisor/internal/network/nft"
 	"github.com/podvisor/podvisor/internal/testenv"
-	"github.com/podvisor/podvisor/network/networktest"
-	"github.com/podvisor/podvisor/network/nft"
 )
 
 // inherited is set for the child of a test: the pod's namespace is file 3.

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podvisor/podvisor/internal/golden"
+	"github.com/podvisor/podvisor/internal/network/networktest"
 	"github.com/podvisor/podvisor/network"
-	"github.com/podvisor/podvisor/network/networktest"
 	"github.com/podvisor/podvisor/vmi"
 )
 

@@ -10,9 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/podvisor/podvisor/internal/network/networktest"
 	"github.com/podvisor/podvisor/internal/testenv"
 	"github.com/podvisor/podvisor/network"
-	"github.com/podvisor/podvisor/network/networktest"
 )
 
 // Whoever has the pod's network namespace makes any number of tables in it.

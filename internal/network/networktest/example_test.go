@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/podvisor/podvisor/network/networktest"
+	"github.com/podvisor/podvisor/internal/network/networktest"
 )
 
 // A test makes a namespace, puts links into it, and reads what the kernel has then. It is

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"net/netip"
 
+	"github.com/podvisor/podvisor/internal/network/nft"
 	"github.com/podvisor/podvisor/network"
-	"github.com/podvisor/podvisor/network/nft"
 )
 
 func ExampleRender() {
