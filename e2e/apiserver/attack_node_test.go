@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	handler "github.com/podvisor/podvisor/handler/controller"
-	"github.com/podvisor/podvisor/handler/socket"
+	"github.com/podvisor/podvisor/internal/handler/socket"
 	"github.com/podvisor/podvisor/internal/network/networktest"
 	"github.com/podvisor/podvisor/internal/ops"
 	"github.com/podvisor/podvisor/scheduler/controller"

@@ -2,8 +2,8 @@
 // offers devices to pods, and keeps the labels and annotations of the node object that say
 // whether and which VMIs can run there.
 //
-// [Node.Run] joins the core handler, which decides, with the edges handler/device and
-// handler/node. It does nothing while KubeVirt itself is installed. The package is a
+// [Node.Run] joins the core handler, which decides, with the edges internal/handler/device and
+// internal/handler/node. It does nothing while KubeVirt itself is installed. The package is a
 // controller. handler/controller, which looks after the VMIs, does not need it.
 //
 // Trap: a Node needs the folders of the kubelet and of the container runtime, which only

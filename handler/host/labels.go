@@ -6,7 +6,7 @@ import (
 	"log/slog"
 
 	"github.com/podvisor/podvisor/handler"
-	"github.com/podvisor/podvisor/handler/node"
+	"github.com/podvisor/podvisor/internal/handler/node"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/config/live"
 )

@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/podvisor/podvisor/handler"
-	"github.com/podvisor/podvisor/handler/device"
-	"github.com/podvisor/podvisor/handler/node"
+	"github.com/podvisor/podvisor/internal/handler/device"
+	"github.com/podvisor/podvisor/internal/handler/node"
 	"github.com/podvisor/podvisor/internal/ops"
 	"github.com/podvisor/podvisor/vmi/config/live"
 )

@@ -47,7 +47,7 @@ var core = map[string]bool{
 // edges are the packages that touch one outside thing.
 var edges = map[string]bool{
 	"vmi/client": true, "vmi/client/informer": true, "vmi/client/fake": true,
-	"handler/socket": true, "handler/device": true, "handler/node": true, "handler/stream": true, "handler/scrape": true, "scheduler/guest": true,
+	"internal/handler/socket": true, "internal/handler/device": true, "internal/handler/node": true, "handler/stream": true, "handler/scrape": true, "scheduler/guest": true,
 	"launcher/console": true, "launcher/control": true, "launcher/forward": true, "internal/launcher/libvirt": true, "internal/launcher/process": true, "internal/launcher/share": true,
 	"internal/network/link": true, "network/dhcp": true, "internal/network/networktest": true,
 	"storage/image": true, "storage/probe": true,

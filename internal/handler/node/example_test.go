@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 
-	"github.com/podvisor/podvisor/handler/node"
+	"github.com/podvisor/podvisor/internal/handler/node"
 	"github.com/podvisor/podvisor/vmi"
 )
 

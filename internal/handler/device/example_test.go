@@ -3,7 +3,7 @@ package device_test
 import (
 	"fmt"
 
-	"github.com/podvisor/podvisor/handler/device"
+	"github.com/podvisor/podvisor/internal/handler/device"
 	"github.com/podvisor/podvisor/vmi"
 )
 

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/podvisor/podvisor/handler/socket"
+	"github.com/podvisor/podvisor/internal/handler/socket"
 )
 
 func ExamplePods_Dial() {
