@@ -3,7 +3,7 @@
 // a path ([Facts]). [Inspect] says whether a file can be a disk: what it says of a
 // container disk before it is packed is what the launcher says of it later.
 //
-// Package storage/volume computes attachments from volumes, storage/probe and
+// Package storage/volume computes attachments from volumes, internal/storage/probe and
 // storage/image observe paths and container disks, and storage/image makes files.
 //
 // The package computes; it touches nothing.

@@ -47,7 +47,7 @@ func TestTheRulesCatchWhatTheyShould(t *testing.T) {
 		"core may not read the network":              {"network/plan.go", "net", true},
 		"core may use addresses as values":           {"network/plan.go", "net/netip", false},
 		"core may not import an edge":                {"launcher/decide.go", Module + "/internal/launcher/libvirt", true},
-		"an edge may not import another":             {"storage/image/qcow2.go", Module + "/storage/probe", true},
+		"an edge may not import another":             {"storage/image/qcow2.go", Module + "/internal/storage/probe", true},
 		"an edge may import core":                    {"storage/image/qcow2.go", Module + "/storage", false},
 		"a controller joins edges":                   {"launcher/supervisor/run.go", Module + "/internal/launcher/libvirt", false},
 		"the handler does not know the scheduler":    {"handler/controller/loop.go", Module + "/scheduler/pod", true},

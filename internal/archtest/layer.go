@@ -50,7 +50,7 @@ var edges = map[string]bool{
 	"internal/handler/socket": true, "internal/handler/device": true, "internal/handler/node": true, "handler/stream": true, "handler/scrape": true, "scheduler/guest": true,
 	"launcher/console": true, "launcher/control": true, "launcher/forward": true, "internal/launcher/libvirt": true, "internal/launcher/process": true, "internal/launcher/share": true,
 	"internal/network/link": true, "network/dhcp": true, "internal/network/networktest": true,
-	"storage/image": true, "storage/probe": true,
+	"storage/image": true, "internal/storage/probe": true,
 }
 
 // controllers are the packages that join cores and edges.

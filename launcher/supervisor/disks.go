@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/podvisor/podvisor/internal/storage/probe"
 	"github.com/podvisor/podvisor/launcher/domain"
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/storage"
 	"github.com/podvisor/podvisor/storage/cloudinit"
 	"github.com/podvisor/podvisor/storage/image"
-	"github.com/podvisor/podvisor/storage/probe"
 	"github.com/podvisor/podvisor/storage/volume"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/config"

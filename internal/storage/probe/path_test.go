@@ -13,9 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/podvisor/podvisor/internal/storage/probe"
 	"github.com/podvisor/podvisor/internal/testenv"
 	"github.com/podvisor/podvisor/storage"
-	"github.com/podvisor/podvisor/storage/probe"
 	"github.com/podvisor/podvisor/vmi"
 )
 

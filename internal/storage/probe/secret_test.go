@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/podvisor/podvisor/storage/probe"
+	"github.com/podvisor/podvisor/internal/storage/probe"
 )
 
 // mounted makes a folder as the kubelet makes one for a Secret, or replaces what is in it.

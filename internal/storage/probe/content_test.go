@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/podvisor/podvisor/storage/probe"
+	"github.com/podvisor/podvisor/internal/storage/probe"
 )
 
 func TestTheContentOfASmallFileIsRead(t *testing.T) {
