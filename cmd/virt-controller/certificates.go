@@ -13,7 +13,7 @@ import (
 
 	"github.com/podvisor/podvisor/internal/command"
 	"github.com/podvisor/podvisor/internal/ops"
-	"github.com/podvisor/podvisor/scheduler/authority"
+	"github.com/podvisor/podvisor/internal/scheduler/authority"
 )
 
 // certificates is a program of its own in the same file: it runs with another account
@@ -23,7 +23,7 @@ var certificates = command.Program{
 	Usage: `usage: virt-controller certificates [FLAG...]
 
 Keeps the authority of the certificate that virt-controller serves with: see
-scheduler/authority. It listens nowhere. A flag that is not given has the value of the
+internal/scheduler/authority. It listens nowhere. A flag that is not given has the value of the
 environment variable in brackets.
 `,
 }

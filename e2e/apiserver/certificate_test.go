@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/podvisor/podvisor/internal/certificate"
-	"github.com/podvisor/podvisor/scheduler/authority"
+	"github.com/podvisor/podvisor/internal/scheduler/authority"
 )
 
 // tokenOf is a client with a token of the account, as one that is stolen from its pod.

@@ -24,8 +24,8 @@ import (
 	"k8s.io/client-go/metadata"
 
 	"github.com/podvisor/podvisor/e2e/cluster/plan"
+	"github.com/podvisor/podvisor/internal/scheduler/authority"
 	"github.com/podvisor/podvisor/scheduler/admission"
-	"github.com/podvisor/podvisor/scheduler/authority"
 	"github.com/podvisor/podvisor/scheduler/controller"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"

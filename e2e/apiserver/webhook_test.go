@@ -26,8 +26,8 @@ import (
 
 	"github.com/podvisor/podvisor/e2e/cluster"
 	"github.com/podvisor/podvisor/e2e/cluster/plan"
+	"github.com/podvisor/podvisor/internal/scheduler/authority"
 	"github.com/podvisor/podvisor/scheduler/admission"
-	"github.com/podvisor/podvisor/scheduler/authority"
 	"github.com/podvisor/podvisor/vmi"
 )
 

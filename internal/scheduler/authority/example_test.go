@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	metadatafake "k8s.io/client-go/metadata/fake"
 
-	"github.com/podvisor/podvisor/scheduler/authority"
+	"github.com/podvisor/podvisor/internal/scheduler/authority"
 )
 
 func Example() {

@@ -13,7 +13,7 @@ import (
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 
 	"github.com/podvisor/podvisor/internal/certificate"
-	"github.com/podvisor/podvisor/scheduler/authority"
+	"github.com/podvisor/podvisor/internal/scheduler/authority"
 )
 
 func apiService(name, service string) *unstructured.Unstructured {

@@ -26,7 +26,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/podvisor/podvisor/internal/certificate"
-	"github.com/podvisor/podvisor/scheduler/authority"
+	"github.com/podvisor/podvisor/internal/scheduler/authority"
 	"github.com/podvisor/podvisor/vmi"
 )
 
