@@ -11,9 +11,8 @@ import (
 	"strings"
 	"text/template"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
-
-	"github.com/podvisor/podvisor/vmi/quantity"
 )
 
 const claimUsage = "usage: pack-disk claim -claim NAME -image IMAGE [-file FILE] [-size SIZE] [-class CLASS] [-launcher IMAGE]"
@@ -107,7 +106,7 @@ func (c claim) check() error {
 	if !filePattern.MatchString(c.File) {
 		fault("-file %q is no name of a file in the folder /disk of the image: it has letters, digits, and . _ -", c.File)
 	}
-	if size, err := quantity.Parse(c.Size); err != nil || size.Sign() <= 0 {
+	if size, err := resource.ParseQuantity(c.Size); err != nil || size.Sign() <= 0 {
 		fault("-size %q is no size of a claim: write one as 10Gi", c.Size)
 	}
 	if c.Class != "" && len(validation.IsDNS1123Subdomain(c.Class)) > 0 {

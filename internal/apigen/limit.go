@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/podvisor/podvisor/vmi/quantity"
+	"github.com/podvisor/podvisor/internal/vmi/quantity"
 )
 
 // What an API server stores and a Go type cannot hold makes the whole list of

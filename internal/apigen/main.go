@@ -20,7 +20,7 @@ const (
 	untyped  = "vmi/served/zz_generated.untyped.go"
 	users    = "manifests/rbac/users.yaml"
 	judgeBy  = "vmi/schema/zz_generated.schemas.json"
-	lists    = "vmi/bounds/zz_generated.lists.go"
+	lists    = "internal/vmi/bounds/zz_generated.lists.go"
 	rowsFile = "zz_generated.definitions.go"
 )
 

@@ -113,7 +113,7 @@ func forbidden(f File, imported string) string {
 		return "vmi imports nothing of this module"
 	case isOwn && tree(p) == "vmi" && tree(own) != "vmi" && tree(own) != "internal":
 		return "nothing under vmi imports another tree"
-	case isOwn && (p == "vmi/client" || p == "vmi/client/informer") && own != "vmi" && own != "vmi/decode" && own != "vmi/quantity" && own != "internal/websocket":
+	case isOwn && (p == "vmi/client" || p == "vmi/client/informer") && own != "vmi" && own != "vmi/decode" && own != "internal/vmi/quantity" && own != "internal/websocket":
 		return "a program that reads and writes objects links neither defaults nor validation"
 	case isOwn && p == "launcher/protocol" && side(own) != "":
 		return "the protocol is on its own: all three processes have it"

@@ -11,9 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/podvisor/podvisor/internal/testenv"
+	"github.com/podvisor/podvisor/internal/vmi/quantity"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/kinds"
-	"github.com/podvisor/podvisor/vmi/quantity"
 )
 
 // What one object of a few kilobytes may cost, from its JSON to pod and domain. The

@@ -5,8 +5,8 @@ import (
 
 	"libvirt.org/go/libvirtxml"
 
+	"github.com/podvisor/podvisor/internal/vmi/quantity"
 	"github.com/podvisor/podvisor/vmi"
-	"github.com/podvisor/podvisor/vmi/quantity"
 )
 
 // hugepages makes the guest's memory of huge pages of the node, which the pod has

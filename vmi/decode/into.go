@@ -8,8 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/json"
 
+	quantities "github.com/podvisor/podvisor/internal/vmi/quantity"
 	"github.com/podvisor/podvisor/vmi"
-	quantities "github.com/podvisor/podvisor/vmi/quantity"
 )
 
 // kept are the parts of an object that are decoded on their own.

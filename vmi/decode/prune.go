@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	quantities "github.com/podvisor/podvisor/internal/vmi/quantity"
 	"github.com/podvisor/podvisor/vmi"
-	quantities "github.com/podvisor/podvisor/vmi/quantity"
 )
 
 // Limits of an UnreadableError, which becomes the message of a condition.

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/podvisor/podvisor/vmi/quantity"
+	"github.com/podvisor/podvisor/internal/vmi/quantity"
 )
 
 // correction takes out of an object the values that have a wrong type, each with its

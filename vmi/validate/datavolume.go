@@ -3,8 +3,8 @@ package validate
 import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/podvisor/podvisor/internal/vmi/quantity"
 	"github.com/podvisor/podvisor/vmi"
-	"github.com/podvisor/podvisor/vmi/quantity"
 )
 
 // dataVolumeTemplates checks that each can be made where the VM is and is

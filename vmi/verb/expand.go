@@ -3,8 +3,8 @@ package verb
 import (
 	"encoding/json"
 
+	"github.com/podvisor/podvisor/internal/vmi/bounds"
 	"github.com/podvisor/podvisor/vmi"
-	"github.com/podvisor/podvisor/vmi/bounds"
 	"github.com/podvisor/podvisor/vmi/defaults"
 )
 
