@@ -24,7 +24,7 @@ import (
 	"syscall"
 
 	"github.com/podvisor/podvisor/examples/command"
-	"github.com/podvisor/podvisor/launcher/console"
+	"github.com/podvisor/podvisor/launcher/terminal"
 	"github.com/podvisor/podvisor/vmi/client"
 )
 
@@ -60,14 +60,14 @@ func connect(ctx context.Context, vmis client.Instances, name string, in, out *o
 		return err
 	}
 	fmt.Fprintf(notes, "Connected to the console of %s. Press Enter for a prompt, and Ctrl-] to leave.\n", name)
-	terminal, err := console.OpenTerminal(in)
+	raw, err := terminal.Open(in)
 	if err != nil {
 		return errors.Join(err, stream.Close())
 	}
 	err = session(ctx, stream, in, out)
 	// The terminal is given back even if the guest cannot be reached any more.
-	if terminal != nil {
-		if e := terminal.Close(); err == nil {
+	if raw != nil {
+		if e := raw.Close(); err == nil {
 			err = e
 		}
 		fmt.Fprintln(notes)

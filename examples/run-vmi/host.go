@@ -74,7 +74,7 @@ func read(name string) (*vmi.VirtualMachineInstance, error) {
 }
 
 // run runs v from its start to its end, with its console on t.
-func (h *host) run(ctx context.Context, v *vmi.VirtualMachineInstance, t *terminal) (protocol.End, error) {
+func (h *host) run(ctx context.Context, v *vmi.VirtualMachineInstance, t *console) (protocol.End, error) {
 	root, err := os.MkdirTemp("", "vm")
 	if err != nil {
 		return protocol.End{}, err

@@ -64,7 +64,7 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	t, err := openTerminal(os.Stdin, os.Stdout)
+	t, err := openConsole(os.Stdin, os.Stdout)
 	if err != nil {
 		return err
 	}

@@ -66,7 +66,7 @@ func TestTheRulesCatchWhatTheyShould(t *testing.T) {
 		"clients do without the validation":          {"vmi/client/client.go", Module + "/vmi/kinds", true},
 		"admission is of the cluster's side":         {"scheduler/admission/eviction.go", Module + "/scheduler/instance", false},
 		"an example imports no internal package":     {"examples/console/main.go", Module + "/internal/carry", true},
-		"an example imports the library":             {"examples/console/main.go", Module + "/launcher/console", false},
+		"an example imports the library":             {"examples/console/main.go", Module + "/launcher/terminal", false},
 		"klog is for binaries":                       {"handler/controller/loop.go", "k8s.io/klog/v2", true},
 		"the edge file beside a core may open files": {"internal/network/nft/apply.go", "os", false},
 	} {

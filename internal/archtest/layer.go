@@ -48,7 +48,7 @@ var core = map[string]bool{
 var edges = map[string]bool{
 	"vmi/client": true, "vmi/client/informer": true, "vmi/client/fake": true,
 	"internal/handler/socket": true, "internal/handler/device": true, "internal/handler/node": true, "handler/stream": true, "handler/scrape": true, "scheduler/guest": true,
-	"launcher/console": true, "launcher/control": true, "launcher/forward": true, "internal/launcher/libvirt": true, "internal/launcher/process": true, "internal/launcher/share": true,
+	"internal/launcher/console": true, "launcher/terminal": true, "launcher/control": true, "launcher/forward": true, "internal/launcher/libvirt": true, "internal/launcher/process": true, "internal/launcher/share": true,
 	"internal/network/link": true, "network/dhcp": true, "internal/network/networktest": true,
 	"storage/image": true, "internal/storage/probe": true,
 }

@@ -6,7 +6,7 @@ import (
 	"net"
 	"sync"
 
-	"github.com/podvisor/podvisor/launcher/console"
+	"github.com/podvisor/podvisor/internal/launcher/console"
 	"github.com/podvisor/podvisor/launcher/domain"
 	"github.com/podvisor/podvisor/launcher/protocol"
 )

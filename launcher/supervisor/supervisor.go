@@ -13,9 +13,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podvisor/podvisor/internal/launcher/console"
 	"github.com/podvisor/podvisor/internal/launcher/process"
 	"github.com/podvisor/podvisor/launcher"
-	"github.com/podvisor/podvisor/launcher/console"
 	"github.com/podvisor/podvisor/launcher/control"
 	"github.com/podvisor/podvisor/launcher/domain"
 	"github.com/podvisor/podvisor/launcher/protocol"

@@ -7,7 +7,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/podvisor/podvisor/launcher/console"
+	"github.com/podvisor/podvisor/launcher/terminal"
 )
 
 // Connect sets Console, Input, Logger and LogLevel: the guest's console and the log, as
@@ -15,14 +15,14 @@ import (
 // becomes raw, and signals of its keys no longer end the process. Connect returns the
 // signals that end the guest.
 func (c *Config) Connect(in *os.File, out, errs io.Writer) ([]os.Signal, error) {
-	terminal, err := console.OpenTerminal(in)
+	raw, err := terminal.Open(in)
 	if err != nil {
 		return nil, err
 	}
 	ends := []os.Signal{syscall.SIGTERM, syscall.SIGINT}
 	c.Console = out
-	if terminal != nil {
-		c.Input, c.Console, errs, ends = terminal, terminal.Guest(), terminal.Log(), ends[:1]
+	if raw != nil {
+		c.Input, c.Console, errs, ends = raw, raw.Guest(), raw.Log(), ends[:1]
 		// A key that is typed before the terminal is raw, and the end of the terminal,
 		// are no reason to end the guest.
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGQUIT, syscall.SIGHUP, syscall.SIGTSTP)

@@ -1,4 +1,4 @@
-package console
+package terminal
 
 import (
 	"fmt"
@@ -30,10 +30,10 @@ const (
 	ofLog   part = "log"
 )
 
-// OpenTerminal makes a terminal raw: what is typed is read as it is, and what is
+// Open makes a terminal raw: what is typed is read as it is, and what is
 // written is shown as it is. Ctrl-C is a byte for the guest then, and no signal. It
 // returns nil if the file is no terminal, and is not changed then.
-func OpenTerminal(file *os.File) (*Terminal, error) {
+func Open(file *os.File) (*Terminal, error) {
 	fd := int(file.Fd())
 	mode, err := unix.IoctlGetTermios(fd, unix.TCGETS)
 	if err != nil {

@@ -1,4 +1,4 @@
-package console
+package terminal
 
 import (
 	"fmt"
@@ -27,7 +27,7 @@ func pair(t *testing.T) (user, program *os.File) {
 
 func TestATerminalPassesOnEveryByte(t *testing.T) {
 	user, program := pair(t)
-	terminal, err := OpenTerminal(program)
+	terminal, err := Open(program)
 	require.NoError(t, err)
 	require.NotNil(t, terminal)
 	all := "\x03\x04\x11\x12\x13\x15\x1a\x1c\x7f\r\n\x1b[A\xff"
@@ -50,7 +50,7 @@ func TestATerminalIsGivenBackAsItWas(t *testing.T) {
 	_, program := pair(t)
 	before, err := unix.IoctlGetTermios(int(program.Fd()), unix.TCGETS)
 	require.NoError(t, err)
-	terminal, err := OpenTerminal(program)
+	terminal, err := Open(program)
 	require.NoError(t, err)
 	raw, err := unix.IoctlGetTermios(int(program.Fd()), unix.TCGETS)
 	require.NoError(t, err)
@@ -63,7 +63,7 @@ func TestATerminalIsGivenBackAsItWas(t *testing.T) {
 
 func TestTheLogAndTheGuestShareATerminalLineByLine(t *testing.T) {
 	user, program := pair(t)
-	terminal, err := OpenTerminal(program)
+	terminal, err := Open(program)
 	require.NoError(t, err)
 	for _, w := range []struct {
 		out  io.Writer
@@ -85,7 +85,7 @@ func TestTheLogAndTheGuestShareATerminalLineByLine(t *testing.T) {
 
 func TestATerminalWhoseOtherEndIsGoneEnds(t *testing.T) {
 	user, program := pair(t)
-	terminal, err := OpenTerminal(program)
+	terminal, err := Open(program)
 	require.NoError(t, err)
 	require.NoError(t, user.Close())
 	_, err = terminal.Read(make([]byte, 1))
@@ -98,7 +98,7 @@ func TestAFileIsNoTerminal(t *testing.T) {
 	f, err := os.Open(os.DevNull)
 	require.NoError(t, err)
 	defer f.Close()
-	terminal, err := OpenTerminal(f)
+	terminal, err := Open(f)
 	require.NoError(t, err)
 	require.Nil(t, terminal)
 }

@@ -5,7 +5,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/podvisor/podvisor/launcher/console"
+	"github.com/podvisor/podvisor/internal/launcher/console"
 )
 
 func ExampleLog() {

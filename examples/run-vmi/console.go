@@ -7,28 +7,28 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/podvisor/podvisor/launcher/console"
+	"github.com/podvisor/podvisor/launcher/terminal"
 )
 
 // leaves is ^], the key that powers the guest off.
 const leaves = 0x1d
 
-// terminal is where the guest's console is.
-type terminal struct {
-	raw     *console.Terminal // nil: the input is no terminal
+// console is where the guest's console is.
+type console struct {
+	raw     *terminal.Terminal // nil: the input is no terminal
 	in      io.Reader
 	out     io.Writer
 	log     io.Writer
 	onLeave func() // called for each ^]
 }
 
-// openTerminal makes a terminal raw.
-func openTerminal(in, out *os.File) (*terminal, error) {
-	raw, err := console.OpenTerminal(in)
+// openConsole makes the terminal raw, if the input is one.
+func openConsole(in, out *os.File) (*console, error) {
+	raw, err := terminal.Open(in)
 	if err != nil {
 		return nil, err
 	}
-	t := &terminal{raw: raw, in: in, out: out, log: os.Stderr}
+	t := &console{raw: raw, in: in, out: out, log: os.Stderr}
 	if raw != nil {
 		t.in, t.out, t.log = raw, raw.Guest(), raw.Log()
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGQUIT, syscall.SIGTSTP) // keys are the guest's
@@ -37,7 +37,7 @@ func openTerminal(in, out *os.File) (*terminal, error) {
 }
 
 // Close gives the terminal back.
-func (t *terminal) Close() error {
+func (t *console) Close() error {
 	if t.raw == nil {
 		return nil
 	}
@@ -45,7 +45,7 @@ func (t *terminal) Close() error {
 }
 
 // Read reads what is typed for the guest.
-func (t *terminal) Read(b []byte) (int, error) {
+func (t *console) Read(b []byte) (int, error) {
 	for {
 		n, err := t.in.Read(b)
 		kept := bytes.ReplaceAll(b[:n], []byte{leaves}, nil)
@@ -59,4 +59,4 @@ func (t *terminal) Read(b []byte) (int, error) {
 }
 
 // Write shows what the guest writes.
-func (t *terminal) Write(b []byte) (int, error) { return t.out.Write(b) }
+func (t *console) Write(b []byte) (int, error) { return t.out.Write(b) }
