@@ -5,7 +5,7 @@
 // [Config]: the links, addresses, settings and address translation that the
 // pod's namespace needs, what the launcher needs to attach the guest, and what
 // the VMI's status shows. Package internal/network/link reads the links and applies the
-// plan, internal/network/nft applies the address translation and the filters, and network/dhcp offers the
+// plan, internal/network/nft applies the address translation and the filters, and internal/network/dhcp offers the
 // guest its addresses:
 //
 //	state, err := link.Observe(ctx, ns)

@@ -48,8 +48,8 @@ var core = map[string]bool{
 var edges = map[string]bool{
 	"vmi/client": true, "vmi/client/informer": true, "vmi/client/fake": true,
 	"internal/handler/socket": true, "internal/handler/device": true, "internal/handler/node": true, "handler/stream": true, "handler/scrape": true, "scheduler/guest": true,
-	"internal/launcher/console": true, "launcher/terminal": true, "launcher/control": true, "launcher/forward": true, "internal/launcher/libvirt": true, "internal/launcher/process": true, "internal/launcher/share": true,
-	"internal/network/link": true, "network/dhcp": true, "internal/network/networktest": true,
+	"internal/launcher/console": true, "launcher/terminal": true, "launcher/control": true, "internal/launcher/forward": true, "internal/launcher/libvirt": true, "internal/launcher/process": true, "internal/launcher/share": true,
+	"internal/network/link": true, "internal/network/dhcp": true, "internal/network/networktest": true,
 	"storage/image": true, "internal/storage/probe": true,
 }
 

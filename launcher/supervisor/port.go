@@ -4,7 +4,7 @@ import (
 	"context"
 	"net"
 
-	"github.com/podvisor/podvisor/launcher/forward"
+	"github.com/podvisor/podvisor/internal/launcher/forward"
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/network"
 )

@@ -3,7 +3,7 @@ package dhcp_test
 import (
 	"fmt"
 
-	"github.com/podvisor/podvisor/network/dhcp"
+	"github.com/podvisor/podvisor/internal/network/dhcp"
 )
 
 func ExampleParseResolvConf() {
