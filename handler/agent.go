@@ -6,8 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/podvisor/podvisor/internal/storage/credential"
 	"github.com/podvisor/podvisor/launcher/protocol"
-	"github.com/podvisor/podvisor/storage/credential"
 	"github.com/podvisor/podvisor/vmi"
 )
 

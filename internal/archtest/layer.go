@@ -29,19 +29,19 @@ const Unknown Layer = ""
 // package is core that is in no other list: a kind of object adds packages there. Edges
 // inside a core package are files, listed in edgeFiles.
 var core = map[string]bool{
-	".":                    true,
-	"handler":              true,
-	"handler/metrics":      true,
-	"launcher":             true,
-	"launcher/domain":      true,
-	"launcher/protocol":    true,
-	"network":              true,
-	"network/cni":          true,
-	"internal/network/nft": true,
-	"storage":              true,
-	"storage/cloudinit":    true,
-	"storage/credential":   true,
-	"storage/volume":       true,
+	".":                           true,
+	"handler":                     true,
+	"handler/metrics":             true,
+	"launcher":                    true,
+	"launcher/domain":             true,
+	"launcher/protocol":           true,
+	"network":                     true,
+	"network/cni":                 true,
+	"internal/network/nft":        true,
+	"storage":                     true,
+	"storage/cloudinit":           true,
+	"internal/storage/credential": true,
+	"storage/volume":              true,
 }
 
 // edges are the packages that touch one outside thing.

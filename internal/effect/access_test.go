@@ -1,7 +1,7 @@
 package effect
 
 import (
-	"github.com/podvisor/podvisor/storage/credential"
+	"github.com/podvisor/podvisor/internal/storage/credential"
 	"github.com/podvisor/podvisor/vmi"
 )
 

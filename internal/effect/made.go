@@ -10,13 +10,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/podvisor/podvisor/internal/storage/credential"
 	"github.com/podvisor/podvisor/launcher/domain"
 	"github.com/podvisor/podvisor/network"
 	"github.com/podvisor/podvisor/network/cni"
 	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/storage"
 	"github.com/podvisor/podvisor/storage/cloudinit"
-	"github.com/podvisor/podvisor/storage/credential"
 	"github.com/podvisor/podvisor/storage/volume"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/config"

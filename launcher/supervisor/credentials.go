@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/podvisor/podvisor/internal/launcher/libvirt"
+	"github.com/podvisor/podvisor/internal/storage/credential"
 	"github.com/podvisor/podvisor/internal/storage/probe"
 	"github.com/podvisor/podvisor/launcher"
 	"github.com/podvisor/podvisor/launcher/protocol"
-	"github.com/podvisor/podvisor/storage/credential"
 	"github.com/podvisor/podvisor/storage/volume"
 	"github.com/podvisor/podvisor/vmi"
 )

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/podvisor/podvisor/internal/launcher/libvirt"
+	"github.com/podvisor/podvisor/internal/storage/credential"
 	"github.com/podvisor/podvisor/launcher/protocol"
-	"github.com/podvisor/podvisor/storage/credential"
 	"github.com/podvisor/podvisor/vmi"
 )
 
