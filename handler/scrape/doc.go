@@ -6,7 +6,7 @@
 // next scrape. Two scrapes that follow each other closely share the answers. A VMI that is
 // gone has no series, also not from an answer that is shared.
 //
-// What the series are it does not know: handler/metrics does. It is an edge: it touches the
+// What the series are it does not know: internal/handler/metrics does. It is an edge: it touches the
 // registry of Prometheus.
 //
 // Trap: a series that the registry does not accept would fail the scrape of the node. One

@@ -31,7 +31,7 @@ const Unknown Layer = ""
 var core = map[string]bool{
 	".":                           true,
 	"handler":                     true,
-	"handler/metrics":             true,
+	"internal/handler/metrics":    true,
 	"launcher":                    true,
 	"launcher/domain":             true,
 	"launcher/protocol":           true,
