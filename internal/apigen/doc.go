@@ -1,6 +1,6 @@
 // Command apigen writes what follows from the types of package vmi, and of each
 // package below it whose doc.go has the marker +groupName, one for an API group:
-// the served schema (manifests/crds, and for programs vmi/schema), the table of fields
+// the served schema (manifests/crds, and for programs internal/vmi/schema), the table of fields
 // (docs/fields.md), what
 // is not served or has no type, with the reasons, in Go (vmi/served), and the
 // definitions of the kinds, by which they are served and cached

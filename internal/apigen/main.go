@@ -19,7 +19,7 @@ const (
 	unserved = "vmi/served/zz_generated.unserved.go"
 	untyped  = "vmi/served/zz_generated.untyped.go"
 	users    = "manifests/rbac/users.yaml"
-	judgeBy  = "vmi/schema/zz_generated.schemas.json"
+	judgeBy  = "internal/vmi/schema/zz_generated.schemas.json"
 	lists    = "internal/vmi/bounds/zz_generated.lists.go"
 	rowsFile = "zz_generated.definitions.go"
 )

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// judged are the words of schemas by which vmi/schema judges objects.
+// judged are the words of schemas by which internal/vmi/schema judges objects.
 var judged = []string{
 	"type", "format", "nullable", "x-kubernetes-int-or-string", "default", "enum", "minimum", "maximum", "minLength", "maxLength", "pattern",
 	"maxItems", "x-kubernetes-list-type", "x-kubernetes-list-map-keys", "required", "maxProperties", validations,
@@ -49,7 +49,7 @@ func bareSchema(s node) (map[string]any, error) {
 		case slices.Contains(judged, word):
 			out[word] = v
 		case !slices.Contains(unjudged, word):
-			return nil, fmt.Errorf("package vmi/schema does not know the word %s", word)
+			return nil, fmt.Errorf("package internal/vmi/schema does not know the word %s", word)
 		}
 	}
 	if properties := s.child("properties"); properties != nil {

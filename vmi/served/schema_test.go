@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/randfill"
 	"sigs.k8s.io/yaml"
 
+	"github.com/podvisor/podvisor/internal/vmi/schema"
 	"github.com/podvisor/podvisor/vmi"
-	"github.com/podvisor/podvisor/vmi/schema"
 )
 
 // structure is what a schema says about which fields there are.

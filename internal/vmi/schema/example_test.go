@@ -3,7 +3,7 @@ package schema_test
 import (
 	"fmt"
 
-	"github.com/podvisor/podvisor/vmi/schema"
+	"github.com/podvisor/podvisor/internal/vmi/schema"
 )
 
 func Example() {
