@@ -6,8 +6,8 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/podvisor/podvisor/internal/vmi/verb"
 	"github.com/podvisor/podvisor/vmi"
-	"github.com/podvisor/podvisor/vmi/verb"
 )
 
 // ofRole are the rules about verbs of a ClusterRole, up to the next rule, comment or

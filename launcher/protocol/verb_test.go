@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/podvisor/podvisor/vmi/verb"
+	"github.com/podvisor/podvisor/internal/vmi/verb"
 )
 
 // The verbs of users call launchers by these names, and open streams by them.

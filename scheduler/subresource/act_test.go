@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/podvisor/podvisor/vmi/verb"
+	"github.com/podvisor/podvisor/internal/vmi/verb"
 )
 
 func TestOnlyATestThatFailsIsTriedAgain(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/podvisor/podvisor/vmi/verb"
+	"github.com/podvisor/podvisor/internal/vmi/verb"
 )
 
 // decided is what the verb answers to a request with the body, without objects.

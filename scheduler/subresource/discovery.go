@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 
 	built "github.com/podvisor/podvisor/internal/version"
+	"github.com/podvisor/podvisor/internal/vmi/verb"
 	"github.com/podvisor/podvisor/vmi"
-	"github.com/podvisor/podvisor/vmi/verb"
 )
 
 const root = "/apis/" + vmi.SubresourceGroup

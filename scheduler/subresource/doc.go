@@ -2,7 +2,7 @@
 // subresources.kubevirt.io.
 //
 // A [Server] authenticates the API server's aggregator and authorizes its user by package
-// frontproxy, reads the objects, lets [github.com/podvisor/podvisor/vmi/verb] decide what the
+// frontproxy, reads the objects, lets [github.com/podvisor/podvisor/internal/vmi/verb] decide what the
 // verb does, and does it: it patches the objects, calls the launcher or opens a stream through
 // [github.com/podvisor/podvisor/scheduler/guest.Guests]. A port of a guest is such a stream. It is
 // joined with a websocket of the client.

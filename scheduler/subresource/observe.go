@@ -9,7 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/podvisor/podvisor/vmi/verb"
+	"github.com/podvisor/podvisor/internal/vmi/verb"
 )
 
 // smallObject is the size of a body that does not wait for others, in bytes.

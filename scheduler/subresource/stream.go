@@ -9,10 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podvisor/podvisor/internal/carry"
+	"github.com/podvisor/podvisor/internal/vmi/verb"
 	"github.com/podvisor/podvisor/internal/websocket"
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
-	"github.com/podvisor/podvisor/vmi/verb"
 )
 
 // errStreamed is that the answer has been sent.

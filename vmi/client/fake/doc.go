@@ -14,7 +14,7 @@
 // scale, holds back deletion for finalizers, and merges what is applied by the
 // rules of server-side apply, all by the definition of the kind.
 // It answers the verbs of the API group subresources.kubevirt.io by the rules of package
-// vmi/verb, as that API does: start and stop write to the VM what the real ones write, pause
+// internal/vmi/verb, as that API does: start and stop write to the VM what the real ones write, pause
 // writes the condition.
 // Its guests send back what they get, by their consoles, screens (after the greeting of RFB)
 // and ports; their agents, if AgentConnected, report what is in the VMI's status.

@@ -6,9 +6,9 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/podvisor/podvisor/internal/vmi/verb"
 	"github.com/podvisor/podvisor/internal/websocket"
 	"github.com/podvisor/podvisor/vmi"
-	"github.com/podvisor/podvisor/vmi/verb"
 )
 
 // opened says what an open stream is of. Only one may be open that is not "".

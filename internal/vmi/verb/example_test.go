@@ -3,8 +3,8 @@ package verb_test
 import (
 	"fmt"
 
+	"github.com/podvisor/podvisor/internal/vmi/verb"
 	"github.com/podvisor/podvisor/vmi"
-	"github.com/podvisor/podvisor/vmi/verb"
 	"github.com/podvisor/podvisor/vmi/vmitest"
 )
 

@@ -13,8 +13,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/podvisor/podvisor/internal/vmi/verb"
 	"github.com/podvisor/podvisor/vmi"
-	"github.com/podvisor/podvisor/vmi/verb"
 	"github.com/podvisor/podvisor/vmi/vmitest"
 )
 
