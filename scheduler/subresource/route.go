@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podvisor/podvisor/internal/scheduler/subresource/frontproxy"
 	"github.com/podvisor/podvisor/internal/vmi/verb"
+	"github.com/podvisor/podvisor/scheduler/subresource/frontproxy"
 	"github.com/podvisor/podvisor/vmi"
 )
 

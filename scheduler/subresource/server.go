@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/podvisor/podvisor/internal/scheduler/subresource/frontproxy"
 	"github.com/podvisor/podvisor/scheduler/guest"
+	"github.com/podvisor/podvisor/scheduler/subresource/frontproxy"
 	"github.com/podvisor/podvisor/vmi/client"
 	"github.com/podvisor/podvisor/vmi/defaults"
 )

@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/client-go/kubernetes/fake"
 
-	"github.com/podvisor/podvisor/internal/scheduler/subresource/frontproxy"
+	"github.com/podvisor/podvisor/scheduler/subresource/frontproxy"
 )
 
 func Example() {
