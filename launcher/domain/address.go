@@ -8,9 +8,9 @@ import (
 
 	"libvirt.org/go/libvirtxml"
 
+	"github.com/podvisor/podvisor/internal/vmi/pci"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/defaults"
-	"github.com/podvisor/podvisor/vmi/pci"
 )
 
 // Slots 0 and 0x1f of bus 0, the root complex, belong to the machine type q35: the host

@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"libvirt.org/go/libvirtxml"
 
+	"github.com/podvisor/podvisor/internal/vmi/pci"
 	"github.com/podvisor/podvisor/storage"
 	"github.com/podvisor/podvisor/vmi"
-	"github.com/podvisor/podvisor/vmi/pci"
 )
 
 // full is a list of devices with as many of each kind on bus 0 as there can be.

@@ -6,8 +6,8 @@ import (
 
 	"libvirt.org/go/libvirtxml"
 
+	"github.com/podvisor/podvisor/internal/vmi/pci"
 	"github.com/podvisor/podvisor/vmi"
-	"github.com/podvisor/podvisor/vmi/pci"
 )
 
 const (

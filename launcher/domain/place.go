@@ -5,8 +5,8 @@ import (
 
 	"libvirt.org/go/libvirtxml"
 
+	"github.com/podvisor/podvisor/internal/vmi/pci"
 	"github.com/podvisor/podvisor/vmi"
-	"github.com/podvisor/podvisor/vmi/pci"
 )
 
 // Place is where a device is on its bus, as the guest sees it. The zero value is a

@@ -3,7 +3,7 @@ package pci_test
 import (
 	"fmt"
 
-	"github.com/podvisor/podvisor/vmi/pci"
+	"github.com/podvisor/podvisor/internal/vmi/pci"
 )
 
 func Example() {
