@@ -32,7 +32,7 @@ func xml(v *vmi.VirtualMachineInstance, host domain.Host) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return domain.XML(d)
+	return d.Marshal()
 }
 
 // assumedBytes is the assumed size of a disk.

@@ -161,7 +161,7 @@ func domainOn(v *vmi.VirtualMachineInstance, attachments []network.Attachment, d
 	if err != nil {
 		return "", err
 	}
-	return domain.XML(d)
+	return d.Marshal()
 }
 
 // cpus are those of the node that the pod has for itself, if the VMI asks for them.

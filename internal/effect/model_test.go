@@ -148,7 +148,7 @@ func starts(t *testing.T, image *libvirt.Libvirt, v *vmi.VirtualMachineInstance,
 		d.OS.NVRam.NVRam = filepath.Join(dir, "variables.fd")
 		defer func() { _ = os.Remove(d.OS.NVRam.NVRam) }()
 	}
-	text, err := domain.XML(d)
+	text, err := d.Marshal()
 	require.NoError(t, err)
 	running, err := image.DomainCreateXML(text, 0)
 	require.NoError(t, err)

@@ -48,7 +48,7 @@ func domainsOf(v *vmi.VirtualMachineInstance) (map[string]string, error) {
 		case err != nil:
 			return nil, err
 		}
-		text, err := domain.XML(d)
+		text, err := d.Marshal()
 		if err != nil {
 			return nil, err
 		}

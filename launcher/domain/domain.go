@@ -63,6 +63,10 @@ func Name(v *vmi.VirtualMachineInstance) string {
 // Build returns the domain of v on host h. Its error joins all faults; those of
 // the spec, which may ask for what this build does not serve, wrap
 // [vmi.ErrInvalid].
+//
+// The domain is in the types of libvirt's own module, and in no other form: a [Part] of
+// an embedder adds any device that libvirt knows, and libvirt reads what the method
+// Marshal of the domain writes.
 func Build(v *vmi.VirtualMachineInstance, h Host) (*libvirtxml.Domain, error) {
 	if h.Arch == "" {
 		h.Arch = archX86

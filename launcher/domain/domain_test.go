@@ -362,7 +362,7 @@ func TestADomainHasWhatIsInTheSpec(t *testing.T) {
 			t.Parallel()
 			d, err := Build(tt.vmi, host(tt.vmi, tt.host...))
 			require.NoError(t, err)
-			xml, err := XML(d)
+			xml, err := d.Marshal()
 			require.NoError(t, err)
 			golden.Equal(t, filepath.Join("testdata", name+".xml"), []byte(xml+"\n"))
 		})

@@ -61,20 +61,3 @@ func shareBuffers(b *Draft) error {
 const switchedOn = "on"
 
 func isVirtio(model string) bool { return strings.HasPrefix(model, "virtio") }
-
-// XML is the domain as libvirt reads it. The module of libvirt's types misspells the
-// element of the session of SEV, which libvirt would pass over.
-func XML(d *libvirtxml.Domain) (string, error) {
-	text, err := d.Marshal()
-	if err != nil || d.LaunchSecurity == nil || d.LaunchSecurity.SEV == nil {
-		return text, err
-	}
-	return sevNames.Replace(text), nil
-}
-
-// sevNames are the elements with their right names. No other element has these, and in
-// a text each < is escaped. A certificate and a session that are not there have none.
-var sevNames = strings.NewReplacer(
-	"    <dhCert></dhCert>\n", "", "    <sesion></sesion>\n", "",
-	"<sesion>", "<session>", "</sesion>", "</session>",
-)

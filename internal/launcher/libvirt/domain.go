@@ -7,7 +7,6 @@ import (
 	golibvirt "github.com/digitalocean/go-libvirt"
 	"libvirt.org/go/libvirtxml"
 
-	"github.com/podvisor/podvisor/launcher/domain"
 	"github.com/podvisor/podvisor/launcher/protocol"
 )
 
@@ -49,7 +48,7 @@ func (c *Connection) CreatePaused(ctx context.Context, d *libvirtxml.Domain) err
 }
 
 func (c *Connection) create(ctx context.Context, d *libvirtxml.Domain, flags golibvirt.DomainCreateFlags) error {
-	xml, err := domain.XML(d)
+	xml, err := d.Marshal()
 	if err != nil {
 		return fmt.Errorf("write domain %s as XML: %w", d.Name, err)
 	}
