@@ -97,7 +97,7 @@ func (s space) vmOf(v *vmi.VirtualMachineInstance) *vmi.VirtualMachine {
 	s.t.Helper()
 	made, err := world.vmis.VirtualMachines(s.name).Create(s.t.Context(), &vmi.VirtualMachine{
 		ObjectMeta: metav1.ObjectMeta{Name: v.Name},
-		Spec: vmi.VirtualMachineSpec{RunStrategy: new(vmi.RunAlways), Template: &vmi.VirtualMachineInstanceTemplate{
+		Spec: vmi.VirtualMachineSpec{RunStrategy: new(vmi.RunAlways), Template: &vmi.VirtualMachineInstanceTemplateSpec{
 			ObjectMeta: metav1.ObjectMeta{Labels: v.Labels}, Spec: v.Spec,
 		}},
 	}, metav1.CreateOptions{})

@@ -150,7 +150,7 @@ func (s space) useBothKinds(account string) {
 	t := s.t
 	t.Helper()
 	as := func(args ...string) string { return s.kubectl(append([]string{"--as=" + account}, args...)...) }
-	template := &vmi.VirtualMachineInstanceTemplate{Spec: guest("x", cloudConfig("hostname: x")).Spec}
+	template := &vmi.VirtualMachineInstanceTemplateSpec{Spec: guest("x", cloudConfig("hostname: x")).Spec}
 	template.ObjectMeta.Labels = map[string]string{"set": "many"}
 	for _, o := range []vmi.Object{
 		&vmi.VirtualMachine{

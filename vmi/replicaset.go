@@ -50,7 +50,7 @@ type VirtualMachineInstanceReplicaSetSpec struct {
 
 	// Template is what the VMIs are made from. A change affects VMIs made later;
 	// those that run are not changed.
-	Template *VirtualMachineInstanceTemplate `json:"template"`
+	Template *VirtualMachineInstanceTemplateSpec `json:"template"`
 
 	// Paused stops the set from making and deleting VMIs. Default: false.
 	// +optional

@@ -2,9 +2,9 @@ package vmi
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// VirtualMachineInstanceTemplate is what the VMIs of a VirtualMachine or of a
+// VirtualMachineInstanceTemplateSpec is what the VMIs of a VirtualMachine or of a
 // VirtualMachineInstanceReplicaSet are made from.
-type VirtualMachineInstanceTemplate struct {
+type VirtualMachineInstanceTemplateSpec struct {
 	// ObjectMeta holds the labels and annotations of the VMIs. Anything else in it
 	// has no effect.
 	// +optional

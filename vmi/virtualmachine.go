@@ -50,7 +50,7 @@ type VirtualMachineSpec struct {
 
 	// Template is what the VM is made from. A change takes effect at the next
 	// start, unless it is one that a running VM can take.
-	Template *VirtualMachineInstanceTemplate `json:"template"`
+	Template *VirtualMachineInstanceTemplateSpec `json:"template"`
 
 	// Instancetype names a set of sizes (processors, memory, …) that the template
 	// then cannot set itself.

@@ -36,7 +36,7 @@ func (s space) filled(name string, volumes ...string) {
 		options = append(options, vmitest.WithDisk(v, vmi.VolumeSource{DataVolume: &vmi.DataVolumeVolume{Name: v}}))
 	}
 	v := &vmi.VirtualMachine{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: vmi.VirtualMachineSpec{
-		RunStrategy: new(vmi.RunAlways), Template: &vmi.VirtualMachineInstanceTemplate{Spec: vmitest.New(options...).Spec},
+		RunStrategy: new(vmi.RunAlways), Template: &vmi.VirtualMachineInstanceTemplateSpec{Spec: vmitest.New(options...).Spec},
 	}}
 	for _, n := range volumes {
 		v.Spec.DataVolumeTemplates = append(v.Spec.DataVolumeTemplates, vmi.DataVolumeTemplate{

@@ -51,7 +51,7 @@ func (b *Bench) VM(ctx context.Context) error {
 		{"created to Running", func() error {
 			_, err := vms.Create(ctx, &vmi.VirtualMachine{
 				ObjectMeta: metav1.ObjectMeta{Name: name},
-				Spec:       vmi.VirtualMachineSpec{RunStrategy: new(vmi.RunAlways), Template: &vmi.VirtualMachineInstanceTemplate{Spec: g.Spec}},
+				Spec:       vmi.VirtualMachineSpec{RunStrategy: new(vmi.RunAlways), Template: &vmi.VirtualMachineInstanceTemplateSpec{Spec: g.Spec}},
 			}, metav1.CreateOptions{})
 			return err
 		}, is(vmi.StatusRunning)},
@@ -78,7 +78,7 @@ func (b *Bench) Verbs(ctx context.Context) error {
 	const name = "bench-verbs"
 	_, err := vms.Create(ctx, &vmi.VirtualMachine{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec:       vmi.VirtualMachineSpec{RunStrategy: new(vmi.RunHalted), Template: &vmi.VirtualMachineInstanceTemplate{Spec: b.Guest(name).Spec}},
+		Spec:       vmi.VirtualMachineSpec{RunStrategy: new(vmi.RunHalted), Template: &vmi.VirtualMachineInstanceTemplateSpec{Spec: b.Guest(name).Spec}},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		return err

@@ -90,7 +90,7 @@ func Measure(ctx context.Context, s Site, m Mistake) (Cause, error) {
 func vmOf(v *vmi.VirtualMachineInstance) *vmi.VirtualMachine {
 	return &vmi.VirtualMachine{
 		ObjectMeta: metav1.ObjectMeta{Name: v.Name},
-		Spec: vmi.VirtualMachineSpec{RunStrategy: new(vmi.RunAlways), Template: &vmi.VirtualMachineInstanceTemplate{
+		Spec: vmi.VirtualMachineSpec{RunStrategy: new(vmi.RunAlways), Template: &vmi.VirtualMachineInstanceTemplateSpec{
 			ObjectMeta: metav1.ObjectMeta{Annotations: v.Annotations}, Spec: *v.Spec.DeepCopy(),
 		}},
 	}

@@ -331,7 +331,7 @@ func (s suite) informer(t *testing.T) {
 func (s suite) applied(name string, disks ...string) *vmi.VirtualMachine {
 	m := &vmi.VirtualMachine{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	halted := vmi.RunHalted
-	m.Spec.RunStrategy, m.Spec.Template = &halted, &vmi.VirtualMachineInstanceTemplate{}
+	m.Spec.RunStrategy, m.Spec.Template = &halted, &vmi.VirtualMachineInstanceTemplateSpec{}
 	for _, d := range disks {
 		devices := &m.Spec.Template.Spec.Domain.Devices
 		devices.Disks = append(devices.Disks, vmi.Disk{Name: d, Disk: &vmi.DiskTarget{Bus: vmi.DiskBusVirtio}})

@@ -87,7 +87,7 @@ func expand(change func(*vmi.VirtualMachine)) func(context.Context, client.Virtu
 		always := vmi.RunAlways
 		m := &vmi.VirtualMachine{ObjectMeta: metav1.ObjectMeta{Name: "b"}}
 		m.Spec.RunStrategy = &always
-		m.Spec.Template = &vmi.VirtualMachineInstanceTemplate{Spec: vmitest.New().Spec}
+		m.Spec.Template = &vmi.VirtualMachineInstanceTemplateSpec{Spec: vmitest.New().Spec}
 		change(m)
 		got, err := c.ExpandSpecOf(ctx, m)
 		if err == nil && (got.Name != "b" || got.Spec.Template == nil) {

@@ -39,7 +39,7 @@ func pools() kinds.Kind {
 	return kinds.Kind{
 		Definition: vmi.Definition{GroupVersionKind: schema.GroupVersionKind{Group: "pool.kubevirt.io", Version: "v1beta1", Kind: "Pool"}, Plural: "pools"},
 		Open:       true,
-		Template:   func(vmi.Object) *vmi.VirtualMachineInstanceTemplate { return nil },
+		Template:   func(vmi.Object) *vmi.VirtualMachineInstanceTemplateSpec { return nil },
 		Grants: []kinds.Grant{
 			{Role: "kubevirt.io:view", Verbs: []string{"get", "list", "watch"}},
 			{Role: "virt-controller", Verbs: []string{"get", "update"}},

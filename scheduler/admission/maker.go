@@ -78,7 +78,7 @@ func makerOf(ref metav1.OwnerReference) (maker, bool) {
 
 // keep gives the template, where it leaves that open, what the configuration of the
 // cluster decided when the VMI was made: this replica may have another one by now.
-func keep(made *vmi.VirtualMachineInstance, t *vmi.VirtualMachineInstanceTemplate) {
+func keep(made *vmi.VirtualMachineInstance, t *vmi.VirtualMachineInstanceTemplateSpec) {
 	made = made.DeepCopy()
 	for i := range made.Spec.Domain.Devices.Interfaces {
 		made.Spec.Domain.Devices.Interfaces[i].MacAddress = "" // it follows from the owner

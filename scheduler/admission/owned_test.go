@@ -145,7 +145,7 @@ func TestAVMIThatItsOwnerAsksForIsAllowed(t *testing.T) {
 func TestAVMIIsAllowedWhateverTheDefaultsOfTheClusterAreNow(t *testing.T) {
 	t.Parallel()
 	m, s := shop()
-	for _, t := range []*vmi.VirtualMachineInstanceTemplate{m.Spec.Template, s.Spec.Template} {
+	for _, t := range []*vmi.VirtualMachineInstanceTemplateSpec{m.Spec.Template, s.Spec.Template} {
 		t.Spec.Networks, t.Spec.Domain.Devices.Interfaces, t.Spec.Domain.Devices.AutoattachPodInterface = nil, nil, nil
 	}
 	before := defaults.Configured(&vmi.KubeVirtConfiguration{

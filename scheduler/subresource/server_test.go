@@ -189,7 +189,7 @@ func alice() http.Header {
 
 func vm(s vmi.RunStrategy) *vmi.VirtualMachine {
 	return &vmi.VirtualMachine{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "x"},
-		Spec: vmi.VirtualMachineSpec{RunStrategy: &s, Template: &vmi.VirtualMachineInstanceTemplate{}}}
+		Spec: vmi.VirtualMachineSpec{RunStrategy: &s, Template: &vmi.VirtualMachineInstanceTemplateSpec{}}}
 }
 
 func running() *vmi.VirtualMachineInstance {

@@ -18,7 +18,7 @@ import (
 // filledVM is a VM with the DataVolume root, which starts.
 func filledVM() *vmi.VirtualMachine {
 	v := &vmi.VirtualMachine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "vm-uid", Generation: 1}}
-	v.Spec.RunStrategy, v.Spec.Template = new(vmi.RunAlways), &vmi.VirtualMachineInstanceTemplate{}
+	v.Spec.RunStrategy, v.Spec.Template = new(vmi.RunAlways), &vmi.VirtualMachineInstanceTemplateSpec{}
 	v.Spec.Template.Spec.Domain.Memory = &vmi.Memory{Guest: new(resource.MustParse("64Mi"))}
 	v.Spec.Template.Spec.Volumes = []vmi.Volume{{Name: "root", VolumeSource: vmi.VolumeSource{DataVolume: &vmi.DataVolumeVolume{Name: "root"}}}}
 	v.Spec.DataVolumeTemplates = []vmi.DataVolumeTemplate{{

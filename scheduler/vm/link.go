@@ -25,7 +25,7 @@ func links(o Observed, v *vmi.VirtualMachineInstance) map[string]vmi.InterfaceSt
 
 // withoutLinks is a copy of the template without what a guest takes while it runs: the
 // link states of its interfaces.
-func withoutLinks(t *vmi.VirtualMachineInstanceTemplate) *vmi.VirtualMachineInstanceTemplate {
+func withoutLinks(t *vmi.VirtualMachineInstanceTemplateSpec) *vmi.VirtualMachineInstanceTemplateSpec {
 	out := t.DeepCopy()
 	for i := range out.Spec.Domain.Devices.Interfaces {
 		if n := &out.Spec.Domain.Devices.Interfaces[i]; n.HasLink() {

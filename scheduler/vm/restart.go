@@ -15,9 +15,9 @@ import (
 // from the one that the VMI was started from and that only the next start changes. Where
 // live is true, the VMI takes other processors, memory and placement while it runs. It
 // takes link states always.
-func restartRequired(started, now *vmi.VirtualMachineInstanceTemplate, live bool) []string {
+func restartRequired(started, now *vmi.VirtualMachineInstanceTemplateSpec, live bool) []string {
 	a, b := withoutLinks(started), withoutLinks(now)
-	for _, t := range []*vmi.VirtualMachineInstanceTemplate{a, b} {
+	for _, t := range []*vmi.VirtualMachineInstanceTemplateSpec{a, b} {
 		if live {
 			forgetLive(&t.Spec)
 		}

@@ -98,7 +98,7 @@ func sameTemplate(o Observed, v *vmi.VirtualMachineInstance) bool {
 
 // templates are the template that the VMI was started from and the one that the VM has
 // now, each with what a start makes of it. It is false if the first is not known.
-func templates(o Observed, v *vmi.VirtualMachineInstance) (was, is *vmi.VirtualMachineInstanceTemplate, ok bool) {
+func templates(o Observed, v *vmi.VirtualMachineInstance) (was, is *vmi.VirtualMachineInstanceTemplateSpec, ok bool) {
 	s, ok := startedFrom(running(o, v))
 	if !ok || o.VM.Spec.Template == nil {
 		return nil, nil, false

@@ -40,7 +40,7 @@ func Instance(v *vmi.VirtualMachine, p defaults.Profile, among []network.Binding
 }
 
 // whole is the template of a spec of the VM, with what each of its VMIs gets.
-func whole(v *vmi.VirtualMachine, s *vmi.VirtualMachineSpec, p defaults.Profile, among []network.Binding) *vmi.VirtualMachineInstanceTemplate {
+func whole(v *vmi.VirtualMachine, s *vmi.VirtualMachineSpec, p defaults.Profile, among []network.Binding) *vmi.VirtualMachineInstanceTemplateSpec {
 	p.UUID, p.Serial = defaults.UUID(v.UID), string(defaults.UUID(v.UID+"/serial"))
 	t := defaults.VirtualMachine(&vmi.VirtualMachine{Spec: *s}, p).Spec.Template
 	decided := defaults.Spec(&t.Spec, p)

@@ -114,7 +114,7 @@ func Example_apply() {
 	// One more volume. Those of others stay, and so does all else.
 	desired := &vmi.VirtualMachine{
 		ObjectMeta: metav1.ObjectMeta{Name: "testvmi"},
-		Spec:       vmi.VirtualMachineSpec{Template: &vmi.VirtualMachineInstanceTemplate{}},
+		Spec:       vmi.VirtualMachineSpec{Template: &vmi.VirtualMachineInstanceTemplateSpec{}},
 	}
 	desired.Spec.Template.Spec.Volumes = []vmi.Volume{{Name: "logs", VolumeSource: vmi.VolumeSource{EmptyDisk: &vmi.EmptyDisk{}}}}
 	m, err := vms.Apply(context.Background(), desired, metav1.ApplyOptions{FieldManager: "log-operator"})

@@ -167,7 +167,7 @@ func TestATemplateKeepsWhatTheGuestMustNotSeeChange(t *testing.T) {
 	v := &vmi.VirtualMachine{}
 	p := defaults.Profile{UUID: "u", Serial: "s"}
 	require.Equal(t, v, defaults.VirtualMachine(v, p), "a VM without a template is refused by the validation")
-	v.Spec.Template = &vmi.VirtualMachineInstanceTemplate{}
+	v.Spec.Template = &vmi.VirtualMachineInstanceTemplateSpec{}
 	out := defaults.VirtualMachine(v, p)
 	require.Equal(t, vmi.VirtualMachineInstanceSpec{
 		Architecture: "amd64",
@@ -178,7 +178,7 @@ func TestATemplateKeepsWhatTheGuestMustNotSeeChange(t *testing.T) {
 }
 
 func TestASetHasOneVMI(t *testing.T) {
-	r := &vmi.VirtualMachineInstanceReplicaSet{Spec: vmi.VirtualMachineInstanceReplicaSetSpec{Template: &vmi.VirtualMachineInstanceTemplate{}}}
+	r := &vmi.VirtualMachineInstanceReplicaSet{Spec: vmi.VirtualMachineInstanceReplicaSetSpec{Template: &vmi.VirtualMachineInstanceTemplateSpec{}}}
 	out := defaults.ReplicaSet(r, defaults.Profile{})
 	require.Equal(t, int32(1), *out.Spec.Replicas)
 	require.Equal(t, "q35", out.Spec.Template.Spec.Domain.Machine.Type)

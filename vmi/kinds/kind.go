@@ -37,7 +37,7 @@ type Kind struct {
 	Open bool
 	// Template returns the template of the VMIs that the object makes, or nil if it has
 	// none. Nil: objects of the kind make no VMIs.
-	Template func(o vmi.Object) *vmi.VirtualMachineInstanceTemplate
+	Template func(o vmi.Object) *vmi.VirtualMachineInstanceTemplateSpec
 	// Grants are what the roles of an installation may do with the objects.
 	Grants []Grant
 	// StatusBy are the components that alone write the status. Nil: whoever may.
@@ -125,7 +125,7 @@ type rules[T vmi.Object] struct {
 	update    func(old, o T, by validate.User, lim validate.Limits) field.ErrorList
 	fixedSpec bool
 	// template is nil if the objects make no VMIs.
-	template func(T) *vmi.VirtualMachineInstanceTemplate
+	template func(T) *vmi.VirtualMachineInstanceTemplateSpec
 	// What follows is as in [Kind].
 	grants             []Grant
 	statusBy, eventsBy []Component
@@ -162,7 +162,7 @@ func of[T vmi.Object, L runtime.Object](d vmi.DefinitionOf[T, L], r rules[T]) Ki
 		k.Create = func(o vmi.Object, c Cluster) field.ErrorList { return r.create(o.(T), c) }
 	}
 	if r.template != nil {
-		k.Template = func(o vmi.Object) *vmi.VirtualMachineInstanceTemplate { return r.template(o.(T)) }
+		k.Template = func(o vmi.Object) *vmi.VirtualMachineInstanceTemplateSpec { return r.template(o.(T)) }
 	}
 	return k
 }

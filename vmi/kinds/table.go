@@ -27,13 +27,13 @@ var table = sync.OnceValue(func() []Kind {
 		}),
 		of(vmi.VirtualMachines, rules[*vmi.VirtualMachine]{
 			complete: defaults.VirtualMachine, faults: validate.VirtualMachine, update: validate.VirtualMachineUpdate,
-			template: func(v *vmi.VirtualMachine) *vmi.VirtualMachineInstanceTemplate { return v.Spec.Template },
+			template: func(v *vmi.VirtualMachine) *vmi.VirtualMachineInstanceTemplateSpec { return v.Spec.Template },
 			grants:   slices.Concat(writing(), owning("get", "list", "watch", "patch")),
 			statusBy: []Component{Controller}, eventsBy: []Component{Controller},
 		}),
 		of(vmi.VirtualMachineInstanceReplicaSets, rules[*vmi.VirtualMachineInstanceReplicaSet]{
 			complete: defaults.ReplicaSet, faults: validate.ReplicaSet, update: validate.ReplicaSetUpdate,
-			template: func(r *vmi.VirtualMachineInstanceReplicaSet) *vmi.VirtualMachineInstanceTemplate {
+			template: func(r *vmi.VirtualMachineInstanceReplicaSet) *vmi.VirtualMachineInstanceTemplateSpec {
 				return r.Spec.Template
 			},
 			grants: slices.Concat(writing(), owning("get", "list", "watch"), []Grant{

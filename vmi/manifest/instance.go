@@ -74,7 +74,7 @@ func (o Object) Instance(c kinds.Cluster) *vmi.VirtualMachineInstance {
 }
 
 // template is the template of VMIs that the object has, or nil.
-func (o Object) template() *vmi.VirtualMachineInstanceTemplate {
+func (o Object) template() *vmi.VirtualMachineInstanceTemplateSpec {
 	k, _ := kinds.Find(schema.FromAPIVersionAndKind(o.APIVersion, o.Kind).GroupKind())
 	if o.Complete == nil || k.Template == nil {
 		return nil
@@ -83,7 +83,7 @@ func (o Object) template() *vmi.VirtualMachineInstanceTemplate {
 }
 
 // made is the VMI of a template.
-func made(o vmi.Object, t *vmi.VirtualMachineInstanceTemplate) *vmi.VirtualMachineInstance {
+func made(o vmi.Object, t *vmi.VirtualMachineInstanceTemplateSpec) *vmi.VirtualMachineInstance {
 	name := o.GetName()
 	if name == "" {
 		name = o.GetGenerateName()

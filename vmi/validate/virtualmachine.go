@@ -43,7 +43,7 @@ func virtualMachine(v *vmi.VirtualMachine, by User, lim Limits) field.ErrorList 
 }
 
 // template checks what VMIs are made of, as they will be: with defaults.
-func template(at *field.Path, t *vmi.VirtualMachineInstanceTemplate, by User, lim Limits) field.ErrorList {
+func template(at *field.Path, t *vmi.VirtualMachineInstanceTemplateSpec, by User, lim Limits) field.ErrorList {
 	l := metadata(at.Child("metadata"), &t.ObjectMeta, by)
 	s := templateSpec(t, lim)
 	l = append(l, Spec(at.Child("spec"), s, lim)...)
@@ -54,7 +54,7 @@ func template(at *field.Path, t *vmi.VirtualMachineInstanceTemplate, by User, li
 // templateSpec is the spec of a VMI that the template makes, without the
 // machine type if the template names none: which one a cluster gives it is not
 // known here, only that it is allowed (see [KubeVirt]).
-func templateSpec(t *vmi.VirtualMachineInstanceTemplate, lim Limits) *vmi.VirtualMachineInstanceSpec {
+func templateSpec(t *vmi.VirtualMachineInstanceTemplateSpec, lim Limits) *vmi.VirtualMachineInstanceSpec {
 	s := defaults.Spec(&t.Spec, lim.profile())
 	if m := t.Spec.Domain.Machine; m == nil || m.Type == "" {
 		s.Domain.Machine = m

@@ -7,9 +7,9 @@ import (
 )
 
 // template is what New(options...) would be made from.
-func template(options []Option) (*vmi.VirtualMachineInstance, *vmi.VirtualMachineInstanceTemplate) {
+func template(options []Option) (*vmi.VirtualMachineInstance, *vmi.VirtualMachineInstanceTemplateSpec) {
 	v := New(options...)
-	return v, &vmi.VirtualMachineInstanceTemplate{
+	return v, &vmi.VirtualMachineInstanceTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: v.Labels, Annotations: v.Annotations},
 		Spec:       v.Spec,
 	}
