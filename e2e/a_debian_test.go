@@ -60,7 +60,7 @@ func TestADebianGuestIsConfiguredByCloudInitAndItsAgent(t *testing.T) {
 	v, err = u.vmis.Create(t.Context(), v, metav1.CreateOptions{})
 	require.NoError(t, err)
 	u.apply(walk.service)
-	s.awaitPhase(v.Name, vmi.Running)
+	s.awaitPhase(v.Name, vmi.PhaseRunning)
 	require.Equal(t, s.get(v.Name).Status.NodeName, s.get(v.Name).Labels[vmi.NodeNameLabel])
 	silent := u.console(v.Name)
 

@@ -68,6 +68,6 @@ func TestAVMIIsStoredWithAllThatWasLeftOut(t *testing.T) {
 	require.Len(t, v.Spec.Domain.Devices.Disks, len(v.Spec.Volumes))
 	require.Len(t, v.Spec.Domain.Devices.Interfaces, 1)
 	require.Equal(t, defaults.Apply(v, defaults.Profile{}).Spec.Domain.Devices.Disks, v.Spec.Domain.Devices.Disks)
-	s.awaitPhase("sparse", vmi.Running)
+	s.awaitPhase("sparse", vmi.PhaseRunning)
 	s.awaitConsole(v, ready)
 }

@@ -27,7 +27,7 @@ func TestTheStatusReportsTheGuestsAgent(t *testing.T) {
 		"  permissions: '0755'",
 		`  content: "#!/bin/sh\nprintf 'Content-Type: text/plain\\r\\n\\r\\n'\n/usr/sbin/qemu-ga -m virtio-serial -p /dev/vport*p1 -t /run >/dev/null 2>&1 &\n"`,
 	)))
-	s.awaitPhase("agent", vmi.Running)
+	s.awaitPhase("agent", vmi.PhaseRunning)
 	await := func(what string, is func(connected, unsupported *vmi.Condition) bool) {
 		t.Helper()
 		eventually(t, long, func() error {

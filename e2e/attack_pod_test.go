@@ -17,7 +17,7 @@ func TestAttackALauncherHoldsNothingOfItsNodeOrCluster(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	s.create(guest("captured", cloudConfig("hostname: captured")))
-	v := s.awaitPhase("captured", vmi.Running)
+	v := s.awaitPhase("captured", vmi.PhaseRunning)
 	n := s.traces(v)
 	for _, program := range []string{"/usr/bin/virt-launcher", "libvirtd", "qemu-system"} {
 		pid, _, _ := strings.Cut(n.process(program), " ")

@@ -146,9 +146,9 @@ func TestAGuestThatDoesNotPowerOffWhenItIsEvictedIsSaidToBeEvicted(t *testing.T)
 	t.Parallel()
 	s := newSpace(t)
 	s.create(guest("slow", cloudConfig("hostname: slow"), vmitest.WithGracePeriod(1)))
-	v := s.awaitPhase("slow", vmi.Running) // it boots still, and takes no notice of the power button
+	v := s.awaitPhase("slow", vmi.PhaseRunning) // it boots still, and takes no notice of the power button
 	require.NoError(t, s.evict(v))
-	s.awaitPhase("slow", vmi.Failed)
+	s.awaitPhase("slow", vmi.PhaseFailed)
 	message := s.awaitReason("slow", "Evicted")
 	require.Contains(t, message, "evicted from node")
 	require.Contains(t, message, "had not powered off when its grace period was over")
@@ -162,12 +162,12 @@ func TestAGuestThatDoesNotPowerOffWhenItIsEvictedIsSaidToBeEvicted(t *testing.T)
 func TestAVMIWhoseNodeRestartsSaysSo(t *testing.T) {
 	s := newSpace(t)
 	s.create(guest("gone", cloudConfig("hostname: gone"), onNode("n2")))
-	v := s.awaitPhase("gone", vmi.Running)
+	v := s.awaitPhase("gone", vmi.PhaseRunning)
 	pid, err := world.cluster.Node("n2").PID()
 	require.NoError(t, err)
 	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
 	eventually(t, long, func() error {
-		if phase := s.get("gone").Status.Phase; phase != vmi.Failed {
+		if phase := s.get("gone").Status.Phase; phase != vmi.PhaseFailed {
 			return fmt.Errorf("gone is %s", phase)
 		}
 		return nil
@@ -183,7 +183,7 @@ func TestAVMIWhoseNodeRestartsSaysSo(t *testing.T) {
 		require.NoError(t, err)
 	}
 	s.create(guest("next", cloudConfig("hostname: next"), onNode("n2")))
-	s.awaitPhase("next", vmi.Running)
+	s.awaitPhase("next", vmi.PhaseRunning)
 	for _, name := range []string{"gone", "next"} {
 		s.delete(name)
 	}

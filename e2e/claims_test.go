@@ -220,7 +220,7 @@ func TestABrokenDiskInAClaimIsNamedOnce(t *testing.T) {
 		s.create(v)
 	}
 	for _, b := range brokenDisks {
-		v := s.awaitPhase(b.name, vmi.Failed)
+		v := s.awaitPhase(b.name, vmi.PhaseFailed)
 		require.Equal(t, "CannotStart", v.Status.Reason, b.name)
 		message := v.Status.Condition(vmi.ConditionReady).Message
 		require.Contains(t, message, "volume "+b.name)
@@ -252,7 +252,7 @@ func TestAVMWaitsForItsClaim(t *testing.T) {
 	s := newSpace(t)
 	s.vmOf(guest("early", "#!/bin/sh\n", withClaim("late"), vmitest.WithGracePeriod(1)))
 	s.awaitPrinted("early", vmi.StatusPVCNotFound)
-	v := s.awaitPhase("early", vmi.Pending) // its own status is written beside the VM's
+	v := s.awaitPhase("early", vmi.PhasePending) // its own status is written beside the VM's
 	c := v.Status.Condition(vmi.ConditionSynchronized)
 	require.Equal(t, "FailedPvcNotFound", c.Reason)
 	require.Contains(t, c.Message, "volume late: PersistentVolumeClaim late does not exist")

@@ -49,7 +49,7 @@ func TestAMissingImageIsNamedAndTheVMIStartsWhenItIsThere(t *testing.T) {
 		out, err := tag.CombinedOutput()
 		require.NoError(t, err, "%s", out)
 	}
-	v = s.awaitPhase("waiting", vmi.Running)
+	v = s.awaitPhase("waiting", vmi.PhaseRunning)
 	require.Nil(t, v.Status.Condition(vmi.ConditionSynchronized), "the condition is removed")
 	s.delete("waiting")
 	s.awaitGone(v)
@@ -61,7 +61,7 @@ func TestAMachineTypeThatQEMUDoesNotHaveIsNamedWithThoseThatItHas(t *testing.T) 
 	v := guest("future", cloudConfig("hostname: future"))
 	v.Spec.Domain.Machine = &vmi.Machine{Type: "pc-q35-99.9"}
 	s.create(v)
-	v = s.awaitPhase("future", vmi.Failed)
+	v = s.awaitPhase("future", vmi.PhaseFailed)
 	require.Equal(t, "CannotStart", v.Status.Reason)
 	const says = "QEMU has no machine type pc-q35-99.9: set machine.type to one of q35, pc-q35-"
 	require.Contains(t, v.Status.Condition(vmi.ConditionReady).Message, says)
@@ -75,7 +75,7 @@ func TestAVMIThatNoNodeHasRoomForReportsIt(t *testing.T) {
 	v := s.create(guest("huge", cloudConfig("hostname: huge"), vmitest.WithMemory("1Ti")))
 	c := s.awaitFalse(v, vmi.ConditionPodScheduled)
 	require.Contains(t, c.Message, "Insufficient memory")
-	require.Equal(t, vmi.Scheduling, s.get("huge").Status.Phase)
+	require.Equal(t, vmi.PhaseScheduling, s.get("huge").Status.Phase)
 	s.delete("huge")
 	s.awaitGone(v)
 }
@@ -90,7 +90,7 @@ func TestAVMIStartsWhenThereIsRoomAgain(t *testing.T) {
 	v := s.create(guest("waiting", cloudConfig("hostname: waiting")))
 	s.awaitFalse(v, vmi.ConditionPodScheduled)
 	s.kubectl("delete", "pods", "-l", "app=occupier", "--grace-period=0")
-	v = s.awaitPhase("waiting", vmi.Running)
+	v = s.awaitPhase("waiting", vmi.PhaseRunning)
 	require.Nil(t, v.Status.Condition(vmi.ConditionPodScheduled))
 }
 

@@ -83,7 +83,7 @@ func TestAGuestReadsCloudInitsDataOfSecretsAndInBase64(t *testing.T) {
 			UserDataBase64: short("cloud64"), NetworkDataBase64: encode(cloud),
 		}})))
 	for _, v := range all {
-		s.awaitPhase(v.Name, vmi.Running)
+		s.awaitPhase(v.Name, vmi.PhaseRunning)
 		console := s.awaitConsole(v, "the user data of "+v.Name)
 		require.Contains(t, console, "eth0 has address 10.0.2.2/24 from network-config")
 		require.Contains(t, console, "ready, serving HTTP on port 80 as "+v.Name)
@@ -112,7 +112,7 @@ func TestASecretThatIsMissingIsSaidAndTheVMIStartsWhenItIsThere(t *testing.T) {
 	s.secret("later", "userdata", script("missing"))
 	c = s.awaitCondition("no-key", soon, vmi.ConditionSynchronized, metav1.ConditionFalse, "StartFailed")
 	require.Contains(t, c.Message, `volume seed: secret "other-key" has no key userdata (or userData)`)
-	s.awaitPhase("missing", vmi.Running)
+	s.awaitPhase("missing", vmi.PhaseRunning)
 	s.awaitConsole(all[0], "the user data of missing")
 	require.Nil(t, s.get("missing").Status.Condition(vmi.ConditionSynchronized))
 	for _, v := range all {

@@ -35,7 +35,7 @@ func TestTheConfigurationReachesGuestsAndComponents(t *testing.T) {
 		if k, err = world.vmis.KubeVirts("kubevirt").Get(t.Context(), "kubevirt", metav1.GetOptions{}); err != nil {
 			return err
 		}
-		if c := k.Status.Condition(vmi.ConditionAvailable); c == nil || c.Status != corev1.ConditionTrue || k.Status.Phase != vmi.KubeVirtDeployed {
+		if c := k.Status.Condition(vmi.ConditionAvailable); c == nil || c.Status != corev1.ConditionTrue || k.Status.Phase != vmi.KubeVirtPhaseDeployed {
 			return fmt.Errorf("status %+v", k.Status)
 		}
 		return nil
@@ -61,7 +61,7 @@ func TestTheConfigurationReachesGuestsAndComponents(t *testing.T) {
 	g.Spec.Domain.Devices.Interfaces, g.Spec.Networks = nil, nil
 	g.Spec.Domain.Devices.AutoattachPodInterface = nil
 	s.create(g)
-	v := s.awaitPhase("web", vmi.Running)
+	v := s.awaitPhase("web", vmi.PhaseRunning)
 	require.Equal(t, "pc-q35-6.2", v.Status.Machine.Type)
 	require.Equal(t, "Acme", strings.TrimSpace(seen.awaitPage("http://web/vendor")))
 	log, err := world.kube.CoreV1().Pods(s.name).GetLogs(s.pod(v).Name, &corev1.PodLogOptions{Container: vmi.ComputeContainer}).DoRaw(t.Context())
@@ -96,7 +96,7 @@ func (s space) seeHostDisks() {
 	before := s.kubectl("get", binding, "-o", "jsonpath={.spec.variables[2].expression}")
 	patch("['" + folder + "']")
 	s.t.Cleanup(func() { patch(before) })
-	console := s.awaitConsole(s.awaitPhase("hosted", vmi.Running), "claims are written")
+	console := s.awaitConsole(s.awaitPhase("hosted", vmi.PhaseRunning), "claims are written")
 	require.Contains(s.t, console, "claim-there of 16384 sectors holds []")
 	require.Contains(s.t, console, "claim-made of 32768 sectors holds []")
 	require.Equal(s.t, "kept!kept!", n.run("head -c 5 "+folder+"/there.img; head -c 5 "+folder+"/made.img"))

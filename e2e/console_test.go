@@ -161,7 +161,7 @@ func TestAGuestIsTypedIntoWithKubectl(t *testing.T) {
 		return nil
 	})
 	require.Equal(t, int64(1), after.Status.GuestReboots.Count)
-	require.Equal(t, vmi.Running, after.Status.Phase)
+	require.Equal(t, vmi.PhaseRunning, after.Status.Phase)
 	require.Nil(t, after.Status.Condition(vmi.ConditionGuestNotBooted))
 	require.Nil(t, after.Status.GuestPanics)
 	require.Equal(t, "Normal", s.awaitEvent(v, "GuestRebooted").Type)
@@ -188,7 +188,7 @@ func TestAGuestWhoseKernelPanicsHasFailed(t *testing.T) {
 	v.Spec.Domain.Devices.PanicDevices = []vmi.PanicDevice{{}}
 	s.create(v)
 	eventually(t, long, func() error {
-		if got := s.get("panicky"); got.Status.Phase != vmi.Failed {
+		if got := s.get("panicky"); got.Status.Phase != vmi.PhaseFailed {
 			return fmt.Errorf("the VMI is %s", got.Status.Phase)
 		}
 		return nil
@@ -208,7 +208,7 @@ func TestADiskThatNothingBootsIsHintedAt(t *testing.T) {
 	v := guest("empty", cloudConfig())
 	v.Spec.Volumes[0].VolumeSource = vmi.VolumeSource{EmptyDisk: &vmi.EmptyDisk{Capacity: resource.MustParse("64Mi")}}
 	v = s.create(v)
-	s.awaitPhase("empty", vmi.Running)
+	s.awaitPhase("empty", vmi.PhaseRunning)
 	s.awaitEvent(v, "Started")
 	var hint *vmi.Condition
 	eventually(t, long, func() error {
@@ -219,5 +219,5 @@ func TestADiskThatNothingBootsIsHintedAt(t *testing.T) {
 	})
 	require.Equal(t, "NothingReadFromDisks", hint.Reason)
 	s.awaitEvent(v, "GuestNotBooted")
-	require.Equal(t, vmi.Running, s.get("empty").Status.Phase)
+	require.Equal(t, vmi.PhaseRunning, s.get("empty").Status.Phase)
 }

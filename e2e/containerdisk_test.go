@@ -157,7 +157,7 @@ func TestPackedDisksBootAndWrongContainerDisksAreNamed(t *testing.T) {
 		eventually(t, long, func() error {
 			status := s.get(w.name).Status
 			ready := status.Condition(vmi.ConditionReady)
-			if status.Phase != vmi.Failed {
+			if status.Phase != vmi.PhaseFailed {
 				return fmt.Errorf("%s is %s: %+v", w.name, status.Phase, status.Conditions)
 			}
 			require.Equal(t, "CannotStart", status.Reason, w.name)
@@ -167,7 +167,7 @@ func TestPackedDisksBootAndWrongContainerDisksAreNamed(t *testing.T) {
 		})
 	}
 	for name := range right {
-		s.awaitConsole(s.awaitPhase(name, vmi.Running), ready)
+		s.awaitConsole(s.awaitPhase(name, vmi.PhaseRunning), ready)
 	}
 	for _, v := range all {
 		s.delete(v.Name)

@@ -111,7 +111,7 @@ func TestAGuestHasTheKeysAndPasswordsOfItsSecrets(t *testing.T) {
 	s.service("credentials")
 	seen := s.newVisitor()
 	v = s.create(v)
-	s.awaitPhase(v.Name, vmi.Running)
+	s.awaitPhase(v.Name, vmi.PhaseRunning)
 	s.awaitCredentials(v.Name, slow, corev1.ConditionTrue, "has written")
 	s.awaitEvent(v, vmi.ReasonCredentialsSynchronized)
 	page := seen.awaitPage("http://credentials/cgi-bin/seen")

@@ -146,7 +146,7 @@ func (s space) victims(state vmi.Phase) []*victim {
 		all = append(all, &victim{name: name, remove: remove, first: s.create(idle(name))})
 	}
 	for _, c := range all {
-		if state == vmi.Running {
+		if state == vmi.PhaseRunning {
 			c.first = s.awaitPhase(c.name, state)
 			continue
 		}
@@ -187,8 +187,8 @@ func TestAGuestEndsHoweverItsVMIIsDeleted(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	seen := s.watchPods()
-	all := s.victims(vmi.Running)
-	all = append(all, s.victims(vmi.Scheduling)...)
+	all := s.victims(vmi.PhaseRunning)
+	all = append(all, s.victims(vmi.PhaseScheduling)...)
 	for _, c := range all {
 		c.remove(s, c.first)
 	}

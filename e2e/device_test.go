@@ -51,9 +51,9 @@ func TestAGuestFindsItsDevicesWhereTheyAreAndItsWatchdogFires(t *testing.T) {
 		d.Devices.Inputs = []vmi.Input{{Name: "pointer", Type: vmi.InputTablet, Bus: vmi.InputBusVirtio}, {Name: "other", Type: vmi.InputTablet, Bus: vmi.InputBusUSB}}
 	})
 	v = s.create(v)
-	s.awaitPhase(v.Name, vmi.Running)
+	s.awaitPhase(v.Name, vmi.PhaseRunning)
 	shown := s.keepConsole(v)
-	s.awaitPhase(v.Name, vmi.Succeeded)
+	s.awaitPhase(v.Name, vmi.PhaseSucceeded)
 	out := shown()
 	for _, want := range []string{
 		"found 0000:00:01.0 0x1af4 0x1050", // graphics card

@@ -62,7 +62,7 @@ func TestAGuestReadsAndWritesEveryDisk(t *testing.T) {
 	add(vmi.Disk{Name: "usb", Disk: &vmi.DiskTarget{Bus: vmi.DiskBusUSB}})
 	d.Devices.Disks = append(d.Devices.Disks, vmi.Disk{Name: "empty", CDRom: &vmi.CDRomTarget{Bus: vmi.DiskBusSATA}})
 	s.create(v)
-	made := s.awaitPhase("disks", vmi.Running)
+	made := s.awaitPhase("disks", vmi.PhaseRunning)
 	console := s.awaitConsole(made, "disks are seen") // the script is on the CD-ROM
 	for _, want := range []string{
 		"[plain] 512/512 ro=0 queues=2 wrote=yes",

@@ -68,11 +68,11 @@ func TestALauncherThatHangsBeforeItsGuestRunsIsSaidAndEndsFailed(t *testing.T) {
 	n := traces{t: t, node: "n1"}
 	n.freezeLauncher("hung")
 	s.awaitCondition("hung", soon, vmi.ConditionSynchronized, metav1.ConditionFalse, "LauncherUnresponsive")
-	require.NotEqual(t, vmi.Running, s.get("hung").Status.Phase)
+	require.NotEqual(t, vmi.PhaseRunning, s.get("hung").Status.Phase)
 	s.endTurn()
 	eventually(t, 4*time.Minute, func() error {
 		v = s.get("hung")
-		if v.Status.Phase != vmi.Failed {
+		if v.Status.Phase != vmi.PhaseFailed {
 			return fmt.Errorf("hung is %s: %+v", v.Status.Phase, v.Status.Conditions)
 		}
 		return nil
@@ -91,7 +91,7 @@ func TestALauncherThatHangsWhileItsGuestRunsIsSaidAndTakenBack(t *testing.T) {
 	pid, _, _ := strings.Cut(n.process("/usr/bin/virt-launcher --name stuck"), " ")
 	n.run("kill -STOP " + pid)
 	s.awaitReady("stuck", soon, metav1.ConditionFalse, "LauncherUnresponsive")
-	require.Equal(t, vmi.Running, s.get("stuck").Status.Phase)
+	require.Equal(t, vmi.PhaseRunning, s.get("stuck").Status.Phase)
 	n.run("kill -CONT " + pid)
 	s.awaitReady("stuck", soon, metav1.ConditionTrue, "")
 	require.Nil(t, s.get("stuck").Status.Condition(vmi.ConditionSynchronized))
@@ -125,7 +125,7 @@ func TestAGuestPausedByAFullDiskSaysSoAndGoesOnWhenThereIsRoom(t *testing.T) {
 	require.Contains(t, c.Message, "scratch", "the volume is named")
 	s.awaitReady("full", soon, metav1.ConditionFalse, "GuestNotRunning")
 	require.Contains(t, s.awaitEvent(v, "IOerror").Message, "scratch")
-	require.Equal(t, vmi.Running, s.get("full").Status.Phase)
+	require.Equal(t, vmi.PhaseRunning, s.get("full").Status.Phase)
 	n.run("mount -N " + launcher + " -o remount,size=128m " + vmi.EphemeralDisksDir)
 	s.awaitConsole(v, "wrote all of it")
 	s.awaitReady("full", soon, metav1.ConditionTrue, "")
@@ -156,7 +156,7 @@ func TestVolumesMayHaveTheNamesThatThePodUsesItself(t *testing.T) {
 	s.create(guest("names", cloudConfig("hostname: names"),
 		vmitest.WithEmptyDisk("private", "1Mi"), vmitest.WithEmptyDisk("volume-private", "1Mi"),
 		vmitest.WithContainerDisk("sockets", images.Reference("demo-guest")), vmitest.WithContainerDisk("volume-sockets", images.Reference("demo-guest")), vmitest.WithContainerDisk("tmp", images.Reference("demo-guest"))))
-	v := s.awaitPhase("names", vmi.Running)
+	v := s.awaitPhase("names", vmi.PhaseRunning)
 	require.Len(t, v.Status.VolumeStatus, 7)
 	s.awaitConsole(v, ready)
 	s.delete("names")
@@ -237,7 +237,7 @@ func TestAContainerThatIsPutBeforeTheLaunchersChangesNothing(t *testing.T) {
 	labelled := guest("injected", cloudConfig("hostname: injected"))
 	labelled.Labels["e2e-inject"] = s.name
 	s.create(labelled)
-	v := s.awaitPhase("injected", vmi.Running)
+	v := s.awaitPhase("injected", vmi.PhaseRunning)
 	p := s.pod(v)
 	require.Equal(t, "injected", p.Spec.Containers[0].Name)
 	require.Equal(t, vmi.ComputeContainer, p.Spec.Containers[1].Name)
@@ -257,21 +257,21 @@ func TestAVMIWhoseNodeHasNoHandlerSaysSo(t *testing.T) {
 	s.create(guest("new", cloudConfig("hostname: new"), onNode("n2")))
 	n := traces{t: t, node: "n2"}
 	launcher := n.freezeLauncher("new")
-	s.awaitPhase("new", vmi.Scheduled)
+	s.awaitPhase("new", vmi.PhaseScheduled)
 	back := s.removeHandler("n2")
 
 	c := s.awaitReady("old", aMinute, metav1.ConditionFalse, "HandlerNotReady")
 	require.Contains(t, c.Message, "n2")
-	require.Equal(t, vmi.Running, s.get("old").Status.Phase, "the guest still runs")
+	require.Equal(t, vmi.PhaseRunning, s.get("old").Status.Phase, "the guest still runs")
 	s.awaitReady("new", aMinute, metav1.ConditionFalse, "HandlerNotReady")
-	require.Equal(t, vmi.Scheduled, s.get("new").Status.Phase)
+	require.Equal(t, vmi.PhaseScheduled, s.get("new").Status.Phase)
 	s.create(guest("later", cloudConfig("hostname: later"), onNode("n2")))
 	s.awaitCondition("later", soon, vmi.ConditionPodScheduled, metav1.ConditionFalse, "Unschedulable")
 
 	n.run("kill -CONT " + launcher)
 	back()
 	for _, name := range []string{"old", "new", "later"} {
-		s.awaitPhase(name, vmi.Running)
+		s.awaitPhase(name, vmi.PhaseRunning)
 		s.awaitReady(name, long, metav1.ConditionTrue, "")
 	}
 	for _, name := range []string{"new", "later", "old"} {
@@ -328,18 +328,18 @@ func TestAVMIWhoseNodeDoesNotRespondSaysSoAndEndsWhenItIsFenced(t *testing.T) {
 	// Kubernetes takes 40 s to find it out.
 	c := s.awaitReady("fenced", 40*time.Second+aMinute, metav1.ConditionFalse, "NodeNotReady")
 	require.Contains(t, c.Message, "n2")
-	require.Equal(t, vmi.Running, s.get("fenced").Status.Phase, "its guest may still run")
+	require.Equal(t, vmi.PhaseRunning, s.get("fenced").Status.Phase, "its guest may still run")
 
 	// The administrator says that the pod is certainly gone.
 	s.kubectl("delete", "pod", s.pod(v).Name, "--force", "--grace-period=0")
 	eventually(t, soon, func() error {
-		if v = s.get("fenced"); v.Status.Phase != vmi.Failed {
+		if v = s.get("fenced"); v.Status.Phase != vmi.PhaseFailed {
 			return fmt.Errorf("fenced is %s: %+v", v.Status.Phase, v.Status.Conditions)
 		}
 		return nil
 	})
 	require.Equal(t, vmi.ReasonNodeUnresponsive, v.Status.Reason)
-	require.Equal(t, vmi.Running, s.get("stays").Status.Phase, "nothing is certain of the other one")
+	require.Equal(t, vmi.PhaseRunning, s.get("stays").Status.Phase, "nothing is certain of the other one")
 
 	connect()
 	s.awaitReady("stays", long, metav1.ConditionTrue, "")

@@ -67,7 +67,7 @@ func TestAGuestSharesAClaimAndAConfigMapWithPods(t *testing.T) {
 	}})
 	v := s.create(guest("sharer", onFilesystems, vmitest.WithGracePeriod(5), shared,
 		withFilesystem("conf", vmi.VolumeSource{ConfigMap: &vmi.ConfigMapVolume{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}}})))
-	s.awaitPhase("sharer", vmi.Running)
+	s.awaitPhase("sharer", vmi.PhaseRunning)
 	console := s.awaitConsole(v, "filesystems are used")
 	require.Contains(t, console, "data holds [from a pod], conf holds [blue]")
 	require.Contains(t, console, "the link leads to [sharer], the owner is 107:107", "the guest follows a link among its own files")
@@ -83,7 +83,7 @@ func TestAGuestSharesAClaimAndAConfigMapWithPods(t *testing.T) {
 	s.awaitConsole(v, "conf has changed")
 
 	second := s.create(guest("second", onSharedClaim, vmitest.WithGracePeriod(5), shared))
-	s.awaitPhase("second", vmi.Running)
+	s.awaitPhase("second", vmi.PhaseRunning)
 	s.awaitConsole(second, "the other guest wrote [from the guest]")
 	s.awaitConsole(v, "the other guest answers [from the second guest]")
 	s.delete("second")
@@ -104,7 +104,7 @@ func TestAGuestSharesAClaimAndAConfigMapWithPods(t *testing.T) {
 		}
 		return fmt.Errorf("the server is not started again")
 	})
-	require.Equal(t, vmi.Running, s.get("sharer").Status.Phase, "the guest goes on")
+	require.Equal(t, vmi.PhaseRunning, s.get("sharer").Status.Phase, "the guest goes on")
 	s.delete("sharer")
 	s.awaitGone(v)
 	s.awaitGone(second)

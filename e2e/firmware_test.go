@@ -100,7 +100,7 @@ func TestAKernelSaysThatSecureBootIsOn(t *testing.T) {
 	v.Spec.Domain.Features = &vmi.Features{SMM: &vmi.FeatureState{}}
 	v.Spec.Domain.Firmware = &vmi.Firmware{Bootloader: &vmi.Bootloader{EFI: &vmi.EFI{}}} // secure boot is the default
 	v = s.create(v)
-	s.awaitPhase("secure", vmi.Running)
+	s.awaitPhase("secure", vmi.PhaseRunning)
 	s.awaitConsole(v, "secureboot: Secure boot enabled")
 }
 
@@ -128,7 +128,7 @@ func TestAGuestIsStartedByAKernelOfAnImage(t *testing.T) {
 	v.Spec.Domain.Firmware = &vmi.Firmware{KernelBoot: &vmi.KernelBoot{KernelArgs: strings.TrimSpace(arguments) + " podvisor.kernel=image",
 		Container: &vmi.KernelBootContainer{Image: reference, KernelPath: "/boot/kernel", InitrdPath: "/boot/initrd"}}}
 	v = s.create(v)
-	s.awaitPhase("kernel", vmi.Running)
+	s.awaitPhase("kernel", vmi.PhaseRunning)
 	s.awaitConsole(v, "ready, serving HTTP on port 80")
 	require.Equal(t, &vmi.KernelBootStatus{
 		KernelInfo: &vmi.BootFileInfo{Checksum: crc32.ChecksumIEEE([]byte(read("vmlinuz.efi")))},

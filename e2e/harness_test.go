@@ -294,7 +294,7 @@ func (s space) awaitPhase(name string, want vmi.Phase) *vmi.VirtualMachineInstan
 // connected: the last change of a status without a further event.
 func (s space) awaitSteady(name string) *vmi.VirtualMachineInstance {
 	s.t.Helper()
-	v := s.awaitPhase(name, vmi.Running)
+	v := s.awaitPhase(name, vmi.PhaseRunning)
 	eventually(s.t, long, func() error {
 		if v = s.get(name); v.Status.Condition(vmi.ConditionAgentConnected) == nil {
 			return fmt.Errorf("%s has no agent: %+v", name, v.Status.Conditions)

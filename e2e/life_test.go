@@ -27,7 +27,7 @@ func TestAVMIBootsServesAndPowersOff(t *testing.T) {
 		"runcmd:",
 		"- nslookup kubernetes.default.svc.cluster.local > /www/.names 2>&1; mv /www/.names /www/names",
 	)))
-	v := s.awaitPhase("web", vmi.Running)
+	v := s.awaitPhase("web", vmi.PhaseRunning)
 	require.Equal(t, corev1.ConditionTrue, v.Status.Condition(vmi.ConditionReady).Status)
 	require.Len(t, v.Status.Interfaces, 1)
 	require.Equal(t, s.pod(v).Status.PodIP, v.Status.Interfaces[0].IP)
@@ -97,7 +97,7 @@ func TestEveryLegalNameRuns(t *testing.T) {
 	}
 	require.Len(t, all[3].Name, 253)
 	for _, v := range all {
-		s.awaitPhase(v.Name, vmi.Running)
+		s.awaitPhase(v.Name, vmi.PhaseRunning)
 		s.awaitEvent(v, "Started")
 	}
 	s.awaitConsole(all[3], ready)
@@ -117,7 +117,7 @@ func TestAGuestThatIgnoresThePowerButtonIsSwitchedOffAfterItsGracePeriod(t *test
 		"- path: /etc/podvisor-guest/ignore-power-button",
 		"  content: please",
 	), vmitest.WithGracePeriod(3)))
-	s.awaitPhase("deaf", vmi.Running)
+	s.awaitPhase("deaf", vmi.PhaseRunning)
 	s.awaitConsole(v, ready)
 	onNode := s.traces(v)
 	console := s.keepConsole(v)
@@ -131,7 +131,7 @@ func TestAGuestThatPowersItselfOffSucceeds(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	s.create(guest("brief", cloudConfig("runcmd:", "- poweroff")))
-	v := s.awaitPhase("brief", vmi.Succeeded)
+	v := s.awaitPhase("brief", vmi.PhaseSucceeded)
 	eventually(t, soon, func() error { return podIn(s.pod(v), corev1.PodSucceeded) })
 	require.Contains(t, s.console(v), "powering off", "the log is there after the end")
 	s.delete("brief")
@@ -142,9 +142,9 @@ func TestAVMIWhoseQEMUIsKilledFails(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	s.create(guest("doomed", cloudConfig("hostname: doomed")))
-	v := s.awaitPhase("doomed", vmi.Running)
+	v := s.awaitPhase("doomed", vmi.PhaseRunning)
 	s.traces(v).kill("qemu-system")
-	v = s.awaitPhase("doomed", vmi.Failed)
+	v = s.awaitPhase("doomed", vmi.PhaseFailed)
 	require.NotEmpty(t, v.Status.Reason)
 	eventually(t, soon, func() error { return podIn(s.pod(v), corev1.PodFailed) })
 	s.delete("doomed")
@@ -167,7 +167,7 @@ func TestABridgedGuestHasTheAddressOfItsPod(t *testing.T) {
 	v.Spec.Domain.Devices.Interfaces, v.Spec.Networks = nil, nil
 	vmitest.WithBridge("default")(v)
 	s.create(v)
-	v = s.awaitPhase("bridged", vmi.Running)
+	v = s.awaitPhase("bridged", vmi.PhaseRunning)
 	ip := s.pod(v).Status.PodIP
 	require.Equal(t, ip, v.Status.Interfaces[0].IP)
 	require.Contains(t, s.awaitConsole(v, ready), ip)

@@ -88,7 +88,7 @@ func TestGuestsOfTwoNodesReachEachOtherOnTheNetworksOfMultusAsSoonAsTheyAreDefin
 	s.define(documentedLAN(t), addressed("addressed", "192.168.78.0/24", "192.168.78.10"), definition("macvlan", `"type": "macvlan", "master": "br1", "mode": "bridge"`))
 	right := s.create(onNetworks("right", nodes[1], 20, 10, elsewhere.name+"/addressed"))
 	for _, v := range []*vmi.VirtualMachineInstance{left, right} {
-		v = s.awaitPhase(v.Name, vmi.Running)
+		v = s.awaitPhase(v.Name, vmi.PhaseRunning)
 		require.Nil(t, v.Status.Condition(vmi.ConditionSynchronized))
 		require.Len(t, v.Status.Interfaces, 4)
 		require.Regexp(t, "^domain(, guest-agent)?$", v.Status.Interfaces[0].InfoSource)
@@ -123,7 +123,7 @@ func TestADefaultNetworkOfMultusTakesThePlaceOfTheClustersBesideALinkThatIsDown(
 	v.Spec.Networks[0] = vmi.Network{Name: "default", NetworkSource: vmi.NetworkSource{Multus: &vmi.MultusNetwork{NetworkName: s.name + "/first", Default: true}}}
 	v.Spec.Domain.Devices.Interfaces[0].InterfaceBinding = vmi.InterfaceBinding{Bridge: &vmi.InterfaceBridge{}}
 	s.create(v)
-	v = s.awaitPhase(v.Name, vmi.Running)
+	v = s.awaitPhase(v.Name, vmi.PhaseRunning)
 	i := v.Status.Interfaces[0]
 	require.Equal(t, "eth0", i.PodInterfaceName)
 	require.Equal(t, s.pod(v).Status.PodIP, i.IP)

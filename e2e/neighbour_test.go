@@ -79,7 +79,7 @@ func TestAttackABridgedGuestDoesNotGetTheAddressOfAnotherPod(t *testing.T) {
 	v.Spec.Domain.Devices.Interfaces, v.Spec.Networks = nil, nil
 	vmitest.WithBridge("default")(v)
 	s.create(v)
-	v = s.awaitPhase("thief", vmi.Running)
+	v = s.awaitPhase("thief", vmi.PhaseRunning)
 	for began := time.Now(); ; {
 		// A page that the guest serves would come while it sends.
 		got, err := observer.fetch(page)
@@ -122,7 +122,7 @@ func TestAttackARoutedGuestDoesNotForgeAddressesOrReachItsPod(t *testing.T) {
 	v.Spec.Domain.Devices.Interfaces, v.Spec.Networks = nil, nil
 	vmitest.WithMasquerade("default", vmi.Port{Port: 80})(v)
 	s.create(v)
-	v = s.awaitPhase("forger", vmi.Running)
+	v = s.awaitPhase("forger", vmi.PhaseRunning)
 	n := s.traces(v)
 	wire := networktest.Watch(t, n.namespace(""), "cni0")
 	pod := n.namespace(n.launcher())

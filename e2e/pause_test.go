@@ -41,7 +41,7 @@ func (s space) awaitPaused(name string, want bool) *vmi.VirtualMachineInstance {
 	eventually(s.t, long, func() error {
 		v = s.get(name)
 		p, r := v.Status.Condition(vmi.ConditionPaused), v.Status.Condition(vmi.ConditionReady)
-		if (p != nil) != want || r == nil || (r.Status == corev1.ConditionTrue) == want || v.Status.Phase != vmi.Running {
+		if (p != nil) != want || r == nil || (r.Status == corev1.ConditionTrue) == want || v.Status.Phase != vmi.PhaseRunning {
 			return fmt.Errorf("%s is %s with the conditions %+v", name, v.Status.Phase, v.Status.Conditions)
 		}
 		return nil

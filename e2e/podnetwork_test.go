@@ -56,7 +56,7 @@ func (s space) startEnds() ends {
 		name string
 		end  *end
 	}{{"near", &e.near}, {"far", &e.far}, {"bridged", &e.bridged}} {
-		*g.end = s.endOf(g.name, s.pod(s.awaitPhase(g.name, vmi.Running)))
+		*g.end = s.endOf(g.name, s.pod(s.awaitPhase(g.name, vmi.PhaseRunning)))
 	}
 	// The guests have no client for DHCPv6. The default route is of the advertisements.
 	for _, g := range []end{e.near, e.far} {

@@ -34,7 +34,7 @@ func (s space) awaitReadiness(name string, want corev1.ConditionStatus) {
 	eventually(s.t, long, func() error {
 		v := s.get(name)
 		c := v.Status.Condition(vmi.ConditionReady)
-		if v.Status.Phase != vmi.Running || c == nil || c.Status != want {
+		if v.Status.Phase != vmi.PhaseRunning || c == nil || c.Status != want {
 			return fmt.Errorf("%s is %s with the conditions %+v", name, v.Status.Phase, v.Status.Conditions)
 		}
 		for _, p := range s.pod(v).Status.Conditions {
@@ -65,7 +65,7 @@ func TestAReadinessProbeFollowsTheAnswersOfItsGuest(t *testing.T) {
 	probed("tcp", vmi.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(8081)}}, vmitest.WithBridge("default"))
 	probed("exec", vmi.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"sh", "-c", `for f in $(ls /run/ready); do exit 0; done; exit 7`}}}, vmitest.WithMasquerade("default"))
 	for _, tt := range []struct{ name, up, down string }{{"http", "up", "down"}, {"tcp", "serve", "end"}, {"exec", "up", "down"}} {
-		v := s.awaitPhase(tt.name, vmi.Running)
+		v := s.awaitPhase(tt.name, vmi.PhaseRunning)
 		address := "http://" + s.pod(v).Status.PodIP
 		seen.awaitPage(address)
 		s.awaitReadiness(tt.name, corev1.ConditionFalse)
@@ -87,10 +87,10 @@ func TestALivenessProbeEndsAVMIWhoseAgentIsGone(t *testing.T) {
 	v.Spec.ReadinessProbe = quick(vmi.ProbeHandler{GuestAgentPing: &vmi.GuestAgentPing{}})
 	v.Spec.ReadinessProbe.PeriodSeconds = 15 // the kubelet drops the events of a pod after 25
 	s.create(v)
-	v = s.awaitPhase("alive", vmi.Running)
+	v = s.awaitPhase("alive", vmi.PhaseRunning)
 	s.awaitReadiness("alive", corev1.ConditionTrue)
 	seen.awaitPage("http://" + s.pod(v).Status.PodIP + "/cgi-bin/stop")
-	v = s.awaitPhase("alive", vmi.Succeeded)
+	v = s.awaitPhase("alive", vmi.PhaseSucceeded)
 	eventually(t, soon, func() error {
 		if v = s.get("alive"); v.Status.Reason != "LivenessProbeFailed" {
 			return fmt.Errorf("the VMI has the reason %s", v.Status.Reason)

@@ -37,7 +37,7 @@ func TestAGuestHasTheProcessorThatItsNodeIsLabelledWith(t *testing.T) {
 	}
 	with("missing", "Skylake-Server")
 	v := with("named", "Westmere")
-	s.awaitPhase(v.Name, vmi.Running)
+	s.awaitPhase(v.Name, vmi.PhaseRunning)
 	console := s.awaitConsole(v, "processor: ")
 	require.Contains(t, console, "processor: Westmere")
 	require.Contains(t, console, ", 1 of it, avx 0, memory ")
@@ -75,7 +75,7 @@ func TestAGuestHasACPUOfItsNodeForItself(t *testing.T) {
 	v := guest("alone", cloudConfig("hostname: alone"), onNode("n2"), vmitest.WithMemory("128Mi"), vmitest.WithGracePeriod(1))
 	v.Spec.Domain.CPU = &vmi.CPU{Cores: 1, DedicatedCPUPlacement: true}
 	s.create(v)
-	v = s.awaitPhase("alone", vmi.Running)
+	v = s.awaitPhase("alone", vmi.PhaseRunning)
 	p := s.pod(v)
 	require.Equal(t, "true", p.Spec.NodeSelector[vmi.CPUManagerLabel])
 	require.Equal(t, corev1.PodQOSGuaranteed, p.Status.QOSClass)

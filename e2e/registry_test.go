@@ -124,7 +124,7 @@ func TestPodsPullTheirImagesAnewFromARegistryThatAsksWhoItIs(t *testing.T) {
 	}
 	runs := func(v *vmi.VirtualMachineInstance, words, launcher string) {
 		t.Helper()
-		s.awaitPhase(v.Name, vmi.Running)
+		s.awaitPhase(v.Name, vmi.PhaseRunning)
 		s.awaitConsole(v, words)
 		p := s.pod(v)
 		require.Equal(t, at("virt-launcher"), p.Spec.Containers[0].Image)

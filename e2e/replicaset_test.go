@@ -179,7 +179,7 @@ func TestASetOfABrokenTemplateTriesOneVMIAtATime(t *testing.T) {
 		for _, v := range all {
 			switch {
 			case v.Annotations[replicaset.FailuresAnnotation] == "":
-			case v.Status.Phase == vmi.Failed:
+			case v.Status.Phase == vmi.PhaseFailed:
 				failed++
 			default:
 				trying++

@@ -75,7 +75,7 @@ func undisturbed(t *testing.T, component, object string) {
 	}
 
 	another := s.create(guest("another", cloudConfig("hostname: another")))
-	s.awaitPhase("another", vmi.Running)
+	s.awaitPhase("another", vmi.PhaseRunning)
 	s.delete("another")
 	s.awaitGone(another)
 	s.delete("steady")
@@ -180,7 +180,7 @@ func TestContainerDisksAreCopiedWhereTheClusterHasNoImageVolumes(t *testing.T) {
 	t.Cleanup(func() { s.configureController("CONTAINER_DISKS", "") })
 	s.controllers()
 	v := s.create(guest("copied", cloudConfig("hostname: copied")))
-	s.awaitPhase("copied", vmi.Running)
+	s.awaitPhase("copied", vmi.PhaseRunning)
 	p := s.pod(v)
 	require.NotEmpty(t, p.Spec.InitContainers)
 	for _, vol := range p.Spec.Volumes {
@@ -210,7 +210,7 @@ func (s space) configureController(setting, value string) {
 func TestAnEvictionIsAnsweredWhileTheControllersMove(t *testing.T) {
 	s := newSpace(t)
 	s.create(guest("stays", cloudConfig("hostname: stays"), strategy(vmi.EvictionLiveMigrate)))
-	v := s.awaitPhase("stays", vmi.Running)
+	v := s.awaitPhase("stays", vmi.PhaseRunning)
 	pods := world.kube.CoreV1().Pods(install.Namespace)
 	_, controllers := s.controllers()
 	tried, granted := s.tryEvictions(v, func() {

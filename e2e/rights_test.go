@@ -117,7 +117,7 @@ func TestTheComponentsUseEveryRightThatTheyHave(t *testing.T) {
 	s := newSpace(t)
 	s.create(guest("rights", cloudConfig("hostname: rights")))
 	s.useBothKinds(s.editor())
-	v := s.awaitPhase("rights", vmi.Running)
+	v := s.awaitPhase("rights", vmi.PhaseRunning)
 	s.delete("rights")
 	s.awaitGone(v)
 	all, has := granted(t), used(t)

@@ -73,8 +73,8 @@ func TestAGuestWhoseVMICannotBeDecodedRunsOn(t *testing.T) {
 	require.Equal(t, "virt-handler", e.Source.Component)
 
 	s.create(guest("other", cloudConfig("hostname: other")))
-	s.awaitPhase("other", vmi.Running)
-	require.Equal(t, vmi.Running, get().Status.Phase)
+	s.awaitPhase("other", vmi.PhaseRunning)
+	require.Equal(t, vmi.PhaseRunning, get().Status.Phase)
 	now := s.pod(v)
 	require.Equal(t, p.UID, now.UID)
 	require.Nil(t, now.DeletionTimestamp)
@@ -83,7 +83,7 @@ func TestAGuestWhoseVMICannotBeDecodedRunsOn(t *testing.T) {
 	require.Contains(t, s.kubectl("get", "vmi"), "odd")
 	s.kubectl("delete", "vmi", "odd", "--timeout=60s")
 	s.awaitGone(v)
-	require.Equal(t, vmi.Running, s.get("other").Status.Phase)
+	require.Equal(t, vmi.PhaseRunning, s.get("other").Status.Phase)
 	_, err := world.vmis.VirtualMachineInstances(s.name).List(t.Context(), metav1.ListOptions{})
 	require.False(t, errors.Is(err, vmi.ErrUnreadable), "%v", err)
 }

@@ -180,7 +180,7 @@ func (s space) startsWhileBothRun(to side) {
 		for i := range 3 {
 			name := fmt.Sprintf("mixed-%d-%d", tries, i)
 			v := s.create(guest(name, cloudConfig("hostname: "+name), vmitest.WithGracePeriod(0)))
-			s.awaitPhase(name, vmi.Running)
+			s.awaitPhase(name, vmi.PhaseRunning)
 			for _, e := range s.events(v) {
 				require.False(s.t, e.Type == corev1.EventTypeWarning && !strings.Contains(e.Message, "another build of virt-controller"), "%s: %s", e.Reason, e.Message)
 			}

@@ -433,7 +433,7 @@ func virtctlReboot(t *testing.T, c virtctl) {
 }
 
 func virtctlBare(t *testing.T, c virtctl) {
-	c.awaitPhase("bare", vmi.Running)
+	c.awaitPhase("bare", vmi.PhaseRunning)
 	began := time.Now()
 	c.refuses("No serial consoles are present.", "console", "bare")
 	require.Less(t, time.Since(began), soon, "it is not waited for")

@@ -84,7 +84,7 @@ func (s space) next(name string, before types.UID) *vmi.VirtualMachineInstance {
 	eventually(s.t, long, func() error {
 		var err error
 		v, err = world.vmis.VirtualMachineInstances(s.name).Get(s.t.Context(), name, metav1.GetOptions{})
-		if err == nil && (v.UID == before || v.Status.Phase != vmi.Running) {
+		if err == nil && (v.UID == before || v.Status.Phase != vmi.PhaseRunning) {
 			err = fmt.Errorf("VMI %s is still %s or %s", name, v.UID, v.Status.Phase)
 		}
 		return err
@@ -182,22 +182,22 @@ func TestAVMOfEachRunStrategyStartsEndsAndStopsAsItSays(t *testing.T) {
 			first := s.next(name, "")
 			s.powerOff(first)
 			s.awaitPrintable(name, vmi.StatusStopped)
-			require.Equal(s.t, first.UID, s.awaitPhase(name, vmi.Succeeded).UID, "it is kept")
+			require.Equal(s.t, first.UID, s.awaitPhase(name, vmi.PhaseSucceeded).UID, "it is kept")
 			s.ask(name, start)
 			second := s.next(name, first.UID)
 			crash(s, second)
-			require.Equal(s.t, second.UID, s.awaitPhase(name, vmi.Failed).UID, "it is kept")
+			require.Equal(s.t, second.UID, s.awaitPhase(name, vmi.PhaseFailed).UID, "it is kept")
 			s.awaitPrintable(name, vmi.StatusStopped)
 		},
 		vmi.RunOnce: func(s space, name string) {
 			first := s.next(name, "")
 			s.powerOff(first)
-			require.Equal(s.t, first.UID, s.awaitPhase(name, vmi.Succeeded).UID, "it is kept")
+			require.Equal(s.t, first.UID, s.awaitPhase(name, vmi.PhaseSucceeded).UID, "it is kept")
 			s.awaitPrintable(name, vmi.StatusStopped)
 			s.kubectl("delete", "vmi", name)
 			second := s.next(name, first.UID)
 			crash(s, second)
-			require.Equal(s.t, second.UID, s.awaitPhase(name, vmi.Failed).UID, "it is kept")
+			require.Equal(s.t, second.UID, s.awaitPhase(name, vmi.PhaseFailed).UID, "it is kept")
 			s.awaitPrintable(name, vmi.StatusStopped)
 		},
 	} {
@@ -255,7 +255,7 @@ func TestRunningVMsAreEditedRestartedAndDeletedInEveryWay(t *testing.T) {
 		_, err := world.vmis.VirtualMachineInstances(s.name).Get(t.Context(), name, metav1.GetOptions{})
 		require.True(t, apierrors.IsNotFound(err), "%s: %v", name, err)
 	}
-	left := s.awaitPhase("orphan", vmi.Running)
+	left := s.awaitPhase("orphan", vmi.PhaseRunning)
 	require.Equal(t, before["orphan"].UID, left.UID)
 	require.Empty(t, left.OwnerReferences)
 

@@ -60,7 +60,7 @@ func TestAGuestReadsFilesAndLosesWhatItWritesToEphemeralDisks(t *testing.T) {
 	s.claim("claim-base", "16Mi", corev1.PersistentVolumeFilesystem, nil)
 	s.claim("claim-block", "16Mi", corev1.PersistentVolumeBlock, nil)
 	writer := s.create(guest("writer", onClaims, withClaim("claim-base"), withClaim("claim-block"), vmitest.WithGracePeriod(1)))
-	s.awaitPhase("writer", vmi.Running)
+	s.awaitPhase("writer", vmi.PhaseRunning)
 	s.awaitConsole(writer, "claims are written")
 
 	above := func(claim string) vmi.VolumeSource {

@@ -49,7 +49,7 @@ func TestTheAgentHasConditions(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			v := instance(vmi.Running)
+			v := instance(vmi.PhaseRunning)
 			v.Status.Conditions = append(v.Status.Conditions, tt.before...)
 			st := state(tt.phase)
 			st.Agent = tt.agent
@@ -110,7 +110,7 @@ func TestTheCredentialsHaveACondition(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			v := instance(vmi.Running)
+			v := instance(vmi.PhaseRunning)
 			if tt.before != nil {
 				v.Status.Conditions = append(v.Status.Conditions, *tt.before)
 			}
@@ -127,7 +127,7 @@ func TestTheCredentialsHaveACondition(t *testing.T) {
 
 func TestAFreezeIsOneWriteAndAThawIsOne(t *testing.T) {
 	t.Parallel()
-	v := instance(vmi.Running)
+	v := instance(vmi.PhaseRunning)
 	st := state(protocol.Running)
 	st.Agent = &protocol.Agent{Version: "7.2.22"}
 	step := func(frozen bool) vmi.VirtualMachineInstanceStatus {

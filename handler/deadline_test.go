@@ -16,7 +16,7 @@ import (
 // since makes the VMI Scheduled for d.
 func since(d time.Duration) vmitest.Option {
 	return func(v *vmi.VirtualMachineInstance) {
-		v.Status.PhaseTransitionTimestamps = []vmi.PhaseTransitionTimestamp{{Phase: vmi.Scheduled, PhaseTransitionTimestamp: metav1.NewTime(now.Add(-d))}}
+		v.Status.PhaseTransitionTimestamps = []vmi.PhaseTransitionTimestamp{{Phase: vmi.PhaseScheduled, PhaseTransitionTimestamp: metav1.NewTime(now.Add(-d))}}
 	}
 }
 
@@ -34,41 +34,41 @@ func TestAGuestThatDoesNotStartFailsAtTheDeadline(t *testing.T) {
 		message string
 		actions func(*vmi.VirtualMachineInstance) []Action
 	}{
-		{"a launcher that does not answer", instance(vmi.Scheduled, old), nil, nil,
+		{"a launcher that does not answer", instance(vmi.PhaseScheduled, old), nil, nil,
 			vmi.ReasonLauncherUnresponsive, "The guest did not start within 3m0s: the launcher does not answer", nil},
-		{"a launcher that did answer until a moment ago", instance(vmi.Scheduled, old), nil, func(s *Session) { s.Since = now.Add(-time.Second) }, "", "", nil},
-		{"a launcher that does not answer, before the deadline", instance(vmi.Scheduled, since(2*time.Minute)), nil, nil, "", "", nil},
-		{"a network that cannot be bound", instance(vmi.Scheduled, old), state(protocol.Waiting), func(s *Session) {
+		{"a launcher that did answer until a moment ago", instance(vmi.PhaseScheduled, old), nil, func(s *Session) { s.Since = now.Add(-time.Second) }, "", "", nil},
+		{"a launcher that does not answer, before the deadline", instance(vmi.PhaseScheduled, since(2*time.Minute)), nil, nil, "", "", nil},
+		{"a network that cannot be bound", instance(vmi.PhaseScheduled, old), state(protocol.Waiting), func(s *Session) {
 			s.Network, s.Put, s.Finding = nil, nil, &vmi.Finding{Reason: ReasonNetworkFailed, Message: "no such link"}
 		}, ReasonNetworkFailed, "The guest did not start within 3m0s: no such link", func(v *vmi.VirtualMachineInstance) []Action {
 			d := desired(v, 2, &protocol.Stop{})
 			d.Interfaces = nil
 			return []Action{Put{*d}}
 		}},
-		{"a launcher that refuses", instance(vmi.Scheduled, old), state(protocol.Waiting), func(s *Session) {
+		{"a launcher that refuses", instance(vmi.PhaseScheduled, old), state(protocol.Waiting), func(s *Session) {
 			s.Put, s.Finding = nil, &vmi.Finding{Reason: ReasonLauncherRefuses, Message: "no"}
 		}, ReasonLauncherRefuses, "The guest did not start within 3m0s: no", stop},
-		{"a start that is tried again", instance(vmi.Scheduled, old), &protocol.State{Phase: protocol.Starting, Finding: finding}, nil,
+		{"a start that is tried again", instance(vmi.PhaseScheduled, old), &protocol.State{Phase: protocol.Starting, Finding: finding}, nil,
 			"NoDisk", "The guest did not start within 3m0s: the image is missing", stop},
-		{"a launcher that only waits", instance(vmi.Scheduled, old), state(protocol.Waiting), nil,
+		{"a launcher that only waits", instance(vmi.PhaseScheduled, old), state(protocol.Waiting), nil,
 			ReasonStartTimeout, "The guest did not start within 3m0s: the launcher reports phase Waiting and no cause", stop},
-		{"a launcher that only starts", instance(vmi.Scheduled, old), state(protocol.Starting), nil,
+		{"a launcher that only starts", instance(vmi.PhaseScheduled, old), state(protocol.Starting), nil,
 			ReasonStartTimeout, "The guest did not start within 3m0s: the launcher reports phase Starting and no cause", stop},
-		{"a finding of before the connection was made again", instance(vmi.Scheduled, old, withCondition(vmi.Condition{
+		{"a finding of before the connection was made again", instance(vmi.PhaseScheduled, old, withCondition(vmi.Condition{
 			Type: vmi.ConditionSynchronized, Status: corev1.ConditionFalse, Reason: ReasonNetworkFailed, Message: "no such link",
 		})), state(protocol.Waiting), nil, ReasonNetworkFailed, "The guest did not start within 3m0s: no such link", stop},
-		{"a launcher that only starts, before the deadline", instance(vmi.Scheduled, since(2*time.Minute)), state(protocol.Starting), nil, "", "", nil},
-		{"a guest that is stopping has the deadline of its stop", instance(vmi.Scheduled, old), state(protocol.Stopping), nil, "", "", nil},
-		{"a VMI that is being deleted is virt-controller's to end", instance(vmi.Scheduled, old, deleted), nil, nil, "", "", nil},
-		{"a guest that runs", instance(vmi.Scheduled, old), state(protocol.Running), nil, "", "", nil},
-		{"a guest that ran and whose launcher does not answer", instance(vmi.Running, old), nil, nil, "", "", nil},
-		{"a guest that ran and whose launcher reports a finding", instance(vmi.Running, old), &protocol.State{Phase: protocol.Starting, Finding: finding}, nil, "", "", nil},
-		{"a handler that has just started", instance(vmi.Scheduled, old), state(protocol.Starting), func(s *Session) { s.Began = now.Add(-time.Second) }, "", "", nil},
-		{"a handler that has just started and gets no answer", instance(vmi.Scheduled, old), nil, func(s *Session) { s.Began = now.Add(-10 * time.Second) }, "", "", nil},
-		{"a status without times, soon", instance(vmi.Scheduled), state(protocol.Starting), nil, "", "", nil},
-		{"a status without times, late", instance(vmi.Scheduled), state(protocol.Starting), func(s *Session) { s.Began = now.Add(-StartDeadline) },
+		{"a launcher that only starts, before the deadline", instance(vmi.PhaseScheduled, since(2*time.Minute)), state(protocol.Starting), nil, "", "", nil},
+		{"a guest that is stopping has the deadline of its stop", instance(vmi.PhaseScheduled, old), state(protocol.Stopping), nil, "", "", nil},
+		{"a VMI that is being deleted is virt-controller's to end", instance(vmi.PhaseScheduled, old, deleted), nil, nil, "", "", nil},
+		{"a guest that runs", instance(vmi.PhaseScheduled, old), state(protocol.Running), nil, "", "", nil},
+		{"a guest that ran and whose launcher does not answer", instance(vmi.PhaseRunning, old), nil, nil, "", "", nil},
+		{"a guest that ran and whose launcher reports a finding", instance(vmi.PhaseRunning, old), &protocol.State{Phase: protocol.Starting, Finding: finding}, nil, "", "", nil},
+		{"a handler that has just started", instance(vmi.PhaseScheduled, old), state(protocol.Starting), func(s *Session) { s.Began = now.Add(-time.Second) }, "", "", nil},
+		{"a handler that has just started and gets no answer", instance(vmi.PhaseScheduled, old), nil, func(s *Session) { s.Began = now.Add(-10 * time.Second) }, "", "", nil},
+		{"a status without times, soon", instance(vmi.PhaseScheduled), state(protocol.Starting), nil, "", "", nil},
+		{"a status without times, late", instance(vmi.PhaseScheduled), state(protocol.Starting), func(s *Session) { s.Began = now.Add(-StartDeadline) },
 			ReasonStartTimeout, "The guest did not start within 3m0s: the launcher reports phase Starting and no cause", stop},
-		{"a status with a time in the future", instance(vmi.Scheduled, since(-time.Hour)), state(protocol.Starting), func(s *Session) { s.Began = now.Add(-StartDeadline) },
+		{"a status with a time in the future", instance(vmi.PhaseScheduled, since(-time.Hour)), state(protocol.Starting), func(s *Session) { s.Began = now.Add(-StartDeadline) },
 			ReasonStartTimeout, "The guest did not start within 3m0s: the launcher reports phase Starting and no cause", stop},
 	}
 	for _, tt := range tests {
@@ -84,7 +84,7 @@ func TestAGuestThatDoesNotStartFailsAtTheDeadline(t *testing.T) {
 				require.False(t, p.Status.Phase.Final())
 				return
 			}
-			require.Equal(t, vmi.Failed, p.Status.Phase)
+			require.Equal(t, vmi.PhaseFailed, p.Status.Phase)
 			require.Equal(t, tt.reason, p.Status.Reason)
 			ready := p.Status.Condition(vmi.ConditionReady)
 			require.Equal(t, vmi.ReasonGuestNotRunning, ready.Reason)
@@ -105,7 +105,7 @@ func TestRechecksAloneEndAVMIWhoseLauncherNeverAnswers(t *testing.T) {
 	for name, phase := range map[string]*protocol.State{"it does not answer": nil, "it waits": state(protocol.Waiting), "it starts": state(protocol.Starting)} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			v := instance(vmi.Scheduled, since(time.Second))
+			v := instance(vmi.PhaseScheduled, since(time.Second))
 			o := observed(v, nil)
 			o.Now = now
 			decisions := 0
@@ -123,7 +123,7 @@ func TestRechecksAloneEndAVMIWhoseLauncherNeverAnswers(t *testing.T) {
 				decisions++
 				require.Less(t, decisions, 10, "no polling")
 			}
-			require.Equal(t, vmi.Failed, o.Instance.Status.Phase)
+			require.Equal(t, vmi.PhaseFailed, o.Instance.Status.Phase)
 			require.LessOrEqual(t, o.Now.Sub(now), StartDeadline+SilenceDelay)
 		})
 	}

@@ -94,8 +94,8 @@ func TestActions(t *testing.T) {
 		v.Status.NodeName = "n2"
 		v.Status.ActivePods["pod-2"] = "n2"
 	}
-	scheduled, runs, ends := instance(vmi.Scheduled), instance(vmi.Running), instance(vmi.Running, deleted)
-	atOnce := instance(vmi.Running, deleted, func(v *vmi.VirtualMachineInstance) { v.Spec.TerminationGracePeriodSeconds = new(int64) })
+	scheduled, runs, ends := instance(vmi.PhaseScheduled), instance(vmi.PhaseRunning), instance(vmi.PhaseRunning, deleted)
+	atOnce := instance(vmi.PhaseRunning, deleted, func(v *vmi.VirtualMachineInstance) { v.Spec.TerminationGracePeriodSeconds = new(int64) })
 	tests := []struct {
 		name    string
 		v       *vmi.VirtualMachineInstance
@@ -104,17 +104,17 @@ func TestActions(t *testing.T) {
 	}{
 		{"the session of a VMI that is gone is ended", nil, &Session{}, []Action{Disconnect{}}},
 		{"a VMI that is gone and has no session needs nothing", nil, nil, nil},
-		{"a VMI that is not handed over is virt-controller's", instance(vmi.Scheduling), nil, nil},
-		{"a VMI without a pod is virt-controller's", instance(vmi.Scheduled, func(v *vmi.VirtualMachineInstance) { v.Status.ActivePods = nil }), nil, nil},
+		{"a VMI that is not handed over is virt-controller's", instance(vmi.PhaseScheduling), nil, nil},
+		{"a VMI without a pod is virt-controller's", instance(vmi.PhaseScheduled, func(v *vmi.VirtualMachineInstance) { v.Status.ActivePods = nil }), nil, nil},
 		{"a VMI that was handed over is connected to", scheduled, nil, []Action{Connect{pod}}},
 		{"a running VMI is connected to after a restart", runs, nil, []Action{Connect{pod}}},
-		{"a VMI that ended is not connected to", instance(vmi.Succeeded), nil, nil},
-		{"the session of a VMI that ended is ended", instance(vmi.Failed), &Session{}, []Action{Disconnect{}}},
-		{"a VMI whose pods are on other nodes is not connected to", instance(vmi.Running, func(v *vmi.VirtualMachineInstance) {
+		{"a VMI that ended is not connected to", instance(vmi.PhaseSucceeded), nil, nil},
+		{"the session of a VMI that ended is ended", instance(vmi.PhaseFailed), &Session{}, []Action{Disconnect{}}},
+		{"a VMI whose pods are on other nodes is not connected to", instance(vmi.PhaseRunning, func(v *vmi.VirtualMachineInstance) {
 			v.Status.NodeName, v.Status.ActivePods = "n2", map[types.UID]string{"pod-2": "n2"}
 		}), nil, nil},
-		{"a pod without a role is not connected to", instance(vmi.Running, elsewhere), nil, nil},
-		{"the session with a pod that has no role is ended", instance(vmi.Running, elsewhere), in(state(protocol.Waiting), nil, nil), []Action{Disconnect{}}},
+		{"a pod without a role is not connected to", instance(vmi.PhaseRunning, elsewhere), nil, nil},
+		{"the session with a pod that has no role is ended", instance(vmi.PhaseRunning, elsewhere), in(state(protocol.Waiting), nil, nil), []Action{Disconnect{}}},
 		{"a launcher that does not answer is waited for", scheduled, in(nil, nil, nil), nil},
 		{"the network is bound before the VMI is put", scheduled, in(state(protocol.Waiting), nil, nil), []Action{BindNetwork{}}},
 		{"the VMI is put when the network is bound", scheduled, in(state(protocol.Waiting), bound, nil), []Action{put(desired(scheduled, 0, nil))}},
@@ -128,8 +128,8 @@ func TestActions(t *testing.T) {
 			[]Action{put(desired(atOnce, 0, &protocol.Stop{})), Emit{normal(EventShuttingDown, "The guest is switched off: its grace period is 0 seconds")}}},
 		{"a deleted VMI is stopped once", ends, in(state(protocol.Stopping), bound, desired(ends, 7, grace)), nil},
 		{"a stop after a restart has no event", ends, in(state(protocol.Stopping), nil, nil), []Action{put(unbound(desired(ends, 0, grace)))}},
-		{"a VMI that is deleted before it started needs no network", instance(vmi.Scheduled, deleted), in(state(protocol.Starting), nil, nil),
-			[]Action{put(unbound(desired(instance(vmi.Scheduled, deleted), 0, grace))), shuttingDown}},
+		{"a VMI that is deleted before it started needs no network", instance(vmi.PhaseScheduled, deleted), in(state(protocol.Starting), nil, nil),
+			[]Action{put(unbound(desired(instance(vmi.PhaseScheduled, deleted), 0, grace))), shuttingDown}},
 		{"an end is only reported", ends, in(state(protocol.Ended), nil, nil), nil},
 	}
 	for _, tt := range tests {
@@ -159,15 +159,15 @@ func TestTheRoleOfAPodFollowsFromTheStatus(t *testing.T) {
 		want []Pod
 	}{
 		"no VMI":                                  {nil, nil},
-		"a VMI that runs here":                    {instance(vmi.Running), active},
-		"one that is not handed over":             {instance(vmi.Scheduling), nil},
-		"one that moves here":                     {instance(vmi.Running, moving), target},
-		"one that moves elsewhere":                {instance(vmi.Running, moving, change(func(m *vmi.MigrationState) { m.TargetNode = "n3" })), nil},
-		"one that has arrived":                    {instance(vmi.Running, moving, arrived), active},
-		"one that was to move here and did not":   {instance(vmi.Running, moving, change(func(m *vmi.MigrationState) { m.Failed = true })), nil},
-		"one that has been here":                  {instance(vmi.Running, moving, change(func(m *vmi.MigrationState) { m.Completed = true })), nil},
-		"one that moves here and has no pod here": {instance(vmi.Running, moving, func(v *vmi.VirtualMachineInstance) { delete(v.Status.ActivePods, pod) }), nil},
-		"one that moves here and has ended":       {instance(vmi.Failed, moving), nil},
+		"a VMI that runs here":                    {instance(vmi.PhaseRunning), active},
+		"one that is not handed over":             {instance(vmi.PhaseScheduling), nil},
+		"one that moves here":                     {instance(vmi.PhaseRunning, moving), target},
+		"one that moves elsewhere":                {instance(vmi.PhaseRunning, moving, change(func(m *vmi.MigrationState) { m.TargetNode = "n3" })), nil},
+		"one that has arrived":                    {instance(vmi.PhaseRunning, moving, arrived), active},
+		"one that was to move here and did not":   {instance(vmi.PhaseRunning, moving, change(func(m *vmi.MigrationState) { m.Failed = true })), nil},
+		"one that has been here":                  {instance(vmi.PhaseRunning, moving, change(func(m *vmi.MigrationState) { m.Completed = true })), nil},
+		"one that moves here and has no pod here": {instance(vmi.PhaseRunning, moving, func(v *vmi.VirtualMachineInstance) { delete(v.Status.ActivePods, pod) }), nil},
+		"one that moves here and has ended":       {instance(vmi.PhaseFailed, moving), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -178,7 +178,7 @@ func TestTheRoleOfAPodFollowsFromTheStatus(t *testing.T) {
 
 func TestATargetIsPreparedAndReportsNothing(t *testing.T) {
 	t.Parallel()
-	v, ends := instance(vmi.Running, moving), instance(vmi.Running, moving, deleted)
+	v, ends := instance(vmi.PhaseRunning, moving), instance(vmi.PhaseRunning, moving, deleted)
 	target := func(v *vmi.VirtualMachineInstance, stop *protocol.Stop) *protocol.Desired {
 		d := desired(v, 7, stop)
 		d.Role = vmi.RoleTarget
@@ -209,8 +209,8 @@ func TestATargetIsPreparedAndReportsNothing(t *testing.T) {
 		"one that claims that the guest crashed": {v, in(&protocol.State{Phase: protocol.Ended, End: &protocol.End{Reason: protocol.Crashed}}, bound, target(v, nil)), nil},
 		"one that claims that the guest runs":    {v, in(state(protocol.Running), bound, target(v, nil)), nil},
 		"one of a VMI that is deleted":           {ends, in(state(protocol.Waiting), bound, target(v, nil)), put(target(ends, &protocol.Stop{}))},
-		"one of a VMI that cannot be decoded":    {instance(vmi.Running, moving, unreadable), in(state(protocol.Waiting), bound, nil), nil},
-		"one that the VMI has arrived at": {instance(vmi.Running, moving, func(v *vmi.VirtualMachineInstance) { v.Status.NodeName = node }),
+		"one of a VMI that cannot be decoded":    {instance(vmi.PhaseRunning, moving, unreadable), in(state(protocol.Waiting), bound, nil), nil},
+		"one that the VMI has arrived at": {instance(vmi.PhaseRunning, moving, func(v *vmi.VirtualMachineInstance) { v.Status.NodeName = node }),
 			in(state(protocol.Running), bound, target(v, nil)), put(desired(v, 7, nil))},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -228,7 +228,7 @@ func TestATargetIsPreparedAndReportsNothing(t *testing.T) {
 func TestAGuestThatMovedAwayEndsNoVMI(t *testing.T) {
 	t.Parallel()
 	leaves := func(m *vmi.MigrationState) *vmi.VirtualMachineInstance {
-		return instance(vmi.Running, func(v *vmi.VirtualMachineInstance) { v.Status.MigrationState = m })
+		return instance(vmi.PhaseRunning, func(v *vmi.VirtualMachineInstance) { v.Status.MigrationState = m })
 	}
 	moved := &protocol.State{Phase: protocol.Ended, End: &protocol.End{Reason: protocol.MovedAway, Message: "the guest runs in another pod"}}
 	for name, tt := range map[string]struct {
@@ -248,7 +248,7 @@ func TestAGuestThatMovedAwayEndsNoVMI(t *testing.T) {
 				require.Equal(t, Plan{}, p)
 				return
 			}
-			require.Equal(t, vmi.Failed, p.Status.Phase)
+			require.Equal(t, vmi.PhaseFailed, p.Status.Phase)
 			require.Equal(t, "MovedAway", p.Status.Reason)
 		})
 	}
@@ -256,7 +256,7 @@ func TestAGuestThatMovedAwayEndsNoVMI(t *testing.T) {
 
 func TestWhatIsDesiredIsPutAgainWhenItChanges(t *testing.T) {
 	t.Parallel()
-	v := instance(vmi.Running)
+	v := instance(vmi.PhaseRunning)
 	debug := config.Launcher{Verbosity: 4}
 	tests := []struct {
 		name   string
@@ -289,7 +289,7 @@ func TestWhatIsDesiredIsPutAgainWhenItChanges(t *testing.T) {
 
 func TestAStopWithNewSettingsIsPutWithoutAnotherEvent(t *testing.T) {
 	t.Parallel()
-	v, grace := instance(vmi.Running, deleted), &protocol.Stop{GracePeriodSeconds: 5}
+	v, grace := instance(vmi.PhaseRunning, deleted), &protocol.Stop{GracePeriodSeconds: 5}
 	s := session(v, state(protocol.Running))
 	s.Put.Stop = grace
 	o := observed(v, s)
@@ -301,7 +301,7 @@ func TestAStopWithNewSettingsIsPutWithoutAnotherEvent(t *testing.T) {
 
 func TestALauncherIsGivenThePlacesOfDisksAndNothingElseOfTheStatus(t *testing.T) {
 	t.Parallel()
-	v := instance(vmi.Running)
+	v := instance(vmi.PhaseRunning)
 	info := &vmi.PersistentVolumeClaimInfo{ClaimName: "data"}
 	v.Status.VolumeStatus = []vmi.VolumeStatus{{Name: "data", PersistentVolumeClaimInfo: info}}
 	s := session(v.DeepCopy(), state(protocol.Running))

@@ -14,7 +14,7 @@ import (
 
 func ExampleDecide() {
 	v := vmitest.New()
-	v.Status.Phase, v.Status.NodeName = vmi.Scheduled, "n1"
+	v.Status.Phase, v.Status.NodeName = vmi.PhaseScheduled, "n1"
 	v.Status.ActivePods = map[types.UID]string{"0e3f8a52": "n1"}
 	o := handler.Observed{Instance: v, Pod: handler.Pods(v, "n1")[0], Node: "n1", Now: time.Now()}
 	fmt.Printf("%T\n", handler.Decide(o).Actions[0])

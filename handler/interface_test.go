@@ -80,7 +80,7 @@ func (overlay) Traits() network.Traits { return network.Traits{Translated: true}
 
 func TestTheAddressesBehindABindingOfAnEmbedderAreItsPods(t *testing.T) {
 	t.Parallel()
-	v := instance(vmi.Running)
+	v := instance(vmi.PhaseRunning)
 	v.Spec.Domain.Devices.Interfaces = []vmi.Interface{{Name: "default", Binding: &vmi.PluginBinding{Name: "overlay"}}}
 	st := state(protocol.Running)
 	st.Interfaces = []protocol.Interface{{Name: "eth0", MAC: "02:00:00:00:00:01", Addresses: []string{"192.0.2.7"}}}

@@ -40,7 +40,7 @@ func deadline(o Observed) time.Time {
 	since := o.Session.Began
 	for _, t := range o.Instance.Status.PhaseTransitionTimestamps {
 		// A time after Began is of a clock that is ahead of this node's.
-		if at := t.PhaseTransitionTimestamp.Time; t.Phase == vmi.Scheduled && at.Before(since) {
+		if at := t.PhaseTransitionTimestamp.Time; t.Phase == vmi.PhaseScheduled && at.Before(since) {
 			since = at
 		}
 	}
@@ -54,7 +54,7 @@ func deadline(o Observed) time.Time {
 // starts says that the VMI has a deadline: its guest was not reported to run. A
 // VMI that is being deleted has another one, which virt-controller keeps.
 func starts(o Observed) bool {
-	return o.Instance.Status.Phase == vmi.Scheduled && o.Instance.DeletionTimestamp == nil && !runs(o)
+	return o.Instance.Status.Phase == vmi.PhaseScheduled && o.Instance.DeletionTimestamp == nil && !runs(o)
 }
 
 // overdue says that the guest has not started by the deadline. It waits for a
@@ -89,6 +89,6 @@ func failStart(o Observed) Plan {
 	if o.Session.State != nil {
 		p.put(o, &protocol.Stop{})
 	}
-	p.finish(o, vmi.Failed, vmi.Finding{Reason: f.Reason, Message: fmt.Sprintf("The guest did not start within %s: %s", StartDeadline, f.Message)})
+	p.finish(o, vmi.PhaseFailed, vmi.Finding{Reason: f.Reason, Message: fmt.Sprintf("The guest did not start within %s: %s", StartDeadline, f.Message)})
 	return p
 }

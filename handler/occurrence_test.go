@@ -54,7 +54,7 @@ func TestWhatAGuestDidIsCounted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			v := instance(vmi.Running, reported(tt.before, nil))
+			v := instance(vmi.PhaseRunning, reported(tt.before, nil))
 			p := Decide(observed(v, session(v, tt.state)))
 			require.Equal(t, tt.reboots, p.Status.GuestReboots)
 			require.Equal(t, tt.panics, p.Status.GuestPanics)
@@ -78,7 +78,7 @@ func TestAGuestThatRebootsAgainAndAgainHasACondition(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			v := instance(vmi.Running)
+			v := instance(vmi.PhaseRunning)
 			v.Status = *Decide(observed(v, session(v, state(protocol.Running)))).Status
 			at, warnings := now, 0
 			look := func(reboots int64) Plan {
@@ -121,7 +121,7 @@ func TestAGuestThatRebootsAgainAndAgainHasACondition(t *testing.T) {
 
 func TestALoopOfRebootsCostsFewWrites(t *testing.T) {
 	t.Parallel()
-	v := instance(vmi.Running)
+	v := instance(vmi.PhaseRunning)
 	v.Status = *Decide(observed(v, session(v, state(protocol.Running)))).Status
 	writes := 0
 	for second := range int64(3600) {
@@ -139,7 +139,7 @@ func TestALoopOfRebootsCostsFewWrites(t *testing.T) {
 
 func TestAGuestThatDidNotBootHasACondition(t *testing.T) {
 	t.Parallel()
-	v := instance(vmi.Running)
+	v := instance(vmi.PhaseRunning)
 	s := state(protocol.Running)
 	s.NotBooted = &vmi.Finding{Reason: protocol.ReasonNothingRead, Message: "nothing was read"}
 	p := Decide(observed(v, session(v, s)))
@@ -147,7 +147,7 @@ func TestAGuestThatDidNotBootHasACondition(t *testing.T) {
 	require.NotNil(t, c)
 	require.Equal(t, corev1.ConditionTrue, c.Status)
 	require.Equal(t, *s.NotBooted, vmi.Finding{Reason: c.Reason, Message: c.Message})
-	require.Equal(t, vmi.Running, p.Status.Phase)
+	require.Equal(t, vmi.PhaseRunning, p.Status.Phase)
 	require.Equal(t, corev1.ConditionTrue, p.Status.Condition(vmi.ConditionReady).Status, "it is a hint")
 	require.Equal(t, []Event{warning(EventNotBooted, "nothing was read")}, p.Events)
 
@@ -162,7 +162,7 @@ func TestAGuestThatDidNotBootHasACondition(t *testing.T) {
 
 func TestASilentGuestIsReadyAndNotSilentlySo(t *testing.T) {
 	t.Parallel()
-	v := instance(vmi.Running)
+	v := instance(vmi.PhaseRunning)
 	s := state(protocol.Running)
 	s.NotBooted = &vmi.Finding{Reason: protocol.ReasonNothingWritten, Message: "nothing was written"}
 	p := Decide(observed(v, session(v, s)))

@@ -44,7 +44,7 @@ func ActivePod(v *vmi.VirtualMachineInstance) types.UID { return podOn(v, v.Stat
 // handedOver says that virt-controller has given the VMI to the handlers, and
 // that it has not ended.
 func handedOver(v *vmi.VirtualMachineInstance) bool {
-	return v.Status.Phase == vmi.Scheduled || v.Status.Phase == vmi.Running
+	return v.Status.Phase == vmi.PhaseScheduled || v.Status.Phase == vmi.PhaseRunning
 }
 
 // podOn is the UID of the VMI's pod on the node. Empty: it has none there. Of

@@ -34,7 +34,7 @@ func everySession(v *vmi.VirtualMachineInstance, f func(*Session)) {
 
 // everything calls f with every combination of what can be observed.
 func everything(f func(Observed)) {
-	for _, phase := range []vmi.Phase{vmi.PhaseUnset, vmi.Pending, vmi.Scheduling, vmi.Scheduled, vmi.Running, vmi.Succeeded, vmi.Failed, vmi.Unknown} {
+	for _, phase := range []vmi.Phase{vmi.PhaseUnset, vmi.PhasePending, vmi.PhaseScheduling, vmi.PhaseScheduled, vmi.PhaseRunning, vmi.PhaseSucceeded, vmi.PhaseFailed, vmi.PhaseUnknown} {
 		for i := range 4 {
 			gone, broken := i&1 != 0, i&2 != 0
 			for _, active := range []string{node, "n2"} {
@@ -102,8 +102,8 @@ func TestEveryPlanIsSound(t *testing.T) {
 				require.Equal(t, vmi.RoleTarget, d.Role, "only the active pod starts a domain")
 			}
 		}
-		if p.Status != nil && o.Session.State == nil && before.Status.Phase == vmi.Running {
-			require.Equal(t, vmi.Running, p.Status.Phase, "a guest that ran does not fail because its launcher does not answer")
+		if p.Status != nil && o.Session.State == nil && before.Status.Phase == vmi.PhaseRunning {
+			require.Equal(t, vmi.PhaseRunning, p.Status.Phase, "a guest that ran does not fail because its launcher does not answer")
 		}
 		if p.Status != nil && foreign(&before.Status) && !p.Status.Phase.Final() {
 			require.Equal(t, before.Status.Condition(vmi.ConditionReady), p.Status.Condition(vmi.ConditionReady), "a foreign reason is kept")
@@ -112,7 +112,7 @@ func TestEveryPlanIsSound(t *testing.T) {
 			require.Zero(t, len(puts)+binds, "what a launcher shall do is not known")
 		}
 		for _, d := range puts {
-			stopped := before.DeletionTimestamp != nil || p.Status != nil && p.Status.Phase == vmi.Failed
+			stopped := before.DeletionTimestamp != nil || p.Status != nil && p.Status.Phase == vmi.PhaseFailed
 			require.Equal(t, stopped, d.Stop != nil, "a VMI is stopped if, and only if, it is deleted or has failed")
 			require.Greater(t, d.Generation, o.Session.Generation)
 		}

@@ -23,7 +23,7 @@ func notReady(reason, message string) vmi.Condition {
 // unresponsive makes a VMI not ready whose launcher does not answer: whether its guest
 // runs is not known. One whose guest has not started is not ready anyway.
 func unresponsive(f vmi.Finding, s *vmi.VirtualMachineInstanceStatus, now metav1.Time) {
-	if s.Phase == vmi.Running && !foreign(s) {
+	if s.Phase == vmi.PhaseRunning && !foreign(s) {
 		s.SetCondition(notReady(f.Reason, "It is not known whether the guest runs: "+f.Message), now)
 	}
 }

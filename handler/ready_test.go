@@ -35,7 +35,7 @@ func TestReadyIsTakenBackOnlyByItsWriter(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			v := instance(vmi.Running, withCondition(vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionFalse, Reason: tt.before}))
+			v := instance(vmi.PhaseRunning, withCondition(vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionFalse, Reason: tt.before}))
 			if tt.before == "" {
 				v.Status.Conditions[0].Status = corev1.ConditionTrue
 			}
@@ -58,7 +58,7 @@ func TestReadyIsTakenBackOnlyByItsWriter(t *testing.T) {
 func TestEveryReasonIsTakenBackByItsOwner(t *testing.T) {
 	t.Parallel()
 	for _, r := range vmi.NotReadyReasons() {
-		v := instance(vmi.Running, withCondition(vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionFalse, Reason: r.Reason}))
+		v := instance(vmi.PhaseRunning, withCondition(vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionFalse, Reason: r.Reason}))
 		s := Decide(observed(v, session(v, state(protocol.Running)))).Status
 		taken := s != nil && s.Condition(vmi.ConditionReady).Status == corev1.ConditionTrue
 		require.Equal(t, r.Owner == vmi.HandlerOwns, taken, r.Reason)
@@ -98,7 +98,7 @@ func TestAPausedGuestHasTheCauseAndTheVolume(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			v := instance(vmi.Running)
+			v := instance(vmi.PhaseRunning)
 			if tt.before != nil {
 				withCondition(*tt.before)(v)
 			}
@@ -119,7 +119,7 @@ func TestAPausedGuestHasTheCauseAndTheVolume(t *testing.T) {
 
 func TestAGuestThatIsStoppedWhileItIsPausedDoesNotBecomeReady(t *testing.T) {
 	t.Parallel()
-	v := instance(vmi.Running)
+	v := instance(vmi.PhaseRunning)
 	paused := Decide(observed(v, session(v, state(protocol.Paused)))).Status
 	require.Equal(t, corev1.ConditionFalse, paused.Condition(vmi.ConditionReady).Status)
 	v.Status = *paused
@@ -130,7 +130,7 @@ func TestAGuestThatIsStoppedWhileItIsPausedDoesNotBecomeReady(t *testing.T) {
 
 func TestAGuestWithAReadinessProbeIsReadyAfterAPauseWhenItsPodIs(t *testing.T) {
 	t.Parallel()
-	v := instance(vmi.Running)
+	v := instance(vmi.PhaseRunning)
 	v.Status = *Decide(observed(v, session(v, state(protocol.Paused)))).Status
 	require.Equal(t, corev1.ConditionTrue, Decide(observed(v, session(v, state(protocol.Running)))).Status.Condition(vmi.ConditionReady).Status, "without a probe at once")
 
@@ -145,7 +145,7 @@ func TestAGuestWithAReadinessProbeIsReadyAfterAPauseWhenItsPodIs(t *testing.T) {
 
 func TestEachIOErrorHasOneEvent(t *testing.T) {
 	t.Parallel()
-	v := instance(vmi.Running)
+	v := instance(vmi.PhaseRunning)
 	failed := &protocol.State{Phase: protocol.Paused, Pause: &protocol.Pause{Cause: protocol.PausedByIOError, Volume: "root"}}
 	var all []string
 	for i, s := range []*protocol.State{state(protocol.Running), failed, failed, state(protocol.Running), failed, failed} {

@@ -45,7 +45,7 @@ func runs(o Observed) bool {
 	case protocol.Running, protocol.Paused:
 		return true
 	case protocol.Stopping:
-		return o.Instance.Status.Phase == vmi.Running
+		return o.Instance.Status.Phase == vmi.PhaseRunning
 	default:
 		return false
 	}
@@ -54,10 +54,10 @@ func runs(o Observed) bool {
 // running is the status of a VMI whose guest runs.
 func (p *Plan) running(o Observed, s *vmi.VirtualMachineInstanceStatus, now metav1.Time) {
 	state := o.Session.State
-	if s.Phase != vmi.Running {
+	if s.Phase != vmi.PhaseRunning {
 		p.Events = append(p.Events, normal(EventStarted, "The guest was started"))
 	}
-	s.SetPhase(vmi.Running, now)
+	s.SetPhase(vmi.PhaseRunning, now)
 	s.Interfaces = interfaces(o.Instance, o.Bindings, linked(o.Session.Network.Interfaces, state.Links), state.Interfaces)
 	s.VolumeStatus = volumes(o.Instance, state.Disks)
 	s.Memory = memory(&o.Instance.Spec.Domain, s.Memory)
@@ -131,9 +131,9 @@ func (p *Plan) ended(o Observed, e *protocol.End) {
 	if e == nil {
 		e = &protocol.End{Reason: protocol.UnknownReason, Message: "The launcher did not report how the guest ended"}
 	}
-	phase, f := vmi.Failed, vmi.Finding{Reason: string(e.Reason), Message: e.Message}
+	phase, f := vmi.PhaseFailed, vmi.Finding{Reason: string(e.Reason), Message: e.Message}
 	if e.Reason.Succeeded() {
-		phase = vmi.Succeeded
+		phase = vmi.PhaseSucceeded
 	}
 	switch {
 	case o.Instance.DeletionTimestamp == nil:
@@ -173,7 +173,7 @@ func (p *Plan) finish(o Observed, phase vmi.Phase, f vmi.Finding) {
 	case o.Instance.DeletionTimestamp != nil:
 		// The user requested the end, so the event is no warning.
 		p.Events = append(p.Events, normal(EventDeleted, f.Message))
-	case phase == vmi.Failed, s.Disrupted():
+	case phase == vmi.PhaseFailed, s.Disrupted():
 		p.Events = append(p.Events, warning(EventStopped, f.Message))
 	default:
 		p.Events = append(p.Events, normal(EventStopped, f.Message))

@@ -18,7 +18,7 @@ import (
 
 func TestRunningIsOneWrite(t *testing.T) {
 	t.Parallel()
-	v := instance(vmi.Scheduled, vmitest.WithCores(2), vmitest.WithMemory("256Mi"))
+	v := instance(vmi.PhaseScheduled, vmitest.WithCores(2), vmitest.WithMemory("256Mi"))
 	v.Status.Conditions = []vmi.Condition{
 		{Type: vmi.ConditionReady, Status: corev1.ConditionFalse, Reason: vmi.ReasonGuestNotRunning},
 		{Type: vmi.ConditionSynchronized, Status: corev1.ConditionFalse, Reason: "Earlier"},
@@ -36,8 +36,8 @@ func TestRunningIsOneWrite(t *testing.T) {
 
 	memory, at := resource.MustParse("256Mi"), metav1.NewTime(now)
 	require.Equal(t, &vmi.VirtualMachineInstanceStatus{
-		Phase:                     vmi.Running,
-		PhaseTransitionTimestamps: []vmi.PhaseTransitionTimestamp{{Phase: vmi.Running, PhaseTransitionTimestamp: at}},
+		Phase:                     vmi.PhaseRunning,
+		PhaseTransitionTimestamps: []vmi.PhaseTransitionTimestamp{{Phase: vmi.PhaseRunning, PhaseTransitionTimestamp: at}},
 		NodeName:                  node,
 		ActivePods:                map[types.UID]string{pod: node},
 		Conditions: []vmi.Condition{
@@ -73,10 +73,10 @@ func TestAttackAGuestWithoutSocketsToItsNodeHasNoNumber(t *testing.T) {
 	for name, on := range map[string]*bool{"not asked for": nil, "switched off": new(false)} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			v := instance(vmi.Scheduled)
+			v := instance(vmi.PhaseScheduled)
 			v.Spec.Domain.Devices.AutoattachVSOCK = on
 			p := Decide(observed(v, session(v, &protocol.State{Phase: protocol.Running, VSOCKCID: 5})))
-			require.Equal(t, vmi.Running, p.Status.Phase)
+			require.Equal(t, vmi.PhaseRunning, p.Status.Phase)
 			require.Nil(t, p.Status.VSOCKCID)
 		})
 	}
@@ -97,21 +97,21 @@ func TestPhases(t *testing.T) {
 		ready  corev1.ConditionStatus
 		event  *Event
 	}{
-		{"a guest that starts does not run", instance(vmi.Scheduled), state(protocol.Starting), vmi.Scheduled, "", "", nil},
-		{"a guest that is paused runs and is not ready", instance(vmi.Running), state(protocol.Paused), vmi.Running, "Paused", corev1.ConditionFalse, nil},
-		{"a guest that is stopping runs", instance(vmi.Running, deleted), state(protocol.Stopping), vmi.Running, "", corev1.ConditionTrue, nil},
-		{"a guest that is stopped before it started never ran", instance(vmi.Scheduled, deleted), state(protocol.Stopping), vmi.Scheduled, "", "", nil},
-		{"a guest that powered off has succeeded", instance(vmi.Running), end(protocol.Shutdown), vmi.Succeeded, "Shutdown", corev1.ConditionFalse, new(normal(EventStopped, off))},
-		{"a guest that crashed has failed, with a warning", instance(vmi.Running), end(protocol.Crashed), vmi.Failed, "Crashed", corev1.ConditionFalse, new(warning(EventStopped, off))},
-		{"a guest that was killed after its deletion has failed, without a warning", instance(vmi.Running, deleted), end(protocol.Killed),
-			vmi.Failed, "GracePeriodExceeded", corev1.ConditionFalse, new(normal(EventDeleted, off))},
-		{"a guest that was stopped before it ran has failed, with a warning", instance(vmi.Scheduled), end(protocol.Cancelled), vmi.Failed, "Cancelled", corev1.ConditionFalse, new(warning(EventStopped, off))},
-		{"a guest whose VMI was deleted before it ran has failed, without a warning", instance(vmi.Scheduled, deleted), end(protocol.Cancelled),
-			vmi.Failed, "Cancelled", corev1.ConditionFalse, new(normal(EventDeleted, "the VMI was deleted before its guest ran"))},
-		{"a domain that cannot be created has failed", instance(vmi.Scheduled), end(protocol.CannotStart), vmi.Failed, "CannotStart", corev1.ConditionFalse, new(warning(EventStopped, off))},
-		{"an end without a reason is a failure", instance(vmi.Running), state(protocol.Ended), vmi.Failed, "Unknown", corev1.ConditionFalse,
+		{"a guest that starts does not run", instance(vmi.PhaseScheduled), state(protocol.Starting), vmi.PhaseScheduled, "", "", nil},
+		{"a guest that is paused runs and is not ready", instance(vmi.PhaseRunning), state(protocol.Paused), vmi.PhaseRunning, "Paused", corev1.ConditionFalse, nil},
+		{"a guest that is stopping runs", instance(vmi.PhaseRunning, deleted), state(protocol.Stopping), vmi.PhaseRunning, "", corev1.ConditionTrue, nil},
+		{"a guest that is stopped before it started never ran", instance(vmi.PhaseScheduled, deleted), state(protocol.Stopping), vmi.PhaseScheduled, "", "", nil},
+		{"a guest that powered off has succeeded", instance(vmi.PhaseRunning), end(protocol.Shutdown), vmi.PhaseSucceeded, "Shutdown", corev1.ConditionFalse, new(normal(EventStopped, off))},
+		{"a guest that crashed has failed, with a warning", instance(vmi.PhaseRunning), end(protocol.Crashed), vmi.PhaseFailed, "Crashed", corev1.ConditionFalse, new(warning(EventStopped, off))},
+		{"a guest that was killed after its deletion has failed, without a warning", instance(vmi.PhaseRunning, deleted), end(protocol.Killed),
+			vmi.PhaseFailed, "GracePeriodExceeded", corev1.ConditionFalse, new(normal(EventDeleted, off))},
+		{"a guest that was stopped before it ran has failed, with a warning", instance(vmi.PhaseScheduled), end(protocol.Cancelled), vmi.PhaseFailed, "Cancelled", corev1.ConditionFalse, new(warning(EventStopped, off))},
+		{"a guest whose VMI was deleted before it ran has failed, without a warning", instance(vmi.PhaseScheduled, deleted), end(protocol.Cancelled),
+			vmi.PhaseFailed, "Cancelled", corev1.ConditionFalse, new(normal(EventDeleted, "the VMI was deleted before its guest ran"))},
+		{"a domain that cannot be created has failed", instance(vmi.PhaseScheduled), end(protocol.CannotStart), vmi.PhaseFailed, "CannotStart", corev1.ConditionFalse, new(warning(EventStopped, off))},
+		{"an end without a reason is a failure", instance(vmi.PhaseRunning), state(protocol.Ended), vmi.PhaseFailed, "Unknown", corev1.ConditionFalse,
 			new(warning(EventStopped, "The launcher did not report how the guest ended"))},
-		{"a launcher that does not answer does not end a running VMI", instance(vmi.Running), nil, vmi.Running, "", "", nil},
+		{"a launcher that does not answer does not end a running VMI", instance(vmi.PhaseRunning), nil, vmi.PhaseRunning, "", "", nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -145,16 +145,16 @@ func TestAnEndWithThePodNamesWhatEndedThePod(t *testing.T) {
 		reason, message string
 		warns           bool
 	}{
-		{"a guest that powered off, as virt-controller has written", instance(vmi.Running, evicted), protocol.End{Reason: protocol.Shutdown, Message: "off"}, vmi.Succeeded, "Preempted", "makes room; off", true},
-		{"a guest that was killed, as virt-controller has written", instance(vmi.Running, evicted), protocol.End{Reason: protocol.Killed, Message: "late", Terminated: true}, vmi.Failed, "Preempted", "makes room; late", true},
-		{"a guest that powered off, and nothing is written", instance(vmi.Running), protocol.End{Reason: protocol.Shutdown, Message: "off", Terminated: true},
-			vmi.Succeeded, "Evicted", vmi.UnknownDisruption + "; off", true},
-		{"a guest that was killed, and nothing is written", instance(vmi.Running), protocol.End{Reason: protocol.Killed, Message: "late", Terminated: true},
-			vmi.Failed, "Evicted", vmi.UnknownDisruption + "; late", true},
-		{"a guest that had not run", instance(vmi.Scheduled), protocol.End{Reason: protocol.Cancelled, Message: "not run", Terminated: true}, vmi.Failed, "Evicted", vmi.UnknownDisruption + "; not run", true},
-		{"a guest that crashed meanwhile", instance(vmi.Running, evicted), protocol.End{Reason: protocol.Crashed, Message: "signal 11", Terminated: true}, vmi.Failed, "Crashed", "signal 11", true},
-		{"a guest that its user stopped", instance(vmi.Running, evicted, deleted), protocol.End{Reason: protocol.Shutdown, Message: "off", Terminated: true}, vmi.Succeeded, "Shutdown", "off", false},
-		{"a guest that powered itself off", instance(vmi.Running), protocol.End{Reason: protocol.Shutdown, Message: "off"}, vmi.Succeeded, "Shutdown", "off", false},
+		{"a guest that powered off, as virt-controller has written", instance(vmi.PhaseRunning, evicted), protocol.End{Reason: protocol.Shutdown, Message: "off"}, vmi.PhaseSucceeded, "Preempted", "makes room; off", true},
+		{"a guest that was killed, as virt-controller has written", instance(vmi.PhaseRunning, evicted), protocol.End{Reason: protocol.Killed, Message: "late", Terminated: true}, vmi.PhaseFailed, "Preempted", "makes room; late", true},
+		{"a guest that powered off, and nothing is written", instance(vmi.PhaseRunning), protocol.End{Reason: protocol.Shutdown, Message: "off", Terminated: true},
+			vmi.PhaseSucceeded, "Evicted", vmi.UnknownDisruption + "; off", true},
+		{"a guest that was killed, and nothing is written", instance(vmi.PhaseRunning), protocol.End{Reason: protocol.Killed, Message: "late", Terminated: true},
+			vmi.PhaseFailed, "Evicted", vmi.UnknownDisruption + "; late", true},
+		{"a guest that had not run", instance(vmi.PhaseScheduled), protocol.End{Reason: protocol.Cancelled, Message: "not run", Terminated: true}, vmi.PhaseFailed, "Evicted", vmi.UnknownDisruption + "; not run", true},
+		{"a guest that crashed meanwhile", instance(vmi.PhaseRunning, evicted), protocol.End{Reason: protocol.Crashed, Message: "signal 11", Terminated: true}, vmi.PhaseFailed, "Crashed", "signal 11", true},
+		{"a guest that its user stopped", instance(vmi.PhaseRunning, evicted, deleted), protocol.End{Reason: protocol.Shutdown, Message: "off", Terminated: true}, vmi.PhaseSucceeded, "Shutdown", "off", false},
+		{"a guest that powered itself off", instance(vmi.PhaseRunning), protocol.End{Reason: protocol.Shutdown, Message: "off"}, vmi.PhaseSucceeded, "Shutdown", "off", false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -187,21 +187,21 @@ func TestWhatFailsIsACondition(t *testing.T) {
 		event   bool
 		recheck time.Duration
 	}{
-		{"the launcher's finding", instance(vmi.Scheduled), Session{State: starting(missing)}, missing, true, StartDeadline},
-		{"the same finding again", instance(vmi.Scheduled, synced(missing)), Session{State: starting(missing)}, missing, false, StartDeadline},
-		{"another finding", instance(vmi.Scheduled, synced(missing)), Session{State: starting(link)}, link, true, StartDeadline},
-		{"the launcher's finding before the handler's", instance(vmi.Scheduled), Session{State: starting(missing), Finding: link}, missing, true, StartDeadline},
-		{"a finding stays until the guest runs", instance(vmi.Scheduled, synced(missing)), Session{State: starting(nil)}, missing, false, StartDeadline},
-		{"a finding is removed when the guest runs", instance(vmi.Running, synced(missing)), Session{State: state(protocol.Running)}, nil, false, 0},
-		{"a finding about a guest that runs", instance(vmi.Running), Session{State: &protocol.State{Phase: protocol.Running, Finding: missing}}, missing, true, 0},
-		{"the handler's finding in the first second", instance(vmi.Scheduled), Session{State: starting(nil), Finding: link, Since: ago(300 * time.Millisecond)}, nil, false, 700 * time.Millisecond},
-		{"the handler's finding after a second", instance(vmi.Scheduled), Session{State: starting(nil), Finding: link, Since: ago(time.Second)}, link, true, StartDeadline},
-		{"a launcher that has not answered in the first seconds", instance(vmi.Scheduled), Session{Finding: link, Since: ago(time.Second)}, nil, false, 5 * time.Second},
-		{"a launcher that does not answer", instance(vmi.Scheduled), Session{Finding: link, Since: ago(6 * time.Second)}, link, true, StartDeadline},
-		{"a launcher that does not answer and gives no error", instance(vmi.Scheduled), Session{Since: ago(6 * time.Second)},
+		{"the launcher's finding", instance(vmi.PhaseScheduled), Session{State: starting(missing)}, missing, true, StartDeadline},
+		{"the same finding again", instance(vmi.PhaseScheduled, synced(missing)), Session{State: starting(missing)}, missing, false, StartDeadline},
+		{"another finding", instance(vmi.PhaseScheduled, synced(missing)), Session{State: starting(link)}, link, true, StartDeadline},
+		{"the launcher's finding before the handler's", instance(vmi.PhaseScheduled), Session{State: starting(missing), Finding: link}, missing, true, StartDeadline},
+		{"a finding stays until the guest runs", instance(vmi.PhaseScheduled, synced(missing)), Session{State: starting(nil)}, missing, false, StartDeadline},
+		{"a finding is removed when the guest runs", instance(vmi.PhaseRunning, synced(missing)), Session{State: state(protocol.Running)}, nil, false, 0},
+		{"a finding about a guest that runs", instance(vmi.PhaseRunning), Session{State: &protocol.State{Phase: protocol.Running, Finding: missing}}, missing, true, 0},
+		{"the handler's finding in the first second", instance(vmi.PhaseScheduled), Session{State: starting(nil), Finding: link, Since: ago(300 * time.Millisecond)}, nil, false, 700 * time.Millisecond},
+		{"the handler's finding after a second", instance(vmi.PhaseScheduled), Session{State: starting(nil), Finding: link, Since: ago(time.Second)}, link, true, StartDeadline},
+		{"a launcher that has not answered in the first seconds", instance(vmi.PhaseScheduled), Session{Finding: link, Since: ago(time.Second)}, nil, false, 5 * time.Second},
+		{"a launcher that does not answer", instance(vmi.PhaseScheduled), Session{Finding: link, Since: ago(6 * time.Second)}, link, true, StartDeadline},
+		{"a launcher that does not answer and gives no error", instance(vmi.PhaseScheduled), Session{Since: ago(6 * time.Second)},
 			&vmi.Finding{Reason: vmi.ReasonLauncherUnresponsive, Message: "the launcher does not answer"}, true, StartDeadline},
-		{"a launcher that does not answer for a guest that ran", instance(vmi.Running), Session{Finding: link, Since: ago(6 * time.Second)}, link, true, 0},
-		{"a VMI that has ended has no finding", instance(vmi.Running, synced(missing)), Session{State: state(protocol.Ended), Finding: link}, nil, true, 0},
+		{"a launcher that does not answer for a guest that ran", instance(vmi.PhaseRunning), Session{Finding: link, Since: ago(6 * time.Second)}, link, true, 0},
+		{"a VMI that has ended has no finding", instance(vmi.PhaseRunning, synced(missing)), Session{State: state(protocol.Ended), Finding: link}, nil, true, 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -223,7 +223,7 @@ func TestWhatFailsIsACondition(t *testing.T) {
 
 func TestDisksThatTheSpecDoesNotHaveAreNotReported(t *testing.T) {
 	t.Parallel()
-	v := instance(vmi.Scheduled)
+	v := instance(vmi.PhaseScheduled)
 	v.Spec.Volumes = []vmi.Volume{{Name: "root"}, {Name: "data"}}
 	s := protocol.State{Phase: protocol.Running, Disks: []protocol.Disk{
 		{Name: "invented", Target: "vdz"}, {Name: "root", Target: "vda", SizeBytes: 1<<63 - 1}, {Name: "root", Target: "vdb", SizeBytes: 1},

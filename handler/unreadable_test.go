@@ -13,13 +13,13 @@ import (
 
 func TestAGuestWhoseVMICannotBeDecodedIsLeftAlone(t *testing.T) {
 	t.Parallel()
-	v := instance(vmi.Running, withCondition(vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionTrue}))
+	v := instance(vmi.PhaseRunning, withCondition(vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionTrue}))
 	s := session(v, state(protocol.Running))
 	repaired := v.DeepCopy()
 	unreadable(v)
 	p := Decide(observed(v, s))
 	require.Empty(t, p.Actions)
-	require.Equal(t, vmi.Running, p.Status.Phase)
+	require.Equal(t, vmi.PhaseRunning, p.Status.Phase)
 	require.Equal(t, corev1.ConditionTrue, p.Status.Condition(vmi.ConditionReady).Status)
 	c := p.Status.Condition(vmi.ConditionSynchronized)
 	require.Equal(t, corev1.ConditionFalse, c.Status)
@@ -32,7 +32,7 @@ func TestAGuestWhoseVMICannotBeDecodedIsLeftAlone(t *testing.T) {
 	deleted(v)
 	require.Empty(t, Decide(observed(v, s)).Actions, "virt-controller deletes the pod")
 	s.State = &protocol.State{Phase: protocol.Ended, End: &protocol.End{Reason: protocol.Shutdown}}
-	require.Equal(t, vmi.Succeeded, Decide(observed(v, s)).Status.Phase, "the end is reported")
+	require.Equal(t, vmi.PhaseSucceeded, Decide(observed(v, s)).Status.Phase, "the end is reported")
 
 	repaired.Status = *p.Status
 	s.State = state(protocol.Running)

@@ -46,15 +46,15 @@ func TestAVolumeKnowsItsClaim(t *testing.T) {
 
 func TestAMigrationNotesEachPhaseOnce(t *testing.T) {
 	var s vmi.VirtualMachineInstanceMigrationStatus
-	s.SetPhase(vmi.MigrationPending, monday)
-	s.SetPhase(vmi.MigrationPending, tuesday)
-	s.SetPhase(vmi.MigrationFailed, tuesday)
+	s.SetPhase(vmi.MigrationPhasePending, monday)
+	s.SetPhase(vmi.MigrationPhasePending, tuesday)
+	s.SetPhase(vmi.MigrationPhaseFailed, tuesday)
 	require.Equal(t, []vmi.MigrationPhaseTimestamp{
-		{Phase: vmi.MigrationPending, PhaseTransitionTimestamp: monday},
-		{Phase: vmi.MigrationFailed, PhaseTransitionTimestamp: tuesday},
+		{Phase: vmi.MigrationPhasePending, PhaseTransitionTimestamp: monday},
+		{Phase: vmi.MigrationPhaseFailed, PhaseTransitionTimestamp: tuesday},
 	}, s.PhaseTransitionTimestamps)
 	require.True(t, s.Phase.Final())
-	require.False(t, vmi.MigrationRunning.Final())
+	require.False(t, vmi.MigrationPhaseRunning.Final())
 }
 
 func TestAGracePeriodWithoutAnEndIsLong(t *testing.T) {

@@ -26,22 +26,22 @@ func TestReadyAndReasonCarryTheCause(t *testing.T) {
 		ready      string // the reason and the message of Ready
 	}{
 		{"nothing is known", vmi.PhaseUnset, nil, "", ""},
-		{"a start without a fault", vmi.Scheduling, []vmi.Condition{idle}, "", "GuestNotRunning: the guest does not run yet"},
-		{"an image that cannot be pulled", vmi.Scheduling, []vmi.Condition{idle, image}, "ErrImagePull", "GuestNotRunning: volume root: not found"},
-		{"no node that fits", vmi.Scheduling, []vmi.Condition{idle, is(vmi.ConditionPodScheduled, corev1.ConditionFalse, "Unschedulable", "0/2 nodes")},
+		{"a start without a fault", vmi.PhaseScheduling, []vmi.Condition{idle}, "", "GuestNotRunning: the guest does not run yet"},
+		{"an image that cannot be pulled", vmi.PhaseScheduling, []vmi.Condition{idle, image}, "ErrImagePull", "GuestNotRunning: volume root: not found"},
+		{"no node that fits", vmi.PhaseScheduling, []vmi.Condition{idle, is(vmi.ConditionPodScheduled, corev1.ConditionFalse, "Unschedulable", "0/2 nodes")},
 			"Unschedulable", "GuestNotRunning: 0/2 nodes"},
-		{"no pod", vmi.Pending, []vmi.Condition{is(vmi.ConditionSynchronized, corev1.ConditionFalse, "FailedCreate", "quota"), none},
+		{"no pod", vmi.PhasePending, []vmi.Condition{is(vmi.ConditionSynchronized, corev1.ConditionFalse, "FailedCreate", "quota"), none},
 			"FailedCreate", "PodNotExists: quota"},
-		{"a node that does not respond is more than what was before", vmi.Scheduling, []vmi.Condition{image, is(vmi.ConditionReady, corev1.ConditionFalse, "NodeNotReady", "node n1")},
+		{"a node that does not respond is more than what was before", vmi.PhaseScheduling, []vmi.Condition{image, is(vmi.ConditionReady, corev1.ConditionFalse, "NodeNotReady", "node n1")},
 			"NodeNotReady", "NodeNotReady: node n1"},
-		{"a guest that is paused", vmi.Running, []vmi.Condition{is(vmi.ConditionReady, corev1.ConditionFalse, vmi.ReasonGuestNotRunning, "volume root is full"),
+		{"a guest that is paused", vmi.PhaseRunning, []vmi.Condition{is(vmi.ConditionReady, corev1.ConditionFalse, vmi.ReasonGuestNotRunning, "volume root is full"),
 			is(vmi.ConditionPaused, corev1.ConditionTrue, vmi.ReasonPausedIOError, "volume root is full")}, "PausedIOError", "GuestNotRunning: volume root is full"},
-		{"a condition without a reason says nothing", vmi.Scheduling, []vmi.Condition{idle, is(vmi.ConditionSynchronized, corev1.ConditionFalse, "", "x")},
+		{"a condition without a reason says nothing", vmi.PhaseScheduling, []vmi.Condition{idle, is(vmi.ConditionSynchronized, corev1.ConditionFalse, "", "x")},
 			"", "GuestNotRunning: the guest does not run yet"},
-		{"a guest that runs and is ready", vmi.Running, []vmi.Condition{is(vmi.ConditionReady, corev1.ConditionTrue, "", ""), image}, "", ": "},
-		{"a guest that is ready and seems not to have booted", vmi.Running, []vmi.Condition{is(vmi.ConditionReady, corev1.ConditionTrue, "", ""),
+		{"a guest that runs and is ready", vmi.PhaseRunning, []vmi.Condition{is(vmi.ConditionReady, corev1.ConditionTrue, "", ""), image}, "", ": "},
+		{"a guest that is ready and seems not to have booted", vmi.PhaseRunning, []vmi.Condition{is(vmi.ConditionReady, corev1.ConditionTrue, "", ""),
 			is(vmi.ConditionGuestNotBooted, corev1.ConditionUnknown, "NothingWrittenToConsole", "it is silent")}, "", ": it is silent"},
-		{"an end keeps its reason", vmi.Failed, []vmi.Condition{idle, image}, "before", "GuestNotRunning: the guest does not run yet"},
+		{"an end keeps its reason", vmi.PhaseFailed, []vmi.Condition{idle, image}, "before", "GuestNotRunning: the guest does not run yet"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

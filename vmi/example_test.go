@@ -33,7 +33,7 @@ spec:
 
 func ExampleVirtualMachineInstanceStatus_SetCondition() {
 	var s vmi.VirtualMachineInstanceStatus
-	s.SetPhase(vmi.Running, metav1.Now())
+	s.SetPhase(vmi.PhaseRunning, metav1.Now())
 	s.SetCondition(vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionTrue}, metav1.Now())
 	fmt.Println(s.Phase, s.Condition(vmi.ConditionReady).Status)
 	// Output: Running True

@@ -88,8 +88,8 @@ type KubeVirtPhase string
 
 // The phases of a KubeVirt.
 const (
-	KubeVirtDeploying KubeVirtPhase = "Deploying"
-	KubeVirtDeployed  KubeVirtPhase = "Deployed"
+	KubeVirtPhaseDeploying KubeVirtPhase = "Deploying"
+	KubeVirtPhaseDeployed  KubeVirtPhase = "Deployed"
 )
 
 // Condition returns the condition of type t, or nil if there is none.

@@ -93,26 +93,28 @@ type MigrationPhase string
 // The phases of a migration, in order. The last two are final.
 const (
 	MigrationPhaseUnset MigrationPhase = ""
-	// MigrationPending: the migration waits in the queue.
-	MigrationPending MigrationPhase = "Pending"
-	// MigrationScheduling: the second pod exists and waits for a node.
-	MigrationScheduling MigrationPhase = "Scheduling"
-	// MigrationScheduled: the second pod runs.
-	MigrationScheduled MigrationPhase = "Scheduled"
-	// MigrationPreparingTarget: the second node prepares network and disks.
-	MigrationPreparingTarget MigrationPhase = "PreparingTarget"
-	// MigrationTargetReady: the second node waits for the VMI.
-	MigrationTargetReady MigrationPhase = "TargetReady"
-	// MigrationRunning: the guest's memory is being copied.
-	MigrationRunning MigrationPhase = "Running"
-	// MigrationSucceeded: the VMI runs on the second node.
-	MigrationSucceeded MigrationPhase = "Succeeded"
-	// MigrationFailed: the VMI still runs on the first node.
-	MigrationFailed MigrationPhase = "Failed"
+	// MigrationPhasePending: the migration waits in the queue.
+	MigrationPhasePending MigrationPhase = "Pending"
+	// MigrationPhaseScheduling: the second pod exists and waits for a node.
+	MigrationPhaseScheduling MigrationPhase = "Scheduling"
+	// MigrationPhaseScheduled: the second pod runs.
+	MigrationPhaseScheduled MigrationPhase = "Scheduled"
+	// MigrationPhasePreparingTarget: the second node prepares network and disks.
+	MigrationPhasePreparingTarget MigrationPhase = "PreparingTarget"
+	// MigrationPhaseTargetReady: the second node waits for the VMI.
+	MigrationPhaseTargetReady MigrationPhase = "TargetReady"
+	// MigrationPhaseRunning: the guest's memory is being copied.
+	MigrationPhaseRunning MigrationPhase = "Running"
+	// MigrationPhaseSucceeded: the VMI runs on the second node.
+	MigrationPhaseSucceeded MigrationPhase = "Succeeded"
+	// MigrationPhaseFailed: the VMI still runs on the first node.
+	MigrationPhaseFailed MigrationPhase = "Failed"
 )
 
 // Final says that the phase is the migration's last.
-func (p MigrationPhase) Final() bool { return p == MigrationSucceeded || p == MigrationFailed }
+func (p MigrationPhase) Final() bool {
+	return p == MigrationPhaseSucceeded || p == MigrationPhaseFailed
+}
 
 // MigrationPhaseTimestamp says when a phase of a migration began.
 type MigrationPhaseTimestamp struct {

@@ -5,25 +5,25 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // Phase is where a VMI is in its life cycle.
 type Phase string
 
-// The phases, in order. Succeeded and Failed are final.
+// The phases, in order. PhaseSucceeded and PhaseFailed are final.
 const (
 	// PhaseUnset is the phase of a VMI that no controller has processed yet.
 	PhaseUnset Phase = ""
-	// Pending: the VMI has no pod yet.
-	Pending Phase = "Pending"
-	// Scheduling: the pod exists and waits for a node or for its start.
-	Scheduling Phase = "Scheduling"
-	// Scheduled: the pod runs on its node and the node's handler is responsible.
-	Scheduled Phase = "Scheduled"
-	// Running: the guest runs, or is paused.
-	Running Phase = "Running"
-	// Succeeded: the guest powered off.
-	Succeeded Phase = "Succeeded"
-	// Failed: the VMI could not start, crashed or was switched off because the
+	// PhasePending: the VMI has no pod yet.
+	PhasePending Phase = "Pending"
+	// PhaseScheduling: the pod exists and waits for a node or for its start.
+	PhaseScheduling Phase = "Scheduling"
+	// PhaseScheduled: the pod runs on its node and the node's handler is responsible.
+	PhaseScheduled Phase = "Scheduled"
+	// PhaseRunning: the guest runs, or is paused.
+	PhaseRunning Phase = "Running"
+	// PhaseSucceeded: the guest powered off.
+	PhaseSucceeded Phase = "Succeeded"
+	// PhaseFailed: the VMI could not start, crashed or was switched off because the
 	// guest did not power off in time.
-	Failed Phase = "Failed"
-	// Unknown: the VMI's node does not answer.
-	Unknown Phase = "Unknown"
+	PhaseFailed Phase = "Failed"
+	// PhaseUnknown: the VMI's node does not answer.
+	PhaseUnknown Phase = "Unknown"
 )
 
 // ReasonNodeUnresponsive is the status reason of a VMI that failed because its
@@ -31,7 +31,7 @@ const (
 const ReasonNodeUnresponsive = "NodeUnresponsive"
 
 // Final says that the phase is the VMI's last.
-func (p Phase) Final() bool { return p == Succeeded || p == Failed }
+func (p Phase) Final() bool { return p == PhaseSucceeded || p == PhaseFailed }
 
 // PhaseTransitionTimestamp says when a phase began.
 type PhaseTransitionTimestamp struct {

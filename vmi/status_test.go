@@ -31,19 +31,19 @@ func TestAConditionKeepsItsTransitionTimeWhileItsStatusStays(t *testing.T) {
 
 func TestAPhaseIsNotedOnce(t *testing.T) {
 	var s vmi.VirtualMachineInstanceStatus
-	s.SetPhase(vmi.Scheduling, monday)
-	s.SetPhase(vmi.Scheduling, tuesday)
-	s.SetPhase(vmi.Running, tuesday)
+	s.SetPhase(vmi.PhaseScheduling, monday)
+	s.SetPhase(vmi.PhaseScheduling, tuesday)
+	s.SetPhase(vmi.PhaseRunning, tuesday)
 	require.Equal(t, []vmi.PhaseTransitionTimestamp{
-		{Phase: vmi.Scheduling, PhaseTransitionTimestamp: monday},
-		{Phase: vmi.Running, PhaseTransitionTimestamp: tuesday},
+		{Phase: vmi.PhaseScheduling, PhaseTransitionTimestamp: monday},
+		{Phase: vmi.PhaseRunning, PhaseTransitionTimestamp: tuesday},
 	}, s.PhaseTransitionTimestamps)
 }
 
 func TestOnlyTheEndsAreFinal(t *testing.T) {
 	for p, final := range map[vmi.Phase]bool{
-		vmi.PhaseUnset: false, vmi.Pending: false, vmi.Scheduling: false, vmi.Scheduled: false, vmi.Running: false,
-		vmi.Unknown: false, vmi.Succeeded: true, vmi.Failed: true,
+		vmi.PhaseUnset: false, vmi.PhasePending: false, vmi.PhaseScheduling: false, vmi.PhaseScheduled: false, vmi.PhaseRunning: false,
+		vmi.PhaseUnknown: false, vmi.PhaseSucceeded: true, vmi.PhaseFailed: true,
 	} {
 		require.Equal(t, final, p.Final(), "%q", p)
 	}
@@ -57,7 +57,7 @@ func TestProcessorsAreCountedOverTheWholeTopology(t *testing.T) {
 }
 
 func TestAnEndedStatusSaysNothingOfAGuestThatRuns(t *testing.T) {
-	s := vmi.VirtualMachineInstanceStatus{Phase: vmi.Running, FSFreezeStatus: "frozen", NodeName: "n"}
+	s := vmi.VirtualMachineInstanceStatus{Phase: vmi.PhaseRunning, FSFreezeStatus: "frozen", NodeName: "n"}
 	stays := []vmi.ConditionType{vmi.ConditionSoftwareEmulation, vmi.ConditionLiveMigratable, vmi.ConditionEvictionRequested}
 	goes := []vmi.ConditionType{
 		vmi.ConditionPodScheduled, vmi.ConditionSynchronized, vmi.ConditionPaused, vmi.ConditionAgentConnected,
@@ -66,10 +66,10 @@ func TestAnEndedStatusSaysNothingOfAGuestThatRuns(t *testing.T) {
 	for _, c := range append(goes, stays...) {
 		s.SetCondition(vmi.Condition{Type: c, Status: corev1.ConditionTrue}, monday)
 	}
-	s.End(vmi.Failed, "Crashed", vmi.Finding{Reason: vmi.ReasonGuestNotRunning, Message: "QEMU was killed"}, tuesday)
+	s.End(vmi.PhaseFailed, "Crashed", vmi.Finding{Reason: vmi.ReasonGuestNotRunning, Message: "QEMU was killed"}, tuesday)
 	want := vmi.VirtualMachineInstanceStatus{
-		Phase: vmi.Failed, Reason: "Crashed", NodeName: "n",
-		PhaseTransitionTimestamps: []vmi.PhaseTransitionTimestamp{{Phase: vmi.Failed, PhaseTransitionTimestamp: tuesday}},
+		Phase: vmi.PhaseFailed, Reason: "Crashed", NodeName: "n",
+		PhaseTransitionTimestamps: []vmi.PhaseTransitionTimestamp{{Phase: vmi.PhaseFailed, PhaseTransitionTimestamp: tuesday}},
 	}
 	for _, c := range stays {
 		want.SetCondition(vmi.Condition{Type: c, Status: corev1.ConditionTrue}, monday)

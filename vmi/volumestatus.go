@@ -47,20 +47,20 @@ type VolumePhase string
 
 // The phases of a volume, in order.
 const (
-	// VolumePending: the volume is not attached to the node.
-	VolumePending VolumePhase = "Pending"
-	// VolumeBound: the claim is bound.
-	VolumeBound VolumePhase = "Bound"
-	// VolumeAttachedToNode: the volume is attached to the VMI's node.
-	VolumeAttachedToNode VolumePhase = "AttachedToNode"
-	// VolumeMounted: the volume is in the VMI's pod.
-	VolumeMounted VolumePhase = "MountedToPod"
-	// VolumeReady: the guest has the volume.
-	VolumeReady VolumePhase = "Ready"
-	// VolumeDetaching: the volume is being removed.
-	VolumeDetaching VolumePhase = "Detaching"
-	// VolumeUnmounted: the volume is out of the VMI's pod.
-	VolumeUnmounted VolumePhase = "UnMountedFromPod"
+	// VolumePhasePending: the volume is not attached to the node.
+	VolumePhasePending VolumePhase = "Pending"
+	// VolumePhaseBound: the claim is bound.
+	VolumePhaseBound VolumePhase = "Bound"
+	// VolumePhaseAttachedToNode: the volume is attached to the VMI's node.
+	VolumePhaseAttachedToNode VolumePhase = "AttachedToNode"
+	// VolumePhaseMounted: the volume is in the VMI's pod.
+	VolumePhaseMounted VolumePhase = "MountedToPod"
+	// VolumePhaseReady: the guest has the volume.
+	VolumePhaseReady VolumePhase = "Ready"
+	// VolumePhaseDetaching: the volume is being removed.
+	VolumePhaseDetaching VolumePhase = "Detaching"
+	// VolumePhaseUnmounted: the volume is out of the VMI's pod.
+	VolumePhaseUnmounted VolumePhase = "UnMountedFromPod"
 )
 
 // HotplugVolumeStatus describes a volume that was added to a running VMI.

@@ -205,7 +205,7 @@ func TestVMIsAreCreatedWhileTheWebhooksFail(t *testing.T) {
 	w.control()
 	// virt-controller validates what the webhooks did not.
 	w.awaitReason("no-listener", vmi.ConditionSynchronized, "InvalidSpec")
-	w.awaitPhase("no-answer", vmi.Scheduling)
+	w.awaitPhase("no-answer", vmi.PhaseScheduling)
 }
 
 func TestCertificatesFollowEachOtherWithoutAGap(t *testing.T) {

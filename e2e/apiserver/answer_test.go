@@ -25,9 +25,9 @@ func TestASpecThatCannotWorkIsSaidOnceAndInFull(t *testing.T) {
 	require.Contains(t, c.Message, "spec.domain.memory.guest")
 	require.Contains(t, c.Message, "nowhere")
 	s.awaitEvents(v, "Warning InvalidSpec ×1")
-	require.Equal(t, vmi.Pending, s.awaitPhase("vm", vmi.Pending).Status.Phase)
+	require.Equal(t, vmi.PhasePending, s.awaitPhase("vm", vmi.PhasePending).Status.Phase)
 
-	s.awaitPhase(s.create(guest("later")).Name, vmi.Scheduling)
+	s.awaitPhase(s.create(guest("later")).Name, vmi.PhaseScheduling)
 	require.Equal(t, []string{"PATCH virtualmachineinstances/vm/status 200"}, s.writes.all()[:1])
 	require.Len(t, s.writes.all(), 3, "nothing is written twice")
 	s.delete("vm")
@@ -43,7 +43,7 @@ func TestAPodThatIsNotAllowedIsTriedUntilItIs(t *testing.T) {
 	require.Contains(t, c.Message, "service account")
 	s.awaitEvents(v, "Warning FailedCreate ×1")
 	s.allowPods()
-	v = s.awaitPhase("vm", vmi.Scheduling)
+	v = s.awaitPhase("vm", vmi.PhaseScheduling)
 	require.Nil(t, v.Status.Condition(vmi.ConditionSynchronized))
 	s.awaitEvents(v, "Warning FailedCreate ×1", "Normal SuccessfulCreate ×1")
 	n := 0
@@ -67,7 +67,7 @@ func TestAPodThatTookTheNameIsSaid(t *testing.T) {
 	s.control()
 	require.Contains(t, s.awaitReason("vm", vmi.ConditionSynchronized, "PodNameTaken").Message, p.Name)
 	s.vanish(p)
-	s.awaitPhase("vm", vmi.Scheduling)
+	s.awaitPhase("vm", vmi.PhaseScheduling)
 }
 
 func TestAPodThatNoNodeHasRoomForIsSaid(t *testing.T) {
@@ -83,7 +83,7 @@ func TestAPodThatNoNodeHasRoomForIsSaid(t *testing.T) {
 	s.awaitEvents(v, "Normal SuccessfulCreate ×1", "Warning Unschedulable ×1")
 	s.bind(p, "n1")
 	s.status(p, running)
-	v = s.awaitPhase("vm", vmi.Scheduled)
+	v = s.awaitPhase("vm", vmi.PhaseScheduled)
 	require.Nil(t, v.Status.Condition(vmi.ConditionPodScheduled))
 }
 
@@ -98,7 +98,7 @@ func TestAMissingImageIsSaidWithItsVolume(t *testing.T) {
 	c := s.awaitReason("vm", vmi.ConditionSynchronized, "ErrImageNeverPull")
 	require.Equal(t, `volume root: Container image "example/fedora:40" is not present with pull policy of Never`, c.Message)
 	s.status(p, running)
-	v = s.awaitPhase("vm", vmi.Scheduled)
+	v = s.awaitPhase("vm", vmi.PhaseScheduled)
 	require.Nil(t, v.Status.Condition(vmi.ConditionSynchronized))
 	s.awaitEvents(v, "Normal SuccessfulCreate ×1", "Warning ErrImageNeverPull ×1")
 }
@@ -120,6 +120,6 @@ func TestAPodThatItsNodeRefusesIsReplaced(t *testing.T) {
 		}
 		return nil
 	})
-	v = s.awaitPhase("vm", vmi.Scheduling)
+	v = s.awaitPhase("vm", vmi.PhaseScheduling)
 	require.Nil(t, v.Status.Condition(vmi.ConditionSynchronized))
 }

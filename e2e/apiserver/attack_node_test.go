@@ -178,7 +178,7 @@ func (n *attackedNode) starts(s space, l *launchers, names ...string) time.Durat
 	for _, name := range names {
 		began := time.Now()
 		n.place(s, l, name, "")
-		s.awaitPhase(name, vmi.Running)
+		s.awaitPhase(name, vmi.PhaseRunning)
 		all = append(all, time.Since(began))
 	}
 	slices.Sort(all)
@@ -262,7 +262,7 @@ func TestAttackByLaunchersOfOneTenant(t *testing.T) {
 			return err
 		}
 		for _, v := range l.Items {
-			if v.Status.Phase != vmi.Scheduled && v.Status.Phase != vmi.Running {
+			if v.Status.Phase != vmi.PhaseScheduled && v.Status.Phase != vmi.PhaseRunning {
 				return fmt.Errorf("%s is %s", v.Name, v.Status.Phase)
 			}
 		}

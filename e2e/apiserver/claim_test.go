@@ -56,14 +56,14 @@ func TestTheSecondVMIOnAClaimStartsWhenTheFirstHasEnded(t *testing.T) {
 	s.awaitEvents(second, "Warning ClaimInUse ×1")
 	s.bind(first, "n1")
 	s.status(first, running)
-	s.awaitPhase("first", vmi.Scheduled)
-	require.Equal(t, vmi.Pending, s.awaitPhase("second", vmi.Pending).Status.Phase)
+	s.awaitPhase("first", vmi.PhaseScheduled)
+	require.Equal(t, vmi.PhasePending, s.awaitPhase("second", vmi.PhasePending).Status.Phase)
 
 	s.delete("first")
 	s.vanish(first)
 	s.awaitGone("first")
 	s.pod(second)
-	s.awaitPhase("second", vmi.Scheduling)
+	s.awaitPhase("second", vmi.PhaseScheduling)
 }
 
 func TestVMIsThatMountAClaimAsAFileSystemShareIt(t *testing.T) {
@@ -80,6 +80,6 @@ func TestVMIsThatMountAClaimAsAFileSystemShareIt(t *testing.T) {
 		p := s.pod(s.create(v))
 		s.bind(p, "n1")
 		s.status(p, running)
-		s.awaitPhase(name, vmi.Scheduled)
+		s.awaitPhase(name, vmi.PhaseScheduled)
 	}
 }

@@ -33,7 +33,7 @@ func (s space) awaitNotSynchronized(name, reason string) (message string) {
 			return err
 		}
 		c := v.Status.Condition(vmi.ConditionSynchronized)
-		if v.Status.Phase != vmi.Pending || c == nil || c.Reason != reason {
+		if v.Status.Phase != vmi.PhasePending || c == nil || c.Reason != reason {
 			return fmt.Errorf("VMI %s is %s: %+v", name, v.Status.Phase, v.Status.Conditions)
 		}
 		message = c.Message

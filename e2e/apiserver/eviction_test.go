@@ -112,7 +112,7 @@ func TestAnEvictionWithStrategyExternalMarksTheVMI(t *testing.T) {
 	err = world.kube.CoreV1().RESTClient().Post().Namespace(w.name).Resource("pods").Name(p.Name).SubResource("eviction").Param("dryRun", "All").
 		Body(&policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: p.Name}}).Do(t.Context()).Error()
 	require.True(t, apierrors.IsTooManyRequests(err), "%v", err)
-	now := w.awaitPhase("moves", vmi.Running)
+	now := w.awaitPhase("moves", vmi.PhaseRunning)
 	require.Equal(t, before.ResourceVersion, now.ResourceVersion, "a dry run writes nothing")
 
 	for range 2 {
@@ -121,10 +121,10 @@ func TestAnEvictionWithStrategyExternalMarksTheVMI(t *testing.T) {
 		require.ErrorContains(t, err, `Eviction triggered evacuation of VMI "`+w.name+`/moves"`)
 	}
 	w.stays(p)
-	now = w.awaitPhase("moves", vmi.Running)
+	now = w.awaitPhase("moves", vmi.PhaseRunning)
 	require.Equal(t, "n1", now.Status.EvacuationNodeName)
-	require.NoError(t, w.report(now, "n1", phase(vmi.Succeeded)))
-	now = w.awaitPhase("moves", vmi.Succeeded)
+	require.NoError(t, w.report(now, "n1", phase(vmi.PhaseSucceeded)))
+	now = w.awaitPhase("moves", vmi.PhaseSucceeded)
 	require.Equal(t, "n1", now.Status.EvacuationNodeName, "the mark stays")
 	require.NoError(t, w.evict(p), "what has ended is evicted")
 }
@@ -162,7 +162,7 @@ func TestOnlyThePodsOfVMIsAreReviewed(t *testing.T) {
 	require.NoError(t, w.evict(p))
 	w.goes(p)
 	require.Equal(t, before+1, w.reviews.Load())
-	require.Empty(t, w.awaitPhase("vm", vmi.Running).Status.EvacuationNodeName)
+	require.Empty(t, w.awaitPhase("vm", vmi.PhaseRunning).Status.EvacuationNodeName)
 }
 
 // evictAs requests the eviction of the pod with a client of another account.

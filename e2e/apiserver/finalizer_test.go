@@ -59,7 +59,7 @@ func TestAVMIWithoutItsFinalizerGetsItFromTheController(t *testing.T) {
 	v := s.create(guest("vm"))
 	require.Empty(t, v.Finalizers)
 	s.control()
-	v = s.awaitPhase(v.Name, vmi.Scheduling)
+	v = s.awaitPhase(v.Name, vmi.PhaseScheduling)
 	require.Equal(t, []string{vmi.Finalizer}, v.Finalizers)
 	require.Equal(t, []string{"PATCH virtualmachineinstances/vm 200", "POST pods 201", "PATCH virtualmachineinstances/vm/status 200"}, s.writes.all())
 
@@ -68,7 +68,7 @@ func TestAVMIWithoutItsFinalizerGetsItFromTheController(t *testing.T) {
 	_, err := s.vmis.Update(t.Context(), running, metav1.UpdateOptions{})
 	require.NoError(t, err)
 	v = s.await("running", func(v *vmi.VirtualMachineInstance) bool { return slices.Contains(v.Finalizers, vmi.Finalizer) })
-	require.Equal(t, vmi.Running, v.Status.Phase)
+	require.Equal(t, vmi.PhaseRunning, v.Status.Phase)
 	require.Equal(t, running.Status, v.Status)
 }
 
@@ -127,7 +127,7 @@ func TestAnOrphanedPodEndsBeforeItsVMI(t *testing.T) {
 		"before it runs": func(s space, p *corev1.Pod) { s.awaitLeaving(p) },
 		"while it runs": func(s space, p *corev1.Pod) {
 			s.status(p, running)
-			require.NoError(s.t, s.report(s.awaitPhase("vm", vmi.Scheduled), "n1", phase(vmi.Running)))
+			require.NoError(s.t, s.report(s.awaitPhase("vm", vmi.PhaseScheduled), "n1", phase(vmi.PhaseRunning)))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -140,11 +140,11 @@ func TestAnOrphanedPodEndsBeforeItsVMI(t *testing.T) {
 				play(s, p)
 				s.orphan("vm", p)
 			} else {
-				s.awaitPhase("vm", vmi.Scheduling)
+				s.awaitPhase("vm", vmi.PhaseScheduling)
 				s.orphan("vm", p)
 				play(s, p)
 			}
-			s.awaitPhase(s.create(guest("later")).Name, vmi.Scheduling)
+			s.awaitPhase(s.create(guest("later")).Name, vmi.PhaseScheduling)
 			_, err := s.vmis.Get(t.Context(), "vm", metav1.GetOptions{})
 			require.NoError(t, err, "the VMI is there as long as its guest may run")
 			s.vanish(p)
@@ -171,7 +171,7 @@ func TestThePodOfAVMIThatIsGoneEndsAndTheNextVMIOfTheNameWaits(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, l.Items, 1, "only the pod of the VMI that is gone")
 	s.vanish(p)
-	next := s.awaitPhase("vm", vmi.Scheduling)
+	next := s.awaitPhase("vm", vmi.PhaseScheduling)
 	require.Equal(t, pod.Name(next), s.pod(next).Name)
 }
 
@@ -183,9 +183,9 @@ func TestAVMIThatIsDeletedBeforeItRunsAndThatOthersKeepHasFailed(t *testing.T) {
 	v.Finalizers = []string{"example.com/mine"}
 	v = s.create(v)
 	s.pod(v)
-	s.awaitPhase("vm", vmi.Scheduling)
+	s.awaitPhase("vm", vmi.PhaseScheduling)
 	s.delete("vm")
-	v = s.awaitPhase("vm", vmi.Failed)
+	v = s.awaitPhase("vm", vmi.PhaseFailed)
 	require.Equal(t, "Cancelled", v.Status.Reason)
 	v = s.await("vm", func(v *vmi.VirtualMachineInstance) bool { return !slices.Contains(v.Finalizers, vmi.Finalizer) })
 	require.Equal(t, "the VMI was deleted before its guest ran", v.Status.Condition(vmi.ConditionReady).Message)

@@ -119,7 +119,7 @@ func TestAChangedConfigurationNeedsNoRestart(t *testing.T) {
 	require.Len(t, k.Status.Conditions, 4)
 	require.Equal(t, "amd64", k.Status.DefaultArchitecture)
 	require.Equal(t, "virt-handler is not ready on all of its nodes.", k.Status.Condition(vmi.ConditionAvailable).Message)
-	require.Equal(t, vmi.KubeVirtDeploying, k.Status.Phase)
+	require.Equal(t, vmi.KubeVirtPhaseDeploying, k.Status.Phase)
 	s.create(guest("configured"))
 	require.Equal(t, "300m", cpu(s.podOf("configured")))
 
@@ -227,11 +227,11 @@ func TestTheStatusFollowsTheHandlers(t *testing.T) {
 		set(`{"status":{"observedGeneration":0,"desiredNumberScheduled":0,"updatedNumberScheduled":0,"numberReady":0}}`)
 	})
 	k = s.awaitKubeVirt("kubevirt", vmi.ConditionAvailable, "AllComponentsReady")
-	require.Equal(t, vmi.KubeVirtDeployed, k.Status.Phase)
+	require.Equal(t, vmi.KubeVirtPhaseDeployed, k.Status.Phase)
 	require.Equal(t, [3]string{"v1.0.0", "v1.0.0", "v1.0.0"}, versions(k))
 	set(`{"status":{"updatedNumberScheduled":1,"numberReady":1}}`)
 	k = s.awaitKubeVirt("kubevirt", vmi.ConditionProgressing, "UpdateInProgress")
-	require.Equal(t, vmi.KubeVirtDeployed, k.Status.Phase, "it was there already")
+	require.Equal(t, vmi.KubeVirtPhaseDeployed, k.Status.Phase, "it was there already")
 
 	// The next version replaces virt-controller first.
 	stop()

@@ -28,7 +28,7 @@ func TestALifeTakesFiveWritesOfTheController(t *testing.T) {
 
 	s.delete("vm")
 	v = s.await("vm", func(v *vmi.VirtualMachineInstance) bool { return v.DeletionTimestamp != nil })
-	require.NoError(t, s.report(v, "n1", phase(vmi.Succeeded)))
+	require.NoError(t, s.report(v, "n1", phase(vmi.PhaseSucceeded)))
 	s.awaitGone("vm")
 	const m = "virtualmachineinstances/vm"
 	require.Equal(t, []string{"POST pods 201",
@@ -68,7 +68,7 @@ func TestAControllerThatDiedAfterMakingThePodFindsItAgain(t *testing.T) {
 	p, err = s.asController().Pods(s.name).Create(t.Context(), p, metav1.CreateOptions{})
 	require.NoError(t, err)
 	s.control()
-	s.awaitPhase("vm", vmi.Scheduling)
+	s.awaitPhase("vm", vmi.PhaseScheduling)
 	l, err := s.pods.List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
 	require.Len(t, l.Items, 1)
@@ -85,7 +85,7 @@ func TestTwoControllersMakeOnePodForEachVMI(t *testing.T) {
 		s.create(guest(fmt.Sprintf("vm%d", i)))
 	}
 	for i := range n {
-		s.awaitPhase(fmt.Sprintf("vm%d", i), vmi.Scheduling)
+		s.awaitPhase(fmt.Sprintf("vm%d", i), vmi.PhaseScheduling)
 	}
 	l, err := s.pods.List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
@@ -100,7 +100,7 @@ func TestAControllerThatStartsAgainWritesNothing(t *testing.T) {
 	stop()
 	before := s.writes.all()
 	s.control()
-	s.awaitPhase(s.create(guest("later")).Name, vmi.Scheduling)
+	s.awaitPhase(s.create(guest("later")).Name, vmi.PhaseScheduling)
 	require.Len(t, s.writes.all(), len(before)+2, "only the pod and the status of the later VMI")
 }
 
@@ -110,7 +110,7 @@ func TestAVMIThatIsDeletedBeforeItRunsIsRemovedWithItsPod(t *testing.T) {
 	s.control()
 	v := s.create(guest("vm"))
 	p := s.pod(v)
-	s.awaitPhase("vm", vmi.Scheduling)
+	s.awaitPhase("vm", vmi.PhaseScheduling)
 	s.delete("vm")
 	s.awaitGone("vm")
 	_, err := s.pods.Get(t.Context(), p.Name, metav1.GetOptions{})
@@ -127,7 +127,7 @@ func TestADeletedVMIWaitsForItsHandlerAndThenForItsPod(t *testing.T) {
 	s.delete("vm")
 	// When the controller has handled a VMI that was created later, it has also
 	// handled the deletion.
-	s.awaitPhase(s.create(guest("later")).Name, vmi.Scheduling)
+	s.awaitPhase(s.create(guest("later")).Name, vmi.PhaseScheduling)
 	_, err := s.vmis.Get(t.Context(), "vm", metav1.GetOptions{})
 	require.NoError(t, err)
 	s.vanish(p)
@@ -140,7 +140,7 @@ func TestAVMIWhosePodVanishedHasFailed(t *testing.T) {
 	s.control()
 	v := s.start("vm")
 	s.vanish(s.pod(v))
-	v = s.awaitPhase("vm", vmi.Failed)
+	v = s.awaitPhase("vm", vmi.PhaseFailed)
 	require.Equal(t, "PodGone", v.Status.Reason)
 	s.awaitEvents(v, "Normal SuccessfulCreate ×1", "Warning PodGone ×1")
 	s.delete("vm")
@@ -154,7 +154,7 @@ func TestAPodThatEndedWithoutAHandlerIsAnsweredFor(t *testing.T) {
 	crashed, off := s.start("crashed"), s.start("off")
 	s.status(s.pod(crashed), exited(1, metav1.Now(), "Crashed: QEMU was killed"))
 	s.status(s.pod(off), exited(0, metav1.NewTime(time.Now().Add(-time.Minute)), "Shutdown: "))
-	crashed, off = s.awaitPhase("crashed", vmi.Failed), s.awaitPhase("off", vmi.Succeeded)
+	crashed, off = s.awaitPhase("crashed", vmi.PhaseFailed), s.awaitPhase("off", vmi.PhaseSucceeded)
 	require.Equal(t, "Crashed", crashed.Status.Reason)
 	require.Equal(t, "QEMU was killed", crashed.Status.Condition(vmi.ConditionReady).Message)
 	require.Equal(t, corev1.ConditionFalse, off.Status.Condition(vmi.ConditionReady).Status)

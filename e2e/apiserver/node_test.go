@@ -65,7 +65,7 @@ func TestANodeWithoutAHandlerAndThenAwayEndsAVMIOnlyWhenItsPodIsGone(t *testing.
 	p := s.pod(v)
 	s.bind(p, s.name)
 	s.status(p, running)
-	s.awaitPhase("vm", vmi.Scheduled)
+	s.awaitPhase("vm", vmi.PhaseScheduled)
 	require.Contains(t, s.awaitReason("vm", vmi.ConditionReady, "HandlerNotReady").Message, "node "+s.name+" has no pod of virt-handler")
 	become(corev1.ConditionUnknown)
 	s.awaitReason("vm", vmi.ConditionReady, "NodeNotReady")
@@ -77,9 +77,9 @@ func TestANodeWithoutAHandlerAndThenAwayEndsAVMIOnlyWhenItsPodIsGone(t *testing.
 		}
 		return err
 	})
-	s.awaitPhase("vm", vmi.Scheduled)
+	s.awaitPhase("vm", vmi.PhaseScheduled)
 	s.vanish(p)
-	require.Equal(t, "NodeUnresponsive", s.awaitPhase("vm", vmi.Failed).Status.Reason)
+	require.Equal(t, "NodeUnresponsive", s.awaitPhase("vm", vmi.PhaseFailed).Status.Reason)
 	s.awaitEvents(v, "Normal SuccessfulCreate ×1", "Warning HandlerNotReady ×1", "Warning NodeNotReady ×1", "Warning NodeUnresponsive ×1")
 	const status = "PATCH virtualmachineinstances/vm/status 200"
 	require.Equal(t, []string{"POST pods 201", "PATCH virtualmachineinstances/vm 200", status, "PATCH pods/status 200", status, status, status}, quick("vm", s.writes.all()))

@@ -116,9 +116,9 @@ func (s space) start(name string, change ...vmitest.Option) *vmi.VirtualMachineI
 	p := s.pod(v)
 	s.bind(p, "n1")
 	s.status(p, running)
-	v = s.awaitPhase(name, vmi.Scheduled)
-	require.NoError(s.t, s.report(v, "n1", phase(vmi.Running)))
-	return s.awaitPhase(name, vmi.Running)
+	v = s.awaitPhase(name, vmi.PhaseScheduled)
+	require.NoError(s.t, s.report(v, "n1", phase(vmi.PhaseRunning)))
+	return s.awaitPhase(name, vmi.PhaseRunning)
 }
 
 // events are the VMI's events, as "Warning FailedCreate ×1".

@@ -27,8 +27,8 @@ func TestAHandlerWritesVMIsOfItsNodeOnly(t *testing.T) {
 		change     func(*vmi.VirtualMachineInstanceStatus)
 		message    string
 	}{
-		{"another node's handler", "n2", phase(vmi.Failed), "may not change a VMI of another node"},
-		{"a handler whose token names no node", "", phase(vmi.Failed), "does not say which node"},
+		{"another node's handler", "n2", phase(vmi.PhaseFailed), "may not change a VMI of another node"},
+		{"a handler whose token names no node", "", phase(vmi.PhaseFailed), "does not say which node"},
 		{"a handler that moves its VMI to another node", "n1", func(s *vmi.VirtualMachineInstanceStatus) { s.NodeName = "n2" }, "may not change a VMI of another node"},
 		{"a handler that removes the node of its VMI", "n1", func(s *vmi.VirtualMachineInstanceStatus) { s.NodeName = "" }, "may not change a VMI of another node"},
 		{"a handler that moves another node's VMI to its own", "n2", func(s *vmi.VirtualMachineInstanceStatus) { s.NodeName = "n2" }, "may not change a VMI of another node"},
@@ -44,7 +44,7 @@ func TestAHandlerWritesVMIsOfItsNodeOnly(t *testing.T) {
 			require.ErrorContains(t, err, tt.message)
 		})
 	}
-	require.NoError(t, s.report(v, "n1", phase(vmi.Succeeded)))
+	require.NoError(t, s.report(v, "n1", phase(vmi.PhaseSucceeded)))
 }
 
 // move writes, as virt-controller, that a migration moves the VMI from n1 to the pod on n2.
@@ -78,7 +78,7 @@ func TestAHandlerWritesOfAVMIThatMovesToItsNodeWhatATargetReports(t *testing.T) 
 		message    string
 	}{
 		{"the target's takes the VMI", "n2", func(s *status) { s.NodeName = "n2" }, "may change of its status only the migrationState"},
-		{"the target's ends the VMI", "n2", phase(vmi.Failed), "may change of its status only the migrationState"},
+		{"the target's ends the VMI", "n2", phase(vmi.PhaseFailed), "may change of its status only the migrationState"},
 		{"the target's writes a condition", "n2", func(s *status) { s.SetCondition(vmi.Condition{Type: "Ready", Status: "False"}, metav1.Now()) }, "may change of its status only the migrationState"},
 		{"the target's removes a field", "n2", func(s *status) { s.Interfaces, s.Conditions = nil, nil }, "may change of its status only the migrationState"},
 		{"the target's points to another pod", "n2", func(s *status) { s.ActivePods["third"] = "n2" }, "may change of its status only the migrationState"},
@@ -122,11 +122,11 @@ func TestAHandlerTakesNoVMIThatHasNoNodeYet(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	unseen := s.create(guest("unseen"))
-	claim := func(st *vmi.VirtualMachineInstanceStatus) { st.NodeName, st.Phase = "n1", vmi.Scheduled }
+	claim := func(st *vmi.VirtualMachineInstanceStatus) { st.NodeName, st.Phase = "n1", vmi.PhaseScheduled }
 	err := s.report(unseen, "n1", claim)
 	require.True(t, apierrors.IsForbidden(err), "%v", err)
 	s.control()
-	waiting := s.awaitPhase("unseen", vmi.Scheduling)
+	waiting := s.awaitPhase("unseen", vmi.PhaseScheduling)
 	err = s.report(waiting, "n1", claim)
 	require.True(t, apierrors.IsForbidden(err), "%v", err)
 }
@@ -160,7 +160,7 @@ func TestAHandlerWritesNothingOfAVMIButItsStatus(t *testing.T) {
 		require.True(t, apierrors.IsForbidden(err) || apierrors.IsNotFound(err), "%s: %v", name, err)
 	}
 	require.NoError(t, patch(`{"metadata":{"labels":{"a":"b"},"finalizers":[]},"spec":{"terminationGracePeriodSeconds":0}}`, "status"))
-	after := s.awaitPhase("vm", vmi.Running)
+	after := s.awaitPhase("vm", vmi.PhaseRunning)
 	require.Equal(t, v.Labels, after.Labels)
 	require.Equal(t, v.Finalizers, after.Finalizers)
 	require.Equal(t, v.Spec, after.Spec)
@@ -206,11 +206,11 @@ func TestOnlyPodvisorWritesTheStatus(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	with := guest("vm")
-	with.Status.Phase, with.Status.NodeName = vmi.Running, "n1"
+	with.Status.Phase, with.Status.NodeName = vmi.PhaseRunning, "n1"
 	v := s.create(with)
 	require.Equal(t, vmi.VirtualMachineInstanceStatus{}, v.Status)
 	changed := v.DeepCopy()
-	changed.Status.Phase = vmi.Running
+	changed.Status.Phase = vmi.PhaseRunning
 	_, err := client.WriteStatus(t.Context(), s.vmis, v, changed)
 	require.True(t, apierrors.IsForbidden(err), "%v", err)
 	require.ErrorContains(t, err, "written by Podvisor only")

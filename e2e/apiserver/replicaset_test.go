@@ -162,14 +162,14 @@ func TestASetIsScaledAndReplacesWhatEnds(t *testing.T) {
 	var off vmi.VirtualMachineInstance
 	eventually(t, func() error { // the count may be that of before
 		for _, v := range s.all() {
-			if v.Status.Phase == vmi.Running && v.DeletionTimestamp == nil {
+			if v.Status.Phase == vmi.PhaseRunning && v.DeletionTimestamp == nil {
 				off = v
 				return nil
 			}
 		}
 		return errors.New("none runs")
 	})
-	require.NoError(t, s.report(&off, "n1", phase(vmi.Succeeded)))
+	require.NoError(t, s.report(&off, "n1", phase(vmi.PhaseSucceeded)))
 	s.awaitGone(off.Name)
 	s.awaitReady(6)
 
@@ -291,7 +291,7 @@ func TestTheVMIsOfASetThatIsDeletedWithCascadeOrphanGoOn(t *testing.T) {
 	require.Equal(t, before, names(s.all()))
 	for _, v := range s.all() {
 		require.True(t, metav1.IsControlledBy(&v, o))
-		require.Equal(t, vmi.Running, v.Status.Phase)
+		require.Equal(t, vmi.PhaseRunning, v.Status.Phase)
 	}
 }
 
@@ -434,7 +434,7 @@ func TestASetWhoseLaunchersFailCostsLittle(t *testing.T) {
 	require.Contains(t, c.Message, "no such disk")
 	eventually(t, func() error {
 		for _, v := range s.all() {
-			if v.Status.Phase != vmi.Failed {
+			if v.Status.Phase != vmi.PhaseFailed {
 				return fmt.Errorf("%s is %s", v.Name, v.Status.Phase)
 			}
 		}

@@ -45,9 +45,9 @@ func TestATargetIsNeverTakenForTheActivePod(t *testing.T) {
 	}
 
 	s.vanish(second)
-	s.awaitPhase(s.create(guest("later")).Name, vmi.Scheduling) // the controller has seen that it is gone
+	s.awaitPhase(s.create(guest("later")).Name, vmi.PhaseScheduling) // the controller has seen that it is gone
 	now := s.latest(v)
-	require.Equal(t, vmi.Running, now.Status.Phase)
+	require.Equal(t, vmi.PhaseRunning, now.Status.Phase)
 	require.Equal(t, "n1", now.Status.NodeName)
 	require.Equal(t, first.UID, s.pod(v).UID)
 }
@@ -58,7 +58,7 @@ func TestATargetIsDeletedWithItsVMI(t *testing.T) {
 	s.control()
 	v := s.start("vm")
 	second := s.target(v)
-	require.NoError(t, s.report(s.latest(v), "n1", phase(vmi.Succeeded)))
+	require.NoError(t, s.report(s.latest(v), "n1", phase(vmi.PhaseSucceeded)))
 	s.awaitLeaving(second)
-	require.Equal(t, vmi.Succeeded, s.latest(v).Status.Phase)
+	require.Equal(t, vmi.PhaseSucceeded, s.latest(v).Status.Phase)
 }

@@ -196,7 +196,7 @@ func TestVMIsHaveNoFinalizerWhileNothingKeepsPodvisorFromBeingDeleted(t *testing
 	s.start("after")
 	for _, name := range []string{"before", "after"} {
 		s.await(name, func(v *vmi.VirtualMachineInstance) bool {
-			return len(v.Finalizers) == 0 && v.Status.Phase == vmi.Running
+			return len(v.Finalizers) == 0 && v.Status.Phase == vmi.PhaseRunning
 		})
 		s.delete(name)
 		_, err := s.vmis.Get(t.Context(), name, metav1.GetOptions{})

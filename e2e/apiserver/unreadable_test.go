@@ -158,9 +158,9 @@ func TestAVMIThatCannotBeDecodedStopsNoOther(t *testing.T) {
 	tighten := loosen(t, "virtualmachineinstances", "VirtualMachineInstance")
 	running := s.runningGuest("running")
 	stop := s.control()
-	started := s.await("running", func(v *vmi.VirtualMachineInstance) bool { return v.Status.Phase == vmi.Scheduled })
-	require.NoError(t, s.report(started, "n1", phase(vmi.Running)))
-	s.awaitPhase("running", vmi.Running)
+	started := s.await("running", func(v *vmi.VirtualMachineInstance) bool { return v.Status.Phase == vmi.PhaseScheduled })
+	require.NoError(t, s.report(started, "n1", phase(vmi.PhaseRunning)))
+	s.awaitPhase("running", vmi.PhaseRunning)
 
 	broken := map[string]string{
 		"negative": negative,
@@ -176,7 +176,7 @@ func TestAVMIThatCannotBeDecodedStopsNoOther(t *testing.T) {
 		s.store(name, spec)
 	}
 	within(t, 2*time.Second, "the pod of another VMI", func() { s.pod(s.create(guest("good"))) })
-	s.awaitPhase("good", vmi.Scheduling)
+	s.awaitPhase("good", vmi.PhaseScheduling)
 	within(t, 2*time.Second, "the conditions", func() {
 		for name, message := range messages {
 			s.awaitEvents(s.awaitUnreadable(name, message), "Warning UnreadableSpec ×1")
@@ -200,7 +200,7 @@ func TestAVMIThatCannotBeDecodedStopsNoOther(t *testing.T) {
 	stop = s.control()
 	within(t, 3*time.Second, "the pod of another VMI after a restart", func() {
 		s.create(guest("later"))
-		s.awaitPhase("later", vmi.Scheduling)
+		s.awaitPhase("later", vmi.PhaseScheduling)
 	})
 	for name, message := range messages {
 		s.awaitUnreadable(name, message)
@@ -211,7 +211,7 @@ func TestAVMIThatCannotBeDecodedStopsNoOther(t *testing.T) {
 	require.Nil(t, p.DeletionTimestamp)
 	v, err := s.readable("running")
 	require.NoError(t, err)
-	require.Equal(t, vmi.Running, v.Status.Phase)
+	require.Equal(t, vmi.PhaseRunning, v.Status.Phase)
 
 	within(t, 2*time.Second, "the pod of a VMI that is repaired", func() {
 		spec("text", `{"domain":{"cpu":{"cores":1},"memory":{"guest":"64Mi"}}}`)
@@ -219,7 +219,7 @@ func TestAVMIThatCannotBeDecodedStopsNoOther(t *testing.T) {
 		require.NoError(t, err)
 		s.pod(v)
 	})
-	s.awaitPhase("text", vmi.Scheduling)
+	s.awaitPhase("text", vmi.PhaseScheduling)
 
 	for name := range broken {
 		said, err := kubectl(t, "", "-n", s.name, "delete", "vmi", name, "--timeout=20s", "--wait="+strconv.FormatBool(name != "text"))

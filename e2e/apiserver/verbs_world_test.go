@@ -511,7 +511,7 @@ func (v *verbs) guest(t *testing.T, namespace, name string) *vmi.VirtualMachineI
 	own, err := client.New(v.asController())
 	require.NoError(t, err)
 	now := i.DeepCopy()
-	now.Status.SetPhase(vmi.Running, metav1.Now())
+	now.Status.SetPhase(vmi.PhaseRunning, metav1.Now())
 	now.Status.NodeName = verbNode
 	i, err = client.WriteStatus(t.Context(), own.VirtualMachineInstances(namespace), i, now)
 	require.NoError(t, err)

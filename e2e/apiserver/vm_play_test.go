@@ -216,10 +216,10 @@ func (n *nodes) instance(ctx context.Context, v *vmi.VirtualMachineInstance) err
 		return nil
 	}
 	switch {
-	case v.Status.Phase == vmi.Scheduled && v.DeletionTimestamp == nil:
-		return n.report(ctx, v, vmi.Running)
-	case (v.Status.Phase == vmi.Running || v.Status.Phase == vmi.Scheduled) && v.DeletionTimestamp != nil && !n.stuck.Load():
-		return n.report(ctx, v, vmi.Succeeded)
+	case v.Status.Phase == vmi.PhaseScheduled && v.DeletionTimestamp == nil:
+		return n.report(ctx, v, vmi.PhaseRunning)
+	case (v.Status.Phase == vmi.PhaseRunning || v.Status.Phase == vmi.PhaseScheduled) && v.DeletionTimestamp != nil && !n.stuck.Load():
+		return n.report(ctx, v, vmi.PhaseSucceeded)
 	}
 	return nil
 }
@@ -230,7 +230,7 @@ func (n *nodes) report(ctx context.Context, v *vmi.VirtualMachineInstance, p vmi
 	now := metav1.Now()
 	changed.Status.SetPhase(p, now)
 	ready := vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionTrue}
-	if p != vmi.Running {
+	if p != vmi.PhaseRunning {
 		ready.Status, ready.Reason = corev1.ConditionFalse, vmi.ReasonGuestNotRunning
 	}
 	changed.Status.SetCondition(ready, now)
@@ -257,7 +257,7 @@ func (n *nodes) pod(ctx context.Context, p *corev1.Pod, alive map[types.UID]bool
 	switch {
 	case p.DeletionTimestamp != nil, owner != nil && !alive[owner.UID]:
 		return n.s.pods.Delete(ctx, p.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0)), Preconditions: metav1.NewUIDPreconditions(string(p.UID))})
-	case hold != nil && *hold == vmi.Scheduling:
+	case hold != nil && *hold == vmi.PhaseScheduling:
 		return nil
 	case p.Spec.NodeName == "":
 		return n.s.pods.Bind(ctx, &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: p.Name}, Target: corev1.ObjectReference{Kind: "Node", Name: "n1"}}, metav1.CreateOptions{})

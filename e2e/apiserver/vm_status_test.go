@@ -32,7 +32,7 @@ func TestARollingEditDisturbsNoVM(t *testing.T) {
 	for i := range all {
 		name := fmt.Sprintf("vm%d", i)
 		s.awaitVM(name, func(v *vmi.VirtualMachine) bool { return v.Status.Ready })
-		before[name] = s.awaitPhase(name, vmi.Running)
+		before[name] = s.awaitPhase(name, vmi.PhaseRunning)
 	}
 	pods := s.podUIDs()
 	writes := len(s.writes.all())
@@ -44,7 +44,7 @@ func TestARollingEditDisturbsNoVM(t *testing.T) {
 		v := s.awaitVM(name, func(v *vmi.VirtualMachine) bool { return v.Status.Condition(vmi.ConditionRestartRequired) != nil })
 		require.Equal(t, int64(1), v.Status.ObservedGeneration)
 		require.Equal(t, int64(2), v.Status.DesiredGeneration)
-		now := s.awaitPhase(name, vmi.Running)
+		now := s.awaitPhase(name, vmi.PhaseRunning)
 		require.Equal(t, before[name].ResourceVersion, now.ResourceVersion, "nothing of the VMI is written")
 	}
 	require.Equal(t, pods, s.podUIDs())
@@ -52,7 +52,7 @@ func TestARollingEditDisturbsNoVM(t *testing.T) {
 
 	s.ask("vm0", stopRequest(before["vm0"]), startRequest(nil))
 	v := s.await("vm0", func(v *vmi.VirtualMachineInstance) bool {
-		return v.UID != before["vm0"].UID && v.Status.Phase == vmi.Running
+		return v.UID != before["vm0"].UID && v.Status.Phase == vmi.PhaseRunning
 	})
 	require.Equal(t, "edited", v.Spec.Hostname)
 	vm := s.awaitVM("vm0", func(v *vmi.VirtualMachine) bool {
@@ -75,7 +75,7 @@ func TestTheLinkOfAVMFollowsItsTemplateWithFewWrites(t *testing.T) {
 	s.play()
 	s.createVM(vmOf("vm", vmi.RunAlways))
 	s.awaitVM("vm", func(v *vmi.VirtualMachine) bool { return v.Status.Ready })
-	first := s.awaitPhase("vm", vmi.Running)
+	first := s.awaitPhase("vm", vmi.PhaseRunning)
 	pods := s.podUIDs()
 	for n, state := range []vmi.InterfaceState{vmi.InterfaceDown, vmi.InterfaceUp} {
 		before := len(s.writes.all())
@@ -184,7 +184,7 @@ func TestAttackATemplateGivesAVMIOnlyWhatItsUserMayWrite(t *testing.T) {
 		stored, err = s.vms().Create(t.Context(), v, metav1.CreateOptions{})
 	}
 	require.NoError(t, err)
-	got := s.awaitPhase("vm", vmi.Running)
+	got := s.awaitPhase("vm", vmi.PhaseRunning)
 	require.Equal(t, map[string]string{"mine": "yes", vmi.NodeNameLabel: "n1"}, got.Labels)
 	require.Equal(t, "yes", got.Annotations["mine"])
 	require.Equal(t, "1", got.Annotations[vmi.VMGenerationAnnotation])
@@ -198,9 +198,9 @@ func TestTheStatusOfAVMSaysWhyItsPodDoesNotRun(t *testing.T) {
 	s := newSpace(t)
 	s.controlVMs()
 	n := s.play()
-	n.at(vmi.Scheduling)
+	n.at(vmi.PhaseScheduling)
 	s.createVM(vmOf("vm", vmi.RunAlways))
-	p := s.pod(s.awaitPhase("vm", vmi.Scheduling))
+	p := s.pod(s.awaitPhase("vm", vmi.PhaseScheduling))
 	s.awaitPrintable("vm", vmi.StatusStarting)
 	s.status(p, func(st *corev1.PodStatus) {
 		st.Phase = corev1.PodPending
@@ -216,9 +216,9 @@ func TestTheStatusOfAVMSaysWhyItsPodDoesNotRun(t *testing.T) {
 	s.awaitPrintable("vm", vmi.StatusRunning)
 	s.editVM("vm", `{"spec":{"runStrategy":"Halted"}}`)
 	s.awaitPrintable("vm", vmi.StatusStopped)
-	n.at(vmi.Scheduling)
+	n.at(vmi.PhaseScheduling)
 	s.editVM("vm", `{"spec":{"runStrategy":"Always"}}`)
-	p = s.pod(s.awaitPhase("vm", vmi.Scheduling))
+	p = s.pod(s.awaitPhase("vm", vmi.PhaseScheduling))
 	s.bind(p, "n1")
 	s.status(p, waiting("ImagePullBackOff", "Back-off pulling image"))
 	s.awaitPrintable("vm", vmi.StatusImagePullBackOff)

@@ -124,15 +124,17 @@ func TestRequestsStartStopAndRestartAVM(t *testing.T) {
 			}
 			running := func(v *vmi.VirtualMachine) bool { return v.Status.Ready && len(v.Status.StateChangeRequests) == 0 }
 			s.awaitVM("vm", running)
-			first := s.awaitPhase("vm", vmi.Running)
+			first := s.awaitPhase("vm", vmi.PhaseRunning)
 			s.ask("vm", stopRequest(first), startRequest(nil))
-			s.await("vm", func(v *vmi.VirtualMachineInstance) bool { return v.UID != first.UID && v.Status.Phase == vmi.Running })
+			s.await("vm", func(v *vmi.VirtualMachineInstance) bool {
+				return v.UID != first.UID && v.Status.Phase == vmi.PhaseRunning
+			})
 			s.awaitVM("vm", running)
 			require.Len(t, n.instances(), 2)
 			if strategy == vmi.RunAlways {
 				return
 			}
-			s.ask("vm", stopRequest(s.awaitPhase("vm", vmi.Running)))
+			s.ask("vm", stopRequest(s.awaitPhase("vm", vmi.PhaseRunning)))
 			s.awaitPrintable("vm", vmi.StatusStopped)
 			s.awaitGone("vm")
 			s.awaitVM("vm", func(v *vmi.VirtualMachine) bool { return len(v.Status.StateChangeRequests) == 0 })
@@ -176,12 +178,12 @@ func deletedWhile(t *testing.T, s space, n *nodes, p metav1.DeletionPropagation,
 	case "with the finalizer of another":
 		v.Finalizers = []string{foreign}
 	case "while it starts":
-		n.at(vmi.Scheduling)
+		n.at(vmi.PhaseScheduling)
 	}
 	v = s.createVM(v)
 	switch when {
 	case "while it starts":
-		s.awaitPhase("vm", vmi.Scheduling)
+		s.awaitPhase("vm", vmi.PhaseScheduling)
 	case "while it is halted":
 		s.awaitVM("vm", func(v *vmi.VirtualMachine) bool { return v.Status.RunStrategy != "" })
 	default:
@@ -212,7 +214,7 @@ func deletedWhile(t *testing.T, s space, n *nodes, p metav1.DeletionPropagation,
 	case p != metav1.DeletePropagationOrphan, when == "while it is halted", when == "while it stops":
 		s.awaitGone("vm")
 	default:
-		left := s.awaitPhase("vm", vmi.Running)
+		left := s.awaitPhase("vm", vmi.PhaseRunning)
 		require.Empty(t, left.OwnerReferences)
 		require.Nil(t, left.DeletionTimestamp)
 	}
@@ -229,7 +231,7 @@ func TestAVMAdoptsTheVMIThatAnEarlierOneLeft(t *testing.T) {
 	s.awaitVM("vm", func(v *vmi.VirtualMachine) bool { return v.Status.Ready })
 	s.deleteVM("vm", metav1.DeletePropagationOrphan)
 	s.awaitVMGone("vm")
-	left := s.awaitPhase("vm", vmi.Running)
+	left := s.awaitPhase("vm", vmi.PhaseRunning)
 	eventually(t, func() error {
 		if n := len(s.revisions()); n != 0 {
 			return fmt.Errorf("%d revisions are left", n)
@@ -238,7 +240,7 @@ func TestAVMAdoptsTheVMIThatAnEarlierOneLeft(t *testing.T) {
 	})
 	next := s.createVM(vmOf("vm", vmi.RunAlways))
 	s.awaitVM("vm", func(v *vmi.VirtualMachine) bool { return v.Status.Ready })
-	got := s.awaitPhase("vm", vmi.Running)
+	got := s.awaitPhase("vm", vmi.PhaseRunning)
 	require.Equal(t, left.UID, got.UID)
 	require.True(t, metav1.IsControlledBy(got, next))
 	require.Len(t, n.instances(), 1)
@@ -256,7 +258,7 @@ func TestAVMWhoseNameIsTakenSaysSoAndStartsWhenItIsFree(t *testing.T) {
 	other := guest("vm")
 	other.OwnerReferences = []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Other", Name: "o", UID: "u", Controller: new(true)}}
 	s.create(other)
-	s.awaitPhase("vm", vmi.Running)
+	s.awaitPhase("vm", vmi.PhaseRunning)
 	s.createVM(vmOf("vm", vmi.RunAlways))
 	v := s.awaitVM("vm", func(v *vmi.VirtualMachine) bool { return v.Status.Condition(vmi.ConditionFailure) != nil })
 	require.Equal(t, "VirtualMachineInstanceNameTaken", v.Status.Condition(vmi.ConditionFailure).Reason)
@@ -283,15 +285,19 @@ func TestAVMLivesWithAControllerThatIsKilledBetweenAnyTwoWrites(t *testing.T) {
 			ready := func(v *vmi.VirtualMachine) bool { return v.Status.Ready && len(v.Status.StateChangeRequests) == 0 }
 			s.awaitVM("vm", ready)
 			require.Len(t, n.instances(), 1)
-			first := s.awaitPhase("vm", vmi.Running)
+			first := s.awaitPhase("vm", vmi.PhaseRunning)
 			s.ask("vm", stopRequest(first), startRequest(nil))
-			s.await("vm", func(v *vmi.VirtualMachineInstance) bool { return v.UID != first.UID && v.Status.Phase == vmi.Running })
+			s.await("vm", func(v *vmi.VirtualMachineInstance) bool {
+				return v.UID != first.UID && v.Status.Phase == vmi.PhaseRunning
+			})
 			s.awaitVM("vm", ready)
 			require.Len(t, n.instances(), 2)
 			if strategy != vmi.RunManual {
-				second := s.awaitPhase("vm", vmi.Running)
-				n.ends("vm", vmi.Failed)
-				s.await("vm", func(v *vmi.VirtualMachineInstance) bool { return v.UID != second.UID && v.Status.Phase == vmi.Running })
+				second := s.awaitPhase("vm", vmi.PhaseRunning)
+				n.ends("vm", vmi.PhaseFailed)
+				s.await("vm", func(v *vmi.VirtualMachineInstance) bool {
+					return v.UID != second.UID && v.Status.Phase == vmi.PhaseRunning
+				})
 				v := s.awaitVM("vm", ready)
 				require.Len(t, n.instances(), 3)
 				require.Nil(t, v.Status.StartFailure, "the guest had run")
@@ -321,10 +327,10 @@ func TestAStartThatFailsIsTriedAgainLater(t *testing.T) {
 	s := newSpace(t)
 	s.controlVMs()
 	n := s.play()
-	n.at(vmi.Scheduled)
+	n.at(vmi.PhaseScheduled)
 	s.createVM(vmOf("vm", vmi.RunAlways))
-	first := s.awaitPhase("vm", vmi.Scheduled)
-	n.ends("vm", vmi.Failed)
+	first := s.awaitPhase("vm", vmi.PhaseScheduled)
+	n.ends("vm", vmi.PhaseFailed)
 	v := s.awaitPrintable("vm", vmi.StatusCrashLoopBackOff)
 	require.Equal(t, 1, v.Status.StartFailure.ConsecutiveFailCount)
 	require.Equal(t, first.UID, v.Status.StartFailure.LastFailedVMIUID)
@@ -345,11 +351,13 @@ func TestAGuestThatRanAndPoweredItselfOffIsStartedAgainAtOnce(t *testing.T) {
 	n := s.play()
 	s.createVM(vmOf("vm", vmi.RunAlways))
 	s.awaitVM("vm", func(v *vmi.VirtualMachine) bool { return v.Status.Ready })
-	for _, end := range []vmi.Phase{vmi.Succeeded, vmi.Failed} {
-		before := s.awaitPhase("vm", vmi.Running)
+	for _, end := range []vmi.Phase{vmi.PhaseSucceeded, vmi.PhaseFailed} {
+		before := s.awaitPhase("vm", vmi.PhaseRunning)
 		n.ends("vm", end)
 		began := time.Now()
-		s.await("vm", func(v *vmi.VirtualMachineInstance) bool { return v.UID != before.UID && v.Status.Phase == vmi.Running })
+		s.await("vm", func(v *vmi.VirtualMachineInstance) bool {
+			return v.UID != before.UID && v.Status.Phase == vmi.PhaseRunning
+		})
 		require.Less(t, time.Since(began), 8*time.Second, "the shortest back-off is 10 s")
 		v := s.awaitVM("vm", func(v *vmi.VirtualMachine) bool { return v.Status.Ready })
 		require.Nil(t, v.Status.StartFailure)

@@ -109,7 +109,7 @@ func (b *Bench) once(ctx context.Context, i int) (s sample, err error) {
 	if v, err = b.Instances.VirtualMachineInstances(b.Namespace).Create(ctx, v, metav1.CreateOptions{}); err != nil {
 		return s, err
 	}
-	if v, err = b.await(ctx, v, func(v *vmi.VirtualMachineInstance) bool { return v.Status.Phase == vmi.Running }); err != nil {
+	if v, err = b.await(ctx, v, func(v *vmi.VirtualMachineInstance) bool { return v.Status.Phase == vmi.PhaseRunning }); err != nil {
 		return s, err
 	}
 	s.running = time.Since(start)

@@ -68,7 +68,7 @@ func (b *Bench) running(ctx context.Context, v *vmi.VirtualMachineInstance) (*vm
 	if err != nil {
 		return nil, err
 	}
-	return b.await(ctx, v, func(v *vmi.VirtualMachineInstance) bool { return v.Status.Phase == vmi.Running })
+	return b.await(ctx, v, func(v *vmi.VirtualMachineInstance) bool { return v.Status.Phase == vmi.PhaseRunning })
 }
 
 func (b *Bench) remove(ctx context.Context, v *vmi.VirtualMachineInstance) error {

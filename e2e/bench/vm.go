@@ -91,7 +91,7 @@ func (b *Bench) Verbs(ctx context.Context) error {
 			if apierrors.IsNotFound(err) {
 				return false, nil
 			}
-			if err != nil || v.Status.Phase != vmi.Running || v.Status.Condition(vmi.ConditionAgentConnected) == nil || !is(v) {
+			if err != nil || v.Status.Phase != vmi.PhaseRunning || v.Status.Condition(vmi.ConditionAgentConnected) == nil || !is(v) {
 				return false, err
 			}
 			now = v

@@ -75,7 +75,7 @@ func Measure(ctx context.Context, s Site, m Mistake) (Cause, error) {
 		return Cause{}, err
 	}
 	if m.Act != nil {
-		if _, err := client.WaitForPhase(ctx, s.VMIs.VirtualMachineInstances(s.Namespace), v.Name, vmi.Running); err != nil {
+		if _, err := client.WaitForPhase(ctx, s.VMIs.VirtualMachineInstances(s.Namespace), v.Name, vmi.PhaseRunning); err != nil {
 			return Cause{}, err
 		}
 		start = time.Now()

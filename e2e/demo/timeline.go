@@ -95,7 +95,7 @@ func (t *Timeline) awaitRunning(ctx context.Context, c *client.Client, v *vmi.Vi
 				t.Note("%s is False: %s: %s", c.Type, c.Reason, c.Message)
 			}
 		}
-		if v.Status.Phase == vmi.Running {
+		if v.Status.Phase == vmi.PhaseRunning {
 			return v, nil
 		}
 		if v.Status.Phase.Final() {

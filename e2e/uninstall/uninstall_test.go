@@ -126,7 +126,7 @@ func (w *world) awaitRunning(name string) {
 	w.t.Helper()
 	w.eventually(func() error {
 		v, err := w.vmis.Get(w.t.Context(), name, metav1.GetOptions{})
-		if err == nil && v.Status.Phase != vmi.Running {
+		if err == nil && v.Status.Phase != vmi.PhaseRunning {
 			err = fmt.Errorf("%s is %s: %+v", name, v.Status.Phase, v.Status.Conditions)
 		}
 		return err

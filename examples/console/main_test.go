@@ -32,7 +32,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{server: fake.New(vmitest.New(vmitest.WithName("web"), vmitest.WithPhase(vmi.Running)))}
+	w := &world{server: fake.New(vmitest.New(vmitest.WithName("web"), vmitest.WithPhase(vmi.PhaseRunning)))}
 	c, err := client.New(w.server.Config())
 	require.NoError(t, err)
 	w.vmis = c.VirtualMachineInstances("default")

@@ -16,7 +16,7 @@ import (
 )
 
 func TestVMIsAreListed(t *testing.T) {
-	running := vmitest.New(vmitest.WithName("web"), vmitest.WithPhase(vmi.Running))
+	running := vmitest.New(vmitest.WithName("web"), vmitest.WithPhase(vmi.PhaseRunning))
 	running.Status.NodeName = "n1"
 	var out bytes.Buffer
 	require.NoError(t, list(t.Context(), &out, fake.New(running, vmitest.New()).Config(), "default"))

@@ -49,7 +49,7 @@ func TestPortsAreParsed(t *testing.T) {
 // forwarding is a forwarder that serves the ports, and their addresses.
 func forwarding(t *testing.T, guest string, ports ...port) (addresses []string, notes func() string) {
 	t.Helper()
-	v := vmitest.New(vmitest.WithName("web"), vmitest.WithPhase(vmi.Running))
+	v := vmitest.New(vmitest.WithName("web"), vmitest.WithPhase(vmi.PhaseRunning))
 	v.Status.Interfaces = []vmi.InterfaceStatus{{Name: "default"}}
 	m := vmitest.NewVM(vmi.RunAlways, vmitest.WithName("web"))
 	m.Status.Created, m.UID = true, "vm-uid"

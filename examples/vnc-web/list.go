@@ -48,7 +48,7 @@ func list(ctx context.Context, c *client.Client, namespace string) ([]row, error
 		key := [2]string{v.Namespace, v.Name}
 		r, ofVM := rows[key]
 		r.Namespace, r.Name, r.Node = v.Namespace, v.Name, v.Status.NodeName
-		r.Running = v.Status.Phase == vmi.Running
+		r.Running = v.Status.Phase == vmi.PhaseRunning
 		if ofVM && !v.Status.Phase.Final() {
 			r.Startable, r.Stoppable = false, true
 		}

@@ -33,7 +33,7 @@ func TestThePageShowsVMsAndTheirScreensAndConsoles(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "./vendor.sh").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 
-	running := vmitest.New(vmitest.WithName("web"), vmitest.WithPhase(vmi.Running))
+	running := vmitest.New(vmitest.WithName("web"), vmitest.WithPhase(vmi.PhaseRunning))
 	off := vmitest.NewVM(vmi.RunHalted, vmitest.WithName("off"))
 	off.Status.PrintableStatus = vmi.StatusStopped
 	api := fake.New(running, off)

@@ -95,8 +95,8 @@ func TestOnlyWhatThePageUsesIsServed(t *testing.T) {
 }
 
 func TestTheListHasVMsAndVMIs(t *testing.T) {
-	alone := vmitest.New(vmitest.WithName("alone"), vmitest.WithPhase(vmi.Scheduling))
-	paused := vmitest.New(vmitest.WithName("paused"), vmitest.WithPhase(vmi.Running))
+	alone := vmitest.New(vmitest.WithName("alone"), vmitest.WithPhase(vmi.PhaseScheduling))
+	paused := vmitest.New(vmitest.WithName("paused"), vmitest.WithPhase(vmi.PhaseRunning))
 	paused.Status.NodeName = "n1"
 	paused.Status.SetCondition(vmi.Condition{Type: vmi.ConditionPaused, Status: corev1.ConditionTrue}, metav1.Now())
 	vm := vmitest.NewVM(vmi.RunAlways, vmitest.WithName("paused"))
@@ -104,7 +104,7 @@ func TestTheListHasVMsAndVMIs(t *testing.T) {
 	off.Status.PrintableStatus = vmi.StatusStopped
 	crashes := vmitest.NewVM(vmi.RunAlways, vmitest.WithName("crashes"))
 	crashes.Status.PrintableStatus = vmi.StatusCrashLoopBackOff
-	ended := vmitest.New(vmitest.WithName("ended"), vmitest.WithPhase(vmi.Succeeded))
+	ended := vmitest.New(vmitest.WithName("ended"), vmitest.WithPhase(vmi.PhaseSucceeded))
 	byHand := vmitest.NewVM(vmi.RunManual, vmitest.WithName("ended"))
 	s := testServer(t, alone, paused, vm, off, crashes, ended, byHand)
 	got, err := list(t.Context(), s.client, "default")

@@ -21,7 +21,7 @@ func TestAVMIRunsAndEnds(t *testing.T) {
 	w := newWorld(t)
 	w.launch(protocol.State{Phase: protocol.Waiting}, obey)
 	c, _ := w.handle()
-	w.phase(vmi.Running)
+	w.phase(vmi.PhaseRunning)
 	v := w.instance()
 	require.Equal(t, corev1.ConditionTrue, ready(v))
 	require.Equal(t, "10.244.1.7", v.Status.Interfaces[0].IP)
@@ -37,7 +37,7 @@ func TestAVMIRunsAndEnds(t *testing.T) {
 	require.Nil(t, d[0].Stop)
 
 	w.change(func(v *vmi.VirtualMachineInstance) { v.DeletionTimestamp = new(metav1.Now()) })
-	w.phase(vmi.Succeeded)
+	w.phase(vmi.PhaseSucceeded)
 	require.Equal(t, &protocol.Stop{GracePeriodSeconds: 7}, w.puts()[1].Stop)
 	require.Equal(t, 2, w.patches(), "and the end another")
 	require.Equal(t, "Shutdown", w.instance().Status.Reason)
@@ -55,7 +55,7 @@ func TestALauncherThatStartsLateIsConnectedTo(t *testing.T) {
 	c, _ := w.handle()
 	w.eventually("session", func() bool { return c.session(key, podUID) != nil })
 	w.launch(protocol.State{Phase: protocol.Waiting}, obey)
-	w.phase(vmi.Running)
+	w.phase(vmi.PhaseRunning)
 	require.Equal(t, 1, w.patches())
 }
 
@@ -64,7 +64,7 @@ func TestARestartWritesNothing(t *testing.T) {
 	w := newWorld(t)
 	s, _ := w.launch(protocol.State{Phase: protocol.Waiting}, obey)
 	_, stop := w.handle()
-	w.phase(vmi.Running)
+	w.phase(vmi.PhaseRunning)
 	for i := range 3 {
 		stop()
 		_, stop = w.handle()
@@ -89,9 +89,9 @@ func TestAnEndWhileNoHandlerRanIsReported(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.launch(protocol.State{Phase: protocol.Ended, End: &protocol.End{Reason: protocol.Crashed, Message: "QEMU was killed"}}, nil)
-	w.change(func(v *vmi.VirtualMachineInstance) { v.Status.Phase = vmi.Running })
+	w.change(func(v *vmi.VirtualMachineInstance) { v.Status.Phase = vmi.PhaseRunning })
 	w.handle()
-	w.phase(vmi.Failed)
+	w.phase(vmi.PhaseFailed)
 	require.Equal(t, "Crashed", w.instance().Status.Reason)
 	w.eventually("event", func() bool { return slices.Equal(w.reasons(), []string{"W Stopped"}) })
 	require.Empty(t, w.puts())
@@ -102,10 +102,10 @@ func TestALauncherThatIsGoneForAMomentCausesNoWrite(t *testing.T) {
 	w := newWorld(t)
 	_, kill := w.launch(protocol.State{Phase: protocol.Waiting}, obey)
 	c, _ := w.handle()
-	w.phase(vmi.Running)
+	w.phase(vmi.PhaseRunning)
 	kill()
 	w.eventually("noticed", func() bool { return c.session(key, podUID).observe().State == nil })
-	require.Equal(t, vmi.Running, w.instance().Status.Phase)
+	require.Equal(t, vmi.PhaseRunning, w.instance().Status.Phase)
 	w.launch(running, obey)
 	w.eventually("connected again", func() bool { return len(w.puts()) == 2 })
 	require.Equal(t, 1, w.patches())
@@ -116,7 +116,7 @@ func TestTheSessionOfAVMIThatIsGoneIsEnded(t *testing.T) {
 	w := newWorld(t)
 	w.launch(protocol.State{Phase: protocol.Waiting}, obey)
 	c, _ := w.handle()
-	w.phase(vmi.Running)
+	w.phase(vmi.PhaseRunning)
 	w.api.mu.Lock()
 	w.api.change("DELETED", func(*vmi.VirtualMachineInstance) {})
 	w.api.mu.Unlock()
@@ -130,7 +130,7 @@ func TestAConflictIsRetried(t *testing.T) {
 	w.api.conflicts = 2
 	w.launch(protocol.State{Phase: protocol.Waiting}, obey)
 	w.handle()
-	w.phase(vmi.Running)
+	w.phase(vmi.PhaseRunning)
 	require.GreaterOrEqual(t, w.patches(), 3)
 	require.Equal(t, 1, w.written())
 	w.eventually("event", func() bool { return len(w.reasons()) == 1 })
@@ -150,7 +150,7 @@ func TestANetworkThatCannotBeBoundIsAConditionUntilItIs(t *testing.T) {
 	w.mu.Lock()
 	w.binding = nil
 	w.mu.Unlock()
-	w.phase(vmi.Running)
+	w.phase(vmi.PhaseRunning)
 	require.Nil(t, synchronized())
 	require.Equal(t, 2, w.patches())
 	w.eventually("events", func() bool {
@@ -175,7 +175,7 @@ func TestALauncherThatChangesItsStateAllTheTimeCausesFewWrites(t *testing.T) {
 	w := newWorld(t)
 	s, _ := w.launch(protocol.State{Phase: protocol.Waiting}, obey)
 	w.handle()
-	w.phase(vmi.Running)
+	w.phase(vmi.PhaseRunning)
 	paused := running
 	paused.Phase = protocol.Paused
 	for end := time.Now().Add(time.Second); time.Now().Before(end); {
@@ -185,7 +185,7 @@ func TestALauncherThatChangesItsStateAllTheTimeCausesFewWrites(t *testing.T) {
 	}
 	require.LessOrEqual(t, w.patches(), 1+requestsAtOnce, "a write for each state would be hundreds")
 	s.Publish(protocol.State{Phase: protocol.Ended, End: &protocol.End{Reason: protocol.Shutdown}})
-	w.phase(vmi.Succeeded)
+	w.phase(vmi.PhaseSucceeded)
 }
 
 func TestNewNeedsWhatIsRequired(t *testing.T) {
@@ -200,7 +200,7 @@ func TestAStartWhileNoHandlerRanIsReported(t *testing.T) {
 	// The handler that put the VMI was killed before the guest ran.
 	w.launch(running, func(*control.Server, protocol.Desired) error { return nil })
 	w.handle()
-	w.phase(vmi.Running)
+	w.phase(vmi.PhaseRunning)
 	require.Equal(t, 1, w.patches())
 	w.eventually("event", func() bool { return slices.Equal(w.reasons(), []string{"N Started"}) })
 }

@@ -31,7 +31,7 @@ func Example() {
 	}
 	defer os.RemoveAll(dir)
 	instance := vmitest.New(vmitest.WithName("hello"))
-	instance.Status = vmi.VirtualMachineInstanceStatus{Phase: vmi.Scheduled, NodeName: "n1", ActivePods: map[types.UID]string{"its-pod": "n1"}}
+	instance.Status = vmi.VirtualMachineInstanceStatus{Phase: vmi.PhaseScheduled, NodeName: "n1", ActivePods: map[types.UID]string{"its-pod": "n1"}}
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 
@@ -72,7 +72,7 @@ func Example() {
 	ended := make(chan error, 1)
 	go func() { ended <- c.Run(ctx) }()
 
-	v, err := client.WaitForPhase(ctx, vmis.VirtualMachineInstances(instance.Namespace), instance.Name, vmi.Running)
+	v, err := client.WaitForPhase(ctx, vmis.VirtualMachineInstances(instance.Namespace), instance.Name, vmi.PhaseRunning)
 	if err != nil {
 		fmt.Println(err)
 		return

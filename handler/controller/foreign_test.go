@@ -71,7 +71,7 @@ func TestWhereKubeVirtIsInstalledNothingIsDone(t *testing.T) {
 	require.Nil(t, c.session(key, podUID))
 
 	d.label(nil)
-	w.phase(vmi.Running)
+	w.phase(vmi.PhaseRunning)
 	require.NoError(t, c.Ready())
 
 	d.label(map[string]string{"app.kubernetes.io/managed-by": "virt-operator"})
@@ -85,5 +85,5 @@ func TestWhereKubeVirtIsInstalledNothingIsDone(t *testing.T) {
 	require.Len(t, w.puts(), puts, "the guest runs on")
 
 	d.label(nil)
-	w.phase(vmi.Succeeded)
+	w.phase(vmi.PhaseSucceeded)
 }

@@ -33,12 +33,12 @@ func TestAVMIIsPausedUntilItIsUnpaused(t *testing.T) {
 		return nil
 	})
 	c, stop := w.handle()
-	w.phase(vmi.Running)
+	w.phase(vmi.PhaseRunning)
 
 	require.NoError(t, c.Pause(t.Context(), "default", "testvmi", vmitest.UID))
 	w.eventually("the condition Paused", func() bool { return w.instance().Status.Condition(vmi.ConditionPaused) != nil })
 	v := w.instance()
-	require.Equal(t, vmi.Running, v.Status.Phase)
+	require.Equal(t, vmi.PhaseRunning, v.Status.Phase)
 	require.Equal(t, vmi.ReasonPausedByUser, v.Status.Condition(vmi.ConditionPaused).Reason)
 	require.Equal(t, vmi.ReasonGuestNotRunning, v.Status.Condition(vmi.ConditionReady).Reason)
 	require.Equal(t, corev1.ConditionFalse, ready(v))
@@ -65,7 +65,7 @@ func TestAVMIThatIsNotHandledHereIsNotPaused(t *testing.T) {
 	}
 	w.launch(protocol.State{Phase: protocol.Waiting}, obey)
 	c, _ := w.handle()
-	w.phase(vmi.Running)
+	w.phase(vmi.PhaseRunning)
 	for name, call := range map[string]func() error{
 		"another VMI":       func() error { return c.Pause(t.Context(), "default", "other", "") },
 		"another namespace": func() error { return c.Pause(t.Context(), "other", "testvmi", "") },
@@ -101,7 +101,7 @@ func TestAVMIThatIsBeingDeletedIsNotPaused(t *testing.T) {
 		return obey(s, d)
 	})
 	c, _ := w.handle()
-	w.phase(vmi.Running)
+	w.phase(vmi.PhaseRunning)
 	w.change(func(v *vmi.VirtualMachineInstance) { v.DeletionTimestamp = new(metav1.Now()) })
 	w.eventually("refused", func() bool { return errors.Is(c.Pause(t.Context(), "default", "testvmi", ""), ErrStopping) })
 }

@@ -134,7 +134,7 @@ func TestALauncherThatDoesNotStartItsGuestIsAConditionAndThenTheEnd(t *testing.T
 			w.heartbeat = short
 			scheduled := metav1.Now()
 			w.change(func(v *vmi.VirtualMachineInstance) {
-				v.Status.PhaseTransitionTimestamps = []vmi.PhaseTransitionTimestamp{{Phase: vmi.Scheduled, PhaseTransitionTimestamp: scheduled}}
+				v.Status.PhaseTransitionTimestamps = []vmi.PhaseTransitionTimestamp{{Phase: vmi.PhaseScheduled, PhaseTransitionTimestamp: scheduled}}
 			})
 			tt.launch(w)
 			c, _ := w.handle()
@@ -146,9 +146,9 @@ func TestALauncherThatDoesNotStartItsGuestIsAConditionAndThenTheEnd(t *testing.T
 			w.elapse(10 * time.Second)
 			w.eventually("condition", func() bool { return w.condition(vmi.ConditionSynchronized).Reason == tt.reason })
 			require.Contains(t, w.condition(vmi.ConditionSynchronized).Message, tt.message)
-			require.Equal(t, vmi.Scheduled, w.instance().Status.Phase)
+			require.Equal(t, vmi.PhaseScheduled, w.instance().Status.Phase)
 			w.elapse(handler.StartDeadline)
-			w.phase(vmi.Failed)
+			w.phase(vmi.PhaseFailed)
 			require.Equal(t, tt.reason, w.instance().Status.Reason)
 			require.Contains(t, w.condition(vmi.ConditionReady).Message, "The guest did not start within 3m0s: ")
 			require.Contains(t, w.condition(vmi.ConditionReady).Message, tt.message)
@@ -172,7 +172,7 @@ func TestALauncherThatOnlyWaitsFailsWithAReason(t *testing.T) {
 		w.handle()
 		w.eventually("put", func() bool { return len(w.puts()) == 1 })
 		w.elapse(handler.StartDeadline)
-		w.phase(vmi.Failed)
+		w.phase(vmi.PhaseFailed)
 		require.Equal(t, "StartTimeout", w.instance().Status.Reason)
 		w.eventually("stop", func() bool { return len(w.puts()) == 2 && w.puts()[1].Stop != nil })
 		require.Equal(t, 1, w.written())
@@ -195,7 +195,7 @@ func TestAVMIThatCouldNotBeFailedIsNotStopped(t *testing.T) {
 	w.api.mu.Unlock()
 	w.elapse(handler.StartDeadline)
 	w.eventually("the end", func() bool { return w.instance().Status.Phase.Final() })
-	require.Equal(t, vmi.Failed, w.instance().Status.Phase, "the stop that followed from the failure is not its cause")
+	require.Equal(t, vmi.PhaseFailed, w.instance().Status.Phase, "the stop that followed from the failure is not its cause")
 	require.Equal(t, "StartTimeout", w.instance().Status.Reason)
 }
 
@@ -206,7 +206,7 @@ func TestALauncherThatHangsAfterItsStartIsNotReadyUntilItAnswers(t *testing.T) {
 	w.hangs()
 	w.launch(protocol.State{Phase: protocol.Waiting}, obey)
 	c, _ := w.handle()
-	w.phase(vmi.Running)
+	w.phase(vmi.PhaseRunning)
 	w.frozen.Store(true)
 	w.eventually("detected", func() bool { return c.session(key, podUID).observe().State == nil })
 	require.Equal(t, corev1.ConditionTrue, ready(w.instance()), "not in the first seconds")
@@ -218,7 +218,7 @@ func TestALauncherThatHangsAfterItsStartIsNotReadyUntilItAnswers(t *testing.T) {
 	require.Equal(t, "It is not known whether the guest runs: the launcher does not answer within 1s", w.condition(vmi.ConditionReady).Message)
 	w.elapse(time.Hour)
 	time.Sleep(short)
-	require.Equal(t, vmi.Running, w.instance().Status.Phase, "its guest may run as long as its pod does")
+	require.Equal(t, vmi.PhaseRunning, w.instance().Status.Phase, "its guest may run as long as its pod does")
 	require.Equal(t, 2, w.written())
 
 	w.frozen.Store(false)
@@ -256,7 +256,7 @@ func TestAStreamThatStopsIsOpenedAgain(t *testing.T) {
 	s.state.Store(&running)
 	w.serve(s)
 	w.handle()
-	w.phase(vmi.Running)
+	w.phase(vmi.PhaseRunning)
 	time.Sleep(answer + 5*short)
 	require.EqualValues(t, 1, s.watches.Load(), "a stream without changes is in order")
 	s.state.Store(&protocol.State{Phase: protocol.Paused, Machine: running.Machine, Disks: running.Disks,
@@ -326,7 +326,7 @@ func TestAStaleDesiredIsPutAgainWithAHigherGeneration(t *testing.T) {
 		}
 	}))
 	w.handle()
-	w.phase(vmi.Running)
+	w.phase(vmi.PhaseRunning)
 	require.EqualValues(t, 42, inForce.Load())
 	require.Equal(t, 1, w.written())
 }

@@ -15,7 +15,7 @@ func (c *Controller) Instances() []*vmi.VirtualMachineInstance {
 	var out []*vmi.VirtualMachineInstance
 	for _, key := range c.instances.GetIndexer().ListKeys() {
 		namespace, name, _ := strings.Cut(key, "/")
-		if v, s := c.handled(protocol.Target{Namespace: namespace, Name: name}); s != nil && v.Status.Phase == vmi.Running {
+		if v, s := c.handled(protocol.Target{Namespace: namespace, Name: name}); s != nil && v.Status.Phase == vmi.PhaseRunning {
 			out = append(out, v)
 		}
 	}

@@ -28,7 +28,7 @@ func TestTheMetricsOfAVMIAreServedWhileItsGuestRuns(t *testing.T) {
 	w.hangs()
 	w.launch(running, obey)
 	c, _ := w.handle()
-	w.phase(vmi.Running)
+	w.phase(vmi.PhaseRunning)
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(scrape.New(scrape.Config{Guests: c, PerVMI: 100 * time.Millisecond, Fresh: time.Nanosecond}))
 	h := promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
@@ -53,7 +53,7 @@ func TestTheMetricsOfAVMIAreServedWhileItsGuestRuns(t *testing.T) {
 	w.eventually("the launcher answers again", func() bool { return len(scraped()) == 1 })
 
 	w.change(func(v *vmi.VirtualMachineInstance) { v.DeletionTimestamp = new(metav1.Now()) })
-	w.phase(vmi.Succeeded)
+	w.phase(vmi.PhaseSucceeded)
 	w.eventually("a VMI that has ended has no series", func() bool { return len(scraped()) == 0 })
 	_, err := c.Stats(t.Context(), own)
 	require.ErrorIs(t, err, ErrNotHere)

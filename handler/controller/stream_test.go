@@ -47,7 +47,7 @@ func serving(t *testing.T) (*world, *Controller) {
 	}
 	w.launch(running, func(s *control.Server, _ protocol.Desired) error { s.Publish(running); return nil })
 	c, _ := w.handle()
-	w.phase(vmi.Running)
+	w.phase(vmi.PhaseRunning)
 	return w, c
 }
 

@@ -56,7 +56,7 @@ func moving(t *testing.T) (w *world, source, other *Controller, second *target, 
 	w.launch(protocol.State{Phase: protocol.Waiting}, obey)
 	source, _ = w.handle()
 	other, _ = w.handleOn(otherNode)
-	w.phase(vmi.Running)
+	w.phase(vmi.PhaseRunning)
 	require.Nil(t, other.session(key, otherPod), "the other handler has nothing to do")
 	second = &target{}
 	server, _ = w.launchIn(otherPod, protocol.State{Phase: protocol.Waiting}, second.put)
@@ -112,7 +112,7 @@ func TestATargetThatClaimsToRunChangesNoStatus(t *testing.T) {
 	server.Publish(protocol.State{Phase: protocol.Ended, End: &protocol.End{Reason: protocol.Shutdown}})
 	known(protocol.Ended)
 	require.Never(t, func() bool { return w.patches() > 1 }, 300*time.Millisecond, 10*time.Millisecond)
-	require.Equal(t, vmi.Running, w.instance().Status.Phase)
+	require.Equal(t, vmi.PhaseRunning, w.instance().Status.Phase)
 	require.Equal(t, corev1.ConditionTrue, ready(w.instance()))
 }
 
@@ -124,7 +124,7 @@ func TestTheTargetOfADeletedVMIIsStopped(t *testing.T) {
 		all := second.all()
 		return len(all) == 2 && all[1].Stop != nil
 	})
-	w.phase(vmi.Succeeded)
+	w.phase(vmi.PhaseSucceeded)
 	require.Equal(t, "Shutdown", w.instance().Status.Reason, "the first launcher's end counts")
 }
 
@@ -140,7 +140,7 @@ func TestAVMIThatHasArrivedKeepsItsSession(t *testing.T) {
 	require.Same(t, s, other.session(key, otherPod))
 	w.eventually("the first handler leaves it", func() bool { return source.session(key, podUID) == nil })
 	require.Len(t, w.puts(), 1, "and puts no stop")
-	require.Equal(t, vmi.Running, w.instance().Status.Phase)
+	require.Equal(t, vmi.PhaseRunning, w.instance().Status.Phase)
 }
 
 func TestARequestReachesTheLauncherOfThePodThatItNames(t *testing.T) {
@@ -169,7 +169,7 @@ func TestARequestReachesTheLauncherOfThePodThatItNames(t *testing.T) {
 		require.ErrorAs(t, err, &r, tt.name)
 		require.Equal(t, tt.want, r.Reason, "%s: %s", tt.name, r.Message)
 	}
-	require.Equal(t, vmi.Running, w.instance().Status.Phase)
+	require.Equal(t, vmi.PhaseRunning, w.instance().Status.Phase)
 }
 
 func TestAVMIWhoseStatusNamesThePodOfAnotherHasNotTheOthersSession(t *testing.T) {
@@ -177,7 +177,7 @@ func TestAVMIWhoseStatusNamesThePodOfAnotherHasNotTheOthersSession(t *testing.T)
 	w := newWorld(t)
 	w.launch(protocol.State{Phase: protocol.Waiting}, obey)
 	c, _ := w.handle()
-	w.phase(vmi.Running)
+	w.phase(vmi.PhaseRunning)
 	first := c.session(key, podUID)
 	require.NotNil(t, first)
 	require.Nil(t, c.session("default/other", podUID))

@@ -66,7 +66,7 @@ type world struct {
 func newWorld(t *testing.T, options ...vmitest.Option) *world {
 	v := vmitest.New(append([]vmitest.Option{vmitest.WithMasquerade("default"), vmitest.WithGracePeriod(7), vmitest.WithEmptyDisk("root", "1Gi")}, options...)...)
 	v.ResourceVersion = "1"
-	v.Status = vmi.VirtualMachineInstanceStatus{Phase: vmi.Scheduled, NodeName: nodeName, ActivePods: map[types.UID]string{podUID: nodeName}}
+	v.Status = vmi.VirtualMachineInstanceStatus{Phase: vmi.PhaseScheduled, NodeName: nodeName, ActivePods: map[types.UID]string{podUID: nodeName}}
 	w := &world{t: t, api: &api{t: t, version: 1, instance: v}, events: fake.NewClientset()}
 	s := httptest.NewServer(w.api)
 	t.Cleanup(func() {

@@ -136,24 +136,24 @@ var refusals = []verbCase{
 		is: apierrors.IsConflict, words: "VM recovery required"},
 	{name: "start of one that is being started", strategy: vmi.RunManual, status: queued, call: start(vmi.StartOptions{}), queue: []vmi.StateChange{vmi.StartRequest},
 		is: apierrors.IsConflict, words: "stop/start already underway"},
-	{name: "stop with a negative grace period", strategy: vmi.RunAlways, phase: vmi.Running, call: stop(vmi.StopOptions{GracePeriod: new(int64(-1))}),
+	{name: "stop with a negative grace period", strategy: vmi.RunAlways, phase: vmi.PhaseRunning, call: stop(vmi.StopOptions{GracePeriod: new(int64(-1))}),
 		is: apierrors.IsBadRequest, words: "gracePeriod has to be greater or equal to 0"},
-	{name: "stop with an unknown dryRun", strategy: vmi.RunAlways, phase: vmi.Running, call: stop(vmi.StopOptions{DryRun: unknown}), is: apierrors.IsBadRequest, words: "dryRun"},
+	{name: "stop with an unknown dryRun", strategy: vmi.RunAlways, phase: vmi.PhaseRunning, call: stop(vmi.StopOptions{DryRun: unknown}), is: apierrors.IsBadRequest, words: "dryRun"},
 	{name: "stop of one that is halted and off", strategy: vmi.RunHalted, call: stop(vmi.StopOptions{}), is: apierrors.IsConflict, words: "VM is not running"},
-	{name: "stop of one that is being started", strategy: vmi.RunManual, phase: vmi.Running, status: queued, call: stop(vmi.StopOptions{}), queue: []vmi.StateChange{vmi.StopRequest}},
+	{name: "stop of one that is being started", strategy: vmi.RunManual, phase: vmi.PhaseRunning, status: queued, call: stop(vmi.StopOptions{}), queue: []vmi.StateChange{vmi.StopRequest}},
 	{name: "stop of a receiver", strategy: vmi.RunWaitAsReceiver, call: stop(vmi.StopOptions{})},
-	{name: "restart with a negative grace period", strategy: vmi.RunAlways, phase: vmi.Running, call: restart(vmi.RestartOptions{GracePeriodSeconds: new(int64(-1))}),
+	{name: "restart with a negative grace period", strategy: vmi.RunAlways, phase: vmi.PhaseRunning, call: restart(vmi.RestartOptions{GracePeriodSeconds: new(int64(-1))}),
 		is: apierrors.IsBadRequest, words: "gracePeriod has to be greater or equal to 0"},
-	{name: "restart with an unknown dryRun", strategy: vmi.RunAlways, phase: vmi.Running, call: restart(vmi.RestartOptions{DryRun: unknown}), is: apierrors.IsBadRequest, words: "dryRun"},
-	{name: "restart of one that runs once", strategy: vmi.RunOnce, phase: vmi.Running, call: restart(vmi.RestartOptions{}), is: apierrors.IsConflict, words: "Once does not support manual restart requests"},
-	{name: "restart of one whose volumes are replaced", strategy: vmi.RunAlways, phase: vmi.Running, status: vmCondition(vmi.ConditionVolumesChange), call: restart(vmi.RestartOptions{}),
+	{name: "restart with an unknown dryRun", strategy: vmi.RunAlways, phase: vmi.PhaseRunning, call: restart(vmi.RestartOptions{DryRun: unknown}), is: apierrors.IsBadRequest, words: "dryRun"},
+	{name: "restart of one that runs once", strategy: vmi.RunOnce, phase: vmi.PhaseRunning, call: restart(vmi.RestartOptions{}), is: apierrors.IsConflict, words: "Once does not support manual restart requests"},
+	{name: "restart of one whose volumes are replaced", strategy: vmi.RunAlways, phase: vmi.PhaseRunning, status: vmCondition(vmi.ConditionVolumesChange), call: restart(vmi.RestartOptions{}),
 		is: apierrors.IsConflict, words: "VM recovery required"},
-	{name: "restart of one that is being started", strategy: vmi.RunAlways, phase: vmi.Running, status: queued, call: restart(vmi.RestartOptions{}), queue: []vmi.StateChange{vmi.StartRequest},
+	{name: "restart of one that is being started", strategy: vmi.RunAlways, phase: vmi.PhaseRunning, status: queued, call: restart(vmi.RestartOptions{}), queue: []vmi.StateChange{vmi.StartRequest},
 		is: apierrors.IsConflict, words: "stop/start already underway"},
 	{name: "restart of no VM", call: restart(vmi.RestartOptions{}), is: apierrors.IsNotFound, words: `virtualmachine.kubevirt.io "a" not found`},
-	{name: "migration of one that runs", strategy: vmi.RunAlways, phase: vmi.Running, call: migrate, is: apierrors.IsConflict, words: "live migration is not supported"},
+	{name: "migration of one that runs", strategy: vmi.RunAlways, phase: vmi.PhaseRunning, call: migrate, is: apierrors.IsConflict, words: "live migration is not supported"},
 	{name: "migration of one without a VMI", strategy: vmi.RunManual, call: migrate, is: apierrors.IsNotFound, words: `virtualmachineinstance.kubevirt.io "a" not found`},
-	{name: "migration of no VM", phase: vmi.Running, call: migrate, is: apierrors.IsNotFound, words: `virtualmachine.kubevirt.io "a" not found`},
+	{name: "migration of no VM", phase: vmi.PhaseRunning, call: migrate, is: apierrors.IsNotFound, words: `virtualmachine.kubevirt.io "a" not found`},
 	{name: "expansion of one with an instance type", strategy: vmi.RunHalted, vm: func(m *vmi.VirtualMachine) { m.Spec.Instancetype = &vmi.InstancetypeMatcher{Name: "small"} },
 		call: func(ctx context.Context, c client.VirtualMachines, _ client.Instances) error {
 			_, err := c.ExpandSpec(ctx, "a")
@@ -165,44 +165,44 @@ var refusals = []verbCase{
 	}, is: apierrors.IsNotFound, words: `virtualmachine.kubevirt.io "a" not found`},
 	{name: "expansion of one with an instance type that is not stored", call: expand(func(m *vmi.VirtualMachine) { m.Spec.Instancetype = &vmi.InstancetypeMatcher{Name: "small"} }),
 		is: apierrors.IsBadRequest, words: "spec.instancetype and spec.preference are not supported"},
-	{name: "ports of a VM whose VMI is another's", strategy: vmi.RunAlways, phase: vmi.Running, status: func(s *vmi.VirtualMachineStatus) { s.Created = true }, call: forwardVM,
+	{name: "ports of a VM whose VMI is another's", strategy: vmi.RunAlways, phase: vmi.PhaseRunning, status: func(s *vmi.VirtualMachineStatus) { s.Created = true }, call: forwardVM,
 		is: apierrors.IsInternalError, words: "is not of VM a"},
-	{name: "ports of a VM that has not made its VMI", strategy: vmi.RunAlways, phase: vmi.Running, call: forwardVM, is: apierrors.IsConflict, words: "VMI is not started"},
+	{name: "ports of a VM that has not made its VMI", strategy: vmi.RunAlways, phase: vmi.PhaseRunning, call: forwardVM, is: apierrors.IsConflict, words: "VMI is not started"},
 	{name: "ports of no VM", call: forwardVM, is: apierrors.IsNotFound, words: `virtualmachine.kubevirt.io "a" not found`},
 
-	{name: "pause with an unknown dryRun", phase: vmi.Running, call: pause(vmi.PauseOptions{DryRun: unknown}), is: apierrors.IsBadRequest, words: "dryRun"},
-	{name: "dry pause", phase: vmi.Running, call: pause(vmi.PauseOptions{DryRun: dryRun})},
-	{name: "unpause with an unknown dryRun", phase: vmi.Running, call: unpause(vmi.UnpauseOptions{DryRun: unknown}), is: apierrors.IsBadRequest, words: "dryRun"},
-	{name: "dry unpause", phase: vmi.Running, conditions: []vmi.ConditionType{vmi.ConditionPaused}, call: unpause(vmi.UnpauseOptions{DryRun: dryRun})},
-	{name: "unpause of one that does not run", phase: vmi.Scheduled, call: unpause(vmi.UnpauseOptions{}), is: apierrors.IsConflict, words: "VMI is not running"},
-	{name: "unpause during a snapshot", strategy: vmi.RunAlways, phase: vmi.Running, conditions: []vmi.ConditionType{vmi.ConditionPaused},
+	{name: "pause with an unknown dryRun", phase: vmi.PhaseRunning, call: pause(vmi.PauseOptions{DryRun: unknown}), is: apierrors.IsBadRequest, words: "dryRun"},
+	{name: "dry pause", phase: vmi.PhaseRunning, call: pause(vmi.PauseOptions{DryRun: dryRun})},
+	{name: "unpause with an unknown dryRun", phase: vmi.PhaseRunning, call: unpause(vmi.UnpauseOptions{DryRun: unknown}), is: apierrors.IsBadRequest, words: "dryRun"},
+	{name: "dry unpause", phase: vmi.PhaseRunning, conditions: []vmi.ConditionType{vmi.ConditionPaused}, call: unpause(vmi.UnpauseOptions{DryRun: dryRun})},
+	{name: "unpause of one that does not run", phase: vmi.PhaseScheduled, call: unpause(vmi.UnpauseOptions{}), is: apierrors.IsConflict, words: "VMI is not running"},
+	{name: "unpause during a snapshot", strategy: vmi.RunAlways, phase: vmi.PhaseRunning, conditions: []vmi.ConditionType{vmi.ConditionPaused},
 		status: func(s *vmi.VirtualMachineStatus) { s.SnapshotInProgress = new("snapshot") }, call: unpause(vmi.UnpauseOptions{}),
 		is: apierrors.IsConflict, words: "VM snapshot is in progress"},
 	{name: "unpause of no VMI", call: unpause(vmi.UnpauseOptions{}), is: apierrors.IsNotFound, words: `virtualmachineinstance.kubevirt.io "a" not found`},
-	{name: "soft reboot without ACPI and agent", phase: vmi.Running, with: func(v *vmi.VirtualMachineInstance) {
+	{name: "soft reboot without ACPI and agent", phase: vmi.PhaseRunning, with: func(v *vmi.VirtualMachineInstance) {
 		v.Spec.Domain.Features = &vmi.Features{ACPI: vmi.FeatureState{Enabled: new(false)}}
 	}, call: onVMI(func(ctx context.Context, c client.Instances) error { return c.SoftReboot(ctx, "a") }), is: apierrors.IsConflict, words: "VMI neither have the agent connected nor the ACPI feature enabled"},
-	{name: "soft reboot of one that does not run", phase: vmi.Scheduled, call: onVMI(func(ctx context.Context, c client.Instances) error { return c.SoftReboot(ctx, "a") }),
+	{name: "soft reboot of one that does not run", phase: vmi.PhaseScheduled, call: onVMI(func(ctx context.Context, c client.Instances) error { return c.SoftReboot(ctx, "a") }),
 		is: apierrors.IsConflict, words: "VM is not running"},
-	{name: "reset of one that has ended", phase: vmi.Succeeded, call: onVMI(func(ctx context.Context, c client.Instances) error { return c.Reset(ctx, "a") }),
+	{name: "reset of one that has ended", phase: vmi.PhaseSucceeded, call: onVMI(func(ctx context.Context, c client.Instances) error { return c.Reset(ctx, "a") }),
 		is: apierrors.IsBadRequest, words: "Failed to reset non-running VMI with phase Succeeded"},
 	{name: "reset of no VMI", call: onVMI(func(ctx context.Context, c client.Instances) error { return c.Reset(ctx, "a") }), is: apierrors.IsNotFound},
-	{name: "unfreeze of one that does not run", phase: vmi.Scheduling, call: onVMI(func(ctx context.Context, c client.Instances) error { return c.Unfreeze(ctx, "a") }),
+	{name: "unfreeze of one that does not run", phase: vmi.PhaseScheduling, call: onVMI(func(ctx context.Context, c client.Instances) error { return c.Unfreeze(ctx, "a") }),
 		is: apierrors.IsConflict, words: "VMI is not running"},
-	{name: "file systems where no agent is", phase: vmi.Running, call: onVMI(func(ctx context.Context, c client.Instances) error { _, err := c.FileSystems(ctx, "a"); return err }),
+	{name: "file systems where no agent is", phase: vmi.PhaseRunning, call: onVMI(func(ctx context.Context, c client.Instances) error { _, err := c.FileSystems(ctx, "a"); return err }),
 		is: apierrors.IsConflict, words: "VMI does not have guest agent connected"},
 	{name: "the guest of no VMI", call: onVMI(func(ctx context.Context, c client.Instances) error { _, err := c.GuestInfo(ctx, "a"); return err }), is: apierrors.IsNotFound},
-	{name: "evacuation with an unknown dryRun", phase: vmi.Running, leaves: "gone", call: cancel(vmi.EvacuateCancelOptions{EvacuationNodeName: "gone", DryRun: unknown}),
+	{name: "evacuation with an unknown dryRun", phase: vmi.PhaseRunning, leaves: "gone", call: cancel(vmi.EvacuateCancelOptions{EvacuationNodeName: "gone", DryRun: unknown}),
 		is: apierrors.IsBadRequest, words: "dryRun"},
-	{name: "evacuation of a VM whose VMI is another's", strategy: vmi.RunAlways, phase: vmi.Running, status: func(s *vmi.VirtualMachineStatus) { s.Created = true },
+	{name: "evacuation of a VM whose VMI is another's", strategy: vmi.RunAlways, phase: vmi.PhaseRunning, status: func(s *vmi.VirtualMachineStatus) { s.Created = true },
 		call: func(ctx context.Context, c client.VirtualMachines, _ client.Instances) error {
 			return c.EvacuateCancel(ctx, "a", vmi.EvacuateCancelOptions{})
 		}, is: apierrors.IsInternalError, words: "is not of VM a"},
-	{name: "screenshot of one without graphics", phase: vmi.Running, with: func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Devices.AutoattachGraphicsDevice = new(false) },
+	{name: "screenshot of one without graphics", phase: vmi.PhaseRunning, with: func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Devices.AutoattachGraphicsDevice = new(false) },
 		call: onVMI(func(ctx context.Context, c client.Instances) error { _, err := c.Screenshot(ctx, "a"); return err }), is: apierrors.IsBadRequest, words: "No graphics devices are present."},
-	{name: "screenshot of one that does not run", phase: vmi.Scheduled, call: onVMI(func(ctx context.Context, c client.Instances) error { _, err := c.Screenshot(ctx, "a"); return err }),
+	{name: "screenshot of one that does not run", phase: vmi.PhaseScheduled, call: onVMI(func(ctx context.Context, c client.Instances) error { _, err := c.Screenshot(ctx, "a"); return err }),
 		is: apierrors.IsBadRequest, words: "VMI is not running"},
-	{name: "screen of one that does not run", phase: vmi.Scheduled, call: onVMI(func(ctx context.Context, c client.Instances) error {
+	{name: "screen of one that does not run", phase: vmi.PhaseScheduled, call: onVMI(func(ctx context.Context, c client.Instances) error {
 		_, err := c.VNC(ctx, "a", client.VNCOptions{})
 		return err
 	}), is: apierrors.IsBadRequest, words: "VMI is not running"},
@@ -218,29 +218,29 @@ var verbCases = []verbCase{
 	{name: "dry start of a halted VM", strategy: vmi.RunHalted, call: start(vmi.StartOptions{DryRun: dryRun})},
 	{name: "start of a halted VM, paused", strategy: vmi.RunHalted, call: start(vmi.StartOptions{Paused: true}), queue: []vmi.StateChange{vmi.StartRequest}},
 	{name: "start of a VM that is started by hand", strategy: vmi.RunManual, call: start(vmi.StartOptions{}), queue: []vmi.StateChange{vmi.StartRequest}},
-	{name: "start of one whose VMI has ended", strategy: vmi.RunManual, phase: vmi.Succeeded, call: start(vmi.StartOptions{}), queue: []vmi.StateChange{vmi.StopRequest, vmi.StartRequest}},
-	{name: "start of one that has failed", strategy: vmi.RunRerunOnFailure, phase: vmi.Failed, call: start(vmi.StartOptions{}), is: apierrors.IsConflict, words: "RerunOnFailure does not support starting VM from failed state"},
-	{name: "start of one that runs", strategy: vmi.RunManual, phase: vmi.Running, call: start(vmi.StartOptions{}), is: apierrors.IsConflict, words: "VM is already running"},
-	{name: "start of one that is being scheduled", strategy: vmi.RunAlways, phase: vmi.Scheduling, call: start(vmi.StartOptions{}), is: apierrors.IsConflict, words: "VM is already running"},
+	{name: "start of one whose VMI has ended", strategy: vmi.RunManual, phase: vmi.PhaseSucceeded, call: start(vmi.StartOptions{}), queue: []vmi.StateChange{vmi.StopRequest, vmi.StartRequest}},
+	{name: "start of one that has failed", strategy: vmi.RunRerunOnFailure, phase: vmi.PhaseFailed, call: start(vmi.StartOptions{}), is: apierrors.IsConflict, words: "RerunOnFailure does not support starting VM from failed state"},
+	{name: "start of one that runs", strategy: vmi.RunManual, phase: vmi.PhaseRunning, call: start(vmi.StartOptions{}), is: apierrors.IsConflict, words: "VM is already running"},
+	{name: "start of one that is being scheduled", strategy: vmi.RunAlways, phase: vmi.PhaseScheduling, call: start(vmi.StartOptions{}), is: apierrors.IsConflict, words: "VM is already running"},
 	{name: "start of one that starts by itself", strategy: vmi.RunAlways, call: start(vmi.StartOptions{}), is: apierrors.IsConflict, words: "Always does not support manual start requests"},
 	{name: "start of no VM", call: start(vmi.StartOptions{}), is: apierrors.IsNotFound, words: `virtualmachine.kubevirt.io "a" not found`},
 
-	{name: "stop of a VM that runs", strategy: vmi.RunAlways, phase: vmi.Running, call: stop(vmi.StopOptions{}), becomes: vmi.RunHalted},
+	{name: "stop of a VM that runs", strategy: vmi.RunAlways, phase: vmi.PhaseRunning, call: stop(vmi.StopOptions{}), becomes: vmi.RunHalted},
 	{name: "stop of one that fails again and again", strategy: vmi.RunAlways, call: stop(vmi.StopOptions{}), becomes: vmi.RunHalted},
-	{name: "dry stop", strategy: vmi.RunAlways, phase: vmi.Running, call: stop(vmi.StopOptions{DryRun: dryRun})},
-	{name: "stop of one that was started by hand", strategy: vmi.RunManual, phase: vmi.Running, call: stop(vmi.StopOptions{}), queue: []vmi.StateChange{vmi.StopRequest}},
+	{name: "dry stop", strategy: vmi.RunAlways, phase: vmi.PhaseRunning, call: stop(vmi.StopOptions{DryRun: dryRun})},
+	{name: "stop of one that was started by hand", strategy: vmi.RunManual, phase: vmi.PhaseRunning, call: stop(vmi.StopOptions{}), queue: []vmi.StateChange{vmi.StopRequest}},
 	{name: "stop of one that is off", strategy: vmi.RunManual, call: stop(vmi.StopOptions{}), is: apierrors.IsConflict, words: "VM is not running"},
-	{name: "stop of one that is stopping", strategy: vmi.RunHalted, phase: vmi.Running, call: stop(vmi.StopOptions{}), is: apierrors.IsConflict, words: "Halted only supports manual stop requests with a shorter graceperiod"},
-	{name: "faster stop of one that is stopping", strategy: vmi.RunHalted, phase: vmi.Running, with: func(v *vmi.VirtualMachineInstance) { v.Spec.TerminationGracePeriodSeconds = new(int64(600)) },
+	{name: "stop of one that is stopping", strategy: vmi.RunHalted, phase: vmi.PhaseRunning, call: stop(vmi.StopOptions{}), is: apierrors.IsConflict, words: "Halted only supports manual stop requests with a shorter graceperiod"},
+	{name: "faster stop of one that is stopping", strategy: vmi.RunHalted, phase: vmi.PhaseRunning, with: func(v *vmi.VirtualMachineInstance) { v.Spec.TerminationGracePeriodSeconds = new(int64(600)) },
 		call: stop(vmi.StopOptions{GracePeriod: new(int64(0))}), queue: []vmi.StateChange{vmi.StopRequest}},
 	{name: "stop of no VM", call: stop(vmi.StopOptions{}), is: apierrors.IsNotFound, words: `virtualmachine.kubevirt.io "a" not found`},
 
-	{name: "restart", strategy: vmi.RunAlways, phase: vmi.Running, call: restart(vmi.RestartOptions{}), queue: []vmi.StateChange{vmi.StopRequest, vmi.StartRequest}},
-	{name: "restart at once", strategy: vmi.RunAlways, phase: vmi.Running, call: restart(vmi.RestartOptions{GracePeriodSeconds: new(int64(0))}), queue: []vmi.StateChange{vmi.StopRequest, vmi.StartRequest}},
-	{name: "restart after a while", strategy: vmi.RunAlways, phase: vmi.Running, call: restart(vmi.RestartOptions{GracePeriodSeconds: new(int64(1))}), is: apierrors.IsBadRequest, words: "only gracePeriod=0 is supported"},
+	{name: "restart", strategy: vmi.RunAlways, phase: vmi.PhaseRunning, call: restart(vmi.RestartOptions{}), queue: []vmi.StateChange{vmi.StopRequest, vmi.StartRequest}},
+	{name: "restart at once", strategy: vmi.RunAlways, phase: vmi.PhaseRunning, call: restart(vmi.RestartOptions{GracePeriodSeconds: new(int64(0))}), queue: []vmi.StateChange{vmi.StopRequest, vmi.StartRequest}},
+	{name: "restart after a while", strategy: vmi.RunAlways, phase: vmi.PhaseRunning, call: restart(vmi.RestartOptions{GracePeriodSeconds: new(int64(1))}), is: apierrors.IsBadRequest, words: "only gracePeriod=0 is supported"},
 	{name: "restart of one that is halted", strategy: vmi.RunHalted, call: restart(vmi.RestartOptions{}), is: apierrors.IsConflict, words: "Halted does not support manual restart requests"},
 	{name: "restart of one that is off", strategy: vmi.RunManual, call: restart(vmi.RestartOptions{}), is: apierrors.IsConflict, words: "VM is not running"},
-	{name: "migration of one that is off", strategy: vmi.RunManual, phase: vmi.Scheduling, call: func(ctx context.Context, c client.VirtualMachines, _ client.Instances) error {
+	{name: "migration of one that is off", strategy: vmi.RunManual, phase: vmi.PhaseScheduling, call: func(ctx context.Context, c client.VirtualMachines, _ client.Instances) error {
 		return c.Migrate(ctx, "a", vmi.MigrateOptions{})
 	}, is: apierrors.IsConflict},
 	{name: "ports of a VM that is off", strategy: vmi.RunManual, call: func(ctx context.Context, c client.VirtualMachines, _ client.Instances) error {
@@ -250,29 +250,29 @@ var verbCases = []verbCase{
 
 	{name: "pause of no VMI", call: onVMI(func(ctx context.Context, c client.Instances) error { return c.Pause(ctx, "a", vmi.PauseOptions{}) }),
 		is: apierrors.IsNotFound, words: `virtualmachineinstance.kubevirt.io "a" not found`},
-	{name: "pause of one that does not run", phase: vmi.Scheduled, call: onVMI(func(ctx context.Context, c client.Instances) error { return c.Pause(ctx, "a", vmi.PauseOptions{}) }),
+	{name: "pause of one that does not run", phase: vmi.PhaseScheduled, call: onVMI(func(ctx context.Context, c client.Instances) error { return c.Pause(ctx, "a", vmi.PauseOptions{}) }),
 		is: apierrors.IsConflict, words: "VM is not running"},
-	{name: "pause of one that is paused", phase: vmi.Running, conditions: []vmi.ConditionType{vmi.ConditionPaused},
+	{name: "pause of one that is paused", phase: vmi.PhaseRunning, conditions: []vmi.ConditionType{vmi.ConditionPaused},
 		call: onVMI(func(ctx context.Context, c client.Instances) error { return c.Pause(ctx, "a", vmi.PauseOptions{}) }), is: apierrors.IsConflict, words: "VMI is already paused"},
-	{name: "pause of one with a probe", phase: vmi.Running, with: func(v *vmi.VirtualMachineInstance) {
+	{name: "pause of one with a probe", phase: vmi.PhaseRunning, with: func(v *vmi.VirtualMachineInstance) {
 		v.Spec.LivenessProbe = &vmi.Probe{ProbeHandler: vmi.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(80)}}}
 	}, call: onVMI(func(ctx context.Context, c client.Instances) error { return c.Pause(ctx, "a", vmi.PauseOptions{}) }), is: apierrors.IsForbidden, words: "LivenessProbe is not supported"},
-	{name: "unpause of one that is not paused", phase: vmi.Running, call: onVMI(func(ctx context.Context, c client.Instances) error { return c.Unpause(ctx, "a", vmi.UnpauseOptions{}) }),
+	{name: "unpause of one that is not paused", phase: vmi.PhaseRunning, call: onVMI(func(ctx context.Context, c client.Instances) error { return c.Unpause(ctx, "a", vmi.UnpauseOptions{}) }),
 		is: apierrors.IsConflict, words: "VMI is not paused"},
-	{name: "soft reboot of one that is paused", phase: vmi.Running, conditions: []vmi.ConditionType{vmi.ConditionPaused},
+	{name: "soft reboot of one that is paused", phase: vmi.PhaseRunning, conditions: []vmi.ConditionType{vmi.ConditionPaused},
 		call: onVMI(func(ctx context.Context, c client.Instances) error { return c.SoftReboot(ctx, "a") }), is: apierrors.IsConflict, words: "VMI is paused"},
-	{name: "reset of one that does not run", phase: vmi.Scheduling, call: onVMI(func(ctx context.Context, c client.Instances) error { return c.Reset(ctx, "a") }), is: apierrors.IsBadRequest},
-	{name: "freeze of one that does not run", phase: vmi.Scheduling, call: onVMI(func(ctx context.Context, c client.Instances) error { return c.Freeze(ctx, "a", client.FreezeOptions{}) }),
+	{name: "reset of one that does not run", phase: vmi.PhaseScheduling, call: onVMI(func(ctx context.Context, c client.Instances) error { return c.Reset(ctx, "a") }), is: apierrors.IsBadRequest},
+	{name: "freeze of one that does not run", phase: vmi.PhaseScheduling, call: onVMI(func(ctx context.Context, c client.Instances) error { return c.Freeze(ctx, "a", client.FreezeOptions{}) }),
 		is: apierrors.IsConflict, words: "VM is not running"},
-	{name: "users where no agent is", phase: vmi.Running, call: onVMI(func(ctx context.Context, c client.Instances) error { _, err := c.Users(ctx, "a"); return err }),
+	{name: "users where no agent is", phase: vmi.PhaseRunning, call: onVMI(func(ctx context.Context, c client.Instances) error { _, err := c.Users(ctx, "a"); return err }),
 		is: apierrors.IsConflict, words: "VMI does not have guest agent connected"},
-	{name: "the guest of one that does not run", phase: vmi.Scheduling, call: onVMI(func(ctx context.Context, c client.Instances) error { _, err := c.GuestInfo(ctx, "a"); return err }),
+	{name: "the guest of one that does not run", phase: vmi.PhaseScheduling, call: onVMI(func(ctx context.Context, c client.Instances) error { _, err := c.GuestInfo(ctx, "a"); return err }),
 		is: apierrors.IsConflict, words: "VMI is not running"},
 	{name: "evacuation of no VMI", call: cancel(vmi.EvacuateCancelOptions{}), is: apierrors.IsNotFound, words: `virtualmachineinstance.kubevirt.io "a" not found`},
-	{name: "evacuation of one that need not leave", phase: vmi.Running, call: cancel(vmi.EvacuateCancelOptions{EvacuationNodeName: "gone"})},
-	{name: "evacuation of one that is to leave another node", phase: vmi.Running, leaves: "gone",
+	{name: "evacuation of one that need not leave", phase: vmi.PhaseRunning, call: cancel(vmi.EvacuateCancelOptions{EvacuationNodeName: "gone"})},
+	{name: "evacuation of one that is to leave another node", phase: vmi.PhaseRunning, leaves: "gone",
 		call: cancel(vmi.EvacuateCancelOptions{EvacuationNodeName: "other"}), is: apierrors.IsConflict, words: "it is to leave node gone"},
-	{name: "evacuation of one that is to leave", phase: vmi.Running, leaves: "gone", call: onVMI(func(ctx context.Context, c client.Instances) error {
+	{name: "evacuation of one that is to leave", phase: vmi.PhaseRunning, leaves: "gone", call: onVMI(func(ctx context.Context, c client.Instances) error {
 		o := vmi.EvacuateCancelOptions{EvacuationNodeName: "gone", DryRun: dryRun}
 		if err := errors.Join(c.EvacuateCancel(ctx, "a", o), leaves(ctx, c, "gone")); err != nil {
 			return err
@@ -294,23 +294,23 @@ var verbCases = []verbCase{
 
 	{name: "console of no VMI", call: onVMI(func(ctx context.Context, c client.Instances) error { _, err := c.Console(ctx, "a"); return err }),
 		is: apierrors.IsNotFound, words: `virtualmachineinstance.kubevirt.io "a" not found`},
-	{name: "console of one that does not run", phase: vmi.Scheduling, call: onVMI(func(ctx context.Context, c client.Instances) error { _, err := c.Console(ctx, "a"); return err }),
+	{name: "console of one that does not run", phase: vmi.PhaseScheduling, call: onVMI(func(ctx context.Context, c client.Instances) error { _, err := c.Console(ctx, "a"); return err }),
 		is: apierrors.IsBadRequest, words: "VMI is not running"},
-	{name: "console of one that has failed", phase: vmi.Failed, call: onVMI(func(ctx context.Context, c client.Instances) error { _, err := c.Console(ctx, "a"); return err }),
+	{name: "console of one that has failed", phase: vmi.PhaseFailed, call: onVMI(func(ctx context.Context, c client.Instances) error { _, err := c.Console(ctx, "a"); return err }),
 		is: apierrors.IsConflict, words: "VMI is in failed status"},
-	{name: "console of one without a serial port", phase: vmi.Running, with: func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Devices.AutoattachSerialConsole = new(false) },
+	{name: "console of one without a serial port", phase: vmi.PhaseRunning, with: func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Devices.AutoattachSerialConsole = new(false) },
 		call: onVMI(func(ctx context.Context, c client.Instances) error { _, err := c.Console(ctx, "a"); return err }), is: apierrors.IsConflict, words: "No serial consoles are present."},
-	{name: "screen of one without graphics", phase: vmi.Running, with: func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Devices.AutoattachGraphicsDevice = new(false) },
+	{name: "screen of one without graphics", phase: vmi.PhaseRunning, with: func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Devices.AutoattachGraphicsDevice = new(false) },
 		call: onVMI(func(ctx context.Context, c client.Instances) error {
 			_, err := c.VNC(ctx, "a", client.VNCOptions{})
 			return err
 		}), is: apierrors.IsBadRequest, words: "No graphics devices are present."},
-	{name: "ports of one without a network", phase: vmi.Running, call: onVMI(func(ctx context.Context, c client.Instances) error {
+	{name: "ports of one without a network", phase: vmi.PhaseRunning, call: onVMI(func(ctx context.Context, c client.Instances) error {
 		_, err := c.PortForward("a")(ctx, "tcp", ":80")
 		return err
 	}),
 		is: apierrors.IsBadRequest, words: "no network interfaces are present"},
-	{name: "ports of one that is paused", phase: vmi.Running, conditions: []vmi.ConditionType{vmi.ConditionPaused},
+	{name: "ports of one that is paused", phase: vmi.PhaseRunning, conditions: []vmi.ConditionType{vmi.ConditionPaused},
 		call: onVMI(func(ctx context.Context, c client.Instances) error {
 			_, err := c.PortForward("a")(ctx, "udp", ":53")
 			return err

@@ -35,7 +35,7 @@ const node = "node1"
 // running is a VMI that runs, and its launcher pod.
 func running(t *testing.T, s vmi.EvictionStrategy) (*vmi.VirtualMachineInstance, *corev1.Pod) {
 	t.Helper()
-	v := vmitest.New(vmitest.WithPhase(vmi.Running))
+	v := vmitest.New(vmitest.WithPhase(vmi.PhaseRunning))
 	if s != "" {
 		v.Spec.EvictionStrategy = &s
 	}

@@ -128,14 +128,14 @@ func (r rig) pods(t *testing.T) []corev1.Pod {
 
 func TestAStaleCacheIsNotWrittenAgain(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, stored(vmi.Pending))
+	r := newRig(t, stored(vmi.PhasePending))
 	for range 3 {
 		_, err := r.reconcile(t.Context(), key)
 		require.NoError(t, err)
 	}
 	require.Len(t, r.pods(t), 1)
 	require.Len(t, r.server.patches, 1, "the cache still has the VMI without a status")
-	require.Equal(t, vmi.Scheduling, r.server.vmi.Status.Phase)
+	require.Equal(t, vmi.PhaseScheduling, r.server.vmi.Status.Phase)
 
 	require.NoError(t, r.caches.instances.GetIndexer().Update(r.server.vmi.DeepCopy()))
 	_, err := r.reconcile(t.Context(), key)
@@ -145,18 +145,18 @@ func TestAStaleCacheIsNotWrittenAgain(t *testing.T) {
 
 func TestAFinalizerAndTheStatusAreWrittenOnTopOfEachOther(t *testing.T) {
 	t.Parallel()
-	v := stored(vmi.Pending)
+	v := stored(vmi.PhasePending)
 	v.Finalizers = nil
 	r := newRig(t, v)
 	_, err := r.reconcile(t.Context(), key)
 	require.NoError(t, err)
 	require.Equal(t, []string{vmi.Finalizer}, r.server.vmi.Finalizers)
-	require.Equal(t, vmi.Scheduling, r.server.vmi.Status.Phase)
+	require.Equal(t, vmi.PhaseScheduling, r.server.vmi.Status.Phase)
 }
 
 func TestAWriteForAnOldStateIsAConflict(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, stored(vmi.Pending))
+	r := newRig(t, stored(vmi.PhasePending))
 	r.server.vmi.ResourceVersion = "7"
 	_, err := r.reconcile(t.Context(), key)
 	require.True(t, apierrors.IsConflict(err), "%v", err)
@@ -216,10 +216,10 @@ func TestAVMISaysThatItsPodWaitsForTheWebhook(t *testing.T) {
 
 func TestAPodWithTheNameIsTheVMIsOrAReason(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, stored(vmi.Pending), launcher(t))
+	r := newRig(t, stored(vmi.PhasePending), launcher(t))
 	_, err := r.reconcile(t.Context(), key)
 	require.NoError(t, err)
-	require.Equal(t, vmi.Scheduling, r.server.vmi.Status.Phase)
+	require.Equal(t, vmi.PhaseScheduling, r.server.vmi.Status.Phase)
 
 	for name, change := range map[string]func(*corev1.Pod){
 		"without the owner":  func(p *corev1.Pod) { p.OwnerReferences = nil },
@@ -236,20 +236,20 @@ func TestAPodWithTheNameIsTheVMIsOrAReason(t *testing.T) {
 
 func TestTheAPIServerDecidesWhetherAPodIsGone(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, stored(vmi.Scheduling), launcher(t))
+	r := newRig(t, stored(vmi.PhaseScheduling), launcher(t))
 	_, err := r.reconcile(t.Context(), key)
 	require.NoError(t, err)
-	require.Equal(t, vmi.Scheduling, r.server.vmi.Status.Phase, "the cache of pods is empty, but the pod exists")
+	require.Equal(t, vmi.PhaseScheduling, r.server.vmi.Status.Phase, "the cache of pods is empty, but the pod exists")
 
-	r = newRig(t, stored(vmi.Scheduling))
+	r = newRig(t, stored(vmi.PhaseScheduling))
 	_, err = r.reconcile(t.Context(), key)
 	require.NoError(t, err)
-	require.Equal(t, vmi.Failed, r.server.vmi.Status.Phase)
+	require.Equal(t, vmi.PhaseFailed, r.server.vmi.Status.Phase)
 }
 
 func TestTheAPIServerDecidesWhetherAPodWasReplaced(t *testing.T) {
 	t.Parallel()
-	v := stored(vmi.Running)
+	v := stored(vmi.PhaseRunning)
 	v.Status.NodeName = "n1"
 	v.Status.ActivePods = map[types.UID]string{"pod-uid": "n1"}
 	r := newRig(t, v, launcher(t))
@@ -258,17 +258,17 @@ func TestTheAPIServerDecidesWhetherAPodWasReplaced(t *testing.T) {
 	require.NoError(t, r.caches.pods.GetIndexer().Add(refused))
 	_, err := r.reconcile(t.Context(), key)
 	require.NoError(t, err)
-	require.Equal(t, vmi.Running, r.server.vmi.Status.Phase, "the cache of pods is behind")
+	require.Equal(t, vmi.PhaseRunning, r.server.vmi.Status.Phase, "the cache of pods is behind")
 
 	require.NoError(t, r.kube.CoreV1().Pods("default").Delete(t.Context(), refused.Name, metav1.DeleteOptions{}))
 	_, err = r.reconcile(t.Context(), key)
 	require.NoError(t, err)
-	require.Equal(t, vmi.Failed, r.server.vmi.Status.Phase)
+	require.Equal(t, vmi.PhaseFailed, r.server.vmi.Status.Phase)
 }
 
 func TestADeletedVMILosesItsPodAndThenItsFinalizer(t *testing.T) {
 	t.Parallel()
-	v := stored(vmi.Scheduling)
+	v := stored(vmi.PhaseScheduling)
 	v.DeletionTimestamp = &metav1.Time{Time: time.Now()}
 	r := newRig(t, v, launcher(t))
 	_, err := r.reconcile(t.Context(), key)
@@ -282,12 +282,12 @@ func TestADeletedVMILosesItsPodAndThenItsFinalizer(t *testing.T) {
 
 func TestAVMIThatVanishesIsAnErrorUnlessItIsToVanish(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, stored(vmi.Pending))
+	r := newRig(t, stored(vmi.PhasePending))
 	r.server.gone = true
 	_, err := r.reconcile(t.Context(), key)
 	require.True(t, apierrors.IsNotFound(err), "%v", err)
 
-	v := stored(vmi.Pending)
+	v := stored(vmi.PhasePending)
 	v.DeletionTimestamp = &metav1.Time{Time: time.Now()}
 	r = newRig(t, v)
 	r.server.gone = true
@@ -312,7 +312,7 @@ func TestNewNeedsWhatIsRequired(t *testing.T) {
 func TestWhatIsCachedOfAPod(t *testing.T) {
 	t.Parallel()
 	p := launcher(t)
-	r := newRig(t, stored(vmi.Running), p)
+	r := newRig(t, stored(vmi.PhaseRunning), p)
 	none, v := r.Cached(p.Namespace, p.Name)
 	require.Nil(t, none, "it was not seen yet")
 	require.Nil(t, v)

@@ -18,7 +18,7 @@ import (
 // clusters have many VMIs and few definitions, and a VMI needs one at its start only. In a
 // cluster without Multus none exists.
 func (c *Controller) definitions(ctx context.Context, v *vmi.VirtualMachineInstance) (map[string]*cni.Definition, error) {
-	if c.cfg.Dynamic == nil || v.DeletionTimestamp != nil || v.Status.Phase != vmi.PhaseUnset && v.Status.Phase != vmi.Pending {
+	if c.cfg.Dynamic == nil || v.DeletionTimestamp != nil || v.Status.Phase != vmi.PhaseUnset && v.Status.Phase != vmi.PhasePending {
 		return nil, nil
 	}
 	return readDefinitions(ctx, c.cfg.Dynamic, v)

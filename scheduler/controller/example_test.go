@@ -53,7 +53,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	v, err := client.WaitForPhase(ctx, vmis.VirtualMachineInstances("default"), "hello", vmi.Scheduled)
+	v, err := client.WaitForPhase(ctx, vmis.VirtualMachineInstances("default"), "hello", vmi.PhaseScheduled)
 	if err != nil {
 		fmt.Println(err)
 		return

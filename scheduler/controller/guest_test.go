@@ -69,12 +69,12 @@ func freezing(m *vmi.VirtualMachineInstanceMigration, err error) scheduler.Plan 
 	var refused *vmi.Refusal
 	switch {
 	case !errors.As(err, &refused):
-		changed.Status.Phase = vmi.MigrationSucceeded
+		changed.Status.Phase = vmi.MigrationPhaseSucceeded
 	case refused.Reason == vmi.RefusedUnavailable && !guest.Once("freeze"):
-		changed.Status.Phase = vmi.MigrationPending
+		changed.Status.Phase = vmi.MigrationPhasePending
 		return scheduler.Plan{Actions: []scheduler.Action{scheduler.WriteStatus[*vmi.VirtualMachineInstanceMigration]{Object: changed}}, Recheck: time.Millisecond}
 	default:
-		changed.Status.Phase = vmi.MigrationFailed
+		changed.Status.Phase = vmi.MigrationPhaseFailed
 	}
 	return scheduler.Plan{Actions: []scheduler.Action{scheduler.WriteStatus[*vmi.VirtualMachineInstanceMigration]{Object: changed}}}
 }
@@ -87,13 +87,13 @@ func TestAKindAsksAGuestThroughTheControllersConfiguration(t *testing.T) {
 		want          vmi.MigrationPhase
 		calls, frozen int
 	}{
-		"it is done":              {vmi.Running, nil, vmi.MigrationSucceeded, 1, 1},
-		"the handler was away":    {vmi.Running, []func(context.Context) error{refuses(vmi.RefusedUnavailable), refuses(vmi.RefusedUnavailable)}, vmi.MigrationSucceeded, 3, 1},
-		"the launcher hangs once": {vmi.Running, []func(context.Context) error{func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }}, vmi.MigrationSucceeded, 2, 1},
-		"the answer was lost": {vmi.Running, []func(context.Context) error{func(context.Context) error { return errors.New("connection reset by peer") }},
-			vmi.MigrationSucceeded, 2, 1},
-		"the launcher is gone": {vmi.Running, []func(context.Context) error{refuses(vmi.RefusedNotFound)}, vmi.MigrationFailed, 1, 0},
-		"the VMI has ended":    {vmi.Succeeded, nil, vmi.MigrationFailed, 0, 0},
+		"it is done":              {vmi.PhaseRunning, nil, vmi.MigrationPhaseSucceeded, 1, 1},
+		"the handler was away":    {vmi.PhaseRunning, []func(context.Context) error{refuses(vmi.RefusedUnavailable), refuses(vmi.RefusedUnavailable)}, vmi.MigrationPhaseSucceeded, 3, 1},
+		"the launcher hangs once": {vmi.PhaseRunning, []func(context.Context) error{func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }}, vmi.MigrationPhaseSucceeded, 2, 1},
+		"the answer was lost": {vmi.PhaseRunning, []func(context.Context) error{func(context.Context) error { return errors.New("connection reset by peer") }},
+			vmi.MigrationPhaseSucceeded, 2, 1},
+		"the launcher is gone": {vmi.PhaseRunning, []func(context.Context) error{refuses(vmi.RefusedNotFound)}, vmi.MigrationPhaseFailed, 1, 0},
+		"the VMI has ended":    {vmi.PhaseSucceeded, nil, vmi.MigrationPhaseFailed, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -105,7 +105,7 @@ func TestAKindAsksAGuestThroughTheControllersConfiguration(t *testing.T) {
 			migrations := KindOf[*vmi.VirtualMachineInstanceMigration, *vmi.VirtualMachineInstanceMigrationList]{
 				Definition: vmi.VirtualMachineInstanceMigrations, Name: "virt-controller-migration",
 				Observe: func(ctx context.Context, c *Controller, m *vmi.VirtualMachineInstanceMigration) (Decide[*vmi.VirtualMachineInstanceMigration], error) {
-					if p := m.Status.Phase; p == vmi.MigrationSucceeded || p == vmi.MigrationFailed {
+					if p := m.Status.Phase; p == vmi.MigrationPhaseSucceeded || p == vmi.MigrationPhaseFailed {
 						return func(*vmi.VirtualMachineInstanceMigration, *vmi.Finding) scheduler.Plan { return scheduler.Plan{} }, nil
 					}
 					err := c.cfg.Guests.Call(ctx, v, "freeze", vmi.FreezeUnfreezeTimeout{UnfreezeTimeout: &metav1.Duration{}}, nil)

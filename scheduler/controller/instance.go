@@ -113,12 +113,12 @@ func (c *Controller) podsOf(ctx context.Context, v *vmi.VirtualMachineInstance) 
 	}
 	all := slices.DeleteFunc(slices.Clone(named), func(p *corev1.Pod) bool { return !pod.MadeFor(p, v) && p.Name != name })
 	r := instance.Roles(v, all)
-	fresh := v.DeletionTimestamp == nil && (v.Status.Phase == vmi.PhaseUnset || v.Status.Phase == vmi.Pending)
+	fresh := v.DeletionTimestamp == nil && (v.Status.Phase == vmi.PhaseUnset || v.Status.Phase == vmi.PhasePending)
 	switch {
 	case fresh && r.Active == nil:
 		former, err := c.unfenced(ctx, instance.Former(v, named))
 		return r, former, err
-	case r.Active != nil || v.Status.Phase == vmi.Succeeded || v.Status.Phase.Final() && v.DeletionTimestamp == nil:
+	case r.Active != nil || v.Status.Phase == vmi.PhaseSucceeded || v.Status.Phase.Final() && v.DeletionTimestamp == nil:
 		return r, nil, nil
 	}
 	live, err := read(ctx, "pod", name, c.cfg.Kube.CoreV1().Pods(v.Namespace).Get)
@@ -231,7 +231,7 @@ func (c *Controller) claimsOf(ctx context.Context, v *vmi.VirtualMachineInstance
 	claims := map[string]*corev1.PersistentVolumeClaim{}
 	for _, n := range names {
 		found := c.caches.claims.Get(v.Namespace, n)
-		if found == nil && p.Active == nil && !v.Status.Phase.Final() || v.Status.Phase == vmi.Scheduling && !bound(found) && isRunning(p.Active) {
+		if found == nil && p.Active == nil && !v.Status.Phase.Final() || v.Status.Phase == vmi.PhaseScheduling && !bound(found) && isRunning(p.Active) {
 			var err error
 			if found, err = read(ctx, "claim", n, c.cfg.Kube.CoreV1().PersistentVolumeClaims(v.Namespace).Get); err != nil {
 				return nil, err

@@ -29,7 +29,7 @@ func TestAKindIsItsEntry(t *testing.T) {
 					return scheduler.Plan{}
 				}
 				changed := o.DeepCopy()
-				changed.Status.Phase = vmi.MigrationPending
+				changed.Status.Phase = vmi.MigrationPhasePending
 				return scheduler.Plan{Actions: []scheduler.Action{
 					scheduler.AddFinalizer{},
 					scheduler.WriteStatus[*vmi.VirtualMachineInstanceMigration]{Object: changed},
@@ -50,7 +50,7 @@ func TestAKindIsItsEntry(t *testing.T) {
 	stored, err := api.VirtualMachineInstanceMigrations("default").Get(ctx, "web", metav1.GetOptions{})
 	require.NoError(t, err)
 	require.Equal(t, []string{vmi.Finalizer}, stored.Finalizers)
-	require.Equal(t, vmi.MigrationPending, stored.Status.Phase)
+	require.Equal(t, vmi.MigrationPhasePending, stored.Status.Phase)
 }
 
 func TestAnEntryThatIsNotWholeOrNotTheOnlyOneIsRefused(t *testing.T) {

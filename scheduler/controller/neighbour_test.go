@@ -26,7 +26,7 @@ func TestVMIsWithOneMACAddressOnANetworkAreQueuedForEachOther(t *testing.T) {
 	}
 	require.ElementsMatch(t, []*vmi.VirtualMachineInstance{b, c}, r.caches.neighbours(a))
 	ended := a.DeepCopy()
-	ended.Status.Phase = vmi.Succeeded
+	ended.Status.Phase = vmi.PhaseSucceeded
 	require.Empty(t, r.caches.neighbours(ended))
 	require.ElementsMatch(t, []string{"default/b", "elsewhere/a"}, r.caches.instancesNear(ended), "they say that it is gone")
 

@@ -49,7 +49,7 @@ func runs(t *testing.T, name string) (*vmi.VirtualMachineInstance, *corev1.Pod) 
 		Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
 		ContainerStatuses: []corev1.ContainerStatus{{Name: vmi.ComputeContainer, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}},
 	}
-	v.Status.SetPhase(vmi.Running, metav1.Now())
+	v.Status.SetPhase(vmi.PhaseRunning, metav1.Now())
 	v.Status.NodeName, v.Status.ActivePods = "n1", map[types.UID]string{p.UID: "n1"}
 	v.Labels = map[string]string{vmi.NodeNameLabel: "n1"}
 	v.Status.SetCondition(vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionTrue}, metav1.Now())
@@ -174,11 +174,11 @@ func TestAPodThatIsRemovedByForceEndsAVMIOnANodeThatDoesNotRespond(t *testing.T)
 	v, p := runs(t, "vmi0")
 	require.NoError(t, c.kube.CoreV1().Pods(v.Namespace).Delete(t.Context(), p.Name, metav1.DeleteOptions{}))
 	c.wait("vmi0", func(v *vmi.VirtualMachineInstance) bool {
-		return v.Status.Phase == vmi.Failed && v.Status.Reason == "NodeUnresponsive"
+		return v.Status.Phase == vmi.PhaseFailed && v.Status.Reason == "NodeUnresponsive"
 	})
 	require.NoError(t, c.kube.CoreV1().Nodes().Delete(t.Context(), "n1", metav1.DeleteOptions{}))
 	c.wait("vmi1", func(v *vmi.VirtualMachineInstance) bool {
-		return v.Status.Phase == vmi.Failed && v.Status.Reason == "NodeUnresponsive"
+		return v.Status.Phase == vmi.PhaseFailed && v.Status.Reason == "NodeUnresponsive"
 	})
 }
 

@@ -57,7 +57,7 @@ func (s *caches) beside(v *vmi.VirtualMachineInstance) []*vmi.VirtualMachineInst
 func (s *caches) instancesBeside(v *vmi.VirtualMachineInstance) []string {
 	var keys []string
 	for _, other := range s.beside(v) {
-		if p := other.Status.Phase; p == vmi.PhaseUnset || p == vmi.Pending {
+		if p := other.Status.Phase; p == vmi.PhaseUnset || p == vmi.PhasePending {
 			keys = append(keys, reconcile.Key(other))
 		}
 	}

@@ -19,7 +19,7 @@ func silentRig(t *testing.T, events ...runtime.Object) (r rig, pass func(time.Du
 	t.Helper()
 	p := launcher(t)
 	p.Spec.NodeName = "n1"
-	r = newRig(t, stored(vmi.Scheduling), events...)
+	r = newRig(t, stored(vmi.PhaseScheduling), events...)
 	require.NoError(t, r.caches.pods.GetIndexer().Add(p))
 	require.NoError(t, r.caches.nodes.GetIndexer().Add(node(corev1.ConditionTrue)))
 	clock := time.Now()

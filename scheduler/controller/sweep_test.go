@@ -37,7 +37,7 @@ func newSweep(t *testing.T, p *corev1.Pod, vmis ...*vmi.VirtualMachineInstance) 
 
 func TestThePodOfAVMIThatDoesNotExistIsDeleted(t *testing.T) {
 	t.Parallel()
-	another := stored(vmi.Running)
+	another := stored(vmi.PhaseRunning)
 	another.UID = "another"
 	for name, tt := range map[string]struct {
 		change  func(*corev1.Pod)
@@ -46,7 +46,7 @@ func TestThePodOfAVMIThatDoesNotExistIsDeleted(t *testing.T) {
 	}{
 		"its VMI is gone":                         {orphaned, nil, true},
 		"a VMI of the same name took its place":   {orphaned, []*vmi.VirtualMachineInstance{another}, true},
-		"its VMI exists and is not in the cache":  {orphaned, []*vmi.VirtualMachineInstance{stored(vmi.Running)}, false},
+		"its VMI exists and is not in the cache":  {orphaned, []*vmi.VirtualMachineInstance{stored(vmi.PhaseRunning)}, false},
 		"Kubernetes deletes it with its VMI":      {func(*corev1.Pod) {}, nil, false},
 		"it is no launcher":                       {func(p *corev1.Pod) { orphaned(p); p.Labels = nil }, nil, false},
 		"it names no VMI":                         {func(p *corev1.Pod) { orphaned(p); p.Annotations = nil }, nil, false},

@@ -63,7 +63,7 @@ func TestAVMIThatCannotBeDecodedStopsNoOther(t *testing.T) {
 
 	seen(func() error {
 		v, err := i.Get(ctx, "testvmi", metav1.GetOptions{})
-		if err == nil && v.Status.Phase != vmi.Scheduling {
+		if err == nil && v.Status.Phase != vmi.PhaseScheduling {
 			err = fmt.Errorf("phase %s", v.Status.Phase)
 		}
 		return err
@@ -102,7 +102,7 @@ func TestAVMIThatCannotBeDecodedStopsNoOther(t *testing.T) {
 		if err == nil {
 			p, err = kube.CoreV1().Pods("default").Get(ctx, pod.Name(v), metav1.GetOptions{})
 		}
-		if err == nil && (v.Status.Phase != vmi.Scheduling || v.Status.Condition(vmi.ConditionSynchronized) != nil) {
+		if err == nil && (v.Status.Phase != vmi.PhaseScheduling || v.Status.Condition(vmi.ConditionSynchronized) != nil) {
 			err = fmt.Errorf("status %+v", v.Status)
 		}
 		return err

@@ -70,7 +70,7 @@ func observeVM(ctx context.Context, c *Controller, v *vmi.VirtualMachine) (Decid
 	for _, r := range revisions {
 		o.Revisions = append(o.Revisions, r.(*appsv1.ControllerRevision))
 	}
-	if o.VMI == nil || o.VMI.Status.Phase != vmi.Running {
+	if o.VMI == nil || o.VMI.Status.Phase != vmi.PhaseRunning {
 		if o.Claims, err = c.claimsOfVM(ctx, v); err != nil {
 			return nil, err
 		}

@@ -19,7 +19,7 @@ func Example() {
 		}
 		return info.FSFreezeStatus != "", nil
 	}
-	_, why := observe(context.Background(), guest.Guests{}, &vmi.VirtualMachineInstance{Status: vmi.VirtualMachineInstanceStatus{Phase: vmi.Succeeded}})
+	_, why := observe(context.Background(), guest.Guests{}, &vmi.VirtualMachineInstance{Status: vmi.VirtualMachineInstanceStatus{Phase: vmi.PhaseSucceeded}})
 	fmt.Println(why.Reason)
 	// Output: Unavailable
 }

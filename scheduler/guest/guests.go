@@ -85,8 +85,8 @@ func (g Guests) reachable(v *vmi.VirtualMachineInstance) error {
 	switch p := v.Status.Phase; {
 	case g.Nodes == nil:
 		return refuse(vmi.RefusedUnavailable, "virt-controller does not reach the nodes: it is configured without them")
-	case p != vmi.Running && p != vmi.Scheduled:
-		return refuse(vmi.RefusedNotFound, "it is in phase %s, in which it has no launcher", cmp.Or(p, vmi.Pending))
+	case p != vmi.PhaseRunning && p != vmi.PhaseScheduled:
+		return refuse(vmi.RefusedNotFound, "it is in phase %s, in which it has no launcher", cmp.Or(p, vmi.PhasePending))
 	}
 	return nil
 }

@@ -47,7 +47,7 @@ func on(p vmi.Phase) *vmi.VirtualMachineInstance {
 
 func TestACallIsAnswered(t *testing.T) {
 	var answer string
-	require.NoError(t, guest.Guests{Nodes: nodes(func(context.Context, string) error { return nil })}.Call(t.Context(), on(vmi.Running), "guestosinfo", nil, &answer))
+	require.NoError(t, guest.Guests{Nodes: nodes(func(context.Context, string) error { return nil })}.Call(t.Context(), on(vmi.PhaseRunning), "guestosinfo", nil, &answer))
 	require.Equal(t, "done", answer)
 }
 
@@ -68,7 +68,7 @@ func TestACallEndsInItsTime(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
 				tt.guests.Nodes = nodes(hangs)
-				err := tt.guests.Call(t.Context(), on(vmi.Running), tt.call, nil, new(string))
+				err := tt.guests.Call(t.Context(), on(vmi.PhaseRunning), tt.call, nil, new(string))
 				require.Equal(t, tt.after, time.Since(began))
 				var r *vmi.Refusal
 				require.ErrorAs(t, err, &r)
@@ -81,10 +81,10 @@ func TestACallEndsInItsTime(t *testing.T) {
 func TestTheTimeOfAStreamIsThatOfItsOpening(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		_, err := guest.Guests{Nodes: nodes(hangs)}.Stream(t.Context(), on(vmi.Running), "console")
+		_, err := guest.Guests{Nodes: nodes(hangs)}.Stream(t.Context(), on(vmi.PhaseRunning), "console")
 		require.ErrorContains(t, err, "deadline exceeded")
 		require.Equal(t, 10*time.Second, time.Since(began))
-		c, err := guest.Guests{Nodes: nodes(func(context.Context, string) error { return nil })}.Stream(t.Context(), on(vmi.Running), "console")
+		c, err := guest.Guests{Nodes: nodes(func(context.Context, string) error { return nil })}.Stream(t.Context(), on(vmi.PhaseRunning), "console")
 		require.NoError(t, err)
 		time.Sleep(time.Hour)
 		_, err = c.Read(make([]byte, 1))
@@ -99,11 +99,11 @@ func TestEveryErrorIsARefusal(t *testing.T) {
 		phase  vmi.Phase
 		want   vmi.Finding
 	}{
-		"of the launcher":             {guest.Guests{Nodes: nodes(func(context.Context, string) error { return busy })}, vmi.Running, busy.Finding},
-		"of the way":                  {guest.Guests{Nodes: nodes(func(context.Context, string) error { return io.EOF })}, vmi.Scheduled, vmi.Finding{Reason: vmi.RefusedUnavailable, Message: "node n1 does not answer: EOF"}},
-		"of a VMI without a launcher": {guest.Guests{Nodes: nodes(hangs)}, vmi.Failed, vmi.Finding{Reason: vmi.RefusedNotFound, Message: "it is in phase Failed, in which it has no launcher"}},
+		"of the launcher":             {guest.Guests{Nodes: nodes(func(context.Context, string) error { return busy })}, vmi.PhaseRunning, busy.Finding},
+		"of the way":                  {guest.Guests{Nodes: nodes(func(context.Context, string) error { return io.EOF })}, vmi.PhaseScheduled, vmi.Finding{Reason: vmi.RefusedUnavailable, Message: "node n1 does not answer: EOF"}},
+		"of a VMI without a launcher": {guest.Guests{Nodes: nodes(hangs)}, vmi.PhaseFailed, vmi.Finding{Reason: vmi.RefusedNotFound, Message: "it is in phase Failed, in which it has no launcher"}},
 		"of a new VMI":                {guest.Guests{Nodes: nodes(hangs)}, vmi.PhaseUnset, vmi.Finding{Reason: vmi.RefusedNotFound, Message: "it is in phase Pending, in which it has no launcher"}},
-		"without nodes":               {guest.Guests{}, vmi.Running, vmi.Finding{Reason: vmi.RefusedUnavailable, Message: "virt-controller does not reach the nodes: it is configured without them"}},
+		"without nodes":               {guest.Guests{}, vmi.PhaseRunning, vmi.Finding{Reason: vmi.RefusedUnavailable, Message: "virt-controller does not reach the nodes: it is configured without them"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for what, err := range map[string]error{

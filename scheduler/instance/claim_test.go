@@ -33,7 +33,7 @@ func TestAVMIWaitsForItsClaims(t *testing.T) {
 	o.Claims = map[string]*corev1.PersistentVolumeClaim{"data": nil, "other": claimOf("other")}
 	p := instance.Decide(o)
 	s := statusOf(t, p)
-	require.Equal(t, vmi.Pending, s.Phase)
+	require.Equal(t, vmi.PhasePending, s.Phase)
 	c := s.Condition(vmi.ConditionSynchronized)
 	require.Equal(t, instance.FailedPvcNotFound, c.Reason)
 	require.Equal(t, "volume data: PersistentVolumeClaim data does not exist in namespace default: create it, and the VMI starts", c.Message)
@@ -51,13 +51,13 @@ func TestAVMIWaitsForItsClaims(t *testing.T) {
 	o.Claims["data"] = claimOf("data") // which waits for its first consumer: the pod
 	p = instance.Decide(o)
 	require.IsType(t, scheduler.CreatePod{}, p.Actions[0])
-	require.Equal(t, vmi.Scheduling, statusOf(t, p).Phase)
+	require.Equal(t, vmi.PhaseScheduling, statusOf(t, p).Phase)
 	require.Nil(t, func() *vmi.Condition { s := statusOf(t, p); return s.Condition(vmi.ConditionSynchronized) }())
 }
 
 func TestTheHandOverSaysWhatTheClaimsAre(t *testing.T) {
 	t.Parallel()
-	v := stored(vmi.Scheduling, vmitest.WithClaim("data", "data"), vmitest.WithClaim("device", "device"))
+	v := stored(vmi.PhaseScheduling, vmitest.WithClaim("data", "data"), vmitest.WithClaim("device", "device"))
 	o := observe(v, launcher(bound, running))
 	o.Claims = map[string]*corev1.PersistentVolumeClaim{
 		"data": claimOf("data", func(c *corev1.PersistentVolumeClaim) {
@@ -66,7 +66,7 @@ func TestTheHandOverSaysWhatTheClaimsAre(t *testing.T) {
 		"device": claimOf("device", func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeMode = new(corev1.PersistentVolumeBlock) }),
 	}
 	s := statusOf(t, instance.Decide(o))
-	require.Equal(t, vmi.Scheduled, s.Phase)
+	require.Equal(t, vmi.PhaseScheduled, s.Phase)
 	require.Equal(t, []vmi.VolumeStatus{
 		{Name: "data", PersistentVolumeClaimInfo: &vmi.PersistentVolumeClaimInfo{
 			ClaimName: "data", AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, VolumeMode: new(corev1.PersistentVolumeFilesystem),
@@ -81,7 +81,7 @@ func TestTheHandOverSaysWhatTheClaimsAre(t *testing.T) {
 
 func TestTheSizeOfAClaimThatGrewIsWrittenOnce(t *testing.T) {
 	t.Parallel()
-	v := stored(vmi.Running, vmitest.WithClaim("data", "data"))
+	v := stored(vmi.PhaseRunning, vmitest.WithClaim("data", "data"))
 	v.Status.VolumeStatus = []vmi.VolumeStatus{{Name: "seed", Target: "vda"}, {Name: "data", Target: "vdb", PersistentVolumeClaimInfo: &vmi.PersistentVolumeClaimInfo{
 		ClaimName: "data", Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
 	}}}

@@ -86,7 +86,7 @@ func Taken(name string) vmi.Finding {
 // pending says why there is no pod, once.
 func pending(o Observed, f vmi.Finding) scheduler.Plan {
 	return write(o, func(s *vmi.VirtualMachineInstanceStatus, now metav1.Time) {
-		s.SetPhase(vmi.Pending, now)
+		s.SetPhase(vmi.PhasePending, now)
 		s.RemoveCondition(vmi.ConditionPodScheduled)
 		s.SetCondition(notSynchronized(f), now)
 		s.SetCondition(notReady(vmi.ReasonPodNotExists, "the VMI has no pod"), now)

@@ -95,7 +95,7 @@ func decide(o Observed) scheduler.Plan {
 		return deleteOthers(o, ended(o))
 	case handedOver(o.VMI):
 		return watch(o)
-	case active == nil && phase == vmi.Scheduling:
+	case active == nil && phase == vmi.PhaseScheduling:
 		return fail(o, podGone(o))
 	case active == nil && isUnreadable(o):
 		return refuse(o)

@@ -37,7 +37,7 @@ func stored(p vmi.Phase, options ...vmitest.Option) *vmi.VirtualMachineInstance 
 		v.Status.SetPhase(p, metav1.NewTime(now))
 	}
 	switch p {
-	case vmi.Scheduled, vmi.Running, vmi.Succeeded, vmi.Failed:
+	case vmi.PhaseScheduled, vmi.PhaseRunning, vmi.PhaseSucceeded, vmi.PhaseFailed:
 		v.Status.NodeName, v.Status.ActivePods = node, map[types.UID]string{podUID: node}
 		v.Labels = map[string]string{vmi.NodeNameLabel: node}
 	}
@@ -220,124 +220,124 @@ func TestDecide(t *testing.T) {
 			summary{Do: []string{"add finalizer", "create pod", "Normal SuccessfulCreate"}, Recheck: 2 * time.Second}},
 		{"a new VMI waits for its pod in silence", stored(""), launcher(young), nil, summary{Recheck: time.Second}},
 		{"a new VMI whose pod runs at once is handed over", stored(""), launcher(young, running, ungranted), nil,
-			summary{Do: []string{"write", "open gate"}, Phase: vmi.Scheduled, Because: notRunning}},
+			summary{Do: []string{"write", "open gate"}, Phase: vmi.PhaseScheduled, Because: notRunning}},
 		{"a new VMI whose pod does not run soon is Scheduling", stored(""), launcher(old, bound), nil,
-			summary{Do: []string{"write"}, Phase: vmi.Scheduling, Because: notRunning}},
+			summary{Do: []string{"write"}, Phase: vmi.PhaseScheduling, Because: notRunning}},
 		{"what keeps its pod from running is written at once", stored(""), launcher(young, unschedulable), nil,
-			summary{Do: []string{"write", "Warning Unschedulable"}, Phase: vmi.Scheduling, Reason: "Unschedulable", Because: because{vmi.ConditionReady: "GuestNotRunning", vmi.ConditionPodScheduled: "Unschedulable"}}},
-		{"a VMI that waited gets its pod and is Scheduling", stored(vmi.Pending), nil, nil,
-			summary{Do: []string{"create pod", "Normal SuccessfulCreate", "write"}, Phase: vmi.Scheduling, Because: notRunning}},
+			summary{Do: []string{"write", "Warning Unschedulable"}, Phase: vmi.PhaseScheduling, Reason: "Unschedulable", Because: because{vmi.ConditionReady: "GuestNotRunning", vmi.ConditionPodScheduled: "Unschedulable"}}},
+		{"a VMI that waited gets its pod and is Scheduling", stored(vmi.PhasePending), nil, nil,
+			summary{Do: []string{"create pod", "Normal SuccessfulCreate", "write"}, Phase: vmi.PhaseScheduling, Because: notRunning}},
 		{"a VMI with an invalid spec waits in Pending with the reason", stored("", invalid), nil, nil,
-			summary{Do: []string{"write", "Warning InvalidSpec"}, Phase: vmi.Pending, Reason: "InvalidSpec",
+			summary{Do: []string{"write", "Warning InvalidSpec"}, Phase: vmi.PhasePending, Reason: "InvalidSpec",
 				Because: because{vmi.ConditionSynchronized: "InvalidSpec", vmi.ConditionReady: "PodNotExists"}}},
 		{"a VMI that cannot be decoded gets no pod", stored("", unreadable, bare), nil, nil,
-			summary{Do: []string{"write", "Warning UnreadableSpec"}, Phase: vmi.Pending, Reason: "UnreadableSpec",
+			summary{Do: []string{"write", "Warning UnreadableSpec"}, Phase: vmi.PhasePending, Reason: "UnreadableSpec",
 				Because: because{vmi.ConditionSynchronized: "UnreadableSpec", vmi.ConditionReady: "PodNotExists"}}},
-		{"a pod of a VMI that cannot be decoded is not handed over", stored(vmi.Scheduling, unreadable), launcher(running), nil,
-			summary{Do: []string{"write", "Warning UnreadableSpec"}, Phase: vmi.Scheduling, Because: because{vmi.ConditionSynchronized: "UnreadableSpec"}}},
-		{"a VMI that runs and cannot be decoded is left to its handler", stored(vmi.Running, unreadable), launcher(running), nil, summary{}},
-		{"its pod is deleted at once when it is deleted", stored(vmi.Running, unreadable, deleted), launcher(running), nil,
+		{"a pod of a VMI that cannot be decoded is not handed over", stored(vmi.PhaseScheduling, unreadable), launcher(running), nil,
+			summary{Do: []string{"write", "Warning UnreadableSpec"}, Phase: vmi.PhaseScheduling, Because: because{vmi.ConditionSynchronized: "UnreadableSpec"}}},
+		{"a VMI that runs and cannot be decoded is left to its handler", stored(vmi.PhaseRunning, unreadable), launcher(running), nil, summary{}},
+		{"its pod is deleted at once when it is deleted", stored(vmi.PhaseRunning, unreadable, deleted), launcher(running), nil,
 			summary{Do: []string{"delete pod pod-uid", "Normal SuccessfulDelete"}}},
-		{"a VMI that can be decoded again starts", stored(vmi.Pending, condition(vmi.ConditionSynchronized, "UnreadableSpec", "x")), nil, nil,
-			summary{Do: []string{"create pod", "Normal SuccessfulCreate", "write"}, Phase: vmi.Scheduling, Because: notRunning}},
+		{"a VMI that can be decoded again starts", stored(vmi.PhasePending, condition(vmi.ConditionSynchronized, "UnreadableSpec", "x")), nil, nil,
+			summary{Do: []string{"create pod", "Normal SuccessfulCreate", "write"}, Phase: vmi.PhaseScheduling, Because: notRunning}},
 		{"a refused pod is written again only with another reason",
-			stored(vmi.Pending, condition(vmi.ConditionSynchronized, "FailedCreate", "quota"), condition(vmi.ConditionReady, "PodNotExists", "the VMI has no pod")), nil,
+			stored(vmi.PhasePending, condition(vmi.ConditionSynchronized, "FailedCreate", "quota"), condition(vmi.ConditionReady, "PodNotExists", "the VMI has no pod")), nil,
 			&vmi.Finding{Reason: "FailedCreate", Message: "quota"}, summary{}},
 		{"a refused pod leaves the VMI in Pending", stored(""), nil, &vmi.Finding{Reason: "FailedCreate", Message: "quota"},
-			summary{Do: []string{"write", "Warning FailedCreate"}, Phase: vmi.Pending, Reason: "FailedCreate",
+			summary{Do: []string{"write", "Warning FailedCreate"}, Phase: vmi.PhasePending, Reason: "FailedCreate",
 				Because: because{vmi.ConditionSynchronized: "FailedCreate", vmi.ConditionReady: "PodNotExists"}}},
-		{"a VMI whose pod was refused before tries again", stored(vmi.Pending, condition(vmi.ConditionSynchronized, "FailedCreate", "quota")), nil, nil,
-			summary{Do: []string{"create pod", "Normal SuccessfulCreate", "write"}, Phase: vmi.Scheduling, Because: notRunning}},
+		{"a VMI whose pod was refused before tries again", stored(vmi.PhasePending, condition(vmi.ConditionSynchronized, "FailedCreate", "quota")), nil, nil,
+			summary{Do: []string{"create pod", "Normal SuccessfulCreate", "write"}, Phase: vmi.PhaseScheduling, Because: notRunning}},
 		{"a pod of another owner with the name is waited for", stored(""), launcher(strange), nil,
-			summary{Do: []string{"write", "Warning PodNameTaken"}, Phase: vmi.Pending, Reason: "PodNameTaken", Recheck: 10 * time.Second,
+			summary{Do: []string{"write", "Warning PodNameTaken"}, Phase: vmi.PhasePending, Reason: "PodNameTaken", Recheck: 10 * time.Second,
 				Because: because{vmi.ConditionSynchronized: "PodNameTaken", vmi.ConditionReady: "PodNotExists"}}},
 		{"a pod with the owner and without a launcher's labels is waited for", stored(""), launcher(func(p *corev1.Pod) { p.Labels = nil }), nil,
-			summary{Do: []string{"write", "Warning PodNameTaken"}, Phase: vmi.Pending, Reason: "PodNameTaken", Recheck: 10 * time.Second,
+			summary{Do: []string{"write", "Warning PodNameTaken"}, Phase: vmi.PhasePending, Reason: "PodNameTaken", Recheck: 10 * time.Second,
 				Because: because{vmi.ConditionSynchronized: "PodNameTaken", vmi.ConditionReady: "PodNotExists"}}},
 		{"a pod that was created before the phase was written is found again", stored(""), launcher(), nil,
-			summary{Do: []string{"write"}, Phase: vmi.Scheduling, Because: notRunning}},
-		{"a pod that no node has room for is a condition", stored(vmi.Scheduling), launcher(unschedulable), nil,
-			summary{Do: []string{"write", "Warning Unschedulable"}, Phase: vmi.Scheduling, Reason: "Unschedulable",
+			summary{Do: []string{"write"}, Phase: vmi.PhaseScheduling, Because: notRunning}},
+		{"a pod that no node has room for is a condition", stored(vmi.PhaseScheduling), launcher(unschedulable), nil,
+			summary{Do: []string{"write", "Warning Unschedulable"}, Phase: vmi.PhaseScheduling, Reason: "Unschedulable",
 				Because: because{vmi.ConditionReady: "GuestNotRunning", vmi.ConditionPodScheduled: "Unschedulable"}}},
 		{"the condition goes when the pod has a node",
-			stored(vmi.Scheduling, condition(vmi.ConditionPodScheduled, "Unschedulable", "x")), launcher(bound), nil,
-			summary{Do: []string{"write"}, Phase: vmi.Scheduling, Because: notRunning}},
-		{"an image that cannot be pulled is a condition", stored(vmi.Scheduling), launcher(bound, waiting("ErrImagePull", `pull "example/fedora:40": not found`)), nil,
-			summary{Do: []string{"write", "Warning ErrImagePull"}, Phase: vmi.Scheduling, Reason: "ErrImagePull",
+			stored(vmi.PhaseScheduling, condition(vmi.ConditionPodScheduled, "Unschedulable", "x")), launcher(bound), nil,
+			summary{Do: []string{"write"}, Phase: vmi.PhaseScheduling, Because: notRunning}},
+		{"an image that cannot be pulled is a condition", stored(vmi.PhaseScheduling), launcher(bound, waiting("ErrImagePull", `pull "example/fedora:40": not found`)), nil,
+			summary{Do: []string{"write", "Warning ErrImagePull"}, Phase: vmi.PhaseScheduling, Reason: "ErrImagePull",
 				Because: because{vmi.ConditionReady: "GuestNotRunning", vmi.ConditionSynchronized: "ErrImagePull"}}},
 		{"a container that is being created is no condition", stored("Scheduling", condition(vmi.ConditionReady, "GuestNotRunning", "the pod of the VMI does not run yet"), ranAs), launcher(bound, waiting("ContainerCreating", "")), nil, summary{}},
-		{"a pod that runs is handed to its node", stored(vmi.Scheduling), launcher(running), nil,
-			summary{Do: []string{"write"}, Phase: vmi.Scheduled, Because: notRunning}},
+		{"a pod that runs is handed to its node", stored(vmi.PhaseScheduling), launcher(running), nil,
+			summary{Do: []string{"write"}, Phase: vmi.PhaseScheduled, Because: notRunning}},
 		{"a pod that runs is handed over even if the phase was never written", stored(""), launcher(running), nil,
-			summary{Do: []string{"write"}, Phase: vmi.Scheduled, Because: notRunning}},
-		{"a pod that is being deleted is not handed over", stored(vmi.Scheduling, condition(vmi.ConditionReady, "GuestNotRunning", "the pod of the VMI does not run yet"), ranAs), launcher(running, leaving), nil, summary{}},
-		{"a pod that vanished before it ran is a failure", stored(vmi.Scheduling), nil, nil,
-			summary{Do: []string{"write", "Warning PodGone"}, Phase: vmi.Failed, Reason: "PodGone", Because: noPod}},
-		{"a pod that ended before it was handed over is a failure", stored(vmi.Scheduling), launcher(exited(0, 0, "")), nil,
-			summary{Do: []string{"write", "Warning PodFailed"}, Phase: vmi.Failed, Reason: "PodFailed", Because: notRunning}},
-		{"a pod that its node refuses leaves the VMI in Pending", stored(vmi.Scheduling), launcher(refused, old), nil,
-			summary{Do: []string{"write", "Warning UnexpectedAdmissionError"}, Phase: vmi.Pending, Reason: "UnexpectedAdmissionError", Recheck: 5 * time.Second,
+			summary{Do: []string{"write"}, Phase: vmi.PhaseScheduled, Because: notRunning}},
+		{"a pod that is being deleted is not handed over", stored(vmi.PhaseScheduling, condition(vmi.ConditionReady, "GuestNotRunning", "the pod of the VMI does not run yet"), ranAs), launcher(running, leaving), nil, summary{}},
+		{"a pod that vanished before it ran is a failure", stored(vmi.PhaseScheduling), nil, nil,
+			summary{Do: []string{"write", "Warning PodGone"}, Phase: vmi.PhaseFailed, Reason: "PodGone", Because: noPod}},
+		{"a pod that ended before it was handed over is a failure", stored(vmi.PhaseScheduling), launcher(exited(0, 0, "")), nil,
+			summary{Do: []string{"write", "Warning PodFailed"}, Phase: vmi.PhaseFailed, Reason: "PodFailed", Because: notRunning}},
+		{"a pod that its node refuses leaves the VMI in Pending", stored(vmi.PhaseScheduling), launcher(refused, old), nil,
+			summary{Do: []string{"write", "Warning UnexpectedAdmissionError"}, Phase: vmi.PhasePending, Reason: "UnexpectedAdmissionError", Recheck: 5 * time.Second,
 				Because: because{vmi.ConditionSynchronized: "UnexpectedAdmissionError", vmi.ConditionReady: "PodNotExists"}}},
 		{"a refused pod stays for some seconds", refusedBefore(), launcher(refused), nil, summary{Recheck: 5 * time.Second}},
 		{"a refused pod is deleted after some seconds", refusedBefore(), launcher(refused, old), nil, summary{Do: []string{"delete pod pod-uid"}}},
 		{"a refused pod that is being deleted is waited for", refusedBefore(), launcher(refused, old, leaving), nil, summary{}},
 		{"a refused pod that is gone is created again", refusedBefore(), nil, nil,
-			summary{Do: []string{"create pod", "Normal SuccessfulCreate", "write"}, Phase: vmi.Scheduling, Because: notRunning}},
-		{"a VMI that runs is the handler's", stored(vmi.Running), launcher(running), nil, summary{}},
-		{"a pod that has just ended is the handler's for 5 s", stored(vmi.Running), launcher(exited(1, time.Second, "")), nil, summary{Recheck: 4 * time.Second}},
-		{"an end that the handler does not report is written", stored(vmi.Running), launcher(exited(1, time.Minute, "Crashed: QEMU was killed")), nil,
-			summary{Do: []string{"write", "Warning Crashed"}, Phase: vmi.Failed, Reason: "Crashed", Because: notRunning}},
-		{"a launcher that ended without an error is a guest that powered off", stored(vmi.Running), launcher(exited(0, time.Minute, "")), nil,
-			summary{Do: []string{"write"}, Phase: vmi.Succeeded, Because: notRunning}},
-		{"a pod that was evicted fails with that reason", stored(vmi.Running), launcher(bound, func(p *corev1.Pod) {
+			summary{Do: []string{"create pod", "Normal SuccessfulCreate", "write"}, Phase: vmi.PhaseScheduling, Because: notRunning}},
+		{"a VMI that runs is the handler's", stored(vmi.PhaseRunning), launcher(running), nil, summary{}},
+		{"a pod that has just ended is the handler's for 5 s", stored(vmi.PhaseRunning), launcher(exited(1, time.Second, "")), nil, summary{Recheck: 4 * time.Second}},
+		{"an end that the handler does not report is written", stored(vmi.PhaseRunning), launcher(exited(1, time.Minute, "Crashed: QEMU was killed")), nil,
+			summary{Do: []string{"write", "Warning Crashed"}, Phase: vmi.PhaseFailed, Reason: "Crashed", Because: notRunning}},
+		{"a launcher that ended without an error is a guest that powered off", stored(vmi.PhaseRunning), launcher(exited(0, time.Minute, "")), nil,
+			summary{Do: []string{"write"}, Phase: vmi.PhaseSucceeded, Because: notRunning}},
+		{"a pod that was evicted fails with that reason", stored(vmi.PhaseRunning), launcher(bound, func(p *corev1.Pod) {
 			p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "Evicted", "The node was low on resource: memory."
-		}), nil, summary{Do: []string{"write", "Warning Evicted"}, Phase: vmi.Failed, Reason: "Evicted", Because: notRunning}},
-		{"a pod of a node that is lost is NodeUnresponsive", stored(vmi.Running), launcher(bound, func(p *corev1.Pod) {
+		}), nil, summary{Do: []string{"write", "Warning Evicted"}, Phase: vmi.PhaseFailed, Reason: "Evicted", Because: notRunning}},
+		{"a pod of a node that is lost is NodeUnresponsive", stored(vmi.PhaseRunning), launcher(bound, func(p *corev1.Pod) {
 			p.Status.Phase = corev1.PodFailed
 			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "DeletionByPodGC"}}
-		}), nil, summary{Do: []string{"write", "Warning NodeUnresponsive"}, Phase: vmi.Failed, Reason: "NodeUnresponsive", Because: notRunning}},
-		{"a VMI whose pod vanished has failed", stored(vmi.Running), nil, nil,
-			summary{Do: []string{"write", "Warning PodGone"}, Phase: vmi.Failed, Reason: "PodGone", Because: noPod}},
-		{"another pod than the active one is stray", stored(vmi.Running), launcher(other, running), nil,
-			summary{Do: []string{"delete pod other-uid", "write", "Warning PodGone"}, Phase: vmi.Failed, Reason: "PodGone", Because: noPod}},
-		{"the pod of a VMI that ended stays for its log", stored(vmi.Succeeded), launcher(exited(0, time.Hour, "")), nil, summary{}},
-		{"the launcher of a VMI that ended has 30 s to end", stored(vmi.Failed), launcher(running), nil, summary{Recheck: 30 * time.Second}},
-		{"a launcher that runs on after the end loses its pod", stored(vmi.Failed, endedBefore(time.Minute)), launcher(running), nil,
+		}), nil, summary{Do: []string{"write", "Warning NodeUnresponsive"}, Phase: vmi.PhaseFailed, Reason: "NodeUnresponsive", Because: notRunning}},
+		{"a VMI whose pod vanished has failed", stored(vmi.PhaseRunning), nil, nil,
+			summary{Do: []string{"write", "Warning PodGone"}, Phase: vmi.PhaseFailed, Reason: "PodGone", Because: noPod}},
+		{"another pod than the active one is stray", stored(vmi.PhaseRunning), launcher(other, running), nil,
+			summary{Do: []string{"delete pod other-uid", "write", "Warning PodGone"}, Phase: vmi.PhaseFailed, Reason: "PodGone", Because: noPod}},
+		{"the pod of a VMI that ended stays for its log", stored(vmi.PhaseSucceeded), launcher(exited(0, time.Hour, "")), nil, summary{}},
+		{"the launcher of a VMI that ended has 30 s to end", stored(vmi.PhaseFailed), launcher(running), nil, summary{Recheck: 30 * time.Second}},
+		{"a launcher that runs on after the end loses its pod", stored(vmi.PhaseFailed, endedBefore(time.Minute)), launcher(running), nil,
 			summary{Do: []string{"delete pod pod-uid", "Normal SuccessfulDelete"}}},
-		{"a pod that is being deleted after the end is waited for", stored(vmi.Failed, endedBefore(time.Minute)), launcher(running, leaving), nil, summary{}},
-		{"a pod that was created after the end is deleted", stored(vmi.Failed), launcher(other), nil, summary{Do: []string{"delete pod other-uid"}}},
+		{"a pod that is being deleted after the end is waited for", stored(vmi.PhaseFailed, endedBefore(time.Minute)), launcher(running, leaving), nil, summary{}},
+		{"a pod that was created after the end is deleted", stored(vmi.PhaseFailed), launcher(other), nil, summary{Do: []string{"delete pod other-uid"}}},
 		{"a VMI that was deleted before it had a pod is released at once", stored("", deleted), nil, nil, summary{Do: []string{"remove finalizer", "Normal Deleted"}}},
 		{"a deleted VMI without our finalizer is left alone", stored("", deleted, bare), launcher(), nil, summary{}},
-		{"a VMI that was deleted before it ran loses its pod", stored(vmi.Scheduling, deleted), launcher(bound), nil,
+		{"a VMI that was deleted before it ran loses its pod", stored(vmi.PhaseScheduling, deleted), launcher(bound), nil,
 			summary{Do: []string{"delete pod pod-uid", "Normal SuccessfulDelete"}}},
-		{"a deleted VMI waits for the end of its pod", stored(vmi.Scheduling, deleted), launcher(bound, leaving), nil, summary{}},
-		{"a deleted VMI is released when its pod has ended", stored(vmi.Scheduling, deleted), launcher(leaving, exited(0, 0, "")), nil, summary{Do: []string{"remove finalizer", "Normal Deleted"}}},
-		{"a VMI that was deleted before it ran and that others keep has failed", stored(vmi.Scheduling, deleted, kept), launcher(leaving, exited(0, 0, "")), nil,
-			summary{Do: []string{"write", "Normal Deleted", "remove finalizer"}, Phase: vmi.Failed, Reason: "Cancelled", Because: notRunning}},
+		{"a deleted VMI waits for the end of its pod", stored(vmi.PhaseScheduling, deleted), launcher(bound, leaving), nil, summary{}},
+		{"a deleted VMI is released when its pod has ended", stored(vmi.PhaseScheduling, deleted), launcher(leaving, exited(0, 0, "")), nil, summary{Do: []string{"remove finalizer", "Normal Deleted"}}},
+		{"a VMI that was deleted before it ran and that others keep has failed", stored(vmi.PhaseScheduling, deleted, kept), launcher(leaving, exited(0, 0, "")), nil,
+			summary{Do: []string{"write", "Normal Deleted", "remove finalizer"}, Phase: vmi.PhaseFailed, Reason: "Cancelled", Because: notRunning}},
 		{"a VMI that was deleted before it had a pod and that others keep has failed", stored("", deleted, kept), nil, nil,
-			summary{Do: []string{"write", "Normal Deleted", "remove finalizer"}, Phase: vmi.Failed, Reason: "Cancelled", Because: noPod}},
-		{"a deleted VMI that others keep and whose pod is gone has failed", stored(vmi.Running, deleted, kept), nil, nil,
-			summary{Do: []string{"write", "Warning PodGone", "remove finalizer"}, Phase: vmi.Failed, Reason: "PodGone", Because: noPod}},
-		{"the end of a deleted VMI that others keep is the handler's to report", stored(vmi.Running, deleted, kept), launcher(exited(0, 0, "")), nil, summary{Recheck: 5 * time.Second}},
-		{"an orphaned pod is deleted with the VMI that was deleted before it ran", stored(vmi.Scheduling, deleted), launcher(strange, bound), nil,
+			summary{Do: []string{"write", "Normal Deleted", "remove finalizer"}, Phase: vmi.PhaseFailed, Reason: "Cancelled", Because: noPod}},
+		{"a deleted VMI that others keep and whose pod is gone has failed", stored(vmi.PhaseRunning, deleted, kept), nil, nil,
+			summary{Do: []string{"write", "Warning PodGone", "remove finalizer"}, Phase: vmi.PhaseFailed, Reason: "PodGone", Because: noPod}},
+		{"the end of a deleted VMI that others keep is the handler's to report", stored(vmi.PhaseRunning, deleted, kept), launcher(exited(0, 0, "")), nil, summary{Recheck: 5 * time.Second}},
+		{"an orphaned pod is deleted with the VMI that was deleted before it ran", stored(vmi.PhaseScheduling, deleted), launcher(strange, bound), nil,
 			summary{Do: []string{"delete pod pod-uid", "Normal SuccessfulDelete"}}},
-		{"an orphaned pod of a deleted VMI that runs is the handler's", stored(vmi.Running, deleted), launcher(strange, running), nil, summary{Recheck: time.Minute}},
-		{"an orphaned pod without labels is the VMI's by the status", stored(vmi.Running, deleted), launcher(strange, unlabelled, running), nil, summary{Recheck: time.Minute}},
-		{"a pod that only has the name does not keep a deleted VMI", stored(vmi.Scheduling, deleted), launcher(strange, unlabelled, running), nil,
+		{"an orphaned pod of a deleted VMI that runs is the handler's", stored(vmi.PhaseRunning, deleted), launcher(strange, running), nil, summary{Recheck: time.Minute}},
+		{"an orphaned pod without labels is the VMI's by the status", stored(vmi.PhaseRunning, deleted), launcher(strange, unlabelled, running), nil, summary{Recheck: time.Minute}},
+		{"a pod that only has the name does not keep a deleted VMI", stored(vmi.PhaseScheduling, deleted), launcher(strange, unlabelled, running), nil,
 			summary{Do: []string{"remove finalizer", "Normal Deleted"}}},
-		{"a deleted VMI that failed is kept while its launcher may run", stored(vmi.Failed, deleted), launcher(running), nil,
+		{"a deleted VMI that failed is kept while its launcher may run", stored(vmi.PhaseFailed, deleted), launcher(running), nil,
 			summary{Do: []string{"delete pod pod-uid", "Normal SuccessfulDelete"}}},
-		{"a deleted VMI that failed is released when its pod has ended", stored(vmi.Failed, deleted), launcher(exited(1, 0, "")), nil, summary{Do: []string{"remove finalizer"}}},
-		{"another pod that a deleted VMI controls is deleted before the VMI is released", stored(vmi.Running, deleted), launcher(other, running), nil,
+		{"a deleted VMI that failed is released when its pod has ended", stored(vmi.PhaseFailed, deleted), launcher(exited(1, 0, "")), nil, summary{Do: []string{"remove finalizer"}}},
+		{"another pod that a deleted VMI controls is deleted before the VMI is released", stored(vmi.PhaseRunning, deleted), launcher(other, running), nil,
 			summary{Do: []string{"delete pod other-uid"}}},
-		{"a VMI that runs and lost its finalizer gets it again", stored(vmi.Scheduled, bare, condition(vmi.ConditionReady, "GuestNotRunning", "x")), launcher(running), nil,
+		{"a VMI that runs and lost its finalizer gets it again", stored(vmi.PhaseScheduled, bare, condition(vmi.ConditionReady, "GuestNotRunning", "x")), launcher(running), nil,
 			summary{Do: []string{"add finalizer"}}},
-		{"a VMI that ended needs no finalizer", stored(vmi.Succeeded, bare), launcher(exited(0, time.Hour, "")), nil, summary{}},
-		{"a deleted VMI that runs is the handler's", stored(vmi.Running, deleted), launcher(running), nil, summary{Recheck: time.Minute}},
-		{"a deleted VMI whose handler does not answer loses its pod", stored(vmi.Running, deleted, long), launcher(running), nil,
+		{"a VMI that ended needs no finalizer", stored(vmi.PhaseSucceeded, bare), launcher(exited(0, time.Hour, "")), nil, summary{}},
+		{"a deleted VMI that runs is the handler's", stored(vmi.PhaseRunning, deleted), launcher(running), nil, summary{Recheck: time.Minute}},
+		{"a deleted VMI whose handler does not answer loses its pod", stored(vmi.PhaseRunning, deleted, long), launcher(running), nil,
 			summary{Do: []string{"delete pod pod-uid", "Normal SuccessfulDelete"}}},
-		{"a deleted VMI is released when the handler has reported the end", stored(vmi.Succeeded, deleted), launcher(running), nil, summary{Do: []string{"remove finalizer"}}},
-		{"a deleted VMI is released when its pod is gone", stored(vmi.Running, deleted), nil, nil, summary{Do: []string{"remove finalizer"}}},
+		{"a deleted VMI is released when the handler has reported the end", stored(vmi.PhaseSucceeded, deleted), launcher(running), nil, summary{Do: []string{"remove finalizer"}}},
+		{"a deleted VMI is released when its pod is gone", stored(vmi.PhaseRunning, deleted), nil, nil, summary{Do: []string{"remove finalizer"}}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -362,7 +362,7 @@ func old(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(now.Add(-time.Min
 
 // refusedBefore is a VMI whose status says that its pod was refused.
 func refusedBefore() *vmi.VirtualMachineInstance {
-	return stored(vmi.Pending, condition(vmi.ConditionSynchronized, "UnexpectedAdmissionError", "no healthy devices present"),
+	return stored(vmi.PhasePending, condition(vmi.ConditionSynchronized, "UnexpectedAdmissionError", "no healthy devices present"),
 		condition(vmi.ConditionReady, "PodNotExists", "the VMI has no pod"))
 }
 
@@ -371,19 +371,19 @@ func long(v *vmi.VirtualMachineInstance)  { v.DeletionTimestamp.Time = now.Add(-
 
 func TestHandOverIsOneWriteOfTheStatus(t *testing.T) {
 	t.Parallel()
-	v := stored(vmi.Scheduling, condition(vmi.ConditionSynchronized, "ErrImagePull", "x"), condition(vmi.ConditionPodScheduled, "Unschedulable", "x"))
+	v := stored(vmi.PhaseScheduling, condition(vmi.ConditionSynchronized, "ErrImagePull", "x"), condition(vmi.ConditionPodScheduled, "Unschedulable", "x"))
 	plan := instance.Decide(observe(v, launcher(running)))
 	require.Len(t, plan.Actions, 2)
 	require.Equal(t, scheduler.SetLabel{Key: vmi.NodeNameLabel, Value: node}, plan.Actions[0])
 	s := statusOf(t, plan)
 	burstable := corev1.PodQOSBurstable
 	require.Equal(t, vmi.VirtualMachineInstanceStatus{
-		Phase: vmi.Scheduled, NodeName: node, ActivePods: map[types.UID]string{podUID: node}, RuntimeUser: 107,
+		Phase: vmi.PhaseScheduled, NodeName: node, ActivePods: map[types.UID]string{podUID: node}, RuntimeUser: 107,
 		LauncherContainerImageVersion: config.Image, QOSClass: &burstable,
 		Memory: &vmi.MemoryStatus{MemoryOverhead: resource.NewQuantity(109<<20, resource.BinarySI)},
 		PhaseTransitionTimestamps: []vmi.PhaseTransitionTimestamp{
-			{Phase: vmi.Scheduling, PhaseTransitionTimestamp: metav1.NewTime(now)},
-			{Phase: vmi.Scheduled, PhaseTransitionTimestamp: metav1.NewTime(now)},
+			{Phase: vmi.PhaseScheduling, PhaseTransitionTimestamp: metav1.NewTime(now)},
+			{Phase: vmi.PhaseScheduled, PhaseTransitionTimestamp: metav1.NewTime(now)},
 		},
 		Conditions: []vmi.Condition{{Type: vmi.ConditionReady, Status: corev1.ConditionFalse, Reason: "GuestNotRunning", Message: "the guest does not run yet", LastTransitionTime: metav1.NewTime(now)}},
 	}, s)
@@ -391,7 +391,7 @@ func TestHandOverIsOneWriteOfTheStatus(t *testing.T) {
 
 func TestHandOverShowsTheInterfacesThatMultusAttached(t *testing.T) {
 	t.Parallel()
-	v := stored(vmi.Scheduling, vmitest.WithMasquerade("default"), vmitest.WithMultus("blue", "lan"))
+	v := stored(vmi.PhaseScheduling, vmitest.WithMasquerade("default"), vmitest.WithMultus("blue", "lan"))
 	p := launcher(running, func(p *corev1.Pod) {
 		p.Annotations["k8s.v1.cni.cncf.io/network-status"] = `[{"name": "default/lan", "interface": "pod16477688c0e", "mac": "02:00:00:00:00:07"}]`
 	})
@@ -401,7 +401,7 @@ func TestHandOverShowsTheInterfacesThatMultusAttached(t *testing.T) {
 
 func TestTheMessageNamesTheVolumeOfAMissingImage(t *testing.T) {
 	t.Parallel()
-	v := stored(vmi.Scheduling, vmitest.WithContainerDisk("data", "example/fedora:40-data"), vmitest.WithContainerDisk("more", "example/more"))
+	v := stored(vmi.PhaseScheduling, vmitest.WithContainerDisk("data", "example/fedora:40-data"), vmitest.WithContainerDisk("more", "example/more"))
 	tests := []struct{ name, kubelet, want string }{
 		{"one volume", `Back-off pulling image "example/fedora:40"`, `volume root: Back-off pulling image "example/fedora:40"`},
 		{"a volume whose image's name is longer", `image example/fedora:40-data: not found`, `volume data: image example/fedora:40-data: not found`},
@@ -425,7 +425,7 @@ func TestAKubeletThatAlternatesItsReasonsIsWrittenTwice(t *testing.T) {
 	t.Parallel()
 	pull := launcher(bound, waiting("ErrImagePull", "not found"))
 	back := launcher(bound, waiting("ImagePullBackOff", "Back-off pulling image: not found"))
-	v := stored(vmi.Scheduling)
+	v := stored(vmi.PhaseScheduling)
 	writes := 0
 	for i := range 10 {
 		p := pull
@@ -460,7 +460,7 @@ func TestTerminationMessages(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			plan := instance.Decide(observe(stored(vmi.Running), launcher(exited(1, time.Hour, tt.message))))
+			plan := instance.Decide(observe(stored(vmi.PhaseRunning), launcher(exited(1, time.Hour, tt.message))))
 			s := statusOf(t, plan)
 			require.Equal(t, tt.reason, s.Reason)
 			require.Equal(t, tt.text, s.Condition(vmi.ConditionReady).Message)
@@ -475,7 +475,7 @@ func TestACopyThatFailedIsTheReason(t *testing.T) {
 		p.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "volumeroot", State: corev1.ContainerState{
 			Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Reason: "Error", Message: "no disk in /disk"}}}}
 	})
-	plan := instance.Decide(observe(stored(vmi.Scheduling), p))
+	plan := instance.Decide(observe(stored(vmi.PhaseScheduling), p))
 	s := statusOf(t, plan)
 	require.Equal(t, "container volumeroot ended with exit code 1 (Error): no disk in /disk", s.Condition(vmi.ConditionReady).Message)
 }
@@ -483,18 +483,18 @@ func TestACopyThatFailedIsTheReason(t *testing.T) {
 func TestAnEndHasItsReasonAndNoConditionOfTheGuest(t *testing.T) {
 	t.Parallel()
 	over := launcher(bound, exited(0, time.Hour, ""))
-	plan := instance.Decide(observe(stored(vmi.Scheduling), over))
+	plan := instance.Decide(observe(stored(vmi.PhaseScheduling), over))
 	s := statusOf(t, plan)
-	require.Equal(t, vmi.Failed, s.Phase)
+	require.Equal(t, vmi.PhaseFailed, s.Phase)
 	require.Equal(t, "the pod of the VMI ended before the guest was started", s.Condition(vmi.ConditionReady).Message)
 
-	v := stored(vmi.Running, condition(vmi.ConditionSynchronized, "NetworkFailed", "no netlink"))
+	v := stored(vmi.PhaseRunning, condition(vmi.ConditionSynchronized, "NetworkFailed", "no netlink"))
 	v.Status.SetCondition(vmi.Condition{Type: vmi.ConditionPaused, Status: corev1.ConditionTrue, Reason: "Paused"}, metav1.NewTime(now))
 	v.Status.SetCondition(vmi.Condition{Type: vmi.ConditionAgentConnected, Status: corev1.ConditionTrue}, metav1.NewTime(now))
 	v.Status.SetCondition(vmi.Condition{Type: vmi.ConditionAgentVersionNotSupported, Status: corev1.ConditionTrue}, metav1.NewTime(now))
 	v.Status.FSFreezeStatus = "frozen"
 	s = statusOf(t, instance.Decide(observe(v)))
-	require.Equal(t, vmi.Failed, s.Phase)
+	require.Equal(t, vmi.PhaseFailed, s.Phase)
 	require.Empty(t, s.FSFreezeStatus, "a guest that has ended is not frozen")
 	require.Nil(t, s.Condition(vmi.ConditionPaused), "as the handler does it")
 	require.Nil(t, s.Condition(vmi.ConditionAgentConnected))
@@ -515,7 +515,7 @@ func TestTheFirstStatusOfAVMINamesTheRevisionThatItWasStartedFrom(t *testing.T) 
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			v := stored(vmi.Pending)
+			v := stored(vmi.PhasePending)
 			v.Annotations = map[string]string{vmi.VMGenerationAnnotation: c.generation}
 			if c.owner != "" {
 				v.OwnerReferences = []metav1.OwnerReference{{APIVersion: "kubevirt.io/v1", Kind: c.owner, Name: v.Name, UID: "vm-uid", Controller: new(true)}}

@@ -22,7 +22,7 @@ func TestAVMIWaitsForTheDefinitionsOfItsNetworksAndLooksLessAndLessOften(t *test
 	p := instance.Decide(o)
 	require.Equal(t, 2*time.Second, p.Recheck)
 	s := statusOf(t, p)
-	require.Equal(t, vmi.Pending, s.Phase)
+	require.Equal(t, vmi.PhasePending, s.Phase)
 	c := s.Condition(vmi.ConditionSynchronized)
 	require.Equal(t, "NoNetworkFound", c.Reason)
 	require.Equal(t, "network lan: NetworkAttachmentDefinition lan does not exist in namespace default: create it, and the VMI starts", c.Message)

@@ -124,7 +124,7 @@ func trueEnd(o Observed) (vmi.Finding, bool) {
 	if vague = vague && s.Reason == Evicted; vague {
 		said = protocol.End{Reason: protocol.Killed, Message: rest} // whatever it was: it was asked to
 	}
-	if e := endOf(p); s.Phase == vmi.Failed && e.byNode && !e.at.After(endedAt(o.VMI).Add(reportDelay)) {
+	if e := endOf(p); s.Phase == vmi.PhaseFailed && e.byNode && !e.at.After(endedAt(o.VMI).Add(reportDelay)) {
 		return e.Finding, vague || s.Reason != e.Reason
 	}
 	f, ok := disruptedEnd(p, endedAt(o.VMI), said)

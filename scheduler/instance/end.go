@@ -191,7 +191,7 @@ func lastOf(text string) string {
 
 // fail is the end of a VMI that did not end well.
 func fail(o Observed, f vmi.Finding) scheduler.Plan {
-	return finish(o, vmi.Failed, f, scheduler.Emit{Warning: true, Finding: f})
+	return finish(o, vmi.PhaseFailed, f, scheduler.Emit{Warning: true, Finding: f})
 }
 
 // poweredOff is the message of a guest that powered itself off.
@@ -200,9 +200,9 @@ const poweredOff = "the guest powered off"
 // succeed is the end of a VMI whose guest powered off.
 func succeed(o Observed, e end) scheduler.Plan {
 	if e.disrupted && o.VMI.DeletionTimestamp == nil {
-		return finish(o, vmi.Succeeded, e.Finding, scheduler.Emit{Warning: true, Finding: e.Finding})
+		return finish(o, vmi.PhaseSucceeded, e.Finding, scheduler.Emit{Warning: true, Finding: e.Finding})
 	}
-	return finish(o, vmi.Succeeded, vmi.Finding{Message: poweredOff})
+	return finish(o, vmi.PhaseSucceeded, vmi.Finding{Message: poweredOff})
 }
 
 func finish(o Observed, p vmi.Phase, f vmi.Finding, events ...scheduler.Emit) scheduler.Plan {

@@ -73,9 +73,9 @@ func TestAnEndByKubernetesIsNamedForWhatItIs(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			plan := instance.Decide(observe(stored(vmi.Running, ready), tt.pod))
+			plan := instance.Decide(observe(stored(vmi.PhaseRunning, ready), tt.pod))
 			s := statusOf(t, plan)
-			require.Equal(t, vmi.Failed, s.Phase)
+			require.Equal(t, vmi.PhaseFailed, s.Phase)
 			require.Equal(t, tt.reason, s.Reason)
 			require.Equal(t, tt.message, s.Condition(vmi.ConditionReady).Message)
 			require.Equal(t, []string{"write", "Warning " + tt.reason}, summarize(plan).Do)
@@ -84,7 +84,7 @@ func TestAnEndByKubernetesIsNamedForWhatItIs(t *testing.T) {
 }
 
 func failedFor(reason, message string) *vmi.VirtualMachineInstance {
-	return endedFor(vmi.Failed, reason, message)
+	return endedFor(vmi.PhaseFailed, reason, message)
 }
 
 func endedFor(p vmi.Phase, reason, message string) *vmi.VirtualMachineInstance {
@@ -108,15 +108,15 @@ func TestWhatTheHandlerCouldNotKnowOfAnEndIsCorrectedOnce(t *testing.T) {
 		{"a guest that crashed", failedFor("Crashed", "QEMU was killed"), launcher(exited(1, 0, "Crashed: QEMU was killed")), ""},
 		{"a guest that crashed and is evicted then", failedFor("Crashed", "QEMU was killed"), launcher(running, leaving, drained), ""},
 		{"a grace period without an eviction", failedFor("GracePeriodExceeded", exceeded), launcher(exited(1, 0, "")), ""},
-		{"a drain that the handler did not know of", endedFor(vmi.Succeeded, "Shutdown", "the guest powered off"), launcher(exited(0, 0, ""), drained), "Evicted"},
+		{"a drain that the handler did not know of", endedFor(vmi.PhaseSucceeded, "Shutdown", "the guest powered off"), launcher(exited(0, 0, ""), drained), "Evicted"},
 		{"a drain of which nothing but the end of the pod was known", failedFor("Evicted", vmi.UnknownDisruption+"; "+exceeded), launcher(running, leaving, drained), "Evicted"},
-		{"a preemption of which nothing but the end of the pod was known", endedFor(vmi.Succeeded, "Evicted", vmi.UnknownDisruption+"; off"),
+		{"a preemption of which nothing but the end of the pod was known", endedFor(vmi.PhaseSucceeded, "Evicted", vmi.UnknownDisruption+"; off"),
 			launcher(exited(0, 0, ""), disrupted("PreemptionByScheduler", "x")), "Preempted"},
 		{"a liveness probe that failed, of which nothing but the end of the pod was known", livenessProbed(), launcher(exited(0, 0, "")), "LivenessProbeFailed"},
 		{"the same, while the pod still runs", livenessProbed(), launcher(running), ""},
 		{"a pod with a liveness probe that was deleted", livenessProbed(), launcher(exited(0, 0, ""), leaving), "PodDeleted"},
-		{"a pod without a liveness probe", endedFor(vmi.Succeeded, "Evicted", vmi.UnknownDisruption+"; off"), launcher(exited(0, 0, "")), ""},
-		{"a guest that powered off before its pod was evicted", stored(vmi.Succeeded), launcher(exited(0, 0, ""), evicted), ""},
+		{"a pod without a liveness probe", endedFor(vmi.PhaseSucceeded, "Evicted", vmi.UnknownDisruption+"; off"), launcher(exited(0, 0, "")), ""},
+		{"a guest that powered off before its pod was evicted", stored(vmi.PhaseSucceeded), launcher(exited(0, 0, ""), evicted), ""},
 		{"another pod than the VMI's", failedFor("Crashed", "x"), launcher(exited(137, 0, ""), evicted, other), ""},
 	}
 	for _, tt := range tests {
@@ -144,7 +144,7 @@ func TestWhatTheHandlerCouldNotKnowOfAnEndIsCorrectedOnce(t *testing.T) {
 
 // livenessProbed is a VMI that was ended from outside, and has a liveness probe.
 func livenessProbed() *vmi.VirtualMachineInstance {
-	v := endedFor(vmi.Succeeded, "Evicted", vmi.UnknownDisruption+"; off")
+	v := endedFor(vmi.PhaseSucceeded, "Evicted", vmi.UnknownDisruption+"; off")
 	v.Spec.LivenessProbe = &vmi.Probe{}
 	return v
 }
@@ -172,18 +172,18 @@ func TestAGuestThatItsPodsEndPoweredOffDidNotPowerItselfOff(t *testing.T) {
 		phase           vmi.Phase
 		reason, message string
 	}{
-		{"a drain", stored(vmi.Running, ready), launcher(off, drained, atTime(-2*time.Minute)), vmi.Succeeded, "Evicted",
+		{"a drain", stored(vmi.PhaseRunning, ready), launcher(off, drained, atTime(-2*time.Minute)), vmi.PhaseSucceeded, "Evicted",
 			"the pod of the VMI is evicted from node node1 (Eviction API: evicting); the guest powered off"},
-		{"a preemption", stored(vmi.Running, ready), launcher(off, disrupted("PreemptionByScheduler", "default-scheduler: preempting")), vmi.Succeeded, "Preempted",
+		{"a preemption", stored(vmi.PhaseRunning, ready), launcher(off, disrupted("PreemptionByScheduler", "default-scheduler: preempting")), vmi.PhaseSucceeded, "Preempted",
 			"the pod of the VMI makes room for another one on node node1 (default-scheduler: preempting); the guest powered off"},
-		{"a pod that was deleted", stored(vmi.Running, ready), launcher(off, removed(-2*time.Minute)), vmi.Succeeded, "PodDeleted", "the pod of the VMI was deleted; the guest powered off"},
-		{"a pod that was deleted and whose guest did not power off", stored(vmi.Running, ready),
-			launcher(exited(1, time.Minute, "GracePeriodExceeded: the guest had not powered off"), removed(-2*time.Minute)), vmi.Failed, "PodDeleted", "the pod of the VMI was deleted; the guest had not powered off"},
-		{"a drain after the guest powered itself off", stored(vmi.Running, ready), launcher(off, drained, atTime(0)), vmi.Succeeded, "", "the guest powered off"},
-		{"a pod that was deleted after its guest powered itself off", stored(vmi.Running, ready), launcher(off, removed(0)), vmi.Succeeded, "", "the guest powered off"},
-		{"a guest that powered itself off", stored(vmi.Running, ready), launcher(off), vmi.Succeeded, "", "the guest powered off"},
-		{"a drain of a VMI that its user deletes", stored(vmi.Running, ready, deleted, kept), launcher(off, drained), vmi.Succeeded, "", "the guest powered off"},
-		{"a pod that is gone, of a VMI that knew of the drain", stored(vmi.Running, ready, knows("Evicted", "the pod of the VMI is evicted from node node1")), nil, vmi.Failed, "Evicted",
+		{"a pod that was deleted", stored(vmi.PhaseRunning, ready), launcher(off, removed(-2*time.Minute)), vmi.PhaseSucceeded, "PodDeleted", "the pod of the VMI was deleted; the guest powered off"},
+		{"a pod that was deleted and whose guest did not power off", stored(vmi.PhaseRunning, ready),
+			launcher(exited(1, time.Minute, "GracePeriodExceeded: the guest had not powered off"), removed(-2*time.Minute)), vmi.PhaseFailed, "PodDeleted", "the pod of the VMI was deleted; the guest had not powered off"},
+		{"a drain after the guest powered itself off", stored(vmi.PhaseRunning, ready), launcher(off, drained, atTime(0)), vmi.PhaseSucceeded, "", "the guest powered off"},
+		{"a pod that was deleted after its guest powered itself off", stored(vmi.PhaseRunning, ready), launcher(off, removed(0)), vmi.PhaseSucceeded, "", "the guest powered off"},
+		{"a guest that powered itself off", stored(vmi.PhaseRunning, ready), launcher(off), vmi.PhaseSucceeded, "", "the guest powered off"},
+		{"a drain of a VMI that its user deletes", stored(vmi.PhaseRunning, ready, deleted, kept), launcher(off, drained), vmi.PhaseSucceeded, "", "the guest powered off"},
+		{"a pod that is gone, of a VMI that knew of the drain", stored(vmi.PhaseRunning, ready, knows("Evicted", "the pod of the VMI is evicted from node node1")), nil, vmi.PhaseFailed, "Evicted",
 			"the pod of the VMI is evicted from node node1; how the guest ended is not known"},
 	}
 	for _, tt := range tests {
@@ -221,7 +221,7 @@ func TestADisruptionIsWrittenWhileTheGuestRuns(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := observe(stored(vmi.Running, ready), tt.pod)
+			o := observe(stored(vmi.PhaseRunning, ready), tt.pod)
 			plan := instance.Decide(o)
 			s := statusOf(t, plan)
 			f, ok := s.Disruption()
@@ -236,17 +236,17 @@ func TestADisruptionIsWrittenWhileTheGuestRuns(t *testing.T) {
 
 func TestAPodThatIsEvictedSaysSo(t *testing.T) {
 	t.Parallel()
-	s := statusOf(t, instance.Decide(observe(stored(vmi.Running, ready), launcher(running, leaving, drained))))
+	s := statusOf(t, instance.Decide(observe(stored(vmi.PhaseRunning, ready), launcher(running, leaving, drained))))
 	require.Equal(t, "PodTerminating", s.Reason)
 	require.Equal(t, "the pod of the VMI is evicted from node node1 (Eviction API: evicting)", s.Condition(vmi.ConditionReady).Message)
 }
 
 func TestADeviceThatIsMissingIsSaidWithTheHandlerThatOffersIt(t *testing.T) {
 	t.Parallel()
-	o := observe(stored(vmi.Scheduling), launcher(rejectedNow, old))
+	o := observe(stored(vmi.PhaseScheduling), launcher(rejectedNow, old))
 	o.Node.HandlerDown = now
 	s := statusOf(t, instance.Decide(o))
-	require.Equal(t, vmi.Pending, s.Phase)
+	require.Equal(t, vmi.PhasePending, s.Phase)
 	require.Equal(t, "virt-handler, which offers the devices of VMIs, is not ready on node node1: Pod was rejected: no healthy devices present",
 		s.Condition(vmi.ConditionReady).Message)
 }

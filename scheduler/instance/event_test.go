@@ -36,7 +36,7 @@ func silence(since, read time.Duration, events ...corev1.Event) *instance.Silenc
 
 // scheduling is a VMI whose pod does not run yet, with the options.
 func scheduling(options ...vmitest.Option) *vmi.VirtualMachineInstance {
-	return stored(vmi.Scheduling, append([]vmitest.Option{condition(vmi.ConditionReady, "GuestNotRunning", "the pod of the VMI does not run yet"), ranAs}, options...)...)
+	return stored(vmi.PhaseScheduling, append([]vmitest.Option{condition(vmi.ConditionReady, "GuestNotRunning", "the pod of the VMI does not run yet"), ranAs}, options...)...)
 }
 
 func TestWhatOnlyTheEventsOfAPodSayIsTheCause(t *testing.T) {
@@ -116,19 +116,19 @@ func TestOnlyAPodThatWaitsWithoutAReasonIsSilent(t *testing.T) {
 		pod    *corev1.Pod
 		silent bool
 	}{
-		"a pod without a node":                    {stored(vmi.Scheduling), launcher(), false},
-		"a pod that has just got its node":        {stored(vmi.Scheduling), launcher(bound), true},
-		"a pod whose containers are created":      {stored(vmi.Scheduling), launcher(bound, creating), true},
-		"a pod whose container waits for another": {stored(vmi.Scheduling), launcher(bound, waiting("PodInitializing", "")), true},
-		"a pod that copies a disk":                {stored(vmi.Scheduling), launcher(bound, waiting("PodInitializing", ""), copies), false},
-		"a pod that says why":                     {stored(vmi.Scheduling), launcher(bound, waiting("ErrImagePull", "x")), false},
-		"a pod that runs":                         {stored(vmi.Scheduling), launcher(running), false},
-		"a pod that has ended":                    {stored(vmi.Scheduling), launcher(exited(1, 0, "")), false},
-		"a pod that is being deleted":             {stored(vmi.Scheduling), launcher(bound, leaving), false},
-		"a VMI that is being deleted":             {stored(vmi.Scheduling, deleted), launcher(bound), false},
-		"a VMI that was handed over":              {stored(vmi.Scheduled), launcher(bound), false},
-		"a VMI that has ended":                    {stored(vmi.Failed), launcher(bound), false},
-		"no pod":                                  {stored(vmi.Scheduling), nil, false},
+		"a pod without a node":                    {stored(vmi.PhaseScheduling), launcher(), false},
+		"a pod that has just got its node":        {stored(vmi.PhaseScheduling), launcher(bound), true},
+		"a pod whose containers are created":      {stored(vmi.PhaseScheduling), launcher(bound, creating), true},
+		"a pod whose container waits for another": {stored(vmi.PhaseScheduling), launcher(bound, waiting("PodInitializing", "")), true},
+		"a pod that copies a disk":                {stored(vmi.PhaseScheduling), launcher(bound, waiting("PodInitializing", ""), copies), false},
+		"a pod that says why":                     {stored(vmi.PhaseScheduling), launcher(bound, waiting("ErrImagePull", "x")), false},
+		"a pod that runs":                         {stored(vmi.PhaseScheduling), launcher(running), false},
+		"a pod that has ended":                    {stored(vmi.PhaseScheduling), launcher(exited(1, 0, "")), false},
+		"a pod that is being deleted":             {stored(vmi.PhaseScheduling), launcher(bound, leaving), false},
+		"a VMI that is being deleted":             {stored(vmi.PhaseScheduling, deleted), launcher(bound), false},
+		"a VMI that was handed over":              {stored(vmi.PhaseScheduled), launcher(bound), false},
+		"a VMI that has ended":                    {stored(vmi.PhaseFailed), launcher(bound), false},
+		"no pod":                                  {stored(vmi.PhaseScheduling), nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

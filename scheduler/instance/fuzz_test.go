@@ -19,14 +19,14 @@ func FuzzMessages(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		silent := observe(stored(vmi.Scheduling), launcher(bound))
+		silent := observe(stored(vmi.PhaseScheduling), launcher(bound))
 		silent.Silence = silence(time.Minute, 0, event("FailedMount", text, 0, 0), event("FailedMount", "1"+text, 0, 0))
-		again := observe(stored(vmi.Scheduling, condition(vmi.ConditionSynchronized, "ErrImagePull", text)), launcher(bound, waiting("ImagePullBackOff", "2"+text)))
+		again := observe(stored(vmi.PhaseScheduling, condition(vmi.ConditionSynchronized, "ErrImagePull", text)), launcher(bound, waiting("ImagePullBackOff", "2"+text)))
 		for _, o := range []instance.Observed{
 			silent, again,
-			observe(stored(vmi.Scheduling), launcher(bound, waiting("ErrImagePull", text))),
-			observe(stored(vmi.Running), launcher(exited(1, 1e12, text))),
-			observe(stored(vmi.Running), launcher(func(p *corev1.Pod) { p.Status.Phase, p.Status.Reason = corev1.PodFailed, text })),
+			observe(stored(vmi.PhaseScheduling), launcher(bound, waiting("ErrImagePull", text))),
+			observe(stored(vmi.PhaseRunning), launcher(exited(1, 1e12, text))),
+			observe(stored(vmi.PhaseRunning), launcher(func(p *corev1.Pod) { p.Status.Phase, p.Status.Reason = corev1.PodFailed, text })),
 		} {
 			s := statusOf(t, instance.Decide(o))
 			for _, c := range s.Conditions {

@@ -24,7 +24,7 @@ func opened(o Observed) []scheduler.Action {
 	switch c := o.VMI.Status.Condition(vmi.ConditionPaused); {
 	case c != nil && c.Status == corev1.ConditionTrue:
 		status, reason, message = corev1.ConditionFalse, "Paused", "the guest is paused"
-	case o.VMI.Spec.StartsPaused() && o.VMI.Status.Phase != vmi.Running:
+	case o.VMI.Spec.StartsPaused() && o.VMI.Status.Phase != vmi.PhaseRunning:
 		return nil // a gate without its condition is closed
 	}
 	now := podCondition(p, gate)

@@ -24,18 +24,18 @@ func TestTheGateOfAPodSaysWhetherItsGuestIsPaused(t *testing.T) {
 		pod  *corev1.Pod
 		want string // "": it says so already
 	}{
-		"it is opened as the VMI is handed over":             {stored(vmi.Scheduling), launcher(running, ungranted), "True"},
-		"it is opened later if that failed":                  {stored(vmi.Running, ready), launcher(running, ungranted), "True"},
-		"it stays open":                                      {stored(vmi.Running, ready), launcher(running), ""},
-		"it is closed while the guest is paused":             {stored(vmi.Running, paused), launcher(running), "False"},
-		"it stays closed":                                    {stored(vmi.Running, paused), launcher(running, shutGate), ""},
-		"it is opened when the guest is resumed":             {stored(vmi.Running, ready), launcher(running, shutGate), "True"},
-		"it is not opened before a guest that starts paused": {stored(vmi.Scheduling, startPaused), launcher(running, ungranted), ""},
-		"nor before that guest runs":                         {stored(vmi.Scheduled, startPaused), launcher(running, ungranted), ""},
-		"nor while it is paused":                             {stored(vmi.Running, startPaused, paused), launcher(running, ungranted), ""},
-		"it is opened when that guest is unpaused":           {stored(vmi.Running, startPaused, ready), launcher(running, ungranted), "True"},
-		"a pod that ends needs no gate":                      {stored(vmi.Running, paused), launcher(running, leaving), ""},
-		"a pod of before has none":                           {stored(vmi.Running, paused), launcher(running, ungated), ""},
+		"it is opened as the VMI is handed over":             {stored(vmi.PhaseScheduling), launcher(running, ungranted), "True"},
+		"it is opened later if that failed":                  {stored(vmi.PhaseRunning, ready), launcher(running, ungranted), "True"},
+		"it stays open":                                      {stored(vmi.PhaseRunning, ready), launcher(running), ""},
+		"it is closed while the guest is paused":             {stored(vmi.PhaseRunning, paused), launcher(running), "False"},
+		"it stays closed":                                    {stored(vmi.PhaseRunning, paused), launcher(running, shutGate), ""},
+		"it is opened when the guest is resumed":             {stored(vmi.PhaseRunning, ready), launcher(running, shutGate), "True"},
+		"it is not opened before a guest that starts paused": {stored(vmi.PhaseScheduling, startPaused), launcher(running, ungranted), ""},
+		"nor before that guest runs":                         {stored(vmi.PhaseScheduled, startPaused), launcher(running, ungranted), ""},
+		"nor while it is paused":                             {stored(vmi.PhaseRunning, startPaused, paused), launcher(running, ungranted), ""},
+		"it is opened when that guest is unpaused":           {stored(vmi.PhaseRunning, startPaused, ready), launcher(running, ungranted), "True"},
+		"a pod that ends needs no gate":                      {stored(vmi.PhaseRunning, paused), launcher(running, leaving), ""},
+		"a pod of before has none":                           {stored(vmi.PhaseRunning, paused), launcher(running, ungated), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -24,7 +24,7 @@ func leave(o Observed) scheduler.Plan {
 	}
 	active := o.Pods.Active
 	switch {
-	case o.VMI.Status.Phase == vmi.Succeeded || active == nil || !ours(o, active) || over(active) || fenced(o.Node):
+	case o.VMI.Status.Phase == vmi.PhaseSucceeded || active == nil || !ours(o, active) || over(active) || fenced(o.Node):
 		return release(o)
 	case active.DeletionTimestamp != nil && o.VMI.Status.Phase.Final():
 		return scheduler.Plan{}
@@ -68,7 +68,7 @@ func release(o Observed) scheduler.Plan {
 	switch kept := len(o.VMI.Finalizers) > 1; {
 	case o.VMI.Status.Phase.Final():
 	case !handedOver(o.VMI) && kept:
-		p = finish(o, vmi.Failed, vmi.Finding{Reason: string(protocol.Cancelled), Message: deleted.Message}, deleted)
+		p = finish(o, vmi.PhaseFailed, vmi.Finding{Reason: string(protocol.Cancelled), Message: deleted.Message}, deleted)
 	case !handedOver(o.VMI):
 		remove = append(remove, deleted)
 	case kept:

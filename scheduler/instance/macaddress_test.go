@@ -23,7 +23,7 @@ func onNetwork(name, network, mac string) vmitest.Option {
 
 // neighbour is a VMI that runs beside the one of the test.
 func neighbour(name, namespace string, options ...vmitest.Option) *vmi.VirtualMachineInstance {
-	v := stored(vmi.Running, append(options, vmitest.WithName(name))...)
+	v := stored(vmi.PhaseRunning, append(options, vmitest.WithName(name))...)
 	v.Namespace = namespace
 	return v
 }
@@ -31,8 +31,8 @@ func neighbour(name, namespace string, options ...vmitest.Option) *vmi.VirtualMa
 func TestADuplicateMACAddressOnASecondaryNetworkIsAWarning(t *testing.T) {
 	t.Parallel()
 	const mac = "02:00:00:00:77:01"
-	own := stored(vmi.Running).Namespace
-	final := func(v *vmi.VirtualMachineInstance) { v.Status.Phase = vmi.Succeeded }
+	own := stored(vmi.PhaseRunning).Namespace
+	final := func(v *vmi.VirtualMachineInstance) { v.Status.Phase = vmi.PhaseSucceeded }
 	absent := func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Devices.Interfaces[0].State = vmi.InterfaceAbsent }
 	for name, tt := range map[string]struct {
 		others []*vmi.VirtualMachineInstance
@@ -55,7 +55,7 @@ func TestADuplicateMACAddressOnASecondaryNetworkIsAWarning(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			v := stored(vmi.Running, onNetwork("lan", "lan", mac))
+			v := stored(vmi.PhaseRunning, onNetwork("lan", "lan", mac))
 			v.Status.SetCondition(vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionTrue}, metav1.NewTime(now))
 			o := observe(v, launcher(bound, running))
 			o.Neighbours = tt.others
@@ -86,9 +86,9 @@ func TestADuplicateMACAddressOnASecondaryNetworkIsAWarning(t *testing.T) {
 
 func TestAVMIThatHasEndedHasNoStations(t *testing.T) {
 	t.Parallel()
-	v := stored(vmi.Running, onNetwork("lan", "lan", "02:00:00:00:77:01"))
+	v := stored(vmi.PhaseRunning, onNetwork("lan", "lan", "02:00:00:00:77:01"))
 	require.Equal(t, []string{v.Namespace + "/lan 02:00:00:00:77:01"}, instance.Stations(v))
-	v.Status.Phase = vmi.Failed
+	v.Status.Phase = vmi.PhaseFailed
 	require.Empty(t, instance.Stations(v))
 }
 

@@ -28,15 +28,15 @@ func TestAVMIHasTheLabelOfItsNode(t *testing.T) {
 		pod  *corev1.Pod
 		want string // "": it is not written
 	}{
-		"a VMI that waits has none":                 {stored(vmi.Scheduling), launcher(bound), ""},
-		"it is written as the VMI is handed over":   {stored(vmi.Scheduling), launcher(running), node},
-		"it is written later if that failed":        {stored(vmi.Scheduled, labelledWith("")), launcher(running), node},
-		"also beside a change of the conditions":    {stored(vmi.Running, labelledWith("")), launcher(running, notReady), node},
-		"it stays":                                  {stored(vmi.Running, ready), launcher(running), ""},
-		"one of another node is corrected":          {stored(vmi.Running, ready, labelledWith("other")), launcher(running), node},
-		"a VMI that has ended keeps what it has":    {stored(vmi.Succeeded, labelledWith("")), launcher(exited(0, 0, "")), ""},
-		"one that cannot be decoded keeps it too":   {stored(vmi.Running, unreadable, labelledWith("")), launcher(running), ""},
-		"a VMI that is deleted needs none any more": {stored(vmi.Running, ready, deleted, labelledWith("")), launcher(running), ""},
+		"a VMI that waits has none":                 {stored(vmi.PhaseScheduling), launcher(bound), ""},
+		"it is written as the VMI is handed over":   {stored(vmi.PhaseScheduling), launcher(running), node},
+		"it is written later if that failed":        {stored(vmi.PhaseScheduled, labelledWith("")), launcher(running), node},
+		"also beside a change of the conditions":    {stored(vmi.PhaseRunning, labelledWith("")), launcher(running, notReady), node},
+		"it stays":                                  {stored(vmi.PhaseRunning, ready), launcher(running), ""},
+		"one of another node is corrected":          {stored(vmi.PhaseRunning, ready, labelledWith("other")), launcher(running), node},
+		"a VMI that has ended keeps what it has":    {stored(vmi.PhaseSucceeded, labelledWith("")), launcher(exited(0, 0, "")), ""},
+		"one that cannot be decoded keeps it too":   {stored(vmi.PhaseRunning, unreadable, labelledWith("")), launcher(running), ""},
+		"a VMI that is deleted needs none any more": {stored(vmi.PhaseRunning, ready, deleted, labelledWith("")), launcher(running), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

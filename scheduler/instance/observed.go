@@ -105,7 +105,7 @@ func ActiveName(v *vmi.VirtualMachineInstance) string {
 // handedOver reports whether virt-handler writes the VMI's status.
 func handedOver(v *vmi.VirtualMachineInstance) bool {
 	switch v.Status.Phase {
-	case vmi.Scheduled, vmi.Running, vmi.Unknown:
+	case vmi.PhaseScheduled, vmi.PhaseRunning, vmi.PhaseUnknown:
 		return true
 	}
 	return false

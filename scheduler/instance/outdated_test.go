@@ -14,7 +14,7 @@ import (
 func TestAVMIOfAnOldLauncherIsLabelled(t *testing.T) {
 	t.Parallel()
 	in := func(image string, labelled bool) *vmi.VirtualMachineInstance {
-		v := stored(vmi.Running, ready)
+		v := stored(vmi.PhaseRunning, ready)
 		v.Status.LauncherContainerImageVersion = image
 		if labelled {
 			v.Labels[vmi.OutdatedLauncherLabel] = ""

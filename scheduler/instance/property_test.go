@@ -20,7 +20,7 @@ import (
 
 // situations are all combinations of the VMIs, pods, nodes and refusals of this file.
 func situations() map[string]instance.Observed {
-	phases := []vmi.Phase{"", vmi.Pending, vmi.Scheduling, vmi.Scheduled, vmi.Running, vmi.Succeeded, vmi.Failed, vmi.Unknown}
+	phases := []vmi.Phase{"", vmi.PhasePending, vmi.PhaseScheduling, vmi.PhaseScheduled, vmi.PhaseRunning, vmi.PhaseSucceeded, vmi.PhaseFailed, vmi.PhaseUnknown}
 	instances := map[string][]vmitest.Option{
 		"plain": nil, "deleted": {deleted}, "bare": {bare, labelledWith("")}, "deleted long ago": {deleted, long}, "deleted, bare": {deleted, bare},
 		"deleted, kept": {deleted, kept}, "deleted long ago, kept": {deleted, long, kept},
@@ -149,7 +149,7 @@ func TestEveryPlanIsSound(t *testing.T) {
 		require.Equal(t, before, o.VMI, "%s: the VMI is not changed", name)
 		require.False(t, count[scheduler.CreatePod](p) > 0 && count[scheduler.DeletePod](p) > 0, "%s: no plan creates and deletes: %v", name, p)
 		require.LessOrEqual(t, count[writeStatus](p), 1, "%s: the status is written once: %v", name, p)
-		if mayRun(o) && o.VMI.Status.Phase != vmi.Succeeded {
+		if mayRun(o) && o.VMI.Status.Phase != vmi.PhaseSucceeded {
 			// Succeeded is what the launcher reported, or its exit: the guest is off.
 			require.Zero(t, count[scheduler.RemoveFinalizer](p), "%s: a VMI is not released while its guest may run: %v", name, p)
 		}
@@ -168,23 +168,23 @@ func TestEveryPlanIsSound(t *testing.T) {
 			require.Zero(t, count[scheduler.CreatePod](p), "%s: a VMI that has ended gets no pod: %v", name, p)
 			for _, a := range p.Actions {
 				if w, ok := a.(writeStatus); ok {
-					require.Equal(t, vmi.Failed, o.VMI.Status.Phase, "%s: only why it failed is written: %v", name, p)
-					require.Equal(t, vmi.Failed, w.Object.Status.Phase, "%s: a final phase stays: %v", name, p)
+					require.Equal(t, vmi.PhaseFailed, o.VMI.Status.Phase, "%s: only why it failed is written: %v", name, p)
+					require.Equal(t, vmi.PhaseFailed, w.Object.Status.Phase, "%s: a final phase stays: %v", name, p)
 				}
 			}
 		}
 		if vmi.Unreadable(o.VMI) != nil {
 			require.Zero(t, count[scheduler.CreatePod](p), "%s: no pod is made of a spec that is not known: %v", name, p)
 			for _, a := range p.Actions {
-				if w, ok := a.(writeStatus); ok && w.Object.Status.Phase == vmi.Scheduled {
-					require.Equal(t, vmi.Scheduled, o.VMI.Status.Phase, "%s: it is not handed over: %v", name, p)
+				if w, ok := a.(writeStatus); ok && w.Object.Status.Phase == vmi.PhaseScheduled {
+					require.Equal(t, vmi.PhaseScheduled, o.VMI.Status.Phase, "%s: it is not handed over: %v", name, p)
 				}
 			}
 			if o.VMI.DeletionTimestamp == nil && !o.VMI.Status.Phase.Final() && o.Pods.Active != nil && o.Pods.Active.Status.Phase == corev1.PodRunning {
 				require.Zero(t, count[scheduler.DeletePod](p), "%s: a guest that runs is left alone: %v", name, p)
 			}
 		}
-		if phase := o.VMI.Status.Phase; phase != "" && phase != vmi.Pending {
+		if phase := o.VMI.Status.Phase; phase != "" && phase != vmi.PhasePending {
 			require.Zero(t, count[scheduler.CreatePod](p), "%s: a VMI runs once: %v", name, p)
 		}
 	}
@@ -326,7 +326,7 @@ func TestARefusedPodIsReplacedUntilItIsTaken(t *testing.T) {
 		if o.Pods.Active == nil || o.Pods.Active.Status.Reason != "UnexpectedAdmissionError" || o.VMI.DeletionTimestamp != nil || o.Refusal != nil {
 			continue
 		}
-		if p := o.VMI.Status.Phase; p != vmi.Pending && p != vmi.Scheduling && p != "" || o.VMI.Spec.Domain.Memory == nil {
+		if p := o.VMI.Status.Phase; p != vmi.PhasePending && p != vmi.PhaseScheduling && p != "" || o.VMI.Spec.Domain.Memory == nil {
 			continue
 		}
 		for range 4 {
@@ -335,7 +335,7 @@ func TestARefusedPodIsReplacedUntilItIsTaken(t *testing.T) {
 		}
 		require.NotNil(t, o.Pods.Active, name)
 		require.Empty(t, o.Pods.Active.Status.Phase, "%s: the pod is a new one", name)
-		require.Equal(t, vmi.Scheduling, o.VMI.Status.Phase, name)
+		require.Equal(t, vmi.PhaseScheduling, o.VMI.Status.Phase, name)
 		require.Nil(t, o.VMI.Status.Condition(vmi.ConditionSynchronized), name)
 	}
 }

@@ -103,7 +103,7 @@ func isNodeReason(reason string) bool {
 func guestReady(s *vmi.VirtualMachineInstanceStatus) vmi.Condition {
 	paused := s.Condition(vmi.ConditionPaused)
 	switch {
-	case s.Phase != vmi.Running:
+	case s.Phase != vmi.PhaseRunning:
 		return notReady(vmi.ReasonGuestNotRunning, "the guest does not run yet")
 	case paused != nil && paused.Status == corev1.ConditionTrue:
 		return notReady(vmi.ReasonGuestNotRunning, cmp.Or(paused.Message, "the guest is paused"))

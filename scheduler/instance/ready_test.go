@@ -98,43 +98,43 @@ func TestReadyIsThePodsReadinessAndTheGuests(t *testing.T) {
 		event   string
 		recheck time.Duration
 	}{
-		{"a VMI that is ready costs nothing", stored(vmi.Running, ready), launcher(running), nil, none, none, 0},
-		{"a launcher that does not answer is virt-handler's reason", stored(vmi.Running, because("LauncherUnresponsive")), launcher(running), nil, none, none, 0},
-		{"a launcher whose socket is unsafe is virt-handler's reason", stored(vmi.Running, because("LauncherUnsafe")), launcher(running), nil, none, none, 0},
-		{"a guest that does not run yet costs nothing", stored(vmi.Scheduled, because("GuestNotRunning")), launcher(running), nil, none, none, 0},
-		{"a pod that is not ready gives its reason", stored(vmi.Running, ready), launcher(running, notReady), nil, "ContainersNotReady", none, 0},
-		{"a readiness probe that fails is a reason", stored(vmi.Running, ready, probed), launcher(running, unanswered), nil, "ContainersNotReady", none, 0},
-		{"a readiness probe that succeeds is taken back", stored(vmi.Running, probed, because("ContainersNotReady")), launcher(running), nil, isTrue, none, 0},
-		{"a readiness probe of a paused guest is none", stored(vmi.Running, paused, probed), launcher(running, unanswered), nil, none, none, 0},
-		{"a container beside a paused guest is a reason", stored(vmi.Running, paused, probed), launcher(running, notReady, alsoUnanswered), nil, "ContainersNotReady", none, 0},
-		{"the readiness gate of a paused guest is none", stored(vmi.Running, paused), launcher(running, shutGate), nil, none, none, 0},
-		{"a gate of others is a reason", stored(vmi.Running, ready), launcher(running, shutGate, othersGate), nil, "ReadinessGatesNotReady", none, 0},
-		{"a pod without the condition is a reason", stored(vmi.Running, ready), launcher(running, noConditions), nil, "PodConditionMissing", none, 0},
-		{"a pod that is being deleted is a reason", stored(vmi.Running, ready), launcher(running, leaving), nil, "PodTerminating", none, 0},
-		{"a pod that is ready again is taken back", stored(vmi.Running, because("ContainersNotReady")), launcher(running), nil, isTrue, none, 0},
-		{"what has no reason is taken back, since virt-handler keeps it", stored(vmi.Running, because("")), launcher(running), nil, isTrue, none, 0},
-		{"a pod that is ready again leaves a guest that is paused", stored(vmi.Running, paused, because("ContainersNotReady")), launcher(running), nil, "GuestNotRunning", none, 0},
-		{"a pod that is ready again leaves a guest that does not run", stored(vmi.Scheduled, because("ContainersNotReady")), launcher(running), nil, "GuestNotRunning", none, 0},
-		{"a paused guest is the handler's", stored(vmi.Running, paused), launcher(running), nil, none, none, 0},
-		{"a node that does not report is a reason at once", stored(vmi.Running, ready), launcher(running), is(corev1.ConditionUnknown, 0), "NodeNotReady", "NodeNotReady", 0},
-		{"a VMI that waits in Scheduled on such a node has the reason", stored(vmi.Scheduled, because("GuestNotRunning")), launcher(running), is(corev1.ConditionUnknown, 0), "NodeNotReady", "NodeNotReady", 0},
-		{"a node that reports itself as not ready has some seconds", stored(vmi.Running, ready), launcher(running, notReady), is(corev1.ConditionFalse, 5*time.Second), none, none, 10 * time.Second},
-		{"a node that stays so is a reason", stored(vmi.Running, ready), launcher(running, notReady), is(corev1.ConditionFalse, time.Minute), "NodeNotReady", "NodeNotReady", 0},
-		{"what follows from it is not written too", stored(vmi.Running, because("NodeNotReady")), launcher(running, notReady), is(corev1.ConditionUnknown, time.Hour), none, none, 0},
-		{"a handler that restarts has some seconds", stored(vmi.Running, ready), launcher(running), handlerDown(15 * time.Second), none, none, 25 * time.Second},
-		{"a handler that stays away is a reason", stored(vmi.Running, ready), launcher(running), handlerDown(40 * time.Second), "HandlerNotReady", "HandlerNotReady", 0},
-		{"a handler that waited for its image has its time from its start", stored(vmi.Running, ready), launcher(running), handlerStarted(5 * time.Second), none, none, 35 * time.Second},
-		{"a handler that started and does not become ready is a reason", stored(vmi.Running, ready), launcher(running), handlerStarted(40 * time.Second), "HandlerNotReady", "HandlerNotReady", 0},
-		{"a handler whose clock is ahead has no more time", stored(vmi.Running, ready), launcher(running), handlerStarted(-time.Hour), "HandlerNotReady", "HandlerNotReady", 0},
-		{"a controller that restarts keeps the reason", stored(vmi.Running, because("HandlerNotReady")), launcher(running), handlerDown(0), none, none, 0},
-		{"a handler that is back is taken back", stored(vmi.Running, because("HandlerNotReady")), launcher(running), nil, isTrue, none, 0},
-		{"a node that is back gives its handler time", stored(vmi.Running, because("NodeNotReady")), launcher(running), back, isTrue, none, 10 * time.Second},
-		{"a node that is back gives its pods time", stored(vmi.Running, because("NodeNotReady")), launcher(running, notReady), back, none, none, 10 * time.Second},
-		{"a clock that is behind does not make it longer", stored(vmi.Running, ready), launcher(running), handlerDown(-time.Hour), none, none, 40 * time.Second},
-		{"a deleted VMI has the reason of its node", stored(vmi.Running, ready, deleted), launcher(running), is(corev1.ConditionUnknown, 0), "NodeNotReady", "NodeNotReady", time.Minute},
-		{"a deleted VMI whose pod cannot end has it too", stored(vmi.Running, ready, deleted), launcher(running, leaving), is(corev1.ConditionUnknown, 0), "NodeNotReady", "NodeNotReady", 0},
-		{"a deleted VMI has no reason of its pod", stored(vmi.Running, ready, deleted), launcher(running, leaving), nil, none, none, 0},
-		{"a pod that waits on such a node has the reason", stored(vmi.Scheduling, because("GuestNotRunning"), ranAs), launcher(bound), is(corev1.ConditionUnknown, 0), "NodeNotReady", "NodeNotReady", 0},
+		{"a VMI that is ready costs nothing", stored(vmi.PhaseRunning, ready), launcher(running), nil, none, none, 0},
+		{"a launcher that does not answer is virt-handler's reason", stored(vmi.PhaseRunning, because("LauncherUnresponsive")), launcher(running), nil, none, none, 0},
+		{"a launcher whose socket is unsafe is virt-handler's reason", stored(vmi.PhaseRunning, because("LauncherUnsafe")), launcher(running), nil, none, none, 0},
+		{"a guest that does not run yet costs nothing", stored(vmi.PhaseScheduled, because("GuestNotRunning")), launcher(running), nil, none, none, 0},
+		{"a pod that is not ready gives its reason", stored(vmi.PhaseRunning, ready), launcher(running, notReady), nil, "ContainersNotReady", none, 0},
+		{"a readiness probe that fails is a reason", stored(vmi.PhaseRunning, ready, probed), launcher(running, unanswered), nil, "ContainersNotReady", none, 0},
+		{"a readiness probe that succeeds is taken back", stored(vmi.PhaseRunning, probed, because("ContainersNotReady")), launcher(running), nil, isTrue, none, 0},
+		{"a readiness probe of a paused guest is none", stored(vmi.PhaseRunning, paused, probed), launcher(running, unanswered), nil, none, none, 0},
+		{"a container beside a paused guest is a reason", stored(vmi.PhaseRunning, paused, probed), launcher(running, notReady, alsoUnanswered), nil, "ContainersNotReady", none, 0},
+		{"the readiness gate of a paused guest is none", stored(vmi.PhaseRunning, paused), launcher(running, shutGate), nil, none, none, 0},
+		{"a gate of others is a reason", stored(vmi.PhaseRunning, ready), launcher(running, shutGate, othersGate), nil, "ReadinessGatesNotReady", none, 0},
+		{"a pod without the condition is a reason", stored(vmi.PhaseRunning, ready), launcher(running, noConditions), nil, "PodConditionMissing", none, 0},
+		{"a pod that is being deleted is a reason", stored(vmi.PhaseRunning, ready), launcher(running, leaving), nil, "PodTerminating", none, 0},
+		{"a pod that is ready again is taken back", stored(vmi.PhaseRunning, because("ContainersNotReady")), launcher(running), nil, isTrue, none, 0},
+		{"what has no reason is taken back, since virt-handler keeps it", stored(vmi.PhaseRunning, because("")), launcher(running), nil, isTrue, none, 0},
+		{"a pod that is ready again leaves a guest that is paused", stored(vmi.PhaseRunning, paused, because("ContainersNotReady")), launcher(running), nil, "GuestNotRunning", none, 0},
+		{"a pod that is ready again leaves a guest that does not run", stored(vmi.PhaseScheduled, because("ContainersNotReady")), launcher(running), nil, "GuestNotRunning", none, 0},
+		{"a paused guest is the handler's", stored(vmi.PhaseRunning, paused), launcher(running), nil, none, none, 0},
+		{"a node that does not report is a reason at once", stored(vmi.PhaseRunning, ready), launcher(running), is(corev1.ConditionUnknown, 0), "NodeNotReady", "NodeNotReady", 0},
+		{"a VMI that waits in Scheduled on such a node has the reason", stored(vmi.PhaseScheduled, because("GuestNotRunning")), launcher(running), is(corev1.ConditionUnknown, 0), "NodeNotReady", "NodeNotReady", 0},
+		{"a node that reports itself as not ready has some seconds", stored(vmi.PhaseRunning, ready), launcher(running, notReady), is(corev1.ConditionFalse, 5*time.Second), none, none, 10 * time.Second},
+		{"a node that stays so is a reason", stored(vmi.PhaseRunning, ready), launcher(running, notReady), is(corev1.ConditionFalse, time.Minute), "NodeNotReady", "NodeNotReady", 0},
+		{"what follows from it is not written too", stored(vmi.PhaseRunning, because("NodeNotReady")), launcher(running, notReady), is(corev1.ConditionUnknown, time.Hour), none, none, 0},
+		{"a handler that restarts has some seconds", stored(vmi.PhaseRunning, ready), launcher(running), handlerDown(15 * time.Second), none, none, 25 * time.Second},
+		{"a handler that stays away is a reason", stored(vmi.PhaseRunning, ready), launcher(running), handlerDown(40 * time.Second), "HandlerNotReady", "HandlerNotReady", 0},
+		{"a handler that waited for its image has its time from its start", stored(vmi.PhaseRunning, ready), launcher(running), handlerStarted(5 * time.Second), none, none, 35 * time.Second},
+		{"a handler that started and does not become ready is a reason", stored(vmi.PhaseRunning, ready), launcher(running), handlerStarted(40 * time.Second), "HandlerNotReady", "HandlerNotReady", 0},
+		{"a handler whose clock is ahead has no more time", stored(vmi.PhaseRunning, ready), launcher(running), handlerStarted(-time.Hour), "HandlerNotReady", "HandlerNotReady", 0},
+		{"a controller that restarts keeps the reason", stored(vmi.PhaseRunning, because("HandlerNotReady")), launcher(running), handlerDown(0), none, none, 0},
+		{"a handler that is back is taken back", stored(vmi.PhaseRunning, because("HandlerNotReady")), launcher(running), nil, isTrue, none, 0},
+		{"a node that is back gives its handler time", stored(vmi.PhaseRunning, because("NodeNotReady")), launcher(running), back, isTrue, none, 10 * time.Second},
+		{"a node that is back gives its pods time", stored(vmi.PhaseRunning, because("NodeNotReady")), launcher(running, notReady), back, none, none, 10 * time.Second},
+		{"a clock that is behind does not make it longer", stored(vmi.PhaseRunning, ready), launcher(running), handlerDown(-time.Hour), none, none, 40 * time.Second},
+		{"a deleted VMI has the reason of its node", stored(vmi.PhaseRunning, ready, deleted), launcher(running), is(corev1.ConditionUnknown, 0), "NodeNotReady", "NodeNotReady", time.Minute},
+		{"a deleted VMI whose pod cannot end has it too", stored(vmi.PhaseRunning, ready, deleted), launcher(running, leaving), is(corev1.ConditionUnknown, 0), "NodeNotReady", "NodeNotReady", 0},
+		{"a deleted VMI has no reason of its pod", stored(vmi.PhaseRunning, ready, deleted), launcher(running, leaving), nil, none, none, 0},
+		{"a pod that waits on such a node has the reason", stored(vmi.PhaseScheduling, because("GuestNotRunning"), ranAs), launcher(bound), is(corev1.ConditionUnknown, 0), "NodeNotReady", "NodeNotReady", 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -174,7 +174,7 @@ func TestReadyIsThePodsReadinessAndTheGuests(t *testing.T) {
 func TestEveryReasonIsTakenBackByItsOwner(t *testing.T) {
 	t.Parallel()
 	for _, r := range vmi.NotReadyReasons() {
-		plan := instance.Decide(observe(stored(vmi.Running, because(r.Reason)), launcher(running)))
+		plan := instance.Decide(observe(stored(vmi.PhaseRunning, because(r.Reason)), launcher(running)))
 		var written []string
 		for _, a := range summarize(plan).Do {
 			if a == "write" {
@@ -204,8 +204,8 @@ func TestHandOverWritesWhyThePodIsNotReady(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := statusOf(t, instance.Decide(observe(stored(vmi.Scheduling), tt.pod)))
-			require.Equal(t, vmi.Scheduled, s.Phase)
+			s := statusOf(t, instance.Decide(observe(stored(vmi.PhaseScheduling), tt.pod)))
+			require.Equal(t, vmi.PhaseScheduled, s.Phase)
 			require.Equal(t, tt.want, s.Condition(vmi.ConditionReady).Reason)
 			require.Equal(t, config.Image, s.LauncherContainerImageVersion)
 		})
@@ -225,11 +225,11 @@ func TestAnInjectedContainerDoesNotDecideTheEnd(t *testing.T) {
 		p.Status.Phase = corev1.PodFailed
 		p.Status.ContainerStatuses[0].State.Terminated = &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "Error", Message: "Killed: by the kubelet", FinishedAt: metav1.NewTime(now)}
 	}
-	s := statusOf(t, instance.Decide(observe(stored(vmi.Running), launcher(exited(0, time.Minute, ""), killed))))
-	require.Equal(t, vmi.Succeeded, s.Phase)
-	s = statusOf(t, instance.Decide(observe(stored(vmi.Running), launcher(exited(1, time.Minute, "Crashed: QEMU was killed"), killed))))
+	s := statusOf(t, instance.Decide(observe(stored(vmi.PhaseRunning), launcher(exited(0, time.Minute, ""), killed))))
+	require.Equal(t, vmi.PhaseSucceeded, s.Phase)
+	s = statusOf(t, instance.Decide(observe(stored(vmi.PhaseRunning), launcher(exited(1, time.Minute, "Crashed: QEMU was killed"), killed))))
 	require.Equal(t, "Crashed", s.Reason)
-	s = statusOf(t, instance.Decide(observe(stored(vmi.Scheduling), launcher(bound, killed))))
+	s = statusOf(t, instance.Decide(observe(stored(vmi.PhaseScheduling), launcher(bound, killed))))
 	require.Equal(t, "PodFailed", s.Reason, "only the launcher's termination message has a reason")
 }
 
@@ -245,16 +245,16 @@ func TestTheEndOfAVMIWhoseNodeIsGone(t *testing.T) {
 		node   *corev1.Node
 		reason string
 	}{
-		"a node that does not respond is no end":                     {vmi.Running, launcher(running), nodeIn(corev1.ConditionUnknown, time.Hour), ""},
-		"a pod that is being deleted there is no end":                {vmi.Running, launcher(running, leaving), nodeIn(corev1.ConditionUnknown, time.Hour), ""},
-		"a pod that was removed by force is":                         {vmi.Running, nil, nodeIn(corev1.ConditionUnknown, time.Hour), "NodeUnresponsive"},
-		"a pod that was removed on a node that responds is PodGone":  {vmi.Running, nil, nodeIn(corev1.ConditionTrue, time.Hour), "PodGone"},
-		"a node that was deleted is":                                 {vmi.Running, launcher(running), nil, "NodeUnresponsive"},
-		"a node that is out of service is":                           {vmi.Running, launcher(running), tainted, "NodeUnresponsive"},
-		"a node that is out of service but responds is not":          {vmi.Running, launcher(running), alive, ""},
-		"a VMI whose guest never ran ends in the same way":           {vmi.Scheduled, launcher(running), nil, "NodeUnresponsive"},
-		"a VMI that was not handed over ends in the same way":        {vmi.Scheduling, launcher(bound), tainted, "NodeUnresponsive"},
-		"a pod that ended before its node was deleted has its cause": {vmi.Running, launcher(exited(1, time.Minute, "Crashed: QEMU was killed")), nil, "Crashed"},
+		"a node that does not respond is no end":                     {vmi.PhaseRunning, launcher(running), nodeIn(corev1.ConditionUnknown, time.Hour), ""},
+		"a pod that is being deleted there is no end":                {vmi.PhaseRunning, launcher(running, leaving), nodeIn(corev1.ConditionUnknown, time.Hour), ""},
+		"a pod that was removed by force is":                         {vmi.PhaseRunning, nil, nodeIn(corev1.ConditionUnknown, time.Hour), "NodeUnresponsive"},
+		"a pod that was removed on a node that responds is PodGone":  {vmi.PhaseRunning, nil, nodeIn(corev1.ConditionTrue, time.Hour), "PodGone"},
+		"a node that was deleted is":                                 {vmi.PhaseRunning, launcher(running), nil, "NodeUnresponsive"},
+		"a node that is out of service is":                           {vmi.PhaseRunning, launcher(running), tainted, "NodeUnresponsive"},
+		"a node that is out of service but responds is not":          {vmi.PhaseRunning, launcher(running), alive, ""},
+		"a VMI whose guest never ran ends in the same way":           {vmi.PhaseScheduled, launcher(running), nil, "NodeUnresponsive"},
+		"a VMI that was not handed over ends in the same way":        {vmi.PhaseScheduling, launcher(bound), tainted, "NodeUnresponsive"},
+		"a pod that ended before its node was deleted has its cause": {vmi.PhaseRunning, launcher(exited(1, time.Minute, "Crashed: QEMU was killed")), nil, "Crashed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -262,16 +262,16 @@ func TestTheEndOfAVMIWhoseNodeIsGone(t *testing.T) {
 			o.Node = instance.Node{Name: node, Object: tt.node}
 			plan := instance.Decide(o)
 			if tt.reason == "" {
-				require.NotEqual(t, vmi.Failed, summarize(plan).Phase)
+				require.NotEqual(t, vmi.PhaseFailed, summarize(plan).Phase)
 				return
 			}
 			s := statusOf(t, plan)
-			require.Equal(t, vmi.Failed, s.Phase)
+			require.Equal(t, vmi.PhaseFailed, s.Phase)
 			require.Equal(t, tt.reason, s.Reason)
 			require.Contains(t, summarize(plan).Do, "Warning "+tt.reason)
 		})
 	}
-	o := observe(stored(vmi.Running, deleted), launcher(running, leaving))
+	o := observe(stored(vmi.PhaseRunning, deleted), launcher(running, leaving))
 	o.Node = instance.Node{Name: node, Object: tainted}
 	require.Equal(t, []string{"remove finalizer"}, summarize(instance.Decide(o)).Do, "a deleted VMI does not wait for a pod on a fenced node")
 }
@@ -279,7 +279,7 @@ func TestTheEndOfAVMIWhoseNodeIsGone(t *testing.T) {
 func TestMessagesNameTheNodeAndTheHandler(t *testing.T) {
 	t.Parallel()
 	message := func(n instance.Node) string {
-		o := observe(stored(vmi.Running), launcher(running))
+		o := observe(stored(vmi.PhaseRunning), launcher(running))
 		o.Node = n
 		s := statusOf(t, instance.Decide(o))
 		return s.Condition(vmi.ConditionReady).Message
@@ -302,7 +302,7 @@ func TestRoles(t *testing.T) {
 	})
 	source, second := launcher(running), launcher(other)
 	second.Name = "virt-launcher-testvmi-2"
-	moved := stored(vmi.Running)
+	moved := stored(vmi.PhaseRunning)
 	moved.Status.NodeName = "node2"
 	moved.Status.ActivePods = map[types.UID]string{podUID: node, "target-uid": "node2"}
 	waiting := moved.DeepCopy()
@@ -312,13 +312,13 @@ func TestRoles(t *testing.T) {
 		pods []*corev1.Pod
 		want instance.Pods
 	}{
-		"before the hand-over the name decides":                           {stored(vmi.Scheduling), []*corev1.Pod{second, source}, instance.Pods{Active: source, Stray: []*corev1.Pod{second}}},
-		"after it the status decides":                                     {stored(vmi.Running), []*corev1.Pod{launcher(other), second, source}, instance.Pods{Active: source, Stray: []*corev1.Pod{launcher(other), second}}},
-		"a target of a migration is neither":                              {stored(vmi.Running), []*corev1.Pod{target, source}, instance.Pods{Active: source, Targets: []*corev1.Pod{target}}},
+		"before the hand-over the name decides":                           {stored(vmi.PhaseScheduling), []*corev1.Pod{second, source}, instance.Pods{Active: source, Stray: []*corev1.Pod{second}}},
+		"after it the status decides":                                     {stored(vmi.PhaseRunning), []*corev1.Pod{launcher(other), second, source}, instance.Pods{Active: source, Stray: []*corev1.Pod{launcher(other), second}}},
+		"a target of a migration is neither":                              {stored(vmi.PhaseRunning), []*corev1.Pod{target, source}, instance.Pods{Active: source, Targets: []*corev1.Pod{target}}},
 		"after a migration the target is active":                          {moved, []*corev1.Pod{target, source}, instance.Pods{Active: target, Stray: []*corev1.Pod{source}}},
-		"before the hand-over a target is no active pod":                  {stored(vmi.Scheduling), []*corev1.Pod{target}, instance.Pods{Targets: []*corev1.Pod{target}}},
+		"before the hand-over a target is no active pod":                  {stored(vmi.PhaseScheduling), []*corev1.Pod{target}, instance.Pods{Targets: []*corev1.Pod{target}}},
 		"a target that the status names is active only on the VMI's node": {waiting, []*corev1.Pod{source, target}, instance.Pods{Active: source, Targets: []*corev1.Pod{target}}},
-		"a pod of another owner is never a target":                        {stored(vmi.Running), []*corev1.Pod{foreign(target)}, instance.Pods{Stray: []*corev1.Pod{foreign(target)}}},
+		"a pod of another owner is never a target":                        {stored(vmi.PhaseRunning), []*corev1.Pod{foreign(target)}, instance.Pods{Stray: []*corev1.Pod{foreign(target)}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -337,7 +337,7 @@ func foreign(p *corev1.Pod) *corev1.Pod {
 // that goes away and comes back, as it arrives.
 func TestAnOutageOfANodeIsOneWriteAndOneEvent(t *testing.T) {
 	t.Parallel()
-	v, p := stored(vmi.Running, ready), launcher(running)
+	v, p := stored(vmi.PhaseRunning, ready), launcher(running)
 	clock, transition, status := now, now.Add(-time.Hour), corev1.ConditionTrue
 	var handlerDown time.Time
 	var did []string

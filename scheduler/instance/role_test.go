@@ -44,8 +44,8 @@ func TestATargetDisturbsNoVMI(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			alone := instance.Decide(observe(stored(vmi.Running, moves, readyNow), launcher(running)))
-			require.Equal(t, alone, instance.Decide(observe(stored(vmi.Running, moves, readyNow), target, launcher(running))))
+			alone := instance.Decide(observe(stored(vmi.PhaseRunning, moves, readyNow), launcher(running)))
+			require.Equal(t, alone, instance.Decide(observe(stored(vmi.PhaseRunning, moves, readyNow), target, launcher(running))))
 			require.Equal(t, summary{}, summarize(alone))
 		})
 	}
@@ -59,10 +59,10 @@ func TestATargetEndsWithItsVMI(t *testing.T) {
 		pods []*corev1.Pod
 		want []string
 	}{
-		{"a VMI that has ended", stored(vmi.Succeeded, moves, ranAs), []*corev1.Pod{launcher(exited(0, time.Minute, "")), secondPod(running)}, []string{"delete pod target-uid"}},
-		{"one whose target has ended too", stored(vmi.Succeeded, moves, ranAs), []*corev1.Pod{launcher(exited(0, time.Minute, "")), secondPod(exited(1, time.Minute, ""))}, nil},
-		{"one whose pod is gone", stored(vmi.Running, moves), []*corev1.Pod{secondPod(running)}, []string{"delete pod target-uid", "write", "Warning PodGone"}},
-		{"one that is deleted and has ended", stored(vmi.Succeeded, moves, deleted), []*corev1.Pod{launcher(exited(0, time.Minute, "")), secondPod(running)}, []string{"delete pod target-uid"}},
+		{"a VMI that has ended", stored(vmi.PhaseSucceeded, moves, ranAs), []*corev1.Pod{launcher(exited(0, time.Minute, "")), secondPod(running)}, []string{"delete pod target-uid"}},
+		{"one whose target has ended too", stored(vmi.PhaseSucceeded, moves, ranAs), []*corev1.Pod{launcher(exited(0, time.Minute, "")), secondPod(exited(1, time.Minute, ""))}, nil},
+		{"one whose pod is gone", stored(vmi.PhaseRunning, moves), []*corev1.Pod{secondPod(running)}, []string{"delete pod target-uid", "write", "Warning PodGone"}},
+		{"one that is deleted and has ended", stored(vmi.PhaseSucceeded, moves, deleted), []*corev1.Pod{launcher(exited(0, time.Minute, "")), secondPod(running)}, []string{"delete pod target-uid"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -74,14 +74,14 @@ func TestATargetEndsWithItsVMI(t *testing.T) {
 func TestAGuestThatMovedAwayEndsNoVMI(t *testing.T) {
 	t.Parallel()
 	moved := launcher(exited(0, time.Minute, "MovedAway: the guest runs in another pod"))
-	require.Equal(t, summary{}, summarize(instance.Decide(observe(stored(vmi.Running, moves), moved, secondPod(running)))))
+	require.Equal(t, summary{}, summarize(instance.Decide(observe(stored(vmi.PhaseRunning, moves), moved, secondPod(running)))))
 	for name, v := range map[string]*vmi.VirtualMachineInstance{
-		"without a migration":           stored(vmi.Running),
-		"of a migration that failed":    stored(vmi.Running, moves, func(v *vmi.VirtualMachineInstance) { v.Status.MigrationState.Failed = true }),
-		"of a migration from elsewhere": stored(vmi.Running, moves, func(v *vmi.VirtualMachineInstance) { v.Status.MigrationState.SourceNode = "node3" }),
+		"without a migration":           stored(vmi.PhaseRunning),
+		"of a migration that failed":    stored(vmi.PhaseRunning, moves, func(v *vmi.VirtualMachineInstance) { v.Status.MigrationState.Failed = true }),
+		"of a migration from elsewhere": stored(vmi.PhaseRunning, moves, func(v *vmi.VirtualMachineInstance) { v.Status.MigrationState.SourceNode = "node3" }),
 	} {
 		s := summarize(instance.Decide(observe(v, moved)))
-		require.Equal(t, vmi.Failed, s.Phase, name)
+		require.Equal(t, vmi.PhaseFailed, s.Phase, name)
 		require.Equal(t, "MovedAway", s.Reason, name)
 	}
 }
@@ -94,13 +94,13 @@ func TestTheActivePodOfAVMIThatHasMovedIsTheTarget(t *testing.T) {
 		vmi  *vmi.VirtualMachineInstance
 		want string
 	}{
-		{"one that never moved", stored(vmi.Running), first},
-		{"one without a node", stored(vmi.Scheduling, func(v *vmi.VirtualMachineInstance) {
+		{"one that never moved", stored(vmi.PhaseRunning), first},
+		{"one without a node", stored(vmi.PhaseScheduling, func(v *vmi.VirtualMachineInstance) {
 			v.Status.MigrationState = &vmi.MigrationState{TargetPod: "other"}
 		}), first},
-		{"one that moves", stored(vmi.Running, moves), first},
-		{"one that has moved", stored(vmi.Running, moves, func(v *vmi.VirtualMachineInstance) { v.Status.NodeName = "node2" }), "virt-launcher-testvmi-vvvvv"},
-		{"one that moves again", stored(vmi.Running, moves, func(v *vmi.VirtualMachineInstance) {
+		{"one that moves", stored(vmi.PhaseRunning, moves), first},
+		{"one that has moved", stored(vmi.PhaseRunning, moves, func(v *vmi.VirtualMachineInstance) { v.Status.NodeName = "node2" }), "virt-launcher-testvmi-vvvvv"},
+		{"one that moves again", stored(vmi.PhaseRunning, moves, func(v *vmi.VirtualMachineInstance) {
 			v.Status.NodeName = "node2"
 			v.Status.MigrationState = &vmi.MigrationState{SourceNode: "node2", SourcePod: "virt-launcher-testvmi-vvvvv", TargetNode: node, TargetPod: "virt-launcher-testvmi-00000"}
 		}), "virt-launcher-testvmi-vvvvv"},

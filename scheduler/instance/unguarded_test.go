@@ -14,7 +14,7 @@ import (
 func TestAVMIHasNoFinalizerWhilePodvisorMayBeDeleted(t *testing.T) {
 	t.Parallel()
 	release := []scheduler.Action{scheduler.RemoveFinalizer{}}
-	for _, p := range []vmi.Phase{vmi.PhaseUnset, vmi.Pending, vmi.Scheduling, vmi.Scheduled, vmi.Running, vmi.Succeeded, vmi.Failed} {
+	for _, p := range []vmi.Phase{vmi.PhaseUnset, vmi.PhasePending, vmi.PhaseScheduling, vmi.PhaseScheduled, vmi.PhaseRunning, vmi.PhaseSucceeded, vmi.PhaseFailed} {
 		o := observe(stored(p))
 		o.Unguarded = true
 		require.Equal(t, release, instance.Decide(o).Actions, p)

@@ -70,7 +70,7 @@ func scheduling(o Observed, b *obstacle) scheduler.Plan {
 		events = append(events, nodeEvents(o, node)...)
 	}
 	p := write(o, func(s *vmi.VirtualMachineInstanceStatus, now metav1.Time) {
-		s.SetPhase(vmi.Scheduling, now)
+		s.SetPhase(vmi.PhaseScheduling, now)
 		s.RuntimeUser = vmi.User
 		if isNode {
 			setNotReady(s, node, now)
@@ -118,9 +118,9 @@ func handOver(o Observed) scheduler.Plan {
 	}
 	p := write(o, func(s *vmi.VirtualMachineInstanceStatus, now metav1.Time) {
 		if s.Phase == vmi.PhaseUnset {
-			s.SetPhase(vmi.Scheduling, active.CreationTimestamp)
+			s.SetPhase(vmi.PhaseScheduling, active.CreationTimestamp)
 		}
-		s.SetPhase(vmi.Scheduled, now)
+		s.SetPhase(vmi.PhaseScheduled, now)
 		s.RuntimeUser = vmi.User
 		s.NodeName = active.Spec.NodeName
 		s.ActivePods = map[types.UID]string{active.UID: active.Spec.NodeName}

@@ -93,7 +93,7 @@ func (s Sharer) precedes(v *vmi.VirtualMachineInstance) bool {
 		return true
 	case phase.Final() || s.VMI.DeletionTimestamp != nil:
 		return false
-	case phase != vmi.PhaseUnset && phase != vmi.Pending:
+	case phase != vmi.PhaseUnset && phase != vmi.PhasePending:
 		return true
 	}
 	c := s.VMI.Status.Condition(vmi.ConditionSynchronized)

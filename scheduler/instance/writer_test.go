@@ -29,7 +29,7 @@ func TestAVMIDoesNotWaitForAWriterOfNoneByAKindOfAnEmbedder(t *testing.T) {
 		return c
 	}
 	v := stored(vmi.PhaseUnset, vmitest.WithClaim("data", "data"))
-	other := stored(vmi.Running, vmitest.WithName("other"), vmitest.WithClaim("root", "data"))
+	other := stored(vmi.PhaseRunning, vmitest.WithName("other"), vmitest.WithClaim("root", "data"))
 	other.UID = "0"
 	o := observe(v)
 	o.Claims = map[string]*corev1.PersistentVolumeClaim{"data": claimOf("data")}
@@ -70,7 +70,7 @@ func TestAVMIWaitsForTheWriterOfItsClaim(t *testing.T) {
 	}
 	stopped := func(reason string) func(*vmi.VirtualMachineInstance) {
 		return func(v *vmi.VirtualMachineInstance) {
-			v.Status.Phase = vmi.Pending
+			v.Status.Phase = vmi.PhasePending
 			v.Status.SetCondition(vmi.Condition{Type: vmi.ConditionSynchronized, Status: corev1.ConditionFalse, Reason: reason}, metav1.Now())
 		}
 	}
@@ -88,26 +88,26 @@ func TestAVMIWaitsForTheWriterOfItsClaim(t *testing.T) {
 		waits           bool
 		as              string // what the claim is to the other; empty: a disk
 	}{
-		"the other runs":                         {mine: none, its: phase(vmi.Running), waits: true},
-		"the other is about to run":              {mine: none, its: phase(vmi.Scheduling), waits: true},
-		"the other has ended":                    {mine: none, its: phase(vmi.Succeeded)},
-		"the other has ended, but its pod runs":  {mine: none, its: phase(vmi.Failed), pod: true, waits: true},
+		"the other runs":                         {mine: none, its: phase(vmi.PhaseRunning), waits: true},
+		"the other is about to run":              {mine: none, its: phase(vmi.PhaseScheduling), waits: true},
+		"the other has ended":                    {mine: none, its: phase(vmi.PhaseSucceeded)},
+		"the other has ended, but its pod runs":  {mine: none, its: phase(vmi.PhaseFailed), pod: true, waits: true},
 		"the other was made before":              {mine: none, its: none, waits: true},
 		"the other was made later":               {mine: none, its: younger},
 		"the other was made later and has a pod": {mine: none, its: younger, pod: true, waits: true},
 		"the other cannot start":                 {mine: none, its: stopped(instance.InvalidSpec)},
 		"the other waits for a third":            {mine: none, its: stopped(instance.ClaimInUse), waits: true},
-		"both only read":                         {mine: readOnly, its: readOnly, also: phase(vmi.Running)},
-		"both are above the claim":               {mine: ephemeral, its: ephemeral, also: phase(vmi.Running)},
-		"one writes below the other":             {mine: ephemeral, its: phase(vmi.Running), waits: true},
-		"one would write below the other":        {mine: none, its: ephemeral, also: phase(vmi.Running), waits: true},
-		"one only reads what the other writes":   {mine: readOnly, its: phase(vmi.Running), waits: true},
-		"one shares and the other does not":      {mine: none, its: shareable, also: phase(vmi.Running), waits: true},
-		"both mount its file system":             {mine: filesystem, its: filesystem, also: phase(vmi.Running)},
-		"one has a disk in the file system":      {mine: none, its: filesystem, also: phase(vmi.Running), waits: true, as: "file system"},
-		"one mounts where the other has a disk":  {mine: filesystem, its: phase(vmi.Running), waits: true},
-		"one has a disk and mounts it too":       {mine: filesystem, its: both, also: phase(vmi.Running), waits: true},
-		"one reads the file system of a disk":    {mine: readFolder, its: readOnly, also: phase(vmi.Running)},
+		"both only read":                         {mine: readOnly, its: readOnly, also: phase(vmi.PhaseRunning)},
+		"both are above the claim":               {mine: ephemeral, its: ephemeral, also: phase(vmi.PhaseRunning)},
+		"one writes below the other":             {mine: ephemeral, its: phase(vmi.PhaseRunning), waits: true},
+		"one would write below the other":        {mine: none, its: ephemeral, also: phase(vmi.PhaseRunning), waits: true},
+		"one only reads what the other writes":   {mine: readOnly, its: phase(vmi.PhaseRunning), waits: true},
+		"one shares and the other does not":      {mine: none, its: shareable, also: phase(vmi.PhaseRunning), waits: true},
+		"both mount its file system":             {mine: filesystem, its: filesystem, also: phase(vmi.PhaseRunning)},
+		"one has a disk in the file system":      {mine: none, its: filesystem, also: phase(vmi.PhaseRunning), waits: true, as: "file system"},
+		"one mounts where the other has a disk":  {mine: filesystem, its: phase(vmi.PhaseRunning), waits: true},
+		"one has a disk and mounts it too":       {mine: filesystem, its: both, also: phase(vmi.PhaseRunning), waits: true},
+		"one reads the file system of a disk":    {mine: readFolder, its: readOnly, also: phase(vmi.PhaseRunning)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -132,7 +132,7 @@ func TestAVMIWaitsForTheWriterOfItsClaim(t *testing.T) {
 				return
 			}
 			status := statusOf(t, p)
-			require.Equal(t, vmi.Pending, status.Phase)
+			require.Equal(t, vmi.PhasePending, status.Phase)
 			c := status.Condition(vmi.ConditionSynchronized)
 			require.Equal(t, instance.ClaimInUse, c.Reason)
 			require.Equal(t, "volume data: PersistentVolumeClaim data is a "+cmp.Or(tt.as, "disk")+" of VMI other, and only one VMI at a time may write to a claim: stop that VMI, and this one starts, or use another claim", c.Message)

@@ -125,7 +125,7 @@ func (w *world) gone() {
 func (w *world) phase(v *vmi.VirtualMachineInstance, p vmi.Phase) {
 	v.Status.SetPhase(p, metav1.NewTime(w.now))
 	c := vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionFalse, Reason: vmi.ReasonGuestNotRunning}
-	if p == vmi.Running {
+	if p == vmi.PhaseRunning {
 		c.Status = corev1.ConditionTrue
 	}
 	v.Status.SetCondition(c, metav1.NewTime(w.now))
@@ -134,7 +134,7 @@ func (w *world) phase(v *vmi.VirtualMachineInstance, p vmi.Phase) {
 func (w *world) run() {
 	for _, v := range w.vmis {
 		if v.DeletionTimestamp == nil && !v.Status.Phase.Final() {
-			w.phase(v, vmi.Running)
+			w.phase(v, vmi.PhaseRunning)
 		}
 	}
 	w.settle()
@@ -150,7 +150,7 @@ func TestASetIsScaled(t *testing.T) {
 	require.LessOrEqual(t, w.statuses, 3)
 
 	late := w.vmis[4]
-	w.phase(late, vmi.Scheduled) // it is not ready
+	w.phase(late, vmi.PhaseScheduled) // it is not ready
 	w.now = w.now.Add(time.Minute)
 	w.set.Spec.Replicas = new(int32(9))
 	w.settle()
@@ -198,13 +198,13 @@ func TestWhatEndedIsReplaced(t *testing.T) {
 	w := newWorld(t, 2)
 	w.settle()
 	w.run()
-	w.phase(w.vmis[0], vmi.Succeeded)
+	w.phase(w.vmis[0], vmi.PhaseSucceeded)
 	w.settle()
 	w.gone()
 	require.Len(t, w.vmis, 2)
 	require.Equal(t, 3, w.created)
 	w.set.Spec.Paused = true
-	w.phase(w.vmis[0], vmi.Failed)
+	w.phase(w.vmis[0], vmi.PhaseFailed)
 	w.settle()
 	w.gone()
 	require.Len(t, w.vmis, 2, "a paused set does nothing")
@@ -230,11 +230,11 @@ func TestVMIsThatFailAreTriedLaterAndLater(t *testing.T) {
 		do   func(w *world, v *vmi.VirtualMachineInstance)
 		most int
 	}{
-		"a launcher that fails": {func(w *world, v *vmi.VirtualMachineInstance) { w.phase(v, vmi.Failed) }, 100 + 16},
+		"a launcher that fails": {func(w *world, v *vmi.VirtualMachineInstance) { w.phase(v, vmi.PhaseFailed) }, 100 + 16},
 		"a guest that runs for a second": {func(w *world, v *vmi.VirtualMachineInstance) {
-			w.phase(v, vmi.Running)
+			w.phase(v, vmi.PhaseRunning)
 			w.now = w.now.Add(time.Second / 100)
-			w.phase(v, vmi.Succeeded)
+			w.phase(v, vmi.PhaseSucceeded)
 		}, 100 + 100 + 17},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -270,14 +270,14 @@ func TestOneThatFailsBesideThoseThatRunIsTriedLaterAndLater(t *testing.T) {
 	w.settle()
 	w.run()
 	first := w.vmis[0]
-	w.phase(first, vmi.Failed)
+	w.phase(first, vmi.PhaseFailed)
 	w.settle()
 	require.NotNil(t, first.DeletionTimestamp, "a guest that ran is replaced at once")
 	w.gone()
 	w.created = 0
 	w.hour(func(v *vmi.VirtualMachineInstance) {
-		if v.Status.Phase != vmi.Running {
-			w.phase(v, vmi.Failed)
+		if v.Status.Phase != vmi.PhaseRunning {
+			w.phase(v, vmi.PhaseFailed)
 		}
 	})
 	require.InDelta(t, 15, w.created, 2)
@@ -290,7 +290,7 @@ func TestVMIsThatFailedGoFirst(t *testing.T) {
 	w.run()
 	failed := w.vmis[2]
 	failed.Status.PhaseTransitionTimestamps = nil
-	w.phase(failed, vmi.Failed)
+	w.phase(failed, vmi.PhaseFailed)
 	w.settle()
 	require.Nil(t, failed.DeletionTimestamp, "its status can be read")
 	require.Equal(t, int32(3), w.set.Status.Replicas)
@@ -383,7 +383,7 @@ func TestAStatusOfCountsIsWrittenOnceASecond(t *testing.T) {
 	w.settle()
 	w.statuses = 0
 	for i, v := range w.vmis { // 20 become ready in each second
-		w.phase(v, vmi.Running)
+		w.phase(v, vmi.PhaseRunning)
 		w.now = w.now.Add(time.Second / 20)
 		p := replicaset.Decide(w.observe())
 		w.act(p, len(p.Actions))
@@ -466,7 +466,7 @@ func (w *world) disturb(r *rand.Rand) {
 		v.Labels = map[string]string{"app": []string{"web", "other"}[r.IntN(2)]}
 	default:
 		if !v.Status.Phase.Final() {
-			w.phase(v, []vmi.Phase{vmi.Scheduling, vmi.Running, vmi.Failed, vmi.Succeeded}[r.IntN(4)])
+			w.phase(v, []vmi.Phase{vmi.PhaseScheduling, vmi.PhaseRunning, vmi.PhaseFailed, vmi.PhaseSucceeded}[r.IntN(4)])
 		}
 	}
 }

@@ -22,7 +22,7 @@ const SteadyAfter = 30 * time.Second
 // failures is the number of VMIs in a row that failed up to this one, which has ended.
 // It is 0 if the guest ran for some time.
 func failures(v *vmi.VirtualMachineInstance) int {
-	began := since(v, vmi.Running)
+	began := since(v, vmi.PhaseRunning)
 	if !began.IsZero() && since(v, v.Status.Phase).Sub(began) >= SteadyAfter {
 		return 0
 	}
@@ -43,7 +43,7 @@ func before(v *vmi.VirtualMachineInstance) int {
 // first time.
 func backOff(v *vmi.VirtualMachineInstance) time.Duration {
 	n := failures(v)
-	if n > 0 && !since(v, vmi.Running).IsZero() {
+	if n > 0 && !since(v, vmi.PhaseRunning).IsZero() {
 		n--
 	}
 	return scheduler.BackOff(n, 0)
@@ -70,7 +70,7 @@ func replaceable(o Observed, m members) (due, held []*vmi.VirtualMachineInstance
 	run, tried := 0, 0
 	for _, v := range m.alive {
 		switch {
-		case v.Status.Phase == vmi.Running:
+		case v.Status.Phase == vmi.PhaseRunning:
 			run++
 		case before(v) > 0:
 			tried++

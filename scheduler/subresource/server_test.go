@@ -193,7 +193,7 @@ func vm(s vmi.RunStrategy) *vmi.VirtualMachine {
 }
 
 func running() *vmi.VirtualMachineInstance {
-	return &vmi.VirtualMachineInstance{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "x"}, Status: vmi.VirtualMachineInstanceStatus{Phase: vmi.Running, NodeName: "n"}}
+	return &vmi.VirtualMachineInstance{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "x"}, Status: vmi.VirtualMachineInstanceStatus{Phase: vmi.PhaseRunning, NodeName: "n"}}
 }
 
 func TestAttackRequestsAroundTheAggregatorAreRefused(t *testing.T) {
@@ -293,7 +293,7 @@ func TestAVMIIsRestartedAndPaused(t *testing.T) {
 // Clients take 400 for a VMI that does not run yet, and ask again for minutes.
 func TestOnlyAConsoleThatMayComeIsAnsweredWithBadRequest(t *testing.T) {
 	scheduled, silent := running(), running()
-	scheduled.Name, scheduled.Status.Phase = "scheduled", vmi.Scheduled
+	scheduled.Name, scheduled.Status.Phase = "scheduled", vmi.PhaseScheduled
 	silent.Name, silent.Spec.Domain.Devices.AutoattachSerialConsole = "silent", new(false)
 	w := newWorld(t, scheduled, silent)
 	cert := w.front.issue(t, "aggregator")

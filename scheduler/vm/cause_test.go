@@ -45,15 +45,15 @@ func TestAVMWhoseGuestWasEndedWithItsPodStartsAgain(t *testing.T) {
 		stopped  bool // by its user, before
 		again    bool
 	}{
-		{"RerunOnFailure after a drain", vmi.RunRerunOnFailure, vmi.Succeeded, "Evicted", false, true},
-		{"RerunOnFailure after a drain whose guest did not power off", vmi.RunRerunOnFailure, vmi.Failed, "Evicted", false, true},
-		{"RerunOnFailure after a preemption", vmi.RunRerunOnFailure, vmi.Succeeded, "Preempted", false, true},
-		{"RerunOnFailure after the pod was deleted", vmi.RunRerunOnFailure, vmi.Succeeded, "PodDeleted", false, true},
-		{"RerunOnFailure after the guest powered itself off", vmi.RunRerunOnFailure, vmi.Succeeded, "Shutdown", false, false},
-		{"RerunOnFailure after a stop, while it was drained", vmi.RunRerunOnFailure, vmi.Succeeded, "Evicted", true, false},
-		{"Always after a drain", vmi.RunAlways, vmi.Succeeded, "Evicted", false, true},
-		{"Manual after a drain", vmi.RunManual, vmi.Succeeded, "Evicted", false, false},
-		{"Once after a drain", vmi.RunOnce, vmi.Succeeded, "Evicted", false, false},
+		{"RerunOnFailure after a drain", vmi.RunRerunOnFailure, vmi.PhaseSucceeded, "Evicted", false, true},
+		{"RerunOnFailure after a drain whose guest did not power off", vmi.RunRerunOnFailure, vmi.PhaseFailed, "Evicted", false, true},
+		{"RerunOnFailure after a preemption", vmi.RunRerunOnFailure, vmi.PhaseSucceeded, "Preempted", false, true},
+		{"RerunOnFailure after the pod was deleted", vmi.RunRerunOnFailure, vmi.PhaseSucceeded, "PodDeleted", false, true},
+		{"RerunOnFailure after the guest powered itself off", vmi.RunRerunOnFailure, vmi.PhaseSucceeded, "Shutdown", false, false},
+		{"RerunOnFailure after a stop, while it was drained", vmi.RunRerunOnFailure, vmi.PhaseSucceeded, "Evicted", true, false},
+		{"Always after a drain", vmi.RunAlways, vmi.PhaseSucceeded, "Evicted", false, true},
+		{"Manual after a drain", vmi.RunManual, vmi.PhaseSucceeded, "Evicted", false, false},
+		{"Once after a drain", vmi.RunOnce, vmi.PhaseSucceeded, "Evicted", false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t, c.strategy)
@@ -98,9 +98,9 @@ func TestAVMInCrashLoopBackOffSaysWhy(t *testing.T) {
 	w := newWorld(t, vmi.RunAlways)
 	w.settle()
 	fails := func(reason, message string) {
-		w.phase(vmi.Scheduled)
+		w.phase(vmi.PhaseScheduled)
 		w.settle()
-		w.ends(vmi.Failed, reason, message)
+		w.ends(vmi.PhaseFailed, reason, message)
 		w.settle()
 		w.gone()
 		require.Equal(t, vmi.StatusCrashLoopBackOff, w.vm.Status.PrintableStatus)
@@ -120,7 +120,7 @@ func TestAVMInCrashLoopBackOffSaysWhy(t *testing.T) {
 	// A VMI that waits says itself why.
 	w.now = w.now.Add(time.Hour)
 	w.settle()
-	w.vmi.Status.SetPhase(vmi.Scheduling, metav1.NewTime(w.now))
+	w.vmi.Status.SetPhase(vmi.PhaseScheduling, metav1.NewTime(w.now))
 	w.vmi.Status.Reason = "FailedMount"
 	w.vmi.Status.SetCondition(vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionFalse, Reason: vmi.ReasonGuestNotRunning, Message: "FailedMount: no secret"}, metav1.NewTime(w.now))
 	w.settle()
@@ -136,7 +136,7 @@ func TestAVMInCrashLoopBackOffSaysWhy(t *testing.T) {
 func TestAVMThatIsNotToRunAnyMoreHasNoCause(t *testing.T) {
 	w := newWorld(t, vmi.RunAlways)
 	w.settle()
-	w.ends(vmi.Failed, "CannotStart", "no disk")
+	w.ends(vmi.PhaseFailed, "CannotStart", "no disk")
 	w.settle()
 	w.gone()
 	w.edit(func(s *vmi.VirtualMachineSpec) { s.RunStrategy = new(vmi.RunHalted) })

@@ -38,14 +38,14 @@ func TestEachRunStrategyActsOnTheEndOfItsVMI(t *testing.T) {
 		deleted  bool // the VMI
 		again    bool // it runs
 	}{
-		{vmi.RunAlways, false, vmi.Succeeded, true, true},
-		{vmi.RunAlways, false, vmi.Failed, true, true},
-		{vmi.RunRerunOnFailure, false, vmi.Succeeded, true, false},
-		{vmi.RunRerunOnFailure, false, vmi.Failed, true, true},
-		{vmi.RunManual, true, vmi.Succeeded, false, false},
-		{vmi.RunManual, true, vmi.Failed, false, false},
-		{vmi.RunOnce, false, vmi.Succeeded, false, false},
-		{vmi.RunOnce, false, vmi.Failed, false, false},
+		{vmi.RunAlways, false, vmi.PhaseSucceeded, true, true},
+		{vmi.RunAlways, false, vmi.PhaseFailed, true, true},
+		{vmi.RunRerunOnFailure, false, vmi.PhaseSucceeded, true, false},
+		{vmi.RunRerunOnFailure, false, vmi.PhaseFailed, true, true},
+		{vmi.RunManual, true, vmi.PhaseSucceeded, false, false},
+		{vmi.RunManual, true, vmi.PhaseFailed, false, false},
+		{vmi.RunOnce, false, vmi.PhaseSucceeded, false, false},
+		{vmi.RunOnce, false, vmi.PhaseFailed, false, false},
 	} {
 		t.Run(string(c.strategy)+" after "+string(c.end), func(t *testing.T) {
 			w := newWorld(t, c.strategy)
@@ -80,7 +80,7 @@ func TestAStartThatFailsIsTriedLaterAndLater(t *testing.T) {
 	for range 7 {
 		w.settle()
 		require.NotNil(t, w.vmi)
-		w.phase(vmi.Failed)
+		w.phase(vmi.PhaseFailed)
 		w.settle()
 		w.gone()
 		require.Equal(t, vmi.StatusCrashLoopBackOff, w.vm.Status.PrintableStatus)
@@ -117,7 +117,7 @@ func TestStopAndStartRequests(t *testing.T) {
 			}
 			w.request(vmi.StopRequest, nil)
 			w.settle()
-			w.phase(vmi.Failed) // its guest did not power off in time
+			w.phase(vmi.PhaseFailed) // its guest did not power off in time
 			w.settle()
 			w.gone()
 			require.Nil(t, w.vmi)
@@ -142,7 +142,7 @@ func TestAGuestKeepsItsIdentity(t *testing.T) {
 	w.settle()
 	w.run()
 	first := w.vmi.DeepCopy()
-	w.phase(vmi.Succeeded)
+	w.phase(vmi.PhaseSucceeded)
 	w.settle()
 	w.gone()
 	require.NotEqual(t, first.UID, w.vmi.UID)
@@ -171,7 +171,7 @@ func TestARestartIsRequiredForWhatARunningGuestDoesNotTake(t *testing.T) {
 	require.Equal(t, "3", w.vmi.Annotations[vmi.VMGenerationAnnotation])
 	w.edit(func(s *vmi.VirtualMachineSpec) { s.Template.Spec.Hostname = "other" })
 	w.settle()
-	w.phase(vmi.Succeeded)
+	w.phase(vmi.PhaseSucceeded)
 	w.settle()
 	w.gone()
 	require.Equal(t, "other", w.vmi.Spec.Hostname)
@@ -303,7 +303,7 @@ func (w *world) disturb(r *rand.Rand, strategies []vmi.RunStrategy) {
 		if w.vmi == nil || w.vmi.Status.Phase.Final() {
 			return
 		}
-		w.phase([]vmi.Phase{vmi.Scheduling, vmi.Scheduled, vmi.Running, vmi.Failed, vmi.Succeeded}[r.IntN(5)])
+		w.phase([]vmi.Phase{vmi.PhaseScheduling, vmi.PhaseScheduled, vmi.PhaseRunning, vmi.PhaseFailed, vmi.PhaseSucceeded}[r.IntN(5)])
 	}
 }
 
@@ -317,10 +317,10 @@ func (w *world) calm() {
 		case v == nil:
 		case v.DeletionTimestamp != nil:
 			w.vmi = nil
-		case !v.Status.Phase.Final() && v.Status.Phase != vmi.Running:
-			w.phase(vmi.Running)
+		case !v.Status.Phase.Final() && v.Status.Phase != vmi.PhaseRunning:
+			w.phase(vmi.PhaseRunning)
 		}
-		if w.step(100) == 0 && (w.vmi == nil || w.vmi.Status.Phase == vmi.Running && w.vmi.DeletionTimestamp == nil || w.vmi.Status.Phase.Final() && w.vmi.DeletionTimestamp == nil) {
+		if w.step(100) == 0 && (w.vmi == nil || w.vmi.Status.Phase == vmi.PhaseRunning && w.vmi.DeletionTimestamp == nil || w.vmi.Status.Phase.Final() && w.vmi.DeletionTimestamp == nil) {
 			return
 		}
 	}

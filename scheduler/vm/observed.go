@@ -69,7 +69,7 @@ func (o Observed) state() state {
 	switch v := o.own(); {
 	case v == nil:
 		return absent
-	case v.Status.Phase == vmi.Succeeded && !v.Status.Disrupted():
+	case v.Status.Phase == vmi.PhaseSucceeded && !v.Status.Disrupted():
 		return succeeded
 	case v.Status.Phase.Final():
 		return failed
@@ -80,11 +80,11 @@ func (o Observed) state() state {
 // hasRun says that the guest of the VMI ran at some time.
 func hasRun(v *vmi.VirtualMachineInstance) bool {
 	for _, t := range v.Status.PhaseTransitionTimestamps {
-		if t.Phase == vmi.Running {
+		if t.Phase == vmi.PhaseRunning {
 			return true
 		}
 	}
-	return v.Status.Phase == vmi.Running
+	return v.Status.Phase == vmi.PhaseRunning
 }
 
 // RevisionApp is the AppLabel of every start revision.

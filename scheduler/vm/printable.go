@@ -26,7 +26,7 @@ var printables = []struct {
 	{vmi.StatusPaused, func(o Observed, _ next) bool {
 		return o.state() == alive && isTrue(o.own().Status.Condition(vmi.ConditionPaused))
 	}},
-	{vmi.StatusRunning, func(o Observed, _ next) bool { return o.state() == alive && o.own().Status.Phase == vmi.Running }},
+	{vmi.StatusRunning, func(o Observed, _ next) bool { return o.state() == alive && o.own().Status.Phase == vmi.PhaseRunning }},
 	{vmi.StatusPVCNotFound, missingClaim},
 	{vmi.StatusDataVolumeError, dataVolumeFailed},
 	{vmi.StatusUnschedulable, because(vmi.ConditionPodScheduled, corev1.PodReasonUnschedulable)},
@@ -53,7 +53,7 @@ func startingUp(o Observed) bool {
 		return false
 	}
 	switch o.own().Status.Phase {
-	case vmi.PhaseUnset, vmi.Pending, vmi.Scheduling, vmi.Scheduled:
+	case vmi.PhaseUnset, vmi.PhasePending, vmi.PhaseScheduling, vmi.PhaseScheduled:
 		return true
 	}
 	return false

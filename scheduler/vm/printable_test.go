@@ -24,7 +24,7 @@ func TestTheStateOfAVMInOneWord(t *testing.T) {
 	claim := func(p corev1.PersistentVolumeClaimPhase) *corev1.PersistentVolumeClaim {
 		return &corev1.PersistentVolumeClaim{Status: corev1.PersistentVolumeClaimStatus{Phase: p}}
 	}
-	scheduling := func(w *world) { w.phase(vmi.Scheduling) }
+	scheduling := func(w *world) { w.phase(vmi.PhaseScheduling) }
 	for name, c := range map[string]struct {
 		strategy vmi.RunStrategy
 		change   []func(*world)
@@ -34,8 +34,8 @@ func TestTheStateOfAVMInOneWord(t *testing.T) {
 		"it is off":             {strategy: vmi.RunHalted, want: vmi.StatusStopped},
 		"its VMI is new":        {want: vmi.StatusStarting},
 		"its VMI has a pod":     {change: []func(*world){scheduling}, want: vmi.StatusStarting},
-		"its guest runs":        {change: []func(*world){func(w *world) { w.phase(vmi.Running) }}, want: vmi.StatusRunning},
-		"its guest is paused":   {change: []func(*world){func(w *world) { w.phase(vmi.Running) }, condition(vmi.ConditionPaused, corev1.ConditionTrue, "PausedByUser")}, want: vmi.StatusPaused},
+		"its guest runs":        {change: []func(*world){func(w *world) { w.phase(vmi.PhaseRunning) }}, want: vmi.StatusRunning},
+		"its guest is paused":   {change: []func(*world){func(w *world) { w.phase(vmi.PhaseRunning) }, condition(vmi.ConditionPaused, corev1.ConditionTrue, "PausedByUser")}, want: vmi.StatusPaused},
 		"no node takes its pod": {change: []func(*world){scheduling, condition(vmi.ConditionPodScheduled, corev1.ConditionFalse, corev1.PodReasonUnschedulable)}, want: vmi.StatusUnschedulable},
 		"its image does not exist": {
 			change: []func(*world){scheduling, condition(vmi.ConditionSynchronized, corev1.ConditionFalse, "ErrImagePull")}, want: vmi.StatusErrImagePull,
@@ -51,9 +51,9 @@ func TestTheStateOfAVMInOneWord(t *testing.T) {
 		"its VMI is being deleted":   {change: []func(*world){func(w *world) { w.vmi.DeletionTimestamp = &metav1.Time{Time: w.now} }}, want: vmi.StatusStopping},
 		"it is being deleted itself": {change: []func(*world){func(w *world) { w.vm.DeletionTimestamp = &metav1.Time{Time: w.now} }}, want: vmi.StatusTerminating},
 		"it waits for its next start": {
-			change: []func(*world){func(w *world) { w.phase(vmi.Failed); w.settle(); w.gone() }}, want: vmi.StatusCrashLoopBackOff,
+			change: []func(*world){func(w *world) { w.phase(vmi.PhaseFailed); w.settle(); w.gone() }}, want: vmi.StatusCrashLoopBackOff,
 		},
-		"nothing is known of its VMI": {change: []func(*world){func(w *world) { w.phase(vmi.Unknown) }}, want: vmi.StatusUnknown},
+		"nothing is known of its VMI": {change: []func(*world){func(w *world) { w.phase(vmi.PhaseUnknown) }}, want: vmi.StatusUnknown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if c.strategy == "" {
@@ -138,7 +138,7 @@ func TestAChangeThatAVMITakesWhileItRunsNeedsNoRestart(t *testing.T) {
 func TestAFailedStartIsCountedOnceAndForgottenWithItsStrategy(t *testing.T) {
 	w := newWorld(t, vmi.RunAlways)
 	w.settle()
-	w.phase(vmi.Failed)
+	w.phase(vmi.PhaseFailed)
 	w.step(1) // the status; then the process is killed
 	first := w.vm.Status.StartFailure.DeepCopy()
 	require.Equal(t, 1, first.ConsecutiveFailCount)

@@ -163,7 +163,7 @@ func (w *world) phase(p vmi.Phase) {
 	s.SetPhase(p, metav1.NewTime(w.now))
 	s.VirtualMachineRevisionName = "revision-start-vm-vm-uid-" + w.vmi.Annotations[vmi.VMGenerationAnnotation]
 	c := vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionFalse, Reason: vmi.ReasonGuestNotRunning, Message: string(p)}
-	if p == vmi.Running {
+	if p == vmi.PhaseRunning {
 		c.Status, c.Reason, c.Message = corev1.ConditionTrue, "", ""
 	}
 	s.SetCondition(c, metav1.NewTime(w.now))
@@ -171,7 +171,7 @@ func (w *world) phase(p vmi.Phase) {
 
 // run is the whole way of a VMI to Running.
 func (w *world) run() {
-	for _, p := range []vmi.Phase{vmi.Scheduling, vmi.Scheduled, vmi.Running} {
+	for _, p := range []vmi.Phase{vmi.PhaseScheduling, vmi.PhaseScheduled, vmi.PhaseRunning} {
 		w.phase(p)
 		w.settle()
 	}
@@ -183,7 +183,7 @@ func (w *world) gone() {
 	require.NotNil(w.t, w.vmi)
 	require.NotNil(w.t, w.vmi.DeletionTimestamp, "the VMI is deleted")
 	if !w.vmi.Status.Phase.Final() {
-		w.phase(vmi.Succeeded)
+		w.phase(vmi.PhaseSucceeded)
 		w.settle()
 	}
 	w.vmi = nil

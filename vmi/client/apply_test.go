@@ -25,7 +25,7 @@ func TestOnlyWhatIsSetIsApplied(t *testing.T) {
 		"what only the API server and Podvisor write is left out": {func(v *vmi.VirtualMachineInstance) {
 			v.CreationTimestamp, v.Generation = metav1.Now(), 3
 			v.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "a"}}
-			v.Status.Phase = vmi.Running
+			v.Status.Phase = vmi.PhaseRunning
 		}, `{}`},
 		"labels and the version that must not have changed": {func(v *vmi.VirtualMachineInstance) {
 			v.Labels, v.Annotations, v.ResourceVersion = map[string]string{"a": ""}, map[string]string{}, "7"

@@ -42,10 +42,10 @@ func TestAStatusIsWrittenAsItsDifference(t *testing.T) {
 	})
 	old := vmitest.New()
 	old.ResourceVersion = "7"
-	old.Status.Phase = vmi.Scheduled
+	old.Status.Phase = vmi.PhaseScheduled
 	old.Status.NodeName = "n1"
 	changed := old.DeepCopy()
-	changed.Status.Phase = vmi.Running
+	changed.Status.Phase = vmi.PhaseRunning
 	changed.Status.SetCondition(vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionTrue}, metav1.Time{})
 
 	_, err := client.WriteStatus(t.Context(), c.VirtualMachineInstances("default"), old, changed)

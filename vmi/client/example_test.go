@@ -149,11 +149,11 @@ func Example_scale() {
 }
 
 func ExampleWaitForPhase() {
-	vmis := connect(vmitest.New(vmitest.WithPhase(vmi.Running))).VirtualMachineInstances("default")
+	vmis := connect(vmitest.New(vmitest.WithPhase(vmi.PhaseRunning))).VirtualMachineInstances("default")
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 
-	v, err := client.WaitForPhase(ctx, vmis, "testvmi", vmi.Running)
+	v, err := client.WaitForPhase(ctx, vmis, "testvmi", vmi.PhaseRunning)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -163,13 +163,13 @@ func ExampleWaitForPhase() {
 }
 
 func ExampleWaitFor() {
-	vmis := connect(vmitest.New(vmitest.WithPhase(vmi.Running))).VirtualMachineInstances("default")
+	vmis := connect(vmitest.New(vmitest.WithPhase(vmi.PhaseRunning))).VirtualMachineInstances("default")
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 
 	// The function is not asked while there is no VMI of this name.
 	v, err := client.WaitFor(ctx, vmis, "testvmi", func(v *vmi.VirtualMachineInstance) (bool, error) {
-		return v.Status.Phase == vmi.Running, nil
+		return v.Status.Phase == vmi.PhaseRunning, nil
 	})
 	if err != nil {
 		fmt.Println(err)
@@ -235,7 +235,7 @@ func Example_start() {
 
 // The guest of the fake sends back what it gets.
 func Example_console() {
-	vmis := connect(vmitest.New(vmitest.WithName("web"), vmitest.WithPhase(vmi.Running))).VirtualMachineInstances("default")
+	vmis := connect(vmitest.New(vmitest.WithName("web"), vmitest.WithPhase(vmi.PhaseRunning))).VirtualMachineInstances("default")
 
 	console, err := vmis.Console(context.Background(), "web")
 	if err != nil {

@@ -139,7 +139,7 @@ func TestAWaitForAnObjectThatCannotBeDecodedEnds(t *testing.T) {
 	s, c := play(t)
 	store(t, s, "testvmi", negative)
 	i := c.VirtualMachineInstances("default")
-	v, err := client.WaitForPhase(t.Context(), i, "testvmi", vmi.Running)
+	v, err := client.WaitForPhase(t.Context(), i, "testvmi", vmi.PhaseRunning)
 	require.EqualError(t, err, "wait for VMI testvmi to be Running: decode VirtualMachineInstance default/testvmi: the stored object cannot be decoded: "+
 		"spec.domain.cpu.cores: -1: must be a whole number from 0 to 4294967295: it was last in no phase yet")
 	require.NotNil(t, v)

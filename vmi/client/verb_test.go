@@ -30,7 +30,7 @@ import (
 
 // guest is a VMI that runs, with an agent and an interface.
 func guest() *vmi.VirtualMachineInstance {
-	v := vmitest.New(vmitest.WithName("web"), vmitest.WithPhase(vmi.Running))
+	v := vmitest.New(vmitest.WithName("web"), vmitest.WithPhase(vmi.PhaseRunning))
 	v.Status.SetCondition(vmi.Condition{Type: vmi.ConditionAgentConnected, Status: corev1.ConditionTrue}, metav1.Now())
 	v.Status.Interfaces = []vmi.InterfaceStatus{{Name: "default"}}
 	v.Status.GuestOSInfo.Name = "Debian"

@@ -85,41 +85,41 @@ func TestAPhaseIsWaitedFor(t *testing.T) {
 				s, c := play(t, vmitest.New())
 				i := c.VirtualMachineInstances("default")
 				tt.before(t, s, i)
-				end := waiting(t, t.Context(), i, vmi.Running)
+				end := waiting(t, t.Context(), i, vmi.PhaseRunning)
 				tt.during(t, s, i)
-				setPhase(t, i, "testvmi", vmi.Scheduling)
+				setPhase(t, i, "testvmi", vmi.PhaseScheduling)
 				synctest.Wait()
-				setPhase(t, i, "testvmi", vmi.Running)
+				setPhase(t, i, "testvmi", vmi.PhaseRunning)
 				v, err := end()
 				require.NoError(t, err)
-				require.Equal(t, vmi.Running, v.Status.Phase)
+				require.Equal(t, vmi.PhaseRunning, v.Status.Phase)
 			})
 		})
 	}
 }
 
 func TestAPhaseThatIsThereIsNotWaitedFor(t *testing.T) {
-	_, c := play(t, vmitest.New(vmitest.WithPhase(vmi.Succeeded)))
-	v, err := client.WaitForPhase(t.Context(), c.VirtualMachineInstances("default"), "testvmi", vmi.Running, vmi.Succeeded)
+	_, c := play(t, vmitest.New(vmitest.WithPhase(vmi.PhaseSucceeded)))
+	v, err := client.WaitForPhase(t.Context(), c.VirtualMachineInstances("default"), "testvmi", vmi.PhaseRunning, vmi.PhaseSucceeded)
 	require.NoError(t, err)
-	require.Equal(t, vmi.Succeeded, v.Status.Phase)
+	require.Equal(t, vmi.PhaseSucceeded, v.Status.Phase)
 }
 
 func TestAWaitThatCannotEndWellEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, c := play(t, vmitest.New(vmitest.WithPhase(vmi.Scheduling)))
+		_, c := play(t, vmitest.New(vmitest.WithPhase(vmi.PhaseScheduling)))
 		i := c.VirtualMachineInstances("default")
-		end := waiting(t, t.Context(), i, vmi.Running)
-		setPhase(t, i, "testvmi", vmi.Failed)
+		end := waiting(t, t.Context(), i, vmi.PhaseRunning)
+		setPhase(t, i, "testvmi", vmi.PhaseFailed)
 		v, err := end()
 		require.ErrorIs(t, err, client.ErrEnded)
 		require.EqualError(t, err, "wait for VMI testvmi to be Running: the VMI has ended: it was last Failed")
-		require.Equal(t, vmi.Failed, v.Status.Phase)
+		require.Equal(t, vmi.PhaseFailed, v.Status.Phase)
 	})
 	synctest.Test(t, func(t *testing.T) {
-		_, c := play(t, vmitest.New(vmitest.WithPhase(vmi.Scheduling)))
+		_, c := play(t, vmitest.New(vmitest.WithPhase(vmi.PhaseScheduling)))
 		i := c.VirtualMachineInstances("default")
-		end := waiting(t, t.Context(), i, vmi.Scheduled, vmi.Running)
+		end := waiting(t, t.Context(), i, vmi.PhaseScheduled, vmi.PhaseRunning)
 		require.NoError(t, i.Delete(t.Context(), "testvmi", metav1.DeleteOptions{}))
 		v, err := end()
 		require.ErrorIs(t, err, client.ErrEnded)
@@ -129,7 +129,7 @@ func TestAWaitThatCannotEndWellEnds(t *testing.T) {
 }
 
 func TestAWaitThatTakesTooLongSaysWhatItWaitedFor(t *testing.T) {
-	stuck := vmitest.New(vmitest.WithPhase(vmi.Scheduling))
+	stuck := vmitest.New(vmitest.WithPhase(vmi.PhaseScheduling))
 	stuck.Status.SetCondition(vmi.Condition{Type: vmi.ConditionPodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/3 nodes are available"}, metav1.Now())
 	for name, tt := range map[string]struct {
 		objects []fake.Object
@@ -146,7 +146,7 @@ func TestAWaitThatTakesTooLongSaysWhatItWaitedFor(t *testing.T) {
 				_, c := play(t, tt.objects...)
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
-				v, err := client.WaitForPhase(ctx, c.VirtualMachineInstances("default"), "testvmi", vmi.Running)
+				v, err := client.WaitForPhase(ctx, c.VirtualMachineInstances("default"), "testvmi", vmi.PhaseRunning)
 				require.ErrorIs(t, err, context.DeadlineExceeded)
 				require.EqualError(t, err, tt.want)
 				require.Equal(t, len(tt.objects) == 0, v == nil)
@@ -197,7 +197,7 @@ func TestAWaitForAMissingObjectAsksNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, c := play(t)
 		i := c.VirtualMachineInstances("default")
-		ready := func(v *vmi.VirtualMachineInstance) (bool, error) { return v.Status.Phase == vmi.Running, nil }
+		ready := func(v *vmi.VirtualMachineInstance) (bool, error) { return v.Status.Phase == vmi.PhaseRunning, nil }
 		short, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		v, err := client.WaitFor(short, i, "testvmi", ready)
@@ -213,11 +213,11 @@ func TestAWaitForAMissingObjectAsksNothing(t *testing.T) {
 			_ = i.Delete(t.Context(), "testvmi", metav1.DeleteOptions{})
 			time.Sleep(time.Minute)
 			_, _ = i.Create(t.Context(), vmitest.New(), metav1.CreateOptions{})
-			setPhase(t, i, "testvmi", vmi.Running)
+			setPhase(t, i, "testvmi", vmi.PhaseRunning)
 		})
 		v, err = client.WaitFor(t.Context(), i, "testvmi", ready)
 		require.NoError(t, err)
-		require.Equal(t, vmi.Running, v.Status.Phase)
+		require.Equal(t, vmi.PhaseRunning, v.Status.Phase)
 	})
 }
 
@@ -244,7 +244,7 @@ func (f faulty) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func TestAWaitOutlivesAnAPIServerThatIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cfg := fake.New(vmitest.New(vmitest.WithPhase(vmi.Running))).Config()
+		cfg := fake.New(vmitest.New(vmitest.WithPhase(vmi.PhaseRunning))).Config()
 		var asked atomic.Int32
 		away := errors.New("connection refused")
 		begun := time.Now()
@@ -261,11 +261,11 @@ func TestAWaitOutlivesAnAPIServerThatIsAway(t *testing.T) {
 		require.NoError(t, err)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		_, err = client.WaitForPhase(ctx, c.VirtualMachineInstances("default"), "testvmi", vmi.Running)
+		_, err = client.WaitForPhase(ctx, c.VirtualMachineInstances("default"), "testvmi", vmi.PhaseRunning)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorIs(t, err, away)
 
-		v, err := client.WaitForPhase(t.Context(), c.VirtualMachineInstances("default"), "testvmi", vmi.Running)
+		v, err := client.WaitForPhase(t.Context(), c.VirtualMachineInstances("default"), "testvmi", vmi.PhaseRunning)
 		require.NoError(t, err)
 		require.NotNil(t, v)
 		require.Less(t, asked.Load(), int32(200), "it asks no more often than it has to")
@@ -276,7 +276,7 @@ func TestAWaitOutlivesAnAPIServerThatIsAway(t *testing.T) {
 // name: it is not the one that was waited for.
 func TestAWaitIsForOneVMI(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := fake.New(vmitest.New(vmitest.WithPhase(vmi.Scheduling)))
+		s := fake.New(vmitest.New(vmitest.WithPhase(vmi.PhaseScheduling)))
 		cfg := s.Config()
 		var away atomic.Bool
 		cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
@@ -292,25 +292,25 @@ func TestAWaitIsForOneVMI(t *testing.T) {
 		other, err := client.New(s.Config())
 		require.NoError(t, err)
 		i := other.VirtualMachineInstances("default")
-		end := waiting(t, t.Context(), c.VirtualMachineInstances("default"), vmi.Running)
+		end := waiting(t, t.Context(), c.VirtualMachineInstances("default"), vmi.PhaseRunning)
 		away.Store(true)
 		s.Disconnect()
 		require.NoError(t, i.Delete(t.Context(), "testvmi", metav1.DeleteOptions{}))
 		_, err = i.Create(t.Context(), vmitest.New(), metav1.CreateOptions{})
 		require.NoError(t, err)
-		setPhase(t, i, "testvmi", vmi.Running)
+		setPhase(t, i, "testvmi", vmi.PhaseRunning)
 		time.Sleep(time.Minute)
 		away.Store(false)
 		v, err := end()
 		require.ErrorIs(t, err, client.ErrEnded)
 		require.EqualError(t, err, "wait for VMI testvmi to be Running: the VMI has ended: it was last Scheduling, and was deleted")
-		require.Equal(t, vmi.Scheduling, v.Status.Phase)
+		require.Equal(t, vmi.PhaseScheduling, v.Status.Phase)
 	})
 }
 
 func TestAWaitThatCannotWatchDoesNotListAllTheTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cfg := fake.New(vmitest.New(vmitest.WithPhase(vmi.Scheduling))).Config()
+		cfg := fake.New(vmitest.New(vmitest.WithPhase(vmi.PhaseScheduling))).Config()
 		var asked atomic.Int32
 		cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
 			return faulty{next, func(r *http.Request) error {
@@ -325,7 +325,7 @@ func TestAWaitThatCannotWatchDoesNotListAllTheTime(t *testing.T) {
 		require.NoError(t, err)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		_, err = client.WaitForPhase(ctx, c.VirtualMachineInstances("default"), "testvmi", vmi.Running)
+		_, err = client.WaitForPhase(ctx, c.VirtualMachineInstances("default"), "testvmi", vmi.PhaseRunning)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Less(t, asked.Load(), int32(100))
 	})
@@ -336,7 +336,7 @@ func TestAWaitEndsWhenItIsForbidden(t *testing.T) {
 		w.WriteHeader(http.StatusForbidden)
 		answer(w, apierrors.NewForbidden(vmi.Resource.GroupResource(), "", errors.New("no")).Status())
 	})
-	v, err := client.WaitForPhase(t.Context(), c.VirtualMachineInstances("default"), "testvmi", vmi.Running)
+	v, err := client.WaitForPhase(t.Context(), c.VirtualMachineInstances("default"), "testvmi", vmi.PhaseRunning)
 	require.True(t, apierrors.IsForbidden(err), "%v", err)
 	require.Nil(t, v)
 }

@@ -67,12 +67,12 @@ func Report(s State, k *vmi.KubeVirt, c Components, now metav1.Time) vmi.KubeVir
 	if c.Waiting == "" && c.Updating == "" {
 		out.ObservedKubeVirtVersion = c.Version
 	}
-	out.Phase = vmi.KubeVirtDeployed
+	out.Phase = vmi.KubeVirtPhaseDeployed
 	available := condition(vmi.ConditionAvailable, true, ReasonAllComponentsReady, "All components are ready.")
 	if c.Waiting != "" {
 		available = condition(vmi.ConditionAvailable, false, ReasonComponentsNotReady, c.Waiting)
-		if first := k.Status.Phase; first != vmi.KubeVirtDeployed {
-			out.Phase = vmi.KubeVirtDeploying
+		if first := k.Status.Phase; first != vmi.KubeVirtPhaseDeployed {
+			out.Phase = vmi.KubeVirtPhaseDeploying
 		}
 	}
 	progressing := condition(vmi.ConditionProgressing, false, ReasonAllComponentsReady, "All components are as they should be.")

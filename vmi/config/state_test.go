@@ -146,13 +146,13 @@ func TestReport(t *testing.T) {
 		phase      vmi.KubeVirtPhase
 		want       []string
 	}{
-		"all is well": {kubevirt: ratio(3, "2"), phase: vmi.KubeVirtDeployed, want: working},
+		"all is well": {kubevirt: ratio(3, "2"), phase: vmi.KubeVirtPhaseDeployed, want: working},
 		"not there yet": {
-			kubevirt: ratio(3, "2"), components: config.Components{Waiting: "wait", Updating: "update"}, phase: vmi.KubeVirtDeploying,
+			kubevirt: ratio(3, "2"), components: config.Components{Waiting: "wait", Updating: "update"}, phase: vmi.KubeVirtPhaseDeploying,
 			want: []string{"Available=False ComponentsNotReady", "Progressing=True UpdateInProgress", "Degraded=False AllComponentsReady", "Created=True AllResourcesCreated"},
 		},
 		"broken": {
-			kubevirt: ratio(3, "x"), phase: vmi.KubeVirtDeployed,
+			kubevirt: ratio(3, "x"), phase: vmi.KubeVirtPhaseDeployed,
 			want: []string{"Available=True AllComponentsReady", "Progressing=False AllComponentsReady", "Degraded=True InvalidConfiguration", "Created=True AllResourcesCreated"},
 		},
 	} {

@@ -40,7 +40,7 @@ func partly(s vmi.VirtualMachineInstanceStatus) *vmi.VirtualMachineInstance {
 func TestWhatCannotBeDecodedIsNamedAndTheRestIsThere(t *testing.T) {
 	t.Parallel()
 	good := vmi.VirtualMachineInstanceStatus{
-		Phase: vmi.Running, NodeName: "n1", ActivePods: map[types.UID]string{"p": "n1"},
+		Phase: vmi.PhaseRunning, NodeName: "n1", ActivePods: map[types.UID]string{"p": "n1"},
 		Conditions: []vmi.Condition{{Type: vmi.ConditionReady, Status: corev1.ConditionTrue}},
 	}
 	const goodStatus = `{"phase":"Running","nodeName":"n1","activePods":{"p":"n1"},"conditions":[{"type":"Ready","status":"True"}]}`

@@ -134,8 +134,8 @@ func TestANewVMIIsPending(t *testing.T) {
 	v := defaults.Apply(vmitest.New(), defaults.Profile{Now: now})
 	require.Equal(t, []string{vmi.Finalizer}, v.Finalizers)
 	require.Equal(t, map[string]string{vmi.PCITopologyAnnotation: "v3"}, v.Annotations)
-	require.Equal(t, vmi.Pending, v.Status.Phase)
-	require.Equal(t, []vmi.PhaseTransitionTimestamp{{Phase: vmi.Pending, PhaseTransitionTimestamp: now}}, v.Status.PhaseTransitionTimestamps)
+	require.Equal(t, vmi.PhasePending, v.Status.Phase)
+	require.Equal(t, []vmi.PhaseTransitionTimestamp{{Phase: vmi.PhasePending, PhaseTransitionTimestamp: now}}, v.Status.PhaseTransitionTimestamps)
 	require.Equal(t, defaults.UUID(v.UID), v.Spec.Domain.Firmware.UUID)
 	require.Equal(t, v, defaults.Apply(v, defaults.Profile{Now: metav1.Now()}))
 }
@@ -157,7 +157,7 @@ func TestOnlyMachineTypesWithPCIExpressHaveALayoutOfTheirBus(t *testing.T) {
 
 func TestTheStatusOfAVMIThatRunsStays(t *testing.T) {
 	v := vmitest.New()
-	v.Status = vmi.VirtualMachineInstanceStatus{Phase: vmi.Running}
+	v.Status = vmi.VirtualMachineInstanceStatus{Phase: vmi.PhaseRunning}
 	out := defaults.Apply(v, defaults.Profile{Now: metav1.Now()})
 	require.Equal(t, v.Status, out.Status)
 	require.Equal(t, v.ObjectMeta, out.ObjectMeta)

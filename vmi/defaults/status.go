@@ -34,9 +34,9 @@ func pciPorts(s *vmi.VirtualMachineInstanceSpec) bool {
 func status(v *vmi.VirtualMachineInstance, p Profile) {
 	s := &v.Status
 	if p.Now.IsZero() {
-		s.Phase = vmi.Pending
+		s.Phase = vmi.PhasePending
 	} else {
-		s.SetPhase(vmi.Pending, p.Now)
+		s.SetPhase(vmi.PhasePending, p.Now)
 	}
 	s.RuntimeUser = vmi.User
 	if c := v.Spec.Domain.CPU; s.CurrentCPUTopology == nil {

@@ -26,7 +26,7 @@ func ExampleInstance() {
 // before it begins.
 func ExampleMigrationOf() {
 	running := vmitest.New()
-	running.Status.Phase = vmi.Running
+	running.Status.Phase = vmi.PhaseRunning
 	m := &vmi.VirtualMachineInstanceMigration{
 		ObjectMeta: metav1.ObjectMeta{Name: "away", Namespace: running.Namespace}, Spec: vmi.VirtualMachineInstanceMigrationSpec{VMIName: running.Name},
 	}

@@ -224,7 +224,7 @@ func TestMigrationOf(t *testing.T) {
 		return *o
 	}
 	instance := func(change vmitest.Option) *vmi.VirtualMachineInstance {
-		return vmitest.New(func(v *vmi.VirtualMachineInstance) { v.Status.Phase = vmi.Running }, change)
+		return vmitest.New(func(v *vmi.VirtualMachineInstance) { v.Status.Phase = vmi.PhaseRunning }, change)
 	}
 	same := func(*vmi.VirtualMachineInstance) {}
 	migratable := func(s corev1.ConditionStatus) vmitest.Option {
@@ -242,12 +242,12 @@ func TestMigrationOf(t *testing.T) {
 		{"a VMI that runs", instance(same), nil, nil},
 		{"a VMI that is known to be able to move", instance(migratable(corev1.ConditionTrue)), nil, nil},
 		{"no VMI", nil, nil, []string{fault}},
-		{"a VMI that has ended", instance(func(v *vmi.VirtualMachineInstance) { v.Status.Phase = vmi.Failed }), nil, []string{fault}},
+		{"a VMI that has ended", instance(func(v *vmi.VirtualMachineInstance) { v.Status.Phase = vmi.PhaseFailed }), nil, []string{fault}},
 		{"a VMI that is being deleted", instance(func(v *vmi.VirtualMachineInstance) { v.DeletionTimestamp = new(metav1.Now()) }), nil, []string{fault}},
 		{"a VMI that cannot move", instance(migratable(corev1.ConditionFalse)), nil, []string{fault}},
-		{"a VMI that moves already", instance(same), []vmi.VirtualMachineInstanceMigration{other("o", "a", vmi.MigrationPending)}, []string{fault}},
+		{"a VMI that moves already", instance(same), []vmi.VirtualMachineInstanceMigration{other("o", "a", vmi.MigrationPhasePending)}, []string{fault}},
 		{"a VMI that has moved, and others that move", instance(same), []vmi.VirtualMachineInstanceMigration{
-			other("o", "a", vmi.MigrationSucceeded), other("p", "b", vmi.MigrationRunning), other("m", "a", vmi.MigrationPending)}, nil},
+			other("o", "a", vmi.MigrationPhaseSucceeded), other("p", "b", vmi.MigrationPhaseRunning), other("m", "a", vmi.MigrationPhasePending)}, nil},
 		{"a VMI that cannot move and moves already", instance(migratable(corev1.ConditionFalse)), []vmi.VirtualMachineInstanceMigration{other("o", "a", vmi.MigrationPhaseUnset)}, []string{fault, fault}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

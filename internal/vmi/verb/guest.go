@@ -41,7 +41,7 @@ func running(o Observed, what string) error {
 	switch {
 	case o.VMI == nil:
 		return noVMI(o)
-	case o.VMI.Status.Phase != vmi.Running:
+	case o.VMI.Status.Phase != vmi.PhaseRunning:
 		return conflict(OfVMI, o.Name, "%s is not running", what)
 	}
 	return nil
@@ -124,7 +124,7 @@ func reset(o Observed) (Plan, error) {
 	if o.VMI == nil {
 		return Plan{}, noVMI(o)
 	}
-	if p := o.VMI.Status.Phase; p != vmi.Running && p != vmi.Scheduled {
+	if p := o.VMI.Status.Phase; p != vmi.PhaseRunning && p != vmi.PhaseScheduled {
 		return Plan{}, bad("Failed to reset non-running VMI with phase %s: Unable to connect to VirtualMachineInstance because phase is %s instead of Running or Scheduled", p, p)
 	}
 	return call(nil)

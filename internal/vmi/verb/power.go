@@ -68,7 +68,7 @@ func start(o Observed) (Plan, error) {
 	switch {
 	case v == nil:
 		return Plan{}, noVM(o)
-	case i != nil && !i.Status.Phase.Final() && i.Status.Phase != vmi.Unknown && i.Status.Phase != vmi.PhaseUnset:
+	case i != nil && !i.Status.Phase.Final() && i.Status.Phase != vmi.PhaseUnknown && i.Status.Phase != vmi.PhaseUnset:
 		return Plan{}, conflict(OfVM, v.Name, "VM is already running")
 	case is(condition(v, vmi.ConditionManualRecoveryRequired)):
 		return Plan{}, conflict(OfVM, v.Name, "VM recovery required: Volume migration failed; restore its volumes")
@@ -92,7 +92,7 @@ func start(o Observed) (Plan, error) {
 			return Plan{Patches: []Patch{patchVM(v, opts.DryRun, setStrategy(v, vmi.RunAlways), "")}}, nil
 		}
 	case vmi.RunRerunOnFailure, vmi.RunManual:
-		if run == vmi.RunRerunOnFailure && i != nil && i.Status.Phase == vmi.Failed {
+		if run == vmi.RunRerunOnFailure && i != nil && i.Status.Phase == vmi.PhaseFailed {
 			return Plan{}, conflict(OfVM, v.Name, "%s does not support starting VM from failed state; it starts again on its own", run)
 		}
 		if i != nil && i.Status.Phase.Final() {
@@ -191,7 +191,7 @@ func migrate(o Observed) (Plan, error) {
 		return Plan{}, noVM(o)
 	case o.VMI == nil:
 		return Plan{}, noVMI(o)
-	case o.VMI.Status.Phase != vmi.Running:
+	case o.VMI.Status.Phase != vmi.PhaseRunning:
 		return Plan{}, conflict(OfVM, o.Name, "VM is not running")
 	}
 	return Plan{}, conflict(OfVM, o.Name, "live migration is not supported by this version: stop the VM, and start it on another node")

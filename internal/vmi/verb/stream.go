@@ -49,9 +49,9 @@ func console(o Observed) (Plan, error) {
 	case off(o.VMI.Spec.Domain.Devices.AutoattachSerialConsole):
 		// Clients expect just these words. They ask again for minutes after a 400.
 		return Plan{}, status(forbidden, metav1.StatusReasonConflict, "No serial consoles are present.")
-	case o.VMI.Status.Phase == vmi.Failed:
+	case o.VMI.Status.Phase == vmi.PhaseFailed:
 		return Plan{}, conflict(OfVMI, o.Name, "VMI is in failed status")
-	case o.VMI.Status.Phase != vmi.Running:
+	case o.VMI.Status.Phase != vmi.PhaseRunning:
 		return Plan{}, bad("VMI is not running")
 	}
 	return Plan{Stream: &Stream{Name: Console}}, nil
@@ -66,7 +66,7 @@ func withScreen(o Observed) error {
 		return noVMI(o)
 	case off(o.VMI.Spec.Domain.Devices.AutoattachGraphicsDevice):
 		return bad("No graphics devices are present.")
-	case o.VMI.Status.Phase != vmi.Running:
+	case o.VMI.Status.Phase != vmi.PhaseRunning:
 		return bad("VMI is not running")
 	}
 	return nil

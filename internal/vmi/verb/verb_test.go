@@ -85,7 +85,7 @@ func TestEveryVerbIsThereOnceAndWhole(t *testing.T) {
 }
 
 func runs() *vmi.VirtualMachineInstance {
-	return vmitest.New(vmitest.WithName("a"), vmitest.WithPhase(vmi.Running))
+	return vmitest.New(vmitest.WithName("a"), vmitest.WithPhase(vmi.PhaseRunning))
 }
 
 // The refusals that no client of package vmi/client can cause; package contract has the others.

@@ -26,7 +26,7 @@ func Example() {
 		return
 	}
 	running := old.DeepCopy()
-	running.Status.SetPhase(vmi.Running, metav1.Now())
+	running.Status.SetPhase(vmi.PhaseRunning, metav1.Now())
 	v, err := client.WriteStatus(context.Background(), vmis, old, running)
 	fmt.Println(v.Status.Phase, err)
 	// Output: Running <nil>
