@@ -28,7 +28,7 @@ func Example() {
 	v.Namespace = "default"
 
 	// What virt-controller creates. No cluster is needed.
-	instance := defaults.Apply(&v, defaults.Profile{})
+	instance := defaults.Instance(&v, defaults.Profile{})
 	p, err := pod.Render(instance, pod.Config{Image: "example/virt-launcher:1"})
 	fmt.Println(p.Name, err)
 

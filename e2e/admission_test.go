@@ -67,7 +67,7 @@ func TestAVMIIsStoredWithAllThatWasLeftOut(t *testing.T) {
 	v := s.create(sparse)
 	require.Len(t, v.Spec.Domain.Devices.Disks, len(v.Spec.Volumes))
 	require.Len(t, v.Spec.Domain.Devices.Interfaces, 1)
-	require.Equal(t, defaults.Apply(v, defaults.Profile{}).Spec.Domain.Devices.Disks, v.Spec.Domain.Devices.Disks)
+	require.Equal(t, defaults.Instance(v, defaults.Profile{}).Spec.Domain.Devices.Disks, v.Spec.Domain.Devices.Disks)
 	s.awaitPhase("sparse", vmi.PhaseRunning)
 	s.awaitConsole(v, ready)
 }

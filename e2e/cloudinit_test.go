@@ -88,7 +88,7 @@ func TestAGuestReadsCloudInitsDataOfSecretsAndInBase64(t *testing.T) {
 		require.Contains(t, console, "eth0 has address 10.0.2.2/24 from network-config")
 		require.Contains(t, console, "ready, serving HTTP on port 80 as "+v.Name)
 	}
-	require.Contains(t, s.console(all[0]), fmt.Sprintf("cloud-init data of instance %q", defaults.Apply(all[0], defaults.Profile{}).Spec.Domain.Firmware.UUID))
+	require.Contains(t, s.console(all[0]), fmt.Sprintf("cloud-init data of instance %q", defaults.Instance(all[0], defaults.Profile{}).Spec.Domain.Firmware.UUID))
 	require.Regexp(t, `the tag system is at "address":"(0000:05:00\.0)", vda is \S*/0000:05:00\.0/virtio`, s.awaitConsole(s.get(tagged.Name), ", vda is "))
 	for _, v := range all {
 		s.delete(v.Name)

@@ -119,7 +119,7 @@ func (s space) withClaimInPod(name, script string) {
 			RestartPolicy:                 corev1.RestartPolicyNever,
 			TerminationGracePeriodSeconds: new(int64),
 			SecurityContext: &corev1.PodSecurityContext{
-				RunAsNonRoot: new(true), RunAsUser: new(int64(1000)), FSGroup: new(int64(vmi.User)),
+				RunAsNonRoot: new(true), RunAsUser: new(int64(1000)), FSGroup: new(int64(vmi.RuntimeUID)),
 				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 			},
 			Containers: []corev1.Container{{

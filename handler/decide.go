@@ -97,7 +97,7 @@ func await(o Observed) Plan {
 	case o.Instance.DeletionTimestamp != nil:
 		p.put(o, &protocol.Stop{})
 	case s.Network == nil:
-		p.Actions = append(p.Actions, BindNetwork{})
+		p.Actions = append(p.Actions, Bind{})
 	default:
 		p.put(o, nil)
 	}
@@ -130,7 +130,7 @@ func stopping(s *protocol.State, gracePeriodSeconds int64) string {
 func run(o Observed) Plan {
 	p := Plan{}
 	if o.Session.Network == nil {
-		p.Actions = append(p.Actions, BindNetwork{}) // what it makes is part of the Desired
+		p.Actions = append(p.Actions, Bind{}) // what it makes is part of the Desired
 	} else {
 		p.put(o, nil)
 	}

@@ -30,7 +30,7 @@ func ExampleDecide() {
 	fmt.Println(handler.Decide(o).Status.Phase)
 	// Output:
 	// handler.Connect
-	// handler.BindNetwork
+	// handler.Bind
 	// handler.Put 1
 	// Running
 }

@@ -34,8 +34,8 @@ type Connect struct{ PodUID types.UID }
 // Disconnect ends the session. The launcher is not affected.
 type Disconnect struct{}
 
-// BindNetwork binds the VMI's network in the pod.
-type BindNetwork struct{}
+// Bind binds the VMI's network in the pod.
+type Bind struct{}
 
 // Put puts the Desired to the launcher.
 type Put struct{ protocol.Desired }
@@ -44,11 +44,11 @@ type Put struct{ protocol.Desired }
 // It follows its action and is not reached if that fails.
 type Emit struct{ Event }
 
-func (Connect) action()     {}
-func (Disconnect) action()  {}
-func (BindNetwork) action() {}
-func (Put) action()         {}
-func (Emit) action()        {}
+func (Connect) action()    {}
+func (Disconnect) action() {}
+func (Bind) action()       {}
+func (Put) action()        {}
+func (Emit) action()       {}
 
 // Event is an event of a VMI.
 type Event struct {

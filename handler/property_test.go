@@ -71,7 +71,7 @@ func kinds(p Plan) (connects, disconnects, binds int, puts []protocol.Desired) {
 			connects++
 		case Disconnect:
 			disconnects++
-		case BindNetwork:
+		case Bind:
 			binds++
 		case Put:
 			puts = append(puts, a.Desired)
@@ -154,7 +154,7 @@ func done(o Observed, p Plan) Observed {
 			o.Session = &s
 		case Disconnect:
 			o.Session = nil
-		case BindNetwork:
+		case Bind:
 			s.Network = bound
 		case Put:
 			s.Put, s.Generation = &a.Desired, a.Generation

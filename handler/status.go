@@ -62,7 +62,7 @@ func (p *Plan) running(o Observed, s *vmi.VirtualMachineInstanceStatus, now meta
 	s.VolumeStatus = volumes(o.Instance, state.Disks)
 	s.Memory = memory(&o.Instance.Spec.Domain, s.Memory)
 	s.CurrentCPUTopology = topology(o.Instance.Spec.Domain.CPU)
-	s.RuntimeUser = vmi.User
+	s.RuntimeUser = vmi.RuntimeUID
 	if state.Machine != "" {
 		s.Machine = &vmi.Machine{Type: state.Machine}
 	}

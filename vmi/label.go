@@ -144,5 +144,5 @@ func UserLabels(labels map[string]string) map[string]string {
 	return out
 }
 
-// User is the user and group ID that every launcher runs as.
-const User = 107
+// RuntimeUID is the user and group ID that every launcher runs as.
+const RuntimeUID = 107

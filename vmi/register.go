@@ -13,13 +13,6 @@ const GroupName = "kubevirt.io"
 // GroupVersion is the served version of the group.
 var GroupVersion = schema.GroupVersion{Group: GroupName, Version: "v1"}
 
-// Kind is the kind of a VirtualMachineInstance, and Resource its resource. Those
-// of every kind are in its definition, as in [VirtualMachines].
-var (
-	Kind     = VirtualMachineInstances.GroupVersionKind
-	Resource = VirtualMachineInstances.Resource()
-)
-
 // Definitions are the definitions of all kinds of this package.
 func Definitions() []Definition { return slices.Clone(definitions) }
 

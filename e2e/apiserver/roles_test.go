@@ -41,7 +41,7 @@ func TestTheRolesOfUsersReachEveryKindThatRunsGuests(t *testing.T) {
 		require.Equal(t, role == "edit", r.Labels["rbac.authorization.k8s.io/aggregate-to-admin"] == "true", "admin has what edit has")
 	}
 	eventually(t, func() error {
-		if !s.may("edit", "create", vmi.Resource.Resource, "") || !s.may("view", "get", vmi.Resource.Resource, "") {
+		if !s.may("edit", "create", vmi.VirtualMachineInstances.Resource().Resource, "") || !s.may("view", "get", vmi.VirtualMachineInstances.Resource().Resource, "") {
 			return fmt.Errorf("the bindings are not in force yet")
 		}
 		return nil

@@ -107,7 +107,7 @@ func (i image) layer(w io.Writer) (blob, error) {
 		{Typeflag: tar.TypeDir, Name: "disk/", Mode: folderMode},
 		{Typeflag: tar.TypeReg, Name: "disk/" + i.file, Mode: fileMode, Size: i.size},
 	} {
-		h.Uid, h.Gid = vmi.User, vmi.User
+		h.Uid, h.Gid = vmi.RuntimeUID, vmi.RuntimeUID
 		if err := t.WriteHeader(&h); err != nil {
 			return blob{}, err
 		}

@@ -13,13 +13,8 @@ import (
 	"github.com/podvisor/podvisor/internal/reconcile"
 	"github.com/podvisor/podvisor/launcher/control"
 	"github.com/podvisor/podvisor/launcher/protocol"
-	"github.com/podvisor/podvisor/network"
 	"github.com/podvisor/podvisor/vmi"
 )
-
-// Binder binds the network of a VMI in the pod that the launcher is in. Binding
-// again what is bound changes nothing.
-type Binder func(ctx context.Context, launcher *control.Client, v *vmi.VirtualMachineInstance) (network.Config, error)
 
 // actionTimeout is how long an action may take, and bindTimeout how long the binding of a
 // network may, which looks for a router of IPv6, and waits for the kernel's one lock of
@@ -74,7 +69,7 @@ func (c *Controller) doAll(ctx context.Context, key string, s *session, o handle
 // do does one action.
 func (c *Controller) do(ctx context.Context, key string, s *session, o handler.Observed, a handler.Action) error {
 	timeout := actionTimeout
-	if _, ok := a.(handler.BindNetwork); ok {
+	if _, ok := a.(handler.Bind); ok {
 		timeout = bindTimeout
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -85,7 +80,7 @@ func (c *Controller) do(ctx context.Context, key string, s *session, o handler.O
 	case handler.Disconnect:
 		c.disconnect(key, s)
 		c.log.Info("ended the session with the launcher", "vmi", key, "pod", s.podUID)
-	case handler.BindNetwork:
+	case handler.Bind:
 		return c.bind(ctx, s, o)
 	case handler.Put:
 		return c.put(ctx, s, a.Desired)

@@ -14,12 +14,12 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// BindNetwork returns the function that binds the interfaces of a VMI to the
+// bindNetwork returns the function that binds the interfaces of a VMI to the
 // networks of its pod by one of the bindings: it gets the pod's network namespace
 // from the launcher, plans and applies what is missing there. What is bound
 // already stays as it is. A namespace that was bound for one VMI is refused for every
 // other. Nil bindings: [network.Bindings].
-func BindNetwork(bindings []network.Binding) func(context.Context, *control.Client, *vmi.VirtualMachineInstance) (network.Config, error) {
+func bindNetwork(bindings []network.Binding) func(context.Context, *control.Client, *vmi.VirtualMachineInstance) (network.Config, error) {
 	known := &claims{}
 	return func(ctx context.Context, launcher *control.Client, v *vmi.VirtualMachineInstance) (n network.Config, err error) {
 		answer, cancel := context.WithTimeout(ctx, handler.AnswerTimeout)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/podvisor/podvisor/handler"
 	"github.com/podvisor/podvisor/internal/reconcile"
+	"github.com/podvisor/podvisor/launcher/control"
 	"github.com/podvisor/podvisor/network"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
@@ -41,8 +42,9 @@ type Config struct {
 	// Dial connects to the launcher of the pod with this UID. It must not follow
 	// a path that the pod can change; socket.Pods does not. Required.
 	Dial func(ctx context.Context, podUID string) (net.Conn, error)
-	// Bind binds the network of a VMI in its pod. Nil: [BindNetwork] with Bindings.
-	Bind Binder
+	// Bind binds the network of a VMI in the pod that the launcher is in. Binding again
+	// what is bound changes nothing. Nil: by Bindings, in the pod's network namespace.
+	Bind func(ctx context.Context, launcher *control.Client, v *vmi.VirtualMachineInstance) (network.Config, error)
 	// Bindings are how interfaces may be bound to the networks of their pod. Nil:
 	// [network.Bindings].
 	Bindings []network.Binding
@@ -86,7 +88,7 @@ func New(c Config) (*Controller, error) {
 		return nil, errors.New("the handler's controller needs Node, Client, Events and Dial")
 	}
 	if c.Bind == nil {
-		c.Bind = BindNetwork(c.Bindings)
+		c.Bind = bindNetwork(c.Bindings)
 	}
 	if c.Workers == 0 {
 		c.Workers = 16
@@ -223,7 +225,7 @@ func (c *Controller) instance(key string) *vmi.VirtualMachineInstance {
 	}
 	p := c.settings().Defaults
 	p.Architecture = runtime.GOARCH
-	return defaults.Apply(v, p)
+	return defaults.Instance(v, p)
 }
 
 // cached is the VMI with this key. One that has just arrived is in both caches for a

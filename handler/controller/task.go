@@ -46,7 +46,7 @@ const (
 // kindOf is the kind of the task that begins with the action. Empty: it waits for no
 // launcher.
 func kindOf(a handler.Action) taskKind {
-	if _, ok := a.(handler.BindNetwork); ok {
+	if _, ok := a.(handler.Bind); ok {
 		return taskBind
 	}
 	p, ok := a.(handler.Put)

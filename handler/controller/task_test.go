@@ -115,7 +115,7 @@ func TestWhatWaitsForALauncherIsATask(t *testing.T) {
 		kind    taskKind
 	}{
 		{[]handler.Action{handler.Disconnect{}, handler.Connect{}}, 2, ""},
-		{[]handler.Action{handler.BindNetwork{}}, 0, taskBind},
+		{[]handler.Action{handler.Bind{}}, 0, taskBind},
 		{[]handler.Action{handler.Put{}}, 0, taskPut},
 		{[]handler.Action{stop, handler.Emit{}}, 0, taskStop},
 		{nil, 0, ""},

@@ -91,7 +91,7 @@ func of(t *testing.T, v *vmi.VirtualMachineInstance, translate func(xml string) 
 	if _, err := podOf(v, pod.InitCopy); err != nil {
 		return nil, err // the VMI is refused
 	}
-	v = defaults.Apply(v, defaults.Profile{})
+	v = defaults.Instance(v, defaults.Profile{})
 	if c := v.Spec.Domain.CPU; c.Model == vmi.CPUModelHost {
 		c.Model = "Westmere" // the processor of the host is KVM's
 	}
@@ -146,7 +146,7 @@ func seenBy(t *testing.T, translate func(xml string) (string, error)) {
 	}
 	n := 0
 	for _, l := range leaves() {
-		p, ok := proof.Of(vmi.Kind.Kind, l.path)
+		p, ok := proof.Of(vmi.VirtualMachineInstances.GroupVersionKind.Kind, l.path)
 		if _, idle := without[l.path]; idle || !ok || p.Test != t.Name() {
 			continue
 		}

@@ -34,7 +34,7 @@ func effectsOf(v *vmi.VirtualMachineInstance) (effects, error) {
 			return nil, err
 		}
 	}
-	v = defaults.Apply(v, defaults.Profile{})
+	v = defaults.Instance(v, defaults.Profile{})
 	p.Spec.NodeName = "node-a"
 	if out["eviction"], err = text(instance.Eviction(v, p, defaults.Profile{})); err != nil {
 		return nil, err

@@ -42,7 +42,7 @@ func Make(v *vmi.VirtualMachineInstance) (Made, error) {
 	if err != nil {
 		return Made{}, fmt.Errorf("render: %w", err)
 	}
-	v = defaults.Apply(v, permissive.Defaults)
+	v = defaults.Instance(v, permissive.Defaults)
 	plan, err := planOf(v)
 	if err != nil {
 		return Made{}, fmt.Errorf("plan the network: %w", err)
@@ -96,7 +96,7 @@ func planOf(v *vmi.VirtualMachineInstance) (network.Config, error) {
 			}
 		}
 	}
-	return network.Plan(network.Input{Instance: v, State: network.State{Links: links}, Links: names, Owner: network.Owner{UID: vmi.User, GID: vmi.User}})
+	return network.Plan(network.Input{Instance: v, State: network.State{Links: links}, Links: names, Owner: network.Owner{UID: vmi.RuntimeUID, GID: vmi.RuntimeUID}})
 }
 
 // disksOf are the disks that the launcher makes, with the files of cloud-init, and those of

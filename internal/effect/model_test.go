@@ -122,7 +122,7 @@ func TestEveryModelThatAFieldCanNameIsInTheImageThatIsChosenForIt(t *testing.T) 
 				backends = append(backends, network.BackendUser)
 			}
 			for _, backend := range backends {
-				starts(t, images[p.Spec.Containers[0].Image], defaults.Apply(v, defaults.Profile{}), dir, backend)
+				starts(t, images[p.Spec.Containers[0].Image], defaults.Instance(v, defaults.Profile{}), dir, backend)
 			}
 		})
 	}

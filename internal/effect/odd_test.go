@@ -34,7 +34,7 @@ func TestOddVMIsAreRenderedOrRefused(t *testing.T) {
 		require.NotPanics(t, func() {
 			_, err := pod.Render(v, pod.Config{Image: "example/virt-launcher:v1"})
 			require.True(t, err == nil || errors.Is(err, vmi.ErrInvalid), "seed %d: %v", seed, err)
-			done := defaults.Apply(v, p)
+			done := defaults.Instance(v, p)
 			for _, either := range []*vmi.VirtualMachineInstance{v, done} {
 				h := domain.Host{KVM: true, Disks: map[string]domain.Disk{}}
 				for _, d := range either.Spec.Domain.Devices.Disks {

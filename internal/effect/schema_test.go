@@ -30,7 +30,7 @@ func domainsOf(v *vmi.VirtualMachineInstance) (map[string]string, error) {
 	if l := validate.Spec(field.NewPath("spec"), &v.Spec, validate.Limits{Features: validate.Features{SEV: true}}); len(l) > 0 {
 		return nil, l.ToAggregate()
 	}
-	v = defaults.Apply(v, defaults.Profile{})
+	v = defaults.Instance(v, defaults.Profile{})
 	plan, err := planOf(v)
 	if err != nil {
 		return nil, err

@@ -105,7 +105,7 @@ func windows(v *vmi.VirtualMachineInstance) {
 		PIT: &vmi.PITTimer{TickPolicy: vmi.TickPolicyDelay}, RTC: &vmi.RTCTimer{TickPolicy: vmi.TickPolicyCatchup},
 	}}
 	v.Spec.Domain.Devices.PanicDevices = []vmi.PanicDevice{{Model: new(vmi.PanicDeviceHyperv)}}
-	*v = *defaults.Apply(v, defaults.Profile{})
+	*v = *defaults.Instance(v, defaults.Profile{})
 	v.Spec.Domain.Devices.Interfaces = nil
 }
 

@@ -95,7 +95,7 @@ func wholeInstance() *vmi.VirtualMachineInstance {
 		RTC: &vmi.RTCTimer{TickPolicy: vmi.TickPolicyCatchup, Track: vmi.RTCTrackGuest}, Hyperv: &vmi.HypervTimer{},
 	}}
 	v.Spec.Domain.Devices.AutoattachPodInterface = new(false)
-	return defaults.Apply(v, defaults.Profile{})
+	return defaults.Instance(v, defaults.Profile{})
 }
 
 // present is how many processors of a domain are there.

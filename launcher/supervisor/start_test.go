@@ -22,7 +22,7 @@ func TestAVMICompletedWithTheDefaultsOfAnyClusterIsServed(t *testing.T) {
 		"no growth":                         {NoLiveUpdate: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := defaults.Apply(vmitest.New(vmitest.WithMemory("2Gi"), vmitest.WithMasquerade("default")), p)
+			v := defaults.Instance(vmitest.New(vmitest.WithMemory("2Gi"), vmitest.WithMasquerade("default")), p)
 			_, err := build(v)
 			require.NoError(t, err)
 

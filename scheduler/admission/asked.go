@@ -19,7 +19,7 @@ import (
 func differences(asked, made *vmi.VirtualMachineInstance, p defaults.Profile, fields []string) []string {
 	asked = asked.DeepCopy()
 	asked.UID = made.UID // of which identities are made
-	a, b := defaults.Apply(asked, p), defaults.Apply(made, p)
+	a, b := defaults.Instance(asked, p), defaults.Instance(made, p)
 	var out []string
 	for what, notes := range map[string][2]map[string]string{
 		"labels": {a.Labels, b.Labels}, "annotations": {a.Annotations, b.Annotations},

@@ -25,7 +25,7 @@ func Example() {
 
 	// What the API server sends when a user creates a VMI.
 	body, _ := json.Marshal(admissionv1.AdmissionReview{Request: &admissionv1.AdmissionRequest{
-		Kind:      metav1.GroupVersionKind(vmi.Kind),
+		Kind:      metav1.GroupVersionKind(vmi.VirtualMachineInstances.GroupVersionKind),
 		Name:      "vm",
 		Operation: admissionv1.Create,
 		Object:    runtime.RawExtension{Raw: []byte(`{"spec": {"domain": {"devices": {"disks": [{"name": "root"}]}}}}`)},

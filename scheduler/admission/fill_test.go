@@ -122,7 +122,7 @@ func trees(t *testing.T, object string, p defaults.Profile) (raw, read, whole, o
 	require.NoError(t, json.Unmarshal([]byte(object), &v))
 	out := patched(t, object, askOf(t, Webhooks{Settings: func() config.Config { return config.Config{Defaults: p} }}, DefaultsPath, object, ""))
 	var err error
-	for to, from := range map[*map[string]any]any{&raw: json.RawMessage(object), &read: &v, &whole: defaults.Apply(&v, p), &ours: json.RawMessage(out)} {
+	for to, from := range map[*map[string]any]any{&raw: json.RawMessage(object), &read: &v, &whole: defaults.Instance(&v, p), &ours: json.RawMessage(out)} {
 		*to, err = treeOf(from)
 		require.NoError(t, err)
 		delete(*to, "status") // a write of the VMI does not write it
@@ -161,7 +161,7 @@ func account(t *testing.T, at string, raw, read, whole, ours any) {
 }
 
 func isUnserved(path string) bool {
-	return slices.ContainsFunc(served.Unserved(vmi.Kind.Kind), func(f served.Field) bool { return f.Path == path && f.Value == "" })
+	return slices.ContainsFunc(served.Unserved(vmi.VirtualMachineInstances.GroupVersionKind.Kind), func(f served.Field) bool { return f.Path == path && f.Value == "" })
 }
 
 func jsonEqual(t *testing.T, a, b any) bool {
@@ -230,7 +230,7 @@ func TestWhatIsAddedIsServed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, _, _, ours := trees(t, written(spec), defaults.Profile{})
-			require.Empty(t, served.Unserved(vmi.Kind.Kind).In(ours))
+			require.Empty(t, served.Unserved(vmi.VirtualMachineInstances.GroupVersionKind.Kind).In(ours))
 		})
 	}
 }

@@ -91,7 +91,7 @@ func TestEverythingIsAllowedWhileKubeVirtIsInstalled(t *testing.T) {
 	why := "it is there"
 	all := AllowWhile(func() string { return why }, Webhooks{}.Handlers())
 	review := &admissionv1.AdmissionReview{Request: &admissionv1.AdmissionRequest{
-		UID: "7", Kind: metav1.GroupVersionKind(vmi.Kind), Object: runtime.RawExtension{Raw: []byte(written(`{"domain":{}}`))},
+		UID: "7", Kind: metav1.GroupVersionKind(vmi.VirtualMachineInstances.GroupVersionKind), Object: runtime.RawExtension{Raw: []byte(written(`{"domain":{}}`))},
 	}}
 	for _, path := range []string{DefaultsPath, ValidationPath} {
 		require.Equal(t, &admissionv1.AdmissionResponse{UID: "7", Allowed: true}, post(t, all[path], path, review))

@@ -195,7 +195,7 @@ func TestAttackAStatusNamesOnlyPodsThatWereMadeForItsVMI(t *testing.T) {
 			return runtime.RawExtension{Raw: out}
 		}
 		status, _ := review(t, o, admissionv1.AdmissionRequest{Operation: admissionv1.Update, SubResource: "status", Name: v.Name,
-			Kind: metav1.GroupVersionKind(vmi.Kind), OldObject: raw(before), Object: raw(after)})
+			Kind: metav1.GroupVersionKind(vmi.VirtualMachineInstances.GroupVersionKind), OldObject: raw(before), Object: raw(after)})
 		return status
 	}
 	type pods = map[types.UID]string

@@ -94,7 +94,7 @@ func askOf(t *testing.T, c *client.Client, made *vmi.VirtualMachineInstance, set
 	raw, err := json.Marshal(made)
 	require.NoError(t, err)
 	return send(t, c, &admissionv1.AdmissionRequest{
-		UID: "1", Operation: admissionv1.Create, Name: made.Name, Namespace: made.Namespace, Kind: metav1.GroupVersionKind(vmi.Kind), Object: runtime.RawExtension{Raw: raw},
+		UID: "1", Operation: admissionv1.Create, Name: made.Name, Namespace: made.Namespace, Kind: metav1.GroupVersionKind(vmi.VirtualMachineInstances.GroupVersionKind), Object: runtime.RawExtension{Raw: raw},
 	}, settings)
 }
 
@@ -132,7 +132,7 @@ func TestAVMIThatItsOwnerAsksForIsAllowed(t *testing.T) {
 		"of a generation before": func(v *vmi.VirtualMachineInstance) {
 			v.Annotations = map[string]string{vmi.VMGenerationAnnotation: "0"}
 		},
-		"with the defaults that were stored with it": func(v *vmi.VirtualMachineInstance) { *v = *defaults.Apply(v, defaults.Profile{}) },
+		"with the defaults that were stored with it": func(v *vmi.VirtualMachineInstance) { *v = *defaults.Instance(v, defaults.Profile{}) },
 	} {
 		for kind, made := range map[string]*vmi.VirtualMachineInstance{"VM": vm.Instance(m, defaults.Profile{}, nil), "set": replicaset.Instance(s, replicaset.Name(s, 2), 3)} {
 			change(made)
@@ -152,7 +152,7 @@ func TestAVMIIsAllowedWhateverTheDefaultsOfTheClusterAreNow(t *testing.T) {
 		Network:                   &vmi.NetworkConfiguration{DefaultNetworkInterface: "masquerade"},
 		ArchitectureConfiguration: &vmi.ArchitectureConfiguration{AMD64: &vmi.ArchitectureSettings{MachineType: "pc-q35-7.2"}},
 	})
-	for _, made := range []*vmi.VirtualMachineInstance{vm.Instance(m, before, nil), defaults.Apply(replicaset.Instance(s, replicaset.Name(s, 2), 0), before)} {
+	for _, made := range []*vmi.VirtualMachineInstance{vm.Instance(m, before, nil), defaults.Instance(replicaset.Instance(s, replicaset.Name(s, 2), 0), before)} {
 		message, _ := ask(t, made, config.Config{}, m, s)
 		require.Empty(t, message)
 	}
@@ -199,7 +199,7 @@ func TestAttackAVMIThatItsOwnerDoesNotAskForIsRefused(t *testing.T) {
 		"with a label of Podvisor": {func(v *vmi.VirtualMachineInstance) { v.Labels = map[string]string{vmi.NodeNameLabel: "n1"} }, "metadata.labels[kubevirt.io/nodeName]"},
 	} {
 		m, s := shop()
-		made := map[string]*vmi.VirtualMachineInstance{"VM": vm.Instance(m, defaults.Profile{}, nil), "set": defaults.Apply(replicaset.Instance(s, replicaset.Name(s, 2), 0), defaults.Profile{})}
+		made := map[string]*vmi.VirtualMachineInstance{"VM": vm.Instance(m, defaults.Profile{}, nil), "set": defaults.Instance(replicaset.Instance(s, replicaset.Name(s, 2), 0), defaults.Profile{})}
 		for kind, v := range made {
 			v.Spec.Domain.Firmware = &vmi.Firmware{UUID: "5d307ca9-b3ef-428c-8861-06e72d69f223"}
 			tt.change(v)

@@ -40,7 +40,7 @@ func newInstallation(t *testing.T, vmis ...string) installation {
 	t.Helper()
 	s := runtime.NewScheme()
 	require.NoError(t, metav1.AddMetaToScheme(s))
-	for _, k := range []schema.GroupVersionKind{vmi.Kind, certificate.APIServiceResource.GroupVersion().WithKind("APIService")} {
+	for _, k := range []schema.GroupVersionKind{vmi.VirtualMachineInstances.GroupVersionKind, certificate.APIServiceResource.GroupVersion().WithKind("APIService")} {
 		s.AddKnownTypeWithName(k.GroupVersion().WithKind(k.Kind+"List"), &metav1.PartialObjectMetadataList{})
 	}
 	i := installation{
@@ -57,8 +57,8 @@ func newInstallation(t *testing.T, vmis ...string) installation {
 	}
 	for _, name := range vmis {
 		o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
-		o.SetGroupVersionKind(vmi.Kind)
-		require.NoError(t, i.meta.Tracker().Create(vmi.Resource, o, "shop"))
+		o.SetGroupVersionKind(vmi.VirtualMachineInstances.GroupVersionKind)
+		require.NoError(t, i.meta.Tracker().Create(vmi.VirtualMachineInstances.Resource(), o, "shop"))
 	}
 	i.held = new(bool)
 	i.Uninstalls = Uninstalls{Kube: i.kube, Metadata: i.meta, Namespace: "kubevirt", Wait: time.Minute,
@@ -174,8 +174,8 @@ func TestAVMIThatIsCreatedWhileVirtHandlerEndsIsNotLeft(t *testing.T) {
 	i := newInstallation(t)
 	i.kube.PrependReactor("delete", "daemonsets", func(clienttesting.Action) (bool, runtime.Object, error) {
 		o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "late"}}
-		o.SetGroupVersionKind(vmi.Kind)
-		return false, nil, i.meta.Tracker().Create(vmi.Resource, o, "shop")
+		o.SetGroupVersionKind(vmi.VirtualMachineInstances.GroupVersionKind)
+		return false, nil, i.meta.Tracker().Create(vmi.VirtualMachineInstances.Resource(), o, "shop")
 	})
 	require.Contains(t, i.review(t, "namespaces", "kubevirt", false), "VirtualMachineInstance shop/late would be left")
 }
@@ -192,8 +192,8 @@ func TestTheDeletionOfPodvisorIsRefusedWhenTheVMIsAreNotKnown(t *testing.T) {
 func TestTheDeletionGoesOnWithoutTheKindAndTheRights(t *testing.T) {
 	t.Parallel()
 	for name, err := range map[string]error{
-		"the kind is gone":    apierrors.NewNotFound(vmi.Resource.GroupResource(), ""),
-		"the role is gone":    apierrors.NewForbidden(vmi.Resource.GroupResource(), "", errors.New("no role")),
+		"the kind is gone":    apierrors.NewNotFound(vmi.VirtualMachineInstances.Resource().GroupResource(), ""),
+		"the role is gone":    apierrors.NewForbidden(vmi.VirtualMachineInstances.Resource().GroupResource(), "", errors.New("no role")),
 		"the account is gone": apierrors.NewUnauthorized("no account"),
 	} {
 		i := newInstallation(t)

@@ -38,7 +38,7 @@ func askOf(t testing.TB, h http.Handler, path, object, before string) *admission
 	t.Helper()
 	req := &admissionv1.AdmissionRequest{
 		UID: "7", Name: "vm", Namespace: "ns", Operation: admissionv1.Create,
-		Kind:   metav1.GroupVersionKind{Group: vmi.GroupName, Version: "v1", Kind: vmi.Kind.Kind},
+		Kind:   metav1.GroupVersionKind{Group: vmi.GroupName, Version: "v1", Kind: vmi.VirtualMachineInstances.GroupVersionKind.Kind},
 		Object: runtime.RawExtension{Raw: []byte(object)},
 	}
 	if before != "" {
@@ -90,7 +90,7 @@ func TestACreatedVMIIsCompleted(t *testing.T) {
 			require.NoError(t, json.Unmarshal([]byte(object), &was))
 			require.NoError(t, json.Unmarshal([]byte(out), &is))
 			require.Equal(t, []string{vmi.Finalizer}, is.Finalizers)
-			require.True(t, equality.Semantic.DeepEqual(defaults.Apply(&was, defaults.Profile{}).Spec, defaults.Apply(&is, defaults.Profile{}).Spec), out)
+			require.True(t, equality.Semantic.DeepEqual(defaults.Instance(&was, defaults.Profile{}).Spec, defaults.Instance(&is, defaults.Profile{}).Spec), out)
 			require.Nil(t, ask(t, DefaultsPath, out, "").Patch, "what is complete stays as it is")
 		})
 	}
@@ -191,7 +191,7 @@ func TestAllFaultsAreCauses(t *testing.T) {
 	require.False(t, r.Allowed)
 	require.EqualValues(t, http.StatusUnprocessableEntity, r.Result.Code)
 	require.Equal(t, metav1.StatusReasonInvalid, r.Result.Reason)
-	require.Equal(t, vmi.Kind.Kind, r.Result.Details.Kind)
+	require.Equal(t, vmi.VirtualMachineInstances.GroupVersionKind.Kind, r.Result.Details.Kind)
 	var fields []string
 	for _, c := range r.Result.Details.Causes {
 		fields = append(fields, string(c.Type)+" "+c.Field)
@@ -391,7 +391,7 @@ func FuzzComplete(f *testing.F) {
 		out := patched(t, object, ask(t, DefaultsPath, object, ""))
 		var done vmi.VirtualMachineInstance
 		require.NoError(t, json.Unmarshal([]byte(out), &done))
-		require.True(t, equality.Semantic.DeepEqual(defaults.Apply(&v, defaults.Profile{}).Spec, defaults.Apply(&done, defaults.Profile{}).Spec), out)
+		require.True(t, equality.Semantic.DeepEqual(defaults.Instance(&v, defaults.Profile{}).Spec, defaults.Instance(&done, defaults.Profile{}).Spec), out)
 		ask(t, ValidationPath, out, "")
 		again := patched(t, out, ask(t, DefaultsPath, object, out))
 		require.JSONEq(t, out, again)

@@ -118,7 +118,7 @@ func nonEmpty(s string) []string {
 
 // ownerOf is the key of the VMI that controls the pod.
 func ownerOf(p *corev1.Pod) []string {
-	return reconcile.OwnedBy[*corev1.Pod](vmi.Kind.Kind)(p)
+	return reconcile.OwnedBy[*corev1.Pod](vmi.VirtualMachineInstances.GroupVersionKind.Kind)(p)
 }
 
 // madeFor is the key of the VMI that the pod was made for.

@@ -48,11 +48,11 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	if s.gone {
 		w.WriteHeader(http.StatusNotFound)
-		_ = json.NewEncoder(w).Encode(apierrors.NewNotFound(vmi.Resource.GroupResource(), s.vmi.Name).Status())
+		_ = json.NewEncoder(w).Encode(apierrors.NewNotFound(vmi.VirtualMachineInstances.Resource().GroupResource(), s.vmi.Name).Status())
 		return
 	}
 	if r.Method != http.MethodPatch || p.Metadata.ResourceVersion != s.vmi.ResourceVersion {
-		e := apierrors.NewConflict(vmi.Resource.GroupResource(), s.vmi.Name, errors.New("it changed"))
+		e := apierrors.NewConflict(vmi.VirtualMachineInstances.Resource().GroupResource(), s.vmi.Name, errors.New("it changed"))
 		w.WriteHeader(http.StatusConflict)
 		_ = json.NewEncoder(w).Encode(e.Status())
 		return

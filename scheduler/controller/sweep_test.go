@@ -85,8 +85,8 @@ func TestAPodThatKubernetesDoesNotDeleteIsDeletedLater(t *testing.T) {
 
 func TestAKindThatIsNotServedSaysNothingAboutItsObjects(t *testing.T) {
 	t.Parallel()
-	absent := apierrors.NewNotFound(vmi.Resource.GroupResource(), "vm")
-	unserved := apierrors.NewGenericServerResponse(http.StatusNotFound, "get", vmi.Resource.GroupResource(), "vm", "404 page not found", 0, true)
+	absent := apierrors.NewNotFound(vmi.VirtualMachineInstances.Resource().GroupResource(), "vm")
+	unserved := apierrors.NewGenericServerResponse(http.StatusNotFound, "get", vmi.VirtualMachineInstances.Resource().GroupResource(), "vm", "404 page not found", 0, true)
 	require.True(t, isMissing(absent))
 	require.True(t, apierrors.IsNotFound(unserved))
 	require.False(t, isMissing(unserved))

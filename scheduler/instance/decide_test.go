@@ -366,7 +366,7 @@ func refusedBefore() *vmi.VirtualMachineInstance {
 		condition(vmi.ConditionReady, "PodNotExists", "the VMI has no pod"))
 }
 
-func ranAs(v *vmi.VirtualMachineInstance) { v.Status.RuntimeUser = vmi.User }
+func ranAs(v *vmi.VirtualMachineInstance) { v.Status.RuntimeUser = vmi.RuntimeUID }
 func long(v *vmi.VirtualMachineInstance)  { v.DeletionTimestamp.Time = now.Add(-time.Hour) }
 
 func TestHandOverIsOneWriteOfTheStatus(t *testing.T) {

@@ -71,7 +71,7 @@ func scheduling(o Observed, b *obstacle) scheduler.Plan {
 	}
 	p := write(o, func(s *vmi.VirtualMachineInstanceStatus, now metav1.Time) {
 		s.SetPhase(vmi.PhaseScheduling, now)
-		s.RuntimeUser = vmi.User
+		s.RuntimeUser = vmi.RuntimeUID
 		if isNode {
 			setNotReady(s, node, now)
 		} else {
@@ -121,7 +121,7 @@ func handOver(o Observed) scheduler.Plan {
 			s.SetPhase(vmi.PhaseScheduling, active.CreationTimestamp)
 		}
 		s.SetPhase(vmi.PhaseScheduled, now)
-		s.RuntimeUser = vmi.User
+		s.RuntimeUser = vmi.RuntimeUID
 		s.NodeName = active.Spec.NodeName
 		s.ActivePods = map[types.UID]string{active.UID: active.Spec.NodeName}
 		s.LauncherContainerImageVersion = image(active)

@@ -94,7 +94,7 @@ func Creator(p *corev1.Pod) types.UID {
 // InstanceName is the name of the VMI that a launcher pod was made for, whether or
 // not the VMI still controls it. Empty: the pod does not say.
 func InstanceName(p *corev1.Pod) string {
-	if ref := metav1.GetControllerOfNoCopy(p); ref != nil && ref.Kind == vmi.Kind.Kind {
+	if ref := metav1.GetControllerOfNoCopy(p); ref != nil && ref.Kind == vmi.VirtualMachineInstances.GroupVersionKind.Kind {
 		return ref.Name
 	}
 	if Creator(p) == "" {
@@ -107,7 +107,7 @@ func InstanceName(p *corev1.Pod) string {
 func Hostname(v *vmi.VirtualMachineInstance) string { return v.Hostname() }
 
 func owner(v *vmi.VirtualMachineInstance) metav1.OwnerReference {
-	return *metav1.NewControllerRef(v, vmi.Kind)
+	return *metav1.NewControllerRef(v, vmi.VirtualMachineInstances.GroupVersionKind)
 }
 
 func labels(v *vmi.VirtualMachineInstance) map[string]string {

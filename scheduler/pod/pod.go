@@ -21,7 +21,7 @@ import (
 // that wraps [vmi.ErrInvalid] and lists every fault. The input is not changed.
 func Render(v *vmi.VirtualMachineInstance, c Config) (*corev1.Pod, error) {
 	unserved := served.Faults(v, c.profile())
-	v = defaults.Apply(v, c.profile()) // a copy: the pod may hold parts of it
+	v = defaults.Instance(v, c.profile()) // a copy: the pod may hold parts of it
 	faults := validate.Instance(v, validate.User{Kind: validate.Controller}, c.limits())
 	faults = append(faults, besides(faults, unserved)...)
 	faults = append(faults, besides(faults, unpermitted(&v.Spec.Domain, c))...)

@@ -21,7 +21,7 @@ var (
 func TestWhatAPodIsKnownByFollowsFromTheVMIAndItsRole(t *testing.T) {
 	t.Parallel()
 	v := vmitest.New(vmitest.WithLabel("app", "web"))
-	owner := []metav1.OwnerReference{*metav1.NewControllerRef(v, vmi.Kind)}
+	owner := []metav1.OwnerReference{*metav1.NewControllerRef(v, vmi.VirtualMachineInstances.GroupVersionKind)}
 	for _, tt := range []struct {
 		name, prefix string
 		role         pod.Role

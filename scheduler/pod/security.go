@@ -10,9 +10,9 @@ import (
 // runtime's system call filter: what PodSecurity "restricted" asks for.
 func podSecurity() *corev1.PodSecurityContext {
 	return &corev1.PodSecurityContext{
-		RunAsUser:      new(int64(vmi.User)),
-		RunAsGroup:     new(int64(vmi.User)),
-		FSGroup:        new(int64(vmi.User)),
+		RunAsUser:      new(int64(vmi.RuntimeUID)),
+		RunAsGroup:     new(int64(vmi.RuntimeUID)),
+		FSGroup:        new(int64(vmi.RuntimeUID)),
 		RunAsNonRoot:   new(true),
 		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 	}
@@ -21,8 +21,8 @@ func podSecurity() *corev1.PodSecurityContext {
 // containerSecurity is the security of every container of ours.
 func containerSecurity() *corev1.SecurityContext {
 	return &corev1.SecurityContext{
-		RunAsUser:                new(int64(vmi.User)),
-		RunAsGroup:               new(int64(vmi.User)),
+		RunAsUser:                new(int64(vmi.RuntimeUID)),
+		RunAsGroup:               new(int64(vmi.RuntimeUID)),
 		RunAsNonRoot:             new(true),
 		AllowPrivilegeEscalation: new(false),
 		ReadOnlyRootFilesystem:   new(true),

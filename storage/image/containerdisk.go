@@ -116,7 +116,7 @@ func beneath(root *os.File, name string, flags int) (*os.File, error) {
 		case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):
 			return nil, fmt.Errorf("/%s does not exist (%w): %w", name, err, vmi.ErrInvalid)
 		case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
-			return nil, fmt.Errorf("/%s cannot be read by user %d; it should belong to user and group %d (%w): %w", name, os.Geteuid(), vmi.User, err, vmi.ErrInvalid)
+			return nil, fmt.Errorf("/%s cannot be read by user %d; it should belong to user and group %d (%w): %w", name, os.Geteuid(), vmi.RuntimeUID, err, vmi.ErrInvalid)
 		default:
 			return nil, &os.PathError{Op: "open", Path: path.Join(root.Name(), name), Err: err}
 		}

@@ -68,7 +68,7 @@ func TestAStatusThatIsThereAlreadyIsNotWritten(t *testing.T) {
 func TestErrorsAreThoseOfTheAPI(t *testing.T) {
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNotFound)
-		answer(w, apierrors.NewNotFound(vmi.Resource.GroupResource(), "testvmi").Status())
+		answer(w, apierrors.NewNotFound(vmi.VirtualMachineInstances.Resource().GroupResource(), "testvmi").Status())
 	})
 	_, err := c.VirtualMachineInstances("default").Get(t.Context(), "testvmi", metav1.GetOptions{})
 	require.True(t, apierrors.IsNotFound(err), "%v", err)

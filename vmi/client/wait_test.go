@@ -334,7 +334,7 @@ func TestAWaitThatCannotWatchDoesNotListAllTheTime(t *testing.T) {
 func TestAWaitEndsWhenItIsForbidden(t *testing.T) {
 	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusForbidden)
-		answer(w, apierrors.NewForbidden(vmi.Resource.GroupResource(), "", errors.New("no")).Status())
+		answer(w, apierrors.NewForbidden(vmi.VirtualMachineInstances.Resource().GroupResource(), "", errors.New("no")).Status())
 	})
 	v, err := client.WaitForPhase(t.Context(), c.VirtualMachineInstances("default"), "testvmi", vmi.PhaseRunning)
 	require.True(t, apierrors.IsForbidden(err), "%v", err)

@@ -55,7 +55,7 @@ func TestDefaultsAreKubeVirts(t *testing.T) {
 		t.Run(strings.TrimSuffix(name, ".yaml"), func(t *testing.T) {
 			in, want := instance(t, file), instance(t, filepath.Join(conformance, "defaulted", name))
 			p := defaults.Profile{UUID: want.Spec.Domain.Firmware.UUID, Serial: want.Spec.Domain.Firmware.Serial, Now: want.Status.PhaseTransitionTimestamps[0].PhaseTransitionTimestamp}
-			got, err := yaml.Marshal(defaults.Apply(in, p))
+			got, err := yaml.Marshal(defaults.Instance(in, p))
 			require.NoError(t, err)
 			expected, err := yaml.Marshal(want)
 			require.NoError(t, err)
@@ -78,8 +78,8 @@ func TestRandomVMIsNeedDefaultsOnce(t *testing.T) {
 		).Fill(v)
 		p := profiles[seed%int64(len(profiles))]
 		before := v.DeepCopy()
-		once := defaults.Apply(v, p)
+		once := defaults.Instance(v, p)
 		require.Equal(t, before, v, "seed %d: the input is changed", seed)
-		require.Equal(t, once, defaults.Apply(once, p), "seed %d", seed)
+		require.Equal(t, once, defaults.Instance(once, p), "seed %d", seed)
 	}
 }

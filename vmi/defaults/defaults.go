@@ -4,9 +4,9 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// Apply returns a copy of v in which everything that it leaves open is decided.
+// Instance returns a copy of v in which everything that it leaves open is decided.
 // Applying it twice changes nothing more.
-func Apply(v *vmi.VirtualMachineInstance, p Profile) *vmi.VirtualMachineInstance {
+func Instance(v *vmi.VirtualMachineInstance, p Profile) *vmi.VirtualMachineInstance {
 	v = v.DeepCopy()
 	spec(&v.Spec, p)
 	uuid := p.UUID

@@ -17,7 +17,7 @@ import (
 )
 
 func Example() {
-	v := defaults.Apply(&vmi.VirtualMachineInstance{}, defaults.Profile{Architecture: defaults.ARM64})
+	v := defaults.Instance(&vmi.VirtualMachineInstance{}, defaults.Profile{Architecture: defaults.ARM64})
 	fmt.Println(v.Spec.Domain.Machine.Type, v.Spec.Domain.CPU.Model, v.Spec.Domain.Devices.Interfaces[0].Name)
 	// Output: virt host-passthrough default
 }
@@ -124,20 +124,20 @@ func TestImagesAreAlwaysPulledIfTheirReferenceMayChangeItsMeaning(t *testing.T) 
 		"disk@sha256:0123":         corev1.PullIfNotPresent,
 		"host:5000/disk@sha256:01": corev1.PullIfNotPresent,
 	} {
-		v := defaults.Apply(vmitest.New(vmitest.WithContainerDisk("a", image)), defaults.Profile{})
+		v := defaults.Instance(vmitest.New(vmitest.WithContainerDisk("a", image)), defaults.Profile{})
 		require.Equal(t, want, v.Spec.Volumes[0].ContainerDisk.ImagePullPolicy, image)
 	}
 }
 
 func TestANewVMIIsPending(t *testing.T) {
 	now := metav1.NewTime(time.Unix(1, 0))
-	v := defaults.Apply(vmitest.New(), defaults.Profile{Now: now})
+	v := defaults.Instance(vmitest.New(), defaults.Profile{Now: now})
 	require.Equal(t, []string{vmi.Finalizer}, v.Finalizers)
 	require.Equal(t, map[string]string{vmi.PCITopologyAnnotation: "v3"}, v.Annotations)
 	require.Equal(t, vmi.PhasePending, v.Status.Phase)
 	require.Equal(t, []vmi.PhaseTransitionTimestamp{{Phase: vmi.PhasePending, PhaseTransitionTimestamp: now}}, v.Status.PhaseTransitionTimestamps)
 	require.Equal(t, defaults.UUID(v.UID), v.Spec.Domain.Firmware.UUID)
-	require.Equal(t, v, defaults.Apply(v, defaults.Profile{Now: metav1.Now()}))
+	require.Equal(t, v, defaults.Instance(v, defaults.Profile{Now: metav1.Now()}))
 }
 
 func TestOnlyMachineTypesWithPCIExpressHaveALayoutOfTheirBus(t *testing.T) {
@@ -150,7 +150,7 @@ func TestOnlyMachineTypesWithPCIExpressHaveALayoutOfTheirBus(t *testing.T) {
 	} {
 		v := vmitest.New()
 		v.Spec.Architecture, v.Spec.Domain.Machine = tt.architecture, &vmi.Machine{Type: tt.machineType}
-		_, ok := defaults.Apply(v, defaults.Profile{}).Annotations[vmi.PCITopologyAnnotation]
+		_, ok := defaults.Instance(v, defaults.Profile{}).Annotations[vmi.PCITopologyAnnotation]
 		require.Equal(t, tt.layout, ok, "%s %s", tt.architecture, tt.machineType)
 	}
 }
@@ -158,7 +158,7 @@ func TestOnlyMachineTypesWithPCIExpressHaveALayoutOfTheirBus(t *testing.T) {
 func TestTheStatusOfAVMIThatRunsStays(t *testing.T) {
 	v := vmitest.New()
 	v.Status = vmi.VirtualMachineInstanceStatus{Phase: vmi.PhaseRunning}
-	out := defaults.Apply(v, defaults.Profile{Now: metav1.Now()})
+	out := defaults.Instance(v, defaults.Profile{Now: metav1.Now()})
 	require.Equal(t, v.Status, out.Status)
 	require.Equal(t, v.ObjectMeta, out.ObjectMeta)
 }

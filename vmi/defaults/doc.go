@@ -1,6 +1,6 @@
 // Package defaults completes what a user left out.
 //
-// [Apply] decides for a VMI, [VirtualMachine] and [ReplicaSet] for the kinds
+// [Instance] decides for a VMI, [VirtualMachine] and [ReplicaSet] for the kinds
 // that make VMIs. They are the only place where a default is decided. They
 // compute; they touch nothing, and they never change their input. Every
 // component applies them to what it reads, so an object that was stored without

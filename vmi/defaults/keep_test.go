@@ -57,13 +57,13 @@ func TestWhatIsWrittenAgainGetsTheDefaultsThatItHad(t *testing.T) {
 				profiles[1](&after)
 				created := sparse()
 				created.UID = "11111111-1111-4111-8111-111111111111"
-				stored := defaults.Apply(created, before)
+				stored := defaults.Instance(created, before)
 				again := sparse()
 				input := again.DeepCopy()
-				got := defaults.Apply(defaults.Keep(stored, again), after)
+				got := defaults.Instance(defaults.Keep(stored, again), after)
 				require.Equal(t, input, again, "the input is not changed")
 				// What was not decided then is decided now for both.
-				require.Equal(t, defaults.Apply(stored, after).Spec, got.Spec)
+				require.Equal(t, defaults.Instance(stored, after).Spec, got.Spec)
 			})
 		}
 	}
@@ -76,7 +76,7 @@ func TestWhatAUserChangesIsNotKept(t *testing.T) {
 		v.Spec.Domain.Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
 		vmitest.WithMasquerade("lan")(v)
 	}
-	stored := defaults.Apply(sparse(full), defaults.Profile{})
+	stored := defaults.Instance(sparse(full), defaults.Profile{})
 	for name, change := range map[string]vmitest.Option{
 		"another value":        func(v *vmi.VirtualMachineInstance) { v.Spec.NodeSelector["zone"] = "b" },
 		"a value that is gone": func(v *vmi.VirtualMachineInstance) { v.Spec.NodeSelector = nil },
@@ -92,11 +92,11 @@ func TestWhatAUserChangesIsNotKept(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := defaults.Apply(defaults.Keep(stored, sparse(full, change)), defaults.Profile{})
+			got := defaults.Instance(defaults.Keep(stored, sparse(full, change)), defaults.Profile{})
 			require.NotEqual(t, stored.Spec, got.Spec)
 		})
 	}
-	require.Equal(t, stored.Spec, defaults.Apply(defaults.Keep(stored, sparse(full)), defaults.Profile{}).Spec)
+	require.Equal(t, stored.Spec, defaults.Instance(defaults.Keep(stored, sparse(full)), defaults.Profile{}).Spec)
 }
 
 // TestRandomVMIsThatAreWrittenAgainAreUnchanged fills every field with anything,
@@ -124,8 +124,8 @@ func TestRandomVMIsThatAreWrittenAgainAreUnchanged(t *testing.T) {
 		created := written.DeepCopy()
 		created.UID = "11111111-1111-4111-8111-111111111111"
 		before, after := profiles[seed%int64(len(profiles))], profiles[(seed/int64(len(profiles)))%int64(len(profiles))]
-		stored := defaults.Apply(created, before)
-		got := defaults.Apply(defaults.Keep(stored, written), after)
-		require.Equal(t, defaults.Apply(stored, after).Spec, got.Spec, "seed %d: %+v, then %+v", seed, before, after)
+		stored := defaults.Instance(created, before)
+		got := defaults.Instance(defaults.Keep(stored, written), after)
+		require.Equal(t, defaults.Instance(stored, after).Spec, got.Spec, "seed %d: %+v, then %+v", seed, before, after)
 	}
 }

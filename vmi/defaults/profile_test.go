@@ -15,13 +15,13 @@ import (
 func TestTheProfileDecides(t *testing.T) {
 	t.Parallel()
 	p := defaults.Profile{Binding: defaults.Masquerade, CPURequest: new(resource.MustParse("2"))}
-	s := defaults.Apply(&vmi.VirtualMachineInstance{}, p).Spec
+	s := defaults.Instance(&vmi.VirtualMachineInstance{}, p).Spec
 	require.NotNil(t, s.Domain.Devices.Interfaces[0].Masquerade)
 	require.Equal(t, resource.MustParse("2"), s.Domain.Resources.Requests[corev1.ResourceCPU])
 
 	named := vmitest.New(vmitest.WithBridge("net"))
 	named.Spec.Domain.Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
-	s = defaults.Apply(named, p).Spec
+	s = defaults.Instance(named, p).Spec
 	require.NotNil(t, s.Domain.Devices.Interfaces[0].Bridge)
 	require.Equal(t, resource.MustParse("1"), s.Domain.Resources.Requests[corev1.ResourceCPU], "a limit asks for as much")
 }

@@ -38,7 +38,7 @@ func status(v *vmi.VirtualMachineInstance, p Profile) {
 	} else {
 		s.SetPhase(vmi.PhasePending, p.Now)
 	}
-	s.RuntimeUser = vmi.User
+	s.RuntimeUser = vmi.RuntimeUID
 	if c := v.Spec.Domain.CPU; s.CurrentCPUTopology == nil {
 		s.CurrentCPUTopology = &vmi.CPUTopology{Cores: c.Cores, Sockets: c.Sockets, Threads: c.Threads}
 	}

@@ -97,7 +97,9 @@ func (k Kind) Served() bool {
 }
 
 // RunsGuests says that the objects run guests, or make others that do.
-func (k Kind) RunsGuests() bool { return k.Template != nil || k.GroupVersionKind == vmi.Kind }
+func (k Kind) RunsGuests() bool {
+	return k.Template != nil || k.GroupVersionKind == vmi.VirtualMachineInstances.GroupVersionKind
+}
 
 // SameSpec says that the specs of two objects mean the same once both are
 // complete.

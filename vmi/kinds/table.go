@@ -42,7 +42,7 @@ var table = sync.OnceValue(func() []Kind {
 			statusBy: []Component{Controller}, eventsBy: []Component{Controller},
 		}),
 		of(vmi.VirtualMachineInstances, rules[*vmi.VirtualMachineInstance]{
-			complete: defaults.Apply, keep: defaults.Keep, faults: validate.Instance, update: existing, fixedSpec: true,
+			complete: defaults.Instance, keep: defaults.Keep, faults: validate.Instance, update: existing, fixedSpec: true,
 			grants: slices.Concat(writing(), owning("get", "list", "watch", "create", "patch", "delete"), []Grant{
 				to(string(Handler), "list", "watch"), to(string(Handler), "patch").of("status"),
 			}),

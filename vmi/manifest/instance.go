@@ -70,7 +70,7 @@ func (o Object) Instance(c kinds.Cluster) *vmi.VirtualMachineInstance {
 	if v.UID == "" {
 		v.UID = defaults.UUID(types.UID(v.Namespace + "/" + v.Name))
 	}
-	return defaults.Apply(v, c.Defaults)
+	return defaults.Instance(v, c.Defaults)
 }
 
 // template is the template of VMIs that the object has, or nil.
@@ -89,7 +89,7 @@ func made(o vmi.Object, t *vmi.VirtualMachineInstanceTemplateSpec) *vmi.VirtualM
 		name = o.GetGenerateName()
 	}
 	return &vmi.VirtualMachineInstance{
-		TypeMeta: metav1.TypeMeta{APIVersion: vmi.Kind.GroupVersion().String(), Kind: vmi.Kind.Kind},
+		TypeMeta: metav1.TypeMeta{APIVersion: vmi.VirtualMachineInstances.GroupVersionKind.GroupVersion().String(), Kind: vmi.VirtualMachineInstances.GroupVersionKind.Kind},
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: o.GetNamespace(), Name: name,
 			Labels: maps.Clone(t.ObjectMeta.Labels), Annotations: maps.Clone(t.ObjectMeta.Annotations),

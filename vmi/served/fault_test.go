@@ -55,7 +55,7 @@ func only(from any, steps []string, value string) any {
 }
 
 func specFields() Fields {
-	return slices.DeleteFunc(Unserved(vmi.Kind.Kind), func(f Field) bool { return !strings.HasPrefix(f.Path, "spec.") })
+	return slices.DeleteFunc(Unserved(vmi.VirtualMachineInstances.GroupVersionKind.Kind), func(f Field) bool { return !strings.HasPrefix(f.Path, "spec.") })
 }
 
 func TestEachFieldThatIsNotServedIsAFault(t *testing.T) {
@@ -71,7 +71,7 @@ func TestEachFieldThatIsNotServedIsAFault(t *testing.T) {
 		require.Len(t, l, 1, f.Path)
 		require.Equal(t, at, l[0].Field)
 		require.Contains(t, l[0].Detail, f.Why)
-		l = Faults(defaults.Apply(v, defaults.Profile{}), defaults.Profile{})
+		l = Faults(defaults.Instance(v, defaults.Profile{}), defaults.Profile{})
 		require.True(t, slices.ContainsFunc(l, func(e *field.Error) bool { return e.Field == at }), "%s with defaults: %v", at, l)
 	}
 }
@@ -122,7 +122,7 @@ func TestWhatTheDefaultsDecideIsNoFault(t *testing.T) {
 			if tt.change != nil {
 				tt.change(&v.Spec)
 			}
-			for state, v := range map[string]*vmi.VirtualMachineInstance{"as written": v, "completed": defaults.Apply(v, tt.profile)} {
+			for state, v := range map[string]*vmi.VirtualMachineInstance{"as written": v, "completed": defaults.Instance(v, tt.profile)} {
 				before := v.DeepCopy()
 				var got []string
 				for _, e := range Faults(v, tt.profile) {

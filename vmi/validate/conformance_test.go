@@ -123,7 +123,7 @@ func judge(kind string, r record) (plain, defaulted field.ErrorList, err error) 
 		if err := into(r.Object, &v); err != nil {
 			return nil, nil, err
 		}
-		whole := defaults.Apply(&v, defaults.Profile{})
+		whole := defaults.Instance(&v, defaults.Profile{})
 		if kind == "VMICreateAdmitter" {
 			return validate.Instance(&v, validate.User{}, lim), validate.Instance(whole, validate.User{}, lim), nil
 		}

@@ -14,7 +14,7 @@ import (
 func ExampleInstance() {
 	v := vmitest.New(vmitest.WithMasquerade("default"), vmitest.WithMemory("512Ki"))
 	v.Spec.Domain.CPU = &vmi.CPU{Cores: 500}
-	for _, fault := range validate.Instance(defaults.Apply(v, defaults.Profile{}), validate.User{}, validate.Limits{}) {
+	for _, fault := range validate.Instance(defaults.Instance(v, defaults.Profile{}), validate.User{}, validate.Limits{}) {
 		fmt.Println(fault)
 	}
 	// Output:

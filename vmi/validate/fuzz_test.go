@@ -40,7 +40,7 @@ func FuzzNothingPanics(f *testing.F) {
 			return
 		}
 		if json.Unmarshal(data, &v) == nil {
-			d := defaults.Apply(&v, defaults.Profile{})
+			d := defaults.Instance(&v, defaults.Profile{})
 			validate.Instance(&v, by, lim)
 			validate.Instance(d, by, lim)
 		}
@@ -178,6 +178,6 @@ func TestExamplesAreRight(t *testing.T) {
 		require.NoError(t, err)
 		var v vmi.VirtualMachineInstance
 		require.NoError(t, yaml.Unmarshal(data, &v), file)
-		require.Empty(t, validate.Instance(defaults.Apply(&v, defaults.Profile{}), validate.User{}, validate.Limits{}), fmt.Sprint(file))
+		require.Empty(t, validate.Instance(defaults.Instance(&v, defaults.Profile{}), validate.User{}, validate.Limits{}), fmt.Sprint(file))
 	}
 }

@@ -71,8 +71,8 @@ func TestOnlyOneKubeVirt(t *testing.T) {
 func TestABridgeThatTheClusterForbids(t *testing.T) {
 	t.Parallel()
 	at := field.NewPath("spec")
-	bridged := defaults.Apply(vmitest.New(vmitest.WithBridge("net")), defaults.Profile{})
-	masqueraded := defaults.Apply(vmitest.New(vmitest.WithMasquerade("net")), defaults.Profile{})
+	bridged := defaults.Instance(vmitest.New(vmitest.WithBridge("net")), defaults.Profile{})
+	masqueraded := defaults.Instance(vmitest.New(vmitest.WithMasquerade("net")), defaults.Profile{})
 	forbid := validate.Limits{NoBridgeOnPodNetwork: true}
 	require.Empty(t, validate.Spec(at, &bridged.Spec, validate.Limits{}))
 	require.Empty(t, validate.Spec(at, &masqueraded.Spec, forbid))

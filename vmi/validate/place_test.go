@@ -42,7 +42,7 @@ func TestAPCIAddressIsOneThatTheGuestHasAndThatIsFree(t *testing.T) {
 			text := "metadata: {annotations: " + tt.annotations + "}\nspec: {domain: {memory: {guest: 64Mi}, devices: {" + tt.devices + "}}}"
 			require.NoError(t, yaml.UnmarshalStrict([]byte(text), &v))
 			var said []string
-			for _, e := range validate.Instance(defaults.Apply(&v, defaults.Profile{}), validate.User{}, validate.Limits{}) {
+			for _, e := range validate.Instance(defaults.Instance(&v, defaults.Profile{}), validate.User{}, validate.Limits{}) {
 				if strings.Contains(e.Detail, "PCI") || strings.Contains(e.Field, "pciAddress") {
 					said = append(said, e.Field+": "+e.Detail)
 				}

@@ -25,7 +25,7 @@ func faults(change spec) []string {
 	v := vmitest.New(
 		vmitest.WithContainerDisk("root", "example/fedora:40"), vmitest.WithCloudInit("cloudinit", "#!/bin/sh\n"), vmitest.WithEmptyDisk("scratch", "1Gi"),
 		vmitest.WithMasquerade("default", vmi.Port{Name: "http", Port: 80}))
-	v = defaults.Apply(v, defaults.Profile{})
+	v = defaults.Instance(v, defaults.Profile{})
 	change(&v.Spec)
 	var out []string
 	for _, e := range validate.Spec(field.NewPath("spec"), &v.Spec, validate.Limits{}) {

@@ -58,7 +58,7 @@ func CDI(devices []Device) ([]byte, error) {
 	for _, d := range devices {
 		s.Devices = append(s.Devices, cdiDevice{d.Name, cdiEdits{[]cdiNode{{
 			Path: d.Path, HostPath: d.Path, Type: "c", Major: d.Major, Minor: d.Minor,
-			FileMode: 0o660, Permissions: "rw", UID: vmi.User, GID: vmi.User,
+			FileMode: 0o660, Permissions: "rw", UID: vmi.RuntimeUID, GID: vmi.RuntimeUID,
 		}}}})
 	}
 	b, err := json.MarshalIndent(s, "", "  ")

@@ -38,7 +38,7 @@ func (r Removal) Uninstalled(ctx context.Context) bool {
 			return isGone(o, err)
 		}
 	}
-	o, err := r.Metadata.Resource(definitions).Get(ctx, vmi.Resource.GroupResource().String(), metav1.GetOptions{})
+	o, err := r.Metadata.Resource(definitions).Get(ctx, vmi.VirtualMachineInstances.Resource().GroupResource().String(), metav1.GetOptions{})
 	return isGone(o, err)
 }
 

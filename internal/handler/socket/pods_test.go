@@ -120,7 +120,7 @@ func dial(t *testing.T, p pod, uid string) error {
 func TestALauncherIsReached(t *testing.T) {
 	t.Parallel()
 	p := newPod(t)
-	listenAs(t, p.socket, vmi.User)
+	listenAs(t, p.socket, vmi.RuntimeUID)
 	require.NoError(t, dial(t, p, uid))
 }
 
@@ -129,7 +129,7 @@ func TestALauncherOnAVolumeInMemoryIsReached(t *testing.T) {
 	p := newPod(t)
 	require.NoError(t, unix.Mount("tmpfs", p.sockets, "tmpfs", 0, "mode=1777"))
 	t.Cleanup(func() { _ = unix.Unmount(p.sockets, unix.MNT_DETACH) })
-	listenAs(t, p.socket, vmi.User)
+	listenAs(t, p.socket, vmi.RuntimeUID)
 	require.NoError(t, dial(t, p, uid))
 }
 
@@ -159,7 +159,7 @@ func TestALauncherIsReachedByAReadOnlyMount(t *testing.T) {
 			if inMemory {
 				require.NoError(t, unix.Mount("tmpfs", p.sockets, "tmpfs", 0, "mode=1777"))
 			}
-			listenAs(t, p.socket, vmi.User)
+			listenAs(t, p.socket, vmi.RuntimeUID)
 			require.ErrorIs(t, os.WriteFile(filepath.Join(mounted, "file"), nil, 0o600), unix.EROFS)
 			p.root = mounted
 			require.NoError(t, dial(t, p, uid))
@@ -171,8 +171,8 @@ func TestALauncherInAUserNamespaceIsReached(t *testing.T) {
 	t.Parallel()
 	p := newPod(t)
 	require.NoError(t, os.Chmod(p.sockets, 0o777))
-	listenAs(t, p.socket, 70*userNamespaceSize+vmi.User)
-	require.NoError(t, os.Chown(p.socket, vmi.User, vmi.User)) // as the mapped mount shows it
+	listenAs(t, p.socket, 70*userNamespaceSize+vmi.RuntimeUID)
+	require.NoError(t, os.Chown(p.socket, vmi.RuntimeUID, vmi.RuntimeUID)) // as the mapped mount shows it
 	require.NoError(t, dial(t, p, uid))
 }
 
@@ -182,7 +182,7 @@ func TestAFailureThatRepeatsHasTheSameText(t *testing.T) {
 	l, err := bind(p.socket)
 	require.NoError(t, err)
 	require.NoError(t, l.Close())
-	require.NoError(t, os.Chown(p.socket, vmi.User, vmi.User))
+	require.NoError(t, os.Chown(p.socket, vmi.RuntimeUID, vmi.RuntimeUID))
 	first := dial(t, p, uid)
 	require.ErrorIs(t, first, unix.ECONNREFUSED)
 	other, err := os.Open(os.DevNull) // the numbers of files that follow are others
@@ -207,17 +207,17 @@ func TestAttacksAreRefused(t *testing.T) {
 	}{
 		{"a symbolic link in the place of the socket", uid, func(t *testing.T, p pod) {
 			target := filepath.Join(p.root, "host.sock")
-			listen(t, target, vmi.User)
+			listen(t, target, vmi.RuntimeUID)
 			require.NoError(t, os.Symlink(target, p.socket))
 		}},
 		{"a symbolic link to a socket beside it", uid, func(t *testing.T, p pod) {
-			listen(t, filepath.Join(p.sockets, "other"), vmi.User)
+			listen(t, filepath.Join(p.sockets, "other"), vmi.RuntimeUID)
 			require.NoError(t, os.Symlink("other", p.socket))
 		}},
 		{"a symbolic link in the place of the volume", uid, func(t *testing.T, p pod) {
 			elsewhere := filepath.Join(p.root, "elsewhere")
 			require.NoError(t, os.Mkdir(elsewhere, 0o777))
-			listen(t, filepath.Join(elsewhere, vmi.LauncherSocket), vmi.User)
+			listen(t, filepath.Join(elsewhere, vmi.LauncherSocket), vmi.RuntimeUID)
 			require.NoError(t, os.Remove(p.sockets))
 			require.NoError(t, os.Symlink(elsewhere, p.sockets))
 		}},
@@ -239,11 +239,11 @@ func TestAttacksAreRefused(t *testing.T) {
 		}},
 		{"a hard link to a socket of the node", uid, func(t *testing.T, p pod) {
 			target := filepath.Join(p.root, "host.sock")
-			listen(t, target, vmi.User)
+			listen(t, target, vmi.RuntimeUID)
 			require.NoError(t, os.Link(target, p.socket))
 		}},
 		{"a socket of root", uid, func(t *testing.T, p pod) { listen(t, p.socket, 0) }},
-		{"a socket that another user listens on", uid, func(t *testing.T, p pod) { listen(t, p.socket, vmi.User) }},
+		{"a socket that another user listens on", uid, func(t *testing.T, p pod) { listen(t, p.socket, vmi.RuntimeUID) }},
 		{"a UID that leads upwards", "../" + uid, func(*testing.T, pod) {}},
 		{"a UID that leads downwards", uid + "/volumes", func(*testing.T, pod) {}},
 		{"the UID ..", "..", func(*testing.T, pod) {}},

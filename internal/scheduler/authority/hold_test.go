@@ -64,7 +64,7 @@ func TestTheWebhooksAreHeldByOneFinalizerWhileThereAreVMIs(t *testing.T) {
 		return nil
 	})
 	require.Contains(t, w.webhooks().Finalizers, "podvisor.io/uninstall")
-	require.NoError(t, w.meta.Tracker().Delete(vmi.Resource, "shop", "a"))
+	require.NoError(t, w.meta.Tracker().Delete(vmi.VirtualMachineInstances.Resource(), "shop", "a"))
 	w.awaitFinalizers("example.com/other")
 }
 

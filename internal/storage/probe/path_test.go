@@ -156,7 +156,7 @@ func TestADeviceOfRootSaysWhatTheNodeLacks(t *testing.T) {
 	testenv.Root(t)
 	device := testenv.File(t, "/dev/loop0")
 	runtime.LockOSThread() // for good: the thread ends with the test
-	require.NoError(t, unix.Setfsuid(vmi.User))
+	require.NoError(t, unix.Setfsuid(vmi.RuntimeUID))
 	_, err := probe.Path(device)
 	require.ErrorIs(t, err, fs.ErrPermission)
 	require.ErrorContains(t, err, device+" cannot be opened by user 0")
