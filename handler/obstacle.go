@@ -14,7 +14,7 @@ import (
 // what fails in the session and has lasted. If it has not lasted yet, the
 // obstacle is nil and wait is how long it must last still.
 func obstacle(o Observed) (f *vmi.Finding, wait time.Duration) {
-	s, delay := o.Session, FindingDelay
+	s, delay := o.Session, findingDelay
 	f = s.Finding
 	switch {
 	case s.State == nil:
@@ -35,7 +35,7 @@ func obstacle(o Observed) (f *vmi.Finding, wait time.Duration) {
 
 // deadline is when the VMI fails if its guest has not started. It is counted from
 // a time in the status, so it does not move when a handler is restarted; but this
-// handler's own attempt lasts LeastTrial.
+// handler's own attempt lasts leastTrial.
 func deadline(o Observed) time.Time {
 	since := o.Session.Began
 	for _, t := range o.Instance.Status.PhaseTransitionTimestamps {
@@ -45,7 +45,7 @@ func deadline(o Observed) time.Time {
 		}
 	}
 	at := since.Add(StartDeadline)
-	if least := o.Session.Began.Add(LeastTrial); at.Before(least) {
+	if least := o.Session.Began.Add(leastTrial); at.Before(least) {
 		return least
 	}
 	return at

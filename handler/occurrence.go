@@ -37,11 +37,11 @@ const ReasonRebootsAgain = "RebootsAgainAndAgain"
 // loops makes the condition of a guest that reboots again and again, given the count that
 // was reported before and the one that is reported now.
 func (p *Plan) loops(before, now *vmi.GuestOccurrences, s *vmi.VirtualMachineInstanceStatus) {
-	if before == nil || now.Count < LoopReboots || s.Phase.Final() {
+	if before == nil || now.Count < loopReboots || s.Phase.Final() {
 		return
 	}
 	mean := now.LastTimestamp.Sub(before.LastTimestamp.Time) / time.Duration(now.Count-before.Count)
-	if mean > LoopInterval {
+	if mean > loopInterval {
 		return
 	}
 	f := vmi.Finding{Reason: ReasonRebootsAgain, Message: fmt.Sprintf("The guest reboots again and again, %d times since it was started: its console says why", now.Count)}
@@ -51,14 +51,14 @@ func (p *Plan) loops(before, now *vmi.GuestOccurrences, s *vmi.VirtualMachineIns
 	s.SetCondition(vmi.Condition{Type: vmi.ConditionGuestRebootLoop, Status: corev1.ConditionTrue, Reason: f.Reason, Message: f.Message}, now.LastTimestamp)
 }
 
-// settled removes the condition of a guest that has not rebooted for LoopOver since its
+// settled removes the condition of a guest that has not rebooted for loopOver since its
 // last reboot that was reported.
 func (p *Plan) settled(s *vmi.VirtualMachineInstanceStatus, now time.Time) {
 	if s.Condition(vmi.ConditionGuestRebootLoop) == nil || s.GuestReboots == nil {
 		return
 	}
-	if left := s.GuestReboots.LastTimestamp.Add(LoopOver).Sub(now); left > 0 {
-		p.recheck(min(left, LoopOver))
+	if left := s.GuestReboots.LastTimestamp.Add(loopOver).Sub(now); left > 0 {
+		p.recheck(min(left, loopOver))
 		return
 	}
 	s.RemoveCondition(vmi.ConditionGuestRebootLoop)
@@ -73,7 +73,7 @@ func (p *Plan) risen(before *vmi.GuestOccurrences, count int64, now time.Time, f
 	if count <= before.Count {
 		return nil, false
 	}
-	wait := min(before.LastTimestamp.Add(CountInterval(before.Count)).Sub(now), CountLatest)
+	wait := min(before.LastTimestamp.Add(countInterval(before.Count)).Sub(now), countLatest)
 	if before.Count > 0 && wait > 0 && !final {
 		p.recheck(wait)
 		return nil, false
@@ -87,7 +87,7 @@ func (p *Plan) notBooted(state *protocol.State, s *vmi.VirtualMachineInstanceSta
 	f := state.NotBooted
 	// A guest that resets again and again is neither booted nor not booted for long.
 	if c := s.Condition(vmi.ConditionGuestNotBooted); f == nil && c != nil && s.GuestReboots != nil && !s.Phase.Final() {
-		if wait := min(c.LastTransitionTime.Add(CountInterval(s.GuestReboots.Count)).Sub(now.Time), CountLatest); wait > 0 {
+		if wait := min(c.LastTransitionTime.Add(countInterval(s.GuestReboots.Count)).Sub(now.Time), countLatest); wait > 0 {
 			p.recheck(wait)
 			return
 		}

@@ -112,7 +112,7 @@ func TestAGuestThatRebootsAgainAndAgainHasACondition(t *testing.T) {
 			require.Equal(t, ReasonRebootsAgain, c.Reason)
 			require.Equal(t, corev1.ConditionTrue, v.Status.Condition(vmi.ConditionReady).Status, "it runs")
 			at = at.Add(look(tt.times).Recheck)
-			at = at.Add(LoopOver)
+			at = at.Add(loopOver)
 			look(tt.times)
 			require.Nil(t, v.Status.Condition(vmi.ConditionGuestRebootLoop), "it has not rebooted since")
 		})

@@ -8,9 +8,9 @@ import (
 	"github.com/podvisor/podvisor/vmi/config"
 )
 
-// ProcessorPrefixes begin the labels of nodes about processors. The policy of
+// processorPrefixes begin the labels of nodes about processors. The policy of
 // virt-handler allows them.
-func ProcessorPrefixes() []string {
+func processorPrefixes() []string {
 	return []string{
 		vmi.CPUModelLabelPrefix, vmi.CPUFeatureLabelPrefix, vmi.CPUMigrationLabelPrefix, vmi.HostModelLabelPrefix,
 		vmi.HostModelFeatureLabelPrefix, vmi.CPUVendorLabelPrefix, vmi.ObsoleteHostModelLabel, vmi.CPUManagerLabel,
@@ -19,7 +19,7 @@ func ProcessorPrefixes() []string {
 
 // IsProcessorLabel says that a label of a node is one about processors.
 func IsProcessorLabel(key string) bool {
-	for _, p := range ProcessorPrefixes() {
+	for _, p := range processorPrefixes() {
 		if strings.HasPrefix(key, p) {
 			return true
 		}

@@ -49,7 +49,7 @@ func (p *Plan) notBooted(d Desired, a Actual) {
 	if a.Domain != Running {
 		return
 	}
-	if again := b.AskedAt.Add(BootAgain); !b.AskedAt.IsZero() && again.After(next) {
+	if again := b.AskedAt.Add(bootAgain); !b.AskedAt.IsZero() && again.After(next) {
 		next = again
 	}
 	if wait := next.Sub(a.Now); wait > 0 {
@@ -57,7 +57,7 @@ func (p *Plan) notBooted(d Desired, a Actual) {
 		return
 	}
 	p.Actions = append(p.Actions, MeasureReads{})
-	p.recheck(BootAgain)
+	p.recheck(bootAgain)
 }
 
 func notBooted(failure string) *vmi.Finding {

@@ -15,7 +15,7 @@ func TestAGuestThatReadsNothingHasNotBooted(t *testing.T) {
 	const said = "No bootable device."
 	measure := func(p Plan) Plan {
 		p.Actions = append(p.Actions, MeasureReads{})
-		return waits(p, BootAgain)
+		return waits(p, bootAgain)
 	}
 	hint := func(p Plan, failure string) Plan {
 		p.State.NotBooted = notBooted(failure)
@@ -29,23 +29,23 @@ func TestAGuestThatReadsNothingHasNotBooted(t *testing.T) {
 	}{
 		"a guest is given time":      {run, Running, Boot{Began: ago(10 * time.Second)}, waits(plan(protocol.Running), BootDelay-10*time.Second)},
 		"then its reads are counted": {run, Running, Boot{Began: ago(BootDelay)}, measure(plan(protocol.Running))},
-		"an answer is waited for":    {run, Running, Boot{Began: ago(time.Minute), AskedAt: ago(time.Second)}, waits(plan(protocol.Running), BootAgain-time.Second)},
+		"an answer is waited for":    {run, Running, Boot{Began: ago(time.Minute), AskedAt: ago(time.Second)}, waits(plan(protocol.Running), bootAgain-time.Second)},
 		"one that read nothing has not booted": {run, Running, Boot{Began: ago(time.Minute), AskedAt: ago(time.Second), MeasuredAt: ago(time.Second), Read: 512},
-			hint(waits(plan(protocol.Running), BootAgain-time.Second), "")},
-		"and its reads are counted again": {run, Running, Boot{Began: ago(time.Minute), AskedAt: ago(BootAgain), MeasuredAt: ago(BootAgain), Read: 512},
+			hint(waits(plan(protocol.Running), bootAgain-time.Second), "")},
+		"and its reads are counted again": {run, Running, Boot{Began: ago(time.Minute), AskedAt: ago(bootAgain), MeasuredAt: ago(bootAgain), Read: 512},
 			hint(measure(plan(protocol.Running)), "")},
 		"one that has booted is left alone": {run, Running, Boot{Began: ago(time.Hour), MeasuredAt: ago(time.Minute), Read: BootedBytes}, plan(protocol.Running)},
 		"a count from before counts for nothing": {run, Running, Boot{Began: ago(time.Second), AskedAt: ago(time.Minute), MeasuredAt: ago(time.Minute), Read: 512},
 			waits(plan(protocol.Running), BootDelay-time.Second)},
 		"what a firmware says is checked at once": {run, Running, Boot{Began: ago(time.Second), Failure: said}, measure(plan(protocol.Running))},
 		"a firmware that found nothing has not booted": {run, Running, Boot{Began: ago(2 * time.Second), Failure: said, AskedAt: ago(time.Second), MeasuredAt: ago(time.Second)},
-			hint(waits(plan(protocol.Running), BootAgain-time.Second), said)},
+			hint(waits(plan(protocol.Running), bootAgain-time.Second), said)},
 		"a guest that only says so has booted": {run, Running, Boot{Began: ago(time.Second), Failure: said, MeasuredAt: noon, Read: 1 << 30}, plan(protocol.Running)},
 		"a paused guest reads nothing":         {run, Paused, Boot{Began: ago(time.Hour)}, pausedBy(protocol.Pause{})},
 		"what is known stays while it is paused": {run, Paused, Boot{Began: ago(time.Hour), MeasuredAt: ago(time.Minute)},
 			hint(pausedBy(protocol.Pause{}), "")},
 		"a guest that stops is not looked at": {Desired{Run: true, StopBy: in(time.Minute)}, Running, Boot{Began: ago(time.Hour), MeasuredAt: noon},
-			waits(plan(protocol.Stopping, RequestShutdown{}), AskAgain)},
+			waits(plan(protocol.Stopping, RequestShutdown{}), askAgain)},
 		"a guest that did not start is not looked at": {run, Starting, Boot{}, plan(protocol.Starting)},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -110,15 +110,15 @@ func shutdown(d Desired, a Actual) Plan {
 	return p
 }
 
-// repeat executes an action of a stop every [AskAgain].
+// repeat executes an action of a stop every askAgain.
 func repeat(now, last time.Time, action Action) Plan {
 	p := plan(protocol.Stopping)
-	if wait := last.Add(AskAgain).Sub(now); !last.IsZero() && wait > 0 {
+	if wait := last.Add(askAgain).Sub(now); !last.IsZero() && wait > 0 {
 		p.recheck(wait)
 		return p
 	}
 	p.Actions = []Action{action}
-	p.recheck(AskAgain)
+	p.recheck(askAgain)
 	return p
 }
 
@@ -160,14 +160,14 @@ func pausedBy(pause protocol.Pause, actions ...Action) Plan {
 // retried is the plan for a guest that an I/O error paused: the cause may be gone.
 func retried(a Actual) Plan {
 	attempt := a.Resumes + 1
-	if a.PausedAt.Sub(a.ResumedAt) > ResumeLatest {
+	if a.PausedAt.Sub(a.ResumedAt) > resumeLatest {
 		attempt = 1
 	}
 	last := a.PausedAt
 	if a.ResumedAt.After(last) {
 		last = a.ResumedAt // the attempt itself failed
 	}
-	if wait := last.Add(ResumeBackoff(attempt)).Sub(a.Now); wait > 0 {
+	if wait := last.Add(resumeBackoff(attempt)).Sub(a.Now); wait > 0 {
 		p := pausedBy(a.Pause)
 		p.recheck(wait)
 		return p

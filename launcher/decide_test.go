@@ -88,25 +88,25 @@ func TestDecide(t *testing.T) {
 		"a guest runs":                           {run, Actual{Domain: Running}, plan(protocol.Running)},
 
 		"a stop asks the guest": {stop(in(time.Minute)), Actual{Domain: Running},
-			waits(plan(protocol.Stopping, RequestShutdown{}), AskAgain)},
-		"a guest is not asked twice at once": {stop(in(time.Minute)), Actual{Domain: Running, AskedAt: ago(AskAgain - time.Second)},
+			waits(plan(protocol.Stopping, RequestShutdown{}), askAgain)},
+		"a guest is not asked twice at once": {stop(in(time.Minute)), Actual{Domain: Running, AskedAt: ago(askAgain - time.Second)},
 			waits(plan(protocol.Stopping), time.Second)},
-		"a guest that did not react is asked again": {stop(in(time.Minute)), Actual{Domain: Running, AskedAt: ago(AskAgain)},
-			waits(plan(protocol.Stopping, RequestShutdown{}), AskAgain)},
+		"a guest that did not react is asked again": {stop(in(time.Minute)), Actual{Domain: Running, AskedAt: ago(askAgain)},
+			waits(plan(protocol.Stopping, RequestShutdown{}), askAgain)},
 		"the end of the grace period is in time": {stop(in(time.Second)), Actual{Domain: Running, AskedAt: ago(time.Second)},
 			waits(plan(protocol.Stopping), time.Second)},
 		"a guest that is late is switched off": {stop(noon), Actual{Domain: Running, AskedAt: ago(time.Minute)},
-			waits(plan(protocol.Stopping, Destroy{}), AskAgain)},
+			waits(plan(protocol.Stopping, Destroy{}), askAgain)},
 		"a guest without a grace period is not asked": {stop(noon), Actual{Domain: Running},
-			waits(plan(protocol.Stopping, Destroy{}), AskAgain)},
+			waits(plan(protocol.Stopping, Destroy{}), askAgain)},
 		"destroying is given time": {stop(ago(time.Minute)), Actual{Domain: Running, KilledAt: ago(time.Second)},
-			waits(plan(protocol.Stopping), AskAgain-time.Second)},
+			waits(plan(protocol.Stopping), askAgain-time.Second)},
 		"a guest that was paused by its user is switched off at once": {stop(in(time.Minute)), Actual{Domain: Paused, Pause: byUser},
-			waits(plan(protocol.Stopping, Destroy{}), AskAgain)},
+			waits(plan(protocol.Stopping, Destroy{}), askAgain)},
 		"a guest that an I/O error paused is switched off at once": {stop(in(time.Minute)), Actual{Domain: Paused, Pause: ioError, AskedAt: ago(time.Second)},
-			waits(plan(protocol.Stopping, Destroy{}), AskAgain)},
+			waits(plan(protocol.Stopping, Destroy{}), askAgain)},
 		"a guest that moves has its grace period": {stop(in(time.Minute)), Actual{Domain: Paused, Pause: protocol.Pause{Cause: protocol.PausedByMigration}},
-			waits(plan(protocol.Stopping, RequestShutdown{}), AskAgain)},
+			waits(plan(protocol.Stopping, RequestShutdown{}), askAgain)},
 
 		"a call pauses a guest":               {call(protocol.CallPause), Actual{Domain: Running}, plan(protocol.Running, Suspend{})},
 		"a guest is not paused twice at once": {call(protocol.CallPause), Actual{Domain: Running, Turning: true}, plan(protocol.Running)},
@@ -139,8 +139,8 @@ func TestDecide(t *testing.T) {
 		"a guest that was resumed runs": {run, Actual{Domain: Running, Pause: ioError, ResumedAt: ago(Trial), Resumes: 1}, plan(protocol.Running)},
 
 		"a daemon that does not answer is waited for": {run, Actual{Domain: Starting, Session: Session{LostAt: ago(time.Second)}},
-			waits(plan(protocol.Starting), SessionDelay-time.Second)},
-		"a daemon that has not answered for SessionDelay is a finding": {run, Actual{Domain: Starting, Session: Session{ago(SessionDelay), "exit code 1"}},
+			waits(plan(protocol.Starting), sessionDelay-time.Second)},
+		"a daemon that has not answered for SessionDelay is a finding": {run, Actual{Domain: Starting, Session: Session{ago(sessionDelay), "exit code 1"}},
 			found(plan(protocol.Starting), ReasonLibvirtUnavailable, "the libvirt daemon does not answer: exit code 1")},
 		"so is one that ended while the guest runs": {run, Actual{Domain: Running, Session: Session{LostAt: ago(time.Minute)}},
 			found(plan(protocol.Running), ReasonLibvirtUnavailable, "the libvirt daemon does not answer")},
@@ -148,7 +148,7 @@ func TestDecide(t *testing.T) {
 			found(waits(plan(protocol.Starting), time.Second), ReasonStartFailed, "busy")},
 		"a daemon is not needed while nothing is desired": {Desired{}, Actual{Session: Session{LostAt: ago(time.Minute)}}, plan(protocol.Waiting)},
 		"a stop has no finding": {stop(in(time.Minute)), Actual{Domain: Running, AskedAt: noon, Session: Session{LostAt: ago(time.Minute)}},
-			waits(plan(protocol.Stopping), AskAgain)},
+			waits(plan(protocol.Stopping), askAgain)},
 		"devices that are desired later are a finding": {
 			Desired{Run: true, Devices: []Device{{Alias: "ua-root", Name: "disk root"}, {Alias: "ua-data", Name: "disk data"}}},
 			Actual{Domain: Running, Devices: []Device{{Alias: "ua-root", Name: "disk root"}}},
@@ -169,7 +169,7 @@ func TestDecide(t *testing.T) {
 		"a link that need not be switched any more is no finding": {
 			Desired{Run: true, Devices: up}, Actual{Domain: Running, Devices: up, Operations: failed}, plan(protocol.Running)},
 		"a guest that is to power off keeps its link": {
-			Desired{Run: true, StopBy: in(time.Minute), Devices: down}, Actual{Domain: Running, AskedAt: noon, Devices: up}, waits(plan(protocol.Stopping), AskAgain)},
+			Desired{Run: true, StopBy: in(time.Minute), Devices: down}, Actual{Domain: Running, AskedAt: noon, Devices: up}, waits(plan(protocol.Stopping), askAgain)},
 		"devices of a domain that does not run yet are no finding": {
 			Desired{Run: true, Devices: []Device{{Alias: "ua-root"}}}, Actual{Domain: Starting}, plan(protocol.Starting)},
 
@@ -243,7 +243,7 @@ func TestWhatWasObservedIsPublishedAsItIs(t *testing.T) {
 func TestDelaysGrowToALimit(t *testing.T) {
 	var starts, resumes []time.Duration
 	for n := range 8 {
-		starts, resumes = append(starts, Backoff(n)), append(resumes, ResumeBackoff(n))
+		starts, resumes = append(starts, Backoff(n)), append(resumes, resumeBackoff(n))
 	}
 	s := time.Second
 	require.Equal(t, []time.Duration{s, s, 2 * s, 4 * s, 8 * s, 16 * s, 30 * s, 30 * s}, starts)

@@ -18,18 +18,18 @@ type Device struct {
 	Link string
 }
 
-// Difference is what makes a domain have the devices that are desired.
-type Difference struct {
+// difference is what makes a domain have the devices that are desired.
+type difference struct {
 	// Attach are desired and not there.
 	Attach []Device
 	// Detach are there and not desired.
 	Detach []Device
 }
 
-// Compare returns the difference between the devices that are desired and those
+// compare returns the difference between the devices that are desired and those
 // that are there. Devices are compared by their aliases; the order has no meaning.
-func Compare(desired, actual []Device) Difference {
-	var d Difference
+func compare(desired, actual []Device) difference {
+	var d difference
 	for _, want := range desired {
 		if _, ok := find(actual, want.Alias); !ok {
 			d.Attach = append(d.Attach, want)
@@ -52,10 +52,10 @@ func find(all []Device, alias string) (Device, bool) {
 }
 
 // Empty says that there is no difference.
-func (d Difference) Empty() bool { return len(d.Attach)+len(d.Detach) == 0 }
+func (d difference) Empty() bool { return len(d.Attach)+len(d.Detach) == 0 }
 
 // String lists the differences for people.
-func (d Difference) String() string {
+func (d difference) String() string {
 	var parts []string
 	for _, p := range []struct {
 		verb    string

@@ -12,21 +12,21 @@ func TestDevicesAreComparedByTheirAliases(t *testing.T) {
 	larger.SizeBytes = 30
 	for name, tt := range map[string]struct {
 		desired, actual []Device
-		want            Difference
+		want            difference
 		text            string
 	}{
-		"none":                      {nil, nil, Difference{}, ""},
-		"the same in another order": {[]Device{root, data, nic}, []Device{nic, data, root}, Difference{}, ""},
-		"one more":                  {[]Device{root, data}, []Device{root}, Difference{Attach: []Device{data}}, "disk data is not attached"},
-		"one less":                  {[]Device{root}, []Device{root, nic}, Difference{Detach: []Device{nic}}, "interface default is not detached"},
-		"one that shall be another": {[]Device{larger, root}, []Device{root, data}, Difference{}, ""},
+		"none":                      {nil, nil, difference{}, ""},
+		"the same in another order": {[]Device{root, data, nic}, []Device{nic, data, root}, difference{}, ""},
+		"one more":                  {[]Device{root, data}, []Device{root}, difference{Attach: []Device{data}}, "disk data is not attached"},
+		"one less":                  {[]Device{root}, []Device{root, nic}, difference{Detach: []Device{nic}}, "interface default is not detached"},
+		"one that shall be another": {[]Device{larger, root}, []Device{root, data}, difference{}, ""},
 		"all at once": {[]Device{larger, nic}, []Device{data, root},
-			Difference{Attach: []Device{nic}, Detach: []Device{root}},
+			difference{Attach: []Device{nic}, Detach: []Device{root}},
 			"interface default is not attached, disk root is not detached"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := Compare(tt.desired, tt.actual)
+			got := compare(tt.desired, tt.actual)
 			require.Equal(t, tt.want, got)
 			require.Equal(t, tt.text == "", got.Empty())
 			require.Equal(t, tt.text, got.String())

@@ -68,7 +68,7 @@ func daemonSilent(_ Desired, a Actual) (*vmi.Finding, time.Duration) {
 	if a.Session.LostAt.IsZero() {
 		return nil, 0
 	}
-	if wait := a.Session.LostAt.Add(SessionDelay).Sub(a.Now); wait > 0 {
+	if wait := a.Session.LostAt.Add(sessionDelay).Sub(a.Now); wait > 0 {
 		return nil, wait
 	}
 	message := "the libvirt daemon does not answer"
@@ -82,7 +82,7 @@ func devicesDiffer(d Desired, a Actual) (*vmi.Finding, time.Duration) {
 	if !a.Domain.exists() {
 		return nil, 0
 	}
-	difference := Compare(d.Devices, a.Devices)
+	difference := compare(d.Devices, a.Devices)
 	if difference.Empty() {
 		return nil, 0
 	}

@@ -154,7 +154,7 @@ func TestAGuestRunsSoonAfterTheCauseOfItsErrorIsGone(t *testing.T) {
 				p = Decide(Desired{Run: true}, a)
 			}
 			a.Now = a.Now.Add(p.Recheck)
-			require.LessOrEqual(t, a.Now.Sub(freed), ResumeLatest+ResumeFirst+Trial)
+			require.LessOrEqual(t, a.Now.Sub(freed), resumeLatest+ResumeFirst+Trial)
 		}
 		require.Equal(t, 1, reports, "attempts in between are not reported")
 	}

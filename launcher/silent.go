@@ -24,10 +24,10 @@ func (p *Plan) silent(d Desired, a Actual) {
 	if a.Domain != Running || d.stops() || a.Output.Since.IsZero() || a.Output.Written || a.Observed.Agent != nil || p.State.NotBooted != nil {
 		return
 	}
-	if wait := a.Output.Since.Add(SilentDelay).Sub(a.Now); wait > 0 {
+	if wait := a.Output.Since.Add(silentDelay).Sub(a.Now); wait > 0 {
 		p.recheck(wait)
 		return
 	}
 	p.State.NotBooted = &vmi.Finding{Reason: protocol.ReasonNothingWritten, Message: fmt.Sprintf(
-		"The guest has run for %s, has written nothing to its serial console, and no agent in it answers: it has not booted, or it uses another console; Linux uses this one with console=ttyS0", SilentDelay)}
+		"The guest has run for %s, has written nothing to its serial console, and no agent in it answers: it has not booted, or it uses another console; Linux uses this one with console=ttyS0", silentDelay)}
 }

@@ -35,7 +35,7 @@ var diskPart = Part{
 func disks(b *Draft) error {
 	var faults []error
 	specs := b.Spec.Devices.Disks
-	places, threads := b.diskPlaces(), DiskThreads(b.Spec)
+	places, threads := b.diskPlaces(), diskThreads(b.Spec)
 	for i, d := range specs {
 		at := devicesPath.Child("disks").Index(i)
 		from, ok := b.Host.Disks[d.Name]

@@ -485,7 +485,7 @@ func TestSocketPathsFitIntoAnAddress(t *testing.T) {
 	v := instance(func(v *vmi.VirtualMachineInstance) {
 		v.Name, v.Namespace = strings.Repeat("n", 63), strings.Repeat("s", 63)
 	})
-	for _, p := range []string{SerialSocket(PrivateDir(v)), VNCSocket(PrivateDir(v)), AgentSocket(PrivateDir(v))} {
+	for _, p := range []string{SerialSocket(PrivateDir(v)), VNCSocket(PrivateDir(v)), filepath.Join(PrivateDir(v), agentSocket)} {
 		require.LessOrEqual(t, len(p), 107)
 	}
 }

@@ -6,9 +6,9 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// TranslationCacheBytes is the memory that QEMU keeps translated code in when it
+// translationCacheBytes is the memory that QEMU keeps translated code in when it
 // emulates. QEMU's own default is 1 GiB, which no pod's overhead allows for.
-const TranslationCacheBytes = 32 << 20
+const translationCacheBytes = 32 << 20
 
 // features adds what the machine type and the hypervisor offer. Emulation has none of
 // KVM's interfaces: there, they are left out, so that a manifest for KVM starts.
@@ -40,7 +40,7 @@ func features(b *Draft) error {
 			f.KVM.HintDedicated = &libvirtxml.DomainFeatureState{State: "on"} // a processor that waits need not give way
 		}
 	} else {
-		f.TCG = &libvirtxml.DomainFeatureTCG{TBCache: &libvirtxml.DomainFeatureTCGTBCache{Unit: "MiB", Size: TranslationCacheBytes >> 20}}
+		f.TCG = &libvirtxml.DomainFeatureTCG{TBCache: &libvirtxml.DomainFeatureTCGTBCache{Unit: "MiB", Size: translationCacheBytes >> 20}}
 	}
 	b.Domain.Features = f
 	return nil

@@ -84,7 +84,3 @@ func SerialSocket(dir string) string { return path.Join(dir, serialSocket) }
 
 // VNCSocket is the socket of the screen of the VMI whose private folder is dir.
 func VNCSocket(dir string) string { return path.Join(dir, vncSocket) }
-
-// AgentSocket is the socket of the guest agent of the VMI whose private folder is
-// dir.
-func AgentSocket(dir string) string { return path.Join(dir, agentSocket) }

@@ -12,9 +12,9 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// HostDeviceAlias is the alias of the device of the node of this name in its domain.
+// hostDeviceAlias is the alias of the device of the node of this name in its domain.
 // The name of a disk has no underscore.
-func HostDeviceAlias(name string) string { return aliasPrefix + "host_" + name }
+func hostDeviceAlias(name string) string { return aliasPrefix + "host_" + name }
 
 // Prefixes of the environment variables in which device plugins say which devices the
 // pod has: PCI addresses, and UUIDs of mediated devices.
@@ -113,7 +113,7 @@ func (g given) next(name, resource string, places map[string]Place) (libvirtxml.
 		}
 		at := g.left[variable][0]
 		g.left[variable] = g.left[variable][1:]
-		return hostDevice(name, at, prefix, places[HostDeviceAlias(name)])
+		return hostDevice(name, at, prefix, places[hostDeviceAlias(name)])
 	}
 	return libvirtxml.DomainHostdev{}, fmt.Errorf("device %s: neither %s%s nor %s%[3]s is in the environment of the pod: the device plugin of %[5]s offers no devices for guests",
 		name, PCIVariable, suffix, MDEVVariable, resource)
@@ -121,7 +121,7 @@ func (g given) next(name, resource string, places map[string]Place) (libvirtxml.
 
 // hostDevice is one device of the node, which the node has made ready already.
 func hostDevice(name, at, prefix string, place Place) (libvirtxml.DomainHostdev, error) {
-	d := libvirtxml.DomainHostdev{Managed: "no", Alias: &libvirtxml.DomainAlias{Name: HostDeviceAlias(name)}, Address: pciAddress(place.PCI)}
+	d := libvirtxml.DomainHostdev{Managed: "no", Alias: &libvirtxml.DomainAlias{Name: hostDeviceAlias(name)}, Address: pciAddress(place.PCI)}
 	if prefix == MDEVVariable {
 		if !uuids.MatchString(at) {
 			return d, fmt.Errorf("device %s: %q is no UUID of a mediated device", name, at)

@@ -6,7 +6,7 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// DiskThreads are the I/O threads of the disks on the bus virtio, by their aliases;
+// diskThreads are the I/O threads of the disks on the bus virtio, by their aliases;
 // threads are counted from 1. A disk that is not in it is served by QEMU's main
 // thread.
 //
@@ -15,7 +15,7 @@ import (
 // auto as many as there are disks, up to twice the processors less the dedicated ones
 // and at least one. QEMU before 9.0 serves a disk by one thread, so a disk of a pool
 // has one of its threads and not all.
-func DiskThreads(spec *vmi.DomainSpec) map[string]uint {
+func diskThreads(spec *vmi.DomainSpec) map[string]uint {
 	var sharing, alone []string
 	for _, d := range spec.Devices.Disks {
 		switch {

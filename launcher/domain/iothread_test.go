@@ -40,7 +40,7 @@ func TestDisksHaveTheThreadsOfTheirPolicy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			require.Equal(t, tt.want, DiskThreads(&tt.spec))
+			require.Equal(t, tt.want, diskThreads(&tt.spec))
 		})
 	}
 }

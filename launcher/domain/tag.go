@@ -62,7 +62,7 @@ func (b *Draft) taggedHostDevices() []cloudinit.Device {
 	var all []cloudinit.Device
 	n := 0
 	add := func(name, tag string) {
-		at := b.Host.Places[HostDeviceAlias(name)].PCI
+		at := b.Host.Places[hostDeviceAlias(name)].PCI
 		if at == nil && b.express() {
 			at = port(hostPorts, n)
 		}

@@ -14,11 +14,11 @@ import (
 	"github.com/podvisor/podvisor/launcher/protocol"
 )
 
-// WriteProcessors finds out what guests can have on this node, as [Processors] does, and
+// WriteProcessors finds out what guests can have on this node, as processors does, and
 // writes it to the file as JSON, for the handler of the node. The libvirt daemon has its
 // folders beside the file. The file is replaced at once; with an error it stays as it is.
 func WriteProcessors(ctx context.Context, file string, log *slog.Logger) error {
-	p, err := Processors(ctx, filepath.Join(filepath.Dir(file), "libvirt"), log)
+	p, err := processors(ctx, filepath.Join(filepath.Dir(file), "libvirt"), log)
 	if err != nil {
 		return fmt.Errorf("find out what processors guests can have: %w", err)
 	}
@@ -32,9 +32,9 @@ func WriteProcessors(ctx context.Context, file string, log *slog.Logger) error {
 	return os.Rename(file+".new", file)
 }
 
-// Processors are what guests can have on this node. It starts a libvirt daemon in
+// processors are what guests can have on this node. It starts a libvirt daemon in
 // dir, a folder with a short path, and ends it. The process has no other children.
-func Processors(ctx context.Context, dir string, log *slog.Logger) (p protocol.Processors, err error) {
+func processors(ctx context.Context, dir string, log *slog.Logger) (p protocol.Processors, err error) {
 	reaper, err := process.NewReaper()
 	if err != nil {
 		return p, fmt.Errorf("become the reaper: %w", err)

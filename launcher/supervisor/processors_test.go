@@ -24,7 +24,7 @@ const inspect = "PODVISOR_TEST_PROCESSORS"
 func printProcessors(dir string) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	p, err := Processors(ctx, dir, slog.New(slog.NewJSONHandler(os.Stderr, nil)))
+	p, err := processors(ctx, dir, slog.New(slog.NewJSONHandler(os.Stderr, nil)))
 	if err == nil {
 		err = json.NewEncoder(os.Stdout).Encode(p)
 	}

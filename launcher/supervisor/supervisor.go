@@ -49,7 +49,7 @@ type Config struct {
 
 	// Root is the folder that takes the place of the pod's root, with the folders
 	// that vmi has names of, such as [vmi.SocketsDir], below it. Sockets are in it, so
-	// its path must have at most [MaxRoot] bytes. Empty: the process is in the pod.
+	// its path must have at most 32 bytes. Empty: the process is in the pod.
 	Root string
 
 	// Disks are the attachments of volumes, by the names of the volumes, that are not
@@ -86,8 +86,8 @@ type Config struct {
 	LogLevel *slog.LevelVar
 }
 
-// MaxRoot is the longest path of a Root: a socket's path has at most 107 bytes.
-const MaxRoot = 32
+// maxRoot is the longest path of a Root: a socket's path has at most 107 bytes.
+const maxRoot = 32
 
 // Supervisor is the first process of a VMI's pod. There is one in a process, and
 // it runs once.
@@ -123,8 +123,8 @@ func New(c Config) (*Supervisor, error) {
 	if c.FailFast {
 		return nil, fmt.Errorf("the VMI has the annotation %s, which makes its launcher fail", vmi.FailFastAnnotation)
 	}
-	if len(c.Root) > MaxRoot {
-		return nil, fmt.Errorf("root %s of the launcher has %d bytes, and at most %d leave room for the names of sockets", c.Root, len(c.Root), MaxRoot)
+	if len(c.Root) > maxRoot {
+		return nil, fmt.Errorf("root %s of the launcher has %d bytes, and at most %d leave room for the names of sockets", c.Root, len(c.Root), maxRoot)
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

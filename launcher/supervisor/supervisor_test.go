@@ -34,7 +34,7 @@ func TestWhatWasATargetOnceIsOneToItsEnd(t *testing.T) {
 }
 
 func TestARootThatLeavesNoRoomForSocketsIsRefused(t *testing.T) {
-	_, err := New(Config{Namespace: "default", Name: "vm", UID: "1", Root: "/" + strings.Repeat("r", MaxRoot)})
+	_, err := New(Config{Namespace: "default", Name: "vm", UID: "1", Root: "/" + strings.Repeat("r", maxRoot)})
 	require.ErrorContains(t, err, "has 33 bytes, and at most 32 leave room for the names of sockets")
 }
 

@@ -7,14 +7,14 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 )
 
-// AllowWhile are the webhooks, by their paths, except that they allow everything
+// allowWhile are the webhooks, by their paths, except that they allow everything
 // while foreign reports an installation of KubeVirt itself: then the objects are
 // KubeVirt's.
-func AllowWhile(foreign func() string, webhooks map[string]http.Handler) map[string]http.Handler {
+func allowWhile(foreign func() string, webhooks map[string]http.Handler) map[string]http.Handler {
 	allow := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer(w, r, nil, func(context.Context, *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse { return allowed() })
 	})
-	gate, out := new(Gate), map[string]http.Handler{}
+	gate, out := new(gate), map[string]http.Handler{}
 	for at, h := range webhooks {
 		out[at] = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if foreign() == "" {

@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// Gate limits the memory of the reviews that are worked on at the same time. Small
+// gate limits the memory of the reviews that are worked on at the same time. Small
 // reviews and large ones have limits of their own, so that a small one never waits for
 // a large one. Reviews wait in the order in which they came, until their requests end.
 // The zero value is ready to use.
-type Gate struct {
+type gate struct {
 	once         sync.Once // makes both
 	small, large *semaphore.Weighted
 }
@@ -31,7 +31,7 @@ const (
 // Limit is the handler of reviews with the limits of the gate. Nothing of a review is
 // read before there is room for it. A review whose size is not known, or larger than
 // one of two objects of the API, is refused.
-func (g *Gate) Limit(h http.Handler) http.Handler {
+func (g *gate) Limit(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.ContentLength < 0:
@@ -53,7 +53,7 @@ func (g *Gate) Limit(h http.Handler) http.Handler {
 
 // enter waits until the review of that size may be worked on, and returns what to call
 // when it is done, or the error of a context that ended first.
-func (g *Gate) enter(ctx context.Context, size int64) (leave func(), err error) {
+func (g *gate) enter(ctx context.Context, size int64) (leave func(), err error) {
 	g.once.Do(func() { g.small, g.large = semaphore.NewWeighted(mostSmall), semaphore.NewWeighted(mostLarge) })
 	room := g.small
 	if size > smallReview {

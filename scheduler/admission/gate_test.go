@@ -63,7 +63,7 @@ func TestAttackAReviewAtAnotherPathIsNotRead(t *testing.T) {
 
 func TestAReviewOfUnknownOrTooLargeSizeIsRefused(t *testing.T) {
 	t.Parallel()
-	h := new(Gate).Limit(Webhooks{})
+	h := new(gate).Limit(Webhooks{})
 	for size, status := range map[int64]int{-1: http.StatusLengthRequired, maxReview + 1: http.StatusRequestEntityTooLarge, 3: http.StatusBadRequest} {
 		r := httptest.NewRequest(http.MethodPost, ValidationPath, strings.NewReader("{]}"))
 		r.ContentLength = size
@@ -76,7 +76,7 @@ func TestAReviewOfUnknownOrTooLargeSizeIsRefused(t *testing.T) {
 func TestSmallReviewsDoNotWaitForLargeOnes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var g Gate
+		var g gate
 		var wg sync.WaitGroup
 		var now, most, done atomic.Int64
 		for range 100 {
@@ -107,7 +107,7 @@ func TestSmallReviewsDoNotWaitForLargeOnes(t *testing.T) {
 func TestAReviewWhoseRequestEndedDoesNotWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var g Gate
+		var g gate
 		leave, err := g.enter(t.Context(), maxReview)
 		require.NoError(t, err)
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)

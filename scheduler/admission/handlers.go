@@ -43,13 +43,13 @@ type All struct {
 // virt-controller, which does nothing then, would create.
 func (a All) Handlers() map[string]http.Handler {
 	all := Webhooks{Settings: a.Settings.Config, KubeVirts: a.Settings.KubeVirts, Logger: a.Logger}.Handlers()
-	all[EvictionPath] = new(Gate).Limit(Evictions{
+	all[EvictionPath] = new(gate).Limit(Evictions{
 		Kube: a.Kube, VMIs: a.VMIs, Cached: a.Cached, Settings: a.Settings.Config, Logger: a.Logger,
 	})
-	all[UninstallPath] = new(Gate).Limit(Uninstalls{
+	all[UninstallPath] = new(gate).Limit(Uninstalls{
 		Kube: a.Kube, Metadata: a.Metadata, Namespace: a.Namespace, Hold: a.Serving.Hold, Logger: a.Logger,
 	})
-	all = AllowWhile(a.Settings.Foreign, all)
-	all[OwnedPath] = new(Gate).Limit(Owned{Owners: a.VMIs, Settings: a.Settings.Config, Logger: a.Logger, Launchers: a.Launchers, Bindings: a.Bindings})
+	all = allowWhile(a.Settings.Foreign, all)
+	all[OwnedPath] = new(gate).Limit(Owned{Owners: a.VMIs, Settings: a.Settings.Config, Logger: a.Logger, Launchers: a.Launchers, Bindings: a.Bindings})
 	return AtSecretPaths(a.Serving.Token, all)
 }

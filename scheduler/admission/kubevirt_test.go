@@ -89,7 +89,7 @@ func TestAConfigurationThatCannotBeUsedIsRefused(t *testing.T) {
 func TestEverythingIsAllowedWhileKubeVirtIsInstalled(t *testing.T) {
 	t.Parallel()
 	why := "it is there"
-	all := AllowWhile(func() string { return why }, Webhooks{}.Handlers())
+	all := allowWhile(func() string { return why }, Webhooks{}.Handlers())
 	review := &admissionv1.AdmissionReview{Request: &admissionv1.AdmissionRequest{
 		UID: "7", Kind: metav1.GroupVersionKind(vmi.VirtualMachineInstances.GroupVersionKind), Object: runtime.RawExtension{Raw: []byte(written(`{"domain":{}}`))},
 	}}

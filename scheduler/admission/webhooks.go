@@ -264,6 +264,6 @@ func nameOf(req *admissionv1.AdmissionRequest) string {
 
 // Handlers are the webhooks by their paths, with one limit for the memory of both.
 func (h Webhooks) Handlers() map[string]http.Handler {
-	limited := new(Gate).Limit(h)
+	limited := new(gate).Limit(h)
 	return map[string]http.Handler{DefaultsPath: limited, ValidationPath: limited}
 }

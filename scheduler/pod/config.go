@@ -27,7 +27,7 @@ type Config struct {
 	// Image is the reference of the virt-launcher image. Required.
 	Image string
 	// FullImage is the reference of the image with what few VMIs need beside: UEFI
-	// firmware and the TPM emulator. Empty: that of the function [FullImage]; where Image
+	// firmware and the TPM emulator. Empty: that which belongs to Image; where Image
 	// is named by its digest there is none, and a VMI that needs it is not rendered.
 	FullImage string
 	// ImagePullPolicy says when the launcher image is pulled, if Cluster does not.

@@ -11,10 +11,10 @@ import (
 // fullSuffix ends the name of the repository of the launcher's full image.
 const fullSuffix = "-full"
 
-// FullImage is the reference of the launcher's full image that belongs to the small
+// fullImage is the reference of the launcher's full image that belongs to the small
 // one: that of the repository whose name ends in "-full", with the same tag. It is
 // empty for a digest, which only one image has.
-func FullImage(image string) string {
+func fullImage(image string) string {
 	if image == "" || strings.Contains(image, "@") {
 		return ""
 	}
@@ -32,7 +32,7 @@ func (c Config) ImageOf(v *vmi.VirtualMachineInstance) string { return c.image(v
 // image is the launcher's image that has what the VMI needs; see imageFault.
 func (c Config) image(v *vmi.VirtualMachineInstance) string {
 	if needsFull(&v.Spec.Domain) {
-		return cmp.Or(c.FullImage, FullImage(c.Image))
+		return cmp.Or(c.FullImage, fullImage(c.Image))
 	}
 	return c.Image
 }

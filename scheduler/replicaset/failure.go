@@ -11,19 +11,19 @@ import (
 )
 
 // FailuresAnnotation is how many VMIs in a row failed before this one, in its place of
-// the set: see [SteadyAfter]. It survives the process, and is not on a VMI whose
+// the set: see steadyAfter. It survives the process, and is not on a VMI whose
 // predecessor did not fail.
 const FailuresAnnotation = "podvisor.io/start-failures"
 
-// SteadyAfter is how long a guest runs at least that does not count as failed when it
+// steadyAfter is how long a guest runs at least that does not count as failed when it
 // ends.
-const SteadyAfter = 30 * time.Second
+const steadyAfter = 30 * time.Second
 
 // failures is the number of VMIs in a row that failed up to this one, which has ended.
 // It is 0 if the guest ran for some time.
 func failures(v *vmi.VirtualMachineInstance) int {
 	began := since(v, vmi.PhaseRunning)
-	if !began.IsZero() && since(v, v.Status.Phase).Sub(began) >= SteadyAfter {
+	if !began.IsZero() && since(v, v.Status.Phase).Sub(began) >= steadyAfter {
 		return 0
 	}
 	return before(v) + 1

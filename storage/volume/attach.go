@@ -125,11 +125,7 @@ func emptyDrive(v *vmi.VirtualMachineInstance, d vmi.Disk) bool {
 	return d.CDRom != nil && !slices.ContainsFunc(v.Spec.Volumes, func(v vmi.Volume) bool { return v.Name == d.Name })
 }
 
-// Attach returns the attachment of v's volume name.
-func Attach(v *vmi.VirtualMachineInstance, name string, n Node) (storage.Attachment, error) {
-	return orAll(n.Kinds).attachment(v, name, n)
-}
-
+// attachment returns the attachment of v's volume name.
 func (all kinds) attachment(v *vmi.VirtualMachineInstance, name string, n Node) (storage.Attachment, error) {
 	i := slices.IndexFunc(v.Spec.Volumes, func(v vmi.Volume) bool { return v.Name == name })
 	if i < 0 {

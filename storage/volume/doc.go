@@ -15,7 +15,7 @@
 // Traps: the name of a volume in the pod is the name in the spec unless the pod
 // has that name already, so a volume is found by its path and not by its name. A
 // disk outside the folder of the pod's ephemeral disks must not be made from a
-// source that replaces files; [Attach] refuses it. It also refuses a disk that
+// source that replaces files; attach refuses it. It also refuses a disk that
 // outlives the pod in a format other than raw: the format is stored nowhere, and a
 // guest that wrote the header of an image to its disk would choose it.
 package volume

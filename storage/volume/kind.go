@@ -29,7 +29,7 @@ type Kind struct {
 	// Observe returns what has to be observed before a volume is attached. Nil:
 	// nothing.
 	Observe func(vmi.Volume, Node) Observation
-	// Attach returns the attachment of a volume's disk. Required.
+	// attach returns the attachment of a volume's disk. Required.
 	Attach func(*vmi.VirtualMachineInstance, vmi.Volume, Node) (storage.Attachment, error)
 }
 

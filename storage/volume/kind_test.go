@@ -188,9 +188,6 @@ func TestAnEmbedderServesAKindInItsOwnWay(t *testing.T) {
 	all, err := Resolve(v, node)
 	require.NoError(t, err)
 	require.Equal(t, []storage.Attachment{want}, all)
-	one, err := Attach(v, "a", node)
-	require.NoError(t, err)
-	require.Equal(t, want, one)
 	_, err = Pod(v.Spec.Volumes, Cluster{Kinds: []Kind{}})
 	require.ErrorContains(t, err, "kind emptyDisk is not served", "no kinds are not all")
 }

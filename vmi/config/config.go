@@ -133,7 +133,7 @@ func (c Config) OnNode(name string) Component {
 
 // Resolve is the configuration that k says, or everything that is wrong with it. A device
 // of nodes that VMIs may not have as it is written is left out, and is no fault of the
-// rest: [LeftOut] says what is wrong with it.
+// rest: leftOut says what is wrong with it.
 func Resolve(k *vmi.KubeVirt) (Config, field.ErrorList) {
 	if why := (*vmi.UnreadableError)(nil); errors.As(vmi.Unreadable(k), &why) {
 		return Config{}, undecoded(why)

@@ -12,9 +12,9 @@ import (
 // permittedDevices is where a configuration has the devices of nodes.
 var permittedDevices = field.NewPath("spec", "configuration", "permittedHostDevices")
 
-// LeftOut is what is wrong with the devices of nodes that a configuration which is in force
+// leftOut is what is wrong with the devices of nodes that a configuration which is in force
 // leaves out, or nothing.
-func LeftOut(k *vmi.KubeVirt) field.ErrorList {
+func leftOut(k *vmi.KubeVirt) field.ErrorList {
 	var l field.ErrorList
 	for _, e := range validate.KubeVirt(k) {
 		if validate.Within(e.Field, permittedDevices.String()) {

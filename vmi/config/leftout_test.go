@@ -28,7 +28,7 @@ spec:
 	require.Equal(t, "Haswell", c.Defaults.CPUModel)
 	require.Equal(t, map[string]bool{"example.com/gpu": true}, c.Pods.HostDevices)
 	require.Equal(t, c.Pods.HostDevices, c.Limits.Devices)
-	left := LeftOut(&k)
+	left := leftOut(&k)
 	require.Len(t, left, 1)
 	require.Equal(t, "spec.configuration.permittedHostDevices.pciHostDevices[0].externalResourceProvider", left[0].Field)
 	status := Report(Next(State{}, []*vmi.KubeVirt{&k}), &k, Components{}, metav1.Time{})

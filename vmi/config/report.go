@@ -80,7 +80,7 @@ func Report(s State, k *vmi.KubeVirt, c Components, now metav1.Time) vmi.KubeVir
 		progressing = condition(vmi.ConditionProgressing, true, ReasonUpdating, c.Updating)
 	}
 	degraded := condition(vmi.ConditionDegraded, false, ReasonAllComponentsReady, "The configuration is in force.")
-	if left := LeftOut(k); len(left) > 0 {
+	if left := leftOut(k); len(left) > 0 {
 		degraded = condition(vmi.ConditionDegraded, true, ReasonInvalidConfiguration, "the configuration is in force without these devices of nodes: "+left.ToAggregate().Error())
 	}
 	if len(s.Faults) > 0 {

@@ -65,7 +65,7 @@ var reserved = vmi.ReservedLabels()
 func metadata(at *field.Path, m *metav1.ObjectMeta, by User) field.ErrorList {
 	l := metav1validation.ValidateLabels(m.Labels, at.Child("labels"))
 	l = append(l, apivalidation.ValidateAnnotations(m.Annotations, at.Child("annotations"))...)
-	if taken := ReservedLabels(m.Labels); len(taken) > 0 && !by.ours() {
+	if taken := reservedLabels(m.Labels); len(taken) > 0 && !by.ours() {
 		l = append(l, notYours(at.Child("labels"), taken))
 	}
 	for _, a := range served.Marks() {
@@ -76,8 +76,8 @@ func metadata(at *field.Path, m *metav1.ObjectMeta, by User) field.ErrorList {
 	return l
 }
 
-// ReservedLabels are the keys that the labels have and users may not write.
-func ReservedLabels(labels map[string]string) []string {
+// reservedLabels are the keys that the labels have and users may not write.
+func reservedLabels(labels map[string]string) []string {
 	var out []string
 	for _, k := range reserved {
 		if _, ok := labels[k]; ok {

@@ -24,12 +24,12 @@ func judged(kind string, o vmi.Object, l field.ErrorList) field.ErrorList {
 // are fields and values that are not served yet, which package served names with the
 // reason. The object is not changed.
 func Schema(kind string, object map[string]any, known field.ErrorList) field.ErrorList {
-	l := Besides(known, schema.Faults(kind, schema.Completed(kind, object)))
+	l := besides(known, schema.Faults(kind, schema.Completed(kind, object)))
 	if len(l) == 0 {
 		return nil
 	}
 	later := slices.DeleteFunc(served.Unserved(kind).In(object), func(f served.Field) bool { return f.Refused })
-	return Besides(later.Faults(), l)
+	return besides(later.Faults(), l)
 }
 
 // treeOfSpec is the object as a tree with nothing but its spec.
@@ -45,9 +45,9 @@ func treeOfSpec(o vmi.Object) map[string]any {
 	return map[string]any{"spec": t["spec"]}
 }
 
-// Besides are the faults of more in fields of which first says nothing: neither of the
+// besides are the faults of more in fields of which first says nothing: neither of the
 // field, nor of what is around it or below it.
-func Besides(first, more field.ErrorList) field.ErrorList {
+func besides(first, more field.ErrorList) field.ErrorList {
 	return slices.DeleteFunc(slices.Clone(more), func(e *field.Error) bool {
 		return slices.ContainsFunc(first, func(o *field.Error) bool {
 			path := pathOf(o)
