@@ -21,7 +21,7 @@
 //     the packages named scheduler/instance, scheduler/vm, scheduler/replicaset,
 //     handler and launcher, which decide.
 //   - An edge touches one outside thing and is named after it: vmi/client (the
-//     API server), internal/network/link (netlink), internal/launcher/libvirt, storage/image.
+//     API server), internal/network/link (netlink), internal/launcher/libvirt, internal/storage/image.
 //   - A controller joins them to a loop: observe, decide, act. There is one per
 //     process: scheduler/controller, handler/controller, launcher/supervisor.
 //

@@ -4,7 +4,7 @@
 // container disk before it is packed is what the launcher says of it later.
 //
 // Package storage/volume computes attachments from volumes, internal/storage/probe and
-// storage/image observe paths and container disks, and storage/image makes files.
+// internal/storage/image observe paths and container disks, and internal/storage/image makes files.
 //
 // The package computes; it touches nothing.
 //

@@ -33,7 +33,7 @@ var foreign = []struct{ magic, name string }{
 // [vmi.ErrInvalid].
 //
 // Inspect reads at most 1 kB and takes no more memory than that, whatever the image
-// says about itself. Package storage/image runs it in a process of its own with limits.
+// says about itself. Package internal/storage/image runs it in a process of its own with limits.
 func Inspect(r io.ReaderAt, size int64) (Image, error) {
 	head := make([]byte, headBytes)
 	n, err := r.ReadAt(head, 0)

@@ -4,7 +4,7 @@ import (
 	"flag"
 
 	"github.com/podvisor/podvisor/internal/command"
-	"github.com/podvisor/podvisor/storage/image"
+	"github.com/podvisor/podvisor/internal/storage/image"
 )
 
 func copyDisk(args []string) error {

@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 
 	"github.com/podvisor/podvisor/internal/command"
+	"github.com/podvisor/podvisor/internal/storage/image"
 	"github.com/podvisor/podvisor/launcher/supervisor"
-	"github.com/podvisor/podvisor/storage/image"
 	"github.com/podvisor/podvisor/vmi"
 )
 
@@ -39,7 +39,7 @@ func run(args []string) error {
 	case len(args) > 0 && args[0] == "share":
 		return shareFolder(args[1:])
 	case len(args) == 2 && args[0] == "inspect":
-		return image.Inspection(args[1], os.Stdout)
+		return supervisor.Inspection(args[1], os.Stdout)
 	case len(args) > 0 && args[0] == "processors":
 		return processors(args[1:])
 	case len(args) > 0 && args[0] == "probe":
@@ -51,7 +51,7 @@ func run(args []string) error {
 
 func launch(args []string) error {
 	limitMemory()
-	c := supervisor.Config{TerminationLog: "/dev/termination-log", Inspector: image.Inspector{Command: []string{"/proc/self/exe", "inspect"}}}
+	c := supervisor.Config{TerminationLog: "/dev/termination-log", Inspector: supervisor.Inspector{Command: []string{"/proc/self/exe", "inspect"}}}
 	var f flag.FlagSet
 	f.StringVar(&c.Namespace, "namespace", "", "the VMI's namespace")
 	f.StringVar(&c.Name, "name", "", "the VMI's name")

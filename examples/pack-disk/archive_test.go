@@ -17,8 +17,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	store "github.com/podvisor/podvisor/internal/storage/image"
 	"github.com/podvisor/podvisor/storage"
-	store "github.com/podvisor/podvisor/storage/image"
 )
 
 // unpacked are the files of a tar, by their names.

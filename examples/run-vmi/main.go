@@ -27,14 +27,14 @@ import (
 	"syscall"
 
 	"github.com/podvisor/podvisor/examples/command"
-	"github.com/podvisor/podvisor/storage/image"
+	"github.com/podvisor/podvisor/launcher/supervisor"
 )
 
 // inspection is the first argument of the program where it inspects an image, as the
 // child of itself.
 const inspection = "inspect"
 
-var inspector = image.Inspector{Command: []string{"/proc/self/exe", inspection}}
+var inspector = supervisor.Inspector{Command: []string{"/proc/self/exe", inspection}}
 
 var program = command.Program{
 	Name:  "run-vmi",
@@ -45,7 +45,7 @@ func main() { os.Exit(program.Exit(run(os.Args[1:]), os.Stderr)) }
 
 func run(args []string) error {
 	if len(args) == 2 && args[0] == inspection {
-		return image.Inspection(args[1], os.Stdout)
+		return supervisor.Inspection(args[1], os.Stdout)
 	}
 	h := host{images: map[string]string{}, volumes: map[string]string{}, ports: map[int]int{}}
 	var flags flag.FlagSet

@@ -17,9 +17,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podvisor/podvisor/internal/launcher/process"
+	"github.com/podvisor/podvisor/internal/storage/image"
 	"github.com/podvisor/podvisor/internal/testenv"
 	"github.com/podvisor/podvisor/internal/testguest"
-	"github.com/podvisor/podvisor/storage/image"
 )
 
 // asProgram is set in the environment of a test binary that is to be run-vmi.

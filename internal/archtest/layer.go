@@ -50,7 +50,7 @@ var edges = map[string]bool{
 	"internal/handler/socket": true, "internal/handler/device": true, "internal/handler/node": true, "handler/stream": true, "handler/scrape": true, "scheduler/guest": true,
 	"internal/launcher/console": true, "launcher/terminal": true, "launcher/control": true, "internal/launcher/forward": true, "internal/launcher/libvirt": true, "internal/launcher/process": true, "internal/launcher/share": true,
 	"internal/network/link": true, "internal/network/dhcp": true, "internal/network/networktest": true,
-	"storage/image": true, "internal/storage/probe": true,
+	"internal/storage/image": true, "internal/storage/probe": true,
 }
 
 // controllers are the packages that join cores and edges.

@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/podvisor/podvisor/internal/storage/image"
 	"github.com/podvisor/podvisor/internal/storage/probe"
 	"github.com/podvisor/podvisor/launcher/domain"
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/storage"
 	"github.com/podvisor/podvisor/storage/cloudinit"
-	"github.com/podvisor/podvisor/storage/image"
 	"github.com/podvisor/podvisor/storage/volume"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/config"
@@ -20,7 +20,7 @@ import (
 
 // place is where the launcher makes disks, and how: as the cluster's settings say.
 func (s *Supervisor) place(settings config.Launcher) place {
-	return place{s.config.Root, settings, s.config.Inspector, s.config.VolumeKinds}
+	return place{s.config.Root, settings, image.Inspector(s.config.Inspector), s.config.VolumeKinds}
 }
 
 // place is where the disks of a VMI are made, and how.

@@ -9,8 +9,8 @@ import (
 	"path"
 	"path/filepath"
 
+	"github.com/podvisor/podvisor/internal/storage/image"
 	"github.com/podvisor/podvisor/launcher/domain"
-	"github.com/podvisor/podvisor/storage/image"
 	"github.com/podvisor/podvisor/storage/volume"
 	"github.com/podvisor/podvisor/vmi"
 )

@@ -25,11 +25,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podvisor/podvisor/internal/launcher/process"
+	"github.com/podvisor/podvisor/internal/storage/image"
 	"github.com/podvisor/podvisor/internal/testenv"
 	"github.com/podvisor/podvisor/internal/testguest"
 	"github.com/podvisor/podvisor/launcher/control"
 	"github.com/podvisor/podvisor/launcher/protocol"
-	"github.com/podvisor/podvisor/storage/image"
 	"github.com/podvisor/podvisor/vmi"
 )
 
@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	if len(os.Args) == 3 && os.Args[1] == inspection {
-		if err := image.Inspection(os.Args[2], os.Stdout); err != nil {
+		if err := Inspection(os.Args[2], os.Stdout); err != nil {
 			panic(err)
 		}
 		return
@@ -62,7 +62,7 @@ func TestMain(m *testing.M) {
 	s, err := New(Config{
 		Namespace: "default", Name: "vm", UID: "6f1c2a3e-9a43-4f0e-8d2b-0c54a7b1e9d2",
 		GracePeriod: grace, AllowEmulation: os.Getenv("EMULATION") != "",
-		Inspector: image.Inspector{Command: []string{"/proc/self/exe", inspection}, MemoryBytes: testenv.InspectionMemory(image.InspectionMemory)}, Console: os.Stdout, Input: os.Stdin, TerminationLog: "/run/termination-log",
+		Inspector: Inspector{Command: []string{"/proc/self/exe", inspection}, MemoryBytes: testenv.InspectionMemory(image.InspectionMemory)}, Console: os.Stdout, Input: os.Stdin, TerminationLog: "/run/termination-log",
 		Logger: slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
 	if err != nil {

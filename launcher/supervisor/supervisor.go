@@ -20,7 +20,6 @@ import (
 	"github.com/podvisor/podvisor/launcher/domain"
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/storage"
-	"github.com/podvisor/podvisor/storage/image"
 	"github.com/podvisor/podvisor/storage/volume"
 	"github.com/podvisor/podvisor/vmi"
 )
@@ -58,7 +57,7 @@ type Config struct {
 
 	// Inspector inspects the images of container disks. A limit of memory that the
 	// cluster sets takes the place of its own. The zero value does it in this process.
-	Inspector image.Inspector
+	Inspector Inspector
 
 	// Parts are the kinds of devices that the domain is built of. Nil: [domain.Parts].
 	Parts []domain.Part

@@ -9,7 +9,7 @@
 // +podvisor:entry for the generated list [Kinds]. A program that embeds the package
 // serves others by Cluster.Kinds and Node.Kinds.
 //
-// The package observes and makes nothing; internal/storage/probe and storage/image do. It
+// The package observes and makes nothing; internal/storage/probe and internal/storage/image do. It
 // computes; it touches nothing.
 //
 // Traps: the name of a volume in the pod is the name in the spec unless the pod

@@ -6,7 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/podvisor/podvisor/storage/image"
+	"github.com/podvisor/podvisor/internal/storage/image"
 )
 
 // The image of a container disk is found and inspected as a launcher does it. In a launcher
