@@ -22,9 +22,6 @@ import (
 	"github.com/podvisor/podvisor/vmi/config"
 )
 
-// EvictionPath is where the validating webhook for the evictions of pods is.
-const EvictionPath = "/admission/evictions"
-
 // Evictions answers admission reviews at [EvictionPath]: it refuses the eviction
 // of a pod whose VMI must not end by it, and marks the VMIs that have to leave their
 // node.

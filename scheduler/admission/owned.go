@@ -21,10 +21,6 @@ import (
 	decoder "github.com/podvisor/podvisor/vmi/decode"
 )
 
-// OwnedPath is where the validating webhook for the VMIs is that virt-controller
-// creates.
-const OwnedPath = "/admission/owned"
-
 // Owned answers admission reviews at [OwnedPath]: it refuses a VMI that
 // virt-controller creates, unless the VirtualMachine or the replica set that controls
 // it exists and asks for it. So the token of virt-controller gives no guest of one's

@@ -22,10 +22,6 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// UninstallPath is where the validating webhooks for the deletion of Podvisor itself
-// are.
-const UninstallPath = "/admission/uninstall"
-
 const (
 	handlerApp = "virt-handler"
 	// handlersTime is less than the webhook's timeoutSeconds.

@@ -29,6 +29,14 @@ const (
 	DefaultsPath = "/admission/defaults"
 	// ValidationPath is the validating webhook.
 	ValidationPath = "/admission/validation"
+	// EvictionPath is where the validating webhook for the evictions of pods is.
+	EvictionPath = "/admission/evictions"
+	// OwnedPath is where the validating webhook for the VMIs is that virt-controller
+	// creates.
+	OwnedPath = "/admission/owned"
+	// UninstallPath is where the validating webhooks for the deletion of Podvisor itself
+	// are.
+	UninstallPath = "/admission/uninstall"
 )
 
 // maxReview is the size of the largest review that is read: the object before

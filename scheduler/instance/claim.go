@@ -13,9 +13,6 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// FailedPvcNotFound: a claim that a volume of the VMI names does not exist.
-const FailedPvcNotFound = "FailedPvcNotFound"
-
 // missingClaims says which claims of the VMI do not exist.
 func missingClaims(o Observed) (vmi.Finding, bool) {
 	var missing []string
@@ -30,10 +27,6 @@ func missingClaims(o Observed) (vmi.Finding, bool) {
 	}
 	return vmi.Finding{Reason: FailedPvcNotFound, Message: strings.Join(missing, "; ") + ": create it, and the VMI starts"}, true
 }
-
-// StateClaimUnusable: a claim has the name of the one for what outlasts the VMI beside
-// its disks, and cannot hold it.
-const StateClaimUnusable = "StateClaimUnusable"
 
 // stateClaim creates the claim for what outlasts the VMI beside its disks, if it needs
 // one and there is none, or says why the one that is there cannot be it.

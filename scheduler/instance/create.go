@@ -12,17 +12,6 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// Reasons why a VMI has no pod.
-const (
-	// InvalidSpec: no pod can be rendered from the spec.
-	InvalidSpec = "InvalidSpec"
-	// FailedCreate: the API server does not accept the pod, or the claim for what
-	// outlasts the VMI beside its disks.
-	FailedCreate = "FailedCreate"
-	// PodNameTaken: a pod that is not the VMI's has its name.
-	PodNameTaken = "PodNameTaken"
-)
-
 // create creates the pod. The phase is written after it, if the pod does not run soon: a
 // pod without the phase is found again by its name, but a phase without a pod says that
 // the pod is gone.

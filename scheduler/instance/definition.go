@@ -10,10 +10,6 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// NetworkResourceInvalid: the NetworkAttachmentDefinition of a network names a resource
-// that can be none of a network.
-const NetworkResourceInvalid = "NetworkResourceInvalid"
-
 // Times between two looks at a NetworkAttachmentDefinition that a VMI waits for: they
 // grow with the time for which the VMI has waited.
 const (

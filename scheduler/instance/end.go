@@ -15,28 +15,6 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// Reasons why a VMI failed, as far as the cluster side finds out.
-const (
-	// PodGone: the pod was removed.
-	PodGone = "PodGone"
-	// PodFailed: the pod ended, and no container says why.
-	PodFailed = "PodFailed"
-	// NodeUnresponsive: the node does not respond, and the pod is certainly gone.
-	NodeUnresponsive = vmi.ReasonNodeUnresponsive
-	// NodeRestarted: the node, or what runs its containers, was restarted.
-	NodeRestarted = "NodeRestarted"
-	// OOMKilled: the kernel killed the pod's processes for lack of memory.
-	OOMKilled = "OOMKilled"
-	// Evicted: the pod was evicted from its node.
-	Evicted = vmi.ReasonEvicted
-	// Preempted: the pod had to make room for one of a higher priority.
-	Preempted = vmi.ReasonPreempted
-	// PodDeleted: the pod was deleted, and its VMI was not.
-	PodDeleted = vmi.ReasonPodDeleted
-	// LivenessProbeFailed: the kubelet ended the pod, whose liveness probe failed.
-	LivenessProbeFailed = vmi.ReasonLivenessProbeFailed
-)
-
 // notAdmitted is the reason of a pod that its node does not admit, since a device is
 // not offered. A node admits a pod before it starts it, and again when it was
 // restarted itself.

@@ -11,9 +11,6 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// PreviousPodExists: the pod of an earlier VMI of the same name may still run.
-const PreviousPodExists = "PreviousPodExists"
-
 // formerDelay is how long a new VMI waits for the pod of an earlier one of its name
 // before its status says so: usually that pod has just ended.
 const formerDelay = 5 * time.Second

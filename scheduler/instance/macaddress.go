@@ -13,11 +13,6 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// DuplicateMACAddress is the reason of the condition of this name: another VMI has the
-// same MAC address on the same secondary network. Both guests run, and lose what the
-// network delivers to the other one.
-const DuplicateMACAddress = "DuplicateMACAddress"
-
 // mostNeighbours is how many other VMIs a message names at most.
 const mostNeighbours = 3
 

@@ -173,9 +173,6 @@ const (
 	otherSchedulerTime = 3 * time.Second
 )
 
-// SchedulerUnresponsive: the scheduler of the pod does nothing with it.
-const SchedulerUnresponsive = "SchedulerUnresponsive"
-
 // schedulerSilent: no scheduler has looked at the pod, most often because there is
 // none of that name.
 func schedulerSilent(o Observed) (obstacle, bool) {

@@ -10,10 +10,6 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// ClaimInUse: another VMI has the same claim, a disk of one of the two is in it, and one
-// of the two writes.
-const ClaimInUse = "ClaimInUse"
-
 // Sharer is another VMI with a volume in a claim of this one.
 type Sharer struct {
 	// VMI is that VMI.

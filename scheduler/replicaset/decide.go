@@ -15,10 +15,6 @@ import (
 // Burst is how many VMIs one plan creates at most, and how many it deletes.
 const Burst = 50
 
-// InvalidTemplate is the reason of the condition ReplicaFailure of a set that could
-// not find the VMIs that it creates: it creates and adopts none.
-const InvalidTemplate = "InvalidTemplate"
-
 // Decide says what is to be done. A set that is being deleted does nothing: the
 // garbage collector deletes its VMIs or removes their owner.
 func Decide(o Observed) scheduler.Plan {

@@ -10,11 +10,6 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// FailuresAnnotation is how many VMIs in a row failed before this one, in its place of
-// the set: see steadyAfter. It survives the process, and is not on a VMI whose
-// predecessor did not fail.
-const FailuresAnnotation = "podvisor.io/start-failures"
-
 // steadyAfter is how long a guest runs at least that does not count as failed when it
 // ends.
 const steadyAfter = 30 * time.Second

@@ -12,6 +12,16 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
+// Annotations of the VMIs of a set.
+const (
+	// FailuresAnnotation is how many VMIs in a row failed before this one, in its place of
+	// the set: see steadyAfter. It survives the process, and is not on a VMI whose
+	// predecessor did not fail.
+	FailuresAnnotation = "podvisor.io/start-failures"
+	// TemplateAnnotation is which template of its set a VMI was made from: a hash of it.
+	TemplateAnnotation = "podvisor.io/template-hash"
+)
+
 // Instance is a VMI of the set, after so many failures in its place. It has the labels
 // of the template, without those that only Podvisor writes.
 func Instance(s *vmi.VirtualMachineInstanceReplicaSet, name string, failures int) *vmi.VirtualMachineInstance {

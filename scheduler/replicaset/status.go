@@ -16,14 +16,6 @@ import (
 // a hundred VMIs that start or end are few writes.
 const leastBetween = time.Second
 
-// Reasons of conditions of a set.
-const (
-	// FailedStart is the reason of ReplicaFailure while VMIs of the set fail.
-	FailedStart = "FailedStart"
-	// Paused is the reason of ReplicaPaused.
-	Paused = "Paused"
-)
-
 // counted is what a status counts.
 type counted struct {
 	replicas, ready int32

@@ -10,12 +10,6 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// TemplateAnnotation is which template of its set a VMI was made from: a hash of it.
-const TemplateAnnotation = "podvisor.io/template-hash"
-
-// Outdated is the reason of the condition ReplicaOutdated.
-const Outdated = "TemplateChanged"
-
 // mostNamed is how many VMIs a message names.
 const mostNamed = 10
 

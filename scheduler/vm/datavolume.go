@@ -15,21 +15,11 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// DataVolumeKind is the kind of the objects that dataVolumeTemplates become. The
-// Containerized Data Importer serves it.
-var DataVolumeKind = schema.GroupVersionKind{Group: "cdi.kubevirt.io", Version: "v1beta1", Kind: "DataVolume"}
-
-// DataVolumeResource is the resource of that kind.
-var DataVolumeResource = DataVolumeKind.GroupVersion().WithResource("datavolumes")
-
-// Reasons of the condition Failure about dataVolumeTemplates.
-const (
-	// DataVolumesNotServed: the API server does not have DataVolumes.
-	DataVolumesNotServed = "DataVolumesNotServed"
-	// DataVolumeNameTaken: a DataVolume that is not the VM's has the name of a template.
-	DataVolumeNameTaken = "DataVolumeNameTaken"
-	// FailedDataVolumeImport: a DataVolume cannot be filled.
-	FailedDataVolumeImport = "FailedDataVolumeImport"
+// DataVolumeKind is the kind of the objects that dataVolumeTemplates become, and
+// DataVolumeResource its resource. The Containerized Data Importer serves it.
+var (
+	DataVolumeKind     = schema.GroupVersionKind{Group: "cdi.kubevirt.io", Version: "v1beta1", Kind: "DataVolume"}
+	DataVolumeResource = DataVolumeKind.GroupVersion().WithResource("datavolumes")
 )
 
 // servedAgain is when it is checked again whether DataVolumes are served.

@@ -12,16 +12,6 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// Reasons of the condition Failure.
-const (
-	// FailedCreate: the API server does not accept the VMI.
-	FailedCreate = "FailedCreate"
-	// NameTaken: a VMI that is not the VM's has its name.
-	NameTaken = "VirtualMachineInstanceNameTaken"
-	// InvalidSpec: no VMI can be made from the spec.
-	InvalidSpec = "InvalidSpec"
-)
-
 // Decide says what is to be done.
 func Decide(o Observed) scheduler.Plan {
 	switch {

@@ -136,9 +136,6 @@ func ready(o Observed, n next, s *vmi.VirtualMachineStatus) vmi.Condition {
 	return c
 }
 
-// ReasonInstanceNotExists is the reason of the condition Ready of a VM without a VMI.
-const ReasonInstanceNotExists = "VMINotExists"
-
 func failure(o Observed, n next, s *vmi.VirtualMachineStatus, now metav1.Time) {
 	f := n.obstacle
 	if f == nil {

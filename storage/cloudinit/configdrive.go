@@ -8,10 +8,6 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// ConfigDriveLabel is the label of the file system by which a guest finds a
-// ConfigDrive disk.
-const ConfigDriveLabel = "config-2"
-
 // The files of the data source, as OpenStack lays them out.
 // https://docs.openstack.org/nova/latest/user/metadata.html
 const (

@@ -8,6 +8,16 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
+// The labels of the file systems by which cloud-init finds its data.
+const (
+	// ConfigDriveLabel is the label of the file system by which a guest finds a
+	// ConfigDrive disk.
+	ConfigDriveLabel = "config-2"
+	// NoCloudLabel is the label of the file system by which a guest finds a NoCloud
+	// disk.
+	NoCloudLabel = "cidata"
+)
+
 // MaxBytes is the largest size of user data, and of network data, in the spec.
 // What is in a Secret may be as large as a Secret.
 const MaxBytes = 2048

@@ -8,10 +8,6 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// NoCloudLabel is the label of the file system by which a guest finds a NoCloud
-// disk.
-const NoCloudLabel = "cidata"
-
 // noCloudMeta is the file meta-data.
 // https://cloudinit.readthedocs.io/en/latest/reference/datasources/nocloud.html
 type noCloudMeta struct {
