@@ -36,16 +36,6 @@ const (
 	TPMDir   = PrivateDir + "/swtpm"
 )
 
-// CloudInitImage is the path of a VMI's NoCloud image in its launcher pod.
-func CloudInitImage(namespace, name string) string {
-	return path.Join(EphemeralDisksDir, "cloud-init-data", namespace, name, "noCloud.iso")
-}
-
-// ConfigDriveImage is the path of a VMI's ConfigDrive image in its launcher pod.
-func ConfigDriveImage(namespace, name string) string {
-	return path.Join(EphemeralDisksDir, "cloud-init-data", namespace, name, "configdrive.iso")
-}
-
 // FilesystemSocket is the path in a launcher pod of the socket of the server of the file
 // system of this name.
 func FilesystemSocket(name string) string { return path.Join(FilesystemsDir, name+".sock") }

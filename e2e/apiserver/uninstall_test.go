@@ -55,7 +55,7 @@ func (e elsewhere) serveUninstalls() *admission.Serving {
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	mux := http.NewServeMux()
-	for at, h := range admission.AtSecretPaths(certificates.Token, map[string]http.Handler{admission.UninstallPath: admission.Uninstalls{
+	for at, h := range certificates.AtSecretPaths(map[string]http.Handler{admission.UninstallPath: admission.Uninstalls{
 		Kube: kube, Metadata: meta, Namespace: otherNamespace, Hold: certificates.Hold,
 	}}) {
 		mux.Handle(at, h)

@@ -129,7 +129,7 @@ func (w *webhooks) serve() (stop func()) {
 	require.NoError(w.t, err)
 	all := map[string]http.Handler{admission.DefaultsPath: w, admission.ValidationPath: w, admission.EvictionPath: w, admission.UninstallPath: w,
 		admission.OwnedPath: owned}
-	for at, h := range admission.AtSecretPaths(serving.Token, all) {
+	for at, h := range serving.AtSecretPaths(all) {
 		mux.Handle(at, h)
 	}
 	s := &http.Server{Handler: mux, ErrorLog: log.New(io.Discard, "", 0)}

@@ -12,7 +12,7 @@ import (
 const pathPackage = "storage/volume"
 
 func TestPathsOfVolumesAreJoinedInOnePlace(t *testing.T) {
-	in := map[string][]string{"ContainerDisksDir": nil, "EphemeralDisksDir": nil, "CloudInitImage": nil, "ConfigDriveImage": nil}
+	in := map[string][]string{"ContainerDisksDir": nil, "EphemeralDisksDir": nil}
 	for _, f := range files(t) {
 		ast.Inspect(f.syntax, func(n ast.Node) bool {
 			if s, ok := n.(*ast.SelectorExpr); ok {

@@ -35,7 +35,7 @@ func (r reading) Read(p []byte) (int, error) {
 func TestAttackAReviewAtAnotherPathIsNotRead(t *testing.T) {
 	t.Parallel()
 	token := ""
-	all := AtSecretPaths(func() string { return token }, map[string]http.Handler{ValidationPath: Webhooks{}})
+	all := atSecretPaths(func() string { return token }, map[string]http.Handler{ValidationPath: Webhooks{}})
 	mux := http.NewServeMux()
 	for at, h := range all {
 		mux.Handle(at, h)

@@ -51,5 +51,5 @@ func (a All) Handlers() map[string]http.Handler {
 	})
 	all = allowWhile(a.Settings.Foreign, all)
 	all[OwnedPath] = new(gate).Limit(Owned{Owners: a.VMIs, Settings: a.Settings.Config, Logger: a.Logger, Launchers: a.Launchers, Bindings: a.Bindings})
-	return AtSecretPaths(a.Serving.Token, all)
+	return a.Serving.AtSecretPaths(all)
 }

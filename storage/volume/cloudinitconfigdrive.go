@@ -43,5 +43,5 @@ func configDriveSecrets(v vmi.Volume) references {
 
 // configDrivePath is the file of the instance's ConfigDrive image.
 func configDrivePath(root string, v *vmi.VirtualMachineInstance) string {
-	return path.Join(root, vmi.ConfigDriveImage(v.Namespace, v.Name))
+	return path.Join(ephemeralDir(root), "cloud-init-data", v.Namespace, v.Name, "configdrive.iso")
 }

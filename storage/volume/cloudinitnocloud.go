@@ -43,5 +43,5 @@ func noCloudSecrets(v vmi.Volume) references {
 
 // noCloudPath is the file of the instance's NoCloud image.
 func noCloudPath(root string, v *vmi.VirtualMachineInstance) string {
-	return path.Join(root, vmi.CloudInitImage(v.Namespace, v.Name))
+	return path.Join(ephemeralDir(root), "cloud-init-data", v.Namespace, v.Name, "noCloud.iso")
 }
