@@ -14,7 +14,7 @@ var servers = netip.MustParsePrefix("169.254.75.0/24")
 
 const firstServer = 10
 
-// BridgeBinding hands the pod's link over to the guest, with its MAC and its
+// bridgeBinding hands the pod's link over to the guest, with its MAC and its
 // addresses. On the pod network:
 //
 //	eth0-nic ── k6t-eth0 ── tap0 ── guest        eth0 (stand-in)
@@ -30,14 +30,14 @@ const firstServer = 10
 // its choice it would get what is sent to others.
 //
 // +podvisor:entry
-type BridgeBinding struct{}
+type bridgeBinding struct{}
 
 // Serves says that the interface has the bridge binding.
-func (BridgeBinding) Serves(spec vmi.Interface) bool { return spec.Bridge != nil }
+func (bridgeBinding) Serves(spec vmi.Interface) bool { return spec.Bridge != nil }
 
 // Bound says that the pod's link has a stand-in, or that the bridge has what
 // only this binding puts there.
-func (BridgeBinding) Bound(i Interface) bool {
+func (bridgeBinding) Bound(i Interface) bool {
 	if i.State.Link(i.Names.NIC) != nil || i.standIn() != nil {
 		return true
 	}
@@ -46,17 +46,17 @@ func (BridgeBinding) Bound(i Interface) bool {
 }
 
 // Traits says that the guest has the addresses of the pod.
-func (BridgeBinding) Traits() Traits { return Traits{TakesOver: true} }
+func (bridgeBinding) Traits() Traits { return Traits{TakesOver: true} }
 
 // Plan returns the config for the interface.
-func (BridgeBinding) Plan(i Interface) (Config, error) {
+func (bridgeBinding) Plan(i Interface) (Config, error) {
 	pod, err := i.Pod()
 	if err != nil {
 		return Config{}, err
 	}
 	mac := i.MAC(pod.MAC)
 	// A guest that an earlier release let have another one keeps it.
-	if i.Names.Pod == podLink && mac != pod.MAC && !(BridgeBinding{}).Bound(i) {
+	if i.Names.Pod == podLink && mac != pod.MAC && !(bridgeBinding{}).Bound(i) {
 		return Config{}, invalid(i.Path.Child("macAddress"),
 			"interface %s: MAC address %s is not %s, which the pod has on this network and its guest takes over with the bridge binding: leave it out, or use masquerade", i.Spec.Name, mac, pod.MAC)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// MasqueradeBinding gives the guest a network of its own with the pod as its
+// masqueradeBinding gives the guest a network of its own with the pod as its
 // gateway, and translates between the guest's addresses and the pod's. On the pod
 // network:
 //
@@ -21,22 +21,22 @@ import (
 // for addresses and echoes.
 //
 // +podvisor:entry
-type MasqueradeBinding struct{}
+type masqueradeBinding struct{}
 
 // Serves says that the interface has the masquerade binding.
-func (MasqueradeBinding) Serves(spec vmi.Interface) bool { return spec.Masquerade != nil }
+func (masqueradeBinding) Serves(spec vmi.Interface) bool { return spec.Masquerade != nil }
 
 // Bound says that the bridge has a gateway's address.
-func (MasqueradeBinding) Bound(i Interface) bool {
+func (masqueradeBinding) Bound(i Interface) bool {
 	b := i.State.Link(i.Names.Bridge)
 	return b != nil && slices.ContainsFunc(b.Addresses, func(a netip.Prefix) bool { return !isServer(a) })
 }
 
 // Traits says that the guest has addresses of its own behind those of the pod.
-func (MasqueradeBinding) Traits() Traits { return Traits{Translated: true, Movable: true} }
+func (masqueradeBinding) Traits() Traits { return Traits{Translated: true, Movable: true} }
 
 // Plan returns the config for the interface.
-func (MasqueradeBinding) Plan(i Interface) (Config, error) {
+func (masqueradeBinding) Plan(i Interface) (Config, error) {
 	pod, err := i.Pod()
 	if err != nil {
 		return Config{}, err

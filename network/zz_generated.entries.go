@@ -5,8 +5,8 @@ package network
 // Bindings are the built-in bindings. The caller may change the slice.
 func Bindings() []Binding {
 	return []Binding{
-		BridgeBinding{},
-		MasqueradeBinding{},
-		SRIOVBinding{},
+		bridgeBinding{},
+		masqueradeBinding{},
+		sriovBinding{},
 	}
 }
