@@ -5,7 +5,7 @@ import (
 	"errors"
 	"log/slog"
 
-	"github.com/podvisor/podvisor/handler"
+	"github.com/podvisor/podvisor/internal/handler/capability"
 	"github.com/podvisor/podvisor/internal/handler/node"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/config/live"
@@ -48,7 +48,7 @@ func (l Labels) Of(ctx context.Context) (func() map[string]string, error) {
 		if !l.Settings.Known() {
 			return nil
 		}
-		all := handler.ProcessorLabels(*guests, l.KVM, l.Emulate, l.Settings.Config())
+		all := capability.ProcessorLabels(*guests, l.KVM, l.Emulate, l.Settings.Config())
 		// Without an answer it is said of no node, and no VMI that needs it comes here.
 		if ok, err := node.DedicatesCPUs(ctx, l.PodResources); ok && err == nil {
 			all[vmi.CPUManagerLabel] = "true"

@@ -7,7 +7,7 @@ import (
 
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
-	"github.com/podvisor/podvisor/handler"
+	"github.com/podvisor/podvisor/internal/handler/capability"
 	"github.com/podvisor/podvisor/internal/handler/device"
 	"github.com/podvisor/podvisor/internal/handler/node"
 	"github.com/podvisor/podvisor/internal/ops"
@@ -21,7 +21,7 @@ type Node struct {
 	Name  string
 	Nodes corev1.NodeInterface
 	// Devices are what the node has to offer: see device.Offer. Which of them are
-	// offered follows the configuration, as [handler.Offered] says.
+	// offered follows the configuration, as package internal/handler/capability says.
 	Devices []device.Device
 	// PluginDir and CDIDir are folders of the kubelet and the container runtime: see
 	// device.Config. Required.
@@ -52,12 +52,12 @@ func (n Node) Run(ctx context.Context) error {
 	var heartbeat *node.Heartbeat
 	plugins := device.New(device.Config{
 		Devices: n.Devices, PluginDir: n.PluginDir, CDIDir: n.CDIDir, Logger: n.Logger,
-		Offered:     func(d device.Device) bool { return handler.Offered(d.Resource, n.Settings.Config()) },
+		Offered:     func(d device.Device) bool { return capability.Offered(d.Resource, n.Settings.Config()) },
 		Changed:     func() { heartbeat.Changed() },
 		Uninstalled: n.Uninstalled,
 	})
 	heartbeat = node.New(node.Config{
-		Nodes: n.Nodes, Name: n.Name, Annotations: n.Annotations, Labels: labels, Owned: handler.IsProcessorLabel,
+		Nodes: n.Nodes, Name: n.Name, Annotations: n.Annotations, Labels: labels, Owned: capability.IsProcessorLabel,
 		Schedulable: func() bool { return plugins.Registered(device.Tun) },
 		Uninstalled: n.Uninstalled, Logger: n.Logger,
 	})

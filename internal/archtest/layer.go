@@ -31,6 +31,7 @@ const Unknown Layer = ""
 var core = map[string]bool{
 	".":                           true,
 	"handler":                     true,
+	"internal/handler/capability": true,
 	"internal/handler/metrics":    true,
 	"launcher":                    true,
 	"launcher/domain":             true,

@@ -1,4 +1,4 @@
-package handler
+package capability
 
 import (
 	"github.com/podvisor/podvisor/vmi"
