@@ -13,9 +13,6 @@ import (
 	"github.com/podvisor/podvisor/handler/controller"
 	"github.com/podvisor/podvisor/handler/host"
 	"github.com/podvisor/podvisor/handler/scrape"
-	"github.com/podvisor/podvisor/internal/handler/device"
-	"github.com/podvisor/podvisor/internal/handler/node"
-	"github.com/podvisor/podvisor/internal/handler/socket"
 	"github.com/podvisor/podvisor/internal/ops"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/config"
@@ -35,7 +32,7 @@ func run(ctx context.Context, args []string) error {
 	pods := flags.String("kubelet-pods", "/var/lib/kubelet/pods", "the kubelet's folder of pods")
 	plugins := flags.String("device-plugins", "/var/lib/kubelet/device-plugins", "the kubelet's folder of device plugins")
 	cdi := flags.String("cdi", "/var/run/cdi", "the container runtime's folder of CDI specifications")
-	kvm := flags.String("kvm", string(device.Auto), "whether to offer KVM: auto (if guests can run on it), yes or no")
+	kvm := flags.String("kvm", "auto", "whether to offer KVM: auto (if guests can run on it), yes or no")
 	listen := flags.String("listen", ":8443", "address of the health and metrics endpoint")
 	streams := flags.String("streams", ":8186", "address of the streams of guests, which virt-controller opens")
 	level := flags.String("log-level", "info", "debug, info, warn or error")
@@ -51,16 +48,7 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	launchers, err := socket.Open(*pods)
-	if err != nil {
-		return err
-	}
-	defer launchers.Close()
-	offer, err := device.Offer("/sys", device.Choice(*kvm), s.Log)
-	if err != nil {
-		return err
-	}
-	c, err := controller.New(controller.Config{Node: *name, Client: instances, Events: kube, Dial: launchers.Dial, Settings: s.Settings, Metrics: s.Queues, Logger: s.Log})
+	c, err := controller.New(controller.Config{Node: *name, Client: instances, Events: kube, KubeletPods: *pods, Settings: s.Settings, Metrics: s.Queues, Logger: s.Log})
 	if err != nil {
 		return err
 	}
@@ -68,11 +56,10 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	removal := node.Removal{Metadata: s.Metadata, Namespace: os.Getenv("POD_NAMESPACE"), DaemonSet: "virt-handler"}
 	ops.CountUnreadable(s.Metrics, vmi.VirtualMachineInstances.Plural, c.Unreadable)
 	s.Metrics.MustRegister(scrape.New(scrape.Config{Guests: c, Logger: s.Log}))
-	n := host.Node{Name: *name, Nodes: kube.Nodes(), Devices: offer, PluginDir: *plugins, CDIDir: *cdi, Labels: *labels, Annotations: annotations,
-		Settings: s.Settings, Uninstalled: removal.Uninstalled, Logger: s.Log}
+	n := host.Node{Name: *name, Nodes: kube.Nodes(), KVM: *kvm, PluginDir: *plugins, CDIDir: *cdi, Labels: *labels, Annotations: annotations,
+		Settings: s.Settings, Uninstalled: host.Uninstalled(s.Metadata, os.Getenv("POD_NAMESPACE"), "virt-handler"), Logger: s.Log}
 	e := ops.Endpoint{Addr: *listen, Metrics: s.Metrics, Ready: c.Ready, Facts: s.Settings.Facts, Logger: s.Log}
 	return ops.Together(ctx, s.Settings.Run, c.Run, n.Run,
 		func(ctx context.Context) error { return server.ListenAndServe(ctx, *streams) },

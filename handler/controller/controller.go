@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/podvisor/podvisor/handler"
+	"github.com/podvisor/podvisor/internal/handler/socket"
 	"github.com/podvisor/podvisor/internal/reconcile"
 	"github.com/podvisor/podvisor/launcher/control"
 	"github.com/podvisor/podvisor/network"
@@ -39,8 +41,10 @@ type Config struct {
 	Client *client.Client
 	// Events writes events. Required.
 	Events corev1client.EventsGetter
+	// KubeletPods is the kubelet's folder of pods. Empty: /var/lib/kubelet/pods.
+	KubeletPods string
 	// Dial connects to the launcher of the pod with this UID. It must not follow
-	// a path that the pod can change; socket.Pods does not. Required.
+	// a path that the pod can change. Nil: to its socket below KubeletPods.
 	Dial func(ctx context.Context, podUID string) (net.Conn, error)
 	// Bind binds the network of a VMI in the pod that the launcher is in. Binding again
 	// what is bound changes nothing. Nil: by Bindings, in the pod's network namespace.
@@ -84,15 +88,14 @@ type Controller struct {
 
 // New makes a Controller.
 func New(c Config) (*Controller, error) {
-	if c.Node == "" || c.Client == nil || c.Events == nil || c.Dial == nil {
-		return nil, errors.New("the handler's controller needs Node, Client, Events and Dial")
+	if c.Node == "" || c.Client == nil || c.Events == nil {
+		return nil, errors.New("the handler's controller needs Node, Client and Events")
 	}
 	if c.Bind == nil {
 		c.Bind = bindNetwork(c.Bindings)
 	}
-	if c.Workers == 0 {
-		c.Workers = 16
-	}
+	c.KubeletPods = cmp.Or(c.KubeletPods, "/var/lib/kubelet/pods")
+	c.Workers = cmp.Or(c.Workers, 16)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -135,8 +138,17 @@ func (c *Controller) Ready() error {
 // Unreadable is how many of the VMIs of the node cannot be decoded.
 func (c *Controller) Unreadable() int { return len(c.instances.Unreadable()) }
 
-// Run handles VMIs until ctx ends and everything that was begun has ended.
+// Run handles VMIs until ctx ends and everything that was begun has ended. The error
+// is that the kubelet's folder of pods cannot be opened.
 func (c *Controller) Run(ctx context.Context) error {
+	if c.config.Dial == nil {
+		pods, err := socket.Open(c.config.KubeletPods)
+		if err != nil {
+			return err
+		}
+		defer pods.Close()
+		c.config.Dial = pods.Dial
+	}
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	if s := c.config.Settings; s != nil {

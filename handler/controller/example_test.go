@@ -49,7 +49,7 @@ func Example() {
 	served := make(chan error, 1)
 	go func() { served <- launcher.Serve(ctx, l) }()
 
-	// The handler. On a node, Dial is that of socket.Open("/var/lib/kubelet/pods").
+	// The handler.
 	vmis, err := client.New(fake.New(instance).Config())
 	if err != nil {
 		fmt.Println(err)
@@ -57,6 +57,7 @@ func Example() {
 	}
 	c, err := controller.New(controller.Config{
 		Node: "n1", Client: vmis, Events: kubefake.NewClientset().CoreV1(),
+		// On a node it is left out: the socket is found in the kubelet's folder of pods.
 		Dial: func(ctx context.Context, podUID string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(dir, "s"))
 		},
