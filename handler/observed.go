@@ -66,7 +66,8 @@ type Network struct {
 }
 
 // The reasons of a [Session]'s Finding, beside vmi.ReasonLauncherUnresponsive and
-// vmi.ReasonLauncherUnsafe, and of a VMI that failed without one.
+// vmi.ReasonLauncherUnsafe, of a VMI that failed without one, and of the condition
+// GuestRebootLoop.
 const (
 	// ReasonNetworkFailed: the network cannot be bound in the pod.
 	ReasonNetworkFailed = "NetworkFailed"
@@ -75,4 +76,6 @@ const (
 	// ReasonStartTimeout: the launcher accepted the Desired and reports neither a
 	// guest that runs nor a finding.
 	ReasonStartTimeout = "StartTimeout"
+	// ReasonRebootsAgain: the guest reboots again and again.
+	ReasonRebootsAgain = "RebootsAgainAndAgain"
 )

@@ -31,9 +31,6 @@ func (p *Plan) occurred(o Observed, s *vmi.VirtualMachineInstanceStatus) {
 	p.settled(s, o.Now)
 }
 
-// ReasonRebootsAgain is the reason of the condition GuestRebootLoop.
-const ReasonRebootsAgain = "RebootsAgainAndAgain"
-
 // loops makes the condition of a guest that reboots again and again, given the count that
 // was reported before and the one that is reported now.
 func (p *Plan) loops(before, now *vmi.GuestOccurrences, s *vmi.VirtualMachineInstanceStatus) {

@@ -12,8 +12,6 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/cache"
-
-	"github.com/podvisor/podvisor/vmi/config"
 )
 
 // definitions is the resource of the definitions of kinds.
@@ -69,7 +67,7 @@ func (s *source) known() bool { return s.informer.HasSynced() || s.absent.Load()
 func (w *Watcher) lookForeign() string {
 	for _, s := range w.sources[1:] {
 		for _, o := range s.informer.GetStore().List() {
-			if why := config.Foreign(o.(metav1.Object)); why != "" {
+			if why := foreign(o.(metav1.Object)); why != "" {
 				return why
 			}
 		}

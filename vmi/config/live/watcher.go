@@ -53,7 +53,7 @@ func New(c Config) (*Watcher, error) {
 	w := &Watcher{log: c.Logger, kubevirts: informer.New(c.KubeVirts, informer.Selection{})}
 	err := w.add(&source{informer: w.kubevirts})
 	if c.Metadata != nil {
-		for _, name := range config.Definitions() {
+		for _, name := range installations() {
 			err = errors.Join(err, w.add(&source{informer: definition(c.Metadata, name), optional: true}))
 		}
 	}

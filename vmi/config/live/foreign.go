@@ -1,4 +1,4 @@
-package config
+package live
 
 import (
 	"strings"
@@ -6,9 +6,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Definitions are the names of the definitions of kinds by which an installation
+// installations are the names of the definitions of kinds by which an installation
 // of KubeVirt is recognised.
-func Definitions() []string {
+func installations() []string {
 	return []string{"virtualmachineinstances.kubevirt.io", "kubevirts.kubevirt.io"}
 }
 
@@ -21,10 +21,10 @@ const (
 	operatorMarks = "kubevirt.io/install-strategy-"
 )
 
-// Foreign says by what a definition of a kind is known to be that of an
+// foreign says by what a definition of a kind is known to be that of an
 // installation of KubeVirt itself, in a sentence, or "" if it is not: Podvisor
 // takes its place, and the two must not work on the same objects.
-func Foreign(m metav1.Object) string {
+func foreign(m metav1.Object) string {
 	why := ""
 	for k := range m.GetAnnotations() {
 		if strings.HasPrefix(k, operatorMarks) {
