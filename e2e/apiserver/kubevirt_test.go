@@ -337,7 +337,7 @@ func TestWhereKubeVirtIsInstalledNothingIsDone(t *testing.T) {
 	handler := watchSettings(t, asHandler("n1"))
 	require.True(t, handler.Wait(t.Context()))
 	for _, w := range []*live.Watcher{settings, handler} {
-		require.Contains(t, w.Foreign(), "the CustomResourceDefinition virtualmachineinstances.kubevirt.io has the label")
+		require.Contains(t, w.OtherInstallation(), "the CustomResourceDefinition virtualmachineinstances.kubevirt.io has the label")
 		require.ErrorContains(t, w.Ready(), "KubeVirt is installed")
 	}
 	s.control(func(c *controller.Config) { c.Settings = settings })

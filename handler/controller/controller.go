@@ -193,7 +193,7 @@ func (c *Controller) settings() config.Config {
 // reconcile does what is to be done for one VMI. While KubeVirt itself is installed
 // that is nothing: the VMIs are KubeVirt's, and guests that run are not affected.
 func (c *Controller) reconcile(ctx context.Context, key string) (after time.Duration, err error) {
-	if c.config.Settings != nil && c.config.Settings.Foreign() != "" {
+	if c.config.Settings != nil && c.config.Settings.OtherInstallation() != "" {
 		return 0, nil
 	}
 	v := c.instance(key)

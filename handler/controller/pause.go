@@ -74,7 +74,7 @@ func (c *Controller) callable(of protocol.Target) (*session, error) {
 // handled is a VMI with a pod on this node, and the session with the launcher in it. Nil:
 // there is no such VMI, or no session with a launcher of it in such a pod.
 func (c *Controller) handled(of protocol.Target) (*vmi.VirtualMachineInstance, *session) {
-	if c.config.Settings != nil && c.config.Settings.Foreign() != "" {
+	if c.config.Settings != nil && c.config.Settings.OtherInstallation() != "" {
 		return nil, nil // it is KubeVirt's
 	}
 	v := c.writer.Latest(of.Key(), c.cached(of.Key()))

@@ -49,7 +49,7 @@ func (a All) Handlers() map[string]http.Handler {
 	all[UninstallPath] = new(gate).Limit(Uninstalls{
 		Kube: a.Kube, Metadata: a.Metadata, Namespace: a.Namespace, Hold: a.Serving.Hold, Logger: a.Logger,
 	})
-	all = allowWhile(a.Settings.Foreign, all)
+	all = allowWhile(a.Settings.OtherInstallation, all)
 	all[OwnedPath] = new(gate).Limit(Owned{Owners: a.VMIs, Settings: a.Settings.Config, Logger: a.Logger, Launchers: a.Launchers, Bindings: a.Bindings})
 	return a.Serving.AtSecretPaths(all)
 }

@@ -159,7 +159,9 @@ func (c *Controller) QueueAll() {
 
 // suspended reports whether KubeVirt itself is installed, so that nothing is to
 // be done.
-func (c *Controller) suspended() bool { return c.cfg.Settings != nil && c.cfg.Settings.Foreign() != "" }
+func (c *Controller) suspended() bool {
+	return c.cfg.Settings != nil && c.cfg.Settings.OtherInstallation() != ""
+}
 
 // Ready says why the Controller does not do its work, if it does not: the
 // configuration is not known yet, or KubeVirt itself is installed. Starting it

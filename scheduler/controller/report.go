@@ -69,7 +69,7 @@ func (r *reporter) run(ctx context.Context) {
 // reconcile writes what has changed. Where KubeVirt itself is installed, the
 // status is its operator's.
 func (r *reporter) reconcile(ctx context.Context, _ string) (time.Duration, error) {
-	why := r.settings.Foreign()
+	why := r.settings.OtherInstallation()
 	r.reportForeign(ctx, why)
 	if why != "" {
 		return 0, nil

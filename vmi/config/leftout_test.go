@@ -31,7 +31,7 @@ spec:
 	left := leftOut(&k)
 	require.Len(t, left, 1)
 	require.Equal(t, "spec.configuration.permittedHostDevices.pciHostDevices[0].externalResourceProvider", left[0].Field)
-	status := Report(Next(State{}, []*vmi.KubeVirt{&k}), &k, Components{}, metav1.Time{})
+	status := Report(NextState(State{}, []*vmi.KubeVirt{&k}), &k, Components{}, metav1.Time{})
 	degraded := status.Condition(vmi.ConditionDegraded)
 	require.Equal(t, ReasonInvalidConfiguration, degraded.Reason)
 	require.Contains(t, degraded.Message, "in force without these devices of nodes: spec.configuration.permittedHostDevices.pciHostDevices[0]")

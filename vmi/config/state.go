@@ -27,11 +27,11 @@ type State struct {
 	Faults field.ErrorList
 }
 
-// Counts says which of the objects is the cluster's configuration: the oldest,
+// InForce says which of the objects is the cluster's configuration: the oldest,
 // and of those of the same second the first by namespace and name. So all
 // processes that see the same objects take the same one. It is nil if there is
 // none.
-func Counts(all []*vmi.KubeVirt) *vmi.KubeVirt {
+func InForce(all []*vmi.KubeVirt) *vmi.KubeVirt {
 	if len(all) == 0 {
 		return nil
 	}
@@ -41,12 +41,12 @@ func Counts(all []*vmi.KubeVirt) *vmi.KubeVirt {
 	})
 }
 
-// Next is which configuration is in force after the last one, given all the
+// NextState is which configuration is in force after the last one, given all the
 // objects that there are now. One that cannot be used leaves in force what was:
 // what this process knows of, or what the object's status says, which outlives
 // the process.
-func Next(last State, all []*vmi.KubeVirt) State {
-	k := Counts(all)
+func NextState(last State, all []*vmi.KubeVirt) State {
+	k := InForce(all)
 	if k == nil {
 		return State{}
 	}

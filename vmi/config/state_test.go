@@ -64,7 +64,7 @@ func TestWhichConfigurationIsInForce(t *testing.T) {
 				if k != nil {
 					all = append(all, k)
 				}
-				s = config.Next(s, all)
+				s = config.NextState(s, all)
 			}
 			require.Equal(t, tt.ratio, s.Config.Pods.OverheadRatio)
 			require.Equal(t, tt.generation, s.Generation)
@@ -95,9 +95,9 @@ func at(name string, second int64) *vmi.KubeVirt {
 
 func TestTheOldestCounts(t *testing.T) {
 	t.Parallel()
-	require.Nil(t, config.Counts(nil))
-	require.Equal(t, "b", config.Counts([]*vmi.KubeVirt{at("a", 2), at("b", 1), at("c", 3)}).Name)
-	require.Equal(t, "a", config.Counts([]*vmi.KubeVirt{at("b", 1), at("a", 1)}).Name, "of the same second the first by name")
+	require.Nil(t, config.InForce(nil))
+	require.Equal(t, "b", config.InForce([]*vmi.KubeVirt{at("a", 2), at("b", 1), at("c", 3)}).Name)
+	require.Equal(t, "a", config.InForce([]*vmi.KubeVirt{at("b", 1), at("a", 1)}).Name, "of the same second the first by name")
 }
 
 // Whichever object a process observes first, and whatever was reported then, every
@@ -107,13 +107,13 @@ func TestAllProcessesTakeTheSameOne(t *testing.T) {
 	t.Parallel()
 	for _, ages := range [][2]int64{{1, 2}, {2, 1}, {1, 1}} {
 		a, b := at("a", ages[0]), at("b", ages[1])
-		sawA := config.Next(config.State{}, []*vmi.KubeVirt{a})
-		sawB := config.Next(config.State{}, []*vmi.KubeVirt{b})
+		sawA := config.NextState(config.State{}, []*vmi.KubeVirt{a})
+		sawB := config.NextState(config.State{}, []*vmi.KubeVirt{b})
 		a.Status, b.Status = config.Report(sawA, a, config.Components{}, noon), config.Report(sawB, b, config.Components{}, noon)
 		want := map[bool]string{true: "a", false: "b"}[ages[0] <= ages[1]]
 		for _, last := range []config.State{{}, sawA, sawB} {
 			for _, all := range [][]*vmi.KubeVirt{{a, b}, {b, a}} {
-				s := config.Next(last, all)
+				s := config.NextState(last, all)
 				require.Equal(t, want, s.KubeVirt.Name)
 				for _, k := range all {
 					again := k.DeepCopy()
@@ -158,7 +158,7 @@ func TestReport(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tt.components.Version = "v1.2.3"
-			s := config.Next(config.State{}, []*vmi.KubeVirt{tt.kubevirt})
+			s := config.NextState(config.State{}, []*vmi.KubeVirt{tt.kubevirt})
 			before := tt.kubevirt.DeepCopy()
 			got := config.Report(s, tt.kubevirt, tt.components, noon)
 			require.Equal(t, before, tt.kubevirt, "the input is not changed")
@@ -177,11 +177,11 @@ func TestReport(t *testing.T) {
 func TestAReportIsWhatTheNextProcessStartsFrom(t *testing.T) {
 	t.Parallel()
 	k := ratio(3, "2")
-	s := config.Next(config.State{}, []*vmi.KubeVirt{k})
+	s := config.NextState(config.State{}, []*vmi.KubeVirt{k})
 	k.Status = config.Report(s, k, config.Components{}, noon)
 	broken := ratio(4, "x")
 	broken.Status = k.Status
-	s = config.Next(config.State{}, []*vmi.KubeVirt{broken})
+	s = config.NextState(config.State{}, []*vmi.KubeVirt{broken})
 	require.Equal(t, 2.0, s.Config.Pods.OverheadRatio)
 	status := config.Report(s, broken, config.Components{}, noon)
 	require.Equal(t, k.Status.ObservedDeploymentConfig, status.ObservedDeploymentConfig)
@@ -194,7 +194,7 @@ func TestAReportIsWhatTheNextProcessStartsFrom(t *testing.T) {
 func TestTheReportOnWhatCannotBeDecodedNamesTheFieldAndTheValue(t *testing.T) {
 	t.Parallel()
 	k := known(unreadable(ratio(4, "2")), 3, "3")
-	s := config.Next(config.State{}, []*vmi.KubeVirt{k})
+	s := config.NextState(config.State{}, []*vmi.KubeVirt{k})
 	status := config.Report(s, k, config.Components{}, noon)
 	require.Equal(t, k.Status.ObservedDeploymentConfig, status.ObservedDeploymentConfig)
 	c := status.Condition(vmi.ConditionDegraded)
@@ -205,7 +205,7 @@ func TestTheReportOnWhatCannotBeDecodedNamesTheFieldAndTheValue(t *testing.T) {
 func TestASecondKubeVirtSaysThatItHasNoEffect(t *testing.T) {
 	t.Parallel()
 	first, second := at("first", 1), at("second", 2)
-	s := config.Next(config.State{}, []*vmi.KubeVirt{second, first})
+	s := config.NextState(config.State{}, []*vmi.KubeVirt{second, first})
 	got := config.Report(s, second, config.Components{}, noon)
 	require.Equal(t, []string{"Available=False ExistingDeployment", "Progressing=False ExistingDeployment", "Created=False ExistingDeployment", "Degraded=True ExistingDeployment"}, facts(got))
 	require.Contains(t, got.Condition(vmi.ConditionDegraded).Message, "kubevirt/first")

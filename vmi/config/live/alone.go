@@ -19,7 +19,7 @@ func (w *Watcher) Alone(f func(context.Context) error) func(context.Context) err
 			return nil // ctx has ended
 		}
 		for {
-			if w.Foreign() == "" {
+			if w.OtherInstallation() == "" {
 				if over, err := w.until(ctx, changed, f); over || err != nil {
 					return err
 				}
@@ -44,7 +44,7 @@ func (w *Watcher) until(ctx context.Context, changed <-chan struct{}, f func(con
 		case err := <-done:
 			return true, err
 		case <-changed:
-			if w.Foreign() != "" {
+			if w.OtherInstallation() != "" {
 				cancel()
 				return false, <-done
 			}

@@ -5,7 +5,7 @@
 // given to [Watcher.OnChange] are called when it changes. Nothing needs a restart.
 //
 // A component must not work beside an installation of KubeVirt itself.
-// [Watcher.Foreign] says that there is one, and [Watcher.Alone] runs what must
+// [Watcher.OtherInstallation] says that there is one, and [Watcher.Alone] runs what must
 // not run then.
 //
 // The package is a controller: it joins the core vmi/config with an informer of

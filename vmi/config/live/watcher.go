@@ -89,7 +89,7 @@ func (w *Watcher) update() {
 		return
 	}
 	w.mu.Lock()
-	next, foreign := config.Next(w.state, w.KubeVirts()), w.lookForeign()
+	next, foreign := config.NextState(w.state, w.KubeVirts()), w.lookForeign()
 	switch {
 	case foreign == w.foreign:
 	case foreign != "":
@@ -176,14 +176,14 @@ func (w *Watcher) Ready() error {
 	if !w.Known() {
 		return errors.New("the configuration of the cluster is not known yet")
 	}
-	if why := w.Foreign(); why != "" {
+	if why := w.OtherInstallation(); why != "" {
 		return errors.New(why)
 	}
 	return nil
 }
 
-// Foreign says that KubeVirt itself is installed, in a sentence, or is "".
-func (w *Watcher) Foreign() string {
+// OtherInstallation says that KubeVirt itself is installed, in a sentence, or is "".
+func (w *Watcher) OtherInstallation() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.foreign
@@ -201,7 +201,7 @@ func (w *Watcher) KubeVirts() []*vmi.KubeVirt {
 // Unreadable is how many KubeVirts cannot be decoded.
 func (w *Watcher) Unreadable() int { return len(w.kubevirts.Unreadable()) }
 
-// OnChange has f called whenever the state, or what Foreign says, may be
+// OnChange has f called whenever the state, or what OtherInstallation says, may be
 // another, by the goroutine that found out: it must not block.
 func (w *Watcher) OnChange(f func()) {
 	w.mu.Lock()
@@ -212,7 +212,7 @@ func (w *Watcher) OnChange(f func()) {
 // Facts are what a component's health says of the configuration.
 func (w *Watcher) Facts() map[string]string {
 	f := map[string]string{"config-resource-version": version(w.State())}
-	if why := w.Foreign(); why != "" {
+	if why := w.OtherInstallation(); why != "" {
 		f["suspended"] = why
 	}
 	return f

@@ -143,11 +143,11 @@ func TestAnInstallationOfKubeVirtIsNoticed(t *testing.T) {
 	changed := make(chan struct{}, 10)
 	w.OnChange(func() { changed <- struct{}{} })
 	require.True(t, w.Wait(t.Context()))
-	require.Empty(t, w.Foreign())
+	require.Empty(t, w.OtherInstallation())
 
 	gvr := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 	require.NoError(t, f.Tracker().Update(gvr, definition(map[string]string{"app.kubernetes.io/managed-by": "virt-operator"}), ""))
-	require.Eventually(t, func() bool { <-changed; return w.Foreign() != "" }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { <-changed; return w.OtherInstallation() != "" }, 10*time.Second, time.Millisecond)
 	require.Contains(t, w.Facts()["suspended"], "KubeVirt is installed")
 }
 
