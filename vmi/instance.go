@@ -226,12 +226,14 @@ func (s *VirtualMachineInstanceSpec) StartsPaused() bool {
 	return s.StartStrategy != nil && *s.StartStrategy == StartPaused
 }
 
-// DefaultGracePeriod is the time that a guest has to power off when its spec
-// does not say.
-const DefaultGracePeriod = 30 * time.Second
-
-// MostSeconds is the longest time that a spec gives in seconds: a year.
-const MostSeconds = 365 * 24 * 60 * 60
+// Times of a spec.
+const (
+	// DefaultGracePeriod is the time that a guest has to power off when its spec
+	// does not say.
+	DefaultGracePeriod = 30 * time.Second
+	// MostSeconds is the longest time that a spec gives in seconds: a year.
+	MostSeconds = 365 * 24 * 60 * 60
+)
 
 // GracePeriod is the time that the guest has to power off after it was asked to: the spec's,
 // or [DefaultGracePeriod]. One that is stored and longer than [MostSeconds] is that long.

@@ -2,13 +2,16 @@ package vmi
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// SubresourceGroup is the API group of the verbs of VMs and VMIs: starting and stopping,
-// consoles and what the guest's agent says. Its versions are v1 and v1alpha3, with the
-// same verbs.
-const SubresourceGroup = "subresources.kubevirt.io"
-
-// StreamProtocol is the websocket subprotocol of streams: raw bytes in binary messages.
-const StreamProtocol = "plain.kubevirt.io"
+// Names of the API of verbs.
+const (
+	// SubresourceGroup is the API group of the verbs of VMs and VMIs: starting and
+	// stopping, consoles and what the guest's agent says. Its versions are v1 and
+	// v1alpha3, with the same verbs.
+	SubresourceGroup = "subresources.kubevirt.io"
+	// StreamProtocol is the websocket subprotocol of streams: raw bytes in binary
+	// messages.
+	StreamProtocol = "plain.kubevirt.io"
+)
 
 // The bodies of verbs. DryRun is empty or ["All"]: then all is checked and nothing done.
 

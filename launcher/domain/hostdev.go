@@ -21,6 +21,9 @@ func hostDeviceAlias(name string) string { return aliasPrefix + "host_" + name }
 const (
 	PCIVariable  = "PCI_RESOURCE_"
 	MDEVVariable = "MDEV_PCI_RESOURCE_"
+	// NetworkVariable begins the names of the environment variables in which the device
+	// plugin of SR-IOV says which virtual functions the pod has: PCI addresses.
+	NetworkVariable = "PCIDEVICE_"
 )
 
 // hostPart are the devices of the node.

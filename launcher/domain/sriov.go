@@ -12,10 +12,6 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// NetworkVariable begins the names of the environment variables in which the device
-// plugin of SR-IOV says which virtual functions the pod has: PCI addresses.
-const NetworkVariable = "PCIDEVICE_"
-
 // sriovPart are the interfaces that are devices of the node. Their places are those of
 // all devices of the node.
 //
