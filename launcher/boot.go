@@ -66,5 +66,6 @@ func notBooted(failure string) *vmi.Finding {
 			"The firmware says on the serial console: %s: check that a disk has a system for this firmware, and the boot order", failure)}
 	}
 	return &vmi.Finding{Reason: protocol.ReasonNothingRead, Message: fmt.Sprintf(
-		"The guest has run for %s and has read next to nothing of its disks: either no disk has a system that the VMI's firmware (BIOS or UEFI) can boot, or its boot loader waits for a key", BootDelay)}
+		"The guest has run for %s and has read next to nothing of its disks: "+
+			"either no disk has a system that the VMI's firmware (BIOS or UEFI) can boot, or its boot loader waits for a key", BootDelay)}
 }

@@ -29,5 +29,6 @@ func (p *Plan) silent(d Desired, a Actual) {
 		return
 	}
 	p.State.NotBooted = &vmi.Finding{Reason: protocol.ReasonNothingWritten, Message: fmt.Sprintf(
-		"The guest has run for %s, has written nothing to its serial console, and no agent in it answers: it has not booted, or it uses another console; Linux uses this one with console=ttyS0", silentDelay)}
+		"The guest has run for %s, has written nothing to its serial console, and no agent in it answers: "+
+			"it has not booted, or it uses another console; Linux uses this one with console=ttyS0", silentDelay)}
 }

@@ -58,7 +58,8 @@ func (bridgeBinding) Plan(i Interface) (Config, error) {
 	// A guest that an earlier release let have another one keeps it.
 	if i.Names.Pod == podLink && mac != pod.MAC && !(bridgeBinding{}).Bound(i) {
 		return Config{}, invalid(i.Path.Child("macAddress"),
-			"interface %s: MAC address %s is not %s, which the pod has on this network and its guest takes over with the bridge binding: leave it out, or use masquerade", i.Spec.Name, mac, pod.MAC)
+			"interface %s: MAC address %s is not %s, "+
+				"which the pod has on this network and its guest takes over with the bridge binding: leave it out, or use masquerade", i.Spec.Name, mac, pod.MAC)
 	}
 	own := i.LinkMAC(i.Names.Bridge)
 	filter := i.Filter(mac, hosts(pod.Addresses))

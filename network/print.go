@@ -160,7 +160,8 @@ func (a Attachment) write(b *strings.Builder) {
 	}
 	b.WriteByte('\n')
 	if o.Options != nil {
-		fmt.Fprintf(b, "  DHCP options boot file %q TFTP server %q NTP servers %s private %v\n", o.Options.BootFileName, o.Options.TFTPServerName, list(o.Options.NTPServers), o.Options.PrivateOptions)
+		fmt.Fprintf(b, "  DHCP options boot file %q TFTP server %q NTP servers %s private %v\n", o.Options.BootFileName,
+			o.Options.TFTPServerName, list(o.Options.NTPServers), o.Options.PrivateOptions)
 	}
 	for _, r := range o.Routes {
 		fmt.Fprintf(b, "  DHCP route %s\n", r)

@@ -22,7 +22,8 @@ func (sriovBinding) Traits() Traits { return Traits{} }
 // Plan returns the config for the interface.
 func (sriovBinding) Plan(i Interface) (Config, error) {
 	if i.Network.Multus == nil {
-		return Config{}, invalid(i.NetworkPath, "network %s: interface %s has the binding sriov, for which the pod network has no device: use a network of Multus", i.Network.Name, i.Spec.Name)
+		return Config{}, invalid(i.NetworkPath, "network %s: interface %s has the binding sriov, for which the pod network has no device: use a network of Multus",
+			i.Network.Name, i.Spec.Name)
 	}
 	// Without an address in the spec it is the function's own, which is not known here.
 	status := i.Status(i.MAC(""), nil)

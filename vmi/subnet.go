@@ -68,7 +68,8 @@ func room(n netip.Prefix, longest int, not []reserved) error {
 	}
 	for _, r := range not {
 		if n.Overlaps(r.network) {
-			return fmt.Errorf("must not hold %s, which are %s: choose a private network, such as %s", r.network, r.what, map[bool]string{true: guestNetwork4, false: guestNetwork6}[n.Addr().Is4()])
+			return fmt.Errorf("must not hold %s, which are %s: choose a private network, such as %s", r.network,
+				r.what, map[bool]string{true: guestNetwork4, false: guestNetwork6}[n.Addr().Is4()])
 		}
 	}
 	return nil

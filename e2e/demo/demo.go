@@ -99,7 +99,8 @@ func (d *Demo) boot(ctx context.Context) error {
 }
 
 func (d *Demo) follow(ctx context.Context, t *Timeline, kube kubernetes.Interface, vmis *client.Client, v *vmi.VirtualMachineInstance) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, 2*time.Minute, fmt.Errorf("two minutes are over; look at `kubectl -n %s describe vmi %s` and `kubectl -n %s logs -l kubevirt.io=virt-launcher`", namespace, name, namespace))
+	ctx, cancel := context.WithTimeoutCause(ctx, 2*time.Minute, fmt.Errorf("two minutes are over; "+
+		"look at `kubectl -n %s describe vmi %s` and `kubectl -n %s logs -l kubevirt.io=virt-launcher`", namespace, name, namespace))
 	defer cancel()
 	pods, stop := context.WithCancel(ctx)
 	defer stop()

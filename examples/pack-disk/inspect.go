@@ -39,10 +39,12 @@ type mark struct {
 
 // The marks of what a firmware or a guest finds on a disk.
 var (
-	isoMark    = mark{"an ISO 9660 file system", 32769, "CD001"}
-	bootMark   = mark{"a boot sector", 510, "\x55\xaa"}
-	diskMarks  = []mark{isoMark, bootMark, {"GPT", 512, "EFI PART"}, {"GPT", 4096, "EFI PART"}, {"ext4", 1080, "\x53\xef"}, {"XFS", 0, "XFSB"}, {"btrfs", 65600, "_BHRfS_M"}, {"LVM", 512, "LABELONE"}, {"F2FS", 1024, "\x10\x20\xf5\xf2"}, {"squashfs", 0, "hsqs"}, {"swap", 4086, "SWAPSPACE2"}}
-	otherMarks = []mark{{"a tar archive, such as an OVA: unpack the disk out of it", 257, "ustar"}, {"a ZIP archive: unpack it", 0, "PK\x03\x04"}, {"a 7z archive: unpack it", 0, "7z\xbc\xaf\x27\x1c"},
+	isoMark   = mark{"an ISO 9660 file system", 32769, "CD001"}
+	bootMark  = mark{"a boot sector", 510, "\x55\xaa"}
+	diskMarks = []mark{isoMark, bootMark, {"GPT", 512, "EFI PART"}, {"GPT", 4096, "EFI PART"}, {"ext4", 1080, "\x53\xef"}, {"XFS", 0, "XFSB"}, {"btrfs", 65600, "_BHRfS_M"},
+		{"LVM", 512, "LABELONE"}, {"F2FS", 1024, "\x10\x20\xf5\xf2"}, {"squashfs", 0, "hsqs"}, {"swap", 4086, "SWAPSPACE2"}}
+	otherMarks = []mark{{"a tar archive, such as an OVA: unpack the disk out of it", 257, "ustar"},
+		{"a ZIP archive: unpack it", 0, "PK\x03\x04"}, {"a 7z archive: unpack it", 0, "7z\xbc\xaf\x27\x1c"},
 		{"an lz4 archive: unpack it", 0, "\x04\x22\x4d\x18"}, {"a program", 0, "\x7fELF"}}
 	// tailMarks are at the end of the file, as many bytes before it.
 	tailMarks = []mark{{"VHD", 512, "conectix"}, {"VHD", 511, "conectix"}, {"DMG", 512, "koly"}}

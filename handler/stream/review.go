@@ -76,7 +76,8 @@ func NewReviews(c ReviewsConfig) *Reviews {
 	if c.Lifetime == 0 {
 		c.Lifetime = time.Minute
 	}
-	return &Reviews{config: c, known: expiring.Map[[sha256.Size]byte, struct{}]{Most: reviewsKept}, asked: map[[sha256.Size]byte]*answer{}, turns: newTurns(reviewsAtOnce, reviewsPerSource)}
+	return &Reviews{config: c, known: expiring.Map[[sha256.Size]byte, struct{}]{Most: reviewsKept},
+		asked: map[[sha256.Size]byte]*answer{}, turns: newTurns(reviewsAtOnce, reviewsPerSource)}
 }
 
 // Admit returns nil if the token is one of virt-controller for this node. Other tokens

@@ -173,8 +173,10 @@ const kindsHead = `
 ## Kinds that are not served
 
 The API server does not have these kinds of KubeVirt's. kubectl says of such an object
-` + "`no matches for kind \"VirtualMachinePool\" in version \"pool.kubevirt.io/v1beta1\"`" + `, and ` + "`ensure CRDs are installed first`" + `: the installation lacks nothing, the kind is not
-served, for the reason in the table. ` + "`go run ./examples/check-manifest FILE`" + ` says the reason, and client-go's errors of such a kind are of ` + "`meta.IsNoMatchError`" + `. A
+` + "`no matches for kind \"VirtualMachinePool\" in version \"pool.kubevirt.io/v1beta1\"`" + `, and ` +
+	"`ensure CRDs are installed first`" + `: the installation lacks nothing, the kind is not
+served, for the reason in the table. ` + "`go run ./examples/check-manifest FILE`" + ` says the reason, and client-go's errors of such a kind are of ` +
+	"`meta.IsNoMatchError`" + `. A
 ` + "`DataVolume`" + ` is a kind of CDI's, which is there where CDI is installed.
 
 | kind | why it is not there, and what to use |

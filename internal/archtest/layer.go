@@ -49,14 +49,16 @@ var core = map[string]bool{
 var edges = map[string]bool{
 	"vmi/client": true, "vmi/client/informer": true, "vmi/client/fake": true,
 	"internal/handler/socket": true, "internal/handler/device": true, "internal/handler/node": true, "handler/stream": true, "handler/scrape": true, "scheduler/guest": true,
-	"internal/launcher/console": true, "launcher/terminal": true, "launcher/control": true, "internal/launcher/forward": true, "internal/launcher/libvirt": true, "internal/launcher/process": true, "internal/launcher/share": true,
+	"internal/launcher/console": true, "launcher/terminal": true, "launcher/control": true, "internal/launcher/forward": true,
+	"internal/launcher/libvirt": true, "internal/launcher/process": true, "internal/launcher/share": true,
 	"internal/network/link": true, "internal/network/dhcp": true, "internal/network/networktest": true,
 	"internal/storage/image": true, "internal/storage/probe": true,
 }
 
 // controllers are the packages that join cores and edges.
 var controllers = map[string]bool{
-	"scheduler/controller": true, "handler/controller": true, "handler/host": true, "launcher/supervisor": true, "scheduler/admission": true, "internal/scheduler/authority": true, "scheduler/subresource": true, "scheduler/subresource/frontproxy": true, "vmi/config/live": true,
+	"scheduler/controller": true, "handler/controller": true, "handler/host": true, "launcher/supervisor": true, "scheduler/admission": true,
+	"internal/scheduler/authority": true, "scheduler/subresource": true, "scheduler/subresource/frontproxy": true, "vmi/config/live": true,
 }
 
 // isCore reports whether the package is of the core.

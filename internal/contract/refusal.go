@@ -39,7 +39,8 @@ func (s suite) refusal(t *testing.T) {
 		{"a patch whose test fails", apierrors.IsInvalid, patch(types.JSONPatchType, `[{"op": "test", "path": "/metadata/name", "value": "other"}]`)},
 		{"a patch that removes what is not there", apierrors.IsInvalid, patch(types.JSONPatchType, `[{"op": "remove", "path": "/metadata/labels/none"}]`)},
 		{"a patch that is no JSON", apierrors.IsBadRequest, patch(types.MergePatchType, `{`)},
-		{"an applied configuration of another name", apierrors.IsBadRequest, patch(types.ApplyPatchType, `{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "other"}}`)},
+		{"an applied configuration of another name", apierrors.IsBadRequest,
+			patch(types.ApplyPatchType, `{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "other"}}`)},
 	} {
 		require.True(t, tt.is(tt.err), "%s: %v", tt.name, tt.err)
 	}

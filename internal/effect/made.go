@@ -184,8 +184,9 @@ func cpus(v *vmi.VirtualMachineInstance) []domain.HostCPU {
 // and given are those that a pod is given.
 var (
 	permissive = config.Config{
-		Pods:   config.Pods{HostDevices: map[string]bool{"example.com/gpu": true, "example.com/vgpu": true}},
-		Limits: validate.Limits{Features: validate.Features{HostDevices: true, HostDisk: true, PortRanges: true, VSOCK: true, SEV: true}, Devices: map[string]bool{"example.com/gpu": true, "example.com/vgpu": true}},
+		Pods: config.Pods{HostDevices: map[string]bool{"example.com/gpu": true, "example.com/vgpu": true}},
+		Limits: validate.Limits{Features: validate.Features{HostDevices: true, HostDisk: true, PortRanges: true, VSOCK: true, SEV: true},
+			Devices: map[string]bool{"example.com/gpu": true, "example.com/vgpu": true}},
 	}
 	given = map[string]string{
 		"PCIDEVICE_EXAMPLE_COM_SRIOV":        "0000:05:00.0,0000:05:00.1",

@@ -253,7 +253,8 @@ var texts = []any{
 }
 
 var (
-	counts     = []any{int64(-1), int64(0), int64(1), int64(2), int64(3), int64(16), int64(255), int64(256), int64(65535), int64(65536), int64(1<<31 - 1), int64(1 << 31), int64(1 << 40)}
+	counts = []any{int64(-1), int64(0), int64(1), int64(2), int64(3), int64(16), int64(255), int64(256),
+		int64(65535), int64(65536), int64(1<<31 - 1), int64(1 << 31), int64(1 << 40)}
 	quantities = []any{"0", "-3", "1", "500m", "1Mi", "3Mi", "64Mi", "256Mi", "1Gi", "1Ei", "900Ei", "3T", int64(1), "x", "1e30"}
 	ports      = []any{int64(0), int64(1), int64(80), int64(65536), int64(-1), "http", "", "a b"}
 )

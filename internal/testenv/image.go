@@ -42,7 +42,8 @@ func imageRoot(t testing.TB, variable, image string) string {
 const LauncherMounts = `
 if [ -n "$LAUNCHER_ROOT" ]; then
 	mount -t overlay -o lowerdir="$LAUNCHER_ROOT/usr:/usr" overlay /usr
-	for whole in /usr/share/qemu /usr/share/seabios /usr/share/OVMF /usr/share/libvirt/cpu_map /usr/lib/ipxe /usr/lib/x86_64-linux-gnu/qemu /usr/lib/x86_64-linux-gnu/libvirt /usr/lib/qemu; do
+	for whole in /usr/share/qemu /usr/share/seabios /usr/share/OVMF /usr/share/libvirt/cpu_map /usr/lib/ipxe \
+		/usr/lib/x86_64-linux-gnu/qemu /usr/lib/x86_64-linux-gnu/libvirt /usr/lib/qemu; do
 		if [ -d "$LAUNCHER_ROOT$whole" ]; then mount --bind "$LAUNCHER_ROOT$whole" "$whole"; elif [ -d "$whole" ]; then mount -t tmpfs -o ro tmpfs "$whole"; fi
 	done
 fi

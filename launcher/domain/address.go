@@ -94,7 +94,8 @@ func addresses(b *Draft) error {
 			*d.Address = pciAddress(d.At)
 		}
 		if *d.Address == nil {
-			faults = append(faults, fmt.Errorf("%s: the PCI bus of the guest has no room for it: remove devices of its kind, or give disks the bus scsi and interfaces the model virtio: %w", d.Name, vmi.ErrInvalid))
+			faults = append(faults, fmt.Errorf("%s: the PCI bus of the guest has no room for it: remove devices of its kind, "+
+				"or give disks the bus scsi and interfaces the model virtio: %w", d.Name, vmi.ErrInvalid))
 			continue
 		}
 		a := PCIAddress{Domain: number((*d.Address).PCI.Domain), Bus: number((*d.Address).PCI.Bus), Slot: number((*d.Address).PCI.Slot), Function: number((*d.Address).PCI.Function)}

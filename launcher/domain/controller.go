@@ -97,7 +97,8 @@ func controllers(b *Draft) error {
 		}
 	}
 	if last >= sataControllers {
-		return fmt.Errorf("%s: the guest has room for %d disks on the bus sata: give some the bus virtio or scsi: %w", devicesPath.Child("disks"), sataControllers*sataPorts, vmi.ErrInvalid)
+		return fmt.Errorf("%s: the guest has room for %d disks on the bus sata: give some the bus virtio or scsi: %w",
+			devicesPath.Child("disks"), sataControllers*sataPorts, vmi.ErrInvalid)
 	}
 	for n := range last {
 		all = append(all, controller("sata", uint(n)+1, ""))

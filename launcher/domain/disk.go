@@ -145,7 +145,8 @@ func diskFaults(d vmi.Disk, from Disk) []string {
 		return faults
 	}
 	if d.Cache == vmi.DiskCacheNone && !from.DirectIO {
-		faults = append(faults, fmt.Sprintf("asks for cache none, and its volume, %s, cannot be opened past the page cache: leave cache out, or choose writethrough or writeback", from.Path))
+		faults = append(faults, fmt.Sprintf("asks for cache none, and its volume, %s, cannot be opened past the page cache: "+
+			"leave cache out, or choose writethrough or writeback", from.Path))
 	}
 	if d.IO == vmi.DiskIONative && cache(d, from) != string(vmi.DiskCacheNone) {
 		faults = append(faults, "asks for io native, which works with cache none only: leave io out, or choose threads")

@@ -129,7 +129,8 @@ func accelerable(h Host) error {
 	case h.Arch != archX86 && h.Arch != archARM && h.Arch != archS390X:
 		return fmt.Errorf("architecture %s of the host is not supported: %w", h.Arch, vmi.ErrInvalid)
 	case !h.KVM && !h.AllowEmulation:
-		return fmt.Errorf("the pod has no working /dev/kvm: run it on a node with hardware virtualization, or allow emulation in the configuration (useEmulation), which is much slower: %w", vmi.ErrInvalid)
+		return fmt.Errorf("the pod has no working /dev/kvm: run it on a node with hardware virtualization, "+
+			"or allow emulation in the configuration (useEmulation), which is much slower: %w", vmi.ErrInvalid)
 	default:
 		return nil
 	}

@@ -28,7 +28,8 @@ func launchSecurity(b *Draft) error {
 		faults = append(faults, fmt.Errorf("spec.domain.launchSecurity: the guest is kept from its node by the processor, which needs KVM: %w", vmi.ErrInvalid))
 	}
 	if b.Host.Arch != archS390X && isOn(b.Spec.Devices.UseVirtioTransitional, false) {
-		faults = append(faults, fmt.Errorf("%s: the legacy interface of virtio reads memory that launchSecurity keeps from the node: leave one out: %w", devicesPath.Child("useVirtioTransitional"), vmi.ErrInvalid))
+		faults = append(faults, fmt.Errorf("%s: the legacy interface of virtio reads memory that launchSecurity keeps from the node: leave one out: %w",
+			devicesPath.Child("useVirtioTransitional"), vmi.ErrInvalid))
 	}
 	switch {
 	case b.Host.Arch == archS390X:

@@ -78,7 +78,8 @@ func (f *virtualFunctions) next(net vmi.Network, at Place) (libvirtxml.DomainHos
 	}
 	left := f.left[variable]
 	if len(left) == 0 {
-		return libvirtxml.DomainHostdev{}, fmt.Errorf("interface %s: %s has fewer devices than the VMI has interfaces with the binding sriov: ask for one of each in spec.domain.resources.limits", net.Name, variable)
+		return libvirtxml.DomainHostdev{}, fmt.Errorf("interface %s: %s has fewer devices than the VMI has interfaces with the binding sriov: "+
+			"ask for one of each in spec.domain.resources.limits", net.Name, variable)
 	}
 	f.left[variable] = left[1:]
 	return hostDevice(net.Name, left[0], NetworkVariable, at)
@@ -95,7 +96,8 @@ func (f *virtualFunctions) variable(net vmi.Network) (string, error) {
 	if r, ok := f.resources[net.Name]; ok {
 		n := slices.IndexFunc(f.variables, func(v string) bool { return variableName(v) == NetworkVariable+variableName(r) })
 		if n < 0 {
-			return "", fmt.Errorf("interface %s: no variable %s%s with a PCI address is in the environment of the pod: the device plugin of %s, the resource of the network %s, gives no devices for guests: "+
+			return "", fmt.Errorf("interface %s: no variable %s%s with a PCI address is in the environment of the pod: "+
+				"the device plugin of %s, the resource of the network %s, gives no devices for guests: "+
 				"bind them to vfio-pci on the node", net.Name, NetworkVariable, variableName(r), r, of)
 		}
 		return f.variables[n], nil

@@ -49,7 +49,8 @@ type maker struct {
 // makes is the maker of a kind whose objects ask for what asked returns. It is asked of
 // objects with a template only.
 func makes[T vmi.Object, L runtime.Object](d vmi.DefinitionOf[T, L], asked func(owner T, made *vmi.VirtualMachineInstance, p decided) *vmi.VirtualMachineInstance) maker {
-	return maker{d.GroupKind(), func(ctx context.Context, c *client.Client, name string, made *vmi.VirtualMachineInstance, p decided) (metav1.Object, *vmi.VirtualMachineInstance, error) {
+	return maker{d.GroupKind(), func(ctx context.Context, c *client.Client, name string,
+		made *vmi.VirtualMachineInstance, p decided) (metav1.Object, *vmi.VirtualMachineInstance, error) {
 		owner, err := client.Of(c, d, made.Namespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return nil, nil, err

@@ -50,7 +50,8 @@ const podNotAskedFor = "virt-controller may create pods only that one VirtualMac
 
 // errOtherBuild is that another build of virt-controller rendered a pod, so that it is not
 // known here what it must be.
-var errOtherBuild = errors.New("the pod was rendered by another build of virt-controller than that of the replica that was asked, as while it is upgraded: the next try may ask one with this build")
+var errOtherBuild = errors.New("the pod was rendered by another build of virt-controller than that of the replica that was asked, " +
+	"as while it is upgraded: the next try may ask one with this build")
 
 // podRefusal says why virt-controller must not create the pod, or nothing: it must be the
 // launcher of the VMI that controls it. The error is that this is not known.
@@ -109,7 +110,8 @@ func (o Owned) podRefusal(ctx context.Context, req *admissionv1.AdmissionRequest
 	case err != nil:
 		return fmt.Sprintf("%s has no pod: %v", object, err), nil
 	case len(other) > 0:
-		return fmt.Sprintf("%s asks for a pod with another %s: what the admission of others sets in launcher pods is permitted by POD_FIELDS of the Deployment virt-controller", object, strings.Join(other, ", ")), nil
+		return fmt.Sprintf("%s asks for a pod with another %s: what the admission of others sets in launcher pods is permitted by POD_FIELDS of the Deployment virt-controller",
+			object, strings.Join(other, ", ")), nil
 	}
 	return "", nil
 }

@@ -135,7 +135,8 @@ func keepPod(p *corev1.Pod) {
 	for _, c := range p.Spec.Containers {
 		containers = append(containers, corev1.Container{Name: c.Name, Image: c.Image})
 	}
-	p.Spec = corev1.PodSpec{NodeName: p.Spec.NodeName, NodeSelector: p.Spec.NodeSelector, SchedulerName: p.Spec.SchedulerName, Containers: containers, ReadinessGates: p.Spec.ReadinessGates}
+	p.Spec = corev1.PodSpec{NodeName: p.Spec.NodeName, NodeSelector: p.Spec.NodeSelector,
+		SchedulerName: p.Spec.SchedulerName, Containers: containers, ReadinessGates: p.Spec.ReadinessGates}
 	s := p.Status
 	p.Status = corev1.PodStatus{
 		Phase: s.Phase, Reason: s.Reason, Message: s.Message, QOSClass: s.QOSClass, Conditions: s.Conditions,

@@ -114,7 +114,8 @@ func newLoop[T client.Object, L runtime.Object](c *Controller, e KindOf[T, L]) (
 	k := &loopOf[T, L]{
 		KindOf: e,
 		executor: executor[T, L]{
-			kube: c.cfg.Kube, events: c.events, client: c.cfg.Client, writer: reconcile.NewWriter(c.cfg.Client, e.Definition), log: c.log.With("loop", e.Name), made: &c.made, gates: &c.gates, now: c.cfg.Now, describe: e.Describe,
+			kube: c.cfg.Kube, events: c.events, client: c.cfg.Client, writer: reconcile.NewWriter(c.cfg.Client,
+				e.Definition), log: c.log.With("loop", e.Name), made: &c.made, gates: &c.gates, now: c.cfg.Now, describe: e.Describe,
 			finalizer: e.Finalizer, kind: e.Definition, owned: c.owned, dataVolumes: c.dataVolumes,
 		},
 		cached: informer.New(client.Of(c.cfg.Client, e.Definition, c.cfg.Namespace), informer.Selection{}),

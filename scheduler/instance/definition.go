@@ -29,7 +29,8 @@ func undefinedNetworks(o Observed) (vmi.Finding, bool) {
 		case d == nil:
 			missing = append(missing, fmt.Sprintf("network %s: NetworkAttachmentDefinition %s does not exist in namespace %s", n.Name, at.Name, at.Namespace))
 		case d.Resource != "" && cni.ResourceFault(d.Resource) != "":
-			wrong = append(wrong, fmt.Sprintf("network %s: the annotation %s of NetworkAttachmentDefinition %s in namespace %s: %s", n.Name, cni.ResourceAnnotation, at.Name, at.Namespace, cni.ResourceFault(d.Resource)))
+			wrong = append(wrong, fmt.Sprintf("network %s: the annotation %s of NetworkAttachmentDefinition %s in namespace %s: %s",
+				n.Name, cni.ResourceAnnotation, at.Name, at.Namespace, cni.ResourceFault(d.Resource)))
 		}
 	}
 	switch {

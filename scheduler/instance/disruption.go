@@ -27,7 +27,8 @@ func endByNode(p *corev1.Pod) (vmi.Finding, bool) {
 		return vmi.Finding{Reason: OOMKilled, Message: fmt.Sprintf("the kernel of node %s killed the pod of the VMI, "+
 			"which used more memory than its limit or than the node has: give the VMI more memory, or run less on the node", node)}, true
 	case p.Status.Reason == notAdmitted:
-		return vmi.Finding{Reason: NodeRestarted, Message: fmt.Sprintf("node %s was restarted, which ended the guest, and does not start its pod again: %s", node, p.Status.Message)}, true
+		return vmi.Finding{Reason: NodeRestarted, Message: fmt.Sprintf("node %s was restarted, which ended the guest, and does not start its pod again: %s",
+			node, p.Status.Message)}, true
 	case p.Status.Reason == Evicted:
 		return vmi.Finding{Reason: Evicted, Message: fmt.Sprintf("node %s evicted the pod of the VMI: %s", node, strings.TrimSpace(p.Status.Message))}, true
 	case p.Status.Reason != "":

@@ -36,13 +36,15 @@ func Refused(p *corev1.Pod, err error) vmi.Finding {
 			if m == nil || hasLimit(p, corev1.ResourceName(m[1])) {
 				continue // the limit is the VMI's own
 			}
-			f.Message += fmt.Sprintf(". A LimitRange of namespace %s sets this limit, since the VMI has none of its own: write spec.domain.resources.limits.%s, which is at least what the guest has%s",
+			f.Message += fmt.Sprintf(". A LimitRange of namespace %s sets this limit, since the VMI has none of its own: "+
+				"write spec.domain.resources.limits.%s, which is at least what the guest has%s",
 				p.Namespace, m[1], look)
 			return f
 		}
 	}
 	if outOfRange.MatchString(f.Message) {
-		f.Message += fmt.Sprintf(". A LimitRange of namespace %s says so: change spec.domain.memory, spec.domain.cpu or spec.domain.resources of the VMI, or the LimitRange%s", p.Namespace, look)
+		f.Message += fmt.Sprintf(". A LimitRange of namespace %s says so: change spec.domain.memory, "+
+			"spec.domain.cpu or spec.domain.resources of the VMI, or the LimitRange%s", p.Namespace, look)
 	}
 	return f
 }

@@ -34,7 +34,8 @@ func unpermitted(d *vmi.DomainSpec, c Config) field.ErrorList {
 	var l field.ErrorList
 	for _, n := range hostDevices(d) {
 		if n.resource != "" && !c.Cluster.Pods.HostDevices[n.resource] {
-			l = append(l, field.Forbidden(n.at, "the cluster's configuration does not permit "+n.resource+": name it in spec.configuration.permittedHostDevices of the KubeVirt, or name one that is there"))
+			l = append(l, field.Forbidden(n.at, "the cluster's configuration does not permit "+n.resource+": name it in spec.configuration.permittedHostDevices of the KubeVirt, "+
+				"or name one that is there"))
 		}
 	}
 	return l

@@ -40,7 +40,8 @@ func volumes(v *vmi.VirtualMachineInstance, c Config) (volume.Part, error) {
 	for _, c := range credentials.Volumes {
 		reserved.Volumes = append(reserved.Volumes, c.Name)
 	}
-	its, err := volume.Pod(v.Spec.Volumes, volume.Cluster{ContainerDisks: c.ContainerDisks, Claims: c.Facts.Claims, Filesystems: filesystems(&v.Spec.Domain.Devices), Reserved: reserved, Kinds: c.VolumeKinds})
+	its, err := volume.Pod(v.Spec.Volumes, volume.Cluster{ContainerDisks: c.ContainerDisks, Claims: c.Facts.Claims,
+		Filesystems: filesystems(&v.Spec.Domain.Devices), Reserved: reserved, Kinds: c.VolumeKinds})
 	if err != nil {
 		return volume.Part{}, err
 	}

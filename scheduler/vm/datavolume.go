@@ -85,7 +85,8 @@ func unprovided(o Observed) *vmi.Finding {
 		name := t.ObjectMeta.Name
 		if from := foreign(o.VM.Namespace, &t.Spec); from != "" {
 			return &vmi.Finding{Reason: InvalidSpec, Message: fmt.Sprintf(
-				"spec.dataVolumeTemplates[%d]: the source is in namespace %s: a DataVolume of a VM is filled from its own namespace only, since nothing checks whether who made the VM may read the other; create the DataVolume yourself and name it in a volume", i, from)}
+				"spec.dataVolumeTemplates[%d]: the source is in namespace %s: a DataVolume of a VM is filled from its own namespace only, "+
+					"since nothing checks whether who made the VM may read the other; create the DataVolume yourself and name it in a volume", i, from)}
 		}
 		d := o.DataVolumes[name]
 		switch {

@@ -34,7 +34,8 @@ func (k Kind) share(v vmi.Volume, n PodNames, p Part, disk bool) (Part, error) {
 		return Part{}, fmt.Errorf("volume %s: kind %s cannot be a file system: show it by a disk: %w", v.Name, k.Name, vmi.ErrInvalid)
 	}
 	if len(p.Mounts) != 1 {
-		return Part{}, fmt.Errorf("volume %s: its claim is in block mode and cannot be a file system: show it by a disk, or name a claim with volumeMode Filesystem: %w", v.Name, vmi.ErrInvalid)
+		return Part{}, fmt.Errorf("volume %s: its claim is in block mode and cannot be a file system: show it by a disk, or name a claim with volumeMode Filesystem: %w",
+			v.Name, vmi.ErrInvalid)
 	}
 	sockets := corev1.VolumeMount{Name: vmi.FilesystemsVolume, MountPath: vmi.FilesystemsDir}
 	mount := p.Mounts[0]

@@ -11,7 +11,8 @@ import (
 const (
 	mostAgentVersions  = 32
 	maxAgentVersion    = 63
-	agentVersionsAllow = "must be a version of at most 63 characters in which * stands for any characters, ? for one and [45] for one of these, such as 5.*; it is no regular expression"
+	agentVersionsAllow = "must be a version of at most 63 characters in which * stands for any characters, " +
+		"? for one and [45] for one of these, such as 5.*; it is no regular expression"
 )
 
 // agentVersion matches what may be a pattern for versions. What only a regular

@@ -48,7 +48,8 @@ func oneForm(at *field.Path, f form) (field.ErrorList, int) {
 		l = append(l, field.Invalid(at.Child(f.encodedName), shorten(f.encoded), "must be base64"))
 	}
 	if size := max(len(f.plain), len(data)); size > maxCloudInit {
-		l = append(l, field.Invalid(at, fmt.Sprintf("%d bytes", size), fmt.Sprintf("%s must have at most %d bytes: put more into a Secret and name it in %s", f.plainName, maxCloudInit, f.secretName)))
+		l = append(l, field.Invalid(at, fmt.Sprintf("%d bytes", size),
+			fmt.Sprintf("%s must have at most %d bytes: put more into a Secret and name it in %s", f.plainName, maxCloudInit, f.secretName)))
 	}
 	return l, n
 }

@@ -22,7 +22,8 @@ func cpu(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) field.Er
 	// In 64 bits, so that a product of three large numbers is not a small one.
 	n, most := uint64(max(c.Cores, 1))*uint64(max(c.Sockets, 1)), lim.maxVCPUs()
 	if n > most || n*uint64(max(c.Threads, 1)) > most {
-		l = append(l, field.Invalid(topologyOrigin(dom, d), fmt.Sprintf("%d sockets × %d cores × %d threads", max(c.Sockets, 1), max(c.Cores, 1), max(c.Threads, 1)), fmt.Sprintf("must not be more than %d processors", most)))
+		l = append(l, field.Invalid(topologyOrigin(dom, d), fmt.Sprintf("%d sockets × %d cores × %d threads", max(c.Sockets, 1), max(c.Cores, 1), max(c.Threads, 1)),
+			fmt.Sprintf("must not be more than %d processors", most)))
 	}
 	if c.MaxSockets > 0 && c.Sockets > c.MaxSockets {
 		l = append(l, tooManySockets(dom, d))
@@ -87,7 +88,8 @@ func processorName(at *field.Path, name string) field.ErrorList {
 		return nil
 	}
 	return field.ErrorList{field.Invalid(at, name, fmt.Sprintf(
-		"must be a name that libvirt knows, such as Haswell or sse4.2: at most %d letters, digits, dots, dashes and underscores, with a letter or a digit first and last", maxProcessorName))}
+		"must be a name that libvirt knows, such as Haswell or sse4.2: at most %d letters, "+
+			"digits, dots, dashes and underscores, with a letter or a digit first and last", maxProcessorName))}
 }
 
 // maxProcessorName is the longest name of a label.

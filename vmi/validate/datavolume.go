@@ -44,7 +44,8 @@ func dataVolume(at, name *field.Path, d *vmi.DataVolumeTemplate) *field.Error {
 	case d.ObjectMeta.Name == "":
 		return as(name.Child("name").String(), field.Required(at.Child("metadata", "name"), "name the DataVolume, as a volume of the template does in dataVolume.name"))
 	case (s.PVC == nil) == (s.Storage == nil):
-		return as(name.Child("PVC", "Storage").String(), field.Invalid(spec, plural(count(s.PVC != nil, s.Storage != nil), "claim"), "must have exactly one of pvc and storage, which say how large the disk is"))
+		return as(name.Child("PVC", "Storage").String(), field.Invalid(spec, plural(count(s.PVC != nil, s.Storage != nil), "claim"),
+			"must have exactly one of pvc and storage, which say how large the disk is"))
 	case claimed && refilled:
 		return as(source, field.Invalid(spec, field.OmitValueType{}, "the dataSource or dataSourceRef of the claim excludes source and sourceRef: leave one out"))
 	case claimed:
@@ -52,7 +53,8 @@ func dataVolume(at, name *field.Path, d *vmi.DataVolumeTemplate) *field.Error {
 	case s.Source != nil && s.SourceRef != nil:
 		return as(source, field.Invalid(spec, field.OmitValueType{}, "source excludes sourceRef: leave one out"))
 	case !refilled:
-		return as(name.Child("source", "sourceRef").String(), field.Invalid(spec, field.OmitValueType{}, "does not say what the disk is filled with: set source or sourceRef, for an empty disk source.blank: {}"))
+		return as(name.Child("source", "sourceRef").String(), field.Invalid(spec, field.OmitValueType{},
+			"does not say what the disk is filled with: set source or sourceRef, for an empty disk source.blank: {}"))
 	case s.Source != nil && sources != 1:
 		return as(source, field.Invalid(spec.Child("source"), plural(sources, "source"), "must have exactly one of "+sourceNames))
 	}

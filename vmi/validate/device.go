@@ -110,7 +110,8 @@ func gpus(spec, at *field.Path, all []vmi.GPU, lim Limits) field.ErrorList {
 		}
 	}
 	if consoles > 1 {
-		l = append(l, as(spec.Child("GPUs").String(), field.Invalid(at, plural(consoles, "display"), "at most one GPU shows the boot console: switch virtualGPUOptions.display.ramFB off for the others")))
+		l = append(l, as(spec.Child("GPUs").String(), field.Invalid(at, plural(consoles, "display"),
+			"at most one GPU shows the boot console: switch virtualGPUOptions.display.ramFB off for the others")))
 	}
 	for i, g := range all {
 		l = append(l, deviceName(at.Index(i), g.Name, g.DeviceName, lim)...)
@@ -128,7 +129,8 @@ func deviceName(at *field.Path, name, resource string, lim Limits) field.ErrorLi
 		l = append(l, field.Invalid(at.Child("name"), name, "must consist of the characters A-Z a-z 0-9 _ -"))
 	}
 	if resource != "" && lim.Devices != nil && !lim.Devices[resource] {
-		l = append(l, field.Forbidden(at.Child("deviceName"), "the cluster's configuration does not permit "+resource+": name it in spec.configuration.permittedHostDevices of the KubeVirt, or name one that is there"))
+		l = append(l, field.Forbidden(at.Child("deviceName"), "the cluster's configuration does not permit "+resource+": name it in spec.configuration.permittedHostDevices "+
+			"of the KubeVirt, or name one that is there"))
 	}
 	return l
 }
@@ -148,7 +150,8 @@ func hostDevices(spec, at *field.Path, all []vmi.HostDevice, lim Limits) field.E
 		}
 	}
 	if plugged > 0 && !lim.Features.HostDevices {
-		l = append(l, as(spec.Child("HostDevices").String(), field.Invalid(at, plural(plugged, "device"), "devices of the node are switched off in this cluster's configuration: leave them out")))
+		l = append(l, as(spec.Child("HostDevices").String(), field.Invalid(at, plural(plugged, "device"),
+			"devices of the node are switched off in this cluster's configuration: leave them out")))
 	}
 	for i, d := range all {
 		l = append(l, deviceName(at.Index(i), d.Name, d.DeviceName, lim)...)

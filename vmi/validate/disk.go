@@ -62,7 +62,8 @@ func shows(at *field.Path, d *vmi.Disk, v *vmi.Volume, lim Limits) field.ErrorLi
 	case v == nil && d.CDRom == nil:
 		return field.ErrorList{field.Invalid(at.Child("name"), d.Name, "there is no volume of this name: add one to volumes, or remove the disk")}
 	case v == nil && lim.Features.NoEmptyCDRom:
-		return field.ErrorList{field.Invalid(at.Child("name"), d.Name, "there is no volume of this name, and empty drives are switched off in this cluster's configuration: add one to volumes")}
+		return field.ErrorList{field.Invalid(at.Child("name"), d.Name,
+			"there is no volume of this name, and empty drives are switched off in this cluster's configuration: add one to volumes")}
 	case v != nil && d.LUN != nil && v.PersistentVolumeClaim == nil && v.DataVolume == nil:
 		return field.ErrorList{field.Invalid(at.Child("lun"), d.Name, "needs a volume of the kind persistentVolumeClaim or dataVolume")}
 	}
@@ -85,7 +86,8 @@ func shared(at *field.Path, d *vmi.Disk, v *vmi.Volume) field.ErrorList {
 		l = append(l, field.Invalid(at.Child("cache"), d.Cache, "must be none, or left out, for a disk that is shareable: with a cache a guest does not see what another one writes"))
 	}
 	if v != nil && (v.ContainerDisk != nil || v.Ephemeral != nil || v.EmptyDisk != nil) {
-		l = append(l, field.Invalid(at.Child("shareable"), true, "needs a volume that outlasts its VMI, such as persistentVolumeClaim: what a guest writes to "+v.Kinds()[0]+" is its own. Leave it out"))
+		l = append(l, field.Invalid(at.Child("shareable"), true, "needs a volume that outlasts its VMI, "+
+			"such as persistentVolumeClaim: what a guest writes to "+v.Kinds()[0]+" is its own. Leave it out"))
 	}
 	return l
 }
@@ -98,7 +100,8 @@ func writable(at *field.Path, d *vmi.Disk, v *vmi.Volume, arch string) field.Err
 		return nil
 	}
 	if b == vmi.DiskBusSATA {
-		return field.ErrorList{field.Invalid(at.Child("disk", "bus"), b, "must be virtio or scsi for a volume with persistentVolumeClaim.readOnly: disks on the bus sata cannot be read-only")}
+		return field.ErrorList{field.Invalid(at.Child("disk", "bus"), b,
+			"must be virtio or scsi for a volume with persistentVolumeClaim.readOnly: disks on the bus sata cannot be read-only")}
 	}
 	return nil
 }
@@ -106,7 +109,8 @@ func writable(at *field.Path, d *vmi.Disk, v *vmi.Volume, arch string) field.Err
 func reservation(list, at *field.Path, t *vmi.LunTarget, lim Limits) field.ErrorList {
 	var l field.ErrorList
 	if !lim.Features.PersistentReservation {
-		l = append(l, as(list.Child("luns", "reservation").String(), field.Invalid(at.Child("lun", "reservation"), true, "reservations are switched off in this cluster's configuration: leave it out")))
+		l = append(l, as(list.Child("luns", "reservation").String(),
+			field.Invalid(at.Child("lun", "reservation"), true, "reservations are switched off in this cluster's configuration: leave it out")))
 	}
 	if t.Bus != "" && t.Bus != vmi.DiskBusSCSI {
 		l = append(l, field.Invalid(at.Child("lun", "bus"), t.Bus, "must be scsi for a reservation"))

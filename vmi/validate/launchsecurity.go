@@ -20,7 +20,8 @@ func launchSecurity(spec *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Lim
 		_ = as(spec.Child("launchSecurity").String(), e)
 	}
 	if t := s.Domain.Devices.UseVirtioTransitional; t != nil && *t && lim.architecture(s.Architecture) != defaults.S390X {
-		l = append(l, field.Invalid(spec.Child("domain", "devices", "useVirtioTransitional"), true, "the legacy interface of virtio reads memory that launchSecurity keeps from the node: leave one out"))
+		l = append(l, field.Invalid(spec.Child("domain", "devices", "useVirtioTransitional"), true,
+			"the legacy interface of virtio reads memory that launchSecurity keeps from the node: leave one out"))
 	}
 	return l
 }

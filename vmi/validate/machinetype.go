@@ -74,12 +74,14 @@ func defaultType(arch string, all []configuredTypes, c *vmi.KubeVirtConfiguratio
 	}
 	for _, b := range all {
 		if b.arch == arch && b.MachineType != "" {
-			return field.ErrorList{field.Invalid(b.at.Child("machineType"), usual, "must match "+alternatives(allowed)+", which are the machine types that VMIs may have: name one of them, or add a pattern to emulatedMachines")}
+			return field.ErrorList{field.Invalid(b.at.Child("machineType"), usual,
+				"must match "+alternatives(allowed)+", which are the machine types that VMIs may have: name one of them, or add a pattern to emulatedMachines")}
 		}
 	}
 	for _, b := range all {
 		if b.arch == arch && len(b.EmulatedMachines) > 0 {
-			return field.ErrorList{field.Invalid(b.at.Child("emulatedMachines"), strings.Join(b.EmulatedMachines, ", "), "must allow "+usual+", which VMIs get that name no machine type: add a pattern for it, or set machineType")}
+			return field.ErrorList{field.Invalid(b.at.Child("emulatedMachines"), strings.Join(b.EmulatedMachines, ", "),
+				"must allow "+usual+", which VMIs get that name no machine type: add a pattern for it, or set machineType")}
 		}
 	}
 	return nil // the built-in machine type and the built-in patterns fit

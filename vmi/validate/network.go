@@ -36,7 +36,8 @@ func networks(spec *field.Path, s *vmi.VirtualMachineInstanceSpec) field.ErrorLi
 		l = append(l, network(here, n)...)
 	}
 	if pods > 1 {
-		l = append(l, as(spec.Child("interfaces").String(), &field.Error{Type: field.ErrorTypeDuplicate, Field: at.String(), BadValue: "pod", Detail: "a VMI has at most one pod network: leave the others out"}))
+		l = append(l, as(spec.Child("interfaces").String(), &field.Error{Type: field.ErrorTypeDuplicate, Field: at.String(),
+			BadValue: "pod", Detail: "a VMI has at most one pod network: leave the others out"}))
 	}
 	if defaultNetworks > 1 {
 		l = append(l, field.Invalid(at, plural(defaultNetworks, "default network"), "at most one network has multus.default: true: set it to false for the others"))

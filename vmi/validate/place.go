@@ -81,7 +81,8 @@ func places(spec *field.Path, s *vmi.VirtualMachineInstanceSpec, annotations map
 		}
 	}
 	if virtio > pci.Functions {
-		p.faults = append(p.faults, field.Invalid(dev.Child("inputs"), plural(virtio, "input device")+" on the bus virtio", fmt.Sprintf("must be at most %d: give others the bus usb", pci.Functions)))
+		p.faults = append(p.faults, field.Invalid(dev.Child("inputs"), plural(virtio, "input device")+" on the bus virtio",
+			fmt.Sprintf("must be at most %d: give others the bus usb", pci.Functions)))
 	}
 	return p.faults
 }
@@ -137,7 +138,8 @@ func (p *placing) given(s seat, own *pci.Address, kind string) {
 		return
 	}
 	if own == nil {
-		p.faults = append(p.faults, field.Invalid(s.at, field.OmitValueType{}, "the PCI bus of the guest has no room for so many "+kind+": remove some, or give disks the bus scsi and interfaces the model virtio"))
+		p.faults = append(p.faults, field.Invalid(s.at, field.OmitValueType{},
+			"the PCI bus of the guest has no room for so many "+kind+": remove some, or give disks the bus scsi and interfaces the model virtio"))
 		return
 	}
 	if other := p.taken[*own]; other != nil {

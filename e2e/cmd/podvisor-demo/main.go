@@ -95,7 +95,8 @@ func upExisting(ctx context.Context) error {
 	}
 	prefix, tag := os.Getenv("IMAGES"), os.Getenv("TAG")
 	if prefix == "" {
-		return errors.New("CLUSTER=existing needs IMAGES, the prefix of the images in a registry that the cluster can reach (IMAGES=example.com/podvisor TAG=dev); build them with the Containerfiles in images/, or push the archives that `make images` names")
+		return errors.New("CLUSTER=existing needs IMAGES, the prefix of the images in a registry that the cluster can reach (IMAGES=example.com/podvisor TAG=dev); " +
+			"build them with the Containerfiles in images/, or push the archives that `make images` names")
 	}
 	if tag == "" {
 		tag = "dev"

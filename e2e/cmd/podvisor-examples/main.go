@@ -172,7 +172,8 @@ func (e example) namespace() string {
 func (e *example) needs() []string {
 	var all []string
 	for _, claim := range named([]example{*e}, claimIn) {
-		all = append(all, fmt.Sprintf(`{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: %s}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}`, claim))
+		all = append(all, fmt.Sprintf(`{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: %s}, `+
+			`spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}`, claim))
 	}
 	for _, network := range named([]example{*e}, networkIn) {
 		all = append(all, fmt.Sprintf(`{apiVersion: k8s.cni.cncf.io/v1, kind: NetworkAttachmentDefinition, metadata: {name: %s}, spec: {config: '%s'}}`, network, bridged))

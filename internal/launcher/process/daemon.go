@@ -104,7 +104,8 @@ func (d *Daemon) Prepare() error {
 	}
 	for name, text := range map[string]string{
 		// Two daemons with one host UUID would refuse to migrate to each other.
-		"libvirtd.conf": fmt.Sprintf("listen_tls = 0\nlisten_tcp = 0\nauth_unix_rw = \"none\"\nlog_outputs = \"3:stderr\"\nhost_uuid = \"%x-%x-%x-%x-%x\"\n", id[0:4], id[4:6], id[6:8], id[8:10], id[10:16]),
+		"libvirtd.conf": fmt.Sprintf("listen_tls = 0\nlisten_tcp = 0\nauth_unix_rw = \"none\"\nlog_outputs = \"3:stderr\"\nhost_uuid = \"%x-%x-%x-%x-%x\"\n",
+			id[0:4], id[4:6], id[6:8], id[8:10], id[10:16]),
 		// The pod is what confines QEMU; there is no log daemon.
 		"qemu.conf": "stdio_handler = \"file\"\ncgroup_controllers = []\nsecurity_driver = \"none\"\nnamespaces = []\n",
 	} {

@@ -28,7 +28,8 @@ func Path(path string) (storage.Facts, error) {
 	case errors.Is(err, unix.ENXIO), errors.Is(err, unix.ENODEV): // of a socket, and of a device without a driver
 		return storage.Facts{}, fmt.Errorf("%s is neither a file, a block device nor a directory: %w", path, vmi.ErrInvalid)
 	case errors.Is(err, fs.ErrPermission) && isBlockDevice(path):
-		return storage.Facts{}, fmt.Errorf("%s cannot be opened by user %d: the container runtime of the node must give devices of claims to the user of the pod (device_ownership_from_security_context = true): %w", path, os.Geteuid(), fs.ErrPermission)
+		return storage.Facts{}, fmt.Errorf("%s cannot be opened by user %d: "+
+			"the container runtime of the node must give devices of claims to the user of the pod (device_ownership_from_security_context = true): %w", path, os.Geteuid(), fs.ErrPermission)
 	case err != nil:
 		return storage.Facts{}, err
 	}
