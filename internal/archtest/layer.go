@@ -33,6 +33,8 @@ var core = map[string]bool{
 	"handler":                     true,
 	"internal/handler/capability": true,
 	"internal/handler/metrics":    true,
+	"internal/jsonpatch":          true,
+	"internal/shorten":            true,
 	"launcher":                    true,
 	"launcher/domain":             true,
 	"launcher/protocol":           true,

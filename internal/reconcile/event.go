@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/tools/reference"
 
+	"github.com/podvisor/podvisor/internal/shorten"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client/informer"
 )
@@ -115,7 +116,7 @@ func (e *Events) event(o informer.Object, ev Event) (*corev1.Event, error) {
 			Name:      fmt.Sprintf("%s.%x", strings.TrimRight(ref.Name[:min(len(ref.Name), maxInName)], "-."), e.number(now)),
 		},
 		InvolvedObject: *ref,
-		Type:           kind, Reason: ev.Reason, Message: Shorten(ev.Message),
+		Type:           kind, Reason: ev.Reason, Message: shorten.Head(ev.Message, MaxMessage),
 		FirstTimestamp: at, LastTimestamp: at, Count: 1,
 		Source:              corev1.EventSource{Component: e.Component, Host: e.Node},
 		ReportingController: e.Component, ReportingInstance: e.Node,
@@ -132,15 +133,6 @@ func (e *Events) number(now time.Time) int64 {
 
 // MaxMessage is the length of the longest message of an event, in bytes.
 const MaxMessage = 1024
-
-// Shorten returns the text cut to MaxMessage bytes of valid UTF-8.
-func Shorten(text string) string {
-	const more = "…"
-	if len(text) > MaxMessage {
-		text = text[:MaxMessage-len(more)] + more
-	}
-	return strings.ToValidUTF8(text, "")
-}
 
 // clock is a clock as client-go wants it.
 type clock func() time.Time

@@ -41,7 +41,7 @@ func sanitizeValue(v any, depth int) (_ any, ok bool) {
 	}
 	switch v := v.(type) {
 	case string:
-		return shorten(v), true
+		return message(v), true
 	case []any:
 		for i := range v {
 			if v[i], ok = sanitizeValue(v[i], depth+1); !ok || i >= maxMembers {

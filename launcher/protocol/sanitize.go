@@ -2,8 +2,8 @@ package protocol
 
 import (
 	"regexp"
-	"strings"
 
+	"github.com/podvisor/podvisor/internal/shorten"
 	"github.com/podvisor/podvisor/vmi"
 )
 
@@ -40,7 +40,7 @@ var (
 // SanitizeFinding returns the finding with a reason of one word and a message of
 // limited length.
 func SanitizeFinding(f vmi.Finding) vmi.Finding {
-	return vmi.Finding{Reason: sanitizeReason(f.Reason), Message: shorten(f.Message)}
+	return vmi.Finding{Reason: sanitizeReason(f.Reason), Message: message(f.Message)}
 }
 
 // sanitizeReason is a reason of one word, whatever type it has.
@@ -63,16 +63,13 @@ func shortName(s string) string {
 	if len(s) > maxWord {
 		return ""
 	}
-	return shorten(s)
+	return message(s)
 }
 
-// shorten cuts off what of a message is too much. What a terminal would not print as
+// message cuts off what of a message is too much. What a terminal would not print as
 // it is becomes a space.
-func shorten(s string) string {
-	if len(s) > maxMessage {
-		s = strings.ToValidUTF8(s[:maxMessage-len(more)], "") + more
-	}
-	return printable(s)
+func message(s string) string {
+	return printable(shorten.Head(s, maxMessage))
 }
 
 // within is the number, or the limit that it is beyond.

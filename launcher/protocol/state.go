@@ -146,7 +146,7 @@ type Pause struct {
 }
 
 func (p Pause) sanitized() Pause {
-	return Pause{Cause: sanitizeReason(p.Cause), Volume: sanitizeToken(p.Volume), Message: shorten(p.Message)}
+	return Pause{Cause: sanitizeReason(p.Cause), Volume: sanitizeToken(p.Volume), Message: message(p.Message)}
 }
 
 // PauseCause is the kind of cause of a pause.
@@ -200,7 +200,7 @@ func (e End) sanitized() End {
 	if !slices.Contains(endReasons, e.Reason) {
 		e.Reason = UnknownReason
 	}
-	return End{Reason: e.Reason, Message: shorten(e.Message), Terminated: e.Terminated}
+	return End{Reason: e.Reason, Message: message(e.Message), Terminated: e.Terminated}
 }
 
 // EndReason is the kind of a domain's end.
@@ -263,7 +263,7 @@ type Credentials struct {
 }
 
 func (c Credentials) sanitized() Credentials {
-	return Credentials{Failure: shorten(c.Failure), Note: shorten(c.Note)}
+	return Credentials{Failure: message(c.Failure), Note: message(c.Note)}
 }
 
 // Interface is a network interface of a guest, as its agent reports it: the guest may

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/podvisor/podvisor/internal/shorten"
 )
 
 // maxEndMessage is the longest message of an end in a termination message, in bytes. A
@@ -43,7 +45,7 @@ func ParseTermination(text string) (e End, ok bool) {
 // it keeps the end.
 func OneLine(s string) string {
 	s = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(s, ""), isBreak), "; ")
-	return tail(strings.TrimSpace(printable(s)), maxEndMessage)
+	return shorten.Tail(strings.TrimSpace(printable(s)), maxEndMessage)
 }
 
 func isBreak(r rune) bool { return r == '\n' || r == '\r' }
@@ -56,15 +58,4 @@ func printable(s string) string {
 		}
 		return r
 	}, s)
-}
-
-// more stands for what of a text is left out.
-const more = "…"
-
-// tail is the text, or its end if it has more bytes than most.
-func tail(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	return more + strings.ToValidUTF8(s[len(s)-most+len(more):], "")
 }

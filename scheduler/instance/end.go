@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/podvisor/podvisor/internal/shorten"
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/scheduler"
 	"github.com/podvisor/podvisor/vmi"
@@ -148,24 +149,16 @@ func said(container string, t *corev1.ContainerStateTerminated) vmi.Finding {
 	text := strings.TrimSpace(t.Message)
 	message := fmt.Sprintf("container %s ended with exit code %d (%s)", container, t.ExitCode, t.Reason)
 	if e, ok := protocol.ParseTermination(text); ok && container == vmi.ComputeContainer {
-		return vmi.Finding{Reason: string(e.Reason), Message: cmp.Or(lastOf(e.Message), message)}
+		return vmi.Finding{Reason: string(e.Reason), Message: cmp.Or(shorten.Tail(e.Message, maxMessage), message)}
 	}
 	if strings.Contains(text, otherArchitecture) {
 		message += ", since its image is for another architecture than the node's"
 	}
-	return vmi.Finding{Reason: PodFailed, Message: strings.TrimSuffix(message+": "+lastOf(protocol.OneLine(text)), ": ")}
+	return vmi.Finding{Reason: PodFailed, Message: strings.TrimSuffix(message+": "+shorten.Tail(protocol.OneLine(text), maxMessage), ": ")}
 }
 
 // otherArchitecture is what Linux says of a program for another architecture.
 const otherArchitecture = "exec format error"
-
-// lastOf is the text, or its end if it is too long.
-func lastOf(text string) string {
-	if len(text) <= maxMessage {
-		return text
-	}
-	return "…" + strings.ToValidUTF8(text[len(text)-maxMessage:], "")
-}
 
 // fail is the end of a VMI that did not end well.
 func fail(o Observed, f vmi.Finding) scheduler.Plan {

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/json"
 
+	"github.com/podvisor/podvisor/internal/shorten"
 	quantities "github.com/podvisor/podvisor/internal/vmi/quantity"
 	"github.com/podvisor/podvisor/vmi"
 )
@@ -41,7 +42,7 @@ func Into(data []byte, o vmi.Object) error {
 		if err = json.Unmarshal(data, o); err == nil {
 			return nil
 		}
-		why = &vmi.UnreadableError{Fields: []vmi.UnreadableField{{Message: cut(err.Error(), mostPath)}}}
+		why = &vmi.UnreadableError{Fields: []vmi.UnreadableField{{Message: shorten.Head(err.Error(), mostPath)}}}
 		reflect.ValueOf(o).Elem().SetZero()
 	}
 	if err := partly(tree, o); err != nil {
@@ -60,7 +61,7 @@ func hidden(data []byte, o vmi.Object) *vmi.UnreadableError {
 	}
 	why := &vmi.UnreadableError{}
 	for _, e := range l {
-		why.Fields = append(why.Fields, vmi.UnreadableField{Path: e.Field, Message: cut(e.Detail, mostPath)})
+		why.Fields = append(why.Fields, vmi.UnreadableField{Path: e.Field, Message: shorten.Head(e.Detail, mostPath)})
 	}
 	return why
 }

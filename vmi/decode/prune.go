@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/podvisor/podvisor/internal/shorten"
 	quantities "github.com/podvisor/podvisor/internal/vmi/quantity"
 	"github.com/podvisor/podvisor/vmi"
 )
@@ -32,7 +33,7 @@ func prune(tree map[string]any, t reflect.Type, whole error) *vmi.UnreadableErro
 	var p pruner
 	p.structure(nil, tree, t)
 	if len(p.why.Fields) == 0 && whole != nil {
-		p.why.Fields = []vmi.UnreadableField{{Message: cut(whole.Error(), mostPath)}}
+		p.why.Fields = []vmi.UnreadableField{{Message: shorten.Head(whole.Error(), mostPath)}}
 	}
 	if len(p.why.Fields) == 0 {
 		return nil
@@ -49,7 +50,7 @@ func (p *pruner) fault(at *field.Path, v any, message string) {
 		p.why.More++
 		return
 	}
-	p.why.Fields = append(p.why.Fields, vmi.UnreadableField{Path: cut(at.String(), mostPath), Value: shown(v), Message: cut(message, mostPath)})
+	p.why.Fields = append(p.why.Fields, vmi.UnreadableField{Path: shorten.Head(at.String(), mostPath), Value: shown(v), Message: shorten.Head(message, mostPath)})
 }
 
 // faults is how many there are.
@@ -67,15 +68,7 @@ func shown(v any) string {
 	if err != nil {
 		return fmt.Sprint(v)
 	}
-	return cut(string(text), mostValue)
-}
-
-// cut is the text, or its beginning if it is longer.
-func cut(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
+	return shorten.Head(string(text), mostValue)
 }
 
 var (

@@ -8,8 +8,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/podvisor/podvisor/internal/shorten"
 	"github.com/podvisor/podvisor/vmi"
 )
+
+// maxPrivate is how much is shown of what a user may think private, in bytes.
+const maxPrivate = 19
 
 // maxCloudInit is the largest user data or network data, in bytes.
 const maxCloudInit = 2048
@@ -45,19 +49,11 @@ func oneForm(at *field.Path, f form) (field.ErrorList, int) {
 	}
 	data, err := base64.StdEncoding.DecodeString(f.encoded)
 	if err != nil {
-		l = append(l, field.Invalid(at.Child(f.encodedName), shorten(f.encoded), "must be base64"))
+		l = append(l, field.Invalid(at.Child(f.encodedName), shorten.Head(f.encoded, maxPrivate), "must be base64"))
 	}
 	if size := max(len(f.plain), len(data)); size > maxCloudInit {
 		l = append(l, field.Invalid(at, fmt.Sprintf("%d bytes", size),
 			fmt.Sprintf("%s must have at most %d bytes: put more into a Secret and name it in %s", f.plainName, maxCloudInit, f.secretName)))
 	}
 	return l, n
-}
-
-// shorten keeps messages readable, and what a user may think private short.
-func shorten(s string) string {
-	if len(s) > 16 {
-		return s[:16] + "…"
-	}
-	return s
 }

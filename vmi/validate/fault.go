@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/podvisor/podvisor/internal/shorten"
 	"github.com/podvisor/podvisor/internal/vmi/quantity"
 	"github.com/podvisor/podvisor/vmi"
 )
@@ -44,22 +45,14 @@ func shortened(e *field.Error) *field.Error {
 	if len(value) <= maxShown && len(e.Field) <= maxShown && len(e.Detail) <= maxDetail && !large {
 		return e
 	}
-	e = &field.Error{Type: e.Type, Field: cut(e.Field, maxShown), BadValue: e.BadValue, Detail: cut(e.Detail, maxDetail)}
+	e = &field.Error{Type: e.Type, Field: shorten.Head(e.Field, maxShown), BadValue: e.BadValue, Detail: shorten.Head(e.Detail, maxDetail)}
 	switch {
 	case isText:
-		e.BadValue = cut(value, maxShown)
+		e.BadValue = shorten.Head(value, maxShown)
 	case large:
 		e.BadValue = field.OmitValueType{}
 	}
 	return e
-}
-
-// cut is the text, or its beginning if it is longer.
-func cut(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
 // Causes are the first of the faults, as an API server reports them.
