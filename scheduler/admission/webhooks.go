@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/podvisor/podvisor/internal/jsonpatch"
 	"github.com/podvisor/podvisor/internal/vmi/bounds"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/config"
@@ -219,25 +220,18 @@ func others(k kinds.Kind, c kinds.Cluster, req *admissionv1.AdmissionRequest, kn
 	})
 }
 
-// operation is one of a JSON patch.
-type operation struct {
-	Op    string `json:"op"`
-	Path  string `json:"path"`
-	Value any    `json:"value"`
-}
-
 // difference is the patch that makes the second object of the first. It replaces
 // the spec and each part of the metadata as a whole; nothing else changes.
-func difference(from, to map[string]any) []operation {
-	var out []operation
+func difference(from, to map[string]any) []jsonpatch.Operation {
+	var out []jsonpatch.Operation
 	if !reflect.DeepEqual(from["spec"], to["spec"]) {
-		out = append(out, operation{"add", "/spec", to["spec"]})
+		out = append(out, jsonpatch.Operation{"add", "/spec", to["spec"]})
 	}
 	was, _ := from["metadata"].(map[string]any)
 	is, _ := to["metadata"].(map[string]any)
 	for _, part := range []string{"annotations", "finalizers", "labels"} {
 		if !reflect.DeepEqual(was[part], is[part]) {
-			out = append(out, operation{"add", "/metadata/" + part, is[part]})
+			out = append(out, jsonpatch.Operation{"add", "/metadata/" + part, is[part]})
 		}
 	}
 	return out

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podvisor/podvisor/internal/expiring"
+	"github.com/podvisor/podvisor/internal/jsonpatch"
 	"github.com/podvisor/podvisor/internal/reconcile"
 	"github.com/podvisor/podvisor/scheduler"
 	"github.com/podvisor/podvisor/scheduler/vm"
@@ -140,13 +141,6 @@ func (w *owned) patch(ctx context.Context, v *vmi.VirtualMachineInstance, what s
 	return w.send(ctx, v, what, types.MergePatchType, map[string]any{"metadata": m})
 }
 
-// operation is one of a JSON patch.
-type operation struct {
-	Op    string `json:"op"`
-	Path  string `json:"path"`
-	Value any    `json:"value"`
-}
-
 // change changes annotations and link states of the VMI if it has not changed since. The
 // interfaces are a list, of which a merge patch would write everything.
 func (w *owned) change(ctx context.Context, a scheduler.ChangeInstance) error {
@@ -154,10 +148,10 @@ func (w *owned) change(ctx context.Context, a scheduler.ChangeInstance) error {
 	if len(a.Links) == 0 {
 		return w.patch(ctx, v, "annotate", map[string]any{"annotations": a.Annotations})
 	}
-	all := []operation{{"replace", "/metadata/uid", v.UID}, {"replace", "/metadata/resourceVersion", v.ResourceVersion}}
+	all := []jsonpatch.Operation{{"replace", "/metadata/uid", v.UID}, {"replace", "/metadata/resourceVersion", v.ResourceVersion}}
 	for i, n := range v.Spec.Domain.Devices.Interfaces {
 		if to, ok := a.Links[n.Name]; ok {
-			all = append(all, operation{"add", fmt.Sprintf("/spec/domain/devices/interfaces/%d/state", i), to})
+			all = append(all, jsonpatch.Operation{"add", fmt.Sprintf("/spec/domain/devices/interfaces/%d/state", i), to})
 		}
 	}
 	if len(a.Annotations) > 0 {
@@ -166,7 +160,7 @@ func (w *owned) change(ctx context.Context, a scheduler.ChangeInstance) error {
 			annotations = map[string]string{}
 		}
 		maps.Copy(annotations, a.Annotations)
-		all = append(all, operation{"add", "/metadata/annotations", annotations})
+		all = append(all, jsonpatch.Operation{"add", "/metadata/annotations", annotations})
 	}
 	return w.send(ctx, v, "set the links of", types.JSONPatchType, all)
 }

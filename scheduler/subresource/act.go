@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podvisor/podvisor/internal/jsonpatch"
 	"github.com/podvisor/podvisor/internal/vmi/verb"
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
@@ -87,7 +88,7 @@ func (s *Server) undo(ctx context.Context, r *request, made []verb.Patch) {
 }
 
 // patch patches the object that the request names with the operations.
-func (s *Server) patch(ctx context.Context, r *request, p verb.Patch, operations []verb.Operation) error {
+func (s *Server) patch(ctx context.Context, r *request, p verb.Patch, operations []jsonpatch.Operation) error {
 	b, err := p.JSON(operations)
 	if err != nil {
 		return err

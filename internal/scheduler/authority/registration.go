@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/podvisor/podvisor/internal/certificate"
+	"github.com/podvisor/podvisor/internal/jsonpatch"
 )
 
 // registration is an object by which the API server knows where virt-controller is,
@@ -26,16 +27,9 @@ type registration struct {
 	what, name string
 	informer   cache.SharedIndexInformer
 	// missing are the operations that give the cached object what it does not have.
-	missing func(o any, authorities []byte, token string) []operation
+	missing func(o any, authorities []byte, token string) []jsonpatch.Operation
 	// patch sends operations.
 	patch func(ctx context.Context, operations []byte) error
-}
-
-// operation is one of a JSON patch.
-type operation struct {
-	Op    string `json:"op"`
-	Path  string `json:"path"`
-	Value any    `json:"value"`
 }
 
 func mutatingWebhooks(c Config) registration {
@@ -43,8 +37,8 @@ func mutatingWebhooks(c Config) registration {
 	return registration{
 		what: "MutatingWebhookConfiguration", name: c.Webhooks,
 		informer: admissioninformers.NewFilteredMutatingWebhookConfigurationInformer(c.Kube, 0, cache.Indexers{}, named(c.Webhooks)),
-		missing: func(o any, authorities []byte, token string) []operation {
-			var out []operation
+		missing: func(o any, authorities []byte, token string) []jsonpatch.Operation {
+			var out []jsonpatch.Operation
 			for i, w := range o.(*admissionregistrationv1.MutatingWebhookConfiguration).Webhooks {
 				out = append(out, c.missing(i, w.Name, w.ClientConfig, authorities, token)...)
 			}
@@ -62,8 +56,8 @@ func validatingWebhooks(c Config) registration {
 	return registration{
 		what: validatingKind, name: c.Webhooks,
 		informer: admissioninformers.NewFilteredValidatingWebhookConfigurationInformer(c.Kube, 0, cache.Indexers{}, named(c.Webhooks)),
-		missing: func(o any, authorities []byte, token string) []operation {
-			var out []operation
+		missing: func(o any, authorities []byte, token string) []jsonpatch.Operation {
+			var out []jsonpatch.Operation
 			for i, w := range o.(*admissionregistrationv1.ValidatingWebhookConfiguration).Webhooks {
 				out = append(out, c.missing(i, w.Name, w.ClientConfig, authorities, token)...)
 			}
@@ -83,7 +77,7 @@ func apiService(c Config, name string) registration {
 	return registration{
 		what: "APIService", name: name,
 		informer: dynamicinformer.NewFilteredDynamicInformer(c.Dynamic, certificate.APIServiceResource, metav1.NamespaceAll, 0, cache.Indexers{}, named(name)).Informer(),
-		missing: func(o any, authorities []byte, _ string) []operation {
+		missing: func(o any, authorities []byte, _ string) []jsonpatch.Operation {
 			stored := o.(*unstructured.Unstructured).Object
 			namespace, _, _ := unstructured.NestedString(stored, "spec", "service", "namespace")
 			service, _, _ := unstructured.NestedString(stored, "spec", "service", "name")
@@ -92,7 +86,7 @@ func apiService(c Config, name string) registration {
 			}
 			is, _, _ := unstructured.NestedString(stored, "spec", "caBundle")
 			if bundle := base64.StdEncoding.EncodeToString(authorities); is != bundle {
-				return []operation{{"test", "/spec/service/name", c.Service}, {"test", "/spec/service/namespace", c.Namespace}, {"add", "/spec/caBundle", bundle}}
+				return []jsonpatch.Operation{{"test", "/spec/service/name", c.Service}, {"test", "/spec/service/namespace", c.Namespace}, {"add", "/spec/caBundle", bundle}}
 			}
 			return nil
 		},
@@ -108,19 +102,19 @@ const validatingKind = "ValidatingWebhookConfiguration"
 // missing are the operations that give one webhook the authorities and its secret
 // path, if it is one of ours. Each tests first that the webhook has not moved in the
 // list.
-func (c Config) missing(i int, name string, have admissionregistrationv1.WebhookClientConfig, authorities []byte, token string) []operation {
+func (c Config) missing(i int, name string, have admissionregistrationv1.WebhookClientConfig, authorities []byte, token string) []jsonpatch.Operation {
 	s := have.Service
 	if s == nil || s.Namespace != c.Namespace || s.Name != c.Service {
 		return nil
 	}
-	var out []operation
+	var out []jsonpatch.Operation
 	at := fmt.Sprintf("/webhooks/%d", i)
-	isTheSame := operation{"test", at + "/name", name}
+	isTheSame := jsonpatch.Operation{"test", at + "/name", name}
 	if !bytes.Equal(have.CABundle, authorities) {
-		out = append(out, isTheSame, operation{"add", at + "/clientConfig/caBundle", authorities})
+		out = append(out, isTheSame, jsonpatch.Operation{"add", at + "/clientConfig/caBundle", authorities})
 	}
 	if path := certificate.Path(name, token); s.Path == nil || *s.Path != path {
-		out = append(out, isTheSame, operation{"add", at + "/clientConfig/service/path", path})
+		out = append(out, isTheSame, jsonpatch.Operation{"add", at + "/clientConfig/service/path", path})
 	}
 	return out
 }
@@ -149,7 +143,7 @@ func (a *Authority) register(ctx context.Context, authorities []byte, token stri
 
 // lacks are the operations that the cached object still needs: none if there is no
 // such object.
-func (r registration) lacks(authorities []byte, token string) []operation {
+func (r registration) lacks(authorities []byte, token string) []jsonpatch.Operation {
 	o, ok := cached[any](r.informer, r.name)
 	if !ok {
 		return nil

@@ -4,6 +4,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/podvisor/podvisor/internal/jsonpatch"
 	"github.com/podvisor/podvisor/vmi"
 )
 
@@ -72,6 +73,6 @@ func cancel(o Observed, owned func(Observed) error) (Plan, error) {
 		return Plan{}, conflict(OfVMI, o.Name, "it is to leave node %s, and evacuationNodeName is %q; name that node", node, opts.EvacuationNodeName)
 	}
 	const at = "/status/evacuationNodeName"
-	operations := []Operation{{"test", at, opts.EvacuationNodeName}, {"remove", at, nil}}
+	operations := []jsonpatch.Operation{{"test", at, opts.EvacuationNodeName}, {"remove", at, nil}}
 	return Plan{Patches: []Patch{patchVMI(o.VMI, opts.DryRun, operations, ofStatus)}}, nil
 }

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podvisor/podvisor/internal/jsonpatch"
 	"github.com/podvisor/podvisor/vmi"
 )
 
@@ -20,36 +21,21 @@ type Patch struct {
 	Subresource string
 	// DryRun is empty or ["All"].
 	DryRun     []string
-	Operations []Operation
+	Operations []jsonpatch.Operation
 	// Undo is done if a later patch of the plan fails. Empty: nothing.
-	Undo []Operation
+	Undo []jsonpatch.Operation
 }
 
 // JSON is the patch with the operations. It is for no other object of the name.
-func (p Patch) JSON(operations []Operation) ([]byte, error) {
-	return json.Marshal(append([]Operation{{"test", "/metadata/uid", p.UID}}, operations...))
+func (p Patch) JSON(operations []jsonpatch.Operation) ([]byte, error) {
+	return json.Marshal(append([]jsonpatch.Operation{{"test", "/metadata/uid", p.UID}}, operations...))
 }
 
-// Operation is an operation of a JSON patch.
-type Operation struct {
-	Op, Path string
-	Value    any
-}
-
-// MarshalJSON writes the value of all operations but remove: also of a test for null.
-func (o Operation) MarshalJSON() ([]byte, error) {
-	m := map[string]any{"op": o.Op, "path": o.Path}
-	if o.Op != "remove" {
-		m["value"] = o.Value
-	}
-	return json.Marshal(m)
-}
-
-func patchVM(v *vmi.VirtualMachine, dryRun []string, operations []Operation, subresource string) Patch {
+func patchVM(v *vmi.VirtualMachine, dryRun []string, operations []jsonpatch.Operation, subresource string) Patch {
 	return Patch{Of: OfVM, UID: v.UID, Subresource: subresource, DryRun: dryRun, Operations: operations}
 }
 
-func patchVMI(v *vmi.VirtualMachineInstance, dryRun []string, operations []Operation, subresource string) Patch {
+func patchVMI(v *vmi.VirtualMachineInstance, dryRun []string, operations []jsonpatch.Operation, subresource string) Patch {
 	return Patch{Of: OfVMI, UID: v.UID, Subresource: subresource, DryRun: dryRun, Operations: operations}
 }
 
@@ -57,50 +43,50 @@ const ofStatus = "status"
 
 // setStrategy are the operations that change the run strategy from what it is, in whichever
 // field it is written.
-func setStrategy(v *vmi.VirtualMachine, to vmi.RunStrategy) []Operation {
+func setStrategy(v *vmi.VirtualMachine, to vmi.RunStrategy) []jsonpatch.Operation {
 	switch s := v.Spec; {
 	case s.RunStrategy != nil:
-		return []Operation{{"test", "/spec/runStrategy", *s.RunStrategy}, {"replace", "/spec/runStrategy", to}}
+		return []jsonpatch.Operation{{"test", "/spec/runStrategy", *s.RunStrategy}, {"replace", "/spec/runStrategy", to}}
 	case s.Running != nil:
-		return []Operation{{"test", "/spec/running", *s.Running}, {"replace", "/spec/running", to == vmi.RunAlways}}
+		return []jsonpatch.Operation{{"test", "/spec/running", *s.Running}, {"replace", "/spec/running", to == vmi.RunAlways}}
 	}
-	return []Operation{{"test", "/metadata/resourceVersion", v.ResourceVersion}, {"add", "/spec/runStrategy", to}}
+	return []jsonpatch.Operation{{"test", "/metadata/resourceVersion", v.ResourceVersion}, {"add", "/spec/runStrategy", to}}
 }
 
 // enqueue are the operations on the status that queue the requests. A single stop replaces
 // what is queued; with anything else, the queue must be empty.
-func enqueue(v *vmi.VirtualMachine, requests ...vmi.StateChangeRequest) ([]Operation, error) {
+func enqueue(v *vmi.VirtualMachine, requests ...vmi.StateChangeRequest) ([]jsonpatch.Operation, error) {
 	if reflect.ValueOf(v.Status).IsZero() {
 		// The version is tested, as the whole status is written.
-		return []Operation{{"test", "/metadata/resourceVersion", v.ResourceVersion},
+		return []jsonpatch.Operation{{"test", "/metadata/resourceVersion", v.ResourceVersion},
 			{"add", "/status", map[string]any{"stateChangeRequests": requests}}}, nil
 	}
 	const at = "/status/stateChangeRequests"
-	var out []Operation
+	var out []jsonpatch.Operation
 	switch now := v.Status.StateChangeRequests; {
 	case len(now) == 0:
-		out = append(out, Operation{"test", "/metadata/resourceVersion", v.ResourceVersion}, Operation{"add", at, requests})
+		out = append(out, jsonpatch.Operation{"test", "/metadata/resourceVersion", v.ResourceVersion}, jsonpatch.Operation{"add", at, requests})
 	case len(requests) == 1 && requests[0].Action == vmi.StopRequest:
-		out = append(out, Operation{"test", at, now}, Operation{"replace", at, requests})
+		out = append(out, jsonpatch.Operation{"test", at, now}, jsonpatch.Operation{"replace", at, requests})
 	default:
 		return nil, conflict(OfVM, v.Name, "unable to complete request: stop/start already underway; try again when status.stateChangeRequests is empty")
 	}
 	if v.Status.StartFailure != nil {
-		out = append(out, Operation{"remove", "/status/startFailure", nil})
+		out = append(out, jsonpatch.Operation{"remove", "/status/startFailure", nil})
 	}
 	return out, nil
 }
 
 // setGrace are the operations that give a VMI another grace period. Nil: they restore none.
-func setGrace(v *vmi.VirtualMachineInstance, from, to *int64) []Operation {
+func setGrace(v *vmi.VirtualMachineInstance, from, to *int64) []jsonpatch.Operation {
 	const at = "/spec/terminationGracePeriodSeconds"
 	switch {
 	case from == nil && to == nil:
 		return nil
 	case from == nil:
-		return []Operation{{"test", "/metadata/resourceVersion", v.ResourceVersion}, {"add", at, *to}}
+		return []jsonpatch.Operation{{"test", "/metadata/resourceVersion", v.ResourceVersion}, {"add", at, *to}}
 	case to == nil:
-		return []Operation{{"test", at, *from}, {"remove", at, nil}}
+		return []jsonpatch.Operation{{"test", at, *from}, {"remove", at, nil}}
 	}
-	return []Operation{{"test", at, *from}, {"replace", at, *to}}
+	return []jsonpatch.Operation{{"test", at, *from}, {"replace", at, *to}}
 }

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/podvisor/podvisor/internal/jsonpatch"
 	"github.com/podvisor/podvisor/internal/vmi/verb"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/vmitest"
@@ -139,7 +140,7 @@ func TestARestartAtOnceIsTakenBackIfItCannotBeQueued(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, p.Patches, 2)
 	const at = "/spec/terminationGracePeriodSeconds"
-	require.Equal(t, []verb.Operation{{Op: "test", Path: at, Value: int64(30)}, {Op: "replace", Path: at, Value: int64(1)}}, p.Patches[0].Operations)
-	require.Equal(t, []verb.Operation{{Op: "test", Path: at, Value: int64(1)}, {Op: "replace", Path: at, Value: int64(30)}}, p.Patches[0].Undo)
+	require.Equal(t, []jsonpatch.Operation{{Op: "test", Path: at, Value: int64(30)}, {Op: "replace", Path: at, Value: int64(1)}}, p.Patches[0].Operations)
+	require.Equal(t, []jsonpatch.Operation{{Op: "test", Path: at, Value: int64(1)}, {Op: "replace", Path: at, Value: int64(30)}}, p.Patches[0].Undo)
 	require.Equal(t, "status", p.Patches[1].Subresource)
 }

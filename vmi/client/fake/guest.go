@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/podvisor/podvisor/internal/jsonpatch"
 	"github.com/podvisor/podvisor/internal/vmi/verb"
 	"github.com/podvisor/podvisor/vmi"
 )
@@ -24,34 +25,34 @@ var (
 // played are what guests do when their launchers are called, by the name of the call, as
 // their status shows it: an answer, and what is written. A guest that is called by another name
 // does nothing, and answers with the zero value of the answer.
-var played = map[string]func(*call) (any, []verb.Operation){
-	"pause": func(c *call) (any, []verb.Operation) {
+var played = map[string]func(*call) (any, []jsonpatch.Operation){
+	"pause": func(c *call) (any, []jsonpatch.Operation) {
 		c.VMI.Status.SetCondition(vmi.Condition{Type: vmi.ConditionPaused, Status: corev1.ConditionTrue, Reason: vmi.ReasonPausedByUser}, metav1.Now())
 		return nil, set("conditions", c.VMI.Status.Conditions)
 	},
-	"unpause": func(c *call) (any, []verb.Operation) {
+	"unpause": func(c *call) (any, []jsonpatch.Operation) {
 		c.VMI.Status.RemoveCondition(vmi.ConditionPaused)
 		return nil, set("conditions", c.VMI.Status.Conditions)
 	},
-	"freeze":   func(*call) (any, []verb.Operation) { return nil, set("fsFreezeStatus", "frozen") },
-	"unfreeze": func(*call) (any, []verb.Operation) { return nil, set("fsFreezeStatus", "") },
-	"guestosinfo": func(c *call) (any, []verb.Operation) {
+	"freeze":   func(*call) (any, []jsonpatch.Operation) { return nil, set("fsFreezeStatus", "frozen") },
+	"unfreeze": func(*call) (any, []jsonpatch.Operation) { return nil, set("fsFreezeStatus", "") },
+	"guestosinfo": func(c *call) (any, []jsonpatch.Operation) {
 		return vmi.VirtualMachineInstanceGuestAgentInfo{
 			GuestAgentVersion: "fake", Hostname: c.Name, OS: c.VMI.Status.GuestOSInfo, Timezone: "UTC, 0",
 			UserList: guestUsers, FSInfo: vmi.VirtualMachineInstanceFileSystemInfo{Filesystems: guestFiles}, FSFreezeStatus: c.VMI.Status.FSFreezeStatus,
 		}, nil
 	},
-	"userlist": func(*call) (any, []verb.Operation) {
+	"userlist": func(*call) (any, []jsonpatch.Operation) {
 		return vmi.VirtualMachineInstanceGuestOSUserList{Items: guestUsers}, nil
 	},
-	"filesystemlist": func(*call) (any, []verb.Operation) {
+	"filesystemlist": func(*call) (any, []jsonpatch.Operation) {
 		return vmi.VirtualMachineInstanceFileSystemList{Items: guestFiles}, nil
 	},
 }
 
 // set writes a field of the status.
-func set(field string, value any) []verb.Operation {
-	return []verb.Operation{{Op: "add", Path: "/status/" + field, Value: value}}
+func set(field string, value any) []jsonpatch.Operation {
+	return []jsonpatch.Operation{{Op: "add", Path: "/status/" + field, Value: value}}
 }
 
 // play is what the guest answers to the call of its launcher.
