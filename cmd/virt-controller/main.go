@@ -32,8 +32,7 @@ func run(ctx context.Context, args []string) error {
 	var flags flag.FlagSet
 	kubeconfig := flags.String("kubeconfig", "", "kubeconfig file; default: the pod's service account")
 	image := flags.String("launcher-image", os.Getenv("LAUNCHER_IMAGE"), "image of the launcher pods (LAUNCHER_IMAGE)")
-	full := flags.String("launcher-full-image", os.Getenv("LAUNCHER_FULL_IMAGE"),
-		"image of the launcher pods that need UEFI firmware or a TPM (LAUNCHER_FULL_IMAGE); default: the launcher image with -full before the tag")
+	full := flags.String("launcher-full-image", os.Getenv("LAUNCHER_FULL_IMAGE"), "image for UEFI firmware or a TPM (LAUNCHER_FULL_IMAGE); default: the launcher image with -full before the tag")
 	emulate := flags.Bool("allow-emulation", os.Getenv("ALLOW_EMULATION") == "true", "run guests without hardware virtualization (ALLOW_EMULATION)")
 	disks := flags.String("container-disks", os.Getenv("CONTAINER_DISKS"), "auto, image-volume or init-copy (CONTAINER_DISKS)")
 	fields := flags.String("pod-fields", os.Getenv("POD_FIELDS"), "fields of launcher pods that the admission of others may set, with commas between them (POD_FIELDS)")
@@ -57,9 +56,8 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	var serving *admission.Serving
-	c, err := controller.New(controller.Config{Client: api.vmis, Kube: api.kube, Dynamic: api.dynamic,
-		Logger: s.Log, Metrics: s.Queues, Settings: s.Settings, Home: *namespace, Guests: api.guests,
-		Guarded: func() bool { return serving.Guarded() }, Pods: pods})
+	c, err := controller.New(controller.Config{Client: api.vmis, Kube: api.kube, Dynamic: api.dynamic, Guests: api.guests, Pods: pods, Home: *namespace,
+		Settings: s.Settings, Guarded: func() bool { return serving.Guarded() }, Metrics: s.Queues, Logger: s.Log})
 	if err != nil {
 		return err
 	}
@@ -71,9 +69,8 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	reviews := admission.All{Settings: s.Settings, Kube: api.answerKube, VMIs: api.answerVMIs, Metadata: s.Metadata,
-		Cached: c.Cached, Serving: serving, Namespace: *namespace, Logger: s.Log,
-		Launchers: launchers(api, c, *fields)}
+	reviews := admission.All{Settings: s.Settings, Kube: api.answerKube, VMIs: api.answerVMIs, Metadata: s.Metadata, Cached: c.Cached,
+		Launchers: launchers(api, c, *fields), Serving: serving, Namespace: *namespace, Logger: s.Log}
 	e := ops.Endpoint{Addr: *listen, Metrics: s.Metrics, Ready: ops.All(c.Ready, serving.Ready), Facts: s.Settings.Facts, Logger: s.Log,
 		Handlers: ops.Handlers(reviews.Handlers(), verbs.Handlers()), Certificate: serving.Certificate}
 	lease := controller.Lease{Kube: api.lease, Namespace: *namespace, Name: "virt-controller", Identity: hostname(), OnChange: ops.Leading(s.Metrics)}

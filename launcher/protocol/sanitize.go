@@ -69,7 +69,7 @@ func shortName(s string) string {
 // message cuts off what of a message is too much. What a terminal would not print as
 // it is becomes a space.
 func message(s string) string {
-	return printable(shorten.Head(s, maxMessage))
+	return shorten.Head(printable(s), maxMessage)
 }
 
 // within is the number, or the limit that it is beyond.
