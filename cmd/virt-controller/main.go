@@ -32,7 +32,7 @@ func run(ctx context.Context, args []string) error {
 	var flags flag.FlagSet
 	kubeconfig := flags.String("kubeconfig", "", "kubeconfig file; default: the pod's service account")
 	image := flags.String("launcher-image", os.Getenv("LAUNCHER_IMAGE"), "image of the launcher pods (LAUNCHER_IMAGE)")
-	full := flags.String("launcher-full-image", os.Getenv("LAUNCHER_FULL_IMAGE"), "image for UEFI firmware or a TPM (LAUNCHER_FULL_IMAGE); default: the launcher image with -full before the tag")
+	full := flags.String("launcher-full-image", os.Getenv("LAUNCHER_FULL_IMAGE"), "that for UEFI and TPM (LAUNCHER_FULL_IMAGE); default: launcher-image with -full before the tag")
 	emulate := flags.Bool("allow-emulation", os.Getenv("ALLOW_EMULATION") == "true", "run guests without hardware virtualization (ALLOW_EMULATION)")
 	disks := flags.String("container-disks", os.Getenv("CONTAINER_DISKS"), "auto, image-volume or init-copy (CONTAINER_DISKS)")
 	fields := flags.String("pod-fields", os.Getenv("POD_FIELDS"), "fields of launcher pods that the admission of others may set, with commas between them (POD_FIELDS)")

@@ -87,7 +87,7 @@ func TestAttackALauncherMakesNoSeriesThatItsVMIDoesNotHave(t *testing.T) {
 
 func TestEachMetricHasANameOfItsOwnAndIsInTheDocs(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/metrics.md")
+	page, err := os.ReadFile("../../../docs/metrics.md")
 	require.NoError(t, err)
 	seen := map[string]bool{}
 	for _, m := range All() {

@@ -50,7 +50,7 @@ func documented(rows []string) []string {
 }
 
 func TestThePageHasEveryVerbAndNoOther(t *testing.T) {
-	b, err := os.ReadFile("../../docs/subresources.md")
+	b, err := os.ReadFile("../../../docs/subresources.md")
 	require.NoError(t, err)
 	page := string(b)
 	served := map[string][]string{}
