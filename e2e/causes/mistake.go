@@ -67,9 +67,6 @@ func All(image func(string) string) []Mistake {
 		}, {
 			Name: "bad spec", VMI: with(noMemory), Refused: true, Message: "spec.domain.memory",
 		}, {
-			Name: "bad spec, no webhook", Alone: true, Prepare: removeWebhooks, VMI: with(noMemory),
-			Reasons: []string{"InvalidSpec"}, Message: "spec.domain.memory",
-		}, {
 			Name: "no network", VMI: with(noNetwork),
 			Kubernetes: "failed to setup network for sandbox", Reasons: []string{"FailedCreatePodSandBox"}, Message: "failed to setup network for sandbox",
 		}, {
@@ -110,6 +107,10 @@ func All(image func(string) string) []Mistake {
 		}, {
 			Name: "huge pages of 3Mi", VMI: with(memory(vmi.Memory{Guest: new(resource.MustParse("126Mi")), Hugepages: &vmi.Hugepages{PageSize: "3Mi"}})),
 			Refused: true, Message: "spec.domain.memory.hugepages.pageSize",
+		}, {
+			// The last: nothing is refused without webhooks.
+			Name: "bad spec, no webhook", Alone: true, Prepare: removeWebhooks, VMI: with(noMemory),
+			Reasons: []string{"InvalidSpec"}, Message: "spec.domain.memory",
 		},
 	}
 }
