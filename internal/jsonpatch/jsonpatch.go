@@ -19,3 +19,15 @@ func (o Operation) MarshalJSON() ([]byte, error) {
 	}
 	return json.Marshal(m)
 }
+
+// Add is the operation that adds the value at the path, or puts it in place of what is there.
+func Add(path string, value any) Operation { return Operation{"add", path, value} }
+
+// Replace is the operation that puts the value in place of what must be at the path.
+func Replace(path string, value any) Operation { return Operation{"replace", path, value} }
+
+// Test is the operation that fails the patch unless the value is at the path.
+func Test(path string, value any) Operation { return Operation{"test", path, value} }
+
+// Remove is the operation that takes away what must be at the path.
+func Remove(path string) Operation { return Operation{Op: "remove", Path: path} }

@@ -225,13 +225,13 @@ func others(k kinds.Kind, c kinds.Cluster, req *admissionv1.AdmissionRequest, kn
 func difference(from, to map[string]any) []jsonpatch.Operation {
 	var out []jsonpatch.Operation
 	if !reflect.DeepEqual(from["spec"], to["spec"]) {
-		out = append(out, jsonpatch.Operation{"add", "/spec", to["spec"]})
+		out = append(out, jsonpatch.Add("/spec", to["spec"]))
 	}
 	was, _ := from["metadata"].(map[string]any)
 	is, _ := to["metadata"].(map[string]any)
 	for _, part := range []string{"annotations", "finalizers", "labels"} {
 		if !reflect.DeepEqual(was[part], is[part]) {
-			out = append(out, jsonpatch.Operation{"add", "/metadata/" + part, is[part]})
+			out = append(out, jsonpatch.Add("/metadata/"+part, is[part]))
 		}
 	}
 	return out

@@ -148,10 +148,10 @@ func (w *owned) change(ctx context.Context, a scheduler.ChangeInstance) error {
 	if len(a.Links) == 0 {
 		return w.patch(ctx, v, "annotate", map[string]any{"annotations": a.Annotations})
 	}
-	all := []jsonpatch.Operation{{"replace", "/metadata/uid", v.UID}, {"replace", "/metadata/resourceVersion", v.ResourceVersion}}
+	all := []jsonpatch.Operation{jsonpatch.Replace("/metadata/uid", v.UID), jsonpatch.Replace("/metadata/resourceVersion", v.ResourceVersion)}
 	for i, n := range v.Spec.Domain.Devices.Interfaces {
 		if to, ok := a.Links[n.Name]; ok {
-			all = append(all, jsonpatch.Operation{"add", fmt.Sprintf("/spec/domain/devices/interfaces/%d/state", i), to})
+			all = append(all, jsonpatch.Add(fmt.Sprintf("/spec/domain/devices/interfaces/%d/state", i), to))
 		}
 	}
 	if len(a.Annotations) > 0 {
@@ -160,7 +160,7 @@ func (w *owned) change(ctx context.Context, a scheduler.ChangeInstance) error {
 			annotations = map[string]string{}
 		}
 		maps.Copy(annotations, a.Annotations)
-		all = append(all, jsonpatch.Operation{"add", "/metadata/annotations", annotations})
+		all = append(all, jsonpatch.Add("/metadata/annotations", annotations))
 	}
 	return w.send(ctx, v, "set the links of", types.JSONPatchType, all)
 }

@@ -86,7 +86,7 @@ func apiService(c Config, name string) registration {
 			}
 			is, _, _ := unstructured.NestedString(stored, "spec", "caBundle")
 			if bundle := base64.StdEncoding.EncodeToString(authorities); is != bundle {
-				return []jsonpatch.Operation{{"test", "/spec/service/name", c.Service}, {"test", "/spec/service/namespace", c.Namespace}, {"add", "/spec/caBundle", bundle}}
+				return []jsonpatch.Operation{jsonpatch.Test("/spec/service/name", c.Service), jsonpatch.Test("/spec/service/namespace", c.Namespace), jsonpatch.Add("/spec/caBundle", bundle)}
 			}
 			return nil
 		},
@@ -109,12 +109,12 @@ func (c Config) missing(i int, name string, have admissionregistrationv1.Webhook
 	}
 	var out []jsonpatch.Operation
 	at := fmt.Sprintf("/webhooks/%d", i)
-	isTheSame := jsonpatch.Operation{"test", at + "/name", name}
+	isTheSame := jsonpatch.Test(at+"/name", name)
 	if !bytes.Equal(have.CABundle, authorities) {
-		out = append(out, isTheSame, jsonpatch.Operation{"add", at + "/clientConfig/caBundle", authorities})
+		out = append(out, isTheSame, jsonpatch.Add(at+"/clientConfig/caBundle", authorities))
 	}
 	if path := certificate.Path(name, token); s.Path == nil || *s.Path != path {
-		out = append(out, isTheSame, jsonpatch.Operation{"add", at + "/clientConfig/service/path", path})
+		out = append(out, isTheSame, jsonpatch.Add(at+"/clientConfig/service/path", path))
 	}
 	return out
 }

@@ -73,6 +73,6 @@ func cancel(o Observed, owned func(Observed) error) (Plan, error) {
 		return Plan{}, conflict(OfVMI, o.Name, "it is to leave node %s, and evacuationNodeName is %q; name that node", node, opts.EvacuationNodeName)
 	}
 	const at = "/status/evacuationNodeName"
-	operations := []jsonpatch.Operation{{"test", at, opts.EvacuationNodeName}, {"remove", at, nil}}
+	operations := []jsonpatch.Operation{jsonpatch.Test(at, opts.EvacuationNodeName), jsonpatch.Remove(at)}
 	return Plan{Patches: []Patch{patchVMI(o.VMI, opts.DryRun, operations, ofStatus)}}, nil
 }

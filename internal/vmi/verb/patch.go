@@ -28,7 +28,7 @@ type Patch struct {
 
 // JSON is the patch with the operations. It is for no other object of the name.
 func (p Patch) JSON(operations []jsonpatch.Operation) ([]byte, error) {
-	return json.Marshal(append([]jsonpatch.Operation{{"test", "/metadata/uid", p.UID}}, operations...))
+	return json.Marshal(append([]jsonpatch.Operation{jsonpatch.Test("/metadata/uid", p.UID)}, operations...))
 }
 
 func patchVM(v *vmi.VirtualMachine, dryRun []string, operations []jsonpatch.Operation, subresource string) Patch {
@@ -46,11 +46,11 @@ const ofStatus = "status"
 func setStrategy(v *vmi.VirtualMachine, to vmi.RunStrategy) []jsonpatch.Operation {
 	switch s := v.Spec; {
 	case s.RunStrategy != nil:
-		return []jsonpatch.Operation{{"test", "/spec/runStrategy", *s.RunStrategy}, {"replace", "/spec/runStrategy", to}}
+		return []jsonpatch.Operation{jsonpatch.Test("/spec/runStrategy", *s.RunStrategy), jsonpatch.Replace("/spec/runStrategy", to)}
 	case s.Running != nil:
-		return []jsonpatch.Operation{{"test", "/spec/running", *s.Running}, {"replace", "/spec/running", to == vmi.RunAlways}}
+		return []jsonpatch.Operation{jsonpatch.Test("/spec/running", *s.Running), jsonpatch.Replace("/spec/running", to == vmi.RunAlways)}
 	}
-	return []jsonpatch.Operation{{"test", "/metadata/resourceVersion", v.ResourceVersion}, {"add", "/spec/runStrategy", to}}
+	return []jsonpatch.Operation{jsonpatch.Test("/metadata/resourceVersion", v.ResourceVersion), jsonpatch.Add("/spec/runStrategy", to)}
 }
 
 // enqueue are the operations on the status that queue the requests. A single stop replaces
@@ -58,21 +58,21 @@ func setStrategy(v *vmi.VirtualMachine, to vmi.RunStrategy) []jsonpatch.Operatio
 func enqueue(v *vmi.VirtualMachine, requests ...vmi.StateChangeRequest) ([]jsonpatch.Operation, error) {
 	if reflect.ValueOf(v.Status).IsZero() {
 		// The version is tested, as the whole status is written.
-		return []jsonpatch.Operation{{"test", "/metadata/resourceVersion", v.ResourceVersion},
-			{"add", "/status", map[string]any{"stateChangeRequests": requests}}}, nil
+		return []jsonpatch.Operation{jsonpatch.Test("/metadata/resourceVersion", v.ResourceVersion),
+			jsonpatch.Add("/status", map[string]any{"stateChangeRequests": requests})}, nil
 	}
 	const at = "/status/stateChangeRequests"
 	var out []jsonpatch.Operation
 	switch now := v.Status.StateChangeRequests; {
 	case len(now) == 0:
-		out = append(out, jsonpatch.Operation{"test", "/metadata/resourceVersion", v.ResourceVersion}, jsonpatch.Operation{"add", at, requests})
+		out = append(out, jsonpatch.Test("/metadata/resourceVersion", v.ResourceVersion), jsonpatch.Add(at, requests))
 	case len(requests) == 1 && requests[0].Action == vmi.StopRequest:
-		out = append(out, jsonpatch.Operation{"test", at, now}, jsonpatch.Operation{"replace", at, requests})
+		out = append(out, jsonpatch.Test(at, now), jsonpatch.Replace(at, requests))
 	default:
 		return nil, conflict(OfVM, v.Name, "unable to complete request: stop/start already underway; try again when status.stateChangeRequests is empty")
 	}
 	if v.Status.StartFailure != nil {
-		out = append(out, jsonpatch.Operation{"remove", "/status/startFailure", nil})
+		out = append(out, jsonpatch.Remove("/status/startFailure"))
 	}
 	return out, nil
 }
@@ -84,9 +84,9 @@ func setGrace(v *vmi.VirtualMachineInstance, from, to *int64) []jsonpatch.Operat
 	case from == nil && to == nil:
 		return nil
 	case from == nil:
-		return []jsonpatch.Operation{{"test", "/metadata/resourceVersion", v.ResourceVersion}, {"add", at, *to}}
+		return []jsonpatch.Operation{jsonpatch.Test("/metadata/resourceVersion", v.ResourceVersion), jsonpatch.Add(at, *to)}
 	case to == nil:
-		return []jsonpatch.Operation{{"test", at, *from}, {"remove", at, nil}}
+		return []jsonpatch.Operation{jsonpatch.Test(at, *from), jsonpatch.Remove(at)}
 	}
-	return []jsonpatch.Operation{{"test", at, *from}, {"replace", at, *to}}
+	return []jsonpatch.Operation{jsonpatch.Test(at, *from), jsonpatch.Replace(at, *to)}
 }

@@ -140,7 +140,7 @@ func TestARestartAtOnceIsTakenBackIfItCannotBeQueued(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, p.Patches, 2)
 	const at = "/spec/terminationGracePeriodSeconds"
-	require.Equal(t, []jsonpatch.Operation{{Op: "test", Path: at, Value: int64(30)}, {Op: "replace", Path: at, Value: int64(1)}}, p.Patches[0].Operations)
-	require.Equal(t, []jsonpatch.Operation{{Op: "test", Path: at, Value: int64(1)}, {Op: "replace", Path: at, Value: int64(30)}}, p.Patches[0].Undo)
+	require.Equal(t, []jsonpatch.Operation{jsonpatch.Test(at, int64(30)), jsonpatch.Replace(at, int64(1))}, p.Patches[0].Operations)
+	require.Equal(t, []jsonpatch.Operation{jsonpatch.Test(at, int64(1)), jsonpatch.Replace(at, int64(30))}, p.Patches[0].Undo)
 	require.Equal(t, "status", p.Patches[1].Subresource)
 }

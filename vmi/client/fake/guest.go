@@ -52,7 +52,7 @@ var played = map[string]func(*call) (any, []jsonpatch.Operation){
 
 // set writes a field of the status.
 func set(field string, value any) []jsonpatch.Operation {
-	return []jsonpatch.Operation{{Op: "add", Path: "/status/" + field, Value: value}}
+	return []jsonpatch.Operation{jsonpatch.Add("/status/"+field, value)}
 }
 
 // play is what the guest answers to the call of its launcher.
