@@ -1,6 +1,7 @@
 package network
 
 import (
+	"cmp"
 	"net/netip"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -77,10 +78,7 @@ type Interface struct {
 
 // MAC is the address that the spec gives the guest, or else otherwise.
 func (i Interface) MAC(otherwise string) string {
-	if m, err := parseMAC(i.Spec.MacAddress); err == nil {
-		return m
-	}
-	return otherwise
+	return cmp.Or(kernelMAC(i.Spec.MacAddress), otherwise)
 }
 
 // LinkMAC is the address of a link in the pod that is made for this interface.

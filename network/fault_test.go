@@ -72,10 +72,11 @@ func TestPlanNamesEveryFault(t *testing.T) {
 				i.PortRanges = []vmi.PortRange{{Start: 2, End: 1}}
 			},
 			faults: []string{
-				"interfaces[0]: interface default: it has 2 bindings", "interfaces[0].macAddress: interface default: MAC address 01:00:5e:00:00:01: it is one for groups",
-				"interfaces[0].ports[0].port: interface default: port 70000 is not within 1 and 65535",
-				`interfaces[0].ports[1].protocol: interface default: port 1: protocol "SCTP" is neither TCP nor UDP`,
-				"interfaces[0].portRanges[0]: interface default: 2-1/ is no range of ports of TCP or UDP",
+				"interfaces[0]: interface default: it has 2 bindings",
+				`interface default: spec.domain.devices.interfaces[0].macAddress: Invalid value: "01:00:5e:00:00:01": must not be a multicast address`,
+				"interfaces[0].ports[0].port: Invalid value: 70000: must be from 1 to 65535",
+				`interfaces[0].ports[1].protocol: Invalid value: "SCTP": must be TCP or UDP`,
+				"interfaces[0].portRanges[0].start: Invalid value: 2: must not be more than end, 1",
 			},
 			invalid: true,
 		},
@@ -84,7 +85,7 @@ func TestPlanNamesEveryFault(t *testing.T) {
 			spec: func(s *vmi.VirtualMachineInstanceSpec) {
 				s.Domain.Devices.Interfaces[0].MacAddress = "02:00:00:00:00:00"
 			},
-			faults:  []string{"bind interface default: invalid: spec.domain.devices.interfaces[0].macAddress: MAC address 02:00:00:00:00:00 is the gateway's"},
+			faults:  []string{`interface default: spec.domain.devices.interfaces[0].macAddress: Invalid value: "02:00:00:00:00:00": is the gateway's with the masquerade binding`},
 			invalid: true,
 		},
 		{

@@ -2,11 +2,13 @@ package network
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/validate"
 )
 
 // interfaces returns the interfaces of the VMI with their networks and names, in
@@ -98,22 +100,8 @@ func shared(all []Interface) []error {
 // binding is.
 func specFaults(at *field.Path, i vmi.Interface) []error {
 	var faults []error
-	if _, err := parseMAC(i.MacAddress); i.MacAddress != "" && err != nil {
-		faults = append(faults, invalid(at.Child("macAddress"), "interface %s: MAC address %s: %v", i.Name, i.MacAddress, err))
-	}
-	for n, p := range i.Ports {
-		port := at.Child("ports").Index(n)
-		if p.Port < 1 || p.Port > 65535 {
-			faults = append(faults, invalid(port.Child("port"), "interface %s: port %d is not within 1 and 65535", i.Name, p.Port))
-		}
-		if p.Protocol != "TCP" && p.Protocol != "UDP" && p.Protocol != "" {
-			faults = append(faults, invalid(port.Child("protocol"), "interface %s: port %d: protocol %q is neither TCP nor UDP", i.Name, p.Port, p.Protocol))
-		}
-	}
-	for n, r := range i.PortRanges {
-		if r.Start < 1 || r.End > 65535 || r.Start > r.End || r.Protocol != vmi.ProtocolTCP && r.Protocol != vmi.ProtocolUDP && r.Protocol != "" {
-			faults = append(faults, invalid(at.Child("portRanges").Index(n), "interface %s: %d-%d/%s is no range of ports of TCP or UDP", i.Name, r.Start, r.End, r.Protocol))
-		}
+	for _, e := range validate.Interface(at, &i) {
+		faults = append(faults, fmt.Errorf("%w: interface %s: %w", vmi.ErrInvalid, i.Name, e))
 	}
 	return faults
 }

@@ -2,8 +2,6 @@ package network
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -23,17 +21,5 @@ func MAC(instance types.UID, iface string) string {
 	return fmt.Sprintf("02:%02x:%02x:%02x:%02x:%02x", sum[0]|1, sum[1], sum[2], sum[3], sum[4])
 }
 
-// parseMAC reads a MAC address and returns it in the kernel's notation.
-func parseMAC(s string) (string, error) {
-	b, err := hex.DecodeString(strings.NewReplacer(":", "", "-", "").Replace(s))
-	if err != nil || len(b) != 6 || len(s) != 17 {
-		return "", errors.New("it is not six bytes in hexadecimal")
-	}
-	if b[0]&1 != 0 {
-		return "", errors.New("it is one for groups")
-	}
-	if [6]byte(b) == ([6]byte{}) {
-		return "", errors.New("it is zero")
-	}
-	return fmt.Sprintf("%02x:%02x:%02x:%02x:%02x:%02x", b[0], b[1], b[2], b[3], b[4], b[5]), nil
-}
+// kernelMAC is a MAC address of a spec in the kernel's notation.
+func kernelMAC(s string) string { return strings.ToLower(strings.ReplaceAll(s, "-", ":")) }

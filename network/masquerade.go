@@ -46,9 +46,6 @@ func (masqueradeBinding) Plan(i Interface) (Config, error) {
 		return Config{}, err
 	}
 	mac := i.MAC(MAC(i.Instance.UID, i.Spec.Name))
-	if mac == gatewayMAC {
-		return Config{}, invalid(i.Path.Child("macAddress"), "MAC address %s is the gateway's", mac)
-	}
 	bridge := LinkConfig{Name: i.Names.Bridge, Kind: Bridge, MAC: gatewayMAC, MTU: pod.MTU, ForwardGroups: true}
 	uplink := LinkConfig{Name: i.Names.Pod, Kind: Uplink, Index: pod.Index}
 	at := i.attachment(mac, pod.MTU)

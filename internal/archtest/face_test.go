@@ -11,11 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// mostPublic is how many lines `go doc -short` has for the public packages, without
-// those that are indented: one for each type, and for each function, variable and group of
-// constants that belongs to no type. A package that no importer needs, or a name that only
-// one other package of the module uses, goes below internal, so the number only falls.
-const mostPublic = 750
+// mostPublic is how many lines `go doc -short` has for what is written by hand in the public
+// packages, without those that are indented: one for each type, and for each function,
+// variable and group of constants that belongs to no type. A package that no importer needs,
+// or a name that only one other package of the module uses, goes below internal, so the
+// number only falls. What is generated has the form of its generator, and is not counted.
+const mostPublic = 741
 
 // public reports whether an importer can use the package.
 func public(f File) bool {
@@ -32,7 +33,7 @@ type face struct {
 func faces(t *testing.T) map[string]*face {
 	all := map[string]*face{}
 	for _, f := range files(t) {
-		if !public(f) {
+		if !public(f) || ast.IsGenerated(f.syntax) {
 			continue
 		}
 		p := all[f.Package()]

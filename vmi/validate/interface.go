@@ -54,7 +54,17 @@ func interfaces(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) f
 	return l
 }
 
-// nic checks one interface by itself.
+// Interface checks one interface by itself, whatever its network and its binding are. A
+// planner of networks calls it, which may get an interface that no webhook has seen.
+func Interface(at *field.Path, n *vmi.Interface) field.ErrorList {
+	l, seen := nic(at, n), map[string]bool{}
+	for i := range n.Ports {
+		l = append(l, port(at.Child("ports").Index(i), &n.Ports[i], seen)...)
+	}
+	return append(l, portRanges(at.Child("portRanges"), n.PortRanges)...)
+}
+
+// nic checks one interface without its ports.
 func nic(at *field.Path, n *vmi.Interface) field.ErrorList {
 	var l field.ErrorList
 	if !interfaceName.MatchString(n.Name) {
