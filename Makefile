@@ -77,6 +77,10 @@ test-race: ## Run the end-to-end tests with Podvisor's programs built to find ra
 test-attacks: ## Repeat the attacks of the tests and the fuzz targets for hours (FUZZTIME=1m each, IN=folder)
 	@./hack/test-attacks $(IN)
 
+.PHONY: test-proofs
+test-proofs: ## Take away one field after the other, and require that the test of its effect fails; hours (FIELDS=regexp, TESTS=regexp)
+	go run ./internal/mutate -fields '$(FIELDS)' -tests '$(TESTS)'
+
 .PHONY: test-flow
 test-flow: ## Send between pods and guests for long, and require every byte (FLOW=10m)
 	FLOW=$(or $(FLOW),10m) go -C e2e test -count=1 -timeout 60m -v -run '^TestGuestsAreOnThePodNetworkAsPodsAre$$' .

@@ -114,6 +114,7 @@ func TestAGuestHasTheKeysAndPasswordsOfItsSecrets(t *testing.T) {
 	s.awaitPhase(v.Name, vmi.PhaseRunning)
 	s.awaitCredentials(v.Name, slow, corev1.ConditionTrue, "has written")
 	s.awaitEvent(v, vmi.ReasonCredentialsSynchronized)
+	s.awaitConsole(v, "eth0 has address 10.0.2.2/24 from network-config")
 	page := seen.awaitPage("http://credentials/cgi-bin/seen")
 	require.Contains(t, page, first+"\n"+second, "one by cloud-init, one by the agent")
 	require.Contains(t, page, fmt.Sprintf("password of bob: %x", md5.Sum([]byte("correct horse\n"))))

@@ -3,6 +3,7 @@ package e2e
 import (
 	"encoding/hex"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -74,5 +75,5 @@ func TestAGuestFindsItsDevicesWhereTheyAreAndItsWatchdogFires(t *testing.T) {
 	} {
 		require.Contains(t, out, want)
 	}
-	require.NotContains(t, out, "found clock 2026", "the clock is 400 days behind")
+	require.NotContains(t, out, time.Now().UTC().Format("found clock 2006"), "the clock is 400 days behind")
 }

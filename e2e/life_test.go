@@ -118,6 +118,7 @@ func TestAGuestThatIgnoresThePowerButtonIsSwitchedOffAfterItsGracePeriod(t *test
 		"  content: please",
 	), vmitest.WithGracePeriod(3)))
 	s.awaitPhase("deaf", vmi.PhaseRunning)
+	require.Subset(t, s.pod(v).Spec.Containers[0].Args, []string{"--grace-period", "3s"}, "the grace period is that of the spec")
 	s.awaitConsole(v, ready)
 	onNode := s.traces(v)
 	console := s.keepConsole(v)

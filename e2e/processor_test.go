@@ -78,6 +78,7 @@ func TestAGuestHasACPUOfItsNodeForItself(t *testing.T) {
 	v = s.awaitPhase("alone", vmi.PhaseRunning)
 	p := s.pod(v)
 	require.Equal(t, "true", p.Spec.NodeSelector[vmi.CPUManagerLabel])
+	require.Equal(t, "n2", p.Spec.NodeSelector[corev1.LabelHostname])
 	require.Equal(t, corev1.PodQOSGuaranteed, p.Status.QOSClass)
 	require.Equal(t, corev1.PodQOSGuaranteed, *v.Status.QOSClass)
 

@@ -71,11 +71,14 @@ func TestAGuestBehindMasqueradeMayMakeUpItsLinkLocalAddress(t *testing.T) {
 // The guest does nothing but what every system does by default: it listens to router
 // advertisements, and has a client of DHCPv6.
 func TestAGuestBehindMasqueradeGetsItsIPv6ByItself(t *testing.T) {
-	for name, cidr := range map[string]string{"the usual network": "", "a network of its own": "fd66::/64"} {
+	for name, tt := range map[string]struct{ cidr, network string }{
+		"the usual network":    {"", "fd10:0:2::/120"},
+		"a network of its own": {"fd66::/64", "fd66::/64"},
+	} {
 		t.Run(name, func(t *testing.T) {
 			pod, node := networktest.DualPod(t)
 			v := instance(masquerade)
-			v.Spec.Networks[0].Pod = &vmi.PodNetwork{VMIPv6NetworkCIDR: cidr}
+			v.Spec.Networks[0].Pod = &vmi.PodNetwork{VMIPv6NetworkCIDR: tt.cidr}
 			cfg := bind(t, pod, v)
 			guest := networktest.Guest(t, pod, cfg.Attachments[0])
 			require.Eventually(t, func() bool {
@@ -83,7 +86,7 @@ func TestAGuestBehindMasqueradeGetsItsIPv6ByItself(t *testing.T) {
 			}, 15*time.Second, 10*time.Millisecond)
 			route := networktest.IP(t, guest, "-6 route show")
 			require.Contains(t, route, "default via fe80::ff:fe00:0 dev eth0 proto ra")
-			require.Contains(t, route, cfg.Attachments[0].DHCP6.Address.Masked().String()+" dev eth0 proto kernel", "the guest's network is on the link")
+			require.Contains(t, route, tt.network+" dev eth0 proto kernel", "the guest's network is that of the spec")
 			reply := lease6(t, guest, "eth0")
 			require.Equal(t, cfg.Attachments[0].DHCP6.Address.Addr().String(), reply.Options.OneIANA().Options.OneAddress().IPv6Addr.String())
 			require.Equal(t, "1450", networktest.Read(t, guest, "/proc/sys/net/ipv6/conf/eth0/mtu"))

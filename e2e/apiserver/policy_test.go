@@ -102,6 +102,12 @@ func TestAHandlerWritesOfAVMIThatMovesToItsNodeWhatATargetReports(t *testing.T) 
 		m.TargetNodeDomainDetected, m.TargetNodeDomainReadyTimestamp = true, new(metav1.Now())
 	}
 	require.NoError(t, s.report(s.latest(v), "n2", reports))
+	now := s.latest(v).Status.MigrationState
+	require.Equal(t, map[string]int{"8186": 0}, now.TargetDirectMigrationNodePorts)
+	require.Equal(t, []int{2, 3}, now.TargetCPUSet)
+	require.Equal(t, "{}", now.TargetNodeTopology)
+	require.True(t, now.TargetNodeDomainDetected)
+	require.NotNil(t, now.TargetNodeDomainReadyTimestamp)
 	require.NoError(t, s.report(s.latest(v), "n1", func(s *status) { s.Reason = "Tested" }), "the source's goes on")
 
 	s.move(v, second, func(s *status) { s.MigrationState.Failed = true })

