@@ -114,26 +114,36 @@ func (r runner) try(t test, f field, requires string) (mark, how string, err err
 	if err != nil {
 		return "", "", err
 	}
+	for _, by := range f.sides() {
+		said, err := r.without(t, f, by)
+		switch {
+		case err != nil:
+			return "", "", err
+		case said.is == passed:
+			mark, how = proofless, "passes without it"
+		case said.is != failed:
+			return proofless, said.is + " without it" + said.tail(), nil
+		case said.by(at):
+			return proven, "fails without it, by its assertion", nil
+		default:
+			return proven, "fails without it, by another assertion, as " + said.first(), nil
+		}
+	}
+	return mark, how, nil
+}
+
+// without runs the test without the field.
+func (r runner) without(t test, f field, by side) (outcome, error) {
 	dir, err := os.MkdirTemp("", "mutate")
 	if err != nil {
-		return "", "", err
+		return outcome{}, err
 	}
 	defer os.RemoveAll(dir)
-	overlay, err := f.out(r.root, dir)
+	overlay, err := f.out(r.root, t.dir, by, dir)
 	if err != nil {
-		return "", "", err
+		return outcome{}, err
 	}
-	said := r.run(t, overlay)
-	switch {
-	case said.is == passed:
-		return proofless, "passes without it", nil
-	case said.is != failed:
-		return proofless, said.is + " without it" + said.tail(), nil
-	case said.by(at):
-		return proven, "fails without it, by its assertion", nil
-	default:
-		return proven, "fails without it, by another assertion, as " + said.first(), nil
-	}
+	return r.run(t, overlay), nil
 }
 
 // The outcomes of a test.

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -97,22 +98,65 @@ func TestATestThatSeesNothingOfAFieldIsFound(t *testing.T) {
 	all, err := readTests("testdata/sample")
 	require.NoError(t, err)
 	r := runner{root: "../..", timeout: "5m"}
-	for _, tt := range []struct {
-		test, field, requires, mark, how string
-	}{
-		{"TestWhatIsWrittenIsRead", "Seen", "seen is %q", proven, "fails without it, by its assertion"},
-		{"TestWhatIsWrittenIsRead", "Seen", "other is %q", proven, "fails without it, by another assertion, as sample_test.go:25"},
-		{"TestWhatIsWrittenIsRead", "Other", "other is %q", proofless, "passes without it"},
-		{"TestACopyHasWhatWasCopied", "Seen", "seen is %q", proven, "fails without it, by its assertion"},
-	} {
-		of := all[tt.test]
-		of.dir = "internal/mutate/testdata/sample"
-		require.Equal(t, passed, r.run(of, "").is)
-		mark, how, err := r.try(of, field{reflect.TypeFor[sample.Sample](), tt.field}, tt.requires)
-		require.NoError(t, err)
-		require.Equal(t, tt.mark+" "+tt.how, mark+" "+how, "%s without %s", tt.test, tt.field)
-	}
-	of := all["TestNothing"]
+	of := all["TestWhatIsWrittenIsRead"]
 	of.dir = "internal/mutate/testdata/sample"
-	require.Equal(t, skipped, r.run(of, "").is)
+	require.Equal(t, passed, r.run(of, "").is)
+	for name, tt := range map[string]struct{ requires, mark, how string }{
+		"Seen":  {"seen is %q", proven, "fails without it, by its assertion"},
+		"Other": {"other is %q", proofless, "passes without it"},
+	} {
+		mark, how, err := r.try(of, field{of: reflect.TypeFor[sample.Sample](), name: name}, tt.requires)
+		require.NoError(t, err)
+		require.Equal(t, tt.mark+" "+tt.how, mark+" "+how, name)
+	}
+}
+
+func TestWhatATestSaysIsUnderstood(t *testing.T) {
+	at := []assertion{{file: "x_test.go", from: 9, to: 11}}
+	for name, tt := range map[string]struct {
+		text string
+		by   bool
+	}{
+		"its assertion":     {"    x_test.go:10: it is not", true},
+		"by a helper":       {"\tError Trace:\t/a/b_test.go:7\n\t\t/a/x_test.go:9", true},
+		"another assertion": {"    x_test.go:12: it is not", false},
+		"another file":      {"    y_test.go:10: it is not", false},
+	} {
+		require.Equal(t, tt.by, outcome{text: tt.text}.by(at), name)
+	}
+	require.Equal(t, "x_test.go:12", outcome{text: "--- FAIL\n    x_test.go:12: no"}.first())
+}
+
+func TestAFieldOfATypeHasNoNameAndIsNotCopied(t *testing.T) {
+	f := field{of: reflect.TypeFor[sample.Sample](), name: "Seen"}
+	text, err := os.ReadFile("testdata/sample/sample.go")
+	require.NoError(t, err)
+	text, err = f.unnamed(text)
+	require.NoError(t, err)
+	require.Contains(t, string(text), "Seen  string `json:\"-\"`\n\tOther string `json:\"other,omitempty\"`")
+	text, err = f.uncopied(text)
+	require.NoError(t, err)
+	require.Contains(t, string(text), "*out = *in\n\tvar none Sample\n\tout.Seen = none.Seen\n}")
+}
+
+func TestWhatWritesAFieldWritesItNoMore(t *testing.T) {
+	f := field{of: reflect.TypeFor[sample.Sample](), name: "Seen"}
+	for before, after := range map[string]string{
+		`x.Seen = f(y)`:                              `_ = f(y)`,
+		`x.Seen, z = f(), 1`:                         `_, z = f(), 1`,
+		`_ = p.Sample{Seen: "a"}`:                    `_ = p.Sample{}`,
+		`_ = Sample{Seen: 1, Other: 2}`:              `_ = Sample{ Other: 2}`,
+		`_ = &Sample{Seen: f(y)}`:                    `_ = &Sample{Seen: NONE(f(y))}`,
+		`_ = []*Sample{{Seen: "a"}}`:                 `_ = []*Sample{{}}`,
+		`_ = map[string]Sample{"Seen": {Seen: "a"}}`: `_ = map[string]Sample{"Seen": {}}`,
+		`_ = Other{Seen: "a"}`:                       `_ = Other{Seen: "a"}`,
+		`x.Seen.More = 1`:                            `x.Seen.More = 1`,
+		`Seen := x.Seen`:                             `Seen := x.Seen`,
+	} {
+		got, err := f.unwritten([]byte("package p\n\nfunc _() { " + before + " }\n"))
+		require.NoError(t, err)
+		require.Contains(t, regexp.MustCompile(`none[0-9a-f]{8}`).ReplaceAllString(string(got), "NONE"), "func _() { "+after+" }\n")
+	}
+	_, err := f.unwritten([]byte("Seen"))
+	require.Error(t, err)
 }
