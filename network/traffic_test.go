@@ -31,8 +31,12 @@ func bind(t *testing.T, pod *os.File, v *vmi.VirtualMachineInstance) network.Con
 	}
 	cfg, err := network.Plan(network.Input{Instance: v, State: s, Owner: network.Owner{UID: 107, GID: 107}, Links: networktest.Links(v)})
 	require.NoError(t, err)
-	require.NoError(t, nft.Apply(pod, cfg))
-	require.NoError(t, link.Apply(t.Context(), pod, cfg))
+	err = nft.Apply(pod, cfg)
+	testenv.Kernel(t, err, "nftables and NAT")
+	require.NoError(t, err)
+	err = link.Apply(t.Context(), pod, cfg)
+	testenv.Kernel(t, err, "bridges and taps")
+	require.NoError(t, err)
 	for _, a := range cfg.Attachments {
 		if a.DHCP != nil {
 			serve(t, pod, func(ctx context.Context) error { return dhcp.Server{Resolver: resolver}.Serve(ctx, *a.DHCP) })

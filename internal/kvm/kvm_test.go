@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/podvisor/podvisor/internal/testenv"
 )
 
 const device = "/dev/kvm"
@@ -26,6 +28,7 @@ func TestGuests(t *testing.T) {
 		require.NotErrorIs(t, err, ErrUnusable)
 		return
 	}
+	testenv.Device(t, device)
 	tests := []struct {
 		name  string
 		code  []byte

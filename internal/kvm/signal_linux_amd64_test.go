@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/podvisor/podvisor/internal/testenv"
 )
 
 // The launcher gets a signal at the end of each of its processes, and the kernel
@@ -15,6 +17,7 @@ func TestASignalIsNoReasonNotToUseKVM(t *testing.T) {
 	if _, err := os.Stat(device); err != nil {
 		t.Skip("this node has no KVM")
 	}
+	testenv.Device(t, device)
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	thread, done := unix.Gettid(), make(chan struct{})

@@ -7,8 +7,10 @@
 package testenv
 
 import (
+	"errors"
 	"os"
 	"os/exec"
+	"syscall"
 	"testing"
 )
 
@@ -38,6 +40,28 @@ func File(t testing.TB, path string) string {
 		missing(t, "needs "+err.Error())
 	}
 	return path
+}
+
+// Device needs a device that this process may read and write, and returns its path.
+func Device(t testing.TB, path string) string {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		missing(t, "needs "+err.Error())
+	}
+	_ = f.Close()
+	return path
+}
+
+// Kernel ends the test if the error says that the kernel lacks something, as a module that is
+// not loaded, and what it is for.
+func Kernel(t testing.TB, err error, what string) {
+	t.Helper()
+	for _, lacks := range []error{syscall.EOPNOTSUPP, syscall.EAFNOSUPPORT, syscall.EPROTONOSUPPORT, syscall.ENODEV, syscall.ENOSYS, syscall.EPERM} {
+		if errors.Is(err, lacks) {
+			missing(t, "needs a kernel with "+what+": "+err.Error())
+		}
+	}
 }
 
 // missing ends the test: as failed under CI, as skipped elsewhere.

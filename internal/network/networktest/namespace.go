@@ -9,6 +9,7 @@ import (
 
 	"github.com/containernetworking/plugins/pkg/ns"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/podvisor/podvisor/internal/testenv"
 )
@@ -19,6 +20,7 @@ func Namespace(t testing.TB) *os.File {
 	t.Helper()
 	testenv.Root(t)
 	n, err := ns.TempNetNS()
+	testenv.Kernel(t, err, "network namespaces, and the capability to make them")
 	require.NoError(t, err)
 	f, err := os.Open(descriptor(n.Fd()))
 	require.NoError(t, err)
@@ -67,8 +69,25 @@ func IP(t testing.TB, ns *os.File, line string) string {
 func Run(t testing.TB, ns *os.File, args ...string) string {
 	t.Helper()
 	out, err := Try(t, ns, args...)
+	if err != nil {
+		testenv.Kernel(t, refused(out), strings.Join(args, " "))
+	}
 	require.NoError(t, err, "%s:\n%s", strings.Join(args, " "), out)
 	return out
+}
+
+// refused is why the kernel has not what a program asked it for, as the program says it, or
+// nil.
+func refused(out string) error {
+	for says, why := range map[string]error{
+		"Operation not supported": unix.EOPNOTSUPP, "Not supported": unix.EOPNOTSUPP, "Unknown device type": unix.EOPNOTSUPP,
+		"Protocol not supported": unix.EPROTONOSUPPORT, "Operation not permitted": unix.EPERM,
+	} {
+		if strings.Contains(out, says) {
+			return why
+		}
+	}
+	return nil
 }
 
 // Try runs a program in the namespace and returns what it printed.
