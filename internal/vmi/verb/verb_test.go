@@ -1,6 +1,7 @@
 package verb_test
 
 import (
+	"cmp"
 	"os"
 	"regexp"
 	"slices"
@@ -66,6 +67,37 @@ func TestThePageHasEveryVerbAndNoOther(t *testing.T) {
 	require.Equal(t, served[verb.VMs], ofVMs)
 	require.Equal(t, served[verb.VMIs], ofVMIs)
 	require.Contains(t, page, "And `"+verb.Expand+"` (PUT")
+}
+
+// atRole are the verbs of exactly this role, without the noun.
+func atRole(roles ...verb.Role) []string {
+	var out []string
+	for _, v := range verb.All() {
+		if slices.Contains(roles, v.Role) {
+			out = append(out, cmp.Or(v.Subresource, v.Resource))
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func TestThePageSaysWhichRoleMayCallWhat(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/subresources.md")
+	require.NoError(t, err)
+	for _, tt := range []struct {
+		row  string
+		want []string
+	}{
+		{"| `view` | ", atRole(verb.View)},
+		{"| `edit` | those, and all others but ", atRole(verb.Admin, verb.Migrate)},
+		{"| `admin` | those, and ", atRole(verb.Admin)},
+		{"| `kubevirt.io:migrate`, which is bound by hand | ", atRole(verb.Migrate)},
+	} {
+		_, rest, ok := strings.Cut(string(page), "\n"+tt.row)
+		require.True(t, ok, tt.row)
+		cell, _, _ := strings.Cut(rest, "|")
+		require.Equal(t, tt.want, documented([]string{cell}), "docs/subresources.md: %s", tt.row)
+	}
 }
 
 func TestEveryVerbIsThereOnceAndWhole(t *testing.T) {
