@@ -115,7 +115,8 @@ func (s suite) life(t *testing.T) {
 
 func (s suite) kinds(t *testing.T) {
 	ctx := t.Context()
-	migration := vmitest.NewMigration(vmitest.New())
+	migration := &vmi.VirtualMachineInstanceMigration{}
+	migration.Spec.VMIName = "testvmi"
 	migration.ObjectMeta = metav1.ObjectMeta{Name: "kinds"}
 	_, err := s.c.VirtualMachineInstanceMigrations(s.namespace).Create(ctx, migration, metav1.CreateOptions{})
 	require.NoError(t, err)

@@ -110,7 +110,9 @@ func TestAttackAPodThatItsVMIDoesNotAskForIsRefused(t *testing.T) {
 		require.Equal(t, metav1.StatusReasonForbidden, status.Reason, "a pod %s", name)
 	}
 	target := rendering
-	target.Role = pod.Target(vmitest.NewMigration(v))
+	migration := &vmi.VirtualMachineInstanceMigration{ObjectMeta: metav1.ObjectMeta{Namespace: v.Namespace, Name: v.Name + "-migration", UID: vmitest.UID}}
+	migration.Spec.VMIName = v.Name
+	target.Role = pod.Target(migration)
 	p, err := pod.Render(v, target)
 	require.NoError(t, err)
 	status, _ := review(t, o, creation(t, p))

@@ -45,12 +45,3 @@ func NewReplicaSet(n int32, options ...Option) *vmi.VirtualMachineInstanceReplic
 		},
 	}
 }
-
-// NewMigration makes a migration of the VMI, in its namespace.
-func NewMigration(v *vmi.VirtualMachineInstance) *vmi.VirtualMachineInstanceMigration {
-	return &vmi.VirtualMachineInstanceMigration{
-		TypeMeta:   metav1.TypeMeta{APIVersion: vmi.GroupVersion.String(), Kind: vmi.VirtualMachineInstanceMigrations.Kind},
-		ObjectMeta: metav1.ObjectMeta{Namespace: v.Namespace, Name: v.Name + "-migration", UID: UID},
-		Spec:       vmi.VirtualMachineInstanceMigrationSpec{VMIName: v.Name},
-	}
-}

@@ -1,7 +1,3 @@
-// Package vmitest builds VMIs, VMs and replica sets for tests and examples: name what matters,
-// the rest is small and valid.
-//
-// It computes; it touches nothing.
 package vmitest
 
 import (
@@ -13,8 +9,16 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// UID is the UID of every object that is made here.
-const UID types.UID = "11111111-1111-4111-8111-111111111111"
+// What objects that are made here have.
+const (
+	// UID is the UID of every object but the VMIs of VMs.
+	UID types.UID = "11111111-1111-4111-8111-111111111111"
+	// InstanceUID is that of the VMI of a VM, and PodUID that of a VMI's pod.
+	InstanceUID types.UID = "22222222-2222-4222-8222-222222222222"
+	PodUID      types.UID = "33333333-3333-4333-8333-333333333333"
+	// Node is the name of the node that a VMI is on.
+	Node = "node1"
+)
 
 // Option changes a VMI that is being built.
 type Option func(*vmi.VirtualMachineInstance)
