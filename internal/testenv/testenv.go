@@ -10,16 +10,48 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 )
 
-// Root needs the test to run as root.
+// capabilities are what root has on a host, and lacks in a container: their numbers in
+// capabilities(7).
+var capabilities = map[string]uint{
+	"CAP_CHOWN": 0, "CAP_DAC_OVERRIDE": 1, "CAP_SETGID": 6, "CAP_SETUID": 7, "CAP_NET_ADMIN": 12, "CAP_SYS_PTRACE": 19, "CAP_SYS_ADMIN": 21,
+	"CAP_SYS_RESOURCE": 24, "CAP_MKNOD": 27,
+}
+
+// Root needs the test to run as root, with the capabilities of root.
 func Root(t testing.TB) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		missing(t, "needs root")
 	}
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lacks := lacking(string(status)); len(lacks) > 0 {
+		missing(t, "needs root with "+strings.Join(lacks, ", ")+", as it is outside of containers")
+	}
+}
+
+// lacking are the capabilities that a process with this status does not have.
+func lacking(status string) []string {
+	_, rest, _ := strings.Cut(status, "\nCapEff:")
+	line, _, _ := strings.Cut(rest, "\n")
+	effective, _ := strconv.ParseUint(strings.TrimSpace(line), 16, 64)
+	var out []string
+	for name, n := range capabilities {
+		if effective>>n&1 == 0 {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 // Program needs an executable and returns its path. An absolute name is looked
