@@ -29,7 +29,7 @@ func filesystems(d *vmi.Devices) map[string]bool {
 func shares(all []volume.Share, v *vmi.VirtualMachineInstance, c Config) []corev1.Container {
 	var out []corev1.Container
 	for _, s := range all {
-		command := []string{launcherPath, "share", "--socket", s.Socket, "--folder", volume.ShareDir}
+		command := []string{launcherPath, "share", "--socket", s.Socket, "--folder", s.Mounts[0].MountPath}
 		if s.ReadOnly {
 			command = append(command, "--read-only")
 		}

@@ -12,8 +12,8 @@ import (
 // filesystemPrefix begins the names of containers that serve file systems.
 const filesystemPrefix = "virtiofs-"
 
-// ShareDir is the mount of a volume in the container that serves it.
-const ShareDir = "/share"
+// shareDir is the mount of a volume in the container that serves it.
+const shareDir = "/share"
 
 // Share is a container that serves a volume to the guest as a file system.
 type Share struct {
@@ -23,7 +23,7 @@ type Share struct {
 	Socket string
 	// ReadOnly says that the guest may not write.
 	ReadOnly bool
-	// Mounts are the volume and the folder of the socket.
+	// Mounts are the volume, which is what is served, and the folder of the socket.
 	Mounts []corev1.VolumeMount
 }
 
@@ -39,7 +39,7 @@ func (k Kind) share(v vmi.Volume, n PodNames, p Part, disk bool) (Part, error) {
 	}
 	sockets := corev1.VolumeMount{Name: vmi.FilesystemsVolume, MountPath: vmi.FilesystemsDir}
 	mount := p.Mounts[0]
-	mount.MountPath = ShareDir
+	mount.MountPath = shareDir
 	p.Shares = []Share{{
 		Name: n.Filesystem, Socket: vmi.FilesystemSocket(v.Name), ReadOnly: mount.ReadOnly,
 		Mounts: []corev1.VolumeMount{mount, sockets},
