@@ -1,6 +1,7 @@
 package toolchain
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podvisor/podvisor/e2e/debian"
+	"github.com/podvisor/podvisor/e2e/progress"
 )
 
 // Config says where to build.
@@ -147,15 +149,16 @@ func (c Config) temporary(p part) (string, error) {
 
 // buildIn builds the part into the folder tmp.
 func (c Config) buildIn(ctx context.Context, p part, tmp string) error {
-	progress := startProgress(c.Out, p.name+" "+p.version)
-	defer progress.stop()
-	total, err := count(ctx, p, progress)
+	shown := progress.New(p.name + " " + p.version)
+	shown.Show(c.Out)
+	defer shown.Stop()
+	total, err := count(ctx, p, shown)
 	if err != nil {
 		return err
 	}
-	progress.begin(total)
+	shown.Begin(total)
 	for _, program := range p.programs {
-		if err := run(ctx, p.dir, program, program.args(filepath.Join(tmp, program.output)), progress); err != nil {
+		if err := run(ctx, p.dir, program, program.args(filepath.Join(tmp, program.output)), shown); err != nil {
 			return fmt.Errorf("%s: %w", program.output, err)
 		}
 	}
@@ -171,7 +174,7 @@ func (c Config) buildIn(ctx context.Context, p part, tmp string) error {
 }
 
 // count returns how many packages the part has. It downloads the modules.
-func count(ctx context.Context, p part, progress *progress) (int, error) {
+func count(ctx context.Context, p part, shown *progress.Build) (int, error) {
 	args := []string{"list", "-deps", "-f", "{{.ImportPath}}"}
 	pkgs := map[string]bool{}
 	for _, program := range p.programs {
@@ -181,19 +184,19 @@ func count(ctx context.Context, p part, progress *progress) (int, error) {
 		args = append(args, pkg)
 	}
 	var list lineCounter
-	if err := command(ctx, p.dir, program{}, args, &list, progress); err != nil {
+	if err := command(ctx, p.dir, program{}, args, &list, shown); err != nil {
 		return 0, err
 	}
 	return list.lines, nil
 }
 
-// run runs go build and counts every package in progress.
-func run(ctx context.Context, dir string, p program, args []string, progress *progress) error {
-	return command(ctx, dir, p, args, progress, progress)
+// run runs go build and counts every package that it compiles.
+func run(ctx context.Context, dir string, p program, args []string, shown *progress.Build) error {
+	return command(ctx, dir, p, args, shown, shown)
 }
 
 // command runs the go command. Its error carries what the command said.
-func command(ctx context.Context, dir string, p program, args []string, stdout io.Writer, progress *progress) error {
+func command(ctx context.Context, dir string, p program, args []string, stdout io.Writer, shown *progress.Build) error {
 	cgo := "CGO_ENABLED=0"
 	if p.cgo {
 		cgo = "CGO_ENABLED=1"
@@ -201,13 +204,13 @@ func command(ctx context.Context, dir string, p program, args []string, stdout i
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly", "GOOS=", "GOARCH=", cgo)
-	cmd.Stdout, cmd.Stderr = stdout, progress
+	cmd.Stdout, cmd.Stderr = stdout, shown
 	cmd.WaitDelay = 5 * time.Second
 	if err := cmd.Run(); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		return fmt.Errorf("go %s: %w\n%s", args[0], err, strings.Join(progress.said(), "\n"))
+		return fmt.Errorf("go %s: %w\n%s", args[0], err, strings.Join(shown.Said(), "\n"))
 	}
 	return nil
 }
@@ -238,4 +241,12 @@ func (c Config) lock(ctx context.Context, name string) (func(), error) {
 		case <-time.After(200 * time.Millisecond):
 		}
 	}
+}
+
+// lineCounter counts the lines written to it.
+type lineCounter struct{ lines int }
+
+func (c *lineCounter) Write(b []byte) (int, error) {
+	c.lines += bytes.Count(b, []byte{'\n'})
+	return len(b), nil
 }
