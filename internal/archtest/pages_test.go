@@ -1,0 +1,97 @@
+package archtest
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// pagesOf are the pages for readers, by their paths from the root.
+func pagesOf(t *testing.T) []string {
+	t.Helper()
+	all := []string{"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "images/README.md"}
+	docs, err := filepath.Glob(filepath.Join(root, "docs/*.md"))
+	require.NoError(t, err)
+	require.NotEmpty(t, docs)
+	for _, path := range docs {
+		all = append(all, "docs/"+filepath.Base(path))
+	}
+	return all
+}
+
+func read(t *testing.T, page string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, page))
+	require.NoError(t, err)
+	return string(text)
+}
+
+func TestTheIndexNamesEveryPageOnce(t *testing.T) {
+	index := read(t, "docs/README.md")
+	for _, page := range pagesOf(t) {
+		if name, ok := strings.CutPrefix(page, "docs/"); ok && name != "README.md" {
+			require.Equal(t, 1, strings.Count(index, "]("+name+")"), "docs/README.md names %s once", name)
+		}
+	}
+}
+
+// linkIn is a link of a page. The second group is where it leads, without its heading.
+var linkIn = regexp.MustCompile(`\]\(([^()#\s]*)(#[^()\s]*)?\)`)
+
+func TestLinksOfPagesLeadToPagesAndHeadings(t *testing.T) {
+	found := 0
+	for _, page := range pagesOf(t) {
+		for _, m := range linkIn.FindAllStringSubmatch(read(t, page), -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			found++
+			to := page
+			if m[1] != "" {
+				to = filepath.Join(filepath.Dir(page), m[1])
+			}
+			_, err := os.Stat(filepath.Join(root, to))
+			require.NoError(t, err, "%s links to %s", page, m[1])
+			if m[2] != "" {
+				require.Contains(t, headings(read(t, to)), m[2][1:], "%s links to a heading of %s", page, to)
+			}
+		}
+	}
+	require.NotZero(t, found)
+}
+
+// headings are the names by which links lead to the headings of a page.
+func headings(page string) []string {
+	var all []string
+	for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(page, -1) {
+		name := regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(m[1]), "")
+		all = append(all, strings.ReplaceAll(name, " ", "-"))
+	}
+	return all
+}
+
+func TestAHeadingHasTheNameThatLinksUse(t *testing.T) {
+	require.Equal(t, []string{"1-install-it", "the-vmi-ends"}, headings("# 1. Install `it`\nwords\n### The VMI: ends\n"))
+}
+
+// pathIn is a path of the repository in a page.
+var pathIn = regexp.MustCompile("`((?:vmi|scheduler|handler|launcher|network|storage|internal|manifests|cmd|docs|examples|images|hack)/[a-zA-Z0-9_./-]+)`")
+
+func TestPagesThatShowTheCodeNameFilesThatExist(t *testing.T) {
+	for _, page := range []string{"CONTRIBUTING.md", "docs/README.md", "docs/architecture.md", "docs/releases.md", "docs/stability.md", "docs/testing.md"} {
+		paths := pathIn.FindAllStringSubmatch(read(t, page), -1)
+		require.NotEmpty(t, paths, page)
+		for _, p := range paths {
+			_, err := os.Stat(filepath.Join(root, p[1]))
+			require.NoError(t, err, "%s names %s", page, p[1])
+		}
+	}
+}
+
+func TestTheREADMEIsShort(t *testing.T) {
+	require.LessOrEqual(t, strings.Count(read(t, "README.md"), "\n"), 140)
+}
