@@ -25,7 +25,7 @@ type tried struct {
 	terminal  *os.File
 	out       *testenv.Output
 	namespace string
-	temporary string
+	temporary string // its /tmp
 	ended     chan error
 }
 
@@ -59,13 +59,13 @@ func try(t *testing.T, namespace string, before ...string) *tried {
 	t.Helper()
 	ours, theirs := pseudoTerminal(t)
 	defer theirs.Close()
-	dir, err := os.MkdirTemp("", "t") // the path is short
+	dir, err := os.MkdirTemp("", "try-")
 	require.NoError(t, err)
 	require.NoError(t, os.Chmod(dir, 0o777|os.ModeSticky))
 	r := &tried{T: t, terminal: ours, out: &testenv.Output{}, namespace: namespace, temporary: dir, ended: make(chan error, 1)}
-	line := append([]string{"ip", "netns", "exec", namespace}, before...)
+	line := append([]string{"ip", "netns", "exec", namespace, "unshare", "--mount", "sh", "-c", `mount --bind "$0" /tmp; exec "$@"`, dir}, before...)
 	r.cmd = exec.Command(line[0], append(line[1:], "sh", "-c", firstCommand(t))...)
-	r.cmd.Dir, r.cmd.Env = "../..", append(os.Environ(), "TMPDIR="+dir)
+	r.cmd.Dir, r.cmd.Env = "../..", append(os.Environ(), "TMPDIR=/tmp")
 	r.cmd.Stdin, r.cmd.Stdout, r.cmd.Stderr = theirs, theirs, theirs
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	require.NoError(t, r.cmd.Start())
@@ -129,7 +129,7 @@ func TestTheFirstCommandOfTheREADMEBootsAGuest(t *testing.T) {
 		"as root": nil,
 		// The owner of all files of root, by another name and without its rights.
 		"as a user": {"unshare", "--user", "--map-user=1", "--map-group=1"},
-		"as a user without KVM": {"unshare", "--mount", "sh", "-c", `if [ -e /dev/kvm ]; then mount --bind /dev/null /dev/kvm; fi; exec "$@"`, "sh",
+		"as a user without KVM": {"sh", "-c", `if [ -e /dev/kvm ]; then mount --bind /dev/null /dev/kvm; fi; exec "$@"`, "sh",
 			"unshare", "--user", "--map-user=1", "--map-group=1"},
 	} {
 		t.Run(name, func(t *testing.T) {

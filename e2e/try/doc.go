@@ -4,8 +4,8 @@
 //
 // [Run] is the function. What it installs of the distribution stays, and so do the built
 // program and image in the user's cache; nothing else does. libvirt and QEMU run without
-// root: where this process is root, as the user nobody.
+// root: where this process is root, as the user 65534, which has no rights.
 //
 // Trap: the guest is switched off by a signal that this process gets, except SIGKILL, which
-// leaves libvirt, QEMU and their folder try… in TMPDIR.
+// leaves libvirt, QEMU and their folder /tmp/try….
 package try

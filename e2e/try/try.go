@@ -152,7 +152,8 @@ func (b *build) wait(out io.Writer) (string, error) {
 
 // boot runs the program with the manifest until the guest is off.
 func boot(ctx context.Context, program string, manifest []byte, args []string) (err error) {
-	dir, err := os.MkdirTemp("", "try")
+	// The names of libvirt's sockets leave room for 32 bytes, and TMPDIR may have more.
+	dir, err := os.MkdirTemp("/tmp", "try")
 	if err != nil {
 		return err
 	}
@@ -197,8 +198,8 @@ func boot(ctx context.Context, program string, manifest []byte, args []string) (
 	return nil
 }
 
-// nobody is the user without rights, which every distribution has.
-const nobody = 65534
+// unprivileged is the user without rights that every distribution has.
+const unprivileged = 65534
 
 // user is the user that libvirt and QEMU run as where this process is root. Otherwise it is
 // nil: they run as the user of this process. It is in the group of /dev/kvm where that
@@ -207,7 +208,7 @@ func user() (*syscall.Credential, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
 	}
-	c := &syscall.Credential{Uid: nobody, Gid: nobody}
+	c := &syscall.Credential{Uid: unprivileged, Gid: unprivileged}
 	info, err := os.Stat("/dev/kvm")
 	if errors.Is(err, fs.ErrNotExist) {
 		return c, nil

@@ -23,7 +23,7 @@ func pagesOf(t *testing.T) []string {
 	return all
 }
 
-func read(t *testing.T, page string) string {
+func pageText(t *testing.T, page string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, page))
 	require.NoError(t, err)
@@ -31,7 +31,7 @@ func read(t *testing.T, page string) string {
 }
 
 func TestTheIndexNamesEveryPageOnce(t *testing.T) {
-	index := read(t, "docs/README.md")
+	index := pageText(t, "docs/README.md")
 	for _, page := range pagesOf(t) {
 		if name, ok := strings.CutPrefix(page, "docs/"); ok && name != "README.md" {
 			require.Equal(t, 1, strings.Count(index, "]("+name+")"), "docs/README.md names %s once", name)
@@ -45,7 +45,7 @@ var linkIn = regexp.MustCompile(`\]\(([^()#\s]*)(#[^()\s]*)?\)`)
 func TestLinksOfPagesLeadToPagesAndHeadings(t *testing.T) {
 	found := 0
 	for _, page := range pagesOf(t) {
-		for _, m := range linkIn.FindAllStringSubmatch(read(t, page), -1) {
+		for _, m := range linkIn.FindAllStringSubmatch(pageText(t, page), -1) {
 			if strings.Contains(m[1], "://") {
 				continue
 			}
@@ -57,7 +57,7 @@ func TestLinksOfPagesLeadToPagesAndHeadings(t *testing.T) {
 			_, err := os.Stat(filepath.Join(root, to))
 			require.NoError(t, err, "%s links to %s", page, m[1])
 			if m[2] != "" {
-				require.Contains(t, headings(read(t, to)), m[2][1:], "%s links to a heading of %s", page, to)
+				require.Contains(t, headings(pageText(t, to)), m[2][1:], "%s links to a heading of %s", page, to)
 			}
 		}
 	}
@@ -83,7 +83,7 @@ var pathIn = regexp.MustCompile("`((?:vmi|scheduler|handler|launcher|network|sto
 
 func TestPagesThatShowTheCodeNameFilesThatExist(t *testing.T) {
 	for _, page := range []string{"CONTRIBUTING.md", "docs/README.md", "docs/architecture.md", "docs/releases.md", "docs/stability.md", "docs/testing.md"} {
-		paths := pathIn.FindAllStringSubmatch(read(t, page), -1)
+		paths := pathIn.FindAllStringSubmatch(pageText(t, page), -1)
 		require.NotEmpty(t, paths, page)
 		for _, p := range paths {
 			_, err := os.Stat(filepath.Join(root, p[1]))
@@ -93,5 +93,5 @@ func TestPagesThatShowTheCodeNameFilesThatExist(t *testing.T) {
 }
 
 func TestTheREADMEIsShort(t *testing.T) {
-	require.LessOrEqual(t, strings.Count(read(t, "README.md"), "\n"), 140)
+	require.LessOrEqual(t, strings.Count(pageText(t, "README.md"), "\n"), 140)
 }
