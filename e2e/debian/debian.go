@@ -44,7 +44,7 @@ func ensure(ctx context.Context, out io.Writer, find func() (string, error), pac
 	if len(packages) == 0 {
 		return nil
 	}
-	lack, err := missing(ctx, packages)
+	lack, err := Missing(ctx, packages...)
 	if err != nil {
 		return &MissingError{Packages: packages, Reason: err.Error()}
 	}
@@ -77,8 +77,8 @@ func ensure(ctx context.Context, out io.Writer, find func() (string, error), pac
 	return nil
 }
 
-// missing returns the packages that are not installed, in the order asked.
-func missing(ctx context.Context, packages []string) ([]string, error) {
+// Missing returns the packages that are not installed, in the order asked.
+func Missing(ctx context.Context, packages ...string) ([]string, error) {
 	args := append([]string{"--showformat", "${Package} ${db:Status-Status}\n", "--show"}, packages...)
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, "dpkg-query", args...)

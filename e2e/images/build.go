@@ -353,6 +353,9 @@ func (c *cache) layers(ctx context.Context, l List, base string, programs map[st
 	return layers, nil
 }
 
+// Tools are the Debian packages that building the images of a cluster needs.
+func Tools() []string { return slices.Clone(diskTools) }
+
 // ensure installs the tools that a step needs.
 func (c *cache) ensure(ctx context.Context, packages ...string) error {
 	return debian.Ensure(ctx, c.out, packages...)

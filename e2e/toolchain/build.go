@@ -54,16 +54,7 @@ func Build(ctx context.Context, c Config) (Tools, error) {
 		return Tools{}, err
 	}
 	var tools Tools
-	for _, make := range []struct {
-		part  func(string) (part, error)
-		store func(p part, dir string)
-	}{
-		{kubernetes, func(p part, dir string) { tools.Version, tools.Kubernetes = p.version, dir }},
-		{containers, func(_ part, dir string) { tools.Runtime = dir }},
-		{storage, func(_ part, dir string) { tools.CSI = dir }},
-		{policies, func(_ part, dir string) { tools.Policy = dir }},
-		{pause, func(_ part, dir string) { tools.Pause = filepath.Join(dir, "pause.tar") }},
-	} {
+	for _, make := range parts {
 		p, err := make.part(source)
 		if err != nil {
 			return Tools{}, err
@@ -72,9 +63,48 @@ func Build(ctx context.Context, c Config) (Tools, error) {
 		if err != nil {
 			return Tools{}, fmt.Errorf("build %s %s: %w", p.name, p.version, err)
 		}
-		make.store(p, dir)
+		make.store(&tools, p, dir)
 	}
 	return tools, nil
+}
+
+// parts are what is built, and where the result is noted.
+var parts = []struct {
+	part  func(string) (part, error)
+	store func(t *Tools, p part, dir string)
+}{
+	{kubernetes, func(t *Tools, p part, dir string) { t.Version, t.Kubernetes = p.version, dir }},
+	{containers, func(t *Tools, _ part, dir string) { t.Runtime = dir }},
+	{storage, func(t *Tools, _ part, dir string) { t.CSI = dir }},
+	{policies, func(t *Tools, _ part, dir string) { t.Policy = dir }},
+	{pause, func(t *Tools, _ part, dir string) { t.Pause = filepath.Join(dir, "pause.tar") }},
+}
+
+// Unbuilt names the parts that [Build] would have to make, and the Debian packages that it
+// needs for them.
+func Unbuilt(c Config) (names, packages []string, err error) {
+	c, err = c.complete()
+	if err != nil {
+		return nil, nil, err
+	}
+	source, err := Source()
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, make := range parts {
+		p, err := make.part(source)
+		if err != nil {
+			return nil, nil, err
+		}
+		key, err := p.key()
+		if err != nil {
+			return nil, nil, err
+		}
+		if _, err := os.Stat(filepath.Join(c.Dir, key)); err != nil {
+			names, packages = append(names, p.name), append(packages, p.packages...)
+		}
+	}
+	return names, packages, nil
 }
 
 // complete fills in what is empty.

@@ -31,10 +31,8 @@ type Config struct {
 	Out io.Writer
 }
 
-// packages are what the guest runs on, and what makes its disk.
-var packages = []string{
-	"dosfstools", "libvirt-daemon", "libvirt-daemon-driver-qemu", "mtools", "passt", "qemu-system-x86", "qemu-utils",
-}
+// packages are what the guest runs on. images.Tools are what makes its disk.
+var packages = []string{"libvirt-daemon", "libvirt-daemon-driver-qemu", "passt", "qemu-system-x86"}
 
 // guests are the images of this repository that have a guest.
 var guests = []string{"demo-guest", "debian-guest"}
@@ -54,7 +52,7 @@ func Run(ctx context.Context, c Config) error {
 	say("Install and build what is missing: the first time this takes up to three minutes, later a second or two")
 	b := c.build(ctx)
 	defer b.wait(io.Discard)
-	if err := debian.EnsureBySudo(ctx, c.Out, packages...); err != nil {
+	if err := debian.EnsureBySudo(ctx, c.Out, append(images.Tools(), packages...)...); err != nil {
 		return err
 	}
 	args, err := c.images(ctx, string(manifest))
