@@ -37,9 +37,13 @@ func run(ctx context.Context, args []string) error {
 	if flags.NArg() == 0 {
 		return command.Fault("a file is needed")
 	}
-	file, err := filepath.Abs(flags.Arg(0))
+	root, err := filepath.Abs("..")
 	if err != nil {
 		return err
 	}
-	return try.Run(ctx, try.Config{Root: "..", File: file, Args: flags.Args()[1:], Out: os.Stdout})
+	// Paths in the flags of run-vmi are those of who runs make.
+	if err := os.Chdir(root); err != nil {
+		return err
+	}
+	return try.Run(ctx, try.Config{Root: root, File: flags.Arg(0), Args: flags.Args()[1:], Out: os.Stdout})
 }
