@@ -27,8 +27,7 @@ FILE ?= examples/vmi-hello.yaml
 
 .PHONY: try
 try: ## Boot a manifest on this host, without Kubernetes (FILE=name ARGS="flags of run-vmi")
-	@echo '== Build the program (the first time this takes half a minute)'
-	@$(E2E) ./cmd/podvisor-try '$(abspath $(FILE))' $(ARGS)
+	@./hack/try '$(FILE)' $(ARGS)
 
 .PHONY: demo
 demo: ## Start a local Kubernetes, boot a VMI in it and show it working

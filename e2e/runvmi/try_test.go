@@ -63,7 +63,7 @@ func try(t *testing.T, namespace string, before ...string) *tried {
 	require.NoError(t, err)
 	require.NoError(t, os.Chmod(dir, 0o777|os.ModeSticky))
 	r := &tried{T: t, terminal: ours, out: &testenv.Output{}, namespace: namespace, temporary: dir, ended: make(chan error, 1)}
-	line := append([]string{"ip", "netns", "exec", namespace, "unshare", "--mount", "sh", "-c", `mount --bind "$0" /tmp; exec "$@"`, dir}, before...)
+	line := append([]string{"ip", "netns", "exec", namespace, "unshare", "--mount", "sh", "-c", `mount --bind "$0" /tmp; exec env --default-signal=INT "$@"`, dir}, before...)
 	r.cmd = exec.Command(line[0], append(line[1:], "sh", "-c", firstCommand(t))...)
 	r.cmd.Dir, r.cmd.Env = "../..", append(os.Environ(), "TMPDIR=/tmp")
 	r.cmd.Stdin, r.cmd.Stdout, r.cmd.Stderr = theirs, theirs, theirs

@@ -7,7 +7,6 @@ import (
 	"flag"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 
 	"github.com/podvisor/podvisor/e2e/try"
@@ -20,7 +19,8 @@ var program = command.Program{
 
 Boots the VMI of a manifest on this host, without Kubernetes. It installs libvirt, QEMU
 and passt of the distribution where they are missing, and builds the demo guest. The
-guest's console is on the terminal; ^] powers the guest off.`,
+guest's console is on the terminal; ^] powers the guest off. Run it in the folder of the
+repository, or by make try.`,
 }
 
 func main() {
@@ -37,12 +37,8 @@ func run(ctx context.Context, args []string) error {
 	if flags.NArg() == 0 {
 		return command.Fault("a file is needed")
 	}
-	root, err := filepath.Abs("..")
+	root, err := os.Getwd()
 	if err != nil {
-		return err
-	}
-	// Paths in the flags of run-vmi are those of who runs make.
-	if err := os.Chdir(root); err != nil {
 		return err
 	}
 	return try.Run(ctx, try.Config{Root: root, File: flags.Arg(0), Args: flags.Args()[1:], Out: os.Stdout})
