@@ -1,5 +1,5 @@
-# Two commands do everything on a fresh host: `make demo` and `make test`.
-# Both install what is missing; there is no other set-up step.
+# Three commands do everything on a fresh host: `make try`, `make demo` and `make test`.
+# They install what is missing; there is no other set-up step.
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
@@ -22,6 +22,12 @@ export CGO_ENABLED := 0
 .PHONY: help
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+FILE ?= examples/vmi-hello.yaml
+
+.PHONY: try
+try: ## Boot a manifest on this host, without Kubernetes (FILE=name ARGS="flags of run-vmi")
+	@./hack/try '$(FILE)' $(ARGS)
 
 .PHONY: demo
 demo: ## Start a local Kubernetes, boot a VMI in it and show it working

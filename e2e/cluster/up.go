@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -59,6 +60,21 @@ func Up(ctx context.Context, c Config) (*Cluster, error) {
 	}
 	s.print("cluster %s is ready", c.Name)
 	return cluster, nil
+}
+
+// Needs says what [Up] would have to make first: the parts that are not built yet, and the
+// Debian packages that are not installed.
+func Needs(ctx context.Context, c Config) (unbuilt, missing []string, err error) {
+	c, err = c.complete()
+	if err != nil {
+		return nil, nil, err
+	}
+	unbuilt, more, err := toolchain.Unbuilt(toolchain.Config{Dir: filepath.Join(c.Dir, "toolchain")})
+	if err != nil {
+		return nil, nil, err
+	}
+	missing, err = debian.Missing(ctx, append(slices.Clone(packages), more...)...)
+	return unbuilt, missing, err
 }
 
 // Build builds and installs what clusters run, and starts none: what [Up] does the first

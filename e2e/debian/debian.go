@@ -27,35 +27,58 @@ func (e *MissingError) Error() string {
 // root, and writes what apt-get says to out. If nothing is missing it writes
 // nothing and takes a few milliseconds. Otherwise the error is a [*MissingError].
 func Ensure(ctx context.Context, out io.Writer, packages ...string) error {
+	return ensure(ctx, out, nil, packages)
+}
+
+// EnsureBySudo is Ensure where the user of a terminal waits for it: without root it
+// installs by sudo, which may ask for a password.
+func EnsureBySudo(ctx context.Context, out io.Writer, packages ...string) error {
+	if os.Geteuid() == 0 {
+		return ensure(ctx, out, nil, packages)
+	}
+	return ensure(ctx, out, func() (string, error) { return exec.LookPath("sudo") }, packages)
+}
+
+// ensure installs as this user, or by the program that find names.
+func ensure(ctx context.Context, out io.Writer, find func() (string, error), packages []string) error {
 	if len(packages) == 0 {
 		return nil
 	}
-	lack, err := missing(ctx, packages)
+	lack, err := Missing(ctx, packages...)
 	if err != nil {
 		return &MissingError{Packages: packages, Reason: err.Error()}
 	}
 	if len(lack) == 0 {
 		return nil
 	}
-	if os.Geteuid() != 0 {
+	a := apt{out: out}
+	switch {
+	case find != nil:
+		if err := a.bySudo(ctx, find); err != nil {
+			return &MissingError{Packages: lack, Reason: "installing needs root: " + err.Error()}
+		}
+	case os.Geteuid() != 0:
 		return &MissingError{Packages: lack, Reason: "installing needs root"}
 	}
 	fmt.Fprintf(out, "installing Debian packages: %s\n", strings.Join(lack, " "))
-	if err := install(ctx, out, lack); err == nil {
-		return nil
+	err = a.install(ctx, lack)
+	if err != nil && ctx.Err() == nil {
+		// The lists may be absent (a fresh container) or older than the archive.
+		if err = a.run(ctx, "update"); err == nil {
+			err = a.install(ctx, lack)
+		}
 	}
-	// The lists may be absent (a fresh container) or older than the archive.
-	if err := apt(ctx, out, "update"); err != nil {
-		return &MissingError{Packages: lack, Reason: err.Error()}
+	if ctx.Err() != nil {
+		return ctx.Err()
 	}
-	if err := install(ctx, out, lack); err != nil {
+	if err != nil {
 		return &MissingError{Packages: lack, Reason: err.Error()}
 	}
 	return nil
 }
 
-// missing returns the packages that are not installed, in the order asked.
-func missing(ctx context.Context, packages []string) ([]string, error) {
+// Missing returns the packages that are not installed, in the order asked.
+func Missing(ctx context.Context, packages ...string) ([]string, error) {
 	args := append([]string{"--showformat", "${Package} ${db:Status-Status}\n", "--show"}, packages...)
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, "dpkg-query", args...)
@@ -82,18 +105,57 @@ func installed(list string) []string {
 	return names
 }
 
-func install(ctx context.Context, out io.Writer, packages []string) error {
-	return apt(ctx, out, append([]string{"install", "--yes", "--no-install-recommends"}, packages...)...)
+// apt runs apt-get.
+type apt struct {
+	out io.Writer
+	by  []string // the command that gives it root; empty: this process has it
 }
 
-// apt runs apt-get without questions, and waits for another apt that holds the
-// lock instead of failing.
-func apt(ctx context.Context, out io.Writer, args ...string) error {
-	cmd := exec.CommandContext(ctx, "apt-get", append([]string{"-q", "-o", "DPkg::Lock::Timeout=300"}, args...)...)
-	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C")
-	cmd.Stdout, cmd.Stderr = out, out
-	// Killing dpkg half way leaves a broken package behind.
+// bySudo lets sudo ask for the password now, while this process has the terminal.
+func (a *apt) bySudo(ctx context.Context, find func() (string, error)) error {
+	sudo, err := find()
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, sudo, "-v")
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, a.out, a.out
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("sudo: %w", err)
+	}
+	a.by = []string{sudo, "-n"}
+	return nil
+}
+
+// install downloads the packages, which may be interrupted, and then installs them,
+// which may not: dpkg that is killed half way leaves broken packages behind.
+func (a *apt) install(ctx context.Context, packages []string) error {
+	args := append([]string{"install", "--yes", "--no-install-recommends"}, packages...)
+	if err := a.run(ctx, append(args, "--download-only")...); err != nil {
+		return err
+	}
+	defer context.AfterFunc(ctx, func() { fmt.Fprintln(a.out, "waiting until the packages are installed") })()
+	// The keys of a terminal interrupt processes of its own group.
+	cmd := a.command(context.WithoutCancel(ctx), args)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	return run(cmd, args)
+}
+
+func (a *apt) run(ctx context.Context, args ...string) error {
+	return run(a.command(ctx, args), args)
+}
+
+// command is apt-get without questions. It waits for another apt that holds the lock
+// instead of failing.
+func (a *apt) command(ctx context.Context, args []string) *exec.Cmd {
+	line := append(slices.Clone(a.by), "env", "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C", "apt-get", "-q", "-o", "DPkg::Lock::Timeout=300")
+	line = append(line, args...)
+	cmd := exec.CommandContext(ctx, line[0], line[1:]...)
+	cmd.Stdout, cmd.Stderr = a.out, a.out
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }
+	return cmd
+}
+
+func run(cmd *exec.Cmd, args []string) error {
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("apt-get %s: %w", args[0], err)
 	}

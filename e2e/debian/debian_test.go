@@ -37,7 +37,7 @@ func TestEnsure(t *testing.T) {
 		require.Empty(t, out.String())
 	})
 	t.Run("an unknown package is missing", func(t *testing.T) {
-		lack, err := missing(t.Context(), []string{"dpkg", "no-such-package-of-podvisor"})
+		lack, err := Missing(t.Context(), "dpkg", "no-such-package-of-podvisor")
 		require.NoError(t, err)
 		require.Equal(t, []string{"no-such-package-of-podvisor"}, lack)
 	})

@@ -353,6 +353,9 @@ func (c *cache) layers(ctx context.Context, l List, base string, programs map[st
 	return layers, nil
 }
 
+// Tools are the Debian packages that building the images of a cluster needs.
+func Tools() []string { return slices.Clone(diskTools) }
+
 // ensure installs the tools that a step needs.
 func (c *cache) ensure(ctx context.Context, packages ...string) error {
 	return debian.Ensure(ctx, c.out, packages...)
@@ -361,13 +364,10 @@ func (c *cache) ensure(ctx context.Context, packages ...string) error {
 // repository returns the folder with the project's images: the given one, or the
 // one above the working directory.
 func repository(root string) (string, error) {
-	start := root
-	if start == "" {
-		dir, err := os.Getwd()
-		if err != nil {
-			return "", err
-		}
-		start = dir
+	// It is absolute: apt takes a relative path of its sources for one below /etc/apt.
+	start, err := filepath.Abs(root)
+	if err != nil {
+		return "", err
 	}
 	for dir := start; ; dir = filepath.Dir(dir) {
 		b, err := os.ReadFile(filepath.Join(dir, "go.mod"))

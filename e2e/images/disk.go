@@ -15,9 +15,12 @@ import (
 // diskOwner is the user as whom QEMU runs, which must be able to read the disk.
 const diskOwner = 107
 
+// diskTools make a bootable disk.
+var diskTools = []string{"dosfstools", "mtools", "qemu-utils"}
+
 // disk makes the file system of a container disk: one bootable qcow2 file.
 func (c *cache) disk(ctx context.Context, l List, init string) (tree, error) {
-	if err := c.ensure(ctx, "dosfstools", "mtools", "qemu-utils"); err != nil {
+	if err := c.ensure(ctx, diskTools...); err != nil {
 		return nil, err
 	}
 	system, err := c.unpacked(ctx, l)

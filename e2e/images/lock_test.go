@@ -55,6 +55,15 @@ func TestWhatDiffersFromALockIsNamed(t *testing.T) {
 	require.Empty(t, was.changes(was))
 }
 
+func TestTheFolderOfTheRepositoryIsAbsolute(t *testing.T) {
+	at, err := repository("../..")
+	require.NoError(t, err)
+	require.True(t, filepath.IsAbs(at), at)
+	above, err := repository("")
+	require.NoError(t, err)
+	require.Equal(t, above, at)
+}
+
 // The lock names a version that no archive ever had.
 func TestASupersededVersionIsReplacedByTheNewestAndNamed(t *testing.T) {
 	testenv.Program(t, "apt-get")

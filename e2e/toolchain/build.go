@@ -1,6 +1,7 @@
 package toolchain
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podvisor/podvisor/e2e/debian"
+	"github.com/podvisor/podvisor/e2e/progress"
 )
 
 // Config says where to build.
@@ -52,16 +54,7 @@ func Build(ctx context.Context, c Config) (Tools, error) {
 		return Tools{}, err
 	}
 	var tools Tools
-	for _, make := range []struct {
-		part  func(string) (part, error)
-		store func(p part, dir string)
-	}{
-		{kubernetes, func(p part, dir string) { tools.Version, tools.Kubernetes = p.version, dir }},
-		{containers, func(_ part, dir string) { tools.Runtime = dir }},
-		{storage, func(_ part, dir string) { tools.CSI = dir }},
-		{policies, func(_ part, dir string) { tools.Policy = dir }},
-		{pause, func(_ part, dir string) { tools.Pause = filepath.Join(dir, "pause.tar") }},
-	} {
+	for _, make := range parts {
 		p, err := make.part(source)
 		if err != nil {
 			return Tools{}, err
@@ -70,9 +63,48 @@ func Build(ctx context.Context, c Config) (Tools, error) {
 		if err != nil {
 			return Tools{}, fmt.Errorf("build %s %s: %w", p.name, p.version, err)
 		}
-		make.store(p, dir)
+		make.store(&tools, p, dir)
 	}
 	return tools, nil
+}
+
+// parts are what is built, and where the result is noted.
+var parts = []struct {
+	part  func(string) (part, error)
+	store func(t *Tools, p part, dir string)
+}{
+	{kubernetes, func(t *Tools, p part, dir string) { t.Version, t.Kubernetes = p.version, dir }},
+	{containers, func(t *Tools, _ part, dir string) { t.Runtime = dir }},
+	{storage, func(t *Tools, _ part, dir string) { t.CSI = dir }},
+	{policies, func(t *Tools, _ part, dir string) { t.Policy = dir }},
+	{pause, func(t *Tools, _ part, dir string) { t.Pause = filepath.Join(dir, "pause.tar") }},
+}
+
+// Unbuilt names the parts that [Build] would have to make, and the Debian packages that it
+// needs for them.
+func Unbuilt(c Config) (names, packages []string, err error) {
+	c, err = c.complete()
+	if err != nil {
+		return nil, nil, err
+	}
+	source, err := Source()
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, make := range parts {
+		p, err := make.part(source)
+		if err != nil {
+			return nil, nil, err
+		}
+		key, err := p.key()
+		if err != nil {
+			return nil, nil, err
+		}
+		if _, err := os.Stat(filepath.Join(c.Dir, key)); err != nil {
+			names, packages = append(names, p.name), append(packages, p.packages...)
+		}
+	}
+	return names, packages, nil
 }
 
 // complete fills in what is empty.
@@ -147,15 +179,16 @@ func (c Config) temporary(p part) (string, error) {
 
 // buildIn builds the part into the folder tmp.
 func (c Config) buildIn(ctx context.Context, p part, tmp string) error {
-	progress := startProgress(c.Out, p.name+" "+p.version)
-	defer progress.stop()
-	total, err := count(ctx, p, progress)
+	shown := progress.New(p.name + " " + p.version)
+	shown.Show(c.Out)
+	defer shown.Stop()
+	total, err := count(ctx, p, shown)
 	if err != nil {
 		return err
 	}
-	progress.begin(total)
+	shown.Begin(total)
 	for _, program := range p.programs {
-		if err := run(ctx, p.dir, program, program.args(filepath.Join(tmp, program.output)), progress); err != nil {
+		if err := run(ctx, p.dir, program, program.args(filepath.Join(tmp, program.output)), shown); err != nil {
 			return fmt.Errorf("%s: %w", program.output, err)
 		}
 	}
@@ -171,7 +204,7 @@ func (c Config) buildIn(ctx context.Context, p part, tmp string) error {
 }
 
 // count returns how many packages the part has. It downloads the modules.
-func count(ctx context.Context, p part, progress *progress) (int, error) {
+func count(ctx context.Context, p part, shown *progress.Build) (int, error) {
 	args := []string{"list", "-deps", "-f", "{{.ImportPath}}"}
 	pkgs := map[string]bool{}
 	for _, program := range p.programs {
@@ -181,19 +214,19 @@ func count(ctx context.Context, p part, progress *progress) (int, error) {
 		args = append(args, pkg)
 	}
 	var list lineCounter
-	if err := command(ctx, p.dir, program{}, args, &list, progress); err != nil {
+	if err := command(ctx, p.dir, program{}, args, &list, shown); err != nil {
 		return 0, err
 	}
 	return list.lines, nil
 }
 
-// run runs go build and counts every package in progress.
-func run(ctx context.Context, dir string, p program, args []string, progress *progress) error {
-	return command(ctx, dir, p, args, progress, progress)
+// run runs go build and counts every package that it compiles.
+func run(ctx context.Context, dir string, p program, args []string, shown *progress.Build) error {
+	return command(ctx, dir, p, args, shown, shown)
 }
 
 // command runs the go command. Its error carries what the command said.
-func command(ctx context.Context, dir string, p program, args []string, stdout io.Writer, progress *progress) error {
+func command(ctx context.Context, dir string, p program, args []string, stdout io.Writer, shown *progress.Build) error {
 	cgo := "CGO_ENABLED=0"
 	if p.cgo {
 		cgo = "CGO_ENABLED=1"
@@ -201,13 +234,13 @@ func command(ctx context.Context, dir string, p program, args []string, stdout i
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly", "GOOS=", "GOARCH=", cgo)
-	cmd.Stdout, cmd.Stderr = stdout, progress
+	cmd.Stdout, cmd.Stderr = stdout, shown
 	cmd.WaitDelay = 5 * time.Second
 	if err := cmd.Run(); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		return fmt.Errorf("go %s: %w\n%s", args[0], err, strings.Join(progress.said(), "\n"))
+		return fmt.Errorf("go %s: %w\n%s", args[0], err, strings.Join(shown.Said(), "\n"))
 	}
 	return nil
 }
@@ -238,4 +271,12 @@ func (c Config) lock(ctx context.Context, name string) (func(), error) {
 		case <-time.After(200 * time.Millisecond):
 		}
 	}
+}
+
+// lineCounter counts the lines written to it.
+type lineCounter struct{ lines int }
+
+func (c *lineCounter) Write(b []byte) (int, error) {
+	c.lines += bytes.Count(b, []byte{'\n'})
+	return len(b), nil
 }

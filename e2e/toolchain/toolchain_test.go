@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -88,24 +87,6 @@ func TestParts(t *testing.T) {
 	}
 	require.Equal(t, []string{"containerd", "containerd-shim-runc-v2", "ctr", "cni/host-local", "cni/bridge",
 		"cni/loopback", "cni/macvlan", "cni/portmap", "cni/multus-shim", "multus-daemon", "runc"}, outputs)
-}
-
-func TestProgress(t *testing.T) {
-	t.Parallel()
-	p := &progress{label: "x v1", start: time.Now(), out: io.Discard}
-	write := func(s string) {
-		n, err := p.Write([]byte(s))
-		require.NoError(t, err)
-		require.Equal(t, len(s), n)
-	}
-	write("go: downloading example.com/a v1.0.0\ngo: downloading example.com/b v1")
-	require.Equal(t, "  x v1: modules downloaded: 1, 0s", p.String())
-	write(".0.0\n")
-	require.Equal(t, "  x v1: modules downloaded: 2, 0s", p.String())
-	p.begin(10)
-	write("example.com/a\nexample.com/b\n# example.com/b\n./b.go:1:1: syntax error\n")
-	require.Equal(t, "  x v1: packages compiled: 2 of at most 10, 0s", p.String())
-	require.Equal(t, []string{"# example.com/b", "./b.go:1:1: syntax error"}, p.said())
 }
 
 func TestBuild(t *testing.T) {

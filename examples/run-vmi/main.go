@@ -5,7 +5,7 @@
 //
 // FILE has one VMI, or a VM or replica set with its template; - is standard input. The
 // guest's serial console is on the terminal. ^] asks the guest to power off, and once
-// more switches it off. SIGTERM and SIGINT ask it too. It is switched off when its
+// more switches it off. SIGTERM, SIGINT and SIGHUP ask it too. It is switched off when its
 // grace period is over.
 //
 // The exit status is 0 when the guest has powered off, 1 when it could not run,
@@ -75,7 +75,7 @@ func run(args []string) error {
 	}
 	h.notes = t.log
 	h.log = slog.New(slog.NewTextHandler(t.log, &slog.HandlerOptions{Level: level}))
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	defer stop()
 	end, err := h.run(ctx, instance, t)
 	if err == nil && !end.Reason.Succeeded() {

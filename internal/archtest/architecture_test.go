@@ -39,14 +39,3 @@ func TestThePageOfTheArchitectureNamesEveryPackageOnceWithItsKind(t *testing.T) 
 		require.True(t, there[p], "docs/architecture.md names %s, which does not exist", p)
 	}
 }
-
-func TestThePageOfTheArchitectureNamesFilesThatExist(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join(root, "docs/architecture.md"))
-	require.NoError(t, err)
-	paths := regexp.MustCompile("`((?:vmi|scheduler|handler|launcher|network|storage|internal|manifests|cmd|docs|examples)/[a-z0-9_./-]+)`").FindAllStringSubmatch(string(page), -1)
-	require.NotEmpty(t, paths)
-	for _, p := range paths {
-		_, err := os.Stat(filepath.Join(root, p[1]))
-		require.NoError(t, err, "docs/architecture.md names %s", p[1])
-	}
-}

@@ -3,50 +3,56 @@ package archtest
 import (
 	"os"
 	"path/filepath"
-	"reflect"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/podvisor/podvisor/network"
-	"github.com/podvisor/podvisor/storage/volume"
-	"github.com/podvisor/podvisor/vmi"
-	"github.com/podvisor/podvisor/vmi/kinds"
 )
 
-// What users write is on a page beside the generated one: a new kind of volume, of binding or
-// of object that is on none fails here.
-func TestTheDocsNameEachKindOfVolumeBindingAndObject(t *testing.T) {
-	files, err := filepath.Glob("../../docs/*.md")
+// pagesOf are the pages for readers, by their paths from the root.
+func pagesOf(t *testing.T) []string {
+	t.Helper()
+	all := []string{"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "images/README.md"}
+	docs, err := filepath.Glob(filepath.Join(root, "docs/*.md"))
 	require.NoError(t, err)
-	var pages []byte
-	for _, f := range files {
-		if filepath.Base(f) == "fields.md" {
-			continue
-		}
-		text, err := os.ReadFile(f)
-		require.NoError(t, err)
-		pages = append(pages, text...)
+	require.NotEmpty(t, docs)
+	for _, path := range docs {
+		all = append(all, "docs/"+filepath.Base(path))
 	}
-	named := func(name string) bool { return regexp.MustCompile(`\b` + name + `\b`).Match(pages) }
-	for _, k := range volume.Kinds() {
-		require.True(t, named(k.Name), "no page of docs names the kind of volume %s", k.Name)
-	}
-	fields := reflect.TypeFor[vmi.InterfaceBinding]()
-	for i := range fields.NumField() {
-		var spec vmi.Interface
-		of := reflect.ValueOf(&spec.InterfaceBinding).Elem().Field(i)
-		of.Set(reflect.New(of.Type().Elem()))
-		if slices.ContainsFunc(network.Bindings(), func(b network.Binding) bool { return b.Serves(spec) }) {
-			name, _, _ := strings.Cut(fields.Field(i).Tag.Get("json"), ",")
-			require.True(t, named(name), "no page of docs names the binding %s", name)
+	return all
+}
+
+func pageText(t *testing.T, page string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, page))
+	require.NoError(t, err)
+	return string(text)
+}
+
+func TestTheIndexNamesEveryPageOnce(t *testing.T) {
+	index := pageText(t, "docs/README.md")
+	for _, page := range pagesOf(t) {
+		if name, ok := strings.CutPrefix(page, "docs/"); ok && name != "README.md" {
+			require.Equal(t, 1, strings.Count(index, "]("+name+")"), "docs/README.md names %s once", name)
 		}
 	}
-	for _, k := range kinds.All() {
-		require.True(t, !k.Served() || named(k.Kind), "no page of docs names the kind %s", k.Kind)
+}
+
+// pathIn is a path of the repository in a page.
+var pathIn = regexp.MustCompile("`((?:vmi|scheduler|handler|launcher|network|storage|internal|manifests|cmd|docs|examples|images|hack)/[a-zA-Z0-9_./-]+)`")
+
+func TestPagesThatShowTheCodeNameFilesThatExist(t *testing.T) {
+	for _, page := range []string{"CONTRIBUTING.md", "docs/README.md", "docs/architecture.md", "docs/releases.md", "docs/stability.md", "docs/testing.md"} {
+		paths := pathIn.FindAllStringSubmatch(pageText(t, page), -1)
+		require.NotEmpty(t, paths, page)
+		for _, p := range paths {
+			_, err := os.Stat(filepath.Join(root, p[1]))
+			require.NoError(t, err, "%s names %s", page, p[1])
+		}
 	}
-	require.False(t, named("nosuchkind"))
+}
+
+func TestTheREADMEIsShort(t *testing.T) {
+	require.LessOrEqual(t, strings.Count(pageText(t, "README.md"), "\n"), 140)
 }

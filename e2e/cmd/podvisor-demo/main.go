@@ -10,10 +10,13 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/podvisor/podvisor/e2e/cluster"
+	"github.com/podvisor/podvisor/e2e/debian"
 	"github.com/podvisor/podvisor/e2e/demo"
 	"github.com/podvisor/podvisor/e2e/images"
 	"github.com/podvisor/podvisor/e2e/kubectl"
@@ -61,6 +64,9 @@ func run(ctx context.Context, args []string) error {
 // up shows the demo in a cluster of its own.
 func up(ctx context.Context) error {
 	start := time.Now()
+	if err := announce(ctx); err != nil {
+		return err
+	}
 	title("Start a local Kubernetes with two nodes")
 	c, err := cluster.Up(ctx, cluster.Config{Name: clusterName, Out: os.Stdout})
 	if err != nil {
@@ -84,6 +90,39 @@ func up(ctx context.Context) error {
 	d.HowToGoOn("export KUBECONFIG="+c.Kubeconfig+"\nalias kubectl="+c.Kubectl, "make demo-down")
 	fmt.Printf("\nThe whole demo took %.0f s.\n", time.Since(start).Seconds())
 	return nil
+}
+
+// announce says how long the demo takes, and what it installs and builds.
+func announce(ctx context.Context) error {
+	unbuilt, missing, err := cluster.Needs(ctx, cluster.Config{Name: clusterName})
+	if err != nil {
+		return err
+	}
+	lack, err := debian.Missing(ctx, images.Tools()...)
+	if err != nil {
+		return err
+	}
+	fmt.Print(announcement(unbuilt, append(missing, lack...)))
+	return nil
+}
+
+// announcement is what is said before anything is done.
+func announcement(unbuilt, missing []string) string {
+	var b strings.Builder
+	if len(unbuilt) > 0 {
+		fmt.Fprintf(&b, "This takes about 20 minutes on two processors: it builds from source %s.\n", strings.Join(unbuilt, ", "))
+	} else {
+		b.WriteString("This takes a few minutes: Kubernetes and the container runtime are built already.\n")
+	}
+	if len(missing) > 0 {
+		slices.Sort(missing)
+		fmt.Fprintf(&b, "It installs the Debian packages %s, which stay.\n", strings.Join(slices.Compact(missing), ", "))
+	} else {
+		b.WriteString("It installs nothing.\n")
+	}
+	b.WriteString("`make demo-down` removes the cluster. What is built stays in the cache of the user, for the next time.\n" +
+		"`make try` boots a guest in three minutes, without Kubernetes.\n")
+	return b.String()
 }
 
 // upExisting shows the demo in the cluster of KUBECONFIG, whose nodes must be

@@ -1,4 +1,5 @@
-package toolchain
+// Package progress shows how far a build by the go command is.
+package progress
 
 import (
 	"bytes"
@@ -12,13 +13,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// progress reads the output of the go command and shows how far it is: on a
-// terminal by rewriting one line, elsewhere by a line every 15 seconds.
-type progress struct {
-	out   io.Writer
-	tty   bool
+// Build is a build that runs. It reads the output of the go command, and shows how far it
+// is: on a terminal by rewriting one line, elsewhere by a line every 15 seconds. Its
+// methods may be called at the same time, and Stop once, after Show.
+type Build struct {
 	label string
 	start time.Time
+	out   io.Writer
+	tty   bool
 	done  chan struct{}
 	ended sync.WaitGroup
 
@@ -33,13 +35,19 @@ type progress struct {
 // tailLines bounds what is kept for an error message.
 const tailLines = 40
 
-func startProgress(out io.Writer, label string) *progress {
-	p := &progress{out: out, label: label, start: time.Now(), done: make(chan struct{}), tty: isTerminal(out)}
+// New is a build that begins now.
+func New(label string) *Build {
+	return &Build{label: label, start: time.Now(), done: make(chan struct{})}
+}
+
+// Show shows the build on out, until Stop is called.
+func (p *Build) Show(out io.Writer) {
+	p.out, p.tty = out, isTerminal(out)
 	every := 15 * time.Second
 	if p.tty {
 		every = 500 * time.Millisecond
 	}
-	fmt.Fprintf(out, "  building %s: the first time this takes minutes\n", label)
+	fmt.Fprintf(out, "  building %s: the first time this takes minutes\n", p.label)
 	p.ended.Go(func() {
 		tick := time.NewTicker(every)
 		defer tick.Stop()
@@ -52,18 +60,17 @@ func startProgress(out io.Writer, label string) *progress {
 			}
 		}
 	})
-	return p
 }
 
-// begin says that the modules are there and how many packages they have.
-func (p *progress) begin(total int) {
+// Begin says that the modules are there and how many packages they have.
+func (p *Build) Begin(total int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.total = total
 }
 
-// stop ends the display with a last line.
-func (p *progress) stop() {
+// Stop ends the display with a last line.
+func (p *Build) Stop() {
 	close(p.done)
 	p.ended.Wait()
 	p.print()
@@ -72,7 +79,7 @@ func (p *progress) stop() {
 	}
 }
 
-func (p *progress) print() {
+func (p *Build) print() {
 	line := p.String()
 	if p.tty {
 		fmt.Fprintf(p.out, "\r%s\x1b[K", line)
@@ -82,7 +89,7 @@ func (p *progress) print() {
 }
 
 // String is the line that says how far it is.
-func (p *progress) String() string {
+func (p *Build) String() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	elapsed := time.Since(p.start).Round(time.Second)
@@ -92,15 +99,15 @@ func (p *progress) String() string {
 	return fmt.Sprintf("  %s: packages compiled: %d of at most %d, %s", p.label, p.compiled, p.total, elapsed)
 }
 
-// said returns the last lines that were neither a package nor a download.
-func (p *progress) said() []string {
+// Said returns the last lines that were neither a package nor a download.
+func (p *Build) Said() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.tail
 }
 
 // Write reads the output of the go command.
-func (p *progress) Write(b []byte) (int, error) {
+func (p *Build) Write(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.partial = append(p.partial, b...)
@@ -114,7 +121,7 @@ func (p *progress) Write(b []byte) (int, error) {
 	}
 }
 
-func (p *progress) line(s string) {
+func (p *Build) line(s string) {
 	switch {
 	case strings.HasPrefix(s, "go: downloading "):
 		p.loaded++
@@ -126,14 +133,6 @@ func (p *progress) line(s string) {
 			p.tail = p.tail[1:]
 		}
 	}
-}
-
-// lineCounter counts the lines written to it.
-type lineCounter struct{ lines int }
-
-func (c *lineCounter) Write(b []byte) (int, error) {
-	c.lines += bytes.Count(b, []byte{'\n'})
-	return len(b), nil
 }
 
 func isTerminal(w io.Writer) bool {
