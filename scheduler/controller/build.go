@@ -1,0 +1,34 @@
+package controller
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/podvisor/podvisor/scheduler/pod"
+)
+
+// Build names this program and the settings by which it makes launcher pods, for
+// [pod.Launcher]: replicas that render the same have the same name, so each may review
+// the pods of the other. It reads the program's own file. What follows from the cluster's
+// configuration is not in it, since all replicas follow that; nor are the functions, traits,
+// bindings and kinds of volumes of the Launcher, which the program has in its file.
+func Build(l pod.Launcher) (string, error) {
+	path, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("find the own program: %w", err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return "", fmt.Errorf("read the own program: %w", err)
+	}
+	defer func() { _ = f.Close() }()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return "", fmt.Errorf("read the own program: %w", err)
+	}
+	_, _ = fmt.Fprintf(sum, "%q %q %q %t %q %q", l.Image, l.FullImage, l.ImagePullPolicy, l.AllowEmulation, l.ContainerDisks, l.Architecture)
+	return hex.EncodeToString(sum.Sum(nil)[:16]), nil
+}
