@@ -50,7 +50,7 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	launcher, err := built(ctx, pod.Launcher{Image: *image, FullImage: *full, AllowEmulation: *emulate}, *disks, api.kube.Discovery())
+	launcher, err := controller.Detect(ctx, pod.Launcher{Image: *image, FullImage: *full, AllowEmulation: *emulate}, *disks, api.kube.Discovery())
 	if err != nil {
 		return err
 	}

@@ -16,10 +16,10 @@ import (
 // have images as volumes without a feature gate.
 const imageVolumesSince = 35
 
-// ContainerDisks is the way that disks in container images take in the cluster:
+// containerDisks is the way that disks in container images take in the cluster:
 // the wanted one, which is image-volume or init-copy, or with auto (or nothing)
 // the better one of those that the cluster's version has, which it reads.
-func ContainerDisks(ctx context.Context, wanted string, d discovery.ServerVersionInterface) (pod.ContainerDisks, error) {
+func containerDisks(ctx context.Context, wanted string, d discovery.ServerVersionInterface) (pod.ContainerDisks, error) {
 	switch wanted {
 	case "image-volume":
 		return pod.ImageVolume, nil

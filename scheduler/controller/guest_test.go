@@ -70,7 +70,7 @@ func freezing(m *vmi.VirtualMachineInstanceMigration, err error) scheduler.Plan 
 	switch {
 	case !errors.As(err, &refused):
 		changed.Status.Phase = vmi.MigrationPhaseSucceeded
-	case refused.Reason == vmi.RefusedUnavailable && guest.Idempotent("freeze"):
+	case refused.Reason == vmi.RefusedUnavailable && guest.Guests{}.Idempotent("freeze"):
 		changed.Status.Phase = vmi.MigrationPhasePending
 		return scheduler.Plan{Actions: []scheduler.Action{scheduler.WriteStatus[*vmi.VirtualMachineInstanceMigration]{Object: changed}}, Recheck: time.Millisecond}
 	default:

@@ -44,7 +44,7 @@ type Guests struct {
 
 // Idempotent reports whether a call may be repeated when its answer is lost: made again, it
 // does nothing more.
-func Idempotent(call protocol.Call) bool {
+func (g Guests) Idempotent(call protocol.Call) bool {
 	v, _ := verb.Find(verb.VMIs, string(call))
 	return !v.Once
 }
