@@ -31,7 +31,7 @@
 //
 // A VMI becomes a pod without a cluster, and libvirt XML without libvirt:
 //
-//	p, err := pod.Render(instance, pod.Config{Image: "…"})
+//	p, err := pod.Render(instance, pod.Config{Launcher: pod.Launcher{Image: "…"}})
 //	d, err := domain.Build(instance, domain.Host{KVM: true})
 //
 // An operator that reads and writes VMIs imports vmi and vmi/client and gets

@@ -29,7 +29,7 @@ func Example() {
 
 	// What virt-controller creates. No cluster is needed.
 	instance := defaults.Instance(&v, defaults.Profile{})
-	p, err := pod.Render(instance, pod.Config{Image: "example/virt-launcher:1"})
+	p, err := pod.Render(instance, pod.Config{Launcher: pod.Launcher{Image: "example/virt-launcher:1"}})
 	fmt.Println(p.Name, err)
 
 	// What virt-launcher starts. No libvirt is needed: what was observed of disks

@@ -82,8 +82,8 @@ func (s space) target(v *vmi.VirtualMachineInstance, first corev1.Pod) corev1.Po
 	require.NoError(s.t, err)
 	compute := first.Spec.Containers[0]
 	p, err := pod.Render(v, pod.Config{
-		Build: pod.BuildOf(&first), Image: compute.Image, AllowEmulation: slices.Contains(compute.Args, "--allow-emulation"),
-		Role: pod.Target(&vmi.VirtualMachineInstanceMigration{ObjectMeta: metav1.ObjectMeta{Name: "move", UID: "m1"}}),
+		Launcher: pod.Launcher{Build: pod.BuildOf(&first), Image: compute.Image, AllowEmulation: slices.Contains(compute.Args, "--allow-emulation")},
+		Role:     pod.Target(&vmi.VirtualMachineInstanceMigration{ObjectMeta: metav1.ObjectMeta{Name: "move", UID: "m1"}}),
 	})
 	require.NoError(s.t, err)
 	p, err = kube.CoreV1().Pods(s.name).Create(s.t.Context(), p, metav1.CreateOptions{})

@@ -5,9 +5,9 @@ import (
 	"github.com/podvisor/podvisor/vmi/kinds"
 )
 
-// Kinds are the definitions of the served kinds whose objects run guests, or make others that
+// GuestKinds are the definitions of the served kinds whose objects run guests, or make others that
 // do, those that make others first. Podvisor is not deleted while there are any.
-func Kinds() []vmi.Definition {
+func GuestKinds() []vmi.Definition {
 	var out []vmi.Definition
 	for _, k := range kinds.All() {
 		if k.RunsGuests() && k.Served() {

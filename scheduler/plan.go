@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"fmt"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -22,14 +23,19 @@ type Plan struct {
 }
 
 // Action is one thing to do: a plain value that says what, not how. "The object"
-// is the one that the plan is for.
-type Action interface{ action() }
+// is the one that the plan is for. The actions are the types of this package, whose fields
+// a reader of the plan may use in a type switch; its String is one line for people. All are
+// carried out by Execute of scheduler/controller, so no other package can add one.
+type Action interface {
+	fmt.Stringer
+	action()
+}
 
-// AddFinalizer adds [vmi.Finalizer] to the object.
-type AddFinalizer struct{}
+// AddFinalizer adds the finalizer to the object.
+type AddFinalizer struct{ Finalizer string }
 
-// RemoveFinalizer removes [vmi.Finalizer] from the object.
-type RemoveFinalizer struct{}
+// RemoveFinalizer removes the finalizer from the object.
+type RemoveFinalizer struct{ Finalizer string }
 
 // SetLabel makes the label of the object this value.
 type SetLabel struct{ Key, Value string }

@@ -15,7 +15,6 @@ import (
 	"github.com/podvisor/podvisor/scheduler/admission"
 	"github.com/podvisor/podvisor/scheduler/controller"
 	"github.com/podvisor/podvisor/scheduler/pod"
-	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/config"
 )
 
@@ -51,17 +50,16 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	pods, err := rendering(pod.Config{Image: *image, FullImage: *full, AllowEmulation: *emulate}, *disks, api.kube.Discovery())
+	launcher, err := controller.Detect(ctx, pod.Launcher{Image: *image, FullImage: *full, AllowEmulation: *emulate}, *disks, api.kube.Discovery())
 	if err != nil {
 		return err
 	}
 	var serving *admission.Serving
-	c, err := controller.New(controller.Config{Client: api.vmis, Kube: api.kube, Dynamic: api.dynamic, Guests: api.guests, Pods: pods, Home: *namespace,
-		Settings: s.Settings, Guarded: func() bool { return serving.Guarded() }, Metrics: s.Queues, Logger: s.Log})
+	c, err := controller.New(controller.Config{Client: api.vmis, Kube: api.kube, Dynamic: api.dynamic, Guests: api.guests, Launcher: launcher, Home: *namespace,
+		Settings: s.Settings, Guarded: func() bool { return serving.Guarded() }, Metrics: s.Metrics, Logger: s.Log})
 	if err != nil {
 		return err
 	}
-	ops.CountUnreadable(s.Metrics, vmi.VirtualMachineInstances.Plural, c.Unreadable)
 	if serving, err = admission.NewServing(admission.ServingConfig{Kube: api.answerKube, Namespace: *namespace, Changed: c.QueueAll, Logger: s.Log}); err != nil {
 		return err
 	}
@@ -73,7 +71,7 @@ func run(ctx context.Context, args []string) error {
 		Launchers: launchers(api, c, *fields), Serving: serving, Namespace: *namespace, Logger: s.Log}
 	e := ops.Endpoint{Addr: *listen, Metrics: s.Metrics, Ready: ops.All(c.Ready, serving.Ready), Facts: s.Settings.Facts, Logger: s.Log,
 		Handlers: ops.Handlers(reviews.Handlers(), verbs.Handlers()), Certificate: serving.Certificate}
-	lease := controller.Lease{Kube: api.lease, Namespace: *namespace, Name: "virt-controller", Identity: hostname(), OnChange: ops.Leading(s.Metrics)}
+	lease := controller.Lease{Kube: api.lease, Namespace: *namespace, Name: "virt-controller", Identity: hostname(), Metrics: s.Metrics}
 	return ops.Together(ctx, s.Settings.Run, serving.Run, verbs.Run,
 		func(ctx context.Context) error { return ops.Serve(ctx, e) },
 		func(ctx context.Context) error { return controller.Lead(ctx, lease, c.Run) })

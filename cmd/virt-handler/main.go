@@ -14,7 +14,6 @@ import (
 	"github.com/podvisor/podvisor/handler/host"
 	"github.com/podvisor/podvisor/handler/scrape"
 	"github.com/podvisor/podvisor/internal/ops"
-	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/config"
 )
 
@@ -48,7 +47,7 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	c, err := controller.New(controller.Config{Node: *name, Client: instances, Events: kube, KubeletPods: *pods, Settings: s.Settings, Metrics: s.Queues, Logger: s.Log})
+	c, err := controller.New(controller.Config{Node: *name, Client: instances, Events: kube, KubeletPods: *pods, Settings: s.Settings, Metrics: s.Metrics, Logger: s.Log})
 	if err != nil {
 		return err
 	}
@@ -56,7 +55,6 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	ops.CountUnreadable(s.Metrics, vmi.VirtualMachineInstances.Plural, c.Unreadable)
 	s.Metrics.MustRegister(scrape.New(scrape.Config{Guests: c, Logger: s.Log}))
 	n := host.Node{Name: *name, Nodes: kube.Nodes(), KVM: *kvm, PluginDir: *plugins, CDIDir: *cdi, Labels: *labels, Annotations: annotations,
 		Settings: s.Settings, Uninstalled: host.Uninstalled(s.Metadata, os.Getenv("POD_NAMESPACE"), "virt-handler"), Logger: s.Log}

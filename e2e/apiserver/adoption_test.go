@@ -49,7 +49,7 @@ func TestAttackAUserMakesNoPodThatIsTakenForALauncher(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	v := s.create(guest("vm"))
-	rendered, err := pod.Render(v, pod.Config{Image: "podvisor/virt-launcher:v1", AllowEmulation: true})
+	rendered, err := pod.Render(v, pod.Config{Launcher: pod.Launcher{Image: "podvisor/virt-launcher:v1", AllowEmulation: true}})
 	require.NoError(t, err)
 	rendered.Spec.Containers[0].Image, rendered.Spec.Containers[0].Command = "example/mine", []string{"sh"}
 	bare := rendered.DeepCopy()

@@ -59,7 +59,7 @@ func TestAPodThatTookTheNameIsSaid(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	v := s.create(guest("vm"))
-	p, err := pod.Render(v, pod.Config{Image: "podvisor/virt-launcher:v1", AllowEmulation: true})
+	p, err := pod.Render(v, pod.Config{Launcher: pod.Launcher{Image: "podvisor/virt-launcher:v1", AllowEmulation: true}})
 	require.NoError(t, err)
 	p.OwnerReferences, p.Labels = nil, nil
 	p, err = s.pods.Create(t.Context(), p, metav1.CreateOptions{})

@@ -293,7 +293,7 @@ func (n *attackedNode) asComponent(c *controller.Config) {
 	vmis, err := client.New(cfg)
 	require.NoError(n.t, err)
 	c.Client = vmis
-	c.Pods = pod.Config{Image: "podvisor/virt-launcher:v1", AllowEmulation: true}
+	c.Launcher = pod.Launcher{Image: "podvisor/virt-launcher:v1", AllowEmulation: true}
 }
 
 // quiet waits until fewer than five requests are sent in three seconds, for a minute

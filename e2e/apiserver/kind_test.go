@@ -60,7 +60,7 @@ var (
 		GroupVersionKind: schema.GroupVersionKind{Group: "embedder.example.com", Version: "v1", Kind: "Census"}, Plural: "censuses", Status: true,
 	})
 	censuses = controller.KindOf[*census, *censusList]{
-		Definition: censusDefinition, Name: "census", Finalizer: censusFinalizer,
+		Definition: censusDefinition, Name: "census",
 		Instances: func(v *vmi.VirtualMachineInstance, all informer.Lister[*census]) []string {
 			var keys []string
 			for _, c := range all.List() {
@@ -80,9 +80,9 @@ var (
 func countIn(o *census, instances int) scheduler.Plan {
 	switch {
 	case o.DeletionTimestamp != nil:
-		return scheduler.Plan{Actions: []scheduler.Action{scheduler.RemoveFinalizer{}}}
+		return scheduler.Plan{Actions: []scheduler.Action{scheduler.RemoveFinalizer{Finalizer: censusFinalizer}}}
 	case len(o.Finalizers) == 0:
-		return scheduler.Plan{Actions: []scheduler.Action{scheduler.AddFinalizer{}}}
+		return scheduler.Plan{Actions: []scheduler.Action{scheduler.AddFinalizer{Finalizer: censusFinalizer}}}
 	case o.Status.Instances == instances:
 		return scheduler.Plan{}
 	}

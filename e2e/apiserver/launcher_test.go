@@ -44,7 +44,7 @@ func launcherOf(t *testing.T, namespace string, change ...vmitest.Option) *corev
 	t.Helper()
 	v := vmitest.New(change...)
 	v.Namespace = namespace
-	p, err := pod.Render(v, pod.Config{Image: "podvisor/virt-launcher:v1", AllowEmulation: true})
+	p, err := pod.Render(v, pod.Config{Launcher: pod.Launcher{Image: "podvisor/virt-launcher:v1", AllowEmulation: true}})
 	require.NoError(t, err)
 	return p
 }
@@ -109,7 +109,7 @@ func TestThePolicyCanAffordTheLargestPod(t *testing.T) {
 		}})
 	}
 	for _, way := range []pod.ContainerDisks{pod.ImageVolume, pod.InitCopy} {
-		p, err := pod.Render(v, pod.Config{Image: "podvisor/virt-launcher:v1", AllowEmulation: true, ContainerDisks: way})
+		p, err := pod.Render(v, pod.Config{Launcher: pod.Launcher{Image: "podvisor/virt-launcher:v1", AllowEmulation: true, ContainerDisks: way}})
 		require.NoError(t, err)
 		_, err = s.asController().Pods(s.name).Create(t.Context(), p, dryRun)
 		onlyTheWebhookRefuses(t, err, way)
@@ -126,7 +126,7 @@ func TestThePolicyCanAffordTheLargestPod(t *testing.T) {
 	v = vmitest.New(claims...)
 	onSCSI(v)
 	v.Namespace = s.name
-	p, err := pod.Render(v, pod.Config{Image: "podvisor/virt-launcher:v1", AllowEmulation: true, Facts: pod.Facts{Claims: block(devices...)}})
+	p, err := pod.Render(v, pod.Config{Launcher: pod.Launcher{Image: "podvisor/virt-launcher:v1", AllowEmulation: true}, Facts: pod.Facts{Claims: block(devices...)}})
 	require.NoError(t, err)
 	_, err = s.asController().Pods(s.name).Create(t.Context(), p, dryRun)
 	onlyTheWebhookRefuses(t, err, "claims")
@@ -336,7 +336,7 @@ func TestAHostDiskIsPermittedInTheFoldersThatThePolicyNames(t *testing.T) {
 		require.Equal(t, "hostDisks", p.Spec.Variables[2].Name)
 		p.Spec.Variables[2].Expression = "['/data/disks', '/srv', '/srv/disks']"
 	})
-	allowed := pod.Config{Image: "podvisor/virt-launcher:v1", AllowEmulation: true}
+	allowed := pod.Config{Launcher: pod.Launcher{Image: "podvisor/virt-launcher:v1", AllowEmulation: true}}
 	allowed.Cluster.Limits.Features.HostDisk = true
 	// A launcher that writes to a folder may make a link in it, which the kubelet follows on
 	// the way to what is mounted.

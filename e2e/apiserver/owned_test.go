@@ -48,7 +48,7 @@ import (
 
 // builds are the ways in which these tests render pods. Each stands for a build of
 // virt-controller, which a pod names.
-var builds = map[string]pod.Config{
+var builds = map[string]pod.Launcher{
 	"":             {Image: "podvisor/virt-launcher:v1", AllowEmulation: true},
 	"before":       {Image: "podvisor/virt-launcher:v0", AllowEmulation: true},
 	"init-copy":    {Image: "podvisor/virt-launcher:v1", AllowEmulation: true, ContainerDisks: pod.InitCopy},
@@ -61,9 +61,9 @@ const followed = "followed"
 
 // build is the way in which the build renders pods.
 func build(name string) pod.Config {
-	c := builds[name]
-	c.Build = name
-	return c
+	l := builds[name]
+	l.Build = name
+	return pod.Config{Launcher: l}
 }
 
 // newOwned is the webhook for what virt-controller creates, with its rights.
@@ -356,7 +356,7 @@ func TestAVMSaysThatItsVMIWaitsForTheWebhook(t *testing.T) {
 	require.NoError(t, err)
 	kube, err := kubernetes.NewForConfig(cfg)
 	require.NoError(t, err)
-	c, err := controller.New(controller.Config{Client: own, Kube: kube, Pods: build("no-emulation")})
+	c, err := controller.New(controller.Config{Client: own, Kube: kube, Launcher: build("no-emulation").Launcher})
 	require.NoError(t, err)
 	background(t, c.Run)
 	admin, err := client.New(e.config)

@@ -395,7 +395,7 @@ func (s space) controlBriefly(writes int64) (lives *atomic.Int64) {
 		own.Wrap(func(next http.RoundTripper) http.RoundTripper {
 			return mortal{counter{next, s.writes}, &left, die}
 		})
-		c := controller.Config{Home: home, Namespace: s.name, Pods: pod.Config{Image: "podvisor/virt-launcher:v1", AllowEmulation: true}}
+		c := controller.Config{Home: home, Namespace: s.name, Launcher: pod.Launcher{Image: "podvisor/virt-launcher:v1", AllowEmulation: true}}
 		c.Client, c.Kube = clientsOf(s.t, own)
 		k, err := controller.New(c)
 		require.NoError(s.t, err)

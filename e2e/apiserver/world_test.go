@@ -165,12 +165,12 @@ func (s space) control(change ...func(*controller.Config)) (stop func()) {
 	require.NoError(s.t, err)
 	kube, err := kubernetes.NewForConfig(cfg)
 	require.NoError(s.t, err)
-	config := controller.Config{Client: vmis, Kube: kube, Home: home, Namespace: s.name, Pods: pod.Config{Image: "podvisor/virt-launcher:v1", AllowEmulation: true}}
+	config := controller.Config{Client: vmis, Kube: kube, Home: home, Namespace: s.name, Launcher: pod.Launcher{Image: "podvisor/virt-launcher:v1", AllowEmulation: true}}
 	for _, f := range change {
 		f(&config)
 	}
 	if config.Settings != nil {
-		config.Pods.Build = followed
+		config.Launcher.Build = followed
 	}
 	c, err := controller.New(config)
 	require.NoError(s.t, err)

@@ -19,6 +19,7 @@ var folders = []struct{ module, pattern string }{
 	{"../..", "./examples/..."},
 	{"..", "./cmd/..."},
 	{"../../examples/list-vmis", "."},
+	{"../../examples/manager", "."},
 }
 
 // programs builds all programs and returns their paths.

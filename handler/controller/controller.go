@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/podvisor/podvisor/handler"
 	"github.com/podvisor/podvisor/internal/handler/socket"
+	"github.com/podvisor/podvisor/internal/metrics"
 	"github.com/podvisor/podvisor/internal/reconcile"
 	"github.com/podvisor/podvisor/launcher/control"
 	"github.com/podvisor/podvisor/network"
@@ -58,25 +60,31 @@ type Config struct {
 	Settings *live.Watcher
 	// Workers is how many VMIs are handled at the same time. 0: 16.
 	Workers int
-	// Metrics takes the metrics of the work queue. Nil: there are none.
-	Metrics workqueue.MetricsProvider
-	// Logger takes a line for each action. Nil: nothing is logged.
+	// Metrics takes the metrics of the work queue and the number of VMIs that cannot be
+	// decoded, while Run runs. Controllers of one process need labels of their own: see
+	// [prometheus.WrapRegistererWith]. Nil: there are none.
+	Metrics prometheus.Registerer
+	// Logger takes a line for each action, and what client-go logs of the caches. Nil:
+	// the Controller logs nothing, and client-go to klog.
 	Logger *slog.Logger
 }
 
 // Controller handles the VMIs of one node.
 type Controller struct {
-	config    Config
-	log       *slog.Logger
-	caches    reconcile.Caches
-	instances informer.Informer[*vmi.VirtualMachineInstance] // that run on the node
-	targets   informer.Informer[*vmi.VirtualMachineInstance] // that move to the node
-	writer    *reconcile.Writer[*vmi.VirtualMachineInstance, *vmi.VirtualMachineInstanceList]
-	events    *reconcile.Events
-	loop      *reconcile.Loop
-	synced    atomic.Bool
-	timing    timing
-	budgets   budgets
+	config Config
+	once   reconcile.Once
+	// collectors are the metrics that are registered while it runs.
+	collectors []prometheus.Collector
+	log        *slog.Logger
+	caches     reconcile.Caches
+	instances  informer.Informer[*vmi.VirtualMachineInstance] // that run on the node
+	targets    informer.Informer[*vmi.VirtualMachineInstance] // that move to the node
+	writer     *reconcile.Writer[*vmi.VirtualMachineInstance, *vmi.VirtualMachineInstanceList]
+	events     *reconcile.Events
+	loop       *reconcile.Loop
+	synced     atomic.Bool
+	timing     timing
+	budgets    budgets
 	// open are the sessions and those that were ended and complete a task.
 	open sync.WaitGroup
 
@@ -86,10 +94,11 @@ type Controller struct {
 	cancels map[*session]context.CancelFunc
 }
 
-// New makes a Controller.
+// New makes a Controller. It starts nothing until it runs. The error names each field of
+// Config that is to be set.
 func New(c Config) (*Controller, error) {
-	if c.Node == "" || c.Client == nil || c.Events == nil {
-		return nil, errors.New("the handler's controller needs Node, Client and Events")
+	if err := reconcile.Missing("controller.Config", map[string]bool{"Node": c.Node == "", "Client": c.Client == nil, "Events": c.Events == nil}); err != nil {
+		return nil, err
 	}
 	if c.Bind == nil {
 		c.Bind = bindNetwork(c.Bindings)
@@ -106,8 +115,13 @@ func New(c Config) (*Controller, error) {
 	k.instances = informer.New(c.Client.VirtualMachineInstances(metav1.NamespaceAll), informer.Selection{NodeName: c.Node})
 	k.targets = informer.New(c.Client.VirtualMachineInstances(metav1.NamespaceAll), informer.Selection{TargetNode: c.Node})
 	k.writer = reconcile.NewWriter(c.Client, vmi.VirtualMachineInstances)
+	var queues workqueue.MetricsProvider
+	if c.Metrics != nil {
+		q := metrics.NewQueues()
+		queues, k.collectors = q, []prometheus.Collector{q, metrics.Unreadable(vmi.VirtualMachineInstances.Plural, k.Unreadable)}
+	}
 	// KubeVirt names the work queue so.
-	k.loop = reconcile.New(reconcile.Config{Name: "virt-handler-vm", Do: k.reconcile, Workers: c.Workers, Metrics: c.Metrics, Logger: c.Logger, LogKey: "vmi"})
+	k.loop = reconcile.New(reconcile.Config{Name: "virt-handler-vm", Do: k.reconcile, Workers: c.Workers, Metrics: queues, Logger: c.Logger, LogKey: "vmi"})
 	var err error
 	k.events, err = reconcile.NewEvents(reconcile.EventsConfig{Client: c.Events, Component: component, Node: c.Node, Logger: c.Logger})
 	err = errors.Join(err,
@@ -138,9 +152,18 @@ func (c *Controller) Ready() error {
 // Unreadable is how many of the VMIs of the node cannot be decoded.
 func (c *Controller) Unreadable() int { return len(c.instances.Unreadable()) }
 
-// Run handles VMIs until ctx ends and everything that was begun has ended. The error
-// is that the kubelet's folder of pods cannot be opened.
+// Run handles VMIs until ctx ends and everything that was begun has ended. It is called
+// once: a second call is an error. Another one is that the kubelet's folder of pods cannot
+// be opened.
 func (c *Controller) Run(ctx context.Context) error {
+	if err := c.once.Begin("controller of the node"); err != nil {
+		return err
+	}
+	unregister, err := metrics.Register(c.config.Metrics, c.collectors...)
+	if err != nil {
+		return err
+	}
+	defer unregister()
 	if c.config.Dial == nil {
 		pods, err := socket.Open(c.config.KubeletPods)
 		if err != nil {
@@ -149,10 +172,11 @@ func (c *Controller) Run(ctx context.Context) error {
 		defer pods.Close()
 		c.config.Dial = pods.Dial
 	}
+	ctx = reconcile.WithClientLog(ctx, c.log)
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	if s := c.config.Settings; s != nil {
-		s.OnChange(c.reconfigured)
+		defer s.OnChange(c.reconfigured)()
 		if !s.Wait(ctx) {
 			return nil // ctx has ended
 		}

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// Sealed is an interface with one method, which is unexported and takes and
+// Sealed is an interface with one unexported method of its own, which takes and
 // returns nothing: only types of its own package implement it. The actions of a
-// plan are such types.
+// plan are such types. What it embeds does not matter.
 type Sealed struct {
 	// Package is the path of its package from the root; Name is its name.
 	Package, Name string
@@ -50,11 +50,15 @@ func (f File) types(do func(*ast.TypeSpec)) {
 // sealing is the name of the method that seals the interface, or "".
 func sealing(t *ast.TypeSpec) string {
 	i, ok := t.Type.(*ast.InterfaceType)
-	if !ok || len(i.Methods.List) != 1 || len(i.Methods.List[0].Names) != 1 {
+	if !ok {
 		return ""
 	}
-	name := i.Methods.List[0].Names[0]
-	f, ok := i.Methods.List[0].Type.(*ast.FuncType)
+	own := slices.DeleteFunc(slices.Clone(i.Methods.List), func(f *ast.Field) bool { return len(f.Names) == 0 })
+	if len(own) != 1 {
+		return ""
+	}
+	name := own[0].Names[0]
+	f, ok := own[0].Type.(*ast.FuncType)
 	if !ok || name.IsExported() || f.Params.NumFields()+f.Results.NumFields() > 0 {
 		return ""
 	}

@@ -28,7 +28,10 @@ func TestExecutorsHandleEveryAction(t *testing.T) {
 }
 
 const actions = `
-type Action interface{ action() }
+type Action interface {
+	fmt.Stringer
+	action()
+}
 type Start struct{}
 type Write[T any] struct{ Object T }
 type Force struct{ Start }

@@ -59,7 +59,7 @@ func Make(v *vmi.VirtualMachineInstance) (Made, error) {
 }
 
 func podOf(v *vmi.VirtualMachineInstance, way pod.ContainerDisks) (*corev1.Pod, error) {
-	return pod.Render(v, pod.Config{Image: "example/virt-launcher:v1", ContainerDisks: way, Cluster: permissive, Facts: factsOf(v)})
+	return pod.Render(v, pod.Config{Launcher: pod.Launcher{Image: "example/virt-launcher:v1", ContainerDisks: way}, Cluster: permissive, Facts: factsOf(v)})
 }
 
 // factsOf are definitions by which each network of Multus needs a resource of its own, as

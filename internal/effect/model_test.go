@@ -109,7 +109,7 @@ func TestEveryModelThatAFieldCanNameIsInTheImageThatIsChosenForIt(t *testing.T) 
 		if len(served.Faults(v, defaults.Profile{})) > 0 {
 			continue
 		}
-		p, err := pod.Render(v, pod.Config{Image: "virt-launcher", AllowEmulation: true})
+		p, err := pod.Render(v, pod.Config{Launcher: pod.Launcher{Image: "virt-launcher", AllowEmulation: true}})
 		if err != nil {
 			require.ErrorIs(t, err, vmi.ErrInvalid, name)
 			continue

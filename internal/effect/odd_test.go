@@ -32,7 +32,7 @@ func TestOddVMIsAreRenderedOrRefused(t *testing.T) {
 		v.Namespace, v.Name, v.UID = "default", "odd", "0b7c6f1e-2a33-4d4c-8c39-6a9d5b1f7c0d"
 		p := profiles[o.IntN(len(profiles))]
 		require.NotPanics(t, func() {
-			_, err := pod.Render(v, pod.Config{Image: "example/virt-launcher:v1"})
+			_, err := pod.Render(v, pod.Config{Launcher: pod.Launcher{Image: "example/virt-launcher:v1"}})
 			require.True(t, err == nil || errors.Is(err, vmi.ErrInvalid), "seed %d: %v", seed, err)
 			done := defaults.Instance(v, p)
 			for _, either := range []*vmi.VirtualMachineInstance{v, done} {

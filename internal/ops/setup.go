@@ -7,9 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/workqueue"
 
-	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
 	"github.com/podvisor/podvisor/vmi/config"
 	"github.com/podvisor/podvisor/vmi/config/live"
@@ -34,8 +32,6 @@ type Setup struct {
 	Log *slog.Logger
 	// Metrics are the component's.
 	Metrics *prometheus.Registry
-	// Queues are the metrics of work queues, among Metrics.
-	Queues workqueue.MetricsProvider
 	// Kubernetes is how the API server is reached for the component's work, with
 	// the limit of requests of the cluster's configuration.
 	Kubernetes *rest.Config
@@ -52,7 +48,6 @@ type Setup struct {
 // Begin sets a component up.
 func Begin(f Flags) (*Setup, error) {
 	s := &Setup{Metrics: Registry()}
-	s.Queues = WorkQueues(s.Metrics)
 	var level *Level
 	var err error
 	if s.Log, level, err = Logger(os.Stderr, f.LogLevel); err != nil {
@@ -71,10 +66,9 @@ func Begin(f Flags) (*Setup, error) {
 	if s.Metadata, err = metadata.NewForConfig(s.Urgent); err != nil {
 		return nil, err
 	}
-	if s.Settings, err = live.New(live.Config{KubeVirts: c.KubeVirts(""), Metadata: s.Metadata, Logger: s.Log}); err != nil {
+	if s.Settings, err = live.New(live.Config{KubeVirts: c.KubeVirts(""), Metadata: s.Metadata, Metrics: s.Metrics, Logger: s.Log}); err != nil {
 		return nil, err
 	}
-	CountUnreadable(s.Metrics, vmi.KubeVirts.Plural, s.Settings.Unreadable)
 	s.Settings.OnChange(func() {
 		own := f.Pick(s.Settings.State().Config)
 		limiter.Set(own.QPS, own.Burst)

@@ -22,14 +22,22 @@ import (
 type Func func(ctx context.Context, key string) (after time.Duration, err error)
 
 // Loop calls a Func for queued keys. A key is never handled twice at the same
-// time, and the namespaces of the keys take turns.
+// time, and the namespaces of the keys take turns. A Loop that never runs holds nothing
+// that must be closed.
 type Loop struct {
 	name    string
 	do      Func
 	workers int
 	log     *slog.Logger
 	logKey  string
-	queue   workqueue.TypedRateLimitingInterface[string]
+	metrics workqueue.MetricsProvider
+
+	mu sync.Mutex
+	// queue has goroutines, so it is made by Run. Nil: the Loop has not run.
+	queue workqueue.TypedRateLimitingInterface[string]
+	// early are the keys that were added before, in their order, and has the same keys.
+	early []string
+	has   map[string]bool
 }
 
 // Config is the configuration of a Loop.
@@ -63,23 +71,50 @@ func New(c Config) *Loop {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	delaying := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[string]{
-		Name: c.Name, MetricsProvider: c.Metrics,
-		Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[string]{Name: c.Name, MetricsProvider: c.Metrics, Queue: newFair()}),
-	})
 	return &Loop{
-		name: c.Name, do: c.Do, workers: c.Workers, log: c.Logger, logKey: cmp.Or(c.LogKey, "key"),
-		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstDelay, lastDelay),
-			workqueue.TypedRateLimitingQueueConfig[string]{Name: c.Name, MetricsProvider: c.Metrics, DelayingQueue: delaying}),
+		name: c.Name, do: c.Do, workers: c.Workers, log: c.Logger, logKey: cmp.Or(c.LogKey, "key"), metrics: c.Metrics,
+		has: map[string]bool{},
 	}
 }
 
-// Add queues a key. A key that waits already is not queued twice.
-func (l *Loop) Add(key string) { l.queue.Add(key) }
+func (l *Loop) newQueue() workqueue.TypedRateLimitingInterface[string] {
+	delaying := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[string]{
+		Name: l.name, MetricsProvider: l.metrics,
+		Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[string]{Name: l.name, MetricsProvider: l.metrics, Queue: newFair()}),
+	})
+	return workqueue.NewTypedRateLimitingQueueWithConfig(
+		workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstDelay, lastDelay),
+		workqueue.TypedRateLimitingQueueConfig[string]{Name: l.name, MetricsProvider: l.metrics, DelayingQueue: delaying})
+}
 
-// Run handles keys until ctx ends and all workers have returned.
+// Add queues a key. A key that waits already is not queued twice. After the end of Run it
+// does nothing.
+func (l *Loop) Add(key string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.queue != nil:
+		l.queue.Add(key)
+	case !l.has[key]:
+		l.has[key] = true
+		l.early = append(l.early, key)
+	}
+}
+
+// open makes the queue, with the keys that were added before.
+func (l *Loop) open() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.queue = l.newQueue()
+	for _, key := range l.early {
+		l.queue.Add(key)
+	}
+	l.early, l.has = nil, nil
+}
+
+// Run handles keys until ctx ends and all workers have returned. It is called once.
 func (l *Loop) Run(ctx context.Context) {
+	l.open()
 	var wg sync.WaitGroup
 	for range l.workers {
 		wg.Go(func() {

@@ -39,7 +39,7 @@ func running(t *testing.T, s vmi.EvictionStrategy) (*vmi.VirtualMachineInstance,
 	if s != "" {
 		v.Spec.EvictionStrategy = &s
 	}
-	p, err := pod.Render(v, pod.Config{Image: "example/virt-launcher:v1"})
+	p, err := pod.Render(v, pod.Config{Launcher: pod.Launcher{Image: "example/virt-launcher:v1"}})
 	require.NoError(t, err)
 	p.UID, p.Spec.NodeName = "pod-uid", node
 	v.Status.NodeName, v.Status.ActivePods = node, map[types.UID]string{p.UID: node}

@@ -14,14 +14,14 @@ func allowWhile(foreign func() string, webhooks map[string]http.Handler) map[str
 	allow := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer(w, r, nil, func(context.Context, *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse { return allowed() })
 	})
-	gate, out := new(gate), map[string]http.Handler{}
+	limit, out := new(gate), map[string]http.Handler{}
 	for at, h := range webhooks {
 		out[at] = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if foreign() == "" {
 				h.ServeHTTP(w, r)
 				return
 			}
-			gate.Limit(allow).ServeHTTP(w, r)
+			limit.Limit(allow).ServeHTTP(w, r)
 		})
 	}
 	return out

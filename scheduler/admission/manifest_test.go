@@ -72,7 +72,7 @@ func TestTheDefinitionsOfWhatRunsGuestsAreKeptWithIt(t *testing.T) {
 	_, condition, found := strings.Cut(string(data), "name: is-of-podvisor")
 	require.True(t, found)
 	condition, _, _ = strings.Cut(condition, "sideEffects")
-	for _, d := range scheduler.Kinds() {
+	for _, d := range scheduler.GuestKinds() {
 		require.Contains(t, condition, `"`+d.Resource().GroupResource().String()+`"`)
 	}
 }

@@ -26,7 +26,7 @@ import (
 )
 
 // rendering is that of build "mine".
-var rendering = pod.Config{Image: "podvisor/virt-launcher", Build: "mine"}
+var rendering = pod.Config{Launcher: pod.Launcher{Image: "podvisor/virt-launcher", Build: "mine"}}
 
 // reviewer answers for the VMIs and what else the cluster has.
 func reviewer(t *testing.T, vmis []fake.Object, others ...runtime.Object) admission.Owned {

@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/podvisor/podvisor/internal/certificate"
+	"github.com/podvisor/podvisor/internal/reconcile"
 )
 
 // ServingConfig is the configuration of Serving.
@@ -54,8 +55,9 @@ type ServingConfig struct {
 // that are in its Secret. It follows the Secret, so that nothing is restarted when the
 // certificate is renewed. It is made by NewServing and run once.
 type Serving struct {
-	cfg ServingConfig
-	log *slog.Logger
+	cfg  ServingConfig
+	log  *slog.Logger
+	once reconcile.Once
 
 	secrets, validating cache.SharedIndexInformer
 
@@ -66,8 +68,8 @@ type Serving struct {
 
 // NewServing makes Serving. It touches nothing until it runs.
 func NewServing(c ServingConfig) (*Serving, error) {
-	if c.Kube == nil || c.Namespace == "" {
-		return nil, errors.New("configure the serving certificate: kube and the namespace are required")
+	if err := reconcile.Missing("admission.ServingConfig", map[string]bool{"Kube": c.Kube == nil, "Namespace": c.Namespace == ""}); err != nil {
+		return nil, err
 	}
 	c.Secret = cmp.Or(c.Secret, certificate.ServingSecret)
 	c.Webhooks = cmp.Or(c.Webhooks, certificate.Webhooks)
@@ -105,8 +107,12 @@ func (s *Serving) watch() error {
 	return errors.Join(errs...)
 }
 
-// Run follows the Secret until ctx ends.
+// Run follows the Secret until ctx ends. It is called once: a second call is an error.
 func (s *Serving) Run(ctx context.Context) error {
+	if err := s.once.Begin("serving certificate"); err != nil {
+		return err
+	}
+	ctx = reconcile.WithClientLog(ctx, s.log)
 	var wg sync.WaitGroup
 	wg.Go(func() { s.secrets.RunWithContext(ctx) })
 	wg.Go(func() { s.validating.RunWithContext(ctx) })

@@ -125,7 +125,7 @@ func TestWithoutTheRightToReadTheSecretVirtControllerIsReady(t *testing.T) {
 func TestServingNeedsAClientAndANamespace(t *testing.T) {
 	t.Parallel()
 	_, err := NewServing(ServingConfig{})
-	require.ErrorContains(t, err, "required")
+	require.EqualError(t, err, "admission.ServingConfig: set Kube, Namespace")
 }
 
 func TestARequestIsAnsweredWhenItIsFulfilled(t *testing.T) {

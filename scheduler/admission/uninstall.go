@@ -39,7 +39,7 @@ const (
 type Uninstalls struct {
 	// Kube deletes the DaemonSet of virt-handler and lists its pods. Required.
 	Kube kubernetes.Interface
-	// Metadata lists the objects of scheduler.Kinds, also those that cannot be decoded,
+	// Metadata lists the objects of scheduler.GuestKinds, also those that cannot be decoded,
 	// and deletes the APIServices. Required.
 	Metadata metadata.Interface
 	// Namespace is where Podvisor is installed. Required.
@@ -107,7 +107,7 @@ func (u Uninstalls) hold(ctx context.Context, held bool) error {
 // left says that there are VMIs, or objects that make VMIs, and what to do, or is "". The
 // API server is asked, because a cache may be behind it.
 func (u Uninstalls) left(ctx context.Context) (string, error) {
-	for _, d := range scheduler.Kinds() {
+	for _, d := range scheduler.GuestKinds() {
 		list, err := u.Metadata.Resource(d.Resource()).List(ctx, metav1.ListOptions{Limit: 1})
 		switch {
 		case apierrors.IsNotFound(err): // there is no such kind any more
@@ -135,7 +135,7 @@ func remains(d vmi.Definition, list *metav1.PartialObjectMetadataList) string {
 // beginsUninstall reports whether the deletion is one of those that an uninstall
 // begins with, whatever its order.
 func beginsUninstall(req *admissionv1.AdmissionRequest) bool {
-	return req.Resource.Resource == "namespaces" || slices.ContainsFunc(scheduler.Kinds(), func(d vmi.Definition) bool {
+	return req.Resource.Resource == "namespaces" || slices.ContainsFunc(scheduler.GuestKinds(), func(d vmi.Definition) bool {
 		return d.Resource().GroupResource().String() == req.Name
 	})
 }

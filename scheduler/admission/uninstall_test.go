@@ -144,13 +144,13 @@ func TestTheDeletionOfPodvisorIsReviewed(t *testing.T) {
 // With the definition of VMs the API server would delete all VMs.
 func TestTheDeletionIsRefusedWhileThereIsAnObjectOfAnyKindThatRunsGuests(t *testing.T) {
 	t.Parallel()
-	for _, left := range scheduler.Kinds() {
+	for _, left := range scheduler.GuestKinds() {
 		i := newInstallation(t)
 		o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
 		o.SetGroupVersionKind(left.GroupVersionKind)
 		require.NoError(t, i.meta.Tracker().Create(left.Resource(), o, "shop"))
 		require.Contains(t, i.review(t, "namespaces", "kubevirt", false), left.Kind+" shop/web would be left")
-		for _, d := range scheduler.Kinds() {
+		for _, d := range scheduler.GuestKinds() {
 			require.Contains(t, i.review(t, "customresourcedefinitions", d.Resource().GroupResource().String(), false), left.Kind+" shop/web would be left")
 		}
 		require.Equal(t, 1, i.handlers(t))

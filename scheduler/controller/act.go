@@ -24,15 +24,23 @@ import (
 	"github.com/podvisor/podvisor/vmi/client"
 )
 
-// refusal is the error of a pod that the API server does not accept as it is, for
-// example for a quota, an admission plugin, or a namespace that is being deleted.
-type refusal struct {
+// component is what events come from, as in KubeVirt.
+const component = "virtualmachine-controller"
+
+// Refusal is the error of a pod, a claim, a VMI or a DataVolume that the API server does
+// not accept as it is, for example for a quota, an admission plugin, or a namespace that is
+// being deleted. The Finding is what the status of the object says of it.
+type Refusal struct {
 	vmi.Finding
-	err error
+	// Err is the answer of the API server. Nil: the name belongs to something else.
+	Err error
 }
 
-func (r *refusal) Error() string { return r.Reason + ": " + r.Message }
-func (r *refusal) Unwrap() error { return r.err }
+// Error is the reason and the message.
+func (r *Refusal) Error() string { return r.Reason + ": " + r.Message }
+
+// Unwrap returns the answer of the API server.
+func (r *Refusal) Unwrap() error { return r.Err }
 
 // executor does the actions of plans for objects of one kind.
 type executor[T client.Object, L runtime.Object] struct {
@@ -48,8 +56,6 @@ type executor[T client.Object, L runtime.Object] struct {
 	now   func() time.Time
 	// describe is what the log has of a status: keys and values.
 	describe func(T) []any
-	// finalizer is the one of the kind.
-	finalizer string
 	// kind is the kind of the objects.
 	kind vmi.DefinitionOf[T, L]
 	// dataVolumes makes DataVolumes.
@@ -83,10 +89,10 @@ func (e *executor[T, L]) do(ctx context.Context, o T, a scheduler.Action) (T, er
 	log := e.log.With(reconcile.LogKey(o), reconcile.Key(o))
 	switch a := a.(type) {
 	case scheduler.AddFinalizer:
-		return e.writer.Finalizers(ctx, o, append(slices.Clone(o.GetFinalizers()), e.finalizer))
+		return e.writer.Finalizers(ctx, o, append(slices.Clone(o.GetFinalizers()), a.Finalizer))
 	case scheduler.RemoveFinalizer:
 		log.Info("remove finalizer")
-		return e.removeFinalizer(ctx, o)
+		return e.removeFinalizer(ctx, o, a.Finalizer)
 	case scheduler.SetLabel:
 		log.Info("set label", "label", a.Key, "value", a.Value)
 		return e.writer.Label(ctx, o, a.Key, a.Value)
@@ -140,9 +146,9 @@ func (e *executor[T, L]) do(ctx context.Context, o T, a scheduler.Action) (T, er
 	}
 }
 
-// removeFinalizer removes our finalizer. An object that is gone has none.
-func (e *executor[T, L]) removeFinalizer(ctx context.Context, o T) (T, error) {
-	without := slices.DeleteFunc(slices.Clone(o.GetFinalizers()), func(f string) bool { return f == e.finalizer })
+// removeFinalizer removes the finalizer. An object that is gone has none.
+func (e *executor[T, L]) removeFinalizer(ctx context.Context, o T, finalizer string) (T, error) {
+	without := slices.DeleteFunc(slices.Clone(o.GetFinalizers()), func(f string) bool { return f == finalizer })
 	now, err := e.writer.Finalizers(ctx, o, without)
 	if apierrors.IsNotFound(err) {
 		return o, nil
@@ -161,7 +167,7 @@ func (e *executor[T, L]) createPod(ctx context.Context, o T, p *corev1.Pod) erro
 		switch {
 		case err != nil:
 		case !pod.Adoptable(there, o):
-			return &refusal{Finding: instance.Taken(p.Name)}
+			return &Refusal{Finding: instance.PodNameInUse(p.Name)}
 		case there.DeletionTimestamp != nil:
 			err = errors.New("the pod with this name is being deleted")
 		}
@@ -171,7 +177,7 @@ func (e *executor[T, L]) createPod(ctx context.Context, o T, p *corev1.Pod) erro
 		e.made.Put(reconcile.Key(o), p.Name, e.now(), 0)
 		return nil
 	case isRefusal(err), apierrors.IsInternalError(err): // as where the webhook that must permit it does not answer
-		return &refusal{instance.Refused(p, err), err}
+		return &Refusal{instance.PodRefused(p, err), err}
 	}
 	return fmt.Errorf("create pod %s/%s: %w", p.Namespace, p.Name, err)
 }
@@ -183,7 +189,7 @@ func (e *executor[T, L]) createClaim(ctx context.Context, c *corev1.PersistentVo
 	case err == nil:
 		return nil
 	case isRefusal(err):
-		return &refusal{vmi.Finding{Reason: instance.FailedCreate, Message: err.Error()}, err}
+		return &Refusal{vmi.Finding{Reason: instance.FailedCreate, Message: err.Error()}, err}
 	}
 	return fmt.Errorf("create claim %s/%s: %w", c.Namespace, c.Name, err)
 }

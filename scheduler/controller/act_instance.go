@@ -23,7 +23,6 @@ import (
 	"github.com/podvisor/podvisor/scheduler/vm"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
-	"github.com/podvisor/podvisor/vmi/client/informer"
 )
 
 // recentFor is how long it is remembered that something was done with an object.
@@ -39,8 +38,9 @@ type owned struct {
 	// writer is that of the loop of VMIs, which sees what is written here.
 	writer *reconcile.Writer[*vmi.VirtualMachineInstance, *vmi.VirtualMachineInstanceList]
 	// made are the VMIs that were created and that the cache may not have.
-	made    *reconcile.Made[*vmi.VirtualMachineInstance]
-	cached  informer.Informer[*vmi.VirtualMachineInstance]
+	made *reconcile.Made[*vmi.VirtualMachineInstance]
+	// cached is the VMI of a key in the cache. Nil: it has none.
+	cached  func(key string) *vmi.VirtualMachineInstance
 	deleted recent
 	now     func() time.Time
 }
@@ -86,7 +86,7 @@ func inParallel(all []*vmi.VirtualMachineInstance, do func(*vmi.VirtualMachineIn
 // firstRefusal is the first refusal, or else all errors.
 func firstRefusal(errs []error) error {
 	for _, err := range errs {
-		var r *refusal
+		var r *Refusal
 		if errors.As(err, &r) {
 			return err
 		}
@@ -101,7 +101,7 @@ func (w *owned) create(ctx context.Context, owner metav1.Object, v *vmi.VirtualM
 	if apierrors.IsAlreadyExists(err) {
 		got, err = w.client.VirtualMachineInstances(v.Namespace).Get(ctx, v.Name, metav1.GetOptions{})
 		if err == nil && !metav1.IsControlledBy(got, owner) {
-			return &refusal{Finding: vmi.Finding{Reason: instanceNameTaken, Message: fmt.Sprintf("VirtualMachineInstance %s exists and belongs to something else", v.Name)}}
+			return &Refusal{Finding: vmi.Finding{Reason: instanceNameTaken, Message: fmt.Sprintf("VirtualMachineInstance %s exists and belongs to something else", v.Name)}}
 		}
 		if err == nil && got.DeletionTimestamp != nil {
 			err = errors.New("the VirtualMachineInstance with this name is being deleted")
@@ -109,12 +109,12 @@ func (w *owned) create(ctx context.Context, owner metav1.Object, v *vmi.VirtualM
 	}
 	switch {
 	case err == nil:
-		if there := w.cached.Key(reconcile.Key(got)); there == nil || there.UID != got.UID {
+		if there := w.cached(reconcile.Key(got)); there == nil || there.UID != got.UID {
 			w.made.Note(got, w.now())
 		}
 		return nil
 	case isRefusal(err), apierrors.IsInternalError(err): // as where the webhook that must permit it does not answer
-		return &refusal{vmi.Finding{Reason: failedCreateInstance, Message: err.Error()}, err}
+		return &Refusal{vmi.Finding{Reason: failedCreateInstance, Message: err.Error()}, err}
 	}
 	return fmt.Errorf("create VirtualMachineInstance %s/%s: %w", v.Namespace, v.Name, err)
 }

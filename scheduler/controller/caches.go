@@ -87,7 +87,7 @@ func instanceIndexers() cache.Indexers {
 	return cache.Indexers{
 		byNode: index(func(v *vmi.VirtualMachineInstance) []string { return nonEmpty(v.Status.NodeName) }),
 		byUID:  index(func(v *vmi.VirtualMachineInstance) []string { return nonEmpty(string(v.UID)) }),
-		byMAC:  index(instance.Stations),
+		byMAC:  index(instance.MACAddressKeys),
 		byClaim: index(func(v *vmi.VirtualMachineInstance) []string {
 			return reconcile.KeysIn(v.Namespace, instance.ClaimNames(v)...)
 		}),

@@ -3,11 +3,11 @@ package controller
 import (
 	"cmp"
 	"context"
-	"errors"
 	"log/slog"
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/podvisor/podvisor/internal/expiring"
+	"github.com/podvisor/podvisor/internal/metrics"
 	"github.com/podvisor/podvisor/internal/reconcile"
 	"github.com/podvisor/podvisor/internal/version"
 	"github.com/podvisor/podvisor/scheduler/guest"
@@ -22,6 +23,7 @@ import (
 	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
+	"github.com/podvisor/podvisor/vmi/config"
 	"github.com/podvisor/podvisor/vmi/config/live"
 )
 
@@ -35,13 +37,15 @@ type Config struct {
 	// reads the NetworkAttachmentDefinitions of VMIs. Nil: VMs with dataVolumeTemplates
 	// are not started, and the resources that networks need are to be named in the VMIs.
 	Dynamic dynamic.Interface
-	// Pods is how launcher pods are rendered. Its Image is required. Its Cluster is
-	// replaced by that of Settings, if there are any, and its Facts are not used.
-	Pods pod.Config
+	// Launcher is what launcher pods are made with. Its Image is required.
+	Launcher pod.Launcher
 	// Settings is the cluster's configuration. The caller runs it. Its status is
 	// written by the Controller, and the Controller does nothing while KubeVirt
-	// itself is installed. Nil: the configuration is always Pods.Cluster.
+	// itself is installed. Nil: the configuration is always Cluster.
 	Settings *live.Watcher
+	// Cluster is the cluster's configuration without Settings. The zero value is the
+	// default one. With Settings it is not used.
+	Cluster config.Config
 	// Guests reach the launchers of VMIs: what a kind asks of a guest, or has it do, goes
 	// through it. No kind does yet. Without nodes, every call is refused as unavailable.
 	Guests guest.Guests
@@ -63,9 +67,12 @@ type Config struct {
 	Namespace string
 	// Workers is how many objects of a kind are handled at the same time. 0: 8.
 	Workers int
-	// Metrics takes the metrics of the work queues. Nil: there are none.
-	Metrics workqueue.MetricsProvider
-	// Logger takes a line for each thing done. Nil: nothing is logged.
+	// Metrics takes the metrics of the work queues and the number of VMIs that cannot be
+	// decoded, while Run runs. Controllers of one process need labels of their own: see
+	// [prometheus.WrapRegistererWith]. Nil: there are none.
+	Metrics prometheus.Registerer
+	// Logger takes a line for each thing done, and what client-go logs of the caches. Nil:
+	// the Controller logs nothing, and client-go to klog.
 	Logger *slog.Logger
 	// Now is the clock. Nil: time.Now.
 	Now func() time.Time
@@ -76,8 +83,12 @@ type Config struct {
 type Controller struct {
 	cfg    Config
 	log    *slog.Logger
-	events *reconcile.Events
-	caches *caches
+	once   reconcile.Once
+	queues workqueue.MetricsProvider // nil: there are no metrics
+	// collectors are the metrics that are registered while it runs.
+	collectors []prometheus.Collector
+	events     *reconcile.Events
+	caches     *caches
 	// downtimes are since when virt-handler has not been ready, by node. The time is
 	// lost with the process, and is counted anew then.
 	downtimes expiring.Map[string, time.Time]
@@ -100,13 +111,14 @@ type Controller struct {
 	eventReads *budget
 }
 
-// New makes a Controller. It sends nothing until it runs.
+// New makes a Controller. It sends nothing and starts no goroutine until it runs, so one that
+// is not needed is dropped. The error names each field of Config that is to be set.
 func New(c Config) (*Controller, error) {
-	switch {
-	case c.Client == nil || c.Kube == nil || c.Pods.Image == "":
-		return nil, errors.New("configure the controller: client, kube and the launcher image are required")
-	case c.Settings != nil && c.Home == "":
-		return nil, errors.New("configure the controller: the namespace of virt-handler is required with settings")
+	if err := reconcile.Missing("controller.Config", map[string]bool{
+		"Client": c.Client == nil, "Kube": c.Kube == nil, "Launcher.Image": c.Launcher.Image == "",
+		"Home, which Settings needs": c.Settings != nil && c.Home == "",
+	}); err != nil {
+		return nil, err
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -119,9 +131,13 @@ func New(c Config) (*Controller, error) {
 	}
 	c.Version = cmp.Or(c.Version, version.Of().Version)
 	k := &Controller{cfg: c, log: c.Logger, kinds: map[string]looper{}, eventReads: newBudget(readsPerSecond, readsAtOnce, readWait)}
+	if c.Metrics != nil {
+		queues := metrics.NewQueues()
+		k.queues, k.collectors = queues, []prometheus.Collector{queues, metrics.Unreadable(vmi.VirtualMachineInstances.Plural, k.Unreadable)}
+	}
 	var err error
 	if k.events, err = reconcile.NewEvents(reconcile.EventsConfig{
-		Client: c.Kube.CoreV1(), Component: "virtualmachine-controller", Logger: c.Logger, Now: c.Now,
+		Client: c.Kube.CoreV1(), Component: component, Logger: c.Logger, Now: c.Now,
 	}); err != nil {
 		return nil, err
 	}
@@ -141,10 +157,9 @@ func New(c Config) (*Controller, error) {
 		return nil, err
 	}
 	if c.Settings != nil {
-		if k.report, err = newReporter(c, k.events); err != nil {
+		if k.report, err = newReporter(c, k.events, k.queues); err != nil {
 			return nil, err
 		}
-		c.Settings.OnChange(k.QueueAll)
 	}
 	return k, nil
 }
@@ -176,12 +191,24 @@ func (c *Controller) Ready() error {
 // Unreadable is how many of the VMIs that the Controller knows of cannot be decoded.
 func (c *Controller) Unreadable() int { return len(c.caches.instances.Unreadable()) }
 
-// Run works until ctx ends and everything that was begun is done.
+// Run works until ctx ends and everything that was begun is done, and leaves no goroutine. It
+// is called once: a second call is an error, and who leads again makes another Controller.
 func (c *Controller) Run(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
+	if err := c.once.Begin("controller"); err != nil {
+		return err
+	}
+	unregister, err := metrics.Register(c.cfg.Metrics, c.collectors...)
+	if err != nil {
+		return err
+	}
+	defer unregister()
+	ctx, cancel := context.WithCancel(reconcile.WithClientLog(ctx, c.log))
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
+	if c.cfg.Settings != nil {
+		defer c.cfg.Settings.OnChange(c.QueueAll)()
+	}
 	wg.Go(func() { c.caches.Run(ctx) })
 	wg.Go(func() { c.dataVolumes.run(ctx) })
 	if c.report != nil {
@@ -205,7 +232,7 @@ func (c *Controller) Run(ctx context.Context) error {
 
 // rendering is how pods are rendered now.
 func (c *Controller) rendering() pod.Config {
-	r := c.cfg.Pods
+	r := pod.Config{Launcher: c.cfg.Launcher, Cluster: c.cfg.Cluster}
 	if c.cfg.Settings != nil {
 		r.Cluster = c.cfg.Settings.Config()
 	}

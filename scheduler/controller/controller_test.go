@@ -85,7 +85,7 @@ func newRig(t *testing.T, v *vmi.VirtualMachineInstance, objects ...runtime.Obje
 	vmis, err := client.New(&rest.Config{Host: h.URL})
 	require.NoError(t, err)
 	kube := fake.NewClientset(append(objects, node(corev1.ConditionTrue))...)
-	c, err := New(Config{Client: vmis, Kube: kube, Pods: rendering})
+	c, err := New(Config{Client: vmis, Kube: kube, Launcher: rendering})
 	require.NoError(t, err)
 	require.NoError(t, c.caches.instances.GetIndexer().Add(v.DeepCopy()))
 	return rig{c, s, kube}
@@ -102,7 +102,7 @@ func node(ready corev1.ConditionStatus) *corev1.Node {
 	}}}
 }
 
-var rendering = pod.Config{Image: "example/virt-launcher:v1"}
+var rendering = pod.Launcher{Image: "example/virt-launcher:v1"}
 
 func stored(p vmi.Phase) *vmi.VirtualMachineInstance {
 	v := vmitest.New()
@@ -113,7 +113,7 @@ func stored(p vmi.Phase) *vmi.VirtualMachineInstance {
 
 func launcher(t *testing.T) *corev1.Pod {
 	t.Helper()
-	p, err := pod.Render(stored(""), rendering)
+	p, err := pod.Render(stored(""), pod.Config{Launcher: rendering})
 	require.NoError(t, err)
 	p.UID = "pod-uid"
 	return p
@@ -306,7 +306,7 @@ func TestAVMIThatIsGoneIsNoError(t *testing.T) {
 func TestNewNeedsWhatIsRequired(t *testing.T) {
 	t.Parallel()
 	_, err := New(Config{})
-	require.ErrorContains(t, err, "required")
+	require.EqualError(t, err, "controller.Config: set Client, Kube, Launcher.Image")
 }
 
 func TestWhatIsCachedOfAPod(t *testing.T) {

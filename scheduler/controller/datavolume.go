@@ -157,7 +157,7 @@ func (d *dataVolumes) create(ctx context.Context, owner metav1.Object, v *unstru
 	case err == nil:
 		return nil
 	case isRefusal(err):
-		return &refusal{vmi.Finding{Reason: failedCreateDataVolume, Message: err.Error()}, err}
+		return &Refusal{vmi.Finding{Reason: failedCreateDataVolume, Message: err.Error()}, err}
 	}
 	return fmt.Errorf("create DataVolume %s/%s: %w", v.GetNamespace(), v.GetName(), err)
 }

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -15,10 +16,10 @@ import (
 // have images as volumes without a feature gate.
 const imageVolumesSince = 35
 
-// ContainerDisks is the way that disks in container images take in the cluster:
+// containerDisks is the way that disks in container images take in the cluster:
 // the wanted one, which is image-volume or init-copy, or with auto (or nothing)
-// the better one of those that the cluster's version has.
-func ContainerDisks(wanted string, d discovery.ServerVersionInterface) (pod.ContainerDisks, error) {
+// the better one of those that the cluster's version has, which it reads.
+func containerDisks(ctx context.Context, wanted string, d discovery.ServerVersionInterface) (pod.ContainerDisks, error) {
 	switch wanted {
 	case "image-volume":
 		return pod.ImageVolume, nil
@@ -28,7 +29,7 @@ func ContainerDisks(wanted string, d discovery.ServerVersionInterface) (pod.Cont
 	default:
 		return "", fmt.Errorf("container disks %q: must be auto, image-volume or init-copy", wanted)
 	}
-	v, err := d.ServerVersion()
+	v, err := discovery.ToServerVersionInterfaceWithContext(d).ServerVersionWithContext(ctx)
 	if err != nil {
 		return "", fmt.Errorf("read the version of the API server: %w", err)
 	}

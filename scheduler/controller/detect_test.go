@@ -30,11 +30,11 @@ func TestContainerDisks(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			got, err := ContainerDisks(tt.wanted, fixed{Major: tt.major, Minor: tt.minor})
+			got, err := containerDisks(t.Context(), tt.wanted, fixed{Major: tt.major, Minor: tt.minor})
 			require.NoError(t, err)
 			require.Equal(t, tt.want, got)
 		})
 	}
-	_, err := ContainerDisks("floppy", fixed{})
+	_, err := containerDisks(t.Context(), "floppy", fixed{})
 	require.ErrorContains(t, err, "must be auto, image-volume or init-copy")
 }

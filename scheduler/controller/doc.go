@@ -7,15 +7,16 @@
 // (scheduler/instance), and acts. A kind is its entry, a [KindOf]: which
 // objects, when one is queued, and how one is observed and decided on. [Kinds] are the
 // built-in ones, and [Config] takes further ones of any API group. [Lead] runs the Controller,
-// or anything else, in one process of several.
+// or anything else, in one process of several. A program with a loop of its own carries out a
+// plan by [Execute]. docs/embedding.md is for programs that are not virt-controller.
 //
 // The package is a controller: it joins the cores below scheduler with the
 // clients of the API. It holds nothing that matters; it may be killed at any
 // time and be started again.
 //
-// Traps: several Controllers at the same time do no harm, since the name of a
-// pod follows from its VMI and each status write carries a resourceVersion, but
-// they cost writes that fail; use Lead. The cache of pods has launcher pods only,
-// so a pod that is missing in it may exist; and what is cached of a pod, a node or
-// a claim is only what is read here (see caches.go).
+// Traps: a Controller runs once; who leads again makes another one. Several Controllers at
+// the same time do no harm, since the name of a pod follows from its VMI and each status
+// write carries a resourceVersion, but they cost writes that fail; use Lead. The cache of
+// pods has launcher pods only, so a pod that is missing in it may exist; and what is cached
+// of a pod, a node or a claim is only what is read here (see caches.go).
 package controller

@@ -26,7 +26,7 @@ func Example() {
 	}
 	kube := kubefake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
 	c, err := controller.New(controller.Config{
-		Client: vmis, Kube: kube, Pods: pod.Config{Image: "registry.example/virt-launcher:v1"},
+		Client: vmis, Kube: kube, Launcher: pod.Launcher{Image: "registry.example/virt-launcher:v1"},
 	})
 	if err != nil {
 		fmt.Println(err)

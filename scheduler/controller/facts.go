@@ -43,8 +43,8 @@ func (c *Controller) AsRendered(namespace, name string) (*vmi.VirtualMachineInst
 	return v, f
 }
 
-// Rendering is how pods are rendered now, without facts, if the build is that of the
-// Controller's Config.
+// Rendering is how pods are rendered now, without facts, and whether the build is that of
+// the Controller's Config.
 func (c *Controller) Rendering(build string) (pod.Config, bool) {
-	return c.rendering(), build == c.cfg.Pods.Build
+	return c.rendering(), build == c.cfg.Launcher.Build
 }

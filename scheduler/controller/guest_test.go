@@ -70,7 +70,7 @@ func freezing(m *vmi.VirtualMachineInstanceMigration, err error) scheduler.Plan 
 	switch {
 	case !errors.As(err, &refused):
 		changed.Status.Phase = vmi.MigrationPhaseSucceeded
-	case refused.Reason == vmi.RefusedUnavailable && !guest.Once("freeze"):
+	case refused.Reason == vmi.RefusedUnavailable && guest.Guests{}.Idempotent("freeze"):
 		changed.Status.Phase = vmi.MigrationPhasePending
 		return scheduler.Plan{Actions: []scheduler.Action{scheduler.WriteStatus[*vmi.VirtualMachineInstanceMigration]{Object: changed}}, Recheck: time.Millisecond}
 	default:
@@ -112,7 +112,7 @@ func TestAKindAsksAGuestThroughTheControllersConfiguration(t *testing.T) {
 					return func(m *vmi.VirtualMachineInstanceMigration, _ *vmi.Finding) scheduler.Plan { return freezing(m, err) }, nil
 				},
 			}
-			c, err := New(Config{Client: api, Kube: kubefake.NewClientset(), Pods: rendering, Kinds: []Kind{migrations}, Guests: guest.Guests{Nodes: nodes, MostToAsk: 50 * time.Millisecond}})
+			c, err := New(Config{Client: api, Kube: kubefake.NewClientset(), Launcher: rendering, Kinds: []Kind{migrations}, Guests: guest.Guests{Nodes: nodes, MostToAsk: 50 * time.Millisecond}})
 			require.NoError(t, err)
 			ctx, cancel := context.WithCancel(context.Background())
 			done := make(chan error, 1)

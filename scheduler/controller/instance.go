@@ -25,15 +25,15 @@ import (
 func (c *Controller) addInstances() error {
 	var err error
 	c.instances, err = newLoop(c, KindOf[*vmi.VirtualMachineInstance, *vmi.VirtualMachineInstanceList]{
-		Definition: vmi.VirtualMachineInstances, Finalizer: vmi.Finalizer,
-		Name: "virt-controller-vmi", Observe: observeInstance,
+		Definition: vmi.VirtualMachineInstances,
+		Name:       "virt-controller-vmi", Observe: observeInstance,
 		Describe: describeInstance, Indexers: instanceIndexers(),
 	})
 	if err != nil {
 		return err
 	}
 	c.caches.instances = c.instances.cached
-	c.owned = &owned{client: c.cfg.Client, writer: c.instances.writer, made: &c.madeInstances, cached: c.caches.instances, now: c.cfg.Now}
+	c.owned = &owned{client: c.cfg.Client, writer: c.instances.writer, made: &c.madeInstances, cached: c.caches.instances.Key, now: c.cfg.Now}
 	l := c.instances.loop
 	err = errors.Join(
 		reconcile.Watch(c.caches.pods, l, madeFor, podChanged),
@@ -112,20 +112,20 @@ func (c *Controller) podsOf(ctx context.Context, v *vmi.VirtualMachineInstance) 
 		return instance.Pods{}, nil, err
 	}
 	all := slices.DeleteFunc(slices.Clone(named), func(p *corev1.Pod) bool { return !pod.MadeFor(p, v) && p.Name != name })
-	r := instance.Roles(v, all)
+	r := instance.PodsByRole(v, all)
 	fresh := v.DeletionTimestamp == nil && (v.Status.Phase == vmi.PhaseUnset || v.Status.Phase == vmi.PhasePending)
 	switch {
 	case fresh && r.Active == nil:
-		former, err := c.unfenced(ctx, instance.Former(v, named))
+		former, err := c.unfenced(ctx, instance.FormerPods(v, named))
 		return r, former, err
 	case r.Active != nil || v.Status.Phase == vmi.PhaseSucceeded || v.Status.Phase.Final() && v.DeletionTimestamp == nil:
 		return r, nil, nil
 	}
 	live, err := read(ctx, "pod", name, c.cfg.Kube.CoreV1().Pods(v.Namespace).Get)
 	if live == nil || err != nil {
-		return instance.Roles(v, without(all, name)), nil, err
+		return instance.PodsByRole(v, without(all, name)), nil, err
 	}
-	return instance.Roles(v, append(without(all, live.Name), live)), nil, nil
+	return instance.PodsByRole(v, append(without(all, live.Name), live)), nil, nil
 }
 
 // named are the pods that were made for VMIs of this name, and the one with the

@@ -38,9 +38,6 @@ type KindOf[T client.Object, L runtime.Object] struct {
 	// Name names the loop in the log and its work queue in metrics, as KubeVirt names
 	// its own: virt-controller-vm.
 	Name string
-	// Finalizer is what AddFinalizer and RemoveFinalizer are about. It holds a deleted
-	// object until its guests are off. Empty: plans have neither action.
-	Finalizer string
 	// Indexers find the objects in the cache by a value. Nil: only by their namespace.
 	Indexers cache.Indexers
 	// Observe reads what a decision about the object depends on: VMIs from the
@@ -102,11 +99,13 @@ func (e KindOf[T, L]) add(c *Controller) error {
 // newLoop adds the loop of the kind to the Controller, caches its objects, and queues them
 // when they change. When else they are to be queued, the caller says.
 func newLoop[T client.Object, L runtime.Object](c *Controller, e KindOf[T, L]) (*loopOf[T, L], error) {
-	switch _, twice := c.kinds[e.Name]; {
-	case e.Definition.New == nil || e.Name == "" || e.Observe == nil:
-		return nil, fmt.Errorf("add the kind %q (%s): its definition, name and Observe are required", e.Name, e.Definition.Kind)
-	case twice:
-		return nil, fmt.Errorf("add the kind %s: there is a loop %s already", e.Definition.GroupKind(), e.Name)
+	if err := reconcile.Missing(fmt.Sprintf("controller.KindOf %q (%s)", e.Name, e.Definition.Kind), map[string]bool{
+		"Definition": e.Definition.New == nil, "Name": e.Name == "", "Observe": e.Observe == nil,
+	}); err != nil {
+		return nil, err
+	}
+	if _, twice := c.kinds[e.Name]; twice {
+		return nil, fmt.Errorf("controller.KindOf %q (%s): set another Name, there is a loop %[1]s already", e.Name, e.Definition.GroupKind())
 	}
 	if e.Describe == nil {
 		e.Describe = func(T) []any { return nil }
@@ -114,9 +113,9 @@ func newLoop[T client.Object, L runtime.Object](c *Controller, e KindOf[T, L]) (
 	k := &loopOf[T, L]{
 		KindOf: e,
 		executor: executor[T, L]{
-			kube: c.cfg.Kube, events: c.events, client: c.cfg.Client, writer: reconcile.NewWriter(c.cfg.Client,
-				e.Definition), log: c.log.With("loop", e.Name), made: &c.made, gates: &c.gates, now: c.cfg.Now, describe: e.Describe,
-			finalizer: e.Finalizer, kind: e.Definition, owned: c.owned, dataVolumes: c.dataVolumes,
+			kube: c.cfg.Kube, events: c.events, client: c.cfg.Client, writer: reconcile.NewWriter(c.cfg.Client, e.Definition), log: c.log.With("loop", e.Name),
+			made: &c.made, gates: &c.gates, now: c.cfg.Now, describe: e.Describe,
+			kind: e.Definition, owned: c.owned, dataVolumes: c.dataVolumes,
 		},
 		cached: informer.New(client.Of(c.cfg.Client, e.Definition, c.cfg.Namespace), informer.Selection{}),
 		on:     c,
@@ -124,7 +123,7 @@ func newLoop[T client.Object, L runtime.Object](c *Controller, e KindOf[T, L]) (
 	if err := reconcile.Cache(&c.caches.Caches, k.cached, reconcile.Cached[T]{Indexers: e.Indexers}); err != nil {
 		return nil, err
 	}
-	k.loop = reconcile.New(reconcile.Config{Name: e.Name, Do: k.reconcile, Workers: c.cfg.Workers, Metrics: c.cfg.Metrics, Logger: c.log, LogKey: reconcile.LogKey(*new(T))})
+	k.loop = reconcile.New(reconcile.Config{Name: e.Name, Do: k.reconcile, Workers: c.cfg.Workers, Metrics: c.queues, Logger: c.log, LogKey: reconcile.LogKey(*new(T))})
 	k.turns = newTurns(k.loop.Add, c.cfg.Now)
 	c.kinds[e.Name] = k
 	return k, reconcile.Watch(k.cached, k.loop, reconcile.Itself[T], nil)
@@ -166,9 +165,9 @@ func (k *loopOf[T, L]) reconcile(ctx context.Context, key string) (time.Duration
 	}
 	plan := next(o, nil)
 	o, err = k.act(ctx, o, plan)
-	var refused *refusal
+	var refused *Refusal
 	switch {
-	case errors.As(err, &refused) && refused.err == nil:
+	case errors.As(err, &refused) && refused.Err == nil:
 		_, again := k.act(ctx, o, next(o, &refused.Finding))
 		return 0, errors.Join(err, again)
 	case refused != nil:

@@ -21,8 +21,8 @@ func TestAKindIsItsEntry(t *testing.T) {
 	api, err := client.New(fake.New(m).Config())
 	require.NoError(t, err)
 	kube := kubefake.NewClientset()
-	c, err := New(Config{Client: api, Kube: kube, Pods: rendering, Kinds: []Kind{KindOf[*vmi.VirtualMachineInstanceMigration, *vmi.VirtualMachineInstanceMigrationList]{
-		Definition: vmi.VirtualMachineInstanceMigrations, Finalizer: vmi.Finalizer, Name: "virt-controller-migration",
+	c, err := New(Config{Client: api, Kube: kube, Launcher: rendering, Kinds: []Kind{KindOf[*vmi.VirtualMachineInstanceMigration, *vmi.VirtualMachineInstanceMigrationList]{
+		Definition: vmi.VirtualMachineInstanceMigrations, Name: "virt-controller-migration",
 		Observe: func(context.Context, *Controller, *vmi.VirtualMachineInstanceMigration) (Decide[*vmi.VirtualMachineInstanceMigration], error) {
 			return func(o *vmi.VirtualMachineInstanceMigration, _ *vmi.Finding) scheduler.Plan {
 				if len(o.Finalizers) > 0 {
@@ -31,7 +31,7 @@ func TestAKindIsItsEntry(t *testing.T) {
 				changed := o.DeepCopy()
 				changed.Status.Phase = vmi.MigrationPhasePending
 				return scheduler.Plan{Actions: []scheduler.Action{
-					scheduler.AddFinalizer{},
+					scheduler.AddFinalizer{Finalizer: vmi.Finalizer},
 					scheduler.WriteStatus[*vmi.VirtualMachineInstanceMigration]{Object: changed},
 					scheduler.Emit{Finding: vmi.Finding{Reason: "Observed"}},
 				}}
@@ -63,17 +63,17 @@ func TestAnEntryThatIsNotWholeOrNotTheOnlyOneIsRefused(t *testing.T) {
 		kinds []Kind
 		want  string
 	}{
-		"without a definition":     {[]Kind{entry{Name: "a", Observe: observe}}, "its definition, name and Observe are required"},
-		"without a name":           {[]Kind{entry{Definition: vmi.VirtualMachineInstanceMigrations, Observe: observe}}, "its definition, name and Observe are required"},
-		"without Observe":          {[]Kind{entry{Definition: vmi.VirtualMachineInstanceMigrations, Name: "a"}}, "its definition, name and Observe are required"},
-		"twice":                    {[]Kind{entry{Definition: vmi.VirtualMachineInstanceMigrations, Name: "a", Observe: observe}, entry{Definition: vmi.VirtualMachineInstanceMigrations, Name: "a", Observe: observe}}, "there is a loop a already"},
-		"with the name of another": {[]Kind{entry{Definition: vmi.VirtualMachineInstanceMigrations, Name: "virt-controller-vmi", Observe: observe}}, "there is a loop virt-controller-vmi already"},
+		"without a definition":     {[]Kind{entry{Name: "a", Observe: observe}}, `controller.KindOf "a" (): set Definition`},
+		"without a name":           {[]Kind{entry{Definition: vmi.VirtualMachineInstanceMigrations, Observe: observe}}, ": set Name"},
+		"without Observe":          {[]Kind{entry{Definition: vmi.VirtualMachineInstanceMigrations, Name: "a"}}, ": set Observe"},
+		"twice":                    {[]Kind{entry{Definition: vmi.VirtualMachineInstanceMigrations, Name: "a", Observe: observe}, entry{Definition: vmi.VirtualMachineInstanceMigrations, Name: "a", Observe: observe}}, "set another Name, there is a loop a already"},
+		"with the name of another": {[]Kind{entry{Definition: vmi.VirtualMachineInstanceMigrations, Name: "virt-controller-vmi", Observe: observe}}, "set another Name, there is a loop virt-controller-vmi already"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			api, err := client.New(fake.New().Config())
 			require.NoError(t, err)
-			_, err = New(Config{Client: api, Kube: kubefake.NewClientset(), Pods: rendering, Kinds: tt.kinds})
+			_, err = New(Config{Client: api, Kube: kubefake.NewClientset(), Launcher: rendering, Kinds: tt.kinds})
 			require.ErrorContains(t, err, tt.want)
 		})
 	}

@@ -17,7 +17,7 @@ const mostNeighbours = 16
 // namespaces: at most mostNeighbours.
 func (s *caches) neighbours(v *vmi.VirtualMachineInstance) []*vmi.VirtualMachineInstance {
 	var out []*vmi.VirtualMachineInstance
-	for _, station := range instance.Stations(v) {
+	for _, station := range instance.MACAddressKeys(v) {
 		found, _ := s.instances.GetIndexer().ByIndex(byMAC, station) // the index exists
 		for _, o := range found {
 			if len(out) == mostNeighbours {

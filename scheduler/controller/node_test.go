@@ -41,7 +41,7 @@ func runs(t *testing.T, name string) (*vmi.VirtualMachineInstance, *corev1.Pod) 
 	t.Helper()
 	v := vmitest.New(vmitest.WithName(name))
 	v.UID, v.Finalizers = types.UID("uid-"+name), []string{vmi.Finalizer}
-	p, err := pod.Render(v, rendering)
+	p, err := pod.Render(v, pod.Config{Launcher: rendering})
 	require.NoError(t, err)
 	p.UID, p.Spec.NodeName = types.UID("pod-"+name), "n1"
 	p.Status = corev1.PodStatus{
@@ -81,7 +81,7 @@ func newCluster(t *testing.T, vmis int) *cluster {
 	api, err := client.New(cfg)
 	require.NoError(t, err)
 	c.vmis, c.kube = api.VirtualMachineInstances("default"), fake.NewClientset(kube...)
-	k, err := New(Config{Client: api, Kube: c.kube, Pods: rendering, Home: "vms", Now: func() time.Time {
+	k, err := New(Config{Client: api, Kube: c.kube, Launcher: rendering, Home: "vms", Now: func() time.Time {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		return c.now

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	appsinformers "k8s.io/client-go/informers/apps/v1"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
 
 	"github.com/podvisor/podvisor/internal/reconcile"
 	"github.com/podvisor/podvisor/vmi"
@@ -38,13 +39,12 @@ type reporter struct {
 	foreign string // what was last reported of an installation of KubeVirt
 }
 
-func newReporter(c Config, events *reconcile.Events) (*reporter, error) {
+func newReporter(c Config, events *reconcile.Events, queues workqueue.MetricsProvider) (*reporter, error) {
 	r := &reporter{cfg: c, log: c.Logger, settings: c.Settings, events: events, writer: reconcile.NewWriter(c.Client, vmi.KubeVirts)}
 	r.handlers = appsinformers.NewFilteredDaemonSetInformer(c.Kube, c.Home, 0, cache.Indexers{},
 		func(o *metav1.ListOptions) { o.LabelSelector = vmi.AppLabel + "=" + handlerApp })
 	// One worker: there is one status to write.
-	r.loop = reconcile.New(reconcile.Config{Name: "virt-controller-kubevirt", Do: r.reconcile, Workers: 1, Metrics: c.Metrics, Logger: c.Logger})
-	c.Settings.OnChange(r.queue)
+	r.loop = reconcile.New(reconcile.Config{Name: "virt-controller-kubevirt", Do: r.reconcile, Workers: 1, Metrics: queues, Logger: c.Logger})
 	_, err := r.handlers.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(any) { r.queue() }, UpdateFunc: func(any, any) { r.queue() }, DeleteFunc: func(any) { r.queue() },
 	})
@@ -58,6 +58,7 @@ func (r *reporter) queue() { r.loop.Add("all") }
 func (r *reporter) run(ctx context.Context) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
+	defer r.settings.OnChange(r.queue)()
 	wg.Go(func() { r.handlers.RunWithContext(ctx) })
 	if !r.settings.Wait(ctx) || !cache.WaitForCacheSync(ctx.Done(), r.handlers.HasSynced) {
 		return

@@ -19,8 +19,8 @@ import (
 //
 // +podvisor:entry
 var sets = KindOf[*vmi.VirtualMachineInstanceReplicaSet, *vmi.VirtualMachineInstanceReplicaSetList]{
-	Definition: vmi.VirtualMachineInstanceReplicaSets, Finalizer: vmi.Finalizer,
-	Name: "virt-controller-replicaset", Observe: observeSet, Meanwhile: true,
+	Definition: vmi.VirtualMachineInstanceReplicaSets,
+	Name:       "virt-controller-replicaset", Observe: observeSet, Meanwhile: true,
 	Describe: func(s *vmi.VirtualMachineInstanceReplicaSet) []any {
 		return []any{"replicas", s.Status.Replicas, "ready", s.Status.ReadyReplicas}
 	},

@@ -41,7 +41,7 @@ func TestNoVMIIsTakenOrDeletedByAnOldStateOfTheSet(t *testing.T) {
 			}
 			vmis, err := client.New(fake.New(set, v).Config())
 			require.NoError(t, err)
-			c, err := New(Config{Client: vmis, Kube: kubefake.NewClientset(), Pods: rendering})
+			c, err := New(Config{Client: vmis, Kube: kubefake.NewClientset(), Launcher: rendering})
 			require.NoError(t, err)
 			sets, instances := vmis.VirtualMachineInstanceReplicaSets("default"), vmis.VirtualMachineInstances("default")
 			cached, err := sets.Get(t.Context(), "testvmi", metav1.GetOptions{})
@@ -91,7 +91,7 @@ func TestNoVMIIsAdoptedByAVMWhoseDeletionTheCacheDoesNotHave(t *testing.T) {
 			vm.Finalizers = []string{vmi.VMFinalizer}
 			vmis, err := client.New(fake.New(vm, vmitest.New()).Config())
 			require.NoError(t, err)
-			c, err := New(Config{Client: vmis, Kube: kubefake.NewClientset(), Pods: rendering})
+			c, err := New(Config{Client: vmis, Kube: kubefake.NewClientset(), Launcher: rendering})
 			require.NoError(t, err)
 			vms, instances := vmis.VirtualMachines("default"), vmis.VirtualMachineInstances("default")
 			cached, err := vms.Get(t.Context(), vm.Name, metav1.GetOptions{})

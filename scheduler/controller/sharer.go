@@ -23,7 +23,7 @@ func (c *Controller) sharers(ctx context.Context, v *vmi.VirtualMachineInstance)
 		}
 		var alive []*corev1.Pod
 		for _, o := range found {
-			if p := o.(*corev1.Pod); p.Namespace == other.Namespace && !instance.Over(p) {
+			if p := o.(*corev1.Pod); p.Namespace == other.Namespace && !instance.PodEnded(p) {
 				alive = append(alive, p)
 			}
 		}

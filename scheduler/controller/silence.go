@@ -28,7 +28,7 @@ func (c *Controller) silence(ctx context.Context, v *vmi.VirtualMachineInstance,
 	if p == nil {
 		return nil
 	}
-	if !instance.Silent(v, p) {
+	if !instance.PodWaitsSilently(v, p) {
 		c.silences.Delete(p.UID)
 		return nil
 	}

@@ -32,7 +32,7 @@ type sweeper struct {
 // and when their VMI goes.
 func newSweeper(c *Controller) (*sweeper, error) {
 	s := &sweeper{Controller: c}
-	s.loop = reconcile.New(reconcile.Config{Name: "virt-controller-pod", Do: s.reconcile, Workers: 2, Metrics: c.cfg.Metrics, Logger: c.log})
+	s.loop = reconcile.New(reconcile.Config{Name: "virt-controller-pod", Do: s.reconcile, Workers: 2, Metrics: c.queues, Logger: c.log})
 	_, err := c.caches.instances.AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: func(o any) {
 		if d, ok := o.(cache.DeletedFinalStateUnknown); ok {
 			o = d.Obj
@@ -72,7 +72,7 @@ func (s *sweeper) reconcile(ctx context.Context, key string) (time.Duration, err
 	if err != nil || !lacks {
 		return 0, err
 	}
-	plan := instance.Sweep(p, s.since(creator), s.cfg.Now())
+	plan := instance.SweepPod(p, s.since(creator), s.cfg.Now())
 	for _, a := range plan.Actions {
 		if d, ok := a.(scheduler.DeletePod); ok {
 			s.log.Info("delete the pod of a VMI that does not exist", "pod", key, "uid", creator)

@@ -29,7 +29,7 @@ func newSweep(t *testing.T, p *corev1.Pod, vmis ...*vmi.VirtualMachineInstance) 
 	api, err := client.New(fake.New(stored...).Config())
 	require.NoError(t, err)
 	kube := kubefake.NewClientset(p)
-	c, err := New(Config{Client: api, Kube: kube, Pods: rendering})
+	c, err := New(Config{Client: api, Kube: kube, Launcher: rendering})
 	require.NoError(t, err)
 	require.NoError(t, c.caches.pods.GetIndexer().Add(p))
 	return c, kube

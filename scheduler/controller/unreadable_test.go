@@ -44,7 +44,7 @@ func TestAVMIThatCannotBeDecodedStopsNoOther(t *testing.T) {
 	require.NoError(t, err)
 	i := api.VirtualMachineInstances("default")
 	kube := kubefake.NewClientset()
-	c, err := New(Config{Client: api, Kube: kube, Pods: rendering})
+	c, err := New(Config{Client: api, Kube: kube, Launcher: rendering})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)

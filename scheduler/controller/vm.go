@@ -22,8 +22,8 @@ import (
 //
 // +podvisor:entry
 var vms = KindOf[*vmi.VirtualMachine, *vmi.VirtualMachineList]{
-	Definition: vmi.VirtualMachines, Finalizer: vmi.VMFinalizer,
-	Name: "virt-controller-vm", Observe: observeVM,
+	Definition: vmi.VirtualMachines,
+	Name:       "virt-controller-vm", Observe: observeVM,
 	Describe: func(v *vmi.VirtualMachine) []any { return []any{"status", v.Status.PrintableStatus} },
 	Indexers: cache.Indexers{
 		byClaim: index(func(v *vmi.VirtualMachine) []string { return reconcile.KeysIn(v.Namespace, vm.ClaimNames(v)...) }),
@@ -59,7 +59,7 @@ func watchForVMs(c *Controller, k *loopOf[*vmi.VirtualMachine, *vmi.VirtualMachi
 func observeVM(ctx context.Context, c *Controller, v *vmi.VirtualMachine) (Decide[*vmi.VirtualMachine], error) {
 	o := vm.Observed{
 		Unguarded: c.cfg.Guarded != nil && !c.cfg.Guarded(),
-		Profile:   c.rendering().Cluster.Defaults, Bindings: c.cfg.Pods.Bindings, Jitter: rand.Float64(), Now: c.cfg.Now(),
+		Profile:   c.rendering().Cluster.Defaults, Bindings: c.cfg.Launcher.Bindings, Jitter: rand.Float64(), Now: c.cfg.Now(),
 	}
 	var made bool
 	o.VMI, made = c.Instance(reconcile.Key(v))

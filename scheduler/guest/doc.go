@@ -11,8 +11,8 @@
 //   - RefusedNotFound: no launcher of the VMI runs on its node. Asking again is of use only
 //     when the VMI has changed.
 //   - RefusedUnavailable: the handler or the launcher did not answer in time. Whether the
-//     call was done is not known. A call that is not [Once] is made again in the next pass
-//     and changes nothing if it was done. One that is [Once] is not made again.
+//     call was done is not known. A call that is [Guests.Idempotent] is made again in the next pass
+//     and changes nothing if it was done. Another is not made again.
 //   - A call takes a worker of the loop as long as [Guests.Limit] says, at most.
 //
 // The package is an edge: it touches the nodes, through [Nodes].

@@ -42,11 +42,11 @@ type Guests struct {
 	MostToCall, MostToAsk time.Duration
 }
 
-// Once reports whether a call does something again when it is made again. All others can be
-// repeated when their answer is lost.
-func Once(call protocol.Call) bool {
+// Idempotent reports whether a call may be repeated when its answer is lost: made again, it
+// does nothing more.
+func (g Guests) Idempotent(call protocol.Call) bool {
 	v, _ := verb.Find(verb.VMIs, string(call))
-	return v.Once
+	return !v.Once
 }
 
 // Limit is how long the call may take.

@@ -43,7 +43,7 @@ func create(o Observed) scheduler.Plan {
 	}
 	var plan scheduler.Plan
 	if !o.Unguarded && !slices.Contains(o.VMI.Finalizers, vmi.Finalizer) {
-		plan.Actions = append(plan.Actions, scheduler.AddFinalizer{})
+		plan.Actions = append(plan.Actions, scheduler.AddFinalizer{Finalizer: vmi.Finalizer})
 	}
 	plan.Actions = append(plan.Actions, claim...)
 	plan.Actions = append(plan.Actions,
@@ -59,13 +59,13 @@ func create(o Observed) scheduler.Plan {
 
 // taken waits until the pod that has the name is gone.
 func taken(o Observed) scheduler.Plan {
-	p := pending(o, Taken(o.Pods.Active.Name))
+	p := pending(o, PodNameInUse(o.Pods.Active.Name))
 	p.Recheck = nameDelay
 	return p
 }
 
-// Taken is the finding that a pod which is not the VMI's has the name.
-func Taken(name string) vmi.Finding {
+// PodNameInUse is the finding that a pod which is not the VMI's has the name.
+func PodNameInUse(name string) vmi.Finding {
 	return vmi.Finding{
 		Reason:  PodNameTaken,
 		Message: fmt.Sprintf("pod %s does not belong to this VMI, which needs a pod of this name; delete it", name),

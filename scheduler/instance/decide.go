@@ -78,7 +78,7 @@ func keep(o Observed, p scheduler.Plan) scheduler.Plan {
 	if o.Unguarded || v.DeletionTimestamp != nil || v.Status.Phase.Final() || active == nil || !ours(o, active) || slices.Contains(v.Finalizers, vmi.Finalizer) {
 		return p
 	}
-	p.Actions = append([]scheduler.Action{scheduler.AddFinalizer{}}, p.Actions...)
+	p.Actions = append([]scheduler.Action{scheduler.AddFinalizer{Finalizer: vmi.Finalizer}}, p.Actions...)
 	return p
 }
 

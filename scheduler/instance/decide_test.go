@@ -20,7 +20,7 @@ import (
 
 var (
 	now    = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
-	config = pod.Config{Image: "example/virt-launcher:v1"}
+	config = pod.Config{Launcher: pod.Launcher{Image: "example/virt-launcher:v1"}}
 )
 
 const (
@@ -76,7 +76,7 @@ func condition(t vmi.ConditionType, reason, message string) vmitest.Option {
 // well. Nil is no pod.
 func observe(v *vmi.VirtualMachineInstance, pods ...*corev1.Pod) instance.Observed {
 	pods = slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return p == nil })
-	o := instance.Observed{VMI: v, Pods: instance.Roles(v, pods), Config: config, Now: now}
+	o := instance.Observed{VMI: v, Pods: instance.PodsByRole(v, pods), Config: config, Now: now}
 	if o.Node.Name = instance.NodeName(v, o.Pods); o.Node.Name != "" {
 		o.Node.Object = nodeIn(corev1.ConditionTrue, time.Hour)
 	}
@@ -520,7 +520,7 @@ func TestTheFirstStatusOfAVMINamesTheRevisionThatItWasStartedFrom(t *testing.T) 
 			if c.owner != "" {
 				v.OwnerReferences = []metav1.OwnerReference{{APIVersion: "kubevirt.io/v1", Kind: c.owner, Name: v.Name, UID: "vm-uid", Controller: new(true)}}
 			}
-			p := instance.Decide(instance.Observed{VMI: v, Config: pod.Config{Image: "example/virt-launcher:v1"}, Now: time.Unix(1_700_000_000, 0)})
+			p := instance.Decide(instance.Observed{VMI: v, Config: pod.Config{Launcher: pod.Launcher{Image: "example/virt-launcher:v1"}}, Now: time.Unix(1_700_000_000, 0)})
 			var names []string
 			for _, a := range p.Actions {
 				if w, ok := a.(scheduler.WriteStatus[*vmi.VirtualMachineInstance]); ok {

@@ -128,12 +128,7 @@ func trueEnd(o Observed) (vmi.Finding, bool) {
 	if e := endOf(p); s.Phase == vmi.PhaseFailed && e.byNode && !e.at.After(endedAt(o.VMI).Add(reportDelay)) {
 		return e.Finding, vague || s.Reason != e.Reason
 	}
-	at := endedAt(o.VMI)
-	if vague && !at.IsZero() {
-		// It was disrupted before it ended. The kubelet says so when it has ended.
-		at = at.Add(reportDelay)
-	}
-	f, ok := disruptedEnd(p, at, said)
+	f, ok := disruptedEnd(p, endedAt(o.VMI), said)
 	if !ok && vague && unhealthy(o) {
 		f, ok = said.DisruptedBy(vmi.Finding{Reason: LivenessProbeFailed, Message: "the liveness probe of the guest failed"})
 	}

@@ -5,9 +5,9 @@
 // [Decide] turns what was [Observed] into a plan. It is called after every
 // change, remembers nothing, and has nothing to do when everything is as it
 // should be: a plan that was carried out, observed again, gives the empty plan.
-// [Roles] says which of several pods a VMI runs in.
+// [PodsByRole] says which of several pods a VMI runs in.
 //
-// [Silent] says of which pods the events are to be read, and [Silence] when: what the
+// [PodWaitsSilently] says of which pods the events are to be read, and [Silence] when: what the
 // kubelet cannot do before the first container is nowhere else.
 //
 // [Eviction] says whether a pod of a VMI may be evicted.

@@ -59,12 +59,12 @@ func runs(p *corev1.Pod) bool {
 	return s != nil && s.State.Running != nil
 }
 
-// over is [Over].
-func over(p *corev1.Pod) bool { return Over(p) }
+// over is [PodEnded].
+func over(p *corev1.Pod) bool { return PodEnded(p) }
 
-// Over reports whether the pod has ended: its launcher does not run and never
+// PodEnded reports whether the pod has ended: its launcher does not run and never
 // will again. Other containers may still run.
-func Over(p *corev1.Pod) bool {
+func PodEnded(p *corev1.Pod) bool {
 	if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
 		return true
 	}

@@ -38,8 +38,8 @@ const (
 	pullDelay = 10 * time.Second
 )
 
-// Silent reports whether the pod of the VMI waits on its node and does not say why.
-func Silent(v *vmi.VirtualMachineInstance, p *corev1.Pod) bool {
+// PodWaitsSilently reports whether the pod of the VMI waits on its node and does not say why.
+func PodWaitsSilently(v *vmi.VirtualMachineInstance, p *corev1.Pod) bool {
 	if p == nil || v.DeletionTimestamp != nil || handedOver(v) || v.Status.Phase.Final() || p.Spec.NodeName == "" || p.DeletionTimestamp != nil || over(p) {
 		return false
 	}

@@ -132,7 +132,7 @@ func TestOnlyAPodThatWaitsWithoutAReasonIsSilent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			require.Equal(t, tt.silent, instance.Silent(tt.vmi, tt.pod))
+			require.Equal(t, tt.silent, instance.PodWaitsSilently(tt.vmi, tt.pod))
 		})
 	}
 }

@@ -15,7 +15,7 @@ import (
 func ExampleDecide() {
 	plan := instance.Decide(instance.Observed{
 		VMI:    vmitest.New(vmitest.WithName("web")),
-		Config: pod.Config{Image: "example/virt-launcher:v1"},
+		Config: pod.Config{Launcher: pod.Launcher{Image: "example/virt-launcher:v1"}},
 		Now:    time.Now(),
 	})
 	for _, a := range plan.Actions {
@@ -36,7 +36,7 @@ func ExampleDecide() {
 
 func ExampleEviction() {
 	v := vmitest.New(vmitest.WithName("web"))
-	p, err := pod.Render(v, pod.Config{Image: "example/virt-launcher:v1"})
+	p, err := pod.Render(v, pod.Config{Launcher: pod.Launcher{Image: "example/virt-launcher:v1"}})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -15,9 +15,9 @@ import (
 // before its status says so: usually that pod has just ended.
 const formerDelay = 5 * time.Second
 
-// Former are those of the pods that were made for an earlier VMI of the same name
+// FormerPods are those of the pods that were made for an earlier VMI of the same name
 // and that may still run a guest.
-func Former(v *vmi.VirtualMachineInstance, pods []*corev1.Pod) []*corev1.Pod {
+func FormerPods(v *vmi.VirtualMachineInstance, pods []*corev1.Pod) []*corev1.Pod {
 	var out []*corev1.Pod
 	for _, p := range pods {
 		if pod.InstanceName(p) == v.Name && pod.Creator(p) != "" && !pod.MadeFor(p, v) && !over(p) {

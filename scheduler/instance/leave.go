@@ -64,7 +64,7 @@ func release(o Observed) scheduler.Plan {
 		return p
 	}
 	deleted := scheduler.Emit{Finding: vmi.Finding{Reason: "Deleted", Message: "the VMI was deleted before its guest ran"}}
-	remove := []scheduler.Action{scheduler.RemoveFinalizer{}}
+	remove := []scheduler.Action{scheduler.RemoveFinalizer{Finalizer: vmi.Finalizer}}
 	switch kept := len(o.VMI.Finalizers) > 1; {
 	case o.VMI.Status.Phase.Final():
 	case !handedOver(o.VMI) && kept:
@@ -112,11 +112,11 @@ func deletion(p *corev1.Pod) []scheduler.Action {
 // Kubernetes, which deletes pods whose owner is gone.
 const sweepDelay = 15 * time.Second
 
-// Sweep is the plan for a launcher pod whose VMI does not exist: it is deleted, and
+// SweepPod is the plan for a launcher pod whose VMI does not exist: it is deleted, and
 // its launcher powers the guest off. Nothing else ends the guest of a pod that was
 // orphaned, when the finalizer of its VMI was removed by hand or etcd was restored.
 // Gone is since when the VMI is known not to exist.
-func Sweep(p *corev1.Pod, gone, now time.Time) scheduler.Plan {
+func SweepPod(p *corev1.Pod, gone, now time.Time) scheduler.Plan {
 	if p.DeletionTimestamp != nil {
 		return scheduler.Plan{}
 	}

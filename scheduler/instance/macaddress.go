@@ -37,9 +37,9 @@ func stations(v *vmi.VirtualMachineInstance) []station {
 	return out
 }
 
-// Stations are the networks with the MAC addresses that the VMI has there, in a form that
+// MACAddressKeys are the networks with the MAC addresses that the VMI has there, in a form that
 // is the same for all VMIs with such a pair. One that has ended has none.
-func Stations(v *vmi.VirtualMachineInstance) []string {
+func MACAddressKeys(v *vmi.VirtualMachineInstance) []string {
 	if v.Status.Phase.Final() {
 		return nil
 	}
@@ -57,7 +57,7 @@ func duplicateMAC(o Observed) (vmi.Finding, bool) {
 	for _, mine := range stations(o.VMI) {
 		var others []string
 		for _, n := range o.Neighbours {
-			if !slices.Contains(Stations(n), mine.key()) {
+			if !slices.Contains(MACAddressKeys(n), mine.key()) {
 				continue
 			}
 			other := "VMI " + n.Name

@@ -87,9 +87,9 @@ func TestADuplicateMACAddressOnASecondaryNetworkIsAWarning(t *testing.T) {
 func TestAVMIThatHasEndedHasNoStations(t *testing.T) {
 	t.Parallel()
 	v := stored(vmi.PhaseRunning, onNetwork("lan", "lan", "02:00:00:00:77:01"))
-	require.Equal(t, []string{v.Namespace + "/lan 02:00:00:00:77:01"}, instance.Stations(v))
+	require.Equal(t, []string{v.Namespace + "/lan 02:00:00:00:77:01"}, instance.MACAddressKeys(v))
 	v.Status.Phase = vmi.PhaseFailed
-	require.Empty(t, instance.Stations(v))
+	require.Empty(t, instance.MACAddressKeys(v))
 }
 
 // rename is the VMI with another name.

@@ -17,7 +17,7 @@ type Observed struct {
 	VMI *vmi.VirtualMachineInstance
 	// Pods are the pods of the VMI.
 	Pods Pods
-	// Former are the pods of earlier VMIs of the same name, as [Former] finds them,
+	// Former are the pods of earlier VMIs of the same name, as [FormerPods] finds them,
 	// on nodes that are not fenced.
 	Former []*corev1.Pod
 	// Node is the node of the VMI's active pod.
@@ -36,7 +36,7 @@ type Observed struct {
 	// Sharers are the other VMIs with volumes in these claims. They matter before the
 	// VMI has a pod.
 	Sharers []Sharer
-	// Neighbours are the other VMIs that share one of the [Stations] of this one. They
+	// Neighbours are the other VMIs that share one of the [MACAddressKeys] of this one. They
 	// matter once the VMI has a pod.
 	Neighbours []*vmi.VirtualMachineInstance
 	// Config is how pods are rendered. Its Facts are those of Observed.
@@ -61,10 +61,10 @@ type Pods struct {
 	Stray []*corev1.Pod
 }
 
-// Roles sorts the pods of a VMI by their role: those that were made for it, and the
+// PodsByRole sorts the pods of a VMI by their role: those that were made for it, and the
 // one with the name that its pod has. From the hand-over on, the status says which
 // pod is the active one; before, it is the one with the name.
-func Roles(v *vmi.VirtualMachineInstance, pods []*corev1.Pod) Pods {
+func PodsByRole(v *vmi.VirtualMachineInstance, pods []*corev1.Pod) Pods {
 	var r Pods
 	for _, p := range pods {
 		switch {

@@ -117,7 +117,7 @@ func apply(o *instance.Observed, p scheduler.Plan) bool {
 			o.VMI.Status = a.Object.Status
 		}
 	}
-	o.Pods = instance.Roles(o.VMI, all(*o))
+	o.Pods = instance.PodsByRole(o.VMI, all(*o))
 	o.Node.Name = instance.NodeName(o.VMI, o.Pods)
 	return o.VMI.DeletionTimestamp == nil || len(o.VMI.Finalizers) > 0
 }
@@ -207,7 +207,7 @@ func TestAPlanThatWasCarriedOutLeavesNothingToDo(t *testing.T) {
 // later is an hour later: pods that are being deleted are gone.
 func later(o *instance.Observed) {
 	o.Now = o.Now.Add(time.Hour)
-	o.Pods = instance.Roles(o.VMI, slices.DeleteFunc(all(*o), func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil }))
+	o.Pods = instance.PodsByRole(o.VMI, slices.DeleteFunc(all(*o), func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil }))
 }
 
 // mayRun reports whether the guest of a pod that was made for the VMI may run.
@@ -231,7 +231,7 @@ func TestNoPodIsMadeWhileAnotherGuestOfTheNameMayRun(t *testing.T) {
 		if o.Pods.Active != nil || o.Node.Name != "" {
 			continue
 		}
-		o.Former = instance.Former(o.VMI, []*corev1.Pod{former})
+		o.Former = instance.FormerPods(o.VMI, []*corev1.Pod{former})
 		require.Len(t, o.Former, 1, name)
 		for range 3 {
 			p := instance.Decide(o)
@@ -276,7 +276,7 @@ func TestTheFormerPodsOfAName(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			require.Len(t, instance.Former(v, []*corev1.Pod{tt.pod}), tt.want)
+			require.Len(t, instance.FormerPods(v, []*corev1.Pod{tt.pod}), tt.want)
 		})
 	}
 }
@@ -297,7 +297,7 @@ func TestAPodWithoutItsVMIIsDeleted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			require.Equal(t, tt.want, instance.Sweep(tt.pod, tt.gone, now))
+			require.Equal(t, tt.want, instance.SweepPod(tt.pod, tt.gone, now))
 		})
 	}
 }

@@ -322,7 +322,7 @@ func TestRoles(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			require.Equal(t, tt.want, instance.Roles(tt.vmi, tt.pods))
+			require.Equal(t, tt.want, instance.PodsByRole(tt.vmi, tt.pods))
 		})
 	}
 }

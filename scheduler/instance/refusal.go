@@ -21,9 +21,9 @@ var (
 	outOfRange = regexp.MustCompile(`(maximum|minimum) \S+ usage per (Container|Pod) is|\S+ max limit to request ratio per (Container|Pod) is`)
 )
 
-// Refused is the finding that the API server does not accept the pod, with what helps if a
+// PodRefused is the finding that the API server does not accept the pod, with what helps if a
 // LimitRange of the namespace is the cause, which the API server does not name.
-func Refused(p *corev1.Pod, err error) vmi.Finding {
+func PodRefused(p *corev1.Pod, err error) vmi.Finding {
 	f := vmi.Finding{Reason: FailedCreate, Message: err.Error()}
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {

@@ -41,7 +41,7 @@ func TestAPodThatALimitRangeRefusesIsSaidWithTheFieldToSet(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tt.pod.Namespace = "ns"
-			f := instance.Refused(tt.pod, tt.err)
+			f := instance.PodRefused(tt.pod, tt.err)
 			require.Equal(t, instance.FailedCreate, f.Reason)
 			require.Equal(t, tt.err.Error()+tt.says, f.Message)
 		})

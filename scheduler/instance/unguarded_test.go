@@ -13,7 +13,7 @@ import (
 
 func TestAVMIHasNoFinalizerWhilePodvisorMayBeDeleted(t *testing.T) {
 	t.Parallel()
-	release := []scheduler.Action{scheduler.RemoveFinalizer{}}
+	release := []scheduler.Action{scheduler.RemoveFinalizer{Finalizer: vmi.Finalizer}}
 	for _, p := range []vmi.Phase{vmi.PhaseUnset, vmi.PhasePending, vmi.PhaseScheduling, vmi.PhaseScheduled, vmi.PhaseRunning, vmi.PhaseSucceeded, vmi.PhaseFailed} {
 		o := observe(stored(p))
 		o.Unguarded = true
@@ -25,7 +25,7 @@ func TestAVMIHasNoFinalizerWhilePodvisorMayBeDeleted(t *testing.T) {
 
 		o = observe(stored(p, bare))
 		o.Unguarded = true
-		require.NotContains(t, instance.Decide(o).Actions, scheduler.AddFinalizer{}, "%s without the finalizer", p)
+		require.NotContains(t, instance.Decide(o).Actions, scheduler.AddFinalizer{Finalizer: vmi.Finalizer}, "%s without the finalizer", p)
 	}
 	o := observe(stored(vmi.PhaseUnset, bare))
 	o.Unguarded = true

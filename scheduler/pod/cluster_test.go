@@ -94,7 +94,7 @@ func TestThePodIsAsTheClusterIsConfigured(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p, err := pod.Render(tt.instance, pod.Config{Image: "example/virt-launcher:v1", Cluster: tt.cluster})
+			p, err := pod.Render(tt.instance, pod.Config{Launcher: pod.Launcher{Image: "example/virt-launcher:v1"}, Cluster: tt.cluster})
 			require.NoError(t, err)
 			tt.check(t, p)
 		})
@@ -103,19 +103,19 @@ func TestThePodIsAsTheClusterIsConfigured(t *testing.T) {
 
 func TestTheClusterDecidesOnEmulation(t *testing.T) {
 	t.Parallel()
-	p, err := pod.Render(vmitest.New(), pod.Config{Image: "x", AllowEmulation: true, Cluster: cluster.Config{Pods: cluster.Pods{Emulation: new(false)}}})
+	p, err := pod.Render(vmitest.New(), pod.Config{Launcher: pod.Launcher{Image: "x", AllowEmulation: true}, Cluster: cluster.Config{Pods: cluster.Pods{Emulation: new(false)}}})
 	require.NoError(t, err)
 	require.NotContains(t, p.Spec.Containers[0].Args, "--allow-emulation")
 }
 
 func TestAVMIThatTheClusterForbidsHasNoPod(t *testing.T) {
 	t.Parallel()
-	_, err := pod.Render(vmitest.New(vmitest.WithBridge("net")), pod.Config{Image: "x", Cluster: cluster.Config{Limits: validate.Limits{NoBridgeOnPodNetwork: true}}})
+	_, err := pod.Render(vmitest.New(vmitest.WithBridge("net")), pod.Config{Launcher: pod.Launcher{Image: "x"}, Cluster: cluster.Config{Limits: validate.Limits{NoBridgeOnPodNetwork: true}}})
 	require.ErrorIs(t, err, vmi.ErrInvalid)
 	require.ErrorContains(t, err, "use masquerade")
 
 	old := vmitest.New(with(func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Machine = &vmi.Machine{Type: "pc-q35-2.4"} }))
-	_, err = pod.Render(old, pod.Config{Image: "x", Cluster: cluster.Config{Limits: validate.Limits{MachineTypes: map[string][]string{"amd64": {"q35", "pc-q35-7.*"}}}}})
+	_, err = pod.Render(old, pod.Config{Launcher: pod.Launcher{Image: "x"}, Cluster: cluster.Config{Limits: validate.Limits{MachineTypes: map[string][]string{"amd64": {"q35", "pc-q35-7.*"}}}}})
 	require.ErrorIs(t, err, vmi.ErrInvalid)
 	require.ErrorContains(t, err, `spec.domain.machine.type: Invalid value: "pc-q35-2.4": must match q35 or pc-q35-7.*`)
 }

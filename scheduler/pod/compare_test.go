@@ -37,7 +37,7 @@ func watched(t *testing.T) *corev1.Pod {
 	v.Spec.NodeSelector = map[string]string{"zone": "a"}
 	v.Spec.ReadinessProbe = &vmi.Probe{ProbeHandler: vmi.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"true"}}}}
 	v.Spec.LivenessProbe = &vmi.Probe{ProbeHandler: vmi.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Port: intstr.FromInt32(80)}}}
-	p, err := pod.Render(v, pod.Config{Image: "example/virt-launcher:1", AllowEmulation: true, Build: "b"})
+	p, err := pod.Render(v, pod.Config{Launcher: pod.Launcher{Image: "example/virt-launcher:1", AllowEmulation: true, Build: "b"}})
 	require.NoError(t, err)
 	return p
 }
@@ -240,7 +240,7 @@ func TestTheBuildOfAPodIsThatOfItsRenderer(t *testing.T) {
 	v := vmitest.New()
 	v.Annotations = map[string]string{"podvisor.io/build": "forged"}
 	for _, build := range []string{"", "b"} {
-		p, err := pod.Render(v, pod.Config{Image: "example/virt-launcher:1", Build: build})
+		p, err := pod.Render(v, pod.Config{Launcher: pod.Launcher{Image: "example/virt-launcher:1", Build: build}})
 		require.NoError(t, err)
 		require.Equal(t, build, pod.BuildOf(p))
 	}

@@ -16,34 +16,31 @@ import (
 	"github.com/podvisor/podvisor/vmi/validate"
 )
 
-// Config is what a launcher pod depends on beside its VMI: how Podvisor is
-// installed, and in Cluster how the cluster is configured.
-type Config struct {
-	// Role is what the pod is for the instance. The zero value: the instance runs in it.
-	Role Role
+// Launcher is what launcher pods are made with: how Podvisor is installed.
+type Launcher struct {
 	// Build names the program and the settings that render, by which a reviewer knows
 	// whether it renders the same: see [BuildOf]. Empty: the pod names none.
 	Build string
 	// Image is the reference of the virt-launcher image. Required.
 	Image string
-	// FullImage is the reference of the image with what few VMIs need beside: UEFI
-	// firmware and the TPM emulator. Empty: that which belongs to Image; where Image
+	// FullImage is the reference of the image with what few VMIs need besides: UEFI
+	// firmware and the TPM emulator. Empty: Image with -full before its tag; where Image
 	// is named by its digest there is none, and a VMI that needs it is not rendered.
 	FullImage string
-	// ImagePullPolicy says when the launcher image is pulled, if Cluster does not.
+	// ImagePullPolicy says when the launcher image is pulled, if Config.Cluster does not.
 	// Empty: IfNotPresent, as in KubeVirt, whatever the tag.
 	ImagePullPolicy corev1.PullPolicy
 	// AllowEmulation renders pods whose guests run without hardware
-	// virtualization, which any node can do, if Cluster does not say. Otherwise
+	// virtualization, which any node can do, if Config.Cluster does not say. Otherwise
 	// they run on nodes with KVM only.
 	AllowEmulation bool
 	// ContainerDisks is the way in which disks in container images reach the
 	// VMI. Empty: ImageVolume.
 	ContainerDisks ContainerDisks
 	// Architecture is the processor architecture of guests that name none, as in
-	// GOARCH. Empty: that of Cluster, or else amd64.
+	// GOARCH. Empty: that of Config.Cluster, or else amd64.
 	Architecture string
-	// Overhead is the memory that a pod needs beside its guest's. Nil: the
+	// Overhead is the memory that a pod needs besides its guest's. Nil: the
 	// function [Overhead].
 	Overhead func(Guest) resource.Quantity
 	// Traits are what the parts of VMIs ask of their pods. Nil: [vmi.Traits].
@@ -53,9 +50,17 @@ type Config struct {
 	Bindings []network.Binding
 	// VolumeKinds are the kinds of volumes that are served. Nil: [volume.Kinds].
 	VolumeKinds []volume.Kind
+}
+
+// Config is what a launcher pod depends on besides its VMI.
+type Config struct {
+	// Launcher is the same for all pods of an installation.
+	Launcher
 	// Cluster is the configuration of the cluster. The zero value is the default
 	// one.
 	Cluster config.Config
+	// Role is what the pod is for the instance. The zero value: the instance runs in it.
+	Role Role
 	// Facts are what was observed for this instance. The zero value is right for an
 	// instance whose volumes name no claim and whose networks need no resource.
 	Facts Facts

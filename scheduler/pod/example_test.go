@@ -9,7 +9,7 @@ import (
 
 func ExampleRender() {
 	v := vmitest.New(vmitest.WithName("web"), vmitest.WithContainerDisk("root", "example/web:1"))
-	p, err := pod.Render(v, pod.Config{Image: "example/virt-launcher:v1"})
+	p, err := pod.Render(v, pod.Config{Launcher: pod.Launcher{Image: "example/virt-launcher:v1"}})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -27,7 +27,7 @@ func ExampleRender() {
 func ExampleRender_invalid() {
 	v := vmitest.New()
 	v.Spec.Domain.Memory = nil
-	_, err := pod.Render(v, pod.Config{Image: "example/virt-launcher:v1"})
+	_, err := pod.Render(v, pod.Config{Launcher: pod.Launcher{Image: "example/virt-launcher:v1"}})
 	fmt.Println(err)
 	// Output:
 	// invalid: spec.domain.memory.guest: Required value: say how much memory the guest sees: here, or in spec.domain.resources.requests.memory, or have one huge page by spec.domain.memory.hugepages.pageSize

@@ -24,13 +24,13 @@ func TestOnlyAVMIThatNeedsTheFullImageHasIt(t *testing.T) {
 		change func(*vmi.VirtualMachineInstance)
 		want   string
 	}{
-		"nothing of it":               {pod.Config{Image: "a/b:1", FullImage: "c"}, func(*vmi.VirtualMachineInstance) {}, "a/b:1"},
-		"a TPM that is disabled":      {pod.Config{Image: "a/b:1"}, func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Devices.TPM = &vmi.TPM{Enabled: new(false)} }, "a/b:1"},
-		"UEFI":                        {pod.Config{Image: "a/b:1"}, uefi, "a/b-full:1"},
-		"a TPM":                       {pod.Config{Image: "a:5000/b"}, tpm, "a:5000/b-full"},
-		"a name of its own":           {pod.Config{Image: "a/b:1", FullImage: "c@sha256:1"}, tpm, "c@sha256:1"},
-		"both named by their digests": {pod.Config{Image: "a/b@sha256:1", FullImage: "a/b-full@sha256:2"}, uefi, "a/b-full@sha256:2"},
-		"a digest and nothing of it":  {pod.Config{Image: "a/b@sha256:1"}, func(*vmi.VirtualMachineInstance) {}, "a/b@sha256:1"},
+		"nothing of it":               {pod.Config{Launcher: pod.Launcher{Image: "a/b:1", FullImage: "c"}}, func(*vmi.VirtualMachineInstance) {}, "a/b:1"},
+		"a TPM that is disabled":      {pod.Config{Launcher: pod.Launcher{Image: "a/b:1"}}, func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Devices.TPM = &vmi.TPM{Enabled: new(false)} }, "a/b:1"},
+		"UEFI":                        {pod.Config{Launcher: pod.Launcher{Image: "a/b:1"}}, uefi, "a/b-full:1"},
+		"a TPM":                       {pod.Config{Launcher: pod.Launcher{Image: "a:5000/b"}}, tpm, "a:5000/b-full"},
+		"a name of its own":           {pod.Config{Launcher: pod.Launcher{Image: "a/b:1", FullImage: "c@sha256:1"}}, tpm, "c@sha256:1"},
+		"both named by their digests": {pod.Config{Launcher: pod.Launcher{Image: "a/b@sha256:1", FullImage: "a/b-full@sha256:2"}}, uefi, "a/b-full@sha256:2"},
+		"a digest and nothing of it":  {pod.Config{Launcher: pod.Launcher{Image: "a/b@sha256:1"}}, func(*vmi.VirtualMachineInstance) {}, "a/b@sha256:1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -52,7 +52,7 @@ func TestAVMIThatNeedsTheFullImageNeverHasTheSmallOne(t *testing.T) {
 		for _, image := range []string{"a/b@sha256:1", "a/b:v1@sha256:1"} {
 			t.Run(name+" with "+image, func(t *testing.T) {
 				t.Parallel()
-				_, err := pod.Render(vmitest.New(with(change)), pod.Config{Image: image})
+				_, err := pod.Render(vmitest.New(with(change)), pod.Config{Launcher: pod.Launcher{Image: image}})
 				require.ErrorContains(t, err, "set LAUNCHER_FULL_IMAGE of virt-controller")
 				require.NotErrorIs(t, err, vmi.ErrInvalid, "the installation is wrong, and not the VMI")
 			})

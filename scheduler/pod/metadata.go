@@ -103,9 +103,6 @@ func InstanceName(p *corev1.Pod) string {
 	return p.Annotations[vmi.DomainAnnotation]
 }
 
-// hostname is the host name of the VMI's pod.
-func hostname(v *vmi.VirtualMachineInstance) string { return v.Hostname() }
-
 func owner(v *vmi.VirtualMachineInstance) metav1.OwnerReference {
 	return *metav1.NewControllerRef(v, vmi.VirtualMachineInstances.GroupVersionKind)
 }
@@ -119,7 +116,7 @@ func labels(v *vmi.VirtualMachineInstance) map[string]string {
 	delete(l, vmi.NodeNameLabel)     // is of the pod that the VMI runs in
 	l[vmi.AppLabel] = vmi.LauncherApp
 	l[vmi.CreatedByLabel] = string(v.UID)
-	l[vmi.VMNameLabel] = hostname(v)
+	l[vmi.VMNameLabel] = v.Hostname()
 	l[vmi.VMIIDLabel] = id(v.Name)
 	return l
 }

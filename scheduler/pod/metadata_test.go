@@ -19,7 +19,7 @@ func TestThePagesFindThePodOfAVMIWithAHostNameOfItsOwn(t *testing.T) {
 	t.Parallel()
 	v := vmitest.New(vmitest.WithName("hello"))
 	v.Spec.Hostname = "another"
-	p, err := pod.Render(v, pod.Config{Image: "example/virt-launcher:1"})
+	p, err := pod.Render(v, pod.Config{Launcher: pod.Launcher{Image: "example/virt-launcher:1"}})
 	require.NoError(t, err)
 	for _, page := range []string{"console", "probes", "demo-guest"} {
 		text, err := os.ReadFile("../../docs/" + page + ".md")

@@ -61,7 +61,7 @@ func Render(v *vmi.VirtualMachineInstance, c Config) (*corev1.Pod, error) {
 			TopologySpreadConstraints:     v.Spec.TopologySpreadConstraints,
 			PriorityClassName:             v.Spec.PriorityClassName,
 			SchedulerName:                 v.Spec.SchedulerName,
-			Hostname:                      hostname(v),
+			Hostname:                      v.Hostname(),
 			Subdomain:                     v.Spec.Subdomain,
 			DNSPolicy:                     v.Spec.DNSPolicy,
 			DNSConfig:                     v.Spec.DNSConfig,

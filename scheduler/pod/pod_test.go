@@ -21,7 +21,7 @@ import (
 	"github.com/podvisor/podvisor/vmi/vmitest"
 )
 
-var config = pod.Config{Image: "example/virt-launcher:v1"}
+var config = pod.Config{Launcher: pod.Launcher{Image: "example/virt-launcher:v1"}}
 
 // with changes the VMI in a way that vmitest has no option for.
 func with(f func(*vmi.VirtualMachineInstance)) vmitest.Option { return f }

@@ -138,7 +138,7 @@ func plain(t *testing.T, s vmi.VolumeSource) *corev1.Pod {
 	if !reflect.ValueOf(s).IsZero() {
 		v = vmitest.New(vmitest.WithMemory("512Mi"), vmitest.WithDisk("data", s))
 	}
-	p, err := pod.Render(v, pod.Config{Image: "podvisor/virt-launcher", Cluster: clusterconfig.Config{Limits: validate.Limits{Features: validate.Features{HostDisk: true}}}})
+	p, err := pod.Render(v, pod.Config{Launcher: pod.Launcher{Image: "podvisor/virt-launcher"}, Cluster: clusterconfig.Config{Limits: validate.Limits{Features: validate.Features{HostDisk: true}}}})
 	require.NoError(t, err)
 	return p
 }

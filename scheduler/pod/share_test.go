@@ -27,7 +27,7 @@ func TestASharedVolumeIsServedByAContainerOfItsOwn(t *testing.T) {
 	t.Parallel()
 	v := vmitest.New(shared("data", inClaim("claim")),
 		shared("conf", vmi.VolumeSource{ConfigMap: &vmi.ConfigMapVolume{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}}}))
-	p, err := pod.Render(v, pod.Config{Image: "launcher"})
+	p, err := pod.Render(v, pod.Config{Launcher: pod.Launcher{Image: "launcher"}})
 	require.NoError(t, err)
 	require.Len(t, p.Spec.InitContainers, 2)
 	sockets := corev1.VolumeMount{Name: "virtiofs-containers", MountPath: "/var/run/kubevirt/virtiofs-containers"}
@@ -63,7 +63,7 @@ func TestTheServerOfAFileSystemIsLimitedAsItsVMIIs(t *testing.T) {
 		v.Spec.Domain.Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")}
 		v.Spec.Domain.Memory = &vmi.Memory{Guest: new(resource.MustParse("512Mi"))}
 	})
-	p, err := pod.Render(vmitest.New(limited, shared("data", inClaim("claim"))), pod.Config{Image: "launcher"})
+	p, err := pod.Render(vmitest.New(limited, shared("data", inClaim("claim"))), pod.Config{Launcher: pod.Launcher{Image: "launcher"}})
 	require.NoError(t, err)
 	memory := p.Spec.InitContainers[0].Resources.Limits[corev1.ResourceMemory]
 	require.Equal(t, "552Mi", memory.String())
@@ -72,7 +72,7 @@ func TestTheServerOfAFileSystemIsLimitedAsItsVMIIs(t *testing.T) {
 func TestAClaimInBlockModeIsNoFileSystem(t *testing.T) {
 	t.Parallel()
 	facts := pod.Facts{Claims: map[string]*corev1.PersistentVolumeClaim{"claim": {Spec: corev1.PersistentVolumeClaimSpec{VolumeMode: new(corev1.PersistentVolumeBlock)}}}}
-	_, err := pod.Render(vmitest.New(shared("data", inClaim("claim"))), pod.Config{Image: "launcher", Facts: facts})
+	_, err := pod.Render(vmitest.New(shared("data", inClaim("claim"))), pod.Config{Launcher: pod.Launcher{Image: "launcher"}, Facts: facts})
 	require.ErrorIs(t, err, vmi.ErrInvalid)
 	require.ErrorContains(t, err, "volume data: its claim is in block mode and cannot be a file system")
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/podvisor/podvisor/vmi/validate"
 )
 
-// Burst is how many VMIs one plan creates at most, and how many it deletes.
-const Burst = 50
+// burst is how many VMIs one plan creates at most, and how many it deletes.
+const burst = 50
 
 // Decide says what is to be done. A set that is being deleted does nothing: the
 // garbage collector deletes its VMIs or removes their owner.

@@ -178,7 +178,7 @@ func TestManyAreMadeInBursts(t *testing.T) {
 	w := newWorld(t, 120)
 	p := replicaset.Decide(w.observe())
 	w.act(p, len(p.Actions))
-	require.Len(t, w.vmis, replicaset.Burst)
+	require.Len(t, w.vmis, 50)
 	w.settle()
 	require.Len(t, w.vmis, 120)
 	require.Equal(t, 120, w.created)

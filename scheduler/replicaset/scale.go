@@ -27,7 +27,7 @@ func scale(o Observed, m members) change {
 	c := change{failed: held, recheck: recheck}
 	wanted := int(o.Set.Spec.Wanted())
 	replaced := slices.SortedFunc(slices.Values(slices.Concat(m.ended, due)), worse)
-	missing := min(wanted-len(m.alive)-len(m.adopt)-len(held), Burst)
+	missing := min(wanted-len(m.alive)-len(m.adopt)-len(held), burst)
 	c.refused = missing > 0 && o.Refusal != nil
 	if missing > 0 && !c.refused {
 		c.create = create(o, m, replaced, missing)
@@ -45,7 +45,7 @@ func scale(o Observed, m members) change {
 		c.delete = append(c.delete, surplus...)
 		c.failed = slices.DeleteFunc(slices.Clone(c.failed), func(v *vmi.VirtualMachineInstance) bool { return slices.Contains(surplus, v) })
 	}
-	c.delete = c.delete[:min(len(c.delete), Burst)]
+	c.delete = c.delete[:min(len(c.delete), burst)]
 	return c
 }
 

@@ -3,7 +3,6 @@ package subresource
 import (
 	"cmp"
 	"context"
-	"errors"
 	"log/slog"
 	"net/http"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/podvisor/podvisor/internal/reconcile"
 	"github.com/podvisor/podvisor/scheduler/guest"
 	"github.com/podvisor/podvisor/scheduler/subresource/frontproxy"
 	"github.com/podvisor/podvisor/vmi/client"
@@ -73,6 +73,7 @@ func (c Config) complete() Config {
 // Server answers the API. It is made by [New] and run once.
 type Server struct {
 	Config
+	once     reconcile.Once
 	proxy    *frontproxy.Proxy
 	reviewer frontproxy.Authorizer
 	requests *places
@@ -87,8 +88,8 @@ type Server struct {
 
 // New makes a Server.
 func New(c Config) (*Server, error) {
-	if c.Client == nil || c.Kube == nil {
-		return nil, errors.New("configure the subresource API: client and kube are required")
+	if err := reconcile.Missing("subresource.Config", map[string]bool{"Client": c.Client == nil, "Kube": c.Kube == nil}); err != nil {
+		return nil, err
 	}
 	c = c.complete()
 	p, err := frontproxy.New(c.Kube, c.Logger)
@@ -99,9 +100,12 @@ func New(c Config) (*Server, error) {
 }
 
 // Run watches whom to trust until ctx ends. Then it ends the streams, each with a close
-// frame, and returns when they are closed.
+// frame, and returns when they are closed. It is called once: a second call is an error.
 func (s *Server) Run(ctx context.Context) error {
-	err := s.proxy.Run(ctx)
+	if err := s.once.Begin("subresource API"); err != nil {
+		return err
+	}
+	err := s.proxy.Run(reconcile.WithClientLog(ctx, s.Logger))
 	s.streams.end()
 	close(s.ended)
 	s.streams.all.Wait()

@@ -18,7 +18,7 @@ func Decide(o Observed) scheduler.Plan {
 	case o.VM.DeletionTimestamp != nil:
 		return leave(o)
 	case o.Unguarded && hasFinalizer(o):
-		return scheduler.Plan{Actions: []scheduler.Action{scheduler.RemoveFinalizer{}}}
+		return scheduler.Plan{Actions: []scheduler.Action{scheduler.RemoveFinalizer{Finalizer: vmi.VMFinalizer}}}
 	case vmi.Unreadable(o.VM) != nil:
 		return hold(o)
 	case adoptable(o):
@@ -74,7 +74,7 @@ func begin(o Observed, n next) scheduler.Plan {
 	}
 	var p scheduler.Plan
 	if !o.Unguarded && !hasFinalizer(o) {
-		p.Actions = append(p.Actions, scheduler.AddFinalizer{})
+		p.Actions = append(p.Actions, scheduler.AddFinalizer{Finalizer: vmi.VMFinalizer})
 	}
 	if !slices.ContainsFunc(o.Revisions, named(r.Name)) {
 		p.Actions = append(p.Actions, scheduler.CreateRevision{Revision: r})
@@ -138,7 +138,7 @@ func leave(o Observed) scheduler.Plan {
 		if !hasFinalizer(o) || orphans { // the garbage collector is not done
 			return scheduler.Plan{}
 		}
-		return scheduler.Plan{Actions: append([]scheduler.Action{scheduler.RemoveFinalizer{}}, forget(o)...)}
+		return scheduler.Plan{Actions: append([]scheduler.Action{scheduler.RemoveFinalizer{Finalizer: vmi.VMFinalizer}}, forget(o)...)}
 	}
 	stops := v.DeletionTimestamp == nil && !orphans
 	p := write(o, next{requests: o.VM.Status.StateChangeRequests, failure: o.VM.Status.StartFailure, stops: stops})

@@ -31,7 +31,7 @@ import (
 type Config struct {
 	// Kube holds the Secrets and the webhook configurations. Required.
 	Kube kubernetes.Interface
-	// Metadata lists the objects of scheduler.Kinds, also those that cannot be decoded.
+	// Metadata lists the objects of scheduler.GuestKinds, also those that cannot be decoded.
 	// Required.
 	Metadata metadata.Interface
 	// Dynamic holds the APIServices, none of which has to exist. Nil: they are not
@@ -91,6 +91,7 @@ type Authority struct {
 	policy certificate.Policy
 	log    *slog.Logger
 	loop   *reconcile.Loop
+	once   reconcile.Once
 
 	secret, serving cache.SharedIndexInformer
 	// registrations are what the API server knows the certificate by.
@@ -104,8 +105,8 @@ const theKey = "authority"
 
 // New makes an Authority. It touches nothing until it runs.
 func New(c Config) (*Authority, error) {
-	if c.Kube == nil || c.Metadata == nil || c.Namespace == "" {
-		return nil, errors.New("configure the authority: kube, metadata and the namespace are required")
+	if err := reconcile.Missing("authority.Config", map[string]bool{"Kube": c.Kube == nil, "Metadata": c.Metadata == nil, "Namespace": c.Namespace == ""}); err != nil {
+		return nil, err
 	}
 	c = c.complete()
 	a := &Authority{cfg: c, log: c.Logger, policy: certificate.Policy{
@@ -145,9 +146,12 @@ func (a *Authority) informers() []cache.SharedIndexInformer {
 	return out
 }
 
-// Run keeps the authority until ctx ends.
+// Run keeps the authority until ctx ends. It is called once: a second call is an error.
 func (a *Authority) Run(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
+	if err := a.once.Begin("authority"); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(reconcile.WithClientLog(ctx, a.log))
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()

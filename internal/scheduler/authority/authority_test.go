@@ -346,5 +346,5 @@ func TestWhatWasNotStoredIsNeitherTrustedNorServed(t *testing.T) {
 func TestAnAuthorityNeedsClientsAndANamespace(t *testing.T) {
 	t.Parallel()
 	_, err := authority.New(authority.Config{})
-	require.ErrorContains(t, err, "required")
+	require.EqualError(t, err, "authority.Config: set Kube, Metadata, Namespace")
 }

@@ -49,7 +49,7 @@ func (a *Authority) hold(ctx context.Context, serving *corev1.Secret) (again tim
 
 // needed asks the API server whether there are VMIs, or objects that make VMIs.
 func (a *Authority) needed(ctx context.Context) (bool, error) {
-	for _, d := range scheduler.Kinds() {
+	for _, d := range scheduler.GuestKinds() {
 		list, err := a.cfg.Metadata.Resource(d.Resource()).List(ctx, metav1.ListOptions{Limit: 1})
 		switch {
 		case apierrors.IsNotFound(err): // there is no such kind any more

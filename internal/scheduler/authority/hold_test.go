@@ -70,7 +70,7 @@ func TestTheWebhooksAreHeldByOneFinalizerWhileThereAreVMIs(t *testing.T) {
 
 func TestTheWebhooksAreHeldForEveryKindThatRunsGuests(t *testing.T) {
 	t.Parallel()
-	for _, d := range scheduler.Kinds() {
+	for _, d := range scheduler.GuestKinds() {
 		w := newWorld(t, webhooks(webhookOf("validation", "virt-controller")))
 		w.run()
 		w.make(d, "a")

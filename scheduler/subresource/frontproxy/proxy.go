@@ -18,15 +18,15 @@ import (
 
 // The ConfigMap in which the API server publishes how it authenticates itself.
 const (
-	ConfigNamespace = metav1.NamespaceSystem
-	ConfigName      = "extension-apiserver-authentication"
+	configNamespace = metav1.NamespaceSystem
+	configName      = "extension-apiserver-authentication"
 )
 
 // Proxy authenticates requests of the API server's aggregator. It is made by [New] and
 // run once; its methods may be called at the same time.
 type Proxy struct {
 	configs cache.SharedIndexInformer
-	trust   atomic.Pointer[Trust]
+	trust   atomic.Pointer[trusted]
 	log     *slog.Logger
 }
 
@@ -36,8 +36,8 @@ func New(kube kubernetes.Interface, logger *slog.Logger) (*Proxy, error) {
 		logger = slog.New(slog.DiscardHandler)
 	}
 	p := &Proxy{log: logger}
-	p.configs = coreinformers.NewFilteredConfigMapInformer(kube, ConfigNamespace, 0, cache.Indexers{}, func(o *metav1.ListOptions) {
-		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, ConfigName).String()
+	p.configs = coreinformers.NewFilteredConfigMapInformer(kube, configNamespace, 0, cache.Indexers{}, func(o *metav1.ListOptions) {
+		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, configName).String()
 	})
 	_, err := p.configs.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: p.read, UpdateFunc: func(_, o any) { p.read(o) },
@@ -50,12 +50,12 @@ func New(kube kubernetes.Interface, logger *slog.Logger) (*Proxy, error) {
 // nothing.
 func (p *Proxy) read(o any) {
 	c, ok := o.(*corev1.ConfigMap)
-	if !ok || c.Name != ConfigName {
+	if !ok || c.Name != configName {
 		return
 	}
-	t, err := ParseTrust(c.Data)
+	t, err := parseTrust(c.Data)
 	if err != nil {
-		p.log.Error("requests of the aggregator are refused", "configMap", ConfigNamespace+"/"+ConfigName, "error", err)
+		p.log.Error("requests of the aggregator are refused", "configMap", configNamespace+"/"+configName, "error", err)
 	}
 	p.trust.Store(t)
 }
@@ -69,7 +69,7 @@ func (p *Proxy) Run(ctx context.Context) error {
 // Ready says why requests cannot be authenticated, if they cannot.
 func (p *Proxy) Ready() error {
 	if p.trust.Load() == nil {
-		return errors.New("ConfigMap " + ConfigNamespace + "/" + ConfigName + " is not read, or does not say whom to trust")
+		return errors.New("ConfigMap " + configNamespace + "/" + configName + " is not read, or does not say whom to trust")
 	}
 	return nil
 }

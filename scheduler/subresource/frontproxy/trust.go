@@ -25,9 +25,9 @@ type User struct {
 	Extra map[string][]string
 }
 
-// Trust says which certificates are those of the aggregator, and in which headers it
+// trusted says which certificates are those of the aggregator, and in which headers it
 // names users. It is not changed once it is made.
-type Trust struct {
+type trusted struct {
 	roots *x509.CertPool
 	// names are the common names that the certificate may have. Empty: any.
 	names []string
@@ -35,10 +35,10 @@ type Trust struct {
 	users, uids, groups, extras []string
 }
 
-// ParseTrust reads the data of the ConfigMap extension-apiserver-authentication. An error
+// parseTrust reads the data of the ConfigMap extension-apiserver-authentication. An error
 // says which key is missing or malformed.
-func ParseTrust(data map[string]string) (*Trust, error) {
-	t := Trust{roots: x509.NewCertPool()}
+func parseTrust(data map[string]string) (*trusted, error) {
+	t := trusted{roots: x509.NewCertPool()}
 	const authority = "requestheader-client-ca-file"
 	if !t.roots.AppendCertsFromPEM([]byte(data[authority])) {
 		return nil, fmt.Errorf("%s has no certificate: the API server needs --requestheader-client-ca-file", authority)
@@ -73,7 +73,7 @@ func ParseTrust(data map[string]string) (*Trust, error) {
 }
 
 // Verify says whether the other end of the connection is the aggregator.
-func (t *Trust) Verify(c *tls.ConnectionState) error {
+func (t *trusted) Verify(c *tls.ConnectionState) error {
 	if c == nil || len(c.PeerCertificates) == 0 {
 		return fmt.Errorf("%w: it has no client certificate; send it to the API server", ErrUnauthenticated)
 	}
@@ -91,9 +91,9 @@ func (t *Trust) Verify(c *tls.ConnectionState) error {
 	return nil
 }
 
-// User is the user that the headers name. It is to be asked for only where [Trust.Verify]
+// User is the user that the headers name. It is to be asked for only where [trusted.Verify]
 // has no error. A header that names the user twice is refused.
-func (t *Trust) User(h http.Header) (User, error) {
+func (t *trusted) User(h http.Header) (User, error) {
 	name, err := one(h, t.users)
 	if err != nil {
 		return User{}, err
@@ -133,7 +133,7 @@ func one(h http.Header, names []string) (string, error) {
 	return "", nil
 }
 
-func (t *Trust) extra(h http.Header) (map[string][]string, error) {
+func (t *trusted) extra(h http.Header) (map[string][]string, error) {
 	var out map[string][]string
 	for name, values := range h {
 		for _, prefix := range t.extras {

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func trust() *Trust {
-	return &Trust{users: []string{"X-Remote-User"}, uids: []string{"X-Remote-Uid"}, groups: []string{"X-Remote-Group"}, extras: []string{"X-Remote-Extra-"}}
+func trust() *trusted {
+	return &trusted{users: []string{"X-Remote-User"}, uids: []string{"X-Remote-Uid"}, groups: []string{"X-Remote-Group"}, extras: []string{"X-Remote-Extra-"}}
 }
 
 func TestAttackNoHeaderButThoseOfTheTrustNamesAUser(t *testing.T) {
@@ -70,7 +70,7 @@ func FuzzParseTrust(f *testing.F) {
 	f.Add("-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----", `["front-proxy-client"]`, `["X-Remote-User"]`, `["X-Remote-Group"]`)
 	f.Add("", "[]", "null", "{}")
 	f.Fuzz(func(t *testing.T, ca, names, users, groups string) {
-		p, err := ParseTrust(map[string]string{"requestheader-client-ca-file": ca, "requestheader-allowed-names": names,
+		p, err := parseTrust(map[string]string{"requestheader-client-ca-file": ca, "requestheader-allowed-names": names,
 			"requestheader-username-headers": users, "requestheader-group-headers": groups})
 		if err != nil {
 			require.Nil(t, p)

@@ -4,11 +4,15 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/podvisor/podvisor/internal/metrics"
+	"github.com/podvisor/podvisor/internal/reconcile"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client/informer"
 	"github.com/podvisor/podvisor/vmi/config"
@@ -25,6 +29,9 @@ type Config struct {
 	// Metadata reads the definitions of kinds, to recognise an installation of
 	// KubeVirt itself. Nil, or without the permission: it is not looked for.
 	Metadata metadata.Interface
+	// Metrics takes the number of KubeVirts that cannot be decoded, while Run runs. Nil:
+	// there are none.
+	Metrics prometheus.Registerer
 	// Logger takes a line for each change. Nil: nothing is logged.
 	Logger *slog.Logger
 }
@@ -33,24 +40,26 @@ type Config struct {
 // its other methods may be called at any time and from any goroutine.
 type Watcher struct {
 	log       *slog.Logger
+	metrics   prometheus.Registerer
+	once      reconcile.Once
 	kubevirts informer.Informer[*vmi.KubeVirt]
 	sources   []*source
 
 	mu      sync.Mutex
 	state   config.State
 	foreign string
-	changed []func()
+	changed []*func()
 }
 
 // New makes a Watcher. It touches nothing until it runs.
 func New(c Config) (*Watcher, error) {
-	if c.KubeVirts == nil {
-		return nil, errors.New("a watcher of the configuration needs a client of KubeVirts")
+	if err := reconcile.Missing("live.Config", map[string]bool{"KubeVirts": c.KubeVirts == nil}); err != nil {
+		return nil, err
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	w := &Watcher{log: c.Logger, kubevirts: informer.New(c.KubeVirts, informer.Selection{})}
+	w := &Watcher{log: c.Logger, metrics: c.Metrics, kubevirts: informer.New(c.KubeVirts, informer.Selection{})}
 	err := w.add(&source{informer: w.kubevirts})
 	if c.Metadata != nil {
 		for _, name := range installations() {
@@ -67,8 +76,18 @@ func (w *Watcher) add(s *source) error {
 	return s.prepare()
 }
 
-// Run keeps the configuration up to date until ctx ends.
+// Run keeps the configuration up to date until ctx ends. It is called once: a second call
+// is an error.
 func (w *Watcher) Run(ctx context.Context) error {
+	if err := w.once.Begin("watcher of the configuration"); err != nil {
+		return err
+	}
+	unregister, err := metrics.Register(w.metrics, metrics.Unreadable(vmi.KubeVirts.Plural, w.Unreadable))
+	if err != nil {
+		return err
+	}
+	defer unregister()
+	ctx = reconcile.WithClientLog(ctx, w.log)
 	var wg sync.WaitGroup
 	for _, s := range w.sources {
 		wg.Go(func() { s.informer.RunWithContext(ctx) })
@@ -104,7 +123,7 @@ func (w *Watcher) update() {
 	changed := w.changed
 	w.mu.Unlock()
 	for _, f := range changed {
-		f()
+		(*f)()
 	}
 }
 
@@ -202,11 +221,18 @@ func (w *Watcher) KubeVirts() []*vmi.KubeVirt {
 func (w *Watcher) Unreadable() int { return len(w.kubevirts.Unreadable()) }
 
 // OnChange has f called whenever the state, or what OtherInstallation says, may be
-// another, by the goroutine that found out: it must not block.
-func (w *Watcher) OnChange(f func()) {
+// another, by the goroutine that found out: it must not block. What is returned ends that;
+// a call that has begun may still be made.
+func (w *Watcher) OnChange(f func()) (remove func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.changed = append(w.changed, f)
+	// The slice may be read without the lock, so it is replaced.
+	w.changed = append(slices.Clone(w.changed), &f)
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.changed = slices.DeleteFunc(slices.Clone(w.changed), func(g *func()) bool { return g == &f })
+	}
 }
 
 // Facts are what a component's health says of the configuration.

@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -154,7 +156,7 @@ func TestAnInstallationOfKubeVirtIsNoticed(t *testing.T) {
 func TestNewNeedsAClient(t *testing.T) {
 	t.Parallel()
 	_, err := live.New(live.Config{})
-	require.ErrorContains(t, err, "needs a client")
+	require.EqualError(t, err, "live.Config: set KubeVirts")
 }
 
 // foreign labels the definition as KubeVirt's own, or takes the label away.
@@ -219,4 +221,41 @@ func TestAWatcherThatDoesNotRunHasNoKubeVirts(t *testing.T) {
 		w.Wait(t.Context())
 		return w.KubeVirts()
 	}(), 1)
+}
+
+func TestWhatIsRemovedIsNotCalled(t *testing.T) {
+	t.Parallel()
+	c := newCluster(kubevirt("1", "2"))
+	w := start(t, live.Config{KubeVirts: c})
+	var kept, removed atomic.Value
+	remove := w.OnChange(func() { removed.Store(w.Config().Pods.OverheadRatio) })
+	w.OnChange(func() { kept.Store(w.Config().Pods.OverheadRatio) })
+	require.True(t, w.Wait(t.Context()))
+	require.EqualValues(t, 2, removed.Load())
+	remove()
+	remove()
+	next := kubevirt("2", "3")
+	c.events.Modify(&next)
+	require.Eventually(t, func() bool { return kept.Load() == 3.0 }, 10*time.Second, time.Millisecond)
+	require.EqualValues(t, 2, removed.Load())
+}
+
+func TestAWatcherRunsOnceAndHasItsMetricWhileItRuns(t *testing.T) {
+	t.Parallel()
+	reg := prometheus.NewRegistry()
+	w, err := live.New(live.Config{KubeVirts: newCluster(), Metrics: reg})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- w.Run(ctx) }()
+	require.True(t, w.Wait(ctx))
+	all, err := reg.Gather()
+	require.NoError(t, err)
+	require.Equal(t, "podvisor_unreadable_objects", all[0].GetName())
+	require.ErrorContains(t, w.Run(ctx), "has run already")
+	cancel()
+	require.NoError(t, <-done)
+	all, err = reg.Gather()
+	require.NoError(t, err)
+	require.Empty(t, all)
 }

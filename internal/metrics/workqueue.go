@@ -1,20 +1,24 @@
-package ops
+package metrics
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/util/workqueue"
 )
 
-// queueMetrics are the metrics of work queues, each by the name of the queue.
-type queueMetrics struct {
+// Queues are kubevirt_workqueue_depth and its siblings, each by the name of the queue.
+type Queues struct {
 	depth, unfinished, longest *prometheus.GaugeVec
 	adds, retries              *prometheus.CounterVec
 	waited, worked             *prometheus.HistogramVec
 }
 
-// WorkQueues registers kubevirt_workqueue_depth and its siblings, and returns what
-// sets them for the queues that are made with it.
-func WorkQueues(reg prometheus.Registerer) workqueue.MetricsProvider {
+var (
+	_ workqueue.MetricsProvider = (*Queues)(nil)
+	_ prometheus.Collector      = (*Queues)(nil)
+)
+
+// NewQueues makes the metrics of the queues that are made with it.
+func NewQueues() *Queues {
 	const prefix = "kubevirt_workqueue_"
 	gauge := func(name, help string) *prometheus.GaugeVec {
 		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: prefix + name, Help: help}, []string{"name"})
@@ -27,7 +31,7 @@ func WorkQueues(reg prometheus.Registerer) workqueue.MetricsProvider {
 			Name: prefix + name, Help: help, Buckets: prometheus.ExponentialBuckets(10e-9, 10, 10),
 		}, []string{"name"})
 	}
-	m := queueMetrics{
+	return &Queues{
 		depth:      gauge("depth", "Keys that wait in the work queue."),
 		adds:       counter("adds_total", "Keys that were added to the work queue."),
 		retries:    counter("retries_total", "Keys that were added to the work queue again after an error."),
@@ -36,34 +40,50 @@ func WorkQueues(reg prometheus.Registerer) workqueue.MetricsProvider {
 		unfinished: gauge("unfinished_work_seconds", "Sum of the times that the keys in work have taken so far."),
 		longest:    gauge("longest_running_processor_seconds", "Time that the oldest key in work has taken so far."),
 	}
-	reg.MustRegister(m.depth, m.adds, m.retries, m.waited, m.worked, m.unfinished, m.longest)
-	return m
 }
 
-func (m queueMetrics) NewDepthMetric(name string) workqueue.GaugeMetric {
+func (m *Queues) all() []prometheus.Collector {
+	return []prometheus.Collector{m.depth, m.adds, m.retries, m.waited, m.worked, m.unfinished, m.longest}
+}
+
+// Describe implements prometheus.Collector.
+func (m *Queues) Describe(out chan<- *prometheus.Desc) {
+	for _, c := range m.all() {
+		c.Describe(out)
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (m *Queues) Collect(out chan<- prometheus.Metric) {
+	for _, c := range m.all() {
+		c.Collect(out)
+	}
+}
+
+func (m *Queues) NewDepthMetric(name string) workqueue.GaugeMetric {
 	return m.depth.WithLabelValues(name)
 }
 
-func (m queueMetrics) NewAddsMetric(name string) workqueue.CounterMetric {
+func (m *Queues) NewAddsMetric(name string) workqueue.CounterMetric {
 	return m.adds.WithLabelValues(name)
 }
 
-func (m queueMetrics) NewRetriesMetric(name string) workqueue.CounterMetric {
+func (m *Queues) NewRetriesMetric(name string) workqueue.CounterMetric {
 	return m.retries.WithLabelValues(name)
 }
 
-func (m queueMetrics) NewLatencyMetric(name string) workqueue.HistogramMetric {
+func (m *Queues) NewLatencyMetric(name string) workqueue.HistogramMetric {
 	return m.waited.WithLabelValues(name)
 }
 
-func (m queueMetrics) NewWorkDurationMetric(name string) workqueue.HistogramMetric {
+func (m *Queues) NewWorkDurationMetric(name string) workqueue.HistogramMetric {
 	return m.worked.WithLabelValues(name)
 }
 
-func (m queueMetrics) NewUnfinishedWorkSecondsMetric(name string) workqueue.SettableGaugeMetric {
+func (m *Queues) NewUnfinishedWorkSecondsMetric(name string) workqueue.SettableGaugeMetric {
 	return m.unfinished.WithLabelValues(name)
 }
 
-func (m queueMetrics) NewLongestRunningProcessorSecondsMetric(name string) workqueue.SettableGaugeMetric {
+func (m *Queues) NewLongestRunningProcessorSecondsMetric(name string) workqueue.SettableGaugeMetric {
 	return m.longest.WithLabelValues(name)
 }

@@ -1,4 +1,4 @@
-package ops
+package metrics
 
 import (
 	"testing"
@@ -10,8 +10,7 @@ import (
 func TestWhatCannotBeDecodedIsCountedByResource(t *testing.T) {
 	t.Parallel()
 	reg := prometheus.NewRegistry()
-	CountUnreadable(reg, "virtualmachineinstances", func() int { return 2 })
-	CountUnreadable(reg, "kubevirts", func() int { return 0 })
+	reg.MustRegister(Unreadable("virtualmachineinstances", func() int { return 2 }), Unreadable("kubevirts", func() int { return 0 }))
 	all, err := reg.Gather()
 	require.NoError(t, err)
 	require.Len(t, all, 1)

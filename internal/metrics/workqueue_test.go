@@ -1,4 +1,4 @@
-package ops
+package metrics
 
 import (
 	"testing"
@@ -12,8 +12,10 @@ import (
 func TestWorkQueuesAreMeasuredByName(t *testing.T) {
 	t.Parallel()
 	reg := prometheus.NewRegistry()
+	queues := NewQueues()
+	reg.MustRegister(queues)
 	q := workqueue.NewTypedRateLimitingQueueWithConfig(workqueue.NewTypedItemExponentialFailureRateLimiter[string](time.Millisecond, time.Millisecond),
-		workqueue.TypedRateLimitingQueueConfig[string]{Name: "virt-controller-vmi", MetricsProvider: WorkQueues(reg)})
+		workqueue.TypedRateLimitingQueueConfig[string]{Name: "virt-controller-vmi", MetricsProvider: queues})
 	defer q.ShutDown()
 	q.Add("a")
 	q.Add("b")

@@ -1,0 +1,8 @@
+package metrics
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// Leading is the metric that is 1 while this process is the one of several that works.
+func Leading() prometheus.Gauge {
+	return prometheus.NewGauge(prometheus.GaugeOpts{Name: "kubevirt_virt_controller_leading_status", Help: "1 if this process is the one that works."})
+}
