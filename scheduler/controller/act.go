@@ -35,7 +35,7 @@ func (r *refusal) Error() string { return r.Reason + ": " + r.Message }
 func (r *refusal) Unwrap() error { return r.err }
 
 // executor does the actions of plans for objects of one kind.
-type executor[T client.Object, L runtime.Object] struct {
+type executor[T vmi.Object, L runtime.Object] struct {
 	kube   kubernetes.Interface
 	events *reconcile.Events
 	writer *reconcile.Writer[T, L]

@@ -109,7 +109,7 @@ func (w *owned) create(ctx context.Context, owner metav1.Object, v *vmi.VirtualM
 	}
 	switch {
 	case err == nil:
-		if there := w.cached.Key(reconcile.Key(got)); there == nil || there.UID != got.UID {
+		if there := w.cached.Lister().Key(reconcile.Key(got)); there == nil || there.UID != got.UID {
 			w.made.Note(got, w.now())
 		}
 		return nil
