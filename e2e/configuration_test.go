@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/applyconfiguration"
 )
 
 // usual is the configuration of the cluster while no test has another one, or nil for none.
@@ -31,7 +32,10 @@ func setUsual(ctx context.Context) error {
 	if k == nil {
 		return nil
 	}
-	_, err := world.vmis.KubeVirts("kubevirt").Apply(ctx, k, metav1.ApplyOptions{FieldManager: "e2e", Force: true})
+	verification := applyconfiguration.DiskVerification().WithMemoryLimit(*k.Spec.Configuration.DeveloperConfiguration.DiskVerification.MemoryLimit)
+	a := applyconfiguration.KubeVirt(k.Name, "kubevirt").WithSpec(applyconfiguration.KubeVirtSpec().WithConfiguration(applyconfiguration.KubeVirtConfiguration().
+		WithDeveloperConfiguration(applyconfiguration.DeveloperConfiguration().WithDiskVerification(verification))))
+	_, err := world.vmis.KubeVirts("kubevirt").Apply(ctx, a, metav1.ApplyOptions{FieldManager: "e2e", Force: true})
 	return err
 }
 

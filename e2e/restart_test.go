@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -93,7 +94,7 @@ func (u user) openStreams(name string) []*terminal {
 // opensAnew opens a console and a screen, which work.
 func (u user) opensAnew(name string) {
 	u.t.Helper()
-	var stream client.Stream
+	var stream net.Conn
 	eventually(u.t, soon, func() (err error) {
 		stream, err = u.vmis.Console(u.t.Context(), name)
 		return err

@@ -8,6 +8,7 @@ import (
 	"image"
 	"image/png"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -109,7 +110,7 @@ func (u user) useScreen(name string, admin user) {
 	for range 10 {
 		require.NoError(t, u.screen(name, client.VNCOptions{}).Close())
 	}
-	var first client.Stream
+	var first net.Conn
 	eventually(t, soon, func() error { // once the node has noticed that the last has left
 		stream, err := u.vmis.VNC(t.Context(), name, client.VNCOptions{Preserve: true})
 		first = stream

@@ -8,6 +8,7 @@ import (
 	"image"
 	"image/png"
 	"io"
+	"net"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -32,7 +33,7 @@ type user struct {
 	// kubeconfig is a file with a token of theirs.
 	kubeconfig string
 	vms        client.VirtualMachines
-	vmis       client.Instances
+	vmis       client.VirtualMachineInstances
 }
 
 // user makes a user with the role, who is known to the API server when it returns.
@@ -79,7 +80,7 @@ func (u user) awaitRight(cfg *rest.Config) {
 // terminal is a console that a user has open.
 type terminal struct {
 	u      user
-	stream client.Stream
+	stream net.Conn
 	ended  chan struct{}
 
 	mu    sync.Mutex
@@ -96,7 +97,7 @@ func (u user) console(name string) *terminal {
 }
 
 // watch reads the stream until it ends.
-func (u user) watch(stream client.Stream) *terminal {
+func (u user) watch(stream net.Conn) *terminal {
 	c := &terminal{u: u, stream: stream, ended: make(chan struct{})}
 	u.t.Cleanup(func() {
 		_ = stream.Close() // it may have ended
@@ -181,7 +182,7 @@ func (c *terminal) worksOrIsCut() {
 }
 
 // screen opens the screen and reads what an RFB server sends first.
-func (u user) screen(name string, opts client.VNCOptions) client.Stream {
+func (u user) screen(name string, opts client.VNCOptions) net.Conn {
 	u.t.Helper()
 	stream, err := u.vmis.VNC(u.t.Context(), name, opts)
 	require.NoError(u.t, err)
@@ -196,7 +197,7 @@ func (u user) screen(name string, opts client.VNCOptions) client.Stream {
 
 // size begins a session of RFB 3.8 without a password (RFC 6143, 7.1 to 7.3), and returns
 // the size of the screen.
-func (u user) size(stream client.Stream) image.Point {
+func (u user) size(stream net.Conn) image.Point {
 	u.t.Helper()
 	require.NoError(u.t, stream.SetDeadline(time.Now().Add(soon)))
 	_, err := stream.Write([]byte("RFB 003.008\n"))

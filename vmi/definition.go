@@ -26,6 +26,9 @@ type Definition struct {
 	schema.GroupVersionKind
 	// Plural is the name of the resource, as in REST paths.
 	Plural string
+	// ShortNames are what users may write for Plural, and Categories the groups of
+	// resources that the kind is in, as "all". Nil: none.
+	ShortNames, Categories []string
 	// ClusterScoped says that the objects are in no namespace. Default: false.
 	ClusterScoped bool
 	// Status says that the status is written apart from the rest, as the

@@ -25,6 +25,8 @@
 // accessors (for example [VirtualMachineInstance.GracePeriod]) where one exists.
 //
 // +kubebuilder:object:generate=true
+// +kubebuilder:ac:generate=true
+// +kubebuilder:ac:output:package=applyconfiguration
 // +groupName=kubevirt.io
 // +versionName=v1
 package vmi

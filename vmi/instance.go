@@ -12,6 +12,9 @@ import (
 // VirtualMachineInstance is one virtual machine, from its start to its end. It
 // runs once, in one pod, and does not start again when it has ended.
 //
+// A field selector may name status.nodeName and status.migrationState.targetNode beside
+// metadata.name and metadata.namespace.
+//
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:shortName=vmi;vmis,categories=all
 // +kubebuilder:subresource:status

@@ -8,6 +8,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:shortName=vmim;vmims,categories=all
 // +kubebuilder:subresource:status
+// +kubebuilder:ac:generate=false
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
 // +kubebuilder:printcolumn:name="VMI",type=string,JSONPath=`.spec.vmiName`
 // +podvisor:unserved=VMIs do not migrate

@@ -6,6 +6,8 @@ package vmi
 var KubeVirts = Define[KubeVirt, KubeVirtList](Definition{
 	GroupVersionKind: GroupVersion.WithKind("KubeVirt"),
 	Plural:           "kubevirts",
+	ShortNames:       []string{"kv", "kvs"},
+	Categories:       []string{"all"},
 	Status:           true,
 	ListKeys: map[string][]string{
 		"status.conditions": {"type"},
@@ -16,6 +18,8 @@ var KubeVirts = Define[KubeVirt, KubeVirtList](Definition{
 var VirtualMachineInstanceMigrations = Define[VirtualMachineInstanceMigration, VirtualMachineInstanceMigrationList](Definition{
 	GroupVersionKind: GroupVersion.WithKind("VirtualMachineInstanceMigration"),
 	Plural:           "virtualmachineinstancemigrations",
+	ShortNames:       []string{"vmim", "vmims"},
+	Categories:       []string{"all"},
 	Status:           true,
 	ListKeys: map[string][]string{
 		"status.conditions": {"type"},
@@ -26,6 +30,8 @@ var VirtualMachineInstanceMigrations = Define[VirtualMachineInstanceMigration, V
 var VirtualMachineInstanceReplicaSets = Define[VirtualMachineInstanceReplicaSet, VirtualMachineInstanceReplicaSetList](Definition{
 	GroupVersionKind: GroupVersion.WithKind("VirtualMachineInstanceReplicaSet"),
 	Plural:           "virtualmachineinstancereplicasets",
+	ShortNames:       []string{"vmirs", "vmirss"},
+	Categories:       []string{"all"},
 	Status:           true,
 	Scale:            &ScaleFields{Spec: "spec.replicas", Status: "status.replicas", Selector: "status.labelSelector"},
 	ListKeys: map[string][]string{
@@ -44,6 +50,8 @@ var VirtualMachineInstanceReplicaSets = Define[VirtualMachineInstanceReplicaSet,
 var VirtualMachineInstances = Define[VirtualMachineInstance, VirtualMachineInstanceList](Definition{
 	GroupVersionKind: GroupVersion.WithKind("VirtualMachineInstance"),
 	Plural:           "virtualmachineinstances",
+	ShortNames:       []string{"vmi", "vmis"},
+	Categories:       []string{"all"},
 	Status:           true,
 	Selectable:       []string{"status.nodeName", "status.migrationState.targetNode"},
 	ListKeys: map[string][]string{
@@ -62,6 +70,8 @@ var VirtualMachineInstances = Define[VirtualMachineInstance, VirtualMachineInsta
 var VirtualMachines = Define[VirtualMachine, VirtualMachineList](Definition{
 	GroupVersionKind: GroupVersion.WithKind("VirtualMachine"),
 	Plural:           "virtualmachines",
+	ShortNames:       []string{"vm", "vms"},
+	Categories:       []string{"all"},
 	Status:           true,
 	ListKeys: map[string][]string{
 		"spec.template.spec.accessCredentials[].sshPublicKey.propagationMethod.qemuGuestAgent.users": {},

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
@@ -63,10 +64,9 @@ var (
 		Definition: censusDefinition, Name: "census",
 		Instances: func(v *vmi.VirtualMachineInstance, all informer.Lister[*census]) []string {
 			var keys []string
-			for _, c := range all.List() {
-				if c.Namespace == v.Namespace {
-					keys = append(keys, reconcile.Key(c))
-				}
+			censuses, _ := all.Namespace(v.Namespace).List(labels.Everything()) // it never fails
+			for _, c := range censuses {
+				keys = append(keys, reconcile.Key(c))
 			}
 			return keys
 		},

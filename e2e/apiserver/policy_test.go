@@ -261,7 +261,7 @@ func TestReservedLabelsAreNotTheUsers(t *testing.T) {
 	own := guest("vm")
 	own.Labels = map[string]string{"kubevirt.io/size": "small", "kubevirt.io/vm": "x", "app": "web"}
 	v := s.create(own)
-	label := func(vmis client.Instances, data string) error {
+	label := func(vmis client.VirtualMachineInstances, data string) error {
 		_, err := vmis.Patch(t.Context(), v.Name, types.MergePatchType, []byte(`{"metadata":{"labels":`+data+`}}`), metav1.PatchOptions{})
 		return err
 	}

@@ -136,7 +136,7 @@ func (s space) controlVMs() (stop func()) {
 // VMI comes to run, and powers off when it is deleted.
 type nodes struct {
 	s    space
-	mine client.Instances // as the handler of n1
+	mine client.VirtualMachineInstances // as the handler of n1
 	// hold says at which phase a VMI stays. Nil: at none.
 	hold atomic.Pointer[vmi.Phase]
 	// stuck holds deleted guests.

@@ -116,7 +116,7 @@ func settled(ctx context.Context) error {
 type space struct {
 	t    *testing.T
 	name string
-	vmis client.Instances
+	vmis client.VirtualMachineInstances
 	pods typedcorev1.PodInterface
 	// writes are the writes of the test's controllers.
 	writes *writes

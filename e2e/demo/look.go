@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"image/png"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -63,8 +64,8 @@ const pictureFile = "_output/hello.png"
 
 // converse types the lines at the console and returns what it showed. The next line is typed
 // when the prompt is there.
-func converse(ctx context.Context, vmis client.Instances) (string, error) {
-	var stream client.Stream
+func converse(ctx context.Context, vmis client.VirtualMachineInstances) (string, error) {
+	var stream net.Conn
 	for {
 		var err error
 		if stream, err = vmis.Console(ctx, name); err == nil {

@@ -34,7 +34,7 @@ type world struct {
 	cluster *cluster.Cluster
 	config  install.Config
 	kube    kubernetes.Interface
-	vmis    client.Instances
+	vmis    client.VirtualMachineInstances
 }
 
 func newWorld(t *testing.T) *world {

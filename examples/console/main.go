@@ -54,7 +54,7 @@ func run(args []string) error {
 }
 
 // connect joins the terminal and the console until one of both ends.
-func connect(ctx context.Context, vmis client.Instances, name string, in, out *os.File, notes io.Writer) (err error) {
+func connect(ctx context.Context, vmis client.VirtualMachineInstances, name string, in, out *os.File, notes io.Writer) (err error) {
 	stream, err := vmis.Console(ctx, name)
 	if err != nil {
 		return err

@@ -25,7 +25,7 @@ import (
 // world is a VMI that runs, whose console sends back what it gets, and a terminal.
 type world struct {
 	server        *fake.Server
-	vmis          client.Instances
+	vmis          client.VirtualMachineInstances
 	user, program *os.File
 	notes         bytes.Buffer
 }

@@ -6,9 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"time"
-
-	"github.com/podvisor/podvisor/vmi/client"
 )
 
 // leaves is Ctrl-], the key that leaves the console.
@@ -24,7 +23,7 @@ const quiet = 5 * time.Second
 // session copies what is typed to the guest, and what the guest writes to out, until the
 // user leaves, the context ends or the stream does. It closes the stream. After the end of
 // the input it ends when the guest has written nothing for a while.
-func session(ctx context.Context, stream client.Stream, in io.Reader, out io.Writer) error {
+func session(ctx context.Context, stream net.Conn, in io.Reader, out io.Writer) error {
 	ended := make(chan error, 2)
 	written, over := make(chan struct{}, 1), make(chan struct{})
 	go func() {

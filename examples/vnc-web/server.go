@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"net"
 	"net/http"
 	"strings"
 
@@ -128,7 +129,7 @@ func (s *server) stream(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	vmis := s.client.VirtualMachineInstances(r.PathValue("namespace"))
-	var guest client.Stream
+	var guest net.Conn
 	var err error
 	switch r.PathValue("stream") {
 	case "console":

@@ -19,7 +19,7 @@ import (
 
 const host = "127.0.0.1:1234"
 
-func testServer(t *testing.T, objects ...fake.Object) *server {
+func testServer(t *testing.T, objects ...vmi.Object) *server {
 	t.Helper()
 	c, err := client.New(fake.New(objects...).Config())
 	require.NoError(t, err)

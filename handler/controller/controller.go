@@ -112,8 +112,14 @@ func New(c Config) (*Controller, error) {
 		config: c, log: c.Logger, sessions: map[sessionKey]*session{}, cancels: map[*session]context.CancelFunc{},
 		timing: timing{heartbeat: handler.HeartbeatPeriod, answer: handler.AnswerTimeout, now: time.Now},
 	}
-	k.instances = informer.New(c.Client.VirtualMachineInstances(metav1.NamespaceAll), informer.Selection{NodeName: c.Node})
-	k.targets = informer.New(c.Client.VirtualMachineInstances(metav1.NamespaceAll), informer.Selection{TargetNode: c.Node})
+	all := c.Client.VirtualMachineInstances(metav1.NamespaceAll)
+	var err error
+	if k.instances, err = informer.NewFiltered(all, informer.Selection{NodeName: c.Node}); err != nil {
+		return nil, err
+	}
+	if k.targets, err = informer.NewFiltered(all, informer.Selection{TargetNode: c.Node}); err != nil {
+		return nil, err
+	}
 	k.writer = reconcile.NewWriter(c.Client, vmi.VirtualMachineInstances)
 	var queues workqueue.MetricsProvider
 	if c.Metrics != nil {
@@ -122,7 +128,6 @@ func New(c Config) (*Controller, error) {
 	}
 	// KubeVirt names the work queue so.
 	k.loop = reconcile.New(reconcile.Config{Name: "virt-handler-vm", Do: k.reconcile, Workers: c.Workers, Metrics: queues, Logger: c.Logger, LogKey: "vmi"})
-	var err error
 	k.events, err = reconcile.NewEvents(reconcile.EventsConfig{Client: c.Events, Component: component, Node: c.Node, Logger: c.Logger})
 	err = errors.Join(err,
 		reconcile.Cache(&k.caches, k.instances, reconcile.Cached[*vmi.VirtualMachineInstance]{}),
@@ -150,7 +155,7 @@ func (c *Controller) Ready() error {
 }
 
 // Unreadable is how many of the VMIs of the node cannot be decoded.
-func (c *Controller) Unreadable() int { return len(c.instances.Unreadable()) }
+func (c *Controller) Unreadable() int { return len(c.instances.Lister().Unreadable()) }
 
 // Run handles VMIs until ctx ends and everything that was begun has ended. It is called
 // once: a second call is an error. Another one is that the kubelet's folder of pods cannot
@@ -267,7 +272,7 @@ func (c *Controller) instance(key string) *vmi.VirtualMachineInstance {
 // cached is the VMI with this key. One that has just arrived is in both caches for a
 // moment, of which one may be behind.
 func (c *Controller) cached(key string) *vmi.VirtualMachineInstance {
-	v, moves := c.instances.Key(key), c.targets.Key(key)
+	v, moves := c.instances.Lister().Key(key), c.targets.Lister().Key(key)
 	if v == nil || moves != nil && reconcile.Older(v, moves) {
 		return moves
 	}

@@ -78,7 +78,7 @@ func TestWhereKubeVirtIsInstalledNothingIsDone(t *testing.T) {
 	w.eventually("not ready", func() bool { return c.Ready() != nil })
 	before, puts := w.patches(), len(w.puts())
 	w.change(func(v *vmi.VirtualMachineInstance) { v.DeletionTimestamp = new(metav1.Now()) })
-	w.eventually("deletion observed", func() bool { return c.instances.Key(key).DeletionTimestamp != nil })
+	w.eventually("deletion observed", func() bool { return c.instances.Lister().Key(key).DeletionTimestamp != nil })
 	_, err := c.reconcile(t.Context(), key)
 	require.NoError(t, err)
 	require.Equal(t, before, w.patches())

@@ -81,6 +81,11 @@ func (d *definition) row(from string) []string {
 		fmt.Sprintf("GroupVersionKind: GroupVersion.WithKind(%q)", d.kind()),
 		fmt.Sprintf("Plural: %q", d.names()["plural"]),
 	}
+	for _, n := range []struct{ field, key string }{{"ShortNames", "shortNames"}, {"Categories", "categories"}} {
+		if l, _ := d.names()[n.key].([]any); len(l) > 0 {
+			out = append(out, fmt.Sprintf("%s: []string{%s}", n.field, strings.TrimSuffix(fmt.Sprintf(strings.Repeat("%q, ", len(l)), l...), ", ")))
+		}
+	}
 	if d.root.child("spec")["scope"] == "Cluster" {
 		out = append(out, "ClusterScoped: true")
 	}

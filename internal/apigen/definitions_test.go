@@ -16,7 +16,7 @@ func TestADefinitionIsARow(t *testing.T) {
 	require.NoError(t, yaml.Unmarshal([]byte(`
 spec:
   group: example.io
-  names: {kind: WidgetPolicy, listKind: WidgetPolicyList, plural: widgetpolicies}
+  names: {kind: WidgetPolicy, listKind: WidgetPolicyList, plural: widgetpolicies, shortNames: [wp, wps], categories: [all]}
   scope: Cluster
   versions:
   - name: v1
@@ -45,6 +45,8 @@ package vmi
 var WidgetPolicies = Define[WidgetPolicy, WidgetPolicyList](Definition{
 	GroupVersionKind: GroupVersion.WithKind("WidgetPolicy"),
 	Plural:           "widgetpolicies",
+	ShortNames:       []string{"wp", "wps"},
+	Categories:       []string{"all"},
 	ClusterScoped:    true,
 	Status:           true,
 	Scale:            &ScaleFields{Spec: "spec.n", Status: "status.n", Selector: ""},

@@ -110,6 +110,7 @@ func forbidden(f File, imported string) string {
 		return "core computes and touches nothing"
 	case layer == Core && isOwn && !isCore(own) && own != "internal/golden":
 		return "core imports only core"
+	case p == "vmi/client/informer" && own == "vmi/client": // its factory makes the informers of a client
 	case layer == Edge && isOwn && !isCore(own) && tree(own) != "internal":
 		return "an edge imports core and one outside thing, never another edge or a controller"
 	case strings.HasPrefix(imported, "k8s.io/klog") && layer != Binary:
@@ -163,10 +164,10 @@ func tree(p string) string {
 // trees are the trees of the domain. What no importer needs has the same path below internal.
 var trees = []string{"vmi", "scheduler", "handler", "launcher", "network", "storage"}
 
-// matches says that the import is one of the list or below it. net/netip holds
-// values only and is free.
+// matches says that the import is one of the list or below it. What holds values only is
+// free, as net/netip and the apply configurations of client-go.
 func matches(list []string, imported string) bool {
-	if imported == "net/netip" || imported == "net/url" {
+	if imported == "net/netip" || imported == "net/url" || strings.HasPrefix(imported, "k8s.io/client-go/applyconfigurations/") {
 		return false
 	}
 	for _, l := range list {

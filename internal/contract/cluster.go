@@ -49,10 +49,11 @@ func (s suite) cluster(t *testing.T) {
 	require.Len(t, listed.Items, 1)
 	require.Equal(t, made.Spec, listed.Items[0].Spec)
 
-	i := informer.New(policies, informer.Selection{})
+	i, err := informer.NewFiltered(policies, informer.Selection{})
+	require.NoError(t, err)
 	go i.RunWithContext(ctx)
 	require.True(t, cache.WaitForCacheSync(ctx.Done(), i.HasSynced))
-	require.Equal(t, made.Spec, i.Get("", "cluster").Spec)
+	require.Equal(t, made.Spec, i.Lister().Key("cluster").Spec)
 
 	require.NoError(t, policies.Delete(ctx, "cluster", metav1.DeleteOptions{}))
 	require.NoError(t, client.WaitForDeletion(ctx, policies, "cluster"))

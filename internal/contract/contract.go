@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/applyconfiguration"
 	"github.com/podvisor/podvisor/vmi/client"
 	"github.com/podvisor/podvisor/vmi/client/informer"
 	"github.com/podvisor/podvisor/vmi/kinds"
@@ -312,7 +313,8 @@ func (s suite) selection(t *testing.T) {
 
 func (s suite) informer(t *testing.T) {
 	m := s.created(t, s.vm("informed", vmitest.WithLabel("x", "y")))
-	i := informer.New(s.vms(), informer.Selection{})
+	i, err := informer.NewFiltered(s.vms(), informer.Selection{})
+	require.NoError(t, err)
 	done := make(chan struct{})
 	defer func() { <-done }()
 	ctx := t.Context()
@@ -323,21 +325,24 @@ func (s suite) informer(t *testing.T) {
 		i.Run(stop)
 	}()
 	require.Eventually(t, func() bool { return i.HasSynced() }, timeout, time.Millisecond)
-	require.Equal(t, m.UID, i.Get(s.namespace, "informed").UID)
+	vms := i.Lister().Namespace(s.namespace)
+	held, err := vms.Get("informed")
+	require.NoError(t, err)
+	require.Equal(t, m.UID, held.UID)
 	require.NoError(t, s.vms().Delete(ctx, "informed", metav1.DeleteOptions{}))
-	require.Eventually(t, func() bool { return i.Get(s.namespace, "informed") == nil }, timeout, time.Millisecond)
+	require.Eventually(t, func() bool { _, err := vms.Get("informed"); return apierrors.IsNotFound(err) }, timeout, time.Millisecond)
 }
 
 // applied is what an applier sets in a VirtualMachine: these disks.
-func (s suite) applied(name string, disks ...string) *vmi.VirtualMachine {
-	m := &vmi.VirtualMachine{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	halted := vmi.RunHalted
-	m.Spec.RunStrategy, m.Spec.Template = &halted, &vmi.VirtualMachineInstanceTemplateSpec{}
+func (s suite) applied(name string, disks ...string) *applyconfiguration.VirtualMachineApplyConfiguration {
+	devices := applyconfiguration.Devices()
 	for _, d := range disks {
-		devices := &m.Spec.Template.Spec.Domain.Devices
-		devices.Disks = append(devices.Disks, vmi.Disk{Name: d, Disk: &vmi.DiskTarget{Bus: vmi.DiskBusVirtio}})
+		devices.WithDisks(applyconfiguration.Disk().WithName(d).WithDisk(applyconfiguration.DiskTarget().WithBus(vmi.DiskBusVirtio)))
 	}
-	return m
+	domain := applyconfiguration.DomainSpec().WithDevices(devices)
+	return applyconfiguration.VirtualMachine(name, s.namespace).WithSpec(applyconfiguration.VirtualMachineSpec().
+		WithRunStrategy(vmi.RunHalted).
+		WithTemplate(applyconfiguration.VirtualMachineInstanceTemplateSpec().WithSpec(applyconfiguration.VirtualMachineInstanceSpec().WithDomain(domain))))
 }
 
 func disks(m *vmi.VirtualMachine) []string {
@@ -354,7 +359,7 @@ func (s suite) apply(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"a", "b"}, disks(m))
 	w := s.applied("apply", "c")
-	w.Labels = map[string]string{"by": "second"}
+	w.WithLabels(map[string]string{"by": "second"})
 	m, err = s.vms().Apply(ctx, w, metav1.ApplyOptions{FieldManager: "second"})
 	require.NoError(t, err)
 	require.ElementsMatch(t, []string{"a", "b", "c"}, disks(m))
@@ -370,7 +375,7 @@ func (s suite) applyConflict(t *testing.T) {
 	_, err := s.vms().Apply(ctx, s.applied("fight", "a"), metav1.ApplyOptions{FieldManager: "first"})
 	require.NoError(t, err)
 	other := s.applied("fight", "a")
-	other.Spec.Template.Spec.Domain.Devices.Disks[0].Disk.Bus = vmi.DiskBusSATA
+	other.Spec.Template.Spec.Domain.Devices.Disks[0].Disk.WithBus(vmi.DiskBusSATA)
 	_, err = s.vms().Apply(ctx, other, metav1.ApplyOptions{FieldManager: "second"})
 	require.True(t, apierrors.IsConflict(err), "%v", err)
 	m, err := s.vms().Apply(ctx, other, metav1.ApplyOptions{FieldManager: "second", Force: true})

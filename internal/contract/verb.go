@@ -34,7 +34,7 @@ type verbCase struct {
 	conditions []vmi.ConditionType
 	// leaves is the node that the VMI is to leave.
 	leaves string
-	call   func(context.Context, client.VirtualMachines, client.Instances) error
+	call   func(context.Context, client.VirtualMachines, client.VirtualMachineInstances) error
 	// is classifies the error, and words are in it. Nil: there is none.
 	is    func(error) bool
 	words string
@@ -46,34 +46,38 @@ type verbCase struct {
 
 var dryRun = []string{metav1.DryRunAll}
 
-func start(o vmi.StartOptions) func(context.Context, client.VirtualMachines, client.Instances) error {
-	return func(ctx context.Context, c client.VirtualMachines, _ client.Instances) error {
+func start(o vmi.StartOptions) func(context.Context, client.VirtualMachines, client.VirtualMachineInstances) error {
+	return func(ctx context.Context, c client.VirtualMachines, _ client.VirtualMachineInstances) error {
 		return c.Start(ctx, "a", o)
 	}
 }
 
-func stop(o vmi.StopOptions) func(context.Context, client.VirtualMachines, client.Instances) error {
-	return func(ctx context.Context, c client.VirtualMachines, _ client.Instances) error {
+func stop(o vmi.StopOptions) func(context.Context, client.VirtualMachines, client.VirtualMachineInstances) error {
+	return func(ctx context.Context, c client.VirtualMachines, _ client.VirtualMachineInstances) error {
 		return c.Stop(ctx, "a", o)
 	}
 }
 
-func restart(o vmi.RestartOptions) func(context.Context, client.VirtualMachines, client.Instances) error {
-	return func(ctx context.Context, c client.VirtualMachines, _ client.Instances) error {
+func restart(o vmi.RestartOptions) func(context.Context, client.VirtualMachines, client.VirtualMachineInstances) error {
+	return func(ctx context.Context, c client.VirtualMachines, _ client.VirtualMachineInstances) error {
 		return c.Restart(ctx, "a", o)
 	}
 }
 
-func onVMI(call func(context.Context, client.Instances) error) func(context.Context, client.VirtualMachines, client.Instances) error {
-	return func(ctx context.Context, _ client.VirtualMachines, c client.Instances) error { return call(ctx, c) }
+func onVMI(call func(context.Context, client.VirtualMachineInstances) error) func(context.Context, client.VirtualMachines, client.VirtualMachineInstances) error {
+	return func(ctx context.Context, _ client.VirtualMachines, c client.VirtualMachineInstances) error {
+		return call(ctx, c)
+	}
 }
 
-func cancel(o vmi.EvacuateCancelOptions) func(context.Context, client.VirtualMachines, client.Instances) error {
-	return onVMI(func(ctx context.Context, c client.Instances) error { return c.EvacuateCancel(ctx, "a", o) })
+func cancel(o vmi.EvacuateCancelOptions) func(context.Context, client.VirtualMachines, client.VirtualMachineInstances) error {
+	return onVMI(func(ctx context.Context, c client.VirtualMachineInstances) error {
+		return c.EvacuateCancel(ctx, "a", o)
+	})
 }
 
 // leaves is an error unless the VMI is to leave the node.
-func leaves(ctx context.Context, c client.Instances, node string) error {
+func leaves(ctx context.Context, c client.VirtualMachineInstances, node string) error {
 	v, err := c.Get(ctx, "a", metav1.GetOptions{})
 	if err == nil && v.Status.EvacuationNodeName != node {
 		err = fmt.Errorf("it is to leave %q, and not %q", v.Status.EvacuationNodeName, node)
@@ -82,8 +86,8 @@ func leaves(ctx context.Context, c client.Instances, node string) error {
 }
 
 // expand expands a VM that is not stored.
-func expand(change func(*vmi.VirtualMachine)) func(context.Context, client.VirtualMachines, client.Instances) error {
-	return func(ctx context.Context, c client.VirtualMachines, _ client.Instances) error {
+func expand(change func(*vmi.VirtualMachine)) func(context.Context, client.VirtualMachines, client.VirtualMachineInstances) error {
+	return func(ctx context.Context, c client.VirtualMachines, _ client.VirtualMachineInstances) error {
 		always := vmi.RunAlways
 		m := &vmi.VirtualMachine{ObjectMeta: metav1.ObjectMeta{Name: "b"}}
 		m.Spec.RunStrategy = &always
@@ -97,19 +101,19 @@ func expand(change func(*vmi.VirtualMachine)) func(context.Context, client.Virtu
 	}
 }
 
-func migrate(ctx context.Context, c client.VirtualMachines, _ client.Instances) error {
+func migrate(ctx context.Context, c client.VirtualMachines, _ client.VirtualMachineInstances) error {
 	return c.Migrate(ctx, "a", vmi.MigrateOptions{})
 }
 
-func pause(o vmi.PauseOptions) func(context.Context, client.VirtualMachines, client.Instances) error {
-	return onVMI(func(ctx context.Context, c client.Instances) error { return c.Pause(ctx, "a", o) })
+func pause(o vmi.PauseOptions) func(context.Context, client.VirtualMachines, client.VirtualMachineInstances) error {
+	return onVMI(func(ctx context.Context, c client.VirtualMachineInstances) error { return c.Pause(ctx, "a", o) })
 }
 
-func unpause(o vmi.UnpauseOptions) func(context.Context, client.VirtualMachines, client.Instances) error {
-	return onVMI(func(ctx context.Context, c client.Instances) error { return c.Unpause(ctx, "a", o) })
+func unpause(o vmi.UnpauseOptions) func(context.Context, client.VirtualMachines, client.VirtualMachineInstances) error {
+	return onVMI(func(ctx context.Context, c client.VirtualMachineInstances) error { return c.Unpause(ctx, "a", o) })
 }
 
-func forwardVM(ctx context.Context, c client.VirtualMachines, _ client.Instances) error {
+func forwardVM(ctx context.Context, c client.VirtualMachines, _ client.VirtualMachineInstances) error {
 	_, err := c.PortForward("a")(ctx, "tcp", ":80")
 	return err
 }
@@ -160,11 +164,11 @@ var refusals = []verbCase{
 	{name: "migration of one without a VMI", strategy: vmi.RunManual, call: migrate, is: apierrors.IsNotFound, words: `virtualmachineinstance.kubevirt.io "a" not found`},
 	{name: "migration of no VM", phase: vmi.PhaseRunning, call: migrate, is: apierrors.IsNotFound, words: `virtualmachine.kubevirt.io "a" not found`},
 	{name: "expansion of one with an instance type", strategy: vmi.RunHalted, vm: func(m *vmi.VirtualMachine) { m.Spec.Instancetype = &vmi.InstancetypeMatcher{Name: "small"} },
-		call: func(ctx context.Context, c client.VirtualMachines, _ client.Instances) error {
+		call: func(ctx context.Context, c client.VirtualMachines, _ client.VirtualMachineInstances) error {
 			_, err := c.ExpandSpec(ctx, "a")
 			return err
 		}, is: apierrors.IsConflict, words: "spec.instancetype and spec.preference are not supported"},
-	{name: "expansion of no VM", call: func(ctx context.Context, c client.VirtualMachines, _ client.Instances) error {
+	{name: "expansion of no VM", call: func(ctx context.Context, c client.VirtualMachines, _ client.VirtualMachineInstances) error {
 		_, err := c.ExpandSpec(ctx, "a")
 		return err
 	}, is: apierrors.IsNotFound, words: `virtualmachine.kubevirt.io "a" not found`},
@@ -186,36 +190,48 @@ var refusals = []verbCase{
 	{name: "unpause of no VMI", call: unpause(vmi.UnpauseOptions{}), is: apierrors.IsNotFound, words: `virtualmachineinstance.kubevirt.io "a" not found`},
 	{name: "soft reboot without ACPI and agent", phase: vmi.PhaseRunning, with: func(v *vmi.VirtualMachineInstance) {
 		v.Spec.Domain.Features = &vmi.Features{ACPI: vmi.FeatureState{Enabled: new(false)}}
-	}, call: onVMI(func(ctx context.Context, c client.Instances) error { return c.SoftReboot(ctx, "a") }),
+	}, call: onVMI(func(ctx context.Context, c client.VirtualMachineInstances) error { return c.SoftReboot(ctx, "a") }),
 		is: apierrors.IsConflict, words: "VMI neither have the agent connected nor the ACPI feature enabled"},
-	{name: "soft reboot of one that does not run", phase: vmi.PhaseScheduled, call: onVMI(func(ctx context.Context, c client.Instances) error { return c.SoftReboot(ctx, "a") }),
+	{name: "soft reboot of one that does not run", phase: vmi.PhaseScheduled, call: onVMI(func(ctx context.Context, c client.VirtualMachineInstances) error { return c.SoftReboot(ctx, "a") }),
 		is: apierrors.IsConflict, words: "VM is not running"},
-	{name: "reset of one that has ended", phase: vmi.PhaseSucceeded, call: onVMI(func(ctx context.Context, c client.Instances) error { return c.Reset(ctx, "a") }),
+	{name: "reset of one that has ended", phase: vmi.PhaseSucceeded, call: onVMI(func(ctx context.Context, c client.VirtualMachineInstances) error { return c.Reset(ctx, "a") }),
 		is: apierrors.IsBadRequest, words: "Failed to reset non-running VMI with phase Succeeded"},
-	{name: "reset of no VMI", call: onVMI(func(ctx context.Context, c client.Instances) error { return c.Reset(ctx, "a") }), is: apierrors.IsNotFound},
-	{name: "unfreeze of one that does not run", phase: vmi.PhaseScheduling, call: onVMI(func(ctx context.Context, c client.Instances) error { return c.Unfreeze(ctx, "a") }),
+	{name: "reset of no VMI", call: onVMI(func(ctx context.Context, c client.VirtualMachineInstances) error { return c.Reset(ctx, "a") }), is: apierrors.IsNotFound},
+	{name: "unfreeze of one that does not run", phase: vmi.PhaseScheduling, call: onVMI(func(ctx context.Context, c client.VirtualMachineInstances) error { return c.Unfreeze(ctx, "a") }),
 		is: apierrors.IsConflict, words: "VMI is not running"},
 	{name: "file systems where no agent is", phase: vmi.PhaseRunning,
-		call: onVMI(func(ctx context.Context, c client.Instances) error { _, err := c.FileSystems(ctx, "a"); return err }),
-		is:   apierrors.IsConflict, words: "VMI does not have guest agent connected"},
-	{name: "the guest of no VMI", call: onVMI(func(ctx context.Context, c client.Instances) error { _, err := c.GuestInfo(ctx, "a"); return err }), is: apierrors.IsNotFound},
+		call: onVMI(func(ctx context.Context, c client.VirtualMachineInstances) error {
+			_, err := c.FileSystems(ctx, "a")
+			return err
+		}),
+		is: apierrors.IsConflict, words: "VMI does not have guest agent connected"},
+	{name: "the guest of no VMI", call: onVMI(func(ctx context.Context, c client.VirtualMachineInstances) error {
+		_, err := c.GuestInfo(ctx, "a")
+		return err
+	}), is: apierrors.IsNotFound},
 	{name: "evacuation with an unknown dryRun", phase: vmi.PhaseRunning, leaves: "gone", call: cancel(vmi.EvacuateCancelOptions{EvacuationNodeName: "gone", DryRun: unknown}),
 		is: apierrors.IsBadRequest, words: "dryRun"},
 	{name: "evacuation of a VM whose VMI is another's", strategy: vmi.RunAlways, phase: vmi.PhaseRunning, status: func(s *vmi.VirtualMachineStatus) { s.Created = true },
-		call: func(ctx context.Context, c client.VirtualMachines, _ client.Instances) error {
+		call: func(ctx context.Context, c client.VirtualMachines, _ client.VirtualMachineInstances) error {
 			return c.EvacuateCancel(ctx, "a", vmi.EvacuateCancelOptions{})
 		}, is: apierrors.IsInternalError, words: "is not of VM a"},
 	{name: "screenshot of one without graphics", phase: vmi.PhaseRunning, with: func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Devices.AutoattachGraphicsDevice = new(false) },
-		call: onVMI(func(ctx context.Context, c client.Instances) error { _, err := c.Screenshot(ctx, "a"); return err }),
-		is:   apierrors.IsBadRequest, words: "No graphics devices are present."},
+		call: onVMI(func(ctx context.Context, c client.VirtualMachineInstances) error {
+			_, err := c.Screenshot(ctx, "a")
+			return err
+		}),
+		is: apierrors.IsBadRequest, words: "No graphics devices are present."},
 	{name: "screenshot of one that does not run", phase: vmi.PhaseScheduled,
-		call: onVMI(func(ctx context.Context, c client.Instances) error { _, err := c.Screenshot(ctx, "a"); return err }),
-		is:   apierrors.IsBadRequest, words: "VMI is not running"},
-	{name: "screen of one that does not run", phase: vmi.PhaseScheduled, call: onVMI(func(ctx context.Context, c client.Instances) error {
+		call: onVMI(func(ctx context.Context, c client.VirtualMachineInstances) error {
+			_, err := c.Screenshot(ctx, "a")
+			return err
+		}),
+		is: apierrors.IsBadRequest, words: "VMI is not running"},
+	{name: "screen of one that does not run", phase: vmi.PhaseScheduled, call: onVMI(func(ctx context.Context, c client.VirtualMachineInstances) error {
 		_, err := c.VNC(ctx, "a", client.VNCOptions{})
 		return err
 	}), is: apierrors.IsBadRequest, words: "VMI is not running"},
-	{name: "ports of no VMI", call: onVMI(func(ctx context.Context, c client.Instances) error {
+	{name: "ports of no VMI", call: onVMI(func(ctx context.Context, c client.VirtualMachineInstances) error {
 		_, err := c.PortForward("a")(ctx, "tcp", ":80")
 		return err
 	}), is: apierrors.IsNotFound, words: `virtualmachineinstance.kubevirt.io "a" not found`},
@@ -258,45 +274,63 @@ var verbCases = []verbCase{
 	{name: "restart of one that is halted", strategy: vmi.RunHalted, call: restart(vmi.RestartOptions{}),
 		is: apierrors.IsConflict, words: "Halted does not support manual restart requests"},
 	{name: "restart of one that is off", strategy: vmi.RunManual, call: restart(vmi.RestartOptions{}), is: apierrors.IsConflict, words: "VM is not running"},
-	{name: "migration of one that is off", strategy: vmi.RunManual, phase: vmi.PhaseScheduling, call: func(ctx context.Context, c client.VirtualMachines, _ client.Instances) error {
+	{name: "migration of one that is off", strategy: vmi.RunManual, phase: vmi.PhaseScheduling, call: func(ctx context.Context, c client.VirtualMachines, _ client.VirtualMachineInstances) error {
 		return c.Migrate(ctx, "a", vmi.MigrateOptions{})
 	}, is: apierrors.IsConflict},
-	{name: "ports of a VM that is off", strategy: vmi.RunManual, call: func(ctx context.Context, c client.VirtualMachines, _ client.Instances) error {
+	{name: "ports of a VM that is off", strategy: vmi.RunManual, call: func(ctx context.Context, c client.VirtualMachines, _ client.VirtualMachineInstances) error {
 		_, err := c.PortForward("a")(ctx, "tcp", ":80")
 		return err
 	}, is: apierrors.IsConflict, words: "VMI is not started"},
 
-	{name: "pause of no VMI", call: onVMI(func(ctx context.Context, c client.Instances) error { return c.Pause(ctx, "a", vmi.PauseOptions{}) }),
+	{name: "pause of no VMI", call: onVMI(func(ctx context.Context, c client.VirtualMachineInstances) error {
+		return c.Pause(ctx, "a", vmi.PauseOptions{})
+	}),
 		is: apierrors.IsNotFound, words: `virtualmachineinstance.kubevirt.io "a" not found`},
 	{name: "pause of one that does not run", phase: vmi.PhaseScheduled,
-		call: onVMI(func(ctx context.Context, c client.Instances) error { return c.Pause(ctx, "a", vmi.PauseOptions{}) }),
-		is:   apierrors.IsConflict, words: "VM is not running"},
+		call: onVMI(func(ctx context.Context, c client.VirtualMachineInstances) error {
+			return c.Pause(ctx, "a", vmi.PauseOptions{})
+		}),
+		is: apierrors.IsConflict, words: "VM is not running"},
 	{name: "pause of one that is paused", phase: vmi.PhaseRunning, conditions: []vmi.ConditionType{vmi.ConditionPaused},
-		call: onVMI(func(ctx context.Context, c client.Instances) error { return c.Pause(ctx, "a", vmi.PauseOptions{}) }), is: apierrors.IsConflict, words: "VMI is already paused"},
+		call: onVMI(func(ctx context.Context, c client.VirtualMachineInstances) error {
+			return c.Pause(ctx, "a", vmi.PauseOptions{})
+		}), is: apierrors.IsConflict, words: "VMI is already paused"},
 	{name: "pause of one with a probe", phase: vmi.PhaseRunning, with: func(v *vmi.VirtualMachineInstance) {
 		v.Spec.LivenessProbe = &vmi.Probe{ProbeHandler: vmi.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(80)}}}
-	}, call: onVMI(func(ctx context.Context, c client.Instances) error { return c.Pause(ctx, "a", vmi.PauseOptions{}) }),
+	}, call: onVMI(func(ctx context.Context, c client.VirtualMachineInstances) error {
+		return c.Pause(ctx, "a", vmi.PauseOptions{})
+	}),
 		is: apierrors.IsForbidden, words: "LivenessProbe is not supported"},
 	{name: "unpause of one that is not paused", phase: vmi.PhaseRunning,
-		call: onVMI(func(ctx context.Context, c client.Instances) error { return c.Unpause(ctx, "a", vmi.UnpauseOptions{}) }),
-		is:   apierrors.IsConflict, words: "VMI is not paused"},
+		call: onVMI(func(ctx context.Context, c client.VirtualMachineInstances) error {
+			return c.Unpause(ctx, "a", vmi.UnpauseOptions{})
+		}),
+		is: apierrors.IsConflict, words: "VMI is not paused"},
 	{name: "soft reboot of one that is paused", phase: vmi.PhaseRunning, conditions: []vmi.ConditionType{vmi.ConditionPaused},
-		call: onVMI(func(ctx context.Context, c client.Instances) error { return c.SoftReboot(ctx, "a") }), is: apierrors.IsConflict, words: "VMI is paused"},
+		call: onVMI(func(ctx context.Context, c client.VirtualMachineInstances) error { return c.SoftReboot(ctx, "a") }), is: apierrors.IsConflict, words: "VMI is paused"},
 	{name: "reset of one that does not run", phase: vmi.PhaseScheduling,
-		call: onVMI(func(ctx context.Context, c client.Instances) error { return c.Reset(ctx, "a") }), is: apierrors.IsBadRequest},
+		call: onVMI(func(ctx context.Context, c client.VirtualMachineInstances) error { return c.Reset(ctx, "a") }), is: apierrors.IsBadRequest},
 	{name: "freeze of one that does not run", phase: vmi.PhaseScheduling,
-		call: onVMI(func(ctx context.Context, c client.Instances) error { return c.Freeze(ctx, "a", client.FreezeOptions{}) }),
-		is:   apierrors.IsConflict, words: "VM is not running"},
-	{name: "users where no agent is", phase: vmi.PhaseRunning, call: onVMI(func(ctx context.Context, c client.Instances) error { _, err := c.Users(ctx, "a"); return err }),
+		call: onVMI(func(ctx context.Context, c client.VirtualMachineInstances) error {
+			return c.Freeze(ctx, "a", client.FreezeOptions{})
+		}),
+		is: apierrors.IsConflict, words: "VM is not running"},
+	{name: "users where no agent is", phase: vmi.PhaseRunning, call: onVMI(func(ctx context.Context, c client.VirtualMachineInstances) error {
+		_, err := c.Users(ctx, "a")
+		return err
+	}),
 		is: apierrors.IsConflict, words: "VMI does not have guest agent connected"},
 	{name: "the guest of one that does not run", phase: vmi.PhaseScheduling,
-		call: onVMI(func(ctx context.Context, c client.Instances) error { _, err := c.GuestInfo(ctx, "a"); return err }),
-		is:   apierrors.IsConflict, words: "VMI is not running"},
+		call: onVMI(func(ctx context.Context, c client.VirtualMachineInstances) error {
+			_, err := c.GuestInfo(ctx, "a")
+			return err
+		}),
+		is: apierrors.IsConflict, words: "VMI is not running"},
 	{name: "evacuation of no VMI", call: cancel(vmi.EvacuateCancelOptions{}), is: apierrors.IsNotFound, words: `virtualmachineinstance.kubevirt.io "a" not found`},
 	{name: "evacuation of one that need not leave", phase: vmi.PhaseRunning, call: cancel(vmi.EvacuateCancelOptions{EvacuationNodeName: "gone"})},
 	{name: "evacuation of one that is to leave another node", phase: vmi.PhaseRunning, leaves: "gone",
 		call: cancel(vmi.EvacuateCancelOptions{EvacuationNodeName: "other"}), is: apierrors.IsConflict, words: "it is to leave node gone"},
-	{name: "evacuation of one that is to leave", phase: vmi.PhaseRunning, leaves: "gone", call: onVMI(func(ctx context.Context, c client.Instances) error {
+	{name: "evacuation of one that is to leave", phase: vmi.PhaseRunning, leaves: "gone", call: onVMI(func(ctx context.Context, c client.VirtualMachineInstances) error {
 		o := vmi.EvacuateCancelOptions{EvacuationNodeName: "gone", DryRun: dryRun}
 		if err := errors.Join(c.EvacuateCancel(ctx, "a", o), leaves(ctx, c, "gone")); err != nil {
 			return err
@@ -304,10 +338,10 @@ var verbCases = []verbCase{
 		o.DryRun = nil
 		return errors.Join(c.EvacuateCancel(ctx, "a", o), leaves(ctx, c, ""))
 	})},
-	{name: "evacuation of a VM that is off", strategy: vmi.RunManual, call: func(ctx context.Context, c client.VirtualMachines, _ client.Instances) error {
+	{name: "evacuation of a VM that is off", strategy: vmi.RunManual, call: func(ctx context.Context, c client.VirtualMachines, _ client.VirtualMachineInstances) error {
 		return c.EvacuateCancel(ctx, "a", vmi.EvacuateCancelOptions{})
 	}, is: apierrors.IsConflict, words: "VMI is not started"},
-	{name: "evacuation of no VM", call: func(ctx context.Context, c client.VirtualMachines, _ client.Instances) error {
+	{name: "evacuation of no VM", call: func(ctx context.Context, c client.VirtualMachines, _ client.VirtualMachineInstances) error {
 		return c.EvacuateCancel(ctx, "a", vmi.EvacuateCancelOptions{})
 	}, is: apierrors.IsNotFound, words: `virtualmachine.kubevirt.io "a" not found`},
 	{name: "expansion of a VM that is not stored", call: expand(func(*vmi.VirtualMachine) {})},
@@ -316,30 +350,45 @@ var verbCases = []verbCase{
 	{name: "expansion of one without a template", call: expand(func(m *vmi.VirtualMachine) { m.Spec.Template = nil }),
 		is: apierrors.IsBadRequest, words: "Object is not a valid VirtualMachine"},
 
-	{name: "screenshot of no VMI", call: onVMI(func(ctx context.Context, c client.Instances) error { _, err := c.Screenshot(ctx, "a"); return err }), is: apierrors.IsNotFound},
+	{name: "screenshot of no VMI", call: onVMI(func(ctx context.Context, c client.VirtualMachineInstances) error {
+		_, err := c.Screenshot(ctx, "a")
+		return err
+	}), is: apierrors.IsNotFound},
 
-	{name: "console of no VMI", call: onVMI(func(ctx context.Context, c client.Instances) error { _, err := c.Console(ctx, "a"); return err }),
+	{name: "console of no VMI", call: onVMI(func(ctx context.Context, c client.VirtualMachineInstances) error {
+		_, err := c.Console(ctx, "a")
+		return err
+	}),
 		is: apierrors.IsNotFound, words: `virtualmachineinstance.kubevirt.io "a" not found`},
 	{name: "console of one that does not run", phase: vmi.PhaseScheduling,
-		call: onVMI(func(ctx context.Context, c client.Instances) error { _, err := c.Console(ctx, "a"); return err }),
-		is:   apierrors.IsBadRequest, words: "VMI is not running"},
-	{name: "console of one that has failed", phase: vmi.PhaseFailed, call: onVMI(func(ctx context.Context, c client.Instances) error { _, err := c.Console(ctx, "a"); return err }),
+		call: onVMI(func(ctx context.Context, c client.VirtualMachineInstances) error {
+			_, err := c.Console(ctx, "a")
+			return err
+		}),
+		is: apierrors.IsBadRequest, words: "VMI is not running"},
+	{name: "console of one that has failed", phase: vmi.PhaseFailed, call: onVMI(func(ctx context.Context, c client.VirtualMachineInstances) error {
+		_, err := c.Console(ctx, "a")
+		return err
+	}),
 		is: apierrors.IsConflict, words: "VMI is in failed status"},
 	{name: "console of one without a serial port", phase: vmi.PhaseRunning, with: func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Devices.AutoattachSerialConsole = new(false) },
-		call: onVMI(func(ctx context.Context, c client.Instances) error { _, err := c.Console(ctx, "a"); return err }),
-		is:   apierrors.IsConflict, words: "No serial consoles are present."},
+		call: onVMI(func(ctx context.Context, c client.VirtualMachineInstances) error {
+			_, err := c.Console(ctx, "a")
+			return err
+		}),
+		is: apierrors.IsConflict, words: "No serial consoles are present."},
 	{name: "screen of one without graphics", phase: vmi.PhaseRunning, with: func(v *vmi.VirtualMachineInstance) { v.Spec.Domain.Devices.AutoattachGraphicsDevice = new(false) },
-		call: onVMI(func(ctx context.Context, c client.Instances) error {
+		call: onVMI(func(ctx context.Context, c client.VirtualMachineInstances) error {
 			_, err := c.VNC(ctx, "a", client.VNCOptions{})
 			return err
 		}), is: apierrors.IsBadRequest, words: "No graphics devices are present."},
-	{name: "ports of one without a network", phase: vmi.PhaseRunning, call: onVMI(func(ctx context.Context, c client.Instances) error {
+	{name: "ports of one without a network", phase: vmi.PhaseRunning, call: onVMI(func(ctx context.Context, c client.VirtualMachineInstances) error {
 		_, err := c.PortForward("a")(ctx, "tcp", ":80")
 		return err
 	}),
 		is: apierrors.IsBadRequest, words: "no network interfaces are present"},
 	{name: "ports of one that is paused", phase: vmi.PhaseRunning, conditions: []vmi.ConditionType{vmi.ConditionPaused},
-		call: onVMI(func(ctx context.Context, c client.Instances) error {
+		call: onVMI(func(ctx context.Context, c client.VirtualMachineInstances) error {
 			_, err := c.PortForward("a")(ctx, "udp", ":53")
 			return err
 		}), is: apierrors.IsConflict, words: "VMI is paused"},

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client/informer"
 )
 
@@ -19,7 +20,7 @@ type Caches struct {
 }
 
 // Cached configures one of the Caches.
-type Cached[T informer.Object] struct {
+type Cached[T vmi.Object] struct {
 	// Keep drops from an object what is not read, so that it costs no memory. It
 	// must not drop the name, the namespace, the UID and the resourceVersion. It may
 	// be called several times for one object. Nil: only the managed fields are
@@ -30,7 +31,7 @@ type Cached[T informer.Object] struct {
 }
 
 // Cache adds an informer, which must not run yet, to the caches.
-func Cache[T informer.Object](c *Caches, i informer.Informer[T], k Cached[T]) error {
+func Cache[T vmi.Object](c *Caches, i informer.Informer[T], k Cached[T]) error {
 	if err := i.SetTransform(func(o any) (any, error) {
 		if t, ok := o.(T); ok {
 			t.SetManagedFields(nil)
@@ -71,21 +72,26 @@ func (c *Caches) Wait(ctx context.Context) bool {
 // Key is the key of an object: its namespace and name.
 func Key(o metav1.Object) string { return cache.MetaObjectToName(o).String() }
 
+// KeyIn is the key of the object with this name in a namespace.
+func KeyIn(namespace, name string) string {
+	return cache.ObjectName{Namespace: namespace, Name: name}.String()
+}
+
 // KeysIn are the keys of the objects with these names in a namespace.
 func KeysIn(namespace string, names ...string) []string {
 	var keys []string
 	for _, n := range names {
-		keys = append(keys, cache.ObjectName{Namespace: namespace, Name: n}.String())
+		keys = append(keys, KeyIn(namespace, n))
 	}
 	return keys
 }
 
 // Itself are the keys of a Watch of the objects that the loop is for.
-func Itself[T informer.Object](o T) []string { return []string{Key(o)} }
+func Itself[T vmi.Object](o T) []string { return []string{Key(o)} }
 
 // OwnedBy are the keys of a Watch of objects whose controller is of this kind:
 // the key of that controller.
-func OwnedBy[T informer.Object](kind string) func(T) []string {
+func OwnedBy[T vmi.Object](kind string) func(T) []string {
 	return func(o T) []string {
 		ref := metav1.GetControllerOfNoCopy(o)
 		if ref == nil || ref.Kind != kind {
@@ -99,7 +105,7 @@ func OwnedBy[T informer.Object](kind string) func(T) []string {
 // those that keys returns for it, and after a change also those that it returned
 // before. An update for which changed returns false queues nothing. Nil: every
 // update counts.
-func Watch[T informer.Object](i informer.Informer[T], l *Loop, keys func(T) []string, changed func(old, now T) bool) error {
+func Watch[T vmi.Object](i informer.Informer[T], l *Loop, keys func(T) []string, changed func(old, now T) bool) error {
 	add := func(all []string) {
 		for _, k := range all {
 			l.Add(k)

@@ -23,20 +23,20 @@ func TestCachesKeepWhatIsRead(t *testing.T) {
 		Status:     corev1.NodeStatus{Phase: corev1.NodeRunning},
 	})
 	var c Caches
-	nodes := informer.Of[*corev1.Node](coreinformers.NewNodeInformer(kube, 0, nil))
+	nodes := informer.Wrap[*corev1.Node](coreinformers.NewNodeInformer(kube, 0, nil))
 	require.NoError(t, Cache(&c, nodes, Cached[*corev1.Node]{Keep: func(n *corev1.Node) { n.Status = corev1.NodeStatus{} }}))
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { c.Run(ctx); close(done) }()
 	require.True(t, c.Wait(ctx))
-	got := nodes.Key("n1")
+	got := nodes.Lister().Key("n1")
 	require.Empty(t, got.ManagedFields)
 	require.Empty(t, got.Status)
 	require.Equal(t, "10.0.0.0/24", got.Spec.PodCIDR)
 	cancel()
 	<-done
 	var unsynced Caches
-	require.NoError(t, Cache(&unsynced, informer.Of[*corev1.Node](coreinformers.NewNodeInformer(kube, 0, nil)), Cached[*corev1.Node]{}))
+	require.NoError(t, Cache(&unsynced, informer.Wrap[*corev1.Node](coreinformers.NewNodeInformer(kube, 0, nil)), Cached[*corev1.Node]{}))
 	require.False(t, unsynced.Wait(ctx))
 }
 
@@ -57,7 +57,7 @@ func TestAWatchQueuesTheKeysOfAnObjectBeforeAndAfterAChange(t *testing.T) {
 		return 0, nil
 	}})
 	var c Caches
-	i := informer.Of[*corev1.Pod](coreinformers.NewPodInformer(kube, "", 0, nil))
+	i := informer.Wrap[*corev1.Pod](coreinformers.NewPodInformer(kube, "", 0, nil))
 	require.NoError(t, Cache(&c, i, Cached[*corev1.Pod]{}))
 	require.NoError(t, Watch(i, l, OwnedBy[*corev1.Pod]("VirtualMachineInstance"), func(a, b *corev1.Pod) bool { return b.Labels["quiet"] == "" }))
 	ctx, cancel := context.WithCancel(t.Context())

@@ -18,7 +18,6 @@ import (
 
 	"github.com/podvisor/podvisor/internal/shorten"
 	"github.com/podvisor/podvisor/vmi"
-	"github.com/podvisor/podvisor/vmi/client/informer"
 )
 
 // Event is one line in the history of an object.
@@ -81,7 +80,7 @@ func NewEvents(c EventsConfig) (*Events, error) {
 //
 // There is no queue: an event goes with a change of the object, so there is
 // nothing to aggregate, and one in a queue would be lost when the process ends.
-func (e *Events) Emit(ctx context.Context, o informer.Object, ev Event) {
+func (e *Events) Emit(ctx context.Context, o vmi.Object, ev Event) {
 	log := e.Logger.With(LogKey(o), o.GetNamespace()+"/"+o.GetName(), "reason", ev.Reason)
 	out, err := e.event(o, ev)
 	switch {
@@ -99,7 +98,7 @@ func (e *Events) Emit(ctx context.Context, o informer.Object, ev Event) {
 	}
 }
 
-func (e *Events) event(o informer.Object, ev Event) (*corev1.Event, error) {
+func (e *Events) event(o vmi.Object, ev Event) (*corev1.Event, error) {
 	ref, err := reference.GetReference(e.scheme, o)
 	if err != nil {
 		return nil, fmt.Errorf("reference to %T: %w", o, err)

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podvisor/podvisor/internal/expiring"
-	"github.com/podvisor/podvisor/vmi/client/informer"
+	"github.com/podvisor/podvisor/vmi"
 )
 
 // madeFor is how long an object that was created is taken for existing although the
@@ -18,7 +18,7 @@ const madeFor = 15 * time.Second
 //
 // It closes one race: what follows from a creation is decided on before the cache has
 // the object, and the same object would be created once more.
-type Made[T informer.Object] struct {
+type Made[T vmi.Object] struct {
 	objects expiring.Map[string, T]
 }
 

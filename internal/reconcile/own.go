@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/podvisor/podvisor/vmi/client/informer"
+	"github.com/podvisor/podvisor/vmi"
 )
 
 // Own are objects as the API server answered to the last write of this process,
@@ -17,7 +17,7 @@ import (
 // often before the cache has the write itself. A decision by the cache's object
 // would try the same write again and get a conflict. The result does not depend
 // on it.
-type Own[T informer.Object] struct {
+type Own[T vmi.Object] struct {
 	mu      sync.Mutex
 	objects map[string]T
 }
@@ -56,7 +56,7 @@ func (w *Own[T]) Len() int {
 	return len(w.objects)
 }
 
-func isNil[T informer.Object](o T) bool {
+func isNil[T vmi.Object](o T) bool {
 	var none T
 	return any(o) == any(none)
 }
@@ -64,12 +64,12 @@ func isNil[T informer.Object](o T) bool {
 // released reports whether the last write removed the last finalizer of a
 // deleted object. The answer to it may carry the resourceVersion from before the
 // write.
-func released(o informer.Object) bool {
+func released(o vmi.Object) bool {
 	return o.GetDeletionTimestamp() != nil && len(o.GetFinalizers()) == 0
 }
 
 // Older reports whether a is known to be an earlier state than b.
-func Older(a, b informer.Object) bool {
+func Older(a, b vmi.Object) bool {
 	c, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
 	return err == nil && c < 0
 }

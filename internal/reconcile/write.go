@@ -24,14 +24,14 @@ const writeTimeout = 10 * time.Second
 //
 // A write that has begun is completed even if its context ends: otherwise the
 // caller would not know whether it was done, and its event would be lost.
-type Writer[T client.Object, L runtime.Object] struct {
+type Writer[T vmi.Object, L runtime.Object] struct {
 	Own[T]
 	client *client.Client
 	kind   vmi.DefinitionOf[T, L]
 }
 
 // NewWriter makes a Writer of the objects of the kind.
-func NewWriter[T client.Object, L runtime.Object](c *client.Client, kind vmi.DefinitionOf[T, L]) *Writer[T, L] {
+func NewWriter[T vmi.Object, L runtime.Object](c *client.Client, kind vmi.DefinitionOf[T, L]) *Writer[T, L] {
 	return &Writer[T, L]{client: c, kind: kind}
 }
 
@@ -68,7 +68,7 @@ func (w *Writer[T, L]) Unlabel(ctx context.Context, old T, key string) (T, error
 }
 
 // patchMetadata merges one part of the metadata into that of the object old.
-func patchMetadata[T client.Object, L runtime.Object](ctx context.Context, c client.Objects[T, L], old T, part string, value any) (T, error) {
+func patchMetadata[T vmi.Object, L runtime.Object](ctx context.Context, c client.Objects[T, L], old T, part string, value any) (T, error) {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		part: value, "uid": old.GetUID(), "resourceVersion": old.GetResourceVersion(),
 	}})

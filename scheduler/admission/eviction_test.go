@@ -49,7 +49,7 @@ func running(t *testing.T, s vmi.EvictionStrategy) (*vmi.VirtualMachineInstance,
 // world is an API server with a VMI and its pod, and the webhook.
 type world struct {
 	admission.Evictions
-	vmis client.Instances
+	vmis client.VirtualMachineInstances
 	pod  *corev1.Pod
 	kube *kubefake.Clientset
 	// on is called for each request for VMIs that the webhook sends.

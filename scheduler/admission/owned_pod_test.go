@@ -29,7 +29,7 @@ import (
 var rendering = pod.Config{Launcher: pod.Launcher{Image: "podvisor/virt-launcher", Build: "mine"}}
 
 // reviewer answers for the VMIs and what else the cluster has.
-func reviewer(t *testing.T, vmis []fake.Object, others ...runtime.Object) admission.Owned {
+func reviewer(t *testing.T, vmis []vmi.Object, others ...runtime.Object) admission.Owned {
 	t.Helper()
 	c, err := client.New(fake.New(vmis...).Config())
 	require.NoError(t, err)
@@ -70,7 +70,7 @@ func TestAttackAPodThatItsVMIDoesNotAskForIsRefused(t *testing.T) {
 	v := vmitest.New(vmitest.WithDisk("token", vmi.VolumeSource{ServiceAccount: &vmi.ServiceAccountVolume{ServiceAccountName: "robot"}}))
 	ended := v.DeepCopy()
 	ended.Name, ended.DeletionTimestamp, ended.Finalizers = "ended", new(metav1.Now()), []string{"a/b"}
-	o := reviewer(t, []fake.Object{v, ended},
+	o := reviewer(t, []vmi.Object{v, ended},
 		&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "usual"}, GlobalDefault: true},
 		&schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "system-node-critical"}})
 	asked, err := pod.Render(v, rendering)
@@ -123,7 +123,7 @@ func TestAttackAPodThatItsVMIDoesNotAskForIsRefused(t *testing.T) {
 func TestAPodOfAnotherBuildIsLeftToAReplicaWithThatBuild(t *testing.T) {
 	t.Parallel()
 	v := vmitest.New()
-	o := reviewer(t, []fake.Object{v})
+	o := reviewer(t, []vmi.Object{v})
 	for _, build := range []string{"other", ""} {
 		c := rendering
 		c.Build = build
@@ -156,7 +156,7 @@ func TestAPodOfACachedVMIIsReviewedWithoutARead(t *testing.T) {
 
 	// What is in the cache may be old: a difference is one only from what is stored.
 	v.Labels = map[string]string{"app": "new"}
-	stored := reviewer(t, []fake.Object{v})
+	stored := reviewer(t, []vmi.Object{v})
 	stored.Launchers.Cached = o.Launchers.Cached
 	p, err = pod.Render(v, rendering)
 	require.NoError(t, err)

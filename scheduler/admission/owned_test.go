@@ -40,7 +40,7 @@ func shop() (*vmi.VirtualMachine, *vmi.VirtualMachineInstanceReplicaSet) {
 
 // ask returns why virt-controller may not create the VMI for the owners, or "", and
 // what the answer's reason is.
-func ask(t *testing.T, made *vmi.VirtualMachineInstance, settings config.Config, owners ...fake.Object) (string, metav1.StatusReason) {
+func ask(t *testing.T, made *vmi.VirtualMachineInstance, settings config.Config, owners ...vmi.Object) (string, metav1.StatusReason) {
 	t.Helper()
 	c, err := client.New(fake.New(owners...).Config())
 	require.NoError(t, err)

@@ -43,7 +43,7 @@ func (r *Refusal) Error() string { return r.Reason + ": " + r.Message }
 func (r *Refusal) Unwrap() error { return r.Err }
 
 // executor does the actions of plans for objects of one kind.
-type executor[T client.Object, L runtime.Object] struct {
+type executor[T vmi.Object, L runtime.Object] struct {
 	kube   kubernetes.Interface
 	events *reconcile.Events
 	writer *reconcile.Writer[T, L]

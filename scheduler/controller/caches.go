@@ -14,7 +14,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/podvisor/podvisor/internal/reconcile"
-	"github.com/podvisor/podvisor/scheduler/instance"
 	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/scheduler/vm"
 	"github.com/podvisor/podvisor/vmi"
@@ -35,19 +34,6 @@ type caches struct {
 	handlers informer.Informer[*corev1.Pod]
 }
 
-// Names of indexes.
-const (
-	byNode  = "node"  // VMIs and pods of virt-handler by the name of their node
-	byClaim = "claim" // VMIs by namespace/name of their claims
-	byUID   = "uid"   // VMIs by their UID
-	byMAC   = "mac"   // VMIs by their networks with the MAC addresses there
-	// byInstance are pods by namespace/name of the VMI that they were made for, and
-	// byCreator by its UID.
-	byInstance = "instance"
-	byCreator  = "creator"
-	byVM       = "vm" // start revisions by the UID of their VM
-)
-
 // handlerApp is the name of the DaemonSet of virt-handler, and its label.
 const handlerApp = "virt-handler"
 
@@ -56,64 +42,26 @@ func newCaches(c Config) (*caches, error) {
 		return func(o *metav1.ListOptions) { o.LabelSelector = vmi.AppLabel + "=" + app }
 	}
 	s := &caches{
-		revisions: informer.Of[*appsv1.ControllerRevision](appsinformers.NewFilteredControllerRevisionInformer(c.Kube, c.Namespace, 0, namespaced(), labelled(vm.RevisionApp))),
-		pods:      informer.Of[*corev1.Pod](coreinformers.NewFilteredPodInformer(c.Kube, c.Namespace, 0, namespaced(), labelled(vmi.LauncherApp))),
-		claims:    informer.Of[*corev1.PersistentVolumeClaim](coreinformers.NewPersistentVolumeClaimInformer(c.Kube, c.Namespace, 0, namespaced())),
-		nodes:     informer.Of[*corev1.Node](coreinformers.NewNodeInformer(c.Kube, 0, cache.Indexers{})),
-		handlers:  informer.Of[*corev1.Pod](coreinformers.NewFilteredPodInformer(c.Kube, c.Home, 0, namespaced(), labelled(handlerApp))),
+		revisions: informer.Wrap[*appsv1.ControllerRevision](appsinformers.NewFilteredControllerRevisionInformer(c.Kube, c.Namespace, 0, namespaced(), labelled(vm.RevisionApp))),
+		pods:      informer.Wrap[*corev1.Pod](coreinformers.NewFilteredPodInformer(c.Kube, c.Namespace, 0, namespaced(), labelled(vmi.LauncherApp))),
+		claims:    informer.Wrap[*corev1.PersistentVolumeClaim](coreinformers.NewPersistentVolumeClaimInformer(c.Kube, c.Namespace, 0, namespaced())),
+		nodes:     informer.Wrap[*corev1.Node](coreinformers.NewNodeInformer(c.Kube, 0, cache.Indexers{})),
+		handlers:  informer.Wrap[*corev1.Pod](coreinformers.NewFilteredPodInformer(c.Kube, c.Home, 0, namespaced(), labelled(handlerApp))),
 	}
 	err := errors.Join(
-		reconcile.Cache(&s.Caches, s.revisions, reconcile.Cached[*appsv1.ControllerRevision]{Indexers: cache.Indexers{
-			byVM: index(func(r *appsv1.ControllerRevision) []string { return nonEmpty(string(vmi.StartedVM(r.Name))) }),
-		}}),
-		reconcile.Cache(&s.Caches, s.pods, reconcile.Cached[*corev1.Pod]{Keep: keepPod, Indexers: cache.Indexers{
-			byInstance: index(madeFor),
-			byCreator:  index(func(p *corev1.Pod) []string { return nonEmpty(string(pod.Creator(p))) }),
-			byNode:     index(func(p *corev1.Pod) []string { return nonEmpty(p.Spec.NodeName) }),
-		}}),
+		reconcile.Cache(&s.Caches, s.revisions, reconcile.Cached[*appsv1.ControllerRevision]{Indexers: revisionIndexers()}),
+		reconcile.Cache(&s.Caches, s.pods, reconcile.Cached[*corev1.Pod]{Keep: keepPod, Indexers: PodIndexers()}),
 		reconcile.Cache(&s.Caches, s.claims, reconcile.Cached[*corev1.PersistentVolumeClaim]{Keep: keepClaim}),
 		reconcile.Cache(&s.Caches, s.nodes, reconcile.Cached[*corev1.Node]{Keep: keepNode}),
 	)
 	if c.Home != "" {
-		err = errors.Join(err, reconcile.Cache(&s.Caches, s.handlers, reconcile.Cached[*corev1.Pod]{Keep: keepPod, Indexers: cache.Indexers{
-			byNode: index(func(p *corev1.Pod) []string { return nonEmpty(p.Spec.NodeName) }),
-		}}))
+		err = errors.Join(err, reconcile.Cache(&s.Caches, s.handlers, reconcile.Cached[*corev1.Pod]{Keep: keepPod, Indexers: cache.Indexers{IndexNode: informer.Index(onNode)}}))
 	}
 	return s, err
 }
 
-// instanceIndexers find VMIs.
-func instanceIndexers() cache.Indexers {
-	return cache.Indexers{
-		byNode: index(func(v *vmi.VirtualMachineInstance) []string { return nonEmpty(v.Status.NodeName) }),
-		byUID:  index(func(v *vmi.VirtualMachineInstance) []string { return nonEmpty(string(v.UID)) }),
-		byMAC:  index(instance.MACAddressKeys),
-		byClaim: index(func(v *vmi.VirtualMachineInstance) []string {
-			return reconcile.KeysIn(v.Namespace, instance.ClaimNames(v)...)
-		}),
-	}
-}
-
 func namespaced() cache.Indexers {
 	return cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
-}
-
-// index is an index of objects T by the values of f.
-func index[T any](f func(T) []string) cache.IndexFunc {
-	return func(o any) ([]string, error) {
-		t, ok := o.(T)
-		if !ok {
-			return nil, nil
-		}
-		return f(t), nil
-	}
-}
-
-func nonEmpty(s string) []string {
-	if s == "" {
-		return nil
-	}
-	return []string{s}
 }
 
 // ownerOf is the key of the VMI that controls the pod.
@@ -184,8 +132,8 @@ func (s *caches) instancesOn(node string) []string {
 	if node == "" {
 		return nil
 	}
-	keys, _ := s.instances.GetIndexer().IndexKeys(byNode, node) // the index exists
-	pods, _ := s.pods.GetIndexer().ByIndex(byNode, node)
+	keys, _ := s.instances.GetIndexer().IndexKeys(IndexNode, node) // the index exists
+	pods, _ := s.pods.GetIndexer().ByIndex(IndexNode, node)
 	for _, p := range pods {
 		keys = append(keys, madeFor(p.(*corev1.Pod))...)
 	}
@@ -195,14 +143,14 @@ func (s *caches) instancesOn(node string) []string {
 
 // instancesWith are the keys of the VMIs with a volume in the claim.
 func (s *caches) instancesWith(c *corev1.PersistentVolumeClaim) []string {
-	keys, _ := s.instances.GetIndexer().IndexKeys(byClaim, reconcile.Key(c))
+	keys, _ := s.instances.GetIndexer().IndexKeys(IndexClaim, reconcile.Key(c))
 	return keys
 }
 
 // handlerOn is the pod of virt-handler on the node: of several one that is ready,
 // or else the one with the first name. Nil: there is none.
 func (s *caches) handlerOn(node string) *corev1.Pod {
-	all, _ := s.handlers.GetIndexer().ByIndex(byNode, node)
+	all, _ := s.handlers.GetIndexer().ByIndex(IndexNode, node)
 	var found *corev1.Pod
 	for _, o := range all {
 		p := o.(*corev1.Pod)

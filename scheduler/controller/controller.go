@@ -189,7 +189,7 @@ func (c *Controller) Ready() error {
 }
 
 // Unreadable is how many of the VMIs that the Controller knows of cannot be decoded.
-func (c *Controller) Unreadable() int { return len(c.caches.instances.Unreadable()) }
+func (c *Controller) Unreadable() int { return len(c.caches.instances.Lister().Unreadable()) }
 
 // Run works until ctx ends and everything that was begun is done, and leaves no goroutine. It
 // is called once: a second call is an error, and who leads again makes another Controller.
@@ -220,7 +220,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	if !c.caches.Wait(ctx) {
 		return nil // ctx has ended
 	}
-	c.log.Info("reconcile", "instances", len(c.caches.instances.List()))
+	c.log.Info("reconcile", "instances", len(c.caches.instances.GetIndexer().ListKeys()))
 	var loops sync.WaitGroup
 	for _, k := range c.kinds {
 		loops.Go(func() { k.run(ctx) })
@@ -244,7 +244,7 @@ func (c *Controller) rendering() pod.Config {
 // it, as while it does not run. Of the pod only what the Controller reads is
 // there. Both are shared: copy them before changing them.
 func (c *Controller) Cached(namespace, name string) (*corev1.Pod, *vmi.VirtualMachineInstance) {
-	p := c.caches.pods.Get(namespace, name)
+	p := c.caches.pods.Lister().Key(reconcile.KeyIn(namespace, name))
 	if p == nil {
 		return nil, nil
 	}

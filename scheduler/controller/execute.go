@@ -44,7 +44,7 @@ type Executor struct {
 // or a DataVolume as it is: decide again with its Finding as Observed.Refusal, execute
 // that plan, and try again later. A conflict says that o was old. After any error observe
 // again: a plan is not repeated. Plan.Recheck is for the caller.
-func Execute[T client.Object, L runtime.Object](ctx context.Context, e Executor, kind vmi.DefinitionOf[T, L], o T, p scheduler.Plan) (T, error) {
+func Execute[T vmi.Object, L runtime.Object](ctx context.Context, e Executor, kind vmi.DefinitionOf[T, L], o T, p scheduler.Plan) (T, error) {
 	x, err := newExecutor(e, kind)
 	if err != nil {
 		return o, err
@@ -53,7 +53,7 @@ func Execute[T client.Object, L runtime.Object](ctx context.Context, e Executor,
 }
 
 // newExecutor makes an executor that shares nothing with others.
-func newExecutor[T client.Object, L runtime.Object](e Executor, kind vmi.DefinitionOf[T, L]) (*executor[T, L], error) {
+func newExecutor[T vmi.Object, L runtime.Object](e Executor, kind vmi.DefinitionOf[T, L]) (*executor[T, L], error) {
 	if err := reconcile.Missing("controller.Executor", map[string]bool{"Client": e.Client == nil, "Kube": e.Kube == nil}); err != nil {
 		return nil, err
 	}

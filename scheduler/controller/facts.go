@@ -7,6 +7,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/podvisor/podvisor/internal/reconcile"
 	"github.com/podvisor/podvisor/scheduler/instance"
 	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/vmi"
@@ -38,7 +39,7 @@ func (c *Controller) AsRendered(namespace, name string) (*vmi.VirtualMachineInst
 	}
 	f := pod.Facts{Claims: map[string]*corev1.PersistentVolumeClaim{}}
 	for _, n := range instance.ClaimNames(v) {
-		f.Claims[n] = c.caches.claims.Get(namespace, n)
+		f.Claims[n] = c.caches.claims.Lister().Key(reconcile.KeyIn(namespace, n))
 	}
 	return v, f
 }

@@ -27,13 +27,13 @@ func (c *Controller) addInstances() error {
 	c.instances, err = newLoop(c, KindOf[*vmi.VirtualMachineInstance, *vmi.VirtualMachineInstanceList]{
 		Definition: vmi.VirtualMachineInstances,
 		Name:       "virt-controller-vmi", Observe: observeInstance,
-		Describe: describeInstance, Indexers: instanceIndexers(),
+		Describe: describeInstance, Indexers: InstanceIndexers(),
 	})
 	if err != nil {
 		return err
 	}
 	c.caches.instances = c.instances.cached
-	c.owned = &owned{client: c.cfg.Client, writer: c.instances.writer, made: &c.madeInstances, cached: c.caches.instances.Key, now: c.cfg.Now}
+	c.owned = &owned{client: c.cfg.Client, writer: c.instances.writer, made: &c.madeInstances, cached: c.caches.instances.Lister().Key, now: c.cfg.Now}
 	l := c.instances.loop
 	err = errors.Join(
 		reconcile.Watch(c.caches.pods, l, madeFor, podChanged),
@@ -42,13 +42,13 @@ func (c *Controller) addInstances() error {
 		reconcile.Watch(c.caches.instances, l, c.caches.instancesNear, progressed),
 		reconcile.Watch(c.caches.pods, l, c.besidePod, podChanged),
 		reconcile.Watch(c.caches.nodes, l, func(n *corev1.Node) []string {
-			if c.caches.nodes.Key(n.Name) == nil {
+			if c.caches.nodes.Lister().Key(n.Name) == nil {
 				c.downtimes.Delete(n.Name)
 			}
 			return c.caches.instancesOn(n.Name)
 		}, nodeChanged))
 	err = errors.Join(err, reconcile.Watch(c.caches.pods, l, func(p *corev1.Pod) []string {
-		if c.caches.pods.Get(p.Namespace, p.Name) == nil {
+		if c.caches.pods.Lister().Key(reconcile.Key(p)) == nil {
 			c.silences.Delete(p.UID)
 		}
 		return nil
@@ -132,7 +132,7 @@ func (c *Controller) podsOf(ctx context.Context, v *vmi.VirtualMachineInstance) 
 // name of the VMI's pod.
 func (c *Controller) named(ctx context.Context, v *vmi.VirtualMachineInstance) ([]*corev1.Pod, error) {
 	key, name := reconcile.Key(v), instance.ActiveName(v)
-	found, err := c.caches.pods.GetIndexer().ByIndex(byInstance, key)
+	found, err := c.caches.pods.GetIndexer().ByIndex(IndexInstance, key)
 	if err != nil {
 		return nil, err
 	}
@@ -142,11 +142,11 @@ func (c *Controller) named(ctx context.Context, v *vmi.VirtualMachineInstance) (
 			all = append(all, p)
 		}
 	}
-	if p := c.caches.pods.Get(v.Namespace, name); p != nil {
+	if p := c.caches.pods.Lister().Key(reconcile.KeyIn(v.Namespace, name)); p != nil {
 		all = append(all, p)
 	}
 	last, _ := c.made.Get(key, c.cfg.Now())
-	if last == "" || last == name || c.caches.pods.Get(v.Namespace, last) != nil {
+	if last == "" || last == name || c.caches.pods.Lister().Key(reconcile.KeyIn(v.Namespace, last)) != nil {
 		return all, nil
 	}
 	live, err := read(ctx, "pod", last, c.cfg.Kube.CoreV1().Pods(v.Namespace).Get)
@@ -191,7 +191,7 @@ func (c *Controller) node(ctx context.Context, name string) (instance.Node, erro
 	if name == "" {
 		return n, nil
 	}
-	if n.Object = c.caches.nodes.Key(name); n.Object == nil {
+	if n.Object = c.caches.nodes.Lister().Key(name); n.Object == nil {
 		var err error
 		if n.Object, err = read(ctx, "node", name, c.cfg.Kube.CoreV1().Nodes().Get); err != nil {
 			return n, err
@@ -208,7 +208,7 @@ func (c *Controller) handler(node string) (*corev1.Pod, time.Time) {
 		return nil, time.Time{}
 	}
 	p := c.caches.handlerOn(node)
-	if p == nil && c.caches.nodes.Key(node) == nil {
+	if p == nil && c.caches.nodes.Lister().Key(node) == nil {
 		c.downtimes.Delete(node)
 		return nil, time.Time{}
 	}
@@ -230,7 +230,7 @@ func (c *Controller) claimsOf(ctx context.Context, v *vmi.VirtualMachineInstance
 	}
 	claims := map[string]*corev1.PersistentVolumeClaim{}
 	for _, n := range names {
-		found := c.caches.claims.Get(v.Namespace, n)
+		found := c.caches.claims.Lister().Key(reconcile.KeyIn(v.Namespace, n))
 		if found == nil && p.Active == nil && !v.Status.Phase.Final() || v.Status.Phase == vmi.PhaseScheduling && !bound(found) && isRunning(p.Active) {
 			var err error
 			if found, err = read(ctx, "claim", n, c.cfg.Kube.CoreV1().PersistentVolumeClaims(v.Namespace).Get); err != nil {

@@ -32,7 +32,7 @@ type Kind interface {
 // KindOf is the entry of a kind with the objects T: what its loop has of its own. An
 // object is queued when it changes, when VMIs change of which Instances says so, and
 // when the Recheck of its last plan is over. Definition, Name and Observe are required.
-type KindOf[T client.Object, L runtime.Object] struct {
+type KindOf[T vmi.Object, L runtime.Object] struct {
 	// Definition is the kind.
 	Definition vmi.DefinitionOf[T, L]
 	// Name names the loop in the log and its work queue in metrics, as KubeVirt names
@@ -59,7 +59,7 @@ type KindOf[T client.Object, L runtime.Object] struct {
 }
 
 // loopOf is the loop of one kind.
-type loopOf[T client.Object, L runtime.Object] struct {
+type loopOf[T vmi.Object, L runtime.Object] struct {
 	KindOf[T, L]
 	executor[T, L]
 	// cached are the objects, among the Controller's caches.
@@ -87,7 +87,7 @@ func (e KindOf[T, L]) add(c *Controller) error {
 	}
 	if e.Instances != nil {
 		err = reconcile.Watch(c.caches.instances, k.loop, c.seen(func(v *vmi.VirtualMachineInstance) []string {
-			return e.Instances(v, k.cached.Lister)
+			return e.Instances(v, k.cached.Lister())
 		}), nil)
 	}
 	if e.also != nil {
@@ -98,7 +98,7 @@ func (e KindOf[T, L]) add(c *Controller) error {
 
 // newLoop adds the loop of the kind to the Controller, caches its objects, and queues them
 // when they change. When else they are to be queued, the caller says.
-func newLoop[T client.Object, L runtime.Object](c *Controller, e KindOf[T, L]) (*loopOf[T, L], error) {
+func newLoop[T vmi.Object, L runtime.Object](c *Controller, e KindOf[T, L]) (*loopOf[T, L], error) {
 	if err := reconcile.Missing(fmt.Sprintf("controller.KindOf %q (%s)", e.Name, e.Definition.Kind), map[string]bool{
 		"Definition": e.Definition.New == nil, "Name": e.Name == "", "Observe": e.Observe == nil,
 	}); err != nil {
@@ -110,6 +110,10 @@ func newLoop[T client.Object, L runtime.Object](c *Controller, e KindOf[T, L]) (
 	if e.Describe == nil {
 		e.Describe = func(T) []any { return nil }
 	}
+	cached, err := informer.NewFiltered(client.Of(c.cfg.Client, e.Definition, c.cfg.Namespace), informer.Selection{})
+	if err != nil {
+		return nil, err
+	}
 	k := &loopOf[T, L]{
 		KindOf: e,
 		executor: executor[T, L]{
@@ -117,8 +121,7 @@ func newLoop[T client.Object, L runtime.Object](c *Controller, e KindOf[T, L]) (
 			made: &c.made, gates: &c.gates, now: c.cfg.Now, describe: e.Describe,
 			kind: e.Definition, owned: c.owned, dataVolumes: c.dataVolumes,
 		},
-		cached: informer.New(client.Of(c.cfg.Client, e.Definition, c.cfg.Namespace), informer.Selection{}),
-		on:     c,
+		cached: cached, on: c,
 	}
 	if err := reconcile.Cache(&c.caches.Caches, k.cached, reconcile.Cached[T]{Indexers: e.Indexers}); err != nil {
 		return nil, err
@@ -196,7 +199,7 @@ func creates(p scheduler.Plan) bool {
 // latest is the object with this key, by the cache and own writes. Nil: there is
 // none.
 func (k *loopOf[T, L]) latest(key string) T {
-	return k.writer.Latest(key, k.cached.Key(key))
+	return k.writer.Latest(key, k.cached.Lister().Key(key))
 }
 
 // isCurrent asks the API server whether the object is as the cache has it. If it is not, the

@@ -18,7 +18,7 @@ const mostNeighbours = 16
 func (s *caches) neighbours(v *vmi.VirtualMachineInstance) []*vmi.VirtualMachineInstance {
 	var out []*vmi.VirtualMachineInstance
 	for _, station := range instance.MACAddressKeys(v) {
-		found, _ := s.instances.GetIndexer().ByIndex(byMAC, station) // the index exists
+		found, _ := s.instances.GetIndexer().ByIndex(IndexMAC, station) // the index exists
 		for _, o := range found {
 			if len(out) == mostNeighbours {
 				return out

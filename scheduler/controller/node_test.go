@@ -59,7 +59,7 @@ func runs(t *testing.T, name string) (*vmi.VirtualMachineInstance, *corev1.Pod) 
 // cluster is a Controller that runs over fake API servers.
 type cluster struct {
 	t    *testing.T
-	vmis client.Instances
+	vmis client.VirtualMachineInstances
 	kube *fake.Clientset
 	down *expiring.Map[string, time.Time]
 	// patches is the number of writes of VMIs.
@@ -71,7 +71,7 @@ type cluster struct {
 func newCluster(t *testing.T, vmis int) *cluster {
 	t.Helper()
 	c := &cluster{t: t, now: time.Now()}
-	objects, kube := []vmifake.Object{}, []runtime.Object{node(corev1.ConditionTrue), handlerPod(corev1.ConditionTrue)}
+	objects, kube := []vmi.Object{}, []runtime.Object{node(corev1.ConditionTrue), handlerPod(corev1.ConditionTrue)}
 	for i := range vmis {
 		v, p := runs(t, fmt.Sprintf("vmi%d", i))
 		objects, kube = append(objects, v), append(kube, p)

@@ -36,7 +36,8 @@ func (c *Controller) seen(keys func(*vmi.VirtualMachineInstance) []string) func(
 // before changing it.
 func (c *Controller) Instances(namespace string) (out []*vmi.VirtualMachineInstance, made bool) {
 	now := c.cfg.Now()
-	for _, v := range c.caches.instances.Select(namespace, labels.Everything()) {
+	cached, _ := c.caches.instances.Lister().Namespace(namespace).List(labels.Everything()) // it never fails
+	for _, v := range cached {
 		if v = c.instances.latest(reconcile.Key(v)); v == nil {
 			continue
 		}
@@ -47,7 +48,7 @@ func (c *Controller) Instances(namespace string) (out []*vmi.VirtualMachineInsta
 		out = append(out, v)
 	}
 	for _, v := range c.madeInstances.In(namespace, now) {
-		if c.caches.instances.Key(reconcile.Key(v)) == nil {
+		if c.caches.instances.Lister().Key(reconcile.Key(v)) == nil {
 			out, made = append(out, v), true
 		}
 	}

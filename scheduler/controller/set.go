@@ -34,7 +34,8 @@ func setsOf(v *vmi.VirtualMachineInstance, sets informer.Lister[*vmi.VirtualMach
 		return reconcile.OwnedBy[*vmi.VirtualMachineInstance](vmi.VirtualMachineInstanceReplicaSets.Kind)(v)
 	}
 	var keys []string
-	for _, s := range sets.Select(v.Namespace, labels.Everything()) {
+	all, _ := sets.Namespace(v.Namespace).List(labels.Everything()) // it never fails
+	for _, s := range all {
 		if selector, err := metav1.LabelSelectorAsSelector(s.Spec.Selector); err == nil && selector.Matches(labels.Set(v.Labels)) {
 			keys = append(keys, reconcile.Key(s))
 		}

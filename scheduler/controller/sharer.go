@@ -17,7 +17,7 @@ import (
 func (c *Controller) sharers(ctx context.Context, v *vmi.VirtualMachineInstance) ([]instance.Sharer, error) {
 	var out []instance.Sharer
 	for _, other := range c.caches.beside(v) {
-		found, err := c.caches.pods.GetIndexer().ByIndex(byCreator, string(other.UID))
+		found, err := c.caches.pods.GetIndexer().ByIndex(IndexCreator, string(other.UID))
 		if err != nil {
 			return nil, err
 		}
@@ -43,7 +43,7 @@ func (c *Controller) sharers(ctx context.Context, v *vmi.VirtualMachineInstance)
 func (s *caches) beside(v *vmi.VirtualMachineInstance) []*vmi.VirtualMachineInstance {
 	var out []*vmi.VirtualMachineInstance
 	for _, claim := range reconcile.KeysIn(v.Namespace, instance.ClaimNames(v)...) {
-		found, _ := s.instances.GetIndexer().ByIndex(byClaim, claim)
+		found, _ := s.instances.GetIndexer().ByIndex(IndexClaim, claim)
 		for _, o := range found {
 			if other := o.(*vmi.VirtualMachineInstance); other.Name != v.Name && !slices.Contains(out, other) {
 				out = append(out, other)
@@ -78,7 +78,7 @@ func stuck(v *vmi.VirtualMachineInstance) string {
 
 // besidePod are the keys of the VMIs that may wait for the pod to end.
 func (c *Controller) besidePod(p *corev1.Pod) []string {
-	all, _ := c.caches.instances.GetIndexer().ByIndex(byUID, string(pod.Creator(p)))
+	all, _ := c.caches.instances.GetIndexer().ByIndex(IndexUID, string(pod.Creator(p)))
 	var keys []string
 	for _, o := range all {
 		keys = append(keys, c.caches.instancesBeside(o.(*vmi.VirtualMachineInstance))...)

@@ -73,7 +73,7 @@ func TestAPodThatStartsIsForgotten(t *testing.T) {
 	r, _ := silentRig(t)
 	r.again(t)
 	require.Equal(t, 1, r.silences.Len())
-	p := r.caches.pods.List()[0].DeepCopy()
+	p := r.caches.pods.GetIndexer().List()[0].(*corev1.Pod).DeepCopy()
 	p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: vmi.ComputeContainer, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
 	require.NoError(t, r.caches.pods.GetIndexer().Update(p))
 	r.again(t)

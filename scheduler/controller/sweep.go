@@ -38,7 +38,7 @@ func newSweeper(c *Controller) (*sweeper, error) {
 			o = d.Obj
 		}
 		if v, ok := o.(*vmi.VirtualMachineInstance); ok {
-			keys, _ := c.caches.pods.GetIndexer().IndexKeys(byCreator, string(v.UID)) // the index exists
+			keys, _ := c.caches.pods.GetIndexer().IndexKeys(IndexCreator, string(v.UID)) // the index exists
 			for _, key := range keys {
 				s.loop.Add(key)
 			}
@@ -60,7 +60,7 @@ func (s *sweeper) queueAll() {
 }
 
 func (s *sweeper) reconcile(ctx context.Context, key string) (time.Duration, error) {
-	p := s.caches.pods.Key(key)
+	p := s.caches.pods.Lister().Key(key)
 	if p == nil {
 		return 0, nil
 	}
@@ -84,7 +84,7 @@ func (s *sweeper) reconcile(ctx context.Context, key string) (time.Duration, err
 
 // known reports whether the cache has the VMI with this UID.
 func (s *sweeper) known(uid types.UID) bool {
-	keys, _ := s.caches.instances.GetIndexer().IndexKeys(byUID, string(uid)) // the index exists
+	keys, _ := s.caches.instances.GetIndexer().IndexKeys(IndexUID, string(uid)) // the index exists
 	if len(keys) > 0 {
 		s.gone.Delete(uid)
 	}
@@ -96,7 +96,7 @@ func (s *sweeper) known(uid types.UID) bool {
 func (s *sweeper) since(uid types.UID) time.Time {
 	now := s.cfg.Now()
 	for other := range s.gone.All(now) {
-		if pods, _ := s.caches.pods.GetIndexer().IndexKeys(byCreator, string(other)); len(pods) == 0 {
+		if pods, _ := s.caches.pods.GetIndexer().IndexKeys(IndexCreator, string(other)); len(pods) == 0 {
 			s.gone.Delete(other)
 		}
 	}

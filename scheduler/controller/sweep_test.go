@@ -22,7 +22,7 @@ func orphaned(p *corev1.Pod) { p.OwnerReferences = nil }
 // sweep is a controller whose cache has the pod, and an API server with the VMIs.
 func newSweep(t *testing.T, p *corev1.Pod, vmis ...*vmi.VirtualMachineInstance) (*Controller, *kubefake.Clientset) {
 	t.Helper()
-	var stored []fake.Object
+	var stored []vmi.Object
 	for _, v := range vmis {
 		stored = append(stored, v)
 	}

@@ -8,7 +8,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/podvisor/podvisor/internal/reconcile"
 	"github.com/podvisor/podvisor/scheduler"
@@ -25,9 +24,7 @@ var vms = KindOf[*vmi.VirtualMachine, *vmi.VirtualMachineList]{
 	Definition: vmi.VirtualMachines,
 	Name:       "virt-controller-vm", Observe: observeVM,
 	Describe: func(v *vmi.VirtualMachine) []any { return []any{"status", v.Status.PrintableStatus} },
-	Indexers: cache.Indexers{
-		byClaim: index(func(v *vmi.VirtualMachine) []string { return reconcile.KeysIn(v.Namespace, vm.ClaimNames(v)...) }),
-	},
+	Indexers: VMIndexers(),
 	Instances: func(v *vmi.VirtualMachineInstance, vms informer.Lister[*vmi.VirtualMachine]) []string {
 		key := reconcile.Key(v)
 		if vms.Key(key) == nil {
@@ -40,7 +37,7 @@ var vms = KindOf[*vmi.VirtualMachine, *vmi.VirtualMachineList]{
 
 func watchForVMs(c *Controller, k *loopOf[*vmi.VirtualMachine, *vmi.VirtualMachineList]) error {
 	c.dataVolumes.changed = func(key string) {
-		waiting, _ := k.cached.GetIndexer().IndexKeys(byClaim, key) // the index exists
+		waiting, _ := k.cached.GetIndexer().IndexKeys(IndexClaim, key) // the index exists
 		for _, vm := range waiting {
 			k.loop.Add(vm)
 		}
@@ -48,7 +45,7 @@ func watchForVMs(c *Controller, k *loopOf[*vmi.VirtualMachine, *vmi.VirtualMachi
 	return errors.Join(
 		reconcile.Watch(c.caches.revisions, k.loop, reconcile.OwnedBy[*appsv1.ControllerRevision](vmi.VirtualMachines.Kind), nil),
 		reconcile.Watch(c.caches.claims, k.loop, func(p *corev1.PersistentVolumeClaim) []string {
-			keys, _ := k.cached.GetIndexer().IndexKeys(byClaim, reconcile.Key(p)) // the index exists
+			keys, _ := k.cached.GetIndexer().IndexKeys(IndexClaim, reconcile.Key(p)) // the index exists
 			return keys
 		}, nil))
 }
@@ -63,7 +60,7 @@ func observeVM(ctx context.Context, c *Controller, v *vmi.VirtualMachine) (Decid
 	}
 	var made bool
 	o.VMI, made = c.Instance(reconcile.Key(v))
-	revisions, err := c.caches.revisions.GetIndexer().ByIndex(byVM, string(v.UID))
+	revisions, err := c.caches.revisions.GetIndexer().ByIndex(indexVM, string(v.UID))
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +106,7 @@ func (c *Controller) claimsOfVM(ctx context.Context, v *vmi.VirtualMachine) (map
 	names := vm.ClaimNames(v)
 	claims := map[string]*corev1.PersistentVolumeClaim{}
 	for _, n := range names {
-		found := c.caches.claims.Get(v.Namespace, n)
+		found := c.caches.claims.Lister().Key(reconcile.KeyIn(v.Namespace, n))
 		if found == nil {
 			var err error
 			if found, err = read(ctx, "claim", n, c.cfg.Kube.CoreV1().PersistentVolumeClaims(v.Namespace).Get); err != nil {

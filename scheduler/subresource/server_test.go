@@ -114,12 +114,12 @@ type world struct {
 	end func()
 }
 
-func newWorld(t *testing.T, objects ...vmifake.Object) *world {
+func newWorld(t *testing.T, objects ...vmi.Object) *world {
 	return newWorldWith(t, subresource.Config{}, objects...)
 }
 
 // newWorldWith makes a world with the limits of c.
-func newWorldWith(t *testing.T, c subresource.Config, objects ...vmifake.Object) *world {
+func newWorldWith(t *testing.T, c subresource.Config, objects ...vmi.Object) *world {
 	w := &world{t: t, front: newAuthority(t), reviews: make(chan authorizationv1.SubjectAccessReviewSpec, 10_000), nodes: echo{make(chan string, 10), make(chan error, 10), make(chan protocol.Stream, 10)}}
 	kube := fake.NewClientset(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "extension-apiserver-authentication"}, Data: map[string]string{
 		"requestheader-client-ca-file": w.front.pem(), "requestheader-allowed-names": `["aggregator"]`,

@@ -1,85 +1,54 @@
 package client_test
 
 import (
-	"encoding/json"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/applyconfiguration"
 	"github.com/podvisor/podvisor/vmi/client"
-	"github.com/podvisor/podvisor/vmi/kinds"
 	"github.com/podvisor/podvisor/vmi/vmitest"
 )
 
-func TestOnlyWhatIsSetIsApplied(t *testing.T) {
-	off, size := false, resource.MustParse("1Gi")
+func TestAConfigurationThatIsNotOfTheKindIsNotSent(t *testing.T) {
+	_, c := play(t)
+	vms := c.VirtualMachines("default")
+	nameless := applyconfiguration.VirtualMachine("", "default")
 	for name, tt := range map[string]struct {
-		set  func(*vmi.VirtualMachineInstance)
-		want string
+		configuration client.ApplyConfiguration
+		want          string
 	}{
-		"nothing": {func(*vmi.VirtualMachineInstance) {}, `{}`},
-		"what only the API server and Podvisor write is left out": {func(v *vmi.VirtualMachineInstance) {
-			v.CreationTimestamp, v.Generation = metav1.Now(), 3
-			v.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "a"}}
-			v.Status.Phase = vmi.PhaseRunning
-		}, `{}`},
-		"labels and the version that must not have changed": {func(v *vmi.VirtualMachineInstance) {
-			v.Labels, v.Annotations, v.ResourceVersion = map[string]string{"a": ""}, map[string]string{}, "7"
-		}, `{"metadata": {"name": "vm", "labels": {"a": ""}, "resourceVersion": "7"}}`},
-		"a pointer to false": {func(v *vmi.VirtualMachineInstance) {
-			v.Spec.Domain.Devices.AutoattachPodInterface = &off
-		}, `{"spec": {"domain": {"devices": {"autoattachPodInterface": false}}}}`},
-		"a pointer to a struct without fields": {func(v *vmi.VirtualMachineInstance) {
-			v.Spec.Networks = []vmi.Network{{Name: "n", NetworkSource: vmi.NetworkSource{Pod: &vmi.PodNetwork{}}}}
-		}, `{"spec": {"networks": [{"name": "n", "pod": {}}]}}`},
-		"a quantity, and what the empty one beside it is not": {func(v *vmi.VirtualMachineInstance) {
-			v.Spec.Domain.Memory = &vmi.Memory{Guest: &size}
-			v.Spec.Volumes = []vmi.Volume{{Name: "e", VolumeSource: vmi.VolumeSource{EmptyDisk: &vmi.EmptyDisk{}}}}
-		}, `{"spec": {"domain": {"memory": {"guest": "1Gi"}}, "volumes": [{"name": "e", "emptyDisk": {}}]}}`},
-		"an empty list": {func(v *vmi.VirtualMachineInstance) {
-			v.Spec.Tolerations = []corev1.Toleration{}
-		}, `{}`},
+		"nil":             {nil, "apply VirtualMachine: the configuration is nil"},
+		"without a name":  {nameless, "apply VirtualMachine: the configuration has no name"},
+		"of another kind": {applyconfiguration.VirtualMachineInstance("a", "default"), `apply VirtualMachine: the configuration is of the kind "VirtualMachineInstance" and apiVersion "kubevirt.io/v1", and not of "VirtualMachine" and "kubevirt.io/v1"`},
+		"of another version": {applyconfiguration.VirtualMachine("a", "default").WithAPIVersion("kubevirt.io/v2"),
+			`apply VirtualMachine: the configuration is of the kind "VirtualMachine" and apiVersion "kubevirt.io/v2", and not of "VirtualMachine" and "kubevirt.io/v1"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := &vmi.VirtualMachineInstance{ObjectMeta: metav1.ObjectMeta{Name: "vm"}}
-			tt.set(v)
-			got, err := client.Configuration(vmi.VirtualMachineInstances, v)
-			require.NoError(t, err)
-			want := map[string]any{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "metadata": map[string]any{"name": "vm"}}
-			require.NoError(t, json.Unmarshal([]byte(tt.want), &want))
-			text, err := json.Marshal(want)
-			require.NoError(t, err)
-			require.JSONEq(t, string(text), string(got))
+			got, err := vms.Apply(t.Context(), tt.configuration, metav1.ApplyOptions{FieldManager: "m"})
+			require.EqualError(t, err, tt.want)
+			require.Nil(t, got)
 		})
 	}
 }
 
-func TestTheConfigurationOfEveryKindSaysItsKind(t *testing.T) {
-	for _, d := range kinds.Definitions() {
-		o := d.New()
-		o.SetName("a")
-		got, err := client.Configuration(d.Untyped(), o)
-		require.NoError(t, err)
-		require.JSONEq(t, `{"apiVersion": "`+d.GroupVersion().String()+`", "kind": "`+d.Kind+`", "metadata": {"name": "a"}}`, string(got))
-	}
-}
-
-func TestAnObjectWithoutANameIsNotApplied(t *testing.T) {
-	_, err := client.Configuration(vmi.VirtualMachines, &vmi.VirtualMachine{})
-	require.EqualError(t, err, "apply VirtualMachine: the object has no name")
-	_, err = client.Configuration(vmi.VirtualMachines, nil)
-	require.EqualError(t, err, "apply VirtualMachine: the object has no name")
-}
-
-func TestWhatAnObjectHoldsIsAppliedWhole(t *testing.T) {
-	v := vmitest.New(vmitest.WithContainerDisk("root", "example/web:1"), vmitest.WithMasquerade("net", vmi.Port{Port: 80}), vmitest.WithCores(2))
-	got, err := client.Configuration(vmi.VirtualMachineInstances, v)
+func TestAStatusIsAppliedApart(t *testing.T) {
+	_, c := play(t, vmitest.NewVM(vmi.RunHalted))
+	vms := c.VirtualMachines("default")
+	opts := metav1.ApplyOptions{FieldManager: "m"}
+	a := applyconfiguration.VirtualMachine("testvmi", "default").WithLabels(map[string]string{"a": "b"}).
+		WithStatus(applyconfiguration.VirtualMachineStatus().WithCreated(true))
+	v, err := vms.Apply(t.Context(), a, opts)
 	require.NoError(t, err)
-	var back vmi.VirtualMachineInstance
-	require.NoError(t, json.Unmarshal(got, &back))
-	require.Equal(t, v.Spec, back.Spec)
+	require.False(t, v.Status.Created)
+	require.Equal(t, "b", v.Labels["a"])
+	v, err = vms.ApplyStatus(t.Context(), a, opts)
+	require.NoError(t, err)
+	require.True(t, v.Status.Created)
+
+	_, err = vms.ApplyStatus(t.Context(), applyconfiguration.VirtualMachine("other", "default"), opts)
+	require.True(t, apierrors.IsNotFound(err), "%v", err)
 }

@@ -2,6 +2,7 @@ package client
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net/http"
 	"reflect"
@@ -31,6 +32,9 @@ type Client struct {
 // copied; its content type is set to JSON, the only one that custom resources
 // have in every version of Kubernetes. All kinds share one limit of requests.
 func New(cfg *rest.Config) (*Client, error) {
+	if cfg == nil {
+		return nil, errors.New("make a client: cfg is nil: it needs the address of an API server, as of rest.InClusterConfig")
+	}
 	cfg = rest.CopyConfig(cfg)
 	cfg.ContentType = runtime.ContentTypeJSON
 	cfg.AcceptContentTypes = runtime.ContentTypeJSON
@@ -55,7 +59,7 @@ func New(cfg *rest.Config) (*Client, error) {
 // Of reads and writes the objects of one kind in the namespace, or in all of them
 // if it is empty. The kind may be of any API group; if its objects are in no
 // namespace, the namespace is ignored. It sends nothing.
-func Of[T Object, L runtime.Object](c *Client, d vmi.DefinitionOf[T, L], namespace string) Objects[T, L] {
+func Of[T vmi.Object, L runtime.Object](c *Client, d vmi.DefinitionOf[T, L], namespace string) Objects[T, L] {
 	if d.ClusterScoped {
 		namespace = ""
 	}
@@ -63,8 +67,8 @@ func Of[T Object, L runtime.Object](c *Client, d vmi.DefinitionOf[T, L], namespa
 }
 
 // VirtualMachineInstances reads and writes VMIs, and calls their verbs.
-func (c *Client) VirtualMachineInstances(namespace string) Instances {
-	return Instances{Of(c, vmi.VirtualMachineInstances, namespace), verbs{c, vmi.VirtualMachineInstances.Definition, namespace}}
+func (c *Client) VirtualMachineInstances(namespace string) VirtualMachineInstances {
+	return VirtualMachineInstances{Of(c, vmi.VirtualMachineInstances, namespace), verbs{c, vmi.VirtualMachineInstances.Definition, namespace}}
 }
 
 // VirtualMachines reads and writes VirtualMachines, and calls their verbs.

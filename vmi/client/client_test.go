@@ -28,6 +28,11 @@ func serve(t testing.TB, handle http.HandlerFunc) *client.Client {
 	return c
 }
 
+func TestAClientOfNoConfigurationIsAnErrorThatNamesIt(t *testing.T) {
+	_, err := client.New(nil)
+	require.ErrorContains(t, err, "cfg is nil")
+}
+
 func answer(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(v)

@@ -9,13 +9,19 @@
 //
 // There are three ways to change an object. Update replaces it, and fails with
 // a conflict if the object was written in between. Patch changes what the patch
-// names. Apply makes what is set in an object so and leaves the rest to others;
-// [Configuration] says what counts as set. [WriteStatus] is for controllers.
+// names. Apply makes what is set in a configuration so and leaves the rest to others:
+// package vmi/applyconfiguration has the configurations. [WriteStatus] is for controllers.
 //
-// What users do with VMs beside that are the verbs of [VirtualMachines] and [Instances],
-// of the API group subresources.kubevirt.io: starting and stopping, pausing, what the
+// What users do with VMs besides are the verbs of [VirtualMachines] and
+// [VirtualMachineInstances], of the API group subresources.kubevirt.io: starting and stopping, pausing, what the
 // guest's agent reports, and streams as net.Conn: the serial console, the screen and the
 // ports of a guest.
+//
+// Read of a stream returns io.EOF when the other side has closed it, and an error that wraps
+// io.ErrUnexpectedEOF when it was cut: by the guest's end, by another client of the same
+// console, or by a part of the cluster that was replaced. It is not opened again by itself.
+// Close waits some seconds at most until what was written before has arrived, and says if
+// that is not known. All methods may be called from any goroutine.
 //
 // [WaitForPhase] waits for a VMI, [WaitFor] for anything else. Package
 // informer keeps caches, package fake is an API server for tests.
@@ -28,7 +34,7 @@
 // an object does not keep a client from the others: it is decoded in part, marked
 // (vmi.Unreadable), and named by the error of a read ([Objects]).
 //
-// Traps: a stream that is not read is ended by the other side after some time. An object that Update writes must hold all that was read; a client that
-// is older than the API server drops the fields that it does not know. Use Patch
-// or Apply where both may meet.
+// Traps: a stream that is not read is ended by the other side after some time. An object
+// that Update writes must hold all that was read; a client that is older than the API
+// server drops the fields that it does not know. Use Patch or Apply where both may meet.
 package client

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/applyconfiguration"
 	"github.com/podvisor/podvisor/vmi/client"
 	"github.com/podvisor/podvisor/vmi/client/fake"
 	"github.com/podvisor/podvisor/vmi/vmitest"
@@ -24,7 +25,7 @@ import (
 // connect makes a client. In a cluster, its configuration is that of
 // rest.InClusterConfig, elsewhere that of clientcmd; here it is that of a server
 // in memory that holds the objects.
-func connect(objects ...fake.Object) *client.Client {
+func connect(objects ...vmi.Object) *client.Client {
 	c, err := client.New(fake.New(objects...).Config())
 	if err != nil {
 		panic(err)
@@ -112,11 +113,11 @@ func Example_apply() {
 	vms := connect(vmitest.NewVM(vmi.RunHalted, vmitest.WithClaim("root", "web"))).VirtualMachines("default")
 
 	// One more volume. Those of others stay, and so does all else.
-	desired := &vmi.VirtualMachine{
-		ObjectMeta: metav1.ObjectMeta{Name: "testvmi"},
-		Spec:       vmi.VirtualMachineSpec{Template: &vmi.VirtualMachineInstanceTemplateSpec{}},
-	}
-	desired.Spec.Template.Spec.Volumes = []vmi.Volume{{Name: "logs", VolumeSource: vmi.VolumeSource{EmptyDisk: &vmi.EmptyDisk{}}}}
+	desired := applyconfiguration.VirtualMachine("testvmi", "default").
+		WithSpec(applyconfiguration.VirtualMachineSpec().
+			WithTemplate(applyconfiguration.VirtualMachineInstanceTemplateSpec().
+				WithSpec(applyconfiguration.VirtualMachineInstanceSpec().
+					WithVolumes(applyconfiguration.Volume().WithName("logs").WithEmptyDisk(applyconfiguration.EmptyDisk())))))
 	m, err := vms.Apply(context.Background(), desired, metav1.ApplyOptions{FieldManager: "log-operator"})
 	if err != nil {
 		fmt.Println(err)

@@ -13,9 +13,6 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// Object is an object of any kind of the API.
-type Object = vmi.Object
-
 // Objects reads and writes the objects T of one kind in one namespace; made
 // without a namespace, it lists and watches those in all. L is their list. It is made by
 // [Of] and safe for concurrent use.
@@ -24,12 +21,12 @@ type Object = vmi.Object
 // there is. It is returned, alone or in a list with all others, beside an error that
 // wraps [vmi.ErrUnreadable] and names the object and the field; a watch sends it as
 // it sends any other. A write whose error wraps it was done if the object is not nil:
-// the answer could not be decoded. Create, Update, UpdateStatus and Apply of such an
-// object are refused with this error, and with nil in place of the object.
+// the answer could not be decoded. Create, Update and UpdateStatus of such an object are
+// refused with this error, and with nil in place of the object.
 //
 // client-go's package gentype would do, but it brings its fakes along and what they are
 // made of: twenty modules in every program that imports us.
-type Objects[T Object, L runtime.Object] struct {
+type Objects[T vmi.Object, L runtime.Object] struct {
 	kindClient
 	definition vmi.DefinitionOf[T, L]
 	namespace  string
@@ -89,20 +86,6 @@ func (c Objects[T, L]) Patch(ctx context.Context, name string, pt types.PatchTyp
 	return c.object(ctx, c.one(c.rest.Patch(pt), &opts, name, subresources...).Body(data))
 }
 
-// Apply gives the fields that are set in o these values, and creates the object
-// if it does not exist (server-side apply). opts.FieldManager names the owner of
-// the fields: a field that the same manager applied before and that is not set
-// in o any more is removed, unless another manager owns it too.
-//
-// Only what is set is sent, see [Configuration] for what that means.
-func (c Objects[T, L]) Apply(ctx context.Context, o T, opts metav1.ApplyOptions) (T, error) {
-	data, err := Configuration(c.definition, o)
-	if err != nil {
-		return none[T](), err
-	}
-	return c.Patch(ctx, o.GetName(), types.ApplyPatchType, data, opts.ToPatchOptions())
-}
-
 // Delete deletes the object of this name.
 func (c Objects[T, L]) Delete(ctx context.Context, name string, opts metav1.DeleteOptions) error {
 	return c.one(c.rest.Delete(), &metav1.ListOptions{}, name).Body(&opts).Do(ctx).Error()
@@ -129,10 +112,10 @@ func (c Objects[T, L]) Watch(ctx context.Context, opts metav1.ListOptions) (watc
 }
 
 // none is no object.
-func none[T Object]() (no T) { return no }
+func none[T vmi.Object]() (no T) { return no }
 
 // isNone says that o is no object.
-func isNone[T Object](o T) bool { return any(o) == any(none[T]()) }
+func isNone[T vmi.Object](o T) bool { return any(o) == any(none[T]()) }
 
 // timeout is the time that the options give the API server, or 0 for any.
 func timeout(o metav1.ListOptions) time.Duration {
@@ -141,3 +124,6 @@ func timeout(o metav1.ListOptions) time.Duration {
 	}
 	return time.Duration(*o.TimeoutSeconds) * time.Second
 }
+
+// Definition is the definition of the kind.
+func (c Objects[T, L]) Definition() vmi.Definition { return c.definition.Definition }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
+	applymetav1 "k8s.io/client-go/applyconfigurations/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/podvisor/podvisor/vmi"
@@ -85,9 +86,29 @@ func newRack(name, room string, units ...rackUnit) *rack {
 	return &rack{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: rackSpec{Room: room, Units: units}}
 }
 
+// rackApplyConfiguration is what is to be applied to a rack, in the form that generators
+// give it.
+type rackApplyConfiguration struct {
+	applymetav1.TypeMetaApplyConfiguration    `json:",inline"`
+	*applymetav1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
+	Spec                                      *rackSpec `json:"spec,omitempty"`
+}
+
+func (rackApplyConfiguration) IsApplyConfiguration()    {}
+func (r rackApplyConfiguration) GetKind() *string       { return r.Kind }
+func (r rackApplyConfiguration) GetAPIVersion() *string { return r.APIVersion }
+func (r rackApplyConfiguration) GetName() *string       { return r.Name }
+
+func applyRack(name, room string, units ...rackUnit) rackApplyConfiguration {
+	return rackApplyConfiguration{
+		*applymetav1.TypeMeta().WithKind("Rack").WithAPIVersion("hardware.example.com/v1beta2"), applymetav1.ObjectMeta().WithName(name),
+		&rackSpec{Room: room, Units: units},
+	}
+}
+
 // playRacks is a server in memory with the racks, and a client of it that notes
 // the paths that it asks for.
-func playRacks(t *testing.T, held ...fake.Object) (*client.Client, *[]string) {
+func playRacks(t *testing.T, held ...vmi.Object) (*client.Client, *[]string) {
 	t.Helper()
 	cfg := fake.Serving([]vmi.Definition{racks.Definition}, held...).Config()
 	var mu sync.Mutex
@@ -142,9 +163,9 @@ func TestAKindOfAnotherGroupIsReadAndWritten(t *testing.T) {
 func TestTheListsOfAnotherKindAreMergedByItsDefinition(t *testing.T) {
 	c, _ := playRacks(t)
 	r := client.Of(c, racks, "")
-	_, err := r.Apply(t.Context(), newRack("a", "north", rackUnit{"x", 1}, rackUnit{"y", 2}), metav1.ApplyOptions{FieldManager: "first"})
+	_, err := r.Apply(t.Context(), applyRack("a", "north", rackUnit{"x", 1}, rackUnit{"y", 2}), metav1.ApplyOptions{FieldManager: "first"})
 	require.NoError(t, err)
-	a, err := r.Apply(t.Context(), newRack("a", "", rackUnit{"z", 3}), metav1.ApplyOptions{FieldManager: "second"})
+	a, err := r.Apply(t.Context(), applyRack("a", "", rackUnit{"z", 3}), metav1.ApplyOptions{FieldManager: "second"})
 	require.NoError(t, err)
 	require.Equal(t, []rackUnit{{"x", 1}, {"y", 2}, {"z", 3}}, a.Spec.Units)
 	require.Equal(t, "north", a.Spec.Room)
@@ -164,7 +185,8 @@ func TestAnotherKindIsScaled(t *testing.T) {
 	require.EqualValues(t, 5, a.Spec.Count)
 
 	_, err = c.KubeVirts("default").GetScale(t.Context(), "a", metav1.GetOptions{})
-	require.True(t, apierrors.IsNotFound(err), "a kind without a scale: %v", err)
+	require.ErrorContains(t, err, "does not serve GET /apis/kubevirt.io/v1/namespaces/default/kubevirts/a/scale")
+	require.False(t, apierrors.IsNotFound(err), "%v", err)
 }
 
 func TestAnotherKindIsCachedAndWaitedFor(t *testing.T) {
@@ -172,10 +194,11 @@ func TestAnotherKindIsCachedAndWaitedFor(t *testing.T) {
 	r := client.Of(c, racks, "")
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	i := informer.New(r, informer.Selection{})
+	i, err := informer.NewFiltered(r, informer.Selection{})
+	require.NoError(t, err)
 	go i.RunWithContext(ctx)
 	require.True(t, cache.WaitForCacheSync(ctx.Done(), i.HasSynced))
-	require.Equal(t, "north", i.Get("", "a").Spec.Room)
+	require.Equal(t, "north", i.Lister().Key("a").Spec.Room)
 	w, err := r.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=b"})
 	require.NoError(t, err)
 	defer w.Stop()
@@ -184,7 +207,7 @@ func TestAnotherKindIsCachedAndWaitedFor(t *testing.T) {
 	e := <-w.ResultChan()
 	require.Equal(t, watch.Added, e.Type)
 	require.Equal(t, "south", e.Object.(*rack).Spec.Room)
-	require.Eventually(t, func() bool { return i.Get("", "b") != nil }, 30*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return i.Lister().Key("b") != nil }, 30*time.Second, time.Millisecond)
 	found, err := client.WaitFor(ctx, r, "b", func(b *rack) (bool, error) { return b.Spec.Room == "south", nil })
 	require.NoError(t, err)
 	require.Equal(t, "b", found.Name)
@@ -244,18 +267,19 @@ func TestTheServerRefusesWhatItDoesNotServe(t *testing.T) {
 	c, err := client.New(fake.New().Config())
 	require.NoError(t, err)
 	_, err = client.Of(c, racks, "").Get(t.Context(), "a", metav1.GetOptions{})
-	require.True(t, apierrors.IsNotFound(err), "%v", err)
+	require.ErrorContains(t, err, "does not serve GET /apis/hardware.example.com/v1beta2/racks/a")
+	require.False(t, apierrors.IsNotFound(err), "%v", err)
 	require.PanicsWithValue(t, "make a fake API server: *client_test.rack /a: the kind is not served", func() { fake.New(newRack("a", "")) })
 	s := fake.Serving([]vmi.Definition{racks.Definition}, newRack("a", ""))
 	for path, code := range map[string]int{
 		"/apis/hardware.example.com/v1beta2/racks/a":                      http.StatusOK,
-		"/apis/hardware.example.com/v1beta2/namespaces/default/racks/a":   http.StatusNotFound,
-		"/apis/hardware.example.com/v1/racks/a":                           http.StatusNotFound,
-		"/apis/kubevirt.io/v1/virtualmachines/a":                          http.StatusNotFound,
+		"/apis/hardware.example.com/v1beta2/namespaces/default/racks/a":   http.StatusNotImplemented,
+		"/apis/hardware.example.com/v1/racks/a":                           http.StatusNotImplemented,
+		"/apis/kubevirt.io/v1/virtualmachines/a":                          http.StatusNotImplemented,
 		"/apis/kubevirt.io/v1/virtualmachines":                            http.StatusOK,
-		"/apis/kubevirt.io/v1/namespaces/default/virtualmachines/a/scale": http.StatusNotFound,
-		"/api/v1/pods": http.StatusNotFound,
-		"/version":     http.StatusNotFound,
+		"/apis/kubevirt.io/v1/namespaces/default/virtualmachines/a/scale": http.StatusNotImplemented,
+		"/api/v1/pods": http.StatusNotImplemented,
+		"/version":     http.StatusOK,
 	} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://fake"+path, strings.NewReader(""))
 		require.NoError(t, err)

@@ -23,7 +23,7 @@ var ErrEnded = errors.New("the VMI has ended")
 // [ErrEnded]; one that cannot be decoded is one that wraps [vmi.ErrUnreadable]. The error holds the last phase and its reason; beside it, the VMI as
 // it was last observed is returned, or nil if it did not exist. See [WaitFor] for
 // what else ends the wait.
-func WaitForPhase(ctx context.Context, i Instances, name string, phases ...vmi.Phase) (*vmi.VirtualMachineInstance, error) {
+func WaitForPhase(ctx context.Context, i VirtualMachineInstances, name string, phases ...vmi.Phase) (*vmi.VirtualMachineInstance, error) {
 	var seen *vmi.VirtualMachineInstance
 	gone := false
 	v, err := wait(ctx, i, name, func(v *vmi.VirtualMachineInstance) (bool, error) {

@@ -9,10 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podvisor/podvisor/vmi"
 )
 
 // Patched are objects T that can be patched, as [Objects] and what embeds it.
-type Patched[T Object] interface {
+type Patched[T vmi.Object] interface {
 	Patch(ctx context.Context, name string, pt types.PatchType, data []byte, opts metav1.PatchOptions, subresources ...string) (T, error)
 }
 
@@ -21,7 +23,7 @@ type Patched[T Object] interface {
 // resourceVersion, so it fails with a conflict if the object was written in
 // between. Nothing is written, and old is returned, if the two are equal. An
 // object without a field Status is an error.
-func WriteStatus[T Object](ctx context.Context, o Patched[T], old, changed T) (T, error) {
+func WriteStatus[T vmi.Object](ctx context.Context, o Patched[T], old, changed T) (T, error) {
 	from, to := status(old), status(changed)
 	if from == nil || to == nil {
 		return none[T](), fmt.Errorf("write the status of %s/%s: %T has no field Status", old.GetNamespace(), old.GetName(), old)
@@ -37,7 +39,7 @@ func WriteStatus[T Object](ctx context.Context, o Patched[T], old, changed T) (T
 }
 
 // status is the status of the object, or nil if it has none.
-func status(o Object) any {
+func status(o vmi.Object) any {
 	if s := reflect.Indirect(reflect.ValueOf(o)).FieldByName("Status"); s.IsValid() {
 		return s.Interface()
 	}

@@ -20,16 +20,8 @@ import (
 // maxRefusal is how much of an answer that is no Status is in an error, in bytes.
 const maxRefusal = 512
 
-// Stream is an open connection to a guest.
-//
-// Read returns io.EOF when the other side has closed the stream, and an error that wraps
-// io.ErrUnexpectedEOF when it was cut: by the guest's end, by another client of the same
-// console, or by a part of the cluster that was replaced. It is not opened again by itself.
-// Close waits some seconds at most until what was written before has arrived, and says if
-// that is not known. All methods may be called from any goroutine.
-type Stream = net.Conn
-
-// Dial connects to a port of a guest. The network is tcp or udp. The address is a port,
+// Dial connects to a port of a guest, as a stream with the rules of the package's comment.
+// The network is tcp or udp. The address is a port,
 // behind a colon, with any host before it that does not count: "web:80" and ":80" are the
 // same. A connection of udp carries a datagram in each Write, and one in each Read. The
 // context counts until Dial returns.
@@ -43,16 +35,16 @@ func (c VirtualMachines) PortForward(name string) Dial { return c.forward(name) 
 
 // PortForward connects to the ports of the guest, see [Dial]. It asks for nothing before
 // a connection is made.
-func (c Instances) PortForward(name string) Dial { return c.forward(name) }
+func (c VirtualMachineInstances) PortForward(name string) Dial { return c.forward(name) }
 
-// Console opens the guest's serial port, as a [net.Conn] with the rules of [Dial]. Who has
-// it open loses it to the one who opens it next.
-func (c Instances) Console(ctx context.Context, name string) (Stream, error) {
+// Console opens the guest's serial port, as a stream with the rules of the package's
+// comment. Who has it open loses it to the one who opens it next.
+func (c VirtualMachineInstances) Console(ctx context.Context, name string) (net.Conn, error) {
 	return c.stream(ctx, streamOf{verb: []string{"console"}}, name)
 }
 
 // VNC opens the guest's screen, of the protocol RFB. The server is the first to send.
-func (c Instances) VNC(ctx context.Context, name string, opts VNCOptions) (Stream, error) {
+func (c VirtualMachineInstances) VNC(ctx context.Context, name string, opts VNCOptions) (net.Conn, error) {
 	s := streamOf{verb: []string{"vnc"}}
 	if opts.Preserve {
 		s.param, s.value = "preserveSession", "true"

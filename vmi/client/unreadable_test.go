@@ -111,9 +111,6 @@ func TestAnObjectThatCannotBeDecodedIsNotWrittenAsAWhole(t *testing.T) {
 		"update status": func() (*vmi.VirtualMachineInstance, error) {
 			return i.UpdateStatus(t.Context(), v, metav1.UpdateOptions{})
 		},
-		"apply": func() (*vmi.VirtualMachineInstance, error) {
-			return i.Apply(t.Context(), v, metav1.ApplyOptions{FieldManager: "m"})
-		},
 	} {
 		got, err := write()
 		require.ErrorIs(t, err, vmi.ErrUnreadable, name)
@@ -173,29 +170,31 @@ func TestAnInformerKeepsWhatCannotBeDecoded(t *testing.T) {
 			})
 			c, err := client.New(cfg)
 			require.NoError(t, err)
-			i := informer.New(c.VirtualMachineInstances("default"), informer.Selection{})
+			i, err := informer.NewFiltered(c.VirtualMachineInstances("default"), informer.Selection{})
+			require.NoError(t, err)
+			get := func(name string) *vmi.VirtualMachineInstance { return i.Lister().Key("default/" + name) }
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			go i.RunWithContext(ctx)
 			require.True(t, cache.WaitForCacheSync(ctx.Done(), i.HasSynced))
-			require.Len(t, i.List(), 2)
-			require.Equal(t, []*vmi.VirtualMachineInstance{i.Get("default", "broken")}, i.Unreadable())
-			require.NotNil(t, vmi.Unreadable(i.Get("default", "broken")))
-			require.Nil(t, vmi.Unreadable(i.Get("default", "testvmi")))
+			require.Len(t, i.GetIndexer().List(), 2)
+			require.Equal(t, []*vmi.VirtualMachineInstance{get("broken")}, i.Lister().Unreadable())
+			require.NotNil(t, vmi.Unreadable(get("broken")))
+			require.Nil(t, vmi.Unreadable(get("testvmi")))
 
 			seen := func(ok func() bool) { t.Helper(); require.Eventually(t, ok, 10*time.Second, time.Millisecond) }
 			store(t, s, "second", `{"domain":5}`)
-			seen(func() bool { v := i.Get("default", "second"); return v != nil && vmi.Unreadable(v) != nil })
+			seen(func() bool { v := get("second"); return v != nil && vmi.Unreadable(v) != nil })
 			s.Expire()
 			send(t, s, http.MethodPatch, path+"/broken", string(types.MergePatchType), `{"spec":{"domain":{"cpu":{"cores":3}}}}`)
 			seen(func() bool {
-				v := i.Get("default", "broken")
-				return vmi.Unreadable(v) == nil && v.Spec.Domain.CPU.Cores == 3 && len(i.Unreadable()) == 1
+				v := get("broken")
+				return vmi.Unreadable(v) == nil && v.Spec.Domain.CPU.Cores == 3 && len(i.Lister().Unreadable()) == 1
 			})
 			send(t, s, http.MethodPatch, path+"/testvmi", string(types.MergePatchType), `{"spec":{"domain":{"memory":{"guest":"1.1e999999999"}}}}`)
-			seen(func() bool { return vmi.Unreadable(i.Get("default", "testvmi")) != nil })
+			seen(func() bool { return vmi.Unreadable(get("testvmi")) != nil })
 			send(t, s, http.MethodDelete, path+"/second", "", "")
-			seen(func() bool { return i.Get("default", "second") == nil })
+			seen(func() bool { return get("second") == nil })
 		})
 	}
 }

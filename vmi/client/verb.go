@@ -33,9 +33,9 @@ type VirtualMachines struct {
 	verbs
 }
 
-// Instances reads and writes VirtualMachineInstances and calls their verbs. It is made by
+// VirtualMachineInstances reads and writes VirtualMachineInstances and calls their verbs. It is made by
 // [Client.VirtualMachineInstances].
-type Instances struct {
+type VirtualMachineInstances struct {
 	Objects[*vmi.VirtualMachineInstance, *vmi.VirtualMachineInstanceList]
 	verbs
 }
@@ -194,14 +194,14 @@ func (c VirtualMachines) ExpandSpecOf(ctx context.Context, v *vmi.VirtualMachine
 	return c.expanded(b, v.Name, verb)
 }
 
-// EvacuateCancel is that of the VM's VMI, see [Instances.EvacuateCancel].
+// EvacuateCancel is that of the VM's VMI, see [VirtualMachineInstances.EvacuateCancel].
 func (c VirtualMachines) EvacuateCancel(ctx context.Context, name string, opts vmi.EvacuateCancelOptions) error {
 	return c.call(ctx, name, cancelEvacuation, opts)
 }
 
 // EvacuateCancel lets the VMI stay on the node that the options name, which it was to
 // leave. It is an error if it is to leave another one, and none if it need not leave.
-func (c Instances) EvacuateCancel(ctx context.Context, name string, opts vmi.EvacuateCancelOptions) error {
+func (c VirtualMachineInstances) EvacuateCancel(ctx context.Context, name string, opts vmi.EvacuateCancelOptions) error {
 	return c.call(ctx, name, cancelEvacuation, opts)
 }
 
@@ -217,28 +217,28 @@ func (c VirtualMachines) expanded(b []byte, name, verb string) (*vmi.VirtualMach
 }
 
 // Pause stops the virtual CPUs until Unpause.
-func (c Instances) Pause(ctx context.Context, name string, opts vmi.PauseOptions) error {
+func (c VirtualMachineInstances) Pause(ctx context.Context, name string, opts vmi.PauseOptions) error {
 	return c.call(ctx, name, "pause", opts)
 }
 
 // Unpause lets a paused guest run on, and sets its clock.
-func (c Instances) Unpause(ctx context.Context, name string, opts vmi.UnpauseOptions) error {
+func (c VirtualMachineInstances) Unpause(ctx context.Context, name string, opts vmi.UnpauseOptions) error {
 	return c.call(ctx, name, "unpause", opts)
 }
 
 // SoftReboot asks the guest to reboot, by its agent or by ACPI.
-func (c Instances) SoftReboot(ctx context.Context, name string) error {
+func (c VirtualMachineInstances) SoftReboot(ctx context.Context, name string) error {
 	return c.call(ctx, name, "softreboot", nil)
 }
 
 // Reset resets the guest at once, as the button of a computer does.
-func (c Instances) Reset(ctx context.Context, name string) error {
+func (c VirtualMachineInstances) Reset(ctx context.Context, name string) error {
 	return c.call(ctx, name, "reset", nil)
 }
 
 // Freeze makes the guest's file systems consistent on their disks and keeps the guest
 // from writing to them.
-func (c Instances) Freeze(ctx context.Context, name string, opts FreezeOptions) error {
+func (c VirtualMachineInstances) Freeze(ctx context.Context, name string, opts FreezeOptions) error {
 	after := opts.Timeout
 	if after == 0 {
 		after = freezeTimeout
@@ -247,28 +247,28 @@ func (c Instances) Freeze(ctx context.Context, name string, opts FreezeOptions) 
 }
 
 // Unfreeze ends Freeze.
-func (c Instances) Unfreeze(ctx context.Context, name string) error {
+func (c VirtualMachineInstances) Unfreeze(ctx context.Context, name string) error {
 	return c.call(ctx, name, "unfreeze", nil)
 }
 
 // GuestInfo is what the guest's agent reports of the guest. It is a conflict if no agent
 // is connected. The guest decides what is in it.
-func (c Instances) GuestInfo(ctx context.Context, name string) (*vmi.VirtualMachineInstanceGuestAgentInfo, error) {
+func (c VirtualMachineInstances) GuestInfo(ctx context.Context, name string) (*vmi.VirtualMachineInstanceGuestAgentInfo, error) {
 	return answer[vmi.VirtualMachineInstanceGuestAgentInfo](ctx, c.verbs, name, "guestosinfo")
 }
 
 // Users are the users who are logged in, with the rules of GuestInfo.
-func (c Instances) Users(ctx context.Context, name string) (*vmi.VirtualMachineInstanceGuestOSUserList, error) {
+func (c VirtualMachineInstances) Users(ctx context.Context, name string) (*vmi.VirtualMachineInstanceGuestOSUserList, error) {
 	return answer[vmi.VirtualMachineInstanceGuestOSUserList](ctx, c.verbs, name, "userlist")
 }
 
 // FileSystems are the guest's mounted file systems, with the rules of GuestInfo.
-func (c Instances) FileSystems(ctx context.Context, name string) (*vmi.VirtualMachineInstanceFileSystemList, error) {
+func (c VirtualMachineInstances) FileSystems(ctx context.Context, name string) (*vmi.VirtualMachineInstanceFileSystemList, error) {
 	return answer[vmi.VirtualMachineInstanceFileSystemList](ctx, c.verbs, name, "filesystemlist")
 }
 
 // Screenshot returns what the guest shows, as a PNG of 64 MiB at most.
-func (c Instances) Screenshot(ctx context.Context, name string) ([]byte, error) {
+func (c VirtualMachineInstances) Screenshot(ctx context.Context, name string) ([]byte, error) {
 	b, err := c.read(ctx, maxScreenshot, "*/*", name, "vnc", "screenshot")
 	if err == nil && !bytes.HasPrefix(b, []byte("\x89PNG\r\n\x1a\n")) {
 		return nil, fmt.Errorf("read the screenshot of %s %s/%s: the answer is no PNG", c.of.Kind, c.within, name)

@@ -19,8 +19,9 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// Watched are objects T that can be waited for, as [Objects] and what embeds it.
-type Watched[T Object, L runtime.Object] interface {
+// Watched are objects T that can be waited for and cached: [Objects], what embeds it, and the
+// clients of client-go.
+type Watched[T vmi.Object, L runtime.Object] interface {
 	// Get says what the objects are. It is not called.
 	Get(ctx context.Context, name string, opts metav1.GetOptions) (T, error)
 	List(ctx context.Context, opts metav1.ListOptions) (L, error)
@@ -39,7 +40,7 @@ type Watched[T Object, L runtime.Object] interface {
 // and an API server that is away do not. Then the object as it was last seen is
 // returned beside the error, or nil if there was none. Without a deadline in
 // the context, the wait has none.
-func WaitFor[T Object, L runtime.Object](ctx context.Context, o Watched[T, L], name string, done func(T) (bool, error)) (T, error) {
+func WaitFor[T vmi.Object, L runtime.Object](ctx context.Context, o Watched[T, L], name string, done func(T) (bool, error)) (T, error) {
 	return wait(ctx, o, name, func(o T) (bool, error) {
 		if isNone(o) {
 			return false, nil
@@ -55,7 +56,7 @@ func WaitFor[T Object, L runtime.Object](ctx context.Context, o Watched[T, L], n
 // more, even if there is another of its name by then. If there is none now, the wait
 // is over. The context and the answers of the API server end it as they end
 // [WaitFor].
-func WaitForDeletion[T Object, L runtime.Object](ctx context.Context, o Watched[T, L], name string) error {
+func WaitForDeletion[T vmi.Object, L runtime.Object](ctx context.Context, o Watched[T, L], name string) error {
 	first := none[T]()
 	_, err := wait(ctx, o, name, func(o T) (bool, error) {
 		if isNone(first) {
@@ -68,7 +69,7 @@ func WaitForDeletion[T Object, L runtime.Object](ctx context.Context, o Watched[
 
 // wait is WaitFor, except that done is asked about any object, and with nil while
 // there is none.
-func wait[T Object, L runtime.Object](ctx context.Context, o Watched[T, L], name string, done func(T) (bool, error)) (T, error) {
+func wait[T vmi.Object, L runtime.Object](ctx context.Context, o Watched[T, L], name string, done func(T) (bool, error)) (T, error) {
 	w := waiter[T, L]{objects: o, name: name, done: done}
 	pause := retries()
 	for {
@@ -103,7 +104,7 @@ func retries() backoff.Backoff {
 }
 
 // waiter follows one object.
-type waiter[T Object, L runtime.Object] struct {
+type waiter[T vmi.Object, L runtime.Object] struct {
 	objects Watched[T, L]
 	name    string
 	done    func(T) (bool, error)
@@ -204,7 +205,7 @@ func final(err error) error {
 	case http.StatusRequestTimeout, http.StatusConflict, http.StatusGone, http.StatusTooManyRequests:
 		return err
 	default:
-		if code >= 400 && code < 500 {
+		if code >= 400 && code < 500 || code == http.StatusNotImplemented {
 			return stop{err}
 		}
 		return err

@@ -22,7 +22,7 @@ import (
 )
 
 // play is a server in memory and a client of it.
-func play(t *testing.T, objects ...fake.Object) (*fake.Server, *client.Client) {
+func play(t *testing.T, objects ...vmi.Object) (*fake.Server, *client.Client) {
 	t.Helper()
 	s := fake.New(objects...)
 	c, err := client.New(s.Config())
@@ -31,7 +31,7 @@ func play(t *testing.T, objects ...fake.Object) (*fake.Server, *client.Client) {
 }
 
 // setPhase writes the phase, as a controller does.
-func setPhase(t *testing.T, i client.Instances, name string, p vmi.Phase) {
+func setPhase(t *testing.T, i client.VirtualMachineInstances, name string, p vmi.Phase) {
 	t.Helper()
 	v, err := i.Get(t.Context(), name, metav1.GetOptions{})
 	require.NoError(t, err)
@@ -43,7 +43,7 @@ func setPhase(t *testing.T, i client.Instances, name string, p vmi.Phase) {
 
 // waiting starts the wait for the phase, lets it come to rest and returns how to
 // see its end.
-func waiting(t *testing.T, ctx context.Context, i client.Instances, phases ...vmi.Phase) func() (*vmi.VirtualMachineInstance, error) {
+func waiting(t *testing.T, ctx context.Context, i client.VirtualMachineInstances, phases ...vmi.Phase) func() (*vmi.VirtualMachineInstance, error) {
 	var v *vmi.VirtualMachineInstance
 	err := errors.New("the wait has not ended")
 	done := make(chan struct{})
@@ -59,22 +59,22 @@ func waiting(t *testing.T, ctx context.Context, i client.Instances, phases ...vm
 }
 
 func TestAPhaseIsWaitedFor(t *testing.T) {
-	nothing := func(*testing.T, *fake.Server, client.Instances) {}
+	nothing := func(*testing.T, *fake.Server, client.VirtualMachineInstances) {}
 	for name, tt := range map[string]struct {
-		before, during func(*testing.T, *fake.Server, client.Instances)
+		before, during func(*testing.T, *fake.Server, client.VirtualMachineInstances)
 	}{
 		"that comes":                {nothing, nothing},
-		"across a watch that ended": {nothing, func(_ *testing.T, s *fake.Server, _ client.Instances) { s.Disconnect() }},
-		"across a version that expired": {nothing, func(t *testing.T, s *fake.Server, i client.Instances) {
+		"across a watch that ended": {nothing, func(_ *testing.T, s *fake.Server, _ client.VirtualMachineInstances) { s.Disconnect() }},
+		"across a version that expired": {nothing, func(t *testing.T, s *fake.Server, i client.VirtualMachineInstances) {
 			_, err := i.Create(t.Context(), vmitest.New(vmitest.WithName("other")), metav1.CreateOptions{})
 			require.NoError(t, err)
 			s.Expire()
 		}},
 		"of a VMI that does not exist yet": {
-			func(t *testing.T, _ *fake.Server, i client.Instances) {
+			func(t *testing.T, _ *fake.Server, i client.VirtualMachineInstances) {
 				require.NoError(t, i.Delete(t.Context(), "testvmi", metav1.DeleteOptions{}))
 			},
-			func(t *testing.T, _ *fake.Server, i client.Instances) {
+			func(t *testing.T, _ *fake.Server, i client.VirtualMachineInstances) {
 				_, err := i.Create(t.Context(), vmitest.New(), metav1.CreateOptions{})
 				require.NoError(t, err)
 			},
@@ -132,12 +132,12 @@ func TestAWaitThatTakesTooLongSaysWhatItWaitedFor(t *testing.T) {
 	stuck := vmitest.New(vmitest.WithPhase(vmi.PhaseScheduling))
 	stuck.Status.SetCondition(vmi.Condition{Type: vmi.ConditionPodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/3 nodes are available"}, metav1.Now())
 	for name, tt := range map[string]struct {
-		objects []fake.Object
+		objects []vmi.Object
 		want    string
 	}{
-		"a VMI that fits no node": {[]fake.Object{stuck},
+		"a VMI that fits no node": {[]vmi.Object{stuck},
 			"wait for VMI testvmi to be Running: context deadline exceeded: it was last Scheduling (Unschedulable: 0/3 nodes are available)"},
-		"a VMI without a phase": {[]fake.Object{vmitest.New()},
+		"a VMI without a phase": {[]vmi.Object{vmitest.New()},
 			"wait for VMI testvmi to be Running: context deadline exceeded: it was last in no phase yet"},
 		"no VMI": {nil, "wait for VMI testvmi to be Running: context deadline exceeded: it does not exist"},
 	} {

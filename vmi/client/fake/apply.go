@@ -37,6 +37,11 @@ func (s *Server) apply(q request) (any, int, error) {
 	if err := q.names(o); err != nil {
 		return nil, 0, err
 	}
+	if raw, err := o.MarshalJSON(); err != nil {
+		return nil, 0, apierrors.NewBadRequest(err.Error())
+	} else if err := q.strict(raw); err != nil {
+		return nil, 0, err
+	}
 	live, err := s.get(q.key)
 	if err != nil && q.subresource != "" {
 		return nil, 0, err

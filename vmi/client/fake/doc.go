@@ -20,9 +20,16 @@
 // and ports; their agents, if AgentConnected, report what is in the VMI's status.
 // [Server.Disconnect] and [Server.Expire] are the faults that a client must survive.
 //
-// It does not default, validate, prune or authorize, runs no VMI, also not after a start, and deletes
-// nothing that is owned by a deleted object: a test does the controllers' writes
-// itself.
+// It answers discovery, so a RESTMapper, a manager of controller-runtime, a dynamic client and
+// kubectl work with it (kubectl over httptest.NewServer: a Server is an http.Handler).
+// Bodies are JSON or YAML, as custom resources are: protobuf is refused with 415, and
+// [Server.Config] asks for JSON. A path that it does not serve is answered with an error that
+// names the path and is not NotFound: it must not pass for an object that is not there.
+//
+// It does not default, validate, prune or authorize, runs no VMI, also not after a start,
+// and deletes nothing that is owned by a deleted object: a test does the controllers'
+// writes itself. Unknown fields are refused where a request asks for that (fieldValidation
+// Strict, as kubectl does).
 //
 // The package is an edge beside package client, which it does not import.
 package fake

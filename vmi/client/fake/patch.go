@@ -2,6 +2,7 @@ package fake
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -97,7 +98,7 @@ func (s *Server) patch(q request) (any, error) {
 	if err := o.UnmarshalJSON(to); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
-	if err := q.names(o); err != nil {
+	if err := errors.Join(q.names(o), q.strict(to)); err != nil {
 		return nil, err
 	}
 	if err := sameUID(q.key, live, o); err != nil {
@@ -120,10 +121,7 @@ func patched(from []byte, q request) ([]byte, error) {
 			}
 		}
 	default:
-		return nil, &apierrors.StatusError{ErrStatus: metav1.Status{
-			Status: metav1.StatusFailure, Code: http.StatusUnsupportedMediaType, Reason: metav1.StatusReasonUnsupportedMediaType,
-			Message: "the body of the request was in an unknown format: " + string(t),
-		}}
+		return nil, unsupported(string(t), string(types.JSONPatchType), string(types.MergePatchType), string(types.ApplyPatchType))
 	}
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())

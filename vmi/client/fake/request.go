@@ -1,21 +1,28 @@
 package fake
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 
+	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
 
 	"github.com/podvisor/podvisor/vmi"
 )
@@ -28,15 +35,24 @@ type request struct {
 	body        []byte
 }
 
+// notServed is the reason of an error for a path that the server does not serve.
+const notServed metav1.StatusReason = "NotServed"
+
+// unserved is the error for a path that the server does not serve. It is not NotFound, as
+// an API server's is: a test whose program ignores that objects are not found would be green
+// although the kind is missing.
+func unserved(r *http.Request) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusNotImplemented, Reason: notServed,
+		Message: fmt.Sprintf("the fake API server does not serve %s %s: give fake.Serving the definition of the kind", r.Method, r.URL.Path),
+	}}
+}
+
 // parse reads a request for one of the kinds that are served.
 func (s *Server) parse(r *http.Request) (request, error) {
-	notFound := &apierrors.StatusError{ErrStatus: metav1.Status{
-		Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
-		Message: "the server could not find the requested resource",
-	}}
 	gv, parts, ok := groupVersion(r.URL.Path)
 	if !ok {
-		return request{}, notFound
+		return request{}, unserved(r)
 	}
 	q := request{Request: r}
 	if len(parts) > 2 && parts[0] == "namespaces" {
@@ -45,13 +61,53 @@ func (s *Server) parse(r *http.Request) (request, error) {
 	parts = append(parts, "", "")
 	q.kind, q.name, q.subresource = s.kinds[gv.WithResource(parts[0])], parts[1], parts[2]
 	if q.kind == nil || !q.inScope() || !q.hasSubresource() || len(parts) > 5 {
-		return request{}, notFound
+		return request{}, unserved(r)
 	}
 	var err error
 	if q.body, err = io.ReadAll(r.Body); err != nil {
 		return request{}, apierrors.NewBadRequest(err.Error())
 	}
-	return q, nil
+	if r.Method != http.MethodPatch && len(q.body) > 0 {
+		q.body, err = asJSON(q.body, r.Header.Get("Content-Type"))
+	}
+	return q, err
+}
+
+// asJSON is a body as JSON. It is an error if it is in a form that custom resources do not
+// have, as protobuf.
+func asJSON(body []byte, contentType string) ([]byte, error) {
+	kind, _, err := mime.ParseMediaType(cmp.Or(contentType, runtime.ContentTypeJSON))
+	switch {
+	case err == nil && kind == runtime.ContentTypeJSON:
+		return body, nil
+	case err == nil && kind == runtime.ContentTypeYAML:
+		if body, err = yaml.YAMLToJSON(body); err != nil {
+			return nil, apierrors.NewBadRequest(err.Error())
+		}
+		return body, nil
+	}
+	return nil, unsupported(contentType, runtime.ContentTypeJSON, runtime.ContentTypeYAML)
+}
+
+// unsupported is the error for a body in a form that the server does not read.
+func unsupported(contentType string, readable ...string) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusUnsupportedMediaType, Reason: metav1.StatusReasonUnsupportedMediaType,
+		Message: fmt.Sprintf("the body of the request was in an unknown format (%s) - accepted media types include: %s", contentType, strings.Join(readable, ", ")),
+	}}
+}
+
+// strict refuses fields that the kind does not have, if the request asks for that.
+func (q request) strict(body []byte) error {
+	if q.URL.Query().Get("fieldValidation") != metav1.FieldValidationStrict || q.subresource == "scale" {
+		return nil
+	}
+	// What the Go type cannot hold is stored all the same: there are no schemas.
+	unknown, _ := kjson.UnmarshalStrict(body, q.kind.New(), kjson.DisallowUnknownFields)
+	if err := errors.Join(unknown...); err != nil {
+		return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: strict decoding error: %v", q.kind.Kind, q.kind.Version, q.kind.Kind, err))
+	}
+	return nil
 }
 
 // groupVersion splits a path into the group and version and what is below.
@@ -110,6 +166,9 @@ func (q request) object() (*unstructured.Unstructured, error) {
 	if want := q.kind.GroupVersionKind; q.subresource != "scale" && u.GroupVersionKind() != want {
 		return nil, apierrors.NewBadRequest("the object is a " + u.GroupVersionKind().String() + " and not a " + want.String())
 	}
+	if err := q.strict(q.body); err != nil {
+		return nil, err
+	}
 	if u.GetNamespace() == "" {
 		u.SetNamespace(q.namespace)
 	}
@@ -160,6 +219,10 @@ func (q request) selector() (func(*unstructured.Unstructured) bool, error) {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if gv, below, ok := groupVersion(r.URL.Path); ok && gv.Group == vmi.SubresourceGroup {
 		s.serveVerb(w, r, below)
+		return
+	}
+	if answer, ok := s.discovery(r); ok {
+		discover(w, answer)
 		return
 	}
 	q, err := s.parse(r)
@@ -270,7 +333,7 @@ func (s *Server) deleteOne(q request) (any, error) {
 	if err := q.options(&opts); err != nil {
 		return nil, err
 	}
-	return metav1.Status{Status: metav1.StatusSuccess}, s.remove(q.key, live, opts)
+	return success(), s.remove(q.key, live, opts)
 }
 
 func (s *Server) deleteAll(q request) (any, error) {
@@ -287,7 +350,12 @@ func (s *Server) deleteAll(q request) (any, error) {
 			err = errors.Join(err, s.remove(keyOf(q.kind, o), o, opts))
 		}
 	}
-	return metav1.Status{Status: metav1.StatusSuccess}, err
+	return success(), err
+}
+
+// success is the answer to a deletion.
+func success() metav1.Status {
+	return metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess}
 }
 
 // options decodes the body of a deletion, which may be empty.
@@ -304,8 +372,22 @@ func (q request) options(opts *metav1.DeleteOptions) error {
 	return nil
 }
 
+// discover answers a question for what is served.
+func discover(w http.ResponseWriter, answer any) {
+	switch answer.(type) {
+	case nil:
+		fail(w, apierrors.NewGenericServerResponse(http.StatusNotFound, "get", schema.GroupResource{}, "", "", 0, true))
+		return
+	case apidiscoveryv2.APIGroupDiscoveryList:
+		w.Header().Set("Content-Type", aggregated)
+	}
+	respond(w, http.StatusOK, answer)
+}
+
 func respond(w http.ResponseWriter, code int, v any) {
-	w.Header().Set("Content-Type", "application/json")
+	if w.Header().Get("Content-Type") == "" {
+		w.Header().Set("Content-Type", runtime.ContentTypeJSON)
+	}
 	w.WriteHeader(code)
 	// An error means that the client is gone.
 	_ = json.NewEncoder(w).Encode(v)

@@ -20,9 +20,6 @@ import (
 	"github.com/podvisor/podvisor/vmi/kinds"
 )
 
-// Object is an object of any kind of the API.
-type Object = vmi.Object
-
 // Server is an API server in memory. It is safe for concurrent use.
 type Server struct {
 	mu sync.Mutex
@@ -42,10 +39,10 @@ type Server struct {
 // gives every object and it has not: a UID and the time of its creation. New
 // panics if an object is of a kind that is not served, has no name, or is there
 // twice.
-func New(objects ...Object) *Server { return Serving(nil, objects...) }
+func New(objects ...vmi.Object) *Server { return Serving(nil, objects...) }
 
 // Serving is like [New] and serves further kinds, of any API group.
-func Serving(more []vmi.Definition, objects ...Object) *Server {
+func Serving(more []vmi.Definition, objects ...vmi.Object) *Server {
 	s := &Server{store: newStore(), kinds: map[schema.GroupVersionResource]*vmi.Definition{}, streams: map[*websocket.Conn]opened{}}
 	for _, d := range append(kinds.Definitions(), more...) {
 		s.kinds[d.Resource()] = &d
@@ -59,7 +56,7 @@ func Serving(more []vmi.Definition, objects ...Object) *Server {
 }
 
 // hold stores the object as it is.
-func (s *Server) hold(o Object) error {
+func (s *Server) hold(o vmi.Object) error {
 	for _, d := range s.kinds {
 		if reflect.TypeOf(d.New()) != reflect.TypeOf(o) {
 			continue
@@ -75,10 +72,14 @@ func (s *Server) hold(o Object) error {
 	return errors.New("the kind is not served")
 }
 
-// Config is the configuration of a client that talks to the server. It has no
-// rate limit.
+// Config is the configuration of a client that talks to the server. It has no rate limit,
+// and its content is JSON: the server reads no protobuf, as an API server does not for
+// custom resources. The caller may change it.
 func (s *Server) Config() *rest.Config {
-	return &rest.Config{Host: "http://fake", Transport: s, QPS: -1}
+	return &rest.Config{
+		Host: "http://fake", Transport: s, QPS: -1,
+		ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON, AcceptContentTypes: runtime.ContentTypeJSON},
+	}
 }
 
 // Disconnect ends all watches and cuts all streams, as an API server does that

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -33,12 +32,8 @@ func (s *Server) parseVerb(r *http.Request, below []string) (*call, error) {
 	if len(below) == 3 && below[2] == verb.Expand {
 		below = append(slices.Clone(below), "", "")
 	}
-	notFound := &apierrors.StatusError{ErrStatus: metav1.Status{
-		Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
-		Message: "the server could not find the requested resource",
-	}}
 	if len(below) < 5 || below[0] != "namespaces" {
-		return nil, notFound
+		return nil, unserved(r)
 	}
 	c := &call{server: s, request: r, Observed: verb.Observed{Namespace: below[1], Name: below[3]}}
 	var ok bool
@@ -48,7 +43,7 @@ func (s *Server) parseVerb(r *http.Request, below []string) (*call, error) {
 	}
 	switch {
 	case !ok || len(c.Tail) > 0 && c.verb.Tail == "":
-		return nil, notFound
+		return nil, unserved(r)
 	case r.Method != c.verb.Method:
 		return nil, apierrors.NewMethodNotSupported(schema.GroupResource{Group: vmi.SubresourceGroup, Resource: c.verb.Path()}, strings.ToLower(r.Method))
 	}

@@ -4,9 +4,10 @@ import (
 	"context"
 	"fmt"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/tools/cache"
 
+	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
 	"github.com/podvisor/podvisor/vmi/client/fake"
 	"github.com/podvisor/podvisor/vmi/client/informer"
@@ -23,12 +24,22 @@ func Example() {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	vmis := informer.New(c.VirtualMachineInstances(""), informer.Selection{})
-	go vmis.RunWithContext(ctx)
-	if !cache.WaitForCacheSync(ctx.Done(), vmis.HasSynced) {
+	factory := informer.NewFactory(c, metav1.NamespaceAll)
+	vmis, err := informer.For(factory, vmi.VirtualMachineInstances, informer.Selection{})
+	if err != nil {
+		fmt.Println(err)
 		return
 	}
-	for _, v := range vmis.Select("default", labels.SelectorFromSet(labels.Set{"app": "web"})) {
+	factory.Start(ctx)
+	if !factory.WaitForCacheSync(ctx) {
+		return
+	}
+	web, err := vmis.Lister().Namespace("default").List(labels.SelectorFromSet(labels.Set{"app": "web"}))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, v := range web {
 		fmt.Println(v.Name)
 	}
 	// Output: testvmi

@@ -1,7 +1,11 @@
 package informer
 
 import (
-	"k8s.io/apimachinery/pkg/labels"
+	"reflect"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/listers"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/podvisor/podvisor/vmi"
@@ -9,16 +13,32 @@ import (
 
 // Lister reads the objects of an informer's cache. All that it returns is
 // shared: copy it (DeepCopy) before changing it.
-type Lister[T Object] struct{ store cache.Indexer }
-
-// Get returns the object of this namespace and name, or nil if the cache does
-// not hold it.
-func (l Lister[T]) Get(namespace, name string) T {
-	return l.Key(cache.ObjectName{Namespace: namespace, Name: name}.String())
+//
+// It has the methods of client-go's listers: List returns the objects in all namespaces
+// that a label selector matches, in no order, and Get one of a kind that is in no
+// namespace. Its error is NotFound if the cache does not hold the object.
+type Lister[T vmi.Object] struct {
+	listers.ResourceIndexer[T]
+	store cache.Indexer
 }
 
-// Key returns the object with the key namespace/name, or nil if the cache does
-// not hold it.
+// newLister makes a lister of a cache. The definition of the kind may be nil.
+func newLister[T vmi.Object](store cache.Indexer, d *vmi.Definition) Lister[T] {
+	// It is the resource of the errors only.
+	resource := schema.GroupResource{Resource: strings.ToLower(reflect.TypeFor[T]().Elem().Name())}
+	if d != nil {
+		resource = d.Resource().GroupResource()
+	}
+	return Lister[T]{listers.New[T](store, resource), store}
+}
+
+// Namespace reads the objects in one namespace, by List and Get.
+func (l Lister[T]) Namespace(namespace string) listers.ResourceIndexer[T] {
+	return listers.NewNamespaced(l.ResourceIndexer, namespace)
+}
+
+// Key returns the object with the key namespace/name, or the name alone if it is in no
+// namespace, or nil if the cache does not hold it. It is for loops, whose queues hold keys.
 func (l Lister[T]) Key(key string) T {
 	// It never fails for a string.
 	o, _, _ := l.store.GetByKey(key)
@@ -26,13 +46,10 @@ func (l Lister[T]) Key(key string) T {
 	return v
 }
 
-// List returns all objects in the cache, in no order.
-func (l Lister[T]) List() []T { return l.Select("", labels.Everything()) }
-
 // Unreadable returns the objects in the cache that cannot be decoded whole, in no
 // order: see [vmi.Unreadable]. It costs nothing if there are none.
 func (l Lister[T]) Unreadable() []T {
-	// It fails for an informer that New did not make, whose objects are never so.
+	// It fails for an informer that is wrapped, whose objects are never so.
 	found, _ := l.store.ByIndex(unreadable, unreadable)
 	var out []T
 	for _, o := range found {
@@ -45,21 +62,20 @@ func (l Lister[T]) Unreadable() []T {
 const unreadable = "unreadable"
 
 func indexUnreadable(o any) ([]string, error) {
-	t, ok := o.(Object)
+	t, ok := o.(vmi.Object)
 	if !ok || vmi.Unreadable(t) == nil {
 		return nil, nil
 	}
 	return []string{unreadable}, nil
 }
 
-// Select returns the objects with these labels in the namespace, or in all of
-// them if it is empty, in no order. A nil selector selects all.
-func (l Lister[T]) Select(namespace string, s labels.Selector) []T {
-	if s == nil {
-		s = labels.Everything()
+// Index is an index of objects T by the values of a function, for AddIndexers of an informer.
+func Index[T vmi.Object](values func(T) []string) cache.IndexFunc {
+	return func(o any) ([]string, error) {
+		t, ok := o.(T)
+		if !ok {
+			return nil, nil
+		}
+		return values(t), nil
 	}
-	var out []T
-	// It never fails: the objects have metadata, and the informer the index.
-	_ = cache.ListAllByNamespace(l.store, namespace, s, func(o any) { out = append(out, o.(T)) })
-	return out
 }

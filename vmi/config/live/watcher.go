@@ -8,24 +8,23 @@ import (
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/podvisor/podvisor/internal/metrics"
 	"github.com/podvisor/podvisor/internal/reconcile"
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/client"
 	"github.com/podvisor/podvisor/vmi/client/informer"
 	"github.com/podvisor/podvisor/vmi/config"
 )
 
-// KubeVirts reads the KubeVirts of a cluster. What client.Client.KubeVirts returns
-// is one.
-type KubeVirts = informer.Source[*vmi.KubeVirt, *vmi.KubeVirtList]
-
 // Config is what a Watcher needs.
 type Config struct {
-	// KubeVirts are those of all namespaces. Required.
-	KubeVirts KubeVirts
+	// KubeVirts are those of all namespaces, as client.Client.KubeVirts("") reads them.
+	// Required.
+	KubeVirts client.Watched[*vmi.KubeVirt, *vmi.KubeVirtList]
 	// Metadata reads the definitions of kinds, to recognise an installation of
 	// KubeVirt itself. Nil, or without the permission: it is not looked for.
 	Metadata metadata.Interface
@@ -59,8 +58,12 @@ func New(c Config) (*Watcher, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	w := &Watcher{log: c.Logger, metrics: c.Metrics, kubevirts: informer.New(c.KubeVirts, informer.Selection{})}
-	err := w.add(&source{informer: w.kubevirts})
+	kubevirts, err := informer.NewFiltered(c.KubeVirts, informer.Selection{})
+	if err != nil {
+		return nil, err
+	}
+	w := &Watcher{log: c.Logger, metrics: c.Metrics, kubevirts: kubevirts}
+	err = w.add(&source{informer: w.kubevirts})
 	if c.Metadata != nil {
 		for _, name := range installations() {
 			err = errors.Join(err, w.add(&source{informer: definition(c.Metadata, name), optional: true}))
@@ -214,11 +217,12 @@ func (w *Watcher) KubeVirts() []*vmi.KubeVirt {
 	if !w.Known() {
 		return nil
 	}
-	return w.kubevirts.List()
+	all, _ := w.kubevirts.Lister().List(labels.Everything()) // it never fails
+	return all
 }
 
 // Unreadable is how many KubeVirts cannot be decoded.
-func (w *Watcher) Unreadable() int { return len(w.kubevirts.Unreadable()) }
+func (w *Watcher) Unreadable() int { return len(w.kubevirts.Lister().Unreadable()) }
 
 // OnChange has f called whenever the state, or what OtherInstallation says, may be
 // another, by the goroutine that found out: it must not block. What is returned ends that;

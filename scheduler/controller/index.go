@@ -1,0 +1,80 @@
+package controller
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/podvisor/podvisor/internal/reconcile"
+	"github.com/podvisor/podvisor/scheduler/instance"
+	"github.com/podvisor/podvisor/scheduler/pod"
+	"github.com/podvisor/podvisor/scheduler/vm"
+	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/client/informer"
+)
+
+// Names of the indexes by which the controllers find objects. The values of IndexClaim and
+// IndexInstance are keys, namespace/name.
+const (
+	// IndexNode finds VMIs and pods by the name of their node.
+	IndexNode = "node"
+	// IndexClaim finds VMIs and VMs by the claims that their volumes are in.
+	IndexClaim = "claim"
+	// IndexUID finds VMIs by their UID.
+	IndexUID = "uid"
+	// IndexMAC finds VMIs by their networks with the MAC addresses there, as
+	// instance.MACAddressKeys writes them.
+	IndexMAC = "mac"
+	// IndexInstance finds pods by the VMI that they were made for, and IndexCreator by its UID.
+	IndexInstance = "instance"
+	IndexCreator  = "creator"
+)
+
+// indexVM finds start revisions by the UID of their VM.
+const indexVM = "vm"
+
+// InstanceIndexers find VMIs by IndexNode, IndexUID, IndexMAC and IndexClaim, in an informer
+// of the caller's too: give them to its AddIndexers before it runs. So do the other functions
+// that return indexers.
+func InstanceIndexers() cache.Indexers {
+	return cache.Indexers{
+		IndexNode: informer.Index(func(v *vmi.VirtualMachineInstance) []string { return nonEmpty(v.Status.NodeName) }),
+		IndexUID:  informer.Index(func(v *vmi.VirtualMachineInstance) []string { return nonEmpty(string(v.UID)) }),
+		IndexMAC:  informer.Index(instance.MACAddressKeys),
+		IndexClaim: informer.Index(func(v *vmi.VirtualMachineInstance) []string {
+			return reconcile.KeysIn(v.Namespace, instance.ClaimNames(v)...)
+		}),
+	}
+}
+
+// VMIndexers find VMs by IndexClaim.
+func VMIndexers() cache.Indexers {
+	return cache.Indexers{
+		IndexClaim: informer.Index(func(v *vmi.VirtualMachine) []string { return reconcile.KeysIn(v.Namespace, vm.ClaimNames(v)...) }),
+	}
+}
+
+// PodIndexers find launcher pods by IndexInstance, IndexCreator and IndexNode.
+func PodIndexers() cache.Indexers {
+	return cache.Indexers{
+		IndexInstance: informer.Index(madeFor),
+		IndexCreator:  informer.Index(func(p *corev1.Pod) []string { return nonEmpty(string(pod.Creator(p))) }),
+		IndexNode:     informer.Index(onNode),
+	}
+}
+
+// revisionIndexers find start revisions by indexVM.
+func revisionIndexers() cache.Indexers {
+	return cache.Indexers{
+		indexVM: informer.Index(func(r *appsv1.ControllerRevision) []string { return nonEmpty(string(vmi.StartedVM(r.Name))) }),
+	}
+}
+
+func onNode(p *corev1.Pod) []string { return nonEmpty(p.Spec.NodeName) }
+
+func nonEmpty(s string) []string {
+	if s == "" {
+		return nil
+	}
+	return []string{s}
+}
