@@ -42,5 +42,5 @@ func TestAControllerRunsOnceAndHasItsMetricsWhileItRuns(t *testing.T) {
 func TestAConfigurationNamesTheFieldsToSet(t *testing.T) {
 	t.Parallel()
 	_, err := New(Config{Node: "n1"})
-	require.EqualError(t, err, "controller.Config: set Client, Dial, Events")
+	require.EqualError(t, err, "controller.Config: set Client, Events")
 }
