@@ -50,12 +50,12 @@ func newCaches(c Config) (*caches, error) {
 	}
 	err := errors.Join(
 		reconcile.Cache(&s.Caches, s.revisions, reconcile.Cached[*appsv1.ControllerRevision]{Indexers: revisionIndexers()}),
-		reconcile.Cache(&s.Caches, s.pods, reconcile.Cached[*corev1.Pod]{Keep: keepPod, Indexers: PodIndexers()}),
+		reconcile.Cache(&s.Caches, s.pods, reconcile.Cached[*corev1.Pod]{Keep: keepPod, Indexers: podIndexers()}),
 		reconcile.Cache(&s.Caches, s.claims, reconcile.Cached[*corev1.PersistentVolumeClaim]{Keep: keepClaim}),
 		reconcile.Cache(&s.Caches, s.nodes, reconcile.Cached[*corev1.Node]{Keep: keepNode}),
 	)
 	if c.Home != "" {
-		err = errors.Join(err, reconcile.Cache(&s.Caches, s.handlers, reconcile.Cached[*corev1.Pod]{Keep: keepPod, Indexers: cache.Indexers{IndexNode: informer.Index(onNode)}}))
+		err = errors.Join(err, reconcile.Cache(&s.Caches, s.handlers, reconcile.Cached[*corev1.Pod]{Keep: keepPod, Indexers: cache.Indexers{IndexNode: index(onNode)}}))
 	}
 	return s, err
 }

@@ -10,11 +10,10 @@ import (
 	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/scheduler/vm"
 	"github.com/podvisor/podvisor/vmi"
-	"github.com/podvisor/podvisor/vmi/client/informer"
 )
 
-// Names of the indexes by which the controllers find objects. The values of IndexClaim and
-// IndexInstance are keys, namespace/name.
+// Names of the indexes by which the controllers find objects. The values of IndexClaim
+// are keys, namespace/name.
 const (
 	// IndexNode finds VMIs and pods by the name of their node.
 	IndexNode = "node"
@@ -25,9 +24,12 @@ const (
 	// IndexMAC finds VMIs by their networks with the MAC addresses there, as
 	// instance.MACAddressKeys writes them.
 	IndexMAC = "mac"
-	// IndexInstance finds pods by the VMI that they were made for, and IndexCreator by its UID.
-	IndexInstance = "instance"
-	IndexCreator  = "creator"
+)
+
+// indexInstance finds pods by the VMI that they were made for, and indexCreator by its UID.
+const (
+	indexInstance = "instance"
+	indexCreator  = "creator"
 )
 
 // indexVM finds start revisions by the UID of their VM.
@@ -38,10 +40,10 @@ const indexVM = "vm"
 // that return indexers.
 func InstanceIndexers() cache.Indexers {
 	return cache.Indexers{
-		IndexNode: informer.Index(func(v *vmi.VirtualMachineInstance) []string { return nonEmpty(v.Status.NodeName) }),
-		IndexUID:  informer.Index(func(v *vmi.VirtualMachineInstance) []string { return nonEmpty(string(v.UID)) }),
-		IndexMAC:  informer.Index(instance.MACAddressKeys),
-		IndexClaim: informer.Index(func(v *vmi.VirtualMachineInstance) []string {
+		IndexNode: index(func(v *vmi.VirtualMachineInstance) []string { return nonEmpty(v.Status.NodeName) }),
+		IndexUID:  index(func(v *vmi.VirtualMachineInstance) []string { return nonEmpty(string(v.UID)) }),
+		IndexMAC:  index(instance.MACAddressKeys),
+		IndexClaim: index(func(v *vmi.VirtualMachineInstance) []string {
 			return reconcile.KeysIn(v.Namespace, instance.ClaimNames(v)...)
 		}),
 	}
@@ -50,23 +52,23 @@ func InstanceIndexers() cache.Indexers {
 // VMIndexers find VMs by IndexClaim.
 func VMIndexers() cache.Indexers {
 	return cache.Indexers{
-		IndexClaim: informer.Index(func(v *vmi.VirtualMachine) []string { return reconcile.KeysIn(v.Namespace, vm.ClaimNames(v)...) }),
+		IndexClaim: index(func(v *vmi.VirtualMachine) []string { return reconcile.KeysIn(v.Namespace, vm.ClaimNames(v)...) }),
 	}
 }
 
-// PodIndexers find launcher pods by IndexInstance, IndexCreator and IndexNode.
-func PodIndexers() cache.Indexers {
+// podIndexers find launcher pods by indexInstance, indexCreator and IndexNode.
+func podIndexers() cache.Indexers {
 	return cache.Indexers{
-		IndexInstance: informer.Index(madeFor),
-		IndexCreator:  informer.Index(func(p *corev1.Pod) []string { return nonEmpty(string(pod.Creator(p))) }),
-		IndexNode:     informer.Index(onNode),
+		indexInstance: index(madeFor),
+		indexCreator:  index(func(p *corev1.Pod) []string { return nonEmpty(string(pod.Creator(p))) }),
+		IndexNode:     index(onNode),
 	}
 }
 
 // revisionIndexers find start revisions by indexVM.
 func revisionIndexers() cache.Indexers {
 	return cache.Indexers{
-		indexVM: informer.Index(func(r *appsv1.ControllerRevision) []string { return nonEmpty(string(vmi.StartedVM(r.Name))) }),
+		indexVM: index(func(r *appsv1.ControllerRevision) []string { return nonEmpty(string(vmi.StartedVM(r.Name))) }),
 	}
 }
 
@@ -77,4 +79,15 @@ func nonEmpty(s string) []string {
 		return nil
 	}
 	return []string{s}
+}
+
+// index is an index of objects T by the values of a function.
+func index[T any](values func(T) []string) cache.IndexFunc {
+	return func(o any) ([]string, error) {
+		t, ok := o.(T)
+		if !ok {
+			return nil, nil
+		}
+		return values(t), nil
+	}
 }

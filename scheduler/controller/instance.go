@@ -132,7 +132,7 @@ func (c *Controller) podsOf(ctx context.Context, v *vmi.VirtualMachineInstance) 
 // name of the VMI's pod.
 func (c *Controller) named(ctx context.Context, v *vmi.VirtualMachineInstance) ([]*corev1.Pod, error) {
 	key, name := reconcile.Key(v), instance.ActiveName(v)
-	found, err := c.caches.pods.GetIndexer().ByIndex(IndexInstance, key)
+	found, err := c.caches.pods.GetIndexer().ByIndex(indexInstance, key)
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ import (
 func (c *Controller) sharers(ctx context.Context, v *vmi.VirtualMachineInstance) ([]instance.Sharer, error) {
 	var out []instance.Sharer
 	for _, other := range c.caches.beside(v) {
-		found, err := c.caches.pods.GetIndexer().ByIndex(IndexCreator, string(other.UID))
+		found, err := c.caches.pods.GetIndexer().ByIndex(indexCreator, string(other.UID))
 		if err != nil {
 			return nil, err
 		}

@@ -38,7 +38,7 @@ func newSweeper(c *Controller) (*sweeper, error) {
 			o = d.Obj
 		}
 		if v, ok := o.(*vmi.VirtualMachineInstance); ok {
-			keys, _ := c.caches.pods.GetIndexer().IndexKeys(IndexCreator, string(v.UID)) // the index exists
+			keys, _ := c.caches.pods.GetIndexer().IndexKeys(indexCreator, string(v.UID)) // the index exists
 			for _, key := range keys {
 				s.loop.Add(key)
 			}
@@ -96,7 +96,7 @@ func (s *sweeper) known(uid types.UID) bool {
 func (s *sweeper) since(uid types.UID) time.Time {
 	now := s.cfg.Now()
 	for other := range s.gone.All(now) {
-		if pods, _ := s.caches.pods.GetIndexer().IndexKeys(IndexCreator, string(other)); len(pods) == 0 {
+		if pods, _ := s.caches.pods.GetIndexer().IndexKeys(indexCreator, string(other)); len(pods) == 0 {
 			s.gone.Delete(other)
 		}
 	}

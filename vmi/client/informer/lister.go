@@ -68,14 +68,3 @@ func indexUnreadable(o any) ([]string, error) {
 	}
 	return []string{unreadable}, nil
 }
-
-// Index is an index of objects T by the values of a function, for AddIndexers of an informer.
-func Index[T vmi.Object](values func(T) []string) cache.IndexFunc {
-	return func(o any) ([]string, error) {
-		t, ok := o.(T)
-		if !ok {
-			return nil, nil
-		}
-		return values(t), nil
-	}
-}
