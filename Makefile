@@ -79,6 +79,10 @@ test: ## Install what is missing and run all tests
 test-race: ## Run the end-to-end tests with Podvisor's programs built to find races
 	@RACE=1 ./hack/test end-to-end
 
+.PHONY: test-repeat
+test-repeat: ## Run the unit and edge tests again and again on a busy host (RUNS=20)
+	@./hack/test-repeat $(RUNS)
+
 .PHONY: test-attacks
 test-attacks: ## Repeat the attacks of the tests and the fuzz targets for hours (FUZZTIME=1m each, IN=folder)
 	@./hack/test-attacks $(IN)
