@@ -25,8 +25,8 @@ func (in Input) interfaces() ([]Interface, error) {
 			continue
 		}
 		binding, err := asked(in.Bindings, at, spec)
-		faults = append(append(faults, err), specFaults(at, spec)...)
 		i, ok := networks[spec.Name]
+		faults = append(append(faults, err), specFaults(at, spec, i.Network)...)
 		switch {
 		case used[spec.Name]:
 			faults = append(faults, invalid(at.Child("name"), "interface %s: there are two of that name", spec.Name))
@@ -96,11 +96,10 @@ func shared(all []Interface) []error {
 	return faults
 }
 
-// specFaults says what is wrong with an interface for itself, whatever its
-// binding is.
-func specFaults(at *field.Path, i vmi.Interface) []error {
+// specFaults says what is wrong with an interface for itself.
+func specFaults(at *field.Path, i vmi.Interface, n vmi.Network) []error {
 	var faults []error
-	for _, e := range validate.Interface(at, &i) {
+	for _, e := range validate.Interface(at, &i, &n) {
 		faults = append(faults, fmt.Errorf("%w: interface %s: %w", vmi.ErrInvalid, i.Name, e))
 	}
 	return faults

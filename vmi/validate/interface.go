@@ -54,10 +54,14 @@ func interfaces(at *field.Path, s *vmi.VirtualMachineInstanceSpec, lim Limits) f
 	return l
 }
 
-// Interface checks one interface by itself, whatever its network and its binding are. A
-// planner of networks calls it, which may get an interface that no webhook has seen.
-func Interface(at *field.Path, n *vmi.Interface) field.ErrorList {
+// Interface checks one interface by itself. Its ports are judged on the network of the pod
+// and with the masquerade binding: elsewhere they have no effect. A planner of networks calls
+// it, which may get an interface that no webhook has seen.
+func Interface(at *field.Path, n *vmi.Interface, net *vmi.Network) field.ErrorList {
 	l, seen := nic(at, n), map[string]bool{}
+	if n.Masquerade == nil && (net == nil || net.Pod == nil) {
+		return l
+	}
 	for i := range n.Ports {
 		l = append(l, port(at.Child("ports").Index(i), &n.Ports[i], seen)...)
 	}
