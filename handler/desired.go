@@ -51,7 +51,7 @@ func withoutPlaces(v *vmi.VirtualMachineInstance) *vmi.VirtualMachineInstance {
 // places of its disks and what is known of their claims.
 func forLauncher(v *vmi.VirtualMachineInstance) *vmi.VirtualMachineInstance {
 	return &vmi.VirtualMachineInstance{
-		TypeMeta: metav1.TypeMeta{APIVersion: vmi.GroupVersion.String(), Kind: vmi.VirtualMachineInstances.GroupVersionKind.Kind},
+		TypeMeta: metav1.TypeMeta{APIVersion: vmi.GroupVersion.String(), Kind: vmi.VirtualMachineInstances.Kind},
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: v.Namespace, Name: v.Name, UID: v.UID, Labels: v.Labels, Annotations: v.Annotations,
 		},

@@ -152,7 +152,7 @@ func TestAllFaultsAreReportedAtOnce(t *testing.T) {
 	var status apierrors.APIStatus
 	require.True(t, errors.As(err, &status))
 	d := status.Status().Details
-	require.Equal(t, []string{"vm", vmi.GroupName, vmi.VirtualMachineInstances.GroupVersionKind.Kind}, []string{d.Name, d.Group, d.Kind})
+	require.Equal(t, []string{"vm", vmi.GroupName, vmi.VirtualMachineInstances.Kind}, []string{d.Name, d.Group, d.Kind})
 	var fields []string
 	for _, c := range d.Causes {
 		require.NotEmpty(t, c.Type)

@@ -27,7 +27,7 @@ func (s space) tenant(name string) kubernetes.Interface {
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{""}, Resources: []string{"pods", "pods/status", "pods/ephemeralcontainers", "events"}, Verbs: []string{"*"}},
-			{APIGroups: []string{vmi.VirtualMachineInstances.GroupVersionKind.Group}, Resources: []string{"*"}, Verbs: []string{"*"}},
+			{APIGroups: []string{vmi.VirtualMachineInstances.Group}, Resources: []string{"*"}, Verbs: []string{"*"}},
 		},
 	}, metav1.CreateOptions{})
 	require.NoError(s.t, err)

@@ -145,7 +145,7 @@ func reviewOf(t *testing.T, object []byte) []byte {
 	t.Helper()
 	body, err := json.Marshal(admissionv1.AdmissionReview{Request: &admissionv1.AdmissionRequest{
 		UID: "1", Name: "vm", Namespace: "default", Operation: admissionv1.Create,
-		Kind: metav1.GroupVersionKind{Group: vmi.GroupName, Version: "v1", Kind: vmi.VirtualMachineInstances.GroupVersionKind.Kind}, Object: kruntime.RawExtension{Raw: object},
+		Kind: metav1.GroupVersionKind{Group: vmi.GroupName, Version: "v1", Kind: vmi.VirtualMachineInstances.Kind}, Object: kruntime.RawExtension{Raw: object},
 	}})
 	require.NoError(t, err)
 	return body

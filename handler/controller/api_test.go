@@ -73,7 +73,7 @@ func (a *api) list(w http.ResponseWriter, r *http.Request) {
 	selects := a.selection(r)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	l := vmi.VirtualMachineInstanceList{TypeMeta: metav1.TypeMeta{APIVersion: vmi.GroupVersion.String(), Kind: vmi.VirtualMachineInstances.GroupVersionKind.Kind + "List"}}
+	l := vmi.VirtualMachineInstanceList{TypeMeta: metav1.TypeMeta{APIVersion: vmi.GroupVersion.String(), Kind: vmi.VirtualMachineInstances.Kind + "List"}}
 	l.ResourceVersion = strconv.Itoa(a.version)
 	if a.instance != nil && selects(a.instance) {
 		l.Items = append(l.Items, *a.instance)
@@ -90,7 +90,7 @@ func (a *api) watch(w http.ResponseWriter, r *http.Request) {
 		own.events <- event("ADDED", a.instance)
 	}
 	if r.URL.Query().Get("sendInitialEvents") == "true" {
-		end := &vmi.VirtualMachineInstance{TypeMeta: metav1.TypeMeta{APIVersion: vmi.GroupVersion.String(), Kind: vmi.VirtualMachineInstances.GroupVersionKind.Kind}}
+		end := &vmi.VirtualMachineInstance{TypeMeta: metav1.TypeMeta{APIVersion: vmi.GroupVersion.String(), Kind: vmi.VirtualMachineInstances.Kind}}
 		end.ResourceVersion = strconv.Itoa(a.version)
 		end.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
 		own.events <- event("BOOKMARK", end)

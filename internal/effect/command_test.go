@@ -146,7 +146,7 @@ func seenBy(t *testing.T, translate func(xml string) (string, error)) {
 	}
 	n := 0
 	for _, l := range leaves() {
-		p, ok := proof.Of(vmi.VirtualMachineInstances.GroupVersionKind.Kind, l.path)
+		p, ok := proof.Of(vmi.VirtualMachineInstances.Kind, l.path)
 		if _, idle := without[l.path]; idle || !ok || p.Test != t.Name() {
 			continue
 		}

@@ -25,7 +25,7 @@ var values = []reflect.Type{reflect.TypeFor[resource.Quantity](), reflect.TypeFo
 // leaves are the served ones of the spec.
 func leaves() []leaf {
 	hidden := map[string]bool{}
-	for _, f := range served.Unserved(vmi.VirtualMachineInstances.GroupVersionKind.Kind) {
+	for _, f := range served.Unserved(vmi.VirtualMachineInstances.Kind) {
 		if f.Value == "" {
 			hidden[f.Path] = true
 		}

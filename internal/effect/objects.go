@@ -166,7 +166,7 @@ func (g *generator) read(root string) error {
 		name := filepath.Base(f)
 		t["metadata"] = tree{"name": "generated"}
 		template := tree{"metadata": tree{"labels": tree{"app": "a"}}, "spec": t["spec"]}
-		g.bases = append(g.bases, &base{name, vmi.VirtualMachineInstances.GroupVersionKind.Kind, t},
+		g.bases = append(g.bases, &base{name, vmi.VirtualMachineInstances.Kind, t},
 			&base{"a VM of " + name, vmi.VirtualMachines.Kind, runtime.DeepCopyJSON(tree{
 				"apiVersion": "kubevirt.io/v1", "kind": vmi.VirtualMachines.Kind, "metadata": tree{"name": "generated"},
 				"spec": tree{"runStrategy": "Always", "template": template},
@@ -189,7 +189,7 @@ func (g *generator) changes() []change {
 		w.value(place{"spec"}, g.schemas[b.kind], b.tree["spec"])
 		w.metadata()
 		w.unserved(b.kind)
-		if b.kind != vmi.VirtualMachineInstances.GroupVersionKind.Kind {
+		if b.kind != vmi.VirtualMachineInstances.Kind {
 			g.Shuffle(len(w.found), func(i, j int) { w.found[i], w.found[j] = w.found[j], w.found[i] })
 			w.found = w.found[:len(w.found)/10]
 		}
@@ -346,7 +346,7 @@ func filled(s tree, depth int) any {
 // metadata changes names, labels and annotations, and those of the template.
 func (w *walker) metadata() {
 	at := []place{{"metadata"}}
-	if w.of.kind != vmi.VirtualMachineInstances.GroupVersionKind.Kind {
+	if w.of.kind != vmi.VirtualMachineInstances.Kind {
 		at = append(at, place{"spec", "template", "metadata"})
 	} else {
 		w.set(place{"metadata", "name"}, "", "A", "a.b", "a_b", strings.Repeat("a", 63), strings.Repeat("a", 64), strings.Repeat("a", 254), nil)

@@ -90,7 +90,7 @@ func (e Evictions) read(ctx context.Context, namespace, name string) (*corev1.Po
 		return nil, nil, ignoreNotFound(err)
 	}
 	owner := metav1.GetControllerOfNoCopy(pod)
-	if owner == nil || owner.Kind != vmi.VirtualMachineInstances.GroupVersionKind.Kind || schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).Group != vmi.GroupName {
+	if owner == nil || owner.Kind != vmi.VirtualMachineInstances.Kind || schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).Group != vmi.GroupName {
 		return pod, nil, nil
 	}
 	v, err := e.VMIs.VirtualMachineInstances(namespace).Get(ctx, owner.Name, metav1.GetOptions{})

@@ -161,7 +161,7 @@ func account(t *testing.T, at string, raw, read, whole, ours any) {
 }
 
 func isUnserved(path string) bool {
-	return slices.ContainsFunc(served.Unserved(vmi.VirtualMachineInstances.GroupVersionKind.Kind), func(f served.Field) bool { return f.Path == path && f.Value == "" })
+	return slices.ContainsFunc(served.Unserved(vmi.VirtualMachineInstances.Kind), func(f served.Field) bool { return f.Path == path && f.Value == "" })
 }
 
 func jsonEqual(t *testing.T, a, b any) bool {
@@ -230,7 +230,7 @@ func TestWhatIsAddedIsServed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, _, _, ours := trees(t, written(spec), defaults.Profile{})
-			require.Empty(t, served.Unserved(vmi.VirtualMachineInstances.GroupVersionKind.Kind).In(ours))
+			require.Empty(t, served.Unserved(vmi.VirtualMachineInstances.Kind).In(ours))
 		})
 	}
 }

@@ -38,7 +38,7 @@ func askOf(t testing.TB, h http.Handler, path, object, before string) *admission
 	t.Helper()
 	req := &admissionv1.AdmissionRequest{
 		UID: "7", Name: "vm", Namespace: "ns", Operation: admissionv1.Create,
-		Kind:   metav1.GroupVersionKind{Group: vmi.GroupName, Version: "v1", Kind: vmi.VirtualMachineInstances.GroupVersionKind.Kind},
+		Kind:   metav1.GroupVersionKind{Group: vmi.GroupName, Version: "v1", Kind: vmi.VirtualMachineInstances.Kind},
 		Object: runtime.RawExtension{Raw: []byte(object)},
 	}
 	if before != "" {
@@ -191,7 +191,7 @@ func TestAllFaultsAreCauses(t *testing.T) {
 	require.False(t, r.Allowed)
 	require.EqualValues(t, http.StatusUnprocessableEntity, r.Result.Code)
 	require.Equal(t, metav1.StatusReasonInvalid, r.Result.Reason)
-	require.Equal(t, vmi.VirtualMachineInstances.GroupVersionKind.Kind, r.Result.Details.Kind)
+	require.Equal(t, vmi.VirtualMachineInstances.Kind, r.Result.Details.Kind)
 	var fields []string
 	for _, c := range r.Result.Details.Causes {
 		fields = append(fields, string(c.Type)+" "+c.Field)

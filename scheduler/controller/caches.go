@@ -66,7 +66,7 @@ func namespaced() cache.Indexers {
 
 // ownerOf is the key of the VMI that controls the pod.
 func ownerOf(p *corev1.Pod) []string {
-	return reconcile.OwnedBy[*corev1.Pod](vmi.VirtualMachineInstances.GroupVersionKind.Kind)(p)
+	return reconcile.OwnedBy[*corev1.Pod](vmi.VirtualMachineInstances.Kind)(p)
 }
 
 // madeFor is the key of the VMI that the pod was made for.

@@ -94,7 +94,7 @@ func Creator(p *corev1.Pod) types.UID {
 // InstanceName is the name of the VMI that a launcher pod was made for, whether or
 // not the VMI still controls it. Empty: the pod does not say.
 func InstanceName(p *corev1.Pod) string {
-	if ref := metav1.GetControllerOfNoCopy(p); ref != nil && ref.Kind == vmi.VirtualMachineInstances.GroupVersionKind.Kind {
+	if ref := metav1.GetControllerOfNoCopy(p); ref != nil && ref.Kind == vmi.VirtualMachineInstances.Kind {
 		return ref.Name
 	}
 	if Creator(p) == "" {

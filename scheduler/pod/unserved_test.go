@@ -50,7 +50,7 @@ func instanceOf(t *testing.T, file string) (*vmi.VirtualMachineInstance, served.
 	object, err := yaml.Marshal(d.Object)
 	require.NoError(t, err)
 	var v vmi.VirtualMachineInstance
-	if d.Object["kind"] != vmi.VirtualMachineInstances.GroupVersionKind.Kind || yaml.UnmarshalStrict(object, &v) != nil {
+	if d.Object["kind"] != vmi.VirtualMachineInstances.Kind || yaml.UnmarshalStrict(object, &v) != nil {
 		return nil, nil, validate.Features{}
 	}
 	// Some of the records are about specs that leave the memory to others.
@@ -58,7 +58,7 @@ func instanceOf(t *testing.T, file string) (*vmi.VirtualMachineInstance, served.
 		vmitest.WithMemory("128Mi")(&v)
 	}
 	f, _ := validate.FeatureGates(append(d.FeatureGates, "Sidecar", "HostDisk")...)
-	return &v, served.Unserved(vmi.VirtualMachineInstances.GroupVersionKind.Kind).In(d.Object), f
+	return &v, served.Unserved(vmi.VirtualMachineInstances.Kind).In(d.Object), f
 }
 
 // devicesOf are the devices of nodes that the VMI asks for.

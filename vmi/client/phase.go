@@ -34,7 +34,7 @@ func WaitForPhase(ctx context.Context, i VirtualMachineInstances, name string, p
 		case v == nil:
 			return false, nil
 		case vmi.Unreadable(v) != nil:
-			return false, readable(vmi.VirtualMachineInstances.GroupVersionKind.Kind, v)
+			return false, readable(vmi.VirtualMachineInstances.Kind, v)
 		case slices.Contains(phases, v.Status.Phase):
 			return true, nil
 		case v.Status.Phase.Final():

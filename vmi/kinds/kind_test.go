@@ -109,7 +109,7 @@ func TestAKubeVirtIsChangedByTheRulesOfItsCreation(t *testing.T) {
 func TestAVMIThatExistsIsJudgedByWhatWasAllowed(t *testing.T) {
 	t.Parallel()
 	c := kinds.Cluster{Limits: validate.Limits{NoBridgeOnPodNetwork: true}}
-	k, _ := kinds.Find(vmi.VirtualMachineInstances.GroupVersionKind.GroupKind())
+	k, _ := kinds.Find(vmi.VirtualMachineInstances.GroupKind())
 	v := k.Complete(vmitest.New(vmitest.WithBridge("net")), c)
 	require.NotEmpty(t, k.Create(v, c))
 	require.Empty(t, k.Update(v, v, c))

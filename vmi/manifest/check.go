@@ -183,7 +183,7 @@ func stored(d document, k kinds.Kind, v, done vmi.Object) map[string]any {
 func unserved(d document, k kinds.Kind) served.Fields {
 	all := k.Unserved().In(d.fields)
 	if t, ok := template(d.fields); ok && !k.Served() {
-		for _, f := range served.Unserved(vmi.VirtualMachineInstances.GroupVersionKind.Kind).In(map[string]any{"spec": t}) {
+		for _, f := range served.Unserved(vmi.VirtualMachineInstances.Kind).In(map[string]any{"spec": t}) {
 			f.Path = "spec.template." + f.Path
 			all = append(all, f)
 		}

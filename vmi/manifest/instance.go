@@ -89,7 +89,7 @@ func made(o vmi.Object, t *vmi.VirtualMachineInstanceTemplateSpec) *vmi.VirtualM
 		name = o.GetGenerateName()
 	}
 	return &vmi.VirtualMachineInstance{
-		TypeMeta: metav1.TypeMeta{APIVersion: vmi.VirtualMachineInstances.GroupVersionKind.GroupVersion().String(), Kind: vmi.VirtualMachineInstances.GroupVersionKind.Kind},
+		TypeMeta: metav1.TypeMeta{APIVersion: vmi.VirtualMachineInstances.GroupVersion().String(), Kind: vmi.VirtualMachineInstances.Kind},
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: o.GetNamespace(), Name: name,
 			Labels: maps.Clone(t.ObjectMeta.Labels), Annotations: maps.Clone(t.ObjectMeta.Annotations),

@@ -28,7 +28,7 @@ spec:
 		fmt.Println(err)
 		return
 	}
-	for _, f := range served.Unserved(vmi.VirtualMachineInstances.GroupVersionKind.Kind).In(object) {
+	for _, f := range served.Unserved(vmi.VirtualMachineInstances.Kind).In(object) {
 		fmt.Println(f)
 	}
 	// Output: spec.domain.devices.interfaces[0].slirp: not served: the binding is discontinued: use masquerade or passtBinding

@@ -20,7 +20,7 @@ import (
 // may have its defaults applied or not. p is the profile that they are applied
 // with.
 func Faults(v *vmi.VirtualMachineInstance, p defaults.Profile) field.ErrorList {
-	all := unserved[vmi.VirtualMachineInstances.GroupVersionKind.Kind]
+	all := unserved[vmi.VirtualMachineInstances.Kind]
 	set := all.In(tree(&v.Spec))
 	if len(set) == 0 {
 		return nil

@@ -55,7 +55,7 @@ func only(from any, steps []string, value string) any {
 }
 
 func specFields() Fields {
-	return slices.DeleteFunc(Unserved(vmi.VirtualMachineInstances.GroupVersionKind.Kind), func(f Field) bool { return !strings.HasPrefix(f.Path, "spec.") })
+	return slices.DeleteFunc(Unserved(vmi.VirtualMachineInstances.Kind), func(f Field) bool { return !strings.HasPrefix(f.Path, "spec.") })
 }
 
 func TestEachFieldThatIsNotServedIsAFault(t *testing.T) {

@@ -54,12 +54,12 @@ func InPhase(p vmi.Phase) Option {
 		}
 		node := Node
 		ready := vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionFalse, Reason: vmi.ReasonGuestNotRunning}
-		switch {
-		case p == vmi.PhaseScheduling:
+		switch p {
+		case vmi.PhaseScheduling:
 			node = ""
-		case p == vmi.PhaseRunning:
+		case vmi.PhaseRunning:
 			ready = vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionTrue}
-		case p == vmi.PhaseUnknown:
+		case vmi.PhaseUnknown:
 			v.Status.Reason = vmi.ReasonNodeUnresponsive
 		}
 		v.Status.NodeName, v.Status.ActivePods = node, map[types.UID]string{PodUID: node}

@@ -28,7 +28,7 @@ type Option func(*vmi.VirtualMachineInstance)
 func New(options ...Option) *vmi.VirtualMachineInstance {
 	off := false
 	v := &vmi.VirtualMachineInstance{
-		TypeMeta:   metav1.TypeMeta{APIVersion: vmi.GroupVersion.String(), Kind: vmi.VirtualMachineInstances.GroupVersionKind.Kind},
+		TypeMeta:   metav1.TypeMeta{APIVersion: vmi.GroupVersion.String(), Kind: vmi.VirtualMachineInstances.Kind},
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "testvmi", UID: UID},
 	}
 	v.Spec.Domain.Devices.AutoattachPodInterface = &off

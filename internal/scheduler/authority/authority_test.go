@@ -79,7 +79,7 @@ func newWorld(t *testing.T, objects ...runtime.Object) world {
 	})
 	s := runtime.NewScheme()
 	require.NoError(t, metav1.AddMetaToScheme(s))
-	s.AddKnownTypeWithName(vmi.VirtualMachineInstances.GroupVersionKind.GroupVersion().WithKind(vmi.VirtualMachineInstances.GroupVersionKind.Kind+"List"), &metav1.PartialObjectMetadataList{})
+	s.AddKnownTypeWithName(vmi.VirtualMachineInstances.GroupVersion().WithKind(vmi.VirtualMachineInstances.Kind+"List"), &metav1.PartialObjectMetadataList{})
 	return world{t, kube, metadatafake.NewSimpleMetadataClient(s)}
 }
 

@@ -45,7 +45,7 @@ func TestTheFirstBoundThatIsExceededIsNamed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			fault := bounds.Fault(vmi.VirtualMachineInstances.GroupVersionKind.Kind, []byte(tt.object))
+			fault := bounds.Fault(vmi.VirtualMachineInstances.Kind, []byte(tt.object))
 			if tt.fault == "" {
 				require.Nil(t, fault)
 				return
@@ -61,7 +61,7 @@ func TestAttackAMillionElementsAreRefusedWithoutMemory(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	begin := time.Now()
-	fault := bounds.Fault(vmi.VirtualMachineInstances.GroupVersionKind.Kind, bomb)
+	fault := bounds.Fault(vmi.VirtualMachineInstances.Kind, bomb)
 	took := time.Since(begin)
 	runtime.ReadMemStats(&after)
 	require.ErrorContains(t, fault, "spec.domain.devices.disks: Too many")
@@ -93,7 +93,7 @@ func FuzzWhatPassesIsWithinTheBounds(f *testing.F) {
 	f.Add(vmiWith(`{"tolerations":[` + times(1025, "{}") + `]}`))
 	f.Add(`{"a\"":[1, true,null,{"b":-1e5} ] , "c":"\\"}`)
 	f.Fuzz(func(t *testing.T, data string) {
-		fault := bounds.Fault(vmi.VirtualMachineInstances.GroupVersionKind.Kind, []byte(data))
+		fault := bounds.Fault(vmi.VirtualMachineInstances.Kind, []byte(data))
 		var v any
 		if err := json.Unmarshal([]byte(data), &v); err != nil {
 			return

@@ -113,7 +113,7 @@ func (s Selection) options(d *vmi.Definition) (func(*metav1.ListOptions), error)
 		switch {
 		case f.value == "":
 		case d != nil && !slices.Contains(d.Selectable, f.path):
-			return nil, fmt.Errorf("Selection.%s: the kind %s is not selected by the field %s", f.name, d.Kind, f.path)
+			return nil, fmt.Errorf("select by Selection.%s: the kind %s is not selected by the field %s", f.name, d.Kind, f.path)
 		default:
 			selected[f.path] = f.value
 		}
