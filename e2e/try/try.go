@@ -51,7 +51,7 @@ func Run(ctx context.Context, c Config) error {
 	say := func(format string, args ...any) { fmt.Fprintf(c.Out, "== "+format+"\n", args...) }
 	say("Install and build what is missing: the first time this takes up to three minutes, later a second or two")
 	b := c.build(ctx)
-	defer b.wait(io.Discard)
+	defer func() { _, _ = b.wait(io.Discard) }() // its error is returned below
 	if err := debian.EnsureBySudo(ctx, c.Out, append(images.Tools(), packages...)...); err != nil {
 		return err
 	}

@@ -36,7 +36,7 @@ func get(out io.Writer, url string) error {
 
 // ask prints what the other end says of who asked.
 func ask(out io.Writer, network, address string) error {
-	c, err := net.DialTimeout(network, address, answerLimit)
+	c, err := net.DialTimeout(network, address, limit(address))
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (s *stream) Read(p []byte) (int, error) {
 
 // send sends a stream for so long and compares its length and checksum with the other end's.
 func send(out io.Writer, address string, d time.Duration) error {
-	c, err := net.DialTimeout("tcp", address, answerLimit)
+	c, err := net.DialTimeout("tcp", address, limit(address))
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func large(out io.Writer, address string, n int) error {
 
 // hold keeps one connection open for as long as the other end answers.
 func hold(address, file string) error {
-	c, err := net.DialTimeout("tcp", address, answerLimit)
+	c, err := net.DialTimeout("tcp", address, limit(address))
 	if err != nil {
 		return err
 	}
@@ -171,7 +171,7 @@ func hold(address, file string) error {
 
 // resolve prints the addresses of a name.
 func resolve(out io.Writer, name string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), answerLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), limit(name))
 	defer cancel()
 	all, err := net.DefaultResolver.LookupHost(ctx, name)
 	if err != nil {
@@ -179,4 +179,17 @@ func resolve(out io.Writer, name string) error {
 	}
 	_, err = fmt.Fprintln(out, all)
 	return err
+}
+
+// limit is how long a connection to the address may take. A resolver asks again when it has
+// had no answer for five seconds (resolv.conf(5)): one question that is lost is no failure.
+func limit(address string) time.Duration {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		host = address
+	}
+	if net.ParseIP(host) == nil {
+		return 3 * answerLimit
+	}
+	return answerLimit
 }
