@@ -52,8 +52,14 @@ func (l *target) all() []protocol.Desired {
 // handlers of both nodes.
 func moving(t *testing.T) (w *world, source, other *Controller, second *target, server *control.Server) {
 	t.Helper()
+	return movingFrom(t, obey)
+}
+
+// movingFrom is moving with a first launcher that takes what it is put with put.
+func movingFrom(t *testing.T, put func(*control.Server, protocol.Desired) error) (w *world, source, other *Controller, second *target, server *control.Server) {
+	t.Helper()
 	w = newWorld(t)
-	w.launch(protocol.State{Phase: protocol.Waiting}, obey)
+	w.launch(protocol.State{Phase: protocol.Waiting}, put)
 	source, _ = w.handle()
 	other, _ = w.handleOn(otherNode)
 	w.phase(vmi.PhaseRunning)
@@ -118,12 +124,22 @@ func TestATargetThatClaimsToRunChangesNoStatus(t *testing.T) {
 
 func TestTheTargetOfADeletedVMIIsStopped(t *testing.T) {
 	t.Parallel()
-	w, _, _, second, _ := moving(t)
+	// The guest ends after the target was stopped: the target of a VMI that has ended is
+	// left to virt-controller, which deletes its pod.
+	asked := make(chan *control.Server, 1)
+	w, _, _, second, _ := movingFrom(t, func(s *control.Server, d protocol.Desired) error {
+		if d.Stop != nil {
+			asked <- s
+			return nil
+		}
+		return obey(s, d)
+	})
 	w.change(func(v *vmi.VirtualMachineInstance) { v.DeletionTimestamp = new(metav1.Now()) })
 	w.eventually("it is stopped", func() bool {
 		all := second.all()
 		return len(all) == 2 && all[1].Stop != nil
 	})
+	require.NoError(t, obey(<-asked, protocol.Desired{Stop: &protocol.Stop{}}))
 	w.phase(vmi.PhaseSucceeded)
 	require.Equal(t, "Shutdown", w.instance().Status.Reason, "the first launcher's end counts")
 }
