@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	apiversion "k8s.io/apimachinery/pkg/version"
@@ -75,7 +76,9 @@ func earlierSide(t *testing.T, commit string) side {
 }
 
 // begin applies the manifests of the version so that the first virt-controller of it runs
-// beside those of the other one, and stays there alone of its version until end.
+// beside those of the other one, and stays there alone of its version until end. When it
+// returns, the virt-handlers are of the version, and the kubelets offer what they gave them:
+// while one is replaced, no VMI can be placed on its node.
 func (s space) begin(to side) {
 	s.t.Helper()
 	// A pod that is ready counts for the rollout an hour later only.
@@ -85,6 +88,20 @@ func (s space) begin(to side) {
 	require.NoError(s.t, err)
 	said, err := world.kubectl.Run(s.t.Context(), "apply", "--server-side", "-k", dir)
 	require.NoError(s.t, err, said)
+	s.kubectl("-n", install.Namespace, "rollout", "status", "daemonset/virt-handler", "--timeout=120s")
+	eventually(s.t, long, func() error {
+		l, err := world.kube.CoreV1().Nodes().List(s.t.Context(), metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		offering := slices.DeleteFunc(l.Items, func(n corev1.Node) bool {
+			return n.Status.Allocatable.Name(vmi.TunResource, resource.DecimalSI).IsZero()
+		})
+		if len(offering) != 2 {
+			return fmt.Errorf("%d of 2 nodes offer %s", len(offering), vmi.TunResource)
+		}
+		return nil
+	})
 	s.awaitMixed(to)
 }
 
