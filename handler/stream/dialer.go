@@ -1,17 +1,12 @@
 package stream
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
-	"net/http"
 	"strconv"
 	"time"
 
@@ -23,7 +18,7 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/podvisor/podvisor/handler"
-	"github.com/podvisor/podvisor/internal/carry"
+	"github.com/podvisor/podvisor/internal/transport"
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
 )
@@ -87,127 +82,72 @@ func (d *Dialer) place(v *vmi.VirtualMachineInstance) (pod types.UID, node strin
 func (d *Dialer) Stream(ctx context.Context, v *vmi.VirtualMachineInstance, stream protocol.Stream) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, openTimeout+5*time.Second)
 	defer cancel()
-	conn, resp, r, err := d.ask(ctx, v, http.MethodGet, protocol.Path{Stream: stream}, nil)
+	var conn net.Conn
+	err := d.ask(ctx, v, func(c *transport.Client, to protocol.Target) (err error) {
+		conn, err = c.Stream(ctx, protocol.Path{Target: to, Stream: stream})
+		return err
+	})
 	if err != nil {
 		return nil, d.failed(v, "open the stream "+string(stream), err)
 	}
-	defer resp.Body.Close() // a response that switches protocols has none
-	if resp.StatusCode != http.StatusSwitchingProtocols {
-		defer conn.Close()
-		return nil, d.failed(v, "open the stream "+string(stream), readRefusal(resp.Body, resp.Status))
-	}
-	out, err := carry.Unread(conn, r)
-	if err == nil {
-		err = conn.settle()
-	}
-	if err != nil {
-		return nil, d.failed(v, "open the stream "+string(stream), errors.Join(err, conn.Close()))
-	}
-	return out, nil
+	return conn, nil
 }
 
 // Call makes a call to the VMI's launcher and returns when it is done. Options are sent as
 // JSON, and the answer is decoded into what answer points to; nil: there are none. Errors
 // are as those of [Dialer.Stream].
 func (d *Dialer) Call(ctx context.Context, v *vmi.VirtualMachineInstance, call protocol.Call, options, answer any) error {
-	body := []byte{}
-	if options != nil {
-		var err error
-		if body, err = json.Marshal(options); err != nil {
-			return d.failed(v, string(call), refusal(protocol.ReasonMalformed, "encode the options: %v", err))
-		}
-	}
-	conn, resp, _, err := d.ask(ctx, v, http.MethodPost, protocol.Path{Call: call}, body)
+	err := d.ask(ctx, v, func(c *transport.Client, to protocol.Target) error {
+		return c.Call(ctx, protocol.Path{Target: to, Call: call}, options, answer)
+	})
 	if err != nil {
 		return d.failed(v, string(call), err)
-	}
-	defer conn.Close()
-	defer resp.Body.Close()
-	switch {
-	case resp.StatusCode == http.StatusNoContent:
-		return nil
-	case resp.StatusCode != http.StatusOK:
-		return d.failed(v, string(call), readRefusal(resp.Body, resp.Status))
-	case answer == nil:
-		return nil
-	}
-	text, err := io.ReadAll(io.LimitReader(resp.Body, 2*protocol.MaxAnswer))
-	if err == nil {
-		err = json.Unmarshal(text, answer)
-	}
-	if err != nil {
-		return d.failed(v, string(call), errors.New("the answer cannot be read"))
 	}
 	return nil
 }
 
-// ask sends a request to the handler of the pod's node, and reads the head of the
-// response. The caller closes the connection.
-func (d *Dialer) ask(ctx context.Context, v *vmi.VirtualMachineInstance, method string, path protocol.Path, body []byte) (*asking, *http.Response, *bufio.Reader, error) {
+// ask gives do a client of the handler of the pod's node, and again with a new token if the
+// handler does not take the first.
+func (d *Dialer) ask(ctx context.Context, v *vmi.VirtualMachineInstance, do func(*transport.Client, protocol.Target) error) error {
 	pod, node := d.place(v)
 	switch {
 	case node == "" && d.pod != "":
-		return nil, nil, nil, refusal(protocol.ReasonNotFound, "pod %s is none of its pods", pod)
+		return transport.Refusal(protocol.ReasonNotFound, "pod %s is none of its pods", pod)
 	case node == "":
-		return nil, nil, nil, refusal(protocol.ReasonNotFound, "it is on no node: wait until it runs")
+		return transport.Refusal(protocol.ReasonNotFound, "it is on no node: wait until it runs")
 	}
 	want, address, err := d.handler(ctx, node)
 	if err != nil {
-		return nil, nil, nil, err
+		return err
 	}
-	path.Target = target(v, pod)
 	for again := d.config.Refused != nil; ; again = false {
 		token, err := d.config.Token(ctx, Audience(node))
 		if err != nil {
-			return nil, nil, nil, err
+			return err
 		}
-		conn, resp, r, err := d.send(ctx, want, address, token, method, path, body)
-		if err != nil || resp.StatusCode != http.StatusUnauthorized || !again {
-			return conn, resp, r, err
+		err = do(transport.NewClient(transport.Config{
+			Dial: dial(want, address), Host: address, Token: token,
+			MaxAnswer: 2 * protocol.MaxAnswer, // the handler writes anew what the launcher answers
+			Refused:   refused,
+		}), target(v, pod))
+		if !again || !errors.As(err, &denied{}) {
+			return err
 		}
 		d.config.Refused(Audience(node), token)
-		_, _ = resp.Body.Close(), conn.Close()
 	}
 }
 
-// send sends a request to the handler with the certificate at the address.
-func (d *Dialer) send(ctx context.Context, want, address, token, method string, path protocol.Path, body []byte) (_ *asking, _ *http.Response, _ *bufio.Reader, err error) {
-	tcp, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	secure := tls.Client(tcp, pinned(want))
-	conn := bound(ctx, secure)
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, context.Cause(ctx), conn.Close())
-		}
-	}()
-	if err := secure.HandshakeContext(ctx); err != nil {
-		return nil, nil, nil, err
-	}
-	req, err := http.NewRequestWithContext(ctx, method, "http://"+address+path.String(), bytes.NewReader(body))
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	req.Header.Set("Authorization", "Bearer "+token)
-	if body == nil {
-		req.Header.Set("Connection", "Upgrade")
-		req.Header.Set("Upgrade", protocol.StreamUpgrade)
-	}
-	if err := req.Write(conn); err != nil {
-		return nil, nil, nil, err
-	}
-	r := bufio.NewReader(&io.LimitedReader{R: conn, N: mostHeader + 4*protocol.MaxAnswer})
-	resp, err := http.ReadResponse(r, req)
-	return conn, resp, r, err
+// dial connects to the handler with the certificate at the address.
+func dial(certificate, address string) func(context.Context) (net.Conn, error) {
+	d := tls.Dialer{Config: pinned(certificate)}
+	return func(ctx context.Context) (net.Conn, error) { return d.DialContext(ctx, "tcp", address) }
 }
 
 // handler is the handler of the node: the hash of its certificate and its address.
 func (d *Dialer) handler(ctx context.Context, node string) (hash, address string, err error) {
 	n, err := d.config.Nodes.Get(ctx, node, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return "", "", refusal(protocol.ReasonNotFound, "its node %s is gone", node)
+		return "", "", transport.Refusal(protocol.ReasonNotFound, "its node %s is gone", node)
 	}
 	if err != nil {
 		return "", "", err
@@ -253,33 +193,5 @@ func (d *Dialer) failed(v *vmi.VirtualMachineInstance, what string, err error) e
 	if r := (*vmi.Refusal)(nil); errors.As(err, &r) {
 		return r
 	}
-	return refusal(protocol.ReasonUnavailable, "%s of VMI %s: virt-handler of node %s: %v", what, key, node, err)
+	return transport.Refusal(protocol.ReasonUnavailable, "%s of VMI %s: virt-handler of node %s: %v", what, key, node, err)
 }
-
-// asking is a connection that is bound to a context until it is settled.
-type asking struct {
-	net.Conn
-	stop func() bool
-}
-
-// bound ends what conn waits for when ctx ends.
-func bound(ctx context.Context, conn net.Conn) *asking {
-	return &asking{conn, context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })}
-}
-
-// settle ends the bond. It is an error if ctx has ended before.
-func (a *asking) settle() error {
-	if !a.stop() {
-		return context.DeadlineExceeded
-	}
-	return nil
-}
-
-// Close implements net.Conn.
-func (a *asking) Close() error {
-	a.stop()
-	return a.Conn.Close()
-}
-
-// CloseWrite ends what is written, if the connection can.
-func (a *asking) CloseWrite() error { return carry.CloseWrite(a.Conn) }

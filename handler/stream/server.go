@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -16,8 +15,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podvisor/podvisor/internal/carry"
 	"github.com/podvisor/podvisor/internal/ops"
+	"github.com/podvisor/podvisor/internal/transport"
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
 )
@@ -58,9 +57,8 @@ const (
 
 // Server serves the streams and calls of the VMIs of one node.
 type Server struct {
-	config ServerConfig
-	// busy are the streams and calls.
-	busy sync.WaitGroup
+	config  ServerConfig
+	serving transport.Server
 
 	mu   sync.Mutex
 	open map[types.UID]int // streams and calls by VMI
@@ -81,7 +79,9 @@ func NewServer(c ServerConfig) *Server {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Server{config: c, open: map[types.UID]int{}}
+	s := &Server{config: c, open: map[types.UID]int{}}
+	s.serving.Call, s.serving.Enter, s.serving.Open, s.serving.Logger = s.call, s.enter, s.stream, c.Logger
+	return s
 }
 
 // ListenAndServe listens on the address and serves until ctx ends.
@@ -95,35 +95,17 @@ func (s *Server) ListenAndServe(ctx context.Context, addr string) error {
 
 // Serve serves on l until ctx ends, closes l and returns nil then. Streams end with it.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	h := &http.Server{
-		Handler:           s.handler(ctx),
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       10 * time.Second,
 		WriteTimeout:      s.config.CallTimeout + 10*time.Second,
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    mostHeader,
 		ConnState:         ops.Track,
-		BaseContext:       func(net.Listener) context.Context { return ctx },
-		ErrorLog:          slog.NewLogLogger(s.config.Logger.Handler(), slog.LevelDebug),
 	}
-	stopped := make(chan struct{})
-	go func() {
-		defer close(stopped)
-		<-ctx.Done()
-		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		defer cancel()
-		if h.Shutdown(grace) != nil {
-			_ = h.Close() // what is still open has had its second
-		}
-	}()
-	err := h.Serve(tls.NewListener(ops.Gate(l, connsInAll, connsPerSource), s.config.Certificate.server()))
-	cancel()
-	<-stopped
-	s.busy.Wait()
-	if !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("serve streams: %w", err)
+	l = tls.NewListener(ops.Gate(l, connsInAll, connsPerSource), s.config.Certificate.server())
+	if err := s.serving.Serve(ctx, l, h, s.handler); err != nil {
+		return fmt.Errorf("streams: %w", err)
 	}
 	return nil
 }
@@ -141,14 +123,12 @@ func (s *Server) handler(ctx context.Context) http.Handler {
 			s.deny(w, host, err)
 			return
 		}
-		switch p, ok := protocol.ParsePath(r.URL.RequestURI()); {
-		case ok && p.Target.UID != "" && p.Call != "" && r.Method == http.MethodPost:
-			s.call(w, r, p.Target, p.Call)
-		case ok && p.Target.UID != "" && p.Stream != "" && r.Method == http.MethodGet:
-			s.stream(ctx, w, r, p.Target, p.Stream)
-		default:
-			s.refuse(w, refusal(protocol.ReasonUnknown, "this virt-handler has no such request: it is of another release"))
+		p, ok := protocol.ParsePath(r.URL.RequestURI())
+		if !ok || p.Target.UID == "" {
+			s.serving.Refuse(w, transport.Refusal(protocol.ReasonUnknown, "this virt-handler has no such request: it is of another release"))
+			return
 		}
+		s.serving.Answer(ctx, w, r, p)
 	})
 }
 
@@ -163,50 +143,23 @@ func (s *Server) deny(w http.ResponseWriter, source string, err error) {
 		status = http.StatusServiceUnavailable
 	}
 	w.Header().Set("Connection", "close")
-	s.write(w, status, vmi.Finding{Reason: protocol.ReasonUnavailable, Message: err.Error()})
-}
-
-// statuses are the codes of refusals by their reason. Others have 503.
-var statuses = map[string]int{
-	protocol.ReasonNotFound: http.StatusNotFound, protocol.ReasonUnknown: http.StatusNotFound,
-	protocol.ReasonBusy: http.StatusConflict, protocol.ReasonNoAgent: http.StatusConflict,
-	protocol.ReasonInvalid: http.StatusUnprocessableEntity, protocol.ReasonMalformed: http.StatusBadRequest,
-	protocol.ReasonTooLarge: http.StatusRequestEntityTooLarge,
-}
-
-func (s *Server) refuse(w http.ResponseWriter, err error) {
-	f := vmi.Finding{Reason: protocol.ReasonUnavailable, Message: err.Error()}
-	if r := (*vmi.Refusal)(nil); errors.As(err, &r) {
-		f = r.Finding
-	}
-	status := statuses[f.Reason]
-	if status == 0 {
-		status = http.StatusServiceUnavailable
-	}
-	s.write(w, status, f)
-}
-
-func (s *Server) write(w http.ResponseWriter, status int, f vmi.Finding) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(f) // the client may be gone
+	transport.WriteFinding(w, status, vmi.Finding{Reason: protocol.ReasonUnavailable, Message: err.Error()})
 }
 
 // enter takes a place for a stream or call of the VMI, which leave gives back.
-func (s *Server) enter(uid types.UID) (leave func(), err error) {
+func (s *Server) enter(p protocol.Path) (leave func(), err error) {
+	uid := p.Target.UID
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.open[uid] >= s.config.StreamsPerVMI {
-		return nil, refusal(protocol.ReasonBusy, "%d streams of the VMI are open: close one of them", s.open[uid])
+		return nil, transport.Refusal(protocol.ReasonBusy, "%d streams of the VMI are open: close one of them", s.open[uid])
 	}
 	if s.all >= s.config.Streams {
-		return nil, refusal(protocol.ReasonBusy, "%d streams of VMIs on this node are open: try again when one is closed", s.all)
+		return nil, transport.Refusal(protocol.ReasonBusy, "%d streams of VMIs on this node are open: try again when one is closed", s.all)
 	}
-	s.busy.Add(1)
 	s.open[uid]++
 	s.all++
 	return func() {
-		defer s.busy.Done()
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.all--
@@ -216,72 +169,21 @@ func (s *Server) enter(uid types.UID) (leave func(), err error) {
 	}, nil
 }
 
-func (s *Server) call(w http.ResponseWriter, r *http.Request, to protocol.Target, call protocol.Call) {
-	options, err := io.ReadAll(http.MaxBytesReader(w, r.Body, protocol.MaxOptions))
-	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-		s.refuse(w, refusal(protocol.ReasonTooLarge, "the options have more than %d bytes", tooLarge.Limit))
-		return
-	}
-	if err != nil || len(options) > 0 && !json.Valid(options) {
-		s.refuse(w, refusal(protocol.ReasonMalformed, "the options are no JSON"))
-		return
-	}
-	leave, err := s.enter(to.UID)
+// call makes a call to a guest.
+func (s *Server) call(ctx context.Context, p protocol.Path, options json.RawMessage) (json.RawMessage, error) {
+	leave, err := s.enter(p)
 	if err != nil {
-		s.refuse(w, err)
-		return
+		return nil, err
 	}
 	defer leave()
-	ctx, cancel := context.WithTimeout(r.Context(), s.config.CallTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.config.CallTimeout)
 	defer cancel()
-	answer, err := s.config.Guests.Call(ctx, to, call, options)
-	switch {
-	case err != nil:
-		s.refuse(w, err)
-	case answer == nil:
-		w.WriteHeader(http.StatusNoContent)
-	default:
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(answer) // the client may be gone
-	}
+	return s.config.Guests.Call(ctx, p.Target, p.Call, options)
 }
 
-// stream opens a stream, which is carried until either side or ctx ends. It returns when
-// the stream is open: the request takes memory too.
-func (s *Server) stream(ctx context.Context, w http.ResponseWriter, r *http.Request, to protocol.Target, stream protocol.Stream) {
-	if r.Header.Get("Upgrade") != protocol.StreamUpgrade {
-		s.refuse(w, refusal(protocol.ReasonMalformed, "ask for the upgrade %s", protocol.StreamUpgrade))
-		return
-	}
-	leave, err := s.enter(to.UID)
-	if err != nil {
-		s.refuse(w, err)
-		return
-	}
-	opening, cancel := context.WithTimeout(r.Context(), openTimeout)
-	inner, err := s.config.Guests.Stream(opening, to, stream)
-	cancel()
-	if err != nil {
-		leave()
-		s.refuse(w, err)
-		return
-	}
-	outer, err := carry.Upgrade(w, protocol.StreamUpgrade)
-	if err != nil {
-		_ = inner.Close()
-		leave()
-		s.refuse(w, err) // the client may be gone
-		return
-	}
-	log := s.config.Logger.With("vmi", to.Key(), "stream", stream)
-	level := slog.LevelInfo
-	if _, _, port := stream.Port(); port { // of which a client opens one for each connection
-		level = slog.LevelDebug
-	}
-	log.Log(ctx, level, "a stream begins")
-	go func() {
-		defer leave()
-		carry.Both(ctx, outer, inner)
-		log.Log(context.WithoutCancel(ctx), level, "a stream ended")
-	}()
+// stream opens the stream of a guest.
+func (s *Server) stream(ctx context.Context, p protocol.Path) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+	return s.config.Guests.Stream(ctx, p.Target, p.Stream)
 }

@@ -26,6 +26,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/podvisor/podvisor/internal/carry"
+	"github.com/podvisor/podvisor/internal/transport"
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
 )
@@ -130,9 +131,9 @@ type guests struct {
 func (g *guests) Stream(_ context.Context, of protocol.Target, s protocol.Stream) (net.Conn, error) {
 	switch {
 	case of.Namespace != "default" || of.UID != "u1":
-		return nil, refusal(protocol.ReasonNotFound, "no VMI %s on this node", of.Key())
+		return nil, transport.Refusal(protocol.ReasonNotFound, "no VMI %s on this node", of.Key())
 	case s == protocol.StreamScreenIfFree:
-		return nil, refusal(protocol.ReasonBusy, "the screen is in use")
+		return nil, transport.Refusal(protocol.ReasonBusy, "the screen is in use")
 	}
 	near, far := net.Pipe()
 	g.open.Add(1)
@@ -151,11 +152,11 @@ func (g *guests) Stream(_ context.Context, of protocol.Target, s protocol.Stream
 func (g *guests) Call(_ context.Context, of protocol.Target, call protocol.Call, options json.RawMessage) (json.RawMessage, error) {
 	switch {
 	case of.UID != "u1":
-		return nil, refusal(protocol.ReasonNotFound, "no such VMI")
+		return nil, transport.Refusal(protocol.ReasonNotFound, "no such VMI")
 	case call == protocol.CallPause:
 		return nil, nil
 	case call == protocol.CallUserList:
-		return nil, refusal(protocol.ReasonNoAgent, "no agent")
+		return nil, transport.Refusal(protocol.ReasonNoAgent, "no agent")
 	}
 	return json.Marshal(map[string]any{"call": call, "options": options, "pod": of.Pod})
 }

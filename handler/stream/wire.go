@@ -1,9 +1,8 @@
 package stream
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
+	"net/http"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -13,11 +12,9 @@ import (
 )
 
 const (
-	// mostHeader is the longest head of a request or response, in bytes. A token of a
+	// mostHeader is the longest head of a request, in bytes. A token of a
 	// service account has about 1.5 KiB.
 	mostHeader = 16 << 10
-	// mostRefusal is how much of the body of a refusal is read, in bytes.
-	mostRefusal = 8 << 10
 	// openTimeout is how long it may take to open a stream.
 	openTimeout = 15 * time.Second
 )
@@ -37,16 +34,20 @@ func target(v *vmi.VirtualMachineInstance, pod types.UID) protocol.Target {
 	return protocol.Target{Namespace: v.Namespace, Name: v.Name, UID: v.UID, Pod: pod}
 }
 
-// refusal is an error of this package as the API server's clients can be shown it.
-func refusal(reason, format string, args ...any) *vmi.Refusal {
-	return &vmi.Refusal{Finding: vmi.Finding{Reason: reason, Message: fmt.Sprintf(format, args...)}}
+// refused is the error of a refusal, which a [denied] has too.
+func refused(status int, f vmi.Finding) error {
+	if f.Reason == "" {
+		f = vmi.Finding{Reason: protocol.ReasonUnavailable, Message: fmt.Sprintf("virt-handler answers %d %s", status, http.StatusText(status))}
+	}
+	r := &vmi.Refusal{Finding: f}
+	if status == http.StatusUnauthorized {
+		return denied{r}
+	}
+	return r
 }
 
-// readRefusal reads the finding of a response.
-func readRefusal(r io.Reader, status string) *vmi.Refusal {
-	var f vmi.Finding
-	if json.NewDecoder(io.LimitReader(r, mostRefusal)).Decode(&f) != nil || f.Reason == "" {
-		f = vmi.Finding{Reason: protocol.ReasonUnavailable, Message: "virt-handler answers " + status}
-	}
-	return &vmi.Refusal{Finding: f}
-}
+// denied is the error of a handler that does not take the token.
+type denied struct{ *vmi.Refusal }
+
+// Unwrap is the refusal.
+func (d denied) Unwrap() error { return d.Refusal }

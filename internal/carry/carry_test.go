@@ -1,15 +1,12 @@
 package carry_test
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"io"
 	"math/rand/v2"
 	"net"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -143,53 +140,4 @@ func TestWhatWasWrittenBeforeTheEndArrivesWhileTheOtherSideSends(t *testing.T) {
 		_ = guest.Close()
 		<-done
 	}
-}
-
-func TestAnUpgradedConnectionHasWhatCameWithTheRequest(t *testing.T) {
-	ended := make(chan struct{})
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c, err := carry.Upgrade(w, "a-stream")
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		go func() {
-			defer close(ended)
-			<-r.Context().Done() // the request is over, and the stream is not
-			carry.Both(context.Background(), c, echo())
-		}()
-	}))
-	t.Cleanup(s.Close)
-	c, err := net.Dial("tcp", s.Listener.Addr().String())
-	require.NoError(t, err)
-	_, err = io.WriteString(c, "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: a-stream\r\n\r\nearly, ")
-	require.NoError(t, err)
-	r := bufio.NewReader(c)
-	a, err := http.ReadResponse(r, nil)
-	require.NoError(t, err)
-	require.NoError(t, a.Body.Close())
-	require.Equal(t, http.StatusSwitchingProtocols, a.StatusCode)
-	require.Equal(t, "a-stream", a.Header.Get("Upgrade"))
-	stream, err := carry.Unread(c, r)
-	require.NoError(t, err)
-	_, err = io.WriteString(stream, "and later")
-	require.NoError(t, err)
-	got := make([]byte, len("early, and later"))
-	_, err = io.ReadFull(stream, got)
-	require.NoError(t, err)
-	require.Equal(t, "early, and later", string(got))
-	require.NoError(t, c.Close())
-	<-ended
-}
-
-func TestWhatIsNoRequestIsNotUpgraded(t *testing.T) {
-	_, err := carry.Upgrade(httptest.NewRecorder(), "a-stream")
-	require.ErrorIs(t, err, http.ErrNotSupported)
-}
-
-// echo is a connection that sends back what it is sent.
-func echo() net.Conn {
-	near, far := net.Pipe()
-	go func() { _ = carry.Copy(far, far) }()
-	return near
 }

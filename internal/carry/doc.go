@@ -1,5 +1,4 @@
 // Package carry copies the bytes of streams that are open for long and carry little most
 // of that time: consoles, screens and forwarded ports. [Copy] holds 1 KiB while little
-// comes, and 32 KiB of a pool while more does. [Both] joins two connections by it, and
-// [Upgrade] makes one of a request.
+// comes, and 32 KiB of a pool while more does. [Both] joins two connections by it.
 package carry

@@ -9,7 +9,6 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -22,6 +21,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/podvisor/podvisor/internal/transport"
 )
 
 // Endpoint is the health and metrics endpoint of a component.
@@ -88,21 +89,7 @@ func serve(ctx context.Context, l net.Listener, e Endpoint) error {
 		ConnState:         Track,
 		ErrorLog:          slog.NewLogLogger(e.Logger.Handler(), slog.LevelDebug),
 	}
-	done := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
-		defer close(done)
-		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastAnswers)
-		defer cancel()
-		_ = errors.Join(s.Shutdown(last), s.Close())
-	})
-	err := s.Serve(l)
-	if !stop() {
-		<-done
-	}
-	if !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("serve %s: %w", l.Addr(), err)
-	}
-	return nil
+	return transport.Serve(ctx, l, s, lastAnswers)
 }
 
 // Every pod in the cluster can connect. How long a handshake, and the head of a

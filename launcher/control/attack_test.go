@@ -17,15 +17,15 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/podvisor/podvisor/internal/carry"
+	"github.com/podvisor/podvisor/internal/transport"
 	"github.com/podvisor/podvisor/launcher/protocol"
 )
 
 func TestAttackByStatesThatAreTooLarge(t *testing.T) {
 	t.Parallel()
 	for name, state := range map[string]string{
-		"many disks":        `{"phase":"Running","disks":[{}` + strings.Repeat(",{}", maxValues) + `]}`,
-		"many lists":        `{"phase":"Running","x":` + strings.Repeat("[", maxValues+1) + strings.Repeat("]", maxValues+1) + `}`,
+		"many disks":        `{"phase":"Running","disks":[{}` + strings.Repeat(",{}", transport.MaxValues) + `]}`,
+		"many lists":        `{"phase":"Running","x":` + strings.Repeat("[", transport.MaxValues+1) + strings.Repeat("]", transport.MaxValues+1) + `}`,
 		"a long text":       `{"phase":"Running","machine":"` + strings.Repeat("a", maxState) + `"}`,
 		"no end":            `{"phase":"Running","machine":"` + strings.Repeat("a", 100*maxState),
 		"a number too high": `{"phase":"Running","reboots":1e999999999}`,
@@ -36,11 +36,11 @@ func TestAttackByStatesThatAreTooLarge(t *testing.T) {
 			runtime.ReadMemStats(&before)
 			_, err := c.State(t.Context())
 			require.Error(t, err)
-			require.Less(t, len(err.Error()), 2*maxText)
+			require.Less(t, len(err.Error()), 2*transport.MaxText)
 			var faults int
 			for _, err := range c.Watch(t.Context()) {
 				require.Error(t, err)
-				require.Less(t, len(err.Error()), 2*maxText)
+				require.Less(t, len(err.Error()), 2*transport.MaxText)
 				faults++
 			}
 			require.NotZero(t, faults)
@@ -151,7 +151,7 @@ func TestAttackAForeignDescriptorDoesNotComeToThePoller(t *testing.T) {
 	var pipe [2]int
 	require.NoError(t, unix.Pipe2(pipe[:], unix.O_NONBLOCK|unix.O_CLOEXEC))
 	defer func() { _, _ = unix.Close(pipe[0]), unix.Close(pipe[1]) }()
-	granted := carry.Granted(protocol.StreamUpgrade)
+	granted := transport.Granted(protocol.StreamUpgrade)
 	for name, answer := range map[string][]byte{"with a head": granted, "without a complete head": granted[:20]} {
 		t.Run(name, func(t *testing.T) {
 			closed := make(chan struct{})
@@ -214,7 +214,7 @@ func TestAttackADescriptorWhoseClosingWaitsHoldsNoOneUp(t *testing.T) {
 		}
 		defer conn.Close()
 		_, _ = conn.Read(make([]byte, 4096))
-		head := carry.Granted(protocol.StreamUpgrade)
+		head := transport.Granted(protocol.StreamUpgrade)
 		_, _, _ = conn.(*net.UnixConn).WriteMsgUnix(head[:20], unix.UnixRights(fd), nil)
 		_ = unix.Dup3(unix.Stderr, fd, unix.O_CLOEXEC) // which closes it, and does not wait for the last
 		_, _ = conn.Write(head[20:])

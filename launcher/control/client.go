@@ -2,11 +2,9 @@ package control
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -16,6 +14,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/podvisor/podvisor/internal/transport"
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
 )
@@ -35,9 +34,6 @@ const (
 const (
 	// maxState is the length of the longest state, in bytes.
 	maxState = 128 << 10
-	// maxValues is how many values a state has at most. A few bytes can stand for a
-	// value that takes many in memory.
-	maxValues = 8 << 10
 	// maxStats is the length of the longest stats, in bytes.
 	maxStats = 64 << 10
 )
@@ -60,9 +56,8 @@ const answerTimeout = 10 * time.Second
 // from any goroutine. It keeps no connection open between requests, so it needs no
 // closing.
 type Client struct {
-	dial  func(context.Context) (net.Conn, error)
-	http  *http.Client
-	calls *http.Client
+	dial func(context.Context) (net.Conn, error)
+	peer *transport.Client
 	// pace limits the states of all watches: another connection has no more.
 	pace *rate.Limiter
 	// closing has an element while a namespace is asked for, and while what came instead of
@@ -76,57 +71,32 @@ type Client struct {
 // A tenant controls the launcher: dial must not follow a path that the pod can
 // change.
 func NewClient(dial func(context.Context) (net.Conn, error)) *Client {
-	client := func(timeout time.Duration) *http.Client {
-		return &http.Client{
-			Transport: &http.Transport{
-				DialContext:            func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
-				DisableKeepAlives:      true,
-				DisableCompression:     true,
-				MaxResponseHeaderBytes: 16 << 10,
-				ResponseHeaderTimeout:  timeout,
-			},
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		}
-	}
 	return &Client{
-		dial: dial, http: client(answerTimeout), calls: client(0),
+		dial: dial,
+		peer: transport.NewClient(transport.Config{
+			Dial: dial, Host: "launcher", Timeout: answerTimeout, MaxAnswer: protocol.MaxAnswer,
+			Refused: func(status int, f vmi.Finding) error { return &Error{status, f} },
+		}),
 		pace: rate.NewLimiter(statesPerSecond, statesAtOnce), closing: make(chan struct{}, 1),
 	}
 }
 
 // State reads the launcher's present state.
 func (c *Client) State(ctx context.Context) (protocol.State, error) {
-	resp, err := do(ctx, c.http, http.MethodGet, statePath, nil)
+	resp, err := c.peer.Do(ctx, http.MethodGet, statePath, nil)
 	if err != nil {
-		return protocol.State{}, err
+		return protocol.State{}, asked(err)
 	}
 	defer resp.Body.Close()
-	line, err := io.ReadAll(io.LimitReader(resp.Body, maxState+1))
-	if err != nil {
-		return protocol.State{}, unreadable(err)
-	}
-	return decode(line)
-}
-
-// errTooLarge is the cause of an error about a state that is beyond the limits.
-var errTooLarge = errors.New("it is larger than any state")
-
-// decode reads a state. What is too large is refused before it is decoded.
-func decode(line []byte) (protocol.State, error) {
-	if len(line) > maxState || bytes.Count(line, []byte{','})+bytes.Count(line, []byte{'['}) > maxValues {
-		return protocol.State{}, unreadable(errTooLarge)
-	}
 	var s protocol.State
-	if err := json.Unmarshal(line, &s); err != nil {
+	if err := transport.Read(resp.Body, maxState, &s); err != nil {
 		return protocol.State{}, unreadable(err)
 	}
 	return s, nil
 }
 
 // unreadable is the error of a state that cannot be read.
-func unreadable(err error) error {
-	return fmt.Errorf("read the launcher's state: %w", limited{err})
-}
+func unreadable(err error) error { return fmt.Errorf("read the launcher's state: %w", err) }
 
 // Watch reads the launcher's state as it changes, the present one first. The
 // sequence ends after the Ended state; it ends with an error, beside a zero
@@ -134,18 +104,18 @@ func unreadable(err error) error {
 // slowly.
 func (c *Client) Watch(ctx context.Context) iter.Seq2[protocol.State, error] {
 	return func(yield func(protocol.State, error) bool) {
-		resp, err := do(ctx, c.http, http.MethodGet, watchPath, nil)
+		resp, err := c.peer.Do(ctx, http.MethodGet, watchPath, nil)
 		if err != nil {
-			yield(protocol.State{}, err)
+			yield(protocol.State{}, asked(err))
 			return
 		}
 		defer resp.Body.Close()
 		lines := bufio.NewScanner(resp.Body)
 		lines.Buffer(nil, maxState)
 		for c.pace.WaitN(ctx, leastLine) == nil && lines.Scan() {
-			s, err := decode(lines.Bytes())
-			if err != nil {
-				yield(protocol.State{}, err)
+			var s protocol.State
+			if err := transport.Decode(lines.Bytes(), maxState, &s); err != nil {
+				yield(protocol.State{}, unreadable(err))
 				return
 			}
 			if !yield(s, nil) || s.Phase == protocol.Ended {
@@ -172,9 +142,9 @@ func (c *Client) Put(ctx context.Context, d protocol.Desired) error {
 	if d.Role == vmi.RoleTarget {
 		path = targetPath
 	}
-	resp, err := do(ctx, c.http, http.MethodPut, path, body)
+	resp, err := c.peer.Do(ctx, http.MethodPut, path, body)
 	if err != nil {
-		return unknown(err, "role "+string(d.Role))
+		return unknown(asked(err), "role "+string(d.Role))
 	}
 	return resp.Body.Close()
 }
@@ -188,32 +158,7 @@ func (c *Client) Put(ctx context.Context, d protocol.Desired) error {
 // The answer is a tenant's. A launcher of the release before ignores options, and
 // answers nothing: then the answer stays as it is.
 func (c *Client) Call(ctx context.Context, call protocol.Call, options, answer any) error {
-	var body []byte
-	if options != nil {
-		var err error
-		if body, err = json.Marshal(options); err != nil {
-			return fmt.Errorf("encode the options of call %s: %w", call, err)
-		}
-	}
-	resp, err := do(ctx, c.calls, http.MethodPost, protocol.Path{Call: call}.String(), body)
-	if err != nil {
-		return unknown(err, "call "+string(call))
-	}
-	defer resp.Body.Close()
-	if answer == nil || resp.StatusCode == http.StatusNoContent {
-		return nil
-	}
-	text, err := io.ReadAll(io.LimitReader(resp.Body, protocol.MaxAnswer+1))
-	if err == nil && (len(text) > protocol.MaxAnswer || bytes.Count(text, []byte{','})+bytes.Count(text, []byte{'['}) > maxValues) {
-		err = errors.New("it is larger than any answer")
-	}
-	if err == nil {
-		err = json.Unmarshal(text, answer)
-	}
-	if err != nil {
-		return fmt.Errorf("read the launcher's answer to call %s: %w", call, limited{err})
-	}
-	return nil
+	return unknown(asked(c.peer.Call(ctx, protocol.Path{Call: call}, options, answer)), "call "+string(call))
 }
 
 // Stats asks the launcher what is counted of its domain now. It is an [*Error] while there
@@ -221,40 +166,14 @@ func (c *Client) Call(ctx context.Context, call protocol.Call, options, answer a
 //
 // The answer is a tenant's: use [protocol.Stats.Sanitized].
 func (c *Client) Stats(ctx context.Context) (protocol.Stats, error) {
-	resp, err := do(ctx, c.http, http.MethodGet, statsPath, nil)
+	resp, err := c.peer.Do(ctx, http.MethodGet, statsPath, nil)
 	if err != nil {
-		return protocol.Stats{}, unknown(err, "statistics")
+		return protocol.Stats{}, unknown(asked(err), "statistics")
 	}
 	defer resp.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(resp.Body, maxStats+1))
-	if err == nil && (len(text) > maxStats || bytes.Count(text, []byte{','})+bytes.Count(text, []byte{'{'}) > maxValues) {
-		err = errors.New("they are larger than any")
-	}
 	var s protocol.Stats
-	if err == nil {
-		err = json.Unmarshal(text, &s)
-	}
-	if err != nil {
-		return protocol.Stats{}, fmt.Errorf("read the launcher's statistics: %w", limited{err})
+	if err := transport.Read(resp.Body, maxStats, &s); err != nil {
+		return protocol.Stats{}, fmt.Errorf("read the launcher's statistics: %w", err)
 	}
 	return s, nil
-}
-
-// do sends a request and returns the response of a success, whose body the
-// caller closes. A response that switches protocols is none: from then on ctx would not
-// end what is read of its connection.
-func do(ctx context.Context, c *http.Client, method, path string, body []byte) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, method, "http://launcher"+path, bytes.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	resp, err := c.Do(req)
-	if err != nil {
-		return nil, fmt.Errorf("ask the launcher: %w", limited{err})
-	}
-	if resp.StatusCode >= 200 && resp.StatusCode < 300 {
-		return resp, nil
-	}
-	defer resp.Body.Close()
-	return nil, refusal(resp)
 }

@@ -18,7 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/podvisor/podvisor/internal/carry"
+	"github.com/podvisor/podvisor/internal/transport"
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
 )
@@ -162,13 +162,13 @@ func TestAnErrorHoldsLittleOfWhatAPeerSends(t *testing.T) {
 	}))
 	err := c.Put(t.Context(), protocol.Desired{Instance: own()})
 	require.ErrorContains(t, err, "ää")
-	require.LessOrEqual(t, len(err.Error()), maxText)
+	require.LessOrEqual(t, len(err.Error()), transport.MaxText)
 	require.True(t, utf8.ValidString(err.Error()))
 	_, err = c.State(t.Context())
 	for _, watched := range c.Watch(t.Context()) {
 		for _, err := range []error{err, watched} {
 			require.ErrorContains(t, err, "read the launcher's state: json: cannot unmarshal number 111")
-			require.LessOrEqual(t, len(err.Error()), maxText+100)
+			require.LessOrEqual(t, len(err.Error()), transport.MaxText+100)
 		}
 	}
 }
@@ -177,10 +177,10 @@ func TestAPeerWithAnotherProtocolIsAnError(t *testing.T) {
 	for name, answer := range map[string]string{
 		"silence":           "",
 		"noise":             strings.Repeat("noise\r\n", 20000),
-		"no descriptor":     string(carry.Granted(olderNamespaceToken)),
+		"no descriptor":     string(transport.Granted(olderNamespaceToken)),
 		"a refusal":         "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 25\r\n\r\n{\"reason\":\"Unavailable\"}\r\n",
 		"a state that long": "HTTP/1.1 200 OK\r\n\r\n" + strings.Repeat("x", 2*maxState),
-		"an endless head":   "HTTP/1.1 101 Switching Protocols\r\n" + strings.Repeat("X: y\r\n", maxHead),
+		"an endless head":   "HTTP/1.1 101 Switching Protocols\r\n" + strings.Repeat("X: y\r\n", transport.MaxHead),
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := answering(t, []byte(answer))
@@ -235,14 +235,14 @@ func TestStatsAreThoseOfTheDomain(t *testing.T) {
 func TestAttackStatsOfALauncherAreReadWithinLimits(t *testing.T) {
 	for name, body := range map[string]string{
 		"bytes":   `{"parts":[{"group":"` + strings.Repeat("x", maxStats) + `"}]}`,
-		"values":  `{"parts":[` + strings.Repeat(`{},`, maxValues) + `{}]}`,
+		"values":  `{"parts":[` + strings.Repeat(`{},`, transport.MaxValues) + `{}]}`,
 		"numbers": `{"parts":[{"group":"vcpu","values":{"vcpu.time":1e999}}]}`,
 		"no JSON": strings.Repeat("\x1b", 100),
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := answering(t, fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(body), body)).Stats(t.Context())
 			require.ErrorContains(t, err, "read the launcher's statistics")
-			require.LessOrEqual(t, len(err.Error()), 2*maxText)
+			require.LessOrEqual(t, len(err.Error()), 2*transport.MaxText)
 			require.NotContains(t, err.Error(), "\x1b")
 		})
 	}
@@ -256,7 +256,7 @@ func FuzzClient(f *testing.F) {
 		"HTTP/1.1 200 OK\r\n\r\n{\"phase\":\"Running\"}\n{\"phase\":\"Ended\",\"end\":{}}\n",
 		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{\"pha\r\n0\r\n\r\n",
 		"HTTP/1.1 409 Conflict\r\nContent-Length: 18\r\n\r\n{\"reason\":\"Stale\"}",
-		string(carry.Granted(protocol.StreamUpgrade)) + "login: ",
+		string(transport.Granted(protocol.StreamUpgrade)) + "login: ",
 		"HTTP/1.1 101 Switching Protocols\r\n\r\n",
 		"HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 101 x\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n{",
 		"HTTP/1.1 404 Not Found\r\n\r\n404 page not found",
@@ -287,7 +287,7 @@ func FuzzClient(f *testing.F) {
 		for range requests {
 			o := <-all
 			if o.err != nil {
-				require.LessOrEqual(t, len(o.err.Error()), 2*maxText+200)
+				require.LessOrEqual(t, len(o.err.Error()), 2*transport.MaxText+200)
 			}
 			if o.name == "namespace" {
 				require.Error(t, o.err, "there is no descriptor")

@@ -1,14 +1,10 @@
 package control
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
-	"strings"
-	"unicode"
 
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
@@ -41,38 +37,12 @@ func (e *Error) Is(target error) bool {
 	return target == vmi.ErrInvalid && e.Status >= 400 && e.Status < 500 && !slices.Contains(passing, e.Reason)
 }
 
-// maxText is how many bytes of a launcher's text get into an error.
-const maxText = 1 << 10
-
-// text is a launcher's text as it gets into an error. What a terminal would not print
-// as it is becomes a space.
-func text(s string) string {
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsGraphic(r) {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(s[:min(len(s), maxText)], ""))
-}
-
-// limited is an error whose text a launcher may have chosen: JSON errors quote what
-// cannot be read.
-type limited struct{ error }
-
-func (l limited) Error() string { return text(l.error.Error()) }
-func (l limited) Unwrap() error { return l.error }
-
-// refusal is the error that a response stands for. Of one that switches protocols
-// nothing is read: what follows it is the other protocol, and may have no end.
-func refusal(resp *http.Response) *Error {
-	e := &Error{Status: resp.StatusCode}
-	if resp.StatusCode < 200 {
-		return e
+// asked is the error of a request: the launcher's refusal, or why there is no answer.
+func asked(err error) error {
+	if e := (*Error)(nil); err == nil || errors.As(err, &e) {
+		return err
 	}
-	// Without a finding the status says enough.
-	_ = json.NewDecoder(io.LimitReader(resp.Body, 64<<10)).Decode(&e.Finding)
-	e.Reason, e.Message = text(e.Reason), text(e.Message)
-	return e
+	return fmt.Errorf("ask the launcher: %w", err)
 }
 
 // unknown gives an error for a path that a launcher does not have the reason that

@@ -12,8 +12,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podvisor/podvisor/internal/carry"
 	"github.com/podvisor/podvisor/internal/nsfs"
+	"github.com/podvisor/podvisor/internal/transport"
 	"github.com/podvisor/podvisor/launcher/protocol"
 )
 
@@ -82,15 +82,15 @@ func (c *Client) namespace(ctx context.Context, path, token string) (*Namespace,
 	if !ok {
 		return nil, fmt.Errorf("a %T passes no descriptors", conn)
 	}
-	defer bound(ctx, uc)()
+	defer c.peer.Bound(ctx, uc)()
 
 	n := &Namespace{}
 	if err := n.peer(uc); err != nil {
 		return nil, err
 	}
-	_, err = uc.Write(upgradeRequest(path, token))
+	err = c.peer.AskUpgrade(ctx, uc, path, token)
 	if err == nil {
-		foreign, err = receive(uc)
+		foreign, err = c.receive(uc)
 		err = errors.Join(err, context.Cause(ctx))
 	}
 	if err == nil {
@@ -145,11 +145,11 @@ func (n *Namespace) peer(c *net.UnixConn) error {
 // receive reads the response to a request for the namespace and the one descriptor that
 // came with it. With an error there may be descriptors too, which are to be closed: those
 // that came without a complete head, too many, or with a refusal.
-func receive(c *net.UnixConn) (foreign []int, err error) {
+func (c *Client) receive(from *net.UnixConn) (foreign []int, err error) {
 	var head []byte
 	buf, oob := make([]byte, 4096), make([]byte, unix.CmsgSpace(4*4))
-	for !bytes.Contains(head, []byte("\r\n\r\n")) && len(head) < maxHead {
-		n, oobn, _, _, err := c.ReadMsgUnix(buf, oob)
+	for !bytes.Contains(head, []byte("\r\n\r\n")) && len(head) < transport.MaxHead {
+		n, oobn, _, _, err := from.ReadMsgUnix(buf, oob)
 		got, rightsErr := rights(oob[:oobn])
 		foreign = append(foreign, got...)
 		err = errors.Join(err, rightsErr)
@@ -165,24 +165,11 @@ func receive(c *net.UnixConn) (foreign []int, err error) {
 		}
 		head = append(head, buf[:n]...)
 	}
-	err = switched(head)
+	err = c.peer.Granted(bufio.NewReader(bytes.NewReader(head)))
 	if err == nil && len(foreign) == 0 {
 		err = errors.New("the launcher sent no descriptor")
 	}
 	return foreign, err
-}
-
-// switched says why a response is not the one that a descriptor comes with.
-func switched(response []byte) error {
-	resp, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(response)), nil)
-	if err != nil {
-		return limited{err}
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusSwitchingProtocols {
-		return refusal(resp)
-	}
-	return nil
 }
 
 // rights are the descriptors in control messages, also in those before one that is
@@ -199,26 +186,26 @@ func rights(oob []byte) (all []int, err error) {
 
 // getOlderNamespace answers a handler of the release before.
 func (s *Server) getOlderNamespace(w http.ResponseWriter, r *http.Request) {
-	if r.Header.Get("Upgrade") != olderNamespaceToken {
-		s.refuse(w, http.StatusUpgradeRequired, protocol.ReasonMalformed, errors.New("ask for the upgrade "+olderNamespaceToken))
-		return
-	}
-	s.sendNamespace(w, olderNamespaceToken)
+	s.sendNamespace(w, r, olderNamespaceToken)
 }
 
 // sendNamespace grants the upgrade and sends the descriptor of the network
 // namespace with it. Both go in one message: the kernel gives the descriptor to
 // the reader of the first byte, and a reader that does not ask for it loses it.
-func (s *Server) sendNamespace(w http.ResponseWriter, token string) {
+func (s *Server) sendNamespace(w http.ResponseWriter, r *http.Request, token string) {
+	if err := transport.Asked(r, token); err != nil {
+		s.serving.Refuse(w, err)
+		return
+	}
 	f, err := os.Open(s.config.NetworkNamespace)
 	if err != nil {
-		s.refuse(w, http.StatusServiceUnavailable, protocol.ReasonUnavailable, err)
+		s.serving.Refuse(w, err)
 		return
 	}
 	defer f.Close()
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
-		s.refuse(w, http.StatusServiceUnavailable, protocol.ReasonUnavailable, err)
+		s.serving.Refuse(w, err)
 		return
 	}
 	defer conn.Close()
@@ -226,7 +213,7 @@ func (s *Server) sendNamespace(w http.ResponseWriter, token string) {
 	if !ok {
 		return
 	}
-	if _, _, err := uc.WriteMsgUnix(carry.Granted(token), unix.UnixRights(int(f.Fd())), nil); err != nil {
+	if _, _, err := uc.WriteMsgUnix(transport.Granted(token), unix.UnixRights(int(f.Fd())), nil); err != nil {
 		s.config.Logger.Debug("cannot send the network namespace", "err", err)
 	}
 }

@@ -3,9 +3,7 @@ package control
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -14,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podvisor/podvisor/internal/transport"
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
 )
@@ -69,7 +68,7 @@ type ServerConfig struct {
 // and from any goroutine.
 type Server struct {
 	config  ServerConfig
-	streams sync.WaitGroup
+	serving transport.Server
 	places  chan struct{} // has one element for each stream that is open
 
 	putting    sync.Mutex
@@ -91,13 +90,15 @@ func NewServer(config ServerConfig) *Server {
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Server{
+	s := &Server{
 		config:  config,
 		state:   protocol.State{Phase: protocol.Waiting},
 		changed: make(chan struct{}),
 		drained: make(chan struct{}),
 		places:  make(chan struct{}, mostStreams),
 	}
+	s.serving.Call, s.serving.Enter, s.serving.Open, s.serving.Logger = s.call, s.enter, s.open, config.Logger
+	return s
 }
 
 // Publish makes state the one that clients see. Watchers that are slow miss
@@ -117,30 +118,8 @@ func (s *Server) Drained() <-chan struct{} { return s.drained }
 // Serve answers on l until ctx ends, closes l and returns nil then. Watches and
 // streams end with it.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	h := &http.Server{
-		Handler:           s.handler(ctx),
-		ReadHeaderTimeout: 5 * time.Second,
-		BaseContext:       func(net.Listener) context.Context { return ctx },
-		ErrorLog:          slog.NewLogLogger(s.config.Logger.Handler(), slog.LevelDebug),
-	}
-	stopped := make(chan struct{})
-	go func() {
-		defer close(stopped)
-		<-ctx.Done()
-		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		defer cancel()
-		if err := h.Shutdown(grace); err != nil {
-			_ = h.Close() // what is still open has had its second
-		}
-	}()
-	err := h.Serve(l)
-	cancel()
-	<-stopped
-	s.streams.Wait()
-	if !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("serve control socket: %w", err)
+	if err := s.serving.Serve(ctx, l, &http.Server{ReadHeaderTimeout: 5 * time.Second}, s.handler); err != nil {
+		return fmt.Errorf("control socket: %w", err)
 	}
 	return nil
 }
@@ -158,12 +137,10 @@ func (s *Server) handler(ctx context.Context) http.Handler {
 		switch p, ok := protocol.ParsePath(r.URL.RequestURI()); {
 		case !ok || p.Target != protocol.Target{}:
 			http.NotFound(w, r)
-		case p.Call != "" && r.Method == http.MethodPost:
-			s.call(w, r, p.Call)
-		case p.Stream != "" && r.Method == http.MethodGet:
-			s.getStream(ctx, w, r, p.Stream)
+		case p.Stream == protocol.StreamNetworkNamespace && r.Method == http.MethodGet:
+			s.sendNamespace(w, r, protocol.StreamUpgrade)
 		default:
-			http.Error(w, http.StatusText(http.StatusMethodNotAllowed), http.StatusMethodNotAllowed)
+			s.serving.Answer(ctx, w, r, p)
 		}
 	})
 	return m
@@ -181,12 +158,12 @@ func (s *Server) getState(w http.ResponseWriter, _ *http.Request) {
 
 func (s *Server) getStats(w http.ResponseWriter, r *http.Request) {
 	if s.config.Stats == nil {
-		s.refuse(w, http.StatusNotFound, protocol.ReasonUnknown, errors.New("this launcher counts nothing"))
+		s.serving.Refuse(w, transport.Refusal(protocol.ReasonUnknown, "this launcher counts nothing"))
 		return
 	}
 	stats, err := s.config.Stats(r.Context())
 	if err != nil {
-		s.answer(w, err)
+		s.serving.Refuse(w, err)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -241,114 +218,68 @@ func (s *Server) left(n int, sent bool) {
 }
 
 func (s *Server) putDesired(w http.ResponseWriter, r *http.Request) {
-	var d protocol.Desired
-	// A field that this launcher does not know is of a newer handler and is
-	// ignored.
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	if err == nil {
-		err = json.Unmarshal(body, &d)
-	}
-	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-		s.refuse(w, http.StatusRequestEntityTooLarge, protocol.ReasonTooLarge, err)
+	if err := s.put(w, r); err != nil {
+		s.serving.Refuse(w, err)
 		return
 	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// put makes the Desired of a request the one in force.
+func (s *Server) put(w http.ResponseWriter, r *http.Request) error {
+	body, err := transport.Body(w, r, maxBody)
 	if err != nil {
-		s.refuse(w, http.StatusBadRequest, protocol.ReasonMalformed, err)
-		return
+		return err
+	}
+	var d protocol.Desired
+	// A field that this launcher does not know is of a newer handler and is ignored.
+	if err := json.Unmarshal(body, &d); err != nil {
+		return transport.Refusal(protocol.ReasonMalformed, "%v", err)
 	}
 	if err := s.own(d.Instance); err != nil {
-		s.refuse(w, http.StatusConflict, protocol.ReasonOtherInstance, err)
-		return
+		return err
 	}
 	s.putting.Lock()
 	defer s.putting.Unlock()
 	if d.Generation != 0 && d.Generation < s.generation {
-		s.refuse(w, http.StatusConflict, protocol.ReasonStale,
-			fmt.Errorf("generation %d is older than generation %d, which is in force", d.Generation, s.generation))
-		return
+		return transport.Refusal(protocol.ReasonStale, "generation %d is older than generation %d, which is in force", d.Generation, s.generation)
 	}
-	err = s.config.Put(d)
-	if err == nil {
-		s.generation = d.Generation
+	if err := s.config.Put(d); err != nil {
+		return err
 	}
-	s.answer(w, err)
-}
-
-// call makes a call and answers when it is done.
-func (s *Server) call(w http.ResponseWriter, r *http.Request, name protocol.Call) {
-	if do := s.config.Calls[name]; do != nil {
-		s.answer(w, do(r.Context()))
-		return
-	}
-	ask := s.config.Questions[name]
-	if ask == nil {
-		s.refuse(w, http.StatusNotFound, protocol.ReasonUnknown, fmt.Errorf("this launcher has no call %q", name))
-		return
-	}
-	options, err := io.ReadAll(http.MaxBytesReader(w, r.Body, protocol.MaxOptions))
-	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-		s.refuse(w, http.StatusRequestEntityTooLarge, protocol.ReasonTooLarge, fmt.Errorf("the options of call %s: %w", name, err))
-		return
-	}
-	if err != nil {
-		s.refuse(w, http.StatusBadRequest, protocol.ReasonMalformed, err)
-		return
-	}
-	answer, err := ask(r.Context(), options)
-	if err != nil || answer == nil {
-		s.answer(w, err)
-		return
-	}
-	body, err := json.Marshal(answer)
-	if err == nil && len(body) > protocol.MaxAnswer {
-		err = fmt.Errorf("the answer to call %s has %d bytes, and at most %d are sent", name, len(body), protocol.MaxAnswer)
-	}
-	if err != nil {
-		s.answer(w, err)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(body) // the client may be gone
-}
-
-// statuses are the codes of the refusals that a call or a stream chooses the reason of.
-var statuses = map[string]int{
-	protocol.ReasonBusy: http.StatusConflict, protocol.ReasonNoAgent: http.StatusConflict,
-	protocol.ReasonMalformed: http.StatusBadRequest, protocol.ReasonTooLarge: http.StatusRequestEntityTooLarge,
-}
-
-// answer answers a request that has nothing to return.
-func (s *Server) answer(w http.ResponseWriter, err error) {
-	if err == nil {
-		w.WriteHeader(http.StatusNoContent)
-		return
-	}
-	status, reason := http.StatusServiceUnavailable, protocol.ReasonUnavailable
-	if errors.Is(err, vmi.ErrInvalid) {
-		status, reason = http.StatusUnprocessableEntity, protocol.ReasonInvalid
-	}
-	if r := (*vmi.Refusal)(nil); errors.As(err, &r) && statuses[r.Reason] != 0 {
-		status, reason = statuses[r.Reason], r.Reason
-	}
-	s.refuse(w, status, reason, err)
-}
-
-// own says why v is not the launcher's VMI.
-func (s *Server) own(v *vmi.VirtualMachineInstance) error {
-	if v == nil {
-		return errors.New("the desired state names no instance")
-	}
-	c := s.config
-	if v.Namespace != c.Namespace || v.Name != c.Name || v.UID != c.UID {
-		return fmt.Errorf("this launcher runs %s/%s with UID %s, not %s/%s with UID %s",
-			c.Namespace, c.Name, c.UID, v.Namespace, v.Name, v.UID)
-	}
+	s.generation = d.Generation
 	return nil
 }
 
-func (s *Server) refuse(w http.ResponseWriter, status int, reason string, err error) {
-	s.config.Logger.Debug("refused a request", "reason", reason, "err", err)
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(vmi.Finding{Reason: reason, Message: err.Error()}) // the client may be gone
+// call makes a call and returns when it is done.
+func (s *Server) call(ctx context.Context, p protocol.Path, options json.RawMessage) (json.RawMessage, error) {
+	if do := s.config.Calls[p.Call]; do != nil {
+		return nil, do(ctx)
+	}
+	ask := s.config.Questions[p.Call]
+	if ask == nil {
+		return nil, transport.Refusal(protocol.ReasonUnknown, "this launcher has no call %q", p.Call)
+	}
+	answer, err := ask(ctx, options)
+	if err != nil || answer == nil {
+		return nil, err
+	}
+	body, err := json.Marshal(answer)
+	if err == nil && len(body) > protocol.MaxAnswer {
+		err = fmt.Errorf("the answer to call %s has %d bytes, and at most %d are sent", p.Call, len(body), protocol.MaxAnswer)
+	}
+	return body, err
+}
+
+// own is the refusal of a Desired of a VMI that is not the launcher's.
+func (s *Server) own(v *vmi.VirtualMachineInstance) error {
+	if v == nil {
+		return transport.Refusal(protocol.ReasonOtherInstance, "the desired state names no instance")
+	}
+	c := s.config
+	if v.Namespace != c.Namespace || v.Name != c.Name || v.UID != c.UID {
+		return transport.Refusal(protocol.ReasonOtherInstance, "this launcher runs %s/%s with UID %s, not %s/%s with UID %s",
+			c.Namespace, c.Name, c.UID, v.Namespace, v.Name, v.UID)
+	}
+	return nil
 }

@@ -109,7 +109,7 @@ func TestAServerIgnoresFieldsThatItDoesNotKnow(t *testing.T) {
 	var got protocol.Desired
 	_, c := serve(t, ServerConfig{Put: func(d protocol.Desired) error { got = d; return nil }})
 	body := `{"instance":{"metadata":{"namespace":"ns","name":"vm","uid":"u1"},"spec":{"fromTheFuture":1}},"andThis":{}}`
-	resp, err := do(t.Context(), c.http, http.MethodPut, desiredPath, []byte(body))
+	resp, err := c.peer.Do(t.Context(), http.MethodPut, desiredPath, []byte(body))
 	require.NoError(t, err)
 	require.NoError(t, resp.Body.Close())
 	require.Equal(t, protocol.Desired{Instance: own()}, got)
@@ -174,7 +174,7 @@ func TestAServerRefusesWithAReason(t *testing.T) {
 func TestAServerRefusesWhatItCannotRead(t *testing.T) {
 	_, c := serve(t, ServerConfig{Put: func(protocol.Desired) error { return errors.New("called") }})
 	refused := func(method, path string, body []byte) *Error {
-		resp, err := do(t.Context(), c.http, method, path, body)
+		resp, err := c.peer.Do(t.Context(), method, path, body)
 		if err == nil {
 			resp.Body.Close()
 		}
