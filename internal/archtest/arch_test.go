@@ -2,6 +2,7 @@ package archtest
 
 import (
 	"bytes"
+	"go/ast"
 	"os"
 	"path"
 	"path/filepath"
@@ -146,6 +147,24 @@ func TestFilesStaySmall(t *testing.T) {
 		}
 		if LayerOf(f) == Binary && strings.HasPrefix(f.Path, "cmd/") && bytes.Count(b, []byte("\n")) > 80 {
 			t.Errorf("%s has more than 80 lines: a binary is flags, a Config and Run", f.Path)
+		}
+	}
+}
+
+// widest is the longest line of code and comments, in bytes. A marker cannot be split.
+const widest = 180
+
+func TestLinesStayShort(t *testing.T) {
+	for _, f := range files(t) {
+		if ast.IsGenerated(f.syntax) {
+			continue
+		}
+		b, err := os.ReadFile(filepath.Join(root, f.Path))
+		require.NoError(t, err)
+		for i, line := range strings.Split(string(b), "\n") {
+			if marker := strings.HasPrefix(strings.TrimSpace(line), "// +"); !marker && len(line) > widest {
+				t.Errorf("%s:%d has %d bytes: split the line", f.Path, i+1, len(line))
+			}
 		}
 	}
 }
