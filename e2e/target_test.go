@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/podvisor/podvisor/e2e/install"
+	"github.com/podvisor/podvisor/internal/scheduler/launched"
 	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
@@ -82,7 +83,7 @@ func (s space) target(v *vmi.VirtualMachineInstance, first corev1.Pod) corev1.Po
 	require.NoError(s.t, err)
 	compute := first.Spec.Containers[0]
 	p, err := pod.Render(v, pod.Config{
-		Launcher: pod.Launcher{Build: pod.BuildOf(&first), Image: compute.Image, AllowEmulation: slices.Contains(compute.Args, "--allow-emulation")},
+		Launcher: pod.Launcher{Build: launched.Build(&first), Image: compute.Image, AllowEmulation: slices.Contains(compute.Args, "--allow-emulation")},
 		Role:     pod.Target(&vmi.VirtualMachineInstanceMigration{ObjectMeta: metav1.ObjectMeta{Name: "move", UID: "m1"}}),
 	})
 	require.NoError(s.t, err)

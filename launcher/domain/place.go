@@ -34,41 +34,6 @@ func StatusPlaces(v *vmi.VirtualMachineInstance) map[string]Place {
 	return known
 }
 
-// DomainPlaces are the places of the devices in d, a domain as libvirt returns it
-// when it has given out the addresses, by the alias of the device.
-func DomainPlaces(d *libvirtxml.Domain) map[string]Place {
-	known := map[string]Place{}
-	if d.Devices == nil {
-		return known
-	}
-	add := func(alias *libvirtxml.DomainAlias, p Place, a *libvirtxml.DomainAddress) {
-		if alias == nil || !strings.HasPrefix(alias.Name, aliasPrefix) {
-			return
-		}
-		if a != nil && a.Drive != nil {
-			p.Unit = a.Drive.Unit
-		}
-		if a != nil && a.PCI != nil {
-			p.PCI = &PCIAddress{Domain: number(a.PCI.Domain), Bus: number(a.PCI.Bus), Slot: number(a.PCI.Slot), Function: number(a.PCI.Function)}
-		}
-		known[alias.Name] = p
-	}
-	for _, d := range d.Devices.Disks {
-		p := Place{}
-		if d.Target != nil {
-			p.Target = d.Target.Dev
-		}
-		add(d.Alias, p, d.Address)
-	}
-	for _, i := range d.Devices.Interfaces {
-		add(i.Alias, Place{}, i.Address)
-	}
-	for _, h := range d.Devices.Hostdevs {
-		add(h.Alias, Place{}, h.Address)
-	}
-	return known
-}
-
 // DiskPlaces returns the places of the disks, by their aliases. A disk whose place
 // is known keeps it; the others get the lowest that are free, in their order. A
 // place that is known of a device that is not among the disks is not free: the

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/podvisor/podvisor/internal/scheduler/launched"
 	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/vmi"
 )
@@ -71,7 +72,7 @@ func (o Owned) podRefusal(ctx context.Context, req *admissionv1.AdmissionRequest
 		return podNotAskedFor, nil
 	}
 	l := o.Launchers
-	config, ok := l.Rendering(pod.BuildOf(&made))
+	config, ok := l.Rendering(launched.Build(&made))
 	if !ok {
 		return "", errOtherBuild
 	}
@@ -183,7 +184,7 @@ func (o Owned) statusRefusal(ctx context.Context, req *admissionv1.AdmissionRequ
 // the VMI.
 func (l Launchers) isOf(ctx context.Context, v *vmi.VirtualMachineInstance, names []string, uid types.UID, node string) (bool, error) {
 	right := func(p *corev1.Pod) bool {
-		return p != nil && p.UID == uid && p.Spec.NodeName == node && node != "" && pod.Adoptable(p, v)
+		return p != nil && p.UID == uid && p.Spec.NodeName == node && node != "" && launched.Adoptable(p, v)
 	}
 	if l.CachedPod != nil && slices.ContainsFunc(names, func(n string) bool { return right(l.CachedPod(v.Namespace, n)) }) {
 		return true, nil

@@ -17,9 +17,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/podvisor/podvisor/internal/reconcile"
+	"github.com/podvisor/podvisor/internal/scheduler/launched"
 	"github.com/podvisor/podvisor/scheduler"
 	"github.com/podvisor/podvisor/scheduler/instance"
-	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
 )
@@ -166,7 +166,7 @@ func (e *executor[T, L]) createPod(ctx context.Context, o T, p *corev1.Pod) erro
 		there, err = pods.Get(ctx, p.Name, metav1.GetOptions{})
 		switch {
 		case err != nil:
-		case !pod.Adoptable(there, o):
+		case !launched.Adoptable(there, o):
 			return &Refusal{Finding: instance.PodNameInUse(p.Name)}
 		case there.DeletionTimestamp != nil:
 			err = errors.New("the pod with this name is being deleted")
@@ -177,7 +177,7 @@ func (e *executor[T, L]) createPod(ctx context.Context, o T, p *corev1.Pod) erro
 		e.made.Put(reconcile.Key(o), p.Name, e.now(), 0)
 		return nil
 	case isRefusal(err), apierrors.IsInternalError(err): // as where the webhook that must permit it does not answer
-		return &Refusal{instance.PodRefused(p, err), err}
+		return &Refusal{podRefused(p, err), err}
 	}
 	return fmt.Errorf("create pod %s/%s: %w", p.Namespace, p.Name, err)
 }

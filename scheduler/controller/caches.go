@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/podvisor/podvisor/internal/reconcile"
-	"github.com/podvisor/podvisor/scheduler/pod"
+	"github.com/podvisor/podvisor/internal/scheduler/launched"
 	"github.com/podvisor/podvisor/scheduler/vm"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client/informer"
@@ -71,7 +71,7 @@ func ownerOf(p *corev1.Pod) []string {
 
 // madeFor is the key of the VMI that the pod was made for.
 func madeFor(p *corev1.Pod) []string {
-	if name := pod.InstanceName(p); name != "" {
+	if name := launched.InstanceName(p); name != "" {
 		return reconcile.KeysIn(p.Namespace, name)
 	}
 	return nil

@@ -6,8 +6,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/podvisor/podvisor/internal/reconcile"
+	"github.com/podvisor/podvisor/internal/scheduler/launched"
 	"github.com/podvisor/podvisor/scheduler/instance"
-	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/scheduler/vm"
 	"github.com/podvisor/podvisor/vmi"
 )
@@ -60,7 +60,7 @@ func VMIndexers() cache.Indexers {
 func podIndexers() cache.Indexers {
 	return cache.Indexers{
 		indexInstance: index(madeFor),
-		indexCreator:  index(func(p *corev1.Pod) []string { return nonEmpty(string(pod.Creator(p))) }),
+		indexCreator:  index(func(p *corev1.Pod) []string { return nonEmpty(string(launched.Creator(p))) }),
 		IndexNode:     index(onNode),
 	}
 }

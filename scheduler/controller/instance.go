@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podvisor/podvisor/internal/reconcile"
+	"github.com/podvisor/podvisor/internal/scheduler/launched"
 	"github.com/podvisor/podvisor/scheduler"
 	"github.com/podvisor/podvisor/scheduler/instance"
 	"github.com/podvisor/podvisor/scheduler/pod"
@@ -77,7 +79,7 @@ func observeInstance(ctx context.Context, c *Controller, v *vmi.VirtualMachineIn
 		return nil, err
 	}
 	o.Pods.Active = c.gates.latest(o.Pods.Active, o.Now)
-	if o.Node, err = c.node(ctx, instance.NodeName(v, o.Pods)); err != nil {
+	if o.Node, err = c.node(ctx, o.Pods.NodeName(v)); err != nil {
 		return nil, err
 	}
 	if o.Claims, err = c.claimsOf(ctx, v, o.Pods); err != nil {
@@ -102,21 +104,36 @@ func observeInstance(ctx context.Context, c *Controller, v *vmi.VirtualMachineIn
 	}, nil
 }
 
+// activeName is the name of the pod that the VMI runs in, or that is to be made: after a
+// migration it is that of the migration's target.
+func activeName(v *vmi.VirtualMachineInstance) string {
+	name := ""
+	if m := v.Status.MigrationState; m != nil && v.Status.NodeName != "" {
+		switch v.Status.NodeName {
+		case m.TargetNode:
+			name = m.TargetPod
+		case m.SourceNode:
+			name = m.SourcePod
+		}
+	}
+	return cmp.Or(name, pod.Name(v))
+}
+
 // podsOf are the pods of the VMI, and those of earlier VMIs of its name. That the
 // active one is missing in the cache is harmless where the answer is to create it,
 // because a pod cannot be created twice. Everywhere else the API server decides.
 func (c *Controller) podsOf(ctx context.Context, v *vmi.VirtualMachineInstance) (instance.Pods, []*corev1.Pod, error) {
-	name := instance.ActiveName(v)
+	name := activeName(v)
 	named, err := c.named(ctx, v)
 	if err != nil {
 		return instance.Pods{}, nil, err
 	}
-	all := slices.DeleteFunc(slices.Clone(named), func(p *corev1.Pod) bool { return !pod.MadeFor(p, v) && p.Name != name })
+	all := slices.DeleteFunc(slices.Clone(named), func(p *corev1.Pod) bool { return !launched.MadeFor(p, v) && p.Name != name })
 	r := instance.PodsByRole(v, all)
 	fresh := v.DeletionTimestamp == nil && (v.Status.Phase == vmi.PhaseUnset || v.Status.Phase == vmi.PhasePending)
 	switch {
 	case fresh && r.Active == nil:
-		former, err := c.unfenced(ctx, instance.FormerPods(v, named))
+		former, err := c.unfenced(ctx, launched.Former(v, named))
 		return r, former, err
 	case r.Active != nil || v.Status.Phase == vmi.PhaseSucceeded || v.Status.Phase.Final() && v.DeletionTimestamp == nil:
 		return r, nil, nil
@@ -131,7 +148,7 @@ func (c *Controller) podsOf(ctx context.Context, v *vmi.VirtualMachineInstance) 
 // named are the pods that were made for VMIs of this name, and the one with the
 // name of the VMI's pod.
 func (c *Controller) named(ctx context.Context, v *vmi.VirtualMachineInstance) ([]*corev1.Pod, error) {
-	key, name := reconcile.Key(v), instance.ActiveName(v)
+	key, name := reconcile.Key(v), activeName(v)
 	found, err := c.caches.pods.GetIndexer().ByIndex(indexInstance, key)
 	if err != nil {
 		return nil, err

@@ -7,8 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/podvisor/podvisor/internal/reconcile"
+	"github.com/podvisor/podvisor/internal/scheduler/launched"
 	"github.com/podvisor/podvisor/scheduler/instance"
-	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/vmi"
 )
 
@@ -23,7 +23,7 @@ func (c *Controller) sharers(ctx context.Context, v *vmi.VirtualMachineInstance)
 		}
 		var alive []*corev1.Pod
 		for _, o := range found {
-			if p := o.(*corev1.Pod); p.Namespace == other.Namespace && !instance.PodEnded(p) {
+			if p := o.(*corev1.Pod); p.Namespace == other.Namespace && !launched.Ended(p) {
 				alive = append(alive, p)
 			}
 		}
@@ -78,7 +78,7 @@ func stuck(v *vmi.VirtualMachineInstance) string {
 
 // besidePod are the keys of the VMIs that may wait for the pod to end.
 func (c *Controller) besidePod(p *corev1.Pod) []string {
-	all, _ := c.caches.instances.GetIndexer().ByIndex(IndexUID, string(pod.Creator(p)))
+	all, _ := c.caches.instances.GetIndexer().ByIndex(IndexUID, string(launched.Creator(p)))
 	var keys []string
 	for _, o := range all {
 		keys = append(keys, c.caches.instancesBeside(o.(*vmi.VirtualMachineInstance))...)

@@ -15,9 +15,8 @@ import (
 
 	"github.com/podvisor/podvisor/internal/expiring"
 	"github.com/podvisor/podvisor/internal/reconcile"
+	"github.com/podvisor/podvisor/internal/scheduler/launched"
 	"github.com/podvisor/podvisor/scheduler"
-	"github.com/podvisor/podvisor/scheduler/instance"
-	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/vmi"
 )
 
@@ -64,7 +63,7 @@ func (s *sweeper) reconcile(ctx context.Context, key string) (time.Duration, err
 	if p == nil {
 		return 0, nil
 	}
-	creator := pod.Creator(p)
+	creator := launched.Creator(p)
 	if creator == "" || p.DeletionTimestamp != nil || s.suspended() || s.known(creator) {
 		return 0, nil
 	}
@@ -72,7 +71,7 @@ func (s *sweeper) reconcile(ctx context.Context, key string) (time.Duration, err
 	if err != nil || !lacks {
 		return 0, err
 	}
-	plan := instance.SweepPod(p, s.since(creator), s.cfg.Now())
+	plan := sweepPod(p, s.since(creator), s.cfg.Now())
 	for _, a := range plan.Actions {
 		if d, ok := a.(scheduler.DeletePod); ok {
 			s.log.Info("delete the pod of a VMI that does not exist", "pod", key, "uid", creator)
@@ -106,7 +105,7 @@ func (s *sweeper) since(uid types.UID) time.Time {
 // lacksInstance asks the API server whether the VMI that the pod was made for does
 // not exist. Of a pod that names no VMI nothing is known.
 func (s *sweeper) lacksInstance(ctx context.Context, p *corev1.Pod) (bool, error) {
-	names := []string{p.Annotations[vmi.DomainAnnotation], pod.InstanceName(p)}
+	names := []string{p.Annotations[vmi.DomainAnnotation], launched.InstanceName(p)}
 	slices.Sort(names)
 	names = slices.DeleteFunc(slices.Compact(names), func(n string) bool { return n == "" })
 	for _, n := range names {
@@ -115,7 +114,7 @@ func (s *sweeper) lacksInstance(ctx context.Context, p *corev1.Pod) (bool, error
 		case isMissing(err):
 		case err != nil:
 			return false, fmt.Errorf("read VMI %s/%s of pod %s: %w", p.Namespace, n, p.Name, err)
-		case v.UID == pod.Creator(p):
+		case v.UID == launched.Creator(p):
 			return false, nil
 		}
 	}
@@ -138,3 +137,21 @@ type made struct{ expiring.Map[string, string] }
 
 // seen drops the pod, which the cache has or which is gone.
 func (m *made) seen(key, pod string) { m.DeleteIf(key, func(p string) bool { return p == pod }) }
+
+// sweepDelay is how long the pod of a VMI that does not exist is left to
+// Kubernetes, which deletes pods whose owner is gone.
+const sweepDelay = 15 * time.Second
+
+// sweepPod is the plan for a launcher pod whose VMI does not exist: it is deleted, and
+// its launcher powers the guest off. Nothing else ends the guest of a pod that was
+// orphaned, when the finalizer of its VMI was removed by hand or etcd was restored.
+// Gone is since when the VMI is known not to exist.
+func sweepPod(p *corev1.Pod, gone, now time.Time) scheduler.Plan {
+	if p.DeletionTimestamp != nil {
+		return scheduler.Plan{}
+	}
+	if left := gone.Add(sweepDelay).Sub(now); left > 0 && metav1.GetControllerOfNoCopy(p) != nil {
+		return scheduler.Plan{Recheck: left}
+	}
+	return scheduler.Plan{Actions: []scheduler.Action{scheduler.DeletePod{Name: p.Name, UID: p.UID}}}
+}

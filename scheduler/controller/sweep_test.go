@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	kubefake "k8s.io/client-go/kubernetes/fake"
 
+	"github.com/podvisor/podvisor/scheduler"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
 	"github.com/podvisor/podvisor/vmi/client/fake"
@@ -115,4 +116,32 @@ func TestAPodThatTheCacheHasNotSeenKeepsANewVMIOfItsName(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, r.pods(t), 1)
 	require.NotEqual(t, first.Name, r.pods(t)[0].Name)
+}
+
+func TestAPodWithoutItsVMIIsDeleted(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	leaving := func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: now} }
+	ended := func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }
+	remove := []scheduler.Action{scheduler.DeletePod{Name: launcher(t).Name, UID: "pod-uid"}}
+	for name, tt := range map[string]struct {
+		change []func(*corev1.Pod)
+		gone   time.Time
+		want   scheduler.Plan
+	}{
+		"an orphaned one at once":                     {[]func(*corev1.Pod){orphaned}, now, scheduler.Plan{Actions: remove}},
+		"one that Kubernetes deletes is left to it":   {nil, now, scheduler.Plan{Recheck: 15 * time.Second}},
+		"one that Kubernetes should have deleted":     {nil, now.Add(-time.Minute), scheduler.Plan{Actions: remove}},
+		"one that is being deleted is left to itself": {[]func(*corev1.Pod){orphaned, leaving}, now, scheduler.Plan{}},
+		"one that has ended, like any other":          {[]func(*corev1.Pod){orphaned, ended}, now, scheduler.Plan{Actions: remove}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := launcher(t)
+			for _, c := range tt.change {
+				c(p)
+			}
+			require.Equal(t, tt.want, sweepPod(p, tt.gone, now))
+		})
+	}
 }

@@ -34,16 +34,30 @@ func stateClaim(o Observed) ([]scheduler.Action, *vmi.Finding) {
 	if !o.VMI.Spec.Domain.KeepsState() {
 		return nil, nil
 	}
-	name := pod.StateClaimName(o.VMI.Name)
-	there := o.Claims[name]
+	claim := pod.StateClaim(o.VMI, o.Config)
+	there := o.Claims[claim.Name]
 	if there == nil {
-		return []scheduler.Action{scheduler.CreateClaim{Claim: pod.StateClaim(o.VMI, o.Config)}}, nil
+		return []scheduler.Action{scheduler.CreateClaim{Claim: claim}}, nil
 	}
-	if fault := pod.StateClaimFault(there, o.VMI); fault != "" {
+	if fault := stateClaimFault(there, claim.Labels[vmi.StateLabel]); fault != "" {
 		return nil, &vmi.Finding{Reason: StateClaimUnusable, Message: fmt.Sprintf(
-			"PersistentVolumeClaim %s, which the persistent state of the VMI's firmware or TPM needs, %s: delete it if nothing needs it, and another is created", name, fault)}
+			"PersistentVolumeClaim %s, which the persistent state of the VMI's firmware or TPM needs, %s: delete it if nothing needs it, and another is created", claim.Name, fault)}
 	}
 	return nil, nil
+}
+
+// stateClaimFault says why the claim that is there cannot hold the state of the VMI with
+// this label, or is empty if it can.
+func stateClaimFault(c *corev1.PersistentVolumeClaim, label string) string {
+	switch m := c.Spec.VolumeMode; {
+	case c.Labels[vmi.StateLabel] != label:
+		return "has not the label " + vmi.StateLabel + "=" + label + " of a claim for the state of this VMI"
+	case m != nil && *m != corev1.PersistentVolumeFilesystem:
+		return "has no file system"
+	case c.DeletionTimestamp != nil:
+		return "is being deleted"
+	}
+	return ""
 }
 
 // filesystemOverhead is the share of a claim that a file system needs for itself, the

@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/podvisor/podvisor/internal/scheduler/launched"
 	"github.com/podvisor/podvisor/scheduler"
-	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/vmi"
 )
 
@@ -101,11 +101,11 @@ func decide(o Observed) scheduler.Plan {
 		return refuse(o)
 	case active == nil:
 		return create(o)
-	case !pod.Adoptable(active, o.VMI):
+	case !launched.Adoptable(active, o.VMI):
 		return taken(o)
 	case rejected(active):
 		return again(o)
-	case over(active):
+	case launched.Ended(active):
 		return fail(o, tooEarly(active))
 	case fenced(o.Node):
 		return fail(o, nodeGone(o))
@@ -124,9 +124,9 @@ func watch(o Observed) scheduler.Plan {
 	switch {
 	case active == nil:
 		return deleteOthers(o, fail(o, podGone(o)))
-	case !over(active) && fenced(o.Node):
+	case !launched.Ended(active) && fenced(o.Node):
 		return fail(o, nodeGone(o))
-	case !over(active):
+	case !launched.Ended(active):
 		p := readiness(o)
 		if len(p.Actions) == 0 {
 			p.Actions = claimsGrew(o).Actions
@@ -157,7 +157,7 @@ func watch(o Observed) scheduler.Plan {
 // A pod that has ended stays for its log.
 func ended(o Observed) scheduler.Plan {
 	active := o.Pods.Active
-	if active == nil || !ours(o, active) || over(active) || active.DeletionTimestamp != nil || fenced(o.Node) {
+	if active == nil || !ours(o, active) || launched.Ended(active) || active.DeletionTimestamp != nil || fenced(o.Node) {
 		return scheduler.Plan{}
 	}
 	if left := endedAt(o.VMI).Add(endDelay).Sub(o.Now); left > 0 {
@@ -182,7 +182,7 @@ func endedAt(v *vmi.VirtualMachineInstance) time.Time {
 func deleteOthers(o Observed, p scheduler.Plan) scheduler.Plan {
 	var first []scheduler.Action
 	for _, s := range slices.Concat(o.Pods.Stray, o.Pods.Targets) {
-		if pod.MadeFor(s, o.VMI) && !over(s) && s.DeletionTimestamp == nil {
+		if launched.MadeFor(s, o.VMI) && !launched.Ended(s) && s.DeletionTimestamp == nil {
 			first = append(first, scheduler.DeletePod{Name: s.Name, UID: s.UID})
 		}
 	}

@@ -77,7 +77,7 @@ func condition(t vmi.ConditionType, reason, message string) vmitest.Option {
 func observe(v *vmi.VirtualMachineInstance, pods ...*corev1.Pod) instance.Observed {
 	pods = slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return p == nil })
 	o := instance.Observed{VMI: v, Pods: instance.PodsByRole(v, pods), Config: config, Now: now}
-	if o.Node.Name = instance.NodeName(v, o.Pods); o.Node.Name != "" {
+	if o.Node.Name = o.Pods.NodeName(v); o.Node.Name != "" {
 		o.Node.Object = nodeIn(corev1.ConditionTrue, time.Hour)
 	}
 	return o

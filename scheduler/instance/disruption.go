@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/podvisor/podvisor/internal/scheduler/launched"
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/scheduler"
 	"github.com/podvisor/podvisor/vmi"
@@ -17,7 +18,7 @@ import (
 // endByNode is how Kubernetes ended a pod, or what ended it with the node. The
 // launcher and virt-handler can only see what followed.
 func endByNode(p *corev1.Pod) (vmi.Finding, bool) {
-	node, s := p.Spec.NodeName, compute(p)
+	node, s := p.Spec.NodeName, launched.Compute(p)
 	switch {
 	case nodeLost(p):
 		return vmi.Finding{Reason: NodeUnresponsive, Message: "the node of the VMI's pod does not respond"}, true
@@ -140,7 +141,7 @@ func trueEnd(o Observed) (vmi.Finding, bool) {
 // the pod has ended without having been deleted or disrupted.
 func unhealthy(o Observed) bool {
 	_, other := disruption(o.Pods.Active)
-	return over(o.Pods.Active) && !other && o.VMI.Spec.LivenessProbe != nil
+	return launched.Ended(o.Pods.Active) && !other && o.VMI.Spec.LivenessProbe != nil
 }
 
 // nodeLost reports whether Kubernetes ended the pod because of its node.

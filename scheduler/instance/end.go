@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/podvisor/podvisor/internal/scheduler/launched"
 	"github.com/podvisor/podvisor/internal/shorten"
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/scheduler"
@@ -55,30 +56,8 @@ func runs(p *corev1.Pod) bool {
 	if p.Spec.NodeName == "" || p.DeletionTimestamp != nil {
 		return false
 	}
-	s := compute(p)
+	s := launched.Compute(p)
 	return s != nil && s.State.Running != nil
-}
-
-// over is [PodEnded].
-func over(p *corev1.Pod) bool { return PodEnded(p) }
-
-// PodEnded reports whether the pod has ended: its launcher does not run and never
-// will again. Other containers may still run.
-func PodEnded(p *corev1.Pod) bool {
-	if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
-		return true
-	}
-	s := compute(p)
-	return s != nil && s.State.Terminated != nil
-}
-
-// compute is the state of the launcher's container, or nil if there is none yet.
-func compute(p *corev1.Pod) *corev1.ContainerStatus {
-	i := slices.IndexFunc(p.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.Name == vmi.ComputeContainer })
-	if i < 0 {
-		return nil
-	}
-	return &p.Status.ContainerStatuses[i]
 }
 
 // end is how a pod ended.

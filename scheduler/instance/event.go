@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/podvisor/podvisor/internal/scheduler/launched"
 	"github.com/podvisor/podvisor/vmi"
 )
 
@@ -40,7 +41,7 @@ const (
 
 // PodWaitsSilently reports whether the pod of the VMI waits on its node and does not say why.
 func PodWaitsSilently(v *vmi.VirtualMachineInstance, p *corev1.Pod) bool {
-	if p == nil || v.DeletionTimestamp != nil || handedOver(v) || v.Status.Phase.Final() || p.Spec.NodeName == "" || p.DeletionTimestamp != nil || over(p) {
+	if p == nil || v.DeletionTimestamp != nil || handedOver(v) || v.Status.Phase.Final() || p.Spec.NodeName == "" || p.DeletionTimestamp != nil || launched.Ended(p) {
 		return false
 	}
 	return !slices.ContainsFunc(containers(p), func(s corev1.ContainerStatus) bool {

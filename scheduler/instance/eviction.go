@@ -5,7 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/podvisor/podvisor/scheduler/pod"
+	"github.com/podvisor/podvisor/internal/scheduler/launched"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/defaults"
 )
@@ -63,7 +63,7 @@ func runsIn(v *vmi.VirtualMachineInstance, p *corev1.Pod) bool {
 	switch {
 	case v.DeletionTimestamp != nil || v.Status.Phase.Final():
 		return false
-	case p.DeletionTimestamp != nil || over(p) || !pod.Owned(p, v):
+	case p.DeletionTimestamp != nil || launched.Ended(p) || !launched.Owned(p, v):
 		return false
 	}
 	return isActive(v, p)

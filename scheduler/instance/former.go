@@ -4,28 +4,13 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/podvisor/podvisor/scheduler"
-	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/vmi"
 )
 
 // formerDelay is how long a new VMI waits for the pod of an earlier one of its name
 // before its status says so: usually that pod has just ended.
 const formerDelay = 5 * time.Second
-
-// FormerPods are those of the pods that were made for an earlier VMI of the same name
-// and that may still run a guest.
-func FormerPods(v *vmi.VirtualMachineInstance, pods []*corev1.Pod) []*corev1.Pod {
-	var out []*corev1.Pod
-	for _, p := range pods {
-		if pod.InstanceName(p) == v.Name && pod.Creator(p) != "" && !pod.MadeFor(p, v) && !over(p) {
-			out = append(out, p)
-		}
-	}
-	return out
-}
 
 // Fenced reports whether nothing runs on the node any more: it does not exist, or
 // an administrator says so by the taint out-of-service while it does not respond.

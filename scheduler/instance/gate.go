@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/podvisor/podvisor/internal/scheduler/launched"
 	"github.com/podvisor/podvisor/scheduler"
 	"github.com/podvisor/podvisor/vmi"
 )
@@ -17,7 +18,7 @@ const gate = corev1.PodConditionType(vmi.PodConditionUnpaused)
 // that a paused guest leaves its Services. It is nothing if the gate says so already.
 func opened(o Observed) []scheduler.Action {
 	p := o.Pods.Active
-	if p == nil || over(p) || p.DeletionTimestamp != nil || !ours(o, p) || !hasGate(p) {
+	if p == nil || launched.Ended(p) || p.DeletionTimestamp != nil || !ours(o, p) || !hasGate(p) {
 		return nil
 	}
 	status, reason, message := corev1.ConditionTrue, "NotPaused", "the guest is not paused"

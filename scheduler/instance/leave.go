@@ -5,11 +5,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/podvisor/podvisor/internal/scheduler/launched"
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/scheduler"
-	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/vmi"
 )
 
@@ -24,7 +23,7 @@ func leave(o Observed) scheduler.Plan {
 	}
 	active := o.Pods.Active
 	switch {
-	case o.VMI.Status.Phase == vmi.PhaseSucceeded || active == nil || !ours(o, active) || over(active) || fenced(o.Node):
+	case o.VMI.Status.Phase == vmi.PhaseSucceeded || active == nil || !ours(o, active) || launched.Ended(active) || fenced(o.Node):
 		return release(o)
 	case active.DeletionTimestamp != nil && o.VMI.Status.Phase.Final():
 		return scheduler.Plan{}
@@ -48,7 +47,7 @@ func leave(o Observed) scheduler.Plan {
 // ours reports whether the pod's guest is the VMI's.
 func ours(o Observed, p *corev1.Pod) bool {
 	_, active := o.VMI.Status.ActivePods[p.UID]
-	return active || pod.MadeFor(p, o.VMI)
+	return active || launched.MadeFor(p, o.VMI)
 }
 
 // release removes the finalizer when no other pod that the VMI controls may run. A
@@ -84,7 +83,7 @@ func release(o Observed) scheduler.Plan {
 // run.
 func controlled(o Observed) []*corev1.Pod {
 	return slices.DeleteFunc(slices.Concat(o.Pods.Stray, o.Pods.Targets), func(p *corev1.Pod) bool {
-		return !pod.Owned(p, o.VMI) || over(p) || p.Spec.NodeName == o.Node.Name && fenced(o.Node)
+		return !launched.Owned(p, o.VMI) || launched.Ended(p) || p.Spec.NodeName == o.Node.Name && fenced(o.Node)
 	})
 }
 
@@ -106,22 +105,4 @@ func deletion(p *corev1.Pod) []scheduler.Action {
 		scheduler.DeletePod{Name: p.Name, UID: p.UID},
 		scheduler.Emit{Finding: vmi.Finding{Reason: "SuccessfulDelete", Message: "Deleted virtual machine pod " + p.Name}},
 	}
-}
-
-// sweepDelay is how long the pod of a VMI that does not exist is left to
-// Kubernetes, which deletes pods whose owner is gone.
-const sweepDelay = 15 * time.Second
-
-// SweepPod is the plan for a launcher pod whose VMI does not exist: it is deleted, and
-// its launcher powers the guest off. Nothing else ends the guest of a pod that was
-// orphaned, when the finalizer of its VMI was removed by hand or etcd was restored.
-// Gone is since when the VMI is known not to exist.
-func SweepPod(p *corev1.Pod, gone, now time.Time) scheduler.Plan {
-	if p.DeletionTimestamp != nil {
-		return scheduler.Plan{}
-	}
-	if left := gone.Add(sweepDelay).Sub(now); left > 0 && metav1.GetControllerOfNoCopy(p) != nil {
-		return scheduler.Plan{Recheck: left}
-	}
-	return scheduler.Plan{Actions: []scheduler.Action{scheduler.DeletePod{Name: p.Name, UID: p.UID}}}
 }

@@ -1,11 +1,11 @@
 package instance
 
 import (
-	"cmp"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/podvisor/podvisor/internal/scheduler/launched"
 	"github.com/podvisor/podvisor/network/cni"
 	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/vmi"
@@ -17,8 +17,7 @@ type Observed struct {
 	VMI *vmi.VirtualMachineInstance
 	// Pods are the pods of the VMI.
 	Pods Pods
-	// Former are the pods of earlier VMIs of the same name, as [FormerPods] finds them,
-	// on nodes that are not fenced.
+	// Former are the pods of earlier VMIs of the same name, on nodes that are not fenced.
 	Former []*corev1.Pod
 	// Node is the node of the VMI's active pod.
 	Node Node
@@ -70,7 +69,7 @@ func PodsByRole(v *vmi.VirtualMachineInstance, pods []*corev1.Pod) Pods {
 		switch {
 		case isActive(v, p):
 			r.Active = p
-		case pod.RoleOf(p) == vmi.RoleTarget && pod.Owned(p, v):
+		case launched.Role(p) == vmi.RoleTarget && launched.Owned(p, v):
 			r.Targets = append(r.Targets, p)
 		default:
 			r.Stray = append(r.Stray, p)
@@ -85,21 +84,6 @@ func isActive(v *vmi.VirtualMachineInstance, p *corev1.Pod) bool {
 	}
 	node, ok := v.Status.ActivePods[p.UID]
 	return ok && (node == v.Status.NodeName || v.Status.NodeName == "")
-}
-
-// ActiveName is the name of the pod that the VMI runs in, or that is to be made: after a
-// migration it is that of the migration's target.
-func ActiveName(v *vmi.VirtualMachineInstance) string {
-	name := ""
-	if m := v.Status.MigrationState; m != nil && v.Status.NodeName != "" {
-		switch v.Status.NodeName {
-		case m.TargetNode:
-			name = m.TargetPod
-		case m.SourceNode:
-			name = m.SourcePod
-		}
-	}
-	return cmp.Or(name, pod.Name(v))
 }
 
 // handedOver reports whether virt-handler writes the VMI's status.
@@ -124,9 +108,8 @@ type Node struct {
 	HandlerDown time.Time
 }
 
-// NodeName is the name of the node of the VMI's active pod, or empty if it has
-// none yet.
-func NodeName(v *vmi.VirtualMachineInstance, p Pods) string {
+// NodeName is the name of the node of the active pod of v, or empty if it has none yet.
+func (p Pods) NodeName(v *vmi.VirtualMachineInstance) string {
 	if p.Active != nil {
 		return p.Active.Spec.NodeName
 	}
@@ -143,7 +126,7 @@ func ClaimNames(v *vmi.VirtualMachineInstance) []string {
 		}
 	}
 	if v.Spec.Domain.KeepsState() {
-		names = append(names, pod.StateClaimName(v.Name))
+		names = append(names, pod.StateClaim(v, pod.Config{}).Name)
 	}
 	return names
 }

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/podvisor/podvisor/internal/scheduler/launched"
 	"github.com/podvisor/podvisor/scheduler"
 	"github.com/podvisor/podvisor/scheduler/instance"
 	"github.com/podvisor/podvisor/scheduler/pod"
@@ -118,7 +119,7 @@ func apply(o *instance.Observed, p scheduler.Plan) bool {
 		}
 	}
 	o.Pods = instance.PodsByRole(o.VMI, all(*o))
-	o.Node.Name = instance.NodeName(o.VMI, o.Pods)
+	o.Node.Name = o.Pods.NodeName(o.VMI)
 	return o.VMI.DeletionTimestamp == nil || len(o.VMI.Finalizers) > 0
 }
 
@@ -215,7 +216,7 @@ func mayRun(o instance.Observed) bool {
 	for _, p := range all(o) {
 		_, active := o.VMI.Status.ActivePods[p.UID]
 		ended := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
-		if (active || pod.Owned(p, o.VMI) || p.Name == pod.Name(o.VMI) && pod.MadeFor(p, o.VMI)) && !ended && !o.Node.Fenced() {
+		if (active || launched.Owned(p, o.VMI) || p.Name == pod.Name(o.VMI) && launched.MadeFor(p, o.VMI)) && !ended && !o.Node.Fenced() {
 			return true
 		}
 	}
@@ -231,7 +232,7 @@ func TestNoPodIsMadeWhileAnotherGuestOfTheNameMayRun(t *testing.T) {
 		if o.Pods.Active != nil || o.Node.Name != "" {
 			continue
 		}
-		o.Former = instance.FormerPods(o.VMI, []*corev1.Pod{former})
+		o.Former = launched.Former(o.VMI, []*corev1.Pod{former})
 		require.Len(t, o.Former, 1, name)
 		for range 3 {
 			p := instance.Decide(o)
@@ -276,28 +277,7 @@ func TestTheFormerPodsOfAName(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			require.Len(t, instance.FormerPods(v, []*corev1.Pod{tt.pod}), tt.want)
-		})
-	}
-}
-
-func TestAPodWithoutItsVMIIsDeleted(t *testing.T) {
-	t.Parallel()
-	remove := []scheduler.Action{scheduler.DeletePod{Name: launcher().Name, UID: podUID}}
-	for name, tt := range map[string]struct {
-		pod  *corev1.Pod
-		gone time.Time
-		want scheduler.Plan
-	}{
-		"an orphaned one at once":                     {launcher(running, strange), now, scheduler.Plan{Actions: remove}},
-		"one that Kubernetes deletes is left to it":   {launcher(running), now, scheduler.Plan{Recheck: 15 * time.Second}},
-		"one that Kubernetes should have deleted":     {launcher(running), now.Add(-time.Minute), scheduler.Plan{Actions: remove}},
-		"one that is being deleted is left to itself": {launcher(running, strange, leaving), now, scheduler.Plan{}},
-		"one that has ended, like any other":          {launcher(strange, exited(0, 0, "")), now, scheduler.Plan{Actions: remove}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			require.Equal(t, tt.want, instance.SweepPod(tt.pod, tt.gone, now))
+			require.Len(t, launched.Former(v, []*corev1.Pod{tt.pod}), tt.want)
 		})
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/podvisor/podvisor/scheduler/instance"
 	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/vmi"
-	"github.com/podvisor/podvisor/vmi/vmitest"
 )
 
 // moves makes the VMI one that moves from its node to another.
@@ -83,28 +82,5 @@ func TestAGuestThatMovedAwayEndsNoVMI(t *testing.T) {
 		s := summarize(instance.Decide(observe(v, moved)))
 		require.Equal(t, vmi.PhaseFailed, s.Phase, name)
 		require.Equal(t, "MovedAway", s.Reason, name)
-	}
-}
-
-func TestTheActivePodOfAVMIThatHasMovedIsTheTarget(t *testing.T) {
-	t.Parallel()
-	first := pod.Name(vmitest.New())
-	for _, tt := range []struct {
-		name string
-		vmi  *vmi.VirtualMachineInstance
-		want string
-	}{
-		{"one that never moved", stored(vmi.PhaseRunning), first},
-		{"one without a node", stored(vmi.PhaseScheduling, func(v *vmi.VirtualMachineInstance) {
-			v.Status.MigrationState = &vmi.MigrationState{TargetPod: "other"}
-		}), first},
-		{"one that moves", stored(vmi.PhaseRunning, moves), first},
-		{"one that has moved", stored(vmi.PhaseRunning, moves, func(v *vmi.VirtualMachineInstance) { v.Status.NodeName = "node2" }), "virt-launcher-testvmi-vvvvv"},
-		{"one that moves again", stored(vmi.PhaseRunning, moves, func(v *vmi.VirtualMachineInstance) {
-			v.Status.NodeName = "node2"
-			v.Status.MigrationState = &vmi.MigrationState{SourceNode: "node2", SourcePod: "virt-launcher-testvmi-vvvvv", TargetNode: node, TargetPod: "virt-launcher-testvmi-00000"}
-		}), "virt-launcher-testvmi-vvvvv"},
-	} {
-		require.Equal(t, tt.want, instance.ActiveName(tt.vmi), tt.name)
 	}
 }

@@ -11,9 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podvisor/podvisor/internal/scheduler/launched"
 	"github.com/podvisor/podvisor/network/cni"
 	"github.com/podvisor/podvisor/scheduler"
-	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/vmi"
 )
 
@@ -128,7 +128,7 @@ func handOver(o Observed) scheduler.Plan {
 		if c := active.Status.QOSClass; c != "" {
 			s.QOSClass = new(c)
 		}
-		if m := pod.MemoryOverhead(active); m != nil {
+		if m := launched.MemoryOverhead(active); m != nil {
 			if s.Memory == nil {
 				s.Memory = &vmi.MemoryStatus{}
 			}
@@ -273,7 +273,7 @@ func ends(text string) bool {
 // needs names, for a pod that no node suits, the labels that it needs for the guest's
 // processor: the scheduler says only that a selector does not match.
 func needs(p *corev1.Pod, reason string) string {
-	labels := pod.ProcessorLabels(p)
+	labels := launched.ProcessorLabels(p)
 	if reason != corev1.PodReasonUnschedulable || len(labels) == 0 {
 		return ""
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/yaml"
 
+	"github.com/podvisor/podvisor/internal/scheduler/launched"
 	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/vmitest"
@@ -242,6 +243,6 @@ func TestTheBuildOfAPodIsThatOfItsRenderer(t *testing.T) {
 	for _, build := range []string{"", "b"} {
 		p, err := pod.Render(v, pod.Config{Launcher: pod.Launcher{Image: "example/virt-launcher:1", Build: build}})
 		require.NoError(t, err)
-		require.Equal(t, build, pod.BuildOf(p))
+		require.Equal(t, build, launched.Build(p))
 	}
 }

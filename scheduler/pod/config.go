@@ -19,7 +19,7 @@ import (
 // Launcher is what launcher pods are made with: how Podvisor is installed.
 type Launcher struct {
 	// Build names the program and the settings that render, by which a reviewer knows
-	// whether it renders the same: see [BuildOf]. Empty: the pod names none.
+	// whether it renders the same. Empty: the pod names none.
 	Build string
 	// Image is the reference of the virt-launcher image. Required.
 	Image string

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podvisor/podvisor/scheduler/pod"
@@ -67,7 +66,6 @@ func TestTheClaimForTheStateGoesWithTheVMOrTheVMI(t *testing.T) {
 	require.Equal(t, "persistent-state-for-web", c.Name)
 	require.Equal(t, []metav1.OwnerReference{{APIVersion: "kubevirt.io/v1", Kind: "VirtualMachineInstance", Name: "web", UID: v.UID}}, c.OwnerReferences)
 	require.Nil(t, c.Spec.StorageClassName)
-	require.Empty(t, pod.StateClaimFault(c, v))
 
 	v.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(&vmi.VirtualMachine{ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "vm"}}, vmi.VirtualMachines.GroupVersionKind)}
 	config := pod.Config{}
@@ -76,9 +74,6 @@ func TestTheClaimForTheStateGoesWithTheVMOrTheVMI(t *testing.T) {
 	require.Equal(t, []metav1.OwnerReference{{APIVersion: "kubevirt.io/v1", Kind: "VirtualMachine", Name: "web", UID: "vm"}}, c.OwnerReferences)
 	require.Equal(t, "fast", *c.Spec.StorageClassName)
 
-	c.Spec.VolumeMode = new(corev1.PersistentVolumeBlock)
-	require.Equal(t, "has no file system", pod.StateClaimFault(c, v))
-	c.Labels = nil
-	require.Contains(t, pod.StateClaimFault(c, v), "persistent-state-for=web")
-	require.Len(t, pod.StateClaimName(strings.Repeat("a", 253)), 253)
+	v.Name = strings.Repeat("a", 253)
+	require.Len(t, pod.StateClaim(v, config).Name, 253)
 }

@@ -5,13 +5,9 @@ import (
 	"encoding/base32"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podvisor/podvisor/network"
 	"github.com/podvisor/podvisor/network/cni"
@@ -21,7 +17,6 @@ import (
 // Annotations of a launcher pod.
 const (
 	defaultContainerAnnotation = "kubectl.kubernetes.io/default-container"
-	overheadAnnotation         = "kubevirt.io/memory-overhead-bytes"
 	// evictAnnotation makes the descheduler ask for an eviction and leave it to
 	// the VMI's eviction strategy what follows.
 	evictAnnotation = "descheduler.alpha.kubernetes.io/request-evict-only"
@@ -29,8 +24,6 @@ const (
 	// sidecar takes over as if processes of the pod had sent it.
 	istioAnnotation       = "istio.io/reroute-virtual-interfaces"
 	legacyIstioAnnotation = "traffic.sidecar.istio.io/kubevirtInterfaces"
-	// buildAnnotation names what rendered the pod.
-	buildAnnotation = "podvisor.io/build"
 	// kubectlAnnotations belong to the object that kubectl applied.
 	kubectlAnnotations = "kubectl.kubernetes.io"
 )
@@ -60,47 +53,6 @@ func generateName(v *vmi.VirtualMachineInstance) string {
 		name = strings.TrimRight(name[:maxInName], "-.")
 	}
 	return vmi.LauncherApp + "-" + name + "-"
-}
-
-// Owned says that the VMI controls the pod.
-func Owned(p *corev1.Pod, v *vmi.VirtualMachineInstance) bool {
-	return metav1.IsControlledBy(p, v)
-}
-
-// Adoptable says that the object controls the pod, and that the pod has the labels of
-// a launcher that was made for it. Only such a pod is handed to a node. The API server
-// takes the owner and the labels from virt-controller alone: see
-// manifests/policies/launcher.yaml.
-func Adoptable(p *corev1.Pod, o metav1.Object) bool {
-	return metav1.IsControlledBy(p, o) && Creator(p) == o.GetUID()
-}
-
-// MadeFor says that the VMI controls the pod, or that it did: deleting a VMI with
-// --cascade=orphan takes the owner reference from its pod. That is enough to end a
-// pod, and not to hand it over.
-func MadeFor(p *corev1.Pod, v *vmi.VirtualMachineInstance) bool {
-	return Owned(p, v) || v.UID != "" && Creator(p) == v.UID
-}
-
-// Creator is the UID of the VMI that a launcher pod was made for. Empty: it is no
-// launcher pod.
-func Creator(p *corev1.Pod) types.UID {
-	if p.Labels[vmi.AppLabel] != vmi.LauncherApp {
-		return ""
-	}
-	return types.UID(p.Labels[vmi.CreatedByLabel])
-}
-
-// InstanceName is the name of the VMI that a launcher pod was made for, whether or
-// not the VMI still controls it. Empty: the pod does not say.
-func InstanceName(p *corev1.Pod) string {
-	if ref := metav1.GetControllerOfNoCopy(p); ref != nil && ref.Kind == vmi.VirtualMachineInstances.Kind {
-		return ref.Name
-	}
-	if Creator(p) == "" {
-		return ""
-	}
-	return p.Annotations[vmi.DomainAnnotation]
 }
 
 func owner(v *vmi.VirtualMachineInstance) metav1.OwnerReference {
@@ -144,23 +96,10 @@ func annotations(v *vmi.VirtualMachineInstance) map[string]string {
 	return a
 }
 
-// BuildOf is the Build of the [Config] that the pod was rendered with, as the pod says.
-func BuildOf(p *corev1.Pod) string { return p.Annotations[buildAnnotation] }
-
 // translated says that the guest's traffic reaches the pod network by the pod's
 // address, and so passes what a service mesh puts into the pod.
 func translated(s *vmi.VirtualMachineInstanceSpec, c Config) bool {
 	return slices.ContainsFunc(s.Domain.Devices.Interfaces, func(i vmi.Interface) bool { return network.TraitsOf(i, c.Bindings).Translated })
-}
-
-// MemoryOverhead is what a launcher pod asks for beside its guest's memory, or nil
-// if the pod does not say: the configuration may be another one now.
-func MemoryOverhead(p *corev1.Pod) *resource.Quantity {
-	n, err := strconv.ParseInt(p.Annotations[overheadAnnotation], 10, 64)
-	if err != nil || n < 0 {
-		return nil
-	}
-	return resource.NewQuantity(n, resource.BinarySI)
 }
 
 // digest is n characters of those that a name may have.

@@ -2,8 +2,6 @@ package pod
 
 import (
 	"maps"
-	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -44,18 +42,6 @@ func processor(s map[string]string, c *vmi.CPU) {
 			s[vmi.CPUFeatureLabelPrefix+f.Name] = "true"
 		}
 	}
-}
-
-// ProcessorLabels are the labels that the pod's node must have for the processor of
-// the guest, each as name=value.
-func ProcessorLabels(p *corev1.Pod) []string {
-	var all []string
-	for _, k := range slices.Sorted(maps.Keys(p.Spec.NodeSelector)) {
-		if strings.HasPrefix(k, vmi.CPUModelLabelPrefix) || strings.HasPrefix(k, vmi.CPUFeatureLabelPrefix) || k == vmi.CPUManagerLabel {
-			all = append(all, k+"="+p.Spec.NodeSelector[k])
-		}
-	}
-	return all
 }
 
 // affinity is the VMI's, with the labels that its node must not have: those of

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/podvisor/podvisor/internal/scheduler/launched"
 	"github.com/podvisor/podvisor/network"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/defaults"
@@ -39,10 +40,10 @@ func Render(v *vmi.VirtualMachineInstance, c Config) (*corev1.Pod, error) {
 	}
 	memory := c.overhead(guest(v, c))
 	meta := Metadata(v, c.Role)
-	meta.Annotations[overheadAnnotation] = strconv.FormatInt(memory.Value(), 10)
-	delete(meta.Annotations, buildAnnotation) // of the VMI
+	meta.Annotations[launched.OverheadAnnotation] = strconv.FormatInt(memory.Value(), 10)
+	delete(meta.Annotations, launched.BuildAnnotation) // of the VMI
 	if c.Build != "" {
-		meta.Annotations[buildAnnotation] = c.Build
+		meta.Annotations[launched.BuildAnnotation] = c.Build
 	}
 	if translated(&v.Spec, c) {
 		meta.Annotations[istioAnnotation], meta.Annotations[legacyIstioAnnotation] = network.PodBridge, network.PodBridge

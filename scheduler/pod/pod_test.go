@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/podvisor/podvisor/internal/golden"
+	"github.com/podvisor/podvisor/internal/scheduler/launched"
 	"github.com/podvisor/podvisor/network/cni"
 	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/vmi"
@@ -246,7 +247,7 @@ func TestNamesFitWhereTheyAreUsed(t *testing.T) {
 			require.NoError(t, err)
 			require.Empty(t, validation.IsDNS1123Subdomain(p.Name))
 			require.Empty(t, validation.IsDNS1123Label(p.Spec.Hostname))
-			require.Equal(t, tt.instance, pod.InstanceName(p), "the whole name is in the pod")
+			require.Equal(t, tt.instance, launched.InstanceName(p), "the whole name is in the pod")
 			folder := strings.Repeat("n", 63) + "_" + p.Name + "_11111111-1111-4111-8111-111111111111"
 			require.LessOrEqual(t, len(folder), 255, "the kubelet's folder of the pod's log")
 			require.NotEmpty(t, p.Labels)
@@ -265,8 +266,8 @@ func TestNameBelongsToOneVMI(t *testing.T) {
 	require.NotEqual(t, pod.Name(a), pod.Name(b), "a later VMI of the same name has another")
 	p, err := pod.Render(a, config)
 	require.NoError(t, err)
-	require.True(t, pod.Owned(p, a))
-	require.False(t, pod.Owned(p, b))
+	require.True(t, launched.Owned(p, a))
+	require.False(t, launched.Owned(p, b))
 }
 
 func TestANameUpTo134CharactersIsWholeInThePodsName(t *testing.T) {
@@ -301,12 +302,12 @@ func TestAPodIsKnownByItsOwnerOrByItsLabels(t *testing.T) {
 			p, err := pod.Render(v, config)
 			require.NoError(t, err)
 			tt.change(p)
-			require.Equal(t, []bool{tt.owned, tt.madeFor, tt.adoptable}, []bool{pod.Owned(p, v), pod.MadeFor(p, v), pod.Adoptable(p, v)})
-			require.False(t, pod.Owned(p, another) || pod.MadeFor(p, another) || pod.Adoptable(p, another))
-			require.Equal(t, tt.instance, pod.InstanceName(p))
+			require.Equal(t, []bool{tt.owned, tt.madeFor, tt.adoptable}, []bool{launched.Owned(p, v), launched.MadeFor(p, v), launched.Adoptable(p, v)})
+			require.False(t, launched.Owned(p, another) || launched.MadeFor(p, another) || launched.Adoptable(p, another))
+			require.Equal(t, tt.instance, launched.InstanceName(p))
 		})
 	}
-	require.False(t, pod.MadeFor(&corev1.Pod{}, &vmi.VirtualMachineInstance{}), "neither has a UID")
+	require.False(t, launched.MadeFor(&corev1.Pod{}, &vmi.VirtualMachineInstance{}), "neither has a UID")
 }
 
 func TestOverhead(t *testing.T) {
@@ -454,10 +455,10 @@ func TestAPodSaysItsOverhead(t *testing.T) {
 	t.Parallel()
 	p, err := pod.Render(vmitest.New(), config)
 	require.NoError(t, err)
-	require.Equal(t, "109Mi", pod.MemoryOverhead(p).String())
+	require.Equal(t, "109Mi", launched.MemoryOverhead(p).String())
 	for _, odd := range []string{"", "much", "-1"} {
 		p.Annotations["kubevirt.io/memory-overhead-bytes"] = odd
-		require.Nil(t, pod.MemoryOverhead(p), odd)
+		require.Nil(t, launched.MemoryOverhead(p), odd)
 	}
 }
 
@@ -534,7 +535,7 @@ func TestDevicesOfTheNodeNeedThePermissionOfTheCluster(t *testing.T) {
 	gpus, qats := limits["example.com/gpu"], limits["example.com/qat"]
 	require.Equal(t, "2", gpus.String())
 	require.Equal(t, "1", qats.String())
-	overhead := pod.MemoryOverhead(p)
+	overhead := launched.MemoryOverhead(p)
 	require.Greater(t, overhead.Value(), int64(1<<30))
 }
 
@@ -561,6 +562,6 @@ func TestAnInterfaceOfTheNodeNeedsNoTapDevice(t *testing.T) {
 	require.NotContains(t, limits, corev1.ResourceName(vmi.TunResource))
 	require.NotContains(t, limits, corev1.ResourceName(vmi.VhostNetResource))
 	require.Contains(t, p.Annotations["k8s.v1.cni.cncf.io/networks"], `"name":"fast","namespace":"infra"`)
-	overhead := pod.MemoryOverhead(p)
+	overhead := launched.MemoryOverhead(p)
 	require.Greater(t, overhead.Value(), int64(1<<30), "the guest's memory is mapped into the tables of the IOMMU")
 }

@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/podvisor/podvisor/internal/scheduler/launched"
 	"github.com/podvisor/podvisor/vmi"
 )
 
@@ -34,22 +35,10 @@ func Attachment(launcher *corev1.Pod) Role {
 	return Role{vmi.RoleAttachment, Object{launcher.Name, launcher.UID}}
 }
 
-// RoleOf is the role that the labels of a pod say it was made for. A target becomes the
-// pod that the VMI runs in without a change of its labels: the VMI's status says so.
-func RoleOf(p *corev1.Pod) vmi.Role {
-	switch {
-	case p.Labels[vmi.AppLabel] == vmi.AttachmentApp:
-		return vmi.RoleAttachment
-	case p.Labels[vmi.MigrationJobLabel] != "":
-		return vmi.RoleTarget
-	}
-	return vmi.RoleActive
-}
-
 // RoleFor is the role that a pod was made for, with the object that it names.
 func RoleFor(p *corev1.Pod) Role {
-	if RoleOf(p) != vmi.RoleTarget {
-		return Role{Name: RoleOf(p)}
+	if r := launched.Role(p); r != vmi.RoleTarget {
+		return Role{Name: r}
 	}
 	return Role{vmi.RoleTarget, Object{p.Annotations[vmi.MigrationJobAnnotation], types.UID(p.Labels[vmi.MigrationJobLabel])}}
 }

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/podvisor/podvisor/internal/scheduler/launched"
 	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/vmitest"
@@ -55,7 +56,7 @@ func TestWhatAPodIsKnownByFollowsFromTheVMIAndItsRole(t *testing.T) {
 			for k, want := range tt.annotations {
 				require.Equal(t, want, m.Annotations[k], k)
 			}
-			require.Equal(t, tt.is, pod.RoleOf(&corev1.Pod{ObjectMeta: m}))
+			require.Equal(t, tt.is, launched.Role(&corev1.Pod{ObjectMeta: m}))
 			require.Equal(t, m, pod.Metadata(v, tt.role), "it is always the same")
 		})
 	}
@@ -100,8 +101,8 @@ func TestATargetIsTheActivePodButForItsRole(t *testing.T) {
 	}, terms[1])
 	target.Spec.Affinity = active.Spec.Affinity
 	require.Equal(t, active.Spec, target.Spec)
-	require.True(t, pod.Owned(target, v))
-	require.Equal(t, pod.MemoryOverhead(active), pod.MemoryOverhead(target))
+	require.True(t, launched.Owned(target, v))
+	require.Equal(t, launched.MemoryOverhead(active), launched.MemoryOverhead(target))
 }
 
 func TestALabelOfAVMIMakesItsPodNoTarget(t *testing.T) {

@@ -15,9 +15,9 @@ const stateClaimPrefix = "persistent-state-for-"
 // variables of the firmware and a TPM take less than 1 MiB.
 var stateSize = resource.MustParse("10Mi")
 
-// StateClaimName is the name of the claim for the state of the VMI or VM of this name:
+// stateClaimName is the name of the claim for the state of the VMI or VM of this name:
 // what outlasts a VMI beside its disks. It is KubeVirt's, up to 253 characters.
-func StateClaimName(name string) string {
+func stateClaimName(name string) string {
 	const most = 253
 	if claim := stateClaimPrefix + name; len(claim) <= most {
 		return claim
@@ -31,7 +31,7 @@ func StateClaim(v *vmi.VirtualMachineInstance, c Config) *corev1.PersistentVolum
 	claim := &corev1.PersistentVolumeClaim{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},
 		ObjectMeta: metav1.ObjectMeta{
-			Name:            StateClaimName(v.Name),
+			Name:            stateClaimName(v.Name),
 			Namespace:       v.Namespace,
 			Labels:          map[string]string{vmi.StateLabel: id(v.Name)},
 			OwnerReferences: []metav1.OwnerReference{stateOwner(v)},
@@ -56,18 +56,4 @@ func stateOwner(v *vmi.VirtualMachineInstance) metav1.OwnerReference {
 		ref = &own
 	}
 	return metav1.OwnerReference{APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name, UID: ref.UID}
-}
-
-// StateClaimFault says why the claim that is there cannot hold the state of v, or is
-// empty if it can.
-func StateClaimFault(c *corev1.PersistentVolumeClaim, v *vmi.VirtualMachineInstance) string {
-	switch m := c.Spec.VolumeMode; {
-	case c.Labels[vmi.StateLabel] != id(v.Name):
-		return "has not the label " + vmi.StateLabel + "=" + id(v.Name) + " of a claim for the state of this VMI"
-	case m != nil && *m != corev1.PersistentVolumeFilesystem:
-		return "has no file system"
-	case c.DeletionTimestamp != nil:
-		return "is being deleted"
-	}
-	return ""
 }

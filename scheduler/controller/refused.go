@@ -1,4 +1,4 @@
-package instance
+package controller
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/podvisor/podvisor/scheduler/instance"
 	"github.com/podvisor/podvisor/vmi"
 )
 
@@ -21,10 +22,10 @@ var (
 	outOfRange = regexp.MustCompile(`(maximum|minimum) \S+ usage per (Container|Pod) is|\S+ max limit to request ratio per (Container|Pod) is`)
 )
 
-// PodRefused is the finding that the API server does not accept the pod, with what helps if a
+// podRefused is the finding that the API server does not accept the pod, with what helps if a
 // LimitRange of the namespace is the cause, which the API server does not name.
-func PodRefused(p *corev1.Pod, err error) vmi.Finding {
-	f := vmi.Finding{Reason: FailedCreate, Message: err.Error()}
+func podRefused(p *corev1.Pod, err error) vmi.Finding {
+	f := vmi.Finding{Reason: instance.FailedCreate, Message: err.Error()}
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
 		return f
