@@ -104,7 +104,22 @@ func (v *verbs) down(ctx context.Context) error {
 }
 
 func (v *verbs) up(ctx context.Context) error {
-	v.guests, v.replicas = &played{open: map[net.Conn]string{}}, map[int]*exec.Cmd{}
+	v.guests = &played{open: map[net.Conn]string{}}
+	if err := v.install(ctx, clusterName+"-verbs"); err != nil {
+		return err
+	}
+	for _, f := range []func(context.Context) error{v.lead, v.aggregate, v.handle, v.certify, func(ctx context.Context) error { return v.start(ctx, 8443) }, v.available} {
+		if err := f(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// install starts an API server of this name and applies the manifests. No process of Podvisor
+// runs then.
+func (v *verbs) install(ctx context.Context, name string) error {
+	v.replicas = map[int]*exec.Cmd{}
 	var err error
 	if v.folder, err = os.MkdirTemp("", "verbs"); err != nil {
 		return err
@@ -115,7 +130,7 @@ func (v *verbs) up(ctx context.Context) error {
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("build virt-controller: %w: %s", err, out)
 	}
-	if v.cluster, err = cluster.Up(ctx, cluster.Config{Name: clusterName + "-verbs", Extent: plan.APIServer, Out: os.Stdout}); err != nil {
+	if v.cluster, err = cluster.Up(ctx, cluster.Config{Name: name, Extent: plan.APIServer, Out: os.Stdout}); err != nil {
 		return err
 	}
 	if v.config, err = clientcmd.BuildConfigFromFlags("", v.cluster.Kubeconfig); err != nil {
@@ -131,11 +146,6 @@ func (v *verbs) up(ctx context.Context) error {
 	apply := exec.CommandContext(ctx, v.cluster.Kubectl, "--kubeconfig", v.cluster.Kubeconfig, "apply", "--server-side", "-k", "../../manifests")
 	if out, err := apply.CombinedOutput(); err != nil {
 		return fmt.Errorf("apply the manifests: %w: %s", err, out)
-	}
-	for _, f := range []func(context.Context) error{v.lead, v.aggregate, v.handle, v.certify, func(ctx context.Context) error { return v.start(ctx, 8443) }, v.available} {
-		if err := f(ctx); err != nil {
-			return err
-		}
 	}
 	return nil
 }
@@ -324,10 +334,16 @@ func (v *verbs) start(ctx context.Context, port int) error {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	_, err = v.kube.DiscoveryV1().EndpointSlices(home).Create(ctx, &discoveryv1.EndpointSlice{
-		ObjectMeta:  metav1.ObjectMeta{Name: name, Labels: map[string]string{discoveryv1.LabelServiceName: "virt-controller"}},
+	return v.endpoint(ctx, port)
+}
+
+// endpoint has the API server send reviews to the port, as Kubernetes does with a pod that is
+// ready.
+func (v *verbs) endpoint(ctx context.Context, port int) error {
+	_, err := v.kube.DiscoveryV1().EndpointSlices(home).Create(ctx, &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Name: fmt.Sprintf("virt-controller-%d", port), Labels: map[string]string{discoveryv1.LabelServiceName: "virt-controller"}},
 		AddressType: discoveryv1.AddressTypeIPv4,
-		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{address}}},
+		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{plan.ControlPlane.Addr().String()}}},
 		Ports:       []discoveryv1.EndpointPort{{Name: new("webhooks"), Port: new(int32(port))}},
 	}, metav1.CreateOptions{})
 	return err

@@ -88,7 +88,7 @@ func setUp(ctx context.Context, c *cluster.Cluster) error {
 	if out, err := apply.CombinedOutput(); err != nil {
 		return fmt.Errorf("apply the manifests: %w: %s", err, out)
 	}
-	return errors.Join(settled(ctx), makeNode(ctx), answerOwned(ctx, world.config, clusterName, home))
+	return errors.Join(settled(ctx), makeNode(ctx, world.kube), answerOwned(ctx, world.config, clusterName, home))
 }
 
 // settled waits until the kind is served and the policies are in force, which is

@@ -5,9 +5,8 @@
 //	go run . -namespace kubevirt -launcher-image registry.example/virt-launcher:v1
 //
 // It takes the cluster from KUBECONFIG or ~/.kube/config, and in a pod from the pod's
-// service account, which needs the rights of virt-controller. It takes the place of the
-// loops of virt-controller, and serves neither webhooks nor verbs. docs/embedding.md
-// explains it.
+// service account, which needs the rights of virt-controller. It takes the place of
+// virt-controller's loops and webhooks, and serves no verbs. docs/embedding.md explains it.
 package main
 
 import (
@@ -28,14 +27,16 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/podvisor/podvisor/scheduler/controller"
+	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
 )
 
 // options are the flags.
-type options struct{ namespace, image, metrics, health string }
+type options struct{ namespace, image, webhooks, metrics, health string }
 
 func main() {
 	var o options
@@ -43,6 +44,7 @@ func main() {
 	flags.SetOutput(io.Discard)
 	flags.StringVar(&o.namespace, "namespace", "kubevirt", "namespace of virt-handler and of the lease")
 	flags.StringVar(&o.image, "launcher-image", "", "image of the launcher pods")
+	flags.StringVar(&o.webhooks, "webhooks", ":8443", "address of the webhooks")
 	flags.StringVar(&o.metrics, "metrics", ":8080", "address of the metrics")
 	flags.StringVar(&o.health, "health", ":8081", "address of the health")
 	switch err := flags.Parse(os.Args[1:]); {
@@ -73,6 +75,11 @@ func run(ctx context.Context, o options) error {
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), vmi.AddToScheme(scheme)); err != nil {
 		return err
 	}
+	var hooks webhooks
+	server, err := hooks.server(o.webhooks)
+	if err != nil {
+		return err
+	}
 	// The manager makes a client of its own for the lease, so that no renewal waits behind
 	// the requests of the controllers.
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
@@ -81,7 +88,8 @@ func run(ctx context.Context, o options) error {
 		LeaderElection: true, LeaderElectionNamespace: o.namespace, LeaderElectionID: "virt-controller",
 		// The program ends when Start returns, and Start returns when the loops have ended.
 		LeaderElectionReleaseOnCancel: true,
-		Metrics:                       server.Options{BindAddress: o.metrics}, HealthProbeBindAddress: o.health,
+		Metrics:                       metricsserver.Options{BindAddress: o.metrics}, HealthProbeBindAddress: o.health,
+		WebhookServer: server,
 	})
 	if err != nil {
 		return err
@@ -96,7 +104,16 @@ func run(ctx context.Context, o options) error {
 	if c.dynamic, err = dynamic.NewForConfig(cfg); err != nil {
 		return err
 	}
-	if err := add(mgr, c, o, metrics.Registry); err != nil {
+	// The build of the pods, by which the webhooks know them, follows from the program.
+	launcher, err := controller.Detect(ctx, pod.Launcher{Image: o.image}, "", c.kube.Discovery())
+	if err != nil {
+		return err
+	}
+	p, err := add(mgr, c, launcher, o.namespace, hooks.guarded, metrics.Registry)
+	if err != nil {
+		return err
+	}
+	if err := hooks.add(mgr, cfg, p, o.namespace); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/podvisor/podvisor/scheduler/pod"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
 	"github.com/podvisor/podvisor/vmi/client/fake"
@@ -67,7 +68,8 @@ func (w world) start(t *testing.T, name string) replica {
 	api, err := client.New(w.api.Config())
 	require.NoError(t, err)
 	r := replica{metrics: prometheus.NewRegistry(), ended: make(chan error, 1)}
-	require.NoError(t, add(mgr, clients{vmis: api, kube: w.kube}, options{namespace: "kubevirt", image: "registry.example/virt-launcher:v1"}, r.metrics))
+	_, err = add(mgr, clients{vmis: api, kube: w.kube}, pod.Launcher{Image: "registry.example/virt-launcher:v1"}, "kubevirt", nil, r.metrics)
+	require.NoError(t, err)
 	var ctx context.Context
 	ctx, r.kill = context.WithCancel(t.Context())
 	go func() { r.ended <- mgr.Start(ctx) }()

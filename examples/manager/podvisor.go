@@ -26,29 +26,34 @@ type clients struct {
 	dynamic dynamic.Interface
 }
 
+// podvisor is what the manager runs of Podvisor.
+type podvisor struct {
+	loops    *controller.Controller
+	settings *live.Watcher
+}
+
 // add adds Podvisor's controllers and the program's own reconciler to the manager. All
 // metrics are in reg, and all logs are the manager's.
-func add(mgr ctrl.Manager, c clients, o options, reg prometheus.Registerer) error {
+func add(mgr ctrl.Manager, c clients, launcher pod.Launcher, namespace string, guarded func() bool, reg prometheus.Registerer) (p podvisor, err error) {
 	log := slog.New(logr.ToSlogHandler(mgr.GetLogger().WithName("podvisor")))
-	settings, err := live.New(live.Config{KubeVirts: c.vmis.KubeVirts(""), Metrics: reg, Logger: log})
-	if err != nil {
-		return err
+	if p.settings, err = live.New(live.Config{KubeVirts: c.vmis.KubeVirts(""), Metrics: reg, Logger: log}); err != nil {
+		return p, err
 	}
-	loops, err := controller.New(controller.Config{
+	p.loops, err = controller.New(controller.Config{
 		Client: c.vmis, Kube: c.kube, Dynamic: c.dynamic,
-		Launcher: pod.Launcher{Image: o.image},
-		Settings: settings, Home: o.namespace,
+		Launcher: launcher,
+		Settings: p.settings, Home: namespace, Guarded: guarded,
 		Metrics: reg, Logger: log,
 	})
 	if err != nil {
-		return err
+		return p, err
 	}
-	return errors.Join(
-		mgr.Add(everywhere(settings.Run)),
+	return p, errors.Join(
+		mgr.Add(everywhere(p.settings.Run)),
 		// A RunnableFunc runs while this process leads. It is run once: a manager that has
 		// lost the lead returns from Start, and the program ends.
-		mgr.Add(manager.RunnableFunc(loops.Run)),
-		mgr.AddReadyzCheck("podvisor", func(*http.Request) error { return loops.Ready() }),
+		mgr.Add(manager.RunnableFunc(p.loops.Run)),
+		mgr.AddReadyzCheck("podvisor", func(*http.Request) error { return p.loops.Ready() }),
 		addRunning(mgr, reg),
 	)
 }
