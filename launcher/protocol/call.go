@@ -4,7 +4,9 @@ import "github.com/podvisor/podvisor/vmi"
 
 // Call is a command or a question to a launcher. It is acknowledged when it is done, and
 // calling it again when it is done already succeeds and changes nothing, but for
-// [CallReset] and [CallSoftReboot], which do it again. Options and answers are JSON.
+// [CallReset] and [CallSoftReboot], which do it again. Options and answers are JSON. A name
+// with a dot is that of another program, whose launchers answer it: no release of this
+// module has such a call.
 type Call string
 
 // MaxOptions and MaxAnswer are the longest options of a call and the longest answer to

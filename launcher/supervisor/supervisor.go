@@ -65,6 +65,14 @@ type Config struct {
 	// VolumeKinds are the kinds of volumes that are served. Nil: [volume.Kinds].
 	VolumeKinds []volume.Kind
 
+	// Calls are what the launcher answers beside the calls of launcher/protocol, by their
+	// names, which have a domain in them, such as flush.example.com. A program that reaches
+	// launchers makes them by scheduler/guest. They get options as JSON, or nothing, and
+	// return what is encoded as the answer, or nil; errors are those of
+	// control.ServerConfig. They may be called at the same time, before the domain is there
+	// too, and are safe to repeat. Nil: there are none.
+	Calls map[protocol.Call]func(ctx context.Context, options []byte) (any, error)
+
 	// Console is written what the guest writes to its serial port. Nil: it is
 	// dropped.
 	Console io.Writer
@@ -125,6 +133,9 @@ func New(c Config) (*Supervisor, error) {
 	if len(c.Root) > maxRoot {
 		return nil, fmt.Errorf("root %s of the launcher has %d bytes, and at most %d leave room for the names of sockets", c.Root, len(c.Root), maxRoot)
 	}
+	if err := wrongCall(c); err != nil {
+		return nil, err
+	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -156,7 +167,7 @@ func New(c Config) (*Supervisor, error) {
 			protocol.CallPause:   s.calling(protocol.CallPause),
 			protocol.CallUnpause: s.calling(protocol.CallUnpause),
 		},
-		Questions: s.guestCalls(),
+		Questions: s.answers(),
 		Streams: map[protocol.Stream]func(context.Context) (net.Conn, error){
 			protocol.StreamConsole:      s.serial.Open,
 			protocol.StreamScreen:       s.openScreen,
