@@ -4,13 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podvisor/podvisor/internal/launcher/libvirt"
+	"github.com/podvisor/podvisor/internal/transport"
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
 )
@@ -25,11 +25,6 @@ const (
 	// mostSummary is how many users and file systems the answer about the guest has.
 	mostSummary = 10
 )
-
-// refused is a refusal with a reason of the protocol.
-func refused(reason, format string, args ...any) *vmi.Refusal {
-	return &vmi.Refusal{Finding: vmi.Finding{Reason: reason, Message: fmt.Sprintf(format, args...)}}
-}
 
 // guestCalls are the calls of users about the guest.
 func (s *Supervisor) guestCalls() map[protocol.Call]func(context.Context, []byte) (any, error) {
@@ -90,7 +85,7 @@ func (s *Supervisor) withAgent(ctx context.Context, do func(context.Context, *li
 	return s.withGuest(ctx, func(ctx context.Context, c *libvirt.Connection) error {
 		connected, err := c.AgentConnected(ctx, s.domainName())
 		if err == nil && !connected {
-			err = refused(protocol.ReasonNoAgent, "the guest's agent is not connected: install and start qemu-guest-agent in the guest")
+			err = transport.Refusal(protocol.ReasonNoAgent, "the guest's agent is not connected: install and start qemu-guest-agent in the guest")
 		}
 		if err != nil {
 			return err
@@ -150,13 +145,13 @@ func (s *Supervisor) freeze(ctx context.Context, options []byte) (any, error) {
 	o := vmi.FreezeUnfreezeTimeout{UnfreezeTimeout: &metav1.Duration{Duration: thawAfter}}
 	if len(options) > 0 {
 		if err := json.Unmarshal(options, &o); err != nil {
-			return nil, refused(protocol.ReasonMalformed, "the options of freeze cannot be read: %v", err)
+			return nil, transport.Refusal(protocol.ReasonMalformed, "the options of freeze cannot be read: %v", err)
 		}
 	}
 	after := thawAfter
 	if o.UnfreezeTimeout != nil {
 		if o.UnfreezeTimeout.Duration < 0 {
-			return nil, refused(protocol.ReasonMalformed, "unfreezeTimeout of freeze is %s: give a time that is not negative; 0s thaws never by itself", o.UnfreezeTimeout.Duration)
+			return nil, transport.Refusal(protocol.ReasonMalformed, "unfreezeTimeout of freeze is %s: give a time that is not negative; 0s thaws never by itself", o.UnfreezeTimeout.Duration)
 		}
 		after = min(o.UnfreezeTimeout.Duration, mostThaw)
 	}

@@ -5,6 +5,7 @@ import (
 	"net"
 
 	"github.com/podvisor/podvisor/internal/launcher/forward"
+	"github.com/podvisor/podvisor/internal/transport"
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/network"
 )
@@ -13,7 +14,7 @@ import (
 func (s *Supervisor) openPort(ctx context.Context, protocolOfPort string, port uint16) (net.Conn, error) {
 	way := s.facts.way()
 	if way == nil {
-		return nil, refused(protocol.ReasonMalformed, "no network interfaces are present: the pod has no way to the guest by the pod network and IPv4")
+		return nil, transport.Refusal(protocol.ReasonMalformed, "no network interfaces are present: the pod has no way to the guest by the pod network and IPv4")
 	}
 	return forward.Dial(ctx, *way, protocolOfPort, port)
 }

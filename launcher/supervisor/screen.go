@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/podvisor/podvisor/internal/launcher/console"
+	"github.com/podvisor/podvisor/internal/transport"
 	"github.com/podvisor/podvisor/launcher/domain"
 	"github.com/podvisor/podvisor/launcher/protocol"
 )
@@ -45,7 +46,7 @@ func (s *Supervisor) openScreenIfFree(ctx context.Context) (net.Conn, error) {
 	s.screens.mu.Lock()
 	defer s.screens.mu.Unlock()
 	if s.screens.last != nil {
-		return nil, refused(protocol.ReasonBusy, "the screen of the guest is in use: connect without preserving the session to end the other")
+		return nil, transport.Refusal(protocol.ReasonBusy, "the screen of the guest is in use: connect without preserving the session to end the other")
 	}
 	return s.connectScreen(ctx)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/podvisor/podvisor/internal/launcher/libvirt"
+	"github.com/podvisor/podvisor/internal/transport"
 	"github.com/podvisor/podvisor/launcher/protocol"
 )
 
@@ -36,7 +37,7 @@ type softReboot struct {
 func (r softReboot) ask(ctx context.Context) error {
 	switch {
 	case r.agent == nil && r.button == nil:
-		return refused(protocol.ReasonNoAgent, "VMI neither have the agent connected nor the ACPI feature enabled")
+		return transport.Refusal(protocol.ReasonNoAgent, "VMI neither have the agent connected nor the ACPI feature enabled")
 	case r.agent == nil:
 		return r.button(ctx)
 	}

@@ -8,6 +8,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/podvisor/podvisor/internal/transport"
 	"github.com/podvisor/podvisor/internal/vmi/verb"
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
@@ -84,9 +85,9 @@ func (g Guests) Stream(ctx context.Context, v *vmi.VirtualMachineInstance, name 
 func (g Guests) reachable(v *vmi.VirtualMachineInstance) error {
 	switch p := v.Status.Phase; {
 	case g.Nodes == nil:
-		return refuse(vmi.RefusedUnavailable, "virt-controller does not reach the nodes: it is configured without them")
+		return transport.Refusal(vmi.RefusedUnavailable, "virt-controller does not reach the nodes: it is configured without them")
 	case p != vmi.PhaseRunning && p != vmi.PhaseScheduled:
-		return refuse(vmi.RefusedNotFound, "it is in phase %s, in which it has no launcher", cmp.Or(p, vmi.PhasePending))
+		return transport.Refusal(vmi.RefusedNotFound, "it is in phase %s, in which it has no launcher", cmp.Or(p, vmi.PhasePending))
 	}
 	return nil
 }
@@ -103,9 +104,5 @@ func refusal(ctx context.Context, v *vmi.VirtualMachineInstance, err error) erro
 	if why := context.Cause(ctx); why != nil && !errors.Is(err, why) {
 		err = fmt.Errorf("%w: %w", why, err)
 	}
-	return refuse(vmi.RefusedUnavailable, "node %s does not answer: %v", v.Status.NodeName, err)
-}
-
-func refuse(reason, format string, args ...any) *vmi.Refusal {
-	return &vmi.Refusal{Finding: vmi.Finding{Reason: reason, Message: fmt.Sprintf(format, args...)}}
+	return transport.Refusal(vmi.RefusedUnavailable, "node %s does not answer: %v", v.Status.NodeName, err)
 }
