@@ -151,7 +151,8 @@ func (s *Supervisor) freeze(ctx context.Context, options []byte) (any, error) {
 	after := thawAfter
 	if o.UnfreezeTimeout != nil {
 		if o.UnfreezeTimeout.Duration < 0 {
-			return nil, transport.Refusal(protocol.ReasonMalformed, "unfreezeTimeout of freeze is %s: give a time that is not negative; 0s thaws never by itself", o.UnfreezeTimeout.Duration)
+			return nil, transport.Refusal(protocol.ReasonMalformed,
+				"unfreezeTimeout of freeze is %s: give a time that is not negative; 0s thaws never by itself", o.UnfreezeTimeout.Duration)
 		}
 		after = min(o.UnfreezeTimeout.Duration, mostThaw)
 	}

@@ -25,11 +25,22 @@ var makers = []maker{
 		return vm.Instance(o, p.Profile, p.Bindings)
 	}),
 	makes(vmi.VirtualMachineInstanceReplicaSets, func(o *vmi.VirtualMachineInstanceReplicaSet, made *vmi.VirtualMachineInstance, _ decided) *vmi.VirtualMachineInstance {
-		if !replicaset.HasName(o, made.Name) {
+		if !hasName(o, made.Name) {
 			return nil
 		}
 		return replicaset.Instance(o, made.Name, 0)
 	}),
+}
+
+// hasName says that a VMI of the set may have the name. It looks at the first 10,000 places:
+// a set that leaves more than that to VMIs that are being deleted waits for these.
+func hasName(s *vmi.VirtualMachineInstanceReplicaSet, name string) bool {
+	for i := range 10_000 {
+		if replicaset.Name(s, i) == name {
+			return true
+		}
+	}
+	return false
 }
 
 // decided is what the VMI depends on beside its owner.

@@ -8,7 +8,6 @@ import (
 	"github.com/podvisor/podvisor/internal/reconcile"
 	"github.com/podvisor/podvisor/internal/scheduler/launched"
 	"github.com/podvisor/podvisor/scheduler/instance"
-	"github.com/podvisor/podvisor/scheduler/vm"
 	"github.com/podvisor/podvisor/vmi"
 )
 
@@ -52,7 +51,7 @@ func InstanceIndexers() cache.Indexers {
 // VMIndexers find VMs by IndexClaim.
 func VMIndexers() cache.Indexers {
 	return cache.Indexers{
-		IndexClaim: index(func(v *vmi.VirtualMachine) []string { return reconcile.KeysIn(v.Namespace, vm.ClaimNames(v)...) }),
+		IndexClaim: index(func(v *vmi.VirtualMachine) []string { return reconcile.KeysIn(v.Namespace, claimNames(v)...) }),
 	}
 }
 

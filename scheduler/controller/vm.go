@@ -100,10 +100,24 @@ func observeVM(ctx context.Context, c *Controller, v *vmi.VirtualMachine) (Decid
 // has not had: it may have been deleted before the cache saw it.
 const unseen = 5 * time.Second
 
+// claimNames are the names of the claims that the volumes of the template are in.
+func claimNames(v *vmi.VirtualMachine) []string {
+	if v.Spec.Template == nil {
+		return nil
+	}
+	var names []string
+	for i := range v.Spec.Template.Spec.Volumes {
+		if name := v.Spec.Template.Spec.Volumes[i].Claim(); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // claimsOfVM are the claims of the template's volumes, by the cache and where it has
 // none by the API server.
 func (c *Controller) claimsOfVM(ctx context.Context, v *vmi.VirtualMachine) (map[string]*corev1.PersistentVolumeClaim, error) {
-	names := vm.ClaimNames(v)
+	names := claimNames(v)
 	claims := map[string]*corev1.PersistentVolumeClaim{}
 	for _, n := range names {
 		found := c.caches.claims.Lister().Key(reconcile.KeyIn(v.Namespace, n))

@@ -63,17 +63,6 @@ func freeNames(s *vmi.VirtualMachineInstanceReplicaSet, taken map[string]bool, n
 	return out
 }
 
-// HasName says that a VMI of the set may have the name. It looks at the first 10,000 places:
-// a set that leaves more than that to VMIs that are being deleted waits for these.
-func HasName(s *vmi.VirtualMachineInstanceReplicaSet, name string) bool {
-	for i := range 10_000 {
-		if Name(s, i) == name {
-			return true
-		}
-	}
-	return false
-}
-
 // Name is the name of the VMI in the ith place, from 0 on: that of the set, and what follows
 // from its UID and the place.
 func Name(s *vmi.VirtualMachineInstanceReplicaSet, i int) string {

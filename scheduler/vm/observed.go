@@ -89,17 +89,3 @@ func hasRun(v *vmi.VirtualMachineInstance) bool {
 
 // RevisionApp is the AppLabel of every start revision.
 const RevisionApp = "virtual-machine"
-
-// ClaimNames are the names of the claims that the volumes of the template are in.
-func ClaimNames(v *vmi.VirtualMachine) []string {
-	if v.Spec.Template == nil {
-		return nil
-	}
-	var names []string
-	for i := range v.Spec.Template.Spec.Volumes {
-		if name := v.Spec.Template.Spec.Volumes[i].Claim(); name != "" {
-			names = append(names, name)
-		}
-	}
-	return names
-}
