@@ -123,13 +123,22 @@ func NewKubelets(c Config) (*Kubelets, error) {
 // Pods is the kubelet's folder of pods of a node.
 func (k *Kubelets) Pods(node string) string { return filepath.Join(k.config.Dir, node) }
 
-// Run registers the nodes and runs their pods until ctx ends. All launchers have ended then, and
-// the objects are left as they are.
-func (k *Kubelets) Run(ctx context.Context) error {
+// Register makes the Node objects, and the pod of virt-handler of each node. [Kubelets.Run] does
+// so too: who needs them earlier calls it.
+func (k *Kubelets) Register(ctx context.Context) error {
 	for _, n := range k.config.Nodes {
 		if err := k.register(ctx, n); err != nil {
 			return fmt.Errorf("register node %s: %w", n, err)
 		}
+	}
+	return nil
+}
+
+// Run registers the nodes and runs their pods until ctx ends. All launchers have ended then, and
+// the objects are left as they are.
+func (k *Kubelets) Run(ctx context.Context) error {
+	if err := k.Register(ctx); err != nil {
+		return err
 	}
 	var wg sync.WaitGroup
 	wg.Go(func() { k.informer.RunWithContext(ctx) })
