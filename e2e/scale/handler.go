@@ -61,7 +61,7 @@ func (r *rig) handlers(ctx context.Context, n int) (h handled, err error) {
 		}
 		time0, rss0, _ := p.use()
 		if err := do(); err != nil {
-			return s, fmt.Errorf("%w; %s", err, r.lastWords("virt-handler"))
+			return s, fmt.Errorf("%w; %s", err, r.logEnd("virt-handler"))
 		}
 		s.seconds = time.Since(before.at).Seconds()
 		if err := r.untilQuiet(ctx); err != nil {

@@ -140,7 +140,7 @@ func (r *rig) measure(ctx context.Context, k kind, n int) (m measured, err error
 			return step{}, err
 		}
 		if err := all.until(ctx, running, there); err != nil {
-			return step{}, fmt.Errorf("%w; %s", err, r.lastWords("virt-controller"))
+			return step{}, fmt.Errorf("%w; %s", err, r.logEnd("virt-controller"))
 		}
 		seconds := time.Since(before.at).Seconds()
 		if err := r.untilQuiet(ctx); err != nil {

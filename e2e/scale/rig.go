@@ -101,8 +101,7 @@ func up(ctx context.Context, c Config) (r *rig, err error) {
 	if err := r.connect(); err != nil {
 		return r, err
 	}
-	k := kubectl.Kubectl{Path: r.cluster.Kubectl, Kubeconfig: r.cluster.Kubeconfig}
-	if _, err := k.Run(ctx, "apply", "--server-side", "-k", filepath.Join(c.Root, "manifests")); err != nil {
+	if err := r.apply(ctx); err != nil {
 		return r, err
 	}
 	if err := r.makeObjects(ctx); err != nil {
@@ -122,6 +121,18 @@ func up(ctx context.Context, c Config) (r *rig, err error) {
 		return r, err
 	}
 	return r, r.inForce(ctx)
+}
+
+// apply applies the manifests. On a busy host the first requests of an API server may take longer
+// than it lets them.
+func (r *rig) apply(ctx context.Context) (err error) {
+	k := kubectl.Kubectl{Path: r.cluster.Kubectl, Kubeconfig: r.cluster.Kubeconfig}
+	for range 5 {
+		if _, err = k.Run(ctx, "apply", "--server-side", "-k", filepath.Join(r.Root, "manifests")); err == nil {
+			return nil
+		}
+	}
+	return err
 }
 
 // down ends everything.
@@ -309,7 +320,7 @@ func (r *rig) inForce(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("wait for the webhooks and policies: %w; %s", err, r.lastWords("virt-controller"))
+			return fmt.Errorf("wait for the webhooks and policies: %w; %s", err, r.logEnd("virt-controller"))
 		case <-time.After(200 * time.Millisecond):
 		}
 	}
@@ -338,8 +349,8 @@ func (r *rig) tryOut(ctx context.Context) error {
 	return nil
 }
 
-// lastWords is the end of the log of a program.
-func (r *rig) lastWords(name string) string {
+// logEnd is the end of the log of a program.
+func (r *rig) logEnd(name string) string {
 	text, _ := os.ReadFile(filepath.Join(r.dir, name+".log"))
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 	return name + " says: " + strings.Join(lines[max(0, len(lines)-3):], "; ")
