@@ -24,6 +24,10 @@ const (
 	quiet = 3 * time.Second
 )
 
+// components are whose requests are counted. Others are those of the API server to itself, and of
+// what looks whether it serves.
+var components = []string{"virt-controller", "virt-handler", "kubelet", "garbage-collector", "users"}
+
 // counts are requests by what they are.
 type counts map[string]int
 
@@ -59,7 +63,7 @@ func (r *rig) now() (p point, err error) {
 		return p, err
 	}
 	err = r.audit.Next(func(e audit.Entry) {
-		if !e.Complete() {
+		if !e.Complete() || !slices.Contains(components, e.Component()) {
 			return
 		}
 		of := r.log[e.Component()]
