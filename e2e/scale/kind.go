@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -31,10 +32,10 @@ var kinds = []kind{{
 	name: "vmi",
 	create: func(ctx context.Context, r *rig, name string) error {
 		_, err := r.vmis.VirtualMachineInstances(namespace).Create(ctx, guest(name), metav1.CreateOptions{})
-		return err
+		return created(err)
 	},
 	remove: func(ctx context.Context, r *rig, name string) error {
-		return r.vmis.VirtualMachineInstances(namespace).Delete(ctx, name, metav1.DeleteOptions{})
+		return gone(r.vmis.VirtualMachineInstances(namespace).Delete(ctx, name, metav1.DeleteOptions{}))
 	},
 	watch: func(ctx context.Context, r *rig, o metav1.ListOptions) (watch.Interface, error) {
 		return r.vmis.VirtualMachineInstances(namespace).Watch(ctx, o)
@@ -55,10 +56,10 @@ var kinds = []kind{{
 		v.ObjectMeta = metav1.ObjectMeta{Name: name}
 		v.Spec.Template = &vmi.VirtualMachineInstanceTemplateSpec{Spec: guest(name).Spec}
 		_, err := r.vmis.VirtualMachines(namespace).Create(ctx, v, metav1.CreateOptions{})
-		return err
+		return created(err)
 	},
 	remove: func(ctx context.Context, r *rig, name string) error {
-		return r.vmis.VirtualMachines(namespace).Delete(ctx, name, metav1.DeleteOptions{})
+		return gone(r.vmis.VirtualMachines(namespace).Delete(ctx, name, metav1.DeleteOptions{}))
 	},
 	watch: func(ctx context.Context, r *rig, o metav1.ListOptions) (watch.Interface, error) {
 		return r.vmis.VirtualMachines(namespace).Watch(ctx, o)
@@ -81,4 +82,20 @@ func kindNamed(name string) (kind, error) {
 		}
 	}
 	return kind{}, fmt.Errorf("kind %q: give vmi or vm", name)
+}
+
+// created is nil if the object is there: a request whose answer was lost may have made it.
+func created(err error) error {
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
+}
+
+// gone is nil if the object is not there.
+func gone(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
 }

@@ -20,6 +20,9 @@ import (
 const (
 	// users is how many objects are created or deleted at the same time.
 	users = 20
+	// patience is how often a user repeats what failed: an API server of a busy host may not
+	// answer in time.
+	patience = 10
 	// quiet is how long no component writes before a phase is over.
 	quiet = 3 * time.Second
 )
@@ -113,6 +116,8 @@ type measured struct {
 	// idleSeconds is how long nothing was done.
 	idleSeconds float64
 	events      events
+	// repeated is how many requests of users failed and were repeated.
+	repeated int64
 }
 
 // measure creates n objects, lets them run, and deletes them.
@@ -127,6 +132,8 @@ func (r *rig) measure(ctx context.Context, k kind, n int) (m measured, err error
 		return m, err
 	}
 	m = measured{kind: k.name, n: n}
+	r.repeated.Store(0)
+	defer func() { m.repeated = r.repeated.Load() }()
 	names := make([]string, n)
 	for i := range names {
 		names[i] = fmt.Sprintf("%s-%d-%d", k.name, n, i)
@@ -198,7 +205,13 @@ func (r *rig) forAll(ctx context.Context, names []string, do func(context.Contex
 	for range users {
 		wg.Go(func() {
 			for name := range next {
-				if err := do(ctx, r, name); err != nil {
+				err := do(ctx, r, name)
+				for i := 0; i < patience && err != nil && ctx.Err() == nil; i++ {
+					r.repeated.Add(1)
+					time.Sleep(time.Second)
+					err = do(ctx, r, name)
+				}
+				if err != nil {
 					mu.Lock()
 					errs = append(errs, err)
 					mu.Unlock()

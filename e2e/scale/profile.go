@@ -12,7 +12,7 @@ import (
 )
 
 // profileLength is how long processors are profiled.
-const profileLength = 20 * time.Second
+const profileLength = 45 * time.Second
 
 // profiles takes profiles of virt-controller and of the API server while something happens, if
 // they are asked for, and calls done when all are written.

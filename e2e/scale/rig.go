@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -75,6 +76,8 @@ type rig struct {
 	audit   audit.Follower
 	log     map[string]counts // requests so far, by component
 	started []*program
+	// repeated counts the requests of users that failed and were repeated.
+	repeated atomic.Int64
 
 	controller      *program
 	apiserver, etcd int // processes

@@ -33,10 +33,10 @@ func Measure(ctx context.Context, c Config) (err error) {
 		return err
 	}
 	all, err := r.many(ctx, chosen)
+	table(c.Out, all)
 	if err != nil {
 		return err
 	}
-	table(c.Out, all)
 	if c.Handlers > 0 {
 		h, err := r.handlers(ctx, c.Handlers)
 		if err != nil {
@@ -66,7 +66,7 @@ func (r *rig) many(ctx context.Context, chosen []kind) ([]measured, error) {
 		for _, n := range r.Counts {
 			m, err := r.measure(ctx, k, n)
 			if err != nil {
-				return nil, errors.Join(fmt.Errorf("%d of %s: %w", n, k.name, err), end())
+				return all, errors.Join(fmt.Errorf("%d of %s: %w", n, k.name, err), end())
 			}
 			all = append(all, m)
 			details(r.Out, m)

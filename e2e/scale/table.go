@@ -53,6 +53,9 @@ kind     n   requests  controller  API server    etcd  seconds  RSS slope   cont
 			m.kind, m.n, of(s), ms(s.controller, m.n), ms(s.apiserver, m.n), ms(s.etcd, m.n), s.seconds, float64(s.rss)/1e3/float64(m.n),
 			ms(i.controller, 1)/i.seconds, ms(i.apiserver, 1)/i.seconds,
 			of(e), ms(e.controller, m.n), ms(e.apiserver, m.n), e.seconds, m.events.made, m.events.lost, m.events.repeated, m.events.others)
+		if m.repeated > 0 {
+			_, _ = fmt.Fprintf(out, "  %d requests of users failed and were repeated: the host is too busy, and the seconds say nothing\n", m.repeated)
+		}
 		if n := s.restarts + i.restarts + e.restarts; n > 0 {
 			_, _ = fmt.Fprintf(out, "  virt-controller ended and was started again %d times: the host is too busy for its lease, and the slope says nothing\n", n)
 		}

@@ -68,6 +68,8 @@ type Kubelets struct {
 	mu   sync.Mutex
 	pods map[string]*pod // by key
 	next int             // the node that the next pod is bound to
+
+	registered bool // protected by mu
 }
 
 // pod is what a kubelet knows of a pod that it runs, beside the object. The worker that has the
@@ -79,6 +81,7 @@ type pod struct {
 	launcher *Launcher
 	written  report // what was written last
 	stopping bool
+	removed  bool // the object
 
 	mu    sync.Mutex
 	ended *Exit // of the container; protected by mu
@@ -126,11 +129,17 @@ func (k *Kubelets) Pods(node string) string { return filepath.Join(k.config.Dir,
 // Register makes the Node objects, and the pod of virt-handler of each node. [Kubelets.Run] does
 // so too: who needs them earlier calls it.
 func (k *Kubelets) Register(ctx context.Context) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.registered {
+		return nil
+	}
 	for _, n := range k.config.Nodes {
 		if err := k.register(ctx, n); err != nil {
 			return fmt.Errorf("register node %s: %w", n, err)
 		}
 	}
+	k.registered = true
 	return nil
 }
 
@@ -304,9 +313,13 @@ func (k *Kubelets) end(ctx context.Context, p *corev1.Pod, r *pod) error {
 			return err
 		}
 	}
+	if r.removed {
+		return nil // the watch is behind
+	}
 	err := k.config.Kube.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{
 		GracePeriodSeconds: new(int64), Preconditions: metav1.NewUIDPreconditions(string(p.UID)),
 	})
+	r.removed = err == nil
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil // it is gone, or another has its name
 	}
