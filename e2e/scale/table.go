@@ -41,6 +41,9 @@ func printRequests(out io.Writer, component string, of counts, n int) {
 
 // table prints all runs, one line for each.
 func table(out io.Writer, all []measured) {
+	if len(all) == 0 {
+		return
+	}
 	_, _ = fmt.Fprint(out, `
 for each object                to Running                                      idle, in all          deleted                          events
 kind     n   requests  controller  API server    etcd  seconds  RSS slope   controller  API server   requests  controller  API server  seconds   made  lost  repeated  others

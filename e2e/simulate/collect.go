@@ -3,14 +3,13 @@ package simulate
 import (
 	"context"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/podvisor/podvisor/vmi"
 )
@@ -52,7 +51,7 @@ func (k *Kubelets) collectOf(ctx context.Context, owner types.UID) {
 		if c := metav1.GetControllerOf(p); c == nil || c.UID != owner || p.DeletionTimestamp != nil {
 			continue
 		}
-		err := k.config.Kube.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(p.UID))})
+		err := k.config.Collect.Resource(corev1.SchemeGroupVersion.WithResource("pods")).Namespace(p.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(p.UID))})
 		if err != nil && !apierrors.IsNotFound(err) && ctx.Err() == nil {
 			k.config.Logger.Warn("delete the pod of a VMI that is gone", "pod", p.Namespace+"/"+p.Name, "err", err)
 		}

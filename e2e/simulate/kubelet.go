@@ -42,7 +42,7 @@ type Config struct {
 	// nodes in turn.
 	Scheduled bool
 	// Collect deletes the pods of VMIs that are gone, as the garbage collector does. It
-	// reads the metadata of VMIs. Nil: a garbage collector runs.
+	// reads the metadata of VMIs, and deletes by this client. Nil: a garbage collector runs.
 	Collect metadata.Interface
 	// Starts is how long the containers of a pod take to start. 0: no time, and the
 	// kubelet's first write says that the pod runs.
