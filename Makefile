@@ -112,6 +112,11 @@ test-release: ## Start a guest of the release before, roll back to it and upgrad
 bench: ## Measure against a plain pod: start, deletion, API writes, memory, admission; streams against the shortest way
 	@$(E2E) ./cmd/podvisor-bench
 
+.PHONY: bench-scale
+bench-scale: ## Measure what 100, 1,000 and 3,000 VMIs and VMs cost, with simulated nodes; up to an hour (ARGS="flags of podvisor-scale")
+	@echo '== Build the cluster program and Podvisor (the first time this takes a minute or two)'
+	@$(E2E) ./cmd/podvisor-scale $(ARGS)
+
 .PHONY: causes
 causes: ## Measure how long VMIs take to say what is wrong, for the commonest mistakes
 	@$(E2E) ./cmd/podvisor-causes

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strconv"
 )
 
 // Server is the URL of kube-apiserver inside the cluster.
@@ -69,8 +70,9 @@ func apiServer(c Config) Program {
 		"--proxy-client-cert-file="+c.pki("front-proxy-client.crt"),
 		"--proxy-client-key-file="+c.pki("front-proxy-client.key"), "--enable-aggregator-routing=true",
 		"--audit-policy-file="+c.cp("audit-policy.yaml"), "--audit-log-path="+c.cp("audit.log"),
-		"--audit-log-maxsize=200", "--audit-log-maxbackup=1",
-		"--profiling=false", "--v=1")
+		"--audit-log-maxsize=1000", "--audit-log-maxbackup=1",
+		// Where nothing else runs, the API server itself may be what is measured.
+		"--profiling="+strconv.FormatBool(c.Extent == APIServer), "--v=1")
 	p.Ready = []string{ready(c.pki("ca.crt"))}
 	return p
 }
