@@ -194,13 +194,13 @@ var refusals = []verbCase{
 		is: apierrors.IsConflict, words: "VMI neither have the agent connected nor the ACPI feature enabled"},
 	{name: "soft reboot of one that does not run", phase: vmi.PhaseScheduled,
 		call: onVMI(func(ctx context.Context, c client.VirtualMachineInstances) error { return c.SoftReboot(ctx, "a") }),
-		is: apierrors.IsConflict, words: "VM is not running"},
+		is:   apierrors.IsConflict, words: "VM is not running"},
 	{name: "reset of one that has ended", phase: vmi.PhaseSucceeded, call: onVMI(func(ctx context.Context, c client.VirtualMachineInstances) error { return c.Reset(ctx, "a") }),
 		is: apierrors.IsBadRequest, words: "Failed to reset non-running VMI with phase Succeeded"},
 	{name: "reset of no VMI", call: onVMI(func(ctx context.Context, c client.VirtualMachineInstances) error { return c.Reset(ctx, "a") }), is: apierrors.IsNotFound},
 	{name: "unfreeze of one that does not run", phase: vmi.PhaseScheduling,
 		call: onVMI(func(ctx context.Context, c client.VirtualMachineInstances) error { return c.Unfreeze(ctx, "a") }),
-		is: apierrors.IsConflict, words: "VMI is not running"},
+		is:   apierrors.IsConflict, words: "VMI is not running"},
 	{name: "file systems where no agent is", phase: vmi.PhaseRunning,
 		call: onVMI(func(ctx context.Context, c client.VirtualMachineInstances) error {
 			_, err := c.FileSystems(ctx, "a")
@@ -278,8 +278,8 @@ var verbCases = []verbCase{
 	{name: "restart of one that is off", strategy: vmi.RunManual, call: restart(vmi.RestartOptions{}), is: apierrors.IsConflict, words: "VM is not running"},
 	{name: "migration of one that is off", strategy: vmi.RunManual, phase: vmi.PhaseScheduling,
 		call: func(ctx context.Context, c client.VirtualMachines, _ client.VirtualMachineInstances) error {
-		return c.Migrate(ctx, "a", vmi.MigrateOptions{})
-	}, is: apierrors.IsConflict},
+			return c.Migrate(ctx, "a", vmi.MigrateOptions{})
+		}, is: apierrors.IsConflict},
 	{name: "ports of a VM that is off", strategy: vmi.RunManual, call: func(ctx context.Context, c client.VirtualMachines, _ client.VirtualMachineInstances) error {
 		_, err := c.PortForward("a")(ctx, "tcp", ":80")
 		return err
