@@ -20,6 +20,22 @@ func TestTheSentencesOfThePagesAreShort(t *testing.T) {
 	require.Greater(t, read, 1500)
 }
 
+func TestTheSentencesOfThePackageCommentsAreShort(t *testing.T) {
+	read := 0
+	for _, f := range files(t) {
+		if !public(f) || f.syntax.Doc == nil {
+			continue
+		}
+		for _, s := range Sentences(f.syntax.Doc.Text()) {
+			read++
+			if s.Words > longest {
+				t.Errorf("%s: %d words, at most %d: %s", f.Path, s.Words, longest, s.Text)
+			}
+		}
+	}
+	require.Greater(t, read, 200)
+}
+
 // itemInside matches the mark of an item of a list that is within a line, where it
 // begins no item.
 var itemInside = regexp.MustCompile(`^- |^\d+\.$|[;)] - `)
