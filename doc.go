@@ -12,12 +12,12 @@
 //
 // Every package is one of three kinds, and its place says which:
 //
-//   - Core computes. It takes values and returns values. It reads no clock and no random source, and imports nothing that could touch the node or the cluster. These are core packages: [github.com/podvisor/podvisor/vmi],
-//     [github.com/podvisor/podvisor/scheduler/pod],
+//   - Core computes. It takes values and returns values. It reads no clock and no random
+//     source, and imports nothing that could touch the node or the cluster. Core packages
+//     are [github.com/podvisor/podvisor/vmi], [github.com/podvisor/podvisor/scheduler/pod],
 //     [github.com/podvisor/podvisor/launcher/domain],
-//     [github.com/podvisor/podvisor/network], [github.com/podvisor/podvisor/storage] and
-//     the packages named scheduler/instance, scheduler/vm, scheduler/replicaset,
-//     handler and launcher, which decide.
+//     [github.com/podvisor/podvisor/network] and [github.com/podvisor/podvisor/storage].
+//     scheduler/instance, scheduler/vm, scheduler/replicaset, handler and launcher decide.
 //   - An edge touches one outside thing and is named after it: vmi/client (the
 //     API server), internal/network/link (netlink), internal/launcher/libvirt, internal/storage/image.
 //   - A controller joins them to a loop: observe, decide, act. There is one per

@@ -20,10 +20,10 @@
 // Traps: a Go zero value is not a default. Fields that the user left out are zero or nil
 // here, and package vmi/defaults completes them. Use accessors such as
 // [VirtualMachineInstance.GracePeriod] where they exist.
-//
+package vmi
+
 // +kubebuilder:object:generate=true
 // +kubebuilder:ac:generate=true
 // +kubebuilder:ac:output:package=applyconfiguration
 // +groupName=kubevirt.io
 // +versionName=v1
-package vmi

@@ -4,9 +4,9 @@
 // Each kind of device is a [Part] in a file of its own. A new kind is a new file, whose
 // part has the marker +podvisor:entry for the generated list [Parts]. A program that
 // embeds the package adds its own to Host.Parts. Where a device is on its bus is a
-// [Place]: places that are known are kept, whatever is added or removed beside them. The
-// others are in the part of the device, and in port.go for what is behind ports. So the
-// place of a device does not depend on its neighbours.
+// [Place]: places that are known are kept, whatever else is added or removed. The others
+// are in the part of the device, and in port.go for what is behind ports. So the place of
+// a device does not depend on its neighbours.
 //
 // The package neither observes the host nor calls libvirt, and it decides no defaults. An
 // empty field of the spec is left to QEMU. The only exception is the machine type: the

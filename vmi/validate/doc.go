@@ -11,7 +11,7 @@
 // What a cluster allows is a [Limits], and the requester is a [User]: there is no client
 // and no global state. The package computes; it touches nothing.
 //
-// Field names and kinds of fault are those of KubeVirt, since clients show them beside the
-// field. Where KubeVirt's name of a field is not its path, the message begins with the
+// Field names and kinds of fault are those of KubeVirt, since clients show them next to
+// the field. Where KubeVirt's name of a field is not its path, the message begins with the
 // path. A fault that no single field can correct has no field.
 package validate

@@ -32,5 +32,5 @@
 // [Server.Add] adds what they would create. Unknown fields are refused where a request
 // asks for that (fieldValidation Strict, as kubectl does).
 //
-// The package is an edge beside package client, which it does not import.
+// The package is an edge, and does not import package client.
 package fake

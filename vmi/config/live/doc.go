@@ -4,7 +4,7 @@
 // in force, as package vmi/config decides. The functions given to [Watcher.OnChange] are
 // called when it changes. Nothing needs a restart.
 //
-// A component must not work beside an installation of KubeVirt itself.
+// A component must not work in a cluster with an installation of KubeVirt itself.
 // [Watcher.OtherInstallation] says that there is one, and [Watcher.Alone] runs what must
 // not run then.
 //
