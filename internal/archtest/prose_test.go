@@ -36,6 +36,19 @@ func TestTheSentencesOfThePackageCommentsAreShort(t *testing.T) {
 	require.Greater(t, read, 200)
 }
 
+// translated are words of pages that mean something else in English, or nothing.
+var translated = regexp.MustCompile(`(?i)\b(?:beside|anew|of before|also (?:if|while|when))\b`)
+
+func TestThePagesAreNotTranslated(t *testing.T) {
+	for _, page := range pagesOf(t) {
+		for _, s := range Sentences(pageText(t, page)) {
+			require.NotRegexp(t, translated, codeSpan.ReplaceAllString(s.Text, ""), "%s:%d: write besides, next to, again, from before, even if", page, s.Line)
+		}
+	}
+	require.Regexp(t, translated, "It runs beside it, also while it is off")
+	require.NotRegexp(t, translated, "besides")
+}
+
 // itemInside matches the mark of an item of a list that is within a line, where it
 // begins no item.
 var itemInside = regexp.MustCompile(`^- |^\d+\.$|[;)] - `)
