@@ -1,11 +1,12 @@
 // Package volume turns the volumes of an instance into what its pod and its domain need
 // for them.
 //
-// A kind of volume has two halves in one file. One is what the pod needs, which [Pod] joins for all volumes. The other is what QEMU opens, which [Resolve] returns for all disks. Both are computed from facts that were observed before: [Cluster] on the
-// side of the cluster, [Node] in the pod. [Observations] says what has to be
-// observed in the pod. A new kind is a new file, whose [Kind] has the marker
-// +podvisor:entry for the generated list [Kinds]. A program that embeds the package
-// serves others by Cluster.Kinds and Node.Kinds.
+// A kind of volume has two halves in one file. One is what the pod needs, which [Pod] joins
+// for all volumes. The other is what QEMU opens, which [Resolve] returns for all disks. Both
+// are computed from facts that were observed before: [Cluster] on the side of the cluster,
+// [Node] in the pod. [Observations] says what has to be observed in the pod. A new kind is a
+// new file. The marker +podvisor:entry of its [Kind] lists it in the generated [Kinds]. A
+// program that embeds the package serves others by Cluster.Kinds and Node.Kinds.
 //
 // The package observes and makes nothing; internal/storage/probe and
 // internal/storage/image do. It computes; it touches nothing.
