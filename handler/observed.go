@@ -65,7 +65,7 @@ type Network struct {
 	Attachments []network.Attachment
 }
 
-// The reasons of a [Session]'s Finding, beside vmi.ReasonLauncherUnresponsive and
+// The reasons of a [Session]'s Finding, besides vmi.ReasonLauncherUnresponsive and
 // vmi.ReasonLauncherUnsafe, of a VMI that failed without one, and of the condition
 // GuestRebootLoop.
 const (

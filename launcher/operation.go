@@ -16,7 +16,7 @@ import (
 // file there and a line in each table.
 //
 // The steps in the life of a domain and its guest are [Action] and no Operation. An
-// Operation is tried until it succeeds, with a back-off, beside others. A [Start] is
+// Operation is tried until it succeeds, with a back-off, alongside others. A [Start] is
 // under way as long as the domain is [Starting], can be cancelled, and its fault may be
 // the end. [RequestShutdown] and [Destroy] are repeated until a deadline whether they succeed or
 // not, and must not wait for each other. [Suspend] and [Resume] are opposites of which

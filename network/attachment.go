@@ -39,7 +39,7 @@ type Attachment struct {
 // Backend is what carries the frames of a guest.
 type Backend string
 
-// The backends beside a tap device. Neither needs a privilege or a device.
+// The backends besides a tap device. Neither needs a privilege or a device.
 const (
 	// BackendUser is QEMU's user-mode network: the guest's connections become those
 	// of QEMU, and nothing reaches the guest from outside.
@@ -64,7 +64,7 @@ type Offer struct {
 	// Router is the guest's default gateway. It may be outside the guest's
 	// network; Routes says then how it is reached. Invalid: none.
 	Router netip.Addr `json:"router,omitzero"`
-	// Routes are all routes of the guest beside the one to its own network, the
+	// Routes are all routes of the guest besides the one to its own network, the
 	// default one included. Empty: the one through Router is all there is.
 	// (RFC 3442: a client that gets routes ignores the router.)
 	Routes []Route `json:"routes,omitempty"`

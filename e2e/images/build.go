@@ -124,7 +124,7 @@ func (c *cache) build(ctx context.Context, conf Config) ([]Built, error) {
 		return nil, err
 	}
 	if len(packages) > 0 {
-		c.say("built %d Go programs in %.1f s", len(programs), time.Since(began).Seconds())
+		c.say("built Go programs: %d, in %.1f s", len(programs), time.Since(began).Seconds())
 	}
 	var built []Built
 	for _, l := range lists {

@@ -148,6 +148,7 @@ func TestTheFirstCommandOfTheREADMEBootsAGuest(t *testing.T) {
 			r.says("422")
 			r.types("\x1d")
 			r.says("podvisor-guest: powering off")
+			r.says("== The guest is off")
 			require.NoError(t, r.leavesNothing())
 		})
 	}

@@ -20,9 +20,9 @@ import (
 const (
 	// users is how many objects are created or deleted at the same time.
 	users = 20
-	// patience is how often a user repeats what failed: an API server of a busy host may not
+	// repeats is how often a user repeats what failed: an API server of a busy host may not
 	// answer in time.
-	patience = 10
+	repeats = 10
 	// quiet is how long no component writes before a phase is over.
 	quiet = 3 * time.Second
 )
@@ -206,7 +206,7 @@ func (r *rig) forAll(ctx context.Context, names []string, do func(context.Contex
 		wg.Go(func() {
 			for name := range next {
 				err := do(ctx, r, name)
-				for i := 0; i < patience && err != nil && ctx.Err() == nil; i++ {
+				for i := 0; i < repeats && err != nil && ctx.Err() == nil; i++ {
 					r.repeated.Add(1)
 					time.Sleep(time.Second)
 					err = do(ctx, r, name)

@@ -64,7 +64,11 @@ func Run(ctx context.Context, c Config) error {
 		return err
 	}
 	say("Boot %s. Its console follows: Enter starts a shell in the demo guest, ^] powers the guest off", filepath.Base(c.File))
-	return boot(ctx, program, manifest, append(args, c.Args...))
+	if err := boot(ctx, program, manifest, append(args, c.Args...)); err != nil {
+		return err
+	}
+	say("The guest is off, and nothing of it is left")
+	return nil
 }
 
 // images builds the images of the repository that the manifest names, and returns the

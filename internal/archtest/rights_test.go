@@ -41,7 +41,7 @@ var rightsOfTheController = map[string]string{
 	"events: create list":                                                               "writes events",
 	"validatingwebhookconfigurations virt-controller.kubevirt.io: list watch":           "the secret paths of the webhooks",
 	"configmaps extension-apiserver-authentication: list watch":                         "whom the API server trusts as its proxy",
-	"subjectaccessreviews: create":                                                      "Finds out by SubjectAccessReviews what anyone may do",
+	"subjectaccessreviews: create":                                                      "finds out by SubjectAccessReviews what any user is allowed to do",
 	"apiservices v1.subresources.kubevirt.io v1alpha3.subresources.kubevirt.io: delete": "the APIServices of the verbs",
 	"components virt-controller: act":                                                   "",
 	"leases: create":                                                                    "takes the lease of the leader",

@@ -27,7 +27,7 @@ type list struct {
 // lists are the lists of the module.
 var lists = []list{
 	{"launcher/domain", "Parts", "Part", "Parts are the kinds of devices that this package builds. The caller may change the\n// slice."},
-	{"scheduler/controller", "Kinds", "Kind", "Kinds are the kinds that every Controller reconciles beside VMIs. The caller may change\n// the slice."},
+	{"scheduler/controller", "Kinds", "Kind", "Kinds are the kinds that every Controller reconciles besides VMIs. The caller may change\n// the slice."},
 	{"network", "Bindings", "Binding", "Bindings are the built-in bindings. The caller may change the slice."},
 	{"storage/volume", "Kinds", "Kind", "Kinds are the kinds of volumes that this package serves. The caller may change the\n// slice."},
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// The paths of the protocol, beside those of [protocol.Path]. A change that an older peer
+// The paths of the protocol, besides those of [protocol.Path]. A change that an older peer
 // would misread gets another version.
 const (
 	statePath   = "/v1/state"
@@ -99,7 +99,7 @@ func (c *Client) State(ctx context.Context) (protocol.State, error) {
 func unreadable(err error) error { return fmt.Errorf("read the launcher's state: %w", err) }
 
 // Watch reads the launcher's state as it changes, the present one first. The
-// sequence ends after the Ended state; it ends with an error, beside a zero
+// sequence ends after the Ended state; it ends with an error, together with a zero
 // State, if the connection breaks before. A launcher that sends too much is read
 // slowly.
 func (c *Client) Watch(ctx context.Context) iter.Seq2[protocol.State, error] {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"testing"
@@ -266,4 +267,32 @@ func TestALauncherOfTheReleaseBeforeKnowsNoCallsNoStreamsAndNoTarget(t *testing.
 			Reason: protocol.ReasonUnknown, Message: "the launcher does not know the " + what + ": it is of an older release",
 		}}, *refusal)
 	}
+}
+
+// What this release does not know, the next one may send.
+func TestAFieldOfALaterReleaseIsIgnored(t *testing.T) {
+	later := func(v any) []byte {
+		b, err := json.Marshal(v)
+		require.NoError(t, err)
+		return append([]byte(`{"ofALaterRelease":{"a":[1]},`), b[1:]...)
+	}
+	var got protocol.Desired
+	c := ServerConfig{Namespace: own().Namespace, Name: own().Name, UID: own().UID, Put: func(d protocol.Desired) error { got = d; return nil }}
+	w := httptest.NewRecorder()
+	NewServer(c).handler(t.Context()).ServeHTTP(w, httptest.NewRequest(http.MethodPut, "/v1/desired", bytes.NewReader(later(protocol.Desired{Generation: 3, Instance: own()}))))
+	require.Equal(t, http.StatusNoContent, w.Code, w.Body.String())
+	require.EqualValues(t, 3, got.Generation)
+
+	path := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", path)
+	require.NoError(t, err)
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(later(olderRunning))
+	})}
+	go func() { _ = server.Serve(l) }()
+	defer server.Close()
+	state, err := NewClient(dialTo(path)).State(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, olderRunning, state)
 }

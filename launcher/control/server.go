@@ -44,7 +44,7 @@ type ServerConfig struct {
 	// answer; nil: there is none. Errors are as for Calls. Nil: none is known.
 	Questions map[protocol.Call]func(ctx context.Context, options []byte) (any, error)
 
-	// Streams open the inner end of each stream that the launcher knows, beside
+	// Streams open the inner end of each stream that the launcher knows, besides
 	// [protocol.StreamNetworkNamespace], which every server has. Nil: none.
 	Streams map[protocol.Stream]func(context.Context) (net.Conn, error)
 

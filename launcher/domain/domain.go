@@ -15,7 +15,7 @@ import (
 // interface, which no guest of the last ten years needs.
 const nonTransitional = "virtio-non-transitional"
 
-// frame is what every domain is built of beside its devices, in this order: each adds
+// frame is what every domain is built of besides its devices, in this order: each adds
 // its part, or returns why it cannot.
 var frame = []func(*Draft) error{
 	memory,

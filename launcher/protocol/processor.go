@@ -20,6 +20,6 @@ type Processor struct {
 	Features []string `json:"features,omitempty"`
 	// HostModel is the model of guests that have the closest to the node's.
 	HostModel string `json:"hostModel,omitempty"`
-	// HostModelFeatures are those that it has beside what its model has.
+	// HostModelFeatures are those that it has besides what its model has.
 	HostModelFeatures []string `json:"hostModelFeatures,omitempty"`
 }

@@ -16,7 +16,7 @@ import (
 
 // WriteProcessors finds out what guests can have on this node, as processors does, and
 // writes it to the file as JSON, for the handler of the node. The libvirt daemon has its
-// folders beside the file. The file is replaced at once; with an error it stays as it is.
+// folders next to the file. The file is replaced at once; with an error it stays as it is.
 func WriteProcessors(ctx context.Context, file string, log *slog.Logger) error {
 	p, err := processors(ctx, filepath.Join(filepath.Dir(file), "libvirt"), log)
 	if err != nil {

@@ -220,7 +220,7 @@ func hasKVM(log *slog.Logger) bool {
 	const device = "/dev/kvm"
 	err := kvm.Probe(device)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		log.Warn("KVM is not used", "err", err)
+		log.Warn("the guest is emulated, which is slow: KVM cannot be used", "err", err)
 	}
 	return err == nil
 }

@@ -1,9 +1,9 @@
-// Package cni says by annotations of a pod which networks Multus attaches to it, and
-// reads what Multus has attached.
+// Package cni says by annotations of a pod which networks Multus attaches to it, and reads
+// what Multus has attached.
 //
-// [Selection] are the annotations that the pod of a VMI needs, and [Links] the names
-// that its networks have in the pod then: the names are asked for, so they are known
-// before the pod is. [ParseStatus] reads the annotation that Multus writes when it has
+// [Selection] are the annotations that the pod of a VMI needs. [Links] are the names that
+// its networks then have in the pod: the annotations request them, so they are known
+// before the pod exists. [ParseStatus] reads the annotation that Multus writes when it has
 // attached a pod, and [Interfaces] are the interfaces of the VMI that it names.
 //
 // Both annotations are of the NetworkAttachmentDefinition standard, version 1. CNI's own

@@ -10,7 +10,7 @@ import (
 
 // Annotations of pods, which are contracts of Multus.
 const (
-	// NetworksAnnotation has the networks that a pod gets beside its first one, as a
+	// NetworksAnnotation has the networks that a pod gets besides its first one, as a
 	// JSON list.
 	NetworksAnnotation = "k8s.v1.cni.cncf.io/networks"
 	// DefaultNetworkAnnotation has the network that takes the place of the cluster's.

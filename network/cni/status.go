@@ -35,7 +35,7 @@ type Attached struct {
 	PCI string
 }
 
-// Interfaces are the interfaces of the VMI that Multus attached to networks beside the
+// Interfaces are the interfaces of the VMI that Multus attached to networks besides the
 // pod's first one, as the VMI's status shows them before they are bound. The annotation
 // is a [StatusAnnotation]; one that is malformed shows none.
 //

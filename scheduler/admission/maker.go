@@ -43,7 +43,7 @@ func hasName(s *vmi.VirtualMachineInstanceReplicaSet, name string) bool {
 	return false
 }
 
-// decided is what the VMI depends on beside its owner.
+// decided is what the VMI depends on besides its owner.
 type decided struct {
 	defaults.Profile
 	Bindings []network.Binding

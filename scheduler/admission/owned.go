@@ -24,7 +24,7 @@ import (
 // Owned answers admission reviews at [OwnedPath]: it refuses a VMI that
 // virt-controller creates, unless the VirtualMachine or the replica set that controls
 // it exists and asks for it. So the token of virt-controller gives no guest of one's
-// own beside the Secrets and disks of others. The same holds for DataVolumes: what
+// own besides the Secrets and disks of others. The same holds for DataVolumes: what
 // fills one sends the Secrets that it names to its source. A pod that it creates must be
 // what scheduler/pod renders for the stored VMI that controls it, and a pod that it names
 // in the status of a VMI one that was made for that VMI: see [Launchers].

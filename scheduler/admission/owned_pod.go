@@ -32,7 +32,7 @@ type Launchers struct {
 	Rendering func(build string) (pod.Config, bool)
 	// Kube reads pods and priority classes. Required.
 	Kube kubernetes.Interface
-	// Facts reads what a pod of the VMI is rendered by beside the configuration, from the
+	// Facts reads what a pod of the VMI is rendered by besides the configuration, from the
 	// API server. Required.
 	Facts func(context.Context, *vmi.VirtualMachineInstance) (pod.Facts, error)
 	// Cached returns the VMI of this name and its facts as they were a moment ago. A pod

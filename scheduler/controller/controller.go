@@ -49,7 +49,7 @@ type Config struct {
 	// Guests reach the launchers of VMIs: what a kind asks of a guest, or has it do, goes
 	// through it. No kind does yet. Without nodes, every call is refused as unavailable.
 	Guests guest.Guests
-	// Kinds are reconciled beside VMIs and the built-in [Kinds]. The API server must serve
+	// Kinds are reconciled besides VMIs and the built-in [Kinds]. The API server must serve
 	// them, and the account of Client needs its rights on them.
 	Kinds []Kind
 	// Home is the namespace that virt-handler is installed in. Its pods say on which

@@ -1,22 +1,21 @@
-// Package controller is virt-controller: the loops of all kinds of the cluster
-// side, over one set of caches.
+// Package controller is virt-controller: the loops of all kinds of the cluster side, over
+// one set of caches.
 //
-// [New] makes a [Controller] and [Controller.Run] runs it until its context
-// ends. For each object that changed, or of which something changed that matters
-// to it, its kind's loop observes, lets the kind's package decide
-// (scheduler/instance), and acts. A kind is its entry, a [KindOf]: which
-// objects, when one is queued, and how one is observed and decided on. [Kinds] are the
-// built-in ones, and [Config] takes further ones of any API group. [Lead] runs the Controller,
-// or anything else, in one process of several. A program with a loop of its own carries out a
-// plan by [Execute]. docs/embedding.md is for programs that are not virt-controller.
+// [New] makes a [Controller] and [Controller.Run] runs it until its context ends. The loop
+// of a kind runs for each object that changed, or that depends on something that changed.
+// It observes, has the kind's package decide, such as scheduler/instance, and acts. A kind
+// is its entry, a [KindOf]: which objects, when one is queued, and how one is observed and
+// decided on. [Kinds] are the built-in ones, and [Config] takes further ones of any API
+// group. [Lead] runs the Controller, or anything else, in one process of several. A
+// program with a loop of its own carries out a plan by [Execute]. docs/embedding.md is for
+// programs that are not virt-controller.
 //
-// The package is a controller: it joins the cores below scheduler with the
-// clients of the API. It holds nothing that matters; it may be killed at any
-// time and be started again.
+// The package is a controller: it joins the cores below scheduler with the clients of the
+// API. It holds nothing that matters; it may be killed at any time and be started again.
 //
 // Traps: a Controller runs once; who leads again makes another one. Several Controllers at
-// the same time do no harm, since the name of a pod follows from its VMI and each status
-// write carries a resourceVersion, but they cost writes that fail; use Lead. The cache of
-// pods has launcher pods only, so a pod that is missing in it may exist; and what is cached
-// of a pod, a node or a claim is only what is read here (see caches.go).
+// the same time do no harm: the name of a pod follows from its VMI, and each status write
+// carries a resourceVersion. But they cost writes that fail, so use Lead. The cache of
+// pods has only launcher pods, so a pod that is missing in it may exist. Of a pod, a node
+// or a claim, it holds only what is read here (see caches.go).
 package controller

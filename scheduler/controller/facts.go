@@ -13,7 +13,7 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// Facts reads from the API server what the pod of the VMI is rendered by beside the
+// Facts reads from the API server what the pod of the VMI is rendered by besides the
 // configuration. Without d no definitions of networks are read.
 func Facts(ctx context.Context, kube kubernetes.Interface, d dynamic.Interface, v *vmi.VirtualMachineInstance) (pod.Facts, error) {
 	f := pod.Facts{Claims: map[string]*corev1.PersistentVolumeClaim{}}

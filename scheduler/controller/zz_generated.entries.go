@@ -2,7 +2,7 @@
 
 package controller
 
-// Kinds are the kinds that every Controller reconciles beside VMIs. The caller may change
+// Kinds are the kinds that every Controller reconciles besides VMIs. The caller may change
 // the slice.
 func Kinds() []Kind {
 	return []Kind{

@@ -28,7 +28,7 @@ func missingClaims(o Observed) (vmi.Finding, bool) {
 	return vmi.Finding{Reason: FailedPvcNotFound, Message: strings.Join(missing, "; ") + ": create it, and the VMI starts"}, true
 }
 
-// stateClaim creates the claim for what outlasts the VMI beside its disks, if it needs
+// stateClaim creates the claim for what outlasts the VMI besides its disks, if it needs
 // one and there is none, or says why the one that is there cannot be it.
 func stateClaim(o Observed) ([]scheduler.Action, *vmi.Finding) {
 	if !o.VMI.Spec.Domain.KeepsState() {

@@ -176,7 +176,7 @@ func endedAt(v *vmi.VirtualMachineInstance) time.Time {
 	return time.Time{}
 }
 
-// deleteOthers puts the deletion of the pods beside the active one before the plan, if
+// deleteOthers puts the deletion of the pods besides the active one before the plan, if
 // they are the VMI's and still do something: targets, and pods that were created by
 // mistake, after the end.
 func deleteOthers(o Observed, p scheduler.Plan) scheduler.Plan {

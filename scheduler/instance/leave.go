@@ -79,7 +79,7 @@ func release(o Observed) scheduler.Plan {
 	return p
 }
 
-// controlled are the pods beside the active one that the VMI controls and that may
+// controlled are the pods besides the active one that the VMI controls and that may
 // run.
 func controlled(o Observed) []*corev1.Pod {
 	return slices.DeleteFunc(slices.Concat(o.Pods.Stray, o.Pods.Targets), func(p *corev1.Pod) bool {

@@ -117,7 +117,7 @@ func (p Pods) NodeName(v *vmi.VirtualMachineInstance) string {
 }
 
 // ClaimNames are the names of the claims that the VMI's volumes are in, and of the
-// one for what outlasts it beside its disks.
+// one for what outlasts it besides its disks.
 func ClaimNames(v *vmi.VirtualMachineInstance) []string {
 	var names []string
 	for i := range v.Spec.Volumes {

@@ -27,14 +27,14 @@ const (
 	// InvalidSpec: no pod can be rendered from the spec.
 	InvalidSpec = "InvalidSpec"
 	// FailedCreate: the API server does not accept the pod, or the claim for what
-	// outlasts the VMI beside its disks.
+	// outlasts the VMI besides its disks.
 	FailedCreate = "FailedCreate"
 	// PodNameTaken: a pod that is not the VMI's has its name.
 	PodNameTaken = "PodNameTaken"
 
 	// FailedPvcNotFound: a claim that a volume of the VMI names does not exist.
 	FailedPvcNotFound = "FailedPvcNotFound"
-	// StateClaimUnusable: a claim has the name of the one for what outlasts the VMI beside
+	// StateClaimUnusable: a claim has the name of the one for what outlasts the VMI besides
 	// its disks, and cannot hold it.
 	StateClaimUnusable = "StateClaimUnusable"
 	// ClaimInUse: another VMI has the same claim, a disk of one of the two is in it, and one

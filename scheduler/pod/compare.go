@@ -16,7 +16,7 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// Admitted is what the admission of a cluster may set in a launcher pod beside what it sets
+// Admitted is what the admission of a cluster may set in a launcher pod besides what it sets
 // in every cluster.
 type Admitted struct {
 	// PriorityClass is the class of pods that name none. Empty: they have none.
@@ -309,7 +309,7 @@ func (c *comparison) volumes(want, got map[string]any, reserved map[string]bool)
 	}
 }
 
-// addedVolume notes what a volume that was not rendered has beside what is permitted.
+// addedVolume notes what a volume that was not rendered has besides what is permitted.
 func (c *comparison) addedVolume(path string, v map[string]any, mounted bool) {
 	for k := range v {
 		if k != "name" && !addedVolumes[k] {

@@ -12,7 +12,7 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// podGrace is what the pod gets beside the guest's grace period. When that one is
+// podGrace is what the pod gets besides the guest's grace period. When that one is
 // over, the launcher switches the guest off, before the kubelet kills the
 // launcher.
 const podGrace = 30 * time.Second

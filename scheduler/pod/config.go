@@ -88,7 +88,7 @@ const (
 	InitCopy = volume.InitCopy
 )
 
-// overhead is the memory beside the guest's, in whole MiB, which people can read.
+// overhead is the memory besides the guest's, in whole MiB, which people can read.
 func (c Config) overhead(g Guest) resource.Quantity {
 	f := c.Overhead
 	if f == nil {

@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	// startDelay is what a probe waits beside its own delay: the guest is started by
+	// startDelay is what a probe waits besides its own delay: the guest is started by
 	// the launcher, after the container.
 	startDelay = 10
-	// agentDelay is what a probe by the guest's agent may take beside its own timeout:
+	// agentDelay is what a probe by the guest's agent may take besides its own timeout:
 	// the process that asks the agent has to end in time.
 	agentDelay = 1
 )

@@ -13,7 +13,7 @@ import (
 	"github.com/podvisor/podvisor/vmi/config"
 )
 
-// Guest is what the memory that a pod needs beside its guest's depends on.
+// Guest is what the memory that a pod needs besides its guest's depends on.
 type Guest struct {
 	// Memory is the memory that the guest sees.
 	Memory resource.Quantity
@@ -52,7 +52,7 @@ const (
 	pageTables = 512
 )
 
-// Overhead is the memory that a launcher pod needs beside its guest's: that of
+// Overhead is the memory that a launcher pod needs besides its guest's: that of
 // the launcher, the libvirt daemon and QEMU, of the tables with which the guest's
 // memory is mapped, of the devices that need some, of probes that ask the guest's
 // agent, and of translated code where the guest is emulated.

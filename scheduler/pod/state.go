@@ -16,7 +16,7 @@ const stateClaimPrefix = "persistent-state-for-"
 var stateSize = resource.MustParse("10Mi")
 
 // stateClaimName is the name of the claim for the state of the VMI or VM of this name:
-// what outlasts a VMI beside its disks. It is KubeVirt's, up to 253 characters.
+// what outlasts a VMI besides its disks. It is KubeVirt's, up to 253 characters.
 func stateClaimName(name string) string {
 	const most = 253
 	if claim := stateClaimPrefix + name; len(claim) <= most {
@@ -25,7 +25,7 @@ func stateClaimName(name string) string {
 	return (stateClaimPrefix + name)[:most-9] + "-" + digest(name, 8)
 }
 
-// StateClaim returns the claim for what outlasts v beside its disks. It lives as long
+// StateClaim returns the claim for what outlasts v besides its disks. It lives as long
 // as the VM that controls v, or as v if there is none.
 func StateClaim(v *vmi.VirtualMachineInstance, c Config) *corev1.PersistentVolumeClaim {
 	claim := &corev1.PersistentVolumeClaim{

@@ -1,11 +1,11 @@
 // Package subresource answers the verbs of VMs and VMIs: the aggregated API
 // subresources.kubevirt.io.
 //
-// A [Server] authenticates the API server's aggregator and authorizes its user by package
-// frontproxy, reads the objects, lets [github.com/podvisor/podvisor/internal/vmi/verb] decide what the
-// verb does, and does it: it patches the objects, calls the launcher or opens a stream through
-// [github.com/podvisor/podvisor/scheduler/guest.Guests]. A port of a guest is such a stream. It is
-// joined with a websocket of the client.
+// A [Server] authenticates the API server's aggregator, and authorizes its user by package
+// frontproxy. It reads the objects, and [github.com/podvisor/podvisor/internal/vmi/verb]
+// decides what the verb does. The Server then patches the objects, calls the launcher or
+// opens a stream through [github.com/podvisor/podvisor/scheduler/guest.Guests]. A port of
+// a guest is such a stream. It is joined with a websocket of the client.
 //
 // An API of another group has the same of package frontproxy, of [Join], and of
 // [github.com/podvisor/podvisor/scheduler/guest].

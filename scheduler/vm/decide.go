@@ -37,7 +37,7 @@ func Decide(o Observed) scheduler.Plan {
 	return stay(o, n)
 }
 
-// next is what the status will say beside what the VMI is.
+// next is what the status will say besides what the VMI is.
 type next struct {
 	requests []vmi.StateChangeRequest
 	failure  *vmi.StartFailure

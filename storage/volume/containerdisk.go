@@ -79,7 +79,7 @@ func mounted(v vmi.Volume, n PodNames) Part {
 }
 
 // copied copies the disk to the container disk's folder. A disk's image has
-// nothing to run, so the launcher's program is installed beside it first.
+// nothing to run, so the launcher's program is installed next to it first.
 func copied(v vmi.Volume, n PodNames) Part {
 	program, install := installed()
 	copies := corev1.VolumeMount{Name: copiesVolume, MountPath: containerDisksDir("")}

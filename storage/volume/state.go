@@ -9,10 +9,10 @@ import (
 )
 
 // StateVolume is the name of the volume in the pod that holds what outlasts the VMI
-// beside its disks.
+// besides its disks.
 const StateVolume = "vm-state"
 
-// State returns what the pod of a VMI with the spec d needs for what outlasts it beside
+// State returns what the pod of a VMI with the spec d needs for what outlasts it besides
 // its disks, which is in the claim of this name. The folders of the claim are KubeVirt's.
 func State(d *vmi.DomainSpec, claim string) Part {
 	dirs := d.StateDirs()

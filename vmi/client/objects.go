@@ -18,7 +18,7 @@ import (
 // [Of] and safe for concurrent use.
 //
 // An object may be stored that T cannot hold: see [vmi.Unreadable] for what of it
-// there is. It is returned, alone or in a list with all others, beside an error that
+// there is. It is returned, alone or in a list with all others, together with an error that
 // wraps [vmi.ErrUnreadable] and names the object and the field; a watch sends it as
 // it sends any other. A write whose error wraps it was done if the object is not nil:
 // the answer could not be decoded. Create, Update and UpdateStatus of such an object are

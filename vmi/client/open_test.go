@@ -269,7 +269,7 @@ func TestTheServerRefusesWhatItDoesNotServe(t *testing.T) {
 	_, err = client.Of(c, racks, "").Get(t.Context(), "a", metav1.GetOptions{})
 	require.ErrorContains(t, err, "does not serve GET /apis/hardware.example.com/v1beta2/racks/a")
 	require.False(t, apierrors.IsNotFound(err), "%v", err)
-	require.PanicsWithValue(t, "make a fake API server: *client_test.rack /a: the kind is not served", func() { fake.New(newRack("a", "")) })
+	require.PanicsWithValue(t, "add to a fake API server: *client_test.rack /a: the kind is not served", func() { fake.New(newRack("a", "")) })
 	s := fake.Serving([]vmi.Definition{racks.Definition}, newRack("a", ""))
 	for path, code := range map[string]int{
 		"/apis/hardware.example.com/v1beta2/racks/a":                      http.StatusOK,

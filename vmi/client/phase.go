@@ -20,7 +20,7 @@ var ErrEnded = errors.New("the VMI has ended")
 // WaitForPhase waits until the VMI is in one of the phases, and returns it. A VMI
 // that does not exist is waited for; one that is deleted before, even if there is
 // another of its name by now, or ends in another phase is an error that wraps
-// [ErrEnded]; one that cannot be decoded is one that wraps [vmi.ErrUnreadable]. The error holds the last phase and its reason; beside it, the VMI as
+// [ErrEnded]; one that cannot be decoded is one that wraps [vmi.ErrUnreadable]. The error holds the last phase and its reason; besides it, the VMI as
 // it was last observed is returned, or nil if it did not exist. See [WaitFor] for
 // what else ends the wait.
 func WaitForPhase(ctx context.Context, i VirtualMachineInstances, name string, phases ...vmi.Phase) (*vmi.VirtualMachineInstance, error) {

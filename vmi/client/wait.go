@@ -38,7 +38,7 @@ type Watched[T vmi.Object, L runtime.Object] interface {
 // not change by itself, such as Forbidden, and an object that cannot be decoded,
 // with an error that wraps [vmi.ErrUnreadable]; lost connections, expired watches
 // and an API server that is away do not. Then the object as it was last seen is
-// returned beside the error, or nil if there was none. Without a deadline in
+// returned together with the error, or nil if there was none. Without a deadline in
 // the context, the wait has none.
 func WaitFor[T vmi.Object, L runtime.Object](ctx context.Context, o Watched[T, L], name string, done func(T) (bool, error)) (T, error) {
 	return wait(ctx, o, name, func(o T) (bool, error) {

@@ -48,11 +48,11 @@ type Pods struct {
 	// MemoryOvercommit is how much memory guests see for each 100 that their
 	// pods ask for. 0: 100.
 	MemoryOvercommit int
-	// OverheadRatio multiplies the memory that a pod needs beside its guest's.
+	// OverheadRatio multiplies the memory that a pod needs besides its guest's.
 	// 0: 1.
 	OverheadRatio float64
 	// StateStorageClass is the storage class of the claims for what outlasts VMIs
-	// beside their disks. Empty: the default one.
+	// besides their disks. Empty: the default one.
 	StateStorageClass string
 	// HostDevices are the devices of nodes that VMIs may have, by their resources.
 	HostDevices map[string]bool
@@ -85,7 +85,7 @@ func (n Nodes) Obsolete() map[string]bool {
 	return all
 }
 
-// Launcher is what a launcher gets beside its VMI.
+// Launcher is what a launcher gets besides its VMI.
 type Launcher struct {
 	// SMBIOS is what the guest reads about its maker. An empty field: as the
 	// launcher has it.

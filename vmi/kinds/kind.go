@@ -46,7 +46,7 @@ type Kind struct {
 	EventsBy []Component
 }
 
-// Cluster is what the defaults and the validation of an object depend on beside
+// Cluster is what the defaults and the validation of an object depend on besides
 // the object. The zero value is the default configuration.
 type Cluster struct {
 	// Defaults complete the objects.

@@ -7,8 +7,8 @@
 //
 // Trap: the kind has no effect yet, because VMIs do not migrate, and no API server with
 // Podvisor's manifests has it.
-//
+package migrationpolicy
+
 // +kubebuilder:object:generate=true
 // +groupName=migrations.kubevirt.io
 // +versionName=v1alpha1
-package migrationpolicy

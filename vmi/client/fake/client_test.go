@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
@@ -86,6 +87,20 @@ func TestABodyMayBeYAML(t *testing.T) {
 	require.Equal(t, http.StatusCreated, w.Code, w.Body.String())
 }
 
+func TestAnObjectThatIsAddedIsWatchedWithItsStatus(t *testing.T) {
+	s := fake.New()
+	c, err := client.New(s.Config())
+	require.NoError(t, err)
+	w, err := c.VirtualMachineInstances("default").Watch(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	defer w.Stop()
+	s.Add(vmitest.New(vmitest.InPhase(vmi.PhaseRunning)))
+	e := <-w.ResultChan()
+	require.Equal(t, watch.Added, e.Type)
+	require.Equal(t, vmi.PhaseRunning, e.Object.(*vmi.VirtualMachineInstance).Status.Phase)
+	require.Panics(t, func() { s.Add(vmitest.New()) }, "it is there already")
+}
+
 // A program that ignores that an object is not found must not be green because the fake
 // does not have its kind.
 func TestAPathThatIsNotServedIsNoAbsence(t *testing.T) {
@@ -99,24 +114,34 @@ func TestAPathThatIsNotServedIsNoAbsence(t *testing.T) {
 		_, err := c.CoreV1().Pods("default").Get(t.Context(), "a", metav1.GetOptions{})
 		return err
 	}
-	for path, ask := range map[string]func() error{
-		"GET /api/v1/namespaces/default/pods/a": get,
-		"DELETE /api/v1/namespaces/default/pods/a": func() error {
+	for path, tt := range map[string]struct {
+		ask  func() error
+		help string
+	}{
+		"GET /api/v1/namespaces/default/pods/a": {get, "give fake.Serving the definition of the kind"},
+		"DELETE /api/v1/namespaces/default/pods/a": {func() error {
 			return c.CoreV1().Pods("default").Delete(t.Context(), "a", metav1.DeleteOptions{})
-		},
-		"GET /apis/kubevirt.io/v1/namespaces/default/kubevirts/a/scale": func() error {
+		}, "give fake.Serving the definition of the kind"},
+		"GET /apis/kubevirt.io/v1/virtualmachines/a": {func() error {
+			_, err := ours.VirtualMachines("").Get(t.Context(), "a", metav1.GetOptions{})
+			return err
+		}, "objects of the kind VirtualMachine are in a namespace, which the client must have"},
+		"GET /apis/kubevirt.io/v1/namespaces/default/kubevirts/a/scale": {func() error {
 			_, err := ours.KubeVirts("default").GetScale(t.Context(), "a", metav1.GetOptions{})
 			return err
-		},
-		"GET /apis/subresources.kubevirt.io/v1/namespaces/default/virtualmachines/a/dance": func() error {
+		}, "the kind KubeVirt has no such subresource"},
+		"GET /apis/subresources.kubevirt.io/v1/namespaces/default/virtualmachines/a/dance": {func() error {
 			return raw("/apis/subresources.kubevirt.io/v1/namespaces/default/virtualmachines/a/dance")
-		},
-		"GET /healthz/etcd": func() error { return raw("/healthz/etcd") },
+		}, "there is no such verb"},
+		"GET /apis/subresources.kubevirt.io/v1/virtualmachines/a/start": {func() error {
+			return raw("/apis/subresources.kubevirt.io/v1/virtualmachines/a/start")
+		}, "verbs are called of an object in a namespace"},
+		"GET /healthz/etcd": {func() error { return raw("/healthz/etcd") }, "give fake.Serving the definition of the kind"},
 	} {
 		t.Run(path, func(t *testing.T) {
-			err := ask()
+			err := tt.ask()
 			require.False(t, err == nil || apierrors.IsNotFound(err), "%v", err)
-			require.ErrorContains(t, err, "the fake API server does not serve "+path)
+			require.ErrorContains(t, err, "the fake API server does not serve "+path+": "+tt.help)
 		})
 	}
 	_, err = ours.VirtualMachines("default").Get(t.Context(), "other", metav1.GetOptions{})

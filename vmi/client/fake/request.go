@@ -38,21 +38,24 @@ type request struct {
 // notServed is the reason of an error for a path that the server does not serve.
 const notServed metav1.StatusReason = "NotServed"
 
-// unserved is the error for a path that the server does not serve. It is not NotFound, as
-// an API server's is: a test whose program ignores that objects are not found would be green
-// although the kind is missing.
-func unserved(r *http.Request) error {
+// unserved is the error for a path that the server does not serve, and what to do about it.
+// It is not NotFound, as an API server's is: a test whose program ignores that objects are
+// not found would be green although the kind is missing.
+func unserved(r *http.Request, what string) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusNotImplemented, Reason: notServed,
-		Message: fmt.Sprintf("the fake API server does not serve %s %s: give fake.Serving the definition of the kind", r.Method, r.URL.Path),
+		Message: fmt.Sprintf("the fake API server does not serve %s %s: %s", r.Method, r.URL.Path, what),
 	}}
 }
+
+// giveKind is what to do about a path of a kind that is not served.
+const giveKind = "give fake.Serving the definition of the kind"
 
 // parse reads a request for one of the kinds that are served.
 func (s *Server) parse(r *http.Request) (request, error) {
 	gv, parts, ok := groupVersion(r.URL.Path)
 	if !ok {
-		return request{}, unserved(r)
+		return request{}, unserved(r, giveKind)
 	}
 	q := request{Request: r}
 	if len(parts) > 2 && parts[0] == "namespaces" {
@@ -60,8 +63,15 @@ func (s *Server) parse(r *http.Request) (request, error) {
 	}
 	parts = append(parts, "", "")
 	q.kind, q.name, q.subresource = s.kinds[gv.WithResource(parts[0])], parts[1], parts[2]
-	if q.kind == nil || !q.inScope() || !q.hasSubresource() || len(parts) > 5 {
-		return request{}, unserved(r)
+	switch {
+	case q.kind == nil:
+		return request{}, unserved(r, giveKind)
+	case !q.inScope() && q.kind.ClusterScoped:
+		return request{}, unserved(r, "objects of the kind "+q.kind.Kind+" are in no namespace")
+	case !q.inScope():
+		return request{}, unserved(r, "objects of the kind "+q.kind.Kind+" are in a namespace, which the client must have")
+	case !q.hasSubresource() || len(parts) > 5:
+		return request{}, unserved(r, "the kind "+q.kind.Kind+" has no such subresource")
 	}
 	var err error
 	if q.body, err = io.ReadAll(r.Body); err != nil {

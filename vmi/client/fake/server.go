@@ -47,12 +47,20 @@ func Serving(more []vmi.Definition, objects ...vmi.Object) *Server {
 	for _, d := range append(kinds.Definitions(), more...) {
 		s.kinds[d.Resource()] = &d
 	}
+	s.Add(objects...)
+	return s
+}
+
+// Add adds objects as they are, with their status, as [New] does: what a controller would
+// create and write meanwhile. Watches see them. It panics as New does.
+func (s *Server) Add(objects ...vmi.Object) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for _, o := range objects {
 		if err := s.hold(o); err != nil {
-			panic(fmt.Sprintf("make a fake API server: %T %s/%s: %v", o, o.GetNamespace(), o.GetName(), err))
+			panic(fmt.Sprintf("add to a fake API server: %T %s/%s: %v", o, o.GetNamespace(), o.GetName(), err))
 		}
 	}
-	return s
 }
 
 // hold stores the object as it is.

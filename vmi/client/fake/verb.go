@@ -33,7 +33,7 @@ func (s *Server) parseVerb(r *http.Request, below []string) (*call, error) {
 		below = append(slices.Clone(below), "", "")
 	}
 	if len(below) < 5 || below[0] != "namespaces" {
-		return nil, unserved(r)
+		return nil, unserved(r, "verbs are called of an object in a namespace")
 	}
 	c := &call{server: s, request: r, Observed: verb.Observed{Namespace: below[1], Name: below[3]}}
 	var ok bool
@@ -43,7 +43,7 @@ func (s *Server) parseVerb(r *http.Request, below []string) (*call, error) {
 	}
 	switch {
 	case !ok || len(c.Tail) > 0 && c.verb.Tail == "":
-		return nil, unserved(r)
+		return nil, unserved(r, "there is no such verb")
 	case r.Method != c.verb.Method:
 		return nil, apierrors.NewMethodNotSupported(schema.GroupResource{Group: vmi.SubresourceGroup, Resource: c.verb.Path()}, strings.ToLower(r.Method))
 	}

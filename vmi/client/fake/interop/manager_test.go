@@ -17,6 +17,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/applyconfiguration"
 	"github.com/podvisor/podvisor/vmi/client/fake"
 	"github.com/podvisor/podvisor/vmi/vmitest"
 )
@@ -94,6 +95,11 @@ func TestAManagerOfControllerRuntimeWorksUnmodified(t *testing.T) {
 
 	require.NoError(t, c.Delete(ctx, &vm))
 	require.Eventually(t, func() bool { return apierrors.IsNotFound(c.Get(ctx, key, &vm)) }, 30*time.Second, 10*time.Millisecond)
+
+	desired := applyconfiguration.VirtualMachine("applied", "default").WithSpec(applyconfiguration.VirtualMachineSpec().WithRunStrategy(vmi.RunHalted))
+	require.NoError(t, c.Apply(ctx, desired, client.FieldOwner("notes")))
+	require.NoError(t, c.Get(ctx, client.ObjectKey{Namespace: "default", Name: "applied"}, &vm))
+	require.Equal(t, vmi.RunHalted, *vm.Spec.RunStrategy)
 
 	// A kind that the server does not serve is not one whose objects are not found.
 	require.Error(t, client.IgnoreNotFound(c.Get(ctx, key, &corev1.Secret{})))
