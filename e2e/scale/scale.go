@@ -65,11 +65,13 @@ func (r *rig) many(ctx context.Context, chosen []kind) ([]measured, error) {
 	for _, k := range chosen {
 		for _, n := range r.Counts {
 			m, err := r.measure(ctx, k, n)
+			if m.start.requests != nil {
+				all = append(all, m) // also if what follows failed
+				details(r.Out, m)
+			}
 			if err != nil {
 				return all, errors.Join(fmt.Errorf("%d of %s: %w", n, k.name, err), end())
 			}
-			all = append(all, m)
-			details(r.Out, m)
 		}
 	}
 	return all, end()
