@@ -53,6 +53,9 @@ func (r *rig) many(ctx context.Context, chosen []kind) ([]measured, error) {
 	for _, n := range r.Counts {
 		most = max(most, n)
 	}
+	if most == 0 {
+		return nil, nil
+	}
 	var nodes []string
 	for i := range (most + r.PerNode - 1) / r.PerNode {
 		nodes = append(nodes, fmt.Sprintf("node-%d", i))
