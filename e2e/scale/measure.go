@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -314,8 +315,8 @@ func (r *rig) keepLogs() {
 		return
 	}
 	for _, name := range []string{"virt-controller", "virt-handler"} {
-		if text, err := os.ReadFile(r.dir + "/" + name + ".log"); err == nil {
-			_ = os.WriteFile(r.Profiles+"/"+name+".log", text, 0o600)
+		if text, err := os.ReadFile(filepath.Join(r.dir, name+".log")); err == nil {
+			_ = os.WriteFile(filepath.Join(r.Profiles, name+".log"), text, 0o600)
 		}
 	}
 }

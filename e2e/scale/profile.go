@@ -14,8 +14,8 @@ import (
 // profileLength is how long processors are profiled.
 const profileLength = 45 * time.Second
 
-// profiles takes profiles of virt-controller and of the API server while something happens, if
-// they are asked for, and calls done when all are written.
+// profiles takes profiles of virt-controller and of the API server from now on, if they are asked
+// for. wait returns when they are written.
 func (r *rig) profiles(ctx context.Context, name string) (wait func() error) {
 	if r.Profiles == "" {
 		return func() error { return nil }

@@ -53,6 +53,9 @@ func (r *rig) many(ctx context.Context, chosen []kind) ([]measured, error) {
 	for _, n := range r.Counts {
 		most = max(most, n)
 	}
+	if most == 0 {
+		return nil, nil
+	}
 	var nodes []string
 	for i := range (most + r.PerNode - 1) / r.PerNode {
 		nodes = append(nodes, fmt.Sprintf("node-%d", i))
@@ -65,11 +68,13 @@ func (r *rig) many(ctx context.Context, chosen []kind) ([]measured, error) {
 	for _, k := range chosen {
 		for _, n := range r.Counts {
 			m, err := r.measure(ctx, k, n)
+			if m.start.requests != nil {
+				all = append(all, m) // also if what follows failed
+				details(r.Out, m)
+			}
 			if err != nil {
 				return all, errors.Join(fmt.Errorf("%d of %s: %w", n, k.name, err), end())
 			}
-			all = append(all, m)
-			details(r.Out, m)
 		}
 	}
 	return all, end()

@@ -54,7 +54,7 @@ kind     n   requests  controller  API server    etcd  seconds  RSS slope   cont
 		of := func(s step) float64 { return float64(s.requests["virt-controller"].sum()) / float64(m.n) }
 		_, _ = fmt.Fprintf(out, "%-4s %5d %10.2f %11.1f %11.1f %7.1f %8.1f %10.1f %12.1f %11.1f %10.2f %11.1f %11.1f %8.1f %6d %5d %9d %7d\n",
 			m.kind, m.n, of(s), ms(s.controller, m.n), ms(s.apiserver, m.n), ms(s.etcd, m.n), s.seconds, float64(s.rss)/1e3/float64(m.n),
-			ms(i.controller, 1)/i.seconds, ms(i.apiserver, 1)/i.seconds,
+			ms(i.controller, 1)/max(i.seconds, 1), ms(i.apiserver, 1)/max(i.seconds, 1),
 			of(e), ms(e.controller, m.n), ms(e.apiserver, m.n), e.seconds, m.events.made, m.events.lost, m.events.repeated, m.events.others)
 		if m.repeated > 0 {
 			_, _ = fmt.Fprintf(out, "  %d requests of users failed and were repeated: the host is too busy, and the seconds say nothing\n", m.repeated)
