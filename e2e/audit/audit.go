@@ -8,13 +8,18 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 )
 
 // Entry is what is read of a line.
 type Entry struct {
 	Stage string `json:"stage"`
 	Verb  string `json:"verb"`
-	User  struct {
+	// Received is when the request came, and At when the stage was reached: of the last one, when
+	// the answer was ready.
+	Received time.Time `json:"requestReceivedTimestamp"`
+	At       time.Time `json:"stageTimestamp"`
+	User     struct {
 		Username string `json:"username"`
 	} `json:"user"`
 	UserAgent string `json:"userAgent"`

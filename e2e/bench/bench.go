@@ -12,10 +12,8 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
@@ -47,6 +45,7 @@ type Bench struct {
 
 // sample is what one run measured.
 type sample struct {
+	plain, shaped, start, end moments
 	podReady, running, gone   time.Duration
 	startWrites, deleteWrites int
 	startEvents, deleteEvents int
@@ -82,6 +81,7 @@ func (b *Bench) report(all []sample) {
 	}
 	pod := seconds(func(s sample) time.Duration { return s.podReady })
 	run := seconds(func(s sample) time.Duration { return s.running })
+	b.roads(all)
 	_, _ = fmt.Fprintf(b.Out, `
 medians over %d runs
   plain pod, created to Ready        %6.2f s
@@ -101,18 +101,14 @@ medians over %d runs
 func (b *Bench) once(ctx context.Context, i int) (s sample, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
-	if s.podReady, err = b.plainPod(ctx, fmt.Sprintf("plain-%d", i)); err != nil {
+	if s.plain, err = b.pod(ctx, b.sleeper(fmt.Sprintf("plain-%d", i))); err != nil {
 		return s, fmt.Errorf("plain pod: %w", err)
 	}
-	v := b.Guest(fmt.Sprintf("bench-%d", i))
-	start := time.Now()
-	if v, err = b.Instances.VirtualMachineInstances(b.Namespace).Create(ctx, v, metav1.CreateOptions{}); err != nil {
+	v, shape, err := b.start(ctx, b.Guest(fmt.Sprintf("bench-%d", i)), &s)
+	if err != nil {
 		return s, err
 	}
-	if v, err = b.await(ctx, v, func(v *vmi.VirtualMachineInstance) bool { return v.Status.Phase == vmi.PhaseRunning }); err != nil {
-		return s, err
-	}
-	s.running = time.Since(start)
+	s.podReady, s.running = s.plain.between(stepCreated, stepSeen), s.start.between(stepCreated, stepSeen)
 	if err := b.awaitConsole(ctx, v, "serving HTTP"); err != nil {
 		return s, err
 	}
@@ -127,38 +123,14 @@ func (b *Bench) once(ctx context.Context, i int) (s sample, err error) {
 	}
 	writes, events, err := b.writes(v)
 	s.deleteWrites, s.deleteEvents = writes-s.startWrites, events-s.startEvents
-	return s, err
-}
-
-// plainPod measures a pod of a small image from its creation to Ready.
-func (b *Bench) plainPod(ctx context.Context, name string) (time.Duration, error) {
-	pods := b.Kube.CoreV1().Pods(b.Namespace)
-	start := time.Now()
-	_, err := pods.Create(ctx, &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: corev1.PodSpec{
-			TerminationGracePeriodSeconds: new(int64),
-			Containers:                    []corev1.Container{{Name: "sleep", Image: b.PodImage, ImagePullPolicy: corev1.PullIfNotPresent, Command: []string{"sleep", "3600"}}},
-		},
-	}, metav1.CreateOptions{})
 	if err != nil {
-		return 0, err
+		return s, err
 	}
-	w, err := pods.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
-	if err != nil {
-		return 0, err
+	shape.Name = fmt.Sprintf("shaped-%d", i)
+	if s.shaped, err = b.pod(ctx, shape); err != nil {
+		return s, fmt.Errorf("pod of the launcher's shape: %w", err)
 	}
-	defer w.Stop()
-	for e := range w.ResultChan() {
-		p, ok := e.Object.(*corev1.Pod)
-		if ok && slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
-			return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-		}) {
-			took := time.Since(start)
-			return took, pods.Delete(ctx, name, metav1.DeleteOptions{})
-		}
-	}
-	return 0, fmt.Errorf("%s was not ready: %w", name, ctx.Err())
+	return s, b.podGone(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + shape.Name})
 }
 
 // await waits until the VMI is as it should be.
@@ -176,44 +148,10 @@ func (b *Bench) await(ctx context.Context, v *vmi.VirtualMachineInstance, is fun
 	return nil, fmt.Errorf("%s is not as expected: %w", v.Name, ctx.Err())
 }
 
-// deletion deletes the VMI and measures from the guest's last line to the
-// end of the object.
-func (b *Bench) deletion(ctx context.Context, v *vmi.VirtualMachineInstance, s *sample) error {
-	off := make(chan error, 1)
-	var offAt time.Time
-	console, stop := context.WithCancel(ctx)
-	defer stop()
-	go func() {
-		err := b.awaitConsole(console, v, "powering off")
-		offAt = time.Now()
-		off <- err
-	}()
-	w, err := b.Instances.VirtualMachineInstances(b.Namespace).Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + v.Name})
-	if err != nil {
-		return err
-	}
-	defer w.Stop()
-	if err := b.Instances.VirtualMachineInstances(b.Namespace).Delete(ctx, v.Name, metav1.DeleteOptions{}); err != nil {
-		return err
-	}
-	for e := range w.ResultChan() {
-		if e.Type != watch.Deleted {
-			continue
-		}
-		goneAt := time.Now()
-		if err := <-off; err != nil {
-			return err
-		}
-		s.gone = goneAt.Sub(offAt)
-		return b.podGone(ctx, v)
-	}
-	return fmt.Errorf("%s is still there: %w", v.Name, ctx.Err())
-}
-
-// podGone waits until the VMI's pod is gone, so that it does not disturb
+// podGone waits until there is no such pod any more, so that it does not disturb
 // the next run.
-func (b *Bench) podGone(ctx context.Context, v *vmi.VirtualMachineInstance) error {
-	pods, of := b.Kube.CoreV1().Pods(b.Namespace), metav1.ListOptions{LabelSelector: vmi.CreatedByLabel + "=" + string(v.UID)}
+func (b *Bench) podGone(ctx context.Context, of metav1.ListOptions) error {
+	pods := b.Kube.CoreV1().Pods(b.Namespace)
 	for ctx.Err() == nil {
 		l, err := pods.List(ctx, of)
 		if err != nil || len(l.Items) == 0 {
@@ -238,25 +176,14 @@ func (b *Bench) podGone(ctx context.Context, v *vmi.VirtualMachineInstance) erro
 
 // awaitConsole follows the VMI's console until it holds the text.
 func (b *Bench) awaitConsole(ctx context.Context, v *vmi.VirtualMachineInstance, text string) error {
-	pod, err := b.podOf(ctx, v)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	c, err := b.follow(ctx, v, text)
 	if err != nil {
 		return err
 	}
-	r, err := b.Kube.CoreV1().Pods(b.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: vmi.ComputeContainer, Follow: true}).Stream(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = r.Close() }()
-	var seen strings.Builder
-	buf := make([]byte, 4096)
-	for !strings.Contains(seen.String(), text) {
-		n, err := r.Read(buf)
-		seen.Write(buf[:n])
-		if err != nil && !strings.Contains(seen.String(), text) {
-			return fmt.Errorf("the console of %s ended before %q: %w", v.Name, text, err)
-		}
-	}
-	return nil
+	_, err = c.found()
+	return err
 }
 
 // median is the median of f over all.
@@ -278,4 +205,9 @@ func (b *Bench) writes(v *vmi.VirtualMachineInstance) (objects, events int, err 
 	}
 	defer func() { _ = f.Close() }()
 	return countWrites(f, b.Namespace, v.Name)
+}
+
+// podsOf selects the pods of the VMI.
+func podsOf(v *vmi.VirtualMachineInstance) metav1.ListOptions {
+	return metav1.ListOptions{LabelSelector: vmi.CreatedByLabel + "=" + string(v.UID)}
 }

@@ -24,7 +24,7 @@ func (b *Bench) Processor(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Minute)
 	defer cancel()
 	pod, err := b.each(ctx, func(i int) error {
-		_, err := b.plainPod(ctx, fmt.Sprintf("plain-life-%d", i))
+		_, err := b.pod(ctx, b.sleeper(fmt.Sprintf("plain-life-%d", i)))
 		return err
 	})
 	if err != nil {

@@ -75,7 +75,7 @@ func (b *Bench) remove(ctx context.Context, v *vmi.VirtualMachineInstance) error
 	if err := b.Instances.VirtualMachineInstances(b.Namespace).Delete(ctx, v.Name, metav1.DeleteOptions{}); err != nil {
 		return err
 	}
-	return b.podGone(ctx, v)
+	return b.podGone(ctx, podsOf(v))
 }
 
 // way is one of two ways to the same.
@@ -374,7 +374,7 @@ func (b *Bench) kubectlForward(ctx context.Context, pod string) (local string, s
 
 // podOf is the VMI's pod.
 func (b *Bench) podOf(ctx context.Context, v *vmi.VirtualMachineInstance) (*corev1.Pod, error) {
-	l, err := b.Kube.CoreV1().Pods(b.Namespace).List(ctx, metav1.ListOptions{LabelSelector: vmi.CreatedByLabel + "=" + string(v.UID)})
+	l, err := b.Kube.CoreV1().Pods(b.Namespace).List(ctx, podsOf(v))
 	if err != nil || len(l.Items) != 1 {
 		return nil, fmt.Errorf("find the pod of %s: %d found: %w", v.Name, len(l.Items), err)
 	}

@@ -13,6 +13,7 @@ import (
 // connected reads the state of the domain when there is a session: what happened
 // without one is in no event.
 func (s *Supervisor) connected(ctx context.Context, c *libvirt.Connection) {
+	s.config.Logger.Info("the libvirt daemon answers")
 	var exists bool
 	var events int
 	s.facts.change(func(f *facts) {

@@ -66,7 +66,7 @@ func (s *Supervisor) start(ctx context.Context, desired protocol.Desired) (creat
 		return created{}, err
 	}
 	host.BindMemory = choosesMemory()
-	s.config.Logger.Debug("the disks are made")
+	s.config.Logger.Info("the disks are made")
 	spec := &desired.Instance.Spec.Domain
 	if host.Kernel, err = findKernel(spec, s.config.Root); err != nil {
 		return created{}, err
@@ -95,7 +95,7 @@ func (s *Supervisor) start(ctx context.Context, desired protocol.Desired) (creat
 	if err := ctx.Err(); err != nil {
 		return created{}, err
 	}
-	s.config.Logger.Debug("the daemon is ready and the domain is built")
+	s.config.Logger.Info("the domain is built")
 	made := created{emulated: !host.KVM, machineType: d.OS.Type.Machine, disks: disksOf(desired.Instance, host)}
 	made.devices = actualDevices(d, desiredDevices(desired.Instance), made.disks)
 	made.paused, made.kernel = desired.Instance.Spec.StartsPaused(), booted

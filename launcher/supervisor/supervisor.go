@@ -209,6 +209,7 @@ func (s *Supervisor) Run(ctx context.Context) (protocol.End, error) {
 	if err != nil {
 		return protocol.End{}, fmt.Errorf("listen for the handler: %w", err)
 	}
+	s.config.Logger.Info("listening for the handler")
 	background.Go(func() {
 		if err := s.server.Serve(inner, l); err != nil {
 			s.config.Logger.Error("serve the handler", "err", err)
