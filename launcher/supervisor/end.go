@@ -64,6 +64,11 @@ func (s *Supervisor) settleEnd(f *facts, log qemuLog) {
 	switch {
 	case f.event == "" && f.status == nil:
 		return
+	case f.event == "" && f.off && f.status.Exited() && f.status.ExitStatus() == 0:
+		// libvirt may look for a fifth of a second whether QEMU is gone before it says so.
+		f.event = libvirt.PoweredOff
+		f.gone(log)
+		return
 	case f.unexplained():
 	case f.event != "" && f.status != nil:
 		f.gone(log)

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -87,6 +88,38 @@ func TestHowADomainEndedFollowsFromItsReports(t *testing.T) {
 			got := exit(tt.event, tt.status)
 			require.Equal(t, tt.cause, got.Cause)
 			require.Contains(t, got.Message, tt.message)
+		})
+	}
+}
+
+// libvirt says that a domain has ended up to a fifth of a second after QEMU has.
+func TestTheEndOfAQEMUWhoseGuestHasPoweredOffWaitsForNoOtherReport(t *testing.T) {
+	for name, tt := range map[string]struct {
+		events []libvirt.EventKind
+		status unix.WaitStatus
+		want   launcher.Domain
+		cause  launcher.Cause
+	}{
+		"the guest has powered off":                {[]libvirt.EventKind{libvirt.ShutDown}, 0, launcher.Gone, launcher.PoweredOff},
+		"and QEMU got a signal to end":             {[]libvirt.EventKind{libvirt.ShutDown, libvirt.Interrupted}, 0, launcher.Gone, launcher.Destroyed},
+		"and was started anew":                     {[]libvirt.EventKind{libvirt.ShutDown, libvirt.Resumed}, 0, launcher.Running, ""},
+		"and QEMU crashed":                         {[]libvirt.EventKind{libvirt.ShutDown}, 11, launcher.Running, ""},
+		"and QEMU failed":                          {[]libvirt.EventKind{libvirt.ShutDown}, 1 << 8, launcher.Running, ""},
+		"the guest has not powered off":            {nil, 0, launcher.Running, ""},
+		"what libvirt says of the end counts more": {[]libvirt.EventKind{libvirt.ShutDown, libvirt.Destroyed}, 0, launcher.Gone, launcher.Destroyed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &Supervisor{
+				config: Config{Namespace: "ns", Name: "vm", Logger: slog.New(slog.DiscardHandler)}, facts: newFacts(),
+				daemon: process.NewDaemon(process.Config{Dir: t.TempDir()}),
+			}
+			s.facts.domain = launcher.Running
+			for _, e := range tt.events {
+				s.happened(libvirt.Event{Domain: "ns_vm", Kind: e})
+			}
+			s.ended(func(f *facts) { f.status = &tt.status })
+			require.Equal(t, tt.want, s.facts.domain)
+			require.Equal(t, tt.cause, s.facts.exit.Cause)
 		})
 	}
 }

@@ -76,8 +76,11 @@ func (s *Supervisor) happened(e libvirt.Event) {
 	case libvirt.Resumed:
 		s.facts.change(func(f *facts) {
 			f.events++
+			f.off = false
 			f.runs()
 		})
+	case libvirt.ShutDown:
+		s.facts.change(func(f *facts) { f.off = true })
 	case libvirt.Interrupted:
 		s.facts.change(func(f *facts) { f.interrupted = true })
 	case libvirt.PoweredOff, libvirt.Destroyed, libvirt.Failed:

@@ -61,6 +61,7 @@ type facts struct {
 
 	lost []string // file systems whose servers ended
 
+	off         bool              // the guest has powered off, and QEMU is to end
 	interrupted bool              // QEMU got a signal to end
 	watchdog    bool              // the guest's watchdog makes QEMU end
 	event       libvirt.EventKind // of the end
@@ -179,7 +180,7 @@ func (f *facts) state() protocol.State {
 
 // forget drops what was observed of a domain that is not the one that is started.
 func (f *facts) forget() {
-	f.pause, f.interrupted, f.watchdog, f.event = protocol.Pause{}, false, false, ""
+	f.pause, f.off, f.interrupted, f.watchdog, f.event = protocol.Pause{}, false, false, false, ""
 	f.observed = protocol.State{}
 }
 

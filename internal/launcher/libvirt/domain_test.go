@@ -33,6 +33,7 @@ func TestAGuestIsPausedResetAndPoweredOff(t *testing.T) {
 	require.ErrorContains(t, d.ShutdownByAgent(t.Context(), name), "shut down by its agent domain default_vm: ")
 	require.NoError(t, d.Shutdown(t.Context(), name))
 	g.says("power button pressed", 1)
+	events.has(libvirt.Event{Domain: name, Kind: libvirt.ShutDown})
 	events.has(libvirt.Event{Domain: name, Kind: libvirt.PoweredOff})
 	_, err = d.Status(t.Context(), name)
 	require.ErrorIs(t, err, libvirt.ErrNotFound)

@@ -60,7 +60,8 @@ func TestEventsAreTranslated(t *testing.T) {
 		{golibvirt.DomainEventStopped, int32(golibvirt.DomainEventStoppedCrashed), Failed},
 		{golibvirt.DomainEventCrashed, int32(golibvirt.DomainEventCrashedPanicked), Panicked},
 		{golibvirt.DomainEventCrashed, int32(golibvirt.DomainEventCrashedCrashloaded), Panicked},
-		{golibvirt.DomainEventShutdown, int32(golibvirt.DomainEventShutdownGuest), ""},
+		{golibvirt.DomainEventShutdown, int32(golibvirt.DomainEventShutdownGuest), ShutDown},
+		{golibvirt.DomainEventShutdown, int32(golibvirt.DomainEventShutdownFinished), ""},
 		{golibvirt.DomainEventShutdown, int32(golibvirt.DomainEventShutdownHost), Interrupted},
 		{golibvirt.DomainEventDefined, 0, ""},
 	} {

@@ -42,6 +42,9 @@ const (
 	Resumed EventKind = "resumed"
 	// Interrupted: QEMU got a signal to end.
 	Interrupted EventKind = "interrupted"
+	// ShutDown: the guest has powered off, and QEMU is to end. The guest may be started anew
+	// instead, which is a Resumed.
+	ShutDown EventKind = "shut down"
 	// PoweredOff: QEMU ended after the guest powered off, or after it was
 	// interrupted.
 	PoweredOff EventKind = "powered off"
@@ -120,10 +123,14 @@ func eventKind(event golibvirt.DomainEventType, detail int32) EventKind {
 	case golibvirt.DomainEventResumed:
 		return Resumed
 	case golibvirt.DomainEventShutdown:
-		if golibvirt.DomainEventShutdownDetailType(detail) == golibvirt.DomainEventShutdownHost {
+		switch golibvirt.DomainEventShutdownDetailType(detail) {
+		case golibvirt.DomainEventShutdownGuest:
+			return ShutDown
+		case golibvirt.DomainEventShutdownHost:
 			return Interrupted
+		default:
+			return ""
 		}
-		return ""
 	case golibvirt.DomainEventStopped:
 		switch golibvirt.DomainEventStoppedDetailType(detail) {
 		case golibvirt.DomainEventStoppedShutdown:
