@@ -20,7 +20,7 @@ import (
 
 // place is where the launcher makes disks, and how: as the cluster's settings say.
 func (s *Supervisor) place(settings config.Launcher) place {
-	return place{s.config.Root, settings, image.Inspector(s.config.Inspector), s.config.VolumeKinds}
+	return place{root: s.config.Root, settings: settings, inspector: image.Inspector(s.config.Inspector), kinds: s.config.VolumeKinds}
 }
 
 // place is where the disks of a VMI are made, and how.
@@ -29,6 +29,7 @@ type place struct {
 	settings  config.Launcher
 	inspector image.Inspector
 	kinds     []volume.Kind // nil: all
+	prepared  preparation
 }
 
 // makeDisks makes the disks of v in the pod and returns them by their names. A
@@ -39,7 +40,7 @@ func makeDisks(ctx context.Context, v *vmi.VirtualMachineInstance, p place, devi
 	if err != nil {
 		return nil, err
 	}
-	if err := makeFiles(ctx, attachments); err != nil {
+	if err := p.makeFiles(ctx, attachments); err != nil {
 		return nil, err
 	}
 	disks, err := examine(attachments)
@@ -59,8 +60,13 @@ func (p place) resolve(ctx context.Context, v *vmi.VirtualMachineInstance, devic
 	if err != nil {
 		return nil, err
 	}
-	node.Space = volume.Space{ReserveBytes: p.settings.ReserveBytes, TolerancePercent: p.settings.TolerancePercent}
 	node.Devices = devices
+	return p.attach(v, node)
+}
+
+// attach is resolve for what was observed.
+func (p place) attach(v *vmi.VirtualMachineInstance, node volume.Node) (_ []storage.Attachment, err error) {
+	node.Space = volume.Space{ReserveBytes: p.settings.ReserveBytes, TolerancePercent: p.settings.TolerancePercent}
 	if node.Keys, err = seedKeys(v, p.root); err != nil {
 		return nil, err
 	}
@@ -85,9 +91,12 @@ func (p place) observe(ctx context.Context, volumes []vmi.Volume) (volume.Node, 
 // add makes an observation and adds it to the facts of the node.
 func (p place) add(ctx context.Context, o volume.Observation, node volume.Node) error {
 	if c := o.Image; c != nil {
-		i, err := p.inspector.ContainerDisk(ctx, c.Dir, c.File)
-		if err != nil {
-			return fmt.Errorf("volume %s, container disk %s: %w", o.Volume, c.Reference, err)
+		i, ok := p.prepared.images[o.Volume]
+		if !ok || c.File != "" {
+			var err error
+			if i, err = p.inspector.ContainerDisk(ctx, c.Dir, c.File); err != nil {
+				return fmt.Errorf("volume %s, container disk %s: %w", o.Volume, c.Reference, err)
+			}
 		}
 		node.Images[o.Volume] = i
 	}
@@ -110,11 +119,14 @@ func (p place) add(ctx context.Context, o volume.Observation, node volume.Node) 
 	return nil
 }
 
-// makeFiles makes the files of the attachments, all at once.
-func makeFiles(ctx context.Context, attachments []storage.Attachment) error {
+// makeFiles makes the files of the attachments that are not prepared, all at once.
+func (p place) makeFiles(ctx context.Context, attachments []storage.Attachment) error {
 	var all sync.WaitGroup
 	made := make([]error, len(attachments))
 	for i, a := range attachments {
+		if p.prepared.has(a) {
+			continue
+		}
 		all.Go(func() { made[i] = image.Make(ctx, a) })
 	}
 	all.Wait()

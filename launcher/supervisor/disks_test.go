@@ -1,7 +1,9 @@
 package supervisor
 
 import (
+	"context"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -180,9 +182,9 @@ func TestADiskIsAFileOrADevice(t *testing.T) {
 
 func TestAFileOfAClaimIsMadeOnceAndKept(t *testing.T) {
 	a := storage.Attachment{Name: "data", Path: filepath.Join(t.TempDir(), "disk.img"), Format: storage.Raw, SizeBytes: 1 << 20, Source: storage.Persistent{}}
-	require.NoError(t, makeFiles(t.Context(), []storage.Attachment{a}))
+	require.NoError(t, place{}.makeFiles(t.Context(), []storage.Attachment{a}))
 	require.NoError(t, os.WriteFile(a.Path, []byte("of the guest"), 0o600))
-	require.NoError(t, makeFiles(t.Context(), []storage.Attachment{a}))
+	require.NoError(t, place{}.makeFiles(t.Context(), []storage.Attachment{a}))
 	content, err := os.ReadFile(a.Path)
 	require.NoError(t, err)
 	require.Equal(t, "of the guest", string(content))
@@ -218,4 +220,60 @@ func TestTheMemoryOfAnInspectionIsTheClusters(t *testing.T) {
 	}
 	_, err := makeDisks(t.Context(), instance(), p)
 	require.ErrorContains(t, err, "/disk/guest.img: 104857600 bytes")
+}
+
+// A start does not do again what was done before it was asked for, and inspects what it
+// alone knows of.
+func TestContainerDisksArePreparedBeforeTheyAreAskedFor(t *testing.T) {
+	testenv.Program(t, "qemu-img")
+	root := podRoot(t, bootable())
+	s := &Supervisor{config: Config{Root: root}}
+	done, err := s.prepareDisks(t.Context())
+	require.NoError(t, err)
+	overlay := filepath.Join(root, vmi.EphemeralDisksDir, "disk-data/root/disk.qcow2")
+	before, err := os.Stat(overlay)
+	require.NoError(t, err)
+
+	p := place{root: root, prepared: done, inspector: image.Inspector{Command: []string{"/none"}}}
+	disks, err := makeDisks(t.Context(), instance(), p)
+	require.NoError(t, err, "the image is not inspected again")
+	after, err := os.Stat(overlay)
+	require.NoError(t, err)
+	require.Equal(t, before.ModTime(), after.ModTime(), "the overlay is not made again")
+	again, err := makeDisks(t.Context(), instance(), place{root: root})
+	require.NoError(t, err)
+	require.Equal(t, again, disks, "as a start makes them that finds nothing prepared")
+
+	other := instance()
+	other.Spec.Volumes[0].ContainerDisk.Path = "/disk/guest.img"
+	_, err = makeDisks(t.Context(), other, p)
+	require.ErrorContains(t, err, "/none", "the file that the VMI names is inspected")
+}
+
+func TestWhatCannotBePreparedIsLeftToTheStart(t *testing.T) {
+	for name, files := range map[string]map[string][]byte{"no container disk": nil, "one with two files": {"a": nil, "b": nil}} {
+		t.Run(name, func(t *testing.T) {
+			root := podRoot(t, files)
+			if files == nil {
+				require.NoError(t, os.RemoveAll(filepath.Join(root, vmi.ContainerDisksDir)))
+			}
+			s := &Supervisor{config: Config{Root: root, Logger: slog.New(slog.DiscardHandler)}, session: &session{ready: make(chan struct{})}, prepared: make(chan preparation, 1)}
+			ended, cancel := context.WithCancel(t.Context())
+			cancel() // there is no daemon
+			s.prepare(ended)
+			require.Zero(t, s.take(t.Context()))
+			require.NoDirExists(t, filepath.Join(root, vmi.EphemeralDisksDir))
+		})
+	}
+}
+
+func TestWhatIsPreparedIsUsedOnce(t *testing.T) {
+	s := &Supervisor{prepared: make(chan preparation, 1)}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.Zero(t, s.take(ended), "a start that was cancelled waits for nothing")
+	s.prepared <- preparation{images: map[string]storage.Image{"root": {}}}
+	close(s.prepared)
+	require.Len(t, s.take(t.Context()).images, 1)
+	require.Zero(t, s.take(t.Context()))
 }

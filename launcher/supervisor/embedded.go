@@ -9,18 +9,17 @@ import (
 	"github.com/podvisor/podvisor/storage"
 	"github.com/podvisor/podvisor/storage/cloudinit"
 	"github.com/podvisor/podvisor/vmi"
-	"github.com/podvisor/podvisor/vmi/config"
 )
 
 // disks makes the disks of v: those of the config from their attachments, and the
 // others as in a pod. A configuration drive describes the devices with a tag.
-func (s *Supervisor) disks(ctx context.Context, v *vmi.VirtualMachineInstance, settings config.Launcher, tagged []cloudinit.Device) (map[string]domain.Disk, error) {
+func (s *Supervisor) disks(ctx context.Context, v *vmi.VirtualMachineInstance, p place, tagged []cloudinit.Device) (map[string]domain.Disk, error) {
 	others, given := s.given(v)
-	disks, err := makeDisks(ctx, others, s.place(settings), tagged...)
+	disks, err := makeDisks(ctx, others, p, tagged...)
 	if err != nil || len(given) == 0 {
 		return disks, err
 	}
-	if err := makeFiles(ctx, given); err != nil {
+	if err := p.makeFiles(ctx, given); err != nil {
 		return nil, err
 	}
 	own, err := examine(given)

@@ -53,7 +53,9 @@ func (s *Supervisor) start(ctx context.Context, desired protocol.Desired) (creat
 	if err := s.watchFilesystems(ctx, desired.Instance); err != nil {
 		return created{}, err
 	}
-	disks, err := s.disks(ctx, desired.Instance, desired.Settings, domain.Tagged(desired.Instance, host))
+	place := s.place(desired.Settings)
+	place.prepared = s.take(ctx)
+	disks, err := s.disks(ctx, desired.Instance, place, domain.Tagged(desired.Instance, host))
 	if err != nil {
 		return created{}, err
 	}

@@ -110,6 +110,7 @@ type Supervisor struct {
 
 	credentials *credentials
 
+	prepared    chan preparation // what is made before it is asked for, once
 	cancelStart context.CancelFunc
 	tried       bool            // the daemon was asked to create the domain
 	addresses   map[string]bool // interfaces whose guests are offered addresses
@@ -151,7 +152,7 @@ func New(c Config) (*Supervisor, error) {
 	if err != nil {
 		return nil, fmt.Errorf("become the reaper: %w", err)
 	}
-	s := &Supervisor{config: c, facts: newFacts(), reaper: r, cancelStart: func() {}, addresses: map[string]bool{}, over: make(chan struct{})}
+	s := &Supervisor{config: c, facts: newFacts(), reaper: r, prepared: make(chan preparation, 1), cancelStart: func() {}, addresses: map[string]bool{}, over: make(chan struct{})}
 	s.daemon = process.NewDaemon(process.Config{Dir: daemonDir(c.Root), Reaper: r, Logger: c.Logger})
 	s.session = &session{
 		socket: s.daemon.Socket(), logger: c.Logger, ready: make(chan struct{}),
@@ -223,6 +224,7 @@ func (s *Supervisor) Run(ctx context.Context) (protocol.End, error) {
 	var daemonDone sync.WaitGroup
 	daemonDone.Go(func() { s.daemon.Run(daemonContext) })
 	background.Go(func() { s.session.run(inner) })
+	background.Go(func() { s.prepare(inner) })
 	background.Go(func() { s.agent.run(inner) })
 	background.Go(func() { s.followGuest(inner) })
 	background.Go(func() { s.credentials.run(inner, s.lookAtSecrets) })

@@ -4,8 +4,21 @@ import (
 	"context"
 	"fmt"
 
+	golibvirt "github.com/digitalocean/go-libvirt"
 	"libvirt.org/go/libvirtxml"
 )
+
+// Warm makes the daemon read what QEMU and the models of processors are, which it does at
+// the first call that needs it: the creation of a domain, otherwise.
+func (c *Connection) Warm(ctx context.Context) error {
+	_, err := wait(ctx, c, func() (string, error) {
+		return c.rpc.ConnectGetDomainCapabilities(nil, nil, nil, nil, golibvirt.ConnectGetDomainCapabilitiesFlags(0))
+	})
+	if err != nil {
+		return fmt.Errorf("ask libvirt for the capabilities of domains: %w", err)
+	}
+	return nil
+}
 
 // MachineTypes are the machine types that QEMU has for guests of an architecture, as
 // libvirt names it, aliases such as q35 included.

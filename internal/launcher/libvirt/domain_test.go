@@ -2,6 +2,7 @@ package libvirt_test
 
 import (
 	"bytes"
+	"context"
 	"image/png"
 	"os"
 	"path/filepath"
@@ -110,4 +111,21 @@ func TestWhatIsCountedHasTheNamesOfLibvirt(t *testing.T) {
 	require.ErrorContains(t, err, `no statistics "disk"`)
 	_, err = d.Counted(t.Context(), "no domain", protocol.VCPU)
 	require.ErrorIs(t, err, libvirt.ErrNotFound)
+}
+
+// What libvirt found out of QEMU it writes to a file, which it makes once.
+func TestADaemonReadsWhatQEMUCanDoBeforeItIsAskedForADomain(t *testing.T) {
+	d := newDaemon(t)
+	const records = "/cache/libvirt/qemu/cache/capabilities/*.xml"
+	before, err := filepath.Glob(d.dir + records)
+	require.NoError(t, err)
+	require.Empty(t, before)
+	require.NoError(t, d.Warm(t.Context()))
+	after, err := filepath.Glob(d.dir + records)
+	require.NoError(t, err)
+	require.NotEmpty(t, after)
+
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, d.Warm(ended), context.Canceled)
 }
