@@ -37,6 +37,8 @@ func stored(p vmi.Phase, options ...vmitest.Option) *vmi.VirtualMachineInstance 
 		v.Status.SetPhase(p, metav1.NewTime(now))
 	}
 	switch p {
+	case vmi.PhaseScheduling:
+		v.Labels = map[string]string{vmi.NodeNameLabel: node}
 	case vmi.PhaseScheduled, vmi.PhaseRunning, vmi.PhaseSucceeded, vmi.PhaseFailed:
 		v.Status.NodeName, v.Status.ActivePods = node, map[types.UID]string{podUID: node}
 		v.Labels = map[string]string{vmi.NodeNameLabel: node}
@@ -371,7 +373,7 @@ func long(v *vmi.VirtualMachineInstance)  { v.DeletionTimestamp.Time = now.Add(-
 
 func TestHandOverIsOneWriteOfTheStatus(t *testing.T) {
 	t.Parallel()
-	v := stored(vmi.PhaseScheduling, condition(vmi.ConditionSynchronized, "ErrImagePull", "x"), condition(vmi.ConditionPodScheduled, "Unschedulable", "x"))
+	v := stored(vmi.PhaseScheduling, labelledWith(""), condition(vmi.ConditionSynchronized, "ErrImagePull", "x"), condition(vmi.ConditionPodScheduled, "Unschedulable", "x"))
 	plan := instance.Decide(observe(v, launcher(running)))
 	require.Len(t, plan.Actions, 2)
 	require.Equal(t, scheduler.SetLabel{Key: vmi.NodeNameLabel, Value: node}, plan.Actions[0])

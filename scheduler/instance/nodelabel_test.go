@@ -28,8 +28,11 @@ func TestAVMIHasTheLabelOfItsNode(t *testing.T) {
 		pod  *corev1.Pod
 		want string // "": it is not written
 	}{
-		"a VMI that waits has none":                 {stored(vmi.PhaseScheduling), launcher(bound), ""},
-		"it is written as the VMI is handed over":   {stored(vmi.PhaseScheduling), launcher(running), node},
+		"a VMI whose pod has no node has none":      {stored(vmi.PhaseScheduling, labelledWith("")), launcher(), ""},
+		"it is written while the pod is made":       {stored(vmi.PhaseScheduling, labelledWith("")), launcher(bound), node},
+		"also if nothing else is written yet":       {stored(vmi.PhaseUnset), launcher(bound, young), node},
+		"it is written once":                        {stored(vmi.PhaseScheduling), launcher(bound), ""},
+		"it is written as the VMI is handed over":   {stored(vmi.PhaseScheduling, labelledWith("")), launcher(running), node},
 		"it is written later if that failed":        {stored(vmi.PhaseScheduled, labelledWith("")), launcher(running), node},
 		"also beside a change of the conditions":    {stored(vmi.PhaseRunning, labelledWith("")), launcher(running, notReady), node},
 		"it stays":                                  {stored(vmi.PhaseRunning, ready), launcher(running), ""},

@@ -38,10 +38,14 @@ func wait(o Observed) scheduler.Plan {
 			return scheduling(o, &f)
 		}
 	}
+	// The label is written while the pod is made, not when the VMI is to be handed over.
+	label := labelled(o, o.Pods.Active.Spec.NodeName)
 	if left := starts(o, o.Pods.Active.CreationTimestamp.Time); left > 0 {
-		return scheduler.Plan{Recheck: left}
+		return scheduler.Plan{Actions: label, Recheck: left}
 	}
-	return scheduling(o, nil)
+	p := scheduling(o, nil)
+	p.Actions = slices.Concat(label, p.Actions)
+	return p
 }
 
 // startTime is how long after the creation of its pod a VMI of which nothing is written
