@@ -42,12 +42,29 @@ func (d *Daemon) warm() error {
 			return err
 		}
 		record = setTime(setTime(record, "qemuctime", qemu), "selfctime", self)
+		if _, err := os.Stat(kvmDevice); errors.Is(err, fs.ErrNotExist) {
+			record = forEmulation(record)
+		}
 		if err := os.WriteFile(filepath.Join(dir, filepath.Base(path)), record, 0o600); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// kvmDevice is in the pod if its guest can run on KVM.
+const kvmDevice = "/dev/kvm"
+
+// eachFeature is in the record of a QEMU that says of each feature of a processor whether the
+// guest has it.
+var eachFeature = regexp.MustCompile(`\s*<flag name='cpu-unavailable-features'/>`)
+
+// forEmulation is the record for guests that are emulated. When a domain starts, libvirt asks
+// such a QEMU about each feature, in 465 questions, and otherwise in two, which say nothing of
+// features in MSRs. libvirt 11.3 takes those of a model for disabled then; an emulated
+// processor has them in newer models of Intel's alone, and in no host-model. On KVM they
+// matter, so libvirt asks.
+func forEmulation(record []byte) []byte { return eachFeature.ReplaceAll(record, nil) }
 
 // changed is the latest change time of files, in seconds. A file that does
 // not exist is left out.

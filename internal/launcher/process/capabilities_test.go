@@ -23,3 +23,9 @@ func TestTheLatestChangeCounts(t *testing.T) {
 	require.NoError(t, err)
 	require.InDelta(t, time.Now().Unix(), got, 60, "the change of the file, not that of its content")
 }
+
+func TestLibvirtAsksAnEmulatingQEMUInFewQuestions(t *testing.T) {
+	const record = "<qemuCaps>\n  <flag name='a'/>\n  <flag name='cpu-unavailable-features'/>\n  <flag name='b'/>\n</qemuCaps>\n"
+	require.Equal(t, "<qemuCaps>\n  <flag name='a'/>\n  <flag name='b'/>\n</qemuCaps>\n", string(forEmulation([]byte(record))))
+	require.Equal(t, "<qemuCaps/>", string(forEmulation([]byte("<qemuCaps/>"))))
+}
