@@ -7,6 +7,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -54,11 +55,8 @@ type sample struct {
 
 // Run measures and prints.
 func (b *Bench) Run(ctx context.Context) error {
-	if b.Runs == 0 {
-		b.Runs = 10
-	}
 	var all []sample
-	for i := range b.Runs {
+	for i := range b.runs() {
 		s, err := b.once(ctx, i)
 		if err != nil {
 			return fmt.Errorf("run %d: %w", i+1, err)
@@ -70,6 +68,8 @@ func (b *Bench) Run(ctx context.Context) error {
 	b.report(all)
 	return nil
 }
+
+func (b *Bench) runs() int { return cmp.Or(b.Runs, 10) }
 
 func (b *Bench) report(all []sample) {
 	seconds := func(f func(sample) time.Duration) float64 {

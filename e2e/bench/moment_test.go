@@ -68,6 +68,11 @@ func TestTheMomentsOfAVMIAreInTheAuditLog(t *testing.T) {
 		request("patch", controller, kind, "", "web", 40, 50)+request("patch", controller, kind, "", "other", 40, 60)), "a", "web"))
 	require.Equal(t, moments{stepWritten: at(30), stepFinalizer: at(50)}, m)
 	require.Error(t, m.ending([]byte("{"), "a", "web"))
+
+	m = moments{}
+	require.NoError(t, m.restarting([]byte(request("patch", controller, kind, "", "web", 0, 5)+request("patch", handler, kind, "status", "web", 0, 10)+
+		request("patch", controller, kind, "", "web", 15, 20)+request("create", controller, kind, "", "web", 25, 40)+request("patch", controller, kind, "", "web", 45, 50)), "a", "web"))
+	require.Equal(t, moments{stepWritten: at(10), stepFinalizer: at(20), stepAgain: at(40)}, m)
 }
 
 func TestTheMomentsOfProgramsAreInTheirLogsAmongOtherLines(t *testing.T) {
@@ -109,7 +114,7 @@ func TestTheRoadsLeadToTheirEnds(t *testing.T) {
 	for name, tt := range map[string]struct {
 		first string
 		road  []step
-	}{"a start": {stepCreated, startRoad}, "a pod": {stepCreated, podRoad}, "an end": {stepOff, endRoad}} {
+	}{"a start": {stepCreated, startRoad}, "a pod": {stepCreated, podRoad}, "an end": {stepOff, endRoad}, "a restart": {stepOff, restartRoad}} {
 		done := map[string]bool{tt.first: true}
 		for _, s := range tt.road {
 			require.True(t, done[s.after], "%s: %s comes after a step before it", name, s.name)

@@ -128,10 +128,11 @@ func (b *Bench) start(ctx context.Context, v *vmi.VirtualMachineInstance, s *sam
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := b.started(s.start, from, v.Name, p, vmi.ComputeContainer); err != nil {
+	if err := b.programs(ctx, s.start, from.from, v, p); err != nil {
 		return nil, nil, err
 	}
-	return v, b.shapeOf(p), b.programs(ctx, s.start, from.from, v, p)
+	// Last: a watcher may see a write before it is in the log.
+	return v, b.shapeOf(p), b.started(s.start, from, v.Name, p, vmi.ComputeContainer)
 }
 
 // programs adds what the handler, the launcher and libvirt have logged of the VMI's start.

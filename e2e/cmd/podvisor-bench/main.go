@@ -85,7 +85,7 @@ var measurements = []struct {
 	name string
 	do   func(*bench.Bench, context.Context) error
 }{
-	{"vmi", (*bench.Bench).Run}, {"vm", (*bench.Bench).VM}, {"verbs", (*bench.Bench).Verbs},
+	{"vmi", (*bench.Bench).Run}, {"restart", (*bench.Bench).Restart}, {"vm", (*bench.Bench).VM}, {"verbs", (*bench.Bench).Verbs},
 	{"streams", (*bench.Bench).Streams}, {"ports", (*bench.Bench).Ports}, {"crowd", (*bench.Bench).Crowd},
 	{"admission", (*bench.Bench).Admission}, {"processor", (*bench.Bench).Processor},
 }
