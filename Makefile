@@ -87,6 +87,10 @@ test-repeat: ## Run the unit and edge tests again and again on a busy host (RUNS
 test-attacks: ## Repeat the attacks of the tests and the fuzz targets for hours (FUZZTIME=1m each, IN=folder)
 	@./hack/test-attacks $(IN)
 
+.PHONY: test-faults
+test-faults: ## Inject each fault at every step of a trace; hours (COMPONENT=name KIND=name: only these)
+	go -C e2e test -count=1 -timeout 24h -v -run '^TestPoints$$' ./fault -whole -component '$(COMPONENT)' -kind '$(KIND)'
+
 .PHONY: test-proofs
 test-proofs: ## Take away one field after the other, and require that the test of its effect fails; hours (FIELDS=regexp, TESTS=regexp)
 	go run ./internal/mutate -fields '$(FIELDS)' -tests '$(TESTS)'

@@ -51,7 +51,7 @@ func observeSet(ctx context.Context, c *Controller, s *vmi.VirtualMachineInstanc
 	written, _ := c.statusWritten.Get(s.UID, c.cfg.Now())
 	o := replicaset.Observed{
 		Instances: instances, Unguarded: c.cfg.Guarded != nil && !c.cfg.Guarded(),
-		StatusWritten: written, Now: c.cfg.Now(),
+		Profile: c.rendering().Cluster.Defaults, StatusWritten: written, Now: c.cfg.Now(),
 	}
 	next := func(s *vmi.VirtualMachineInstanceReplicaSet, refusal *vmi.Finding) scheduler.Plan {
 		now := o

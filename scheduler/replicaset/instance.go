@@ -18,7 +18,8 @@ const (
 	// the set: see steadyAfter. It survives the process, and is not on a VMI whose
 	// predecessor did not fail.
 	FailuresAnnotation = "podvisor.io/start-failures"
-	// TemplateAnnotation is which template of its set a VMI was made from: a hash of it.
+	// TemplateAnnotation is which template of its set a VMI was made from: a hash of it. A
+	// plan adds it to what Instance makes.
 	TemplateAnnotation = "podvisor.io/template-hash"
 )
 
@@ -38,7 +39,6 @@ func Instance(s *vmi.VirtualMachineInstanceReplicaSet, name string, failures int
 		out.Annotations = map[string]string{}
 	}
 	delete(out.Annotations, FailuresAnnotation)
-	out.Annotations[TemplateAnnotation] = templateHash(s)
 	if failures > 0 {
 		out.Annotations[FailuresAnnotation] = strconv.Itoa(failures)
 	}

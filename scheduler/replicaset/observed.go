@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/defaults"
 )
 
 // Observed is everything that a decision depends on.
@@ -20,6 +21,8 @@ type Observed struct {
 	// Refusal is why the API server did not accept a VMI of the last plan. Nil: it was
 	// not asked, or accepted all.
 	Refusal *vmi.Finding
+	// Profile is what defaults depend on.
+	Profile defaults.Profile
 	// Unguarded says that Podvisor may be deleted at any moment, also under VMIs.
 	Unguarded bool
 	// StatusWritten is when this process last wrote the status. Zero: never.

@@ -52,12 +52,14 @@ func scale(o Observed, m members) change {
 // create are so many VMIs, with the failures of those that they replace.
 func create(o Observed, m members, replaced []*vmi.VirtualMachineInstance, n int) []*vmi.VirtualMachineInstance {
 	var out []*vmi.VirtualMachineInstance
+	template := templateHash(o)
 	for i, name := range freeNames(o.Set, m.names, n) {
 		n := 0
 		if i < len(replaced) {
 			n = failures(replaced[i])
 		}
 		v := Instance(o.Set, name, n)
+		v.Annotations[TemplateAnnotation] = template
 		if o.Unguarded {
 			v.Finalizers = nil
 		}

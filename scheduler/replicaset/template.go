@@ -8,15 +8,17 @@ import (
 	"strings"
 
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/defaults"
 )
 
 // mostNamed is how many VMIs a message names.
 const mostNamed = 10
 
-// templateHash is the hash of the spec of the set's template. Empty: it has no form in
-// JSON.
-func templateHash(s *vmi.VirtualMachineInstanceReplicaSet) string {
-	raw, err := json.Marshal(s.Spec.Template.Spec)
+// templateHash is the hash of the spec of the set's template, with defaults applied: one that
+// was stored while the webhook was down is completed with its next update, and is no other
+// template then. Empty: it has no form in JSON.
+func templateHash(o Observed) string {
+	raw, err := json.Marshal(defaults.ReplicaSet(o.Set, o.Profile).Spec.Template.Spec)
 	if err != nil {
 		return ""
 	}
@@ -28,7 +30,7 @@ func templateHash(s *vmi.VirtualMachineInstanceReplicaSet) string {
 // was adopted, or made before this was noted, it is not known. Nil: there are none.
 func outdated(o Observed, m members) *vmi.Finding {
 	var names []string
-	now := templateHash(o.Set)
+	now := templateHash(o)
 	for _, v := range m.alive {
 		if of := v.Annotations[TemplateAnnotation]; of != "" && of != now {
 			names = append(names, v.Name)

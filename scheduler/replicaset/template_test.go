@@ -8,6 +8,7 @@ import (
 
 	"github.com/podvisor/podvisor/scheduler/replicaset"
 	"github.com/podvisor/podvisor/vmi"
+	"github.com/podvisor/podvisor/vmi/defaults"
 )
 
 func TestASetNamesTheVMIsOfItsOldTemplate(t *testing.T) {
@@ -41,4 +42,20 @@ func TestASetNamesTheVMIsOfItsOldTemplate(t *testing.T) {
 	w.settle()
 	w.run()
 	require.Nil(t, w.set.Status.Condition(vmi.ConditionReplicaOutdated))
+}
+
+func TestATemplateThatTheWebhookCompletesLaterIsNoOther(t *testing.T) {
+	w := newWorld(t, 1)
+	w.settle()
+	w.run()
+	w.set = defaults.ReplicaSet(w.set, defaults.Profile{})
+	require.NotEmpty(t, w.set.Spec.Template.Spec.Architecture)
+	w.now = w.now.Add(time.Minute)
+	w.settle()
+	require.Nil(t, w.set.Status.Condition(vmi.ConditionReplicaOutdated))
+
+	w.set.Spec.Template.Spec.Domain.Machine.Type = "pc"
+	w.now = w.now.Add(time.Minute)
+	w.settle()
+	require.NotNil(t, w.set.Status.Condition(vmi.ConditionReplicaOutdated))
 }

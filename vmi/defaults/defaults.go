@@ -14,9 +14,13 @@ func Instance(v *vmi.VirtualMachineInstance, p Profile) *vmi.VirtualMachineInsta
 		uuid = UUID(v.UID)
 	}
 	firmware(&v.Spec.Domain, uuid, "")
-	if v.Status.Phase == vmi.PhaseUnset {
-		metadata(v)
+	switch v.Status.Phase {
+	case vmi.PhaseUnset:
+		finalizer(v)
+		layout(v)
 		status(v, p)
+	case vmi.PhasePending: // stored while the webhook was down, and its pod is not made yet
+		layout(v)
 	}
 	return v
 }

@@ -140,6 +140,16 @@ func TestANewVMIIsPending(t *testing.T) {
 	require.Equal(t, v, defaults.Instance(v, defaults.Profile{Now: metav1.Now()}))
 }
 
+func TestAPendingVMIThatWasStoredWithoutDefaultsGetsTheLayoutOfItsBusOnly(t *testing.T) {
+	v := vmitest.New(vmitest.WithPhase(vmi.PhasePending))
+	done := defaults.Instance(v, defaults.Profile{Now: metav1.Now()})
+	require.Equal(t, map[string]string{vmi.PCITopologyAnnotation: "v3"}, done.Annotations)
+	require.Equal(t, v.Finalizers, done.Finalizers)
+	require.Equal(t, v.Status, done.Status)
+	running := vmitest.New(vmitest.WithPhase(vmi.PhaseRunning))
+	require.Empty(t, defaults.Instance(running, defaults.Profile{}).Annotations, "its guest has another layout")
+}
+
 func TestOnlyMachineTypesWithPCIExpressHaveALayoutOfTheirBus(t *testing.T) {
 	for _, tt := range []struct {
 		architecture, machineType string

@@ -13,5 +13,5 @@
 // Traps: defaults depend on the architecture. Where VMIs of another architecture run,
 // apply them with that of the node or the cluster, not with the zero value. Metadata and
 // status are completed only while a VMI has no phase: later they belong to the
-// controllers.
+// controllers. The layout of the PCI bus is completed while it is Pending, too.
 package defaults

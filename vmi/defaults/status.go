@@ -7,13 +7,17 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// metadata keeps a new VMI until its guest is off, and fixes the layout of its
-// PCI bus, which a guest must not see change.
-func metadata(v *vmi.VirtualMachineInstance) {
+// finalizer keeps a new VMI until its guest is off.
+func finalizer(v *vmi.VirtualMachineInstance) {
 	m := &v.ObjectMeta
 	if m.DeletionTimestamp == nil && !slices.Contains(m.Finalizers, vmi.Finalizer) {
 		m.Finalizers = append(m.Finalizers, vmi.Finalizer)
 	}
+}
+
+// layout fixes the layout of the PCI bus of a VMI that has no pod yet: a guest must not see it change.
+func layout(v *vmi.VirtualMachineInstance) {
+	m := &v.ObjectMeta
 	if !pciPorts(&v.Spec) || m.Annotations[vmi.PCITopologyAnnotation] != "" {
 		return
 	}

@@ -1,0 +1,21 @@
+// Package fault sweeps the components through faults: each is injected at every step of a
+// trace, one at a time, and what the trace ends with must be what it ends with without faults.
+//
+// The programs are those of the images, unchanged, and the API server is a real one. A [Proxy]
+// between the two counts the steps: requests, events of watches, and reviews. At one of them
+// it injects a fault of one [Kind]. Nodes, the scheduler and the garbage collector are played
+// by the tests, so that a point takes a second or two, and points run beside each other: the
+// proxy confines a component to one namespace.
+//
+// virt-controller is tried with played launchers and handlers. virt-handler is tried beside a
+// virt-controller without faults: its launchers are processes, each with a network namespace
+// in which it binds the pod's network.
+//
+// A point is a component, a kind of fault and a step. TestPoints runs some, chosen by
+// -seed, and all of them with -whole; or the one of -component, -kind and -step, which is the
+// command that a failure prints. Nothing is tried twice.
+//
+// What is done and what is required are two functions: trace and oracle. A feature adds to
+// the trace the objects and changes that it brings, and to the oracle what is compared
+// of them. The names of the steps and how many there are at least are in testdata: fewer is a failure.
+package fault

@@ -1,0 +1,128 @@
+package fault
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"runtime"
+	"sync"
+
+	"golang.org/x/sys/unix"
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podvisor/podvisor/e2e/cluster/plan"
+)
+
+// reviews pass the reviews of the API server on to the component of the namespace that
+// they are about. Without one they are not answered.
+type reviews struct {
+	mu sync.Mutex
+	to map[string]place
+}
+
+// place is where the webhooks of a namespace are served.
+type place struct {
+	proxy *Proxy
+	next  http.Handler
+}
+
+// serve sends the reviews of a namespace to an address from now on.
+func (r *reviews) serve(namespace, addr string, p *Proxy) {
+	next := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "https", Host: addr})
+	// Its certificate is that of the Secret, which the API server verifies here.
+	next.Transport = &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS13}}
+	next.ErrorLog = log.New(io.Discard, "", 0)
+	next.ErrorHandler = func(http.ResponseWriter, *http.Request, error) { drop() }
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.to[namespace] = place{p, next}
+}
+
+// stop answers no more reviews of a namespace.
+func (r *reviews) stop(namespace string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.to, namespace)
+}
+
+func (r *reviews) ServeHTTP(w http.ResponseWriter, q *http.Request) {
+	body, err := io.ReadAll(q.Body)
+	if err != nil {
+		drop()
+	}
+	var a admissionv1.AdmissionReview
+	if err := json.Unmarshal(body, &a); err != nil || a.Request == nil {
+		drop()
+	}
+	r.mu.Lock()
+	p, ok := r.to[a.Request.Namespace]
+	r.mu.Unlock()
+	if !ok || !p.proxy.Review(a.Request.Resource.Resource) {
+		drop()
+	}
+	q.Body = io.NopCloser(bytes.NewReader(body))
+	p.next.ServeHTTP(w, q)
+}
+
+// answerReviews serves the webhooks of all namespaces where the API server looks for virt-controller.
+func answerReviews(ctx context.Context) (*reviews, error) {
+	pair, err := tls.X509KeyPair(world.serving.Data[corev1.TLSCertKey], world.serving.Data[corev1.TLSPrivateKeyKey])
+	if err != nil {
+		return nil, err
+	}
+	l, err := listenInCluster()
+	if err != nil {
+		return nil, err
+	}
+	r := &reviews{to: map[string]place{}}
+	s := &http.Server{Handler: r, ErrorLog: log.New(io.Discard, "", 0)}
+	go func() {
+		_ = s.Serve(tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{pair}, NextProtos: []string{"http/1.1"}, MinVersion: tls.VersionTLS13}))
+	}()
+	context.AfterFunc(ctx, func() { _ = s.Close() })
+	all := world.kube.DiscoveryV1().EndpointSlices(home)
+	_ = all.Delete(ctx, "virt-controller", metav1.DeleteOptions{}) // of the run before
+	_, err = all.Create(ctx, &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Name: "virt-controller", Labels: map[string]string{discoveryv1.LabelServiceName: "virt-controller"}},
+		AddressType: discoveryv1.AddressTypeIPv4,
+		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{plan.ControlPlane.Addr().String()}}},
+		Ports:       []discoveryv1.EndpointPort{{Name: new("webhooks"), Port: new(int32(l.Addr().(*net.TCPAddr).Port))}},
+	}, metav1.CreateOptions{})
+	return r, err
+}
+
+// listenInCluster listens where the API server is, which has a network namespace of its own.
+func listenInCluster() (net.Listener, error) {
+	pid, err := world.cluster.Node("cp").PID()
+	if err != nil {
+		return nil, err
+	}
+	var l net.Listener
+	done := make(chan error)
+	go func() {
+		// The thread stays in the namespace, and ends with this function.
+		runtime.LockOSThread()
+		f, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", pid))
+		if err == nil {
+			err = errors.Join(unix.Setns(int(f.Fd()), unix.CLONE_NEWNET), f.Close())
+		}
+		if err == nil {
+			l, err = net.Listen("tcp", net.JoinHostPort(plan.ControlPlane.Addr().String(), "0"))
+		}
+		done <- err
+	}()
+	return l, <-done
+}

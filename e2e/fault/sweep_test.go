@@ -1,0 +1,278 @@
+package fault
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/podvisor/podvisor/internal/testenv"
+)
+
+var (
+	seed    = flag.Uint64("seed", 1, "chooses the points")
+	points  = flag.Int("points", 32, "how many points are chosen for a component")
+	whole   = flag.Bool("whole", false, "all points")
+	only    = flag.String("component", "", "only points of this component")
+	kind    = flag.String("kind", "", "only points of these kinds of faults, with commas between them")
+	step    = flag.String("step", "", "only the point of this step")
+	beside  = flag.Int("beside", 0, "how many points run at the same time. 0: 4 for each processor")
+	summary = flag.String("summary", "", "file that the numbers of points are added to")
+	record  = flag.Bool("update", false, "write the steps into testdata")
+)
+
+// point is one fault, at one step.
+type point struct {
+	component string
+	kind      Kind
+	step      Step
+}
+
+func (p point) String() string { return fmt.Sprintf("%s: %s at %s", p.component, p.kind, p.step) }
+
+// repeat is the command that tries a point again.
+func (p point) repeat() string {
+	return fmt.Sprintf("go -C e2e test -count=1 -run '^TestPoints$' ./fault -component %s -kind %s -step '%s'", p.component, p.kind, p.step)
+}
+
+// components are those that are tried.
+var components = []string{"virt-controller", "virt-handler"}
+
+// outcome is what a point led to.
+type outcome struct {
+	counts map[string]int
+	shots  map[string]shot
+	hit    bool
+	took   time.Duration
+	err    error
+}
+
+// run runs the trace in a namespace of its own, with a fault or none.
+func run(ctx context.Context, namespace string, p point) (o outcome) {
+	began := time.Now()
+	defer func() { o.took = time.Since(began) }()
+	s, err := newScene(ctx, namespace, p)
+	defer s.end()
+	if err != nil {
+		o.err = err
+		return o
+	}
+	c := s.tried
+	u := &user{namespace: namespace, shots: map[string]shot{}, want: world.want[p.component]}
+	if err = s.awaitReady(ctx); err == nil {
+		err = trace(ctx, u)
+	}
+	o.counts, o.shots, o.hit = c.proxy.Counts(), u.shots, c.proxy.Hit()
+	if err == nil {
+		var lives []life
+		if lives, err = world.nodes.history(namespace); err == nil {
+			err = errors.Join(oracle(lives), s.oracle())
+		}
+	}
+	said := c.said()
+	if err == nil && strings.Contains(said, "panic") {
+		err = fmt.Errorf("the component panics")
+	}
+	// A leader that cannot renew its lease ends. So does one whose token is refused: client-go
+	// reads the next one once a minute.
+	if n := c.unexpected() - strings.Count(said, "virt-controller is lost\n"); err == nil && n > 0 {
+		err = fmt.Errorf("the component ended %d times by itself", n)
+	}
+	if err != nil {
+		lives, _ := world.nodes.history(namespace)
+		o.err = fmt.Errorf("%w\nhistory: %+v\nlog:\n%s", err, lives, tail(said, 40))
+	}
+	return o
+}
+
+func tail(s string, n int) string {
+	lines := strings.Split(strings.TrimSpace(s), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}
+
+// steps are those of a component in a trace without faults: those that there were in each
+// of two runs.
+func steps(t *testing.T, component string) []Step {
+	t.Helper()
+	counts := map[string]int{}
+	var all []outcome
+	for i := range 2 {
+		o := run(t.Context(), fmt.Sprintf("%s-%s-%d", prefix, component, i), point{component: component})
+		require.NoError(t, o.err)
+		if i == 0 {
+			world.want[component] = o.shots
+		}
+		t.Logf("%s without a fault: %s", component, o.took.Round(time.Millisecond))
+		all = append(all, o)
+	}
+	for name, n := range all[0].counts {
+		if n = min(n, all[1].counts[name]); n > 0 {
+			if strings.HasSuffix(name, " leases") || strings.HasSuffix(name, " nodes") {
+				n = min(n, 2) // how many there are depends on the time
+			}
+			counts[name] = n
+		}
+	}
+	requireSteps(t, component, counts)
+	var out []Step
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		for i := range counts[name] {
+			out = append(out, Step{name, i + 1})
+		}
+	}
+	return out
+}
+
+// requireSteps requires that there are no fewer steps than last time.
+func requireSteps(t *testing.T, component string, counts map[string]int) {
+	t.Helper()
+	file := filepath.Join("testdata", component+".yaml")
+	if *record {
+		out, err := yaml.Marshal(counts)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(file, out, 0o644))
+	}
+	data, err := os.ReadFile(file)
+	require.NoError(t, err)
+	known := map[string]int{}
+	require.NoError(t, yaml.UnmarshalStrict(data, &known))
+	for name, n := range known {
+		require.GreaterOrEqual(t, counts[name], n, "steps of the name %s; after a change of what is done, run the test with -update", name)
+	}
+}
+
+// all are the points of the steps of a component.
+func all(component string, steps []Step) []point {
+	var out []point
+	for _, k := range Kinds {
+		for _, s := range steps {
+			if k.At(s) && k != map[string]Kind{"virt-controller": Frozen, "virt-handler": Replaced}[component] {
+				out = append(out, point{component, k, s})
+			}
+		}
+	}
+	return out
+}
+
+// choose takes so many points, by the seed, of each kind as many.
+func choose(from []point, n int) []point {
+	r := rand.New(rand.NewPCG(*seed, 0))
+	byKind := map[Kind][]point{}
+	for _, i := range r.Perm(len(from)) {
+		byKind[from[i].kind] = append(byKind[from[i].kind], from[i])
+	}
+	var out []point
+	for i := 0; len(out) < n; i++ {
+		before := len(out)
+		for _, k := range Kinds {
+			if i < len(byKind[k]) && len(out) < n {
+				out = append(out, byKind[k][i])
+			}
+		}
+		if len(out) == before {
+			break
+		}
+	}
+	return out
+}
+
+func TestPoints(t *testing.T) {
+	testenv.Root(t)
+	require.NoError(t, world.err)
+	for _, name := range components {
+		if *only == "" || *only == name {
+			t.Run(name, func(t *testing.T) { sweep(t, name) })
+		}
+	}
+}
+
+// sweep runs the points of a component.
+func sweep(t *testing.T, component string) {
+	t.Helper()
+	var chosen []point
+	possible := steps(t, component)
+	for _, p := range all(component, possible) {
+		if (*kind == "" || slices.Contains(strings.Split(*kind, ","), string(p.kind))) && (*step == "" || p.step.String() == *step) {
+			chosen = append(chosen, p)
+		}
+	}
+	n := len(chosen)
+	if !*whole && *step == "" {
+		n = *points
+	}
+	chosen = choose(chosen, n) // by turns of the kinds, so that it is known of all while it runs
+	t.Logf("%s: %d points", component, len(chosen))
+	require.NotEmpty(t, chosen, "no step is so")
+	var mu sync.Mutex
+	done, missed := map[Kind]int{}, map[Kind]int{}
+	var longest time.Duration
+	began := time.Now()
+	var wg sync.WaitGroup
+	turn := make(chan struct{}, cmp.Or(*beside, 4*runtime.NumCPU()))
+	for i, p := range chosen {
+		turn <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-turn }()
+			namespace := fmt.Sprintf("%s-%s-%d", prefix, strings.TrimPrefix(component, "virt-")[:1], i)
+			o := run(t.Context(), namespace, p)
+			_ = world.kube.CoreV1().Namespaces().Delete(context.Background(), namespace, metav1.DeleteOptions{})
+			mu.Lock()
+			defer mu.Unlock()
+			longest = max(longest, o.took)
+			switch {
+			case o.err != nil:
+				t.Errorf("%s: %v\n\nseed %d; to repeat it:\n  %s", p, o.err, *seed, p.repeat())
+			case !o.hit:
+				missed[p.kind]++
+				t.Logf("%s: there was no such step", p)
+			default:
+				done[p.kind]++
+			}
+			if i%50 == 49 {
+				t.Logf("%s: after %s, %d points were begun; survived: %v", component, time.Since(began).Round(time.Second), i+1, done)
+			}
+		})
+	}
+	wg.Wait()
+	survived, m := 0, 0
+	var out strings.Builder
+	for _, k := range Kinds {
+		survived, m = survived+done[k], m+missed[k]
+		if done[k]+missed[k] > 0 {
+			fmt.Fprintf(&out, "%-16s %-13s %4d survived, %d not reached\n", component, k, done[k], missed[k])
+		}
+	}
+	fmt.Fprintf(&out, "%s: %d of %d points survived in %s, at %d steps; %d not reached; the longest took %s; seed %d\n",
+		component, survived, len(chosen), time.Since(began).Round(time.Second), len(possible), m, longest.Round(time.Millisecond), *seed)
+	summarize(t, out.String())
+	require.LessOrEqual(t, m, len(chosen)/20, "points whose step there was not")
+}
+
+// summarize says what was swept, also where the output of a test that passes is not shown.
+func summarize(t *testing.T, text string) {
+	t.Helper()
+	t.Log("\n" + text)
+	if *summary == "" {
+		return
+	}
+	f, err := os.OpenFile(*summary, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	require.NoError(t, err)
+	_, err = f.WriteString(text)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+}
