@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
@@ -88,6 +89,7 @@ type Controller struct {
 	// collectors are the metrics that are registered while it runs.
 	collectors []prometheus.Collector
 	events     *reconcile.Events
+	keeper     keeper
 	caches     *caches
 	// downtimes are since when virt-handler has not been ready, by node. The time is
 	// lost with the process, and is counted anew then.
@@ -103,7 +105,9 @@ type Controller struct {
 	owned         *owned
 	dataVolumes   *dataVolumes
 	statusWritten recent
-	report        *reporter // nil: there are no Settings
+	// revisions are start revisions whose content was read.
+	revisions expiring.Map[types.UID, *appsv1.ControllerRevision]
+	report    *reporter // nil: there are no Settings
 	// silences are what is known of pods that wait and do not say why. It is lost with the
 	// process, and is found anew then.
 	silences expiring.Map[types.UID, instance.Silence]
@@ -130,7 +134,8 @@ func New(c Config) (*Controller, error) {
 		c.Workers = 8
 	}
 	c.Version = cmp.Or(c.Version, version.Of().Version)
-	k := &Controller{cfg: c, log: c.Logger, kinds: map[string]looper{}, eventReads: newBudget(readsPerSecond, readsAtOnce, readWait)}
+	k := &Controller{cfg: c, log: c.Logger, kinds: map[string]looper{}, eventReads: newBudget(readsPerSecond, readsAtOnce, readWait),
+		keeper: keeper{kinds: c.Launcher.VolumeKinds}}
 	if c.Metrics != nil {
 		queues := metrics.NewQueues()
 		k.queues, k.collectors = queues, []prometheus.Collector{queues, metrics.Unreadable(vmi.VirtualMachineInstances.Plural, k.Unreadable)}
@@ -141,7 +146,7 @@ func New(c Config) (*Controller, error) {
 	}); err != nil {
 		return nil, err
 	}
-	if k.caches, err = newCaches(c); err != nil {
+	if k.caches, err = newCaches(c, &k.keeper); err != nil {
 		return nil, err
 	}
 	k.dataVolumes = newDataVolumes(c)
@@ -241,8 +246,8 @@ func (c *Controller) rendering() pod.Config {
 
 // Cached returns the launcher pod of this name and the VMI that controls it, as
 // they were a moment ago. Nil: there is none, or the Controller does not know of
-// it, as while it does not run. Of the pod only what the Controller reads is
-// there. Both are shared: copy them before changing them.
+// it, as while it does not run. Of the pod, and of a VMI that was handed over, only what
+// the Controller reads is there. Both are shared: copy them before changing them.
 func (c *Controller) Cached(namespace, name string) (*corev1.Pod, *vmi.VirtualMachineInstance) {
 	p := c.caches.pods.Lister().Key(reconcile.KeyIn(namespace, name))
 	if p == nil {
