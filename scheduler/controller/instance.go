@@ -146,6 +146,8 @@ func (c *Controller) podsOf(ctx context.Context, v *vmi.VirtualMachineInstance) 
 		return r, former, err
 	case r.Active != nil || v.Status.Phase == vmi.PhaseSucceeded || v.Status.Phase.Final() && v.DeletionTimestamp == nil:
 		return r, nil, nil
+	case v.DeletionTimestamp != nil && !slices.Contains(v.Finalizers, vmi.Finalizer):
+		return r, nil, nil // nothing is done with it any more
 	}
 	live, err := read(ctx, "pod", name, c.cfg.Kube.CoreV1().Pods(v.Namespace).Get)
 	if live == nil || err != nil {
