@@ -66,7 +66,8 @@ type Config struct {
 	Guarded func() bool
 	// Namespace limits the Controller to one namespace. Empty: all.
 	Namespace string
-	// Workers is how many objects of a kind are handled at the same time. 0: 8.
+	// Workers is how many objects of a kind are handled at the same time. 0: 32, which
+	// is more than fifty VMIs per second also where each request takes a tenth of one.
 	Workers int
 	// Metrics takes the metrics of the work queues and the number of VMIs that cannot be
 	// decoded, while Run runs. Controllers of one process need labels of their own: see
@@ -131,7 +132,7 @@ func New(c Config) (*Controller, error) {
 		c.Now = time.Now
 	}
 	if c.Workers == 0 {
-		c.Workers = 8
+		c.Workers = 32
 	}
 	c.Version = cmp.Or(c.Version, version.Of().Version)
 	k := &Controller{cfg: c, log: c.Logger, kinds: map[string]looper{}, eventReads: newBudget(readsPerSecond, readsAtOnce, readWait),
