@@ -137,6 +137,9 @@ func New(c Config) (*Controller, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.Metrics != nil {
+		k.collectors = append(k.collectors, metrics.EventsDropped(k.events.Dropped))
+	}
 	return k, nil
 }
 
@@ -178,6 +181,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		c.config.Dial = pods.Dial
 	}
 	ctx = reconcile.WithClientLog(ctx, c.log)
+	defer c.events.Begin(ctx)()
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	if s := c.config.Settings; s != nil {

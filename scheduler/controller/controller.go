@@ -147,6 +147,9 @@ func New(c Config) (*Controller, error) {
 	}); err != nil {
 		return nil, err
 	}
+	if c.Metrics != nil {
+		k.collectors = append(k.collectors, metrics.EventsDropped(k.events.Dropped))
+	}
 	if k.caches, err = newCaches(c, &k.keeper); err != nil {
 		return nil, err
 	}
@@ -209,6 +212,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	}
 	defer unregister()
 	ctx, cancel := context.WithCancel(reconcile.WithClientLog(ctx, c.log))
+	defer c.events.Begin(ctx)()
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
