@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/podvisor/podvisor/internal/reconcile"
 	"github.com/podvisor/podvisor/internal/scheduler/launched"
 	"github.com/podvisor/podvisor/storage/volume"
 	"github.com/podvisor/podvisor/vmi"
@@ -105,7 +106,7 @@ func keepState(s corev1.ContainerState) corev1.ContainerState {
 
 // keepClaim keeps of a claim what packages scheduler/instance and scheduler/pod read.
 func keepClaim(c *corev1.PersistentVolumeClaim) {
-	withoutApplied(c)
+	reconcile.WithoutApplied(c)
 	c.Finalizers, c.OwnerReferences, c.GenerateName = nil, nil, ""
 	c.Status.Conditions = nil
 }
@@ -128,19 +129,15 @@ func keepRevision(r *appsv1.ControllerRevision) {
 }
 
 // keepVM keeps of a VM all that its next start needs.
-func keepVM(v *vmi.VirtualMachine) { withoutApplied(v) }
+func keepVM(v *vmi.VirtualMachine) { reconcile.WithoutApplied(v) }
 
 // keepSet keeps of a replica set all that its next VMI needs.
-func keepSet(s *vmi.VirtualMachineInstanceReplicaSet) { withoutApplied(s) }
-
-// withoutApplied drops what kubectl notes of the manifest. The annotations stay a map if
-// there were any: see [owned.change].
-func withoutApplied(o metav1.Object) { delete(o.GetAnnotations(), corev1.LastAppliedConfigAnnotation) }
+func keepSet(s *vmi.VirtualMachineInstanceReplicaSet) { reconcile.WithoutApplied(s) }
 
 // instance keeps of a VMI what is read after it was handed over: nothing renders its pod
 // again. Until then everything is read.
 func (k *keeper) instance(v *vmi.VirtualMachineInstance) {
-	withoutApplied(v)
+	reconcile.WithoutApplied(v)
 	if !isReduced(v) {
 		return
 	}
