@@ -52,6 +52,7 @@ type Config struct {
 	Guests guest.Guests
 	// Kinds are reconciled besides VMIs and the built-in [Kinds]. The API server must serve
 	// them, and the account of Client needs its rights on them.
+	// With any, VMIs are cached whole; without, what is not read after their hand-over is dropped.
 	Kinds []Kind
 	// Home is the namespace that virt-handler is installed in. Its pods say on which
 	// nodes VMIs can be looked after, and its progress is a part of the status of
