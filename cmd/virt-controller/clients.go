@@ -39,7 +39,7 @@ func newClients(s *ops.Setup, namespace string) (c clients, err error) {
 	if c.vmis, err = client.New(s.Kubernetes); err != nil {
 		return c, err
 	}
-	if c.kube, err = kubernetes.NewForConfig(s.Kubernetes); err != nil {
+	if c.kube, err = kubernetes.NewForConfig(ops.Binary(s.Kubernetes)); err != nil {
 		return c, err
 	}
 	if c.dynamic, err = dynamic.NewForConfig(s.Kubernetes); err != nil {
@@ -48,7 +48,7 @@ func newClients(s *ops.Setup, namespace string) (c clients, err error) {
 	if c.answerVMIs, err = client.New(s.Urgent); err != nil {
 		return c, err
 	}
-	if c.answerKube, err = kubernetes.NewForConfig(s.Urgent); err != nil {
+	if c.answerKube, err = kubernetes.NewForConfig(ops.Binary(s.Urgent)); err != nil {
 		return c, err
 	}
 	if c.answerDynamic, err = dynamic.NewForConfig(s.Urgent); err != nil {
@@ -57,11 +57,11 @@ func newClients(s *ops.Setup, namespace string) (c clients, err error) {
 	if c.verbVMIs, err = client.New(s.Urgent); err != nil {
 		return c, err
 	}
-	if c.verbKube, err = kubernetes.NewForConfig(s.Urgent); err != nil {
+	if c.verbKube, err = kubernetes.NewForConfig(ops.Binary(s.Urgent)); err != nil {
 		return c, err
 	}
 	c.guests = reach(s, c.verbKube.CoreV1(), namespace)
-	c.lease, err = kubernetes.NewForConfig(s.Urgent)
+	c.lease, err = kubernetes.NewForConfig(ops.Binary(s.Urgent))
 	return c, err
 }
 

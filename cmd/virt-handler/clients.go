@@ -4,6 +4,7 @@ import (
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/podvisor/podvisor/internal/ops"
 	"github.com/podvisor/podvisor/vmi/client"
 )
 
@@ -13,6 +14,6 @@ func newClients(cfg *rest.Config) (*client.Client, *corev1.CoreV1Client, error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	kube, err := corev1.NewForConfig(cfg)
+	kube, err := corev1.NewForConfig(ops.Binary(cfg))
 	return instances, kube, err
 }

@@ -129,13 +129,18 @@ func New(c Config) (*Controller, error) {
 	// KubeVirt names the work queue so.
 	k.loop = reconcile.New(reconcile.Config{Name: "virt-handler-vm", Do: k.reconcile, Workers: c.Workers, Metrics: queues, Logger: c.Logger, LogKey: "vmi"})
 	k.events, err = reconcile.NewEvents(reconcile.EventsConfig{Client: c.Events, Component: component, Node: c.Node, Logger: c.Logger})
+	// Launchers are put the spec, and the status is compared as a whole.
+	kept := reconcile.Cached[*vmi.VirtualMachineInstance]{Keep: reconcile.WithoutApplied[*vmi.VirtualMachineInstance]}
 	err = errors.Join(err,
-		reconcile.Cache(&k.caches, k.instances, reconcile.Cached[*vmi.VirtualMachineInstance]{}),
-		reconcile.Cache(&k.caches, k.targets, reconcile.Cached[*vmi.VirtualMachineInstance]{}),
+		reconcile.Cache(&k.caches, k.instances, kept),
+		reconcile.Cache(&k.caches, k.targets, kept),
 		reconcile.Watch(k.instances, k.loop, reconcile.Itself[*vmi.VirtualMachineInstance], nil),
 		reconcile.Watch(k.targets, k.loop, reconcile.Itself[*vmi.VirtualMachineInstance], nil))
 	if err != nil {
 		return nil, err
+	}
+	if c.Metrics != nil {
+		k.collectors = append(k.collectors, metrics.EventsDropped(k.events.Dropped))
 	}
 	return k, nil
 }
@@ -178,6 +183,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		c.config.Dial = pods.Dial
 	}
 	ctx = reconcile.WithClientLog(ctx, c.log)
+	defer c.events.Begin(ctx)()
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	if s := c.config.Settings; s != nil {

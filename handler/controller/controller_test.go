@@ -59,6 +59,18 @@ func TestALauncherThatStartsLateIsConnectedTo(t *testing.T) {
 	require.Equal(t, 1, w.patches())
 }
 
+func TestALauncherIsNotPutTheManifestThatKubectlNotes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(v *vmi.VirtualMachineInstance) {
+		v.Annotations = map[string]string{corev1.LastAppliedConfigAnnotation: "{}", "a": "b"}
+	})
+	w.launch(protocol.State{Phase: protocol.Waiting}, obey)
+	w.handle()
+	w.phase(vmi.PhaseRunning)
+	require.Equal(t, map[string]string{"a": "b"}, w.puts()[0].Instance.Annotations)
+	require.Len(t, w.instance().Annotations, 2, "the VMI keeps it")
+}
+
 func TestARestartWritesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

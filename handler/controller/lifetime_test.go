@@ -30,9 +30,10 @@ func TestAControllerRunsOnceAndHasItsMetricsWhileItRuns(t *testing.T) {
 		}
 		return out
 	}
-	require.Eventually(t, func() bool { return len(names()) == 8 }, time.Minute, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return len(names()) == 9 }, time.Minute, 5*time.Millisecond)
 	require.Contains(t, names(), "kubevirt_workqueue_depth")
 	require.Contains(t, names(), "podvisor_unreadable_objects")
+	require.Contains(t, names(), "podvisor_events_dropped_total")
 	require.ErrorIs(t, c.Run(ctx), reconcile.ErrRunTwice)
 	cancel()
 	require.NoError(t, <-done)

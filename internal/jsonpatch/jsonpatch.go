@@ -3,7 +3,10 @@
 // It computes; it touches nothing.
 package jsonpatch
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"strings"
+)
 
 // Operation is an operation of a JSON patch: add, replace, remove or test.
 type Operation struct {
@@ -31,3 +34,8 @@ func Test(path string, value any) Operation { return Operation{"test", path, val
 
 // Remove is the operation that takes away what must be at the path.
 func Remove(path string) Operation { return Operation{Op: "remove", Path: path} }
+
+// Escape is a key of an object as an element of a path.
+func Escape(key string) string { return escaped.Replace(key) }
+
+var escaped = strings.NewReplacer("~", "~0", "/", "~1")

@@ -13,3 +13,8 @@ func TestAnOperationHasItsValueUnlessItRemoves(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, `[{"op":"test","path":"/a","value":null},{"op":"add","path":"/b","value":["c"]},{"op":"remove","path":"/d"}]`, string(b))
 }
+
+func TestAKeyIsOneElementOfAPath(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "a.io~1b~0c", Escape("a.io/b~c"))
+}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/rest"
 )
 
 func TestHealth(t *testing.T) {
@@ -233,4 +234,23 @@ func TestASlowClientIsDisconnected(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A VMI that starts costs virt-controller four requests and two events.
+func TestTheLimitOfRequestsPermitsManyVMIsPerSecond(t *testing.T) {
+	t.Parallel()
+	l, began := NewLimiter(), time.Now()
+	const perSecond, seconds = 100, 30
+	for s := range seconds {
+		require.True(t, l.AllowN(began.Add(time.Duration(s)*time.Second), 6*perSecond), "second %d", s)
+	}
+}
+
+func TestOnlyKubernetesOwnKindsAreBinary(t *testing.T) {
+	t.Parallel()
+	c := &rest.Config{Host: "x"}
+	b := Binary(c)
+	require.Equal(t, "application/vnd.kubernetes.protobuf", b.ContentType)
+	require.Equal(t, "application/vnd.kubernetes.protobuf,application/json", b.AcceptContentTypes)
+	require.Empty(t, c.ContentType, "the configuration is shared")
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
@@ -28,6 +29,12 @@ type Cached[T vmi.Object] struct {
 	Keep func(T)
 	// Indexers find objects by a value. Nil: only those that the informer has.
 	Indexers cache.Indexers
+}
+
+// WithoutApplied drops what kubectl notes of the manifest of an object, which is as long as
+// that and which nothing reads. It is a Keep. Annotations that were there stay a map.
+func WithoutApplied[T vmi.Object](o T) {
+	delete(o.GetAnnotations(), corev1.LastAppliedConfigAnnotation)
 }
 
 // Cache adds an informer, which must not run yet, to the caches.

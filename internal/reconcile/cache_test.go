@@ -40,6 +40,17 @@ func TestCachesKeepWhatIsRead(t *testing.T) {
 	require.False(t, unsynced.Wait(ctx))
 }
 
+func TestWhatKubectlNotesOfAManifestIsDropped(t *testing.T) {
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{corev1.LastAppliedConfigAnnotation: "{}", "a": "b"}}}
+	WithoutApplied(n)
+	require.Equal(t, map[string]string{"a": "b"}, n.Annotations)
+	delete(n.Annotations, "a")
+	n.Annotations[corev1.LastAppliedConfigAnnotation] = "{}"
+	WithoutApplied(n)
+	require.NotNil(t, n.Annotations, "a patch adds to it by the name of one annotation")
+	WithoutApplied(&corev1.Node{})
+}
+
 func TestAWatchQueuesTheKeysOfAnObjectBeforeAndAfterAChange(t *testing.T) {
 	owned := func(by string) *corev1.Pod {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", OwnerReferences: []metav1.OwnerReference{

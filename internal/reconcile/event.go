@@ -3,13 +3,16 @@ package reconcile
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -44,11 +47,18 @@ type EventsConfig struct {
 // Events writes events. It is safe for concurrent use.
 type Events struct {
 	EventsConfig
-	scheme *runtime.Scheme
-	excess *record.EventSourceObjectSpamFilter
+	scheme  *runtime.Scheme
+	excess  *record.EventSourceObjectSpamFilter
+	dropped atomic.Int64
+	// more says that there is something in late.
+	more chan struct{}
 
 	mu   sync.Mutex
 	last int64 // the number in the name of the last event
+	// late are events that could not be written yet, the oldest first. Runs says that they
+	// will be.
+	late []*corev1.Event
+	runs bool
 }
 
 // Limits of events. An object has so many at once, and then one in each interval.
@@ -57,6 +67,15 @@ const (
 	eventsAtOnce  = 25
 	eventInterval = 5 * time.Minute
 	eventObjects  = 4096
+)
+
+// Limits of events that could not be written yet: how many there are, each of at most 2 KiB
+// or so; the times between two tries; and how long the last try takes when the process ends.
+const (
+	mostLate      = 8192
+	firstLateTry  = 100 * time.Millisecond
+	lastLateTry   = 10 * time.Second
+	lateAtTheLast = 3 * time.Second
 )
 
 // maxInName is how much of its object's name the name of an event shows: it has at
@@ -69,32 +88,163 @@ func NewEvents(c EventsConfig) (*Events, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	e := &Events{EventsConfig: c, scheme: runtime.NewScheme()}
+	e := &Events{EventsConfig: c, scheme: runtime.NewScheme(), more: make(chan struct{}, 1)}
 	e.excess = record.NewEventSourceObjectSpamFilter(eventObjects, eventsAtOnce, float32(1/eventInterval.Seconds()), clock(c.Now),
 		func(ev *corev1.Event) string { return string(ev.InvolvedObject.UID) })
 	return e, vmi.AddToScheme(e.scheme)
 }
 
+// Dropped is how many events were not written and will not be.
+func (e *Events) Dropped() int64 { return e.dropped.Load() }
+
 // Emit writes an event about the object. It takes at most some seconds, also if
-// ctx has ended. An event that cannot be written is logged and lost.
+// ctx has ended. While Run runs, an event that cannot be written now is written later, in
+// its order; each is written once. One that cannot be written at all is logged and counted.
 //
-// There is no queue: an event goes with a change of the object, so there is
-// nothing to aggregate, and one in a queue would be lost when the process ends.
+// It is written at once if that is possible: an event goes with a change of the object, so
+// there is nothing to aggregate, and one that waits is lost if the process is killed.
 func (e *Events) Emit(ctx context.Context, o vmi.Object, ev Event) {
-	log := e.Logger.With(LogKey(o), o.GetNamespace()+"/"+o.GetName(), "reason", ev.Reason)
 	out, err := e.event(o, ev)
 	switch {
 	case err != nil:
-		log.Error("drop event", "err", err)
+		e.dropped.Add(1)
+		e.Logger.Error("drop event", LogKey(o), o.GetNamespace()+"/"+o.GetName(), "reason", ev.Reason, "err", err)
 		return
 	case e.excess.Filter(out):
-		log.Warn("drop event: too many for the object")
+		e.drop(out, errExcess)
+		return
+	case e.postpone(out, nil):
 		return
 	}
+	if err := e.write(ctx, out); err != nil && !(canBeWritten(err) && e.postpone(out, err)) {
+		e.drop(out, err)
+	}
+}
+
+// errExcess is why an event is not written of an object that has many.
+var errExcess = errors.New("too many for the object")
+
+func (e *Events) drop(out *corev1.Event, why error) {
+	e.dropped.Add(1)
+	o := out.InvolvedObject
+	e.Logger.Warn("drop event", "kind", o.Kind, "object", o.Namespace+"/"+o.Name, "reason", out.Reason, "err", why)
+}
+
+// postpone has the event written later, after others or for an error. It returns false if
+// nothing writes it later, or if too many wait.
+func (e *Events) postpone(out *corev1.Event, why error) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.runs || why == nil && len(e.late) == 0 || len(e.late) >= mostLate {
+		return false
+	}
+	e.late = append(e.late, out)
+	select {
+	case e.more <- struct{}{}:
+	default:
+	}
+	return true
+}
+
+// write writes the event. One of its name is the same one, whose answer was lost.
+func (e *Events) write(ctx context.Context, out *corev1.Event) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), eventTimeout)
 	defer cancel()
-	if _, err := e.Client.Events(out.Namespace).Create(ctx, out, metav1.CreateOptions{}); err != nil {
-		log.Warn("drop event", "err", err)
+	_, err := e.Client.Events(out.Namespace).Create(ctx, out, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
+}
+
+// canBeWritten reports whether the event may be written after the error: the API server did
+// not refuse it.
+func canBeWritten(err error) bool {
+	return !isRefused(err) && !apierrors.IsNotFound(err)
+}
+
+func isRefused(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)
+}
+
+// Run writes the events that could not be written at once, until ctx ends and a last try is
+// made.
+func (e *Events) Run(ctx context.Context) {
+	e.mu.Lock()
+	e.runs = true
+	e.mu.Unlock()
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-e.more:
+			e.writeLate(ctx)
+		}
+	}
+	e.mu.Lock()
+	e.runs = false
+	e.mu.Unlock()
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lateAtTheLast)
+	defer cancel()
+	for out := e.oldest(); out != nil; out = e.oldest() {
+		err := last.Err()
+		if err == nil {
+			err = e.write(last, out)
+		}
+		if err != nil {
+			e.drop(out, err)
+			cancel() // it is the same for the others
+		}
+		e.written()
+	}
+}
+
+// Begin begins Run, and returns what ends it and waits for its end. It goes on after the end
+// of ctx: what is done last has events too.
+func (e *Events) Begin(ctx context.Context) (end func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var wg sync.WaitGroup
+	wg.Go(func() { e.Run(ctx) })
+	return func() { cancel(); wg.Wait() }
+}
+
+// writeLate writes what is late until nothing is, or ctx ends.
+func (e *Events) writeLate(ctx context.Context) {
+	wait := firstLateTry
+	for out := e.oldest(); out != nil && ctx.Err() == nil; out = e.oldest() {
+		err := e.write(ctx, out)
+		switch {
+		case err != nil && canBeWritten(err):
+			select {
+			case <-ctx.Done():
+			case <-time.After(wait):
+			}
+			wait = min(2*wait, lastLateTry)
+			continue
+		case err != nil:
+			e.drop(out, err)
+		}
+		e.written()
+		wait = firstLateTry
+	}
+}
+
+// oldest is the event that is late for the longest time, or nil.
+func (e *Events) oldest() *corev1.Event {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.late) == 0 {
+		return nil
+	}
+	return e.late[0]
+}
+
+// written drops the oldest.
+func (e *Events) written() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.late[0] = nil
+	if e.late = e.late[1:]; len(e.late) == 0 {
+		e.late = nil
 	}
 }
 

@@ -4,17 +4,23 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/kubernetes/fake"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	ktesting "k8s.io/client-go/testing"
 
 	"github.com/podvisor/podvisor/vmi"
@@ -89,4 +95,138 @@ func TestAnEventThatCannotBeWrittenIsLogged(t *testing.T) {
 	e.Emit(t.Context(), vmitest.New(), Event{Finding: vmi.Finding{Reason: "Started"}})
 	require.Contains(t, log.String(), "etcd is full")
 	require.Contains(t, log.String(), "reason=Started")
+}
+
+// eventStore is an API server that stores events. Fault is called before each is stored, and
+// its error is the answer; lost says that the event is stored nevertheless.
+type eventStore struct {
+	corev1client.EventInterface
+	fault func() (err error, lost bool)
+
+	mu    sync.Mutex
+	all   map[string]*corev1.Event // by name
+	tries int
+}
+
+func (s *eventStore) Events(string) corev1client.EventInterface { return s }
+
+func (s *eventStore) Create(_ context.Context, ev *corev1.Event, _ metav1.CreateOptions) (*corev1.Event, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tries++
+	err, lost := s.fault()
+	if err != nil && !lost {
+		return nil, err
+	}
+	if s.all[ev.Name] != nil {
+		return nil, apierrors.NewAlreadyExists(corev1.Resource("events"), ev.Name)
+	}
+	s.all[ev.Name] = ev
+	return ev, err
+}
+
+// running are Events that write late ones, until end is called.
+func running(t *testing.T, fault func() (err error, lost bool)) (e *Events, s *eventStore, log *bytes.Buffer, end func()) {
+	t.Helper()
+	s, log = &eventStore{fault: fault, all: map[string]*corev1.Event{}}, &bytes.Buffer{}
+	e, err := NewEvents(EventsConfig{Client: s, Component: "virt-handler", Logger: slog.New(slog.NewTextHandler(log, nil))})
+	require.NoError(t, err)
+	end = e.Begin(t.Context())
+	synctest.Wait()
+	return e, s, log, end
+}
+
+// named is a VMI with a UID of its own.
+func named(i int) *vmi.VirtualMachineInstance {
+	v := vmitest.New(vmitest.WithName(fmt.Sprint("v", i)))
+	v.UID = types.UID(v.Name)
+	return v
+}
+
+var errAway = errors.New("connection refused")
+
+func TestOfABurstNoEventIsLostAndNoneIsRepeated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := 0
+		e, s, _, end := running(t, func() (error, bool) {
+			n++
+			return [...]error{errAway, errors.New("the answer is lost"), nil}[n%3], n%3 == 1
+		})
+		const burst = 3000
+		var wg sync.WaitGroup
+		for i := range burst {
+			wg.Go(func() { e.Emit(t.Context(), named(i), Event{Finding: vmi.Finding{Reason: "Created"}}) })
+		}
+		wg.Wait()
+		time.Sleep(time.Hour)
+		end()
+		of := map[types.UID]int{}
+		for _, ev := range s.all {
+			of[ev.InvolvedObject.UID]++
+		}
+		require.Len(t, of, burst)
+		require.Len(t, s.all, burst, "none is repeated")
+		require.Zero(t, e.Dropped())
+	})
+}
+
+func TestEventsOfATimeWithoutAPIServerAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		err := errAway
+		e, s, log, end := running(t, func() (error, bool) { return err, false })
+		const more = 5
+		for i := range mostLate + more {
+			e.Emit(t.Context(), named(i), Event{Finding: vmi.Finding{Reason: "Created"}})
+		}
+		require.EqualValues(t, more, e.Dropped())
+		require.Contains(t, log.String(), "drop event")
+		s.mu.Lock()
+		err = nil
+		s.mu.Unlock()
+		time.Sleep(time.Minute)
+		end()
+		require.Len(t, s.all, mostLate)
+		require.EqualValues(t, more, e.Dropped())
+	})
+}
+
+func TestWhatIsLateIsWrittenBeforeTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		err := errAway
+		e, s, _, end := running(t, func() (error, bool) { return err, false })
+		for i := range 3 {
+			e.Emit(t.Context(), named(i), Event{Finding: vmi.Finding{Reason: "Created"}})
+		}
+		synctest.Wait()
+		s.mu.Lock()
+		err = nil
+		s.mu.Unlock()
+		end()
+		require.Len(t, s.all, 3)
+		require.Zero(t, e.Dropped())
+	})
+}
+
+func TestWhatIsLateAtTheEndOfTheProcessIsCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, _, _, end := running(t, func() (error, bool) { return errAway, false })
+		for i := range 3 {
+			e.Emit(t.Context(), named(i), Event{Finding: vmi.Finding{Reason: "Created"}})
+		}
+		end()
+		require.EqualValues(t, 3, e.Dropped())
+	})
+}
+
+func TestAnEventThatIsRefusedIsNotTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, s, _, end := running(t, func() (error, bool) {
+			return apierrors.NewForbidden(corev1.Resource("events"), "x", errors.New("the namespace is being terminated")), false
+		})
+		e.Emit(t.Context(), named(1), Event{Finding: vmi.Finding{Reason: "Created"}})
+		time.Sleep(time.Minute)
+		end()
+		require.Equal(t, 1, s.tries)
+		require.EqualValues(t, 1, e.Dropped())
+	})
 }

@@ -31,7 +31,8 @@ func complete(k kinds.Kind, c kinds.Cluster, object, before []byte, written map[
 		}
 		return raw, faults, err
 	}
-	if err := k.Unserved().Fill(raw, v, k.Complete(v, c)); err != nil {
+	whole := k.Complete(v, c)
+	if err := k.Unserved().Fill(raw, v, whole); err != nil {
 		return raw, nil, err
 	}
 	// A default that depends on a list that was written, and is not changed, may
@@ -40,7 +41,7 @@ func complete(k kinds.Kind, c kinds.Cluster, object, before []byte, written map[
 	if err := convert(raw, filled); err != nil {
 		return nil, nil, err
 	}
-	if !k.SameSpec(v, filled, c) {
+	if !k.CompletesTo(filled, whole, c) {
 		raw["spec"] = written["spec"]
 	}
 	return raw, nil, nil

@@ -170,6 +170,8 @@ func (e *executor[T, L]) createPod(ctx context.Context, o T, p *corev1.Pod) erro
 			return &Refusal{Finding: instance.PodNameInUse(p.Name)}
 		case there.DeletionTimestamp != nil:
 			err = errors.New("the pod with this name is being deleted")
+		case e.created(o, p.Name):
+			return apierrors.NewConflict(corev1.Resource("pods"), p.Name, errOldCache)
 		}
 	}
 	switch {
@@ -180,6 +182,13 @@ func (e *executor[T, L]) createPod(ctx context.Context, o T, p *corev1.Pod) erro
 		return &Refusal{podRefused(p, err), err}
 	}
 	return fmt.Errorf("create pod %s/%s: %w", p.Namespace, p.Name, err)
+}
+
+// created reports whether this process created the pod, which the cache does not have yet:
+// what follows from its creation was done then, such as its event.
+func (e *executor[T, L]) created(o T, name string) bool {
+	last, ok := e.made.Get(reconcile.Key(o), e.now())
+	return ok && last == name
 }
 
 // createClaim creates the claim. Whether one of that name is good is decided next.

@@ -154,13 +154,12 @@ func (w *owned) change(ctx context.Context, a scheduler.ChangeInstance) error {
 			all = append(all, jsonpatch.Add(fmt.Sprintf("/spec/domain/devices/interfaces/%d/state", i), to))
 		}
 	}
-	if len(a.Annotations) > 0 {
-		annotations := maps.Clone(v.Annotations)
-		if annotations == nil {
-			annotations = map[string]string{}
-		}
-		maps.Copy(annotations, a.Annotations)
-		all = append(all, jsonpatch.Add("/metadata/annotations", annotations))
+	// One by one: the cache does not have all annotations of the VMI.
+	if len(a.Annotations) > 0 && v.Annotations == nil {
+		all = append(all, jsonpatch.Add("/metadata/annotations", map[string]string{}))
+	}
+	for _, k := range slices.Sorted(maps.Keys(a.Annotations)) {
+		all = append(all, jsonpatch.Add("/metadata/annotations/"+jsonpatch.Escape(k), a.Annotations[k]))
 	}
 	return w.send(ctx, v, "set the links of", types.JSONPatchType, all)
 }

@@ -37,7 +37,7 @@ type caches struct {
 // handlerApp is the name of the DaemonSet of virt-handler, and its label.
 const handlerApp = "virt-handler"
 
-func newCaches(c Config) (*caches, error) {
+func newCaches(c Config, keep *keeper) (*caches, error) {
 	labelled := func(app string) func(*metav1.ListOptions) {
 		return func(o *metav1.ListOptions) { o.LabelSelector = vmi.AppLabel + "=" + app }
 	}
@@ -49,13 +49,13 @@ func newCaches(c Config) (*caches, error) {
 		handlers:  informer.Wrap[*corev1.Pod](coreinformers.NewFilteredPodInformer(c.Kube, c.Home, 0, namespaced(), labelled(handlerApp))),
 	}
 	err := errors.Join(
-		reconcile.Cache(&s.Caches, s.revisions, reconcile.Cached[*appsv1.ControllerRevision]{Indexers: revisionIndexers()}),
-		reconcile.Cache(&s.Caches, s.pods, reconcile.Cached[*corev1.Pod]{Keep: keepPod, Indexers: podIndexers()}),
+		reconcile.Cache(&s.Caches, s.revisions, reconcile.Cached[*appsv1.ControllerRevision]{Keep: keepRevision, Indexers: revisionIndexers()}),
+		reconcile.Cache(&s.Caches, s.pods, reconcile.Cached[*corev1.Pod]{Keep: keep.pod, Indexers: podIndexers()}),
 		reconcile.Cache(&s.Caches, s.claims, reconcile.Cached[*corev1.PersistentVolumeClaim]{Keep: keepClaim}),
 		reconcile.Cache(&s.Caches, s.nodes, reconcile.Cached[*corev1.Node]{Keep: keepNode}),
 	)
 	if c.Home != "" {
-		err = errors.Join(err, reconcile.Cache(&s.Caches, s.handlers, reconcile.Cached[*corev1.Pod]{Keep: keepPod, Indexers: cache.Indexers{IndexNode: index(onNode)}}))
+		err = errors.Join(err, reconcile.Cache(&s.Caches, s.handlers, reconcile.Cached[*corev1.Pod]{Keep: keep.pod, Indexers: cache.Indexers{IndexNode: index(onNode)}}))
 	}
 	return s, err
 }
@@ -75,43 +75,6 @@ func madeFor(p *corev1.Pod) []string {
 		return reconcile.KeysIn(p.Namespace, name)
 	}
 	return nil
-}
-
-// keepPod keeps of a pod what package scheduler/instance reads.
-func keepPod(p *corev1.Pod) {
-	var containers []corev1.Container
-	for _, c := range p.Spec.Containers {
-		containers = append(containers, corev1.Container{Name: c.Name, Image: c.Image})
-	}
-	p.Spec = corev1.PodSpec{NodeName: p.Spec.NodeName, NodeSelector: p.Spec.NodeSelector,
-		SchedulerName: p.Spec.SchedulerName, Containers: containers, ReadinessGates: p.Spec.ReadinessGates}
-	s := p.Status
-	p.Status = corev1.PodStatus{
-		Phase: s.Phase, Reason: s.Reason, Message: s.Message, QOSClass: s.QOSClass, Conditions: s.Conditions,
-		InitContainerStatuses: keepStatuses(s.InitContainerStatuses), ContainerStatuses: keepStatuses(s.ContainerStatuses),
-	}
-}
-
-func keepStatuses(all []corev1.ContainerStatus) []corev1.ContainerStatus {
-	for i, s := range all {
-		all[i] = corev1.ContainerStatus{Name: s.Name, Image: s.Image, Ready: s.Ready, State: s.State, LastTerminationState: s.LastTerminationState}
-	}
-	return all
-}
-
-func keepClaim(c *corev1.PersistentVolumeClaim) {
-	delete(c.Annotations, corev1.LastAppliedConfigAnnotation)
-}
-
-// keepNode keeps of a node what says whether pods run on it.
-func keepNode(n *corev1.Node) {
-	n.Labels, n.Annotations = nil, nil
-	n.Spec = corev1.NodeSpec{Taints: n.Spec.Taints}
-	ready := slices.DeleteFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type != corev1.NodeReady })
-	for i := range ready {
-		ready[i].LastHeartbeatTime = metav1.Time{}
-	}
-	n.Status = corev1.NodeStatus{Conditions: ready}
 }
 
 // podChanged and nodeChanged report whether something changed of what is kept.

@@ -331,3 +331,20 @@ func TestWhatIsCachedOfAPod(t *testing.T) {
 	require.Equal(t, stray, got)
 	require.Nil(t, v)
 }
+
+// The cache has the pod some milliseconds after it was created, and the VMI is often decided
+// on in between.
+func TestAPodThatTheCacheDoesNotHaveYetIsCreatedAndReportedOnce(t *testing.T) {
+	t.Parallel()
+	v := stored("")
+	v.CreationTimestamp = metav1.Now()
+	r := newRig(t, v)
+	_, err := r.reconcile(t.Context(), key)
+	require.NoError(t, err)
+	_, err = r.reconcile(t.Context(), key)
+	require.True(t, apierrors.IsConflict(err), "it is decided on again soon: %v", err)
+	require.Len(t, r.pods(t), 1)
+	events, err := r.kube.CoreV1().Events("").List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	require.Len(t, events.Items, 1)
+}

@@ -16,6 +16,6 @@
 // Traps: a Controller runs once; who leads again makes another one. Several Controllers at
 // the same time do no harm: the name of a pod follows from its VMI, and each status write
 // carries a resourceVersion. But they cost writes that fail, so use Lead. The cache of
-// pods has only launcher pods, so a pod that is missing in it may exist. Of a pod, a node
-// or a claim, it holds only what is read here (see caches.go).
+// pods has only launcher pods, so a pod that is missing in it may exist. Of an object,
+// the caches hold only what is read here (see keep.go).
 package controller

@@ -31,10 +31,11 @@ func Facts(ctx context.Context, kube kubernetes.Interface, d dynamic.Interface, 
 
 // AsRendered returns the VMI of this name and the facts that its pod is rendered by, but for
 // its networks, as they were a moment ago. Nil: there is none, or the Controller does not
-// know of it, as while it does not run. The VMI is shared: copy it before changing it.
+// know of it, as while it does not run, or has not all of it, as after its pod was made. The
+// VMI is shared: copy it before changing it.
 func (c *Controller) AsRendered(namespace, name string) (*vmi.VirtualMachineInstance, pod.Facts) {
 	v := c.instances.latest(namespace + "/" + name)
-	if v == nil {
+	if v == nil || isReduced(v) {
 		return nil, pod.Facts{}
 	}
 	f := pod.Facts{Claims: map[string]*corev1.PersistentVolumeClaim{}}

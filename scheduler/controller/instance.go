@@ -29,7 +29,7 @@ func (c *Controller) addInstances() error {
 	c.instances, err = newLoop(c, KindOf[*vmi.VirtualMachineInstance, *vmi.VirtualMachineInstanceList]{
 		Definition: vmi.VirtualMachineInstances,
 		Name:       "virt-controller-vmi", Observe: observeInstance,
-		Describe: describeInstance, Indexers: InstanceIndexers(),
+		Describe: describeInstance, Indexers: InstanceIndexers(), keep: (*Controller).keepOfInstance,
 	})
 	if err != nil {
 		return err
@@ -62,6 +62,15 @@ func (c *Controller) addInstances() error {
 		}, podChanged))
 	}
 	return err
+}
+
+// keepOfInstance drops what is not read of a VMI. What kinds of an embedder read of VMIs is
+// not known: then they are kept whole.
+func (c *Controller) keepOfInstance() func(*vmi.VirtualMachineInstance) {
+	if len(c.cfg.Kinds) > 0 {
+		return nil
+	}
+	return c.keeper.instance
 }
 
 // describeInstance is the phase of a VMI, and why it has ended or is not ready.
@@ -137,6 +146,8 @@ func (c *Controller) podsOf(ctx context.Context, v *vmi.VirtualMachineInstance) 
 		return r, former, err
 	case r.Active != nil || v.Status.Phase == vmi.PhaseSucceeded || v.Status.Phase.Final() && v.DeletionTimestamp == nil:
 		return r, nil, nil
+	case v.DeletionTimestamp != nil && !slices.Contains(v.Finalizers, vmi.Finalizer):
+		return r, nil, nil // nothing is done with it any more
 	}
 	live, err := read(ctx, "pod", name, c.cfg.Kube.CoreV1().Pods(v.Namespace).Get)
 	if live == nil || err != nil {

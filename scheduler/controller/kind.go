@@ -54,6 +54,9 @@ type KindOf[T vmi.Object, L runtime.Object] struct {
 	// Meanwhile says that an object whose VMIs are refused is decided on also while it
 	// waits for its turn to create them.
 	Meanwhile bool
+	// keep returns what drops from an object in the cache what is not read. Nil: all is kept
+	// but the managed fields.
+	keep func(c *Controller) func(o T)
 	// also queues objects when something else changes. Nil: nothing does.
 	also func(c *Controller, l *loopOf[T, L]) error
 }
@@ -123,7 +126,11 @@ func newLoop[T vmi.Object, L runtime.Object](c *Controller, e KindOf[T, L]) (*lo
 		},
 		cached: cached, on: c,
 	}
-	if err := reconcile.Cache(&c.caches.Caches, k.cached, reconcile.Cached[T]{Indexers: e.Indexers}); err != nil {
+	kept := reconcile.Cached[T]{Indexers: e.Indexers}
+	if e.keep != nil {
+		kept.Keep = e.keep(c)
+	}
+	if err := reconcile.Cache(&c.caches.Caches, k.cached, kept); err != nil {
 		return nil, err
 	}
 	k.loop = reconcile.New(reconcile.Config{Name: e.Name, Do: k.reconcile, Workers: c.cfg.Workers, Metrics: c.queues, Logger: c.log, LogKey: reconcile.LogKey(*new(T))})

@@ -25,6 +25,7 @@ var sets = KindOf[*vmi.VirtualMachineInstanceReplicaSet, *vmi.VirtualMachineInst
 		return []any{"replicas", s.Status.Replicas, "ready", s.Status.ReadyReplicas}
 	},
 	Instances: setsOf,
+	keep:      func(*Controller) func(*vmi.VirtualMachineInstanceReplicaSet) { return keepSet },
 }
 
 // setsOf are the keys of the sets that control the VMI, or else of those whose

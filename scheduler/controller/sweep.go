@@ -24,7 +24,7 @@ import (
 type sweeper struct {
 	*Controller
 	loop *reconcile.Loop
-	gone expiring.Map[types.UID, time.Time] // since when the VMIs of pods are known not to exist
+	gone expiring.Map[types.UID, time.Time] // since when the cache has not had the VMIs of pods
 }
 
 // newSweeper makes the sweeper of the controller. Pods are queued when they change,
@@ -67,11 +67,16 @@ func (s *sweeper) reconcile(ctx context.Context, key string) (time.Duration, err
 	if creator == "" || p.DeletionTimestamp != nil || s.suspended() || s.known(creator) {
 		return 0, nil
 	}
+	plan := sweepPod(p, s.since(creator), s.cfg.Now())
+	if len(plan.Actions) == 0 {
+		return plan.Recheck, nil
+	}
+	// An empty cache proves nothing. Most pods are gone by now with their VMI, which costs
+	// no request.
 	lacks, err := s.lacksInstance(ctx, p)
 	if err != nil || !lacks {
 		return 0, err
 	}
-	plan := sweepPod(p, s.since(creator), s.cfg.Now())
 	for _, a := range plan.Actions {
 		if d, ok := a.(scheduler.DeletePod); ok {
 			s.log.Info("delete the pod of a VMI that does not exist", "pod", key, "uid", creator)
@@ -90,8 +95,8 @@ func (s *sweeper) known(uid types.UID) bool {
 	return len(keys) > 0
 }
 
-// since is since when the VMI with this UID is known not to exist. What is known of
-// pods that are gone too is dropped.
+// since is since when the cache has not had the VMI with this UID, while it has had a pod of
+// it. What is known of pods that are gone too is dropped.
 func (s *sweeper) since(uid types.UID) time.Time {
 	now := s.cfg.Now()
 	for other := range s.gone.All(now) {
@@ -145,7 +150,7 @@ const sweepDelay = 15 * time.Second
 // sweepPod is the plan for a launcher pod whose VMI does not exist: it is deleted, and
 // its launcher powers the guest off. Nothing else ends the guest of a pod that was
 // orphaned, when the finalizer of its VMI was removed by hand or etcd was restored.
-// Gone is since when the VMI is known not to exist.
+// Gone is since when the VMI is believed not to exist.
 func sweepPod(p *corev1.Pod, gone, now time.Time) scheduler.Plan {
 	if p.DeletionTimestamp != nil {
 		return scheduler.Plan{}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	kubefake "k8s.io/client-go/kubernetes/fake"
 
+	"github.com/podvisor/podvisor/internal/reconcile"
 	"github.com/podvisor/podvisor/scheduler"
 	"github.com/podvisor/podvisor/vmi"
 	"github.com/podvisor/podvisor/vmi/client"
@@ -83,6 +84,38 @@ func TestAPodThatKubernetesDoesNotDeleteIsDeletedLater(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, l.Items)
 }
+
+func TestAPodThatGoesWithItsVMICostsNoRequest(t *testing.T) {
+	t.Parallel()
+	p := launcher(t)
+	requests := 0
+	cfg := fake.New().Config()
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return counted(func(r *http.Request) (*http.Response, error) { requests++; return next.RoundTrip(r) })
+	})
+	api, err := client.New(cfg)
+	require.NoError(t, err)
+	kube := kubefake.NewClientset(p)
+	now := time.Now()
+	c, err := New(Config{Client: api, Kube: kube, Launcher: rendering, Now: func() time.Time { return now }})
+	require.NoError(t, err)
+	require.NoError(t, c.caches.pods.GetIndexer().Add(p))
+
+	after, err := c.sweeper.reconcile(t.Context(), reconcile.Key(p))
+	require.NoError(t, err)
+	require.NotZero(t, after)
+	require.NoError(t, c.caches.pods.GetIndexer().Delete(p)) // by Kubernetes
+	now = now.Add(after)
+	_, err = c.sweeper.reconcile(t.Context(), reconcile.Key(p))
+	require.NoError(t, err)
+	require.Zero(t, requests+len(kube.Actions()))
+}
+
+// counted is a transport that is a function.
+type counted func(*http.Request) (*http.Response, error)
+
+// RoundTrip calls the function.
+func (f counted) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 func TestAKindThatIsNotServedSaysNothingAboutItsObjects(t *testing.T) {
 	t.Parallel()

@@ -3,11 +3,15 @@ package controller
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/podvisor/podvisor/internal/reconcile"
 	"github.com/podvisor/podvisor/scheduler"
@@ -24,7 +28,7 @@ var vms = KindOf[*vmi.VirtualMachine, *vmi.VirtualMachineList]{
 	Definition: vmi.VirtualMachines,
 	Name:       "virt-controller-vm", Observe: observeVM,
 	Describe: func(v *vmi.VirtualMachine) []any { return []any{"status", v.Status.PrintableStatus} },
-	Indexers: VMIndexers(),
+	Indexers: VMIndexers(), keep: func(*Controller) func(*vmi.VirtualMachine) { return keepVM },
 	Instances: func(v *vmi.VirtualMachineInstance, vms informer.Lister[*vmi.VirtualMachine]) []string {
 		key := reconcile.Key(v)
 		if vms.Key(key) == nil {
@@ -67,6 +71,9 @@ func observeVM(ctx context.Context, c *Controller, v *vmi.VirtualMachine) (Decid
 	for _, r := range revisions {
 		o.Revisions = append(o.Revisions, r.(*appsv1.ControllerRevision))
 	}
+	if err := c.compared(ctx, v, &o); err != nil {
+		return nil, err
+	}
 	if o.VMI == nil || o.VMI.Status.Phase != vmi.PhaseRunning {
 		if o.Claims, err = c.claimsOfVM(ctx, v); err != nil {
 			return nil, err
@@ -94,6 +101,35 @@ func observeVM(ctx context.Context, c *Controller, v *vmi.VirtualMachine) (Decid
 		}
 		return p
 	}, nil
+}
+
+// compared gives the revision that the decision about v compares its content, which the
+// cache does not keep. It never changes, so it is read once in a while.
+func (c *Controller) compared(ctx context.Context, v *vmi.VirtualMachine, o *vm.Observed) error {
+	now := *o
+	now.VM = v
+	r := now.Compared()
+	if r == nil {
+		return nil
+	}
+	whole, ok := c.revisions.Get(r.UID, o.Now)
+	if !ok {
+		// By its name in a list: the account may read revisions by no other request.
+		found, err := c.cfg.Kube.AppsV1().ControllerRevisions(r.Namespace).List(ctx, metav1.ListOptions{
+			FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, r.Name).String(),
+		})
+		if err != nil {
+			return fmt.Errorf("read ControllerRevision %s/%s: %w", r.Namespace, r.Name, err)
+		}
+		i := slices.IndexFunc(found.Items, func(f appsv1.ControllerRevision) bool { return f.UID == r.UID })
+		if i < 0 {
+			return nil // it is gone
+		}
+		whole = &found.Items[i]
+		c.revisions.Put(r.UID, whole, o.Now, recentFor)
+	}
+	o.Revisions[slices.Index(o.Revisions, r)] = whole
+	return nil
 }
 
 // unseen is the time between two looks at a VMI that was created and that the cache

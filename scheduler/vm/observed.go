@@ -19,7 +19,8 @@ type Observed struct {
 	// VMI is the VMI of the VM's name, whoever controls it. Nil: there is none.
 	VMI *vmi.VirtualMachineInstance
 	// Revisions are the ControllerRevisions that VMIs of the VM were started from, also
-	// those that the deletion of the VM has left without an owner.
+	// those that the deletion of the VM has left without an owner. Only the one that
+	// Compared returns needs its Data.
 	Revisions []*appsv1.ControllerRevision
 	// Claims are the claims that the volumes of the template name, by their names. A
 	// nil value: the claim does not exist. They are needed while a VMI is started

@@ -92,8 +92,31 @@ func startedFrom(r *appsv1.ControllerRevision) (vmi.VirtualMachineSpec, bool) {
 // sameTemplate says that the VMI has the template that the VM has now, or will have as
 // soon as its links follow.
 func sameTemplate(o Observed, v *vmi.VirtualMachineInstance) bool {
+	if isCurrent(o, running(o, v)) {
+		return true
+	}
 	was, is, ok := templates(o, v)
 	return ok && equality.Semantic.DeepEqual(withoutLinks(was), withoutLinks(is))
+}
+
+// isCurrent says that the revision is of the VM's generation, and so holds its spec.
+func isCurrent(o Observed, r *appsv1.ControllerRevision) bool {
+	return r != nil && r.Revision == o.VM.Generation && o.VM.Spec.Template != nil
+}
+
+// Compared is the revision whose content the decision compares with the VM's spec: that
+// which the VMI was started from, if the VM has another generation now. Nil: none, and the
+// Revisions may be without their Data.
+func (o Observed) Compared() *appsv1.ControllerRevision {
+	v := o.own()
+	if v == nil {
+		return nil
+	}
+	r := running(o, v)
+	if r == nil || isCurrent(o, r) {
+		return nil
+	}
+	return r
 }
 
 // templates are the template that the VMI was started from and the one that the VM has

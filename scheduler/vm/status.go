@@ -182,6 +182,10 @@ func restart(o Observed, s *vmi.VirtualMachineStatus, now metav1.Time) {
 		s.RemoveCondition(vmi.ConditionRestartRequired)
 		return
 	}
+	if isCurrent(o, running(o, i)) {
+		s.RemoveCondition(vmi.ConditionRestartRequired)
+		return
+	}
 	was, is, ok := templates(o, i)
 	if !ok {
 		return // what it was started from is not known, or not yet

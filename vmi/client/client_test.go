@@ -78,3 +78,30 @@ func TestErrorsAreThoseOfTheAPI(t *testing.T) {
 	_, err := c.VirtualMachineInstances("default").Get(t.Context(), "testvmi", metav1.GetOptions{})
 	require.True(t, apierrors.IsNotFound(err), "%v", err)
 }
+
+func TestTheAnswerToAWriteOfAStatusIsItsMetadata(t *testing.T) {
+	t.Parallel()
+	var accept string
+	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		accept = r.Header.Get("Accept")
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"testvmi","namespace":"default","uid":"u","resourceVersion":"8",
+			"labels":{"a":"b"},"managedFields":[{"manager":"x","fieldsV1":{}}]}}`)
+	}))
+	defer h.Close()
+	c, err := client.New(&rest.Config{Host: h.URL})
+	require.NoError(t, err)
+	old := vmitest.New()
+	old.ResourceVersion = "7"
+	changed := old.DeepCopy()
+	changed.Status.Phase = vmi.PhaseRunning
+	now, err := client.WriteStatus(t.Context(), c.VirtualMachineInstances("default"), old, changed)
+	require.NoError(t, err)
+	require.Contains(t, accept, "as=PartialObjectMetadata")
+	require.Equal(t, "8", now.ResourceVersion)
+	require.Equal(t, map[string]string{"a": "b"}, now.Labels)
+	require.Empty(t, now.ManagedFields)
+	require.Equal(t, changed.Status, now.Status)
+	require.Equal(t, changed.Spec, now.Spec)
+	require.Equal(t, "7", changed.ResourceVersion, "what was given stays as it is")
+}

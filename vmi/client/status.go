@@ -23,6 +23,10 @@ type Patched[T vmi.Object] interface {
 // resourceVersion, so it fails with a conflict if the object was written in
 // between. Nothing is written, and old is returned, if the two are equal. An
 // object without a field Status is an error.
+//
+// Otherwise the object is returned as it is stored now. [Objects] answer with its metadata,
+// without those of managers of fields, and with what changed has beside them: the answer of
+// the API server holds no more.
 func WriteStatus[T vmi.Object](ctx context.Context, o Patched[T], old, changed T) (T, error) {
 	from, to := status(old), status(changed)
 	if from == nil || to == nil {
@@ -35,7 +39,49 @@ func WriteStatus[T vmi.Object](ctx context.Context, o Patched[T], old, changed T
 	if err != nil {
 		return none[T](), fmt.Errorf("compare the status of %s/%s: %w", old.GetNamespace(), old.GetName(), err)
 	}
-	return o.Patch(ctx, old.GetName(), types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+	meta := metadataOf(changed)
+	brief, ok := o.(interface {
+		patchBriefly(ctx context.Context, name string, patch []byte, subresource string) (metav1.ObjectMeta, error)
+	})
+	// Of an object that cannot be decoded whole, the answer says why.
+	if !ok || !meta.IsValid() || vmi.Unreadable(changed) != nil {
+		return o.Patch(ctx, old.GetName(), types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+	}
+	is, err := brief.patchBriefly(ctx, old.GetName(), patch, "status")
+	if err != nil {
+		return none[T](), err
+	}
+	now := changed.DeepCopyObject().(T)
+	metadataOf(now).Set(reflect.ValueOf(is))
+	return now, nil
+}
+
+// metadataOf is the field with the metadata of the object. It is not valid if there is none.
+func metadataOf(o vmi.Object) reflect.Value {
+	f := reflect.Indirect(reflect.ValueOf(o)).FieldByName("ObjectMeta")
+	if !f.IsValid() || f.Type() != reflect.TypeFor[metav1.ObjectMeta]() {
+		return reflect.Value{}
+	}
+	return f
+}
+
+// briefly are the answers that are asked for of which the metadata alone is needed. A server
+// that has no such answer sends the object.
+const briefly = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
+
+// patchBriefly sends a merge patch, and decodes only the metadata of the answer.
+func (c Objects[T, L]) patchBriefly(ctx context.Context, name string, patch []byte, subresource string) (metav1.ObjectMeta, error) {
+	r := c.one(c.rest.Patch(types.MergePatchType), &metav1.PatchOptions{}, name, subresource).SetHeader("Accept", briefly).Body(patch).Do(ctx)
+	if err := r.Error(); err != nil {
+		return metav1.ObjectMeta{}, err
+	}
+	raw, err := r.Raw()
+	var o struct{ Metadata metav1.ObjectMeta }
+	if err == nil {
+		err = json.Unmarshal(raw, &o)
+	}
+	o.Metadata.ManagedFields = nil
+	return o.Metadata, err
 }
 
 // status is the status of the object, or nil if it has none.

@@ -107,6 +107,12 @@ func (k Kind) SameSpec(a, b vmi.Object, c Cluster) bool {
 	return equality.Semantic.DeepEqual(spec(k.Complete(a, c)), spec(k.Complete(b, c)))
 }
 
+// CompletesTo says that the spec of the object means the same as that of done, which is
+// complete.
+func (k Kind) CompletesTo(o, done vmi.Object, c Cluster) bool {
+	return equality.Semantic.DeepEqual(spec(k.Complete(o, c)), spec(done))
+}
+
 // spec is the spec of the object, or nil if it has none.
 func spec(o vmi.Object) any {
 	if s := reflect.Indirect(reflect.ValueOf(o)).FieldByName("Spec"); s.IsValid() {

@@ -3,6 +3,7 @@ package validate
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -34,15 +35,19 @@ func Schema(kind string, object map[string]any, known field.ErrorList) field.Err
 
 // treeOfSpec is the object as a tree with nothing but its spec.
 func treeOfSpec(o vmi.Object) map[string]any {
-	var t map[string]any
-	text, err := json.Marshal(o)
+	spec := reflect.Indirect(reflect.ValueOf(o)).FieldByName("Spec")
+	if !spec.IsValid() {
+		return map[string]any{"spec": nil}
+	}
+	var t any
+	text, err := json.Marshal(spec.Addr().Interface())
 	if err == nil {
 		err = json.Unmarshal(text, &t)
 	}
 	if err != nil {
 		panic(fmt.Sprintf("%T is not JSON: %v", o, err)) // its types are made of what JSON has
 	}
-	return map[string]any{"spec": t["spec"]}
+	return map[string]any{"spec": t}
 }
 
 // besides are the faults of more in fields of which first says nothing: neither of the

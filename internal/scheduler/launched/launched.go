@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podvisor/podvisor/network/cni"
 	"github.com/podvisor/podvisor/vmi"
 )
 
@@ -105,11 +106,41 @@ func MemoryOverhead(p *corev1.Pod) *resource.Quantity {
 func ProcessorLabels(p *corev1.Pod) []string {
 	var all []string
 	for _, k := range slices.Sorted(maps.Keys(p.Spec.NodeSelector)) {
-		if strings.HasPrefix(k, vmi.CPUModelLabelPrefix) || strings.HasPrefix(k, vmi.CPUFeatureLabelPrefix) || k == vmi.CPUManagerLabel {
+		if isProcessorLabel(k) {
 			all = append(all, k+"="+p.Spec.NodeSelector[k])
 		}
 	}
 	return all
+}
+
+func isProcessorLabel(k string) bool {
+	return strings.HasPrefix(k, vmi.CPUModelLabelPrefix) || strings.HasPrefix(k, vmi.CPUFeatureLabelPrefix) || k == vmi.CPUManagerLabel
+}
+
+// Keep drops from the labels, annotations and node selector of a launcher pod what neither
+// this package nor package cni reads, so that a cache of pods is small.
+func Keep(p *corev1.Pod) {
+	p.Labels = only(p.Labels, func(k string) bool {
+		return k == vmi.AppLabel || k == vmi.CreatedByLabel || k == vmi.MigrationJobLabel
+	})
+	p.Annotations = only(p.Annotations, func(k string) bool {
+		return k == vmi.DomainAnnotation || k == vmi.MigrationJobAnnotation || k == OverheadAnnotation || k == cni.StatusAnnotation
+	})
+	p.Spec.NodeSelector = only(p.Spec.NodeSelector, isProcessorLabel)
+}
+
+// only are the entries whose keys are kept, in a map of their size. Nil: there are none.
+func only(all map[string]string, keep func(key string) bool) map[string]string {
+	var out map[string]string
+	for k, v := range all {
+		if keep(k) {
+			if out == nil {
+				out = map[string]string{}
+			}
+			out[k] = v
+		}
+	}
+	return out
 }
 
 // Ended reports whether the pod has ended: its launcher does not run and never will

@@ -1,0 +1,76 @@
+package controller
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// BenchmarkCached prints what one object of each kind takes in the caches, in bytes of the
+// heap: as the API server sends it, and as it is kept. The objects are those of a VM that
+// runs.
+func BenchmarkCached(b *testing.B) {
+	k := &keeper{}
+	benchmarkCached(b, "pod", k.pod)
+	benchmarkCached(b, "instance", k.instance)
+	benchmarkCached(b, "vm", keepVM)
+	benchmarkCached(b, "revision", keepRevision)
+	benchmarkCached(b, "node", keepNode)
+}
+
+func benchmarkCached[T any, P interface {
+	*T
+	vmi.Object
+}](b *testing.B, kind string, keep func(P)) {
+	b.Run(kind, func(b *testing.B) {
+		raw, err := os.ReadFile(filepath.Join("testdata", "cached", kind+".json"))
+		require.NoError(b, err)
+		whole := heapOf(b, func(i int) any { return decoded[T, P](b, raw, i) })
+		kept := heapOf(b, func(i int) any {
+			o := decoded[T, P](b, raw, i)
+			o.SetManagedFields(nil)
+			keep(o)
+			return o
+		})
+		b.ReportMetric(whole, "whole-B")
+		b.ReportMetric(kept, "kept-B")
+		b.ReportMetric(0, "ns/op")
+	})
+}
+
+// decoded is the object with a name of its own.
+func decoded[T any, P interface {
+	*T
+	vmi.Object
+}](b *testing.B, raw []byte, i int) P {
+	o := P(new(T))
+	require.NoError(b, json.Unmarshal(raw, o))
+	o.SetName(fmt.Sprint(o.GetName(), i))
+	return o
+}
+
+// heapOf is what one of many objects takes of the heap.
+func heapOf(b *testing.B, object func(int) any) float64 {
+	b.Helper()
+	const n = 2000
+	all := make([]any, n)
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	for i := range all {
+		all[i] = object(i)
+	}
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	runtime.KeepAlive(all)
+	return float64(int64(after.HeapAlloc)-int64(before.HeapAlloc)) / n
+}

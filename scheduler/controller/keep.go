@@ -1,0 +1,201 @@
+package controller
+
+import (
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podvisor/podvisor/internal/reconcile"
+	"github.com/podvisor/podvisor/internal/scheduler/launched"
+	"github.com/podvisor/podvisor/storage/volume"
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// What the caches keep of objects is what is read here and in the packages that decide.
+// Each function below drops the rest, and may be called again for what it returned. The
+// metadata that identify an object are always kept, and so is each list of which an element
+// is written: a patch replaces a list as a whole. TestADecisionIsTheSameByWhatIsKept
+// decides on whole objects and on kept ones.
+
+// keeper is what of objects is kept.
+type keeper struct {
+	// kinds are the kinds of volumes of the launcher.
+	kinds []volume.Kind
+	words words
+	// launchers are the containers of launcher pods, by their image, and gates the readiness
+	// gates of pods, by the one that they have.
+	launchers shared[string, []corev1.Container]
+	gates     shared[corev1.PodConditionType, []corev1.PodReadinessGate]
+}
+
+// pod keeps of a pod what package scheduler/instance reads.
+func (k *keeper) pod(p *corev1.Pod) {
+	m := p.ObjectMeta
+	p.ObjectMeta = metav1.ObjectMeta{
+		Name: m.Name, Namespace: m.Namespace, UID: m.UID, ResourceVersion: m.ResourceVersion, CreationTimestamp: m.CreationTimestamp,
+		DeletionTimestamp: m.DeletionTimestamp, DeletionGracePeriodSeconds: m.DeletionGracePeriodSeconds, OwnerReferences: m.OwnerReferences,
+		Labels: m.Labels, Annotations: m.Annotations,
+	}
+	p.Spec = corev1.PodSpec{
+		NodeName: p.Spec.NodeName, NodeSelector: p.Spec.NodeSelector,
+		SchedulerName: p.Spec.SchedulerName, Containers: k.containers(p.Spec.Containers), ReadinessGates: k.readinessGates(p.Spec.ReadinessGates),
+	}
+	launched.Keep(p)
+	s := p.Status
+	p.Status = corev1.PodStatus{
+		Phase: s.Phase, Reason: s.Reason, Message: s.Message, QOSClass: s.QOSClass, Conditions: keepConditions(s.Conditions, p.Spec.ReadinessGates),
+		InitContainerStatuses: keepStatuses(s.InitContainerStatuses), ContainerStatuses: keepStatuses(s.ContainerStatuses),
+	}
+	k.words.pod(p)
+}
+
+// containers keeps the image of the launcher's container.
+func (k *keeper) containers(all []corev1.Container) []corev1.Container {
+	for _, c := range all {
+		if c.Name == vmi.ComputeContainer {
+			return k.launchers.get(c.Image, func() []corev1.Container { return []corev1.Container{{Name: c.Name, Image: c.Image}} })
+		}
+	}
+	return nil
+}
+
+// readinessGates keeps all. Most pods have the same one.
+func (k *keeper) readinessGates(all []corev1.PodReadinessGate) []corev1.PodReadinessGate {
+	if len(all) != 1 {
+		return all
+	}
+	return k.gates.get(all[0].ConditionType, func() []corev1.PodReadinessGate { return all })
+}
+
+// keepConditions keeps those that a decision asks for, and those of the readiness gates.
+func keepConditions(all []corev1.PodCondition, gates []corev1.PodReadinessGate) []corev1.PodCondition {
+	var out []corev1.PodCondition
+	for _, c := range all {
+		gate := slices.ContainsFunc(gates, func(g corev1.PodReadinessGate) bool { return g.ConditionType == c.Type })
+		switch c.Type {
+		case corev1.PodScheduled, corev1.PodReady, corev1.ContainersReady, corev1.DisruptionTarget:
+		default:
+			if !gate {
+				continue
+			}
+		}
+		c.LastProbeTime, c.ObservedGeneration = metav1.Time{}, 0
+		out = append(out, c)
+	}
+	return slices.Clip(out)
+}
+
+func keepStatuses(all []corev1.ContainerStatus) []corev1.ContainerStatus {
+	for i, s := range all {
+		all[i] = corev1.ContainerStatus{Name: s.Name, Ready: s.Ready, State: keepState(s.State), LastTerminationState: keepState(s.LastTerminationState)}
+		if s.State.Waiting != nil {
+			all[i].Image = s.Image
+		}
+	}
+	return all
+}
+
+func keepState(s corev1.ContainerState) corev1.ContainerState {
+	if t := s.Terminated; t != nil {
+		t.ContainerID, t.StartedAt, t.Signal = "", metav1.Time{}, 0
+	}
+	return s
+}
+
+// keepClaim keeps of a claim what packages scheduler/instance and scheduler/pod read.
+func keepClaim(c *corev1.PersistentVolumeClaim) {
+	reconcile.WithoutApplied(c)
+	c.Finalizers, c.OwnerReferences, c.GenerateName = nil, nil, ""
+	c.Status.Conditions = nil
+}
+
+// keepNode keeps of a node what says whether pods run on it.
+func keepNode(n *corev1.Node) {
+	n.Labels, n.Annotations, n.Finalizers = nil, nil, nil
+	n.Spec = corev1.NodeSpec{Taints: n.Spec.Taints}
+	ready := slices.DeleteFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type != corev1.NodeReady })
+	for i := range ready {
+		ready[i].LastHeartbeatTime = metav1.Time{}
+	}
+	n.Status = corev1.NodeStatus{Conditions: ready}
+}
+
+// keepRevision keeps of a start revision what names it. What it holds is read from the API
+// server when it is needed: see Controller.compared.
+func keepRevision(r *appsv1.ControllerRevision) {
+	r.Annotations, r.Data.Raw = nil, nil
+}
+
+// keepVM keeps of a VM all that its next start needs.
+func keepVM(v *vmi.VirtualMachine) { reconcile.WithoutApplied(v) }
+
+// keepSet keeps of a replica set all that its next VMI needs.
+func keepSet(s *vmi.VirtualMachineInstanceReplicaSet) { reconcile.WithoutApplied(s) }
+
+// instance keeps of a VMI what is read after it was handed over: nothing renders its pod
+// again. Until then everything is read.
+func (k *keeper) instance(v *vmi.VirtualMachineInstance) {
+	reconcile.WithoutApplied(v)
+	if !isReduced(v) {
+		return
+	}
+	keepInstanceSpec(&v.Spec, k.kinds)
+	s := v.Status
+	v.Status = vmi.VirtualMachineInstanceStatus{
+		Phase: s.Phase, PhaseTransitionTimestamps: s.PhaseTransitionTimestamps, Reason: s.Reason, NodeName: s.NodeName, ActivePods: s.ActivePods,
+		Conditions: s.Conditions, FSFreezeStatus: s.FSFreezeStatus, LauncherContainerImageVersion: s.LauncherContainerImageVersion,
+		EvacuationNodeName: s.EvacuationNodeName, MigrationState: s.MigrationState, VirtualMachineRevisionName: s.VirtualMachineRevisionName,
+	}
+	if slices.ContainsFunc(s.VolumeStatus, func(s vmi.VolumeStatus) bool { return s.PersistentVolumeClaimInfo != nil }) {
+		v.Status.VolumeStatus = s.VolumeStatus // it is written when a claim has grown
+	}
+	k.words.instance(v)
+}
+
+// isReduced reports whether a keeper drops of such a VMI what its pod is rendered by.
+func isReduced(v *vmi.VirtualMachineInstance) bool {
+	switch v.Status.Phase {
+	case vmi.PhaseUnset, vmi.PhasePending, vmi.PhaseScheduling:
+		return false
+	}
+	return true
+}
+
+func keepInstanceSpec(s *vmi.VirtualMachineInstanceSpec, kinds []volume.Kind) {
+	was := *s
+	*s = vmi.VirtualMachineInstanceSpec{
+		Networks: was.Networks, TerminationGracePeriodSeconds: was.TerminationGracePeriodSeconds,
+		EvictionStrategy: was.EvictionStrategy, StartStrategy: was.StartStrategy,
+	}
+	if was.LivenessProbe != nil {
+		s.LivenessProbe = &vmi.Probe{}
+	}
+	if f := was.Domain.Firmware; f != nil && f.Bootloader != nil {
+		s.Domain.Firmware = &vmi.Firmware{Bootloader: f.Bootloader}
+	}
+	from, to := &was.Domain.Devices, &s.Domain.Devices
+	to.TPM = from.TPM
+	inClaim := map[string]bool{}
+	for _, v := range was.Volumes {
+		if k, err := volume.Of(v, kinds); v.Claim() != "" || err == nil && k.Claim != nil {
+			inClaim[v.Name] = true
+			s.Volumes = append(s.Volumes, v)
+		}
+	}
+	for _, d := range from.Disks {
+		if inClaim[d.Name] {
+			to.Disks = append(to.Disks, vmi.Disk{Name: d.Name, Shareable: d.Shareable})
+		}
+	}
+	for _, f := range from.Filesystems {
+		if inClaim[f.Name] {
+			to.Filesystems = append(to.Filesystems, vmi.Filesystem{Name: f.Name})
+		}
+	}
+	// All of them, in their order: the link of one is changed by its place.
+	for _, i := range from.Interfaces {
+		to.Interfaces = append(to.Interfaces, vmi.Interface{Name: i.Name, InterfaceBinding: i.InterfaceBinding, MacAddress: i.MacAddress, State: i.State})
+	}
+}
