@@ -87,7 +87,13 @@ func TestAGuestThatDoesNotStartFailsAtTheDeadline(t *testing.T) {
 			require.Equal(t, vmi.PhaseFailed, p.Status.Phase)
 			require.Equal(t, tt.reason, p.Status.Reason)
 			ready := p.Status.Condition(vmi.ConditionReady)
-			require.Equal(t, vmi.ReasonGuestNotRunning, ready.Reason)
+			if tt.state == nil { // the guest may run
+				require.Equal(t, corev1.ConditionUnknown, ready.Status)
+				require.Equal(t, vmi.ReasonLauncherUnresponsive, ready.Reason)
+			} else {
+				require.Equal(t, corev1.ConditionFalse, ready.Status)
+				require.Equal(t, vmi.ReasonGuestNotRunning, ready.Reason)
+			}
 			require.Equal(t, tt.message, ready.Message)
 			require.Equal(t, []Event{warning(EventStopped, tt.message)}, p.Events)
 			var want []Action

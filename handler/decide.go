@@ -12,6 +12,9 @@ import (
 //
 //	VMI                launcher            what to do
 //	gone               -                   disconnect; its pod is deleted with it
+//	its pod removed    nothing is left     report the end
+//	its pod removed    -                   as below, but for what hangs or has ended, of which
+//	                                       nothing is reported; look again
 //	not handed over    -                   disconnect; virt-controller has it
 //	no pod here        -                   disconnect; another handler has it
 //	final              -                   disconnect; everything is reported
@@ -43,6 +46,13 @@ import (
 // generation. The status is reported as a whole, in one write; if it is the same
 // as before nothing is written.
 func Decide(o Observed) Plan {
+	if isRemoved(o) {
+		return removed(o)
+	}
+	return decide(o)
+}
+
+func decide(o Observed) Plan {
 	v := o.Instance
 	switch {
 	case v == nil || o.Pod.UID == "" || !handedOver(v):

@@ -14,11 +14,10 @@ import (
 // occurred makes the counts of what the guest did those that the launcher reports,
 // with an event for each that has risen.
 func (p *Plan) occurred(o Observed, s *vmi.VirtualMachineInstanceStatus) {
-	state := o.Session.State
-	if state == nil {
+	if o.Session == nil || o.Session.State == nil {
 		return
 	}
-	final := s.Phase.Final()
+	state, final := o.Session.State, s.Phase.Final()
 	if n, ok := p.risen(s.GuestReboots, state.Reboots, o.Now, final); ok {
 		p.loops(s.GuestReboots, n, s)
 		s.GuestReboots = n

@@ -20,8 +20,9 @@ type Pod struct {
 // to. A handler may read no pod: that each in status.activePods was made for the VMI by
 // virt-controller, and is on that node, the webhook for what virt-controller writes finds
 // out before the status is stored (scheduler/admission.Owned), and no handler writes them.
+// A VMI that failed has none, but one of which it is to be found out whether it runs still.
 func Pods(v *vmi.VirtualMachineInstance, node string) []Pod {
-	if v == nil || !handedOver(v) {
+	if v == nil || !handedOver(v) && !(v.Status.Uncertain() && v.Status.PodRemoved()) {
 		return nil
 	}
 	var p Pod

@@ -8,12 +8,12 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// foreign says that Ready is False for a reason that is not virt-handler's. It was written
+// foreign says that Ready is not True for a reason that is not virt-handler's. It was written
 // by virt-controller, about the pod or the node, and stays until virt-controller takes
 // it back.
 func foreign(s *vmi.VirtualMachineInstanceStatus) bool {
 	c := s.Condition(vmi.ConditionReady)
-	return c != nil && c.Status == corev1.ConditionFalse && vmi.NotReadyBy(c.Reason) != vmi.HandlerOwns
+	return c != nil && c.Status != corev1.ConditionTrue && vmi.NotReadyBy(c.Reason) != vmi.HandlerOwns
 }
 
 func notReady(reason, message string) vmi.Condition {

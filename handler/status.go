@@ -151,7 +151,11 @@ func (p *Plan) ended(o Observed, e *protocol.End) {
 // virt-controller that is drained with the VMI writes nothing.
 func disrupted(o Observed, e *protocol.End) (vmi.Finding, bool) {
 	f, ok := o.Instance.Status.Disruption()
-	if !ok && e.Terminated {
+	switch {
+	case ok || !e.Terminated:
+	case isRemoved(o):
+		f, ok = vmi.Finding{Reason: vmi.ReasonPodDeleted, Message: "the pod of the VMI was deleted"}, true
+	default:
 		f, ok = vmi.Finding{Reason: vmi.ReasonEvicted, Message: vmi.UnknownDisruption}, true
 	}
 	if !ok {

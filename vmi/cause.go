@@ -13,7 +13,7 @@ func (s *VirtualMachineInstanceStatus) Explain() {
 	}
 	s.Reason = ""
 	ready := s.Condition(ConditionReady)
-	if ready == nil || ready.Status != corev1.ConditionFalse {
+	if ready == nil || ready.Status == corev1.ConditionTrue {
 		s.hint(ready)
 		return
 	}

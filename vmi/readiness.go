@@ -1,6 +1,6 @@
 package vmi
 
-// Reasons of [ConditionReady], when False.
+// Reasons of [ConditionReady], when False or Unknown.
 const (
 	ReasonPodNotExists        = "PodNotExists"
 	ReasonPodTerminating      = "PodTerminating"
@@ -20,6 +20,9 @@ const (
 	// ReasonLauncherUnsafe: what is in the place of the launcher's socket is not
 	// one, so it is not known whether the guest runs.
 	ReasonLauncherUnsafe = "LauncherUnsafe"
+	// ReasonPodRemoved: the pod was removed, as by force, and its guest may still run.
+	// Ready is Unknown then.
+	ReasonPodRemoved = "PodRemoved"
 )
 
 // Owner is the process that decides when a reason is over.
@@ -31,7 +34,7 @@ const (
 	HandlerOwns    Owner = "virt-handler"
 )
 
-// NotReadyReason is a reason of a [ConditionReady] that is False.
+// NotReadyReason is a reason of a [ConditionReady] that is False or Unknown.
 //
 // +kubebuilder:object:generate=false
 type NotReadyReason struct {
@@ -55,12 +58,13 @@ func NotReadyReasons() []NotReadyReason {
 		{ReasonPodNotReady, ControllerOwns, "the pod is not ready, and does not say why"},
 		{ReasonNodeNotReady, ControllerOwns, "the node does not respond; the guest may still run there"},
 		{ReasonHandlerNotReady, ControllerOwns, "virt-handler does not run on the node, so the state of the guest is not known"},
+		{ReasonPodRemoved, ControllerOwns, "the pod was removed, as by force, and the guest may still run on its node; the status is Unknown"},
 		{ReasonLauncherUnresponsive, HandlerOwns, "the launcher does not answer virt-handler"},
 		{ReasonLauncherUnsafe, HandlerOwns, "what is in the place of the launcher's socket is not one"},
 	}
 }
 
-// NotReadyBy is the owner of a reason of a [ConditionReady] that is False. One that is not
+// NotReadyBy is the owner of a reason of a [ConditionReady] that is False or Unknown. One that is not
 // in the list is of the pod, and virt-controller's.
 func NotReadyBy(reason string) Owner {
 	for _, r := range NotReadyReasons() {

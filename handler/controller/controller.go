@@ -48,6 +48,12 @@ type Config struct {
 	// Dial connects to the launcher of the pod with this UID. It must not follow
 	// a path that the pod can change. Nil: to its socket below KubeletPods.
 	Dial func(ctx context.Context, podUID string) (net.Conn, error)
+	// Exists says whether the kubelet has something of the pod with this UID on the node,
+	// which may run. Nil: by KubeletPods, or, where Dial is set, something is always left.
+	Exists func(podUID string) (bool, error)
+	// Launchers are the UIDs of the pods on the node with a launcher that may answer. Nil: by
+	// KubeletPods, or none where Dial is set.
+	Launchers func() ([]types.UID, error)
 	// Bind binds the network of a VMI in the pod that the launcher is in. Binding again
 	// what is bound changes nothing. Nil: by Bindings, in the pod's network namespace.
 	Bind func(ctx context.Context, launcher *control.Client, v *vmi.VirtualMachineInstance) (network.Config, error)
@@ -85,6 +91,7 @@ type Controller struct {
 	synced     atomic.Bool
 	timing     timing
 	budgets    budgets
+	guard      *guard
 	// open are the sessions and those that were ended and complete a task.
 	open sync.WaitGroup
 
@@ -112,6 +119,7 @@ func New(c Config) (*Controller, error) {
 		config: c, log: c.Logger, sessions: map[sessionKey]*session{}, cancels: map[*session]context.CancelFunc{},
 		timing: timing{heartbeat: handler.HeartbeatPeriod, answer: handler.AnswerTimeout, now: time.Now},
 	}
+	k.guard = newGuard(k)
 	all := c.Client.VirtualMachineInstances(metav1.NamespaceAll)
 	var err error
 	if k.instances, err = informer.NewFiltered(all, informer.Selection{NodeName: c.Node}); err != nil {
@@ -146,7 +154,9 @@ func New(c Config) (*Controller, error) {
 }
 
 // Ready returns why the Controller does not do its work, or nil. Restarting it does
-// not help.
+// not help. It is not ready while the API server does not answer, and from then on until no
+// guest runs on the node whose VMI does not run in its pod: the node may have been fenced
+// meanwhile, and the VMI have been started elsewhere. Such guests are ended.
 func (c *Controller) Ready() error {
 	if s := c.config.Settings; s != nil {
 		if err := s.Ready(); err != nil {
@@ -156,7 +166,7 @@ func (c *Controller) Ready() error {
 	if !c.synced.Load() {
 		return errors.New("the VMIs of the node are not listed yet")
 	}
-	return nil
+	return c.guard.ready()
 }
 
 // Unreadable is how many of the VMIs of the node cannot be decoded.
@@ -181,6 +191,15 @@ func (c *Controller) Run(ctx context.Context) error {
 		}
 		defer pods.Close()
 		c.config.Dial = pods.Dial
+		if c.config.Exists == nil {
+			c.config.Exists = pods.Exists
+		}
+		if c.config.Launchers == nil {
+			c.config.Launchers = pods.Launchers
+		}
+	}
+	if c.config.Exists == nil {
+		c.config.Exists = func(string) (bool, error) { return true, nil }
 	}
 	ctx = reconcile.WithClientLog(ctx, c.log)
 	defer c.events.Begin(ctx)()
@@ -192,6 +211,7 @@ func (c *Controller) Run(ctx context.Context) error {
 			return nil // ctx has ended
 		}
 	}
+	wg.Go(func() { c.guard.run(ctx) })
 	wg.Go(func() { c.caches.Run(ctx) })
 	if !c.caches.Wait(ctx) {
 		return nil // ctx has ended
@@ -260,7 +280,23 @@ func (c *Controller) reconcilePod(ctx context.Context, key string, v *vmi.Virtua
 		seen = s.seen()
 		o.Session = s.observe()
 	}
+	if v != nil && v.Status.PodRemoved() && p.UID != "" && p.Role == vmi.RoleActive {
+		o.Remains = c.remains(p.UID)
+	}
 	return c.act(ctx, key, s, o, handler.Decide(o), seen)
+}
+
+// remains is what is left of the pod on the node.
+func (c *Controller) remains(pod types.UID) handler.Remains {
+	there, err := c.config.Exists(string(pod))
+	switch {
+	case err != nil:
+		c.log.Error("look what is left of a pod that was removed", "pod", pod, "err", err)
+		return handler.RemainsSome
+	case there:
+		return handler.RemainsSome
+	}
+	return handler.RemainsNone
 }
 
 // instance is the VMI with this key, with defaults applied, by the caches and own writes.

@@ -72,7 +72,7 @@ func TestWhereKubeVirtIsInstalledNothingIsDone(t *testing.T) {
 
 	d.label(nil)
 	w.phase(vmi.PhaseRunning)
-	require.NoError(t, c.Ready())
+	w.eventually("ready", func() bool { return c.Ready() == nil })
 
 	d.label(map[string]string{"app.kubernetes.io/managed-by": "virt-operator"})
 	w.eventually("not ready", func() bool { return c.Ready() != nil })

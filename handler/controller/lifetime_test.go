@@ -18,6 +18,7 @@ func TestAControllerRunsOnceAndHasItsMetricsWhileItRuns(t *testing.T) {
 	w.config.Metrics = reg
 	c, err := New(w.config)
 	require.NoError(t, err)
+	c.guard.reach = w.reach
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- c.Run(ctx) }()

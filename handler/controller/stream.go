@@ -36,6 +36,9 @@ func (c *Controller) Stream(ctx context.Context, of protocol.Target, stream prot
 // being deleted is Unavailable. How long it takes is bounded by ctx alone.
 func (c *Controller) Call(ctx context.Context, of protocol.Target, call protocol.Call, options json.RawMessage) (json.RawMessage, error) {
 	what := fmt.Sprintf("%s VMI %s", call, of.Key())
+	if call == protocol.CallDestroy {
+		return nil, &vmi.Refusal{Finding: vmi.Finding{Reason: protocol.ReasonUnknown, Message: what + ": it is no call of users"}}
+	}
 	s, err := c.callable(of)
 	if err != nil {
 		return nil, c.refused(what, s, false, err)

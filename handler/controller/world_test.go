@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http/httptest"
@@ -51,6 +52,9 @@ type world struct {
 	// frozen is true while the launcher hangs.
 	frozen atomic.Bool
 	dials  atomic.Int64
+	// away says that a handler does not reach the API server, as far as it asks whether it
+	// does.
+	away atomic.Bool
 
 	// calls are those that the launcher knows.
 	calls     map[protocol.Call]func(context.Context) error
@@ -184,6 +188,7 @@ func (w *world) handleOn(node string) (c *Controller, stop func()) {
 	c, err := New(config)
 	require.NoError(w.t, err)
 	c.timing.now = w.now
+	c.guard.reach, c.guard.period = w.reach, 50*time.Millisecond
 	if w.heartbeat != 0 {
 		c.timing.heartbeat, c.timing.answer = w.heartbeat, answer
 	}
@@ -196,6 +201,14 @@ func (w *world) handleOn(node string) (c *Controller, stop func()) {
 	})
 	w.t.Cleanup(stop)
 	return c, stop
+}
+
+// reach says whether the handler reaches the API server.
+func (w *world) reach(context.Context) error {
+	if w.away.Load() {
+		return errors.New("no route to host")
+	}
+	return nil
 }
 
 // now is the handler's time.

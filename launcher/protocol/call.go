@@ -40,6 +40,10 @@ const (
 	// CallFileSystemList is answered with a [vmi.VirtualMachineInstanceFileSystemList].
 	// It needs the guest's agent.
 	CallFileSystemList Call = "filesystemlist"
+	// CallDestroy switches the guest off at once and ends the launcher. A handler calls it of
+	// a launcher whose VMI is not in its pod any more, and may run elsewhere: it needs not
+	// know which VMI that was. It is no call of users.
+	CallDestroy Call = "destroy"
 )
 
 // AsksAgent says that the guest's agent may be asked, which takes longer than what the

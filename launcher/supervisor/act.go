@@ -48,6 +48,18 @@ func (s *Supervisor) act(ctx context.Context, p launcher.Plan) error {
 	return errors.Join(faults...)
 }
 
+// endAtOnce ends the domain without a grace period, and returns when it has ended.
+func (s *Supervisor) endAtOnce(ctx context.Context) error {
+	s.facts.change(func(f *facts) { f.stop(time.Now()) })
+	s.config.Logger.Info("the end is asked for at once")
+	select {
+	case <-s.over:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
 // actStart starts the domain in the background.
 func (s *Supervisor) actStart(ctx context.Context) {
 	ctx, s.cancelStart = context.WithCancel(ctx)

@@ -70,6 +70,15 @@ func TestTheEndOfAPodIsTheEndOfItsGuest(t *testing.T) {
 	p.ends(protocol.Shutdown, "the guest powered off")
 }
 
+func TestAGuestWhoseVMIIsElsewhereIsSwitchedOffAtOnce(t *testing.T) {
+	t.Parallel()
+	p := newPod(t, bootable())
+	p.run()
+	require.NoError(t, p.client.Call(t.Context(), protocol.CallDestroy, nil, nil))
+	p.ends(protocol.Shutdown, "the guest was switched off, with no time left to power off in")
+	require.NotContains(t, p.console.String(), "power button pressed")
+}
+
 func TestAGuestThatRebootsRunsOn(t *testing.T) {
 	t.Parallel()
 	p := newPod(t, bootable())

@@ -167,6 +167,7 @@ func New(c Config) (*Supervisor, error) {
 		Calls: map[protocol.Call]func(context.Context) error{
 			protocol.CallPause:   s.calling(protocol.CallPause),
 			protocol.CallUnpause: s.calling(protocol.CallUnpause),
+			protocol.CallDestroy: s.endAtOnce,
 		},
 		Questions: s.answers(),
 		Streams: map[protocol.Stream]func(context.Context) (net.Conn, error){

@@ -144,7 +144,7 @@ func (c *Controller) podsOf(ctx context.Context, v *vmi.VirtualMachineInstance) 
 	case fresh && r.Active == nil:
 		former, err := c.unfenced(ctx, launched.Former(v, named))
 		return r, former, err
-	case r.Active != nil || v.Status.Phase == vmi.PhaseSucceeded || v.Status.Phase.Final() && v.DeletionTimestamp == nil:
+	case r.Active != nil || v.Status.Phase == vmi.PhaseSucceeded || v.Status.Phase.Final() && v.DeletionTimestamp == nil && !v.Status.Uncertain():
 		return r, nil, nil
 	case v.DeletionTimestamp != nil && !slices.Contains(v.Finalizers, vmi.Finalizer):
 		return r, nil, nil // nothing is done with it any more

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -166,20 +167,36 @@ func TestANodeThatDoesNotRespondIsOneWriteAndOneEventForEachVMI(t *testing.T) {
 	require.Equal(t, map[string]int{"NodeNotReady": n, "HandlerNotReady": n}, count)
 }
 
-func TestAPodThatIsRemovedByForceEndsAVMIOnANodeThatDoesNotRespond(t *testing.T) {
+func TestAPodThatIsRemovedByForceEndsNoVMIBeforeItsNodeIsFenced(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, 2)
+	c := newCluster(t, 3)
 	c.update(node(corev1.ConditionUnknown))
 	c.waitReason("vmi0", "NodeNotReady")
-	v, p := runs(t, "vmi0")
-	require.NoError(t, c.kube.CoreV1().Pods(v.Namespace).Delete(t.Context(), p.Name, metav1.DeleteOptions{}))
+	removed := func(v *vmi.VirtualMachineInstance) bool {
+		return v.Status.Phase == vmi.PhaseRunning && v.Status.PodRemoved() && v.Status.Reason == "PodRemoved"
+	}
+	for _, name := range []string{"vmi0", "vmi1"} {
+		v, p := runs(t, name)
+		require.NoError(t, c.kube.CoreV1().Pods(v.Namespace).Delete(t.Context(), p.Name, metav1.DeleteOptions{}))
+		c.wait(name, removed)
+	}
+	require.NoError(t, c.vmis.Delete(t.Context(), "vmi1", metav1.DeleteOptions{}))
+	c.update(node(corev1.ConditionTrue))
 	c.wait("vmi0", func(v *vmi.VirtualMachineInstance) bool {
-		return v.Status.Phase == vmi.PhaseFailed && v.Status.Reason == "NodeUnresponsive"
+		return removed(v) && strings.HasSuffix(v.Status.Condition(vmi.ConditionReady).Message, "virt-handler is to report that nothing of it is left on node n1")
 	})
+	c.update(node(corev1.ConditionUnknown))
+	c.wait("vmi1", func(v *vmi.VirtualMachineInstance) bool { return v.DeletionTimestamp != nil && removed(v) })
 	require.NoError(t, c.kube.CoreV1().Nodes().Delete(t.Context(), "n1", metav1.DeleteOptions{}))
-	c.wait("vmi1", func(v *vmi.VirtualMachineInstance) bool {
-		return v.Status.Phase == vmi.PhaseFailed && v.Status.Reason == "NodeUnresponsive"
-	})
+	for _, name := range []string{"vmi0", "vmi2"} {
+		c.wait(name, func(v *vmi.VirtualMachineInstance) bool {
+			return v.Status.Phase == vmi.PhaseFailed && v.Status.Reason == "NodeUnresponsive"
+		})
+	}
+	require.Eventually(t, func() bool {
+		_, err := c.vmis.Get(t.Context(), "vmi1", metav1.GetOptions{})
+		return apierrors.IsNotFound(err)
+	}, 30*time.Second, 5*time.Millisecond, "the deleted one goes")
 }
 
 func TestANodeThatIsGoneIsForgotten(t *testing.T) {

@@ -35,6 +35,8 @@ const (
 //	has the finalizer,
 //	and unguarded       any                       finalizer is removed
 //	deleted, Succeeded  any                       finalizer is removed
+//	deleted, Scheduled+ removed               Ready is Unknown, until the node's handler reports that nothing
+//	                                              of the pod is left there, or the node is fenced
 //	deleted             none, ended, or fenced    finalizer is removed; before, what others keep is Failed or
 //	                                              Succeeded; other pods that the VMI controls are deleted before
 //	deleted, Failed     alive                     pod is deleted
@@ -44,7 +46,10 @@ const (
 //	ended               ended, or none            targets and stray pods are deleted
 //	ended               alive                     the same; after 30 s the active pod is deleted
 //	Failed, Succeeded   ended by Kubernetes       the reason is written, if it is another one
-//	Scheduled+          none                      Failed; targets and stray pods are deleted
+//	Failed, uncertain   ended, or fenced          Ready is False: the guest has ended
+//	Scheduled+, or      removed                   Ready is Unknown, until the node's handler reports that nothing
+//	  Failed, uncertain                           of the pod is left there; targets and stray pods are deleted
+//	Scheduled+          removed, but fenced       Failed: NodeUnresponsive; targets and stray pods are deleted
 //	Scheduled+          ended                     left to the handler for 5 s; then Succeeded or Failed,
 //	                                              or nothing if its guest moved away
 //	Scheduled+          alive, but fenced         Failed: NodeUnresponsive
@@ -66,7 +71,9 @@ const (
 //	                                              in the first two seconds
 //
 // "Scheduled+" is Scheduled and what follows it, except the end. A pod is fenced
-// if its node does not exist or is marked as out of service. A pod that is deleted
+// if its node does not exist or is marked as out of service. A pod is removed that was on a
+// node and does not exist: to remove it by force stops no process. A VMI is uncertain that
+// failed while its launcher did not answer: see [vmi.VirtualMachineInstanceStatus.Uncertain]. A pod that is deleted
 // is given its time: its launcher powers the guest off. A VMI is unguarded while
 // Podvisor may be deleted under it.
 func Decide(o Observed) scheduler.Plan { return keep(o, decide(o)) }
@@ -122,6 +129,8 @@ func decide(o Observed) scheduler.Plan {
 func watch(o Observed) scheduler.Plan {
 	active := o.Pods.Active
 	switch {
+	case removed(o):
+		return deleteOthers(o, awaitNode(o))
 	case active == nil:
 		return deleteOthers(o, fail(o, podGone(o)))
 	case !launched.Ended(active) && fenced(o.Node):
@@ -143,7 +152,7 @@ func watch(o Observed) scheduler.Plan {
 	if e.movedAway && leaving(o) {
 		return scheduler.Plan{}
 	}
-	if left := e.at.Add(reportDelay).Sub(o.Now); left > 0 && !e.byNode {
+	if left := e.at.Add(reportDelay).Sub(o.Now); left > 0 && !e.byNode && handlerReports(o) {
 		return scheduler.Plan{Recheck: left}
 	}
 	if e.succeeded {
@@ -157,7 +166,12 @@ func watch(o Observed) scheduler.Plan {
 // A pod that has ended stays for its log.
 func ended(o Observed) scheduler.Plan {
 	active := o.Pods.Active
-	if active == nil || !ours(o, active) || launched.Ended(active) || active.DeletionTimestamp != nil || fenced(o.Node) {
+	switch {
+	case removed(o):
+		return awaitNode(o)
+	case o.VMI.Status.Uncertain() && (active == nil || launched.Ended(active) || fenced(o.Node)):
+		return certain(o)
+	case active == nil || !ours(o, active) || launched.Ended(active) || active.DeletionTimestamp != nil || fenced(o.Node):
 		return scheduler.Plan{}
 	}
 	if left := endedAt(o.VMI).Add(endDelay).Sub(o.Now); left > 0 {

@@ -56,6 +56,12 @@ func endedBefore(d time.Duration) vmitest.Option {
 	}
 }
 
+// nowhere makes the VMI one of which nobody says on which node it is.
+func nowhere(v *vmi.VirtualMachineInstance) { v.Status.NodeName, v.Status.ActivePods = "", nil }
+
+// podRemoved is why a VMI is not ready whose pod was removed.
+var podRemoved = map[vmi.ConditionType]string{vmi.ConditionReady: "PodRemoved"}
+
 func deleted(v *vmi.VirtualMachineInstance) { v.DeletionTimestamp = &metav1.Time{Time: now} }
 func bare(v *vmi.VirtualMachineInstance)    { v.Finalizers = nil }
 func kept(v *vmi.VirtualMachineInstance)    { v.Finalizers = append(v.Finalizers, "example.com/kept") }
@@ -298,10 +304,10 @@ func TestDecide(t *testing.T) {
 			p.Status.Phase = corev1.PodFailed
 			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "DeletionByPodGC"}}
 		}), nil, summary{Do: []string{"write", "Warning NodeUnresponsive"}, Phase: vmi.PhaseFailed, Reason: "NodeUnresponsive", Because: notRunning}},
-		{"a VMI whose pod vanished has failed", stored(vmi.PhaseRunning), nil, nil,
-			summary{Do: []string{"write", "Warning PodGone"}, Phase: vmi.PhaseFailed, Reason: "PodGone", Because: noPod}},
+		{"a VMI whose pod vanished is its node's to answer for", stored(vmi.PhaseRunning), nil, nil,
+			summary{Do: []string{"write"}, Phase: vmi.PhaseRunning, Reason: "PodRemoved", Because: podRemoved}},
 		{"another pod than the active one is stray", stored(vmi.PhaseRunning), launcher(other, running), nil,
-			summary{Do: []string{"delete pod other-uid", "write", "Warning PodGone"}, Phase: vmi.PhaseFailed, Reason: "PodGone", Because: noPod}},
+			summary{Do: []string{"delete pod other-uid", "write"}, Phase: vmi.PhaseRunning, Reason: "PodRemoved", Because: podRemoved}},
 		{"the pod of a VMI that ended stays for its log", stored(vmi.PhaseSucceeded), launcher(exited(0, time.Hour, "")), nil, summary{}},
 		{"the launcher of a VMI that ended has 30 s to end", stored(vmi.PhaseFailed), launcher(running), nil, summary{Recheck: 30 * time.Second}},
 		{"a launcher that runs on after the end loses its pod", stored(vmi.PhaseFailed, endedBefore(time.Minute)), launcher(running), nil,
@@ -318,7 +324,7 @@ func TestDecide(t *testing.T) {
 			summary{Do: []string{"write", "Normal Deleted", "remove finalizer"}, Phase: vmi.PhaseFailed, Reason: "Cancelled", Because: notRunning}},
 		{"a VMI that was deleted before it had a pod and that others keep has failed", stored("", deleted, kept), nil, nil,
 			summary{Do: []string{"write", "Normal Deleted", "remove finalizer"}, Phase: vmi.PhaseFailed, Reason: "Cancelled", Because: noPod}},
-		{"a deleted VMI that others keep and whose pod is gone has failed", stored(vmi.PhaseRunning, deleted, kept), nil, nil,
+		{"a deleted VMI whose pod vanished and that was on no node has failed", stored(vmi.PhaseRunning, deleted, kept, nowhere), nil, nil,
 			summary{Do: []string{"write", "Warning PodGone", "remove finalizer"}, Phase: vmi.PhaseFailed, Reason: "PodGone", Because: noPod}},
 		{"the end of a deleted VMI that others keep is the handler's to report", stored(vmi.PhaseRunning, deleted, kept), launcher(exited(0, 0, "")), nil, summary{Recheck: 5 * time.Second}},
 		{"an orphaned pod is deleted with the VMI that was deleted before it ran", stored(vmi.PhaseScheduling, deleted), launcher(strange, bound), nil,
@@ -331,6 +337,8 @@ func TestDecide(t *testing.T) {
 			summary{Do: []string{"delete pod pod-uid", "Normal SuccessfulDelete"}}},
 		{"a deleted VMI that failed is released when its pod has ended", stored(vmi.PhaseFailed, deleted), launcher(exited(1, 0, "")), nil, summary{Do: []string{"remove finalizer"}}},
 		{"another pod that a deleted VMI controls is deleted before the VMI is released", stored(vmi.PhaseRunning, deleted), launcher(other, running), nil,
+			summary{Do: []string{"delete pod other-uid", "write"}, Phase: vmi.PhaseRunning, Reason: "PodRemoved", Because: podRemoved}},
+		{"another pod that a deleted VMI that has failed controls is deleted before the VMI is released", stored(vmi.PhaseFailed, deleted), launcher(other, running), nil,
 			summary{Do: []string{"delete pod other-uid"}}},
 		{"a VMI that runs and lost its finalizer gets it again", stored(vmi.PhaseScheduled, bare, condition(vmi.ConditionReady, "GuestNotRunning", "x")), launcher(running), nil,
 			summary{Do: []string{"add finalizer"}}},
@@ -339,7 +347,9 @@ func TestDecide(t *testing.T) {
 		{"a deleted VMI whose handler does not answer loses its pod", stored(vmi.PhaseRunning, deleted, long), launcher(running), nil,
 			summary{Do: []string{"delete pod pod-uid", "Normal SuccessfulDelete"}}},
 		{"a deleted VMI is released when the handler has reported the end", stored(vmi.PhaseSucceeded, deleted), launcher(running), nil, summary{Do: []string{"remove finalizer"}}},
-		{"a deleted VMI is released when its pod is gone", stored(vmi.PhaseRunning, deleted), nil, nil, summary{Do: []string{"remove finalizer"}}},
+		{"a deleted VMI is kept when its pod was removed before it ended", stored(vmi.PhaseRunning, deleted), nil, nil,
+			summary{Do: []string{"write"}, Phase: vmi.PhaseRunning, Reason: "PodRemoved", Because: podRemoved}},
+		{"a deleted VMI that has failed is released when its pod is gone", stored(vmi.PhaseFailed, deleted), nil, nil, summary{Do: []string{"remove finalizer"}}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -490,7 +500,7 @@ func TestAnEndHasItsReasonAndNoConditionOfTheGuest(t *testing.T) {
 	require.Equal(t, vmi.PhaseFailed, s.Phase)
 	require.Equal(t, "the pod of the VMI ended before the guest was started", s.Condition(vmi.ConditionReady).Message)
 
-	v := stored(vmi.PhaseRunning, condition(vmi.ConditionSynchronized, "NetworkFailed", "no netlink"))
+	v := stored(vmi.PhaseRunning, condition(vmi.ConditionSynchronized, "NetworkFailed", "no netlink"), nowhere)
 	v.Status.SetCondition(vmi.Condition{Type: vmi.ConditionPaused, Status: corev1.ConditionTrue, Reason: "Paused"}, metav1.NewTime(now))
 	v.Status.SetCondition(vmi.Condition{Type: vmi.ConditionAgentConnected, Status: corev1.ConditionTrue}, metav1.NewTime(now))
 	v.Status.SetCondition(vmi.Condition{Type: vmi.ConditionAgentVersionNotSupported, Status: corev1.ConditionTrue}, metav1.NewTime(now))

@@ -29,16 +29,14 @@ func leaving(o Observed) bool {
 	return m != nil && !m.Failed && m.SourceNode != "" && m.SourceNode == o.Pods.Active.Spec.NodeName
 }
 
-// podGone is why a VMI failed whose pod does not exist. A pod on a node that does
-// not respond is removed by force only, which is how an administrator says that
-// the node is off.
+// podGone is why a VMI failed whose pod does not exist.
 func podGone(o Observed) vmi.Finding {
 	if f, ok := o.VMI.Status.Disruption(); ok && f.Reason != PodDeleted {
 		f.Message += "; how the guest ended is not known"
 		return f
 	}
-	if unresponsive(o.Node) {
-		return vmi.Finding{Reason: NodeUnresponsive, Message: fmt.Sprintf("node %s does not respond, and the pod of the VMI was removed", o.Node.Name)}
+	if fenced(o.Node) {
+		return nodeGone(o)
 	}
 	return vmi.Finding{Reason: PodGone, Message: "the pod of the VMI does not exist any more"}
 }

@@ -183,7 +183,7 @@ func TestAGuestThatItsPodsEndPoweredOffDidNotPowerItselfOff(t *testing.T) {
 		{"a pod that was deleted after its guest powered itself off", stored(vmi.PhaseRunning, ready), launcher(off, removed(0)), vmi.PhaseSucceeded, "", "the guest powered off"},
 		{"a guest that powered itself off", stored(vmi.PhaseRunning, ready), launcher(off), vmi.PhaseSucceeded, "", "the guest powered off"},
 		{"a drain of a VMI that its user deletes", stored(vmi.PhaseRunning, ready, deleted, kept), launcher(off, drained), vmi.PhaseSucceeded, "", "the guest powered off"},
-		{"a pod that is gone, of a VMI that knew of the drain", stored(vmi.PhaseRunning, ready, knows("Evicted", "the pod of the VMI is evicted from node node1")), nil, vmi.PhaseFailed, "Evicted",
+		{"a pod that is gone, of a VMI that knew of the drain", stored(vmi.PhaseRunning, ready, knows("Evicted", "the pod of the VMI is evicted from node node1"), nowhere), nil, vmi.PhaseFailed, "Evicted",
 			"the pod of the VMI is evicted from node node1; how the guest ended is not known"},
 	}
 	for _, tt := range tests {

@@ -13,8 +13,9 @@ import (
 )
 
 // leave brings a deleted VMI to its end. The finalizer is removed when every pod
-// whose guest may run is gone or fenced, whether or not the handler works, and
-// however the VMI was deleted: to orphan a pod takes its owner reference, and not
+// whose guest may run has ended or is fenced, whether or not the handler works. A pod that
+// was removed before it ended is its node's to answer for. It does not matter
+// how the VMI was deleted: to orphan a pod takes its owner reference, and not
 // what the VMI's status and the pod's labels say.
 func leave(o Observed) scheduler.Plan {
 	if !slices.Contains(o.VMI.Finalizers, vmi.Finalizer) {
@@ -23,6 +24,8 @@ func leave(o Observed) scheduler.Plan {
 	}
 	active := o.Pods.Active
 	switch {
+	case removed(o):
+		return deleteOthers(o, awaitNode(o))
 	case o.VMI.Status.Phase == vmi.PhaseSucceeded || active == nil || !ours(o, active) || launched.Ended(active) || fenced(o.Node):
 		return release(o)
 	case active.DeletionTimestamp != nil && o.VMI.Status.Phase.Final():

@@ -28,9 +28,13 @@ func situations() map[string]instance.Observed {
 		"invalid":             {invalid},
 		"unreadable":          {unreadable},
 		"unreadable, deleted": {unreadable, deleted}, "unreadable, said before": {unreadable, condition(vmi.ConditionSynchronized, "UnreadableSpec", "x")},
-		"not ready before": {condition(vmi.ConditionReady, "NodeNotReady", "x")},
-		"copied before":    {condition(vmi.ConditionReady, "ContainersNotReady", "x")},
-		"said before":      {condition(vmi.ConditionSynchronized, "ErrImagePull", "x"), condition(vmi.ConditionPodScheduled, "Unschedulable", "x")},
+		"removed before":           {unknown("PodRemoved", "x")},
+		"removed before, deleted":  {deleted, unknown("PodRemoved", "x")},
+		"unresponsive, uncertain":  {unknown("LauncherUnresponsive", "x")},
+		"unresponsive and deleted": {deleted, unknown("LauncherUnresponsive", "x")},
+		"not ready before":         {condition(vmi.ConditionReady, "NodeNotReady", "x")},
+		"copied before":            {condition(vmi.ConditionReady, "ContainersNotReady", "x")},
+		"said before":              {condition(vmi.ConditionSynchronized, "ErrImagePull", "x"), condition(vmi.ConditionPodScheduled, "Unschedulable", "x")},
 	}
 	pods := map[string]*corev1.Pod{
 		"silent": launcher(bound), "evicted": launcher(exited(137, time.Minute, ""), evicted), "of a node that restarted": launcher(exited(255, 0, ""), lostContainer),
@@ -211,8 +215,13 @@ func later(o *instance.Observed) {
 	o.Pods = instance.PodsByRole(o.VMI, slices.DeleteFunc(all(*o), func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil }))
 }
 
-// mayRun reports whether the guest of a pod that was made for the VMI may run.
+// mayRun reports whether the guest of a pod that was made for the VMI may run. One that was
+// handed over to a node may run there also when its pod was removed, until the node is
+// fenced or its handler has reported the end.
 func mayRun(o instance.Observed) bool {
+	if s := o.VMI.Status; o.Pods.Active == nil && (s.Phase == vmi.PhaseScheduled || s.Phase == vmi.PhaseRunning || s.Uncertain()) && !o.Node.Fenced() {
+		return true
+	}
 	for _, p := range all(o) {
 		_, active := o.VMI.Status.ActivePods[p.UID]
 		ended := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
@@ -291,6 +300,11 @@ func TestADeletedVMIIsReleasedWithoutAHandler(t *testing.T) {
 		gone := false
 		for range 4 {
 			apply(&o, instance.Decide(o))
+			if o.Pods.Active == nil && o.VMI.Status.PodRemoved() && mayRun(o) {
+				// That nothing of the pod is left, only the handler knows.
+				o.VMI = o.VMI.DeepCopy()
+				o.VMI.Status.End(vmi.PhaseFailed, "PodGone", vmi.Finding{Reason: "GuestNotRunning"}, metav1.NewTime(o.Now))
+			}
 			if gone = !slices.Contains(o.VMI.Finalizers, vmi.Finalizer); gone {
 				break
 			}

@@ -111,11 +111,11 @@ func guestReady(s *vmi.VirtualMachineInstanceStatus) vmi.Condition {
 	return vmi.Condition{Type: vmi.ConditionReady, Status: corev1.ConditionTrue}
 }
 
-// keptByHandler reports whether Ready is False for a reason that virt-handler does
+// keptByHandler reports whether Ready is not True for a reason that virt-handler does
 // not take back, also for none.
 func keptByHandler(o Observed) bool {
 	c := o.VMI.Status.Condition(vmi.ConditionReady)
-	return c != nil && c.Status == corev1.ConditionFalse && vmi.NotReadyBy(c.Reason) != vmi.HandlerOwns
+	return c != nil && c.Status != corev1.ConditionTrue && vmi.NotReadyBy(c.Reason) != vmi.HandlerOwns
 }
 
 // reasonOfReady is the reason of the condition Ready if it is False, or "".

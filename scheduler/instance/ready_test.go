@@ -247,8 +247,9 @@ func TestTheEndOfAVMIWhoseNodeIsGone(t *testing.T) {
 	}{
 		"a node that does not respond is no end":                     {vmi.PhaseRunning, launcher(running), nodeIn(corev1.ConditionUnknown, time.Hour), ""},
 		"a pod that is being deleted there is no end":                {vmi.PhaseRunning, launcher(running, leaving), nodeIn(corev1.ConditionUnknown, time.Hour), ""},
-		"a pod that was removed by force is":                         {vmi.PhaseRunning, nil, nodeIn(corev1.ConditionUnknown, time.Hour), "NodeUnresponsive"},
-		"a pod that was removed on a node that responds is PodGone":  {vmi.PhaseRunning, nil, nodeIn(corev1.ConditionTrue, time.Hour), "PodGone"},
+		"a pod that was removed by force is no end":                  {vmi.PhaseRunning, nil, nodeIn(corev1.ConditionUnknown, time.Hour), ""},
+		"a pod that was removed before the node was deleted is":      {vmi.PhaseRunning, nil, nil, "NodeUnresponsive"},
+		"a pod that was removed there before the taint is":           {vmi.PhaseRunning, nil, tainted, "NodeUnresponsive"},
 		"a node that was deleted is":                                 {vmi.PhaseRunning, launcher(running), nil, "NodeUnresponsive"},
 		"a node that is out of service is":                           {vmi.PhaseRunning, launcher(running), tainted, "NodeUnresponsive"},
 		"a node that is out of service but responds is not":          {vmi.PhaseRunning, launcher(running), alive, ""},

@@ -60,7 +60,7 @@ func TestATargetEndsWithItsVMI(t *testing.T) {
 	}{
 		{"a VMI that has ended", stored(vmi.PhaseSucceeded, moves, ranAs), []*corev1.Pod{launcher(exited(0, time.Minute, "")), secondPod(running)}, []string{"delete pod target-uid"}},
 		{"one whose target has ended too", stored(vmi.PhaseSucceeded, moves, ranAs), []*corev1.Pod{launcher(exited(0, time.Minute, "")), secondPod(exited(1, time.Minute, ""))}, nil},
-		{"one whose pod is gone", stored(vmi.PhaseRunning, moves), []*corev1.Pod{secondPod(running)}, []string{"delete pod target-uid", "write", "Warning PodGone"}},
+		{"one whose pod is gone", stored(vmi.PhaseRunning, moves), []*corev1.Pod{secondPod(running)}, []string{"delete pod target-uid", "write"}},
 		{"one that is deleted and has ended", stored(vmi.PhaseSucceeded, moves, deleted), []*corev1.Pod{launcher(exited(0, time.Minute, "")), secondPod(running)}, []string{"delete pod target-uid"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -15,7 +15,7 @@ type Sharer struct {
 	// VMI is that VMI.
 	VMI *vmi.VirtualMachineInstance
 	// Pod is a pod of it that has not ended, on a node that is not fenced. Nil: there
-	// is none.
+	// is none. A guest may run whose pod was removed: the status of the VMI says so.
 	Pod *corev1.Pod
 }
 
@@ -85,8 +85,8 @@ func uses(v *vmi.VirtualMachineInstance, kinds []volume.Kind) []use {
 // that have none, the younger waits, unless the other one says why it does not start.
 func (s Sharer) precedes(v *vmi.VirtualMachineInstance) bool {
 	switch phase := s.VMI.Status.Phase; {
-	case s.Pod != nil:
-		return true
+	case s.Pod != nil, handedOver(s.VMI), s.VMI.Status.Uncertain():
+		return true // its guest may run, also without a pod
 	case phase.Final() || s.VMI.DeletionTimestamp != nil:
 		return false
 	case phase != vmi.PhaseUnset && phase != vmi.PhasePending:

@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podvisor/podvisor/vmi"
 )
@@ -42,6 +43,46 @@ func (p *Pods) Dial(ctx context.Context, podUID string) (net.Conn, error) {
 		return nil, fmt.Errorf("connect to the launcher of pod %s: %w", podUID, err)
 	}
 	return c, nil
+}
+
+// Exists reports whether the kubelet has a folder of the pod with this UID. It makes one
+// before it starts anything of the pod, and removes it when the runtime runs none of the
+// pod's containers any more and its volumes are unmounted, also after a restart.
+func (p *Pods) Exists(podUID string) (bool, error) {
+	if !plainUID(podUID) {
+		return false, fmt.Errorf("%w: %q is not the UID of a pod", ErrUnsafe, podUID)
+	}
+	var st unix.Stat_t
+	switch err := unix.Fstatat(int(p.dir.Fd()), podUID, &st, unix.AT_SYMLINK_NOFOLLOW); {
+	case errors.Is(err, unix.ENOENT):
+		return false, nil
+	case err != nil:
+		return false, &os.PathError{Op: "stat", Path: podUID, Err: err}
+	}
+	return true, nil
+}
+
+// Launchers are the UIDs of the pods with a launcher's socket. Whether it answers is not
+// known.
+func (p *Pods) Launchers() ([]types.UID, error) {
+	// The descriptor only names the folder, and one that is read has a place of its own.
+	dir, err := os.Open("/proc/self/fd/" + strconv.Itoa(int(p.dir.Fd())))
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	all, err := dir.Readdirnames(-1)
+	if err != nil {
+		return nil, err
+	}
+	var out []types.UID
+	for _, name := range all {
+		if s, _, err := p.open(name); err == nil {
+			out = append(out, types.UID(name))
+			_ = s.Close() // nothing was written
+		}
+	}
+	return out, nil
 }
 
 func (p *Pods) dial(ctx context.Context, podUID string) (net.Conn, error) {

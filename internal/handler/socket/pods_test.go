@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podvisor/podvisor/internal/testenv"
 	"github.com/podvisor/podvisor/vmi"
@@ -58,6 +59,33 @@ func bind(path string) (net.Listener, error) {
 		l.(*net.UnixListener).SetUnlinkOnClose(false) // the number may be another folder's by then
 	}
 	return l, err
+}
+
+func TestAPodIsThereAsLongAsTheKubeletHasItsFolder(t *testing.T) {
+	p := newPod(t)
+	pods, err := Open(p.root)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, pods.Close()) })
+	there, err := pods.Exists(uid)
+	require.NoError(t, err)
+	require.True(t, there, "also without a socket")
+	all, err := pods.Launchers()
+	require.NoError(t, err)
+	require.Empty(t, all)
+	listen(t, p.socket, 107)
+	for range 2 {
+		all, err = pods.Launchers()
+		require.NoError(t, err)
+		require.Equal(t, []types.UID{uid}, all)
+	}
+	require.NoError(t, os.RemoveAll(filepath.Join(p.root, uid)))
+	there, err = pods.Exists(uid)
+	require.NoError(t, err)
+	require.False(t, there)
+	for _, wrong := range []string{"", "..", "../" + uid, uid + "/volumes"} {
+		_, err = pods.Exists(wrong)
+		require.ErrorIs(t, err, ErrUnsafe, wrong)
+	}
 }
 
 // helperSocket names the socket that a helper process shall listen on.

@@ -1,0 +1,143 @@
+package controller
+
+import (
+	"context"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podvisor/podvisor/launcher/control"
+	"github.com/podvisor/podvisor/launcher/protocol"
+	"github.com/podvisor/podvisor/vmi"
+)
+
+// strays is a world in which the launcher of otherPod is on the node too. It has the state,
+// and ends if it is told to.
+func strays(t *testing.T, state protocol.State, obeys bool) (w *world, told *atomic.Int32) {
+	var stray *control.Server
+	w, told = newWorld(t), &atomic.Int32{}
+	w.calls = map[protocol.Call]func(context.Context) error{protocol.CallDestroy: func(context.Context) error {
+		told.Add(1)
+		if obeys {
+			stray.Publish(protocol.State{Phase: protocol.Ended, End: &protocol.End{Reason: protocol.Killed}})
+		}
+		return nil
+	}}
+	w.launch(protocol.State{Phase: protocol.Waiting}, obey)
+	stray, _ = w.launchIn(otherPod, state, func(*control.Server, protocol.Desired) error { return nil })
+	w.config.Launchers = func() ([]types.UID, error) { return []types.UID{podUID, otherPod}, nil }
+	return w, told
+}
+
+func TestAHandlerIsNotReadyBeforeTheGuestsThatAreNotItsOwnHaveEnded(t *testing.T) {
+	t.Parallel()
+	w, told := strays(t, running, true)
+	c, err := New(w.config)
+	require.NoError(t, err)
+	require.Error(t, c.guard.ready(), "it has not looked yet")
+	c, _ = w.handle()
+	w.eventually("ready", func() bool { return c.Ready() == nil })
+	require.Equal(t, int32(1), told.Load())
+	require.Equal(t, protocol.Ended, stateOf(t, w, otherPod).Phase)
+	w.phase(vmi.PhaseRunning)
+	require.Equal(t, protocol.Running, stateOf(t, w, podUID).Phase, "the guest of the VMI runs on")
+}
+
+// stateOf asks the launcher in the pod.
+func stateOf(t *testing.T, w *world, pod string) protocol.State {
+	t.Helper()
+	s, err := control.NewClient(func(ctx context.Context) (net.Conn, error) { return w.dial(ctx, pod) }).State(t.Context())
+	require.NoError(t, err)
+	return s
+}
+
+func TestALauncherThatWasNotHandedOverIsNoStray(t *testing.T) {
+	t.Parallel()
+	for name, state := range map[string]protocol.State{
+		"it waits":     {Phase: protocol.Waiting},
+		"it has ended": {Phase: protocol.Ended, End: &protocol.End{Reason: protocol.Shutdown}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, told := strays(t, state, true)
+			c, _ := w.handle()
+			w.eventually("ready", func() bool { return c.Ready() == nil })
+			require.Zero(t, told.Load())
+		})
+	}
+}
+
+func TestAStrayThatDoesNotEndKeepsTheHandlerForAMinute(t *testing.T) {
+	t.Parallel()
+	w, told := strays(t, running, false)
+	c, _ := w.handle()
+	w.eventually("told", func() bool { return told.Load() > 0 })
+	require.Never(t, func() bool { return c.guard.ready() == nil }, 200*time.Millisecond, 10*time.Millisecond)
+	require.ErrorContains(t, c.guard.ready(), "1 guests run whose VMIs do not run in their pods")
+	w.elapse(strayLimit + time.Second)
+	before := told.Load()
+	w.eventually("ready", func() bool { return c.Ready() == nil })
+	w.eventually("told again", func() bool { return told.Load() > before+1 })
+}
+
+func TestANodeThatWasFencedEndsItsGuestsBeforeItsHandlerIsReady(t *testing.T) {
+	t.Parallel()
+	w, told := strays(t, protocol.State{Phase: protocol.Waiting}, false)
+	c, _ := w.handle()
+	w.phase(vmi.PhaseRunning)
+	w.eventually("ready", func() bool { return c.Ready() == nil })
+	w.away.Store(true)
+	require.Eventually(t, func() bool { return c.guard.ready() != nil }, 30*time.Second, 10*time.Millisecond)
+	require.ErrorContains(t, c.guard.ready(), "the API server does not answer: no route to host")
+	// The API server has the VMI on another node by now, and the handler's cache does not.
+	w.api.mu.Lock()
+	w.api.instance.Status.NodeName, w.api.instance.Status.ActivePods = otherNode, map[types.UID]string{otherPod: otherNode}
+	w.api.mu.Unlock()
+	w.away.Store(false)
+	w.eventually("told", func() bool { return told.Load() > 0 })
+	require.Error(t, c.guard.ready(), "its guest has not ended")
+}
+
+func TestALauncherThatDoesNotSayWhatItHasKeepsTheHandler(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	l, err := net.Listen("unix", w.socketOf(otherPod)) // nothing accepts
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	w.launch(protocol.State{Phase: protocol.Waiting}, obey)
+	w.config.Launchers = func() ([]types.UID, error) { return []types.UID{podUID, otherPod}, nil }
+	w.heartbeat = time.Second
+	c, _ := w.handle()
+	require.Eventually(t, func() bool {
+		err := c.guard.ready()
+		return err != nil && err.Error() == "1 launchers whose VMIs are not here do not answer"
+	}, 30*time.Second, 10*time.Millisecond)
+}
+
+func TestTheEndOfAPodThatWasRemovedIsReportedOnceTheKubeletHasNothingOfIt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var gone atomic.Bool
+	w.config.Exists = func(uid string) (bool, error) {
+		require.Equal(t, podUID, uid)
+		return !gone.Load(), nil
+	}
+	_, stop := w.launch(protocol.State{Phase: protocol.Waiting}, obey)
+	w.handle()
+	w.phase(vmi.PhaseRunning)
+	before := w.written()
+	w.change(func(v *vmi.VirtualMachineInstance) {
+		c := v.Status.Condition(vmi.ConditionReady)
+		c.Status, c.Reason = "Unknown", vmi.ReasonPodRemoved
+	})
+	stop()
+	require.Never(t, func() bool { return w.written() != before }, 300*time.Millisecond, 10*time.Millisecond)
+	gone.Store(true)
+	w.phase(vmi.PhaseFailed)
+	require.Equal(t, "PodGone", w.instance().Status.Reason)
+	require.Equal(t, before+1, w.written())
+}
