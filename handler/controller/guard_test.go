@@ -16,12 +16,12 @@ import (
 )
 
 // strays is a world in which the launcher of otherPod is on the node too. It has the state,
-// and ends if it is told to.
-func strays(t *testing.T, state protocol.State, obeys bool) (w *world, told *atomic.Int32) {
+// and ends when it is called.
+func strays(t *testing.T, state protocol.State, obeys bool) (w *world, asked *atomic.Int32) {
 	var stray *control.Server
-	w, told = newWorld(t), &atomic.Int32{}
+	w, asked = newWorld(t), &atomic.Int32{}
 	w.calls = map[protocol.Call]func(context.Context) error{protocol.CallDestroy: func(context.Context) error {
-		told.Add(1)
+		asked.Add(1)
 		if obeys {
 			stray.Publish(protocol.State{Phase: protocol.Ended, End: &protocol.End{Reason: protocol.Killed}})
 		}
@@ -30,18 +30,18 @@ func strays(t *testing.T, state protocol.State, obeys bool) (w *world, told *ato
 	w.launch(protocol.State{Phase: protocol.Waiting}, obey)
 	stray, _ = w.launchIn(otherPod, state, func(*control.Server, protocol.Desired) error { return nil })
 	w.config.Launchers = func() ([]types.UID, error) { return []types.UID{podUID, otherPod}, nil }
-	return w, told
+	return w, asked
 }
 
 func TestAHandlerIsNotReadyBeforeTheGuestsThatAreNotItsOwnHaveEnded(t *testing.T) {
 	t.Parallel()
-	w, told := strays(t, running, true)
+	w, asked := strays(t, running, true)
 	c, err := New(w.config)
 	require.NoError(t, err)
 	require.Error(t, c.guard.ready(), "it has not looked yet")
 	c, _ = w.handle()
 	w.eventually("ready", func() bool { return c.Ready() == nil })
-	require.Equal(t, int32(1), told.Load())
+	require.Equal(t, int32(1), asked.Load())
 	require.Equal(t, protocol.Ended, stateOf(t, w, otherPod).Phase)
 	w.phase(vmi.PhaseRunning)
 	require.Equal(t, protocol.Running, stateOf(t, w, podUID).Phase, "the guest of the VMI runs on")
@@ -63,30 +63,30 @@ func TestALauncherThatWasNotHandedOverIsNoStray(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w, told := strays(t, state, true)
+			w, asked := strays(t, state, true)
 			c, _ := w.handle()
 			w.eventually("ready", func() bool { return c.Ready() == nil })
-			require.Zero(t, told.Load())
+			require.Zero(t, asked.Load())
 		})
 	}
 }
 
 func TestAStrayThatDoesNotEndKeepsTheHandlerForAMinute(t *testing.T) {
 	t.Parallel()
-	w, told := strays(t, running, false)
+	w, asked := strays(t, running, false)
 	c, _ := w.handle()
-	w.eventually("told", func() bool { return told.Load() > 0 })
+	w.eventually("asked", func() bool { return asked.Load() > 0 })
 	require.Never(t, func() bool { return c.guard.ready() == nil }, 200*time.Millisecond, 10*time.Millisecond)
 	require.ErrorContains(t, c.guard.ready(), "1 guests run whose VMIs do not run in their pods")
 	w.elapse(strayLimit + time.Second)
-	before := told.Load()
+	before := asked.Load()
 	w.eventually("ready", func() bool { return c.Ready() == nil })
-	w.eventually("told again", func() bool { return told.Load() > before+1 })
+	w.eventually("asked again", func() bool { return asked.Load() > before+1 })
 }
 
 func TestANodeThatWasFencedEndsItsGuestsBeforeItsHandlerIsReady(t *testing.T) {
 	t.Parallel()
-	w, told := strays(t, protocol.State{Phase: protocol.Waiting}, false)
+	w, asked := strays(t, protocol.State{Phase: protocol.Waiting}, false)
 	c, _ := w.handle()
 	w.phase(vmi.PhaseRunning)
 	w.eventually("ready", func() bool { return c.Ready() == nil })
@@ -98,7 +98,7 @@ func TestANodeThatWasFencedEndsItsGuestsBeforeItsHandlerIsReady(t *testing.T) {
 	w.api.instance.Status.NodeName, w.api.instance.Status.ActivePods = otherNode, map[types.UID]string{otherPod: otherNode}
 	w.api.mu.Unlock()
 	w.away.Store(false)
-	w.eventually("told", func() bool { return told.Load() > 0 })
+	w.eventually("asked", func() bool { return asked.Load() > 0 })
 	require.Error(t, c.guard.ready(), "its guest has not ended")
 }
 

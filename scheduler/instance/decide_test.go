@@ -56,7 +56,7 @@ func endedBefore(d time.Duration) vmitest.Option {
 	}
 }
 
-// nowhere makes the VMI one of which nobody says on which node it is.
+// nowhere makes the VMI one whose node is not known.
 func nowhere(v *vmi.VirtualMachineInstance) { v.Status.NodeName, v.Status.ActivePods = "", nil }
 
 // podRemoved is why a VMI is not ready whose pod was removed.
