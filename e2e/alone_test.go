@@ -20,6 +20,7 @@ import (
 var alone = []string{
 	"TestAGuestDoesNotNoticeThatTheControllerIsKilled",
 	"TestAGuestDoesNotNoticeThatTheHandlerIsKilledAndReplaced",
+	"TestAGuestRunsOnWithoutItsKubeletAndItsRuntimeAndEndsWithItsNode",
 	"TestAGuestWhoseVMICannotBeDecodedRunsOn",
 	"TestAVMIStartsWhenThereIsRoomAgain",
 	"TestAVMIWhoseNodeDoesNotRespondSaysSoAndEndsWhenItIsFenced",

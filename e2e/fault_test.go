@@ -316,40 +316,6 @@ func (s space) removeHandler(node string) (back func()) {
 	return back
 }
 
-func TestAVMIWhoseNodeDoesNotRespondSaysSoAndEndsWhenItIsFenced(t *testing.T) {
-	s := newSpace(t)
-	s.create(guest("stays", cloudConfig("hostname: stays"), onNode("n2")))
-	s.create(guest("fenced", cloudConfig("hostname: fenced"), onNode("n2")))
-	v := s.awaitSteady("fenced")
-	stays := s.awaitSteady("stays")
-	n := s.traces(v)
-	connect := n.disconnect()
-
-	// Kubernetes takes 40 s to find it out.
-	c := s.awaitReady("fenced", 40*time.Second+aMinute, metav1.ConditionFalse, "NodeNotReady")
-	require.Contains(t, c.Message, "n2")
-	require.Equal(t, vmi.PhaseRunning, s.get("fenced").Status.Phase, "its guest may still run")
-
-	// The administrator says that the pod is certainly gone.
-	s.kubectl("delete", "pod", s.pod(v).Name, "--force", "--grace-period=0")
-	eventually(t, soon, func() error {
-		if v = s.get("fenced"); v.Status.Phase != vmi.PhaseFailed {
-			return fmt.Errorf("fenced is %s: %+v", v.Status.Phase, v.Status.Conditions)
-		}
-		return nil
-	})
-	require.Equal(t, vmi.ReasonNodeUnresponsive, v.Status.Reason)
-	require.Equal(t, vmi.PhaseRunning, s.get("stays").Status.Phase, "nothing is certain of the other one")
-
-	connect()
-	s.awaitReady("stays", long, metav1.ConditionTrue, "")
-	s.delete("fenced")
-	s.awaitGone(v)
-	n.awaitNone()
-	s.delete("stays")
-	s.awaitGone(stays)
-}
-
 // disconnect keeps what is on the node from the API server, until the function
 // that it returns is called or the test ends. Pods are not touched.
 func (n traces) disconnect() (connect func()) {

@@ -61,6 +61,9 @@ func TestTheSecondVMIOnAClaimStartsWhenTheFirstHasEnded(t *testing.T) {
 
 	s.delete("first")
 	s.vanish(first)
+	s.awaitRemoved("first")
+	require.Equal(t, instance.ClaimInUse, s.awaitReason("second", vmi.ConditionSynchronized, instance.ClaimInUse).Reason, "its guest may write")
+	s.nothingLeft("first")
 	s.awaitGone("first")
 	s.pod(second)
 	s.awaitPhase("second", vmi.PhaseScheduling)

@@ -148,6 +148,9 @@ func TestAnOrphanedPodEndsBeforeItsVMI(t *testing.T) {
 			_, err := s.vmis.Get(t.Context(), "vm", metav1.GetOptions{})
 			require.NoError(t, err, "the VMI is there as long as its guest may run")
 			s.vanish(p)
+			if name == "while it runs" {
+				s.nothingLeft("vm")
+			}
 			s.awaitGone("vm")
 		})
 	}

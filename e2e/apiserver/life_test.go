@@ -131,18 +131,26 @@ func TestADeletedVMIWaitsForItsHandlerAndThenForItsPod(t *testing.T) {
 	_, err := s.vmis.Get(t.Context(), "vm", metav1.GetOptions{})
 	require.NoError(t, err)
 	s.vanish(p)
+	s.nothingLeft("vm")
 	s.awaitGone("vm")
 }
 
-func TestAVMIWhosePodVanishedHasFailed(t *testing.T) {
+func TestAVMIWhosePodVanishedFailsWhenItsHandlerReportsIt(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	s.control()
 	v := s.start("vm")
 	s.vanish(s.pod(v))
+	require.Equal(t, vmi.PhaseRunning, s.awaitRemoved("vm").Status.Phase)
+	err := s.report(s.awaitRemoved("vm"), "n2", phase(vmi.PhaseFailed))
+	require.True(t, apierrors.IsForbidden(err), "another handler reports nothing of it: %v", err)
+	stale := v
+	err = s.report(stale, "n1", phase(vmi.PhaseSucceeded))
+	require.True(t, apierrors.IsConflict(err), "a handler that has not seen it reports nothing: %v", err)
+	s.nothingLeft("vm")
 	v = s.awaitPhase("vm", vmi.PhaseFailed)
 	require.Equal(t, "PodGone", v.Status.Reason)
-	s.awaitEvents(v, "Normal SuccessfulCreate ×1", "Warning PodGone ×1")
+	s.awaitEvents(v, "Normal SuccessfulCreate ×1")
 	s.delete("vm")
 	s.awaitGone("vm")
 }

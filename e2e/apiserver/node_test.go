@@ -48,7 +48,7 @@ func makeNode(ctx context.Context, kube kubernetes.Interface) error {
 	return nil
 }
 
-func TestANodeWithoutAHandlerAndThenAwayEndsAVMIOnlyWhenItsPodIsGone(t *testing.T) {
+func TestANodeWithoutAHandlerAndThenAwayEndsAVMIOnlyWhenItIsFenced(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	nodes := world.kube.CoreV1().Nodes()
@@ -80,8 +80,10 @@ func TestANodeWithoutAHandlerAndThenAwayEndsAVMIOnlyWhenItsPodIsGone(t *testing.
 	})
 	s.awaitPhase("vm", vmi.PhaseScheduled)
 	s.vanish(p)
+	require.Contains(t, s.awaitRemoved("vm").Status.Condition(vmi.ConditionReady).Message, "node "+s.name+" is not ready: the guest may still run there")
+	require.NoError(t, nodes.Delete(t.Context(), s.name, metav1.DeleteOptions{}))
 	require.Equal(t, "NodeUnresponsive", s.awaitPhase("vm", vmi.PhaseFailed).Status.Reason)
-	s.awaitEvents(v, "Normal SuccessfulCreate ×1", "Warning HandlerNotReady ×1", "Warning NodeNotReady ×1", "Warning NodeUnresponsive ×1")
+	s.awaitEvents(v, "Normal SuccessfulCreate ×1", "Warning HandlerNotReady ×1", "Warning NodeNotReady ×1", "Warning NodeUnresponsive ×1", "Warning PodRemoved ×1")
 	const status = "PATCH virtualmachineinstances/vm/status 200"
-	require.Equal(t, []string{"POST pods 201", "PATCH virtualmachineinstances/vm 200", status, "PATCH pods/status 200", status, status, status}, quick("vm", s.writes.all()))
+	require.Equal(t, []string{"POST pods 201", "PATCH virtualmachineinstances/vm 200", status, "PATCH pods/status 200", status, status, status, status}, quick("vm", s.writes.all()))
 }

@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/stretchr/testify/require"
@@ -85,7 +86,8 @@ func exited(code int32, at metav1.Time, message string) func(*corev1.PodStatus) 
 	return compute(phase, corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: "Error", Message: message, FinishedAt: at}})
 }
 
-// vanish removes the pod as the kubelet does when everything in it has ended.
+// vanish removes the pod at once, as the kubelet does when everything in it has ended, and
+// as a user does by force.
 func (s space) vanish(p *corev1.Pod) {
 	s.t.Helper()
 	require.NoError(s.t, s.pods.Delete(s.t.Context(), p.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}))
@@ -103,6 +105,32 @@ func (s space) report(v *vmi.VirtualMachineInstance, node string, change func(*v
 
 func phase(p vmi.Phase) func(*vmi.VirtualMachineInstanceStatus) {
 	return func(s *vmi.VirtualMachineInstanceStatus) { s.SetPhase(p, metav1.Now()) }
+}
+
+// awaitRemoved waits until the VMI says that its pod was removed.
+func (s space) awaitRemoved(name string) *vmi.VirtualMachineInstance {
+	s.t.Helper()
+	var v *vmi.VirtualMachineInstance
+	eventually(s.t, func() (err error) {
+		v, err = s.vmis.Get(s.t.Context(), name, metav1.GetOptions{})
+		if err != nil && !errors.Is(err, vmi.ErrUnreadable) {
+			return err
+		}
+		if !v.Status.PodRemoved() {
+			return fmt.Errorf("%s is %s: %+v", name, v.Status.Phase, v.Status.Conditions)
+		}
+		return nil
+	})
+	return v
+}
+
+// nothingLeft reports, as the handler of n1 does, that nothing of the VMI's pod is left
+// there, which was removed.
+func (s space) nothingLeft(name string) {
+	s.t.Helper()
+	require.NoError(s.t, s.report(s.awaitRemoved(name), "n1", func(st *vmi.VirtualMachineInstanceStatus) {
+		st.End(vmi.PhaseFailed, "PodGone", vmi.Finding{Reason: vmi.ReasonGuestNotRunning, Message: "nothing of it is left"}, metav1.Now())
+	}))
 }
 
 // start brings a VMI to Running on n1.

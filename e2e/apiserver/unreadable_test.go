@@ -242,6 +242,7 @@ func TestAVMIThatCannotBeDecodedStopsNoOther(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{vmi.Finalizer}, v.Finalizers, "its guest may still run")
 	s.vanish(running)
+	s.nothingLeft("running")
 	s.awaitGone("running")
 }
 
