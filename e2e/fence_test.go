@@ -303,7 +303,7 @@ func TestAGuestRunsOnWithoutItsKubeletAndItsRuntimeAndEndsWithItsNode(t *testing
 	require.Equal(t, qemu, n.process("guest="))
 	require.Equal(t, v.UID, s.get("runs").UID)
 
-	// The Node is deleted while the machine runs: that is a false statement too.
+	// The Node is deleted while its host runs: that is a false statement too.
 	connect := n.disconnect()
 	s.kubectl("delete", "node", "n2", "--wait=false")
 	require.Equal(t, "n1", s.next("runs", v.UID).Status.NodeName)

@@ -71,6 +71,7 @@ var causes = map[protocol.PauseCause]vmi.Finding{
 	protocol.PausedByIOError:   {Reason: vmi.ReasonPausedIOError, Message: "The guest was paused by an I/O error"},
 	protocol.PausedByWatchdog:  {Reason: vmi.ReasonPausedWatchdog, Message: "The guest was paused by its watchdog"},
 	protocol.PausedByMigration: {Reason: vmi.ReasonPausedByMigrationMonitor, Message: "The guest was paused by its migration"},
+	protocol.PausedBySignal:    {Reason: vmi.ReasonPausedSignal, Message: "The guest stands still, since a signal has stopped QEMU"},
 	protocol.PausedByPanic:     {Reason: vmi.ReasonPausedPanic, Message: "The guest was paused because its kernel crashed"},
 }
 

@@ -85,6 +85,7 @@ func TestAPausedGuestHasTheCauseAndTheVolume(t *testing.T) {
 		{"a user", nil, paused(&protocol.Pause{Cause: protocol.PausedByUser}), &vmi.Finding{Reason: "PausedByUser", Message: "The guest was paused by a request"}, nil},
 		{"a migration", nil, paused(&protocol.Pause{Cause: protocol.PausedByMigration}), &vmi.Finding{Reason: "PausedByMigrationMonitor", Message: "The guest was paused by its migration"}, nil},
 		{"a watchdog", nil, paused(&protocol.Pause{Cause: protocol.PausedByWatchdog}), &vmi.Finding{Reason: "PausedWatchdog", Message: "The guest was paused by its watchdog"}, nil},
+		{"a signal", nil, paused(&protocol.Pause{Cause: protocol.PausedBySignal}), &vmi.Finding{Reason: "PausedSignal", Message: "The guest stands still, since a signal has stopped QEMU"}, nil},
 		{"a panic", nil, paused(&protocol.Pause{Cause: protocol.PausedByPanic}), &vmi.Finding{Reason: "PausedPanic", Message: "The guest was paused because its kernel crashed"}, nil},
 		{"a cause of a newer launcher", nil, paused(&protocol.Pause{Cause: "Sleep", Message: "it sleeps"}), &vmi.Finding{Reason: "Paused", Message: "The guest is paused: it sleeps"}, nil},
 		{"an I/O error", nil, paused(full), &vmi.Finding{Reason: "PausedIOError", Message: said}, failed},

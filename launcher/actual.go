@@ -17,6 +17,9 @@ type Actual struct {
 	Observed protocol.State
 	// Pause is why the guest is paused, or was before it was resumed for a trial.
 	Pause protocol.Pause
+	// Stopped says that a signal has stopped QEMU: its guest stands still, and nothing can be
+	// asked of it.
+	Stopped bool
 	// PausedAt is when the guest was paused last.
 	PausedAt time.Time
 	// ResumedAt is when the launcher resumed the guest last by itself. Zero: it

@@ -49,6 +49,8 @@ func decide(d Desired, a Actual) Plan {
 		return plan(protocol.Starting)
 	case d.stops():
 		return shutdown(d, a)
+	case a.Stopped:
+		return pausedBy(protocol.Pause{Cause: protocol.PausedBySignal})
 	case a.Domain == Paused:
 		return paused(d, a)
 	default:

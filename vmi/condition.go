@@ -145,6 +145,8 @@ const (
 	ReasonPausedWatchdog = "PausedWatchdog"
 	// ReasonPausedPanic: the guest's kernel crashed.
 	ReasonPausedPanic = "PausedPanic"
+	// ReasonPausedSignal: a signal has stopped QEMU. KubeVirt does not have it.
+	ReasonPausedSignal = "PausedSignal"
 	// ReasonPausedByMigrationMonitor: a migration does not converge otherwise.
 	ReasonPausedByMigrationMonitor = "PausedByMigrationMonitor"
 )

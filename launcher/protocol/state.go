@@ -165,6 +165,8 @@ const (
 	PausedByMigration PauseCause = "Migration"
 	// PausedByPanic: the guest's kernel crashed and the domain is kept.
 	PausedByPanic PauseCause = "Panic"
+	// PausedBySignal: a signal has stopped QEMU, as SIGSTOP does, until SIGCONT.
+	PausedBySignal PauseCause = "Signal"
 	// PausedByUnknown: libvirt gives no cause, or one that is not listed here.
 	PausedByUnknown PauseCause = "Unknown"
 )

@@ -62,6 +62,7 @@ type facts struct {
 	lost []string // file systems whose servers ended
 
 	off         bool              // the guest has powered off, and QEMU is to end
+	stopped     bool              // QEMU, by a signal, and it may go on
 	interrupted bool              // QEMU got a signal to end
 	watchdog    bool              // the guest's watchdog makes QEMU end
 	event       libvirt.EventKind // of the end
@@ -121,7 +122,7 @@ func (f *facts) observe(now time.Time) (launcher.Desired, launcher.Actual) {
 	}
 	return d, launcher.Actual{
 		Now: now, Domain: f.domain, Observed: f.state(), Devices: f.attached, Session: f.session,
-		Pause: f.pause, PausedAt: f.pausedAt, ResumedAt: f.resumedAt, Resumes: f.resumes, Turning: f.turning,
+		Stopped: f.stopped, Pause: f.pause, PausedAt: f.pausedAt, ResumedAt: f.resumedAt, Resumes: f.resumes, Turning: f.turning,
 		Boot: f.boot, Output: f.output, LostFilesystems: slices.Clone(f.lost),
 		Operations: f.operations, Fault: f.fault, RetryAt: f.retryAt, AskedAt: f.askedAt, KilledAt: f.killedAt, Exit: f.exit,
 	}

@@ -214,6 +214,24 @@ func TestADaemonThatHangsIsReplacedWhileTheGuestGoesOn(t *testing.T) {
 	require.Equal(t, 1, strings.Count(p.console.String(), "test guest is up"))
 }
 
+func TestAQEMUThatASignalStopsStandsStillUntilAnotherOrItsEnd(t *testing.T) {
+	t.Parallel()
+	p := newPod(t, bootable())
+	p.run()
+	qemu := p.process("qemu-system-x86_64")
+	p.kill(qemu, unix.SIGSTOP)
+	p.phase(protocol.Paused)
+	state, err := p.client.State(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, &protocol.Pause{Cause: protocol.PausedBySignal}, state.Pause)
+	p.kill(qemu, unix.SIGCONT)
+	p.phase(protocol.Running)
+	p.kill(qemu, unix.SIGSTOP)
+	p.phase(protocol.Paused)
+	require.NoError(t, p.client.Put(t.Context(), protocol.Desired{Instance: instance(), Stop: &protocol.Stop{GracePeriodSeconds: 1}}))
+	p.ends(protocol.Killed, "grace period")
+}
+
 func TestAQEMUMayEndWhileTheDaemonIsAway(t *testing.T) {
 	t.Parallel()
 	p := newPod(t, bootable())

@@ -228,6 +228,7 @@ func (s *Supervisor) Run(ctx context.Context) (protocol.End, error) {
 	background.Go(func() { s.prepare(inner) })
 	background.Go(func() { s.agent.run(inner) })
 	background.Go(func() { s.followGuest(inner) })
+	background.Go(func() { s.followQEMU(inner) })
 	background.Go(func() { s.credentials.run(inner, s.lookAtSecrets) })
 	if s.config.Input != nil {
 		go s.typeIn(inner) // not in the background: no read of a terminal can be ended

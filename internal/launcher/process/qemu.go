@@ -1,6 +1,7 @@
 package process
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"os"
@@ -15,6 +16,22 @@ func (d *Daemon) QEMU(domain string) (int, error) {
 		return 0, err
 	}
 	return strconv.Atoi(strings.TrimSpace(string(b)))
+}
+
+// QEMUStopped reports whether a signal has stopped the QEMU of the domain, which does
+// nothing until SIGCONT. libvirt waits for such a QEMU and does not say so.
+func (d *Daemon) QEMUStopped(domain string) (bool, error) {
+	pid, err := d.QEMU(domain)
+	if err != nil {
+		return false, err
+	}
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return false, err
+	}
+	// The state follows the name of the program, which may have any character in it.
+	rest := b[bytes.LastIndexByte(b, ')')+1:]
+	return bytes.HasPrefix(rest, []byte(" T ")), nil
 }
 
 // QEMUMessages are the last lines that a domain's QEMU wrote to its log, on one
