@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// lookEvery is the time between two looks whether QEMU is stopped by a signal, which is no
+// qemuEvery is the time between two looks whether QEMU is stopped by a signal, which is no
 // event.
-const lookEvery = 5 * time.Second
+const qemuEvery = 5 * time.Second
 
 // followQEMU looks again and again whether a signal has stopped QEMU, until ctx ends.
 func (s *Supervisor) followQEMU(ctx context.Context) {
-	tick := time.NewTicker(lookEvery)
+	tick := time.NewTicker(qemuEvery)
 	defer tick.Stop()
 	known := false
 	for {
