@@ -266,6 +266,40 @@ func TestTheAPIServerDecidesWhetherAPodWasReplaced(t *testing.T) {
 	require.True(t, r.server.vmi.Status.PodRemoved(), "its node is to say whether its guest runs")
 }
 
+// The kubelet deletes a pod as soon as it has reported its end.
+func TestAPodThatEndedAndIsGoneIsRemembered(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		ended bool
+		uid   types.UID
+		want  vmi.Phase
+	}{
+		"it had ended":                {true, "pod-uid", vmi.PhaseSucceeded},
+		"it had not":                  {false, "pod-uid", vmi.PhaseRunning},
+		"another one of its name had": {true, "other", vmi.PhaseRunning},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := stored(vmi.PhaseRunning)
+			v.Status.NodeName = "n1"
+			v.Status.ActivePods = map[types.UID]string{"pod-uid": "n1"}
+			r := newRig(t, v)
+			p := launcher(t)
+			p.UID, p.Spec.NodeName = tt.uid, "n1"
+			p.Status.Phase = corev1.PodRunning
+			if tt.ended {
+				p.Status.Phase = corev1.PodSucceeded
+				p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: vmi.ComputeContainer, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}}}
+			}
+			r.noteEnded(p)
+			_, err := r.reconcile(t.Context(), key)
+			require.NoError(t, err)
+			require.Equal(t, tt.want, r.server.vmi.Status.Phase)
+			require.Equal(t, tt.want == vmi.PhaseRunning, r.server.vmi.Status.PodRemoved())
+		})
+	}
+}
+
 func TestADeletedVMILosesItsPodAndThenItsFinalizer(t *testing.T) {
 	t.Parallel()
 	v := stored(vmi.PhaseScheduling)

@@ -38,7 +38,10 @@ func (c *Controller) addInstances() error {
 	c.owned = &owned{client: c.cfg.Client, writer: c.instances.writer, made: &c.madeInstances, cached: c.caches.instances.Lister().Key, now: c.cfg.Now}
 	l := c.instances.loop
 	err = errors.Join(
-		reconcile.Watch(c.caches.pods, l, madeFor, podChanged),
+		reconcile.Watch(c.caches.pods, l, func(p *corev1.Pod) []string {
+			c.noteEnded(p)
+			return madeFor(p)
+		}, podChanged),
 		reconcile.Watch(c.caches.claims, l, c.caches.instancesWith, nil),
 		reconcile.Watch(c.caches.instances, l, c.caches.instancesBeside, progressed),
 		reconcile.Watch(c.caches.instances, l, c.caches.instancesNear, progressed),
@@ -150,10 +153,44 @@ func (c *Controller) podsOf(ctx context.Context, v *vmi.VirtualMachineInstance) 
 		return r, nil, nil // nothing is done with it any more
 	}
 	live, err := read(ctx, "pod", name, c.cfg.Kube.CoreV1().Pods(v.Namespace).Get)
-	if live == nil || err != nil {
+	if err != nil {
 		return instance.PodsByRole(v, without(all, name)), nil, err
 	}
+	if live == nil {
+		r = instance.PodsByRole(v, without(all, name))
+		if r.Active == nil {
+			r.Active = c.endedPod(v)
+		}
+		return r, nil, nil
+	}
 	return instance.PodsByRole(v, append(without(all, live.Name), live)), nil, nil
+}
+
+// endedFor is how long the last state of a pod is kept that is gone.
+const endedFor = time.Minute
+
+// noteEnded keeps the last state of a pod that is gone and had ended, if its VMI has not: the
+// kubelet deletes a pod as soon as it has reported its end, so that both may be observed as
+// one. Without it the end would be virt-handler's to report, which may be away.
+func (c *Controller) noteEnded(p *corev1.Pod) {
+	if !instance.PodEnded(p) || c.caches.pods.Lister().Key(reconcile.Key(p)) != nil {
+		return
+	}
+	for _, key := range madeFor(p) {
+		if v := c.caches.instances.Lister().Key(key); v != nil && !v.Status.Phase.Final() && v.Status.ActivePods[p.UID] != "" {
+			c.ended.Put(p.UID, p, c.cfg.Now(), endedFor)
+		}
+	}
+}
+
+// endedPod is the last state of the pod that the VMI ran in, if it is known to have ended.
+func (c *Controller) endedPod(v *vmi.VirtualMachineInstance) *corev1.Pod {
+	for uid, node := range v.Status.ActivePods {
+		if p, ok := c.ended.Get(uid, c.cfg.Now()); ok && node == v.Status.NodeName {
+			return p
+		}
+	}
+	return nil
 }
 
 // named are the pods that were made for VMIs of this name, and the one with the
