@@ -228,6 +228,7 @@ func TestAVMIWhoseNodeDoesNotRespondSaysSoAndEndsWhenItIsFenced(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, names, "fenced", "the new guest runs on")
 	s.kubectl("delete", "vm", "forced", "fenced", "--wait=false")
+	s.traces(s.get("fenced")).kill("guest=") // which would have its grace period
 	s.delete("stays")
 	s.awaitGone(stays)
 	for _, name := range []string{"forced", "fenced"} {
@@ -321,5 +322,6 @@ func TestAGuestRunsOnWithoutItsKubeletAndItsRuntimeAndEndsWithItsNode(t *testing
 		require.NoError(t, err)
 	}
 	s.kubectl("delete", "vm", "runs", "--wait=false")
+	s.traces(s.get("runs")).kill("guest=")
 	s.awaitNoVMI("runs")
 }
