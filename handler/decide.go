@@ -17,6 +17,7 @@ import (
 //	                                       nothing is reported; look again
 //	not handed over    -                   disconnect; virt-controller has it
 //	no pod here        -                   disconnect; another handler has it
+//	final              runs                put a stop at once, then disconnect
 //	final              -                   disconnect; everything is reported
 //	handed over        no session          connect
 //	handed over        does not answer     report that; the session keeps trying
@@ -75,11 +76,22 @@ func decide(o Observed) Plan {
 	return run(o)
 }
 
+// leave ends the session. A guest that runs on although its VMI has ended is switched off
+// before: virt-controller has ended the VMI since its node was fenced, and the next one may
+// run elsewhere.
 func leave(o Observed) Plan {
-	if o.Session == nil {
+	s := o.Session
+	if s == nil {
 		return Plan{}
 	}
-	return Plan{Actions: []Action{Disconnect{}}}
+	p := Plan{}
+	if s.Over && s.State != nil && s.State.Phase != protocol.Waiting && s.State.Phase != protocol.Ended && s.Put != nil && s.Put.Stop == nil {
+		d := *s.Put
+		d.Generation, d.Stop = s.Generation+1, &protocol.Stop{}
+		p.Actions = append(p.Actions, Put{d})
+	}
+	p.Actions = append(p.Actions, Disconnect{})
+	return p
 }
 
 // connect connects, and asks for a decision when a launcher that has not answered

@@ -82,6 +82,10 @@ func TestActions(t *testing.T) {
 	in := func(s *protocol.State, n *Network, put *protocol.Desired) *Session {
 		return &Session{Began: now, State: s, Network: n, Put: put, Generation: 7}
 	}
+	over := func(s *Session) *Session {
+		s.Over = true
+		return s
+	}
 	put := func(d *protocol.Desired) Put {
 		d.Generation = 8
 		return Put{*d}
@@ -104,6 +108,12 @@ func TestActions(t *testing.T) {
 	}{
 		{"the session of a VMI that is gone is ended", nil, &Session{}, []Action{Disconnect{}}},
 		{"a VMI that is gone and has no session needs nothing", nil, nil, nil},
+		{"the guest of a VMI that is gone has the grace period of its pod", nil, in(state(protocol.Running), bound, desired(runs, 7, nil)), []Action{Disconnect{}}},
+		{"the guest of a VMI that has ended and is gone is switched off", nil, over(in(state(protocol.Running), bound, desired(runs, 7, nil))), []Action{put(desired(runs, 7, &protocol.Stop{})), Disconnect{}}},
+		{"the guest of a VMI that has ended is switched off", instance(vmi.PhaseFailed), over(in(state(protocol.Paused), bound, desired(runs, 7, nil))), []Action{put(desired(runs, 7, &protocol.Stop{})), Disconnect{}}},
+		{"a guest that is being stopped is not again", instance(vmi.PhaseFailed), over(in(state(protocol.Stopping), bound, desired(runs, 7, grace))), []Action{Disconnect{}}},
+		{"a guest that has ended needs no stop", instance(vmi.PhaseFailed), over(in(&protocol.State{Phase: protocol.Ended}, bound, desired(runs, 7, nil))), []Action{Disconnect{}}},
+		{"a launcher that waits needs no stop", instance(vmi.PhaseFailed), over(in(state(protocol.Waiting), bound, desired(runs, 7, nil))), []Action{Disconnect{}}},
 		{"a VMI that is not handed over is virt-controller's", instance(vmi.PhaseScheduling), nil, nil},
 		{"a VMI without a pod is virt-controller's", instance(vmi.PhaseScheduled, func(v *vmi.VirtualMachineInstance) { v.Status.ActivePods = nil }), nil, nil},
 		{"a VMI that was handed over is connected to", scheduled, nil, []Action{Connect{pod}}},

@@ -52,6 +52,8 @@ type Session struct {
 	Put *protocol.Desired
 	// Generation is the highest one that the launcher reported or was sent.
 	Generation int64
+	// Over says that the VMI was in its last phase when it was seen last.
+	Over bool
 	// Finding is what fails: the connection, the network or the last Put. Nil:
 	// nothing is known to fail.
 	Finding *vmi.Finding

@@ -142,7 +142,10 @@ func New(c Config) (*Controller, error) {
 	err = errors.Join(err,
 		reconcile.Cache(&k.caches, k.instances, kept),
 		reconcile.Cache(&k.caches, k.targets, kept),
-		reconcile.Watch(k.instances, k.loop, reconcile.Itself[*vmi.VirtualMachineInstance], nil),
+		reconcile.Watch(k.instances, k.loop, func(v *vmi.VirtualMachineInstance) []string {
+			k.noteOver(v)
+			return reconcile.Itself(v)
+		}, nil),
 		reconcile.Watch(k.targets, k.loop, reconcile.Itself[*vmi.VirtualMachineInstance], nil))
 	if err != nil {
 		return nil, err
@@ -347,6 +350,21 @@ func (c *Controller) others(key string, pods []handler.Pod) []*session {
 		}
 	}
 	return out
+}
+
+// noteOver notes of a VMI in its last phase that it is: a VM deletes it at once, and then
+// nothing says what it was.
+func (c *Controller) noteOver(v *vmi.VirtualMachineInstance) {
+	if !v.Status.Phase.Final() {
+		return
+	}
+	for uid := range v.Status.ActivePods {
+		if s := c.session(reconcile.Key(v), uid); s != nil {
+			s.mu.Lock()
+			s.over = true
+			s.mu.Unlock()
+		}
+	}
 }
 
 // connect starts a session.

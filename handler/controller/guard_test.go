@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podvisor/podvisor/launcher/control"
@@ -100,6 +101,31 @@ func TestANodeThatWasFencedEndsItsGuestsBeforeItsHandlerIsReady(t *testing.T) {
 	w.away.Store(false)
 	w.eventually("asked", func() bool { return asked.Load() > 0 })
 	require.Error(t, c.guard.ready(), "its guest has not ended")
+}
+
+// virt-controller ends a VMI whose node is fenced, and its VM deletes it at once.
+func TestAGuestWhoseVMIWasEndedElsewhereIsSwitchedOff(t *testing.T) {
+	t.Parallel()
+	for name, vanish := range map[string]bool{"it stays": false, "it is gone at once": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.launch(protocol.State{Phase: protocol.Waiting}, obey)
+			w.handle()
+			w.phase(vmi.PhaseRunning)
+			w.api.mu.Lock()
+			w.api.change("MODIFIED", func(v *vmi.VirtualMachineInstance) {
+				v.Status.End(vmi.PhaseFailed, vmi.ReasonNodeUnresponsive, vmi.Finding{Reason: vmi.ReasonGuestNotRunning}, metav1.Now())
+			})
+			if vanish {
+				w.api.change("DELETED", func(*vmi.VirtualMachineInstance) {})
+			}
+			w.api.mu.Unlock()
+			w.eventually("the guest is off", func() bool { return stateOf(t, w, podUID).Phase == protocol.Ended })
+			puts := w.puts()
+			require.Equal(t, &protocol.Stop{}, puts[len(puts)-1].Stop)
+		})
+	}
 }
 
 func TestALauncherThatDoesNotSayWhatItHasKeepsTheHandler(t *testing.T) {

@@ -71,6 +71,7 @@ type session struct {
 	next     *protocol.State // received, and not to be observed yet
 	due      bool            // a timer waits to deliver next, whichever that is then
 
+	over       bool // the VMI was in its last phase when it was seen last
 	network    *handler.Network
 	put        *protocol.Desired
 	generation int64
@@ -259,7 +260,7 @@ func (s *session) observe() *handler.Session {
 	defer s.mu.Unlock()
 	o := &handler.Session{
 		Began: s.began, State: s.state, Network: s.network, Put: s.put,
-		Generation: s.generation, Finding: s.finding, Since: s.since,
+		Generation: s.generation, Over: s.over, Finding: s.finding, Since: s.since,
 	}
 	if s.state == nil {
 		o.Since = s.began
