@@ -21,9 +21,10 @@ type Observed struct {
 	Pod Pod
 	// Session is the connection to the launcher in the Pod. Nil: there is none.
 	Session *Session
-	// Remains is what is left of the Pod on this node, if virt-controller has written that
-	// it was removed.
-	Remains Remains
+	// NothingLeft says that the kubelet has ended the containers of the Pod and removed its
+	// folder, if virt-controller has written that the pod was removed. False: its processes may
+	// run.
+	NothingLeft bool
 	// Settings are the cluster's for launchers.
 	Settings config.Launcher
 	// Bindings are how interfaces may be bound to the networks of their pod. Nil:

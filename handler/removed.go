@@ -10,19 +10,6 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// Remains says what is left on the node of a pod that was removed from the API server. The
-// zero value: nothing is known.
-type Remains string
-
-// What may be left of a pod.
-const (
-	// RemainsSome: the kubelet has not removed what belongs to the pod. Its processes may
-	// run.
-	RemainsSome Remains = "Some"
-	// RemainsNone: the kubelet has ended the pod's containers and removed its folder.
-	RemainsNone Remains = "None"
-)
-
 // lookPeriod is the time between two looks at what is left of a pod that was removed.
 const lookPeriod = time.Second
 
@@ -43,7 +30,7 @@ func removed(o Observed) Plan {
 	p, s := Plan{}, o.Session
 	silent := s != nil && (s.State == nil || s.State.Phase == protocol.Ended)
 	switch {
-	case o.Remains == RemainsNone && (s == nil || silent):
+	case o.NothingLeft && (s == nil || silent):
 		return gone(o)
 	case !handedOver(o.Instance):
 		p = leave(o)

@@ -34,28 +34,27 @@ func TestTheEndOfAPodThatWasRemovedIsReportedWhenNothingIsLeft(t *testing.T) {
 	for name, tt := range map[string]struct {
 		v       *vmi.VirtualMachineInstance
 		session func(*vmi.VirtualMachineInstance) *Session
-		remains Remains
+		gone    bool
 		phase   vmi.Phase // empty: no end is reported
 		reason  string
 		message string
 		actions []Action
 	}{
-		"nothing is left":                              {instance(vmi.PhaseRunning, podRemoved), without, RemainsNone, vmi.PhaseFailed, "PodGone", none, nil},
-		"nothing is left, and no launcher answers":     {instance(vmi.PhaseRunning, podRemoved), silent, RemainsNone, vmi.PhaseFailed, "PodGone", none, nil},
-		"nothing is left of a guest that never ran":    {instance(vmi.PhaseScheduled, podRemoved), silent, RemainsNone, vmi.PhaseFailed, "PodGone", none, nil},
-		"nothing is left after an eviction":            {instance(vmi.PhaseRunning, podRemoved, drained), silent, RemainsNone, vmi.PhaseFailed, "Evicted", "it is drained; how the guest ended is not known", nil},
-		"nothing is left, and the launcher said how":   {instance(vmi.PhaseRunning, podRemoved), with(off), RemainsNone, vmi.PhaseSucceeded, "Shutdown", "the guest powered off", nil},
-		"nothing is left of a launcher that was asked": {instance(vmi.PhaseRunning, podRemoved), with(terminated), RemainsNone, vmi.PhaseSucceeded, "PodDeleted", "the pod of the VMI was deleted; the guest powered off", nil},
-		"nothing is left of a deleted VMI":             {instance(vmi.PhaseRunning, podRemoved, deleted), silent, RemainsNone, vmi.PhaseFailed, "PodGone", none, nil},
-		"nothing is left of what cannot be decoded":    {instance(vmi.PhaseRunning, podRemoved, unreadable), silent, RemainsNone, vmi.PhaseFailed, "PodGone", none, nil},
-		"a launcher answers from where nothing is":     {instance(vmi.PhaseRunning, podRemoved), with(state(protocol.Running)), RemainsNone, "", "", "", nil},
-		"the kubelet has not ended it":                 {instance(vmi.PhaseRunning, podRemoved), with(state(protocol.Running)), RemainsSome, "", "", "", nil},
-		"the kubelet has not ended what is silent":     {instance(vmi.PhaseRunning, podRemoved), silent, RemainsSome, "", "", "", nil},
-		"the kubelet has not removed what has ended":   {instance(vmi.PhaseRunning, podRemoved), with(off), RemainsSome, "", "", "", nil},
-		"the launcher is not connected to":             {instance(vmi.PhaseRunning, podRemoved), without, RemainsSome, "", "", "", []Action{Connect{pod}}},
-		"what is left is not known":                    {instance(vmi.PhaseRunning, podRemoved), silent, "", "", "", "", nil},
-		"the launcher of a VMI that failed is silent":  {instance(vmi.PhaseFailed, podRemoved), silent, RemainsSome, "", "", "", []Action{Disconnect{}}},
-		"the launcher of a deleted VMI is stopped": {instance(vmi.PhaseRunning, podRemoved, deleted), with(state(protocol.Running)), RemainsSome, "", "", "", []Action{
+		"nothing is left":                              {instance(vmi.PhaseRunning, podRemoved), without, true, vmi.PhaseFailed, "PodGone", none, nil},
+		"nothing is left, and no launcher answers":     {instance(vmi.PhaseRunning, podRemoved), silent, true, vmi.PhaseFailed, "PodGone", none, nil},
+		"nothing is left of a guest that never ran":    {instance(vmi.PhaseScheduled, podRemoved), silent, true, vmi.PhaseFailed, "PodGone", none, nil},
+		"nothing is left after an eviction":            {instance(vmi.PhaseRunning, podRemoved, drained), silent, true, vmi.PhaseFailed, "Evicted", "it is drained; how the guest ended is not known", nil},
+		"nothing is left, and the launcher said how":   {instance(vmi.PhaseRunning, podRemoved), with(off), true, vmi.PhaseSucceeded, "Shutdown", "the guest powered off", nil},
+		"nothing is left of a launcher that was asked": {instance(vmi.PhaseRunning, podRemoved), with(terminated), true, vmi.PhaseSucceeded, "PodDeleted", "the pod of the VMI was deleted; the guest powered off", nil},
+		"nothing is left of a deleted VMI":             {instance(vmi.PhaseRunning, podRemoved, deleted), silent, true, vmi.PhaseFailed, "PodGone", none, nil},
+		"nothing is left of what cannot be decoded":    {instance(vmi.PhaseRunning, podRemoved, unreadable), silent, true, vmi.PhaseFailed, "PodGone", none, nil},
+		"a launcher answers from where nothing is":     {instance(vmi.PhaseRunning, podRemoved), with(state(protocol.Running)), true, "", "", "", nil},
+		"the kubelet has not ended it":                 {instance(vmi.PhaseRunning, podRemoved), with(state(protocol.Running)), false, "", "", "", nil},
+		"the kubelet has not ended what is silent":     {instance(vmi.PhaseRunning, podRemoved), silent, false, "", "", "", nil},
+		"the kubelet has not removed what has ended":   {instance(vmi.PhaseRunning, podRemoved), with(off), false, "", "", "", nil},
+		"the launcher is not connected to":             {instance(vmi.PhaseRunning, podRemoved), without, false, "", "", "", []Action{Connect{pod}}},
+		"the launcher of a VMI that failed is silent":  {instance(vmi.PhaseFailed, podRemoved), silent, false, "", "", "", []Action{Disconnect{}}},
+		"the launcher of a deleted VMI is stopped": {instance(vmi.PhaseRunning, podRemoved, deleted), with(state(protocol.Running)), false, "", "", "", []Action{
 			Put{*desired(instance(vmi.PhaseRunning), 2, &protocol.Stop{GracePeriodSeconds: 5})}, Emit{normal(EventShuttingDown, "The guest is asked to power off")},
 		}},
 	} {
@@ -63,7 +62,7 @@ func TestTheEndOfAPodThatWasRemovedIsReportedWhenNothingIsLeft(t *testing.T) {
 			t.Parallel()
 			o := observed(tt.v, nil)
 			require.Equal(t, pod, string(o.Pod.UID))
-			o.Session, o.Remains = tt.session(tt.v), tt.remains
+			o.Session, o.NothingLeft = tt.session(tt.v), tt.gone
 			p := Decide(o)
 			require.Equal(t, tt.actions, p.Actions)
 			if tt.phase == "" {
@@ -89,7 +88,7 @@ func TestAFailedVMIWhoseLauncherHungIsCertainWhenNothingIsLeft(t *testing.T) {
 	t.Parallel()
 	v := instance(vmi.PhaseFailed, podRemoved, func(v *vmi.VirtualMachineInstance) { v.Status.Reason = "LauncherUnresponsive" })
 	o := observed(v, nil)
-	o.Remains = RemainsNone
+	o.NothingLeft = true
 	p := Decide(o)
 	require.False(t, p.Status.Uncertain())
 	require.Equal(t, "LauncherUnresponsive", p.Status.Reason)
@@ -111,7 +110,7 @@ func TestNothingIsConcludedOfAPodThatIsNotSaidToBeRemoved(t *testing.T) {
 	} {
 		v := instance(vmi.PhaseRunning, options...)
 		o := observed(v, &Session{Began: now})
-		o.Remains = RemainsNone
+		o.NothingLeft = true
 		p := Decide(o)
 		require.True(t, p.Status == nil || !p.Status.Phase.Final(), name)
 	}

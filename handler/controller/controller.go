@@ -284,22 +284,18 @@ func (c *Controller) reconcilePod(ctx context.Context, key string, v *vmi.Virtua
 		o.Session = s.observe()
 	}
 	if v != nil && v.Status.PodRemoved() && p.UID != "" && p.Role == vmi.RoleActive {
-		o.Remains = c.remains(p.UID)
+		o.NothingLeft = c.nothingLeft(p.UID)
 	}
 	return c.act(ctx, key, s, o, handler.Decide(o), seen)
 }
 
-// remains is what is left of the pod on the node.
-func (c *Controller) remains(pod types.UID) handler.Remains {
+// nothingLeft reports whether nothing of the pod is left on the node.
+func (c *Controller) nothingLeft(pod types.UID) bool {
 	there, err := c.config.Exists(string(pod))
-	switch {
-	case err != nil:
+	if err != nil {
 		c.log.Error("look what is left of a pod that was removed", "pod", pod, "err", err)
-		return handler.RemainsSome
-	case there:
-		return handler.RemainsSome
 	}
-	return handler.RemainsNone
+	return err == nil && !there
 }
 
 // instance is the VMI with this key, with defaults applied, by the caches and own writes.
