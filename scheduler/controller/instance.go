@@ -173,7 +173,7 @@ const endedFor = time.Minute
 // kubelet deletes a pod as soon as it has reported its end, so that both may be observed as
 // one. Without it the end would be virt-handler's to report, which may be away.
 func (c *Controller) noteEnded(p *corev1.Pod) {
-	if !instance.PodEnded(p) || c.caches.pods.Lister().Key(reconcile.Key(p)) != nil {
+	if !launched.Ended(p) || c.caches.pods.Lister().Key(reconcile.Key(p)) != nil {
 		return
 	}
 	for _, key := range madeFor(p) {
