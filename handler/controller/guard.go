@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podvisor/podvisor/handler"
 	"github.com/podvisor/podvisor/launcher/control"
 	"github.com/podvisor/podvisor/launcher/protocol"
 	"github.com/podvisor/podvisor/vmi"
@@ -144,11 +143,11 @@ func (g *guard) settle(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		strays, mute, err := g.compare(ctx, found, mute)
+		toEnd, mute, err := g.compare(ctx, found, mute)
 		if err != nil {
 			return err
 		}
-		for _, uid := range strays {
+		for _, uid := range toEnd {
 			g.log.Warn("end a guest whose VMI does not run in its pod", "pod", uid)
 			g.strays[uid] = g.launcher(uid)
 		}
@@ -224,7 +223,7 @@ func (g *guard) runs(ctx context.Context, c *control.Client) (runs, answers bool
 }
 
 // compare lists the VMIs of the node, and returns which of the pods none runs in.
-func (g *guard) compare(ctx context.Context, found, mute []types.UID) (strays, strange []types.UID, err error) {
+func (g *guard) compare(ctx context.Context, found, mute []types.UID) (known, unknown []types.UID, err error) {
 	if len(found)+len(mute) == 0 {
 		return nil, nil, nil
 	}
@@ -247,7 +246,7 @@ func (g *guard) compare(ctx context.Context, found, mute []types.UID) (strays, s
 			return nil, nil, fmt.Errorf("list the VMIs of the node: %w", err)
 		}
 	}
-	return handler.Strays(found, all, g.config.Node), handler.Strays(mute, all, g.config.Node), nil
+	return strays(found, all, g.config.Node), strays(mute, all, g.config.Node), nil
 }
 
 // destroy ends the guests of the strays, and drops those that have ended.

@@ -16,9 +16,9 @@ import (
 	"github.com/podvisor/podvisor/vmi"
 )
 
-// strays is a world in which the launcher of otherPod is on the node too. It has the state,
+// withStray is a world in which the launcher of otherPod is on the node too. It has the state,
 // and ends when it is called.
-func strays(t *testing.T, state protocol.State, obeys bool) (w *world, asked *atomic.Int32) {
+func withStray(t *testing.T, state protocol.State, obeys bool) (w *world, asked *atomic.Int32) {
 	var stray *control.Server
 	w, asked = newWorld(t), &atomic.Int32{}
 	w.calls = map[protocol.Call]func(context.Context) error{protocol.CallDestroy: func(context.Context) error {
@@ -36,7 +36,7 @@ func strays(t *testing.T, state protocol.State, obeys bool) (w *world, asked *at
 
 func TestAHandlerIsNotReadyBeforeTheGuestsThatAreNotItsOwnHaveEnded(t *testing.T) {
 	t.Parallel()
-	w, asked := strays(t, running, true)
+	w, asked := withStray(t, running, true)
 	c, err := New(w.config)
 	require.NoError(t, err)
 	require.Error(t, c.guard.ready(), "it has not looked yet")
@@ -64,7 +64,7 @@ func TestALauncherThatWasNotHandedOverIsNoStray(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w, asked := strays(t, state, true)
+			w, asked := withStray(t, state, true)
 			c, _ := w.handle()
 			w.eventually("ready", func() bool { return c.Ready() == nil })
 			require.Zero(t, asked.Load())
@@ -74,7 +74,7 @@ func TestALauncherThatWasNotHandedOverIsNoStray(t *testing.T) {
 
 func TestAStrayThatDoesNotEndKeepsTheHandlerForAMinute(t *testing.T) {
 	t.Parallel()
-	w, asked := strays(t, running, false)
+	w, asked := withStray(t, running, false)
 	c, _ := w.handle()
 	w.eventually("asked", func() bool { return asked.Load() > 0 })
 	require.Never(t, func() bool { return c.guard.ready() == nil }, 200*time.Millisecond, 10*time.Millisecond)
@@ -87,7 +87,7 @@ func TestAStrayThatDoesNotEndKeepsTheHandlerForAMinute(t *testing.T) {
 
 func TestANodeThatWasFencedEndsItsGuestsBeforeItsHandlerIsReady(t *testing.T) {
 	t.Parallel()
-	w, asked := strays(t, protocol.State{Phase: protocol.Waiting}, false)
+	w, asked := withStray(t, protocol.State{Phase: protocol.Waiting}, false)
 	c, _ := w.handle()
 	w.phase(vmi.PhaseRunning)
 	w.eventually("ready", func() bool { return c.Ready() == nil })
