@@ -20,7 +20,7 @@ import (
 var alone = []string{
 	"TestAGuestDoesNotNoticeThatTheControllerIsKilled",
 	"TestAGuestDoesNotNoticeThatTheHandlerIsKilledAndReplaced",
-	"TestAGuestRunsOnWithoutItsKubeletAndItsRuntimeAndEndsWithItsNode",
+	"TestAGuestRunsOnWithoutItsRuntimeAndEndsWithItsNode",
 	"TestAGuestWhoseVMICannotBeDecodedRunsOn",
 	"TestAVMIStartsWhenThereIsRoomAgain",
 	"TestAVMIWhoseNodeDoesNotRespondSaysSoAndEndsWhenItIsFenced",

@@ -288,7 +288,7 @@ func (n traces) end(program string) {
 	})
 }
 
-func TestAGuestRunsOnWithoutItsKubeletAndItsRuntimeAndEndsWithItsNode(t *testing.T) {
+func TestAGuestRunsOnWithoutItsRuntimeAndEndsWithItsNode(t *testing.T) {
 	s := newSpace(t)
 	uncordon := s.cordon("n1")
 	s.idleVM("runs", 600)
@@ -296,10 +296,8 @@ func TestAGuestRunsOnWithoutItsKubeletAndItsRuntimeAndEndsWithItsNode(t *testing
 	n := s.traces(v)
 	uncordon()
 	qemu := n.process("guest=")
-	for _, program := range []string{"kubelet", "containerd"} {
-		n.end(program)
-		s.kubectl("wait", "node/n2", "--for=condition=Ready", "--timeout=60s")
-	}
+	n.end("containerd")
+	s.kubectl("wait", "node/n2", "--for=condition=Ready", "--timeout=60s")
 	s.awaitReady("runs", long, metav1.ConditionTrue, "")
 	require.Equal(t, qemu, n.process("guest="))
 	require.Equal(t, v.UID, s.get("runs").UID)

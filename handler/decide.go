@@ -17,7 +17,7 @@ import (
 //	                                       nothing is reported; look again
 //	not handed over    -                   disconnect; virt-controller has it
 //	no pod here        -                   disconnect; another handler has it
-//	final              runs                put a stop at once, then disconnect
+//	failed, fenced     runs                put a stop at once, then disconnect
 //	final              -                   disconnect; everything is reported
 //	handed over        no session          connect
 //	handed over        does not answer     report that; the session keeps trying
@@ -76,9 +76,8 @@ func decide(o Observed) Plan {
 	return run(o)
 }
 
-// leave ends the session. A guest that runs on although its VMI has ended is switched off
-// before: virt-controller has ended the VMI since its node was fenced, and the next one may
-// run elsewhere.
+// leave ends the session. A guest that runs on although virt-controller has ended its VMI,
+// since the node was fenced, is switched off before: the next one may run elsewhere.
 func leave(o Observed) Plan {
 	s := o.Session
 	if s == nil {

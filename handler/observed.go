@@ -53,7 +53,7 @@ type Session struct {
 	Put *protocol.Desired
 	// Generation is the highest one that the launcher reported or was sent.
 	Generation int64
-	// Over says that the VMI was in its last phase when it was seen last.
+	// Over says that the VMI had failed when it was seen last, since its node was fenced.
 	Over bool
 	// Finding is what fails: the connection, the network or the last Put. Nil:
 	// nothing is known to fail.

@@ -348,10 +348,10 @@ func (c *Controller) others(key string, pods []handler.Pod) []*session {
 	return out
 }
 
-// noteOver notes of a VMI in its last phase that it is: a VM deletes it at once, and then
-// nothing says what it was.
+// noteOver notes of a VMI that virt-controller has ended it, since the node was fenced: a VM
+// deletes it at once, and then nothing says so.
 func (c *Controller) noteOver(v *vmi.VirtualMachineInstance) {
-	if !v.Status.Phase.Final() {
+	if v.Status.Phase != vmi.PhaseFailed || v.Status.Reason != vmi.ReasonNodeUnresponsive {
 		return
 	}
 	for uid := range v.Status.ActivePods {

@@ -71,7 +71,7 @@ type session struct {
 	next     *protocol.State // received, and not to be observed yet
 	due      bool            // a timer waits to deliver next, whichever that is then
 
-	over       bool // the VMI was in its last phase when it was seen last
+	over       bool // the VMI had failed when it was seen last, since its node was fenced
 	network    *handler.Network
 	put        *protocol.Desired
 	generation int64
