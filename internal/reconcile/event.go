@@ -116,7 +116,7 @@ func (e *Events) Emit(ctx context.Context, o vmi.Object, ev Event) {
 	case e.postpone(out, nil):
 		return
 	}
-	if err := e.write(ctx, out); err != nil && !(canBeWritten(err) && e.postpone(out, err)) {
+	if err := e.write(ctx, out); err != nil && (!canBeWritten(err) || !e.postpone(out, err)) {
 		e.drop(out, err)
 	}
 }

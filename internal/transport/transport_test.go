@@ -133,10 +133,10 @@ func TestACallHasOptionsAndAnAnswer(t *testing.T) {
 	var got *refused
 	require.ErrorAs(t, c.Call(t.Context(), pause, strings.Repeat("x", protocol.MaxOptions), nil), &got)
 	require.Equal(t, refused{413, vmi.Finding{Reason: protocol.ReasonTooLarge, Message: "the request has more than 16384 bytes"}}, *got)
-	_, err := c.Do(t.Context(), http.MethodPost, pause.String(), []byte("{"))
+	_, err := c.Do(t.Context(), http.MethodPost, pause.String(), []byte("{")) //nolint:bodyclose // there is none
 	require.ErrorAs(t, err, &got)
 	require.Equal(t, refused{400, vmi.Finding{Reason: protocol.ReasonMalformed, Message: "the options are no JSON"}}, *got)
-	_, err = c.Do(t.Context(), http.MethodPut, pause.String(), nil)
+	_, err = c.Do(t.Context(), http.MethodPut, pause.String(), nil) //nolint:bodyclose // there is none
 	require.ErrorAs(t, err, &got)
 	require.Equal(t, refused{404, vmi.Finding{Reason: protocol.ReasonUnknown, Message: "PUT is no method of calls or streams"}}, *got)
 }
