@@ -22,7 +22,7 @@ type Pod struct {
 // out before the status is stored (scheduler/admission.Owned), and no handler writes them.
 // A VMI that failed has none, but one of which it is to be found out whether it runs still.
 func Pods(v *vmi.VirtualMachineInstance, node string) []Pod {
-	if v == nil || !handedOver(v) && !(v.Status.Uncertain() && v.Status.PodRemoved()) {
+	if v == nil || !handedOver(v) && (!v.Status.Uncertain() || !v.Status.PodRemoved()) {
 		return nil
 	}
 	var p Pod
