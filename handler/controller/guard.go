@@ -25,10 +25,17 @@ const (
 	mostFailures = 2
 	// againPeriod is the time between two tries of what failed.
 	againPeriod = time.Second
-	// strayLimit is how long the handler is not ready because of launchers that do not end.
-	// A tenant controls them, and must not take the node from all others.
+	// strayLimit is how long the handler is not ready because of launchers that do not end,
+	// or do not answer. A tenant controls them, and must not take the node from all others.
 	strayLimit = time.Minute
+	// mostAsked is how many launchers are asked at a time. Those that hang must not keep the
+	// guard from the API server until the node is fenced.
+	mostAsked = 64
 )
+
+// disobeyed is why the handler is not ready if that depends on tenants alone: launchers do
+// not end, or do not answer. All else is known of the node.
+type disobeyed struct{ error }
 
 // guard keeps the handler from being ready until no guest runs on the node whose VMI does
 // not run in its pod: after the handler was started, and after the API server was away for
@@ -117,12 +124,12 @@ func (g *guard) once(ctx context.Context) time.Duration {
 		g.set(nil)
 		return g.period
 	}
-	if over := g.timing.now().Sub(g.since) > strayLimit; over && len(g.strays) > 0 {
+	if over := g.timing.now().Sub(g.since) > strayLimit; over && errors.As(err, &disobeyed{}) {
 		if g.ready() != nil {
-			g.log.Error("launchers that are to end run on, and the handler is ready", "err", err)
+			g.log.Error("launchers do not end or do not answer, and the handler is ready", "err", err)
 		}
 		g.set(nil)
-		return againPeriod
+		return g.period
 	}
 	g.set(err)
 	return againPeriod
@@ -152,12 +159,12 @@ func (g *guard) settle(ctx context.Context) error {
 			g.strays[uid] = g.launcher(uid)
 		}
 		if g.unsure = len(mute) > 0; g.unsure {
-			silent = fmt.Errorf("%d launchers whose VMIs are not here do not answer", len(mute))
+			silent = disobeyed{fmt.Errorf("%d launchers whose VMIs are not here do not answer", len(mute))}
 		}
 	}
 	g.destroy(ctx)
 	if len(g.strays) > 0 {
-		return fmt.Errorf("%d guests run whose VMIs do not run in their pods, and are being ended", len(g.strays))
+		return disobeyed{fmt.Errorf("%d guests run whose VMIs do not run in their pods, and are being ended", len(g.strays))}
 	}
 	return silent
 }
@@ -194,7 +201,7 @@ func (g *guard) domains(ctx context.Context) (found, mute []types.UID, err error
 // each calls do for each of the pods, for several at a time.
 func (g *guard) each(all []types.UID, do func(types.UID)) {
 	var wg sync.WaitGroup
-	places := make(chan struct{}, 16)
+	places := make(chan struct{}, mostAsked)
 	for _, uid := range all {
 		places <- struct{}{}
 		wg.Go(func() {
@@ -260,8 +267,13 @@ func (g *guard) destroy(ctx context.Context) {
 		mu.Lock()
 		c := g.strays[uid]
 		mu.Unlock()
-		err := g.bounded(ctx, func(ctx context.Context) error { return c.Call(ctx, protocol.CallDestroy, nil, nil) })
-		if runs, answers := g.runs(ctx, c); answers && !runs {
+		var runs, answers bool
+		err := g.bounded(ctx, func(ctx context.Context) error { // of both: one that hangs has the time once
+			err := c.Call(ctx, protocol.CallDestroy, nil, nil)
+			runs, answers = g.runs(ctx, c)
+			return err
+		})
+		if answers && !runs {
 			g.log.Info("ended a guest whose VMI does not run in its pod", "pod", uid)
 			mu.Lock()
 			delete(g.strays, uid)

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"net"
 	"sync/atomic"
 	"testing"
@@ -128,7 +129,8 @@ func TestAGuestWhoseVMIWasEndedElsewhereIsSwitchedOff(t *testing.T) {
 	}
 }
 
-func TestALauncherThatDoesNotSayWhatItHasKeepsTheHandler(t *testing.T) {
+// Every pod can have such a socket, not only that of a VMI.
+func TestAttackALauncherThatDoesNotSayWhatItHasKeepsTheHandlerForAMinute(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	l, err := net.Listen("unix", w.socketOf(otherPod)) // nothing accepts
@@ -142,6 +144,29 @@ func TestALauncherThatDoesNotSayWhatItHasKeepsTheHandler(t *testing.T) {
 		err := c.guard.ready()
 		return err != nil && err.Error() == "1 launchers whose VMIs are not here do not answer"
 	}, 30*time.Second, 10*time.Millisecond)
+	w.elapse(strayLimit + time.Second)
+	w.eventually("ready", func() bool { return c.Ready() == nil })
+}
+
+func TestAttackAStrayDoesNotMakeAHandlerReadyThatDoesNotKnowTheOthers(t *testing.T) {
+	t.Parallel()
+	w, asked := withStray(t, running, false)
+	launchers, unknown := w.config.Launchers, atomic.Bool{}
+	w.config.Launchers = func() ([]types.UID, error) {
+		if unknown.Load() {
+			return nil, errors.New("too many open files")
+		}
+		return launchers()
+	}
+	c, _ := w.handle()
+	w.eventually("asked", func() bool { return asked.Load() > 0 })
+	w.away.Store(true)
+	w.eventually("away", func() bool { return c.guard.ready().Error() == "the API server does not answer: no route to host" })
+	unknown.Store(true)
+	w.away.Store(false)
+	w.eventually("back", func() bool { return c.guard.ready().Error() == "find the launchers on the node: too many open files" })
+	w.elapse(strayLimit + time.Second)
+	require.Never(t, func() bool { return c.guard.ready() == nil }, 2*againPeriod+200*time.Millisecond, 10*time.Millisecond)
 }
 
 func TestTheEndOfAPodThatWasRemovedIsReportedOnceTheKubeletHasNothingOfIt(t *testing.T) {
