@@ -55,10 +55,11 @@ type Events struct {
 
 	mu   sync.Mutex
 	last int64 // the number in the name of the last event
-	// late are events that could not be written yet, the oldest first. Runs says that they
-	// will be.
-	late []*corev1.Event
-	runs bool
+	// late are events that could not be written yet, the oldest first, and lateOf is how many
+	// of them each namespace has. Runs says that they will be.
+	late   []*corev1.Event
+	lateOf map[string]int
+	runs   bool
 }
 
 // Limits of events. An object has so many at once, and then one in each interval.
@@ -71,6 +72,7 @@ const (
 
 // Limits of events that could not be written yet: how many there are, each of at most 2 KiB
 // or so; the times between two tries; and how long the last try takes when the process ends.
+// A namespace has no more of them than there is room for others.
 const (
 	mostLate      = 8192
 	firstLateTry  = 100 * time.Millisecond
@@ -88,7 +90,7 @@ func NewEvents(c EventsConfig) (*Events, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	e := &Events{EventsConfig: c, scheme: runtime.NewScheme(), more: make(chan struct{}, 1)}
+	e := &Events{EventsConfig: c, scheme: runtime.NewScheme(), more: make(chan struct{}, 1), lateOf: map[string]int{}}
 	e.excess = record.NewEventSourceObjectSpamFilter(eventObjects, eventsAtOnce, float32(1/eventInterval.Seconds()), clock(c.Now),
 		func(ev *corev1.Event) string { return string(ev.InvolvedObject.UID) })
 	return e, vmi.AddToScheme(e.scheme)
@@ -131,14 +133,15 @@ func (e *Events) drop(out *corev1.Event, why error) {
 }
 
 // postpone has the event written later, after others or for an error. It returns false if
-// nothing writes it later, or if too many wait.
+// nothing writes it later, or if too many wait, at all or of its namespace.
 func (e *Events) postpone(out *corev1.Event, why error) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !e.runs || why == nil && len(e.late) == 0 || len(e.late) >= mostLate {
+	if !e.runs || why == nil && len(e.late) == 0 || e.lateOf[out.Namespace] >= mostLate-len(e.late) {
 		return false
 	}
 	e.late = append(e.late, out)
+	e.lateOf[out.Namespace]++
 	select {
 	case e.more <- struct{}{}:
 	default:
@@ -242,6 +245,10 @@ func (e *Events) oldest() *corev1.Event {
 func (e *Events) written() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	namespace := e.late[0].Namespace
+	if e.lateOf[namespace]--; e.lateOf[namespace] == 0 {
+		delete(e.lateOf, namespace)
+	}
 	e.late[0] = nil
 	if e.late = e.late[1:]; len(e.late) == 0 {
 		e.late = nil

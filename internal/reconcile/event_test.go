@@ -170,23 +170,44 @@ func TestOfABurstNoEventIsLostAndNoneIsRepeated(t *testing.T) {
 	})
 }
 
-func TestEventsOfATimeWithoutAPIServerAreBounded(t *testing.T) {
+// A tenant makes as many objects, and so events, as it likes.
+func TestAttackTheEventsOfANamespaceLeaveRoomForThoseOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		err := errAway
 		e, s, log, end := running(t, func() (error, bool) { return err, false })
-		const more = 5
-		for i := range mostLate + more {
+		const more, others = 5, 3
+		for i := range mostLate/2 + more {
 			e.Emit(t.Context(), named(i), Event{Finding: vmi.Finding{Reason: "Created"}})
 		}
 		require.EqualValues(t, more, e.Dropped())
 		require.Contains(t, log.String(), "drop event")
+		for i := range others {
+			other := named(mostLate + i)
+			other.Namespace = "other"
+			e.Emit(t.Context(), other, Event{Finding: vmi.Finding{Reason: "Created"}})
+		}
 		s.mu.Lock()
 		err = nil
 		s.mu.Unlock()
 		time.Sleep(time.Minute)
 		end()
-		require.Len(t, s.all, mostLate)
+		require.Len(t, s.all, mostLate/2+others)
 		require.EqualValues(t, more, e.Dropped())
+		require.Empty(t, e.lateOf)
+	})
+}
+
+func TestEventsOfATimeWithoutAPIServerAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, _, _, end := running(t, func() (error, bool) { return errAway, false })
+		const more = 5
+		for i := range mostLate + more {
+			v := named(i)
+			v.Namespace = v.Name
+			e.Emit(t.Context(), v, Event{Finding: vmi.Finding{Reason: "Created"}})
+		}
+		require.EqualValues(t, more, e.Dropped())
+		end()
 	})
 }
 
