@@ -25,10 +25,15 @@ const (
 	mostFailures = 2
 	// againPeriod is the time between two tries of what failed.
 	againPeriod = time.Second
-	// strayLimit is how long the handler is not ready because of launchers that do not end.
-	// A tenant controls them, and must not take the node from all others.
+	// strayLimit is how long the handler is not ready because of launchers that do not end or
+	// do not answer. A tenant controls them, and must not take the node from all others.
 	strayLimit = time.Minute
 )
+
+// launchersError is why the handler is not ready where only launchers are the cause.
+type launchersError string
+
+func (e launchersError) Error() string { return string(e) }
 
 // guard keeps the handler from being ready until no guest runs on the node whose VMI does
 // not run in its pod: after the handler was started, and after the API server was away for
@@ -117,11 +122,14 @@ func (g *guard) once(ctx context.Context) time.Duration {
 		g.set(nil)
 		return g.period
 	}
-	if over := g.timing.now().Sub(g.since) > strayLimit; over && len(g.strays) > 0 {
+	if over := g.timing.now().Sub(g.since) > strayLimit; over && errors.As(err, new(launchersError)) {
 		if g.ready() != nil {
-			g.log.Error("launchers that are to end run on, and the handler is ready", "err", err)
+			g.log.Error("launchers that are to end may run on, and the handler is ready", "err", err)
 		}
 		g.set(nil)
+		if g.unsure {
+			return g.period // each look lists VMIs
+		}
 		return againPeriod
 	}
 	g.set(err)
@@ -152,12 +160,12 @@ func (g *guard) settle(ctx context.Context) error {
 			g.strays[uid] = g.launcher(uid)
 		}
 		if g.unsure = len(mute) > 0; g.unsure {
-			silent = fmt.Errorf("%d launchers whose VMIs are not here do not answer", len(mute))
+			silent = launchersError(fmt.Sprintf("%d launchers whose VMIs are not here do not answer", len(mute)))
 		}
 	}
 	g.destroy(ctx)
 	if len(g.strays) > 0 {
-		return fmt.Errorf("%d guests run whose VMIs do not run in their pods, and are being ended", len(g.strays))
+		return launchersError(fmt.Sprintf("%d guests run whose VMIs do not run in their pods, and are being ended", len(g.strays)))
 	}
 	return silent
 }
