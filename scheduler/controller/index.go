@@ -25,10 +25,12 @@ const (
 	IndexMAC = "mac"
 )
 
-// indexInstance finds pods by the VMI that they were made for, and indexCreator by its UID.
+// indexInstance finds pods by the VMI that they were made for, indexCreator by its UID, and
+// indexMounted by the claims of their volumes.
 const (
 	indexInstance = "instance"
 	indexCreator  = "creator"
+	indexMounted  = "mounted"
 )
 
 // indexVM finds start revisions by the UID of their VM.
@@ -55,13 +57,28 @@ func VMIndexers() cache.Indexers {
 	}
 }
 
-// podIndexers find launcher pods by indexInstance, indexCreator and IndexNode.
+// podIndexers find launcher pods by indexInstance, indexCreator, indexMounted and IndexNode.
 func podIndexers() cache.Indexers {
 	return cache.Indexers{
 		indexInstance: index(madeFor),
 		indexCreator:  index(func(p *corev1.Pod) []string { return nonEmpty(string(launched.Creator(p))) }),
+		indexMounted:  index(mounted),
 		IndexNode:     index(onNode),
 	}
+}
+
+// mounted are the keys of the claims of a launcher pod.
+func mounted(p *corev1.Pod) []string {
+	if launched.Creator(p) == "" {
+		return nil
+	}
+	var names []string
+	for _, v := range p.Spec.Volumes {
+		if c := v.PersistentVolumeClaim; c != nil {
+			names = append(names, c.ClaimName)
+		}
+	}
+	return reconcile.KeysIn(p.Namespace, names...)
 }
 
 // revisionIndexers find start revisions by indexVM.

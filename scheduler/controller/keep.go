@@ -39,7 +39,7 @@ func (k *keeper) pod(p *corev1.Pod) {
 		Labels: m.Labels, Annotations: m.Annotations,
 	}
 	p.Spec = corev1.PodSpec{
-		NodeName: p.Spec.NodeName, NodeSelector: p.Spec.NodeSelector,
+		NodeName: p.Spec.NodeName, NodeSelector: p.Spec.NodeSelector, Volumes: keepVolumes(p.Spec.Volumes),
 		SchedulerName: p.Spec.SchedulerName, Containers: k.containers(p.Spec.Containers), ReadinessGates: k.readinessGates(p.Spec.ReadinessGates),
 	}
 	launched.Keep(p)
@@ -49,6 +49,17 @@ func (k *keeper) pod(p *corev1.Pod) {
 		InitContainerStatuses: keepStatuses(s.InitContainerStatuses), ContainerStatuses: keepStatuses(s.ContainerStatuses),
 	}
 	k.words.pod(p)
+}
+
+// keepVolumes keeps those in claims.
+func keepVolumes(all []corev1.Volume) []corev1.Volume {
+	var out []corev1.Volume
+	for _, v := range all {
+		if v.PersistentVolumeClaim != nil {
+			out = append(out, v)
+		}
+	}
+	return slices.Clip(out)
 }
 
 // containers keeps the image of the launcher's container.

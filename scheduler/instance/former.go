@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/podvisor/podvisor/scheduler"
 	"github.com/podvisor/podvisor/vmi"
 )
@@ -22,8 +24,14 @@ func waitForFormer(o Observed) scheduler.Plan {
 	if left := remaining(o, o.VMI.CreationTimestamp.Time, formerDelay); left > 0 && o.VMI.Status.Phase == vmi.PhaseUnset {
 		return scheduler.Plan{Recheck: left}
 	}
-	plan := pending(o, vmi.Finding{Reason: PreviousPodExists, Message: fmt.Sprintf("pod %s of an earlier VMI of this name exists, and its guest may still run; "+
-		"this VMI starts when the pod has ended, which takes as long as its guest needs to power off", o.Former[0].Name)})
+	p := o.Former[0]
+	message := fmt.Sprintf("pod %s of an earlier VMI of this name exists, and its guest may still run; "+
+		"this VMI starts when the pod has ended, which takes as long as its guest needs to power off", p.Name)
+	if n := p.Spec.NodeName; n != "" {
+		message += fmt.Sprintf("; if node %s does not respond, it starts when the node comes back, "+
+			"or, after the node was powered off, when the Node is deleted or tainted %s=nodeshutdown:NoExecute", n, corev1.TaintNodeOutOfService)
+	}
+	plan := pending(o, vmi.Finding{Reason: PreviousPodExists, Message: message})
 	plan.Recheck = nameDelay
 	return plan
 }

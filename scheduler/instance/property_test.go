@@ -234,7 +234,9 @@ func mayRun(o instance.Observed) bool {
 
 func TestNoPodIsMadeWhileAnotherGuestOfTheNameMayRun(t *testing.T) {
 	t.Parallel()
-	former := launcher(running, func(p *corev1.Pod) { p.UID, p.Labels[vmi.CreatedByLabel] = "former-uid", "another-vmi" })
+	former := launcher(running, func(p *corev1.Pod) {
+		p.UID, p.Labels[vmi.CreatedByLabel], p.Spec.NodeName = "former-uid", "another-vmi", "n1"
+	})
 	former.OwnerReferences[0].UID = "another-vmi"
 	waits := 0
 	for name, o := range situations() {
@@ -251,6 +253,8 @@ func TestNoPodIsMadeWhileAnotherGuestOfTheNameMayRun(t *testing.T) {
 			}
 			if c := o.VMI.Status.Condition(vmi.ConditionSynchronized); c != nil && c.Reason == instance.PreviousPodExists {
 				waits++
+				require.Contains(t, c.Message, "node n1 does not respond, it starts when the node comes back", name)
+				require.Contains(t, c.Message, "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute", name)
 				require.NotZero(t, instance.Decide(o).Recheck+p.Recheck, "%s: it is decided on again", name)
 			}
 			later(&o)
