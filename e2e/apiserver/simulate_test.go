@@ -65,8 +65,8 @@ func TestSimulatedNodesRunVMIsAsRealOnesDo(t *testing.T) {
 	k := s.simulateNodes(simulate.Guest{})
 	s.control()
 
-	v := s.create(guest("vm"))
-	v = s.awaitPhase("vm", vmi.PhaseRunning)
+	s.create(guest("vm"))
+	v := s.awaitPhase("vm", vmi.PhaseRunning)
 	p := s.pod(v)
 	require.Equal(t, p.Spec.NodeName, v.Status.NodeName)
 	require.Equal(t, p.Status.PodIP, v.Status.Interfaces[0].IP)

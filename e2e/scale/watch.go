@@ -54,7 +54,7 @@ func (r *rig) see(ctx context.Context, k kind) *seen {
 		Transform: func(o any) (any, error) {
 			at, err := meta.Accessor(o)
 			if err != nil {
-				return o, nil
+				return o, nil //nolint:nilerr // what is no object stays as it is
 			}
 			m := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: at.GetNamespace(), Name: at.GetName(), UID: at.GetUID(), ResourceVersion: at.GetResourceVersion()}}
 			if k.runs(at) {

@@ -274,7 +274,7 @@ func (k *Kubelets) bind(ctx context.Context, p *corev1.Pod, r *pod) error {
 
 // run makes the pod run, and says how it is.
 func (k *Kubelets) run(ctx context.Context, p *corev1.Pod, r *pod) (time.Duration, error) {
-	if left := r.begun.Add(k.config.Starts).Sub(time.Now()); left > 0 {
+	if left := time.Until(r.begun.Add(k.config.Starts)); left > 0 {
 		return left, k.write(ctx, p, r, report{Phase: corev1.PodPending})
 	}
 	if isLauncher(p) && r.launcher == nil {
