@@ -47,7 +47,7 @@ func (a attack) dial(source string) (net.Conn, error) {
 
 // probe does what the kubelet does: it asks on a connection of its own.
 func (a attack) probe() error {
-	c := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{
+	c := http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{
 		DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
 		DialContext: (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}}).DialContext,
 	}}
@@ -82,7 +82,7 @@ func TestAttackByConnectionsThatAreHalfOpen(t *testing.T) {
 		"from that of a probe": func(int) string { return "127.0.0.1" },
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := newAttack(t)
+			a, quiet := newAttack(t), newAttack(t)
 			before, threads := heap(), runtime.NumGoroutine()
 			hello := []byte{22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3} // of a handshake that never ends
 			var open []net.Conn
@@ -91,7 +91,8 @@ func TestAttackByConnectionsThatAreHalfOpen(t *testing.T) {
 					_ = c.Close()
 				}
 			}()
-			slowest := time.Duration(0)
+			// Of an endpoint that nobody attacks, on the same host: it may be busy.
+			slowest, usual := time.Duration(0), time.Duration(0)
 			for i := range number {
 				if c, err := a.dial(source(i)); err == nil {
 					_, _ = c.Write(hello)
@@ -105,13 +106,16 @@ func TestAttackByConnectionsThatAreHalfOpen(t *testing.T) {
 					began := time.Now()
 					require.NoError(t, a.probe(), "after %d connections", i+1)
 					slowest = max(slowest, time.Since(began))
+					began = time.Now()
+					require.NoError(t, quiet.probe())
+					usual = max(usual, time.Since(began))
 				}
 			}
 			grown := int64(heap()) - int64(before)
-			t.Logf("%d connections: heap and stacks grew by %d KiB, goroutines by %d; slowest probe %s", number, grown>>10, runtime.NumGoroutine()-threads, slowest)
+			t.Logf("%d connections: heap and stacks grew by %d KiB, goroutines by %d; slowest probe %s, %s of an endpoint beside", number, grown>>10, runtime.NumGoroutine()-threads, slowest, usual)
 			require.Less(t, grown, int64(32<<20))
 			require.Less(t, runtime.NumGoroutine()-threads, connsInAll+100)
-			require.Less(t, slowest, 3*time.Second)
+			require.Less(t, slowest, 3*time.Second+2*usual)
 		})
 	}
 }
