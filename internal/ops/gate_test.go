@@ -91,7 +91,7 @@ func TestAttackByConnectionsThatAreHalfOpen(t *testing.T) {
 					_ = c.Close()
 				}
 			}()
-			// Of an endpoint that nobody attacks, on the same host: it may be busy.
+			// Of an endpoint that is not attacked, on the same host: it may be busy.
 			slowest, usual := time.Duration(0), time.Duration(0)
 			for i := range number {
 				if c, err := a.dial(source(i)); err == nil {
