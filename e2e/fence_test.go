@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podvisor/podvisor/e2e/install"
 	"github.com/podvisor/podvisor/vmi"
@@ -109,7 +110,9 @@ func TestAPodRemovedByForceIsReplacedWhenNothingOfItIsLeft(t *testing.T) {
 	s.kubectl("delete", "vm", "forced", "--wait=false")
 	s.force(second)
 	s.noFinalizers("forced")
-	s.kubectl("patch", "vm", "forced", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
+	// virt-controller may have removed that of the VM by then.
+	_, err := world.vmis.VirtualMachines(s.name).Patch(t.Context(), "forced", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+	require.True(t, err == nil || apierrors.IsNotFound(err), "%v", err)
 	n.awaitNone()
 	s.awaitGone(second)
 	once()
