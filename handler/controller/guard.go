@@ -229,8 +229,9 @@ func (g *guard) runs(ctx context.Context, c *control.Client) (runs, answers bool
 	return phase != protocol.Waiting && phase != protocol.Ended, true
 }
 
-// compare lists the VMIs of the node, and returns which of the pods none runs in.
-func (g *guard) compare(ctx context.Context, found, mute []types.UID) (known, unknown []types.UID, err error) {
+// compare lists the VMIs of the node, and returns which of the pods, of both kinds, none
+// runs in.
+func (g *guard) compare(ctx context.Context, found, mute []types.UID) (strayFound, strayMute []types.UID, err error) {
 	if len(found)+len(mute) == 0 {
 		return nil, nil, nil
 	}
