@@ -69,7 +69,8 @@ func TestAVMIWaitsForAPodWithItsClaimWhoseVMIIsGone(t *testing.T) {
 			plan := instance.Decide(instance.Observed{VMI: v, Sharers: sharers, Config: r.rendering(), Claims: map[string]*corev1.PersistentVolumeClaim{"data": {}}, Now: time.Now()})
 			written := plan.Actions[0].(scheduler.WriteStatus[*vmi.VirtualMachineInstance]).Object
 			require.Equal(t, instance.ClaimInUse, written.Status.Condition(vmi.ConditionSynchronized).Reason)
-			require.Contains(t, written.Status.Condition(vmi.ConditionSynchronized).Message, "PersistentVolumeClaim data is a disk of VMI former")
+			require.Contains(t, written.Status.Condition(vmi.ConditionSynchronized).Message,
+				"PersistentVolumeClaim data is a disk of VMI former, which does not exist any more, and whose pod virt-launcher-former-abcde ends")
 		})
 	}
 }

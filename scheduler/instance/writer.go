@@ -12,7 +12,7 @@ import (
 
 // Sharer is another VMI with a volume in a claim of this one.
 type Sharer struct {
-	// VMI is that VMI.
+	// VMI is that VMI. Without a UID it does not exist any more, and only its pod is left.
 	VMI *vmi.VirtualMachineInstance
 	// Pod is a pod of it that has not ended, on a node that is not fenced. Nil: there
 	// is none. A guest may run whose pod was removed: the status of the VMI says so.
@@ -27,7 +27,7 @@ func claimsInUse(o Observed) (vmi.Finding, bool) {
 		for _, s := range o.Sharers {
 			for _, its := range uses(s.VMI, o.Config.VolumeKinds) {
 				if mine.conflicts(its) && s.precedes(o.VMI) {
-					used = append(used, fmt.Sprintf("volume %s: PersistentVolumeClaim %s is a %s of VMI %s", mine.volume, mine.claim, its.kind(), s.VMI.Name))
+					used = append(used, fmt.Sprintf("volume %s: PersistentVolumeClaim %s is a %s of %s", mine.volume, mine.claim, its.kind(), s.name()))
 				}
 			}
 		}
@@ -37,6 +37,14 @@ func claimsInUse(o Observed) (vmi.Finding, bool) {
 	}
 	return vmi.Finding{Reason: ClaimInUse, Message: strings.Join(used, "; ") +
 		", and only one VMI at a time may write to a claim: stop that VMI, and this one starts, or use another claim"}, true
+}
+
+// name says who uses a claim.
+func (s Sharer) name() string {
+	if s.VMI.UID == "" && s.Pod != nil {
+		return fmt.Sprintf("VMI %s, which does not exist any more, and whose pod %s ends when its guest has powered off", s.VMI.Name, s.Pod.Name)
+	}
+	return "VMI " + s.VMI.Name
 }
 
 // use is how a VMI uses a claim.
