@@ -45,7 +45,7 @@ func newSession(root int, c Config) *session {
 type mounts struct {
 	fresh func() *session
 
-	mu  sync.RWMutex // held for reading while a request is worked on
+	mu  sync.RWMutex // held for reading while a request is worked on, for writing while a session begins
 	now *session
 }
 
@@ -55,7 +55,7 @@ func (m *mounts) handle(request []byte, room int) []byte {
 		return nil
 	}
 	if binary.NativeEndian.Uint32(request[opcodeAt:]) == opInit {
-		m.renew()
+		return m.begin(request, room)
 	}
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -89,14 +89,16 @@ func failure(request []byte, room int, e syscall.Errno) []byte {
 	return append(out, request[uniqueAt:uniqueAt+8]...)
 }
 
-// renew begins a session and ends the one before.
-func (m *mounts) renew() {
+// begin ends the session before and begins one by its first request. That request writes
+// what all others of the session read, so no other is worked on at the same time.
+func (m *mounts) begin(request []byte, room int) []byte {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.now != nil {
 		m.now.folder.close()
 	}
 	m.now = m.fresh()
+	return m.now.handle(request, room)
 }
 
 func (m *mounts) close() {
