@@ -228,6 +228,7 @@ func TestPodvisorIsDeletedAsItIsInstalled(t *testing.T) {
 			return nil
 		})
 		require.NoError(t, install.Delete(t.Context(), w.config))
+		w.kubectl("delete", "pods", "--all-namespaces", "-l", vmi.AppLabel+"="+vmi.LauncherApp)
 		w.requireGone()
 		w.requireClean()
 	})
