@@ -61,13 +61,7 @@ func ensure(ctx context.Context, out io.Writer, find func() (string, error), pac
 		return &MissingError{Packages: lack, Reason: "installing needs root"}
 	}
 	fmt.Fprintf(out, "installing Debian packages: %s\n", strings.Join(lack, " "))
-	err = a.install(ctx, lack)
-	if err != nil && ctx.Err() == nil {
-		// The lists may be absent (a fresh container) or older than the archive.
-		if err = a.run(ctx, "update"); err == nil {
-			err = a.install(ctx, lack)
-		}
-	}
+	err = a.installAll(ctx, lack)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -124,6 +118,27 @@ func (a *apt) bySudo(ctx context.Context, find func() (string, error)) error {
 	}
 	a.by = []string{sudo, "-n"}
 	return nil
+}
+
+// installAll installs the packages. The lists of packages may be absent, as in a fresh
+// container, or older than the archive.
+func (a *apt) installAll(ctx context.Context, packages []string) error {
+	if a.knows(ctx, packages) {
+		if err := a.install(ctx, packages); err == nil || ctx.Err() != nil {
+			return err
+		}
+	}
+	if err := a.run(ctx, "update"); err != nil {
+		return err
+	}
+	return a.install(ctx, packages)
+}
+
+// knows reports whether the lists of packages name all of the packages.
+func (a *apt) knows(ctx context.Context, packages []string) bool {
+	cmd := a.command(ctx, append([]string{"install", "--simulate", "--no-install-recommends"}, packages...))
+	cmd.Stdout, cmd.Stderr = nil, nil
+	return cmd.Run() == nil
 }
 
 // install downloads the packages, which may be interrupted, and then installs them,
