@@ -53,7 +53,9 @@ type executor[T vmi.Object, L runtime.Object] struct {
 	made *made
 	// gates notes the conditions of pods that are written.
 	gates *gates
-	now   func() time.Time
+	// deleted notes the pods and the revisions that are deleted.
+	deleted *recent
+	now     func() time.Time
 	// describe is what the log has of a status: keys and values.
 	describe func(T) []any
 	// kind is the kind of the objects.
@@ -236,5 +238,6 @@ func (e *executor[T, L]) deletePod(ctx context.Context, namespace string, a sche
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete pod %s/%s: %w", namespace, a.Name, err)
 	}
+	e.deleted.Put(a.UID, e.now(), e.now(), recentFor)
 	return nil
 }

@@ -40,8 +40,9 @@ type owned struct {
 	// made are the VMIs that were created and that the cache may not have.
 	made *reconcile.Made[*vmi.VirtualMachineInstance]
 	// cached is the VMI of a key in the cache. Nil: it has none.
-	cached  func(key string) *vmi.VirtualMachineInstance
-	deleted recent
+	cached func(key string) *vmi.VirtualMachineInstance
+	// deleted are what was deleted.
+	deleted *recent
 	now     func() time.Time
 }
 
@@ -273,14 +274,14 @@ func (e *executor[T, L]) storedSpec(ctx context.Context, o T) (map[string]any, e
 
 // deleteRevision deletes the revision, if it is still the same.
 func (e *executor[T, L]) deleteRevision(ctx context.Context, namespace string, a scheduler.DeleteRevision) error {
-	if _, ok := e.owned.deleted.Get(a.UID, e.owned.now()); ok {
+	if _, ok := e.deleted.Get(a.UID, e.now()); ok {
 		return nil
 	}
 	err := e.kube.AppsV1().ControllerRevisions(namespace).Delete(ctx, a.Name, *metav1.NewPreconditionDeleteOptions(string(a.UID)))
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete ControllerRevision %s/%s: %w", namespace, a.Name, err)
 	}
-	e.owned.deleted.Put(a.UID, e.owned.now(), e.owned.now(), recentFor)
+	e.deleted.Put(a.UID, e.now(), e.now(), recentFor)
 	return nil
 }
 

@@ -105,6 +105,7 @@ type Controller struct {
 	// have yet.
 	madeInstances reconcile.Made[*vmi.VirtualMachineInstance]
 	owned         *owned
+	deleted       recent // VMIs, pods and revisions
 	dataVolumes   *dataVolumes
 	statusWritten recent
 	// revisions are start revisions whose content was read.

@@ -35,7 +35,7 @@ func (c *Controller) addInstances() error {
 		return err
 	}
 	c.caches.instances = c.instances.cached
-	c.owned = &owned{client: c.cfg.Client, writer: c.instances.writer, made: &c.madeInstances, cached: c.caches.instances.Lister().Key, now: c.cfg.Now}
+	c.owned = &owned{client: c.cfg.Client, writer: c.instances.writer, made: &c.madeInstances, deleted: &c.deleted, cached: c.caches.instances.Lister().Key, now: c.cfg.Now}
 	l := c.instances.loop
 	err = errors.Join(
 		reconcile.Watch(c.caches.pods, l, func(p *corev1.Pod) []string {
@@ -90,7 +90,9 @@ func observeInstance(ctx context.Context, c *Controller, v *vmi.VirtualMachineIn
 	if o.Pods, o.Former, err = c.podsOf(ctx, v); err != nil {
 		return nil, err
 	}
-	o.Pods.Active = c.gates.latest(o.Pods.Active, o.Now)
+	if o.Pods.Active != nil {
+		o.Pods.Active = deleting(c.gates.latest(o.Pods.Active, o.Now), &c.deleted, o.Now)
+	}
 	if o.Node, err = c.node(ctx, o.Pods.NodeName(v)); err != nil {
 		return nil, err
 	}
